@@ -1,0 +1,3 @@
+module github.com/benchmark-ai/bai/client-lib
+
+go 1.26.0

@@ -1,0 +1,257 @@
+package syntax
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"sort"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/pelletier/go-toml/v2/unstable"
+)
+
+const (
+	maxParts  = 32  // of a dotted key
+	maxNested = 64  // lists and tables in one another
+	maxFaults = 100 // of syntax: what has more is not TOML at all
+)
+
+// Parse reads text, which must be UTF-8. It goes on after a fault with the next
+// line that looks like the start of something, so that the tree holds what could
+// be read; a table that lost a key is Damaged, and all are where a [header]
+// could not be read. Faults are in the order of their places.
+func Parse(text []byte) (*Node, []Fault) {
+	r := &reader{text: text, lines: lineStarts(text), tree: newTree()}
+	for from := 0; from < len(text) && len(r.tree.faults) < maxFaults; {
+		from = r.read(from)
+	}
+	slices.SortStableFunc(r.tree.faults, func(a, b Fault) int {
+		if a.At.Line != b.At.Line {
+			return a.At.Line - b.At.Line
+		}
+		return a.At.Column - b.At.Column
+	})
+	return r.tree.root, r.tree.faults
+}
+
+// reader walks the expressions of a text.
+type reader struct {
+	text   []byte
+	lines  []int // offsets at which lines start
+	tree   *tree
+	parser unstable.Parser
+}
+
+func lineStarts(text []byte) []int {
+	lines := []int{0}
+	for i, b := range text {
+		if b == '\n' {
+			lines = append(lines, i+1)
+		}
+	}
+	return lines
+}
+
+// read reads expressions from the offset on until there is a fault, and gives
+// the offset at which to go on.
+func (r *reader) read(from int) int {
+	r.parser.Reset(r.text[from:])
+	end := from
+	for r.parser.NextExpression() {
+		end = r.expression(r.parser.Expression(), from)
+	}
+	err := r.parser.Error()
+	if err == nil {
+		return len(r.text)
+	}
+	return r.recover(err, r.start(end, from))
+}
+
+// expression adds e to the tree and gives an offset on its last line.
+func (r *reader) expression(e *unstable.Node, base int) int {
+	keys, end := r.keys(e.Key(), base)
+	switch {
+	case len(keys) > maxParts:
+		r.tree.fault(keys[0].at, TooDeep, fmt.Sprintf("a key of %d parts", len(keys)), "")
+		r.tree.current = detached(keys[0].at)
+	case e.Kind == unstable.Table:
+		r.tree.open(keys)
+	case e.Kind == unstable.ArrayTable:
+		r.tree.extend(keys)
+	default:
+		r.tree.set(r.tree.current, keys, r.value(e.Value(), base, 0, keys[len(keys)-1].at))
+	}
+	if e.Kind == unstable.KeyValue {
+		end = base + int(e.Raw.Offset+e.Raw.Length)
+	}
+	return end
+}
+
+func (r *reader) keys(it unstable.Iterator, base int) (keys []part, end int) {
+	for it.Next() {
+		raw := it.Node().Raw
+		keys = append(keys, part{string(it.Node().Data), r.position(base + int(raw.Offset))})
+		end = base + int(raw.Offset+raw.Length)
+	}
+	return keys, end
+}
+
+// value copies n, which the parser will use again. A list has no place of its
+// own in the parser's tree; it gets the place of its key.
+func (r *reader) value(n *unstable.Node, base, depth int, key Position) *Node {
+	v := &Node{At: key}
+	if n.Kind != unstable.Array {
+		v.At = r.position(base + int(n.Raw.Offset))
+	}
+	if depth > maxNested {
+		r.tree.fault(v.At, TooDeep, fmt.Sprintf("more than %d lists and tables in one another", maxNested), "")
+		return v
+	}
+	switch n.Kind {
+	case unstable.Array:
+		v.Kind = List
+		for it := n.Children(); it.Next(); {
+			v.Items = append(v.Items, r.value(it.Node(), base, depth+1, key))
+		}
+	case unstable.InlineTable:
+		v.Kind, v.origin = Table, inline
+		r.inline(v, n, base, depth)
+	default:
+		r.scalar(v, n)
+	}
+	return v
+}
+
+func (r *reader) inline(v *Node, n *unstable.Node, base, depth int) {
+	for it := n.Children(); it.Next(); {
+		keys, _ := r.keys(it.Node().Key(), base)
+		if len(keys) > maxParts {
+			r.tree.fault(keys[0].at, TooDeep, fmt.Sprintf("a key of %d parts", len(keys)), "")
+			continue
+		}
+		r.tree.set(v, keys, r.value(it.Node().Value(), base, depth+1, keys[len(keys)-1].at))
+	}
+}
+
+func (r *reader) scalar(v *Node, n *unstable.Node) {
+	v.Text = string(n.Data)
+	switch n.Kind {
+	case unstable.String:
+		v.source = string(r.parser.Raw(n.Raw))
+	case unstable.Bool:
+		v.Kind = Bool
+	case unstable.Float:
+		v.Kind = Float
+	case unstable.Integer:
+		v.Kind = Integer
+		if _, err := v.Int(); err != nil {
+			r.tree.fault(v.At, Malformed, fmt.Sprintf("the number %s does not fit into 64 bits", v.Text), "")
+		}
+	default:
+		v.Kind = Time
+		if !isTime(v.Text) {
+			r.tree.fault(v.At, Malformed, fmt.Sprintf("%s is not a date or time", v.Text), "put text into quotes")
+		}
+	}
+}
+
+func isTime(s string) bool {
+	s = strings.ToUpper(s)
+	if len(s) > 10 && s[10] == ' ' {
+		s = s[:10] + "T" + s[11:]
+	}
+	for _, layout := range []string{
+		time.DateOnly, time.TimeOnly, "15:04", "2006-01-02T15:04:05", "2006-01-02T15:04",
+		time.RFC3339, "2006-01-02T15:04Z07:00",
+	} {
+		if _, err := time.Parse(layout, s); err == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// position is the place of a byte.
+func (r *reader) position(offset int) Position {
+	line := r.line(offset)
+	return Position{line + 1, utf8.RuneCount(r.text[r.lines[line]:offset]) + 1}
+}
+
+func (r *reader) line(offset int) int {
+	return sort.SearchInts(r.lines, offset+1) - 1
+}
+
+// after is the offset of the line after that of offset.
+func (r *reader) after(offset int) int {
+	if next := r.line(offset) + 1; next < len(r.lines) {
+		return r.lines[next]
+	}
+	return len(r.text)
+}
+
+// start is the offset of the expression that comes after the one that ends at
+// end. Reading began at from.
+func (r *reader) start(end, from int) int {
+	at := from
+	if end > from {
+		at = r.after(end)
+	}
+	for at < len(r.text) {
+		rest := bytes.TrimLeft(r.text[at:r.after(at)], " \t")
+		if len(bytes.TrimRight(rest, "\r\n")) > 0 && rest[0] != '#' {
+			return r.after(at) - len(rest)
+		}
+		at = r.after(at)
+	}
+	return at
+}
+
+// recover reports err in the expression that begins at start, and gives the
+// offset of the next line that looks like a beginning.
+func (r *reader) recover(err error, start int) int {
+	at, message := start, err.Error()
+	if e, ok := errors.AsType[*unstable.ParserError](err); ok {
+		at = cap(r.text) - cap(e.Highlight)
+	}
+	at = max(min(at, len(r.text)-1), start)
+	next := r.after(at)
+	if r.line(at) > r.line(start) && r.begins(r.lines[r.line(at)]) {
+		next = r.lines[r.line(at)]
+	}
+	if r.line(at) > r.line(start) && (next == len(r.text) || next <= at) {
+		at = start // never closed: the place to look at is where it was opened
+	}
+	text, remedy := translate(message, r.text[at:])
+	r.tree.fault(r.position(at), Malformed, text, remedy)
+	header := start < len(r.text) && r.text[start] == '['
+	if header {
+		damage(r.tree.root)
+		r.tree.current = detached(r.position(start))
+	}
+	r.tree.current.Damaged = true
+	for next < len(r.text) && !r.begins(next) {
+		next = r.after(next)
+	}
+	return next
+}
+
+// begins reports whether a table or a key begins on the line at offset.
+func (r *reader) begins(offset int) bool {
+	line := bytes.TrimRight(r.text[offset:r.after(offset)], "\r\n")
+	return beginning.Match(line)
+}
+
+func damage(n *Node) {
+	n.Damaged = true
+	for _, e := range n.Entries {
+		damage(e.Value)
+	}
+	for _, item := range n.Items {
+		damage(item)
+	}
+}

@@ -1,0 +1,126 @@
+// Package syntax reads TOML into a tree in which every key and every value
+// knows its place in the file.
+package syntax
+
+import (
+	"strconv"
+	"unicode/utf8"
+)
+
+// A Position is a place in a file.
+type Position struct {
+	Line   int // from 1
+	Column int // from 1, in characters
+}
+
+// A Kind is what a value is.
+type Kind int
+
+// The kinds of values.
+const (
+	String Kind = iota
+	Integer
+	Float
+	Bool
+	Time
+	List
+	Table
+)
+
+// String names k as a message about types does.
+func (k Kind) String() string {
+	switch k {
+	case String:
+		return "a string"
+	case Integer:
+		return "a whole number"
+	case Float:
+		return "a decimal number"
+	case Bool:
+		return "true or false"
+	case Time:
+		return "a date or time"
+	case List:
+		return "a list"
+	case Table:
+		return "a table"
+	}
+	return "nothing"
+}
+
+// A Node is a value.
+type Node struct {
+	Kind    Kind
+	At      Position
+	Text    string  // of a String its content, of other scalars what the file says
+	Items   []*Node // of a List
+	Entries []Entry // of a Table, in the order of the file
+	Damaged bool    // a Table that may have more entries than could be read
+
+	source string // of a String: what the file says, with quotes
+	header bool   // a List or Table made by [header] or [[header]]
+	origin origin // of a Table
+	index  map[string]int
+}
+
+// An Entry is a key in a table, and its value.
+type Entry struct {
+	Name  string
+	At    Position
+	Value *Node
+}
+
+// Get is the value of the entry called name, and nil without one.
+func (n *Node) Get(name string) *Node {
+	if i, ok := n.find(name); ok {
+		return n.Entries[i].Value
+	}
+	return nil
+}
+
+// Int is the value of an Integer.
+func (n *Node) Int() (int64, error) { return strconv.ParseInt(n.Text, 0, 64) }
+
+// Headed reports whether a Table was opened by a [header], or a List by
+// [[headers]].
+func (n *Node) Headed() bool { return n.header }
+
+// Inside is the place of the byte at offset of a String's content. It is the
+// place of the String itself where the file does not say the content as it is.
+func (n *Node) Inside(offset int) Position {
+	const quote = 1
+	if len(n.source) != len(n.Text)+2*quote || offset > len(n.Text) {
+		return n.At
+	}
+	return Position{n.At.Line, n.At.Column + quote + utf8.RuneCountInString(n.Text[:offset])}
+}
+
+// indexed is the number of entries from which on a table is searched by an
+// index.
+const indexed = 8
+
+func (n *Node) find(name string) (int, bool) {
+	if n.index != nil {
+		i, ok := n.index[name]
+		return i, ok
+	}
+	for i, e := range n.Entries {
+		if e.Name == name {
+			return i, true
+		}
+	}
+	return 0, false
+}
+
+func (n *Node) add(e Entry) {
+	n.Entries = append(n.Entries, e)
+	if n.index == nil && len(n.Entries) > indexed {
+		n.index = make(map[string]int)
+		for i, old := range n.Entries {
+			n.index[old.Name] = i
+		}
+	}
+	if n.index != nil {
+		n.index[e.Name] = len(n.Entries) - 1
+	}
+}

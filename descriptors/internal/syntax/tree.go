@@ -1,0 +1,164 @@
+package syntax
+
+import "fmt"
+
+// An origin is what made a table. TOML says by it who may add to the table.
+type origin int
+
+const (
+	inline  origin = iota // { … }: complete
+	opened                // [header]: may not be opened again
+	implied               // part of a longer header: may be opened once
+	dotted                // part of a dotted key: by more dotted keys only
+)
+
+// A Fault is a place at which a file is not TOML.
+type Fault struct {
+	At      Position
+	Code    Code
+	Message string
+	Remedy  string
+}
+
+// A Code tells the faults apart.
+type Code int
+
+// The ways in which a file is not TOML.
+const (
+	Malformed Code = iota // the grammar
+	Twice                 // a key or a table that there is already
+	TooDeep               // nested without end
+)
+
+// part is one part of a dotted key.
+type part struct {
+	name string
+	at   Position
+}
+
+// tree grows by one expression of the file after the other.
+type tree struct {
+	root    *Node
+	current *Node // the table that keys go to
+	faults  []Fault
+}
+
+func newTree() *tree {
+	root := &Node{Kind: Table, At: Position{1, 1}, origin: opened}
+	return &tree{root: root, current: root}
+}
+
+func (t *tree) fault(at Position, code Code, message, remedy string) {
+	t.faults = append(t.faults, Fault{at, code, message, remedy})
+}
+
+// open makes [header] the current table. Where the file may not open it, what
+// follows is still read, so that faults in it are found.
+func (t *tree) open(keys []part) {
+	last := keys[len(keys)-1]
+	parent, ok := t.parent(keys)
+	if !ok {
+		return
+	}
+	old := parent.Get(last.name)
+	switch {
+	case old == nil:
+		t.current = &Node{Kind: Table, At: last.at, header: true, origin: opened}
+		parent.add(Entry{last.name, last.at, t.current})
+	case old.Kind == Table && old.origin == implied:
+		old.origin, old.At = opened, last.at
+		t.current = old
+	case old.Kind == Table && old.origin != inline:
+		t.twice(last, old)
+		t.current = old
+	case old.Kind == List && old.header:
+		t.fault(last.at, Twice, fmt.Sprintf("%q is a list of tables, begun on line %d", last.name, old.At.Line),
+			fmt.Sprintf("write [[%s]]", spell(keys)))
+		t.current = detached(last.at)
+	default:
+		t.twice(last, old)
+		t.current = detached(last.at)
+	}
+}
+
+// extend makes a new table in the list [[header]] the current one.
+func (t *tree) extend(keys []part) {
+	last := keys[len(keys)-1]
+	parent, ok := t.parent(keys)
+	if !ok {
+		return
+	}
+	t.current = detached(last.at)
+	list := parent.Get(last.name)
+	switch {
+	case list == nil:
+		list = &Node{Kind: List, At: last.at, header: true}
+		parent.add(Entry{last.name, last.at, list})
+	case list.Kind != List || !list.header:
+		t.twice(last, list)
+		return
+	}
+	list.Items = append(list.Items, t.current)
+}
+
+// parent is the table that holds the last of keys.
+func (t *tree) parent(keys []part) (*Node, bool) {
+	at := t.root
+	for _, key := range keys[:len(keys)-1] {
+		next := at.Get(key.name)
+		if next == nil {
+			next = &Node{Kind: Table, At: key.at, header: true, origin: implied}
+			at.add(Entry{key.name, key.at, next})
+		}
+		if next.Kind == List && next.header {
+			next = next.Items[len(next.Items)-1]
+		}
+		if next.Kind != Table || next.origin == inline {
+			t.twice(key, next)
+			t.current = detached(key.at)
+			return nil, false
+		}
+		at = next
+	}
+	return at, true
+}
+
+// set gives keys a value in table.
+func (t *tree) set(table *Node, keys []part, value *Node) {
+	last := keys[len(keys)-1]
+	for _, key := range keys[:len(keys)-1] {
+		next := table.Get(key.name)
+		if next == nil {
+			next = &Node{Kind: Table, At: key.at, origin: dotted}
+			table.add(Entry{key.name, key.at, next})
+		}
+		if next.Kind != Table || next.origin != dotted {
+			t.twice(key, next)
+			return
+		}
+		table = next
+	}
+	if old := table.Get(last.name); old != nil {
+		t.twice(last, old)
+		return
+	}
+	table.add(Entry{last.name, last.at, value})
+}
+
+func (t *tree) twice(key part, old *Node) {
+	t.fault(key.at, Twice, fmt.Sprintf("%q is defined already, on line %d", key.name, old.At.Line),
+		"keep one of the two")
+}
+
+// detached is a table that belongs to nothing yet.
+func detached(at Position) *Node {
+	return &Node{Kind: Table, At: at, header: true, origin: opened}
+}
+
+func spell(keys []part) string {
+	s := keys[0].name
+	for _, key := range keys[1:] {
+		s += "." + key.name
+	}
+	return s
+}

@@ -1,0 +1,112 @@
+// Package cluster is the vocabulary of what runs benchmarks: the objects of a
+// run, what can be seen of them, and the contract of the verbs that every driver
+// keeps. The drivers lie in the folders below; package clustertest holds the
+// suite that each of them passes.
+//
+// The objects are those of Kubernetes, and they are the only description of how
+// a run runs.
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// Labels that every object of a run carries. Nothing without LabelRun is ever
+// touched.
+const (
+	LabelRun      = "benchmark-ai.dev/run"
+	LabelAttempt  = "benchmark-ai.dev/attempt"
+	LabelRole     = "benchmark-ai.dev/role"
+	LabelOwner    = "benchmark-ai.dev/owner"
+	LabelTeam     = "benchmark-ai.dev/team"
+	LabelSet      = "benchmark-ai.dev/set"
+	LabelSchedule = "benchmark-ai.dev/schedule"
+)
+
+// Containers that surround the benchmark in its pod.
+const (
+	ContainerInstall   = "bai-install" // brings the pod binary
+	ContainerPull      = "bai-pull"    // brings the data
+	ContainerCollect   = "bai-collect" // ships samples and lines; a native sidecar
+	ContainerBenchmark = "benchmark"
+)
+
+// Errors that can be told apart. What is none of them means that the cluster is
+// away, for everybody, and that the same call may succeed later.
+var (
+	// ErrNotFound says that there is no such object.
+	ErrNotFound = errors.New("not found")
+	// ErrExists says that an object of that name is there already.
+	ErrExists = errors.New("exists already")
+)
+
+// RefusedError says that the cluster will not have an object, now or later.
+type RefusedError struct {
+	Object  string // kind and name
+	Reason  string // one CamelCase word: an event.Reason where one fits, else empty
+	Message string // the refuser's own words
+}
+
+// Error implements error.
+func (e *RefusedError) Error() string { return fmt.Sprintf("%s was refused: %s", e.Object, e.Message) }
+
+// Object is an object of Kubernetes, with its kind set.
+type Object interface {
+	metav1.Object
+	runtime.Object
+}
+
+// Ref names one attempt of a run by the Job whose end ends it.
+type Ref struct {
+	Run     string
+	Attempt int
+	Scope   string // Kubernetes namespace
+	Job     string // name
+	UID     string // of the Job; empty means any
+}
+
+// Seen is what can be seen of one attempt of a run at one time.
+type Seen struct {
+	Ref    Ref
+	Job    *batchv1.Job   // nil where it is gone
+	Pods   []corev1.Pod   // of any role, by name
+	Events []corev1.Event // about the job and its pods, oldest first
+}
+
+// Creator creates objects.
+type Creator interface {
+	// Create creates o, which has its kind, name, namespace and labels, and
+	// fills in what the cluster gives it, such as its UID. It says ErrExists
+	// where one of that name is there, and *RefusedError where the cluster will
+	// not have it.
+	Create(ctx context.Context, o Object) error
+}
+
+// Deleter deletes objects.
+type Deleter interface {
+	// Delete asks that all objects of an attempt end and go, dependents first,
+	// with the grace that its pods were promised. It returns when the cluster
+	// has taken the order: Observe tells when they are gone. Nothing there is
+	// no error.
+	Delete(ctx context.Context, r Ref) error
+}
+
+// Observer sees.
+type Observer interface {
+	// Observe looks at the attempt as it is now, not at what was heard of it.
+	// It says ErrNotFound once neither its job nor any pod of it is there; a
+	// Job of another UID than the one asked for is not it.
+	Observe(ctx context.Context, r Ref) (Seen, error)
+	// Watch hands over each attempt that is there, then each whenever something
+	// about it changes or it has gone (Job nil, no pods), and each again from
+	// time to time. Changes that follow each other closely may be handed over
+	// as one. It blocks until ctx is done, and hands over one at a time.
+	Watch(ctx context.Context, see func(Seen)) error
+}

@@ -1,0 +1,205 @@
+// Package event is the vocabulary of the platform: one type for each fact that
+// can happen to a benchmark run, and the form in which that fact travels.
+//
+// One topic carries one type, so a reader knows what to decode from where it
+// reads. The package does no I/O and reads no clock.
+package event
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Event is something that has happened to one run.
+type Event interface {
+	Topic() string   // where it is published; the same for all values of a type
+	Head() Header    // whose it is, and what it follows from
+	Validate() error // names every required field that is missing
+}
+
+// Topics, in the order of the flow.
+const (
+	TopicSubmitted = "bai.submitted"
+	TopicCommands  = "bai.commands"
+	TopicFetched   = "bai.fetched"
+	TopicLaunched  = "bai.launched"
+	TopicRetried   = "bai.retried"
+	TopicStatus    = "bai.status"
+	TopicFinished  = "bai.finished"
+	TopicMetrics   = "bai.metrics"
+	TopicLogs      = "bai.logs"
+	TopicDead      = "bai.dead" // what nobody can handle
+)
+
+// Topics returns every topic of the platform, in the order of the flow.
+func Topics() []string {
+	return []string{
+		TopicSubmitted, TopicCommands, TopicFetched, TopicLaunched, TopicRetried,
+		TopicStatus, TopicFinished, TopicMetrics, TopicLogs, TopicDead,
+	}
+}
+
+// Submitted says that a user asked for a run and was promised one.
+type Submitted struct {
+	Header
+
+	Name       string            `json:"name,omitempty"`   // chosen by the user; unique per owner
+	File       string            `json:"file,omitempty"`   // where the user read the descriptor
+	Descriptor string            `json:"descriptor"`       // TOML, as written, at most 256 KiB
+	Labels     map[string]string `json:"labels,omitempty"` // of the descriptor and the request, merged
+}
+
+// Topic implements Event.
+func (Submitted) Topic() string { return TopicSubmitted }
+
+// Validate implements Event.
+func (s Submitted) Validate() error {
+	return errors.Join(s.Header.Validate(), given("descriptor", s.Descriptor))
+}
+
+// CommandKind is what a user may ask of a run that exists.
+type CommandKind string
+
+// CommandCancel asks that the run end. The cancel mark was set before it was said.
+const CommandCancel CommandKind = "cancel"
+
+// Command says that a user asked something of a run.
+type Command struct {
+	Header
+
+	Kind CommandKind `json:"kind"`
+	By   string      `json:"by,omitempty"` // who asked
+}
+
+// Topic implements Event.
+func (Command) Topic() string { return TopicCommands }
+
+// Validate implements Event.
+func (c Command) Validate() error {
+	return errors.Join(c.Header.Validate(), given("kind", string(c.Kind)))
+}
+
+// Data is one data set of a run, and where it lies once it was fetched.
+type Data struct {
+	Source   string `json:"source"`             // URL, as the descriptor has it, without credentials
+	Path     string `json:"path"`               // where the benchmark expects it
+	Object   string `json:"object,omitempty"`   // key in the object store; empty until fetched
+	SHA256   string `json:"sha256,omitempty"`   // of the content, hex; empty until fetched
+	Size     int64  `json:"size,omitempty"`     // bytes
+	Unpack   bool   `json:"unpack,omitempty"`   // an archive that the puller unpacks at Path
+	Writable bool   `json:"writable,omitempty"` // the benchmark may change its copy
+}
+
+// Fetched says that every data set of a run is in the object store.
+type Fetched struct {
+	Header
+
+	Name       string            `json:"name,omitempty"`
+	File       string            `json:"file,omitempty"`
+	Descriptor string            `json:"descriptor"`
+	Labels     map[string]string `json:"labels,omitempty"`
+	Data       []Data            `json:"data"`
+}
+
+// Topic implements Event.
+func (Fetched) Topic() string { return TopicFetched }
+
+// Validate implements Event.
+func (f Fetched) Validate() error {
+	return errors.Join(f.Header.Validate(), given("descriptor", f.Descriptor))
+}
+
+// Launched says that the objects of one attempt of a run were created.
+type Launched struct {
+	Header
+
+	Cluster         string        `json:"cluster"`                    // the cluster driver: kubernetes or local
+	Scope           string        `json:"scope"`                      // the Kubernetes namespace of the objects
+	Job             string        `json:"job"`                        // name of the Job whose end ends the run
+	UID             string        `json:"uid,omitempty"`              // of that Job
+	Retries         int           `json:"retries,omitempty"`          // attempts that may follow this one after an infra failure
+	PendingDeadline time.Duration `json:"pending_deadline,omitempty"` // ns; how long a pod may wait for what may never come; zero is the watcher's default
+}
+
+// Topic implements Event.
+func (Launched) Topic() string { return TopicLaunched }
+
+// Validate implements Event.
+func (l Launched) Validate() error {
+	return errors.Join(l.Header.Validate(), given("job", l.Job))
+}
+
+// Retried says that an attempt failed through no fault of the user's, and that
+// Header.Attempt is the number of the attempt that follows it.
+type Retried struct {
+	Header
+
+	Class      Class    `json:"class"`
+	Reason     Reason   `json:"reason"`
+	Message    string   `json:"message"`              // why the attempt before failed
+	Collectors []string `json:"collectors,omitempty"` // UIDs of that attempt's pods whose data are awaited
+}
+
+// Topic implements Event.
+func (Retried) Topic() string { return TopicRetried }
+
+// Validate implements Event.
+func (r Retried) Validate() error {
+	if r.Attempt < 2 {
+		return errors.Join(r.Header.Validate(), fmt.Errorf("attempt: %d, want 2 or more", r.Attempt))
+	}
+	return errors.Join(r.Header.Validate(), given("reason", string(r.Reason)))
+}
+
+// Progress is how much of something countable is done.
+type Progress struct {
+	Done  int64  `json:"done"`
+	Total int64  `json:"total,omitempty"` // zero: not known
+	Unit  string `json:"unit"`            // bytes or items
+}
+
+// Status tells the user how far a run has come. Its text is written for the
+// user, not for the operator.
+type Status struct {
+	Header
+
+	Phase    Phase     `json:"phase"`
+	Reason   Reason    `json:"reason,omitempty"` // why it waits, where it waits
+	Message  string    `json:"message"`
+	Progress *Progress `json:"progress,omitempty"`
+}
+
+// Topic implements Event.
+func (Status) Topic() string { return TopicStatus }
+
+// Validate implements Event.
+func (s Status) Validate() error {
+	return errors.Join(s.Header.Validate(), given("phase", string(s.Phase)))
+}
+
+// Finished says that a run has ended. The first in the partition is the truth.
+type Finished struct {
+	Header
+
+	Outcome    Outcome    `json:"outcome"`
+	Class      Class      `json:"class,omitempty"`  // whose fault a failure is
+	Reason     Reason     `json:"reason,omitempty"` // empty for a success
+	Message    string     `json:"message"`
+	ExitCode   *int       `json:"exit_code,omitempty"`  // of the benchmark, where it ran to an end
+	Started    *time.Time `json:"started,omitempty"`    // when the benchmark's process began
+	Ended      *time.Time `json:"ended,omitempty"`      // when it ended
+	Collectors []string   `json:"collectors,omitempty"` // UIDs of the last attempt's pods whose data are awaited
+}
+
+// Topic implements Event.
+func (Finished) Topic() string { return TopicFinished }
+
+// Validate implements Event.
+func (f Finished) Validate() error {
+	errs := []error{f.Header.Validate(), given("outcome", string(f.Outcome))}
+	if f.Outcome == Failed {
+		errs = append(errs, given("class", string(f.Class)), given("reason", string(f.Reason)))
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,86 @@
+package event
+
+// Phase is how far a run has come.
+type Phase string
+
+// Phases, in the order in which a run passes them. A retried run goes back to
+// PhaseQueued.
+const (
+	PhaseSubmitted Phase = "submitted"
+	PhaseFetching  Phase = "fetching"
+	PhaseQueued    Phase = "queued"
+	PhaseLaunching Phase = "launching"
+	PhasePending   Phase = "pending"
+	PhaseRunning   Phase = "running"
+	PhaseCanceling Phase = "canceling"
+	PhaseFinished  Phase = "finished"
+)
+
+// Phases returns every phase, in the order in which a run passes them.
+func Phases() []Phase {
+	return []Phase{
+		PhaseSubmitted, PhaseFetching, PhaseQueued, PhaseLaunching,
+		PhasePending, PhaseRunning, PhaseCanceling, PhaseFinished,
+	}
+}
+
+// Outcome is how a finished run ended.
+type Outcome string
+
+// Outcomes.
+const (
+	Succeeded Outcome = "succeeded"
+	Failed    Outcome = "failed"
+	Canceled  Outcome = "canceled"
+)
+
+// Class is whose fault a failure is.
+type Class string
+
+// Classes. Only ClassInfra may be retried.
+const (
+	ClassUser     Class = "user"
+	ClassInfra    Class = "infra"
+	ClassPlatform Class = "platform"
+	ClassTimeout  Class = "timeout"
+)
+
+// Reason is why something is as it is: one CamelCase word that a program can
+// match.
+type Reason string
+
+// Reasons, in the order of the flow in which they can arise.
+const (
+	InvalidDescriptor Reason = "InvalidDescriptor" // the descriptor cannot be run as written
+	EngineUnavailable Reason = "EngineUnavailable" // info.execution_engine names an engine that is not here
+	StrategyUnknown   Reason = "StrategyUnknown"   // hardware.strategy is not one that this platform launches
+	FetchFailed       Reason = "FetchFailed"       // a data set could not be had
+	ChecksumMismatch  Reason = "ChecksumMismatch"  // a data set is not what its digest says
+	SourceRefused     Reason = "SourceRefused"     // a data set's URL is not one that settings allow
+	DataTooLarge      Reason = "DataTooLarge"      // a data set is larger than settings allow
+	LaunchRefused     Reason = "LaunchRefused"     // the cluster refused an object of the run
+	NeedsImage        Reason = "NeedsImage"        // runs the image's entrypoint, where no images are run
+	NeedsNamespaces   Reason = "NeedsNamespaces"   // needs mounts or pods that this machine's kernel refuses
+	NeedsGPU          Reason = "NeedsGPU"          // asks for more GPUs than there are
+	Unschedulable     Reason = "Unschedulable"     // no node can take the pod
+	ImagePullBackOff  Reason = "ImagePullBackOff"  // the image cannot be had
+	ConfigError       Reason = "ConfigError"       // the container cannot be created as asked
+	VolumeError       Reason = "VolumeError"       // a volume cannot be mounted
+	PullFailed        Reason = "PullFailed"        // data could not be brought into the pod
+	InitFailed        Reason = "InitFailed"        // the pod could not be prepared
+	CommandNotFound   Reason = "CommandNotFound"   // the benchmark's command does not exist or cannot be executed
+	NonZeroExit       Reason = "NonZeroExit"       // the benchmark said that it failed
+	Signaled          Reason = "Signaled"          // the benchmark was ended by a signal
+	OOMKilled         Reason = "OOMKilled"         // the benchmark needed more memory than it may have
+	Evicted           Reason = "Evicted"           // the node needed the room
+	Preempted         Reason = "Preempted"         // a pod of higher priority took the place
+	NodeLost          Reason = "NodeLost"          // the node does not answer
+	SidecarFailed     Reason = "SidecarFailed"     // what runs beside the benchmark failed
+	DeadlineExceeded  Reason = "DeadlineExceeded"  // limits.deadline passed
+	PendingTooLong    Reason = "PendingTooLong"    // limits.pending_deadline passed
+	JobDisappeared    Reason = "JobDisappeared"    // the job is gone and nobody of ours deleted it
+	JobDeleted        Reason = "JobDeleted"        // somebody deleted the job
+	CanceledByUser    Reason = "CanceledByUser"
+	NoProgress        Reason = "NoProgress"    // the platform lost sight of the run
+	PoisonedEvent     Reason = "PoisonedEvent" // an event of the run could not be read
+)

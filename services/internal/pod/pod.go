@@ -1,0 +1,114 @@
+// Package pod is the vocabulary of what the platform's own programs in a
+// benchmark's pod agree on: where files lie, what they hold, and which settings
+// each program is given. It does no I/O.
+//
+// A pod of a run has one volume of ours, mounted at Dir in each container:
+//
+//	bin/bai-pod      the one program, brought by ContainerInstall
+//	run/output       what the benchmark wrote, as records (see AppendRecord)
+//	run/exit.json    how the benchmark ended (see Exit), written last, by rename
+//	run/metrics      what client libraries append to, one JSON object a line
+//	run/fifo         the pipe of the original client library
+//	run/fifo.lines   what collect has read from the pipe
+//	run/collect.json how far collect has shipped; its own
+//	data/<n>         the data sets, in a volume of their own
+//
+// Where the kernel refuses mounts the volume lies elsewhere, and the
+// environment variable EnvDir says where.
+package pod
+
+import (
+	"path"
+	"time"
+
+	"github.com/benchmark-ai/bai/services/internal/event"
+)
+
+// Dir is where the volume is mounted.
+const Dir = "/bai"
+
+// ImageBinary is where the program lies in the image that brings it.
+const ImageBinary = "/bai-pod"
+
+// Names below Dir.
+const (
+	Binary  = "bin/bai-pod"
+	Output  = "run/output"
+	Ended   = "run/exit.json"
+	Metrics = "run/metrics"
+	FIFO    = "run/fifo"
+	Spool   = "run/fifo.lines"
+	Cursor  = "run/collect.json"
+	Data    = "data"
+)
+
+// Files of the Secret that the puller and the collector are given, mounted at
+// SecretDir in these two containers alone.
+const (
+	SecretDir   = "/bai-secret"
+	CollectFile = "collect.json" // a Collect
+	PullFile    = "pull.json"    // a Pull
+)
+
+// Environment variables.
+const (
+	EnvDir       = "BAI_DIR"                         // where Dir is; empty means Dir
+	EnvSecretDir = "BAI_SECRET_DIR"                  // where SecretDir is; empty means SecretDir
+	EnvPodUID    = "BAI_POD_UID"                     // of the pod, by the downward API
+	EnvBackend   = "BENCHMARK_AI"                    // for client libraries: "file" here
+	EnvFile      = "BENCHMARK_AI_FILE"               // the metrics file
+	EnvFIFO      = "BENCHMARK_AI_FIFO_FILEPATH"      // the pipe
+	EnvFIFOWait  = "BENCHMARK_AI_FIFO_MAX_WAIT_TIME" // seconds that the original client library waits for the pipe
+	EnvRun       = "BENCHMARK_AI_RUN"                // the run's ID, for the benchmark to know
+	EnvAttempt   = "BENCHMARK_AI_ATTEMPT"
+)
+
+// In returns where name lies in the volume that is mounted at dir, Dir if empty.
+func In(dir, name string) string {
+	if dir == "" {
+		dir = Dir
+	}
+	return path.Join(dir, name)
+}
+
+// Collect is what `bai-pod collect` is told.
+type Collect struct {
+	Header    event.Header `json:"header"` // of the launch; ID, run, attempt and lineage are taken from it
+	Role      string       `json:"role"`
+	Index     int          `json:"index"`
+	Container string       `json:"container"` // whose output it is
+	Brokers   []string     `json:"brokers"`
+	Token     string       `json:"token"` // of the run
+	Metrics   []Metric     `json:"metrics,omitempty"`
+	MaxLog    int64        `json:"max_log,omitempty"`  // bytes of output that are kept; zero means no limit
+	MaxLine   int          `json:"max_line,omitempty"` // bytes of a line that are kept; zero means 64 KiB
+}
+
+// Metric is a pattern to look for in the output.
+type Metric struct {
+	Name    string `json:"name"`
+	Unit    string `json:"unit,omitempty"`
+	Pattern string `json:"pattern"` // RE2; group "value", else the first group, else the whole match is the number
+}
+
+// Pull is what `bai-pod pull` is told.
+type Pull struct {
+	Header  event.Header `json:"header"`
+	Brokers []string     `json:"brokers,omitempty"`
+	Token   string       `json:"token,omitempty"`
+	Store   string       `json:"store"` // URL of the object store as the pod reaches it
+	Data    []event.Data `json:"data"`  // number n goes to data/<n>, a file, or a directory where Unpack is set
+}
+
+// Exit is how the benchmark's process ended.
+type Exit struct {
+	Code    int       `json:"code"`              // as a shell would say it: 128 + n after signal n, 127 not found, 126 not executable
+	Signal  string    `json:"signal,omitempty"`  // SIGKILL
+	Problem string    `json:"problem,omitempty"` // why it could not be started, in the kernel's words
+	Started time.Time `json:"started"`
+	Ended   time.Time `json:"ended"`
+	User    float64   `json:"user_seconds"`
+	System  float64   `json:"system_seconds"`
+	MaxRSS  int64     `json:"max_rss_bytes"`
+	Dropped int64     `json:"dropped_bytes,omitempty"` // output over the limit, not recorded
+}

@@ -1,0 +1,54 @@
+// Package service is the vocabulary of what a service is made of: steps that
+// turn events into events, and parts that a process runs.
+package service
+
+import (
+	"context"
+
+	"github.com/benchmark-ai/bai/services/internal/event"
+)
+
+// Part is one long-running part of a process. It blocks until ctx is done,
+// cleans up after itself, and returns nil if that is why it ended.
+type Part func(ctx context.Context) error
+
+// Handler turns one event into the events that follow from it.
+//
+// A nil error means that the event is done with. An error means that it could
+// not be handled now, and the same event will be handed over again, unless it
+// is event.ErrPoison. What a user got wrong is not an error but an event that
+// says so. An event may come more than once whatever was returned.
+type Handler[T event.Event] func(ctx context.Context, ev T) ([]event.Event, error)
+
+// Step is a handler that has forgotten its type, and the topic that it hears.
+type Step struct {
+	Topic string
+	// Most is how many messages Handle takes at once. Messages of one call are
+	// of one topic and in order.
+	Most int
+	// Handle is done with all messages or with none. A caller to which it says
+	// event.ErrPoison for several messages hands them over again one by one.
+	Handle func(ctx context.Context, ms []event.Message) ([]event.Event, error)
+}
+
+// On makes a Step of handle. What cannot be decoded is event.ErrPoison.
+func On[T event.Event](handle Handler[T]) Step {
+	return Each(1, func(ctx context.Context, evs []T) ([]event.Event, error) { return handle(ctx, evs[0]) })
+}
+
+// Each makes a Step that takes up to most events at once, for what is cheaper
+// done together. It is done with all of them or with none.
+func Each[T event.Event](most int, handle func(ctx context.Context, evs []T) ([]event.Event, error)) Step {
+	var zero T
+	return Step{Topic: zero.Topic(), Most: most, Handle: func(ctx context.Context, ms []event.Message) ([]event.Event, error) {
+		evs := make([]T, 0, len(ms))
+		for _, m := range ms {
+			ev, err := event.Decode[T](m)
+			if err != nil {
+				return nil, err
+			}
+			evs = append(evs, ev)
+		}
+		return handle(ctx, evs)
+	}}
+}

@@ -1,0 +1,89 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+)
+
+// Kind is what a document is about. Each kind has one owner that writes it.
+type Kind string
+
+// Kinds of documents, in the order of the flow.
+const (
+	KindKey        Kind = "key"        // gateway: owner and idempotency key → run
+	KindName       Kind = "name"       // gateway: owner and run name → run
+	KindSubmission Kind = "submission" // gateway: run → what was submitted
+	KindOutbox     Kind = "outbox"     // gateway: run → what is remembered but not yet published
+	KindCancel     Kind = "cancel"     // gateway: run → that it is to end
+	KindOrder      Kind = "order"      // fetcher: run → what is to be fetched for it
+	KindTransfer   Kind = "transfer"   // fetcher: source → the transfer under way or done
+	KindObject     Kind = "object"     // fetcher: digest → object in the object store
+	KindQueue      Kind = "queue"      // executor: priority, arrival → run that waits for a slot
+	KindLedger     Kind = "ledger"     // executor: the one document that says who holds a slot
+	KindPlan       Kind = "plan"       // executor: run and attempt → the objects of the run
+	KindWatch      Kind = "watch"      // watcher: run → the launched attempt that is watched
+	KindLease      Kind = "lease"      // whoever: name → its holder
+)
+
+// Doc is a small document that is written by compare-and-set.
+type Doc struct {
+	Kind    Kind
+	Key     string // any text of 1 to 512 bytes
+	Version int64  // given by the store, from 1, at every write
+	Value   []byte // JSON
+}
+
+// Docs is the part of a store that keeps small documents.
+type Docs interface {
+	// CreateDoc stores d as version 1, or says ErrExists.
+	CreateDoc(ctx context.Context, d Doc) error
+	// Doc returns the document, as last written by anybody, or ErrNotFound.
+	Doc(ctx context.Context, kind Kind, key string) (Doc, error)
+	// ReplaceDoc stores d in place of the version that it names, and returns
+	// the new version, or says ErrConflict if that is not what is there.
+	ReplaceDoc(ctx context.Context, d Doc) (int64, error)
+	// DeleteDoc removes the version that d names, or any where that is 0. It
+	// says ErrConflict if another version is there, and nothing if none is.
+	DeleteDoc(ctx context.Context, d Doc) error
+}
+
+// Lister is the part of a store that finds documents by kind.
+type Lister interface {
+	// Docs returns up to limit documents of kind with keys greater than after,
+	// in the byte order of their keys. A document that was written a moment ago
+	// may be missing.
+	Docs(ctx context.Context, kind Kind, after string, limit int) ([]Doc, error)
+}
+
+// Get reads the document of kind and key as a T, and its version.
+func Get[T any](ctx context.Context, docs Docs, kind Kind, key string) (T, int64, error) {
+	var v T
+	d, err := docs.Doc(ctx, kind, key)
+	if err != nil {
+		return v, 0, err
+	}
+	if err := json.Unmarshal(d.Value, &v); err != nil {
+		return v, 0, fmt.Errorf("read %s %q: %w", kind, key, err)
+	}
+	return v, d.Version, nil
+}
+
+// Create stores v as a new document, or says ErrExists.
+func Create(ctx context.Context, docs Docs, kind Kind, key string, v any) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Errorf("write %s %q: %w", kind, key, err)
+	}
+	return docs.CreateDoc(ctx, Doc{Kind: kind, Key: key, Value: b})
+}
+
+// Replace stores v in place of version, and returns the new version, or says
+// ErrConflict.
+func Replace(ctx context.Context, docs Docs, kind Kind, key string, version int64, v any) (int64, error) {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return 0, fmt.Errorf("write %s %q: %w", kind, key, err)
+	}
+	return docs.ReplaceDoc(ctx, Doc{Kind: kind, Key: key, Version: version, Value: b})
+}

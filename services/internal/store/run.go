@@ -1,0 +1,86 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"github.com/benchmark-ai/bai/services/internal/event"
+)
+
+// Run is what is known of one run: the projection of its events.
+type Run struct {
+	ID        string `json:"id"`
+	Name      string `json:"name,omitempty"`
+	Namespace string `json:"namespace"`
+	Owner     string `json:"owner"`
+
+	event.Lineage
+
+	Labels     map[string]string `json:"labels,omitempty"`
+	File       string            `json:"file,omitempty"`
+	Descriptor string            `json:"descriptor"`
+
+	Phase    event.Phase     `json:"phase"`
+	Outcome  event.Outcome   `json:"outcome,omitempty"`
+	Class    event.Class     `json:"class,omitempty"`
+	Reason   event.Reason    `json:"reason,omitempty"`
+	Message  string          `json:"message,omitempty"`
+	Progress *event.Progress `json:"progress,omitempty"`
+	Attempt  int             `json:"attempt"`
+	ExitCode *int            `json:"exit_code,omitempty"`
+
+	Created time.Time  `json:"created"`           // when it was submitted
+	Updated time.Time  `json:"updated"`           // when the last change was said
+	Started *time.Time `json:"started,omitempty"` // when the benchmark's process began
+	Ended   *time.Time `json:"ended,omitempty"`   // when the run came to its end
+
+	Data       []event.Data `json:"data,omitempty"`
+	Collectors []string     `json:"collectors,omitempty"` // UIDs of pods, of all attempts, whose data are awaited
+	Revision   int64        `json:"revision"`             // number of changes, from 1, without a gap
+}
+
+// Change is one thing that happened to a run: an event, as recorded.
+type Change struct {
+	Run      string          `json:"run"`
+	Revision int64           `json:"revision"` // of the run, once this had happened
+	Event    string          `json:"event"`    // ID of the event
+	Topic    string          `json:"topic"`
+	Time     time.Time       `json:"time"` // when it was said
+	Attempt  int             `json:"attempt"`
+	Phase    event.Phase     `json:"phase"` // of the run, once this had happened
+	Outcome  event.Outcome   `json:"outcome,omitempty"`
+	Class    event.Class     `json:"class,omitempty"`
+	Reason   event.Reason    `json:"reason,omitempty"`
+	Message  string          `json:"message,omitempty"`
+	Progress *event.Progress `json:"progress,omitempty"`
+	Late     bool            `json:"late,omitempty"` // came after the terminal fact and changed nothing
+}
+
+// RunFilter says which runs are meant. Its zero value means all.
+type RunFilter struct {
+	Owner     string
+	Namespace string
+	Name      string
+	Phases    []event.Phase
+	Outcomes  []event.Outcome
+	Labels    map[string]string // all of these
+	Since     time.Time         // created at this time or later
+	Until     time.Time         // created before this time
+}
+
+// Runs is the part of a store that keeps runs and what happened to them.
+type Runs interface {
+	// PutRun stores r and the change c that led to it, both or neither, as far
+	// as any reader can see. c.Revision is r.Revision and follows the stored
+	// run's without a gap, else ErrConflict. If an event of c's ID was recorded
+	// for this run before, nothing is stored and ErrExists returned.
+	PutRun(ctx context.Context, r Run, c Change) error
+	// Run returns the run, as last written by anybody, or ErrNotFound.
+	Run(ctx context.Context, id string) (Run, error)
+	// Runs returns up to limit runs, newest first, and the token of the next
+	// page, empty after the last. Token "" is the first page.
+	Runs(ctx context.Context, f RunFilter, token string, limit int) (runs []Run, next string, err error)
+	// Changes returns up to limit changes of a run with revisions greater than
+	// after, in order.
+	Changes(ctx context.Context, run string, after int64, limit int) ([]Change, error)
+}

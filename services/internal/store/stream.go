@@ -1,0 +1,91 @@
+package store
+
+import (
+	"context"
+
+	"github.com/benchmark-ai/bai/services/internal/event"
+)
+
+// Origin is where samples or lines come from: a source of one attempt of a run.
+type Origin struct {
+	Run     string `json:"run"`
+	Attempt int    `json:"attempt"`
+
+	event.Source
+}
+
+// SourceID returns what tells the origin apart from every other.
+func (o Origin) SourceID() string { return o.ID(o.Run, o.Attempt) }
+
+// Samples are samples of one origin, in ascending order of (Seq, Sub).
+type Samples struct {
+	Origin  Origin
+	Samples []event.Sample
+	End     *event.End
+}
+
+// Lines are lines of one origin, in ascending order of Seq.
+type Lines struct {
+	Origin Origin
+	Lines  []event.Line
+	End    *event.End
+}
+
+// Sample is one stored sample.
+type Sample struct {
+	Origin Origin `json:"origin"`
+
+	event.Sample
+}
+
+// Line is one stored line.
+type Line struct {
+	Origin Origin `json:"origin"`
+
+	event.Line
+}
+
+// SampleQuery says which samples are meant.
+type SampleQuery struct {
+	Run   string   // required
+	Names []string // of metrics; none means all
+}
+
+// LineQuery says which lines are meant.
+type LineQuery struct {
+	Run     string // required
+	Attempt int    // 0 means all
+	Source  string // an Origin's SourceID; empty means all
+	Last    int    // only the last so many of each source; 0 means all
+}
+
+// Stream is what the store has of one origin, in samples or in lines.
+type Stream struct {
+	Origin Origin     `json:"origin"`
+	Topic  string     `json:"topic"` // event.TopicMetrics or event.TopicLogs
+	Stored int64      `json:"stored"`
+	Last   int64      `json:"last"`          // greatest Seq stored; -1 where there is none
+	End    *event.End `json:"end,omitempty"` // once the source has ended
+}
+
+// Streams is the part of a store that keeps samples and lines.
+type Streams interface {
+	// AppendSamples stores samples that are not there yet, told by SourceID,
+	// Seq, Sub and Name, all of them or none. What is there stays as it is.
+	AppendSamples(ctx context.Context, batches []Samples) error
+	// AppendLines stores lines that are not there yet, told by SourceID and
+	// Seq, all of them or none. What is there stays as it is.
+	AppendLines(ctx context.Context, batches []Lines) error
+	// Samples returns up to limit samples, in order of (attempt, source, Seq,
+	// Sub, Name), that come after cursor, and the cursor after the last of them.
+	// Cursor "" is the beginning. A cursor stays good while samples arrive, and
+	// what arrives later in a source comes after it.
+	Samples(ctx context.Context, q SampleQuery, cursor string, limit int) (samples []Sample, next string, err error)
+	// Lines is to lines what Samples is to samples, in order of (attempt,
+	// source, Seq). The cursor has a place for each source: what arrives later
+	// in any source of the run is found by it.
+	Lines(ctx context.Context, q LineQuery, cursor string, limit int) (lines []Line, next string, err error)
+	// Streams returns what the store has of each origin of a run, in order of
+	// (attempt, source, topic).
+	Streams(ctx context.Context, run string) ([]Stream, error)
+}
