@@ -1,0 +1,88 @@
+# Everything that is built or downloaded lies in bin/, which git ignores.
+SHELL    := /bin/bash
+MODULES  := proto descriptors client-lib services
+TOOLS    := $(CURDIR)/bin/tools
+VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+LDFLAGS  := -s -w -X main.version=$(VERSION)
+SERVICES := gateway fetcher executor puller watcher metrics-pusher
+
+# Tools are installed one by one: together their requirements do not resolve.
+GOLANGCI := $(TOOLS)/golangci-lint-v2.15.0
+BUF      := $(TOOLS)/buf-v1.70.0
+GEN_GO   := $(TOOLS)/protoc-gen-go-v1.36.11
+GEN_GRPC := $(TOOLS)/protoc-gen-go-grpc-v1.6.2
+SHFMT    := $(TOOLS)/shfmt-v3.14.1
+
+export GOFLAGS := -buildvcs=false
+
+# The race detector needs a C compiler.
+RACE := $(shell command -v $$(go env CC 2>/dev/null) >/dev/null 2>&1 && echo -race)
+
+.DEFAULT_GOAL := help
+.PHONY: help build install demo test bench lint fmt generate check ci clean
+
+help: ## print this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+build: ## build bai, baictl, bai-pod and one binary per service into bin/
+	@.ci/need go git
+	@mkdir -p bin
+	cd services && CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o ../bin/ ./cmd/...
+	cd client-lib && CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o ../bin/ ./cmd/...
+
+install: build ## put bai, baictl and bai-pod where `go env GOBIN` says, ~/go/bin by default
+	@dir=$$(go env GOBIN); dir=$${dir:-$$(go env GOPATH)/bin}; mkdir -p "$$dir" && \
+	install bin/bai bin/baictl bin/bai-pod "$$dir" && echo "installed bai, baictl and bai-pod in $$dir"
+
+demo: build ## run both sample benchmarks on a platform of their own, and show their metrics
+	@cd services && go run ./test/demo -root ..
+
+test: ## unit, contract, flow and end-to-end tests of all modules
+	@.ci/need go git
+	@$(if $(RACE),true,echo 'NOTE: no C compiler, so the tests run WITHOUT the race detector. Install gcc to have it.')
+	.ci/test $(RACE)
+
+bench: build ## measure, next to what each is compared to, and write bin/bench.json
+	cd services && go run ./test/bench -out ../bin/bench.json
+
+lint: $(GOLANGCI) $(BUF) $(SHFMT) ## linters, import rules, formats
+	@for m in $(MODULES); do echo "lint $$m"; (cd $$m && $(GOLANGCI) run --config ../.golangci.yaml ./...) || exit 1; done
+	cd proto && $(BUF) lint && $(BUF) breaking --against image.binpb
+	$(SHFMT) -d -i 2 -ci .ci
+
+fmt: $(GOLANGCI) $(SHFMT) ## format Go and shell files
+	@for m in $(MODULES); do (cd $$m && $(GOLANGCI) fmt --config ../.golangci.yaml ./...) || exit 1; done
+	$(SHFMT) -w -i 2 -ci .ci
+
+generate: $(BUF) $(GEN_GO) $(GEN_GRPC) ## make generated files anew
+	@ln -sf $(notdir $(GEN_GO)) $(TOOLS)/protoc-gen-go
+	@ln -sf $(notdir $(GEN_GRPC)) $(TOOLS)/protoc-gen-go-grpc
+	cd proto && PATH="$(TOOLS):$$PATH" $(BUF) generate
+
+accept-api: $(BUF) ## accept the API as it is now as what later changes must be compatible with
+	cd proto && $(BUF) build -o image.binpb
+
+check: lint generate ## lint, and that generated files, go.mod files and docs are current
+	.ci/check
+
+ci: test check ## what the continuous integration runs
+
+clean: ## remove what was built, not the tools
+	find bin -mindepth 1 -maxdepth 1 ! -name tools -exec rm -rf {} +
+
+define tool
+	@mkdir -p $(TOOLS)/.new && rm -f $(TOOLS)/.new/*
+	GOWORK=off GOBIN=$(TOOLS)/.new go install $(1)
+	@mv $(TOOLS)/.new/* $@
+endef
+
+$(GOLANGCI):
+	$(call tool,github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0)
+$(BUF):
+	$(call tool,github.com/bufbuild/buf/cmd/buf@v1.70.0)
+$(GEN_GO):
+	$(call tool,google.golang.org/protobuf/cmd/protoc-gen-go@v1.36.11)
+$(GEN_GRPC):
+	$(call tool,google.golang.org/grpc/cmd/protoc-gen-go-grpc@v1.6.2)
+$(SHFMT):
+	$(call tool,mvdan.cc/sh/v3/cmd/shfmt@v3.14.1)
