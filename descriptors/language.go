@@ -10,7 +10,7 @@ import "time"
 type Descriptor struct {
 	// SpecVersion is the version of the language in which the file is written.
 	// A program that knows an older language only refuses the file and says so.
-	SpecVersion string `toml:"spec_version" need:"yes" kind:"spec version"`
+	SpecVersion string `toml:"spec_version" need:"yes" kind:"spec version" example:"\"1.0\""`
 
 	// Info says what the benchmark is, where it runs and how often.
 	Info Info `toml:"info" need:"yes"`
@@ -46,7 +46,7 @@ type Descriptor struct {
 // Info says what a benchmark is, where it runs and how often.
 type Info struct {
 	// Description is for people; nothing interprets it.
-	Description string `toml:"description" need:"yes"`
+	Description string `toml:"description" need:"yes" example:"\"what is measured\""`
 
 	// TaskName names what is measured, so that runs of one task can be compared.
 	// It is the same as the label task_name: giving one gives the other.
@@ -168,7 +168,7 @@ type Toleration struct {
 // Env is the environment of a process.
 type Env struct {
 	// DockerImage is the container image, by its name and tag or digest.
-	DockerImage string `toml:"docker_image" need:"yes" kind:"image"`
+	DockerImage string `toml:"docker_image" need:"yes" kind:"image" also:"image" example:"\"python:3.12\""`
 
 	// Privileged gives the container the rights of its node.
 	Privileged bool `toml:"privileged" default:"false"`
@@ -202,11 +202,11 @@ type ML struct {
 	// BenchmarkCode is the command. Its words are split as by a shell, but no
 	// shell runs it: only $(NAME) stands for a variable. A text that begins with
 	// #! is a script for the interpreter that this line names.
-	BenchmarkCode string `toml:"benchmark_code"`
+	BenchmarkCode string `toml:"benchmark_code" kind:"code" also:"command cmd code"`
 
 	// Args are the arguments of benchmark_code or, without it, of the image's
 	// entrypoint.
-	Args string `toml:"args"`
+	Args string `toml:"args" kind:"command"`
 
 	// Framework is what the program is written for.
 	Framework string `toml:"framework" one:"mxnet tensorflow pytorch jax" empty:"yes"`
@@ -222,7 +222,7 @@ type ML struct {
 // benchmark starts, in the folder that BAI_SCRIPTS_PATH names.
 type Script struct {
 	// Archive is the name of the archive that is sent along.
-	Archive string `toml:"script" kind:"tar"`
+	Archive string `toml:"script" need:"yes" kind:"tar" example:"\"code.tar\""`
 }
 
 // Data are the files that lie on the benchmark's disk before it starts.
@@ -236,11 +236,11 @@ type Data struct {
 type Source struct {
 	// Src is where the data come from: s3://, gs://, azblob://, http:// or
 	// https://, and file:// where the platform's settings allow it.
-	Src string `toml:"src" need:"yes" kind:"source"`
+	Src string `toml:"src" need:"yes" kind:"source" also:"uri url source" example:"\"https://example.org/set.gz\""`
 
 	// Path is where the benchmark finds the data: the file itself, or the folder
 	// where src is one or is unpacked.
-	Path string `toml:"path" need:"yes" kind:"mount path"`
+	Path string `toml:"path" need:"yes" kind:"mount path" example:"\"/data\""`
 
 	// ID names the source to engines that want a name.
 	ID string `toml:"id" kind:"name"`
@@ -270,16 +270,16 @@ type Output struct {
 // A Metric is a number that is read from the lines that a benchmark writes.
 type Metric struct {
 	// Name names the metric.
-	Name string `toml:"name" need:"yes" kind:"metric name"`
+	Name string `toml:"name" need:"yes" kind:"metric name" example:"\"throughput\""`
 
 	// Units is what the number counts.
-	Units string `toml:"units" need:"yes" kind:"line"`
+	Units string `toml:"units" need:"yes" kind:"line" example:"\"images/s\""`
 
 	// Pattern is a regular expression in Go's dialect (RE2). On each line where
 	// it matches, the group named value, else the first group, else the whole
 	// match is the number. A group named unit says in which unit the line gives
 	// it; the number is then converted to units.
-	Pattern string `toml:"pattern" need:"yes" kind:"pattern"`
+	Pattern string `toml:"pattern" need:"yes" kind:"pattern" example:"'([0-9.]+) images/s'"`
 
 	// Direction says which of two numbers is the better one, for programs that
 	// compare runs.
@@ -298,7 +298,7 @@ const (
 // An Artifact is a file that is kept after the run.
 type Artifact struct {
 	// Path is where the benchmark leaves the file or folder.
-	Path string `toml:"path" need:"yes" kind:"path"`
+	Path string `toml:"path" need:"yes" kind:"path" example:"\"/tmp/results\""`
 
 	// MaxSize is the size from which on the artifact is not kept.
 	MaxSize int64 `toml:"max_size" default:"100MiB" kind:"size"`
@@ -326,30 +326,30 @@ type ServerEnv struct {
 
 	// Ports are where the server listens. The benchmark finds the first as
 	// INFERENCE_SERVER_PORT, the others as INFERENCE_SERVER_PORT_1 and so on.
-	Ports []int `toml:"ports" need:"yes" kind:"ports"`
+	Ports []int `toml:"ports" need:"yes" kind:"ports" example:"[8080]"`
 
 	// StartCommand is the command; the image's entrypoint is run where it is
 	// empty. Its words are split as those of benchmark_code.
-	StartCommand string `toml:"start_command" need:"yes" kind:"command"`
+	StartCommand string `toml:"start_command" need:"yes" kind:"command" example:"\"serve\""`
 
 	// StartCommandArgs are the arguments of start_command or of the image's
 	// entrypoint.
 	StartCommandArgs string `toml:"start_command_args" kind:"command"`
 
 	// ReadinessProbe says when the server is ready. The benchmark starts then.
-	ReadinessProbe *Probe `toml:"readiness_probe"`
+	ReadinessProbe *Probe `toml:"readiness_probe" also:"liveliness_probe liveness_probe"`
 }
 
 // A Probe asks a server over HTTP whether it is ready.
 type Probe struct {
 	// Path is what is asked for.
-	Path string `toml:"path" need:"yes" kind:"path"`
+	Path string `toml:"path" need:"yes" kind:"http path" example:"\"/ping\""`
 
 	// Port is where it is asked for; the first of ports without it.
 	Port *int `toml:"port" kind:"port"`
 
 	// Scheme is how it is asked for.
-	Scheme string `toml:"scheme" default:"http" one:"http=HTTP https=HTTPS"`
+	Scheme string `toml:"scheme" default:"http" kind:"scheme"`
 
 	// InitialDelaySeconds is how long after the start the first question comes.
 	InitialDelaySeconds int `toml:"initial_delay_seconds" default:"10" kind:"seconds"`
@@ -394,7 +394,7 @@ type CustomParams struct {
 type Limits struct {
 	// Deadline is how long the run may take from its launch; then it ends with
 	// class timeout, reason DeadlineExceeded.
-	Deadline time.Duration `toml:"deadline" kind:"duration"`
+	Deadline time.Duration `toml:"deadline" kind:"duration" also:"timeout"`
 
 	// PendingDeadline is how long the run may wait for a machine.
 	PendingDeadline time.Duration `toml:"pending_deadline" kind:"duration"`

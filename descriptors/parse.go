@@ -1,8 +1,21 @@
 // Package descriptors is the language in which users describe benchmarks, and
 // its one strict parser.
+//
+// A descriptor is a TOML file. Its keys are the fields of Descriptor and of the
+// types in it; their comments are the manual, and Keys lists them.
 package descriptors
 
-import "regexp"
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	_ "time/tzdata" // the zones of Info.Timezone load on every machine
+	"unicode/utf8"
+
+	"github.com/benchmark-ai/bai/descriptors/internal/fault"
+	"github.com/benchmark-ai/bai/descriptors/internal/shape"
+	"github.com/benchmark-ai/bai/descriptors/internal/syntax"
+)
 
 // MaxSize is the size in bytes above which a descriptor is refused.
 const MaxSize = 256 << 10
@@ -10,54 +23,110 @@ const MaxSize = 256 << 10
 // Parse reads one descriptor. It reports every fault of text at once, in the
 // order of their places, with name as the file. The descriptor is nil if one of
 // the faults is an error; warnings come with it. Equal texts give equal results.
-func Parse(name string, text []byte) (*Descriptor, Faults) {
-	return nil, Faults{{File: name, Line: 1, Column: 1, Message: "not read"}}
+func Parse(name string, text []byte) (*Descriptor, Faults) { return Parser{}.Parse(name, text) }
+
+// A Parser is Parse with settings. The zero Parser is Parse.
+type Parser struct {
+	// Instances are the kinds of machines that are known beside those that every
+	// Parser knows. They win over those.
+	Instances Instances
 }
 
-// Regexp is the compiled pattern of a metric that Parse gave out, and nil for
-// one whose pattern Parse would refuse.
-func (m Metric) Regexp() *regexp.Regexp {
-	re, err := regexp.Compile(m.Pattern)
-	if err != nil {
-		return nil
+// Parse is as the function Parse.
+func (p Parser) Parse(name string, text []byte) (*Descriptor, Faults) {
+	if f, bad := unreadable(text); bad {
+		return nil, Faults{f.in(name)}
 	}
-	return re
+	tree, broken := syntax.Parse(bytes.TrimPrefix(text, []byte("\ufeff")))
+	d := &Descriptor{}
+	report := shape.Decode(tree, d, kinds())
+	complete(d, report)
+	check{d, report, p.Instances, len(broken) > 0}.all()
+	faults := collect(name, broken, report.Faults)
+	if len(faults.Errors()) > 0 {
+		return nil, faults
+	}
+	return d, faults
 }
 
-// GPUCount is the number of GPUs of each pod: gpus where it is given, else what
-// the instance type has. It is false where the type is not known.
-func (h Hardware) GPUCount() (int, bool) { return 0, false }
-
-// GPUCount is the number of GPUs of each of the benchmark's pods, as
-// Hardware.GPUCount.
-func (d *Descriptor) GPUCount() (int, bool) { return d.Hardware.GPUCount() }
-
-// Command is what the benchmark's container runs.
-//
-//   - benchmark_code is given: argv are its words and those of args.
-//   - benchmark_code is a script (see Script): argv are the words of its
-//     interpreter, args those of args; the script's file belongs between them.
-//   - only args is given: argv is nil, the image's entrypoint is run with args.
-//   - nothing is given: both are nil.
-//
-// The error is nil for a descriptor that Parse gave out: quotes are checked
-// there.
-func (d *Descriptor) Command() (argv, args []string, err error) { return nil, nil, nil }
-
-// Script is benchmark_code where it is a script: a text whose first line begins
-// with #!. The text has lost the indentation that all of its lines share, and
-// begins with that line.
-func (d *Descriptor) Script() (interpreter, text string, ok bool) { return "", "", false }
-
-// Explanation is what there is to say about one kind of fault.
-type Explanation struct {
-	Code    string
-	Title   string // what is wrong, in a few words
-	Text    string // why it is refused, and how to mend it
-	Example string // a piece of a descriptor with the fault
-	Mended  string // the same piece without it
+// in is f in a file.
+func (f Fault) in(name string) Fault {
+	f.File = name
+	return f
 }
 
-// Explain is what there is to say about a code of a Fault. It is false for a
-// code that there is not.
-func Explain(code string) (Explanation, bool) { return Explanation{Code: code}, false }
+// unreadable reports a text that is not worth being looked at more closely.
+func unreadable(text []byte) (f Fault, bad bool) {
+	f = Fault{Line: 1, Column: 1}
+	switch {
+	case len(text) > MaxSize:
+		f.Code = fault.TooLarge
+		f.Message = fmt.Sprintf("the file has %d bytes, %d at most are taken", len(text), MaxSize)
+		f.Remedy = "name data and code in [data] or [ml.script] instead of writing them here"
+	case bytes.HasPrefix(text, []byte("\xff\xfe")) || bytes.HasPrefix(text, []byte("\xfe\xff")):
+		f.Code, f.Message, f.Remedy = fault.NotUTF8, "the file is UTF-16", "save it as UTF-8"
+	case bytes.IndexByte(text, 0) >= 0:
+		f.Line, f.Column = place(text, bytes.IndexByte(text, 0))
+		f.Code, f.Message, f.Remedy = fault.Binary, "the file holds a NUL byte: it is no text", "name a TOML file"
+	case !utf8.Valid(text):
+		f.Line, f.Column = place(text, invalid(text))
+		f.Code, f.Message, f.Remedy = fault.NotUTF8, "the file is not UTF-8 from here on", "save it as UTF-8"
+	case len(bytes.TrimSpace(bytes.TrimPrefix(text, []byte("\ufeff")))) == 0:
+		f.Code, f.Message, f.Remedy = fault.Empty, "the file is empty", `begin with spec_version = "1.0"`
+	default:
+		return Fault{}, false
+	}
+	return f, true
+}
+
+// invalid is the offset of the first byte of text that is not UTF-8.
+func invalid(text []byte) int {
+	for i := 0; i < len(text); {
+		r, size := utf8.DecodeRune(text[i:])
+		if r == utf8.RuneError && size == 1 {
+			return i
+		}
+		i += size
+	}
+	return len(text)
+}
+
+func place(text []byte, offset int) (line, column int) {
+	before := text[:offset]
+	line = bytes.Count(before, []byte("\n")) + 1
+	return line, utf8.RuneCount(before[bytes.LastIndexByte(before, '\n')+1:]) + 1
+}
+
+// collect gives the faults of name in the order of their places.
+func collect(name string, broken []syntax.Fault, found []shape.Fault) Faults {
+	faults := make(Faults, 0, len(broken)+len(found))
+	for _, f := range broken {
+		faults = append(faults, Fault{
+			File: name, Line: f.At.Line, Column: f.At.Column, Code: codeOf(f.Code), Message: f.Message, Remedy: f.Remedy,
+		})
+	}
+	for _, f := range found {
+		faults = append(faults, Fault{
+			File: name, Line: f.At.Line, Column: f.At.Column, Path: f.Path, Code: f.Code,
+			Message: f.Message, Remedy: f.Remedy, Warning: f.Warning,
+		})
+	}
+	slices.SortStableFunc(faults, func(a, b Fault) int {
+		if a.Line != b.Line {
+			return a.Line - b.Line
+		}
+		return a.Column - b.Column
+	})
+	return faults
+}
+
+func codeOf(c syntax.Code) string {
+	switch c {
+	case syntax.Twice:
+		return fault.Twice
+	case syntax.TooDeep:
+		return fault.TooDeep
+	case syntax.Malformed:
+	}
+	return fault.Syntax
+}

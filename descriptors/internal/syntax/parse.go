@@ -4,12 +4,11 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"sort"
-	"strconv"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/pelletier/go-toml/v2/unstable"
@@ -26,7 +25,7 @@ const (
 // be read; a table that lost a key is Damaged, and all are where a [header]
 // could not be read. Faults are in the order of their places.
 func Parse(text []byte) (*Node, []Fault) {
-	r := &reader{text: text, lines: lineStarts(text), tree: newTree()}
+	r := &reader{text: text, lines: lineStarts(text), tree: newTree(), column: 1}
 	for from := 0; from < len(text) && len(r.tree.faults) < maxFaults; {
 		from = r.read(from)
 	}
@@ -45,6 +44,8 @@ type reader struct {
 	lines  []int // offsets at which lines start
 	tree   *tree
 	parser unstable.Parser
+
+	counted, column int // the last place asked for: an offset, and its column
 }
 
 func lineStarts(text []byte) []int {
@@ -84,7 +85,7 @@ func (r *reader) expression(e *unstable.Node, base int) int {
 	case e.Kind == unstable.ArrayTable:
 		r.tree.extend(keys)
 	default:
-		r.tree.set(r.tree.current, keys, r.value(e.Value(), base, 0, keys[len(keys)-1].at))
+		r.tree.set(r.tree.current, keys, r.value(e.Value(), base, 0, r.valueAfter(end)))
 	}
 	if e.Kind == unstable.KeyValue {
 		end = base + int(e.Raw.Offset+e.Raw.Length)
@@ -101,10 +102,16 @@ func (r *reader) keys(it unstable.Iterator, base int) (keys []part, end int) {
 	return keys, end
 }
 
+// valueAfter is the place of the value of the key that ends at offset.
+func (r *reader) valueAfter(offset int) Position {
+	rest := bytes.TrimLeft(r.text[offset:], " \t=")
+	return r.position(len(r.text) - len(rest))
+}
+
 // value copies n, which the parser will use again. A list has no place of its
-// own in the parser's tree; it gets the place of its key.
-func (r *reader) value(n *unstable.Node, base, depth int, key Position) *Node {
-	v := &Node{At: key}
+// own in the parser's tree; it gets at, the place of the outermost one.
+func (r *reader) value(n *unstable.Node, base, depth int, at Position) *Node {
+	v := &Node{At: at}
 	if n.Kind != unstable.Array {
 		v.At = r.position(base + int(n.Raw.Offset))
 	}
@@ -112,11 +119,11 @@ func (r *reader) value(n *unstable.Node, base, depth int, key Position) *Node {
 		r.tree.fault(v.At, TooDeep, fmt.Sprintf("more than %d lists and tables in one another", maxNested), "")
 		return v
 	}
-	switch n.Kind {
+	switch n.Kind { //nolint:exhaustive // the other kinds of values are scalars
 	case unstable.Array:
 		v.Kind = List
 		for it := n.Children(); it.Next(); {
-			v.Items = append(v.Items, r.value(it.Node(), base, depth+1, key))
+			v.Items = append(v.Items, r.value(it.Node(), base, depth+1, at))
 		}
 	case unstable.InlineTable:
 		v.Kind, v.origin = Table, inline
@@ -129,18 +136,18 @@ func (r *reader) value(n *unstable.Node, base, depth int, key Position) *Node {
 
 func (r *reader) inline(v *Node, n *unstable.Node, base, depth int) {
 	for it := n.Children(); it.Next(); {
-		keys, _ := r.keys(it.Node().Key(), base)
+		keys, end := r.keys(it.Node().Key(), base)
 		if len(keys) > maxParts {
 			r.tree.fault(keys[0].at, TooDeep, fmt.Sprintf("a key of %d parts", len(keys)), "")
 			continue
 		}
-		r.tree.set(v, keys, r.value(it.Node().Value(), base, depth+1, keys[len(keys)-1].at))
+		r.tree.set(v, keys, r.value(it.Node().Value(), base, depth+1, r.valueAfter(end)))
 	}
 }
 
 func (r *reader) scalar(v *Node, n *unstable.Node) {
 	v.Text = string(n.Data)
-	switch n.Kind {
+	switch n.Kind { //nolint:exhaustive // the other kinds of scalars are times
 	case unstable.String:
 		v.source = string(r.parser.Raw(n.Raw))
 	case unstable.Bool:
@@ -176,10 +183,16 @@ func isTime(s string) bool {
 	return false
 }
 
-// position is the place of a byte.
+// position is the place of a byte. It counts on from the place before, so that
+// places asked for in order cost no more than reading the text.
 func (r *reader) position(offset int) Position {
 	line := r.line(offset)
-	return Position{line + 1, utf8.RuneCount(r.text[r.lines[line]:offset]) + 1}
+	if r.lines[line] > r.counted || offset < r.counted {
+		r.counted, r.column = r.lines[line], 1
+	}
+	r.column += utf8.RuneCount(r.text[r.counted:offset])
+	r.counted = offset
+	return Position{line + 1, r.column}
 }
 
 func (r *reader) line(offset int) int {
@@ -214,22 +227,16 @@ func (r *reader) start(end, from int) int {
 // recover reports err in the expression that begins at start, and gives the
 // offset of the next line that looks like a beginning.
 func (r *reader) recover(err error, start int) int {
-	at, message := start, err.Error()
-	if e, ok := errors.AsType[*unstable.ParserError](err); ok {
-		at = cap(r.text) - cap(e.Highlight)
-	}
-	at = max(min(at, len(r.text)-1), start)
+	at := r.place(err)
+	start = min(start, r.lines[r.line(at)]) // later only where a comment is what is wrong
 	next := r.after(at)
-	if r.line(at) > r.line(start) && r.begins(r.lines[r.line(at)]) {
-		next = r.lines[r.line(at)]
+	text, remedy := translate(err.Error(), r.text[at:])
+	if later := r.line(at) - r.line(start); later > 0 && (r.begins(r.lines[r.line(at)]) || next == len(r.text)) {
+		text, remedy = unclosed(r.line(at) + 1)
+		at, next = start, r.after(start)
 	}
-	if r.line(at) > r.line(start) && (next == len(r.text) || next <= at) {
-		at = start // never closed: the place to look at is where it was opened
-	}
-	text, remedy := translate(message, r.text[at:])
 	r.tree.fault(r.position(at), Malformed, text, remedy)
-	header := start < len(r.text) && r.text[start] == '['
-	if header {
+	if r.text[start] == '[' {
 		damage(r.tree.root)
 		r.tree.current = detached(r.position(start))
 	}
@@ -240,10 +247,39 @@ func (r *reader) recover(err error, start int) int {
 	return next
 }
 
+// place is the offset of err.
+func (r *reader) place(err error) int {
+	at := len(r.text)
+	if e, ok := errors.AsType[*unstable.ParserError](err); ok {
+		at = cap(r.text) - cap(e.Highlight)
+	}
+	return min(at, len(r.text)-1)
+}
+
 // begins reports whether a table or a key begins on the line at offset.
 func (r *reader) begins(offset int) bool {
-	line := bytes.TrimRight(r.text[offset:r.after(offset)], "\r\n")
-	return beginning.Match(line)
+	line := bytes.TrimSpace(r.text[offset:r.after(offset)])
+	if len(line) > 0 && line[0] == '[' {
+		return bytes.HasSuffix(uncommented(line), []byte("]")) && !bytes.ContainsAny(line, "{,")
+	}
+	key, _, found := bytes.Cut(line, []byte("="))
+	return found && isKey(bytes.TrimSpace(key))
+}
+
+// uncommented is a header without what follows it.
+func uncommented(line []byte) []byte {
+	line, _, _ = bytes.Cut(line, []byte("#"))
+	return bytes.TrimSpace(line)
+}
+
+// isKey reports whether b could be a key, quoted or not.
+func isKey(b []byte) bool {
+	if len(b) > 1 && (b[0] == '"' || b[0] == '\'') {
+		return b[len(b)-1] == b[0]
+	}
+	return len(b) > 0 && !bytes.ContainsFunc(b, func(c rune) bool {
+		return c != '_' && c != '-' && c != '.' && !unicode.IsLetter(c) && !unicode.IsDigit(c)
+	})
 }
 
 func damage(n *Node) {

@@ -1,6 +1,9 @@
 package syntax
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // An origin is what made a table. TOML says by it who may add to the table.
 type origin int
@@ -156,9 +159,9 @@ func detached(at Position) *Node {
 }
 
 func spell(keys []part) string {
-	s := keys[0].name
-	for _, key := range keys[1:] {
-		s += "." + key.name
+	names := make([]string, len(keys))
+	for i, key := range keys {
+		names[i] = key.name
 	}
-	return s
+	return strings.Join(names, ".")
 }

@@ -1016,6 +1016,98 @@ func (x *QueryMetricsResponse) GetCursor() string {
 	return ""
 }
 
+// GetVersionRequest asks for the server's version.
+type GetVersionRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetVersionRequest) Reset() {
+	*x = GetVersionRequest{}
+	mi := &file_bai_v1_run_service_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetVersionRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetVersionRequest) ProtoMessage() {}
+
+func (x *GetVersionRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_bai_v1_run_service_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetVersionRequest.ProtoReflect.Descriptor instead.
+func (*GetVersionRequest) Descriptor() ([]byte, []int) {
+	return file_bai_v1_run_service_proto_rawDescGZIP(), []int{14}
+}
+
+// GetVersionResponse says what the server is.
+type GetVersionResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Such as "v1.2.0"; "devel" for a build that is no release.
+	Version string `protobuf:"bytes,1,opt,name=version,proto3" json:"version,omitempty"`
+	// What it was built from; may be empty.
+	Commit        string `protobuf:"bytes,2,opt,name=commit,proto3" json:"commit,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetVersionResponse) Reset() {
+	*x = GetVersionResponse{}
+	mi := &file_bai_v1_run_service_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetVersionResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetVersionResponse) ProtoMessage() {}
+
+func (x *GetVersionResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_bai_v1_run_service_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetVersionResponse.ProtoReflect.Descriptor instead.
+func (*GetVersionResponse) Descriptor() ([]byte, []int) {
+	return file_bai_v1_run_service_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *GetVersionResponse) GetVersion() string {
+	if x != nil {
+		return x.Version
+	}
+	return ""
+}
+
+func (x *GetVersionResponse) GetCommit() string {
+	if x != nil {
+		return x.Commit
+	}
+	return ""
+}
+
 var File_bai_v1_run_service_proto protoreflect.FileDescriptor
 
 const file_bai_v1_run_service_proto_rawDesc = "" +
@@ -1091,7 +1183,11 @@ const file_bai_v1_run_service_proto_rawDesc = "" +
 	"\x06cursor\x18\x04 \x01(\tR\x06cursor\"X\n" +
 	"\x14QueryMetricsResponse\x12(\n" +
 	"\asamples\x18\x01 \x03(\v2\x0e.bai.v1.SampleR\asamples\x12\x16\n" +
-	"\x06cursor\x18\x02 \x01(\tR\x06cursor2\xdd\x03\n" +
+	"\x06cursor\x18\x02 \x01(\tR\x06cursor\"\x13\n" +
+	"\x11GetVersionRequest\"F\n" +
+	"\x12GetVersionResponse\x12\x18\n" +
+	"\aversion\x18\x01 \x01(\tR\aversion\x12\x16\n" +
+	"\x06commit\x18\x02 \x01(\tR\x06commit2\xa2\x04\n" +
 	"\n" +
 	"RunService\x12@\n" +
 	"\tSubmitRun\x12\x18.bai.v1.SubmitRunRequest\x1a\x19.bai.v1.SubmitRunResponse\x127\n" +
@@ -1101,7 +1197,9 @@ const file_bai_v1_run_service_proto_rawDesc = "" +
 	"\tCancelRun\x12\x18.bai.v1.CancelRunRequest\x1a\x19.bai.v1.CancelRunResponse\x12E\n" +
 	"\n" +
 	"StreamLogs\x12\x19.bai.v1.StreamLogsRequest\x1a\x1a.bai.v1.StreamLogsResponse0\x01\x12K\n" +
-	"\fQueryMetrics\x12\x1b.bai.v1.QueryMetricsRequest\x1a\x1c.bai.v1.QueryMetricsResponse0\x01B0Z.github.com/benchmark-ai/bai/proto/bai/v1;baiv1b\x06proto3"
+	"\fQueryMetrics\x12\x1b.bai.v1.QueryMetricsRequest\x1a\x1c.bai.v1.QueryMetricsResponse0\x01\x12C\n" +
+	"\n" +
+	"GetVersion\x12\x19.bai.v1.GetVersionRequest\x1a\x1a.bai.v1.GetVersionResponseB0Z.github.com/benchmark-ai/bai/proto/bai/v1;baiv1b\x06proto3"
 
 var (
 	file_bai_v1_run_service_proto_rawDescOnce sync.Once
@@ -1115,7 +1213,7 @@ func file_bai_v1_run_service_proto_rawDescGZIP() []byte {
 	return file_bai_v1_run_service_proto_rawDescData
 }
 
-var file_bai_v1_run_service_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
+var file_bai_v1_run_service_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
 var file_bai_v1_run_service_proto_goTypes = []any{
 	(*SubmitRunRequest)(nil),      // 0: bai.v1.SubmitRunRequest
 	(*SubmitRunResponse)(nil),     // 1: bai.v1.SubmitRunResponse
@@ -1131,31 +1229,33 @@ var file_bai_v1_run_service_proto_goTypes = []any{
 	(*StreamLogsResponse)(nil),    // 11: bai.v1.StreamLogsResponse
 	(*QueryMetricsRequest)(nil),   // 12: bai.v1.QueryMetricsRequest
 	(*QueryMetricsResponse)(nil),  // 13: bai.v1.QueryMetricsResponse
-	nil,                           // 14: bai.v1.SubmitRunRequest.LabelsEntry
-	nil,                           // 15: bai.v1.ListRunsRequest.LabelsEntry
-	(*Fault)(nil),                 // 16: bai.v1.Fault
-	(*Run)(nil),                   // 17: bai.v1.Run
-	(Phase)(0),                    // 18: bai.v1.Phase
-	(Outcome)(0),                  // 19: bai.v1.Outcome
-	(*timestamppb.Timestamp)(nil), // 20: google.protobuf.Timestamp
-	(*Change)(nil),                // 21: bai.v1.Change
-	(*LogLine)(nil),               // 22: bai.v1.LogLine
-	(*Sample)(nil),                // 23: bai.v1.Sample
+	(*GetVersionRequest)(nil),     // 14: bai.v1.GetVersionRequest
+	(*GetVersionResponse)(nil),    // 15: bai.v1.GetVersionResponse
+	nil,                           // 16: bai.v1.SubmitRunRequest.LabelsEntry
+	nil,                           // 17: bai.v1.ListRunsRequest.LabelsEntry
+	(*Fault)(nil),                 // 18: bai.v1.Fault
+	(*Run)(nil),                   // 19: bai.v1.Run
+	(Phase)(0),                    // 20: bai.v1.Phase
+	(Outcome)(0),                  // 21: bai.v1.Outcome
+	(*timestamppb.Timestamp)(nil), // 22: google.protobuf.Timestamp
+	(*Change)(nil),                // 23: bai.v1.Change
+	(*LogLine)(nil),               // 24: bai.v1.LogLine
+	(*Sample)(nil),                // 25: bai.v1.Sample
 }
 var file_bai_v1_run_service_proto_depIdxs = []int32{
-	14, // 0: bai.v1.SubmitRunRequest.labels:type_name -> bai.v1.SubmitRunRequest.LabelsEntry
-	16, // 1: bai.v1.SubmitRunResponse.warnings:type_name -> bai.v1.Fault
-	17, // 2: bai.v1.GetRunResponse.run:type_name -> bai.v1.Run
-	18, // 3: bai.v1.ListRunsRequest.phases:type_name -> bai.v1.Phase
-	19, // 4: bai.v1.ListRunsRequest.outcomes:type_name -> bai.v1.Outcome
-	15, // 5: bai.v1.ListRunsRequest.labels:type_name -> bai.v1.ListRunsRequest.LabelsEntry
-	20, // 6: bai.v1.ListRunsRequest.since:type_name -> google.protobuf.Timestamp
-	20, // 7: bai.v1.ListRunsRequest.until:type_name -> google.protobuf.Timestamp
-	17, // 8: bai.v1.ListRunsResponse.runs:type_name -> bai.v1.Run
-	21, // 9: bai.v1.WatchRunResponse.change:type_name -> bai.v1.Change
-	17, // 10: bai.v1.CancelRunResponse.run:type_name -> bai.v1.Run
-	22, // 11: bai.v1.StreamLogsResponse.lines:type_name -> bai.v1.LogLine
-	23, // 12: bai.v1.QueryMetricsResponse.samples:type_name -> bai.v1.Sample
+	16, // 0: bai.v1.SubmitRunRequest.labels:type_name -> bai.v1.SubmitRunRequest.LabelsEntry
+	18, // 1: bai.v1.SubmitRunResponse.warnings:type_name -> bai.v1.Fault
+	19, // 2: bai.v1.GetRunResponse.run:type_name -> bai.v1.Run
+	20, // 3: bai.v1.ListRunsRequest.phases:type_name -> bai.v1.Phase
+	21, // 4: bai.v1.ListRunsRequest.outcomes:type_name -> bai.v1.Outcome
+	17, // 5: bai.v1.ListRunsRequest.labels:type_name -> bai.v1.ListRunsRequest.LabelsEntry
+	22, // 6: bai.v1.ListRunsRequest.since:type_name -> google.protobuf.Timestamp
+	22, // 7: bai.v1.ListRunsRequest.until:type_name -> google.protobuf.Timestamp
+	19, // 8: bai.v1.ListRunsResponse.runs:type_name -> bai.v1.Run
+	23, // 9: bai.v1.WatchRunResponse.change:type_name -> bai.v1.Change
+	19, // 10: bai.v1.CancelRunResponse.run:type_name -> bai.v1.Run
+	24, // 11: bai.v1.StreamLogsResponse.lines:type_name -> bai.v1.LogLine
+	25, // 12: bai.v1.QueryMetricsResponse.samples:type_name -> bai.v1.Sample
 	0,  // 13: bai.v1.RunService.SubmitRun:input_type -> bai.v1.SubmitRunRequest
 	2,  // 14: bai.v1.RunService.GetRun:input_type -> bai.v1.GetRunRequest
 	4,  // 15: bai.v1.RunService.ListRuns:input_type -> bai.v1.ListRunsRequest
@@ -1163,15 +1263,17 @@ var file_bai_v1_run_service_proto_depIdxs = []int32{
 	8,  // 17: bai.v1.RunService.CancelRun:input_type -> bai.v1.CancelRunRequest
 	10, // 18: bai.v1.RunService.StreamLogs:input_type -> bai.v1.StreamLogsRequest
 	12, // 19: bai.v1.RunService.QueryMetrics:input_type -> bai.v1.QueryMetricsRequest
-	1,  // 20: bai.v1.RunService.SubmitRun:output_type -> bai.v1.SubmitRunResponse
-	3,  // 21: bai.v1.RunService.GetRun:output_type -> bai.v1.GetRunResponse
-	5,  // 22: bai.v1.RunService.ListRuns:output_type -> bai.v1.ListRunsResponse
-	7,  // 23: bai.v1.RunService.WatchRun:output_type -> bai.v1.WatchRunResponse
-	9,  // 24: bai.v1.RunService.CancelRun:output_type -> bai.v1.CancelRunResponse
-	11, // 25: bai.v1.RunService.StreamLogs:output_type -> bai.v1.StreamLogsResponse
-	13, // 26: bai.v1.RunService.QueryMetrics:output_type -> bai.v1.QueryMetricsResponse
-	20, // [20:27] is the sub-list for method output_type
-	13, // [13:20] is the sub-list for method input_type
+	14, // 20: bai.v1.RunService.GetVersion:input_type -> bai.v1.GetVersionRequest
+	1,  // 21: bai.v1.RunService.SubmitRun:output_type -> bai.v1.SubmitRunResponse
+	3,  // 22: bai.v1.RunService.GetRun:output_type -> bai.v1.GetRunResponse
+	5,  // 23: bai.v1.RunService.ListRuns:output_type -> bai.v1.ListRunsResponse
+	7,  // 24: bai.v1.RunService.WatchRun:output_type -> bai.v1.WatchRunResponse
+	9,  // 25: bai.v1.RunService.CancelRun:output_type -> bai.v1.CancelRunResponse
+	11, // 26: bai.v1.RunService.StreamLogs:output_type -> bai.v1.StreamLogsResponse
+	13, // 27: bai.v1.RunService.QueryMetrics:output_type -> bai.v1.QueryMetricsResponse
+	15, // 28: bai.v1.RunService.GetVersion:output_type -> bai.v1.GetVersionResponse
+	21, // [21:29] is the sub-list for method output_type
+	13, // [13:21] is the sub-list for method input_type
 	13, // [13:13] is the sub-list for extension type_name
 	13, // [13:13] is the sub-list for extension extendee
 	0,  // [0:13] is the sub-list for field type_name
@@ -1194,7 +1296,7 @@ func file_bai_v1_run_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_bai_v1_run_service_proto_rawDesc), len(file_bai_v1_run_service_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   16,
+			NumMessages:   18,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

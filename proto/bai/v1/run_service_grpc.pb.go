@@ -26,6 +26,7 @@ const (
 	RunService_CancelRun_FullMethodName    = "/bai.v1.RunService/CancelRun"
 	RunService_StreamLogs_FullMethodName   = "/bai.v1.RunService/StreamLogs"
 	RunService_QueryMetrics_FullMethodName = "/bai.v1.RunService/QueryMetrics"
+	RunService_GetVersion_FullMethodName   = "/bai.v1.RunService/GetVersion"
 )
 
 // RunServiceClient is the client API for RunService service.
@@ -63,6 +64,9 @@ type RunServiceClient interface {
 	StreamLogs(ctx context.Context, in *StreamLogsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[StreamLogsResponse], error)
 	// QueryMetrics sends the samples of a run, in order of origin and sequence.
 	QueryMetrics(ctx context.Context, in *QueryMetricsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[QueryMetricsResponse], error)
+	// GetVersion says what the server is. It asks nothing of what the server
+	// depends on.
+	GetVersion(ctx context.Context, in *GetVersionRequest, opts ...grpc.CallOption) (*GetVersionResponse, error)
 }
 
 type runServiceClient struct {
@@ -170,6 +174,16 @@ func (c *runServiceClient) QueryMetrics(ctx context.Context, in *QueryMetricsReq
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type RunService_QueryMetricsClient = grpc.ServerStreamingClient[QueryMetricsResponse]
 
+func (c *runServiceClient) GetVersion(ctx context.Context, in *GetVersionRequest, opts ...grpc.CallOption) (*GetVersionResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(GetVersionResponse)
+	err := c.cc.Invoke(ctx, RunService_GetVersion_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // RunServiceServer is the server API for RunService service.
 // All implementations must embed UnimplementedRunServiceServer
 // for forward compatibility.
@@ -205,6 +219,9 @@ type RunServiceServer interface {
 	StreamLogs(*StreamLogsRequest, grpc.ServerStreamingServer[StreamLogsResponse]) error
 	// QueryMetrics sends the samples of a run, in order of origin and sequence.
 	QueryMetrics(*QueryMetricsRequest, grpc.ServerStreamingServer[QueryMetricsResponse]) error
+	// GetVersion says what the server is. It asks nothing of what the server
+	// depends on.
+	GetVersion(context.Context, *GetVersionRequest) (*GetVersionResponse, error)
 	mustEmbedUnimplementedRunServiceServer()
 }
 
@@ -235,6 +252,9 @@ func (UnimplementedRunServiceServer) StreamLogs(*StreamLogsRequest, grpc.ServerS
 }
 func (UnimplementedRunServiceServer) QueryMetrics(*QueryMetricsRequest, grpc.ServerStreamingServer[QueryMetricsResponse]) error {
 	return status.Error(codes.Unimplemented, "method QueryMetrics not implemented")
+}
+func (UnimplementedRunServiceServer) GetVersion(context.Context, *GetVersionRequest) (*GetVersionResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method GetVersion not implemented")
 }
 func (UnimplementedRunServiceServer) mustEmbedUnimplementedRunServiceServer() {}
 func (UnimplementedRunServiceServer) testEmbeddedByValue()                    {}
@@ -362,6 +382,24 @@ func _RunService_QueryMetrics_Handler(srv interface{}, stream grpc.ServerStream)
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type RunService_QueryMetricsServer = grpc.ServerStreamingServer[QueryMetricsResponse]
 
+func _RunService_GetVersion_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetVersionRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(RunServiceServer).GetVersion(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: RunService_GetVersion_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(RunServiceServer).GetVersion(ctx, req.(*GetVersionRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // RunService_ServiceDesc is the grpc.ServiceDesc for RunService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -384,6 +422,10 @@ var RunService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "CancelRun",
 			Handler:    _RunService_CancelRun_Handler,
+		},
+		{
+			MethodName: "GetVersion",
+			Handler:    _RunService_GetVersion_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{

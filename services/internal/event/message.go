@@ -1,6 +1,7 @@
 package event
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -33,12 +34,14 @@ func Encode(ev Event) (Message, error) {
 	if err := ev.Validate(); err != nil {
 		return Message{}, fmt.Errorf("encode %T: %w: %w", ev, ErrPoison, err)
 	}
-	b, err := json.Marshal(ev)
-	if err != nil {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false) // a descriptor full of < and & must not become six times as long
+	if err := enc.Encode(ev); err != nil {
 		return Message{}, fmt.Errorf("encode %T: %w: %w", ev, ErrPoison, err)
 	}
 	h := ev.Head()
-	return Message{Topic: ev.Topic(), Key: h.Run, ID: h.ID, Type: typeOf(ev), Time: h.Time, Value: b}, nil
+	return Message{Topic: ev.Topic(), Key: h.Run, ID: h.ID, Type: typeOf(ev), Time: h.Time, Value: bytes.TrimSuffix(b.Bytes(), []byte("\n"))}, nil
 }
 
 // Decode reads one event of type T, of the major version that this program

@@ -58,6 +58,7 @@ const (
 	ChecksumMismatch  Reason = "ChecksumMismatch"  // a data set is not what its digest says
 	SourceRefused     Reason = "SourceRefused"     // a data set's URL is not one that settings allow
 	DataTooLarge      Reason = "DataTooLarge"      // a data set is larger than settings allow
+	NoSpace           Reason = "NoSpace"           // the object store is full; why a run waits, never why it ends
 	LaunchRefused     Reason = "LaunchRefused"     // the cluster refused an object of the run
 	NeedsImage        Reason = "NeedsImage"        // runs the image's entrypoint, where no images are run
 	NeedsNamespaces   Reason = "NeedsNamespaces"   // needs mounts or pods that this machine's kernel refuses

@@ -55,12 +55,25 @@ const (
 	EnvDir       = "BAI_DIR"                         // where Dir is; empty means Dir
 	EnvSecretDir = "BAI_SECRET_DIR"                  // where SecretDir is; empty means SecretDir
 	EnvPodUID    = "BAI_POD_UID"                     // of the pod, by the downward API
+	EnvMaxLog    = "BAI_MAX_LOG"                     // bytes of output that the wrapper records; empty means no limit
+	EnvAwait     = "BAI_AWAIT"                       // how long the wrapper waits for the collector to be ready, as 10s; empty means not at all
+	EnvGrace     = "BAI_GRACE"                       // how long the wrapper waits between SIGTERM and SIGKILL, as 10s; empty means 10s
+	EnvMessage   = "BAI_TERMINATION_MESSAGE"         // where a container leaves its last words; empty means TerminationMessage
 	EnvBackend   = "BENCHMARK_AI"                    // for client libraries: "file" here
 	EnvFile      = "BENCHMARK_AI_FILE"               // the metrics file
 	EnvFIFO      = "BENCHMARK_AI_FIFO_FILEPATH"      // the pipe
 	EnvFIFOWait  = "BENCHMARK_AI_FIFO_MAX_WAIT_TIME" // seconds that the original client library waits for the pipe
 	EnvRun       = "BENCHMARK_AI_RUN"                // the run's ID, for the benchmark to know
 	EnvAttempt   = "BENCHMARK_AI_ATTEMPT"
+)
+
+// TerminationMessage is where Kubernetes reads a container's last words.
+const TerminationMessage = "/dev/termination-log"
+
+// Exit codes of the puller. What went wrong is its last words.
+const (
+	PullUser  = 65 // the user's data cannot be used: an archive that is none
+	PullInfra = 75 // everything else
 )
 
 // In returns where name lies in the volume that is mounted at dir, Dir if empty.
@@ -98,6 +111,9 @@ type Pull struct {
 	Token   string       `json:"token,omitempty"`
 	Store   string       `json:"store"` // URL of the object store as the pod reaches it
 	Data    []event.Data `json:"data"`  // number n goes to data/<n>, a file, or a directory where Unpack is set
+
+	MaxFiles    int   `json:"max_files,omitempty"`    // that one archive may hold; zero means 1,000,000
+	MaxUnpacked int64 `json:"max_unpacked,omitempty"` // bytes that one archive may hold; zero means 1 GiB and 200 times its size
 }
 
 // Exit is how the benchmark's process ended.

@@ -73,12 +73,14 @@ type Runs interface {
 	// PutRun stores r and the change c that led to it, both or neither, as far
 	// as any reader can see. c.Revision is r.Revision and follows the stored
 	// run's without a gap, else ErrConflict. If an event of c's ID was recorded
-	// for this run before, nothing is stored and ErrExists returned.
+	// for this run before, nothing is stored and ErrExists returned, whatever
+	// the revision.
 	PutRun(ctx context.Context, r Run, c Change) error
 	// Run returns the run, as last written by anybody, or ErrNotFound.
 	Run(ctx context.Context, id string) (Run, error)
-	// Runs returns up to limit runs, newest first, and the token of the next
-	// page, empty after the last. Token "" is the first page.
+	// Runs returns up to limit runs, newest first (by Created, then ID), and the
+	// token of the next page, empty after the last. Token "" is the first page.
+	// Pages neither skip nor repeat a run while others arrive.
 	Runs(ctx context.Context, f RunFilter, token string, limit int) (runs []Run, next string, err error)
 	// Changes returns up to limit changes of a run with revisions greater than
 	// after, in order.

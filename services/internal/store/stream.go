@@ -70,12 +70,23 @@ type Stream struct {
 
 // Streams is the part of a store that keeps samples and lines.
 type Streams interface {
+	Appender
+	Reader
+}
+
+// Appender stores samples and lines.
+type Appender interface {
 	// AppendSamples stores samples that are not there yet, told by SourceID,
-	// Seq, Sub and Name, all of them or none. What is there stays as it is.
+	// Seq, Sub and Name, all of them or none. What is there stays as it is, the
+	// End of a source too. It says ErrRefused for what no store keeps.
 	AppendSamples(ctx context.Context, batches []Samples) error
 	// AppendLines stores lines that are not there yet, told by SourceID and
 	// Seq, all of them or none. What is there stays as it is.
 	AppendLines(ctx context.Context, batches []Lines) error
+}
+
+// Reader returns samples and lines.
+type Reader interface {
 	// Samples returns up to limit samples, in order of (attempt, source, Seq,
 	// Sub, Name), that come after cursor, and the cursor after the last of them.
 	// Cursor "" is the beginning. A cursor stays good while samples arrive, and
@@ -83,7 +94,8 @@ type Streams interface {
 	Samples(ctx context.Context, q SampleQuery, cursor string, limit int) (samples []Sample, next string, err error)
 	// Lines is to lines what Samples is to samples, in order of (attempt,
 	// source, Seq). The cursor has a place for each source: what arrives later
-	// in any source of the run is found by it.
+	// in any source of the run is found by it. Last says where to begin, and
+	// means nothing beside a cursor.
 	Lines(ctx context.Context, q LineQuery, cursor string, limit int) (lines []Line, next string, err error)
 	// Streams returns what the store has of each origin of a run, in order of
 	// (attempt, source, topic).

@@ -1,0 +1,125 @@
+package bai
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"maps"
+	"time"
+
+	"github.com/benchmark-ai/bai/descriptors"
+	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
+)
+
+// Submission is a run that somebody wants.
+type Submission struct {
+	Descriptor []byte // TOML, at most 256 KiB
+	File       string // where it was read, for faults
+	Name       string // of the run, unique per owner; may be empty
+	Namespace  string // the team; empty means "default"
+	Labels     map[string]string
+	// Key makes repetitions of the submission the same run. Empty means a new
+	// one, that is: another run.
+	Key string
+}
+
+// Submitted says what came of a submission. One of the three IDs is there.
+type Submitted struct {
+	RunID      string
+	SetID      string
+	ScheduleID string
+	Key        string         // under which it is the same run
+	Repeated   bool           // it had been submitted before
+	Warnings   []*baiv1.Fault // what should be looked at
+}
+
+// NewKey returns an idempotency key that nobody has used.
+func NewKey() string { return rand.Text() }
+
+// Submit asks for a run. Once it has answered, the platform will bring the run
+// to an end. While the platform is not available it is asked again under the
+// same key, which makes one run of all of these. If it gives up the run may
+// still come to be: the UnavailableError carries the key, and the run's ID where
+// it is known.
+func (c *Client) Submit(ctx context.Context, s Submission) (Submitted, error) {
+	if n := len(s.Descriptor); n > descriptors.MaxSize {
+		return Submitted{}, fmt.Errorf("submit %q: %w", s.File, &InvalidError{Message: fmt.Sprintf("the descriptor has %d bytes, %d at most are allowed", n, descriptors.MaxSize)})
+	}
+	if s.Key == "" {
+		s.Key = NewKey()
+	}
+	res, err := ask(ctx, c, c.rpc.SubmitRun, &baiv1.SubmitRunRequest{
+		IdempotencyKey: s.Key,
+		DescriptorToml: s.Descriptor,
+		DescriptorFile: s.File,
+		Owner:          c.settings.Owner,
+		Namespace:      s.Namespace,
+		Name:           s.Name,
+		Labels:         maps.Clone(s.Labels),
+	})
+	if unavailable, ok := errors.AsType[*UnavailableError](err); ok {
+		unavailable.Key = s.Key
+	}
+	if err != nil {
+		return Submitted{}, fmt.Errorf("submit %q: %w", s.File, err)
+	}
+	return Submitted{
+		RunID:      res.GetRunId(),
+		SetID:      res.GetSetId(),
+		ScheduleID: res.GetScheduleId(),
+		Key:        s.Key,
+		Repeated:   res.GetRepeated(),
+		Warnings:   res.GetWarnings(),
+	}, nil
+}
+
+// Get returns what is known of a run.
+func (c *Client) Get(ctx context.Context, run string) (*baiv1.Run, error) {
+	res, err := ask(ctx, c, c.rpc.GetRun, &baiv1.GetRunRequest{Run: run, Owner: c.settings.Owner})
+	if err != nil {
+		return nil, fmt.Errorf("get run %q: %w", run, err)
+	}
+	return res.GetRun(), nil
+}
+
+// Cancel asks that a run end, and returns what is known of it then, without
+// waiting for the end. Asking again, or after the end, changes nothing.
+func (c *Client) Cancel(ctx context.Context, run string) (*baiv1.Run, error) {
+	res, err := ask(ctx, c, c.rpc.CancelRun, &baiv1.CancelRunRequest{Run: run, Owner: c.settings.Owner})
+	if err != nil {
+		return nil, fmt.Errorf("cancel run %q: %w", run, err)
+	}
+	return res.GetRun(), nil
+}
+
+// Version says what the platform is. It is an UnsupportedError where the
+// platform is too old to say it.
+func (c *Client) Version(ctx context.Context) (version, commit string, err error) {
+	res, err := ask(ctx, c, c.rpc.GetVersion, &baiv1.GetVersionRequest{})
+	if err != nil {
+		return "", "", fmt.Errorf("ask for the platform's version: %w", err)
+	}
+	return res.GetVersion(), res.GetCommit(), nil
+}
+
+// WaitData returns a finished run once all of its samples and lines are in the
+// store. If ctx ends before, or the platform goes away, it returns what was last
+// known of the run, which may be nil, with the error.
+func (c *Client) WaitData(ctx context.Context, run string) (*baiv1.Run, error) {
+	var last *baiv1.Run
+	for pause := c.settings.Pause; ; pause = min(2*pause, time.Second) {
+		now, err := c.Get(ctx, run)
+		if err != nil {
+			return last, err
+		}
+		if last = now; last.GetCompleteness().GetComplete() {
+			return last, nil
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return last, fmt.Errorf("wait for the data of run %q: %w", run, context.Cause(ctx))
+		}
+	}
+}

@@ -1,0 +1,160 @@
+package bai
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
+)
+
+// A NotFoundError says that there is no such run.
+type NotFoundError struct {
+	Message string // the platform's words
+}
+
+// Error is what the platform says.
+func (e *NotFoundError) Error() string { return e.Message }
+
+// An InvalidError says that the platform refuses what it was sent, and that
+// sending it again will not help.
+type InvalidError struct {
+	Message string         // the platform's words
+	Faults  []*baiv1.Fault // of the descriptor, in order of place; may be empty
+}
+
+// Error is what the platform says, without the faults.
+func (e *InvalidError) Error() string { return e.Message }
+
+// An ExistsError says that the name is taken, or that the idempotency key was
+// used for something else.
+type ExistsError struct {
+	RunID   string // of the run that is in the way, where the platform says so
+	Reason  string // one CamelCase word, where the platform says so
+	Message string // the platform's words
+}
+
+// Error is what the platform says.
+func (e *ExistsError) Error() string { return e.Message }
+
+// An UnavailableError says that the platform could not be reached or could not
+// do its work, and that it may work later.
+type UnavailableError struct {
+	Target  string // the platform's address
+	RunID   string // after Submit: the run that may still be run
+	Key     string // after Submit: the key under which it is the same run
+	Reason  string // one CamelCase word, where the platform says so
+	Away    bool   // there was no connection: nobody answered
+	Message string // why
+}
+
+// Error says which platform, and why.
+func (e *UnavailableError) Error() string {
+	if e.Away {
+		return fmt.Sprintf("the platform at %s cannot be reached: %s", e.Target, e.Message)
+	}
+	return fmt.Sprintf("the platform at %s is not available: %s", e.Target, e.Message)
+}
+
+// An UnsupportedError says that the platform does not know what it was asked
+// for: it is older or smaller than what the caller expects.
+type UnsupportedError struct {
+	Message string // the platform's words
+}
+
+// Error is what the platform says.
+func (e *UnsupportedError) Error() string { return e.Message }
+
+// A ServerError is any other failure of the platform.
+type ServerError struct {
+	Code    codes.Code
+	Message string // the platform's words
+}
+
+// Error is the kind of failure and what the platform says.
+func (e *ServerError) Error() string {
+	return fmt.Sprintf("the platform failed (%s): %s", e.Code, e.Message)
+}
+
+// typed turns what gRPC returned into one of the errors of this package, or
+// into that of ctx if it is over.
+func typed(ctx context.Context, target string, err error) error {
+	if err == nil {
+		return nil
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	s, ok := status.FromError(err)
+	if !ok {
+		return err
+	}
+	return fromStatus(target, s)
+}
+
+func fromStatus(target string, s *status.Status) error {
+	if isWeb(s) {
+		return &UnavailableError{Target: target, Away: true, Message: notPlatform}
+	}
+	faults, failure := details(s)
+	switch s.Code() { //nolint:exhaustive // every other code is the platform's failure
+	case codes.NotFound:
+		return &NotFoundError{Message: s.Message()}
+	case codes.InvalidArgument, codes.FailedPrecondition, codes.OutOfRange, codes.PermissionDenied, codes.Unauthenticated:
+		return &InvalidError{Message: s.Message(), Faults: faults}
+	case codes.AlreadyExists:
+		return &ExistsError{RunID: failure.GetRunId(), Reason: failure.GetReason(), Message: s.Message()}
+	case codes.Unimplemented:
+		return &UnsupportedError{Message: s.Message()}
+	case codes.Unavailable, codes.Aborted, codes.Canceled, codes.DeadlineExceeded:
+		message, away := lostConnection(s.Message())
+		return &UnavailableError{Target: target, RunID: failure.GetRunId(), Reason: failure.GetReason(), Away: away, Message: message}
+	default:
+		return &ServerError{Code: s.Code(), Message: s.Message()}
+	}
+}
+
+func details(s *status.Status) (faults []*baiv1.Fault, failure *baiv1.RunFailure) {
+	for _, d := range s.Details() {
+		switch d := d.(type) {
+		case *baiv1.Fault:
+			faults = append(faults, d)
+		case *baiv1.RunFailure:
+			failure = d
+		}
+	}
+	return faults, failure
+}
+
+// lostConnection tells gRPC's own complaints about a connection from what a
+// server says, and puts them in few words.
+func lostConnection(message string) (cause string, away bool) {
+	signs := []string{"connection error: ", "keepalive ping failed", "name resolver error", "error reading from server", "last connection error", "transport is closing"}
+	if !slices.ContainsFunc(signs, func(sign string) bool { return strings.Contains(message, sign) }) {
+		return message, false
+	}
+	switch {
+	case strings.Contains(message, "keepalive ping failed"):
+		return "it answers no more", true
+	case strings.Contains(message, "zero addresses"):
+		return "its name is not known", true
+	case strings.Contains(message, "frame too large"):
+		return notPlatform, true
+	case strings.Contains(message, "server preface") && strings.Contains(message, "closed network connection"):
+		return "it takes connections and does not answer", true
+	}
+	cause = message[strings.LastIndex(message, ": ")+1:]
+	return strings.Trim(cause, ` "`), true
+}
+
+const notPlatform = "what answers there is not a platform"
+
+// isWeb says whether a status is gRPC's complaint about an answer that is
+// another web server's.
+func isWeb(s *status.Status) bool {
+	return strings.HasPrefix(s.Message(), "unexpected HTTP status code") || strings.Contains(s.Message(), "malformed header: ")
+}

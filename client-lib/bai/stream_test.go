@@ -1,0 +1,218 @@
+package bai_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/grpc/codes"
+
+	"github.com/benchmark-ai/bai/client-lib/bai"
+	"github.com/benchmark-ai/bai/client-lib/internal/baitest"
+	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
+)
+
+const (
+	cuts   = 100
+	events = 4000
+)
+
+func numbers(n int) []int {
+	all := make([]int, n)
+	for i := range all {
+		all[i] = i + 1
+	}
+	return all
+}
+
+func TestEveryChangeComesOnceThoughConnectionsBreak(t *testing.T) {
+	p := baitest.Start(t)
+	id := p.Add(&baiv1.Run{Name: "n", Owner: "ann"})
+	network := baitest.Break(t, p.Addr(), cuts, 900)
+	go func() { // some before the watch begins, some while it goes on
+		for range events - 1 {
+			p.Change(id, &baiv1.Change{Phase: baiv1.Phase_PHASE_RUNNING})
+		}
+		p.Change(id, &baiv1.Change{Phase: baiv1.Phase_PHASE_FINISHED, Outcome: baiv1.Outcome_OUTCOME_SUCCEEDED})
+	}()
+	var got []int
+	for _, change := range collect(t, dial(t, network.Addr(), quick()).Watch(bounded(t), "n", 0)) {
+		got = append(got, int(change.GetRevision()))
+	}
+	once(t, numbers(events), got, network)
+}
+
+func TestEveryLineComesOnceThoughConnectionsBreak(t *testing.T) {
+	for name, follow := range map[string]bool{"following": true, "reading what is there": false} {
+		t.Run(name, func(t *testing.T) {
+			p := baitest.Start(t)
+			id := p.Add(&baiv1.Run{})
+			write := func() {
+				for _, text := range words(events) {
+					p.Log(id, &baiv1.LogLine{Text: text})
+				}
+				p.Complete(id, &baiv1.Completeness{Complete: true})
+			}
+			if follow {
+				go write()
+			} else {
+				write()
+			}
+			network := baitest.Break(t, p.Addr(), cuts, 900)
+			var got []string
+			for _, line := range collect(t, dial(t, network.Addr(), quick()).Logs(bounded(t), id, bai.LogOptions{Follow: follow})) {
+				got = append(got, line.GetText())
+			}
+			once(t, words(events), got, network)
+		})
+	}
+}
+
+// once checks that everything came once though every connection was cut that
+// was to be.
+func once[T any](t *testing.T, want, got []T, network *baitest.Network) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if network.Cuts() != cuts {
+		t.Errorf("%d connections were cut, want %d", network.Cuts(), cuts)
+	}
+}
+
+func words(n int) []string {
+	all := make([]string, n)
+	for i := range all {
+		all[i] = fmt.Sprint(i + 1)
+	}
+	return all
+}
+
+func TestEverySampleComesOnceThoughConnectionsBreak(t *testing.T) {
+	p := baitest.Start(t)
+	id := p.Add(&baiv1.Run{})
+	for i := range events {
+		p.Sample(id, &baiv1.Sample{Metric: "m", Value: float64(i + 1)})
+	}
+	network := baitest.Break(t, p.Addr(), cuts, 900)
+	samples := dial(t, network.Addr(), quick()).Metrics(bounded(t), id)
+	for range 2 { // the second time from the beginning again
+		var got []int
+		for _, s := range collect(t, samples) {
+			got = append(got, int(s.GetValue()))
+		}
+		once(t, numbers(events), got, network)
+	}
+}
+
+func TestAWatchOutlivesPatience(t *testing.T) {
+	p := baitest.Start(t)
+	id := p.Add(&baiv1.Run{})
+	p.Change(id, &baiv1.Change{Phase: baiv1.Phase_PHASE_RUNNING})
+	network := baitest.Break(t, p.Addr(), 0, 0)
+	s := quick()
+	s.Patience = 10 * time.Millisecond
+	losses := make(chan error, 1000)
+	s.Lost = func(err error) { losses <- err }
+	done := make(chan []int)
+	go func() {
+		var got []int
+		for change, err := range dial(t, network.Addr(), s).Watch(bounded(t), id, 0) {
+			if err != nil {
+				t.Error(err)
+			}
+			got = append(got, int(change.GetRevision()))
+			if change.GetRevision() == 1 {
+				network.Down()
+			}
+		}
+		done <- got
+	}()
+	for range 10 {
+		if err := <-losses; err == nil {
+			t.Error("Lost was told nothing")
+		}
+	}
+	network.Up()
+	p.Change(id, &baiv1.Change{Phase: baiv1.Phase_PHASE_FINISHED})
+	if diff := cmp.Diff([]int{1, 2}, <-done); diff != "" {
+		t.Errorf("revisions (-want +got):\n%s", diff)
+	}
+}
+
+func TestAReaderThatHasEnoughEndsItsStream(t *testing.T) {
+	p := baitest.Start(t)
+	id := p.Add(&baiv1.Run{})
+	for range 20 {
+		p.Change(id, &baiv1.Change{Phase: baiv1.Phase_PHASE_RUNNING})
+		p.Log(id, &baiv1.LogLine{})
+	}
+	c := dial(t, p.Addr(), quick())
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	for _, err := range c.Watch(ctx, id, 0) {
+		if err != nil {
+			t.Error(err)
+		}
+		break
+	}
+	for _, err := range c.Logs(ctx, id, bai.LogOptions{Follow: true}) {
+		if err != nil {
+			t.Error(err)
+		}
+		cancel() // both at once
+		break
+	}
+}
+
+func TestARevisionThatIsMissingIsAnError(t *testing.T) {
+	p := baitest.Start(t)
+	id := p.Add(&baiv1.Run{})
+	for range 3 {
+		p.Change(id, &baiv1.Change{Phase: baiv1.Phase_PHASE_RUNNING})
+	}
+	p.Lose(id, 2)
+	var got []int
+	var last error
+	for change, err := range dial(t, p.Addr(), quick()).Watch(bounded(t), id, 0) {
+		if last = err; err == nil {
+			got = append(got, int(change.GetRevision()))
+		}
+	}
+	if e, ok := errors.AsType[*bai.ServerError](last); !ok || len(got) != 1 {
+		t.Errorf("got %v, then %v, want revision 1 and a ServerError", got, e)
+	}
+}
+
+func TestWaitReturnsTheRunAfterItsEnd(t *testing.T) {
+	p := baitest.Start(t)
+	id := p.Add(&baiv1.Run{})
+	p.Fail("WatchRun", baitest.Status(codes.Canceled, "shutting down"))
+	go func() {
+		p.Change(id, &baiv1.Change{Phase: baiv1.Phase_PHASE_RUNNING})
+		p.Change(id, &baiv1.Change{Phase: baiv1.Phase_PHASE_FINISHED, Outcome: baiv1.Outcome_OUTCOME_FAILED})
+	}()
+	run, err := dial(t, p.Addr(), quick()).Wait(bounded(t), id)
+	if err != nil || run.GetOutcome() != baiv1.Outcome_OUTCOME_FAILED {
+		t.Errorf("Wait: %v, %v", run, err)
+	}
+}
+
+func TestWaitDataReturnsWhatIsKnownWhenItsTimeIsOver(t *testing.T) {
+	p := baitest.Start(t)
+	id := p.Add(&baiv1.Run{Completeness: &baiv1.Completeness{Awaited: []string{"metrics of pod 0"}}})
+	c := dial(t, p.Addr(), quick())
+	short, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
+	defer cancel()
+	run, err := c.WaitData(short, id)
+	if !errors.Is(err, context.DeadlineExceeded) || len(run.GetCompleteness().GetAwaited()) != 1 {
+		t.Errorf("WaitData: %v, %v", run, err)
+	}
+	p.Complete(id, &baiv1.Completeness{Complete: true, Samples: 3})
+	if run, err := c.WaitData(bounded(t), id); err != nil || run.GetCompleteness().GetSamples() != 3 {
+		t.Errorf("WaitData: %v, %v", run, err)
+	}
+}

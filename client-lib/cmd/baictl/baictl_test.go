@@ -1,0 +1,200 @@
+package main_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/creack/pty"
+)
+
+// binary is baictl itself, built once.
+var binary string
+
+func TestMain(m *testing.M) { os.Exit(withBinary(m)) }
+
+func withBinary(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "baictl-test-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer func() { _ = os.RemoveAll(dir) }() // what stays lies in a folder for what may be removed
+	binary = filepath.Join(dir, "baictl")
+	args := append([]string{"build", "-ldflags", "-X main.version=v0.9.0", "-o", binary}, raceFlags()...)
+	build := exec.CommandContext(context.Background(), "go", append(args, ".")...)
+	if out, err := build.CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "build baictl: %v\n%s", err, out)
+		return 1
+	}
+	return m.Run()
+}
+
+// patience is how long a test waits for what must come.
+const patience = 30 * time.Second
+
+// command is baictl with a home of its own, ann's, at a platform.
+func command(t *testing.T, server string, args ...string) *exec.Cmd {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	t.Cleanup(cancel)
+	home := t.TempDir()
+	cmd := exec.CommandContext(ctx, binary, args...)
+	cmd.Dir = "testdata"
+	cmd.Env = []string{"HOME=" + home, "TMPDIR=" + home, "TZ=UTC", "TERM=xterm-256color", "BAI_OWNER=ann", "BAI_SERVER=" + server, "GORACE=atexit_sleep_ms=0"}
+	return cmd
+}
+
+type result struct {
+	code     int
+	out, err string
+}
+
+// String is how a golden file shows it.
+func (r result) String() string {
+	return fmt.Sprintf("exit %d\n--- stdout\n%s--- stderr\n%s", r.code, r.out, r.err)
+}
+
+func wait(t *testing.T, cmd *exec.Cmd) int {
+	t.Helper()
+	err := cmd.Wait()
+	if _, ok := errors.AsType[*exec.ExitError](err); err != nil && !ok {
+		t.Fatal(err)
+	}
+	return cmd.ProcessState.ExitCode()
+}
+
+// finish runs a command to its end, in a pipe.
+func finish(t *testing.T, cmd *exec.Cmd) result {
+	t.Helper()
+	var out, notes bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &notes
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	code := wait(t, cmd)
+	return result{code, out.String(), notes.String()}
+}
+
+// piped runs baictl to its end, in a pipe.
+func piped(t *testing.T, server string, args ...string) result {
+	t.Helper()
+	return finish(t, command(t, server, args...))
+}
+
+// A terminal with a program in it.
+type terminal struct {
+	t    *testing.T
+	cmd  *exec.Cmd
+	tty  *os.File
+	done chan struct{} // closed when everything was read
+
+	mu  sync.Mutex
+	raw bytes.Buffer
+}
+
+// open starts a command in a terminal.
+func open(t *testing.T, cmd *exec.Cmd, columns uint16) *terminal {
+	t.Helper()
+	tty, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 40, Cols: columns})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &terminal{t: t, cmd: cmd, tty: tty, done: make(chan struct{})}
+	go func() {
+		defer close(s.done)
+		_, _ = io.Copy(s, tty) // ends with EIO when the program has ended
+	}()
+	t.Cleanup(func() { _ = tty.Close() })
+	return s
+}
+
+// Write implements io.Writer: it is what the terminal receives.
+func (s *terminal) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.raw.Write(p)
+}
+
+func (s *terminal) received() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.raw.String()
+}
+
+// await returns once the terminal received a text.
+func (s *terminal) await(text string) {
+	s.t.Helper()
+	until(s.t, fmt.Sprintf("%q in the terminal", text), func() bool { return strings.Contains(s.received(), text) })
+}
+
+// press sends keys.
+func (s *terminal) press(keys string) {
+	s.t.Helper()
+	if _, err := io.WriteString(s.tty, keys); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// end waits for the program's end and returns its exit code.
+func (s *terminal) end() int {
+	s.t.Helper()
+	<-s.done
+	return wait(s.t, s.cmd)
+}
+
+// screen is what the terminal shows: lines overwritten by later ones are gone,
+// and so are colours.
+func (s *terminal) screen() string {
+	var lines strings.Builder
+	var line []rune
+	column := 0
+	for text := s.received(); text != ""; {
+		switch {
+		case strings.HasPrefix(text, "\x1b[K"):
+			line, text = line[:min(column, len(line))], text[3:]
+			continue
+		case strings.HasPrefix(text, "\x1b["):
+			text = text[strings.IndexByte(text, 'm')+1:]
+			continue
+		}
+		r := []rune(text)[0]
+		text = text[len(string(r)):]
+		switch r {
+		case '\r':
+			column = 0
+		case '\n':
+			lines.WriteString(string(line) + "\n")
+			line, column = nil, 0
+		default:
+			line = append(line[:min(column, len(line))], append([]rune{r}, line[min(column+1, len(line)):]...)...)
+			column++
+		}
+	}
+	return lines.String() + string(line)
+}
+
+// until polls what must become true.
+func until(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	deadline := time.NewTimer(patience)
+	defer deadline.Stop()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for !is() {
+		select {
+		case <-tick.C:
+		case <-deadline.C:
+			t.Fatalf("waited in vain for %s", what)
+		}
+	}
+}

@@ -1,0 +1,113 @@
+package follow
+
+import (
+	"strings"
+	"time"
+
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/screen"
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/show"
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/verdict"
+	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
+)
+
+// window is how far back the rate of a transfer looks.
+const window = 5 * time.Second
+
+// tells says what there is to know about a change, after its phase.
+func tells(c *baiv1.Change) string {
+	var said []string
+	if outcome := show.Word(c.GetOutcome()); outcome != "" {
+		said = append(said, outcome)
+	}
+	if c.GetAttempt() > 1 {
+		said = append(said, "attempt "+show.Number(float64(c.GetAttempt())))
+	}
+	if why := verdict.Because(c.GetReason(), c.GetFailureClass(), c.GetMessage()); why != "" {
+		said = append(said, why)
+	}
+	if p := show.Progress(c.GetProgress()); p != "" {
+		said = append(said, p)
+	}
+	return show.Clean(strings.Join(said, "  "))
+}
+
+// isNews says whether a change deserves a line that lasts: anything but progress
+// within what is known.
+func isNews(last, now *baiv1.Change) bool {
+	return last == nil || last.GetPhase() != now.GetPhase() || last.GetAttempt() != now.GetAttempt() ||
+		last.GetReason() != now.GetReason() || last.GetMessage() != now.GetMessage() && now.GetProgress() == nil
+}
+
+// Style is how a status is shown.
+func Style(status string) screen.Style {
+	switch status {
+	case "succeeded":
+		return screen.Good
+	case "failed":
+		return screen.Bad
+	case "canceled", "canceling":
+		return screen.Aside
+	case "running":
+		return screen.Active
+	default:
+		return screen.Plain
+	}
+}
+
+// A meter measures the rate of a transfer.
+type meter struct{ points []point }
+
+type point struct {
+	at   time.Time
+	done int64
+}
+
+// see takes a change into account. Anything but bytes, and a beginning from
+// anew, resets the meter.
+func (m *meter) see(c *baiv1.Change) {
+	p := c.GetProgress()
+	if p.GetUnit() != "bytes" {
+		m.points = nil
+		return
+	}
+	now := point{c.GetTime().AsTime(), p.GetDone()}
+	if n := len(m.points); n > 0 && now.done < m.points[n-1].done {
+		m.points = nil
+	}
+	m.points = append(m.points, now)
+	for len(m.points) > 2 && now.at.Sub(m.points[1].at) >= window {
+		m.points = m.points[1:]
+	}
+}
+
+// rate is in bytes a second; 0 where it is not known.
+func (m *meter) rate() int64 {
+	if len(m.points) < 2 {
+		return 0
+	}
+	first, last := m.points[0], m.points[len(m.points)-1]
+	took := last.at.Sub(first.at).Seconds()
+	if took <= 0 {
+		return 0
+	}
+	return int64(float64(last.done-first.done) / took)
+}
+
+// standing is the live line: phase, time since the run was submitted, and what
+// can be counted.
+func standing(c *baiv1.Change, elapsed time.Duration, rate int64) string {
+	said := []string{show.Word(c.GetPhase()), show.Duration(elapsed.Truncate(time.Second))}
+	if p := c.GetProgress(); p != nil {
+		said = append(said, show.Progress(p))
+		if p.GetTotal() > 0 {
+			said = append(said, show.Number(float64(100*p.GetDone()/p.GetTotal()))+"%")
+		}
+		if rate > 0 {
+			said = append(said, show.Bytes(rate)+"/s")
+		}
+	}
+	if c.GetMessage() != "" {
+		said = append(said, c.GetMessage())
+	}
+	return strings.Join(said, "  ")
+}

@@ -1,0 +1,129 @@
+package show
+
+import (
+	"strings"
+
+	"github.com/mattn/go-runewidth"
+)
+
+const (
+	gap       = 2 // spaces between columns
+	narrowest = 6 // to which a column is cut
+)
+
+// A Column of a table.
+type Column struct {
+	Title string
+	Right bool // to the right, as numbers are
+	Flex  bool // may be cut where the terminal is narrow
+}
+
+// A Table is text in columns, which know how wide characters are.
+type Table struct {
+	Columns []Column
+	Rows    [][]string
+	// Paint, if not nil, colours a cell that has its final width.
+	Paint func(row, column int, text string) string
+}
+
+// Render is the table for a terminal so many cells wide; 0 means that nothing
+// is cut. Empty cells are "-".
+func (t Table) Render(width int) string {
+	rows := make([][]string, 0, len(t.Rows)+1)
+	rows = append(rows, titles(t.Columns))
+	for _, row := range t.Rows {
+		rows = append(rows, cells(row))
+	}
+	widths := t.widths(rows, width)
+	var s strings.Builder
+	for i, row := range rows {
+		s.WriteString(t.line(i-1, row, widths))
+	}
+	return s.String()
+}
+
+func titles(columns []Column) []string {
+	all := make([]string, len(columns))
+	for i, c := range columns {
+		all[i] = c.Title
+	}
+	return all
+}
+
+func cells(row []string) []string {
+	all := make([]string, len(row))
+	for i, text := range row {
+		if all[i] = Clean(text); all[i] == "" {
+			all[i] = "-"
+		}
+	}
+	return all
+}
+
+func (t Table) widths(rows [][]string, limit int) []int {
+	widths, total := make([]int, len(t.Columns)), gap*(len(t.Columns)-1)
+	for i := range widths {
+		for _, row := range rows {
+			widths[i] = max(widths[i], Width(row[i]))
+		}
+		total += widths[i]
+	}
+	for limit > 0 && total > limit {
+		widest := t.widestFlex(widths)
+		if widest < 0 {
+			break
+		}
+		widths[widest]--
+		total--
+	}
+	return widths
+}
+
+// widestFlex is the column that is cut next; -1 is none.
+func (t Table) widestFlex(widths []int) int {
+	widest := -1
+	for i, c := range t.Columns {
+		if c.Flex && widths[i] > narrowest && (widest < 0 || widths[i] > widths[widest]) {
+			widest = i
+		}
+	}
+	return widest
+}
+
+func (t Table) line(row int, cells []string, widths []int) string {
+	var s strings.Builder
+	for i, text := range cells {
+		text = Cut(text, widths[i])
+		pad := strings.Repeat(" ", widths[i]-Width(text))
+		if t.Paint != nil && row >= 0 {
+			text = t.Paint(row, i, text)
+		}
+		switch {
+		case t.Columns[i].Right:
+			text = pad + text
+		case i < len(cells)-1:
+			text += pad
+		}
+		s.WriteString(text)
+		if i < len(cells)-1 {
+			s.WriteString(strings.Repeat(" ", gap))
+		}
+	}
+	return s.String() + "\n"
+}
+
+// Width is the number of cells of a terminal that text takes.
+func Width(text string) int { return cellWidths().StringWidth(text) }
+
+// Cut is text in at most so many cells, with an ellipsis where it was cut.
+func Cut(text string, width int) string {
+	if Width(text) <= width {
+		return text
+	}
+	return cellWidths().Truncate(text, width, "…")
+}
+
+// cellWidths are the same in every locale.
+func cellWidths() *runewidth.Condition {
+	return &runewidth.Condition{StrictEmojiNeutral: true}
+}

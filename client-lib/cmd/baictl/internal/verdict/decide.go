@@ -1,0 +1,132 @@
+package verdict
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/benchmark-ai/bai/client-lib/bai"
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/show"
+	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
+)
+
+// The exit codes.
+const (
+	Fine     = 0
+	Failed   = 1
+	Usage    = 2
+	Platform = 3
+	Time     = 4
+	Canceled = 5
+)
+
+// Code is the exit code after err.
+func Code(err error) int {
+	if err == nil {
+		return Fine
+	}
+	if e, ok := errors.AsType[*OutcomeError](err); ok {
+		return outcomeCode(e.Outcome, e.Class)
+	}
+	_, late := errors.AsType[*TimeoutError](err)
+	switch {
+	case late || errors.Is(err, ErrDetached):
+		return Time
+	case UsersFault(err):
+		return Usage
+	default:
+		return Platform
+	}
+}
+
+// UsersFault says whether the user has to type or write something else.
+func UsersFault(err error) bool {
+	_, usage := errors.AsType[*UsageError](err)
+	_, faults := errors.AsType[*FaultsError](err)
+	_, invalid := errors.AsType[*bai.InvalidError](err)
+	_, absent := errors.AsType[*bai.NotFoundError](err)
+	_, exists := errors.AsType[*bai.ExistsError](err)
+	return usage || faults || invalid || absent || exists
+}
+
+func outcomeCode(outcome baiv1.Outcome, class baiv1.FailureClass) int {
+	switch outcome {
+	case baiv1.Outcome_OUTCOME_SUCCEEDED:
+		return Fine
+	case baiv1.Outcome_OUTCOME_CANCELED:
+		return Canceled
+	case baiv1.Outcome_OUTCOME_FAILED, baiv1.Outcome_OUTCOME_UNSPECIFIED:
+	}
+	switch class {
+	case baiv1.FailureClass_FAILURE_CLASS_PLATFORM:
+		return Platform
+	case baiv1.FailureClass_FAILURE_CLASS_TIMEOUT:
+		return Time
+	case baiv1.FailureClass_FAILURE_CLASS_USER, baiv1.FailureClass_FAILURE_CLASS_INFRA, baiv1.FailureClass_FAILURE_CLASS_UNSPECIFIED:
+	}
+	return Failed
+}
+
+// Of is the error after a run's last change, nil if it succeeded.
+func Of(run string, last *baiv1.Change) error {
+	if outcomeCode(last.GetOutcome(), last.GetFailureClass()) == Fine {
+		return nil
+	}
+	return &OutcomeError{
+		ID: run, Outcome: last.GetOutcome(), Class: last.GetFailureClass(),
+		Reason: last.GetReason(), Message: last.GetMessage(),
+	}
+}
+
+// Line is an error on one line, with what to do about it.
+func Line(err error) string {
+	text := show.Clean(strings.TrimSpace(err.Error()))
+	if r := remedy(err); r != "" {
+		text += " (" + show.Clean(r) + ")"
+	}
+	return text
+}
+
+// remedy is what to do about an error; empty where nothing is known.
+func remedy(err error) string {
+	if e, ok := errors.AsType[*LeftError](err); ok {
+		return wayBack(e)
+	}
+	if e, ok := errors.AsType[*UsageError](err); ok && e.Help != "" {
+		return "see " + e.Help
+	}
+	if e, ok := errors.AsType[*OutcomeError](err); ok && e.Outcome != baiv1.Outcome_OUTCOME_CANCELED {
+		return "see baictl logs " + e.ID
+	}
+	if e, ok := errors.AsType[*DataError](err); ok {
+		return "look again: baictl get " + e.ID
+	}
+	if _, ok := errors.AsType[*bai.NotFoundError](err); ok {
+		return "see baictl list"
+	}
+	if e, ok := errors.AsType[*bai.ExistsError](err); ok && e.RunID != "" {
+		return "it belongs to run " + e.RunID
+	}
+	if e, ok := errors.AsType[*bai.UnavailableError](err); ok {
+		return whenUnavailable(e)
+	}
+	return ""
+}
+
+func wayBack(e *LeftError) string {
+	if e.Lines {
+		return "come back: baictl logs -f " + e.ID
+	}
+	return fmt.Sprintf("come back: baictl watch %s, end it: baictl cancel %s", e.ID, e.ID)
+}
+
+func whenUnavailable(e *bai.UnavailableError) string {
+	switch {
+	case e.RunID != "":
+		return fmt.Sprintf("run %s may still be run: submit again with --idempotency-key %s, or look: baictl get %s", e.RunID, e.Key, e.RunID)
+	case e.Away:
+		return "is `bai standalone` running? else give --server or BAI_SERVER"
+	default:
+		return "try again"
+	}
+}

@@ -1,0 +1,253 @@
+// Package baitest is a platform that keeps its runs in memory and does what a
+// test tells it, and a network that breaks.
+package baitest
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
+)
+
+// Platform is a platform in memory. It keeps the contract of RunService.
+type Platform struct {
+	baiv1.UnimplementedRunServiceServer
+
+	addr string
+
+	mu       sync.Mutex
+	changed  chan struct{} // closed and made anew at each change
+	runs     []*record     // in order of submission
+	keys     map[string]*record
+	failures map[string][]error // method → what its next calls return
+	calls    map[string]int
+	users    []string // who called last
+	submits  []*baiv1.SubmitRunRequest
+	onSubmit func(id string)
+	now      time.Time
+	work     sync.WaitGroup
+}
+
+type record struct {
+	run        *baiv1.Run
+	descriptor string
+	changes    []*baiv1.Change
+	lines      []*baiv1.LogLine
+	samples    []*baiv1.Sample
+}
+
+// Start serves a platform without runs on a port of the loopback until the test
+// ends. Its clock stands at 2026-01-02 03:04:05 UTC.
+func Start(t *testing.T) *Platform {
+	t.Helper()
+	p, stop, err := Serve(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := stop(); err != nil {
+			t.Errorf("serve: %v", err)
+		}
+	})
+	return p
+}
+
+// Serve is Start for what is not a test. The platform is there until stop is
+// called.
+func Serve(ctx context.Context) (p *Platform, stop func() error, err error) {
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, nil, fmt.Errorf("serve a platform: %w", err)
+	}
+	p = &Platform{
+		addr:     listener.Addr().String(),
+		changed:  make(chan struct{}),
+		keys:     map[string]*record{},
+		failures: map[string][]error{},
+		calls:    map[string]int{},
+		now:      time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
+	}
+	server := grpc.NewServer(grpc.UnaryInterceptor(p.unary), grpc.StreamInterceptor(p.stream))
+	baiv1.RegisterRunServiceServer(server, p)
+	done := make(chan error, 1)
+	go func() { done <- server.Serve(listener) }()
+	stop = func() error {
+		server.Stop()
+		p.work.Wait()
+		return <-done
+	}
+	return p, stop, nil
+}
+
+// Addr is where the platform listens.
+func (p *Platform) Addr() string { return p.addr }
+
+// OnSubmit has f called, in a goroutine of its own, for each run that is
+// submitted from now on. The test does not end before it returns.
+func (p *Platform) OnSubmit(f func(id string)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.onSubmit = f
+}
+
+// Fail makes the next calls of a method, such as "GetRun", return these errors,
+// one each.
+func (p *Platform) Fail(method string, errs ...error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.failures[method] = append(p.failures[method], errs...)
+}
+
+// Calls says how often a method was called.
+func (p *Platform) Calls(method string) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.calls[method]
+}
+
+// Users returns who made the last call, as the caller says.
+func (p *Platform) Users() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.users
+}
+
+// Submits returns the requests of SubmitRun that were not made to fail.
+func (p *Platform) Submits() []*baiv1.SubmitRunRequest {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return append([]*baiv1.SubmitRunRequest(nil), p.submits...)
+}
+
+// Add adds a run as it is. Fields that every run has are filled in.
+func (p *Platform) Add(run *baiv1.Run) (id string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.add(run).run.GetId()
+}
+
+func (p *Platform) add(run *baiv1.Run) *record {
+	run = proto.CloneOf(run)
+	if run.GetId() == "" {
+		run.Id = fmt.Sprintf("01kdyt1q88%016d", len(p.runs)+1)
+	}
+	if run.GetCreateTime() == nil {
+		run.CreateTime = timestamppb.New(p.now)
+	}
+	if run.GetNamespace() == "" {
+		run.Namespace = "default"
+	}
+	if run.GetPhase() == baiv1.Phase_PHASE_UNSPECIFIED {
+		run.Phase = baiv1.Phase_PHASE_SUBMITTED
+	}
+	run.Attempt = max(run.GetAttempt(), 1)
+	r := &record{run: run, descriptor: run.GetDescriptorToml()}
+	p.runs = append(p.runs, r)
+	p.announce()
+	return r
+}
+
+// Change makes something happen to a run. The change's revision, and its time
+// and attempt unless given, are filled in.
+func (p *Platform) Change(id string, change *baiv1.Change) {
+	p.update(id, func(r *record) { p.happen(r, change) })
+}
+
+func (p *Platform) happen(r *record, change *baiv1.Change) {
+	change = proto.CloneOf(change)
+	change.Revision = int64(len(r.changes) + 1)
+	if change.GetTime() == nil {
+		change.Time = timestamppb.New(p.now.Add(time.Duration(len(r.changes)) * time.Second))
+	}
+	if change.GetAttempt() == 0 {
+		change.Attempt = r.run.GetAttempt()
+	}
+	r.changes = append(r.changes, change)
+	project(r.run, change)
+}
+
+func project(run *baiv1.Run, c *baiv1.Change) {
+	run.Revision, run.UpdateTime, run.Attempt = c.GetRevision(), c.GetTime(), c.GetAttempt()
+	run.Phase, run.Outcome, run.FailureClass = c.GetPhase(), c.GetOutcome(), c.GetFailureClass()
+	run.Reason, run.Message, run.Progress = c.GetReason(), c.GetMessage(), c.GetProgress()
+	switch c.GetPhase() { //nolint:exhaustive // the others have no time of their own
+	case baiv1.Phase_PHASE_RUNNING:
+		run.StartTime = c.GetTime()
+	case baiv1.Phase_PHASE_FINISHED:
+		run.EndTime = c.GetTime()
+	}
+}
+
+// Log adds lines to a run.
+func (p *Platform) Log(id string, lines ...*baiv1.LogLine) {
+	p.update(id, func(r *record) { r.lines = append(r.lines, lines...) })
+}
+
+// Sample adds samples to a run.
+func (p *Platform) Sample(id string, samples ...*baiv1.Sample) {
+	p.update(id, func(r *record) { r.samples = append(r.samples, samples...) })
+}
+
+// Complete says what is stored of a run's data.
+func (p *Platform) Complete(id string, c *baiv1.Completeness) {
+	p.update(id, func(r *record) { r.run.Completeness = c })
+}
+
+func (p *Platform) update(id string, f func(*record)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, r := range p.runs {
+		if r.run.GetId() == id {
+			f(r)
+		}
+	}
+	p.announce()
+}
+
+// announce wakes all who wait for a change.
+func (p *Platform) announce() {
+	close(p.changed)
+	p.changed = make(chan struct{})
+}
+
+// due counts a call and returns the failure that it is to have.
+func (p *Platform) due(ctx context.Context, method string) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.users = metadata.ValueFromIncomingContext(ctx, "bai-user")
+	p.calls[method]++
+	errs := p.failures[method]
+	if len(errs) == 0 {
+		return nil
+	}
+	p.failures[method] = errs[1:]
+	return errs[0]
+}
+
+func (p *Platform) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
+	if err := p.due(ctx, base(info.FullMethod)); err != nil {
+		return nil, err
+	}
+	return next(ctx, req)
+}
+
+func (p *Platform) stream(srv any, s grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler) error {
+	if err := p.due(s.Context(), base(info.FullMethod)); err != nil {
+		return err
+	}
+	return next(srv, s)
+}
+
+// Lose removes a change of a run, as a platform that breaks its contract would.
+func (p *Platform) Lose(id string, revision int) {
+	p.update(id, func(r *record) { r.changes = append(r.changes[:revision-1:revision-1], r.changes[revision:]...) })
+}

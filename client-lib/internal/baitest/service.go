@@ -1,0 +1,270 @@
+package baitest
+
+import (
+	"context"
+	"maps"
+	"path"
+	"slices"
+	"strconv"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/protoadapt"
+
+	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
+)
+
+const batch = 7 // lines and samples in one message
+
+func base(method string) string { return path.Base(method) }
+
+// SubmitRun makes one run of all submissions under one key.
+func (p *Platform) SubmitRun(_ context.Context, req *baiv1.SubmitRunRequest) (*baiv1.SubmitRunResponse, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.submits = append(p.submits, req)
+	key := req.GetOwner() + "/" + req.GetIdempotencyKey()
+	if r := p.keys[key]; r != nil && req.GetIdempotencyKey() != "" {
+		if r.descriptor != string(req.GetDescriptorToml()) {
+			return nil, Status(codes.AlreadyExists, "the idempotency key was used for another descriptor",
+				&baiv1.RunFailure{RunId: r.run.GetId(), Reason: "KeyUsed"})
+		}
+		return submitted(r, true), nil
+	}
+	if r := p.find(req.GetName(), req.GetOwner()); r != nil && req.GetName() != "" {
+		return nil, Status(codes.AlreadyExists, "the name is taken", &baiv1.RunFailure{RunId: r.run.GetId(), Reason: "NameTaken"})
+	}
+	r := p.add(&baiv1.Run{
+		Name: req.GetName(), Namespace: req.GetNamespace(), Owner: req.GetOwner(), Labels: req.GetLabels(),
+		DescriptorFile: req.GetDescriptorFile(), DescriptorToml: string(req.GetDescriptorToml()),
+	})
+	p.keys[key] = r
+	if f := p.onSubmit; f != nil {
+		p.work.Go(func() { f(r.run.GetId()) })
+	}
+	return submitted(r, false), nil
+}
+
+func submitted(r *record, repeated bool) *baiv1.SubmitRunResponse {
+	return &baiv1.SubmitRunResponse{Result: &baiv1.SubmitRunResponse_RunId{RunId: r.run.GetId()}, Repeated: repeated}
+}
+
+// Status is an error as a server sends it.
+func Status(code codes.Code, message string, details ...proto.Message) error {
+	s := status.New(code, message)
+	for _, d := range details {
+		with, err := s.WithDetails(protoadapt.MessageV1Of(d))
+		if err != nil {
+			return err
+		}
+		s = with
+	}
+	return s.Err()
+}
+
+// GetRun returns a run.
+func (p *Platform) GetRun(_ context.Context, req *baiv1.GetRunRequest) (*baiv1.GetRunResponse, error) {
+	r, err := p.lookup(req.GetRun(), req.GetOwner())
+	if err != nil {
+		return nil, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return &baiv1.GetRunResponse{Run: proto.CloneOf(r.run)}, nil
+}
+
+// ListRuns returns a page of runs; the token is the number of runs before it.
+func (p *Platform) ListRuns(_ context.Context, req *baiv1.ListRunsRequest) (*baiv1.ListRunsResponse, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	from, size := 0, int(req.GetPageSize())
+	if token := req.GetPageToken(); token != "" {
+		n, err := strconv.Atoi(token)
+		if err != nil {
+			return nil, status.Errorf(codes.InvalidArgument, "page token %q is not ours", token)
+		}
+		from = n
+	}
+	if size == 0 {
+		size = 50
+	}
+	var all []*baiv1.Run
+	for _, r := range slices.Backward(p.runs) {
+		if selected(r.run, req) {
+			run := proto.CloneOf(r.run)
+			run.DescriptorToml, run.Completeness = "", nil
+			all = append(all, run)
+		}
+	}
+	to := min(from+size, len(all))
+	res := &baiv1.ListRunsResponse{Runs: all[min(from, to):to]}
+	if to < len(all) {
+		res.NextPageToken = strconv.Itoa(to)
+	}
+	return res, nil
+}
+
+func selected(run *baiv1.Run, req *baiv1.ListRunsRequest) bool {
+	labels := maps.Clone(run.GetLabels())
+	maps.DeleteFunc(labels, func(k, v string) bool { return req.GetLabels()[k] != v })
+	return (req.GetOwner() == "" || req.GetOwner() == run.GetOwner()) &&
+		(req.GetNamespace() == "" || req.GetNamespace() == run.GetNamespace()) &&
+		(len(req.GetPhases()) == 0 || slices.Contains(req.GetPhases(), run.GetPhase())) &&
+		(len(req.GetOutcomes()) == 0 || slices.Contains(req.GetOutcomes(), run.GetOutcome())) &&
+		len(labels) == len(req.GetLabels())
+}
+
+// CancelRun makes a run that has not ended canceling.
+func (p *Platform) CancelRun(_ context.Context, req *baiv1.CancelRunRequest) (*baiv1.CancelRunResponse, error) {
+	r, err := p.lookup(req.GetRun(), req.GetOwner())
+	if err != nil {
+		return nil, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if r.run.GetPhase() < baiv1.Phase_PHASE_CANCELING {
+		p.happen(r, &baiv1.Change{Phase: baiv1.Phase_PHASE_CANCELING})
+		p.announce()
+	}
+	return &baiv1.CancelRunResponse{Run: proto.CloneOf(r.run)}, nil
+}
+
+// WatchRun sends a run's changes.
+func (p *Platform) WatchRun(req *baiv1.WatchRunRequest, s grpc.ServerStreamingServer[baiv1.WatchRunResponse]) error {
+	r, err := p.lookup(req.GetRun(), req.GetOwner())
+	if err != nil {
+		return err
+	}
+	if err := s.SendHeader(nil); err != nil { // the client may know that it is being served
+		return err
+	}
+	for next := int(req.GetAfterRevision()); ; {
+		p.mu.Lock()
+		changes, changed := r.changes[min(next, len(r.changes)):], p.changed
+		p.mu.Unlock()
+		for _, c := range changes {
+			if err := s.Send(&baiv1.WatchRunResponse{Change: c}); err != nil {
+				return err
+			}
+			if c.GetPhase() == baiv1.Phase_PHASE_FINISHED {
+				return nil
+			}
+		}
+		next += len(changes)
+		if err := wait(s.Context(), changed); err != nil {
+			return err
+		}
+	}
+}
+
+func wait(ctx context.Context, changed <-chan struct{}) error {
+	select {
+	case <-changed:
+		return nil
+	case <-ctx.Done():
+		return status.FromContextError(ctx.Err()).Err()
+	}
+}
+
+// StreamLogs sends a run's lines; the cursor is the number of lines before.
+func (p *Platform) StreamLogs(req *baiv1.StreamLogsRequest, s grpc.ServerStreamingServer[baiv1.StreamLogsResponse]) error {
+	r, err := p.lookup(req.GetRun(), req.GetOwner())
+	if err != nil {
+		return err
+	}
+	next, err := p.firstLine(r, req)
+	if err != nil {
+		return err
+	}
+	if err := s.SendHeader(nil); err != nil { // the client may know that it is being served
+		return err
+	}
+	for {
+		p.mu.Lock()
+		lines, changed, whole := r.lines[next:], p.changed, r.run.GetCompleteness().GetComplete()
+		p.mu.Unlock()
+		for some := range slices.Chunk(lines, batch) {
+			next += len(some)
+			res := &baiv1.StreamLogsResponse{Lines: keep(some, req), Cursor: strconv.Itoa(next)}
+			if err := s.Send(res); err != nil {
+				return err
+			}
+		}
+		if whole || !req.GetFollow() {
+			return nil
+		}
+		if err := wait(s.Context(), changed); err != nil {
+			return err
+		}
+	}
+}
+
+func (p *Platform) firstLine(r *record, req *baiv1.StreamLogsRequest) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if c := req.GetCursor(); c != "" {
+		n, err := strconv.Atoi(c)
+		if err != nil || n > len(r.lines) {
+			return 0, status.Errorf(codes.InvalidArgument, "cursor %q is not ours", c)
+		}
+		return n, nil
+	}
+	if n := int(req.GetTail()); n > 0 {
+		return max(0, len(r.lines)-n), nil
+	}
+	return 0, nil
+}
+
+func keep(lines []*baiv1.LogLine, req *baiv1.StreamLogsRequest) []*baiv1.LogLine {
+	return slices.DeleteFunc(slices.Clone(lines), func(l *baiv1.LogLine) bool {
+		return req.GetAttempt() != 0 && req.GetAttempt() != l.GetOrigin().GetAttempt() ||
+			req.GetContainer() != "" && req.GetContainer() != l.GetOrigin().GetContainer()
+	})
+}
+
+// QueryMetrics sends a run's samples; the cursor is the number of samples before.
+func (p *Platform) QueryMetrics(req *baiv1.QueryMetricsRequest, s grpc.ServerStreamingServer[baiv1.QueryMetricsResponse]) error {
+	r, err := p.lookup(req.GetRun(), req.GetOwner())
+	if err != nil {
+		return err
+	}
+	next, _ := strconv.Atoi(req.GetCursor()) // empty: 0
+	p.mu.Lock()
+	samples := r.samples[min(next, len(r.samples)):]
+	p.mu.Unlock()
+	for some := range slices.Chunk(samples, batch) {
+		next += len(some)
+		some = slices.DeleteFunc(slices.Clone(some), func(s *baiv1.Sample) bool {
+			return len(req.GetMetrics()) > 0 && !slices.Contains(req.GetMetrics(), s.GetMetric())
+		})
+		if err := s.Send(&baiv1.QueryMetricsResponse{Samples: some, Cursor: strconv.Itoa(next)}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// GetVersion says v1.2.3.
+func (p *Platform) GetVersion(context.Context, *baiv1.GetVersionRequest) (*baiv1.GetVersionResponse, error) {
+	return &baiv1.GetVersionResponse{Version: "v1.2.3", Commit: "abc1234"}, nil
+}
+
+func (p *Platform) lookup(name, owner string) (*record, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if r := p.find(name, owner); r != nil {
+		return r, nil
+	}
+	return nil, status.Errorf(codes.NotFound, "there is no run %q", name)
+}
+
+func (p *Platform) find(name, owner string) *record {
+	for _, r := range p.runs {
+		if r.run.GetId() == name || r.run.GetName() == name && name != "" && r.run.GetOwner() == owner {
+			return r
+		}
+	}
+	return nil
+}

@@ -1,0 +1,262 @@
+package descriptors
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/benchmark-ai/bai/descriptors/internal/fault"
+	"github.com/benchmark-ai/bai/descriptors/internal/near"
+	"github.com/benchmark-ai/bai/descriptors/internal/shape"
+)
+
+// check holds the rules between keys. Each reports what the file says, and
+// nothing about what could not be read.
+type check struct {
+	d         *Descriptor
+	r         *shape.Report
+	instances Instances
+	damaged   bool // something of the file could not be read: it may hold what seems missing
+}
+
+func (c check) all() {
+	c.info()
+	c.hardware("hardware", &c.d.Hardware)
+	c.tolerations("hardware", c.d.Hardware.Tolerations)
+	c.distributed()
+	c.env("env", c.d.Env)
+	c.ml()
+	c.sources("data.sources", c.d.Data.Sources)
+	c.output("output", c.d.Output)
+	c.server()
+	if c.r.Has("custom_params") {
+		c.r.Warn("custom_params", fault.NotRead, "is kept and passed on, but no engine of this platform reads it", "")
+	}
+}
+
+func (c check) info() {
+	info := c.d.Info
+	if label, ok := info.Labels[taskLabel]; ok && c.r.Good("info.task_name") && label != info.TaskName {
+		c.r.Fault("info.task_name", fault.TaskName,
+			fmt.Sprintf("says %q, the label %s says %q", info.TaskName, taskLabel, label), "keep one of the two")
+	}
+	if c.r.Has("info.timezone") && !info.Scheduled() && !c.r.Bad("info.scheduling") {
+		c.r.Warn("info.timezone", fault.NotRead, "only a schedule has a time zone, and this runs once", "give info.scheduling, or leave this out")
+	}
+	c.engine(info.ExecutionEngine)
+}
+
+func (c check) engine(engine string) {
+	engines := []string{"default", "kubernetes", "local"}
+	if slices.Contains(engines, engine) || c.r.Bad("info.execution_engine") {
+		return
+	}
+	remedy := "the engines of every platform are " + strings.Join(engines, ", ")
+	if meant := near.Find(engine, engines); meant != "" {
+		remedy = fmt.Sprintf("did you mean %q?", meant)
+	}
+	c.r.Warn("info.execution_engine", fault.UnknownEngine, fmt.Sprintf("a platform without an engine %q ends the run at once", engine), remedy)
+}
+
+// hardware looks at the table at path, and takes the number of GPUs from the
+// instances where only they know it.
+func (c check) hardware(path string, h *Hardware) {
+	if !c.r.Has(path) || c.r.Bad(path) {
+		return
+	}
+	said := false
+	for _, key := range []string{"instance_type", "gpus", "cpus", "memory", "node_selector"} {
+		said = said || c.r.Has(path+"."+key)
+	}
+	if !said && !c.damaged {
+		c.r.Fault(path, fault.NoHardware, "says nothing about the machine", "add instance_type, or gpus, cpus, memory or node_selector")
+	}
+	if c.r.Has(path+".aws_zone_id") && c.r.Has(path+".availability_zone") {
+		c.r.Warn(path+".aws_zone_id", fault.NotRead, "availability_zone wins over it", "leave one of the two out")
+	}
+	c.gpus(path, h)
+}
+
+func (c check) gpus(path string, h *Hardware) {
+	if !c.r.Good(path+".instance_type") || c.r.Bad(path+".gpus") {
+		return
+	}
+	count, known := c.instances.GPUs(h.InstanceType)
+	switch {
+	case !known && h.GPUs == nil:
+		c.r.Warn(path+".instance_type", fault.UnknownType,
+			fmt.Sprintf("the number of GPUs of %s is not known; none is asked for", h.InstanceType), "add gpus = 0, or how many it has")
+	case known && h.GPUs == nil:
+		if here, ok := Instances("").GPUs(h.InstanceType); !ok || here != count {
+			h.GPUs = &count
+		}
+	case known && *h.GPUs > count:
+		c.r.Warn(path+".gpus", fault.GPUsDiffer, fmt.Sprintf("more than the %d of %s", count, h.InstanceType), "")
+	}
+}
+
+func (c check) tolerations(path string, all []Toleration) {
+	for i, t := range all {
+		at := fmt.Sprintf("%s.tolerations[%d]", path, i)
+		switch {
+		case t.Operator == "Exists" && t.Value != "":
+			c.r.Fault(at+".value", fault.BadToleration, "operator Exists compares no value", "leave value out, or use operator Equal")
+		case t.Operator == "Equal" && t.Key == "" && !c.r.Has(at+".key"):
+			c.r.Fault(at, fault.BadToleration, "operator Equal needs a key", `add key, or operator = "Exists"`)
+		}
+		if t.Seconds != nil && t.Effect != "NoExecute" && !c.r.Bad(at+".effect") {
+			c.r.Fault(at+".toleration_seconds", fault.BadToleration, "only effect NoExecute has a time", `add effect = "NoExecute", or leave this out`)
+		}
+	}
+}
+
+// distributed looks at what only strategy mpi reads. Elsewhere its values may be
+// anything of the right type.
+func (c check) distributed() {
+	const at = "hardware.distributed"
+	switch {
+	case c.r.Bad("hardware.strategy") || !c.r.Has("hardware"):
+		return
+	case c.d.Hardware.Strategy != MPI:
+		c.r.Drop(at, fault.UnknownKey, fault.WrongType)
+		if c.r.Has(at) && !c.r.Bad(at) {
+			c.r.Warn(at, fault.NotRead, fmt.Sprintf("strategy %s does not read it", c.d.Hardware.Strategy), "")
+		}
+		return
+	}
+	const least, most = 2, 100_000
+	dist := c.d.Hardware.Distributed
+	if !c.r.Bad(at+".num_instances") && (dist.NumInstances < least || dist.NumInstances > most) {
+		c.r.Fault(at+".num_instances", fault.FewInstances, fmt.Sprintf("is %d; strategy mpi runs on %d to %d", dist.NumInstances, least, most), "")
+	}
+	if dist.ProcessesPerInstance.OnePerGPU {
+		c.onePerGPU(at + ".processes_per_instance")
+	}
+}
+
+func (c check) onePerGPU(at string) {
+	count, known := c.d.Hardware.GPUCount()
+	if c.r.Bad("hardware.gpus") || c.r.Bad("hardware.instance_type") {
+		return
+	}
+	switch {
+	case !known:
+		c.r.Fault(at, fault.GPUsUnknown, fmt.Sprintf("the number of GPUs of %s is not known", c.d.Hardware.InstanceType), "add gpus to [hardware]")
+	case count == 0:
+		c.r.Fault(at, fault.NoGPUs, "there is no GPU to run a process on", "write a number, or choose an instance type with GPUs")
+	}
+}
+
+func (c check) env(at string, env Env) {
+	for name := range env.Secrets {
+		if _, ok := env.Vars[name]; ok {
+			c.r.Fault(at+".secrets."+shape.Quoted(name), fault.VarTwice, "is a variable of vars too", "keep one of the two")
+		}
+	}
+}
+
+func (c check) ml() {
+	ml := c.d.ML
+	if ml == nil {
+		return
+	}
+	if c.r.Good("ml.framework_version") && ml.FrameworkVersion != "" && ml.Framework == "" && !c.r.Bad("ml.framework") && !c.damaged {
+		c.r.Fault("ml.framework_version", fault.Framework, "a version of which framework?", "add framework")
+	}
+}
+
+// sources finds equal paths, and paths inside others.
+func (c check) sources(at string, sources []Source) {
+	paths := make([]string, len(sources))
+	for i, s := range sources {
+		paths[i] = s.Path
+	}
+	c.paths(at, paths)
+	var outer []int // sources in one another, each in the one before
+	for _, i := range byFolder(paths) {
+		for len(outer) > 0 && !strings.HasPrefix(paths[i], paths[outer[len(outer)-1]]+"/") {
+			outer = outer[:len(outer)-1]
+		}
+		if len(outer) > 0 {
+			j := outer[len(outer)-1]
+			c.r.Fault(fmt.Sprintf("%s[%d].path", at, i), fault.NestedPath,
+				fmt.Sprintf("%q lies inside %q, the path of %s[%d]", paths[i], paths[j], at, j), "choose folders beside each other")
+		}
+		outer = append(outer, i)
+	}
+}
+
+// byFolder are the indices of the paths, each of which is there once, in an
+// order in which what is in a folder comes behind it and before all else.
+func byFolder(paths []string) []int {
+	var order []int
+	seen := map[string]bool{"": true}
+	for i, p := range paths {
+		if !seen[p] {
+			seen[p] = true
+			order = append(order, i)
+		}
+	}
+	slices.SortFunc(order, func(i, j int) int { return strings.Compare(paths[i]+"/", paths[j]+"/") })
+	return order
+}
+
+// paths finds those that are there twice.
+func (c check) paths(at string, paths []string) {
+	first := map[string]int{}
+	for i, p := range paths {
+		j, twice := first[p]
+		switch {
+		case p == "":
+		case twice:
+			c.r.Fault(fmt.Sprintf("%s[%d].path", at, i), fault.SamePath,
+				fmt.Sprintf("%q is the path of %s[%d] too", p, at, j), "choose another path")
+		default:
+			first[p] = i
+		}
+	}
+}
+
+func (c check) output(at string, out *Output) {
+	if out == nil || c.r.Bad(at) {
+		return
+	}
+	if !c.r.Has(at+".metrics") && !c.r.Has(at+".artifacts") && !c.damaged && !c.r.BadBelow(at) {
+		c.r.Fault(at, fault.NoOutput, "has neither metrics nor artifacts", fmt.Sprintf("add [[%s.metrics]], or metrics = []", at))
+	}
+	first := map[string]int{}
+	for i, m := range out.Metrics {
+		j, twice := first[m.Name]
+		switch {
+		case m.Name == "":
+		case twice:
+			c.r.Fault(fmt.Sprintf("%s.metrics[%d].name", at, i), fault.SameMetric,
+				fmt.Sprintf("%q is the name of %s.metrics[%d] too", m.Name, at, j), "choose another name")
+		default:
+			first[m.Name] = i
+		}
+	}
+	paths := make([]string, len(out.Artifacts))
+	for i, a := range out.Artifacts {
+		paths[i] = a.Path
+	}
+	c.paths(at+".artifacts", paths)
+}
+
+func (c check) server() {
+	strategy := c.d.Hardware.Strategy
+	if c.d.Server == nil {
+		if strategy == Inference && c.r.Good("hardware.strategy") && !c.r.Has("server") && !c.damaged {
+			c.r.Fault("hardware.strategy", fault.NoServer, "strategy inference needs a server", "add the tables [server.hardware] and [server.env]")
+		}
+		return
+	}
+	if strategy != Inference && !c.r.Bad("hardware.strategy") && c.r.Has("hardware") {
+		c.r.Warn("server", fault.NotRead, fmt.Sprintf("strategy %s does not read it", strategy), `write strategy = "inference" in [hardware], or leave it out`)
+	}
+	c.hardware("server.hardware", &c.d.Server.Hardware)
+	c.tolerations("server.hardware", c.d.Server.Hardware.Tolerations)
+	c.env("server.env", c.d.Server.Env.Env)
+	c.sources("server.models", c.d.Server.Models)
+	c.output("server.output", c.d.Server.Output)
+}

@@ -1,0 +1,76 @@
+package descriptors
+
+import (
+	"regexp"
+
+	"github.com/benchmark-ai/bai/descriptors/internal/kind"
+	"github.com/benchmark-ai/bai/descriptors/internal/words"
+)
+
+// Command is what the benchmark's container runs.
+//
+//   - benchmark_code is given: argv are its words and those of args.
+//   - benchmark_code is a script (see Script): argv are the words of its
+//     interpreter, args those of args; the script's file belongs between them.
+//   - only args is given: argv is nil, the image's entrypoint is run with args.
+//   - nothing is given: both are nil.
+//
+// The error is nil for a descriptor that Parse gave out: quotes are checked
+// there.
+func (d *Descriptor) Command() (argv, args []string, err error) {
+	if d.ML == nil {
+		return nil, nil, nil
+	}
+	if interpreter, _, ok := d.Script(); ok {
+		return commandOf(interpreter, d.ML.Args, true)
+	}
+	return commandOf(d.ML.BenchmarkCode, d.ML.Args, false)
+}
+
+// Command is what the server's container runs: argv where start_command is
+// given, else the image's entrypoint with args, as Descriptor.Command.
+func (e ServerEnv) Command() (argv, args []string, err error) {
+	return commandOf(e.StartCommand, e.StartCommandArgs, false)
+}
+
+// commandOf is code and its arguments. Apart, the arguments are not joined to
+// the words of code.
+func commandOf(code, arguments string, apart bool) (argv, args []string, err error) {
+	if argv, err = words.Split(code); err != nil {
+		return nil, nil, err
+	}
+	if args, err = words.Split(arguments); err != nil {
+		return nil, nil, err
+	}
+	switch {
+	case len(argv) > 0 && !apart:
+		return append(argv, args...), nil, nil
+	case len(argv) == 0:
+		argv = nil
+	}
+	if len(args) == 0 {
+		args = nil
+	}
+	return argv, args, nil
+}
+
+// Script is benchmark_code where it is a script: a text whose first line begins
+// with #!. The interpreter is what this line names, with its arguments; the text
+// has lost the indentation that all of its lines share, begins with that line
+// and ends with the end of a line.
+func (d *Descriptor) Script() (interpreter, text string, ok bool) {
+	if d.ML == nil {
+		return "", "", false
+	}
+	return kind.Script(d.ML.BenchmarkCode)
+}
+
+// Regexp is the compiled pattern of a metric that Parse gave out, and nil for
+// one whose pattern Parse would refuse.
+func (m Metric) Regexp() *regexp.Regexp {
+	re, err := regexp.Compile(m.Pattern)
+	if err != nil {
+		return nil
+	}
+	return re
+}

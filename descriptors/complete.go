@@ -1,0 +1,27 @@
+package descriptors
+
+import "github.com/benchmark-ai/bai/descriptors/internal/shape"
+
+// taskLabel is the label that equals info.task_name.
+const taskLabel = "task_name"
+
+// complete says what one part of d says about another.
+func complete(d *Descriptor, r *shape.Report) {
+	if label, ok := d.Info.Labels[taskLabel]; ok && d.Info.TaskName == "" {
+		d.Info.TaskName = label
+	}
+	if d.Info.TaskName != "" && d.Info.Labels[taskLabel] == "" {
+		if d.Info.Labels == nil {
+			d.Info.Labels = map[string]string{}
+		}
+		d.Info.Labels[taskLabel] = d.Info.TaskName
+	}
+	d.Env.VarOrder = r.Order("env.vars")
+	if d.Server == nil {
+		return
+	}
+	d.Server.Env.VarOrder = r.Order("server.env.vars")
+	if probe := d.Server.Env.ReadinessProbe; probe != nil && probe.Port == nil && len(d.Server.Env.Ports) > 0 {
+		probe.Port = &d.Server.Env.Ports[0]
+	}
+}

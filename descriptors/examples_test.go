@@ -1,0 +1,96 @@
+package descriptors_test
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/BurntSushi/toml"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/benchmark-ai/bai/descriptors"
+)
+
+// files are the texts of the files that pattern names, by their paths.
+func files(tb testing.TB, pattern string) map[string][]byte {
+	tb.Helper()
+	names, err := filepath.Glob(pattern)
+	if err != nil || len(names) == 0 {
+		tb.Fatalf("no files %s: %v", pattern, err)
+	}
+	texts := map[string][]byte{}
+	for _, name := range names {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		texts[name] = text
+	}
+	return texts
+}
+
+func TestEveryExampleIsADescriptor(t *testing.T) {
+	for name, text := range files(t, "examples/*.toml") {
+		t.Run(name, func(t *testing.T) {
+			d, faults := descriptors.Parse(name, text)
+			if d == nil {
+				t.Fatal(faults.Err())
+			}
+			if len(faults) > 0 && filepath.Base(name) != "every-key.toml" {
+				t.Errorf("warnings: %v", faults)
+			}
+		})
+	}
+}
+
+func TestTheExampleWithEveryKeyHasEveryKey(t *testing.T) {
+	var tree map[string]any
+	if _, err := toml.DecodeFile("examples/every-key.toml", &tree); err != nil {
+		t.Fatal(err)
+	}
+	has := map[string]bool{}
+	walk(tree, "", has)
+	for _, key := range descriptors.Keys() {
+		if !has[key.Path] {
+			t.Errorf("%s is not there", key.Path)
+		}
+	}
+}
+
+func walk(value any, path string, has map[string]bool) {
+	has[path] = true
+	switch value := value.(type) {
+	case map[string]any:
+		for name, v := range value {
+			walk(v, strings.TrimPrefix(path+"."+name, "."), has)
+		}
+	case []map[string]any:
+		for _, v := range value {
+			walk(v, path+"[]", has)
+		}
+	case []any:
+		for _, v := range value {
+			walk(v, path+"[]", has)
+		}
+	}
+}
+
+func TestEveryKeyIsDescribed(t *testing.T) {
+	keys := descriptors.Keys()
+	for _, key := range keys {
+		if key.Doc == "" || key.Type == "" {
+			t.Errorf("%s: type %q, described as %q", key.Path, key.Type, key.Doc)
+		}
+	}
+	i := slices.IndexFunc(keys, func(k descriptors.Key) bool { return k.Path == "hardware.strategy" })
+	want := descriptors.Key{
+		Path: "hardware.strategy", Type: "string", Default: "single_node", Values: []string{"single_node", "mpi", "inference"},
+		Aliases: []string{"horovod", "client_server"},
+		Doc:     "Strategy is how many pods a run has and what they are to each other: one; equal ones that talk MPI (also called horovod); a client and its server (also called client_server).",
+	}
+	if diff := cmp.Diff(want, keys[i]); diff != "" {
+		t.Error(diff)
+	}
+}

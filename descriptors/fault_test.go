@@ -1,0 +1,107 @@
+package descriptors_test
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/benchmark-ai/bai/descriptors"
+)
+
+func TestAFaultIsOneLine(t *testing.T) {
+	tests := map[string]struct {
+		fault descriptors.Fault
+		want  string
+	}{
+		"an error with a remedy": {
+			descriptors.Fault{File: "f.toml", Line: 3, Column: 7, Path: "ml.args", Message: "is wrong", Remedy: "mend it"},
+			"f.toml:3:7: ml.args: is wrong (mend it)",
+		},
+		"a warning": {
+			descriptors.Fault{File: "f.toml", Line: 3, Column: 7, Path: "ml.args", Message: "is odd", Warning: true},
+			"f.toml:3:7: ml.args: warning: is odd",
+		},
+		"about the file": {
+			descriptors.Fault{File: "f.toml", Line: 1, Column: 1, Message: "the file is empty"},
+			"f.toml:1:1: the file is empty",
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tt.want, tt.fault.String()); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestOnlyErrorsMakeAnError(t *testing.T) {
+	warning, fault := descriptors.Fault{Message: "odd", Warning: true}, descriptors.Fault{Message: "wrong"}
+	if err := (descriptors.Faults{warning}).Err(); err != nil {
+		t.Errorf("a warning: %v", err)
+	}
+	all := descriptors.Faults{warning, fault}
+	invalid, ok := errors.AsType[*descriptors.InvalidError](all.Err())
+	if !ok {
+		t.Fatal("no InvalidError")
+	}
+	if diff := cmp.Diff(descriptors.Faults{fault}, invalid.Faults); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(descriptors.Faults{warning}, all.Warnings()); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(":0:0: wrong", invalid.Error()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// whole is a piece of a descriptor with all that it lacks.
+func whole(piece string) string {
+	text := piece + "\n"
+	if !strings.Contains(piece, "spec_version") {
+		text = "spec_version = \"1.0\"\n" + text
+	}
+	for table, keys := range map[string]string{
+		"[info]": `description = "x"`, "[hardware]": `cpus = 1`, "[env]": `docker_image = "alpine:3"`,
+	} {
+		if !strings.Contains("\n"+piece, "\n"+table) {
+			text += table + "\n" + keys + "\n"
+		}
+	}
+	return text
+}
+
+func TestEveryCodeIsExplainedByAnExampleThatHasItAndOneThatHasNot(t *testing.T) {
+	for _, code := range descriptors.Codes() {
+		t.Run(code, func(t *testing.T) {
+			e, ok := descriptors.Explain(code)
+			if !ok || e.Code != code || e.Title == "" || e.Text == "" {
+				t.Fatalf("not explained: %+v", e)
+			}
+			if _, faults := read(e.Example); e.Example != "" && !slices.ContainsFunc(faults, about(code)) {
+				t.Error("the example does not have it")
+			}
+			if d, faults := read(e.Mended); e.Mended != "" && (d == nil || slices.ContainsFunc(faults, about(code))) {
+				t.Errorf("the mended example has faults: %v", faults)
+			}
+		})
+	}
+}
+
+func read(piece string) (*descriptors.Descriptor, descriptors.Faults) {
+	return descriptors.Parse("example.toml", []byte(whole(piece)))
+}
+
+func about(code string) func(descriptors.Fault) bool {
+	return func(f descriptors.Fault) bool { return f.Code == code }
+}
+
+func TestACodeThatThereIsNotIsNotExplained(t *testing.T) {
+	if _, ok := descriptors.Explain("BAI9999"); ok {
+		t.Error("explained")
+	}
+}

@@ -1,0 +1,66 @@
+package descriptors_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/benchmark-ai/bai/descriptors"
+)
+
+// hostile is the size of the texts that are tried: a quarter of what a descriptor
+// may have is enough to tell what grows faster than the text.
+const hostile = descriptors.MaxSize / 4
+
+// repeat is line over and over, with a number in place of its #, up to the size
+// hostile.
+func repeat(head, line, tail string) string {
+	var s strings.Builder
+	s.WriteString(head)
+	for i := 0; s.Len()+len(line)+len(tail)+8 < hostile; i++ {
+		s.WriteString(strings.ReplaceAll(line, "#", fmt.Sprint(i)))
+	}
+	return s.String() + tail
+}
+
+// A descriptor comes from anybody: none may keep the gateway busy.
+func TestNoTextTakesLong(t *testing.T) {
+	tests := map[string]string{
+		"unknown keys":            repeat("[ml]\n", "benchmark#=1\n", ""),
+		"unknown tables":          repeat("", "[hardwar#]\n", ""),
+		"tables in tables":        repeat("", "[a.b.c.d.e.f.g.h.i.j.k#]\n", ""),
+		"dotted keys":             repeat("", "a.b.c.d.e.f.g.h#.i=1\n", ""),
+		"lists in lists":          repeat("a=", "[", "") + repeat("", "]", ""),
+		"open brackets":           repeat("a=", "[", ""),
+		"open braces":             repeat("a=", "{a=", ""),
+		"lines that are no TOML":  repeat("", "=\n", ""),
+		"headers that are none":   repeat("", "[\n", ""),
+		"labels":                  repeat("[info.labels]\n", "-#=''\n", ""),
+		"patterns":                repeat("[output]\nmetrics=[\n", "{name='#',units='',pattern='x{1000}'},\n", "]\n"),
+		"sources that are empty":  repeat("[data]\nsources=[", "{},", "]\n"),
+		"sources in one another":  repeat("", "[[data.sources]]\nsrc='s3://b'\npath='/d"+strings.Repeat("/a", 2000)+"/#'\n", ""),
+		"quotes":                  repeat("[ml]\nargs='", `"a" `, "'\n"),
+		"one long key":            repeat("", "a", "=1\n"),
+		"one long value":          repeat("[hardware]\nstrategy='", "a", "'\n"),
+		"one long image":          repeat("[env]\ndocker_image='", "a/", "a'\n"),
+		"one long schedule":       repeat("[info]\nscheduling='", "1,", "1 * * * *'\n"),
+		"one long line":           repeat("a = [", "1,", "]"),
+		"variables and secrets":   repeat("[env]\nvars={", "V#='',", "V=''}\n"),
+		"an array of tables each": repeat("", "[[a#]]\n", ""),
+	}
+	const bound = 10 * time.Second // a hundred times what it takes, for busy machines and the race detector
+	for name, text := range tests {
+		t.Run(name, func(t *testing.T) {
+			start := time.Now()
+			_, faults := descriptors.Parse("f.toml", []byte(text))
+			if took := time.Since(start); took > bound {
+				t.Errorf("%v", took)
+			}
+			t.Logf("%v, %d faults", time.Since(start), len(faults))
+			if len(faults) == 0 {
+				t.Error("no fault")
+			}
+		})
+	}
+}

@@ -1,0 +1,85 @@
+// Package fault holds what can be wrong with a descriptor: the codes, and what
+// there is to say about each.
+package fault
+
+// The codes. A code keeps its meaning for ever; a new fault gets a new one.
+const (
+	// The file.
+	Syntax   = "BAI0001"
+	Twice    = "BAI0002"
+	Empty    = "BAI0003"
+	TooLarge = "BAI0004"
+	Binary   = "BAI0005"
+	NotUTF8  = "BAI0006"
+	TooDeep  = "BAI0007"
+
+	// Keys and values of any table.
+	UnknownKey = "BAI0010"
+	WrongType  = "BAI0011"
+	Missing    = "BAI0012"
+	NotOneOf   = "BAI0013"
+	BadText    = "BAI0014"
+	OutOfRange = "BAI0015"
+	BadSize    = "BAI0016"
+	BadTime    = "BAI0017"
+
+	// The first line, and [info].
+	Version       = "BAI0020"
+	BadLabel      = "BAI0021"
+	ReservedLabel = "BAI0022"
+	TaskName      = "BAI0023"
+	BadSchedule   = "BAI0024"
+	NeverFires    = "BAI0025"
+	TimeZone      = "BAI0026"
+
+	// [hardware].
+	NoHardware    = "BAI0030"
+	GPUsUnknown   = "BAI0031"
+	NoGPUs        = "BAI0032"
+	FewInstances  = "BAI0033"
+	BadProcesses  = "BAI0034"
+	BadToleration = "BAI0035"
+	BadResource   = "BAI0036"
+
+	// [env].
+	BadImage    = "BAI0040"
+	BadVariable = "BAI0041"
+	BadSecret   = "BAI0042"
+	BadName     = "BAI0043"
+	VarTwice    = "BAI0044"
+
+	// [ml].
+	Quotes      = "BAI0050"
+	Interpreter = "BAI0051"
+	Framework   = "BAI0052"
+	NotTar      = "BAI0053"
+
+	// [data], and models.
+	Scheme      = "BAI0060"
+	BadURL      = "BAI0061"
+	Credentials = "BAI0062"
+	BadPath     = "BAI0063"
+	TakenPath   = "BAI0064"
+	SamePath    = "BAI0065"
+	NestedPath  = "BAI0066"
+	BadDigest   = "BAI0067"
+
+	// [output].
+	BadPattern   = "BAI0070"
+	LookAround   = "BAI0071"
+	LargePattern = "BAI0072"
+	SameMetric   = "BAI0073"
+	NoOutput     = "BAI0074"
+
+	// [server].
+	NoServer = "BAI0080"
+	BadPorts = "BAI0081"
+
+	// Warnings.
+	NotRead       = "BAI0101"
+	UnknownType   = "BAI0103"
+	GPUsDiffer    = "BAI0104"
+	UnknownEngine = "BAI0105"
+	NoShell       = "BAI0106"
+	OneCommand    = "BAI0107"
+)

@@ -1,0 +1,418 @@
+package fault
+
+import "slices"
+
+// An Explanation is what there is to say about one code.
+type Explanation struct {
+	Code    string
+	Title   string
+	Text    string
+	Example string
+	Mended  string
+}
+
+// Explanations are those of all codes, in the order of the codes.
+func Explanations() []Explanation {
+	return slices.Concat(file(), tables(), info(), hardware(), env(), ml(), data(), output(), server(), warnings())
+}
+
+func file() []Explanation {
+	return []Explanation{
+		{
+			Syntax, "not TOML",
+			"The line does not follow the grammar of TOML (https://toml.io). Texts are in quotes; in double quotes a backslash begins an escape, in single quotes it is a backslash. What could be read of the file was checked too.",
+			"[ml]\nbenchmark_code = python train.py",
+			"[ml]\nbenchmark_code = \"python train.py\"",
+		},
+		{
+			Twice, "defined twice",
+			"A key or a table may be there once only. Lists of tables are written with two brackets.",
+			"[ml]\nargs = \"a\"\nargs = \"b\"",
+			"[ml]\nargs = \"a b\"",
+		},
+		{
+			Empty, "an empty file",
+			"There is nothing in the file. The smallest descriptor has spec_version and the tables info, hardware and env.",
+			"",
+			"spec_version = \"1.0\"\n[info]\ndescription = \"what is measured\"\n[hardware]\ncpus = 1\n[env]\ndocker_image = \"alpine:3\"",
+		},
+		{
+			TooLarge, "too large a file",
+			"A descriptor has at most 256 KiB: it travels whole in every event of its run. Data belong into [data], code into the image or into [ml.script].",
+			"", "[[data.sources]]\nsrc = \"https://example.org/set.tar\"\npath = \"/data/set\"",
+		},
+		{
+			Binary, "not a text",
+			"The file holds a NUL byte, which no text does. Most likely another file was meant: an archive, an image, a program.",
+			"", "",
+		},
+		{
+			NotUTF8, "not UTF-8",
+			"A descriptor is UTF-8. Editors name the encoding in the dialog in which a file is saved.",
+			"", "",
+		},
+		{
+			TooDeep, "nested too deeply",
+			"Lists and tables lie in one another deeper than any descriptor needs.",
+			"[custom_params.hyper_params]\na = [[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]",
+			"[custom_params.hyper_params]\na = [1]",
+		},
+	}
+}
+
+func tables() []Explanation {
+	return []Explanation{
+		{
+			UnknownKey, "unknown key",
+			"The table has no such key. Keys that nothing reads are refused, because a mistyped one would change nothing and say nothing.",
+			"[ml]\nbenchmark_cod = \"python train.py\"",
+			"[ml]\nbenchmark_code = \"python train.py\"",
+		},
+		{
+			WrongType, "wrong type",
+			"The value has another type than the key. Types are not converted: 4 is a number and \"4\" is a text.",
+			"[ml]\nargs = 4",
+			"[ml]\nargs = \"4\"",
+		},
+		{
+			Missing, "missing key",
+			"The table must have this key, or the file this table.",
+			"[[data.sources]]\nsrc = \"https://example.org/set.gz\"",
+			"[[data.sources]]\nsrc = \"https://example.org/set.gz\"\npath = \"/data/set.gz\"",
+		},
+		{
+			NotOneOf, "not one of the values",
+			"The key takes a few values only, and this is none of them.",
+			"[hardware]\ninstance_type = \"t3.small\"\nstrategy = \"singlenode\"",
+			"[hardware]\ninstance_type = \"t3.small\"\nstrategy = \"single_node\"",
+		},
+		{
+			BadText, "a text that cannot be taken",
+			"The text is empty where it may not be, too long, or holds a NUL, the end of a line or another control character.",
+			"[output]\nmetrics = [{ name = \"\", units = \"s\", pattern = 'x=(\\d+)' }]",
+			"[output]\nmetrics = [{ name = \"x\", units = \"s\", pattern = 'x=(\\d+)' }]",
+		},
+		{
+			OutOfRange, "a number out of range",
+			"The number is smaller or larger than the key allows.",
+			"[limits]\nretries = 1000",
+			"[limits]\nretries = 3",
+		},
+		{
+			BadSize, "not a size",
+			"Sizes are a number and a unit: k, M, G, T, P for powers of 1000 and Ki, Mi, Gi, Ti, Pi for powers of 1024, with or without a B. CPUs are a number, or thousandths with an m.",
+			"[hardware]\nmemory = \"16 gigs\"",
+			"[hardware]\nmemory = \"16GiB\"",
+		},
+		{
+			BadTime, "not a span of time",
+			"Spans are numbers with units: d, h, m, s. They are a second or more and a year or less.",
+			"[limits]\ndeadline = \"90\"",
+			"[limits]\ndeadline = \"90m\"",
+		},
+	}
+}
+
+func info() []Explanation {
+	return []Explanation{
+		{
+			Version, "unknown version of the language",
+			"spec_version says in which version of the language the file is written. Known are 0.1.0, of the first descriptors, and 1.0; both are read by the same rules. A newer file needs a newer program.",
+			"spec_version = \"7.0\"",
+			"spec_version = \"1.0\"",
+		},
+		{
+			BadLabel, "not a label",
+			"Keys and values of labels have 1 to 63 letters, digits, -, _ and ., and begin and end with a letter or digit. A value may be empty.",
+			"[info]\ndescription = \"x\"\nlabels = { \"my task\" = \"yes\" }",
+			"[info]\ndescription = \"x\"\nlabels = { my_task = \"yes\" }",
+		},
+		{
+			ReservedLabel, "a label of the platform",
+			"The platform says this label of every run, pod and sample itself; yours would hide it, or be hidden.",
+			"[info]\ndescription = \"x\"\nlabels = { run = \"first\" }",
+			"[info]\ndescription = \"x\"\nlabels = { try = \"first\" }",
+		},
+		{
+			TaskName, "two names for the task",
+			"info.task_name and the label task_name are the same thing, and the file gives them different values.",
+			"[info]\ndescription = \"x\"\ntask_name = \"a\"\nlabels = { task_name = \"b\" }",
+			"[info]\ndescription = \"x\"\ntask_name = \"a\"",
+		},
+		{
+			BadSchedule, "not a schedule",
+			"A schedule is single_run, or five fields: minute, hour, day of month, month, day of week, with names, lists, ranges and steps; or @hourly, @daily, @weekly, @monthly, @yearly. There are no seconds, no years, no ? and no @reboot.",
+			"[info]\ndescription = \"x\"\nscheduling = \"* * ? * *\"",
+			"[info]\ndescription = \"x\"\nscheduling = \"0 3 * * mon-fri\"",
+		},
+		{
+			NeverFires, "a schedule without a date",
+			"No month has such a day, so that the schedule would be accepted and never run.",
+			"[info]\ndescription = \"x\"\nscheduling = \"0 0 30 2 *\"",
+			"[info]\ndescription = \"x\"\nscheduling = \"0 0 28 2 *\"",
+		},
+		{
+			TimeZone, "not a time zone",
+			"Zones have the names of the IANA database: a continent and a city, or UTC.",
+			"[info]\ndescription = \"x\"\nscheduling = \"@daily\"\ntimezone = \"Berlin\"",
+			"[info]\ndescription = \"x\"\nscheduling = \"@daily\"\ntimezone = \"Europe/Berlin\"",
+		},
+	}
+}
+
+func hardware() []Explanation {
+	return []Explanation{
+		{
+			NoHardware, "nothing about the machine",
+			"A benchmark without its machine measures nothing. Give the type of instance, or what is needed of it: gpus, cpus, memory or labels of the node.",
+			"[hardware]\nstrategy = \"single_node\"",
+			"[hardware]\nstrategy = \"single_node\"\ncpus = 4\nmemory = \"8GiB\"",
+		},
+		{
+			GPUsUnknown, "an unknown number of GPUs",
+			"One process on each GPU was asked for, but the type of instance is not one of those whose GPUs are known.",
+			"[hardware]\ninstance_type = \"x9.huge\"\nstrategy = \"mpi\"\n[hardware.distributed]\nprocesses_per_instance = \"gpus\"",
+			"[hardware]\ninstance_type = \"x9.huge\"\ngpus = 8\nstrategy = \"mpi\"\n[hardware.distributed]\nprocesses_per_instance = \"gpus\"",
+		},
+		{
+			NoGPUs, "no GPU",
+			"One process on each GPU was asked for, and the machine has none.",
+			"[hardware]\ninstance_type = \"t2.small\"\nstrategy = \"mpi\"\n[hardware.distributed]\nprocesses_per_instance = \"gpus\"",
+			"[hardware]\ninstance_type = \"p3.8xlarge\"\nstrategy = \"mpi\"\n[hardware.distributed]\nprocesses_per_instance = \"gpus\"",
+		},
+		{
+			FewInstances, "a number of instances that mpi does not run",
+			"Strategy mpi runs on two instances or more. Other strategies do not read the number.",
+			"[hardware]\ninstance_type = \"p3.8xlarge\"\nstrategy = \"mpi\"\n[hardware.distributed]\nnum_instances = 1",
+			"[hardware]\ninstance_type = \"p3.8xlarge\"\nstrategy = \"mpi\"\n[hardware.distributed]\nnum_instances = 2",
+		},
+		{
+			BadProcesses, "not a number of processes",
+			"processes_per_instance is \"gpus\", for one process on each GPU, or a whole number from 1 on.",
+			"[hardware]\ninstance_type = \"p3.8xlarge\"\nstrategy = \"mpi\"\n[hardware.distributed]\nprocesses_per_instance = \"-3\"",
+			"[hardware]\ninstance_type = \"p3.8xlarge\"\nstrategy = \"mpi\"\n[hardware.distributed]\nprocesses_per_instance = 3",
+		},
+		{
+			BadToleration, "a toleration that a cluster refuses",
+			"Operator Equal compares a key and a value, Exists a key only, or none. Only effect NoExecute has a time.",
+			"[hardware]\ninstance_type = \"t3.small\"\ntolerations = [{ operator = \"Exists\", key = \"a\", value = \"b\" }]",
+			"[hardware]\ninstance_type = \"t3.small\"\ntolerations = [{ operator = \"Exists\", key = \"a\" }]",
+		},
+		{
+			BadResource, "not a resource",
+			"The name by which a cluster counts GPUs is a domain and a name.",
+			"[hardware]\ngpus = 1\ngpu_resource = \"gpu\"",
+			"[hardware]\ngpus = 1\ngpu_resource = \"amd.com/gpu\"",
+		},
+	}
+}
+
+func env() []Explanation {
+	return []Explanation{
+		{
+			BadImage, "not an image",
+			"An image is a name in lower case, which may begin with a host, and a tag or a digest.",
+			"[env]\ndocker_image = \"Ubuntu 24.04\"",
+			"[env]\ndocker_image = \"ubuntu:24.04\"",
+		},
+		{
+			BadVariable, "not a variable",
+			"Names of environment variables have letters, digits, _, - and ., and do not begin with a digit.",
+			"[env]\ndocker_image = \"alpine:3\"\nvars = { \"2ND\" = \"x\" }",
+			"[env]\ndocker_image = \"alpine:3\"\nvars = { SECOND = \"x\" }",
+		},
+		{
+			BadSecret, "not the place of a secret",
+			"The values of env.secrets are name/key: the name of a secret in the cluster, and a key in it. Write no value of a secret into a descriptor: descriptors are kept and shown.",
+			"[env]\ndocker_image = \"alpine:3\"\nsecrets = { TOKEN = \"hunter2\" }",
+			"[env]\ndocker_image = \"alpine:3\"\nsecrets = { TOKEN = \"registry/token\" }",
+		},
+		{
+			BadName, "not a name",
+			"Names have letters, digits, -, _ and ., and begin and end with a letter or digit; those of objects in a cluster are lower case.",
+			"[env]\ndocker_image = \"alpine:3\"\nimage_pull_secret = \"My Secret\"",
+			"[env]\ndocker_image = \"alpine:3\"\nimage_pull_secret = \"my-secret\"",
+		},
+		{
+			VarTwice, "a variable with two values",
+			"The same variable is in vars and in secrets.",
+			"[env]\ndocker_image = \"alpine:3\"\nvars = { TOKEN = \"x\" }\nsecrets = { TOKEN = \"registry/token\" }",
+			"[env]\ndocker_image = \"alpine:3\"\nsecrets = { TOKEN = \"registry/token\" }",
+		},
+	}
+}
+
+func ml() []Explanation {
+	return []Explanation{
+		{
+			Quotes, "a quote without its partner",
+			"Commands are split into words as by a shell, so that quotes come in pairs.",
+			"[ml]\nbenchmark_code = \"echo it's done\"",
+			"[ml]\nbenchmark_code = \"echo \\\"it's done\\\"\"",
+		},
+		{
+			Interpreter, "a script without an interpreter",
+			"A command that begins with #! is a script; the line says which program runs it.",
+			"[ml]\nbenchmark_code = \"\"\"\n#!\necho hello\n\"\"\"",
+			"[ml]\nbenchmark_code = \"\"\"\n#!/bin/sh\necho hello\n\"\"\"",
+		},
+		{
+			Framework, "a version of nothing",
+			"framework_version is the version of framework, which is not there.",
+			"[ml]\nframework_version = \"1.5\"",
+			"[ml]\nframework = \"mxnet\"\nframework_version = \"1.5\"",
+		},
+		{
+			NotTar, "not a .tar archive",
+			"Code that is sent along with a descriptor is one .tar archive.",
+			"[ml.script]\nscript = \"code.zip\"",
+			"[ml.script]\nscript = \"code.tar\"",
+		},
+	}
+}
+
+func data() []Explanation {
+	return []Explanation{
+		{
+			Scheme, "a source that nothing fetches",
+			"Data come from s3://, gs://, azblob://, http:// and https://, and from file:// where the platform's settings allow it.",
+			"[[data.sources]]\nsrc = \"ftp://example.org/set\"\npath = \"/data\"",
+			"[[data.sources]]\nsrc = \"https://example.org/set\"\npath = \"/data\"",
+		},
+		{
+			BadURL, "not a URL",
+			"The URL has no host or bucket, or holds what a URL may not.",
+			"[[data.sources]]\nsrc = \"https:///set\"\npath = \"/data\"",
+			"[[data.sources]]\nsrc = \"https://example.org/set\"\npath = \"/data\"",
+		},
+		{
+			Credentials, "a password in a URL",
+			"Descriptors are kept, shown and sent around. The right to read the data is the platform's, not the descriptor's.",
+			"[[data.sources]]\nsrc = \"https://me:secret@example.org/set\"\npath = \"/data\"",
+			"[[data.sources]]\nsrc = \"https://example.org/set\"\npath = \"/data\"",
+		},
+		{
+			BadPath, "not a path",
+			"Paths begin with /, do not go upwards, and hold no colon where something is mounted.",
+			"[[data.sources]]\nsrc = \"https://example.org/set\"\npath = \"data/set\"",
+			"[[data.sources]]\nsrc = \"https://example.org/set\"\npath = \"/data/set\"",
+		},
+		{
+			TakenPath, "a path of the system",
+			"Data cannot lie where the system or the platform has its own files.",
+			"[[data.sources]]\nsrc = \"https://example.org/set\"\npath = \"/proc/set\"",
+			"[[data.sources]]\nsrc = \"https://example.org/set\"\npath = \"/data/set\"",
+		},
+		{
+			SamePath, "one path twice",
+			"Two sources, or two artifacts, have one path: one would hide the other.",
+			"[[data.sources]]\nsrc = \"https://example.org/a\"\npath = \"/data\"\n[[data.sources]]\nsrc = \"https://example.org/b\"\npath = \"/data\"",
+			"[[data.sources]]\nsrc = \"https://example.org/a\"\npath = \"/data/a\"\n[[data.sources]]\nsrc = \"https://example.org/b\"\npath = \"/data/b\"",
+		},
+		{
+			NestedPath, "a path inside another",
+			"One source lies inside another one, and would change it or be hidden by it.",
+			"[[data.sources]]\nsrc = \"https://example.org/a\"\npath = \"/data\"\n[[data.sources]]\nsrc = \"https://example.org/b\"\npath = \"/data/b\"",
+			"[[data.sources]]\nsrc = \"https://example.org/a\"\npath = \"/data/a\"\n[[data.sources]]\nsrc = \"https://example.org/b\"\npath = \"/data/b\"",
+		},
+		{
+			BadDigest, "not a digest",
+			"md5 has 32 hexadecimal digits, sha256 has 64.",
+			"[[data.sources]]\nsrc = \"https://example.org/set\"\npath = \"/data\"\nmd5 = \"abc\"",
+			"[[data.sources]]\nsrc = \"https://example.org/set\"\npath = \"/data\"\nmd5 = \"d41d8cd98f00b204e9800998ecf8427e\"",
+		},
+	}
+}
+
+func output() []Explanation {
+	return []Explanation{
+		{
+			BadPattern, "not a regular expression",
+			"Patterns are those of Go (https://pkg.go.dev/regexp/syntax). Single quotes keep backslashes as they are.",
+			"[output]\nmetrics = [{ name = \"x\", units = \"s\", pattern = 'x=(\\d+' }]",
+			"[output]\nmetrics = [{ name = \"x\", units = \"s\", pattern = 'x=(\\d+)' }]",
+		},
+		{
+			LookAround, "look-around or a back-reference",
+			"Go's regular expressions match in linear time, and for that have no look-ahead, no look-behind, no back-references and no possessive or atomic groups. A group called value says which part of the match is the number.",
+			"[output]\nmetrics = [{ name = \"x\", units = \"s\", pattern = '(?<=x=)\\d+' }]",
+			"[output]\nmetrics = [{ name = \"x\", units = \"s\", pattern = 'x=(?P<value>\\d+)' }]",
+		},
+		{
+			LargePattern, "too large a pattern",
+			"Written out, the repetitions of the pattern take too much memory on every line that is matched.",
+			"[output]\nmetrics = [{ name = \"x\", units = \"s\", pattern = 'x{5000}' }]",
+			"[output]\nmetrics = [{ name = \"x\", units = \"s\", pattern = 'x+' }]",
+		},
+		{
+			SameMetric, "two metrics with one name",
+			"Nobody could tell the numbers of the two apart.",
+			"[output]\nmetrics = [{ name = \"x\", units = \"s\", pattern = 'a' }, { name = \"x\", units = \"s\", pattern = 'b' }]",
+			"[output]\nmetrics = [{ name = \"x\", units = \"s\", pattern = 'a|b' }]",
+		},
+		{
+			NoOutput, "an output without anything",
+			"The table output has metrics, or artifacts, or both. metrics = [] keeps what the benchmark emits itself.",
+			"[output]",
+			"[output]\nmetrics = []",
+		},
+	}
+}
+
+func server() []Explanation {
+	return []Explanation{
+		{
+			NoServer, "inference without a server",
+			"Strategy inference runs a server and a client that asks it; the table server says what the server is.",
+			"[hardware]\ninstance_type = \"t3.small\"\nstrategy = \"inference\"",
+			"[hardware]\ninstance_type = \"t3.small\"\nstrategy = \"inference\"\n[server.hardware]\ninstance_type = \"t3.small\"\n[server.env]\ndocker_image = \"nginx:1\"\nports = [80]\nstart_command = \"\"",
+		},
+		{
+			BadPorts, "not ports",
+			"A server listens on one port or more, each named once.",
+			"[hardware]\ninstance_type = \"t3.small\"\nstrategy = \"inference\"\n[server.hardware]\ninstance_type = \"t3.small\"\n[server.env]\ndocker_image = \"nginx:1\"\nports = []\nstart_command = \"\"",
+			"[hardware]\ninstance_type = \"t3.small\"\nstrategy = \"inference\"\n[server.hardware]\ninstance_type = \"t3.small\"\n[server.env]\ndocker_image = \"nginx:1\"\nports = [80]\nstart_command = \"\"",
+		},
+	}
+}
+
+func warnings() []Explanation {
+	return []Explanation{
+		{
+			NotRead, "something that nothing reads",
+			"The key is allowed here and changes nothing. It is kept for other engines, or belongs to another setting than the file has.",
+			"[custom_params]\nregion = \"us-east-1\"",
+			"",
+		},
+		{
+			UnknownType, "an unknown type of instance",
+			"The number of GPUs of this type is not known, and none is asked for. hardware.gpus says it; the platform's settings can say it for every descriptor.",
+			"[hardware]\ninstance_type = \"x9.huge\"",
+			"[hardware]\ninstance_type = \"x9.huge\"\ngpus = 8",
+		},
+		{
+			GPUsDiffer, "more GPUs than the machine has",
+			"hardware.gpus asks for more than machines of this type have; such a run waits for ever, unless the cluster counts parts of GPUs.",
+			"[hardware]\ninstance_type = \"p3.2xlarge\"\ngpus = 4",
+			"[hardware]\ninstance_type = \"p3.8xlarge\"\ngpus = 4",
+		},
+		{
+			UnknownEngine, "an engine that not every platform has",
+			"Every platform has the engines default, kubernetes and local. One without the engine named here ends the run at once, with reason EngineUnavailable.",
+			"[info]\ndescription = \"x\"\nexecution_engine = \"aws.sagemaker\"",
+			"[info]\ndescription = \"x\"\nexecution_engine = \"kubernetes\"",
+		},
+		{
+			NoShell, "a command for a shell, without a shell",
+			"The words of a command are handed to the program as they are: no shell expands $NAME or acts on && and |. Make it a script, or call a shell.",
+			"[ml]\nbenchmark_code = \"make && ./bench\"",
+			"[ml]\nbenchmark_code = \"\"\"\n#!/bin/sh -e\nmake && ./bench\n\"\"\"",
+		},
+		{
+			OneCommand, "several lines that are one command",
+			"Without #! a text of several lines is one command, and its lines are its words.",
+			"[ml]\nbenchmark_code = \"\"\"\nmake\n./bench\n\"\"\"",
+			"[ml]\nbenchmark_code = \"\"\"\n#!/bin/sh -e\nmake\n./bench\n\"\"\"",
+		},
+	}
+}

@@ -1,0 +1,118 @@
+package kind
+
+import (
+	_ "embed"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/benchmark-ai/bai/descriptors/cron"
+	"github.com/benchmark-ai/bai/descriptors/internal/fault"
+	"github.com/benchmark-ai/bai/descriptors/internal/near"
+	"github.com/benchmark-ai/bai/descriptors/internal/quantity"
+	"github.com/benchmark-ai/bai/descriptors/internal/shape"
+	"github.com/benchmark-ai/bai/descriptors/internal/syntax"
+)
+
+// zones are the names of the IANA database, one on each line: a descriptor is
+// read alike on every machine, whatever database it has.
+//
+//go:embed zones.txt
+var zones string
+
+// SingleRun is the schedule of what is run once.
+const SingleRun = "single_run"
+
+func times() shape.Kinds {
+	return shape.Kinds{
+		"spec version": text("`0.1.0` or `1.0`", version),
+		"schedule":     text("`single_run`, or a cron expression", schedule),
+		"time zone":    text("a name of the IANA database, as `Europe/Berlin`", zone),
+		"duration": {
+			Type: "string", Rule: "numbers with `d`, `h`, `m`, `s`: `90s`, `1h30m`, `2d`; a second at least, a year at most",
+			Read: func(v shape.Value) any {
+				if v.Kind == syntax.Integer {
+					v.Fault(fault.WrongType, "must be a string with a unit, not a whole number", fmt.Sprintf(`write "%ss"`, v.Text))
+					return nil
+				}
+				if s, ok := v.String(); ok {
+					return duration(v, s)
+				}
+				return nil
+			},
+		},
+	}
+}
+
+// version takes the versions that there are: 0.1, of the system that this one
+// replaces, whose files mean the same here, and 1.0.
+func version(v shape.Value, s string) any {
+	var major, minor, patch uint16
+	n, _ := fmt.Sscanf(s+".0", "%d.%d.%d", &major, &minor, &patch) // n says how much of it is one
+	switch {
+	case n < 3 || strings.Count(s, ".") > 2 || !all(s, func(c byte) bool { return isDigit(c) || c == '.' }):
+		v.Fault(fault.Version, fmt.Sprintf("%q is not a version", s), `write "1.0"`)
+	case major == 0 && minor == 1, major == 1 && minor == 0:
+		return s
+	case major >= 1:
+		v.Fault(fault.Version, fmt.Sprintf("version %s is newer than this program, which knows 1.0", s),
+			`use a newer program, or write "1.0" if the file has nothing newer`)
+	default:
+		v.Fault(fault.Version, fmt.Sprintf("there is no version %s", s), `write "1.0"`)
+	}
+	return nil
+}
+
+func schedule(v shape.Value, s string) any {
+	if s == SingleRun {
+		return s
+	}
+	parsed, err := cron.Parse(s)
+	if e, ok := errors.AsType[*cron.Error](err); ok {
+		remedy := e.Remedy
+		if near.Find(s, []string{SingleRun}) != "" || s == "single" || s == "once" {
+			remedy = `did you mean "single_run"?`
+		}
+		v.FaultAt(v.Inside(e.Offset), fault.BadSchedule, e.Message, remedy)
+		return nil
+	}
+	if parsed.Never() {
+		v.Fault(fault.NeverFires, "no month has such a day: it would never run", "")
+		return nil
+	}
+	return s
+}
+
+func zone(v shape.Value, s string) any {
+	if s != "" && !strings.Contains(s, "\n") && strings.Contains("\n"+zones, "\n"+s+"\n") {
+		return s
+	}
+	remedy := "write a name of the IANA database, as Europe/Berlin or UTC"
+	if meant := near.Find(s, strings.Fields(zones)); meant != "" {
+		remedy = fmt.Sprintf("did you mean %q?", meant)
+	}
+	v.Fault(fault.TimeZone, fmt.Sprintf("%q is not a time zone", s), remedy)
+	return nil
+}
+
+func duration(v shape.Value, s string) any {
+	const year = 365 * 24 * time.Hour
+	d, err := quantity.Duration(s)
+	switch {
+	case err != nil:
+		remedy := `write numbers with units, as "90s", "1h30m" or "2d"`
+		if n, err := strconv.Atoi(s); err == nil {
+			remedy = fmt.Sprintf(`write a unit, as "%ds"`, n)
+		}
+		v.Fault(fault.BadTime, fmt.Sprintf("%q is not a span of time", s), remedy)
+	case d < time.Second:
+		v.Fault(fault.BadTime, fmt.Sprintf("%q is less than a second", s), "leave the key out for no limit of your own")
+	case d > year:
+		v.Fault(fault.BadTime, fmt.Sprintf("%q is more than a year", s), "")
+	default:
+		return d
+	}
+	return nil
+}

@@ -1,0 +1,96 @@
+package descriptors
+
+import (
+	_ "embed"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"strings"
+
+	"github.com/benchmark-ai/bai/descriptors/internal/fault"
+	"github.com/benchmark-ai/bai/descriptors/internal/shape"
+)
+
+// language is the text of the types, whose comments are the manual.
+//
+//go:embed language.go
+var language string
+
+// A Key is one key of the language, as the manual has it.
+type Key struct {
+	Path     string   // data.sources[].path; [] stands for every item of a list
+	Type     string   // string, integer, bool, table, list of tables, …
+	Required bool     // in the table that holds it
+	Default  string   // what is taken without the key; "" where nothing is
+	Values   []string // those there are; nil where there are others
+	Aliases  []string // other spellings of some of these
+	Example  string   // a value, as it is written in a file; "" where none is given
+	Rule     string   // what a value must be beyond its type
+	Doc      string   // what the key is for
+}
+
+// Keys are the keys of the language, each table before the keys in it.
+func Keys() []Key {
+	all, docs := kinds(), comments()
+	var keys []Key
+	for _, row := range shape.Rows(&Descriptor{}, all) {
+		keys = append(keys, Key{
+			Path: row.Path, Type: row.Type, Required: row.Required, Default: row.Default,
+			Values: row.Values, Aliases: row.Aliases, Example: row.Example, Rule: all[row.Kind].Rule, Doc: docs[row.Field],
+		})
+	}
+	return keys
+}
+
+// comments are the comments of fields by Type.Field.
+func comments() map[string]string {
+	docs := map[string]string{}
+	file, err := parser.ParseFile(token.NewFileSet(), "language.go", language, parser.ParseComments)
+	if err != nil {
+		return docs // it was compiled: there is none
+	}
+	ast.Inspect(file, func(n ast.Node) bool {
+		spec, ok := n.(*ast.TypeSpec)
+		if !ok {
+			return true
+		}
+		if s, ok := spec.Type.(*ast.StructType); ok {
+			for _, f := range s.Fields.List {
+				for _, name := range f.Names {
+					docs[spec.Name.Name+"."+name.Name] = strings.Join(strings.Fields(f.Doc.Text()), " ")
+				}
+			}
+		}
+		return false
+	})
+	return docs
+}
+
+// Explanation is what there is to say about one kind of fault.
+type Explanation struct {
+	Code    string
+	Title   string // what is wrong, in a few words
+	Text    string // why it is refused, and how to mend it
+	Example string // a piece of a descriptor with the fault
+	Mended  string // the same piece without it
+}
+
+// Explain is what there is to say about a code of a Fault. It is false for a
+// code that there is not.
+func Explain(code string) (Explanation, bool) {
+	for _, e := range fault.Explanations() {
+		if e.Code == code {
+			return Explanation(e), true
+		}
+	}
+	return Explanation{}, false
+}
+
+// Codes are the codes that Explain knows, in order.
+func Codes() []string {
+	var codes []string
+	for _, e := range fault.Explanations() {
+		codes = append(codes, e.Code)
+	}
+	return codes
+}

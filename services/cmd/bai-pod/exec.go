@@ -1,0 +1,73 @@
+//go:build linux
+
+package main
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/benchmark-ai/bai/services/internal/cluster/local/supervise"
+	"github.com/benchmark-ai/bai/services/internal/pod"
+	"github.com/benchmark-ai/bai/services/internal/pod/wrap"
+)
+
+// wrapped runs the benchmark's command.
+func wrapped(args []string, signals <-chan os.Signal) (int, error) {
+	s, err := wrapSettings(args, os.Getenv)
+	if err != nil {
+		return 0, err
+	}
+	return wrap.Run(s, signals)
+}
+
+// wrapSettings reads the command line and the environment of exec.
+func wrapSettings(args []string, env func(string) string) (wrap.Settings, error) {
+	s := wrap.Settings{Dir: env(pod.EnvDir)}
+	for len(args) > 0 && args[0] != "--" {
+		shell, isScript := strings.CutPrefix(args[0], "--script")
+		if !isScript || shell != "" && shell[0] != '=' {
+			return s, fmt.Errorf("%w: exec: %q is no option; the command follows --", errUsage, args[0])
+		}
+		s.Script, s.Shell, args = true, strings.Fields(strings.TrimPrefix(shell, "=")), args[1:]
+	}
+	if len(args) < 2 || args[1] == "" {
+		return s, fmt.Errorf("%w: exec: no command after --", errUsage)
+	}
+	s.Args = args[1:]
+	err := bounds(&s, env)
+	return s, err
+}
+
+// bounds reads what of the settings comes from the environment.
+func bounds(s *wrap.Settings, env func(string) string) (err error) {
+	if v := env(pod.EnvAwait); v != "" {
+		if s.Await, err = time.ParseDuration(v); err != nil || s.Await < 0 {
+			return fmt.Errorf("%s: %q is not a time such as 10s", pod.EnvAwait, v)
+		}
+	}
+	if v := env(pod.EnvGrace); v != "" {
+		if s.Grace, err = time.ParseDuration(v); err != nil || s.Grace <= 0 {
+			return fmt.Errorf("%s: %q is not a time such as 10s", pod.EnvGrace, v)
+		}
+	}
+	if v := env(pod.EnvMaxLog); v != "" {
+		if s.MaxLog, err = strconv.ParseInt(v, 10, 64); err != nil || s.MaxLog < 0 {
+			return fmt.Errorf("%s: %q is not a number of bytes", pod.EnvMaxLog, v)
+		}
+	}
+	return nil
+}
+
+// supervised runs a pod of the local cluster.
+func supervised(args []string, signals <-chan os.Signal) error {
+	if len(args) == 2 && args[0] == "--probe" {
+		return supervise.Probe(args[1])
+	}
+	if len(args) != 1 {
+		return fmt.Errorf("%w: supervise wants one directory", errUsage)
+	}
+	return supervise.Run(args[0], signals)
+}

@@ -1,0 +1,83 @@
+//go:build linux
+
+// Bai-pod is the platform's one program in a benchmark's pod.
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"syscall"
+)
+
+const usage = `bai-pod is what Benchmark AI runs in the pods of a benchmark.
+
+  bai-pod install DST                             copy this program to DST
+  bai-pod exec [--script[=INTERPRETER]] -- CMD…   run the benchmark's command and record what it writes
+  bai-pod pull                                    bring the run's data to the pod
+  bai-pod collect                                 ship what the benchmark writes
+  bai-pod supervise DIR                           run one pod of the local cluster
+  bai-pod version
+`
+
+// Exit codes for what the program itself has to say.
+const (
+	exitFailed = 1
+	exitUsage  = 2
+)
+
+// errUsage says that the command line is not one that the program knows.
+var errUsage = errors.New("usage")
+
+func main() {
+	signals := make(chan os.Signal, 16)
+	// Before anything else: whoever ends a pod may be quicker than its start.
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2)
+	code, err := dispatch(os.Args[1:], signals, os.Stdout)
+	switch {
+	case errors.Is(err, errUsage):
+		_, _ = fmt.Fprintf(os.Stderr, "bai-pod: %v\n\n%s", err, usage)
+		code = exitUsage
+	case err != nil:
+		_, _ = fmt.Fprintf(os.Stderr, "bai-pod: %v\n", err)
+		code = exitFailed
+	}
+	os.Exit(code)
+}
+
+func dispatch(args []string, signals <-chan os.Signal, out io.Writer) (int, error) {
+	if len(args) == 0 {
+		return 0, fmt.Errorf("%w: no command", errUsage)
+	}
+	switch name, args := args[0], args[1:]; name {
+	case "install":
+		return 0, install(args)
+	case "exec":
+		return wrapped(args, signals)
+	case "pull":
+		return pulled(untilSignal(signals))
+	case "collect":
+		return 0, collected(untilSignal(signals))
+	case "supervise":
+		return 0, supervised(args, signals)
+	case "version":
+		return 0, version(out)
+	case "help", "-h", "--help":
+		_, err := io.WriteString(out, usage)
+		return 0, err
+	default:
+		return 0, fmt.Errorf("%w: no command %q", errUsage, name)
+	}
+}
+
+func version(out io.Writer) error {
+	v := "unknown"
+	if info, ok := debug.ReadBuildInfo(); ok {
+		v = info.Main.Version
+	}
+	_, err := fmt.Fprintf(out, "bai-pod %s\n", v)
+	return err
+}

@@ -1,0 +1,71 @@
+// Command bai is the platform in one process, and what its operator needs.
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+)
+
+// version is set when the program is built.
+var version = "unknown" //nolint:gochecknoglobals // the linker sets it
+
+func main() {
+	if err := command(os.Stdout, os.Stderr).ExecuteContext(context.Background()); err != nil {
+		fmt.Fprintln(os.Stderr, "bai:", err)
+		os.Exit(1)
+	}
+}
+
+func command(out, log io.Writer) *cobra.Command {
+	root := &cobra.Command{
+		Use:           "bai",
+		Short:         "The benchmark platform",
+		SilenceErrors: true,
+		SilenceUsage:  true,
+	}
+	root.SetOut(out)
+	root.SetErr(log)
+	root.AddCommand(standaloneCommand(out, log), &cobra.Command{
+		Use:   "version",
+		Short: "Print the version",
+		Args:  cobra.NoArgs,
+		Run:   func(*cobra.Command, []string) { fmt.Fprintln(out, "bai", version) },
+	})
+	return root
+}
+
+const standaloneHelp = `Run the whole platform in one process, for laptops, continuous integration and
+development: an embedded broker, store, object store and cluster, all in one data
+directory, on one loopback address. Not for production.
+
+Kill it at any moment and start it again on the same directory: benchmarks that
+were running go on meanwhile, and every run comes to its end. SIGTERM and Ctrl-C
+end the running benchmarks too, unless --keep-pods is given.
+
+Container images are not run: commands run with this machine's own programs.`
+
+func standaloneCommand(out, log io.Writer) *cobra.Command {
+	o := options{out: out, log: log}
+	c := &cobra.Command{
+		Use:   "standalone",
+		Short: "Run the whole platform in one process",
+		Long:  standaloneHelp,
+		Args:  cobra.NoArgs,
+		RunE:  func(c *cobra.Command, _ []string) error { return standalone(c.Context(), o) },
+	}
+	f := c.Flags()
+	f.StringVar(&o.data, "data", defaultDataDir(), "`directory` of everything that the platform remembers")
+	f.StringVar(&o.listen, "listen", "127.0.0.1:7070", "`address` of the API; port 0 means a free one")
+	f.StringVar(&o.config, "config", "", "TOML `file` with settings over the defaults")
+	f.IntVar(&o.slots, "slots", 0, "`number` of runs that may run at a time; 0 means what the settings say, 1 by default")
+	f.StringSliceVar(&o.without, "without", nil, "`services` that run in processes of their own: gateway, fetcher, executor, watcher, metrics-pusher")
+	f.BoolVar(&o.keepPods, "keep-pods", false, "leave running benchmarks alone when the platform is told to end")
+	f.BoolVar(&o.replay, "replay", false, "hear every event again from the beginning, which changes nothing")
+	f.BoolVar(&o.noNamespaces, "no-namespaces", false, "run benchmarks without namespaces, as where the kernel refuses them")
+	f.StringVar(&o.podBinary, "pod-binary", "", "`path` of bai-pod; empty means beside this program, or on PATH")
+	return c
+}

@@ -1,0 +1,109 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/benchmark-ai/bai/services/executor"
+	"github.com/benchmark-ai/bai/services/fetcher"
+	"github.com/benchmark-ai/bai/services/gateway"
+	"github.com/benchmark-ai/bai/services/internal/config"
+	"github.com/benchmark-ai/bai/services/internal/kafka"
+	"github.com/benchmark-ai/bai/services/internal/run"
+	"github.com/benchmark-ai/bai/services/metrics-pusher/index"
+	"github.com/benchmark-ai/bai/services/watcher"
+)
+
+// options are what the command line says.
+type options struct {
+	data, listen, config, podBinary string
+	slots                           int
+	without                         []string
+	keepPods, replay, noNamespaces  bool
+	out, log                        io.Writer
+}
+
+// settings are what the settings file may say, over the defaults of one machine.
+type settings struct {
+	Log      run.Log
+	Kafka    kafka.Settings
+	Gateway  gateway.Settings
+	Fetcher  fetcher.Settings
+	Executor executor.Settings
+	Watcher  watcher.Settings
+	Index    index.Settings `toml:"metrics-pusher"`
+}
+
+// Validate implements config.Validator.
+func (s *settings) Validate() error {
+	return errors.Join(s.Log.Validate(), s.Gateway.Validate(), s.Fetcher.Validate(), s.Executor.Validate(), s.Watcher.Validate(), s.Index.Validate())
+}
+
+// load returns the settings: the defaults of one machine, the file's, the
+// command line's.
+func (o options) load() (settings, error) {
+	var s settings
+	s.Log.Format = "console"
+	s.Executor.Slots = 1            // two benchmarks on one machine disturb each other
+	s.Executor.Pods.NoLimits = true // nothing enforces them here
+	s.Executor.Pods.MaxLog = 256 << 20
+	s.Fetcher.Sources.Networks = []string{"loopback"} // what a laptop serves to itself
+	if err := config.Load(o.config, &s); err != nil {
+		return s, err
+	}
+	if o.slots < 0 {
+		return s, fmt.Errorf("--slots %d: must not be negative", o.slots)
+	}
+	if o.slots > 0 {
+		s.Executor.Slots = o.slots
+	}
+	return s, nil
+}
+
+// services returns the names of the services that one process can run.
+func services() []string {
+	return []string{"gateway", "fetcher", "executor", "watcher", "metrics-pusher"}
+}
+
+// check names what the command line has wrong.
+func (o options) check() error {
+	for _, name := range o.without {
+		if !slices.Contains(services(), name) {
+			return fmt.Errorf("--without %q: there is no such service; there are %s", name, strings.Join(services(), ", "))
+		}
+	}
+	return nil
+}
+
+// findPodBinary returns the path of the program that runs in pods.
+func (o options) findPodBinary() (string, error) {
+	if o.podBinary != "" {
+		path, err := filepath.Abs(o.podBinary)
+		if err != nil {
+			return "", fmt.Errorf("--pod-binary: %w", err)
+		}
+		_, err = os.Stat(path)
+		return path, err
+	}
+	if self, err := os.Executable(); err == nil {
+		if path := filepath.Join(filepath.Dir(self), "bai-pod"); executable(path) {
+			return path, nil
+		}
+	}
+	path, err := exec.LookPath("bai-pod")
+	if err != nil {
+		return "", errors.New("the program bai-pod is neither beside bai nor on PATH: build it with 'make build', or name it with --pod-binary")
+	}
+	return filepath.Abs(path)
+}
+
+func executable(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0
+}

@@ -1,0 +1,269 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/benchmark-ai/bai/services/executor"
+	"github.com/benchmark-ai/bai/services/fetcher"
+	"github.com/benchmark-ai/bai/services/gateway"
+	"github.com/benchmark-ai/bai/services/gateway/api"
+	"github.com/benchmark-ai/bai/services/internal/blob"
+	"github.com/benchmark-ai/bai/services/internal/broker"
+	"github.com/benchmark-ai/bai/services/internal/cluster/local"
+	"github.com/benchmark-ai/bai/services/internal/kafka"
+	"github.com/benchmark-ai/bai/services/internal/run"
+	"github.com/benchmark-ai/bai/services/internal/service"
+	"github.com/benchmark-ai/bai/services/internal/store/sqlite"
+	"github.com/benchmark-ai/bai/services/metrics-pusher/index"
+	"github.com/benchmark-ai/bai/services/watcher"
+)
+
+// podsGrace is how long running pods may take to end when the platform does.
+const podsGrace = 20 * time.Second
+
+// standalone runs the platform until it is told to end.
+func standalone(ctx context.Context, o options) error {
+	if err := o.check(); err != nil {
+		return err
+	}
+	s, err := o.load()
+	if err != nil {
+		return err
+	}
+	binary, err := o.findPodBinary()
+	if err != nil {
+		return err
+	}
+	p := &platform{options: o, settings: s, podBinary: binary}
+	return errors.Join(p.run(ctx), p.close())
+}
+
+// platform is a platform in one process: the drivers, in the order in which they
+// are opened.
+type platform struct {
+	options   options
+	settings  settings
+	podBinary string
+
+	dir      *dataDir
+	listener net.Listener
+	log      *zap.Logger
+	store    *sqlite.Store
+	objects  *blob.Store
+	broker   *broker.Broker
+	cluster  *local.Cluster
+	bus      *kafka.Bus
+	closers  []func() error
+}
+
+// run opens everything, and runs until told to end.
+func (p *platform) run(ctx context.Context) error {
+	for _, open := range []func(context.Context) error{
+		p.openDir, p.listen, p.openLog, p.openStore, p.openObjects, p.openBroker, p.openBus, p.openCluster,
+	} {
+		if err := open(ctx); err != nil {
+			return err
+		}
+	}
+	parts, err := p.parts()
+	if err != nil {
+		return err
+	}
+	if p.options.replay {
+		if err := p.bus.Rewind(ctx); err != nil {
+			return fmt.Errorf("go back to the first event: %w", err)
+		}
+	}
+	if err := p.writeServices(); err != nil {
+		return err
+	}
+	parts["bai/ready"] = p.announce
+	return run.UntilSignal(ctx, parts)
+}
+
+// close closes what was opened, last first.
+func (p *platform) close() error {
+	var errs []error
+	for _, c := range slices.Backward(p.closers) {
+		errs = append(errs, c())
+	}
+	return errors.Join(errs...)
+}
+
+func (p *platform) onClose(c func() error) { p.closers = append(p.closers, c) }
+
+func (p *platform) openDir(context.Context) (err error) {
+	if p.dir, err = openDataDir(p.options.data); err != nil {
+		return err
+	}
+	p.onClose(p.dir.close)
+	return nil
+}
+
+// listen takes the address first: what cannot be reached need not be started.
+func (p *platform) listen(ctx context.Context) (err error) {
+	if p.without("gateway") {
+		return nil
+	}
+	if p.listener, err = (&net.ListenConfig{}).Listen(ctx, "tcp", p.options.listen); err != nil {
+		return fmt.Errorf("listen for users: %w; choose another address with --listen", err)
+	}
+	p.onClose(func() error {
+		if err := p.listener.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
+			return err
+		}
+		return nil
+	})
+	return nil
+}
+
+func (p *platform) openLog(context.Context) (err error) {
+	p.log, err = p.settings.Log.New(p.options.log)
+	return err
+}
+
+func (p *platform) openStore(ctx context.Context) (err error) {
+	if p.store, err = sqlite.Open(ctx, p.dir.in("store.db")); err != nil {
+		return err
+	}
+	p.onClose(p.store.Close)
+	return nil
+}
+
+func (p *platform) openObjects(ctx context.Context) (err error) {
+	if p.objects, err = blob.Open(ctx, p.objectSettings()); err != nil {
+		return err
+	}
+	p.onClose(p.objects.Close)
+	return nil
+}
+
+func (p *platform) objectSettings() blob.Settings {
+	return blob.Settings{URL: "file://" + p.dir.in("objects")}
+}
+
+func (p *platform) openBroker(context.Context) (err error) {
+	if p.broker, err = broker.Start(broker.Settings{Dir: p.dir.in("broker")}); err != nil {
+		return err
+	}
+	p.onClose(p.broker.Close)
+	return nil
+}
+
+func (p *platform) openBus(ctx context.Context) error {
+	key, err := p.dir.keyFile()
+	if err != nil {
+		return err
+	}
+	p.settings.Kafka.Brokers, p.settings.Kafka.KeyFile = []string{p.broker.Addr()}, key
+	if p.settings.Kafka.Session == 0 {
+		p.settings.Kafka.Session = time.Second // a process that was killed is soon replaced
+	}
+	if p.bus, err = kafka.NewBus(p.settings.Kafka, p.log); err != nil {
+		return err
+	}
+	p.onClose(func() error { p.bus.Close(); return nil })
+	return kafka.CreateTopics(ctx, p.settings.Kafka, kafka.Topics(2, 1))
+}
+
+func (p *platform) openCluster(context.Context) (err error) {
+	s := local.Settings{Dir: p.dir.in("pods"), PodBinary: p.podBinary, Log: p.log, NoNamespaces: p.options.noNamespaces}
+	if p.cluster, err = local.New(s); err != nil {
+		return err
+	}
+	p.onClose(func() error {
+		ctx, cancel := context.WithTimeout(context.Background(), podsGrace)
+		defer cancel()
+		return p.cluster.Close(ctx, p.options.keepPods)
+	})
+	return nil
+}
+
+func (p *platform) without(name string) bool { return slices.Contains(p.options.without, name) }
+
+// parts returns the parts of every service that this process runs.
+func (p *platform) parts() (map[string]service.Part, error) {
+	all := make(map[string]service.Part)
+	for name, parts := range map[string]func() (map[string]service.Part, error){
+		"gateway": p.gateway, "fetcher": p.fetcher, "executor": p.executor, "watcher": p.watcher, "metrics-pusher": p.index,
+	} {
+		if p.without(name) {
+			continue
+		}
+		some, err := parts()
+		if err != nil {
+			return nil, err
+		}
+		maps.Copy(all, some)
+	}
+	return all, nil
+}
+
+func (p *platform) gateway() (map[string]service.Part, error) {
+	return gateway.New(p.settings.Gateway, gateway.Deps{
+		Bus: p.bus, Store: p.store, Listener: p.listener, Entropy: rand.Reader, Ready: p.bus.Ready,
+		Version: api.Version{Version: version}, Log: p.log,
+	}), nil
+}
+
+func (p *platform) fetcher() (map[string]service.Part, error) {
+	return fetcher.New(p.settings.Fetcher, fetcher.Deps{Bus: p.bus, Store: p.store, Objects: p.objects, Log: p.log})
+}
+
+func (p *platform) executor() (map[string]service.Part, error) {
+	s := p.settings.Executor
+	s.Pods.Brokers, s.Pods.ObjectStore = p.settings.Kafka.Brokers, p.objects.PodURL()
+	return executor.New(s, executor.Deps{Bus: p.bus, Store: p.store, Cluster: p.cluster, Token: p.bus.Token, Log: p.log}), nil
+}
+
+func (p *platform) watcher() (map[string]service.Part, error) {
+	return watcher.New(p.settings.Watcher, watcher.Deps{Bus: p.bus, Store: p.store, Cluster: p.cluster, Log: p.log}), nil
+}
+
+func (p *platform) index() (map[string]service.Part, error) {
+	return index.New(p.settings.Index, index.Deps{Bus: p.bus, Store: p.store}), nil
+}
+
+// writeServices writes the settings with which a service joins this platform
+// from a process of its own.
+func (p *platform) writeServices() error {
+	text := fmt.Sprintf("# How a service joins this platform from a process of its own.\nstore = %q\n\n[objects]\nurl = %q\n\n[kafka]\nbrokers = [%q]\nkey_file = %q\nsession = %q\n",
+		p.dir.in("store.db"), p.objectSettings().URL, p.broker.Addr(), p.settings.Kafka.KeyFile, p.settings.Kafka.Session)
+	path := p.dir.in("services.toml")
+	if err := os.WriteFile(path+".new", []byte(text), 0o600); err != nil {
+		return fmt.Errorf("write %s: %w", filepath.Base(path), err)
+	}
+	return os.Rename(path+".new", path)
+}
+
+// announce says, once the platform is ready, what it is and where.
+func (p *platform) announce(ctx context.Context) error {
+	for p.bus.Ready(ctx) != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	where := "has no API: the gateway runs elsewhere"
+	if p.listener != nil {
+		where = "listens on " + p.listener.Addr().String()
+	}
+	fmt.Fprintf(p.options.out, "bai standalone %s, for laptops and tests, %s\n", version, where)
+	fmt.Fprintf(p.options.out, "data in %s; commands run with this machine's own programs, not in images\n", p.dir.path)
+	if why := p.cluster.Namespaces(); why != "" {
+		fmt.Fprintf(p.options.out, "pods have no namespaces of their own: %s\n", why)
+	}
+	<-ctx.Done()
+	return nil
+}

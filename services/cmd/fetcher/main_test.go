@@ -1,0 +1,96 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/internal/kafkatest"
+)
+
+const descriptor = `spec_version = "1.0"
+[info]
+description = "x"
+[hardware]
+cpus = 1
+[env]
+docker_image = "x:1"
+[[data.sources]]
+src = %q
+path = "/data/dogs"
+`
+
+// TestProcess runs the whole process against a broker, as a container would.
+func TestProcess(t *testing.T) {
+	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprint(w, "dogs") }))
+	defer site.Close()
+	broker := kafkatest.Start(t, event.Topics()...)
+	dir := t.TempDir()
+	file := writeFile(t, fmt.Sprintf("store = %q\n[log]\nlevel = \"error\"\n[kafka]\nbrokers = [%q]\nretry = \"10ms\"\n[objects]\nurl = %q\n[fetcher.sources]\nnetworks = [\"loopback\"]\n",
+		filepath.Join(dir, "bai.db"), broker.Addrs[0], "file://"+dir+"/objects"))
+
+	ctx, stop := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() {
+		if err := realMain(ctx, []string{"-config", file}); err != nil {
+			t.Errorf("it ended with %v, want nil", err)
+		}
+	})
+	defer running.Wait()
+	defer stop()
+
+	run := event.Submitted{Header: event.NewHeader("m1", "r1", "team", "me", time.Unix(0, 0).UTC()), Descriptor: fmt.Sprintf(descriptor, site.URL)}
+	m, err := event.Encode(run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	broker.Write(t, event.TopicSubmitted, kafkatest.Message{Key: m.Key, Value: string(m.Value), Headers: map[string]string{"ce_type": m.Type, "ce_id": m.ID}})
+	if got := broker.Read(t, event.TopicStatus).Value; !strings.Contains(got, "0 of 1 data sets are there") {
+		t.Errorf("status: %s", got)
+	}
+	var fetched event.Fetched
+	if err := json.Unmarshal([]byte(broker.Read(t, event.TopicFetched).Value), &fetched); err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(filepath.Join(dir, "objects", fetched.Data[0].Object))
+	if err != nil || string(b) != "dogs" {
+		t.Errorf("the object store has %q, %v", b, err)
+	}
+}
+
+func TestSettings(t *testing.T) {
+	for name, tt := range map[string]struct{ file, want string }{
+		"all faults at once": {"[fetcher]\ntransfers = -1\n", "kafka.brokers: at least one is needed\nstore: the path of the SQLite file is needed\nobjects.url: \"\" is not a URL: file:///folder is one\nfetcher: transfers: must not be negative"},
+		"a misspelt setting": {"[fetcher.sources]\nhost = []\n", "unknown settings: fetcher.sources.host"},
+		"no file":            {"-", "no such file"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			file := "/nowhere.toml"
+			if tt.file != "-" {
+				file = writeFile(t, tt.file)
+			}
+			err := realMain(t.Context(), []string{"-config", file})
+			if err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("realMain: %v, want an error with %q", err, tt.want)
+			}
+		})
+	}
+}
+
+func writeFile(t *testing.T, content string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "fetcher.toml")
+	if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}

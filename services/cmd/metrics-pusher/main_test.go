@@ -1,0 +1,191 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/internal/kafkatest"
+	"github.com/benchmark-ai/bai/services/internal/store"
+	"github.com/benchmark-ai/bai/services/internal/store/sqlite"
+	"github.com/benchmark-ai/bai/services/internal/storetest"
+)
+
+// envRun makes this test binary the program itself.
+const envRun = "BAI_TEST_RUN"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(envRun) != "" {
+		main()
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// TestKilled kills the process again and again while samples come: each of them
+// is stored, once.
+func TestKilled(t *testing.T) {
+	broker, path := kafkatest.Start(t, event.Topics()...), filepath.Join(t.TempDir(), "bai.db")
+	file := writeFile(t, fmt.Sprintf("store = %q\n[log]\nlevel = \"error\"\n[kafka]\nbrokers = [%q]\nretry = \"10ms\"\nsession = \"1s\"\n", path, broker.Addrs[0]))
+	kept, err := sqlite.Open(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer kept.Close() //nolint:errcheck // only read
+	const kills, between = 3, 40
+	for n := range kills * between {
+		ship(t, broker, event.Metrics{Header: header(fmt.Sprint(n)), Source: source(), Samples: []event.Sample{storetest.NewSample(int64(2*n), "x", 1), storetest.NewSample(int64(2*n+1), "x", 1)}})
+		if n%between != 0 {
+			continue
+		}
+		kill := spawn(t, file)
+		wait(t, kept, fmt.Sprintf("0 lines, %d samples", 2*(n+1)))
+		kill()
+	}
+	defer spawn(t, file)()
+	wait(t, kept, fmt.Sprintf("0 lines, %d samples", 2*kills*between))
+	if n := broker.Count(t, event.TopicDead); n > 0 {
+		t.Errorf("%d dead letters", n)
+	}
+	samples, _, err := kept.Samples(t.Context(), store.SampleQuery{Run: "r"}, "", 1000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, s := range samples {
+		if s.Seq != int64(i) {
+			t.Fatalf("sample %d is %d", i, s.Seq)
+		}
+	}
+}
+
+// spawn starts the program in a process of its own, and returns what kills it.
+func spawn(t *testing.T, file string) (kill func()) {
+	t.Helper()
+	c := exec.Command(os.Args[0], "index", "-config", file) //nolint:gosec // this very program, killed below
+	c.Env, c.Stderr = append(os.Environ(), envRun+"=1"), os.Stderr
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return func() {
+		t.Helper()
+		if err := c.Process.Kill(); err != nil {
+			t.Error(err)
+		}
+		_ = c.Wait() // says that it was killed
+	}
+}
+
+// TestProcess runs the whole process against a broker, as a container would: it
+// stores what was shipped before it started and after it was restarted, and
+// sets aside what nobody can store.
+func TestProcess(t *testing.T) {
+	broker, path := kafkatest.Start(t, event.Topics()...), filepath.Join(t.TempDir(), "bai.db")
+	file := writeFile(t, fmt.Sprintf("store = %q\n[log]\nlevel = \"error\"\n[kafka]\nbrokers = [%q]\nretry = \"10ms\"\n[metrics-pusher]\nbatch = 8\n", path, broker.Addrs[0]))
+	kept, err := sqlite.Open(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer kept.Close() //nolint:errcheck // only read
+
+	for n := range 3 {
+		ship(t, broker, event.Metrics{Header: header(fmt.Sprint("m", n)), Source: source(), Samples: []event.Sample{storetest.NewSample(int64(n), "x", 1)}})
+		ship(t, broker, event.Logs{Header: header(fmt.Sprint("l", n)), Source: source(), Lines: []event.Line{storetest.NewLine(int64(n), "text")}})
+	}
+	ship(t, broker, event.Metrics{Header: header("bad"), Source: source(), Samples: []event.Sample{storetest.NewSample(-1, "x", 1)}})
+	stop := start(t, file)
+	wait(t, kept, "3 lines, 3 samples")
+	if dead := broker.Read(t, event.TopicDead); !strings.Contains(fmt.Sprint(dead), "seq -1") {
+		t.Errorf("dead letter: %v", dead)
+	}
+	stop()
+
+	ship(t, broker, event.Metrics{Header: header("m3"), Source: source(), Samples: []event.Sample{storetest.NewSample(3, "x", 1)}})
+	stop = start(t, file)
+	wait(t, kept, "3 lines, 4 samples")
+	stop()
+}
+
+func TestSettings(t *testing.T) {
+	for name, tt := range map[string]struct {
+		args []string
+		want []string
+	}{
+		"no command":         {nil, []string{"usage: metrics-pusher index"}},
+		"another command":    {[]string{"collect"}, []string{"usage: metrics-pusher index", "bai-pod collect"}},
+		"all faults at once": {[]string{"index", "--config", writeFile(t, "[metrics-pusher]\nbatch = -1\n[log]\nlevel = \"loud\"\n")}, []string{"store: ", "log.level", "kafka.brokers", "metrics-pusher.batch"}},
+		"a misspelt setting": {[]string{"index", "--config", writeFile(t, "[metrics-pusher]\nbacht = 1\n")}, []string{"unknown settings: metrics-pusher.bacht"}},
+		"no file":            {[]string{"index", "-config", "/nowhere.toml"}, []string{"no such file"}},
+		"no store":           {[]string{"index", "-config", writeFile(t, "store = \"/\"\n[kafka]\nbrokers = [\"127.0.0.1:1\"]\n")}, []string{"/", "is not a file"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := realMain(t.Context(), tt.args)
+			for _, want := range tt.want {
+				if err == nil || !strings.Contains(err.Error(), want) {
+					t.Errorf("realMain: %v, want an error with %q", err, want)
+				}
+			}
+		})
+	}
+}
+
+// start runs the process and returns what stops it.
+func start(t *testing.T, file string) func() {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- realMain(ctx, []string{"index", "-config", file}) }()
+	return func() {
+		t.Helper()
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("stopped with %v, want nil", err)
+		}
+	}
+}
+
+// wait waits until so much is stored.
+func wait(t *testing.T, kept *sqlite.Store, want string) {
+	t.Helper()
+	got := ""
+	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		streams, err := kept.Streams(t.Context(), "r")
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := store.Complete(store.Run{}, streams)
+		if got = fmt.Sprintf("%d lines, %d samples", c.Lines, c.Samples); got == want {
+			return
+		}
+	}
+	t.Fatalf("stored %s, want %s", got, want)
+}
+
+func ship(t *testing.T, broker *kafkatest.Broker, ev event.Event) {
+	t.Helper()
+	m, err := event.Encode(ev)
+	if err != nil {
+		t.Fatal(err)
+	}
+	broker.Write(t, m.Topic, kafkatest.Message{Key: m.Key, Value: string(m.Value), Headers: map[string]string{"ce_id": m.ID, "ce_type": m.Type}})
+}
+
+func header(id string) event.Header {
+	return event.NewHeader(id, "r", "pets", "ann", time.Unix(1, 0).UTC())
+}
+
+func source() event.Source { return storetest.NewOrigin("r", "p").Source }
+
+func writeFile(t *testing.T, content string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "settings.toml")
+	if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}

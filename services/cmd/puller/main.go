@@ -1,0 +1,56 @@
+// Command puller brings a run's data to the disk of its pod, before the
+// benchmark starts there. The same is part of the program bai-pod; this one is
+// for images that want nothing else.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"go.uber.org/zap"
+
+	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/internal/kafka"
+	"github.com/benchmark-ai/bai/services/internal/pod"
+	"github.com/benchmark-ai/bai/services/puller"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	err := pull(ctx, os.Getenv)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "puller:", err)
+	}
+	os.Exit(puller.End(os.Getenv(pod.EnvMessage), err))
+}
+
+func pull(ctx context.Context, env func(string) string) error {
+	cfg, err := puller.Read(env(pod.EnvSecretDir))
+	if err != nil {
+		return err
+	}
+	say, stop := speaker(ctx, cfg)
+	defer stop()
+	return puller.Run(ctx, env(pod.EnvDir), cfg, say)
+}
+
+// speaker returns what publishes the progress. It is a courtesy: a broker that
+// is away holds nothing up for long, and fails nothing.
+func speaker(ctx context.Context, cfg pod.Pull) (say func(event.Status), stop func()) {
+	if len(cfg.Brokers) == 0 {
+		return nil, func() {}
+	}
+	bus, err := kafka.NewBus(kafka.Settings{Brokers: cfg.Brokers, Token: cfg.Token, Source: "puller"}, zap.NewNop())
+	if err != nil {
+		return nil, func() {}
+	}
+	return func(s event.Status) {
+		ctx, cancel := context.WithTimeout(ctx, puller.Patience)
+		defer cancel()
+		_ = bus.Publish(ctx, s) // see above
+	}, bus.Close
+}

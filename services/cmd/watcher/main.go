@@ -1,0 +1,58 @@
+// Command watcher decides how far each launched run has come, and how it ends.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+
+	"github.com/benchmark-ai/bai/services/internal/cluster/local"
+	"github.com/benchmark-ai/bai/services/internal/config"
+	"github.com/benchmark-ai/bai/services/internal/kafka"
+	"github.com/benchmark-ai/bai/services/internal/run"
+	"github.com/benchmark-ai/bai/services/internal/store/sqlite"
+	"github.com/benchmark-ai/bai/services/watcher"
+)
+
+func main() {
+	if err := realMain(context.Background(), os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "watcher:", err)
+		os.Exit(1)
+	}
+}
+
+func realMain(ctx context.Context, args []string) (err error) {
+	flags := flag.NewFlagSet("watcher", flag.ContinueOnError)
+	path := flags.String("config", "/etc/bai/watcher.toml", "TOML `file` with the settings")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	var s settings
+	if err := config.Load(*path, &s); err != nil {
+		return err
+	}
+	log, err := s.Log.New(os.Stderr)
+	if err != nil {
+		return err
+	}
+	store, err := sqlite.Open(ctx, s.Store)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	bus, err := kafka.NewBus(s.Kafka, log)
+	if err != nil {
+		return err
+	}
+	defer bus.Close()
+	pods, err := local.New(local.Settings{Dir: s.Cluster.Dir, PodBinary: s.Cluster.PodBinary, Log: log})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, pods.Close(context.WithoutCancel(ctx), true)) }()
+	parts := watcher.New(s.Watcher, watcher.Deps{Bus: bus, Store: store, Cluster: pods, Log: log})
+	parts["health"] = run.Health(s.Health, map[string]run.Check{"kafka": bus.Ready})
+	return run.UntilSignal(ctx, parts)
+}

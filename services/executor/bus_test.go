@@ -1,0 +1,64 @@
+package executor_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/benchmark-ai/bai/services/executor"
+	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/internal/eventtest"
+	"github.com/benchmark-ai/bai/services/internal/store"
+	"github.com/benchmark-ai/bai/services/internal/storetest"
+)
+
+// TestEveryEventTwice plays runs on a bus that hands over each event twice and
+// holds facts to their IDs, then everything once more.
+func TestEveryEventTwice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		bus, depot, pods := eventtest.NewBus(t), storetest.NewMemory(), newCluster()
+		parts := executor.New(executor.Settings{Slots: 1, Positions: time.Hour}, executor.Deps{Bus: bus, Store: depot, Cluster: pods, Token: func(string) string { return "t" }})
+		ctx, stop := context.WithCancel(t.Context())
+		var all sync.WaitGroup
+		for _, part := range parts {
+			all.Go(func() { _ = part(ctx) })
+		}
+		defer all.Wait()
+		defer stop()
+
+		bus.Say(fetched("r1"))
+		bus.Say(fetched("r2"))
+		time.Sleep(time.Second)
+		heard(t, bus, "bai.fetched r1", "bai.status r1 queued: waits for a slot", "bai.fetched r2", "bai.status r2 queued: waits for a slot",
+			"bai.status r2 queued: waits for a slot: number 1 in the queue",
+			"bai.status r1 launching: its process is being started, with this machine's own programs: the local cluster runs no images and enforces no limits of CPU and memory",
+			"bai.launched r1")
+
+		if err := store.Create(t.Context(), depot, store.KindCancel, "r2", struct{}{}); err != nil {
+			t.Fatal(err)
+		}
+		bus.Say(event.Command{Header: header("r2").Cause("cancel", ""), Kind: event.CommandCancel})
+		bus.Say(event.Finished{Header: header("r1").Cause("end", ""), Outcome: event.Succeeded, Message: "fine"})
+		time.Sleep(time.Second)
+		heard(t, bus, "bai.commands r2 cancel", "bai.finished r2 canceled: canceled before anything was launched", "bai.finished r1 succeeded: fine")
+
+		asked := pods.asked()
+		bus.Replay()
+		time.Sleep(10 * time.Second)
+		heard(t, bus)
+		if left := pods.left(); len(left) > 0 || pods.asked() != asked {
+			t.Errorf("after a replay %q is in the cluster, which was asked %d times more", left, pods.asked()-asked)
+		}
+	})
+}
+
+func heard(t *testing.T, bus *eventtest.Bus, want ...string) {
+	t.Helper()
+	if diff := cmp.Diff(want, bus.Heard()); diff != "" {
+		t.Errorf("heard (-want +got):\n%s", diff)
+	}
+}

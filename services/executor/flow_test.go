@@ -1,0 +1,621 @@
+package executor_test
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/benchmark-ai/bai/services/executor"
+	"github.com/benchmark-ai/bai/services/executor/transpile"
+	"github.com/benchmark-ai/bai/services/internal/cluster"
+	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/internal/pod"
+	"github.com/benchmark-ai/bai/services/internal/service"
+	"github.com/benchmark-ai/bai/services/internal/store"
+	"github.com/benchmark-ai/bai/services/internal/storetest"
+)
+
+const descriptor = `spec_version = "1.0"
+[info]
+description = "x"
+[hardware]
+cpus = 1
+[env]
+docker_image = "debian:12"
+[ml]
+benchmark_code = "true"
+`
+
+// world is all that outlives an executor: the store, the topics and the
+// cluster, and what the other services do.
+type world struct {
+	t       *testing.T
+	store   *storetest.Memory
+	broker  *broker
+	cluster *fakeCluster
+	listed  atomic.Int64 // documents that were asked for in lists
+
+	lasts  time.Duration   // how long a run runs
+	infra  map[string]bool // Jobs that fail through nobody's fault
+	ended  map[string]bool // Jobs of which the watcher has said how they ended
+	others []service.Part
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	w := &world{t: t, store: storetest.NewMemory(), broker: newBroker(), cluster: newCluster(), lasts: 20 * time.Millisecond, infra: make(map[string]bool), ended: make(map[string]bool)}
+	w.cluster.linger = 5 * time.Millisecond
+	w.others = []service.Part{
+		w.broker.Consume("watcher", service.On(w.watch)),
+		w.broker.Consume("record", service.On(w.record)),
+	}
+	return w
+}
+
+// watch is a watcher in few words: a run ends by itself after a while, or it is
+// gone because somebody wanted that.
+func (w *world) watch(ctx context.Context, ev event.Launched) ([]event.Event, error) {
+	if w.ended[ev.Job] {
+		return nil, nil // said once more, after the end
+	}
+	ref := cluster.Ref{Run: ev.Run, Attempt: ev.Attempt, Scope: ev.Scope, Job: ev.Job}
+	end := event.Finished{Header: ev.Cause("finished", ""), Outcome: event.Succeeded, Message: "fine"}
+	for since := time.Now(); time.Since(since) < w.lasts; pause(ctx, time.Millisecond) {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		_, err := w.cluster.Observe(ctx, ref)
+		if !errors.Is(err, cluster.ErrNotFound) {
+			continue
+		}
+		end.Outcome, end.Reason, end.Message = event.Canceled, event.CanceledByUser, "gone"
+		if _, err := w.store.Doc(ctx, store.KindCancel, ev.Run); err != nil {
+			end.Outcome, end.Class, end.Reason = event.Failed, event.ClassInfra, event.JobDisappeared
+		}
+		w.ended[ev.Job] = true
+		return []event.Event{end}, nil
+	}
+	w.ended[ev.Job] = true
+	if w.infra[ev.Job] {
+		h := ev.Cause("retried", "")
+		h.Attempt++
+		return []event.Event{event.Retried{Header: h, Class: event.ClassInfra, Reason: event.NodeLost, Message: "lost"}}, nil
+	}
+	return []event.Event{end}, nil
+}
+
+// record is what the gateway remembers of a run: here, that it ended.
+func (w *world) record(ctx context.Context, ev event.Finished) ([]event.Event, error) {
+	run, err := w.store.Run(ctx, ev.Run)
+	if err != nil && !errors.Is(err, store.ErrNotFound) || run.Phase == event.PhaseFinished {
+		return nil, err
+	}
+	run.ID, run.Phase, run.Outcome, run.Attempt = ev.Run, event.PhaseFinished, ev.Outcome, ev.Attempt
+	run.Revision++
+	return nil, w.store.PutRun(ctx, run, store.Change{Run: run.ID, Revision: run.Revision, Event: ev.ID})
+}
+
+// run starts a process, and the other services, and returns what ends them.
+func (w *world) run(s executor.Settings, killAt int, after bool) (p *process, stop func()) {
+	ctx, cancel := context.WithCancel(w.t.Context())
+	p = &process{world: w, killAt: killAt, after: after, kill: cancel}
+	s.Name = cmpOr(s.Name, "one")
+	token := func(run string) string { return "token of " + run }
+	parts := executor.New(s, executor.Deps{Bus: p, Store: p, Cluster: p, Token: token})
+	var all sync.WaitGroup
+	for _, part := range slices.Collect(maps.Values(parts)) {
+		all.Go(func() { _ = part(ctx) })
+	}
+	rest, end := context.WithCancel(w.t.Context())
+	for _, part := range w.others {
+		all.Go(func() { _ = part(rest) })
+	}
+	return p, func() { cancel(); end(); all.Wait() }
+}
+
+func cmpOr(a, b string) string {
+	if a != "" {
+		return a
+	}
+	return b
+}
+
+func (w *world) say(evs ...event.Event) {
+	w.t.Helper()
+	if err := w.broker.Publish(w.t.Context(), evs...); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// cancel sets the mark, then says so, as the gateway does.
+func (w *world) cancel(run string) {
+	w.t.Helper()
+	err := store.Create(w.t.Context(), w.store, store.KindCancel, run, struct{}{})
+	if err != nil && !errors.Is(err, store.ErrExists) {
+		w.t.Fatal(err)
+	}
+	w.say(event.Command{Header: header(run).Cause("cancel", ""), Kind: event.CommandCancel})
+}
+
+func header(run string) event.Header {
+	return event.NewHeader("submitted "+run, run, "pets", "ann", time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
+}
+
+func fetched(run string) event.Fetched {
+	return event.Fetched{Header: header(run), File: "d.toml", Descriptor: descriptor, Data: []event.Data{}}
+}
+
+// docs returns the keys of all documents of a kind.
+func (w *world) docs(kind store.Kind) []string {
+	w.t.Helper()
+	docs, err := w.store.Docs(w.t.Context(), kind, "", 10000)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	keys := []string{}
+	for _, d := range docs {
+		keys = append(keys, d.Key)
+	}
+	return keys
+}
+
+// texts returns all documents of a kind.
+func (w *world) texts(kind store.Kind) []string {
+	w.t.Helper()
+	docs, err := w.store.Docs(w.t.Context(), kind, "", 10000)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	texts := []string{}
+	for _, d := range docs {
+		texts = append(texts, string(d.Value))
+	}
+	return texts
+}
+
+func (w *world) slots() []string {
+	w.t.Helper()
+	l, _, err := store.Get[executor.Ledger](w.t.Context(), w.store, store.KindLedger, "slots")
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		w.t.Fatal(err)
+	}
+	held := []string{}
+	for _, e := range l.Entries {
+		held = append(held, fmt.Sprintf("%s/%d", e.Run, e.Attempt))
+	}
+	return held
+}
+
+// ends returns the outcome of each run, and every further end it has.
+func (w *world) ends() map[string]string {
+	w.t.Helper()
+	ends := make(map[string]string)
+	for _, f := range said[event.Finished](w.t, w.broker) {
+		ends[f.Run] = strings.TrimPrefix(ends[f.Run]+" and ", " and ") + string(f.Outcome)
+	}
+	return ends
+}
+
+// over checks that nothing is left of anything.
+func (w *world) over(t *testing.T) {
+	t.Helper()
+	for what, left := range map[string][]string{"slots": w.slots(), "queue": w.docs(store.KindQueue), "cluster": w.cluster.left()} {
+		if len(left) > 0 {
+			t.Errorf("%s: %q is left", what, left)
+		}
+	}
+}
+
+// once checks that no Job was created more than once.
+func (w *world) once(t *testing.T) {
+	t.Helper()
+	for o, n := range w.cluster.created {
+		if n != 1 && strings.HasPrefix(o, "Job ") {
+			t.Errorf("%s was created %d times", o, n)
+		}
+	}
+}
+
+func TestARunIsLaunchedAndItsSlotFreed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.broker.twice = true
+		_, stop := w.run(executor.Settings{Slots: 1}, 0, false)
+		w.say(fetched("r1"), fetched("r2"))
+		time.Sleep(2 * time.Second)
+		stop()
+
+		w.over(t)
+		w.once(t)
+		if diff := cmp.Diff(map[string]string{"r1": "succeeded", "r2": "succeeded"}, w.ends()); diff != "" {
+			t.Errorf("ends (-want +got):\n%s", diff)
+		}
+		if w.cluster.most != 1 {
+			t.Errorf("%d Jobs at a time, but there is one slot", w.cluster.most)
+		}
+		launched := said[event.Launched](t, w.broker)
+		want := event.Launched{Header: fetched("r1").Cause("launched", ""), Cluster: "local", Scope: "default", Job: "bai-r1-1", UID: "uid-bai-r1-1-1"}
+		if diff := cmp.Diff(want, launched[0]); diff != "" {
+			t.Errorf("launched (-want +got):\n%s", diff)
+		}
+		var phases []string
+		for _, s := range said[event.Status](t, w.broker) {
+			if s.Run == "r1" {
+				phases = append(phases, string(s.Phase))
+			}
+		}
+		if diff := cmp.Diff([]string{"queued", "launching"}, phases); diff != "" {
+			t.Errorf("phases (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// scenario is what happens to some runs, and how it has to end.
+type scenario struct {
+	setup    func(w *world)
+	do       func(w *world)
+	want     map[string]string
+	launches int // -1: depends on when the process is killed
+}
+
+// TestKilledAnywhere kills the process at each of its effects, before it
+// happens and right after, then starts it again.
+func TestKilledAnywhere(t *testing.T) {
+	for name, s := range map[string]scenario{
+		"two runs, one slot": {
+			do:   func(w *world) { w.say(fetched("r1"), fetched("r2")) },
+			want: map[string]string{"r1": "succeeded", "r2": "succeeded"}, launches: 2,
+		},
+		"a run that is canceled while it runs": {
+			setup: func(w *world) { w.lasts = 15 * time.Second },
+			do: func(w *world) {
+				w.say(fetched("r1"))
+				time.Sleep(10 * time.Millisecond)
+				w.cancel("r1")
+			},
+			want: map[string]string{"r1": "canceled"}, launches: -1,
+		},
+		"a run that is canceled in the queue": {
+			do: func(w *world) {
+				w.say(fetched("r1"), fetched("r2"))
+				time.Sleep(10 * time.Millisecond)
+				w.cancel("r2")
+			},
+			want: map[string]string{"r1": "succeeded", "r2": "canceled"}, launches: 1,
+		},
+		"an attempt that another follows": {
+			setup: func(w *world) { w.infra["bai-r1-1"] = true },
+			do:    func(w *world) { w.say(fetched("r1")) },
+			want:  map[string]string{"r1": "succeeded"}, launches: 2,
+		},
+		"a run that the cluster refuses": {
+			setup: func(w *world) { w.cluster.refuse = refuseJobs },
+			do:    func(w *world) { w.say(fetched("r1")) },
+			want:  map[string]string{"r1": "failed"},
+		},
+		"a run that nobody can read": {
+			do:   func(w *world) { w.say(unreadable("r1")) },
+			want: map[string]string{"r1": "failed"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := s.play(t, 0, false)
+			for at := 1; at <= n; at++ {
+				s.play(t, at, false)
+				s.play(t, at, true)
+			}
+			t.Logf("%d effects", n)
+		})
+	}
+}
+
+// play plays the scenario with a process that is killed at an effect, then goes
+// on with one that is not. It returns the number of the former's effects.
+func (s scenario) play(t *testing.T, killAt int, after bool) (effects int) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		if s.setup != nil {
+			s.setup(w)
+		}
+		p, stop := w.run(executor.Settings{Slots: 1}, killAt, after)
+		s.do(w)
+		time.Sleep(2 * time.Second)
+		stop()
+		effects = p.effects()
+		_, stop = w.run(executor.Settings{Slots: 1}, 0, false)
+		time.Sleep(30 * time.Second)
+		stop()
+
+		w.over(t)
+		w.once(t)
+		if diff := cmp.Diff(s.want, w.ends()); diff != "" {
+			t.Errorf("ends (-want +got):\n%s", diff)
+		}
+		if got := len(said[event.Launched](t, w.broker)); got != s.launches && s.launches >= 0 {
+			t.Errorf("launched %d times, want %d", got, s.launches)
+		}
+		if t.Failed() {
+			t.Logf("killed at effect %d, after it: %t", killAt, after)
+		}
+	})
+	return effects
+}
+
+// refuseJobs is a cluster without images.
+func refuseJobs(o cluster.Object) error {
+	if strings.HasPrefix(objectKey(o), "Job ") {
+		return &cluster.RefusedError{Object: objectKey(o), Reason: string(event.NeedsImage), Message: "no images here"}
+	}
+	return nil
+}
+
+func unreadable(run string) event.Fetched {
+	f := fetched(run)
+	f.Descriptor = "nonsense"
+	return f
+}
+
+func TestEverythingReplayedAfterTheEndChangesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		_, stop := w.run(executor.Settings{Slots: 2}, 0, false)
+		for i := range 10 {
+			w.say(fetched(fmt.Sprintf("r%d", i)))
+		}
+		w.infra["bai-r3-1"] = true
+		time.Sleep(30 * time.Millisecond)
+		w.cancel("r4")
+		w.cancel("r9")
+		w.say(unreadable("bad"))
+		time.Sleep(20 * time.Second)
+		stop()
+		w.over(t)
+
+		asked, ends, launched := w.cluster.asked(), w.ends(), len(said[event.Launched](t, w.broker))
+		plans := w.docs(store.KindPlan)
+		w.broker.rewind()
+		_, stop = w.run(executor.Settings{Slots: 2, Name: "two"}, 0, false)
+		time.Sleep(20 * time.Second)
+		stop()
+
+		w.over(t)
+		if got := w.cluster.asked(); got != asked {
+			t.Errorf("the cluster was asked to write %d times more", got-asked)
+		}
+		if diff := cmp.Diff(ends, w.ends()); diff != "" {
+			t.Errorf("ends (-before +after):\n%s", diff)
+		}
+		if got := len(said[event.Launched](t, w.broker)); got != launched {
+			t.Errorf("launched %d runs, before it were %d", got, launched)
+		}
+		if diff := cmp.Diff(plans, w.docs(store.KindPlan)); diff != "" {
+			t.Errorf("plans (-before +after):\n%s", diff)
+		}
+	})
+}
+
+// TestTheQueueIsServedInOrder: by priority, then by arrival, which is the time
+// in a run's ID.
+func TestTheQueueIsServedInOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		s := executor.Settings{Slots: 1, Priorities: map[string]int{"class=urgent": 5, "class=later": -5}}
+		_, stop := w.run(s, 0, false)
+		w.say(fetched("r0"))
+		time.Sleep(5 * time.Millisecond)
+		for run, class := range map[string]string{"r4": "later", "r3": "", "r2": "", "r1": "later", "r5": "urgent"} {
+			f := fetched(run)
+			f.Labels = map[string]string{"class": class}
+			w.say(f)
+		}
+		time.Sleep(5 * time.Second)
+		stop()
+		var order []string
+		for _, l := range said[event.Launched](t, w.broker) {
+			order = append(order, l.Run)
+		}
+		if diff := cmp.Diff([]string{"r0", "r5", "r2", "r3", "r1", "r4"}, order); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+		w.over(t)
+	})
+}
+
+func TestThoseInTheQueueAreToldTheirPosition(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.lasts = 25 * time.Second
+		_, stop := w.run(executor.Settings{Slots: 1}, 0, false)
+		w.say(fetched("r0"))
+		time.Sleep(time.Second)
+		w.say(fetched("r1"), fetched("r2"))
+		time.Sleep(6 * time.Second)
+		w.cancel("r1")
+		time.Sleep(10 * time.Second)
+		stop()
+		var got []string
+		for _, s := range said[event.Status](t, w.broker) {
+			if s.Run == "r2" {
+				got = append(got, s.Message)
+			}
+		}
+		want := []string{"waits for a slot", "waits for a slot: number 2 in the queue", "waits for a slot: number 1 in the queue"}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	})
+}
+
+// TestTwoExecutors: one admits, both handle events, and the other takes over
+// when the first is killed.
+func TestTwoExecutors(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.lasts = 100 * time.Millisecond
+		_, stop1 := w.run(executor.Settings{Slots: 2, Name: "one"}, 60, true)
+		others := w.others
+		w.others = nil
+		_, stop2 := w.run(executor.Settings{Slots: 2, Name: "two"}, 0, false)
+		w.others = others
+		want := make(map[string]string)
+		for i := range 20 {
+			run := fmt.Sprintf("r%02d", i)
+			want[run] = "succeeded"
+			w.say(fetched(run))
+		}
+		time.Sleep(time.Minute)
+		stop1()
+		stop2()
+		w.over(t)
+		w.once(t)
+		if diff := cmp.Diff(want, w.ends()); diff != "" {
+			t.Errorf("ends (-want +got):\n%s", diff)
+		}
+		if w.cluster.most > 2 {
+			t.Errorf("%d Jobs at a time, but there are two slots", w.cluster.most)
+		}
+	})
+}
+
+// TestASlotIsKeptUntilItsObjectsAreGone: a run that ended still uses the
+// machine while its pod goes.
+func TestASlotIsKeptUntilItsObjectsAreGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.cluster.linger = 10 * time.Second
+		_, stop := w.run(executor.Settings{Slots: 1}, 0, false)
+		w.say(fetched("r1"), fetched("r2"))
+		time.Sleep(5 * time.Second)
+		if diff := cmp.Diff([]string{"r1/1"}, w.slots()); diff != "" {
+			t.Errorf("slots (-want +got):\n%s", diff)
+		}
+		time.Sleep(30 * time.Second)
+		stop()
+		w.over(t)
+		if w.cluster.most != 1 {
+			t.Errorf("%d Jobs at a time, but there is one slot", w.cluster.most)
+		}
+	})
+}
+
+// TestARunThatEndedWhileNobodyListened: its end was committed by a process that
+// died right after.
+func TestARunThatEndedWhileNobodyListened(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.lasts = time.Hour
+		_, stop := w.run(executor.Settings{Slots: 1}, 0, false)
+		w.say(fetched("r1"))
+		time.Sleep(2 * time.Second)
+		stop()
+		end := event.Finished{Header: header("r1").Cause("x", ""), Outcome: event.Succeeded}
+		if _, err := w.record(t.Context(), end); err != nil {
+			t.Fatal(err)
+		}
+		_, stop = w.run(executor.Settings{Slots: 1}, 0, false)
+		time.Sleep(30 * time.Second)
+		stop()
+		w.over(t)
+	})
+}
+
+// TestARunThatEndedBeforeItsDataWereThere is never launched, though its end is
+// not recorded yet.
+func TestARunThatEndedBeforeItsDataWereThere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.others = w.others[:1]
+		_, stop := w.run(executor.Settings{}, 0, false)
+		w.say(event.Finished{Header: header("r1").Cause("x", ""), Outcome: event.Failed, Class: event.ClassPlatform, Reason: event.NoProgress})
+		time.Sleep(time.Second)
+		w.say(fetched("r1"))
+		time.Sleep(10 * time.Second)
+		stop()
+		w.over(t)
+		if n := len(said[event.Launched](t, w.broker)); n != 0 {
+			t.Errorf("launched %d times", n)
+		}
+	})
+}
+
+func TestACommandAboutARunThatIsElsewhereIsLeftToOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		_, stop := w.run(executor.Settings{}, 0, false)
+		w.cancel("r1")
+		time.Sleep(time.Second)
+		if got := w.ends(); len(got) > 0 {
+			t.Errorf("a run that is being fetched: %v", got)
+		}
+		w.say(fetched("r1"))
+		time.Sleep(time.Second)
+		stop()
+		if diff := cmp.Diff(map[string]string{"r1": "canceled"}, w.ends()); diff != "" {
+			t.Errorf("once fetched (-want +got):\n%s", diff)
+		}
+		w.over(t)
+		if w.cluster.asked() != 0 {
+			t.Error("a canceled run was launched")
+		}
+	})
+}
+
+// TestTheQueueIsNotScanned: however many wait, what is looked at for a run
+// stays the same.
+func TestTheQueueIsNotScanned(t *testing.T) {
+	listed := func(t *testing.T, runs int) (perRun int64) {
+		t.Helper()
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t)
+			w.lasts = time.Millisecond
+			_, stop := w.run(executor.Settings{Slots: 4, Positions: time.Hour}, 0, false)
+			for i := range runs {
+				w.say(fetched(fmt.Sprintf("r%04d", i)))
+			}
+			time.Sleep(time.Minute)
+			stop()
+			w.over(t)
+			perRun = w.listed.Load() / int64(runs)
+		})
+		return perRun
+	}
+	few, many := listed(t, 20), listed(t, 400)
+	if many > 2*few+4 {
+		t.Errorf("%d documents listed per run with 400 waiting, %d with 20", many, few)
+	}
+}
+
+func TestNoDocumentHoldsASecret(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.lasts = time.Second
+		_, stop := w.run(executor.Settings{Pods: transpile.Settings{Brokers: []string{"kafka:9092"}}}, 0, false)
+		w.say(fetched("r1"))
+		time.Sleep(500 * time.Millisecond)
+		secret, ok := w.cluster.objects["Secret bai-r1-1"].(*corev1.Secret)
+		if !ok || !strings.Contains(string(secret.Data[pod.CollectFile]), "token of r1") {
+			t.Errorf("the Secret in the cluster lacks the token: %v", secret)
+		}
+		stop()
+		for _, kind := range []store.Kind{store.KindPlan, store.KindQueue, store.KindLedger} {
+			for _, text := range w.texts(kind) {
+				if strings.Contains(text, "token of") || strings.Contains(text, base64.StdEncoding.EncodeToString([]byte("token of"))[:8]) {
+					t.Errorf("a %s: %s", kind, text)
+				}
+			}
+		}
+	})
+}

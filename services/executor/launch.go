@@ -1,0 +1,248 @@
+package executor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.uber.org/zap"
+	"golang.org/x/sync/errgroup"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/benchmark-ai/bai/services/executor/transpile"
+	"github.com/benchmark-ai/bai/services/internal/cluster"
+)
+
+// launch creates the objects of who was given a slot, and says so. It goes on
+// where a launch that was cut off has ended, fresh or not: every step is done
+// once, however often it is tried.
+func (a *admitter) launch(ctx context.Context, e Entry, fresh *Place) error {
+	plan, again, err := a.plan(ctx, e, fresh)
+	if err != nil {
+		return err
+	}
+	if plan.Never {
+		if err := a.drop(ctx, plan, e.Queue); err != nil {
+			return err
+		}
+		a.tell(e.Holder, Gone)
+		return nil
+	}
+	var stop reason
+	if again {
+		if stop, err = a.stop(ctx, e); err != nil || stop == over {
+			return err
+		}
+	}
+	var uid string
+	if stop == no {
+		uid, err = a.create(ctx, plan)
+	}
+	if refusal, ok := errors.AsType[*cluster.RefusedError](err); ok {
+		return a.refuse(ctx, e, plan, refusal)
+	}
+	if err != nil {
+		return err
+	}
+	return a.confirm(ctx, e, plan, uid)
+}
+
+// confirm says that a plan's objects were created. If meanwhile the run was
+// canceled or ended they are deleted at once; of a canceled run the watcher
+// hears all the same, since it is who says that its objects are gone.
+func (a *admitter) confirm(ctx context.Context, e Entry, plan Plan, uid string) error {
+	stop, err := a.stop(ctx, e)
+	if err != nil {
+		return err
+	}
+	if stop != no {
+		if err := a.deps.Cluster.Delete(ctx, plan.ref()); err != nil {
+			return fmt.Errorf("delete the objects of %s: %w", plan.Job, err)
+		}
+	}
+	if stop == over {
+		return nil
+	}
+	if err := a.deps.Bus.Publish(ctx, launched(plan, uid, a.settings)); err != nil {
+		return err
+	}
+	if err := a.desk.dequeue(ctx, e.Queue); err != nil {
+		return err
+	}
+	a.deps.Log.Info("launched", zap.String("run", e.Run), zap.Int("attempt", e.Attempt))
+	a.tell(e.Holder, Launched)
+	return nil
+}
+
+// plan returns the plan of who was given a slot, made now if there is none, and
+// whether it was there before.
+func (a *admitter) plan(ctx context.Context, e Entry, fresh *Place) (p Plan, again bool, err error) {
+	if fresh == nil {
+		was, err := a.desk.plan(ctx, e.Holder)
+		if err != nil || was != nil {
+			return deref(was), true, err
+		}
+		w, err := a.desk.waiting(ctx, e.Queue)
+		if err != nil {
+			return Plan{}, false, err
+		}
+		if w == nil {
+			a.deps.Log.Error("neither plan nor queue knows of it", zap.String("run", e.Run), zap.Int("attempt", e.Attempt))
+			return Plan{Never: true}, false, nil
+		}
+		fresh = &Place{Waiting: *w, Key: e.Queue}
+	}
+	facts, err := a.desk.facts(ctx, e.Holder)
+	if err != nil || facts.Plan != nil {
+		return deref(facts.Plan), true, err
+	}
+	p, err = a.desk.settle(ctx, Settle(fresh.Run, facts, a.settings))
+	return p, false, err
+}
+
+func deref(p *Plan) Plan {
+	if p == nil {
+		return Plan{}
+	}
+	return *p
+}
+
+// reason is why a launch does not go on.
+type reason int
+
+const (
+	no     reason = iota
+	marked        // the run has a cancel mark
+	over          // the run has ended, or the slot is not held any more
+)
+
+// stop looks whether a launch is to go on.
+func (a *admitter) stop(ctx context.Context, e Entry) (reason, error) {
+	ledger, _, err := a.desk.ledger(ctx)
+	if err != nil {
+		return no, err
+	}
+	if now, ok := ledger.entry(e.Holder); !ok || now.Ending {
+		return over, nil
+	}
+	canceled, err := a.desk.canceled(ctx, e.Run)
+	if err != nil || !canceled {
+		return no, err
+	}
+	return marked, nil
+}
+
+// create creates the objects of a plan while the user is told, and returns the
+// UID of its Job, empty where that is gone already.
+func (a *admitter) create(ctx context.Context, p Plan) (uid string, err error) {
+	secrets, err := a.secrets(p)
+	if err != nil {
+		return "", err
+	}
+	g, gctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return a.deps.Bus.Publish(gctx, launching(p.Run.Header, a.settings)) })
+	g.Go(func() error {
+		for _, o := range p.objects(secrets) {
+			if err := a.deps.Cluster.Create(gctx, o); err != nil && !errors.Is(err, cluster.ErrExists) {
+				return fmt.Errorf("create %s: %w", o.GetName(), err)
+			}
+			if _, ok := o.(*batchv1.Job); ok && o.GetName() == p.Job {
+				uid = string(o.GetUID())
+			}
+		}
+		return nil
+	})
+	if err := g.Wait(); err != nil || uid != "" {
+		return uid, err
+	}
+	return a.find(ctx, p)
+}
+
+// find returns the UID of the Job of a plan that was created before, empty where
+// it is gone already.
+func (a *admitter) find(ctx context.Context, p Plan) (string, error) {
+	seen, err := a.deps.Cluster.Observe(ctx, p.ref())
+	if errors.Is(err, cluster.ErrNotFound) {
+		return "", nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("look at %s: %w", p.Job, err)
+	}
+	if seen.Job == nil {
+		return "", nil
+	}
+	return string(seen.Job.UID), nil
+}
+
+// secrets makes the Secrets of a plan, which are kept nowhere.
+func (a *admitter) secrets(p Plan) ([]*corev1.Secret, error) {
+	d, faults := parse(p.Run, a.settings)
+	if err := faults.Err(); err != nil {
+		return nil, fmt.Errorf("read the descriptor of %s once more: %w", p.Job, err)
+	}
+	return transpile.Secrets(transpile.Input{Run: p.Run, Descriptor: d}, a.settings.Pods, a.deps.Token(p.Run.Run))
+}
+
+// refuse ends a run whose objects the cluster will not have, and takes back
+// those that it took.
+func (a *admitter) refuse(ctx context.Context, e Entry, p Plan, refusal error) error {
+	if err := a.deps.Cluster.Delete(ctx, p.ref()); err != nil {
+		return fmt.Errorf("delete the objects of %s: %w", p.Job, err)
+	}
+	if err := a.deps.Bus.Publish(ctx, refused(p.Run.Header, refusal)); err != nil {
+		return err
+	}
+	if err := a.desk.dequeue(ctx, e.Queue); err != nil {
+		return err
+	}
+	a.deps.Log.Info("refused", zap.String("run", e.Run), zap.Error(refusal))
+	a.tell(e.Holder, Ending)
+	return nil
+}
+
+// release deletes the objects of an attempt that is over, and when they are
+// gone has its slot freed.
+func (a *admitter) release(ctx context.Context, e Entry) error {
+	plan, err := a.desk.plan(ctx, e.Holder)
+	if err != nil {
+		return err
+	}
+	if plan == nil || plan.Never { // nothing was created
+		a.tell(e.Holder, Gone)
+		return nil
+	}
+	if err := a.deps.Cluster.Delete(ctx, plan.ref()); err != nil {
+		return fmt.Errorf("delete the objects of %s: %w", plan.Job, err)
+	}
+	for wait := 2 * time.Millisecond; ; wait = min(2*wait, a.settings.Poll) {
+		_, err := a.deps.Cluster.Observe(ctx, plan.ref())
+		if errors.Is(err, cluster.ErrNotFound) {
+			a.tell(e.Holder, Gone)
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("look whether %s is gone: %w", plan.Job, err)
+		}
+		if !sleep(ctx, wait, nil) {
+			return nil
+		}
+	}
+}
+
+// look sees whether a gang has all its nodes, so that the next one may go.
+func (a *admitter) look(ctx context.Context, e Entry) error {
+	plan, err := a.desk.plan(ctx, e.Holder)
+	if err != nil || plan == nil {
+		return err
+	}
+	seen, err := a.deps.Cluster.Observe(ctx, plan.ref())
+	if err != nil && !errors.Is(err, cluster.ErrNotFound) {
+		return fmt.Errorf("look at the pods of %s: %w", plan.Job, err)
+	}
+	if placed(seen, e.Pods) {
+		a.tell(e.Holder, Placed)
+	}
+	return nil
+}

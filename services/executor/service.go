@@ -1,0 +1,150 @@
+// Package executor gives each run its turn and launches it: once, and only once
+// there is a slot for it.
+//
+// A run whose data are there waits in the queue, a document for each. One
+// executor at a time, under a fenced lease, gives free slots to those at the
+// head and writes them into the ledger. Who has a slot gets a plan, and the
+// plan's objects are created in the cluster. When the run is over its objects
+// are deleted, and when they are gone the slot is free.
+//
+// Everything that is done can be done again: documents and objects are created
+// or not, never changed, but for the ledger, which is written by compare-and-set.
+// Who creates an attempt's plan decides whether it is ever launched, so a death
+// between any two steps leads to one launch, and a replay of all events to none.
+package executor
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/benchmark-ai/bai/services/executor/transpile"
+	"github.com/benchmark-ai/bai/services/internal/cluster"
+	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/internal/service"
+	"github.com/benchmark-ai/bai/services/internal/store"
+)
+
+// Engines that an executor can have.
+const (
+	EngineLocal      = "local"
+	EngineKubernetes = "kubernetes"
+)
+
+// MaxPriority is the highest priority, and its negative the lowest.
+const MaxPriority = 1000
+
+// Settings are what an operator may choose. The zero value works with the local
+// cluster.
+type Settings struct {
+	Engine     string             `toml:"engine"`     // the cluster that runs are launched in: local or kubernetes; empty means local
+	Slots      int                `toml:"slots"`      // runs that may be launched and not gone at a time; zero means 4
+	Priorities map[string]int     `toml:"priorities"` // "label=value" → priority of runs that have it, -1000 to 1000; others have 0
+	Name       string             `toml:"name"`       // of this process among the executors that run at a time; empty means a random one
+	Lease      time.Duration      `toml:"lease"`      // how long others wait for an admitter that died; zero means 3 s
+	Poll       time.Duration      `toml:"poll"`       // between two looks at the queue that no event gave reason for; zero means 1 s
+	Reconcile  time.Duration      `toml:"reconcile"`  // between two looks for runs that ended unheard; zero means 10 s
+	Positions  time.Duration      `toml:"positions"`  // between two words to the same user about the place in the queue; zero means 5 s
+	Pods       transpile.Settings `toml:"pods"`
+}
+
+// Validate names every setting at fault.
+func (s Settings) Validate() error {
+	var errs []error
+	if s.Engine != "" && s.Engine != EngineLocal && s.Engine != EngineKubernetes {
+		errs = append(errs, fmt.Errorf("executor.engine: %q, want %s or %s", s.Engine, EngineLocal, EngineKubernetes))
+	}
+	if s.Slots < 0 {
+		errs = append(errs, errors.New("executor.slots: must not be negative"))
+	}
+	for label, p := range s.Priorities {
+		if name, _, ok := strings.Cut(label, "="); !ok || name == "" {
+			errs = append(errs, fmt.Errorf("executor.priorities: %q, want label=value", label))
+		}
+		if p > MaxPriority || p < -MaxPriority {
+			errs = append(errs, fmt.Errorf("executor.priorities: %q has %d, want %d to %d", label, p, -MaxPriority, MaxPriority))
+		}
+	}
+	for name, d := range map[string]time.Duration{"lease": s.Lease, "poll": s.Poll, "reconcile": s.Reconcile, "positions": s.Positions} {
+		if d < 0 {
+			errs = append(errs, fmt.Errorf("executor.%s: must not be negative", name))
+		}
+	}
+	return errors.Join(append(errs, s.Pods.Validate("executor.pods"))...)
+}
+
+func (s Settings) engine() string { return cmp.Or(s.Engine, EngineLocal) }
+
+// engines returns what a descriptor may name.
+func (s Settings) engines() []string { return []string{"default", s.engine()} }
+
+func (s Settings) withDefaults() Settings {
+	s.Slots = cmp.Or(s.Slots, 4)
+	s.Pods.NoLimits = s.Pods.NoLimits || s.engine() == EngineLocal
+	s.Lease = cmp.Or(s.Lease, 3*time.Second)
+	s.Poll = cmp.Or(s.Poll, time.Second)
+	s.Reconcile = cmp.Or(s.Reconcile, 10*time.Second)
+	s.Positions = cmp.Or(s.Positions, 5*time.Second)
+	return s
+}
+
+// Bus carries events.
+type Bus interface {
+	// Consume returns the part that hands what step hears to step, and carries
+	// on what step answers. Parts of one group share the events.
+	Consume(group string, step service.Step) service.Part
+	// Publish says events, those of one run in their order, and returns when
+	// they are safe.
+	Publish(ctx context.Context, events ...event.Event) error
+}
+
+// Store keeps the queue, the ledger and the plans, and knows the runs.
+type Store interface {
+	store.Docs
+	store.Lister
+	// Run returns the run, or store.ErrNotFound.
+	Run(ctx context.Context, id string) (store.Run, error)
+}
+
+// Cluster runs the objects.
+type Cluster interface {
+	cluster.Creator
+	cluster.Deleter
+	// Observe looks at an attempt as it is now. It says cluster.ErrNotFound
+	// once neither its job nor any pod of it is there.
+	Observe(ctx context.Context, r cluster.Ref) (cluster.Seen, error)
+}
+
+// Deps are what the service needs from others.
+type Deps struct {
+	Bus     Bus
+	Store   Store
+	Cluster Cluster
+	Token   func(run string) string // the right to speak for a run, for its pods
+	Clock   func() time.Time        // nil means the machine's
+	Log     *zap.Logger             // nil means none
+}
+
+// New returns the parts of the service, by name. The names are unique among all
+// services, so that one process can run several.
+func New(s Settings, d Deps) map[string]service.Part {
+	if d.Clock == nil {
+		d.Clock = time.Now
+	}
+	if d.Log == nil {
+		d.Log = zap.NewNop()
+	}
+	e := newExecutor(s.withDefaults(), d)
+	return map[string]service.Part{
+		"executor/fetched":  d.Bus.Consume("executor-fetched", service.On(e.fetched)),
+		"executor/retried":  d.Bus.Consume("executor-retried", service.On(e.retried)),
+		"executor/commands": d.Bus.Consume("executor-commands", service.On(e.commanded)),
+		"executor/finished": d.Bus.Consume("executor-finished", service.Each(64, e.finished)),
+		"executor/admit":    e.admitter.run,
+	}
+}

@@ -1,0 +1,283 @@
+package transpile
+
+import (
+	"maps"
+	"path"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/benchmark-ai/bai/descriptors"
+	"github.com/benchmark-ai/bai/services/internal/cluster"
+	"github.com/benchmark-ai/bai/services/internal/pod"
+)
+
+// Volumes of a pod.
+const (
+	volumeOurs   = "bai"
+	volumeData   = "data"
+	volumeSecret = "secret"
+	volumeScript = "script"
+	volumeShm    = "shm"
+)
+
+// Where a script lies in the benchmark's container.
+const (
+	scriptDir  = pod.Dir + "/script"
+	scriptFile = "benchmark"
+	scriptPath = scriptDir + "/" + scriptFile
+)
+
+// fifoWait is how long the original client library waits for the pipe.
+const fifoWait = 60 * time.Second
+
+// collectorWait is how long a benchmark waits for its collector, which takes some
+// ms where all is well.
+const collectorWait = 10 * time.Second
+
+// pod returns what one pod of the role is.
+func (b builder) pod() corev1.PodSpec {
+	off, grace := false, int64(*seconds32(b.settings.Grace, time.Minute))
+	spec := corev1.PodSpec{
+		RestartPolicy:                 corev1.RestartPolicyNever,
+		TerminationGracePeriodSeconds: &grace,
+		AutomountServiceAccountToken:  &off,
+		EnableServiceLinks:            &off,
+		SecurityContext:               &corev1.PodSecurityContext{SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}},
+		NodeSelector:                  b.nodeSelector(),
+		Tolerations:                   tolerations(b.role.hardware.Tolerations),
+		InitContainers:                []corev1.Container{b.install(), b.collect()},
+		Containers:                    []corev1.Container{b.benchmark()},
+		Volumes:                       b.volumes(),
+	}
+	if len(b.role.data) > 0 {
+		spec.InitContainers = append(spec.InitContainers, b.pull())
+	}
+	if name := b.role.env.ImagePullSecret; name != "" {
+		spec.ImagePullSecrets = []corev1.LocalObjectReference{{Name: name}}
+	}
+	return spec
+}
+
+// install brings the program. It is the only one that runs from our image's
+// own disk.
+func (b builder) install() corev1.Container {
+	c := b.ours(cluster.ContainerInstall, pod.ImageBinary, "install", pod.In("", pod.Binary))
+	c.Env = nil
+	return c
+}
+
+// collect is a native sidecar: it starts before the benchmark and ends after.
+func (b builder) collect() corev1.Container {
+	c := b.ours(cluster.ContainerCollect, pod.In("", pod.Binary), "collect")
+	always := corev1.ContainerRestartPolicyAlways
+	c.RestartPolicy = &always
+	c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: volumeSecret, MountPath: pod.SecretDir, ReadOnly: true})
+	return c
+}
+
+// pull brings the data, number n to data/<n>.
+func (b builder) pull() corev1.Container {
+	c := b.ours(cluster.ContainerPull, pod.In("", pod.Binary), "pull")
+	c.VolumeMounts = append(c.VolumeMounts,
+		corev1.VolumeMount{Name: volumeData, MountPath: pod.In("", pod.Data)},
+		corev1.VolumeMount{Name: volumeSecret, MountPath: pod.SecretDir, ReadOnly: true})
+	return c
+}
+
+// ours returns a container that runs our program and needs no right at all.
+func (b builder) ours(name string, command ...string) corev1.Container {
+	image, no := b.settings.Image, false
+	if image == "" {
+		image = DefaultImage
+	}
+	return corev1.Container{
+		Name: name, Image: image, Command: command, Env: []corev1.EnvVar{podUID()},
+		VolumeMounts:             []corev1.VolumeMount{{Name: volumeOurs, MountPath: pod.Dir}},
+		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
+		SecurityContext: &corev1.SecurityContext{
+			AllowPrivilegeEscalation: &no,
+			Capabilities:             &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+		},
+	}
+}
+
+// benchmark is what is measured: the user's image, and the user's command under
+// our program, which records what it writes and how it ends. Where there is no
+// command the image's own is run as it is.
+func (b builder) benchmark() corev1.Container {
+	r := b.role
+	c := corev1.Container{
+		Name: cluster.ContainerBenchmark, Image: r.env.DockerImage, Args: r.args,
+		Env: b.env(), Resources: b.resources(), VolumeMounts: b.mounts(),
+		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
+	}
+	if len(r.command) > 0 {
+		c.Command = append([]string{pod.In("", pod.Binary), "exec", "--"}, r.command...)
+	}
+	if r.env.Privileged {
+		yes := true
+		c.SecurityContext = &corev1.SecurityContext{Privileged: &yes}
+	}
+	return c
+}
+
+// mounts are what the benchmark sees: never the Secret, and of the data volume
+// only each set at the path that its source names.
+func (b builder) mounts() []corev1.VolumeMount {
+	mounts := []corev1.VolumeMount{{Name: volumeOurs, MountPath: pod.Dir}}
+	if b.role.script != "" {
+		mounts = append(mounts, corev1.VolumeMount{Name: volumeScript, MountPath: scriptDir, ReadOnly: true})
+	}
+	for n, d := range b.role.data {
+		mounts = append(mounts, corev1.VolumeMount{Name: volumeData, MountPath: path.Clean(d.Path), SubPath: strconv.Itoa(n), ReadOnly: !d.Writable})
+	}
+	if b.role.env.ExtendedShm {
+		mounts = append(mounts, corev1.VolumeMount{Name: volumeShm, MountPath: "/dev/shm"})
+	}
+	return mounts
+}
+
+func (b builder) volumes() []corev1.Volume {
+	volumes := []corev1.Volume{
+		{Name: volumeOurs, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
+		{Name: volumeSecret, VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: b.name()}}},
+	}
+	if b.role.script != "" {
+		mode := int32(0o555)
+		source := &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: b.name()}, DefaultMode: &mode}
+		volumes = append(volumes, corev1.Volume{Name: volumeScript, VolumeSource: corev1.VolumeSource{ConfigMap: source}})
+	}
+	if len(b.role.data) > 0 {
+		volumes = append(volumes, corev1.Volume{Name: volumeData, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}})
+	}
+	if b.role.env.ExtendedShm {
+		memory := &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory}
+		volumes = append(volumes, corev1.Volume{Name: volumeShm, VolumeSource: corev1.VolumeSource{EmptyDir: memory}})
+	}
+	return volumes
+}
+
+// env is our environment, then the user's: a variable of the user's takes the
+// place of ours of that name.
+func (b builder) env() []corev1.EnvVar {
+	e := environment{vars: []corev1.EnvVar{podUID()}}
+	e.set(pod.EnvAwait, collectorWait.String())
+	if n := b.maxLog(); n > 0 {
+		e.set(pod.EnvMaxLog, strconv.FormatInt(n, 10))
+	}
+	e.set(pod.EnvBackend, "file")
+	e.set(pod.EnvFile, pod.In("", pod.Metrics))
+	e.set(pod.EnvFIFO, pod.In("", pod.FIFO))
+	e.set(pod.EnvFIFOWait, strconv.Itoa(int(fifoWait.Seconds())))
+	e.set(pod.EnvRun, b.in.Run.Run)
+	e.set(pod.EnvAttempt, strconv.Itoa(b.in.Run.Attempt))
+	for _, name := range ordered(b.role.env.Vars, b.role.env.VarOrder) {
+		e.set(name, b.role.env.Vars[name])
+	}
+	for _, name := range ordered(b.role.env.Secrets, nil) {
+		ref := b.role.env.Secrets[name]
+		e.put(corev1.EnvVar{Name: name, ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{
+			LocalObjectReference: corev1.LocalObjectReference{Name: ref.Name}, Key: ref.Key,
+		}}})
+	}
+	return e.vars
+}
+
+// environment is a list of variables without two of one name.
+type environment struct{ vars []corev1.EnvVar }
+
+func (e *environment) set(name, value string) { e.put(corev1.EnvVar{Name: name, Value: value}) }
+
+func (e *environment) put(v corev1.EnvVar) {
+	for i := range e.vars {
+		if e.vars[i].Name == v.Name {
+			e.vars[i] = v
+			return
+		}
+	}
+	e.vars = append(e.vars, v)
+}
+
+func podUID() corev1.EnvVar {
+	return corev1.EnvVar{Name: pod.EnvPodUID, ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.uid"}}}
+}
+
+// resources are what the benchmark may use: what it is given is also its limit,
+// so that nothing else on the node changes what is measured. A cluster that
+// enforces no limits is only asked.
+func (b builder) resources() corev1.ResourceRequirements {
+	h := b.role.hardware
+	given, limits := corev1.ResourceList{}, corev1.ResourceList{}
+	for name, text := range map[corev1.ResourceName]string{corev1.ResourceCPU: h.CPUs, corev1.ResourceMemory: h.Memory} {
+		if q, err := resource.ParseQuantity(text); text != "" && err == nil {
+			given[name] = q
+		}
+	}
+	if !b.settings.NoLimits {
+		maps.Copy(limits, given)
+	}
+	if n := b.gpus(); n > 0 {
+		limits[gpuResource(h)] = *resource.NewQuantity(int64(n), resource.DecimalSI)
+	}
+	r := corev1.ResourceRequirements{}
+	if len(given) > 0 {
+		r.Requests = given
+	}
+	if len(limits) > 0 {
+		r.Limits = limits
+	}
+	return r
+}
+
+// gpus is the number of GPUs of a pod; none, for a kind of machine of which
+// nobody knows it.
+func (b builder) gpus() int {
+	h := b.role.hardware
+	if h.GPUs != nil || h.InstanceType == "" {
+		n, _ := h.GPUCount()
+		return n
+	}
+	n, _ := b.settings.Instances.GPUs(h.InstanceType)
+	return n
+}
+
+func gpuResource(h descriptors.Hardware) corev1.ResourceName {
+	if h.GPUResource == "" {
+		return "nvidia.com/gpu"
+	}
+	return corev1.ResourceName(h.GPUResource)
+}
+
+func (b builder) nodeSelector() map[string]string {
+	h, sel := b.role.hardware, map[string]string{}
+	maps.Copy(sel, h.NodeSelector)
+	if h.InstanceType != "" {
+		sel[corev1.LabelInstanceTypeStable] = h.InstanceType
+	}
+	if b.zone != "" {
+		sel[corev1.LabelTopologyZone] = b.zone
+	}
+	if len(sel) == 0 {
+		return nil
+	}
+	return sel
+}
+
+func tolerations(ts []descriptors.Toleration) []corev1.Toleration {
+	var out []corev1.Toleration
+	for _, t := range ts {
+		one := corev1.Toleration{Key: t.Key, Operator: corev1.TolerationOperator(t.Operator), Value: t.Value, Effect: corev1.TaintEffect(t.Effect)}
+		if t.Key == "" {
+			one.Operator = corev1.TolerationOpExists
+		}
+		if t.Seconds != nil {
+			s := int64(*t.Seconds)
+			one.TolerationSeconds = &s
+		}
+		out = append(out, one)
+	}
+	return out
+}

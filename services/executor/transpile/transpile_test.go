@@ -1,0 +1,309 @@
+package transpile_test
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/benchmark-ai/bai/descriptors"
+	"github.com/benchmark-ai/bai/services/executor/transpile"
+	"github.com/benchmark-ai/bai/services/internal/cluster"
+	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/internal/golden"
+	"github.com/benchmark-ai/bai/services/internal/pod"
+)
+
+const (
+	runID    = "01jz0000000000000000000000"
+	examples = "../../../descriptors/examples"
+	secret   = "the-token-of-the-run"
+)
+
+var settings = transpile.Settings{
+	Scope:       "benchmarks",
+	Image:       "example.org/bai-pod:1",
+	Brokers:     []string{"kafka:9092"},
+	ObjectStore: "s3://data",
+	Zones:       map[string]string{"use1-az1": "us-east-1a"},
+}
+
+// TestObjectsOfExamples holds the objects of each example to a file.
+func TestObjectsOfExamples(t *testing.T) {
+	for name, file := range map[string]string{
+		"minimal":     examples + "/minimal.toml",
+		"hello-world": examples + "/hello-world.toml",
+		"data":        examples + "/data.toml",
+		"gpu":         examples + "/gpu.toml",
+		"scheduled":   examples + "/scheduled.toml",
+		"everything":  "testdata/everything.toml",
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := objects(t, input(t, file), settings)
+			golden.Check(t, filepath.Join("testdata", name+".yaml"), manifest(t, p.Objects))
+		})
+	}
+}
+
+// TestSecret holds what the puller and the collector are told to a file.
+func TestSecret(t *testing.T) {
+	in := input(t, "testdata/everything.toml")
+	got := secrets(t, in, settings)
+	for _, name := range []string{pod.CollectFile, pod.PullFile} {
+		text, err := yaml.JSONToYAML(got.Data[name])
+		if err != nil {
+			t.Fatal(err)
+		}
+		golden.Check(t, filepath.Join("testdata", name+".golden"), text)
+	}
+}
+
+func TestObjectsAreTheSameEveryTime(t *testing.T) {
+	first := manifest(t, objects(t, input(t, "testdata/everything.toml"), settings).Objects)
+	for range 20 {
+		if got := manifest(t, objects(t, input(t, "testdata/everything.toml"), settings).Objects); !bytes.Equal(first, got) {
+			t.Fatalf("another time, other objects:\n%s", cmp.Diff(string(first), string(got)))
+		}
+	}
+}
+
+func TestNoSecretValueIsInThePlan(t *testing.T) {
+	in := input(t, "testdata/everything.toml")
+	for _, o := range objects(t, in, settings).Objects {
+		if s, ok := o.(*corev1.Secret); ok && len(s.Data)+len(s.StringData) > 0 {
+			t.Errorf("Secret %s holds values", s.Name)
+		}
+	}
+	if !bytes.Contains(secrets(t, in, settings).Data[pod.CollectFile], []byte(secret)) {
+		t.Error("the whole Secret does not hold the token")
+	}
+}
+
+// TestSecretsTakeThePlaceOfThoseInThePlan: they have the same name, namespace
+// and labels.
+func TestSecretsTakeThePlaceOfThoseInThePlan(t *testing.T) {
+	in := input(t, "testdata/everything.toml")
+	whole := secrets(t, in, settings)
+	whole.Data = nil
+	for _, o := range objects(t, in, settings).Objects {
+		if s, ok := o.(*corev1.Secret); ok {
+			if diff := cmp.Diff(s, whole); diff != "" {
+				t.Errorf("(-planned +made):\n%s", diff)
+			}
+		}
+	}
+}
+
+func TestPlan(t *testing.T) {
+	in := input(t, "testdata/everything.toml")
+	type plan struct {
+		Scope, Job string
+		Pods       int
+		Retries    int
+		Pending    time.Duration
+	}
+	for name, tt := range map[string]struct {
+		attempt int
+		want    plan
+	}{
+		"the first attempt has all retries left": {1, plan{"benchmarks", "bai-" + runID + "-1", 1, 2, 2 * time.Minute}},
+		"the last attempt has none":              {3, plan{"benchmarks", "bai-" + runID + "-3", 1, 0, 2 * time.Minute}},
+		"nor has any beyond":                     {9, plan{"benchmarks", "bai-" + runID + "-9", 1, 0, 2 * time.Minute}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in.Run.Attempt = tt.attempt
+			p := objects(t, in, settings)
+			if diff := cmp.Diff(tt.want, plan{p.Scope, p.Job, p.Pods, p.Retries, p.PendingDeadline}); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestWhatCannotBeRunHere(t *testing.T) {
+	for name, tt := range map[string]struct {
+		file, old, new string
+		want           transpile.RefusedError
+	}{
+		"a strategy that is not launched": {
+			file: examples + "/mpi.toml",
+			want: transpile.RefusedError{Reason: event.StrategyUnknown, Message: `hardware.strategy is "mpi", which this platform does not launch: it launches single_node`},
+		},
+		"a zone that nobody knows": {
+			file: "testdata/everything.toml", old: "use1-az1", new: "use1-az9",
+			want: transpile.RefusedError{Reason: event.InvalidDescriptor, Message: `hardware.aws_zone_id is "use1-az9", a zone that this platform does not know: it knows use1-az1; hardware.availability_zone takes the name of any`},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := input(t, tt.file)
+			if tt.old != "" {
+				in = change(t, in, tt.old, tt.new)
+			}
+			_, err := transpile.Objects(in, settings)
+			got, ok := errors.AsType[*transpile.RefusedError](err)
+			if !ok {
+				t.Fatalf("Objects: %v, want a refusal", err)
+			}
+			if diff := cmp.Diff(tt.want, *got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestPod states what every pod keeps, whatever the descriptor says.
+func TestPod(t *testing.T) {
+	in := input(t, "testdata/everything.toml")
+	spec := podOf(t, objects(t, in, settings))
+	if *spec.AutomountServiceAccountToken || *spec.EnableServiceLinks {
+		t.Error("a pod of a run is given a Kubernetes token or other services' addresses")
+	}
+	var order []string
+	for _, c := range append(spec.InitContainers, spec.Containers...) {
+		order = append(order, c.Name)
+		for _, m := range c.VolumeMounts {
+			if m.MountPath == pod.SecretDir && c.Name != cluster.ContainerPull && c.Name != cluster.ContainerCollect {
+				t.Errorf("container %s sees the run's credentials", c.Name)
+			}
+		}
+		if c.Name != cluster.ContainerBenchmark && c.SecurityContext.Privileged != nil {
+			t.Errorf("container %s is privileged", c.Name)
+		}
+	}
+	if diff := cmp.Diff([]string{"bai-install", "bai-collect", "bai-pull", "benchmark"}, order); diff != "" {
+		t.Errorf("containers (-want +got):\n%s", diff)
+	}
+}
+
+func TestWhatAUserWritesIntoLabels(t *testing.T) {
+	in := input(t, examples+"/minimal.toml")
+	in.Run.Owner = "Ünal Müller <unal@example.org> of the team with the very long name in the house"
+	in.Run.Labels = map[string]string{"ok": "yes", "job-name": "mine", "bad value": "x", "batch.kubernetes.io/job-name": "x", cluster.LabelRun: "other", "v": "-a b-"}
+	job := jobOf(t, objects(t, in, settings))
+	want := map[string]string{
+		cluster.LabelRun: runID, cluster.LabelAttempt: "1", cluster.LabelRole: "benchmark", cluster.LabelTeam: "pets",
+		cluster.LabelOwner: "nal-M-ller--unal-example.org--of-the-team-with-the-very-long-n",
+		"ok":               "yes", "v": "a-b",
+	}
+	if diff := cmp.Diff(want, job.Labels); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if got := job.Annotations[cluster.LabelOwner]; got != in.Run.Owner {
+		t.Errorf("annotation: %q, want the owner whole", got)
+	}
+}
+
+func TestGPUsOfAnInstanceTypeThatSettingsKnow(t *testing.T) {
+	in := change(t, input(t, "testdata/everything.toml"), "gpus = 2", "")
+	in = change(t, in, "p3.8xlarge", "z9.huge")
+	s := settings
+	s.Instances = "z9.huge 3"
+	limits := podOf(t, objects(t, in, s)).Containers[0].Resources.Limits
+	if got := limits["amd.com/gpu"]; got.Value() != 3 {
+		t.Errorf("%v GPUs, want 3", got.Value())
+	}
+}
+
+func TestAClusterThatEnforcesNoLimitsIsOnlyAsked(t *testing.T) {
+	s := settings
+	s.NoLimits = true
+	r := podOf(t, objects(t, input(t, "testdata/everything.toml"), s)).Containers[0].Resources
+	if diff := cmp.Diff([]int{1, 2}, []int{len(r.Limits), len(r.Requests)}); diff != "" {
+		t.Errorf("limits (GPUs), requests (CPU, memory) (-want +got):\n%s", diff)
+	}
+}
+
+func TestSettings(t *testing.T) {
+	err := transpile.Settings{Deadline: -1, MaxLog: -1, Instances: "x y"}.Validate("executor.pods")
+	for _, want := range []string{"executor.pods.deadline: must not be negative", "executor.pods.max_log: must not be negative", "executor.pods.instances: "} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want an error with %q", err, want)
+		}
+	}
+}
+
+func input(t *testing.T, file string) transpile.Input {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := event.NewHeader("m1", runID, "pets", "ann@example.org", time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
+	return with(t, event.Fetched{Header: h, File: filepath.Base(file), Descriptor: string(text)})
+}
+
+// with reads the run's descriptor and adds what the fetcher would.
+func with(t *testing.T, run event.Fetched) transpile.Input {
+	t.Helper()
+	d, faults := descriptors.Parser{Instances: "z9.huge 3"}.Parse(run.File, []byte(run.Descriptor))
+	if err := faults.Err(); err != nil {
+		t.Fatal(err)
+	}
+	run.Labels, run.Data = d.Info.Labels, nil
+	for _, s := range d.Data.Sources {
+		run.Data = append(run.Data, event.Data{Source: s.Src, Path: s.Path, Object: "objects/" + filepath.Base(s.Path), Unpack: s.Unpack, Writable: !s.ReadOnly, Size: 1})
+	}
+	return transpile.Input{Run: run, Descriptor: d}
+}
+
+func change(t *testing.T, in transpile.Input, old, replacement string) transpile.Input {
+	t.Helper()
+	in.Run.Descriptor = strings.Replace(in.Run.Descriptor, old, replacement, 1)
+	return with(t, in.Run)
+}
+
+func objects(t *testing.T, in transpile.Input, s transpile.Settings) transpile.Plan {
+	t.Helper()
+	p, err := transpile.Objects(in, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func secrets(t *testing.T, in transpile.Input, s transpile.Settings) *corev1.Secret {
+	t.Helper()
+	all, err := transpile.Secrets(in, s, secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(all) != 1 {
+		t.Fatalf("%d secrets, want 1", len(all))
+	}
+	return all[0]
+}
+
+func jobOf(t *testing.T, p transpile.Plan) *batchv1.Job {
+	t.Helper()
+	job, ok := p.Objects[len(p.Objects)-1].(*batchv1.Job)
+	if !ok {
+		t.Fatalf("the last object is a %T, want a Job", p.Objects[len(p.Objects)-1])
+	}
+	return job
+}
+
+func podOf(t *testing.T, p transpile.Plan) corev1.PodSpec {
+	t.Helper()
+	return jobOf(t, p).Spec.Template.Spec
+}
+
+func manifest(t *testing.T, objects []cluster.Object) []byte {
+	t.Helper()
+	var all [][]byte
+	for _, o := range objects {
+		text, err := yaml.Marshal(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, text)
+	}
+	return bytes.Join(all, []byte("---\n"))
+}

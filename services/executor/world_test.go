@@ -1,0 +1,395 @@
+package executor_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/benchmark-ai/bai/services/executor"
+	"github.com/benchmark-ai/bai/services/internal/cluster"
+	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/internal/service"
+	"github.com/benchmark-ai/bai/services/internal/store"
+	"github.com/benchmark-ai/bai/services/internal/storetest"
+)
+
+// fakeCluster keeps the contract of a cluster, and runs nothing. Deleted
+// objects are gone after a while.
+type fakeCluster struct {
+	mu      sync.Mutex
+	linger  time.Duration                // how long objects take to go
+	objects map[string]cluster.Object    // by kind and name
+	going   map[string]time.Time         // when those being deleted are gone
+	created map[string]int               // how often, by kind and name
+	writes  int                          // creations and deletions that were asked for
+	most    int                          // Jobs that were there at a time
+	refuse  func(o cluster.Object) error // what is said instead of creating
+}
+
+func newCluster() *fakeCluster {
+	return &fakeCluster{objects: make(map[string]cluster.Object), going: make(map[string]time.Time), created: make(map[string]int)}
+}
+
+func objectKey(o cluster.Object) string {
+	return o.GetObjectKind().GroupVersionKind().Kind + " " + o.GetName()
+}
+
+func (c *fakeCluster) sweep() {
+	for k, at := range c.going {
+		if !time.Now().Before(at) {
+			delete(c.objects, k)
+			delete(c.going, k)
+		}
+	}
+}
+
+func (c *fakeCluster) Create(ctx context.Context, o cluster.Object) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.sweep()
+	c.writes++
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if c.refuse != nil {
+		if err := c.refuse(o); err != nil {
+			return err
+		}
+	}
+	k := objectKey(o)
+	if _, ok := c.objects[k]; ok {
+		return cluster.ErrExists
+	}
+	c.created[k]++
+	o.SetUID(types.UID(fmt.Sprintf("uid-%s-%d", o.GetName(), c.created[k])))
+	c.objects[k] = o
+	c.most = max(c.most, c.count("Job"))
+	return nil
+}
+
+func (c *fakeCluster) Delete(ctx context.Context, r cluster.Ref) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.sweep()
+	c.writes++
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	for k, o := range c.objects {
+		if l := o.GetLabels(); l[cluster.LabelRun] == r.Run && l[cluster.LabelAttempt] == strconv.Itoa(r.Attempt) {
+			if _, ok := c.going[k]; !ok {
+				c.going[k] = time.Now().Add(c.linger)
+			}
+		}
+	}
+	c.sweep()
+	return nil
+}
+
+func (c *fakeCluster) Observe(ctx context.Context, r cluster.Ref) (cluster.Seen, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.sweep()
+	if ctx.Err() != nil {
+		return cluster.Seen{}, ctx.Err()
+	}
+	if o, ok := c.objects["Job "+r.Job]; ok {
+		job, _ := o.(*batchv1.Job)
+		return cluster.Seen{Ref: r, Job: job}, nil
+	}
+	return cluster.Seen{}, cluster.ErrNotFound
+}
+
+func (c *fakeCluster) count(kind string) int {
+	n := 0
+	for k := range c.objects {
+		if len(k) > len(kind) && k[:len(kind)] == kind {
+			n++
+		}
+	}
+	return n
+}
+
+// left returns what is in the cluster.
+func (c *fakeCluster) left() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.sweep()
+	return slices.Sorted(maps.Keys(c.objects))
+}
+
+func (c *fakeCluster) asked() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.writes
+}
+
+// broker is a log of messages by topic that outlives processes. Consumers of a
+// group go on after what was committed, however often they were killed.
+type broker struct {
+	mu        sync.Mutex
+	topics    map[string][]event.Message
+	committed map[string]int // by group
+	news      chan struct{}  // closed when something is published
+	twice     bool           // every message is handled twice
+}
+
+func newBroker() *broker {
+	return &broker{topics: make(map[string][]event.Message), committed: make(map[string]int), news: make(chan struct{})}
+}
+
+func (b *broker) Publish(_ context.Context, evs ...event.Event) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, ev := range evs {
+		m, err := event.Encode(ev)
+		if err != nil {
+			return err
+		}
+		b.topics[m.Topic] = append(b.topics[m.Topic], m)
+	}
+	close(b.news)
+	b.news = make(chan struct{})
+	return nil
+}
+
+func (b *broker) Consume(group string, step service.Step) service.Part {
+	return b.consume(group, step, b.Publish, b.commit)
+}
+
+func (b *broker) commit(group string, n int) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.committed[group] = max(b.committed[group], n)
+	return nil
+}
+
+// consume hands over one message at a time, publishes the answers, then
+// commits.
+func (b *broker) consume(group string, step service.Step, publish func(context.Context, ...event.Event) error, commit func(string, int) error) service.Part {
+	return func(ctx context.Context) error {
+		b.mu.Lock()
+		at := b.committed[group]
+		b.mu.Unlock()
+		for ctx.Err() == nil {
+			m, news, ok := b.message(step.Topic, at)
+			if !ok {
+				select {
+				case <-ctx.Done():
+				case <-news:
+				}
+				continue
+			}
+			if err := b.handle(ctx, step, m, publish); err != nil {
+				pause(ctx, 100*time.Millisecond)
+				continue
+			}
+			at++
+			if err := commit(group, at); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// message returns the message at a place, or what tells when there may be one.
+func (b *broker) message(topic string, at int) (event.Message, <-chan struct{}, bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if at >= len(b.topics[topic]) {
+		return event.Message{}, b.news, false
+	}
+	return b.topics[topic][at], nil, true
+}
+
+func (b *broker) handle(ctx context.Context, step service.Step, m event.Message, publish func(context.Context, ...event.Event) error) error {
+	times := 1
+	if b.twice {
+		times = 2
+	}
+	for range times {
+		out, err := step.Handle(ctx, []event.Message{m})
+		if err != nil {
+			return err
+		}
+		if err := publish(ctx, out...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// rewind has every consumer begin at offset 0 when it is next started.
+func (b *broker) rewind() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	clear(b.committed)
+}
+
+// said returns every event of a type, duplicates left out.
+func said[T event.Event](t *testing.T, b *broker) []T {
+	t.Helper()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var zero T
+	var evs []T
+	ids := make(map[string]bool)
+	for _, m := range b.topics[zero.Topic()] {
+		ev, err := event.Decode[T](m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !ids[m.ID] {
+			ids[m.ID] = true
+			evs = append(evs, ev)
+		}
+	}
+	return evs
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}
+
+// errDead is what a process that was killed hears of everything.
+var errDead = errors.New("killed")
+
+// process is one process with an executor in it, which is killed at its n-th
+// effect, before that happens or right after.
+type process struct {
+	world  *world
+	mu     sync.Mutex
+	effect int
+	killAt int // 0: never
+	after  bool
+	dead   bool
+	kill   context.CancelFunc
+}
+
+// act lets an effect happen, or kills the process.
+func (p *process) act(do func() error) error {
+	p.mu.Lock()
+	if p.dead {
+		p.mu.Unlock()
+		return errDead
+	}
+	p.effect++
+	hit := p.killAt > 0 && p.effect == p.killAt
+	if hit {
+		p.dead = true
+	}
+	p.mu.Unlock()
+	if hit && !p.after {
+		p.kill()
+		return errDead
+	}
+	err := do()
+	if hit {
+		p.kill()
+		return errDead
+	}
+	return err
+}
+
+func (p *process) alive() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.dead {
+		return errDead
+	}
+	return nil
+}
+
+func (p *process) effects() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.effect
+}
+
+// What the executor is given: each write is an effect.
+
+func (p *process) CreateDoc(ctx context.Context, d store.Doc) error {
+	return p.act(func() error { return p.world.store.CreateDoc(ctx, d) })
+}
+
+func (p *process) ReplaceDoc(ctx context.Context, d store.Doc) (v int64, err error) {
+	err = p.act(func() error { v, err = p.world.store.ReplaceDoc(ctx, d); return err })
+	return v, err
+}
+
+func (p *process) DeleteDoc(ctx context.Context, d store.Doc) error {
+	return p.act(func() error { return p.world.store.DeleteDoc(ctx, d) })
+}
+
+func (p *process) Doc(ctx context.Context, kind store.Kind, key string) (store.Doc, error) {
+	if err := p.alive(); err != nil {
+		return store.Doc{}, err
+	}
+	return p.world.store.Doc(ctx, kind, key)
+}
+
+func (p *process) Docs(ctx context.Context, kind store.Kind, after string, limit int) ([]store.Doc, error) {
+	if err := p.alive(); err != nil {
+		return nil, err
+	}
+	p.world.listed.Add(int64(limit))
+	return p.world.store.Docs(ctx, kind, after, limit)
+}
+
+func (p *process) Run(ctx context.Context, id string) (store.Run, error) {
+	if err := p.alive(); err != nil {
+		return store.Run{}, err
+	}
+	return p.world.store.Run(ctx, id)
+}
+
+func (p *process) Create(ctx context.Context, o cluster.Object) error {
+	return p.act(func() error { return p.world.cluster.Create(ctx, o) })
+}
+
+func (p *process) Delete(ctx context.Context, r cluster.Ref) error {
+	return p.act(func() error { return p.world.cluster.Delete(ctx, r) })
+}
+
+func (p *process) Observe(ctx context.Context, r cluster.Ref) (cluster.Seen, error) {
+	if err := p.alive(); err != nil {
+		return cluster.Seen{}, err
+	}
+	return p.world.cluster.Observe(ctx, r)
+}
+
+func (p *process) Publish(ctx context.Context, evs ...event.Event) error {
+	if len(evs) == 0 {
+		return p.alive()
+	}
+	return p.act(func() error { return p.world.broker.Publish(ctx, evs...) })
+}
+
+func (p *process) Consume(group string, step service.Step) service.Part {
+	commit := func(group string, n int) error {
+		return p.act(func() error { return p.world.broker.commit(group, n) })
+	}
+	return p.world.broker.consume(group, step, p.Publish, commit)
+}
+
+// parts of the world that the executor does not see into.
+var _ interface {
+	executor.Bus
+	executor.Store
+	executor.Cluster
+} = (*process)(nil)
+
+var _ store.Runs = (*storetest.Memory)(nil)

@@ -1,0 +1,284 @@
+package fetcher
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/benchmark-ai/bai/descriptors"
+	"github.com/benchmark-ai/bai/services/fetcher/source"
+	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/internal/store"
+)
+
+// Source is one data set as a descriptor asks for it.
+type Source struct {
+	URL      string `json:"url"`
+	Path     string `json:"path"`
+	MD5      string `json:"md5,omitempty"`    // hex, lower case
+	SHA256   string `json:"sha256,omitempty"` // hex, lower case
+	Unpack   bool   `json:"unpack,omitempty"`
+	Writable bool   `json:"writable,omitempty"`
+}
+
+// Sources returns the data sets of a descriptor: its data, then the models of
+// its server, each in their order.
+func Sources(d *descriptors.Descriptor) []Source {
+	given := d.Data.Sources
+	if d.Server != nil {
+		given = append(slices.Clip(given), d.Server.Models...)
+	}
+	var all []Source
+	for _, s := range given {
+		all = append(all, Source{
+			URL: s.Src, Path: s.Path, MD5: strings.ToLower(s.MD5), SHA256: strings.ToLower(s.SHA256), Unpack: s.Unpack, Writable: !s.ReadOnly,
+		})
+	}
+	return all
+}
+
+// Key names what is transferred for a source. Sources that are the same, and
+// are expected to be the same, are transferred as one.
+func (s Source) Key() string { return event.Derive("transfer", s.URL, s.MD5, s.SHA256) }
+
+// Pinned reports whether a digest says what the content must be. Then it need
+// not be asked for again once it is there.
+func (s Source) Pinned() bool { return s.MD5 != "" || s.SHA256 != "" }
+
+// Verify says how content differs from what the source's digests say, nil if it
+// does not.
+func (s Source) Verify(o store.Object) *Failure {
+	for _, d := range [...]struct{ name, want, got string }{{"sha256", s.SHA256, o.SHA256}, {"md5", s.MD5, o.MD5}} {
+		if d.want != "" && d.want != d.got {
+			return &Failure{event.ChecksumMismatch, event.ClassUser, fmt.Sprintf("source %s has %s %s, but the descriptor says %s", source.Redact(s.URL), d.name, d.got, d.want)}
+		}
+	}
+	return nil
+}
+
+// Failure says why a source cannot be had.
+type Failure struct {
+	Reason  event.Reason `json:"reason"`
+	Class   event.Class  `json:"class"`
+	Message string       `json:"message"`
+}
+
+// Order is what is to be fetched for a run, as it is remembered until it is
+// done.
+type Order struct {
+	Submitted event.Submitted `json:"submitted"`
+	Sources   []Source        `json:"sources"`
+	Asked     time.Time       `json:"asked"` // from when on an answer of a source counts
+}
+
+// Ending is what became of an order, as it is remembered for ever: the first is
+// the truth.
+type Ending struct {
+	Data     []event.Data    `json:"data,omitempty"`     // of a run that was fetched
+	Finished *event.Finished `json:"finished,omitempty"` // of a run that ended here
+}
+
+// Events returns the fact that follows from the ending of a run's order.
+func (e Ending) Events(run event.Submitted) []event.Event {
+	if e.Finished != nil {
+		return []event.Event{*e.Finished}
+	}
+	return []event.Event{Fetched(run, e.Data)}
+}
+
+// Fetched says that all data of a run are there.
+func Fetched(run event.Submitted, data []event.Data) event.Fetched {
+	if data == nil {
+		data = []event.Data{}
+	}
+	return event.Fetched{Header: run.Cause("fetched", ""), Name: run.Name, File: run.File, Descriptor: run.Descriptor, Labels: run.Labels, Data: data}
+}
+
+// Transfer is what is remembered of the way of one source into the object
+// store.
+type Transfer struct {
+	Source     string            `json:"source"`            // URL, without its secrets
+	Fence      int64             `json:"fence"`             // of the lease under which this was written
+	Writing    string            `json:"writing,omitempty"` // key of an object that may be half a thing
+	SHA256     string            `json:"sha256,omitempty"`  // of the content that came last
+	Validators source.Validators `json:"validators,omitzero"`
+	Checked    time.Time         `json:"checked,omitzero"`  // when the source last had answered
+	Failure    *Failure          `json:"failure,omitempty"` // if that was its answer
+}
+
+// Answers reports whether what is remembered answers who asked for s at that
+// time: then SHA256 tells the content, or Failure why there is none. What is
+// pinned never changes; everything else, and a failure, counts only for those
+// who had asked when the source answered. A transfer under way answers nobody.
+func (t Transfer) Answers(s Source, asked time.Time) bool {
+	fresh := !t.Checked.IsZero() && !t.Checked.Before(asked)
+	if t.Writing != "" {
+		return false
+	}
+	if t.Failure != nil {
+		return fresh
+	}
+	return t.SHA256 != "" && (fresh || s.Pinned())
+}
+
+// Answer is what is known of a source now: its content, or why there is none,
+// or nothing.
+type Answer struct {
+	Object  *store.Object
+	Failure *Failure
+}
+
+// Plan is what follows for an order from what is known.
+type Plan struct {
+	Ending  *Ending      // of the order; or
+	Old     bool         // (it was remembered before);
+	Missing []Source     // what must be transferred, each once,
+	Status  event.Status // and what the user is told meanwhile
+}
+
+// Decide returns the plan for an order, given whether its run is to end, and
+// what is known of its sources, by key.
+func Decide(o Order, canceled bool, known map[string]Answer) Plan {
+	if canceled {
+		return Plan{Ending: &Ending{Finished: new(Canceled(o.Submitted))}}
+	}
+	var (
+		missing []Source
+		data    []event.Data
+		there   int
+		seen    = make(map[string]bool)
+	)
+	for _, s := range o.Sources {
+		a, first := known[s.Key()], !seen[s.Key()]
+		seen[s.Key()] = true
+		switch {
+		case a.Failure != nil:
+			return Plan{Ending: &Ending{Finished: new(Failed(o.Submitted, *a.Failure))}}
+		case a.Object != nil:
+			there++
+			data = append(data, event.Data{
+				Source: source.Redact(s.URL), Path: s.Path, Object: a.Object.Key, SHA256: a.Object.SHA256, Size: a.Object.Size, Unpack: s.Unpack, Writable: s.Writable,
+			})
+		case first:
+			missing = append(missing, s)
+		}
+	}
+	if len(missing) == 0 {
+		return Plan{Ending: &Ending{Data: data}}
+	}
+	return Plan{Missing: missing, Status: Waiting(o.Submitted, there, len(o.Sources))}
+}
+
+// Invalid ends a run whose descriptor has faults.
+func Invalid(run event.Submitted, faults descriptors.Faults) event.Finished {
+	const most = 20
+	errs := faults.Errors()
+	lines := make([]string, 0, most+1)
+	for _, f := range errs[:min(len(errs), most)] {
+		lines = append(lines, f.String())
+	}
+	if more := len(errs) - most; more > 0 {
+		lines = append(lines, fmt.Sprintf("and %d more", more))
+	}
+	return Failed(run, Failure{event.InvalidDescriptor, event.ClassUser, strings.Join(lines, "\n")})
+}
+
+// Failed ends a run.
+func Failed(run event.Submitted, f Failure) event.Finished {
+	return event.Finished{Header: run.Cause("fetcher/finished", ""), Outcome: event.Failed, Class: f.Class, Reason: f.Reason, Message: f.Message}
+}
+
+// Canceled ends a run that nothing was launched for.
+func Canceled(run event.Submitted) event.Finished {
+	return event.Finished{Header: run.Cause("fetcher/finished", ""), Outcome: event.Canceled, Reason: event.CanceledByUser, Message: "canceled while its data were fetched"}
+}
+
+// Waiting tells how many data sets of a run are there.
+func Waiting(run event.Submitted, there, all int) event.Status {
+	text := fmt.Sprintf("%d of %d data sets are there", there, all)
+	return status(run, "", text, event.Progress{Done: int64(there), Total: int64(all), Unit: "items"})
+}
+
+// Progress is how far the transfers for one run have come.
+type Progress struct {
+	There, All int   // data sets
+	Done       int64 // bytes
+	Total      int64 // bytes; 0 where that is not known
+	Rate       int64 // bytes a second
+}
+
+// Moving tells how far the transfers for a run have come.
+func Moving(run event.Submitted, p Progress) event.Status {
+	text := fmt.Sprintf("%d of %d data sets are there; %s", p.There, p.All, size(p.Done))
+	if p.Total > 0 {
+		text += " of " + size(p.Total)
+	}
+	text += fmt.Sprintf(", %s/s", size(p.Rate))
+	return status(run, "", text, event.Progress{Done: p.Done, Total: p.Total, Unit: "bytes"})
+}
+
+// NoSpace tells that a source of a run must wait until there is space again.
+func NoSpace(run event.Submitted, s Source) event.Status {
+	text := fmt.Sprintf("the object store is full: source %s is fetched when there is space again", source.Redact(s.URL))
+	return status(run, event.NoSpace, text, event.Progress{})
+}
+
+// status returns what a user is told. The same words about the same progress are
+// the same fact.
+func status(run event.Submitted, why event.Reason, text string, p event.Progress) event.Status {
+	s := event.Status{Header: run.Cause("fetcher/status", fmt.Sprintf("%s %d/%d", text, p.Done, p.Total)), Phase: event.PhaseFetching, Reason: why, Message: text}
+	if p.Unit != "" {
+		s.Progress = &p
+	}
+	return s
+}
+
+// size writes bytes as people read them.
+func size(n int64) string {
+	f := float64(n)
+	for _, unit := range [...]string{"B", "KiB", "MiB", "GiB"} {
+		if f < 1000 {
+			return fmt.Sprintf("%.3g %s", f, unit)
+		}
+		f /= 1024
+	}
+	return fmt.Sprintf("%.4g TiB", f)
+}
+
+// endless is how much of a body of no known size may come before it counts as
+// one that has no end.
+const endless = 1 << 30
+
+// Judge says what the source is to blame for when a transfer has ended with err,
+// after done bytes of total (-1: not known); nil if for nothing. A body of no
+// known size that fills the store is to blame: nobody can tell that it would fit
+// tomorrow.
+func Judge(s Source, err error, done, total int64) *Failure {
+	if own := new(source.Error); errors.As(err, &own) {
+		return &Failure{own.Reason, own.Class, own.Message}
+	}
+	if Full(err) && total < 0 && done >= endless {
+		return &Failure{event.DataTooLarge, event.ClassUser, fmt.Sprintf("source %s does not say how much it has, and had filled the object store after %s", source.Redact(s.URL), size(done))}
+	}
+	return nil
+}
+
+// Full reports whether a transfer ended because there is no space.
+func Full(err error) bool { return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) }
+
+// Past reports whether a run in that phase is nothing that the fetcher may still
+// end: it was fetched, whatever its descriptor looks like today.
+func Past(p event.Phase) bool {
+	return p != event.PhaseSubmitted && p != event.PhaseFetching && p != ""
+}
+
+// Pause returns how long to wait after so many attempts in vain, from 1.
+func Pause(first time.Duration, attempts int) time.Duration {
+	return first << min(max(attempts-1, 0), 5)
+}
+
+// Stale reports whether it is worth remembering that an object is used now.
+func Stale(o store.Object, now time.Time) bool { return now.Sub(o.Used) > time.Hour }

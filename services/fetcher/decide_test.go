@@ -1,0 +1,326 @@
+package fetcher_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/benchmark-ai/bai/descriptors"
+	"github.com/benchmark-ai/bai/services/fetcher"
+	"github.com/benchmark-ai/bai/services/fetcher/source"
+	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/internal/store"
+)
+
+var (
+	noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+	cats = fetcher.Source{URL: "https://example.com/cats.tar?token=secret", Path: "/data/cats", SHA256: "ca75", Unpack: true}
+	dogs = fetcher.Source{URL: "https://example.com/dogs.bin", Path: "/data/dogs", Writable: true}
+)
+
+func TestDecide(t *testing.T) {
+	more := dogs
+	more.Path = "/data/more"
+	gone := fetcher.Answer{Failure: &fetcher.Failure{Reason: event.FetchFailed, Class: event.ClassUser, Message: "gone"}}
+	away := fetcher.Answer{Failure: &fetcher.Failure{Reason: event.FetchFailed, Class: event.ClassInfra, Message: "away"}}
+	tests := map[string]struct {
+		sources  []fetcher.Source
+		canceled bool
+		known    map[string]fetcher.Answer
+		want     []string // one line for each thing that is planned
+	}{
+		"what nothing is known of is transferred, and the user told": {
+			sources: []fetcher.Source{cats, dogs},
+			want: []string{
+				"transfer https://example.com/cats.tar?token=secret", "transfer https://example.com/dogs.bin",
+				"say fetching: 0 of 2 data sets are there, 0/2 items",
+			},
+		},
+		"what is there is not transferred": {
+			sources: []fetcher.Source{cats, dogs},
+			known:   map[string]fetcher.Answer{cats.Key(): there("objects/c", "ca75")},
+			want:    []string{"transfer https://example.com/dogs.bin", "say fetching: 1 of 2 data sets are there, 1/2 items"},
+		},
+		"one source at two paths is transferred once": {
+			sources: []fetcher.Source{dogs, more},
+			want:    []string{"transfer https://example.com/dogs.bin", "say fetching: 0 of 2 data sets are there, 0/2 items"},
+		},
+		"a run whose data are all there is fetched, in the order of its descriptor": {
+			sources: []fetcher.Source{dogs, cats, more},
+			known:   map[string]fetcher.Answer{cats.Key(): there("objects/c", "ca75"), dogs.Key(): there("objects/d", "d095")},
+			want: []string{
+				"fetched https://example.com/dogs.bin to /data/dogs: objects/d d095 7 unpack=false writable=true",
+				"fetched https://example.com/cats.tar?token=REDACTED to /data/cats: objects/c ca75 7 unpack=true writable=false",
+				"fetched https://example.com/dogs.bin to /data/more: objects/d d095 7 unpack=false writable=true",
+			},
+		},
+		"a source that cannot be had fails the run at once": {
+			sources: []fetcher.Source{cats, dogs},
+			known:   map[string]fetcher.Answer{dogs.Key(): gone},
+			want:    []string{"finished failed user FetchFailed: gone"},
+		},
+		"of two sources that cannot be had the first is told": {
+			sources: []fetcher.Source{cats, dogs},
+			known:   map[string]fetcher.Answer{dogs.Key(): gone, cats.Key(): away},
+			want:    []string{"finished failed infra FetchFailed: away"},
+		},
+		"a run that is to end is canceled": {
+			sources:  []fetcher.Source{cats},
+			canceled: true,
+			want:     []string{"finished canceled  CanceledByUser: canceled while its data were fetched"},
+		},
+		"a run that is to end is canceled also if it could go on or has failed": {
+			sources:  []fetcher.Source{cats, dogs},
+			canceled: true,
+			known:    map[string]fetcher.Answer{cats.Key(): there("objects/c", "ca75"), dogs.Key(): gone},
+			want:     []string{"finished canceled  CanceledByUser: canceled while its data were fetched"},
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			o := fetcher.Order{Submitted: submitted("r1"), Sources: tt.sources, Asked: noon}
+			plan := fetcher.Decide(o, tt.canceled, tt.known)
+			if diff := cmp.Diff(tt.want, lines(plan)); diff != "" {
+				t.Errorf("Decide (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(plan, fetcher.Decide(o, tt.canceled, tt.known)); diff != "" {
+				t.Errorf("decided otherwise the second time:\n%s", diff)
+			}
+			valid(t, plan, o.Submitted)
+		})
+	}
+}
+
+// valid checks that what a plan says can be said.
+func valid(t *testing.T, p fetcher.Plan, run event.Submitted) {
+	t.Helper()
+	said := []event.Event{p.Status}
+	if p.Ending != nil {
+		said = p.Ending.Events(run)
+	}
+	for _, ev := range said {
+		if err := ev.Validate(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestAnswers(t *testing.T) {
+	pinned, by5, loose := cats, fetcher.Source{URL: dogs.URL, MD5: "d0"}, dogs
+	before, after := noon.Add(-time.Second), noon.Add(time.Second)
+	failure := &fetcher.Failure{Reason: event.FetchFailed}
+	tests := map[string]struct {
+		transfer fetcher.Transfer
+		source   fetcher.Source
+		asked    time.Time
+		want     bool
+	}{
+		"nothing is no answer":                                           {fetcher.Transfer{}, loose, noon, false},
+		"nothing is no answer for what is pinned":                        {fetcher.Transfer{}, pinned, noon, false},
+		"content that came before somebody asked may have changed":       {fetcher.Transfer{SHA256: "d0", Checked: noon}, loose, after, false},
+		"content that came when somebody had asked already is an answer": {fetcher.Transfer{SHA256: "d0", Checked: noon}, loose, before, true},
+		"content that came at the same moment is an answer":              {fetcher.Transfer{SHA256: "d0", Checked: noon}, loose, noon, true},
+		"content that is pinned by sha256 never changes":                 {fetcher.Transfer{SHA256: "d0", Checked: noon}, pinned, after, true},
+		"content that is pinned by md5 never changes":                    {fetcher.Transfer{SHA256: "d0", Checked: noon}, by5, after, true},
+		"what is being written is no answer, pinned or not":              {fetcher.Transfer{SHA256: "d0", Checked: noon, Writing: "objects/x"}, pinned, before, false},
+		"a failure is an answer for who had asked":                       {fetcher.Transfer{Failure: failure, Checked: noon}, pinned, before, true},
+		"a failure is none for who asks later":                           {fetcher.Transfer{Failure: failure, Checked: noon}, pinned, after, false},
+		"a failure hides content that came before":                       {fetcher.Transfer{SHA256: "d0", Failure: failure, Checked: noon}, loose, after, false},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got := tt.transfer.Answers(tt.source, tt.asked); got != tt.want {
+				t.Errorf("Answers: %t, want %t", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestKey(t *testing.T) {
+	other, pinned, by5 := dogs, dogs, dogs
+	other.Path, other.Unpack, other.Writable = "/elsewhere", true, false
+	pinned.SHA256, by5.MD5 = "d095", "d095"
+	if dogs.Key() != other.Key() {
+		t.Error("one source at two places is transferred twice")
+	}
+	if dogs.Key() == pinned.Key() || dogs.Key() == by5.Key() || pinned.Key() == by5.Key() {
+		t.Error("a source of which different content is expected is transferred as one")
+	}
+}
+
+func TestVerify(t *testing.T) {
+	for name, tt := range map[string]struct {
+		source fetcher.Source
+		want   string
+	}{
+		"without a digest anything will do": {dogs, ""},
+		"the right sha256":                  {fetcher.Source{SHA256: "aa"}, ""},
+		"the right md5":                     {fetcher.Source{MD5: "bb"}, ""},
+		"both":                              {fetcher.Source{SHA256: "aa", MD5: "bb"}, ""},
+		"another sha256":                    {fetcher.Source{URL: "http://x/?sig=1", SHA256: "a0"}, "source http://x/?sig=REDACTED has sha256 aa, but the descriptor says a0"},
+		"another md5":                       {fetcher.Source{URL: "http://x", SHA256: "aa", MD5: "b0"}, "source http://x has md5 bb, but the descriptor says b0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := tt.source.Verify(store.Object{SHA256: "aa", MD5: "bb"})
+			got := ""
+			if f != nil {
+				got = f.Message
+				if f.Reason != event.ChecksumMismatch || f.Class != event.ClassUser {
+					t.Errorf("Verify: %s %s", f.Reason, f.Class)
+				}
+			}
+			if got != tt.want {
+				t.Errorf("Verify: %s, want %s", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestJudge(t *testing.T) {
+	own := fmt.Errorf("x: %w", &source.Error{Reason: event.DataTooLarge, Class: event.ClassUser, Message: "m"})
+	full := fmt.Errorf("x: %w", syscall.ENOSPC)
+	for name, tt := range map[string]struct {
+		err         error
+		done, total int64
+		want        string // the failure
+	}{
+		"what is wrong with the source ends the run":            {err: own, want: "user DataTooLarge: m"},
+		"a full store is waited for":                            {err: full, done: 5 << 30, total: 6 << 30},
+		"a full store is waited for before anything came":       {err: full, total: -1},
+		"a body of no known size that fills the store is wrong": {err: full, done: 5 << 30, total: -1, want: "user DataTooLarge: source https://example.com/dogs.bin does not say how much it has, and had filled the object store after 5 GiB"},
+		"everything else is ours, and waited for":               {err: io.ErrClosedPipe, done: 5 << 30, total: -1},
+		"nothing is nothing":                                    {total: -1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := ""
+			if f := fetcher.Judge(dogs, tt.err, tt.done, tt.total); f != nil {
+				got = fmt.Sprintf("%s %s: %s", f.Class, f.Reason, f.Message)
+			}
+			if got != tt.want {
+				t.Errorf("Judge: %s, want %s", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestFull(t *testing.T) {
+	for name, tt := range map[string]struct {
+		err  error
+		want bool
+	}{
+		"a full disk is full":           {fmt.Errorf("x: %w", syscall.ENOSPC), true},
+		"a quota is full":               {fmt.Errorf("x: %w", syscall.EDQUOT), true},
+		"another error is another fact": {io.ErrClosedPipe, false},
+		"nothing is nothing":            {nil, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := fetcher.Full(tt.err); got != tt.want {
+				t.Errorf("Full: %t, want %t", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestARunIsPastFetchingOnceItWaitsForItsTurn(t *testing.T) {
+	var got []event.Phase
+	for _, p := range append(event.Phases(), "") {
+		if !fetcher.Past(p) {
+			got = append(got, p)
+		}
+	}
+	if diff := cmp.Diff([]event.Phase{event.PhaseSubmitted, event.PhaseFetching, ""}, got); diff != "" {
+		t.Errorf("not past (-want +got):\n%s", diff)
+	}
+}
+
+func TestInvalidTellsTheFirstFaultsAndHowManyMoreThereAre(t *testing.T) {
+	var faults descriptors.Faults
+	for i := range 25 {
+		faults = append(faults, descriptors.Fault{File: "f.toml", Line: i + 1, Column: 1, Message: "wrong", Warning: i == 0})
+	}
+	got := strings.Split(fetcher.Invalid(submitted("r1"), faults).Message, "\n")
+	if len(got) != 21 || got[0] != "f.toml:2:1: wrong" || got[20] != "and 4 more" {
+		t.Errorf("Invalid: %q", got)
+	}
+}
+
+func TestMoving(t *testing.T) {
+	for name, tt := range map[string]struct {
+		progress fetcher.Progress
+		want     string
+	}{
+		"of a known size":    {fetcher.Progress{There: 1, All: 3, Done: 5 << 20, Total: 1 << 30, Rate: 310 << 20}, "1 of 3 data sets are there; 5 MiB of 1 GiB, 310 MiB/s"},
+		"of an unknown size": {fetcher.Progress{All: 1, Done: 1500, Rate: 10}, "0 of 1 data sets are there; 1.46 KiB, 10 B/s"},
+		"of terabytes":       {fetcher.Progress{All: 1, Done: 5 << 40, Rate: 0}, "0 of 1 data sets are there; 5 TiB, 0 B/s"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := fetcher.Moving(submitted("r1"), tt.progress)
+			if s.Message != tt.want || s.Progress.Done != tt.progress.Done || s.Progress.Total != tt.progress.Total {
+				t.Errorf("Moving: %s, %+v, want %s", s.Message, s.Progress, tt.want)
+			}
+		})
+	}
+}
+
+func TestEachCountIsAFactOfItsOwn(t *testing.T) {
+	run := submitted("r1")
+	a, b := fetcher.Waiting(run, 0, 2), fetcher.Waiting(run, 1, 2)
+	c, d := fetcher.Moving(run, fetcher.Progress{All: 2, Done: 1}), fetcher.Moving(run, fetcher.Progress{All: 2, Done: 2})
+	ids := map[string]bool{a.ID: true, b.ID: true, c.ID: true, d.ID: true, fetcher.NoSpace(run, cats).ID: true, fetcher.NoSpace(run, dogs).ID: true}
+	if len(ids) != 6 {
+		t.Errorf("6 facts have %d IDs", len(ids))
+	}
+}
+
+func TestPausesGrowUpToABound(t *testing.T) {
+	var got []string
+	for _, n := range []int{0, 1, 2, 3, 6, 7, 1000} {
+		got = append(got, fetcher.Pause(time.Second, n).String())
+	}
+	if diff := cmp.Diff([]string{"1s", "1s", "2s", "4s", "32s", "32s", "32s"}, got); diff != "" {
+		t.Errorf("Pause (-want +got):\n%s", diff)
+	}
+}
+
+func TestSettings(t *testing.T) {
+	s := fetcher.Settings{Transfers: -1, Look: -1, Sources: source.Settings{Stall: -1}}
+	want := "fetcher: transfers: must not be negative\nlease, look: must not be negative\nsources.stall: must not be negative"
+	if err := s.Validate(); err == nil || err.Error() != want {
+		t.Errorf("Validate: %v", err)
+	}
+	if _, err := fetcher.New(s, fetcher.Deps{}); err == nil || errors.Is(err, io.EOF) {
+		t.Errorf("New took them: %v", err)
+	}
+}
+
+func there(key, sha256 string) fetcher.Answer {
+	return fetcher.Answer{Object: &store.Object{Key: key, SHA256: sha256, Size: 7}}
+}
+
+func lines(p fetcher.Plan) []string {
+	var out []string
+	for _, s := range p.Missing {
+		out = append(out, "transfer "+s.URL)
+	}
+	switch {
+	case p.Ending == nil:
+		return append(out, fmt.Sprintf("say %s: %s, %d/%d %s", p.Status.Phase, p.Status.Message, p.Status.Progress.Done, p.Status.Progress.Total, p.Status.Progress.Unit))
+	case p.Ending.Finished != nil:
+		f := p.Ending.Finished
+		return append(out, fmt.Sprintf("finished %s %s %s: %s", f.Outcome, f.Class, f.Reason, f.Message))
+	}
+	for _, d := range p.Ending.Data {
+		out = append(out, fmt.Sprintf("fetched %s to %s: %s %s %d unpack=%t writable=%t", d.Source, d.Path, d.Object, d.SHA256, d.Size, d.Unpack, d.Writable))
+	}
+	return out
+}
+
+func submitted(run string) event.Submitted {
+	return event.Submitted{Header: event.NewHeader("submit-"+run, run, "team", "me", noon), Name: "n", File: "f.toml", Descriptor: "x", Labels: map[string]string{"a": "b"}}
+}

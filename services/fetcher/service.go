@@ -1,0 +1,108 @@
+// Package fetcher makes sure that all data of a run are in the object store
+// before the run starts, each copied once whoever wants it.
+//
+// File decide.go holds every rule and does no I/O. File fetcher.go hears events,
+// and gathers what Decide needs; orders.go carries out what is ordered, board.go
+// knows what waits for what; transfer.go carries a source into the object store.
+// Package source reads sources, which are hostile.
+package fetcher
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/benchmark-ai/bai/services/fetcher/source"
+	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/internal/service"
+	"github.com/benchmark-ai/bai/services/internal/store"
+)
+
+// Settings are what an operator may choose. The zero value works, for sources
+// on the Internet.
+type Settings struct {
+	Transfers int             `toml:"transfers"` // at once in this process; zero means 4
+	Lease     time.Duration   `toml:"lease"`     // after which another process takes over a transfer whose holder died; zero means 10 s
+	Look      time.Duration   `toml:"look"`      // between two looks at cancel marks and other processes' orders; zero means 1 s
+	Sources   source.Settings `toml:"sources"`
+}
+
+// Validate names every setting at fault.
+func (s Settings) Validate() error {
+	var errs []error
+	if s.Transfers < 0 {
+		errs = append(errs, errors.New("transfers: must not be negative"))
+	}
+	if s.Lease < 0 || s.Look < 0 {
+		errs = append(errs, errors.New("lease, look: must not be negative"))
+	}
+	if err := errors.Join(append(errs, s.Sources.Validate())...); err != nil {
+		return fmt.Errorf("fetcher: %w", err)
+	}
+	return nil
+}
+
+// Bus carries events.
+type Bus interface {
+	// Consume returns the part that hands what step hears to step, and carries
+	// on what step answers. Parts of one group share the events.
+	Consume(group string, step service.Step) service.Part
+	// Publish says events that follow from no event that is being handled.
+	Publish(ctx context.Context, events ...event.Event) error
+}
+
+// Store remembers orders, transfers, objects and leases, and knows the cancel
+// marks.
+type Store interface {
+	store.Docs
+	store.Lister
+	// Run returns the run, or store.ErrNotFound.
+	Run(ctx context.Context, id string) (store.Run, error)
+}
+
+// Objects is the object store.
+type Objects interface {
+	// Put stores under a new key what fill writes, all of it or nothing, and
+	// says its size and sums; MD5 only if asked. Size is -1 if it is not known.
+	// No space is syscall.ENOSPC. A key is objects/ and letters and digits.
+	Put(ctx context.Context, key string, size int64, withMD5 bool, fill func(w io.Writer) error) (store.Object, error)
+	// Size returns the size of an object, or store.ErrNotFound.
+	Size(ctx context.Context, key string) (int64, error)
+	// Delete removes an object. None of that key is no error.
+	Delete(ctx context.Context, key string) error
+}
+
+// Deps are what the service needs from others.
+type Deps struct {
+	Bus     Bus
+	Store   Store
+	Objects Objects
+	Log     *zap.Logger
+}
+
+// New returns the parts of the service, by name. The names are unique among all
+// services, so that one process can run several.
+func New(s Settings, d Deps) (map[string]service.Part, error) {
+	if err := s.Validate(); err != nil {
+		return nil, err
+	}
+	sources, err := source.New(s.Sources)
+	if err != nil {
+		return nil, fmt.Errorf("fetcher: %w", err)
+	}
+	s.Transfers = cmp.Or(s.Transfers, 4)
+	s.Lease = cmp.Or(s.Lease, 10*time.Second)
+	s.Look = cmp.Or(s.Look, time.Second)
+	f := &fetcher{settings: s, deps: d, sources: sources, board: newBoard(), holder: rand.Text()}
+	return map[string]service.Part{
+		"fetcher/submitted": d.Bus.Consume("fetcher", service.On(f.submitted)),
+		"fetcher/commands":  d.Bus.Consume("fetcher", service.On(f.command)),
+		"fetcher/orders":    f.orders,
+	}, nil
+}

@@ -1,0 +1,226 @@
+package source
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"net/url"
+	"path"
+	"strings"
+
+	"github.com/benchmark-ai/bai/services/internal/event"
+)
+
+// MaxRedirects is how often a source may send its reader elsewhere.
+const MaxRedirects = 5
+
+// guard says which sources may be read.
+type guard struct {
+	folders  []string // absolute and clean
+	hosts    []string // lower case
+	networks []netip.Prefix
+}
+
+func newGuard(s Settings) (guard, error) {
+	var (
+		g    guard
+		errs []error
+	)
+	for _, f := range s.Folders {
+		if !path.IsAbs(f) {
+			errs = append(errs, fmt.Errorf("sources.folders: %q is not absolute", f))
+		}
+		g.folders = append(g.folders, path.Clean(f))
+	}
+	for _, h := range s.Hosts {
+		if h == "" || strings.Contains(strings.TrimPrefix(h, "*."), "*") {
+			errs = append(errs, fmt.Errorf("sources.hosts: %q is neither a host, as example.com, nor all below one, as *.example.com", h))
+		}
+		g.hosts = append(g.hosts, strings.ToLower(h))
+	}
+	for _, n := range s.Networks {
+		ps, err := network(n)
+		errs = append(errs, err)
+		g.networks = append(g.networks, ps...)
+	}
+	return g, errors.Join(errs...)
+}
+
+// parse reads a source's URL.
+func parse(source string) (*url.URL, *Error) {
+	u, err := url.Parse(source)
+	if err != nil {
+		return nil, refused("source %q is not a URL", Redact(source))
+	}
+	return u, nil
+}
+
+// refuse says why what lies at u is not read, as far as the URL itself tells;
+// nil where it may be tried.
+func (g guard) refuse(u *url.URL) *Error {
+	name := Redact(u.String())
+	switch u.Scheme {
+	case "http", "https":
+		return g.refuseHost(u, name)
+	case "file":
+		return g.refuseFile(u, name)
+	case "":
+		return refused("source %q has no scheme: http, https or file is wanted", name)
+	}
+	return refused("source %s: scheme %q is not one of http, https, file", name, u.Scheme)
+}
+
+func (g guard) refuseHost(u *url.URL, name string) *Error {
+	host := strings.ToLower(strings.TrimSuffix(u.Hostname(), "."))
+	if host == "" {
+		return refused("source %s names no host", name)
+	}
+	if !g.allowsHost(host) {
+		return refused("source %s: host %q is not one that the platform's settings allow (sources.hosts)", name, host)
+	}
+	if a, err := netip.ParseAddr(host); err == nil && !g.allowsAddr(a) {
+		return refusedAddr(name, a)
+	}
+	return nil
+}
+
+func (g guard) refuseFile(u *url.URL, name string) *Error {
+	switch {
+	case u.Host != "" && u.Host != "localhost":
+		return refused("source %s: a file of another host (%q) cannot be read; file:///folder/file is wanted", name, u.Host)
+	case !path.IsAbs(u.Path):
+		return refused("source %s does not name an absolute path: file:///folder/file does", name)
+	case len(g.folders) == 0:
+		return refused("source %s: the platform's settings allow no files (sources.folders)", name)
+	case g.folder(path.Clean(u.Path)) == "":
+		return refusedFile(name)
+	}
+	return nil
+}
+
+// folder returns the allowed folder that file lies in, "" if it is in none.
+func (g guard) folder(file string) string {
+	for _, f := range g.folders {
+		if within(f, file) {
+			return f
+		}
+	}
+	return ""
+}
+
+// within reports whether file lies below folder; both are clean.
+func within(folder, file string) bool {
+	return strings.HasPrefix(file, strings.TrimSuffix(folder, "/")+"/") && file != folder
+}
+
+func (g guard) allowsHost(host string) bool {
+	if len(g.hosts) == 0 {
+		return true
+	}
+	for _, h := range g.hosts {
+		if below, all := strings.CutPrefix(h, "*."); h == host || all && strings.HasSuffix(host, "."+below) {
+			return true
+		}
+	}
+	return false
+}
+
+// allowsAddr reports whether a may be connected to: it is public, or settings
+// say so.
+func (g guard) allowsAddr(a netip.Addr) bool {
+	a = a.Unmap().WithZone("")
+	for _, n := range g.networks {
+		if n.Contains(a) {
+			return true
+		}
+	}
+	return public(a)
+}
+
+// public reports whether an address is one of the Internet's. Addresses that
+// carry another one inside are not: nobody can tell where they lead.
+func public(a netip.Addr) bool {
+	if !a.IsGlobalUnicast() || a.IsPrivate() {
+		return false
+	}
+	for _, special := range [...]string{
+		"0.0.0.0/8", "100.64.0.0/10", "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "198.18.0.0/15", "198.51.100.0/24",
+		"203.0.113.0/24", "240.0.0.0/4", "64:ff9b::/96", "64:ff9b:1::/48", "100::/64", "2001::/23", "2001:db8::/32", "2002::/16",
+		"3fff::/20", "5f00::/16", "fec0::/10",
+	} {
+		if netip.MustParsePrefix(special).Contains(a) {
+			return false
+		}
+	}
+	return true
+}
+
+// redirect says why a source that was asked at each of visited, the first being
+// the one that the user named, is not asked at next; nil where it may be.
+func (g guard) redirect(next *url.URL, visited []*url.URL) *Error {
+	name := Redact(visited[0].String())
+	if len(visited) > MaxRedirects {
+		return &Error{Reason: event.FetchFailed, Class: event.ClassUser, Message: fmt.Sprintf("source %s redirects more than %d times", name, MaxRedirects)}
+	}
+	for _, v := range visited {
+		if v.String() == next.String() {
+			return &Error{Reason: event.FetchFailed, Class: event.ClassUser, Message: fmt.Sprintf("source %s redirects in a circle, to %s again", name, Redact(next.String()))}
+		}
+	}
+	if next.Scheme != "http" && next.Scheme != "https" {
+		return refused("source %s redirects to %s: scheme %q is neither http nor https", name, Redact(next.String()), next.Scheme)
+	}
+	if why := g.refuse(next); why != nil {
+		return refused("source %s redirects to a place that is not allowed: %s", name, why.Message)
+	}
+	return nil
+}
+
+func refused(format string, args ...any) *Error {
+	return &Error{Reason: event.SourceRefused, Class: event.ClassUser, Message: fmt.Sprintf(format, args...)}
+}
+
+func refusedAddr(name string, a netip.Addr) *Error {
+	return refused("source %s: address %s is not public, and the platform's settings do not allow it (sources.networks)", name, a)
+}
+
+func refusedFile(name string) *Error {
+	return refused("source %s lies in no folder that the platform's settings allow (sources.folders)", name)
+}
+
+// Redact returns a URL without what may be secret: user and password, and the
+// values of query parameters whose names sound like it. What is no URL is cut
+// at its query.
+func Redact(source string) string {
+	u, err := url.Parse(source)
+	if err != nil {
+		before, _, _ := strings.Cut(source, "?")
+		if at := strings.LastIndexByte(before, '@'); at >= 0 {
+			before = "…" + before[at:]
+		}
+		return before
+	}
+	if u.User != nil {
+		u.User = nil
+	}
+	u.Fragment, u.RawFragment = "", ""
+	params := strings.Split(u.RawQuery, "&")
+	for i, p := range params {
+		if name, _, ok := strings.Cut(p, "="); ok && secret(name) {
+			params[i] = name + "=REDACTED"
+		}
+	}
+	u.RawQuery = strings.Join(params, "&")
+	return u.String()
+}
+
+// secret reports whether a query parameter of that name may be a credential.
+func secret(name string) bool {
+	name = strings.ToLower(name)
+	for _, word := range [...]string{"auth", "code", "cred", "jwt", "key", "pass", "policy", "pwd", "secret", "session", "sig", "token"} {
+		if strings.Contains(name, word) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,103 @@
+package source
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/benchmark-ai/bai/services/internal/event"
+)
+
+// longest is how long a source may ask its reader to wait.
+const longest = 5 * time.Minute
+
+// verdict is what follows from an answer.
+type verdict struct {
+	use    bool          // its body is what is wanted
+	fatal  *Error        // asking again would not help
+	reason string        // otherwise: why it is asked again
+	wait   time.Duration // at least so long; zero where the source does not say
+}
+
+// judge says what follows from an answer of the source name: its status, in
+// words said, and its Retry-After, at the time now.
+func judge(name string, status int, said, retryAfter string, now time.Time) verdict {
+	const ok, timeout, early, many, server = 200, 408, 425, 429, 500
+	switch {
+	case status == ok:
+		return verdict{use: true}
+	case status == timeout || status == early || status == many || status >= server:
+		wait := after(retryAfter, now)
+		if wait > longest {
+			return verdict{fatal: failed(event.ClassInfra, "source %s answers %s and asks to come back in %s", name, said, wait.Round(time.Second))}
+		}
+		return verdict{reason: "it answers " + said, wait: wait}
+	}
+	return verdict{fatal: failed(event.ClassUser, "source %s answers %s", name, said)}
+}
+
+// after reads Retry-After, seconds or a date. What is neither is zero.
+func after(s string, now time.Time) time.Duration {
+	if n, err := strconv.ParseInt(strings.TrimSpace(s), 10, 64); err == nil {
+		return time.Duration(min(max(n, 0), math.MaxInt64/int64(time.Second))) * time.Second
+	}
+	if t, err := time.Parse("Mon, 02 Jan 2006 15:04:05 GMT", s); err == nil {
+		return max(t.Sub(now), 0)
+	}
+	return 0
+}
+
+// backoff returns how long to wait after so many failures in a row, from 1:
+// doubled each time, up to 64 times first, and anything between half of that
+// and one and a half, as random from 0 to 1 tells.
+func backoff(first time.Duration, failures int, random float64) time.Duration {
+	wait := float64(first) * math.Pow(2, float64(min(failures-1, 6)))
+	return time.Duration(wait * (0.5 + random))
+}
+
+// resumable says how to ask for the rest of a body of which some was read: the
+// value of If-Range, "" if it must be asked for from the beginning. Without a
+// strong validator nobody can tell that it still is the same body.
+func resumable(v Validators, acceptRanges string) string {
+	if strings.EqualFold(strings.TrimSpace(acceptRanges), "none") {
+		return ""
+	}
+	if v.ETag != "" && !strings.HasPrefix(v.ETag, "W/") {
+		return v.ETag
+	}
+	if v.ETag != "" {
+		return ""
+	}
+	return v.Modified
+}
+
+// continues reports whether a partial answer is the rest of a body, from at on.
+// Total is the size of the body, -1 if that is not known.
+func continues(contentRange string, at, total int64) bool {
+	rest, ok := strings.CutPrefix(contentRange, "bytes ")
+	if !ok {
+		return false
+	}
+	span, size, ok := strings.Cut(rest, "/")
+	if !ok {
+		return false
+	}
+	from, to, ok := strings.Cut(span, "-")
+	if !ok || from != strconv.FormatInt(at, 10) {
+		return false
+	}
+	if total < 0 {
+		return true
+	}
+	return size == strconv.FormatInt(total, 10) && to == strconv.FormatInt(total-1, 10)
+}
+
+func failed(class event.Class, format string, args ...any) *Error {
+	return &Error{Reason: event.FetchFailed, Class: class, Message: fmt.Sprintf(format, args...)}
+}
+
+func tooLarge(name string, limit int64) *Error {
+	return &Error{Reason: event.DataTooLarge, Class: event.ClassUser, Message: fmt.Sprintf("source %s has more than the %d bytes that the platform's settings allow (sources.max_size)", name, limit)}
+}

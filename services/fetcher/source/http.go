@@ -1,0 +1,333 @@
+package source
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"syscall"
+	"time"
+
+	"github.com/benchmark-ai/bai/services/internal/event"
+)
+
+// newClient returns a client that connects only where g allows, whatever a name
+// is resolved to at that moment. It uses no proxy: nobody could tell then where
+// it connects.
+func newClient(g guard) *http.Client {
+	dialer := &net.Dialer{Timeout: 30 * time.Second, ControlContext: func(_ context.Context, _, address string, _ syscall.RawConn) error {
+		ap, err := netip.ParseAddrPort(address)
+		if err != nil {
+			return fmt.Errorf("connect to %q: %w", address, err)
+		}
+		if !g.allowsAddr(ap.Addr()) {
+			return &addrError{addr: ap.Addr()}
+		}
+		return nil
+	}}
+	transport := &http.Transport{
+		DialContext:            dialer.DialContext,
+		ForceAttemptHTTP2:      true,
+		DisableCompression:     true, // the bytes are wanted as they lie there
+		TLSHandshakeTimeout:    30 * time.Second,
+		MaxResponseHeaderBytes: 256 << 10,
+		MaxIdleConnsPerHost:    2,
+		IdleConnTimeout:        30 * time.Second,
+	}
+	return &http.Client{Transport: transport, CheckRedirect: func(next *http.Request, via []*http.Request) error {
+		visited := make([]*url.URL, len(via))
+		for i, v := range via {
+			visited[i] = v.URL
+		}
+		if why := g.redirect(next.URL, visited); why != nil {
+			return why
+		}
+		return nil
+	}}
+}
+
+// addrError says that a name leads to an address that is not allowed.
+type addrError struct{ addr netip.Addr }
+
+// Error implements error.
+func (e *addrError) Error() string { return fmt.Sprintf("address %s is not allowed", e.addr) }
+
+// download is one source on its way, over as many answers as that takes.
+type download struct {
+	reader *Reader
+	req    Request
+	name   string // of the source, without its secrets
+
+	body       *body
+	size       int64 // of the whole, -1 if not known
+	validators Validators
+	ranges     string      // Accept-Ranges
+	at         int64       // bytes that the sink has taken since it was last called
+	best       int64       // the most that it ever took
+	failures   int         // in a row that brought nothing
+	blame      event.Class // for the last of them
+}
+
+func (d *download) run(ctx context.Context, put Sink) (Answer, error) {
+	unchanged, err := d.begin(ctx)
+	if err != nil || unchanged {
+		return Answer{Validators: d.req.Known, Unchanged: unchanged}, err
+	}
+	for {
+		d.at = 0
+		if limit := d.reader.settings.MaxSize; d.size > limit {
+			return Answer{}, tooLarge(d.name, limit)
+		}
+		err := put(ctx, d.size, func(w io.Writer) error { return d.copy(ctx, w) })
+		if errors.Is(err, errRestart) {
+			continue // the body that is open is a new one
+		}
+		return Answer{Validators: d.validators}, err
+	}
+}
+
+func (d *download) close() {
+	if d.body != nil {
+		d.body.close()
+		d.body = nil
+	}
+}
+
+// begin opens the body at its beginning, however many times it must ask. It
+// reports whether the content is the one that is known.
+func (d *download) begin(ctx context.Context) (unchanged bool, err error) {
+	for {
+		header := make(http.Header)
+		set(header, "If-None-Match", d.req.Known.ETag)
+		set(header, "If-Modified-Since", d.req.Known.Modified)
+		answer, err := d.ask(ctx, header)
+		if err != nil {
+			return false, err
+		}
+		if answer.status == http.StatusNotModified && d.req.Known != (Validators{}) {
+			d.close()
+			return true, nil
+		}
+		if ok, err := d.take(ctx, answer); ok || err != nil {
+			return false, err
+		}
+	}
+}
+
+// take makes the answer the body from its beginning, if it is one. If it may be
+// one later, take waits.
+func (d *download) take(ctx context.Context, a answer) (ok bool, err error) {
+	said := fmt.Sprintf("%d %s", a.status, http.StatusText(a.status))
+	v := judge(d.name, a.status, said, a.header.Get("Retry-After"), time.Now())
+	if v.use {
+		d.size, d.ranges = a.size, a.header.Get("Accept-Ranges")
+		d.validators = Validators{ETag: a.header.Get("ETag"), Modified: a.header.Get("Last-Modified")}
+		return true, nil
+	}
+	d.close()
+	if v.fatal != nil {
+		return false, v.fatal
+	}
+	d.blame = event.ClassInfra
+	return false, d.pause(ctx, v.reason, v.wait)
+}
+
+// copy writes the body to w. Where it is cut it goes on with the rest, or says
+// errRestart once a new body is open at its beginning.
+func (d *download) copy(ctx context.Context, w io.Writer) error {
+	for {
+		why, err := d.pump(ctx, w)
+		if err != nil || why == "" {
+			return err
+		}
+		d.close()
+		if err := d.pause(ctx, why, 0); err != nil {
+			return err
+		}
+		if err := d.resume(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// pump writes the body that is open to w until it ends. Why says how it was
+// cut, where it was.
+func (d *download) pump(ctx context.Context, w io.Writer) (why string, err error) {
+	buf := make([]byte, 1<<20)
+	for {
+		n, rerr := d.body.read(buf)
+		if d.at+int64(n) > d.reader.settings.MaxSize {
+			return "", tooLarge(d.name, d.reader.settings.MaxSize)
+		}
+		if _, err := w.Write(buf[:n]); err != nil {
+			return "", err
+		}
+		if d.at += int64(n); d.at > d.best {
+			d.best, d.failures = d.at, 0
+		}
+		d.req.Progress(d.at, d.size)
+		switch {
+		case errors.Is(rerr, io.EOF):
+			return "", nil
+		case rerr != nil:
+			return d.explain(ctx, rerr)
+		}
+	}
+}
+
+// resume opens the rest of the body, or says errRestart once one is open at its
+// beginning.
+func (d *download) resume(ctx context.Context) error {
+	unchanged := resumable(d.validators, d.ranges)
+	if unchanged == "" || d.at == 0 {
+		return d.restart(ctx)
+	}
+	for {
+		header := make(http.Header)
+		header.Set("Range", fmt.Sprintf("bytes=%d-", d.at))
+		header.Set("If-Range", unchanged)
+		answer, err := d.ask(ctx, header)
+		if err != nil {
+			return err
+		}
+		switch answer.status {
+		case http.StatusPartialContent:
+			if continues(answer.header.Get("Content-Range"), d.at, d.size) {
+				return nil
+			}
+			d.close()
+			return d.restart(ctx)
+		case http.StatusRequestedRangeNotSatisfiable:
+			d.close()
+			return d.restart(ctx)
+		}
+		switch ok, err := d.take(ctx, answer); {
+		case err != nil:
+			return err
+		case ok:
+			return errRestart
+		}
+	}
+}
+
+// restart opens a body at its beginning and says errRestart.
+func (d *download) restart(ctx context.Context) error {
+	d.req.Known = Validators{}
+	if _, err := d.begin(ctx); err != nil {
+		return err
+	}
+	return errRestart
+}
+
+// answer is what a source answers, without its body.
+type answer struct {
+	status int
+	header http.Header
+	size   int64 // -1 if not known
+}
+
+// ask asks until there is an answer, and keeps its body open.
+func (d *download) ask(ctx context.Context, header http.Header) (answer, error) {
+	header.Set("Accept-Encoding", "identity")
+	header.Set("User-Agent", "benchmark-ai")
+	for {
+		a, err := d.try(ctx, header)
+		if err == nil {
+			return a, nil
+		}
+		why, fatal := d.explain(ctx, err)
+		d.close()
+		if fatal != nil {
+			return answer{}, fatal
+		}
+		if err := d.pause(ctx, why, 0); err != nil {
+			return answer{}, err
+		}
+	}
+}
+
+// try asks once.
+func (d *download) try(ctx context.Context, header http.Header) (answer, error) {
+	ctx, d.body = newBody(ctx, d.reader.settings.Stall)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, d.req.URL, http.NoBody)
+	if err != nil {
+		return answer{}, refused("source %s is not a URL that can be asked", d.name)
+	}
+	req.Header = header.Clone()
+	a, err := d.reader.client.Do(req) //nolint:bodyclose // d.close closes it
+	if err != nil {
+		return answer{}, err
+	}
+	d.body.begin(a.Body)
+	return answer{a.StatusCode, a.Header, a.ContentLength}, nil
+}
+
+// pause waits after a failure, at least so long, or says that it was the last.
+func (d *download) pause(ctx context.Context, why string, least time.Duration) error {
+	if d.failures++; d.failures >= d.reader.settings.Attempts {
+		return failed(d.blame, "source %s cannot be read: %s; tried %d times", d.name, why, d.failures)
+	}
+	wait := time.NewTimer(max(least, backoff(d.reader.settings.Retry, d.failures, rand.Float64()))) //nolint:gosec // jitter is no secret
+	defer wait.Stop()
+	select {
+	case <-wait.C:
+		return nil
+	case <-ctx.Done():
+		_, err := d.explain(ctx, ctx.Err())
+		return err
+	}
+}
+
+// explain says why a request or a body failed, or, as err, that it is no use to
+// try again.
+func (d *download) explain(ctx context.Context, cause error) (why string, err error) {
+	d.blame = event.ClassInfra
+	if own := new(Error); errors.As(cause, &own) {
+		return "", own
+	}
+	if bad := new(addrError); errors.As(cause, &bad) {
+		return "", refusedAddr(d.name, bad.addr)
+	}
+	switch end := context.Cause(ctx); {
+	case errors.Is(end, errDeadline):
+		return "", failed(event.ClassInfra, "source %s is not read within %s%s", d.name, d.reader.settings.Deadline, d.progress())
+	case end != nil:
+		return "", end
+	case d.body != nil && d.body.stalled.Load():
+		return fmt.Sprintf("it stalled: less than 1 KiB in %s%s", d.reader.settings.Stall, d.progress()), nil
+	}
+	if bad := new(tls.CertificateVerificationError); errors.As(cause, &bad) {
+		return "", failed(event.ClassUser, "source %s: its certificate is not trusted: %v", d.name, bad.Err)
+	}
+	if bad := new(net.DNSError); errors.As(cause, &bad) && bad.IsNotFound {
+		d.blame = event.ClassUser
+		return fmt.Sprintf("there is no host %q", bad.Name), nil
+	}
+	if errors.Is(cause, io.ErrUnexpectedEOF) {
+		return "it was cut" + d.progress(), nil
+	}
+	if bad := new(url.Error); errors.As(cause, &bad) {
+		cause = bad.Err // the URL with its secrets is left out
+	}
+	return cause.Error(), nil
+}
+
+// progress says how far it came.
+func (d *download) progress() string {
+	if d.size < 0 {
+		return fmt.Sprintf(", after %d bytes", d.at)
+	}
+	return fmt.Sprintf(", after %d of %d bytes", d.at, d.size)
+}
+
+func set(h http.Header, name, value string) {
+	if value != "" {
+		h.Set(name, value)
+	}
+}

@@ -1,0 +1,243 @@
+// Package api serves what users may ask of the platform: bai.v1.RunService, with
+// the standard health service and reflection beside it.
+package api
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"runtime/debug"
+	"time"
+
+	"go.uber.org/zap"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/health"
+	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/reflection"
+	"google.golang.org/grpc/status"
+
+	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
+	"github.com/benchmark-ai/bai/services/gateway/intake"
+	"github.com/benchmark-ai/bai/services/internal/service"
+	"github.com/benchmark-ai/bai/services/internal/store"
+)
+
+// Settings are what an operator may choose. The zero value works.
+type Settings struct {
+	CallTimeout time.Duration `toml:"call_timeout"` // the most that a call takes that streams nothing; zero means 30s
+	LogsTimeout time.Duration `toml:"logs_timeout"` // how long after a run's end those who follow its log wait for lines that are missing; zero means 30s
+	StopTimeout time.Duration `toml:"stop_timeout"` // how long calls may take to end when the server stops; zero means 3s
+}
+
+// Validate names every setting at fault.
+func (s Settings) Validate() error {
+	var errs []error
+	for _, d := range []struct {
+		name  string
+		value time.Duration
+	}{{"call_timeout", s.CallTimeout}, {"logs_timeout", s.LogsTimeout}, {"stop_timeout", s.StopTimeout}} {
+		if d.value < 0 {
+			errs = append(errs, fmt.Errorf("gateway.api.%s: must not be negative", d.name))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Limits of one message.
+const (
+	maxRequest  = 1 << 20   // bytes
+	maxResponse = 900 << 10 // bytes of what a response lists; together with the rest it is below 1 MiB
+)
+
+// Intake takes runs in.
+type Intake interface {
+	// Submit is that of intake.Intake.
+	Submit(ctx context.Context, req intake.Request) (intake.Accepted, error)
+	// Cancel is that of intake.Intake.
+	Cancel(ctx context.Context, run store.Run, by string) error
+	// Named is that of intake.Intake.
+	Named(ctx context.Context, owner, name string) (run string, err error)
+}
+
+// Runs is what is known of runs: part of store.Runs.
+type Runs interface {
+	Run(ctx context.Context, id string) (store.Run, error)
+	Runs(ctx context.Context, f store.RunFilter, token string, limit int) (runs []store.Run, next string, err error)
+	Changes(ctx context.Context, run string, after int64, limit int) ([]store.Change, error)
+}
+
+// Store is what the server reads.
+type Store interface {
+	Runs
+	store.Reader
+	store.Notifier
+	// Doc is that of store.Docs.
+	Doc(ctx context.Context, kind store.Kind, key string) (store.Doc, error)
+}
+
+// Version says what the server is.
+type Version struct {
+	Version string // empty means "devel"
+	Commit  string
+}
+
+// Deps are what a Server needs from others.
+type Deps struct {
+	Intake  Intake
+	Store   Store
+	Ready   func(ctx context.Context) error // says why calls would fail now; nil: they would not
+	Version Version
+	Log     *zap.Logger
+}
+
+// Server implements bai.v1.RunService.
+type Server struct {
+	baiv1.UnimplementedRunServiceServer
+
+	settings Settings
+	intake   Intake
+	store    Store
+	ready    func(ctx context.Context) error
+	version  Version
+	log      *zap.Logger
+}
+
+// New returns a Server.
+func New(s Settings, d Deps) *Server {
+	s.CallTimeout = cmp.Or(s.CallTimeout, 30*time.Second)
+	s.LogsTimeout = cmp.Or(s.LogsTimeout, 30*time.Second)
+	s.StopTimeout = cmp.Or(s.StopTimeout, 3*time.Second)
+	d.Version.Version = cmp.Or(d.Version.Version, "devel")
+	return &Server{settings: s, intake: d.Intake, store: d.Store, ready: d.Ready, version: d.Version, log: d.Log}
+}
+
+// Serve returns the part that serves l until it is told to stop. It closes l.
+// The health service says SERVING while calls can be expected to succeed.
+// Streams end with UNAVAILABLE when the part stops: clients go on with whoever
+// serves next.
+func (s *Server) Serve(l net.Listener) service.Part {
+	return func(ctx context.Context) error {
+		streams, endStreams := context.WithCancel(context.WithoutCancel(ctx))
+		defer endStreams()
+		g, h := s.grpc(streams), health.NewServer()
+		healthv1.RegisterHealthServer(g, h)
+		baiv1.RegisterRunServiceServer(g, s)
+		reflection.Register(g)
+
+		served := make(chan error, 1)
+		go func() { served <- g.Serve(l) }()
+		watched := make(chan struct{})
+		watching, stopWatching := context.WithCancel(ctx)
+		go func() { defer close(watched); s.watchHealth(watching, h) }()
+		defer func() { stopWatching(); <-watched }()
+
+		var err error
+		select {
+		case err = <-served:
+		case <-ctx.Done():
+			h.Shutdown()
+			endStreams()
+			force := time.AfterFunc(s.settings.StopTimeout, g.Stop)
+			defer force.Stop()
+			g.GracefulStop()
+			err = <-served // nil: it was told to stop
+		}
+		if err != nil {
+			return fmt.Errorf("serve gRPC on %s: %w", l.Addr(), err)
+		}
+		return nil
+	}
+}
+
+var errStopping = status.Error(codes.Unavailable, "the server is stopping: call again")
+
+// Pauses between two questions whether the server is ready.
+const (
+	unreadyPause = 100 * time.Millisecond
+	readyPause   = 5 * time.Second
+)
+
+// watchHealth keeps the health service's answer right.
+func (s *Server) watchHealth(ctx context.Context, h *health.Server) {
+	for {
+		answer, pause := healthv1.HealthCheckResponse_SERVING, readyPause
+		if err := s.check(ctx); err != nil {
+			answer, pause = healthv1.HealthCheckResponse_NOT_SERVING, unreadyPause
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		h.SetServingStatus("", answer)
+		h.SetServingStatus(baiv1.RunService_ServiceDesc.ServiceName, answer)
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(pause):
+		}
+	}
+}
+
+func (s *Server) check(ctx context.Context) error {
+	if s.ready == nil {
+		return nil
+	}
+	return s.ready(ctx)
+}
+
+func (s *Server) grpc(streams context.Context) *grpc.Server {
+	return grpc.NewServer(
+		grpc.MaxRecvMsgSize(maxRequest),
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 30 * time.Second, Timeout: 10 * time.Second}),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),
+		grpc.ConnectionTimeout(10*time.Second),
+		grpc.UnaryInterceptor(s.call),
+		grpc.StreamInterceptor(func(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler) error {
+			return s.stream(streams, srv, ss, info, next)
+		}),
+	)
+}
+
+// call answers a call that streams nothing.
+func (s *Server) call(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (resp any, err error) {
+	defer s.done(info.FullMethod, time.Now(), &err)
+	ctx, cancel := context.WithTimeout(ctx, s.settings.CallTimeout)
+	defer cancel()
+	return next(ctx, req)
+}
+
+// bound is a stream whose context ends also when the server stops.
+type bound struct {
+	grpc.ServerStream
+
+	ctx context.Context //nolint:containedctx // gRPC hands contexts of streams over so
+}
+
+// Context implements grpc.ServerStream.
+func (b bound) Context() context.Context { return b.ctx }
+
+// stream answers a call that streams, unless streams ends.
+func (s *Server) stream(streams context.Context, srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler) (err error) {
+	defer s.done(info.FullMethod, time.Now(), &err)
+	ctx, cancel := context.WithCancel(ss.Context())
+	defer cancel()
+	defer context.AfterFunc(streams, cancel)()
+	err = next(srv, bound{ss, ctx})
+	if err != nil && streams.Err() != nil {
+		return errStopping
+	}
+	return err
+}
+
+// done ends a call: it turns a panic into an answer, and errors into statuses.
+func (s *Server) done(method string, began time.Time, err *error) {
+	if p := recover(); p != nil {
+		s.log.Error("panic", zap.String("method", method), zap.Any("panic", p), zap.ByteString("stack", debug.Stack()))
+		*err = status.Error(codes.Internal, "the server has a fault: its log says more")
+	}
+	*err = answer(*err)
+	s.log.Debug("call", zap.String("method", method), zap.Duration("took", time.Since(began)), zap.Stringer("code", status.Code(*err)))
+}

@@ -1,0 +1,98 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"google.golang.org/grpc"
+
+	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
+	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/internal/store"
+)
+
+// poll is how long a write of another process may go unseen.
+const poll = 400 * time.Millisecond
+
+// changesPage is how many changes are read at once.
+const changesPage = 200
+
+// WatchRun implements bai.v1.RunService.
+func (s *Server) WatchRun(req *baiv1.WatchRunRequest, stream grpc.ServerStreamingServer[baiv1.WatchRunResponse]) error {
+	ctx, after := stream.Context(), req.GetAfterRevision()
+	run, err := s.find(ctx, req)
+	if err != nil {
+		return err
+	}
+	if after < 0 || after > run.Revision {
+		return invalidArgument("after_revision", fmt.Sprintf("is %d, but the run has %d changes", after, run.Revision), "begin with 0")
+	}
+	if err := stream.SendHeader(nil); err != nil { // the client may know that it is being served
+		return err
+	}
+	for {
+		changed := s.store.Changed(run.ID)
+		over, err := s.over(ctx, run.ID)
+		if err != nil {
+			return err
+		}
+		next, ended, err := s.sendChanges(stream, run.ID, after)
+		if err != nil || ended || over { // over: all changes until the end were there to be read
+			return err
+		}
+		after = next
+		if err := wait(ctx, changed); err != nil {
+			return err
+		}
+	}
+}
+
+// sendChanges sends all changes after a revision, and returns the last one's. It
+// reports whether there is nothing more to send, ever: late changes are not.
+func (s *Server) sendChanges(stream grpc.ServerStreamingServer[baiv1.WatchRunResponse], run string, after int64) (int64, bool, error) {
+	for {
+		changes, err := s.store.Changes(stream.Context(), run, after, changesPage)
+		if err != nil {
+			return after, false, err
+		}
+		for _, c := range changes {
+			if ended, err := sendChange(stream, c); ended || err != nil {
+				return after, ended, err
+			}
+			after = c.Revision
+		}
+		if len(changes) < changesPage {
+			return after, false, nil
+		}
+	}
+}
+
+// sendChange sends one change, unless it is late, and reports whether it was
+// the last to be sent.
+func sendChange(stream grpc.ServerStreamingServer[baiv1.WatchRunResponse], c store.Change) (bool, error) {
+	if c.Late {
+		return true, nil
+	}
+	return c.Phase == event.PhaseFinished, stream.Send(&baiv1.WatchRunResponse{Change: changeOf(c)})
+}
+
+// over reports whether a run has come to its end.
+func (s *Server) over(ctx context.Context, id string) (bool, error) {
+	run, err := s.run(ctx, id)
+	return run.Phase == event.PhaseFinished, err
+}
+
+// wait returns when changed is closed or it is time to look again. Its only
+// errors are ctx's.
+func wait(ctx context.Context, changed <-chan struct{}) error {
+	t := time.NewTimer(poll)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-changed:
+	case <-t.C:
+	}
+	return nil
+}

@@ -1,0 +1,220 @@
+package intake
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/oklog/ulid/v2"
+
+	"github.com/benchmark-ai/bai/descriptors"
+	"github.com/benchmark-ai/bai/services/internal/cluster"
+	"github.com/benchmark-ai/bai/services/internal/event"
+)
+
+// Most of what a request may have.
+const (
+	maxKey    = 128  // bytes of an idempotency key
+	maxWord   = 63   // characters of a name, an owner, a namespace, a label
+	maxLabels = 64   // of a request
+	maxFile   = 1024 // bytes of the file's name
+	maxFaults = 50   // told at once
+	maxText   = 1024 // bytes of a fault's message or remedy
+)
+
+// Codes of faults of the request itself. Those of the descriptor have codes of
+// their own, from BAI0001.
+const (
+	CodeKey       = "BAI9001" // the idempotency key
+	CodeFile      = "BAI9002" // the descriptor's file name
+	CodeOwner     = "BAI9003"
+	CodeNamespace = "BAI9004"
+	CodeName      = "BAI9005"
+	CodeLabel     = "BAI9006"
+)
+
+// Request is what a user sends to have a run.
+type Request struct {
+	Key        string            // of idempotency; empty means that a repetition is another run
+	Descriptor []byte            // TOML
+	File       string            // where the user read it
+	Owner      string            // who asks
+	Namespace  string            // the team; empty means default
+	Name       string            // of the run, unique per owner; may be empty
+	Labels     map[string]string // over those of the descriptor
+}
+
+// Plan is what becomes of a request that can be granted.
+type Plan struct {
+	Submitted event.Submitted
+	Digest    string // equal for requests that ask for the same
+	Warnings  descriptors.Faults
+}
+
+// Decide returns the plan for a request that was made at that time, if it were
+// the run of that ID. What the user must change is an *InvalidError with every
+// fault of request and descriptor, what this platform has not is an
+// *UnsupportedError.
+func Decide(req Request, run string, at time.Time) (Plan, error) {
+	req.Namespace = cmp.Or(req.Namespace, "default")
+	d, faults := descriptors.Parse(cmp.Or(req.File, "descriptor.toml"), req.Descriptor)
+	faults = slices.Concat(check(req), faults)
+	if len(faults.Errors()) > 0 {
+		return Plan{}, &InvalidError{Faults: brief(faults)}
+	}
+	if d.Info.Scheduled() {
+		return Plan{}, &UnsupportedError{What: fmt.Sprintf("schedules (info.scheduling = %q)", d.Info.Scheduling)}
+	}
+	labels := maps.Clone(d.Info.Labels)
+	if labels == nil {
+		labels = make(map[string]string)
+	}
+	maps.Copy(labels, req.Labels)
+	return Plan{
+		Submitted: event.Submitted{
+			Header: event.NewHeader(event.Derive("submitted", run), run, req.Namespace, req.Owner, at),
+			Name:   req.Name, File: req.File, Descriptor: string(req.Descriptor), Labels: labels,
+		},
+		Digest:   digest(req),
+		Warnings: brief(faults.Warnings()),
+	}, nil
+}
+
+// as returns the plan for the run and the time that a request was given when it
+// was first made.
+func (p Plan) as(run string, at time.Time) Plan {
+	h := p.Submitted.Header
+	p.Submitted.Header = event.NewHeader(event.Derive("submitted", run), run, h.Namespace, h.Owner, at)
+	return p
+}
+
+// digest tells two requests of one owner apart by what they ask for: not by
+// the name of the file, which may differ where the same is read twice.
+func digest(req Request) string {
+	parts := []string{"request", req.Namespace, req.Name, string(req.Descriptor)}
+	for _, k := range slices.Sorted(maps.Keys(req.Labels)) {
+		parts = append(parts, k, req.Labels[k])
+	}
+	return event.Derive(parts...)
+}
+
+// KeyOf returns the key of the document that says which run an owner's
+// idempotency key stands for.
+func KeyOf(owner, key string) string { return event.Derive("key", owner, key) }
+
+// NameOf returns the key of the document that says which run has a name of that
+// owner's.
+func NameOf(owner, name string) string { return event.Derive("name", owner, name) }
+
+// IsRun reports whether s has the form of a run's ID, in any case of letters.
+func IsRun(s string) bool {
+	_, err := ulid.ParseStrict(s)
+	return err == nil
+}
+
+// check returns the faults of a request, but for those of its descriptor.
+func check(req Request) descriptors.Faults {
+	var faults descriptors.Faults
+	add := func(code, path, remedy, format string, args ...any) {
+		faults = append(faults, descriptors.Fault{Path: path, Code: code, Message: fmt.Sprintf(format, args...), Remedy: remedy})
+	}
+	if n := len(req.Key); n > maxKey {
+		add(CodeKey, "idempotency_key", "", "has %d bytes, %d at most", n, maxKey)
+	}
+	if n := len(req.File); n > maxFile || strings.ContainsFunc(req.File, unicode.IsControl) {
+		add(CodeFile, "descriptor_file", "", "has %d bytes, %d at most, none of them a control character", n, maxFile)
+	}
+	if !word(req.Owner, "-_.@") {
+		add(CodeOwner, "owner", wordRule(`"-", "_", "." and "@"`), "%s is not the name of an owner", quote(req.Owner))
+	}
+	if !word(req.Namespace, "-_.") {
+		add(CodeNamespace, "namespace", wordRule(`"-", "_" and "."`), "%s is not the name of a namespace", quote(req.Namespace))
+	}
+	if req.Name != "" && !word(req.Name, "-_.") {
+		add(CodeName, "name", wordRule(`"-", "_" and "."`), "%s is not the name of a run", quote(req.Name))
+	}
+	if IsRun(req.Name) {
+		add(CodeName, "name", "choose a name that is no ULID", "%s has the form of a run's ID", quote(req.Name))
+	}
+	return append(faults, checkLabels(req.Labels)...)
+}
+
+// checkLabels returns the faults of a request's labels, in order of their keys.
+func checkLabels(labels map[string]string) descriptors.Faults {
+	if n := len(labels); n > maxLabels {
+		return descriptors.Faults{{Path: "labels", Code: CodeLabel, Message: fmt.Sprintf("%d labels, %d at most", n, maxLabels)}}
+	}
+	var faults descriptors.Faults
+	add := func(key, message, remedy string) {
+		faults = append(faults, descriptors.Fault{Path: "labels." + clip(key, maxWord), Code: CodeLabel, Message: message, Remedy: remedy})
+	}
+	for _, key := range slices.Sorted(maps.Keys(labels)) {
+		value := labels[key]
+		switch {
+		case reserved(key):
+			add(key, fmt.Sprintf("%s would hide a label of the platform", quote(key)), "choose another key")
+		case !word(key, "-_."):
+			add(key, fmt.Sprintf("%s is not the key of a label", quote(key)), wordRule(`"-", "_" and "."`))
+		case value != "" && !word(value, "-_."):
+			add(key, fmt.Sprintf("%s is not the value of a label", quote(value)), "leave it empty, or use "+wordRule(`"-", "_" and "."`))
+		}
+	}
+	return faults
+}
+
+// reserved reports whether a label's key is one that the platform gives itself.
+func reserved(key string) bool {
+	domain, _, _ := strings.Cut(cluster.LabelRun, "/")
+	return descriptors.ReservedLabel(key) || key == domain || strings.HasPrefix(key, domain+"/")
+}
+
+// word reports whether s is one to maxWord letters and digits, and, within it,
+// others.
+func word(s, others string) bool {
+	if s == "" || len(s) > maxWord {
+		return false
+	}
+	for i, r := range s {
+		inner := i > 0 && i < len(s)-1 && strings.ContainsRune(others, r)
+		if !inner && (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z') {
+			return false
+		}
+	}
+	return true
+}
+
+func wordRule(others string) string {
+	return fmt.Sprintf("1 to %d letters, digits, %s, the first and the last a letter or digit", maxWord, others)
+}
+
+// quote returns s as a fault shows it.
+func quote(s string) string { return fmt.Sprintf("%q", clip(s, 2*maxWord)) }
+
+// brief returns as many faults as are told at once, in their order, errors
+// before warnings where not all are; none is longer than can be read.
+func brief(faults descriptors.Faults) descriptors.Faults {
+	if len(faults) > maxFaults {
+		faults = slices.Concat(faults.Errors(), faults.Warnings())[:maxFaults]
+	}
+	faults = slices.Clone(faults)
+	for i, f := range faults {
+		faults[i].Message, faults[i].Remedy, faults[i].Path = clip(f.Message, maxText), clip(f.Remedy, maxText), clip(f.Path, maxText)
+	}
+	return faults
+}
+
+// clip returns the beginning of s, up to n bytes of whole characters.
+func clip(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n] + "…"
+}

@@ -1,0 +1,58 @@
+package intake
+
+import (
+	"fmt"
+
+	"github.com/benchmark-ai/bai/descriptors"
+)
+
+// InvalidError says what a user must change in a request.
+type InvalidError struct {
+	Faults descriptors.Faults // in order of place; those of the request itself, which have none, first
+}
+
+// Error has a line for each fault.
+func (e *InvalidError) Error() string {
+	return (&descriptors.InvalidError{Faults: e.Faults}).Error()
+}
+
+// UnsupportedError says that a request asks for what this platform has not.
+type UnsupportedError struct {
+	What string // in the plural: schedules
+}
+
+// Error implements error.
+func (e *UnsupportedError) Error() string { return "this platform does not have " + e.What }
+
+// TakenError says that what must be unique stands for something else.
+type TakenError struct {
+	Field string // of the request: idempotency_key or name
+	Value string
+	Run   string // that it stands for
+}
+
+// Error implements error.
+func (e *TakenError) Error() string {
+	if e.Field == "idempotency_key" {
+		return fmt.Sprintf("idempotency key %q was used before, for another request: use another key, or send what run %s was made of", e.Value, e.Run)
+	}
+	return fmt.Sprintf("%s %q is that of run %s: choose another, or leave it empty", e.Field, e.Value, e.Run)
+}
+
+// UnavailableError says that a request could not be carried through now. It may
+// be sent again.
+type UnavailableError struct {
+	Run string // that may still be run, empty where none will
+	Err error
+}
+
+// Error implements error.
+func (e *UnavailableError) Error() string {
+	if e.Run == "" {
+		return fmt.Sprintf("nothing was accepted: %v", e.Err)
+	}
+	return fmt.Sprintf("run %s was not accepted yet, but may still be run: %v", e.Run, e.Err)
+}
+
+// Unwrap implements errors.Unwrap.
+func (e *UnavailableError) Unwrap() error { return e.Err }

@@ -1,0 +1,288 @@
+// Package intake takes runs in: it validates what users ask for, gives each run
+// its ID, remembers it and says so.
+//
+// # What is written, in which order, and why
+//
+//  1. KindKey      owner and idempotency key → run, time, digest of the request
+//  2. KindOutbox   run → what is to be said of it
+//  3. KindName     owner and name → run
+//  4. KindSubmission run → what was submitted
+//  5. bai.submitted is published, as it lies in 4
+//  6. KindOutbox is deleted
+//
+// 1, 3 and 4 are create-only, 5 is told from its repetition by its ID, and 6 is
+// nothing where nothing is left, so each can be done again by anybody. A process
+// that dies
+//   - before 1 has left nothing;
+//   - between 1 and 2 has left a key that stands for a run that is not. Who sends
+//     the request again continues with that run; if nobody does, nobody was
+//     promised anything and nothing is in anybody's way;
+//   - between 2 and 6 has left an outbox entry with all that 3 to 6 need: Sweep
+//     continues, here or in another process, and so does who sends the request
+//     again. So no name is held for a run that never comes to be;
+//   - after 6 has left nothing to do.
+//
+// Two that do this for one key at a time agree in 1 on one run. One that is
+// overtaken between 1 and 2 writes an entry for a run that was published and
+// forgotten, and publishes the same event once more. Two runs that want one name
+// are told apart in 3: the second is forgotten (6) and its user told; its key
+// goes on standing for it, so the same request gets the same answer.
+//
+// An answer "accepted" comes after 5 only.
+package intake
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/internal/store"
+)
+
+// Settings are what an operator may choose. The zero value works.
+type Settings struct {
+	PublishTimeout time.Duration `toml:"publish_timeout"` // how long a submit waits for Kafka; zero means 5s
+	OutboxInterval time.Duration `toml:"outbox_interval"` // pause between two looks at what is not published yet; zero means 2s
+}
+
+// Validate names every setting at fault.
+func (s Settings) Validate() error {
+	var errs []error
+	if s.PublishTimeout < 0 {
+		errs = append(errs, errors.New("gateway.intake.publish_timeout: must not be negative"))
+	}
+	if s.OutboxInterval < 0 {
+		errs = append(errs, errors.New("gateway.intake.outbox_interval: must not be negative"))
+	}
+	return errors.Join(errs...)
+}
+
+// Store keeps what is remembered of runs before they are known to anybody.
+type Store interface {
+	store.Docs
+	store.Lister
+}
+
+// Publisher says events.
+type Publisher interface {
+	// Publish returns when the events are kept for all who hear them. With an
+	// error some of them may be.
+	Publish(ctx context.Context, events ...event.Event) error
+}
+
+// Deps are what an Intake needs from others.
+type Deps struct {
+	Store Store
+	Bus   Publisher
+	IDs   *IDs
+	Now   func() time.Time
+	Log   *zap.Logger
+}
+
+// Intake takes runs in. It may be used by several goroutines, and by several
+// processes on one store.
+type Intake struct {
+	settings Settings
+	store    Store
+	bus      Publisher
+	ids      *IDs
+	now      func() time.Time
+	log      *zap.Logger
+
+	turns turns
+}
+
+// New returns an Intake.
+func New(s Settings, d Deps) *Intake {
+	s.PublishTimeout = cmp.Or(s.PublishTimeout, 5*time.Second)
+	s.OutboxInterval = cmp.Or(s.OutboxInterval, 2*time.Second)
+	return &Intake{settings: s, store: d.Store, bus: d.Bus, ids: d.IDs, now: d.Now, log: d.Log}
+}
+
+// Accepted is a run that will come to an end, whatever fails.
+type Accepted struct {
+	Plan
+
+	Run      string
+	Repeated bool // the key had been used for this before
+}
+
+// claim is the value of documents of KindKey and KindName.
+type claim struct {
+	Run    string    `json:"run"`
+	Owner  string    `json:"owner"`
+	Value  string    `json:"value"` // the key, or the name
+	Digest string    `json:"digest,omitempty"`
+	At     time.Time `json:"at"`
+}
+
+// Submit accepts a request, or says why not: *InvalidError, *UnsupportedError,
+// *TakenError, *UnavailableError. Equal requests under one key are one run,
+// however often and concurrently they are made.
+func (in *Intake) Submit(ctx context.Context, req Request) (Accepted, error) {
+	at := in.now().UTC().Round(0)
+	run, err := in.ids.New(at)
+	if err != nil {
+		return Accepted{}, &UnavailableError{Err: err}
+	}
+	plan, err := Decide(req, run, at)
+	if err != nil {
+		return Accepted{}, err
+	}
+	give, err := in.turns.take(ctx, cmp.Or(req.Key, run)+"\x00"+req.Owner)
+	if err != nil {
+		return Accepted{}, &UnavailableError{Err: err}
+	}
+	defer give()
+	acc, err := in.accept(ctx, req, plan)
+	if err != nil {
+		return Accepted{}, err
+	}
+	in.log.Info("submitted", zap.String("run", acc.Run), zap.String("owner", req.Owner), zap.Bool("repeated", acc.Repeated))
+	return acc, nil
+}
+
+func (in *Intake) accept(ctx context.Context, req Request, plan Plan) (Accepted, error) {
+	acc := Accepted{Plan: plan, Run: plan.Submitted.Run}
+	if req.Key != "" {
+		first, err := in.claim(ctx, req, plan)
+		if err != nil {
+			return Accepted{}, err
+		}
+		acc.Repeated = first.Run != acc.Run
+		acc.Run, acc.Plan = first.Run, plan.as(first.Run, first.At)
+	}
+	if err := in.remember(ctx, acc); err != nil {
+		return Accepted{}, err
+	}
+	return acc, nil
+}
+
+// claim returns what the key of a request stands for: from now on for the
+// plan's run, or for what it stood for before, if that is the same request.
+func (in *Intake) claim(ctx context.Context, req Request, plan Plan) (claim, error) {
+	sub := plan.Submitted
+	mine := claim{Run: sub.Run, Owner: req.Owner, Value: req.Key, Digest: plan.Digest, At: sub.Time}
+	first, err := in.first(ctx, store.KindKey, KeyOf(req.Owner, req.Key), mine)
+	if err != nil {
+		return claim{}, &UnavailableError{Err: err}
+	}
+	if first.Digest != plan.Digest {
+		return claim{}, &TakenError{Field: "idempotency_key", Value: req.Key, Run: first.Run}
+	}
+	return first, nil
+}
+
+// remember does what is left to do for a run, from the outbox on. A run of an
+// earlier request may be there already.
+func (in *Intake) remember(ctx context.Context, acc Accepted) error {
+	if acc.Repeated {
+		done, err := in.published(ctx, acc.Run)
+		if err != nil || done {
+			return err
+		}
+	}
+	err := store.Create(ctx, in.store, store.KindOutbox, acc.Run, acc.Submitted)
+	if err != nil && !errors.Is(err, store.ErrExists) {
+		return &UnavailableError{Run: acc.Run, Err: err}
+	}
+	return in.finish(ctx, acc.Submitted)
+}
+
+// published reports whether nothing is left to do for a run. The outbox is
+// looked at first: a run that is not in it and has a submission was published.
+func (in *Intake) published(ctx context.Context, run string) (bool, error) {
+	for _, look := range []struct {
+		kind    store.Kind
+		missing bool // what it means that there is no such document
+	}{{store.KindOutbox, true}, {store.KindSubmission, false}} {
+		_, err := in.store.Doc(ctx, look.kind, run)
+		if err != nil && !errors.Is(err, store.ErrNotFound) {
+			return false, &UnavailableError{Run: run, Err: err}
+		}
+		if missing := err != nil; missing != look.missing {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// finish does what is left to do for a run that is in the outbox.
+func (in *Intake) finish(ctx context.Context, sub event.Submitted) error {
+	if err := in.name(ctx, sub); err != nil {
+		return err
+	}
+	sub, err := in.submission(ctx, sub)
+	if err != nil {
+		return &UnavailableError{Run: sub.Run, Err: err}
+	}
+	ctx, cancel := context.WithTimeout(ctx, in.settings.PublishTimeout)
+	defer cancel()
+	if err := in.bus.Publish(ctx, sub); err != nil {
+		return &UnavailableError{Run: sub.Run, Err: fmt.Errorf("publish it: %w", err)}
+	}
+	if err := in.forget(ctx, sub.Run); err != nil {
+		// It is published, so it is accepted; Sweep publishes it once more.
+		in.log.Warn("outbox entry left behind", zap.String("run", sub.Run), zap.Error(err))
+	}
+	return nil
+}
+
+// name gives the run its name, or forgets the run where another has that name.
+func (in *Intake) name(ctx context.Context, sub event.Submitted) error {
+	if sub.Name == "" {
+		return nil
+	}
+	mine := claim{Run: sub.Run, Owner: sub.Owner, Value: sub.Name, At: sub.Time}
+	first, err := in.first(ctx, store.KindName, NameOf(sub.Owner, sub.Name), mine)
+	if err != nil {
+		return &UnavailableError{Run: sub.Run, Err: err}
+	}
+	if first.Run == sub.Run {
+		return nil
+	}
+	if err := in.forget(ctx, sub.Run); err != nil {
+		in.log.Warn("outbox entry left behind", zap.String("run", sub.Run), zap.Error(err))
+	}
+	return &TakenError{Field: "name", Value: sub.Name, Run: first.Run}
+}
+
+// submission stores what was submitted and returns it, or what was stored for
+// the run before: two that carry one request through need not have read it from
+// files of one name, but must say the same.
+func (in *Intake) submission(ctx context.Context, sub event.Submitted) (event.Submitted, error) {
+	err := store.Create(ctx, in.store, store.KindSubmission, sub.Run, sub)
+	if !errors.Is(err, store.ErrExists) {
+		return sub, err
+	}
+	stored, _, err := store.Get[event.Submitted](ctx, in.store, store.KindSubmission, sub.Run)
+	if err != nil {
+		return sub, err
+	}
+	return stored, nil
+}
+
+// first stores c under key unless something is there, and returns what is.
+func (in *Intake) first(ctx context.Context, kind store.Kind, key string, c claim) (claim, error) {
+	err := store.Create(ctx, in.store, kind, key, c)
+	if !errors.Is(err, store.ErrExists) {
+		return c, err
+	}
+	first, _, err := store.Get[claim](ctx, in.store, kind, key)
+	return first, err
+}
+
+func (in *Intake) forget(ctx context.Context, run string) error {
+	return in.store.DeleteDoc(ctx, store.Doc{Kind: store.KindOutbox, Key: run})
+}
+
+// Named returns the run that has a name of that owner's, or store.ErrNotFound.
+func (in *Intake) Named(ctx context.Context, owner, name string) (string, error) {
+	c, _, err := store.Get[claim](ctx, in.store, store.KindName, NameOf(owner, name))
+	return c.Run, err
+}

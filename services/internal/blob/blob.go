@@ -1,0 +1,211 @@
+// Package blob keeps objects in a store that a URL names. An object is whole
+// from the moment it can be seen, and is never changed under its key.
+package blob
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"net/url"
+	"strings"
+	"time"
+
+	"gocloud.dev/blob"
+	_ "gocloud.dev/blob/fileblob" // the driver of file URLs
+	"gocloud.dev/gcerrors"
+
+	"github.com/benchmark-ai/bai/services/internal/store"
+)
+
+// Settings say where the objects lie.
+type Settings struct {
+	URL     string `toml:"url"`     // file:///an/absolute/folder, made if it is not there
+	PodURL  string `toml:"pod_url"` // by which pods reach the same store, file, http or https; empty means URL
+	Reserve int64  `toml:"reserve"` // bytes of the disk that are left free; zero means 256 MiB
+}
+
+// Validate names every setting at fault.
+func (s Settings) Validate() error {
+	var errs []error
+	if _, err := parse(s.URL); err != nil {
+		errs = append(errs, fmt.Errorf("objects.url: %w", err))
+	}
+	if s.Reserve < 0 {
+		errs = append(errs, errors.New("objects.reserve: must not be negative"))
+	}
+	return errors.Join(errs...)
+}
+
+// Store is an open object store. It may be used by several goroutines, and the
+// place behind it by several processes.
+type Store struct {
+	bucket *blob.Bucket
+	disk   disk
+	podURL string
+}
+
+// Open opens the store, and removes what writers that died have left half
+// written.
+func Open(ctx context.Context, s Settings) (*Store, error) {
+	if err := s.Validate(); err != nil {
+		return nil, err
+	}
+	u, err := parse(s.URL)
+	if err != nil {
+		return nil, err
+	}
+	d := disk{reserve: cmp.Or(s.Reserve, 256<<20)}
+	if u.Scheme == "file" {
+		d.dir = u.Path
+		u.RawQuery = url.Values{"create_dir": {"1"}, "dir_file_mode": {"0755"}, "no_tmp_dir": {"1"}, "metadata": {"skip"}}.Encode()
+	}
+	bucket, err := blob.OpenBucket(ctx, u.String())
+	if err != nil {
+		return nil, fmt.Errorf("open object store %s: %w", s.URL, err)
+	}
+	if err := d.clean(); err != nil {
+		return nil, errors.Join(fmt.Errorf("clean object store %s: %w", s.URL, err), bucket.Close())
+	}
+	return &Store{bucket: bucket, disk: d, podURL: cmp.Or(s.PodURL, s.URL)}, nil
+}
+
+// Close gives back what the store holds. Nothing may be under way.
+func (s *Store) Close() error { return s.bucket.Close() }
+
+// PodURL returns the URL under which a pod finds the objects: an object lies at
+// that URL, a slash, and its key.
+func (s *Store) PodURL() string { return s.podURL }
+
+// Put stores what fill writes as the object key, and says its size and sums;
+// MD5 only if asked. Nobody sees the object before it is whole; after an error
+// there is none. Size is how much there will be, -1 if that is not known. Where
+// it would not fit, the error is syscall.ENOSPC.
+//
+// A key is "objects/" and lower-case letters and digits, and is used once.
+func (s *Store) Put(ctx context.Context, key string, size int64, withMD5 bool, fill func(w io.Writer) error) (store.Object, error) {
+	if err := s.disk.room(max(size, 0)); err != nil {
+		return store.Object{}, fmt.Errorf("write object %s: %w", key, err)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	w, err := s.create(ctx, key)
+	if err != nil {
+		return store.Object{}, err
+	}
+	sums := newSummer(s.disk.guard(w), withMD5)
+	err = fill(sums)
+	o := sums.sum()
+	if err == nil {
+		err = ctx.Err()
+	}
+	if err != nil {
+		cancel()
+		_ = w.Close() // says that it was canceled, and removes what there is
+		return store.Object{}, err
+	}
+	if err := w.Close(); err != nil {
+		return store.Object{}, fmt.Errorf("write object %s: %w", key, err)
+	}
+	o.Key = key
+	return o, nil
+}
+
+func (s *Store) create(ctx context.Context, key string) (*blob.Writer, error) {
+	if !valid(key) {
+		return nil, fmt.Errorf("write object %q: not a key", key)
+	}
+	w, err := s.bucket.NewWriter(ctx, key, &blob.WriterOptions{ContentType: "application/octet-stream", BeforeWrite: lock, IfNotExist: true})
+	if err != nil {
+		return nil, fmt.Errorf("write object %s: %w", key, err)
+	}
+	return w, nil
+}
+
+// Open opens an object for reading, or says store.ErrNotFound.
+func (s *Store) Open(ctx context.Context, key string) (io.ReadCloser, error) {
+	r, err := s.bucket.NewReader(ctx, key, nil)
+	if err != nil {
+		return nil, wrap("read", key, err)
+	}
+	return r, nil
+}
+
+// Size returns the size of an object, or store.ErrNotFound.
+func (s *Store) Size(ctx context.Context, key string) (int64, error) {
+	a, err := s.bucket.Attributes(ctx, key)
+	if err != nil {
+		return 0, wrap("look at", key, err)
+	}
+	return a.Size, nil
+}
+
+// Delete removes an object. None of that key is no error.
+func (s *Store) Delete(ctx context.Context, key string) error {
+	err := wrap("delete", key, s.bucket.Delete(ctx, key))
+	if errors.Is(err, store.ErrNotFound) {
+		return nil
+	}
+	return err
+}
+
+// Info is what a listing says about an object.
+type Info struct {
+	Key      string
+	Size     int64
+	Modified time.Time
+}
+
+// All returns every object, in the order of the keys. It ends after an error.
+func (s *Store) All(ctx context.Context) iter.Seq2[Info, error] {
+	return func(yield func(Info, error) bool) {
+		for it := s.bucket.List(&blob.ListOptions{Prefix: prefix}); ; {
+			o, err := it.Next(ctx)
+			if errors.Is(err, io.EOF) {
+				return
+			}
+			if err != nil {
+				yield(Info{}, fmt.Errorf("list objects: %w", err))
+				return
+			}
+			if valid(o.Key) && !yield(Info{Key: o.Key, Size: o.Size, Modified: o.ModTime}, nil) {
+				return
+			}
+		}
+	}
+}
+
+// prefix begins every key.
+const prefix = "objects/"
+
+// valid reports whether key can be that of an object, and not that of one that
+// is being written.
+func valid(key string) bool {
+	name, ok := strings.CutPrefix(key, prefix)
+	return ok && name != "" && len(name) <= 64 && strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789") == ""
+}
+
+func parse(raw string) (*url.URL, error) {
+	u, err := url.Parse(raw)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("%q is not a URL", raw)
+	case u.Scheme == "":
+		return nil, fmt.Errorf("%q is not a URL: file:///folder is one", raw)
+	case u.Scheme == "file" && (u.Host != "" || !strings.HasPrefix(u.Path, "/")):
+		return nil, fmt.Errorf("%q does not name an absolute folder: file:///folder does", raw)
+	}
+	return u, nil
+}
+
+func wrap(verb, key string, err error) error {
+	if err == nil {
+		return nil
+	}
+	if gcerrors.Code(err) == gcerrors.NotFound {
+		return fmt.Errorf("%s object %s: %w", verb, key, store.ErrNotFound)
+	}
+	return fmt.Errorf("%s object %s: %w", verb, key, err)
+}

@@ -1,0 +1,124 @@
+//go:build unix
+
+package blob
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+)
+
+// disk is the folder of a store of files; none where dir is empty.
+type disk struct {
+	dir     string
+	reserve int64
+}
+
+// look is how much is written between two looks at the free space.
+const look = 32 << 20
+
+// room says syscall.ENOSPC if size bytes more would not leave the reserve free.
+func (d disk) room(size int64) error {
+	if d.dir == "" {
+		return nil
+	}
+	var st syscall.Statfs_t
+	if err := syscall.Statfs(d.dir, &st); err != nil {
+		return fmt.Errorf("look for free space in %s: %w", d.dir, err)
+	}
+	free := int64(st.Bavail) * int64(st.Bsize) //nolint:gosec,unconvert // the types differ by system
+	if free-d.reserve < size {
+		return fmt.Errorf("%d bytes free in %s, %d wanted and %d kept in reserve: %w", free, d.dir, size, d.reserve, syscall.ENOSPC)
+	}
+	return nil
+}
+
+// guard returns w, which says syscall.ENOSPC once the reserve is reached.
+func (d disk) guard(w io.Writer) io.Writer {
+	if d.dir == "" {
+		return w
+	}
+	return &guarded{disk: d, to: w}
+}
+
+type guarded struct {
+	disk disk
+	to   io.Writer
+	left int // until the next look
+}
+
+// Write implements io.Writer.
+func (g *guarded) Write(p []byte) (int, error) {
+	if g.left -= len(p); g.left < 0 {
+		g.left = look
+		if err := g.disk.room(int64(len(p))); err != nil {
+			return 0, err
+		}
+	}
+	return g.to.Write(p)
+}
+
+// lock marks a file that is being written, for as long as its writer lives.
+func lock(as func(any) bool) error {
+	var f *os.File
+	if !as(&f) {
+		return nil
+	}
+	if err := flock(f, syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		return fmt.Errorf("lock %s: %w", f.Name(), err)
+	}
+	return nil
+}
+
+// clean removes what writers that are dead were writing. A file that somebody
+// is about to lock may be taken for one: its writer then fails, and begins anew.
+func (d disk) clean() error {
+	if d.dir == "" {
+		return nil
+	}
+	files, err := os.ReadDir(filepath.Join(d.dir, prefix))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, f := range files {
+		if strings.HasSuffix(f.Name(), ".tmp") {
+			errs = append(errs, removeDead(filepath.Join(d.dir, prefix, f.Name())))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func removeDead(path string) error {
+	f, err := os.Open(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { _ = f.Close() }() // nothing was written
+	if flock(f, syscall.LOCK_EX|syscall.LOCK_NB) != nil {
+		return nil // its writer lives
+	}
+	if err := os.Remove(path); !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+func flock(f *os.File, how int) error {
+	for {
+		err := syscall.Flock(int(f.Fd()), how) //nolint:gosec // a descriptor is small
+		if !errors.Is(err, syscall.EINTR) {
+			return err
+		}
+	}
+}

@@ -1,0 +1,186 @@
+// Package broker is the embedded broker: one that speaks Kafka's protocol on a
+// loopback port and keeps its data in a directory. It is a single process and
+// uses one core; what it has acknowledged survives the end of the process, by
+// whatever signal, but not the end of the machine.
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/benchmark-ai/bai/services/internal/event"
+)
+
+// Settings say where the broker is. Only Dir is required.
+type Settings struct {
+	Dir        string        `toml:"dir"`        // the broker's own directory, made if it is not there
+	Addr       string        `toml:"addr"`       // host:port; empty means a loopback port that is chosen once and kept in Dir
+	Partitions int           `toml:"partitions"` // of a topic that is made; zero means 2
+	Disk       int64         `toml:"disk"`       // bytes that one topic may take, about; zero means 512 MiB
+	Session    time.Duration `toml:"session"`    // least time after which a consumer that is silent may be taken for dead; zero means 1 s
+}
+
+// Validate names every setting at fault.
+func (s Settings) Validate() error {
+	var errs []error
+	if s.Dir == "" {
+		errs = append(errs, errors.New("broker.dir: must not be empty"))
+	}
+	if s.Partitions < 0 {
+		errs = append(errs, errors.New("broker.partitions: must not be negative"))
+	}
+	if s.Disk != 0 && s.Disk < minDisk {
+		errs = append(errs, fmt.Errorf("broker.disk: %d, want %d or more", s.Disk, minDisk))
+	}
+	return errors.Join(errs...)
+}
+
+// Bounds.
+const (
+	minDisk   = 16 << 20
+	stopsIn   = 10 * time.Second
+	startsIn  = 30 * time.Second
+	lockFile  = "lock"
+	portFile  = "port"
+	dataFiles = "data"
+)
+
+// Broker is a broker that runs.
+type Broker struct {
+	addr    string
+	cluster *kfake.Cluster
+	lock    *os.File
+}
+
+// Start starts the broker of a directory, with every topic of the platform. It
+// fails where another process uses the directory, and where the port of the
+// directory is taken.
+func Start(s Settings) (*Broker, error) {
+	if err := s.Validate(); err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(s.Dir, 0o700); err != nil {
+		return nil, fmt.Errorf("make the broker's directory: %w", err)
+	}
+	lock, err := acquire(filepath.Join(s.Dir, lockFile))
+	if err != nil {
+		return nil, err
+	}
+	b := &Broker{lock: lock}
+	if err := b.start(s); err != nil {
+		return nil, errors.Join(err, b.Close())
+	}
+	return b, nil
+}
+
+func (b *Broker) start(s Settings) error {
+	l, err := listen(s.Addr, filepath.Join(s.Dir, portFile))
+	if err != nil {
+		return err
+	}
+	b.addr = l.Addr().String()
+	b.cluster, err = kfake.NewCluster(
+		kfake.ListenFn(once(l)),
+		kfake.NumBrokers(1),
+		kfake.DataDir(filepath.Join(s.Dir, dataFiles)),
+		kfake.GroupMinSessionTimeout(max(s.Session, time.Second)),
+		kfake.BrokerConfigs(map[string]string{"log.cleaner.backoff.ms": "60000"}),
+	)
+	if err != nil {
+		_ = l.Close() // it may be closed already
+		return fmt.Errorf("start the broker of %s: %w", s.Dir, err)
+	}
+	if err := b.topics(s); err != nil {
+		return err
+	}
+	return keep(filepath.Join(s.Dir, portFile), b.addr)
+}
+
+// Addr returns host:port of the broker.
+func (b *Broker) Addr() string { return b.addr }
+
+// Close stops the broker. It returns an error, and leaves the rest to the end
+// of the process, if the broker does not stop in 10 s.
+func (b *Broker) Close() error {
+	done := make(chan struct{})
+	go func() {
+		if b.cluster != nil {
+			b.cluster.Close()
+		}
+		close(done)
+	}()
+	select {
+	case <-done:
+	case <-time.After(stopsIn):
+		return fmt.Errorf("stop the broker at %s: it did not within %s", b.addr, stopsIn)
+	}
+	return b.lock.Close()
+}
+
+// topics makes sure that every topic is there. Size alone bounds what is kept:
+// a partition that time has emptied would begin again at offset 0 after a
+// restart, and its readers would wait for offsets that they knew.
+func (b *Broker) topics(s Settings) error {
+	partitions := s.Partitions
+	if partitions == 0 {
+		partitions = 2
+	}
+	disk := s.Disk
+	if disk == 0 {
+		disk = 512 << 20
+	}
+	req := kmsg.NewPtrCreateTopicsRequest()
+	for _, name := range event.Topics() {
+		t := kmsg.NewCreateTopicsRequestTopic()
+		t.Topic, t.NumPartitions, t.ReplicationFactor = name, int32(partitions), 1 //nolint:gosec // a handful
+		if name == event.TopicDead {
+			t.NumPartitions = 1
+		}
+		each := disk / int64(t.NumPartitions)
+		configs := map[string]string{
+			"retention.ms":    "-1",
+			"retention.bytes": strconv.FormatInt(each, 10),
+			"segment.bytes":   strconv.FormatInt(max(each/8, 1<<20), 10),
+		}
+		for _, k := range slices.Sorted(maps.Keys(configs)) {
+			c := kmsg.NewCreateTopicsRequestTopicConfig()
+			c.Name, c.Value = k, new(configs[k])
+			t.Configs = append(t.Configs, c)
+		}
+		req.Topics = append(req.Topics, t)
+	}
+	return b.create(req)
+}
+
+func (b *Broker) create(req *kmsg.CreateTopicsRequest) error {
+	ctx, cancel := context.WithTimeout(context.Background(), startsIn)
+	defer cancel()
+	client, err := kgo.NewClient(kgo.SeedBrokers(b.addr))
+	if err != nil {
+		return fmt.Errorf("create topics: %w", err)
+	}
+	defer client.Close()
+	resp, err := req.RequestWith(ctx, client)
+	if err != nil {
+		return fmt.Errorf("create topics: %w", err)
+	}
+	var errs []error
+	for _, t := range resp.Topics {
+		if err := kerr.ErrorForCode(t.ErrorCode); err != nil && !errors.Is(err, kerr.TopicAlreadyExists) {
+			errs = append(errs, fmt.Errorf("create topic %q: %w", t.Topic, err))
+		}
+	}
+	return errors.Join(errs...)
+}

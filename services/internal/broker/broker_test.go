@@ -1,0 +1,240 @@
+package broker_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/benchmark-ai/bai/services/internal/broker"
+	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/internal/kafka"
+	"github.com/benchmark-ai/bai/services/internal/service"
+)
+
+// TestMain is also the process that the tests kill.
+func TestMain(m *testing.M) {
+	dir := os.Getenv("BROKER_DIR")
+	if dir == "" {
+		os.Exit(m.Run())
+	}
+	b, err := broker.Start(broker.Settings{Dir: dir})
+	if err != nil {
+		_, _ = os.Stdout.WriteString(err.Error())
+		os.Exit(1)
+	}
+	_, _ = os.Stdout.WriteString(b.Addr() + "\n")
+	_, _ = io.Copy(io.Discard, os.Stdin) // until the test that started it ends
+}
+
+func TestWhatWasAcknowledgedSurvivesKilling(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	process, addr := spawn(t, dir)
+	bus := connect(t, addr)
+
+	ctx, stop := context.WithCancel(t.Context())
+	var said atomic.Int64
+	publisher := make(chan struct{})
+	go func() {
+		defer close(publisher)
+		for i := 0; ctx.Err() == nil; i++ {
+			if bus.Publish(ctx, status(i)) == nil {
+				said.Add(1)
+			}
+		}
+	}()
+	for range 4 {
+		for goal := said.Load() + 200; said.Load() < goal; {
+			time.Sleep(time.Millisecond)
+		}
+		process.kill()
+		var again string
+		if process, again = spawn(t, dir); again != addr {
+			t.Fatalf("after a restart at %s, want %s", again, addr)
+		}
+	}
+	stop()
+	<-publisher
+
+	heard := make(map[string]bool)
+	listen(t, bus, func(s event.Status) bool {
+		heard[s.Message] = true
+		return int64(len(heard)) >= said.Load()
+	})
+	for i := range said.Load() {
+		if !heard[fmt.Sprint(i)] {
+			t.Errorf("event %d of %d was acknowledged and is gone", i, said.Load())
+		}
+	}
+}
+
+func TestADirectoryIsUsedByOneProcess(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	start(t, broker.Settings{Dir: dir})
+	_, err := broker.Start(broker.Settings{Dir: dir})
+	if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("the process %d uses this directory", os.Getpid())) {
+		t.Errorf("Start: %v, want the process that uses the directory", err)
+	}
+}
+
+func TestTheAddressStaysTheSame(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	first := start(t, broker.Settings{Dir: dir})
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if second := start(t, broker.Settings{Dir: dir}); second.Addr() != first.Addr() {
+		t.Errorf("at %s, want %s again", second.Addr(), first.Addr())
+	}
+}
+
+func TestAPortThatIsTakenIsNamedWithTheRemedy(t *testing.T) {
+	t.Parallel()
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	addr := l.Addr().String()
+
+	_, err = broker.Start(broker.Settings{Dir: t.TempDir(), Addr: addr})
+	if err == nil || !strings.Contains(err.Error(), addr) || !strings.Contains(err.Error(), "choose another") {
+		t.Errorf("Start: %v, want the address and the remedy", err)
+	}
+
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "port"), []byte(addr), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err = broker.Start(broker.Settings{Dir: dir})
+	if err == nil || !strings.Contains(err.Error(), addr) || !strings.Contains(err.Error(), "remove "+filepath.Join(dir, "port")) {
+		t.Errorf("Start: %v, want the address and the remedy", err)
+	}
+	if _, err = broker.Start(broker.Settings{Dir: dir, Addr: "127.0.0.1:0"}); err != nil {
+		t.Errorf("a start that failed keeps the directory: %v", err)
+	}
+}
+
+func TestSettingsAtFaultAreNamedTogether(t *testing.T) {
+	t.Parallel()
+	err := broker.Settings{Partitions: -1, Disk: 1}.Validate()
+	for _, name := range []string{"broker.dir", "broker.partitions", "broker.disk"} {
+		if err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("Validate: %v, want %s named", err, name)
+		}
+	}
+}
+
+func TestAGroupGoesOnWhereItWasAfterARestart(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	process, addr := spawn(t, dir)
+	bus := connect(t, addr)
+	publish := func(i int) {
+		if err := bus.Publish(t.Context(), status(i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	publish(0)
+	listen(t, bus, func(event.Status) bool { return true })
+	process.kill()
+	spawn(t, dir)
+	publish(1)
+	listen(t, bus, func(s event.Status) bool {
+		if s.Message != "1" {
+			t.Errorf("heard %q again, want only what is new", s.Message)
+		}
+		return true
+	})
+}
+
+// spawned is a broker in a process of its own.
+type spawned struct{ kill func() }
+
+// spawn starts a broker in a process of its own.
+func spawn(t *testing.T, dir string) (spawned, string) {
+	t.Helper()
+	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), os.Args[0])
+	cmd.Env = append(os.Environ(), "BROKER_DIR="+dir)
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	kill := func() {
+		_ = cmd.Process.Kill()
+		_ = in.Close()
+		_ = cmd.Wait() // says that it was killed
+	}
+	t.Cleanup(kill)
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil || !strings.HasPrefix(line, "127.") {
+		t.Fatalf("start: %q, %v", line, err)
+	}
+	return spawned{kill}, strings.TrimSpace(line)
+}
+
+func start(t *testing.T, s broker.Settings) *broker.Broker {
+	t.Helper()
+	b, err := broker.Start(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = b.Close() }) // a second time where the test did it
+	return b
+}
+
+func connect(tb testing.TB, addr string) *kafka.Bus {
+	tb.Helper()
+	bus, err := kafka.NewBus(kafka.Settings{Brokers: []string{addr}, Retry: time.Millisecond}, zap.NewNop())
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(bus.Close)
+	return bus
+}
+
+// listen hears status events until done says so, and commits what it heard.
+func listen(t *testing.T, bus *kafka.Bus, done func(event.Status) bool) {
+	t.Helper()
+	ctx, stop := context.WithTimeout(t.Context(), 30*time.Second)
+	defer stop()
+	var last atomic.Bool
+	part := bus.Consume("test", service.On(func(_ context.Context, s event.Status) ([]event.Event, error) {
+		if done(s) {
+			last.Store(true)
+			time.AfterFunc(200*time.Millisecond, stop) // long enough to commit
+		}
+		return nil, nil
+	}))
+	if err := part(ctx); err != nil {
+		t.Error(err)
+	}
+	if !last.Load() {
+		t.Error("waited 30 s in vain")
+	}
+}
+
+func status(i int) event.Status {
+	h := event.NewHeader(fmt.Sprint("m", i), "r1", "pets", "ann", time.Unix(0, 0).UTC())
+	return event.Status{Header: h, Phase: event.PhaseRunning, Message: fmt.Sprint(i)}
+}

@@ -1,0 +1,113 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// acquire takes the lock on a directory, which ends with the process.
+func acquire(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("lock the broker's directory: %w", err)
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil { //nolint:gosec // a file descriptor
+		holder, _ := io.ReadAll(io.LimitReader(f, 32))
+		_ = f.Close()
+		if errors.Is(err, syscall.EWOULDBLOCK) {
+			return nil, fmt.Errorf("lock %s: the process %s uses this directory: end it, or choose another directory", path, strings.TrimSpace(string(holder)))
+		}
+		return nil, fmt.Errorf("lock %s: %w", path, err)
+	}
+	if err := errors.Join(f.Truncate(0), write(f, strconv.Itoa(os.Getpid()))); err != nil {
+		_ = f.Close()
+		return nil, fmt.Errorf("lock %s: %w", path, err)
+	}
+	return f, nil
+}
+
+func write(f *os.File, s string) error {
+	_, err := f.WriteAt([]byte(s), 0)
+	return err
+}
+
+// listen listens at addr, or, where that is empty, at the address that is kept
+// in path, or, where there is none yet, at a loopback port that is free.
+func listen(addr, path string) (net.Listener, error) {
+	if addr != "" {
+		l, err := listenAt(addr)
+		if err != nil {
+			return nil, fmt.Errorf("start the broker: %w: end the program that uses the port, or choose another", err)
+		}
+		return l, nil
+	}
+	kept, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return choose()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the broker's port: %w", err)
+	}
+	addr = strings.TrimSpace(string(kept))
+	l, err := listenAt(addr)
+	if err != nil {
+		return nil, fmt.Errorf("start the broker: %w: end the program that uses the port, or remove %s to have another chosen (pods that still run lose their broker then)", err, path)
+	}
+	return l, nil
+}
+
+func listenAt(addr string) (net.Listener, error) {
+	return (&net.ListenConfig{}).Listen(context.Background(), "tcp", addr)
+}
+
+// choose listens at a free loopback port that the kernel does not give to
+// outgoing connections, so that it is likely to be free after a restart too.
+func choose() (net.Listener, error) {
+	low := ephemeral()
+	from := min(20000, max(1024, low-10000))
+	for range 100 {
+		l, err := listenAt(net.JoinHostPort("127.0.0.1", strconv.Itoa(from+rand.IntN(max(low-from, 1))))) //nolint:gosec // any will do
+		if err == nil {
+			return l, nil
+		}
+	}
+	l, err := listenAt("127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("choose a port for the broker: %w", err)
+	}
+	return l, nil
+}
+
+// ephemeral returns the first port that the kernel gives to outgoing
+// connections.
+func ephemeral() int {
+	b, _ := os.ReadFile("/proc/sys/net/ipv4/ip_local_port_range") // Linux; elsewhere the usual
+	if fields := strings.Fields(string(b)); len(fields) == 2 {
+		if low, err := strconv.Atoi(fields[0]); err == nil && low > 2048 {
+			return low
+		}
+	}
+	return 32768
+}
+
+// keep writes down addr, whole or not at all.
+func keep(path, addr string) error {
+	temp := path + ".new"
+	if err := errors.Join(os.WriteFile(temp, []byte(addr+"\n"), 0o600), os.Rename(temp, path)); err != nil {
+		return fmt.Errorf("keep the broker's port: %w", err)
+	}
+	return nil
+}
+
+// once returns a function that returns l.
+func once(l net.Listener) func(network, address string) (net.Listener, error) {
+	return func(string, string) (net.Listener, error) { return l, nil }
+}

@@ -1,0 +1,261 @@
+//go:build linux
+
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"time"
+
+	"go.uber.org/zap"
+	"golang.org/x/sys/unix"
+
+	"github.com/benchmark-ai/bai/services/internal/cluster"
+	"github.com/benchmark-ai/bai/services/internal/cluster/local/spec"
+)
+
+// patience is how much longer than its pod's grace a supervisor may take to end
+// before it is killed.
+const patience = 5 * time.Second
+
+func attemptOfRef(r cluster.Ref) attempt {
+	return attempt{r.Scope, r.Run, strconv.Itoa(r.Attempt)}
+}
+
+// Delete implements cluster.Deleter.
+func (c *Cluster) Delete(_ context.Context, r cluster.Ref) error {
+	at, some := attemptOfRef(r), false
+	for _, j := range c.all() {
+		if j.attempt != at {
+			continue
+		}
+		if r.UID != "" && j.rec.Job.Name == r.Job && j.id != r.UID {
+			return nil // another Job of that name: not what is meant
+		}
+		some = true
+		j.mu.Lock()
+		err := c.remove(j, true)
+		j.mu.Unlock()
+		if err != nil {
+			return fmt.Errorf("delete job %s: %w", j.rec.Job.Name, err)
+		}
+	}
+	if some {
+		return nil // the last of them takes the other objects along
+	}
+	return c.removeObjects(at)
+}
+
+// remove marks a locked job, so that it goes also if this process ends, and
+// begins to end it. It may be repeated.
+func (c *Cluster) remove(j *job, whole bool) error {
+	if j.deleting != nil && (j.deleting.Attempt || !whole) {
+		return nil
+	}
+	if j.leaving {
+		return c.removeObjects(j.attempt)
+	}
+	m := mark{At: time.Now(), Attempt: whole}
+	if err := spec.Write(c.disk.mark(j.id), m); err != nil {
+		return err
+	}
+	j.deleting = &m
+	c.touch(j)
+	if !j.launched || j.ended {
+		c.leave(j)
+		return nil
+	}
+	c.tell(j)
+	return nil
+}
+
+// tell tells the supervisor of a locked job to end its pod, once, and kills it
+// should it not obey.
+func (c *Cluster) tell(j *job) {
+	if j.told || j.ended || j.state == nil && j.pid == 0 {
+		return // it has hardly begun; its first state comes here
+	}
+	j.told = true
+	c.signal(j, unix.SIGTERM)
+	c.after(j, grace(j.rec.Job)+lastGrace+patience, func(j *job) {
+		if !j.ended {
+			c.log.Warn("a pod's supervisor does not end, it is killed", zap.String("job", j.rec.Job.Name))
+			c.signal(j, unix.SIGKILL)
+		}
+	})
+}
+
+// lastGrace is what a pod's supervisor may add to its grace.
+const lastGrace = 2 * time.Second
+
+// signal sends a signal to the supervisor of a locked job, and to nobody else.
+func (c *Cluster) signal(j *job, s unix.Signal) {
+	var err error
+	if j.pid != 0 { // a child that was not reaped keeps its ID
+		err = unix.Kill(j.pid, s)
+	} else {
+		err = signalStranger(j.state.PID, j.state.Born, s)
+	}
+	if err != nil && !errors.Is(err, unix.ESRCH) {
+		c.log.Error("cannot signal a pod's supervisor", zap.String("job", j.rec.Job.Name), zap.Error(err))
+	}
+}
+
+func signalStranger(pid int, born uint64, s unix.Signal) error {
+	fd, err := unix.PidfdOpen(pid, 0)
+	if err == nil {
+		defer unix.Close(fd) //nolint:errcheck // only a handle
+	}
+	if !alive(pid, born) {
+		return nil
+	}
+	if err != nil {
+		return unix.Kill(pid, s)
+	}
+	return unix.PidfdSendSignal(fd, s, nil, 0)
+}
+
+// leave removes, beside everything else, all that there is of a locked job
+// whose supervisor has ended or never was.
+func (c *Cluster) leave(j *job) {
+	if j.leaving {
+		return
+	}
+	j.leaving = true
+	for _, t := range j.timers {
+		t.Stop()
+	}
+	lost := j.launched && (j.state == nil || j.state.Over.IsZero())
+	objects := j.deleting != nil && j.deleting.Attempt
+	c.spawn(func() {
+		if lost {
+			killLeftovers(j.id)
+		}
+		c.clear(j, objects)
+		j.mu.Lock()
+		j.gone = true
+		j.mu.Unlock()
+		c.forget(j)
+	})
+}
+
+// clear removes a job from the disk: first what depends on it, last its place.
+func (c *Cluster) clear(j *job, objects bool) {
+	if objects && c.last(j) {
+		if err := c.removeObjects(j.attempt); err != nil {
+			c.log.Error("cannot remove objects", zap.String("job", j.rec.Job.Name), zap.Error(err))
+		}
+	}
+	if err := c.disk.removePod(j.id); err != nil {
+		c.log.Error("cannot remove a pod's directory", zap.String("job", j.rec.Job.Name), zap.Error(err))
+	}
+}
+
+func (c *Cluster) forget(j *job) {
+	freed := c.release(j)
+	c.mu.Lock()
+	delete(c.jobs, j.id)
+	delete(c.names, name{"Job", j.attempt.scope, j.rec.Job.Name})
+	c.mu.Unlock()
+	c.notify(j.attempt)
+	if freed {
+		c.spawn(func() { c.launchWaiting("") })
+	}
+}
+
+// last reports whether no other job of the attempt is there.
+func (c *Cluster) last(j *job) bool {
+	for _, o := range c.all() {
+		if o != j && o.attempt == j.attempt {
+			return false
+		}
+	}
+	return true
+}
+
+// removeObjects removes the ConfigMaps and Secrets of an attempt.
+func (c *Cluster) removeObjects(at attempt) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for uid, o := range c.objects {
+		if o.attempt() != at {
+			continue
+		}
+		if err := os.Remove(c.disk.object(uid)); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+		delete(c.objects, uid)
+		delete(c.names, o.name())
+	}
+	return nil
+}
+
+// endAll ends all that runs, and returns when it is gone.
+func (c *Cluster) endAll(ctx context.Context) error {
+	var running []*job
+	for _, j := range c.all() {
+		j.mu.Lock()
+		if j.launched && !j.gone && (j.state == nil || j.state.Over.IsZero()) {
+			running = append(running, j)
+			if err := c.remove(j, false); err != nil {
+				c.log.Error("cannot mark a job", zap.String("job", j.rec.Job.Name), zap.Error(err))
+			}
+		}
+		j.mu.Unlock()
+	}
+	if c.awaitGone(ctx, running) {
+		return nil
+	}
+	for _, j := range running {
+		j.mu.Lock()
+		if !j.gone && !j.ended && j.state != nil {
+			c.signal(j, unix.SIGKILL)
+		}
+		j.mu.Unlock()
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+	defer cancel()
+	if !c.awaitGone(ctx, running) {
+		return errors.New("close the local cluster: some pods do not end")
+	}
+	return nil
+}
+
+// awaitGone reports whether jobs went before ctx was done.
+func (c *Cluster) awaitGone(ctx context.Context, js []*job) bool {
+	t := time.NewTicker(2 * time.Millisecond)
+	defer t.Stop()
+	for _, j := range js {
+		for {
+			j.mu.Lock()
+			gone := j.gone
+			j.mu.Unlock()
+			if gone {
+				break
+			}
+			select {
+			case <-t.C:
+			case <-ctx.Done():
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func (o object) name() name {
+	if o.ConfigMap != nil {
+		return name{"ConfigMap", o.ConfigMap.Namespace, o.ConfigMap.Name}
+	}
+	return name{"Secret", o.Secret.Namespace, o.Secret.Name}
+}
+
+func (o object) attempt() attempt {
+	if o.ConfigMap != nil {
+		return attemptOf(o.ConfigMap)
+	}
+	return attemptOf(o.Secret)
+}

@@ -1,0 +1,227 @@
+//go:build linux
+
+package local
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/benchmark-ai/bai/services/internal/cluster/local/spec"
+)
+
+// disk is the directory of a cluster:
+//
+//	lock                    held by the cluster
+//	bin/bai-pod-<digest>    the pod binary
+//	objects/<uid>.json      a ConfigMap or Secret
+//	pods/<id>/              a Job and its pod; the ID is the Job's UID
+//	pods/<id>/job.json      a record
+//	pods/<id>/deleted       a mark, once its deletion was asked for
+//	live/<id>.lock          held by the pod's supervisor as long as it lives
+//	live/<id>.json          the pod's state, see package spec
+//	trash/                  what is being made or removed
+//
+// What appears in pods or objects, or goes from there, does so by one rename.
+type disk struct{ dir string }
+
+// record is what is kept of a Job.
+type record struct {
+	Job     *batchv1.Job `json:"job"`
+	PodName string       `json:"pod_name"`
+	PodUID  string       `json:"pod_uid"`
+	GPUs    []int        `json:"gpus,omitempty"`   // that it was given
+	Expired time.Time    `json:"expired,omitzero"` // when its deadline passed before it could begin
+}
+
+// mark says that a Job is to go.
+type mark struct {
+	At      time.Time `json:"at"`
+	Attempt bool      `json:"attempt"` // and with the last Job of its attempt all other objects of it
+}
+
+// object is a ConfigMap or Secret.
+type object struct {
+	ConfigMap *corev1.ConfigMap `json:"config_map,omitempty"`
+	Secret    *corev1.Secret    `json:"secret,omitempty"`
+}
+
+func (d disk) pods() string              { return filepath.Join(d.dir, "pods") }
+func (d disk) pod(id string) string      { return filepath.Join(d.dir, "pods", id) }
+func (d disk) record(id string) string   { return filepath.Join(d.pod(id), "job.json") }
+func (d disk) mark(id string) string     { return filepath.Join(d.pod(id), "deleted") }
+func (d disk) live() string              { return filepath.Join(d.dir, "live") }
+func (d disk) state(id string) string    { return filepath.Join(d.dir, "live", id+".json") }
+func (d disk) lockFile(id string) string { return filepath.Join(d.dir, "live", id+".lock") }
+func (d disk) objects() string           { return filepath.Join(d.dir, "objects") }
+func (d disk) object(uid string) string  { return filepath.Join(d.dir, "objects", uid+".json") }
+func (d disk) trash(id string) string    { return filepath.Join(d.dir, "trash", id) }
+
+// prepare makes the directories, takes the lock, and throws away what is left
+// of what was made or removed when the process before ended.
+func (d disk) prepare() (*os.File, error) {
+	for _, dir := range []string{d.dir, d.pods(), d.live(), d.objects(), filepath.Join(d.dir, "bin"), d.trash("")} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return nil, fmt.Errorf("make the directory of the local cluster: %w", err)
+		}
+	}
+	lock, err := os.OpenFile(filepath.Join(d.dir, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("lock the local cluster: %w", err)
+	}
+	if err := flock(lock); err != nil {
+		_ = lock.Close()
+		return nil, fmt.Errorf("lock the local cluster in %s: another process has it: %w", d.dir, err)
+	}
+	drafts, _ := filepath.Glob(spec.Draft(d.object("*")))
+	left, _ := filepath.Glob(d.trash("*"))
+	for _, path := range slices.Concat(drafts, left) {
+		_ = removeAll(path)
+	}
+	return lock, nil
+}
+
+// flock takes a lock. One that a process held that was killed may be held a
+// moment longer, by what it was about to start.
+func flock(f *os.File) error {
+	for until := time.Now().Add(time.Second); ; time.Sleep(5 * time.Millisecond) {
+		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if !errors.Is(err, syscall.EWOULDBLOCK) || time.Now().After(until) {
+			return err
+		}
+	}
+}
+
+// binary copies the pod binary here, so that an upgrade does not change it
+// under pods that are to start, and returns its place.
+func (d disk) binary(from string) (string, error) {
+	src, err := os.Open(from)
+	if err != nil {
+		return "", fmt.Errorf("bring the pod binary: %w", err)
+	}
+	defer src.Close() //nolint:errcheck // only read
+	tmp := d.trash("bai-pod")
+	dst, err := os.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o755) //nolint:gosec // it is executed
+	if err != nil {
+		return "", fmt.Errorf("bring the pod binary: %w", err)
+	}
+	sum := sha256.New()
+	_, err = io.Copy(io.MultiWriter(dst, sum), src)
+	if err = errors.Join(err, dst.Chmod(0o755), dst.Close()); err != nil {
+		return "", fmt.Errorf("bring the pod binary: %w", err)
+	}
+	path := filepath.Join(d.dir, "bin", "bai-pod-"+hex.EncodeToString(sum.Sum(nil)[:8]))
+	if err := os.Rename(tmp, path); err != nil {
+		return "", fmt.Errorf("bring the pod binary: %w", err)
+	}
+	return path, nil
+}
+
+// addPod writes a new Job: all of it or nothing.
+func (d disk) addPod(id string, r record) error {
+	dir := d.trash(id)
+	err := errors.Join(
+		os.Mkdir(dir, 0o700), os.Mkdir(filepath.Join(dir, spec.Volumes), 0o755), os.Mkdir(filepath.Join(dir, spec.Logs), 0o755)) //nolint:gosec // containers may have other users
+	if err == nil {
+		err = spec.Write(filepath.Join(dir, "job.json"), r)
+	}
+	if err == nil {
+		err = os.Rename(dir, d.pod(id))
+	}
+	if err != nil {
+		_ = os.RemoveAll(dir)
+	}
+	return err
+}
+
+// removePod removes a Job, its pod's files and its state.
+func (d disk) removePod(id string) error {
+	if err := os.Rename(d.pod(id), d.trash(id)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	for _, path := range []string{d.state(id), spec.Draft(d.state(id)), d.lockFile(id)} {
+		_ = os.Remove(path)
+	}
+	return removeAll(d.trash(id))
+}
+
+// readState returns the pod's state, nil where there is none.
+func (d disk) readState(id string) (*spec.State, error) {
+	var s spec.State
+	switch err := spec.Read(d.state(id), &s); {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, nil //nolint:nilnil // it has not begun
+	case err != nil:
+		return nil, err
+	}
+	return &s, nil
+}
+
+// lock takes the lock that a pod's supervisor is born with.
+func (d disk) lock(id string) (*os.File, error) {
+	f, err := os.OpenFile(d.lockFile(id), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		_ = f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// held reports whether a supervisor of the pod lives. It opens the lock for
+// reading: closing one that was open for writing says that a supervisor ended.
+func (d disk) held(id string) bool {
+	f, err := os.Open(d.lockFile(id))
+	if err != nil {
+		return false
+	}
+	defer f.Close() //nolint:errcheck // only read
+	return errors.Is(syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB), syscall.EWOULDBLOCK)
+}
+
+// removeAll removes a tree, also one whose directories were made unreadable.
+func removeAll(path string) error {
+	if os.RemoveAll(path) == nil {
+		return nil
+	}
+	_ = filepath.WalkDir(path, func(p string, e fs.DirEntry, _ error) error {
+		if e != nil && e.IsDir() {
+			_ = os.Chmod(p, 0o700) //nolint:gosec // a directory that goes
+		}
+		return nil
+	})
+	return os.RemoveAll(path)
+}
+
+// newUID returns a random UUID.
+func newUID() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // never fails
+	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
+	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
+}
+
+// newSuffix returns what a Job's pod has behind the Job's name.
+func newSuffix() string {
+	const letters = "bcdfghjklmnpqrstvwxz2456789"
+	var b [5]byte
+	_, _ = rand.Read(b[:]) // never fails
+	for i := range b {
+		b[i] = letters[int(b[i])%len(letters)]
+	}
+	return string(b[:])
+}

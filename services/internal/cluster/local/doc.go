@@ -1,0 +1,53 @@
+// Package local runs benchmarks on this machine: it carries out the same
+// objects that a Kubernetes cluster would, with the machine's own programs. It
+// works on Linux only.
+//
+// A Job's pod is run by a supervisor, a process of its own that outlives the
+// platform and writes how far it has come to disk. When the platform begins
+// again it adopts what still runs and takes note of what has ended. With its
+// supervisor a pod ends whole, by the kernel: the supervisor is the first
+// process of the pod's PID namespace. A pod whose supervisor was killed is
+// gone, and so is its Job.
+//
+// Containers see this machine's directories, with their volumes mounted over
+// them in a mount namespace of the pod. Nothing is created in the machine's own
+// directories. As root there is no user namespace, so that nice, chown and the
+// scheduler's classes work; other users keep their own IDs in one.
+//
+// Where the kernel refuses namespaces, or the settings do, pods run without:
+// what the platform's own programs mount is found by environment variables
+// (pod.EnvDir, pod.EnvSecretDir, pod.EnvMessage), arguments and values that
+// begin with these places are rewritten, /dev/shm is the machine's, and a pod
+// that mounts anything else is refused as NeedsNamespaces.
+//
+// # What is carried out
+//
+// Of a Job: parallelism and completions (1), backoffLimit (0),
+// activeDeadlineSeconds, ttlSecondsAfterFinished, template. Of its pod: init
+// containers in order, native sidecars (init containers with restart policy
+// Always), containers, restartPolicy (Never), terminationGracePeriodSeconds;
+// volumes emptyDir (medium; sizeLimit in memory), configMap and secret. Of a
+// container: command, args and env with $(NAME), env from fields
+// (metadata.name, .namespace, .uid, .labels['x'], .annotations['x'],
+// spec.nodeName, status.podIP, status.hostIP), from ConfigMaps and Secrets,
+// envFrom; volumeMounts with subPath and readOnly; workingDir;
+// terminationMessagePath and Policy; a limit of nvidia.com/gpu up to what the
+// machine has, each GPU to one pod at a time by CUDA_VISIBLE_DEVICES.
+//
+// Accepted without a meaning here: image, imagePullPolicy, imagePullSecrets,
+// ports, serviceAccountName, automountServiceAccountToken, nodeSelector,
+// tolerations, affinity, topologySpreadConstraints, priorityClassName,
+// priority, preemptionPolicy, schedulerName, runtimeClassName, overhead,
+// enableServiceLinks, dnsPolicy, hostNetwork, shareProcessNamespace, resource
+// requests, and of security contexts allowPrivilegeEscalation, capabilities,
+// privileged, runAsNonRoot, seccompProfile.
+//
+// Whatever else an object has is refused, with the field's path: accept.Fields
+// is the list. A container without a command needs its image's, so it is
+// refused as NeedsImage. Limits of CPU and memory are refused, because nothing
+// enforces them. A container whose command begins with pod.ImageBinary is given
+// the pod binary there.
+//
+// A pod waits, and says so as a kubelet would, while a ConfigMap or Secret that
+// it needs is not there, or other pods have the GPUs.
+package local

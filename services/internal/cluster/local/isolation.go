@@ -1,0 +1,125 @@
+//go:build linux
+
+package local
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/benchmark-ai/bai/services/internal/cluster/local/spec"
+)
+
+// isolation is how a supervisor is set apart.
+type isolation struct {
+	flags   uintptr // namespaces of its own
+	uid     int     // in a user namespace
+	gid     int
+	ambient []uintptr // capabilities that it keeps there
+}
+
+// probe returns the strongest isolation that this machine allows, and if that
+// is none, why, and what to change.
+func probe(d disk, binary string, never bool) (isolation, string) {
+	if never {
+		return isolation{}, "the platform's settings say that pods have no namespaces; change no_namespaces"
+	}
+	apart := isolation{flags: unix.CLONE_NEWPID | unix.CLONE_NEWNS}
+	own := isolation{
+		flags: apart.flags | unix.CLONE_NEWUSER, uid: os.Getuid(), gid: os.Getgid(),
+		ambient: []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_SYS_CHROOT},
+	}
+	tries := []isolation{own}
+	if os.Getuid() == 0 {
+		tries = []isolation{apart, own}
+	}
+	var errs []error
+	for _, i := range tries {
+		err := i.try(d, binary)
+		if err == nil {
+			return i, ""
+		}
+		errs = append(errs, err)
+	}
+	return isolation{}, fmt.Sprintf("%v; %s", errs[len(errs)-1], remedy())
+}
+
+// try has a supervisor make the roots of an empty pod.
+func (i isolation) try(d disk, binary string) error {
+	dir := d.trash("probe")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	defer removeAll(dir)                                     //nolint:errcheck // it is in the trash
+	cmd := exec.Command(binary, "supervise", "--probe", dir) //nolint:gosec,noctx // our own, and short
+	cmd.SysProcAttr = i.attr()
+	cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
+	runtime.LockOSThread() // or it would end with the thread that started it
+	defer runtime.UnlockOSThread()
+	out, err := cmd.CombinedOutput()
+	if err == nil {
+		return nil
+	}
+	if said := string(bytes.TrimSpace(out)); said != "" {
+		return errors.New(said)
+	}
+	return fmt.Errorf("make namespaces: %w", err)
+}
+
+// remedy names the settings of the machine that forbid namespaces.
+func remedy() string {
+	var found []string
+	for name, allowed := range map[string]string{
+		"kernel.unprivileged_userns_clone": "1", "kernel.apparmor_restrict_unprivileged_userns": "0", "user.max_user_namespaces": "",
+	} {
+		b, err := os.ReadFile(filepath.Join("/proc/sys", strings.ReplaceAll(name, ".", "/")))
+		value := strings.TrimSpace(string(b))
+		switch {
+		case err != nil:
+		case allowed == "" && value == "0":
+			found = append(found, "set sysctl "+name+" above 0")
+		case allowed != "" && value != allowed:
+			found = append(found, "set sysctl "+name+" to "+allowed)
+		}
+	}
+	if len(found) == 0 {
+		return "run the platform as root with CAP_SYS_ADMIN, or allow user namespaces (in a container: its seccomp profile)"
+	}
+	return strings.Join(found, " and ")
+}
+
+func (i isolation) attr() *syscall.SysProcAttr {
+	a := &syscall.SysProcAttr{Setsid: true, Cloneflags: i.flags, AmbientCaps: i.ambient}
+	if i.flags&unix.CLONE_NEWUSER != 0 {
+		a.UidMappings = []syscall.SysProcIDMap{{ContainerID: i.uid, HostID: i.uid, Size: 1}}
+		a.GidMappings = []syscall.SysProcIDMap{{ContainerID: i.gid, HostID: i.gid, Size: 1}}
+	}
+	return a
+}
+
+// supervise starts the supervisor of the pod in dir, which has lock from its
+// birth, and returns its process ID.
+func (i isolation) supervise(binary, dir string, lock *os.File) (int, error) {
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		return 0, err
+	}
+	defer null.Close() //nolint:errcheck // only read
+	log, err := os.OpenFile(filepath.Join(dir, spec.Logs, "supervisor.log"), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return 0, err
+	}
+	defer log.Close() //nolint:errcheck // the supervisor's
+	return syscall.ForkExec(binary, []string{binary, "supervise", dir}, &syscall.ProcAttr{
+		Dir: "/", Env: []string{"PATH=" + os.Getenv("PATH"), "GOMAXPROCS=1"},
+		Files: []uintptr{null.Fd(), log.Fd(), log.Fd(), lock.Fd()}, Sys: i.attr(),
+	})
+}

@@ -1,0 +1,120 @@
+//go:build linux
+
+package local
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/benchmark-ai/bai/services/internal/cluster"
+	"github.com/benchmark-ai/bai/services/internal/cluster/local/spec"
+	"github.com/benchmark-ai/bai/services/internal/cluster/local/status"
+	"github.com/benchmark-ai/bai/services/internal/cluster/local/translate"
+)
+
+// job is a Job and its pod.
+type job struct {
+	id      string
+	attempt attempt // never changes
+	waits   atomic.Bool
+
+	mu       sync.Mutex
+	rec      record
+	version  int64
+	state    *spec.State     // as it was read last
+	waiting  *status.Waiting // why it was not launched
+	launched bool            // it has, or had, a supervisor
+	pid      int             // of the supervisor, where it is a child of ours that was not reaped
+	ended    bool            // the supervisor has ended
+	burying  bool            // somebody waits for the supervisor's end
+	deleting *mark
+	told     bool // the supervisor was told to end the pod
+	retired  bool // what follows from its end was done
+	leaving  bool // it is being removed
+	gone     bool // nothing of it is left
+	timers   []*time.Timer
+}
+
+// attempt tells one attempt of a run from all others.
+type attempt struct{ scope, run, number string }
+
+func attemptOf(o metav1.Object) attempt {
+	return attempt{o.GetNamespace(), o.GetLabels()[cluster.LabelRun], o.GetLabels()[cluster.LabelAttempt]}
+}
+
+func newJob(id string, r record) *job {
+	return &job{id: id, rec: r, attempt: attemptOf(r.Job)}
+}
+
+func (c *Cluster) create(o cluster.Object) error {
+	o.SetUID(types.UID(newUID()))
+	o.SetCreationTimestamp(metav1.NewTime(time.Now()))
+	o.SetResourceVersion(fmt.Sprint(c.nextVersion()))
+	switch o := o.(type) {
+	case *corev1.ConfigMap:
+		return c.addObject(string(o.UID), object{ConfigMap: o.DeepCopy()})
+	case *corev1.Secret:
+		return c.addObject(string(o.UID), object{Secret: o.DeepCopy()})
+	case *batchv1.Job:
+		o.Generation = 1
+		return c.addJob(o.DeepCopy())
+	}
+	return nil // accept.Object lets nothing else in
+}
+
+func (c *Cluster) addObject(uid string, o object) error {
+	if err := spec.Write(c.disk.object(uid), o); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.objects[uid] = o
+	return nil
+}
+
+func (c *Cluster) addJob(b *batchv1.Job) error {
+	j := newJob(string(b.UID), record{Job: b, PodName: b.Name + "-" + newSuffix(), PodUID: newUID()})
+	if err := c.disk.addPod(j.id, j.rec); err != nil {
+		return err
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	c.mu.Lock()
+	c.jobs[j.id] = j
+	c.mu.Unlock()
+	c.launch(j)
+	return nil
+}
+
+// facts returns what is known of a job that is locked.
+func (c *Cluster) facts(j *job) status.Facts {
+	f := status.Facts{
+		Job: j.rec.Job, PodName: j.rec.PodName, PodUID: j.rec.PodUID, Node: c.node, IP: ip, Version: j.version,
+		State: j.state, Waiting: j.waiting, Expired: j.rec.Expired, Grace: grace(j.rec.Job),
+	}
+	if j.deleting != nil {
+		f.Deleting = j.deleting.At
+	}
+	return f
+}
+
+func grace(b *batchv1.Job) time.Duration {
+	if g := b.Spec.Template.Spec.TerminationGracePeriodSeconds; g != nil {
+		return time.Duration(*g) * time.Second
+	}
+	return translate.Grace
+}
+
+// touch notes that something about a locked job has changed, and lets those
+// know who watch.
+func (c *Cluster) touch(j *job) {
+	j.version = c.nextVersion()
+	c.notify(j.attempt)
+}

@@ -1,0 +1,322 @@
+//go:build linux
+
+package local_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/benchmark-ai/bai/services/internal/cluster"
+	"github.com/benchmark-ai/bai/services/internal/cluster/local"
+	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/internal/pod"
+)
+
+func TestTwoPlatformsCannotHaveOneDirectory(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	open(t, local.Settings{Dir: dir})
+	_, err := local.New(local.Settings{Dir: dir, PodBinary: podBinary})
+	if err == nil || !strings.Contains(err.Error(), dir) || !strings.Contains(err.Error(), "another process has it") {
+		t.Errorf("a second platform: %v", err)
+	}
+}
+
+func TestWhateverABenchmarkDoesNothingIsLeft(t *testing.T) {
+	for name, command := range map[string]func(needle string) []string{
+		"it forks daemons of their own sessions": daemon,
+		"it ignores every signal that it can": func(needle string) []string {
+			return []string{"sh", "-c", "trap '' TERM INT HUP QUIT USR1 USR2; while true; do sleep 0.1" + needle + "; done"}
+		},
+		"it forks and forks": func(needle string) []string {
+			return []string{"sh", "-c", "for i in 1 2 3 4 5; do (setsid sh -c 'sleep 300" + needle + " & sleep 300" + needle + "' &) ; done; sleep 300" + needle}
+		},
+		"it makes its directories unreadable": func(needle string) []string {
+			return []string{"sh", "-c", "D=${BAI_DIR:-/bai}; mkdir -p $D/a/b; touch $D/a/b/c; chmod 0 $D/a/b $D/a; sleep 300" + needle}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			modes(t, func(t *testing.T, s local.Settings) {
+				c, needle := open(t, s), fmt.Sprintf("%d", 1e6+rand.IntN(1e6))
+				j := wrapped("hostile", command(needle)...)
+				create(t, c, configMap("hostile"), j)
+				eventually(t, "it does it", func() bool { return len(processes(t, needle)) > 2 })
+				remove(t, c, j)
+				nothingLeft(t, s.Dir, needle)
+			})
+		})
+	}
+}
+
+func TestWhatADaemonLeavesAfterAGoodEndIsEndedToo(t *testing.T) {
+	modes(t, func(t *testing.T, s local.Settings) {
+		c, needle := open(t, s), fmt.Sprintf("%d", 1e6+rand.IntN(1e6))
+		j := wrapped("daemons", "sh", "-c", "setsid sh -c 'trap \"\" TERM; sleep 300"+needle+"' & exit 0")
+		create(t, c, j)
+		if seen := await(t, c, j, "it ends", over); seen.Job.Status.Succeeded != 1 {
+			t.Errorf("it ended as %+v", benchmarkOf(seen))
+		}
+		if pids := processes(t, "sleep 300"+needle); len(pids) > 0 {
+			t.Errorf("left processes %v", pids)
+		}
+		remove(t, c, j)
+		nothingLeft(t, s.Dir, needle)
+	})
+}
+
+func TestAGigabyteOfOutputIsRecordedAndTheLogIsSmall(t *testing.T) {
+	t.Parallel()
+	s := local.Settings{Dir: t.TempDir()}
+	c := open(t, s)
+	j := wrapped("large", "sh", "-c", "head -c 1000000000 /dev/zero")
+	create(t, c, j)
+	await(t, c, j, "it ends", over)
+	dir := filepath.Join(s.Dir, "pods", string(j.UID))
+	info, err := os.Stat(filepath.Join(dir, "volumes", "bai", pod.Output))
+	if err != nil || info.Size() < 1e9 || info.Size() > 1e9+1e9/100 {
+		t.Errorf("the output is %+v (%v)", info, err)
+	}
+	logs, err := filepath.Glob(filepath.Join(dir, "logs", "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range logs {
+		if info, err := os.Stat(path); err != nil || info.Size() > 4<<20 {
+			t.Errorf("%s is %d bytes (%v)", path, info.Size(), err)
+		}
+	}
+	remove(t, c, j)
+	nothingLeft(t, s.Dir)
+}
+
+func TestAPodWaitsForItsConfiguration(t *testing.T) {
+	modes(t, func(t *testing.T, s local.Settings) {
+		c := open(t, s)
+		j := wrapped("waits", "sh", "-c", `test "$A" = b`)
+		from := &corev1.EnvVarSource{ConfigMapKeyRef: &corev1.ConfigMapKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: "waits"}, Key: "a"}}
+		j.Spec.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "A", ValueFrom: from}}
+		create(t, c, j)
+		seen := await(t, c, j, "it waits", func(s cluster.Seen) bool { return benchmarkOf(s).Waiting != nil })
+		want := &corev1.ContainerStateWaiting{Reason: "CreateContainerConfigError", Message: `configmap "waits" not found`}
+		if diff := cmp.Diff(want, benchmarkOf(seen).Waiting); diff != "" || seen.Pods[0].Status.Phase != corev1.PodPending {
+			t.Errorf("phase %s, waiting (-want +got):\n%s", seen.Pods[0].Status.Phase, diff)
+		}
+		shut(t, c, true) // and goes on waiting after a restart
+		c = open(t, s)
+		create(t, c, configMap("waits"))
+		if seen := await(t, c, j, "it ends", over); seen.Job.Status.Succeeded != 1 {
+			t.Errorf("it ended as %+v", benchmarkOf(seen))
+		}
+		remove(t, c, j)
+		nothingLeft(t, s.Dir)
+	})
+}
+
+func TestAVolumeThatCannotBeFilledIsSaidInAnEvent(t *testing.T) {
+	t.Parallel()
+	s := local.Settings{Dir: t.TempDir()}
+	c := open(t, s)
+	j := wrapped("unfilled", "true")
+	spec := &j.Spec.Template.Spec
+	spec.Volumes = append(spec.Volumes, corev1.Volume{Name: "s", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "nosuch"}}})
+	second := int64(1)
+	j.Spec.ActiveDeadlineSeconds = &second
+	create(t, c, j)
+	seen := await(t, c, j, "an event", func(s cluster.Seen) bool { return len(s.Events) > 0 })
+	if e := seen.Events[0]; e.Reason != "FailedMount" || e.Message != `MountVolume.SetUp failed for volume "s" : secret "nosuch" not found` || e.InvolvedObject.UID != seen.Pods[0].UID {
+		t.Errorf("the event is %+v", e)
+	}
+	seen = await(t, c, j, "its deadline passes", over)
+	if got := seen.Job.Status.Conditions; len(got) != 2 || got[1].Type != batchv1.JobFailed || got[1].Reason != "DeadlineExceeded" {
+		t.Errorf("its conditions are %+v", got)
+	}
+	shut(t, c, true)
+	c = open(t, s)
+	await(t, c, j, "it has still failed", over)
+	remove(t, c, j)
+	nothingLeft(t, s.Dir)
+}
+
+func TestAJobThatHasEndedGoesWhenItWasKeptLongEnough(t *testing.T) {
+	t.Parallel()
+	s := local.Settings{Dir: t.TempDir()}
+	c, now := open(t, s), int32(1)
+	j := wrapped("kept", "true")
+	j.Spec.TTLSecondsAfterFinished = &now
+	create(t, c, configMap("kept"), j)
+	await(t, c, j, "it ends", over)
+	eventually(t, "it goes", goneFrom(t, c, j))
+	nothingLeft(t, s.Dir)
+}
+
+func TestMountPointsAreNotMadeOnTheMachine(t *testing.T) {
+	t.Parallel()
+	s := local.Settings{Dir: t.TempDir()}
+	c := open(t, s)
+	name := fmt.Sprintf("bai-test-%d", rand.IntN(1e9))
+	places := []string{"/" + name, "/usr/share/" + name + "/deep/er", "/opt/" + name, "/dev/" + name, "/var/run/" + name}
+	j := wrapped("mounts", "sh", "-c", "for p in "+strings.Join(places, " ")+`; do
+		echo x > $p/file || exit 1
+	done
+	test -d /usr/share/misc -o -d /usr/share/doc || exit 2
+	test -c /dev/null -a -c /dev/zero || exit 3
+	echo last words > /dev/termination-log`)
+	for i, p := range places {
+		v := fmt.Sprintf("v%d", i)
+		spec := &j.Spec.Template.Spec
+		spec.Volumes = append(spec.Volumes, corev1.Volume{Name: v, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}})
+		spec.Containers[0].VolumeMounts = append(spec.Containers[0].VolumeMounts, corev1.VolumeMount{Name: v, MountPath: p})
+	}
+	create(t, c, j)
+	seen := await(t, c, j, "it ends", over)
+	if end := benchmarkOf(seen).Terminated; end.ExitCode != 0 || end.Message != "last words\n" {
+		log, _ := os.ReadFile(filepath.Join(s.Dir, "pods", string(j.UID), "logs", "benchmark.log"))
+		t.Errorf("it ended as %+v\n%s", end, log)
+	}
+	for _, p := range append(places, "/dev/termination-log") {
+		if _, err := os.Lstat(p); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("%s is on the machine (%v)", p, err)
+		}
+	}
+	remove(t, c, j)
+	nothingLeft(t, s.Dir)
+}
+
+func TestContainersSeeOnlyTheirPodAndTheirMounts(t *testing.T) {
+	t.Parallel()
+	s := local.Settings{Dir: t.TempDir()}
+	c := open(t, s)
+	j := wrapped("alone", "sh", "-c", `
+		test "$(ls /proc | grep -c '^[0-9]')" -lt 10 || exit 1
+		test ! -e /bai-secret/key || exit 2
+		test ! -e /bai-pod || exit 3
+		test -r /proc/self/stat || exit 4
+		echo x > /bai/ro/file && exit 5
+		exit 0`)
+	spec := &j.Spec.Template.Spec
+	spec.Volumes = append(spec.Volumes,
+		corev1.Volume{Name: "secret", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "alone"}}},
+		corev1.Volume{Name: "ro", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}})
+	spec.InitContainers = append(spec.InitContainers, corev1.Container{
+		Name: "reads", Command: []string{"sh", "-c", `test "$(cat /bai-secret/key)" = value`},
+		VolumeMounts: []corev1.VolumeMount{{Name: "secret", MountPath: pod.SecretDir, ReadOnly: true}},
+	})
+	spec.Containers[0].VolumeMounts = append(spec.Containers[0].VolumeMounts, corev1.VolumeMount{Name: "ro", MountPath: "/bai/ro", ReadOnly: true})
+	secret := &corev1.Secret{ObjectMeta: configMap("alone").ObjectMeta, Data: map[string][]byte{"key": []byte("value")}}
+	secret.APIVersion, secret.Kind = "v1", "Secret"
+	create(t, c, secret, j)
+	if end := benchmarkOf(await(t, c, j, "it ends", over)).Terminated; end == nil || end.ExitCode != 0 {
+		t.Errorf("it ended as %+v", end)
+	}
+}
+
+func TestMemoryVolumesAreAsLargeAsTheyMayBe(t *testing.T) {
+	t.Parallel()
+	c := open(t, local.Settings{Dir: t.TempDir()})
+	j := wrapped("memory", "sh", "-c", "head -c 3000000 /dev/zero > /fast/a && exit 1; test \"$(stat -f -c %T /fast)\" = tmpfs")
+	spec, limit := &j.Spec.Template.Spec, resource.MustParse("2Mi")
+	spec.Volumes = append(spec.Volumes, corev1.Volume{Name: "fast", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory, SizeLimit: &limit}}})
+	spec.Containers[0].VolumeMounts = append(spec.Containers[0].VolumeMounts, corev1.VolumeMount{Name: "fast", MountPath: "/fast"})
+	create(t, c, j)
+	if end := benchmarkOf(await(t, c, j, "it ends", over)).Terminated; end == nil || end.ExitCode != 0 {
+		t.Errorf("it ended as %+v", end)
+	}
+}
+
+func TestASubPathThatLeadsOutOfItsVolumeIsNotMounted(t *testing.T) {
+	t.Parallel()
+	c := open(t, local.Settings{Dir: t.TempDir()})
+	j := wrapped("escape", "true")
+	spec := &j.Spec.Template.Spec
+	spec.InitContainers = append(spec.InitContainers, corev1.Container{
+		Name: "plants", Command: []string{"ln", "-s", "/etc", "/bai/out"}, VolumeMounts: spec.InitContainers[0].VolumeMounts,
+	})
+	spec.Containers[0].VolumeMounts = append(spec.Containers[0].VolumeMounts, corev1.VolumeMount{Name: "bai", MountPath: "/x", SubPath: "out"})
+	create(t, c, j)
+	end := benchmarkOf(await(t, c, j, "it ends", over)).Terminated
+	if end == nil || end.Reason != "StartError" || !strings.Contains(end.Message, "leads out of the volume") {
+		t.Errorf("it ended as %+v", end)
+	}
+}
+
+func TestWhatTheMachineDoesNotHaveIsRefused(t *testing.T) {
+	t.Parallel()
+	c := open(t, local.Settings{Dir: t.TempDir(), NoNamespaces: true})
+	for name, test := range map[string]struct {
+		change func(*corev1.PodSpec)
+		want   event.Reason
+	}{
+		"no command": {func(s *corev1.PodSpec) { s.Containers[0].Command = nil }, event.NeedsImage},
+		"too many GPUs": {func(s *corev1.PodSpec) {
+			s.Containers[0].Resources.Limits = corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("1000")}
+		}, event.NeedsGPU},
+		"a mount without namespaces": {func(s *corev1.PodSpec) { s.Containers[0].VolumeMounts[0].MountPath = "/data" }, event.NeedsNamespaces},
+	} {
+		j := wrapped("refused", "true")
+		test.change(&j.Spec.Template.Spec)
+		err := c.Create(t.Context(), j)
+		if refused, ok := errors.AsType[*cluster.RefusedError](err); !ok || refused.Reason != string(test.want) {
+			t.Errorf("%s: %v, want a refusal as %s", name, err, test.want)
+		}
+	}
+}
+
+func TestThePodsOfAnotherUserKeepTheContract(t *testing.T) {
+	t.Parallel()
+	if os.Getuid() != 0 {
+		t.Log("this user is another")
+		return
+	}
+	const nobody = 65534
+	dir := t.TempDir()
+	program := filepath.Join(dir, "test")
+	copyFile(t, os.Args[0], program)
+	tmp := filepath.Join(dir, "tmp")
+	for _, err := range []error{os.Mkdir(tmp, 0o700), os.Chown(tmp, nobody, nobody), os.Chmod(dir, 0o755), os.Chmod(filepath.Dir(dir), 0o755)} { //nolint:gosec // for the other user
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	cmd := exec.CommandContext(t.Context(), program, "-test.run", "TestAClusterKeepsTheContract|TestContainersSee|TestAPodThatRuns|TestMountPoints|TestWhateverABenchmark|TestMemory", "-test.v") //nolint:gosec // this test
+	cmd.Dir = tmp
+	cmd.Env = append(os.Environ(), envBinary+"="+podBinary, "TMPDIR="+tmp, "HOME="+tmp)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+	cmd.WaitDelay = time.Second
+	out, err := cmd.CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "--- PASS: TestAClusterKeepsTheContract/with_namespaces") {
+		t.Errorf("as nobody: %v\n%s", err, out)
+	}
+}
+
+func copyFile(t *testing.T, from, to string) {
+	t.Helper()
+	src, err := os.Open(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer src.Close()                                           //nolint:errcheck // only read
+	dst, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE, 0o755) //nolint:gosec // it is executed
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.Copy(dst, src); err != nil {
+		t.Fatal(err)
+	}
+	if err := dst.Close(); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,285 @@
+//go:build linux
+
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/benchmark-ai/bai/services/internal/cluster"
+	"github.com/benchmark-ai/bai/services/internal/cluster/local/accept"
+)
+
+// Settings say where the cluster keeps its things and what pods are run with.
+type Settings struct {
+	Dir       string // where everything of the cluster is; it is made. One process at a time may use it
+	PodBinary string // the program bai-pod
+	Log       *zap.Logger
+	// Env are names of variables of this process that containers inherit,
+	// besides those that say who and where they are: PATH, HOME, USER, LOGNAME,
+	// SHELL, LANG, LANGUAGE, LC_*, TZ, TMPDIR, LD_LIBRARY_PATH.
+	Env          []string
+	NoNamespaces bool          // run pods without namespaces, as where the kernel refuses them
+	Resync       time.Duration // how often Watch hands everything over again; zero means 30 s
+}
+
+// Cluster is a cluster of one machine. It is a cluster.Creator, Deleter and
+// Observer, and may be used from several goroutines.
+type Cluster struct {
+	settings Settings
+	log      *zap.Logger
+	disk     disk
+	lock     *os.File
+	bell     *bell
+	binary   string
+	node     string
+	isolated isolation
+	machine  accept.Machine
+	env      []string
+
+	done chan struct{} // closed by Close
+	wg   sync.WaitGroup
+
+	mu       sync.Mutex             // never held while a job's is taken
+	closing  bool                   // nothing is created any more
+	closed   bool                   // nothing is begun any more
+	jobs     map[string]*job        // by ID
+	names    map[name]bool          // of all objects
+	making   map[name]chan struct{} // closed when the object is made, or is not
+	objects  map[string]object      // by UID
+	gpus     map[int]string         // ID of the job that has it
+	watchers map[*watcher]struct{}
+	version  int64
+}
+
+// name is what an object is created under, once.
+type name struct{ kind, scope, name string }
+
+// ip is where everything on this machine is reached.
+const ip = "127.0.0.1"
+
+// New returns a cluster that has adopted what the one before left in its
+// directory: pods that still run, and the ends of those that do not. Close it.
+func New(s Settings) (*Cluster, error) {
+	if s.Dir == "" || s.PodBinary == "" {
+		return nil, errors.New("local cluster: it needs a directory and the pod binary")
+	}
+	dir, err := filepath.Abs(s.Dir)
+	if err != nil {
+		return nil, fmt.Errorf("local cluster: %w", err)
+	}
+	if followed, err := filepath.EvalSymlinks(dir); err == nil {
+		dir = followed
+	}
+	c := &Cluster{
+		settings: s, log: s.Log, disk: disk{dir}, done: make(chan struct{}), version: time.Now().UnixNano(),
+		jobs: map[string]*job{}, names: map[name]bool{}, making: map[name]chan struct{}{}, objects: map[string]object{},
+		gpus: map[int]string{}, watchers: map[*watcher]struct{}{}, env: inherited(os.Environ(), s.Env),
+	}
+	if c.log == nil {
+		c.log = zap.NewNop()
+	}
+	if c.lock, err = c.disk.prepare(); err != nil {
+		return nil, err
+	}
+	if err := c.begin(); err != nil {
+		_ = c.lock.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+// begin looks at the machine and adopts what is there.
+func (c *Cluster) begin() (err error) {
+	if c.node, err = os.Hostname(); err != nil {
+		return fmt.Errorf("local cluster: %w", err)
+	}
+	if c.binary, err = c.disk.binary(c.settings.PodBinary); err != nil {
+		return err
+	}
+	c.isolated, c.machine.NoNamespaces = probe(c.disk, c.binary, c.settings.NoNamespaces)
+	devices, _ := filepath.Glob("/dev/nvidia[0-9]*")
+	c.machine.GPUs = len(devices)
+	if c.bell, err = newBell(c.disk.live()); err != nil {
+		return err
+	}
+	if err := c.adopt(); err != nil {
+		c.bell.close()
+		return err
+	}
+	c.wg.Go(func() { c.bell.listen(c.changed) })
+	c.log.Info("local cluster", zap.String("dir", c.disk.dir), zap.Bool("namespaces", c.machine.NoNamespaces == ""),
+		zap.String("without", c.machine.NoNamespaces), zap.Int("gpus", c.machine.GPUs), zap.Int("adopted", len(c.jobs)))
+	return nil
+}
+
+// Namespaces says why pods have no namespaces of their own, and the remedy;
+// empty where they have.
+func (c *Cluster) Namespaces() string { return c.machine.NoNamespaces }
+
+// Close ends the cluster. With keepPods what runs goes on, to be adopted by the
+// next; without, every pod that runs is told to end, is killed when ctx is done
+// before, and its Job is gone for the next. What has ended stays either way.
+func (c *Cluster) Close(ctx context.Context, keepPods bool) error {
+	c.mu.Lock()
+	again := c.closing
+	c.closing = true
+	c.mu.Unlock()
+	if again {
+		return nil
+	}
+	var err error
+	if !keepPods {
+		err = c.endAll(ctx)
+	}
+	c.mu.Lock()
+	c.closed = true
+	close(c.done)
+	c.mu.Unlock()
+	c.bell.close()
+	c.wg.Wait()
+	return errors.Join(err, c.lock.Close())
+}
+
+// spawn runs f beside everything else, unless the cluster was closed. Close
+// waits for it.
+func (c *Cluster) spawn(f func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.closed {
+		c.wg.Go(f)
+	}
+}
+
+// pause waits, and reports whether the cluster is still open.
+func (c *Cluster) pause(d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-c.done:
+		return false
+	}
+}
+
+// after calls f with the job locked after a time, unless it is gone by then.
+func (c *Cluster) after(j *job, d time.Duration, f func(*job)) {
+	t := time.AfterFunc(d, func() {
+		c.spawn(func() {
+			j.mu.Lock()
+			defer j.mu.Unlock()
+			if !j.leaving {
+				f(j)
+			}
+		})
+	})
+	j.timers = append(j.timers, t)
+}
+
+// nextVersion returns a number greater than any before.
+func (c *Cluster) nextVersion() int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.version++
+	return c.version
+}
+
+// inherited returns the variables that every container has.
+func inherited(env, more []string) []string {
+	usual := []string{"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TMPDIR", "LD_LIBRARY_PATH"}
+	var kept []string
+	for _, e := range env {
+		name, _, _ := strings.Cut(e, "=")
+		if slices.Contains(usual, name) || slices.Contains(more, name) || strings.HasPrefix(name, "LC_") {
+			kept = append(kept, e)
+		}
+	}
+	return kept
+}
+
+// Create implements cluster.Creator.
+func (c *Cluster) Create(ctx context.Context, o cluster.Object) error {
+	if refused := accept.Object(o, c.machine); refused != nil {
+		return refused
+	}
+	n := name{o.GetObjectKind().GroupVersionKind().Kind, o.GetNamespace(), o.GetName()}
+	done, err := c.reserve(ctx, n)
+	if err != nil {
+		return err
+	}
+	err = c.create(o)
+	done(err == nil)
+	if err != nil {
+		return fmt.Errorf("create %s %s: %w", n.kind, n.name, err)
+	}
+	if n.kind != "Job" {
+		c.launchWaiting(n.scope)
+	}
+	return nil
+}
+
+// reserve lets one make an object of a name at a time, and says ErrExists where
+// there is one.
+func (c *Cluster) reserve(ctx context.Context, n name) (done func(made bool), err error) {
+	for {
+		c.mu.Lock()
+		making, busy := c.making[n]
+		switch {
+		case c.closing:
+			c.mu.Unlock()
+			return nil, errClosed
+		case c.names[n]:
+			c.mu.Unlock()
+			return nil, fmt.Errorf("%s %s: %w", n.kind, n.name, cluster.ErrExists)
+		case !busy:
+			defer c.mu.Unlock()
+			made := make(chan struct{})
+			c.making[n] = made
+			return func(ok bool) {
+				c.mu.Lock()
+				defer c.mu.Unlock()
+				delete(c.making, n)
+				if ok {
+					c.names[n] = true
+				}
+				close(made)
+			}, nil
+		}
+		c.mu.Unlock()
+		select {
+		case <-making:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// errClosed says that the cluster was closed.
+var errClosed = errors.New("the local cluster is closed")
+
+// configs returns the configuration objects of a scope.
+func (c *Cluster) configs(scope string) (map[string]*corev1.ConfigMap, map[string]*corev1.Secret) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	maps, secrets := map[string]*corev1.ConfigMap{}, map[string]*corev1.Secret{}
+	for _, o := range c.objects {
+		if m := o.ConfigMap; m != nil && m.Namespace == scope {
+			maps[m.Name] = m
+		}
+		if s := o.Secret; s != nil && s.Namespace == scope {
+			secrets[s.Name] = s
+		}
+	}
+	return maps, secrets
+}

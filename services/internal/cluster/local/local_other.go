@@ -1,0 +1,55 @@
+//go:build !linux
+
+package local
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/benchmark-ai/bai/services/internal/cluster"
+)
+
+// Settings are those of the cluster on Linux.
+type Settings struct {
+	Dir          string
+	PodBinary    string
+	Log          *zap.Logger
+	Env          []string
+	NoNamespaces bool
+	Resync       time.Duration
+}
+
+// Cluster cannot be had on this system.
+type Cluster struct{}
+
+// New says what to use instead.
+func New(Settings) (*Cluster, error) {
+	return nil, fmt.Errorf("the local cluster runs on Linux only, and this is %s: use a Kubernetes cluster (--kubeconfig)", runtime.GOOS)
+}
+
+// Namespaces is empty.
+func (*Cluster) Namespaces() string { return "" }
+
+// Close does nothing.
+func (*Cluster) Close(context.Context, bool) error { return nil }
+
+// Create implements cluster.Creator.
+func (*Cluster) Create(context.Context, cluster.Object) error { return cluster.ErrNotFound }
+
+// Delete implements cluster.Deleter.
+func (*Cluster) Delete(context.Context, cluster.Ref) error { return nil }
+
+// Observe implements cluster.Observer.
+func (*Cluster) Observe(context.Context, cluster.Ref) (cluster.Seen, error) {
+	return cluster.Seen{}, cluster.ErrNotFound
+}
+
+// Watch implements cluster.Observer.
+func (*Cluster) Watch(ctx context.Context, _ func(cluster.Seen)) error {
+	<-ctx.Done()
+	return nil
+}

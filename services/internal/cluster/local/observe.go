@@ -1,0 +1,168 @@
+//go:build linux
+
+package local
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/benchmark-ai/bai/services/internal/cluster"
+	"github.com/benchmark-ai/bai/services/internal/cluster/local/status"
+)
+
+// Observe implements cluster.Observer.
+func (c *Cluster) Observe(_ context.Context, r cluster.Ref) (cluster.Seen, error) {
+	at := attemptOfRef(r)
+	for _, j := range c.of(at) {
+		c.look(j)
+	}
+	seen := c.see(at, func(f status.Facts) bool { return r.UID == "" || f.Job.Name != r.Job || string(f.Job.UID) == r.UID })
+	if seen.Job != nil && seen.Job.Name != r.Job {
+		seen.Job = nil
+	}
+	if seen.Job == nil && len(seen.Pods) == 0 {
+		return cluster.Seen{}, fmt.Errorf("job %s: %w", r.Job, cluster.ErrNotFound)
+	}
+	uid := r.UID
+	if seen.Job != nil {
+		uid = string(seen.Job.UID)
+	}
+	seen.Ref = cluster.Ref{Run: r.Run, Attempt: r.Attempt, Scope: r.Scope, Job: r.Job, UID: uid}
+	return seen, nil
+}
+
+// of returns the jobs of an attempt.
+func (c *Cluster) of(at attempt) []*job {
+	return slices.DeleteFunc(c.all(), func(j *job) bool { return j.attempt != at })
+}
+
+// see returns what there is of an attempt and meant.
+func (c *Cluster) see(at attempt, meant func(status.Facts) bool) cluster.Seen {
+	var all []status.Facts
+	for _, j := range c.of(at) {
+		j.mu.Lock()
+		if f := c.facts(j); !j.gone && meant(f) {
+			all = append(all, f)
+		}
+		j.mu.Unlock()
+	}
+	// The Job whose end ends the run has the attempt's own name, others have
+	// more behind it.
+	slices.SortFunc(all, func(a, b status.Facts) int {
+		return cmp.Or(cmp.Compare(len(a.Job.Name), len(b.Job.Name)), cmp.Compare(a.Job.Name, b.Job.Name))
+	})
+	var seen cluster.Seen
+	for i, f := range all {
+		if i == 0 {
+			seen.Job = status.Job(f)
+			number, _ := strconv.Atoi(at.number)
+			seen.Ref = cluster.Ref{Run: at.run, Attempt: number, Scope: at.scope, Job: seen.Job.Name, UID: string(seen.Job.UID)}
+		}
+		seen.Pods = append(seen.Pods, status.Pod(f))
+		if e, ok := status.Event(f); ok {
+			seen.Events = append(seen.Events, e)
+		}
+	}
+	slices.SortFunc(seen.Pods, func(a, b corev1.Pod) int { return cmp.Compare(a.Name, b.Name) })
+	return seen
+}
+
+// watcher is one caller of Watch. Its fields belong to the cluster's lock.
+type watcher struct {
+	dirty map[attempt]struct{}
+	wake  chan struct{} // holds one
+}
+
+// notify lets all watchers know of a change.
+func (c *Cluster) notify(at attempt) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for w := range c.watchers {
+		w.dirty[at] = struct{}{}
+		select {
+		case w.wake <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// Watch implements cluster.Observer.
+func (c *Cluster) Watch(ctx context.Context, see func(cluster.Seen)) error {
+	w := &watcher{dirty: map[attempt]struct{}{}, wake: make(chan struct{}, 1)}
+	c.mu.Lock()
+	c.watchers[w] = struct{}{}
+	c.mu.Unlock()
+	defer func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		delete(c.watchers, w)
+	}()
+	resync := time.NewTicker(cmp.Or(c.settings.Resync, 30*time.Second))
+	defer resync.Stop()
+	known := map[attempt]cluster.Ref{}
+	changed := c.everything()
+	for {
+		for _, at := range changed {
+			if ctx.Err() != nil {
+				return nil
+			}
+			c.handOver(at, known, see)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-c.done:
+			return errClosed
+		case <-w.wake:
+			changed = c.changes(w)
+		case <-resync.C:
+			changed = c.everything()
+		}
+	}
+}
+
+// handOver hands an attempt over, or, where it was handed over before and is
+// there no more, that it has gone.
+func (c *Cluster) handOver(at attempt, known map[attempt]cluster.Ref, see func(cluster.Seen)) {
+	seen := c.see(at, func(status.Facts) bool { return true })
+	ref, ok := known[at]
+	switch {
+	case seen.Job != nil:
+		known[at] = seen.Ref
+		see(seen)
+	case ok:
+		delete(known, at)
+		see(cluster.Seen{Ref: ref})
+	}
+}
+
+// changes returns what has changed since it was called last.
+func (c *Cluster) changes(w *watcher) []attempt {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	changed := make([]attempt, 0, len(w.dirty))
+	for at := range w.dirty {
+		changed = append(changed, at)
+	}
+	clear(w.dirty)
+	return changed
+}
+
+// everything returns all attempts that have a job.
+func (c *Cluster) everything() []attempt {
+	var all []attempt
+	known := map[attempt]bool{}
+	for _, j := range c.all() {
+		if !known[j.attempt] {
+			known[j.attempt] = true
+			all = append(all, j.attempt)
+		}
+	}
+	return all
+}

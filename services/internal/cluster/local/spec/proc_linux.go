@@ -1,0 +1,58 @@
+package spec
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+)
+
+// ErrGone says that there is no such process.
+var ErrGone = errors.New("no such process")
+
+// Process is what the kernel says of a process.
+type Process struct {
+	PID    int
+	Parent int
+	Born   uint64 // ticks since the machine began; with PID it is unique
+	Zombie bool   // it has ended, and its parent has not taken note
+}
+
+// Look looks at a process, by its ID or "self". It says ErrGone where there is
+// none.
+func Look(pid string) (Process, error) {
+	b, err := os.ReadFile(filepath.Join("/proc", pid, "stat"))
+	if err != nil {
+		return Process{}, fmt.Errorf("process %s: %w", pid, ErrGone)
+	}
+	// The name, in parentheses, may hold anything.
+	open, end := bytes.IndexByte(b, ' '), bytes.LastIndexByte(b, ')')
+	if open < 0 || end < 0 {
+		return Process{}, fmt.Errorf("process %s: %q is not what the kernel writes", pid, b)
+	}
+	fields := bytes.Fields(b[end+1:])
+	if len(fields) < 20 {
+		return Process{}, fmt.Errorf("process %s: %q is not what the kernel writes", pid, b)
+	}
+	id, err1 := strconv.Atoi(string(b[:open]))
+	parent, err2 := strconv.Atoi(string(fields[1]))
+	born, err3 := strconv.ParseUint(string(fields[19]), 10, 64)
+	if err := errors.Join(err1, err2, err3); err != nil {
+		return Process{}, fmt.Errorf("process %s: %w", pid, err)
+	}
+	return Process{PID: id, Parent: parent, Born: born, Zombie: fields[0][0] == 'Z' || fields[0][0] == 'X'}, nil
+}
+
+// Processes returns all processes that can be seen.
+func Processes() []Process {
+	names, _ := filepath.Glob("/proc/[0-9]*")
+	all := make([]Process, 0, len(names))
+	for _, n := range names {
+		if p, err := Look(filepath.Base(n)); err == nil {
+			all = append(all, p)
+		}
+	}
+	return all
+}

@@ -1,0 +1,146 @@
+// Package spec is what the local cluster and the supervisor of a pod agree on:
+// which files there are, what the supervisor is told to run, and what it says
+// of it. It knows nothing of Kubernetes, so that the pod binary stays small.
+package spec
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// LockFD is the descriptor of the lock that a supervisor is born with and
+// holds as long as it lives.
+const LockFD = 3
+
+// Names in the directory of a pod.
+const (
+	PodFile = "pod.json" // a Pod
+	Volumes = "volumes"  // what containers mount
+	Logs    = "logs"     // the last of what each container wrote, <name>.log and before it <name>.log.1
+	Root    = "root"     // where the containers' roots are, in the supervisor's mount namespace
+)
+
+// Mark is the environment variable by which the processes of a pod without
+// namespaces are known. Its value is the pod's ID.
+const Mark = "BAI_LOCAL_POD"
+
+// Pod is what a supervisor is told to run.
+type Pod struct {
+	ID         string        `json:"id"`
+	State      string        `json:"state"`      // the file that its State is written to, by rename
+	Namespaces bool          `json:"namespaces"` // it has a PID and a mount namespace of its own
+	Binary     string        `json:"binary"`     // the pod binary
+	Grace      time.Duration `json:"grace"`      // between SIGTERM and SIGKILL
+	Deadline   time.Time     `json:"deadline"`   // when it is ended; zero means never
+	Volumes    []Volume      `json:"volumes,omitempty"`
+	Containers []Container   `json:"containers"` // init containers and sidecars first, in order
+}
+
+// Volume is a directory that containers mount.
+type Volume struct {
+	Name   string `json:"name"`
+	Path   string `json:"path"`
+	Memory bool   `json:"memory,omitempty"` // it lies in memory
+	Limit  int64  `json:"limit,omitempty"`  // bytes that it may hold in memory; zero means the kernel's own limit
+}
+
+// Kind is when a container runs.
+type Kind string
+
+// Kinds of containers.
+const (
+	Init    Kind = "init"    // to its end, before the next
+	Sidecar Kind = "sidecar" // from its place among the init containers until the main ones have ended
+	Main    Kind = "main"
+)
+
+// Container is one program of a pod.
+type Container struct {
+	Name    string   `json:"name"`
+	Kind    Kind     `json:"kind"`
+	Args    []string `json:"args"`
+	Env     []string `json:"env,omitempty"`
+	Dir     string   `json:"dir,omitempty"` // empty means /
+	Mounts  []Mount  `json:"mounts,omitempty"`
+	Message string   `json:"message"`            // the file where it leaves its last words, as it sees it
+	LogTail bool     `json:"log_tail,omitempty"` // where it failed and left none, they are the end of its log
+	Ours    bool     `json:"ours,omitempty"`     // it runs the pod binary
+}
+
+// Mount is a place where a container sees a volume, or a part of it.
+type Mount struct {
+	Volume   string `json:"volume"`
+	SubPath  string `json:"sub_path,omitempty"`
+	Path     string `json:"path"`
+	ReadOnly bool   `json:"read_only,omitempty"`
+}
+
+// State is how far a pod has come.
+type State struct {
+	PID        int       `json:"pid"`   // of the supervisor, as its starter sees it
+	Born       uint64    `json:"born"`  // when the supervisor began, in ticks since the machine did
+	Began      time.Time `json:"began"` // when it took the pod on
+	Containers []Status  `json:"containers"`
+	Stopped    time.Time `json:"stopped,omitzero"`  // when it began to end the pod before its time
+	Deadline   bool      `json:"deadline,omitzero"` // because its deadline had passed
+	Over       time.Time `json:"over,omitzero"`     // when nothing of the pod was left; the last change
+}
+
+// Status is how far a container has come, in the order of Pod.Containers.
+type Status struct {
+	PID      int       `json:"pid,omitzero"` // while it runs, as the supervisor sees it
+	Started  time.Time `json:"started,omitzero"`
+	Restarts int       `json:"restarts,omitzero"`
+	End      *End      `json:"end,omitempty"`   // how it ended, unless it runs again
+	Last     *End      `json:"last,omitempty"`  // how it ended the time before
+	Termed   time.Time `json:"termed,omitzero"` // when it was sent SIGTERM
+	Killed   time.Time `json:"killed,omitzero"` // when it was sent SIGKILL
+}
+
+// End is how a container ended.
+type End struct {
+	Code    int       `json:"code"`              // as a shell would say it
+	Signal  int       `json:"signal,omitempty"`  // that ended it
+	OOM     bool      `json:"oom,omitempty"`     // the kernel killed it for want of memory, by all appearance
+	Problem string    `json:"problem,omitempty"` // why it could not be started
+	Message string    `json:"message,omitempty"` // its last words
+	Started time.Time `json:"started"`
+	Ended   time.Time `json:"ended"`
+}
+
+// Running reports whether the container runs.
+func (s Status) Running() bool { return s.PID != 0 }
+
+// Read reads the JSON at path into v.
+func Read(path string, v any) error {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(b, v); err != nil {
+		return fmt.Errorf("read %s: %w", path, err)
+	}
+	return nil
+}
+
+// Write writes v as JSON to path by rename: whoever reads sees all of it or
+// what was there before. It outlives this process; a crash of the machine may
+// take the last seconds of it, and takes every pod that ran then.
+func Write(path string, v any) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	if err := os.WriteFile(Draft(path), b, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(Draft(path), path)
+}
+
+// Draft returns where Write writes what is to be at path.
+func Draft(path string) string {
+	return filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".tmp")
+}

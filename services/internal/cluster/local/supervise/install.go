@@ -1,0 +1,62 @@
+//go:build linux
+
+package supervise
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/benchmark-ai/bai/services/internal/cluster/local/spec"
+	"github.com/benchmark-ai/bai/services/internal/pod"
+)
+
+// installed does what container i would do, where that is the pod's first and
+// all it does is to install the pod binary: that is so for each pod of the
+// platform, and a process only for this would be a good part of a short pod's
+// cost. It reports false where the container has to do it itself.
+func (s *supervisor) installed(i int) bool {
+	c := s.pod.Containers[i]
+	if i != 0 || !c.Ours || len(c.Args) != 3 || c.Args[1] != "install" || s.broken != nil {
+		return false
+	}
+	dst := c.Args[2]
+	switch {
+	case s.roots == nil && c.Args[0] != s.pod.Binary, s.roots != nil && c.Args[0] != pod.ImageBinary:
+		return false
+	case s.roots != nil:
+		var ok bool
+		if dst, ok = inVolume(s.pod, c, dst); !ok {
+			return false
+		}
+	}
+	return copyProgram(s.pod.Binary, dst) == nil
+}
+
+// copyProgram copies a program to dst, whole or not at all.
+func copyProgram(binary, dst string) error {
+	if err := os.MkdirAll(filepath.Dir(dst), 0o777); err != nil { //nolint:gosec // containers may have other users
+		return err
+	}
+	src, err := os.Open(binary)
+	if err != nil {
+		return err
+	}
+	defer src.Close() //nolint:errcheck // only read
+	draft := spec.Draft(dst)
+	f, err := os.OpenFile(draft, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o755) //nolint:gosec // it is executed
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(f, src)
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	if err == nil {
+		err = os.Rename(draft, dst)
+	}
+	if err != nil {
+		_ = os.Remove(draft)
+	}
+	return err
+}

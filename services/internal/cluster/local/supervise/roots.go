@@ -1,0 +1,237 @@
+//go:build linux
+
+package supervise
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/benchmark-ai/bai/services/internal/cluster/local/spec"
+	"github.com/benchmark-ai/bai/services/internal/pod"
+)
+
+// roots makes the root directories of a pod's containers: the machine's own
+// directories, with a /proc of the pod's, and the container's volumes over
+// them. All of it is mounted in the supervisor's mount namespace alone and
+// goes with it. Nothing is ever created in the machine's directories: where a
+// mount point is missing, the directory that lacks it is replaced by one in
+// memory that has it, with all that was there mounted into it.
+type roots struct {
+	dir  string // of the pod
+	pod  spec.Pod
+	base string // the root that all containers' roots are copies of
+}
+
+// newRoots makes the root that all containers share. It must be called in
+// namespaces of the pod's own, and looks whether it is.
+func newRoots(dir string, p spec.Pod) (*roots, error) {
+	r := &roots{dir: dir, pod: p, base: filepath.Join(dir, spec.Root, "base")}
+	if pid, _, err := whoAmI(); err != nil || os.Getpid() != 1 || pid == 1 {
+		return r, fmt.Errorf("make the pod's root: not in namespaces of its own: %w", syscall.EPERM)
+	}
+	defer unix.Umask(unix.Umask(0)) // permissions are those that are asked for
+	for _, step := range []func() error{isolateMounts, r.mountMemory, r.mountBase, r.mountProc} {
+		if err := step(); err != nil {
+			return r, fmt.Errorf("make the pod's root: %w", err)
+		}
+	}
+	return r, nil
+}
+
+// isolateMounts keeps what is mounted here from the machine. What the machine
+// unmounts goes here too.
+func isolateMounts() error {
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, ""); err != nil {
+		return fmt.Errorf("keep mounts to the pod: %w", err)
+	}
+	return nil
+}
+
+// mountBase makes the machine's directories appear in the base. The roots are
+// not to be found in themselves, where the pod's directory is, so the directory
+// that holds them cannot be mounted elsewhere.
+func (r *roots) mountBase() error {
+	top := filepath.Dir(r.base)
+	if err := os.MkdirAll(top, 0o755); err != nil {
+		return err
+	}
+	if err := unix.Mount("tmpfs", top, "tmpfs", 0, "mode=0755"); err != nil {
+		return fmt.Errorf("mount memory: %w", err)
+	}
+	if err := unix.Mount("", top, "", unix.MS_UNBINDABLE, ""); err != nil {
+		return fmt.Errorf("hide %s: %w", top, err)
+	}
+	if err := os.Mkdir(r.base, 0o755); err != nil {
+		return err
+	}
+	if err := unix.Mount("tmpfs", r.base, "tmpfs", 0, "mode=0755"); err != nil {
+		return fmt.Errorf("mount memory: %w", err)
+	}
+	return mirror("/", r.base, r.wanted())
+}
+
+func (r *roots) mountProc() error {
+	if err := unix.Mount("proc", r.base+"/proc", "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, ""); err != nil {
+		return fmt.Errorf("mount /proc: %w", err)
+	}
+	return nil
+}
+
+func (r *roots) mountMemory() error {
+	for _, v := range r.pod.Volumes {
+		if !v.Memory {
+			continue
+		}
+		options := "mode=1777"
+		if v.Limit > 0 {
+			options += fmt.Sprintf(",size=%d", v.Limit)
+		}
+		if err := unix.Mount("tmpfs", v.Path, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, options); err != nil {
+			return fmt.Errorf("mount volume %q: %w", v.Name, err)
+		}
+	}
+	return nil
+}
+
+// wanted returns the mount points of all containers.
+func (r *roots) wanted() *place {
+	top := &place{}
+	top.want("/proc")
+	for _, c := range r.pod.Containers {
+		for _, m := range c.Mounts {
+			top.want(resolved(m.Path))
+		}
+		if c.Args[0] == pod.ImageBinary {
+			top.want(pod.ImageBinary)
+		}
+		if _, ok := inVolume(r.pod, c, c.Message); !ok {
+			top.want(resolved(c.Message))
+		}
+	}
+	return top
+}
+
+// make returns the root directory of c.
+func (r *roots) make(c spec.Container) (string, error) {
+	root := filepath.Join(filepath.Dir(r.base), "c-"+c.Name)
+	switch err := os.Mkdir(root, 0o755); {
+	case errors.Is(err, fs.ErrExist):
+		return root, r.message(c, root) // it is started again
+	case err != nil:
+		return "", err
+	}
+	if err := unix.Mount(r.base, root, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
+		return "", fmt.Errorf("make the container's root: %w", err)
+	}
+	if c.Args[0] == pod.ImageBinary {
+		if err := bind(r.pod.Binary, root, pod.ImageBinary, true); err != nil {
+			return "", fmt.Errorf("mount %s: %w", pod.ImageBinary, err)
+		}
+	}
+	mounts := slices.SortedStableFunc(slices.Values(c.Mounts), func(a, b spec.Mount) int {
+		return cmp.Compare(strings.Count(a.Path, "/"), strings.Count(b.Path, "/"))
+	})
+	for _, m := range mounts {
+		source, err := sourceOf(r.pod, m)
+		if err == nil {
+			err = bind(source, root, resolved(m.Path), m.ReadOnly)
+		}
+		if err != nil {
+			return "", fmt.Errorf("mount volume %q at %s: %w", m.Volume, m.Path, err)
+		}
+	}
+	return root, r.message(c, root)
+}
+
+// message makes the file for the last words of c.
+func (r *roots) message(c spec.Container, root string) error {
+	path, ok := inVolume(r.pod, c, c.Message)
+	if !ok {
+		path = ownMessage(r.dir, c)
+	}
+	fresh := false
+	if _, err := os.Lstat(path); err != nil {
+		fresh = true
+	}
+	if err := os.WriteFile(path, nil, 0o666); err != nil { //nolint:gosec // the container writes it
+		return fmt.Errorf("make %s: %w", c.Message, err)
+	}
+	if ok || !fresh {
+		return nil
+	}
+	if err := bind(path, root, resolved(c.Message), false); err != nil {
+		return fmt.Errorf("mount %s: %w", c.Message, err)
+	}
+	return nil
+}
+
+func ownMessage(dir string, c spec.Container) string {
+	return filepath.Join(dir, spec.Logs, c.Name+".message")
+}
+
+// sourceOf returns what m mounts. A part of a volume that is not there is made,
+// a directory; one that leads out of the volume is refused.
+func sourceOf(p spec.Pod, m spec.Mount) (string, error) {
+	i := slices.IndexFunc(p.Volumes, func(v spec.Volume) bool { return v.Name == m.Volume })
+	if i < 0 {
+		return "", fmt.Errorf("no volume %q", m.Volume)
+	}
+	volume := p.Volumes[i].Path
+	if m.SubPath == "" {
+		return volume, nil
+	}
+	path := filepath.Join(volume, m.SubPath)
+	if err := os.MkdirAll(path, 0o777); err != nil && !errors.Is(err, syscall.ENOTDIR) {
+		return "", err
+	}
+	source, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return "", err
+	}
+	volume, err = filepath.EvalSymlinks(volume)
+	if err != nil {
+		return "", err
+	}
+	if source != volume && !strings.HasPrefix(source, volume+"/") {
+		return "", fmt.Errorf("subPath %q leads out of the volume", m.SubPath)
+	}
+	return source, nil
+}
+
+// inVolume returns where path, as c sees it, lies in a volume.
+func inVolume(p spec.Pod, c spec.Container, path string) (string, bool) {
+	best := -1
+	for i, m := range c.Mounts {
+		if rel, ok := below(m.Path, path); ok && rel != "." && (best < 0 || len(m.Path) > len(c.Mounts[best].Path)) {
+			best = i
+		}
+	}
+	if best < 0 {
+		return "", false
+	}
+	m := c.Mounts[best]
+	source, err := sourceOf(p, m)
+	if err != nil {
+		return "", false
+	}
+	rel, _ := below(m.Path, path)
+	return filepath.Join(source, rel), true
+}
+
+// below returns path relative to dir, and whether it lies there.
+func below(dir, path string) (string, bool) {
+	rel, err := filepath.Rel(dir, path)
+	if err != nil || rel == ".." || strings.HasPrefix(rel, "../") {
+		return "", false
+	}
+	return rel, true
+}

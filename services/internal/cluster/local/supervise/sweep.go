@@ -1,0 +1,68 @@
+//go:build linux
+
+package supervise
+
+import (
+	"bytes"
+	"os"
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/benchmark-ai/bai/services/internal/cluster/local/spec"
+)
+
+// sweep kills whatever the containers left behind, until nothing is left.
+func (s *supervisor) sweep() {
+	for pause := time.Millisecond; s.killAll(); pause = min(2*pause, 100*time.Millisecond) {
+		time.Sleep(pause)
+	}
+	s.logs.wait()
+}
+
+// killAll reports whether there was anything to kill.
+func (s *supervisor) killAll() bool {
+	if s.pod.Namespaces {
+		return unix.Kill(-1, unix.SIGKILL) == nil // all but this one, the first of the namespace
+	}
+	some := false
+	for _, pid := range descendants(os.Getpid()) {
+		some = unix.Kill(pid, unix.SIGKILL) == nil || some
+	}
+	return some
+}
+
+// descendants returns the processes that come from pid and have not ended.
+func descendants(pid int) []int {
+	children := make(map[int][]spec.Process)
+	for _, p := range spec.Processes() {
+		children[p.Parent] = append(children[p.Parent], p)
+	}
+	var found []int
+	for queue := []int{pid}; len(queue) > 0; queue = queue[1:] {
+		for _, p := range children[queue[0]] {
+			queue = append(queue, p.PID)
+			if !p.Zombie {
+				found = append(found, p.PID)
+			}
+		}
+	}
+	return found
+}
+
+// whoAmI returns the supervisor's ID as its starter sees it, whose /proc is
+// still mounted here, and when it was born.
+func whoAmI() (int, uint64, error) {
+	p, err := spec.Look("self")
+	return p.PID, p.Born, err
+}
+
+// oomKills returns how many processes the kernel has killed for want of memory.
+func oomKills() int64 {
+	b, _ := os.ReadFile("/proc/vmstat")
+	_, rest, _ := bytes.Cut(b, []byte("oom_kill "))
+	line, _, _ := bytes.Cut(rest, []byte("\n"))
+	n, _ := strconv.ParseInt(string(line), 10, 64)
+	return n
+}

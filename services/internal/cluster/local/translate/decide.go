@@ -1,0 +1,254 @@
+// Package translate makes what a supervisor is told of a Job's pod template. It
+// is pure.
+package translate
+
+import (
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/benchmark-ai/bai/services/internal/cluster/local/accept"
+	"github.com/benchmark-ai/bai/services/internal/cluster/local/spec"
+	"github.com/benchmark-ai/bai/services/internal/pod"
+)
+
+// Grace is what a pod is given to end where it does not say.
+const Grace = 30 * time.Second
+
+// Input is all that a pod is made of.
+type Input struct {
+	Job        *batchv1.Job // accepted
+	PodName    string
+	PodUID     string
+	Labels     map[string]string // of the pod
+	Dir        string            // of the pod
+	State      string            // the file for its state
+	Binary     string            // the pod binary
+	Node       string            // name of this machine
+	IP         string            // address of this machine
+	Env        []string          // that every process of this machine has
+	Namespaces bool
+	HasGPUs    bool                         // the machine has some
+	GPUs       []int                        // that the pod may use
+	ConfigMaps map[string]*corev1.ConfigMap // of the Job's namespace, by name
+	Secrets    map[string]*corev1.Secret    // of the Job's namespace, by name
+}
+
+// Output is what is made of it.
+type Output struct {
+	Pod   spec.Pod
+	Dirs  []string          // to be made, for volumes
+	Files []File            // to be written in them
+	Links map[string]string // to be made: what lies where, to stand for a mount
+}
+
+// File is a file of a volume.
+type File struct {
+	Path string
+	Data []byte
+	Mode uint32
+}
+
+// Missing is what a pod needs and is not there. Container is empty where it is
+// a volume that needs it.
+type Missing struct {
+	Container string
+	Volume    string
+	Text      string
+}
+
+// Pod makes a pod, or says what is missing for it.
+func Pod(in Input) (Output, *Missing) {
+	t := in.Job.Spec.Template.Spec
+	out := Output{Links: map[string]string{}, Pod: spec.Pod{
+		ID: string(in.Job.UID), State: in.State, Namespaces: in.Namespaces, Binary: in.Binary, Grace: Grace,
+		Deadline: Deadline(in.Job),
+	}}
+	if g := t.TerminationGracePeriodSeconds; g != nil {
+		out.Pod.Grace = time.Duration(*g) * time.Second
+	}
+	for _, v := range t.Volumes {
+		if missing := out.volume(in, v); missing != nil {
+			return Output{}, missing
+		}
+	}
+	for i, c := range slices.Concat(t.InitContainers, t.Containers) {
+		made, missing := container(in, c, i < len(t.InitContainers))
+		if missing != nil {
+			return Output{}, missing
+		}
+		if !in.Namespaces {
+			out.relocate(in, &made)
+		}
+		out.Pod.Containers = append(out.Pod.Containers, made)
+	}
+	return out, nil
+}
+
+// Deadline returns when a Job is over, zero for never.
+func Deadline(j *batchv1.Job) time.Time {
+	if j.Spec.ActiveDeadlineSeconds == nil {
+		return time.Time{}
+	}
+	return j.CreationTimestamp.Add(time.Duration(*j.Spec.ActiveDeadlineSeconds) * time.Second)
+}
+
+// volume adds a volume, and the files that it begins with.
+func (o *Output) volume(in Input, v corev1.Volume) *Missing {
+	made := spec.Volume{Name: v.Name, Path: volumePath(in, v.Name)}
+	o.Dirs = append(o.Dirs, made.Path)
+	if e := v.EmptyDir; e != nil && e.Medium == corev1.StorageMediumMemory && in.Namespaces {
+		made.Memory = true
+		if e.SizeLimit != nil {
+			made.Limit = e.SizeLimit.Value()
+		}
+	}
+	o.Pod.Volumes = append(o.Pod.Volumes, made)
+	files, text := contents(in, v)
+	if text != "" {
+		return &Missing{Volume: v.Name, Text: text}
+	}
+	for _, f := range files {
+		f.Path = path.Join(made.Path, f.Path)
+		o.Files = append(o.Files, f)
+	}
+	return nil
+}
+
+func volumePath(in Input, name string) string { return path.Join(in.Dir, spec.Volumes, name) }
+
+// contents returns what a volume of configuration holds, or what is missing.
+func contents(in Input, v corev1.Volume) ([]File, string) {
+	switch {
+	case v.ConfigMap != nil:
+		s := v.ConfigMap
+		c, ok := in.ConfigMaps[s.Name]
+		if !ok {
+			return nil, absent(s.Optional, "configmap %q not found", s.Name)
+		}
+		return project(configData(c), s.Items, s.DefaultMode, s.Optional)
+	case v.Secret != nil:
+		s := v.Secret
+		c, ok := in.Secrets[s.SecretName]
+		if !ok {
+			return nil, absent(s.Optional, "secret %q not found", s.SecretName)
+		}
+		return project(secretData(c), s.Items, s.DefaultMode, s.Optional)
+	}
+	return nil, ""
+}
+
+// absent says what is missing, unless it is optional.
+func absent(optional *bool, format string, args ...any) string {
+	if optional != nil && *optional {
+		return ""
+	}
+	return fmt.Sprintf(format, args...)
+}
+
+func project(data map[string][]byte, items []corev1.KeyToPath, mode *int32, optional *bool) ([]File, string) {
+	perm := int32(0o644)
+	if mode != nil {
+		perm = *mode
+	}
+	if len(items) == 0 {
+		for _, key := range slices.Sorted(maps.Keys(data)) {
+			items = append(items, corev1.KeyToPath{Key: key, Path: key})
+		}
+	}
+	var files []File
+	for _, item := range items {
+		d, ok := data[item.Key]
+		if text := absent(optional, "references non-existent config key: %s", item.Key); !ok && text != "" {
+			return nil, text
+		}
+		if !ok || !safe(item.Path) {
+			continue
+		}
+		f := File{Path: item.Path, Data: d, Mode: uint32(perm) & 0o777} //nolint:gosec // permissions
+		if item.Mode != nil {
+			f.Mode = uint32(*item.Mode) & 0o777 //nolint:gosec // permissions
+		}
+		files = append(files, f)
+	}
+	return files, ""
+}
+
+// safe reports whether a path stays in its volume.
+func safe(p string) bool {
+	return p != "" && !path.IsAbs(p) && !slices.Contains(strings.Split(p, "/"), "..")
+}
+
+func configData(c *corev1.ConfigMap) map[string][]byte {
+	data := maps.Clone(c.BinaryData)
+	if data == nil {
+		data = map[string][]byte{}
+	}
+	for k, v := range c.Data {
+		data[k] = []byte(v)
+	}
+	return data
+}
+
+func secretData(s *corev1.Secret) map[string][]byte {
+	data := maps.Clone(s.Data)
+	if data == nil {
+		data = map[string][]byte{}
+	}
+	for k, v := range s.StringData {
+		data[k] = []byte(v)
+	}
+	return data
+}
+
+func container(in Input, c corev1.Container, init bool) (spec.Container, *Missing) {
+	vars, text := environment(in, c)
+	if text != "" {
+		return spec.Container{}, &Missing{Container: c.Name, Text: text}
+	}
+	made := spec.Container{
+		Name: c.Name, Kind: kind(c, init), Dir: c.WorkingDir, Env: overlay(in.Env, vars.list),
+		Message: c.TerminationMessagePath, LogTail: c.TerminationMessagePolicy == corev1.TerminationMessageFallbackToLogsOnError,
+	}
+	for _, a := range slices.Concat(c.Command, c.Args) {
+		made.Args = append(made.Args, Expand(a, vars.lookup))
+	}
+	made.Ours = made.Args[0] == pod.ImageBinary || made.Args[0] == pod.In("", pod.Binary)
+	if made.Message == "" {
+		made.Message = pod.TerminationMessage
+	}
+	for _, m := range c.VolumeMounts {
+		made.Mounts = append(made.Mounts, spec.Mount{Volume: m.Name, SubPath: m.SubPath, Path: path.Clean(m.MountPath), ReadOnly: m.ReadOnly})
+	}
+	return made, nil
+}
+
+func kind(c corev1.Container, init bool) spec.Kind {
+	switch {
+	case !init:
+		return spec.Main
+	case c.RestartPolicy != nil:
+		return spec.Sidecar
+	}
+	return spec.Init
+}
+
+// gpus returns what a container is told of the machine's GPUs.
+func gpus(in Input, c corev1.Container) []string {
+	if !in.HasGPUs {
+		return nil
+	}
+	var ids []string
+	if q := c.Resources.Limits[accept.GPU]; !q.IsZero() {
+		for _, id := range in.GPUs {
+			ids = append(ids, fmt.Sprint(id))
+		}
+	}
+	return []string{"CUDA_VISIBLE_DEVICES=" + strings.Join(ids, ",")}
+}

@@ -1,0 +1,176 @@
+package translate
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// variables are a container's own, in order.
+type variables struct {
+	list  []string
+	value map[string]string
+}
+
+func (v *variables) set(name, value string) {
+	v.value[name] = value
+	v.list = append(v.list, name+"="+value)
+}
+
+func (v *variables) lookup(name string) (string, bool) {
+	value, ok := v.value[name]
+	return value, ok
+}
+
+// environment returns the variables of c, or what is missing for them.
+func environment(in Input, c corev1.Container) (*variables, string) {
+	vars := &variables{value: map[string]string{}, list: gpus(in, c)}
+	for _, from := range c.EnvFrom {
+		data, text := source(in, from)
+		if text != "" {
+			return nil, text
+		}
+		for _, key := range slices.Sorted(maps.Keys(data)) {
+			if !strings.ContainsAny(key, "=\x00") {
+				vars.set(from.Prefix+key, string(data[key]))
+			}
+		}
+	}
+	for _, e := range c.Env {
+		value, ok, text := one(in, e, vars)
+		if text != "" {
+			return nil, text
+		}
+		if ok {
+			vars.set(e.Name, value)
+		}
+	}
+	return vars, ""
+}
+
+func source(in Input, from corev1.EnvFromSource) (map[string][]byte, string) {
+	switch {
+	case from.ConfigMapRef != nil:
+		c, ok := in.ConfigMaps[from.ConfigMapRef.Name]
+		if !ok {
+			return nil, absent(from.ConfigMapRef.Optional, "configmap %q not found", from.ConfigMapRef.Name)
+		}
+		return configData(c), ""
+	case from.SecretRef != nil:
+		s, ok := in.Secrets[from.SecretRef.Name]
+		if !ok {
+			return nil, absent(from.SecretRef.Optional, "secret %q not found", from.SecretRef.Name)
+		}
+		return secretData(s), ""
+	}
+	return nil, ""
+}
+
+// one returns the value of a variable, and whether it has one.
+func one(in Input, e corev1.EnvVar, vars *variables) (value string, ok bool, missing string) {
+	from := e.ValueFrom
+	switch {
+	case from == nil:
+		return Expand(e.Value, vars.lookup), true, ""
+	case from.FieldRef != nil:
+		return field(in, from.FieldRef.FieldPath), true, ""
+	case from.ConfigMapKeyRef != nil:
+		r := from.ConfigMapKeyRef
+		c, there := in.ConfigMaps[r.Name]
+		if !there {
+			return "", false, absent(r.Optional, "configmap %q not found", r.Name)
+		}
+		return pick(configData(c), r.Key, r.Optional, "ConfigMap", in.Job.Namespace+"/"+r.Name)
+	case from.SecretKeyRef != nil:
+		r := from.SecretKeyRef
+		s, there := in.Secrets[r.Name]
+		if !there {
+			return "", false, absent(r.Optional, "secret %q not found", r.Name)
+		}
+		return pick(secretData(s), r.Key, r.Optional, "Secret", in.Job.Namespace+"/"+r.Name)
+	}
+	return "", false, ""
+}
+
+func pick(data map[string][]byte, key string, optional *bool, kind, name string) (string, bool, string) {
+	b, ok := data[key]
+	if !ok {
+		return "", false, absent(optional, "couldn't find key %s in %s %s", key, kind, name)
+	}
+	return string(b), true, ""
+}
+
+// field returns a field of the downward API.
+func field(in Input, path string) string {
+	fixed := map[string]string{
+		"metadata.name": in.PodName, "metadata.uid": in.PodUID, "metadata.namespace": in.Job.Namespace,
+		"spec.nodeName": in.Node, "status.podIP": in.IP, "status.hostIP": in.IP,
+	}
+	if v, ok := fixed[path]; ok {
+		return v
+	}
+	if key, ok := strings.CutPrefix(path, "metadata.labels['"); ok {
+		return in.Labels[strings.TrimSuffix(key, "']")]
+	}
+	key := strings.TrimPrefix(path, "metadata.annotations['")
+	return in.Job.Spec.Template.Annotations[strings.TrimSuffix(key, "']")]
+}
+
+// Expand replaces $(NAME) by the value of NAME, as Kubernetes does in commands,
+// arguments and values: a name that has none stays as it is, and $$ is a $ that
+// begins nothing.
+func Expand(s string, lookup func(string) (string, bool)) string {
+	var b strings.Builder
+	for {
+		i := strings.IndexByte(s, '$')
+		if i < 0 || i == len(s)-1 {
+			b.WriteString(s)
+			return b.String()
+		}
+		b.WriteString(s[:i])
+		whole, value := next(s[i:], lookup)
+		b.WriteString(value)
+		s = s[i+whole:]
+	}
+}
+
+// next returns how much of s, which begins with $, stands for what.
+func next(s string, lookup func(string) (string, bool)) (int, string) {
+	switch s[1] {
+	case '$':
+		return 2, "$"
+	case '(':
+		end := strings.IndexByte(s, ')')
+		if end < 0 {
+			return 2, s[:2]
+		}
+		if v, ok := lookup(s[2:end]); ok {
+			return end + 1, v
+		}
+		return end + 1, s[:end+1]
+	}
+	return 2, s[:2]
+}
+
+// overlay returns base with vars over it: one value of each name, the last.
+func overlay(base, vars []string) []string {
+	at, env := map[string]int{}, make([]string, 0, len(base)+len(vars))
+	for _, v := range slices.Concat(base, vars) {
+		name, _, _ := strings.Cut(v, "=")
+		if i, ok := at[name]; ok {
+			env[i] = v
+			continue
+		}
+		at[name] = len(env)
+		env = append(env, v)
+	}
+	return env
+}
+
+// set replaces or adds a variable.
+func set(env []string, name, value string) []string {
+	return overlay(env, []string{fmt.Sprintf("%s=%s", name, value)})
+}

@@ -1,0 +1,308 @@
+package translate_test
+
+import (
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/benchmark-ai/bai/services/internal/cluster/local/spec"
+	"github.com/benchmark-ai/bai/services/internal/cluster/local/translate"
+)
+
+func TestExpandIsWhatKubernetesDoes(t *testing.T) {
+	t.Parallel()
+	vars := map[string]string{"A": "a", "B": "$(A)", "EMPTY": ""}
+	lookup := func(name string) (string, bool) { v, ok := vars[name]; return v, ok }
+	for in, want := range map[string]string{
+		"":                "",
+		"plain":           "plain",
+		"$(A)":            "a",
+		"x$(A)y$(A)":      "xaya",
+		"$(B)":            "$(A)",
+		"$(EMPTY)":        "",
+		"$(NONE)":         "$(NONE)",
+		"$$(A)":           "$(A)",
+		"$$$(A)":          "$a",
+		"$$":              "$",
+		"$":               "$",
+		"a$":              "a$",
+		"$A":              "$A",
+		"$(A":             "$(A",
+		"$(":              "$(",
+		"$()":             "$()",
+		"${A} `x` \\$(A)": "${A} `x` \\a",
+		"$é":              "$é",
+	} {
+		if got := translate.Expand(in, lookup); got != want {
+			t.Errorf("Expand(%q) = %q, want %q", in, got, want)
+		}
+	}
+}
+
+func FuzzExpandLeavesWhatHasNoDollarAlone(f *testing.F) {
+	f.Add("a$(B)c")
+	f.Fuzz(func(t *testing.T, s string) {
+		none := func(string) (string, bool) { return "", false }
+		got := translate.Expand(s, none)
+		if len(got) > len(s) {
+			t.Errorf("Expand(%q) = %q is longer", s, got)
+		}
+	})
+}
+
+func input() translate.Input {
+	always, grace, deadline, mode := corev1.ContainerRestartPolicyAlways, int64(7), int64(60), int32(0o500)
+	labels := map[string]string{"l": "label"}
+	return translate.Input{
+		PodName: "run-x", PodUID: "pod-uid", Labels: labels, Dir: "/d/pods/u", State: "/d/live/u.json", Binary: "/d/bin/bai-pod",
+		Node: "machine", IP: "127.0.0.1", Env: []string{"PATH=/bin", "HOME=/root"}, Namespaces: true,
+		ConfigMaps: map[string]*corev1.ConfigMap{"c": {Data: map[string]string{"k": "config", "k2": "two"}, BinaryData: map[string][]byte{"bin": {1}}}},
+		Secrets:    map[string]*corev1.Secret{"s": {Data: map[string][]byte{"k": []byte("secret")}, StringData: map[string]string{"k3": "three"}}},
+		Job: &batchv1.Job{
+			ObjectMeta: metav1.ObjectMeta{Name: "run", Namespace: "ns", UID: "u", CreationTimestamp: metav1.Unix(1000, 0)},
+			Spec: batchv1.JobSpec{ActiveDeadlineSeconds: &deadline, Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{"a": "annotation"}},
+				Spec: corev1.PodSpec{
+					TerminationGracePeriodSeconds: &grace,
+					Volumes: []corev1.Volume{
+						{Name: "bai", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
+						{Name: "secret", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "s"}}},
+						{Name: "script", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
+							LocalObjectReference: corev1.LocalObjectReference{Name: "c"}, DefaultMode: &mode, Items: []corev1.KeyToPath{{Key: "k", Path: "a/b"}},
+						}}},
+					},
+					InitContainers: []corev1.Container{
+						{Name: "bai-install", Command: []string{"/bai-pod", "install", "/bai/bin/bai-pod"}, VolumeMounts: []corev1.VolumeMount{{Name: "bai", MountPath: "/bai"}}},
+						{
+							Name: "bai-collect", Command: []string{"/bai/bin/bai-pod", "collect"}, RestartPolicy: &always,
+							VolumeMounts: []corev1.VolumeMount{{Name: "bai", MountPath: "/bai"}, {Name: "secret", MountPath: "/bai-secret", ReadOnly: true}},
+						},
+					},
+					Containers: []corev1.Container{{
+						Name: "benchmark", Command: []string{"/bai/bin/bai-pod", "exec", "--", "/bai/script/a/b"}, Args: []string{"$(A)", "/bai-not-ours"},
+						Env:          []corev1.EnvVar{{Name: "A", Value: "$(HOME)"}, {Name: "HOME", Value: "/bai/home"}, {Name: "AGAIN", Value: "$(HOME)"}},
+						VolumeMounts: []corev1.VolumeMount{{Name: "bai", MountPath: "/bai"}, {Name: "script", MountPath: "/bai/script/", ReadOnly: true}},
+					}},
+				},
+			}},
+		},
+	}
+}
+
+func TestAPodIsTranslatedWhole(t *testing.T) {
+	t.Parallel()
+	out, missing := translate.Pod(input())
+	if missing != nil {
+		t.Fatal(missing)
+	}
+	env := []string{"PATH=/bin", "HOME=/root"}
+	bai := spec.Mount{Volume: "bai", Path: "/bai"}
+	want := translate.Output{
+		Pod: spec.Pod{
+			ID: "u", State: "/d/live/u.json", Namespaces: true, Binary: "/d/bin/bai-pod", Grace: 7 * time.Second, Deadline: time.Unix(1060, 0),
+			Volumes: []spec.Volume{{Name: "bai", Path: "/d/pods/u/volumes/bai"}, {Name: "secret", Path: "/d/pods/u/volumes/secret"}, {Name: "script", Path: "/d/pods/u/volumes/script"}},
+			Containers: []spec.Container{
+				{Name: "bai-install", Kind: spec.Init, Args: []string{"/bai-pod", "install", "/bai/bin/bai-pod"}, Env: env, Mounts: []spec.Mount{bai}, Message: "/dev/termination-log", Ours: true},
+				{Name: "bai-collect", Kind: spec.Sidecar, Args: []string{"/bai/bin/bai-pod", "collect"}, Env: env, Mounts: []spec.Mount{bai, {Volume: "secret", Path: "/bai-secret", ReadOnly: true}}, Message: "/dev/termination-log", Ours: true},
+				{
+					Name: "benchmark", Kind: spec.Main, Args: []string{"/bai/bin/bai-pod", "exec", "--", "/bai/script/a/b", "$(HOME)", "/bai-not-ours"},
+					Env: []string{"PATH=/bin", "HOME=/bai/home", "A=$(HOME)", "AGAIN=/bai/home"}, Mounts: []spec.Mount{bai, {Volume: "script", Path: "/bai/script", ReadOnly: true}},
+					Message: "/dev/termination-log", Ours: true,
+				},
+			},
+		},
+		Dirs: []string{"/d/pods/u/volumes/bai", "/d/pods/u/volumes/secret", "/d/pods/u/volumes/script"},
+		Files: []translate.File{
+			{Path: "/d/pods/u/volumes/secret/k", Data: []byte("secret"), Mode: 0o644},
+			{Path: "/d/pods/u/volumes/secret/k3", Data: []byte("three"), Mode: 0o644},
+			{Path: "/d/pods/u/volumes/script/a/b", Data: []byte("config"), Mode: 0o500},
+		},
+		Links: map[string]string{},
+	}
+	if diff := cmp.Diff(want, out); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestWithoutNamespacesWhatIsOursIsFoundByItsPlace(t *testing.T) {
+	t.Parallel()
+	in := input()
+	in.Namespaces = false
+	out, missing := translate.Pod(in)
+	if missing != nil {
+		t.Fatal(missing)
+	}
+	const bai, secret, script = "/d/pods/u/volumes/bai", "/d/pods/u/volumes/secret", "/d/pods/u/volumes/script"
+	got := map[string][]string{}
+	for _, c := range out.Pod.Containers {
+		if len(c.Mounts) > 0 {
+			t.Errorf("%s has mounts %+v", c.Name, c.Mounts)
+		}
+		got[c.Name] = slices.Concat(c.Args, slices.Sorted(slices.Values(c.Env)), []string{c.Message})
+	}
+	own := func(name string) []string {
+		return []string{"BAI_LOCAL_POD=u", "BAI_TERMINATION_MESSAGE=/d/pods/u/logs/" + name + ".message", "HOME=/root", "PATH=/bin", "/d/pods/u/logs/" + name + ".message"}
+	}
+	want := map[string][]string{
+		"bai-install": append([]string{"/d/bin/bai-pod", "install", bai + "/bin/bai-pod", "BAI_DIR=" + bai}, own("bai-install")...),
+		"bai-collect": append([]string{bai + "/bin/bai-pod", "collect", "BAI_DIR=" + bai}, slices.Insert(own("bai-collect"), 1, "BAI_SECRET_DIR="+secret)...),
+		"benchmark": append([]string{
+			bai + "/bin/bai-pod", "exec", "--", script + "/a/b", "$(HOME)", "/bai-not-ours",
+			"A=$(HOME)", "AGAIN=" + bai + "/home", "BAI_DIR=" + bai,
+		}, slices.Replace(own("benchmark"), 2, 3, "HOME="+bai+"/home")...),
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("arguments, environment, message (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(map[string]string{bai + "/script": script}, out.Links); diff != "" {
+		t.Errorf("links (-want +got):\n%s", diff)
+	}
+}
+
+func TestVariablesComeFromWhereTheyAreSaidTo(t *testing.T) {
+	t.Parallel()
+	yes := true
+	name := func(n string) corev1.LocalObjectReference { return corev1.LocalObjectReference{Name: n} }
+	field := func(path string) *corev1.EnvVarSource {
+		return &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: path}}
+	}
+	config := func(n, key string, optional *bool) *corev1.EnvVarSource {
+		return &corev1.EnvVarSource{ConfigMapKeyRef: &corev1.ConfigMapKeySelector{LocalObjectReference: name(n), Key: key, Optional: optional}}
+	}
+	secret := func(n, key string, optional *bool) *corev1.EnvVarSource {
+		return &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{LocalObjectReference: name(n), Key: key, Optional: optional}}
+	}
+	for what, test := range map[string]struct {
+		from    *corev1.EnvVarSource
+		all     *corev1.EnvFromSource
+		want    map[string]string
+		missing string
+	}{
+		"the pod's name":           {from: field("metadata.name"), want: map[string]string{"V": "run-x"}},
+		"the pod's UID":            {from: field("metadata.uid"), want: map[string]string{"V": "pod-uid"}},
+		"the namespace":            {from: field("metadata.namespace"), want: map[string]string{"V": "ns"}},
+		"the node":                 {from: field("spec.nodeName"), want: map[string]string{"V": "machine"}},
+		"the address":              {from: field("status.podIP"), want: map[string]string{"V": "127.0.0.1"}},
+		"a label":                  {from: field("metadata.labels['l']"), want: map[string]string{"V": "label"}},
+		"a label that is not":      {from: field("metadata.labels['x']"), want: map[string]string{"V": ""}},
+		"an annotation":            {from: field("metadata.annotations['a']"), want: map[string]string{"V": "annotation"}},
+		"a ConfigMap's key":        {from: config("c", "k", nil), want: map[string]string{"V": "config"}},
+		"no ConfigMap":             {from: config("x", "k", nil), missing: `configmap "x" not found`},
+		"no ConfigMap, optional":   {from: config("x", "k", &yes), want: map[string]string{}},
+		"no key of a ConfigMap":    {from: config("c", "x", nil), missing: "couldn't find key x in ConfigMap ns/c"},
+		"a Secret's key":           {from: secret("s", "k", nil), want: map[string]string{"V": "secret"}},
+		"no Secret":                {from: secret("x", "k", nil), missing: `secret "x" not found`},
+		"no key of a Secret":       {from: secret("s", "x", nil), missing: "couldn't find key x in Secret ns/s"},
+		"no key, optional":         {from: secret("s", "x", &yes), want: map[string]string{}},
+		"a whole ConfigMap":        {all: &corev1.EnvFromSource{Prefix: "P_", ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: name("c")}}, want: map[string]string{"P_k": "config", "P_k2": "two", "P_bin": "\x01"}},
+		"a whole Secret":           {all: &corev1.EnvFromSource{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: name("s")}}, want: map[string]string{"k": "secret", "k3": "three"}},
+		"no whole ConfigMap":       {all: &corev1.EnvFromSource{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: name("x")}}, missing: `configmap "x" not found`},
+		"no whole Secret, allowed": {all: &corev1.EnvFromSource{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: name("x"), Optional: &yes}}, want: map[string]string{}},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			in := input()
+			c := &in.Job.Spec.Template.Spec.Containers[0]
+			in.Env, c.Env, c.EnvFrom = nil, nil, nil
+			if test.from != nil {
+				c.Env = []corev1.EnvVar{{Name: "V", ValueFrom: test.from}}
+			} else {
+				c.EnvFrom = []corev1.EnvFromSource{*test.all}
+			}
+			out, missing := translate.Pod(in)
+			if test.missing != "" {
+				if diff := cmp.Diff(&translate.Missing{Container: "benchmark", Text: test.missing}, missing); diff != "" {
+					t.Errorf("missing (-want +got):\n%s", diff)
+				}
+				return
+			}
+			if missing != nil {
+				t.Fatal(missing)
+			}
+			if diff := cmp.Diff(test.want, asMap(out.Pod.Containers[2].Env)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func asMap(env []string) map[string]string {
+	m := map[string]string{}
+	for _, e := range env {
+		for i := range e {
+			if e[i] == '=' {
+				m[e[:i]] = e[i+1:]
+				break
+			}
+		}
+	}
+	return m
+}
+
+func TestGPUsAreGivenToWhoAsksAndHiddenFromOthers(t *testing.T) {
+	t.Parallel()
+	in := input()
+	in.HasGPUs, in.GPUs = true, []int{1, 3}
+	in.Job.Spec.Template.Spec.Containers[0].Resources.Limits = corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("2")}
+	out, missing := translate.Pod(in)
+	if missing != nil {
+		t.Fatal(missing)
+	}
+	for name, want := range map[string]string{"benchmark": "1,3", "bai-collect": ""} {
+		i := slices.IndexFunc(out.Pod.Containers, func(c spec.Container) bool { return c.Name == name })
+		if got, ok := asMap(out.Pod.Containers[i].Env)["CUDA_VISIBLE_DEVICES"]; !ok || got != want {
+			t.Errorf("%s sees %q, want %q", name, got, want)
+		}
+	}
+}
+
+func TestAVolumeLacksWhatItsSourceLacks(t *testing.T) {
+	t.Parallel()
+	yes := true
+	for what, test := range map[string]struct {
+		source  corev1.VolumeSource
+		missing string
+		files   []string
+	}{
+		"no ConfigMap": {
+			source:  corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "x"}}},
+			missing: `configmap "x" not found`,
+		},
+		"no Secret":           {source: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "x"}}, missing: `secret "x" not found`},
+		"no Secret, optional": {source: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "x", Optional: &yes}}},
+		"no key": {
+			source:  corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "s", Items: []corev1.KeyToPath{{Key: "x", Path: "x"}}}},
+			missing: "references non-existent config key: x",
+		},
+		"a path that leads out": {source: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "s", Items: []corev1.KeyToPath{{Key: "k", Path: "../../x"}}}}},
+		"all keys":              {source: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "c"}}}, files: []string{"bin", "k", "k2"}},
+	} {
+		in := input()
+		in.Job.Spec.Template.Spec.Volumes[0].VolumeSource = test.source
+		out, missing := translate.Pod(in)
+		if test.missing != "" {
+			if diff := cmp.Diff(&translate.Missing{Volume: "bai", Text: test.missing}, missing); diff != "" {
+				t.Errorf("%s: missing (-want +got):\n%s", what, diff)
+			}
+			continue
+		}
+		got := map[string]bool{}
+		for _, f := range out.Files {
+			got[f.Path] = true
+		}
+		want := map[string]bool{"/d/pods/u/volumes/secret/k": true, "/d/pods/u/volumes/secret/k3": true, "/d/pods/u/volumes/script/a/b": true}
+		for _, f := range test.files {
+			want["/d/pods/u/volumes/bai/"+f] = true
+		}
+		if !maps.Equal(want, got) {
+			t.Errorf("%s: files %v, want %v (%v)", what, got, want, missing)
+		}
+	}
+}

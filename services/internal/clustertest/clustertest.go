@@ -1,0 +1,210 @@
+// Package clustertest is the contract of package cluster as a suite that every
+// driver passes.
+package clustertest
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"testing"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/benchmark-ai/bai/services/internal/cluster"
+	"github.com/benchmark-ai/bai/services/internal/pod"
+)
+
+// Cluster is a driver.
+type Cluster interface {
+	cluster.Creator
+	cluster.Deleter
+	cluster.Observer
+}
+
+// Suite says what is tested. Its tests use runs of their own, so that they may
+// share a cluster with others.
+type Suite struct {
+	// New returns the cluster to test; it is closed with the test.
+	New   func(t *testing.T) Cluster
+	Scope string // Kubernetes namespace, which is there
+	Image string // that has sh, sleep and the like, where containers have images
+	// NoNamespaces says that the cluster mounts nothing but what is ours, and
+	// refuses pods that need more.
+	NoNamespaces bool
+	// Patience is how long a small pod may take from its creation to its end;
+	// zero means 20 s.
+	Patience time.Duration
+}
+
+// Run runs the suite.
+func Run(t *testing.T, s Suite) {
+	t.Helper()
+	for name, test := range map[string]func(*bench){
+		"an object is created once":                                              createsOnce,
+		"an object that is not what it should be is refused, by name":            refuses,
+		"a job that ends well is complete":                                       completes,
+		"a job that says it failed has failed, with its exit code":               fails,
+		"a job that a signal ended has failed, with 128 and the signal":          signaled,
+		"a job whose command does not exist has failed to start":                 notFound,
+		"a job whose init container failed has failed, and the rest did not run": initFails,
+		"a job over its deadline has failed, and says so":                        deadline,
+		"init containers run one after the other, then the main ones":            inOrder,
+		"a sidecar begins before the main container and ends after it":           sidecar,
+		"a sidecar that crashes is started again":                                crash,
+		"containers have the environment that they are written with":             environment,
+		"containers have the files that they are written with":                   files,
+		"deleting ends what runs and takes all objects of the attempt":           deletes,
+		"deleting what is not there is no error":                                 deletesNothing,
+		"a pod is given its grace when it is deleted":                            grace,
+		"a job of another UID is not the one that is looked for":                 otherUID,
+		"watching hands over what is there, each change, and what has gone":      watches,
+		"two watchers each see everything":                                       watchesTwice,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(newBench(t, s))
+		})
+	}
+}
+
+// bench is one test's run on a cluster.
+type bench struct {
+	*testing.T
+
+	suite   Suite
+	cluster Cluster
+	run     string
+}
+
+func newBench(t *testing.T, s Suite) *bench {
+	t.Helper()
+	var b [8]byte
+	_, _ = rand.Read(b[:]) // never fails
+	if s.Patience == 0 {
+		s.Patience = 20 * time.Second
+	}
+	bn := &bench{T: t, suite: s, cluster: s.New(t), run: "t" + hex.EncodeToString(b[:])}
+	return bn
+}
+
+func (b *bench) meta(name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Name: b.run + name, Namespace: b.suite.Scope, Labels: map[string]string{
+		cluster.LabelRun: b.run, cluster.LabelAttempt: "1", cluster.LabelRole: "benchmark",
+	}}
+}
+
+func (b *bench) ref() cluster.Ref {
+	return cluster.Ref{Run: b.run, Attempt: 1, Scope: b.suite.Scope, Job: b.run}
+}
+
+// sh returns a container that runs a shell script. $D is where the platform's
+// own volume is.
+func (b *bench) sh(name, script string) corev1.Container {
+	return corev1.Container{Name: name, Image: b.suite.Image, Command: []string{"sh", "-c", "D=${" + pod.EnvDir + ":-" + pod.Dir + "}; " + script}}
+}
+
+// job returns a Job whose benchmark runs a shell script.
+func (b *bench) job(script string) *batchv1.Job {
+	zero, second := int32(0), int64(1)
+	meta := b.meta("")
+	return &batchv1.Job{
+		TypeMeta: metav1.TypeMeta{APIVersion: "batch/v1", Kind: "Job"}, ObjectMeta: meta,
+		Spec: batchv1.JobSpec{BackoffLimit: &zero, Template: corev1.PodTemplateSpec{
+			ObjectMeta: metav1.ObjectMeta{Labels: meta.Labels},
+			Spec: corev1.PodSpec{
+				RestartPolicy: corev1.RestartPolicyNever, TerminationGracePeriodSeconds: &second,
+				Containers: []corev1.Container{b.sh(cluster.ContainerBenchmark, script)},
+			},
+		}},
+	}
+}
+
+func (b *bench) configMap(data map[string]string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: b.meta("-config"), Data: data}
+}
+
+func (b *bench) secret(data map[string][]byte) *corev1.Secret {
+	return &corev1.Secret{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}, ObjectMeta: b.meta("-secret"), Data: data}
+}
+
+// create creates objects, which are deleted with the test.
+func (b *bench) create(objects ...cluster.Object) {
+	b.Helper()
+	b.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), b.suite.Patience)
+		defer cancel()
+		if err := b.cluster.Delete(ctx, b.ref()); err != nil {
+			b.Errorf("delete: %v", err)
+		}
+		for !errors.Is(ignore(b.cluster.Observe(ctx, b.ref())), cluster.ErrNotFound) {
+			if !pause(ctx) {
+				b.Error("the job is not gone after it was deleted")
+				return
+			}
+		}
+	})
+	for _, o := range objects {
+		if err := b.cluster.Create(b.Context(), o); err != nil {
+			b.Fatalf("create %s: %v", o.GetName(), err)
+		}
+	}
+}
+
+func ignore(_ cluster.Seen, err error) error { return err }
+
+// pause waits a moment, and reports whether there is still time.
+func pause(ctx context.Context) bool {
+	t := time.NewTimer(3 * time.Millisecond)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// await observes until ok, and returns what it saw.
+func (b *bench) await(what string, ok func(cluster.Seen) bool) cluster.Seen {
+	b.Helper()
+	ctx, cancel := context.WithTimeout(b.Context(), b.suite.Patience)
+	defer cancel()
+	for {
+		seen, err := b.cluster.Observe(ctx, b.ref())
+		if err == nil && ok(seen) {
+			return seen
+		}
+		if err != nil && !errors.Is(err, cluster.ErrNotFound) {
+			b.Fatalf("observe: %v", err)
+		}
+		if !pause(ctx) {
+			b.Fatalf("%s: not seen in time; the last seen was %s (%v)", what, describe(seen), err)
+		}
+	}
+}
+
+// end awaits the end of the job.
+func (b *bench) end() cluster.Seen {
+	b.Helper()
+	return b.await("the end of the job", ended)
+}
+
+// gone awaits that nothing is left of the job.
+func (b *bench) gone() {
+	b.Helper()
+	ctx, cancel := context.WithTimeout(b.Context(), b.suite.Patience)
+	defer cancel()
+	for {
+		seen, err := b.cluster.Observe(ctx, b.ref())
+		if errors.Is(err, cluster.ErrNotFound) {
+			return
+		}
+		if !pause(ctx) {
+			b.Fatalf("not gone in time; the last seen was %s (%v)", describe(seen), err)
+		}
+	}
+}

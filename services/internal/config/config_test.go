@@ -1,0 +1,88 @@
+package config_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/benchmark-ai/bai/services/internal/config"
+)
+
+type settings struct {
+	Name  string        `toml:"name"`
+	Count int           `toml:"count"`
+	Wait  time.Duration `toml:"wait"`
+	Inner struct {
+		On bool `toml:"on"`
+	} `toml:"inner"`
+}
+
+func (s *settings) Validate() error {
+	var errs []error
+	if s.Name == "" {
+		errs = append(errs, errors.New("name: must not be empty"))
+	}
+	if s.Count < 0 {
+		errs = append(errs, errors.New("count: must not be negative"))
+	}
+	return errors.Join(errs...)
+}
+
+func TestAFileIsReadOverDefaults(t *testing.T) {
+	got := settings{Name: "default", Count: 3}
+	if err := config.Load(file(t, "count = 5\nwait = \"2s\"\n[inner]\non = true\n"), &got); err != nil {
+		t.Fatal(err)
+	}
+	want := settings{Name: "default", Count: 5, Wait: 2 * time.Second}
+	want.Inner.On = true
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestWithoutAFileTheDefaultsAreValidated(t *testing.T) {
+	if err := config.Load("", &settings{Name: "x"}); err != nil {
+		t.Error(err)
+	}
+	if err := config.Load("", &settings{}); err == nil || !strings.Contains(err.Error(), "name: must not be empty") {
+		t.Errorf("Load: %v, want the fault of the defaults", err)
+	}
+}
+
+func TestFaultsAreTold(t *testing.T) {
+	for name, tt := range map[string]struct {
+		file string
+		want []string
+	}{
+		"all at once":     {"count = -1\nnme = 1\ninner.of = true\n", []string{"unknown settings: inner.of, nme", "name: must not be empty", "count: must not be negative"}},
+		"a wrong type":    {"count = \"many\"\n", []string{"incompatible types"}},
+		"what is no TOML": {"count == 1\n", []string{"line 1"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := file(t, tt.file)
+			err := config.Load(path, &settings{})
+			for _, part := range append(tt.want, path) {
+				if err == nil || !strings.Contains(err.Error(), part) {
+					t.Errorf("Load: %v, want %q in it", err, part)
+				}
+			}
+		})
+	}
+	if err := config.Load("/nowhere.toml", &settings{}); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("Load: %v, want that there is no such file", err)
+	}
+}
+
+func file(t *testing.T, content string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "settings.toml")
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}

@@ -1,0 +1,88 @@
+package eventtest_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/internal/eventtest"
+	"github.com/benchmark-ai/bai/services/internal/service"
+)
+
+func status(id string) event.Status {
+	h := event.NewHeader(id, "r1", "pets", "ann", time.Unix(0, 0).UTC())
+	return event.Status{Header: h, Phase: event.PhaseQueued, Message: "hello"}
+}
+
+func TestEveryEventIsHandedOverTwiceAndWhatFollowsIsSaidOnce(t *testing.T) {
+	bus := eventtest.NewBus(t)
+	calls := 0
+	bus.Consume("g", service.On(func(_ context.Context, s event.Status) ([]event.Event, error) {
+		calls++
+		return []event.Event{event.Command{Header: s.Cause("cancel", ""), Kind: event.CommandCancel}}, nil
+	}))
+	bus.Say(status("m1"))
+	want(t, calls, 2)
+	want(t, bus.Heard(), []string{"bai.status r1 queued: hello", "bai.commands r1 cancel"})
+	want(t, len(eventtest.Said[event.Command](bus)), 1)
+
+	bus.Again(status("m1"))
+	want(t, calls, 4)
+	bus.Replay()
+	want(t, calls, 6)
+	want(t, bus.Heard(), nil)
+}
+
+func TestAStepThatTakesSeveralAlsoHearsAnEventTwiceInOneCall(t *testing.T) {
+	bus := eventtest.NewBus(t)
+	var sizes []int
+	bus.Consume("g", service.Each(10, func(_ context.Context, evs []event.Status) ([]event.Event, error) {
+		sizes = append(sizes, len(evs))
+		return nil, nil
+	}))
+	bus.Say(status("m1"))
+	want(t, sizes, []int{1, 1, 2})
+}
+
+func TestTryReturnsWhatAStepCannotDo(t *testing.T) {
+	bus := eventtest.NewBus(t)
+	away := errors.New("the store is away")
+	bus.Consume("g", service.On(func(context.Context, event.Status) ([]event.Event, error) { return nil, away }))
+	if err := bus.Try(status("m1")); !errors.Is(err, away) {
+		t.Errorf("Try: %v, want %v", err, away)
+	}
+	if err := bus.Try(status("m1")); err != nil {
+		t.Errorf("what was said before: %v, want nothing handed over", err)
+	}
+}
+
+func TestStepsAndOthersMayPublishAtAnyTime(t *testing.T) {
+	bus := eventtest.NewBus(t)
+	bus.Consume("g", service.On(func(ctx context.Context, s event.Status) ([]event.Event, error) {
+		return nil, bus.Publish(ctx, event.Command{Header: s.Cause("cancel", ""), Kind: event.CommandCancel})
+	}))
+	var wg sync.WaitGroup
+	for i := range 10 {
+		wg.Go(func() {
+			if err := bus.Publish(t.Context(), status(fmt.Sprint("m", i))); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	bus.Say(status("last"))
+	want(t, len(eventtest.Said[event.Command](bus)), 11)
+}
+
+func want[T any](t *testing.T, got, want T) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}

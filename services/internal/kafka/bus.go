@@ -1,0 +1,194 @@
+// Package kafka carries events between services.
+//
+// Delivery is at least once: an event is committed only after everything that
+// its step returned has been published. A step must therefore give the same
+// answer when it is given the same event again, maybe while another process is
+// given it too.
+package kafka
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/segmentio/kafka-go"
+	"go.uber.org/zap"
+
+	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/internal/service"
+)
+
+// Settings say where the brokers are, and with which right is written to them.
+type Settings struct {
+	Brokers []string      `toml:"brokers"`
+	Retry   time.Duration `toml:"retry"`    // first wait before anything is tried again, doubled up to 32 times that; zero means 250 ms
+	Session time.Duration `toml:"session"`  // how long the group waits for a consumer that was killed; zero means 6 s, the least that brokers allow by default
+	KeyFile string        `toml:"key_file"` // file with the platform's key, at least 16 bytes
+	Key     []byte        `toml:"-"`        // the platform's key itself, instead of KeyFile
+	Token   string        `toml:"-"`        // instead of a key, for who may speak for one run only: that run's token
+	Source  string        `toml:"-"`        // who publishes, for others to read; empty means bai
+}
+
+// Validate names every setting at fault.
+func (s Settings) Validate() error {
+	var errs []error
+	if len(s.Brokers) == 0 {
+		errs = append(errs, errors.New("kafka.brokers: at least one is needed"))
+	}
+	if s.Retry < 0 {
+		errs = append(errs, errors.New("kafka.retry: must not be negative"))
+	}
+	if s.Session < 0 {
+		errs = append(errs, errors.New("kafka.session: must not be negative"))
+	}
+	if len(s.Key) > 0 && len(s.Key) < minKey {
+		errs = append(errs, fmt.Errorf("the platform's key has %d bytes, want %d or more", len(s.Key), minKey))
+	}
+	return errors.Join(errs...)
+}
+
+// Bus is what all consumers and publishers of a process share.
+type Bus struct {
+	settings  Settings
+	transport *kafka.Transport
+	producer  producer
+	seal      seal
+	log       *zap.Logger
+
+	mu      sync.Mutex
+	groups  []string         // that this process consumes in
+	waiting map[string]error // what is being waited for, and why
+}
+
+// NewBus returns a Bus. It reads the key file, and does not wait for the
+// brokers. Close it when all that uses it has ended.
+func NewBus(s Settings, log *zap.Logger) (*Bus, error) {
+	if s.KeyFile != "" && len(s.Key) == 0 {
+		key, err := os.ReadFile(s.KeyFile)
+		if err != nil {
+			return nil, fmt.Errorf("read the platform's key: %w", err)
+		}
+		if s.Key = bytes.TrimSpace(key); len(s.Key) < minKey {
+			return nil, fmt.Errorf("read the platform's key: %s has %d bytes, want %d or more", s.KeyFile, len(s.Key), minKey)
+		}
+	}
+	if err := s.Validate(); err != nil {
+		return nil, err
+	}
+	s.Retry = cmp.Or(s.Retry, 250*time.Millisecond)
+	s.Session = cmp.Or(s.Session, 6*time.Second)
+	s.Source = cmp.Or(s.Source, "bai")
+	t := newTransport()
+	return &Bus{
+		settings:  s,
+		transport: t,
+		producer:  producer{client: newClient(s.Brokers, t), partitions: kafka.Murmur2Balancer{Consistent: true}},
+		seal:      seal{key: s.Key, token: s.Token},
+		log:       log,
+		waiting:   make(map[string]error),
+	}, nil
+}
+
+// Close ends the connections that are kept for reuse.
+func (b *Bus) Close() { b.transport.CloseIdleConnections() }
+
+// Consume returns the part that hands what step hears to step, in order, and
+// publishes what step answers. Consumers of one group share the events.
+//
+// The part runs once, until its context is done. It waits for brokers that are
+// away and for a topic that is not there yet, however long.
+//
+// What can never be handled becomes a dead letter, and where it is a step in a
+// run's way to its end, ends that run.
+func (b *Bus) Consume(group string, step service.Step) service.Part {
+	step.Most = max(step.Most, 1)
+	b.mu.Lock()
+	b.groups = append(b.groups, groupID(group, step.Topic))
+	b.mu.Unlock()
+	return func(ctx context.Context) error {
+		c := &consumer{bus: b, group: group, step: step, log: b.log.With(zap.String("group", group), zap.String("topic", step.Topic))}
+		return c.run(ctx)
+	}
+}
+
+// groupID returns the consumer group of a topic's readers. Each topic has one of
+// its own, so that one who comes or goes makes those of other topics stop for
+// nothing.
+func groupID(group, topic string) string { return group + "/" + topic }
+
+// Rewind has every consumer that Consume has made begin anew at the first event
+// of its topic. None of them may run, here or elsewhere.
+func (b *Bus) Rewind(ctx context.Context) error {
+	b.mu.Lock()
+	groups := slices.Clone(b.groups)
+	b.mu.Unlock()
+	r, err := b.producer.client.DeleteGroups(ctx, &kafka.DeleteGroupsRequest{GroupIDs: groups})
+	if err != nil {
+		return fmt.Errorf("delete consumer groups: %w", err)
+	}
+	var errs []error
+	for group, err := range r.Errors {
+		if err != nil && !errors.Is(err, kafka.GroupIdNotFound) {
+			errs = append(errs, fmt.Errorf("delete consumer group %q: %w", group, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Token returns the right to speak for a run, for its pods. Only who holds the
+// key can make it.
+func (b *Bus) Token(run string) string { return b.seal.of(run) }
+
+// Publish writes events, those of one run in their order, and returns when all
+// brokers that must have them do. While brokers are away it tries again until
+// ctx is done; then some of the events may have been written. What cannot be
+// written at any time is event.ErrPoison.
+func (b *Bus) Publish(ctx context.Context, events ...event.Event) error {
+	msgs, err := b.write(events, b.settings.Source, nil)
+	if err != nil {
+		return err
+	}
+	w := waiter{bus: b, name: "publish", log: b.log}
+	return w.persist(ctx, "publish", func() error {
+		msgs, err = b.producer.send(ctx, msgs)
+		return err
+	})
+}
+
+// Ready says what the process waits for, nil if for nothing: brokers that do
+// not answer now, and what its parts have tried in vain.
+func (b *Bus) Ready(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	if err := b.probe(ctx, ""); err != nil {
+		return err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var errs []error
+	for _, name := range slices.Sorted(maps.Keys(b.waiting)) {
+		errs = append(errs, fmt.Errorf("%s waits: %w", name, b.waiting[name]))
+	}
+	return errors.Join(errs...)
+}
+
+// probe asks whether the brokers answer, and whether topic is there unless it
+// is empty.
+func (b *Bus) probe(ctx context.Context, topic string) error {
+	if _, err := b.producer.client.ApiVersions(ctx, &kafka.ApiVersionsRequest{}); err != nil {
+		return fmt.Errorf("ask brokers %s: %w", strings.Join(b.settings.Brokers, ", "), err)
+	}
+	if topic == "" {
+		return nil
+	}
+	_, err := b.producer.count(ctx, topic)
+	return err
+}

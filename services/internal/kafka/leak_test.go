@@ -1,0 +1,52 @@
+package kafka_test
+
+import (
+	"context"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/internal/kafka"
+	"github.com/benchmark-ai/bai/services/internal/kafkatest"
+	"github.com/benchmark-ai/bai/services/internal/service"
+)
+
+// TestNothingIsLeftOfABusThatWasClosed runs alone: it looks at the goroutines
+// of the whole process.
+func TestNothingIsLeftOfABusThatWasClosed(t *testing.T) {
+	broker := kafkatest.Start(t, event.Topics()...)
+	b, err := kafka.NewBus(settings(broker), zap.NewNop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	heard, done := make(chan bool, 1), make(chan error, 1)
+	go func() {
+		done <- b.Consume("g", service.On(func(context.Context, event.Status) ([]event.Event, error) {
+			heard <- true
+			return nil, nil
+		}))(ctx)
+	}()
+	if err := b.Publish(t.Context(), status("r1", "a")); err != nil {
+		t.Fatal(err)
+	}
+	<-heard
+	stop()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	b.Close()
+	var left string
+	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		stacks := make([]byte, 1<<20)
+		left = string(stacks[:runtime.Stack(stacks, true)])
+		if !strings.Contains(left, "segmentio/kafka-go.") {
+			return
+		}
+	}
+	t.Errorf("10 s after Close there still run:\n%s", left)
+}

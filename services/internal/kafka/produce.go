@@ -1,0 +1,150 @@
+package kafka
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/segmentio/kafka-go"
+)
+
+// maxBatch is how many bytes are written at once, below what brokers take by
+// default, 1 MiB.
+const maxBatch = 960 << 10
+
+// newTransport returns a Transport that sees a new topic within a second.
+func newTransport() *kafka.Transport {
+	return &kafka.Transport{MetadataTTL: time.Second, DialTimeout: 3 * time.Second}
+}
+
+func newClient(brokers []string, t *kafka.Transport) *kafka.Client {
+	return &kafka.Client{Addr: kafka.TCP(brokers...), Transport: t, Timeout: 15 * time.Second}
+}
+
+// producer writes messages. It does not gather those of several callers: each
+// write is sent at once, and the order of one caller's messages is the order in
+// which they lie in a partition, also after a failure between.
+type producer struct {
+	client     *kafka.Client
+	partitions kafka.Balancer
+}
+
+// place is a partition of a topic.
+type place struct {
+	topic     string
+	partition int
+}
+
+// send writes msgs and returns those that were not acknowledged, in order. To
+// try again, send these.
+func (p producer) send(ctx context.Context, msgs []kafka.Message) ([]kafka.Message, error) {
+	places, err := p.sort(ctx, msgs)
+	if err != nil {
+		return msgs, err
+	}
+	var (
+		mu   sync.Mutex
+		rest []kafka.Message
+		errs []error
+		wg   sync.WaitGroup
+	)
+	for at, msgs := range places {
+		wg.Go(func() {
+			if n, err := p.fill(ctx, at, msgs); err != nil {
+				mu.Lock()
+				defer mu.Unlock()
+				rest, errs = append(rest, msgs[n:]...), append(errs, fmt.Errorf("publish to %q: %w", at.topic, err))
+			}
+		})
+	}
+	wg.Wait()
+	return rest, errors.Join(errs...)
+}
+
+// sort divides msgs among partitions, by key.
+func (p producer) sort(ctx context.Context, msgs []kafka.Message) (map[place][]kafka.Message, error) {
+	places := make(map[place][]kafka.Message, 1)
+	counts := make(map[string][]int, 1)
+	for _, m := range msgs {
+		if counts[m.Topic] == nil {
+			n, err := p.count(ctx, m.Topic)
+			if err != nil {
+				return nil, err
+			}
+			for i := range n {
+				counts[m.Topic] = append(counts[m.Topic], i)
+			}
+		}
+		at := place{m.Topic, p.partitions.Balance(m, counts[m.Topic]...)}
+		places[at] = append(places[at], m)
+	}
+	return places, nil
+}
+
+// count returns the number of partitions of topic.
+func (p producer) count(ctx context.Context, topic string) (int, error) {
+	meta, err := p.client.Metadata(ctx, &kafka.MetadataRequest{Topics: []string{topic}})
+	if err != nil {
+		return 0, fmt.Errorf("look for topic %q: %w", topic, err)
+	}
+	i := slices.IndexFunc(meta.Topics, func(t kafka.Topic) bool { return t.Name == topic })
+	if i < 0 {
+		return 0, fmt.Errorf("look for topic %q: %w", topic, kafka.UnknownTopicOrPartition)
+	}
+	if err := meta.Topics[i].Error; err != nil {
+		return 0, fmt.Errorf("look for topic %q: %w", topic, err)
+	}
+	if len(meta.Topics[i].Partitions) == 0 {
+		return 0, fmt.Errorf("look for topic %q: %w", topic, kafka.LeaderNotAvailable)
+	}
+	return len(meta.Topics[i].Partitions), nil
+}
+
+// fill writes msgs to one partition, and returns how many were acknowledged.
+func (p producer) fill(ctx context.Context, at place, msgs []kafka.Message) (done int, err error) {
+	for done < len(msgs) {
+		n := batch(msgs[done:])
+		if err := p.produce(ctx, at, msgs[done:done+n]); err != nil {
+			return done, err
+		}
+		done += n
+	}
+	return done, nil
+}
+
+// batch returns how many of msgs go together.
+func batch(msgs []kafka.Message) int {
+	size := weight(msgs[0])
+	for i, m := range msgs[1:] {
+		if size += weight(m); size > maxBatch {
+			return i + 1
+		}
+	}
+	return len(msgs)
+}
+
+// weight returns about how many bytes m is when it travels.
+func weight(m kafka.Message) int {
+	n := 64 + len(m.Key) + len(m.Value)
+	for _, h := range m.Headers {
+		n += 4 + len(h.Key) + len(h.Value)
+	}
+	return n
+}
+
+func (p producer) produce(ctx context.Context, at place, msgs []kafka.Message) error {
+	records, now := make([]kafka.Record, len(msgs)), time.Now()
+	for i, m := range msgs {
+		records[i] = kafka.Record{Time: now, Key: kafka.NewBytes(m.Key), Value: kafka.NewBytes(m.Value), Headers: m.Headers}
+	}
+	resp, err := p.client.Produce(ctx, &kafka.ProduceRequest{
+		Topic: at.topic, Partition: at.partition, RequiredAcks: kafka.RequireAll, Records: kafka.NewRecordReader(records...),
+	})
+	if err == nil {
+		err = resp.Error
+	}
+	return err
+}

@@ -1,0 +1,58 @@
+package kafka
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+
+	"github.com/segmentio/kafka-go"
+
+	"github.com/benchmark-ai/bai/services/internal/event"
+)
+
+// minKey is how many bytes the platform's key has at least.
+const minKey = 16
+
+// tokenHeader carries the token of the message's run.
+const tokenHeader = "bai_token"
+
+// TokenFor returns the right to speak for a run. Who has it cannot tell the
+// token of another run from it.
+func TokenFor(key []byte, run string) string {
+	mac := hmac.New(sha256.New, key)
+	mac.Write([]byte(run))
+	return hex.EncodeToString(mac.Sum(nil))
+}
+
+// seal is what a process speaks with: the platform's key, which makes the token
+// of every run, or the token of one run.
+type seal struct {
+	key   []byte
+	token string
+}
+
+// of returns the token to write beside what is said of run, empty for none.
+func (s seal) of(run string) string {
+	if len(s.key) > 0 {
+		return TokenFor(s.key, run)
+	}
+	return s.token
+}
+
+// check refuses what pods may write but somebody else wrote, for whoever holds
+// the key. Other topics are guarded by the brokers.
+func (s seal) check(m kafka.Message) error {
+	if len(s.key) == 0 {
+		return nil
+	}
+	switch m.Topic {
+	case event.TopicStatus, event.TopicMetrics, event.TopicLogs:
+	default:
+		return nil
+	}
+	if !hmac.Equal([]byte(header(m, tokenHeader)), []byte(TokenFor(s.key, string(m.Key)))) {
+		return fmt.Errorf("%w: the message does not carry the token of run %q: whoever wrote it may not speak for that run", event.ErrPoison, m.Key)
+	}
+	return nil
+}

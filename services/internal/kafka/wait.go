@@ -1,0 +1,74 @@
+package kafka
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/benchmark-ai/bai/services/internal/event"
+)
+
+// waiter tries again what fails, and tells what is being waited for.
+type waiter struct {
+	bus  *Bus
+	name string
+	log  *zap.Logger
+}
+
+// persist calls do until it succeeds, with growing waits between. It logs the
+// first failure and the end of the trouble, not what lies between. Its only
+// errors are event.ErrPoison, which no repetition heals, and ctx's, with the
+// last of do's.
+func (w waiter) persist(ctx context.Context, what string, do func() error) error {
+	tries := 1
+	for wait := w.bus.settings.Retry; ; wait = min(2*wait, 32*w.bus.settings.Retry) {
+		err := do()
+		if err == nil || errors.Is(err, event.ErrPoison) {
+			w.over(what, tries)
+			return err
+		}
+		if ctx.Err() != nil {
+			w.over(what, 1)
+			return stopped(ctx, what, err)
+		}
+		w.waits(what, tries, err)
+		tries++
+		select {
+		case <-ctx.Done():
+			w.over(what, 1)
+			return stopped(ctx, what, err)
+		case <-time.After(wait):
+		}
+	}
+}
+
+// waits notes that what fails with err.
+func (w waiter) waits(what string, tries int, err error) {
+	w.bus.mu.Lock()
+	w.bus.waiting[w.name+" "+what] = err
+	w.bus.mu.Unlock()
+	if tries == 1 {
+		w.log.Warn("waits", zap.String("step", what), zap.Error(err))
+	}
+}
+
+// over notes that nobody waits for what any more.
+func (w waiter) over(what string, tries int) {
+	w.bus.mu.Lock()
+	delete(w.bus.waiting, w.name+" "+what)
+	w.bus.mu.Unlock()
+	if tries > 1 {
+		w.log.Info("goes on", zap.String("step", what), zap.Int("tries", tries))
+	}
+}
+
+// stopped returns ctx's error, and err where it says more than that.
+func stopped(ctx context.Context, what string, err error) error {
+	if errors.Is(err, ctx.Err()) {
+		return fmt.Errorf("%s: %w", what, ctx.Err())
+	}
+	return fmt.Errorf("%s: %w: %w", what, ctx.Err(), err)
+}

@@ -1,0 +1,162 @@
+// Package kafkatest runs a Kafka broker inside a test.
+package kafkatest
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/segmentio/kafka-go"
+	"github.com/twmb/franz-go/pkg/kfake"
+)
+
+// Broker is a broker on a loopback port that keeps everything in memory.
+type Broker struct {
+	Addrs []string
+
+	cluster *kfake.Cluster
+}
+
+// Message is what a test writes and reads.
+type Message struct {
+	Key     string
+	Value   string
+	Headers map[string]string
+}
+
+// Start starts a broker that has the given topics, of one partition each, and
+// stops with the test.
+func Start(tb testing.TB, topics ...string) *Broker {
+	tb.Helper()
+	return start(tb, 1, topics)
+}
+
+// StartWide is Start with topics of so many partitions.
+func StartWide(tb testing.TB, partitions int, topics ...string) *Broker {
+	tb.Helper()
+	return start(tb, partitions, topics)
+}
+
+// Late returns an address where no broker is yet, and a function that starts
+// one there. It may start one again after Stop, which then knows nothing.
+func Late(tb testing.TB, topics ...string) (addr string, begin func() *Broker) {
+	tb.Helper()
+	l, err := (&net.ListenConfig{}).Listen(tb.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	addr = l.Addr().String()
+	_, port, err := net.SplitHostPort(addr)
+	if err := errors.Join(err, l.Close()); err != nil {
+		tb.Fatal(err)
+	}
+	n, err := strconv.Atoi(port)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return addr, func() *Broker {
+		tb.Helper()
+		return start(tb, 1, topics, kfake.Ports(n))
+	}
+}
+
+func start(tb testing.TB, partitions int, topics []string, opts ...kfake.Opt) *Broker {
+	tb.Helper()
+	opts = append(opts, kfake.NumBrokers(1), kfake.GroupMinSessionTimeout(time.Second))
+	if len(topics) > 0 {
+		opts = append(opts, kfake.SeedTopics(int32(partitions), topics...)) //nolint:gosec // a handful
+	}
+	c, err := kfake.NewCluster(opts...)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(c.Close)
+	return &Broker{Addrs: c.ListenAddrs(), cluster: c}
+}
+
+// Stop ends the broker before the test ends. What it kept is gone.
+func (b *Broker) Stop() { b.cluster.Close() }
+
+// Write writes messages to topic, by key where they have one.
+func (b *Broker) Write(tb testing.TB, topic string, ms ...Message) {
+	tb.Helper()
+	out := make([]kafka.Message, len(ms))
+	for i, m := range ms {
+		out[i] = kafka.Message{Key: []byte(m.Key), Value: []byte(m.Value)}
+		for k, v := range m.Headers {
+			out[i].Headers = append(out[i].Headers, kafka.Header{Key: k, Value: []byte(v)})
+		}
+	}
+	w := &kafka.Writer{
+		Addr: kafka.TCP(b.Addrs...), Topic: topic, BatchTimeout: time.Millisecond,
+		Balancer: kafka.Murmur2Balancer{Consistent: true}, Transport: &kafka.Transport{},
+	}
+	err := w.WriteMessages(tb.Context(), out...)
+	if err := errors.Join(err, w.Close()); err != nil {
+		tb.Fatal(err)
+	}
+	w.Transport.(*kafka.Transport).CloseIdleConnections() //nolint:errcheck,forcetypeassert // set above
+}
+
+// Read returns the first message of topic, and waits for it if need be.
+func (b *Broker) Read(tb testing.TB, topic string) Message {
+	tb.Helper()
+	return b.ReadN(tb, topic, 1)[0]
+}
+
+// ReadN returns the first n messages of the first partition of topic, and waits
+// for them if need be.
+func (b *Broker) ReadN(tb testing.TB, topic string, n int) []Message {
+	tb.Helper()
+	ctx, cancel := context.WithTimeout(tb.Context(), 20*time.Second)
+	defer cancel()
+	r := kafka.NewReader(kafka.ReaderConfig{Brokers: b.Addrs, Topic: topic, MaxWait: 50 * time.Millisecond, MaxBytes: 10 << 20})
+	var ms []Message
+	var err error
+	for len(ms) < n && err == nil {
+		var in kafka.Message
+		if in, err = r.ReadMessage(ctx); err == nil {
+			ms = append(ms, message(in))
+		}
+	}
+	if err := errors.Join(err, r.Close()); err != nil {
+		tb.Fatalf("read %s: got %d of %d messages: %v", topic, len(ms), n, err)
+	}
+	return ms
+}
+
+func message(in kafka.Message) Message {
+	m := Message{Key: string(in.Key), Value: string(in.Value), Headers: make(map[string]string)}
+	for _, h := range in.Headers {
+		m.Headers[h.Key] = string(h.Value)
+	}
+	return m
+}
+
+// Count returns how many messages were written to topic.
+func (b *Broker) Count(tb testing.TB, topic string) int {
+	tb.Helper()
+	t := &kafka.Transport{MetadataTTL: time.Second}
+	defer t.CloseIdleConnections()
+	client := &kafka.Client{Addr: kafka.TCP(b.Addrs...), Transport: t}
+	meta, err := client.Metadata(tb.Context(), &kafka.MetadataRequest{Topics: []string{topic}})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	ask := make([]kafka.OffsetRequest, len(meta.Topics[0].Partitions))
+	for i, p := range meta.Topics[0].Partitions {
+		ask[i] = kafka.LastOffsetOf(p.ID)
+	}
+	ends, err := client.ListOffsets(tb.Context(), &kafka.ListOffsetsRequest{Topics: map[string][]kafka.OffsetRequest{topic: ask}})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	n := 0
+	for _, p := range ends.Topics[topic] {
+		n += int(p.LastOffset)
+	}
+	return n
+}

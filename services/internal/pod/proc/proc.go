@@ -1,0 +1,183 @@
+//go:build linux
+
+package proc
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Command is a process to start. It ends with the process that starts it.
+type Command struct {
+	Path  string // within Root
+	Args  []string
+	Env   []string
+	Dir   string    // within Root; empty means that of the starter
+	Root  string    // its root directory; empty means that of the starter
+	Files []uintptr // standard input, output and error, then others
+	// Session makes it the leader of a session of its own, otherwise it is the
+	// leader of a process group of its own.
+	Session bool
+	// HoldTerm keeps SIGTERM back until the program asks for it, so that one
+	// that is told to end while it starts still ends its own way. A program
+	// that never asks never hears of it.
+	HoldTerm bool
+}
+
+// Exit is how a process ended.
+type Exit struct {
+	PID    int
+	Code   int            // as a shell would say it
+	Signal syscall.Signal // that ended it, or zero
+	User   time.Duration
+	System time.Duration
+	MaxRSS int64 // bytes
+	At     time.Time
+}
+
+// Table starts processes and reaps them. There can be one in a process, and
+// nothing else there may wait for children.
+type Table struct {
+	starts chan start
+	ends   chan Exit
+
+	mu    sync.Mutex
+	known map[int]bool
+	some  *sync.Cond // a process was started
+	begun int        // how many were
+}
+
+type start struct {
+	command Command
+	done    chan<- started
+}
+
+type started struct {
+	pid int
+	err error
+}
+
+// NewTable returns a table without processes. It lives as long as its process.
+func NewTable() *Table {
+	t := &Table{starts: make(chan start), ends: make(chan Exit, 16), known: make(map[int]bool)}
+	t.some = sync.NewCond(&t.mu)
+	go t.startAll()
+	go t.reapAll()
+	return t
+}
+
+// Start starts c and returns its process ID. The error is the kernel's.
+func (t *Table) Start(c Command) (int, error) {
+	done := make(chan started, 1)
+	t.starts <- start{c, done}
+	s := <-done
+	return s.pid, s.err
+}
+
+// Ends tells how each process ended that Start started.
+func (t *Table) Ends() <-chan Exit { return t.ends }
+
+// startAll starts every process from one thread that never ends: the kernel
+// ends a child with the thread that made it, not with the process.
+func (t *Table) startAll() {
+	runtime.LockOSThread()
+	// What this thread may do in a user namespace is not for its children.
+	_ = unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
+	for s := range t.starts {
+		pid, err := t.fork(s.command)
+		s.done <- started{pid, err}
+	}
+}
+
+func (t *Table) fork(c Command) (int, error) {
+	t.mu.Lock() // or reapAll could see its end before it is known
+	defer t.mu.Unlock()
+	if c.HoldTerm {
+		defer holdTerm()()
+	}
+	pid, err := syscall.ForkExec(c.Path, c.Args, &syscall.ProcAttr{
+		Dir: c.Dir, Env: c.Env, Files: c.Files,
+		Sys: &syscall.SysProcAttr{Chroot: c.Root, Setsid: c.Session, Setpgid: !c.Session, Pdeathsig: syscall.SIGKILL},
+	})
+	if err != nil {
+		return 0, err
+	}
+	t.known[pid] = true
+	t.begun++
+	t.some.Broadcast()
+	return pid, nil
+}
+
+// holdTerm blocks SIGTERM in this thread, and so in its children, until what it
+// returns is called.
+func holdTerm() func() {
+	var set, old unix.Sigset_t
+	set.Val[0] = 1 << (uint(unix.SIGTERM) - 1)
+	if err := unix.PthreadSigmask(unix.SIG_BLOCK, &set, &old); err != nil {
+		return func() {}
+	}
+	return func() { _ = unix.PthreadSigmask(unix.SIG_SETMASK, &old, nil) }
+}
+
+func (t *Table) reapAll() {
+	for {
+		t.mu.Lock()
+		begun := t.begun
+		t.mu.Unlock()
+		var (
+			status unix.WaitStatus
+			usage  unix.Rusage
+		)
+		pid, err := unix.Wait4(-1, &status, 0, &usage)
+		switch {
+		case errors.Is(err, unix.EINTR):
+		case err != nil:
+			t.awaitStart(begun)
+		case t.forget(pid):
+			t.ends <- exit(pid, status, &usage)
+		}
+	}
+}
+
+// awaitStart returns once more than begun processes were started.
+func (t *Table) awaitStart(begun int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for t.begun == begun {
+		t.some.Wait()
+	}
+}
+
+func (t *Table) forget(pid int) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	known := t.known[pid]
+	delete(t.known, pid)
+	return known
+}
+
+func exit(pid int, status unix.WaitStatus, usage *unix.Rusage) Exit {
+	e := Exit{
+		PID: pid, Code: status.ExitStatus(), At: time.Now(), MaxRSS: usage.Maxrss << 10,
+		User: time.Duration(usage.Utime.Nano()), System: time.Duration(usage.Stime.Nano()),
+	}
+	if status.Signaled() {
+		e.Signal = status.Signal()
+		e.Code = 128 + int(e.Signal)
+	}
+	return e
+}
+
+// SignalName returns the name of s, or its number.
+func SignalName(s syscall.Signal) string {
+	if name := unix.SignalName(s); name != "" {
+		return name
+	}
+	return fmt.Sprintf("signal %d", int(s))
+}

@@ -1,0 +1,34 @@
+//go:build linux
+
+package wrap
+
+import "syscall"
+
+// handed is how a signal is handed on.
+type handed struct {
+	signal syscall.Signal
+	group  bool // to the whole process group, not the command alone
+	kill   bool // and what does not obey is killed after the grace
+}
+
+// forward says how a signal is handed on. What is meant to end the command
+// reaches its group, as from a terminal; what has a meaning to it alone does
+// not, because it would end children that do not know it.
+func forward(sig syscall.Signal) handed {
+	switch sig { //nolint:exhaustive // all others are handed on to the command
+	case syscall.SIGTERM, syscall.SIGINT:
+		return handed{signal: sig, group: true, kill: true}
+	case syscall.SIGHUP, syscall.SIGQUIT:
+		return handed{signal: sig, group: true}
+	default:
+		return handed{signal: sig}
+	}
+}
+
+// keep returns how many of n more bytes are kept, where kept are kept already.
+func keep(n int, kept, limit int64) int {
+	if limit <= 0 {
+		return n
+	}
+	return int(max(0, min(int64(n), limit-kept)))
+}

@@ -1,0 +1,97 @@
+//go:build linux
+
+package wrap
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+
+	"github.com/benchmark-ai/bai/services/internal/pod"
+	"github.com/benchmark-ai/bai/services/internal/pod/proc"
+)
+
+// Exit codes of a shell for a command that could not be started.
+const (
+	notFound      = 127
+	notExecutable = 126
+)
+
+// start starts the command. Where it cannot, the error is the kernel's and the
+// code is what a shell would exit with.
+func (w *wrapper) start(s *streams) (pid, code int, err error) {
+	args, err := w.args()
+	if err != nil {
+		return 0, notExecutable, err
+	}
+	path, err := exec.LookPath(args[0])
+	if err != nil && !errors.Is(err, exec.ErrDot) {
+		return 0, codeOf(err), problem(err)
+	}
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		return 0, notExecutable, err
+	}
+	defer null.Close() //nolint:errcheck // only read
+	pid, err = w.table.Start(proc.Command{
+		Path: path, Args: args, Env: os.Environ(),
+		Files: []uintptr{null.Fd(), s.stdout.to.Fd(), s.stderr.to.Fd()},
+	})
+	if errors.Is(err, syscall.ENOENT) {
+		return 0, notExecutable, fmt.Errorf("its interpreter: %w", err) // the file itself was found
+	}
+	if err != nil {
+		return 0, codeOf(err), err
+	}
+	return pid, 0, nil
+}
+
+// args returns the command, after writing the script that is part of it.
+func (w *wrapper) args() ([]string, error) {
+	s := w.settings
+	if !s.Script {
+		return s.Args, nil
+	}
+	path := pod.In(s.Dir, script)
+	err := w.out.whenThereIsRoom(func() error { return os.WriteFile(path, []byte(s.Args[0]), 0o755) }) //nolint:gosec // it is executed
+	if err != nil {
+		return nil, err
+	}
+	shell := s.Shell
+	if len(shell) == 0 && !strings.HasPrefix(s.Args[0], "#!") {
+		shell = []string{"/bin/sh"}
+	}
+	return append(append(append([]string(nil), shell...), path), s.Args[1:]...), nil
+}
+
+// script is where the text of a script is written, below the volume.
+const script = "run/script"
+
+func name(s Settings) string {
+	if s.Script {
+		return "the script"
+	}
+	return fmt.Sprintf("%q", s.Args[0])
+}
+
+func codeOf(err error) int {
+	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, syscall.ENOENT) {
+		return notFound
+	}
+	return notExecutable
+}
+
+// problem returns what the kernel said, or would have said, of a command that
+// was looked for and not found.
+func problem(err error) error {
+	if errors.Is(err, exec.ErrNotFound) {
+		return syscall.ENOENT
+	}
+	if errno, ok := errors.AsType[syscall.Errno](err); ok {
+		return errno
+	}
+	return err
+}

@@ -1,0 +1,159 @@
+//go:build linux
+
+package wrap
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/benchmark-ai/bai/services/internal/pod"
+	"github.com/benchmark-ai/bai/services/internal/pod/proc"
+)
+
+// Settings say what to run and what to keep of it.
+type Settings struct {
+	Dir    string        // of the pod's volume
+	Args   []string      // the command; at least one
+	Script bool          // Args[0] is the text of a script, not its name
+	Shell  []string      // what runs a script; none means its first line says so, or else /bin/sh
+	Await  time.Duration // how long the command waits for the collector to be there; zero means not at all
+	Grace  time.Duration // between SIGTERM and SIGKILL; zero means 10 s
+	Linger time.Duration // how long what outlives the command may still write; zero means 500 ms
+	MaxLog int64         // bytes of output that are kept; zero means no limit
+}
+
+// Run runs the command until it ends, and returns the exit code that a shell
+// would: that of the command, 128 + n if signal n ended it, 127 if there is no
+// such command and 126 if it cannot be executed. Nothing that the command wrote
+// before it ended is lost; what is left of its process group is killed.
+//
+// SIGTERM, SIGINT, SIGQUIT and SIGHUP in signals are handed on to the command's
+// process group, SIGUSR1 and SIGUSR2 to the command. After the grace that
+// follows the first SIGTERM or SIGINT the group is killed.
+//
+// While the disk is full it waits, and with it whatever writes. The error is
+// one that kept it from writing how the command ended.
+func Run(s Settings, signals <-chan os.Signal) (int, error) {
+	if err := os.MkdirAll(filepath.Dir(pod.In(s.Dir, pod.Ended)), 0o777); err != nil {
+		return 0, fmt.Errorf("prepare the directory of the output: %w", err)
+	}
+	await(pod.In(s.Dir, pod.FIFO), s.Await)
+	w := &wrapper{settings: defaults(s), out: &output{path: pod.In(s.Dir, pod.Output), limit: s.MaxLog}}
+	end, err := w.run(signals)
+	if err != nil {
+		return 0, err
+	}
+	end.Dropped = w.out.dropped
+	return end.Code, w.writeEnd(end)
+}
+
+// await waits until a file is there, but no longer than d. The collector makes
+// its pipe when it is ready: from then on it ships everything whatever happens,
+// and what client libraries write to is there.
+func await(path string, d time.Duration) {
+	for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		if _, err := os.Lstat(path); err == nil {
+			return
+		}
+	}
+}
+
+func defaults(s Settings) Settings {
+	if s.Grace == 0 {
+		s.Grace = 10 * time.Second
+	}
+	if s.Linger == 0 {
+		s.Linger = 500 * time.Millisecond
+	}
+	return s
+}
+
+type wrapper struct {
+	settings Settings
+	out      *output
+	table    *proc.Table
+}
+
+// run runs the command, records what it writes, and says how it ended.
+func (w *wrapper) run(signals <-chan os.Signal) (pod.Exit, error) {
+	started := time.Now()
+	if err := w.out.open(); err != nil {
+		return pod.Exit{}, err
+	}
+	defer w.out.close()
+	streams, err := newStreams(w.out)
+	if err != nil {
+		return pod.Exit{}, err
+	}
+	w.table = proc.NewTable()
+	pid, code, err := w.start(streams)
+	streams.started()
+	if err != nil {
+		w.out.complain(fmt.Sprintf("bai: cannot start %s: %v\n", name(w.settings), err))
+		streams.finish(0)
+		return pod.Exit{Code: code, Problem: err.Error(), Started: started, Ended: time.Now()}, nil
+	}
+	end := w.await(pid, signals)
+	streams.finish(w.settings.Linger)
+	_ = syscall.Kill(-pid, syscall.SIGKILL) // what is left of its group
+	return exit(started, end), nil
+}
+
+func exit(started time.Time, e proc.Exit) pod.Exit {
+	end := pod.Exit{
+		Code: e.Code, Started: started, Ended: e.At,
+		User: e.User.Seconds(), System: e.System.Seconds(), MaxRSS: e.MaxRSS,
+	}
+	if e.Signal != 0 {
+		end.Signal = proc.SignalName(e.Signal)
+	}
+	return end
+}
+
+// await hands signals on until the command ends.
+func (w *wrapper) await(pid int, signals <-chan os.Signal) proc.Exit {
+	var kill <-chan time.Time
+	for {
+		select {
+		case e := <-w.table.Ends():
+			return e
+		case <-kill:
+			_ = syscall.Kill(-pid, syscall.SIGKILL)
+		case s := <-signals:
+			sig, _ := s.(syscall.Signal)
+			f := forward(sig)
+			if f.kill && kill == nil {
+				kill = time.After(w.settings.Grace)
+			}
+			if f.group {
+				pid := -pid
+				_ = syscall.Kill(pid, f.signal)
+				continue
+			}
+			_ = syscall.Kill(pid, f.signal)
+		}
+	}
+}
+
+// writeEnd writes how the command ended, by rename, as soon as there is room.
+func (w *wrapper) writeEnd(end pod.Exit) error {
+	b, err := json.Marshal(end)
+	if err != nil {
+		return fmt.Errorf("write how the command ended: %w", err)
+	}
+	path := pod.In(w.settings.Dir, pod.Ended)
+	err = w.out.whenThereIsRoom(func() error {
+		return os.WriteFile(path+".tmp", b, 0o644) //nolint:gosec // others read it
+	})
+	if err == nil {
+		err = os.Rename(path+".tmp", path)
+	}
+	if err != nil {
+		return fmt.Errorf("write how the command ended: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,63 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/benchmark-ai/bai/services/internal/service"
+)
+
+// Check says why something is not ready, nil if it is.
+type Check func(ctx context.Context) error
+
+// Health returns the part that answers, over HTTP at addr, whether the process
+// lives (/healthz) and whether what it needs is there (/readyz: 200, or 503 and
+// a line for each check that fails). It ends with an error where addr cannot be
+// listened on. An empty addr serves nobody.
+func Health(addr string, checks map[string]Check) service.Part {
+	return func(ctx context.Context) error {
+		if addr == "" {
+			<-ctx.Done()
+			return nil
+		}
+		l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", addr)
+		if err != nil {
+			return fmt.Errorf("serve health: %w", err)
+		}
+		return serve(ctx, l, checks)
+	}
+}
+
+func serve(ctx context.Context, l net.Listener, checks map[string]Check) error {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprintln(w, "ok") })
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) { ready(w, r, checks) })
+	s := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
+	defer context.AfterFunc(ctx, func() { _ = s.Close() })()
+	if err := s.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serve health: %w", err)
+	}
+	return nil
+}
+
+func ready(w http.ResponseWriter, r *http.Request, checks map[string]Check) {
+	ctx, cancel := context.WithTimeout(r.Context(), 5*time.Second)
+	defer cancel()
+	var errs []error
+	for _, name := range slices.Sorted(maps.Keys(checks)) {
+		if err := checks[name](ctx); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", name, err))
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		return
+	}
+	_, _ = fmt.Fprintln(w, "ready")
+}

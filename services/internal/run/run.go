@@ -1,0 +1,43 @@
+// Package run is the life of a process: start its parts, wait for the first to
+// end or for a signal, and stop the rest.
+package run
+
+import (
+	"context"
+	"fmt"
+	"os/signal"
+	"syscall"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/benchmark-ai/bai/services/internal/service"
+)
+
+// UntilSignal runs the named parts until one of them ends or the process is
+// told to terminate, and returns when all have ended. It returns the first
+// error, or nil after a signal. A second signal ends the process at once.
+func UntilSignal(ctx context.Context, parts map[string]service.Part) error {
+	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop)
+	return All(ctx, parts)
+}
+
+// All runs the named parts until one of them ends or ctx is done, and returns
+// when all have ended, with the first error.
+func All(ctx context.Context, parts map[string]service.Part) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+
+	var g errgroup.Group
+	for name, part := range parts {
+		g.Go(func() error {
+			defer cancel()
+			if err := part(ctx); err != nil {
+				return fmt.Errorf("%s: %w", name, err)
+			}
+			return nil
+		})
+	}
+	return g.Wait()
+}

@@ -1,0 +1,84 @@
+package store
+
+import (
+	"fmt"
+
+	"github.com/benchmark-ai/bai/services/internal/event"
+)
+
+// Completeness says whether all that a run wrote is stored.
+type Completeness struct {
+	Complete bool     // everything is there, and no more will come
+	Samples  int64    // stored
+	Lines    int64    // stored
+	Missing  int64    // samples and lines that were sent and are not stored
+	Dropped  int64    // lines that a limit kept out
+	Awaited  []string // what may still come, for people, one entry for each source
+}
+
+// Complete says whether all that a run wrote is stored, given what the store
+// has of each of its origins.
+//
+// It is, once the run is over and each pod whose data are awaited has ended each
+// source that a collector has, and all that any source has said to have brought
+// is there.
+func Complete(r Run, streams []Stream) Completeness {
+	var c Completeness
+	ended := make(map[source]bool)
+	for _, s := range streams {
+		switch s.Topic {
+		case event.TopicLogs:
+			c.Lines += s.Stored
+		default:
+			c.Samples += s.Stored
+		}
+		c.count(s)
+		if s.End != nil {
+			ended[source{s.Origin.Pod, s.Origin.Stream, s.Topic}] = true
+		}
+	}
+	for _, pod := range r.Collectors {
+		for _, s := range collected(pod) {
+			if !ended[s] {
+				c.Awaited = append(c.Awaited, fmt.Sprintf("the end of the %s of %s of pod %s", s.what(), s.stream, s.pod))
+			}
+		}
+	}
+	c.Complete = r.Phase == event.PhaseFinished && len(c.Awaited) == 0
+	return c
+}
+
+// source is what one collector brings to one topic from one file.
+type source struct{ pod, stream, topic string }
+
+// collected returns what the collector of a pod brings: it ends each of these,
+// also where it brought nothing.
+func collected(pod string) []source {
+	return []source{
+		{pod, event.StreamOutput, event.TopicLogs},
+		{pod, event.StreamOutput, event.TopicMetrics},
+		{pod, event.StreamMetrics, event.TopicMetrics},
+		{pod, event.StreamFIFO, event.TopicMetrics},
+	}
+}
+
+func (s source) what() string {
+	if s.topic == event.TopicLogs {
+		return "lines"
+	}
+	return "samples"
+}
+
+// count adds what is known to be missing of a source that has ended.
+func (c *Completeness) count(s Stream) {
+	if s.End == nil {
+		return
+	}
+	if s.Topic == event.TopicLogs {
+		c.Dropped += s.End.Dropped
+	}
+	if missing := s.End.Count - s.Stored; missing > 0 {
+		c.Missing += missing
+		c.Awaited = append(c.Awaited, fmt.Sprintf("%d %s of %s of pod %s", missing, source{topic: s.Topic}.what(), s.Origin.Stream, s.Origin.Pod))
+	}
+}

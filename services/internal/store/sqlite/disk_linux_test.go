@@ -1,0 +1,111 @@
+package sqlite_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/benchmark-ai/bai/services/internal/store"
+	"github.com/benchmark-ai/bai/services/internal/store/sqlite"
+	"github.com/benchmark-ai/bai/services/internal/storetest"
+)
+
+// TestADiskThatIsFullOrReadOnlyIsSaidSoAndNothingIsLost runs a process with a
+// small file system of its own, which ends with it.
+func TestADiskThatIsFullOrReadOnlyIsSaidSoAndNothingIsLost(t *testing.T) {
+	c := exec.CommandContext(t.Context(), os.Args[0], t.TempDir()) //nolint:gosec // this very program
+	c.Env = append(os.Environ(), envRole+"=disk")
+	c.SysProcAttr = &syscall.SysProcAttr{
+		Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS,
+		UidMappings: []syscall.SysProcIDMap{{HostID: os.Getuid(), Size: 1}}, GidMappings: []syscall.SysProcIDMap{{HostID: os.Getgid(), Size: 1}},
+	}
+	out, err := c.CombinedOutput()
+	if c.Process == nil || strings.Contains(string(out), noMounts) {
+		t.Skipf("this kernel lets us have no file system of our own: %v %s", err, out)
+	}
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+}
+
+const noMounts = "cannot mount"
+
+// disk fills a disk, empties it again, and makes it read-only.
+func disk(dir string) error {
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=4m"); err != nil {
+		return fmt.Errorf("%s: %w", noMounts, err)
+	}
+	path, filler := filepath.Join(dir, "store.db"), filepath.Join(dir, "filler")
+	if err := os.WriteFile(filler, make([]byte, 2<<20), 0o600); err != nil {
+		return err
+	}
+	s, err := sqlite.Open(context.Background(), path)
+	if err != nil {
+		return err
+	}
+	n, err := fill(s, 0)
+	if err := says(err, "the disk is full", "free some space", path); err != nil {
+		return err
+	}
+	if err := holds(s, n); err != nil {
+		return err
+	}
+	if err := os.Remove(filler); err != nil {
+		return err
+	}
+	more, err := fill(s, n)
+	if err := says(err, "the disk is full"); err != nil {
+		return err
+	}
+	if more < n+1000 {
+		return fmt.Errorf("with 2 MiB of space again there were %d lines more", more-n)
+	}
+	if err := holds(s, more); err != nil {
+		return err
+	}
+	if err := s.Close(); err != nil {
+		return err
+	}
+	if err := syscall.Mount("", dir, "", syscall.MS_REMOUNT|syscall.MS_RDONLY, ""); err != nil {
+		return fmt.Errorf("%s: %w", noMounts, err)
+	}
+	_, err = sqlite.Open(context.Background(), path)
+	return says(err, "may not be written", "permissions", path)
+}
+
+// fill appends lines from number n on until there is an error, and returns the
+// number of the first that is not stored.
+func fill(s *sqlite.Store, n int) (int, error) {
+	for ; n < 1<<20; n += 500 {
+		if err := s.AppendLines(context.Background(), []store.Lines{{Origin: storetest.NewOrigin("r", "p"), Lines: numbered(n, 500)}}); err != nil {
+			return n, err
+		}
+	}
+	return n, nil
+}
+
+// holds checks that so many lines are stored, and the file is sound.
+func holds(s *sqlite.Store, n int) error {
+	streams, err := s.Streams(context.Background(), "r")
+	if err != nil {
+		return err
+	}
+	if len(streams) != 1 || streams[0].Stored != int64(n) {
+		return fmt.Errorf("%d lines were stored, there are %+v", n, streams)
+	}
+	return s.Check(context.Background())
+}
+
+func says(err error, words ...string) error {
+	for _, w := range words {
+		if err == nil || !strings.Contains(err.Error(), w) {
+			return fmt.Errorf("error %w, which does not say %q", err, w)
+		}
+	}
+	return nil
+}

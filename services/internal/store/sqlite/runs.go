@@ -1,0 +1,282 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/internal/store"
+)
+
+const (
+	lookRun = "SELECT n, revision, created, labels, EXISTS (SELECT 1 FROM changes WHERE run = n AND event = ?) FROM runs WHERE id = ?"
+	putRun  = `INSERT INTO runs(id, revision, created, owner, namespace, name, phase, outcome, labels, doc) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+		ON CONFLICT(id) DO UPDATE SET revision = excluded.revision, created = excluded.created, owner = excluded.owner, namespace = excluded.namespace, name = excluded.name,
+			phase = excluded.phase, outcome = excluded.outcome, labels = excluded.labels, doc = excluded.doc RETURNING n`
+	putChange   = "INSERT INTO changes(run, revision, event, doc) VALUES (?, ?, ?, ?)"
+	unlabel     = "DELETE FROM labels WHERE key = ? AND value = ? AND created = ? AND id = ?"
+	addLabel    = "INSERT INTO labels(key, value, created, id) VALUES (?, ?, ?, ?)"
+	readRun     = "SELECT doc FROM runs WHERE id = ?"
+	listChanges = "SELECT c.doc FROM runs r JOIN changes c ON c.run = r.n WHERE r.id = ? AND c.revision > ? ORDER BY c.revision LIMIT ?"
+)
+
+// PutRun implements store.Runs.
+func (s *Store) PutRun(ctx context.Context, r store.Run, c store.Change) error {
+	if err := c.Validate(r); err != nil {
+		return err
+	}
+	run, err := json.Marshal(r)
+	if err != nil {
+		return fmt.Errorf("write run %q: %w: %w", r.ID, store.ErrRefused, err)
+	}
+	change, err := json.Marshal(c)
+	if err != nil {
+		return fmt.Errorf("write change %q of run %q: %w: %w", c.Event, r.ID, store.ErrRefused, err)
+	}
+	err = s.update(ctx, func(t tx) error {
+		before, err := look(ctx, t, r.ID, c.Event)
+		if err != nil {
+			return err
+		}
+		if err := judge(before, r, c); err != nil {
+			return err
+		}
+		return put(ctx, t, before, r, run, c, change)
+	})
+	if errors.Is(err, store.ErrExists) || errors.Is(err, store.ErrConflict) {
+		return err
+	}
+	if err != nil {
+		return s.explain(fmt.Sprintf("write run %q", r.ID), err)
+	}
+	s.hub.changed(r.ID)
+	return nil
+}
+
+// known is what the file has of a run before a change. Its zero value is none.
+type known struct {
+	n, revision, created int64
+	labels               string
+	said                 bool // the change was recorded before
+}
+
+// look returns what the file has of a run, and of an event about it.
+func look(ctx context.Context, t tx, run, ev string) (k known, err error) {
+	err = t.row(ctx, lookRun, ev, run).
+		Scan(&k.n, &k.revision, &k.created, &k.labels, &k.said)
+	if errors.Is(err, sql.ErrNoRows) {
+		return known{}, nil
+	}
+	return k, err
+}
+
+// judge says which error the contract wants, if any.
+func judge(k known, r store.Run, c store.Change) error {
+	switch {
+	case k.said:
+		return fmt.Errorf("event %q of run %q: %w", c.Event, r.ID, store.ErrExists)
+	case c.Revision != r.Revision || c.Revision != k.revision+1:
+		return fmt.Errorf("write revision %d of run %q over %d: %w", c.Revision, r.ID, k.revision, store.ErrConflict)
+	}
+	return nil
+}
+
+// put stores a run and its change.
+func put(ctx context.Context, t tx, k known, r store.Run, run []byte, c store.Change, change []byte) error {
+	labels, err := json.Marshal(r.Labels)
+	if err != nil {
+		return err
+	}
+	created := nanos(r.Created)
+	if err := t.row(ctx, putRun,
+		r.ID, r.Revision, created, r.Owner, r.Namespace, r.Name, r.Phase, r.Outcome, string(labels), run).Scan(&k.n); err != nil {
+		return err
+	}
+	if k.labels != string(labels) || k.created != created {
+		if err := label(ctx, t, k, r, created); err != nil {
+			return err
+		}
+	}
+	_, err = t.exec(ctx, putChange, k.n, c.Revision, c.Event, change)
+	return err
+}
+
+// label has the run found by its labels, and no more by those it had.
+func label(ctx context.Context, t tx, k known, r store.Run, created int64) error {
+	var old map[string]string
+	if k.labels != "" {
+		if err := json.Unmarshal([]byte(k.labels), &old); err != nil {
+			return err
+		}
+	}
+	for key, value := range old {
+		if _, err := t.exec(ctx, unlabel, key, value, k.created, r.ID); err != nil {
+			return err
+		}
+	}
+	for key, value := range r.Labels {
+		if _, err := t.exec(ctx, addLabel, key, value, created, r.ID); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Run implements store.Runs.
+func (s *Store) Run(ctx context.Context, id string) (store.Run, error) {
+	var doc []byte
+	err := s.row(ctx, readRun, id).Scan(&doc)
+	if errors.Is(err, sql.ErrNoRows) {
+		return store.Run{}, fmt.Errorf("run %q: %w", id, store.ErrNotFound)
+	}
+	var r store.Run
+	if err == nil {
+		err = json.Unmarshal(doc, &r)
+	}
+	return r, s.explain(fmt.Sprintf("read run %q", id), err)
+}
+
+// Runs implements store.Runs.
+func (s *Store) Runs(ctx context.Context, f store.RunFilter, token string, limit int) ([]store.Run, string, error) {
+	if err := positive(limit); err != nil {
+		return nil, "", err
+	}
+	purpose, err := s.purpose("runs", f)
+	if err != nil {
+		return nil, "", fmt.Errorf("list runs: %w: %w", store.ErrRefused, err)
+	}
+	q := find(f)
+	if token != "" {
+		b, err := unseal(purpose, token)
+		if err != nil {
+			return nil, "", err
+		}
+		created, id := varint(b)
+		q.where("("+q.along+".created, "+q.along+".id) < (?, ?)", created, string(id))
+	}
+	var runs []store.Run
+	var last []byte // place of the last run, sealed if another follows
+	next := ""
+	text, args := q.text(limit + 1)
+	err = s.query(ctx, func(rows *sql.Rows) error {
+		if len(runs) == limit {
+			next = seal(purpose, last)
+			return nil
+		}
+		var created int64
+		var doc []byte
+		if err := rows.Scan(&created, &doc); err != nil {
+			return err
+		}
+		var r store.Run
+		err := json.Unmarshal(doc, &r)
+		runs, last = append(runs, r), append(binary.AppendVarint(nil, created), r.ID...)
+		return err
+	}, text, args...)
+	return runs, next, s.explain("list runs", err)
+}
+
+// finder is a query for runs in the making.
+type finder struct {
+	from  string
+	along string // the table whose index is walked
+	terms []string
+	args  []any
+}
+
+func (q *finder) where(term string, args ...any) {
+	q.terms, q.args = append(q.terms, term), append(q.args, args...)
+}
+
+func (q *finder) text(limit int) (string, []any) {
+	terms := ""
+	if len(q.terms) > 0 {
+		terms = " WHERE " + strings.Join(q.terms, " AND ")
+	}
+	return "SELECT r.created, r.doc FROM " + q.from + terms + " ORDER BY " + q.along + ".created DESC, " + q.along + ".id DESC LIMIT ?", append(q.args, limit)
+}
+
+// find returns the query for the runs that f means. They are walked newest
+// first along an index, of labels where there are any, so that a page costs
+// what it shows. What the index on phases or outcomes finds is most of all runs,
+// or has to be sorted, unless few runs can have these words or it alone is asked.
+func find(f store.RunFilter) *finder {
+	q := &finder{from: "runs r", along: "r"}
+	for i, key := range slices.Sorted(maps.Keys(f.Labels)) {
+		if i == 0 {
+			q.from, q.along = "labels l CROSS JOIN runs r ON r.id = l.id", "l"
+			q.where("l.key = ? AND l.value = ?", key, f.Labels[key])
+			continue
+		}
+		q.where("EXISTS (SELECT 1 FROM labels o WHERE o.key = ? AND o.value = ? AND o.created = l.created AND o.id = l.id)", key, f.Labels[key])
+	}
+	for _, c := range []struct{ column, value string }{{"owner", f.Owner}, {"namespace", f.Namespace}, {"name", f.Name}} {
+		if c.value != "" {
+			q.where("r."+c.column+" = ?", c.value)
+		}
+	}
+	in(q, "phase", f.Phases, !slices.Contains(f.Phases, event.PhaseFinished))
+	in(q, "outcome", f.Outcomes, false)
+	if !f.Since.IsZero() {
+		q.where(q.along+".created >= ?", nanos(f.Since))
+	}
+	if !f.Until.IsZero() {
+		q.where(q.along+".created < ?", nanos(f.Until))
+	}
+	return q
+}
+
+// in asks for one of words. A plus sign keeps SQLite from using the column's index.
+func in[T ~string](q *finder, column string, words []T, few bool) {
+	if len(words) == 0 {
+		return
+	}
+	plus := "+"
+	if few || len(words) == 1 && len(q.terms) == 0 {
+		plus = ""
+	}
+	args := make([]any, len(words))
+	for i, w := range words {
+		args[i] = string(w)
+	}
+	q.where(plus+"r."+column+" IN (?"+strings.Repeat(", ?", len(words)-1)+")", args...)
+}
+
+// Changes implements store.Runs.
+func (s *Store) Changes(ctx context.Context, run string, after int64, limit int) ([]store.Change, error) {
+	if err := positive(limit); err != nil {
+		return nil, err
+	}
+	var changes []store.Change
+	err := s.query(ctx, func(rows *sql.Rows) error {
+		var doc []byte
+		if err := rows.Scan(&doc); err != nil {
+			return err
+		}
+		var c store.Change
+		err := json.Unmarshal(doc, &c)
+		changes = append(changes, c)
+		return err
+	}, listChanges, run, after, limit)
+	return changes, s.explain(fmt.Sprintf("list changes of run %q", run), err)
+}
+
+// nanos returns t as a number that orders times, also those that no run has.
+func nanos(t time.Time) int64 {
+	switch {
+	case t.Before(time.Unix(0, math.MinInt64)):
+		return math.MinInt64
+	case t.After(time.Unix(0, math.MaxInt64)):
+		return math.MaxInt64
+	}
+	return t.UnixNano()
+}

@@ -1,0 +1,120 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+)
+
+// application marks the file as ours: "bai1".
+const application = 0x62616931
+
+// schema returns what makes a file of version n+1 from one of version n. Never
+// change an entry: append one, and keep what older files hold readable.
+func schema() []string {
+	return []string{`
+CREATE TABLE store(id TEXT NOT NULL);
+INSERT INTO store VALUES (lower(hex(randomblob(8))));
+
+CREATE TABLE docs(
+	kind TEXT NOT NULL, key TEXT NOT NULL, version INTEGER NOT NULL, value BLOB NOT NULL,
+	PRIMARY KEY (kind, key)) WITHOUT ROWID;
+
+-- One row for each run. doc is the whole of it; the other columns are for finding it.
+CREATE TABLE runs(
+	n INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, revision INTEGER NOT NULL, created INTEGER NOT NULL,
+	owner TEXT NOT NULL, namespace TEXT NOT NULL, name TEXT NOT NULL, phase TEXT NOT NULL, outcome TEXT NOT NULL,
+	labels TEXT NOT NULL, doc BLOB NOT NULL);
+CREATE INDEX runs_created ON runs(created DESC, id DESC);
+CREATE INDEX runs_owner ON runs(owner, created DESC, id DESC);
+CREATE INDEX runs_namespace ON runs(namespace, created DESC, id DESC);
+CREATE INDEX runs_name ON runs(name, created DESC, id DESC);
+CREATE INDEX runs_phase ON runs(phase, created DESC, id DESC);
+CREATE INDEX runs_outcome ON runs(outcome, created DESC, id DESC);
+CREATE TABLE labels(
+	key TEXT NOT NULL, value TEXT NOT NULL, created INTEGER NOT NULL, id TEXT NOT NULL,
+	PRIMARY KEY (key, value, created DESC, id DESC)) WITHOUT ROWID;
+CREATE TABLE changes(
+	run INTEGER NOT NULL, revision INTEGER NOT NULL, event TEXT NOT NULL, doc BLOB NOT NULL,
+	PRIMARY KEY (run, revision)) WITHOUT ROWID;
+CREATE UNIQUE INDEX changes_event ON changes(run, event);
+
+-- Where samples and lines come from, and how much of each is there. Rows of
+-- samples and lines name their source, metric and traits by number.
+CREATE TABLE sources(
+	n INTEGER PRIMARY KEY, run TEXT NOT NULL, attempt INTEGER NOT NULL, id TEXT NOT NULL UNIQUE,
+	role TEXT NOT NULL, idx INTEGER NOT NULL, pod TEXT NOT NULL, container TEXT NOT NULL, stream TEXT NOT NULL);
+CREATE INDEX sources_run ON sources(run, attempt, id);
+CREATE TABLE streams(
+	source INTEGER NOT NULL, topic TEXT NOT NULL, stored INTEGER NOT NULL, last INTEGER NOT NULL, ended TEXT,
+	PRIMARY KEY (source, topic)) WITHOUT ROWID;
+CREATE TABLE names(n INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
+CREATE TABLE traits(n INTEGER PRIMARY KEY, unit TEXT NOT NULL, labels TEXT NOT NULL, UNIQUE (unit, labels));
+CREATE TABLE samples(
+	source INTEGER NOT NULL, seq INTEGER NOT NULL, sub INTEGER NOT NULL, name INTEGER NOT NULL, traits INTEGER NOT NULL,
+	value REAL, special TEXT, time INTEGER NOT NULL, step INTEGER,
+	PRIMARY KEY (source, seq, sub, name)) WITHOUT ROWID;
+CREATE TABLE lines(
+	source INTEGER NOT NULL, seq INTEGER NOT NULL, time INTEGER NOT NULL, raw INTEGER NOT NULL, flags INTEGER NOT NULL, text TEXT NOT NULL,
+	PRIMARY KEY (source, seq)) WITHOUT ROWID;
+`}
+}
+
+// prepareFile brings the file to this program's version. It always writes, so
+// that a file that cannot be written is found out now.
+func (s *Store) prepareFile(ctx context.Context) error {
+	if err := s.patiently(ctx, func() error { return s.check(ctx, s.writes) }); err != nil {
+		return err
+	}
+	return s.update(ctx, func(t tx) error {
+		version, err := s.version(ctx, t)
+		if err != nil {
+			return err
+		}
+		for _, step := range schema()[version:] {
+			if _, err := t.ExecContext(ctx, step); err != nil {
+				return err
+			}
+		}
+		_, err = t.ExecContext(ctx, fmt.Sprintf("PRAGMA application_id = %d; PRAGMA user_version = %d", application, len(schema())))
+		return err
+	})
+}
+
+// check refuses what is not for this program before anything is changed in it,
+// then has the file keep a write-ahead log, which it remembers.
+func (s *Store) check(ctx context.Context, db *sql.DB) error {
+	if _, err := s.version(ctx, db); err != nil {
+		return err
+	}
+	var mode string
+	if err := db.QueryRowContext(ctx, "PRAGMA journal_mode(WAL)").Scan(&mode); err != nil {
+		return err
+	}
+	if mode != "wal" {
+		return fmt.Errorf("%w: it cannot keep a write-ahead log there (journal mode %q): use a local file system", errForeign, mode)
+	}
+	return nil
+}
+
+type querier interface {
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+}
+
+// version returns the version of the file's schema, 0 for an empty file, or says
+// why the file is not for this program.
+func (s *Store) version(ctx context.Context, db querier) (int, error) {
+	var app, version, tables int
+	err := db.QueryRowContext(ctx, "SELECT (SELECT application_id FROM pragma_application_id), (SELECT user_version FROM pragma_user_version), (SELECT count(*) FROM sqlite_schema)").Scan(&app, &version, &tables)
+	switch {
+	case err != nil:
+		return 0, err
+	case app == 0 && version == 0 && tables == 0:
+		return 0, nil
+	case app != application:
+		return 0, fmt.Errorf("%w: it is a SQLite database of another program: give another path, or move it away", errForeign)
+	case version > len(schema()):
+		return 0, fmt.Errorf("%w: it has schema version %d, written by a newer version of the platform, and this one reads up to %d: run the newer version, or give another data directory", errForeign, version, len(schema()))
+	}
+	return version, nil
+}

@@ -1,0 +1,139 @@
+// Package sqlite keeps the platform's records in one SQLite file: the store of
+// a laptop, of CI and of `bai standalone`.
+//
+// Several processes of one machine may use the file at once (WAL); it must not
+// lie on a network file system. Each write is one transaction: it happens
+// wholly or not at all, whenever the process is killed.
+//
+// A commit is handed to the operating system and not forced onto the disk
+// (synchronous=NORMAL): the death of every process loses nothing, while a power
+// cut may lose the last moments, though it never damages the file. Forcing would
+// cost a disk flush for every small write, 1 to 10 ms on a laptop, to protect
+// what the broker beside it does not flush either. Who needs more runs
+// Elasticsearch and Kafka.
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+
+	_ "modernc.org/sqlite" // registers the driver
+)
+
+// readers is how many reads go on at once in one process.
+const readers = 4
+
+// Store is an open file. It implements every part of a store, and may be used
+// by several goroutines.
+type Store struct {
+	path   string
+	id     string // of the file, for cursors
+	reads  *sql.DB
+	writes *sql.DB // one connection: writers of a process queue up in it
+	hub    hub
+
+	reading, writing statements
+
+	logLimit atomic.Int64 // size of the write-ahead log from which on it is emptied
+}
+
+// Open opens the store in the file at path, and makes it if there is none. It
+// refuses, with the remedy, a file that is not a store and one that a newer
+// version of the platform has written. The caller closes the store.
+func Open(ctx context.Context, path string) (*Store, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return nil, fmt.Errorf("open store %q: %w", path, err)
+	}
+	if err := touch(path); err != nil {
+		return nil, fmt.Errorf("open store: %w", err)
+	}
+	s := &Store{path: path}
+	s.logLimit.Store(logLimit)
+	if err := s.open(ctx); err != nil {
+		return nil, errors.Join(s.explain("open", err), s.Close())
+	}
+	return s, nil
+}
+
+// Close ends the use of the file. Calls still under way end with an error.
+func (s *Store) Close() error {
+	var errs []error
+	for _, db := range []*sql.DB{s.reads, s.writes} {
+		if db != nil {
+			errs = append(errs, db.Close())
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Check reads the whole file and says how it is damaged, if it is.
+func (s *Store) Check(ctx context.Context) error {
+	var verdict string
+	if err := s.reads.QueryRowContext(ctx, "PRAGMA integrity_check(1)").Scan(&verdict); err != nil {
+		return s.explain("check", err)
+	}
+	if verdict != "ok" {
+		return fmt.Errorf("check: store %s: %w: %s", s.path, errDamaged, verdict)
+	}
+	return nil
+}
+
+// touch makes the file, for its owner alone, where there is none. It never opens
+// one that is there: closing it again would drop this process's locks on it.
+func touch(path string) error {
+	info, err := os.Stat(path)
+	switch {
+	case err == nil && !info.Mode().IsRegular():
+		return fmt.Errorf("%s: is not a file (%s): give the path of a file in a folder of the platform's own", path, info.Mode().Type())
+	case !errors.Is(err, fs.ErrNotExist):
+		return err
+	}
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600) //nolint:gosec // the operator says where
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return f.Close()
+}
+
+func (s *Store) open(ctx context.Context) (err error) {
+	if s.writes, err = sql.Open("sqlite", dsn(s.path, "_busy_timeout=0", "_txlock=immediate", "_pragma=wal_autocheckpoint(4000)", "_pragma=cache_size(-8000)")); err != nil {
+		return err
+	}
+	s.writes.SetMaxOpenConns(1) // its waits for locks are ours: see patiently
+	if err := s.prepareFile(ctx); err != nil {
+		return err
+	}
+	if s.reads, err = sql.Open("sqlite", dsn(s.path, "_busy_timeout=5000", "_pragma=query_only(1)", "_pragma=cache_size(-2000)")); err != nil {
+		return err
+	}
+	s.reads.SetMaxOpenConns(readers)
+	s.reads.SetMaxIdleConns(readers)
+	if err := s.reads.QueryRowContext(ctx, "SELECT id FROM store").Scan(&s.id); err != nil {
+		return err
+	}
+	if s.reading, err = prepare(ctx, s.reads, readDoc, listDocs, readRun, listChanges, listSources, tailLine, readLines, lastSample); err != nil {
+		return err
+	}
+	s.writing, err = prepare(ctx, s.writes, createDoc, replaceDoc, deleteDoc, countDoc, lookRun, putRun, putChange, unlabel, addLabel,
+		findSource, addSource, findName, addName, findTraits, addTraits, countRows,
+		insert("samples", sampleColumns, many), insert("samples", sampleColumns, 1), insert("lines", lineColumns, many), insert("lines", lineColumns, 1))
+	return err
+}
+
+// dsn names the file and what each connection to it is told first.
+func dsn(path string, settings ...string) string {
+	settings = append(settings, "_pragma=synchronous(1)", "_pragma=temp_store(2)", "_dqs=0")
+	return (&url.URL{Scheme: "file", Path: path, RawQuery: strings.Join(settings, "&")}).String()
+}

@@ -1,0 +1,187 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"time"
+
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
+)
+
+var (
+	errForeign = errors.New("this file cannot be used")
+	errDamaged = errors.New("the file is damaged: stop the platform, copy the file, and recover what can be with the sqlite3 program (.recover), or begin with an empty data directory")
+)
+
+// patience is how long a write waits in all for locks that others hold. The lock
+// of one write is held for milliseconds: who waits as long waits for a process
+// that was stopped in the middle, or for a tool that keeps the file open.
+const patience = 30 * time.Second
+
+// tx is a transaction that writes.
+type tx struct {
+	*sql.Tx
+	prepared statements
+}
+
+// statements are the prepared ones, by their text.
+type statements map[string]*sql.Stmt
+
+// prepare prepares texts, so that using them costs no parsing.
+func prepare(ctx context.Context, db *sql.DB, texts ...string) (statements, error) {
+	prepared := make(statements, len(texts))
+	for _, text := range texts {
+		stmt, err := db.PrepareContext(ctx, text)
+		if err != nil {
+			return nil, err
+		}
+		prepared[text] = stmt
+	}
+	return prepared, nil
+}
+
+// exec does a prepared statement and returns how many rows it changed.
+func (t tx) exec(ctx context.Context, text string, args ...any) (int64, error) {
+	r, err := t.StmtContext(ctx, t.prepared[text]).ExecContext(ctx, args...)
+	if err != nil {
+		return 0, err
+	}
+	return r.RowsAffected()
+}
+
+// row does a prepared statement that answers with one row.
+func (t tx) row(ctx context.Context, text string, args ...any) *sql.Row {
+	return t.StmtContext(ctx, t.prepared[text]).QueryRowContext(ctx, args...)
+}
+
+// update does one transaction that writes, and may run do more than once.
+func (s *Store) update(ctx context.Context, do func(t tx) error) error {
+	return s.patiently(ctx, func() error {
+		t, err := s.writes.BeginTx(ctx, nil)
+		if err != nil {
+			return err
+		}
+		if err := do(tx{t, s.writing}); err != nil {
+			return errors.Join(err, rollback(t))
+		}
+		if err := t.Commit(); err != nil {
+			return err
+		}
+		s.tidy(ctx)
+		return nil
+	})
+}
+
+// tidy empties the write-ahead log where it has grown large. SQLite begins it
+// anew only when nobody reads from it, a moment that never comes while there is
+// always somebody who reads. Once all of the log is in the file, who begins to
+// read does so in the file, so those who read from the log are soon gone.
+func (s *Store) tidy(ctx context.Context) {
+	info, err := os.Stat(s.path + "-wal")
+	if err != nil || info.Size() < s.logLimit.Load() {
+		return
+	}
+	for range 50 {
+		var busy, frames, done int
+		err := s.writes.QueryRowContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)").Scan(&busy, &frames, &done)
+		if err == nil && busy == 0 {
+			s.logLimit.Store(logLimit)
+			return
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
+	s.logLimit.Store(2 * info.Size()) // somebody reads for long: do not wait for them after each write
+}
+
+// logLimit is the size of a write-ahead log that is large, in bytes.
+const logLimit = 64 << 20
+
+func rollback(t *sql.Tx) error {
+	if err := t.Rollback(); !errors.Is(err, sql.ErrTxDone) {
+		return err
+	}
+	return nil
+}
+
+// row does a prepared query that answers with one row.
+func (s *Store) row(ctx context.Context, text string, args ...any) *sql.Row {
+	return s.reading[text].QueryRowContext(ctx, args...)
+}
+
+// query hands each row of the answer to a query, prepared or not, to row.
+func (s *Store) query(ctx context.Context, row func(*sql.Rows) error, text string, args ...any) error {
+	ask := func() (*sql.Rows, error) { return s.reads.QueryContext(ctx, text, args...) }
+	if stmt, ok := s.reading[text]; ok {
+		ask = func() (*sql.Rows, error) { return stmt.QueryContext(ctx, args...) }
+	}
+	rows, err := ask()
+	if err != nil {
+		return err
+	}
+	for rows.Next() {
+		if err := row(rows); err != nil {
+			return errors.Join(err, rows.Close())
+		}
+	}
+	return errors.Join(rows.Err(), rows.Close())
+}
+
+// patiently repeats do while another process holds the lock that it needs. It
+// asks often: who writes without a pause lets go for a moment only, and SQLite's
+// own waits of up to 100 ms would miss it for seconds.
+func (s *Store) patiently(ctx context.Context, do func() error) error {
+	wait := 200 * time.Microsecond
+	for end := time.Now().Add(patience); ; wait = min(2*wait, 3*time.Millisecond) {
+		err := do()
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if code(err) != sqlite3.SQLITE_BUSY || time.Now().After(end) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(wait/2 + rand.N(wait)): // not in step with the other
+		}
+	}
+}
+
+// code returns SQLite's primary result code of err, 0 where it has none.
+func code(err error) int {
+	if e, ok := errors.AsType[*sqlite.Error](err); ok {
+		return e.Code() & 0xff
+	}
+	return 0
+}
+
+// explain says what was being done, to which file, why it cannot be, and what an
+// operator can do about it.
+func (s *Store) explain(doing string, err error) error {
+	if err == nil {
+		return nil
+	}
+	why := ""
+	switch code(err) {
+	case sqlite3.SQLITE_FULL:
+		why = "the disk is full, nothing was written: free some space: "
+	case sqlite3.SQLITE_READONLY:
+		why = "it may not be written: mend its permissions, or remount its file system for writing: "
+	case sqlite3.SQLITE_BUSY:
+		why = "another process keeps it locked: "
+	case sqlite3.SQLITE_CORRUPT:
+		return fmt.Errorf("%s: store %s: %w: %w", doing, s.path, errDamaged, err)
+	case sqlite3.SQLITE_NOTADB:
+		why = "it is not a SQLite database: give another path, or move it away: "
+	case sqlite3.SQLITE_CANTOPEN:
+		why = "it cannot be opened: is its folder there, and may it be written? "
+	case sqlite3.SQLITE_IOERR:
+		why = "the disk failed: "
+	}
+	return fmt.Errorf("%s: store %s: %s%w", doing, s.path, why, err)
+}

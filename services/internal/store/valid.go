@@ -1,0 +1,66 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+)
+
+// MaxKey is the most bytes that the key of a document has.
+const MaxKey = 512
+
+// Validate says ErrRefused, and why, for a document that no store keeps.
+func (d Doc) Validate() error {
+	if d.Kind == "" || d.Key == "" || len(d.Key) > MaxKey {
+		return fmt.Errorf("%s %.64q: %w: the key has %d bytes and may have 1 to %d", d.Kind, d.Key, ErrRefused, len(d.Key), MaxKey)
+	}
+	return nil
+}
+
+// Validate says ErrRefused, and why, for a change that no store records of r.
+func (c Change) Validate(r Run) error {
+	switch {
+	case r.ID == "" || c.Event == "":
+		return fmt.Errorf("change %q of run %q: %w: both need an ID", c.Event, r.ID, ErrRefused)
+	case c.Run != r.ID:
+		return fmt.Errorf("change %q of run %q: %w: it is a change of run %q", c.Event, r.ID, ErrRefused, c.Run)
+	}
+	return nil
+}
+
+// Validate says ErrRefused, and the first reason, for samples that no store keeps.
+func (b Samples) Validate() error {
+	if err := b.Origin.Validate(); err != nil {
+		return fmt.Errorf("samples of run %q: %w: %w", b.Origin.Run, ErrRefused, err)
+	}
+	for i, s := range b.Samples {
+		if s.Name == "" || s.Seq < 0 || s.Sub < 0 {
+			return fmt.Errorf("samples of run %q: %w: samples[%d]: name %q, seq %d, sub %d: a name and numbers from 0 are wanted", b.Origin.Run, ErrRefused, i, s.Name, s.Seq, s.Sub)
+		}
+	}
+	return nil
+}
+
+// Validate says ErrRefused, and the first reason, for lines that no store keeps.
+func (b Lines) Validate() error {
+	if err := b.Origin.Validate(); err != nil {
+		return fmt.Errorf("lines of run %q: %w: %w", b.Origin.Run, ErrRefused, err)
+	}
+	for i, l := range b.Lines {
+		if l.Seq < 0 {
+			return fmt.Errorf("lines of run %q: %w: lines[%d]: seq %d: a number from 0 is wanted", b.Origin.Run, ErrRefused, i, l.Seq)
+		}
+	}
+	return nil
+}
+
+// Validate names what an origin lacks.
+func (o Origin) Validate() error {
+	errs := []error{o.Source.Validate()}
+	if o.Run == "" {
+		errs = append(errs, errors.New("run: must not be empty"))
+	}
+	if o.Attempt < 1 {
+		errs = append(errs, fmt.Errorf("attempt: %d, want 1 or more", o.Attempt))
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,117 @@
+// Package storetest says what the contract of a store means, as a suite that
+// every driver passes, and opens stores for the tests of those who use one.
+package storetest
+
+import (
+	"context"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/internal/store"
+	"github.com/benchmark-ai/bai/services/internal/store/sqlite"
+)
+
+// Store is every verb of a store.
+type Store interface {
+	store.Docs
+	store.Lister
+	store.Runs
+	store.Streams
+}
+
+// Open opens an empty store of the embedded kind, which ends with the test.
+func Open(tb testing.TB) *sqlite.Store {
+	tb.Helper()
+	s, err := sqlite.Open(tb.Context(), filepath.Join(tb.TempDir(), "store.db"))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			tb.Error(err)
+		}
+	})
+	return s
+}
+
+// Run checks that the stores that open returns, each of them empty, keep the
+// contract. What the contract lets a store show a moment later is waited for.
+func Run(t *testing.T, open func(t *testing.T) Store) {
+	t.Helper()
+	for name, test := range map[string]func(t *testing.T, s Store){
+		"documents": testDocs, "documents are found by kind": testLister, "leases": testLeases,
+		"runs": testRuns, "runs are found by filter": testFilters, "pages of runs": testPages,
+		"samples": testSamples, "lines": testLines, "streams": testStreams, "cursors": testCursors,
+		"what no store keeps is refused": testRefused, "many at once": testMany, "any sequence of calls has one answer": testModel,
+	} {
+		t.Run(name, func(t *testing.T) { test(t, open(t)) })
+	}
+}
+
+// soon is how long a store may take to show what was written.
+const soon = 10 * time.Second
+
+// eventually checks that read soon returns want, and goes on doing so once.
+func eventually[T any](t *testing.T, what string, want T, read func() (T, error)) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), soon)
+	defer cancel()
+	for {
+		got, err := read()
+		if err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+		diff := cmp.Diff(want, got, cmpopts.EquateEmpty(), cmpopts.EquateNaNs())
+		if diff == "" {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			t.Fatalf("%s (-want +got):\n%s", what, diff)
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// at returns a time that has no zone and no zeros.
+func at(seconds int) time.Time {
+	return time.Date(2026, 3, 4, 5, 6, 0, 123456789, time.UTC).Add(time.Duration(seconds) * time.Second)
+}
+
+// NewRun returns a run that was just submitted, and the change that says so.
+func NewRun(id string, created time.Time) (store.Run, store.Change) {
+	r := store.Run{
+		ID: id, Namespace: "pets", Owner: "ann", Descriptor: "spec_version = '0.1.0'\n", Phase: event.PhaseSubmitted, Attempt: 1,
+		Created: created, Updated: created, Revision: 1,
+	}
+	return r, store.Change{Run: id, Revision: 1, Event: id + "-1", Topic: event.TopicSubmitted, Time: created, Attempt: 1, Phase: event.PhaseSubmitted}
+}
+
+// NewOrigin returns the output of a pod of a run's first attempt.
+func NewOrigin(run, pod string) store.Origin {
+	return store.Origin{Run: run, Attempt: 1, Source: event.Source{Role: "benchmark", Pod: pod, Container: "benchmark", Stream: event.StreamOutput}}
+}
+
+// NewSample returns a sample.
+func NewSample(seq int64, name string, value float64) event.Sample {
+	s := event.Sample{Seq: seq, Name: name, Time: at(0).UnixNano() + seq}
+	s.Set(value)
+	return s
+}
+
+// NewLine returns a line.
+func NewLine(seq int64, text string) event.Line {
+	return event.Line{Seq: seq, Text: text, Time: at(0).UnixNano() + seq}
+}

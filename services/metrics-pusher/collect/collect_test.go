@@ -1,0 +1,404 @@
+package collect_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/zap"
+
+	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/internal/pod"
+	"github.com/benchmark-ai/bai/services/metrics-pusher/collect"
+)
+
+func out(text string) pod.Record  { return pod.Record{Time: 1, Data: []byte(text)} }
+func fail(text string) pod.Record { return pod.Record{Err: true, Time: 2, Data: []byte(text)} }
+
+func TestLinesOfTheOutput(t *testing.T) {
+	long := strings.Repeat("x", 100)
+	tests := map[string]struct {
+		records []pod.Record
+		want    []string
+	}{
+		"a line":                                 {[]pod.Record{out("hello\n")}, []string{"19 hello"}},
+		"several of one piece":                   {[]pod.Record{out("a\nb\n\nc\n")}, []string{"15 a", "17 b", "18 ", "20 c"}},
+		"one of several pieces":                  {[]pod.Record{out("he"), out("ll"), out("o\nx\n")}, []string{"45 hello", "47 x"}},
+		"standard output and error apart":        {[]pod.Record{out("he"), fail("oh no\n"), out("llo\n")}, []string{"34 oh no err", "51 hello"}},
+		"a carriage return stays":                {[]pod.Record{out("a\r\nb\rc\n")}, []string{"16 a\r", "20 b\rc"}},
+		"what is no UTF-8 is replaced":           {[]pod.Record{out("a\xff\xfeb\n")}, []string{"18 a\uFFFDb raw 4"}},
+		"a character of two pieces is one":       {[]pod.Record{out("gr\xc3"), out("\xb6\xc3\x9fe\n")}, []string{"34 größe"}},
+		"a line over the limit is cut":           {[]pod.Record{out(long + "\n")}, []string{"114 " + long[:50] + " raw 100 cut"}},
+		"so is one of many pieces":               {[]pod.Record{out(long), out(long), out(long + "\ny\n")}, []string{"340 " + long[:50] + " raw 300 cut", "342 y"}},
+		"a line at the limit is not":             {[]pod.Record{out(long[:50] + "\n")}, []string{"64 " + long[:50]}},
+		"no character is cut apart":              {[]pod.Record{out(long[:49] + "ö" + "\n")}, []string{"65 " + long[:49] + " raw 51 cut"}},
+		"the last line may have no line feed":    {[]pod.Record{out("a\nb")}, []string{"15 a", "17 b open"}},
+		"so may those of both streams":           {[]pod.Record{fail("x"), out("a"), fail("y")}, []string{"43 a open", "44 xy err open"}},
+		"an empty piece is nothing":              {[]pod.Record{out(""), fail("")}, nil},
+		"NUL is a character":                     {[]pod.Record{out("a\x00b\n")}, []string{"17 a\x00b"}},
+		"a benchmark that writes nothing at all": {nil, nil},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			v := newVolume(t)
+			v.record(t, tt.records...)
+			v.exit(t, pod.Exit{})
+			s := settings(v)
+			s.MaxLine = 50
+			store := newStore(t)
+			collectAll(t, s, store)
+			want(t, store.lines(), tt.want)
+			store.complete(t)
+		})
+	}
+}
+
+func TestSamples(t *testing.T) {
+	v := newVolume(t)
+	v.record(t, out("epoch 1 loss=0.5 loss=nan\n"), fail("loss=7\nacc=1"))
+	v.append(t, pod.Metrics, `{"metric": 0.1}`+"\n"+`{"a": 1, "b": NaN, "@step": 3, "@time": 5}`+"\n\nnot JSON\n"+`{"c": 1, "d": null}`+"\n"+`{"open": 2}`)
+	v.exit(t, pod.Exit{})
+	s := settings(v)
+	s.Metrics = []pod.Metric{{Name: "loss", Unit: "1", Pattern: `loss=(\S+)`}, {Name: "acc", Pattern: `acc=(\d+)`}}
+	store := newStore(t)
+	collectAll(t, s, store)
+	want(t, store.samples(), []string{
+		"metrics 16.0 metric=0.1", "metrics 59.0 a=1 step 3 at 5000000000", "metrics 59.1 b=NaN step 3 at 5000000000", "metrics 89.0 c=1", "metrics 101.0 open=2",
+		"output 39.0 loss=0.5 1 at 1", "output 39.1 loss=NaN 1 at 1", "output 59.0 loss=7 1 at 2", "output 66.0 acc=1 at 2",
+	})
+	store.complete(t)
+	want(t, store.end("metrics", event.TopicMetrics), event.End{
+		Count: 5, Last: 101, Dropped: 2,
+		Reason: `emitted, but no sample: first in the line that ends at byte 69: want a JSON object, as {"metric": 0.1}, got "not JSON"`,
+	})
+}
+
+func TestWhatIsOverTheLimitOfTheLogIsCountedAndSaid(t *testing.T) {
+	v := newVolume(t)
+	v.record(t, out("12345\n12345\nlonger than that\nloss=1\n"))
+	v.exit(t, pod.Exit{})
+	s := settings(v)
+	s.MaxLog = 12
+	s.Metrics = []pod.Metric{{Name: "loss", Pattern: `loss=(\S+)`}}
+	store := newStore(t)
+	collectAll(t, s, store)
+	want(t, store.lines(), []string{"19 12345", "25 12345"})
+	want(t, store.end("output", event.TopicLogs), event.End{Count: 2, Last: 25, Dropped: 2, Reason: "limits.max_log_size: of the output the first 12 bytes are kept"})
+	want(t, store.end("output", event.TopicMetrics), event.End{Count: 1, Last: 49})
+}
+
+func TestWhatTheWrapperDidNotRecordIsSaid(t *testing.T) {
+	v := newVolume(t)
+	v.record(t, out("a\n"))
+	v.exit(t, pod.Exit{Dropped: 77})
+	store := newStore(t)
+	collectAll(t, settings(v), store)
+	want(t, store.end("output", event.TopicLogs), event.End{Count: 1, Last: 15, Dropped: 1, Reason: "limits.max_log_size: the last 77 bytes of the output were not recorded"})
+}
+
+func TestADamagedRecordIsSaidAndWhatLiesBeforeIsKept(t *testing.T) {
+	for name, tt := range map[string]struct{ damage, reason string }{
+		"what is no record":      {strings.Repeat("?", 50), "the record of the output is damaged at byte 15, and is not read further"},
+		"a record without end":   {"\x05\x00\x00\x00\x01", "the last 5 bytes of the record of the output are incomplete"},
+		"data without their end": {string(pod.AppendRecord(nil, out("hello"))[:15]), "the last 15 bytes of the record of the output are incomplete"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			v := newVolume(t)
+			v.record(t, out("a\n"))
+			v.append(t, pod.Output, tt.damage)
+			v.exit(t, pod.Exit{})
+			store := newStore(t)
+			collectAll(t, settings(v), store)
+			want(t, store.lines(), []string{"15 a"})
+			want(t, store.end("output", event.TopicLogs), event.End{Count: 1, Last: 15, Dropped: 1, Reason: tt.reason})
+		})
+	}
+}
+
+func TestWhatIsWrittenIsShippedWhileTheBenchmarkRuns(t *testing.T) {
+	v := newVolume(t)
+	store := newStore(t)
+	done := start(t, settings(v), store)
+	v.record(t, out("hel"))
+	v.record(t, out("lo\n"))
+	store.until(t, func() bool { return cmp.Equal(store.lines(), []string{"32 hello"}) })
+	v.append(t, pod.Metrics, `{"a": 1}`+"\n")
+	store.until(t, func() bool { return len(store.samples()) == 1 })
+	v.record(t, out("bye\n"))
+	v.exit(t, pod.Exit{})
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	want(t, store.lines(), []string{"32 hello", "49 bye"})
+	store.complete(t)
+}
+
+func TestSeveralWritersMayAppendToTheMetricsFile(t *testing.T) {
+	const writers, each = 8, 300
+	v := newVolume(t)
+	store := newStore(t)
+	done := start(t, settings(v), store)
+	var wg sync.WaitGroup
+	for w := range writers {
+		wg.Go(func() {
+			for i := range each {
+				v.append(t, pod.Metrics, fmt.Sprintf(`{"w%d": %d}`+"\n", w, i))
+			}
+		})
+	}
+	wg.Wait()
+	v.exit(t, pod.Exit{})
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	want(t, store.end("metrics", event.TopicMetrics).Count, int64(writers*each))
+	store.complete(t)
+}
+
+func TestTheFIFOHasWritersThatComeAndGo(t *testing.T) {
+	v := newVolume(t)
+	store := newStore(t)
+	done := start(t, settings(v), store)
+	path := filepath.Join(v.dir, pod.FIFO)
+	store.until(t, func() bool { _, err := os.Stat(path); return err == nil })
+	for i := range 5 {
+		f, err := os.OpenFile(path, os.O_WRONLY, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := fmt.Fprintf(f, `{"metric": %d}`+"\n", i); err != nil {
+			t.Error(err)
+		}
+		if err := f.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	v.exit(t, pod.Exit{})
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	want(t, store.end("fifo", event.TopicMetrics), event.End{Count: 5, Last: 70})
+	store.complete(t)
+}
+
+func TestAWriterOfTheFIFODoesNotWaitForTheBrokers(t *testing.T) {
+	v := newVolume(t)
+	store := newStore(t)
+	away := store.away()
+	done := start(t, settings(v), store)
+	path := filepath.Join(v.dir, pod.FIFO)
+	store.until(t, func() bool { _, err := os.Stat(path); return err == nil })
+	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const lines = 20000 // more than a pipe holds
+	for i := range lines {
+		if _, err := fmt.Fprintf(f, `{"metric": %d}`+"\n", i); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	v.exit(t, pod.Exit{})
+	away()
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	want(t, store.end("fifo", event.TopicMetrics).Count, lines)
+	store.complete(t)
+}
+
+func TestAFileInPlaceOfTheFIFOKeepsNothingElseFromBeingShipped(t *testing.T) {
+	v := newVolume(t)
+	v.append(t, pod.FIFO, "not a pipe")
+	v.record(t, out("a\n"))
+	v.exit(t, pod.Exit{})
+	store := newStore(t)
+	collectAll(t, settings(v), store)
+	want(t, store.lines(), []string{"15 a"})
+}
+
+func TestAMetricsFileThatIsCutShortIsReadFromItsBeginning(t *testing.T) {
+	v := newVolume(t)
+	store := newStore(t)
+	done := start(t, settings(v), store)
+	v.append(t, pod.Metrics, `{"before": 1, "the": 2, "cut": 3}`+"\n")
+	store.until(t, func() bool { return len(store.samples()) == 3 })
+	if err := os.WriteFile(filepath.Join(v.dir, pod.Metrics), []byte(`{"a": 1}`+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	store.until(t, func() bool { return len(store.samples()) == 4 })
+	v.exit(t, pod.Exit{})
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	want(t, store.end("metrics", event.TopicMetrics), event.End{Count: 4, Last: 43})
+	store.complete(t)
+}
+
+func TestToldToStopItShipsWhatIsThere(t *testing.T) {
+	v := newVolume(t)
+	v.record(t, out("a\nb"))
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	store := newStore(t)
+	if err := collector(t, settings(v), store).Run(ctx); err != nil {
+		t.Fatal(err)
+	}
+	want(t, store.lines(), []string{"15 a", "17 b open"})
+	store.complete(t)
+}
+
+func TestToldToStopItGivesUpAfterAWhile(t *testing.T) {
+	v := newVolume(t)
+	v.record(t, out("a\n"))
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	store := newStore(t)
+	store.away()
+	s := settings(v)
+	s.Drain = 10 * time.Millisecond
+	err := collector(t, s, store).Run(ctx)
+	if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "run/output") {
+		t.Errorf("Run: %v, want what was not shipped", err)
+	}
+}
+
+func TestWhatHasEndedIsNotShippedAgain(t *testing.T) {
+	v := newVolume(t)
+	v.record(t, out("a\n"))
+	v.exit(t, pod.Exit{})
+	collectAll(t, settings(v), newStore(t))
+	again := newStore(t)
+	collectAll(t, settings(v), again)
+	want(t, again.events, nil)
+}
+
+func TestWhatTheBusCanNeverCarryIsCountedAndSaid(t *testing.T) {
+	v := newVolume(t)
+	v.record(t, out("a\nb\n"))
+	v.exit(t, pod.Exit{})
+	store := newStore(t)
+	store.refuse = func(ev event.Event) error {
+		if l, ok := ev.(event.Logs); ok && len(l.Lines) > 0 {
+			return fmt.Errorf("too large: %w", event.ErrPoison)
+		}
+		return nil
+	}
+	collectAll(t, settings(v), store)
+	want(t, store.end("output", event.TopicLogs), event.End{Count: 0, Last: -1, Dropped: 2, Reason: "could not be shipped: too large: poison"})
+}
+
+func TestSettingsThatCannotBeRightAreRefused(t *testing.T) {
+	v := newVolume(t)
+	for name, tt := range map[string]struct {
+		change func(*collect.Settings)
+		want   string
+	}{
+		"no run":          {func(s *collect.Settings) { s.Header.Run = "" }, "run: must not be empty"},
+		"no pod":          {func(s *collect.Settings) { s.Pod = "" }, "source.pod: must not be empty"},
+		"no such pattern": {func(s *collect.Settings) { s.Metrics = []pod.Metric{{Name: "loss", Pattern: "("}} }, `pattern of metric "loss"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := settings(v)
+			tt.change(&s)
+			if _, err := collect.New(s, newStore(t), zap.NewNop()); err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("New: %v, want %q", err, tt.want)
+			}
+		})
+	}
+}
+
+// volume is the volume of a pod, written as the wrapper and the benchmark do.
+type volume struct{ dir string }
+
+func newVolume(tb testing.TB) volume {
+	tb.Helper()
+	v := volume{tb.TempDir()}
+	if err := os.MkdirAll(filepath.Join(v.dir, "run"), 0o700); err != nil {
+		tb.Fatal(err)
+	}
+	return v
+}
+
+func (v volume) append(tb testing.TB, name, text string) {
+	tb.Helper()
+	f, err := os.OpenFile(filepath.Join(v.dir, name), os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
+	if err != nil {
+		tb.Error(err)
+		return
+	}
+	_, err = f.WriteString(text)
+	if err := errors.Join(err, f.Close()); err != nil {
+		tb.Error(err)
+	}
+}
+
+func (v volume) record(tb testing.TB, records ...pod.Record) {
+	tb.Helper()
+	var b []byte
+	for _, r := range records {
+		b = pod.AppendRecord(b, r)
+	}
+	v.append(tb, pod.Output, string(b))
+}
+
+func (v volume) exit(tb testing.TB, e pod.Exit) {
+	tb.Helper()
+	b, err := json.Marshal(e)
+	path := filepath.Join(v.dir, pod.Ended)
+	if err := errors.Join(err, os.WriteFile(path+".tmp", b, 0o600), os.Rename(path+".tmp", path)); err != nil {
+		tb.Error(err)
+	}
+}
+
+func settings(v volume) collect.Settings {
+	return collect.Settings{
+		Dir: v.dir, Pod: "u1", Poll: time.Millisecond,
+		Collect: pod.Collect{Header: event.NewHeader("m1", "r1", "pets", "ann", time.Unix(0, 0).UTC()), Role: "benchmark", Container: "benchmark"},
+	}
+}
+
+func collector(tb testing.TB, s collect.Settings, bus collect.Publisher) *collect.Collector {
+	tb.Helper()
+	c, err := collect.New(s, bus, zap.NewNop())
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return c
+}
+
+// collectAll collects until the end.
+func collectAll(tb testing.TB, s collect.Settings, bus collect.Publisher) {
+	tb.Helper()
+	if err := collector(tb, s, bus).Run(tb.Context()); err != nil {
+		tb.Fatal(err)
+	}
+}
+
+// start collects beside the test.
+func start(tb testing.TB, s collect.Settings, bus collect.Publisher) <-chan error {
+	tb.Helper()
+	c, done := collector(tb, s, bus), make(chan error, 1)
+	go func() { done <- c.Run(tb.Context()) }()
+	return done
+}
+
+func want[T any](tb testing.TB, got, want T) {
+	tb.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		tb.Errorf("(-want +got):\n%s", diff)
+	}
+}

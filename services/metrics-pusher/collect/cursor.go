@@ -1,0 +1,103 @@
+package collect
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/benchmark-ai/bai/services/internal/pod"
+)
+
+// place is how far a source is shipped.
+type place struct {
+	Base    int64 `json:"base,omitempty"` // offset of the file's beginning, above 0 where it was cut short
+	Resume  int64 `json:"resume"`         // offset to read from: that of the first line that is not complete
+	Done    int64 `json:"done"`           // lines up to this sequence number are shipped
+	Kept    int64 `json:"kept,omitempty"` // bytes of lines
+	Lines   count `json:"lines"`
+	Samples count `json:"samples"`
+	Broken  bool  `json:"broken,omitempty"` // the file is not read further
+	Ended   bool  `json:"ended,omitempty"`
+}
+
+// count is how many lines or samples were shipped.
+type count struct {
+	Count   int64  `json:"count"`
+	Last    int64  `json:"last"`
+	Dropped int64  `json:"dropped,omitempty"`
+	Reason  string `json:"reason,omitempty"`
+}
+
+// cursor is what is remembered for the next start.
+type cursor struct {
+	Run     string           `json:"run"`
+	Attempt int              `json:"attempt"`
+	Sources map[string]place `json:"sources"`
+}
+
+// saveEvery is how often the cursor is written. What is shipped between is
+// shipped again after a kill.
+const saveEvery = 200 * time.Millisecond
+
+// load goes on where an earlier run was.
+func (c *Collector) load() error {
+	path := pod.In(c.settings.Dir, pod.Cursor)
+	b, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("read how far is shipped: %w", err)
+	}
+	var k cursor
+	if err := json.Unmarshal(b, &k); err != nil {
+		c.log.Warn("how far is shipped cannot be read: beginning anew", zap.String("file", path), zap.Error(err))
+		return nil
+	}
+	if k.Run != c.settings.Header.Run || k.Attempt != c.settings.Header.Attempt {
+		return nil // another's volume: from the beginning
+	}
+	for _, s := range c.sources {
+		s.resume(k.Sources[s.from.Stream])
+	}
+	return nil
+}
+
+// saveDue writes the cursor if that is due.
+func (c *Collector) saveDue() {
+	dirty := false
+	for _, s := range c.sources {
+		dirty = dirty || s.dirty
+	}
+	if dirty && time.Since(c.saved) >= saveEvery {
+		c.save()
+	}
+}
+
+// save writes how far is shipped, whole or not at all. A disk that is full is no
+// reason to stop: then more is shipped again after a kill.
+func (c *Collector) save() {
+	k := cursor{Run: c.settings.Header.Run, Attempt: c.settings.Header.Attempt, Sources: make(map[string]place, len(c.sources))}
+	for _, s := range c.sources {
+		k.Sources[s.from.Stream] = s.place
+		s.dirty = false
+	}
+	b, err := json.Marshal(k)
+	path := pod.In(c.settings.Dir, pod.Cursor)
+	if err == nil {
+		err = os.WriteFile(path+".tmp", b, 0o600)
+	}
+	if err == nil {
+		err = os.Rename(path+".tmp", path)
+	}
+	c.saved = time.Now()
+	if err != nil && !c.complained {
+		c.log.Warn("how far is shipped cannot be written", zap.Error(err))
+	}
+	c.complained = err != nil
+}

@@ -1,0 +1,173 @@
+package collect_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/internal/kafka"
+	"github.com/benchmark-ai/bai/services/internal/pod"
+	"github.com/benchmark-ai/bai/services/metrics-pusher/collect"
+)
+
+// TestMain is also the process that the tests kill: a collector that ships into
+// a file.
+func TestMain(m *testing.M) {
+	dir := os.Getenv("COLLECT_DIR")
+	if dir == "" {
+		os.Exit(m.Run())
+	}
+	s := settings(volume{dir})
+	s.Metrics = []pod.Metric{{Name: "n", Pattern: `n=(\d+)`}}
+	var bus collect.Publisher = file{filepath.Join(dir, "shipped")}
+	var err error
+	if broker := os.Getenv("COLLECT_BROKER"); broker != "" {
+		s.Poll = 0
+		bus, err = kafka.NewBus(kafka.Settings{Brokers: []string{broker}}, zap.NewNop())
+	}
+	c, failed := collect.New(s, bus, zap.NewNop())
+	err = errors.Join(err, failed)
+	if err == nil {
+		err = c.Run(context.Background())
+	}
+	if err != nil {
+		_, _ = os.Stderr.WriteString(err.Error())
+		os.Exit(1)
+	}
+}
+
+// file is a Publisher whose events are safe once they lie in a file.
+type file struct{ path string }
+
+func (f file) Publish(_ context.Context, events ...event.Event) error {
+	var b []byte
+	for _, ev := range events {
+		m, err := event.Encode(ev)
+		if err != nil {
+			return err
+		}
+		b = fmt.Appendf(b, "%s\t%s\n", m.Topic, m.Value)
+	}
+	out, err := os.OpenFile(f.path, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
+	if err != nil {
+		return err
+	}
+	_, _ = out.WriteString("\n") // ends what a kill tore
+	_, err = out.Write(b)
+	_ = out.Close()
+	return err
+}
+
+func TestKilledAtAnyTimeItShipsEverythingOnce(t *testing.T) {
+	t.Parallel()
+	const lines = 8000
+	v := newVolume(t)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		writeAll(t, v, lines)
+	}()
+	kills := 0
+	for ended := false; !ended; {
+		cmd := exec.CommandContext(t.Context(), os.Args[0])
+		cmd.Env = append(os.Environ(), "COLLECT_DIR="+v.dir)
+		var complaint strings.Builder
+		cmd.Stderr = &complaint
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		if kills < 8 {
+			time.AfterFunc(time.Duration(30+rand.IntN(150))*time.Millisecond, func() { _ = cmd.Process.Kill() })
+		}
+		err := cmd.Wait()
+		if ended = err == nil; !ended && complaint.Len() > 0 {
+			t.Fatal(complaint.String())
+		}
+		kills++
+	}
+	<-done
+	if kills < 2 {
+		t.Errorf("it ended before it was killed")
+	}
+	store := shipped(t, v)
+	store.complete(t)
+	for stream, n := range map[string]int{"output": lines, "metrics": lines} {
+		if end := store.end(stream, event.TopicMetrics); end.Count != int64(n) || end.Dropped > 0 {
+			t.Errorf("samples of %s end with %+v, want %d", stream, end, n)
+		}
+	}
+	if end := store.end("output", event.TopicLogs); end.Count != 2*lines {
+		t.Errorf("lines end with %+v, want %d", end, 2*lines)
+	}
+}
+
+// writeAll writes numbered lines to both streams, in pieces that end anywhere,
+// and to the metrics file, and ends.
+func writeAll(t *testing.T, v volume, lines int) {
+	t.Helper()
+	var stdout, stderr string
+	for i := range lines {
+		stdout += fmt.Sprintf("n=%d %s\n", i, strings.Repeat("x", rand.IntN(50)))
+		stderr += fmt.Sprintf("warning %d\n", i)
+		if i%20 > 0 {
+			continue
+		}
+		cut, cutErr := rand.IntN(len(stdout)), rand.IntN(len(stderr))
+		v.record(t, out(stdout[:cut]), fail(stderr[:cutErr]))
+		stdout, stderr = stdout[cut:], stderr[cutErr:]
+		time.Sleep(500 * time.Microsecond) // a benchmark does something else too
+	}
+	v.record(t, fail(stderr), out(stdout))
+	var metrics strings.Builder
+	for i := range lines {
+		fmt.Fprintf(&metrics, `{"m": %d}`+"\n", i)
+	}
+	v.append(t, pod.Metrics, metrics.String())
+	v.exit(t, pod.Exit{})
+}
+
+// shipped reads what was shipped into the file of a volume.
+func shipped(t *testing.T, v volume) *store {
+	t.Helper()
+	f, err := os.Open(filepath.Join(v.dir, "shipped"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = f.Close() })
+	s := newStore(t)
+	in := bufio.NewScanner(f)
+	in.Buffer(nil, 2<<20)
+	for in.Scan() {
+		topic, value, _ := strings.Cut(in.Text(), "\t")
+		switch topic {
+		case event.TopicLogs:
+			keep[event.Logs](s, value)
+		case event.TopicMetrics:
+			keep[event.Metrics](s, value)
+		}
+	}
+	if err := in.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// keep keeps an event that is whole: one that a kill tore was not acknowledged.
+func keep[T event.Event](s *store, value string) {
+	var ev T
+	if json.Unmarshal([]byte(value), &ev) == nil {
+		s.keep(ev)
+	}
+}

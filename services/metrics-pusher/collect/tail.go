@@ -1,0 +1,110 @@
+package collect
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+)
+
+// chunk is how much is read at once, more than the largest record.
+const chunk = 256 << 10
+
+// tail reads a file that grows. Offsets go on growing where the file was cut
+// short and begun anew.
+type tail struct {
+	path string
+	file *os.File
+	buf  []byte
+	rest []byte // read, not yet used; at the end of buf
+	base int64  // offset of the file's beginning
+	pos  int64  // offset up to which was read
+}
+
+// next returns what was not used yet and what is there behind it, at most a
+// chunk in all, and whether there is likely to be more. It returns nothing
+// where nothing is new. The bytes are good until the next call.
+func (t *tail) next() (data []byte, more bool, err error) {
+	if t.file == nil {
+		if err := t.open(); t.file == nil {
+			return nil, false, err
+		}
+	}
+	kept := copy(t.buf, t.rest)
+	n, err := t.file.ReadAt(t.buf[kept:], t.pos-t.base)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, false, fmt.Errorf("read what the benchmark wrote: %w", err)
+	}
+	t.pos += int64(n)
+	t.rest = t.buf[:kept+n]
+	if n == 0 {
+		return nil, false, nil
+	}
+	return t.rest, kept+n == len(t.buf), nil
+}
+
+// used says how many of the bytes that next returned are done with.
+func (t *tail) used(n int) { t.rest = t.rest[n:] }
+
+// offset returns where the bytes begin that are not used yet.
+func (t *tail) offset() int64 { return t.pos - int64(len(t.rest)) }
+
+// seek has next go on at offset.
+func (t *tail) seek(base, offset int64) { t.base, t.pos, t.rest = base, offset, nil }
+
+// wasCut reports whether the file is shorter than what was read of it, and has
+// next begin at its beginning then.
+func (t *tail) wasCut() bool {
+	if t.file == nil {
+		return false
+	}
+	info, err := t.file.Stat()
+	if err != nil || info.Size() >= t.pos-t.base {
+		return false
+	}
+	t.seek(t.pos, t.pos)
+	return true
+}
+
+// end returns the offset of the file's end now.
+func (t *tail) end() int64 {
+	if t.file == nil {
+		if err := t.open(); t.file == nil {
+			_ = err // next says it
+			return t.pos
+		}
+	}
+	info, err := t.file.Stat()
+	if err != nil {
+		return t.pos
+	}
+	return t.base + info.Size()
+}
+
+// open opens the file if it is there.
+func (t *tail) open() error {
+	f, err := os.Open(t.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("read what the benchmark wrote: %w", err)
+	}
+	info, err := f.Stat()
+	if err != nil || !info.Mode().IsRegular() {
+		return errors.Join(fmt.Errorf("read what the benchmark wrote: %s is not a file", t.path), err, f.Close())
+	}
+	t.file = f
+	if t.buf == nil {
+		t.buf = make([]byte, chunk)
+	}
+	return nil
+}
+
+func (t *tail) close() {
+	if t.file != nil {
+		_ = t.file.Close() // it was only read
+		t.file = nil
+	}
+}

@@ -1,0 +1,375 @@
+package extract
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/benchmark-ai/bai/services/internal/event"
+)
+
+// Bounds of what one line may hold.
+const (
+	maxSamples = 1000
+	maxName    = 256 // bytes
+	maxLabels  = 32
+	maxLabel   = 256 // bytes of a label's name or value, and of a unit
+)
+
+// Keys of an emitted line that are no metrics, and what they hold.
+const (
+	KeyTime   = "@time"   // when: seconds since 1970 as a number, or a text as of RFC 3339
+	KeyStep   = "@step"   // the benchmark's own count: a whole number
+	KeyUnit   = "@unit"   // a text for all metrics of the line, or an object: metric → text
+	KeyLabels = "@labels" // an object: label → text, number or true or false
+)
+
+// Emitted reads a line that a client library wrote: one JSON object, of which
+// each key is a metric and each value a number:
+//
+//	{"loss": 0.25, "accuracy": 0.9}
+//
+// A number may also be one that JSON does not know but Number does (.5 as bc, NaN
+// and -Infinity as Python write them), a text that reads as a number, true (1) or
+// false (0). Keys that begin with @ say more
+// about all metrics of the line (KeyTime and its siblings); those that are not
+// known are left alone:
+//
+//	{"loss": 0.25, "@step": 7, "@time": 1767323045.25, "@unit": "1", "@labels": {"gpu": "0"}}
+//
+// Samples come in the order of their keys, with their ordinal in Sub; their
+// time is zero where the line does not say it. The error names everything that
+// the line holds and that is no sample; what else it holds is returned beside
+// it. A line of nothing but space holds nothing and is no error.
+func Emitted(line []byte) ([]event.Sample, error) {
+	line = bytes.TrimSpace(line)
+	if len(line) == 0 {
+		return nil, nil
+	}
+	r := reader{rest: line}
+	if !r.take('{') {
+		return nil, fmt.Errorf("want a JSON object, as {\"metric\": 0.1}, got %s", short(line))
+	}
+	e := emission{}
+	if err := e.members(&r); err != nil {
+		return nil, err
+	}
+	if r.space(); len(r.rest) > 0 {
+		return nil, fmt.Errorf("after the object: %s", short(r.rest))
+	}
+	return e.finish()
+}
+
+// emission is what was read of a line.
+type emission struct {
+	samples []event.Sample
+	time    int64
+	step    *int64
+	unit    string
+	units   map[string]string
+	labels  map[string]string
+	errs    []error
+}
+
+// members reads the object up to its end. Its error is about the line's form;
+// what is wrong with a member is kept in e.
+func (e *emission) members(r *reader) error {
+	if r.take('}') {
+		return nil
+	}
+	for {
+		key, err := r.text()
+		if err != nil {
+			return err
+		}
+		if !r.take(':') {
+			return fmt.Errorf("after %q: want a colon, got %s", key, short(r.rest))
+		}
+		value, err := r.value()
+		if err != nil {
+			return fmt.Errorf("%q: %w", key, err)
+		}
+		if err := e.member(key, value); err != nil {
+			e.errs = append(e.errs, fmt.Errorf("%q: %w", key, err))
+		}
+		if r.take('}') {
+			return nil
+		}
+		if !r.take(',') {
+			return fmt.Errorf("after %q: want a comma or the end of the object, got %s", key, short(r.rest))
+		}
+	}
+}
+
+func (e *emission) member(key string, value []byte) (err error) {
+	switch key {
+	case KeyTime:
+		e.time, err = instant(value)
+		return err
+	case KeyStep:
+		step, err := strconv.ParseInt(string(value), 10, 64)
+		if err != nil {
+			return fmt.Errorf("%s is not a whole number", short(value))
+		}
+		e.step = &step
+		return nil
+	case KeyUnit:
+		return e.unitsOf(value)
+	case KeyLabels:
+		e.labels, err = texts(value)
+		return err
+	}
+	if strings.HasPrefix(key, "@") {
+		return nil
+	}
+	return e.sample(key, value)
+}
+
+func (e *emission) sample(name string, value []byte) error {
+	v, err := number(value)
+	if err != nil {
+		return err
+	}
+	if name == "" || len(name) > maxName {
+		return fmt.Errorf("the name of a metric has %d bytes, want 1 to %d", len(name), maxName)
+	}
+	if len(e.samples) == maxSamples {
+		return fmt.Errorf("a line holds %d metrics at most", maxSamples)
+	}
+	s := event.Sample{Name: name, Sub: len(e.samples)}
+	s.Set(v)
+	e.samples = append(e.samples, s)
+	return nil
+}
+
+func (e *emission) unitsOf(value []byte) (err error) {
+	if value[0] != '"' {
+		e.units, err = texts(value)
+		return err
+	}
+	if err := json.Unmarshal(value, &e.unit); err != nil {
+		return err
+	}
+	if len(e.unit) > maxLabel {
+		e.unit = ""
+		return fmt.Errorf("has more than %d bytes", maxLabel)
+	}
+	return nil
+}
+
+// finish gives the samples what the line says about all of them.
+func (e *emission) finish() ([]event.Sample, error) {
+	for i := range e.samples {
+		s := &e.samples[i]
+		s.Time, s.Step, s.Labels, s.Unit = e.time, e.step, e.labels, e.unit
+		if u, ok := e.units[s.Name]; ok {
+			s.Unit = u
+		}
+	}
+	if len(e.errs) > 10 {
+		e.errs = append(e.errs[:10], fmt.Errorf("and %d more", len(e.errs)-10))
+	}
+	return e.samples, errors.Join(e.errs...)
+}
+
+// number reads a metric's value.
+func number(value []byte) (float64, error) {
+	switch string(value) {
+	case "true":
+		return 1, nil
+	case "false":
+		return 0, nil
+	}
+	text := string(value)
+	if value[0] == '"' {
+		if err := json.Unmarshal(value, &text); err != nil {
+			return 0, err
+		}
+	}
+	v, ok := Number(text)
+	if !ok {
+		return 0, fmt.Errorf("%s is not a number", short(value))
+	}
+	return v, nil
+}
+
+// instant reads a time as ns since 1970. A number of seconds is read digit by
+// digit: no float64 holds the nanoseconds of our days.
+func instant(value []byte) (int64, error) {
+	if value[0] == '"' {
+		var text string
+		if err := json.Unmarshal(value, &text); err != nil {
+			return 0, err
+		}
+		t, err := time.Parse(time.RFC3339Nano, text)
+		if err != nil {
+			return 0, fmt.Errorf("%s is not a time as of RFC 3339", short(value))
+		}
+		return inRange(t, value)
+	}
+	whole, fraction, _ := strings.Cut(string(value), ".")
+	if strings.ContainsAny(string(value), "eE") {
+		f, err := strconv.ParseFloat(string(value), 64)
+		if err != nil || math.Abs(f) > 1e10 {
+			return 0, fmt.Errorf("%s is not a time in seconds", short(value))
+		}
+		whole, fraction = strconv.FormatInt(int64(f), 10), ""
+	}
+	seconds, err := strconv.ParseInt(whole, 10, 64)
+	if err != nil || seconds < 0 {
+		return 0, fmt.Errorf("%s is not a time in seconds since 1970", short(value))
+	}
+	fraction = (fraction + "000000000")[:9]
+	ns, err := strconv.ParseUint(fraction, 10, 32)
+	if err != nil {
+		return 0, fmt.Errorf("%s is not a time in seconds since 1970", short(value))
+	}
+	return inRange(time.Unix(seconds, int64(ns)), value) //nolint:gosec // below 1e9
+}
+
+// inRange returns t in ns since 1970, if it is a time of which samples can be.
+func inRange(t time.Time, value []byte) (int64, error) {
+	if y := t.UTC().Year(); y < 1970 || y > 2200 {
+		return 0, fmt.Errorf("%s is not a time in seconds from 1970 to 2200", short(value))
+	}
+	return t.UnixNano(), nil
+}
+
+// texts reads an object of texts.
+func texts(value []byte) (map[string]string, error) {
+	var m map[string]any
+	dec := json.NewDecoder(bytes.NewReader(value))
+	dec.UseNumber()
+	if err := dec.Decode(&m); err != nil {
+		return nil, fmt.Errorf("%s is not an object of texts", short(value))
+	}
+	if len(m) > maxLabels {
+		return nil, fmt.Errorf("has %d entries, %d at most", len(m), maxLabels)
+	}
+	out := make(map[string]string, len(m))
+	for k, v := range m {
+		switch v.(type) {
+		case string, json.Number, bool:
+		default:
+			return nil, fmt.Errorf("%q is not a text", k)
+		}
+		if out[k] = fmt.Sprint(v); k == "" || len(k) > maxLabel || len(out[k]) > maxLabel {
+			return nil, fmt.Errorf("%q: name and text have 1 to %d bytes", shorten(k), maxLabel)
+		}
+	}
+	return out, nil
+}
+
+// reader reads the tokens of a JSON text, and those of Python's that are none
+// of JSON's.
+type reader struct{ rest []byte }
+
+func (r *reader) space() { r.rest = bytes.TrimLeft(r.rest, " \t\r\n") }
+
+// take skips c if it is next.
+func (r *reader) take(c byte) bool {
+	if r.space(); len(r.rest) == 0 || r.rest[0] != c {
+		return false
+	}
+	r.rest = r.rest[1:]
+	return true
+}
+
+// text reads a JSON string.
+func (r *reader) text() (string, error) {
+	r.space()
+	b, err := r.quoted()
+	if err != nil {
+		return "", err
+	}
+	if bytes.IndexByte(b, '\\') < 0 && utf8.Valid(b) && !slices.ContainsFunc(b, func(c byte) bool { return c < ' ' }) {
+		return string(b[1 : len(b)-1]), nil
+	}
+	var s string
+	if err := json.Unmarshal(b, &s); err != nil {
+		return "", fmt.Errorf("%s: %w", short(b), err)
+	}
+	return s, nil
+}
+
+// quoted returns the JSON string that is next, with its quotes.
+func (r *reader) quoted() ([]byte, error) {
+	if len(r.rest) == 0 || r.rest[0] != '"' {
+		return nil, fmt.Errorf("want a text in quotes, got %s", short(r.rest))
+	}
+	for i := 1; i < len(r.rest); i++ {
+		switch r.rest[i] {
+		case '\\':
+			i++
+		case '"':
+			b := r.rest[:i+1]
+			r.rest = r.rest[i+1:]
+			return b, nil
+		}
+	}
+	return nil, errors.New("a text without its closing quote")
+}
+
+// value returns the value that is next, as written. It may be no JSON.
+func (r *reader) value() ([]byte, error) {
+	r.space()
+	if len(r.rest) == 0 {
+		return nil, errors.New("the line ends where a value is wanted")
+	}
+	switch r.rest[0] {
+	case '"':
+		return r.quoted()
+	case '{', '[':
+		return r.nested()
+	}
+	n := bytes.IndexAny(r.rest, ",}] \t\r\n")
+	if n < 0 {
+		n = len(r.rest)
+	}
+	if n == 0 {
+		return nil, fmt.Errorf("want a value, got %s", short(r.rest))
+	}
+	b := r.rest[:n]
+	r.rest = r.rest[n:]
+	return b, nil
+}
+
+// nested returns the object or array that is next.
+func (r *reader) nested() ([]byte, error) {
+	all, depth := r.rest, 0
+	for len(r.rest) > 0 {
+		switch r.rest[0] {
+		case '"':
+			if _, err := r.quoted(); err != nil {
+				return nil, err
+			}
+			continue
+		case '{', '[':
+			depth++
+		case '}', ']':
+			depth--
+		}
+		r.rest = r.rest[1:]
+		if depth == 0 {
+			return all[:len(all)-len(r.rest)], nil
+		}
+	}
+	return nil, errors.New("an object or array without its end")
+}
+
+// short returns the beginning of b, quoted.
+func short(b []byte) string { return strconv.Quote(shorten(string(b))) }
+
+func shorten(s string) string {
+	if len(s) > 40 {
+		return s[:40] + "…"
+	}
+	return s
+}

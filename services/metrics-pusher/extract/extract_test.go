@@ -1,0 +1,231 @@
+package extract_test
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/internal/pod"
+	"github.com/benchmark-ai/bai/services/metrics-pusher/extract"
+)
+
+func TestSamplesOfALine(t *testing.T) {
+	tests := map[string]struct {
+		pattern, unit string
+		line          string
+		want          []string // value and unit
+		bad           int
+	}{
+		"the group called value is the number":         {`(\w+)=(?P<value>\d+)`, "s", "a=5", []string{"5 s"}, 0},
+		"else the first group is":                      {`a=(\d+)/(\d+)`, "", "a=3/4", []string{"3 "}, 0},
+		"else the whole match is":                      {`\d+`, "", "a=17", []string{"17 "}, 0},
+		"the group of the unit is never the number":    {`(?P<unit>[a-z]+) (\d+)`, "", "ms 5", []string{"5 ms"}, 0},
+		"every match is a sample":                      {`a=(\d)`, "", "a=1 a=2", []string{"1 ", "2 "}, 0},
+		"no match is none":                             {`a=(\d)`, "", "b=1", nil, 0},
+		"a sign is part of the number":                 {`accuracy=(\S+)`, "", "accuracy=-5", []string{"-5 "}, 0},
+		"so are fraction and exponent":                 {`accuracy=(\S+)`, "", "accuracy=+1.25e3 accuracy=1e-3 accuracy=.5 accuracy=5.", []string{"1250 ", "0.001 ", "0.5 ", "5 "}, 0},
+		"NaN and infinities are numbers":               {`loss=(\S+)`, "", "loss=nan loss=NaN loss=inf loss=-Infinity", []string{"NaN ", "NaN ", "+Inf ", "-Inf "}, 0},
+		"what is out of range is infinite":             {`loss=(\S+)`, "", "loss=1e999 loss=-1e999", []string{"+Inf ", "-Inf "}, 0},
+		"other notations are no numbers":               {`v=(\S+)`, "", "v=0x10 v=1_000 v=abc v=1,5", nil, 4},
+		"a group that took no part is no sample":       {`a(?:=(\d+))?`, "", "a a=3", []string{"3 "}, 0},
+		"a captured unit is converted to the metric's": {`t=(?P<value>[\d.]+) ?(?P<unit>\w+)`, "ms", "t=1.5 s t=500us", []string{"1500 ms", "0.5 ms"}, 0},
+		"a captured unit of something else is kept":    {`t=(?P<value>[\d.]+) ?(?P<unit>\w+)`, "ms", "t=3 cats", []string{"3 cats"}, 0},
+		"the sample of the original's pattern":         {`accuracy=([-+]?\d*\.\d+|\d+)`, "", "epoch 1 accuracy=0.95 ok", []string{"0.95 "}, 0},
+		"a case that does not matter needs no literal": {`(?i)LOSS=(\d+)`, "", "Loss=4", []string{"4 "}, 0},
+		"either of two needs no literal":               {`(?:foo|bar)=(\d+)`, "", "bar=4", []string{"4 "}, 0},
+		"an optional text is no literal":               {`(?:speed )?v=(\d+)`, "", "v=4", []string{"4 "}, 0},
+		"a repeated text is a literal":                 {`(?:ab){2}=(\d+)`, "", "abab=4", []string{"4 "}, 0},
+		"a text split by a group is one literal":       {`sp(ee)d=(?P<value>\d+)`, "", "speed=4", []string{"4 "}, 0},
+		"letters beyond ASCII are fine":                {`größe=(\d+)`, "", "die größe=4 ist", []string{"4 "}, 0},
+		"an empty match is no sample":                  {`\d*`, "", "a1b", []string{"1 "}, 0},
+		"line ends are those of the line":              {`^(\d+)$`, "", "12", []string{"12 "}, 0},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			p, err := extract.Compile([]pod.Metric{{Name: "m", Unit: tt.unit, Pattern: tt.pattern}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			samples, bad := p.Append(nil, tt.line)
+			if diff := cmp.Diff(tt.want, show(samples)); diff != "" || bad != tt.bad {
+				t.Errorf("%d bad, want %d; (-want +got):\n%s", bad, tt.bad, diff)
+			}
+		})
+	}
+}
+
+func show(samples []event.Sample) []string {
+	var out []string
+	for _, s := range samples {
+		out = append(out, fmt.Sprint(s.Float(), " ", s.Unit))
+	}
+	return out
+}
+
+func TestSeveralMetricsOfALineAreNumbered(t *testing.T) {
+	p, err := extract.Compile([]pod.Metric{{Name: "loss", Pattern: `loss=(\S+)`}, {Name: "acc", Pattern: `acc=(\S+)`}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, _ := p.Append(make([]event.Sample, 3), "acc=1 loss=2 acc=3")
+	var names []string
+	for _, s := range got[3:] {
+		names = append(names, fmt.Sprint(s.Sub, s.Name, s.Float()))
+	}
+	if diff := cmp.Diff([]string{"0loss2", "1acc1", "2acc3"}, names); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestAPatternThatIsNoneIsNamed(t *testing.T) {
+	_, err := extract.Compile([]pod.Metric{{Name: "loss", Pattern: `(?=x)`}})
+	if err == nil || !strings.Contains(err.Error(), `pattern of metric "loss"`) {
+		t.Errorf("Compile: %v, want the metric", err)
+	}
+}
+
+func TestUnits(t *testing.T) {
+	for name, tt := range map[string]struct {
+		v        float64
+		from, to string
+		want     float64
+		unit     string
+	}{
+		"seconds":                  {1500, "ms", "s", 1.5, "s"},
+		"long names":               {2, "minutes", "seconds", 120, "seconds"},
+		"micro, either letter":     {3, "µs", "us", 3, "us"},
+		"bytes of IEC":             {2, "GiB", "MiB", 2048, "MiB"},
+		"bytes of SI":              {1, "MB", "B", 1e6, "B"},
+		"bits are bytes too":       {1, "Gbit", "MB", 125, "MB"},
+		"rates":                    {8, "Gbps", "GB/s", 1, "GB/s"},
+		"rates of IEC":             {1, "MiB/s", "KiB/s", 1024, "KiB/s"},
+		"a rate is no amount":      {1, "MB/s", "MB", 1, "MB/s"},
+		"milliseconds are no rate": {1, "ms", "MB/s", 1, "ms"},
+		"hertz":                    {2.5, "GHz", "MHz", 2500, "MHz"},
+		"percent":                  {50, "%", "1", 0.5, "1"},
+		"what is not known":        {1, "img/s", "s", 1, "img/s"},
+		"the same":                 {1, "img", "img", 1, "img"},
+		"none given":               {1, "", "s", 1, "s"},
+		"none wanted":              {1, "s", "", 1, "s"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v, u := extract.Convert(tt.v, tt.from, tt.to)
+			if v != tt.want || u != tt.unit {
+				t.Errorf("%v %s, want %v %s", v, u, tt.want, tt.unit)
+			}
+		})
+	}
+}
+
+func TestNumbers(t *testing.T) {
+	for text, want := range map[string]float64{"1": 1, " -2.5 ": -2.5, "+1e3": 1000, "NaN": math.NaN(), "-inf": math.Inf(-1), "1e-400": 0} {
+		if got, ok := extract.Number(text); !ok || (got != want && !(math.IsNaN(got) && math.IsNaN(want))) {
+			t.Errorf("%q: %v, %v, want %v", text, got, ok, want)
+		}
+	}
+	for _, text := range []string{"", "-", "1 2", "0x1p4", "1e", "١", "null"} {
+		if v, ok := extract.Number(text); ok {
+			t.Errorf("%q: %v, want none", text, v)
+		}
+	}
+}
+
+// FuzzAppend checks that looking for literals first loses no match: an
+// alternative that never matches takes a pattern its literal.
+func FuzzAppend(f *testing.F) {
+	f.Add("INFO train_loss=1e-3 Accuracy=5 SPEED: 7 samples/sec Epoch[1] elapsed 5 ms throughput : 6")
+	f.Add("tra\u0131n_lo\u017fs=5 ta\u212a=1")
+	var quick, plain []pod.Metric
+	for _, m := range eight() {
+		for _, flags := range []string{"", "(?i)"} {
+			quick = append(quick, pod.Metric{Name: m.Name, Unit: m.Unit, Pattern: flags + m.Pattern})
+			plain = append(plain, pod.Metric{Name: m.Name, Unit: m.Unit, Pattern: flags + "(?:" + m.Pattern + `|\z.)`})
+		}
+	}
+	a, err := extract.Compile(quick)
+	if err != nil {
+		f.Fatal(err)
+	}
+	b, err := extract.Compile(plain)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, line string) {
+		got, bad := a.Append(nil, line)
+		want, wantBad := b.Append(nil, line)
+		if diff := cmp.Diff(want, got); diff != "" || bad != wantBad {
+			t.Errorf("%d bad, want %d; (-want +got):\n%s", bad, wantBad, diff)
+		}
+	})
+}
+
+// eight are patterns as descriptors have them, with a literal each.
+func eight() []pod.Metric {
+	return []pod.Metric{
+		{Name: "loss", Pattern: `train_loss=([-+]?[\d.]+(?:e[-+]?\d+)?)`},
+		{Name: "accuracy", Pattern: `accuracy=(\S+)`},
+		{Name: "speed", Pattern: `Speed: (?P<value>[\d.]+) samples/sec`},
+		{Name: "epoch", Pattern: `Epoch\[(\d+)\]`},
+		{Name: "elapsed", Pattern: `elapsed (?P<value>[\d.]+) ?(?P<unit>ms|s)`, Unit: "ms"},
+		{Name: "throughput", Pattern: `throughput\s*[:=]\s*([\d.]+)`},
+		{Name: "p99", Pattern: `p99=([\d.]+)us`},
+		{Name: "bandwidth", Pattern: `bandwidth (\S+) MB/s`},
+	}
+}
+
+func BenchmarkAppend(b *testing.B) {
+	hits := []string{
+		"2026-01-02 03:04:05,678 INFO worker-3 step 1200 of 90000 train_loss=2.3456e-01 lr=0.001 grad_norm=1.25",
+		"2026-01-02 03:04:05,678 INFO worker-3 validation after step 1200 of 90000: accuracy=0.9534 top5=0.991",
+		"INFO:root:Epoch[12] Batch [120] Speed: 1234.56 samples/sec accuracy of the batch is not shown here at all",
+		"request 123456 of 9999999 to http://127.0.0.1:8080/predict took: elapsed 12.5 ms, status 200, 512 bytes",
+	}
+	misses := make([]string, len(hits))
+	for i, h := range hits {
+		misses[i] = strings.Map(func(r rune) rune {
+			if r == '=' || r == ':' || r == '[' {
+				return ' '
+			}
+			return r
+		}, strings.ReplaceAll(h, "elapsed", "needed"))
+	}
+	folded, bare := eight(), eight()
+	for i := range bare {
+		folded[i].Pattern = "(?i)" + folded[i].Pattern
+		bare[i].Pattern = "(?:" + bare[i].Pattern + "|@@@)"
+	}
+	for _, bb := range []struct {
+		name    string
+		metrics []pod.Metric
+		lines   []string
+	}{
+		{"literals/miss", eight(), misses},
+		{"literals/hit", eight(), hits},
+		{"case-does-not-matter/miss", folded, misses},
+		{"case-does-not-matter/hit", folded, hits},
+		{"no-literals/miss", bare, misses},
+		{"no-literals/hit", bare, hits},
+	} {
+		b.Run(bb.name, func(b *testing.B) { run(b, bb.metrics, bb.lines) })
+	}
+}
+
+func run(b *testing.B, metrics []pod.Metric, lines []string) {
+	b.Helper()
+	p, err := extract.Compile(metrics)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.SetBytes(int64(len(strings.Join(lines, "\n")) + 1))
+	b.ReportAllocs()
+	var samples []event.Sample
+	for b.Loop() {
+		for _, l := range lines {
+			samples, _ = p.Append(samples[:0], l)
+		}
+	}
+}

@@ -1,0 +1,145 @@
+package extract
+
+import (
+	"regexp/syntax"
+	"strings"
+	"unicode/utf8"
+)
+
+// needle is a text to look for, by the rarest of its bytes.
+type needle struct {
+	text string
+	fold bool // in letters of either case; the text is in lower case
+	rare int  // index of the byte that is looked for
+}
+
+func newNeedle(l literal) needle {
+	n := needle{text: l.text, fold: l.fold}
+	if l.fold {
+		n.text = strings.ToLower(l.text)
+	}
+	for i := range n.text {
+		if rarity(n.text[i]) > rarity(n.text[n.rare]) {
+			n.rare = i
+		}
+	}
+	return n
+}
+
+// rarity says how rarely c is met in the output of programs, roughly.
+func rarity(c byte) int {
+	switch {
+	case c == ' ' || c == 'e' || c == '0':
+		return 0
+	case c >= 'a' && c <= 'z', c >= '1' && c <= '9', c == '.':
+		return 1
+	case c == ':' || c == '-' || c == ',' || c == '/' || c == '_':
+		return 2
+	case c >= 'A' && c <= 'Z', c == '=':
+		return 3
+	}
+	return 4
+}
+
+// in reports whether line may match: whether it holds the needle.
+func (n needle) in(line *folded) bool {
+	if n.text == "" {
+		return true
+	}
+	text := line.text
+	if n.fold {
+		if text = line.lower(); text == "" {
+			return true // letters beyond ASCII may be the same as some of ours
+		}
+	}
+	c := n.text[n.rare]
+	for at := n.rare; at < len(text); at++ {
+		i := strings.IndexByte(text[at:], c)
+		if i < 0 {
+			return false
+		}
+		at += i
+		if strings.HasPrefix(text[at-n.rare:], n.text) {
+			return true
+		}
+	}
+	return false
+}
+
+// folded is a line, and the same in lower case once that was asked for.
+type folded struct {
+	text string
+	low  string
+	done bool
+}
+
+// lower returns the line in lower case, nothing where it is not all ASCII.
+func (f *folded) lower() string {
+	if f.done {
+		return f.low
+	}
+	f.done = true
+	for i := range len(f.text) {
+		if f.text[i] >= utf8.RuneSelf {
+			return ""
+		}
+	}
+	f.low = strings.ToLower(f.text)
+	return f.low
+}
+
+// literal is a text that every match of a pattern holds.
+type literal struct {
+	text string
+	fold bool // in letters of either case
+}
+
+// required returns the longest text that every match of pattern holds, an empty
+// one where there is none.
+func required(pattern string) literal {
+	re, err := syntax.Parse(pattern, syntax.Perl)
+	if err != nil {
+		return literal{}
+	}
+	return find(re.Simplify())
+}
+
+func find(re *syntax.Regexp) literal {
+	switch re.Op { //nolint:exhaustive // the others need no text
+	case syntax.OpLiteral:
+		return literal{string(re.Rune), re.Flags&syntax.FoldCase != 0}
+	case syntax.OpCapture, syntax.OpPlus:
+		return find(re.Sub[0])
+	case syntax.OpConcat:
+		return longest(re.Sub)
+	}
+	return literal{}
+}
+
+// longest returns the longest literal of parts that follow each other.
+func longest(parts []*syntax.Regexp) literal {
+	var best, run literal
+	for _, part := range parts {
+		l := find(part)
+		if alone(part) && l.fold == run.fold {
+			run.text += l.text
+		} else {
+			run = l
+		}
+		if len(run.text) > len(best.text) {
+			best = run
+		}
+		if !alone(part) {
+			run = literal{}
+		}
+	}
+	return best
+}
+
+// alone reports whether re matches its literal and nothing else.
+func alone(re *syntax.Regexp) bool {
+	if re.Op == syntax.OpCapture {
+		return alone(re.Sub[0])
+	}
+	return re.Op == syntax.OpLiteral
+}

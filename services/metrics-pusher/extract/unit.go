@@ -1,0 +1,122 @@
+package extract
+
+import "strings"
+
+// Convert returns v, which was given in the unit from, in the unit to, or v in
+// from where these do not measure the same or one is not known. An empty to
+// takes what comes.
+//
+// Known are seconds (ns us µs ms s min h, with their long names), bytes and bits
+// with the prefixes of SI (k M G T P) and of IEC (Ki Mi Gi Ti Pi), rates of all
+// these per second (/s or ps as in Gbps), hertz, and percent of one. The factors
+// are those of the SI brochure and of IEC 80000-13.
+func Convert(v float64, from, to string) (float64, string) {
+	from, to = strings.TrimSpace(from), strings.TrimSpace(to)
+	if to == "" || from == to {
+		return v, from
+	}
+	if from == "" {
+		return v, to
+	}
+	a, okFrom := unitOf(from)
+	b, okTo := unitOf(to)
+	if !okFrom || !okTo || a.of != b.of {
+		return v, from
+	}
+	if a.factor >= b.factor {
+		return v * (a.factor / b.factor), to
+	}
+	return v / (b.factor / a.factor), to // exact where the quotient is whole
+}
+
+// unit is a multiple of a base unit, the smallest that is known: all are whole.
+type unit struct {
+	of     string
+	factor float64
+}
+
+// unitOf returns the unit that text names.
+func unitOf(text string) (unit, bool) {
+	if base, ok := strings.CutSuffix(text, "/s"); ok {
+		return rate(base)
+	}
+	if base, ok := strings.CutSuffix(text, "/sec"); ok {
+		return rate(base)
+	}
+	if base, ok := strings.CutSuffix(text, "ps"); ok && len(base) > 0 && strings.ContainsAny(base[len(base)-1:], "bB") {
+		return rate(base)
+	}
+	switch text {
+	case "ns", "nanosecond", "nanoseconds":
+		return unit{"ns", 1}, true
+	case "us", "µs", "μs", "usec", "microsecond", "microseconds":
+		return unit{"ns", 1e3}, true
+	case "ms", "msec", "millisecond", "milliseconds":
+		return unit{"ns", 1e6}, true
+	case "s", "sec", "second", "seconds":
+		return unit{"ns", 1e9}, true
+	case "min", "minute", "minutes":
+		return unit{"ns", 60e9}, true
+	case "h", "hour", "hours":
+		return unit{"ns", 3600e9}, true
+	case "%", "percent":
+		return unit{"%", 1}, true
+	case "1":
+		return unit{"%", 100}, true
+	}
+	return prefixed(text)
+}
+
+func rate(text string) (unit, bool) {
+	u, ok := unitOf(text)
+	u.of += "/s"
+	return u, ok
+}
+
+// prefixed returns the unit of bytes, bits or hertz that text names.
+func prefixed(text string) (unit, bool) {
+	for _, base := range []struct {
+		name string
+		unit unit
+	}{
+		{"Bytes", unit{"bit", 8}},
+		{"bytes", unit{"bit", 8}},
+		{"B", unit{"bit", 8}},
+		{"bits", unit{"bit", 1}},
+		{"bit", unit{"bit", 1}},
+		{"b", unit{"bit", 1}},
+		{"Hz", unit{"Hz", 1}},
+	} {
+		prefix, ok := strings.CutSuffix(text, base.name)
+		if !ok {
+			continue
+		}
+		if f, ok := factor(prefix); ok {
+			return unit{base.unit.of, base.unit.factor * f}, true
+		}
+	}
+	return unit{}, false
+}
+
+// factor returns what a prefix stands for.
+func factor(prefix string) (float64, bool) {
+	if prefix == "" {
+		return 1, true
+	}
+	step, name := 1000.0, prefix
+	if p, ok := strings.CutSuffix(prefix, "i"); ok {
+		step, name = 1024, p
+	}
+	n := strings.Index("kMGTP", name)
+	if name == "K" {
+		n = 0
+	}
+	if n < 0 || len(name) != 1 {
+		return 0, false
+	}
+	f := step
+	for range n {
+		f *= step
+	}
+	return f, true
+}

@@ -1,0 +1,170 @@
+package index_test
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/benchmark-ai/bai/services/internal/broker"
+	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/internal/kafka"
+	"github.com/benchmark-ai/bai/services/internal/run"
+	"github.com/benchmark-ai/bai/services/internal/store"
+	"github.com/benchmark-ai/bai/services/internal/store/sqlite"
+	"github.com/benchmark-ai/bai/services/internal/storetest"
+	"github.com/benchmark-ai/bai/services/metrics-pusher/index"
+)
+
+// each is how many samples or lines a message has.
+const each = 1000
+
+// BenchmarkStored measures how many samples and lines a second go from topics
+// that were filled before into the store, on the embedded broker.
+func BenchmarkStored(b *testing.B) {
+	for name, fact := range map[string]func(n int) event.Event{"samples": samplesFrom, "lines": linesFrom} {
+		b.Run(name, func(b *testing.B) {
+			w := newWorld(b)
+			for n := range b.N {
+				w.publish(b, fact(n))
+			}
+			b.ResetTimer()
+			stop := w.index(b)
+			w.wait(b, int64(b.N*each))
+			b.StopTimer()
+			stop()
+			b.ReportMetric(float64(b.N*each)/b.Elapsed().Seconds(), name+"/s")
+		})
+	}
+}
+
+// BenchmarkVisible measures how long after it was taken a sample is seen in the
+// store, at 10,000 samples a second in messages of 20 ms. Run it with
+// -benchtime 200000x: one iteration is one sample.
+func BenchmarkVisible(b *testing.B) {
+	w := newWorld(b)
+	defer w.index(b)()
+	go w.emit(b, b.N)
+	var waits []time.Duration
+	for cursor := ""; len(waits) < b.N; {
+		changed := w.store.Changed("r")
+		page, next, err := w.store.Samples(b.Context(), store.SampleQuery{Run: "r"}, cursor, each)
+		if err != nil {
+			b.Fatal(err)
+		}
+		for _, s := range page {
+			waits = append(waits, time.Since(time.Unix(0, s.Time)))
+		}
+		if cursor = next; len(page) == 0 {
+			<-changed
+		}
+	}
+	slices.Sort(waits)
+	for _, p := range []int{50, 99} {
+		b.ReportMetric(float64(waits[len(waits)*p/100].Microseconds())/1000, fmt.Sprintf("p%d-ms", p))
+	}
+}
+
+// emit publishes n samples at 10,000 a second.
+func (w *world) emit(b *testing.B, n int) {
+	b.Helper()
+	const rate, tick = 10_000, 20 * time.Millisecond
+	ticks := time.NewTicker(tick)
+	defer ticks.Stop()
+	for seq := 0; seq < n; <-ticks.C {
+		m := metrics(seq)
+		for range min(int(rate*tick/time.Second), n-seq) {
+			s := storetest.NewSample(int64(seq), "x", 1)
+			s.Time = time.Now().UnixNano()
+			m.Samples = append(m.Samples, s)
+			seq++
+		}
+		if err := w.bus.Publish(b.Context(), m); err != nil {
+			b.Error(err)
+			return
+		}
+	}
+}
+
+// world is a platform of an embedded broker, a store and what lies between.
+type world struct {
+	bus   *kafka.Bus
+	store *sqlite.Store
+}
+
+func newWorld(b *testing.B) *world {
+	b.Helper()
+	k, err := broker.Start(broker.Settings{Dir: filepath.Join(b.TempDir(), "broker")})
+	if err != nil {
+		b.Fatal(err)
+	}
+	bus, err := kafka.NewBus(kafka.Settings{Brokers: []string{k.Addr()}, Key: []byte("0123456789abcdef")}, zap.NewNop())
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() {
+		bus.Close()
+		if err := k.Close(); err != nil {
+			b.Error(err)
+		}
+	})
+	return &world{bus: bus, store: storetest.Open(b)}
+}
+
+func (w *world) publish(b *testing.B, ev event.Event) {
+	b.Helper()
+	if err := w.bus.Publish(b.Context(), ev); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// index runs the service, and returns what ends it.
+func (w *world) index(b *testing.B) (stop func()) {
+	b.Helper()
+	ctx, cancel := context.WithCancel(b.Context())
+	done := make(chan error, 1)
+	go func() { done <- run.All(ctx, index.New(index.Settings{}, index.Deps{Bus: w.bus, Store: w.store})) }()
+	return func() {
+		cancel()
+		if err := <-done; err != nil {
+			b.Error(err)
+		}
+	}
+}
+
+// wait waits until so many samples or lines are stored.
+func (w *world) wait(b *testing.B, n int64) {
+	b.Helper()
+	for {
+		changed := w.store.Changed("r")
+		streams, err := w.store.Streams(b.Context(), "r")
+		if err != nil {
+			b.Fatal(err)
+		}
+		if len(streams) > 0 && streams[0].Stored == n {
+			return
+		}
+		<-changed
+	}
+}
+
+func samplesFrom(n int) event.Event {
+	m := metrics(n)
+	for i := range each {
+		m.Samples = append(m.Samples, storetest.NewSample(int64(n*each+i)*60, []string{"loss", "accuracy", "speed"}[i%3], 1.25))
+	}
+	return m
+}
+
+func linesFrom(n int) event.Event {
+	l := logs(n)
+	for i := range each {
+		l.Lines = append(l.Lines, storetest.NewLine(int64(n*each+i)*81, strings.Repeat("x", 80)))
+	}
+	return l
+}

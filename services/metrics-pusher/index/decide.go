@@ -1,0 +1,41 @@
+package index
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/internal/store"
+)
+
+// Samples returns what is to be stored of events, in their order.
+func Samples(events []event.Metrics) []store.Samples {
+	batches := make([]store.Samples, len(events))
+	for i, ev := range events {
+		batches[i] = store.Samples{Origin: origin(ev.Header, ev.Source), Samples: ev.Samples, End: ev.End}
+	}
+	return batches
+}
+
+// Lines returns what is to be stored of events, in their order.
+func Lines(events []event.Logs) []store.Lines {
+	batches := make([]store.Lines, len(events))
+	for i, ev := range events {
+		batches[i] = store.Lines{Origin: origin(ev.Header, ev.Source), Lines: ev.Lines, End: ev.End}
+	}
+	return batches
+}
+
+func origin(h event.Header, s event.Source) store.Origin {
+	return store.Origin{Run: h.Run, Attempt: h.Attempt, Source: s}
+}
+
+// refused says what an error of the store means for the messages that it was
+// given: what the store will never have is event.ErrPoison, everything else is
+// tried again.
+func refused(err error) error {
+	if errors.Is(err, store.ErrRefused) {
+		return fmt.Errorf("%w: %w", event.ErrPoison, err)
+	}
+	return err
+}

@@ -1,0 +1,29 @@
+package index
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/benchmark-ai/bai/services/internal/event"
+)
+
+// indexer stores what it is handed.
+type indexer struct{ store Store }
+
+// metrics returns when all samples of events are stored.
+func (i *indexer) metrics(ctx context.Context, events []event.Metrics) ([]event.Event, error) {
+	batches := Samples(events)
+	if err := i.store.AppendSamples(ctx, batches); err != nil {
+		return nil, refused(fmt.Errorf("store samples of %d batches: %w", len(batches), err))
+	}
+	return nil, nil
+}
+
+// logs returns when all lines of events are stored.
+func (i *indexer) logs(ctx context.Context, events []event.Logs) ([]event.Event, error) {
+	batches := Lines(events)
+	if err := i.store.AppendLines(ctx, batches); err != nil {
+		return nil, refused(fmt.Errorf("store lines of %d batches: %w", len(batches), err))
+	}
+	return nil, nil
+}

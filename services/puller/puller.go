@@ -1,0 +1,159 @@
+// Package puller brings a run's data from the object store to the disk of its
+// pod, before the benchmark starts there. It is part of a small program, so it
+// reads the object store with nothing but files and HTTP.
+//
+// File decide.go holds the rules; place.go, store.go and unpack.go carry them
+// out.
+package puller
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/internal/pod"
+)
+
+// workers is how many objects are brought at once.
+const workers = 3
+
+// Read reads what the puller is told, from the folder where the pod's Secret is
+// mounted; pod.SecretDir if that is "".
+func Read(secrets string) (pod.Pull, error) {
+	if secrets == "" {
+		secrets = pod.SecretDir
+	}
+	var cfg pod.Pull
+	b, err := os.ReadFile(filepath.Join(secrets, pod.PullFile))
+	if err == nil {
+		err = json.Unmarshal(b, &cfg)
+	}
+	if err != nil {
+		return cfg, infra("read what to pull: %v", err)
+	}
+	return cfg, nil
+}
+
+// Run brings data set n to data/<n> of the volume that is mounted at dir,
+// pod.Dir if that is "", and checks that it is what was fetched. A data set is
+// there wholly or not at all; what is there already stays. So Run can be
+// repeated after it was killed, but not run twice at once.
+//
+// Say, if not nil, is told about once a second how far it has come. It is
+// called by one goroutine at a time and holds up the progress while it takes.
+//
+// The error is an *Error, or ctx's.
+func Run(ctx context.Context, dir string, cfg pod.Pull, say func(event.Status)) error {
+	for _, d := range cfg.Data {
+		if err := check(d); err != nil {
+			return err
+		}
+	}
+	p := &puller{dir: pod.In(dir, pod.Data), cfg: cfg}
+	if err := p.prepare(); err != nil {
+		return err
+	}
+	all := groups(cfg.Data)
+	p.progress = newProgress(cfg, all, say)
+	defer p.progress.start()()
+	return p.all(ctx, all)
+}
+
+// End leaves the last words about how Run ended in the file at path,
+// pod.TerminationMessage if that is "", and returns the exit code that says so.
+func End(path string, err error) (code int) {
+	if err == nil {
+		return 0
+	}
+	if path == "" {
+		path = pod.TerminationMessage
+	}
+	line := strings.Join(strings.Fields(err.Error()), " ")
+	_ = os.WriteFile(path, []byte(line), 0o644) //nolint:gosec // for others to read; where it cannot be written, the code still tells
+	if own := new(Error); errors.As(err, &own) && own.Class == event.ClassUser {
+		return pod.PullUser
+	}
+	return pod.PullInfra
+}
+
+type puller struct {
+	dir      string
+	cfg      pod.Pull
+	store    store
+	progress *progress
+}
+
+// prepare removes what a puller that was killed has left half done.
+func (p *puller) prepare() (err error) {
+	if p.store, err = open(p.cfg.Store); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(p.dir, 0o755); err != nil { //nolint:gosec // the benchmark may run as anybody
+		return infra("prepare the data volume: %v", err)
+	}
+	left, err := filepath.Glob(filepath.Join(p.dir, ".*.tmp"))
+	if err != nil {
+		return infra("prepare the data volume: %v", err)
+	}
+	for _, path := range left {
+		if err := os.RemoveAll(path); err != nil {
+			return infra("prepare the data volume: %v", err)
+		}
+	}
+	return nil
+}
+
+// all brings all groups, some at once, until one fails.
+func (p *puller) all(ctx context.Context, all []group) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	queue := make(chan group, len(all))
+	for _, g := range all {
+		queue <- g
+	}
+	close(queue)
+	var w sync.WaitGroup
+	for range workers {
+		w.Go(func() {
+			for g := range queue {
+				if err := p.group(ctx, g); err != nil {
+					cancel(err)
+					return
+				}
+			}
+		})
+	}
+	w.Wait()
+	return context.Cause(ctx)
+}
+
+// group brings one object to all places where it is wanted, and reads the store
+// once for all of them.
+func (p *puller) group(ctx context.Context, g group) error {
+	var first *set
+	for i, s := range g.plain {
+		if err := p.plain(ctx, s, first); err != nil {
+			return blame(s, err)
+		}
+		if first == nil {
+			first = &g.plain[i]
+		}
+		p.progress.placed()
+	}
+	return p.unpackAll(ctx, g, first)
+}
+
+// blame says which data set an error is about.
+func blame(s set, err error) error {
+	own := new(Error)
+	if !errors.As(err, &own) {
+		return err
+	}
+	return &Error{Class: own.Class, Message: fmt.Sprintf("data set %s (%s): %s", s.Path, s.Source, own.Message)}
+}

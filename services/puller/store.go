@@ -1,0 +1,160 @@
+package puller
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// store is where objects lie: in a folder, or behind HTTP.
+type store struct {
+	dir    string // the one
+	url    string // or the other
+	client *http.Client
+}
+
+// open reads the URL of the object store.
+func open(raw string) (store, error) {
+	u, err := url.Parse(raw)
+	if err != nil {
+		return store{}, infra("%q is not the URL of an object store", raw)
+	}
+	switch u.Scheme {
+	case "file":
+		return store{dir: u.Path}, nil
+	case "http", "https":
+		return store{url: strings.TrimSuffix(raw, "/"), client: &http.Client{Transport: &http.Transport{
+			Proxy: http.ProxyFromEnvironment, DisableCompression: true, ResponseHeaderTimeout: stall, ForceAttemptHTTP2: true,
+		}}}, nil
+	}
+	return store{}, infra("object store %q: a pod reads file, http and https", raw)
+}
+
+// local returns where an object lies on this machine's disk, "" if it does not.
+func (s store) local(object string) string {
+	if s.dir == "" {
+		return ""
+	}
+	return filepath.Join(s.dir, filepath.FromSlash(object))
+}
+
+const (
+	attempts = 6                // in a row that bring nothing
+	stall    = 1 * time.Minute  // after which a silent store is asked again
+	longest  = 10 * time.Second // between two attempts
+)
+
+// download appends the rest of an object to f, as often as that takes. Objects
+// never change, so the rest of one is the rest of one.
+func (s store) download(ctx context.Context, object string, f *os.File, came func(int64)) error {
+	wait := 100 * time.Millisecond
+	for failures := 0; ; {
+		n, err := s.rest(ctx, object, f, came)
+		if err == nil || ctx.Err() != nil {
+			return errors.Join(err, ctx.Err())
+		}
+		if n > 0 {
+			failures, wait = 0, 100*time.Millisecond
+		}
+		if final := new(Error); errors.As(err, &final) {
+			return final
+		}
+		if failures++; failures == attempts {
+			return infra("object store: %v; tried %d times", err, failures)
+		}
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		wait = min(2*wait, longest)
+	}
+}
+
+// rest asks once for what f lacks, and says how much of it came.
+func (s store) rest(ctx context.Context, object string, f *os.File, came func(int64)) (int64, error) {
+	at, err := f.Seek(0, io.SeekEnd)
+	if err != nil {
+		return 0, infra("write: %v", err)
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	watch := time.AfterFunc(stall, func() { cancel(errStalled) })
+	defer watch.Stop()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url+"/"+object, http.NoBody)
+	if err != nil {
+		return 0, infra("object store: %v", err)
+	}
+	if at > 0 {
+		req.Header.Set("Range", fmt.Sprintf("bytes=%d-", at))
+	}
+	answer, err := s.client.Do(req)
+	if err != nil {
+		return 0, cmp.Or(context.Cause(ctx), err)
+	}
+	defer func() { _ = answer.Body.Close() }() // it was only read
+	switch code := answer.StatusCode; {
+	case code == http.StatusPartialContent && strings.HasPrefix(answer.Header.Get("Content-Range"), "bytes "+strconv.FormatInt(at, 10)+"-"):
+	case code == http.StatusOK:
+		if err := rewind(f); err != nil {
+			return 0, err
+		}
+		came(-at)
+	case code == http.StatusRequestedRangeNotSatisfiable && at > 0:
+		return 0, nil // it has no more; the digest tells whether that is all
+	case code >= http.StatusInternalServerError || code == http.StatusTooManyRequests:
+		return 0, fmt.Errorf("it answers %s", answer.Status)
+	default:
+		return 0, infra("object store: it answers %s", answer.Status)
+	}
+	n, err := write(f, answer.Body, func(n int64) {
+		watch.Reset(stall)
+		came(n)
+	})
+	if err != nil {
+		err = cmp.Or(context.Cause(ctx), err)
+	}
+	return n, err
+}
+
+// errStalled says that an answer was given up.
+var errStalled = errors.New("nothing came for a minute")
+
+// rewind makes f empty.
+func rewind(f *os.File) error {
+	if err := f.Truncate(0); err != nil {
+		return infra("write: %v", err)
+	}
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
+		return infra("write: %v", err)
+	}
+	return nil
+}
+
+// write appends what r has to f. What goes wrong with f is an *Error.
+func write(f *os.File, r io.Reader, came func(int64)) (n int64, err error) {
+	buf := make([]byte, 1<<20)
+	for {
+		got, rerr := r.Read(buf)
+		if _, err := f.Write(buf[:got]); err != nil {
+			return n, infra("write: %v", err)
+		}
+		n += int64(got)
+		came(int64(got))
+		if errors.Is(rerr, io.EOF) {
+			return n, nil
+		}
+		if rerr != nil {
+			return n, rerr
+		}
+	}
+}

@@ -1,0 +1,225 @@
+package puller
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"io"
+	"os"
+	"path"
+	"syscall"
+)
+
+// unpackAll unpacks one object to all places where that is wanted. First is
+// where it lies already, nil if nowhere.
+func (p *puller) unpackAll(ctx context.Context, g group, first *set) error {
+	var archive *os.File
+	for _, s := range g.unpack {
+		if p.marked(s) {
+			p.progress.placed()
+			continue
+		}
+		if archive == nil {
+			f, err := p.archive(ctx, s, first)
+			if err != nil {
+				return blame(s, err)
+			}
+			defer func() { _ = f.Close() }() // it was only read
+			archive = f
+		}
+		if err := p.unpack(ctx, s, archive); err != nil {
+			return blame(s, err)
+		}
+		p.progress.placed()
+	}
+	return nil
+}
+
+// archive opens an object that is checked.
+func (p *puller) archive(ctx context.Context, s set, first *set) (*os.File, error) {
+	if first != nil {
+		return opened(os.Open(p.at(*first)))
+	}
+	if local := p.store.local(s.Object); local != "" {
+		f, err := opened(os.Open(local))
+		if err != nil {
+			return nil, err
+		}
+		sum := sha256.New()
+		if err = sumOf(ctx, f, sum); err == nil {
+			p.progress.came(s.Size)
+			err = matches(s, sum)
+		}
+		return f, closed(f, err)
+	}
+	if err := p.bring(ctx, s, "", p.progress.came); err != nil {
+		return nil, err
+	}
+	f, err := opened(os.Open(p.temp(s)))
+	if err != nil {
+		return nil, err
+	}
+	return f, closed(f, os.Remove(p.temp(s))) // it goes with its last reader
+}
+
+func opened(f *os.File, err error) (*os.File, error) {
+	if err != nil {
+		return nil, infra("object store: %v", err)
+	}
+	return f, nil
+}
+
+// closed closes f if there is an error.
+func closed(f *os.File, err error) error {
+	if err != nil {
+		_ = f.Close() // it was only read
+	}
+	return err
+}
+
+// unpack unpacks an archive into a folder that appears at its place when it is
+// whole.
+func (p *puller) unpack(ctx context.Context, s set, archive *os.File) error {
+	if err := errors.Join(os.RemoveAll(p.at(s)), os.RemoveAll(p.temp(s)), os.Mkdir(p.temp(s), 0o700)); err != nil {
+		return infra("make its folder: %v", err)
+	}
+	root, err := os.OpenRoot(p.temp(s))
+	if err != nil {
+		return infra("open its folder: %v", err)
+	}
+	defer func() { _ = root.Close() }() // it was only a way to the folder
+	u := &unpacker{root: root, guard: newGuard(s.Size, p.cfg.MaxFiles, p.cfg.MaxUnpacked), writable: s.Writable, buf: make([]byte, 256<<10)}
+	if err = u.all(ctx, archive); err == nil {
+		err = u.checkLinks()
+	}
+	if err != nil {
+		return errors.Join(explain(err), os.RemoveAll(p.temp(s)))
+	}
+	if err := p.finish(s, os.Chmod(p.temp(s), os.FileMode(dirMode(s.Writable)))); err != nil {
+		return err
+	}
+	return p.mark(s)
+}
+
+// explain says whose fault an error is that came up while an archive was
+// unpacked: the archive's, unless the disk would not have it.
+func explain(err error) error {
+	if own := new(Error); errors.As(err, &own) {
+		return &Error{Class: own.Class, Message: "unpack: " + own.Message}
+	}
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	for _, disk := range [...]error{
+		syscall.ENOSPC, syscall.EDQUOT, syscall.EIO, syscall.EROFS, syscall.EACCES, syscall.EPERM, syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM,
+	} {
+		if errors.Is(err, disk) {
+			return infra("unpack: %v", err)
+		}
+	}
+	return user("unpack: it is not an archive that can be unpacked: %v", err)
+}
+
+// unpacker puts entries below one folder, and nothing anywhere else.
+type unpacker struct {
+	root     *os.Root
+	guard    *guard
+	writable bool
+	links    []string // symbolic
+	buf      []byte
+}
+
+// add puts one entry in its place. Of two with one name the last one counts.
+func (u *unpacker) add(e entry, content io.Reader) error {
+	name, err := u.guard.admit(e)
+	if err != nil || name == "" {
+		return err
+	}
+	if e.kind == folder {
+		return u.folder(name)
+	}
+	if err := u.folder(path.Dir(name)); err != nil {
+		return err
+	}
+	if err := u.root.Remove(name); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	switch e.kind {
+	case symlink:
+		u.links = append(u.links, name)
+		return u.root.Symlink(e.link, name)
+	case hardlink:
+		return u.hardlink(e, name)
+	case file, folder, other, nothing:
+	}
+	return u.file(name, e.executable, content)
+}
+
+// folder makes a folder, and those that it lies in.
+func (u *unpacker) folder(name string) error {
+	if info, err := u.root.Stat(name); err == nil && info.IsDir() {
+		return nil
+	}
+	if err := u.folder(path.Dir(name)); err != nil {
+		return err
+	}
+	mode := os.FileMode(dirMode(u.writable))
+	if err := u.root.Mkdir(name, mode); err != nil {
+		return err
+	}
+	return u.root.Chmod(name, mode)
+}
+
+func (u *unpacker) hardlink(e entry, name string) error {
+	target := path.Clean(e.link)
+	info, err := u.root.Lstat(target)
+	if err != nil {
+		return err
+	}
+	if !info.Mode().IsRegular() {
+		return user("%.100q is a link to what is not a file", e.name)
+	}
+	return u.root.Link(target, name)
+}
+
+func (u *unpacker) file(name string, executable bool, content io.Reader) (err error) {
+	f, err := u.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	n, err := io.CopyBuffer(only{f}, io.LimitReader(content, u.guard.bytes+1), u.buf)
+	if err != nil {
+		return err
+	}
+	if u.guard.bytes -= n; u.guard.bytes < 0 {
+		return u.guard.tooLarge()
+	}
+	return f.Chmod(os.FileMode(fileMode(u.writable, executable)))
+}
+
+// checkLinks says which symbolic link leads out of the folder by way of others.
+// One that leads nowhere is harmless.
+func (u *unpacker) checkLinks() error {
+	for _, name := range u.links {
+		if _, err := u.root.Stat(name); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return user("%.100q is a link that cannot be followed: %v", name, err)
+		}
+	}
+	return nil
+}
+
+// all unpacks the archive, whatever form it has.
+func (u *unpacker) all(ctx context.Context, archive *os.File) error {
+	if _, err := archive.Seek(0, io.SeekStart); err != nil {
+		return infra("read: %v", err)
+	}
+	form, err := formOf(archive)
+	if err != nil {
+		return err
+	}
+	if form == zipForm {
+		return u.zip(ctx, archive)
+	}
+	return u.tar(ctx, form, archive)
+}

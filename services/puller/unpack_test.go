@@ -1,0 +1,326 @@
+package puller_test
+
+import (
+	"archive/tar"
+	"archive/zip"
+	"bytes"
+	"compress/gzip"
+	"encoding/base64"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/internal/pod"
+	"github.com/benchmark-ai/bai/services/puller"
+)
+
+// thing is an entry of an archive.
+type thing struct {
+	name, content, link string
+	mode                fs.FileMode // of another kind than a file
+	executable          bool
+	kind                byte // of tar, where mode does not tell
+	size                int64
+}
+
+func TestUnpack(t *testing.T) {
+	things := []thing{
+		{name: "./", mode: fs.ModeDir},
+		{name: "./sub/", mode: fs.ModeDir},
+		{name: "./sub/cats.txt", content: "meow"},
+		{name: "deep/er/dogs.txt", content: strings.Repeat("woof", 100_000)},
+		{name: "run.sh", content: "#!/bin/sh\n", executable: true},
+		{name: "empty"},
+		{name: "..dots", content: "x"},
+		{name: "sub/link", link: "../deep/er/dogs.txt", mode: fs.ModeSymlink},
+		{name: "sub/dangling", link: "nothing", mode: fs.ModeSymlink},
+		{name: "sub/cats.txt", content: "purr"},
+	}
+	for form, pack := range map[string]packer{"tar": tarOf, "tar.gz": gzipOf, "tar.zst": zstdOf, "zip": zipOf} {
+		for name, writable := range map[string]bool{"to be read": false, "to be changed": true} {
+			t.Run(form+" "+name, func(t *testing.T) {
+				d, dir := newDepot(t), t.TempDir()
+				data := d.unpack("/data", archive(t, pack, things...))
+				data.Writable = writable
+				run(t, dir, pod.Pull{Store: d.fileURL(), Data: []event.Data{data}})
+				folder, plain, exe := "drwxr-xr-x", "-r--r--r--", "-r-xr-xr-x"
+				if writable {
+					folder, plain, exe = "drwxrwxrwx", "-rw-rw-rw-", "-rwxrwxrwx"
+				}
+				want(t, modes(t, dir), "0 "+folder, "0/..dots "+plain, "0/deep "+folder, "0/deep/er "+folder, "0/deep/er/dogs.txt "+plain,
+					"0/empty "+plain, "0/run.sh "+exe, "0/sub "+folder, "0/sub/cats.txt "+plain, "0/sub/dangling -> nothing", "0/sub/link -> ../deep/er/dogs.txt")
+				if got := string(read(t, place(dir, 0)+"/sub/cats.txt")); got != "purr" {
+					t.Errorf("of two with one name the first counts: %q", got)
+				}
+				if got := len(read(t, place(dir, 0)+"/sub/link")); got != 400_000 {
+					t.Errorf("%d bytes behind the link", got)
+				}
+			})
+		}
+	}
+}
+
+func TestUnpackBzip2(t *testing.T) {
+	// printf meow > cat; tar cj --owner=0 --group=0 cat
+	packed, err := base64.StdEncoding.DecodeString(bzip2Tar)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, dir := newDepot(t), t.TempDir()
+	run(t, dir, pod.Pull{Store: d.fileURL(), Data: []event.Data{d.unpack("/data", packed)}})
+	if got := string(read(t, place(dir, 0)+"/cat")); got != "meow" {
+		t.Errorf("unpacked: %q", got)
+	}
+}
+
+func TestUnpackKeepsHardLinks(t *testing.T) {
+	d, dir := newDepot(t), t.TempDir()
+	data := d.unpack("/data", archive(t, tarOf, thing{name: "a", content: "meow"}, thing{name: "sub/b", kind: tar.TypeLink, link: "a"}))
+	run(t, dir, pod.Pull{Store: d.fileURL(), Data: []event.Data{data}})
+	if !same(t, place(dir, 0)+"/a", place(dir, 0)+"/sub/b") {
+		t.Error("they are two files")
+	}
+}
+
+func TestHostileArchives(t *testing.T) {
+	bomb := strings.Repeat("\x00", 1<<20)
+	tests := map[string]struct {
+		things []thing
+		raw    []byte
+		pack   packer
+		want   string
+	}{
+		"a way up":                            {things: []thing{{name: "../evil", content: "x"}}, want: `"../evil" leads out of the archive`},
+		"a way up in the middle":              {things: []thing{{name: "a/../../evil", content: "x"}}, want: "leads out of the archive"},
+		"a way up in a zip":                   {things: []thing{{name: "../evil", content: "x"}}, pack: zipOf, want: `"../evil" leads out of the archive`},
+		"an absolute name":                    {things: []thing{{name: "/evil", content: "x"}}, want: `"/evil" has an absolute name`},
+		"an absolute name in a zip":           {things: []thing{{name: "/evil", content: "x"}}, pack: zipOf, want: `"/evil" has an absolute name`},
+		"an absolute link":                    {things: []thing{{name: "l", link: "/etc/passwd", mode: fs.ModeSymlink}}, want: `"l" is a link that leads out of the archive, to "/etc/passwd"`},
+		"an absolute link in a zip":           {things: []thing{{name: "l", link: "/etc/passwd", mode: fs.ModeSymlink}}, pack: zipOf, want: "leads out of the archive"},
+		"a link up":                           {things: []thing{{name: "l", link: "../..", mode: fs.ModeSymlink}}, want: "leads out of the archive"},
+		"a link up from below":                {things: []thing{{name: "a/b/l", link: "../../../x", mode: fs.ModeSymlink}}, want: "leads out of the archive"},
+		"a link up by way of another":         {things: []thing{{name: "a/b/s", link: "../..", mode: fs.ModeSymlink}, {name: "y", link: "a/b/s/../evil", mode: fs.ModeSymlink}}, want: `"y" is a link that cannot be followed`},
+		"a link up by way of another, used":   {things: []thing{{name: "a/b/s", link: "../..", mode: fs.ModeSymlink}, {name: "y", link: "a/b/s/..", mode: fs.ModeSymlink}, {name: "y/evil", content: "x"}}, want: "y: file exists"},
+		"a file through a link out":           {things: []thing{{name: "l", link: "..", mode: fs.ModeSymlink}, {name: "l/evil", content: "x"}}, want: "leads out of the archive"},
+		"a circle of links":                   {things: []thing{{name: "a", link: "b", mode: fs.ModeSymlink}, {name: "b", link: "a", mode: fs.ModeSymlink}}, want: "cannot be followed"},
+		"a hard link out":                     {things: []thing{{name: "h", kind: tar.TypeLink, link: "../../etc/passwd"}}, want: "leads out of the archive"},
+		"an absolute hard link":               {things: []thing{{name: "h", kind: tar.TypeLink, link: "/etc/passwd"}}, want: "leads out of the archive"},
+		"a hard link to nothing":              {things: []thing{{name: "h", kind: tar.TypeLink, link: "x"}}, want: "no such file"},
+		"a hard link to a link":               {things: []thing{{name: "l", link: "x", mode: fs.ModeSymlink}, {name: "h", kind: tar.TypeLink, link: "l"}}, want: "a link to what is not a file"},
+		"a device":                            {things: []thing{{name: "d", kind: tar.TypeChar}}, want: `"d" is neither a file nor a folder nor a link`},
+		"a disk":                              {things: []thing{{name: "d", kind: tar.TypeBlock}}, want: "neither a file"},
+		"a pipe":                              {things: []thing{{name: "d", kind: tar.TypeFifo}}, want: "neither a file"},
+		"a device in a zip":                   {things: []thing{{name: "d", mode: fs.ModeDevice | fs.ModeCharDevice}}, pack: zipOf, want: "neither a file"},
+		"a name with a zero":                  {things: []thing{{name: "a\x00b", content: "x"}}, pack: zipOf, want: "has a name that no file can have"},
+		"a name that is too long":             {things: []thing{{name: strings.Repeat("x", 300), content: "x"}}, want: "too long"},
+		"the folder itself as a file":         {things: []thing{{name: ".", content: "x"}}, want: `"." is not a folder`},
+		"the folder itself as a link":         {things: []thing{{name: "./", link: "x", mode: fs.ModeSymlink}}, want: "is not a folder"},
+		"a file in a file":                    {things: []thing{{name: "a", content: "x"}, {name: "a/b", content: "x"}}, want: "unpack"},
+		"a file in the place of a folder":     {things: []thing{{name: "a/b", content: "x"}, {name: "a", content: "x"}}, want: "not empty"},
+		"more entries than are allowed":       {things: many(11), want: "it has more entries than are allowed"},
+		"more entries in a zip":               {things: many(11), pack: zipOf, want: "it has more entries than are allowed"},
+		"more bytes than are allowed":         {things: []thing{{name: "a", content: bomb}, {name: "b", content: bomb}, {name: "c", content: bomb}}, pack: gzipOf, want: "it holds more bytes than are allowed"},
+		"more bytes with zstd":                {things: []thing{{name: "a", content: bomb}, {name: "b", content: bomb}, {name: "c", content: bomb}}, pack: zstdOf, want: "it holds more bytes than are allowed"},
+		"more bytes in a zip":                 {things: []thing{{name: "a", content: bomb}, {name: "b", content: bomb}, {name: "c", content: bomb}}, pack: zipOf, want: "it holds more bytes than are allowed"},
+		"a size that is too large by itself":  {things: []thing{{name: "a", size: 1 << 50}}, want: "it holds more bytes than are allowed"},
+		"an archive that is cut":              {raw: cut(archive(t, tarOf, thing{name: "a", content: bomb}), 1000), want: "unexpected EOF"},
+		"an archive that is cut in its gzip":  {raw: cut(archive(t, gzipOf, thing{name: "a", content: string(bytesOf(5000))}), 3000), want: "unexpected EOF"},
+		"an archive that is cut in its zstd":  {raw: cut(archive(t, zstdOf, thing{name: "a", content: string(bytesOf(5000))}), 3000), want: "unexpected EOF"},
+		"a zip that is cut":                   {raw: cut(archive(t, zipOf, thing{name: "a", content: "x"}), 60), want: "not a valid zip file"},
+		"nothing":                             {raw: []byte{}, want: "it is empty"},
+		"a text":                              {raw: []byte(strings.Repeat("text ", 1000)), want: "it is neither a tar archive"},
+		"a text with gzip":                    {raw: zipped(t, strings.Repeat("text ", 1000)), want: "it is neither a tar archive"},
+		"what begins like gzip":               {raw: []byte("\x1f\x8bno"), want: "not an archive that can be unpacked"},
+		"what begins like zstd":               {raw: []byte("\x28\xb5\x2f\xfdno"), want: "not an archive that can be unpacked"},
+		"what begins like bzip2":              {raw: []byte("BZh9no"), want: "not an archive that can be unpacked"},
+		"a zip whose content is not its sum":  {raw: bytes.Replace(archive(t, storedOf, thing{name: "a", content: "meow"}), []byte("meow"), []byte("woof"), 1), want: "checksum error"},
+		"a tar whose header is not its sum":   {raw: flip(archive(t, tarOf, thing{name: "a", content: "x"}), 0), want: "it is neither a tar archive"},
+		"a tar whose later header is damaged": {raw: flip(archive(t, tarOf, thing{name: "a", content: "x"}, thing{name: "b"}), 1024), want: "invalid tar header"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			raw := tt.raw
+			if raw == nil {
+				pack := tt.pack
+				if pack == nil {
+					pack = tarOf
+				}
+				raw = archive(t, pack, tt.things...)
+			}
+			outer := t.TempDir()
+			dir := filepath.Join(outer, "a", "b")
+			d := newDepot(t)
+			cfg := pod.Pull{Store: d.fileURL(), Data: []event.Data{d.unpack("/data", raw)}, MaxFiles: 10, MaxUnpacked: 2 << 20}
+			err := puller.Run(t.Context(), dir, cfg, nil)
+			own := new(puller.Error)
+			if !errors.As(err, &own) || own.Class != event.ClassUser || !strings.Contains(own.Message, tt.want) {
+				t.Errorf("Run: %v, want %q of class user", err, tt.want)
+			}
+			nothingElse(t, outer)
+		})
+	}
+}
+
+// nothingElse checks that a refused archive has left nothing, here or elsewhere.
+func nothingElse(t *testing.T, dir string) {
+	t.Helper()
+	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if err == nil && (!e.IsDir() || filepath.Dir(path) == filepath.Join(dir, "a", "b", "data")) {
+			t.Errorf("left: %s", path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+func FuzzUnpack(f *testing.F) {
+	for _, pack := range []packer{tarOf, gzipOf, zstdOf, zipOf, storedOf} {
+		f.Add(archive(f, pack, thing{name: "a/b", content: "meow"}, thing{name: "l", link: "a/b", mode: fs.ModeSymlink}))
+	}
+	f.Add([]byte("BZh9"))
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		d := depot{t, t.TempDir()}
+		outer := t.TempDir()
+		if err := os.Mkdir(filepath.Join(d.dir, "objects"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		cfg := pod.Pull{Store: d.fileURL(), Data: []event.Data{d.unpack("/data", raw)}, MaxFiles: 100, MaxUnpacked: 1 << 20}
+		err := puller.Run(t.Context(), filepath.Join(outer, "in"), cfg, nil)
+		if own := new(puller.Error); err != nil && !errors.As(err, &own) {
+			t.Errorf("Run: %v", err)
+		}
+		others, err := filepath.Glob(filepath.Join(outer, "*"))
+		if err != nil || len(others) != 1 {
+			t.Errorf("it wrote elsewhere: %q, %v", others, err)
+		}
+	})
+}
+
+type packer func(tb testing.TB, w io.Writer, things []thing)
+
+func archive(tb testing.TB, pack packer, things ...thing) []byte {
+	tb.Helper()
+	var b bytes.Buffer
+	pack(tb, &b, things)
+	return b.Bytes()
+}
+
+func tarOf(tb testing.TB, w io.Writer, things []thing) {
+	tb.Helper()
+	a := tar.NewWriter(w)
+	for _, e := range things {
+		h := &tar.Header{Name: e.name, Linkname: e.link, Typeflag: e.kind, Mode: 0o600, Size: int64(len(e.content)) + e.size}
+		if e.executable {
+			h.Mode = 0o4755
+		}
+		switch {
+		case e.mode.IsDir():
+			h.Typeflag = tar.TypeDir
+		case e.mode&fs.ModeSymlink != 0:
+			h.Typeflag = tar.TypeSymlink
+		}
+		if err := a.WriteHeader(h); err != nil {
+			tb.Fatal(err)
+		}
+		if _, err := io.WriteString(a, e.content); err != nil {
+			tb.Fatal(err)
+		}
+		if e.size > 0 {
+			return // it promises more than it has
+		}
+	}
+	if err := a.Close(); err != nil {
+		tb.Fatal(err)
+	}
+}
+
+func gzipOf(tb testing.TB, w io.Writer, things []thing) {
+	tb.Helper()
+	z := gzip.NewWriter(w)
+	tarOf(tb, z, things)
+	if err := z.Close(); err != nil {
+		tb.Fatal(err)
+	}
+}
+
+func zstdOf(tb testing.TB, w io.Writer, things []thing) {
+	tb.Helper()
+	z, err := zstd.NewWriter(w)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tarOf(tb, z, things)
+	if err := z.Close(); err != nil {
+		tb.Fatal(err)
+	}
+}
+
+func zipOf(tb testing.TB, w io.Writer, things []thing) {
+	tb.Helper()
+	zipBy(tb, w, things, zip.Deflate)
+}
+
+func storedOf(tb testing.TB, w io.Writer, things []thing) {
+	tb.Helper()
+	zipBy(tb, w, things, zip.Store)
+}
+
+func zipBy(tb testing.TB, w io.Writer, things []thing, method uint16) {
+	tb.Helper()
+	a := zip.NewWriter(w)
+	for _, e := range things {
+		h := &zip.FileHeader{Name: e.name, Method: method}
+		mode := e.mode | 0o600
+		if e.executable {
+			mode |= 0o111
+		}
+		h.SetMode(mode)
+		f, err := a.CreateHeader(h)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		if _, err := io.WriteString(f, e.content+e.link); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	if err := a.Close(); err != nil {
+		tb.Fatal(err)
+	}
+}
+
+func many(n int) []thing {
+	all := make([]thing, n)
+	for i := range all {
+		all[i] = thing{name: strings.Repeat("x", i+1), content: "x"}
+	}
+	return all
+}
+
+func zipped(t *testing.T, text string) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	_, err := io.WriteString(z, text)
+	if err := errors.Join(err, z.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+func cut(b []byte, to int) []byte { return b[:to] }
+
+func flip(b []byte, at int) []byte {
+	b[at] ^= 0xff
+	return b
+}
+
+const bzip2Tar = "QlpoOTFBWSZTWWdUUTsAAHB7hMmAAEFAAHUAAAJqAp6AAACACCAAVDKBGEyNGNNQSJIGgaAGndXNwhB9YAkZaXjnhaZtJBAMjyIkktpAdsk8xr5A2+vlbBAiS0sHsVW8EkD8XckU4UJBnVFE7A=="

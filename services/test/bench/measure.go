@@ -1,0 +1,235 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/benchmark-ai/bai/descriptors"
+)
+
+// validate measures a descriptor of 1,000 lines with 20 faults.
+func validate(context.Context, bench) ([]result, error) {
+	const faults, rounds = 20, 50
+	var b strings.Builder
+	b.WriteString("spec_version = \"0.1.0\"\n[info]\ndescription = \"many variables\"\n[hardware]\ninstance_type = \"t3.small\"\n[env]\ndocker_image = \"x\"\n[env.vars]\n")
+	for i := range 1000 - 8 {
+		value := `"v"`
+		if i%50 == 0 && i/50 < faults {
+			value = "1"
+		}
+		fmt.Fprintf(&b, "V%d = %s\n", i, value)
+	}
+	text := []byte(b.String())
+	var times []float64
+	for range rounds {
+		begin := time.Now()
+		_, found := descriptors.Parse("bench.toml", text)
+		times = append(times, ms(time.Since(begin)))
+		if len(found) != faults {
+			return nil, fmt.Errorf("%d faults found, want %d: %v", len(found), faults, found)
+		}
+	}
+	return []result{most("Validate", median(times), "ms", 10, "20 of 20 faults in 1,000 lines found")}, nil
+}
+
+// submitToStart measures from the call of SubmitRun to the first thing that the
+// benchmark's process does, which is to tell the time.
+func submitToStart(ctx context.Context, b bench) ([]result, error) {
+	const rounds = 50
+	var platformTimes, bareTimes []float64
+	err := with(ctx, b, func(p *platform) error {
+		for range rounds {
+			begin := time.Now()
+			run, err := p.submit(ctx, noop("date +%s%N"))
+			if err != nil {
+				return err
+			}
+			if err := p.complete(ctx, run); err != nil {
+				return err
+			}
+			lines, err := p.lines(ctx, run)
+			if err != nil {
+				return err
+			}
+			took, err := since(begin, strings.Join(lines, ""))
+			if err != nil {
+				return err
+			}
+			platformTimes = append(platformTimes, took)
+			begin = time.Now()
+			out, err := exec.CommandContext(ctx, "date", "+%s%N").Output()
+			if err != nil {
+				return err
+			}
+			if took, err = since(begin, string(out)); err != nil {
+				return err
+			}
+			bareTimes = append(bareTimes, took)
+		}
+		return nil
+	})
+	return []result{
+		most("SubmitToStart", median(platformTimes), "ms", 150, fmt.Sprintf("the same process started by hand: %.2f ms", median(bareTimes))),
+		reported("SubmitToStartP99", percentile(platformTimes, 0.99), "ms", fmt.Sprintf("by hand: %.2f ms", percentile(bareTimes, 0.99))),
+	}, err
+}
+
+// since returns the ms from begin to a time printed in ns.
+func since(begin time.Time, printed string) (float64, error) {
+	ns, err := strconv.ParseInt(strings.TrimSpace(printed), 10, 64)
+	return float64(ns-begin.UnixNano()) / 1e6, err
+}
+
+// idle measures a platform that does nothing, new and after 1,000 runs.
+func idle(ctx context.Context, b bench) ([]result, error) {
+	var results []result
+	err := with(ctx, b, func(p *platform) error {
+		fresh, err := p.rest(ctx, "")
+		if err != nil {
+			return err
+		}
+		if err := p.many(ctx, 1000); err != nil {
+			return err
+		}
+		used, err := p.rest(ctx, "After1000Runs")
+		results = slices.Concat(fresh, used)
+		return err
+	}, "--slots", "16")
+	return results, err
+}
+
+// rest measures 10 idle seconds.
+func (p *platform) rest(ctx context.Context, when string) ([]result, error) {
+	const span = 10 * time.Second
+	if err := pause(ctx, 5*time.Second); err != nil { // what was begun comes to its end
+		return nil, err
+	}
+	before, err := p.usage()
+	if err != nil {
+		return nil, err
+	}
+	if err := pause(ctx, span); err != nil {
+		return nil, err
+	}
+	after, err := p.usage()
+	percent := 100 * float64(after.cpu-before.cpu) / float64(span)
+	return []result{
+		most("IdleMemory"+when, after.rss, "MiB", 150, "-"),
+		most("IdleCPU"+when, percent, "%", 2, "one core"),
+	}, err
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
+	}
+}
+
+// many runs n no-op runs, submitted as fast as 8 clients can.
+func (p *platform) many(ctx context.Context, n int) error {
+	runs := make([]string, n)
+	g, gctx := errgroup.WithContext(ctx)
+	g.SetLimit(8)
+	for i := range n {
+		g.Go(func() (err error) {
+			runs[i], err = p.submit(gctx, noop("true"))
+			return err
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	for _, run := range runs {
+		if err := p.end(ctx, run); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// runsPerSecond measures no-op runs from submit to the terminal state, with few
+// and with many in the queue.
+func runsPerSecond(ctx context.Context, b bench) ([]result, error) {
+	rates := make(map[int]float64)
+	for _, n := range []int{10, 1000} {
+		err := with(ctx, b, func(p *platform) error {
+			if err := p.many(ctx, 10); err != nil { // warm
+				return err
+			}
+			begin := time.Now()
+			if err := p.many(ctx, n); err != nil {
+				return err
+			}
+			rates[n] = float64(n) / time.Since(begin).Seconds()
+			return nil
+		}, "--slots", "16")
+		if err != nil {
+			return nil, err
+		}
+	}
+	bare, err := bareRuns(ctx, b)
+	return []result{
+		least("RunsPerSecond", rates[1000], "runs/s", 40, fmt.Sprintf("sequential fork and exec of the same command: %.0f/s", bare)),
+		least("RunsPerSecondFlat", rates[1000]/rates[10], "ratio", 0.8, fmt.Sprintf("%.0f runs/s with 10 in the queue", rates[10])),
+	}, err
+}
+
+// bareRuns returns how often a second the no-op command can be run at all.
+func bareRuns(ctx context.Context, _ bench) (float64, error) {
+	const n = 200
+	begin := time.Now()
+	for range n {
+		if err := exec.CommandContext(ctx, "true").Run(); err != nil {
+			return 0, err
+		}
+	}
+	return n / time.Since(begin).Seconds(), nil
+}
+
+// emit appends samples to the metrics file at a steady rate; each value is the
+// time at which it was emitted, in ns.
+func emit(file string, rate int, span time.Duration) (err error) {
+	f, err := os.OpenFile(file, os.O_APPEND|os.O_WRONLY|os.O_CREATE, 0o644)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	const step = time.Millisecond
+	var line []byte
+	sent, begin := 0, time.Now()
+	for now := begin; now.Sub(begin) < span; now = time.Now() {
+		for due := int(now.Sub(begin).Seconds() * float64(rate)); sent < due; sent++ {
+			line = fmt.Appendf(line[:0], "{\"t\": %d}\n", time.Now().UnixNano())
+			if _, err := f.Write(line); err != nil {
+				return err
+			}
+		}
+		time.Sleep(step)
+	}
+	return nil
+}
+
+func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+func median(v []float64) float64 { return percentile(v, 0.5) }
+
+// percentile returns the value at rank p of v, by the nearest rank.
+func percentile(v []float64, p float64) float64 {
+	if len(v) == 0 {
+		return 0
+	}
+	s := slices.Sorted(slices.Values(v))
+	return s[min(len(s)-1, int(p*float64(len(s))))]
+}

@@ -1,0 +1,157 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/benchmark-ai/bai/services/internal/broker"
+	"github.com/benchmark-ai/bai/services/internal/event"
+
+	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
+)
+
+// emitToVisible measures from the benchmark's write to the metrics file to the
+// answer of a query, at 10,000 samples a second.
+func emitToVisible(ctx context.Context, b bench) ([]result, error) {
+	const rate, span = 10_000, 20 * time.Second
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	var latencies []float64
+	err = with(ctx, b, func(p *platform) error {
+		run, err := p.submit(ctx, noop(fmt.Sprintf("%s -emit %d -for %s", self, rate, span)))
+		if err != nil {
+			return err
+		}
+		over := make(chan error, 1)
+		go func() { over <- p.complete(ctx, run) }()
+		for cursor, last := "", false; !last; {
+			select {
+			case err := <-over:
+				if err != nil {
+					return err
+				}
+				last = true
+			case <-time.After(5 * time.Millisecond):
+			}
+			seen, next, err := p.samples(ctx, run, cursor)
+			if err != nil {
+				return err
+			}
+			now := float64(time.Now().UnixNano())
+			for _, at := range seen {
+				latencies = append(latencies, (now-at)/1e6)
+			}
+			cursor = next
+		}
+		return nil
+	})
+	if want := int(rate * span.Seconds() * 0.99); err == nil && len(latencies) < want {
+		err = fmt.Errorf("%d samples seen, want at least %d", len(latencies), want)
+	}
+	against := fmt.Sprintf("%d samples at %d/s", len(latencies), rate)
+	return []result{
+		most("EmitToVisibleP50", median(latencies), "ms", 250, against),
+		most("EmitToVisibleP99", percentile(latencies, 0.99), "ms", 1000, against),
+	}, err
+}
+
+// samples returns the values of the samples after cursor.
+func (p *platform) samples(ctx context.Context, run, cursor string) ([]float64, string, error) {
+	stream, err := p.api.QueryMetrics(ctx, &baiv1.QueryMetricsRequest{Run: run, Cursor: cursor})
+	if err != nil {
+		return nil, cursor, err
+	}
+	var values []float64
+	for {
+		r, err := stream.Recv()
+		if errors.Is(err, io.EOF) {
+			return values, cursor, nil
+		}
+		if err != nil {
+			return nil, cursor, err
+		}
+		cursor = r.GetCursor()
+		for _, s := range r.GetSamples() {
+			values = append(values, s.GetValue())
+		}
+	}
+}
+
+// samplesEndToEnd measures how many samples a second go from a metrics file to
+// the store, and how many a producer and a consumer alone move through the same
+// kind of broker, in the same messages.
+func samplesEndToEnd(ctx context.Context, b bench) ([]result, error) {
+	const n = 300_000
+	var ours, bare float64
+	err := with(ctx, b, func(p *platform) error {
+		run, err := p.submit(ctx, noop(fmt.Sprintf(`awk 'BEGIN { for (i = 0; i < %d; i++) print "{\"t\": " i "}" >> ENVIRON["BENCHMARK_AI_FILE"] }'`, n)))
+		if err != nil {
+			return err
+		}
+		if err := p.complete(ctx, run); err != nil {
+			return err
+		}
+		r, err := p.api.GetRun(ctx, &baiv1.GetRunRequest{Run: run})
+		if err != nil {
+			return err
+		}
+		if got := r.GetRun().GetCompleteness().GetSamples(); got != n {
+			return fmt.Errorf("%d samples stored, want %d", got, n)
+		}
+		ours = n / time.Since(r.GetRun().GetStartTime().AsTime()).Seconds()
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	bare, err = bareSamples(ctx, n)
+	return []result{
+		least("SamplesOverBareKafka", ours/bare, "ratio", 0.25, fmt.Sprintf("%.0f samples/s end to end, %.0f/s by a bare producer and consumer", ours, bare)),
+	}, err
+}
+
+// bareSamples moves n samples, in the messages in which the sidecar sends them,
+// by a bare producer and consumer, and returns how many a second.
+func bareSamples(ctx context.Context, n int) (rate float64, err error) {
+	dir, err := os.MkdirTemp("", "bai-bench-broker-")
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	k, err := broker.Start(broker.Settings{Dir: dir})
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, k.Close()) }()
+	return move(ctx, k.Addr(), batches(n))
+}
+
+// batches returns n samples in messages of as many samples as the sidecar puts
+// into one.
+func batches(n int) [][]byte {
+	const size = 1000
+	at := time.Now()
+	h := event.NewHeader("0123456789abcdef0123456789abcdef", "01kaaaaaaaaaaaaaaaaaaaaaaa", "default", "bench", at)
+	source := event.Source{Role: "benchmark", Pod: "01234567-89ab-cdef-0123-456789abcdef", Container: "benchmark", Stream: event.StreamMetrics}
+	var out [][]byte
+	for i := 0; i < n; i += size {
+		m := event.Metrics{Header: h, Source: source}
+		for j := i; j < min(n, i+size); j++ {
+			s := event.Sample{Seq: int64(20 * j), Name: "t", Time: at.UnixNano()}
+			s.Set(float64(j))
+			m.Samples = append(m.Samples, s)
+		}
+		msg, err := event.Encode(m)
+		if err != nil {
+			continue // cannot be: the batch is whole
+		}
+		out = append(out, msg.Value)
+	}
+	return out
+}

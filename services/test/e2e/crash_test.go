@@ -1,0 +1,319 @@
+package e2e_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
+)
+
+// counter prints and emits the numbers from 1 to n, one every 10 ms.
+func counter(n int) string {
+	return script(fmt.Sprintf(`
+i=0
+while [ $i -lt %d ]; do
+  i=$((i + 1))
+  echo "line $i"
+  echo "{\"i\": $i}" >>"$BENCHMARK_AI_FILE"
+  sleep 0.01
+done
+exit 7`, n))
+}
+
+// wantCounted checks that a run counted to n, every number once, and in order.
+func wantCounted(t *testing.T, p *platform, run string, n int) {
+	t.Helper()
+	var lines []string
+	var samples []float64
+	for i := range n {
+		lines = append(lines, fmt.Sprintf("out line %d", i+1))
+		samples = append(samples, float64(i+1))
+	}
+	if diff := cmp.Diff(lines, p.lines(run)); diff != "" {
+		t.Errorf("lines of %s (-want +got):\n%s", run, diff)
+	}
+	if diff := cmp.Diff(samples, p.samples(run)["i"]); diff != "" {
+		t.Errorf("samples of %s (-want +got):\n%s", run, diff)
+	}
+}
+
+func TestARunSurvivesTheDeathOfItsPlatform(t *testing.T) {
+	t.Parallel()
+	p := start(t)
+	run := p.submit(counter(300))
+	p.reach(run, baiv1.Phase_PHASE_RUNNING)
+	p.kill()
+	p.begin()
+	r := p.complete(run)
+	if r.GetOutcome() != baiv1.Outcome_OUTCOME_FAILED || r.GetReason() != "NonZeroExit" || r.GetExitCode() != 7 {
+		t.Errorf("ended as %v, want exit 7 of the benchmark's own", r)
+	}
+	wantCounted(t, p, run, 300)
+}
+
+func TestARunThatEndsWhileItsPlatformIsDeadEndsAsItWouldHave(t *testing.T) {
+	t.Parallel()
+	p := start(t)
+	run := p.submit(counter(50))
+	p.reach(run, baiv1.Phase_PHASE_RUNNING)
+	p.kill()
+	eventually(t, 20*time.Second, func() error {
+		files, _ := filepath.Glob(filepath.Join(p.dir, "pods", "*", "*", "run", "exit.json"))
+		deeper, _ := filepath.Glob(filepath.Join(p.dir, "pods", "*", "*", "*", "run", "exit.json"))
+		if len(files)+len(deeper) == 0 {
+			return fmt.Errorf("the benchmark has not ended")
+		}
+		return nil
+	})
+	p.begin()
+	if r := p.complete(run); r.GetReason() != "NonZeroExit" || r.GetExitCode() != 7 {
+		t.Errorf("ended as %v, want exit 7 of the benchmark's own", r)
+	}
+	wantCounted(t, p, run, 50)
+}
+
+func TestARunWhoseSupervisorIsKilledTooHasDisappeared(t *testing.T) {
+	t.Parallel()
+	p := start(t)
+	run := p.submit(script("exec sleep 600"))
+	p.reach(run, baiv1.Phase_PHASE_RUNNING)
+	p.kill()
+	for _, pid := range supervisors(p.dir) {
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.begin()
+	r := p.end(run)
+	if r.GetOutcome() != baiv1.Outcome_OUTCOME_FAILED || r.GetFailureClass() != baiv1.FailureClass_FAILURE_CLASS_INFRA || r.GetReason() != "JobDisappeared" {
+		t.Errorf("ended as %v, want an infra failure JobDisappeared", r)
+	}
+}
+
+// supervisors returns the process IDs of the pods' supervisors.
+func supervisors(dir string) []int {
+	var pids []int
+	for _, line := range processesOf(dir) {
+		if strings.Contains(line, "supervise") {
+			pid, _ := strconv.Atoi(strings.Fields(line)[0])
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+func TestNoRunIsLostWhenThePlatformIsKilledAtRandom(t *testing.T) {
+	t.Parallel()
+	p := start(t, "--slots", "4")
+	var runs []string
+	for kill := range 20 {
+		moment := time.After(time.Duration(50+rand.IntN(1200)) * time.Millisecond)
+		killed := make(chan struct{})
+		go func() {
+			<-moment
+			_ = p.cmd.Process.Kill()
+			close(killed)
+		}()
+		for i := 0; ; i++ {
+			id, err := p.trySubmit(fmt.Sprintf("%d-%d", kill, i))
+			if err != nil {
+				break
+			}
+			runs = append(runs, id)
+		}
+		<-killed
+		_ = p.cmd.Wait() // says that it was killed
+		p.begin()
+	}
+	if len(runs) < 20 {
+		t.Errorf("only %d runs were accepted", len(runs))
+	}
+	for _, run := range runs {
+		if r := p.end(run); r.GetOutcome() != baiv1.Outcome_OUTCOME_SUCCEEDED {
+			t.Errorf("run %s ended as %v", run, r)
+		}
+	}
+	t.Logf("%d runs in 20 kills, all ended", len(runs))
+}
+
+// trySubmit submits a short run, and returns an error once the platform is away.
+func (p *platform) trySubmit(key string) (string, error) {
+	r, err := p.api.SubmitRun(p.t.Context(), &baiv1.SubmitRunRequest{
+		DescriptorToml: []byte(script("echo done")), Owner: "tester", IdempotencyKey: key,
+	})
+	if err != nil && status.Code(err) != codes.Unavailable {
+		p.t.Errorf("submit: %v, want UNAVAILABLE or a run", err)
+	}
+	return r.GetRunId(), err
+}
+
+func TestRunningPodsEndWithThePlatformUnlessTheyAreKept(t *testing.T) {
+	t.Parallel()
+	p := start(t, "--keep-pods")
+	run := p.submit(counter(300))
+	p.reach(run, baiv1.Phase_PHASE_RUNNING)
+	p.stop()
+	if len(supervisors(p.dir)) == 0 {
+		t.Error("the pod was ended although it was to be kept")
+	}
+	p.args = nil
+	p.begin()
+	if r := p.complete(run); r.GetReason() != "NonZeroExit" {
+		t.Errorf("ended as %v, want exit 7 of the benchmark's own", r)
+	}
+	wantCounted(t, p, run, 300)
+
+	run = p.submit(script("exec sleep 600"))
+	p.reach(run, baiv1.Phase_PHASE_RUNNING)
+	p.stop()
+	if left := supervisors(p.dir); len(left) > 0 {
+		t.Errorf("supervisors left: %v", left)
+	}
+	p.begin()
+	if r := p.end(run); r.GetOutcome() != baiv1.Outcome_OUTCOME_FAILED || r.GetFailureClass() != baiv1.FailureClass_FAILURE_CLASS_INFRA {
+		t.Errorf("ended as %v, want an infra failure", r)
+	}
+}
+
+func TestReplayOfEveryTopicChangesNothing(t *testing.T) {
+	t.Parallel()
+	p := start(t, "--slots", "4")
+	var runs []string
+	for i := range 20 {
+		switch i % 5 {
+		case 0:
+			runs = append(runs, p.submit(script("exit 3")))
+		case 1:
+			runs = append(runs, p.submit(command("/no/such/command")))
+		case 2:
+			run := p.submit(script("exec sleep 600"))
+			runs = append(runs, run)
+			p.reach(run, baiv1.Phase_PHASE_RUNNING)
+			p.cancel(run)
+		default:
+			runs = append(runs, p.submit(script(`echo hi; echo '{"x": 1}' >>"$BENCHMARK_AI_FILE"`)))
+		}
+	}
+	before := make(map[string]string)
+	for _, run := range runs {
+		p.end(run)
+	}
+	for _, run := range runs {
+		if p.get(run).GetOutcome() == baiv1.Outcome_OUTCOME_SUCCEEDED {
+			p.complete(run)
+		}
+	}
+	for _, run := range runs {
+		before[run] = p.record(run)
+	}
+	p.kill()
+	p.args = append(p.args, "--replay")
+	p.begin()
+	p.waitReplayed()
+	for _, run := range runs {
+		if diff := cmp.Diff(before[run], p.record(run)); diff != "" {
+			t.Errorf("run %s changed (-before +after):\n%s", run, diff)
+		}
+	}
+	if pods, _ := filepath.Glob(filepath.Join(p.dir, "pods", "*")); len(pods) > 0 {
+		t.Errorf("launched again: %v", pods)
+	}
+}
+
+// record returns all that is known of a run: itself, its history, its log and
+// its samples.
+func (p *platform) record(run string) string {
+	p.t.Helper()
+	stream, err := p.api.WatchRun(p.t.Context(), &baiv1.WatchRunRequest{Run: run})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	text := p.get(run).String()
+	for {
+		r, err := stream.Recv()
+		if err != nil {
+			break
+		}
+		text += "\n" + r.String()
+	}
+	return text + fmt.Sprint(p.lines(run), p.samples(run))
+}
+
+// waitReplayed waits until a run that is submitted now has ended, and with it
+// everything that lies before it in the topics.
+func (p *platform) waitReplayed() {
+	p.t.Helper()
+	for range 8 { // one for each partition, more or less
+		p.complete(p.submit(script("echo after")))
+	}
+}
+
+func TestServicesOfTheirOwnTakeOverTheirPart(t *testing.T) {
+	t.Parallel()
+	p := start(t, "--without", "fetcher,metrics-pusher")
+	run := p.submit(script(`echo hi; echo '{"x": 1}' >>"$BENCHMARK_AI_FILE"`))
+	settings := filepath.Join(p.dir, "services.toml")
+	if _, err := os.Stat(settings); err != nil {
+		t.Fatal(err)
+	}
+	if r := p.get(run); r.GetPhase() > baiv1.Phase_PHASE_FETCHING {
+		t.Fatalf("went on without a fetcher: %v", r)
+	}
+	for _, args := range [][]string{{"fetcher", "-config", settings}, {"metrics-pusher", "index", "-config", settings}} {
+		cmd := exec.Command(filepath.Join(bin, args[0]), args[1:]...)
+		log := &lockedBuffer{}
+		cmd.Stdout, cmd.Stderr = log, log
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			_ = cmd.Process.Signal(syscall.SIGTERM)
+			if err := cmd.Wait(); err != nil {
+				t.Errorf("%s ended with %v\n%s", args[0], err, tail(log.String(), 4000))
+			}
+		})
+	}
+	if r := p.complete(run); r.GetOutcome() != baiv1.Outcome_OUTCOME_SUCCEEDED {
+		t.Errorf("ended as %v", r)
+	}
+	if got := p.samples(run)["x"]; !cmp.Equal(got, []float64{1}) {
+		t.Errorf("samples %v, want one", got)
+	}
+}
+
+func TestTwoPlatformsCannotShareADirectoryOrAPort(t *testing.T) {
+	t.Parallel()
+	p := start(t)
+	second := func(args ...string) string {
+		out, err := exec.CommandContext(t.Context(), filepath.Join(bin, "bai"), append([]string{"standalone"}, args...)...).CombinedOutput()
+		if err == nil {
+			t.Errorf("a second platform with %q started", args)
+		}
+		return string(out)
+	}
+	for name, tt := range map[string]struct {
+		args []string
+		want string
+	}{
+		"one directory": {[]string{"--data", p.dir, "--listen", "127.0.0.1:0"}, "is used by another platform"},
+		"one port":      {[]string{"--data", t.TempDir(), "--listen", p.addr}, "--listen"},
+	} {
+		got := second(tt.args...)
+		if !strings.Contains(got, tt.want) || strings.Count(strings.TrimSpace(got), "\n") > 0 {
+			t.Errorf("%s: said %q, want one line with %q", name, got, tt.want)
+		}
+	}
+}
+

@@ -1,0 +1,74 @@
+package e2e_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
+)
+
+const million = 1_000_000
+
+func TestAMillionLinesArriveOnceAndInOrder(t *testing.T) {
+	if testing.Short() {
+		t.Skip("moves two million lines: run without -short")
+	}
+	t.Parallel()
+	p := start(t)
+	run := p.submit(script(fmt.Sprintf(`awk 'BEGIN { for (i = 1; i <= %d; i++) { print "out " i; print "err " i > "/dev/stderr" } }'`, million)))
+	p.reach(run, baiv1.Phase_PHASE_RUNNING)
+	wantNumbered(t, "during the run", p.follow(run, "logs", "-f", run))
+	if r := p.complete(run); r.GetOutcome() != baiv1.Outcome_OUTCOME_SUCCEEDED {
+		t.Errorf("ended as %v", r)
+	}
+	wantNumbered(t, "after the run", p.follow(run, "logs", run))
+}
+
+// follow returns a scanner over what baictl prints on standard output, the lines
+// of both streams.
+func (p *platform) follow(run string, args ...string) *bufio.Scanner {
+	p.t.Helper()
+	ctx, cancel := context.WithCancel(p.t.Context())
+	cmd := exec.CommandContext(ctx, filepath.Join(bin, "baictl"), args...)
+	cmd.Env = append(os.Environ(), "BAI_SERVER="+p.addr, "HOME="+p.t.TempDir())
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		p.t.Fatal(err)
+	}
+	p.t.Cleanup(func() {
+		cancel()
+		_ = cmd.Wait()
+	})
+	return bufio.NewScanner(out)
+}
+
+// wantNumbered checks that each stream counts to a million without a gap.
+func wantNumbered(t *testing.T, when string, lines *bufio.Scanner) {
+	t.Helper()
+	next := map[string]int{"out": 1, "err": 1}
+	for lines.Scan() {
+		stream, number, _ := strings.Cut(lines.Text(), " ")
+		if number != fmt.Sprint(next[stream]) {
+			t.Fatalf("%s: line %q of %s, want %d", when, lines.Text(), stream, next[stream])
+		}
+		next[stream]++
+	}
+	if err := lines.Err(); err != nil {
+		t.Fatal(err)
+	}
+	for stream, n := range next {
+		if n != million+1 {
+			t.Errorf("%s: %d lines of %s, want %d", when, n-1, stream, million)
+		}
+	}
+}

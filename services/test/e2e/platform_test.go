@@ -1,0 +1,405 @@
+// Package e2e drives the real programs as a user would: bai standalone in a
+// process of its own, baictl, and the API.
+package e2e_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
+)
+
+// bin is the folder of the programs under test.
+var bin string
+
+func TestMain(m *testing.M) {
+	os.Exit(func() int {
+		dir, err := os.MkdirTemp("", "bai-e2e-bin-")
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		defer os.RemoveAll(dir)
+		bin = dir
+		for folder, packages := range map[string]string{"../..": "./cmd/...", "../../../client-lib": "./cmd/..."} {
+			if os.Getenv("SKIPBAICTL") != "" && folder != "../.." {
+				continue
+			}
+			build := exec.Command("go", "build", "-ldflags", "-s -w", "-o", bin+"/", packages)
+			build.Dir, build.Stderr = folder, os.Stderr
+			build.Env = append(os.Environ(), "CGO_ENABLED=0")
+			if err := build.Run(); err != nil {
+				fmt.Fprintln(os.Stderr, "build:", err)
+				return 1
+			}
+		}
+		return m.Run()
+	}())
+}
+
+// platform is one `bai standalone` with a data directory of its own, which
+// outlives its process.
+type platform struct {
+	t    *testing.T
+	dir  string
+	args []string
+
+	addr string
+	cmd  *exec.Cmd
+	log  *lockedBuffer
+	api  baiv1.RunServiceClient
+	conn *grpc.ClientConn
+}
+
+// start starts a platform that ends with the test, after which none of its
+// processes may be left.
+func start(t *testing.T, args ...string) *platform {
+	t.Helper()
+	p := &platform{t: t, dir: filepath.Join(t.TempDir(), "data"), args: args}
+	t.Cleanup(func() {
+		p.stop()
+		p.wantNothingLeft()
+		if t.Failed() {
+			t.Logf("the platform's log:\n%s", tail(p.log.String(), 8000))
+		}
+	})
+	p.begin()
+	return p
+}
+
+var listens = regexp.MustCompile(`\blistens on (\S+)`)
+
+// begin starts the process, again if there was one before, at the same address.
+func (p *platform) begin() {
+	p.t.Helper()
+	if err := p.tryBegin(); err != nil {
+		p.t.Fatalf("start: %v\n%s", err, p.log)
+	}
+}
+
+func (p *platform) tryBegin() error {
+	listen := p.addr
+	if listen == "" {
+		listen = "127.0.0.1:0"
+	}
+	args := append([]string{"standalone", "--data", p.dir, "--listen", listen}, p.args...)
+	p.cmd = exec.Command(filepath.Join(bin, "bai"), args...)
+	p.cmd.Env = append(os.Environ(), "HOME="+filepath.Dir(p.dir))
+	if p.log == nil {
+		p.log = &lockedBuffer{}
+	}
+	p.cmd.Stderr = p.log
+	out, w, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	defer w.Close()
+	p.cmd.Stdout = w
+	if err := p.cmd.Start(); err != nil {
+		return err
+	}
+	addr, err := listening(out, p.log)
+	if err != nil {
+		return errors.Join(err, p.cmd.Wait())
+	}
+	p.addr = addr
+	if p.conn != nil {
+		return nil // it reconnects
+	}
+	p.conn, err = grpc.NewClient(p.addr, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	p.api = baiv1.NewRunServiceClient(p.conn)
+	return err
+}
+
+// listening reads what the platform prints until it says where it listens.
+func listening(out *os.File, log io.Writer) (string, error) {
+	var text []byte
+	b := make([]byte, 4096)
+	for {
+		n, err := out.Read(b)
+		text = append(text, b[:n]...)
+		if m := listens.FindSubmatch(text); m != nil && bytes.HasSuffix(text, []byte("\n")) {
+			go func() { _, _ = io.Copy(log, out); _ = out.Close() }()
+			return string(m[1]), nil
+		}
+		if err != nil {
+			return "", fmt.Errorf("ended before it was ready, having printed %q", text)
+		}
+	}
+}
+
+// kill ends the process as a crash would.
+func (p *platform) kill() {
+	p.t.Helper()
+	if err := p.cmd.Process.Kill(); err != nil {
+		p.t.Fatal(err)
+	}
+	_ = p.cmd.Wait() // says that it was killed
+	p.cmd = nil
+}
+
+// stop ends the process as an operator would, within a bound.
+func (p *platform) stop() {
+	p.t.Helper()
+	if p.cmd == nil {
+		return
+	}
+	_ = p.cmd.Process.Signal(syscall.SIGTERM)
+	done := make(chan error, 1)
+	go func() { done <- p.cmd.Wait() }()
+	select {
+	case err := <-done:
+		if err != nil {
+			p.t.Errorf("the platform ended with %v", err)
+		}
+	case <-time.After(60 * time.Second):
+		p.t.Error("the platform did not end within 60 s of SIGTERM")
+		_ = p.cmd.Process.Signal(syscall.SIGQUIT)
+		<-done
+	}
+	p.cmd = nil
+}
+
+// wantNothingLeft checks that no process of the platform, its pods included,
+// and no mount below its directory is there.
+func (p *platform) wantNothingLeft() {
+	p.t.Helper()
+	eventually(p.t, 20*time.Second, func() error {
+		left := processesOf(p.dir)
+		mounts, _ := os.ReadFile("/proc/self/mounts")
+		if strings.Contains(string(mounts), p.dir) {
+			left = append(left, "a mount below "+p.dir)
+		}
+		if len(left) > 0 {
+			return fmt.Errorf("left behind:\n%s", strings.Join(left, "\n"))
+		}
+		return nil
+	})
+}
+
+// processesOf returns the processes that name dir in their command line,
+// environment or working directory.
+func processesOf(dir string) []string {
+	var found []string
+	procs, _ := filepath.Glob("/proc/[0-9]*")
+	for _, proc := range procs {
+		if proc == fmt.Sprintf("/proc/%d", os.Getpid()) {
+			continue
+		}
+		cmdline, _ := os.ReadFile(proc + "/cmdline")
+		environ, _ := os.ReadFile(proc + "/environ")
+		cwd, _ := os.Readlink(proc + "/cwd")
+		if bytes.Contains(cmdline, []byte(dir)) || bytes.Contains(environ, []byte(dir)) || strings.HasPrefix(cwd, dir) {
+			found = append(found, filepath.Base(proc)+" "+strings.ReplaceAll(string(cmdline), "\x00", " "))
+		}
+	}
+	return found
+}
+
+// eventually waits until check has nothing to say.
+func eventually(t *testing.T, within time.Duration, check func() error) {
+	t.Helper()
+	deadline := time.Now().Add(within)
+	for {
+		err := check()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Errorf("after %s still: %v", within, err)
+			return
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+// baictl runs baictl against the platform.
+func (p *platform) baictl(args ...string) (stdout, stderr string, code int) {
+	p.t.Helper()
+	return baictl(p.t, p.addr, args...)
+}
+
+func baictl(t *testing.T, addr string, args ...string) (stdout, stderr string, code int) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, filepath.Join(bin, "baictl"), args...)
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	cmd.Env = append(os.Environ(), "BAI_SERVER="+addr, "HOME="+t.TempDir(), "BAI_OWNER=tester")
+	err := cmd.Run()
+	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
+		t.Fatalf("baictl %q: %v", args, err)
+	}
+	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
+}
+
+// submit submits a descriptor and returns the run's ID.
+func (p *platform) submit(descriptor string) string {
+	p.t.Helper()
+	r, err := p.api.SubmitRun(p.t.Context(), &baiv1.SubmitRunRequest{DescriptorToml: []byte(descriptor), Owner: "tester"}, grpc.WaitForReady(true))
+	if err != nil {
+		p.t.Fatalf("submit: %v", err)
+	}
+	return r.GetRunId()
+}
+
+// get returns what is known of a run.
+func (p *platform) get(run string) *baiv1.Run {
+	p.t.Helper()
+	r, err := p.api.GetRun(p.t.Context(), &baiv1.GetRunRequest{Run: run}, grpc.WaitForReady(true))
+	if err != nil {
+		p.t.Fatalf("get %s: %v", run, err)
+	}
+	return r.GetRun()
+}
+
+// reach waits until the run is in one of the phases, or finished.
+func (p *platform) reach(run string, phases ...baiv1.Phase) *baiv1.Run {
+	p.t.Helper()
+	deadline := time.Now().Add(90 * time.Second)
+	for {
+		r := p.get(run)
+		for _, phase := range append(phases, baiv1.Phase_PHASE_FINISHED) {
+			if r.GetPhase() == phase {
+				return r
+			}
+		}
+		if time.Now().After(deadline) {
+			p.t.Fatalf("run %s is still %s: %s", run, r.GetPhase(), r.GetMessage())
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// end waits until the run is over.
+func (p *platform) end(run string) *baiv1.Run {
+	p.t.Helper()
+	return p.reach(run)
+}
+
+// complete waits until all that a finished run wrote is in the store.
+func (p *platform) complete(run string) *baiv1.Run {
+	p.t.Helper()
+	p.end(run)
+	eventually(p.t, 60*time.Second, func() error {
+		if c := p.get(run).GetCompleteness(); !c.GetComplete() {
+			return fmt.Errorf("run %s is not complete: %v", run, c)
+		}
+		return nil
+	})
+	return p.get(run)
+}
+
+// lines returns the whole log of a run, each line with its stream.
+func (p *platform) lines(run string) []string {
+	p.t.Helper()
+	stream, err := p.api.StreamLogs(p.t.Context(), &baiv1.StreamLogsRequest{Run: run})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	var lines []string
+	for {
+		r, err := stream.Recv()
+		if errors.Is(err, io.EOF) {
+			return lines
+		}
+		if err != nil {
+			p.t.Fatalf("logs of %s: %v", run, err)
+		}
+		for _, l := range r.GetLines() {
+			lines = append(lines, map[bool]string{false: "out ", true: "err "}[l.GetStderr()]+l.GetText())
+		}
+	}
+}
+
+// samples returns the values of each metric of a run.
+func (p *platform) samples(run string) map[string][]float64 {
+	p.t.Helper()
+	stream, err := p.api.QueryMetrics(p.t.Context(), &baiv1.QueryMetricsRequest{Run: run})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	samples := make(map[string][]float64)
+	for {
+		r, err := stream.Recv()
+		if errors.Is(err, io.EOF) {
+			return samples
+		}
+		if err != nil {
+			p.t.Fatalf("metrics of %s: %v", run, err)
+		}
+		for _, s := range r.GetSamples() {
+			samples[s.GetMetric()] = append(samples[s.GetMetric()], s.GetValue())
+		}
+	}
+}
+
+// script returns a descriptor that runs a shell script; more is appended to it.
+func script(text string, more ...string) string {
+	return `spec_version = "0.1.0"
+[info]
+description = "a test"
+[hardware]
+instance_type = "t3.small"
+[env]
+docker_image = "debian:12-slim"
+[ml]
+benchmark_code = '''
+#!/bin/sh
+` + text + `
+'''
+` + strings.Join(more, "\n") + "\n"
+}
+
+// command returns a descriptor that runs a command, without a shell.
+func command(line string) string {
+	return fmt.Sprintf(`spec_version = "0.1.0"
+[info]
+description = "a test"
+[hardware]
+instance_type = "t3.small"
+[env]
+docker_image = "debian:12-slim"
+[ml]
+benchmark_code = %q
+`, line)
+}
+
+// lockedBuffer is a buffer that one process writes and a test reads.
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+// Write implements io.Writer.
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+// String returns what was written so far.
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// tail returns the last n bytes of s.
+func tail(s string, n int) string { return s[max(0, len(s)-n):] }

@@ -1,0 +1,424 @@
+package watcher
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/benchmark-ai/bai/services/internal/cluster"
+	"github.com/benchmark-ai/bai/services/internal/event"
+)
+
+// Sight is what is known of a launched attempt at one time.
+type Sight struct {
+	Seen     cluster.Seen
+	Before   cluster.Seen // the last time that something of it was there
+	Gone     time.Time    // since when, by live looks, nothing of it is there; zero where something is
+	Canceled bool         // the run has a cancel mark
+	Now      time.Time
+
+	// PendingDeadline is how long the attempt may wait for what may never come.
+	PendingDeadline time.Duration
+	// Grace is how long nothing of it may be there before that is believed.
+	Grace time.Duration
+}
+
+// Verdict is what an attempt's state means for its run.
+type Verdict struct {
+	Phase   event.Phase // PhaseFinished: the attempt is over; empty: nothing can be said now
+	Outcome event.Outcome
+	Class   event.Class
+	Reason  event.Reason
+	Message string    // for the user
+	Since   time.Time // when what it says began; zero where the cluster does not tell
+	Again   time.Time // when to look again though nothing changes; zero for never
+}
+
+// check is one rule. It is false where it does not apply.
+type check func(Sight) (Verdict, bool)
+
+// Decide returns what the first check that applies says.
+func Decide(s Sight) Verdict {
+	for _, c := range []check{
+		gone,
+		canceling,
+		complete,
+		failed,
+		cutOff,
+		deleted,
+		withoutPod,
+		unschedulable,
+		containerWaits,
+		volumeFails,
+		preparing,
+		running,
+	} {
+		if v, ok := c(s); ok {
+			return v
+		}
+	}
+	return Verdict{Phase: event.PhasePending, Message: "its pod is being prepared"}
+}
+
+// gone: nothing of the attempt is there. What a user canceled has ended so.
+// Anything else is believed only once it has been so for a while.
+func gone(s Sight) (Verdict, bool) {
+	if s.Seen.Job != nil || len(s.Seen.Pods) > 0 {
+		return Verdict{}, false
+	}
+	switch believed := s.Gone.Add(s.Grace); {
+	case s.Gone.IsZero():
+		return Verdict{}, true
+	case s.Canceled:
+		return Verdict{Phase: event.PhaseFinished, Outcome: event.Canceled, Reason: event.CanceledByUser, Message: "canceled; nothing of it is left in the cluster"}, true
+	case s.Now.Before(believed):
+		return Verdict{Again: believed}, true
+	}
+	if j := s.Before.Job; j != nil && j.DeletionTimestamp != nil {
+		return failure(event.ClassInfra, event.JobDeleted, s.Gone, "somebody deleted its job, and it was not canceled"), true
+	}
+	return failure(event.ClassInfra, event.JobDisappeared, s.Gone, "its job is not in the cluster any more, and nobody of the platform deleted it"), true
+}
+
+// canceling: the run is to end, and its objects are still there. What has ended
+// well before they are gone has ended well.
+func canceling(s Sight) (Verdict, bool) {
+	if _, ok := condition(s.Seen.Job, batchv1.JobComplete); ok || !s.Canceled {
+		return Verdict{}, false
+	}
+	return Verdict{Phase: event.PhaseCanceling, Message: "waits until its objects are gone"}, true
+}
+
+// complete: the job says that all is well, and so does the benchmark.
+func complete(s Sight) (Verdict, bool) {
+	c, ok := condition(s.Seen.Job, batchv1.JobComplete)
+	if !ok {
+		return Verdict{}, false
+	}
+	if v, bad := benchmarkFails(s); bad {
+		return v, true
+	}
+	return Verdict{Phase: event.PhaseFinished, Outcome: event.Succeeded, Message: "the benchmark has ended well", Since: c.LastTransitionTime.Time}, true
+}
+
+// failed: the job has failed, and all of its pods have ended.
+func failed(s Sight) (Verdict, bool) {
+	c, ok := condition(s.Seen.Job, batchv1.JobFailed)
+	if !ok {
+		if c, ok = condition(s.Seen.Job, batchv1.JobFailureTarget); !ok || slices.ContainsFunc(s.Seen.Pods, alive) {
+			return Verdict{}, false
+		}
+	}
+	if len(s.Seen.Pods) == 0 {
+		s.Seen.Pods = s.Before.Pods
+	}
+	for _, cause := range []check{
+		deadlinePassed,
+		disrupted,
+		turnedAway,
+		initFails,
+		benchmarkFails,
+		sidecarFails,
+	} {
+		if v, ok := cause(s); ok {
+			v.Since = c.LastTransitionTime.Time
+			return v, true
+		}
+	}
+	message := "its job failed: " + words(c.Reason, c.Message)
+	if len(s.Seen.Pods) == 0 {
+		message += "; its pod is gone"
+	}
+	return failure(event.ClassInfra, event.JobDisappeared, c.LastTransitionTime.Time, "%s", message), true
+}
+
+// cutOff: a pod was told to go because its node is lost, and the node does not
+// say that it went.
+func cutOff(s Sight) (Verdict, bool) {
+	for _, p := range s.Seen.Pods {
+		if p.DeletionTimestamp == nil || !alive(p) {
+			continue
+		}
+		if v, ok := disruption(p); ok && s.Now.After(p.DeletionTimestamp.Add(s.Grace)) {
+			return v, true
+		}
+	}
+	return Verdict{}, false
+}
+
+// deleted: somebody deletes the job, and it is not canceled.
+func deleted(s Sight) (Verdict, bool) {
+	j := s.Seen.Job
+	if j != nil && j.DeletionTimestamp == nil {
+		return Verdict{}, false
+	}
+	v := Verdict{Phase: phase(s), Reason: event.JobDeleted, Message: "somebody deletes its job"}
+	if j != nil {
+		v.Since = j.DeletionTimestamp.Time
+	}
+	return v, true
+}
+
+// withoutPod: the job has no pod yet, or is refused one.
+func withoutPod(s Sight) (Verdict, bool) {
+	if len(s.Seen.Pods) > 0 {
+		return Verdict{}, false
+	}
+	since := s.Seen.Job.CreationTimestamp.Time
+	if e, ok := last(s.Seen.Events, "FailedCreate"); ok {
+		if forbidden(e.Message) {
+			return failure(event.ClassUser, event.LaunchRefused, since, "the cluster refuses its pod: %s", e.Message), true
+		}
+		return waits(s, since, event.ClassUser, event.LaunchRefused, "the cluster refuses its pod: "+e.Message), true
+	}
+	return waits(s, since, event.ClassInfra, event.PendingTooLong, "waits for its pod"), true
+}
+
+// unschedulable: no node takes a pod.
+func unschedulable(s Sight) (Verdict, bool) {
+	for _, p := range s.Seen.Pods {
+		c, ok := podCondition(p, corev1.PodScheduled)
+		if !ok || c.Status == corev1.ConditionTrue {
+			continue
+		}
+		class := event.ClassInfra
+		if unplaceable(c.Message) {
+			class = event.ClassUser
+		}
+		return waits(s, since(c.LastTransitionTime, p), class, event.Unschedulable, "no node can take its pod: "+words(c.Reason, c.Message)), true
+	}
+	return Verdict{}, false
+}
+
+// containerWaits: a container cannot begin, and the benchmark has not.
+func containerWaits(s Sight) (Verdict, bool) {
+	if phase(s) == event.PhaseRunning {
+		return Verdict{}, false
+	}
+	for _, p := range s.Seen.Pods {
+		for _, c := range statuses(p) {
+			if v, ok := stuck(s, p, c); ok {
+				return v, true
+			}
+		}
+	}
+	return Verdict{}, false
+}
+
+// stuck is the verdict on a container that cannot begin. What is wrong with the
+// benchmark's own is its user's, what is wrong with ours is not.
+func stuck(s Sight, p corev1.Pod, c corev1.ContainerStatus) (Verdict, bool) {
+	w := c.State.Waiting
+	if w == nil {
+		return Verdict{}, false
+	}
+	reason, hopeless := waitingReason(w.Reason)
+	if reason == "" {
+		return Verdict{}, false
+	}
+	class := event.ClassUser
+	if c.Name != cluster.ContainerBenchmark {
+		class = event.ClassPlatform
+	}
+	message := fmt.Sprintf("container %s cannot be started: %s", c.Name, words(w.Reason, w.Message))
+	if hopeless {
+		return failure(class, reason, scheduled(p), "%s", message), true
+	}
+	return waits(s, scheduled(p), class, reason, message), true
+}
+
+// volumeFails: a volume cannot be mounted, for all that was heard lately.
+func volumeFails(s Sight) (Verdict, bool) {
+	for _, p := range s.Seen.Pods {
+		if !slices.ContainsFunc(statuses(p), creating) || slices.ContainsFunc(statuses(p), begun) {
+			continue
+		}
+		for _, reason := range []string{"FailedMount", "FailedAttachVolume"} {
+			if e, ok := last(about(s.Seen.Events, p), reason); ok {
+				return waits(s, scheduled(p), event.ClassInfra, event.VolumeError, "a volume cannot be mounted: "+e.Message), true
+			}
+		}
+	}
+	return Verdict{}, false
+}
+
+// hush is how long a state must last to be worth a word, where it is on the way
+// to another.
+const hush = 250 * time.Millisecond
+
+// preparing: the pod is there, and its benchmark has not begun.
+func preparing(s Sight) (Verdict, bool) {
+	if slices.ContainsFunc(s.Seen.Pods, func(p corev1.Pod) bool { _, ok := started(p); return ok }) {
+		return Verdict{}, false
+	}
+	v := Verdict{Phase: event.PhasePending, Message: "its pod is being prepared", Since: scheduled(s.Seen.Pods[0])}
+	for _, p := range s.Seen.Pods {
+		if c, ok := container(p, cluster.ContainerPull); ok && c.State.Running != nil {
+			v.Message, v.Since = "its data are brought to the machine", c.State.Running.StartedAt.Time
+		}
+	}
+	return lasting(s, v, hush), true
+}
+
+// lasting returns v once it has lasted for d, and until then nothing to say. A
+// cluster whose clock is ahead is believed at once.
+func lasting(s Sight, v Verdict, d time.Duration) Verdict {
+	if until := v.Since.Add(d); s.Now.Before(until) && !s.Now.Before(v.Since) {
+		return Verdict{Again: until}
+	}
+	return v
+}
+
+// running: the benchmark runs, or has ended and is being cleared up after.
+func running(s Sight) (Verdict, bool) {
+	for _, p := range s.Seen.Pods {
+		c, ok := container(p, cluster.ContainerBenchmark)
+		if !ok {
+			continue
+		}
+		if t := c.State.Terminated; t != nil {
+			message := fmt.Sprintf("the benchmark has ended with code %d; the last of its output is collected", t.ExitCode)
+			return lasting(s, Verdict{Phase: event.PhaseRunning, Message: message, Since: t.FinishedAt.Time}, 4*hush), true
+		}
+		if r := c.State.Running; r != nil {
+			return Verdict{Phase: event.PhaseRunning, Message: "the benchmark runs", Since: r.StartedAt.Time}, true
+		}
+	}
+	return Verdict{}, false
+}
+
+// waits is the verdict for what may never come: the run waits until its time is
+// up, then it has failed.
+func waits(s Sight, since time.Time, class event.Class, reason event.Reason, message string) Verdict {
+	until := since.Add(s.PendingDeadline)
+	if !s.Now.Before(until) {
+		return failure(class, reason, until, "%s; it waited for %s, and may wait no longer", message, s.PendingDeadline)
+	}
+	v := Verdict{Phase: phase(s), Reason: reason, Message: message, Since: since, Again: until}
+	if reason == event.PendingTooLong {
+		v.Reason = "" // it is not late yet
+	}
+	return v
+}
+
+// phase is pending until a benchmark has begun, and running from then on.
+func phase(s Sight) event.Phase {
+	for _, p := range s.Seen.Pods {
+		if _, ok := started(p); ok {
+			return event.PhaseRunning
+		}
+	}
+	return event.PhasePending
+}
+
+func failure(class event.Class, reason event.Reason, since time.Time, format string, args ...any) Verdict {
+	return Verdict{Phase: event.PhaseFinished, Outcome: event.Failed, Class: class, Reason: reason, Message: fmt.Sprintf(format, args...), Since: since}
+}
+
+// condition returns a condition of a job that is true.
+func condition(j *batchv1.Job, t batchv1.JobConditionType) (batchv1.JobCondition, bool) {
+	if j == nil {
+		return batchv1.JobCondition{}, false
+	}
+	for _, c := range j.Status.Conditions {
+		if c.Type == t && c.Status == corev1.ConditionTrue {
+			return c, true
+		}
+	}
+	return batchv1.JobCondition{}, false
+}
+
+func podCondition(p corev1.Pod, t corev1.PodConditionType) (corev1.PodCondition, bool) {
+	for _, c := range p.Status.Conditions {
+		if c.Type == t {
+			return c, true
+		}
+	}
+	return corev1.PodCondition{}, false
+}
+
+// statuses returns the states of a pod's containers, in the order in which they
+// begin.
+func statuses(p corev1.Pod) []corev1.ContainerStatus {
+	return slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses)
+}
+
+func container(p corev1.Pod, name string) (corev1.ContainerStatus, bool) {
+	for _, c := range statuses(p) {
+		if c.Name == name {
+			return c, true
+		}
+	}
+	return corev1.ContainerStatus{}, false
+}
+
+// started returns when a pod's benchmark began.
+func started(p corev1.Pod) (metav1.Time, bool) {
+	c, ok := container(p, cluster.ContainerBenchmark)
+	switch {
+	case ok && c.State.Running != nil:
+		return c.State.Running.StartedAt, true
+	case ok && c.State.Terminated != nil && !c.State.Terminated.StartedAt.IsZero():
+		return c.State.Terminated.StartedAt, true
+	}
+	return metav1.Time{}, false
+}
+
+// begun reports whether a container runs, or did.
+func begun(c corev1.ContainerStatus) bool {
+	return c.State.Running != nil || c.State.Terminated != nil || c.RestartCount > 0
+}
+
+func creating(c corev1.ContainerStatus) bool {
+	return c.State.Waiting != nil && (c.State.Waiting.Reason == "ContainerCreating" || c.State.Waiting.Reason == "PodInitializing")
+}
+
+func alive(p corev1.Pod) bool {
+	return p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed
+}
+
+// scheduled returns when a pod was given its node.
+func scheduled(p corev1.Pod) time.Time {
+	if c, ok := podCondition(p, corev1.PodScheduled); ok && c.Status == corev1.ConditionTrue {
+		return since(c.LastTransitionTime, p)
+	}
+	return p.CreationTimestamp.Time
+}
+
+func since(t metav1.Time, p corev1.Pod) time.Time {
+	if t.IsZero() {
+		return p.CreationTimestamp.Time
+	}
+	return t.Time
+}
+
+// last returns the latest event of a reason.
+func last(events []corev1.Event, reason string) (corev1.Event, bool) {
+	for _, e := range slices.Backward(events) {
+		if e.Reason == reason {
+			return e, true
+		}
+	}
+	return corev1.Event{}, false
+}
+
+// about returns the events about a pod.
+func about(events []corev1.Event, p corev1.Pod) []corev1.Event {
+	return slices.DeleteFunc(slices.Clone(events), func(e corev1.Event) bool { return e.InvolvedObject.Name != p.Name })
+}
+
+// words joins a reason and a message of the cluster's, either of which may be
+// missing.
+func words(reason, message string) string {
+	switch {
+	case message == "":
+		return reason
+	case reason == "":
+		return message
+	}
+	return reason + ": " + message
+}

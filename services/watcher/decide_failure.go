@@ -1,0 +1,249 @@
+package watcher
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/benchmark-ai/bai/services/internal/cluster"
+	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/internal/pod"
+)
+
+// Exit codes of a shell, which the platform's wrapper has too.
+const (
+	exitNotExecutable = 126
+	exitNotFound      = 127
+	exitSignal        = 128 // and the signal's number
+	maxSignal         = 64
+)
+
+// maxWords is how much of a benchmark's last words is repeated.
+const maxWords = 500
+
+// deadlinePassed: the job ran for longer than it may.
+func deadlinePassed(s Sight) (Verdict, bool) {
+	exceeded := slices.ContainsFunc(s.Seen.Pods, func(p corev1.Pod) bool { return p.Status.Reason == batchv1.JobReasonDeadlineExceeded })
+	for _, t := range []batchv1.JobConditionType{batchv1.JobFailed, batchv1.JobFailureTarget} {
+		c, ok := condition(s.Seen.Job, t)
+		exceeded = exceeded || ok && c.Reason == batchv1.JobReasonDeadlineExceeded
+	}
+	if !exceeded {
+		return Verdict{}, false
+	}
+	message := "it took longer than limits.deadline allows"
+	if j := s.Seen.Job; j != nil && j.Spec.ActiveDeadlineSeconds != nil {
+		message = fmt.Sprintf("it took longer than limits.deadline allows, %s", time.Duration(*j.Spec.ActiveDeadlineSeconds)*time.Second)
+	}
+	return failure(event.ClassTimeout, event.DeadlineExceeded, time.Time{}, "%s", message), true
+}
+
+// disrupted: a pod had to go for somebody else's reasons.
+func disrupted(s Sight) (Verdict, bool) {
+	for _, p := range s.Seen.Pods {
+		if v, ok := disruption(p); ok {
+			return v, true
+		}
+	}
+	return Verdict{}, false
+}
+
+func disruption(p corev1.Pod) (Verdict, bool) {
+	c, ok := podCondition(p, corev1.DisruptionTarget)
+	if !ok || c.Status != corev1.ConditionTrue {
+		return Verdict{}, false
+	}
+	v := failure(event.ClassInfra, event.Evicted, c.LastTransitionTime.Time, "its pod had to leave node %s: %s", p.Spec.NodeName, words(c.Reason, c.Message))
+	switch c.Reason {
+	case corev1.PodReasonPreemptionByScheduler:
+		v.Reason = event.Preempted
+	case "DeletionByTaintManager", "DeletionByPodGC":
+		v.Reason = event.NodeLost
+	case corev1.PodReasonTerminationByKubelet:
+		if own, ok := ownEviction(p); ok {
+			return own, true
+		}
+	}
+	return v, true
+}
+
+// turnedAway: a node would not have a pod, or not keep it.
+func turnedAway(s Sight) (Verdict, bool) {
+	for _, p := range s.Seen.Pods {
+		if v, ok := ownEviction(p); ok {
+			return v, true
+		}
+		message := fmt.Sprintf("node %s does not keep its pod: %s", p.Spec.NodeName, words(p.Status.Reason, p.Status.Message))
+		switch r := p.Status.Reason; {
+		case r == "NodeLost", r == "NodeShutdown", r == "Shutdown", r == "Terminated":
+			return failure(event.ClassInfra, event.NodeLost, time.Time{}, "%s", message), true
+		case r == "Preempting":
+			return failure(event.ClassInfra, event.Preempted, time.Time{}, "%s", message), true
+		case r == "Evicted", r == "UnexpectedAdmissionError", r == "NodeAffinity", strings.HasPrefix(r, "OutOf"):
+			return failure(event.ClassInfra, event.Evicted, time.Time{}, "%s", message), true
+		}
+	}
+	return Verdict{}, false
+}
+
+// ownEviction: a pod was evicted because it used more disk than it may, which
+// is its user's doing, not the node's.
+func ownEviction(p corev1.Pod) (Verdict, bool) {
+	m := p.Status.Message
+	if p.Status.Reason != "Evicted" || !strings.Contains(m, "exceed") || strings.Contains(m, "node was low") {
+		return Verdict{}, false
+	}
+	return failure(event.ClassUser, event.Evicted, time.Time{}, "its pod used more disk than it may: %s", m), true
+}
+
+// initFails: what comes before the benchmark did not succeed.
+func initFails(s Sight) (Verdict, bool) {
+	for _, p := range s.Seen.Pods {
+		for _, c := range p.Status.InitContainerStatuses {
+			t := c.State.Terminated
+			if t == nil || t.ExitCode == 0 || c.Name == cluster.ContainerCollect {
+				continue
+			}
+			if c.Name == cluster.ContainerPull {
+				class := event.ClassInfra
+				if t.ExitCode == pod.PullUser {
+					class = event.ClassUser
+				}
+				return failure(class, event.PullFailed, time.Time{}, "its data could not be brought to the machine: %s", said(t)), true
+			}
+			return failure(event.ClassPlatform, event.InitFailed, time.Time{}, "its pod could not be prepared: container %s: %s", c.Name, said(t)), true
+		}
+	}
+	return Verdict{}, false
+}
+
+// benchmarkFails: the benchmark itself said so, or was ended. Of several the
+// first to end is the cause.
+func benchmarkFails(s Sight) (Verdict, bool) {
+	var first *corev1.ContainerStateTerminated
+	var limit string
+	for _, p := range s.Seen.Pods {
+		c, ok := container(p, cluster.ContainerBenchmark)
+		t := c.State.Terminated
+		if !ok || t == nil || t.ExitCode == 0 && t.Reason != "OOMKilled" {
+			continue
+		}
+		if first == nil || t.FinishedAt.Before(&first.FinishedAt) {
+			first, limit = t, memoryLimit(p)
+		}
+	}
+	if first == nil {
+		return Verdict{}, false
+	}
+	reason, message := exit(first, limit)
+	return failure(event.ClassUser, reason, time.Time{}, "%s", message), true
+}
+
+// exit returns why a benchmark's process ended badly.
+func exit(t *corev1.ContainerStateTerminated, limit string) (event.Reason, string) {
+	code := int(t.ExitCode)
+	tail := ""
+	if w := lastWords(t.Message); w != "" {
+		tail = ": " + w
+	}
+	switch {
+	case t.Reason == "OOMKilled":
+		return event.OOMKilled, "the benchmark needed more memory than it may have" + limit
+	case t.Reason == "StartError", t.Reason == "ContainerCannotRun", code == exitNotFound, code == exitNotExecutable:
+		return event.CommandNotFound, fmt.Sprintf("the benchmark's command was not found, or cannot be executed (exit code %d)%s", code, tail)
+	case code > exitSignal && code <= exitSignal+maxSignal:
+		return event.Signaled, fmt.Sprintf("the benchmark was ended by signal %d%s (exit code %d)%s", code-exitSignal, signalName(code-exitSignal), code, tail)
+	}
+	return event.NonZeroExit, fmt.Sprintf("the benchmark ended with exit code %d%s", code, tail)
+}
+
+// memoryLimit returns the limit of a pod's benchmark, for people.
+func memoryLimit(p corev1.Pod) string {
+	for _, c := range p.Spec.Containers {
+		if q, ok := c.Resources.Limits[corev1.ResourceMemory]; ok && c.Name == cluster.ContainerBenchmark {
+			return ", " + q.String() + " (hardware.memory)"
+		}
+	}
+	return ""
+}
+
+// signalName returns the names of the signals that people meet.
+func signalName(n int) string {
+	names := map[int]string{1: "HUP", 2: "INT", 3: "QUIT", 4: "ILL", 6: "ABRT", 7: "BUS", 8: "FPE", 9: "KILL", 11: "SEGV", 13: "PIPE", 15: "TERM"}
+	if name, ok := names[n]; ok {
+		return " SIG" + name
+	}
+	return ""
+}
+
+// sidecarFails: the benchmark is fine, what runs beside it is not.
+func sidecarFails(s Sight) (Verdict, bool) {
+	for _, p := range s.Seen.Pods {
+		c, ok := container(p, cluster.ContainerCollect)
+		if !ok {
+			continue
+		}
+		for _, t := range []*corev1.ContainerStateTerminated{c.State.Terminated, c.LastTerminationState.Terminated} {
+			if t != nil && t.ExitCode != 0 {
+				return failure(event.ClassPlatform, event.SidecarFailed, time.Time{}, "what collects its output failed: %s", said(t)), true
+			}
+		}
+	}
+	return Verdict{}, false
+}
+
+// said returns how a container ended and its last words.
+func said(t *corev1.ContainerStateTerminated) string {
+	s := fmt.Sprintf("exit code %d", t.ExitCode)
+	if t.Reason != "" && t.Reason != "Error" {
+		s += ", " + t.Reason
+	}
+	if w := lastWords(t.Message); w != "" {
+		s = w + " (" + s + ")"
+	}
+	return s
+}
+
+// lastWords returns the last line that says something.
+func lastWords(message string) string {
+	lines := strings.Split(strings.TrimSpace(strings.ToValidUTF8(message, "\uFFFD")), "\n")
+	w := strings.TrimSpace(lines[len(lines)-1])
+	if r := []rune(w); len(r) > maxWords {
+		return string(r[:maxWords]) + "…"
+	}
+	return w
+}
+
+// waitingReason returns what a container waits for, empty for what comes by
+// itself, and whether it is hopeless.
+func waitingReason(reason string) (r event.Reason, hopeless bool) {
+	switch reason {
+	case "ErrImagePull", "ImagePullBackOff", "ImageInspectError", "RegistryUnavailable", "SignatureValidationFailed":
+		return event.ImagePullBackOff, false
+	case "InvalidImageName", "ErrImageNeverPull":
+		return event.ImagePullBackOff, true
+	case "CreateContainerConfigError", "CreateContainerError", "RunContainerError", "PostStartHookError":
+		return event.ConfigError, false
+	case "CrashLoopBackOff":
+		return event.SidecarFailed, false
+	}
+	return "", false
+}
+
+// forbidden reports whether what refuses a pod will always do so. A quota may
+// be free later.
+func forbidden(message string) bool {
+	return (strings.Contains(message, "is forbidden") || strings.Contains(message, "is invalid") || strings.Contains(message, "denied the request")) &&
+		!strings.Contains(message, "exceeded quota")
+}
+
+// unplaceable reports whether a scheduler's words say that no node is of the
+// kind that the user asks for, whether busy or not.
+func unplaceable(message string) bool {
+	return strings.Contains(message, "didn't match Pod's node affinity/selector") &&
+		!strings.Contains(message, "Insufficient") && !strings.Contains(message, "Too many pods")
+}

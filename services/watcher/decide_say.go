@@ -1,0 +1,93 @@
+package watcher
+
+import (
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/benchmark-ai/bai/services/internal/cluster"
+	"github.com/benchmark-ai/bai/services/internal/event"
+)
+
+// Tell returns what says v of an attempt: a status, or the end of the run, or
+// that another attempt is to follow; nothing where there is nothing to say. The
+// same verdict on the same state is always the same fact.
+func Tell(l event.Launched, v Verdict, s Sight) []event.Event {
+	switch {
+	case v.Phase == "":
+		return nil
+	case v.Phase != event.PhaseFinished:
+		h := l.Cause("status/"+string(v.Phase), string(v.Reason)+" "+v.Message+" "+stamp(v.Since))
+		return []event.Event{event.Status{Header: at(h, v.Since), Phase: v.Phase, Reason: v.Reason, Message: v.Message}}
+	case v.Class == event.ClassInfra && l.Retries > 0:
+		h := at(l.Cause("retried", ""), v.Since)
+		h.Attempt++
+		return []event.Event{event.Retried{Header: h, Class: v.Class, Reason: v.Reason, Message: v.Message, Collectors: collectors(s)}}
+	}
+	f := event.Finished{
+		Header: at(l.Cause("finished", ""), v.Since), Outcome: v.Outcome, Class: v.Class, Reason: v.Reason, Message: v.Message,
+		Collectors: collectors(s),
+	}
+	f.Started, f.Ended, f.ExitCode = process(s)
+	return []event.Event{f}
+}
+
+// at gives a fact the time at which the cluster says that it began.
+func at(h event.Header, since time.Time) event.Header {
+	if !since.IsZero() {
+		h.Time = since.UTC()
+	}
+	return h
+}
+
+func stamp(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(time.RFC3339Nano)
+}
+
+// pods returns what is there of the attempt's pods, or was when last seen.
+func pods(s Sight) []corev1.Pod {
+	if len(s.Seen.Pods) > 0 {
+		return s.Seen.Pods
+	}
+	return s.Before.Pods
+}
+
+// collectors returns the UIDs of the pods whose data are awaited: of those
+// whose collector has begun.
+func collectors(s Sight) []string {
+	var uids []string
+	for _, p := range pods(s) {
+		c, ok := container(p, cluster.ContainerCollect)
+		if ok && (begun(c) || c.Started != nil && *c.Started) {
+			uids = append(uids, string(p.UID))
+		}
+	}
+	slices.Sort(uids)
+	return uids
+}
+
+// process returns when the benchmark's process began and ended, and its exit
+// code, as far as it got. Of several, the first to begin and the last to end.
+func process(s Sight) (began, ended *time.Time, code *int) {
+	for _, p := range pods(s) {
+		if t, ok := started(p); ok && (began == nil || t.Time.Before(*began)) {
+			began = new(t.UTC())
+		}
+		c, _ := container(p, cluster.ContainerBenchmark)
+		t := c.State.Terminated
+		if t == nil || t.StartedAt.IsZero() {
+			continue
+		}
+		if ended == nil || t.FinishedAt.After(*ended) {
+			ended = new(t.FinishedAt.UTC())
+		}
+		if code == nil || *code == 0 {
+			code = new(int(t.ExitCode))
+		}
+	}
+	return began, ended, code
+}

@@ -1,0 +1,550 @@
+package watcher_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/benchmark-ai/bai/services/internal/cluster"
+	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/internal/pod"
+	"github.com/benchmark-ai/bai/services/watcher"
+)
+
+// at returns second n after the jobs of these tests were created.
+func at(n int) metav1.Time {
+	return metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC).Add(time.Duration(n) * time.Second))
+}
+
+func TestDecide(t *testing.T) {
+	tests := map[string]struct {
+		job      *batchv1.Job
+		pods     []corev1.Pod
+		events   []corev1.Event
+		before   cluster.Seen
+		gone     int // seconds since nothing is there, 0: something is
+		canceled bool
+		now      int
+		want     string
+	}{
+		"a job without a pod is pending, not failed": {
+			job: job(), now: 1,
+			want: "pending: waits for its pod",
+		},
+		"a job that gets no pod for long fails, and nobody knows why": {
+			job: job(), now: 601,
+			want: "failed infra PendingTooLong: waits for its pod; it waited for 10m0s, and may wait no longer",
+		},
+		"a pod of which nothing is known yet is pending": {
+			job: job(), pods: pods(newPod()), now: 1,
+			want: "pending: its pod is being prepared",
+		},
+		"a pod that was made a moment ago is not worth a word": {
+			job: job(), pods: pods(newPod(scheduled())), now: 1,
+			want: "",
+		},
+		"a pod that is being prepared": {
+			job: job(), pods: pods(newPod(scheduled())), now: 2,
+			want: "pending: its pod is being prepared",
+		},
+		"a pod that no node takes waits, with the scheduler's words": {
+			job: job(), pods: pods(newPod(unscheduled("0/2 nodes are available: 2 Insufficient cpu."))), now: 30,
+			want: "pending Unschedulable: no node can take its pod: Unschedulable: 0/2 nodes are available: 2 Insufficient cpu.",
+		},
+		"a pod that no node takes for long is the cluster's fault": {
+			job: job(), pods: pods(newPod(unscheduled("2 Insufficient nvidia.com/gpu"))), now: 602,
+			want: "failed infra Unschedulable: no node can take its pod: Unschedulable: 2 Insufficient nvidia.com/gpu; it waited for 10m0s, and may wait no longer",
+		},
+		"a pod for a kind of node that there is not is the user's fault": {
+			job: job(), pods: pods(newPod(unscheduled("0/2 nodes are available: 2 node(s) didn't match Pod's node affinity/selector."))), now: 602,
+			want: "failed user Unschedulable: no node can take its pod: Unschedulable: 0/2 nodes are available: 2 node(s) didn't match Pod's node affinity/selector.; it waited for 10m0s, and may wait no longer",
+		},
+		"an image that cannot be had now may be had later": {
+			job: job(), pods: pods(newPod(scheduled(), waiting(cluster.ContainerBenchmark, "ErrImagePull", "not found"))), now: 30,
+			want: "pending ImagePullBackOff: container benchmark cannot be started: ErrImagePull: not found",
+		},
+		"an image that cannot be had for long is the user's fault": {
+			job: job(), pods: pods(newPod(scheduled(), waiting(cluster.ContainerBenchmark, "ImagePullBackOff", "not found"))), now: 601,
+			want: "failed user ImagePullBackOff: container benchmark cannot be started: ImagePullBackOff: not found; it waited for 10m0s, and may wait no longer",
+		},
+		"an image of ours that cannot be had is not": {
+			job: job(), pods: pods(newPod(scheduled(), waiting(cluster.ContainerInstall, "ImagePullBackOff", "not found"))), now: 601,
+			want: "failed platform ImagePullBackOff: container bai-install cannot be started: ImagePullBackOff: not found; it waited for 10m0s, and may wait no longer",
+		},
+		"an image's name that is none fails at once": {
+			job: job(), pods: pods(newPod(scheduled(), waiting(cluster.ContainerBenchmark, "InvalidImageName", "UPPER"))), now: 2,
+			want: "failed user ImagePullBackOff: container benchmark cannot be started: InvalidImageName: UPPER",
+		},
+		"a secret that is missing is told": {
+			job: job(), pods: pods(newPod(scheduled(), waiting(cluster.ContainerBenchmark, "CreateContainerConfigError", `secret "x" not found`))), now: 30,
+			want: `pending ConfigError: container benchmark cannot be started: CreateContainerConfigError: secret "x" not found`,
+		},
+		"a volume that cannot be mounted is told": {
+			job: job(), pods: pods(newPod(scheduled(), waiting(cluster.ContainerInstall, "PodInitializing", ""))), now: 30,
+			events: events("pod-0", "FailedMount", "no such claim"),
+			want:   "pending VolumeError: a volume cannot be mounted: no such claim",
+		},
+		"a volume that could not be mounted at first is forgotten once a container runs": {
+			job: job(), pods: pods(newPod(scheduled(), runs(cluster.ContainerCollect, 2), waiting(cluster.ContainerBenchmark, "PodInitializing", ""))), now: 30,
+			events: events("pod-0", "FailedMount", "no such claim"),
+			want:   "pending: its pod is being prepared",
+		},
+		"a pod that a quota keeps out waits, with the API server's words": {
+			job: job(), now: 30, events: events("bai-r1-1", "FailedCreate", `pods "x" is forbidden: exceeded quota: q`),
+			want: `pending LaunchRefused: the cluster refuses its pod: pods "x" is forbidden: exceeded quota: q`,
+		},
+		"a pod that a policy keeps out never comes": {
+			job: job(), now: 30, events: events("bai-r1-1", "FailedCreate", `pods "x" is forbidden: violates PodSecurity`),
+			want: `failed user LaunchRefused: the cluster refuses its pod: pods "x" is forbidden: violates PodSecurity`,
+		},
+		"while the data are pulled the user is told": {
+			job: job(), pods: pods(newPod(scheduled(), runs(cluster.ContainerPull, 2))), now: 30,
+			want: "pending: its data are brought to the machine",
+		},
+		"a collector that fails again and again before the benchmark is the platform's fault": {
+			job: job(), pods: pods(newPod(scheduled(), waiting(cluster.ContainerCollect, "CrashLoopBackOff", "back-off"))), now: 601,
+			want: "failed platform SidecarFailed: container bai-collect cannot be started: CrashLoopBackOff: back-off; it waited for 10m0s, and may wait no longer",
+		},
+		"a collector that fails beside a running benchmark ends nothing": {
+			job: job(), pods: pods(newPod(scheduled(), waiting(cluster.ContainerCollect, "CrashLoopBackOff", "back-off"), runs(cluster.ContainerBenchmark, 3))), now: 7200,
+			want: "running: the benchmark runs",
+		},
+		"a benchmark that runs is running": {
+			job: job(), pods: pods(newPod(scheduled(), runs(cluster.ContainerCollect, 2), runs(cluster.ContainerBenchmark, 3))), now: 4,
+			want: "running: the benchmark runs",
+		},
+		"a benchmark that has just ended is not worth a word": {
+			job: job(), pods: pods(newPod(scheduled(), exits(cluster.ContainerBenchmark, 0, "", ""))), now: 10,
+			want: "",
+		},
+		"a benchmark that has ended still collects": {
+			job: job(), pods: pods(newPod(scheduled(), exits(cluster.ContainerBenchmark, 3, "Error", ""))), now: 30,
+			want: "running: the benchmark has ended with code 3; the last of its output is collected",
+		},
+		"a job that is complete has succeeded": {
+			job: job(complete(20)), pods: pods(newPod(ended(corev1.PodSucceeded), exits(cluster.ContainerBenchmark, 0, "Completed", ""))), now: 21,
+			want: "succeeded: the benchmark has ended well",
+		},
+		"a job that is complete and has no pod any more has succeeded": {
+			job: job(complete(20)), now: 21,
+			want: "succeeded: the benchmark has ended well",
+		},
+		"a job that is complete while its benchmark failed has not": {
+			job: job(complete(20)), pods: pods(newPod(exits(cluster.ContainerBenchmark, 3, "Error", ""))), now: 21,
+			want: "failed user NonZeroExit: the benchmark ended with exit code 3",
+		},
+		"an exit code is the user's": {
+			job: job(failed(20, "BackoffLimitExceeded")), pods: pods(newPod(ended(corev1.PodFailed), exits(cluster.ContainerBenchmark, 3, "Error", "Traceback\nValueError: no\n"))),
+			want: "failed user NonZeroExit: the benchmark ended with exit code 3: ValueError: no",
+		},
+		"a command that does not exist is told in the wrapper's words": {
+			job: job(failed(20, "")), pods: pods(newPod(exits(cluster.ContainerBenchmark, 127, "Error", "exec /nope: no such file or directory"))),
+			want: "failed user CommandNotFound: the benchmark's command was not found, or cannot be executed (exit code 127): exec /nope: no such file or directory",
+		},
+		"a command that cannot be executed": {
+			job: job(failed(20, "")), pods: pods(newPod(exits(cluster.ContainerBenchmark, 126, "Error", ""))),
+			want: "failed user CommandNotFound: the benchmark's command was not found, or cannot be executed (exit code 126)",
+		},
+		"an entrypoint that the runtime cannot start": {
+			job: job(failed(20, "")), pods: pods(newPod(exits(cluster.ContainerBenchmark, 128, "StartError", `exec: "x": not found`))),
+			want: `failed user CommandNotFound: the benchmark's command was not found, or cannot be executed (exit code 128): exec: "x": not found`,
+		},
+		"a signal": {
+			job: job(failed(20, "")), pods: pods(newPod(exits(cluster.ContainerBenchmark, 137, "Error", ""))),
+			want: "failed user Signaled: the benchmark was ended by signal 9 SIGKILL (exit code 137)",
+		},
+		"a signal that few know": {
+			job: job(failed(20, "")), pods: pods(newPod(exits(cluster.ContainerBenchmark, 128+35, "Error", ""))),
+			want: "failed user Signaled: the benchmark was ended by signal 35 (exit code 163)",
+		},
+		"an exit code beyond the signals": {
+			job: job(failed(20, "")), pods: pods(newPod(exits(cluster.ContainerBenchmark, 255, "Error", ""))),
+			want: "failed user NonZeroExit: the benchmark ended with exit code 255",
+		},
+		"too little memory is the user's, with the limit": {
+			job: job(failed(20, "")), pods: pods(newPod(limit("1Gi"), exits(cluster.ContainerBenchmark, 137, "OOMKilled", ""))),
+			want: "failed user OOMKilled: the benchmark needed more memory than it may have, 1Gi (hardware.memory)",
+		},
+		"a deadline that passed is nobody's failure, whatever the exit code": {
+			job: job(failed(20, "DeadlineExceeded"), deadline(60)), pods: pods(newPod(exits(cluster.ContainerBenchmark, 143, "Error", ""))),
+			want: "failed timeout DeadlineExceeded: it took longer than limits.deadline allows, 1m0s",
+		},
+		"a deadline that passed while the pod was waiting": {
+			job:  job(failed(20, "DeadlineExceeded")),
+			want: "failed timeout DeadlineExceeded: it took longer than limits.deadline allows",
+		},
+		"a job that is to fail has not until its pods have ended": {
+			job: job(target(20, "DeadlineExceeded")), pods: pods(newPod(scheduled(), runs(cluster.ContainerBenchmark, 3))), now: 30,
+			want: "running: the benchmark runs",
+		},
+		"a job that is to fail and whose pods have ended has failed": {
+			job: job(target(20, "DeadlineExceeded")), pods: pods(newPod(ended(corev1.PodFailed))), now: 30,
+			want: "failed timeout DeadlineExceeded: it took longer than limits.deadline allows",
+		},
+		"a pod that was preempted is the cluster's, whatever the exit code": {
+			job: job(failed(20, "")), pods: pods(newPod(disrupted("PreemptionByScheduler", "for p"), exits(cluster.ContainerBenchmark, 143, "Error", ""))),
+			want: "failed infra Preempted: its pod had to leave node n1: PreemptionByScheduler: for p",
+		},
+		"a pod that was evicted by the API": {
+			job: job(failed(20, "")), pods: pods(newPod(disrupted("EvictionByEvictionAPI", "drain"), exits(cluster.ContainerBenchmark, 143, "Error", ""))),
+			want: "failed infra Evicted: its pod had to leave node n1: EvictionByEvictionAPI: drain",
+		},
+		"a pod whose node was lost": {
+			job: job(failed(20, "")), pods: pods(newPod(disrupted("DeletionByTaintManager", "unreachable"))),
+			want: "failed infra NodeLost: its pod had to leave node n1: DeletionByTaintManager: unreachable",
+		},
+		"a pod whose node does not even say that it went": {
+			job: job(), pods: pods(newPod(deleting(20), disrupted("DeletionByTaintManager", "unreachable"), runs(cluster.ContainerBenchmark, 3))), now: 30,
+			want: "failed infra NodeLost: its pod had to leave node n1: DeletionByTaintManager: unreachable",
+		},
+		"a pod that is told to leave is given its time": {
+			job: job(), pods: pods(newPod(deleting(40), disrupted("EvictionByEvictionAPI", "drain"), runs(cluster.ContainerBenchmark, 3))), now: 30,
+			want: "running: the benchmark runs",
+		},
+		"a pod that was evicted and is gone was seen before": {
+			job: job(failed(20, "BackoffLimitExceeded")), before: cluster.Seen{Pods: pods(newPod(disrupted("EvictionByEvictionAPI", "drain")))},
+			want: "failed infra Evicted: its pod had to leave node n1: EvictionByEvictionAPI: drain",
+		},
+		"a pod that was evicted because its node was full": {
+			job: job(failed(20, "")), pods: pods(newPod(reason("Evicted", "The node was low on resource: memory. Threshold exceeded."))),
+			want: "failed infra Evicted: node n1 does not keep its pod: Evicted: The node was low on resource: memory. Threshold exceeded.",
+		},
+		"a pod that was evicted because it filled its disk is the user's": {
+			job: job(failed(20, "")), pods: pods(newPod(disrupted("TerminationByKubelet", "x"), reason("Evicted", `Usage of EmptyDir volume "data" exceeds the limit "1Gi".`))),
+			want: `failed user Evicted: its pod used more disk than it may: Usage of EmptyDir volume "data" exceeds the limit "1Gi".`,
+		},
+		"a node that shut down": {
+			job: job(failed(20, "")), pods: pods(newPod(reason("Terminated", "Pod was terminated in response to imminent node shutdown."))),
+			want: "failed infra NodeLost: node n1 does not keep its pod: Terminated: Pod was terminated in response to imminent node shutdown.",
+		},
+		"a node that has no room after all": {
+			job: job(failed(20, "")), pods: pods(newPod(reason("OutOfcpu", "no"))),
+			want: "failed infra Evicted: node n1 does not keep its pod: OutOfcpu: no",
+		},
+		"data that could not be brought are the cluster's": {
+			job: job(failed(20, "")), pods: pods(newPod(exits(cluster.ContainerPull, pod.PullInfra, "Error", "GET x: connection refused"))),
+			want: "failed infra PullFailed: its data could not be brought to the machine: GET x: connection refused (exit code 75)",
+		},
+		"data that cannot be used are the user's": {
+			job: job(failed(20, "")), pods: pods(newPod(exits(cluster.ContainerPull, pod.PullUser, "Error", "not an archive"))),
+			want: "failed user PullFailed: its data could not be brought to the machine: not an archive (exit code 65)",
+		},
+		"what prepares the pod is the platform's": {
+			job: job(failed(20, "")), pods: pods(newPod(exits(cluster.ContainerInstall, 1, "Error", "no space"))),
+			want: "failed platform InitFailed: its pod could not be prepared: container bai-install: no space (exit code 1)",
+		},
+		"a collector that failed where nothing else did is the platform's": {
+			job: job(failed(20, "")), pods: pods(newPod(exits(cluster.ContainerBenchmark, 0, "Completed", ""), exits(cluster.ContainerCollect, 2, "Error", "panic"))),
+			want: "failed platform SidecarFailed: what collects its output failed: panic (exit code 2)",
+		},
+		"a job that failed for no reason that anybody knows is told in the cluster's words": {
+			job:  job(failed(20, "BackoffLimitExceeded")),
+			want: "failed infra JobDisappeared: its job failed: BackoffLimitExceeded: too often; its pod is gone",
+		},
+		"a canceled run is canceling while anything of it is there": {
+			job: job(failed(20, "")), pods: pods(newPod(exits(cluster.ContainerBenchmark, 143, "Error", ""))), canceled: true,
+			want: "canceling: waits until its objects are gone",
+		},
+		"a canceled run that ended well before anybody deleted it ended well": {
+			job: job(complete(20)), canceled: true,
+			want: "succeeded: the benchmark has ended well",
+		},
+		"a canceled run whose job is gone is canceling while a pod is there": {
+			pods: pods(newPod(runs(cluster.ContainerBenchmark, 3))), canceled: true,
+			want: "canceling: waits until its objects are gone",
+		},
+		"a canceled run is canceled once it is gone": {
+			gone: 1, now: 1, canceled: true,
+			want: "canceled CanceledByUser: canceled; nothing of it is left in the cluster",
+		},
+		"a job that is gone for a moment may come back": {
+			gone: 10, now: 12,
+			want: "",
+		},
+		"a job that is gone has disappeared": {
+			gone: 10, now: 13,
+			want: "failed infra JobDisappeared: its job is not in the cluster any more, and nobody of the platform deleted it",
+		},
+		"a job that was seen being deleted was deleted": {
+			gone: 10, now: 13, before: cluster.Seen{Job: job(jobDeleting(5))},
+			want: "failed infra JobDeleted: somebody deleted its job, and it was not canceled",
+		},
+		"a job that somebody deletes is not canceled": {
+			job: job(jobDeleting(5)), pods: pods(newPod(runs(cluster.ContainerBenchmark, 3))), now: 6,
+			want: "running JobDeleted: somebody deletes its job",
+		},
+		"a pod without its job is being deleted": {
+			pods: pods(newPod(scheduled())), now: 6,
+			want: "pending JobDeleted: somebody deletes its job",
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			s := watcher.Sight{
+				Seen: cluster.Seen{Job: tt.job, Pods: tt.pods, Events: tt.events}, Before: tt.before, Canceled: tt.canceled,
+				Now: at(tt.now).Time, PendingDeadline: 10 * time.Minute, Grace: 3 * time.Second,
+			}
+			if tt.gone > 0 {
+				s.Gone = at(tt.gone).Time
+			}
+			if diff := cmp.Diff(tt.want, line(watcher.Decide(s))); diff != "" {
+				t.Errorf("Decide (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestWhenToLookAgain(t *testing.T) {
+	for name, tt := range map[string]struct {
+		sight watcher.Sight
+		want  metav1.Time
+	}{
+		"at the end of the pending deadline": {
+			watcher.Sight{Seen: cluster.Seen{Job: job(), Pods: pods(newPod(unscheduled("full")))}, Now: at(30).Time}, at(602),
+		},
+		"at the end of the grace": {
+			watcher.Sight{Gone: at(10).Time, Now: at(11).Time}, at(13),
+		},
+		"once a state has lasted": {
+			watcher.Sight{Seen: cluster.Seen{Job: job(), Pods: pods(newPod(scheduled()))}, Now: at(1).Add(time.Millisecond)},
+			metav1.NewTime(at(1).Add(250 * time.Millisecond)),
+		},
+		"not at all while the benchmark runs": {
+			watcher.Sight{Seen: cluster.Seen{Job: job(), Pods: pods(newPod(runs(cluster.ContainerBenchmark, 1)))}, Now: at(30).Time}, metav1.Time{},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tt.sight.PendingDeadline, tt.sight.Grace = 10*time.Minute, 3*time.Second
+			if got := watcher.Decide(tt.sight).Again; !got.Equal(tt.want.Time) {
+				t.Errorf("again at %s, want %s", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestTell(t *testing.T) {
+	launched := event.Launched{Header: event.NewHeader("l", "r1", "pets", "ann", at(0).Time), Job: "bai-r1-1"}
+	retries := launched
+	retries.Retries = 1
+	infra := watcher.Verdict{Phase: event.PhaseFinished, Outcome: event.Failed, Class: event.ClassInfra, Reason: event.NodeLost, Message: "lost"}
+	user := watcher.Verdict{Phase: event.PhaseFinished, Outcome: event.Failed, Class: event.ClassUser, Reason: event.NonZeroExit, Message: "3"}
+	for name, tt := range map[string]struct {
+		launched event.Launched
+		verdict  watcher.Verdict
+		want     string
+	}{
+		"the cluster's failure is tried again while retries are left": {retries, infra, "bai.retried attempt 2: infra NodeLost: lost"},
+		"the cluster's failure ends the run when none is left":        {launched, infra, "bai.finished attempt 1: failed infra NodeLost: lost"},
+		"the user's failure is never tried again":                     {retries, user, "bai.finished attempt 1: failed user NonZeroExit: 3"},
+		"nothing to say": {launched, watcher.Verdict{}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tt.want, strings.Join(told(watcher.Tell(tt.launched, tt.verdict, watcher.Sight{})), "\n")); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestWhatAnEndSaysOfTheProcess(t *testing.T) {
+	p := newPod(collects(), exits(cluster.ContainerBenchmark, 3, "Error", ""))
+	quiet := newPod(waiting(cluster.ContainerCollect, "PodInitializing", ""))
+	quiet.UID = "other"
+	seen := cluster.Seen{Job: job(failed(20, "")), Pods: pods(p, quiet)}
+	code, began, over := 3, at(3).Time, at(10).Time
+	want := event.Finished{ExitCode: &code, Started: &began, Ended: &over, Collectors: []string{"uid-0"}}
+	for name, s := range map[string]watcher.Sight{"as it is": {Seen: seen}, "as it was": {Before: seen}} {
+		t.Run(name, func(t *testing.T) {
+			v := watcher.Verdict{Phase: event.PhaseFinished, Outcome: event.Failed}
+			got, ok := watcher.Tell(event.Launched{}, v, s)[0].(event.Finished)
+			if !ok {
+				t.Fatal("no end was told")
+			}
+			got = event.Finished{ExitCode: got.ExitCode, Started: got.Started, Ended: got.Ended, Collectors: got.Collectors}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestStatusesAreFacts: the same state is the same fact however often it is
+// seen; another state is another; its time is the cluster's.
+func TestStatusesAreFacts(t *testing.T) {
+	launched := event.Launched{Header: event.NewHeader("l", "r1", "pets", "ann", at(0).Time), Job: "bai-r1-1"}
+	tell := func(message string, now int) event.Header {
+		s := watcher.Sight{Seen: cluster.Seen{Job: job(), Pods: pods(newPod(unscheduled(message)))}, Now: at(now).Time, PendingDeadline: time.Hour}
+		return watcher.Tell(launched, watcher.Decide(s), s)[0].Head()
+	}
+	first, again, other := tell("full", 3), tell("full", 30), tell("fuller", 30)
+	if diff := cmp.Diff(first, again); diff != "" {
+		t.Errorf("one state, two facts:\n%s", diff)
+	}
+	if first.ID == other.ID {
+		t.Error("two states, one fact")
+	}
+	if !first.Time.Equal(at(2).Time) {
+		t.Errorf("time %s, want that of the pod's condition, %s", first.Time, at(2))
+	}
+}
+
+func TestSettings(t *testing.T) {
+	err := watcher.Settings{Grace: -1, Retry: -1}.Validate()
+	if err == nil || err.Error() != "watcher.grace: must not be negative\nwatcher.retry: must not be negative" {
+		t.Errorf("%v", err)
+	}
+}
+
+func line(v watcher.Verdict) string {
+	what := string(v.Phase)
+	if v.Phase == event.PhaseFinished {
+		what = string(v.Outcome)
+	}
+	s := strings.Join(strings.Fields(fmt.Sprintf("%s %s %s", what, v.Class, v.Reason)), " ")
+	if v.Message != "" {
+		s += ": " + v.Message
+	}
+	return s
+}
+
+func told(evs []event.Event) []string {
+	var lines []string
+	for _, ev := range evs {
+		h := ev.Head()
+		switch ev := ev.(type) {
+		case event.Status:
+			lines = append(lines, fmt.Sprintf("%s attempt %d: %s", ev.Topic(), h.Attempt, line(watcher.Verdict{Phase: ev.Phase, Reason: ev.Reason, Message: ev.Message})))
+		case event.Retried:
+			lines = append(lines, fmt.Sprintf("%s attempt %d: %s %s: %s", ev.Topic(), h.Attempt, ev.Class, ev.Reason, ev.Message))
+		case event.Finished:
+			v := watcher.Verdict{Phase: event.PhaseFinished, Outcome: ev.Outcome, Class: ev.Class, Reason: ev.Reason, Message: ev.Message}
+			lines = append(lines, fmt.Sprintf("%s attempt %d: %s", ev.Topic(), h.Attempt, line(v)))
+		}
+	}
+	return lines
+}
+
+func job(with ...func(*batchv1.Job)) *batchv1.Job {
+	j := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "bai-r1-1", UID: "job-uid", CreationTimestamp: at(0)}}
+	for _, w := range with {
+		w(j)
+	}
+	return j
+}
+
+func jobCondition(t batchv1.JobConditionType, when int, reason, message string) func(*batchv1.Job) {
+	return func(j *batchv1.Job) {
+		j.Status.Conditions = append(j.Status.Conditions, batchv1.JobCondition{Type: t, Status: corev1.ConditionTrue, LastTransitionTime: at(when), Reason: reason, Message: message})
+	}
+}
+
+func complete(when int) func(*batchv1.Job) { return jobCondition(batchv1.JobComplete, when, "", "") }
+
+func failed(when int, reason string) func(*batchv1.Job) {
+	return jobCondition(batchv1.JobFailed, when, reason, "too often")
+}
+
+func target(when int, reason string) func(*batchv1.Job) {
+	return jobCondition(batchv1.JobFailureTarget, when, reason, "")
+}
+
+func deadline(seconds int64) func(*batchv1.Job) {
+	return func(j *batchv1.Job) { j.Spec.ActiveDeadlineSeconds = &seconds }
+}
+
+func jobDeleting(when int) func(*batchv1.Job) {
+	return func(j *batchv1.Job) { t := at(when); j.DeletionTimestamp = &t }
+}
+
+func pods(ps ...corev1.Pod) []corev1.Pod { return ps }
+
+func newPod(with ...func(*corev1.Pod)) corev1.Pod {
+	p := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "pod-0", UID: types.UID("uid-0"), CreationTimestamp: at(0)}}
+	p.Spec.NodeName, p.Status.Phase = "n1", corev1.PodPending
+	for _, w := range with {
+		w(&p)
+	}
+	return p
+}
+
+func ended(phase corev1.PodPhase) func(*corev1.Pod) {
+	return func(p *corev1.Pod) { p.Status.Phase = phase }
+}
+
+func condition(t corev1.PodConditionType, s corev1.ConditionStatus, when int, reason, message string) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: t, Status: s, LastTransitionTime: at(when), Reason: reason, Message: message})
+	}
+}
+
+func scheduled() func(*corev1.Pod) {
+	return condition(corev1.PodScheduled, corev1.ConditionTrue, 1, "", "")
+}
+
+func unscheduled(message string) func(*corev1.Pod) {
+	return condition(corev1.PodScheduled, corev1.ConditionFalse, 2, "Unschedulable", message)
+}
+
+func disrupted(reason, message string) func(*corev1.Pod) {
+	return condition(corev1.DisruptionTarget, corev1.ConditionTrue, 9, reason, message)
+}
+
+func deleting(when int) func(*corev1.Pod) {
+	return func(p *corev1.Pod) { t := at(when); p.DeletionTimestamp = &t }
+}
+
+func reason(reason, message string) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		p.Status.Phase, p.Status.Reason, p.Status.Message = corev1.PodFailed, reason, message
+	}
+}
+
+func limit(memory string) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		p.Spec.Containers = []corev1.Container{{Name: cluster.ContainerBenchmark, Resources: corev1.ResourceRequirements{
+			Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse(memory)},
+		}}}
+	}
+}
+
+func containerIs(name string, s corev1.ContainerStatus) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		s.Name = name
+		if name == cluster.ContainerBenchmark {
+			p.Status.ContainerStatuses = append(p.Status.ContainerStatuses, s)
+			return
+		}
+		p.Status.InitContainerStatuses = append(p.Status.InitContainerStatuses, s)
+	}
+}
+
+func waiting(name, reason, message string) func(*corev1.Pod) {
+	return containerIs(name, corev1.ContainerStatus{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}})
+}
+
+func runs(name string, since int) func(*corev1.Pod) {
+	return containerIs(name, corev1.ContainerStatus{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: at(since)}}})
+}
+
+func collects() func(*corev1.Pod) {
+	yes := true
+	return containerIs(cluster.ContainerCollect, corev1.ContainerStatus{Started: &yes, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: at(2)}}})
+}
+
+func exits(name string, code int32, reason, message string) func(*corev1.Pod) {
+	return containerIs(name, corev1.ContainerStatus{State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
+		ExitCode: code, Reason: reason, Message: message, StartedAt: at(3), FinishedAt: at(10),
+	}}})
+}
+
+func events(about, reason, message string) []corev1.Event {
+	return []corev1.Event{{InvolvedObject: corev1.ObjectReference{Name: about}, Reason: reason, Message: message}}
+}

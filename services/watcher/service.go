@@ -1,0 +1,100 @@
+// Package watcher says how far each launched run has come and how it ended, by
+// what the cluster says of its job and pods.
+//
+// Each launched attempt has a document until its end is said, so that any
+// replica goes on after a restart, and every replica may watch every run: all
+// that is said has an ID that follows from what was seen. How an attempt ended
+// is decided by who first writes it down; whoever comes later says the same.
+//
+// Decide holds every rule: the cluster's objects, a cancel mark and the time in,
+// phase, reason and class out. A change, an event and a restart all lead to the
+// same: look, and decide again.
+package watcher
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/benchmark-ai/bai/services/internal/cluster"
+	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/internal/service"
+	"github.com/benchmark-ai/bai/services/internal/store"
+)
+
+// Settings are what an operator may choose. The zero value works.
+type Settings struct {
+	PendingDeadline time.Duration `toml:"pending_deadline"` // how long a run may wait for what may never come, if its descriptor does not say; zero means 10 min
+	Grace           time.Duration `toml:"grace"`            // how long a job may be gone before that is believed; zero means 3 s
+	Reconcile       time.Duration `toml:"reconcile"`        // between two live looks at every launched run; zero means 30 s
+	Retry           time.Duration `toml:"retry"`            // first wait before what failed is tried again; zero means 250 ms
+}
+
+// Validate names every setting at fault.
+func (s Settings) Validate() error {
+	var errs []error
+	for _, d := range []struct {
+		name string
+		d    time.Duration
+	}{{"pending_deadline", s.PendingDeadline}, {"grace", s.Grace}, {"reconcile", s.Reconcile}, {"retry", s.Retry}} {
+		if d.d < 0 {
+			errs = append(errs, fmt.Errorf("watcher.%s: must not be negative", d.name))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (s Settings) withDefaults() Settings {
+	s.PendingDeadline = cmp.Or(s.PendingDeadline, 10*time.Minute)
+	s.Grace = cmp.Or(s.Grace, 3*time.Second)
+	s.Reconcile = cmp.Or(s.Reconcile, 30*time.Second)
+	s.Retry = cmp.Or(s.Retry, 250*time.Millisecond)
+	return s
+}
+
+// Bus carries events.
+type Bus interface {
+	// Consume returns the part that hands what step hears to step, and carries
+	// on what step answers. Parts of one group share the events.
+	Consume(group string, step service.Step) service.Part
+	// Publish says events, those of one run in their order, and returns when
+	// they are safe.
+	Publish(ctx context.Context, events ...event.Event) error
+}
+
+// Store keeps what is watched.
+type Store interface {
+	store.Docs
+	store.Lister
+}
+
+// Deps are what the service needs from others.
+type Deps struct {
+	Bus     Bus
+	Store   Store
+	Cluster cluster.Observer
+	Clock   func() time.Time // nil means the machine's
+	Log     *zap.Logger      // nil means none
+}
+
+// New returns the parts of the service, by name. The names are unique among all
+// services, so that one process can run several.
+func New(s Settings, d Deps) map[string]service.Part {
+	if d.Clock == nil {
+		d.Clock = time.Now
+	}
+	if d.Log == nil {
+		d.Log = zap.NewNop()
+	}
+	w := newWatcher(s.withDefaults(), d)
+	return map[string]service.Part{
+		"watcher/launched": d.Bus.Consume("watcher-launched", service.On(w.launched)),
+		"watcher/commands": d.Bus.Consume("watcher-commands", service.On(w.commanded)),
+		"watcher/cluster":  w.listen,
+		"watcher/decide":   w.run,
+	}
+}

@@ -1,0 +1,308 @@
+package watcher_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/benchmark-ai/bai/services/internal/cluster"
+	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/watcher"
+)
+
+// States of an attempt, in the order in which it passes them.
+func preparing() cluster.Seen {
+	return cluster.Seen{Job: job(), Pods: pods(newPod(scheduled()))}
+}
+
+func running() cluster.Seen {
+	return cluster.Seen{Job: job(), Pods: pods(newPod(scheduled(), collects(), runs(cluster.ContainerBenchmark, 3)))}
+}
+
+func done() cluster.Seen {
+	return cluster.Seen{Job: job(complete(11)), Pods: pods(newPod(ended(corev1.PodSucceeded), collects(), exits(cluster.ContainerBenchmark, 0, "Completed", "")))}
+}
+
+func lostNode() cluster.Seen {
+	return cluster.Seen{Job: job(failed(11, "")), Pods: pods(newPod(ended(corev1.PodFailed), disrupted("DeletionByTaintManager", "gone")))}
+}
+
+func TestARunIsWatchedToItsEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		p := w.start(watcher.Settings{}, 0, false)
+		l := launchedRun("r1", 0)
+		w.cluster.is(refOf(l), preparing()) // seen before it is heard of
+		synctest.Wait()
+		p.hear(l)
+		p.hear(l)
+		time.Sleep(time.Second)
+		for _, s := range []cluster.Seen{running(), running(), done(), done(), {}} {
+			w.cluster.is(refOf(l), s)
+			time.Sleep(time.Second)
+		}
+		p.hear(l)
+		time.Sleep(time.Minute)
+		p.stop()
+		want := []string{
+			"bai.status attempt 1: pending: its pod is being prepared",
+			"bai.status attempt 1: running: the benchmark runs",
+			"bai.finished attempt 1: succeeded: the benchmark has ended well",
+		}
+		if diff := cmp.Diff(want, w.heard()); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+		if diff := cmp.Diff([]string{}, w.live()); diff != "" {
+			t.Errorf("watched (-want +got):\n%s", diff)
+		}
+		if w.dups > 0 {
+			t.Errorf("%d words were said twice", w.dups)
+		}
+	})
+}
+
+// story is what the cluster shows of one attempt, and how it has to end.
+type story struct {
+	states   []cluster.Seen // each for a second
+	retries  int
+	canceled bool // while it is in its second state
+	want     string
+}
+
+// TestKilledAnywhere kills the process at each of its effects, before it
+// happens or right after, then starts it again, while the cluster goes on.
+func TestKilledAnywhere(t *testing.T) {
+	for name, s := range map[string]story{
+		"a run that ends well": {
+			states: []cluster.Seen{preparing(), running(), done()},
+			want:   "bai.finished attempt 1: succeeded: the benchmark has ended well",
+		},
+		"a run that is canceled": {
+			states: []cluster.Seen{preparing(), running(), {}}, canceled: true,
+			want: "bai.finished attempt 1: canceled CanceledByUser: canceled; nothing of it is left in the cluster",
+		},
+		"an attempt that another follows": {
+			states: []cluster.Seen{preparing(), running(), lostNode()}, retries: 1,
+			want: "bai.retried attempt 2: infra NodeLost: its pod had to leave node n1: DeletionByTaintManager: gone",
+		},
+		"a job that disappears": {
+			states: []cluster.Seen{preparing(), running(), {}},
+			want:   "bai.finished attempt 1: failed infra JobDisappeared: its job is not in the cluster any more, and nobody of the platform deleted it",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := s.play(t, 0, false)
+			for at := 1; at <= n; at++ {
+				s.play(t, at, false)
+				s.play(t, at, true)
+			}
+			t.Logf("%d effects", n)
+		})
+	}
+}
+
+// play tells the story to a process that is killed at an effect, and the rest
+// to one that is not. It returns the number of the former's effects.
+func (s story) play(t *testing.T, killAt int, after bool) (effects int) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		p := w.start(watcher.Settings{}, killAt, after)
+		l := launchedRun("r1", s.retries)
+		s.tell(w, p, l)
+		p.stop()
+		effects = p.effects()
+		if len(w.ends()) > 0 { // its end was heard, and the executor has deleted it
+			w.cluster.is(refOf(l), cluster.Seen{})
+		}
+		p = w.start(watcher.Settings{}, 0, false)
+		p.hear(l)
+		time.Sleep(time.Minute)
+		p.stop()
+		if diff := cmp.Diff([]string{s.want}, w.ends()); diff != "" {
+			t.Errorf("killed at effect %d, after it: %t: ends (-want +got):\n%s", killAt, after, diff)
+		}
+		if diff := cmp.Diff([]string{}, w.live()); diff != "" {
+			t.Errorf("killed at effect %d, after it: %t: watched (-want +got):\n%s", killAt, after, diff)
+		}
+	})
+	return effects
+}
+
+func (s story) tell(w *world, p *process, l event.Launched) {
+	heard := false
+	for i, seen := range s.states {
+		w.cluster.is(refOf(l), seen)
+		heard = heard || p.hear(l)
+		if i == 1 && s.canceled {
+			p.hear(w.cancel("r1"))
+		}
+		time.Sleep(time.Second)
+	}
+	time.Sleep(10 * time.Second)
+}
+
+func TestACanceledRunIsCanceledOnlyWhenItIsGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		p := w.start(watcher.Settings{}, 0, false)
+		l := launchedRun("r1", 3)
+		w.cluster.is(refOf(l), running())
+		p.hear(l)
+		time.Sleep(time.Second)
+		p.hear(w.cancel("r1"))
+		time.Sleep(time.Second)
+		killed := cluster.Seen{Job: job(failed(20, "")), Pods: pods(newPod(ended(corev1.PodFailed), collects(), exits(cluster.ContainerBenchmark, 143, "Error", "")))}
+		w.cluster.is(refOf(l), killed)
+		time.Sleep(time.Minute)
+		w.cluster.is(refOf(l), cluster.Seen{})
+		time.Sleep(time.Second)
+		p.stop()
+		want := []string{
+			"bai.status attempt 1: running: the benchmark runs",
+			"bai.status attempt 1: canceling: waits until its objects are gone",
+			"bai.finished attempt 1: canceled CanceledByUser: canceled; nothing of it is left in the cluster",
+		}
+		if diff := cmp.Diff(want, w.heard()); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+		last, ok := w.said[len(w.said)-1].(event.Finished)
+		if diff := cmp.Diff([]string{"uid-0"}, last.Collectors); !ok || diff != "" {
+			t.Errorf("collectors of a run that is gone (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// TestAJobThatSomebodyMadeAnewIsNotTheOneThatWasLaunched: it has another UID.
+func TestAJobThatSomebodyMadeAnewIsNotTheOneThatWasLaunched(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		p := w.start(watcher.Settings{}, 0, false)
+		l := launchedRun("r1", 0)
+		l.UID = "another"
+		w.cluster.is(refOf(l), running())
+		p.hear(l)
+		time.Sleep(10 * time.Second)
+		p.stop()
+		if diff := cmp.Diff([]string{"bai.finished attempt 1: failed infra JobDisappeared: its job is not in the cluster any more, and nobody of the platform deleted it"}, w.heard()); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	})
+}
+
+// TestAClusterThatIsAwayEndsNoRun, however long.
+func TestAClusterThatIsAwayEndsNoRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		p := w.start(watcher.Settings{}, 0, false)
+		w.cluster.goes(errors.New("connection refused"))
+		l := launchedRun("r1", 0)
+		p.hear(l)
+		time.Sleep(time.Hour)
+		if got := w.heard(); len(got) > 0 {
+			t.Errorf("while the cluster is away: %q", got)
+		}
+		looks := w.cluster.looks
+		if looks > 300 {
+			t.Errorf("%d looks in an hour at a cluster that is away", looks)
+		}
+		w.cluster.goes(nil)
+		w.cluster.is(refOf(l), done())
+		time.Sleep(time.Minute)
+		p.stop()
+		if diff := cmp.Diff([]string{"bai.finished attempt 1: succeeded: the benchmark has ended well"}, w.heard()); diff != "" {
+			t.Errorf("once it is back (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// TestTwoWatchersSayTheSame of every run, and one end.
+func TestTwoWatchersSayTheSame(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		one, two := w.start(watcher.Settings{}, 0, false), w.start(watcher.Settings{}, 0, false)
+		var want []string
+		for i := range 20 {
+			l := launchedRun(fmt.Sprintf("r%d", i), i%2)
+			w.cluster.is(refOf(l), running())
+			one.hear(l)
+			two.hear(l)
+			time.Sleep(time.Second)
+			end := map[int]cluster.Seen{0: done(), 1: lostNode()}[i%2]
+			w.cluster.is(refOf(l), end)
+			time.Sleep(time.Minute)
+			want = append(want, map[int]string{
+				0: "bai.finished attempt 1: succeeded: the benchmark has ended well",
+				1: "bai.retried attempt 2: infra NodeLost: its pod had to leave node n1: DeletionByTaintManager: gone",
+			}[i%2])
+		}
+		one.stop()
+		two.stop()
+		if diff := cmp.Diff(want, w.ends()); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	})
+}
+
+// TestEverythingHeardAgainAfterTheEndChangesNothing, though the objects are gone.
+func TestEverythingHeardAgainAfterTheEndChangesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		p := w.start(watcher.Settings{}, 0, false)
+		var evs []event.Event
+		for i := range 5 {
+			l := launchedRun(fmt.Sprintf("r%d", i), 1)
+			w.cluster.is(refOf(l), []cluster.Seen{done(), lostNode()}[i%2])
+			p.hear(l)
+			c := w.cancel(fmt.Sprintf("r%d", i))
+			evs = append(evs, l, c)
+			time.Sleep(time.Second)
+			w.cluster.is(refOf(l), cluster.Seen{})
+			time.Sleep(10 * time.Second)
+		}
+		p.stop()
+		before, dups := w.heard(), w.dups
+		p = w.start(watcher.Settings{}, 0, false)
+		effects := p.effects()
+		for _, ev := range evs {
+			p.hear(ev)
+		}
+		time.Sleep(time.Hour)
+		p.stop()
+		if diff := cmp.Diff(before, w.heard()); diff != "" || w.dups != dups {
+			t.Errorf("said again: %d, (-before +after):\n%s", w.dups-dups, diff)
+		}
+		if p.effects() != effects {
+			t.Errorf("%d effects", p.effects()-effects)
+		}
+	})
+}
+
+// TestWhatHasEndedIsNotLookedThroughAgain: the cost of a look at everything
+// grows with what runs, not with what ran.
+func TestWhatHasEndedIsNotLookedThroughAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		p := w.start(watcher.Settings{Reconcile: time.Hour}, 0, false)
+		for i := range 300 {
+			l := launchedRun(fmt.Sprintf("r%03d", i), 0)
+			w.cluster.is(refOf(l), done())
+			p.hear(l)
+		}
+		time.Sleep(time.Minute)
+		before := w.docs
+		time.Sleep(time.Hour)
+		p.stop()
+		if n := len(w.ends()); n != 300 {
+			t.Errorf("%d runs ended, want 300", n)
+		}
+		if listed := w.docs - before; listed > 100 {
+			t.Errorf("%d documents listed while nothing runs", listed)
+		}
+	})
+}
