@@ -61,7 +61,7 @@ func unreadable(text []byte) (f Fault, bad bool) {
 	switch {
 	case len(text) > MaxSize:
 		f.Code = fault.TooLarge
-		f.Message = fmt.Sprintf("the file has %d bytes, %d at most are taken", len(text), MaxSize)
+		f.Message = fmt.Sprintf("the file is larger than %d KiB, the most that is taken", MaxSize>>10)
 		f.Remedy = "name data and code in [data] or [ml.script] instead of writing them here"
 	case bytes.HasPrefix(text, []byte("\xff\xfe")) || bytes.HasPrefix(text, []byte("\xfe\xff")):
 		f.Code, f.Message, f.Remedy = fault.NotUTF8, "the file is UTF-16", "save it as UTF-8"

@@ -361,7 +361,7 @@ func (a *admitter) do(ctx context.Context, h Holder, task func(context.Context) 
 		a.deps.Log.Warn("tries again", zap.String("run", h.Run), zap.Int("attempt", h.Attempt), zap.Error(err))
 		return
 	}
-	if news > Launched { // that it is launched can wait for the next round
+	if news != 0 { // the sooner the ledger has it, the less is done again after a death
 		a.wake()
 	}
 }

@@ -39,6 +39,16 @@ func (d desk) run(ctx context.Context, id string) (store.Run, error) {
 	return run, nil
 }
 
+// launched reports whether the run is known to have been launched in this
+// attempt.
+func (d desk) launched(ctx context.Context, h Holder) (bool, error) {
+	r, err := d.run(ctx, h.Run)
+	if err != nil || r.Attempt != h.Attempt {
+		return false, err
+	}
+	return r.Phase == event.PhasePending || r.Phase == event.PhaseRunning || r.Phase == event.PhaseCanceling, nil
+}
+
 // canceled reports whether a run has a cancel mark.
 func (d desk) canceled(ctx context.Context, run string) (bool, error) {
 	_, err := d.store.Doc(ctx, store.KindCancel, run)

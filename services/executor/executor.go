@@ -43,7 +43,7 @@ func (e *executor) retried(ctx context.Context, ev event.Retried) ([]event.Event
 	if plan == nil || plan.Never {
 		return []event.Event{lost(ev.Header, fmt.Sprintf("attempt %d cannot follow attempt %d, of which there is no plan", ev.Attempt, before.Attempt))}, nil
 	}
-	if err := e.release(ctx, func(h Holder) bool { return h == before }); err != nil {
+	if err := e.release(ctx, func(en Entry) (bool, bool) { return en.Holder == before, true }); err != nil {
 		return nil, err
 	}
 	run := plan.Run
@@ -154,7 +154,7 @@ func (e *executor) finished(ctx context.Context, evs []event.Finished) ([]event.
 	for _, ev := range evs {
 		over[ev.Run] = true
 	}
-	if err := e.release(ctx, func(h Holder) bool { return over[h.Run] }); err != nil {
+	if err := e.release(ctx, func(en Entry) (bool, bool) { return over[en.Run], !en.Launched }); err != nil {
 		return nil, err
 	}
 	for _, ev := range evs {
@@ -184,20 +184,22 @@ func (e *executor) forget(ctx context.Context, h event.Header) error {
 }
 
 // release has the slots of those who are over freed, once their objects are
-// gone. Where a launch may still be under way, that they are over is written
-// down first, so that it is not tried again.
-func (e *executor) release(ctx context.Context, over func(Holder) bool) error {
+// gone. Of some that they are over is written down first: where a launch may
+// still be under way, so that it is not tried again, and of an attempt that
+// another follows, which nothing else tells. Of other runs the store tells.
+func (e *executor) release(ctx context.Context, over func(Entry) (over, write bool)) error {
 	ledger, version, err := e.desk.ledger(ctx)
 	if err != nil {
 		return err
 	}
 	news := make(map[Holder]News)
 	for _, entry := range ledger.Entries {
-		if !over(entry.Holder) {
+		yes, write := over(entry)
+		if !yes {
 			continue
 		}
 		e.admitter.releaseSoon(entry.Holder, version)
-		if !entry.Launched {
+		if write {
 			news[entry.Holder] = Ending
 		}
 	}

@@ -47,9 +47,10 @@ type world struct {
 	cluster *fakeCluster
 	listed  atomic.Int64 // documents that were asked for in lists
 
-	lasts  time.Duration   // how long a run runs
-	infra  map[string]bool // Jobs that fail through nobody's fault
-	ended  map[string]bool // Jobs of which the watcher has said how they ended
+	lasts  time.Duration    // how long a run runs
+	before func(effect int) // see process
+	infra  map[string]bool  // Jobs that fail through nobody's fault
+	ended  map[string]bool  // Jobs of which the watcher has said how they ended
 	others []service.Part
 }
 
@@ -110,7 +111,7 @@ func (w *world) record(ctx context.Context, ev event.Finished) ([]event.Event, e
 // run starts a process, and the other services, and returns what ends them.
 func (w *world) run(s executor.Settings, killAt int, after bool) (p *process, stop func()) {
 	ctx, cancel := context.WithCancel(w.t.Context())
-	p = &process{world: w, killAt: killAt, after: after, kill: cancel}
+	p = &process{world: w, killAt: killAt, after: after, kill: cancel, before: w.before}
 	s.Name = cmpOr(s.Name, "one")
 	token := func(run string) string { return "token of " + run }
 	parts := executor.New(s, executor.Deps{Bus: p, Store: p, Cluster: p, Token: token})
@@ -354,6 +355,34 @@ func (s scenario) play(t *testing.T, killAt int, after bool) (effects int) {
 	return effects
 }
 
+// TestCanceledAnywhere cancels a run before each effect of its way: it ends
+// once, nothing of it is left, and nothing of it is launched after its end.
+func TestCanceledAnywhere(t *testing.T) {
+	for at := 1; at <= 20; at++ {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t)
+			w.before = func(effect int) {
+				if effect == at {
+					w.cancel("r1")
+				}
+			}
+			_, stop := w.run(executor.Settings{Slots: 1}, 0, false)
+			w.say(fetched("r1"), fetched("r2"))
+			time.Sleep(10 * time.Second)
+			stop()
+			w.over(t)
+			w.once(t)
+			ends := w.ends()
+			if got := ends["r1"]; got != "canceled" && got != "succeeded" {
+				t.Errorf("canceled before effect %d: r1 %q", at, got)
+			}
+			if got := ends["r2"]; got != "succeeded" {
+				t.Errorf("canceled before effect %d: r2 %q", at, got)
+			}
+		})
+	}
+}
+
 // refuseJobs is a cluster without images.
 func refuseJobs(o cluster.Object) error {
 	if strings.HasPrefix(objectKey(o), "Job ") {
@@ -371,11 +400,11 @@ func unreadable(run string) event.Fetched {
 func TestEverythingReplayedAfterTheEndChangesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
+		w.infra["bai-r3-1"] = true
 		_, stop := w.run(executor.Settings{Slots: 2}, 0, false)
 		for i := range 10 {
 			w.say(fetched(fmt.Sprintf("r%d", i)))
 		}
-		w.infra["bai-r3-1"] = true
 		time.Sleep(30 * time.Millisecond)
 		w.cancel("r4")
 		w.cancel("r9")
@@ -532,6 +561,39 @@ func TestARunThatEndedWhileNobodyListened(t *testing.T) {
 	})
 }
 
+// TestALaunchThatWasHeardOfIsNotMadeAnew: the process died before the ledger had
+// it, and what was launched has disappeared meanwhile. That is for the watcher
+// to say.
+func TestALaunchThatWasHeardOfIsNotMadeAnew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.others = nil
+		_, stop := w.run(executor.Settings{Slots: 1}, 0, false)
+		w.say(fetched("r1"))
+		time.Sleep(2 * time.Second)
+		stop()
+
+		l, version, err := store.Get[executor.Ledger](t.Context(), w.store, store.KindLedger, "slots")
+		if err != nil || !l.Entries[0].Launched {
+			t.Fatalf("%+v %v", l, err)
+		}
+		l.Entries[0].Launched = false
+		_, err1 := store.Replace(t.Context(), w.store, store.KindLedger, "slots", version, l)
+		err2 := w.store.PutRun(t.Context(), store.Run{ID: "r1", Attempt: 1, Phase: event.PhaseRunning, Revision: 1}, store.Change{Run: "r1", Revision: 1, Event: "e"})
+		err3 := w.cluster.Delete(t.Context(), cluster.Ref{Run: "r1", Attempt: 1})
+		if err := errors.Join(err1, err2, err3); err != nil {
+			t.Fatal(err)
+		}
+		_, stop = w.run(executor.Settings{Slots: 1}, 0, false)
+		time.Sleep(2 * time.Second)
+		stop()
+		w.once(t)
+		if diff := cmp.Diff([]string{"r1/1"}, w.slots()); diff != "" {
+			t.Errorf("slots (-want +got):\n%s", diff)
+		}
+	})
+}
+
 // TestARunThatEndedBeforeItsDataWereThere is never launched, though its end is
 // not recorded yet.
 func TestARunThatEndedBeforeItsDataWereThere(t *testing.T) {
@@ -605,7 +667,7 @@ func TestNoDocumentHoldsASecret(t *testing.T) {
 		_, stop := w.run(executor.Settings{Pods: transpile.Settings{Brokers: []string{"kafka:9092"}}}, 0, false)
 		w.say(fetched("r1"))
 		time.Sleep(500 * time.Millisecond)
-		secret, ok := w.cluster.objects["Secret bai-r1-1"].(*corev1.Secret)
+		secret, ok := w.cluster.object("Secret bai-r1-1").(*corev1.Secret)
 		if !ok || !strings.Contains(string(secret.Data[pod.CollectFile]), "token of r1") {
 			t.Errorf("the Secret in the cluster lacks the token: %v", secret)
 		}

@@ -30,14 +30,23 @@ func (a *admitter) launch(ctx context.Context, e Entry, fresh *Place) error {
 		a.tell(e.Holder, Gone)
 		return nil
 	}
-	var stop reason
+	var (
+		stop reason
+		was  bool
+		uid  string
+	)
 	if again {
 		if stop, err = a.stop(ctx, e); err != nil || stop == over {
 			return err
 		}
+		if was, err = a.desk.launched(ctx, e.Holder); err != nil {
+			return err
+		}
 	}
-	var uid string
-	if stop == no {
+	switch {
+	case was: // what is gone of it is not made anew: the watcher has heard of it
+		uid, err = a.find(ctx, plan)
+	case stop == no:
 		uid, err = a.create(ctx, plan)
 	}
 	if refusal, ok := errors.AsType[*cluster.RefusedError](err); ok {

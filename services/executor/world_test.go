@@ -119,6 +119,13 @@ func (c *fakeCluster) count(kind string) int {
 	return n
 }
 
+// object returns what is in the cluster under a kind and name.
+func (c *fakeCluster) object(key string) cluster.Object {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.objects[key]
+}
+
 // left returns what is in the cluster.
 func (c *fakeCluster) left() []string {
 	c.mu.Lock()
@@ -277,6 +284,7 @@ type process struct {
 	after  bool
 	dead   bool
 	kill   context.CancelFunc
+	before func(effect int) // is called before each effect; nil: nothing
 }
 
 // act lets an effect happen, or kills the process.
@@ -287,11 +295,12 @@ func (p *process) act(do func() error) error {
 		return errDead
 	}
 	p.effect++
-	hit := p.killAt > 0 && p.effect == p.killAt
-	if hit {
-		p.dead = true
-	}
+	n, hit := p.effect, p.killAt > 0 && p.effect == p.killAt
+	p.dead = hit
 	p.mu.Unlock()
+	if p.before != nil {
+		p.before(n)
+	}
 	if hit && !p.after {
 		p.kill()
 		return errDead

@@ -207,8 +207,7 @@ func TestAClusterThatIsAwayEndsNoRun(t *testing.T) {
 		if got := w.heard(); len(got) > 0 {
 			t.Errorf("while the cluster is away: %q", got)
 		}
-		looks := w.cluster.looks
-		if looks > 300 {
+		if looks := w.cluster.looked(); looks > 300 {
 			t.Errorf("%d looks in an hour at a cluster that is away", looks)
 		}
 		w.cluster.goes(nil)
@@ -295,13 +294,13 @@ func TestWhatHasEndedIsNotLookedThroughAgain(t *testing.T) {
 			p.hear(l)
 		}
 		time.Sleep(time.Minute)
-		before := w.docs
+		before := w.listed()
 		time.Sleep(time.Hour)
 		p.stop()
 		if n := len(w.ends()); n != 300 {
 			t.Errorf("%d runs ended, want 300", n)
 		}
-		if listed := w.docs - before; listed > 100 {
+		if listed := w.listed() - before; listed > 100 {
 			t.Errorf("%d documents listed while nothing runs", listed)
 		}
 	})

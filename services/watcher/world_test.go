@@ -75,6 +75,12 @@ func (c *fakeCluster) Watch(ctx context.Context, see func(cluster.Seen)) error {
 	}
 }
 
+func (c *fakeCluster) looked() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.looks
+}
+
 func (c *fakeCluster) goes(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -221,6 +227,12 @@ func (p *process) Docs(ctx context.Context, kind store.Kind, after string, limit
 	defer p.world.mu.Unlock()
 	p.world.docs += len(docs)
 	return docs, err
+}
+
+func (w *world) listed() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.docs
 }
 
 // heard returns what was said, one line each.

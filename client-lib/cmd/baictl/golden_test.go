@@ -98,7 +98,7 @@ func finishing(p *baitest.Platform) {
 // age is when a run was submitted whose age is shown in minutes.
 func age(name string) time.Time {
 	if strings.HasPrefix(name, "list-table") || strings.HasPrefix(name, "list-wide") {
-		return time.Now().Add(-4*time.Minute - 30*time.Second)
+		return time.Now().Add(-5*time.Minute - 10*time.Second)
 	}
 	return newYear
 }

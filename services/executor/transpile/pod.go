@@ -168,7 +168,7 @@ func (b builder) env() []corev1.EnvVar {
 	if n := b.maxLog(); n > 0 {
 		e.set(pod.EnvMaxLog, strconv.FormatInt(n, 10))
 	}
-	e.set(pod.EnvBackend, "file")
+	e.set(pod.EnvBackend, "fifo")
 	e.set(pod.EnvFile, pod.In("", pod.Metrics))
 	e.set(pod.EnvFIFO, pod.In("", pod.FIFO))
 	e.set(pod.EnvFIFOWait, strconv.Itoa(int(fifoWait.Seconds())))

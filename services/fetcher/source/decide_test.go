@@ -2,6 +2,7 @@ package source_test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -117,6 +118,30 @@ func TestRedact(t *testing.T) {
 			}
 		})
 	}
+}
+
+func FuzzNothingSecretIsShown(f *testing.F) {
+	for _, rest := range []string{"example.com/x", "[::1]:80/?q=1#f", "a b/%zz?k=1", "@@", "\\evil", "%31/../..", "?a@b"} {
+		f.Add(rest)
+	}
+	r, err := source.New(source.Settings{Networks: []string{"loopback"}, Folders: []string{"/srv"}})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, rest string) {
+		if strings.Contains(rest, "hunter2") {
+			return
+		}
+		url := "http://me:hunter2@" + rest
+		err := r.Check(url)
+		if own := new(source.Error); err != nil && !errors.As(err, &own) {
+			t.Errorf("Check(%q): %v", url, err)
+		}
+		if shown := fmt.Sprint(source.Redact(url), err); strings.Contains(shown, "hunter2") {
+			t.Errorf("%q is shown as %s", url, shown)
+		}
+		_ = r.Check(rest) // whatever it says, it does not panic
+	})
 }
 
 func TestSettings(t *testing.T) {

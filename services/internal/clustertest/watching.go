@@ -39,10 +39,13 @@ func deletesNothing(b *bench) {
 }
 
 func grace(b *bench) {
-	j, long := b.job("trap '' TERM; trap 'sleep 0.3; exit 0' USR1; while true; do sleep 0.05; done"), int64(2)
-	j.Spec.Template.Spec.TerminationGracePeriodSeconds = &long
+	j, long := b.job("trap '' TERM; touch $D/ready; while true; do sleep 0.05; done"), int64(2)
+	s := &j.Spec.Template.Spec
+	s.TerminationGracePeriodSeconds = &long
+	s.Containers = append(s.Containers, b.sh("waits", "until test -e $D/ready; do sleep 0.02; done"))
+	shared(j)
 	b.create(j)
-	b.await("the benchmark", running)
+	b.await("that it ignores SIGTERM", func(s cluster.Seen) bool { return state(s, "waits").Terminated != nil })
 	began := time.Now()
 	if err := b.cluster.Delete(b.Context(), b.ref()); err != nil {
 		b.Fatal(err)

@@ -59,7 +59,7 @@ const (
 	EnvAwait     = "BAI_AWAIT"                       // how long the wrapper waits for the collector to be ready, as 10s; empty means not at all
 	EnvGrace     = "BAI_GRACE"                       // how long the wrapper waits between SIGTERM and SIGKILL, as 10s; empty means 10s
 	EnvMessage   = "BAI_TERMINATION_MESSAGE"         // where a container leaves its last words; empty means TerminationMessage
-	EnvBackend   = "BENCHMARK_AI"                    // for client libraries: "file" here
+	EnvBackend   = "BENCHMARK_AI"                    // for client libraries: "fifo", the only one of the original's that is of use in a pod; ours append to EnvFile where it is set
 	EnvFile      = "BENCHMARK_AI_FILE"               // the metrics file
 	EnvFIFO      = "BENCHMARK_AI_FIFO_FILEPATH"      // the pipe
 	EnvFIFOWait  = "BENCHMARK_AI_FIFO_MAX_WAIT_TIME" // seconds that the original client library waits for the pipe

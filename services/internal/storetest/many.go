@@ -32,7 +32,7 @@ func testMany(t *testing.T, s Store) {
 		wantSame(t, 1, created.Load())
 	})
 	t.Run("many who count by compare-and-set miss nothing", func(t *testing.T) {
-		const each = 20
+		const each = 8
 		must(t, store.Create(ctx, s, kind, "count", 0))
 		must(t, together(func() error { return times(each, func(int) error { return increment(ctx, s, "count") }) }))
 		n, _, err := store.Get[int](ctx, s, kind, "count")
@@ -58,7 +58,7 @@ func testMany(t *testing.T, s Store) {
 		wantSame(t, int64(each), r.Revision)
 	})
 	t.Run("many who bring the same lines and samples bring each once, and a reader beside them sees all in order", func(t *testing.T) {
-		const rows, step = 300, 30
+		const rows, step = 90, 30
 		o := NewOrigin("flow", "p")
 		var all []store.Line
 		for i := range rows {
@@ -72,7 +72,7 @@ func testMany(t *testing.T, s Store) {
 			})
 		}))
 		wantSame(t, all, <-seen)
-		eventually(t, "counted once", "1 300 299, 1 10 9, ", readStreams(ctx, s, "flow"))
+		eventually(t, "counted once", "1 90 89, 1 3 2, ", readStreams(ctx, s, "flow"))
 	})
 }
 

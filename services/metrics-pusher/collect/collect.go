@@ -22,6 +22,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"time"
 
 	"go.uber.org/zap"
@@ -116,17 +117,30 @@ func (c *Collector) Run(ctx context.Context) error {
 	return c.finish(ship)
 }
 
-// prepare makes the file that client libraries append to, so that whoever the
-// benchmark runs as can.
+// prepare makes the folder of what is shipped, and the file that client
+// libraries append to, so that whoever the benchmark runs as can.
 func (c *Collector) prepare() {
 	path := pod.In(c.settings.Dir, pod.Metrics)
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	dir := filepath.Dir(path)
+	err := os.Mkdir(dir, 0o700)
 	if err == nil {
-		err = errors.Join(f.Chmod(0o666), f.Close())
+		err = os.Chmod(dir, 0o777) // the wrapper runs as the benchmark does
+	}
+	if err == nil || errors.Is(err, fs.ErrExist) {
+		err = makeShared(path)
 	}
 	if err != nil && !errors.Is(err, fs.ErrExist) {
 		c.log.Warn("the metrics file cannot be made", zap.Error(err))
 	}
+}
+
+// makeShared makes an empty file that everybody may write.
+func makeShared(path string) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Chmod(0o666), f.Close())
 }
 
 // wait waits until there may be more to read.

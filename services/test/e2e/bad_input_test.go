@@ -25,6 +25,7 @@ instance_type = 3
 strategy = "singel_node"
 [env]
 docker_image = "debian:12-slim"
+privileged = "yes"
 [[output.metrics]]
 name = "loss"
 units = "1"
@@ -34,7 +35,7 @@ pattern = "(?<=x)y"
 	if code != 2 {
 		t.Errorf("exit code %d, want 2", code)
 	}
-	for _, place := range []string{":2:", ":3:1: info.descriptio: ", ":5:17: hardware.instance_type: ", ":6:12: hardware.strategy: ", ":12:11: output.metrics[0].pattern: "} {
+	for _, place := range []string{":3:1: info.descriptio: ", ":5:17: hardware.instance_type: ", ":6:12: hardware.strategy: ", ":9:14: env.privileged: ", ":13:12: output.metrics[0].pattern: "} {
 		if !strings.Contains(stderr, file+place) {
 			t.Errorf("no fault at %s in\n%s", place, stderr)
 		}

@@ -73,19 +73,25 @@ func (c *Cluster) remove(j *job, whole bool) error {
 }
 
 // tell tells the supervisor of a locked job to end its pod, once, and kills it
-// should it not obey.
+// should it not obey. Before its first state it would not hear; that brings it
+// here again.
 func (c *Cluster) tell(j *job) {
-	if j.told || j.ended || j.state == nil && j.pid == 0 {
-		return // it has hardly begun; its first state comes here
+	if j.ended {
+		return
 	}
-	j.told = true
-	c.signal(j, unix.SIGTERM)
-	c.after(j, grace(j.rec.Job)+lastGrace+patience, func(j *job) {
-		if !j.ended {
-			c.log.Warn("a pod's supervisor does not end, it is killed", zap.String("job", j.rec.Job.Name))
-			c.signal(j, unix.SIGKILL)
-		}
-	})
+	if !j.watched {
+		j.watched = true
+		c.after(j, grace(j.rec.Job)+lastGrace+patience, func(j *job) {
+			if !j.ended {
+				c.log.Warn("a pod's supervisor does not end, it is killed", zap.String("job", j.rec.Job.Name))
+				c.signal(j, unix.SIGKILL)
+			}
+		})
+	}
+	if !j.told && j.state != nil {
+		j.told = true
+		c.signal(j, unix.SIGTERM)
+	}
 }
 
 // lastGrace is what a pod's supervisor may add to its grace.
@@ -94,9 +100,10 @@ const lastGrace = 2 * time.Second
 // signal sends a signal to the supervisor of a locked job, and to nobody else.
 func (c *Cluster) signal(j *job, s unix.Signal) {
 	var err error
-	if j.pid != 0 { // a child that was not reaped keeps its ID
+	switch {
+	case j.pid != 0: // a child that was not reaped keeps its ID
 		err = unix.Kill(j.pid, s)
-	} else {
+	case j.state != nil:
 		err = signalStranger(j.state.PID, j.state.Born, s)
 	}
 	if err != nil && !errors.Is(err, unix.ESRCH) {
@@ -155,6 +162,7 @@ func (c *Cluster) clear(j *job, objects bool) {
 }
 
 func (c *Cluster) forget(j *job) {
+	c.log.Info("a job is gone", zap.String("run", j.attempt.run), zap.String("job", j.rec.Job.Name), zap.Bool("deleted", j.deleting != nil))
 	freed := c.release(j)
 	c.mu.Lock()
 	delete(c.jobs, j.id)

@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -13,9 +14,11 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 
@@ -42,6 +45,7 @@ type record struct {
 	Job     *batchv1.Job `json:"job"`
 	PodName string       `json:"pod_name"`
 	PodUID  string       `json:"pod_uid"`
+	Created time.Time    `json:"created"`          // to the nanosecond
 	GPUs    []int        `json:"gpus,omitempty"`   // that it was given
 	Expired time.Time    `json:"expired,omitzero"` // when its deadline passed before it could begin
 }
@@ -148,6 +152,9 @@ func (d disk) addPod(id string, r record) error {
 
 // removePod removes a Job, its pod's files and its state.
 func (d disk) removePod(id string) error {
+	if err := unmountBelow(d.pod(id)); err != nil {
+		return err
+	}
 	if err := os.Rename(d.pod(id), d.trash(id)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -157,16 +164,20 @@ func (d disk) removePod(id string) error {
 	return removeAll(d.trash(id))
 }
 
-// readState returns the pod's state, nil where there is none.
-func (d disk) readState(id string) (*spec.State, error) {
-	var s spec.State
-	switch err := spec.Read(d.state(id), &s); {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil, nil //nolint:nilnil // it has not begun
-	case err != nil:
-		return nil, err
+// readState returns the pod's state and its text, nil where there is none.
+func (d disk) readState(id string) (*spec.State, []byte, error) {
+	b, err := os.ReadFile(d.state(id))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, nil
 	}
-	return &s, nil
+	if err != nil {
+		return nil, nil, err
+	}
+	var s spec.State
+	if err := json.Unmarshal(b, &s); err != nil {
+		return nil, nil, fmt.Errorf("read %s: %w", d.state(id), err)
+	}
+	return &s, b, nil
 }
 
 // lock takes the lock that a pod's supervisor is born with.
@@ -191,6 +202,31 @@ func (d disk) held(id string) bool {
 	}
 	defer f.Close() //nolint:errcheck // only read
 	return errors.Is(syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB), syscall.EWOULDBLOCK)
+}
+
+// unmountBelow unmounts what a benchmark without namespaces mounted below dir,
+// so that what lies there is not removed with it.
+func unmountBelow(dir string) error {
+	b, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return err
+	}
+	lines := strings.Split(string(b), "\n")
+	for _, line := range slices.Backward(lines) { // what was mounted last first
+		fields := strings.Fields(line)
+		if len(fields) < 5 || !strings.HasPrefix(unescaped(fields[4]), dir+"/") {
+			continue
+		}
+		if err := unix.Unmount(unescaped(fields[4]), unix.MNT_DETACH); err != nil {
+			return fmt.Errorf("unmount what a benchmark mounted at %s: %w", fields[4], err)
+		}
+	}
+	return nil
+}
+
+// unescaped returns a path as it is, from the way the kernel writes it.
+func unescaped(path string) string {
+	return strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace(path)
 }
 
 // removeAll removes a tree, also one whose directories were made unreadable.

@@ -29,6 +29,7 @@ type job struct {
 	rec      record
 	version  int64
 	state    *spec.State     // as it was read last
+	text     []byte          // the same
 	waiting  *status.Waiting // why it was not launched
 	launched bool            // it has, or had, a supervisor
 	pid      int             // of the supervisor, where it is a child of ours that was not reaped
@@ -36,6 +37,7 @@ type job struct {
 	burying  bool            // somebody waits for the supervisor's end
 	deleting *mark
 	told     bool // the supervisor was told to end the pod
+	watched  bool // and will be killed if it does not
 	retired  bool // what follows from its end was done
 	leaving  bool // it is being removed
 	gone     bool // nothing of it is left
@@ -80,7 +82,7 @@ func (c *Cluster) addObject(uid string, o object) error {
 }
 
 func (c *Cluster) addJob(b *batchv1.Job) error {
-	j := newJob(string(b.UID), record{Job: b, PodName: b.Name + "-" + newSuffix(), PodUID: newUID()})
+	j := newJob(string(b.UID), record{Job: b, PodName: b.Name + "-" + newSuffix(), PodUID: newUID(), Created: b.CreationTimestamp.Time})
 	if err := c.disk.addPod(j.id, j.rec); err != nil {
 		return err
 	}

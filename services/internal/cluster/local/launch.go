@@ -38,6 +38,7 @@ func (c *Cluster) launch(j *job) {
 	} else {
 		j.waiting = nil
 		j.waits.Store(false)
+		c.log.Info("a pod begins", zap.String("run", j.attempt.run), zap.String("job", j.rec.Job.Name), zap.String("pod", j.rec.PodName))
 	}
 	c.touch(j)
 }
@@ -76,7 +77,7 @@ func (c *Cluster) translate(j *job) (translate.Output, *status.Waiting) {
 	maps, secrets := c.configs(j.rec.Job.Namespace)
 	out, missing := translate.Pod(translate.Input{
 		Job: j.rec.Job, PodName: j.rec.PodName, PodUID: j.rec.PodUID, Labels: status.Labels(j.rec.Job),
-		Dir: c.disk.pod(j.id), State: c.disk.state(j.id), Binary: c.binary, Node: c.node, IP: ip, Env: c.env,
+		Dir: c.disk.pod(j.id), State: c.disk.state(j.id), Lock: c.disk.lockFile(j.id), Binary: c.binary, Node: c.node, IP: ip, Env: c.env,
 		Namespaces: c.machine.NoNamespaces == "", HasGPUs: c.machine.GPUs > 0, GPUs: gpus, ConfigMaps: maps, Secrets: secrets,
 	})
 	switch {

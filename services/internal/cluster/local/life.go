@@ -13,6 +13,7 @@ import (
 
 	"go.uber.org/zap"
 	"golang.org/x/sys/unix"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/benchmark-ai/bai/services/internal/cluster/local/spec"
 )
@@ -80,9 +81,11 @@ func (c *Cluster) load(id string) (*job, error) {
 	if spec.Read(c.disk.mark(id), &m) == nil {
 		j.deleting = &m
 	}
-	state, err := c.disk.readState(id)
-	j.state, j.version = state, c.version
-	j.launched = state != nil || c.disk.held(id)
+	r.Job.CreationTimestamp = metav1.NewTime(r.Created)
+	j.version = c.version
+	var err error
+	j.state, j.text, err = c.disk.readState(id)
+	j.launched = j.state != nil || c.disk.held(id)
 	return j, err
 }
 
@@ -157,28 +160,25 @@ func (c *Cluster) look(j *job) {
 
 // read takes note of a locked job's state.
 func (c *Cluster) read(j *job) {
-	state, err := c.disk.readState(j.id)
+	state, text, err := c.disk.readState(j.id)
 	if err != nil {
 		c.log.Error("a pod's state cannot be read", zap.String("job", j.rec.Job.Name), zap.Error(err))
 		return
 	}
-	if state == nil {
+	if state == nil || bytes.Equal(text, j.text) {
 		return
 	}
-	j.state = state
+	j.state, j.text = state, text
 	c.touch(j)
 	c.follow(j)
 }
 
 // follow does what follows from a locked job's state.
 func (c *Cluster) follow(j *job) {
-	if j.state == nil {
-		return
-	}
 	if j.deleting != nil {
 		c.tell(j)
 	}
-	if !j.state.Over.IsZero() {
+	if j.state != nil && !j.state.Over.IsZero() {
 		c.retire(j)
 	}
 }
@@ -190,6 +190,7 @@ func (c *Cluster) retire(j *job) {
 		return
 	}
 	j.retired = true
+	c.log.Info("a pod has ended", zap.String("run", j.attempt.run), zap.String("job", j.rec.Job.Name))
 	if c.release(j) {
 		c.spawn(func() { c.launchWaiting("") })
 	}
@@ -220,7 +221,6 @@ func (c *Cluster) bury(j *job) {
 			return
 		}
 		j.ended = true
-		c.read(j)
 		switch {
 		case j.deleting != nil:
 			c.leave(j)
@@ -241,9 +241,7 @@ func (c *Cluster) awaitEnd(j *job) bool {
 		}
 	}
 	j.mu.Lock()
-	if state, err := c.disk.readState(j.id); err == nil && state != nil {
-		j.state = state
-	}
+	c.read(j)
 	child, state := j.pid, j.state
 	j.mu.Unlock()
 	switch {

@@ -3,6 +3,7 @@
 package local_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -51,6 +52,7 @@ func TestWhateverABenchmarkDoesNothingIsLeft(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			modes(t, func(t *testing.T, s local.Settings) {
+				t.Helper()
 				c, needle := open(t, s), fmt.Sprintf("%d", 1e6+rand.IntN(1e6))
 				j := wrapped("hostile", command(needle)...)
 				create(t, c, configMap("hostile"), j)
@@ -64,6 +66,7 @@ func TestWhateverABenchmarkDoesNothingIsLeft(t *testing.T) {
 
 func TestWhatADaemonLeavesAfterAGoodEndIsEndedToo(t *testing.T) {
 	modes(t, func(t *testing.T, s local.Settings) {
+		t.Helper()
 		c, needle := open(t, s), fmt.Sprintf("%d", 1e6+rand.IntN(1e6))
 		j := wrapped("daemons", "sh", "-c", "setsid sh -c 'trap \"\" TERM; sleep 300"+needle+"' & exit 0")
 		create(t, c, j)
@@ -105,6 +108,7 @@ func TestAGigabyteOfOutputIsRecordedAndTheLogIsSmall(t *testing.T) {
 
 func TestAPodWaitsForItsConfiguration(t *testing.T) {
 	modes(t, func(t *testing.T, s local.Settings) {
+		t.Helper()
 		c := open(t, s)
 		j := wrapped("waits", "sh", "-c", `test "$A" = b`)
 		from := &corev1.EnvVarSource{ConfigMapKeyRef: &corev1.ConfigMapKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: "waits"}, Key: "a"}}
@@ -318,5 +322,86 @@ func copyFile(t *testing.T, from, to string) {
 	}
 	if err := dst.Close(); err != nil {
 		t.Fatal(err)
+	}
+}
+
+func TestAGPUBelongsToOnePodAtATime(t *testing.T) {
+	t.Parallel()
+	s := local.Settings{Dir: t.TempDir(), GPUs: 2}
+	c, file := open(t, s), filepath.Join(t.TempDir(), "go")
+	var js []*batchv1.Job
+	for i := range 3 {
+		j := wrapped(fmt.Sprintf("gpu%d", i), "sh", "-c", fmt.Sprintf("echo $CUDA_VISIBLE_DEVICES >> %s.gpus; until test -e %s%d; do sleep 0.01; done", file, file, i))
+		j.Spec.Template.Spec.Containers[0].Resources.Limits = corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("1")}
+		create(t, c, j)
+		js = append(js, j)
+	}
+	await(t, c, js[0], "the first runs", running)
+	await(t, c, js[1], "the second runs", running)
+	seen := await(t, c, js[2], "the third waits", func(s cluster.Seen) bool { return len(s.Events) > 0 })
+	if got := seen.Pods[0].Status.Conditions[0]; got.Type != corev1.PodScheduled || got.Reason != "Unschedulable" || !strings.Contains(got.Message, "Insufficient nvidia.com/gpu") {
+		t.Errorf("it waits for %+v", got)
+	}
+	shut(t, c, true) // who has which is known after a restart
+	c = open(t, s)
+	await(t, c, js[2], "it still waits", func(s cluster.Seen) bool { return len(s.Events) > 0 })
+	for i, j := range js {
+		touch(t, fmt.Sprintf("%s%d", file, i))
+		await(t, c, j, "it ends", over)
+		remove(t, c, j)
+	}
+	b, err := os.ReadFile(file + ".gpus")
+	if lines := strings.Fields(string(b)); err != nil || len(lines) != 3 || lines[0] == lines[1] {
+		t.Errorf("the pods had %q (%v)", lines, err)
+	}
+	nothingLeft(t, s.Dir)
+}
+
+func TestLookingAtAJobIsNoChangeOfIt(t *testing.T) {
+	t.Parallel()
+	c := open(t, local.Settings{Dir: t.TempDir(), Resync: time.Hour})
+	first, second := wrapped("first", "true"), wrapped("second", "true")
+	create(t, c, first)
+	await(t, c, first, "it ends", over)
+	looked, done := 0, make(chan struct{})
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	go c.Watch(ctx, func(s cluster.Seen) { //nolint:errcheck // until the end
+		if s.Ref.Run == "first" {
+			looked++
+			if _, err := c.Observe(t.Context(), s.Ref); err != nil {
+				t.Error(err)
+			}
+		} else if over(s) {
+			close(done)
+			cancel()
+		}
+	})
+	create(t, c, second)
+	<-done
+	if looked > 2 {
+		t.Errorf("a job that nothing happened to was handed over %d times", looked)
+	}
+}
+
+func TestWhatABenchmarkMountsIsNotRemovedWithIt(t *testing.T) {
+	t.Parallel()
+	if os.Getuid() != 0 {
+		t.Log("only root can mount")
+		return
+	}
+	s := local.Settings{Dir: t.TempDir(), NoNamespaces: true}
+	c, precious := open(t, s), t.TempDir()
+	file := filepath.Join(precious, "file")
+	touch(t, file)
+	j := wrapped("mounts", "sh", "-c", "mkdir $BAI_DIR/x && mount --bind "+precious+" $BAI_DIR/x && test -e $BAI_DIR/x/file")
+	create(t, c, j)
+	if seen := await(t, c, j, "it ends", over); seen.Job.Status.Succeeded != 1 {
+		t.Fatalf("it ended as %+v", benchmarkOf(seen))
+	}
+	remove(t, c, j)
+	nothingLeft(t, s.Dir)
+	if _, err := os.Stat(file); err != nil {
+		t.Error(err)
 	}
 }

@@ -29,6 +29,7 @@ type Settings struct {
 	// besides those that say who and where they are: PATH, HOME, USER, LOGNAME,
 	// SHELL, LANG, LANGUAGE, LC_*, TZ, TMPDIR, LD_LIBRARY_PATH.
 	Env          []string
+	GPUs         int           // how many GPUs pods may be given; zero means as many as there are
 	NoNamespaces bool          // run pods without namespaces, as where the kernel refuses them
 	Resync       time.Duration // how often Watch hands everything over again; zero means 30 s
 }
@@ -108,8 +109,10 @@ func (c *Cluster) begin() (err error) {
 		return err
 	}
 	c.isolated, c.machine.NoNamespaces = probe(c.disk, c.binary, c.settings.NoNamespaces)
-	devices, _ := filepath.Glob("/dev/nvidia[0-9]*")
-	c.machine.GPUs = len(devices)
+	if c.machine.GPUs = c.settings.GPUs; c.machine.GPUs == 0 {
+		devices, _ := filepath.Glob("/dev/nvidia[0-9]*")
+		c.machine.GPUs = len(devices)
+	}
 	if c.bell, err = newBell(c.disk.live()); err != nil {
 		return err
 	}

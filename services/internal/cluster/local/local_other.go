@@ -19,6 +19,7 @@ type Settings struct {
 	PodBinary    string
 	Log          *zap.Logger
 	Env          []string
+	GPUs         int
 	NoNamespaces bool
 	Resync       time.Duration
 }

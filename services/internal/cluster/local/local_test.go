@@ -239,6 +239,7 @@ func supervisorOf(t *testing.T, dir string, j *batchv1.Job) spec.State {
 
 func TestAClusterKeepsTheContract(t *testing.T) {
 	modes(t, func(t *testing.T, s local.Settings) {
+		t.Helper()
 		clustertest.Run(t, clustertest.Suite{Scope: "default", NoNamespaces: s.NoNamespaces, New: func(t *testing.T) clustertest.Cluster {
 			t.Helper()
 			return open(t, local.Settings{Dir: t.TempDir(), NoNamespaces: s.NoNamespaces})

@@ -24,10 +24,6 @@ type Command struct {
 	// Session makes it the leader of a session of its own, otherwise it is the
 	// leader of a process group of its own.
 	Session bool
-	// HoldTerm keeps SIGTERM back until the program asks for it, so that one
-	// that is told to end while it starts still ends its own way. A program
-	// that never asks never hears of it.
-	HoldTerm bool
 }
 
 // Exit is how a process ended.
@@ -98,9 +94,6 @@ func (t *Table) startAll() {
 func (t *Table) fork(c Command) (int, error) {
 	t.mu.Lock() // or reapAll could see its end before it is known
 	defer t.mu.Unlock()
-	if c.HoldTerm {
-		defer holdTerm()()
-	}
 	pid, err := syscall.ForkExec(c.Path, c.Args, &syscall.ProcAttr{
 		Dir: c.Dir, Env: c.Env, Files: c.Files,
 		Sys: &syscall.SysProcAttr{Chroot: c.Root, Setsid: c.Session, Setpgid: !c.Session, Pdeathsig: syscall.SIGKILL},
@@ -112,17 +105,6 @@ func (t *Table) fork(c Command) (int, error) {
 	t.begun++
 	t.some.Broadcast()
 	return pid, nil
-}
-
-// holdTerm blocks SIGTERM in this thread, and so in its children, until what it
-// returns is called.
-func holdTerm() func() {
-	var set, old unix.Sigset_t
-	set.Val[0] = 1 << (uint(unix.SIGTERM) - 1)
-	if err := unix.PthreadSigmask(unix.SIG_BLOCK, &set, &old); err != nil {
-		return func() {}
-	}
-	return func() { _ = unix.PthreadSigmask(unix.SIG_SETMASK, &old, nil) }
 }
 
 func (t *Table) reapAll() {

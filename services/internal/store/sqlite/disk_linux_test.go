@@ -37,11 +37,11 @@ const noMounts = "cannot mount"
 
 // disk fills a disk, empties it again, and makes it read-only.
 func disk(dir string) error {
-	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=4m"); err != nil {
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=2m"); err != nil {
 		return fmt.Errorf("%s: %w", noMounts, err)
 	}
 	path, filler := filepath.Join(dir, "store.db"), filepath.Join(dir, "filler")
-	if err := os.WriteFile(filler, make([]byte, 2<<20), 0o600); err != nil {
+	if err := os.WriteFile(filler, make([]byte, 1<<20), 0o600); err != nil {
 		return err
 	}
 	s, err := sqlite.Open(context.Background(), path)
@@ -62,8 +62,8 @@ func disk(dir string) error {
 	if err := says(err, "the disk is full"); err != nil {
 		return err
 	}
-	if more < n+1000 {
-		return fmt.Errorf("with 2 MiB of space again there were %d lines more", more-n)
+	if more < n+500 {
+		return fmt.Errorf("with 1 MiB of space again there were %d lines more", more-n)
 	}
 	if err := holds(s, more); err != nil {
 		return err

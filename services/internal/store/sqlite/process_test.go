@@ -39,10 +39,10 @@ func TestAProcessThatIsKilledLosesNothingAndHarmsNobody(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "store.db")
 	s := open(t, path)
 	ours := 0
-	for range 6 {
-		said := killed(t, path, 1+rand.IntN(12), func() {
-			check(t, s.AppendLines(t.Context(), []store.Lines{{Origin: storetest.NewOrigin("r", "ours"), Lines: numbered(ours, 100)}}))
-			ours += 100
+	for range 5 {
+		said := killed(t, path, 1+rand.IntN(10), func() {
+			check(t, s.AppendLines(t.Context(), []store.Lines{{Origin: storetest.NewOrigin("r", "ours"), Lines: numbered(ours, 10)}}))
+			ours += 10
 		})
 		theirs := whole(t, s, ours)
 		if theirs < said {
@@ -154,11 +154,11 @@ func writer(path string) error {
 			n = int(st.Stored)
 		}
 	}
-	for ; ; n += 70 {
-		if err := errors.Join(advance(ctx, s), s.AppendLines(ctx, []store.Lines{{Origin: storetest.NewOrigin("r", "theirs"), Lines: numbered(n, 70)}})); err != nil {
+	for ; ; n += 60 {
+		if err := errors.Join(advance(ctx, s), s.AppendLines(ctx, []store.Lines{{Origin: storetest.NewOrigin("r", "theirs"), Lines: numbered(n, 60)}})); err != nil {
 			return err
 		}
-		if _, err := fmt.Fprintln(os.Stdout, n+70); err != nil {
+		if _, err := fmt.Fprintln(os.Stdout, n+60); err != nil {
 			return err
 		}
 	}

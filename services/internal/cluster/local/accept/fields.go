@@ -86,6 +86,9 @@ func walk(v reflect.Value, accepted map[string]string, path, pattern string) (st
 	case reflect.Pointer:
 		return walk(v.Elem(), accepted, path, pattern)
 	case reflect.Slice:
+		if v.Len() > 0 && !leads(accepted, pattern+"[]") {
+			return path, true
+		}
 		for i := range v.Len() {
 			if p, bad := walk(v.Index(i), accepted, fmt.Sprintf("%s[%d]", path, i), pattern+"[]"); bad {
 				return p, true
@@ -116,6 +119,16 @@ func walkStruct(v reflect.Value, accepted map[string]string, path, pattern strin
 		}
 	}
 	return path, !known // a value of its own kind, such as a time
+}
+
+// leads reports whether an accepted field lies below a pattern.
+func leads(accepted map[string]string, pattern string) bool {
+	for p := range accepted {
+		if strings.HasPrefix(p, pattern) {
+			return true
+		}
+	}
+	return false
 }
 
 func join(path, name string) string {

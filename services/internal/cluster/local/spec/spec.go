@@ -31,6 +31,7 @@ const Mark = "BAI_LOCAL_POD"
 type Pod struct {
 	ID         string        `json:"id"`
 	State      string        `json:"state"`      // the file that its State is written to, by rename
+	Lock       string        `json:"lock"`       // the file that its supervisor has as LockFD, and keeps locked
 	Namespaces bool          `json:"namespaces"` // it has a PID and a mount namespace of its own
 	Binary     string        `json:"binary"`     // the pod binary
 	Grace      time.Duration `json:"grace"`      // between SIGTERM and SIGKILL

@@ -11,8 +11,9 @@ import (
 const (
 	firstPause   = 100 * time.Millisecond // before a sidecar that crashed is started again; doubled each time
 	longestPause = 30 * time.Second
-	sound        = time.Minute     // a sidecar that ran so long starts with the first pause again
-	lastGrace    = 2 * time.Second // the least that a sidecar is given to end
+	sound        = time.Minute            // a sidecar that ran so long starts with the first pause again
+	lastGrace    = 2 * time.Second        // the least that a sidecar is given to end
+	settling     = 500 * time.Millisecond // how long a sidecar of ours may take until it listens to signals
 )
 
 // Signals that do not tell of a crash, by number.
@@ -46,7 +47,9 @@ func (p Plan) idle() bool {
 //     the pod is stopped, what is no sidecar is told to end first, then the
 //     sidecars, the last first, each killed when its grace is over;
 //   - a sidecar that crashed, at that time or while it ends, is started again
-//     within the grace, so that it can finish its work.
+//     within the grace, so that it can finish its work;
+//   - a sidecar of ours, which ends by itself soon after the benchmark, is not
+//     told to while it starts, and SIGTERM ends it only then.
 func Decide(p spec.Pod, s spec.State, now time.Time) Plan {
 	if s.Stopped.IsZero() && !p.Deadline.IsZero() && !now.Before(p.Deadline) {
 		return Plan{Deadline: true}
@@ -136,10 +139,13 @@ func end(p spec.Pod, s spec.State, since, now time.Time) Plan {
 		st := s.Containers[i]
 		switch {
 		case c.Kind != spec.Sidecar:
+		case st.Running() && c.Ours && st.Termed.IsZero() && now.Before(st.Started.Add(settling)):
+			plan.Wake = st.Started.Add(settling)
+			return plan
 		case st.Running():
 			stop(&plan, i, st, until(s, st, p.Grace), now)
 			return plan
-		case crashed(st) && now.Before(since.Add(p.Grace)):
+		case crashed(c, st) && now.Before(since.Add(p.Grace)):
 			again(&plan, i, st, now)
 			return plan
 		}
@@ -175,14 +181,14 @@ func until(s spec.State, st spec.Status, grace time.Duration) time.Time {
 }
 
 // crashed reports whether a container ended, and not because it was told to.
-func crashed(st spec.Status) bool {
+func crashed(c spec.Container, st spec.Status) bool {
 	if st.End == nil || st.End.Problem != "" || !st.Killed.IsZero() {
 		return false
 	}
 	if st.Termed.IsZero() {
 		return st.End.Code != 0
 	}
-	return st.End.Signal != 0 && st.End.Signal != sigTerm
+	return st.End.Signal != 0 && (st.End.Signal != sigTerm || c.Ours)
 }
 
 // running reports whether a sidecar, or anything else, runs.

@@ -71,8 +71,7 @@ func (s *supervisor) launch(i int) (int, error) {
 	defer log.Close() //nolint:errcheck // the container's end
 	pid, err := s.table.Start(proc.Command{
 		Path: path, Args: c.Args, Env: c.Env, Dir: dir, Root: root, Session: true,
-		HoldTerm: c.Kind == spec.Sidecar && c.Ours,
-		Files:    []uintptr{null.Fd(), log.Fd(), log.Fd()},
+		Files: []uintptr{null.Fd(), log.Fd(), log.Fd()},
 	})
 	if err != nil {
 		return 0, fmt.Errorf("exec %q: %w", c.Args[0], err)

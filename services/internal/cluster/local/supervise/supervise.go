@@ -58,13 +58,13 @@ type supervisor struct {
 
 // begin reads what to run and says who runs it, before anything runs.
 func (s *supervisor) begin() error {
-	if err := unix.Flock(spec.LockFD, unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		return fmt.Errorf("take its lock: %w", err)
-	}
-	syscall.CloseOnExec(spec.LockFD)
 	if err := spec.Read(filepath.Join(s.dir, spec.PodFile), &s.pod); err != nil {
 		return err
 	}
+	if err := lock(s.pod.Lock); err != nil {
+		return fmt.Errorf("take its lock: %w", err)
+	}
+	syscall.CloseOnExec(spec.LockFD)
 	if _, err := os.Lstat(s.pod.State); err == nil {
 		return fmt.Errorf("it was run before: %w", os.ErrExist)
 	}
@@ -75,6 +75,18 @@ func (s *supervisor) begin() error {
 	s.ooms = oomKills()
 	s.state = spec.State{PID: pid, Born: born, Began: time.Now(), Containers: make([]spec.Status, len(s.pod.Containers))}
 	return s.saveFirst()
+}
+
+// lock takes the lock that the supervisor was born with.
+func lock(path string) error {
+	var born, want unix.Stat_t
+	if err := errors.Join(unix.Fstat(spec.LockFD, &born), unix.Stat(path, &want)); err != nil {
+		return err
+	}
+	if born.Dev != want.Dev || born.Ino != want.Ino {
+		return fmt.Errorf("descriptor %d is not %s: %w", spec.LockFD, path, syscall.EBADF)
+	}
+	return unix.Flock(spec.LockFD, unix.LOCK_EX|unix.LOCK_NB)
 }
 
 // saveFirst writes the first state, and waits while there is no room for it.

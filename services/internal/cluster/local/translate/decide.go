@@ -29,6 +29,7 @@ type Input struct {
 	Labels     map[string]string // of the pod
 	Dir        string            // of the pod
 	State      string            // the file for its state
+	Lock       string            // the file for its supervisor's lock
 	Binary     string            // the pod binary
 	Node       string            // name of this machine
 	IP         string            // address of this machine
@@ -67,7 +68,7 @@ type Missing struct {
 func Pod(in Input) (Output, *Missing) {
 	t := in.Job.Spec.Template.Spec
 	out := Output{Links: map[string]string{}, Pod: spec.Pod{
-		ID: string(in.Job.UID), State: in.State, Namespaces: in.Namespaces, Binary: in.Binary, Grace: Grace,
+		ID: string(in.Job.UID), State: in.State, Lock: in.Lock, Namespaces: in.Namespaces, Binary: in.Binary, Grace: Grace,
 		Deadline: Deadline(in.Job),
 	}}
 	if g := t.TerminationGracePeriodSeconds; g != nil {

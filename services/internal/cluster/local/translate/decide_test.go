@@ -61,7 +61,7 @@ func input() translate.Input {
 	always, grace, deadline, mode := corev1.ContainerRestartPolicyAlways, int64(7), int64(60), int32(0o500)
 	labels := map[string]string{"l": "label"}
 	return translate.Input{
-		PodName: "run-x", PodUID: "pod-uid", Labels: labels, Dir: "/d/pods/u", State: "/d/live/u.json", Binary: "/d/bin/bai-pod",
+		PodName: "run-x", PodUID: "pod-uid", Labels: labels, Dir: "/d/pods/u", State: "/d/live/u.json", Lock: "/d/live/u.lock", Binary: "/d/bin/bai-pod",
 		Node: "machine", IP: "127.0.0.1", Env: []string{"PATH=/bin", "HOME=/root"}, Namespaces: true,
 		ConfigMaps: map[string]*corev1.ConfigMap{"c": {Data: map[string]string{"k": "config", "k2": "two"}, BinaryData: map[string][]byte{"bin": {1}}}},
 		Secrets:    map[string]*corev1.Secret{"s": {Data: map[string][]byte{"k": []byte("secret")}, StringData: map[string]string{"k3": "three"}}},
@@ -106,7 +106,7 @@ func TestAPodIsTranslatedWhole(t *testing.T) {
 	bai := spec.Mount{Volume: "bai", Path: "/bai"}
 	want := translate.Output{
 		Pod: spec.Pod{
-			ID: "u", State: "/d/live/u.json", Namespaces: true, Binary: "/d/bin/bai-pod", Grace: 7 * time.Second, Deadline: time.Unix(1060, 0),
+			ID: "u", State: "/d/live/u.json", Lock: "/d/live/u.lock", Namespaces: true, Binary: "/d/bin/bai-pod", Grace: 7 * time.Second, Deadline: time.Unix(1060, 0),
 			Volumes: []spec.Volume{{Name: "bai", Path: "/d/pods/u/volumes/bai"}, {Name: "secret", Path: "/d/pods/u/volumes/secret"}, {Name: "script", Path: "/d/pods/u/volumes/script"}},
 			Containers: []spec.Container{
 				{Name: "bai-install", Kind: spec.Init, Args: []string{"/bai-pod", "install", "/bai/bin/bai-pod"}, Env: env, Mounts: []spec.Mount{bai}, Message: "/dev/termination-log", Ours: true},
@@ -208,29 +208,33 @@ func TestVariablesComeFromWhereTheyAreSaidTo(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
-			in := input()
-			c := &in.Job.Spec.Template.Spec.Containers[0]
-			in.Env, c.Env, c.EnvFrom = nil, nil, nil
-			if test.from != nil {
-				c.Env = []corev1.EnvVar{{Name: "V", ValueFrom: test.from}}
-			} else {
-				c.EnvFrom = []corev1.EnvFromSource{*test.all}
+			got, missing := variables(test.from, test.all)
+			if diff := cmp.Diff(test.missing, missing); diff != "" {
+				t.Errorf("missing (-want +got):\n%s", diff)
 			}
-			out, missing := translate.Pod(in)
-			if test.missing != "" {
-				if diff := cmp.Diff(&translate.Missing{Container: "benchmark", Text: test.missing}, missing); diff != "" {
-					t.Errorf("missing (-want +got):\n%s", diff)
-				}
-				return
-			}
-			if missing != nil {
-				t.Fatal(missing)
-			}
-			if diff := cmp.Diff(test.want, asMap(out.Pod.Containers[2].Env)); diff != "" {
+			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
 	}
+}
+
+// variables returns the environment of a container that has one variable from
+// somewhere, or all from somewhere, or what is missing for it.
+func variables(from *corev1.EnvVarSource, all *corev1.EnvFromSource) (map[string]string, string) {
+	in := input()
+	c := &in.Job.Spec.Template.Spec.Containers[0]
+	in.Env, c.Env, c.EnvFrom = nil, nil, nil
+	if from != nil {
+		c.Env = []corev1.EnvVar{{Name: "V", ValueFrom: from}}
+	} else {
+		c.EnvFrom = []corev1.EnvFromSource{*all}
+	}
+	out, missing := translate.Pod(in)
+	if missing != nil {
+		return nil, missing.Text
+	}
+	return asMap(out.Pod.Containers[2].Env), ""
 }
 
 func asMap(env []string) map[string]string {

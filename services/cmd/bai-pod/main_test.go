@@ -1,0 +1,140 @@
+//go:build linux
+
+package main_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/benchmark-ai/bai/services/internal/cluster/local/spec"
+	"github.com/benchmark-ai/bai/services/internal/clustertest"
+	"github.com/benchmark-ai/bai/services/internal/pod"
+)
+
+var binary string
+
+func TestMain(m *testing.M) { os.Exit(testMain(m)) }
+
+func testMain(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "bai-pod-*")
+	if err == nil {
+		defer os.RemoveAll(dir) //nolint:errcheck // the system's
+		binary, err = clustertest.BuildPod(dir)
+	}
+	if err != nil {
+		_, _ = fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return m.Run()
+}
+
+// run runs the program, and returns what it wrote and its exit code.
+func run(t *testing.T, env []string, args ...string) (stdout, stderr string, code int) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	cmd := exec.CommandContext(t.Context(), binary, args...)
+	cmd.Env, cmd.Stdout, cmd.Stderr = append(os.Environ(), env...), &out, &errs
+	if err := cmd.Run(); err != nil && !errors.As(err, new(*exec.ExitError)) {
+		t.Fatal(err)
+	}
+	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
+}
+
+func TestTheProgramIsSmall(t *testing.T) {
+	t.Parallel()
+	info, err := os.Stat(binary)
+	if err != nil || info.Size() > 20<<20 {
+		t.Errorf("%d bytes (%v), want 20 MiB at most", info.Size(), err)
+	}
+}
+
+func TestAWrongCommandLineIsSaid(t *testing.T) {
+	t.Parallel()
+	for want, args := range map[string][]string{
+		"no command":                     {},
+		`no command "x"`:                 {"x"},
+		"no command after --":            {"exec"},
+		"exec: no command after --":      {"exec", "--"},
+		`"ls" is no option`:              {"exec", "ls"},
+		`"--scripted" is no option`:      {"exec", "--scripted", "--", "ls"},
+		"install wants one place":        {"install"},
+		"supervise wants one directory":  {"supervise", "a", "b"},
+		"exec: no command after --\n\n":  {"exec", "--", ""},
+		"bai-pod exec [--script[=INTERP": {"nonsense"},
+	} {
+		_, stderr, code := run(t, nil, args...)
+		if code != 2 || !strings.Contains(stderr, want) {
+			t.Errorf("%q: exit code %d and %q, want 2 and %q", args, code, stderr, want)
+		}
+	}
+	for want, env := range map[string]string{`BAI_GRACE: "x" is not a time`: "BAI_GRACE=x", `BAI_MAX_LOG: "-1" is not a number`: "BAI_MAX_LOG=-1"} {
+		if _, stderr, code := run(t, []string{env}, "exec", "--", "true"); code != 1 || !strings.Contains(stderr, want) {
+			t.Errorf("%s: exit code %d and %q, want 1 and %q", env, code, stderr, want)
+		}
+	}
+}
+
+func TestInstallCopiesTheProgram(t *testing.T) {
+	t.Parallel()
+	dst := filepath.Join(t.TempDir(), "deep", "er", "bai-pod")
+	for range 2 { // once more changes nothing
+		if _, stderr, code := run(t, nil, "install", dst); code != 0 {
+			t.Fatal(stderr)
+		}
+	}
+	want, err := os.ReadFile(binary)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := os.ReadFile(dst)
+	if err != nil || !bytes.Equal(got, want) {
+		t.Errorf("%d bytes are not the program's %d (%v)", len(got), len(want), err)
+	}
+	if info, err := os.Stat(dst); err != nil || info.Mode() != 0o755 {
+		t.Errorf("it is %v (%v)", info.Mode(), err)
+	}
+	if entries, err := os.ReadDir(filepath.Dir(dst)); err != nil || len(entries) != 1 {
+		t.Errorf("beside it: %v (%v)", entries, err)
+	}
+	if _, stderr, code := run(t, nil, "install", "/proc/nowhere/bai-pod"); code != 1 || !strings.Contains(stderr, "install /proc/nowhere/bai-pod") {
+		t.Errorf("at a place that cannot be: exit code %d and %q", code, stderr)
+	}
+}
+
+func TestExecRunsACommandUnderTheSettingsOfItsEnvironment(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	stdout, _, code := run(t, []string{pod.EnvDir + "=" + dir, pod.EnvMaxLog + "=3"}, "exec", "--script=sh -eu", "--", "echo $1; exit 5", "word")
+	if stdout != "word\n" || code != 5 {
+		t.Errorf("exit code %d and %q", code, stdout)
+	}
+	if b, err := os.ReadFile(pod.In(dir, pod.Output)); err != nil || len(b) != pod.RecordHeader+3 {
+		t.Errorf("the output is %d bytes (%v)", len(b), err)
+	}
+}
+
+func TestASupervisorWithoutALockRunsNothing(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	lock := filepath.Join(dir, "lock")
+	for _, err := range []error{
+		os.WriteFile(lock, nil, 0o600),
+		spec.Write(filepath.Join(dir, spec.PodFile), spec.Pod{State: filepath.Join(dir, "state"), Lock: lock}),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, stderr, code := run(t, nil, "supervise", dir); code != 1 || !strings.Contains(stderr, "take its lock") {
+		t.Errorf("exit code %d and %q", code, stderr)
+	}
+	if _, stderr, code := run(t, nil, "supervise", "--probe", t.TempDir()); code != 1 || !strings.Contains(stderr, "not in namespaces of its own") {
+		t.Errorf("a probe on the machine itself: exit code %d and %q", code, stderr)
+	}
+}

@@ -1,0 +1,216 @@
+package status_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/benchmark-ai/bai/services/internal/cluster/local/spec"
+	"github.com/benchmark-ai/bai/services/internal/cluster/local/status"
+)
+
+var t0 = time.Unix(1000, 0)
+
+func at(s int) time.Time { return t0.Add(time.Duration(s) * time.Second) }
+
+// facts are those of a Job with an init container, a sidecar and a benchmark.
+func facts(containers ...spec.Status) status.Facts {
+	always := corev1.ContainerRestartPolicyAlways
+	f := status.Facts{
+		PodName: "run-x", PodUID: "pod", Node: "machine", IP: "127.0.0.1", Grace: 30 * time.Second, Version: 7,
+		Job: &batchv1.Job{
+			ObjectMeta: metav1.ObjectMeta{Name: "run", Namespace: "ns", UID: "job", CreationTimestamp: metav1.NewTime(t0)},
+			Spec: batchv1.JobSpec{Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"a": "b"}},
+				Spec: corev1.PodSpec{
+					InitContainers: []corev1.Container{{Name: "init"}, {Name: "side", RestartPolicy: &always}},
+					Containers:     []corev1.Container{{Name: "benchmark", Image: "image"}},
+				},
+			}},
+		},
+	}
+	if len(containers) > 0 {
+		f.State = &spec.State{Began: t0, Containers: containers}
+	}
+	return f
+}
+
+func ended(code int) spec.Status {
+	return spec.Status{Started: at(1), End: &spec.End{Code: code, Started: at(1), Ended: at(2)}}
+}
+
+func signaled(signal int) spec.Status {
+	s := ended(128 + signal)
+	s.End.Signal = signal
+	return s
+}
+
+func runs(pid int) spec.Status { return spec.Status{PID: pid, Started: at(1)} }
+
+func over(f status.Facts) status.Facts {
+	f.State.Over = at(3)
+	return f
+}
+
+func late(f status.Facts) status.Facts {
+	f.State.Stopped, f.State.Deadline = at(2), true
+	return f
+}
+
+func deleted(f status.Facts) status.Facts {
+	f.Deleting = at(2)
+	return f
+}
+
+// summary is what is told of a Job and its pod, in short.
+type summary struct {
+	Job        string // active succeeded failed ready terminating
+	Conditions string
+	Phase      corev1.PodPhase
+	Containers [3]string
+	Ready      corev1.ConditionStatus
+	Initial    corev1.ConditionStatus // the condition Initialized
+	Deleting   bool
+}
+
+func summarize(f status.Facts) summary {
+	j, p := status.Job(f), status.Pod(f)
+	st := j.Status
+	s := summary{
+		Job:   string([]byte{'0' + byte(st.Active), '0' + byte(st.Succeeded), '0' + byte(st.Failed), '0' + byte(*st.Ready), '0' + byte(*st.Terminating)}), //nolint:gosec // digits
+		Phase: p.Status.Phase, Deleting: p.DeletionTimestamp != nil,
+	}
+	for _, c := range st.Conditions {
+		s.Conditions += string(c.Type) + ":" + c.Reason + " "
+	}
+	for i, c := range append(p.Status.InitContainerStatuses, p.Status.ContainerStatuses...) {
+		switch {
+		case c.State.Running != nil:
+			s.Containers[i] = "Running"
+		case c.State.Waiting != nil:
+			s.Containers[i] = "Waiting " + c.State.Waiting.Reason
+		case c.State.Terminated != nil:
+			s.Containers[i] = "Terminated " + c.State.Terminated.Reason
+		}
+	}
+	for _, c := range p.Status.Conditions {
+		switch c.Type { //nolint:exhaustive // two are looked at
+		case corev1.PodReady:
+			s.Ready = c.Status
+		case corev1.PodInitialized:
+			s.Initial = c.Status
+		}
+	}
+	return s
+}
+
+func TestAJobAndItsPodAreSaidToBeWhatTheyAre(t *testing.T) {
+	t.Parallel()
+	const yes, no = corev1.ConditionTrue, corev1.ConditionFalse
+	none := spec.Status{}
+	crashed := ended(1)
+	crashed.Restarts, crashed.Last = 1, &spec.End{Code: 2, Started: at(0), Ended: at(1)}
+	unable := spec.Status{Started: at(1), End: &spec.End{Code: 128, Problem: "no such file", Started: at(1), Ended: at(1)}}
+	starved := ended(137)
+	starved.End.OOM = true
+	waiting := facts()
+	waiting.Waiting = &status.Waiting{Since: t0, Container: "benchmark", Reason: "CreateContainerConfigError", Message: "x"}
+	nowhere := facts()
+	nowhere.Waiting = &status.Waiting{Since: t0, Reason: "Unschedulable", Message: "x", NoNode: true}
+	expired := facts()
+	expired.Expired = at(5)
+	const (
+		complete = "SuccessCriteriaMet:CompletionsReached Complete:CompletionsReached "
+		failed   = "FailureTarget:BackoffLimitExceeded Failed:BackoffLimitExceeded "
+		tooLate  = "FailureTarget:DeadlineExceeded "
+		initing  = "Waiting PodInitializing"
+	)
+	for name, test := range map[string]struct {
+		facts status.Facts
+		want  summary
+	}{
+		"nothing has begun":                {facts(), summary{Job: "10000", Phase: "Pending", Containers: [3]string{initing, initing, initing}, Ready: no, Initial: no}},
+		"a container lacks its config":     {waiting, summary{Job: "10000", Phase: "Pending", Containers: [3]string{initing, initing, "Waiting CreateContainerConfigError"}, Ready: no, Initial: no}},
+		"the machine has no room":          {nowhere, summary{Job: "10000", Phase: "Pending", Containers: [3]string{initing, initing, initing}}},
+		"the init container runs":          {facts(runs(2), none, none), summary{Job: "10000", Phase: "Pending", Containers: [3]string{"Running", initing, initing}, Ready: no, Initial: no}},
+		"the sidecar runs":                 {facts(ended(0), runs(3), none), summary{Job: "10000", Phase: "Pending", Containers: [3]string{"Terminated Completed", "Running", initing}, Ready: no, Initial: yes}},
+		"all runs":                         {facts(ended(0), runs(3), runs(4)), summary{Job: "10010", Phase: "Running", Containers: [3]string{"Terminated Completed", "Running", "Running"}, Ready: yes, Initial: yes}},
+		"the sidecar has crashed":          {facts(ended(0), crashed, runs(4)), summary{Job: "10000", Phase: "Running", Containers: [3]string{"Terminated Completed", "Waiting CrashLoopBackOff", "Running"}, Ready: no, Initial: yes}},
+		"the sidecar still runs":           {facts(ended(0), runs(3), ended(0)), summary{Job: "10000", Phase: "Running", Containers: [3]string{"Terminated Completed", "Running", "Terminated Completed"}, Ready: no, Initial: yes}},
+		"all is over, and well":            {over(facts(ended(0), ended(0), ended(0))), summary{Job: "01000", Conditions: complete, Phase: "Succeeded", Containers: [3]string{"Terminated Completed", "Terminated Completed", "Terminated Completed"}, Ready: no, Initial: yes}},
+		"a failed sidecar fails nothing":   {over(facts(ended(0), signaled(15), ended(0))), summary{Job: "01000", Conditions: complete, Phase: "Succeeded", Containers: [3]string{"Terminated Completed", "Terminated Error", "Terminated Completed"}, Ready: no, Initial: yes}},
+		"the benchmark failed":             {over(facts(ended(0), ended(0), ended(3))), summary{Job: "00100", Conditions: failed, Phase: "Failed", Containers: [3]string{"Terminated Completed", "Terminated Completed", "Terminated Error"}, Ready: no, Initial: yes}},
+		"the benchmark was starved":        {over(facts(ended(0), ended(0), starved)), summary{Job: "00100", Conditions: failed, Phase: "Failed", Containers: [3]string{"Terminated Completed", "Terminated Completed", "Terminated OOMKilled"}, Ready: no, Initial: yes}},
+		"the benchmark could not start":    {over(facts(ended(0), ended(0), unable)), summary{Job: "00100", Conditions: failed, Phase: "Failed", Containers: [3]string{"Terminated Completed", "Terminated Completed", "Terminated StartError"}, Ready: no, Initial: yes}},
+		"the init container failed":        {over(facts(ended(7), none, none)), summary{Job: "00100", Conditions: failed, Phase: "Failed", Containers: [3]string{"Terminated Error", initing, initing}, Ready: no, Initial: no}},
+		"the deadline passes":              {late(facts(ended(0), runs(3), signaled(15))), summary{Job: "00001", Conditions: tooLate, Phase: "Running", Containers: [3]string{"Terminated Completed", "Running", "Terminated Error"}, Ready: no, Initial: yes, Deleting: true}},
+		"the deadline has passed":          {over(late(facts(ended(0), ended(0), signaled(15)))), summary{Job: "00100", Conditions: tooLate + "Failed:DeadlineExceeded ", Phase: "Failed", Containers: [3]string{"Terminated Completed", "Terminated Completed", "Terminated Error"}, Ready: no, Initial: yes, Deleting: true}},
+		"it ended well, but too late":      {over(late(facts(ended(0), ended(0), ended(0)))), summary{Job: "00100", Conditions: tooLate + "Failed:DeadlineExceeded ", Phase: "Succeeded", Containers: [3]string{"Terminated Completed", "Terminated Completed", "Terminated Completed"}, Ready: no, Initial: yes, Deleting: true}},
+		"the deadline passed while waited": {expired, summary{Job: "00100", Conditions: tooLate + "Failed:DeadlineExceeded ", Phase: "Failed", Containers: [3]string{initing, initing, initing}, Ready: no, Initial: no}},
+		"it is deleted":                    {deleted(facts(ended(0), runs(3), runs(4))), summary{Job: "00011", Phase: "Running", Containers: [3]string{"Terminated Completed", "Running", "Running"}, Ready: yes, Initial: yes, Deleting: true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if diff := cmp.Diff(test.want, summarize(test.facts)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestAContainersEndIsToldWhole(t *testing.T) {
+	t.Parallel()
+	f := over(facts(ended(0), ended(0), signaled(9)))
+	f.State.Containers[2].End.Message = "last words"
+	f.State.Containers[1].Restarts = 2
+	f.State.Containers[1].Last = &spec.End{Code: 5, Started: at(0), Ended: at(1)}
+	p := status.Pod(f)
+	want := &corev1.ContainerStateTerminated{
+		ExitCode: 137, Signal: 9, Reason: "Error", Message: "last words",
+		StartedAt: metav1.NewTime(at(1)), FinishedAt: metav1.NewTime(at(2)), ContainerID: "local://pod/benchmark",
+	}
+	if diff := cmp.Diff(want, p.Status.ContainerStatuses[0].State.Terminated); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	side := p.Status.InitContainerStatuses[1]
+	if side.RestartCount != 2 || side.LastTerminationState.Terminated == nil || side.LastTerminationState.Terminated.ExitCode != 5 {
+		t.Errorf("the sidecar's status is %+v", side)
+	}
+}
+
+func TestAPodIsItsJobs(t *testing.T) {
+	t.Parallel()
+	p := status.Pod(facts())
+	if len(p.OwnerReferences) != 1 || p.OwnerReferences[0].UID != "job" || p.OwnerReferences[0].Kind != "Job" {
+		t.Errorf("it is owned by %+v", p.OwnerReferences)
+	}
+	want := map[string]string{
+		"a": "b", "job-name": "run", "controller-uid": "job", "batch.kubernetes.io/job-name": "run", "batch.kubernetes.io/controller-uid": "job",
+	}
+	if diff := cmp.Diff(want, p.Labels); diff != "" {
+		t.Errorf("labels (-want +got):\n%s", diff)
+	}
+}
+
+func TestAPodThatWaitsSaysSoInAnEvent(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		waiting *status.Waiting
+		want    string
+	}{
+		"for nothing":  {nil, ""},
+		"for a volume": {&status.Waiting{Message: "m"}, "FailedMount"},
+		"for config":   {&status.Waiting{Container: "benchmark", Message: "m"}, "Failed"},
+		"for a GPU":    {&status.Waiting{NoNode: true, Message: "m"}, "FailedScheduling"},
+	} {
+		f := facts()
+		f.Waiting = test.waiting
+		if e, ok := status.Event(f); ok != (test.want != "") || e.Reason != test.want {
+			t.Errorf("%s: %q, want %q", name, e.Reason, test.want)
+		}
+	}
+}

@@ -1,0 +1,461 @@
+//go:build linux
+
+package wrap_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
+
+	"github.com/benchmark-ai/bai/services/internal/pod"
+	"github.com/benchmark-ai/bai/services/internal/pod/wrap"
+)
+
+// envSettings makes this program be a wrapper.
+const envSettings = "BAI_TEST_WRAP"
+
+func TestMain(m *testing.M) {
+	if s := os.Getenv(envSettings); s != "" {
+		os.Exit(beWrapper(s))
+	}
+	os.Exit(m.Run())
+}
+
+func beWrapper(text string) int {
+	var s wrap.Settings
+	if err := json.Unmarshal([]byte(text), &s); err != nil {
+		_, _ = fmt.Fprintln(os.Stderr, err)
+		return 99
+	}
+	signals := make(chan os.Signal, 16)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2)
+	code, err := wrap.Run(s, signals)
+	if err != nil {
+		_, _ = fmt.Fprintln(os.Stderr, err)
+		return 98
+	}
+	return code
+}
+
+// run is one wrapper.
+type run struct {
+	*exec.Cmd
+
+	dir            string
+	stdout, stderr buffer
+}
+
+// buffer is a bytes.Buffer that may be read while it is written.
+type buffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (b *buffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+func (b *buffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}
+
+func command(t *testing.T, s wrap.Settings) *run {
+	t.Helper()
+	if s.Dir == "" {
+		s.Dir = t.TempDir()
+	}
+	text, err := json.Marshal(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &run{dir: s.Dir, Cmd: exec.CommandContext(t.Context(), os.Args[0])} //nolint:gosec // this test
+	r.Env = append(os.Environ(), envSettings+"="+string(text))
+	r.Stdout, r.Stderr = &r.stdout, &r.stderr
+	r.WaitDelay = 20 * time.Second
+	return r
+}
+
+// start starts a wrapper, and waits until its command has written something.
+func start(t *testing.T, s wrap.Settings) *run {
+	t.Helper()
+	r := command(t, s)
+	if err := r.Start(); err != nil {
+		t.Fatal(err)
+	}
+	r.until(t, "the command runs", func() bool { return len(r.file(t, pod.Output)) > 0 })
+	return r
+}
+
+func (r *run) file(t *testing.T, name string) []byte {
+	t.Helper()
+	b, err := os.ReadFile(pod.In(r.dir, name))
+	if err != nil && !os.IsNotExist(err) {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func (r *run) until(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for !ok() {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			t.Fatalf("not in time: %s; output %q %q", what, r.stdout.String(), r.stderr.String())
+		}
+	}
+}
+
+// end waits for the wrapper, and returns what it says of the command. The
+// wrapper's own exit code must say the same.
+func (r *run) end(t *testing.T) pod.Exit {
+	t.Helper()
+	if r.Process == nil {
+		if err := r.Start(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_ = r.Wait()
+	var e pod.Exit
+	if err := json.Unmarshal(r.file(t, pod.Ended), &e); err != nil {
+		t.Fatalf("%v; the wrapper said %q", err, r.stderr.String())
+	}
+	if got := r.ProcessState.ExitCode(); got != e.Code {
+		t.Errorf("the wrapper exits with %d, the command with %d", got, e.Code)
+	}
+	if e.Started.IsZero() || e.Ended.Before(e.Started) {
+		t.Errorf("it ran from %s to %s", e.Started, e.Ended)
+	}
+	return e
+}
+
+// records returns what was recorded, as "1:" or "2:" and the data, each joined
+// to the one before where it is of the same stream.
+func (r *run) records(t *testing.T) (all string, stdout, stderr []byte) {
+	t.Helper()
+	var (
+		b    = r.file(t, pod.Output)
+		text strings.Builder
+		last = byte(0)
+		at   int64
+	)
+	for len(b) > 0 {
+		rec, n, err := pod.ReadRecord(b)
+		if err != nil || n == 0 {
+			t.Fatalf("%d bytes at the end are no record: %v", len(b), err)
+		}
+		if rec.Time < at {
+			t.Errorf("a record of %d comes after one of %d", rec.Time, at)
+		}
+		at, b = rec.Time, b[n:]
+		stream := byte('1')
+		if rec.Err {
+			stream = '2'
+			stderr = append(stderr, rec.Data...)
+		} else {
+			stdout = append(stdout, rec.Data...)
+		}
+		if stream != last {
+			text.WriteString(string(stream) + ":")
+		}
+		last = stream
+		text.Write(rec.Data)
+	}
+	return text.String(), stdout, stderr
+}
+
+func sh(script string) []string { return []string{"sh", "-c", script} }
+
+func TestACommandsEndIsKept(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "plain"), "echo no", 0o644)
+	write(t, filepath.Join(dir, "garbage"), "\x7fELF no", 0o755)
+	write(t, filepath.Join(dir, "orphan"), "#!/no/such/interpreter\n", 0o755)
+	for name, test := range map[string]struct {
+		settings wrap.Settings
+		want     pod.Exit
+		records  string
+	}{
+		"it ends well":                       {wrap.Settings{Args: []string{"true"}}, pod.Exit{}, ""},
+		"it fails":                           {wrap.Settings{Args: sh("exit 3")}, pod.Exit{Code: 3}, ""},
+		"it is killed":                       {wrap.Settings{Args: sh("kill -9 $$")}, pod.Exit{Code: 137, Signal: "SIGKILL"}, ""},
+		"it is told to end":                  {wrap.Settings{Args: sh("kill $$")}, pod.Exit{Code: 143, Signal: "SIGTERM"}, ""},
+		"it crashes":                         {wrap.Settings{Args: sh("kill -SEGV $$")}, pod.Exit{Code: 139, Signal: "SIGSEGV"}, ""},
+		"it does not exist":                  {wrap.Settings{Args: []string{"no-such-command"}}, pod.Exit{Code: 127, Problem: "no such file or directory"}, "2:bai: cannot start \"no-such-command\": no such file or directory\n"},
+		"its place does not exist":           {wrap.Settings{Args: []string{"/no/such/command"}}, pod.Exit{Code: 127, Problem: "no such file or directory"}, "2:bai: cannot start \"/no/such/command\": no such file or directory\n"},
+		"it is a directory":                  {wrap.Settings{Args: []string{"/"}}, pod.Exit{Code: 126, Problem: "is a directory"}, "2:bai: cannot start \"/\": is a directory\n"},
+		"it may not be executed":             {wrap.Settings{Args: []string{dir + "/plain"}}, pod.Exit{Code: 126, Problem: "permission denied"}, "2:bai: cannot start \"" + dir + "/plain\": permission denied\n"},
+		"it is no program":                   {wrap.Settings{Args: []string{dir + "/garbage"}}, pod.Exit{Code: 126, Problem: "exec format error"}, "2:bai: cannot start \"" + dir + "/garbage\": exec format error\n"},
+		"its interpreter does not exist":     {wrap.Settings{Args: []string{dir + "/orphan"}}, pod.Exit{Code: 126, Problem: "its interpreter: no such file or directory"}, "2:bai: cannot start \"" + dir + "/orphan\": its interpreter: no such file or directory\n"},
+		"it writes":                          {wrap.Settings{Args: sh("echo out; echo err >&2")}, pod.Exit{}, "1:out\n2:err\n"},
+		"it writes without a line feed":      {wrap.Settings{Args: []string{"printf", "x"}}, pod.Exit{}, "1:x"},
+		"it writes what is not text":         {wrap.Settings{Args: []string{"printf", `\377\000\n`}}, pod.Exit{}, "1:\xff\x00\n"},
+		"it reads nothing":                   {wrap.Settings{Args: []string{"cat"}}, pod.Exit{}, ""},
+		"a script for the shell":             {wrap.Settings{Script: true, Args: []string{"echo $1\nexit 4", "a b"}}, pod.Exit{Code: 4}, "1:a b\n"},
+		"a script that names its program":    {wrap.Settings{Script: true, Args: []string{"#!/usr/bin/awk -f\nBEGIN { print \"awk\" }"}}, pod.Exit{}, "1:awk\n"},
+		"a script for a program":             {wrap.Settings{Script: true, Shell: []string{"sh", "-e"}, Args: []string{"false\necho no"}}, pod.Exit{Code: 1}, ""},
+		"more output than is kept":           {wrap.Settings{MaxLog: 5, Args: sh("printf 1234567")}, pod.Exit{Dropped: 2}, "1:12345"},
+		"more output than is kept, two ways": {wrap.Settings{MaxLog: 4, Args: sh("printf 123; sleep 0.05; printf 456 >&2")}, pod.Exit{Dropped: 2}, "1:1232:4"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := command(t, test.settings)
+			e := r.end(t)
+			e.Started, e.Ended, e.User, e.System, e.MaxRSS = time.Time{}, time.Time{}, 0, 0, 0
+			if diff := cmp.Diff(test.want, e); diff != "" {
+				t.Errorf("end (-want +got):\n%s", diff)
+			}
+			if all, _, _ := r.records(t); all != test.records {
+				t.Errorf("records %q, want %q", all, test.records)
+			}
+		})
+	}
+}
+
+func write(t *testing.T, path, text string, mode os.FileMode) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), mode); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestOutputIsRecordedInOrderAndPassedOn(t *testing.T) {
+	t.Parallel()
+	r := command(t, wrap.Settings{Args: sh("for i in 1 2 3 4 5 6; do echo o$i; sleep 0.02; echo e$i >&2; sleep 0.02; done")})
+	r.end(t)
+	all, stdout, stderr := r.records(t)
+	if want := "1:o1\n2:e1\n1:o2\n2:e2\n1:o3\n2:e3\n1:o4\n2:e4\n1:o5\n2:e5\n1:o6\n2:e6\n"; all != want {
+		t.Errorf("records %q, want %q", all, want)
+	}
+	if string(stdout) != r.stdout.String() || string(stderr) != r.stderr.String() {
+		t.Errorf("passed on %q and %q", r.stdout.String(), r.stderr.String())
+	}
+}
+
+func TestALotOfOutputIsKeptWhole(t *testing.T) {
+	t.Parallel()
+	data := make([]byte, 30<<20)
+	for i := range data {
+		data[i] = byte(rand.Uint32()) //nolint:gosec // any byte
+	}
+	path := filepath.Join(t.TempDir(), "data")
+	write(t, path, string(data), 0o600)
+	r := command(t, wrap.Settings{Args: sh("cat " + path + "; cat " + path + " >&2")})
+	r.end(t)
+	_, stdout, stderr := r.records(t)
+	for name, got := range map[string][]byte{"stdout": stdout, "stderr": stderr, "passed on": []byte(r.stdout.String()), "passed on as errors": []byte(r.stderr.String())} {
+		if !bytes.Equal(got, data) {
+			t.Errorf("%s: %d bytes are not the %d that were written", name, len(got), len(data))
+		}
+	}
+}
+
+func TestSignalsAreHandedOn(t *testing.T) {
+	t.Parallel()
+	const loop = "; echo ready; while true; do sleep 0.01; done"
+	for name, test := range map[string]struct {
+		settings wrap.Settings
+		signal   syscall.Signal
+		want     int
+	}{
+		"SIGTERM ends the command":               {wrap.Settings{Args: sh("trap 'exit 9' TERM" + loop)}, syscall.SIGTERM, 9},
+		"SIGINT ends the command":                {wrap.Settings{Args: sh("trap 'exit 9' INT" + loop)}, syscall.SIGINT, 9},
+		"SIGHUP reaches it":                      {wrap.Settings{Args: sh("trap 'exit 9' HUP" + loop)}, syscall.SIGHUP, 9},
+		"SIGQUIT reaches it":                     {wrap.Settings{Args: sh("trap 'exit 9' QUIT" + loop)}, syscall.SIGQUIT, 9},
+		"SIGUSR1 reaches it":                     {wrap.Settings{Args: sh("trap 'exit 9' USR1" + loop)}, syscall.SIGUSR1, 9},
+		"SIGUSR2 reaches it":                     {wrap.Settings{Args: sh("trap 'exit 9' USR2" + loop)}, syscall.SIGUSR2, 9},
+		"SIGTERM reaches its children":           {wrap.Settings{Args: sh("trap '' TERM; (trap - TERM; exec sh -c 'echo ready; exec sleep 100'); exit 8")}, syscall.SIGTERM, 8},
+		"SIGUSR1 reaches not its children":       {wrap.Settings{Args: sh("trap 'exit 9' USR1; sh -c 'echo ready; sleep 0.3'; exit 7")}, syscall.SIGUSR1, 9},
+		"one that ignores SIGTERM is killed":     {wrap.Settings{Args: sh("trap '' TERM" + loop), Grace: 50 * time.Millisecond}, syscall.SIGTERM, 137},
+		"one that ignores SIGINT is killed":      {wrap.Settings{Args: sh("trap '' INT" + loop), Grace: 50 * time.Millisecond}, syscall.SIGINT, 137},
+		"one that does not know SIGTERM ends so": {wrap.Settings{Args: sh("echo ready; exec sleep 100")}, syscall.SIGTERM, 143},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := start(t, test.settings)
+			if err := r.Process.Signal(test.signal); err != nil {
+				t.Fatal(err)
+			}
+			if e := r.end(t); e.Code != test.want {
+				t.Errorf("it ends with %d (%s), want %d", e.Code, e.Signal, test.want)
+			}
+		})
+	}
+}
+
+func TestADaemonThatKeepsTheOutputOpenHoldsNothingUp(t *testing.T) {
+	t.Parallel()
+	for name, script := range map[string]string{
+		"and is silent":      "echo first; sleep 100 & exit 5",
+		"and writes on":      "(while true; do echo more; done) & echo first; exit 5",
+		"in its own session": "echo first; setsid sleep 7.25 & exit 5",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := command(t, wrap.Settings{Args: sh(script), Linger: 100 * time.Millisecond})
+			r.WaitDelay = time.Second // it also has what this test reads from
+			began := time.Now()
+			if e := r.end(t); e.Code != 5 {
+				t.Errorf("it ends with %d", e.Code)
+			}
+			if took := time.Since(began); took > 5*time.Second {
+				t.Errorf("it took %s", took)
+			}
+			if _, stdout, _ := r.records(t); !bytes.Contains(stdout, []byte("first\n")) {
+				t.Errorf("what the command wrote is not in %d bytes", len(stdout))
+			}
+		})
+	}
+}
+
+func TestWhatACommandLeavesInItsGroupIsKilled(t *testing.T) {
+	t.Parallel()
+	r := command(t, wrap.Settings{Args: sh("sleep 100 >/dev/null 2>&1 & echo $!"), Linger: 50 * time.Millisecond})
+	r.end(t)
+	left, err := strconv.Atoi(strings.TrimSpace(r.stdout.String()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.until(t, "what was left is gone", func() bool { return gone(left) })
+}
+
+// gone reports whether a process has ended.
+func gone(pid int) bool {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	return err != nil || bytes.Contains(b, []byte(") Z "))
+}
+
+func TestACommandEndsWithItsWrapper(t *testing.T) {
+	t.Parallel()
+	r := start(t, wrap.Settings{Args: sh("echo $$; exec sleep 100")})
+	r.until(t, "its ID is passed on", func() bool { _, out, _ := r.records(t); return bytes.HasSuffix(out, []byte("\n")) })
+	_, out, _ := r.records(t)
+	pid, err := strconv.Atoi(strings.TrimSpace(string(out)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = r.Wait()
+	r.until(t, "the command is gone", func() bool { return gone(pid) })
+}
+
+func TestAReaderThatGoesAwayChangesNothing(t *testing.T) {
+	t.Parallel()
+	r := command(t, wrap.Settings{Args: sh("for i in 1 2 3; do echo $i; echo $i >&2; sleep 0.02; done; exit 6")})
+	from, to, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = from.Close()
+	r.Stdout, r.Stderr = to, to
+	if e := r.end(t); e.Code != 6 {
+		t.Errorf("it ends with %d", e.Code)
+	}
+	if _, stdout, stderr := r.records(t); string(stdout) != "1\n2\n3\n" || string(stderr) != "1\n2\n3\n" {
+		t.Errorf("records %q and %q", stdout, stderr)
+	}
+}
+
+func TestWhatTheCommandUsedIsMeasured(t *testing.T) {
+	t.Parallel()
+	e := command(t, wrap.Settings{Args: sh("i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done")}).end(t)
+	if e.User+e.System < 0.01 || e.User+e.System > 20 || e.MaxRSS < 100<<10 || e.MaxRSS > 1<<30 {
+		t.Errorf("it used %gs + %gs and %d bytes", e.User, e.System, e.MaxRSS)
+	}
+}
+
+func TestAFullDiskHoldsTheCommandUpAndLosesNothing(t *testing.T) {
+	t.Parallel()
+	if os.Getuid() != 0 {
+		t.Fatal("a disk that is full must be mounted, which needs root")
+	}
+	dir := t.TempDir()
+	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=1m"); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := unix.Unmount(dir, unix.MNT_DETACH); err != nil {
+			t.Error(err)
+		}
+	})
+	filler := filepath.Join(dir, "filler")
+	write(t, filler, strings.Repeat("x", 700<<10), 0o600)
+	r := command(t, wrap.Settings{Dir: dir, Args: sh("seq 1 100000; seq 1 100000 >&2; exit 3")})
+	if err := r.Start(); err != nil {
+		t.Fatal(err)
+	}
+	r.until(t, "the disk is full", func() bool {
+		var st unix.Statfs_t
+		return unix.Statfs(dir, &st) == nil && st.Bfree == 0
+	})
+	if b := r.file(t, pod.Ended); len(b) > 0 {
+		t.Errorf("it has ended on a full disk: %s", b)
+	}
+	if err := unix.Mount("", dir, "", unix.MS_REMOUNT, "size=20m"); err != nil {
+		t.Fatal(err)
+	}
+	if e := r.end(t); e.Code != 3 || e.Dropped != 0 {
+		t.Errorf("it ended as %+v", e)
+	}
+	var want bytes.Buffer
+	for i := range 100000 {
+		_, _ = fmt.Fprintln(&want, i+1)
+	}
+	_, stdout, stderr := r.records(t)
+	if !bytes.Equal(stdout, want.Bytes()) || !bytes.Equal(stderr, want.Bytes()) {
+		t.Errorf("%d and %d bytes of %d were recorded", len(stdout), len(stderr), want.Len())
+	}
+	if n := strings.Count(r.stderr.String(), "bai: the disk is full"); n != 1 {
+		t.Errorf("it was said %d times that the disk is full", n)
+	}
+}
+
+func TestADiskThatIsFullAtTheEndHoldsTheEndUp(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=64k"); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := unix.Unmount(dir, unix.MNT_DETACH); err != nil {
+			t.Error(err)
+		}
+	})
+	r := command(t, wrap.Settings{Dir: dir, Args: sh("dd if=/dev/zero of=" + dir + "/filler bs=4096 count=100 2>/dev/null; exit 0")})
+	if err := r.Start(); err != nil {
+		t.Fatal(err)
+	}
+	r.until(t, "it is held up", func() bool { return strings.Contains(r.stderr.String(), "the disk is full") })
+	if err := os.Remove(filepath.Join(dir, "filler")); err != nil {
+		t.Fatal(err)
+	}
+	if e := r.end(t); e.Code != 0 {
+		t.Errorf("it ended as %+v", e)
+	}
+}

@@ -1,0 +1,190 @@
+// Package flow_test runs all services on an in-memory bus that hands over every
+// event twice, and holds what README.md says of them to what they hear and say.
+package flow_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/internal/store"
+)
+
+func TestEachRunEndsOnceAndAsItsStorySays(t *testing.T) {
+	for name, s := range scenes() {
+		t.Run(name, func(t *testing.T) {
+			in(t, func(w *world) {
+				run := s.play(w)
+				w.rest()
+				if diff := cmp.Diff(s.want, w.ending(run)); diff != "" {
+					t.Errorf("(-want +got):\n%s", diff)
+				}
+				w.oneEndEach()
+				if left := w.cluster.left(); len(left) != 0 {
+					t.Errorf("left in the cluster: %v", left)
+				}
+			})
+		})
+	}
+}
+
+func TestWhatABenchmarkWroteIsInTheStoreOnce(t *testing.T) {
+	in(t, func(w *world) {
+		run := succeeds(w)
+		w.rest()
+		var lines, samples []string
+		for _, l := range w.lines(run) {
+			lines = append(lines, l.Text)
+		}
+		for _, s := range w.samples(run) {
+			samples = append(samples, fmt.Sprintf("%s %g", s.Name, s.Float()))
+		}
+		slices.Sort(samples)
+		if diff := cmp.Diff([]string{"epoch 1 loss=0.5", "epoch 2 loss=0.25", "done"}, lines); diff != "" {
+			t.Errorf("lines (-want +got):\n%s", diff)
+		}
+		if diff := cmp.Diff([]string{"loss 0.25", "loss 0.5", "speed 12.5"}, samples); diff != "" {
+			t.Errorf("samples (-want +got):\n%s", diff)
+		}
+	})
+}
+
+func TestAReplayOfEverythingAfterTheEndChangesNothing(t *testing.T) {
+	in(t, func(w *world) {
+		for _, s := range scenes() {
+			s.play(w)
+		}
+		w.rest()
+		before, asked := w.contents(), w.cluster.asked()
+		w.bus.Heard()
+		w.bus.Replay()
+		w.rest()
+		if diff := cmp.Diff(before, w.contents()); diff != "" {
+			t.Errorf("the store (-before +after):\n%s", diff)
+		}
+		if n := w.cluster.asked() - asked; n != 0 {
+			t.Errorf("the cluster was asked for %d creations and deletions, want none", n)
+		}
+		if news := w.bus.Heard(); len(news) != 0 {
+			t.Errorf("it was said anew: %q", news)
+		}
+		w.oneEndEach()
+	})
+}
+
+// ending returns what is known of a run.
+func (w *world) ending(run string) ending {
+	w.t.Helper()
+	r, err := w.store.Run(w.t.Context(), run)
+	streams, err2 := w.store.Streams(w.t.Context(), run)
+	if err := errors.Join(err, err2); err != nil {
+		w.t.Fatal(err)
+	}
+	e := ending{Outcome: r.Outcome, Class: r.Class, Reason: r.Reason, ExitCode: -1, Attempt: r.Attempt, Data: store.Complete(r, streams)}
+	if r.ExitCode != nil {
+		e.ExitCode = *r.ExitCode
+	}
+	for _, c := range w.changes(run) {
+		if n := len(e.Phases); c.Phase != event.PhaseFetching && (n == 0 || e.Phases[n-1] != c.Phase) {
+			e.Phases = append(e.Phases, c.Phase)
+		}
+	}
+	return e
+}
+
+func (w *world) changes(run string) []store.Change {
+	w.t.Helper()
+	changes, err := w.store.Changes(w.t.Context(), run, 0, many)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return changes
+}
+
+func (w *world) runs() []store.Run {
+	w.t.Helper()
+	runs, _, err := w.store.Runs(w.t.Context(), store.RunFilter{}, "", many)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return runs
+}
+
+// oneEndEach checks that each run has one terminal change.
+func (w *world) oneEndEach() {
+	w.t.Helper()
+	for _, r := range w.runs() {
+		ends := 0
+		for _, c := range w.changes(r.ID) {
+			if c.Topic == event.TopicFinished {
+				ends++
+			}
+		}
+		if ends != 1 {
+			w.t.Errorf("run %s has %d ends, want 1", r.ID, ends)
+		}
+	}
+}
+
+// many is more of anything than a scene makes.
+const many = 10_000
+
+// contents is all that a store holds, but for leases, which are renewed while
+// time passes.
+type contents struct {
+	Runs    []store.Run
+	Changes map[string][]store.Change
+	Samples map[string][]store.Sample
+	Lines   map[string][]store.Line
+	Streams map[string][]store.Stream
+	Docs    map[store.Kind][]store.Doc
+}
+
+func (w *world) contents() contents {
+	w.t.Helper()
+	c := contents{
+		Runs: w.runs(), Changes: make(map[string][]store.Change), Samples: make(map[string][]store.Sample),
+		Lines: make(map[string][]store.Line), Streams: make(map[string][]store.Stream), Docs: make(map[store.Kind][]store.Doc),
+	}
+	for _, r := range c.Runs {
+		c.Changes[r.ID], c.Samples[r.ID], c.Lines[r.ID] = w.changes(r.ID), w.samples(r.ID), w.lines(r.ID)
+		streams, err := w.store.Streams(w.t.Context(), r.ID)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		c.Streams[r.ID] = streams
+	}
+	for _, k := range []store.Kind{
+		store.KindKey, store.KindName, store.KindSubmission, store.KindOutbox, store.KindCancel, store.KindOrder,
+		store.KindTransfer, store.KindObject, store.KindQueue, store.KindLedger, store.KindPlan, store.KindWatch,
+	} {
+		docs, err := w.store.Docs(w.t.Context(), k, "", many)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		c.Docs[k] = docs
+	}
+	return c
+}
+
+func (w *world) samples(run string) []store.Sample {
+	w.t.Helper()
+	samples, _, err := w.store.Samples(w.t.Context(), store.SampleQuery{Run: run}, "", many)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return samples
+}
+
+func (w *world) lines(run string) []store.Line {
+	w.t.Helper()
+	lines, _, err := w.store.Lines(w.t.Context(), store.LineQuery{Run: run}, "", many)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return lines
+}

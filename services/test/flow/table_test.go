@@ -1,0 +1,85 @@
+package flow_test
+
+import (
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/benchmark-ai/bai/services/internal/event"
+)
+
+// row is what the table says of a service: topics, in the order of the flow.
+type row struct{ Hears, Says []string }
+
+// readTable reads the table of services, by service, from what its text says of
+// topics.
+func readTable(t *testing.T) map[string]row {
+	t.Helper()
+	text, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, ok := strings.Cut(string(text), "| service | hears | does | says |\n|---|---|---|---|\n")
+	if !ok {
+		t.Fatal("services/README.md has no table of services")
+	}
+	topic := regexp.MustCompile("`(bai\\.[a-z]+)`")
+	topics := func(cell string) []string {
+		var names []string
+		for _, m := range topic.FindAllStringSubmatch(cell, -1) {
+			names = append(names, m[1])
+		}
+		if got := inOrder(names); len(got) != len(names) {
+			t.Errorf("services/README.md names topics that are none, or one of them twice: %q", cell)
+		}
+		return inOrder(names)
+	}
+	table := make(map[string]row)
+	for line := range strings.Lines(rest) {
+		if !strings.HasPrefix(line, "|") {
+			break
+		}
+		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
+		if len(cells) != 4 {
+			t.Fatalf("services/README.md has a row of %d cells, want 4: %q", len(cells), line)
+		}
+		table[strings.TrimSpace(cells[0])] = row{Hears: topics(cells[1]), Says: topics(cells[3])}
+	}
+	return table
+}
+
+func TestTheTableOfServicesSaysWhatEachHearsAndSays(t *testing.T) {
+	b := newBook()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, b)
+		defer w.start(w.services())()
+		for _, scene := range scenes() {
+			scene.play(w)
+			w.rest()
+		}
+	})
+	synctest.Test(t, func(t *testing.T) { standStill(newWorld(t, b)) })
+	got := make(map[string]row)
+	for _, name := range []string{
+		gatewayService, fetcherService, executorService, pullerService, watcherService, collectService, indexService, recordService,
+	} {
+		got[name] = b.row(name)
+	}
+	if diff := cmp.Diff(readTable(t), got); diff != "" {
+		t.Errorf("services/README.md says what is not so (-README +heard):\n%s", diff)
+	}
+}
+
+// standStill has a gateway whose runs nobody takes: one that is given up, and
+// one that was canceled meanwhile.
+func standStill(w *world) {
+	w.t.Helper()
+	defer w.start(w.gateway())()
+	canceled, forgotten := w.submit(""), w.submit("")
+	w.cancel(canceled)
+	w.phase(forgotten, event.PhaseFinished)
+}

@@ -1,0 +1,56 @@
+package watcher_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/benchmark-ai/bai/services/internal/cluster"
+	"github.com/benchmark-ai/bai/services/internal/eventtest"
+	"github.com/benchmark-ai/bai/services/internal/storetest"
+	"github.com/benchmark-ai/bai/services/watcher"
+)
+
+// TestEveryEventTwice watches runs over a bus that hands over each event twice
+// and holds facts to their IDs, then everything once more.
+func TestEveryEventTwice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		bus, w := eventtest.NewBus(t), newWorld(t)
+		ctx, stop := context.WithCancel(t.Context())
+		var all sync.WaitGroup
+		for _, part := range watcher.New(watcher.Settings{}, watcher.Deps{Bus: bus, Store: storetest.NewMemory(), Cluster: w.cluster}) {
+			all.Go(func() { _ = part(ctx) })
+		}
+		defer all.Wait()
+		defer stop()
+
+		good, bad := launchedRun("r1", 1), launchedRun("r2", 1)
+		bus.Say(good)
+		bus.Say(bad)
+		for _, s := range [][2]cluster.Seen{{preparing(), preparing()}, {running(), running()}, {done(), lostNode()}, {}} {
+			w.cluster.is(refOf(good), s[0])
+			time.Sleep(time.Second)
+			w.cluster.is(refOf(bad), s[1])
+			time.Sleep(time.Second)
+		}
+		want := []string{
+			"bai.launched r1", "bai.launched r2",
+			"bai.status r1 pending: its pod is being prepared", "bai.status r2 pending: its pod is being prepared",
+			"bai.status r1 running: the benchmark runs", "bai.status r2 running: the benchmark runs",
+			"bai.finished r1 succeeded: the benchmark has ended well",
+			"bai.retried r2 attempt 2 after infra NodeLost: its pod had to leave node n1: DeletionByTaintManager: gone",
+		}
+		if diff := cmp.Diff(want, bus.Heard()); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+		bus.Replay()
+		time.Sleep(time.Hour)
+		if got := bus.Heard(); len(got) > 0 {
+			t.Errorf("after a replay: %q", got)
+		}
+	})
+}
