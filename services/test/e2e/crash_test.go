@@ -317,4 +317,3 @@ func TestTwoPlatformsCannotShareADirectoryOrAPort(t *testing.T) {
 		}
 	}
 }
-

@@ -258,7 +258,7 @@ func survives(t *testing.T, dir string) {
 		t.Fatal(err)
 	}
 	ran := map[string]int{}
-	for _, name := range strings.Fields(string(b)) {
+	for name := range strings.FieldsSeq(string(b)) {
 		ran[name]++
 	}
 	for i, j := range storm(dir) {

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -404,4 +405,56 @@ func TestWhatABenchmarkMountsIsNotRemovedWithIt(t *testing.T) {
 	if _, err := os.Stat(file); err != nil {
 		t.Error(err)
 	}
+}
+
+// smallDisk returns a directory on a disk of its own, which is small.
+func smallDisk(t *testing.T) string {
+	t.Helper()
+	if os.Getuid() != 0 {
+		t.Fatal("a small disk must be mounted, which needs root")
+	}
+	dir := t.TempDir()
+	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=48m"); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := unix.Unmount(dir, unix.MNT_DETACH); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
+}
+
+func isFull(t *testing.T, dir string) func() bool {
+	t.Helper()
+	return func() bool {
+		var st unix.Statfs_t
+		if err := unix.Statfs(dir, &st); err != nil {
+			t.Fatal(err)
+		}
+		return st.Bfree == 0
+	}
+}
+
+func TestAFullDiskHoldsAPodUpUntilThereIsRoom(t *testing.T) {
+	t.Parallel()
+	s := local.Settings{Dir: smallDisk(t)}
+	c := open(t, s)
+	j := wrapped("full", "sh", "-c", "dd if=/dev/zero of=/bai/filler bs=4k 2>/dev/null; echo done; exit 5")
+	create(t, c, j)
+	eventually(t, "the disk is full", isFull(t, s.Dir))
+	other := wrapped("other", "true")
+	if err := c.Create(t.Context(), other); err == nil || errors.As(err, new(*cluster.RefusedError)) {
+		t.Errorf("create on a full disk: %v, want an error that passes", err)
+	}
+	if err := os.Remove(filepath.Join(s.Dir, "pods", string(j.UID), "volumes", "bai", "filler")); err != nil {
+		t.Fatal(err)
+	}
+	if end := benchmarkOf(await(t, c, j, "it ends", over)).Terminated; end == nil || end.ExitCode != 5 {
+		t.Errorf("it ended as %+v", end)
+	}
+	create(t, c, other)
+	await(t, c, other, "the other ends", over)
+	remove(t, c, j)
+	remove(t, c, other)
 }

@@ -136,6 +136,7 @@ func Write(path string, v any) error {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
 	if err := os.WriteFile(Draft(path), b, 0o600); err != nil {
+		_ = os.Remove(Draft(path)) // it may take up the last room
 		return err
 	}
 	return os.Rename(Draft(path), path)
