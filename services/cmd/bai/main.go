@@ -11,7 +11,7 @@ import (
 )
 
 // version is set when the program is built.
-var version = "unknown" //nolint:gochecknoglobals // the linker sets it
+var version = "unknown"
 
 func main() {
 	if err := command(os.Stdout, os.Stderr).ExecuteContext(context.Background()); err != nil {

@@ -154,7 +154,8 @@ func (p *platform) objectSettings() blob.Settings {
 }
 
 func (p *platform) openBroker(context.Context) (err error) {
-	if p.broker, err = broker.Start(broker.Settings{Dir: p.dir.in("broker")}); err != nil {
+	p.broker, err = broker.Start(broker.Settings{Dir: p.dir.in("broker")}) //nolint:contextcheck // it outlives the start
+	if err != nil {
 		return err
 	}
 	p.onClose(p.broker.Close)
@@ -182,7 +183,7 @@ func (p *platform) openCluster(context.Context) (err error) {
 	if p.cluster, err = local.New(s); err != nil {
 		return err
 	}
-	p.onClose(func() error {
+	p.onClose(func() error { //nolint:contextcheck // the context of the process is over by then
 		ctx, cancel := context.WithTimeout(context.Background(), podsGrace)
 		defer cancel()
 		return p.cluster.Close(ctx, p.options.keepPods)
@@ -249,11 +250,11 @@ func (p *platform) writeServices() error {
 
 // announce says, once the platform is ready, what it is and where.
 func (p *platform) announce(ctx context.Context) error {
-	for p.bus.Ready(ctx) != nil {
-		if ctx.Err() != nil {
-			return nil
-		}
+	for p.bus.Ready(ctx) != nil && ctx.Err() == nil {
 		time.Sleep(10 * time.Millisecond)
+	}
+	if ctx.Err() != nil {
+		return nil //nolint:nilerr // told to end before it was ready
 	}
 	where := "has no API: the gateway runs elsewhere"
 	if p.listener != nil {

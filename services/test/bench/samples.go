@@ -8,10 +8,9 @@ import (
 	"os"
 	"time"
 
+	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 	"github.com/benchmark-ai/bai/services/internal/broker"
 	"github.com/benchmark-ai/bai/services/internal/event"
-
-	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 )
 
 // emitToVisible measures from the benchmark's write to the metrics file to the
@@ -28,28 +27,8 @@ func emitToVisible(ctx context.Context, b bench) ([]result, error) {
 		if err != nil {
 			return err
 		}
-		over := make(chan error, 1)
-		go func() { over <- p.complete(ctx, run) }()
-		for cursor, last := "", false; !last; {
-			select {
-			case err := <-over:
-				if err != nil {
-					return err
-				}
-				last = true
-			case <-time.After(5 * time.Millisecond):
-			}
-			seen, next, err := p.samples(ctx, run, cursor)
-			if err != nil {
-				return err
-			}
-			now := float64(time.Now().UnixNano())
-			for _, at := range seen {
-				latencies = append(latencies, (now-at)/1e6)
-			}
-			cursor = next
-		}
-		return nil
+		latencies, err = p.watch(ctx, run)
+		return err
 	})
 	if want := int(rate * span.Seconds() * 0.99); err == nil && len(latencies) < want {
 		err = fmt.Errorf("%d samples seen, want at least %d", len(latencies), want)
@@ -59,6 +38,33 @@ func emitToVisible(ctx context.Context, b bench) ([]result, error) {
 		most("EmitToVisibleP50", median(latencies), "ms", 250, against),
 		most("EmitToVisibleP99", percentile(latencies, 0.99), "ms", 1000, against),
 	}, err
+}
+
+// watch queries the samples of a run until all are there, and returns for each
+// how many ms after the time that is its value it was seen.
+func (p *platform) watch(ctx context.Context, run string) (latencies []float64, err error) {
+	over := make(chan error, 1)
+	go func() { over <- p.complete(ctx, run) }()
+	for cursor, last := "", false; !last; {
+		select {
+		case err := <-over:
+			if err != nil {
+				return nil, err
+			}
+			last = true
+		case <-time.After(5 * time.Millisecond):
+		}
+		seen, next, err := p.samples(ctx, run, cursor)
+		if err != nil {
+			return nil, err
+		}
+		now := float64(time.Now().UnixNano())
+		for _, at := range seen {
+			latencies = append(latencies, (now-at)/1e6)
+		}
+		cursor = next
+	}
+	return latencies, nil
 }
 
 // samples returns the values of the samples after cursor.
@@ -124,7 +130,7 @@ func bareSamples(ctx context.Context, n int) (rate float64, err error) {
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	k, err := broker.Start(broker.Settings{Dir: dir})
+	k, err := broker.Start(broker.Settings{Dir: dir}) //nolint:contextcheck // it ends with its closer
 	if err != nil {
 		return 0, err
 	}

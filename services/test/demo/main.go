@@ -49,7 +49,7 @@ func (d demo) run(ctx context.Context) (err error) {
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 
-	data, closeData, err := serve(filepath.Join(d.samples, "compression"))
+	data, closeData, err := serve(ctx, filepath.Join(d.samples, "compression"))
 	if err != nil {
 		return fmt.Errorf("serve the data set: %w", err)
 	}
@@ -165,8 +165,8 @@ func show(path string, w io.Writer) error {
 }
 
 // serve serves the files of a folder on a free loopback port.
-func serve(folder string) (addr string, closer func(), err error) {
-	l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0")
+func serve(ctx context.Context, folder string) (addr string, closer func(), err error) {
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return "", nil, err
 	}

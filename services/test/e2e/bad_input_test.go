@@ -117,7 +117,7 @@ func TestASourceThatMisbehavesFailsTheRunOrIsTriedAgain(t *testing.T) {
 	})
 	mux.HandleFunc("/stalls", func(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprint(w, "a little")
-		w.(http.Flusher).Flush()
+		flush(w)
 		<-r.Context().Done()
 	})
 	s := httptest.NewServer(mux)
@@ -169,6 +169,11 @@ func TestABenchmarkThatMisbehavesDoesNoHarm(t *testing.T) {
 			t.Errorf("took %s to end", took)
 		}
 	})
+}
+
+func TestBadOutputLosesNoOther(t *testing.T) {
+	t.Parallel()
+	p := start(t, "--slots", "4")
 	t.Run("invalid UTF-8 and lines of 10 MB are kept as far as they can be", func(t *testing.T) {
 		run := p.submit(script(`printf 'a\377b\n'; head -c 10000000 /dev/zero | tr '\0' x; echo; echo end`))
 		if r := p.complete(run); r.GetOutcome() != baiv1.Outcome_OUTCOME_SUCCEEDED {
@@ -209,6 +214,9 @@ func TestAGigabyteOfOutputFillsNothing(t *testing.T) {
 		t.Errorf("nothing was said of what was dropped: %v", r.GetCompleteness())
 	}
 }
+
+// flush sends what was written so far.
+func flush(w http.ResponseWriter) { _ = http.NewResponseController(w).Flush() }
 
 func write(t *testing.T, file, content string) {
 	t.Helper()

@@ -23,16 +23,16 @@ func TestAMillionLinesArriveOnceAndInOrder(t *testing.T) {
 	p := start(t)
 	run := p.submit(script(fmt.Sprintf(`awk 'BEGIN { for (i = 1; i <= %d; i++) { print "out " i; print "err " i > "/dev/stderr" } }'`, million)))
 	p.reach(run, baiv1.Phase_PHASE_RUNNING)
-	wantNumbered(t, "during the run", p.follow(run, "logs", "-f", run))
+	wantNumbered(t, "during the run", p.follow("logs", "-f", run))
 	if r := p.complete(run); r.GetOutcome() != baiv1.Outcome_OUTCOME_SUCCEEDED {
 		t.Errorf("ended as %v", r)
 	}
-	wantNumbered(t, "after the run", p.follow(run, "logs", run))
+	wantNumbered(t, "after the run", p.follow("logs", run))
 }
 
 // follow returns a scanner over what baictl prints on standard output, the lines
 // of both streams.
-func (p *platform) follow(run string, args ...string) *bufio.Scanner {
+func (p *platform) follow(args ...string) *bufio.Scanner {
 	p.t.Helper()
 	ctx, cancel := context.WithCancel(p.t.Context())
 	cmd := exec.CommandContext(ctx, filepath.Join(bin, "baictl"), args...)

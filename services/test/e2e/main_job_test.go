@@ -118,7 +118,7 @@ func TestCancelEndsARunWhereverItIs(t *testing.T) {
 			if _, err := w.Write(make([]byte, 100)); err != nil {
 				return
 			}
-			w.(http.Flusher).Flush()
+			flush(w)
 			select {
 			case <-r.Context().Done():
 				return

@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}
-		defer os.RemoveAll(dir)
+		defer func() { _ = os.RemoveAll(dir) }()
 		bin = dir
 		for folder, packages := range map[string]string{"../..": "./cmd/...", "../../../client-lib": "./cmd/..."} {
 			build := exec.Command("go", "build", "-ldflags", "-s -w", "-o", bin+"/", packages)
@@ -105,7 +105,7 @@ func (p *platform) tryBegin() error {
 	if err != nil {
 		return err
 	}
-	defer w.Close()
+	defer func() { _ = w.Close() }()
 	p.cmd.Stdout = w
 	if err := p.cmd.Start(); err != nil {
 		return err
@@ -167,7 +167,9 @@ func (p *platform) stop() {
 	case <-time.After(60 * time.Second):
 		p.t.Error("the platform did not end within 60 s of SIGTERM")
 		_ = p.cmd.Process.Signal(syscall.SIGQUIT)
-		<-done
+		if err := <-done; err != nil {
+			p.t.Logf("then it ended with %v", err)
+		}
 	}
 	p.cmd = nil
 }

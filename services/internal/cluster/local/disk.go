@@ -9,7 +9,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -111,26 +110,34 @@ func flock(f *os.File) error {
 // binary copies the pod binary here, so that an upgrade does not change it
 // under pods that are to start, and returns its place.
 func (d disk) binary(from string) (string, error) {
-	src, err := os.Open(from)
+	b, err := os.ReadFile(from)
 	if err != nil {
 		return "", fmt.Errorf("bring the pod binary: %w", err)
 	}
-	defer src.Close() //nolint:errcheck // only read
-	tmp := d.trash("bai-pod")
-	dst, err := os.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o755) //nolint:gosec // it is executed
-	if err != nil {
+	sum := sha256.Sum256(b)
+	path := filepath.Join(d.dir, "bin", "bai-pod-"+hex.EncodeToString(sum[:8]))
+	if _, err := os.Lstat(path); err == nil {
+		return path, nil
+	}
+	if err := writeProgram(d.trash("bai-pod"), b); err != nil {
 		return "", fmt.Errorf("bring the pod binary: %w", err)
 	}
-	sum := sha256.New()
-	_, err = io.Copy(io.MultiWriter(dst, sum), src)
-	if err = errors.Join(err, dst.Chmod(0o755), dst.Close()); err != nil {
-		return "", fmt.Errorf("bring the pod binary: %w", err)
-	}
-	path := filepath.Join(d.dir, "bin", "bai-pod-"+hex.EncodeToString(sum.Sum(nil)[:8]))
-	if err := os.Rename(tmp, path); err != nil {
+	if err := os.Rename(d.trash("bai-pod"), path); err != nil {
 		return "", fmt.Errorf("bring the pod binary: %w", err)
 	}
 	return path, nil
+}
+
+// writeProgram writes a file that is executed soon. While it is open nothing
+// may be started: what is would have it open too, for a moment, and a file that
+// somebody writes cannot be executed.
+func writeProgram(path string, b []byte) error {
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
+	if err := os.WriteFile(path, b, 0o700); err != nil { //nolint:gosec // it is executed
+		return err
+	}
+	return os.Chmod(path, 0o755) //nolint:gosec // by other users too
 }
 
 // addPod writes a new Job: all of it or nothing.

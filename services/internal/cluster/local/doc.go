@@ -7,7 +7,8 @@
 // again it adopts what still runs and takes note of what has ended. With its
 // supervisor a pod ends whole, by the kernel: the supervisor is the first
 // process of the pod's PID namespace. A pod whose supervisor was killed is
-// gone, and so is its Job.
+// gone, and so is its Job. A service manager that ends the platform must leave
+// supervisors alone (systemd: KillMode=process), or it ends all pods.
 //
 // Containers see this machine's directories, with their volumes mounted over
 // them in a mount namespace of the pod. Nothing is created in the machine's own
@@ -18,7 +19,11 @@
 // what the platform's own programs mount is found by environment variables
 // (pod.EnvDir, pod.EnvSecretDir, pod.EnvMessage), arguments and values that
 // begin with these places are rewritten, /dev/shm is the machine's, and a pod
-// that mounts anything else is refused as NeedsNamespaces.
+// that mounts anything else is refused as NeedsNamespaces. The supervisor
+// reaps, and in the end kills, whatever comes from its containers; should it be
+// killed itself, what it leaves is known by the environment variable spec.Mark,
+// and only a process that both left its session and cleared its environment
+// escapes.
 //
 // # What is carried out
 //
