@@ -39,14 +39,23 @@ func (d desk) run(ctx context.Context, id string) (store.Run, error) {
 	return run, nil
 }
 
-// launched reports whether the run is known to have been launched in this
-// attempt.
-func (d desk) launched(ctx context.Context, h Holder) (bool, error) {
+// since tells what is known to have become of a run in this attempt, where
+// something was launched: News of the ledger's, 0 for none.
+func (d desk) since(ctx context.Context, h Holder) (News, error) {
 	r, err := d.run(ctx, h.Run)
-	if err != nil || r.Attempt != h.Attempt {
-		return false, err
+	if err != nil {
+		return 0, err
 	}
-	return r.Phase == event.PhasePending || r.Phase == event.PhaseRunning || r.Phase == event.PhaseCanceling, nil
+	switch r.Phase {
+	case event.PhaseFinished:
+		return Ending, nil
+	case event.PhasePending, event.PhaseRunning, event.PhaseCanceling:
+		if r.Attempt == h.Attempt {
+			return Launched, nil
+		}
+	case event.PhaseSubmitted, event.PhaseFetching, event.PhaseQueued, event.PhaseLaunching:
+	}
+	return 0, nil
 }
 
 // canceled reports whether a run has a cancel mark.

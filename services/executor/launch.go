@@ -31,20 +31,23 @@ func (a *admitter) launch(ctx context.Context, e Entry, fresh *Place) error {
 		return nil
 	}
 	var (
-		stop reason
-		was  bool
-		uid  string
+		stop  reason
+		since News
+		uid   string
 	)
 	if again {
 		if stop, err = a.stop(ctx, e); err != nil || stop == over {
 			return err
 		}
-		if was, err = a.desk.launched(ctx, e.Holder); err != nil {
+		if since, err = a.desk.since(ctx, e.Holder); err != nil {
 			return err
 		}
 	}
 	switch {
-	case was: // what is gone of it is not made anew: the watcher has heard of it
+	case since == Ending: // it is over, and the one who knew died before the ledger did
+		a.tell(e.Holder, Ending)
+		return nil
+	case since == Launched: // what is gone of it is not made anew: the watcher has heard of it
 		uid, err = a.find(ctx, plan)
 	case stop == no:
 		uid, err = a.create(ctx, plan)

@@ -227,7 +227,7 @@ func TestReplayOfEveryTopicChangesNothing(t *testing.T) {
 		}
 	}
 	for _, run := range runs {
-		if n := strings.Count(p.log.String(), `launched	{"run": "`+run+`"`); n > 1 {
+		if n := strings.Count(p.log.String(), `a pod begins	{"run": "`+run+`"`); n > 1 {
 			t.Errorf("run %s was launched %d times", run, n)
 		}
 	}

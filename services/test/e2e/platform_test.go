@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -90,11 +92,10 @@ func (p *platform) begin() {
 }
 
 func (p *platform) tryBegin() error {
-	listen := p.addr
-	if listen == "" {
-		listen = "127.0.0.1:0"
+	if p.addr == "" {
+		p.addr = freeAddr(p.t)
 	}
-	args := append([]string{"standalone", "--data", p.dir, "--listen", listen}, p.args...)
+	args := append([]string{"standalone", "--data", p.dir, "--listen", p.addr}, p.args...)
 	p.cmd = exec.Command(filepath.Join(bin, "bai"), args...)
 	p.cmd.Env = append(os.Environ(), "HOME="+filepath.Dir(p.dir))
 	if p.log == nil {
@@ -105,9 +106,9 @@ func (p *platform) tryBegin() error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = w.Close() }()
 	p.cmd.Stdout = w
-	if err := p.cmd.Start(); err != nil {
+	err = p.cmd.Start()
+	if err := errors.Join(err, w.Close()); err != nil { // the end of the process must end out
 		return err
 	}
 	addr, err := listening(out, p.log)
@@ -121,6 +122,22 @@ func (p *platform) tryBegin() error {
 	p.conn, err = grpc.NewClient(p.addr, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	p.api = baiv1.NewRunServiceClient(p.conn)
 	return err
+}
+
+// freeAddr returns an address that nobody listens on, with a port that no
+// outgoing connection is given: it is still free when a platform comes back.
+func freeAddr(t *testing.T) string {
+	t.Helper()
+	for range 100 {
+		addr := fmt.Sprintf("127.0.0.1:%d", 10000+rand.IntN(10000))
+		l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", addr)
+		if err == nil {
+			_ = l.Close()
+			return addr
+		}
+	}
+	t.Fatal("no free port found")
+	return ""
 }
 
 // listening reads what the platform prints until it says where it listens.
