@@ -30,9 +30,9 @@ build: ## build bai, baictl, bai-pod and one binary per service into bin/
 	cd services && CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o ../bin/ ./cmd/...
 	cd client-lib && CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o ../bin/ ./cmd/...
 
-install: build ## put bai, baictl and bai-pod where `go env GOBIN` says, ~/go/bin by default
+install: build ## put bai, baictl and what runs in pods where `go env GOBIN` says, ~/go/bin by default
 	@dir=$$(go env GOBIN); dir=$${dir:-$$(go env GOPATH)/bin}; mkdir -p "$$dir" && \
-	install bin/bai bin/baictl bin/bai-pod "$$dir" && echo "installed bai, baictl and bai-pod in $$dir"
+	install bin/bai bin/baictl bin/bai-pod bin/bai-pod-ship "$$dir" && echo "installed bai, baictl, bai-pod and bai-pod-ship in $$dir"
 
 demo: build ## run both sample benchmarks on a platform of their own, and show their metrics
 	@cd services && go run ./test/demo -root ..

@@ -3,44 +3,55 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+
+	"github.com/benchmark-ai/bai/services/internal/pod"
 )
 
 // self is this program's file, whatever its name is by now.
 const self = "/proc/self/exe"
 
-// install copies this program to a place, whole or not at all. Whoever does the
-// same at the same time does no harm.
+// install copies this program to a place, and beside it the one that ships, each
+// whole or not at all. Whoever does the same at the same time does no harm.
 func install(args []string) error {
 	if len(args) != 1 {
 		return fmt.Errorf("%w: install wants one place", errUsage)
 	}
-	dst := args[0]
-	if err := os.MkdirAll(filepath.Dir(dst), 0o777); err != nil { //nolint:gosec // the benchmark may have another user
-		return fmt.Errorf("install %s: %w", dst, err)
+	path, err := os.Executable()
+	if err == nil {
+		err = errors.Join(place(path+pod.ShipSuffix, args[0]+pod.ShipSuffix), place(self, args[0]))
 	}
-	tmp, err := os.CreateTemp(filepath.Dir(dst), ".bai-pod-*")
 	if err != nil {
-		return fmt.Errorf("install %s: %w", dst, err)
-	}
-	defer os.Remove(tmp.Name()) //nolint:errcheck // it has its name by then
-	if err := copySelf(tmp); err != nil {
-		return fmt.Errorf("install %s: %w", dst, err)
-	}
-	if err := os.Rename(tmp.Name(), dst); err != nil {
-		return fmt.Errorf("install %s: %w", dst, err)
+		return fmt.Errorf("install %s: %w", args[0], err)
 	}
 	return nil
 }
 
-// copySelf writes this program to dst and closes it: one that is open for
-// writing cannot be executed.
-func copySelf(dst *os.File) error {
+// place copies a program to dst, whole or not at all.
+func place(src, dst string) error {
+	if err := os.MkdirAll(filepath.Dir(dst), 0o777); err != nil { //nolint:gosec // the benchmark may have another user
+		return err
+	}
+	tmp, err := os.CreateTemp(filepath.Dir(dst), ".bai-pod-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(tmp.Name()) //nolint:errcheck // it has its name by then
+	if err := copyTo(tmp, src); err != nil {
+		return err
+	}
+	return os.Rename(tmp.Name(), dst)
+}
+
+// copyTo writes a program to dst and closes it: one that is open for writing
+// cannot be executed.
+func copyTo(dst *os.File, path string) error {
 	defer dst.Close() //nolint:errcheck // closed below, unless it failed before
-	src, err := os.Open(self)
+	src, err := os.Open(path)
 	if err != nil {
 		return err
 	}

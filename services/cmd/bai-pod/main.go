@@ -11,6 +11,8 @@ import (
 	"os/signal"
 	"runtime/debug"
 	"syscall"
+
+	"github.com/benchmark-ai/bai/services/internal/pod"
 )
 
 const usage = `bai-pod is what Benchmark AI runs in the pods of a benchmark.
@@ -57,10 +59,8 @@ func dispatch(args []string, signals <-chan os.Signal, out io.Writer) (int, erro
 		return 0, install(args)
 	case "exec":
 		return wrapped(args, signals)
-	case "pull":
-		return pulled(untilSignal(signals))
-	case "collect":
-		return 0, collected(untilSignal(signals))
+	case "pull", "collect":
+		return 0, become(name, args)
 	case "supervise":
 		return 0, supervised(args, signals)
 	case "version":
@@ -71,6 +71,16 @@ func dispatch(args []string, signals <-chan os.Signal, out io.Writer) (int, erro
 	default:
 		return 0, fmt.Errorf("%w: no command %q", errUsage, name)
 	}
+}
+
+// become has the program that ships take this one's place. It lies beside it.
+func become(name string, args []string) error {
+	path, err := os.Executable()
+	if err == nil {
+		path += pod.ShipSuffix
+		err = syscall.Exec(path, append([]string{path, name}, args...), os.Environ())
+	}
+	return fmt.Errorf("%s: run %s: %w", name, path, err)
 }
 
 func version(out io.Writer) error {

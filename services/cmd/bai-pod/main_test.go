@@ -99,8 +99,8 @@ func TestInstallCopiesTheProgram(t *testing.T) {
 	if info, err := os.Stat(dst); err != nil || info.Mode() != 0o755 {
 		t.Errorf("it is %v (%v)", info.Mode(), err)
 	}
-	if entries, err := os.ReadDir(filepath.Dir(dst)); err != nil || len(entries) != 1 {
-		t.Errorf("beside it: %v (%v)", entries, err)
+	if entries, err := os.ReadDir(filepath.Dir(dst)); err != nil || len(entries) != 2 || entries[1].Name() != "bai-pod-ship" {
+		t.Errorf("there are %v (%v), want the program and the one that ships", entries, err)
 	}
 	if _, stderr, code := run(t, nil, "install", "/proc/nowhere/bai-pod"); code != 1 || !strings.Contains(stderr, "install /proc/nowhere/bai-pod") {
 		t.Errorf("at a place that cannot be: exit code %d and %q", code, stderr)

@@ -4,7 +4,8 @@
 //
 // A pod of a run has one volume of ours, mounted at Dir in each container:
 //
-//	bin/bai-pod      the one program, brought by ContainerInstall
+//	bin/bai-pod      the program, brought by ContainerInstall
+//	bin/bai-pod-ship the part of it that pulls and collects
 //	run/output       what the benchmark wrote, as records (see AppendRecord)
 //	run/exit.json    how the benchmark ended (see Exit), written last, by rename
 //	run/metrics      what client libraries append to, one JSON object a line
@@ -29,6 +30,10 @@ const Dir = "/bai"
 
 // ImageBinary is where the program lies in the image that brings it.
 const ImageBinary = "/bai-pod"
+
+// ShipSuffix ends the name of the program that pulls and collects. It lies beside
+// the other, wherever that is, and takes its place when it is asked to.
+const ShipSuffix = "-ship"
 
 // Names below Dir.
 const (

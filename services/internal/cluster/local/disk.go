@@ -22,6 +22,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/benchmark-ai/bai/services/internal/cluster/local/spec"
+	"github.com/benchmark-ai/bai/services/internal/pod"
 )
 
 // disk is the directory of a cluster:
@@ -107,25 +108,32 @@ func flock(f *os.File) error {
 	}
 }
 
-// binary copies the pod binary here, so that an upgrade does not change it
-// under pods that are to start, and returns its place.
+// binary copies the pod binary here, with the one that ships beside it, so that
+// an upgrade does not change them under pods that are to start, and returns its
+// place.
 func (d disk) binary(from string) (string, error) {
 	b, err := os.ReadFile(from)
-	if err != nil {
+	ship, err2 := os.ReadFile(from + pod.ShipSuffix)
+	if err := errors.Join(err, err2); err != nil {
 		return "", fmt.Errorf("bring the pod binary: %w", err)
 	}
-	sum := sha256.Sum256(b)
+	sum := sha256.Sum256(slices.Concat(b, ship))
 	path := filepath.Join(d.dir, "bin", "bai-pod-"+hex.EncodeToString(sum[:8]))
-	if _, err := os.Lstat(path); err == nil {
-		return path, nil
-	}
-	if err := writeProgram(d.trash("bai-pod"), b); err != nil {
-		return "", fmt.Errorf("bring the pod binary: %w", err)
-	}
-	if err := os.Rename(d.trash("bai-pod"), path); err != nil {
+	if err := errors.Join(d.program(path+pod.ShipSuffix, ship), d.program(path, b)); err != nil {
 		return "", fmt.Errorf("bring the pod binary: %w", err)
 	}
 	return path, nil
+}
+
+// program writes a program, whole or not at all, unless it is there.
+func (d disk) program(path string, b []byte) error {
+	if _, err := os.Lstat(path); err == nil {
+		return nil
+	}
+	if err := writeProgram(d.trash("bai-pod"), b); err != nil {
+		return err
+	}
+	return os.Rename(d.trash("bai-pod"), path)
 }
 
 // writeProgram writes a file that is executed soon. While it is open nothing

@@ -30,13 +30,18 @@ func (s *supervisor) installed(i int) bool {
 			return false
 		}
 	}
-	return copyProgram(s.pod.Binary, dst) == nil
+	return bring(s.pod.Binary+pod.ShipSuffix, dst+pod.ShipSuffix) == nil && bring(s.pod.Binary, dst) == nil
 }
 
-// copyProgram copies a program to dst, whole or not at all.
-func copyProgram(binary, dst string) error {
+// bring brings a program to dst, whole or not at all: as another name of the
+// same file where that is possible, which costs next to nothing. Nobody can
+// write to it while it runs.
+func bring(binary, dst string) error {
 	if err := os.MkdirAll(filepath.Dir(dst), 0o777); err != nil { //nolint:gosec // containers may have other users
 		return err
+	}
+	if os.Link(binary, dst) == nil {
+		return nil
 	}
 	src, err := os.Open(binary)
 	if err != nil {

@@ -112,6 +112,7 @@ func (r *roots) wanted() *place {
 		}
 		if c.Args[0] == pod.ImageBinary {
 			top.want(pod.ImageBinary)
+			top.want(pod.ImageBinary + pod.ShipSuffix)
 		}
 		if _, ok := inVolume(r.pod, c, c.Message); !ok {
 			top.want(resolved(c.Message))
@@ -133,8 +134,10 @@ func (r *roots) make(c spec.Container) (string, error) {
 		return "", fmt.Errorf("make the container's root: %w", err)
 	}
 	if c.Args[0] == pod.ImageBinary {
-		if err := bind(r.pod.Binary, root, pod.ImageBinary, true); err != nil {
-			return "", fmt.Errorf("mount %s: %w", pod.ImageBinary, err)
+		for _, suffix := range []string{"", pod.ShipSuffix} {
+			if err := bind(r.pod.Binary+suffix, root, pod.ImageBinary+suffix, true); err != nil {
+				return "", fmt.Errorf("mount %s: %w", pod.ImageBinary+suffix, err)
+			}
 		}
 	}
 	mounts := slices.SortedStableFunc(slices.Values(c.Mounts), func(a, b spec.Mount) int {

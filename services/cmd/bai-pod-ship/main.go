@@ -1,12 +1,18 @@
 //go:build linux
 
+// Bai-pod-ship is the part of bai-pod that speaks to brokers and object stores:
+// bai-pod becomes it to pull and to collect. It is a program of its own because
+// what it is made of takes longer to start than the rest, which every benchmark
+// waits for.
 package main
 
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"syscall"
 
@@ -15,10 +21,32 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/kafka"
 	"github.com/benchmark-ai/bai/services/internal/pod"
-	process "github.com/benchmark-ai/bai/services/internal/run"
+	"github.com/benchmark-ai/bai/services/internal/run"
 	"github.com/benchmark-ai/bai/services/metrics-pusher/collect"
 	"github.com/benchmark-ai/bai/services/puller"
 )
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	code, err := ship(ctx, os.Args[1:])
+	stop()
+	if err != nil {
+		_, _ = fmt.Fprintln(os.Stderr, "bai-pod:", err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+// ship does what the command line says, and returns the exit code.
+func ship(ctx context.Context, args []string) (int, error) {
+	switch {
+	case len(args) == 1 && args[0] == "collect":
+		return 0, collected(ctx)
+	case len(args) == 1 && args[0] == "pull":
+		return pulled(ctx)
+	}
+	return 0, errors.New("usage: bai-pod collect, or bai-pod pull")
+}
 
 // collected ships what the benchmark writes until it has ended and all is
 // shipped.
@@ -70,7 +98,7 @@ func pull(ctx context.Context, cfg pod.Pull) error {
 
 // bus returns what the pod speaks through, with its run's token.
 func bus(brokers []string, token, source string) (*kafka.Bus, *zap.Logger, error) {
-	log, err := process.Log{}.New(os.Stderr)
+	log, err := run.Log{}.New(os.Stderr)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -92,18 +120,4 @@ func told(name string, into any) error {
 		return fmt.Errorf("read what the pod is told: %s: %w", name, err)
 	}
 	return nil
-}
-
-// untilSignal returns a context that ends with the first signal that asks a
-// program to end.
-func untilSignal(signals <-chan os.Signal) context.Context {
-	ctx, cancel := context.WithCancel(context.Background())
-	go func() {
-		for s := range signals {
-			if s == syscall.SIGTERM || s == syscall.SIGINT {
-				cancel()
-			}
-		}
-	}()
-	return ctx
 }
