@@ -240,6 +240,9 @@ type Source struct {
 
 	// Path is where the benchmark finds the data: the file itself, or the folder
 	// where src is one or is unpacked.
+	//
+	// A path below /bai/data needs no mount: environment variables whose value
+	// begins with it name the right place wherever that is.
 	Path string `toml:"path" need:"yes" kind:"mount path" example:"\"/data\""`
 
 	// ID names the source to engines that want a name.

@@ -114,6 +114,10 @@ func absolute(v shape.Value, s string) any {
 	return nil
 }
 
+// portable is the part of the system's folder that is for data: what lies there
+// can be had even where nothing can be mounted.
+const portable = "/bai/data/"
+
 func mountPath(v shape.Value, s string) any {
 	read := absolute(v, s)
 	clean, ok := read.(string)
@@ -127,6 +131,9 @@ func mountPath(v shape.Value, s string) any {
 	if strings.Contains(clean, ":") {
 		v.Fault(fault.BadPath, "the path holds a colon, which a mount cannot have", "choose another name")
 		return nil
+	}
+	if strings.HasPrefix(clean, portable) {
+		return clean
 	}
 	for _, taken := range []string{"/proc", "/sys", "/dev", "/tmp/benchmark-ai", "/bai"} {
 		if clean == taken || strings.HasPrefix(clean, taken+"/") {

@@ -89,6 +89,17 @@ func begin(before *store.Run, h event.Header) store.Run {
 	}
 }
 
+// there says how many data sets have been fetched.
+func there(n int) string {
+	switch n {
+	case 0:
+		return "it needs no data sets"
+	case 1:
+		return "its data set is there"
+	}
+	return fmt.Sprintf("its %d data sets are there", n)
+}
+
 // read returns what ev says. Attempt is the run's, for what is about the run
 // and not about one attempt.
 func read(ev event.Event, attempt int) fact {
@@ -101,7 +112,7 @@ func read(ev event.Event, attempt int) fact {
 	case event.Submitted:
 		f.phase, f.message = event.PhaseSubmitted, "submitted by "+ev.Owner
 	case event.Fetched:
-		f.phase, f.message = event.PhaseQueued, fmt.Sprintf("%d data sets are there", len(ev.Data))
+		f.phase, f.message = event.PhaseQueued, there(len(ev.Data))
 	case event.Launched:
 		f.phase, f.message = event.PhasePending, fmt.Sprintf("job %s was created", ev.Job)
 	case event.Retried:

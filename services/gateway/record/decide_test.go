@@ -127,7 +127,7 @@ func TestApply(t *testing.T) {
 			[]event.Event{submitted(), status(1, 1, event.PhaseFetching, "0 of 2")}, "fetching 1 0-of-2",
 		},
 		"a fetched run is queued": {
-			[]event.Event{submitted(), fetched(2)}, "queued 1 1-data-sets-are-there",
+			[]event.Event{submitted(), fetched(2)}, "queued 1 its-data-set-is-there",
 		},
 		"a launched run is pending": {
 			[]event.Event{submitted(), fetched(2), launched(1, 3)}, "pending 1 job-job-was-created",
@@ -143,7 +143,7 @@ func TestApply(t *testing.T) {
 			"fetching 1 waits-for-another-run's-transfer 40/100",
 		},
 		"a new phase forgets the progress": {
-			[]event.Event{submitted(), progress(1, 1, event.PhaseFetching, 40), fetched(2)}, "queued 1 1-data-sets-are-there",
+			[]event.Event{submitted(), progress(1, 1, event.PhaseFetching, 40), fetched(2)}, "queued 1 its-data-set-is-there",
 		},
 		"an event before the submission makes a run": {
 			[]event.Event{launched(1, 3)}, "pending 1 job-job-was-created",
