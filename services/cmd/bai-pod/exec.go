@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"strconv"
@@ -25,7 +26,7 @@ func wrapped(args []string, signals <-chan os.Signal) (int, error) {
 
 // wrapSettings reads the command line and the environment of exec.
 func wrapSettings(args []string, env func(string) string) (wrap.Settings, error) {
-	s := wrap.Settings{Dir: env(pod.EnvDir)}
+	s := wrap.Settings{Dir: env(pod.EnvDir), Message: cmp.Or(env(pod.EnvMessage), pod.TerminationMessage)}
 	for len(args) > 0 && args[0] != "--" {
 		shell, isScript := strings.CutPrefix(args[0], "--script")
 		if !isScript || shell != "" && shell[0] != '=' {

@@ -24,6 +24,8 @@ type Settings struct {
 	Grace  time.Duration // between SIGTERM and SIGKILL; zero means 10 s
 	Linger time.Duration // how long what outlives the command may still write; zero means 500 ms
 	MaxLog int64         // bytes of output that are kept; zero means no limit
+
+	Message string // file for the last words about a command that could not be started, where there is one
 }
 
 // Run runs the command until it ends, and returns the exit code that a shell
@@ -93,7 +95,9 @@ func (w *wrapper) run(signals <-chan os.Signal) (pod.Exit, error) {
 	pid, code, err := w.start(streams)
 	streams.started()
 	if err != nil {
-		w.out.complain(fmt.Sprintf("bai: cannot start %s: %v\n", name(w.settings), err))
+		words := fmt.Sprintf("cannot start %s: %v", name(w.settings), err)
+		w.out.complain("bai: " + words + "\n")
+		w.leave(words)
 		streams.finish(0)
 		return pod.Exit{Code: code, Problem: err.Error(), Started: started, Ended: time.Now()}, nil
 	}
@@ -101,6 +105,17 @@ func (w *wrapper) run(signals <-chan os.Signal) (pod.Exit, error) {
 	streams.finish(w.settings.Linger)
 	_ = syscall.Kill(-pid, syscall.SIGKILL) // what is left of its group
 	return exit(started, end), nil
+}
+
+// leave leaves the last words where a file for them is. Nobody needs them who has
+// none: the output says the same.
+func (w *wrapper) leave(words string) {
+	f, err := os.OpenFile(w.settings.Message, os.O_WRONLY|os.O_TRUNC, 0)
+	if err != nil {
+		return
+	}
+	_, _ = f.WriteString(words)
+	_ = f.Close()
 }
 
 func exit(started time.Time, e proc.Exit) pod.Exit {
