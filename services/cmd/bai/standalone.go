@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"time"
 
@@ -32,6 +33,10 @@ import (
 // podsGrace is how long running pods may take to end when the platform does.
 const podsGrace = 20 * time.Second
 
+// gcPercent lets the heap, which is small, grow further between collections: it
+// buys a tenth more runs a second for some MiB.
+const gcPercent = 300
+
 // standalone runs the platform until it is told to end.
 func standalone(ctx context.Context, o options) error {
 	if err := o.check(); err != nil {
@@ -44,6 +49,9 @@ func standalone(ctx context.Context, o options) error {
 	binary, err := o.findPodBinary()
 	if err != nil {
 		return err
+	}
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(gcPercent)
 	}
 	p := &platform{options: o, settings: s, podBinary: binary}
 	return errors.Join(p.run(ctx), p.close())
