@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+	"time"
 )
 
 // dataDir is the directory of one platform: all that it remembers lies there.
@@ -50,7 +51,7 @@ func openDataDir(path string) (*dataDir, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the data directory: %w; choose another with --data", err)
 	}
-	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+	if err := take(lock); err != nil {
 		holder := holder(lock)
 		return nil, errors.Join(fmt.Errorf("data directory %s is used by another platform%s: stop it, or choose another directory with --data", path, holder), lock.Close())
 	}
@@ -59,6 +60,20 @@ func openDataDir(path string) (*dataDir, error) {
 		return nil, errors.Join(fmt.Errorf("take the data directory's lock: %w", err), d.close())
 	}
 	return d, nil
+}
+
+// lockPatience is how long a lock may be held by what a platform that was killed
+// was about to start: such a process has the lock too until it is begun.
+const lockPatience = 2 * time.Second
+
+// take takes the lock, and waits for it a little.
+func take(lock *os.File) error {
+	for until := time.Now().Add(lockPatience); ; time.Sleep(10 * time.Millisecond) {
+		err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if !errors.Is(err, syscall.EWOULDBLOCK) || time.Now().After(until) {
+			return err
+		}
+	}
 }
 
 // holder returns who has written itself into the lock, for people.

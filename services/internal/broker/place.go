@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 )
 
 // acquire takes the lock on a directory, which ends with the process.
@@ -19,7 +20,7 @@ func acquire(path string) (*os.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("lock the broker's directory: %w", err)
 	}
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil { //nolint:gosec // a file descriptor
+	if err := take(f); err != nil {
 		holder, _ := io.ReadAll(io.LimitReader(f, 32))
 		_ = f.Close()
 		if errors.Is(err, syscall.EWOULDBLOCK) {
@@ -32,6 +33,17 @@ func acquire(path string) (*os.File, error) {
 		return nil, fmt.Errorf("lock %s: %w", path, err)
 	}
 	return f, nil
+}
+
+// take takes the lock, and waits for it a little: a process that was killed may
+// have been about to start another, which has the lock too until it is begun.
+func take(f *os.File) error {
+	for until := time.Now().Add(2 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) //nolint:gosec // a file descriptor
+		if !errors.Is(err, syscall.EWOULDBLOCK) || time.Now().After(until) {
+			return err
+		}
+	}
 }
 
 func write(f *os.File, s string) error {
