@@ -1,6 +1,6 @@
 // Command puller brings a run's data to the disk of its pod, before the
-// benchmark starts there. The same is part of the program bai-pod; this one is
-// for images that want nothing else.
+// benchmark starts there. The same is part of the program bai-pod-ship; this one
+// is for images that want nothing else.
 package main
 
 import (
