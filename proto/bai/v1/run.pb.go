@@ -227,7 +227,7 @@ type Fault struct {
 	File string `protobuf:"bytes,1,opt,name=file,proto3" json:"file,omitempty"`
 	// From 1; 0 where the fault has no place.
 	Line int32 `protobuf:"varint,2,opt,name=line,proto3" json:"line,omitempty"`
-	// From 1, in bytes; 0 where the fault has no place.
+	// From 1, in characters; 0 where the fault has no place.
 	Column int32 `protobuf:"varint,3,opt,name=column,proto3" json:"column,omitempty"`
 	// The key, dotted; empty where the fault concerns the whole file.
 	Path string `protobuf:"bytes,4,opt,name=path,proto3" json:"path,omitempty"`
@@ -670,7 +670,12 @@ type Run struct {
 	// The number of changes so far; see WatchRun.
 	Revision int64 `protobuf:"varint,22,opt,name=revision,proto3" json:"revision,omitempty"`
 	// What is stored of its samples and lines. Only GetRun says it.
-	Completeness  *Completeness `protobuf:"bytes,23,opt,name=completeness,proto3" json:"completeness,omitempty"`
+	Completeness *Completeness `protobuf:"bytes,23,opt,name=completeness,proto3" json:"completeness,omitempty"`
+	// What the request put in place of values of the descriptor. It is part of
+	// descriptor_toml already. Only GetRun says it.
+	Overrides []*Override `protobuf:"bytes,24,rep,name=overrides,proto3" json:"overrides,omitempty"`
+	// Where the descriptor came from; absent for a file of the user's.
+	Origination   *Origination `protobuf:"bytes,25,opt,name=origination,proto3" json:"origination,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -866,6 +871,204 @@ func (x *Run) GetCompleteness() *Completeness {
 	return nil
 }
 
+func (x *Run) GetOverrides() []*Override {
+	if x != nil {
+		return x.Overrides
+	}
+	return nil
+}
+
+func (x *Run) GetOrigination() *Origination {
+	if x != nil {
+		return x.Origination
+	}
+	return nil
+}
+
+// Override puts a value in the place of one of the descriptor's.
+type Override struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The key, dotted, such as "hardware.gpus"; an element of an array of tables
+	// by its number from 0, as in "output.metrics.0.unit".
+	Path string `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`
+	// TOML; what is not a TOML value is taken as the text of a string.
+	Value         string `protobuf:"bytes,2,opt,name=value,proto3" json:"value,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Override) Reset() {
+	*x = Override{}
+	mi := &file_bai_v1_run_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Override) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Override) ProtoMessage() {}
+
+func (x *Override) ProtoReflect() protoreflect.Message {
+	mi := &file_bai_v1_run_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Override.ProtoReflect.Descriptor instead.
+func (*Override) Descriptor() ([]byte, []int) {
+	return file_bai_v1_run_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *Override) GetPath() string {
+	if x != nil {
+		return x.Path
+	}
+	return ""
+}
+
+func (x *Override) GetValue() string {
+	if x != nil {
+		return x.Value
+	}
+	return ""
+}
+
+// Origination says where a descriptor came from.
+type Origination struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// https://, s3:// or stored:NAME@VERSION, without credentials.
+	Uri string `protobuf:"bytes,1,opt,name=uri,proto3" json:"uri,omitempty"`
+	// Of its bytes, hex.
+	Sha256        string `protobuf:"bytes,2,opt,name=sha256,proto3" json:"sha256,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Origination) Reset() {
+	*x = Origination{}
+	mi := &file_bai_v1_run_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Origination) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Origination) ProtoMessage() {}
+
+func (x *Origination) ProtoReflect() protoreflect.Message {
+	mi := &file_bai_v1_run_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Origination.ProtoReflect.Descriptor instead.
+func (*Origination) Descriptor() ([]byte, []int) {
+	return file_bai_v1_run_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *Origination) GetUri() string {
+	if x != nil {
+		return x.Uri
+	}
+	return ""
+}
+
+func (x *Origination) GetSha256() string {
+	if x != nil {
+		return x.Sha256
+	}
+	return ""
+}
+
+// Artifact is a file that was kept of a run.
+type Artifact struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// ATTEMPT/ROLE-INDEX/PATH, such as "1/benchmark-0/results/out.json".
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// In bytes.
+	Size int64 `protobuf:"varint,2,opt,name=size,proto3" json:"size,omitempty"`
+	// Of its bytes, hex.
+	Sha256 string `protobuf:"bytes,3,opt,name=sha256,proto3" json:"sha256,omitempty"`
+	// When it was kept.
+	Time          *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=time,proto3" json:"time,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Artifact) Reset() {
+	*x = Artifact{}
+	mi := &file_bai_v1_run_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Artifact) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Artifact) ProtoMessage() {}
+
+func (x *Artifact) ProtoReflect() protoreflect.Message {
+	mi := &file_bai_v1_run_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Artifact.ProtoReflect.Descriptor instead.
+func (*Artifact) Descriptor() ([]byte, []int) {
+	return file_bai_v1_run_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *Artifact) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Artifact) GetSize() int64 {
+	if x != nil {
+		return x.Size
+	}
+	return 0
+}
+
+func (x *Artifact) GetSha256() string {
+	if x != nil {
+		return x.Sha256
+	}
+	return ""
+}
+
+func (x *Artifact) GetTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Time
+	}
+	return nil
+}
+
 // Completeness says whether all that a run wrote has arrived in the store.
 type Completeness struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -887,7 +1090,7 @@ type Completeness struct {
 
 func (x *Completeness) Reset() {
 	*x = Completeness{}
-	mi := &file_bai_v1_run_proto_msgTypes[6]
+	mi := &file_bai_v1_run_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -899,7 +1102,7 @@ func (x *Completeness) String() string {
 func (*Completeness) ProtoMessage() {}
 
 func (x *Completeness) ProtoReflect() protoreflect.Message {
-	mi := &file_bai_v1_run_proto_msgTypes[6]
+	mi := &file_bai_v1_run_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -912,7 +1115,7 @@ func (x *Completeness) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Completeness.ProtoReflect.Descriptor instead.
 func (*Completeness) Descriptor() ([]byte, []int) {
-	return file_bai_v1_run_proto_rawDescGZIP(), []int{6}
+	return file_bai_v1_run_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Completeness) GetComplete() bool {
@@ -986,7 +1189,7 @@ type Change struct {
 
 func (x *Change) Reset() {
 	*x = Change{}
-	mi := &file_bai_v1_run_proto_msgTypes[7]
+	mi := &file_bai_v1_run_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -998,7 +1201,7 @@ func (x *Change) String() string {
 func (*Change) ProtoMessage() {}
 
 func (x *Change) ProtoReflect() protoreflect.Message {
-	mi := &file_bai_v1_run_proto_msgTypes[7]
+	mi := &file_bai_v1_run_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1011,7 +1214,7 @@ func (x *Change) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Change.ProtoReflect.Descriptor instead.
 func (*Change) Descriptor() ([]byte, []int) {
-	return file_bai_v1_run_proto_rawDescGZIP(), []int{7}
+	return file_bai_v1_run_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Change) GetRevision() int64 {
@@ -1105,7 +1308,7 @@ type Origin struct {
 
 func (x *Origin) Reset() {
 	*x = Origin{}
-	mi := &file_bai_v1_run_proto_msgTypes[8]
+	mi := &file_bai_v1_run_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1117,7 +1320,7 @@ func (x *Origin) String() string {
 func (*Origin) ProtoMessage() {}
 
 func (x *Origin) ProtoReflect() protoreflect.Message {
-	mi := &file_bai_v1_run_proto_msgTypes[8]
+	mi := &file_bai_v1_run_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1130,7 +1333,7 @@ func (x *Origin) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Origin.ProtoReflect.Descriptor instead.
 func (*Origin) Descriptor() ([]byte, []int) {
-	return file_bai_v1_run_proto_rawDescGZIP(), []int{8}
+	return file_bai_v1_run_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Origin) GetAttempt() int32 {
@@ -1196,7 +1399,7 @@ type LogLine struct {
 
 func (x *LogLine) Reset() {
 	*x = LogLine{}
-	mi := &file_bai_v1_run_proto_msgTypes[9]
+	mi := &file_bai_v1_run_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1208,7 +1411,7 @@ func (x *LogLine) String() string {
 func (*LogLine) ProtoMessage() {}
 
 func (x *LogLine) ProtoReflect() protoreflect.Message {
-	mi := &file_bai_v1_run_proto_msgTypes[9]
+	mi := &file_bai_v1_run_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1221,7 +1424,7 @@ func (x *LogLine) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogLine.ProtoReflect.Descriptor instead.
 func (*LogLine) Descriptor() ([]byte, []int) {
-	return file_bai_v1_run_proto_rawDescGZIP(), []int{9}
+	return file_bai_v1_run_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *LogLine) GetOrigin() *Origin {
@@ -1293,7 +1496,7 @@ type Sample struct {
 
 func (x *Sample) Reset() {
 	*x = Sample{}
-	mi := &file_bai_v1_run_proto_msgTypes[10]
+	mi := &file_bai_v1_run_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1305,7 +1508,7 @@ func (x *Sample) String() string {
 func (*Sample) ProtoMessage() {}
 
 func (x *Sample) ProtoReflect() protoreflect.Message {
-	mi := &file_bai_v1_run_proto_msgTypes[10]
+	mi := &file_bai_v1_run_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1318,7 +1521,7 @@ func (x *Sample) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Sample.ProtoReflect.Descriptor instead.
 func (*Sample) Descriptor() ([]byte, []int) {
-	return file_bai_v1_run_proto_rawDescGZIP(), []int{10}
+	return file_bai_v1_run_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Sample) GetOrigin() *Origin {
@@ -1422,7 +1625,7 @@ const file_bai_v1_run_proto_rawDesc = "" +
 	"scheduleId\x12;\n" +
 	"\vfiring_time\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"firingTime\x12\x19\n" +
-	"\brerun_of\x18\a \x01(\tR\arerunOf\"\xe2\a\n" +
+	"\brerun_of\x18\a \x01(\tR\arerunOf\"\xc9\b\n" +
 	"\x03Run\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x1c\n" +
@@ -1450,12 +1653,25 @@ const file_bai_v1_run_proto_rawDesc = "" +
 	"\bend_time\x18\x14 \x01(\v2\x1a.google.protobuf.TimestampR\aendTime\x12#\n" +
 	"\x04data\x18\x15 \x03(\v2\x0f.bai.v1.DataSetR\x04data\x12\x1a\n" +
 	"\brevision\x18\x16 \x01(\x03R\brevision\x128\n" +
-	"\fcompleteness\x18\x17 \x01(\v2\x14.bai.v1.CompletenessR\fcompleteness\x1a9\n" +
+	"\fcompleteness\x18\x17 \x01(\v2\x14.bai.v1.CompletenessR\fcompleteness\x12.\n" +
+	"\toverrides\x18\x18 \x03(\v2\x10.bai.v1.OverrideR\toverrides\x125\n" +
+	"\vorigination\x18\x19 \x01(\v2\x13.bai.v1.OriginationR\vorigination\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\f\n" +
 	"\n" +
-	"_exit_code\"\xa8\x01\n" +
+	"_exit_code\"4\n" +
+	"\bOverride\x12\x12\n" +
+	"\x04path\x18\x01 \x01(\tR\x04path\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value\"7\n" +
+	"\vOrigination\x12\x10\n" +
+	"\x03uri\x18\x01 \x01(\tR\x03uri\x12\x16\n" +
+	"\x06sha256\x18\x02 \x01(\tR\x06sha256\"z\n" +
+	"\bArtifact\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
+	"\x04size\x18\x02 \x01(\x03R\x04size\x12\x16\n" +
+	"\x06sha256\x18\x03 \x01(\tR\x06sha256\x12.\n" +
+	"\x04time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\"\xa8\x01\n" +
 	"\fCompleteness\x12\x1a\n" +
 	"\bcomplete\x18\x01 \x01(\bR\bcomplete\x12\x18\n" +
 	"\asamples\x18\x02 \x01(\x03R\asamples\x12\x14\n" +
@@ -1538,7 +1754,7 @@ func file_bai_v1_run_proto_rawDescGZIP() []byte {
 }
 
 var file_bai_v1_run_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_bai_v1_run_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
+var file_bai_v1_run_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
 var file_bai_v1_run_proto_goTypes = []any{
 	(Phase)(0),                    // 0: bai.v1.Phase
 	(Outcome)(0),                  // 1: bai.v1.Outcome
@@ -1549,44 +1765,50 @@ var file_bai_v1_run_proto_goTypes = []any{
 	(*DataSet)(nil),               // 6: bai.v1.DataSet
 	(*Lineage)(nil),               // 7: bai.v1.Lineage
 	(*Run)(nil),                   // 8: bai.v1.Run
-	(*Completeness)(nil),          // 9: bai.v1.Completeness
-	(*Change)(nil),                // 10: bai.v1.Change
-	(*Origin)(nil),                // 11: bai.v1.Origin
-	(*LogLine)(nil),               // 12: bai.v1.LogLine
-	(*Sample)(nil),                // 13: bai.v1.Sample
-	nil,                           // 14: bai.v1.Run.LabelsEntry
-	nil,                           // 15: bai.v1.Sample.LabelsEntry
-	(*timestamppb.Timestamp)(nil), // 16: google.protobuf.Timestamp
+	(*Override)(nil),              // 9: bai.v1.Override
+	(*Origination)(nil),           // 10: bai.v1.Origination
+	(*Artifact)(nil),              // 11: bai.v1.Artifact
+	(*Completeness)(nil),          // 12: bai.v1.Completeness
+	(*Change)(nil),                // 13: bai.v1.Change
+	(*Origin)(nil),                // 14: bai.v1.Origin
+	(*LogLine)(nil),               // 15: bai.v1.LogLine
+	(*Sample)(nil),                // 16: bai.v1.Sample
+	nil,                           // 17: bai.v1.Run.LabelsEntry
+	nil,                           // 18: bai.v1.Sample.LabelsEntry
+	(*timestamppb.Timestamp)(nil), // 19: google.protobuf.Timestamp
 }
 var file_bai_v1_run_proto_depIdxs = []int32{
-	16, // 0: bai.v1.Lineage.firing_time:type_name -> google.protobuf.Timestamp
-	14, // 1: bai.v1.Run.labels:type_name -> bai.v1.Run.LabelsEntry
+	19, // 0: bai.v1.Lineage.firing_time:type_name -> google.protobuf.Timestamp
+	17, // 1: bai.v1.Run.labels:type_name -> bai.v1.Run.LabelsEntry
 	7,  // 2: bai.v1.Run.lineage:type_name -> bai.v1.Lineage
 	0,  // 3: bai.v1.Run.phase:type_name -> bai.v1.Phase
 	1,  // 4: bai.v1.Run.outcome:type_name -> bai.v1.Outcome
 	2,  // 5: bai.v1.Run.failure_class:type_name -> bai.v1.FailureClass
 	5,  // 6: bai.v1.Run.progress:type_name -> bai.v1.Progress
-	16, // 7: bai.v1.Run.create_time:type_name -> google.protobuf.Timestamp
-	16, // 8: bai.v1.Run.update_time:type_name -> google.protobuf.Timestamp
-	16, // 9: bai.v1.Run.start_time:type_name -> google.protobuf.Timestamp
-	16, // 10: bai.v1.Run.end_time:type_name -> google.protobuf.Timestamp
+	19, // 7: bai.v1.Run.create_time:type_name -> google.protobuf.Timestamp
+	19, // 8: bai.v1.Run.update_time:type_name -> google.protobuf.Timestamp
+	19, // 9: bai.v1.Run.start_time:type_name -> google.protobuf.Timestamp
+	19, // 10: bai.v1.Run.end_time:type_name -> google.protobuf.Timestamp
 	6,  // 11: bai.v1.Run.data:type_name -> bai.v1.DataSet
-	9,  // 12: bai.v1.Run.completeness:type_name -> bai.v1.Completeness
-	16, // 13: bai.v1.Change.time:type_name -> google.protobuf.Timestamp
-	0,  // 14: bai.v1.Change.phase:type_name -> bai.v1.Phase
-	1,  // 15: bai.v1.Change.outcome:type_name -> bai.v1.Outcome
-	2,  // 16: bai.v1.Change.failure_class:type_name -> bai.v1.FailureClass
-	5,  // 17: bai.v1.Change.progress:type_name -> bai.v1.Progress
-	11, // 18: bai.v1.LogLine.origin:type_name -> bai.v1.Origin
-	16, // 19: bai.v1.LogLine.time:type_name -> google.protobuf.Timestamp
-	11, // 20: bai.v1.Sample.origin:type_name -> bai.v1.Origin
-	16, // 21: bai.v1.Sample.time:type_name -> google.protobuf.Timestamp
-	15, // 22: bai.v1.Sample.labels:type_name -> bai.v1.Sample.LabelsEntry
-	23, // [23:23] is the sub-list for method output_type
-	23, // [23:23] is the sub-list for method input_type
-	23, // [23:23] is the sub-list for extension type_name
-	23, // [23:23] is the sub-list for extension extendee
-	0,  // [0:23] is the sub-list for field type_name
+	12, // 12: bai.v1.Run.completeness:type_name -> bai.v1.Completeness
+	9,  // 13: bai.v1.Run.overrides:type_name -> bai.v1.Override
+	10, // 14: bai.v1.Run.origination:type_name -> bai.v1.Origination
+	19, // 15: bai.v1.Artifact.time:type_name -> google.protobuf.Timestamp
+	19, // 16: bai.v1.Change.time:type_name -> google.protobuf.Timestamp
+	0,  // 17: bai.v1.Change.phase:type_name -> bai.v1.Phase
+	1,  // 18: bai.v1.Change.outcome:type_name -> bai.v1.Outcome
+	2,  // 19: bai.v1.Change.failure_class:type_name -> bai.v1.FailureClass
+	5,  // 20: bai.v1.Change.progress:type_name -> bai.v1.Progress
+	14, // 21: bai.v1.LogLine.origin:type_name -> bai.v1.Origin
+	19, // 22: bai.v1.LogLine.time:type_name -> google.protobuf.Timestamp
+	14, // 23: bai.v1.Sample.origin:type_name -> bai.v1.Origin
+	19, // 24: bai.v1.Sample.time:type_name -> google.protobuf.Timestamp
+	18, // 25: bai.v1.Sample.labels:type_name -> bai.v1.Sample.LabelsEntry
+	26, // [26:26] is the sub-list for method output_type
+	26, // [26:26] is the sub-list for method input_type
+	26, // [26:26] is the sub-list for extension type_name
+	26, // [26:26] is the sub-list for extension extendee
+	0,  // [0:26] is the sub-list for field type_name
 }
 
 func init() { file_bai_v1_run_proto_init() }
@@ -1595,14 +1817,14 @@ func file_bai_v1_run_proto_init() {
 		return
 	}
 	file_bai_v1_run_proto_msgTypes[5].OneofWrappers = []any{}
-	file_bai_v1_run_proto_msgTypes[10].OneofWrappers = []any{}
+	file_bai_v1_run_proto_msgTypes[13].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_bai_v1_run_proto_rawDesc), len(file_bai_v1_run_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   13,
+			NumMessages:   16,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

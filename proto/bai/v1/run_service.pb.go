@@ -22,6 +22,59 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// Order is that of a list of runs.
+type Order int32
+
+const (
+	// Not said.
+	Order_ORDER_UNSPECIFIED Order = 0
+	// By the time of submission, the latest first.
+	Order_ORDER_NEWEST_FIRST Order = 1
+	// By the time of submission, the earliest first.
+	Order_ORDER_OLDEST_FIRST Order = 2
+)
+
+// Enum value maps for Order.
+var (
+	Order_name = map[int32]string{
+		0: "ORDER_UNSPECIFIED",
+		1: "ORDER_NEWEST_FIRST",
+		2: "ORDER_OLDEST_FIRST",
+	}
+	Order_value = map[string]int32{
+		"ORDER_UNSPECIFIED":  0,
+		"ORDER_NEWEST_FIRST": 1,
+		"ORDER_OLDEST_FIRST": 2,
+	}
+)
+
+func (x Order) Enum() *Order {
+	p := new(Order)
+	*p = x
+	return p
+}
+
+func (x Order) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Order) Descriptor() protoreflect.EnumDescriptor {
+	return file_bai_v1_run_service_proto_enumTypes[0].Descriptor()
+}
+
+func (Order) Type() protoreflect.EnumType {
+	return &file_bai_v1_run_service_proto_enumTypes[0]
+}
+
+func (x Order) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Order.Descriptor instead.
+func (Order) EnumDescriptor() ([]byte, []int) {
+	return file_bai_v1_run_service_proto_rawDescGZIP(), []int{0}
+}
+
 // SubmitRunRequest carries the descriptor as the user wrote it.
 type SubmitRunRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -40,7 +93,13 @@ type SubmitRunRequest struct {
 	// and ".", at most 63, and not of the form of a run's ID.
 	Name string `protobuf:"bytes,6,opt,name=name,proto3" json:"name,omitempty"`
 	// Added to those of the descriptor, over them.
-	Labels        map[string]string `protobuf:"bytes,7,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	Labels map[string]string `protobuf:"bytes,7,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// Put in place of values of the descriptor, in this order.
+	Overrides []*Override `protobuf:"bytes,8,rep,name=overrides,proto3" json:"overrides,omitempty"`
+	// Where the descriptor came from, where that was not a file of the user's.
+	Origination *Origination `protobuf:"bytes,9,opt,name=origination,proto3" json:"origination,omitempty"`
+	// ID of the run that this one repeats; empty for none.
+	RerunOf       string `protobuf:"bytes,10,opt,name=rerun_of,json=rerunOf,proto3" json:"rerun_of,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -122,6 +181,27 @@ func (x *SubmitRunRequest) GetLabels() map[string]string {
 		return x.Labels
 	}
 	return nil
+}
+
+func (x *SubmitRunRequest) GetOverrides() []*Override {
+	if x != nil {
+		return x.Overrides
+	}
+	return nil
+}
+
+func (x *SubmitRunRequest) GetOrigination() *Origination {
+	if x != nil {
+		return x.Origination
+	}
+	return nil
+}
+
+func (x *SubmitRunRequest) GetRerunOf() string {
+	if x != nil {
+		return x.RerunOf
+	}
+	return ""
 }
 
 // SubmitRunResponse names what came of it.
@@ -368,7 +448,12 @@ type ListRunsRequest struct {
 	// Only runs submitted at this time or later.
 	Since *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=since,proto3" json:"since,omitempty"`
 	// Only runs submitted before this time.
-	Until         *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=until,proto3" json:"until,omitempty"`
+	Until *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=until,proto3" json:"until,omitempty"`
+	// Only runs whose ID, name or descriptor_file begins with this, or whose
+	// task_name label equals it; in any case of letters.
+	Text string `protobuf:"bytes,10,opt,name=text,proto3" json:"text,omitempty"`
+	// Unspecified means newest first.
+	Order         Order `protobuf:"varint,11,opt,name=order,proto3,enum=bai.v1.Order" json:"order,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -466,10 +551,24 @@ func (x *ListRunsRequest) GetUntil() *timestamppb.Timestamp {
 	return nil
 }
 
+func (x *ListRunsRequest) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
+func (x *ListRunsRequest) GetOrder() Order {
+	if x != nil {
+		return x.Order
+	}
+	return Order_ORDER_UNSPECIFIED
+}
+
 // ListRunsResponse is one page.
 type ListRunsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Newest first, without descriptors.
+	// In the order asked for, without descriptors.
 	Runs []*Run `protobuf:"bytes,1,rep,name=runs,proto3" json:"runs,omitempty"`
 	// Empty after the last page.
 	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
@@ -749,7 +848,9 @@ type StreamLogsRequest struct {
 	// Only this attempt; 0 means all.
 	Attempt int32 `protobuf:"varint,6,opt,name=attempt,proto3" json:"attempt,omitempty"`
 	// Only this container; empty means all.
-	Container     string `protobuf:"bytes,7,opt,name=container,proto3" json:"container,omitempty"`
+	Container string `protobuf:"bytes,7,opt,name=container,proto3" json:"container,omitempty"`
+	// Only lines that were read at this time or later. Ignored with a cursor.
+	Since         *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=since,proto3" json:"since,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -833,6 +934,13 @@ func (x *StreamLogsRequest) GetContainer() string {
 	return ""
 }
 
+func (x *StreamLogsRequest) GetSince() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Since
+	}
+	return nil
+}
+
 // StreamLogsResponse is some lines.
 type StreamLogsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -891,14 +999,20 @@ func (x *StreamLogsResponse) GetCursor() string {
 // QueryMetricsRequest says which samples.
 type QueryMetricsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// ID, or name.
+	// ID, or name; empty for those of all runs of the filter.
 	Run string `protobuf:"bytes,1,opt,name=run,proto3" json:"run,omitempty"`
 	// Whose name it is; empty means the caller.
 	Owner string `protobuf:"bytes,2,opt,name=owner,proto3" json:"owner,omitempty"`
 	// Only these metrics; none means all.
 	Metrics []string `protobuf:"bytes,3,rep,name=metrics,proto3" json:"metrics,omitempty"`
 	// As the last response gave it; empty for the beginning.
-	Cursor        string `protobuf:"bytes,4,opt,name=cursor,proto3" json:"cursor,omitempty"`
+	Cursor string `protobuf:"bytes,4,opt,name=cursor,proto3" json:"cursor,omitempty"`
+	// Which runs, where run is empty; its page size and token are ignored.
+	Filter *ListRunsRequest `protobuf:"bytes,5,opt,name=filter,proto3" json:"filter,omitempty"`
+	// Only samples measured at this time or later.
+	Since *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=since,proto3" json:"since,omitempty"`
+	// Only samples measured before this time.
+	Until         *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=until,proto3" json:"until,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -961,13 +1075,36 @@ func (x *QueryMetricsRequest) GetCursor() string {
 	return ""
 }
 
-// QueryMetricsResponse is some samples.
+func (x *QueryMetricsRequest) GetFilter() *ListRunsRequest {
+	if x != nil {
+		return x.Filter
+	}
+	return nil
+}
+
+func (x *QueryMetricsRequest) GetSince() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Since
+	}
+	return nil
+}
+
+func (x *QueryMetricsRequest) GetUntil() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Until
+	}
+	return nil
+}
+
+// QueryMetricsResponse is some samples of one run.
 type QueryMetricsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// In order.
 	Samples []*Sample `protobuf:"bytes,1,rep,name=samples,proto3" json:"samples,omitempty"`
 	// Where to go on.
-	Cursor        string `protobuf:"bytes,2,opt,name=cursor,proto3" json:"cursor,omitempty"`
+	Cursor string `protobuf:"bytes,2,opt,name=cursor,proto3" json:"cursor,omitempty"`
+	// ID of the run that they are of.
+	RunId         string `protobuf:"bytes,3,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1016,6 +1153,233 @@ func (x *QueryMetricsResponse) GetCursor() string {
 	return ""
 }
 
+func (x *QueryMetricsResponse) GetRunId() string {
+	if x != nil {
+		return x.RunId
+	}
+	return ""
+}
+
+// ListArtifactsRequest names a run.
+type ListArtifactsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// ID, or name.
+	Run string `protobuf:"bytes,1,opt,name=run,proto3" json:"run,omitempty"`
+	// Whose name it is; empty means the caller.
+	Owner         string `protobuf:"bytes,2,opt,name=owner,proto3" json:"owner,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListArtifactsRequest) Reset() {
+	*x = ListArtifactsRequest{}
+	mi := &file_bai_v1_run_service_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListArtifactsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListArtifactsRequest) ProtoMessage() {}
+
+func (x *ListArtifactsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_bai_v1_run_service_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListArtifactsRequest.ProtoReflect.Descriptor instead.
+func (*ListArtifactsRequest) Descriptor() ([]byte, []int) {
+	return file_bai_v1_run_service_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *ListArtifactsRequest) GetRun() string {
+	if x != nil {
+		return x.Run
+	}
+	return ""
+}
+
+func (x *ListArtifactsRequest) GetOwner() string {
+	if x != nil {
+		return x.Owner
+	}
+	return ""
+}
+
+// ListArtifactsResponse is what was kept of it.
+type ListArtifactsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// By name. None while the run's benchmark goes on.
+	Artifacts     []*Artifact `protobuf:"bytes,1,rep,name=artifacts,proto3" json:"artifacts,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListArtifactsResponse) Reset() {
+	*x = ListArtifactsResponse{}
+	mi := &file_bai_v1_run_service_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListArtifactsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListArtifactsResponse) ProtoMessage() {}
+
+func (x *ListArtifactsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_bai_v1_run_service_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListArtifactsResponse.ProtoReflect.Descriptor instead.
+func (*ListArtifactsResponse) Descriptor() ([]byte, []int) {
+	return file_bai_v1_run_service_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *ListArtifactsResponse) GetArtifacts() []*Artifact {
+	if x != nil {
+		return x.Artifacts
+	}
+	return nil
+}
+
+// GetArtifactRequest names a file that was kept.
+type GetArtifactRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// ID, or name.
+	Run string `protobuf:"bytes,1,opt,name=run,proto3" json:"run,omitempty"`
+	// Whose name it is; empty means the caller.
+	Owner string `protobuf:"bytes,2,opt,name=owner,proto3" json:"owner,omitempty"`
+	// As ListArtifacts gives it.
+	Name string `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
+	// How many of its bytes the client has: what follows is sent.
+	Offset        int64 `protobuf:"varint,4,opt,name=offset,proto3" json:"offset,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetArtifactRequest) Reset() {
+	*x = GetArtifactRequest{}
+	mi := &file_bai_v1_run_service_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetArtifactRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetArtifactRequest) ProtoMessage() {}
+
+func (x *GetArtifactRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_bai_v1_run_service_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetArtifactRequest.ProtoReflect.Descriptor instead.
+func (*GetArtifactRequest) Descriptor() ([]byte, []int) {
+	return file_bai_v1_run_service_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *GetArtifactRequest) GetRun() string {
+	if x != nil {
+		return x.Run
+	}
+	return ""
+}
+
+func (x *GetArtifactRequest) GetOwner() string {
+	if x != nil {
+		return x.Owner
+	}
+	return ""
+}
+
+func (x *GetArtifactRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *GetArtifactRequest) GetOffset() int64 {
+	if x != nil {
+		return x.Offset
+	}
+	return 0
+}
+
+// GetArtifactResponse is a piece of it.
+type GetArtifactResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// At most 1 MiB.
+	Data          []byte `protobuf:"bytes,1,opt,name=data,proto3" json:"data,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetArtifactResponse) Reset() {
+	*x = GetArtifactResponse{}
+	mi := &file_bai_v1_run_service_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetArtifactResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetArtifactResponse) ProtoMessage() {}
+
+func (x *GetArtifactResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_bai_v1_run_service_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetArtifactResponse.ProtoReflect.Descriptor instead.
+func (*GetArtifactResponse) Descriptor() ([]byte, []int) {
+	return file_bai_v1_run_service_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *GetArtifactResponse) GetData() []byte {
+	if x != nil {
+		return x.Data
+	}
+	return nil
+}
+
 // GetVersionRequest asks for the server's version.
 type GetVersionRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1025,7 +1389,7 @@ type GetVersionRequest struct {
 
 func (x *GetVersionRequest) Reset() {
 	*x = GetVersionRequest{}
-	mi := &file_bai_v1_run_service_proto_msgTypes[14]
+	mi := &file_bai_v1_run_service_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1037,7 +1401,7 @@ func (x *GetVersionRequest) String() string {
 func (*GetVersionRequest) ProtoMessage() {}
 
 func (x *GetVersionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_bai_v1_run_service_proto_msgTypes[14]
+	mi := &file_bai_v1_run_service_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1050,7 +1414,7 @@ func (x *GetVersionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetVersionRequest.ProtoReflect.Descriptor instead.
 func (*GetVersionRequest) Descriptor() ([]byte, []int) {
-	return file_bai_v1_run_service_proto_rawDescGZIP(), []int{14}
+	return file_bai_v1_run_service_proto_rawDescGZIP(), []int{18}
 }
 
 // GetVersionResponse says what the server is.
@@ -1059,14 +1423,18 @@ type GetVersionResponse struct {
 	// Such as "v1.2.0"; "devel" for a build that is no release.
 	Version string `protobuf:"bytes,1,opt,name=version,proto3" json:"version,omitempty"`
 	// What it was built from; may be empty.
-	Commit        string `protobuf:"bytes,2,opt,name=commit,proto3" json:"commit,omitempty"`
+	Commit string `protobuf:"bytes,2,opt,name=commit,proto3" json:"commit,omitempty"`
+	// What this server understands, from 1, more with each addition to what
+	// clients may ask. A client that must be understood in something newer than
+	// this says so instead of asking. Absent, 0, means 1.
+	Revision      int32 `protobuf:"varint,3,opt,name=revision,proto3" json:"revision,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *GetVersionResponse) Reset() {
 	*x = GetVersionResponse{}
-	mi := &file_bai_v1_run_service_proto_msgTypes[15]
+	mi := &file_bai_v1_run_service_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1078,7 +1446,7 @@ func (x *GetVersionResponse) String() string {
 func (*GetVersionResponse) ProtoMessage() {}
 
 func (x *GetVersionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_bai_v1_run_service_proto_msgTypes[15]
+	mi := &file_bai_v1_run_service_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1091,7 +1459,7 @@ func (x *GetVersionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetVersionResponse.ProtoReflect.Descriptor instead.
 func (*GetVersionResponse) Descriptor() ([]byte, []int) {
-	return file_bai_v1_run_service_proto_rawDescGZIP(), []int{15}
+	return file_bai_v1_run_service_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *GetVersionResponse) GetVersion() string {
@@ -1108,11 +1476,18 @@ func (x *GetVersionResponse) GetCommit() string {
 	return ""
 }
 
+func (x *GetVersionResponse) GetRevision() int32 {
+	if x != nil {
+		return x.Revision
+	}
+	return 0
+}
+
 var File_bai_v1_run_service_proto protoreflect.FileDescriptor
 
 const file_bai_v1_run_service_proto_rawDesc = "" +
 	"\n" +
-	"\x18bai/v1/run_service.proto\x12\x06bai.v1\x1a\x10bai/v1/run.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xce\x02\n" +
+	"\x18bai/v1/run_service.proto\x12\x06bai.v1\x1a\x10bai/v1/run.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xd0\x03\n" +
 	"\x10SubmitRunRequest\x12'\n" +
 	"\x0fidempotency_key\x18\x01 \x01(\tR\x0eidempotencyKey\x12'\n" +
 	"\x0fdescriptor_toml\x18\x02 \x01(\fR\x0edescriptorToml\x12'\n" +
@@ -1120,7 +1495,11 @@ const file_bai_v1_run_service_proto_rawDesc = "" +
 	"\x05owner\x18\x04 \x01(\tR\x05owner\x12\x1c\n" +
 	"\tnamespace\x18\x05 \x01(\tR\tnamespace\x12\x12\n" +
 	"\x04name\x18\x06 \x01(\tR\x04name\x12<\n" +
-	"\x06labels\x18\a \x03(\v2$.bai.v1.SubmitRunRequest.LabelsEntryR\x06labels\x1a9\n" +
+	"\x06labels\x18\a \x03(\v2$.bai.v1.SubmitRunRequest.LabelsEntryR\x06labels\x12.\n" +
+	"\toverrides\x18\b \x03(\v2\x10.bai.v1.OverrideR\toverrides\x125\n" +
+	"\vorigination\x18\t \x01(\v2\x13.bai.v1.OriginationR\vorigination\x12\x19\n" +
+	"\brerun_of\x18\n" +
+	" \x01(\tR\arerunOf\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xb9\x01\n" +
@@ -1136,7 +1515,7 @@ const file_bai_v1_run_service_proto_rawDesc = "" +
 	"\x03run\x18\x01 \x01(\tR\x03run\x12\x14\n" +
 	"\x05owner\x18\x02 \x01(\tR\x05owner\"/\n" +
 	"\x0eGetRunResponse\x12\x1d\n" +
-	"\x03run\x18\x01 \x01(\v2\v.bai.v1.RunR\x03run\"\xb1\x03\n" +
+	"\x03run\x18\x01 \x01(\v2\v.bai.v1.RunR\x03run\"\xea\x03\n" +
 	"\x0fListRunsRequest\x12\x1b\n" +
 	"\tpage_size\x18\x01 \x01(\x05R\bpageSize\x12\x1d\n" +
 	"\n" +
@@ -1147,7 +1526,10 @@ const file_bai_v1_run_service_proto_rawDesc = "" +
 	"\x05owner\x18\x06 \x01(\tR\x05owner\x12\x1c\n" +
 	"\tnamespace\x18\a \x01(\tR\tnamespace\x120\n" +
 	"\x05since\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x120\n" +
-	"\x05until\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\x05until\x1a9\n" +
+	"\x05until\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\x05until\x12\x12\n" +
+	"\x04text\x18\n" +
+	" \x01(\tR\x04text\x12#\n" +
+	"\x05order\x18\v \x01(\x0e2\r.bai.v1.OrderR\x05order\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"[\n" +
@@ -1164,7 +1546,7 @@ const file_bai_v1_run_service_proto_rawDesc = "" +
 	"\x03run\x18\x01 \x01(\tR\x03run\x12\x14\n" +
 	"\x05owner\x18\x02 \x01(\tR\x05owner\"2\n" +
 	"\x11CancelRunResponse\x12\x1d\n" +
-	"\x03run\x18\x01 \x01(\v2\v.bai.v1.RunR\x03run\"\xb7\x01\n" +
+	"\x03run\x18\x01 \x01(\v2\v.bai.v1.RunR\x03run\"\xe9\x01\n" +
 	"\x11StreamLogsRequest\x12\x10\n" +
 	"\x03run\x18\x01 \x01(\tR\x03run\x12\x14\n" +
 	"\x05owner\x18\x02 \x01(\tR\x05owner\x12\x16\n" +
@@ -1172,22 +1554,44 @@ const file_bai_v1_run_service_proto_rawDesc = "" +
 	"\x06cursor\x18\x04 \x01(\tR\x06cursor\x12\x12\n" +
 	"\x04tail\x18\x05 \x01(\x05R\x04tail\x12\x18\n" +
 	"\aattempt\x18\x06 \x01(\x05R\aattempt\x12\x1c\n" +
-	"\tcontainer\x18\a \x01(\tR\tcontainer\"S\n" +
+	"\tcontainer\x18\a \x01(\tR\tcontainer\x120\n" +
+	"\x05since\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\x05since\"S\n" +
 	"\x12StreamLogsResponse\x12%\n" +
 	"\x05lines\x18\x01 \x03(\v2\x0f.bai.v1.LogLineR\x05lines\x12\x16\n" +
-	"\x06cursor\x18\x02 \x01(\tR\x06cursor\"o\n" +
+	"\x06cursor\x18\x02 \x01(\tR\x06cursor\"\x84\x02\n" +
 	"\x13QueryMetricsRequest\x12\x10\n" +
 	"\x03run\x18\x01 \x01(\tR\x03run\x12\x14\n" +
 	"\x05owner\x18\x02 \x01(\tR\x05owner\x12\x18\n" +
 	"\ametrics\x18\x03 \x03(\tR\ametrics\x12\x16\n" +
-	"\x06cursor\x18\x04 \x01(\tR\x06cursor\"X\n" +
+	"\x06cursor\x18\x04 \x01(\tR\x06cursor\x12/\n" +
+	"\x06filter\x18\x05 \x01(\v2\x17.bai.v1.ListRunsRequestR\x06filter\x120\n" +
+	"\x05since\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x120\n" +
+	"\x05until\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\x05until\"o\n" +
 	"\x14QueryMetricsResponse\x12(\n" +
 	"\asamples\x18\x01 \x03(\v2\x0e.bai.v1.SampleR\asamples\x12\x16\n" +
-	"\x06cursor\x18\x02 \x01(\tR\x06cursor\"\x13\n" +
-	"\x11GetVersionRequest\"F\n" +
+	"\x06cursor\x18\x02 \x01(\tR\x06cursor\x12\x15\n" +
+	"\x06run_id\x18\x03 \x01(\tR\x05runId\">\n" +
+	"\x14ListArtifactsRequest\x12\x10\n" +
+	"\x03run\x18\x01 \x01(\tR\x03run\x12\x14\n" +
+	"\x05owner\x18\x02 \x01(\tR\x05owner\"G\n" +
+	"\x15ListArtifactsResponse\x12.\n" +
+	"\tartifacts\x18\x01 \x03(\v2\x10.bai.v1.ArtifactR\tartifacts\"h\n" +
+	"\x12GetArtifactRequest\x12\x10\n" +
+	"\x03run\x18\x01 \x01(\tR\x03run\x12\x14\n" +
+	"\x05owner\x18\x02 \x01(\tR\x05owner\x12\x12\n" +
+	"\x04name\x18\x03 \x01(\tR\x04name\x12\x16\n" +
+	"\x06offset\x18\x04 \x01(\x03R\x06offset\")\n" +
+	"\x13GetArtifactResponse\x12\x12\n" +
+	"\x04data\x18\x01 \x01(\fR\x04data\"\x13\n" +
+	"\x11GetVersionRequest\"b\n" +
 	"\x12GetVersionResponse\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x12\x16\n" +
-	"\x06commit\x18\x02 \x01(\tR\x06commit2\xa2\x04\n" +
+	"\x06commit\x18\x02 \x01(\tR\x06commit\x12\x1a\n" +
+	"\brevision\x18\x03 \x01(\x05R\brevision*N\n" +
+	"\x05Order\x12\x15\n" +
+	"\x11ORDER_UNSPECIFIED\x10\x00\x12\x16\n" +
+	"\x12ORDER_NEWEST_FIRST\x10\x01\x12\x16\n" +
+	"\x12ORDER_OLDEST_FIRST\x10\x022\xba\x05\n" +
 	"\n" +
 	"RunService\x12@\n" +
 	"\tSubmitRun\x12\x18.bai.v1.SubmitRunRequest\x1a\x19.bai.v1.SubmitRunResponse\x127\n" +
@@ -1197,7 +1601,9 @@ const file_bai_v1_run_service_proto_rawDesc = "" +
 	"\tCancelRun\x12\x18.bai.v1.CancelRunRequest\x1a\x19.bai.v1.CancelRunResponse\x12E\n" +
 	"\n" +
 	"StreamLogs\x12\x19.bai.v1.StreamLogsRequest\x1a\x1a.bai.v1.StreamLogsResponse0\x01\x12K\n" +
-	"\fQueryMetrics\x12\x1b.bai.v1.QueryMetricsRequest\x1a\x1c.bai.v1.QueryMetricsResponse0\x01\x12C\n" +
+	"\fQueryMetrics\x12\x1b.bai.v1.QueryMetricsRequest\x1a\x1c.bai.v1.QueryMetricsResponse0\x01\x12L\n" +
+	"\rListArtifacts\x12\x1c.bai.v1.ListArtifactsRequest\x1a\x1d.bai.v1.ListArtifactsResponse\x12H\n" +
+	"\vGetArtifact\x12\x1a.bai.v1.GetArtifactRequest\x1a\x1b.bai.v1.GetArtifactResponse0\x01\x12C\n" +
 	"\n" +
 	"GetVersion\x12\x19.bai.v1.GetVersionRequest\x1a\x1a.bai.v1.GetVersionResponseB0Z.github.com/benchmark-ai/bai/proto/bai/v1;baiv1b\x06proto3"
 
@@ -1213,70 +1619,91 @@ func file_bai_v1_run_service_proto_rawDescGZIP() []byte {
 	return file_bai_v1_run_service_proto_rawDescData
 }
 
-var file_bai_v1_run_service_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
+var file_bai_v1_run_service_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
+var file_bai_v1_run_service_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
 var file_bai_v1_run_service_proto_goTypes = []any{
-	(*SubmitRunRequest)(nil),      // 0: bai.v1.SubmitRunRequest
-	(*SubmitRunResponse)(nil),     // 1: bai.v1.SubmitRunResponse
-	(*GetRunRequest)(nil),         // 2: bai.v1.GetRunRequest
-	(*GetRunResponse)(nil),        // 3: bai.v1.GetRunResponse
-	(*ListRunsRequest)(nil),       // 4: bai.v1.ListRunsRequest
-	(*ListRunsResponse)(nil),      // 5: bai.v1.ListRunsResponse
-	(*WatchRunRequest)(nil),       // 6: bai.v1.WatchRunRequest
-	(*WatchRunResponse)(nil),      // 7: bai.v1.WatchRunResponse
-	(*CancelRunRequest)(nil),      // 8: bai.v1.CancelRunRequest
-	(*CancelRunResponse)(nil),     // 9: bai.v1.CancelRunResponse
-	(*StreamLogsRequest)(nil),     // 10: bai.v1.StreamLogsRequest
-	(*StreamLogsResponse)(nil),    // 11: bai.v1.StreamLogsResponse
-	(*QueryMetricsRequest)(nil),   // 12: bai.v1.QueryMetricsRequest
-	(*QueryMetricsResponse)(nil),  // 13: bai.v1.QueryMetricsResponse
-	(*GetVersionRequest)(nil),     // 14: bai.v1.GetVersionRequest
-	(*GetVersionResponse)(nil),    // 15: bai.v1.GetVersionResponse
-	nil,                           // 16: bai.v1.SubmitRunRequest.LabelsEntry
-	nil,                           // 17: bai.v1.ListRunsRequest.LabelsEntry
-	(*Fault)(nil),                 // 18: bai.v1.Fault
-	(*Run)(nil),                   // 19: bai.v1.Run
-	(Phase)(0),                    // 20: bai.v1.Phase
-	(Outcome)(0),                  // 21: bai.v1.Outcome
-	(*timestamppb.Timestamp)(nil), // 22: google.protobuf.Timestamp
-	(*Change)(nil),                // 23: bai.v1.Change
-	(*LogLine)(nil),               // 24: bai.v1.LogLine
-	(*Sample)(nil),                // 25: bai.v1.Sample
+	(Order)(0),                    // 0: bai.v1.Order
+	(*SubmitRunRequest)(nil),      // 1: bai.v1.SubmitRunRequest
+	(*SubmitRunResponse)(nil),     // 2: bai.v1.SubmitRunResponse
+	(*GetRunRequest)(nil),         // 3: bai.v1.GetRunRequest
+	(*GetRunResponse)(nil),        // 4: bai.v1.GetRunResponse
+	(*ListRunsRequest)(nil),       // 5: bai.v1.ListRunsRequest
+	(*ListRunsResponse)(nil),      // 6: bai.v1.ListRunsResponse
+	(*WatchRunRequest)(nil),       // 7: bai.v1.WatchRunRequest
+	(*WatchRunResponse)(nil),      // 8: bai.v1.WatchRunResponse
+	(*CancelRunRequest)(nil),      // 9: bai.v1.CancelRunRequest
+	(*CancelRunResponse)(nil),     // 10: bai.v1.CancelRunResponse
+	(*StreamLogsRequest)(nil),     // 11: bai.v1.StreamLogsRequest
+	(*StreamLogsResponse)(nil),    // 12: bai.v1.StreamLogsResponse
+	(*QueryMetricsRequest)(nil),   // 13: bai.v1.QueryMetricsRequest
+	(*QueryMetricsResponse)(nil),  // 14: bai.v1.QueryMetricsResponse
+	(*ListArtifactsRequest)(nil),  // 15: bai.v1.ListArtifactsRequest
+	(*ListArtifactsResponse)(nil), // 16: bai.v1.ListArtifactsResponse
+	(*GetArtifactRequest)(nil),    // 17: bai.v1.GetArtifactRequest
+	(*GetArtifactResponse)(nil),   // 18: bai.v1.GetArtifactResponse
+	(*GetVersionRequest)(nil),     // 19: bai.v1.GetVersionRequest
+	(*GetVersionResponse)(nil),    // 20: bai.v1.GetVersionResponse
+	nil,                           // 21: bai.v1.SubmitRunRequest.LabelsEntry
+	nil,                           // 22: bai.v1.ListRunsRequest.LabelsEntry
+	(*Override)(nil),              // 23: bai.v1.Override
+	(*Origination)(nil),           // 24: bai.v1.Origination
+	(*Fault)(nil),                 // 25: bai.v1.Fault
+	(*Run)(nil),                   // 26: bai.v1.Run
+	(Phase)(0),                    // 27: bai.v1.Phase
+	(Outcome)(0),                  // 28: bai.v1.Outcome
+	(*timestamppb.Timestamp)(nil), // 29: google.protobuf.Timestamp
+	(*Change)(nil),                // 30: bai.v1.Change
+	(*LogLine)(nil),               // 31: bai.v1.LogLine
+	(*Sample)(nil),                // 32: bai.v1.Sample
+	(*Artifact)(nil),              // 33: bai.v1.Artifact
 }
 var file_bai_v1_run_service_proto_depIdxs = []int32{
-	16, // 0: bai.v1.SubmitRunRequest.labels:type_name -> bai.v1.SubmitRunRequest.LabelsEntry
-	18, // 1: bai.v1.SubmitRunResponse.warnings:type_name -> bai.v1.Fault
-	19, // 2: bai.v1.GetRunResponse.run:type_name -> bai.v1.Run
-	20, // 3: bai.v1.ListRunsRequest.phases:type_name -> bai.v1.Phase
-	21, // 4: bai.v1.ListRunsRequest.outcomes:type_name -> bai.v1.Outcome
-	17, // 5: bai.v1.ListRunsRequest.labels:type_name -> bai.v1.ListRunsRequest.LabelsEntry
-	22, // 6: bai.v1.ListRunsRequest.since:type_name -> google.protobuf.Timestamp
-	22, // 7: bai.v1.ListRunsRequest.until:type_name -> google.protobuf.Timestamp
-	19, // 8: bai.v1.ListRunsResponse.runs:type_name -> bai.v1.Run
-	23, // 9: bai.v1.WatchRunResponse.change:type_name -> bai.v1.Change
-	19, // 10: bai.v1.CancelRunResponse.run:type_name -> bai.v1.Run
-	24, // 11: bai.v1.StreamLogsResponse.lines:type_name -> bai.v1.LogLine
-	25, // 12: bai.v1.QueryMetricsResponse.samples:type_name -> bai.v1.Sample
-	0,  // 13: bai.v1.RunService.SubmitRun:input_type -> bai.v1.SubmitRunRequest
-	2,  // 14: bai.v1.RunService.GetRun:input_type -> bai.v1.GetRunRequest
-	4,  // 15: bai.v1.RunService.ListRuns:input_type -> bai.v1.ListRunsRequest
-	6,  // 16: bai.v1.RunService.WatchRun:input_type -> bai.v1.WatchRunRequest
-	8,  // 17: bai.v1.RunService.CancelRun:input_type -> bai.v1.CancelRunRequest
-	10, // 18: bai.v1.RunService.StreamLogs:input_type -> bai.v1.StreamLogsRequest
-	12, // 19: bai.v1.RunService.QueryMetrics:input_type -> bai.v1.QueryMetricsRequest
-	14, // 20: bai.v1.RunService.GetVersion:input_type -> bai.v1.GetVersionRequest
-	1,  // 21: bai.v1.RunService.SubmitRun:output_type -> bai.v1.SubmitRunResponse
-	3,  // 22: bai.v1.RunService.GetRun:output_type -> bai.v1.GetRunResponse
-	5,  // 23: bai.v1.RunService.ListRuns:output_type -> bai.v1.ListRunsResponse
-	7,  // 24: bai.v1.RunService.WatchRun:output_type -> bai.v1.WatchRunResponse
-	9,  // 25: bai.v1.RunService.CancelRun:output_type -> bai.v1.CancelRunResponse
-	11, // 26: bai.v1.RunService.StreamLogs:output_type -> bai.v1.StreamLogsResponse
-	13, // 27: bai.v1.RunService.QueryMetrics:output_type -> bai.v1.QueryMetricsResponse
-	15, // 28: bai.v1.RunService.GetVersion:output_type -> bai.v1.GetVersionResponse
-	21, // [21:29] is the sub-list for method output_type
-	13, // [13:21] is the sub-list for method input_type
-	13, // [13:13] is the sub-list for extension type_name
-	13, // [13:13] is the sub-list for extension extendee
-	0,  // [0:13] is the sub-list for field type_name
+	21, // 0: bai.v1.SubmitRunRequest.labels:type_name -> bai.v1.SubmitRunRequest.LabelsEntry
+	23, // 1: bai.v1.SubmitRunRequest.overrides:type_name -> bai.v1.Override
+	24, // 2: bai.v1.SubmitRunRequest.origination:type_name -> bai.v1.Origination
+	25, // 3: bai.v1.SubmitRunResponse.warnings:type_name -> bai.v1.Fault
+	26, // 4: bai.v1.GetRunResponse.run:type_name -> bai.v1.Run
+	27, // 5: bai.v1.ListRunsRequest.phases:type_name -> bai.v1.Phase
+	28, // 6: bai.v1.ListRunsRequest.outcomes:type_name -> bai.v1.Outcome
+	22, // 7: bai.v1.ListRunsRequest.labels:type_name -> bai.v1.ListRunsRequest.LabelsEntry
+	29, // 8: bai.v1.ListRunsRequest.since:type_name -> google.protobuf.Timestamp
+	29, // 9: bai.v1.ListRunsRequest.until:type_name -> google.protobuf.Timestamp
+	0,  // 10: bai.v1.ListRunsRequest.order:type_name -> bai.v1.Order
+	26, // 11: bai.v1.ListRunsResponse.runs:type_name -> bai.v1.Run
+	30, // 12: bai.v1.WatchRunResponse.change:type_name -> bai.v1.Change
+	26, // 13: bai.v1.CancelRunResponse.run:type_name -> bai.v1.Run
+	29, // 14: bai.v1.StreamLogsRequest.since:type_name -> google.protobuf.Timestamp
+	31, // 15: bai.v1.StreamLogsResponse.lines:type_name -> bai.v1.LogLine
+	5,  // 16: bai.v1.QueryMetricsRequest.filter:type_name -> bai.v1.ListRunsRequest
+	29, // 17: bai.v1.QueryMetricsRequest.since:type_name -> google.protobuf.Timestamp
+	29, // 18: bai.v1.QueryMetricsRequest.until:type_name -> google.protobuf.Timestamp
+	32, // 19: bai.v1.QueryMetricsResponse.samples:type_name -> bai.v1.Sample
+	33, // 20: bai.v1.ListArtifactsResponse.artifacts:type_name -> bai.v1.Artifact
+	1,  // 21: bai.v1.RunService.SubmitRun:input_type -> bai.v1.SubmitRunRequest
+	3,  // 22: bai.v1.RunService.GetRun:input_type -> bai.v1.GetRunRequest
+	5,  // 23: bai.v1.RunService.ListRuns:input_type -> bai.v1.ListRunsRequest
+	7,  // 24: bai.v1.RunService.WatchRun:input_type -> bai.v1.WatchRunRequest
+	9,  // 25: bai.v1.RunService.CancelRun:input_type -> bai.v1.CancelRunRequest
+	11, // 26: bai.v1.RunService.StreamLogs:input_type -> bai.v1.StreamLogsRequest
+	13, // 27: bai.v1.RunService.QueryMetrics:input_type -> bai.v1.QueryMetricsRequest
+	15, // 28: bai.v1.RunService.ListArtifacts:input_type -> bai.v1.ListArtifactsRequest
+	17, // 29: bai.v1.RunService.GetArtifact:input_type -> bai.v1.GetArtifactRequest
+	19, // 30: bai.v1.RunService.GetVersion:input_type -> bai.v1.GetVersionRequest
+	2,  // 31: bai.v1.RunService.SubmitRun:output_type -> bai.v1.SubmitRunResponse
+	4,  // 32: bai.v1.RunService.GetRun:output_type -> bai.v1.GetRunResponse
+	6,  // 33: bai.v1.RunService.ListRuns:output_type -> bai.v1.ListRunsResponse
+	8,  // 34: bai.v1.RunService.WatchRun:output_type -> bai.v1.WatchRunResponse
+	10, // 35: bai.v1.RunService.CancelRun:output_type -> bai.v1.CancelRunResponse
+	12, // 36: bai.v1.RunService.StreamLogs:output_type -> bai.v1.StreamLogsResponse
+	14, // 37: bai.v1.RunService.QueryMetrics:output_type -> bai.v1.QueryMetricsResponse
+	16, // 38: bai.v1.RunService.ListArtifacts:output_type -> bai.v1.ListArtifactsResponse
+	18, // 39: bai.v1.RunService.GetArtifact:output_type -> bai.v1.GetArtifactResponse
+	20, // 40: bai.v1.RunService.GetVersion:output_type -> bai.v1.GetVersionResponse
+	31, // [31:41] is the sub-list for method output_type
+	21, // [21:31] is the sub-list for method input_type
+	21, // [21:21] is the sub-list for extension type_name
+	21, // [21:21] is the sub-list for extension extendee
+	0,  // [0:21] is the sub-list for field type_name
 }
 
 func init() { file_bai_v1_run_service_proto_init() }
@@ -1295,13 +1722,14 @@ func file_bai_v1_run_service_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_bai_v1_run_service_proto_rawDesc), len(file_bai_v1_run_service_proto_rawDesc)),
-			NumEnums:      0,
-			NumMessages:   18,
+			NumEnums:      1,
+			NumMessages:   22,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
 		GoTypes:           file_bai_v1_run_service_proto_goTypes,
 		DependencyIndexes: file_bai_v1_run_service_proto_depIdxs,
+		EnumInfos:         file_bai_v1_run_service_proto_enumTypes,
 		MessageInfos:      file_bai_v1_run_service_proto_msgTypes,
 	}.Build()
 	File_bai_v1_run_service_proto = out.File

@@ -19,14 +19,16 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	RunService_SubmitRun_FullMethodName    = "/bai.v1.RunService/SubmitRun"
-	RunService_GetRun_FullMethodName       = "/bai.v1.RunService/GetRun"
-	RunService_ListRuns_FullMethodName     = "/bai.v1.RunService/ListRuns"
-	RunService_WatchRun_FullMethodName     = "/bai.v1.RunService/WatchRun"
-	RunService_CancelRun_FullMethodName    = "/bai.v1.RunService/CancelRun"
-	RunService_StreamLogs_FullMethodName   = "/bai.v1.RunService/StreamLogs"
-	RunService_QueryMetrics_FullMethodName = "/bai.v1.RunService/QueryMetrics"
-	RunService_GetVersion_FullMethodName   = "/bai.v1.RunService/GetVersion"
+	RunService_SubmitRun_FullMethodName     = "/bai.v1.RunService/SubmitRun"
+	RunService_GetRun_FullMethodName        = "/bai.v1.RunService/GetRun"
+	RunService_ListRuns_FullMethodName      = "/bai.v1.RunService/ListRuns"
+	RunService_WatchRun_FullMethodName      = "/bai.v1.RunService/WatchRun"
+	RunService_CancelRun_FullMethodName     = "/bai.v1.RunService/CancelRun"
+	RunService_StreamLogs_FullMethodName    = "/bai.v1.RunService/StreamLogs"
+	RunService_QueryMetrics_FullMethodName  = "/bai.v1.RunService/QueryMetrics"
+	RunService_ListArtifacts_FullMethodName = "/bai.v1.RunService/ListArtifacts"
+	RunService_GetArtifact_FullMethodName   = "/bai.v1.RunService/GetArtifact"
+	RunService_GetVersion_FullMethodName    = "/bai.v1.RunService/GetVersion"
 )
 
 // RunServiceClient is the client API for RunService service.
@@ -62,8 +64,13 @@ type RunServiceClient interface {
 	// its lines are there. The cursor of a response is where a client whose
 	// connection breaks goes on.
 	StreamLogs(ctx context.Context, in *StreamLogsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[StreamLogsResponse], error)
-	// QueryMetrics sends the samples of a run, in order of origin and sequence.
+	// QueryMetrics sends the samples of one run, in order of origin and sequence,
+	// or those of all runs that a filter names, run by run, newest first.
 	QueryMetrics(ctx context.Context, in *QueryMetricsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[QueryMetricsResponse], error)
+	// ListArtifacts returns the files that were kept of a run.
+	ListArtifacts(ctx context.Context, in *ListArtifactsRequest, opts ...grpc.CallOption) (*ListArtifactsResponse, error)
+	// GetArtifact sends one of them.
+	GetArtifact(ctx context.Context, in *GetArtifactRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[GetArtifactResponse], error)
 	// GetVersion says what the server is. It asks nothing of what the server
 	// depends on.
 	GetVersion(ctx context.Context, in *GetVersionRequest, opts ...grpc.CallOption) (*GetVersionResponse, error)
@@ -174,6 +181,35 @@ func (c *runServiceClient) QueryMetrics(ctx context.Context, in *QueryMetricsReq
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type RunService_QueryMetricsClient = grpc.ServerStreamingClient[QueryMetricsResponse]
 
+func (c *runServiceClient) ListArtifacts(ctx context.Context, in *ListArtifactsRequest, opts ...grpc.CallOption) (*ListArtifactsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListArtifactsResponse)
+	err := c.cc.Invoke(ctx, RunService_ListArtifacts_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *runServiceClient) GetArtifact(ctx context.Context, in *GetArtifactRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[GetArtifactResponse], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &RunService_ServiceDesc.Streams[3], RunService_GetArtifact_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[GetArtifactRequest, GetArtifactResponse]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type RunService_GetArtifactClient = grpc.ServerStreamingClient[GetArtifactResponse]
+
 func (c *runServiceClient) GetVersion(ctx context.Context, in *GetVersionRequest, opts ...grpc.CallOption) (*GetVersionResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(GetVersionResponse)
@@ -217,8 +253,13 @@ type RunServiceServer interface {
 	// its lines are there. The cursor of a response is where a client whose
 	// connection breaks goes on.
 	StreamLogs(*StreamLogsRequest, grpc.ServerStreamingServer[StreamLogsResponse]) error
-	// QueryMetrics sends the samples of a run, in order of origin and sequence.
+	// QueryMetrics sends the samples of one run, in order of origin and sequence,
+	// or those of all runs that a filter names, run by run, newest first.
 	QueryMetrics(*QueryMetricsRequest, grpc.ServerStreamingServer[QueryMetricsResponse]) error
+	// ListArtifacts returns the files that were kept of a run.
+	ListArtifacts(context.Context, *ListArtifactsRequest) (*ListArtifactsResponse, error)
+	// GetArtifact sends one of them.
+	GetArtifact(*GetArtifactRequest, grpc.ServerStreamingServer[GetArtifactResponse]) error
 	// GetVersion says what the server is. It asks nothing of what the server
 	// depends on.
 	GetVersion(context.Context, *GetVersionRequest) (*GetVersionResponse, error)
@@ -252,6 +293,12 @@ func (UnimplementedRunServiceServer) StreamLogs(*StreamLogsRequest, grpc.ServerS
 }
 func (UnimplementedRunServiceServer) QueryMetrics(*QueryMetricsRequest, grpc.ServerStreamingServer[QueryMetricsResponse]) error {
 	return status.Error(codes.Unimplemented, "method QueryMetrics not implemented")
+}
+func (UnimplementedRunServiceServer) ListArtifacts(context.Context, *ListArtifactsRequest) (*ListArtifactsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListArtifacts not implemented")
+}
+func (UnimplementedRunServiceServer) GetArtifact(*GetArtifactRequest, grpc.ServerStreamingServer[GetArtifactResponse]) error {
+	return status.Error(codes.Unimplemented, "method GetArtifact not implemented")
 }
 func (UnimplementedRunServiceServer) GetVersion(context.Context, *GetVersionRequest) (*GetVersionResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method GetVersion not implemented")
@@ -382,6 +429,35 @@ func _RunService_QueryMetrics_Handler(srv interface{}, stream grpc.ServerStream)
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type RunService_QueryMetricsServer = grpc.ServerStreamingServer[QueryMetricsResponse]
 
+func _RunService_ListArtifacts_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListArtifactsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(RunServiceServer).ListArtifacts(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: RunService_ListArtifacts_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(RunServiceServer).ListArtifacts(ctx, req.(*ListArtifactsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _RunService_GetArtifact_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(GetArtifactRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(RunServiceServer).GetArtifact(m, &grpc.GenericServerStream[GetArtifactRequest, GetArtifactResponse]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type RunService_GetArtifactServer = grpc.ServerStreamingServer[GetArtifactResponse]
+
 func _RunService_GetVersion_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(GetVersionRequest)
 	if err := dec(in); err != nil {
@@ -424,6 +500,10 @@ var RunService_ServiceDesc = grpc.ServiceDesc{
 			Handler:    _RunService_CancelRun_Handler,
 		},
 		{
+			MethodName: "ListArtifacts",
+			Handler:    _RunService_ListArtifacts_Handler,
+		},
+		{
 			MethodName: "GetVersion",
 			Handler:    _RunService_GetVersion_Handler,
 		},
@@ -442,6 +522,11 @@ var RunService_ServiceDesc = grpc.ServiceDesc{
 		{
 			StreamName:    "QueryMetrics",
 			Handler:       _RunService_QueryMetrics_Handler,
+			ServerStreams: true,
+		},
+		{
+			StreamName:    "GetArtifact",
+			Handler:       _RunService_GetArtifact_Handler,
 			ServerStreams: true,
 		},
 	},
