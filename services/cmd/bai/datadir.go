@@ -6,9 +6,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
-	"syscall"
-	"time"
+
+	"github.com/benchmark-ai/bai/services/internal/lock"
 )
 
 // dataDir is the directory of one platform: all that it remembers lies there.
@@ -21,7 +20,7 @@ import (
 //	pods/       the pods that run, and their supervisors' states
 type dataDir struct {
 	path string
-	lock *os.File
+	lock *lock.Lock
 }
 
 // defaultDataDir returns where the data lie if nobody says: below
@@ -47,52 +46,14 @@ func openDataDir(path string) (*dataDir, error) {
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		return nil, fmt.Errorf("make the data directory: %w; choose another with --data", err)
 	}
-	lock, err := os.OpenFile(filepath.Join(path, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
+	l, err := lock.Take(filepath.Join(path, "lock"))
+	if held := (*lock.HeldError)(nil); errors.As(err, &held) {
+		return nil, fmt.Errorf("data directory %s is used by another platform (process %d): stop it, or choose another directory with --data", path, held.Holder)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("open the data directory: %w; choose another with --data", err)
 	}
-	if err := take(lock); err != nil {
-		holder := holder(lock)
-		return nil, errors.Join(fmt.Errorf("data directory %s is used by another platform%s: stop it, or choose another directory with --data", path, holder), lock.Close())
-	}
-	d := &dataDir{path: path, lock: lock}
-	if err := d.sign(); err != nil {
-		return nil, errors.Join(fmt.Errorf("take the data directory's lock: %w", err), d.close())
-	}
-	return d, nil
-}
-
-// lockPatience is how long a lock may be held by what a platform that was killed
-// was about to start: such a process has the lock too until it is begun.
-const lockPatience = 2 * time.Second
-
-// take takes the lock, and waits for it a little.
-func take(lock *os.File) error {
-	for until := time.Now().Add(lockPatience); ; time.Sleep(10 * time.Millisecond) {
-		err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-		if !errors.Is(err, syscall.EWOULDBLOCK) || time.Now().After(until) {
-			return err
-		}
-	}
-}
-
-// holder returns who has written itself into the lock, for people.
-func holder(lock *os.File) string {
-	b := make([]byte, 32)
-	n, _ := lock.ReadAt(b, 0) // an empty lock has no holder to name
-	if pid := strings.TrimSpace(string(b[:n])); pid != "" {
-		return " (process " + pid + ")"
-	}
-	return ""
-}
-
-// sign writes this process into the lock.
-func (d *dataDir) sign() error {
-	if err := d.lock.Truncate(0); err != nil {
-		return err
-	}
-	_, err := d.lock.WriteAt(fmt.Appendf(nil, "%d\n", os.Getpid()), 0)
-	return err
+	return &dataDir{path: path, lock: l}, nil
 }
 
 // in returns the path of what lies in the directory.

@@ -21,6 +21,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/internal/lock"
 )
 
 // Settings say where the broker is. Only Dir is required.
@@ -61,7 +62,7 @@ const (
 type Broker struct {
 	addr    string
 	cluster *kfake.Cluster
-	lock    *os.File
+	lock    *lock.Lock
 }
 
 // Start starts the broker of a directory, with every topic of the platform. It
@@ -74,11 +75,11 @@ func Start(s Settings) (*Broker, error) {
 	if err := os.MkdirAll(s.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make the broker's directory: %w", err)
 	}
-	lock, err := acquire(filepath.Join(s.Dir, lockFile))
+	held, err := acquire(filepath.Join(s.Dir, lockFile))
 	if err != nil {
 		return nil, err
 	}
-	b := &Broker{lock: lock}
+	b := &Broker{lock: held}
 	if err := b.start(s); err != nil {
 		return nil, errors.Join(err, b.Close())
 	}

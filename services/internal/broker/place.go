@@ -4,51 +4,22 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"net"
 	"os"
 	"strconv"
 	"strings"
-	"syscall"
-	"time"
+
+	"github.com/benchmark-ai/bai/services/internal/lock"
 )
 
 // acquire takes the lock on a directory, which ends with the process.
-func acquire(path string) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
-		return nil, fmt.Errorf("lock the broker's directory: %w", err)
+func acquire(path string) (*lock.Lock, error) {
+	l, err := lock.Take(path)
+	if held := (*lock.HeldError)(nil); errors.As(err, &held) {
+		return nil, fmt.Errorf("lock %s: the process %d uses this directory: end it, or choose another directory", path, held.Holder)
 	}
-	if err := take(f); err != nil {
-		holder, _ := io.ReadAll(io.LimitReader(f, 32))
-		_ = f.Close()
-		if errors.Is(err, syscall.EWOULDBLOCK) {
-			return nil, fmt.Errorf("lock %s: the process %s uses this directory: end it, or choose another directory", path, strings.TrimSpace(string(holder)))
-		}
-		return nil, fmt.Errorf("lock %s: %w", path, err)
-	}
-	if err := errors.Join(f.Truncate(0), write(f, strconv.Itoa(os.Getpid()))); err != nil {
-		_ = f.Close()
-		return nil, fmt.Errorf("lock %s: %w", path, err)
-	}
-	return f, nil
-}
-
-// take takes the lock, and waits for it a little: a process that was killed may
-// have been about to start another, which has the lock too until it is begun.
-func take(f *os.File) error {
-	for until := time.Now().Add(2 * time.Second); ; time.Sleep(10 * time.Millisecond) {
-		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) //nolint:gosec // a file descriptor
-		if !errors.Is(err, syscall.EWOULDBLOCK) || time.Now().After(until) {
-			return err
-		}
-	}
-}
-
-func write(f *os.File, s string) error {
-	_, err := f.WriteAt([]byte(s), 0)
-	return err
+	return l, err
 }
 
 // listen listens at addr, or, where that is empty, at the address that is kept

@@ -22,6 +22,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/benchmark-ai/bai/services/internal/cluster/local/spec"
+	"github.com/benchmark-ai/bai/services/internal/lock"
 	"github.com/benchmark-ai/bai/services/internal/pod"
 )
 
@@ -75,37 +76,22 @@ func (d disk) trash(id string) string    { return filepath.Join(d.dir, "trash", 
 
 // prepare makes the directories, takes the lock, and throws away what is left
 // of what was made or removed when the process before ended.
-func (d disk) prepare() (*os.File, error) {
+func (d disk) prepare() (*lock.Lock, error) {
 	for _, dir := range []string{d.dir, d.pods(), d.live(), d.objects(), filepath.Join(d.dir, "bin"), d.trash("")} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return nil, fmt.Errorf("make the directory of the local cluster: %w", err)
 		}
 	}
-	lock, err := os.OpenFile(filepath.Join(d.dir, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
+	l, err := lock.Take(filepath.Join(d.dir, "lock"))
 	if err != nil {
-		return nil, fmt.Errorf("lock the local cluster: %w", err)
-	}
-	if err := flock(lock); err != nil {
-		_ = lock.Close()
-		return nil, fmt.Errorf("lock the local cluster in %s: another process has it: %w", d.dir, err)
+		return nil, fmt.Errorf("take the local cluster in %s: %w", d.dir, err)
 	}
 	drafts, _ := filepath.Glob(spec.Draft(d.object("*")))
 	left, _ := filepath.Glob(d.trash("*"))
 	for _, path := range slices.Concat(drafts, left) {
 		_ = removeAll(path)
 	}
-	return lock, nil
-}
-
-// flock takes a lock. One that a process held that was killed may be held a
-// moment longer, by what it was about to start.
-func flock(f *os.File) error {
-	for until := time.Now().Add(time.Second); ; time.Sleep(5 * time.Millisecond) {
-		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-		if !errors.Is(err, syscall.EWOULDBLOCK) || time.Now().After(until) {
-			return err
-		}
-	}
+	return l, nil
 }
 
 // binary copies the pod binary here, with the one that ships beside it, so that

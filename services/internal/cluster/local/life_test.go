@@ -24,6 +24,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/cluster"
 	"github.com/benchmark-ai/bai/services/internal/cluster/local"
 	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/internal/lock"
 	"github.com/benchmark-ai/bai/services/internal/pod"
 )
 
@@ -32,7 +33,7 @@ func TestTwoPlatformsCannotHaveOneDirectory(t *testing.T) {
 	dir := t.TempDir()
 	open(t, local.Settings{Dir: dir})
 	_, err := local.New(local.Settings{Dir: dir, PodBinary: podBinary})
-	if err == nil || !strings.Contains(err.Error(), dir) || !strings.Contains(err.Error(), "another process has it") {
+	if held := (*lock.HeldError)(nil); !errors.As(err, &held) || !strings.Contains(err.Error(), dir) {
 		t.Errorf("a second platform: %v", err)
 	}
 }

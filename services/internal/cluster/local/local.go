@@ -18,6 +18,7 @@ import (
 
 	"github.com/benchmark-ai/bai/services/internal/cluster"
 	"github.com/benchmark-ai/bai/services/internal/cluster/local/accept"
+	"github.com/benchmark-ai/bai/services/internal/lock"
 )
 
 // Settings say where the cluster keeps its things and what pods are run with.
@@ -40,7 +41,7 @@ type Cluster struct {
 	settings Settings
 	log      *zap.Logger
 	disk     disk
-	lock     *os.File
+	lock     *lock.Lock
 	bell     *bell
 	binary   string
 	node     string

@@ -1,0 +1,88 @@
+//go:build unix
+
+// Package lock gives a directory to one process at a time.
+package lock
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Patience is how long Take waits for a lock that somebody holds. What a process
+// was about to start when it was killed holds the process's locks too, until it
+// is begun.
+const Patience = 2 * time.Second
+
+// pause is that between two attempts.
+const pause = 5 * time.Millisecond
+
+// Lock is held until it is closed or the process ends, however it ends.
+type Lock struct{ file *os.File }
+
+// HeldError says that another process holds a lock.
+type HeldError struct {
+	Path   string
+	Holder int // process ID; 0 where it is not known
+}
+
+// Error implements error.
+func (e *HeldError) Error() string {
+	if e.Holder == 0 {
+		return e.Path + " is held by another process"
+	}
+	return fmt.Sprintf("%s is held by process %d", e.Path, e.Holder)
+}
+
+// Take takes the lock that the file at path stands for, and writes this
+// process's ID into it. It makes the file, for this user alone, if need be; who
+// gives the lock back leaves it there. A lock that is still held after Patience
+// is a *HeldError.
+func Take(path string) (*Lock, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("take a lock: %w", err)
+	}
+	if err := wait(f); err != nil {
+		if errors.Is(err, syscall.EWOULDBLOCK) {
+			err = &HeldError{Path: path, Holder: holder(f)}
+		}
+		return nil, errors.Join(fmt.Errorf("take a lock: %w", err), f.Close())
+	}
+	if err := sign(f); err != nil {
+		return nil, errors.Join(fmt.Errorf("take a lock: %w", err), f.Close())
+	}
+	return &Lock{f}, nil
+}
+
+// Close gives the lock back.
+func (l *Lock) Close() error { return l.file.Close() }
+
+func wait(f *os.File) error {
+	for until := time.Now().Add(Patience); ; time.Sleep(pause) {
+		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) //nolint:gosec // a file descriptor
+		if !errors.Is(err, syscall.EWOULDBLOCK) || time.Now().After(until) {
+			return err
+		}
+	}
+}
+
+// holder returns who has signed.
+func holder(f *os.File) int {
+	b := make([]byte, 32)
+	n, _ := f.ReadAt(b, 0) // a lock that is empty names nobody
+	pid, _ := strconv.Atoi(strings.TrimSpace(string(b[:n])))
+	return pid
+}
+
+func sign(f *os.File) error {
+	if err := f.Truncate(0); err != nil {
+		return err
+	}
+	_, err := f.WriteAt(fmt.Appendf(nil, "%d\n", os.Getpid()), 0)
+	return err
+}

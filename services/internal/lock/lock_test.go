@@ -1,0 +1,97 @@
+//go:build unix
+
+package lock_test
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/benchmark-ai/bai/services/internal/lock"
+)
+
+// TestMain lets the test binary hold a lock until its standard input ends.
+func TestMain(m *testing.M) {
+	if path := os.Getenv("LOCK_TEST_HOLD"); path != "" {
+		if _, err := lock.Take(path); err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+		fmt.Println("held")
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// hold has another process hold the lock, and returns what kills it.
+func hold(t *testing.T, path string) (pid int, kill func()) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), os.Args[0])
+	cmd.Env = append(os.Environ(), "LOCK_TEST_HOLD="+path)
+	if _, err := cmd.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if said, _ := bufio.NewReader(out).ReadString('\n'); said != "held\n" {
+		t.Fatalf("the holder says %q", said)
+	}
+	return cmd.Process.Pid, func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }
+}
+
+func TestALockHasOneHolderWhoIsNamed(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "lock")
+	pid, kill := hold(t, path)
+	defer kill()
+	_, err := lock.Take(path)
+	var held *lock.HeldError
+	if !errors.As(err, &held) || held.Holder != pid || held.Path != path {
+		t.Errorf("Take: %v, want that process %d holds %s", err, pid, path)
+	}
+}
+
+func TestALockOfAProcessThatWasKilledIsFree(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "lock")
+	_, kill := hold(t, path)
+	kill()
+	take(t, path)
+}
+
+func TestALockThatIsGivenBackWithinPatienceIsWaitedFor(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "lock")
+	_, kill := hold(t, path)
+	time.AfterFunc(lock.Patience/10, kill)
+	take(t, path)
+}
+
+func TestALockThatCannotBeMadeSaysWhy(t *testing.T) {
+	if _, err := lock.Take(filepath.Join(t.TempDir(), "missing", "lock")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("Take: %v, want %v", err, os.ErrNotExist)
+	}
+}
+
+// take takes the lock, twice: it is free once it is closed.
+func take(t *testing.T, path string) {
+	t.Helper()
+	for range 2 {
+		l, err := lock.Take(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
