@@ -69,7 +69,13 @@ type platform struct {
 // processes may be left.
 func start(t *testing.T, args ...string) *platform {
 	t.Helper()
-	p := &platform{t: t, dir: filepath.Join(t.TempDir(), "data"), args: args}
+	return startIn(t, filepath.Join(t.TempDir(), "data"), args...)
+}
+
+// startIn is start with a data directory that the test chooses.
+func startIn(t *testing.T, dir string, args ...string) *platform {
+	t.Helper()
+	p := &platform{t: t, dir: dir, args: args}
 	t.Cleanup(func() {
 		p.stop()
 		p.wantNothingLeft()
