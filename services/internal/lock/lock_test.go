@@ -20,10 +20,10 @@ import (
 func TestMain(m *testing.M) {
 	if path := os.Getenv("LOCK_TEST_HOLD"); path != "" {
 		if _, err := lock.Take(path); err != nil {
-			fmt.Fprintln(os.Stderr, err)
+			_, _ = fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
-		fmt.Fprintln(os.Stdout, "held")
+		_, _ = fmt.Fprintln(os.Stdout, "held")
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		os.Exit(0)
 	}
