@@ -1,8 +1,6 @@
 package event
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -34,14 +32,12 @@ func Encode(ev Event) (Message, error) {
 	if err := ev.Validate(); err != nil {
 		return Message{}, fmt.Errorf("encode %T: %w: %w", ev, ErrPoison, err)
 	}
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false) // a descriptor full of < and & must not become six times as long
-	if err := enc.Encode(ev); err != nil {
+	value, err := render(ev)
+	if err != nil {
 		return Message{}, fmt.Errorf("encode %T: %w: %w", ev, ErrPoison, err)
 	}
 	h := ev.Head()
-	return Message{Topic: ev.Topic(), Key: h.Run, ID: h.ID, Type: typeOf(ev), Time: h.Time, Value: bytes.TrimSuffix(b.Bytes(), []byte("\n"))}, nil
+	return Message{Topic: ev.Topic(), Key: h.Run, ID: h.ID, Type: typeOf(ev), Time: h.Time, Value: value}, nil
 }
 
 // Decode reads one event of type T, of the major version that this program
@@ -53,7 +49,7 @@ func Decode[T Event](m Message) (T, error) {
 	if want := typeOf(ev); m.Type != want {
 		return ev, fmt.Errorf("decode %T: %w: type %q, want %q", ev, ErrPoison, m.Type, want)
 	}
-	if err := json.Unmarshal(m.Value, &ev); err != nil {
+	if err := parse(m.Value, &ev); err != nil {
 		return ev, fmt.Errorf("decode %T: %w: %w", ev, ErrPoison, err)
 	}
 	if err := ev.Validate(); err != nil {
