@@ -58,6 +58,7 @@ generate: $(BUF) $(GEN_GO) $(GEN_GRPC) ## make generated files anew
 	@ln -sf $(notdir $(GEN_GO)) $(TOOLS)/protoc-gen-go
 	@ln -sf $(notdir $(GEN_GRPC)) $(TOOLS)/protoc-gen-go-grpc
 	cd proto && PATH="$(TOOLS):$$PATH" $(BUF) generate
+	cd descriptors && go test ./internal/reference -run Current -update
 
 accept-api: $(BUF) ## accept the API as it is now as what later changes must be compatible with
 	cd proto && $(BUF) build -o image.binpb

@@ -51,7 +51,10 @@ func golden(t *testing.T, name, got string) string {
 }
 
 func TestEveryCodeIsThatOfABadFile(t *testing.T) {
-	seen := map[string]bool{"BAI0004": true} // too large to be kept in a folder
+	seen := map[string]bool{
+		"BAI0004": true, // too large to be kept in a folder
+		"BAI0008": true, // of overrides, not of files
+	}
 	for name, text := range files(t, "testdata/bad/*.toml") {
 		_, faults := descriptors.Parse(name, text)
 		for _, f := range faults {

@@ -83,6 +83,7 @@ func (c check) gpus(path string, h *Hardware) {
 	}
 	count, known := c.instances.GPUs(h.InstanceType)
 	switch {
+	case !known && h.GPUs == nil && c.needsGPUs(path):
 	case !known && h.GPUs == nil:
 		c.r.Warn(path+".instance_type", fault.UnknownType,
 			fmt.Sprintf("the number of GPUs of %s is not known; none is asked for", h.InstanceType), "add gpus = 0, or how many it has")
@@ -93,6 +94,13 @@ func (c check) gpus(path string, h *Hardware) {
 	case known && *h.GPUs > count:
 		c.r.Warn(path+".gpus", fault.GPUsDiffer, fmt.Sprintf("more than the %d of %s", count, h.InstanceType), "")
 	}
+}
+
+// needsGPUs reports whether it is an error that the number of GPUs of the machine
+// at path is not known, so that nothing more is to be said.
+func (c check) needsGPUs(path string) bool {
+	h := c.d.Hardware
+	return path == "hardware" && h.Strategy == MPI && h.Distributed.ProcessesPerInstance.OnePerGPU
 }
 
 func (c check) tolerations(path string, all []Toleration) {

@@ -2,6 +2,7 @@ package descriptors_test
 
 import (
 	"errors"
+	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -79,25 +80,38 @@ func TestEveryCodeIsExplainedByAnExampleThatHasItAndOneThatHasNot(t *testing.T) 
 	for _, code := range descriptors.Codes() {
 		t.Run(code, func(t *testing.T) {
 			e, ok := descriptors.Explain(code)
-			if !ok || e.Code != code || e.Title == "" || e.Text == "" {
+			if !ok || e.Code != code || e.Title == "" || e.Text == "" || e.Example == "" || e.Mended == "" {
 				t.Fatalf("not explained: %+v", e)
 			}
-			if _, faults := read(e.Example); e.Example != "" && !slices.ContainsFunc(faults, about(code)) {
-				t.Error("the example does not have it")
+			faults := read(t, e.Example)
+			if len(faults) == 0 || slices.ContainsFunc(faults, func(f descriptors.Fault) bool { return f.Code != code }) {
+				t.Errorf("the example has not this fault alone: %v", faults)
 			}
-			if d, faults := read(e.Mended); e.Mended != "" && (d == nil || slices.ContainsFunc(faults, about(code))) {
+			if faults := read(t, e.Mended); len(faults) > 0 {
 				t.Errorf("the mended example has faults: %v", faults)
 			}
 		})
 	}
 }
 
-func read(piece string) (*descriptors.Descriptor, descriptors.Faults) {
-	return descriptors.Parse("example.toml", []byte(whole(piece)))
-}
-
-func about(code string) func(descriptors.Fault) bool {
-	return func(f descriptors.Fault) bool { return f.Code == code }
+// read are the faults of an example: of a piece of a descriptor, of what a
+// command writes, or of an override.
+func read(t *testing.T, example string) descriptors.Faults {
+	t.Helper()
+	if set, ok := strings.CutPrefix(example, "--set "); ok {
+		_, _, faults := descriptors.ParseWith("example.toml", []byte(whole("")), overrides(set))
+		return faults
+	}
+	text := []byte(whole(example))
+	if command, ok := strings.CutPrefix(example, "$ "); ok {
+		out, err := exec.CommandContext(t.Context(), "sh", "-c", command).Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		text = out
+	}
+	_, faults := descriptors.Parse("example.toml", text)
+	return faults
 }
 
 func TestACodeThatThereIsNotIsNotExplained(t *testing.T) {

@@ -20,6 +20,7 @@ func FuzzParse(f *testing.F) {
 			f.Add(text)
 		}
 	}
+	f.Add([]byte("\"ends inside its last character: 뿻"))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		before := bytes.Clone(text)
 		d, faults := descriptors.Parse("f.toml", text)
@@ -33,6 +34,9 @@ func FuzzParse(f *testing.F) {
 		again, _ := descriptors.Parse("f.toml", text)
 		if diff := cmp.Diff(d, again); diff != "" && !bytes.Contains(text, []byte("nan")) {
 			t.Errorf("read twice: %s", diff)
+		}
+		if same, err := descriptors.Diff(text, text); err == nil && len(same) > 0 {
+			t.Errorf("differs from itself: %v", same)
 		}
 		if d != nil {
 			usable(t, d)

@@ -64,3 +64,27 @@ func TestNoTextTakesLong(t *testing.T) {
 		})
 	}
 }
+
+func TestOverridesOfALongTextDoNotTakeLong(t *testing.T) {
+	const bound = 20 * time.Second
+	long := repeat("[custom_params.hyper_params]\n", "key-# = [1, { a = 'b' }]\n", "")
+	text := overridden + long[:1+strings.LastIndexByte(long[:hostile/4], '\n')]
+	tests := map[string][]descriptors.Override{}
+	for i := range descriptors.MaxOverrides {
+		tests["keys"] = append(tests["keys"], descriptors.Override{Path: fmt.Sprintf("info.labels.x%d", i), Value: "y"})
+		tests["lists in lists"] = append(tests["lists in lists"], descriptors.Override{Path: "a" + strings.Repeat("[0]", 20), Value: "1"})
+		tests["a whole table and back"] = append(tests["a whole table and back"], descriptors.Override{Path: "custom_params.hyper_params", Value: "{ a = 1 }"})
+		tests["paths"] = append(tests["paths"], descriptors.Override{Path: strings.Repeat("a.", 2000) + "b", Value: "1"})
+		tests["values"] = append(tests["values"], descriptors.Override{Path: "ml.args", Value: strings.Repeat("[", 2000)})
+	}
+	for name, set := range tests {
+		t.Run(name, func(t *testing.T) {
+			start := time.Now()
+			descriptors.ParseWith("f.toml", []byte(text), set)
+			if took := time.Since(start); took > bound {
+				t.Errorf("%v", took)
+			}
+			t.Log(time.Since(start))
+		})
+	}
+}

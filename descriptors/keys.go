@@ -27,19 +27,32 @@ type Key struct {
 	Example  string   // a value, as it is written in a file; "" where none is given
 	Rule     string   // what a value must be beyond its type
 	Doc      string   // what the key is for
+
+	// Schema is what a JSON Schema says of a value, but not of the keys in it.
+	Schema map[string]any
 }
 
 // Keys are the keys of the language, each table before the keys in it.
 func Keys() []Key {
-	all, docs := kinds(), comments()
+	all, docs, schemas := kinds(), comments(), schemas()
 	var keys []Key
 	for _, row := range shape.Rows(&Descriptor{}, all) {
 		keys = append(keys, Key{
 			Path: row.Path, Type: row.Type, Required: row.Required, Default: row.Default,
-			Values: row.Values, Aliases: row.Aliases, Example: row.Example, Rule: all[row.Kind].Rule, Doc: docs[row.Field],
+			Values: row.Values, Aliases: row.Aliases, Example: row.Example, Rule: all[row.Kind].Rule, Doc: about(row, docs[row.Field]), Schema: row.Schema(schemas),
 		})
 	}
 	return keys
+}
+
+// about is the comment of a field with the name of its key in place of that of
+// the field, with which it begins.
+func about(row shape.Row, comment string) string {
+	field := row.Field[strings.LastIndexByte(row.Field, '.')+1:]
+	if rest, ok := strings.CutPrefix(comment, field+" "); ok {
+		return row.Path[strings.LastIndexByte(row.Path, '.')+1:] + " " + rest
+	}
+	return comment
 }
 
 // comments are the comments of fields by Type.Field.
@@ -66,7 +79,9 @@ func comments() map[string]string {
 	return docs
 }
 
-// Explanation is what there is to say about one kind of fault.
+// Explanation is what there is to say about one kind of fault. An example is a
+// piece of a descriptor; one that begins with "$ " is a command that writes such a
+// file, one that begins with "--set " an override.
 type Explanation struct {
 	Code    string
 	Title   string // what is wrong, in a few words

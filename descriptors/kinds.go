@@ -8,6 +8,7 @@ import (
 
 	"github.com/benchmark-ai/bai/descriptors/internal/fault"
 	"github.com/benchmark-ai/bai/descriptors/internal/kind"
+	"github.com/benchmark-ai/bai/descriptors/internal/near"
 	"github.com/benchmark-ai/bai/descriptors/internal/shape"
 	"github.com/benchmark-ai/bai/descriptors/internal/syntax"
 )
@@ -19,10 +20,23 @@ func kinds() shape.Kinds {
 		"processes": {
 			Type: "string or integer", Rule: "`gpus`, or a whole number from 1 on", Read: processes,
 		},
+		"keep": {
+			Type: "string", Rule: "`never`, `failed`, or a span of time: `90s`, `1h30m`, `2d`", Read: keep,
+		},
 		"secrets": {
 			Type: "table of strings", Rule: "each value is `name/key` of a secret in the cluster", Read: secrets,
 		},
 	})
+	return all
+}
+
+// schemas are those of package kind, and those of the kinds that have a type of
+// their own.
+func schemas() map[string]map[string]any {
+	all := kind.Schemas()
+	all["processes"] = map[string]any{"type": []any{"string", "integer"}}
+	all["keep"] = map[string]any{"anyOf": []any{map[string]any{"enum": []any{KeepNever, KeepFailed}}, kind.Span()}}
+	all["secrets"] = kind.Secrets()
 	return all
 }
 
@@ -42,6 +56,24 @@ func processes(v shape.Value) any {
 		return nil
 	}
 	return Processes{Number: n}
+}
+
+func keep(v shape.Value) any {
+	switch {
+	case v.Kind == syntax.String && (v.Text == KeepNever || v.Text == KeepFailed):
+		return Keep{Rule: v.Text}
+	case v.Kind == syntax.String && strings.IndexAny(v.Text, "-.0123456789") != 0:
+		remedy := `write "never", "failed" or a span of time, as "2d"`
+		if meant := near.Find(v.Text, []string{KeepNever, KeepFailed}); meant != "" {
+			remedy = fmt.Sprintf("did you mean %q?", meant)
+		}
+		v.Fault(fault.NotOneOf, fmt.Sprintf("%q is not one of its values", v.Text), remedy)
+		return nil
+	}
+	if d, ok := kind.Duration(v); ok {
+		return Keep{KeepFor, d}
+	}
+	return nil
 }
 
 func secrets(v shape.Value) any {

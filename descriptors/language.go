@@ -284,6 +284,10 @@ type Metric struct {
 	// it; the number is then converted to units.
 	Pattern string `toml:"pattern" need:"yes" kind:"pattern" example:"'([0-9.]+) images/s'"`
 
+	// Parser says what the pattern is held against: lines is each line of the log
+	// by itself.
+	Parser string `toml:"parser" default:"lines" one:"lines"`
+
 	// Direction says which of two numbers is the better one, for programs that
 	// compare runs.
 	Direction Direction `toml:"direction" one:"higher lower"`
@@ -408,4 +412,23 @@ type Limits struct {
 
 	// MaxLogSize is the size from which on the log is not kept.
 	MaxLogSize int64 `toml:"max_log_size" kind:"size"`
+
+	// Keep says whether the objects of a run stay in the cluster after its end, to
+	// be looked at: never, those of failed runs, or all for a time. Without it the
+	// platform's settings say it.
+	Keep Keep `toml:"keep" kind:"keep"`
 }
+
+// Keep says how long the objects of a run stay in the cluster after its end. The
+// zero Keep says nothing.
+type Keep struct {
+	Rule string        // never, failed or for
+	For  time.Duration // how long, for Rule for
+}
+
+// The rules of Keep.
+const (
+	KeepNever  = "never"
+	KeepFailed = "failed"
+	KeepFor    = "for"
+)

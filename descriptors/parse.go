@@ -38,15 +38,22 @@ func (p Parser) Parse(name string, text []byte) (*Descriptor, Faults) {
 		return nil, Faults{f.in(name)}
 	}
 	tree, broken := syntax.Parse(bytes.TrimPrefix(text, []byte("\ufeff")))
-	d := &Descriptor{}
-	report := shape.Decode(tree, d, kinds())
-	complete(d, report)
-	check{d, report, p.Instances, len(broken) > 0}.all()
-	faults := collect(name, broken, report.Faults)
+	d, found := p.read(tree, len(broken) > 0)
+	faults := collect(name, broken, found)
 	if len(faults.Errors()) > 0 {
 		return nil, faults
 	}
 	return d, faults
+}
+
+// read is the descriptor in tree, and what is wrong with it. Of a damaged file
+// nothing is missing that the rest of it may say.
+func (p Parser) read(tree *syntax.Node, damaged bool) (*Descriptor, []shape.Fault) {
+	d := &Descriptor{}
+	report := shape.Decode(tree, d, kinds())
+	complete(d, report)
+	check{d, report, p.Instances, damaged}.all()
+	return d, report.Faults
 }
 
 // in is f in a file.

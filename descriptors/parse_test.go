@@ -74,7 +74,7 @@ func TestEveryKeyIsReadBack(t *testing.T) {
 		}}},
 		Output: &descriptors.Output{
 			Metrics: []descriptors.Metric{{
-				Name: "latency", Units: "ms", Pattern: "latency=(?P<value>[0-9.]+)(?P<unit>us|ms|s)", Direction: descriptors.Lower,
+				Name: "latency", Units: "ms", Pattern: "latency=(?P<value>[0-9.]+)(?P<unit>us|ms|s)", Parser: "lines", Direction: descriptors.Lower,
 			}},
 			Artifacts: []descriptors.Artifact{{Path: "/tmp/profile", MaxSize: 3 << 29}},
 		},
@@ -101,7 +101,7 @@ func TestEveryKeyIsReadBack(t *testing.T) {
 				MD5: "d41d8cd98f00b204e9800998ecf8427e", SHA256: sha,
 			}},
 			Output: &descriptors.Output{
-				Metrics:   []descriptors.Metric{{Name: "requests", Units: "count", Pattern: `requests (\d+)`, Direction: descriptors.Higher}},
+				Metrics:   []descriptors.Metric{{Name: "requests", Units: "count", Pattern: `requests (\d+)`, Parser: "lines", Direction: descriptors.Higher}},
 				Artifacts: []descriptors.Artifact{{Path: "/var/log/nginx", MaxSize: 1 << 20}},
 			},
 		},
@@ -109,7 +109,7 @@ func TestEveryKeyIsReadBack(t *testing.T) {
 			PythonVersion: "py3", SagemakerJobName: "every-key", Merge: true, Dashboard: "benchmarks", Region: "us-east-1",
 			HyperParams: map[string]any{"amp": true, "validation_frequency": int64(10), "rate": 1e-3, "layers": []any{int64(64), int64(32)}},
 		},
-		Limits: descriptors.Limits{Deadline: 90 * time.Minute, PendingDeadline: 48 * time.Hour, Retries: 1, MaxLogSize: 64 << 20},
+		Limits: descriptors.Limits{Deadline: 90 * time.Minute, PendingDeadline: 48 * time.Hour, Retries: 1, MaxLogSize: 64 << 20, Keep: descriptors.Keep{Rule: "for", For: 24 * time.Hour}},
 	}
 	if diff := cmp.Diff(want, parse(t, string(files(t, name)[name]))); diff != "" {
 		t.Error(diff)

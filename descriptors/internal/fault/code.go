@@ -12,6 +12,7 @@ const (
 	Binary   = "BAI0005"
 	NotUTF8  = "BAI0006"
 	TooDeep  = "BAI0007"
+	Override = "BAI0008"
 
 	// Keys and values of any table.
 	UnknownKey = "BAI0010"

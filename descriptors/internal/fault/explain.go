@@ -1,13 +1,16 @@
 package fault
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // An Explanation is what there is to say about one code.
 type Explanation struct {
 	Code    string
 	Title   string
 	Text    string
-	Example string
+	Example string // what begins with "$ " is a command that writes such a file, with "--set " an override
 	Mended  string
 }
 
@@ -33,29 +36,34 @@ func file() []Explanation {
 		{
 			Empty, "an empty file",
 			"There is nothing in the file. The smallest descriptor has spec_version and the tables info, hardware and env.",
-			"",
+			"$ printf '\\n'",
 			"spec_version = \"1.0\"\n[info]\ndescription = \"what is measured\"\n[hardware]\ncpus = 1\n[env]\ndocker_image = \"alpine:3\"",
 		},
 		{
 			TooLarge, "too large a file",
 			"A descriptor has at most 256 KiB: it travels whole in every event of its run. Data belong into [data], code into the image or into [ml.script].",
-			"", "[[data.sources]]\nsrc = \"https://example.org/set.tar\"\npath = \"/data/set\"",
+			"$ head -c 300000 /dev/zero | tr '\\0' '#'", "[[data.sources]]\nsrc = \"https://example.org/set.tar\"\npath = \"/data/set\"",
 		},
 		{
 			Binary, "not a text",
 			"The file holds a NUL byte, which no text does. Most likely another file was meant: an archive, an image, a program.",
-			"", "",
+			"$ printf '[ml]\\nargs = \"a\\0\"\\n'", "[ml]\nargs = \"a\"",
 		},
 		{
 			NotUTF8, "not UTF-8",
 			"A descriptor is UTF-8. Editors name the encoding in the dialog in which a file is saved.",
-			"", "",
+			"$ printf '[ml]\\nargs = \"caf\\351\"\\n'", "[ml]\nargs = \"café\"",
 		},
 		{
 			TooDeep, "nested too deeply",
-			"Lists and tables lie in one another deeper than any descriptor needs.",
-			"[custom_params.hyper_params]\na = [[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]",
-			"[custom_params.hyper_params]\na = [1]",
+			"Lists and tables lie in one another deeper than any descriptor needs, or a key has too many parts.",
+			"[env]\ndocker_image = \"alpine:3\"\nvars" + strings.Repeat(".A", 32) + " = \"x\"",
+			"[env]\ndocker_image = \"alpine:3\"\nvars.A = \"x\"",
+		},
+		{
+			Override, "an override that cannot be put in its place",
+			"--set takes the path of a key, as the descriptor has it: hardware.gpus, output.metrics.0.units or output.metrics[0].units, env.vars.\"A.B\". Elements of lists have numbers, from 0; the number of elements adds one. What a table or a list is cannot have keys of another kind.",
+			"--set info.description.text=x", "--set info.description=x",
 		},
 	}
 }
@@ -381,8 +389,8 @@ func warnings() []Explanation {
 		{
 			NotRead, "something that nothing reads",
 			"The key is allowed here and changes nothing. It is kept for other engines, or belongs to another setting than the file has.",
-			"[custom_params]\nregion = \"us-east-1\"",
-			"",
+			"[hardware]\ninstance_type = \"p3.8xlarge\"\n[hardware.distributed]\nnum_instances = 4",
+			"[hardware]\ninstance_type = \"p3.8xlarge\"\nstrategy = \"mpi\"\n[hardware.distributed]\nnum_instances = 4",
 		},
 		{
 			UnknownType, "an unknown type of instance",

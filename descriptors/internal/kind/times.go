@@ -33,12 +33,8 @@ func times() shape.Kinds {
 		"duration": {
 			Type: "string", Rule: "numbers with `d`, `h`, `m`, `s`: `90s`, `1h30m`, `2d`; a second at least, a year at most",
 			Read: func(v shape.Value) any {
-				if v.Kind == syntax.Integer {
-					v.Fault(fault.WrongType, "must be a string with a unit, not a whole number", fmt.Sprintf(`write "%ss"`, v.Text))
-					return nil
-				}
-				if s, ok := v.String(); ok {
-					return duration(v, s)
+				if d, ok := Duration(v); ok {
+					return d
 				}
 				return nil
 			},
@@ -97,7 +93,17 @@ func zone(v shape.Value, s string) any {
 	return nil
 }
 
-func duration(v shape.Value, s string) any {
+// Duration is the span of time that v says. It is false, and reported, where it
+// says none.
+func Duration(v shape.Value) (time.Duration, bool) {
+	if v.Kind == syntax.Integer {
+		v.Fault(fault.WrongType, "must be a string with a unit, not a whole number", fmt.Sprintf(`write "%ss"`, v.Text))
+		return 0, false
+	}
+	s, ok := v.String()
+	if !ok {
+		return 0, false
+	}
 	const year = 365 * 24 * time.Hour
 	d, err := quantity.Duration(s)
 	switch {
@@ -112,7 +118,7 @@ func duration(v shape.Value, s string) any {
 	case d > year:
 		v.Fault(fault.BadTime, fmt.Sprintf("%q is more than a year", s), "")
 	default:
-		return d
+		return d, true
 	}
-	return nil
+	return 0, false
 }

@@ -33,6 +33,7 @@ type Row struct {
 	Aliases  []string // other spellings of values
 	Example  string   // "" where none is given
 	Kind     string   // "" for values that only have their type
+	Empty    bool     // the empty text is one of the values too
 }
 
 // Rows are the keys of the struct that root points to, in the order of its
@@ -55,6 +56,7 @@ func rows(t reflect.Type, path string, without []string, kinds Kinds) []Row {
 			row.Values = append(row.Values, c.value)
 			row.Aliases = append(row.Aliases, c.aliases...)
 		}
+		row.Empty = f.empty
 		all = append(all, row)
 		if inner, list := f.table(); inner != nil {
 			if list {
@@ -162,6 +164,30 @@ func (f field) typeName(kinds Kinds) string {
 	default:
 		return "string"
 	}
+}
+
+// Schema is what a JSON Schema says of a value, but not of the keys in it, where
+// kinds says it of those of the kinds.
+func (r Row) Schema(kinds map[string]map[string]any) map[string]any {
+	if r.Kind != "" {
+		return kinds[r.Kind]
+	}
+	types := map[string]string{
+		"list of tables": "array", "table": "object", "bool": "boolean", "integer": "integer", "table of any": "object", "string": "string",
+	}
+	s := map[string]any{"type": types[r.Type]}
+	if r.Values == nil {
+		return s
+	}
+	var values []any
+	if r.Empty {
+		values = append(values, "")
+	}
+	for _, value := range slices.Concat(r.Values, r.Aliases) {
+		values = append(values, value)
+	}
+	s["enum"] = values
+	return s
 }
 
 func join(path, name string) string {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sort"
+	"strconv"
 	"strings"
 	"time"
 	"unicode"
@@ -26,6 +27,7 @@ const (
 // could not be read. Faults are in the order of their places.
 func Parse(text []byte) (*Node, []Fault) {
 	r := &reader{text: text, lines: lineStarts(text), tree: newTree(), column: 1}
+	r.tree.lineStart = func(offset int) int { return r.lines[r.line(offset)] }
 	for from := 0; from < len(text) && len(r.tree.faults) < maxFaults; {
 		from = r.read(from)
 	}
@@ -81,40 +83,39 @@ func (r *reader) expression(e *unstable.Node, base int) int {
 		r.tree.fault(keys[0].at, TooDeep, fmt.Sprintf("a key of %d parts", len(keys)), "")
 		r.tree.current = detached(keys[0].at)
 	case e.Kind == unstable.Table:
+		r.tree.begin(keys)
 		r.tree.open(keys)
 	case e.Kind == unstable.ArrayTable:
+		r.tree.begin(keys)
 		r.tree.extend(keys)
 	default:
-		r.tree.set(r.tree.current, keys, r.value(e.Value(), base, 0, r.valueAfter(end)))
+		v := r.value(e.Value(), base, 0, r.valueAfter(end))
+		v.Pair = Span{keys[0].from, v.Span.To}
+		r.tree.set(r.tree.current, keys, v)
+		end = max(end, v.Span.To)
 	}
-	if e.Kind == unstable.KeyValue {
-		end = base + int(e.Raw.Offset+e.Raw.Length)
-	}
+	r.tree.section.Span.To = end
 	return end
 }
 
 func (r *reader) keys(it unstable.Iterator, base int) (keys []part, end int) {
 	for it.Next() {
 		raw := it.Node().Raw
-		keys = append(keys, part{string(it.Node().Data), r.position(base + int(raw.Offset))})
+		from := base + int(raw.Offset)
+		keys = append(keys, part{string(it.Node().Data), r.position(from), from})
 		end = base + int(raw.Offset+raw.Length)
 	}
 	return keys, end
 }
 
-// valueAfter is the place of the value of the key that ends at offset.
-func (r *reader) valueAfter(offset int) Position {
-	rest := bytes.TrimLeft(r.text[offset:], " \t=")
-	return r.position(len(r.text) - len(rest))
+// valueAfter is the offset of the value of the key that ends at offset.
+func (r *reader) valueAfter(offset int) int {
+	return len(r.text) - len(bytes.TrimLeft(r.text[offset:], " \t="))
 }
 
-// value copies n, which the parser will use again. A list has no place of its
-// own in the parser's tree; it gets at, the place of the outermost one.
-func (r *reader) value(n *unstable.Node, base, depth int, at Position) *Node {
-	v := &Node{At: at}
-	if n.Kind != unstable.Array {
-		v.At = r.position(base + int(n.Raw.Offset))
-	}
+// value copies n, which the parser will use again and which begins at from.
+func (r *reader) value(n *unstable.Node, base, depth, from int) *Node {
+	v := &Node{At: r.position(from), Span: Span{from, from + 1}}
 	if depth > maxNested {
 		r.tree.fault(v.At, TooDeep, fmt.Sprintf("more than %d lists and tables in one another", maxNested), "")
 		return v
@@ -122,27 +123,57 @@ func (r *reader) value(n *unstable.Node, base, depth int, at Position) *Node {
 	switch n.Kind { //nolint:exhaustive // the other kinds of values are scalars
 	case unstable.Array:
 		v.Kind = List
-		for it := n.Children(); it.Next(); {
-			v.Items = append(v.Items, r.value(it.Node(), base, depth+1, at))
-		}
+		r.list(v, n, base, depth)
 	case unstable.InlineTable:
 		v.Kind, v.origin = Table, inline
 		r.inline(v, n, base, depth)
 	default:
+		v.Span.To = base + int(n.Raw.Offset+n.Raw.Length)
 		r.scalar(v, n)
 	}
 	return v
 }
 
+func (r *reader) list(v *Node, n *unstable.Node, base, depth int) {
+	at := v.Span.From + 1
+	for it := n.Children(); it.Next(); {
+		item := r.value(it.Node(), base, depth+1, r.next(at))
+		v.Items = append(v.Items, item)
+		at = item.Span.To
+	}
+	v.Span.To = min(r.next(at)+1, len(r.text))
+}
+
 func (r *reader) inline(v *Node, n *unstable.Node, base, depth int) {
+	at := v.Span.From + 1
 	for it := n.Children(); it.Next(); {
 		keys, end := r.keys(it.Node().Key(), base)
 		if len(keys) > maxParts {
 			r.tree.fault(keys[0].at, TooDeep, fmt.Sprintf("a key of %d parts", len(keys)), "")
 			continue
 		}
-		r.tree.set(v, keys, r.value(it.Node().Value(), base, depth+1, r.valueAfter(end)))
+		pair := r.value(it.Node().Value(), base, depth+1, r.valueAfter(end))
+		pair.Pair = Span{keys[0].from, pair.Span.To}
+		r.tree.set(v, keys, pair)
+		at = pair.Span.To
 	}
+	v.Span.To = min(r.next(at)+1, len(r.text))
+}
+
+// next is the offset of what comes at offset or after it in a list or an inline
+// table, behind blanks, lines' ends, comments and commas.
+func (r *reader) next(offset int) int {
+	for offset < len(r.text) {
+		switch r.text[offset] {
+		case ' ', '\t', '\r', '\n', ',':
+			offset++
+		case '#':
+			offset = r.after(offset)
+		default:
+			return offset
+		}
+	}
+	return offset
 }
 
 func (r *reader) scalar(v *Node, n *unstable.Node) {
@@ -154,10 +185,13 @@ func (r *reader) scalar(v *Node, n *unstable.Node) {
 		v.Kind = Bool
 	case unstable.Float:
 		v.Kind = Float
+		if _, err := strconv.ParseFloat(strings.ReplaceAll(v.Text, "_", ""), 64); err != nil {
+			r.tree.fault(v.At, Malformed, fmt.Sprintf("the number %.40s does not fit into 64 bits", v.Text), "")
+		}
 	case unstable.Integer:
 		v.Kind = Integer
 		if _, err := v.Int(); err != nil {
-			r.tree.fault(v.At, Malformed, fmt.Sprintf("the number %s does not fit into 64 bits", v.Text), "")
+			r.tree.fault(v.At, Malformed, fmt.Sprintf("the number %.40s does not fit into 64 bits", v.Text), "")
 		}
 	default:
 		v.Kind = Time
@@ -237,7 +271,7 @@ func (r *reader) recover(err error, start int) int {
 	}
 	r.tree.fault(r.position(at), Malformed, text, remedy)
 	if r.text[start] == '[' {
-		damage(r.tree.root)
+		r.tree.root.Damage()
 		r.tree.current = detached(r.position(start))
 	}
 	r.tree.current.Damaged = true
@@ -253,7 +287,11 @@ func (r *reader) place(err error) int {
 	if e, ok := errors.AsType[*unstable.ParserError](err); ok {
 		at = cap(r.text) - cap(e.Highlight)
 	}
-	return min(at, len(r.text)-1)
+	at = min(at, len(r.text)-1)
+	for at > 0 && !utf8.RuneStart(r.text[at]) {
+		at--
+	}
+	return at
 }
 
 // begins reports whether a table or a key begins on the line at offset.
@@ -282,12 +320,13 @@ func isKey(b []byte) bool {
 	})
 }
 
-func damage(n *Node) {
+// Damage makes n and all tables in it Damaged.
+func (n *Node) Damage() {
 	n.Damaged = true
 	for _, e := range n.Entries {
-		damage(e.Value)
+		e.Value.Damage()
 	}
 	for _, item := range n.Items {
-		damage(item)
+		item.Damage()
 	}
 }

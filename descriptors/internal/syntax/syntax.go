@@ -13,6 +13,24 @@ type Position struct {
 	Column int // from 1, in characters
 }
 
+// A Span is a part of a text, as offsets of bytes.
+type Span struct{ From, To int }
+
+// A Section is a header and the keys below it, or what comes before the first
+// header.
+type Section struct {
+	Span Span // from the begin of the header's line to the end of the last value
+}
+
+// A Home says where in a text more can be written to a table, or to a list of
+// tables. It is empty for values that are in one place.
+type Home struct {
+	Sections []*Section // in whose headers it is
+	Own      *Section   // of a table that has a header
+	Within   *Node      // of a table made by dotted keys: the table that they are in
+	Depth    int        // and the number of the parts of these keys that name it
+}
+
 // A Kind is what a value is.
 type Kind int
 
@@ -56,6 +74,12 @@ type Node struct {
 	Items   []*Node // of a List
 	Entries []Entry // of a Table, in the order of the file
 	Damaged bool    // a Table that may have more entries than could be read
+
+	// Span is where the value is in the text. It is empty for what headers and
+	// dotted keys make; Pair is then empty too.
+	Span Span
+	Pair Span // of the value of a key: the key and the value
+	Home Home
 
 	source string // of a String: what the file says, with quotes
 	header bool   // a List or Table made by [header] or [[header]]

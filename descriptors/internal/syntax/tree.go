@@ -37,18 +37,38 @@ const (
 type part struct {
 	name string
 	at   Position
+	from int // offset in the text
 }
 
 // tree grows by one expression of the file after the other.
 type tree struct {
 	root    *Node
 	current *Node // the table that keys go to
+	section *Section
 	faults  []Fault
+
+	lineStart func(offset int) int
 }
 
 func newTree() *tree {
-	root := &Node{Kind: Table, At: Position{1, 1}, origin: opened}
-	return &tree{root: root, current: root}
+	section := &Section{}
+	root := &Node{Kind: Table, At: Position{1, 1}, origin: opened, Home: Home{Own: section}}
+	return &tree{root: root, current: root, section: section}
+}
+
+// begin is called before each header, which begins a section.
+func (t *tree) begin(keys []part) {
+	from := t.lineStart(keys[0].from)
+	t.section = &Section{Span: Span{from, from}}
+}
+
+// visit notes that the current section says something of n.
+func (t *tree) visit(n *Node) { n.Home.Sections = append(n.Home.Sections, t.section) }
+
+// own notes that the current section is that of the table n.
+func (t *tree) own(n *Node) {
+	t.visit(n)
+	n.Home.Own = t.section
 }
 
 func (t *tree) fault(at Position, code Code, message, remedy string) {
@@ -68,9 +88,11 @@ func (t *tree) open(keys []part) {
 	case old == nil:
 		t.current = &Node{Kind: Table, At: last.at, header: true, origin: opened}
 		parent.add(Entry{last.name, last.at, t.current})
+		t.own(t.current)
 	case old.Kind == Table && old.origin == implied:
 		old.origin, old.At = opened, last.at
 		t.current = old
+		t.own(old)
 	case old.Kind == Table && old.origin != inline:
 		t.twice(last, old)
 		t.current = old
@@ -102,6 +124,8 @@ func (t *tree) extend(keys []part) {
 		return
 	}
 	list.Items = append(list.Items, t.current)
+	t.visit(list)
+	t.own(t.current)
 }
 
 // parent is the table that holds the last of keys.
@@ -114,6 +138,7 @@ func (t *tree) parent(keys []part) (*Node, bool) {
 			at.add(Entry{key.name, key.at, next})
 		}
 		if next.Kind == List && next.header {
+			t.visit(next)
 			next = next.Items[len(next.Items)-1]
 		}
 		if next.Kind != Table || next.origin == inline {
@@ -121,6 +146,7 @@ func (t *tree) parent(keys []part) (*Node, bool) {
 			t.current = detached(key.at)
 			return nil, false
 		}
+		t.visit(next)
 		at = next
 	}
 	return at, true
@@ -128,11 +154,11 @@ func (t *tree) parent(keys []part) (*Node, bool) {
 
 // set gives keys a value in table.
 func (t *tree) set(table *Node, keys []part, value *Node) {
-	last := keys[len(keys)-1]
-	for _, key := range keys[:len(keys)-1] {
+	last, within := keys[len(keys)-1], table
+	for i, key := range keys[:len(keys)-1] {
 		next := table.Get(key.name)
 		if next == nil {
-			next = &Node{Kind: Table, At: key.at, origin: dotted}
+			next = &Node{Kind: Table, At: key.at, origin: dotted, Home: Home{Within: within, Depth: i + 1}}
 			table.add(Entry{key.name, key.at, next})
 		}
 		if next.Kind != Table || next.origin != dotted {

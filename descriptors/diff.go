@@ -1,0 +1,52 @@
+package descriptors
+
+import (
+	"bytes"
+	"fmt"
+
+	"github.com/benchmark-ai/bai/descriptors/internal/shape"
+	"github.com/benchmark-ai/bai/descriptors/internal/syntax"
+)
+
+// A Difference is a key of which two descriptors say different things.
+type Difference struct {
+	Path string // as that of a Fault
+	Old  string // what the first says, in TOML on one line; "" where it does not say it
+	New  string // what the second says
+}
+
+// Diff are the differences between two descriptors, in the order of the
+// language. Order, comments and ways of writing are none, nor is a default and
+// its absence. Items of lists are compared by their numbers. The descriptors may
+// have any faults but those of TOML: for these there is an *InvalidError.
+func Diff(a, b []byte) ([]Difference, error) {
+	trees := make([]*syntax.Node, 2)
+	for i, text := range [][]byte{a, b} {
+		tree, err := treeOf(text)
+		if err != nil {
+			return nil, fmt.Errorf("read the %s descriptor: %w", [...]string{"first", "second"}[i], err)
+		}
+		trees[i] = tree
+	}
+	var all []Difference
+	for _, c := range shape.Compare(trees[0], trees[1], &Descriptor{}, kinds()) {
+		all = append(all, Difference{c.Path, said(c.Old), said(c.New)})
+	}
+	return all, nil
+}
+
+// treeOf is a text as a tree, where it is TOML.
+func treeOf(text []byte) (*syntax.Node, error) {
+	if f, bad := unreadable(text); bad {
+		return nil, Faults{f}.Err()
+	}
+	tree, broken := syntax.Parse(bytes.TrimPrefix(text, []byte("\ufeff")))
+	return tree, collect("", broken, nil).Err()
+}
+
+func said(n *syntax.Node) string {
+	if n == nil {
+		return ""
+	}
+	return n.Said()
+}

@@ -1,0 +1,149 @@
+// Package reference makes what is generated from the language: its manual, and
+// the JSON Schema that editors use.
+package reference
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"strconv"
+	"strings"
+
+	"github.com/benchmark-ai/bai/descriptors"
+)
+
+// ID names the schema.
+const ID = "https://raw.githubusercontent.com/benchmark-ai/bai/main/descriptors/schema.json"
+
+// schema is a part of a JSON Schema.
+type schema = map[string]any
+
+// Schema is the JSON Schema (2020-12) of the language. It takes every descriptor
+// that Parse takes, and refuses what a schema can tell to be wrong.
+func Schema() ([]byte, error) {
+	root := table(schema{
+		"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": ID,
+		"title": "Benchmark AI descriptor", "description": "One benchmark: what runs, on what, with which data, and which numbers are read from it.",
+		"type": "object",
+	})
+	tables := map[string]schema{"": root}
+	for _, key := range descriptors.Keys() {
+		parent, name := cut(key.Path)
+		property := property(key)
+		switch key.Type {
+		case "table":
+			tables[key.Path] = table(property)
+		case "list of tables":
+			items := table(schema{"type": "object"})
+			property["items"] = items
+			tables[key.Path+"[]"] = items
+		}
+		if all, ok := tables[parent]["properties"].(schema); ok {
+			all[name] = property
+		}
+		if key.Required {
+			required, _ := tables[parent]["required"].([]string)
+			tables[parent]["required"] = append(required, name)
+		}
+	}
+	for path, rules := range between() {
+		tables[path]["allOf"] = rules
+	}
+	var out bytes.Buffer
+	encoder := json.NewEncoder(&out)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", "  ")
+	if err := encoder.Encode(root); err != nil {
+		return nil, fmt.Errorf("write the schema: %w", err)
+	}
+	return out.Bytes(), nil
+}
+
+// table is s, which takes no keys but those that are added to its properties.
+func table(s schema) schema {
+	s["properties"], s["additionalProperties"] = schema{}, false
+	return s
+}
+
+// cut parts the last key of a path from the table that it is in.
+func cut(path string) (parent, name string) {
+	i := strings.LastIndexByte(path, '.')
+	if i < 0 {
+		return "", path
+	}
+	return path[:i], path[i+1:]
+}
+
+func property(key descriptors.Key) schema {
+	p := maps.Clone(key.Schema)
+	p["description"] = key.Doc
+	if key.Default == "" {
+		return p
+	}
+	switch p["type"] {
+	case "integer":
+		n, err := strconv.Atoi(key.Default)
+		if err == nil {
+			p["default"] = n
+		}
+	case "boolean":
+		p["default"] = key.Default == "true"
+	default:
+		p["default"] = key.Default
+	}
+	return p
+}
+
+// between are the rules between the keys of a table.
+func between() map[string][]schema {
+	machine := schema{"anyOf": needs("instance_type", "gpus", "cpus", "memory", "node_selector")}
+	kept := []schema{{"anyOf": needs("metrics", "artifacts")}}
+	return map[string][]schema{
+		"":                              {when(with("hardware", one("strategy", "inference", "client_server")), need("server"))},
+		"hardware":                      {machine, when(one("strategy", "mpi", "horovod"), distributed())},
+		"server.hardware":               {machine},
+		"hardware.tolerations[]":        toleration(),
+		"server.hardware.tolerations[]": toleration(),
+		"ml":                            {when(with("framework_version", schema{"minLength": 1}), with("framework", schema{"minLength": 1}))},
+		"output":                        kept,
+		"server.output":                 kept,
+	}
+}
+
+// distributed is what strategy mpi wants of the table distributed.
+func distributed() schema {
+	const most, processes = 100_000, 4096
+	return schema{"properties": schema{"distributed": schema{"properties": schema{
+		"num_instances": schema{"minimum": 2, "maximum": most},
+		"processes_per_instance": schema{"anyOf": []any{
+			schema{"const": "gpus"}, schema{"type": "integer", "minimum": 1, "maximum": processes}, schema{"type": "string", "pattern": "^0*[1-9][0-9]*$"},
+		}},
+	}}}}
+}
+
+func toleration() []schema {
+	exists := when(one("operator", "Exists"), schema{"properties": schema{"value": schema{"maxLength": 0}}})
+	exists["else"] = need("key")
+	return []schema{exists, when(need("toleration_seconds"), one("effect", "NoExecute"))}
+}
+
+func when(condition, then schema) schema { return schema{"if": condition, "then": then} }
+
+func need(keys ...string) schema { return schema{"required": keys} }
+
+func needs(keys ...string) []schema {
+	var all []schema
+	for _, key := range keys {
+		all = append(all, need(key))
+	}
+	return all
+}
+
+// with is a table in which a key is there and follows a schema.
+func with(key string, value schema) schema {
+	return schema{"required": []string{key}, "properties": schema{key: value}}
+}
+
+// one is a table in which a key is there and one of some values.
+func one(key string, values ...string) schema { return with(key, schema{"enum": values}) }

@@ -1,0 +1,251 @@
+package descriptors
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/benchmark-ai/bai/descriptors/internal/edit"
+	"github.com/benchmark-ai/bai/descriptors/internal/fault"
+	"github.com/benchmark-ai/bai/descriptors/internal/shape"
+	"github.com/benchmark-ai/bai/descriptors/internal/syntax"
+)
+
+// MaxOverrides is the number of overrides above which none is taken.
+const MaxOverrides = 50
+
+// An Override puts a value in place of one of a descriptor.
+type Override struct {
+	// Path is the key: hardware.gpus, output.metrics.0.units (or
+	// output.metrics[0].units), env.vars."A.B". The number of elements that a
+	// list has adds one to it.
+	Path string
+
+	// Value is a value of TOML, else the text of a string: 4, [80, 81], "4" in
+	// quotes for a text of digits, 2h.
+	Value string
+}
+
+// CutOverride is the override that PATH=VALUE says: the path ends at the first =
+// that is not in quotes. It is false where there is none.
+func CutOverride(s string) (Override, bool) {
+	quote := byte(0)
+	for i := range len(s) {
+		switch c := s[i]; {
+		case quote == 0 && c == '=':
+			return Override{Path: s[:i], Value: s[i+1:]}, true
+		case c == quote:
+			quote = 0
+		case quote == 0 && (c == '"' || c == '\''):
+			quote = c
+		}
+	}
+	return Override{}, false
+}
+
+// file is how faults name the place of an override.
+func (o Override) file() string { return "--set " + o.Path }
+
+// ParseWith is Parse of text with overrides in it, in their order. Effective is
+// the text with them: Parse reads the same descriptor from it, comments and all
+// that is not overridden are in it byte for byte. Without overrides it is text;
+// it is nil where text is not TOML, or an override cannot be put in.
+//
+// A fault that comes from an override has "--set PATH" as its file, and the line
+// and column in the override's value. Other faults have their places in text,
+// and come first.
+func ParseWith(file string, text []byte, set []Override) (d *Descriptor, effective []byte, faults Faults) {
+	return Parser{}.ParseWith(file, text, set)
+}
+
+// ParseWith is as the function ParseWith.
+func (p Parser) ParseWith(file string, text []byte, set []Override) (d *Descriptor, effective []byte, faults Faults) {
+	if len(set) == 0 {
+		d, faults = p.Parse(file, text)
+		return d, text, faults
+	}
+	if f, bad := unreadable(text); bad {
+		return nil, nil, Faults{f.in(file)}
+	}
+	mark := text[:len(text)-len(bytes.TrimPrefix(text, []byte("\ufeff")))]
+	body := text[len(mark):]
+	if _, broken := syntax.Parse(body); len(broken) > 0 {
+		_, faults = p.Parse(file, text)
+		return nil, nil, slices.Concat(faults, p.alone(set))
+	}
+	edited, refused := put(body, set, MaxSize-len(mark))
+	if edited.Len() > MaxSize-len(mark) {
+		return nil, nil, refused
+	}
+	d, faults = p.Parse(file, edited.Bytes())
+	faults = slices.Concat(placed(faults, body, edited, set), refused)
+	if len(refused) > 0 {
+		return nil, nil, faults
+	}
+	return d, slices.Concat(mark, edited.Bytes()), faults
+}
+
+// alone are the faults of overrides of a text that is not TOML: those that they
+// have whatever the text is.
+func (p Parser) alone(set []Override) Faults {
+	edited, refused := put(nil, set, MaxSize)
+	tree, _ := syntax.Parse(edited.Bytes())
+	tree.Damage()
+	_, found := p.read(tree, true)
+	return slices.Concat(placed(collect("", nil, found).Errors(), nil, edited, set), refused)
+}
+
+// put puts overrides into a text that is TOML. Those that cannot be put in are
+// refused, and left out; after one with which the text has more than most bytes
+// there are no others.
+func put(body []byte, set []Override, most int) (*edit.Text, Faults) {
+	var refused Faults
+	edited := edit.New(body)
+	if len(set) > MaxOverrides {
+		return edited, Faults{set[MaxOverrides].fault(fault.Override,
+			fmt.Sprintf("is override %d; %d at most are taken", MaxOverrides+1, MaxOverrides), "write a descriptor with these values")}
+	}
+	for i, o := range set {
+		if f, bad := o.put(edited, i); bad {
+			refused = append(refused, f)
+		}
+		if edited.Len() > most {
+			f := o.fault(fault.TooLarge, fmt.Sprintf("with it the descriptor is larger than %d KiB, the most that is taken", MaxSize>>10), "")
+			return edited, append(refused, f)
+		}
+	}
+	return edited, refused
+}
+
+// put puts o, which is number i, into a text, or says why not.
+func (o Override) put(text *edit.Text, i int) (Fault, bool) {
+	const deepest = 24
+	switch {
+	case !utf8.ValidString(o.Path) || !utf8.ValidString(o.Value):
+		return o.fault(fault.NotUTF8, "the override is not UTF-8", "write it as UTF-8"), true
+	case len(o.Path)+len(o.Value) > MaxSize:
+		return o.fault(fault.TooLarge, fmt.Sprintf("the override is larger than %d KiB", MaxSize>>10), ""), true
+	case strings.ContainsRune(o.Path, 0):
+		return o.fault(fault.Override, "the path holds a NUL character", "leave it out"), true
+	}
+	path, err := edit.ReadPath(o.Path)
+	if e, ok := errors.AsType[*edit.PathError](err); ok {
+		f := o.fault(fault.Override, fmt.Sprintf("%q is not the path of a key", o.Path), e.Remedy)
+		f.Path = ""
+		return f, true
+	}
+	if len(path) > deepest {
+		return o.fault(fault.TooDeep, fmt.Sprintf("a path of %d parts", len(path)), ""), true
+	}
+	err = text.Set(path, o.Value, i, isList)
+	if e, ok := errors.AsType[*edit.NowhereError](err); ok {
+		at := display(path[:max(e.Step+1, 0)])
+		f := o.fault(fault.Override, fmt.Sprintf("%s %v", at, e.Err), "")
+		f.Path = display(path)
+		return f, true
+	}
+	if e, ok := errors.AsType[*edit.BrokenError](err); ok {
+		f := o.fault(codeOf(e.Fault.Code), e.Fault.Message, e.Fault.Remedy)
+		f.Path = display(path)
+		return f, true
+	}
+	return Fault{}, false
+}
+
+func (o Override) fault(code, message, remedy string) Fault {
+	return Fault{File: o.file(), Line: 1, Column: 1, Path: o.Path, Code: code, Message: message, Remedy: remedy}
+}
+
+// isList reports whether the language has a list at a path of keys.
+func isList(keys string) bool {
+	for _, row := range shape.Rows(&Descriptor{}, kinds()) {
+		if strings.ReplaceAll(row.Path, "[]", "") == keys {
+			return strings.HasPrefix(row.Type, "list")
+		}
+	}
+	return false
+}
+
+// display is a path as faults have it.
+func display(path []edit.Step) string {
+	var s strings.Builder
+	for i, step := range path {
+		switch {
+		case step.Bracket:
+			s.WriteString("[" + step.Name + "]")
+		case i > 0:
+			s.WriteString("." + shape.Quoted(step.Name))
+		default:
+			s.WriteString(shape.Quoted(step.Name))
+		}
+	}
+	return s.String()
+}
+
+// placed gives faults of an edited text the places where these come from.
+func placed(faults Faults, body []byte, edited *edit.Text, set []Override) Faults {
+	origins := edited.Origins()
+	text := edited.Bytes()
+	starts := lineStarts(text)
+	var ours, theirs Faults
+	for _, f := range faults {
+		from, at := edit.File, 0
+		if !ofRoot(f) {
+			from, at = origins.Of(offset(text, starts, f.Line, f.Column))
+		}
+		if from == edit.File {
+			f.Line, f.Column = place(body, at)
+			ours = append(ours, f)
+			continue
+		}
+		o := set[from]
+		f.File = o.file()
+		f.Line, f.Column = place([]byte(o.Value), min(at, len(o.Value)))
+		f.Remedy = o.remedy(f)
+		theirs = append(theirs, f)
+	}
+	slices.SortStableFunc(theirs, func(a, b Fault) int {
+		return slices.IndexFunc(set, a.of) - slices.IndexFunc(set, b.of)
+	})
+	return append(ours, theirs...)
+}
+
+// ofRoot reports whether f is about the outermost table, which is the file's.
+func ofRoot(f Fault) bool {
+	return f.Line == 1 && f.Column == 1 && (f.Code == fault.Missing || f.Path == "")
+}
+
+// of reports whether f comes from o.
+func (f Fault) of(o Override) bool { return f.File == o.file() }
+
+// remedy is that of f where o is written on a command line: its shell takes
+// quotes away.
+func (o Override) remedy(f Fault) string {
+	if f.Code == fault.WrongType && f.Remedy == fmt.Sprintf("write %q", o.Value) {
+		return fmt.Sprintf("write --set '%s=%q'", o.Path, o.Value)
+	}
+	return f.Remedy
+}
+
+func lineStarts(text []byte) []int {
+	starts := []int{0}
+	for i, b := range text {
+		if b == '\n' {
+			starts = append(starts, i+1)
+		}
+	}
+	return starts
+}
+
+// offset is that of a place in text whose lines start at starts.
+func offset(text []byte, starts []int, line, column int) int {
+	at := starts[min(line, len(starts))-1]
+	for range column - 1 {
+		_, size := utf8.DecodeRune(text[at:])
+		at += size
+	}
+	return at
+}
