@@ -48,11 +48,11 @@ bench: build ## measure, next to what each is compared to, and write bin/bench.j
 lint: $(GOLANGCI) $(BUF) $(SHFMT) ## linters, import rules, formats
 	@for m in $(MODULES); do echo "lint $$m"; (cd $$m && $(GOLANGCI) run --config ../.golangci.yaml ./...) || exit 1; done
 	cd proto && $(BUF) lint && $(BUF) breaking --against image.binpb
-	$(SHFMT) -d -i 2 -ci .ci
+	$(SHFMT) -d -i 2 -ci .ci client-lib/shell/bai-emit
 
 fmt: $(GOLANGCI) $(SHFMT) ## format Go and shell files
 	@for m in $(MODULES); do (cd $$m && $(GOLANGCI) fmt --config ../.golangci.yaml ./...) || exit 1; done
-	$(SHFMT) -w -i 2 -ci .ci
+	$(SHFMT) -w -i 2 -ci .ci client-lib/shell/bai-emit
 
 generate: $(BUF) $(GEN_GO) $(GEN_GRPC) ## make generated files anew
 	@ln -sf $(notdir $(GEN_GO)) $(TOOLS)/protoc-gen-go

@@ -1,0 +1,89 @@
+package emit
+
+import (
+	"bytes"
+	"fmt"
+	"strconv"
+	"time"
+)
+
+// Environment variables.
+const (
+	envBackend = "BENCHMARK_AI"
+	envFile    = "BENCHMARK_AI_FILE"
+	envFIFO    = "BENCHMARK_AI_FIFO_FILEPATH"
+	envWait    = "BENCHMARK_AI_FIFO_MAX_WAIT_TIME"
+)
+
+const (
+	defaultFIFO = "/tmp/benchmark-ai/fifo"
+	defaultWait = 10 * time.Second
+	pipeBuf     = 4096 // bytes that a pipe takes whole, among those of other writers
+)
+
+// where lines go.
+type where struct {
+	path   string        // empty: standard output
+	fifo   bool          // it must be there, and takes no more than pipeBuf bytes at once
+	wait   time.Duration // how long it may be away before it is said
+	stamp  bool          // lines say when they were made
+	create bool
+}
+
+// choose decides by the environment where lines go.
+func choose(getenv func(string) string) (where, error) {
+	backend, file := getenv(envBackend), getenv(envFile)
+	switch {
+	case backend != "" && backend != "stdout" && backend != "fifo":
+		return where{}, fmt.Errorf("%s: %q is none of stdout and fifo", envBackend, backend)
+	case file != "" && backend != "stdout":
+		return where{path: file, stamp: true, create: true}, nil
+	case backend != "fifo":
+		return where{}, nil
+	}
+	w := where{path: getenv(envFIFO), fifo: true, wait: defaultWait}
+	if w.path == "" {
+		w.path = defaultFIFO
+	}
+	if v := getenv(envWait); v != "" {
+		s, err := strconv.ParseFloat(v, 64)
+		if err != nil || !(s >= 0 && s < 1e9) {
+			return where{}, fmt.Errorf("%s: %q is no number of seconds", envWait, v)
+		}
+		w.wait = time.Duration(s * float64(time.Second))
+	}
+	return w, nil
+}
+
+// chunk returns the beginning of b that is to be written at once: whole lines, and
+// no more of them than limit bytes hold.
+func chunk(b []byte, limit int) []byte {
+	if len(b) <= limit {
+		return b
+	}
+	if i := bytes.LastIndexByte(b[:limit], '\n'); i >= 0 {
+		return b[:i+1]
+	}
+	return b[:bytes.IndexByte(b, '\n')+1]
+}
+
+// remainder returns what is still to be written after the first n bytes of the
+// lines in b were, and then no more. A line that was cut is written once more as a
+// whole: its part that was written reads as none, for it has no closing brace. It
+// is to be ended first, which cut says.
+func remainder(b []byte, n int) (rest []byte, cut bool) {
+	switch {
+	case n == 0 || b[n-1] == '\n':
+		return b[n:], false
+	case b[n] == '\n':
+		return b[n+1:], true
+	default:
+		return b[bytes.LastIndexByte(b[:n], '\n')+1:], true
+	}
+}
+
+// pause returns how long to wait before the next attempt, after one has failed and
+// the wait before it was this long.
+func pause(before time.Duration) time.Duration {
+	return min(max(2*before, 5*time.Millisecond), 500*time.Millisecond)
+}

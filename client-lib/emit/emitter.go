@@ -1,0 +1,317 @@
+package emit
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+)
+
+// ErrDropped says that a line was dropped because the buffer was full for as long
+// as a call may wait.
+var ErrDropped = errors.New("emit: the buffer is full: dropped")
+
+// ErrClosed says that a line was dropped because the emitter was closed before.
+var ErrClosed = errors.New("emit: closed: dropped")
+
+// Settings say how to emit. Their zero values are what the functions of the
+// package use.
+type Settings struct {
+	Getenv func(string) string // the environment; nil means that of the process
+	Stdout io.Writer           // where lines are printed; nil means standard output
+	Stderr io.Writer           // where it is said what went wrong; nil means standard error
+	Now    func() time.Time    // the clock of "@time"; nil means the machine's
+
+	Every  time.Duration // how long a line waits for others to be written with it; zero means 10 ms
+	Block  time.Duration // how long a call waits where the buffer is full; zero means 100 ms, less means not at all
+	Drain  time.Duration // how long Close goes on trying; zero means 2 s
+	Buffer int           // bytes that wait to be written, about; twice as many while some are being written; zero means 4 MiB
+}
+
+// Emitter emits to one place. Its methods may be called from any goroutine.
+type Emitter struct {
+	settings Settings
+	sink     sink
+	broken   error // why nothing can be emitted at all
+
+	wake    chan struct{}      // there is something to write
+	full    chan struct{}      // there is much to write
+	flushes chan chan struct{} // to be closed when all is written
+	closing chan struct{}
+	done    chan struct{} // the writer has ended
+	abandon func()        // has the writer end soon
+	closed  sync.Once
+	verdict error
+
+	mu      sync.Mutex
+	buf     []byte // what waits
+	spare   []byte
+	started bool
+	ended   bool
+	stalled bool          // a call has waited in vain since lines were last taken
+	freed   chan struct{} // closed when lines are taken, where somebody waits for it
+	lines   int64
+	dropped int64
+	why     error // for the first that was dropped
+	told    bool  // that somebody emits after Close
+}
+
+// Open returns an emitter to the place that the environment names. It writes
+// nothing and starts nothing yet: a file or FIFO that is not there, or cannot be
+// written, is waited for while the buffer fills. The error is about the
+// environment.
+func Open(s Settings) (*Emitter, error) {
+	if s.Getenv == nil {
+		s.Getenv = os.Getenv
+	}
+	if s.Stderr == nil {
+		s.Stderr = os.Stderr
+	}
+	if s.Now == nil {
+		s.Now = time.Now
+	}
+	s.Every = cmp.Or(s.Every, 10*time.Millisecond)
+	s.Block = cmp.Or(s.Block, 100*time.Millisecond)
+	s.Drain = cmp.Or(s.Drain, 2*time.Second)
+	s.Buffer = cmp.Or(s.Buffer, 4<<20)
+	w, err := choose(s.Getenv)
+	if err != nil {
+		return nil, err
+	}
+	return &Emitter{
+		settings: s, sink: sink{where: w}, abandon: func() {},
+		wake: make(chan struct{}, 1), full: make(chan struct{}, 1),
+		flushes: make(chan chan struct{}), closing: make(chan struct{}), done: make(chan struct{}),
+	}, nil
+}
+
+// broken returns an emitter that drops everything, for the reason given.
+func broken(err error) *Emitter {
+	return &Emitter{
+		settings: Settings{Stderr: os.Stderr}, broken: err, abandon: func() {}, closing: make(chan struct{}), done: make(chan struct{}),
+	}
+}
+
+// Emit is as the function Emit.
+func (e *Emitter) Emit(values map[string]any, opts ...Option) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if err := e.room(); err != nil {
+		return err
+	}
+	b, err := appendValues(append(e.buf, '{'), values)
+	if err != nil {
+		e.drop(1, err)
+		return err
+	}
+	_, stamped := values["@time"]
+	return e.finish(b, opts, stamped)
+}
+
+// Value is as the function Value.
+func (e *Emitter) Value(name string, v float64, opts ...Option) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.room() == nil {
+		b := append(appendText(append(e.buf, '{'), name), ": "...)
+		_ = e.finish(appendFloat(b, v), opts, false) // counted
+	}
+}
+
+// Count is as the function Count.
+func (e *Emitter) Count(name string, n int64, opts ...Option) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.room() == nil {
+		b := append(appendText(append(e.buf, '{'), name), ": "...)
+		_ = e.finish(strconv.AppendInt(b, n, 10), opts, false) // counted
+	}
+}
+
+// Duration is as the function Duration.
+func (e *Emitter) Duration(name string, d time.Duration, opts ...Option) {
+	e.Value(name, d.Seconds(), append(slices.Clip(opts), Unit("s"))...)
+}
+
+// room makes sure that there is room for a line. It waits for it, without the
+// lock, no longer than a call may; once it has waited in vain, calls do not wait
+// until lines are taken again.
+func (e *Emitter) room() error {
+	if e.broken != nil || e.ended {
+		return e.refuse()
+	}
+	if len(e.buf) < e.settings.Buffer {
+		return nil
+	}
+	late := time.NewTimer(e.settings.Block)
+	defer late.Stop()
+	for len(e.buf) >= e.settings.Buffer && !e.stalled {
+		if e.freed == nil {
+			e.freed = make(chan struct{})
+		}
+		freed := e.freed
+		e.mu.Unlock()
+		inVain := false
+		select {
+		case <-freed:
+		case <-late.C:
+			inVain = true
+		}
+		e.mu.Lock()
+		if e.ended {
+			return e.refuse()
+		}
+		e.stalled = inVain && len(e.buf) >= e.settings.Buffer
+	}
+	if e.stalled {
+		e.drop(1, ErrDropped)
+		return ErrDropped
+	}
+	return nil
+}
+
+// refuse drops a line of an emitter that takes none.
+func (e *Emitter) refuse() error {
+	if e.broken != nil {
+		e.drop(1, e.broken)
+		return e.broken
+	}
+	if e.dropped++; !e.told {
+		e.told = true
+		e.say("emitted after Close: dropped")
+	}
+	return ErrClosed
+}
+
+// finish ends the line at the end of b and keeps it.
+func (e *Emitter) finish(b []byte, opts []Option, stamped bool) error {
+	b = appendOptions(b, opts)
+	if e.sink.stamp && !stamped && !has(opts, kindAt) {
+		now := e.settings.Now()
+		b = appendTime(b, now.Unix(), now.Nanosecond())
+	}
+	b = append(b, "}\n"...)
+	e.lines++
+	if e.sink.path == "" {
+		return e.print(b)
+	}
+	before := len(e.buf)
+	e.buf = b
+	if before == 0 {
+		signal(e.wake)
+	}
+	if half := e.settings.Buffer / 2; before < half && len(b) >= half {
+		signal(e.full)
+	}
+	if !e.started {
+		e.started = true
+		ctx, cancel := context.WithCancel(context.Background())
+		e.abandon = cancel
+		go e.run(ctx)
+	}
+	return nil
+}
+
+// print prints the line b at once, so that it keeps its place among what the
+// program prints itself.
+func (e *Emitter) print(b []byte) error {
+	e.buf = b[:0]
+	out := e.settings.Stdout
+	if out == nil {
+		out = os.Stdout
+	}
+	if _, err := out.Write(b); err != nil {
+		err = fmt.Errorf("emit: %w", err)
+		e.drop(1, err)
+		return err
+	}
+	return nil
+}
+
+func (e *Emitter) drop(n int64, why error) {
+	if e.dropped += n; e.why == nil {
+		e.why = why
+	}
+}
+
+func (e *Emitter) say(format string, args ...any) {
+	_, _ = fmt.Fprintf(e.settings.Stderr, "emit: "+format+"\n", args...) // nobody else could be told
+}
+
+// signal sends to c if nothing is in it.
+func signal(c chan<- struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// Flush is as the function Flush.
+func (e *Emitter) Flush(ctx context.Context) error {
+	e.mu.Lock()
+	idle := !e.started
+	e.mu.Unlock()
+	if idle {
+		return nil
+	}
+	flushed := make(chan struct{})
+	select {
+	case e.flushes <- flushed:
+	case <-e.done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	select {
+	case <-flushed:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Close is as the function Close, but for the time that it takes, which is that
+// of Settings. Closing again returns what the first Close returned.
+func (e *Emitter) Close() error {
+	e.closed.Do(func() { e.verdict = e.end() })
+	return e.verdict
+}
+
+func (e *Emitter) end() error {
+	e.mu.Lock()
+	e.ended = true
+	started := e.started
+	e.mu.Unlock()
+	close(e.closing)
+	if started {
+		e.drain()
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if n := int64(bytes.Count(e.buf, []byte{'\n'})); n > 0 {
+		e.drop(n, fmt.Errorf("could not be written to %s in time", e.sink.path))
+	}
+	if e.dropped == 0 {
+		return nil
+	}
+	e.say("%d of %d dropped: %v", e.dropped, max(e.lines, e.dropped), e.why)
+	return fmt.Errorf("emit: %d dropped: %w", e.dropped, e.why)
+}
+
+// drain waits until the writer has ended, for a while.
+func (e *Emitter) drain() {
+	late := time.AfterFunc(e.settings.Drain, e.abandon)
+	defer late.Stop()
+	select {
+	case <-e.done:
+		e.abandon()
+	case <-time.After(e.settings.Drain + time.Second): // a disk that hangs cannot be called off
+	}
+}

@@ -1,0 +1,85 @@
+package extract_test
+
+import (
+	"cmp"
+	"encoding/json"
+	"os"
+	"strconv"
+	"testing"
+
+	gocmp "github.com/google/go-cmp/cmp"
+
+	"github.com/benchmark-ai/bai/services/metrics-pusher/extract"
+)
+
+// told is a sample as the table of the client libraries has it.
+type told struct {
+	Name   string            `json:"name"`
+	Value  string            `json:"value"`
+	Unit   string            `json:"unit"`
+	Step   *int64            `json:"step"`
+	Labels map[string]string `json:"labels"`
+	Time   string            `json:"time"`
+}
+
+// The table holds the very lines that the client libraries write, for they pass it
+// too.
+func TestWhatTheClientLibrariesWriteIsRead(t *testing.T) {
+	b, err := os.ReadFile("../../../client-lib/emit/testdata/conformance.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var table struct {
+		Cases []struct {
+			Name  string                `json:"name"`
+			Line  string                `json:"line"`
+			Shell struct{ Line string } `json:"shell"`
+			Want  []told                `json:"samples"`
+		} `json:"cases"`
+	}
+	if err := json.Unmarshal(b, &table); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range table.Cases {
+		for i := range tt.Want {
+			tt.Want[i].Value = shortest(t, tt.Want[i].Value)
+		}
+		for _, line := range []string{tt.Line, cmp.Or(tt.Shell.Line, tt.Line)} {
+			if line == "" {
+				continue
+			}
+			t.Run(tt.Name, func(t *testing.T) {
+				if diff := gocmp.Diff(tt.Want, tell(t, line)); diff != "" {
+					t.Errorf("%s (-want +got):\n%s", line, diff)
+				}
+			})
+		}
+	}
+}
+
+// shortest returns the shortest text that reads as the same number.
+func shortest(t *testing.T, text string) string {
+	t.Helper()
+	v, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strconv.FormatFloat(v, 'g', -1, 64)
+}
+
+// tell returns the samples in line as the table has them.
+func tell(t *testing.T, line string) (all []told) {
+	t.Helper()
+	samples, err := extract.Emitted([]byte(line))
+	if err != nil {
+		t.Errorf("%s: %v", line, err)
+	}
+	for _, s := range samples {
+		one := told{Name: s.Name, Value: strconv.FormatFloat(s.Float(), 'g', -1, 64), Unit: s.Unit, Step: s.Step, Labels: s.Labels}
+		if s.Time != 0 {
+			one.Time = strconv.FormatInt(s.Time, 10)
+		}
+		all = append(all, one)
+	}
+	return all
+}
