@@ -11,6 +11,8 @@ GOLANGCI := $(TOOLS)/golangci-lint-v2.15.0
 BUF      := $(TOOLS)/buf-v1.70.0
 GEN_GO   := $(TOOLS)/protoc-gen-go-v1.36.11
 GEN_GRPC := $(TOOLS)/protoc-gen-go-grpc-v1.6.2
+GEN_REST := $(TOOLS)/protoc-gen-grpc-gateway-v2.32.0
+GEN_OAS  := $(TOOLS)/protoc-gen-openapiv2-v2.32.0
 SHFMT    := $(TOOLS)/shfmt-v3.14.1
 
 export GOFLAGS := -buildvcs=false
@@ -54,10 +56,15 @@ fmt: $(GOLANGCI) $(SHFMT) ## format Go and shell files
 	@for m in $(MODULES); do (cd $$m && $(GOLANGCI) fmt --config ../.golangci.yaml ./...) || exit 1; done
 	$(SHFMT) -w -i 2 -ci .ci client-lib/shell/bai-emit
 
-generate: $(BUF) $(GEN_GO) $(GEN_GRPC) ## make generated files anew
+generate: $(BUF) $(GEN_GO) $(GEN_GRPC) $(GEN_REST) $(GEN_OAS) ## make generated files anew
 	@ln -sf $(notdir $(GEN_GO)) $(TOOLS)/protoc-gen-go
 	@ln -sf $(notdir $(GEN_GRPC)) $(TOOLS)/protoc-gen-go-grpc
+	@ln -sf $(notdir $(GEN_REST)) $(TOOLS)/protoc-gen-grpc-gateway
+	@ln -sf $(notdir $(GEN_OAS)) $(TOOLS)/protoc-gen-openapiv2
 	cd proto && PATH="$(TOOLS):$$PATH" $(BUF) generate
+	cd proto && PATH="$(TOOLS):$$PATH" $(BUF) generate --template buf.gen.rest.yaml
+	cd services && go run ./test/openapi
+	cd client-lib && go run ./cmd/baictl manual markdown ../docs
 	cd descriptors && go test ./internal/reference -run Current -update
 
 accept-api: $(BUF) ## accept the API as it is now as what later changes must be compatible with
@@ -85,5 +92,9 @@ $(GEN_GO):
 	$(call tool,google.golang.org/protobuf/cmd/protoc-gen-go@v1.36.11)
 $(GEN_GRPC):
 	$(call tool,google.golang.org/grpc/cmd/protoc-gen-go-grpc@v1.6.2)
+$(GEN_REST):
+	$(call tool,github.com/grpc-ecosystem/grpc-gateway/v2/protoc-gen-grpc-gateway@v2.32.0)
+$(GEN_OAS):
+	$(call tool,github.com/grpc-ecosystem/grpc-gateway/v2/protoc-gen-openapiv2@v2.32.0)
 $(SHFMT):
 	$(call tool,mvdan.cc/sh/v3/cmd/shfmt@v3.14.1)

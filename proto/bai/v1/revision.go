@@ -1,0 +1,28 @@
+package baiv1
+
+// Revision is what this release understands of the API: GetVersionResponse says
+// it for a server. Within bai.v1 it only grows, by one with every addition to
+// what a client may ask, and nothing that an older one understood is ever taken
+// away:
+//
+//	1  RunService: SubmitRun, GetRun, ListRuns, WatchRun, CancelRun, StreamLogs,
+//	   QueryMetrics, GetVersion
+//	2  DescriptorService; overrides, origination and rerun_of of SubmitRun; text
+//	   and order of ListRuns; since of StreamLogs; filter, since and until of
+//	   QueryMetrics; ListArtifacts, GetArtifact; REST beside gRPC
+//
+// A server ignores fields that it does not know. A client that must be
+// understood in something newer than revision 1 sends the revision that it needs
+// as RevisionMetadata: a server that is older than this refuses the call with
+// FAILED_PRECONDITION instead of doing half of what was asked. Servers of
+// revision 1 do not know RevisionMetadata either: for them, GetVersion tells.
+const Revision = 2
+
+// RevisionMetadata is the metadata, over HTTP the header, in which a client says
+// which revision a call needs: a decimal number. GetVersion answers whatever it
+// says.
+const RevisionMetadata = "bai-revision"
+
+// UserMetadata is the metadata, over HTTP the header, in which a client says who
+// calls.
+const UserMetadata = "bai-user"
