@@ -19,6 +19,9 @@ type Submission struct {
 	Name       string // of the run, unique per owner; may be empty
 	Namespace  string // the team; empty means "default"
 	Labels     map[string]string
+	Overrides  []*baiv1.Override  // put in place of values of the descriptor, in this order
+	Origin     *baiv1.Origination // where the descriptor came from; nil for a file of the user's
+	RerunOf    string             // ID of the run that this one repeats; empty for none
 	// Key makes repetitions of the submission the same run. Empty means a new
 	// one, that is: another run.
 	Key string
@@ -46,18 +49,13 @@ func (c *Client) Submit(ctx context.Context, s Submission) (Submitted, error) {
 	if n := len(s.Descriptor); n > descriptors.MaxSize {
 		return Submitted{}, fmt.Errorf("submit %q: %w", s.File, &InvalidError{Message: fmt.Sprintf("the descriptor has %d bytes, %d at most are allowed", n, descriptors.MaxSize)})
 	}
+	if err := c.need(ctx, s.needs()); err != nil {
+		return Submitted{}, fmt.Errorf("submit %q: %w", s.File, err)
+	}
 	if s.Key == "" {
 		s.Key = NewKey()
 	}
-	res, err := ask(ctx, c, c.rpc.SubmitRun, &baiv1.SubmitRunRequest{
-		IdempotencyKey: s.Key,
-		DescriptorToml: s.Descriptor,
-		DescriptorFile: s.File,
-		Owner:          c.settings.Owner,
-		Namespace:      s.Namespace,
-		Name:           s.Name,
-		Labels:         maps.Clone(s.Labels),
-	})
+	res, err := ask(ctx, c, c.rpc.SubmitRun, s.request(c.settings.Owner))
 	if unavailable, ok := errors.AsType[*UnavailableError](err); ok {
 		unavailable.Key = s.Key
 	}
@@ -72,6 +70,30 @@ func (c *Client) Submit(ctx context.Context, s Submission) (Submitted, error) {
 		Repeated:   res.GetRepeated(),
 		Warnings:   res.GetWarnings(),
 	}, nil
+}
+
+func (s Submission) request(owner string) *baiv1.SubmitRunRequest {
+	return &baiv1.SubmitRunRequest{
+		IdempotencyKey: s.Key,
+		DescriptorToml: s.Descriptor,
+		DescriptorFile: s.File,
+		Owner:          owner,
+		Namespace:      s.Namespace,
+		Name:           s.Name,
+		Labels:         maps.Clone(s.Labels),
+		Overrides:      s.Overrides,
+		Origination:    s.Origin,
+		RerunOf:        s.RerunOf,
+	}
+}
+
+// needs are the parts of a submission that not every platform understands.
+func (s Submission) needs() []need {
+	return []need{
+		{2, "values put in place of the descriptor's", len(s.Overrides) > 0},
+		{2, "where a descriptor came from", s.Origin != nil},
+		{2, "which run is repeated", s.RerunOf != ""},
+	}
 }
 
 // Get returns what is known of a run.
@@ -91,16 +113,6 @@ func (c *Client) Cancel(ctx context.Context, run string) (*baiv1.Run, error) {
 		return nil, fmt.Errorf("cancel run %q: %w", run, err)
 	}
 	return res.GetRun(), nil
-}
-
-// Version says what the platform is. It is an UnsupportedError where the
-// platform is too old to say it.
-func (c *Client) Version(ctx context.Context) (version, commit string, err error) {
-	res, err := ask(ctx, c, c.rpc.GetVersion, &baiv1.GetVersionRequest{})
-	if err != nil {
-		return "", "", fmt.Errorf("ask for the platform's version: %w", err)
-	}
-	return res.GetVersion(), res.GetCommit(), nil
 }
 
 // WaitData returns a finished run once all of its samples and lines are in the

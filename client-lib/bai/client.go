@@ -14,6 +14,7 @@ import (
 	"net"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
@@ -29,9 +30,8 @@ const (
 	// DefaultTarget is where `bai standalone` listens unless told otherwise.
 	DefaultTarget = "127.0.0.1:7070"
 
-	// UserMetadata is the metadata of a call that says who calls. A platform
-	// that does not authenticate its users believes it.
-	UserMetadata = "bai-user"
+	// Revision is what this client understands of the API, from 1.
+	Revision = baiv1.Revision
 
 	connectTimeout = 2 * time.Second
 	maxMessage     = 16 << 20
@@ -39,7 +39,7 @@ const (
 
 // Settings change how a client behaves. The zero value works.
 type Settings struct {
-	// User is who calls, sent as UserMetadata, percent-encoded where it is not
+	// User is who calls, sent as bai-user metadata, percent-encoded where it is not
 	// ASCII; empty means that nobody says so.
 	User string
 	// Owner submits runs, and is whose names are meant; empty means the caller,
@@ -71,6 +71,8 @@ type Client struct {
 	settings Settings
 	conn     *grpc.ClientConn
 	rpc      baiv1.RunServiceClient
+	kept     baiv1.DescriptorServiceClient
+	known    atomic.Int32 // what the platform understands, once it said so
 }
 
 // Dial returns a client, with the default settings, of the platform at target:
@@ -95,22 +97,32 @@ func (s Settings) Dial(target string) (*Client, error) {
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 20 * time.Second, Timeout: 5 * time.Second}),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage)),
 	}
-	if s.User = url.PathEscape(s.User); s.User != "" {
-		options = append(options, grpc.WithUnaryInterceptor(s.call), grpc.WithStreamInterceptor(s.stream))
-	}
+	s.User = url.PathEscape(s.User)
+	options = append(options, grpc.WithUnaryInterceptor(s.call), grpc.WithStreamInterceptor(s.stream))
 	conn, err := grpc.NewClient(target, append(options, s.Connection...)...)
 	if err != nil {
 		return nil, fmt.Errorf("use platform %q: %w", target, err)
 	}
-	return &Client{target: target, settings: s, conn: conn, rpc: baiv1.NewRunServiceClient(conn)}, nil
+	return &Client{
+		target: target, settings: s, conn: conn,
+		rpc: baiv1.NewRunServiceClient(conn), kept: baiv1.NewDescriptorServiceClient(conn),
+	}, nil
+}
+
+// introduced is ctx with who calls.
+func (s Settings) introduced(ctx context.Context) context.Context {
+	if s.User == "" {
+		return ctx
+	}
+	return metadata.AppendToOutgoingContext(ctx, baiv1.UserMetadata, s.User)
 }
 
 func (s Settings) call(ctx context.Context, method string, req, res any, conn *grpc.ClientConn, next grpc.UnaryInvoker, o ...grpc.CallOption) error {
-	return next(metadata.AppendToOutgoingContext(ctx, UserMetadata, s.User), method, req, res, conn, o...)
+	return next(s.introduced(ctx), method, req, res, conn, o...)
 }
 
 func (s Settings) stream(ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn, method string, next grpc.Streamer, o ...grpc.CallOption) (grpc.ClientStream, error) { //nolint:ireturn // gRPC's own
-	return next(metadata.AppendToOutgoingContext(ctx, UserMetadata, s.User), desc, conn, method, o...)
+	return next(s.introduced(ctx), desc, conn, method, o...)
 }
 
 // Close closes the connection. Calls and streams that are under way fail.

@@ -2,6 +2,7 @@ package bai
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,9 +13,10 @@ import (
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 )
 
-// A NotFoundError says that there is no such run.
+// A NotFoundError says that there is no such run, descriptor or file.
 type NotFoundError struct {
 	Message string // the platform's words
+	What    string // "descriptor" or "artifact"; empty for a run
 }
 
 // Error is what the platform says.
@@ -80,6 +82,14 @@ func (e *ServerError) Error() string {
 	return fmt.Sprintf("the platform failed (%s): %s", e.Code, e.Message)
 }
 
+// missing says what it is that err says there is not.
+func missing(what string, err error) error {
+	if e, ok := errors.AsType[*NotFoundError](err); ok {
+		e.What = what
+	}
+	return err
+}
+
 // typed turns what gRPC returned into one of the errors of this package, or
 // into that of ctx if it is over.
 func typed(ctx context.Context, target string, err error) error {
@@ -109,13 +119,27 @@ func fromStatus(target string, s *status.Status) error {
 	case codes.AlreadyExists:
 		return &ExistsError{RunID: failure.GetRunId(), Reason: failure.GetReason(), Message: s.Message()}
 	case codes.Unimplemented:
-		return &UnsupportedError{Message: s.Message()}
+		return &UnsupportedError{Message: unsupported(target, s.Message())}
 	case codes.Unavailable, codes.Aborted, codes.Canceled, codes.DeadlineExceeded:
 		message, away := lostConnection(s.Message())
 		return &UnavailableError{Target: target, RunID: failure.GetRunId(), Reason: failure.GetReason(), Away: away, Message: message}
 	default:
 		return &ServerError{Code: s.Code(), Message: s.Message()}
 	}
+}
+
+// unsupported puts gRPC's own complaint about a method that is not there in
+// words, and leaves what a platform says as it is.
+func unsupported(target, message string) string {
+	what, ok := strings.CutPrefix(message, "unknown method ")
+	if !ok {
+		what, ok = strings.CutPrefix(message, "unknown service bai.v1.")
+	}
+	if !ok {
+		return message
+	}
+	what, _, _ = strings.Cut(what, " ")
+	return fmt.Sprintf("the platform at %s is older than this client: it has no %s", target, what)
 }
 
 func details(s *status.Status) (faults []*baiv1.Fault, failure *baiv1.RunFailure) {

@@ -112,3 +112,79 @@ func ExampleSettings_Dial() {
 	}
 	// Output:
 }
+
+// A descriptor that the platform keeps is submitted with other values, and the
+// run remembers both.
+func ExampleClient_Submit() {
+	addr, stop := platform()
+	defer func() { _ = stop() }()
+	client, err := bai.Dial(addr)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer func() { _ = client.Close() }()
+	ctx := context.Background()
+
+	kept, err := client.Push(ctx, "", "speed", bai.Draft{File: "speed.toml", Text: []byte(minimal)})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	text, origin, err := client.Fetch(ctx, "", fmt.Sprintf("stored:%s@%d", kept.GetName(), kept.GetVersion()))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	got, err := client.Submit(ctx, bai.Submission{
+		Descriptor: text, Origin: origin, File: origin.GetUri(),
+		Overrides: []*baiv1.Override{{Path: "hardware.cpus", Value: "4"}},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	run, err := client.Get(ctx, got.RunID)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(run.GetOrigination().GetUri(), run.GetOverrides()[0].GetPath(), run.GetOverrides()[0].GetValue())
+	// Output:
+	// stored:speed@1 hardware.cpus 4
+}
+
+// Numbers of many runs are read at once, each with its run.
+func ExampleClient_Samples() {
+	addr, stop := platform()
+	defer func() { _ = stop() }()
+	client, err := bai.Dial(addr)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer func() { _ = client.Close() }()
+	ctx := context.Background()
+
+	for range 2 {
+		got, err := client.Submit(ctx, bai.Submission{Descriptor: []byte("..."), Labels: map[string]string{"gpu": "a100"}})
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		if _, err := client.WaitData(ctx, got.RunID); err != nil {
+			fmt.Println(err)
+			return
+		}
+	}
+	for m, err := range client.Samples(ctx, bai.Query{Runs: bai.Filter{Labels: map[string]string{"gpu": "a100"}}, Metrics: []string{"speed"}}) {
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Println(m.RunID, m.GetValue(), m.GetUnit())
+	}
+	// Output:
+	// 01kdyt1q880000000000000002 42 MB/s
+	// 01kdyt1q880000000000000001 42 MB/s
+}

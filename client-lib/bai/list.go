@@ -6,8 +6,6 @@ import (
 	"iter"
 	"time"
 
-	"google.golang.org/protobuf/types/known/timestamppb"
-
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 )
 
@@ -20,27 +18,25 @@ type Filter struct {
 	Labels    map[string]string // only runs with all of these
 	Since     time.Time         // only those submitted then or later
 	Until     time.Time         // only those submitted before
+	Text      string            // only those whose ID, name or file begins so, or whose task is this
+	Oldest    bool              // the oldest first, instead of the newest
 	Page      int               // runs in one request, at most 1000; 0 means 50
 }
 
-// List returns runs, newest first, without their descriptors. It asks for pages
+// List returns runs, newest first unless the filter says otherwise, without their descriptors. It asks for pages
 // as they are needed. After an error there is nothing more.
 func (c *Client) List(ctx context.Context, f Filter) iter.Seq2[*baiv1.Run, error] {
 	return func(yield func(*baiv1.Run, error) bool) {
-		for req := f.request(); ; {
-			res, err := ask(ctx, c, c.rpc.ListRuns, req)
-			if err != nil {
-				yield(nil, fmt.Errorf("list runs: %w", err))
-				return
+		err := c.need(ctx, f.needs())
+		for req, more := f.request(), true; more && err == nil; {
+			var res *baiv1.ListRunsResponse
+			if res, err = ask(ctx, c, c.rpc.ListRuns, req); err == nil {
+				req.PageToken = res.GetNextPageToken()
+				more = handOut(res.GetRuns(), yield) && req.GetPageToken() != ""
 			}
-			for _, run := range res.GetRuns() {
-				if !yield(run, nil) {
-					return
-				}
-			}
-			if req.PageToken = res.GetNextPageToken(); req.GetPageToken() == "" {
-				return
-			}
+		}
+		if err != nil {
+			yield(nil, fmt.Errorf("list runs: %w", err))
 		}
 	}
 }
@@ -53,12 +49,16 @@ func (f Filter) request() *baiv1.ListRunsRequest {
 		Labels:    f.Labels,
 		Owner:     f.Owner,
 		Namespace: f.Namespace,
+		Text:      f.Text,
 	}
-	if !f.Since.IsZero() {
-		req.Since = timestamppb.New(f.Since)
+	if f.Oldest {
+		req.Order = baiv1.Order_ORDER_OLDEST_FIRST
 	}
-	if !f.Until.IsZero() {
-		req.Until = timestamppb.New(f.Until)
-	}
+	req.Since, req.Until = stamp(f.Since), stamp(f.Until)
 	return req
+}
+
+// needs are the parts of a filter that not every platform understands.
+func (f Filter) needs() []need {
+	return []need{{2, "a list by text", f.Text != ""}, {2, "a list in another order", f.Oldest}}
 }

@@ -7,16 +7,20 @@ import (
 	"io"
 	"iter"
 	"math"
+	"time"
+
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 )
 
 // LogOptions say which lines are meant. The zero value means all that are there.
 type LogOptions struct {
-	Follow    bool   // go on until the run is over and all its lines are there
-	Tail      int    // only the last so many lines of each source; 0 means all
-	Attempt   int    // only this attempt; 0 means all
-	Container string // only this container; empty means all
+	Follow    bool      // go on until the run is over and all its lines are there
+	Tail      int       // only the last so many lines of each source; 0 means all
+	Attempt   int       // only this attempt; 0 means all
+	Container string    // only this container; empty means all
+	Since     time.Time // only lines that were read then or later
 }
 
 // Logs returns lines of a run in the order in which they were read from the
@@ -25,6 +29,10 @@ type LogOptions struct {
 // nothing more.
 func (c *Client) Logs(ctx context.Context, run string, o LogOptions) iter.Seq2[*baiv1.LogLine, error] {
 	return func(yield func(*baiv1.LogLine, error) bool) {
+		if err := c.need(ctx, []need{{2, "lines since a time", !o.Since.IsZero()}}); err != nil {
+			yield(nil, fmt.Errorf("read the log of run %q: %w", run, err))
+			return
+		}
 		known, err := c.Get(ctx, run)
 		if err == nil {
 			req := &baiv1.StreamLogsRequest{
@@ -33,6 +41,7 @@ func (c *Client) Logs(ctx context.Context, run string, o LogOptions) iter.Seq2[*
 				Tail:      int32(min(o.Tail, math.MaxInt32)),
 				Attempt:   int32(min(o.Attempt, math.MaxInt32)),
 				Container: o.Container,
+				Since:     stamp(o.Since),
 			}
 			read := c.drain
 			if o.Follow {
@@ -65,14 +74,70 @@ func (c *Client) lines(req *baiv1.StreamLogsRequest, yield func(*baiv1.LogLine, 
 // an error there is nothing more.
 func (c *Client) Metrics(ctx context.Context, run string, metrics ...string) iter.Seq2[*baiv1.Sample, error] {
 	return func(yield func(*baiv1.Sample, error) bool) {
-		req := &baiv1.QueryMetricsRequest{Run: run, Owner: c.settings.Owner, Metrics: metrics}
-		if err := c.drain(ctx, c.samples(req, yield)); err != nil {
-			yield(nil, fmt.Errorf("read the metrics of run %q: %w", run, err))
+		for measured, err := range c.Samples(ctx, Query{Run: run, Metrics: metrics}) {
+			if !yield(measured.Sample, err) {
+				return
+			}
 		}
 	}
 }
 
-func (c *Client) samples(req *baiv1.QueryMetricsRequest, yield func(*baiv1.Sample, error) bool) source {
+// A Query says which samples are meant.
+type Query struct {
+	Run     string    // ID, or name; empty for those of all runs of Runs
+	Runs    Filter    // which runs, where Run is empty; Page is ignored
+	Metrics []string  // only these metrics; none means all
+	Since   time.Time // only samples measured then or later
+	Until   time.Time // only samples measured before
+}
+
+// A Measured sample is one of a run.
+type Measured struct {
+	RunID string // empty where an older platform does not say it
+	*baiv1.Sample
+}
+
+// Samples returns the samples of a run that are there, in order of origin and
+// sequence, or those of many runs, run by run, newest first. Each comes once.
+// After an error there is nothing more.
+func (c *Client) Samples(ctx context.Context, q Query) iter.Seq2[Measured, error] {
+	return func(yield func(Measured, error) bool) {
+		err := c.need(ctx, q.needs())
+		if err == nil {
+			err = c.drain(ctx, c.samples(q.request(c.settings.Owner), yield))
+		}
+		if err != nil {
+			yield(Measured{}, fmt.Errorf("read the metrics of %s: %w", q.subject(), err))
+		}
+	}
+}
+
+func (q Query) subject() string {
+	if q.Run == "" {
+		return "runs"
+	}
+	return fmt.Sprintf("run %q", q.Run)
+}
+
+func (q Query) request(owner string) *baiv1.QueryMetricsRequest {
+	req := &baiv1.QueryMetricsRequest{Run: q.Run, Metrics: q.Metrics, Since: stamp(q.Since), Until: stamp(q.Until)}
+	if q.Run == "" {
+		req.Filter = q.Runs.request()
+		return req
+	}
+	req.Owner = owner
+	return req
+}
+
+// needs are the parts of a query that not every platform understands.
+func (q Query) needs() []need {
+	return []need{
+		{2, "samples of many runs", q.Run == ""},
+		{2, "samples of a time", !q.Since.IsZero() || !q.Until.IsZero()},
+	}
+}
+
+func (c *Client) samples(req *baiv1.QueryMetricsRequest, yield func(Measured, error) bool) source {
 	return func(ctx context.Context, p pulse) error {
 		stream, err := c.rpc.QueryMetrics(ctx, req)
 		if err != nil {
@@ -80,9 +145,22 @@ func (c *Client) samples(req *baiv1.QueryMetricsRequest, yield func(*baiv1.Sampl
 		}
 		return each(stream.Recv, p, func(res *baiv1.QueryMetricsResponse) bool {
 			req.Cursor = res.GetCursor()
-			return handOut(res.GetSamples(), yield)
+			for _, s := range res.GetSamples() {
+				if !yield(Measured{res.GetRunId(), s}, nil) {
+					return false
+				}
+			}
+			return true
 		})
 	}
+}
+
+// stamp is a time as it travels; none for the zero time.
+func stamp(t time.Time) *timestamppb.Timestamp {
+	if t.IsZero() {
+		return nil
+	}
+	return timestamppb.New(t)
 }
 
 // each reads to the end of a stream, or until use wants no more of it.

@@ -245,7 +245,7 @@ func TestDescriptorsThatAreNoneAreRefusedAtOnce(t *testing.T) {
 		cmd.Stdin = endless{}
 		expect(t, finish(t, cmd), 2, "<stdin>:1:")
 	}
-	expect(t, piped(t, p.Addr(), "validate", "."), 2, "is a directory")
+	expect(t, piped(t, p.Addr(), "submit", "."), 2, "is a directory")
 	if n := p.Calls("SubmitRun"); n != 0 {
 		t.Errorf("%d submissions of what is no descriptor", n)
 	}

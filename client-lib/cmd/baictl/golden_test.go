@@ -1,6 +1,7 @@
 package main_test
 
 import (
+	"maps"
 	"path/filepath"
 	"regexp"
 	"runtime"
@@ -55,19 +56,9 @@ func every() map[string]string {
 		"bad-phase":         "list --phase walking",
 		"bad-server":        "list --server http://localhost:1",
 	}
-	for verb, line := range map[string]string{
-		"validate": "validate good.toml",
-		"invalid":  "validate bad.toml",
-		"submit":   "submit good.toml --idempotency-key k",
-		"run":      "run good.toml --idempotency-key k",
-		"watch":    "watch hello",
-		"get":      "get hello",
-		"list":     "list",
-		"logs":     "logs hello",
-		"metrics":  "metrics hello",
-		"cancel":   "cancel " + runningID,
-		"version":  "version",
-	} {
+	maps.Copy(all, authors())
+	maps.Copy(all, readers())
+	for verb, line := range formatted() {
 		for _, format := range []string{"table", "wide", "json", "yaml", "name"} {
 			if verb != "logs" || format != "name" {
 				all[verb+"-"+format] = line + " -o " + format
@@ -77,11 +68,125 @@ func every() map[string]string {
 	return all
 }
 
+// formatted are the verbs that have every format.
+func formatted() map[string]string {
+	return map[string]string{
+		"validate":    "validate good.toml",
+		"invalid":     "validate bad.toml",
+		"submit":      "submit good.toml --idempotency-key k",
+		"run":         "run good.toml --idempotency-key k",
+		"rerun":       "rerun hello --idempotency-key k",
+		"watch":       "watch hello",
+		"get":         "get hello",
+		"list":        "list",
+		"logs":        "logs hello",
+		"metrics":     "metrics hello",
+		"cancel":      "cancel " + runningID,
+		"version":     "version",
+		"why":         "why hello",
+		"repro":       "repro hello",
+		"artifacts":   "artifacts list hello",
+		"explain":     "explain BAI0012",
+		"diff":        "diff good.toml hello",
+		"descriptors": "descriptors list",
+		"push":        "descriptors push new good.toml",
+		"contexts":    "config get-contexts",
+		"view":        "config view",
+	}
+}
+
+// authors are command lines for who writes descriptors.
+func authors() map[string]string {
+	return map[string]string{
+		"validate-strict":         "validate folder/sub/warn.toml --strict",
+		"validate-warnings":       "validate folder/sub/warn.toml",
+		"validate-sarif":          "validate bad.toml folder/sub/warn.toml nowhere.toml -o sarif",
+		"validate-sarif-valid":    "validate good.toml -o sarif",
+		"validate-folder":         "validate folder",
+		"validate-folder-json":    "validate folder -o json",
+		"validate-folder-name":    "validate folder -o name",
+		"validate-set":            "validate good.toml --set hardware.gpus=4 --set env.vars.A=b=c",
+		"validate-set-bad":        "validate good.toml --set hardware.gpus=many --set hardware.gpu=1",
+		"validate-set-none":       "validate good.toml --set hardware.gpus",
+		"validate-stored":         "validate stored:hello@1 stored:训练 https://example.org/hello.toml",
+		"validate-stored-missing": "validate stored:nothing",
+		"validate-s3-missing":     "validate s3://bucket/x.toml",
+		"explain-none":            "explain BAI9999",
+		"explain-short":           "explain 12 -o name",
+		"init-unknown":            "init --kind cluster",
+		"init-there":              "init good.toml",
+		"render-stdin":            "render -",
+		"render-invalid":          "render bad.toml",
+		"render-server":           "render --server good.toml --set hardware.gpus=4",
+		"render-server-invalid":   "render --server bad.toml",
+		"render-server-address":   "render --server localhost:1 good.toml",
+		"render-server-nowhere":   "render --server=nowhere good.toml",
+		"diff-none":               "diff stored:hello hello",
+		"diff-set":                "diff stored:hello hello --set hardware.cpus=4",
+		"diff-no-toml":            "diff - hello",
+		"descriptors-versions":    "descriptors list hello -o name",
+		"descriptors-none":        "descriptors list --namespace pets",
+		"descriptors-get":         "descriptors get hello@1",
+		"descriptors-get-json":    "descriptors get hello -o json",
+		"descriptors-get-none":    "descriptors get hello@9",
+		"push-again":              "descriptors push hello stored:hello",
+		"push-invalid":            "descriptors push new bad.toml",
+		"submit-stored":           "submit stored:hello --set hardware.cpus=4 -o json",
+		"submit-https":            "submit https://example.org/hello.toml -o name",
+		"submit-set-bad":          "submit good.toml --set hardware.gpus=many",
+		"submit-wait":             "submit good.toml stored:hello --wait",
+		"rerun-set":               "rerun hello --set hardware.cpus=8 --label a=b --name again",
+		"rerun-set-bad":           "rerun hello --set hardware.cpus=no",
+		"rerun-wait":              "rerun hello --wait",
+		"rerun-nothing":           "rerun nothing",
+		"no-descriptors-verb":     "descriptors lst",
+		"completion-stored":       "__complete submit stored:h",
+	}
+}
+
+// readers are command lines for who reads what runs brought.
+func readers() map[string]string {
+	return map[string]string{
+		"list-oldest":        "list -A --sort oldest -o name",
+		"list-unsorted":      "list --sort size",
+		"list-text":          "list -A --text HEL -o name",
+		"list-task":          "list --task hello -o name",
+		"list-since":         "list -A --since 2026-01-02T03:01:40Z --until 2026-01-02T03:02:50Z -o name",
+		"list-no-time":       "list --since yesterday",
+		"logs-since":         "logs hello --since 2026-01-02T03:00:05Z",
+		"logs-no-time":       "logs hello --since -5m",
+		"metrics-many":       "metrics --label model=x",
+		"metrics-many-csv":   "metrics --task hello --metric loss -o csv",
+		"metrics-many-name":  "metrics -A -o name",
+		"metrics-many-none":  "metrics --task nothing",
+		"metrics-time":       "metrics hello --since 2026-01-02T03:00:03Z --until 2026-01-02T03:00:05Z -o csv",
+		"metrics-of-what":    "metrics",
+		"metrics-both":       "metrics hello --task hello",
+		"artifacts-none":     "artifacts list " + runningID,
+		"artifacts-get-none": "artifacts get " + runningID,
+		"artifacts-stdout":   "artifacts get hello 1/*/results/*.json --to -",
+		"artifacts-two":      "artifacts get hello --to -",
+		"artifacts-unknown":  "artifacts get hello 1/benchmark-0/none",
+		"completion-files":   "__complete artifacts get hello 1",
+		"why-running":        "why " + runningID + " -o name",
+		"repro-descriptor":   "repro hello --descriptor",
+		"repro-invalid":      "repro " + failedID,
+		"get-owner":          "get secret --owner bob -o name",
+		"context-none":       "list --context lab",
+		"config-use-none":    "config use-context lab",
+		"config-bad-name":    "config set-context a/b",
+		"config-bad-server":  "config set-context lab --server http://x",
+		"config-no-verb":     "config set",
+		"manual-nothing":     "manual pdf",
+	}
+}
+
 // settled replaces what differs from one test to the next.
 func settled(text string, p *baitest.Platform) string {
 	text = strings.ReplaceAll(text, p.Addr(), "127.0.0.1:7070")
 	text = strings.ReplaceAll(text, runtime.Version(), "go1.99")
 	text = strings.ReplaceAll(text, runtime.GOOS+"/"+runtime.GOARCH, "os/arch")
+	text = regexp.MustCompile(`/tmp/[^ "]*/\.config`).ReplaceAllString(text, "HOME/.config")
 	return regexp.MustCompile(`"?idempotencyKey"?: "?[A-Z2-7]{26}"?`).ReplaceAllString(text, "idempotencyKey: KEY")
 }
 
@@ -118,6 +223,7 @@ func TestOutputInAPipe(t *testing.T) {
 
 func TestOutputOnATerminalOf80Columns(t *testing.T) {
 	for _, name := range []string{
+		"why-table", "why-wide", "repro-table", "artifacts-table", "descriptors-table", "diff-table", "explain-table", "metrics-many", "get-wide", "validate-folder",
 		"list-table", "list-wide", "get-table", "watch-table", "run-table", "run-json", "metrics-table", "metrics-wide", "logs-table",
 		"submit-wide", "validate-two", "version-table", "cancel-table", "get-missing", "list-none",
 	} {

@@ -18,6 +18,26 @@ const (
 	failedID  = "01kdyt1q880000000000000003"
 )
 
+// helloText is the descriptor of the world's first run, with what was put in
+// place of its values.
+const helloText = `spec_version = "1.0"
+
+[info]
+description = "<hello> & \u001b[31m"
+labels = { model = "x" }
+
+[hardware]
+cpus = 2
+
+[env]
+docker_image = "docker.io/library/hello-world:1"
+vars = { GREETING = "good day" }
+
+[[data.sources]]
+src = "https://example.org/corpus.tar"
+path = "/data/corpus"
+`
+
 // newYear is when the world's runs were submitted, unless a test wants to know
 // their age.
 var newYear = time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC)
@@ -31,7 +51,9 @@ func world(t *testing.T, begin time.Time) *baitest.Platform {
 	}
 	hello := p.Add(&baiv1.Run{
 		Name: "hello", Owner: "ann", CreateTime: at(0), DescriptorFile: "hello.toml",
-		DescriptorToml: "spec_version = \"0.1.0\"\n\n[info]\ndescription = \"<hello> & \\u001b[31m\"\n",
+		DescriptorToml: helloText,
+		Overrides:      []*baiv1.Override{{Path: "env.vars.GREETING", Value: "good day"}},
+		Origination:    &baiv1.Origination{Uri: "stored:hello@1", Sha256: baitest.Digest("# the first version\n" + helloText)},
 		Labels:         map[string]string{"task_name": "hello", "model": "x"},
 		Data: []*baiv1.DataSet{{
 			Source: "https://example.org/corpus.tar", Path: "/data/corpus", Size: 4 << 20,
@@ -39,6 +61,12 @@ func world(t *testing.T, begin time.Time) *baitest.Platform {
 		}},
 	})
 	tell(p, hello, at)
+	p.Keep(hello, "1/benchmark-0/results/out.json", "{\"loss\": 0.25}\n")
+	p.Keep(hello, "1/benchmark-0/完成.txt", "done\n")
+	p.Store("hello", "# the first version\n"+helloText)
+	p.Store("hello", helloText)
+	p.Store("训练", "[info]\n")
+	p.Put("https://example.org/hello.toml", helloText)
 	p.Add(&baiv1.Run{
 		Name: "训练-resnet-五十-mit-einem-sehr-langen-Namen", Owner: "ann", CreateTime: at(100), StartTime: at(101),
 		Phase: baiv1.Phase_PHASE_RUNNING, Attempt: 2, DescriptorFile: "resnet.toml", Message: "line one\nline \x1b[31mtwo",
@@ -47,7 +75,8 @@ func world(t *testing.T, begin time.Time) *baitest.Platform {
 		Owner: "ann", CreateTime: at(160), StartTime: at(161), EndTime: at(3761), Phase: baiv1.Phase_PHASE_FINISHED,
 		Outcome: baiv1.Outcome_OUTCOME_FAILED, FailureClass: baiv1.FailureClass_FAILURE_CLASS_USER,
 		Reason: "NonZeroExit", Message: "the process exited with 3", ExitCode: new(int32(3)), DescriptorFile: "bad.toml",
-		Completeness: &baiv1.Completeness{Lines: 7, Samples: 1, Missing: 2, Awaited: []string{"metrics of benchmark/0"}},
+		DescriptorToml: "[env]\ndocker_image = 7\n",
+		Completeness:   &baiv1.Completeness{Lines: 7, Samples: 1, Missing: 2, Awaited: []string{"metrics of benchmark/0"}},
 	})
 	p.Add(&baiv1.Run{
 		Name: "secret", Owner: "bob", Namespace: "pets", CreateTime: at(170),

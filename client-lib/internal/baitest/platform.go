@@ -24,17 +24,20 @@ type Platform struct {
 
 	addr string
 
-	mu       sync.Mutex
-	changed  chan struct{} // closed and made anew at each change
-	runs     []*record     // in order of submission
-	keys     map[string]*record
-	failures map[string][]error // method → what its next calls return
-	calls    map[string]int
-	users    []string // who called last
-	submits  []*baiv1.SubmitRunRequest
-	onSubmit func(id string)
-	now      time.Time
-	work     sync.WaitGroup
+	mu         sync.Mutex
+	changed    chan struct{} // closed and made anew at each change
+	runs       []*record     // in order of submission
+	keys       map[string]*record
+	failures   map[string][]error // method → what its next calls return
+	calls      map[string]int
+	users      []string // who called last
+	revision   int32    // what GetVersion says
+	kept       []*draft
+	remote     map[string]string // URI → text
+	submits    []*baiv1.SubmitRunRequest
+	onSubmit   func(id string)
+	now        time.Time
+	work       sync.WaitGroup
 }
 
 type record struct {
@@ -43,13 +46,26 @@ type record struct {
 	changes    []*baiv1.Change
 	lines      []*baiv1.LogLine
 	samples    []*baiv1.Sample
+	files      []*file
 }
 
 // Start serves a platform without runs on a port of the loopback until the test
 // ends. Its clock stands at 2026-01-02 03:04:05 UTC.
 func Start(t *testing.T) *Platform {
 	t.Helper()
-	p, stop, err := Serve(t.Context())
+	return start(t, false)
+}
+
+// StartOld serves a platform of the first revision of the API: what is newer in
+// a request it does not see.
+func StartOld(t *testing.T) *Platform {
+	t.Helper()
+	return start(t, true)
+}
+
+func start(t *testing.T, old bool) *Platform {
+	t.Helper()
+	p, stop, err := serve(t.Context(), old)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +79,9 @@ func Start(t *testing.T) *Platform {
 
 // Serve is Start for what is not a test. The platform is there until stop is
 // called.
-func Serve(ctx context.Context) (p *Platform, stop func() error, err error) {
+func Serve(ctx context.Context) (p *Platform, stop func() error, err error) { return serve(ctx, false) }
+
+func serve(ctx context.Context, old bool) (p *Platform, stop func() error, err error) {
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, nil, fmt.Errorf("serve a platform: %w", err)
@@ -74,10 +92,18 @@ func Serve(ctx context.Context) (p *Platform, stop func() error, err error) {
 		keys:     map[string]*record{},
 		failures: map[string][]error{},
 		calls:    map[string]int{},
+		remote:   map[string]string{},
+		revision: 2,
 		now:      time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
+	}
+	if old {
+		p.revision = 1
 	}
 	server := grpc.NewServer(grpc.UnaryInterceptor(p.unary), grpc.StreamInterceptor(p.stream))
 	baiv1.RegisterRunServiceServer(server, p)
+	if !old {
+		baiv1.RegisterDescriptorServiceServer(server, keeper{p: p})
+	}
 	done := make(chan error, 1)
 	go func() { done <- server.Serve(listener) }()
 	stop = func() error {
@@ -119,6 +145,14 @@ func (p *Platform) Users() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.users
+}
+
+// Understand sets what the platform says that it understands of the API; 0 is
+// what platforms say that are too old to say it.
+func (p *Platform) Understand(revision int32) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.revision = revision
 }
 
 // Submits returns the requests of SubmitRun that were not made to fail.

@@ -6,12 +6,14 @@ import (
 	"path"
 	"slices"
 	"strconv"
+	"strings"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/protoadapt"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 )
@@ -27,7 +29,7 @@ func (p *Platform) SubmitRun(_ context.Context, req *baiv1.SubmitRunRequest) (*b
 	p.submits = append(p.submits, req)
 	key := req.GetOwner() + "/" + req.GetIdempotencyKey()
 	if r := p.keys[key]; r != nil && req.GetIdempotencyKey() != "" {
-		if r.descriptor != string(req.GetDescriptorToml()) {
+		if r.descriptor != asked(req) {
 			return nil, Status(codes.AlreadyExists, "the idempotency key was used for another descriptor",
 				&baiv1.RunFailure{RunId: r.run.GetId(), Reason: "KeyUsed"})
 		}
@@ -36,15 +38,33 @@ func (p *Platform) SubmitRun(_ context.Context, req *baiv1.SubmitRunRequest) (*b
 	if r := p.find(req.GetName(), req.GetOwner()); r != nil && req.GetName() != "" {
 		return nil, Status(codes.AlreadyExists, "the name is taken", &baiv1.RunFailure{RunId: r.run.GetId(), Reason: "NameTaken"})
 	}
-	r := p.add(&baiv1.Run{
+	text, err := effective(req.GetDescriptorFile(), req.GetDescriptorToml(), req.GetOverrides())
+	if err != nil {
+		return nil, err
+	}
+	run := &baiv1.Run{
 		Name: req.GetName(), Namespace: req.GetNamespace(), Owner: req.GetOwner(), Labels: req.GetLabels(),
-		DescriptorFile: req.GetDescriptorFile(), DescriptorToml: string(req.GetDescriptorToml()),
-	})
+		DescriptorFile: req.GetDescriptorFile(), DescriptorToml: text, Overrides: req.GetOverrides(), Origination: req.GetOrigination(),
+	}
+	if req.GetRerunOf() != "" {
+		run.Lineage = &baiv1.Lineage{RerunOf: req.GetRerunOf()}
+	}
+	r := p.add(run)
+	r.descriptor = asked(req)
 	p.keys[key] = r
 	if f := p.onSubmit; f != nil {
 		p.work.Go(func() { f(r.run.GetId()) })
 	}
 	return submitted(r, false), nil
+}
+
+// asked is what of a submission a key stands for.
+func asked(req *baiv1.SubmitRunRequest) string {
+	parts := []string{string(req.GetDescriptorToml())}
+	for _, o := range req.GetOverrides() {
+		parts = append(parts, o.GetPath(), o.GetValue())
+	}
+	return strings.Join(parts, "\x00")
 }
 
 func submitted(r *record, repeated bool) *baiv1.SubmitRunResponse {
@@ -94,9 +114,12 @@ func (p *Platform) ListRuns(_ context.Context, req *baiv1.ListRunsRequest) (*bai
 	for _, r := range slices.Backward(p.runs) {
 		if selected(r.run, req) {
 			run := proto.CloneOf(r.run)
-			run.DescriptorToml, run.Completeness = "", nil
+			run.DescriptorToml, run.Completeness, run.Overrides = "", nil, nil
 			all = append(all, run)
 		}
+	}
+	if req.GetOrder() == baiv1.Order_ORDER_OLDEST_FIRST {
+		slices.Reverse(all)
 	}
 	to := min(from+size, len(all))
 	res := &baiv1.ListRunsResponse{Runs: all[min(from, to):to]}
@@ -113,7 +136,21 @@ func selected(run *baiv1.Run, req *baiv1.ListRunsRequest) bool {
 		(req.GetNamespace() == "" || req.GetNamespace() == run.GetNamespace()) &&
 		(len(req.GetPhases()) == 0 || slices.Contains(req.GetPhases(), run.GetPhase())) &&
 		(len(req.GetOutcomes()) == 0 || slices.Contains(req.GetOutcomes(), run.GetOutcome())) &&
-		len(labels) == len(req.GetLabels())
+		len(labels) == len(req.GetLabels()) && within(run.GetCreateTime(), req.GetSince(), req.GetUntil()) && begins(run, req.GetText())
+}
+
+func within(t, since, until *timestamppb.Timestamp) bool {
+	return (since == nil || !t.AsTime().Before(since.AsTime())) && (until == nil || t.AsTime().Before(until.AsTime()))
+}
+
+func begins(run *baiv1.Run, text string) bool {
+	text = strings.ToLower(text)
+	for _, field := range []string{run.GetId(), run.GetName(), run.GetDescriptorFile()} {
+		if strings.HasPrefix(strings.ToLower(field), text) {
+			return true
+		}
+	}
+	return strings.ToLower(run.GetLabels()["task_name"]) == text
 }
 
 // CancelRun makes a run that has not ended canceling.
@@ -220,35 +257,67 @@ func (p *Platform) firstLine(r *record, req *baiv1.StreamLogsRequest) (int, erro
 func keep(lines []*baiv1.LogLine, req *baiv1.StreamLogsRequest) []*baiv1.LogLine {
 	return slices.DeleteFunc(slices.Clone(lines), func(l *baiv1.LogLine) bool {
 		return req.GetAttempt() != 0 && req.GetAttempt() != l.GetOrigin().GetAttempt() ||
-			req.GetContainer() != "" && req.GetContainer() != l.GetOrigin().GetContainer()
+			req.GetContainer() != "" && req.GetContainer() != l.GetOrigin().GetContainer() ||
+			req.GetCursor() == "" && !within(l.GetTime(), req.GetSince(), nil)
 	})
 }
 
-// QueryMetrics sends a run's samples; the cursor is the number of samples before.
+// QueryMetrics sends the samples of a run, or of all that a filter names; the
+// cursor is the number of samples before.
 func (p *Platform) QueryMetrics(req *baiv1.QueryMetricsRequest, s grpc.ServerStreamingServer[baiv1.QueryMetricsResponse]) error {
-	r, err := p.lookup(req.GetRun(), req.GetOwner())
+	records, err := p.measured(req)
 	if err != nil {
 		return err
 	}
-	next, _ := strconv.Atoi(req.GetCursor()) // empty: 0
-	p.mu.Lock()
-	samples := r.samples[min(next, len(r.samples)):]
-	p.mu.Unlock()
-	for some := range slices.Chunk(samples, batch) {
-		next += len(some)
-		some = slices.DeleteFunc(slices.Clone(some), func(s *baiv1.Sample) bool {
-			return len(req.GetMetrics()) > 0 && !slices.Contains(req.GetMetrics(), s.GetMetric())
-		})
-		if err := s.Send(&baiv1.QueryMetricsResponse{Samples: some, Cursor: strconv.Itoa(next)}); err != nil {
-			return err
+	skip, _ := strconv.Atoi(req.GetCursor()) // empty: 0
+	next := 0
+	for _, r := range records {
+		p.mu.Lock()
+		samples := r.samples
+		p.mu.Unlock()
+		for some := range slices.Chunk(samples, batch) {
+			from := min(max(skip-next, 0), len(some))
+			next += len(some)
+			if from == len(some) {
+				continue
+			}
+			res := &baiv1.QueryMetricsResponse{Samples: wanted(some[from:], req), Cursor: strconv.Itoa(next), RunId: r.run.GetId()}
+			if err := s.Send(res); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
 }
 
+// measured are the runs whose samples are asked for.
+func (p *Platform) measured(req *baiv1.QueryMetricsRequest) ([]*record, error) {
+	if req.GetRun() != "" {
+		r, err := p.lookup(req.GetRun(), req.GetOwner())
+		return []*record{r}, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var all []*record
+	for _, r := range slices.Backward(p.runs) {
+		if selected(r.run, req.GetFilter()) {
+			all = append(all, r)
+		}
+	}
+	return all, nil
+}
+
+func wanted(samples []*baiv1.Sample, req *baiv1.QueryMetricsRequest) []*baiv1.Sample {
+	return slices.DeleteFunc(slices.Clone(samples), func(s *baiv1.Sample) bool {
+		return len(req.GetMetrics()) > 0 && !slices.Contains(req.GetMetrics(), s.GetMetric()) || !within(s.GetTime(), req.GetSince(), req.GetUntil())
+	})
+}
+
 // GetVersion says v1.2.3.
 func (p *Platform) GetVersion(context.Context, *baiv1.GetVersionRequest) (*baiv1.GetVersionResponse, error) {
-	return &baiv1.GetVersionResponse{Version: "v1.2.3", Commit: "abc1234"}, nil
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return &baiv1.GetVersionResponse{Version: "v1.2.3", Commit: "abc1234", Revision: p.revision}, nil
 }
 
 func (p *Platform) lookup(name, owner string) (*record, error) {

@@ -13,8 +13,8 @@ import (
 // window is how far back the rate of a transfer looks.
 const window = 5 * time.Second
 
-// tells says what there is to know about a change, after its phase.
-func tells(c *baiv1.Change) string {
+// Tells says what there is to know about a change, after its phase.
+func Tells(c *baiv1.Change) string {
 	var said []string
 	if outcome := show.Word(c.GetOutcome()); outcome != "" {
 		said = append(said, outcome)

@@ -104,7 +104,7 @@ func Line(s *screen.Screen, c *baiv1.Change) string {
 	if s.IsTerminal() {
 		at = c.GetTime().AsTime().Local().Format(time.TimeOnly)
 	}
-	phase, told := show.Word(c.GetPhase()), tells(c)
+	phase, told := show.Word(c.GetPhase()), Tells(c)
 	pad := ""
 	if told != "" {
 		pad = strings.Repeat(" ", max(0, 12-len(phase)))

@@ -39,6 +39,7 @@ type Screen struct {
 
 	mu   sync.Mutex
 	live string // what the live line shows; empty: there is none
+	page int    // lines of the page that is shown
 }
 
 // New makes a screen of out, where results and the live line go, and notes,
@@ -98,6 +99,7 @@ func (s *Screen) lasting(w io.Writer, text string) {
 	defer s.mu.Unlock()
 	live := s.live
 	s.draw("")
+	s.page = 0                   // it stays where it is
 	_, _ = fmt.Fprintln(w, text) // a writer that fails remembers it
 	s.draw(live)
 }
@@ -111,6 +113,37 @@ func (s *Screen) Live(text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.draw(text)
+}
+
+// Page shows lines in place of those of the last page, cut to what the terminal
+// holds. What was written in between stays above.
+func (s *Screen) Page(lines []string) {
+	if !s.smart {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if most := s.height() - 1; len(lines) > most {
+		lines = lines[:most]
+	}
+	var b strings.Builder
+	if s.page > 0 {
+		fmt.Fprintf(&b, "\x1b[%dA", s.page)
+	}
+	b.WriteString("\r\x1b[J")
+	for _, line := range lines {
+		b.WriteString(line + "\n")
+	}
+	s.page = len(lines)
+	_, _ = io.WriteString(s.out, b.String()) // a writer that fails remembers it
+}
+
+func (s *Screen) height() int {
+	_, height, err := term.GetSize(s.fd)
+	if err != nil || height <= 1 {
+		return 24
+	}
+	return height
 }
 
 func (s *Screen) draw(text string) {

@@ -25,6 +25,10 @@ func TestWords(t *testing.T) {
 		"59s": show.Duration(59*time.Second + 999*time.Millisecond), "1m00s": show.Duration(time.Minute),
 		"47h59m": show.Duration(48*time.Hour - time.Second), "2d00h": show.Duration(48 * time.Hour),
 
+		"12ms": show.Precise(12 * time.Millisecond), "1s": show.Precise(time.Second), "0s ": show.Precise(0) + " ",
+
+		"name: bad": show.Fault(&baiv1.Fault{Path: "name", Message: "bad"}),
+
 		"3s": show.Age(3 * time.Second), "59m": show.Age(time.Hour - 1), "47h": show.Age(48*time.Hour - 1), "400d": show.Age(400 * 24 * time.Hour),
 
 		"0": show.Number(0), "1": show.Number(1), "-0.25": show.Number(-0.25), "0.333333": show.Number(1.0 / 3), "1234.57": show.Number(1234.567),
@@ -191,7 +195,7 @@ func TestSummaries(t *testing.T) {
 			if level != "" {
 				sample.Labels = map[string]string{"level": level}
 			}
-			s.Add(sample)
+			s.Add("", sample)
 		}
 	}
 	add("z", "s", "", 3, 1, 2)

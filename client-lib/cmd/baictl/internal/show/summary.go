@@ -11,6 +11,7 @@ import (
 // A Summary is what the samples of one metric, with one unit and one set of
 // labels, say together.
 type Summary struct {
+	Run        string // whose; empty where runs are not told apart
 	Metric     string
 	Unit       string
 	Labels     string
@@ -24,11 +25,12 @@ type Summary struct {
 
 // Samples gathers samples to be summarised. The zero value is empty.
 type Samples struct {
+	ByRun  bool // each run has summaries of its own
 	groups []*group
 	byKey  map[key]*group
 }
 
-type key struct{ metric, unit, labels string }
+type key struct{ run, metric, unit, labels string }
 
 type group struct {
 	key
@@ -36,9 +38,12 @@ type group struct {
 	notNumbers int
 }
 
-// Add adds a sample.
-func (s *Samples) Add(sample *baiv1.Sample) {
-	k := key{sample.GetMetric(), sample.GetUnit(), Labels(sample.GetLabels())}
+// Add adds a sample of a run.
+func (s *Samples) Add(run string, sample *baiv1.Sample) {
+	if !s.ByRun {
+		run = ""
+	}
+	k := key{run, sample.GetMetric(), sample.GetUnit(), Labels(sample.GetLabels())}
 	g := s.byKey[k]
 	if g == nil {
 		if s.byKey == nil {
@@ -55,21 +60,29 @@ func (s *Samples) Add(sample *baiv1.Sample) {
 	g.values = append(g.values, sample.GetValue())
 }
 
-// Summaries are in order of the metric's name, and of first appearance within
-// it.
+// Summaries are in order of the runs' first appearance, then of the metric's
+// name, then of its own first appearance.
 func (s *Samples) Summaries() []Summary {
 	all := make([]Summary, len(s.groups))
 	for i, g := range s.groups {
 		all[i] = g.summary()
 	}
-	slices.SortStableFunc(all, func(a, b Summary) int { return cmp.Compare(a.Metric, b.Metric) })
+	first := map[string]int{}
+	for _, one := range all {
+		if _, known := first[one.Run]; !known {
+			first[one.Run] = len(first)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b Summary) int {
+		return cmp.Or(cmp.Compare(first[a.Run], first[b.Run]), cmp.Compare(a.Metric, b.Metric))
+	})
 	return all
 }
 
 func (g *group) summary() Summary {
 	nan := math.NaN()
 	s := Summary{
-		Metric: g.metric, Unit: g.unit, Labels: g.labels, N: len(g.values), NotNumbers: g.notNumbers,
+		Run: g.run, Metric: g.metric, Unit: g.unit, Labels: g.labels, N: len(g.values), NotNumbers: g.notNumbers,
 		Median: nan, Min: nan, Max: nan, Mean: nan, StdDev: nan,
 	}
 	if s.N == 0 {

@@ -16,6 +16,8 @@ type Column struct {
 	Title string
 	Right bool // to the right, as numbers are
 	Flex  bool // may be cut where the terminal is narrow
+	Wrap  bool // is broken between words rather than cut; only the last one
+	Least int  // as wide at least
 }
 
 // A Table is text in columns, which know how wide characters are.
@@ -37,7 +39,7 @@ func (t Table) Render(width int) string {
 	widths := t.widths(rows, width)
 	var s strings.Builder
 	for i, row := range rows {
-		s.WriteString(t.line(i-1, row, widths))
+		s.WriteString(t.lines(i-1, row, widths))
 	}
 	return s.String()
 }
@@ -63,6 +65,7 @@ func cells(row []string) []string {
 func (t Table) widths(rows [][]string, limit int) []int {
 	widths, total := make([]int, len(t.Columns)), gap*(len(t.Columns)-1)
 	for i := range widths {
+		widths[i] = t.Columns[i].Least
 		for _, row := range rows {
 			widths[i] = max(widths[i], Width(row[i]))
 		}
@@ -90,6 +93,26 @@ func (t Table) widestFlex(widths []int) int {
 	return widest
 }
 
+// lines are a row: more than one where its last cell is wrapped.
+func (t Table) lines(row int, cells []string, widths []int) string {
+	last := len(cells) - 1
+	if !t.Columns[last].Wrap || Width(cells[last]) <= widths[last] {
+		return t.line(row, cells, widths)
+	}
+	pieces := Wrap(cells[last], widths[last])
+	cells[last] = pieces[0]
+	var text strings.Builder
+	text.WriteString(t.line(row, cells, widths))
+	indent := gap * last
+	for _, w := range widths[:last] {
+		indent += w
+	}
+	for _, piece := range pieces[1:] {
+		text.WriteString(strings.Repeat(" ", indent) + Cut(piece, widths[last]) + "\n")
+	}
+	return text.String()
+}
+
 func (t Table) line(row int, cells []string, widths []int) string {
 	var s strings.Builder
 	for i, text := range cells {
@@ -109,7 +132,7 @@ func (t Table) line(row int, cells []string, widths []int) string {
 			s.WriteString(strings.Repeat(" ", gap))
 		}
 	}
-	return s.String() + "\n"
+	return strings.TrimRight(s.String(), " ") + "\n"
 }
 
 // Width is the number of cells of a terminal that text takes.

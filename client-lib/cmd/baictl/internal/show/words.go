@@ -113,6 +113,14 @@ func Duration(d time.Duration) string {
 	}
 }
 
+// Precise is Duration, with milliseconds below a second: "12ms".
+func Precise(d time.Duration) string {
+	if d > 0 && d < time.Second {
+		return fmt.Sprintf("%dms", d.Milliseconds())
+	}
+	return Duration(d)
+}
+
 // Age is a time span in the one unit that matters: "3m".
 func Age(d time.Duration) string {
 	d = max(d, 0)
@@ -186,7 +194,9 @@ func Fault(f *baiv1.Fault) string {
 	if f.GetLine() > 0 {
 		fmt.Fprintf(&s, ":%d:%d", f.GetLine(), f.GetColumn())
 	}
-	s.WriteString(": ")
+	if s.Len() > 0 { // what is wrong with a request is in no file
+		s.WriteString(": ")
+	}
 	if f.GetPath() != "" {
 		s.WriteString(f.GetPath() + ": ")
 	}

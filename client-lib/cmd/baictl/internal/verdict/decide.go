@@ -78,6 +78,13 @@ func Of(run string, last *baiv1.Change) error {
 	}
 }
 
+// OfRun is the error after a run that has ended, nil if it succeeded.
+func OfRun(run *baiv1.Run) error {
+	return Of(run.GetId(), &baiv1.Change{
+		Outcome: run.GetOutcome(), FailureClass: run.GetFailureClass(), Reason: run.GetReason(), Message: run.GetMessage(),
+	})
+}
+
 // Line is an error on one line, with what to do about it.
 func Line(err error) string {
 	text := show.Clean(strings.TrimSpace(err.Error()))
@@ -101,8 +108,8 @@ func remedy(err error) string {
 	if e, ok := errors.AsType[*DataError](err); ok {
 		return "look again: baictl get " + e.ID
 	}
-	if _, ok := errors.AsType[*bai.NotFoundError](err); ok {
-		return "see baictl list"
+	if e, ok := errors.AsType[*bai.NotFoundError](err); ok {
+		return map[string]string{"": "see baictl list", "descriptor": "see baictl descriptors list"}[e.What]
 	}
 	if e, ok := errors.AsType[*bai.ExistsError](err); ok && e.RunID != "" {
 		return "it belongs to run " + e.RunID
@@ -114,8 +121,11 @@ func remedy(err error) string {
 }
 
 func wayBack(e *LeftError) string {
-	if e.Lines {
+	switch {
+	case e.Lines:
 		return "come back: baictl logs -f " + e.ID
+	case e.Others:
+		return "see baictl list"
 	}
 	return fmt.Sprintf("come back: baictl watch %s, end it: baictl cancel %s", e.ID, e.ID)
 }

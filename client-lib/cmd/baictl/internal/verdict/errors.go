@@ -77,12 +77,17 @@ type LeftError struct {
 	ID    string
 	Why   error
 	Lines bool // it was the run's log that was waited for
+
+	Others bool // there are other runs, which may go on too
 }
 
 // Error is why, and which run.
 func (e *LeftError) Error() string {
 	if e.Lines {
 		return fmt.Sprintf("%s: reading the log of run %s", e.Why, e.ID)
+	}
+	if e.Others {
+		return fmt.Sprintf("%s: run %s and others go on", e.Why, e.ID)
 	}
 	return fmt.Sprintf("%s: run %s goes on", e.Why, e.ID)
 }

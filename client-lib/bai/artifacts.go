@@ -1,0 +1,44 @@
+package bai
+
+import (
+	"context"
+	"fmt"
+	"iter"
+
+	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
+)
+
+// Artifacts returns the files that were kept of a run, by name.
+func (c *Client) Artifacts(ctx context.Context, run string) ([]*baiv1.Artifact, error) {
+	res, err := ask(ctx, c, c.rpc.ListArtifacts, &baiv1.ListArtifactsRequest{Run: run, Owner: c.settings.Owner})
+	if err != nil {
+		return nil, fmt.Errorf("list the artifacts of run %q: %w", run, err)
+	}
+	return res.GetArtifacts(), nil
+}
+
+// Artifact returns the bytes of a file that was kept of a run, from an offset
+// on, in pieces. It goes on where a broken connection left it; what it returns
+// is not checked against the file's digest. A piece may be used until the next
+// one is asked for. After an error there is nothing more.
+func (c *Client) Artifact(ctx context.Context, run, name string, offset int64) iter.Seq2[[]byte, error] {
+	return func(yield func([]byte, error) bool) {
+		req := &baiv1.GetArtifactRequest{Run: run, Owner: c.settings.Owner, Name: name, Offset: offset}
+		if err := c.drain(ctx, c.pieces(req, yield)); err != nil {
+			yield(nil, fmt.Errorf("read artifact %q of run %q: %w", name, run, missing("artifact", err)))
+		}
+	}
+}
+
+func (c *Client) pieces(req *baiv1.GetArtifactRequest, yield func([]byte, error) bool) source {
+	return func(ctx context.Context, p pulse) error {
+		stream, err := c.rpc.GetArtifact(ctx, req)
+		if err != nil {
+			return err
+		}
+		return each(stream.Recv, p, func(res *baiv1.GetArtifactResponse) bool {
+			req.Offset += int64(len(res.GetData()))
+			return yield(res.GetData(), nil)
+		})
+	}
+}

@@ -1,0 +1,69 @@
+package bai
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
+)
+
+// A need is something in a request that an older platform would not see.
+type need struct {
+	revision int32
+	what     string
+	used     bool
+}
+
+// need returns an UnsupportedError where the platform would not see something
+// that is used: it would do less than it was asked, without a word. The platform
+// is asked what it understands only where that matters, and once.
+func (c *Client) need(ctx context.Context, all []need) error {
+	for _, n := range all {
+		if !n.used || c.known.Load() >= n.revision {
+			continue
+		}
+		revision, err := c.understood(ctx)
+		if err != nil {
+			return err
+		}
+		c.known.Store(revision)
+		if revision < n.revision {
+			return &UnsupportedError{Message: fmt.Sprintf(
+				"the platform at %s is older than this client: it does not understand %s (revision %d of the API; it has %d)", c.target, n.what, n.revision, revision)}
+		}
+	}
+	return nil
+}
+
+// understood is the revision of the API that the platform has.
+func (c *Client) understood(ctx context.Context) (int32, error) {
+	about, err := c.About(ctx)
+	if _, old := errors.AsType[*UnsupportedError](err); old {
+		return 1, nil
+	}
+	return about.Revision, err
+}
+
+// About is what a platform says of itself.
+type About struct {
+	Version  string // such as "v1.2.0"
+	Commit   string // what it was built from; may be empty
+	Revision int32  // of the API that it understands, from 1
+}
+
+// About says what the platform is. It is an UnsupportedError where the platform
+// is too old to say it.
+func (c *Client) About(ctx context.Context) (About, error) {
+	res, err := ask(ctx, c, c.rpc.GetVersion, &baiv1.GetVersionRequest{})
+	if err != nil {
+		return About{}, fmt.Errorf("ask for the platform's version: %w", err)
+	}
+	return About{Version: res.GetVersion(), Commit: res.GetCommit(), Revision: max(res.GetRevision(), 1)}, nil
+}
+
+// Version says what the platform is, as About does.
+func (c *Client) Version(ctx context.Context) (version, commit string, err error) {
+	about, err := c.About(ctx)
+	return about.Version, about.Commit, err
+}

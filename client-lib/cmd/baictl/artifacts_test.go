@@ -1,0 +1,67 @@
+package main_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/benchmark-ai/bai/client-lib/internal/baitest"
+	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
+)
+
+func TestArtifactsAreFetchedCheckedAndNotOverwritten(t *testing.T) {
+	p := baitest.Start(t)
+	id := p.Add(&baiv1.Run{Name: "r", Owner: "ann"})
+	p.Keep(id, "1/benchmark-0/a/x.json", strings.Repeat("x", 5000))
+	p.Keep(id, "1/benchmark-0/完成", "done")
+	dir := t.TempDir()
+	read := func(name string) string {
+		text, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			t.Error(err)
+		}
+		return string(text)
+	}
+	network := baitest.Break(t, p.Addr(), 20, 2000)
+	got := piped(t, network.Addr(), "artifacts", "get", "r", "--to", dir)
+	expect(t, got, 0, "")
+	if read("1/benchmark-0/a/x.json") != strings.Repeat("x", 5000) || read("1/benchmark-0/完成") != "done" || !strings.Contains(got.out, "1/benchmark-0/a/x.json, 5.0 kB\n") {
+		t.Errorf("not all was fetched: %s", got)
+	}
+	again := piped(t, p.Addr(), "artifacts", "get", "r", "--to", dir, "-o", "json")
+	want := `"path": "` + dir + `/1/benchmark-0/a/x.json",
+      "already": true,
+      "name": "1/benchmark-0/a/x.json",
+      "size": 5000,`
+	if again.code != 0 || !strings.Contains(again.out, want) {
+		t.Errorf("the same again: %s, want %s", again, want)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "1/benchmark-0/完成"), []byte("mine"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, piped(t, p.Addr(), "artifacts", "get", "r", "--to", dir), 2, "is there already and is another file (overwrite it: --force)")
+	if read("1/benchmark-0/完成") != "mine" {
+		t.Error("a file was overwritten")
+	}
+	expect(t, piped(t, p.Addr(), "artifacts", "get", "r", "1/*/完成", "--to", dir, "--force", "-o", "name"), 0, "")
+	if read("1/benchmark-0/完成") != "done" {
+		t.Error("a file was not overwritten")
+	}
+}
+
+func TestArtifactsThatAreNotWhatTheyWereAreRefused(t *testing.T) {
+	p := baitest.Start(t)
+	id := p.Add(&baiv1.Run{})
+	p.Keep(id, "1/benchmark-0/x", "good")
+	p.Spoil(id, "1/benchmark-0/x", "evil")
+	dir := t.TempDir()
+	expect(t, piped(t, p.Addr(), "artifacts", "get", id, "--to", dir), 3, "arrived damaged: its sha256 is")
+	expect(t, piped(t, p.Addr(), "artifacts", "get", id, "--to", "-"), 3, "arrived damaged: its sha256 is")
+	if all, err := filepath.Glob(filepath.Join(dir, "1/benchmark-0/*")); err != nil || len(all) != 0 {
+		t.Errorf("%v, %v are left", all, err)
+	}
+	bad := p.Add(&baiv1.Run{})
+	p.Keep(bad, "../../evil", "x")
+	expect(t, piped(t, p.Addr(), "artifacts", "get", bad, "--to", dir), 3, `artifact "../../evil" is refused: it leads elsewhere`)
+}

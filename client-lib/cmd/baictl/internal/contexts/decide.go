@@ -1,0 +1,71 @@
+package contexts
+
+import "fmt"
+
+// A Choice is what a command line and its environment say.
+type Choice struct {
+	Context, Server, Owner string // flags; empty: not given
+
+	EnvContext, EnvServer, EnvOwner string // BAI_CONTEXT, BAI_SERVER, BAI_OWNER
+
+	DefaultServer, DefaultOwner string
+}
+
+// Settle says which platform is meant, and who one is there. What is typed wins
+// over the environment, that over the context that is current, that over the
+// defaults; a context that is typed counts as typed, one that the environment
+// names is that which is current. It is an error where there is no such context.
+func (c Contexts) Settle(ch Choice) (Context, error) {
+	typed, err := c.named(ch.Context, "--context")
+	if err != nil {
+		return Context{}, err
+	}
+	name, from := ch.EnvContext, "BAI_CONTEXT"
+	if name == "" {
+		name, from = c.Current, "current"
+	}
+	if ch.Context != "" { // it is the current one then
+		name = ""
+	}
+	current, err := c.named(name, from)
+	if err != nil {
+		return Context{}, err
+	}
+	return Context{
+		Server:    first(ch.Server, typed.Server, ch.EnvServer, current.Server, ch.DefaultServer),
+		Owner:     first(ch.Owner, typed.Owner, ch.EnvOwner, current.Owner, ch.DefaultOwner),
+		Namespace: first(typed.Namespace, current.Namespace),
+	}, nil
+}
+
+func (c Contexts) named(name, from string) (Context, error) {
+	one, ok := c.All[name]
+	if name != "" && !ok {
+		return Context{}, &UnknownError{Name: name, From: from, Known: c.Names()}
+	}
+	return one, nil
+}
+
+func first(all ...string) string {
+	for _, one := range all {
+		if one != "" {
+			return one
+		}
+	}
+	return ""
+}
+
+// An UnknownError says that there is no such context.
+type UnknownError struct {
+	Name  string
+	From  string // what named it
+	Known []string
+}
+
+// Error says which there are.
+func (e *UnknownError) Error() string {
+	if len(e.Known) == 0 {
+		return fmt.Sprintf("%s %q: there are no contexts yet (make one: baictl config set-context %s --server HOST:PORT)", e.From, e.Name, e.Name)
+	}
+	return fmt.Sprintf("%s %q: there is no such context, only %q", e.From, e.Name, e.Known)
+}

@@ -1,0 +1,222 @@
+// Package download puts files that were kept of a run onto the disk: whole and
+// checked, or not at all.
+package download
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"io/fs"
+	"iter"
+	"os"
+	"path"
+
+	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
+)
+
+// A Checker reads what arrives of a file, and says whether it is what was kept.
+type Checker struct {
+	artifact *baiv1.Artifact
+	sum      hash.Hash
+	done     int64
+}
+
+// Check returns a Checker that has read nothing.
+func Check(a *baiv1.Artifact) *Checker { return &Checker{artifact: a, sum: sha256.New()} }
+
+// Write implements io.Writer.
+func (c *Checker) Write(p []byte) (int, error) {
+	c.done += int64(len(p))
+	return c.sum.Write(p)
+}
+
+// Err is a DamagedError where what was read is not what was kept.
+func (c *Checker) Err() error {
+	if c.done != c.artifact.GetSize() {
+		return &DamagedError{c.artifact.GetName(), fmt.Sprintf("it has %d bytes, it had %d", c.done, c.artifact.GetSize())}
+	}
+	if got := hex.EncodeToString(c.sum.Sum(nil)); got != c.artifact.GetSha256() {
+		return &DamagedError{c.artifact.GetName(), fmt.Sprintf("its sha256 is %s, it was %s", got, c.artifact.GetSha256())}
+	}
+	return nil
+}
+
+// A Saver saves files below a folder, and nowhere else, whatever links there
+// are in it.
+type Saver struct {
+	Root  *os.Root
+	Force bool // overwrite files that are there
+	// Read returns the bytes of a file from an offset on.
+	Read func(name string, offset int64) iter.Seq2[[]byte, error]
+	// Told, if not nil, is told how much of a file is there.
+	Told func(done int64)
+}
+
+// An ExistsError says that another file is in the way.
+type ExistsError struct{ Path string }
+
+// Error says which.
+func (e *ExistsError) Error() string {
+	return fmt.Sprintf("%s is there already and is another file (overwrite it: --force)", e.Path)
+}
+
+// A DamagedError says that a file is not what it was when it was kept.
+type DamagedError struct{ Name, Why string }
+
+// Error says which, and why.
+func (e *DamagedError) Error() string {
+	return fmt.Sprintf("artifact %q arrived damaged: %s", e.Name, e.Why)
+}
+
+// Save brings a file. What an interrupted Save has left is used. A file that is
+// there already with the same content is left as it is.
+func (s Saver) Save(a *baiv1.Artifact) (already bool, err error) {
+	name := a.GetName()
+	if err := CheckName(name); err != nil {
+		return false, err
+	}
+	same, err := s.there(a)
+	if same || err != nil {
+		return same, err
+	}
+	if err := s.Root.MkdirAll(path.Dir(name), 0o755); err != nil {
+		return false, fmt.Errorf("save artifact %q: %w", name, err)
+	}
+	part := partial(name, a.GetSha256())
+	if err := s.bring(a, part); err != nil {
+		return false, err
+	}
+	if err := s.move(part, name); err != nil {
+		return false, fmt.Errorf("save artifact %q: %w", name, err)
+	}
+	return false, nil
+}
+
+// there says whether the file is there already. Another one in its place is an
+// ExistsError, unless it may be overwritten.
+func (s Saver) there(a *baiv1.Artifact) (bool, error) {
+	info, err := s.Root.Lstat(a.GetName())
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("save artifact %q: %w", a.GetName(), err)
+	}
+	if info.Mode().IsRegular() && info.Size() == a.GetSize() && s.sum(a.GetName()) == a.GetSha256() {
+		return true, nil
+	}
+	if !s.Force || info.IsDir() {
+		return false, &ExistsError{Path: path.Join(s.Root.Name(), a.GetName())}
+	}
+	return false, nil
+}
+
+// sum is the digest of a file; empty where it cannot be read.
+func (s Saver) sum(name string) string {
+	f, err := s.Root.Open(name)
+	if err != nil {
+		return ""
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	sum := sha256.New()
+	if _, err := io.Copy(sum, f); err != nil {
+		return ""
+	}
+	return hex.EncodeToString(sum.Sum(nil))
+}
+
+// bring makes part the whole file, checked. What is damaged is thrown away; what
+// was interrupted stays, to be gone on with.
+func (s Saver) bring(a *baiv1.Artifact, part string) error {
+	f, err := s.Root.OpenFile(part, os.O_RDWR|os.O_CREATE, 0o644)
+	if err != nil {
+		return fmt.Errorf("save artifact %q: %w", a.GetName(), err)
+	}
+	b := bringing{saver: s, artifact: a, file: f, check: Check(a)}
+	err = b.all()
+	if closing := f.Close(); err == nil && closing != nil {
+		err = fmt.Errorf("save artifact %q: %w", a.GetName(), closing)
+	}
+	if _, damaged := errors.AsType[*DamagedError](err); damaged || err != nil && b.check.done == 0 {
+		_ = s.Root.Remove(part) // the next one would throw it away
+	}
+	return err
+}
+
+// A bringing is one file on its way.
+type bringing struct {
+	saver    Saver
+	artifact *baiv1.Artifact
+	file     *os.File
+	check    *Checker
+}
+
+func (b *bringing) all() error {
+	if err := b.begun(); err != nil {
+		return fmt.Errorf("save artifact %q: %w", b.artifact.GetName(), err)
+	}
+	for piece, err := range b.saver.Read(b.artifact.GetName(), b.check.done) {
+		if err != nil {
+			return err
+		}
+		if err := b.add(piece); err != nil {
+			return err
+		}
+	}
+	if err := b.check.Err(); err != nil {
+		return err
+	}
+	if err := b.file.Sync(); err != nil {
+		return fmt.Errorf("save artifact %q: %w", b.artifact.GetName(), err)
+	}
+	return nil
+}
+
+// begun takes into account what an earlier try has left.
+func (b *bringing) begun() error {
+	n, err := io.Copy(b.check, b.file)
+	if err != nil {
+		return err
+	}
+	if n > b.artifact.GetSize() {
+		b.check = Check(b.artifact)
+		if err := b.file.Truncate(0); err != nil {
+			return err
+		}
+	}
+	_, err = b.file.Seek(b.check.done, io.SeekStart)
+	return err
+}
+
+func (b *bringing) add(piece []byte) error {
+	if b.check.done+int64(len(piece)) > b.artifact.GetSize() {
+		return &DamagedError{b.artifact.GetName(), fmt.Sprintf("it has more than the %d bytes that it had", b.artifact.GetSize())}
+	}
+	n, err := b.file.Write(piece)
+	_, _ = b.check.Write(piece[:n]) // a digest takes everything
+	if err != nil {
+		return fmt.Errorf("save artifact %q: %w", b.artifact.GetName(), err)
+	}
+	if b.saver.Told != nil {
+		b.saver.Told(b.check.done)
+	}
+	return nil
+}
+
+// move gives a whole file its name, over no other file unless that is wanted.
+func (s Saver) move(part, name string) error {
+	if s.Force {
+		return s.Root.Rename(part, name)
+	}
+	err := s.Root.Link(part, name)
+	if errors.Is(err, fs.ErrExist) {
+		return &ExistsError{Path: path.Join(s.Root.Name(), name)}
+	}
+	if err != nil { // a disk without links: it was not there a moment ago
+		return s.Root.Rename(part, name)
+	}
+	return s.Root.Remove(part)
+}

@@ -1,0 +1,157 @@
+// Package repeat says how a run is repeated, and what cannot be.
+package repeat
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/benchmark-ai/bai/descriptors"
+	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
+)
+
+// A Gap is something that may differ when the run is repeated.
+type Gap struct {
+	What   string // such as the image
+	Why    string
+	Remedy string // may be empty
+}
+
+// Origin is what there is to know, now, of the place that a descriptor came from.
+type Origin struct {
+	Asked  bool
+	Sha256 string // of what is there now
+	Fault  string // why it cannot be read; empty where it can
+}
+
+// Gaps are what cannot be repeated of a run. The descriptor is nil where it is
+// invalid by now.
+func Gaps(run *baiv1.Run, d *descriptors.Descriptor, now Origin) []Gap {
+	gaps := origin(run.GetOrigination(), now)
+	if run.GetDescriptorToml() == "" {
+		return append(gaps, Gap{"the descriptor", "the platform does not have it any more", ""})
+	}
+	if d == nil {
+		return append(gaps, Gap{"the descriptor", "it is invalid for this baictl", "see baictl validate, with the text of baictl repro --descriptor"})
+	}
+	gaps = append(gaps, image("the image", d.Env.DockerImage)...)
+	sources := d.Data.Sources
+	if d.Server != nil {
+		gaps = append(gaps, image("the server's image", d.Server.Env.DockerImage)...)
+		sources = slices.Concat(sources, d.Server.Models)
+	}
+	for _, s := range sources {
+		gaps = append(gaps, data(s, run.GetData())...)
+	}
+	return append(gaps, around(d)...)
+}
+
+func origin(o *baiv1.Origination, now Origin) []Gap {
+	switch {
+	case o == nil || !now.Asked:
+		return nil
+	case now.Fault != "":
+		return []Gap{{"the origin", fmt.Sprintf("%s cannot be read now: %s", o.GetUri(), now.Fault), "the run's own copy is used, it is the same as it was"}}
+	case now.Sha256 != o.GetSha256():
+		return []Gap{{"the origin", fmt.Sprintf("%s is another text now (sha256 %.12s, it was %.12s)", o.GetUri(), now.Sha256, o.GetSha256()), "the run's own copy is used, it is the same as it was"}}
+	}
+	return nil
+}
+
+func image(what, name string) []Gap {
+	if name == "" || strings.Contains(name, "@sha256:") {
+		return nil
+	}
+	return []Gap{{what, fmt.Sprintf("%s is named by a tag, which may name another image by now", name), "name it by its digest: NAME@sha256:…"}}
+}
+
+// data says what of a source is not held fast by the descriptor.
+func data(s descriptors.Source, fetched []*baiv1.DataSet) []Gap {
+	if s.SHA256 != "" || s.MD5 != "" {
+		return nil
+	}
+	g := Gap{What: "the data at " + s.Path, Why: fmt.Sprintf("nothing holds %s to what it was", s.Src)}
+	i := slices.IndexFunc(fetched, func(d *baiv1.DataSet) bool { return d.GetPath() == s.Path })
+	if i < 0 || fetched[i].GetSha256() == "" {
+		g.Why += ", and what it was is not known"
+		return []Gap{g}
+	}
+	g.Remedy = fmt.Sprintf("add sha256 = %q to the source", fetched[i].GetSha256())
+	return []Gap{g}
+}
+
+// around are the gaps in what surrounds the program.
+func around(d *descriptors.Descriptor) []Gap {
+	var gaps []Gap
+	if len(d.Env.Secrets) > 0 {
+		gaps = append(gaps, Gap{"the secrets", fmt.Sprintf("%s: their values are not kept", strings.Join(slices.Sorted(maps.Keys(d.Env.Secrets)), ", ")), ""})
+	}
+	if d.ML != nil && d.ML.Script != nil {
+		gaps = append(gaps, Gap{"the code", d.ML.Script.Archive + " was sent along and is not part of the descriptor", ""})
+	}
+	if d.Hardware.InstanceType == "" && len(d.Hardware.NodeSelector) == 0 {
+		gaps = append(gaps, Gap{"the machine", "any that is large enough may be taken", "name hardware.instance_type or hardware.node_selector"})
+	}
+	if d.Info.ExecutionEngine == "local" {
+		gaps = append(gaps, Gap{"the programs", "the local engine runs those of its machine, not the image's", ""})
+	}
+	return gaps
+}
+
+// Labels are those that a request gave a run, beyond those of its descriptor.
+func Labels(run *baiv1.Run, d *descriptors.Descriptor) map[string]string {
+	labels := maps.Clone(run.GetLabels())
+	if d == nil {
+		return labels
+	}
+	maps.DeleteFunc(labels, func(k, v string) bool {
+		own, ok := d.Info.Labels[k]
+		return ok && own == v || k == "task_name" && d.Info.TaskName == v
+	})
+	return labels
+}
+
+// Commands repeat a run: on the platform that has it, and on any other.
+func Commands(run *baiv1.Run, labels map[string]string) []string {
+	file := run.GetId() + ".toml"
+	submit := []string{"baictl submit", file}
+	if n := run.GetNamespace(); n != "" && n != "default" {
+		submit = append(submit, "--namespace", Quote(n))
+	}
+	for _, k := range slices.Sorted(maps.Keys(labels)) {
+		submit = append(submit, "--label", Quote(k+"="+labels[k]))
+	}
+	return []string{
+		"baictl rerun " + run.GetId(),
+		fmt.Sprintf("baictl repro %s --descriptor > %s && %s", run.GetId(), file, strings.Join(submit, " ")),
+	}
+}
+
+// Asked is the command by which a run was asked for, as far as it is known.
+func Asked(run *baiv1.Run) string {
+	from := run.GetOrigination().GetUri()
+	if from == "" {
+		from = run.GetDescriptorFile()
+	}
+	words := []string{"baictl submit", Quote(from)}
+	if rerun := run.GetLineage().GetRerunOf(); rerun != "" {
+		words = []string{"baictl rerun", rerun}
+	}
+	for _, o := range run.GetOverrides() {
+		words = append(words, "--set", Quote(o.GetPath()+"="+o.GetValue()))
+	}
+	if run.GetName() != "" {
+		words = append(words, "--name", Quote(run.GetName()))
+	}
+	return strings.Join(words, " ")
+}
+
+// Quote is a word for a shell.
+func Quote(word string) string {
+	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:=@%+,"
+	if word != "" && strings.Trim(word, plain) == "" {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}

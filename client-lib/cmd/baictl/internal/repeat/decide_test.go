@@ -1,0 +1,107 @@
+package repeat_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/repeat"
+	"github.com/benchmark-ai/bai/descriptors"
+	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
+)
+
+func TestWhatCannotBeRepeatedIsSaid(t *testing.T) {
+	digest := strings.Repeat("ab", 32)
+	pinned := func(change func(*descriptors.Descriptor)) *descriptors.Descriptor {
+		d := &descriptors.Descriptor{
+			Hardware: descriptors.Hardware{InstanceType: "p3.2xlarge"},
+			Env:      descriptors.Env{DockerImage: "a@sha256:" + digest},
+			Data:     descriptors.Data{Sources: []descriptors.Source{{Src: "https://h/x", Path: "/x", SHA256: digest}}},
+		}
+		change(d)
+		return d
+	}
+	from := &baiv1.Origination{Uri: "https://h/d.toml", Sha256: digest}
+	for name, tt := range map[string]struct {
+		run  *baiv1.Run
+		d    *descriptors.Descriptor
+		now  repeat.Origin
+		want []string
+	}{
+		"all of it can be":       {d: pinned(func(*descriptors.Descriptor) {})},
+		"an image by tag":        {d: pinned(func(d *descriptors.Descriptor) { d.Env.DockerImage = "a:1" }), want: []string{"the image: a:1 is named by a tag"}},
+		"a server's image":       {d: pinned(func(d *descriptors.Descriptor) { d.Server = &descriptors.Server{}; d.Server.Env.DockerImage = "b" }), want: []string{"the server's image: b"}},
+		"an md5 holds data fast": {d: pinned(func(d *descriptors.Descriptor) { d.Data.Sources[0].SHA256, d.Data.Sources[0].MD5 = "", "x" })},
+		"data without digest": {
+			run:  &baiv1.Run{Data: []*baiv1.DataSet{{Path: "/x", Sha256: digest}}},
+			d:    pinned(func(d *descriptors.Descriptor) { d.Data.Sources[0].SHA256 = "" }),
+			want: []string{"the data at /x: nothing holds https://h/x to what it was (add sha256 = \"" + digest},
+		},
+		"data that were not fetched": {
+			d:    pinned(func(d *descriptors.Descriptor) { d.Data.Sources[0].SHA256 = "" }),
+			want: []string{"the data at /x: nothing holds https://h/x to what it was, and what it was is not known"},
+		},
+		"a server's model": {d: pinned(func(d *descriptors.Descriptor) {
+			d.Server = &descriptors.Server{Models: []descriptors.Source{{Path: "/m"}}}
+		}), want: []string{"the data at /m"}},
+		"secrets":              {d: pinned(func(d *descriptors.Descriptor) { d.Env.Secrets = map[string]descriptors.SecretRef{"B": {}, "A": {}} }), want: []string{"the secrets: A, B:"}},
+		"any machine":          {d: pinned(func(d *descriptors.Descriptor) { d.Hardware.InstanceType = "" }), want: []string{"the machine: any"}},
+		"the local engine":     {d: pinned(func(d *descriptors.Descriptor) { d.Info.ExecutionEngine = "local" }), want: []string{"the programs:"}},
+		"code sent along":      {d: pinned(func(d *descriptors.Descriptor) { d.ML = &descriptors.ML{Script: &descriptors.Script{Archive: "c.tar"}} }), want: []string{"the code: c.tar"}},
+		"an origin as it was":  {run: &baiv1.Run{Origination: from}, d: pinned(func(*descriptors.Descriptor) {}), now: repeat.Origin{Asked: true, Sha256: digest}},
+		"an origin that moved": {run: &baiv1.Run{Origination: from}, d: pinned(func(*descriptors.Descriptor) {}), now: repeat.Origin{Asked: true, Sha256: "cd"}, want: []string{"the origin: https://h/d.toml is another text now (sha256 cd, it was abababababab)"}},
+		"an origin that went":  {run: &baiv1.Run{Origination: from}, d: pinned(func(*descriptors.Descriptor) {}), now: repeat.Origin{Asked: true, Fault: "gone"}, want: []string{"the origin: https://h/d.toml cannot be read now: gone"}},
+		"an invalid text":      {want: []string{"the descriptor: it is invalid"}},
+		"no text":              {run: &baiv1.Run{Id: "x"}, want: []string{"the descriptor: the platform does not have it"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			run := tt.run
+			if run == nil {
+				run = &baiv1.Run{}
+			}
+			if run.GetId() == "" {
+				run.DescriptorToml = "text"
+			}
+			same(t, tt.want, repeat.Gaps(run, tt.d, tt.now))
+		})
+	}
+}
+
+// same checks how each gap begins.
+func same(t *testing.T, want []string, got []repeat.Gap) {
+	t.Helper()
+	if len(got) != len(want) {
+		t.Fatalf("got %+v, want %q", got, want)
+	}
+	for i, g := range got {
+		if text := g.What + ": " + g.Why + " (" + g.Remedy + ")"; !strings.HasPrefix(text, want[i]) {
+			t.Errorf("got %s, want %s", text, want[i])
+		}
+	}
+}
+
+func TestTheCommandsCanBePastedIntoAShell(t *testing.T) {
+	run := &baiv1.Run{
+		Id: "r1", Name: "n", Namespace: "my team", Labels: map[string]string{"a": "it's", "task_name": "t", "own": "1", "own2": "changed"},
+		DescriptorFile: "my file.toml", Overrides: []*baiv1.Override{{Path: "info.description", Value: `"a b"`}},
+	}
+	d := &descriptors.Descriptor{Info: descriptors.Info{TaskName: "t", Labels: map[string]string{"own": "1", "own2": "2"}}}
+	want := []string{
+		"baictl rerun r1",
+		`baictl repro r1 --descriptor > r1.toml && baictl submit r1.toml --namespace 'my team' --label 'a=it'\''s' --label own2=changed`,
+	}
+	if diff := cmp.Diff(want, repeat.Commands(run, repeat.Labels(run, d))); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if got, want := repeat.Asked(run), `baictl submit 'my file.toml' --set 'info.description="a b"' --name n`; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	run.Origination, run.Lineage = &baiv1.Origination{Uri: "stored:x@3"}, &baiv1.Lineage{RerunOf: "r0"}
+	if got, want := repeat.Asked(run), `baictl rerun r0 --set 'info.description="a b"' --name n`; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	if got := len(repeat.Labels(run, nil)); got != 4 {
+		t.Errorf("%d labels of a run whose descriptor is invalid, want all 4", got)
+	}
+}

@@ -1,0 +1,134 @@
+package session
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/verdict"
+)
+
+// everyFormat is what -o may be where a verb does not say otherwise.
+const everyFormat = "table wide json yaml name"
+
+// formatsKey is the annotation with the formats that a verb has.
+const formatsKey = "output"
+
+// Only are the annotations of a verb that has these formats and no others.
+func Only(formats ...string) map[string]string {
+	return map[string]string{formatsKey: strings.Join(formats, " ")}
+}
+
+// Also are the annotations of a verb that has formats beside the usual ones.
+func Also(formats ...string) map[string]string {
+	return Only(append([]string{everyFormat}, formats...)...)
+}
+
+func formats(cmd *cobra.Command) []string {
+	for c := cmd; c != nil; c = c.Parent() {
+		if own, ok := c.Annotations[formatsKey]; ok {
+			return strings.Fields(own)
+		}
+	}
+	return strings.Fields(everyFormat)
+}
+
+// Misuse is what the user typed wrong.
+func Misuse(cmd *cobra.Command, format string, args ...any) error {
+	return &verdict.UsageError{Message: fmt.Sprintf(format, args...), Help: cmd.CommandPath() + " --help"}
+}
+
+// Arguments checks how many there are; most < 0 is no limit.
+func Arguments(least, most int, what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		switch {
+		case len(args) < least:
+			return Misuse(cmd, "%s is missing", what)
+		case slices.Contains(args, ""): // as of a script whose variable is
+			return Misuse(cmd, "an argument is empty")
+		case most >= 0 && len(args) > most:
+			return Misuse(cmd, "too many arguments: %q", args[most])
+		default:
+			return nil
+		}
+	}
+}
+
+// Parent is a command that only has others below it.
+func Parent(cmd *cobra.Command, below ...*cobra.Command) *cobra.Command {
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return nil
+		}
+		return Unknown(cmd, args[0])
+	}
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	cmd.AddCommand(below...)
+	return cmd
+}
+
+// Unknown is the error of a verb that there is not.
+func Unknown(cmd *cobra.Command, verb string) error {
+	cmd.SuggestionsMinimumDistance = 2
+	if near := cmd.SuggestionsFor(verb); len(near) > 0 {
+		return Misuse(cmd, "unknown verb %q, did you mean %q?", verb, near[0])
+	}
+	return Misuse(cmd, "unknown verb %q", verb)
+}
+
+// WithNoun lets a verb be followed by its noun: run benchmark, get benchmark.
+func WithNoun(cmd *cobra.Command) *cobra.Command {
+	cmd.AddCommand(&cobra.Command{
+		Use:               "benchmark",
+		Aliases:           []string{"benchmarks"},
+		Hidden:            true,
+		Short:             cmd.Short,
+		Long:              cmd.Long,
+		Args:              cmd.Args,
+		RunE:              cmd.RunE,
+		ValidArgsFunction: cmd.ValidArgsFunction,
+	})
+	return cmd
+}
+
+// Pairs reads k=v.
+func Pairs(cmd *cobra.Command, flag string, all []string) (map[string]string, error) {
+	read := map[string]string{}
+	for _, one := range all {
+		k, v, ok := strings.Cut(one, "=")
+		if !ok || k == "" {
+			return nil, Misuse(cmd, "--%s %q: want KEY=VALUE", flag, one)
+		}
+		read[k] = v
+	}
+	return read, nil
+}
+
+// Instant reads a time: RFC 3339, a date, or how long ago. It is the zero time
+// for nothing.
+func Instant(cmd *cobra.Command, flag, text string, now time.Time) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	for _, layout := range []string{time.RFC3339, "2006-01-02T15:04:05", "2006-01-02T15:04", time.DateTime, time.DateOnly} {
+		if t, err := time.ParseInLocation(layout, text, time.Local); err == nil {
+			return t, nil
+		}
+	}
+	if ago, ok := ago(text); ok {
+		return now.Add(-ago), nil
+	}
+	return time.Time{}, Misuse(cmd, "--%s %q: want how long ago, as 90s, 2h or 3d, or a time, as 2026-01-31 or 2026-01-31T15:04:05Z", flag, text)
+}
+
+func ago(text string) (time.Duration, bool) {
+	var days int
+	if n, err := fmt.Sscanf(text, "%dd", &days); err == nil && n == 1 && days >= 0 && days < 100*365 && fmt.Sprintf("%dd", days) == text {
+		return time.Duration(days) * 24 * time.Hour, true
+	}
+	d, err := time.ParseDuration(text)
+	return d, err == nil && d >= 0
+}

@@ -1,0 +1,105 @@
+package session
+
+import (
+	"time"
+
+	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/benchmark-ai/bai/client-lib/bai"
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/show"
+	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
+)
+
+// A Choice is which runs a user means.
+type Choice struct {
+	Since, Until time.Time // what --since and --until say, once Filter was called
+
+	everybody bool
+	namespace string
+	phases    []string
+	outcomes  []string
+	labels    []string
+	task      string
+	text      string
+	since     string
+	until     string
+}
+
+// Flags are those that say which; since and until are about what is done then:
+// "submitted ".
+func (ch *Choice) Flags(cmd *cobra.Command, done string) {
+	flags := cmd.PersistentFlags()
+	flags.BoolVarP(&ch.everybody, "all", "A", false, "everybody's runs")
+	flags.BoolVar(&ch.everybody, "all-owners", false, "the same as --all")
+	_ = flags.MarkHidden("all-owners") // fails for flags that do not exist
+	flags.StringVar(&ch.namespace, "namespace", "", "only runs of this `TEAM`")
+	flags.StringSliceVar(&ch.phases, "phase", nil, "only runs in these `PHASES`")
+	flags.StringSliceVar(&ch.outcomes, "outcome", nil, "only runs with these `OUTCOMES`")
+	flags.StringArrayVar(&ch.labels, "label", nil, "only runs with label `KEY=VALUE`; may be repeated")
+	flags.StringVar(&ch.task, "task", "", "only runs of this `TASK`: those with label task_name=TASK")
+	flags.StringVar(&ch.text, "text", "", "only runs whose ID, name or file begins with `TEXT`, or whose task it is")
+	flags.StringVar(&ch.since, "since", "", "only what was "+done+"at `TIME` or later: how long ago, as 2h or 3d, or as 2026-01-31")
+	flags.StringVar(&ch.until, "until", "", "only what was "+done+"before `TIME`")
+	offer(cmd, "phase", baiv1.Phase(0).Descriptor())
+	offer(cmd, "outcome", baiv1.Outcome(0).Descriptor())
+}
+
+// offer completes a flag with the words of an enum.
+func offer(cmd *cobra.Command, flag string, e protoreflect.EnumDescriptor) {
+	_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(show.Words(e), cobra.ShellCompDirectiveNoFileComp)) // fails for flags that do not exist
+}
+
+// Filter is the choice but for its times, which it reads.
+func (ch *Choice) Filter(cmd *cobra.Command, s *Session, now time.Time) (bai.Filter, error) {
+	labels, err := Pairs(cmd, "label", ch.labels)
+	if err != nil {
+		return bai.Filter{}, err
+	}
+	if ch.task != "" {
+		labels["task_name"] = ch.task
+	}
+	if ch.Since, err = Instant(cmd, "since", ch.since, now); err != nil {
+		return bai.Filter{}, err
+	}
+	if ch.Until, err = Instant(cmd, "until", ch.until, now); err != nil {
+		return bai.Filter{}, err
+	}
+	f := bai.Filter{Namespace: ch.namespace, Labels: labels, Text: ch.text}
+	if f.Phases, err = values[baiv1.Phase](cmd, "phase", ch.phases); err != nil {
+		return bai.Filter{}, err
+	}
+	if f.Outcomes, err = values[baiv1.Outcome](cmd, "outcome", ch.outcomes); err != nil || ch.everybody {
+		return f, err
+	}
+	where, err := s.Where()
+	f.Owner = where.Owner
+	return f, err
+}
+
+// Given are the flags that say which runs are meant, as far as they were typed.
+func (ch *Choice) Given(cmd *cobra.Command) []string {
+	var given []string
+	for _, name := range []string{"all", "all-owners", "namespace", "phase", "outcome", "label", "task", "text"} {
+		if cmd.Flags().Changed(name) {
+			given = append(given, "--"+name)
+		}
+	}
+	return given
+}
+
+// values are the values of an enum that words mean.
+func values[E interface {
+	~int32
+	Descriptor() protoreflect.EnumDescriptor
+}](cmd *cobra.Command, flag string, words []string) ([]E, error) {
+	var all []E
+	for _, word := range words {
+		n, ok := show.Parse(E(0).Descriptor(), word)
+		if !ok {
+			return nil, Misuse(cmd, "--%s %q: want one of %q", flag, word, show.Words(E(0).Descriptor()))
+		}
+		all = append(all, E(n))
+	}
+	return all, nil
+}

@@ -1,0 +1,84 @@
+package session
+
+import (
+	"context"
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"github.com/benchmark-ai/bai/client-lib/bai"
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/show"
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/source"
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/verdict"
+	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
+)
+
+// Sources is said by each verb that reads a descriptor.
+const Sources = `FILE is a file, "-" for the standard input, or a place that the platform reads:
+https://…, s3://… or stored:NAME[@VERSION] (see baictl descriptors).`
+
+// Detaching is said by each verb that follows a run.
+const Detaching = `Ctrl-C detaches: the run goes on, baictl says how to come back and exits with 4,
+as after --timeout: the outcome is not known. A second Ctrl-C ends baictl at
+once. A broken connection is said once and mended.`
+
+// SetFlag is the flag that puts values in place of a descriptor's.
+func SetFlag(cmd *cobra.Command, set *[]string) {
+	cmd.PersistentFlags().StringArrayVar(set, "set", nil, "put a value in place of one of the descriptor's: `PATH=VALUE`, as hardware.gpus=4; may be repeated")
+}
+
+// Overrides reads what --set says.
+func Overrides(cmd *cobra.Command, set []string) ([]*baiv1.Override, error) {
+	all, err := source.Overrides(set)
+	if err != nil {
+		return nil, Misuse(cmd, "%s", err)
+	}
+	return all, nil
+}
+
+// Reader reads descriptors for a team; empty means that of the context.
+func (s *Session) Reader(namespace string) source.Reader {
+	return source.Reader{In: s.Env.In, Fetch: func(ctx context.Context, uri string) ([]byte, *baiv1.Origination, error) {
+		c, err := s.Client()
+		if err != nil {
+			return nil, nil, err
+		}
+		team, err := s.Team(namespace)
+		if err != nil {
+			return nil, nil, err
+		}
+		return c.Fetch(ctx, team, uri)
+	}}
+}
+
+// Team is the one that a flag names, or else that of the context.
+func (s *Session) Team(namespace string) (string, error) {
+	if namespace != "" {
+		return namespace, nil
+	}
+	where, err := s.Where()
+	return where.Namespace, err
+}
+
+// Complain prints faults, one a line.
+func (s *Session) Complain(faults []*baiv1.Fault) {
+	for _, f := range faults {
+		s.Screen.Note(show.Fault(f))
+	}
+}
+
+// Refuse prints the faults of one descriptor, and returns their number as a
+// FaultsError.
+func (s *Session) Refuse(faults []*baiv1.Fault) error {
+	s.Complain(faults)
+	return &verdict.FaultsError{Faults: source.Errors(faults), Files: 1, Of: 1}
+}
+
+// Refused prints the faults for which a platform refused a descriptor, and
+// returns their number as a FaultsError; another error is returned as it is.
+func (s *Session) Refused(err error) error {
+	if e, ok := errors.AsType[*bai.InvalidError](err); ok && len(e.Faults) > 0 {
+		return s.Refuse(e.Faults)
+	}
+	return err
+}

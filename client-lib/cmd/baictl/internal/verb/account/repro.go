@@ -1,0 +1,164 @@
+package account
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/benchmark-ai/bai/client-lib/bai"
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/repeat"
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/session"
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/show"
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/source"
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/verdict"
+	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
+)
+
+// Repro is the verb repro.
+func Repro(s *session.Session) *cobra.Command {
+	var text bool
+	cmd := &cobra.Command{
+		Use:   "repro RUN",
+		Short: "Say how a run is repeated exactly, and what cannot be",
+		Long: `Says how a run was asked for, the commands that repeat it on this platform and
+on any other, the digests of its data, what cannot be repeated exactly and how
+to mend that, and shows the exact descriptor, with what was put in place of its
+values. Where the descriptor came from is looked at again.
+
+With --descriptor: that text alone, byte for byte. With -o json or yaml: {"run",
+"asked", "commands", "origination", "overrides", "data", "gaps": [{"what",
+"why", "remedy"}], "descriptorSha256", "descriptorToml"}. With -o name: the
+commands.`,
+		Args:              session.Arguments(1, 1, "a RUN"),
+		ValidArgsFunction: s.OneRun,
+		RunE:              func(cmd *cobra.Command, args []string) error { return repro(cmd.Context(), s, args[0], text) },
+	}
+	cmd.PersistentFlags().BoolVar(&text, "descriptor", false, "print the exact descriptor and nothing else")
+	return session.WithNoun(cmd)
+}
+
+// A recipe is how a run is repeated.
+type recipe struct {
+	run      *baiv1.Run
+	commands []string
+	gaps     []repeat.Gap
+}
+
+func repro(ctx context.Context, s *session.Session, name string, text bool) error {
+	c, err := s.Client()
+	if err != nil {
+		return err
+	}
+	run, err := c.Get(ctx, name)
+	if err != nil {
+		return err
+	}
+	if text {
+		return session.Put(s.Env.Out, run.GetDescriptorToml())
+	}
+	doc := source.Document{Name: run.GetDescriptorFile(), Text: []byte(run.GetDescriptorToml())}
+	descriptor := doc.Check(nil, false).Descriptor
+	r := recipe{
+		run:      run,
+		commands: repeat.Commands(run, repeat.Labels(run, descriptor)),
+		gaps:     repeat.Gaps(run, descriptor, lookAgain(ctx, c, run)),
+	}
+	switch s.Output {
+	case "json", "yaml":
+		object, err := r.object()
+		if err != nil {
+			return err
+		}
+		return s.Print(object)
+	case "name":
+		return session.Put(s.Env.Out, strings.Join(r.commands, "\n")+"\n")
+	}
+	return session.Put(s.Env.Out, r.describe(s.Screen.Width()))
+}
+
+// lookAgain looks at the place that a run's descriptor came from.
+func lookAgain(ctx context.Context, c *bai.Client, run *baiv1.Run) repeat.Origin {
+	if run.GetOrigination() == nil {
+		return repeat.Origin{}
+	}
+	const long = 5 * time.Second
+	ctx, cancel := context.WithTimeout(ctx, long)
+	defer cancel()
+	text, origin, err := c.Fetch(ctx, run.GetNamespace(), run.GetOrigination().GetUri())
+	if err != nil {
+		return repeat.Origin{Asked: true, Fault: verdict.Line(err)}
+	}
+	if origin.GetSha256() != "" {
+		return repeat.Origin{Asked: true, Sha256: origin.GetSha256()}
+	}
+	return repeat.Origin{Asked: true, Sha256: digest(text)}
+}
+
+func digest(text []byte) string {
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:])
+}
+
+func (r recipe) describe(width int) string {
+	var b strings.Builder
+	title := func(text string) { b.WriteString(text + "\n\n") }
+	item := func(text string) {
+		for i, line := range show.Wrap(show.Clean(text), max(0, width-4)) {
+			b.WriteString([]string{"  ", "    "}[min(i, 1)] + line + "\n")
+		}
+	}
+	title("It was asked for by:")
+	b.WriteString("  " + show.Clean(repeat.Asked(r.run)) + "\n")
+	title("\nIt is repeated by, here and elsewhere:")
+	for _, c := range r.commands {
+		b.WriteString("  " + strings.ReplaceAll(show.Clean(c), " && ", " &&\n    ") + "\n")
+	}
+	if len(r.run.GetData()) > 0 {
+		title("\nIts data:")
+	}
+	for _, d := range r.run.GetData() {
+		item(fmt.Sprintf("%s at %s", d.GetSource(), d.GetPath()))
+		if d.GetSha256() != "" {
+			b.WriteString("    sha256 " + show.Clean(d.GetSha256()) + "\n")
+		}
+	}
+	if len(r.gaps) == 0 {
+		title("\nNothing is known that could differ. Its descriptor:")
+		return b.String() + show.Indent4(r.run.GetDescriptorToml())
+	}
+	title("\nWhat cannot be repeated exactly:")
+	for _, g := range r.gaps {
+		text := g.What + ": " + g.Why
+		if g.Remedy != "" {
+			text += " (" + g.Remedy + ")"
+		}
+		item(text)
+	}
+	b.WriteString("\nIts descriptor:\n  sha256 " + digest([]byte(r.run.GetDescriptorToml())) + "\n\n")
+	return b.String() + show.Indent4(r.run.GetDescriptorToml())
+}
+
+func (r recipe) object() (json.RawMessage, error) {
+	gaps := make([]json.RawMessage, len(r.gaps))
+	for i, g := range r.gaps {
+		text, err := session.Object(session.Entry{Name: "what", Value: g.What}, session.Entry{Name: "why", Value: g.Why}, session.Entry{Name: "remedy", Value: g.Remedy})
+		if err != nil {
+			return nil, err
+		}
+		gaps[i] = text
+	}
+	fields := []session.Entry{{Name: "run", Value: r.run.GetId()}, {Name: "asked", Value: repeat.Asked(r.run)}, {Name: "commands", Value: r.commands}}
+	if r.run.GetOrigination() != nil {
+		fields = append(fields, session.Entry{Name: "origination", Value: show.JSON(r.run.GetOrigination())})
+	}
+	fields = append(fields, session.Entry{Name: "overrides", Value: session.Array(r.run.GetOverrides())}, session.Entry{Name: "data", Value: session.Array(r.run.GetData())},
+		session.Entry{Name: "gaps", Value: gaps}, session.Entry{Name: "descriptorSha256", Value: digest([]byte(r.run.GetDescriptorToml()))},
+		session.Entry{Name: "descriptorToml", Value: r.run.GetDescriptorToml()})
+	return session.Object(fields...)
+}

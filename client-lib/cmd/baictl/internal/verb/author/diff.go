@@ -1,0 +1,112 @@
+package author
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/session"
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/show"
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/source"
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/verdict"
+	"github.com/benchmark-ai/bai/descriptors"
+)
+
+// Diff is the verb diff.
+func Diff(s *session.Session) *cobra.Command {
+	var set []string
+	cmd := &cobra.Command{
+		Use:   "diff FILE RUN",
+		Short: "Say what a descriptor changes against an earlier run",
+		Long: `Says which keys a descriptor has otherwise than an earlier run had them: what
+the run had, and what the descriptor has. Order, comments and what is a default
+anyway are no difference. It exits with 0 whether there are any or not.
+
+` + session.Sources + `
+
+With -o json or yaml: {"run", "file", "differences": [{"path", "run", "file"}]}.
+With -o name: the keys.`,
+		Example: `  baictl diff resnet.toml nightly-7`,
+		Args:    session.Arguments(2, 2, "a descriptor's FILE, or a RUN,"),
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+			if len(args) == 0 {
+				return s.Kept(source.Stored)(cmd, args, begun)
+			}
+			return s.OneRun(cmd, args[1:], begun)
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return diff(cmd, s, set, args[0], args[1]) },
+	}
+	session.SetFlag(cmd, &set)
+	return session.WithNoun(cmd)
+}
+
+func diff(cmd *cobra.Command, s *session.Session, assignments []string, file, name string) error {
+	set, err := session.Overrides(cmd, assignments)
+	if err != nil {
+		return err
+	}
+	doc, faults, err := s.Reader("").Read(cmd.Context(), file)
+	if err != nil {
+		return err
+	}
+	if len(faults) > 0 {
+		return s.Refuse(faults)
+	}
+	checked := doc.Check(set, false)
+	if checked.Effective == nil {
+		return s.Refuse(checked.Faults)
+	}
+	c, err := s.Client()
+	if err != nil {
+		return err
+	}
+	run, err := c.Get(cmd.Context(), name)
+	if err != nil {
+		return err
+	}
+	all, err := descriptors.Diff([]byte(run.GetDescriptorToml()), checked.Effective)
+	if e, ok := errors.AsType[*descriptors.InvalidError](err); ok {
+		return &verdict.UsageError{Message: fmt.Sprintf("compare %s with run %s: %s", doc.Name, run.GetId(), e.Faults[0])}
+	}
+	if err != nil {
+		return err
+	}
+	return printDifferences(s, doc.Name, run.GetId(), all)
+}
+
+func printDifferences(s *session.Session, file, run string, all []descriptors.Difference) error {
+	switch s.Output {
+	case "json", "yaml":
+		objects := make([]json.RawMessage, len(all))
+		for i, d := range all {
+			text, err := session.Object(session.Entry{Name: "path", Value: d.Path}, session.Entry{Name: "run", Value: d.Old}, session.Entry{Name: "file", Value: d.New})
+			if err != nil {
+				return err
+			}
+			objects[i] = text
+		}
+		text, err := session.Object(session.Entry{Name: "run", Value: run}, session.Entry{Name: "file", Value: file}, session.Entry{Name: "differences", Value: objects})
+		if err != nil {
+			return err
+		}
+		return s.Print(text)
+	case "name":
+		for _, d := range all {
+			if err := session.Put(s.Env.Out, show.Clean(d.Path)+"\n"); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if len(all) == 0 {
+		s.Screen.Note(show.Clean(fmt.Sprintf("%s says what run %s had", file, run)))
+		return nil
+	}
+	t := show.Table{Columns: []show.Column{{Title: "KEY", Flex: true}, {Title: "RUN", Flex: true}, {Title: "FILE", Flex: true}}}
+	for _, d := range all {
+		t.Rows = append(t.Rows, []string{d.Path, d.Old, d.New})
+	}
+	return s.PrintTable(t)
+}

@@ -1,0 +1,124 @@
+package author
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/benchmark-ai/bai/client-lib/bai"
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/session"
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/source"
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/verdict"
+	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
+	"github.com/benchmark-ai/bai/services/executor/transpile"
+)
+
+// A rendering is whose settings the objects are made under.
+type rendering struct {
+	session *session.Session
+	server  bool
+	set     []string
+}
+
+// Render is the verb render.
+func Render(s *session.Session) *cobra.Command {
+	r := &rendering{session: s}
+	cmd := &cobra.Command{
+		Use:         "render FILE",
+		Short:       "Print the Kubernetes objects that a run would be",
+		Annotations: session.Only("table", "yaml"),
+		Long: `Prints the Kubernetes objects that a run of a descriptor would be, as YAML, in
+the order in which they are created: without a platform, under the settings that
+one has by default. The same descriptor always gives the same bytes. Zeros stand
+in the place of the run's ID; digests and sizes of data, and the values of
+secrets, are not in them.
+
+With --server they are those under the settings of the running platform; give
+its address as --server=ADDRESS where it is not that of the context.
+
+` + session.Sources,
+		Example: `  baictl render resnet.toml --set hardware.gpus=4 | kubectl diff -f -
+  baictl render --server resnet.toml`,
+		Args:              r.arguments,
+		ValidArgsFunction: s.Kept(source.Stored),
+		RunE:              func(cmd *cobra.Command, args []string) error { return r.run(cmd, args[0]) },
+	}
+	session.SetFlag(cmd, &r.set)
+	flag := cmd.Flags().VarPF(serverFlag{r}, "server", "", "under the settings of the running platform; `ADDRESS` may be left out")
+	flag.NoOptDefVal = "context"
+	return cmd
+}
+
+// arguments is one FILE. An address after --server would be taken for it.
+func (r *rendering) arguments(cmd *cobra.Command, args []string) error {
+	if r.server && len(args) == 2 {
+		return session.Misuse(cmd, "two arguments: %q; an address is given as --server=ADDRESS", args)
+	}
+	return session.Arguments(1, 1, "a descriptor's FILE")(cmd, args)
+}
+
+// A serverFlag is --server, with or without an address.
+type serverFlag struct{ r *rendering }
+
+// Set implements pflag.Value.
+func (f serverFlag) Set(address string) error {
+	f.r.server = true
+	if address != "context" {
+		f.r.session.UseServer(address)
+	}
+	return nil
+}
+
+// String implements pflag.Value.
+func (serverFlag) String() string { return "" }
+
+// Type implements pflag.Value.
+func (serverFlag) Type() string { return "address" }
+
+func (r *rendering) run(cmd *cobra.Command, name string) error {
+	set, err := session.Overrides(cmd, r.set)
+	if err != nil {
+		return err
+	}
+	ctx, s := cmd.Context(), r.session
+	doc, faults, err := s.Reader("").Read(ctx, name)
+	if err != nil {
+		return err
+	}
+	if len(faults) > 0 {
+		return s.Refuse(faults)
+	}
+	manifest := offline
+	if r.server {
+		manifest = online
+	}
+	text, err := manifest(ctx, s, doc, set)
+	if err != nil {
+		return err
+	}
+	return session.Put(s.Env.Out, text)
+}
+
+func offline(_ context.Context, s *session.Session, doc source.Document, set []*baiv1.Override) (string, error) {
+	checked := doc.Check(set, false)
+	if checked.Descriptor == nil {
+		return "", s.Refuse(checked.Faults)
+	}
+	s.Complain(checked.Faults)
+	text, err := transpile.Manifest(checked.Descriptor, checked.Effective, transpile.Settings{})
+	if e, ok := errors.AsType[*transpile.RefusedError](err); ok {
+		return "", &verdict.UsageError{Message: fmt.Sprintf("render %q: %s", doc.Name, e)}
+	}
+	return string(text), err
+}
+
+func online(ctx context.Context, s *session.Session, doc source.Document, set []*baiv1.Override) (string, error) {
+	c, err := s.Client()
+	if err != nil {
+		return "", err
+	}
+	text, err := c.Render(ctx, bai.Draft{Text: doc.Text, File: doc.Name, Overrides: set})
+	return text, s.Refused(err)
+}

@@ -1,0 +1,191 @@
+// Package author has the verbs for who writes descriptors.
+package author
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/sarif"
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/session"
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/show"
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/source"
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/verdict"
+	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
+)
+
+// Validate is the verb validate.
+func Validate(s *session.Session) *cobra.Command {
+	var v validation
+	cmd := &cobra.Command{
+		Use:         "validate FILE...",
+		Short:       "Check descriptors without a platform",
+		Annotations: session.Also("sarif"),
+		Long: `Checks descriptors without a platform and says all that is wrong with them, each
+fault as file:line:column: key: what is wrong (how to mend it), on standard
+error. baictl explain says more about a fault by its code, which -o wide shows.
+Warnings alone leave a descriptor valid, unless with --strict.
+
+` + session.Sources + `
+A folder stands for all *.toml files in it and below, but for those that are
+clearly something else (as pyproject.toml is).
+
+With -o json or yaml: {"files": [{"file", "valid", "skipped", "faults": [...]}]}
+on standard output. With -o sarif: SARIF 2.1.0, for editors and continuous
+integration. With -o name: the valid files.`,
+		Example: `  baictl validate benchmark.toml
+  baictl validate --strict -o sarif benchmarks/ > faults.sarif
+  baictl validate benchmark.toml --set hardware.gpus=4`,
+		Args:              session.Arguments(1, -1, "a descriptor's FILE"),
+		ValidArgsFunction: s.Kept(source.Stored),
+		RunE:              func(cmd *cobra.Command, args []string) error { return v.run(cmd, s, args) },
+	}
+	session.SetFlag(cmd, &v.set)
+	cmd.PersistentFlags().BoolVar(&v.strict, "strict", false, "take warnings for errors")
+	return session.WithNoun(cmd)
+}
+
+type validation struct {
+	set    []string
+	strict bool
+}
+
+// A checked file with its faults.
+type checked struct {
+	name    string
+	skipped bool
+	faults  []*baiv1.Fault
+}
+
+func (v checked) valid() bool { return !v.skipped && source.Errors(v.faults) == 0 }
+
+func (v validation) run(cmd *cobra.Command, s *session.Session, names []string) error {
+	set, err := session.Overrides(cmd, v.set)
+	if err != nil {
+		return err
+	}
+	var all []checked
+	for _, entry := range source.Expand(names) {
+		one, err := v.check(cmd.Context(), s, entry, set)
+		if err != nil {
+			return err
+		}
+		all = append(all, one)
+	}
+	if err := printChecked(s, all); err != nil {
+		return err
+	}
+	return summary(all)
+}
+
+func (v validation) check(ctx context.Context, s *session.Session, entry source.Entry, set []*baiv1.Override) (checked, error) {
+	if len(entry.Fault) > 0 {
+		return checked{name: entry.Name, faults: entry.Fault}, nil
+	}
+	doc, faults, err := s.Reader("").Read(ctx, entry.Name)
+	if err != nil || len(faults) > 0 {
+		return checked{name: doc.Name, faults: faults}, err
+	}
+	if entry.Found && source.Foreign(doc.Text) {
+		return checked{name: doc.Name, skipped: true}, nil
+	}
+	return checked{name: doc.Name, faults: doc.Check(set, v.strict).Faults}, nil
+}
+
+func printChecked(s *session.Session, all []checked) error {
+	switch s.Output {
+	case "json", "yaml":
+		return printCheckedObjects(s, all)
+	case "sarif":
+		return printSARIF(s, all)
+	}
+	for _, v := range all {
+		complain(s, v.faults)
+		if line := v.line(s.Output); line != "" {
+			s.Screen.Line(show.Clean(line))
+		}
+	}
+	return nil
+}
+
+func complain(s *session.Session, faults []*baiv1.Fault) {
+	if s.Output != "wide" {
+		s.Complain(faults)
+		return
+	}
+	for _, f := range faults {
+		text := show.Fault(f)
+		if f.GetCode() != "" {
+			text += " " + f.GetCode()
+		}
+		s.Screen.Note(text)
+	}
+}
+
+// line is what is said of a file that is not refused.
+func (v checked) line(output string) string {
+	switch {
+	case v.skipped && output != "name":
+		return v.name + ": no descriptor, skipped"
+	case !v.valid():
+		return ""
+	case output == "name":
+		return v.name
+	case len(v.faults) > 0:
+		return v.name + ": valid, " + verdict.Plural(len(v.faults), "warning")
+	}
+	return v.name + ": valid"
+}
+
+func printSARIF(s *session.Session, all []checked) error {
+	var faults []*baiv1.Fault
+	for _, v := range all {
+		faults = append(faults, v.faults...)
+	}
+	text, err := sarif.Marshal(s.Env.Version, faults)
+	if err != nil {
+		return err
+	}
+	return session.Put(s.Env.Out, text)
+}
+
+func printCheckedObjects(s *session.Session, all []checked) error {
+	files := make([]json.RawMessage, len(all))
+	for i, v := range all {
+		file, err := session.Object(session.Entry{Name: "file", Value: v.name}, session.Entry{Name: "valid", Value: v.valid()},
+			session.Entry{Name: "skipped", Value: v.skipped}, session.Entry{Name: "faults", Value: session.Array(v.faults)})
+		if err != nil {
+			return err
+		}
+		files[i] = file
+	}
+	text, err := session.Object(session.Entry{Name: "files", Value: files})
+	if err != nil {
+		return err
+	}
+	return s.Print(text)
+}
+
+// summary is nil if every file is valid, and there is one.
+func summary(all []checked) error {
+	e := &verdict.FaultsError{}
+	for _, v := range all {
+		if v.skipped {
+			continue
+		}
+		e.Of++
+		e.Faults += source.Errors(v.faults)
+		if !v.valid() {
+			e.Files++
+		}
+	}
+	switch {
+	case e.Of == 0:
+		return &verdict.UsageError{Message: fmt.Sprintf("there is no descriptor among %s", verdict.Plural(len(all), "file"))}
+	case e.Files == 0:
+		return nil
+	}
+	return e
+}

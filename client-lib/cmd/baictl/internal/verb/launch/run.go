@@ -1,0 +1,136 @@
+package launch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/benchmark-ai/bai/client-lib/bai"
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/follow"
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/session"
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/show"
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/source"
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/verdict"
+	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
+)
+
+// Run is the verb run.
+func Run(s *session.Session) *cobra.Command {
+	var w wish
+	var dataTimeout time.Duration
+	cmd := &cobra.Command{
+		Use:   "run FILE",
+		Short: "Submit a run and follow it until its end",
+		Long: `Submits a run, shows what happens to it until its end, waits until its samples
+and lines are in the store, and exits with the code of its outcome (see baictl
+--help). Where the data do not become complete it says what is missing, and
+exits with 3 if the run succeeded.
+
+` + session.Sources + `
+
+` + session.Detaching + `
+
+With -o json, yaml or name the run is printed at the end, as baictl get does,
+and what happens to it goes to standard error.`,
+		Example: `  baictl run resnet.toml --set hardware.gpus=4
+  baictl run benchmark --descriptor=resnet.toml`,
+		Args:              session.Arguments(0, 1, ""),
+		ValidArgsFunction: s.Kept(source.Stored),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			files, err := w.files(cmd, args)
+			if err != nil {
+				return err
+			}
+			return runOne(cmd, s, w, files[0], dataTimeout)
+		},
+	}
+	w.fileFlags(cmd)
+	cmd.PersistentFlags().DurationVar(&dataTimeout, "data-timeout", 30*time.Second, "wait so `LONG` after the end for the run's data")
+	return session.WithNoun(cmd)
+}
+
+func runOne(cmd *cobra.Command, s *session.Session, w wish, file string, dataTimeout time.Duration) error {
+	ctx, release := s.Env.Interrupts(cmd.Context(), verdict.ErrDetached)
+	defer release()
+	cmd.SetContext(ctx)
+	begin := time.Now()
+	first, err := s.Client()
+	if err != nil {
+		return err
+	}
+	got, err := w.submitFile(cmd, s, first, file)
+	if err != nil {
+		return err
+	}
+	client, err := s.FollowClient()
+	if err != nil {
+		return err
+	}
+	f := &follow.Follower{Screen: s.Screen, Watcher: client, ID: got.RunID, Begin: begin}
+	if s.Output != "table" && s.Output != "wide" {
+		f.Say = func(c *baiv1.Change) { s.Screen.Note(follow.Line(s.Screen, c)) }
+	} else {
+		s.Screen.Line("run " + got.RunID)
+	}
+	last, err := f.Follow(ctx)
+	if err != nil {
+		return err
+	}
+	return finish(ctx, s, client, got.RunID, last, dataTimeout)
+}
+
+// finish waits for a run's data, prints the run, and returns what is wrong with
+// it: first its outcome, then its data.
+func finish(ctx context.Context, s *session.Session, client *bai.Client, id string, last *baiv1.Change, wait time.Duration) error {
+	short, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	s.Screen.Live("finished, waiting for its data")
+	run, err := client.WaitData(short, id)
+	s.Screen.Live("")
+	if ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	outcome := verdict.Of(id, last)
+	if err != nil {
+		err = lacking(ctx, id, wait, run, err)
+	}
+	if run != nil {
+		if printing := printFinished(s, run); printing != nil {
+			return printing
+		}
+	}
+	if outcome != nil && err != nil {
+		s.Say(err)
+	}
+	if outcome != nil {
+		return outcome
+	}
+	return err
+}
+
+// lacking says that data are not there, unless the user did not wait for them.
+func lacking(ctx context.Context, id string, wait time.Duration, run *baiv1.Run, err error) error {
+	if ctx.Err() != nil {
+		return fmt.Errorf("waiting for the data of run %s: %w", id, err)
+	}
+	if !errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	return &verdict.DataError{ID: id, After: wait, Known: run.GetCompleteness()}
+}
+
+func printFinished(s *session.Session, run *baiv1.Run) error {
+	switch s.Output {
+	case "json", "yaml":
+		return s.Print(show.JSON(run))
+	case "name":
+		return session.Put(s.Env.Out, run.GetId()+"\n")
+	}
+	status := show.Status(run)
+	s.Screen.Line(fmt.Sprintf("run %s %s after %s, %s", run.GetId(), s.Screen.Paint(follow.Style(status), status),
+		show.Span(run.GetCreateTime(), run.GetEndTime()), verdict.Stored(run.GetCompleteness())))
+	return nil
+}

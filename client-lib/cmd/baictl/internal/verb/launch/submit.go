@@ -1,0 +1,159 @@
+package launch
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/benchmark-ai/bai/client-lib/bai"
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/session"
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/show"
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/source"
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/verdict"
+)
+
+// Submit is the verb submit.
+func Submit(s *session.Session) *cobra.Command {
+	var w wish
+	var wait bool
+	cmd := &cobra.Command{
+		Use:   "submit FILE...",
+		Short: "Submit runs and print their IDs",
+		Long: `Submits one run for each descriptor and prints their IDs, one a line. A
+descriptor that is refused does not keep those after it from being submitted.
+
+` + session.Sources + `
+
+With --wait it then waits for the ends of the runs, and exits with the code of
+the first one that did not succeed; with 4 where --timeout is over before, or
+after Ctrl-C. The runs go on.
+
+With -o json or yaml: {"runs": [{"file", "runId", "repeated", "idempotencyKey",
+"warnings": [...]}]}.`,
+		Example: `  baictl submit resnet.toml --name nightly-7 --label model=resnet
+  baictl submit stored:resnet --set hardware.gpus=4 --wait --timeout 2h`,
+		Args:              session.Arguments(0, -1, ""),
+		ValidArgsFunction: s.Kept(source.Stored),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			files, err := w.files(cmd, args)
+			if err != nil {
+				return err
+			}
+			return submit(cmd, s, w, files, wait)
+		},
+	}
+	w.fileFlags(cmd)
+	cmd.PersistentFlags().BoolVar(&wait, "wait", false, "wait for the ends of the runs")
+	return session.WithNoun(cmd)
+}
+
+func submit(cmd *cobra.Command, s *session.Session, w wish, files []string, wait bool) error {
+	c, err := s.Client()
+	if err != nil {
+		return err
+	}
+	all, failed := submitAll(cmd, s, c, w, files)
+	if err := printAccepted(s, all); err != nil {
+		return err
+	}
+	if !wait || len(all) == 0 {
+		return failed
+	}
+	ended := await(cmd, s, all)
+	if failed != nil && ended != nil {
+		s.Say(ended)
+	}
+	if failed != nil {
+		return failed
+	}
+	return ended
+}
+
+// submitAll returns what was accepted, and why not all of it was.
+func submitAll(cmd *cobra.Command, s *session.Session, c *bai.Client, w wish, files []string) ([]accepted, error) {
+	var all []accepted
+	refused := &verdict.FaultsError{Of: len(files)}
+	for _, file := range files {
+		got, err := w.submitFile(cmd, s, c, file)
+		if e, ok := errors.AsType[*verdict.FaultsError](err); ok {
+			refused.Faults += e.Faults
+			refused.Files++
+			continue
+		}
+		if err != nil {
+			return all, err
+		}
+		all = append(all, got)
+	}
+	if refused.Files > 0 {
+		return all, refused
+	}
+	return all, nil
+}
+
+// await waits for the ends of runs, and says each. It returns the error of the
+// first run, in the order in which they were submitted, that did not succeed.
+func await(cmd *cobra.Command, s *session.Session, all []accepted) error {
+	ctx, release := s.Env.Interrupts(cmd.Context(), verdict.ErrDetached)
+	defer release()
+	client, err := s.FollowClient()
+	if err != nil {
+		return err
+	}
+	var first error
+	for _, a := range all {
+		s.Screen.Live("waiting for run " + a.RunID)
+		run, err := client.Wait(ctx, a.RunID)
+		s.Screen.Live("")
+		if ctx.Err() != nil {
+			return &verdict.LeftError{ID: a.RunID, Why: context.Cause(ctx), Others: len(all) > 1}
+		}
+		if err != nil {
+			return err
+		}
+		s.Screen.Note(fmt.Sprintf("run %s %s after %s", a.RunID, show.Status(run), show.Span(run.GetCreateTime(), run.GetEndTime())))
+		if ended := verdict.OfRun(run); ended != nil && first == nil {
+			first = ended
+		}
+	}
+	return first
+}
+
+func printAccepted(s *session.Session, all []accepted) error {
+	switch s.Output {
+	case "json", "yaml":
+		return printAcceptedObjects(s, all)
+	case "wide":
+		t := show.Table{Columns: []show.Column{{Title: "ID"}, {Title: "REPEATED"}, {Title: "FILE", Flex: true}}}
+		for _, a := range all {
+			t.Rows = append(t.Rows, []string{a.RunID, fmt.Sprint(a.Repeated), a.file})
+		}
+		return s.PrintTable(t)
+	}
+	for _, a := range all {
+		if err := session.Put(s.Env.Out, a.RunID+"\n"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func printAcceptedObjects(s *session.Session, all []accepted) error {
+	runs := make([]json.RawMessage, len(all))
+	for i, a := range all {
+		run, err := session.Object(session.Entry{Name: "file", Value: a.file}, session.Entry{Name: "runId", Value: a.RunID}, session.Entry{Name: "repeated", Value: a.Repeated},
+			session.Entry{Name: "idempotencyKey", Value: a.Key}, session.Entry{Name: "warnings", Value: session.Array(a.Warnings)})
+		if err != nil {
+			return err
+		}
+		runs[i] = run
+	}
+	text, err := session.Object(session.Entry{Name: "runs", Value: runs})
+	if err != nil {
+		return err
+	}
+	return s.Print(text)
+}

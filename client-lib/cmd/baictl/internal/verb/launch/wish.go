@@ -1,0 +1,170 @@
+// Package launch has the verbs that make runs.
+package launch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/benchmark-ai/bai/client-lib/bai"
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/session"
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/source"
+	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
+)
+
+// A wish is what a user says of a run beside its descriptor.
+type wish struct {
+	name       string
+	namespace  string
+	labels     []string
+	set        []string
+	key        string
+	descriptor string
+}
+
+func (w *wish) flags(cmd *cobra.Command) {
+	flags := cmd.PersistentFlags()
+	flags.StringVar(&w.name, "name", "", "`NAME` of the run, unique per owner")
+	flags.StringVar(&w.namespace, "namespace", "", "`TEAM` that the run belongs to (default: that of the context, or \"default\")")
+	flags.StringArrayVar(&w.labels, "label", nil, "label `KEY=VALUE` of the run, over those of the descriptor; may be repeated")
+	flags.StringVar(&w.key, "idempotency-key", "", "`KEY` under which repetitions are the same run (default: a new one)")
+	session.SetFlag(cmd, &w.set)
+}
+
+// fileFlags are those of a verb whose descriptor is given.
+func (w *wish) fileFlags(cmd *cobra.Command) {
+	w.flags(cmd)
+	cmd.PersistentFlags().StringVar(&w.descriptor, "descriptor", "", "`FILE` with the descriptor, instead of the argument")
+}
+
+// files are the arguments, or the one of --descriptor.
+func (w *wish) files(cmd *cobra.Command, args []string) ([]string, error) {
+	switch {
+	case w.descriptor != "" && len(args) > 0:
+		return nil, session.Misuse(cmd, "either --descriptor or an argument, not both")
+	case w.descriptor != "":
+		return []string{w.descriptor}, nil
+	case len(args) == 0:
+		return nil, session.Misuse(cmd, "a descriptor's FILE is missing")
+	case len(args) > 1 && w.name != "":
+		return nil, session.Misuse(cmd, "--name names one run, not %d", len(args))
+	case len(args) > 1 && w.key != "":
+		return nil, session.Misuse(cmd, "--idempotency-key is for one run, not %d", len(args))
+	}
+	return args, nil
+}
+
+// submission is the wish, without a descriptor.
+func (w *wish) submission(cmd *cobra.Command, s *session.Session) (bai.Submission, error) {
+	labels, err := session.Pairs(cmd, "label", w.labels)
+	if err != nil {
+		return bai.Submission{}, err
+	}
+	set, err := session.Overrides(cmd, w.set)
+	if err != nil {
+		return bai.Submission{}, err
+	}
+	team, err := s.Team(w.namespace)
+	if err != nil {
+		return bai.Submission{}, err
+	}
+	key := w.key
+	if key == "" {
+		key = bai.NewKey()
+	}
+	return bai.Submission{Name: w.name, Namespace: team, Labels: labels, Overrides: set, Key: key}, nil
+}
+
+// An accepted submission.
+type accepted struct {
+	file string
+	bai.Submitted
+}
+
+// submitFile submits one descriptor. It prints the faults for which that is
+// refused, and returns their number as a FaultsError.
+func (w *wish) submitFile(cmd *cobra.Command, s *session.Session, c *bai.Client, file string) (accepted, error) {
+	submission, err := w.submission(cmd, s)
+	if err != nil {
+		return accepted{}, err
+	}
+	doc, err := sendable(cmd.Context(), s, w.namespace, file)
+	if err != nil {
+		return accepted{}, err
+	}
+	submission.Descriptor, submission.File, submission.Origin = doc.Text, doc.Name, doc.Origin
+	return send(cmd.Context(), s, c, submission)
+}
+
+// sendable reads a descriptor that a platform may take.
+func sendable(ctx context.Context, s *session.Session, namespace, file string) (source.Document, error) {
+	doc, faults, err := s.Reader(namespace).Read(ctx, file)
+	if err != nil {
+		return source.Document{}, err
+	}
+	if len(faults) == 0 {
+		faults = doc.TooLarge()
+	}
+	if len(faults) > 0 {
+		return source.Document{}, s.Refuse(faults)
+	}
+	return doc, nil
+}
+
+func send(ctx context.Context, s *session.Session, c *bai.Client, submission bai.Submission) (accepted, error) {
+	got, err := c.Submit(ctx, submission)
+	if e, ok := errors.AsType[*bai.InvalidError](err); ok && len(e.Faults) > 0 {
+		return accepted{}, s.Refuse(e.Faults)
+	}
+	if err != nil {
+		return accepted{}, unheard(ctx, err, submission.Key)
+	}
+	s.Complain(got.Warnings)
+	if got.RunID == "" {
+		return accepted{}, fmt.Errorf("submit %q: the platform made %s, which this baictl does not know: it is older than the platform", submission.File, setOrSchedule(got))
+	}
+	return accepted{submission.File, got}, nil
+}
+
+func setOrSchedule(got bai.Submitted) string {
+	if got.SetID != "" {
+		return "set " + got.SetID
+	}
+	return "schedule " + got.ScheduleID
+}
+
+// unheard adds to an error that the answer to a submission was not awaited.
+func unheard(ctx context.Context, err error, key string) error {
+	if ctx.Err() == nil {
+		return err
+	}
+	return fmt.Errorf("%w, before the platform answered: the run may exist, submit again with --idempotency-key %s", err, key)
+}
+
+// again is the submission that repeats a run, with what is wished.
+func (w *wish) again(cmd *cobra.Command, s *session.Session, run *baiv1.Run, labels map[string]string) (bai.Submission, error) {
+	submission, err := w.submission(cmd, s)
+	if err != nil {
+		return bai.Submission{}, err
+	}
+	if w.namespace == "" {
+		submission.Namespace = run.GetNamespace()
+	}
+	for k, v := range labels {
+		if _, given := submission.Labels[k]; !given {
+			submission.Labels[k] = v
+		}
+	}
+	submission.Descriptor, submission.File = []byte(run.GetDescriptorToml()), run.GetDescriptorFile()
+	submission.Origin, submission.RerunOf = run.GetOrigination(), run.GetId()
+	// They are part of the text already: given again they change nothing, and
+	// are remembered with the new run.
+	kept := slices.DeleteFunc(slices.Clone(run.GetOverrides()), func(old *baiv1.Override) bool {
+		return slices.ContainsFunc(submission.Overrides, func(o *baiv1.Override) bool { return o.GetPath() == old.GetPath() })
+	})
+	submission.Overrides = append(kept, submission.Overrides...)
+	return submission, nil
+}

@@ -1,0 +1,167 @@
+package runs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/benchmark-ai/bai/client-lib/bai"
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/follow"
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/session"
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/show"
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/verdict"
+	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
+)
+
+// Get is the verb get.
+func Get(s *session.Session) *cobra.Command {
+	var name string
+	cmd := &cobra.Command{
+		Use:   "get RUN",
+		Short: "Show what is known of a run",
+		Long: `Shows what is known of a run, and exits with 0 whatever its outcome. -o wide
+adds what was put in place of its descriptor's values, the files that were kept
+of it, and its descriptor. With -o json or yaml: the run; "artifacts" are its
+files.`,
+		Args:              session.Arguments(0, 1, ""),
+		ValidArgsFunction: s.OneRun,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case name == "" && len(args) == 0:
+				return session.Misuse(cmd, "a RUN is missing")
+			case name != "" && len(args) > 0:
+				return session.Misuse(cmd, "either --name or an argument, not both")
+			case name == "":
+				name = args[0]
+			}
+			return get(cmd.Context(), s, name)
+		},
+	}
+	cmd.PersistentFlags().StringVar(&name, "name", "", "ID or name of the `RUN`, instead of the argument")
+	_ = cmd.RegisterFlagCompletionFunc("name", s.OneRun) // fails for flags that do not exist
+	return session.WithNoun(cmd)
+}
+
+func get(ctx context.Context, s *session.Session, name string) error {
+	c, err := s.Client()
+	if err != nil {
+		return err
+	}
+	run, err := c.Get(ctx, name)
+	if err != nil {
+		return err
+	}
+	if s.Output == "name" {
+		return session.Put(s.Env.Out, run.GetId()+"\n")
+	}
+	var files []*baiv1.Artifact
+	if s.Output != "table" {
+		if files, err = kept(ctx, c, run.GetId()); err != nil {
+			return err
+		}
+	}
+	if !s.Structured() {
+		return session.Put(s.Env.Out, describe(s, run, files))
+	}
+	text := show.JSON(run)
+	if len(files) > 0 {
+		if text, err = session.Merge(text, session.Entry{Name: "artifacts", Value: session.Array(files)}); err != nil {
+			return err
+		}
+	}
+	return s.Print(text)
+}
+
+// kept are the files of a run; none where the platform is too old to have any.
+func kept(ctx context.Context, c *bai.Client, run string) ([]*baiv1.Artifact, error) {
+	files, err := c.Artifacts(ctx, run)
+	if _, old := errors.AsType[*bai.UnsupportedError](err); old {
+		return nil, nil
+	}
+	return files, err
+}
+
+// describe is all of a run for people, one line for each thing that is known.
+func describe(s *session.Session, run *baiv1.Run, files []*baiv1.Artifact) string {
+	var b strings.Builder
+	say := func(what, value string) {
+		if value != "" {
+			fmt.Fprintf(&b, "%-11s %s\n", what, value)
+		}
+	}
+	status := show.Status(run)
+	say("ID", run.GetId())
+	say("Name", show.Clean(run.GetName()))
+	say("Status", s.Screen.Paint(follow.Style(status), status))
+	say("Why", show.Clean(verdict.Because(run.GetReason(), run.GetFailureClass(), run.GetMessage())))
+	if run.ExitCode != nil {
+		say("Exit code", fmt.Sprint(run.GetExitCode()))
+	}
+	say("Progress", show.Progress(run.GetProgress()))
+	say("Attempt", fmt.Sprint(run.GetAttempt()))
+	say("Owner", show.Clean(run.GetOwner()))
+	say("Namespace", show.Clean(run.GetNamespace()))
+	say("Labels", show.Clean(show.Labels(run.GetLabels())))
+	say("Descriptor", show.Clean(run.GetDescriptorFile()))
+	say("From", origin(run.GetOrigination()))
+	say("Repeats", run.GetLineage().GetRerunOf())
+	for _, o := range run.GetOverrides() {
+		say("Set", show.Clean(o.GetPath()+" = "+o.GetValue()))
+	}
+	say("Submitted", show.Time(run.GetCreateTime()))
+	say("Started", show.Time(run.GetStartTime()))
+	say("Ended", show.Time(run.GetEndTime()))
+	say("Took", show.Span(run.GetCreateTime(), run.GetEndTime()))
+	for _, d := range run.GetData() {
+		say("Data set", dataSet(d))
+	}
+	say("Stored", completeness(run.GetCompleteness()))
+	if s.Output == "wide" {
+		say("Lineage", lineage(run.GetLineage()))
+		say("Revision", fmt.Sprint(run.GetRevision()))
+		say("Updated", show.Time(run.GetUpdateTime()))
+		for _, f := range files {
+			say("File", show.Clean(fmt.Sprintf("%s, %s, sha256 %.12s", f.GetName(), show.Bytes(f.GetSize()), f.GetSha256())))
+		}
+		if run.GetDescriptorToml() != "" {
+			b.WriteString("\n" + show.Indent4(run.GetDescriptorToml()))
+		}
+	}
+	return b.String()
+}
+
+func dataSet(d *baiv1.DataSet) string {
+	text := fmt.Sprintf("%s at %s", d.GetSource(), d.GetPath())
+	if d.GetSha256() != "" {
+		text += fmt.Sprintf(", %s, sha256 %.12s", show.Bytes(d.GetSize()), d.GetSha256())
+	}
+	return show.Clean(text)
+}
+
+func completeness(c *baiv1.Completeness) string {
+	switch {
+	case c == nil:
+		return ""
+	case c.GetComplete():
+		return show.Clean(verdict.Stored(c) + ", complete")
+	default:
+		return show.Clean(verdict.Missing(c))
+	}
+}
+
+func lineage(l *baiv1.Lineage) string {
+	if l == nil {
+		return ""
+	}
+	return show.Clean(string(show.JSON(l)))
+}
+
+func origin(o *baiv1.Origination) string {
+	if o == nil {
+		return ""
+	}
+	return show.Clean(fmt.Sprintf("%s, sha256 %.12s", o.GetUri(), o.GetSha256()))
+}

@@ -1,0 +1,286 @@
+package setup
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/benchmark-ai/bai/client-lib/bai"
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/contexts"
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/session"
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/show"
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/verdict"
+)
+
+// Config is the verb config.
+func Config(s *session.Session) *cobra.Command {
+	return session.Parent(&cobra.Command{
+		Use:   "config",
+		Short: "Keep the platforms that you use, by name",
+		Long: `Keeps contexts: a platform's address, who you are there, and the team of what
+you submit. They lie in bai/config.toml in $XDG_CONFIG_HOME, or else in
+~/.config, readable by you alone:
+
+    current = "home"
+
+    [contexts.home]
+    server = "127.0.0.1:7070"
+    owner = "ann"
+    namespace = "vision"
+
+Which one counts, the first that says something: the flags --server and --owner;
+the context of --context; the environment, BAI_SERVER and BAI_OWNER; the context
+that BAI_CONTEXT names, or else the current one; ` + bai.DefaultTarget + `
+and the user's name.`,
+	}, configList(s), configUse(s), configSet(s), configDelete(s), configView(s))
+}
+
+func (c changing) load() (contexts.Contexts, error) {
+	all, err := contexts.Load(c.s.ConfigPath())
+	if err != nil {
+		return all, &verdict.UsageError{Message: err.Error(), Help: "baictl config --help"}
+	}
+	return all, nil
+}
+
+// changing changes the file, and says what was done.
+type changing struct {
+	s *session.Session
+}
+
+func (c changing) do(change func(*contexts.Contexts) (said string, err error)) error {
+	all, err := c.load()
+	if err != nil {
+		return err
+	}
+	if all.All == nil {
+		all.All = map[string]contexts.Context{}
+	}
+	said, err := change(&all)
+	if err != nil {
+		return err
+	}
+	if err := all.Save(c.s.ConfigPath()); err != nil {
+		return &verdict.UsageError{Message: err.Error()}
+	}
+	if c.s.Output == "name" {
+		return nil
+	}
+	c.s.Screen.Note(said)
+	return nil
+}
+
+func known(all contexts.Contexts, name string) error {
+	if _, ok := all.All[name]; ok {
+		return nil
+	}
+	return &verdict.UsageError{Message: (&contexts.UnknownError{Name: name, From: "context", Known: all.Names()}).Error()}
+}
+
+func configList(s *session.Session) *cobra.Command {
+	return &cobra.Command{
+		Use:   "get-contexts",
+		Short: "List the contexts",
+		Long: `Lists the contexts; * is the current one. With -o json or yaml: {"contexts":
+[{"name", "current", "server", "owner", "namespace"}]}.`,
+		Args: session.Arguments(0, 0, ""),
+		RunE: func(*cobra.Command, []string) error { return listContexts(s) },
+	}
+}
+
+func listContexts(s *session.Session) error {
+	all, err := changing{s}.load()
+	if err != nil {
+		return err
+	}
+	switch s.Output {
+	case "json", "yaml":
+		text, err := contextObjects(all)
+		if err != nil {
+			return err
+		}
+		return s.Print(text)
+	case "name":
+		for _, name := range all.Names() {
+			if err := session.Put(s.Env.Out, name+"\n"); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if len(all.All) == 0 {
+		s.Screen.Note("baictl: there are no contexts (make one: baictl config set-context NAME --server HOST:PORT)")
+		return nil
+	}
+	t := show.Table{Columns: []show.Column{{Title: "CURRENT"}, {Title: "NAME", Flex: true}, {Title: "SERVER", Flex: true}, {Title: "OWNER", Flex: true}, {Title: "NAMESPACE", Flex: true}}}
+	for _, name := range all.Names() {
+		one, mark := all.All[name], " "
+		if name == all.Current {
+			mark = "*"
+		}
+		t.Rows = append(t.Rows, []string{mark, name, one.Server, one.Owner, one.Namespace})
+	}
+	return s.PrintTable(t)
+}
+
+func contextObjects(all contexts.Contexts) (json.RawMessage, error) {
+	objects := make([]json.RawMessage, 0, len(all.All))
+	for _, name := range all.Names() {
+		one := all.All[name]
+		text, err := session.Object(session.Entry{Name: "name", Value: name}, session.Entry{Name: "current", Value: name == all.Current},
+			session.Entry{Name: "server", Value: one.Server}, session.Entry{Name: "owner", Value: one.Owner}, session.Entry{Name: "namespace", Value: one.Namespace})
+		if err != nil {
+			return nil, err
+		}
+		objects = append(objects, text)
+	}
+	return session.Object(session.Entry{Name: "contexts", Value: objects})
+}
+
+func configUse(s *session.Session) *cobra.Command {
+	return &cobra.Command{
+		Use:               "use-context NAME",
+		Short:             "Make a context the current one",
+		Args:              session.Arguments(1, 1, "a context's NAME"),
+		ValidArgsFunction: s.Contexts,
+		RunE: func(_ *cobra.Command, args []string) error {
+			return changing{s}.do(func(all *contexts.Contexts) (string, error) {
+				if err := known(*all, args[0]); err != nil {
+					return "", err
+				}
+				all.Current = args[0]
+				return fmt.Sprintf("context %s is the current one: %s", args[0], orDash(all.All[args[0]].Server)), nil
+			})
+		},
+	}
+}
+
+func orDash(text string) string {
+	if text == "" {
+		return "-"
+	}
+	return text
+}
+
+func configSet(s *session.Session) *cobra.Command {
+	var namespace string
+	cmd := &cobra.Command{
+		Use:   "set-context NAME",
+		Short: "Make or change a context",
+		Long: `Makes or changes a context: what --server, --owner and --namespace say; what is
+not given stays, what is given empty is taken away. The first context that is
+made is the current one.`,
+		Example: `  baictl config set-context lab --server lab.example.org:7070 --namespace vision
+  baictl config use-context lab`,
+		Args:              session.Arguments(1, 1, "a context's NAME"),
+		ValidArgsFunction: s.Contexts,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return changing{s}.do(func(all *contexts.Contexts) (string, error) {
+				return setContext(cmd, s, all, args[0], namespace)
+			})
+		},
+	}
+	cmd.Flags().StringVar(&namespace, "namespace", "", "`TEAM` of what is submitted")
+	return cmd
+}
+
+func setContext(cmd *cobra.Command, s *session.Session, all *contexts.Contexts, name, namespace string) (string, error) {
+	if fault := contexts.CheckName(name); fault != "" {
+		return "", session.Misuse(cmd, "%s", fault)
+	}
+	one, there := all.All[name]
+	typed := s.Typed()
+	for _, f := range []struct {
+		flag  string
+		value string
+		field *string
+	}{{"server", typed.Server, &one.Server}, {"owner", typed.Owner, &one.Owner}, {"namespace", namespace, &one.Namespace}} {
+		if cmd.Flags().Changed(f.flag) {
+			*f.field = f.value
+		}
+	}
+	if one.Server != "" {
+		if err := session.CheckServer(one.Server); err != nil {
+			return "", err
+		}
+	}
+	all.All[name] = one
+	said := fmt.Sprintf("context %s is made", name)
+	if there {
+		said = fmt.Sprintf("context %s is changed", name)
+	}
+	if all.Current == "" && len(all.All) == 1 {
+		all.Current = name
+		said += ", and is the current one"
+	}
+	return said, nil
+}
+
+func configDelete(s *session.Session) *cobra.Command {
+	return &cobra.Command{
+		Use:               "delete-context NAME",
+		Short:             "Forget a context",
+		Args:              session.Arguments(1, 1, "a context's NAME"),
+		ValidArgsFunction: s.Contexts,
+		RunE: func(_ *cobra.Command, args []string) error {
+			return changing{s}.do(func(all *contexts.Contexts) (string, error) {
+				if err := known(*all, args[0]); err != nil {
+					return "", err
+				}
+				delete(all.All, args[0])
+				if all.Current != args[0] {
+					return fmt.Sprintf("context %s is forgotten", args[0]), nil
+				}
+				all.Current = ""
+				return fmt.Sprintf("context %s is forgotten, and none is the current one", args[0]), nil
+			})
+		},
+	}
+}
+
+func configView(s *session.Session) *cobra.Command {
+	return &cobra.Command{
+		Use:   "view",
+		Short: "Show what counts now, and where the file is",
+		Long: `Shows which platform is used, as whom, and for which team, after all flags,
+variables and contexts. With -o json or yaml: {"file", "current", "server",
+"owner", "namespace"}. With -o name: the platform's address.`,
+		Args: session.Arguments(0, 0, ""),
+		RunE: func(*cobra.Command, []string) error { return view(s) },
+	}
+}
+
+func view(s *session.Session) error {
+	all, err := changing{s}.load()
+	if err != nil {
+		return err
+	}
+	where, err := s.Where()
+	if err != nil {
+		return err
+	}
+	if s.Output == "name" {
+		return session.Put(s.Env.Out, where.Server+"\n")
+	}
+	fields := []session.Entry{
+		{Name: "file", Value: s.ConfigPath()},
+		{Name: "current", Value: all.Current},
+		{Name: "server", Value: where.Server},
+		{Name: "owner", Value: where.Owner},
+		{Name: "namespace", Value: where.Namespace},
+	}
+	if s.Structured() {
+		text, err := session.Object(fields...)
+		if err != nil {
+			return err
+		}
+		return s.Print(text)
+	}
+	var b strings.Builder
+	for _, f := range fields {
+		fmt.Fprintf(&b, "%-10s %s\n", f.Name, orDash(show.Clean(fmt.Sprint(f.Value))))
+	}
+	return session.Put(s.Env.Out, b.String())
+}

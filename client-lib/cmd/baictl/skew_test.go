@@ -1,0 +1,44 @@
+package main_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/benchmark-ai/bai/client-lib/internal/baitest"
+	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
+)
+
+func TestAnOlderPlatformSaysWhatItDoesNotUnderstand(t *testing.T) {
+	p := baitest.StartOld(t)
+	id := p.Add(&baiv1.Run{Name: "r", Owner: "ann", DescriptorToml: helloText, Origination: &baiv1.Origination{Uri: "stored:x@1"}})
+	for args, says := range map[string]string{
+		"submit good.toml --set hardware.gpus=1": "is older than this client: it does not understand values put in place of the descriptor's (revision 2 of the API; it has 1)",
+		"rerun r":                                "is older than this client: it does not understand where a descriptor came from",
+		"list --text x":                          "is older than this client: it does not understand a list by text",
+		"list --sort oldest":                     "is older than this client: it does not understand a list in another order",
+		"logs r --since 5m":                      "is older than this client: it does not understand lines since a time",
+		"metrics --task x":                       "is older than this client: it does not understand samples of many runs",
+		"metrics r --since 5m":                   "is older than this client: it does not understand samples of a time",
+		"validate stored:x":                      "is older than this client: it has no DescriptorService",
+		"render --server good.toml":              "is older than this client: it has no DescriptorService",
+		"descriptors list":                       "is older than this client: it has no DescriptorService",
+	} {
+		expect(t, piped(t, p.Addr(), strings.Fields(args)...), 3, says)
+	}
+	if n := p.Calls("SubmitRun") + p.Calls("ListRuns") + p.Calls("StreamLogs") + p.Calls("QueryMetrics"); n != 0 {
+		t.Errorf("%d calls went to a platform that would have done less than was asked", n)
+	}
+	for _, args := range []string{"submit good.toml", "list", "get r", "why " + id, "repro r", "logs r", "metrics r", "cancel r"} {
+		expect(t, piped(t, p.Addr(), strings.Fields(args)...), 0, "")
+	}
+	expect(t, piped(t, p.Addr(), "version"), 0, "baictl: the platform is older: it understands revision 1 of the API, this baictl 2")
+}
+
+func TestANewerPlatformWorks(t *testing.T) {
+	p := world(t, newYear)
+	p.Understand(7)
+	for _, args := range []string{"submit good.toml --set hardware.gpus=1", "list --text hello", "rerun hello", "metrics --task hello"} {
+		expect(t, piped(t, p.Addr(), strings.Fields(args)...), 0, "")
+	}
+	expect(t, piped(t, p.Addr(), "version"), 0, "this baictl is older: it understands revision 2 of the API, the platform 7; everything that it has works")
+}

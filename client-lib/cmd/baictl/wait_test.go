@@ -1,0 +1,163 @@
+package main_test
+
+import (
+	"bytes"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/show"
+	"github.com/benchmark-ai/bai/client-lib/internal/baitest"
+	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
+)
+
+func TestSubmitThatWaitsExitsWithTheFirstOutcomeThatIsNotASuccess(t *testing.T) {
+	outcomes := map[string]*baiv1.Change{
+		"good":     {Outcome: baiv1.Outcome_OUTCOME_SUCCEEDED},
+		"bad":      {Outcome: baiv1.Outcome_OUTCOME_FAILED, FailureClass: baiv1.FailureClass_FAILURE_CLASS_USER, Reason: "NonZeroExit"},
+		"late":     {Outcome: baiv1.Outcome_OUTCOME_FAILED, FailureClass: baiv1.FailureClass_FAILURE_CLASS_TIMEOUT, Reason: "DeadlineExceeded"},
+		"platform": {Outcome: baiv1.Outcome_OUTCOME_FAILED, FailureClass: baiv1.FailureClass_FAILURE_CLASS_PLATFORM, Reason: "Poison"},
+		"canceled": {Outcome: baiv1.Outcome_OUTCOME_CANCELED},
+	}
+	for name, tt := range map[string]struct {
+		code int
+		says string
+	}{
+		"good": {0, "succeeded after"}, "bad": {1, "failed: NonZeroExit (user)"}, "late": {4, "DeadlineExceeded (timeout)"}, "platform": {3, "Poison"}, "canceled": {5, "was canceled"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := baitest.Start(t)
+			ending(p, outcomes[name], nil)
+			expect(t, piped(t, p.Addr(), "submit", "good.toml", "good.toml", "--wait"), tt.code, tt.says)
+		})
+	}
+}
+
+func TestSubmitThatWaitsGivesUpAndTheRunGoesOn(t *testing.T) {
+	p := baitest.Start(t)
+	p.OnSubmit(func(id string) { p.Change(id, &baiv1.Change{Phase: baiv1.Phase_PHASE_RUNNING}) })
+	got := piped(t, p.Addr(), "submit", "good.toml", "--wait", "--timeout", "200ms")
+	expect(t, got, 4, "timed out after 0.2s: run 01kdyt1q880000000000000001 goes on (come back: baictl watch 01kdyt1q880000000000000001")
+	if got.out != "01kdyt1q880000000000000001\n" {
+		t.Errorf("the ID is not printed before the end: %s", got)
+	}
+	expect(t, piped(t, p.Addr(), "submit", "good.toml", "good.toml", "--wait", "--timeout", "200ms"), 4, "and others go on (see baictl list)")
+	expect(t, piped(t, p.Addr(), "submit", "bad-not-there.toml", "good.toml", "--wait", "--timeout", "200ms"), 2, "goes on")
+}
+
+// Lines are what a program writes, while it does.
+type lines struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+// Write implements io.Writer.
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+// String is all of it.
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+func (l *lines) count() int { return strings.Count(l.String(), "\n") }
+
+func TestAListThatIsWatchedTellsEachChangeInAPipe(t *testing.T) {
+	p := baitest.Start(t)
+	id := p.Add(&baiv1.Run{Name: "训练", Owner: "ann", CreateTime: timestamppb.Now()})
+	cmd := command(t, p.Addr(), "list", "--watch")
+	out := &lines{}
+	cmd.Stdout = out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the first line", func() bool { return out.count() == 2 })
+	p.Change(id, &baiv1.Change{Phase: baiv1.Phase_PHASE_RUNNING})
+	until(t, "the change", func() bool { return out.count() == 3 })
+	other := p.Add(&baiv1.Run{Owner: "ann", CreateTime: timestamppb.Now()})
+	until(t, "the new run", func() bool { return out.count() == 4 })
+	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	if code := wait(t, cmd); code != 0 {
+		t.Errorf("exit %d, want 0: it has no other end than the user's", code)
+	}
+	all := strings.Split(out.String(), "\n")
+	for i, want := range []string{"ID   ", id + "  训练                      submitted   ", id + "  训练                      running     ", other + "  -                         submitted   "} {
+		if !strings.HasPrefix(all[i], want) {
+			t.Errorf("line %d is %q, want %q", i+1, all[i], want)
+		}
+	}
+	expect(t, piped(t, p.Addr(), "list", "--watch", "-o", "json", "--timeout", "300ms"), 4, "timed out")
+}
+
+func TestAListThatIsWatchedIsKeptCurrentOnATerminal(t *testing.T) {
+	p := baitest.Start(t)
+	id := p.Add(&baiv1.Run{Name: strings.Repeat("训练", 30), Owner: "ann", CreateTime: timestamppb.Now()})
+	s := open(t, command(t, p.Addr(), "list", "-w"), 80)
+	s.await("submitted")
+	p.Change(id, &baiv1.Change{Phase: baiv1.Phase_PHASE_RUNNING})
+	s.await("running")
+	s.press("\x03")
+	if code := s.end(); code != 0 {
+		t.Errorf("exit %d", code)
+	}
+	if !strings.Contains(s.received(), "\x1b[2A\r\x1b[J") {
+		t.Errorf("the list is not shown in place of the one before it: %q", s.received())
+	}
+	for line := range strings.SplitSeq(strings.ReplaceAll(s.received(), "\x1b[36mrunning\x1b[0m", "running"), "\r\n") {
+		if _, text, ok := strings.Cut(line, "\x1b[J"); ok {
+			line = text
+		}
+		if show.Width(line) > 80 {
+			t.Errorf("%d cells: %q", show.Width(line), line)
+		}
+	}
+}
+
+func TestWhyWrapsAtTheTerminalsWidthAndNotInAPipe(t *testing.T) {
+	p := baitest.Start(t)
+	id := p.Add(&baiv1.Run{Name: "训练"})
+	message := strings.Repeat("0/5 nodes are available: 3 没有足够的 GPU. ", 5)
+	p.Change(id, &baiv1.Change{Phase: baiv1.Phase_PHASE_PENDING, Reason: "Unschedulable", Message: message})
+	p.Change(id, &baiv1.Change{Phase: baiv1.Phase_PHASE_FINISHED, Outcome: baiv1.Outcome_OUTCOME_FAILED, FailureClass: baiv1.FailureClass_FAILURE_CLASS_INFRA, Reason: "Unschedulable", Message: message})
+	s := open(t, command(t, p.Addr(), "why", id), 80)
+	s.end()
+	for line := range strings.Lines(s.screen()) {
+		if show.Width(strings.TrimSuffix(line, "\n")) > 80 {
+			t.Errorf("%d cells: %s", show.Width(line), line)
+		}
+	}
+	if got := strings.Join(strings.Fields(s.screen()), " "); strings.Count(got, "没有足够的") != 15 {
+		t.Errorf("not all was said:\n%s", s.screen())
+	}
+	if got := piped(t, p.Addr(), "why", id); !strings.Contains(got.out, strings.TrimSpace(message)) {
+		t.Errorf("lines are broken in a pipe: %s", got)
+	}
+}
+
+func TestCompletionIsSilentAndQuickWhereNothingCanBeKnown(t *testing.T) {
+	p := baitest.Start(t)
+	dead := baitest.Break(t, p.Addr(), 0, 0)
+	dead.Down()
+	for _, args := range []string{"get x", "watch ", "artifacts get x ", "submit stored:", "descriptors get ", "diff good.toml "} {
+		begin := time.Now()
+		got := piped(t, dead.Addr(), append([]string{"__complete"}, strings.Split(args, " ")...)...)
+		if got.code != 0 || strings.Contains(got.err, "cannot be reached") || !strings.HasPrefix(got.out, ":") {
+			t.Errorf("%q: %s", args, got)
+		}
+		if took := time.Since(begin); took > 5*time.Second { // 1 s, on a machine that has more to do
+			t.Errorf("%q: took %s", args, took)
+		}
+	}
+}
