@@ -2,7 +2,8 @@
 // is known of each, and answers for them.
 //
 // Its packages are the steps: intake (a request → bai.submitted), record (events
-// → runs in the store) and api (gRPC).
+// → runs in the store), shelf and artifact (descriptors and files that are kept),
+// api (gRPC) and rest (the same over HTTP, on the same port).
 package gateway
 
 import (
@@ -15,8 +16,11 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/benchmark-ai/bai/services/gateway/api"
+	"github.com/benchmark-ai/bai/services/gateway/artifact"
 	"github.com/benchmark-ai/bai/services/gateway/intake"
 	"github.com/benchmark-ai/bai/services/gateway/record"
+	"github.com/benchmark-ai/bai/services/gateway/rest"
+	"github.com/benchmark-ai/bai/services/gateway/shelf"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/service"
 	"github.com/benchmark-ai/bai/services/internal/store"
@@ -27,11 +31,15 @@ type Settings struct {
 	Intake intake.Settings `toml:"intake"`
 	Record record.Settings `toml:"record"`
 	API    api.Settings    `toml:"api"`
+
+	REST        rest.Settings     `toml:"rest"`
+	Descriptors shelf.Settings    `toml:"descriptors"`
+	Artifacts   artifact.Settings `toml:"artifacts"`
 }
 
 // Validate names every setting at fault.
 func (s Settings) Validate() error {
-	return errors.Join(s.Intake.Validate(), s.Record.Validate(), s.API.Validate())
+	return errors.Join(s.Intake.Validate(), s.Record.Validate(), s.API.Validate(), s.REST.Validate(), s.Artifacts.Validate())
 }
 
 // Bus carries events.
@@ -62,7 +70,12 @@ type Written interface {
 type Deps struct {
 	Bus      Bus
 	Store    Store
-	Listener net.Listener                    // where the API is served
+	Listener net.Listener                    // where the API is served, over gRPC and HTTP
+	Objects  artifact.Objects                // where files that runs leave lie; nil: none are kept
+	Source   shelf.Source                    // reads descriptors that lie elsewhere; nil: none are read
+	Renderer api.Renderer                    // nil: nothing is rendered
+	Token    func(run string) string         // the right to speak for a run; nil: nobody has it
+	OpenAPI  []byte                          // the description of what is served over HTTP
 	Entropy  io.Reader                       // crypto/rand.Reader but in tests
 	Ready    func(ctx context.Context) error // why calls would fail now; nil means they never would
 	Version  api.Version
@@ -73,11 +86,19 @@ type Deps struct {
 // all services, so that one process can run several.
 func New(s Settings, d Deps) map[string]service.Part {
 	in := intake.New(s.Intake, intake.Deps{Store: d.Store, Bus: d.Bus, IDs: intake.NewIDs(d.Entropy), Now: time.Now, Log: d.Log})
-	server := api.New(s.API, api.Deps{Intake: in, Store: d.Store, Ready: d.Ready, Version: d.Version, Log: d.Log})
+	files := artifact.New(s.Artifacts, d.Objects, d.Store, time.Now)
+	server := api.New(s.API, api.Deps{
+		Intake: in, Store: d.Store, Shelf: shelf.New(s.Descriptors, d.Store, d.Source, time.Now), Renderer: d.Renderer, Artifacts: files,
+		Ready: d.Ready, Version: d.Version, Log: d.Log,
+	})
+	http2, others, split := rest.Split(s.REST, d.Listener)
+	inside := rest.NewInside()
 	parts := map[string]service.Part{
 		"gateway/outbox":    in.Run,
 		"gateway/reconcile": record.NewReconciler(s.Record, d.Store, d.Bus, d.Log).Run,
-		"gateway/api":       server.Serve(d.Listener),
+		"gateway/port":      split,
+		"gateway/api":       server.Serve(http2, inside),
+		"gateway/rest":      rest.Serve(s.REST, rest.Deps{API: inside, Files: files, Token: d.Token, Ready: d.Ready, OpenAPI: d.OpenAPI, Log: d.Log}, others),
 	}
 	for _, step := range record.NewRecorder(d.Store).Steps() {
 		parts["gateway/record/"+step.Topic] = d.Bus.Consume("gateway", step)

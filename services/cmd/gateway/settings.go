@@ -3,7 +3,10 @@ package main
 import (
 	"errors"
 
+	"github.com/benchmark-ai/bai/services/executor"
+	"github.com/benchmark-ai/bai/services/fetcher"
 	"github.com/benchmark-ai/bai/services/gateway"
+	"github.com/benchmark-ai/bai/services/internal/blob"
 	"github.com/benchmark-ai/bai/services/internal/kafka"
 	"github.com/benchmark-ai/bai/services/internal/run"
 )
@@ -14,7 +17,11 @@ type settings struct {
 	Store   string // path of the SQLite file
 	Log     run.Log
 	Kafka   kafka.Settings
+	Objects blob.Settings // where files that runs leave lie; without a URL none are kept
 	Gateway gateway.Settings
+
+	Fetcher  fetcher.Settings  // where descriptors may be read from
+	Executor executor.Settings // by which descriptors are rendered
 }
 
 // Validate implements config.Validator.
@@ -23,5 +30,9 @@ func (s *settings) Validate() error {
 	if s.Store == "" {
 		missing = errors.New("store: the path of the SQLite file is needed")
 	}
-	return errors.Join(missing, s.Log.Validate(), s.Kafka.Validate(), s.Gateway.Validate())
+	var objects error
+	if s.Objects.URL != "" {
+		objects = s.Objects.Validate()
+	}
+	return errors.Join(missing, objects, s.Log.Validate(), s.Kafka.Validate(), s.Gateway.Validate(), s.Fetcher.Validate(), s.Executor.Validate())
 }

@@ -58,7 +58,7 @@ func runOf(r store.Run) *baiv1.Run {
 		Phase: phaseOf(r.Phase), Outcome: outcomeOf(r.Outcome), FailureClass: classOf(r.Class), Reason: string(r.Reason), Message: r.Message,
 		Progress: progressOf(r.Progress), Attempt: int32Of(r.Attempt),
 		CreateTime: timeOf(r.Created), UpdateTime: timeOf(r.Updated), StartTime: timeAt(r.Started), EndTime: timeAt(r.Ended),
-		Revision: r.Revision,
+		Revision: r.Revision, Overrides: overridesOf(r.Overrides), Origination: originationOf(r.Origination),
 	}
 	if r.ExitCode != nil {
 		code := int32(*r.ExitCode) //nolint:gosec // exit codes are small
@@ -68,6 +68,36 @@ func runOf(r store.Run) *baiv1.Run {
 		out.Data = append(out.Data, &baiv1.DataSet{Source: d.Source, Path: d.Path, Sha256: d.SHA256, Size: d.Size})
 	}
 	return out
+}
+
+func overridesOf(all []event.Override) []*baiv1.Override {
+	out := make([]*baiv1.Override, len(all))
+	for i, o := range all {
+		out[i] = &baiv1.Override{Path: o.Path, Value: o.Value}
+	}
+	return out
+}
+
+func overridesFrom(all []*baiv1.Override) []event.Override {
+	out := make([]event.Override, len(all))
+	for i, o := range all {
+		out[i] = event.Override{Path: o.GetPath(), Value: o.GetValue()}
+	}
+	return out
+}
+
+func originationOf(o *event.Origination) *baiv1.Origination {
+	if o == nil {
+		return nil
+	}
+	return &baiv1.Origination{Uri: o.URI, Sha256: o.SHA256}
+}
+
+func originationFrom(o *baiv1.Origination) *event.Origination {
+	if o == nil {
+		return nil
+	}
+	return &event.Origination{URI: o.GetUri(), SHA256: o.GetSha256()}
 }
 
 func lineageOf(l event.Lineage) *baiv1.Lineage {
@@ -128,18 +158,24 @@ func faultsOf(faults descriptors.Faults) []*baiv1.Fault {
 // filterOf returns the filter that a request means. A time that is not one
 // means the beginning of all.
 func filterOf(req *baiv1.ListRunsRequest) store.RunFilter {
-	f := store.RunFilter{Owner: req.GetOwner(), Namespace: req.GetNamespace(), Labels: req.GetLabels()}
+	f := store.RunFilter{
+		Owner: req.GetOwner(), Namespace: req.GetNamespace(), Labels: req.GetLabels(), Text: req.GetText(),
+		Oldest: req.GetOrder() == baiv1.Order_ORDER_OLDEST_FIRST,
+	}
 	for _, p := range req.GetPhases() {
 		f.Phases = append(f.Phases, phaseFrom(p))
 	}
 	for _, o := range req.GetOutcomes() {
 		f.Outcomes = append(f.Outcomes, outcomeFrom(o))
 	}
-	if t := req.GetSince(); t != nil {
-		f.Since = t.AsTime()
-	}
-	if t := req.GetUntil(); t != nil {
-		f.Until = t.AsTime()
-	}
+	f.Since, f.Until = timeFrom(req.GetSince()), timeFrom(req.GetUntil())
 	return f
+}
+
+// timeFrom returns the time that t is, zero for none.
+func timeFrom(t *timestamppb.Timestamp) time.Time {
+	if t == nil {
+		return time.Time{}
+	}
+	return t.AsTime()
 }

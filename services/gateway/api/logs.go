@@ -25,7 +25,7 @@ func (s *Server) StreamLogs(req *baiv1.StreamLogsRequest, stream grpc.ServerStre
 	}
 	l := &lines{
 		server: s, stream: stream, container: req.GetContainer(), at: place{req.GetCursor(), streamPage},
-		query: store.LineQuery{Run: run.ID, Attempt: int(req.GetAttempt()), Last: int(req.GetTail())},
+		query: store.LineQuery{Run: run.ID, Attempt: int(req.GetAttempt()), Last: int(req.GetTail()), Since: timeFrom(req.GetSince())},
 	}
 	if req.GetFollow() {
 		err = l.follow(stream.Context())

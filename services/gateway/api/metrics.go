@@ -1,6 +1,10 @@
 package api
 
 import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+
 	"google.golang.org/grpc"
 
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
@@ -9,33 +13,143 @@ import (
 
 // QueryMetrics implements bai.v1.RunService.
 func (s *Server) QueryMetrics(req *baiv1.QueryMetricsRequest, stream grpc.ServerStreamingServer[baiv1.QueryMetricsResponse]) error {
-	run, err := s.find(stream.Context(), req)
+	query := store.SampleQuery{Names: req.GetMetrics(), Since: timeFrom(req.GetSince()), Until: timeFrom(req.GetUntil())}
+	m := &samples{store: s.store, stream: stream, query: query, cursor: func(cursor string) string { return cursor }}
+	if req.GetRun() != "" {
+		return s.queryRun(req, m)
+	}
+	if req.GetFilter() == nil {
+		return invalidArgument("run", "is empty, and there is no filter", "give the ID or the name of a run, or a filter of runs, which may be empty for all")
+	}
+	if err := checkFilter(req.GetFilter()); err != nil {
+		return err
+	}
+	return s.queryAll(req, m)
+}
+
+// queryRun sends the samples of one run.
+func (s *Server) queryRun(req *baiv1.QueryMetricsRequest, m *samples) error {
+	run, err := s.find(m.stream.Context(), req)
 	if err != nil {
 		return err
 	}
-	query := store.SampleQuery{Run: run.ID, Names: req.GetMetrics()}
-	read := func(cursor string, limit int) ([]store.Sample, string, error) {
-		return s.store.Samples(stream.Context(), query, cursor, limit)
+	m.query.Run = run.ID
+	if err := m.send(req.GetCursor()); err != nil || m.sent {
+		return err
 	}
-	at, sent := place{req.GetCursor(), streamPage}, false
-	for more := true; more; {
-		var resp *baiv1.QueryMetricsResponse
-		if resp, more, err = page(&at, read, samplesOf); err != nil {
+	return m.stream.Send(&baiv1.QueryMetricsResponse{Cursor: m.at.cursor, RunId: run.ID}) // says where to go on in any case
+}
+
+// queryAll sends the samples of all runs of a filter, run by run. It asks for
+// one run at a time, so that the cursor can name the place behind each.
+func (s *Server) queryAll(req *baiv1.QueryMetricsRequest, m *samples) error {
+	ctx, filter := m.stream.Context(), filterOf(req.GetFilter())
+	at, err := march(req.GetCursor())
+	if err != nil {
+		return err
+	}
+	m.cursor = func(cursor string) string {
+		at.Samples = cursor
+		return at.encode()
+	}
+	for {
+		if at.Run == "" && !at.Last {
+			if err := s.next(ctx, filter, &at); err != nil {
+				return err
+			}
+		}
+		if at.Run == "" {
+			break
+		}
+		m.query.Run = at.Run
+		if err := m.send(at.Samples); err != nil {
 			return err
 		}
-		if len(resp.GetSamples()) == 0 && sent { // but the first says where to go on in any case
-			continue
-		}
-		if err := stream.Send(resp); err != nil {
-			return err
-		}
-		sent = true
+		at.Run, at.Samples = "", ""
+	}
+	if m.sent {
+		return nil
+	}
+	return m.stream.Send(&baiv1.QueryMetricsResponse{Cursor: at.encode()})
+}
+
+// next moves at to the next run of a filter, or to the end.
+func (s *Server) next(ctx context.Context, filter store.RunFilter, at *across) error {
+	runs, token, err := s.store.Runs(ctx, filter, at.Token, 1)
+	if err != nil {
+		return err
+	}
+	at.Token, at.Last = token, token == ""
+	if len(runs) > 0 {
+		at.Run = runs[0].ID
 	}
 	return nil
 }
 
-func samplesOf(page []store.Sample, cursor string) *baiv1.QueryMetricsResponse {
-	resp := &baiv1.QueryMetricsResponse{Cursor: cursor}
+// across is a place in the samples of many runs.
+type across struct {
+	Run     string `json:"r,omitempty"` // that is being read; empty before the next
+	Samples string `json:"s,omitempty"` // the place in its samples
+	Token   string `json:"t,omitempty"` // of the runs that follow it
+	Last    bool   `json:"l,omitempty"` // none follows it
+}
+
+func (a across) encode() string {
+	b, err := json.Marshal(a)
+	if err != nil {
+		return "" // text can always be written
+	}
+	return base64.RawURLEncoding.EncodeToString(b)
+}
+
+// march returns the place that a cursor means.
+func march(cursor string) (across, error) {
+	var a across
+	if cursor == "" {
+		return a, nil
+	}
+	b, err := base64.RawURLEncoding.DecodeString(cursor)
+	if err != nil || json.Unmarshal(b, &a) != nil {
+		return across{}, store.ErrCursor
+	}
+	return a, nil
+}
+
+// samples sends samples, page by page.
+type samples struct {
+	store  Store
+	stream grpc.ServerStreamingServer[baiv1.QueryMetricsResponse]
+	query  store.SampleQuery
+	cursor func(cursor string) string // as clients see it
+	at     place
+	sent   bool
+}
+
+// send sends what the query means after a cursor.
+func (m *samples) send(cursor string) error {
+	m.at = place{cursor, streamPage}
+	read := func(cursor string, limit int) ([]store.Sample, string, error) {
+		return m.store.Samples(m.stream.Context(), m.query, cursor, limit)
+	}
+	for more := true; more; {
+		var resp *baiv1.QueryMetricsResponse
+		var err error
+		if resp, more, err = page(&m.at, read, m.response); err != nil {
+			return err
+		}
+		if len(resp.GetSamples()) == 0 {
+			continue
+		}
+		if err := m.stream.Send(resp); err != nil {
+			return err
+		}
+		m.sent = true
+	}
+	return nil
+}
+
+func (m *samples) response(page []store.Sample, cursor string) *baiv1.QueryMetricsResponse {
+	resp := &baiv1.QueryMetricsResponse{Cursor: m.cursor(cursor), RunId: m.query.Run}
 	for _, sample := range page {
 		resp.Samples = append(resp.Samples, sampleOf(sample))
 	}

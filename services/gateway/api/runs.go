@@ -8,7 +8,9 @@ import (
 	"fmt"
 	"strings"
 
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
@@ -19,7 +21,7 @@ import (
 )
 
 // UserMetadata is where a client says who calls.
-const UserMetadata = "bai-user"
+const UserMetadata = baiv1.UserMetadata
 
 // anonymous is who calls if the client does not say.
 const anonymous = "anonymous"
@@ -32,9 +34,13 @@ const (
 
 // SubmitRun implements bai.v1.RunService.
 func (s *Server) SubmitRun(ctx context.Context, req *baiv1.SubmitRunRequest) (*baiv1.SubmitRunResponse, error) {
+	if err := s.repeats(ctx, req.GetRerunOf()); err != nil {
+		return nil, err
+	}
 	acc, err := s.intake.Submit(ctx, intake.Request{
 		Key: req.GetIdempotencyKey(), Descriptor: req.GetDescriptorToml(), File: req.GetDescriptorFile(),
 		Owner: owner(ctx, req), Namespace: req.GetNamespace(), Name: req.GetName(), Labels: req.GetLabels(),
+		Overrides: overridesFrom(req.GetOverrides()), Origination: originationFrom(req.GetOrigination()), RerunOf: req.GetRerunOf(),
 	})
 	if err != nil {
 		return nil, err
@@ -42,6 +48,19 @@ func (s *Server) SubmitRun(ctx context.Context, req *baiv1.SubmitRunRequest) (*b
 	return &baiv1.SubmitRunResponse{
 		Result: &baiv1.SubmitRunResponse_RunId{RunId: acc.Run}, Repeated: acc.Repeated, Warnings: faultsOf(acc.Warnings),
 	}, nil
+}
+
+// repeats says why a run that is said to be repeated is none. What is not of the
+// form of an ID is left to the intake, which tells it beside the other faults.
+func (s *Server) repeats(ctx context.Context, id string) error {
+	if !intake.IsRun(id) {
+		return nil
+	}
+	_, err := s.run(ctx, strings.ToLower(id))
+	if status.Code(err) == codes.NotFound {
+		return invalidArgument("rerun_of", "run "+id+" does not exist", "leave it out where the run is no repetition")
+	}
+	return err
 }
 
 // GetRun implements bai.v1.RunService.
@@ -63,8 +82,8 @@ func (s *Server) GetRun(ctx context.Context, req *baiv1.GetRunRequest) (*baiv1.G
 
 // ListRuns implements bai.v1.RunService.
 func (s *Server) ListRuns(ctx context.Context, req *baiv1.ListRunsRequest) (*baiv1.ListRunsResponse, error) {
-	if req.GetPageSize() < 0 {
-		return nil, invalidArgument("page_size", fmt.Sprintf("is %d, less than none", req.GetPageSize()), "leave it out")
+	if err := checkList(req); err != nil {
+		return nil, err
 	}
 	filter := filterOf(req)
 	for limit := min(cmp.Or(int(req.GetPageSize()), usualPage), mostPage); ; limit /= 2 {
@@ -77,13 +96,46 @@ func (s *Server) ListRuns(ctx context.Context, req *baiv1.ListRunsRequest) (*bai
 		}
 		resp := &baiv1.ListRunsResponse{NextPageToken: next}
 		for _, r := range runs {
-			r.Descriptor = ""
+			r.Descriptor, r.Overrides = "", nil
 			resp.Runs = append(resp.Runs, runOf(r))
 		}
 		if limit == 1 || proto.Size(resp) <= maxResponse {
 			return resp, nil
 		}
 	}
+}
+
+// checkList says what is wrong with a list that is asked for.
+func checkList(req *baiv1.ListRunsRequest) error {
+	if req.GetPageSize() < 0 {
+		return invalidArgument("page_size", fmt.Sprintf("is %d, less than none", req.GetPageSize()), "leave it out")
+	}
+	return checkFilter(req)
+}
+
+// maxFilterText is how many bytes the text of a filter can have.
+const maxFilterText = 1024
+
+// checkFilter says what is wrong with the runs that are asked for: words that
+// this server does not know would find nothing, or all.
+func checkFilter(req *baiv1.ListRunsRequest) error {
+	for _, p := range req.GetPhases() {
+		if _, known := baiv1.Phase_name[int32(p)]; !known || p == baiv1.Phase_PHASE_UNSPECIFIED {
+			return invalidArgument("phases", fmt.Sprintf("%s is not a phase that this server knows", p), "leave it out")
+		}
+	}
+	for _, o := range req.GetOutcomes() {
+		if _, known := baiv1.Outcome_name[int32(o)]; !known || o == baiv1.Outcome_OUTCOME_UNSPECIFIED {
+			return invalidArgument("outcomes", fmt.Sprintf("%s is not an outcome that this server knows", o), "leave it out")
+		}
+	}
+	if _, known := baiv1.Order_name[int32(req.GetOrder())]; !known {
+		return invalidArgument("order", fmt.Sprintf("%s is not an order that this server knows", req.GetOrder()), "leave it out for the newest first")
+	}
+	if n := len(req.GetText()); n > maxFilterText {
+		return invalidArgument("text", fmt.Sprintf("has %d bytes, %d at most", n, maxFilterText), "")
+	}
+	return nil
 }
 
 // CancelRun implements bai.v1.RunService.
@@ -105,7 +157,7 @@ func (s *Server) CancelRun(ctx context.Context, req *baiv1.CancelRunRequest) (*b
 
 // GetVersion implements bai.v1.RunService.
 func (s *Server) GetVersion(context.Context, *baiv1.GetVersionRequest) (*baiv1.GetVersionResponse, error) {
-	return &baiv1.GetVersionResponse{Version: s.version.Version, Commit: s.version.Commit}, nil
+	return &baiv1.GetVersionResponse{Version: s.version.Version, Commit: s.version.Commit, Revision: baiv1.Revision}, nil
 }
 
 // caller returns who calls, as far as the client says.

@@ -1,5 +1,6 @@
-// Package api serves what users may ask of the platform: bai.v1.RunService, with
-// the standard health service and reflection beside it.
+// Package api serves what users may ask of the platform: bai.v1.RunService and
+// bai.v1.DescriptorService, with the standard health service and reflection
+// beside them.
 package api
 
 import (
@@ -17,9 +18,12 @@ import (
 	"google.golang.org/grpc/health"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/reflection"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
+	"github.com/benchmark-ai/bai/descriptors"
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 	"github.com/benchmark-ai/bai/services/gateway/intake"
 	"github.com/benchmark-ai/bai/services/internal/service"
@@ -50,6 +54,8 @@ func (s Settings) Validate() error {
 // Limits of one message.
 const (
 	maxRequest  = 1 << 20   // bytes
+	maxFrame    = 4 << 20   // bytes beyond which a request is not even read
+	maxHeader   = 16 << 10  // bytes of a call's metadata
 	maxResponse = 900 << 10 // bytes of what a response lists; together with the rest it is below 1 MiB
 )
 
@@ -87,23 +93,28 @@ type Version struct {
 
 // Deps are what a Server needs from others.
 type Deps struct {
-	Intake  Intake
-	Store   Store
-	Ready   func(ctx context.Context) error // says why calls would fail now; nil: they would not
-	Version Version
-	Log     *zap.Logger
+	Intake    Intake
+	Store     Store
+	Shelf     Shelf
+	Renderer  Renderer // nil: nothing is rendered
+	Artifacts Artifacts
+	Ready     func(ctx context.Context) error // says why calls would fail now; nil: they would not
+	Version   Version
+	Log       *zap.Logger
 }
 
 // Server implements bai.v1.RunService.
 type Server struct {
 	baiv1.UnimplementedRunServiceServer
 
-	settings Settings
-	intake   Intake
-	store    Store
-	ready    func(ctx context.Context) error
-	version  Version
-	log      *zap.Logger
+	settings    Settings
+	intake      Intake
+	store       Store
+	artifacts   Artifacts
+	descriptors *descriptorServer
+	ready       func(ctx context.Context) error
+	version     Version
+	log         *zap.Logger
 }
 
 // New returns a Server.
@@ -112,45 +123,59 @@ func New(s Settings, d Deps) *Server {
 	s.LogsTimeout = cmp.Or(s.LogsTimeout, 30*time.Second)
 	s.StopTimeout = cmp.Or(s.StopTimeout, 3*time.Second)
 	d.Version.Version = cmp.Or(d.Version.Version, "devel")
-	return &Server{settings: s, intake: d.Intake, store: d.Store, ready: d.Ready, version: d.Version, log: d.Log}
+	return &Server{
+		settings: s, intake: d.Intake, store: d.Store, artifacts: d.Artifacts, descriptors: &descriptorServer{shelf: d.Shelf, renderer: d.Renderer},
+		ready: d.Ready, version: d.Version, log: d.Log,
+	}
 }
 
-// Serve returns the part that serves l until it is told to stop. It closes l.
-// The health service says SERVING while calls can be expected to succeed.
+// Serve returns the part that serves all of ls until it is told to stop. It
+// closes them. The health service says SERVING while calls can be expected to succeed.
 // Streams end with UNAVAILABLE when the part stops: clients go on with whoever
 // serves next.
-func (s *Server) Serve(l net.Listener) service.Part {
+func (s *Server) Serve(ls ...net.Listener) service.Part {
 	return func(ctx context.Context) error {
 		streams, endStreams := context.WithCancel(context.WithoutCancel(ctx))
 		defer endStreams()
 		g, h := s.grpc(streams), health.NewServer()
 		healthv1.RegisterHealthServer(g, h)
 		baiv1.RegisterRunServiceServer(g, s)
+		baiv1.RegisterDescriptorServiceServer(g, s.descriptors)
 		reflection.Register(g)
 
-		served := make(chan error, 1)
-		go func() { served <- g.Serve(l) }()
+		served := make(chan error, len(ls))
+		for _, l := range ls {
+			go func() { served <- serve(g, l) }()
+		}
 		watched := make(chan struct{})
 		watching, stopWatching := context.WithCancel(ctx)
 		go func() { defer close(watched); s.watchHealth(watching, h) }()
 		defer func() { stopWatching(); <-watched }()
 
-		var err error
+		var first error
+		left := len(ls)
 		select {
-		case err = <-served:
+		case first = <-served:
+			left--
 		case <-ctx.Done():
-			h.Shutdown()
-			endStreams()
-			force := time.AfterFunc(s.settings.StopTimeout, g.Stop)
-			defer force.Stop()
-			g.GracefulStop()
-			err = <-served // nil: it was told to stop
 		}
-		if err != nil {
-			return fmt.Errorf("serve gRPC on %s: %w", l.Addr(), err)
+		h.Shutdown()
+		endStreams()
+		force := time.AfterFunc(s.settings.StopTimeout, g.Stop)
+		defer force.Stop()
+		g.GracefulStop()
+		for range left {
+			first = cmp.Or(first, <-served) // nil: it was told to stop
 		}
-		return nil
+		return first
 	}
+}
+
+func serve(g *grpc.Server, l net.Listener) error {
+	if err := g.Serve(l); err != nil {
+		return fmt.Errorf("serve gRPC on %s: %w", l.Addr(), err)
+	}
+	return nil
 }
 
 var errStopping = status.Error(codes.Unavailable, "the server is stopping: call again")
@@ -173,6 +198,7 @@ func (s *Server) watchHealth(ctx context.Context, h *health.Server) {
 		}
 		h.SetServingStatus("", answer)
 		h.SetServingStatus(baiv1.RunService_ServiceDesc.ServiceName, answer)
+		h.SetServingStatus(baiv1.DescriptorService_ServiceDesc.ServiceName, answer)
 		select {
 		case <-ctx.Done():
 			return
@@ -190,7 +216,8 @@ func (s *Server) check(ctx context.Context) error {
 
 func (s *Server) grpc(streams context.Context) *grpc.Server {
 	return grpc.NewServer(
-		grpc.MaxRecvMsgSize(maxRequest),
+		grpc.MaxRecvMsgSize(maxFrame),
+		grpc.MaxHeaderListSize(maxHeader),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 30 * time.Second, Timeout: 10 * time.Second}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),
 		grpc.ConnectionTimeout(10*time.Second),
@@ -198,12 +225,27 @@ func (s *Server) grpc(streams context.Context) *grpc.Server {
 		grpc.StreamInterceptor(func(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler) error {
 			return s.stream(streams, srv, ss, info, next)
 		}),
+		grpc.UnknownServiceHandler(func(_ any, ss grpc.ServerStream) error {
+			method, _ := grpc.MethodFromServerStream(ss)
+			return s.version.unknown(method)
+		}),
 	)
+}
+
+// admit says why a request is not looked at.
+func (s *Server) admit(ctx context.Context, method string, req any) error {
+	if m, ok := req.(proto.Message); ok && proto.Size(m) > maxRequest {
+		return status.Errorf(codes.ResourceExhausted, "the request has %d bytes, %d at most; a descriptor has %d at most: name data and code in it instead of writing them into it", proto.Size(m), maxRequest, descriptors.MaxSize)
+	}
+	return s.version.skew(method, metadata.ValueFromIncomingContext(ctx, baiv1.RevisionMetadata))
 }
 
 // call answers a call that streams nothing.
 func (s *Server) call(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (resp any, err error) {
 	defer s.done(info.FullMethod, time.Now(), &err)
+	if err := s.admit(ctx, info.FullMethod, req); err != nil {
+		return nil, err
+	}
 	ctx, cancel := context.WithTimeout(ctx, s.settings.CallTimeout)
 	defer cancel()
 	return next(ctx, req)
@@ -225,6 +267,9 @@ func (s *Server) stream(streams context.Context, srv any, ss grpc.ServerStream, 
 	ctx, cancel := context.WithCancel(ss.Context())
 	defer cancel()
 	defer context.AfterFunc(streams, cancel)()
+	if err := s.admit(ctx, info.FullMethod, nil); err != nil { //nolint:contextcheck // it is the stream's
+		return err
+	}
 	err = next(srv, bound{ss, ctx})
 	if err != nil && streams.Err() != nil {
 		return errStopping

@@ -25,8 +25,11 @@ import (
 
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 	"github.com/benchmark-ai/bai/services/gateway/api"
+	"github.com/benchmark-ai/bai/services/gateway/artifact"
 	"github.com/benchmark-ai/bai/services/gateway/intake"
 	"github.com/benchmark-ai/bai/services/gateway/record"
+	"github.com/benchmark-ai/bai/services/gateway/shelf"
+	"github.com/benchmark-ai/bai/services/internal/blob"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/eventtest"
 	"github.com/benchmark-ai/bai/services/internal/store"
@@ -51,6 +54,8 @@ type world struct {
 	store  *watched
 	bus    *eventtest.Bus
 	client baiv1.RunServiceClient
+	kept   baiv1.DescriptorServiceClient
+	files  *artifact.Keeper
 	conn   *grpc.ClientConn
 	stop   func()
 }
@@ -78,7 +83,15 @@ func newWorld(t *testing.T, o options) *world {
 	in := intake.New(intake.Settings{PublishTimeout: 50 * time.Millisecond}, intake.Deps{
 		Store: w.store, Bus: o.bus, IDs: intake.NewIDs(rand.Reader), Now: time.Now, Log: zap.NewNop(),
 	})
-	server := api.New(o.settings, api.Deps{Intake: in, Store: w.store, Ready: o.ready, Version: api.Version{Version: "v1.2.3", Commit: "abc"}, Log: zap.NewNop()})
+	objects, err := blob.Open(t.Context(), blob.Settings{URL: "file://" + t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.files = artifact.New(artifact.Settings{}, objects, w.store, time.Now)
+	server := api.New(o.settings, api.Deps{
+		Intake: in, Store: w.store, Shelf: shelf.New(shelf.Settings{}, w.store, nil, time.Now), Renderer: upper{}, Artifacts: w.files,
+		Ready: o.ready, Version: api.Version{Version: "v1.2.3", Commit: "abc"}, Log: zap.NewNop(),
+	})
 
 	l := bufconn.Listen(1 << 20)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
@@ -86,7 +99,7 @@ func newWorld(t *testing.T, o options) *world {
 	go func() { done <- server.Serve(l)(ctx) }()
 	w.stop = sync.OnceFunc(func() {
 		cancel()
-		if err := <-done; err != nil {
+		if err := errors.Join(<-done, objects.Close()); err != nil {
 			t.Errorf("stopped with %v, want nil", err)
 		}
 	})
@@ -101,7 +114,7 @@ func newWorld(t *testing.T, o options) *world {
 		}
 		w.stop()
 	})
-	w.conn, w.client = conn, baiv1.NewRunServiceClient(conn)
+	w.conn, w.client, w.kept = conn, baiv1.NewRunServiceClient(conn), baiv1.NewDescriptorServiceClient(conn)
 	return w
 }
 
@@ -243,7 +256,7 @@ func TestSubmitAnswersWhatIsWrong(t *testing.T) {
 	})
 	refused(t, err, codes.Unimplemented, "schedules")
 	_, err = submit(func(r *baiv1.SubmitRunRequest) { r.DescriptorToml = make([]byte, 2<<20) })
-	refused(t, err, codes.ResourceExhausted, "")
+	refused(t, err, codes.ResourceExhausted, "a descriptor has 262144 at most")
 }
 
 func TestManyFaultsReachTheClient(t *testing.T) {
@@ -398,11 +411,11 @@ func TestHealthReflectionAndVersion(t *testing.T) {
 		t.Fatal(err)
 	}
 	resp, err := stream.Recv()
-	if err != nil || !strings.Contains(resp.String(), "bai.v1.RunService") {
+	if err != nil || !strings.Contains(resp.String(), "bai.v1.RunService") || !strings.Contains(resp.String(), "bai.v1.DescriptorService") {
 		t.Errorf("reflection: %v, %v", resp, err)
 	}
 	version, err := w.client.GetVersion(t.Context(), &baiv1.GetVersionRequest{})
-	if err != nil || version.GetVersion() != "v1.2.3" || version.GetCommit() != "abc" {
+	if err != nil || version.GetVersion() != "v1.2.3" || version.GetCommit() != "abc" || version.GetRevision() != baiv1.Revision {
 		t.Errorf("version: %v, %v", version, err)
 	}
 }

@@ -10,7 +10,9 @@ import (
 	"google.golang.org/protobuf/protoadapt"
 
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
+	"github.com/benchmark-ai/bai/services/gateway/artifact"
 	"github.com/benchmark-ai/bai/services/gateway/intake"
+	"github.com/benchmark-ai/bai/services/gateway/shelf"
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
@@ -26,6 +28,9 @@ func answer(err error) error {
 		taken       *intake.TakenError
 		unavailable *intake.UnavailableError
 	)
+	if refusal := refusal(err); refusal != nil {
+		return refusal
+	}
 	switch {
 	case errors.As(err, &invalid):
 		return refuse(faultsOf(invalid.Faults))
@@ -41,6 +46,31 @@ func answer(err error) error {
 		return invalidArgument("cursor", "is not one that this server gave for this request", "leave it empty to begin anew")
 	}
 	return status.Error(codes.Unavailable, err.Error())
+}
+
+// refusal returns what a user must change about a descriptor or a file as a
+// status, nil where err says nothing of the kind.
+func refusal(err error) error {
+	var (
+		ref     *shelf.RefError
+		missing *shelf.MissingError
+		source  *shelf.SourceError
+		name    *artifact.NameError
+		offset  *artifact.OffsetError
+	)
+	switch {
+	case errors.As(err, &ref):
+		return invalidArgument("uri", ref.Message, ref.Remedy)
+	case errors.As(err, &missing):
+		return status.Error(codes.NotFound, missing.Error())
+	case errors.As(err, &source) && source.User:
+		return invalidArgument("uri", source.Message, "")
+	case errors.As(err, &name):
+		return invalidArgument("name", name.Why, "give a name as ListArtifacts does")
+	case errors.As(err, &offset):
+		return status.Error(codes.OutOfRange, offset.Error())
+	}
+	return nil
 }
 
 // refuse says what the user must change. The first fault is in the text, for

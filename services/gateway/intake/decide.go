@@ -2,8 +2,11 @@ package intake
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"maps"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -25,6 +28,9 @@ const (
 	maxFile   = 1024 // bytes of the file's name
 	maxFaults = 50   // told at once
 	maxText   = 1024 // bytes of a fault's message or remedy
+
+	maxOverrideSize = 64 << 10 // bytes of all of them together
+	maxURI          = 2048     // bytes of where a descriptor came from
 )
 
 // Codes of faults of the request itself. Those of the descriptor have codes of
@@ -36,6 +42,9 @@ const (
 	CodeNamespace = "BAI9004"
 	CodeName      = "BAI9005"
 	CodeLabel     = "BAI9006"
+	CodeRerun     = "BAI9007" // the run that is repeated
+	CodeOverrides = "BAI9008" // too long
+	CodeOrigin    = "BAI9009" // where the descriptor came from
 )
 
 // Request is what a user sends to have a run.
@@ -47,6 +56,10 @@ type Request struct {
 	Namespace  string            // the team; empty means default
 	Name       string            // of the run, unique per owner; may be empty
 	Labels     map[string]string // over those of the descriptor
+
+	Overrides   []event.Override   // put in place of values of the descriptor, in this order
+	Origination *event.Origination // of the descriptor; nil for a file of the user's
+	RerunOf     string             // the run that this one repeats; empty for none
 }
 
 // Plan is what becomes of a request that can be granted.
@@ -62,10 +75,10 @@ type Plan struct {
 // *UnsupportedError.
 func Decide(req Request, run string, at time.Time) (Plan, error) {
 	req.Namespace = cmp.Or(req.Namespace, "default")
-	d, faults := descriptors.Parse(cmp.Or(req.File, "descriptor.toml"), req.Descriptor)
+	d, text, faults := Parse(req.File, req.Descriptor, req.Overrides)
 	faults = slices.Concat(check(req), faults)
 	if len(faults.Errors()) > 0 {
-		return Plan{}, &InvalidError{Faults: brief(faults)}
+		return Plan{}, &InvalidError{Faults: Brief(faults)}
 	}
 	if d.Info.Scheduled() {
 		return Plan{}, &UnsupportedError{What: fmt.Sprintf("schedules (info.scheduling = %q)", d.Info.Scheduling)}
@@ -75,14 +88,26 @@ func Decide(req Request, run string, at time.Time) (Plan, error) {
 		labels = make(map[string]string)
 	}
 	maps.Copy(labels, req.Labels)
+	h := event.NewHeader(event.Derive("submitted", run), run, req.Namespace, req.Owner, at)
+	h.RerunOf = strings.ToLower(req.RerunOf)
 	return Plan{
 		Submitted: event.Submitted{
-			Header: event.NewHeader(event.Derive("submitted", run), run, req.Namespace, req.Owner, at),
-			Name:   req.Name, File: req.File, Descriptor: string(req.Descriptor), Labels: labels,
+			Header: h, Name: req.Name, File: req.File, Descriptor: string(text), Labels: labels,
+			Overrides: req.Overrides, Origination: public(req.Origination),
 		},
-		Digest:   digest(req),
-		Warnings: brief(faults.Warnings()),
+		Digest:   digest(req, text),
+		Warnings: Brief(faults.Warnings()),
 	}, nil
+}
+
+// Parse reads a descriptor as a request would have it run: the text with the
+// values that are put into it.
+func Parse(file string, text []byte, overrides []event.Override) (*descriptors.Descriptor, []byte, descriptors.Faults) {
+	set := make([]descriptors.Override, len(overrides))
+	for i, o := range overrides {
+		set[i] = descriptors.Override(o)
+	}
+	return descriptors.ParseWith(cmp.Or(file, "descriptor.toml"), text, set)
 }
 
 // as returns the plan for the run and the time that a request was given when it
@@ -90,13 +115,14 @@ func Decide(req Request, run string, at time.Time) (Plan, error) {
 func (p Plan) as(run string, at time.Time) Plan {
 	h := p.Submitted.Header
 	p.Submitted.Header = event.NewHeader(event.Derive("submitted", run), run, h.Namespace, h.Owner, at)
+	p.Submitted.Lineage = h.Lineage
 	return p
 }
 
-// digest tells two requests of one owner apart by what they ask for: not by
-// the name of the file, which may differ where the same is read twice.
-func digest(req Request) string {
-	parts := []string{"request", req.Namespace, req.Name, string(req.Descriptor)}
+// digest tells two requests of one owner apart by what they ask to be run, text:
+// not by where that was read, nor by how it came to be what it is.
+func digest(req Request, text []byte) string {
+	parts := []string{"request", req.Namespace, req.Name, string(text)}
 	for _, k := range slices.Sorted(maps.Keys(req.Labels)) {
 		parts = append(parts, k, req.Labels[k])
 	}
@@ -129,19 +155,82 @@ func check(req Request) descriptors.Faults {
 	if n := len(req.File); n > maxFile || strings.ContainsFunc(req.File, unicode.IsControl) {
 		add(CodeFile, "descriptor_file", "", "has %d bytes, %d at most, none of them a control character", n, maxFile)
 	}
-	if !word(req.Owner, "-_.@") {
-		add(CodeOwner, "owner", wordRule(`"-", "_", "." and "@"`), "%s is not the name of an owner", quote(req.Owner))
-	}
-	if !word(req.Namespace, "-_.") {
-		add(CodeNamespace, "namespace", wordRule(`"-", "_" and "."`), "%s is not the name of a namespace", quote(req.Namespace))
-	}
+	faults = append(faults, CheckOwner(req.Owner)...)
+	faults = append(faults, CheckNamespace(req.Namespace)...)
 	if req.Name != "" && !word(req.Name, "-_.") {
 		add(CodeName, "name", wordRule(`"-", "_" and "."`), "%s is not the name of a run", quote(req.Name))
 	}
 	if IsRun(req.Name) {
 		add(CodeName, "name", "choose a name that is no ULID", "%s has the form of a run's ID", quote(req.Name))
 	}
-	return append(faults, checkLabels(req.Labels)...)
+	return slices.Concat(faults, checkLabels(req.Labels), checkSource(req))
+}
+
+// checkSource returns the faults of what a request says about where its
+// descriptor comes from and what was put into it.
+func checkSource(req Request) descriptors.Faults {
+	var faults descriptors.Faults
+	if req.RerunOf != "" && !IsRun(req.RerunOf) {
+		faults = append(faults, descriptors.Fault{Path: "rerun_of", Code: CodeRerun, Message: quote(req.RerunOf) + " is not the ID of a run", Remedy: "give the 26 letters and digits of its ID"})
+	}
+	size := 0
+	for _, o := range req.Overrides {
+		size += len(o.Path) + len(o.Value)
+	}
+	if size > maxOverrideSize {
+		faults = append(faults, descriptors.Fault{Path: "overrides", Code: CodeOverrides, Message: fmt.Sprintf("have %d bytes, %d at most", size, maxOverrideSize), Remedy: "write them into the descriptor"})
+	}
+	if o := req.Origination; o != nil && !origin(*o) {
+		faults = append(faults, descriptors.Fault{Path: "origination", Code: CodeOrigin, Message: quote(o.URI) + " with digest " + quote(o.SHA256) + " is not where a descriptor comes from", Remedy: "give a URL, or stored:NAME@VERSION, and the SHA-256 of its bytes in hex"})
+	}
+	return faults
+}
+
+// origin reports whether o can be where a descriptor came from.
+func origin(o event.Origination) bool {
+	sum, err := hex.DecodeString(o.SHA256)
+	if err != nil || len(sum) != sha256.Size || len(o.URI) > maxURI || strings.ContainsFunc(o.URI, unicode.IsControl) || !utf8.ValidString(o.URI) {
+		return false
+	}
+	u, err := url.Parse(o.URI)
+	return err == nil && slices.Contains([]string{"stored", "https", "http", "s3"}, u.Scheme)
+}
+
+// public returns o without what may be secret: a URL's user, query and fragment.
+func public(o *event.Origination) *event.Origination {
+	if o == nil {
+		return nil
+	}
+	u, err := url.Parse(o.URI)
+	if err != nil {
+		return nil
+	}
+	u.User, u.RawQuery, u.ForceQuery, u.Fragment, u.RawFragment = nil, "", false, "", ""
+	return &event.Origination{URI: u.String(), SHA256: strings.ToLower(o.SHA256)}
+}
+
+// CheckNamespace returns the fault of the name of a namespace.
+func CheckNamespace(name string) descriptors.Faults {
+	if word(name, "-_.") {
+		return nil
+	}
+	return descriptors.Faults{{Path: "namespace", Code: CodeNamespace, Message: quote(name) + " is not the name of a namespace", Remedy: wordRule(`"-", "_" and "."`)}}
+}
+
+// CheckOwner returns the fault of the name of an owner.
+func CheckOwner(name string) descriptors.Faults {
+	if word(name, "-_.@") {
+		return nil
+	}
+	return descriptors.Faults{{Path: "owner", Code: CodeOwner, Message: quote(name) + " is not the name of an owner", Remedy: wordRule(`"-", "_", "." and "@"`)}}
+}
+
+// CheckName returns the fault of what a user calls something.
+func CheckName(name string) descriptors.Faults {
+	if word(name, "-_.") {
+		return nil
+	}
+	return descriptors.Faults{{Path: "name", Code: CodeName, Message: quote(name) + " is not a name", Remedy: wordRule(`"-", "_" and "."`)}}
 }
 
 // checkLabels returns the faults of a request's labels, in order of their keys.
@@ -195,9 +284,9 @@ func wordRule(others string) string {
 // quote returns s as a fault shows it.
 func quote(s string) string { return fmt.Sprintf("%q", clip(s, 2*maxWord)) }
 
-// brief returns as many faults as are told at once, in their order, errors
+// Brief returns as many faults as are told at once, in their order, errors
 // before warnings where not all are; none is longer than can be read.
-func brief(faults descriptors.Faults) descriptors.Faults {
+func Brief(faults descriptors.Faults) descriptors.Faults {
 	if len(faults) > maxFaults {
 		faults = slices.Concat(faults.Errors(), faults.Warnings())[:maxFaults]
 	}

@@ -163,6 +163,7 @@ func complement(run *store.Run, ev event.Event, late bool) {
 	case event.Submitted:
 		run.Namespace, run.Owner, run.Lineage, run.Created = ev.Namespace, ev.Owner, ev.Lineage, ev.Time
 		run.Name, run.File, run.Descriptor, run.Labels = ev.Name, ev.File, ev.Descriptor, maps.Clone(ev.Labels)
+		run.Overrides, run.Origination = slices.Clone(ev.Overrides), ev.Origination
 	case event.Fetched:
 		run.Data = slices.Clone(ev.Data)
 	case event.Retried:

@@ -46,8 +46,23 @@ type Submitted struct {
 
 	Name       string            `json:"name,omitempty"`   // chosen by the user; unique per owner
 	File       string            `json:"file,omitempty"`   // where the user read the descriptor
-	Descriptor string            `json:"descriptor"`       // TOML, as written, at most 256 KiB
+	Descriptor string            `json:"descriptor"`       // TOML, as it is run, at most 256 KiB
 	Labels     map[string]string `json:"labels,omitempty"` // of the descriptor and the request, merged
+
+	Overrides   []Override   `json:"overrides,omitempty"`   // what the request put in place of values; part of Descriptor already
+	Origination *Origination `json:"origination,omitempty"` // where the descriptor came from; nil for a file of the user's
+}
+
+// Override puts a value in the place of one of a descriptor's.
+type Override struct {
+	Path  string `json:"path"`  // the key, dotted
+	Value string `json:"value"` // TOML, or the text of a string
+}
+
+// Origination says where a descriptor came from.
+type Origination struct {
+	URI    string `json:"uri"`    // https://, s3:// or stored:NAME@VERSION, without credentials
+	SHA256 string `json:"sha256"` // of its bytes, hex
 }
 
 // Topic implements Event.
@@ -87,8 +102,9 @@ type Data struct {
 	Object   string `json:"object,omitempty"`   // key in the object store; empty until fetched
 	SHA256   string `json:"sha256,omitempty"`   // of the content, hex; empty until fetched
 	Size     int64  `json:"size,omitempty"`     // bytes
-	Unpack   bool   `json:"unpack,omitempty"`   // an archive that the puller unpacks at Path
+	Unpack   bool   `json:"unpack,omitempty"`   // an archive that the puller unpacks at Path: the user's, or that of a folder
 	Writable bool   `json:"writable,omitempty"` // the benchmark may change its copy
+	Revision string `json:"revision,omitempty"` // of a repository: the commit that the content is of
 }
 
 // Fetched says that every data set of a run is in the object store.

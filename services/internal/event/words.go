@@ -64,10 +64,13 @@ const (
 	NeedsNamespaces   Reason = "NeedsNamespaces"   // needs mounts or pods that this machine's kernel refuses
 	NeedsGPU          Reason = "NeedsGPU"          // asks for more GPUs than there are
 	Unschedulable     Reason = "Unschedulable"     // no node can take the pod
+	NodeScaling       Reason = "NodeScaling"       // a node is being added for the pod; why a run waits, never why it ends
 	ImagePullBackOff  Reason = "ImagePullBackOff"  // the image cannot be had
 	ConfigError       Reason = "ConfigError"       // the container cannot be created as asked
 	VolumeError       Reason = "VolumeError"       // a volume cannot be mounted
 	PullFailed        Reason = "PullFailed"        // data could not be brought into the pod
+	NotReady          Reason = "NotReady"          // a role that others wait for was not ready in time
+	EndedEarly        Reason = "EndedEarly"        // a role that others need ended before they did
 	InitFailed        Reason = "InitFailed"        // the pod could not be prepared
 	CommandNotFound   Reason = "CommandNotFound"   // the benchmark's command does not exist or cannot be executed
 	NonZeroExit       Reason = "NonZeroExit"       // the benchmark said that it failed

@@ -16,6 +16,8 @@ const (
 	KindSubmission Kind = "submission" // gateway: run → what was submitted
 	KindOutbox     Kind = "outbox"     // gateway: run → what is remembered but not yet published
 	KindCancel     Kind = "cancel"     // gateway: run → that it is to end
+	KindDescriptor Kind = "descriptor" // gateway: namespace, name, version → a descriptor that is kept
+	KindArtifact   Kind = "artifact"   // gateway: run, name → a file that was kept of it
 	KindOrder      Kind = "order"      // fetcher: run → what is to be fetched for it
 	KindTransfer   Kind = "transfer"   // fetcher: source → the transfer under way or done
 	KindObject     Kind = "object"     // fetcher: digest → object in the object store

@@ -10,5 +10,5 @@ type Object struct {
 	SHA256  string    `json:"sha256"`        // of the content, hex
 	MD5     string    `json:"md5,omitempty"` // of the content, hex, where it was asked for
 	Created time.Time `json:"created,omitzero"`
-	Used    time.Time `json:"used,omitzero"` // when a run was last given it, to the hour or so
+	Used    time.Time `json:"used,omitzero"` // when a run was last given it, to the minute or so
 }

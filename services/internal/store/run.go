@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/benchmark-ai/bai/services/internal/event"
@@ -37,6 +38,9 @@ type Run struct {
 	Data       []event.Data `json:"data,omitempty"`
 	Collectors []string     `json:"collectors,omitempty"` // UIDs of pods, of all attempts, whose data are awaited
 	Revision   int64        `json:"revision"`             // number of changes, from 1, without a gap
+
+	Overrides   []event.Override   `json:"overrides,omitempty"`   // part of Descriptor already
+	Origination *event.Origination `json:"origination,omitempty"` // of the descriptor; nil for a file of the user's
 }
 
 // Change is one thing that happened to a run: an event, as recorded.
@@ -66,7 +70,21 @@ type RunFilter struct {
 	Labels    map[string]string // all of these
 	Since     time.Time         // created at this time or later
 	Until     time.Time         // created before this time
+	Text      string            // with which ID, name or file begins, or which is the task, in any case of letters
+	Oldest    bool              // first; else the newest is
 }
+
+// LabelTask is the label that holds the name of a run's task.
+const LabelTask = "task_name"
+
+// Words are what RunFilter.Text is compared to, in lower case: the texts that
+// may begin with it, and the one that may be it.
+func (r Run) Words() (begin []string, task string) {
+	return []string{Fold(r.ID), Fold(r.Name), Fold(r.File)}, Fold(r.Labels[LabelTask])
+}
+
+// Fold returns text in lower case: all texts that differ in case only are one.
+func Fold(text string) string { return strings.ToLower(text) }
 
 // Runs is the part of a store that keeps runs and what happened to them.
 type Runs interface {
@@ -78,8 +96,9 @@ type Runs interface {
 	PutRun(ctx context.Context, r Run, c Change) error
 	// Run returns the run, as last written by anybody, or ErrNotFound.
 	Run(ctx context.Context, id string) (Run, error)
-	// Runs returns up to limit runs, newest first (by Created, then ID), and the
-	// token of the next page, empty after the last. Token "" is the first page.
+	// Runs returns up to limit runs, newest or oldest first (by Created, then
+	// ID), and the token of the next page, empty after the last. Token "" is the
+	// first page.
 	// Pages neither skip nor repeat a run while others arrive.
 	Runs(ctx context.Context, f RunFilter, token string, limit int) (runs []Run, next string, err error)
 	// Changes returns up to limit changes of a run with revisions greater than

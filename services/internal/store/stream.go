@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"time"
 
 	"github.com/benchmark-ai/bai/services/internal/event"
 )
@@ -47,8 +48,10 @@ type Line struct {
 
 // SampleQuery says which samples are meant.
 type SampleQuery struct {
-	Run   string   // required
-	Names []string // of metrics; none means all
+	Run   string    // required
+	Names []string  // of metrics; none means all
+	Since time.Time // measured at this time or later; zero means all
+	Until time.Time // measured before this time; zero means all
 }
 
 // LineQuery says which lines are meant.
@@ -57,6 +60,10 @@ type LineQuery struct {
 	Attempt int    // 0 means all
 	Source  string // an Origin's SourceID; empty means all
 	Last    int    // only the last so many of each source; 0 means all
+
+	// Since is when the first line of each source was read, or later; zero means
+	// all. Those that follow it in its source are meant whenever they were read.
+	Since time.Time
 }
 
 // Stream is what the store has of one origin, in samples or in lines.
@@ -94,8 +101,8 @@ type Reader interface {
 	Samples(ctx context.Context, q SampleQuery, cursor string, limit int) (samples []Sample, next string, err error)
 	// Lines is to lines what Samples is to samples, in order of (attempt,
 	// source, Seq). The cursor has a place for each source: what arrives later
-	// in any source of the run is found by it. Last says where to begin, and
-	// means nothing beside a cursor.
+	// in any source of the run is found by it. Last and Since say where to
+	// begin, and mean nothing beside a cursor.
 	Lines(ctx context.Context, q LineQuery, cursor string, limit int) (lines []Line, next string, err error)
 	// Streams returns what the store has of each origin of a run, in order of
 	// (attempt, source, topic).

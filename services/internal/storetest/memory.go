@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/store"
@@ -151,9 +152,14 @@ func (m *Memory) Runs(_ context.Context, f store.RunFilter, token string, limit 
 	if err != nil {
 		return nil, "", err
 	}
-	newest := func(a, b store.Run) int { return cmp.Or(b.Created.Compare(a.Created), cmp.Compare(b.ID, a.ID)) }
-	runs := pick(m.runs, func(r store.Run) bool { return matches(f, r) && (token == "" || newest(after, r) < 0) })
-	slices.SortFunc(runs, newest)
+	order := func(a, b store.Run) int {
+		if f.Oldest {
+			a, b = b, a
+		}
+		return cmp.Or(b.Created.Compare(a.Created), cmp.Compare(b.ID, a.ID))
+	}
+	runs := pick(m.runs, func(r store.Run) bool { return matches(f, r) && (token == "" || order(after, r) < 0) })
+	slices.SortFunc(runs, order)
 	page, err := first(runs, limit)
 	if len(page) == len(runs) || err != nil {
 		return page, "", err
@@ -219,7 +225,8 @@ func (m *Memory) Samples(_ context.Context, q store.SampleQuery, cursor string, 
 	}
 	samples := pick(m.samples, func(s store.Sample) bool {
 		p, seen := at[s.Origin]
-		return s.Origin.Run == q.Run && (len(q.Names) == 0 || slices.Contains(q.Names, s.Name)) && (!seen || compareSamples(p, s) < 0)
+		return s.Origin.Run == q.Run && (len(q.Names) == 0 || slices.Contains(q.Names, s.Name)) && (!seen || compareSamples(p, s) < 0) &&
+			(q.Since.IsZero() || s.Time >= q.Since.UnixNano()) && (q.Until.IsZero() || s.Time < q.Until.UnixNano())
 	})
 	slices.SortFunc(samples, compareSamples)
 	page, err := first(samples, limit)
@@ -234,7 +241,7 @@ func (m *Memory) Samples(_ context.Context, q store.SampleQuery, cursor string, 
 func (m *Memory) Lines(_ context.Context, q store.LineQuery, cursor string, limit int) ([]store.Line, string, error) {
 	defer m.lock()()
 	from := q
-	from.Last = 0 // says only where to begin
+	from.Last, from.Since = 0, time.Time{} // say only where to begin
 	at, err := resume(m, from, cursor, map[store.Origin]int64{})
 	if err != nil {
 		return nil, "", err
@@ -245,12 +252,10 @@ func (m *Memory) Lines(_ context.Context, q store.LineQuery, cursor string, limi
 	})
 	slices.SortFunc(all, compareLines)
 	if cursor == "" && q.Last > 0 {
-		n := make(map[store.Origin]int)
-		for _, l := range slices.Backward(all) {
-			if id := l.Origin; n[id] < q.Last {
-				n[id], at[id] = n[id]+1, l.Seq-1
-			}
-		}
+		lastOfSources(all, q.Last, at)
+	}
+	if cursor == "" && !q.Since.IsZero() {
+		sinceOfEach(all, q.Since, at)
 	}
 	page, err := first(slices.DeleteFunc(all, func(l store.Line) bool {
 		p, seen := at[l.Origin]
@@ -260,6 +265,35 @@ func (m *Memory) Lines(_ context.Context, q store.LineQuery, cursor string, limi
 		at[l.Origin] = l.Seq
 	}
 	return page, m.cursor(from, at), err
+}
+
+// lastOfSources moves the place in each source to before its last lines.
+func lastOfSources(all []store.Line, last int, at map[store.Origin]int64) {
+	n := make(map[store.Origin]int)
+	for _, l := range slices.Backward(all) {
+		if id := l.Origin; n[id] < last {
+			n[id], at[id] = n[id]+1, l.Seq-1
+		}
+	}
+}
+
+// sinceOfEach moves the place in each source to before its first line that was
+// read at that time or later, or after all, unless it is further on.
+func sinceOfEach(all []store.Line, since time.Time, at map[store.Origin]int64) {
+	begun := make(map[store.Origin]bool)
+	for _, l := range all {
+		if begun[l.Origin] {
+			continue
+		}
+		begun[l.Origin] = l.Time >= since.UnixNano()
+		before := l.Seq
+		if begun[l.Origin] {
+			before--
+		}
+		if p, seen := at[l.Origin]; !seen || p < before {
+			at[l.Origin] = before
+		}
+	}
 }
 
 // Streams implements store.Streams.
@@ -322,7 +356,14 @@ func matches(f store.RunFilter, r store.Run) bool {
 	}
 	return asked(f.Owner, r.Owner) && asked(f.Namespace, r.Namespace) && asked(f.Name, r.Name) &&
 		(len(f.Phases) == 0 || slices.Contains(f.Phases, r.Phase)) && (len(f.Outcomes) == 0 || slices.Contains(f.Outcomes, r.Outcome)) &&
-		!r.Created.Before(f.Since) && (f.Until.IsZero() || r.Created.Before(f.Until))
+		!r.Created.Before(f.Since) && (f.Until.IsZero() || r.Created.Before(f.Until)) && says(r, f.Text)
+}
+
+// says reports whether text is what a run is found by.
+func says(r store.Run, text string) bool {
+	text = store.Fold(text)
+	begin, task := r.Words()
+	return text == "" || text == task || slices.ContainsFunc(begin, func(s string) bool { return strings.HasPrefix(s, text) })
 }
 
 // asked reports whether got is what was asked for, if anything was.

@@ -155,7 +155,8 @@ func (m *model) list(rt *rapid.T) {
 		Namespace: m.prefix, Owner: rapid.SampledFrom([]string{"", "ann"}).Draw(rt, "owner"),
 		Phases: rapid.SliceOfN(rapid.SampledFrom(event.Phases()), 0, 3).Draw(rt, "phases"),
 		Labels: rapid.MapOf(rapid.SampledFrom([]string{"x", "y"}), rapid.SampledFrom([]string{"", "1"})).Draw(rt, "labels"),
-		Since:  rapid.SampledFrom([]time.Time{{}, at(1)}).Draw(rt, "since"), Until: rapid.SampledFrom([]time.Time{{}, at(2)}).Draw(rt, "until"),
+		Text:   rapid.SampledFrom([]string{"", "", "T", m.prefix + "A"}).Draw(rt, "text"), Oldest: rapid.Bool().Draw(rt, "oldest"),
+		Since: rapid.SampledFrom([]time.Time{{}, at(1)}).Draw(rt, "since"), Until: rapid.SampledFrom([]time.Time{{}, at(2)}).Draw(rt, "until"),
 	}
 	limit := rapid.IntRange(1, 4).Draw(rt, "limit")
 	want, wantErr := listRuns(rt.Context(), m.memory, f, limit)()

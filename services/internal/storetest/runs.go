@@ -3,6 +3,7 @@ package storetest
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -80,36 +81,52 @@ func testFilters(t *testing.T, s Store) {
 		r, c := NewRun(fmt.Sprintf("run%02d", i), at(i/2)) // two in each second
 		r.Owner, r.Namespace, r.Name = pickOne(i, "ann", "bob", "ann b"), pickOne(i, "pets", "cars"), pickOne(i, "", "nightly", "", "x")
 		r.Phase, r.Outcome = pickOne(i, event.PhaseFinished, event.PhaseRunning, event.PhaseFinished, event.PhasePending), pickOne(i, event.Succeeded, "", event.Failed, "")
-		r.Labels = map[string]string{"i": strconv.Itoa(i), "même": pickOne(i, "é", ""), "odd": pickOne(i, "no", "yes")}
+		r.File = pickOne(i, "Bench.toml", "", "größe/Ä.toml", "x\x00y")
+		r.Labels = map[string]string{"i": strconv.Itoa(i), store.LabelTask: pickOne(i, "Train", "", "n"), "même": pickOne(i, "é", ""), "odd": pickOne(i, "no", "yes")}
 		must(t, s.PutRun(ctx, r, c))
 		all = append([]store.Run{r}, all...)
 	}
 	for name, f := range map[string]store.RunFilter{
-		"all, newest first":                 {},
-		"of an owner":                       {Owner: "ann"},
-		"of nobody":                         {Owner: "an"},
-		"of a namespace":                    {Namespace: "cars"},
-		"of a name":                         {Name: "nightly"},
-		"in a phase":                        {Phases: []event.Phase{event.PhaseFinished}},
-		"in one of some phases":             {Phases: []event.Phase{event.PhasePending, event.PhaseRunning}},
-		"in any phase":                      {Phases: event.Phases()},
-		"with an outcome":                   {Outcomes: []event.Outcome{event.Failed}},
-		"with one of some outcomes":         {Outcomes: []event.Outcome{event.Failed, event.Succeeded}},
-		"with a label":                      {Labels: map[string]string{"odd": "yes"}},
-		"with an empty label":               {Labels: map[string]string{"même": ""}},
-		"with all labels":                   {Labels: map[string]string{"odd": "no", "même": "é", "i": "4"}},
-		"with labels that no run has":       {Labels: map[string]string{"odd": "yes", "même": "é"}},
-		"with a label that is not there":    {Labels: map[string]string{"none": ""}},
-		"since a time, itself included":     {Since: at(3)},
-		"until a time, itself not included": {Until: at(3)},
-		"between two times":                 {Since: at(1), Until: at(4)},
-		"that are all of this":              {Owner: "ann", Namespace: "pets", Phases: []event.Phase{event.PhaseFinished}, Labels: map[string]string{"odd": "no"}, Since: at(1), Until: at(9)},
+		"all, newest first":                              {},
+		"of an owner":                                    {Owner: "ann"},
+		"of nobody":                                      {Owner: "an"},
+		"of a namespace":                                 {Namespace: "cars"},
+		"of a name":                                      {Name: "nightly"},
+		"in a phase":                                     {Phases: []event.Phase{event.PhaseFinished}},
+		"in one of some phases":                          {Phases: []event.Phase{event.PhasePending, event.PhaseRunning}},
+		"in any phase":                                   {Phases: event.Phases()},
+		"with an outcome":                                {Outcomes: []event.Outcome{event.Failed}},
+		"with one of some outcomes":                      {Outcomes: []event.Outcome{event.Failed, event.Succeeded}},
+		"with a label":                                   {Labels: map[string]string{"odd": "yes"}},
+		"with an empty label":                            {Labels: map[string]string{"même": ""}},
+		"with all labels":                                {Labels: map[string]string{"odd": "no", "même": "é", "i": "4"}},
+		"with labels that no run has":                    {Labels: map[string]string{"odd": "yes", "même": "é"}},
+		"with a label that is not there":                 {Labels: map[string]string{"none": ""}},
+		"since a time, itself included":                  {Since: at(3)},
+		"until a time, itself not included":              {Until: at(3)},
+		"that begin with a text":                         {Text: "BENCH"},
+		"whose ID begins with it":                        {Text: "Run0"},
+		"whose name begins with it, or whose task is it": {Text: "n"},
+		"whose task is it":                               {Text: "tRAIN"},
+		"whose task only begins with it":                 {Text: "trai"},
+		"that begin with it in any alphabet":             {Text: "GRÖSSE"},
+		"that begin with it in other letters":            {Text: "GRÖßE/ä"},
+		"that begin with what is no text":                {Text: "X\x00"},
+		"that begin with a pattern, which it is not":     {Text: "%"},
+		"oldest first":                                   {Oldest: true},
+		"oldest first, of a label":                       {Oldest: true, Labels: map[string]string{"odd": "yes"}},
+		"oldest first, of a text and a phase":            {Oldest: true, Text: "bench", Phases: []event.Phase{event.PhaseFinished}},
+		"between two times":                              {Since: at(1), Until: at(4)},
+		"that are all of this":                           {Owner: "ann", Namespace: "pets", Phases: []event.Phase{event.PhaseFinished}, Labels: map[string]string{"odd": "no"}, Since: at(1), Until: at(9)},
 	} {
 		var want []store.Run
 		for _, r := range all {
 			if matches(f, r) {
 				want = append(want, r)
 			}
+		}
+		if f.Oldest {
+			slices.Reverse(want)
 		}
 		eventually(t, name, want, listRuns(ctx, s, f, 100))
 		eventually(t, name+", page by page", want, listRuns(ctx, s, f, 2))
@@ -144,6 +161,7 @@ func testPages(t *testing.T, s Store) {
 		}
 		wantSame(t, want, got)
 	})
+	t.Run("oldest first, what arrives comes last, once", func(t *testing.T) { testOldest(ctx, t, s) })
 	t.Run("a page that holds the last run has no next, however full it is", func(t *testing.T) {
 		runs, next, err := s.Runs(ctx, store.RunFilter{Until: at(7).Add(1)}, "", 8)
 		must(t, err)
@@ -156,11 +174,40 @@ func testPages(t *testing.T, s Store) {
 			_, _, err := s.Runs(ctx, store.RunFilter{}, foreign, 2)
 			wantError(t, err, store.ErrCursor)
 		}
-		_, _, err = s.Runs(ctx, store.RunFilter{Owner: "ann"}, token, 2)
-		wantError(t, err, store.ErrCursor)
+		for _, other := range []store.RunFilter{{Owner: "ann"}, {Text: "run"}, {Oldest: true}} {
+			_, _, err = s.Runs(ctx, other, token, 2)
+			wantError(t, err, store.ErrCursor)
+		}
 		_, _, err = s.Lines(ctx, store.LineQuery{Run: "run00"}, token, 2)
 		wantError(t, err, store.ErrCursor)
 	})
+}
+
+// testOldest pages through runs, oldest first, while another arrives.
+func testOldest(ctx context.Context, t *testing.T, s Store) {
+	t.Helper()
+	f := store.RunFilter{Oldest: true, Until: at(60)}
+	old, err := ids(listRuns(ctx, s, f, 100)())
+	must(t, err)
+	var got []string
+	token := ""
+	for i := 0; i == 0 || token != ""; i++ {
+		runs, next, err := s.Runs(ctx, f, token, 7)
+		must(t, err)
+		page, _ := ids(runs, nil)
+		got, token = append(got, page...), next
+		if i == 0 {
+			put(ctx, t, s, "new50", 1)
+			eventually(t, "it is there", "new50", func() (string, error) {
+				runs, _, err := s.Runs(ctx, store.RunFilter{Text: "NEW"}, "", 1)
+				if err != nil || len(runs) == 0 {
+					return "", err
+				}
+				return runs[0].ID, nil
+			})
+		}
+	}
+	wantSame(t, append(old, "new50"), got)
 }
 
 // put stores a run with so many changes, e1, e2 and so on, and returns them.
@@ -224,6 +271,7 @@ func fullRun(id string) (store.Run, store.Change) {
 		Attempt: 2, ExitCode: new(137), Created: at(0), Updated: at(1), Started: when(2), Ended: when(3),
 		Data:       []event.Data{{Source: "https://x/y", Path: "/data", Object: "o", SHA256: "ab", Size: 1 << 40, Unpack: true, Writable: true}},
 		Collectors: []string{"u1", "u2"}, Revision: 1,
+		Overrides: []event.Override{{Path: "a", Value: "1"}}, Origination: &event.Origination{URI: "stored:a@1", SHA256: "ab"},
 	}
 	return r, store.Change{
 		Run: id, Revision: 1, Event: "e", Topic: event.TopicFinished, Time: at(4), Attempt: 2, Phase: event.PhaseFinished,

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/store"
@@ -76,6 +77,7 @@ func testSamples(t *testing.T, s Store) {
 			eventually(t, fmt.Sprint(names, ", page by page"), want, readSamples(ctx, s, store.SampleQuery{Run: "names", Names: names}, 7))
 		}
 	})
+	t.Run("samples measured between two times only are read where that is asked for", func(t *testing.T) { testSamplesBetween(ctx, t, s) })
 	t.Run("a run has its own samples only", func(t *testing.T) {
 		eventually(t, "samples", nil, readSamples(ctx, s, store.SampleQuery{Run: "valu"}, 10))
 	})
@@ -144,6 +146,7 @@ func testLines(t *testing.T, s Store) {
 			eventually(t, fmt.Sprint("last ", last, ", page by page"), want, readLines(ctx, s, store.LineQuery{Run: "tail", Last: last}, 4))
 		}
 	})
+	t.Run("lines are read from the first of a time on in each source, then all that follow", func(t *testing.T) { testLinesSince(ctx, t, s) })
 	t.Run("who asks for the last lines of nothing misses none of those that come", func(t *testing.T) {
 		_, cursor, err := s.Lines(ctx, store.LineQuery{Run: "empty", Last: 2}, "", 10)
 		must(t, err)
@@ -156,6 +159,57 @@ func testLines(t *testing.T, s Store) {
 			got, _, err := s.Lines(ctx, store.LineQuery{Run: "empty", Last: 2}, cursor, 10)
 			return got, err
 		})
+	})
+}
+
+func testSamplesBetween(ctx context.Context, t *testing.T, s Store) {
+	t.Helper()
+	var all []store.Sample
+	for i := range 60 {
+		all = append(all, store.Sample{Origin: NewOrigin("times", "p"), Sample: NewSample(int64((i*7)%60), pickOne(i, "a", "b"), 1)})
+		all[i].Time = at(i).UnixNano() // times do not follow the order
+	}
+	must(t, s.AppendSamples(ctx, samples(all...)))
+	slices.SortFunc(all, compareSamples)
+	for _, tt := range []struct{ since, until time.Time }{{at(20), time.Time{}}, {time.Time{}, at(20)}, {at(10), at(30)}, {at(30), at(10)}} {
+		q := store.SampleQuery{Run: "times", Names: []string{"a"}, Since: tt.since, Until: tt.until}
+		want := slices.DeleteFunc(slices.Clone(all), func(v store.Sample) bool {
+			return v.Name != "a" || v.Time < tt.since.UnixNano() && !tt.since.IsZero() || v.Time >= tt.until.UnixNano() && !tt.until.IsZero()
+		})
+		eventually(t, fmt.Sprint(tt), want, readSamples(ctx, s, q, 1000))
+		eventually(t, fmt.Sprint(tt, ", page by page"), want, readSamples(ctx, s, q, 3))
+	}
+}
+
+func testLinesSince(ctx context.Context, t *testing.T, s Store) {
+	t.Helper()
+	var all []store.Line
+	for i := range 40 {
+		l := NewLine(int64(i), "x")
+		l.Time = at(i).UnixNano()
+		if i == 30 {
+			l.Time = at(0).UnixNano() // a clock that was set back
+		}
+		all = append(all, store.Line{Origin: NewOrigin("since", pickOne(i, "p", "q")), Line: l})
+	}
+	slices.SortFunc(all, compareLines)
+	must(t, s.AppendLines(ctx, lines(all...)))
+	eventually(t, "all are there", all, readLines(ctx, s, store.LineQuery{Run: "since"}, 100))
+	for _, from := range []int{0, 1, 25, 39} {
+		want := slices.DeleteFunc(slices.Clone(all), func(l store.Line) bool { return l.Seq < int64(from) })
+		q := store.LineQuery{Run: "since", Since: at(from)}
+		eventually(t, fmt.Sprint("from ", from), want, readLines(ctx, s, q, 100))
+		eventually(t, fmt.Sprint("from ", from, ", page by page"), want, readLines(ctx, s, q, 4))
+		q.Last = 3
+		eventually(t, fmt.Sprint("the last of those from ", from), lastOfEach(want, 3), readLines(ctx, s, q, 4))
+	}
+	_, cursor, err := s.Lines(ctx, store.LineQuery{Run: "since", Since: at(1000)}, "", 10)
+	must(t, err)
+	late := store.Line{Origin: all[0].Origin, Line: NewLine(100, "late")}
+	must(t, s.AppendLines(ctx, lines(late)))
+	eventually(t, "what comes after nothing is found", []store.Line{late}, func() ([]store.Line, error) {
+		got, _, err := s.Lines(ctx, store.LineQuery{Run: "since", Since: at(1000)}, cursor, 10)
+		return got, err
 	})
 }
 

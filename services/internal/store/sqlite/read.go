@@ -20,6 +20,7 @@ const (
 		WHERE s.run = (SELECT ?) ORDER BY s.attempt, s.id, t.topic`
 	tailLine   = "SELECT seq FROM lines WHERE source = ? + 0 ORDER BY seq DESC LIMIT 1 OFFSET ? + 0"
 	readLines  = "SELECT seq, time, raw, flags, text FROM lines WHERE source = ? + 0 AND seq > ? + 0 ORDER BY seq LIMIT ? + 0"
+	sinceLine  = "SELECT seq FROM lines WHERE source = ? + 0 AND time >= ? + 0 ORDER BY seq LIMIT 1"
 	lastSample = "SELECT m.seq, m.sub, n.name FROM samples m CROSS JOIN names n ON n.n = m.name WHERE m.source = ? + 0 ORDER BY m.seq DESC, m.sub DESC, n.name DESC LIMIT 1"
 )
 
@@ -75,6 +76,9 @@ func (s *Store) Lines(ctx context.Context, q store.LineQuery, cursor string, lim
 	if err == nil && cursor == "" && q.Last > 0 {
 		err = s.tail(ctx, sources, q.Last, at)
 	}
+	if err == nil && cursor == "" && !q.Since.IsZero() {
+		err = s.since(ctx, sources, nanos(q.Since), at)
+	}
 	var lines []store.Line
 	for i := 0; err == nil && i < len(sources) && len(lines) < limit; i++ {
 		lines, err = s.linesOf(ctx, sources[i], at, lines, limit)
@@ -94,6 +98,20 @@ func (s *Store) tail(ctx context.Context, sources []source, last int, at places)
 			return err
 		}
 		at[src.n] = p
+	}
+	return nil
+}
+
+// since moves the place in each source, where it is further back, to before its
+// first line of that time or later, or after all where there is none.
+func (s *Store) since(ctx context.Context, sources []source, time int64, at places) error {
+	for _, src := range sources {
+		seq := src.Last + 1
+		err := s.row(ctx, sinceLine, src.n, time).Scan(&seq)
+		if err != nil && !errors.Is(err, sql.ErrNoRows) {
+			return err
+		}
+		at[src.n] = place{Seq: max(at.in(src).Seq, seq-1)}
 	}
 	return nil
 }
@@ -127,7 +145,7 @@ func (s *Store) Samples(ctx context.Context, q store.SampleQuery, cursor string,
 	sources, err := s.sources(ctx, q.Run, func(src source) bool { return src.Topic == event.TopicMetrics })
 	var samples []store.Sample
 	for i := 0; err == nil && i < len(sources) && len(samples) < limit; i++ {
-		samples, err = s.samplesOf(ctx, sources[i], q.Names, at, samples, limit)
+		samples, err = s.samplesOf(ctx, sources[i], q, at, samples, limit)
 	}
 	if err != nil {
 		return nil, "", s.explain(fmt.Sprintf("read samples of run %q", q.Run), err)
@@ -136,15 +154,15 @@ func (s *Store) Samples(ctx context.Context, q store.SampleQuery, cursor string,
 }
 
 // samplesOf appends what comes next in src, and moves the place in it: past all
-// that was there if fewer samples of those names follow than there is room for.
-func (s *Store) samplesOf(ctx context.Context, src source, names []string, at places, samples []store.Sample, limit int) ([]store.Sample, error) {
+// that was there if fewer samples that are meant follow than there is room for.
+func (s *Store) samplesOf(ctx context.Context, src source, q store.SampleQuery, at places, samples []store.Sample, limit int) ([]store.Sample, error) {
 	p := at.in(src)
 	end, err := s.end(ctx, src, p)
 	if err != nil || end == p {
 		return samples, err
 	}
 	had := len(samples)
-	text, args := sampleQuery(src.n, p, names, limit-had)
+	text, args := sampleQuery(src.n, p, q, limit-had)
 	err = s.query(ctx, func(rows *sql.Rows) error {
 		v := store.Sample{Origin: src.Origin}
 		if err := scanSample(rows, &v.Sample); err != nil {
@@ -173,14 +191,20 @@ func (s *Store) end(ctx context.Context, src source, p place) (place, error) {
 	return end, err
 }
 
-func sampleQuery(source int64, p place, names []string, limit int) (string, []any) {
+func sampleQuery(source int64, p place, q store.SampleQuery, limit int) (string, []any) {
 	args := []any{source, p.Seq, p.Sub, p.Name}
 	only := ""
-	if len(names) > 0 {
-		only = " AND m.name IN (SELECT n FROM names WHERE name IN (?" + strings.Repeat(", ?", len(names)-1) + "))"
-		for _, name := range names {
+	if len(q.Names) > 0 {
+		only = " AND m.name IN (SELECT n FROM names WHERE name IN (?" + strings.Repeat(", ?", len(q.Names)-1) + "))"
+		for _, name := range q.Names {
 			args = append(args, name)
 		}
+	}
+	if !q.Since.IsZero() {
+		only, args = only+" AND m.time >= ?", append(args, nanos(q.Since))
+	}
+	if !q.Until.IsZero() {
+		only, args = only+" AND m.time < ?", append(args, nanos(q.Until))
 	}
 	return `SELECT m.seq, m.sub, n.name, m.value, m.special, t.unit, m.time, m.step, t.labels
 		FROM samples m CROSS JOIN names n ON n.n = m.name CROSS JOIN traits t ON t.n = m.traits

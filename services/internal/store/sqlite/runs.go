@@ -19,9 +19,10 @@ import (
 
 const (
 	lookRun = "SELECT n, revision, created, labels, EXISTS (SELECT 1 FROM changes WHERE run = n AND event = ?) FROM runs WHERE id = ?"
-	putRun  = `INSERT INTO runs(id, revision, created, owner, namespace, name, phase, outcome, labels, doc) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+	putRun  = `INSERT INTO runs(id, revision, created, owner, namespace, name, phase, outcome, labels, doc, low_id, low_name, low_file, low_task) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 		ON CONFLICT(id) DO UPDATE SET revision = excluded.revision, created = excluded.created, owner = excluded.owner, namespace = excluded.namespace, name = excluded.name,
-			phase = excluded.phase, outcome = excluded.outcome, labels = excluded.labels, doc = excluded.doc RETURNING n`
+			phase = excluded.phase, outcome = excluded.outcome, labels = excluded.labels, doc = excluded.doc,
+			low_name = excluded.low_name, low_file = excluded.low_file, low_task = excluded.low_task RETURNING n`
 	putChange   = "INSERT INTO changes(run, revision, event, doc) VALUES (?, ?, ?, ?)"
 	unlabel     = "DELETE FROM labels WHERE key = ? AND value = ? AND created = ? AND id = ?"
 	addLabel    = "INSERT INTO labels(key, value, created, id) VALUES (?, ?, ?, ?)"
@@ -97,8 +98,10 @@ func put(ctx context.Context, t tx, k known, r store.Run, run []byte, c store.Ch
 		return err
 	}
 	created := nanos(r.Created)
+	begin, task := r.Words()
 	if err := t.row(ctx, putRun,
-		r.ID, r.Revision, created, r.Owner, r.Namespace, r.Name, r.Phase, r.Outcome, string(labels), run).Scan(&k.n); err != nil {
+		r.ID, r.Revision, created, r.Owner, r.Namespace, r.Name, r.Phase, r.Outcome, string(labels), run,
+		blob(begin[0]), blob(begin[1]), blob(begin[2]), blob(task)).Scan(&k.n); err != nil {
 		return err
 	}
 	if k.labels != string(labels) || k.created != created {
@@ -161,7 +164,11 @@ func (s *Store) Runs(ctx context.Context, f store.RunFilter, token string, limit
 			return nil, "", err
 		}
 		created, id := varint(b)
-		q.where("("+q.along+".created, "+q.along+".id) < (?, ?)", created, string(id))
+		beyond := "<"
+		if f.Oldest {
+			beyond = ">"
+		}
+		q.where("("+q.along+".created, "+q.along+".id) "+beyond+" (?, ?)", created, string(id))
 	}
 	var runs []store.Run
 	var last []byte // place of the last run, sealed if another follows
@@ -189,6 +196,7 @@ func (s *Store) Runs(ctx context.Context, f store.RunFilter, token string, limit
 type finder struct {
 	from  string
 	along string // the table whose index is walked
+	order string // DESC, or ASC
 	terms []string
 	args  []any
 }
@@ -202,15 +210,18 @@ func (q *finder) text(limit int) (string, []any) {
 	if len(q.terms) > 0 {
 		terms = " WHERE " + strings.Join(q.terms, " AND ")
 	}
-	return "SELECT r.created, r.doc FROM " + q.from + terms + " ORDER BY " + q.along + ".created DESC, " + q.along + ".id DESC LIMIT ?", append(q.args, limit)
+	return "SELECT r.created, r.doc FROM " + q.from + terms + " ORDER BY " + q.along + ".created " + q.order + ", " + q.along + ".id " + q.order + " LIMIT ?", append(q.args, limit)
 }
 
-// find returns the query for the runs that f means. They are walked newest
-// first along an index, of labels where there are any, so that a page costs
+// find returns the query for the runs that f means. They are walked in order
+// along an index, of labels where there are any, so that a page costs
 // what it shows. What the index on phases or outcomes finds is most of all runs,
 // or has to be sorted, unless few runs can have these words or it alone is asked.
 func find(f store.RunFilter) *finder {
-	q := &finder{from: "runs r", along: "r"}
+	q := &finder{from: "runs r", along: "r", order: "DESC"}
+	if f.Oldest {
+		q.order = "ASC"
+	}
 	for i, key := range slices.Sorted(maps.Keys(f.Labels)) {
 		if i == 0 {
 			q.from, q.along = "labels l CROSS JOIN runs r ON r.id = l.id", "l"
@@ -232,8 +243,17 @@ func find(f store.RunFilter) *finder {
 	if !f.Until.IsZero() {
 		q.where(q.along+".created < ?", nanos(f.Until))
 	}
+	if f.Text != "" {
+		text := blob(store.Fold(f.Text))
+		q.where("(substr(r.low_id, 1, ?) = ? OR substr(r.low_name, 1, ?) = ? OR substr(r.low_file, 1, ?) = ? OR r.low_task = ?)",
+			len(text), text, len(text), text, len(text), text, text)
+	}
 	return q
 }
+
+// blob returns text as bytes, which SQLite compares one by one; never nil, which
+// would be NULL.
+func blob(text string) []byte { return append([]byte{}, text...) }
 
 // in asks for one of words. A plus sign keeps SQLite from using the column's index.
 func in[T ~string](q *finder, column string, words []T, few bool) {

@@ -57,6 +57,15 @@ CREATE TABLE samples(
 CREATE TABLE lines(
 	source INTEGER NOT NULL, seq INTEGER NOT NULL, time INTEGER NOT NULL, raw INTEGER NOT NULL, flags INTEGER NOT NULL, text TEXT NOT NULL,
 	PRIMARY KEY (source, seq)) WITHOUT ROWID;
+`, `
+-- What a run is found by where text is asked for, in lower case.
+ALTER TABLE runs ADD COLUMN low_id BLOB NOT NULL DEFAULT x'';
+ALTER TABLE runs ADD COLUMN low_name BLOB NOT NULL DEFAULT x'';
+ALTER TABLE runs ADD COLUMN low_file BLOB NOT NULL DEFAULT x'';
+ALTER TABLE runs ADD COLUMN low_task BLOB NOT NULL DEFAULT x'';
+UPDATE runs SET low_id = CAST(lower(id) AS BLOB), low_name = CAST(lower(name) AS BLOB),
+	low_file = CAST(lower(coalesce(json_extract(CAST(doc AS TEXT), '$.file'), '')) AS BLOB),
+	low_task = CAST(lower(coalesce(json_extract(CAST(doc AS TEXT), '$.labels.task_name'), '')) AS BLOB);
 `}
 }
 

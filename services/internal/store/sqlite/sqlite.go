@@ -123,7 +123,7 @@ func (s *Store) open(ctx context.Context) (err error) {
 	if err := s.reads.QueryRowContext(ctx, "SELECT id FROM store").Scan(&s.id); err != nil {
 		return err
 	}
-	if s.reading, err = prepare(ctx, s.reads, readDoc, listDocs, readRun, listChanges, listSources, tailLine, readLines, lastSample); err != nil {
+	if s.reading, err = prepare(ctx, s.reads, readDoc, listDocs, readRun, listChanges, listSources, tailLine, sinceLine, readLines, lastSample); err != nil {
 		return err
 	}
 	s.writing, err = prepare(ctx, s.writes, createDoc, replaceDoc, deleteDoc, countDoc, lookRun, putRun, putChange, unlabel, addLabel,

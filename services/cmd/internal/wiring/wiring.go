@@ -1,0 +1,72 @@
+// Package wiring fits what one service has to what another asks for, for
+// programs that put services together.
+package wiring
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/benchmark-ai/bai/descriptors"
+	"github.com/benchmark-ai/bai/services/executor"
+	"github.com/benchmark-ai/bai/services/executor/transpile"
+	"github.com/benchmark-ai/bai/services/fetcher/source"
+	"github.com/benchmark-ai/bai/services/gateway/shelf"
+	"github.com/benchmark-ai/bai/services/internal/event"
+)
+
+// Source reads descriptors under the guards of data sets. It implements
+// shelf.Source.
+type Source struct{ reader *source.Reader }
+
+// NewSource returns a Source that reads what settings let data sets be read
+// from, as far as a descriptor may be that: no files of the server's, nothing
+// larger than a descriptor, and nothing for longer than a user waits.
+func NewSource(s source.Settings) (*Source, error) {
+	s.Folders, s.MaxSize = nil, descriptors.MaxSize
+	s.Attempts, s.Retry, s.Stall, s.Deadline = 3, 200*time.Millisecond, 10*time.Second, 20*time.Second
+	r, err := source.New(s)
+	if err != nil {
+		return nil, err
+	}
+	return &Source{reader: r}, nil
+}
+
+// Close ends the connections that are kept for reuse.
+func (s *Source) Close() { s.reader.Close() }
+
+// Read implements shelf.Source.
+func (s *Source) Read(ctx context.Context, url string) ([]byte, error) {
+	var text bytes.Buffer
+	_, err := s.reader.Get(ctx, source.Request{URL: url}, func(_ context.Context, _ int64, fill func(w io.Writer) error) error {
+		text.Reset()
+		return fill(&text)
+	})
+	var why *source.Error
+	switch {
+	case errors.As(err, &why) && why.Reason == event.DataTooLarge:
+		return nil, &shelf.SourceError{Message: fmt.Sprintf("source %s has more than the %d KiB that a descriptor has at most", source.Redact(url), descriptors.MaxSize>>10), User: true}
+	case errors.As(err, &why):
+		return nil, &shelf.SourceError{Message: why.Message, User: why.Class == event.ClassUser}
+	case err != nil:
+		return nil, fmt.Errorf("read descriptor %s: %w", source.Redact(url), err)
+	}
+	return text.Bytes(), nil
+}
+
+// Renderer says which objects runs would be. It implements api.Renderer.
+type Renderer struct{ pods transpile.Settings }
+
+// NewRenderer returns a Renderer of what an executor of these settings creates.
+func NewRenderer(s executor.Settings) *Renderer {
+	s.Pods.NoLimits = s.Pods.NoLimits || s.Engine != executor.EngineKubernetes
+	return &Renderer{pods: s.Pods}
+}
+
+// Render implements api.Renderer.
+func (r *Renderer) Render(d *descriptors.Descriptor, text []byte) ([]byte, error) {
+	return transpile.Manifest(d, text, r.pods)
+}

@@ -1,0 +1,78 @@
+package wiring_test
+
+import (
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/benchmark-ai/bai/descriptors"
+	"github.com/benchmark-ai/bai/services/cmd/internal/wiring"
+	"github.com/benchmark-ai/bai/services/executor"
+	"github.com/benchmark-ai/bai/services/fetcher/source"
+	"github.com/benchmark-ai/bai/services/gateway/shelf"
+)
+
+func serve(w http.ResponseWriter, r *http.Request) {
+	switch r.URL.Path {
+	case "/fine":
+		_, _ = w.Write([]byte("text"))
+	case "/large":
+		_, _ = w.Write(make([]byte, descriptors.MaxSize+1))
+	case "/away":
+		http.Redirect(w, r, "http://169.254.169.254/secret", http.StatusFound)
+	default:
+		http.NotFound(w, r)
+	}
+}
+
+func TestADescriptorIsReadUnderTheGuardsOfDataSets(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(serve))
+	defer server.Close()
+	for name, tt := range map[string]struct {
+		networks  []string
+		url, want string
+		user      bool
+	}{
+		"what settings allow":                   {[]string{"loopback"}, server.URL + "/fine", "", true},
+		"what is too large":                     {[]string{"loopback"}, server.URL + "/large", "more than the 256 KiB", true},
+		"what is not there":                     {[]string{"loopback"}, server.URL + "/none", "404", true},
+		"what leads to a place not allowed":     {[]string{"loopback"}, server.URL + "/away", "not public", true},
+		"a place that settings do not allow":    {nil, server.URL + "/fine", "not public", true},
+		"a file of the server's":                {[]string{"loopback"}, "file:///etc/passwd", "allow no files", true},
+		"a secret of the URL is not in the way": {nil, "http://user:geheim@127.0.0.1/x?token=geheim", "not public", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, err := wiring.NewSource(source.Settings{Networks: tt.networks, Folders: []string{"/etc"}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			text, err := s.Read(t.Context(), tt.url)
+			var why *shelf.SourceError
+			switch {
+			case tt.want == "" && (err != nil || string(text) != "text"):
+				t.Errorf("read %q, %v", text, err)
+			case tt.want != "" && (!errors.As(err, &why) || why.User != tt.user || !strings.Contains(why.Message, tt.want) || strings.Contains(why.Message, "geheim")):
+				t.Errorf("read: %v, want %q", err, tt.want)
+			}
+		})
+	}
+}
+
+func TestTheObjectsOfARunAreRenderedAlike(t *testing.T) {
+	text := []byte("spec_version = \"0.1.0\"\n[info]\ndescription = \"hello\"\n[hardware]\ninstance_type = \"t3.small\"\n[env]\ndocker_image = \"alpine\"\n[ml]\nbenchmark_code = \"echo hello\"\n")
+	d, faults := descriptors.Parse("a.toml", text)
+	if d == nil {
+		t.Fatal(faults)
+	}
+	var last string
+	for range 3 {
+		manifest, err := wiring.NewRenderer(executor.Settings{}).Render(d, text)
+		if err != nil || !strings.Contains(string(manifest), "kind: Job") || last != "" && last != string(manifest) {
+			t.Fatalf("rendered %q, %v", manifest, err)
+		}
+		last = string(manifest)
+	}
+}

@@ -1,0 +1,127 @@
+package api
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/benchmark-ai/bai/descriptors"
+	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
+	"github.com/benchmark-ai/bai/services/gateway/intake"
+	"github.com/benchmark-ai/bai/services/gateway/shelf"
+	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/internal/store"
+)
+
+// Shelf keeps descriptors.
+type Shelf interface {
+	// Push is that of shelf.Shelf.
+	Push(ctx context.Context, p shelf.Push) (kept shelf.Kept, repeated bool, warnings descriptors.Faults, err error)
+	// List is that of shelf.Shelf.
+	List(ctx context.Context, namespace, name, token string, limit int) (kept []shelf.Kept, next string, err error)
+	// Find is that of shelf.Shelf.
+	Find(ctx context.Context, namespace, uri string) (text []byte, from event.Origination, err error)
+}
+
+// Renderer says which objects a run would be.
+type Renderer interface {
+	// Render returns the objects of a run of d, which was read from text, as
+	// YAML documents, or why there can be none, for the user. The same
+	// descriptor gives the same bytes.
+	Render(d *descriptors.Descriptor, text []byte) ([]byte, error)
+}
+
+// descriptorServer implements bai.v1.DescriptorService.
+type descriptorServer struct {
+	baiv1.UnimplementedDescriptorServiceServer
+
+	shelf    Shelf
+	renderer Renderer
+}
+
+// ValidateDescriptor implements bai.v1.DescriptorService.
+func (s *descriptorServer) ValidateDescriptor(_ context.Context, req *baiv1.ValidateDescriptorRequest) (*baiv1.ValidateDescriptorResponse, error) {
+	_, _, faults := intake.Parse(req.GetDescriptorFile(), req.GetDescriptorToml(), overridesFrom(req.GetOverrides()))
+	return &baiv1.ValidateDescriptorResponse{Faults: fit(faultsOf(faults))}, nil
+}
+
+// fit returns as many faults as a response has room for.
+func fit(faults []*baiv1.Fault) []*baiv1.Fault {
+	size := 0
+	for i, f := range faults {
+		if size += proto.Size(f) + 8; size > maxResponse {
+			return faults[:i]
+		}
+	}
+	return faults
+}
+
+// RenderDescriptor implements bai.v1.DescriptorService.
+func (s *descriptorServer) RenderDescriptor(_ context.Context, req *baiv1.RenderDescriptorRequest) (*baiv1.RenderDescriptorResponse, error) {
+	if s.renderer == nil {
+		return nil, &intake.UnsupportedError{What: "rendered descriptors"}
+	}
+	d, text, faults := intake.Parse(req.GetDescriptorFile(), req.GetDescriptorToml(), overridesFrom(req.GetOverrides()))
+	if len(faults.Errors()) > 0 {
+		return nil, &intake.InvalidError{Faults: intake.Brief(faults)}
+	}
+	manifest, err := s.renderer.Render(d, text)
+	if err != nil {
+		return nil, invalidArgument("", err.Error(), "")
+	}
+	return &baiv1.RenderDescriptorResponse{Manifest: string(manifest)}, nil
+}
+
+// PushDescriptor implements bai.v1.DescriptorService.
+func (s *descriptorServer) PushDescriptor(ctx context.Context, req *baiv1.PushDescriptorRequest) (*baiv1.PushDescriptorResponse, error) {
+	kept, repeated, warnings, err := s.shelf.Push(ctx, shelf.Push{
+		Namespace: namespace(req), Name: req.GetName(), Owner: caller(ctx), File: req.GetDescriptorFile(), Text: req.GetDescriptorToml(),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &baiv1.PushDescriptorResponse{Descriptor_: keptOf(kept), Repeated: repeated, Warnings: faultsOf(warnings)}, nil
+}
+
+// ListDescriptors implements bai.v1.DescriptorService.
+func (s *descriptorServer) ListDescriptors(ctx context.Context, req *baiv1.ListDescriptorsRequest) (*baiv1.ListDescriptorsResponse, error) {
+	if req.GetPageSize() < 0 {
+		return nil, invalidArgument("page_size", fmt.Sprintf("is %d, less than none", req.GetPageSize()), "leave it out")
+	}
+	limit := min(cmp.Or(int(req.GetPageSize()), usualPage), mostPage)
+	kept, next, err := s.shelf.List(ctx, namespace(req), req.GetName(), req.GetPageToken(), limit)
+	if errors.Is(err, store.ErrCursor) {
+		return nil, invalidArgument("page_token", "is not one that this server gave for this list", "leave it empty for the first page")
+	}
+	if err != nil {
+		return nil, err
+	}
+	resp := &baiv1.ListDescriptorsResponse{NextPageToken: next}
+	for _, k := range kept {
+		resp.Descriptors = append(resp.Descriptors, keptOf(k))
+	}
+	return resp, nil
+}
+
+// GetDescriptor implements bai.v1.DescriptorService.
+func (s *descriptorServer) GetDescriptor(ctx context.Context, req *baiv1.GetDescriptorRequest) (*baiv1.GetDescriptorResponse, error) {
+	text, from, err := s.shelf.Find(ctx, namespace(req), req.GetUri())
+	if err != nil {
+		return nil, err
+	}
+	return &baiv1.GetDescriptorResponse{DescriptorToml: text, Origination: originationOf(&from)}, nil
+}
+
+// namespace returns the team that a request is about.
+func namespace(req interface{ GetNamespace() string }) string {
+	return cmp.Or(req.GetNamespace(), "default")
+}
+
+func keptOf(k shelf.Kept) *baiv1.StoredDescriptor {
+	return &baiv1.StoredDescriptor{
+		Name: k.Name, Version: int32Of(k.Version), Namespace: k.Namespace, Owner: k.Owner, Sha256: k.SHA256, CreateTime: timeOf(k.Created),
+	}
+}

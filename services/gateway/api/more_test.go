@@ -1,0 +1,416 @@
+package api_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/testing/protocmp"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/benchmark-ai/bai/descriptors"
+	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
+	"github.com/benchmark-ai/bai/services/gateway/api"
+	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/internal/store"
+)
+
+// upper renders a descriptor as its text in capitals.
+type upper struct{}
+
+func (upper) Render(d *descriptors.Descriptor, text []byte) ([]byte, error) {
+	if d.Info.Description == "refuse" {
+		return nil, errors.New("it is refused")
+	}
+	return bytes.ToUpper(text), nil
+}
+
+func TestWhatIsRunIsTheDescriptorWithItsOverrides(t *testing.T) {
+	w := newWorld(t, options{})
+	first := w.submit(nil)
+	sum := strings.Repeat("ab", 32)
+	req := &baiv1.SubmitRunRequest{
+		IdempotencyKey: "k", DescriptorToml: []byte(valid), DescriptorFile: "bench.toml", RerunOf: strings.ToUpper(first),
+		Overrides:   []*baiv1.Override{{Path: "info.description", Value: "changed"}, {Path: "info.labels.color", Value: "blue"}},
+		Origination: &baiv1.Origination{Uri: "https://user:geheim@example.com/b.toml?token=geheim", Sha256: strings.ToUpper(sum)},
+	}
+	resp, err := w.client.SubmitRun(t.Context(), req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := w.client.GetRun(t.Context(), &baiv1.GetRunRequest{Run: resp.GetRunId()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := got.GetRun()
+	text := strings.Replace(strings.Replace(valid, `"hello"`, `"changed"`, 1), `"red"`, `"blue"`, 1)
+	if diff := cmp.Diff(text, run.GetDescriptorToml()); diff != "" {
+		t.Errorf("what is run (-want +got):\n%s", diff)
+	}
+	want := &baiv1.Run{
+		Overrides: req.GetOverrides(), Origination: &baiv1.Origination{Uri: "https://example.com/b.toml", Sha256: sum},
+		Lineage: &baiv1.Lineage{RerunOf: first}, Labels: map[string]string{"color": "blue"},
+	}
+	if diff := cmp.Diff(want, &baiv1.Run{Overrides: run.GetOverrides(), Origination: run.GetOrigination(), Lineage: run.GetLineage(), Labels: run.GetLabels()}, protocmp.Transform()); diff != "" {
+		t.Errorf("what is kept beside it (-want +got):\n%s", diff)
+	}
+	for _, said := range w.said(resp.GetRunId()) {
+		if said.Descriptor != text || said.RerunOf != first {
+			t.Errorf("published %+v", said)
+		}
+	}
+
+	again := &baiv1.SubmitRunRequest{IdempotencyKey: "k", DescriptorToml: []byte(text), DescriptorFile: "other.toml"}
+	if repeated, err := w.client.SubmitRun(t.Context(), again); err != nil || repeated.GetRunId() != resp.GetRunId() || !repeated.GetRepeated() {
+		t.Errorf("the same to be run, written otherwise: %v, %v", repeated, err)
+	}
+	again.Overrides = []*baiv1.Override{{Path: "info.description", Value: "other"}}
+	_, err = w.client.SubmitRun(t.Context(), again)
+	refused(t, err, codes.AlreadyExists, "was used before")
+	list, err := w.client.ListRuns(t.Context(), &baiv1.ListRunsRequest{})
+	if err != nil || len(list.GetRuns()[0].GetOverrides()) != 0 || list.GetRuns()[0].GetOrigination() == nil {
+		t.Errorf("listed: %v, %v", list, err)
+	}
+}
+
+// said returns what was published of a run that was submitted.
+func (w *world) said(run string) (all []event.Submitted) {
+	d, err := w.store.Doc(w.t.Context(), store.KindSubmission, run)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	m := event.Message{Topic: event.TopicSubmitted, Key: run, Type: "bai.submitted.v1", Value: d.Value}
+	sub, err := event.Decode[event.Submitted](m)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return append(all, sub)
+}
+
+func TestWhatARequestSaysOfItsDescriptorIsChecked(t *testing.T) {
+	w := newWorld(t, options{})
+	sum := strings.Repeat("ab", 32)
+	for name, tt := range map[string]struct {
+		change func(*baiv1.SubmitRunRequest)
+		path   string
+	}{
+		"a run that does not exist is not repeated":      {func(r *baiv1.SubmitRunRequest) { r.RerunOf = "01k8h4fzqh3v7x9y2m5n8p0r4t" }, "rerun_of"},
+		"a name is not the ID of a run that is repeated": {func(r *baiv1.SubmitRunRequest) { r.RerunOf = "nightly" }, "rerun_of"},
+		"a descriptor comes from no file":                {func(r *baiv1.SubmitRunRequest) { r.Origination = &baiv1.Origination{Uri: "file:///x", Sha256: sum} }, "origination"},
+		"where it comes from has a digest":               {func(r *baiv1.SubmitRunRequest) { r.Origination = &baiv1.Origination{Uri: "s3://b/k", Sha256: "x"} }, "origination"},
+		"overrides are not larger than descriptors": {func(r *baiv1.SubmitRunRequest) {
+			r.Overrides = []*baiv1.Override{{Path: "info.description", Value: strings.Repeat("x", 65<<10)}}
+		}, "overrides"},
+		"an override is held to the rules": {func(r *baiv1.SubmitRunRequest) {
+			r.Overrides = []*baiv1.Override{{Path: "hardware.instance_tipe", Value: "x"}}
+		}, "hardware.instance_tipe"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			req := &baiv1.SubmitRunRequest{DescriptorToml: []byte(valid)}
+			tt.change(req)
+			_, err := w.client.SubmitRun(t.Context(), req)
+			faults := refused(t, err, codes.InvalidArgument, "")
+			if len(faults) == 0 || faults[0].GetPath() != tt.path {
+				t.Errorf("faults %v, want one of %s", faults, tt.path)
+			}
+		})
+	}
+}
+
+func TestTheServerSaysTheFaultsThatTheParserSays(t *testing.T) {
+	w := newWorld(t, options{})
+	files, err := filepath.Glob("../../../descriptors/testdata/bad/*.toml")
+	if err != nil || len(files) < 50 {
+		t.Fatalf("%d files, %v", len(files), err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, want := descriptors.Parse(filepath.Base(file), text)
+		resp, err := w.kept.ValidateDescriptor(t.Context(), &baiv1.ValidateDescriptorRequest{DescriptorToml: text, DescriptorFile: filepath.Base(file)})
+		if err != nil {
+			t.Errorf("%s: %v", file, err)
+			continue
+		}
+		if diff := cmp.Diff(want, faultsFrom(resp.GetFaults())); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", file, diff)
+		}
+		if errs := want.Errors(); len(errs) > 0 && len(want) <= 50 {
+			_, err := w.client.SubmitRun(t.Context(), &baiv1.SubmitRunRequest{DescriptorToml: text, DescriptorFile: filepath.Base(file)})
+			if diff := cmp.Diff(want, faultsFrom(refused(t, err, codes.InvalidArgument, ""))); diff != "" {
+				t.Errorf("submit %s (-want +got):\n%s", file, diff)
+			}
+		}
+	}
+}
+
+func faultsFrom(faults []*baiv1.Fault) (out descriptors.Faults) {
+	for _, f := range faults {
+		out = append(out, descriptors.Fault{
+			File: f.GetFile(), Line: int(f.GetLine()), Column: int(f.GetColumn()), Path: f.GetPath(), Code: f.GetCode(), Message: f.GetMessage(), Remedy: f.GetRemedy(), Warning: f.GetWarning(),
+		})
+	}
+	return out
+}
+
+func TestOverridesAreValidatedAndRenderedToo(t *testing.T) {
+	w := newWorld(t, options{})
+	set := []*baiv1.Override{{Path: "info.description", Value: "1 = 1"}}
+	rendered, err := w.kept.RenderDescriptor(t.Context(), &baiv1.RenderDescriptorRequest{DescriptorToml: []byte(valid), Overrides: set})
+	if err != nil || rendered.GetManifest() != strings.ToUpper(strings.Replace(valid, `"hello"`, `"1 = 1"`, 1)) {
+		t.Errorf("rendered %v, %v", rendered, err)
+	}
+	_, err = w.kept.RenderDescriptor(t.Context(), &baiv1.RenderDescriptorRequest{DescriptorToml: []byte("x"), DescriptorFile: "a.toml"})
+	refused(t, err, codes.InvalidArgument, "a.toml:1:")
+	_, err = w.kept.RenderDescriptor(t.Context(), &baiv1.RenderDescriptorRequest{DescriptorToml: []byte(valid), Overrides: []*baiv1.Override{{Path: "info.description", Value: "refuse"}}})
+	refused(t, err, codes.InvalidArgument, "it is refused")
+	checked, err := w.kept.ValidateDescriptor(t.Context(), &baiv1.ValidateDescriptorRequest{DescriptorToml: []byte(valid), Overrides: []*baiv1.Override{{Path: "env.docker_image", Value: ""}}})
+	_, _, want := descriptors.ParseWith("descriptor.toml", []byte(valid), []descriptors.Override{{Path: "env.docker_image", Value: ""}})
+	if diff := cmp.Diff(want, faultsFrom(checked.GetFaults())); diff != "" || err != nil {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+}
+
+func TestDescriptorsAreKeptAndFound(t *testing.T) {
+	w := newWorld(t, options{})
+	ann := metadata.AppendToOutgoingContext(t.Context(), api.UserMetadata, "ann")
+	for i, text := range []string{valid, valid, valid + "\n"} {
+		resp, err := w.kept.PushDescriptor(ann, &baiv1.PushDescriptorRequest{Name: "a", DescriptorToml: []byte(text)})
+		if err != nil || resp.GetRepeated() != (i == 1) || resp.GetDescriptor_().GetVersion() != int32(max(i, 1)) || resp.GetDescriptor_().GetOwner() != "ann" {
+			t.Errorf("%d: %v, %v", i, resp, err)
+		}
+	}
+	list, err := w.kept.ListDescriptors(t.Context(), &baiv1.ListDescriptorsRequest{Name: "a", PageSize: 1})
+	if err != nil || len(list.GetDescriptors()) != 1 || list.GetDescriptors()[0].GetVersion() != 2 || list.GetNextPageToken() == "" {
+		t.Fatalf("listed %v, %v", list, err)
+	}
+	list, err = w.kept.ListDescriptors(t.Context(), &baiv1.ListDescriptorsRequest{Name: "a", PageSize: 1, PageToken: list.GetNextPageToken()})
+	if err != nil || len(list.GetDescriptors()) != 1 || list.GetDescriptors()[0].GetVersion() != 1 || list.GetNextPageToken() != "" {
+		t.Errorf("listed %v, %v", list, err)
+	}
+	sum := sha256.Sum256([]byte(valid))
+	got, err := w.kept.GetDescriptor(t.Context(), &baiv1.GetDescriptorRequest{Uri: "stored:a@1"})
+	if err != nil || string(got.GetDescriptorToml()) != valid || got.GetOrigination().GetUri() != "stored:a@1" || got.GetOrigination().GetSha256() != hex.EncodeToString(sum[:]) {
+		t.Errorf("got %v, %v", got, err)
+	}
+	for what, call := range map[string]func() error{
+		"page_token": func() error {
+			_, err := w.kept.ListDescriptors(t.Context(), &baiv1.ListDescriptorsRequest{PageToken: "x"})
+			return err
+		},
+		"page_size": func() error {
+			_, err := w.kept.ListDescriptors(t.Context(), &baiv1.ListDescriptorsRequest{PageSize: -1})
+			return err
+		},
+		"uri": func() error {
+			_, err := w.kept.GetDescriptor(t.Context(), &baiv1.GetDescriptorRequest{Uri: "file:///etc/passwd"})
+			return err
+		},
+		"name": func() error {
+			_, err := w.kept.PushDescriptor(t.Context(), &baiv1.PushDescriptorRequest{Name: "a/b", DescriptorToml: []byte(valid)})
+			return err
+		},
+	} {
+		refused(t, call(), codes.InvalidArgument, what)
+	}
+	_, err = w.kept.GetDescriptor(t.Context(), &baiv1.GetDescriptorRequest{Uri: "stored:a@3"})
+	refused(t, err, codes.NotFound, `version 3 of descriptor "a"`)
+}
+
+func TestArtifactsAreListedAndSentFromAnyPlace(t *testing.T) {
+	w := newWorld(t, options{})
+	id := w.submit(nil)
+	content := bytes.Repeat([]byte("0123456789abcdef"), 100_000) // more than a response carries
+	if _, _, err := w.files.Put(t.Context(), id, "1/benchmark-0/a", -1, bytes.NewReader(content)); err != nil {
+		t.Fatal(err)
+	}
+	list, err := w.client.ListArtifacts(t.Context(), &baiv1.ListArtifactsRequest{Run: id})
+	sum := sha256.Sum256(content)
+	if err != nil || len(list.GetArtifacts()) != 1 || list.GetArtifacts()[0].GetSize() != int64(len(content)) || list.GetArtifacts()[0].GetSha256() != hex.EncodeToString(sum[:]) {
+		t.Fatalf("listed %v, %v", list, err)
+	}
+	for _, offset := range []int64{0, 1, 1_000_000, int64(len(content))} {
+		stream, err := w.client.GetArtifact(t.Context(), &baiv1.GetArtifactRequest{Run: id, Name: "1/benchmark-0/a", Offset: offset})
+		var got []byte
+		for _, r := range all(t, stream, err) {
+			if len(r.GetData()) > 1<<20 {
+				t.Errorf("a response has %d bytes", len(r.GetData()))
+			}
+			got = append(got, r.GetData()...)
+		}
+		if !bytes.Equal(content[offset:], got) {
+			t.Errorf("from %d: %d bytes differ", offset, len(got))
+		}
+	}
+	for _, tt := range []struct {
+		name   string
+		offset int64
+		code   codes.Code
+	}{{"1/benchmark-0/b", 0, codes.NotFound}, {"../x", 0, codes.InvalidArgument}, {"1/benchmark-0/a", -1, codes.OutOfRange}, {"1/benchmark-0/a", 1 << 40, codes.OutOfRange}} {
+		stream, err := w.client.GetArtifact(t.Context(), &baiv1.GetArtifactRequest{Run: id, Name: tt.name, Offset: tt.offset})
+		if err == nil {
+			_, err = stream.Recv()
+		}
+		refused(t, err, tt.code, "")
+	}
+}
+
+func TestMetricsOfManyRunsComeRunByRunFromAnyPlace(t *testing.T) {
+	w := newWorld(t, options{})
+	var want []string
+	for i := range 4 {
+		id := w.submit(func(r *baiv1.SubmitRunRequest) {
+			r.Labels = map[string]string{"task_name": []string{"train", "test"}[i%2]}
+		})
+		if i == 2 {
+			continue // it measures nothing
+		}
+		w.measure(id)
+		if i%2 == 1 {
+			want = append([]string{id}, want...)
+		}
+	}
+	req := &baiv1.QueryMetricsRequest{Metrics: []string{"speed"}, Filter: &baiv1.ListRunsRequest{Labels: map[string]string{"task_name": "test"}}}
+	stream, err := w.client.QueryMetrics(t.Context(), req)
+	resps := all(t, stream, err)
+	if diff := cmp.Diff(want, order(resps)); diff != "" {
+		t.Errorf("runs (-want +got):\n%s", diff)
+	}
+	total := count(resps)
+	if total != 2*1250 {
+		t.Errorf("%d samples", total)
+	}
+	seen := 0
+	for _, r := range resps { // each response says where to go on
+		seen += len(r.GetSamples())
+		req.Cursor = r.GetCursor()
+		late := w.submit(func(r *baiv1.SubmitRunRequest) { r.Labels = map[string]string{"task_name": "test"} })
+		w.measure(late) // it is newer than all that follow
+		stream, err := w.client.QueryMetrics(t.Context(), req)
+		if got := count(all(t, stream, err)); got != total-seen {
+			t.Errorf("%d samples after %d", got, seen)
+		}
+	}
+	req.Cursor, req.Since, req.Until = "", timestamppb.New(time.Unix(0, 11)), timestamppb.New(time.Unix(0, 21))
+	req.Filter.Order, req.Filter.PageSize, req.Filter.PageToken = baiv1.Order_ORDER_OLDEST_FIRST, 7, "ignored"
+	stream, err = w.client.QueryMetrics(t.Context(), req)
+	resps = all(t, stream, err)
+	if got := order(resps); got[0] != want[1] || len(resps[0].GetSamples()) != 5 {
+		t.Errorf("oldest first, between two times: %v with %d", got, len(resps[0].GetSamples()))
+	}
+	for what, req := range map[string]*baiv1.QueryMetricsRequest{
+		"run":    {},
+		"cursor": {Filter: &baiv1.ListRunsRequest{}, Cursor: "made up"},
+		"phases": {Filter: &baiv1.ListRunsRequest{Phases: []baiv1.Phase{99}}},
+	} {
+		stream, err := w.client.QueryMetrics(t.Context(), req)
+		if err == nil {
+			_, err = stream.Recv()
+		}
+		refused(t, err, codes.InvalidArgument, what)
+	}
+}
+
+// order returns the runs that responses are of, each once.
+func order(resps []*baiv1.QueryMetricsResponse) (runs []string) {
+	for _, r := range resps {
+		if n := len(runs); n == 0 || runs[n-1] != r.GetRunId() {
+			runs = append(runs, r.GetRunId())
+		}
+	}
+	return runs
+}
+
+func count(resps []*baiv1.QueryMetricsResponse) (n int) {
+	for _, r := range resps {
+		n += len(r.GetSamples())
+	}
+	return n
+}
+
+func TestLogsBeginAtATime(t *testing.T) {
+	w := newWorld(t, options{})
+	id := w.submit(nil)
+	w.write(id, 0, numbered(0, 30)...)
+	since := timestamppb.New(time.Unix(0, 25))
+	resps := w.logs(&baiv1.StreamLogsRequest{Run: id, Since: since})
+	if diff := cmp.Diff(numbered(25, 30), texts(resps)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(numbered(28, 30), texts(w.logs(&baiv1.StreamLogsRequest{Run: id, Since: since, Tail: 2}))); diff != "" {
+		t.Errorf("with tail (-want +got):\n%s", diff)
+	}
+}
+
+func TestListsAreFilteredByTextInEitherOrder(t *testing.T) {
+	w := newWorld(t, options{})
+	var ids []string
+	for _, name := range []string{"Nightly-1", "weekly", "nightly-2"} {
+		ids = append(ids, w.submit(func(r *baiv1.SubmitRunRequest) { r.Name = name }))
+	}
+	if diff := cmp.Diff([]string{ids[2], ids[0]}, w.list(&baiv1.ListRunsRequest{Text: "NIGHT", PageSize: 1})); diff != "" {
+		t.Errorf("newest first (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(ids, w.list(&baiv1.ListRunsRequest{Text: "bench.t", Order: baiv1.Order_ORDER_OLDEST_FIRST, PageSize: 2})); diff != "" {
+		t.Errorf("oldest first (-want +got):\n%s", diff)
+	}
+	for what, req := range map[string]*baiv1.ListRunsRequest{
+		"phases": {Phases: []baiv1.Phase{baiv1.Phase_PHASE_UNSPECIFIED}}, "outcomes": {Outcomes: []baiv1.Outcome{7}}, "order": {Order: 9}, "text": {Text: strings.Repeat("x", 2000)},
+	} {
+		_, err := w.client.ListRuns(t.Context(), req)
+		refused(t, err, codes.InvalidArgument, what)
+	}
+}
+
+func TestVersionsThatDifferAreToldApart(t *testing.T) {
+	w := newWorld(t, options{})
+	needs := func(revision string) context.Context {
+		return metadata.AppendToOutgoingContext(t.Context(), baiv1.RevisionMetadata, revision)
+	}
+	_, err := w.client.ListRuns(needs(fmt.Sprint(baiv1.Revision)), &baiv1.ListRunsRequest{})
+	if err != nil {
+		t.Errorf("a client that needs what there is: %v", err)
+	}
+	_, err = w.client.ListRuns(needs("99"), &baiv1.ListRunsRequest{})
+	refused(t, err, codes.FailedPrecondition, "the client needs revision 99 of the API, but this server is v1.2.3 and understands revision 2 of the API: update the server")
+	stream, err := w.client.WatchRun(needs("99"), &baiv1.WatchRunRequest{Run: "x"})
+	if err == nil {
+		_, err = stream.Recv()
+	}
+	refused(t, err, codes.FailedPrecondition, "revision 99")
+	_, err = w.client.ListRuns(needs("new"), &baiv1.ListRunsRequest{})
+	refused(t, err, codes.InvalidArgument, "bai-revision")
+	if v, err := w.client.GetVersion(needs("99"), &baiv1.GetVersionRequest{}); err != nil || v.GetRevision() != baiv1.Revision {
+		t.Errorf("version: %v, %v", v, err)
+	}
+	for _, method := range []string{"/bai.v1.RunService/Fly", "/bai.v9.RunService/GetRun"} {
+		err := w.conn.Invoke(t.Context(), method, &baiv1.GetVersionRequest{}, &baiv1.GetVersionResponse{})
+		refused(t, err, codes.Unimplemented, method+" does not exist here: this server is v1.2.3")
+	}
+}
+
+func TestARequestThatIsTooLargeIsToldHowLargeItMayBe(t *testing.T) {
+	w := newWorld(t, options{})
+	for size, want := range map[int]string{
+		300 << 10: "larger than 256 KiB", 2 << 20: "1048576 at most", 5 << 20: "4194304",
+	} {
+		_, err := w.client.SubmitRun(t.Context(), &baiv1.SubmitRunRequest{DescriptorToml: bytes.Repeat([]byte("x"), size)})
+		if s := status.Convert(err); s.Code() == codes.OK || !strings.Contains(s.Message(), want) {
+			t.Errorf("%d bytes: %v, want %q", size, err, want)
+		}
+	}
+}

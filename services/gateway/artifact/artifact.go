@@ -1,0 +1,234 @@
+// Package artifact keeps files that runs leave, and gives them back.
+//
+// The content lies in the object store under a key that says nothing but whose
+// it is; a create-only document says its name, size and digest, and is what makes
+// the file visible, whole. So names that come from pods never become paths, and
+// of an upload that is cut nobody sees anything.
+package artifact
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/benchmark-ai/bai/services/internal/store"
+)
+
+// Settings are what an operator may choose. The zero value works.
+type Settings struct {
+	MaxSize  int64 `toml:"max_size"`  // bytes of a file; zero means 1 GiB
+	MaxTotal int64 `toml:"max_total"` // bytes of all files of a run; zero means 16 GiB
+	MaxFiles int   `toml:"max_files"` // of a run; zero means 1000
+}
+
+// Validate names every setting at fault.
+func (s Settings) Validate() error {
+	var errs []error
+	for _, n := range []struct {
+		name  string
+		value int64
+	}{{"max_size", s.MaxSize}, {"max_total", s.MaxTotal}, {"max_files", int64(s.MaxFiles)}} {
+		if n.value < 0 {
+			errs = append(errs, fmt.Errorf("gateway.artifacts.%s: must not be negative", n.name))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Objects keeps content.
+type Objects interface {
+	// Put stores what fill writes as the object key, which is used once, and
+	// says its size and sums. Nobody sees the object before it is whole; after
+	// an error there is none. Size is -1 where it is not known.
+	Put(ctx context.Context, key string, size int64, withMD5 bool, fill func(w io.Writer) error) (store.Object, error)
+	// OpenAt opens an object for reading from an offset on, or says
+	// store.ErrNotFound.
+	OpenAt(ctx context.Context, key string, offset int64) (io.ReadCloser, error)
+	// Delete removes an object. None of that key is no error.
+	Delete(ctx context.Context, key string) error
+}
+
+// Index keeps what is known of files.
+type Index interface {
+	store.Docs
+	store.Lister
+}
+
+// File is one file of a run.
+type File struct {
+	Name   string    `json:"name"`
+	Object string    `json:"object"` // its key
+	Size   int64     `json:"size"`
+	SHA256 string    `json:"sha256"` // hex
+	Time   time.Time `json:"time"`   // when it was kept
+}
+
+// Keeper keeps files. It may be used by several goroutines, and by several
+// processes on one store.
+type Keeper struct {
+	settings Settings
+	objects  Objects
+	index    Index
+	now      func() time.Time
+}
+
+// New returns a Keeper. Without objects it has no files and takes none.
+func New(s Settings, objects Objects, index Index, now func() time.Time) *Keeper {
+	s.MaxSize = cmp.Or(s.MaxSize, 1<<30)
+	s.MaxTotal = cmp.Or(s.MaxTotal, 16<<30)
+	s.MaxFiles = cmp.Or(s.MaxFiles, 1000)
+	return &Keeper{settings: s, objects: objects, index: index, now: now}
+}
+
+// Put keeps body as a file of a run, and reports whether the same content was
+// kept under that name before. Size is how much there will be, -1 where that is
+// not known. Another content under a name is *TakenError, a bad name *NameError,
+// what is too much *LimitError; body's own errors come back as *BodyError. With
+// an error nothing is kept.
+func (k *Keeper) Put(ctx context.Context, run, name string, size int64, body io.Reader) (File, bool, error) {
+	if err := CheckName(name); err != nil {
+		return File{}, false, err
+	}
+	if k.objects == nil {
+		return File{}, false, errNoObjects
+	}
+	there, _, err := store.Get[File](ctx, k.index, store.KindArtifact, keyOf(run, name))
+	if err == nil {
+		return k.same(there, size, body)
+	}
+	if !errors.Is(err, store.ErrNotFound) {
+		return File{}, false, fmt.Errorf("look for artifact %q: %w", name, err)
+	}
+	f, err := k.write(ctx, run, name, size, body)
+	if err != nil {
+		return File{}, false, err
+	}
+	err = store.Create(ctx, k.index, store.KindArtifact, keyOf(run, name), f)
+	if err == nil {
+		return f, false, nil
+	}
+	// Whether it was created is not known where the store went away meanwhile:
+	// then its object stays.
+	if !errors.Is(err, store.ErrExists) {
+		return File{}, false, fmt.Errorf("keep artifact %q: %w", name, err)
+	}
+	return k.lost(ctx, run, f)
+}
+
+// write stores the content under a key of its own.
+func (k *Keeper) write(ctx context.Context, run, name string, size int64, body io.Reader) (File, error) {
+	others, err := k.List(ctx, run)
+	if err != nil {
+		return File{}, err
+	}
+	limit, err := k.settings.room(others)
+	if err != nil {
+		return File{}, err
+	}
+	if size > limit {
+		return File{}, k.settings.tooLarge(name, limit)
+	}
+	o, err := k.objects.Put(ctx, "artifacts/"+run+strings.ToLower(rand.Text()), size, false, func(w io.Writer) error {
+		n, err := io.Copy(w, io.LimitReader(reader{body}, limit+1))
+		if err == nil && n > limit {
+			err = k.settings.tooLarge(name, limit)
+		}
+		return err
+	})
+	if err != nil {
+		return File{}, fmt.Errorf("store artifact %q: %w", name, err)
+	}
+	return File{Name: name, Object: o.Key, Size: o.Size, SHA256: o.SHA256, Time: k.now().UTC().Round(0)}, nil
+}
+
+// lost drops what was written while another kept a file of that name.
+func (k *Keeper) lost(ctx context.Context, run string, f File) (File, bool, error) {
+	there, _, err := store.Get[File](ctx, k.index, store.KindArtifact, keyOf(run, f.Name))
+	if err != nil {
+		return File{}, false, fmt.Errorf("look for artifact %q: %w", f.Name, err)
+	}
+	if err := k.objects.Delete(ctx, f.Object); err != nil {
+		return File{}, false, fmt.Errorf("drop what was stored of artifact %q: %w", f.Name, err)
+	}
+	if there.SHA256 != f.SHA256 {
+		return File{}, false, &TakenError{Name: f.Name}
+	}
+	return there, true, nil
+}
+
+// same checks that body is the content of a file that is kept.
+func (k *Keeper) same(there File, size int64, body io.Reader) (File, bool, error) {
+	if size >= 0 && size != there.Size {
+		return File{}, false, &TakenError{Name: there.Name}
+	}
+	sum := sha256.New()
+	n, err := io.Copy(sum, io.LimitReader(reader{body}, there.Size+1))
+	if err != nil {
+		return File{}, false, fmt.Errorf("compare artifact %q: %w", there.Name, err)
+	}
+	if n != there.Size || hex.EncodeToString(sum.Sum(nil)) != there.SHA256 {
+		return File{}, false, &TakenError{Name: there.Name}
+	}
+	return there, true, nil
+}
+
+// page is how many files are looked up at once.
+const page = 200
+
+// List returns the files that are kept of a run, by name.
+func (k *Keeper) List(ctx context.Context, run string) ([]File, error) {
+	var files []File
+	for after := run + "!"; ; {
+		docs, err := k.index.Docs(ctx, store.KindArtifact, after, page)
+		if err != nil {
+			return nil, fmt.Errorf("list artifacts of run %s: %w", run, err)
+		}
+		for _, d := range docs {
+			if !strings.HasPrefix(d.Key, run+"!") {
+				return byName(files), nil
+			}
+			var f File
+			if err := json.Unmarshal(d.Value, &f); err != nil {
+				return nil, fmt.Errorf("read artifact %q: %w", d.Key, err)
+			}
+			files, after = append(files, f), d.Key
+		}
+		if len(docs) < page {
+			return byName(files), nil
+		}
+	}
+}
+
+func byName(files []File) []File {
+	slices.SortFunc(files, func(a, b File) int { return cmp.Compare(a.Name, b.Name) })
+	return files
+}
+
+// Open opens a file of a run for reading from an offset on, or says
+// store.ErrNotFound, or, for an offset that it has not, *OffsetError.
+func (k *Keeper) Open(ctx context.Context, run, name string, offset int64) (File, io.ReadCloser, error) {
+	if err := CheckName(name); err != nil {
+		return File{}, nil, err
+	}
+	f, _, err := store.Get[File](ctx, k.index, store.KindArtifact, keyOf(run, name))
+	if err != nil {
+		return File{}, nil, err
+	}
+	if offset < 0 || offset > f.Size {
+		return File{}, nil, &OffsetError{Name: name, Offset: offset, Size: f.Size}
+	}
+	if k.objects == nil {
+		return File{}, nil, errNoObjects
+	}
+	r, err := k.objects.OpenAt(ctx, f.Object, offset)
+	return f, r, err
+}

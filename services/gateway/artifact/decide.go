@@ -1,0 +1,90 @@
+package artifact
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// maxName is how many bytes the name of a file can have.
+const maxName = 1024
+
+// maxPlain is how many bytes of a name a key shows as they are.
+const maxPlain = 400
+
+// CheckName says why a name is not one of a file of a run, *NameError: it is
+// ATTEMPT/ROLE-INDEX/PATH, such as "1/benchmark-0/results/out.json", and its
+// path leads nowhere else.
+func CheckName(name string) error {
+	refuse := func(format string, args ...any) error {
+		return &NameError{Name: name, Why: fmt.Sprintf(format, args...)}
+	}
+	switch {
+	case len(name) > maxName:
+		return refuse("has %d bytes, %d at most", len(name), maxName)
+	case !utf8.ValidString(name):
+		return refuse("is not UTF-8")
+	case strings.ContainsFunc(name, unicode.IsControl):
+		return refuse("has a control character")
+	}
+	parts := strings.Split(name, "/")
+	if len(parts) < 3 {
+		return refuse("is not ATTEMPT/ROLE-INDEX/PATH, such as 1/benchmark-0/out.json")
+	}
+	if attempt, err := strconv.Atoi(parts[0]); err != nil || attempt < 1 || strconv.Itoa(attempt) != parts[0] {
+		return refuse("does not begin with the number of an attempt")
+	}
+	if !pod(parts[1]) {
+		return refuse("has %q where a role and the index of a pod are wanted, such as benchmark-0", parts[1])
+	}
+	if slices.ContainsFunc(parts[2:], func(part string) bool { return part == "" || part == "." || part == ".." }) {
+		return refuse("has an empty part, or one that leads elsewhere")
+	}
+	return nil
+}
+
+// pod reports whether s is a role and the index of a pod.
+func pod(s string) bool {
+	role, index, ok := strings.Cut(s, "-")
+	n, err := strconv.Atoi(index)
+	return ok && role != "" && strings.Trim(role, "abcdefghijklmnopqrstuvwxyz") == "" && err == nil && n >= 0 && strconv.Itoa(n) == index
+}
+
+// keyOf returns the key of the document about a file. It shows the name, as far
+// as a key has room for it.
+func keyOf(run, name string) string {
+	if len(name) <= maxPlain {
+		return run + "!" + name
+	}
+	sum := sha256.Sum256([]byte(name))
+	return run + "!" + strings.ToValidUTF8(name[:maxPlain], "") + "!" + hex.EncodeToString(sum[:])
+}
+
+// room says how much a file may have, where a run has others already, or that
+// there is no room for one more, *LimitError.
+func (s Settings) room(others []File) (int64, error) {
+	var total int64
+	for _, f := range others {
+		total += f.Size
+	}
+	switch {
+	case len(others) >= s.MaxFiles:
+		return 0, &LimitError{Message: fmt.Sprintf("the run has %d artifacts already, the most that are kept (gateway.artifacts.max_files)", len(others))}
+	case total >= s.MaxTotal:
+		return 0, &LimitError{Message: fmt.Sprintf("the artifacts of the run have %d bytes already, of %d that are kept (gateway.artifacts.max_total)", total, s.MaxTotal)}
+	}
+	return min(s.MaxSize, s.MaxTotal-total), nil
+}
+
+// tooLarge says that a file does not fit.
+func (s Settings) tooLarge(name string, limit int64) error {
+	if limit < s.MaxSize {
+		return &LimitError{Message: fmt.Sprintf("artifact %q does not fit into the %d bytes that are left of those kept for a run (gateway.artifacts.max_total)", name, limit)}
+	}
+	return &LimitError{Message: fmt.Sprintf("artifact %q has more than the %d bytes that are kept of a file (gateway.artifacts.max_size)", name, limit)}
+}

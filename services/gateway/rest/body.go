@@ -1,0 +1,90 @@
+package rest
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"time"
+
+	"google.golang.org/grpc/codes"
+)
+
+// patient is a response whose client must take something from time to time.
+type patient struct {
+	http.ResponseWriter
+
+	control *http.ResponseController
+	stall   time.Duration
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (p *patient) WriteHeader(code int) {
+	_ = p.control.SetWriteDeadline(time.Now().Add(p.stall)) // else that of an earlier answer would hold
+	p.ResponseWriter.WriteHeader(code)
+}
+
+// Write implements http.ResponseWriter.
+func (p *patient) Write(b []byte) (int, error) {
+	if err := p.control.SetWriteDeadline(time.Now().Add(p.stall)); err != nil && !errors.Is(err, http.ErrNotSupported) {
+		return 0, err
+	}
+	return p.ResponseWriter.Write(b)
+}
+
+// Unwrap is for http.ResponseController.
+func (p *patient) Unwrap() http.ResponseWriter { return p.ResponseWriter }
+
+// steady is a request's body of which something must come from time to time.
+type steady struct {
+	io.Reader
+
+	control *http.ResponseController
+	stall   time.Duration
+}
+
+// Read implements io.Reader.
+func (s *steady) Read(b []byte) (int, error) {
+	if err := s.control.SetReadDeadline(time.Now().Add(s.stall)); err != nil && !errors.Is(err, http.ErrNotSupported) {
+		return 0, err
+	}
+	n, err := s.Reader.Read(b)
+	if errors.Is(err, io.EOF) {
+		_ = s.control.SetReadDeadline(time.Time{}) // else the answer would be cut
+	}
+	return n, err
+}
+
+// readBody reads the body of a call, and reports whether there is one that can
+// be looked at; else it has answered. The whole of it must come within a stall.
+func (s *Server) readBody(w http.ResponseWriter, r *http.Request) bool {
+	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if r.ContentLength != 0 && (err != nil || kind != typeJSON && kind != typeTOML) {
+		s.refuse(w, r, http.StatusUnsupportedMediaType, codes.InvalidArgument, fmt.Sprintf("content type %.60q is not one of %s, %s (which is a descriptor alone)", r.Header.Get("Content-Type"), typeJSON, typeTOML))
+		return false
+	}
+	if kind == typeTOML {
+		r.Header.Set("Content-Type", typeTOML)
+	}
+	control := http.NewResponseController(w)
+	if err := control.SetReadDeadline(time.Now().Add(s.settings.Stall)); err != nil {
+		s.refuse(w, r, http.StatusInternalServerError, codes.Internal, "the server cannot wait for the request")
+		return false
+	}
+	body, err := io.ReadAll(io.LimitReader(r.Body, maxBody+1))
+	switch {
+	case err != nil:
+		w.Header().Set("Connection", "close") // the rest is not waited for
+		s.refuse(w, r, http.StatusRequestTimeout, codes.DeadlineExceeded, "the request did not come in time: "+err.Error())
+		return false
+	case len(body) > maxBody:
+		w.Header().Set("Connection", "close")
+		s.refuse(w, r, http.StatusRequestEntityTooLarge, codes.ResourceExhausted, fmt.Sprintf("the request has more than %d bytes", maxBody))
+		return false
+	}
+	_ = control.SetReadDeadline(time.Time{}) // else the answer would be cut
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	return true
+}

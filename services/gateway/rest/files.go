@@ -1,0 +1,195 @@
+package rest
+
+import (
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
+	"go.uber.org/zap"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
+	"github.com/benchmark-ai/bai/services/gateway/artifact"
+	"github.com/benchmark-ai/bai/services/gateway/intake"
+)
+
+// filePath reads the path of a file of a run: /v1/runs/RUN/artifacts/NAME.
+func filePath(path string) (run, name string, ok bool) {
+	rest, ok := strings.CutPrefix(path, "/v1/runs/")
+	if !ok {
+		return "", "", false
+	}
+	run, rest, _ = strings.Cut(rest, "/")
+	name, ok = strings.CutPrefix(rest, "artifacts/")
+	return run, name, ok && run != "" && name != ""
+}
+
+// keep takes a file that the pod of a run sends: 201 once it is kept, 200 where
+// it was before, 401 and 403 for whoever may not speak for the run, 404 for a run
+// that does not exist, 400 for a name that is none, 409 where another content is
+// kept, 413 for what is too large, and 503 for what may work later.
+func (s *Server) keep(w http.ResponseWriter, r *http.Request, run, name string) {
+	if code, why := s.speaksFor(r, run); why != "" {
+		word := codes.PermissionDenied
+		if code == http.StatusUnauthorized {
+			word = codes.Unauthenticated
+			w.Header().Set("WWW-Authenticate", "Bearer")
+		}
+		s.refuse(w, r, code, word, why)
+		return
+	}
+	if _, err := s.runs.GetRun(r.Context(), &baiv1.GetRunRequest{Run: run}); err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	body := &steady{Reader: r.Body, control: http.NewResponseController(w), stall: s.settings.Stall}
+	f, repeated, err := s.deps.Files.Put(r.Context(), run, name, r.ContentLength, body)
+	if err != nil {
+		s.notKept(w, r, run, err)
+		return
+	}
+	code := http.StatusCreated
+	if repeated {
+		code = http.StatusOK
+	} else {
+		s.deps.Log.Info("kept", zap.String("run", run), zap.String("artifact", f.Name), zap.Int64("size", f.Size))
+	}
+	w.Header().Set("ETag", `"`+f.SHA256+`"`)
+	w.WriteHeader(code)
+}
+
+// speaksFor says why whoever sends a request may not speak for a run.
+func (s *Server) speaksFor(r *http.Request, run string) (code int, why string) {
+	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	if !ok || token == "" {
+		return http.StatusUnauthorized, "the token of the run is needed: Authorization: Bearer TOKEN"
+	}
+	want := ""
+	if s.deps.Token != nil && intake.IsRun(run) {
+		want = s.deps.Token(run)
+	}
+	if want == "" || subtle.ConstantTimeCompare([]byte(want), []byte(token)) != 1 {
+		return http.StatusForbidden, fmt.Sprintf("this is not the token of run %.40q", run)
+	}
+	return 0, ""
+}
+
+// notKept says why a file is not kept.
+func (s *Server) notKept(w http.ResponseWriter, r *http.Request, run string, err error) {
+	var (
+		name  *artifact.NameError
+		taken *artifact.TakenError
+		limit *artifact.LimitError
+		body  *artifact.BodyError
+	)
+	switch {
+	case errors.As(err, &name):
+		s.refuse(w, r, http.StatusBadRequest, codes.InvalidArgument, name.Error())
+	case errors.As(err, &taken):
+		s.refuse(w, r, http.StatusConflict, codes.AlreadyExists, taken.Error())
+	case errors.As(err, &limit):
+		w.Header().Set("Connection", "close") // the rest is not read
+		s.refuse(w, r, http.StatusRequestEntityTooLarge, codes.ResourceExhausted, limit.Error())
+	case errors.As(err, &body):
+		w.Header().Set("Connection", "close")
+		s.refuse(w, r, http.StatusBadRequest, codes.Aborted, body.Error())
+	default:
+		s.deps.Log.Warn("not kept", zap.String("run", run), zap.Error(err))
+		w.Header().Set("Retry-After", "5")
+		s.refuse(w, r, http.StatusServiceUnavailable, codes.Unavailable, err.Error())
+	}
+}
+
+// fail answers with an error of the API.
+func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
+	runtime.HTTPError(r.Context(), s.json, &marshaler{}, w, r, err)
+}
+
+// fetch sends a file of a run as it is, all of it or from an offset on.
+func (s *Server) fetch(w http.ResponseWriter, r *http.Request, run, name string) {
+	owner := r.URL.Query().Get("owner")
+	ctx, err := runtime.AnnotateContext(r.Context(), s.json, r, baiv1.RunService_GetArtifact_FullMethodName)
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	files, err := s.runs.ListArtifacts(ctx, &baiv1.ListArtifactsRequest{Run: run, Owner: owner})
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	file := find(files.GetArtifacts(), name)
+	if file == nil {
+		s.fail(w, r, status.Errorf(codes.NotFound, "artifact %.100q of run %.100q does not exist", name, run))
+		return
+	}
+	offset, partial := rangeFrom(r.Header.Get("Range"))
+	if partial && offset >= file.GetSize() {
+		w.Header().Set("Content-Range", fmt.Sprintf("bytes */%d", file.GetSize()))
+		s.refuse(w, r, http.StatusRequestedRangeNotSatisfiable, codes.OutOfRange, fmt.Sprintf("the file has %d bytes", file.GetSize()))
+		return
+	}
+	s.head(w, file, offset, partial)
+	if r.Method == http.MethodHead {
+		return
+	}
+	stream, err := s.runs.GetArtifact(ctx, &baiv1.GetArtifactRequest{Run: run, Owner: owner, Name: name, Offset: offset})
+	for err == nil {
+		var resp *baiv1.GetArtifactResponse
+		if resp, err = stream.Recv(); err == nil {
+			_, err = w.Write(resp.GetData())
+		}
+	}
+	if !errors.Is(err, io.EOF) {
+		s.deps.Log.Info("cut", zap.String("run", run), zap.String("artifact", name), zap.Error(err))
+		panic(http.ErrAbortHandler) //nolint:forbidigo // the only way to have the client see that there is more
+	}
+}
+
+// head says what comes.
+func (s *Server) head(w http.ResponseWriter, file *baiv1.Artifact, offset int64, partial bool) {
+	h := w.Header()
+	h.Set("Content-Type", typeBytes) // whatever it is: nothing of it runs in a browser
+	h.Set("Content-Disposition", "attachment")
+	h.Set("Accept-Ranges", "bytes")
+	h.Set("ETag", `"`+file.GetSha256()+`"`)
+	h.Set("Content-Length", strconv.FormatInt(file.GetSize()-offset, 10))
+	if !partial {
+		w.WriteHeader(http.StatusOK)
+		return
+	}
+	h.Set("Content-Range", fmt.Sprintf("bytes %d-%d/%d", offset, file.GetSize()-1, file.GetSize()))
+	w.WriteHeader(http.StatusPartialContent)
+}
+
+func find(files []*baiv1.Artifact, name string) *baiv1.Artifact {
+	for _, f := range files {
+		if f.GetName() == name {
+			return f
+		}
+	}
+	return nil
+}
+
+// rangeFrom reads a Range of the form bytes=N-. Any other is answered with the whole.
+func rangeFrom(header string) (offset int64, partial bool) {
+	text, ok := strings.CutPrefix(header, "bytes=")
+	if !ok {
+		return 0, false
+	}
+	text, ok = strings.CutSuffix(text, "-")
+	if !ok {
+		return 0, false
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n < 0 {
+		return 0, false
+	}
+	return n, true
+}

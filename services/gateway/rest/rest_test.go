@@ -1,0 +1,491 @@
+package rest_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/zap"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
+	"github.com/benchmark-ai/bai/services/gateway"
+	"github.com/benchmark-ai/bai/services/gateway/artifact"
+	"github.com/benchmark-ai/bai/services/gateway/rest"
+	"github.com/benchmark-ai/bai/services/internal/blob"
+	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/internal/eventtest"
+	"github.com/benchmark-ai/bai/services/internal/run"
+	"github.com/benchmark-ai/bai/services/internal/storetest"
+)
+
+const valid = `spec_version = "0.1.0"
+[info]
+description = "hello"
+[hardware]
+instance_type = "t3.small"
+[env]
+docker_image = "alpine"
+[ml]
+benchmark_code = "echo hello"
+`
+
+// world is a gateway on a port of its own.
+type world struct {
+	t       *testing.T
+	addr    string
+	bus     *eventtest.Bus
+	client  baiv1.RunServiceClient
+	objects string
+	stop    func()
+}
+
+// token returns the token of a run.
+func token(run string) string { return "token-of-" + run }
+
+func newWorld(t *testing.T, s gateway.Settings) *world {
+	t.Helper()
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{t: t, addr: l.Addr().String(), bus: eventtest.NewBus(t), objects: t.TempDir()}
+	objects, err := blob.Open(t.Context(), blob.Settings{URL: "file://" + w.objects})
+	if err != nil {
+		t.Fatal(err)
+	}
+	parts := gateway.New(s, gateway.Deps{
+		Bus: w.bus, Store: storetest.Open(t), Listener: l, Objects: objects, Token: token, OpenAPI: []byte(`{"openapi": "3"}`), Entropy: rand.Reader, Log: zap.NewNop(),
+	})
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	done := make(chan error, 1)
+	go func() { done <- run.All(ctx, parts) }()
+	w.stop = sync.OnceFunc(func() {
+		cancel()
+		if err := errors.Join(<-done, objects.Close()); err != nil {
+			t.Errorf("stopped with %v, want nil", err)
+		}
+	})
+	conn, err := grpc.NewClient(w.addr, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := conn.Close(); err != nil {
+			t.Error(err)
+		}
+		w.stop()
+	})
+	w.client = baiv1.NewRunServiceClient(conn)
+	return w
+}
+
+// ask sends a request and returns its answer.
+func (w *world) ask(method, path string, body io.Reader, headers ...string) (int, http.Header, string) {
+	w.t.Helper()
+	req, err := http.NewRequestWithContext(w.t.Context(), method, "http://"+w.addr+path, body)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for i := 0; i < len(headers); i += 2 {
+		req.Header.Set(headers[i], headers[i+1])
+		if headers[i] == "Host" {
+			req.Host = headers[i+1]
+		}
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer resp.Body.Close() //nolint:errcheck // read to its end below
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return resp.StatusCode, resp.Header, string(text)
+}
+
+// submit submits a valid descriptor over HTTP.
+func (w *world) submit() string {
+	w.t.Helper()
+	code, _, text := w.ask(http.MethodPost, "/v1/runs", strings.NewReader(valid), "Content-Type", "application/toml", "Bai-User", "ann")
+	var resp struct {
+		RunID string `json:"runId"`
+	}
+	if err := json.Unmarshal([]byte(text), &resp); err != nil || code != http.StatusOK || resp.RunID == "" {
+		w.t.Fatalf("submit: %d %s", code, text)
+	}
+	return resp.RunID
+}
+
+func (w *world) finish(id string) {
+	w.t.Helper()
+	h := event.NewHeader(event.Derive(id, "finished"), id, "default", "ann", time.Now())
+	if err := w.bus.Publish(w.t.Context(), event.Finished{Header: h, Outcome: event.Succeeded, Message: "done"}); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func TestARunIsSubmittedWatchedAndCanceledOverHTTP(t *testing.T) {
+	w := newWorld(t, gateway.Settings{})
+	body, err := json.Marshal(map[string]any{
+		"descriptorToml": base64.StdEncoding.EncodeToString([]byte(valid)), "labels": map[string]string{"a": "b"}, "name": "nightly",
+		"overrides": []map[string]string{{"path": "info.description", "value": "changed"}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	code, header, text := w.ask(http.MethodPost, "/v1/runs", bytes.NewReader(body), "Content-Type", "application/json", "Bai-User", "ann")
+	if code != http.StatusOK || header.Get("Content-Type") != "application/json" || !strings.Contains(text, "runId") {
+		t.Fatalf("submit: %d %s", code, text)
+	}
+	code, _, text = w.ask(http.MethodGet, "/v1/runs/nightly?owner=ann", nil)
+	if code != http.StatusOK || !strings.Contains(text, `"owner":"ann"`) || !strings.Contains(text, `"overrides"`) {
+		t.Errorf("get: %d %s", code, text)
+	}
+	var got struct {
+		Run struct {
+			ID             string `json:"id"`
+			DescriptorTOML string `json:"descriptorToml"`
+		} `json:"run"`
+	}
+	if err := json.Unmarshal([]byte(text), &got); err != nil || !strings.Contains(got.Run.DescriptorTOML, `description = "changed"`) {
+		t.Errorf("the descriptor that is run is %q", got.Run.DescriptorTOML)
+	}
+	code, _, text = w.ask(http.MethodPost, "/v1/runs/nightly:cancel", strings.NewReader(`{"owner": "ann"}`), "Content-Type", "application/json")
+	if code != http.StatusOK || !strings.Contains(text, "PHASE_CANCELING") {
+		t.Errorf("cancel: %d %s", code, text)
+	}
+	w.finish(got.Run.ID)
+	code, header, text = w.ask(http.MethodGet, "/v1/runs/"+got.Run.ID+":watch", nil)
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	if code != http.StatusOK || header.Get("Content-Type") != "application/x-ndjson" || len(lines) != 3 || !strings.Contains(lines[2], "OUTCOME_SUCCEEDED") {
+		t.Errorf("watch: %d %s", code, text)
+	}
+	code, _, text = w.ask(http.MethodGet, "/v1/runs?labels[a]=b&phases=PHASE_FINISHED&text=NIGHT&order=ORDER_OLDEST_FIRST", nil)
+	if code != http.StatusOK || !strings.Contains(text, got.Run.ID) {
+		t.Errorf("list: %d %s", code, text)
+	}
+}
+
+func TestEveryPathAnswers(t *testing.T) {
+	w := newWorld(t, gateway.Settings{})
+	id := w.submit()
+	for path, want := range map[string]string{
+		"/v1/runs":                                  id,
+		"/v1/runs/" + id + "/logs":                  `"cursor"`,
+		"/v1/runs/" + id + "/metrics":               `"runId"`,
+		"/v1/metrics?filter.text=" + id[:5]:         `"cursor"`,
+		"/v1/metrics?filter.labels[task_name]=none": `"cursor"`,
+		"/v1/runs/" + id + "/artifacts":             `{}`,
+		"/v1/version":                               `"revision":2`,
+		"/v1/descriptors":                           `{}`,
+		"/v1/openapi.json":                          `"openapi"`,
+		"/healthz":                                  "ok",
+		"/readyz":                                   "ready",
+	} {
+		code, _, text := w.ask(http.MethodGet, path, nil)
+		if code != http.StatusOK || !strings.Contains(strings.ReplaceAll(text, `": `, `":`), want) && !strings.Contains(text, want) {
+			t.Errorf("%s: %d %s", path, code, text)
+		}
+	}
+}
+
+// failure is an error as clients see it.
+type failure struct {
+	Code    int    `json:"code"`
+	Message string `json:"message"`
+	Details []struct {
+		Type    string `json:"@type"`
+		File    string `json:"file"`
+		Line    int    `json:"line"`
+		Column  int    `json:"column"`
+		Path    string `json:"path"`
+		Code    string `json:"code"`
+		Message string `json:"message"`
+	} `json:"details"`
+}
+
+func TestFaultsAreToldWithTheirPlaces(t *testing.T) {
+	w := newWorld(t, gateway.Settings{})
+	code, _, text := w.ask(http.MethodPost, "/v1/runs", strings.NewReader(strings.Replace(valid, "docker_image", "docker_imag", 1)), "Content-Type", "application/toml; charset=utf-8")
+	var f failure
+	if err := json.Unmarshal([]byte(text), &f); err != nil || code != http.StatusBadRequest || f.Code != 3 || len(f.Details) == 0 {
+		t.Fatalf("%d %s", code, text)
+	}
+	if d := f.Details[len(f.Details)-1]; d.Type != "type.googleapis.com/bai.v1.Fault" || d.Line != 7 || d.Column != 1 || d.Path != "env.docker_imag" || d.File != "descriptor.toml" || !strings.HasPrefix(d.Code, "BAI") {
+		t.Errorf("the last fault is %+v", d)
+	}
+}
+
+func TestWhatIsWrongIsSaidInJSON(t *testing.T) {
+	w := newWorld(t, gateway.Settings{})
+	big := strings.Repeat("x", 2<<20)
+	for name, tt := range map[string]struct {
+		method, path, body string
+		headers            []string
+		code               int
+		want               string
+	}{
+		"a run that does not exist":          {"GET", "/v1/runs/01k8h4fzqh3v7x9y2m5n8p0r4t", "", nil, 404, "does not exist"},
+		"a path that does not exist":         {"GET", "/v2/runs", "", nil, 404, "openapi.json"},
+		"a method that does not exist":       {"DELETE", "/v1/runs", "", nil, 405, "does not exist"},
+		"a parameter that does not exist":    {"GET", "/v1/runs?labels=x", "", nil, 400, "there is no parameter"},
+		"a parameter that is misspelt":       {"GET", "/v1/runs?phase=PHASE_RUNNING", "", nil, 400, "phases"},
+		"a word that does not exist":         {"GET", "/v1/runs?phases=RUNNING", "", nil, 400, "RUNNING"},
+		"a field that does not exist":        {"POST", "/v1/runs", `{"descriptor": "x"}`, []string{"Content-Type", "application/json"}, 400, "descriptor"},
+		"what is not JSON":                   {"POST", "/v1/runs", `{`, []string{"Content-Type", "application/json"}, 400, ""},
+		"a form, as a page could send it":    {"POST", "/v1/runs", "a=b", []string{"Content-Type", "application/x-www-form-urlencoded"}, 415, "content type"},
+		"text, as a page could send it":      {"POST", "/v1/runs", `{}`, []string{"Content-Type", "text/plain"}, 415, "content type"},
+		"a body without a type":              {"POST", "/v1/runs", `{}`, nil, 415, "content type"},
+		"a body that is too large":           {"POST", "/v1/runs", big, []string{"Content-Type", "application/json"}, 413, "more than"},
+		"a descriptor where none is wanted":  {"POST", "/v1/runs/x:cancel", valid, []string{"Content-Type", "application/toml"}, 400, "no descriptor is wanted"},
+		"a client that needs a newer server": {"GET", "/v1/runs", "", []string{"Bai-Revision", "99"}, 400, "needs revision 99"},
+		"a page of another origin":           {"GET", "/v1/runs", "", []string{"Origin", "http://evil.example"}, 403, "evil.example"},
+		"a page of another port":             {"POST", "/v1/runs/x:cancel", "{}", []string{"Sec-Fetch-Site", "same-site", "Content-Type", "application/json"}, 403, "another origin"},
+		"a sandboxed page":                   {"GET", "/v1/runs", "", []string{"Origin", "null"}, 403, "null"},
+		"a name that was rebound":            {"GET", "/v1/runs", "", []string{"Host", "evil.example:7070"}, 403, "evil.example"},
+		"a question of a browser in advance": {"OPTIONS", "/v1/runs", "", []string{"Origin", "http://evil.example"}, 403, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			code, header, text := w.ask(tt.method, tt.path, strings.NewReader(tt.body), tt.headers...)
+			var f failure
+			if err := json.Unmarshal([]byte(text), &f); err != nil || code != tt.code || f.Code == 0 || !strings.Contains(f.Message, tt.want) {
+				t.Errorf("%d %s, want %d with %q", code, text, tt.code, tt.want)
+			}
+			if cors := header.Get("Access-Control-Allow-Origin"); cors != "" {
+				t.Errorf("allows %s", cors)
+			}
+		})
+	}
+}
+
+func TestAServerThatHasANameIsCalledByIt(t *testing.T) {
+	w := newWorld(t, gateway.Settings{REST: rest.Settings{Hosts: []string{"bai.example"}}})
+	for host, want := range map[string]int{"bai.example": 200, "BAI.example.:80": 200, "localhost:7070": 200, "x.localhost": 200, "[::1]:7070": 200, "10.0.0.1": 200, "other.example": 403, "bai.example.evil": 403} {
+		if code, _, text := w.ask(http.MethodGet, "/v1/version", nil, "Host", host); code != want {
+			t.Errorf("%s: %d %s, want %d", host, code, text, want)
+		}
+	}
+}
+
+func TestAFileIsKeptByItsRunAndReadByAnybody(t *testing.T) {
+	w := newWorld(t, gateway.Settings{Artifacts: artifact.Settings{MaxSize: 1 << 20}})
+	id := w.submit()
+	path := "/v1/runs/" + id + "/artifacts/1/benchmark-0/results/a%20b.json"
+	for i, tt := range []struct {
+		path, token, body string
+		code              int
+	}{
+		{path, "", "hello", 401},
+		{path, token("other"), "hello", 403},
+		{path, token(id), "hello", 201},
+		{path, token(id), "hello", 200},
+		{path, token(id), "hallo", 409},
+		{"/v1/runs/" + id + "/artifacts/1/benchmark-0/../../x", token(id), "hello", 400},
+		{"/v1/runs/" + id + "/artifacts/1/benchmark-0/%2e%2e/x", token(id), "hello", 400},
+		{"/v1/runs/" + id + "/artifacts/x", token(id), "hello", 400},
+		{"/v1/runs/01k8h4fzqh3v7x9y2m5n8p0r4t/artifacts/1/benchmark-0/x", token("01k8h4fzqh3v7x9y2m5n8p0r4t"), "hello", 404},
+		{"/v1/runs/nightly/artifacts/1/benchmark-0/x", token("nightly"), "hello", 403},
+		{"/v1/runs/" + id + "/artifacts/1/benchmark-0/large", token(id), strings.Repeat("x", 1<<20+1), 413},
+	} {
+		headers := []string{"Content-Type", "application/octet-stream"}
+		if tt.token != "" {
+			headers = append(headers, "Authorization", "Bearer "+tt.token)
+		}
+		if code, _, text := w.ask(http.MethodPut, tt.path, strings.NewReader(tt.body), headers...); code != tt.code {
+			t.Errorf("%d: put %s: %d %s, want %d", i, tt.path, code, text, tt.code)
+		}
+	}
+	if code, _, text := w.ask(http.MethodPut, path, strings.NewReader("hello"), "Authorization", "Bearer "+token(id), "Host", "bai.default.svc"); code != 200 {
+		t.Errorf("put by another name: %d %s", code, text)
+	}
+	w.readFile(id, path)
+}
+
+// readFile reads a file of a run that says hello, in every way.
+func (w *world) readFile(id, path string) {
+	t := w.t
+	t.Helper()
+	for span, want := range map[string]string{"": "200 hello", "bytes=0-": "206 hello", "bytes=3-": "206 lo", "bytes=1-2": "200 hello"} {
+		code, header, text := w.ask(http.MethodGet, path, nil, "Range", span)
+		if got := fmt.Sprint(code, " ", text); got != want || header.Get("Content-Type") != "application/octet-stream" || header.Get("Content-Disposition") != "attachment" {
+			t.Errorf("get %q: %s with %v, want %s", span, got, header, want)
+		}
+	}
+	if code, _, text := w.ask(http.MethodGet, path, nil, "Range", "bytes=5-"); code != http.StatusRequestedRangeNotSatisfiable {
+		t.Errorf("beyond the end: %d %s", code, text)
+	}
+	if code, header, text := w.ask(http.MethodHead, path, nil); code != 200 || text != "" || header.Get("Content-Length") != "5" {
+		t.Errorf("head: %d %q %v", code, text, header)
+	}
+	if code, _, _ := w.ask(http.MethodGet, "/v1/runs/"+id+"/artifacts/1/benchmark-0/none", nil); code != 404 {
+		t.Errorf("what is not there: %d", code)
+	}
+	_, _, text := w.ask(http.MethodGet, "/v1/runs/"+id+"/artifacts", nil)
+	if strings.Count(text, `"name"`) != 1 || !strings.Contains(text, "1/benchmark-0/results/a b.json") {
+		t.Errorf("listed %s", text)
+	}
+}
+
+func TestOfAnUploadThatIsCutNothingIsLeft(t *testing.T) {
+	w := newWorld(t, gateway.Settings{})
+	id := w.submit()
+	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", w.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := fmt.Fprintf(conn, "PUT /v1/runs/%s/artifacts/1/benchmark-0/a HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\nContent-Length: 1000\r\n\r\nhello", id, token(id)); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "it is being written", func() bool { return len(files(t, w.objects)) > 0 })
+	if err := conn.Close(); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "nothing is left", func() bool { return len(files(t, w.objects)) == 0 })
+	if _, _, text := w.ask(http.MethodGet, "/v1/runs/"+id+"/artifacts", nil); strings.Contains(text, "name") {
+		t.Errorf("listed %s", text)
+	}
+}
+
+func files(t *testing.T, dir string) []string {
+	t.Helper()
+	all, err := filepath.Glob(filepath.Join(dir, "artifacts", "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func await(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for end := time.Now().Add(10 * time.Second); !is(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("%s: not within 10 s", what)
+		}
+	}
+}
+
+func TestAClientThatSendsTooSlowlyIsLeft(t *testing.T) {
+	w := newWorld(t, gateway.Settings{REST: rest.Settings{Stall: 100 * time.Millisecond}})
+	id := w.submit()
+	for name, begin := range map[string]string{
+		"a call":   "POST /v1/runs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{",
+		"a file":   fmt.Sprintf("PUT /v1/runs/%s/artifacts/1/benchmark-0/a HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\nContent-Length: 1000\r\n\r\nhello", id, token(id)),
+		"a header": "GET /v1/runs HTTP/1.1\r\nHost: localhost\r\nX: ",
+		"nothing":  "",
+		"a letter": "P",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", w.addr)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close() //nolint:errcheck // the other side closes it
+			if _, err := io.WriteString(conn, begin); err != nil {
+				t.Fatal(err)
+			}
+			if err := conn.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
+				t.Fatal(err)
+			}
+			_, err = io.Copy(io.Discard, conn)
+			var late net.Error
+			if errors.As(err, &late) && late.Timeout() {
+				t.Error("the connection is open after 20 s")
+			}
+		})
+	}
+}
+
+// trickle is a body that comes slowly, letter by letter.
+type trickle struct{ left string }
+
+func (s *trickle) Read(p []byte) (int, error) {
+	if s.left == "" {
+		return 0, io.EOF
+	}
+	<-time.After(150 * time.Millisecond)
+	n := copy(p[:1], s.left)
+	s.left = s.left[n:]
+	return n, nil
+}
+
+func TestAClientThatSendsSlowlyAndSteadilyIsWaitedFor(t *testing.T) {
+	w := newWorld(t, gateway.Settings{REST: rest.Settings{Stall: 500 * time.Millisecond}})
+	id := w.submit()
+	path := "/v1/runs/" + id + "/artifacts/1/benchmark-0/a"
+	for i, want := range []int{http.StatusCreated, http.StatusOK} { // over one connection
+		if code, _, text := w.ask(http.MethodPut, path, &trickle{left: "hello"}, "Authorization", "Bearer "+token(id)); code != want {
+			t.Errorf("%d: %d %s, want %d", i, code, text, want)
+		}
+	}
+}
+
+func TestGRPCAndHTTPShareThePort(t *testing.T) {
+	w := newWorld(t, gateway.Settings{})
+	id := w.submit()
+	got, err := w.client.GetRun(t.Context(), &baiv1.GetRunRequest{Run: id})
+	if err != nil || got.GetRun().GetOwner() != "ann" {
+		t.Errorf("over gRPC: %v, %v", got, err)
+	}
+	code, _, text := w.ask(http.MethodPut, "/v1/runs", strings.NewReader("x")) // begins with P, too
+	if code != http.StatusMethodNotAllowed {
+		t.Errorf("%d %s", code, text)
+	}
+}
+
+func TestAStreamOverHTTPEndsWithTheServer(t *testing.T) {
+	w := newWorld(t, gateway.Settings{})
+	id := w.submit()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+w.addr+"/v1/runs/"+id+":watch", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close() //nolint:errcheck // read to its end below
+	lines := bufio.NewScanner(resp.Body)
+	if !lines.Scan() || !strings.Contains(lines.Text(), `"result"`) {
+		t.Fatalf("first: %s, %v", lines.Text(), lines.Err())
+	}
+	began := time.Now()
+	w.stop()
+	if took := time.Since(began); took > 2*time.Second {
+		t.Errorf("it took %s", took)
+	}
+	last := ""
+	for lines.Scan() {
+		last = lines.Text()
+	}
+	if !strings.Contains(last, `"error"`) || !strings.Contains(last, "stopping") {
+		t.Errorf("the last line is %s", last)
+	}
+}
+
+func TestGuard(t *testing.T) {
+	if diff := cmp.Diff(200, func() int { // a page of the server's own
+		w := newWorld(t, gateway.Settings{})
+		code, _, _ := w.ask(http.MethodGet, "/v1/version", nil, "Origin", "http://"+w.addr, "Sec-Fetch-Site", "same-origin")
+		return code
+	}()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}

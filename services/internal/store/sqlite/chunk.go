@@ -1,0 +1,293 @@
+package sqlite
+
+import (
+	"cmp"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"math"
+	"slices"
+
+	"github.com/benchmark-ai/bai/services/internal/event"
+)
+
+// Samples lie in chunks: a row for each would cost more than all that happens to
+// a sample before it. A chunk holds samples of one source in ascending order of
+// (Seq, Sub, Name), and no two chunks of a source overlap.
+//
+// The form of a chunk, numbers as of encoding/binary's varints:
+//
+//	version   one byte, chunkVersion
+//	texts     their count, then each as its length and its bytes
+//	samples   their count, then each as
+//	          flags          one byte
+//	          sequence       less that of the sample before
+//	          sub            where flagSub is set
+//	          name           number of a text
+//	          unit           number of a text, where flagUnit is set
+//	          labels         number of a text: JSON, where flagLabels is set
+//	          value          float64, 8 bytes, little-endian; NaN and infinities as IEEE 754 has them
+//	          time           less that of the sample before
+//	          step           where flagStep is set
+const chunkVersion = 1
+
+// maxChunk is how many samples a chunk holds at most.
+const maxChunk = 4096
+
+// Bits of a sample's flags in a chunk.
+const (
+	flagSub = 1 << iota
+	flagUnit
+	flagLabels
+	flagStep
+)
+
+var errChunk = errors.New("a chunk of samples is damaged")
+
+// compare orders samples as they lie in a source.
+func compare(a, b *event.Sample) int {
+	return cmp.Or(cmp.Compare(a.Seq, b.Seq), cmp.Compare(a.Sub, b.Sub), cmp.Compare(a.Name, b.Name))
+}
+
+// pack returns the chunk of samples, which are in order.
+func pack(samples []event.Sample) ([]byte, error) {
+	t := table{numbers: make(map[string]uint64)}
+	body := binary.AppendUvarint(make([]byte, 0, 24*len(samples)+16), uint64(len(samples)))
+	var seq, time int64
+	for i := range samples {
+		s := &samples[i]
+		labels, err := labelsOf(s)
+		if err != nil {
+			return nil, err
+		}
+		body = append(body, flagsOf(s))
+		body = binary.AppendVarint(body, s.Seq-seq)
+		if s.Sub != 0 {
+			body = binary.AppendVarint(body, int64(s.Sub))
+		}
+		body = binary.AppendUvarint(body, t.number(s.Name))
+		if s.Unit != "" {
+			body = binary.AppendUvarint(body, t.number(s.Unit))
+		}
+		if labels != "" {
+			body = binary.AppendUvarint(body, t.number(labels))
+		}
+		body = binary.LittleEndian.AppendUint64(body, math.Float64bits(s.Float()))
+		body = binary.AppendVarint(body, s.Time-time)
+		if s.Step != nil {
+			body = binary.AppendVarint(body, *s.Step)
+		}
+		seq, time = s.Seq, s.Time
+	}
+	return append(t.head(), body...), nil
+}
+
+func flagsOf(s *event.Sample) (flags byte) {
+	if s.Sub != 0 {
+		flags |= flagSub
+	}
+	if s.Unit != "" {
+		flags |= flagUnit
+	}
+	if len(s.Labels) > 0 {
+		flags |= flagLabels
+	}
+	if s.Step != nil {
+		flags |= flagStep
+	}
+	return flags
+}
+
+func labelsOf(s *event.Sample) (string, error) {
+	if len(s.Labels) == 0 {
+		return "", nil
+	}
+	b, err := json.Marshal(s.Labels) // sorted by key
+	return string(b), err
+}
+
+// table numbers texts, of which few differ.
+type table struct {
+	numbers map[string]uint64
+	texts   []string
+}
+
+func (t *table) number(text string) uint64 {
+	n, ok := t.numbers[text]
+	if !ok {
+		n = uint64(len(t.texts))
+		t.numbers[text], t.texts = n, append(t.texts, text)
+	}
+	return n
+}
+
+func (t *table) head() []byte {
+	b := binary.AppendUvarint([]byte{chunkVersion}, uint64(len(t.texts)))
+	for _, text := range t.texts {
+		b = append(binary.AppendUvarint(b, uint64(len(text))), text...)
+	}
+	return b
+}
+
+// unpack returns the samples of a chunk.
+func unpack(chunk []byte) ([]event.Sample, error) {
+	if len(chunk) == 0 || chunk[0] != chunkVersion {
+		return nil, errChunk
+	}
+	u := unpacker{rest: chunk[1:]}
+	u.readTexts()
+	n := u.count(12) // a sample has 12 bytes at least
+	samples, values := make([]event.Sample, n), make([]float64, n)
+	var seq, time int64
+	for i := range samples {
+		u.sample(&samples[i], &values[i], &seq, &time)
+	}
+	if u.damaged || len(u.rest) > 0 {
+		return nil, errChunk
+	}
+	return samples, nil
+}
+
+// unpacker reads what a chunk is made of. Once something is not as it must be it
+// reads zeroes.
+type unpacker struct {
+	rest    []byte
+	texts   []string
+	damaged bool
+}
+
+func (u *unpacker) sample(s *event.Sample, value *float64, seq, time *int64) {
+	flags := u.byte()
+	*seq += u.signed()
+	s.Seq = *seq
+	if flags&flagSub != 0 {
+		s.Sub = int(u.signed())
+	}
+	s.Name = u.text(u.unsigned())
+	if flags&flagUnit != 0 {
+		s.Unit = u.text(u.unsigned())
+	}
+	if flags&flagLabels != 0 {
+		s.Labels = u.labelsAt(u.unsigned())
+	}
+	*value = u.float()
+	if math.IsNaN(*value) || math.IsInf(*value, 0) {
+		s.Set(*value)
+	} else {
+		s.Value = value
+	}
+	*time += u.signed()
+	s.Time = *time
+	if flags&flagStep != 0 {
+		step := u.signed()
+		s.Step = &step
+	}
+}
+
+func (u *unpacker) fail() { u.rest, u.damaged = nil, true }
+
+// count reads how many things of at least so many bytes follow.
+func (u *unpacker) count(least uint64) uint64 {
+	n := u.unsigned()
+	if n > uint64(len(u.rest))/least {
+		u.fail()
+		return 0
+	}
+	return n
+}
+
+func (u *unpacker) readTexts() {
+	u.texts = make([]string, u.count(1))
+	for i := range u.texts {
+		n := u.count(1)
+		u.texts[i] = string(u.rest[:n])
+		u.rest = u.rest[n:]
+	}
+}
+
+func (u *unpacker) text(n uint64) string {
+	if n >= uint64(len(u.texts)) {
+		u.fail()
+		return ""
+	}
+	return u.texts[n]
+}
+
+// labelsAt returns the labels that a text holds: a map of the reader's own.
+func (u *unpacker) labelsAt(n uint64) map[string]string {
+	m := make(map[string]string)
+	if text := u.text(n); !u.damaged && json.Unmarshal([]byte(text), &m) != nil {
+		u.fail()
+	}
+	return m
+}
+
+func (u *unpacker) byte() byte {
+	if len(u.rest) == 0 {
+		u.fail()
+		return 0
+	}
+	b := u.rest[0]
+	u.rest = u.rest[1:]
+	return b
+}
+
+func (u *unpacker) signed() int64 {
+	v, n := binary.Varint(u.rest)
+	if n <= 0 {
+		u.fail()
+		return 0
+	}
+	u.rest = u.rest[n:]
+	return v
+}
+
+func (u *unpacker) unsigned() uint64 {
+	v, n := binary.Uvarint(u.rest)
+	if n <= 0 {
+		u.fail()
+		return 0
+	}
+	u.rest = u.rest[n:]
+	return v
+}
+
+func (u *unpacker) float() float64 {
+	if len(u.rest) < 8 {
+		u.fail()
+		return 0
+	}
+	v := math.Float64frombits(binary.LittleEndian.Uint64(u.rest))
+	u.rest = u.rest[8:]
+	return v
+}
+
+// merge returns the samples of both, each once: of two that are told apart by
+// nothing that of old stays. Both are in order, and so is what it returns.
+func merge(old, young []event.Sample) []event.Sample {
+	all := make([]event.Sample, 0, len(old)+len(young))
+	for len(old) > 0 && len(young) > 0 {
+		switch order := compare(&old[0], &young[0]); {
+		case order < 0:
+			all, old = append(all, old[0]), old[1:]
+		case order > 0:
+			all, young = append(all, young[0]), young[1:]
+		default:
+			young = young[1:]
+		}
+	}
+	return append(append(all, old...), young...)
+}
+
+// ordered returns samples in order and each once, the first of those that are
+// told apart by nothing. What is in order already is returned as it is.
+func ordered(samples []event.Sample) []event.Sample {
+	for i := 1; i < len(samples); i++ {
+		if compare(&samples[i-1], &samples[i]) >= 0 {
+			samples = slices.Clone(samples)
+			slices.SortStableFunc(samples, func(a, b event.Sample) int { return compare(&a, &b) })
+			return slices.CompactFunc(samples, func(a, b event.Sample) bool { return compare(&a, &b) == 0 })
+		}
+	}
+	return samples
+}

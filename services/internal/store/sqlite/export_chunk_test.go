@@ -1,0 +1,9 @@
+package sqlite
+
+// What chunks are made with.
+var (
+	Pack    = pack
+	Unpack  = unpack
+	Merge   = merge
+	Ordered = ordered
+)
