@@ -22,8 +22,9 @@ const leaseName = "executor/admit"
 
 // Bounds of what the admitter does at a time.
 const (
-	maxTasks     = 32 // launches and releases under way
-	maxPositions = 20 // waiting runs that are told their position
+	maxTasks     = 32   // launches and releases under way
+	maxPositions = 20   // waiting runs that are told their position
+	maxBarred    = 1000 // waiting runs that are looked through for one that no limit of its own bars
 )
 
 // admitter gives slots to those at the head of the queue, has them launched,
@@ -44,15 +45,16 @@ type admitter struct {
 
 	// Of the loop alone.
 	lease                    store.Lease
-	told                     map[Holder]int
+	told                     map[Holder]string
 	nextPositions, nextLooks time.Time
+	nextSweep                time.Time
 }
 
 func newAdmitter(s Settings, d Deps, k desk) *admitter {
 	return &admitter{
 		settings: s, deps: d, desk: k, name: cmp.Or(s.Name, rand.Text()),
 		woken: make(chan struct{}, 1), tasks: make(chan struct{}, maxTasks),
-		news: make(map[Holder]News), soon: make(map[Holder]int64), busy: make(map[Holder]bool), told: make(map[Holder]int),
+		news: make(map[Holder]News), soon: make(map[Holder]int64), busy: make(map[Holder]bool), told: make(map[Holder]string),
 	}
 }
 
@@ -146,7 +148,7 @@ func (a *admitter) round(ctx context.Context, tasks *sync.WaitGroup) error {
 	}
 	var admitted []Entry
 	if w.lead {
-		admitted = Admit(w.ledger, w.queue, a.settings.Slots)
+		admitted = Admit(w.ledger, w.queue, a.settings.rules())
 	}
 	if w.changed || len(admitted) > 0 {
 		w.ledger.Entries = append(w.ledger.Entries, admitted...)
@@ -161,8 +163,8 @@ func (a *admitter) round(ctx context.Context, tasks *sync.WaitGroup) error {
 	}
 	a.known(w.news)
 	a.start(ctx, tasks, w)
-	if !w.lead {
-		return nil
+	if err := a.sweep(ctx, now); err != nil || !w.lead {
+		return err
 	}
 	return errors.Join(a.reconcile(ctx, w.ledger, now), a.positions(ctx, w, now))
 }
@@ -205,6 +207,8 @@ func (a *admitter) want(l Ledger, now time.Time) int {
 		}
 	}
 	switch {
+	case free > 0 && (a.settings.PerUser > 0 || len(a.settings.PerLabel) > 0):
+		return free + leaving + maxBarred
 	case !now.Before(a.nextPositions):
 		return free + leaving + maxPositions
 	case free > 0:
@@ -218,15 +222,22 @@ func (a *admitter) want(l Ledger, now time.Time) int {
 // to be. Those for whom there is no slot anyway are not looked at.
 func (a *admitter) fresh(ctx context.Context, l Ledger, queue []Place) ([]Place, error) {
 	var some []Place
+	rules := a.settings.rules()
+	t := rules.tally(l.Entries)
 	for i, p := range queue {
-		if len(l.Entries)+len(some) >= a.settings.Slots {
+		if t.full() {
 			return append(some, queue[i:]...), nil
+		}
+		if t.barred(rules.entry(p)) != "" && !l.holds(p.holder()) {
+			some = append(some, p)
+			continue
 		}
 		ok, err := a.mayGo(ctx, l, p)
 		if err != nil {
 			return nil, err
 		}
 		if ok {
+			t.add(rules.entry(p))
 			some = append(some, p)
 		}
 	}
@@ -319,6 +330,9 @@ func (a *admitter) start(ctx context.Context, tasks *sync.WaitGroup, w look) {
 		if task == Nothing || a.busy[e.Holder] || !mine && !w.lead {
 			continue
 		}
+		if a.news[e.Holder] > w.news[e.Holder] {
+			continue // it was done since this round looked; the next one has been woken
+		}
 		a.busy[e.Holder] = true
 		do := a.does(task, e, w.queue)
 		tasks.Go(func() { a.do(ctx, e.Holder, do) })
@@ -394,7 +408,8 @@ func (a *admitter) positions(ctx context.Context, w look, now time.Time) error {
 	}
 	a.nextPositions = now.Add(a.settings.Positions)
 	waiting := slices.DeleteFunc(slices.Clone(w.queue), func(p Place) bool { return w.ledger.holds(p.holder()) })
-	if say := Positions(waiting[:min(len(waiting), maxPositions)], a.told, now); len(say) > 0 {
+	waiting = waiting[:min(len(waiting), maxPositions)]
+	if say := Positions(waiting, Barred(w.ledger, waiting, a.settings.rules()), a.told, now); len(say) > 0 {
 		return a.deps.Bus.Publish(ctx, say...)
 	}
 	return nil

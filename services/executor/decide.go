@@ -113,23 +113,31 @@ func lost(h event.Header, what string) event.Finished {
 }
 
 // Admit returns who of the queue is given a slot now, in the queue's order:
-// as many as there are free slots, and nobody before somebody who waits. While
-// a gang holds a slot and is not placed yet no other gang is admitted, so that
-// two never hold half of what each needs.
+// as many as there are free slots, and nobody before somebody who waits for one.
+// Who waits for others of the same user or label to end is passed over. While a
+// gang holds a slot and is not placed yet no other gang is admitted, so that two
+// never hold half of what each needs.
 //
 // Those who are in the ledger already are passed over.
-func Admit(l Ledger, queue []Place, slots int) []Entry {
+func Admit(l Ledger, queue []Place, r Rules) []Entry {
 	var admitted []Entry
-	gang := slices.ContainsFunc(l.Entries, Entry.unplaced)
+	t, gang := r.tally(l.Entries), slices.ContainsFunc(l.Entries, Entry.unplaced)
 	for _, p := range queue {
 		if l.holds(p.holder()) {
 			continue
 		}
-		e := p.entry()
-		if len(l.Entries)+len(admitted) >= slots || gang && e.unplaced() {
+		e := r.entry(p)
+		if t.full() {
+			break
+		}
+		if t.barred(e) != "" {
+			continue
+		}
+		if gang && e.unplaced() {
 			break
 		}
 		gang = gang || e.unplaced()
+		t.add(e)
 		admitted = append(admitted, e)
 	}
 	return admitted
@@ -208,23 +216,26 @@ func queued(h event.Header) event.Status {
 }
 
 // Positions returns what to tell those at the head of the queue about their
-// place in it, given what they were told last, which is brought up to date. A
-// place is a fact of its time.
-func Positions(queue []Place, told map[Holder]int, now time.Time) []event.Event {
+// place in it, and which limit of their own bars them, given what they were told
+// last, which is brought up to date. A place is a fact of its time.
+func Positions(queue []Place, barred, told map[Holder]string, now time.Time) []event.Event {
 	var say []event.Event
-	here := make(map[Holder]int, len(queue))
+	here := make(map[Holder]string, len(queue))
 	for i, p := range queue {
 		h := p.holder()
-		here[h] = i + 1
-		if told[h] == i+1 {
+		msg := fmt.Sprintf("waits for a slot: number %d in the queue", i+1)
+		if why := barred[h]; why != "" {
+			msg += "; " + why
+		}
+		here[h] = msg
+		if told[h] == msg {
 			continue
 		}
-		msg := fmt.Sprintf("waits for a slot: number %d in the queue", i+1)
 		say = append(say, event.Status{
 			Header: p.Run.Cause("status/queued", fmt.Sprintf("%d at %d", i+1, now.UnixMilli())), Phase: event.PhaseQueued, Message: msg,
 		})
 	}
-	maps.DeleteFunc(told, func(h Holder, _ int) bool { return here[h] == 0 })
+	maps.DeleteFunc(told, func(h Holder, _ string) bool { return here[h] == "" })
 	maps.Copy(told, here)
 	return say
 }

@@ -42,9 +42,9 @@ func TestReceive(t *testing.T) {
 			run: with(`description = "x"`, `description = "x"`+"\n"+`execution_engine = "kubernetes"`), settings: executor.Settings{Engine: "kubernetes"},
 			want: "queue",
 		},
-		"a strategy that is not launched is named with those that are": {
-			run:  with(`cpus = 1`, `cpus = 1`+"\n"+`strategy = "horovod"`),
-			want: `say failed user StrategyUnknown: hardware.strategy is "mpi", which this platform does not launch: it launches single_node`,
+		"a strategy that cannot be launched as it is written ends the run": {
+			run:  with("cpus = 1\n[env]\ndocker_image = \"debian:12\"\n[ml]\nbenchmark_code = \"true\"", "cpus = 1\nstrategy = \"horovod\"\n[env]\ndocker_image = \"debian:12\""),
+			want: `say failed user InvalidDescriptor: hardware.strategy is mpi, and there is no ml.benchmark_code: the image's entrypoint is not what mpirun can start`,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -104,7 +104,7 @@ func TestAdmit(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []string
-			for _, e := range executor.Admit(executor.Ledger{Entries: tt.ledger}, tt.queue, tt.slots) {
+			for _, e := range executor.Admit(executor.Ledger{Entries: tt.ledger}, tt.queue, executor.Rules{Slots: tt.slots}) {
 				if e.Queue != "key of "+e.Run {
 					t.Errorf("%s has the key %q", e.Run, e.Queue)
 				}
@@ -156,7 +156,7 @@ func TestPositions(t *testing.T) {
 		}
 		return places
 	}
-	told := make(map[executor.Holder]int)
+	told := make(map[executor.Holder]string)
 	for _, step := range []struct {
 		queue []executor.Place
 		want  []string
@@ -168,7 +168,7 @@ func TestPositions(t *testing.T) {
 	} {
 		var got []string
 		ids := make(map[string]bool)
-		for _, ev := range executor.Positions(step.queue, told, now) {
+		for _, ev := range executor.Positions(step.queue, nil, told, now) {
 			s, ok := ev.(event.Status)
 			if !ok || s.Phase != event.PhaseQueued || ids[s.ID] {
 				t.Errorf("%+v", ev)

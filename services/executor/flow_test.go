@@ -47,10 +47,11 @@ type world struct {
 	cluster *fakeCluster
 	listed  atomic.Int64 // documents that were asked for in lists
 
-	lasts  time.Duration    // how long a run runs
-	before func(effect int) // see process
-	infra  map[string]bool  // Jobs that fail through nobody's fault
-	ended  map[string]bool  // Jobs of which the watcher has said how they ended
+	lasts  time.Duration                  // how long a run runs
+	before func(effect int)               // see process
+	slow   func(store.Kind) time.Duration // how long a document takes to be read; nil: no time
+	infra  map[string]bool                // Jobs that fail through nobody's fault
+	ended  map[string]bool                // Jobs of which the watcher has said how they ended
 	others []service.Part
 }
 

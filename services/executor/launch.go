@@ -11,6 +11,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/benchmark-ai/bai/descriptors"
 	"github.com/benchmark-ai/bai/services/executor/transpile"
 	"github.com/benchmark-ai/bai/services/internal/cluster"
 )
@@ -189,12 +190,20 @@ func (a *admitter) find(ctx context.Context, p Plan) (string, error) {
 }
 
 // secrets makes the Secrets of a plan, which are kept nowhere.
-func (a *admitter) secrets(p Plan) ([]*corev1.Secret, error) {
+func (a *admitter) secrets(p Plan) (all []*corev1.Secret, err error) {
 	d, faults := parse(p.Run, a.settings)
 	if err := faults.Err(); err != nil {
 		return nil, fmt.Errorf("read the descriptor of %s once more: %w", p.Job, err)
 	}
-	return transpile.Secrets(transpile.Input{Run: p.Run, Descriptor: d}, a.settings.Pods, a.deps.Token(p.Run.Run))
+	in := transpile.Input{Run: p.Run, Descriptor: d}
+	if d.Hardware.Strategy == descriptors.MPI {
+		// Should they have been made before, those that are there stay: nothing
+		// but their Secret, which all of the pods mount, knows of them.
+		if in.Keys, err = newKeys(); err != nil {
+			return nil, err
+		}
+	}
+	return transpile.Secrets(in, a.settings.Pods, a.deps.Token(p.Run.Run))
 }
 
 // refuse ends a run whose objects the cluster will not have, and takes back
@@ -222,6 +231,14 @@ func (a *admitter) release(ctx context.Context, e Entry) error {
 		return err
 	}
 	if plan == nil || plan.Never { // nothing was created
+		a.tell(e.Holder, Gone)
+		return nil
+	}
+	kept, err := a.keep(ctx, e, *plan)
+	if err != nil {
+		return err
+	}
+	if kept {
 		a.tell(e.Holder, Gone)
 		return nil
 	}

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/benchmark-ai/bai/descriptors"
 	"github.com/benchmark-ai/bai/services/executor/transpile"
 	"github.com/benchmark-ai/bai/services/internal/cluster"
 	"github.com/benchmark-ai/bai/services/internal/event"
@@ -41,11 +42,6 @@ type Place struct {
 
 func (w Waiting) holder() Holder { return Holder{Run: w.Run.Run, Attempt: w.Run.Attempt} }
 
-// entry is the place in the ledger that somebody in the queue is given.
-func (p Place) entry() Entry {
-	return Entry{Holder: p.holder(), Queue: p.Key, Pods: p.Pods}
-}
-
 // queueKey is the key of an attempt's document in the queue: those of higher
 // priority come first, among these the attempts that follow another, then who
 // was submitted first, which a run's ID tells.
@@ -70,6 +66,7 @@ type Entry struct {
 
 	Queue    string `json:"queue"` // key of its document in the queue, which stays until there is a plan
 	Pods     int    `json:"pods"`
+	Shares   string `json:"shares,omitempty"` // limits that it counts under, one a line
 	Launched bool   `json:"launched,omitempty"`
 	Placed   bool   `json:"placed,omitempty"`
 	Ending   bool   `json:"ending,omitempty"`
@@ -104,12 +101,15 @@ type Plan struct {
 	Never bool            `json:"never,omitempty"`
 	Last  *event.Finished `json:"last,omitempty"`
 
-	Run             event.Fetched `json:"run"`
-	Scope           string        `json:"scope,omitempty"`
-	Job             string        `json:"job,omitempty"`
-	Objects         []object      `json:"objects,omitempty"`
-	Retries         int           `json:"retries,omitempty"`
-	PendingDeadline time.Duration `json:"pending_deadline,omitempty"`
+	Run     event.Fetched `json:"run"`
+	Scope   string        `json:"scope,omitempty"`
+	Job     string        `json:"job,omitempty"`
+	Objects []object      `json:"objects,omitempty"`
+	Jobs    int           `json:"jobs,omitempty"` // among the objects
+
+	Keep            descriptors.Keep `json:"keep,omitzero"` // what the descriptor says of the objects after the end
+	Retries         int              `json:"retries,omitempty"`
+	PendingDeadline time.Duration    `json:"pending_deadline,omitempty"`
 }
 
 // last returns what there is to say again of an attempt that has this plan.
@@ -126,8 +126,11 @@ func (p Plan) ref() cluster.Ref {
 
 // planOf returns the document for a plan.
 func planOf(run event.Fetched, p transpile.Plan) Plan {
-	doc := Plan{Run: run, Scope: p.Scope, Job: p.Job, Retries: p.Retries, PendingDeadline: p.PendingDeadline}
+	doc := Plan{Run: run, Scope: p.Scope, Job: p.Job, Retries: p.Retries, PendingDeadline: p.PendingDeadline, Keep: p.Keep}
 	for _, o := range p.Objects {
+		if _, job := o.(*batchv1.Job); job {
+			doc.Jobs++
+		}
 		doc.Objects = append(doc.Objects, object{o})
 	}
 	return doc
@@ -168,6 +171,8 @@ func (o *object) UnmarshalJSON(text []byte) error {
 		o.Object = &corev1.ConfigMap{}
 	case "v1/Secret":
 		o.Object = &corev1.Secret{}
+	case "v1/Service":
+		o.Object = &corev1.Service{}
 	default:
 		o.Object = &unstructured.Unstructured{}
 	}

@@ -44,6 +44,9 @@ const MaxPriority = 1000
 type Settings struct {
 	Engine     string             `toml:"engine"`     // the cluster that runs are launched in: local or kubernetes; empty means local
 	Slots      int                `toml:"slots"`      // runs that may be launched and not gone at a time; zero means 4
+	PerUser    int                `toml:"per_user"`   // of these, runs of one user; zero means no limit
+	PerLabel   map[string]int     `toml:"per_label"`  // of these, runs with a label: "label=value", or "label" for each of its values
+	Keep       string             `toml:"keep"`       // what stays in the cluster after the end of runs that do not say: never, failed, or all for a time such as 1h; empty means never
 	Priorities map[string]int     `toml:"priorities"` // "label=value" → priority of runs that have it, -1000 to 1000; others have 0
 	Name       string             `toml:"name"`       // of this process among the executors that run at a time; empty means a random one
 	Lease      time.Duration      `toml:"lease"`      // how long others wait for an admitter that died; zero means 3 s
@@ -59,8 +62,9 @@ func (s Settings) Validate() error {
 	if s.Engine != "" && s.Engine != EngineLocal && s.Engine != EngineKubernetes {
 		errs = append(errs, fmt.Errorf("executor.engine: %q, want %s or %s", s.Engine, EngineLocal, EngineKubernetes))
 	}
-	if s.Slots < 0 {
-		errs = append(errs, errors.New("executor.slots: must not be negative"))
+	errs = append(errs, s.limits())
+	if _, err := parseKeep(s.Keep); err != nil {
+		errs = append(errs, err)
 	}
 	for label, p := range s.Priorities {
 		if name, _, ok := strings.Cut(label, "="); !ok || name == "" {
@@ -76,6 +80,27 @@ func (s Settings) Validate() error {
 		}
 	}
 	return errors.Join(append(errs, s.Pods.Validate("executor.pods"))...)
+}
+
+// limits names what is wrong with how many runs there may be at a time.
+func (s Settings) limits() error {
+	var errs []error
+	if s.Slots < 0 {
+		errs = append(errs, errors.New("executor.slots: must not be negative"))
+	}
+	if s.PerUser < 0 {
+		errs = append(errs, errors.New("executor.per_user: must not be negative"))
+	}
+	for label, n := range s.PerLabel {
+		if name, _, _ := strings.Cut(label, "="); name == "" || n < 1 {
+			errs = append(errs, fmt.Errorf("executor.per_label: %q has %d, want label or label=value, and a number from 1", label, n))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (s Settings) rules() Rules {
+	return Rules{Slots: s.Slots, PerUser: s.PerUser, PerLabel: s.PerLabel}
 }
 
 func (s Settings) engine() string { return cmp.Or(s.Engine, EngineLocal) }

@@ -347,6 +347,9 @@ func (p *process) Doc(ctx context.Context, kind store.Kind, key string) (store.D
 	if err := p.alive(); err != nil {
 		return store.Doc{}, err
 	}
+	if p.world.slow != nil {
+		pause(ctx, p.world.slow(kind))
+	}
 	return p.world.store.Doc(ctx, kind, key)
 }
 

@@ -49,7 +49,9 @@ func Decide(s Sight) Verdict {
 		complete,
 		failed,
 		cutOff,
+		endsEarly,
 		deleted,
+		suspended,
 		withoutPod,
 		unschedulable,
 		containerWaits,
@@ -99,7 +101,7 @@ func complete(s Sight) (Verdict, bool) {
 	if !ok {
 		return Verdict{}, false
 	}
-	if v, bad := benchmarkFails(s); bad {
+	if v, bad := benchmarkFails(main(s)); bad { // others may be on their way out
 		return v, true
 	}
 	return Verdict{Phase: event.PhaseFinished, Outcome: event.Succeeded, Message: "the benchmark has ended well", Since: c.LastTransitionTime.Time}, true
@@ -163,13 +165,62 @@ func deleted(s Sight) (Verdict, bool) {
 	return v, true
 }
 
-// withoutPod: the job has no pod yet, or is refused one.
+// endsEarly: a pod that the one whose end ends the run needs, a server or a
+// worker, has ended before it.
+func endsEarly(s Sight) (Verdict, bool) {
+	if j := s.Seen.Job; j == nil || j.DeletionTimestamp != nil {
+		return Verdict{}, false
+	}
+	dead := s
+	dead.Seen.Pods = slices.DeleteFunc(slices.Clone(s.Seen.Pods), func(p corev1.Pod) bool { return ends(s, p) || !hasEnded(p) })
+	if len(dead.Seen.Pods) == 0 {
+		return Verdict{}, false
+	}
+	for _, cause := range []check{disrupted, turnedAway, removed, initFails, benchmarkFails, sidecarFails} {
+		if v, ok := cause(dead); ok {
+			return v, true
+		}
+	}
+	p := dead.Seen.Pods[0]
+	c, _ := container(p, cluster.ContainerBenchmark)
+	v := failure(event.ClassUser, event.EndedEarly, time.Time{}, "the %s has ended before the benchmark did", who(p))
+	if t := c.State.Terminated; t != nil {
+		v.Since = t.FinishedAt.Time
+	}
+	return v, true
+}
+
+// removed: somebody deletes a pod.
+func removed(s Sight) (Verdict, bool) {
+	for _, p := range s.Seen.Pods {
+		if p.DeletionTimestamp != nil {
+			return failure(event.ClassInfra, event.JobDeleted, p.DeletionTimestamp.Time, "somebody deleted the %s, and it was not canceled", who(p)), true
+		}
+	}
+	return Verdict{}, false
+}
+
+// suspended: a queue system of the cluster's has not let the job begin.
+func suspended(s Sight) (Verdict, bool) {
+	j := s.Seen.Job
+	if j.Spec.Suspend == nil || !*j.Spec.Suspend || len(s.Seen.Pods) > 0 {
+		return Verdict{}, false
+	}
+	since := j.CreationTimestamp.Time
+	if c, ok := condition(j, batchv1.JobSuspended); ok {
+		since = c.LastTransitionTime.Time
+	}
+	return waits(s, since, event.ClassInfra, event.Unschedulable, "waits in the cluster's own queue, which has not let it begin"), true
+}
+
+// withoutPod: a job of the run has no pod yet, or is refused one.
 func withoutPod(s Sight) (Verdict, bool) {
-	if len(s.Seen.Pods) > 0 {
+	e, refused := refusedPod(s)
+	if len(s.Seen.Pods) > 0 && !refused {
 		return Verdict{}, false
 	}
 	since := s.Seen.Job.CreationTimestamp.Time
-	if e, ok := last(s.Seen.Events, "FailedCreate"); ok {
+	if refused {
 		if forbidden(e.Message) {
 			return failure(event.ClassUser, event.LaunchRefused, since, "the cluster refuses its pod: %s", e.Message), true
 		}
@@ -178,20 +229,77 @@ func withoutPod(s Sight) (Verdict, bool) {
 	return waits(s, since, event.ClassInfra, event.PendingTooLong, "waits for its pod"), true
 }
 
+// refusedPod returns what was heard last of a job of the run, none of whose pods
+// is there, because the cluster refuses them.
+func refusedPod(s Sight) (corev1.Event, bool) {
+	for _, e := range slices.Backward(s.Seen.Events) {
+		has := func(p corev1.Pod) bool {
+			return e.InvolvedObject.Name == "" || p.Labels[batchv1.JobNameLabel] == e.InvolvedObject.Name || p.Labels["job-name"] == e.InvolvedObject.Name
+		}
+		if e.Reason == "FailedCreate" && (len(s.Seen.Pods) == 0 || e.InvolvedObject.Kind == "Job" && !slices.ContainsFunc(s.Seen.Pods, has)) {
+			return e, true
+		}
+	}
+	return corev1.Event{}, false
+}
+
 // unschedulable: no node takes a pod.
 func unschedulable(s Sight) (Verdict, bool) {
+	var without []corev1.Pod
 	for _, p := range s.Seen.Pods {
-		c, ok := podCondition(p, corev1.PodScheduled)
-		if !ok || c.Status == corev1.ConditionTrue {
-			continue
+		if c, ok := podCondition(p, corev1.PodScheduled); ok && c.Status != corev1.ConditionTrue {
+			without = append(without, p)
 		}
-		class := event.ClassInfra
-		if unplaceable(c.Message) {
-			class = event.ClassUser
-		}
-		return waits(s, since(c.LastTransitionTime, p), class, event.Unschedulable, "no node can take its pod: "+words(c.Reason, c.Message)), true
 	}
-	return Verdict{}, false
+	if len(without) == 0 {
+		return Verdict{}, false
+	}
+	p := without[0]
+	c, _ := podCondition(p, corev1.PodScheduled)
+	pods, class := "its pod", event.ClassInfra
+	if len(s.Seen.Pods) > 1 {
+		pods = fmt.Sprintf("%d of its %d pods", len(without), len(s.Seen.Pods))
+	}
+	if unplaceable(c.Message) {
+		class = event.ClassUser
+	}
+	began := since(c.LastTransitionTime, p)
+	if e, adding := scaling(about(s.Seen.Events, p)); e.Reason != "" {
+		if at := when(e); at.After(began) {
+			began = at
+		}
+		if adding {
+			v := waits(s, began, class, event.Unschedulable, fmt.Sprintf("a node is being added for %s: %s", pods, e.Message))
+			if v.Phase != event.PhaseFinished {
+				v.Reason = event.NodeScaling
+			}
+			return v, true
+		}
+	}
+	return waits(s, began, class, event.Unschedulable, fmt.Sprintf("no node can take %s: %s", pods, words(c.Reason, c.Message))), true
+}
+
+// scaling returns the last time that an autoscaler said that it adds a node for
+// a pod, and whether it has not taken that back.
+func scaling(events []corev1.Event) (e corev1.Event, adding bool) {
+	adding = true
+	for _, e := range slices.Backward(events) {
+		switch e.Reason {
+		case "TriggeredScaleUp", "Nominated":
+			return e, adding
+		case "NotTriggerScaleUp", "FailedScaleUp":
+			adding = false
+		}
+	}
+	return corev1.Event{}, false
+}
+
+// when returns when something was said last.
+func when(e corev1.Event) time.Time {
+	if !e.LastTimestamp.IsZero() {
+		return e.LastTimestamp.Time
+	}
+	return e.EventTime.Time
 }
 
 // containerWaits: a container cannot begin, and the benchmark has not.
@@ -252,13 +360,16 @@ const hush = 250 * time.Millisecond
 
 // preparing: the pod is there, and its benchmark has not begun.
 func preparing(s Sight) (Verdict, bool) {
-	if slices.ContainsFunc(s.Seen.Pods, func(p corev1.Pod) bool { _, ok := started(p); return ok }) {
+	if phase(s) == event.PhaseRunning {
 		return Verdict{}, false
 	}
 	v := Verdict{Phase: event.PhasePending, Message: "its pod is being prepared", Since: scheduled(s.Seen.Pods[0])}
 	for _, p := range s.Seen.Pods {
 		if c, ok := container(p, cluster.ContainerPull); ok && c.State.Running != nil {
 			v.Message, v.Since = "its data are brought to the machine", c.State.Running.StartedAt.Time
+		}
+		if c, ok := container(p, cluster.ContainerWait); ok && c.State.Running != nil {
+			v.Message, v.Since = "waits until all others of its pods are ready", c.State.Running.StartedAt.Time
 		}
 	}
 	return lasting(s, v, hush), true
@@ -275,7 +386,7 @@ func lasting(s Sight, v Verdict, d time.Duration) Verdict {
 
 // running: the benchmark runs, or has ended and is being cleared up after.
 func running(s Sight) (Verdict, bool) {
-	for _, p := range s.Seen.Pods {
+	for _, p := range main(s).Seen.Pods {
 		c, ok := container(p, cluster.ContainerBenchmark)
 		if !ok {
 			continue
@@ -305,9 +416,50 @@ func waits(s Sight, since time.Time, class event.Class, reason event.Reason, mes
 	return v
 }
 
+// main returns the sight of those pods alone whose end ends the run.
+func main(s Sight) Sight {
+	all := s
+	s.Seen.Pods = slices.DeleteFunc(slices.Clone(s.Seen.Pods), func(p corev1.Pod) bool { return !ends(all, p) })
+	s.Before.Pods = slices.DeleteFunc(slices.Clone(s.Before.Pods), func(p corev1.Pod) bool { return !ends(all, p) })
+	return s
+}
+
+// ends reports whether a pod is of the role whose end ends the run: that of the
+// run's job.
+func ends(s Sight, p corev1.Pod) bool {
+	for _, j := range []*batchv1.Job{s.Seen.Job, s.Before.Job} {
+		if j != nil && j.Labels[cluster.LabelRole] != "" {
+			return p.Labels[cluster.LabelRole] == j.Labels[cluster.LabelRole]
+		}
+	}
+	return true
+}
+
+// hasEnded reports whether what a pod runs has ended.
+func hasEnded(p corev1.Pod) bool {
+	c, ok := container(p, cluster.ContainerBenchmark)
+	return !alive(p) || ok && c.State.Terminated != nil
+}
+
+// who names a pod by what it is to its run: its role, its number where it has
+// one, and where it is.
+func who(p corev1.Pod) string {
+	name := p.Labels[cluster.LabelRole]
+	if name == "" || name == cluster.ContainerBenchmark {
+		return cluster.ContainerBenchmark
+	}
+	if index := p.Annotations[batchv1.JobCompletionIndexAnnotation]; index != "" {
+		name += " " + index
+	}
+	if p.Spec.NodeName != "" {
+		name += " on " + p.Spec.NodeName
+	}
+	return name
+}
+
 // phase is pending until a benchmark has begun, and running from then on.
 func phase(s Sight) event.Phase {
-	for _, p := range s.Seen.Pods {
+	for _, p := range main(s).Seen.Pods {
 		if _, ok := started(p); ok {
 			return event.PhaseRunning
 		}

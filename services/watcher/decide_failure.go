@@ -2,6 +2,7 @@ package watcher
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -108,24 +109,31 @@ func initFails(s Sight) (Verdict, bool) {
 			if t == nil || t.ExitCode == 0 || c.Name == cluster.ContainerCollect {
 				continue
 			}
-			if c.Name == cluster.ContainerPull {
-				class := event.ClassInfra
-				if t.ExitCode == pod.PullUser {
-					class = event.ClassUser
-				}
-				return failure(class, event.PullFailed, time.Time{}, "its data could not be brought to the machine: %s", said(t)), true
-			}
-			return failure(event.ClassPlatform, event.InitFailed, time.Time{}, "its pod could not be prepared: container %s: %s", c.Name, said(t)), true
+			return unprepared(c.Name, t), true
 		}
 	}
 	return Verdict{}, false
+}
+
+// unprepared is the verdict on a container that comes before the benchmark and
+// failed.
+func unprepared(name string, t *corev1.ContainerStateTerminated) Verdict {
+	switch {
+	case name == cluster.ContainerPull && t.ExitCode == pod.PullUser:
+		return failure(event.ClassUser, event.PullFailed, time.Time{}, "its data could not be brought to the machine: %s", said(t))
+	case name == cluster.ContainerPull:
+		return failure(event.ClassInfra, event.PullFailed, time.Time{}, "its data could not be brought to the machine: %s", said(t))
+	case name == cluster.ContainerWait:
+		return failure(event.ClassUser, event.NotReady, time.Time{}, "what the benchmark needs was not ready in time: %s", said(t))
+	}
+	return failure(event.ClassPlatform, event.InitFailed, time.Time{}, "its pod could not be prepared: container %s: %s", name, said(t))
 }
 
 // benchmarkFails: the benchmark itself said so, or was ended. Of several the
 // first to end is the cause.
 func benchmarkFails(s Sight) (Verdict, bool) {
 	var first *corev1.ContainerStateTerminated
-	var limit string
+	var limit, subject string
 	for _, p := range s.Seen.Pods {
 		c, ok := container(p, cluster.ContainerBenchmark)
 		t := c.State.Terminated
@@ -133,18 +141,21 @@ func benchmarkFails(s Sight) (Verdict, bool) {
 			continue
 		}
 		if first == nil || t.FinishedAt.Before(&first.FinishedAt) {
-			first, limit = t, memoryLimit(p)
+			first, limit, subject = t, memoryLimit(p), "the "+who(p)
 		}
 	}
 	if first == nil {
 		return Verdict{}, false
 	}
-	reason, message := exit(first, limit)
+	reason, message := exit(first, subject, limit)
+	if rank := firstRank(first.Message); rank != "" {
+		message += "; " + rank
+	}
 	return failure(event.ClassUser, reason, time.Time{}, "%s", message), true
 }
 
-// exit returns why a benchmark's process ended badly.
-func exit(t *corev1.ContainerStateTerminated, limit string) (event.Reason, string) {
+// exit returns why a process of the user's ended badly.
+func exit(t *corev1.ContainerStateTerminated, subject, limit string) (event.Reason, string) {
 	code := int(t.ExitCode)
 	tail := ""
 	if w := lastWords(t.Message); w != "" {
@@ -152,13 +163,13 @@ func exit(t *corev1.ContainerStateTerminated, limit string) (event.Reason, strin
 	}
 	switch {
 	case t.Reason == "OOMKilled":
-		return event.OOMKilled, "the benchmark needed more memory than it may have" + limit
+		return event.OOMKilled, subject + " needed more memory than it may have" + limit
 	case t.Reason == "StartError", t.Reason == "ContainerCannotRun", code == exitNotFound, code == exitNotExecutable:
-		return event.CommandNotFound, fmt.Sprintf("the benchmark's command was not found, or cannot be executed (exit code %d)%s", code, tail)
+		return event.CommandNotFound, fmt.Sprintf("%s's command was not found, or cannot be executed (exit code %d)%s", subject, code, tail)
 	case code > exitSignal && code <= exitSignal+maxSignal:
-		return event.Signaled, fmt.Sprintf("the benchmark was ended by signal %d%s (exit code %d)%s", code-exitSignal, signalName(code-exitSignal), code, tail)
+		return event.Signaled, fmt.Sprintf("%s was ended by signal %d%s (exit code %d)%s", subject, code-exitSignal, signalName(code-exitSignal), code, tail)
 	}
-	return event.NonZeroExit, fmt.Sprintf("the benchmark ended with exit code %d%s", code, tail)
+	return event.NonZeroExit, fmt.Sprintf("%s ended with exit code %d%s", subject, code, tail)
 }
 
 // memoryLimit returns the limit of a pod's benchmark, for people.
@@ -246,4 +257,23 @@ func forbidden(message string) bool {
 func unplaceable(message string) bool {
 	return strings.Contains(message, "didn't match Pod's node affinity/selector") &&
 		!strings.Contains(message, "Insufficient") && !strings.Contains(message, "Too many pods")
+}
+
+// firstRank names the process of an MPI run that failed first, and its host, as
+// the mpirun of Open MPI, MPICH or Intel MPI says it in its last words.
+func firstRank(message string) string {
+	for _, says := range []string{
+		`(?:mpirun|prterun|mpiexec) noticed that process rank (?P<rank>\d+) with PID \d+ on node (?P<host>\S+) exited`,
+		`=\s+RANK (?P<rank>\d+) PID \d+ RUNNING AT (?P<host>\S+)`,
+		`Process name: \[.*,(?P<rank>\d+)\]`,
+	} {
+		m := regexp.MustCompile(says).FindStringSubmatch(message)
+		switch len(m) {
+		case 3:
+			return fmt.Sprintf("rank %s on %s failed first", m[1], m[2])
+		case 2:
+			return fmt.Sprintf("rank %s failed first", m[1])
+		}
+	}
+	return ""
 }

@@ -70,10 +70,10 @@ func collectors(s Sight) []string {
 	return uids
 }
 
-// process returns when the benchmark's process began and ended, and its exit
+// process returns when the process whose end ends the run began and ended, and its exit
 // code, as far as it got. Of several, the first to begin and the last to end.
 func process(s Sight) (began, ended *time.Time, code *int) {
-	for _, p := range pods(s) {
+	for _, p := range pods(main(s)) {
 		if t, ok := started(p); ok && (began == nil || t.Time.Before(*began)) {
 			began = new(t.UTC())
 		}

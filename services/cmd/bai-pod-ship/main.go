@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strconv"
 	"syscall"
 
 	"go.uber.org/zap"
@@ -21,6 +22,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/kafka"
 	"github.com/benchmark-ai/bai/services/internal/pod"
+	"github.com/benchmark-ai/bai/services/internal/pod/await"
 	"github.com/benchmark-ai/bai/services/internal/run"
 	"github.com/benchmark-ai/bai/services/metrics-pusher/collect"
 	"github.com/benchmark-ai/bai/services/puller"
@@ -44,8 +46,10 @@ func ship(ctx context.Context, args []string) (int, error) {
 		return 0, collected(ctx)
 	case len(args) == 1 && args[0] == "pull":
 		return pulled(ctx)
+	case len(args) > 1 && args[0] == "await":
+		return 0, awaited(ctx, args[1:])
 	}
-	return 0, errors.New("usage: bai-pod collect, or bai-pod pull")
+	return 0, errors.New("usage: bai-pod collect, bai-pod pull, or bai-pod await [OPTION…] URL…")
 }
 
 // collected ships what the benchmark writes until it has ended and all is
@@ -54,6 +58,13 @@ func collected(ctx context.Context) error {
 	s := collect.Settings{Dir: os.Getenv(pod.EnvDir), Pod: os.Getenv(pod.EnvPodUID)}
 	if err := told(pod.CollectFile, &s.Collect); err != nil {
 		return err
+	}
+	if text := os.Getenv(pod.EnvIndex); text != "" {
+		index, err := strconv.Atoi(text)
+		if err != nil || index < 0 {
+			return fmt.Errorf("%s: %q is no number of a pod", pod.EnvIndex, text)
+		}
+		s.Index = index
 	}
 	bus, log, err := bus(s.Brokers, s.Token, "collect")
 	if err != nil {
@@ -65,6 +76,15 @@ func collected(ctx context.Context) error {
 		return err
 	}
 	return c.Run(ctx)
+}
+
+// awaited waits until others are ready.
+func awaited(ctx context.Context, args []string) error {
+	s, err := await.Parse(args)
+	if err != nil {
+		return err
+	}
+	return await.Run(ctx, s)
 }
 
 // pulled brings the data, and returns the exit code that says how that ended.

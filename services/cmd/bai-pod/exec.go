@@ -4,6 +4,7 @@ package main
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"os"
 	"strconv"
@@ -52,6 +53,11 @@ func bounds(s *wrap.Settings, env func(string) string) (err error) {
 	if v := env(pod.EnvGrace); v != "" {
 		if s.Grace, err = time.ParseDuration(v); err != nil || s.Grace <= 0 {
 			return fmt.Errorf("%s: %q is not a time such as 10s", pod.EnvGrace, v)
+		}
+	}
+	if v := env(pod.EnvArtifacts); v != "" {
+		if err = json.Unmarshal([]byte(v), &s.Keep); err != nil {
+			return fmt.Errorf("%s: %w", pod.EnvArtifacts, err)
 		}
 	}
 	if v := env(pod.EnvMaxLog); v != "" {

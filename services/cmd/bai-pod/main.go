@@ -20,7 +20,8 @@ const usage = `bai-pod is what Benchmark AI runs in the pods of a benchmark.
   bai-pod install DST                             copy this program to DST
   bai-pod exec [--script[=INTERPRETER]] -- CMD…   run the benchmark's command and record what it writes
   bai-pod pull                                    bring the run's data to the pod
-  bai-pod collect                                 ship what the benchmark writes
+  bai-pod collect                                 ship what the benchmark writes and leaves
+  bai-pod await [OPTION…] URL…                    wait until every URL answers
   bai-pod supervise DIR                           run one pod of the local cluster
   bai-pod version
 `
@@ -59,7 +60,7 @@ func dispatch(args []string, signals <-chan os.Signal, out io.Writer) (int, erro
 		return 0, install(args)
 	case "exec":
 		return wrapped(args, signals)
-	case "pull", "collect":
+	case "pull", "collect", "await":
 		return 0, become(name, args)
 	case "supervise":
 		return 0, supervised(args, signals)

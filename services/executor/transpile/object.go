@@ -7,9 +7,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/benchmark-ai/bai/descriptors"
@@ -53,6 +55,7 @@ func (b builder) meta() metav1.ObjectMeta {
 func (b builder) podMeta() metav1.ObjectMeta {
 	m := b.meta()
 	m.Annotations[annotationEvict] = "false"
+	b.grouped(m.Annotations)
 	return metav1.ObjectMeta{Labels: m.Labels, Annotations: m.Annotations}
 }
 
@@ -96,15 +99,82 @@ func labelValue(s string) string {
 	return strings.Trim(safe[:min(len(safe), validation.LabelValueMaxLength)], "-_.")
 }
 
+// shared is the name of an object that all roles use.
+func (b builder) shared(what string) string { return Name(b.in.Run.Run, b.in.Run.Attempt) + "-" + what }
+
+// selector are the labels that all pods of the role have, and no others.
+func (b builder) selector() map[string]string {
+	return map[string]string{
+		cluster.LabelRun: b.in.Run.Run, cluster.LabelAttempt: strconv.Itoa(b.in.Run.Attempt), cluster.LabelRole: b.role.name,
+	}
+}
+
+// host is the name under which the role's Service is reached.
+func (b builder) host() string { return b.name() + "." + b.settings.scope() + ".svc" }
+
+// hosts are the names of the role's replicas, which are indexed.
+func (b builder) hosts() []string {
+	hosts := make([]string, 0, b.role.replicas)
+	for i := range b.role.replicas {
+		hosts = append(hosts, fmt.Sprintf("%s-%d.%s.%s.svc", b.name(), i, b.shared("mpi"), b.settings.scope()))
+	}
+	return hosts
+}
+
 // supplies are what the role's pods need to be there before them.
 func (b builder) supplies() []cluster.Object {
 	var objects []cluster.Object
 	if b.role.script != "" {
-		c := &corev1.ConfigMap{ObjectMeta: b.meta(), Data: map[string]string{scriptFile: b.role.script}}
-		c.APIVersion, c.Kind = "v1", "ConfigMap"
-		objects = append(objects, c)
+		objects = append(objects, b.config(b.name(), map[string]string{scriptFile: b.role.script}))
 	}
-	return append(objects, b.secret())
+	if len(b.role.files) > 0 {
+		objects = append(objects, b.config(b.shared("mpi"), b.role.files))
+	}
+	objects = append(objects, b.secret())
+	if b.role.keysHere {
+		objects = append(objects, b.keys(Keys{}))
+	}
+	if len(b.role.ports) > 0 {
+		objects = append(objects, b.service())
+	}
+	return objects
+}
+
+func (b builder) config(name string, data map[string]string) *corev1.ConfigMap {
+	c := &corev1.ConfigMap{ObjectMeta: b.meta(), Data: data}
+	c.APIVersion, c.Kind, c.Name = "v1", "ConfigMap", name
+	return c
+}
+
+// service gives the role a name on the network or, where its replicas have
+// numbers, each pod of the run one of its own.
+func (b builder) service() *corev1.Service {
+	s := &corev1.Service{ObjectMeta: b.meta(), Spec: corev1.ServiceSpec{Selector: b.selector()}}
+	s.APIVersion, s.Kind = "v1", "Service"
+	if b.role.indexed {
+		s.Name = b.shared("mpi")
+		delete(s.Spec.Selector, cluster.LabelRole)
+		s.Spec.ClusterIP, s.Spec.PublishNotReadyAddresses = corev1.ClusterIPNone, true
+	}
+	for i, port := range b.role.ports {
+		n := int32(port) //nolint:gosec // a port
+		s.Spec.Ports = append(s.Spec.Ports, corev1.ServicePort{
+			Name: portName(i), Protocol: corev1.ProtocolTCP, Port: n, TargetPort: intstr.FromInt32(n),
+		})
+	}
+	return s
+}
+
+func portName(i int) string { return fmt.Sprintf("port-%d", i) }
+
+// keys is the Secret with the keys of the run's ssh; empty without keys.
+func (b builder) keys(k Keys) *corev1.Secret {
+	s := b.secret()
+	s.Name = b.shared("keys")
+	if len(k.Private) > 0 {
+		s.Data = map[string][]byte{"id": k.Private, "id.pub": k.Public, "host": k.HostKey, "known_hosts": k.KnownHosts}
+	}
+	return s
 }
 
 // secret is the role's Secret, without what is secret.
@@ -121,6 +191,7 @@ func (b builder) filled(token string) (*corev1.Secret, error) {
 	files := map[string]any{pod.CollectFile: pod.Collect{
 		Header: header, Role: b.role.name, Container: cluster.ContainerBenchmark,
 		Brokers: b.settings.Brokers, Token: token, Metrics: metrics(b.role.metrics), MaxLog: b.maxLog(),
+		Gateway: b.settings.Gateway, Artifacts: b.role.output, Drain: max(b.grace()-15*time.Second, b.grace()/2),
 	}}
 	if len(b.role.data) > 0 {
 		files[pod.PullFile] = pod.Pull{Header: header, Brokers: b.settings.Brokers, Token: token, Store: b.settings.ObjectStore, Data: b.role.data}
@@ -133,6 +204,19 @@ func (b builder) filled(token string) (*corev1.Secret, error) {
 		secret.Data[name] = text
 	}
 	return secret, nil
+}
+
+// artifacts is what the program in the benchmark's container is told to keep;
+// empty for nothing, or where there is nobody to keep it.
+func (b builder) artifacts() string {
+	if len(b.role.output) == 0 || b.settings.Gateway == "" {
+		return ""
+	}
+	text, err := json.Marshal(b.role.output)
+	if err != nil {
+		return ""
+	}
+	return string(text)
 }
 
 func (b builder) maxLog() int64 {

@@ -1,6 +1,8 @@
 package transpile
 
 import (
+	"cmp"
+	"fmt"
 	"maps"
 	"path"
 	"strconv"
@@ -21,6 +23,8 @@ const (
 	volumeSecret = "secret"
 	volumeScript = "script"
 	volumeShm    = "shm"
+	volumeMPI    = "mpi"
+	volumeKeys   = "mpi-keys"
 )
 
 // Where a script lies in the benchmark's container.
@@ -33,32 +37,83 @@ const (
 // fifoWait is how long the original client library waits for the pipe.
 const fifoWait = 60 * time.Second
 
+// artifactsGrace is what a pod that keeps files has to end beside what every pod
+// has.
+const artifactsGrace = 4 * time.Minute
+
 // collectorWait is how long a benchmark waits for its collector, which takes some
 // ms where all is well.
 const collectorWait = 10 * time.Second
 
 // pod returns what one pod of the role is.
 func (b builder) pod() corev1.PodSpec {
-	off, grace := false, int64(*seconds32(b.settings.Grace, time.Minute))
+	off, grace := false, int64(b.grace()/time.Second)
 	spec := corev1.PodSpec{
 		RestartPolicy:                 corev1.RestartPolicyNever,
 		TerminationGracePeriodSeconds: &grace,
 		AutomountServiceAccountToken:  &off,
 		EnableServiceLinks:            &off,
-		SecurityContext:               &corev1.PodSecurityContext{SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}},
+		SecurityContext:               b.podSecurity(),
 		NodeSelector:                  b.nodeSelector(),
 		Tolerations:                   tolerations(b.role.hardware.Tolerations),
-		InitContainers:                []corev1.Container{b.install(), b.collect()},
+		Affinity:                      b.affinity(),
+		TopologySpreadConstraints:     b.spread(),
+		PriorityClassName:             b.settings.PriorityClass,
+		SchedulerName:                 b.settings.Scheduler,
+		InitContainers:                b.before(),
 		Containers:                    []corev1.Container{b.benchmark()},
 		Volumes:                       b.volumes(),
 	}
-	if len(b.role.data) > 0 {
-		spec.InitContainers = append(spec.InitContainers, b.pull())
+	if b.role.mpi {
+		b.network(&spec)
 	}
-	if name := b.role.env.ImagePullSecret; name != "" {
-		spec.ImagePullSecrets = []corev1.LocalObjectReference{{Name: name}}
+	for _, name := range append([]string{b.role.env.ImagePullSecret}, b.settings.PullSecrets...) {
+		if name != "" {
+			spec.ImagePullSecrets = append(spec.ImagePullSecrets, corev1.LocalObjectReference{Name: name})
+		}
 	}
 	return spec
+}
+
+// network gives a pod that speaks MPI a name that all others of its run can look
+// up, also where a launcher tells them the short one.
+func (b builder) network(spec *corev1.PodSpec) {
+	spec.Subdomain = b.shared("mpi")
+	if !b.role.indexed {
+		spec.Hostname = b.name()
+	}
+	domain := fmt.Sprintf("%s.%s.svc.%s", b.shared("mpi"), b.settings.scope(), cmp.Or(b.settings.Domain, "cluster.local"))
+	spec.DNSConfig = &corev1.PodDNSConfig{Searches: []string{domain}}
+}
+
+// grace is what a pod has to end. One that keeps files has longer.
+func (b builder) grace() time.Duration {
+	grace := time.Duration(*seconds32(b.settings.Grace, time.Minute)) * time.Second
+	if len(b.role.output) > 0 {
+		grace += artifactsGrace
+	}
+	return grace
+}
+
+// before are the containers that come before the benchmark.
+func (b builder) before() []corev1.Container {
+	all := []corev1.Container{b.install(), b.collect()}
+	if len(b.role.data) > 0 {
+		all = append(all, b.pull())
+	}
+	if len(b.role.await) > 0 {
+		all = append(all, b.wait())
+	}
+	return all
+}
+
+func (b builder) podSecurity() *corev1.PodSecurityContext {
+	s := &corev1.PodSecurityContext{SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}}
+	if b.settings.Security == Restricted {
+		yes := true
+		s.RunAsNonRoot = &yes
+	}
+	return s
 }
 
 // install brings the program. It is the only one that runs from our image's
@@ -75,6 +130,18 @@ func (b builder) collect() corev1.Container {
 	always := corev1.ContainerRestartPolicyAlways
 	c.RestartPolicy = &always
 	c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: volumeSecret, MountPath: pod.SecretDir, ReadOnly: true})
+	if b.role.indexed {
+		c.Env = append(c.Env, corev1.EnvVar{Name: pod.EnvIndex, ValueFrom: &corev1.EnvVarSource{
+			FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.annotations['batch.kubernetes.io/job-completion-index']"},
+		}})
+	}
+	return c
+}
+
+// wait waits until another role is ready.
+func (b builder) wait() corev1.Container {
+	c := b.ours(cluster.ContainerWait, pod.In("", pod.Binary), "await")
+	c.Args = b.role.await
 	return c
 }
 
@@ -89,18 +156,25 @@ func (b builder) pull() corev1.Container {
 
 // ours returns a container that runs our program and needs no right at all.
 func (b builder) ours(name string, command ...string) corev1.Container {
-	image, no := b.settings.Image, false
+	image := b.settings.Image
 	if image == "" {
 		image = DefaultImage
 	}
 	return corev1.Container{
 		Name: name, Image: image, Command: command, Env: []corev1.EnvVar{podUID()},
+		ImagePullPolicy:          corev1.PullPolicy(b.settings.PullPolicy),
 		VolumeMounts:             []corev1.VolumeMount{{Name: volumeOurs, MountPath: pod.Dir}},
 		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
-		SecurityContext: &corev1.SecurityContext{
-			AllowPrivilegeEscalation: &no,
-			Capabilities:             &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
-		},
+		SecurityContext:          powerless(),
+	}
+}
+
+// powerless is the security context of who needs no right at all.
+func powerless() *corev1.SecurityContext {
+	no := false
+	return &corev1.SecurityContext{
+		AllowPrivilegeEscalation: &no,
+		Capabilities:             &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
 	}
 }
 
@@ -112,14 +186,22 @@ func (b builder) benchmark() corev1.Container {
 	c := corev1.Container{
 		Name: cluster.ContainerBenchmark, Image: r.env.DockerImage, Args: r.args,
 		Env: b.env(), Resources: b.resources(), VolumeMounts: b.mounts(),
+		ImagePullPolicy:          corev1.PullPolicy(b.settings.PullPolicy),
+		ReadinessProbe:           r.probe,
 		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
+	}
+	for i, port := range r.ports {
+		c.Ports = append(c.Ports, corev1.ContainerPort{Name: portName(i), ContainerPort: int32(port)}) //nolint:gosec // a port
 	}
 	if len(r.command) > 0 {
 		c.Command = append([]string{pod.In("", pod.Binary), "exec", "--"}, r.command...)
 	}
-	if r.env.Privileged {
+	switch {
+	case r.env.Privileged:
 		yes := true
 		c.SecurityContext = &corev1.SecurityContext{Privileged: &yes}
+	case b.settings.Security == Restricted:
+		c.SecurityContext = powerless()
 	}
 	return c
 }
@@ -130,6 +212,11 @@ func (b builder) mounts() []corev1.VolumeMount {
 	mounts := []corev1.VolumeMount{{Name: volumeOurs, MountPath: pod.Dir}}
 	if b.role.script != "" {
 		mounts = append(mounts, corev1.VolumeMount{Name: volumeScript, MountPath: scriptDir, ReadOnly: true})
+	}
+	if b.role.mpi {
+		mounts = append(mounts,
+			corev1.VolumeMount{Name: volumeMPI, MountPath: mpiDir, ReadOnly: true},
+			corev1.VolumeMount{Name: volumeKeys, MountPath: keysDir, ReadOnly: true})
 	}
 	for n, d := range b.role.data {
 		mounts = append(mounts, corev1.VolumeMount{Name: volumeData, MountPath: path.Clean(d.Path), SubPath: strconv.Itoa(n), ReadOnly: !d.Writable})
@@ -145,10 +232,16 @@ func (b builder) volumes() []corev1.Volume {
 		{Name: volumeOurs, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
 		{Name: volumeSecret, VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: b.name()}}},
 	}
+	executable, readable := int32(0o555), int32(0o444)
+	config := func(name string) corev1.VolumeSource {
+		return corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: name}, DefaultMode: &executable}}
+	}
 	if b.role.script != "" {
-		mode := int32(0o555)
-		source := &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: b.name()}, DefaultMode: &mode}
-		volumes = append(volumes, corev1.Volume{Name: volumeScript, VolumeSource: corev1.VolumeSource{ConfigMap: source}})
+		volumes = append(volumes, corev1.Volume{Name: volumeScript, VolumeSource: config(b.name())})
+	}
+	if b.role.mpi {
+		keys := corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: b.shared("keys"), DefaultMode: &readable}}
+		volumes = append(volumes, corev1.Volume{Name: volumeMPI, VolumeSource: config(b.shared("mpi"))}, corev1.Volume{Name: volumeKeys, VolumeSource: keys})
 	}
 	if len(b.role.data) > 0 {
 		volumes = append(volumes, corev1.Volume{Name: volumeData, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}})
@@ -174,6 +267,12 @@ func (b builder) env() []corev1.EnvVar {
 	e.set(pod.EnvFIFOWait, strconv.Itoa(int(fifoWait.Seconds())))
 	e.set(pod.EnvRun, b.in.Run.Run)
 	e.set(pod.EnvAttempt, strconv.Itoa(b.in.Run.Attempt))
+	if text := b.artifacts(); text != "" {
+		e.set(pod.EnvArtifacts, text)
+	}
+	for _, v := range b.role.vars {
+		e.put(v)
+	}
 	for _, name := range ordered(b.role.env.Vars, b.role.env.VarOrder) {
 		e.set(name, b.role.env.Vars[name])
 	}
@@ -249,35 +348,4 @@ func gpuResource(h descriptors.Hardware) corev1.ResourceName {
 		return "nvidia.com/gpu"
 	}
 	return corev1.ResourceName(h.GPUResource)
-}
-
-func (b builder) nodeSelector() map[string]string {
-	h, sel := b.role.hardware, map[string]string{}
-	maps.Copy(sel, h.NodeSelector)
-	if h.InstanceType != "" {
-		sel[corev1.LabelInstanceTypeStable] = h.InstanceType
-	}
-	if b.zone != "" {
-		sel[corev1.LabelTopologyZone] = b.zone
-	}
-	if len(sel) == 0 {
-		return nil
-	}
-	return sel
-}
-
-func tolerations(ts []descriptors.Toleration) []corev1.Toleration {
-	var out []corev1.Toleration
-	for _, t := range ts {
-		one := corev1.Toleration{Key: t.Key, Operator: corev1.TolerationOperator(t.Operator), Value: t.Value, Effect: corev1.TaintEffect(t.Effect)}
-		if t.Key == "" {
-			one.Operator = corev1.TolerationOpExists
-		}
-		if t.Seconds != nil {
-			s := int64(*t.Seconds)
-			one.TolerationSeconds = &s
-		}
-		out = append(out, one)
-	}
-	return out
 }

@@ -7,12 +7,38 @@
 // written once:
 //
 //	bai-install  brings the one program into the pod
-//	bai-collect  ships samples and lines, for as long as the pod lives
+//	bai-collect  ships samples, lines and artifacts, for as long as the pod lives
 //	bai-pull     brings the data, where there are any
+//	bai-wait     waits until another role is ready, where the role needs one
 //	benchmark    the user's command, under `bai-pod exec`
+//
+// # Strategy inference
+//
+// The roles are server and client. The server has a Service, and the client,
+// whose end ends the run, finds it as INFERENCE_SERVER_HOST and
+// INFERENCE_SERVER_PORT, and further ports as INFERENCE_SERVER_PORT_1 and so on.
+// The client begins once the server's probe, or without one each of its ports,
+// answers.
+//
+// # Strategy mpi
+//
+// The roles are worker, an indexed Job, and launcher, whose end ends the run; a
+// headless Service gives each of their pods a name. Workers run the image's sshd until the run is over; the
+// launcher begins once all of them answer. A command that is neither a script nor
+// names mpirun itself is run under mpirun, one process for each slot; a script is
+// run once, on the launcher, and calls mpirun where it wants to. Environment
+// variables tell the mpirun of Open MPI (4 and 5), MPICH and Intel MPI which
+// hosts there are and how to reach them, so that it needs no options.
+//
+// # Files of the user's
+//
+// The data of a run are those of the descriptor's sources, then the server's
+// models, in the order of the descriptor. Code that was sent along (ml.script)
+// comes after them, with the path that Scripts gives it.
 package transpile
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -42,13 +68,25 @@ type Settings struct {
 	Grace       time.Duration         `toml:"grace"`        // between SIGTERM and SIGKILL to a pod; zero means a minute
 	NoLimits    bool                  `toml:"no_limits"`    // the cluster enforces no limits of CPU and memory: what a pod is given is asked for only
 	MaxLog      int64                 `toml:"max_log"`      // bytes of output that are kept of runs that give no limit; zero means no limit
+	Gateway     string                `toml:"gateway"`      // URL of the gateway, as pods reach it; empty means that no artifacts are kept
+
+	Placement     string   `toml:"placement"`      // exclusive: no other run on a run's nodes; spread: elsewhere if there is room; anywhere; empty means spread
+	Security      string   `toml:"security"`       // Pod Security level that pods keep to: baseline, or restricted; empty means baseline
+	PullPolicy    string   `toml:"pull_policy"`    // of all images: Always, IfNotPresent or Never; empty is Kubernetes' choice
+	PullSecrets   []string `toml:"pull_secrets"`   // with which images are pulled, beside that of the descriptor
+	PriorityClass string   `toml:"priority_class"` // of all pods; empty means none
+	Scheduler     string   `toml:"scheduler"`      // of all pods; empty means the cluster's own; volcano is told of gangs
+	Queue         string   `toml:"queue"`          // of volcano where that is the scheduler, else of Kueue; empty means none
+
+	Domain string        `toml:"domain"` // of the cluster's names; empty means cluster.local
+	Ready  time.Duration `toml:"ready"`  // how long a server or the workers may take to be ready; zero means 30 min
 }
 
 // Validate names every setting at fault, below the table called name.
 func (s Settings) Validate(name string) error {
 	var errs []error
-	for _, key := range []string{"deadline", "keep", "grace"} {
-		if d := map[string]time.Duration{"deadline": s.Deadline, "keep": s.Keep, "grace": s.Grace}[key]; d < 0 {
+	for _, key := range []string{"deadline", "keep", "grace", "ready"} {
+		if d := map[string]time.Duration{"deadline": s.Deadline, "keep": s.Keep, "grace": s.Grace, "ready": s.Ready}[key]; d < 0 {
 			errs = append(errs, fmt.Errorf("%s.%s: must not be negative", name, key))
 		}
 	}
@@ -58,8 +96,33 @@ func (s Settings) Validate(name string) error {
 	if s.MaxLog < 0 {
 		errs = append(errs, fmt.Errorf("%s.max_log: must not be negative", name))
 	}
+	for _, choice := range []struct {
+		key, value string
+		of         []string
+	}{
+		{"placement", s.Placement, []string{"", Exclusive, Spread, Anywhere}},
+		{"security", s.Security, []string{"", Baseline, Restricted}},
+		{"pull_policy", s.PullPolicy, []string{"", "Always", "IfNotPresent", "Never"}},
+	} {
+		if !slices.Contains(choice.of, choice.value) {
+			errs = append(errs, fmt.Errorf("%s.%s: %q, want one of %s", name, choice.key, choice.value, strings.Join(choice.of[1:], ", ")))
+		}
+	}
 	return errors.Join(errs...)
 }
+
+// Placements.
+const (
+	Exclusive = "exclusive"
+	Spread    = "spread"
+	Anywhere  = "anywhere"
+)
+
+// Levels of Pod Security.
+const (
+	Baseline   = "baseline"
+	Restricted = "restricted"
+)
 
 // DefaultImage is the image with bai-pod if settings name none.
 const DefaultImage = "bai-pod:latest"
@@ -68,6 +131,7 @@ const DefaultImage = "bai-pod:latest"
 type Input struct {
 	Run        event.Fetched
 	Descriptor *descriptors.Descriptor // of Run
+	Keys       Keys                    // of a run whose pods speak ssh; Objects needs none
 }
 
 // Plan is one attempt of a run as objects.
@@ -81,6 +145,7 @@ type Plan struct {
 
 	Retries         int           // attempts that may follow this one
 	PendingDeadline time.Duration // zero: whatever the watcher's settings say
+	Keep            descriptors.Keep
 }
 
 // A RefusedError says why a descriptor that is well formed cannot be run here.
@@ -98,25 +163,22 @@ func Name(run string, attempt int) string { return fmt.Sprintf("bai-%s-%d", run,
 // Objects returns the plan for one attempt of a run. Its only error is
 // *RefusedError.
 func Objects(in Input, s Settings) (Plan, error) {
-	roles, err := rolesOf(in)
-	if err != nil {
-		return Plan{}, err
-	}
-	zone, err := zoneOf(in.Descriptor.Hardware, s)
+	builders, err := buildersOf(in, s)
 	if err != nil {
 		return Plan{}, err
 	}
 	limits := in.Descriptor.Limits
-	p := Plan{Scope: s.scope(), Retries: max(0, limits.Retries+1-in.Run.Attempt), PendingDeadline: limits.PendingDeadline}
-	for _, r := range roles {
-		b := builder{in: in, settings: s, role: r, zone: zone}
+	p := Plan{Scope: s.scope(), Retries: max(0, limits.Retries+1-in.Run.Attempt), PendingDeadline: limits.PendingDeadline, Keep: limits.Keep}
+	for _, b := range builders {
 		p.Objects = append(p.Objects, b.supplies()...)
-		p.Pods += r.replicas
+		p.Pods += b.role.replicas
 	}
-	for _, r := range roles {
-		b := builder{in: in, settings: s, role: r, zone: zone}
+	if g := group(builders, p.Pods); g != nil {
+		p.Objects = append(p.Objects, g)
+	}
+	for _, b := range builders {
 		p.Objects = append(p.Objects, b.job())
-		if r.ends {
+		if b.role.ends {
 			p.Job = b.name()
 		}
 	}
@@ -127,75 +189,45 @@ func Objects(in Input, s Settings) (Plan, error) {
 // pods speak for the run. They belong in place of those of Plan.Objects, and
 // are never stored.
 func Secrets(in Input, s Settings, token string) ([]*corev1.Secret, error) {
-	roles, err := rolesOf(in)
+	builders, err := buildersOf(in, s)
 	if err != nil {
 		return nil, err
 	}
-	secrets := make([]*corev1.Secret, 0, len(roles))
-	for _, r := range roles {
-		b := builder{in: in, settings: s, role: r}
+	secrets := make([]*corev1.Secret, 0, len(builders)+1)
+	for _, b := range builders {
 		secret, err := b.filled(token)
 		if err != nil {
 			return nil, err
 		}
 		secrets = append(secrets, secret)
+		if b.role.keysHere {
+			secrets = append(secrets, b.keys(in.Keys))
+		}
 	}
 	return secrets, nil
 }
 
-// Strategies returns the strategies that can be transpiled, by name.
-func Strategies() []string {
-	return []string{string(descriptors.SingleNode)}
-}
-
-// role is one kind of pod of a run: what it runs, how often, and what its end
-// means.
-type role struct {
-	name     string // event.Source.Role of its samples and lines
-	replicas int
-	ends     bool // its end, good or bad, ends the run
-	env      descriptors.Env
-	hardware descriptors.Hardware
-	command  []string // run under bai-pod; nil means the image's entrypoint
-	args     []string // of the image's entrypoint
-	script   string   // text of the script that command runs; empty for none
-	data     []event.Data
-	metrics  []descriptors.Metric
-}
-
-// rolesOf returns what pods a run has, by its strategy.
-func rolesOf(in Input) ([]role, error) {
-	switch d := in.Descriptor; d.Hardware.Strategy {
-	case descriptors.SingleNode:
-		r, err := benchmark(in)
-		return []role{r}, err
-	case descriptors.MPI, descriptors.Inference:
-	}
-	return nil, &RefusedError{
-		Reason: event.StrategyUnknown,
-		Message: fmt.Sprintf("hardware.strategy is %q, which this platform does not launch: it launches %s",
-			in.Descriptor.Hardware.Strategy, strings.Join(Strategies(), ", ")),
-	}
-}
-
-// benchmark returns the role of the pod that is measured.
-func benchmark(in Input) (role, error) {
-	d := in.Descriptor
-	argv, args, err := d.Command()
+// buildersOf returns what makes the objects of a run, one for each role.
+func buildersOf(in Input, s Settings) ([]builder, error) {
+	roles, err := rolesOf(in, s)
 	if err != nil {
-		return role{}, &RefusedError{Reason: event.InvalidDescriptor, Message: fmt.Sprintf("the command cannot be read: %v", err)}
+		return nil, err
 	}
-	r := role{
-		name: cluster.ContainerBenchmark, replicas: 1, ends: true,
-		env: d.Env, hardware: d.Hardware, command: argv, args: args, data: in.Run.Data,
+	builders := make([]builder, 0, len(roles))
+	for _, r := range roles {
+		zone, err := zoneOf(r.hardware, s)
+		if err != nil {
+			return nil, err
+		}
+		if r.env.Privileged && s.Security == Restricted {
+			return nil, &RefusedError{
+				Reason:  event.InvalidDescriptor,
+				Message: "env.privileged is true, and this platform's pods keep to the level restricted of Pod Security",
+			}
+		}
+		builders = append(builders, builder{in: in, settings: s, role: r, zone: zone})
 	}
-	if _, text, ok := d.Script(); ok {
-		r.command, r.args, r.script = slices.Concat(argv, []string{scriptPath}, args), nil, text
-	}
-	if d.Output != nil {
-		r.metrics = d.Output.Metrics
-	}
-	return r, nil
+	return builders, nil
 }
 
 // zoneOf returns the zone that the hardware is to be in, empty for any.
@@ -216,6 +248,9 @@ func zoneOf(h descriptors.Hardware, s Settings) (string, error) {
 	}
 }
 
+// KeptFor is how long Kubernetes keeps an ended Job that nobody deleted.
+func (s Settings) KeptFor() time.Duration { return cmp.Or(s.Keep, 24*time.Hour) }
+
 func (s Settings) scope() string {
 	if s.Scope == "" {
 		return "default"
@@ -229,20 +264,27 @@ func (b builder) job() *batchv1.Job {
 	j.APIVersion, j.Kind = "batch/v1", "Job"
 	j.Spec = batchv1.JobSpec{
 		BackoffLimit:            new(int32),
-		TTLSecondsAfterFinished: seconds32(b.settings.Keep, 24*time.Hour),
+		TTLSecondsAfterFinished: seconds32(max(b.settings.KeptFor(), b.in.Descriptor.Limits.Keep.For), 0),
 		ActiveDeadlineSeconds:   b.deadline(),
 		Template:                corev1.PodTemplateSpec{ObjectMeta: b.podMeta(), Spec: b.pod()},
 	}
+	if b.role.indexed {
+		n, mode := int32(b.role.replicas), batchv1.IndexedCompletion //nolint:gosec // a descriptor has at most some thousands
+		j.Spec.Parallelism, j.Spec.Completions, j.Spec.CompletionMode = &n, &n, &mode
+	}
+	b.queued(j)
 	return j
 }
 
+// deadline is that of the run, for the Job whose end ends it. Others, which end
+// with it, are given longer, so that theirs is never what ends the run.
 func (b builder) deadline() *int64 {
-	d := b.in.Descriptor.Limits.Deadline
-	if d == 0 {
-		d = b.settings.Deadline
-	}
+	d := cmp.Or(b.in.Descriptor.Limits.Deadline, b.settings.Deadline)
 	if d == 0 {
 		return nil
+	}
+	if !b.role.ends {
+		d += b.grace() + 2*time.Minute
 	}
 	s := max(1, int64(d.Round(time.Second)/time.Second))
 	return &s

@@ -34,6 +34,7 @@ const (
 const (
 	ContainerInstall   = "bai-install" // brings the pod binary
 	ContainerPull      = "bai-pull"    // brings the data
+	ContainerWait      = "bai-wait"    // waits for another role
 	ContainerCollect   = "bai-collect" // ships samples and lines; a native sidecar
 	ContainerBenchmark = "benchmark"
 )

@@ -12,6 +12,9 @@
 //	run/fifo         the pipe of the original client library
 //	run/fifo.lines   what collect has read from the pipe
 //	run/collect.json how far collect has shipped; its own
+//	run/kept/        what the benchmark left to be kept, under the names it is kept by
+//	run/kept.json    what of it there is (see Kept), written before exit.json, by rename
+//	scripts/         code that was sent along with the descriptor
 //	data/<n>         the data sets, in a volume of their own
 //
 // Where the kernel refuses mounts the volume lies elsewhere, and the
@@ -44,7 +47,10 @@ const (
 	FIFO    = "run/fifo"
 	Spool   = "run/fifo.lines"
 	Cursor  = "run/collect.json"
+	KeptDir = "run/kept"
+	Kept    = "run/kept.json"
 	Data    = "data"
+	Scripts = "scripts"
 )
 
 // Files of the Secret that the puller and the collector are given, mounted at
@@ -64,6 +70,9 @@ const (
 	EnvAwait     = "BAI_AWAIT"                       // how long the wrapper waits for the collector to be ready, as 10s; empty means not at all
 	EnvGrace     = "BAI_GRACE"                       // how long the wrapper waits between SIGTERM and SIGKILL, as 10s; empty means 10s
 	EnvMessage   = "BAI_TERMINATION_MESSAGE"         // where a container leaves its last words; empty means TerminationMessage
+	EnvArtifacts = "BAI_ARTIFACTS"                   // what the wrapper keeps once the command has ended: []Artifact as JSON; empty means nothing
+	EnvIndex     = "BAI_INDEX"                       // of the pod within its role, where it has several
+	EnvScripts   = "BAI_SCRIPTS_PATH"                // where code lies that was sent along with the descriptor
 	EnvBackend   = "BENCHMARK_AI"                    // for client libraries: "fifo", the only one of the original's that is of use in a pod; ours append to EnvFile where it is set
 	EnvFile      = "BENCHMARK_AI_FILE"               // the metrics file
 	EnvFIFO      = "BENCHMARK_AI_FIFO_FILEPATH"      // the pipe
@@ -100,6 +109,23 @@ type Collect struct {
 	Metrics   []Metric     `json:"metrics,omitempty"`
 	MaxLog    int64        `json:"max_log,omitempty"`  // bytes of output that are kept; zero means no limit
 	MaxLine   int          `json:"max_line,omitempty"` // bytes of a line that are kept; zero means 64 KiB
+
+	Gateway   string        `json:"gateway,omitempty"`   // URL of the gateway, which takes artifacts; empty means that none are kept
+	Artifacts []Artifact    `json:"artifacts,omitempty"` // what to keep
+	Drain     time.Duration `json:"drain,omitempty"`     // ns; how long it may go on once it is told to stop; zero means 25 s
+}
+
+// Artifact is a file or folder that is kept after the run.
+type Artifact struct {
+	Path    string `json:"path"`               // or a pattern; absolute, or relative to the benchmark's working directory
+	MaxSize int64  `json:"max_size,omitempty"` // bytes of all that it matches; what is larger is not kept; zero means no limit
+	Quiet   bool   `json:"quiet,omitempty"`    // that there is none is nothing to talk about
+}
+
+// KeptFiles is what of a benchmark's artifacts there is.
+type KeptFiles struct {
+	Files   []string `json:"files,omitempty"`   // names below KeptDir, in order
+	Notices []string `json:"notices,omitempty"` // what is not kept and why, for the user to read
 }
 
 // Metric is a pattern to look for in the output.

@@ -13,6 +13,9 @@
 // that of standard output has the size of the file + 1, that of standard error
 // + 2. When the benchmark has ended and all is shipped, each source ends with an
 // event.End for each topic.
+//
+// Before that, files that the benchmark left to be kept go to the gateway, as
+// far as there is time for it.
 package collect
 
 import (
@@ -39,7 +42,7 @@ type Settings struct {
 	Dir   string        // of the pod's volume; empty means pod.Dir
 	Pod   string        // the pod's UID
 	Poll  time.Duration // how long it waits for more; zero means 25 ms
-	Drain time.Duration // how long it goes on shipping once it is told to stop; zero means 25 s
+	Drain time.Duration // how long it goes on shipping once it is told to stop; zero means what Collect says
 }
 
 // Publisher publishes.
@@ -87,7 +90,7 @@ func New(s Settings, bus Publisher, log *zap.Logger) (*Collector, error) {
 // Run collects until the benchmark has ended or ctx is done, and returns when
 // everything that was written by then is shipped. Once ctx is done it tries for
 // no longer than Drain; what it could not ship by then is an error.
-func (c *Collector) Run(ctx context.Context) error {
+func (c *Collector) Run(ctx context.Context) (err error) {
 	if err := c.load(); err != nil {
 		return err
 	}
@@ -114,6 +117,14 @@ func (c *Collector) Run(ctx context.Context) error {
 		}
 	}
 	pipe.close()
+	for full := len(c.settings.Artifacts) > 0; full; { // lines before files
+		if full, err = c.round(ship); err != nil {
+			c.save()
+			return err
+		}
+	}
+	c.save()
+	c.keep(ship)
 	return c.finish(ship)
 }
 

@@ -27,6 +27,9 @@ func defaults(s Settings) Settings {
 		s.Poll = 25 * time.Millisecond
 	}
 	if s.Drain <= 0 {
+		s.Drain = s.Collect.Drain
+	}
+	if s.Drain <= 0 {
 		s.Drain = 25 * time.Second
 	}
 	return s

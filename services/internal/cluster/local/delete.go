@@ -12,6 +12,7 @@ import (
 
 	"go.uber.org/zap"
 	"golang.org/x/sys/unix"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/benchmark-ai/bai/services/internal/cluster"
 	"github.com/benchmark-ai/bai/services/internal/cluster/local/spec"
@@ -255,15 +256,24 @@ func (c *Cluster) awaitGone(ctx context.Context, js []*job) bool {
 }
 
 func (o object) name() name {
-	if o.ConfigMap != nil {
-		return name{"ConfigMap", o.ConfigMap.Namespace, o.ConfigMap.Name}
-	}
-	return name{"Secret", o.Secret.Namespace, o.Secret.Name}
+	kind, m := o.meta()
+	return name{kind, m.Namespace, m.Name}
 }
 
 func (o object) attempt() attempt {
-	if o.ConfigMap != nil {
-		return attemptOf(o.ConfigMap)
+	_, m := o.meta()
+	return attemptOf(m)
+}
+
+// meta returns the kind of an object, empty where it is none, and what names it.
+func (o object) meta() (string, *metav1.ObjectMeta) {
+	switch {
+	case o.ConfigMap != nil:
+		return "ConfigMap", &o.ConfigMap.ObjectMeta
+	case o.Secret != nil:
+		return "Secret", &o.Secret.ObjectMeta
+	case o.Service != nil:
+		return "Service", &o.Service.ObjectMeta
 	}
-	return attemptOf(o.Secret)
+	return "", &metav1.ObjectMeta{}
 }

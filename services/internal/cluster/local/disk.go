@@ -30,7 +30,7 @@ import (
 //
 //	lock                    held by the cluster
 //	bin/bai-pod-<digest>    the pod binary
-//	objects/<uid>.json      a ConfigMap or Secret
+//	objects/<uid>.json      a ConfigMap, Secret or Service
 //	pods/<id>/              a Job and its pod; the ID is the Job's UID
 //	pods/<id>/job.json      a record
 //	pods/<id>/deleted       a mark, once its deletion was asked for
@@ -57,10 +57,11 @@ type mark struct {
 	Attempt bool      `json:"attempt"` // and with the last Job of its attempt all other objects of it
 }
 
-// object is a ConfigMap or Secret.
+// object is a ConfigMap, Secret or Service.
 type object struct {
 	ConfigMap *corev1.ConfigMap `json:"config_map,omitempty"`
 	Secret    *corev1.Secret    `json:"secret,omitempty"`
+	Service   *corev1.Service   `json:"service,omitempty"`
 }
 
 func (d disk) pods() string              { return filepath.Join(d.dir, "pods") }

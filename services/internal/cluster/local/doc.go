@@ -36,11 +36,18 @@
 // (metadata.name, .namespace, .uid, .labels['x'], .annotations['x'],
 // spec.nodeName, status.podIP, status.hostIP), from ConfigMaps and Secrets,
 // envFrom; volumeMounts with subPath and readOnly; workingDir;
-// terminationMessagePath and Policy; a limit of nvidia.com/gpu up to what the
-// machine has, each GPU to one pod at a time by CUDA_VISIBLE_DEVICES.
+// terminationMessagePath and Policy; containerPorts, each to one attempt at a time; a
+// limit of nvidia.com/gpu up to what the machine has, each GPU to one pod at a
+// time by CUDA_VISIBLE_DEVICES. Of a Service: its name, which the pods of its
+// attempt find in /etc/hosts; all pods share the machine's network, so that it
+// is that of the machine itself.
+//
+// A Secret that a variable names and nobody created is looked for in
+// Settings.Secrets: a folder for each, in it a file for each value, which its
+// owner alone may read. What is missing there is said, and waited for.
 //
 // Accepted without a meaning here: image, imagePullPolicy, imagePullSecrets,
-// ports, serviceAccountName, automountServiceAccountToken, nodeSelector,
+// readinessProbe (who waits for a server asks it), serviceAccountName, automountServiceAccountToken, nodeSelector,
 // tolerations, affinity, topologySpreadConstraints, priorityClassName,
 // priority, preemptionPolicy, schedulerName, runtimeClassName, overhead,
 // enableServiceLinks, dnsPolicy, hostNetwork, shareProcessNamespace, resource
@@ -50,7 +57,7 @@
 // Whatever else an object has is refused, with the field's path: accept.Fields
 // is the list. A container without a command needs its image's, so it is
 // refused as NeedsImage. Limits of CPU and memory are refused, because nothing
-// enforces them. A container whose command begins with pod.ImageBinary is given
+// enforces them. So are indexed Jobs, which strategy mpi needs. A container whose command begins with pod.ImageBinary is given
 // the pod binary there.
 //
 // A pod waits, and says so as a kubelet would, while a ConfigMap or Secret that

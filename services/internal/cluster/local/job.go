@@ -64,6 +64,8 @@ func (c *Cluster) create(o cluster.Object) error {
 		return c.addObject(string(o.UID), object{ConfigMap: o.DeepCopy()})
 	case *corev1.Secret:
 		return c.addObject(string(o.UID), object{Secret: o.DeepCopy()})
+	case *corev1.Service:
+		return c.addObject(string(o.UID), object{Service: o.DeepCopy()})
 	case *batchv1.Job:
 		o.Generation = 1
 		return c.addJob(o.DeepCopy())

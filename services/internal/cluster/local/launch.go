@@ -74,16 +74,23 @@ func (c *Cluster) translate(j *job) (translate.Output, *status.Waiting) {
 	if !ok {
 		return translate.Output{}, &status.Waiting{Reason: "Unschedulable", NoNode: true, Message: "0/1 nodes are available: 1 Insufficient " + accept.GPU + "."}
 	}
-	maps, secrets := c.configs(j.rec.Job.Namespace)
+	if !c.listen(j) {
+		return translate.Output{}, &status.Waiting{Reason: "Unschedulable", NoNode: true, Message: "0/1 nodes are available: 1 node(s) didn't have free ports for the requested pod ports."}
+	}
+	around := c.around(j)
 	out, missing := translate.Pod(translate.Input{
-		Job: j.rec.Job, PodName: j.rec.PodName, PodUID: j.rec.PodUID, Labels: status.Labels(j.rec.Job),
+		Hosts: around.hosts, Job: j.rec.Job, PodName: j.rec.PodName, PodUID: j.rec.PodUID, Labels: status.Labels(j.rec.Job),
 		Dir: c.disk.pod(j.id), State: c.disk.state(j.id), Lock: c.disk.lockFile(j.id), Binary: c.binary, Node: c.node, IP: ip, Env: c.env,
-		Namespaces: c.machine.NoNamespaces == "", HasGPUs: c.machine.GPUs > 0, GPUs: gpus, ConfigMaps: maps, Secrets: secrets,
+		Namespaces: c.machine.NoNamespaces == "", HasGPUs: c.machine.GPUs > 0, GPUs: gpus, ConfigMaps: around.maps, Secrets: around.secrets,
 	})
 	switch {
 	case missing == nil:
 		return out, nil
 	case missing.Container != "":
+		if c.settings.Secrets != "" {
+			c.after(j, time.Second, c.launch) // the user may put it there
+			missing.Text += around.remedy
+		}
 		return out, &status.Waiting{Container: missing.Container, Reason: "CreateContainerConfigError", Message: missing.Text}
 	}
 	return out, &status.Waiting{Message: fmt.Sprintf("MountVolume.SetUp failed for volume %q : %s", missing.Volume, missing.Text)}
@@ -204,7 +211,7 @@ func (c *Cluster) take(j *job) ([]int, bool) {
 	return free, true
 }
 
-// release takes back a locked job's GPUs, and reports whether it had any.
+// release takes back a locked job's GPUs and ports, and reports whether it had any.
 func (c *Cluster) release(j *job) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -212,6 +219,13 @@ func (c *Cluster) release(j *job) bool {
 	for id, holder := range c.gpus {
 		if holder == j.id {
 			delete(c.gpus, id)
+			some = true
+		}
+	}
+	for n, p := range c.ports {
+		delete(p.jobs, j.id)
+		if len(p.jobs) == 0 {
+			delete(c.ports, n)
 			some = true
 		}
 	}

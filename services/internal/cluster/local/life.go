@@ -39,6 +39,9 @@ func (c *Cluster) adopt() error {
 		for _, id := range j.rec.GPUs {
 			c.gpus[id] = j.id
 		}
+		if j.launched && (j.state == nil || j.state.Over.IsZero()) {
+			c.listen(j)
+		}
 	}
 	c.tidy()
 	for _, j := range c.all() {
@@ -56,7 +59,7 @@ func (c *Cluster) adoptObjects() error {
 	}
 	for _, path := range paths {
 		var o object
-		if err := spec.Read(path, &o); err != nil || o.ConfigMap == nil && o.Secret == nil {
+		if err := spec.Read(path, &o); err != nil || o.name().kind == "" {
 			c.log.Error("an object cannot be read, it is removed", zap.String("path", path), zap.Error(err))
 			_ = os.Remove(path)
 			continue

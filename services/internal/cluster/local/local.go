@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"go.uber.org/zap"
-	corev1 "k8s.io/api/core/v1"
 
 	"github.com/benchmark-ai/bai/services/internal/cluster"
 	"github.com/benchmark-ai/bai/services/internal/cluster/local/accept"
@@ -31,6 +30,7 @@ type Settings struct {
 	// SHELL, LANG, LANGUAGE, LC_*, TZ, TMPDIR, LD_LIBRARY_PATH.
 	Env          []string
 	GPUs         int           // how many GPUs pods may be given; zero means as many as there are
+	Secrets      string        // folder with the secrets that descriptors name: SECRET/KEY, a file for each value, readable by its owner alone; empty means none
 	NoNamespaces bool          // run pods without namespaces, as where the kernel refuses them
 	Resync       time.Duration // how often Watch hands everything over again; zero means 30 s
 }
@@ -60,6 +60,7 @@ type Cluster struct {
 	making   map[name]chan struct{} // closed when the object is made, or is not
 	objects  map[string]object      // by UID
 	gpus     map[int]string         // ID of the job that has it
+	ports    map[int32]port         // that pods listen on
 	watchers map[*watcher]struct{}
 	version  int64
 }
@@ -86,7 +87,7 @@ func New(s Settings) (*Cluster, error) {
 	c := &Cluster{
 		settings: s, log: s.Log, disk: disk{dir}, done: make(chan struct{}), version: time.Now().UnixNano(),
 		jobs: map[string]*job{}, names: map[name]bool{}, making: map[name]chan struct{}{}, objects: map[string]object{},
-		gpus: map[int]string{}, watchers: map[*watcher]struct{}{}, env: inherited(os.Environ(), s.Env),
+		gpus: map[int]string{}, ports: map[int32]port{}, watchers: map[*watcher]struct{}{}, env: inherited(os.Environ(), s.Env),
 	}
 	if c.log == nil {
 		c.log = zap.NewNop()
@@ -271,19 +272,3 @@ func (c *Cluster) reserve(ctx context.Context, n name) (done func(made bool), er
 
 // errClosed says that the cluster was closed.
 var errClosed = errors.New("the local cluster is closed")
-
-// configs returns the configuration objects of a scope.
-func (c *Cluster) configs(scope string) (map[string]*corev1.ConfigMap, map[string]*corev1.Secret) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	maps, secrets := map[string]*corev1.ConfigMap{}, map[string]*corev1.Secret{}
-	for _, o := range c.objects {
-		if m := o.ConfigMap; m != nil && m.Namespace == scope {
-			maps[m.Name] = m
-		}
-		if s := o.Secret; s != nil && s.Namespace == scope {
-			secrets[s.Name] = s
-		}
-	}
-	return maps, secrets
-}

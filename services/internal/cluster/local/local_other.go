@@ -20,6 +20,7 @@ type Settings struct {
 	Log          *zap.Logger
 	Env          []string
 	GPUs         int
+	Secrets      string
 	NoNamespaces bool
 	Resync       time.Duration
 }

@@ -3,7 +3,6 @@
 package wrap
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -16,14 +15,15 @@ import (
 
 // Settings say what to run and what to keep of it.
 type Settings struct {
-	Dir    string        // of the pod's volume
-	Args   []string      // the command; at least one
-	Script bool          // Args[0] is the text of a script, not its name
-	Shell  []string      // what runs a script; none means its first line says so, or else /bin/sh
-	Await  time.Duration // how long the command waits for the collector to be there; zero means not at all
-	Grace  time.Duration // between SIGTERM and SIGKILL; zero means 10 s
-	Linger time.Duration // how long what outlives the command may still write; zero means 500 ms
-	MaxLog int64         // bytes of output that are kept; zero means no limit
+	Dir    string         // of the pod's volume
+	Args   []string       // the command; at least one
+	Script bool           // Args[0] is the text of a script, not its name
+	Shell  []string       // what runs a script; none means its first line says so, or else /bin/sh
+	Await  time.Duration  // how long the command waits for the collector to be there; zero means not at all
+	Grace  time.Duration  // between SIGTERM and SIGKILL; zero means 10 s
+	Linger time.Duration  // how long what outlives the command may still write; zero means 500 ms
+	MaxLog int64          // bytes of output that are kept; zero means no limit
+	Keep   []pod.Artifact // files to be kept once the command has ended
 
 	Message string // file for the last words about a command that could not be started, where there is one
 }
@@ -36,6 +36,9 @@ type Settings struct {
 // SIGTERM, SIGINT, SIGQUIT and SIGHUP in signals are handed on to the command's
 // process group, SIGUSR1 and SIGUSR2 to the command. After the grace that
 // follows the first SIGTERM or SIGINT the group is killed.
+//
+// Files that are to be kept are copied to the pod's volume (pod.KeptDir) once the
+// command has ended, however it did.
 //
 // While the disk is full it waits, and with it whatever writes. The error is
 // one that kept it from writing how the command ended.
@@ -154,20 +157,13 @@ func (w *wrapper) await(pid int, signals <-chan os.Signal) proc.Exit {
 	}
 }
 
-// writeEnd writes how the command ended, by rename, as soon as there is room.
+// writeEnd writes how the command ended, after what it left was kept: whoever
+// reads of the end finds that.
 func (w *wrapper) writeEnd(end pod.Exit) error {
-	b, err := json.Marshal(end)
-	if err != nil {
-		return fmt.Errorf("write how the command ended: %w", err)
+	if err := w.keep(); err != nil {
+		w.out.complain(fmt.Sprintf("bai: artifacts are not kept: %v\n", err))
 	}
-	path := pod.In(w.settings.Dir, pod.Ended)
-	err = w.out.whenThereIsRoom(func() error {
-		return os.WriteFile(path+".tmp", b, 0o644) //nolint:gosec // others read it
-	})
-	if err == nil {
-		err = os.Rename(path+".tmp", path)
-	}
-	if err != nil {
+	if err := w.writeJSON(pod.Ended, end); err != nil {
 		return fmt.Errorf("write how the command ended: %w", err)
 	}
 	return nil

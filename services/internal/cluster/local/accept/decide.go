@@ -11,6 +11,7 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/benchmark-ai/bai/services/internal/cluster"
@@ -33,8 +34,17 @@ func Object(o cluster.Object, m Machine) *cluster.RefusedError {
 	if problem := identity(o); problem != "" {
 		return refuse("", "%s", problem)
 	}
+	if j, ok := o.(*batchv1.Job); ok && j.Spec.CompletionMode != nil && *j.Spec.CompletionMode == batchv1.IndexedCompletion {
+		return refuse("", "spec.completionMode is Indexed: the local cluster runs one pod of a Job, so that strategy mpi needs a Kubernetes cluster (executor.engine)")
+	}
 	if path := surplus(o); path != "" {
 		return refuse("", "the local cluster does not implement %s", path)
+	}
+	if s, ok := o.(*corev1.Service); ok {
+		if p := service(s, m); p.text != "" {
+			return refuse(p.reason, "%s", p.text)
+		}
+		return nil
 	}
 	j, ok := o.(*batchv1.Job)
 	if !ok {
@@ -65,9 +75,9 @@ func identity(o cluster.Object) string {
 		return fmt.Sprintf("metadata.namespace %q: %s", o.GetNamespace(), errs[0])
 	}
 	switch o.(type) {
-	case *batchv1.Job, *corev1.ConfigMap, *corev1.Secret:
+	case *batchv1.Job, *corev1.ConfigMap, *corev1.Secret, *corev1.Service:
 	default:
-		return "the local cluster runs Jobs, and keeps ConfigMaps and Secrets for them"
+		return "the local cluster runs Jobs, and keeps ConfigMaps, Secrets and Services for them"
 	}
 	if o.GetLabels()[cluster.LabelRun] == "" {
 		return "it lacks the label " + cluster.LabelRun
@@ -76,6 +86,19 @@ func identity(o cluster.Object) string {
 		return fmt.Sprintf("the label %s is %q, want a number from 1", cluster.LabelAttempt, o.GetLabels()[cluster.LabelAttempt])
 	}
 	return ""
+}
+
+// service checks that the pods of a run can find each other by name.
+func service(s *corev1.Service, m Machine) problem {
+	if m.NoNamespaces != "" {
+		return problem{event.NeedsNamespaces, "the run has several pods, which find each other by names of their own, and this machine's kernel gives pods no mounts of their own: " + m.NoNamespaces}
+	}
+	for i, p := range s.Spec.Ports {
+		if to := p.TargetPort; to.Type != intstr.Int || to.IntVal != 0 && to.IntVal != p.Port {
+			return says("spec.ports[%d].targetPort: the local cluster implements that of the port only", i)
+		}
+	}
+	return problem{}
 }
 
 // controller checks what a Job controller would do: the local cluster runs one

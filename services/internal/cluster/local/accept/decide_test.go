@@ -106,7 +106,7 @@ func TestWhatIsNotCarriedOutIsRefused(t *testing.T) {
 		"the machine's processes":     {change: spec(func(s *pod) { s.HostPID = true }), want: "spec.template.spec.hostPID"},
 		"another user":                {change: spec(func(s *pod) { s.SecurityContext.RunAsUser = &user }), want: "spec.template.spec.securityContext.runAsUser"},
 		"another user of a container": {change: main(func(c *container) { c.SecurityContext = &corev1.SecurityContext{RunAsUser: &user} }), want: "containers[0].securityContext.runAsUser"},
-		"a probe":                     {change: main(func(c *container) { c.ReadinessProbe = &corev1.Probe{PeriodSeconds: 1} }), want: "spec.template.spec.containers[0].readinessProbe.periodSeconds"},
+		"a probe":                     {change: main(func(c *container) { c.LivenessProbe = &corev1.Probe{PeriodSeconds: 1} }), want: "spec.template.spec.containers[0].livenessProbe.periodSeconds"},
 		"a hook": {change: main(func(c *container) {
 			c.Lifecycle = &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(1)}}}
 		}), want: "containers[0].lifecycle.preStop"},
@@ -176,9 +176,38 @@ func TestWhatIsNotCarriedOutIsRefused(t *testing.T) {
 
 func TestOtherKindsOfObjectsAreRefused(t *testing.T) {
 	t.Parallel()
-	s := &corev1.Service{ObjectMeta: job().ObjectMeta}
-	s.Kind = "Service"
+	s := &corev1.Endpoints{ObjectMeta: job().ObjectMeta} //nolint:staticcheck // one that is not carried out
+	s.Kind = "Endpoints"
 	if err := accept.Object(s, accept.Machine{}); err == nil {
-		t.Error("a Service was accepted")
+		t.Error("Endpoints were accepted")
+	}
+}
+
+func TestServices(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		change  func(*corev1.Service)
+		machine accept.Machine
+		want    string
+		reason  event.Reason
+	}{
+		"of one port":            {change: func(*corev1.Service) {}},
+		"of each replica":        {change: func(s *corev1.Service) { s.Spec.ClusterIP = corev1.ClusterIPNone }},
+		"of another port":        {change: func(s *corev1.Service) { s.Spec.Ports[0].TargetPort = intstr.FromInt32(81) }, want: "spec.ports[0].targetPort"},
+		"of a node's port":       {change: func(s *corev1.Service) { s.Spec.Type = corev1.ServiceTypeNodePort }, want: "spec.type"},
+		"where no name is found": {change: func(*corev1.Service) {}, machine: accept.Machine{NoNamespaces: "set sysctl x"}, want: "set sysctl x", reason: event.NeedsNamespaces},
+	} {
+		s := &corev1.Service{ObjectMeta: job().ObjectMeta, Spec: corev1.ServiceSpec{
+			Selector: map[string]string{"a": "b"}, Ports: []corev1.ServicePort{{Name: "p", Port: 80, TargetPort: intstr.FromInt32(80), Protocol: corev1.ProtocolTCP}},
+		}}
+		s.APIVersion, s.Kind = "v1", "Service"
+		tt.change(s)
+		err := accept.Object(s, tt.machine)
+		switch {
+		case tt.want == "" && err != nil:
+			t.Errorf("%s: %v", name, err)
+		case tt.want != "" && (err == nil || !strings.Contains(err.Message, tt.want) || err.Reason != string(tt.reason)):
+			t.Errorf("%s: %v, want it refused with %q", name, err, tt.want)
+		}
 	}
 }

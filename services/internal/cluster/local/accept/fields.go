@@ -23,6 +23,9 @@ func Fields() map[string]string {
 		"kind": kept, "apiVersion": kept,
 		"metadata.name": kept, "metadata.namespace": kept, "metadata.labels": kept, "metadata.annotations": kept,
 		"metadata.uid": given, "metadata.creationTimestamp": given, "metadata.resourceVersion": given, "metadata.generation": given,
+		"spec.selector": "kept and shown, of a Service", "spec.ports": "kept and shown, of a Service",
+		"spec.publishNotReadyAddresses": none, "spec.clusterIP": none,
+
 		"data": carried, "binaryData": carried, "stringData": carried, "type": kept, "immutable": kept,
 
 		"spec.parallelism":             "1",
@@ -57,7 +60,7 @@ func Fields() map[string]string {
 		"volumeMounts[].name": carried, "volumeMounts[].mountPath": carried, "volumeMounts[].subPath": carried, "volumeMounts[].readOnly": carried,
 		"resources.limits": GPU + " only", "resources.requests": none,
 		"terminationMessagePath": carried, "terminationMessagePolicy": carried,
-		"image": none, "imagePullPolicy": none, "ports": none,
+		"image": none, "imagePullPolicy": none, "readinessProbe": none, "ports": "containerPort: no other attempt gets the same",
 		"securityContext.allowPrivilegeEscalation": none, "securityContext.capabilities": none, "securityContext.privileged": none,
 		"securityContext.seccompProfile": none, "securityContext.runAsNonRoot": none,
 	}

@@ -35,6 +35,7 @@ type Input struct {
 	IP         string            // address of this machine
 	Env        []string          // that every process of this machine has
 	Namespaces bool
+	Hosts      string                       // what the pod finds in /etc/hosts; empty for what the machine has there
 	HasGPUs    bool                         // the machine has some
 	GPUs       []int                        // that the pod may use
 	ConfigMaps map[string]*corev1.ConfigMap // of the Job's namespace, by name
@@ -79,10 +80,16 @@ func Pod(in Input) (Output, *Missing) {
 			return Output{}, missing
 		}
 	}
+	if in.Hosts != "" {
+		out.hosts(in)
+	}
 	for i, c := range slices.Concat(t.InitContainers, t.Containers) {
 		made, missing := container(in, c, i < len(t.InitContainers))
 		if missing != nil {
 			return Output{}, missing
+		}
+		if in.Hosts != "" && !slices.ContainsFunc(made.Mounts, func(m spec.Mount) bool { return m.Path == hostsFile }) {
+			made.Mounts = append(made.Mounts, spec.Mount{Volume: hostsVolume, SubPath: hostsVolume, Path: hostsFile, ReadOnly: true})
 		}
 		if !in.Namespaces {
 			out.relocate(in, &made)
@@ -90,6 +97,21 @@ func Pod(in Input) (Output, *Missing) {
 		out.Pod.Containers = append(out.Pod.Containers, made)
 	}
 	return out, nil
+}
+
+// hostsFile is where names are looked up, and hostsVolume the volume, which no
+// Job can name, with the one of a pod that needs more of them.
+const (
+	hostsFile   = "/etc/hosts"
+	hostsVolume = ".hosts"
+)
+
+// hosts gives the pod a file of names of its own.
+func (o *Output) hosts(in Input) {
+	dir := volumePath(in, hostsVolume)
+	o.Dirs = append(o.Dirs, dir)
+	o.Pod.Volumes = append(o.Pod.Volumes, spec.Volume{Name: hostsVolume, Path: dir})
+	o.Files = append(o.Files, File{Path: path.Join(dir, hostsVolume), Data: []byte(in.Hosts), Mode: 0o444})
 }
 
 // Deadline returns when a Job is over, zero for never.

@@ -1,0 +1,100 @@
+package executor
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/internal/store"
+)
+
+// kindKept are the documents of attempts whose objects are kept: run, attempt →
+// Kept.
+const kindKept store.Kind = "kept"
+
+// keep notes that an attempt's objects stay for a while, if they do, and reports
+// whether they do.
+func (a *admitter) keep(ctx context.Context, e Entry, p Plan) (bool, error) {
+	run, err := a.outcome(ctx, e, p)
+	if err != nil {
+		return false, err
+	}
+	d := keepFor(p, run, a.settings)
+	if d == 0 {
+		return false, nil
+	}
+	err = store.Create(ctx, a.deps.Store, kindKept, e.key(), Kept{Ref: p.ref(), Until: a.deps.Clock().Add(d)})
+	if err != nil && !errors.Is(err, store.ErrExists) {
+		return false, fmt.Errorf("keep the objects of %s: %w", p.Job, err)
+	}
+	return true, nil
+}
+
+// projected is how long the end of a run may take to be found in the store after
+// it was said.
+const projected = 10 * time.Second
+
+// outcome returns the run once the store knows how it ended, where that matters:
+// who heard of the end may be ahead.
+func (a *admitter) outcome(ctx context.Context, e Entry, p Plan) (store.Run, error) {
+	end := a.deps.Clock().Add(projected)
+	for {
+		run, err := a.desk.run(ctx, e.Run)
+		if err != nil || run.Phase == event.PhaseFinished || run.Attempt > e.Attempt || a.deps.Clock().After(end) {
+			return run, err
+		}
+		failed := store.Run{Phase: event.PhaseFinished, Outcome: event.Failed, Attempt: e.Attempt}
+		if keepFor(p, failed, a.settings) == 0 {
+			return run, nil
+		}
+		if !sleep(ctx, min(a.settings.Poll, 100*time.Millisecond), nil) {
+			return run, ctx.Err()
+		}
+	}
+}
+
+// sweep deletes, from time to time, the objects that were kept for long enough.
+func (a *admitter) sweep(ctx context.Context, now time.Time) error {
+	if now.Before(a.nextSweep) {
+		return nil
+	}
+	a.nextSweep = now.Add(a.settings.Reconcile)
+	const page = 100
+	for after := ""; ; {
+		docs, err := a.deps.Store.Docs(ctx, kindKept, after, page)
+		if err != nil {
+			return fmt.Errorf("look what is kept: %w", err)
+		}
+		for _, doc := range docs {
+			after = doc.Key
+			if err := a.forgetKept(ctx, doc, now); err != nil {
+				return err
+			}
+		}
+		if len(docs) < page {
+			return nil
+		}
+	}
+}
+
+// forgetKept deletes the objects of which a document says that they were kept,
+// if it is time.
+func (a *admitter) forgetKept(ctx context.Context, doc store.Doc, now time.Time) error {
+	var k Kept
+	if err := json.Unmarshal(doc.Value, &k); err != nil {
+		return fmt.Errorf("read what is kept of %s: %w", doc.Key, err)
+	}
+	if now.Before(k.Until) {
+		return nil
+	}
+	if err := a.deps.Cluster.Delete(ctx, k.Ref); err != nil {
+		return fmt.Errorf("delete the objects of %s, which were kept: %w", k.Ref.Job, err)
+	}
+	a.deps.Log.Info("kept for long enough", zap.String("run", k.Ref.Run), zap.Int("attempt", k.Ref.Attempt))
+	return a.deps.Store.DeleteDoc(ctx, store.Doc{Kind: kindKept, Key: doc.Key})
+}

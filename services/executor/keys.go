@@ -1,0 +1,54 @@
+package executor
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/pem"
+	"fmt"
+
+	"github.com/benchmark-ai/bai/services/executor/transpile"
+)
+
+// newKeys makes the keys with which the pods of one attempt speak ssh.
+func newKeys() (transpile.Keys, error) {
+	private, public, err := keyPair()
+	if err != nil {
+		return transpile.Keys{}, err
+	}
+	host, hostPublic, err := keyPair()
+	if err != nil {
+		return transpile.Keys{}, err
+	}
+	return transpile.Keys{
+		Private: private, Public: fmt.Appendf(nil, "%s launcher\n", public),
+		HostKey: host, KnownHosts: fmt.Appendf(nil, "%s %s\n", transpile.HostAlias, hostPublic),
+	}, nil
+}
+
+// keyPair makes a key, and its public part as OpenSSH writes it.
+func keyPair() (private, public []byte, err error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, nil, fmt.Errorf("make an ssh key: %w", err)
+	}
+	der, err := x509.MarshalECPrivateKey(key)
+	if err != nil {
+		return nil, nil, fmt.Errorf("write an ssh key: %w", err)
+	}
+	point, err := key.PublicKey.Bytes()
+	if err != nil {
+		return nil, nil, fmt.Errorf("write an ssh key: %w", err)
+	}
+	const kind = "ecdsa-sha2-nistp256"
+	var blob []byte
+	for _, part := range [][]byte{[]byte(kind), []byte("nistp256"), point} {
+		blob = binary.BigEndian.AppendUint32(blob, uint32(len(part))) //nolint:gosec // some bytes
+		blob = append(blob, part...)
+	}
+	private = pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der})
+	return private, fmt.Appendf(nil, "%s %s", kind, base64.StdEncoding.EncodeToString(blob)), nil
+}

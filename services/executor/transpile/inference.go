@@ -1,0 +1,103 @@
+package transpile
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/benchmark-ai/bai/descriptors"
+	"github.com/benchmark-ai/bai/services/internal/event"
+)
+
+// Roles of strategy inference.
+const (
+	roleServer = "server"
+	roleClient = "client"
+)
+
+// inference returns the server, and the client that asks it.
+func inference(in Input, s Settings, client role) ([]role, error) {
+	d := in.Descriptor.Server
+	if d == nil {
+		return nil, &RefusedError{Reason: event.InvalidDescriptor, Message: "hardware.strategy is inference, and there is no table server"}
+	}
+	server, err := serverOf(in, d)
+	if err != nil {
+		return nil, err
+	}
+	host := builder{in: in, settings: s, role: server}.host()
+	client.name = roleClient
+	client.vars = append(client.vars, addresses(host, d.Env.Ports)...)
+	client.command, client.args = known(client.command, client.vars), known(client.args, client.vars)
+	client.await = s.serverReady(host, d.Env)
+	return []role{server, client}, nil
+}
+
+func serverOf(in Input, d *descriptors.Server) (role, error) {
+	argv, args, err := d.Env.Command()
+	if err != nil {
+		return role{}, unreadable(err)
+	}
+	_, models, _ := in.data()
+	r := role{
+		name: roleServer, replicas: 1, env: d.Env.Env, hardware: d.Hardware,
+		command: argv, args: args, data: models, ports: d.Env.Ports, probe: probeOf(d.Env.ReadinessProbe),
+	}
+	r.observe(d.Output)
+	return r, nil
+}
+
+// addresses are the variables by which a client finds its server.
+func addresses(host string, ports []int) []corev1.EnvVar {
+	vars := []corev1.EnvVar{{Name: "INFERENCE_SERVER_HOST", Value: host}}
+	for i, port := range ports {
+		name := "INFERENCE_SERVER_PORT"
+		if i > 0 {
+			name += "_" + strconv.Itoa(i)
+		}
+		vars = append(vars, corev1.EnvVar{Name: name, Value: strconv.Itoa(port)})
+	}
+	return vars
+}
+
+// serverReady are the arguments that wait for a server: until its probe is
+// content or, without one, until each of its ports answers.
+func (s Settings) serverReady(host string, e descriptors.ServerEnv) []string {
+	p := e.ReadinessProbe
+	if p == nil {
+		var targets []string
+		for _, port := range e.Ports {
+			targets = append(targets, fmt.Sprintf("tcp://%s:%d", host, port))
+		}
+		return s.awaiting(250*time.Millisecond, time.Second, 1, targets...)
+	}
+	every := min(time.Second, time.Duration(p.PeriodSeconds)*time.Second)
+	target := fmt.Sprintf("%s://%s:%d/%s", strings.ToLower(p.Scheme), host, portOf(p), strings.TrimPrefix(p.Path, "/"))
+	return s.awaiting(every, time.Duration(p.TimeoutSeconds)*time.Second, p.SuccessThreshold, target)
+}
+
+func portOf(p *descriptors.Probe) int {
+	if p.Port == nil {
+		return 80
+	}
+	return *p.Port
+}
+
+// probeOf is a readiness probe as Kubernetes has it.
+func probeOf(p *descriptors.Probe) *corev1.Probe {
+	if p == nil {
+		return nil
+	}
+	n := func(i int) int32 { return int32(i) } //nolint:gosec // a descriptor bounds them
+	return &corev1.Probe{
+		ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{
+			Path: p.Path, Port: intstr.FromInt32(n(portOf(p))), Scheme: corev1.URIScheme(strings.ToUpper(p.Scheme)),
+		}},
+		InitialDelaySeconds: n(p.InitialDelaySeconds), PeriodSeconds: n(p.PeriodSeconds), TimeoutSeconds: n(p.TimeoutSeconds),
+		SuccessThreshold: n(p.SuccessThreshold), FailureThreshold: n(p.FailureThreshold),
+	}
+}

@@ -1,0 +1,174 @@
+package transpile
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/benchmark-ai/bai/descriptors"
+	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/internal/pod"
+)
+
+// Roles of strategy mpi.
+const (
+	roleWorker   = "worker"
+	roleLauncher = "launcher"
+)
+
+// Keys are what the pods of a run prove to each other with that they are of one
+// run: made for each attempt, and kept in a Secret of its own.
+type Keys struct {
+	Private    []byte // of the launcher, in the form of OpenSSH
+	Public     []byte // of the launcher, as authorized_keys has it
+	HostKey    []byte // of every worker
+	KnownHosts []byte // the public part of HostKey, for the host HostAlias
+}
+
+// HostAlias is the name that all workers have in Keys.KnownHosts.
+const HostAlias = "worker"
+
+// Files of the run's ssh, below mpiDir, and its keys, below keysDir.
+const (
+	mpiDir  = pod.Dir + "/mpi"
+	keysDir = pod.Dir + "/mpi-keys"
+	mpiOwn  = pod.Dir + "/run/mpi" // of one pod alone
+	sshPort = 2222                 // one that needs no rights
+)
+
+// mpi returns the workers, and the launcher that starts what they run.
+func mpi(in Input, s Settings, r role) ([]role, error) {
+	d := in.Descriptor.Hardware.Distributed
+	slots, err := slotsOf(in, s)
+	if err != nil {
+		return nil, err
+	}
+	if len(r.command) == 0 {
+		return nil, &RefusedError{
+			Reason:  event.InvalidDescriptor,
+			Message: "hardware.strategy is mpi, and there is no ml.benchmark_code: the image's entrypoint is not what mpirun can start",
+		}
+	}
+	for i := range r.output {
+		r.output[i].Quiet = true // it may be left by any rank
+	}
+	worker, launcher := r, r
+	worker.name, worker.replicas, worker.indexed, worker.ends, worker.mpi = roleWorker, d.NumInstances, true, false, true
+	worker.command, worker.script, worker.metrics, worker.ports = []string{mpiDir + "/worker"}, "", nil, []int{sshPort}
+	b := builder{in: in, settings: s, role: worker}
+	worker.files, worker.keysHere = sshFiles(b.hosts(), slots), true
+
+	launcher.name, launcher.mpi, launcher.hardware = roleLauncher, true, small(r.hardware)
+	_, _, launcher.data = in.data()
+	launcher.vars = append(slices.Clone(r.vars), mpiVars(slots*d.NumInstances)...)
+	launcher.command = slices.Concat([]string{mpiDir + "/launch"}, started(r, slots*d.NumInstances))
+	var targets []string
+	for _, h := range b.hosts() {
+		targets = append(targets, fmt.Sprintf("tcp://%s:%d", h, sshPort))
+	}
+	launcher.await = s.awaiting(250*time.Millisecond, 5*time.Second, 1, targets...)
+	return []role{worker, launcher}, nil
+}
+
+// slotsOf is the number of processes on each worker.
+func slotsOf(in Input, s Settings) (int, error) {
+	p := in.Descriptor.Hardware.Distributed.ProcessesPerInstance
+	if !p.OnePerGPU {
+		return max(1, p.Number), nil
+	}
+	if n := (builder{settings: s, role: role{hardware: in.Descriptor.Hardware}}).gpus(); n > 0 {
+		return n, nil
+	}
+	return 0, &RefusedError{
+		Reason:  event.InvalidDescriptor,
+		Message: `hardware.distributed.processes_per_instance is "gpus", and a pod has none: give hardware.gpus, or a number`,
+	}
+}
+
+// small is the hardware of a pod that starts others and measures nothing.
+func small(h descriptors.Hardware) descriptors.Hardware {
+	none := 0
+	h.InstanceType, h.CPUs, h.Memory, h.GPUs = "", "", "", &none
+	return h
+}
+
+// started is the command of the launcher: the user's, under mpirun unless it is a
+// script or calls mpirun itself.
+func started(r role, processes int) []string {
+	own := []string{"mpirun", "mpiexec", "mpiexec.hydra", "mpiexec.openmpi", "mpirun.openmpi", "horovodrun", "prterun"}
+	if r.script != "" || slices.Contains(own, path.Base(r.command[0])) {
+		return r.command
+	}
+	return slices.Concat([]string{"mpirun", "-n", strconv.Itoa(processes)}, r.command)
+}
+
+// mpiVars tell any mpirun which hosts there are and how to reach them.
+func mpiVars(processes int) []corev1.EnvVar {
+	var vars []corev1.EnvVar
+	for _, v := range [][2]string{
+		{"BAI_MPI_PROCESSES", strconv.Itoa(processes)},
+		{"BAI_MPI_HOSTFILE", mpiDir + "/hostfile"},
+		// Open MPI 4.
+		{"OMPI_ALLOW_RUN_AS_ROOT", "1"},
+		{"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"},
+		{"OMPI_MCA_orte_default_hostfile", mpiDir + "/hostfile"},
+		{"OMPI_MCA_orte_keep_fqdn_hostnames", "1"},
+		{"OMPI_MCA_plm_rsh_agent", mpiDir + "/rsh"},
+		{"OMPI_MCA_plm_rsh_no_tree_spawn", "1"},
+		// Open MPI 5.
+		{"PRTE_ALLOW_RUN_AS_ROOT", "1"},
+		{"PRTE_ALLOW_RUN_AS_ROOT_CONFIRM", "1"},
+		{"PRTE_MCA_prte_default_hostfile", mpiDir + "/hostfile"},
+		{"PRTE_MCA_prte_keep_fqdn_hostnames", "1"},
+		{"PRTE_MCA_plm_ssh_agent", mpiDir + "/rsh"},
+		{"PRTE_MCA_plm_ssh_no_tree_spawn", "1"},
+		// MPICH.
+		{"HYDRA_HOST_FILE", mpiDir + "/hostfile.hydra"},
+		{"HYDRA_LAUNCHER", "ssh"},
+		{"HYDRA_LAUNCHER_EXEC", mpiDir + "/rsh"},
+		// Intel MPI.
+		{"I_MPI_HYDRA_HOST_FILE", mpiDir + "/hostfile.hydra"},
+		{"I_MPI_HYDRA_BOOTSTRAP", "ssh"},
+		{"I_MPI_HYDRA_BOOTSTRAP_EXEC", mpiDir + "/rsh"},
+	} {
+		vars = append(vars, corev1.EnvVar{Name: v[0], Value: v[1]})
+	}
+	return vars
+}
+
+// sshFiles are the files with which the pods of a run speak ssh.
+func sshFiles(hosts []string, slots int) map[string]string {
+	var open, hydra strings.Builder
+	for _, h := range hosts {
+		fmt.Fprintf(&open, "%s slots=%d\n", h, slots)
+		fmt.Fprintf(&hydra, "%s:%d\n", h, slots)
+	}
+	return map[string]string{
+		"hostfile":       open.String(),
+		"hostfile.hydra": hydra.String(),
+		"ssh_config": lines(
+			"Host *", "Port "+strconv.Itoa(sshPort), "IdentityFile "+mpiOwn+"/id", "IdentitiesOnly yes", "BatchMode yes",
+			"HostKeyAlias "+HostAlias, "UserKnownHostsFile "+keysDir+"/known_hosts", "GlobalKnownHostsFile /dev/null",
+			"StrictHostKeyChecking yes", "ConnectTimeout 20", "LogLevel ERROR"),
+		"sshd_config": lines(
+			"Port "+strconv.Itoa(sshPort), "HostKey "+mpiOwn+"/host", "AuthorizedKeysFile "+keysDir+"/id.pub", "PidFile none",
+			"StrictModes no", "UsePAM no", "PasswordAuthentication no", "KbdInteractiveAuthentication no",
+			"PermitRootLogin prohibit-password", "MaxStartups 1000", "MaxSessions 1000", "LogLevel ERROR", "ForceCommand "+mpiDir+"/session"),
+		"rsh": lines("#!/bin/sh", "exec ssh -F "+mpiDir+`/ssh_config "$@"`),
+		"launch": lines("#!/bin/sh -e", "umask 077", "mkdir -p "+mpiOwn, "cp "+keysDir+"/id "+mpiOwn+"/id",
+			"umask 022", `exec "$@"`),
+		"worker": lines("#!/bin/sh -e", "umask 077", "mkdir -p "+mpiOwn, "cp "+keysDir+"/host "+mpiOwn+"/host",
+			"export -p > "+mpiOwn+"/environment", "umask 022", "mkdir -p /run/sshd 2>/dev/null || true",
+			"sshd=$(command -v sshd || echo /usr/sbin/sshd)",
+			`[ -x "$sshd" ] || { echo "strategy mpi needs sshd in the image: install openssh-server" >&2; exit 127; }`,
+			`exec "$sshd" -D -e -f `+mpiDir+"/sshd_config"),
+		"session": lines("#!/bin/sh", ". "+mpiOwn+"/environment", `exec /bin/sh -c "$SSH_ORIGINAL_COMMAND"`),
+	}
+}
+
+func lines(ls ...string) string { return strings.Join(ls, "\n") + "\n" }

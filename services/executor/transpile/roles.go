@@ -1,0 +1,160 @@
+package transpile
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/benchmark-ai/bai/descriptors"
+	"github.com/benchmark-ai/bai/services/internal/cluster"
+	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/internal/pod"
+)
+
+// Strategies returns the strategies that can be transpiled, by name.
+func Strategies() []string {
+	return []string{string(descriptors.SingleNode), string(descriptors.MPI), string(descriptors.Inference)}
+}
+
+// Scripts is the path of code that was sent along with a descriptor, in the data
+// of its run and in its pods.
+const Scripts = pod.Dir + "/" + pod.Scripts
+
+// role is one kind of pod of a run: what it runs, how often, when it begins and
+// what its end means.
+type role struct {
+	name     string // event.Source.Role of its samples and lines
+	replicas int
+	indexed  bool // each replica has a number, and a name on the network
+	ends     bool // its end, good or bad, ends the run; of others any end before that fails it
+	env      descriptors.Env
+	vars     []corev1.EnvVar // the platform's, which the user's may use
+	hardware descriptors.Hardware
+	command  []string // run under bai-pod; nil means the image's entrypoint
+	args     []string // of the image's entrypoint
+	script   string   // text of the script that command runs; empty for none
+	data     []event.Data
+	metrics  []descriptors.Metric
+	output   []pod.Artifact
+
+	ports []int             // where it answers
+	probe *corev1.Probe     // says when it is ready
+	await []string          // arguments of bai-pod await, before the benchmark begins; nil to begin at once
+	mpi   bool              // it has the keys and the files of the run's ssh
+	files map[string]string // the files of the run's ssh, in the role that brings them
+
+	keysHere bool // the Secret with the keys is made with this role
+}
+
+// rolesOf returns what pods a run has, by its strategy, the one that ends it
+// last.
+func rolesOf(in Input, s Settings) ([]role, error) {
+	r, err := benchmark(in)
+	if err != nil {
+		return nil, err
+	}
+	switch in.Descriptor.Hardware.Strategy {
+	case descriptors.SingleNode:
+		return []role{r}, nil
+	case descriptors.Inference:
+		return inference(in, s, r)
+	case descriptors.MPI:
+		return mpi(in, s, r)
+	}
+	return nil, &RefusedError{
+		Reason: event.StrategyUnknown,
+		Message: fmt.Sprintf("hardware.strategy is %q, which this platform does not launch: it launches %s",
+			in.Descriptor.Hardware.Strategy, strings.Join(Strategies(), ", ")),
+	}
+}
+
+// benchmark returns the role of the pod that is measured.
+func benchmark(in Input) (role, error) {
+	d := in.Descriptor
+	argv, args, err := d.Command()
+	if err != nil {
+		return role{}, unreadable(err)
+	}
+	sources, _, scripts := in.data()
+	r := role{
+		name: cluster.ContainerBenchmark, replicas: 1, ends: true,
+		env: d.Env, hardware: d.Hardware, command: argv, args: args, data: slices.Concat(sources, scripts),
+	}
+	if _, text, ok := d.Script(); ok {
+		r.command, r.args, r.script = slices.Concat(argv, []string{scriptPath}, args), nil, text
+	}
+	if d.ML != nil && d.ML.Script != nil {
+		if len(scripts) == 0 {
+			return role{}, &RefusedError{
+				Reason:  event.InvalidDescriptor,
+				Message: fmt.Sprintf("ml.script.script is %q, and no such archive was sent along with the descriptor", d.ML.Script.Archive),
+			}
+		}
+		r.vars = append(r.vars, corev1.EnvVar{Name: pod.EnvScripts, Value: Scripts})
+	}
+	r.observe(d.Output)
+	return r, nil
+}
+
+func unreadable(err error) error {
+	return &RefusedError{Reason: event.InvalidDescriptor, Message: fmt.Sprintf("the command cannot be read: %v", err)}
+}
+
+// observe has the role's output kept as o says.
+func (r *role) observe(o *descriptors.Output) {
+	if o == nil {
+		return
+	}
+	r.metrics = o.Metrics
+	for _, a := range o.Artifacts {
+		r.output = append(r.output, pod.Artifact{Path: a.Path, MaxSize: a.MaxSize})
+	}
+}
+
+// data returns the run's data by what asks for them: the benchmark's sources,
+// the server's models, and code that was sent along.
+func (in Input) data() (sources, models, scripts []event.Data) {
+	all := in.Run.Data
+	n := min(len(in.Descriptor.Data.Sources), len(all))
+	for _, d := range all[n:] {
+		if d.Path == Scripts {
+			d.Unpack, d.Writable = true, true
+			scripts = append(scripts, d)
+			continue
+		}
+		models = append(models, d)
+	}
+	if in.Descriptor.Server == nil {
+		return slices.Concat(all[:n], models), nil, scripts
+	}
+	return all[:n], models, scripts
+}
+
+// known has $(NAME) take the place of ${NAME} in words, for the variables that
+// the platform sets: no shell reads them.
+func known(words []string, vars []corev1.EnvVar) []string {
+	var pairs []string
+	for _, v := range vars {
+		pairs = append(pairs, "${"+v.Name+"}", "$("+v.Name+")")
+	}
+	with := strings.NewReplacer(pairs...)
+	var out []string
+	for _, w := range words {
+		out = append(out, with.Replace(w))
+	}
+	return out
+}
+
+// awaiting are the arguments of bai-pod await that wait for all of targets.
+func (s Settings) awaiting(every, timeout time.Duration, successes int, targets ...string) []string {
+	within := s.Ready
+	if within == 0 {
+		within = 30 * time.Minute
+	}
+	return append([]string{
+		"--within=" + within.String(), "--every=" + every.String(), "--timeout=" + timeout.String(), fmt.Sprintf("--successes=%d", successes),
+	}, targets...)
+}

@@ -1,0 +1,221 @@
+package transpile_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/benchmark-ai/bai/descriptors"
+	"github.com/benchmark-ai/bai/services/executor/transpile"
+	"github.com/benchmark-ai/bai/services/internal/cluster"
+	"github.com/benchmark-ai/bai/services/internal/golden"
+	"github.com/benchmark-ai/bai/services/internal/pod"
+)
+
+// strict fails where a document has a field that Kubernetes does not know.
+func strict(t *testing.T, text []byte) {
+	t.Helper()
+	for document := range bytes.SplitSeq(text, []byte("---\n")) {
+		var kind struct{ APIVersion, Kind string }
+		if err := yaml.Unmarshal(document, &kind); err != nil {
+			t.Fatal(err)
+		}
+		var o cluster.Object
+		switch kind.APIVersion + "/" + kind.Kind {
+		case "batch/v1/Job":
+			o = &batchv1.Job{}
+		case "v1/ConfigMap":
+			o = &corev1.ConfigMap{}
+		case "v1/Secret":
+			o = &corev1.Secret{}
+		case "v1/Service":
+			o = &corev1.Service{}
+		default:
+			t.Errorf("an object of kind %s/%s", kind.APIVersion, kind.Kind)
+			continue
+		}
+		if err := yaml.UnmarshalStrict(document, o); err != nil {
+			t.Errorf("%s %s: %v", kind.Kind, o.GetName(), err)
+		}
+	}
+}
+
+func TestAManifestIsTheSameEveryTime(t *testing.T) {
+	for _, name := range []string{"minimal", "every-key", "mpi"} {
+		text, err := os.ReadFile(examples + "/" + name + ".toml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		d, faults := descriptors.Parser{}.Parse(name, text)
+		if err := faults.Err(); err != nil {
+			t.Fatal(err)
+		}
+		first, err := transpile.Manifest(d, text, settings)
+		if err != nil {
+			t.Fatal(err)
+		}
+		strict(t, first)
+		golden.Check(t, filepath.Join("testdata", name+".manifest.yaml"), first)
+		for range 5 {
+			if again, err := transpile.Manifest(d, text, settings); err != nil || !bytes.Equal(first, again) {
+				t.Fatalf("another time, another manifest (%v)", err)
+			}
+		}
+	}
+}
+
+// TestRolesOfOneRun states what the roles of a run have of each other.
+func TestRolesOfOneRun(t *testing.T) {
+	for name, tt := range map[string]struct {
+		file  string
+		pods  int
+		await []string
+	}{
+		"a client waits for its server's probe": {"inference.toml", 2, []string{
+			"--within=30m0s", "--every=1s", "--timeout=1s", "--successes=1",
+			"http://bai-" + runID + "-1-server.benchmarks.svc:8080/ping",
+		}},
+		"a launcher waits for all workers": {"mpi.toml", 3, []string{
+			"--within=30m0s", "--every=250ms", "--timeout=5s", "--successes=1",
+			"tcp://bai-" + runID + "-1-worker-0.bai-" + runID + "-1-mpi.benchmarks.svc:2222",
+			"tcp://bai-" + runID + "-1-worker-1.bai-" + runID + "-1-mpi.benchmarks.svc:2222",
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := objects(t, input(t, examples+"/"+tt.file), settings)
+			if p.Job != "bai-"+runID+"-1" || p.Pods != tt.pods {
+				t.Errorf("job %s, %d pods", p.Job, p.Pods)
+			}
+			spec := podOf(t, p)
+			wait := spec.InitContainers[len(spec.InitContainers)-1]
+			if diff := cmp.Diff(tt.await, wait.Args); wait.Name != cluster.ContainerWait || diff != "" {
+				t.Errorf("%s (-want +got):\n%s", wait.Name, diff)
+			}
+		})
+	}
+}
+
+func TestAServersModelsAreNotTheClients(t *testing.T) {
+	whole, err := transpile.Secrets(input(t, examples+"/every-key.toml"), settings, secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, s := range whole {
+		var pull pod.Pull
+		if err := json.Unmarshal(s.Data[pod.PullFile], &pull); err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range pull.Data {
+			got = append(got, s.Labels[cluster.LabelRole]+" "+d.Path)
+		}
+	}
+	want := []string{"server /models/one.bin", "client /data/questions", "client /bai/scripts"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// code puts another command in place of the example's.
+func code(t *testing.T, in transpile.Input, toml string) transpile.Input {
+	t.Helper()
+	text := in.Run.Descriptor
+	at, end := strings.Index(text, "benchmark_code"), strings.Index(text, "[[output.metrics]]")
+	if source := strings.Index(text, "[[data.sources]]"); source >= 0 {
+		end = source
+	}
+	in.Run.Descriptor = text[:at] + "benchmark_code = " + toml + "\n" + text[end:]
+	return with(t, in.Run)
+}
+
+func TestVariablesOfTheServerAreKnownInArguments(t *testing.T) {
+	in := code(t, input(t, examples+"/inference.toml"), `"ask http://${INFERENCE_SERVER_HOST}:$(INFERENCE_SERVER_PORT_1)/${OTHER}"`)
+	c := podOf(t, objects(t, in, settings)).Containers[0]
+	if got, want := c.Command[len(c.Command)-1], "http://$(INFERENCE_SERVER_HOST):$(INFERENCE_SERVER_PORT_1)/${OTHER}"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+func TestACommandThatDoesNotCallMPIRunIsRunUnderIt(t *testing.T) {
+	for name, tt := range map[string]struct {
+		code string
+		want []string
+	}{
+		"a program":        {`"./rank --fast"`, []string{"mpirun", "-n", "8", "./rank", "--fast"}},
+		"mpirun":           {`"mpirun -n 2 ./rank"`, []string{"mpirun", "-n", "2", "./rank"}},
+		"a path to mpirun": {`"/opt/mpi/bin/mpirun ./rank"`, []string{"/opt/mpi/bin/mpirun", "./rank"}},
+		"a script":         {"\"\"\"\n#!/bin/sh -e\nmpirun ./rank\n\"\"\"", []string{"/bin/sh", "-e", "/bai/script/benchmark"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := code(t, input(t, examples+"/mpi.toml"), tt.code)
+			c := podOf(t, objects(t, in, settings)).Containers[0]
+			want := append([]string{"/bai/bin/bai-pod", "exec", "--", "/bai/mpi/launch"}, tt.want...)
+			if diff := cmp.Diff(want, c.Command); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestKeysAreInASecretOfTheirOwn(t *testing.T) {
+	in := input(t, examples+"/mpi.toml")
+	in.Keys = transpile.Keys{Private: []byte("private"), Public: []byte("public"), HostKey: []byte("host"), KnownHosts: []byte("known")}
+	whole, err := transpile.Secrets(in, settings, secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	planned := map[string]bool{}
+	for _, o := range objects(t, in, settings).Objects {
+		if s, ok := o.(*corev1.Secret); ok {
+			planned[s.Name] = len(s.Data) == 0
+		}
+	}
+	var held []string
+	for _, s := range whole {
+		if !planned[s.Name] {
+			t.Errorf("Secret %s is not planned, or holds values there", s.Name)
+		}
+		held = append(held, strings.TrimPrefix(s.Name, "bai-"+runID+"-1")+" "+string(s.Data["id"]))
+	}
+	if diff := cmp.Diff([]string{"-worker ", "-keys private", " "}, held); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestWhatSettingsSayOfPods(t *testing.T) {
+	s := settings
+	s.Placement, s.Security, s.PullPolicy, s.PullSecrets = transpile.Exclusive, transpile.Restricted, "Never", []string{"ours"}
+	s.PriorityClass, s.Queue, s.Gateway = "high", "benchmarks", "http://gateway:8080"
+	p := objects(t, input(t, examples+"/every-key.toml"), s)
+	text := manifest(t, p.Objects)
+	strict(t, text)
+	golden.Check(t, "testdata/restricted.yaml", text)
+	job := jobOf(t, p)
+	if !*job.Spec.Suspend || job.Labels["kueue.x-k8s.io/queue-name"] != "benchmarks" {
+		t.Error("Kueue is not asked")
+	}
+	s = settings
+	s.Scheduler, s.Queue = "volcano", "benchmarks"
+	golden.Check(t, "testdata/volcano.yaml", manifest(t, objects(t, input(t, examples+"/mpi.toml"), s).Objects))
+}
+
+func TestOnlyTheJobThatEndsTheRunEndsItByItsDeadline(t *testing.T) {
+	in := change(t, input(t, examples+"/inference.toml"), "[server.hardware]", "[limits]\ndeadline = \"10m\"\n[server.hardware]")
+	var got []int64
+	for _, o := range objects(t, in, settings).Objects {
+		if j, ok := o.(*batchv1.Job); ok {
+			got = append(got, *j.Spec.ActiveDeadlineSeconds)
+		}
+	}
+	if diff := cmp.Diff([]int64{780, 600}, got); diff != "" {
+		t.Errorf("server, client (-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,158 @@
+//go:build linux
+
+package local
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// surroundings are what there is for a pod beside itself.
+type surroundings struct {
+	maps    map[string]*corev1.ConfigMap
+	secrets map[string]*corev1.Secret
+	hosts   string // what its pod finds in /etc/hosts; empty for what the machine has there
+	remedy  string // what to do about a secret that is not there
+}
+
+// around returns the objects of a locked job's scope, the user's own secrets,
+// and the names of the Services of its attempt.
+func (c *Cluster) around(j *job) surroundings {
+	s := surroundings{maps: map[string]*corev1.ConfigMap{}, secrets: map[string]*corev1.Secret{}}
+	s.remedy = c.ownSecrets(j, s.secrets)
+	var hosts []string
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, o := range c.objects {
+		kind, m := o.meta()
+		if m.Namespace != j.attempt.scope {
+			continue
+		}
+		switch {
+		case kind == "ConfigMap":
+			s.maps[m.Name] = o.ConfigMap
+		case kind == "Secret":
+			s.secrets[m.Name] = o.Secret
+		case o.attempt() == j.attempt:
+			hosts = append(hosts, fmt.Sprintf("%s %s.%s.svc %s.%s %s\n", ip, m.Name, m.Namespace, m.Name, m.Namespace, m.Name))
+		}
+	}
+	if slices.Sort(hosts); len(hosts) > 0 {
+		own, _ := os.ReadFile("/etc/hosts") // a machine may have none
+		s.hosts = strings.TrimSuffix(string(own), "\n") + "\n" + strings.Join(hosts, "")
+	}
+	return s
+}
+
+// port is one that pods of an attempt listen on, or ask another.
+type port struct {
+	at   attempt
+	jobs map[string]bool // by ID
+}
+
+// listen gives a locked job the ports that its pod listens on and those of its
+// attempt's Services, if no other attempt has them: all pods share the machine's
+// addresses, so that one would be answered by another's server.
+func (c *Cluster) listen(j *job) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	want := c.portsOf(j)
+	for _, n := range want {
+		if p, used := c.ports[n]; used && p.at != j.attempt {
+			return false
+		}
+	}
+	for _, n := range want {
+		if _, used := c.ports[n]; !used {
+			c.ports[n] = port{j.attempt, map[string]bool{}}
+		}
+		c.ports[n].jobs[j.id] = true
+	}
+	return true
+}
+
+// portsOf returns the ports that a job's pod listens on, or asks others at. The
+// cluster's lock is held.
+func (c *Cluster) portsOf(j *job) []int32 {
+	var want []int32
+	for _, container := range j.rec.Job.Spec.Template.Spec.Containers {
+		for _, p := range container.Ports {
+			want = append(want, p.ContainerPort)
+		}
+	}
+	for _, o := range c.objects {
+		if o.Service == nil || o.attempt() != j.attempt {
+			continue
+		}
+		for _, p := range o.Service.Spec.Ports {
+			want = append(want, p.Port)
+		}
+	}
+	return want
+}
+
+// ownSecrets adds those secrets that a job's containers name and the user keeps
+// in the folder for them, and says what to do about those that cannot be had.
+func (c *Cluster) ownSecrets(j *job, secrets map[string]*corev1.Secret) (remedy string) {
+	if c.settings.Secrets == "" {
+		return ""
+	}
+	for _, r := range secretsOf(j) {
+		value, problem := readSecret(filepath.Join(c.settings.Secrets, r.Name, r.Key))
+		if problem != "" {
+			remedy = cmp.Or(remedy, "; "+problem)
+			continue
+		}
+		if secrets[r.Name] == nil {
+			secrets[r.Name] = &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: r.Name}, Data: map[string][]byte{}}
+		}
+		secrets[r.Name].Data[r.Key] = value
+	}
+	return remedy
+}
+
+// secretsOf returns the values of secrets that a job's containers name.
+func secretsOf(j *job) []corev1.SecretKeySelector {
+	var all []corev1.SecretKeySelector
+	for _, container := range j.rec.Job.Spec.Template.Spec.Containers {
+		for _, e := range container.Env {
+			if e.ValueFrom != nil && e.ValueFrom.SecretKeyRef != nil {
+				all = append(all, *e.ValueFrom.SecretKeyRef)
+			}
+		}
+	}
+	return all
+}
+
+// maxSecret is how much a secret's value may have, as in Kubernetes.
+const maxSecret = 1 << 20
+
+// readSecret returns the value in a file, without the line feed that editors
+// leave at its end, or what to do so that there is one.
+func readSecret(path string) (value []byte, problem string) {
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Sprintf("put its value into the file %s, readable by you alone (chmod 600)", path)
+	case err != nil:
+		return nil, err.Error()
+	case !info.Mode().IsRegular() || info.Size() > maxSecret:
+		return nil, fmt.Sprintf("%s is no file of at most %d bytes", path, maxSecret)
+	case info.Mode().Perm()&0o077 != 0:
+		return nil, fmt.Sprintf("others can read %s: chmod 600 it", path)
+	}
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err.Error()
+	}
+	return []byte(strings.TrimSuffix(string(b), "\n")), ""
+}

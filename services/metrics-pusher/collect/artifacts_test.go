@@ -1,0 +1,198 @@
+package collect_test
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/internal/pod"
+	"github.com/benchmark-ai/bai/services/metrics-pusher/collect"
+)
+
+// gateway takes artifacts.
+type gateway struct {
+	*httptest.Server
+
+	mu     sync.Mutex
+	got    map[string]string // by path
+	tries  int
+	answer func(tries int, path string) int // 0 means 201
+}
+
+func newGateway(t *testing.T) *gateway {
+	t.Helper()
+	g := &gateway{got: map[string]string{}}
+	g.Server = httptest.NewServer(g)
+	t.Cleanup(g.Close)
+	return g
+}
+
+func (g *gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.tries++
+	status := http.StatusCreated
+	if g.answer != nil {
+		if s := g.answer(g.tries, r.URL.Path); s != 0 {
+			http.Error(w, "so it is", s)
+			return
+		}
+	}
+	if r.Method != http.MethodPut || r.Header.Get("Authorization") != "Bearer t" {
+		status = http.StatusUnauthorized
+	}
+	body, err := io.ReadAll(r.Body)
+	if err != nil || int64(len(body)) != r.ContentLength {
+		status = http.StatusBadRequest
+	}
+	g.got[r.URL.EscapedPath()] = string(body)
+	w.WriteHeader(status)
+}
+
+// leave lays files ready, as the wrapper does.
+func (v volume) leave(t *testing.T, k pod.KeptFiles, texts map[string]string) {
+	t.Helper()
+	for name, text := range texts {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(v.dir, pod.KeptDir, name)), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		v.append(t, filepath.Join(pod.KeptDir, name), text)
+	}
+	b, err := json.Marshal(k)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v.append(t, pod.Kept, string(b))
+}
+
+func keeping(v volume, url string) collect.Settings {
+	s := settings(v)
+	s.Gateway, s.Token, s.Artifacts, s.Index = url, "t", []pod.Artifact{{Path: "x"}}, 2
+	return s
+}
+
+// told returns what the user is told of artifacts.
+func (s *store) told() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var all []string
+	for _, ev := range s.events {
+		if st, ok := ev.(event.Status); ok {
+			all = append(all, st.Message)
+		}
+	}
+	return all
+}
+
+func TestFilesGoToTheGatewayBeforeTheEnds(t *testing.T) {
+	t.Parallel()
+	v, bus, g := newVolume(t), newStore(t), newGateway(t)
+	g.answer = func(tries int, _ string) int {
+		bus.mu.Lock()
+		defer bus.mu.Unlock()
+		if len(bus.ended) > 0 {
+			t.Error("an end was said before the files were kept")
+		}
+		if tries < 3 {
+			return http.StatusServiceUnavailable
+		}
+		return 0
+	}
+	v.record(t, out("a line\n"))
+	v.leave(t, pod.KeptFiles{Files: []string{"out/a b?.txt", "empty"}, Notices: []string{"artifact \"y\" is not kept: too large"}},
+		map[string]string{"out/a b?.txt": "text", "empty": ""})
+	v.exit(t, pod.Exit{})
+	collectAll(t, keeping(v, g.URL+"/"), bus)
+	bus.complete(t)
+	want(t, g.got, map[string]string{
+		"/v1/runs/r1/artifacts/1/benchmark-2/out/a%20b%3F.txt": "text",
+		"/v1/runs/r1/artifacts/1/benchmark-2/empty":            "",
+	})
+	want(t, bus.told(), []string{`artifact "y" is not kept: too large`})
+}
+
+func TestWhatTheGatewayDoesNotTakeIsSaidAndFailsNothing(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		answer int
+		tries  int
+		told   []string
+	}{
+		"it is too large": {http.StatusRequestEntityTooLarge, 2, []string{
+			`artifact "a" is not kept: it is larger than the gateway takes: so it is`, `artifact "b" is not kept: it is larger than the gateway takes: so it is`,
+		}},
+		"it does not know the run": {http.StatusNotFound, 1, []string{
+			`artifact "a" is not kept: the gateway takes none of them: the gateway answered 404: so it is`, "nor are 1 more files",
+		}},
+		"it cannot be": {http.StatusBadRequest, 2, []string{
+			`artifact "a" is not kept: the gateway answered 400: so it is`, `artifact "b" is not kept: the gateway answered 400: so it is`,
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			v, bus, g := newVolume(t), newStore(t), newGateway(t)
+			g.answer = func(int, string) int { return tt.answer }
+			v.leave(t, pod.KeptFiles{Files: []string{"a", "b"}}, map[string]string{"a": "1", "b": "2"})
+			v.exit(t, pod.Exit{})
+			collectAll(t, keeping(v, g.URL), bus)
+			bus.complete(t)
+			want(t, bus.told(), tt.told)
+			want(t, g.tries, tt.tries)
+		})
+	}
+}
+
+func TestAGatewayThatIsAwayIsNotWaitedForWithoutEnd(t *testing.T) {
+	t.Parallel()
+	v, bus, g := newVolume(t), newStore(t), newGateway(t)
+	g.answer = func(int, string) int { return http.StatusServiceUnavailable }
+	v.leave(t, pod.KeptFiles{Files: []string{"a", "b"}}, map[string]string{"a": "1", "b": "2"})
+	v.exit(t, pod.Exit{})
+	s := keeping(v, g.URL)
+	s.Drain = 300 * time.Millisecond
+	collectAll(t, s, bus)
+	bus.complete(t)
+	if got := strings.Join(bus.told(), "; "); !strings.HasPrefix(got, `artifact "a" is not kept: `) || !strings.HasSuffix(got, "; nor are 1 more files") {
+		t.Errorf("the user is told %q", got)
+	}
+}
+
+// TestNothingElseOfTheVolumeIsSent: the benchmark can write what the wrapper
+// does, and must not get at what only the collector sees.
+func TestNothingElseOfTheVolumeIsSent(t *testing.T) {
+	t.Parallel()
+	v, bus, g := newVolume(t), newStore(t), newGateway(t)
+	secret := filepath.Join(t.TempDir(), "secret")
+	v.leave(t, pod.KeptFiles{Files: []string{"link", "../../secret", "/etc/passwd", "folder", "dir/x"}}, map[string]string{"folder/f": "1"})
+	v.append(t, "secret", "s")
+	for at, to := range map[string]string{"link": secret, "dir": "/etc"} {
+		if err := os.Symlink(to, filepath.Join(v.dir, pod.KeptDir, at)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(secret, []byte("s"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	v.exit(t, pod.Exit{})
+	collectAll(t, keeping(v, g.URL), bus)
+	want(t, g.got, map[string]string{})
+	want(t, len(bus.told()), 5)
+}
+
+func TestABenchmarkThatWasKilledWithItsContainerLeavesNoFiles(t *testing.T) {
+	t.Parallel()
+	v, bus, g := newVolume(t), newStore(t), newGateway(t)
+	v.exit(t, pod.Exit{Code: 137})
+	collectAll(t, keeping(v, g.URL), bus)
+	bus.complete(t)
+	want(t, bus.told(), []string{"artifacts are not kept: the benchmark's container was ended before they could be copied, or runs the image's own entrypoint"})
+	want(t, g.tries, 0)
+}

@@ -1,0 +1,49 @@
+package collect
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// maxNotices is how many words about artifacts a user is told.
+const maxNotices = 20
+
+// artifactsTime is how much of the time to stop in is for artifacts: all of it
+// but what the ends of the sources need.
+func artifactsTime(drain time.Duration) time.Duration {
+	return max(drain-5*time.Second, drain/2)
+}
+
+// pause is how long to wait after so many tries, from 0.
+func pause(tries int) time.Duration { return 100 * time.Millisecond << min(tries, 6) }
+
+// Answers of a gateway.
+const (
+	unauthorized    = 401
+	forbidden       = 403
+	notFound        = 404
+	requestTimeout  = 408
+	tooLarge        = 413
+	tooManyRequests = 429
+)
+
+// judge says what the gateway's answer to a file means, and whether the same may
+// be answered otherwise soon.
+func judge(status int, words string) (again bool, err error) {
+	said := fmt.Sprintf("the gateway answered %d", status)
+	if words != "" {
+		said += ": " + words
+	}
+	switch {
+	case status >= 200 && status < 300:
+		return false, nil
+	case status == tooLarge:
+		return false, errors.New("it is larger than the gateway takes: " + words)
+	case status == unauthorized, status == forbidden, status == notFound:
+		return false, fmt.Errorf("%w: %s", errNone, said)
+	case status >= 500, status == tooManyRequests, status == requestTimeout:
+		return true, errors.New(said)
+	}
+	return false, errors.New(said)
+}

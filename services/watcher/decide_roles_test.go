@@ -1,0 +1,188 @@
+package watcher_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/benchmark-ai/bai/services/internal/cluster"
+	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/watcher"
+)
+
+func role(name string) func(*batchv1.Job) {
+	return func(j *batchv1.Job) { j.Labels = map[string]string{cluster.LabelRole: name} }
+}
+
+// of returns a pod of a role.
+func of(name string, with ...func(*corev1.Pod)) corev1.Pod {
+	p := newPod(with...)
+	p.Name, p.Labels = name, map[string]string{cluster.LabelRole: name, batchv1.JobNameLabel: "bai-r1-1-" + name}
+	return p
+}
+
+// rank returns a worker's pod.
+func rank(index string, with ...func(*corev1.Pod)) corev1.Pod {
+	p := of("worker", with...)
+	p.Name, p.Annotations = "worker-"+index, map[string]string{batchv1.JobCompletionIndexAnnotation: index}
+	p.Spec.NodeName = "n" + index
+	return p
+}
+
+// exitsAt is how a pod's benchmark ended, and when.
+func exitsAt(when int, code int32) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		exits(cluster.ContainerBenchmark, code, "", "")(p)
+		p.Status.ContainerStatuses[0].State.Terminated.FinishedAt = at(when)
+	}
+}
+
+func scaler(when int, reason, message string) corev1.Event {
+	return corev1.Event{
+		InvolvedObject: corev1.ObjectReference{Name: "pod-0"}, Reason: reason, Message: message, LastTimestamp: at(when),
+	}
+}
+
+func TestDecideOfSeveralRoles(t *testing.T) {
+	client, launcher, serves := role("client"), role("launcher"), of("server", runs(cluster.ContainerBenchmark, 2))
+	for name, tt := range map[string]struct {
+		job    *batchv1.Job
+		pods   []corev1.Pod
+		events []corev1.Event
+		now    int
+		want   string
+
+		canceled bool
+	}{
+		"a client that waits for its server does not run yet": {
+			job: job(client), pods: pods(serves, of("client", scheduled(), runs(cluster.ContainerWait, 3))), now: 30,
+			want: "pending: waits until all others of its pods are ready",
+		},
+		"a client that runs": {
+			job: job(client), pods: pods(serves, of("client", runs(cluster.ContainerBenchmark, 5))), now: 30,
+			want: "running: the benchmark runs",
+		},
+		"a server that dies fails the run at once, with its reason": {
+			job: job(client), pods: pods(of("server", exitsAt(10, 3)), of("client", runs(cluster.ContainerBenchmark, 5))), now: 30,
+			want: "failed user NonZeroExit: the server on n1 ended with exit code 3",
+		},
+		"a server that dies while its client waits does too": {
+			job: job(client), pods: pods(of("server", exitsAt(10, 137)), of("client", runs(cluster.ContainerWait, 3))), now: 30,
+			want: "failed user Signaled: the server on n1 was ended by signal 9 SIGKILL (exit code 137)",
+		},
+		"a server that ends well, but before its client, fails the run": {
+			job: job(client), pods: pods(of("server", exitsAt(10, 0)), of("client", runs(cluster.ContainerBenchmark, 5))), now: 30,
+			want: "failed user EndedEarly: the server on n1 has ended before the benchmark did",
+		},
+		"a server whose data cannot be had fails the run": {
+			job: job(client), pods: pods(of("server", ended(corev1.PodFailed), exits(cluster.ContainerPull, 75, "", "no store")), of("client", runs(cluster.ContainerWait, 3))), now: 30,
+			want: "failed infra PullFailed: its data could not be brought to the machine: no store (exit code 75)",
+		},
+		"a server whose node is lost is nobody's fault": {
+			job: job(client), pods: pods(of("server", ended(corev1.PodFailed), disrupted("DeletionByTaintManager", "gone")), of("client", runs(cluster.ContainerBenchmark, 3))), now: 30,
+			want: "failed infra NodeLost: its pod had to leave node n1: DeletionByTaintManager: gone",
+		},
+		"a server that somebody deletes is not its user's fault": {
+			job: job(client), pods: pods(of("server", deleting(9), exitsAt(10, 143)), of("client", runs(cluster.ContainerBenchmark, 3))), now: 30,
+			want: "failed infra JobDeleted: somebody deleted the server on n1, and it was not canceled",
+		},
+		"nor does it matter once the run is canceled": {
+			job: job(client), pods: pods(of("server", deleting(9), exitsAt(10, 143)), of("client", runs(cluster.ContainerBenchmark, 3))), now: 30, canceled: true,
+			want: "canceling: waits until its objects are gone",
+		},
+		"what ends with the client that has ended well has not failed": {
+			job: job(client, complete(9)), pods: pods(of("server", exitsAt(10, 143)), of("client", exitsAt(9, 0))), now: 30,
+			want: "succeeded: the benchmark has ended well",
+		},
+		"a client that fails after its server is not the cause": {
+			job: job(client, failed(11, "")), pods: pods(of("server", exitsAt(8, 1)), of("client", exitsAt(10, 2))), now: 30,
+			want: "failed user NonZeroExit: the server on n1 ended with exit code 1",
+		},
+		"a server that is ended after its client failed is not the cause": {
+			job: job(client, failed(11, "")), pods: pods(of("server", exitsAt(12, 143)), of("client", exitsAt(10, 2))), now: 30,
+			want: "failed user NonZeroExit: the client on n1 ended with exit code 2",
+		},
+		"a server that is not ready in time is the user's fault": {
+			job: job(client, failed(11, "")), pods: pods(serves, of("client", ended(corev1.PodFailed), exits(cluster.ContainerWait, 1, "Error", "bai-pod: 1 of 1 did not answer"))), now: 30,
+			want: "failed user NotReady: what the benchmark needs was not ready in time: bai-pod: 1 of 1 did not answer (exit code 1)",
+		},
+		"of several workers the first to fail is the cause, and named": {
+			job: job(launcher), pods: pods(rank("0", exitsAt(9, 2)), rank("1", exitsAt(8, 1)), of("launcher", runs(cluster.ContainerBenchmark, 5))), now: 30,
+			want: "failed user NonZeroExit: the worker 1 on n1 ended with exit code 1",
+		},
+		"the rank that failed first is what mpirun says": {
+			job: job(launcher, failed(11, "")), pods: pods(rank("0", runs(cluster.ContainerBenchmark, 2)), of("launcher", exits(cluster.ContainerBenchmark, 9, "Error",
+				"mpirun noticed that process rank 3 with PID 0 on node w-1 exited on signal 9 (Killed).\n----"))), now: 30,
+			want: "failed user NonZeroExit: the launcher on n1 ended with exit code 9: ----; rank 3 on w-1 failed first",
+		},
+		"some pods of a gang that have no node are counted": {
+			job: job(launcher), pods: pods(rank("0", scheduled()), rank("1", unscheduled("0/2 nodes are available")), of("launcher", unscheduled("x"))), now: 30,
+			want: "pending Unschedulable: no node can take 2 of its 3 pods: Unschedulable: 0/2 nodes are available",
+		},
+		"workers that the cluster refuses are said though the launcher is there": {
+			job: job(launcher), pods: pods(of("launcher", scheduled(), runs(cluster.ContainerWait, 3))), now: 30,
+			events: []corev1.Event{{InvolvedObject: corev1.ObjectReference{Kind: "Job", Name: "bai-r1-1-worker"}, Reason: "FailedCreate", Message: "exceeded quota: x"}},
+			want:   "pending LaunchRefused: the cluster refuses its pod: exceeded quota: x",
+		},
+		"a job that the cluster's own queue holds back waits": {
+			job: job(func(j *batchv1.Job) { yes := true; j.Spec.Suspend = &yes }), now: 30,
+			want: "pending Unschedulable: waits in the cluster's own queue, which has not let it begin",
+		},
+		"a node that is being added is waited for": {
+			job: job(), pods: pods(newPod(unscheduled("full"))), now: 30, events: []corev1.Event{scaler(20, "TriggeredScaleUp", "pool 1->2")},
+			want: "pending NodeScaling: a node is being added for its pod: pool 1->2",
+		},
+		"the clock begins anew whenever the autoscaler adds a node": {
+			job: job(), pods: pods(newPod(unscheduled("full"))), now: 700, events: []corev1.Event{scaler(200, "TriggeredScaleUp", "pool 1->2")},
+			want: "pending NodeScaling: a node is being added for its pod: pool 1->2",
+		},
+		"a node that never comes is not waited for without end": {
+			job: job(), pods: pods(newPod(unscheduled("full"))), now: 900, events: []corev1.Event{scaler(200, "TriggeredScaleUp", "pool 1->2")},
+			want: "failed infra Unschedulable: a node is being added for its pod: pool 1->2; it waited for 10m0s, and may wait no longer",
+		},
+		"an autoscaler that gives up is believed": {
+			job: job(), pods: pods(newPod(unscheduled("full"))), now: 700,
+			events: []corev1.Event{scaler(20, "TriggeredScaleUp", "pool 1->2"), scaler(300, "NotTriggerScaleUp", "max size")},
+			want:   "failed infra Unschedulable: no node can take its pod: Unschedulable: full; it waited for 10m0s, and may wait no longer",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := watcher.Sight{
+				Seen: cluster.Seen{Job: tt.job, Pods: tt.pods, Events: tt.events}, Now: at(tt.now).Time, Canceled: tt.canceled,
+				PendingDeadline: 10 * time.Minute, Grace: 3 * time.Second,
+			}
+			if diff := cmp.Diff(tt.want, line(watcher.Decide(s))); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestTheEndOfARunIsThatOfItsLastRole(t *testing.T) {
+	s := watcher.Sight{Seen: cluster.Seen{Job: job(role("client"), complete(10)), Pods: pods(of("server", exitsAt(12, 143)), of("client", exitsAt(9, 0)))}}
+	got, ok := watcher.Tell(event.Launched{}, watcher.Verdict{Phase: event.PhaseFinished, Outcome: event.Succeeded}, s)[0].(event.Finished)
+	if !ok || got.ExitCode == nil || *got.ExitCode != 0 || !got.Ended.Equal(at(9).Time) {
+		t.Errorf("it ended as %+v", got)
+	}
+}
+
+func TestTheRankThatFailedFirst(t *testing.T) {
+	for says, want := range map[string]string{
+		"=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES\n=   RANK 2 PID 31 RUNNING AT w-0.w\n=   KILLED BY SIGNAL: 9": "rank 2 on w-0.w failed first",
+		"prterun noticed that process rank 1 with PID 5 on node h exited on signal 11":                                          "rank 1 on h failed first",
+		"Process name: [[5463,1],2]\n  Exit code:    3":                                                                         "rank 2 failed first",
+		"Process name: [prterun-h-1@1,4] Exit code: 3":                                                                          "rank 4 failed first",
+		"rank 5 says hello": "",
+	} {
+		p := of("launcher", exits(cluster.ContainerBenchmark, 1, "Error", says))
+		s := watcher.Sight{Seen: cluster.Seen{Job: job(role("launcher"), failed(11, "")), Pods: pods(p)}, Now: metav1.Now().Time}
+		if got := watcher.Decide(s).Message; want == "" && strings.Contains(got, "failed first") || want != "" && !strings.HasSuffix(got, "; "+want) {
+			t.Errorf("%q: %q, want %q", says, got, want)
+		}
+	}
+}
