@@ -10,6 +10,4 @@ require (
 	pgregory.net/rapid v1.3.0
 )
 
-require (
-	golang.org/x/text v0.14.0 // indirect
-)
+require golang.org/x/text v0.14.0 // indirect

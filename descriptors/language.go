@@ -236,6 +236,10 @@ type Data struct {
 type Source struct {
 	// Src is where the data come from: s3://, gs://, azblob://, http:// or
 	// https://, and file:// where the platform's settings allow it.
+	//
+	// A prefix of a bucket, best with a slash at its end, is a folder; so is
+	// git+https://host/repository@ref#path, the files of a commit, where ref is
+	// a tag, a branch or a commit, and both ref and path may be left out.
 	Src string `toml:"src" need:"yes" kind:"source" also:"uri url source" example:"\"https://example.org/set.gz\""`
 
 	// Path is where the benchmark finds the data: the file itself, or the folder
@@ -251,7 +255,9 @@ type Source struct {
 	// MD5 is the digest that the fetched bytes must have.
 	MD5 string `toml:"md5" kind:"md5"`
 
-	// SHA256 is the digest that the fetched bytes must have.
+	// SHA256 is the digest that the fetched bytes must have; of a folder it is
+	// that of the list which this prints in it:
+	// find * -type f | LC_ALL=C sort | xargs sha256sum.
 	SHA256 string `toml:"sha256" kind:"sha256"`
 
 	// Unpack unpacks the fetched tar, tar.gz, tar.zst or zip archive into path.

@@ -12,7 +12,11 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+
+	"github.com/benchmark-ai/bai/services/fetcher"
 )
 
 // BenchmarkFetch compares a run's way from submitted to fetched with a program
@@ -40,22 +44,100 @@ func BenchmarkFetch(b *testing.B) {
 			b.StartTimer()
 		}
 	})
-	b.Run("fetcher", func(b *testing.B) {
-		b.SetBytes(int64(mib) << 20)
-		w := newWorld(b)
-		p := w.start(b, quick())
-		for n := 0; b.Loop(); n++ {
-			run := fmt.Sprintf("r%d", n)
-			p.Say(ask(run, data{src: fmt.Sprintf("%s/%d", server.URL, n), sha256: sum}))
-			got := p.fetched(b, run)
-			b.StopTimer()
-			if err := w.forget(b, got[0]); err != nil {
-				b.Fatal(err)
-			}
-			b.StartTimer()
-		}
-		b.ReportMetric(peak(b), "MiB-peak")
+	b.Run("fetcher", func(b *testing.B) { fetch(b, server.URL, sum, mib, quick()) })
+	b.Run("cut-5-times", func(b *testing.B) {
+		l := newLine(file, mib, 5)
+		defer l.Close()
+		fetch(b, l.URL, sum, mib, quick())
+		b.ReportMetric(float64(l.moved.Load())/float64(b.N)/(1<<20), "MiB-moved/op")
 	})
+	b.Run("in-parts", func(b *testing.B) {
+		l, s := newLine(file, mib, 0), quick()
+		defer l.Close()
+		s.Sources.Slow = 1 << 50
+		fetch(b, l.URL, sum, mib, s)
+		b.ReportMetric(float64(l.moved.Load())/float64(b.N)/(1<<20), "MiB-moved/op")
+	})
+}
+
+// fetch brings what lies at url again and again.
+func fetch(b *testing.B, url, sum string, mib int, s fetcher.Settings) {
+	b.Helper()
+	b.SetBytes(int64(mib) << 20)
+	w := newWorld(b)
+	p := w.start(b, s)
+	for n := 0; b.Loop(); n++ {
+		run := fmt.Sprintf("r%d", n)
+		p.Say(ask(run, data{src: fmt.Sprintf("%s/%d", url, n), sha256: sum}))
+		got := p.fetched(b, run)
+		b.StopTimer()
+		if err := w.forget(b, got[0]); err != nil {
+			b.Fatal(err)
+		}
+		b.StartTimer()
+	}
+	b.ReportMetric(peak(b), "MiB-peak")
+}
+
+// line serves a file, counts what it gives out, and is cut so often on the way
+// of each copy.
+type line struct {
+	*httptest.Server
+
+	moved atomic.Int64
+	mu    sync.Mutex
+	cuts  map[string]int // that are still to come, by path
+}
+
+func newLine(file string, mib, cuts int) *line {
+	l := &line{cuts: make(map[string]int)}
+	each := int64(mib) << 20 / int64(cuts+1)
+	l.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		l.mu.Lock()
+		left, ok := l.cuts[r.URL.Path]
+		if !ok {
+			left = cuts
+		}
+		l.cuts[r.URL.Path] = left - 1
+		l.mu.Unlock()
+		c := &cutter{ResponseWriter: w, line: l}
+		if left > 0 {
+			c.left = each
+		}
+		http.ServeFile(c, r, file)
+	}))
+	return l
+}
+
+// cutter breaks off after so many bytes; 0 is never.
+type cutter struct {
+	http.ResponseWriter
+
+	line *line
+	left int64
+}
+
+// Write implements io.Writer.
+func (c *cutter) Write(p []byte) (int, error) {
+	cut := c.left > 0 && int64(len(p)) >= c.left
+	if cut {
+		p = p[:c.left]
+	}
+	n, err := c.ResponseWriter.Write(p)
+	if cut {
+		_ = http.NewResponseController(c.ResponseWriter).Flush() // or the client is gone
+	}
+	c.line.moved.Add(int64(n))
+	if c.left > 0 {
+		c.left -= int64(n)
+	}
+	if !cut {
+		return n, err
+	}
+	if conn, _, err := http.NewResponseController(c.ResponseWriter).Hijack(); err == nil {
+		_ = conn.Close() // the client may have done so
+	}
+	return n, io.ErrClosedPipe
 }
 
 // bare is what is compared to: the shortest program that does the same.
@@ -82,20 +164,20 @@ func bare(url, to, sum string) error {
 	return nil
 }
 
-func writeBig(b *testing.B, file string, mib int) (sum string) {
-	b.Helper()
+func writeBig(tb testing.TB, file string, mib int) (sum string) {
+	tb.Helper()
 	f, err := os.Create(file)
 	if err != nil {
-		b.Fatal(err)
+		tb.Fatal(err)
 	}
 	h := sha256.New()
 	for i := range mib {
 		if _, err := io.MultiWriter(f, h).Write(bytesOf(byte(i), 1<<20)); err != nil {
-			b.Fatal(err)
+			tb.Fatal(err)
 		}
 	}
 	if err := f.Close(); err != nil {
-		b.Fatal(err)
+		tb.Fatal(err)
 	}
 	return hex.EncodeToString(h.Sum(nil))
 }

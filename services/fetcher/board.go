@@ -301,7 +301,7 @@ func (b *board) full(j *job) []event.Submitted {
 	defer b.mu.Unlock()
 	var all []event.Submitted
 	for run := range j.runs {
-		if w, ok := b.orders[run]; ok && !w.full[j.key] {
+		if w, ok := b.orders[run]; ok && !w.Prefetch && !w.full[j.key] {
 			w.full[j.key] = true
 			all = append(all, w.Submitted)
 		}
@@ -340,7 +340,7 @@ func (b *board) progress(now time.Time, pace time.Duration) []event.Event {
 			w.at = now // the first look has nothing to compare with
 		}
 		past := now.Sub(w.at)
-		if past < pace || p.Done <= 0 || p.Done == w.bytes {
+		if w.Prefetch || past < pace || p.Done <= 0 || p.Done == w.bytes {
 			continue
 		}
 		p.Rate = max(int64(float64(p.Done-w.bytes)/past.Seconds()), 0)

@@ -49,8 +49,11 @@ func (s Source) Key() string { return event.Derive("transfer", s.URL, s.MD5, s.S
 func (s Source) Pinned() bool { return s.MD5 != "" || s.SHA256 != "" }
 
 // Verify says how content differs from what the source's digests say, nil if it
-// does not.
-func (s Source) Verify(o store.Object) *Failure {
+// does not. That of a folder is the digest of its list, not of its archive.
+func (s Source) Verify(o store.Object, tree *source.Tree) *Failure {
+	if tree != nil {
+		o.SHA256, o.MD5 = tree.SHA256, "none, for it is a folder,"
+	}
 	for _, d := range [...]struct{ name, want, got string }{{"sha256", s.SHA256, o.SHA256}, {"md5", s.MD5, o.MD5}} {
 		if d.want != "" && d.want != d.got {
 			return &Failure{event.ChecksumMismatch, event.ClassUser, fmt.Sprintf("source %s has %s %s, but the descriptor says %s", source.Redact(s.URL), d.name, d.got, d.want)}
@@ -71,7 +74,8 @@ type Failure struct {
 type Order struct {
 	Submitted event.Submitted `json:"submitted"`
 	Sources   []Source        `json:"sources"`
-	Asked     time.Time       `json:"asked"` // from when on an answer of a source counts
+	Asked     time.Time       `json:"asked"`              // from when on an answer of a source counts
+	Prefetch  bool            `json:"prefetch,omitempty"` // it is nobody's run: nothing is said of it
 }
 
 // Ending is what became of an order, as it is remembered for ever: the first is
@@ -105,8 +109,10 @@ type Transfer struct {
 	Writing    string            `json:"writing,omitempty"` // key of an object that may be half a thing
 	SHA256     string            `json:"sha256,omitempty"`  // of the content that came last
 	Validators source.Validators `json:"validators,omitzero"`
-	Checked    time.Time         `json:"checked,omitzero"`  // when the source last had answered
-	Failure    *Failure          `json:"failure,omitempty"` // if that was its answer
+	Tree       *source.Tree      `json:"tree,omitempty"`     // of a folder, whose archive the content is
+	Revision   string            `json:"revision,omitempty"` // of a repository, that the content is of
+	Checked    time.Time         `json:"checked,omitzero"`   // when the source last had answered
+	Failure    *Failure          `json:"failure,omitempty"`  // if that was its answer
 }
 
 // Answers reports whether what is remembered answers who asked for s at that
@@ -127,8 +133,10 @@ func (t Transfer) Answers(s Source, asked time.Time) bool {
 // Answer is what is known of a source now: its content, or why there is none,
 // or nothing.
 type Answer struct {
-	Object  *store.Object
-	Failure *Failure
+	Object   *store.Object
+	Tree     *source.Tree // where the object is the archive of a folder
+	Revision string       // of a repository, that the object is of
+	Failure  *Failure
 }
 
 // Plan is what follows for an order from what is known.
@@ -160,7 +168,8 @@ func Decide(o Order, canceled bool, known map[string]Answer) Plan {
 		case a.Object != nil:
 			there++
 			data = append(data, event.Data{
-				Source: source.Redact(s.URL), Path: s.Path, Object: a.Object.Key, SHA256: a.Object.SHA256, Size: a.Object.Size, Unpack: s.Unpack, Writable: s.Writable,
+				Source: source.Redact(s.URL), Path: s.Path, Object: a.Object.Key, SHA256: a.Object.SHA256, Size: a.Object.Size,
+				Unpack: s.Unpack || a.Tree != nil, Writable: s.Writable, Revision: a.Revision,
 			})
 		case first:
 			missing = append(missing, s)
@@ -279,6 +288,3 @@ func Past(p event.Phase) bool {
 func Pause(first time.Duration, attempts int) time.Duration {
 	return first << min(max(attempts-1, 0), 5)
 }
-
-// Stale reports whether it is worth remembering that an object is used now.
-func Stale(o store.Object, now time.Time) bool { return now.Sub(o.Used) > time.Hour }

@@ -167,7 +167,7 @@ func TestVerify(t *testing.T) {
 		"another md5":                       {fetcher.Source{URL: "http://x", SHA256: "aa", MD5: "b0"}, "source http://x has md5 bb, but the descriptor says b0"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := tt.source.Verify(store.Object{SHA256: "aa", MD5: "bb"})
+			f := tt.source.Verify(store.Object{SHA256: "aa", MD5: "bb"}, nil)
 			got := ""
 			if f != nil {
 				got = f.Message

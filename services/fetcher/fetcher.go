@@ -48,12 +48,28 @@ func (f *fetcher) submitted(ctx context.Context, run event.Submitted) ([]event.E
 	if before != nil {
 		return before.Events(run), nil
 	}
+	if over, err := f.over(ctx, run.Run); over || err != nil {
+		return nil, err
+	}
 	for _, s := range sources {
 		if refusal := new(source.Error); errors.As(f.sources.Check(s.URL), &refusal) {
 			return f.refuse(ctx, run, Failed(run, Failure{refusal.Reason, refusal.Class, refusal.Message}))
 		}
 	}
 	return f.order(ctx, Order{Submitted: run, Sources: sources, Asked: time.Now().UTC()})
+}
+
+// over reports whether a run has ended, and so needs no data: the end of its
+// order need not be remembered any more.
+func (f *fetcher) over(ctx context.Context, run string) (bool, error) {
+	r, err := f.deps.Store.Run(ctx, run)
+	if errors.Is(err, store.ErrNotFound) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("look at run %s: %w", run, err)
+	}
+	return r.Phase == event.PhaseFinished, nil
 }
 
 // refuse ends a run that never was to be fetched. One that was, before the
@@ -118,6 +134,11 @@ func (f *fetcher) settle(ctx context.Context, o Order) (Plan, error) {
 	if plan.Ending == nil {
 		return plan, nil
 	}
+	if plan.Ending.Finished == nil {
+		if there, err := f.claim(ctx, known); !there || err != nil {
+			return f.unclaimed(ctx, o, err)
+		}
+	}
 	err = store.Create(ctx, f.deps.Store, store.KindOrder, doneOrders+run, plan.Ending)
 	if errors.Is(err, store.ErrExists) {
 		return f.settle(ctx, o)
@@ -125,8 +146,15 @@ func (f *fetcher) settle(ctx context.Context, o Order) (Plan, error) {
 	if err != nil {
 		return Plan{}, fmt.Errorf("remember the end of the order of run %s: %w", run, err)
 	}
-	f.used(ctx, known)
 	return plan, nil
+}
+
+// unclaimed settles an order again of which an object was evicted meanwhile.
+func (f *fetcher) unclaimed(ctx context.Context, o Order, err error) (Plan, error) {
+	if err != nil {
+		return Plan{}, fmt.Errorf("claim the data of run %s: %w", o.Submitted.Run, err)
+	}
+	return f.settle(ctx, o)
 }
 
 // ending returns how the order of a run has ended, nil if it has not.
@@ -169,12 +197,14 @@ func (f *fetcher) canceled(ctx context.Context, run string) (bool, error) {
 
 // answer returns what is known of a source by who asked at that time.
 func (f *fetcher) answer(ctx context.Context, s Source, asked time.Time) (Answer, error) {
-	if o, err := f.object(ctx, s.SHA256); o != nil || err != nil {
-		return Answer{Object: o}, err
-	}
 	t, _, err := store.Get[Transfer](ctx, f.deps.Store, store.KindTransfer, s.Key())
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return Answer{}, err
+	}
+	if t.Tree == nil && !source.Folder(s.URL) {
+		if o, err := f.object(ctx, s.SHA256); o != nil || err != nil {
+			return Answer{Object: o}, err
+		}
 	}
 	if !t.Answers(s, asked) {
 		return Answer{}, nil
@@ -183,7 +213,7 @@ func (f *fetcher) answer(ctx context.Context, s Source, asked time.Time) (Answer
 		return Answer{Failure: t.Failure}, nil
 	}
 	o, err := f.object(ctx, t.SHA256)
-	return Answer{Object: o}, err
+	return Answer{Object: o, Tree: t.Tree, Revision: t.Revision}, err
 }
 
 // object returns the object with that content, nil if the store has none, or
@@ -206,18 +236,30 @@ func (f *fetcher) object(ctx context.Context, sha256 string) (*store.Object, err
 	return &o, err
 }
 
-// used remembers that objects are used, roughly; what goes wrong with that is
-// of no importance.
-func (f *fetcher) used(ctx context.Context, known map[string]Answer) {
+// claim remembers that objects are used, so that none is evicted before the run
+// that they are given to is remembered. It reports whether all still are there.
+func (f *fetcher) claim(ctx context.Context, known map[string]Answer) (there bool, err error) {
 	for _, a := range known {
-		if a.Object == nil || !Stale(*a.Object, time.Now()) {
-			continue
+		if there, err := f.claimOne(ctx, *a.Object); !there || err != nil {
+			return false, err
 		}
-		o, version, err := store.Get[store.Object](ctx, f.deps.Store, store.KindObject, a.Object.SHA256)
-		if err != nil {
-			continue
+	}
+	return true, nil
+}
+
+func (f *fetcher) claimOne(ctx context.Context, given store.Object) (there bool, err error) {
+	for {
+		o, version, err := store.Get[store.Object](ctx, f.deps.Store, store.KindObject, given.SHA256)
+		if errors.Is(err, store.ErrNotFound) || err == nil && o.Key != given.Key {
+			return false, nil
+		}
+		if err != nil || !Stale(o, time.Now()) {
+			return err == nil, err
 		}
 		o.Used = time.Now().UTC()
-		_, _ = store.Replace(ctx, f.deps.Store, store.KindObject, o.SHA256, version, o) // somebody else says the same
+		_, err = store.Replace(ctx, f.deps.Store, store.KindObject, o.SHA256, version, o)
+		if !errors.Is(err, store.ErrConflict) && !errors.Is(err, store.ErrNotFound) {
+			return err == nil, err
+		}
 	}
 }

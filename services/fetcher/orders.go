@@ -189,7 +189,7 @@ func (r *round) settleAll(ctx context.Context) error {
 		case err != nil:
 		case plan.Ending != nil:
 			ends = append(ends, func() error { return r.end(ctx, o, plan) })
-		case r.board.want(o.Submitted.Run, plan):
+		case r.board.want(o.Submitted.Run, plan) && !o.Prefetch:
 			err = r.deps.Bus.Publish(ctx, plan.Status)
 		}
 		if err != nil {
@@ -212,8 +212,10 @@ func (r *round) end(ctx context.Context, o Order, plan Plan) error {
 	if plan.Old && !r.board.ended(run, time.Now(), 2*r.settings.Look) {
 		return nil
 	}
-	if err := r.deps.Bus.Publish(ctx, plan.Ending.Events(o.Submitted)...); err != nil {
-		return fmt.Errorf("say the end of the order of run %s: %w", run, err)
+	if !o.Prefetch {
+		if err := r.deps.Bus.Publish(ctx, plan.Ending.Events(o.Submitted)...); err != nil {
+			return fmt.Errorf("say the end of the order of run %s: %w", run, err)
+		}
 	}
 	if err := r.deps.Store.DeleteDoc(ctx, store.Doc{Kind: store.KindOrder, Key: openOrders + run}); err != nil {
 		return fmt.Errorf("close the order of run %s: %w", run, err)

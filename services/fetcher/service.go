@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"time"
 
 	"go.uber.org/zap"
@@ -31,6 +32,11 @@ type Settings struct {
 	Lease     time.Duration   `toml:"lease"`     // after which another process takes over a transfer whose holder died; zero means 10 s
 	Look      time.Duration   `toml:"look"`      // between two looks at cancel marks and other processes' orders; zero means 1 s
 	Sources   source.Settings `toml:"sources"`
+
+	MaxStored int64         `toml:"max_stored"` // bytes that are kept, as far as no run needs more; zero means no limit
+	MaxUnused time.Duration `toml:"max_unused"` // since data were last used by a run; zero means no limit
+	Sweep     time.Duration `toml:"sweep"`      // between two looks at what need not be kept; zero means 10 min
+	Keep      time.Duration `toml:"keep"`       // how long after a run's end it is remembered what was fetched for it; zero means 1 h
 }
 
 // Validate names every setting at fault.
@@ -38,6 +44,9 @@ func (s Settings) Validate() error {
 	var errs []error
 	if s.Transfers < 0 {
 		errs = append(errs, errors.New("transfers: must not be negative"))
+	}
+	if s.MaxStored < 0 || s.MaxUnused < 0 || s.Sweep < 0 || s.Keep < 0 {
+		errs = append(errs, errors.New("max_stored, max_unused, sweep, keep: must not be negative"))
 	}
 	if s.Lease < 0 || s.Look < 0 {
 		errs = append(errs, errors.New("lease, look: must not be negative"))
@@ -66,8 +75,18 @@ type Store interface {
 	Run(ctx context.Context, id string) (store.Run, error)
 }
 
+// Shelf shows what the object store has.
+type Shelf interface {
+	// Items tells of all objects. It ends after an error.
+	Items(ctx context.Context) iter.Seq2[store.Item, error]
+	// Open opens an object for reading, or says store.ErrNotFound.
+	Open(ctx context.Context, key string) (io.ReadCloser, error)
+}
+
 // Objects is the object store.
 type Objects interface {
+	Shelf
+
 	// Put stores under a new key what fill writes, all of it or nothing, and
 	// says its size and sums; MD5 only if asked. Size is -1 if it is not known.
 	// No space is syscall.ENOSPC. A key is objects/ and letters and digits.
@@ -84,6 +103,9 @@ type Deps struct {
 	Store   Store
 	Objects Objects
 	Log     *zap.Logger
+
+	Buckets      source.OpenBucket     // opens the buckets of clouds; nil where none are read
+	Repositories source.OpenRepository // opens those of git; nil where none are read
 }
 
 // New returns the parts of the service, by name. The names are unique among all
@@ -96,13 +118,24 @@ func New(s Settings, d Deps) (map[string]service.Part, error) {
 	if err != nil {
 		return nil, fmt.Errorf("fetcher: %w", err)
 	}
-	s.Transfers = cmp.Or(s.Transfers, 4)
-	s.Lease = cmp.Or(s.Lease, 10*time.Second)
-	s.Look = cmp.Or(s.Look, time.Second)
-	f := &fetcher{settings: s, deps: d, sources: sources, board: newBoard(), holder: rand.Text()}
+	sources.ReadBuckets(d.Buckets)
+	sources.ReadRepositories(d.Repositories)
+	f := &fetcher{settings: s.orDefault(), deps: d, sources: sources, board: newBoard(), holder: rand.Text()}
+	stock := &Stock{fetcher: f}
 	return map[string]service.Part{
 		"fetcher/submitted": d.Bus.Consume("fetcher", service.On(f.submitted)),
 		"fetcher/commands":  d.Bus.Consume("fetcher", service.On(f.command)),
 		"fetcher/orders":    f.orders,
+		"fetcher/sweep":     stock.sweep,
 	}, nil
+}
+
+// orDefault returns the settings with what the zero values mean.
+func (s Settings) orDefault() Settings {
+	s.Transfers = cmp.Or(s.Transfers, 4)
+	s.Lease = cmp.Or(s.Lease, 10*time.Second)
+	s.Look = cmp.Or(s.Look, time.Second)
+	s.Sweep = cmp.Or(s.Sweep, 10*time.Minute)
+	s.Keep = cmp.Or(s.Keep, time.Hour)
+	return s
 }

@@ -134,8 +134,8 @@ func (c *carrier) conclude(ctx context.Context, o store.Object, got source.Answe
 	case err != nil && failure == nil:
 		return err
 	case err == nil && !got.Unchanged:
-		if failure = c.job.source.Verify(o); failure == nil {
-			err = c.keepObject(ctx, o, got.Validators)
+		if failure = c.job.source.Verify(o, got.Tree); failure == nil {
+			err = c.keepObject(ctx, o, got)
 		} else {
 			err = c.deps.Objects.Delete(ctx, o.Key)
 		}
@@ -151,8 +151,8 @@ func (c *carrier) conclude(ctx context.Context, o store.Object, got source.Answe
 // keepObject makes a new object the one of its content, or throws it away where
 // there is one. What is remembered before tells the next holder, whenever this
 // one dies, whether the object is in use.
-func (c *carrier) keepObject(ctx context.Context, o store.Object, v source.Validators) error {
-	c.memory.SHA256, c.memory.Validators = o.SHA256, v
+func (c *carrier) keepObject(ctx context.Context, o store.Object, got source.Answer) error {
+	c.memory.SHA256, c.memory.Validators, c.memory.Tree, c.memory.Revision = o.SHA256, got.Validators, got.Tree, got.Revision
 	if err := c.remember(ctx); err != nil {
 		return errors.Join(err, c.deps.Objects.Delete(ctx, o.Key))
 	}

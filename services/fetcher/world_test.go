@@ -45,6 +45,8 @@ type world struct {
 	dir     string
 	docs    *sqlite.Store
 	objects *blob.Store
+	buckets source.OpenBucket
+	clone   source.OpenRepository
 }
 
 func newWorld(tb testing.TB) *world {
@@ -85,7 +87,7 @@ func (w *world) start(tb testing.TB, s fetcher.Settings) *process {
 func (w *world) startOn(tb testing.TB, s fetcher.Settings, docs fetcher.Store) *process {
 	tb.Helper()
 	bus := eventtest.NewBus(tb)
-	parts, err := fetcher.New(s, fetcher.Deps{Bus: bus, Store: docs, Objects: w.objects, Log: zap.NewNop()})
+	parts, err := fetcher.New(s, fetcher.Deps{Bus: bus, Store: docs, Objects: w.objects, Buckets: w.buckets, Repositories: w.clone, Log: zap.NewNop()})
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -283,7 +283,7 @@ func data() []Explanation {
 	return []Explanation{
 		{
 			Scheme, "a source that nothing fetches",
-			"Data come from s3://, gs://, azblob://, http:// and https://, and from file:// where the platform's settings allow it.",
+			"Data come from s3://, gs://, azblob://, http://, https:// and git+https://, and from file:// where the platform's settings allow it.",
 			"[[data.sources]]\nsrc = \"ftp://example.org/set\"\npath = \"/data\"",
 			"[[data.sources]]\nsrc = \"https://example.org/set\"\npath = \"/data\"",
 		},

@@ -18,7 +18,7 @@ import (
 
 func sources() shape.Kinds {
 	return shape.Kinds{
-		"source": text("a URL with `s3://`, `gs://`, `azblob://`, `http://`, `https://` or `file://`, without user and password", source),
+		"source": text("a URL with `s3://`, `gs://`, `azblob://`, `http://`, `https://`, `git+https://` or `file://`, without user and password", source),
 		"path":   text("an absolute path", func(v shape.Value, s string) any { return absolute(v, s) }),
 		"http path": text("the path of a URL", func(v shape.Value, s string) any {
 			if strings.ContainsFunc(s, func(c rune) bool { return unicode.IsControl(c) || unicode.IsSpace(c) }) {
@@ -34,7 +34,7 @@ func sources() shape.Kinds {
 	}
 }
 
-func schemes() []string { return []string{"s3", "gs", "azblob", "http", "https", "file"} }
+func schemes() []string { return []string{"s3", "gs", "azblob", "http", "https", "git+https", "file"} }
 
 func source(v shape.Value, s string) any {
 	scheme, rest, found := strings.Cut(s, "://")
@@ -76,7 +76,7 @@ func unreachable(scheme, s, rest string) string {
 		if host != "" || key == "" {
 			return "a file's URL is file:// and an absolute path: three slashes"
 		}
-	case "http", "https":
+	case "http", "https", "git+https":
 		u, err := url.Parse(s)
 		if e, ok := errors.AsType[*url.Error](err); ok {
 			return "not a URL: " + e.Err.Error()

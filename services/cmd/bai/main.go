@@ -46,7 +46,9 @@ Kill it at any moment and start it again on the same directory: benchmarks that
 were running go on meanwhile, and every run comes to its end. SIGTERM and Ctrl-C
 end the running benchmarks too, unless --keep-pods is given.
 
-Container images are not run: commands run with this machine's own programs.`
+Container images are not run: commands run with this machine's own programs,
+unless --kubeconfig names a Kubernetes cluster. What its pods need of the platform
+is then served on the network at --pod-address.`
 
 func standaloneCommand(out, log io.Writer) *cobra.Command {
 	o := options{out: out, log: log}
@@ -66,6 +68,10 @@ func standaloneCommand(out, log io.Writer) *cobra.Command {
 	f.BoolVar(&o.keepPods, "keep-pods", false, "leave running benchmarks alone when the platform is told to end")
 	f.BoolVar(&o.replay, "replay", false, "hear every event again from the beginning, which changes nothing")
 	f.BoolVar(&o.noNamespaces, "no-namespaces", false, "run benchmarks without namespaces, as where the kernel refuses them")
+	f.StringVar(&o.kube.config, "kubeconfig", "", "`file` that names the Kubernetes cluster to run benchmarks in; empty means that they run on this machine")
+	f.StringVar(&o.kube.namespace, "kube-namespace", "", "`namespace` of Kubernetes to run benchmarks in; empty means default")
+	f.StringVar(&o.kube.address, "pod-address", "", "`address` of this machine as pods of Kubernetes reach it; empty means the one that speaks to the API server")
+	f.StringVar(&o.kube.image, "pod-image", "", "`image` with bai-pod for pods of Kubernetes")
 	f.StringVar(&o.podBinary, "pod-binary", "", "`path` of bai-pod; empty means beside this program, or on PATH")
 	return c
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +14,8 @@ import (
 	"github.com/benchmark-ai/bai/services/executor"
 	"github.com/benchmark-ai/bai/services/fetcher"
 	"github.com/benchmark-ai/bai/services/gateway"
+	"github.com/benchmark-ai/bai/services/internal/blob/bucket"
+	"github.com/benchmark-ai/bai/services/internal/cluster/kube"
 	"github.com/benchmark-ai/bai/services/internal/config"
 	"github.com/benchmark-ai/bai/services/internal/kafka"
 	"github.com/benchmark-ai/bai/services/internal/run"
@@ -26,6 +29,7 @@ type options struct {
 	slots                           int
 	without                         []string
 	keepPods, replay, noNamespaces  bool
+	kube                            kubeOptions
 	out, log                        io.Writer
 }
 
@@ -35,14 +39,17 @@ type settings struct {
 	Kafka    kafka.Settings
 	Gateway  gateway.Settings
 	Fetcher  fetcher.Settings
+	Buckets  bucket.Settings
 	Executor executor.Settings
 	Watcher  watcher.Settings
 	Index    index.Settings `toml:"metrics-pusher"`
+	// Kubernetes is where pods run; on this machine itself where it is not set.
+	Kubernetes kube.Settings
 }
 
 // Validate implements config.Validator.
 func (s *settings) Validate() error {
-	return errors.Join(s.Log.Validate(), s.Gateway.Validate(), s.Fetcher.Validate(), s.Executor.Validate(), s.Watcher.Validate(), s.Index.Validate())
+	return errors.Join(s.Log.Validate(), s.Gateway.Validate(), s.Fetcher.Validate(), s.Buckets.Validate(), s.Executor.Validate(), s.Watcher.Validate(), s.Index.Validate(), s.Kubernetes.Validate())
 }
 
 // load returns the settings: the defaults of one machine, the file's, the
@@ -50,12 +57,15 @@ func (s *settings) Validate() error {
 func (o options) load() (settings, error) {
 	var s settings
 	s.Log.Format = "console"
-	s.Executor.Slots = 1            // two benchmarks on one machine disturb each other
-	s.Executor.Pods.NoLimits = true // nothing enforces them here
 	s.Executor.Pods.MaxLog = 256 << 20
 	s.Fetcher.Sources.Networks = []string{"loopback"} // what a laptop serves to itself
 	if err := config.Load(o.config, &s); err != nil {
 		return s, err
+	}
+	o.kube.apply(&s)
+	if !s.Kubernetes.Set() {
+		s.Executor.Slots = cmp.Or(s.Executor.Slots, 1) // two benchmarks on one machine disturb each other
+		s.Executor.Pods.NoLimits = true                // nothing enforces them here
 	}
 	if o.slots < 0 {
 		return s, fmt.Errorf("--slots %d: must not be negative", o.slots)

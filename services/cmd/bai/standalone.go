@@ -15,13 +15,18 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/benchmark-ai/bai/proto"
+	"github.com/benchmark-ai/bai/services/cmd/internal/wiring"
 	"github.com/benchmark-ai/bai/services/executor"
 	"github.com/benchmark-ai/bai/services/fetcher"
 	"github.com/benchmark-ai/bai/services/gateway"
 	"github.com/benchmark-ai/bai/services/gateway/api"
 	"github.com/benchmark-ai/bai/services/internal/blob"
+	"github.com/benchmark-ai/bai/services/internal/blob/bucket"
 	"github.com/benchmark-ai/bai/services/internal/broker"
+	"github.com/benchmark-ai/bai/services/internal/cluster/kube"
 	"github.com/benchmark-ai/bai/services/internal/cluster/local"
+	"github.com/benchmark-ai/bai/services/internal/git"
 	"github.com/benchmark-ai/bai/services/internal/kafka"
 	"github.com/benchmark-ai/bai/services/internal/run"
 	"github.com/benchmark-ai/bai/services/internal/service"
@@ -46,9 +51,11 @@ func standalone(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
-	binary, err := o.findPodBinary()
-	if err != nil {
-		return err
+	var binary string
+	if !s.Kubernetes.Set() {
+		if binary, err = o.findPodBinary(); err != nil {
+			return err
+		}
 	}
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
@@ -70,7 +77,10 @@ type platform struct {
 	store    *sqlite.Store
 	objects  *blob.Store
 	broker   *broker.Broker
-	cluster  *local.Cluster
+	cluster  *local.Cluster // nil where pods run in Kubernetes
+	kube     *kube.Cluster  // nil where they do not
+	pods     pods           // the one of the two that there is
+	door     *door          // for the pods of Kubernetes
 	bus      *kafka.Bus
 	closers  []func() error
 }
@@ -78,7 +88,7 @@ type platform struct {
 // run opens everything, and runs until told to end.
 func (p *platform) run(ctx context.Context) error {
 	for _, open := range []func(context.Context) error{
-		p.openDir, p.listen, p.openLog, p.openStore, p.openObjects, p.openBroker, p.openBus, p.openCluster,
+		p.openDir, p.listen, p.openLog, p.openStore, p.openDoor, p.openObjects, p.openBroker, p.openBus, p.openCluster,
 	} {
 		if err := open(ctx); err != nil {
 			return err
@@ -97,6 +107,9 @@ func (p *platform) run(ctx context.Context) error {
 		return err
 	}
 	parts["bai/ready"] = p.announce
+	if p.door != nil {
+		parts["bai/door"] = p.door.serve
+	}
 	return run.UntilSignal(ctx, parts)
 }
 
@@ -158,11 +171,11 @@ func (p *platform) openObjects(ctx context.Context) (err error) {
 }
 
 func (p *platform) objectSettings() blob.Settings {
-	return blob.Settings{URL: "file://" + p.dir.in("objects")}
+	return blob.Settings{URL: "file://" + p.dir.in("objects"), PodURL: p.door.objectsURL()}
 }
 
 func (p *platform) openBroker(context.Context) (err error) {
-	p.broker, err = broker.Start(broker.Settings{Dir: p.dir.in("broker")}) //nolint:contextcheck // it outlives the start
+	p.broker, err = broker.Start(broker.Settings{Dir: p.dir.in("broker"), Host: p.door.address()}) //nolint:contextcheck // it outlives the start
 	if err != nil {
 		return err
 	}
@@ -187,10 +200,16 @@ func (p *platform) openBus(ctx context.Context) error {
 }
 
 func (p *platform) openCluster(context.Context) (err error) {
-	s := local.Settings{Dir: p.dir.in("pods"), PodBinary: p.podBinary, Log: p.log, NoNamespaces: p.options.noNamespaces}
+	if p.settings.Kubernetes.Set() {
+		return p.openKube()
+	}
+	s := local.Settings{
+		Dir: p.dir.in("pods"), PodBinary: p.podBinary, Log: p.log, NoNamespaces: p.options.noNamespaces, Secrets: p.dir.in("secrets"),
+	}
 	if p.cluster, err = local.New(s); err != nil {
 		return err
 	}
+	p.pods = p.cluster
 	p.onClose(func() error { //nolint:contextcheck // the context of the process is over by then
 		ctx, cancel := context.WithTimeout(context.Background(), podsGrace)
 		defer cancel()
@@ -220,24 +239,58 @@ func (p *platform) parts() (map[string]service.Part, error) {
 }
 
 func (p *platform) gateway() (map[string]service.Part, error) {
+	source, err := wiring.NewSource(p.settings.Fetcher.Sources)
+	if err != nil {
+		return nil, err
+	}
+	p.onClose(func() error { source.Close(); return nil })
 	return gateway.New(p.settings.Gateway, gateway.Deps{
-		Bus: p.bus, Store: p.store, Listener: p.listener, Entropy: rand.Reader, Ready: p.bus.Ready,
-		Version: api.Version{Version: version}, Log: p.log,
+		Bus: p.bus, Store: p.store, Listener: p.listener, Objects: p.objects, Source: source, Renderer: wiring.NewRenderer(p.executorSettings()),
+		Token: p.bus.Token, OpenAPI: proto.OpenAPI(), Entropy: rand.Reader, Ready: p.bus.Ready, Version: api.Version{Version: version}, Log: p.log,
 	}), nil
 }
 
+// executorSettings returns the settings of the executor, with what pods of this
+// platform reach.
+func (p *platform) executorSettings() executor.Settings {
+	s := p.settings.Executor
+	s.Pods.Brokers, s.Pods.ObjectStore = p.settings.Kafka.Brokers, p.objects.PodURL()
+	if s.Pods.Gateway == "" && p.door != nil {
+		s.Pods.Gateway = p.door.url()
+	}
+	if s.Pods.Gateway == "" && p.listener != nil {
+		s.Pods.Gateway = gatewayURL(p.listener.Addr())
+	}
+	return s
+}
+
+// gatewayURL returns the URL by which pods on this machine reach an address that
+// is listened on: over loopback where that is every address.
+func gatewayURL(a net.Addr) string {
+	host, port, err := net.SplitHostPort(a.String())
+	if err != nil {
+		return ""
+	}
+	if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	return "http://" + net.JoinHostPort(host, port)
+}
+
 func (p *platform) fetcher() (map[string]service.Part, error) {
-	return fetcher.New(p.settings.Fetcher, fetcher.Deps{Bus: p.bus, Store: p.store, Objects: p.objects, Log: p.log})
+	buckets, err := bucket.New(p.settings.Buckets)
+	if err != nil {
+		return nil, err
+	}
+	return fetcher.New(p.settings.Fetcher, fetcher.Deps{Bus: p.bus, Store: p.store, Objects: p.objects, Buckets: fetcher.OpenBuckets(buckets), Repositories: fetcher.OpenRepositories(git.Opener{}), Log: p.log})
 }
 
 func (p *platform) executor() (map[string]service.Part, error) {
-	s := p.settings.Executor
-	s.Pods.Brokers, s.Pods.ObjectStore = p.settings.Kafka.Brokers, p.objects.PodURL()
-	return executor.New(s, executor.Deps{Bus: p.bus, Store: p.store, Cluster: p.cluster, Token: p.bus.Token, Log: p.log}), nil
+	return executor.New(p.executorSettings(), executor.Deps{Bus: p.bus, Store: p.store, Cluster: p.pods, Token: p.bus.Token, Log: p.log}), nil
 }
 
 func (p *platform) watcher() (map[string]service.Part, error) {
-	return watcher.New(p.settings.Watcher, watcher.Deps{Bus: p.bus, Store: p.store, Cluster: p.cluster, Log: p.log}), nil
+	return watcher.New(p.settings.Watcher, watcher.Deps{Bus: p.bus, Store: p.store, Cluster: p.pods, Log: p.log}), nil
 }
 
 func (p *platform) index() (map[string]service.Part, error) {
@@ -269,7 +322,15 @@ func (p *platform) announce(ctx context.Context) error {
 		where = "listens on " + p.listener.Addr().String()
 	}
 	fmt.Fprintf(p.options.out, "bai standalone %s, for laptops and tests, %s\n", version, where)
-	fmt.Fprintf(p.options.out, "data in %s; commands run with this machine's own programs, not in images\n", p.dir.path)
+	where = "commands run with this machine's own programs, not in images"
+	if p.kube != nil {
+		where = "pods run in Kubernetes and reach this machine at " + p.door.address()
+	}
+	fmt.Fprintf(p.options.out, "data in %s; %s\n", p.dir.path, where)
+	if p.cluster == nil {
+		<-ctx.Done()
+		return nil
+	}
 	if why := p.cluster.Namespaces(); why != "" {
 		fmt.Fprintf(p.options.out, "pods have no namespaces of their own: %s\n", why)
 	}

@@ -9,7 +9,6 @@ import (
 	"os"
 
 	"github.com/benchmark-ai/bai/services/executor"
-	"github.com/benchmark-ai/bai/services/internal/cluster/local"
 	"github.com/benchmark-ai/bai/services/internal/config"
 	"github.com/benchmark-ai/bai/services/internal/kafka"
 	"github.com/benchmark-ai/bai/services/internal/run"
@@ -47,12 +46,12 @@ func realMain(ctx context.Context, args []string) (err error) {
 		return err
 	}
 	defer bus.Close()
-	pods, err := local.New(local.Settings{Dir: s.Cluster.Dir, PodBinary: s.Cluster.PodBinary, Log: log})
+	pods, err := s.open(log)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, pods.Close(context.WithoutCancel(ctx), true)) }()
+	defer func() { err = errors.Join(err, pods.close(context.WithoutCancel(ctx))) }()
 	parts := executor.New(s.Executor, executor.Deps{Bus: bus, Store: store, Cluster: pods, Token: bus.Token, Log: log})
-	parts["health"] = run.Health(s.Health, map[string]run.Check{"kafka": bus.Ready})
+	parts["health"] = run.Health(s.Health, map[string]run.Check{"kafka": bus.Ready, "cluster": pods.ready})
 	return run.UntilSignal(ctx, parts)
 }

@@ -9,6 +9,8 @@ import (
 
 	"github.com/benchmark-ai/bai/services/fetcher"
 	"github.com/benchmark-ai/bai/services/internal/blob"
+	"github.com/benchmark-ai/bai/services/internal/blob/bucket"
+	"github.com/benchmark-ai/bai/services/internal/git"
 	"github.com/benchmark-ai/bai/services/internal/kafka"
 	"github.com/benchmark-ai/bai/services/internal/run"
 	"github.com/benchmark-ai/bai/services/internal/store/sqlite"
@@ -45,7 +47,14 @@ func realMain(ctx context.Context, args []string) (err error) {
 		return err
 	}
 	defer bus.Close()
-	parts, err := fetcher.New(s.Fetcher, fetcher.Deps{Bus: bus, Store: store, Objects: objects, Log: log})
+	buckets, err := bucket.New(s.Buckets)
+	if err != nil {
+		return err
+	}
+	parts, err := fetcher.New(s.Fetcher, fetcher.Deps{
+		Bus: bus, Store: store, Objects: objects, Log: log,
+		Buckets: fetcher.OpenBuckets(buckets), Repositories: fetcher.OpenRepositories(git.Opener{}),
+	})
 	if err != nil {
 		return err
 	}

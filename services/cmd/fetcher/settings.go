@@ -6,6 +6,7 @@ import (
 
 	"github.com/benchmark-ai/bai/services/fetcher"
 	"github.com/benchmark-ai/bai/services/internal/blob"
+	"github.com/benchmark-ai/bai/services/internal/blob/bucket"
 	"github.com/benchmark-ai/bai/services/internal/config"
 	"github.com/benchmark-ai/bai/services/internal/kafka"
 	"github.com/benchmark-ai/bai/services/internal/run"
@@ -18,6 +19,7 @@ type settings struct {
 	Kafka   kafka.Settings   `toml:"kafka"`
 	Store   string           `toml:"store"` // file of the SQLite store
 	Objects blob.Settings    `toml:"objects"`
+	Buckets bucket.Settings  `toml:"buckets"` // of others, which are read
 	Fetcher fetcher.Settings `toml:"fetcher"`
 }
 
@@ -27,7 +29,7 @@ func (s *settings) Validate() error {
 	if s.Store == "" {
 		missing = errors.New("store: the path of the SQLite file is needed")
 	}
-	return errors.Join(s.Log.Validate(), s.Kafka.Validate(), missing, s.Objects.Validate(), s.Fetcher.Validate())
+	return errors.Join(s.Log.Validate(), s.Kafka.Validate(), missing, s.Objects.Validate(), s.Buckets.Validate(), s.Fetcher.Validate())
 }
 
 // load returns the settings of the file that the command line names.

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"net/url"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/benchmark-ai/bai/services/internal/event"
@@ -16,8 +17,10 @@ const MaxRedirects = 5
 
 // guard says which sources may be read.
 type guard struct {
+	schemes  []string // lower case
 	folders  []string // absolute and clean
 	hosts    []string // lower case
+	buckets  []string // s3://name
 	networks []netip.Prefix
 }
 
@@ -26,6 +29,7 @@ func newGuard(s Settings) (guard, error) {
 		g    guard
 		errs []error
 	)
+	errs = append(errs, g.allowSchemes(s.Schemes), g.allowBuckets(s.Buckets))
 	for _, f := range s.Folders {
 		if !path.IsAbs(f) {
 			errs = append(errs, fmt.Errorf("sources.folders: %q is not absolute", f))
@@ -46,6 +50,99 @@ func newGuard(s Settings) (guard, error) {
 	return g, errors.Join(errs...)
 }
 
+func (g *guard) allowSchemes(names []string) error {
+	var errs []error
+	for _, name := range names {
+		if !slices.Contains(schemes(), name) {
+			errs = append(errs, fmt.Errorf("sources.schemes: %q is not one of %s", name, strings.Join(schemes(), ", ")))
+		}
+	}
+	if g.schemes = names; len(names) == 0 {
+		g.schemes = schemes()
+	}
+	return errors.Join(errs...)
+}
+
+func (g *guard) allowBuckets(names []string) error {
+	var errs []error
+	for _, name := range names {
+		if p, ok := inBucket(name); !ok || p.bucket == "" || p.key != "" {
+			errs = append(errs, fmt.Errorf("sources.buckets: %q is not a bucket, as s3://name", name))
+		}
+		g.buckets = append(g.buckets, strings.TrimSuffix(name, "/"))
+	}
+	return errors.Join(errs...)
+}
+
+// schemes are those of the URLs that can be read.
+func schemes() []string {
+	return append([]string{"http", "https", "file", gitScheme}, bucketSchemes()...)
+}
+
+// gitScheme is that of repositories.
+const gitScheme = "git+https"
+
+// revision is what a commit has below a path.
+type revision struct {
+	url, host string // of the repository
+	ref       string // a tag, branch or commit; empty for what the repository shows first
+	path      string // empty for all
+}
+
+// inRepository returns the revision that git+https://host/repository@ref#path
+// names, if it is one.
+func inRepository(source string) (revision, bool) {
+	u, err := url.Parse(source)
+	if err != nil || u.Scheme != gitScheme {
+		return revision{}, false
+	}
+	r := revision{host: u.Host, path: strings.Trim(u.Fragment, "/")}
+	u.Scheme, u.Fragment, u.RawFragment, u.User = "https", "", "", nil
+	if at := strings.LastIndexByte(u.Path, '@'); at >= 0 {
+		u.Path, u.RawPath, r.ref = u.Path[:at], "", u.Path[at+1:]
+	}
+	r.url = u.String()
+	return r, true
+}
+
+func bucketSchemes() []string { return []string{"s3", "gs", "azblob"} }
+
+// place is where objects of a bucket lie.
+type place struct{ scheme, bucket, key string }
+
+// inBucket returns the place that a URL names, if it is one in a bucket. A key
+// is taken as it is written.
+func inBucket(source string) (place, bool) {
+	scheme, rest, ok := strings.Cut(source, "://")
+	if scheme = strings.ToLower(scheme); !ok || !slices.Contains(bucketSchemes(), scheme) {
+		return place{}, false
+	}
+	name, key, _ := strings.Cut(rest, "/")
+	return place{scheme, name, key}, true
+}
+
+// Folder reports whether a URL can only be that of a folder.
+func Folder(source string) bool {
+	p, ok := inBucket(source)
+	of, isGit := inRepository(source)
+	return ok && (p.key == "" || strings.HasSuffix(p.key, "/")) || isGit && of.path == ""
+}
+
+// refuseBucket says why what lies at p is not read; nil where it may be tried.
+func (g guard) refuseBucket(p place, name string, open bool) *Error {
+	switch {
+	case !open || !slices.Contains(g.schemes, p.scheme):
+		return refused("source %s: scheme %q is not one of %s", name, p.scheme, strings.Join(g.schemes, ", "))
+	case p.bucket == "":
+		return refused("source %s names no bucket", name)
+	case strings.Trim(p.bucket, "abcdefghijklmnopqrstuvwxyz0123456789.-_$") != "" || strings.Contains(p.bucket, ".."):
+		return refused("source %s: that is not the name of a bucket", name)
+	case len(g.buckets) > 0 && !slices.Contains(g.buckets, p.scheme+"://"+p.bucket):
+		return refused("source %s: bucket %s://%s is not one that the platform's settings allow (sources.buckets)", name, p.scheme, p.bucket)
+	}
+	return nil
+}
+
 // parse reads a source's URL.
 func parse(source string) (*url.URL, *Error) {
 	u, err := url.Parse(source)
@@ -59,15 +156,15 @@ func parse(source string) (*url.URL, *Error) {
 // nil where it may be tried.
 func (g guard) refuse(u *url.URL) *Error {
 	name := Redact(u.String())
-	switch u.Scheme {
-	case "http", "https":
-		return g.refuseHost(u, name)
-	case "file":
+	switch {
+	case u.Scheme == "":
+		return refused("source %q has no scheme: %s is wanted", name, strings.Join(g.schemes, " or "))
+	case !slices.Contains(g.schemes, u.Scheme):
+		return refused("source %s: scheme %q is not one of %s", name, u.Scheme, strings.Join(g.schemes, ", "))
+	case u.Scheme == "file":
 		return g.refuseFile(u, name)
-	case "":
-		return refused("source %q has no scheme: http, https or file is wanted", name)
 	}
-	return refused("source %s: scheme %q is not one of http, https, file", name, u.Scheme)
+	return g.refuseHost(u, name)
 }
 
 func (g guard) refuseHost(u *url.URL, name string) *Error {
@@ -144,6 +241,7 @@ func public(a netip.Addr) bool {
 		return false
 	}
 	for _, special := range [...]string{
+		"::/96", "168.63.129.16/32", // what Azure tells its machines
 		"0.0.0.0/8", "100.64.0.0/10", "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "198.18.0.0/15", "198.51.100.0/24",
 		"203.0.113.0/24", "240.0.0.0/4", "64:ff9b::/96", "64:ff9b:1::/48", "100::/64", "2001::/23", "2001:db8::/32", "2002::/16",
 		"3fff::/20", "5f00::/16", "fec0::/10",
@@ -169,6 +267,9 @@ func (g guard) redirect(next *url.URL, visited []*url.URL) *Error {
 	}
 	if next.Scheme != "http" && next.Scheme != "https" {
 		return refused("source %s redirects to %s: scheme %q is neither http nor https", name, Redact(next.String()), next.Scheme)
+	}
+	if last := visited[len(visited)-1]; last.Scheme == "https" && next.Scheme == "http" {
+		return refused("source %s redirects from https to %s, which anybody on the way can change", name, Redact(next.String()))
 	}
 	if why := g.refuse(next); why != nil {
 		return refused("source %s redirects to a place that is not allowed: %s", name, why.Message)
@@ -203,7 +304,9 @@ func Redact(source string) string {
 	if u.User != nil {
 		u.User = nil
 	}
-	u.Fragment, u.RawFragment = "", ""
+	if u.Scheme != gitScheme { // there it is a path
+		u.Fragment, u.RawFragment = "", ""
+	}
 	params := strings.Split(u.RawQuery, "&")
 	for i, p := range params {
 		if name, _, ok := strings.Cut(p, "="); ok && secret(name) {

@@ -73,9 +73,10 @@ func resumable(v Validators, acceptRanges string) string {
 	return v.Modified
 }
 
-// continues reports whether a partial answer is the rest of a body, from at on.
-// Total is the size of the body, -1 if that is not known.
-func continues(contentRange string, at, total int64) bool {
+// continues reports whether a partial answer is what lies from at on and before
+// end in a body. Total is the size of the body; where that is not known, it and
+// end are -1, and the answer is the rest.
+func continues(contentRange string, at, end, total int64) bool {
 	rest, ok := strings.CutPrefix(contentRange, "bytes ")
 	if !ok {
 		return false
@@ -91,7 +92,7 @@ func continues(contentRange string, at, total int64) bool {
 	if total < 0 {
 		return true
 	}
-	return size == strconv.FormatInt(total, 10) && to == strconv.FormatInt(total-1, 10)
+	return size == strconv.FormatInt(total, 10) && to == strconv.FormatInt(end-1, 10)
 }
 
 func failed(class event.Class, format string, args ...any) *Error {

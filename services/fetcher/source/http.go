@@ -17,11 +17,10 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/event"
 )
 
-// newClient returns a client that connects only where g allows, whatever a name
-// is resolved to at that moment. It uses no proxy: nobody could tell then where
-// it connects.
-func newClient(g guard) *http.Client {
-	dialer := &net.Dialer{Timeout: 30 * time.Second, ControlContext: func(_ context.Context, _, address string, _ syscall.RawConn) error {
+// newDialer returns a dialer that connects only where g allows, whatever a name
+// is resolved to at that moment.
+func newDialer(g guard) *net.Dialer {
+	return &net.Dialer{Timeout: 30 * time.Second, ControlContext: func(_ context.Context, _, address string, _ syscall.RawConn) error {
 		ap, err := netip.ParseAddrPort(address)
 		if err != nil {
 			return fmt.Errorf("connect to %q: %w", address, err)
@@ -31,13 +30,18 @@ func newClient(g guard) *http.Client {
 		}
 		return nil
 	}}
+}
+
+// newClient returns a client that follows redirects only where g allows. It uses
+// no proxy: nobody could tell then where it connects.
+func newClient(g guard, dialer *net.Dialer) *http.Client {
 	transport := &http.Transport{
 		DialContext:            dialer.DialContext,
 		ForceAttemptHTTP2:      true,
 		DisableCompression:     true, // the bytes are wanted as they lie there
 		TLSHandshakeTimeout:    30 * time.Second,
 		MaxResponseHeaderBytes: 256 << 10,
-		MaxIdleConnsPerHost:    2,
+		MaxIdleConnsPerHost:    8,
 		IdleConnTimeout:        30 * time.Second,
 	}
 	return &http.Client{Transport: transport, CheckRedirect: func(next *http.Request, via []*http.Request) error {
@@ -61,8 +65,10 @@ func (e *addrError) Error() string { return fmt.Sprintf("address %s is not allow
 // download is one source on its way, over as many answers as that takes.
 type download struct {
 	reader *Reader
+	host   *host
 	req    Request
 	name   string // of the source, without its secrets
+	whole  bool   // it is not asked for in parts (any more)
 
 	body       *body
 	size       int64 // of the whole, -1 if not known
@@ -161,7 +167,7 @@ func (d *download) copy(ctx context.Context, w io.Writer) error {
 func (d *download) pump(ctx context.Context, w io.Writer) (why string, err error) {
 	buf := make([]byte, 1<<20)
 	for {
-		n, rerr := d.body.read(buf)
+		n, rerr := d.body.read(ctx, buf)
 		if d.at+int64(n) > d.reader.settings.MaxSize {
 			return "", tooLarge(d.name, d.reader.settings.MaxSize)
 		}
@@ -177,6 +183,9 @@ func (d *download) pump(ctx context.Context, w io.Writer) (why string, err error
 			return "", nil
 		case rerr != nil:
 			return d.explain(ctx, rerr)
+		case d.splits():
+			d.close()
+			return d.parallel(ctx, w)
 		}
 	}
 }
@@ -198,7 +207,7 @@ func (d *download) resume(ctx context.Context) error {
 		}
 		switch answer.status {
 		case http.StatusPartialContent:
-			if continues(answer.header.Get("Content-Range"), d.at, d.size) {
+			if continues(answer.header.Get("Content-Range"), d.at, d.size, d.size) {
 				return nil
 			}
 			d.close()
@@ -254,7 +263,11 @@ func (d *download) ask(ctx context.Context, header http.Header) (answer, error) 
 
 // try asks once.
 func (d *download) try(ctx context.Context, header http.Header) (answer, error) {
-	ctx, d.body = newBody(ctx, d.reader.settings.Stall)
+	ctx, b, err := newBody(ctx, d.host, d.reader.settings.Stall)
+	if err != nil {
+		return answer{}, err
+	}
+	d.body = b
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, d.req.URL, http.NoBody)
 	if err != nil {
 		return answer{}, refused("source %s is not a URL that can be asked", d.name)

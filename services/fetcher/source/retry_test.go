@@ -92,7 +92,7 @@ func TestContinues(t *testing.T) {
 		"a number that only looks like the one": {"bytes 05-9/10", 5, 10, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := source.Continues(tt.header, tt.at, tt.total); got != tt.want {
+			if got := source.Continues(tt.header, tt.at, tt.total, tt.total); got != tt.want {
 				t.Errorf("continues: %t, want %t", got, tt.want)
 			}
 		})

@@ -84,7 +84,8 @@ func (s *Store) PodURL() string { return s.podURL }
 // there is none. Size is how much there will be, -1 if that is not known. Where
 // it would not fit, the error is syscall.ENOSPC.
 //
-// A key is "objects/" and lower-case letters and digits, and is used once.
+// A key is "objects/" or "artifacts/" and lower-case letters and digits, and is
+// used once. What lies below "artifacts/" is no data set: All leaves it out.
 func (s *Store) Put(ctx context.Context, key string, size int64, withMD5 bool, fill func(w io.Writer) error) (store.Object, error) {
 	if err := s.disk.room(max(size, 0)); err != nil {
 		return store.Object{}, fmt.Errorf("write object %s: %w", key, err)
@@ -127,6 +128,16 @@ func (s *Store) create(ctx context.Context, key string) (*blob.Writer, error) {
 // Open opens an object for reading, or says store.ErrNotFound.
 func (s *Store) Open(ctx context.Context, key string) (io.ReadCloser, error) {
 	r, err := s.bucket.NewReader(ctx, key, nil)
+	if err != nil {
+		return nil, wrap("read", key, err)
+	}
+	return r, nil
+}
+
+// OpenAt opens an object for reading from an offset on, or says
+// store.ErrNotFound. At the offset of its end there is nothing to read.
+func (s *Store) OpenAt(ctx context.Context, key string, offset int64) (io.ReadCloser, error) {
+	r, err := s.bucket.NewRangeReader(ctx, key, offset, -1, nil)
 	if err != nil {
 		return nil, wrap("read", key, err)
 	}
@@ -177,13 +188,30 @@ func (s *Store) All(ctx context.Context) iter.Seq2[Info, error] {
 	}
 }
 
-// prefix begins every key.
-const prefix = "objects/"
+// Items is All, in the words of the store.
+func (s *Store) Items(ctx context.Context) iter.Seq2[store.Item, error] {
+	return func(yield func(store.Item, error) bool) {
+		for o, err := range s.All(ctx) {
+			if !yield(store.Item{Key: o.Key, Size: o.Size, Modified: o.Modified}, err) {
+				return
+			}
+		}
+	}
+}
+
+// Every key begins with one of these: what runs need, and what they leave.
+const (
+	prefix    = "objects/"
+	artifacts = "artifacts/"
+)
 
 // valid reports whether key can be that of an object, and not that of one that
 // is being written.
 func valid(key string) bool {
 	name, ok := strings.CutPrefix(key, prefix)
+	if !ok {
+		name, ok = strings.CutPrefix(key, artifacts)
+	}
 	return ok && name != "" && len(name) <= 64 && strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789") == ""
 }
 

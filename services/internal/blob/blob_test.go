@@ -312,3 +312,34 @@ func bytesOf(size int) []byte {
 	_, _ = rand.NewChaCha8([32]byte{}).Read(b) // it never fails
 	return b
 }
+
+func TestWhatRunsLeaveIsReadFromAnyPlaceAndIsNoDataSet(t *testing.T) {
+	s, err := blob.Open(t.Context(), blob.Settings{URL: "file://" + t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close() //nolint:errcheck // nothing is lost with it
+	const key = "artifacts/run1x"
+	if _, err := s.Put(t.Context(), key, -1, false, func(w io.Writer) error { _, err := io.WriteString(w, "hello"); return err }); err != nil {
+		t.Fatal(err)
+	}
+	for offset, want := range map[int64]string{0: "hello", 2: "llo", 5: ""} {
+		r, err := s.OpenAt(t.Context(), key, offset)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := io.ReadAll(r)
+		if string(got) != want || err != nil {
+			t.Errorf("from %d: %q, %v, want %q", offset, got, err, want)
+		}
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	for info, err := range s.All(t.Context()) {
+		t.Errorf("listed %v, %v", info, err)
+	}
+	if _, err := s.OpenAt(t.Context(), "artifacts/none", 0); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("opened what is not there: %v", err)
+	}
+}

@@ -80,7 +80,11 @@ func (d disk) clean() error {
 	if d.dir == "" {
 		return nil
 	}
-	files, err := os.ReadDir(filepath.Join(d.dir, prefix))
+	return errors.Join(cleanFolder(filepath.Join(d.dir, prefix)), cleanFolder(filepath.Join(d.dir, artifacts)))
+}
+
+func cleanFolder(dir string) error {
+	files, err := os.ReadDir(dir)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
@@ -90,7 +94,7 @@ func (d disk) clean() error {
 	var errs []error
 	for _, f := range files {
 		if strings.HasSuffix(f.Name(), ".tmp") {
-			errs = append(errs, removeDead(filepath.Join(d.dir, prefix, f.Name())))
+			errs = append(errs, removeDead(filepath.Join(dir, f.Name())))
 		}
 	}
 	return errors.Join(errs...)

@@ -1,0 +1,176 @@
+package main
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/benchmark-ai/bai/services/executor"
+	"github.com/benchmark-ai/bai/services/internal/broker"
+	"github.com/benchmark-ai/bai/services/internal/cluster"
+	"github.com/benchmark-ai/bai/services/internal/cluster/kube"
+)
+
+// kubeOptions are what the command line says of a Kubernetes cluster.
+type kubeOptions struct {
+	config, namespace string
+	address           string // of this machine, as pods reach it
+	image             string // with bai-pod
+}
+
+// pods is what runs the objects of this platform.
+type pods interface {
+	cluster.Creator
+	cluster.Deleter
+	cluster.Observer
+}
+
+// apply puts what the command line says of Kubernetes over the settings.
+func (o kubeOptions) apply(s *settings) {
+	if o.config != "" {
+		s.Kubernetes.Kubeconfig = o.config
+	}
+	if o.namespace != "" {
+		s.Kubernetes.Namespace = o.namespace
+	}
+	if o.image != "" {
+		s.Executor.Pods.Image = o.image
+	}
+	if !s.Kubernetes.Set() {
+		return
+	}
+	s.Executor.Engine, s.Executor.Pods.Scope = executor.EngineKubernetes, s.Kubernetes.Scope()
+	if s.Executor.Pods.Image == "" {
+		s.Executor.Pods.Image = "docker.io/benchmark-ai/bai-pod:" + strings.NewReplacer("+", "-", "/", "-").Replace(version)
+	}
+}
+
+// door is what pods reach of this platform, beside the broker: the objects, for
+// who was told where they are, and the gateway, for who has something to keep.
+type door struct {
+	listener net.Listener
+	secret   string // first part of the objects' path
+	objects  *os.Root
+	gateway  *httputil.ReverseProxy // nil where it runs elsewhere
+}
+
+// openDoor finds the address of this machine for pods, and takes a port there
+// that stays the same, because pods outlive this process.
+func (p *platform) openDoor(ctx context.Context) error {
+	if !p.settings.Kubernetes.Set() {
+		return nil
+	}
+	address := p.options.kube.address
+	if address == "" {
+		var err error
+		if address, err = towards(ctx, p.settings.Kubernetes); err != nil {
+			return fmt.Errorf("find this machine's address as pods reach it: %w; say it with --pod-address", err)
+		}
+	}
+	key, err := p.dir.keyFile()
+	if err != nil {
+		return err
+	}
+	text, err := os.ReadFile(key)
+	if err != nil {
+		return fmt.Errorf("read the key of the runs' tokens: %w", err)
+	}
+	mac := hmac.New(sha256.New, text)
+	mac.Write([]byte("objects"))
+	d := &door{secret: hex.EncodeToString(mac.Sum(nil)[:16])}
+	if err := os.MkdirAll(p.dir.in("objects"), 0o700); err != nil {
+		return err
+	}
+	if d.objects, err = os.OpenRoot(p.dir.in("objects")); err != nil {
+		return err
+	}
+	p.onClose(d.objects.Close)
+	if d.listener, err = broker.Listen(address, p.dir.in("door")); err != nil { //nolint:contextcheck // it outlives the start
+		return fmt.Errorf("listen for pods: %w", err)
+	}
+	if p.listener != nil {
+		d.gateway = httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: p.listener.Addr().String()})
+	}
+	p.door = d
+	return nil
+}
+
+// towards returns the address of this machine from which it speaks to the API
+// server.
+func towards(ctx context.Context, s kube.Settings) (string, error) {
+	host, port, err := s.Server()
+	if err != nil {
+		return "", err
+	}
+	conn, err := (&net.Dialer{}).DialContext(ctx, "udp", net.JoinHostPort(host, port)) // sends nothing
+	if err != nil {
+		return "", err
+	}
+	defer conn.Close() //nolint:errcheck // nothing was sent
+	host, _, err = net.SplitHostPort(conn.LocalAddr().String())
+	return host, err
+}
+
+// address is the host that pods reach, empty where there are none but local ones.
+func (d *door) address() string {
+	if d == nil {
+		return ""
+	}
+	host, _, _ := net.SplitHostPort(d.listener.Addr().String()) // a listener's
+	return host
+}
+
+func (d *door) url() string { return "http://" + d.listener.Addr().String() }
+
+// objectsURL is below which the objects lie.
+func (d *door) objectsURL() string {
+	if d == nil {
+		return ""
+	}
+	return d.url() + "/" + d.secret
+}
+
+// serve serves pods until ctx is done.
+func (d *door) serve(ctx context.Context) error {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /"+d.secret+"/objects/{name}", func(w http.ResponseWriter, r *http.Request) {
+		http.ServeFileFS(w, r, d.objects.FS(), "objects/"+r.PathValue("name"))
+	})
+	if d.gateway != nil {
+		mux.Handle("PUT /v1/runs/{run}/artifacts/{name...}", d.gateway)
+	}
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second, BaseContext: func(net.Listener) context.Context { return ctx }}
+	done := make(chan error, 1)
+	go func() { done <- server.Serve(d.listener) }()
+	select {
+	case <-ctx.Done():
+		return server.Close()
+	case err := <-done:
+		if errors.Is(err, http.ErrServerClosed) {
+			return nil
+		}
+		return fmt.Errorf("serve pods: %w", err)
+	}
+}
+
+func (p *platform) openKube() (err error) {
+	if p.kube, err = kube.New(p.settings.Kubernetes, p.log); err != nil {
+		return err
+	}
+	p.pods = p.kube
+	p.onClose(func() error { p.kube.Close(); return nil })
+	p.log.Info("pods run in Kubernetes", zap.String("namespace", p.settings.Kubernetes.Scope()), zap.String("reach this machine at", p.door.address()))
+	return nil
+}

@@ -1,0 +1,80 @@
+package fetcher
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/internal/store"
+)
+
+// Stored is an object, and what is known of it.
+type Stored struct {
+	store.Object
+
+	Sources []string // whose content it is, without their secrets, in order
+	Runs    []string // that wait for it, or have it and go on, in order
+
+	version int64
+}
+
+// Needed reports whether the object must stay: a run needs it, or somebody is
+// just about to be given it.
+func (s Stored) Needed(now time.Time) bool { return len(s.Runs) > 0 || now.Sub(s.Used) < grace }
+
+const (
+	grace  = 5 * time.Minute // in which nothing is evicted that was used: who gives it to a run then remembers that
+	settle = time.Minute     // how old that memory may be for an object to be given to a run
+	orphan = time.Hour       // after which an object that nobody remembers is one that nobody will
+)
+
+// Stale reports whether it must be remembered anew that an object is used,
+// before it is given to a run.
+func Stale(o store.Object, now time.Time) bool { return now.Sub(o.Used) > settle }
+
+// Limits say what need not be kept.
+type Limits struct {
+	Size int64         // bytes of all objects; 0 is no limit
+	Age  time.Duration // since an object was used; 0 is no limit
+}
+
+// Evict returns the objects that must go at that time, those first that were
+// not used for the longest time. What is needed stays, whatever the limits say.
+func Evict(all []Stored, l Limits, now time.Time) []Stored {
+	total := int64(0)
+	for _, s := range all {
+		total += s.Size
+	}
+	byUse := slices.Clone(all)
+	slices.SortFunc(byUse, func(a, b Stored) int {
+		if c := a.Used.Compare(b.Used); c != 0 {
+			return c
+		}
+		return strings.Compare(a.SHA256, b.SHA256)
+	})
+	var gone []Stored
+	for _, s := range byUse {
+		tooOld := l.Age > 0 && now.Sub(s.Used) > l.Age
+		tooMuch := l.Size > 0 && total > l.Size
+		if s.Needed(now) || !tooOld && !tooMuch {
+			continue
+		}
+		total -= s.Size
+		gone = append(gone, s)
+	}
+	return gone
+}
+
+// Orphaned reports whether a file of the object store is one that nobody
+// remembers, given the keys of all objects.
+func Orphaned(it store.Item, keys map[string]bool, now time.Time) bool {
+	return !keys[it.Key] && now.Sub(it.Modified) > orphan
+}
+
+// Forget reports whether the end of a run's order need not be remembered any
+// more: the run has been over for so long that whoever hears of it again knows.
+// A run that nobody knows yet is not.
+func Forget(r store.Run, keep time.Duration, now time.Time) bool {
+	return r.Phase == event.PhaseFinished && now.Sub(r.Updated) > keep
+}

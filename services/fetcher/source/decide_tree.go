@@ -1,0 +1,98 @@
+package source
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/benchmark-ai/bai/services/internal/store"
+)
+
+// The longest name of a file, and of a part of it, that systems have.
+const (
+	longestName = 4000
+	longestPart = 255
+)
+
+// member is a file of a folder that lies in a bucket.
+type member struct {
+	store.Item
+
+	name string // in the folder
+}
+
+// arrange returns the files of the folder that prefix is in a bucket, in the
+// order of their names, or why the source name cannot be a folder.
+func arrange(name, prefix string, items []store.Item) ([]member, *Error) {
+	all := make([]member, 0, len(items))
+	for _, it := range items {
+		file := strings.TrimPrefix(it.Key, prefix)
+		if file == "" || strings.HasSuffix(file, "/") && it.Size == 0 {
+			continue // what some tools put where a folder is
+		}
+		if why := unfit(file); why != "" {
+			return nil, refused("source %s: object %.200q cannot be a file: %s", name, it.Key, why)
+		}
+		all = append(all, member{it, file})
+	}
+	slices.SortFunc(all, func(a, b member) int { return strings.Compare(a.name, b.name) })
+	files := make(map[string]bool, len(all))
+	for _, m := range all {
+		files[m.name] = true
+	}
+	for _, m := range all {
+		for at := strings.LastIndexByte(m.name, '/'); at > 0; at = strings.LastIndexByte(m.name[:at], '/') {
+			if files[m.name[:at]] {
+				return nil, refused("source %s: object %.200q is to be a file, and the folder of %.200q", name, prefix+m.name[:at], m.Key)
+			}
+		}
+	}
+	return all, nil
+}
+
+// unfit says why no file of a folder can have that name.
+func unfit(file string) string {
+	if len(file) > longestName {
+		return "its name is too long"
+	}
+	if strings.ContainsRune(file, 0) {
+		return "its name holds a zero"
+	}
+	for part := range strings.SplitSeq(file, "/") {
+		switch {
+		case part == "":
+			return "a part of its name is empty"
+		case part == "." || part == "..":
+			return fmt.Sprintf("its name leads through %q", part)
+		case len(part) > longestPart:
+			return "a part of its name is too long"
+		}
+	}
+	return ""
+}
+
+// tagOf tells a file of a bucket apart from what it was before.
+func tagOf(it store.Item) string {
+	return fmt.Sprintf("%d %d %s", it.Size, it.Modified.UnixNano(), it.Tag)
+}
+
+// tagOfAll tells a folder apart from what it was before.
+func tagOfAll(all []member) string {
+	sum := sha256.New()
+	for _, m := range all {
+		_, _ = fmt.Fprintf(sum, "%q %s\n", m.name, tagOf(m.Item))
+	}
+	return "folder " + hex.EncodeToString(sum.Sum(nil))
+}
+
+// sizes returns the bytes in all files, and about how many their archive has.
+func sizes(all []member) (bytes, archive int64) {
+	const block = 512
+	for _, m := range all {
+		bytes += m.Size
+		archive += block + (m.Size+block-1)/block*block
+	}
+	return bytes, archive + 2*block
+}

@@ -1,0 +1,155 @@
+package source
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+
+	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/internal/store"
+)
+
+// Repository is one of git that was asked what a reference stands for. Its
+// errors are those of Bucket.
+type Repository interface {
+	// Commit returns what the reference stands for.
+	Commit() string
+	// Fetch brings it, and tells how many bytes come; came may end that.
+	Fetch(ctx context.Context, came func(n int) error) error
+	// Walk visits the files and links below path, in the byte order of their
+	// names; where path is a file, that one alone, under the empty name.
+	Walk(path string, file func(name string, size int64, executable bool, content io.Reader) error, link func(name, to string) error) error
+	// Close removes what was fetched.
+	Close() error
+}
+
+// OpenRepository asks the repository at a URL what a reference stands for, by
+// way of client: it goes nowhere that settings do not allow.
+type OpenRepository func(ctx context.Context, url, ref, token string, client *http.Client) (Repository, error)
+
+// ReadRepositories has repositories read, too, which open opens. It is called
+// before anything is read, or not at all: then their URLs are refused.
+func (r *Reader) ReadRepositories(open OpenRepository) { r.clone = open }
+
+// clones is what a commit of a repository has below a path, on its way.
+type clones struct {
+	*download
+
+	of    revision
+	token string
+}
+
+// git brings what a commit has into put.
+func (r *Reader) git(ctx context.Context, of revision, req Request, put Sink) (Answer, error) {
+	d := r.download(of.host, req)
+	defer r.hosts.leave(of.host)
+	token, err := r.token(of.host)
+	if err != nil {
+		return Answer{}, failed(event.ClassPlatform, "source %s: the platform's token for %s cannot be read", d.name, of.host)
+	}
+	g := &clones{download: d, of: of, token: token}
+	var a Answer
+	err = g.again(ctx, func(ctx context.Context) (err error) {
+		a, err = g.get(ctx, put)
+		return err
+	})
+	if errors.Is(err, store.ErrNotFound) {
+		return Answer{}, failed(event.ClassUser, "source %s cannot be read: %v", d.name, err)
+	}
+	return a, err
+}
+
+// token returns the token for a host, if settings have one.
+func (r *Reader) token(host string) (string, error) {
+	file := r.settings.Tokens[host]
+	if file == "" {
+		return "", nil
+	}
+	b, err := os.ReadFile(file)
+	return strings.TrimSpace(string(b)), err
+}
+
+func (g *clones) get(ctx context.Context, put Sink) (Answer, error) {
+	repo, err := g.reader.clone(ctx, g.of.url, g.of.ref, g.token, g.reader.client)
+	if err != nil {
+		return Answer{}, err
+	}
+	defer func() { _ = repo.Close() }() // it was only read
+	a := Answer{Validators: Validators{ETag: "commit " + repo.Commit()}, Revision: repo.Commit()}
+	if a.Validators == g.req.Known {
+		a.Unchanged = true
+		return a, nil
+	}
+	done, limit := int64(0), g.reader.settings.MaxSize
+	err = repo.Fetch(ctx, func(n int) error {
+		g.body.alive()
+		if done += int64(n); done > limit {
+			return tooLarge(g.name, limit)
+		}
+		g.req.Progress(done, -1)
+		return g.host.came(ctx, n)
+	})
+	if err != nil {
+		return Answer{}, err
+	}
+	g.body.watch.Stop() // nothing more is asked for
+	err = put(ctx, -1, func(w io.Writer) (err error) {
+		a.Tree, err = g.pack(repo, w)
+		return sunk(err)
+	})
+	return a, sunk(err)
+}
+
+// sinkError is one of who takes the content.
+type sinkError struct{ error }
+
+// Unwrap returns it.
+func (e sinkError) Unwrap() error { return e.error }
+
+// sunk marks an error that came up while content was written: it is no use to
+// ask for that again.
+func sunk(err error) error {
+	if own := new(Error); err == nil || errors.As(err, &own) || errors.Is(err, store.ErrNotFound) || errors.As(err, new(sinkError)) {
+		return err
+	}
+	return sinkError{err}
+}
+
+// pack writes the archive of a folder, or a file as it is.
+func (g *clones) pack(repo Repository, w io.Writer) (*Tree, error) {
+	a, alone := newArchive(w), false
+	left := g.reader.settings.MaxSize
+	err := repo.Walk(g.of.path, func(name string, size int64, executable bool, content io.Reader) error {
+		if left -= size; left < 0 {
+			return tooLarge(g.name, g.reader.settings.MaxSize)
+		}
+		if alone = name == ""; alone {
+			_, err := io.Copy(w, content)
+			return err
+		}
+		if why := unfit(name); why != "" {
+			return refused("source %s: %.200q cannot be a file: %s", g.name, name, why)
+		}
+		if err := a.begin(name, size, executable); err != nil {
+			return err
+		}
+		if _, err := io.Copy(a, content); err != nil {
+			return err
+		}
+		a.end()
+		return nil
+	}, func(name, to string) error {
+		if why := unfit(name); why != "" {
+			return refused("source %s: %.200q cannot be a link: %s", g.name, name, why)
+		}
+		return a.link(name, to)
+	})
+	if err != nil || alone {
+		return nil, err
+	}
+	tree, err := a.close()
+	return &tree, err
+}

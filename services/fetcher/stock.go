@@ -1,0 +1,212 @@
+package fetcher
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/internal/store"
+)
+
+// Stock is what the object store holds, for those who look after it. All its
+// verbs can be repeated, and used by several processes at once.
+type Stock struct{ *fetcher }
+
+// NewStock returns the stock that a fetcher with these settings and deps fills.
+func NewStock(s Settings, d Deps) (*Stock, error) {
+	if err := s.Validate(); err != nil {
+		return nil, err
+	}
+	return &Stock{&fetcher{settings: s.orDefault(), deps: d, holder: rand.Text()}}, nil
+}
+
+// ErrNeeded says that data cannot be evicted, because runs need them.
+var ErrNeeded = errors.New("is needed")
+
+// List returns what is stored, in the order of the digests, with the sources
+// that it came from and the runs that need it.
+func (s *Stock) List(ctx context.Context) ([]Stored, error) {
+	objects := make(map[string]*Stored)
+	err := each(ctx, s, store.KindObject, "", func(d store.Doc, o store.Object) error {
+		objects[o.SHA256] = &Stored{Object: o, version: d.Version}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	bySource := make(map[string]string) // key of a source → digest
+	err = each(ctx, s, store.KindTransfer, "", func(d store.Doc, t Transfer) error {
+		bySource[d.Key] = t.SHA256
+		if o := objects[t.SHA256]; o != nil {
+			o.Sources = append(o.Sources, t.Source)
+		}
+		return nil
+	})
+	if err == nil {
+		err = s.needs(ctx, objects, bySource)
+	}
+	if err != nil {
+		return nil, err
+	}
+	all := make([]Stored, 0, len(objects))
+	for _, o := range objects {
+		slices.Sort(o.Sources)
+		slices.Sort(o.Runs)
+		o.Sources, o.Runs = slices.Compact(o.Sources), slices.Compact(o.Runs)
+		all = append(all, *o)
+	}
+	slices.SortFunc(all, func(a, b Stored) int { return strings.Compare(a.SHA256, b.SHA256) })
+	return all, nil
+}
+
+// needs notes which runs need which objects: those that wait, and those that
+// were given them and go on.
+func (s *Stock) needs(ctx context.Context, objects map[string]*Stored, bySource map[string]string) error {
+	note := func(sha256, run string) {
+		if o := objects[sha256]; o != nil {
+			o.Runs = append(o.Runs, run)
+		}
+	}
+	err := each(ctx, s, store.KindOrder, openOrders, func(_ store.Doc, o Order) error {
+		for _, from := range o.Sources {
+			note(from.SHA256, o.Submitted.Run)
+			note(bySource[from.Key()], o.Submitted.Run)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return each(ctx, s, store.KindOrder, doneOrders, func(d store.Doc, e Ending) error {
+		run := strings.TrimPrefix(d.Key, doneOrders)
+		if len(e.Data) == 0 || strings.HasPrefix(run, prefetches) {
+			return nil
+		}
+		over, err := s.over(ctx, run)
+		if err != nil || over {
+			return err
+		}
+		for _, data := range e.Data {
+			note(data.SHA256, run)
+		}
+		return nil
+	})
+}
+
+// each reads all documents of a kind whose keys begin so.
+func each[T any](ctx context.Context, s *Stock, kind store.Kind, prefix string, do func(store.Doc, T) error) error {
+	for after, more := prefix, true; more; {
+		docs, err := s.deps.Store.Docs(ctx, kind, after, page)
+		if err != nil {
+			return fmt.Errorf("list %s: %w", kind, err)
+		}
+		for _, d := range docs {
+			if !strings.HasPrefix(d.Key, prefix) {
+				return nil
+			}
+			var v T
+			if err := json.Unmarshal(d.Value, &v); err != nil {
+				return fmt.Errorf("read %s %q: %w", kind, d.Key, err)
+			}
+			if err := do(d, v); err != nil {
+				return err
+			}
+			after = d.Key
+		}
+		more = len(docs) == page
+	}
+	return nil
+}
+
+// Verify reads the object with that digest, and reports whether it is whole.
+// One that is not is forgotten: it is fetched again when it is wanted. The error
+// is store.ErrNotFound if there is none.
+func (s *Stock) Verify(ctx context.Context, digest string) (whole bool, err error) {
+	o, version, err := store.Get[store.Object](ctx, s.deps.Store, store.KindObject, digest)
+	if err != nil {
+		return false, fmt.Errorf("verify %s: %w", digest, err)
+	}
+	sum := sha256.New()
+	r, err := s.deps.Objects.Open(ctx, o.Key)
+	if err == nil {
+		_, err = io.Copy(sum, r)
+		err = errors.Join(err, r.Close())
+	}
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+	case err != nil:
+		return false, fmt.Errorf("verify %s: %w", digest, err)
+	case hex.EncodeToString(sum.Sum(nil)) == o.SHA256:
+		return true, nil
+	}
+	s.deps.Log.Warn("object is damaged", zap.String("key", o.Key), zap.String("sha256", digest))
+	return false, s.remove(ctx, Stored{Object: o, version: version})
+}
+
+// Evict removes the object with that digest. The error is store.ErrNotFound if
+// there is none, and ErrNeeded, with the runs, if it must stay.
+func (s *Stock) Evict(ctx context.Context, digest string) error {
+	return s.alone(ctx, func(ctx context.Context) error {
+		all, err := s.List(ctx)
+		if err != nil {
+			return err
+		}
+		for _, o := range all {
+			switch {
+			case o.SHA256 != digest:
+			case len(o.Runs) > 0:
+				return fmt.Errorf("evict %s: it %w by %s", digest, ErrNeeded, strings.Join(o.Runs, ", "))
+			case o.Needed(time.Now()):
+				return fmt.Errorf("evict %s: it %w: it was used less than %s ago", digest, ErrNeeded, grace)
+			default:
+				return s.remove(ctx, o)
+			}
+		}
+		return fmt.Errorf("evict %s: %w", digest, store.ErrNotFound)
+	})
+}
+
+// prefetches is what the names of orders begin with that are nobody's runs.
+const prefetches = "prefetch-"
+
+// Prefetch orders a source to be brought before any run wants it, and returns
+// the name by which Prefetched tells what became of that.
+func (s *Stock) Prefetch(ctx context.Context, from Source) (name string, err error) {
+	name = prefetches + strings.ToLower(rand.Text())
+	now := time.Now().UTC()
+	o := Order{Submitted: event.Submitted{Header: event.NewHeader(name, name, "", "", now)}, Sources: []Source{from}, Asked: now, Prefetch: true}
+	if err := store.Create(ctx, s.deps.Store, store.KindOrder, openOrders+name, o); err != nil {
+		return "", fmt.Errorf("order a prefetch: %w", err)
+	}
+	return name, nil
+}
+
+// Prefetched returns what became of a prefetch; nil while it goes on. It is
+// forgotten some time after its end.
+func (s *Stock) Prefetched(ctx context.Context, name string) (*Ending, error) {
+	return s.ending(ctx, name)
+}
+
+// remove removes an object, unless it was used since it was looked at. Nobody
+// is given it from the moment on that it is not remembered.
+func (s *Stock) remove(ctx context.Context, o Stored) error {
+	err := s.deps.Store.DeleteDoc(ctx, store.Doc{Kind: store.KindObject, Key: o.SHA256, Version: o.version})
+	if errors.Is(err, store.ErrConflict) {
+		return fmt.Errorf("evict %s: it %w: it was used just now", o.SHA256, ErrNeeded)
+	}
+	if err != nil {
+		return err
+	}
+	return s.deps.Objects.Delete(ctx, o.Key)
+}

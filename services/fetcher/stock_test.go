@@ -1,0 +1,351 @@
+package fetcher_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/zap"
+
+	"github.com/benchmark-ai/bai/services/fetcher"
+	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/internal/store"
+)
+
+func TestEvict(t *testing.T) {
+	stored := func(digest string, size int64, unused time.Duration, runs ...string) fetcher.Stored {
+		return fetcher.Stored{Object: store.Object{SHA256: digest, Size: size, Used: noon.Add(-unused)}, Runs: runs}
+	}
+	for name, tt := range map[string]struct {
+		limits fetcher.Limits
+		all    []fetcher.Stored
+		want   string
+	}{
+		"without limits everything stays":          {all: []fetcher.Stored{stored("a", 1<<50, 1000*time.Hour)}},
+		"what is too old goes":                     {limits: fetcher.Limits{Age: time.Hour}, all: []fetcher.Stored{stored("a", 1, 2*time.Hour), stored("b", 1, 30*time.Minute)}, want: "a"},
+		"what a run needs stays, however old":      {limits: fetcher.Limits{Age: time.Hour, Size: 1}, all: []fetcher.Stored{stored("a", 9, 2*time.Hour, "r1")}},
+		"what is too much goes, the oldest first":  {limits: fetcher.Limits{Size: 10}, all: []fetcher.Stored{stored("a", 5, time.Hour), stored("b", 5, 3*time.Hour), stored("c", 5, 2*time.Hour)}, want: "b"},
+		"as much goes as must":                     {limits: fetcher.Limits{Size: 4}, all: []fetcher.Stored{stored("a", 5, time.Hour), stored("b", 5, 3*time.Hour), stored("c", 4, 10*time.Minute)}, want: "b a"},
+		"what fits stays":                          {limits: fetcher.Limits{Size: 10}, all: []fetcher.Stored{stored("a", 5, time.Hour), stored("b", 5, 3*time.Hour)}},
+		"the next one goes where a run needs it":   {limits: fetcher.Limits{Size: 5}, all: []fetcher.Stored{stored("a", 5, time.Hour), stored("b", 5, 3*time.Hour, "r1")}, want: "a"},
+		"what was used just now stays":             {limits: fetcher.Limits{Size: 1, Age: 1}, all: []fetcher.Stored{stored("a", 5, 4*time.Minute)}},
+		"of two of one age the digest tells":       {limits: fetcher.Limits{Size: 5}, all: []fetcher.Stored{stored("b", 5, time.Hour), stored("a", 5, time.Hour)}, want: "a"},
+		"age comes before size, and counts for it": {limits: fetcher.Limits{Size: 5, Age: 2 * time.Hour}, all: []fetcher.Stored{stored("a", 5, time.Hour), stored("b", 5, 3*time.Hour)}, want: "b"},
+		"a clock that was set back evicts nothing": {limits: fetcher.Limits{Age: time.Hour, Size: 1}, all: []fetcher.Stored{stored("a", 5, -time.Hour)}},
+		"what nobody knows the age of is old":      {limits: fetcher.Limits{Age: time.Hour}, all: []fetcher.Stored{{Object: store.Object{SHA256: "a"}}}, want: "a"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			for _, s := range fetcher.Evict(tt.all, tt.limits, noon) {
+				got = append(got, s.SHA256)
+			}
+			if diff := cmp.Diff(tt.want, strings.Join(got, " ")); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestForgetAndOrphaned(t *testing.T) {
+	over := store.Run{Phase: event.PhaseFinished, Updated: noon.Add(-2 * time.Hour)}
+	running := over
+	running.Phase = event.PhaseRunning
+	if !fetcher.Forget(over, time.Hour, noon) || fetcher.Forget(over, 3*time.Hour, noon) || fetcher.Forget(running, time.Hour, noon) || fetcher.Forget(store.Run{}, 0, noon) {
+		t.Error("forget: only the orders of runs that are over for long")
+	}
+	old := store.Item{Key: "objects/a", Modified: noon.Add(-2 * time.Hour)}
+	young := store.Item{Key: "objects/a", Modified: noon.Add(-time.Minute)}
+	if !fetcher.Orphaned(old, nil, noon) || fetcher.Orphaned(young, nil, noon) || fetcher.Orphaned(old, map[string]bool{"objects/a": true}, noon) {
+		t.Error("orphaned: only old objects that nobody remembers")
+	}
+}
+
+func TestTheStockIsListedWithWhereItCameFromAndWhoNeedsIt(t *testing.T) {
+	w, s := newWorld(t), newSite(t)
+	p := w.start(t, quick())
+	dogs, cats := s.put("/dogs", page{content: []byte("dogs")}), s.put("/cats", page{content: []byte("cats")})
+	p.Say(ask("r1", data{src: dogs + "?token=hunter2"}, data{src: s.put("/more", page{content: []byte("dogs")})}))
+	p.Say(ask("r2", data{src: cats}, data{src: s.put("/held", page{content: bytesOf(1, 2<<20), held: true})}))
+	p.fetched(t, "r1")
+	w.run(t, "r1", event.PhaseRunning)
+	eventually(t, "cats do not come", func() bool { return len(w.all(t, store.KindObject)) == 2 })
+	got := fmt.Sprint(brief(t, w.stock(t, quick())))
+	want := fmt.Sprint([]string{
+		"cats from [" + cats + "] for [r2]",
+		"dogs from [" + dogs + "?token=REDACTED " + s.URL + "/more] for [r1]",
+	})
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	w.run(t, "r1", event.PhaseFinished)
+	if got := fmt.Sprint(brief(t, w.stock(t, quick()))); !strings.Contains(got, "/more] for []") {
+		t.Errorf("a run that is over needs its data: %s", got)
+	}
+	s.release()
+	p.fetched(t, "r2")
+}
+
+func TestWhatARunNeedsIsNeverEvictedAndTheRestIs(t *testing.T) {
+	w, s := newWorld(t), newSite(t)
+	p := w.start(t, quick())
+	dogs := data{src: s.put("/dogs", page{content: []byte("dogs")})}
+	p.Say(ask("r1", dogs))
+	digest := p.fetched(t, "r1")[0].SHA256
+	stock := w.stock(t, quick())
+	if err := stock.Evict(t.Context(), digest); !errors.Is(err, fetcher.ErrNeeded) || !strings.Contains(err.Error(), "r1") {
+		t.Errorf("Evict for a run that is fetched: %v", err)
+	}
+	w.run(t, "r1", event.PhaseFinished)
+	if err := stock.Evict(t.Context(), digest); !errors.Is(err, fetcher.ErrNeeded) || !strings.Contains(err.Error(), "ago") {
+		t.Errorf("Evict of what was just used: %v", err)
+	}
+	w.age(t, digest, 10*time.Minute)
+	if err := stock.Evict(t.Context(), digest); err != nil {
+		t.Error(err)
+	}
+	if err := stock.Evict(t.Context(), digest); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("Evict again: %v", err)
+	}
+	if files := w.files(t); len(files) > 0 {
+		t.Errorf("left: %q", files)
+	}
+	p.Say(ask("r2", dogs))
+	w.content(t, p.fetched(t, "r2")[0])
+	w.clean(t)
+}
+
+func TestAnObjectIsNotEvictedBetweenItIsGivenToARunAndRemembered(t *testing.T) {
+	w, s := newWorld(t), newSite(t)
+	p := w.start(t, quick())
+	dogs := data{src: s.put("/dogs", page{content: []byte("dogs")}), sha256: sha256Of([]byte("dogs"))}
+	p.Say(ask("r1", dogs))
+	digest := p.fetched(t, "r1")[0].SHA256
+	w.run(t, "r1", event.PhaseFinished)
+	w.age(t, digest, time.Hour)
+	p.Say(ask("r2", dogs))
+	p.fetched(t, "r2")
+	w.run(t, "r2", event.PhaseFinished) // and so nobody needs it any more
+	if err := w.stock(t, quick()).Evict(t.Context(), digest); !errors.Is(err, fetcher.ErrNeeded) {
+		t.Errorf("Evict: %v", err)
+	}
+}
+
+func TestADamagedObjectIsFoundAndFetchedAgain(t *testing.T) {
+	w, s := newWorld(t), newSite(t)
+	p := w.start(t, quick())
+	dogs := data{src: s.put("/dogs", page{content: []byte("dogs")}), sha256: sha256Of([]byte("dogs"))}
+	p.Say(ask("r1", dogs))
+	d := p.fetched(t, "r1")[0]
+	stock := w.stock(t, quick())
+	if whole, err := stock.Verify(t.Context(), d.SHA256); !whole || err != nil {
+		t.Errorf("Verify: %t, %v", whole, err)
+	}
+	if err := os.WriteFile(filepath.Join(w.dir, "objects", d.Object), []byte("dags"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if whole, err := stock.Verify(t.Context(), d.SHA256); whole || err != nil {
+		t.Errorf("Verify: %t, %v", whole, err)
+	}
+	if _, err := stock.Verify(t.Context(), d.SHA256); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("Verify again: %v", err)
+	}
+	p.Say(ask("r2", dogs))
+	w.content(t, p.fetched(t, "r2")[0])
+	w.clean(t)
+}
+
+func TestAPrefetchBringsASourceAndSaysNothing(t *testing.T) {
+	w, s := newWorld(t), newSite(t)
+	p := w.start(t, quick())
+	stock := w.stock(t, quick())
+	dogs := fetcher.Source{URL: s.put("/dogs", page{content: []byte("dogs"), etag: `"a"`})}
+	ended := func(name string) (e *fetcher.Ending) {
+		eventually(t, "it is not prefetched", func() (ok bool) {
+			var err error
+			if e, err = stock.Prefetched(t.Context(), name); err != nil {
+				t.Fatal(err)
+			}
+			return e != nil
+		})
+		return e
+	}
+	name, err := stock.Prefetch(t.Context(), dogs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e := ended(name); e.Finished != nil || string(w.content(t, e.Data[0])) != "dogs" {
+		t.Errorf("ended %+v", e)
+	}
+	bad, err := stock.Prefetch(t.Context(), fetcher.Source{URL: s.URL + "/gone"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e := ended(bad); e.Finished == nil || e.Finished.Reason != event.FetchFailed {
+		t.Errorf("ended %+v", e)
+	}
+	w.clean(t)
+	if heard := p.Heard(); len(heard) > 0 {
+		t.Errorf("said %q", heard)
+	}
+	p.Say(ask("r1", data{src: dogs.URL}))
+	p.fetched(t, "r1")
+	if got := s.times("/dogs"); got != 1 {
+		t.Errorf("fetched %d times", got)
+	}
+	w.run(t, "r1", event.PhaseFinished)
+	if err := stock.Sweep(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if e, err := stock.Prefetched(t.Context(), name); e != nil || err != nil {
+		t.Errorf("it is still remembered: %+v, %v", e, err)
+	}
+}
+
+func TestASweepRemovesWhatNeedNotBeKeptAndNothingElse(t *testing.T) {
+	w, s := newWorld(t), newSite(t)
+	p := w.start(t, quick())
+	for i, name := range []string{"a", "b", "c", "d"} {
+		p.Say(ask(fmt.Sprint("r", i), data{src: s.put("/"+name, page{content: []byte(name)})}))
+		d := p.fetched(t, fmt.Sprint("r", i))[0]
+		w.age(t, d.SHA256, time.Duration(10+i)*time.Hour)
+	}
+	w.clean(t)
+	w.run(t, "r0", event.PhaseFinished)
+	w.run(t, "r1", event.PhaseRunning)
+	w.run(t, "r3", event.PhaseFinished)
+	w.loose(t, "orphan", 2*time.Hour)
+	w.loose(t, "newborn", time.Minute)
+	if err := os.Remove(filepath.Join(w.dir, "objects", w.key(t, sha256Of([]byte("d"))))); err != nil {
+		t.Fatal(err)
+	}
+	settings := quick()
+	settings.Keep, settings.MaxStored = time.Minute, 1
+	stock := w.stock(t, settings)
+	want := []string{"b from [" + s.URL + "/b] for [r1]", "c from [" + s.URL + "/c] for [r2]", "done/r1", "done/r2"}
+	for range 2 { // the second changes nothing
+		if err := stock.Sweep(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		got := brief(t, stock)
+		for _, d := range w.all(t, store.KindOrder) {
+			got = append(got, d.Key)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+		if files := w.files(t); len(files) != 3 || !strings.Contains(fmt.Sprint(files), "newborn") {
+			t.Errorf("files %q", files)
+		}
+	}
+	if held := w.held(t); len(held) > 0 {
+		t.Errorf("held: %q", held)
+	}
+	p.Heard()
+	p.Replay() // of runs whose orders are forgotten, too
+	for _, line := range p.Heard() {
+		if strings.Contains(line, "r0") || strings.Contains(line, "r3") {
+			t.Errorf("a replay says %s", line)
+		}
+	}
+}
+
+func TestOneProcessSweepsAtATime(t *testing.T) {
+	w := newWorld(t)
+	if _, err := store.Acquire(t.Context(), w.docs, "fetch/sweep", "another", time.Now(), time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.stock(t, quick()).Sweep(t.Context()); !errors.Is(err, store.ErrHeld) {
+		t.Errorf("Sweep: %v", err)
+	}
+}
+
+func TestAFetcherSweepsByItself(t *testing.T) {
+	w := newWorld(t)
+	w.loose(t, "orphan", 2*time.Hour)
+	s := quick()
+	s.Sweep = 10 * time.Millisecond
+	w.start(t, s)
+	eventually(t, "it does not", func() bool { return len(w.files(t)) == 0 })
+}
+
+func (w *world) stock(t *testing.T, s fetcher.Settings) *fetcher.Stock {
+	t.Helper()
+	stock, err := fetcher.NewStock(s, fetcher.Deps{Store: w.docs, Objects: w.objects, Log: zap.NewNop()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return stock
+}
+
+// brief says what a stock holds, in a line for each object.
+func brief(t *testing.T, s *fetcher.Stock) []string {
+	t.Helper()
+	all, err := s.List(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := make(map[string]string)
+	for _, name := range []string{"a", "b", "c", "d", "dogs", "cats"} {
+		names[sha256Of([]byte(name))] = name
+	}
+	var lines []string
+	for _, o := range all {
+		lines = append(lines, fmt.Sprintf("%s from %s for %s", names[o.SHA256], o.Sources, o.Runs))
+	}
+	slices.Sort(lines)
+	return lines
+}
+
+// run records in which phase a run is, some time ago.
+func (w *world) run(t *testing.T, id string, phase event.Phase) {
+	t.Helper()
+	r, err := w.docs.Run(t.Context(), id)
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		t.Fatal(err)
+	}
+	r.ID, r.Phase, r.Updated = id, phase, time.Now().Add(-10*time.Minute).UTC()
+	r.Revision++
+	if err := w.docs.PutRun(t.Context(), r, store.Change{Run: id, Revision: r.Revision, Event: fmt.Sprint(r.Revision)}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// age lets an object be one that was not used for so long.
+func (w *world) age(t *testing.T, digest string, unused time.Duration) {
+	t.Helper()
+	o, version, err := store.Get[store.Object](t.Context(), w.docs, store.KindObject, digest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Used = time.Now().Add(-unused).UTC()
+	if _, err := store.Replace(t.Context(), w.docs, store.KindObject, digest, version, o); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (w *world) key(t *testing.T, digest string) string {
+	t.Helper()
+	d, err := w.docs.Doc(t.Context(), store.KindObject, digest)
+	var o store.Object
+	if err := errors.Join(err, json.Unmarshal(d.Value, &o)); err != nil {
+		t.Fatal(err)
+	}
+	return o.Key
+}
+
+// loose makes a file of the object store that nobody remembers.
+func (w *world) loose(t *testing.T, name string, old time.Duration) {
+	t.Helper()
+	dir := filepath.Join(w.dir, "objects", "objects")
+	at := time.Now().Add(-old)
+	if err := errors.Join(os.MkdirAll(dir, 0o700), os.WriteFile(filepath.Join(dir, name), []byte("x"), 0o600), os.Chtimes(filepath.Join(dir, name), at, at)); err != nil {
+		t.Fatal(err)
+	}
+}

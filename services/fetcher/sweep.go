@@ -1,0 +1,133 @@
+package fetcher
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/benchmark-ai/bai/services/internal/store"
+)
+
+// sweep is the part that removes what need not be kept, now and then, until ctx
+// is done. Of several processes one does it.
+func (s *Stock) sweep(ctx context.Context) error {
+	tick := time.NewTicker(s.settings.Sweep)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		if err := s.Sweep(ctx); err != nil && ctx.Err() == nil && !errors.Is(err, store.ErrHeld) {
+			s.deps.Log.Warn("sweep is not complete", zap.Error(err))
+		}
+	}
+}
+
+// Sweep removes what settings say need not be kept: the ends of orders of runs
+// that are long over, objects that nobody remembers, the memory of objects that
+// are gone, and objects beyond the limits. What a run needs stays. The error is
+// store.ErrHeld while another process does it.
+func (s *Stock) Sweep(ctx context.Context) error {
+	return s.alone(ctx, func(ctx context.Context) error {
+		return errors.Join(s.forgetEndings(ctx), s.dropOrphans(ctx), s.evict(ctx))
+	})
+}
+
+// alone does something under a lease that all share who remove objects.
+func (s *Stock) alone(ctx context.Context, do func(context.Context) error) error {
+	lease, err := store.Acquire(ctx, s.deps.Store, "fetch/sweep", s.holder, time.Now(), s.settings.Lease)
+	if err != nil {
+		return fmt.Errorf("look after the object store: %w", err)
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	release := s.keep(ctx, cancel, lease)
+	defer release()
+	defer cancel(nil)
+	return do(ctx)
+}
+
+// forgetEndings forgets how the orders ended of runs that are long over.
+func (s *Stock) forgetEndings(ctx context.Context) error {
+	return each(ctx, s, store.KindOrder, doneOrders, func(d store.Doc, _ Ending) error {
+		run := strings.TrimPrefix(d.Key, doneOrders)
+		forget, err := s.forgettable(ctx, run)
+		if err != nil || !forget {
+			return err
+		}
+		return s.deps.Store.DeleteDoc(ctx, store.Doc{Kind: store.KindOrder, Key: d.Key, Version: d.Version})
+	})
+}
+
+func (s *Stock) forgettable(ctx context.Context, run string) (bool, error) {
+	if strings.HasPrefix(run, prefetches) {
+		_, err := s.deps.Store.Doc(ctx, store.KindOrder, openOrders+run)
+		return errors.Is(err, store.ErrNotFound), nil
+	}
+	r, err := s.deps.Store.Run(ctx, run)
+	if errors.Is(err, store.ErrNotFound) {
+		return false, nil
+	}
+	return err == nil && Forget(r, s.settings.Keep, time.Now()), err
+}
+
+// dropOrphans removes objects that nobody remembers.
+func (s *Stock) dropOrphans(ctx context.Context) error {
+	keys, there := make(map[string]bool), make(map[string]bool)
+	remembered := make(map[string]Stored)
+	err := each(ctx, s, store.KindObject, "", func(d store.Doc, o store.Object) error {
+		keys[o.Key], remembered[o.Key] = true, Stored{Object: o, version: d.Version}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for it, err := range s.deps.Objects.Items(ctx) {
+		if err != nil {
+			return errors.Join(append(errs, err)...)
+		}
+		there[it.Key] = true
+		if Orphaned(it, keys, time.Now()) {
+			s.deps.Log.Info("object is nobody's", zap.String("key", it.Key), zap.Int64("size", it.Size))
+			errs = append(errs, s.deps.Objects.Delete(ctx, it.Key))
+		}
+	}
+	for key, o := range remembered {
+		if !there[key] && !o.Needed(time.Now()) {
+			errs = append(errs, kept(s.remove(ctx, o)))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// evict removes what is beyond the limits.
+func (s *Stock) evict(ctx context.Context) error {
+	limits := Limits{Size: s.settings.MaxStored, Age: s.settings.MaxUnused}
+	if limits == (Limits{}) {
+		return nil
+	}
+	all, err := s.List(ctx)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, o := range Evict(all, limits, time.Now()) {
+		s.deps.Log.Info("object is evicted", zap.String("sha256", o.SHA256), zap.Int64("size", o.Size), zap.Time("used", o.Used))
+		errs = append(errs, kept(s.remove(ctx, o)))
+	}
+	return errors.Join(errs...)
+}
+
+// kept is err, unless that is only that an object came to be used.
+func kept(err error) error {
+	if errors.Is(err, ErrNeeded) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,199 @@
+// Package bucket reads buckets of clouds, and of what speaks like one: those of
+// S3, of Google and of Azure. It writes nothing.
+//
+// It links the clouds' own libraries: only programs that fetch import it.
+package bucket
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"net/http"
+	"os"
+	"strings"
+
+	"gocloud.dev/blob"
+	"gocloud.dev/gcerrors"
+
+	"github.com/benchmark-ai/bai/services/internal/store"
+)
+
+// Settings say how buckets are reached, by scheme of their URLs. Their zero
+// value is the cloud's own address, and the credentials that its tools find in
+// the environment.
+type Settings struct {
+	S3     S3     `toml:"s3"`
+	GS     GS     `toml:"gs"`
+	Azblob Azblob `toml:"azblob"`
+}
+
+// Validate names every setting at fault.
+func (s Settings) Validate() error {
+	var errs []error
+	if (s.S3.AccessKeyFile == "") != (s.S3.SecretKeyFile == "") {
+		errs = append(errs, errors.New("buckets.s3: access_key_file and secret_key_file belong together"))
+	}
+	for name, url := range map[string]string{"s3": s.S3.Endpoint, "gs": s.GS.Endpoint, "azblob": s.Azblob.Endpoint} {
+		if url != "" && !strings.HasPrefix(url, "https://") && !strings.HasPrefix(url, "http://") {
+			errs = append(errs, fmt.Errorf("buckets.%s.endpoint: %q is not a URL: https://host:port is one", name, url))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Opener opens buckets.
+type Opener struct{ settings Settings }
+
+// New returns an Opener. It reads no secret yet.
+func New(s Settings) (*Opener, error) {
+	if err := s.Validate(); err != nil {
+		return nil, err
+	}
+	return &Opener{settings: s}, nil
+}
+
+// Open opens the bucket of that name, whose data are asked for by client. It
+// asks for nothing: a bucket that is not there is found out by who reads it.
+func (o *Opener) Open(ctx context.Context, scheme, name string, client *http.Client) (*Bucket, error) {
+	var (
+		b   *Bucket
+		err error
+	)
+	switch scheme {
+	case "s3":
+		b, err = o.settings.S3.open(ctx, name, client)
+	case "gs":
+		b, err = o.settings.GS.open(ctx, name, client)
+	case "azblob":
+		b, err = o.settings.Azblob.open(ctx, name, client)
+	default:
+		err = fmt.Errorf("there are no buckets of that scheme: %w", store.ErrRefused)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open bucket %s://%s: %w", scheme, name, err)
+	}
+	return b, nil
+}
+
+// Bucket is an open bucket. It may be used by several goroutines.
+//
+// Its errors are store.ErrNotFound, where it or the object is not there;
+// store.ErrRefused, where the credentials do not open it; store.ErrConflict,
+// where an object is not the one any more that was asked for. Whatever else
+// there is may work the next time.
+type Bucket struct {
+	bucket *blob.Bucket
+	tag    func(as func(any) bool) string         // of a listed object
+	match  func(as func(any) bool, tag string)    // makes a read one of that tag only
+	status func(err error) (code int, why string) // what the server answered; 0 where it did not
+}
+
+// Close gives back what the bucket holds.
+func (b *Bucket) Close() error { return b.bucket.Close() }
+
+// Stat tells of one object.
+func (b *Bucket) Stat(ctx context.Context, key string) (store.Item, error) {
+	a, err := b.bucket.Attributes(ctx, key)
+	if err != nil {
+		return store.Item{}, b.explain(err)
+	}
+	return store.Item{Key: key, Size: a.Size, Modified: a.ModTime.UTC(), Tag: bare(a.ETag)}, nil
+}
+
+// Read opens an object from one byte to before another.
+func (b *Bucket) Read(ctx context.Context, item store.Item, from, to int64) (io.ReadCloser, error) {
+	opts := &blob.ReaderOptions{BeforeRead: func(as func(any) bool) error {
+		if item.Tag != "" && b.match != nil {
+			b.match(as, item.Tag)
+		}
+		return nil
+	}}
+	r, err := b.bucket.NewRangeReader(ctx, item.Key, from, to-from, opts)
+	if err != nil {
+		return nil, b.explain(err)
+	}
+	if r.Size() != item.Size || r.ModTime().Unix() != item.Modified.Unix() {
+		return nil, errors.Join(store.ErrConflict, r.Close())
+	}
+	return &reader{Reader: r, bucket: b}, nil
+}
+
+// reader explains what goes wrong.
+type reader struct {
+	*blob.Reader
+
+	bucket *Bucket
+}
+
+// Read implements io.Reader.
+func (r *reader) Read(p []byte) (int, error) {
+	n, err := r.Reader.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		err = r.bucket.explain(err)
+	}
+	return n, err
+}
+
+// List tells of all objects whose keys begin with prefix, in the order of the
+// keys. It ends after an error.
+func (b *Bucket) List(ctx context.Context, prefix string) iter.Seq2[store.Item, error] {
+	return func(yield func(store.Item, error) bool) {
+		for it := b.bucket.List(&blob.ListOptions{Prefix: prefix}); ; {
+			o, err := it.Next(ctx)
+			if errors.Is(err, io.EOF) {
+				return
+			}
+			if err != nil {
+				yield(store.Item{}, b.explain(err))
+				return
+			}
+			item := store.Item{Key: o.Key, Size: o.Size, Modified: o.ModTime.UTC()}
+			if b.tag != nil {
+				item.Tag = bare(b.tag(o.As))
+			}
+			if !yield(item, nil) {
+				return
+			}
+		}
+	}
+}
+
+// explain makes an error one that can be told apart.
+func (b *Bucket) explain(err error) error {
+	code, why := b.status(err)
+	known := map[gcerrors.ErrorCode]error{
+		gcerrors.NotFound: store.ErrNotFound, gcerrors.PermissionDenied: store.ErrRefused, gcerrors.FailedPrecondition: store.ErrConflict,
+	}[gcerrors.Code(err)]
+	switch code {
+	case http.StatusUnauthorized, http.StatusForbidden:
+		known = store.ErrRefused
+	case http.StatusNotFound:
+		known = store.ErrNotFound
+	case http.StatusPreconditionFailed:
+		known = store.ErrConflict
+	}
+	if known == nil {
+		return err
+	}
+	if why == "" {
+		return known
+	}
+	return fmt.Errorf("%s: %w", why, known)
+}
+
+// bare is a tag without its quotes, which some listings leave out.
+func bare(tag string) string { return strings.Trim(tag, `"`) }
+
+// secret reads a secret from its file.
+func secret(file string) (string, error) {
+	b, err := os.ReadFile(file)
+	if bad := (*os.PathError)(nil); errors.As(err, &bad) {
+		err = bad.Err // users need not know where
+	}
+	if err != nil {
+		return "", fmt.Errorf("the platform's credentials cannot be read: %w", err)
+	}
+	return strings.TrimSpace(string(b)), nil
+}

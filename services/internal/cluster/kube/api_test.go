@@ -1,0 +1,407 @@
+package kube_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/benchmark-ai/bai/services/internal/cluster"
+	"github.com/benchmark-ai/bai/services/internal/cluster/kube"
+	"github.com/benchmark-ai/bai/services/test/testbed"
+)
+
+// patience is how long the API server and its controllers may take for anything.
+const patience = time.Minute
+
+// job is a Job of a run, which runs nothing where there are no nodes.
+func job(scope, run string) *batchv1.Job {
+	zero, grace := int32(0), int64(1)
+	labels := map[string]string{cluster.LabelRun: run, cluster.LabelAttempt: "1"}
+	return &batchv1.Job{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "batch/v1", Kind: "Job"},
+		ObjectMeta: metav1.ObjectMeta{Name: run, Namespace: scope, Labels: labels},
+		Spec: batchv1.JobSpec{BackoffLimit: &zero, Template: corev1.PodTemplateSpec{
+			ObjectMeta: metav1.ObjectMeta{Labels: labels},
+			Spec: corev1.PodSpec{
+				RestartPolicy: corev1.RestartPolicyNever, TerminationGracePeriodSeconds: &grace,
+				Containers: []corev1.Container{{Name: cluster.ContainerBenchmark, Image: "example.org/none:1", Command: []string{"x"}}},
+				// no node has it: the pod stays pending, wherever the suite runs
+				NodeSelector: map[string]string{"benchmark-ai.dev/none": "none"},
+			},
+		}},
+	}
+}
+
+func ref(scope, run string) cluster.Ref {
+	return cluster.Ref{Run: run, Attempt: 1, Scope: scope, Job: run}
+}
+
+// until observes until ok.
+func until(t *testing.T, c *kube.Cluster, r cluster.Ref, what string, ok func(cluster.Seen, error) bool) cluster.Seen {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	for {
+		seen, err := c.Observe(ctx, r)
+		if ok(seen, err) {
+			return seen
+		}
+		select {
+		case <-time.After(20 * time.Millisecond):
+		case <-ctx.Done():
+			t.Fatalf("%s: not seen in time; the last was %+v, %v", what, seen, err)
+		}
+	}
+}
+
+func TestAPI(t *testing.T) {
+	bed := testbed.API(t)
+	for name, test := range map[string]func(*testing.T, *testbed.Cluster){
+		"what is refused is refused in the API server's own words":                   refusals,
+		"a pod that a quota refuses is told of by an event about its job":            quota,
+		"what an account may not do is told with the permission that it lacks":       forbidden,
+		"Watch hands nothing over while it may not see, and all when it may":         blind,
+		"a Job whose pods were orphaned leaves pods, and they are deleted":           orphans,
+		"a Job of several roles is that whose end ends the run":                      roles,
+		"nothing that is not labelled as a run's is seen or deleted":                 unlabelled,
+		"another cluster driver sees and deletes what this one has made":             replicas,
+		"an event about a pod makes Watch hand its run over":                         events,
+		"what is handed over again is whole, and as it is":                           resync,
+		"a namespace that is not there and one that is not watched are both refused": namespaces,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, bed)
+		})
+	}
+}
+
+func refusals(t *testing.T, bed *testbed.Cluster) {
+	t.Helper()
+	scope := bed.Namespace(t)
+	c := open(t, kube.Settings{Kubeconfig: bed.Kubeconfig, Namespace: scope})
+	for name, row := range map[string]struct {
+		change func(*batchv1.Job)
+		want   string
+	}{
+		"a privileged pod, where Pod Security forbids it: at the Job there is only a warning": {
+			func(j *batchv1.Job) { yes := true; j.Spec.Template.Spec.HostNetwork = yes }, "",
+		},
+		"a limit below the request": {func(j *batchv1.Job) {
+			r := &j.Spec.Template.Spec.Containers[0].Resources
+			r.Requests = corev1.ResourceList{"cpu": resource.MustParse("2")}
+			r.Limits = corev1.ResourceList{"cpu": resource.MustParse("1")}
+		}, "must be less than or equal to cpu limit"},
+		"a label that is none":    {func(j *batchv1.Job) { j.Labels["x"] = "a b" }, "a valid label must be"},
+		"no label of the attempt": {func(j *batchv1.Job) { delete(j.Labels, cluster.LabelAttempt) }, "lacks the labels"},
+	} {
+		j := job(scope, "r"+fmt.Sprintf("%x", len(name)))
+		row.change(j)
+		err := c.Create(t.Context(), j)
+		if row.want == "" {
+			if err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+			continue
+		}
+		var refused *cluster.RefusedError
+		if !errors.As(err, &refused) || !strings.Contains(refused.Message, row.want) {
+			t.Errorf("%s: %v, want a refusal with %q", name, err, row.want)
+		}
+	}
+}
+
+func quota(t *testing.T, bed *testbed.Cluster) {
+	t.Helper()
+	scope := bed.Namespace(t)
+	bed.Run(t, "-n", scope, "create", "quota", "none", "--hard=pods=0")
+	c := open(t, kube.Settings{Kubeconfig: bed.Kubeconfig, Namespace: scope})
+	l := watch(t, c)
+	if err := c.Create(t.Context(), job(scope, "over")); err != nil {
+		t.Fatal(err)
+	}
+	told := func(s cluster.Seen) bool {
+		for _, e := range s.Events {
+			if e.Reason == "FailedCreate" && strings.Contains(e.Message, "exceeded quota") {
+				return true
+			}
+		}
+		return false
+	}
+	until(t, c, ref(scope, "over"), "a FailedCreate event", func(s cluster.Seen, err error) bool { return err == nil && told(s) })
+	l.await(t, "a FailedCreate event", told)
+
+	bed.Run(t, "-n", scope, "create", "quota", "jobs", "--hard=count/jobs.batch=1")
+	var refused *cluster.RefusedError
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	for n := 0; !errors.As(c.Create(ctx, job(scope, fmt.Sprint("more", n))), &refused); n++ {
+		if ctx.Err() != nil {
+			t.Fatal("no Job was refused by a quota of Jobs")
+		}
+	}
+	if !strings.Contains(refused.Message, "exceeded quota: jobs") {
+		t.Errorf("refusal %q, want the quota's words", refused.Message)
+	}
+}
+
+func namespaces(t *testing.T, bed *testbed.Cluster) {
+	t.Helper()
+	c := open(t, kube.Settings{Kubeconfig: bed.Kubeconfig, Namespace: "nosuch"})
+	for scope, want := range map[string]string{"nosuch": `namespaces "nosuch" not found`, "other": `watches "nosuch" only`} {
+		var refused *cluster.RefusedError
+		if err := c.Create(t.Context(), job(scope, "r")); !errors.As(err, &refused) || !strings.Contains(refused.Message, want) {
+			t.Errorf("create in %s: %v, want a refusal with %q", scope, err, want)
+		}
+	}
+	if _, err := c.Observe(t.Context(), ref("nosuch", "r")); !errors.Is(err, cluster.ErrNotFound) {
+		t.Errorf("observe: %v, want ErrNotFound", err)
+	}
+	if err := c.Delete(t.Context(), ref("nosuch", "r")); err != nil {
+		t.Errorf("delete: %v", err)
+	}
+}
+
+func forbidden(t *testing.T, bed *testbed.Cluster) {
+	t.Helper()
+	scope := bed.Namespace(t)
+	config := bed.Account(t, scope, "nobody")
+	c := open(t, kube.Settings{Kubeconfig: config, Namespace: scope})
+	var refused *cluster.RefusedError
+	if err := c.Create(t.Context(), job(scope, "r")); !errors.As(err, &refused) || !strings.Contains(refused.Message, `the verb "create" on "jobs"`) {
+		t.Errorf("create: %v, want a refusal that names the permission", err)
+	}
+	var lacks *kube.PermissionError
+	_, err := c.Observe(t.Context(), ref(scope, "r"))
+	if !errors.As(err, &lacks) || lacks.Verb != "get" || lacks.Resource != "jobs" || lacks.Group != "batch" || lacks.Scope != scope {
+		t.Errorf("observe: %v, want a PermissionError for get jobs.batch", err)
+	}
+	if err := c.Delete(t.Context(), ref(scope, "r")); !errors.As(err, &lacks) || lacks.Verb != "list" {
+		t.Errorf("delete: %v, want a PermissionError for list", err)
+	}
+}
+
+func blind(t *testing.T, bed *testbed.Cluster) {
+	t.Helper()
+	scope := bed.Namespace(t)
+	admin := open(t, kube.Settings{Kubeconfig: bed.Kubeconfig, Namespace: scope})
+	if err := admin.Create(t.Context(), job(scope, "r")); err != nil {
+		t.Fatal(err)
+	}
+	c := open(t, kube.Settings{Kubeconfig: bed.Account(t, scope, "blind"), Namespace: scope})
+	l := watch(t, c)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	for lacks := (*kube.PermissionError)(nil); !errors.As(c.Ready(ctx), &lacks); {
+		if ctx.Err() != nil {
+			t.Fatal("Ready does not say which permission is missing")
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	if n := l.count(); n > 0 {
+		t.Errorf("%d were handed over", n)
+	}
+	bed.Run(t, "-n", scope, "create", "rolebinding", "sees", "--clusterrole=view", "--serviceaccount="+scope+":blind")
+	l.await(t, "the job, once it may be seen", func(s cluster.Seen) bool { return s.Job != nil })
+	for c.Ready(ctx) != nil && ctx.Err() == nil {
+		time.Sleep(10 * time.Millisecond)
+	}
+	if err := c.Ready(t.Context()); err != nil {
+		t.Errorf("Ready: %v", err)
+	}
+}
+
+func orphans(t *testing.T, bed *testbed.Cluster) {
+	t.Helper()
+	scope := bed.Namespace(t)
+	c := open(t, kube.Settings{Kubeconfig: bed.Kubeconfig, Namespace: scope})
+	if err := c.Create(t.Context(), job(scope, "r")); err != nil {
+		t.Fatal(err)
+	}
+	until(t, c, ref(scope, "r"), "a pod", func(s cluster.Seen, _ error) bool { return len(s.Pods) == 1 })
+	bed.Run(t, "-n", scope, "delete", "job", "r", "--cascade=orphan")
+	until(t, c, ref(scope, "r"), "the pod alone", func(s cluster.Seen, err error) bool { return err == nil && s.Job == nil && len(s.Pods) == 1 })
+	if err := c.Delete(t.Context(), ref(scope, "r")); err != nil {
+		t.Fatal(err)
+	}
+	until(t, c, ref(scope, "r"), "nothing", func(_ cluster.Seen, err error) bool { return errors.Is(err, cluster.ErrNotFound) })
+}
+
+func roles(t *testing.T, bed *testbed.Cluster) {
+	t.Helper()
+	scope := bed.Namespace(t)
+	c := open(t, kube.Settings{Kubeconfig: bed.Kubeconfig, Namespace: scope})
+	l := watch(t, c)
+	worker := job(scope, "r")
+	worker.Name = "r-worker"
+	for _, j := range []*batchv1.Job{worker, job(scope, "r")} {
+		if err := c.Create(t.Context(), j); err != nil {
+			t.Fatal(err)
+		}
+	}
+	both := func(s cluster.Seen) bool { return s.Job != nil && s.Job.Name == "r" && len(s.Pods) == 2 }
+	until(t, c, ref(scope, "r"), "the main job and both pods", func(s cluster.Seen, err error) bool { return err == nil && both(s) })
+	fresh := watch(t, c) // the first may have met the worker alone
+	fresh.await(t, "the main job and both pods", both)
+	_ = l
+	if err := c.Delete(t.Context(), ref(scope, "r")); err != nil {
+		t.Fatal(err)
+	}
+	until(t, c, ref(scope, "r"), "nothing", func(_ cluster.Seen, err error) bool { return errors.Is(err, cluster.ErrNotFound) })
+	fresh.await(t, "that it has gone", func(s cluster.Seen) bool { return s.Job == nil && len(s.Pods) == 0 && s.Ref.Job == "r" })
+}
+
+func unlabelled(t *testing.T, bed *testbed.Cluster) {
+	t.Helper()
+	scope := bed.Namespace(t)
+	c := open(t, kube.Settings{Kubeconfig: bed.Kubeconfig, Namespace: scope})
+	bed.Run(t, "-n", scope, "create", "configmap", "mine")
+	bed.Run(t, "-n", scope, "create", "secret", "generic", "mine")
+	bed.Run(t, "-n", scope, "create", "job", "r", "--image=example.org/none:1")
+	l := watch(t, c)
+	if _, err := c.Observe(t.Context(), ref(scope, "r")); !errors.Is(err, cluster.ErrNotFound) {
+		t.Errorf("observe a job that is not a run's: %v, want ErrNotFound", err)
+	}
+	if err := c.Delete(t.Context(), ref(scope, "r")); err != nil {
+		t.Error(err)
+	}
+	bed.Run(t, "-n", scope, "get", "configmap/mine", "secret/mine", "job/r")
+	if n := l.count(); n > 0 {
+		t.Errorf("%d were handed over", n)
+	}
+}
+
+func replicas(t *testing.T, bed *testbed.Cluster) {
+	t.Helper()
+	scope := bed.Namespace(t)
+	one := open(t, kube.Settings{Kubeconfig: bed.Kubeconfig, Namespace: scope})
+	two := open(t, kube.Settings{Kubeconfig: bed.Kubeconfig, Namespace: scope})
+	l := watch(t, two)
+	made := make(chan error, 2)
+	for _, c := range []*kube.Cluster{one, two} {
+		go func() { made <- c.Create(t.Context(), job(scope, "r")) }()
+	}
+	if a, b := <-made, <-made; (a == nil) == (b == nil) || !errors.Is(errors.Join(a, b), cluster.ErrExists) {
+		t.Errorf("two create one job: %v and %v, want one ErrExists", a, b)
+	}
+	l.await(t, "the job", func(s cluster.Seen) bool { return s.Job != nil })
+	if err := errors.Join(two.Delete(t.Context(), ref(scope, "r")), one.Delete(t.Context(), ref(scope, "r"))); err != nil {
+		t.Fatal(err)
+	}
+	l.await(t, "that it has gone", func(s cluster.Seen) bool { return s.Job == nil && len(s.Pods) == 0 })
+}
+
+func events(t *testing.T, bed *testbed.Cluster) {
+	t.Helper()
+	scope := bed.Namespace(t)
+	c := open(t, kube.Settings{Kubeconfig: bed.Kubeconfig, Namespace: scope})
+	if err := c.Create(t.Context(), job(scope, "r")); err != nil {
+		t.Fatal(err)
+	}
+	seen := until(t, c, ref(scope, "r"), "a pod", func(s cluster.Seen, _ error) bool { return len(s.Pods) == 1 })
+	l := watch(t, c)
+	l.await(t, "the pod", func(s cluster.Seen) bool { return len(s.Pods) == 1 })
+	said := fmt.Sprintf(`{"apiVersion":"v1","kind":"Event","metadata":{"name":"e","namespace":%q},"type":"Warning","reason":"FailedMount","message":"no such secret","involvedObject":{"kind":"Pod","namespace":%[1]q,"name":%q,"uid":%q},"lastTimestamp":"2026-01-01T00:00:00Z"}`,
+		scope, seen.Pods[0].Name, seen.Pods[0].UID)
+	bed.Apply(t, said)
+	l.await(t, "the event", func(s cluster.Seen) bool {
+		for _, e := range s.Events {
+			if e.Reason == "FailedMount" {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+func resync(t *testing.T, bed *testbed.Cluster) {
+	t.Helper()
+	scope := bed.Namespace(t)
+	c := open(t, kube.Settings{Kubeconfig: bed.Kubeconfig, Namespace: scope, Resync: 50 * time.Millisecond})
+	if err := c.Create(t.Context(), job(scope, "r")); err != nil {
+		t.Fatal(err)
+	}
+	until(t, c, ref(scope, "r"), "a pod", func(s cluster.Seen, _ error) bool { return len(s.Pods) == 1 })
+	l := watch(t, c)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	for l.count() < 20 && ctx.Err() == nil {
+		time.Sleep(10 * time.Millisecond)
+	}
+	last := l.last()
+	if l.count() < 20 || last.Job == nil || len(last.Pods) != 1 {
+		t.Errorf("handed over %d times, last %+v", l.count(), last)
+	}
+}
+
+// log is what Watch has handed over.
+type log struct {
+	mu   sync.Mutex
+	seen []cluster.Seen
+	wake chan struct{}
+}
+
+func (l *log) count() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.seen)
+}
+
+func (l *log) last() cluster.Seen {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.seen) == 0 {
+		return cluster.Seen{}
+	}
+	return l.seen[len(l.seen)-1]
+}
+
+// await waits until the last that was handed over is ok.
+func (l *log) await(t *testing.T, what string, ok func(cluster.Seen) bool) {
+	t.Helper()
+	late := time.After(patience)
+	for {
+		if s := l.last(); l.count() > 0 && ok(s) {
+			return
+		}
+		select {
+		case <-l.wake:
+		case <-late:
+			t.Fatalf("%s: not handed over in time; the last of %d was %+v", what, l.count(), l.last())
+		}
+	}
+}
+
+// watch watches until the test is over.
+func watch(t *testing.T, c *kube.Cluster) *log {
+	t.Helper()
+	l, done := &log{wake: make(chan struct{}, 1)}, make(chan error, 1)
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	go func() {
+		done <- c.Watch(ctx, func(s cluster.Seen) {
+			l.mu.Lock()
+			l.seen = append(l.seen, s)
+			l.mu.Unlock()
+			select {
+			case l.wake <- struct{}{}:
+			default:
+			}
+		})
+	}()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("watch: %v", err)
+		}
+	})
+	return l
+}

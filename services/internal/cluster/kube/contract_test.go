@@ -1,0 +1,37 @@
+package kube_test
+
+import (
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest"
+
+	"github.com/benchmark-ai/bai/services/internal/cluster/kube"
+	"github.com/benchmark-ai/bai/services/internal/clustertest"
+	"github.com/benchmark-ai/bai/services/test/testbed"
+	"github.com/benchmark-ai/bai/services/test/testbed/kit"
+)
+
+func TestContract(t *testing.T) {
+	bed := testbed.Kubernetes(t)
+	scope := bed.Namespace(t)
+	clustertest.Run(t, clustertest.Suite{
+		New: func(t *testing.T) clustertest.Cluster {
+			t.Helper()
+			return open(t, kube.Settings{Kubeconfig: bed.Kubeconfig, Namespace: scope})
+		},
+		Scope: scope, Image: kit.DebianImage, Patience: 2 * time.Minute,
+	})
+}
+
+// open returns a cluster that is closed with the test.
+func open(t *testing.T, s kube.Settings) *kube.Cluster {
+	t.Helper()
+	c, err := kube.New(s, zaptest.NewLogger(t, zaptest.Level(zap.WarnLevel)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c
+}

@@ -1,0 +1,51 @@
+package kube
+
+import (
+	"context"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/benchmark-ai/bai/services/internal/cluster"
+)
+
+// manager is who the API server says has written an object's fields.
+const manager = "benchmark-ai"
+
+// Create implements cluster.Creator. What the API server does not know of an
+// object is refused, not dropped.
+func (c *Cluster) Create(ctx context.Context, o cluster.Object) error {
+	kind := o.GetObjectKind().GroupVersionKind()
+	object := kind.Kind + " " + o.GetName()
+	if refused := c.foreign(object, o); refused != nil {
+		return refused
+	}
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
+	if err != nil {
+		return &cluster.RefusedError{Object: object, Message: fmt.Sprintf("it cannot be written: %v", err)}
+	}
+	ctx, cancel := c.call(ctx)
+	defer cancel()
+	made, err := c.objects.Resource(resourceOf(kind)).Namespace(o.GetNamespace()).Create(ctx, &unstructured.Unstructured{Object: fields},
+		metav1.CreateOptions{FieldValidation: metav1.FieldValidationStrict, FieldManager: manager})
+	if err != nil {
+		return verdict(object, err)
+	}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(made.Object, o); err != nil {
+		return fmt.Errorf("read %s, which was created: %w", object, err)
+	}
+	return nil
+}
+
+// foreign refuses what would never be seen again.
+func (c *Cluster) foreign(object string, o cluster.Object) *cluster.RefusedError {
+	if _, ok := attemptOf(o); !ok {
+		return &cluster.RefusedError{Object: object, Message: "it lacks the labels of its run and attempt, without which nobody would find it"}
+	}
+	if o.GetNamespace() != c.settings.Scope() {
+		return &cluster.RefusedError{Object: object, Message: fmt.Sprintf("it is for the namespace %q, and the platform watches %q only: set both to the same", o.GetNamespace(), c.settings.Scope())}
+	}
+	return nil
+}

@@ -1,0 +1,241 @@
+package kube
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/benchmark-ai/bai/services/internal/cluster"
+)
+
+// PermissionError says which permission this process lacks.
+type PermissionError struct {
+	Verb, Resource, Group, Scope string // scope is empty where the whole cluster is meant
+	Words                        string // the API server's own
+}
+
+// Error implements error.
+func (e *PermissionError) Error() string {
+	where := "in the whole cluster"
+	if e.Scope != "" {
+		where = fmt.Sprintf("in the namespace %q", e.Scope)
+	}
+	return fmt.Sprintf("the platform may not %s %s of the API group %q %s: grant its service account the verb %q on %q by a role, as deploy/kubernetes does (%s)",
+		e.Verb, e.Resource, e.Group, where, e.Verb, e.Resource, e.Words)
+}
+
+// denial reads what the authorizer says.
+var denial = regexp.MustCompile(`cannot (\w+) resource "([^"]+)" in API group "([^"]*)"(?: in the namespace "([^"]*)")?`)
+
+// permission returns which permission is missing, nil where err says something
+// else: a quota and a webhook forbid too.
+func permission(err error) *PermissionError {
+	if !apierrors.IsForbidden(err) {
+		return nil
+	}
+	found := denial.FindStringSubmatch(err.Error())
+	if found == nil {
+		return nil
+	}
+	return &PermissionError{Verb: found[1], Resource: found[2], Group: found[3], Scope: found[4], Words: err.Error()}
+}
+
+// explain is err with what was being done, and the permission that it is about.
+func explain(doing string, err error) error {
+	if err == nil {
+		return nil
+	}
+	if p := permission(err); p != nil {
+		return fmt.Errorf("%s: %w", doing, p)
+	}
+	return fmt.Errorf("%s: %w", doing, err)
+}
+
+// verdict is what the answer to a creation means: that the object is there
+// already, that it is refused for good, or that nobody could tell.
+func verdict(object string, err error) error {
+	if err == nil {
+		return nil
+	}
+	if apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("%s: %w", object, cluster.ErrExists)
+	}
+	if !final(err) {
+		return fmt.Errorf("create %s: %w", object, err)
+	}
+	words := err.Error()
+	if p := permission(err); p != nil {
+		words = p.Error()
+	}
+	return &cluster.RefusedError{Object: object, Message: words}
+}
+
+// Codes of answers.
+const (
+	badRequest      = 400
+	unauthorized    = 401
+	requestTimeout  = 408
+	conflict        = 409
+	tooManyRequests = 429
+	serverError     = 500
+)
+
+// final reports whether the API server, or who it asks, will give the same
+// answer again.
+func final(err error) bool {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return false
+	}
+	switch code := status.Status().Code; code {
+	case unauthorized, requestTimeout, conflict, tooManyRequests:
+		return false
+	default:
+		return code >= badRequest && code < serverError
+	}
+}
+
+// resourceOf is where objects of a kind lie.
+func resourceOf(kind schema.GroupVersionKind) schema.GroupVersionResource {
+	plural, _ := meta.UnsafeGuessKindToResource(kind)
+	return plural
+}
+
+// kindsOf are the kinds of objects that are looked for by label when an attempt
+// is deleted. Secrets are not among them: nobody of ours may read those of
+// others.
+func kindsOf(more []string) []schema.GroupVersionResource {
+	kinds := []schema.GroupVersionResource{{Version: "v1", Resource: "configmaps"}, {Version: "v1", Resource: "services"}}
+	for _, name := range more {
+		if gvr, _ := schema.ParseResourceArg(name); gvr != nil {
+			kinds = append(kinds, *gvr)
+		}
+	}
+	return kinds
+}
+
+// attempt names one attempt of a run.
+type attempt struct{ scope, run, number string }
+
+func attemptOf(o metav1.Object) (attempt, bool) {
+	l := o.GetLabels()
+	at := attempt{o.GetNamespace(), l[cluster.LabelRun], l[cluster.LabelAttempt]}
+	return at, at.run != "" && at.number != ""
+}
+
+func attemptOfRef(r cluster.Ref) attempt { return attempt{r.Scope, r.Run, strconv.Itoa(r.Attempt)} }
+
+func (a attempt) selector() string {
+	return labels.SelectorFromSet(labels.Set{cluster.LabelRun: a.run, cluster.LabelAttempt: a.number}).String()
+}
+
+func (a attempt) key() string { return a.scope + "/" + a.run + "/" + a.number }
+
+// ref names the attempt by a Job.
+func (a attempt) ref(job, uid string) cluster.Ref {
+	number, _ := strconv.Atoi(a.number) // what is no number is none of ours
+	return cluster.Ref{Run: a.run, Attempt: number, Scope: a.scope, Job: job, UID: uid}
+}
+
+// compose puts together what is seen of an attempt, which known may name by its
+// Job. The Job whose end ends the run has the attempt's own name, others have
+// more behind it. It reports whether there is anything.
+func compose(at attempt, known *cluster.Ref, jobs []*batchv1.Job, pods []*corev1.Pod) (cluster.Seen, bool) {
+	seen := cluster.Seen{Ref: at.ref("", "")}
+	if known != nil {
+		seen.Ref = *known
+	}
+	if job := mainJob(known, jobs); job != nil {
+		seen.Job, seen.Ref = job, at.ref(job.Name, string(job.UID))
+	}
+	for _, p := range pods {
+		if seen.Ref.Job == "" || owner(p) != seen.Ref.Job || seen.Ref.UID == "" || ownerUID(p) == seen.Ref.UID || ownerUID(p) == "" {
+			seen.Pods = append(seen.Pods, *p)
+		}
+	}
+	slices.SortFunc(seen.Pods, func(a, b corev1.Pod) int { return cmp.Compare(a.Name, b.Name) })
+	if seen.Ref.Job == "" {
+		seen.Ref.Job, seen.Ref.UID = ofPods(seen.Pods)
+	}
+	return seen, seen.Job != nil || len(seen.Pods) > 0
+}
+
+// mainJob is the Job that is known, or where none is the one whose end ends the
+// run.
+func mainJob(known *cluster.Ref, jobs []*batchv1.Job) *batchv1.Job {
+	if known != nil {
+		for _, j := range jobs {
+			if j.Name == known.Job && (known.UID == "" || string(j.UID) == known.UID) {
+				return j
+			}
+		}
+		return nil
+	}
+	if len(jobs) == 0 {
+		return nil
+	}
+	return slices.MinFunc(jobs, byLength)
+}
+
+func byLength(a, b *batchv1.Job) int {
+	return cmp.Or(cmp.Compare(len(a.Name), len(b.Name)), cmp.Compare(a.Name, b.Name))
+}
+
+// owner is the name of the Job that a pod is of.
+func owner(p *corev1.Pod) string { return p.Labels[batchv1.JobNameLabel] }
+
+func ownerUID(p *corev1.Pod) string {
+	if c := metav1.GetControllerOf(p); c != nil {
+		return string(c.UID)
+	}
+	return ""
+}
+
+// ofPods names the Job of pods whose Job is gone.
+func ofPods(pods []corev1.Pod) (job, uid string) {
+	for i := range pods {
+		if name := owner(&pods[i]); job == "" || len(name) < len(job) {
+			job, uid = name, ownerUID(&pods[i])
+		}
+	}
+	return job, uid
+}
+
+// telling reports whether an event says what the status of its object does not.
+func telling(e *corev1.Event) bool {
+	usual := []string{"Scheduled", "Created", "Started", "Killing", "SuccessfulCreate", "SuccessfulDelete", "Completed"}
+	return e.Type != corev1.EventTypeNormal || !slices.Contains(usual, e.Reason)
+}
+
+// inOrder sorts events, the oldest first.
+func inOrder(events []corev1.Event) []corev1.Event {
+	slices.SortStableFunc(events, func(a, b corev1.Event) int {
+		return cmp.Or(when(&a).Compare(when(&b).Time), strings.Compare(a.Name, b.Name))
+	})
+	return events
+}
+
+// when is the last time that an event was seen, by whoever wrote it.
+func when(e *corev1.Event) metav1.Time {
+	switch {
+	case e.Series != nil && !e.Series.LastObservedTime.IsZero():
+		return metav1.Time{Time: e.Series.LastObservedTime.Time}
+	case !e.LastTimestamp.IsZero():
+		return e.LastTimestamp
+	case !e.EventTime.IsZero():
+		return metav1.Time{Time: e.EventTime.Time}
+	}
+	return e.CreationTimestamp
+}

@@ -1,0 +1,196 @@
+package kube
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	batchv1 "k8s.io/client-go/kubernetes/typed/batch/v1"
+	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/util/flowcontrol"
+)
+
+// Settings say which cluster it is, and how much of it may be asked. The zero
+// value is the cluster and the namespace that this process runs in as a pod.
+type Settings struct {
+	Kubeconfig string        `toml:"kubeconfig"` // path of a kubeconfig; empty means the service account of this pod
+	Context    string        `toml:"context"`    // of the kubeconfig; empty means its current one
+	Namespace  string        `toml:"namespace"`  // of the objects of all runs; empty means default
+	QPS        float32       `toml:"qps"`        // calls a second; zero means 50
+	Burst      int           `toml:"burst"`      // calls at a time above that; zero means 100
+	Timeout    time.Duration `toml:"timeout"`    // of a call; zero means 30 s
+	Resync     time.Duration `toml:"resync"`     // how often Watch hands everything over again; zero means 1 min
+	// Kinds are of which kinds runs have objects beside Jobs, Pods, Services,
+	// ConfigMaps and Secrets, as in mpijobs.v2beta1.kubeflow.org.
+	Kinds []string `toml:"kinds"`
+}
+
+// Validate names every setting at fault.
+func (s Settings) Validate() error {
+	var errs []error
+	if s.QPS < 0 || s.Burst < 0 {
+		errs = append(errs, errors.New("kubernetes.qps, kubernetes.burst: must not be negative"))
+	}
+	if s.Timeout < 0 || s.Resync < 0 {
+		errs = append(errs, errors.New("kubernetes.timeout, kubernetes.resync: must not be negative"))
+	}
+	for _, k := range s.Kinds {
+		if gvr, _ := schema.ParseResourceArg(k); gvr == nil {
+			errs = append(errs, fmt.Errorf("kubernetes.kinds: %q, want resource.version.group, as in mpijobs.v2beta1.kubeflow.org", k))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Set reports whether the settings name a cluster.
+func (s Settings) Set() bool { return s.Kubeconfig != "" || s.Namespace != "" }
+
+// Scope is the namespace of the objects.
+func (s Settings) Scope() string { return cmp.Or(s.Namespace, "default") }
+
+// Cluster is a Kubernetes cluster. It is a cluster.Creator, Deleter and
+// Observer, and may be used from several goroutines.
+type Cluster struct {
+	settings Settings
+	log      *zap.Logger
+	objects  dynamic.Interface
+	batch    batchv1.BatchV1Interface
+	core     corev1.CoreV1Interface
+	kinds    []schema.GroupVersionResource // that can be listed, beside jobs
+	version  func(context.Context) error
+
+	mu     sync.Mutex
+	cache  *cacheOf // nil until somebody watches
+	stop   context.CancelFunc
+	closed bool
+	wg     sync.WaitGroup
+}
+
+// New returns the cluster, which it does not ask anything yet. Close it.
+func New(s Settings, log *zap.Logger) (*Cluster, error) {
+	if err := s.Validate(); err != nil {
+		return nil, err
+	}
+	config, err := s.config()
+	if err != nil {
+		return nil, fmt.Errorf("kubernetes: %w", err)
+	}
+	if log == nil {
+		log = zap.NewNop()
+	}
+	c := &Cluster{settings: s, log: log, kinds: kindsOf(s.Kinds)}
+	if err := c.connect(config); err != nil {
+		return nil, fmt.Errorf("kubernetes: %w", err)
+	}
+	return c, nil
+}
+
+// config says how the cluster is reached. One limit holds for all clients.
+func (s Settings) config() (*rest.Config, error) {
+	config, err := s.source()
+	if err != nil {
+		return nil, err
+	}
+	config.UserAgent = "benchmark-ai " + rest.DefaultKubernetesUserAgent()
+	config.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(cmp.Or(s.QPS, 50), cmp.Or(s.Burst, 100))
+	return config, nil
+}
+
+func (s Settings) source() (*rest.Config, error) {
+	if s.Kubeconfig == "" {
+		return rest.InClusterConfig()
+	}
+	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
+		&clientcmd.ClientConfigLoadingRules{ExplicitPath: s.Kubeconfig},
+		&clientcmd.ConfigOverrides{CurrentContext: s.Context}).ClientConfig()
+}
+
+func (c *Cluster) connect(config *rest.Config) (err error) {
+	client, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return err
+	}
+	if c.objects, err = dynamic.NewForConfigAndClient(config, client); err != nil {
+		return err
+	}
+	if c.batch, err = batchv1.NewForConfigAndClient(config, client); err != nil {
+		return err
+	}
+	if c.core, err = corev1.NewForConfigAndClient(config, client); err != nil {
+		return err
+	}
+	c.version = func(ctx context.Context) error { return ask(ctx, client, config.Host) }
+	return nil
+}
+
+// Server returns host and port of the API server.
+func (s Settings) Server() (host, port string, err error) {
+	config, err := s.source()
+	if err != nil {
+		return "", "", fmt.Errorf("kubernetes: %w", err)
+	}
+	u, _, err := rest.DefaultServerURL(config.Host, "", schema.GroupVersion{}, true)
+	if err != nil {
+		return "", "", fmt.Errorf("kubernetes: %w", err)
+	}
+	return u.Hostname(), cmp.Or(u.Port(), "443"), nil
+}
+
+// ask asks the API server whether it is ready, which needs no right.
+func ask(ctx context.Context, client *http.Client, host string) error {
+	u, _, err := rest.DefaultServerURL(host, "", schema.GroupVersion{}, true)
+	if err != nil {
+		return err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.JoinPath("readyz").String(), http.NoBody)
+	if err != nil {
+		return err
+	}
+	answer, err := client.Do(req)
+	if err != nil {
+		return err
+	}
+	if answer.StatusCode != http.StatusOK {
+		err = fmt.Errorf("it answers %s", answer.Status)
+	}
+	return errors.Join(err, answer.Body.Close())
+}
+
+// Ready says why the cluster is of no use: it cannot be reached, or what it
+// holds is not known yet to those that watch.
+func (c *Cluster) Ready(ctx context.Context) error {
+	if err := c.version(ctx); err != nil {
+		return fmt.Errorf("ask the API server: %w", err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.cache == nil {
+		return nil
+	}
+	return c.cache.why()
+}
+
+// Close ends what watches. What runs in the cluster goes on.
+func (c *Cluster) Close() {
+	c.mu.Lock()
+	c.closed = true
+	if c.stop != nil {
+		c.stop()
+	}
+	c.mu.Unlock()
+	c.wg.Wait()
+}
+
+// call bounds one call.
+func (c *Cluster) call(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, cmp.Or(c.settings.Timeout, 30*time.Second))
+}

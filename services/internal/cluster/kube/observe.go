@@ -1,0 +1,91 @@
+package kube
+
+import (
+	"context"
+	"fmt"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/benchmark-ai/bai/services/internal/cluster"
+)
+
+// fewPods is of how many pods Observe looks for events where nobody watches.
+const fewPods = 8
+
+// Observe implements cluster.Observer. Job and pods are as the API server has
+// them now; events are as those that watch know them, where somebody does.
+func (c *Cluster) Observe(ctx context.Context, r cluster.Ref) (cluster.Seen, error) {
+	ctx, cancel := c.call(ctx)
+	defer cancel()
+	at := attemptOfRef(r)
+	var jobs []*batchv1.Job
+	job, err := c.batch.Jobs(r.Scope).Get(ctx, r.Job, metav1.GetOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return cluster.Seen{}, explain("look at job "+r.Job, err)
+	}
+	if its, ok := attemptOf(job); err == nil && ok && its == at {
+		jobs = append(jobs, job)
+	}
+	list, err := c.core.Pods(r.Scope).List(ctx, metav1.ListOptions{LabelSelector: at.selector()})
+	if err != nil {
+		return cluster.Seen{}, explain("look for the pods of job "+r.Job, err)
+	}
+	seen, some := compose(at, &r, jobs, pointers(list.Items))
+	if !some {
+		return cluster.Seen{}, fmt.Errorf("job %s: %w", r.Job, cluster.ErrNotFound)
+	}
+	if seen.Events, err = c.events(ctx, seen); err != nil {
+		return cluster.Seen{}, err
+	}
+	return seen, nil
+}
+
+func pointers(pods []corev1.Pod) []*corev1.Pod {
+	all := make([]*corev1.Pod, len(pods))
+	for i := range pods {
+		all[i] = &pods[i]
+	}
+	return all
+}
+
+// events returns those about a job and its pods.
+func (c *Cluster) events(ctx context.Context, seen cluster.Seen) ([]corev1.Event, error) {
+	c.mu.Lock()
+	known := c.cache
+	c.mu.Unlock()
+	if known != nil && known.why() == nil {
+		return known.book.of(subjects(seen)), nil
+	}
+	var all []corev1.Event
+	for _, uid := range subjects(seen)[:min(fewPods+1, len(subjects(seen)))] {
+		list, err := c.core.Events(seen.Ref.Scope).List(ctx, metav1.ListOptions{
+			FieldSelector: fields.OneTermEqualSelector("involvedObject.uid", string(uid)).String(),
+		})
+		if err != nil {
+			return nil, explain("look for the events of job "+seen.Ref.Job, err)
+		}
+		for _, e := range list.Items {
+			if telling(&e) {
+				all = append(all, e)
+			}
+		}
+	}
+	return inOrder(all), nil
+}
+
+// subjects are what there may be events about.
+func subjects(seen cluster.Seen) []types.UID {
+	var all []types.UID
+	if seen.Job != nil {
+		all = append(all, seen.Job.UID)
+	}
+	for i := range seen.Pods {
+		all = append(all, seen.Pods[i].UID)
+	}
+	return all
+}

@@ -1,0 +1,233 @@
+// Package git reads repositories over HTTP, without a program of that name: what
+// one reference, or one commit, has, and nothing of its history.
+package git
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+
+	"github.com/go-git/go-billy/v5/osfs"
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/cache"
+	"github.com/go-git/go-git/v5/plumbing/filemode"
+	"github.com/go-git/go-git/v5/plumbing/format/packfile"
+	"github.com/go-git/go-git/v5/plumbing/object"
+	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
+	"github.com/go-git/go-git/v5/plumbing/protocol/packp/capability"
+	"github.com/go-git/go-git/v5/plumbing/protocol/packp/sideband"
+	"github.com/go-git/go-git/v5/plumbing/transport"
+	githttp "github.com/go-git/go-git/v5/plumbing/transport/http"
+	"github.com/go-git/go-git/v5/storage/filesystem"
+
+	"github.com/benchmark-ai/bai/services/internal/store"
+)
+
+// Repository is one that was asked what a reference stands for.
+//
+// Errors are store.ErrNotFound, where it, the reference or the path is not
+// there; store.ErrRefused, where we are not let in. Whatever else there is may
+// work the next time.
+type Repository struct {
+	session transport.UploadPackSession
+	told    *packp.AdvRefs
+	want    plumbing.Hash // the object that the reference names
+	commit  plumbing.Hash
+	files   *filesystem.Storage // that were fetched
+	back    func() error        // gives their folder back; nil until there is one
+}
+
+// Opener opens repositories.
+type Opener struct{}
+
+// Open asks the repository at url, http or https, what ref stands for: a tag, a
+// branch, a commit, or nothing for the branch that it shows first. The token, if
+// there is one, is sent to no other host.
+func (Opener) Open(ctx context.Context, url, ref, token string, client *http.Client) (*Repository, error) {
+	at, err := transport.NewEndpoint(url)
+	if err != nil {
+		return nil, fmt.Errorf("%q is no repository: %w", url, store.ErrNotFound)
+	}
+	var auth transport.AuthMethod
+	if token != "" {
+		auth = &githttp.BasicAuth{Username: "x-access-token", Password: token}
+	}
+	session, err := githttp.NewClient(client).NewUploadPackSession(at, auth)
+	if err != nil {
+		return nil, explain(err)
+	}
+	r := &Repository{session: session}
+	if r.told, err = session.AdvertisedReferencesContext(ctx); err != nil {
+		return nil, errors.Join(explain(err), session.Close())
+	}
+	if err := r.resolve(ref); err != nil {
+		return nil, errors.Join(err, session.Close())
+	}
+	return r, nil
+}
+
+// resolve finds what ref stands for.
+func (r *Repository) resolve(ref string) error {
+	if ref == "" && r.told.Head != nil {
+		r.want, r.commit = *r.told.Head, *r.told.Head
+		return nil
+	}
+	for _, name := range [...]string{ref, "refs/tags/" + ref, "refs/heads/" + ref} {
+		if hash, ok := r.told.References[name]; ok && ref != "" {
+			r.want, r.commit = hash, hash
+			if peeled, ok := r.told.Peeled[name]; ok {
+				r.commit = peeled
+			}
+			return nil
+		}
+	}
+	if plumbing.IsHash(ref) {
+		r.want = plumbing.NewHash(ref)
+		r.commit = r.want
+		return nil
+	}
+	return fmt.Errorf("there is no tag, branch or commit %q: %w", ref, store.ErrNotFound)
+}
+
+// Commit returns the commit that the reference stands for.
+func (r *Repository) Commit() string { return r.commit.String() }
+
+// Fetch brings the commit into a folder of its own, and tells how many bytes
+// come. Came may end it with an error.
+func (r *Repository) Fetch(ctx context.Context, came func(n int) error) error {
+	dir, back, err := temp()
+	if err != nil {
+		return err
+	}
+	r.back = back
+	r.files = filesystem.NewStorage(osfs.New(dir), cache.NewObjectLRU(8*cache.MiByte))
+	ask := packp.NewUploadPackRequestFromCapabilities(r.told.Capabilities)
+	ask.Wants = []plumbing.Hash{r.want}
+	if r.told.Capabilities.Supports(capability.Shallow) {
+		ask.Depth = packp.DepthCommits(1)
+		if err := ask.Capabilities.Set(capability.Shallow); err != nil {
+			return err
+		}
+	}
+	answer, err := r.session.UploadPack(ctx, ask)
+	if err != nil {
+		return explain(err)
+	}
+	defer func() { _ = answer.Close() }() // it was only read
+	return explain(packfile.UpdateObjectStorage(r.files, &counter{from: plain(ask.Capabilities, answer), came: came}))
+}
+
+// plain takes off what lies around a pack on its way.
+func plain(agreed *capability.List, r io.Reader) io.Reader {
+	switch {
+	case agreed.Supports(capability.Sideband64k):
+		return sideband.NewDemuxer(sideband.Sideband64k, r)
+	case agreed.Supports(capability.Sideband):
+		return sideband.NewDemuxer(sideband.Sideband, r)
+	}
+	return r
+}
+
+// counter tells how many bytes come.
+type counter struct {
+	from io.Reader
+	came func(n int) error
+}
+
+// Read implements io.Reader.
+func (c *counter) Read(p []byte) (int, error) {
+	n, err := c.from.Read(p)
+	if wrong := c.came(n); wrong != nil {
+		return n, wrong
+	}
+	return n, err
+}
+
+// Walk visits the files and links below path, in the byte order of their names;
+// where path is a file, that one alone, under the empty name. Fetch comes first.
+func (r *Repository) Walk(path string, file func(name string, size int64, executable bool, content io.Reader) error, link func(name, to string) error) error {
+	commit, err := object.GetCommit(r.files, r.commit)
+	if err != nil {
+		return fmt.Errorf("commit %s: %w", r.commit, explain(err))
+	}
+	tree, err := commit.Tree()
+	if err != nil {
+		return err
+	}
+	if path != "" {
+		if f, err := tree.File(path); err == nil {
+			return visit("", f, file, link)
+		}
+		if tree, err = tree.Tree(path); err != nil {
+			return fmt.Errorf("commit %s has no %q: %w", r.commit, path, store.ErrNotFound)
+		}
+	}
+	return walk(tree, file, link)
+}
+
+// walk visits the files and links of a tree.
+func walk(tree *object.Tree, file func(string, int64, bool, io.Reader) error, link func(name, to string) error) error {
+	w := object.NewTreeWalker(tree, true, nil)
+	defer w.Close()
+	for {
+		name, entry, err := w.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if entry.Mode == filemode.Dir || entry.Mode == filemode.Submodule {
+			continue
+		}
+		f, err := tree.TreeEntryFile(&entry)
+		if err != nil {
+			return err
+		}
+		if err := visit(name, f, file, link); err != nil {
+			return err
+		}
+	}
+}
+
+func visit(name string, f *object.File, file func(string, int64, bool, io.Reader) error, link func(name, to string) error) error {
+	r, err := f.Reader()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = r.Close() }() // it was only read
+	if f.Mode != filemode.Symlink {
+		return file(name, f.Size, f.Mode == filemode.Executable, r)
+	}
+	const longest = 4096
+	to, err := io.ReadAll(io.LimitReader(r, longest))
+	if err != nil {
+		return err
+	}
+	return link(name, string(to))
+}
+
+// Close removes what was fetched.
+func (r *Repository) Close() error {
+	if r.back == nil {
+		return r.session.Close()
+	}
+	return errors.Join(r.session.Close(), r.back())
+}
+
+// explain makes an error one that can be told apart.
+func explain(err error) error {
+	switch {
+	case errors.Is(err, transport.ErrRepositoryNotFound):
+		return fmt.Errorf("there is no such repository: %w", store.ErrNotFound)
+	case errors.Is(err, transport.ErrEmptyRemoteRepository):
+		return fmt.Errorf("the repository is empty: %w", store.ErrNotFound)
+	case errors.Is(err, plumbing.ErrObjectNotFound):
+		return fmt.Errorf("%w: it is not in what the repository gave", store.ErrNotFound)
+	case errors.Is(err, transport.ErrAuthenticationRequired), errors.Is(err, transport.ErrAuthorizationFailed), errors.Is(err, transport.ErrInvalidAuthMethod):
+		return fmt.Errorf("%w: %w", store.ErrRefused, err)
+	}
+	return err
+}

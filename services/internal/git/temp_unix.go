@@ -1,0 +1,49 @@
+//go:build unix
+
+package git
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+)
+
+// newborn is how old a folder must be to be one of a process that died: a
+// younger one may not be locked yet.
+const newborn = time.Minute
+
+// temp makes a folder that is this process's until it is given back, and
+// removes those of processes that died.
+func temp() (dir string, back func() error, err error) {
+	clean(time.Now().Add(-newborn))
+	if dir, err = os.MkdirTemp("", "bai-git-"); err != nil {
+		return "", nil, err
+	}
+	f, err := os.Open(dir)
+	if err == nil {
+		err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) //nolint:gosec // a file descriptor
+	}
+	if err != nil {
+		return "", nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	return dir, func() error { return errors.Join(os.RemoveAll(dir), f.Close()) }, nil
+}
+
+// clean removes folders that nobody holds and that are older. What it cannot
+// remove is the next one's to remove.
+func clean(older time.Time) {
+	dirs, _ := filepath.Glob(filepath.Join(os.TempDir(), "bai-git-*")) // the pattern is a good one
+	for _, dir := range dirs {
+		f, err := os.Open(dir)
+		if err != nil {
+			continue
+		}
+		info, err := f.Stat()
+		if err == nil && info.IsDir() && info.ModTime().Before(older) && syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil { //nolint:gosec // a file descriptor
+			_ = os.RemoveAll(dir) // another's, perhaps
+		}
+		_ = f.Close() // it was only looked at
+	}
+}
