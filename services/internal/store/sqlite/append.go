@@ -5,37 +5,28 @@ import (
 	"database/sql"
 	"encoding/json"
 	"errors"
-	"strings"
+	"slices"
 
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
-// many is how many rows one statement inserts: each statement costs as much as
-// two rows.
-const many = 50
-
-const (
-	sampleColumns = 9
-	lineColumns   = 6
-)
-
 const (
 	findSource = "SELECT n FROM sources WHERE id = ?1"
 	addSource  = "INSERT INTO sources(id, run, attempt, role, idx, pod, container, stream) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)"
-	findName   = "SELECT n FROM names WHERE name = ?"
-	addName    = "INSERT INTO names(name) VALUES (?)"
-	findTraits = "SELECT n FROM traits WHERE unit = ? AND labels = ?"
-	addTraits  = "INSERT INTO traits(unit, labels) VALUES (?, ?)"
 	countRows  = `INSERT INTO streams(source, topic, stored, last, ended) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET
 		stored = stored + excluded.stored, last = max(last, excluded.last), ended = coalesce(ended, excluded.ended)`
 )
 
-// insert returns the statement that inserts so many rows where there are none.
-func insert(table string, columns, rows int) string {
-	row := "(?" + strings.Repeat(",?", columns-1) + ")"
-	return "INSERT INTO " + table + " VALUES " + row + strings.Repeat(","+row, rows-1) + " ON CONFLICT DO NOTHING"
-}
+// One statement that inserts a line costs as much as two lines more in it.
+const (
+	lineColumns = 6
+	manyLines   = 50
+	oneLine     = "(?,?,?,?,?,?)"
+	addLine     = "INSERT INTO lines VALUES " + oneLine + " ON CONFLICT DO NOTHING"
+	tenLines    = oneLine + "," + oneLine + "," + oneLine + "," + oneLine + "," + oneLine + "," + oneLine + "," + oneLine + "," + oneLine + "," + oneLine + "," + oneLine
+	addLines    = "INSERT INTO lines VALUES " + tenLines + "," + tenLines + "," + tenLines + "," + tenLines + "," + tenLines + " ON CONFLICT DO NOTHING"
+)
 
 // AppendSamples implements store.Streams.
 func (s *Store) AppendSamples(ctx context.Context, batches []store.Samples) error {
@@ -44,7 +35,7 @@ func (s *Store) AppendSamples(ctx context.Context, batches []store.Samples) erro
 			return err
 		}
 	}
-	return s.append(ctx, "samples", sampleColumns, func(a *appender) error {
+	return s.append(ctx, "samples", func(a *appender) error {
 		for _, b := range batches {
 			if err := a.samples(ctx, b); err != nil {
 				return err
@@ -61,7 +52,7 @@ func (s *Store) AppendLines(ctx context.Context, batches []store.Lines) error {
 			return err
 		}
 	}
-	return s.append(ctx, "lines", lineColumns, func(a *appender) error {
+	return s.append(ctx, "lines", func(a *appender) error {
 		for _, b := range batches {
 			if err := a.lines(ctx, b); err != nil {
 				return err
@@ -72,10 +63,10 @@ func (s *Store) AppendLines(ctx context.Context, batches []store.Lines) error {
 }
 
 // append runs do in a transaction, then wakes who waits for the runs it wrote to.
-func (s *Store) append(ctx context.Context, table string, columns int, do func(a *appender) error) error {
+func (s *Store) append(ctx context.Context, what string, do func(a *appender) error) error {
 	var runs []string
 	err := s.update(ctx, func(t tx) error {
-		a := &appender{tx: t, many: insert(table, columns, many), one: insert(table, columns, 1), streams: make(map[string]*stream), names: make(map[string]int64), traits: make(map[trait]int64)}
+		a := &appender{tx: t, streams: make(map[string]*stream)}
 		if err := do(a); err != nil {
 			return err
 		}
@@ -84,7 +75,7 @@ func (s *Store) append(ctx context.Context, table string, columns int, do func(a
 		return err
 	})
 	if err != nil {
-		return s.explain("append "+table, err)
+		return s.explain("append "+what, err)
 	}
 	s.hub.changed(runs...)
 	return nil
@@ -93,16 +84,10 @@ func (s *Store) append(ctx context.Context, table string, columns int, do func(a
 // appender appends in one transaction.
 type appender struct {
 	tx
-	many, one string // insert that many rows
 
 	streams map[string]*stream // by source ID
-	names   map[string]int64
-	traits  map[trait]int64
-	args    []any
+	args    []any              // of lines to insert
 }
-
-// trait is what samples of a metric share.
-type trait struct{ unit, labels string }
 
 // stream is what the transaction brings to one source.
 type stream struct {
@@ -111,6 +96,7 @@ type stream struct {
 	stored     int64
 	last       int64
 	end        *event.End
+	samples    []event.Sample // to weave in
 }
 
 func (a *appender) samples(ctx context.Context, b store.Samples) error {
@@ -121,23 +107,12 @@ func (a *appender) samples(ctx context.Context, b store.Samples) error {
 	if err != nil {
 		return err
 	}
-	for i := range b.Samples {
-		v := &b.Samples[i]
-		name, err := a.name(ctx, v.Name)
-		if err != nil {
-			return err
-		}
-		traits, err := a.trait(ctx, v.Unit, v.Labels)
-		if err != nil {
-			return err
-		}
-		value, special := number(v)
-		st.last = max(st.last, v.Seq)
-		if err := a.add(ctx, st, st.source, v.Seq, v.Sub, name, traits, value, special, v.Time, integer(v.Step)); err != nil {
-			return err
-		}
+	if st.samples == nil {
+		st.samples = b.Samples
+		return nil
 	}
-	return a.flush(ctx, st, sampleColumns)
+	st.samples = append(slices.Clip(st.samples), b.Samples...)
+	return nil
 }
 
 func (a *appender) lines(ctx context.Context, b store.Lines) error {
@@ -155,25 +130,25 @@ func (a *appender) lines(ctx context.Context, b store.Lines) error {
 			return err
 		}
 	}
-	return a.flush(ctx, st, lineColumns)
+	return a.flush(ctx, st)
 }
 
-// add inserts a row, sooner or later.
+// add inserts a line, sooner or later.
 func (a *appender) add(ctx context.Context, st *stream, values ...any) error {
 	a.args = append(a.args, values...)
-	if len(a.args) < many*len(values) {
+	if len(a.args) < manyLines*lineColumns {
 		return nil
 	}
-	n, err := a.exec(ctx, a.many, a.args...)
+	n, err := a.exec(ctx, addLines, a.args...)
 	st.stored += n
 	a.args = a.args[:0]
 	return err
 }
 
-// flush inserts the rows that are left.
-func (a *appender) flush(ctx context.Context, st *stream, columns int) error {
-	for args := a.args; len(args) > 0; args = args[columns:] {
-		n, err := a.exec(ctx, a.one, args[:columns]...)
+// flush inserts the lines that are left.
+func (a *appender) flush(ctx context.Context, st *stream) error {
+	for args := a.args; len(args) > 0; args = args[lineColumns:] {
+		n, err := a.exec(ctx, addLine, args[:lineColumns]...)
 		if err != nil {
 			return err
 		}
@@ -207,6 +182,9 @@ func (a *appender) stream(ctx context.Context, topic string, o store.Origin, end
 func (a *appender) count(ctx context.Context) ([]string, error) {
 	runs := make([]string, 0, len(a.streams))
 	for _, st := range a.streams {
+		if err := a.weaveIn(ctx, st); err != nil {
+			return nil, err
+		}
 		var ended any
 		if st.end != nil {
 			b, err := json.Marshal(st.end)
@@ -223,32 +201,15 @@ func (a *appender) count(ctx context.Context) ([]string, error) {
 	return runs, nil
 }
 
-// name returns the number of a metric's name.
-func (a *appender) name(ctx context.Context, name string) (int64, error) {
-	if n, ok := a.names[name]; ok {
-		return n, nil
+// weaveIn brings the samples of a source to those that are there.
+func (a *appender) weaveIn(ctx context.Context, st *stream) error {
+	samples := ordered(st.samples)
+	if len(samples) == 0 {
+		return nil
 	}
-	n, err := a.number(ctx, addName, findName, name)
-	a.names[name] = n
-	return n, err
-}
-
-// trait returns the number of a unit and labels.
-func (a *appender) trait(ctx context.Context, unit string, labels map[string]string) (int64, error) {
-	key := trait{unit: unit}
-	if len(labels) > 0 {
-		b, err := json.Marshal(labels) // sorted by key
-		if err != nil {
-			return 0, err
-		}
-		key.labels = string(b)
-	}
-	if n, ok := a.traits[key]; ok {
-		return n, nil
-	}
-	n, err := a.number(ctx, addTraits, findTraits, key.unit, key.labels)
-	a.traits[key] = n
-	return n, err
+	fresh, err := a.weave(ctx, st.source, samples)
+	st.stored, st.last = fresh, samples[len(samples)-1].Seq
+	return err
 }
 
 // number returns the number of what find finds, which insert makes if need be.
@@ -262,28 +223,6 @@ func (a *appender) number(ctx context.Context, insert, find string, args ...any)
 	}
 	err = a.row(ctx, find, args...).Scan(&n)
 	return n, err
-}
-
-// number returns how a sample's value is stored: SQLite knows no NaN.
-func number(v *event.Sample) (value, special any) {
-	w := *v
-	if w.Value != nil {
-		w.Set(*w.Value)
-	}
-	if w.Value != nil {
-		value = *w.Value
-	}
-	if w.Special != "" {
-		special = w.Special
-	}
-	return value, special
-}
-
-func integer(p *int64) any {
-	if p == nil {
-		return nil
-	}
-	return *p
 }
 
 // Bits of a line's flags.

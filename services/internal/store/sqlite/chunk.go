@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"errors"
+	"maps"
 	"math"
 	"slices"
 
@@ -52,11 +53,12 @@ func compare(a, b *event.Sample) int {
 // pack returns the chunk of samples, which are in order.
 func pack(samples []event.Sample) ([]byte, error) {
 	t := table{numbers: make(map[string]uint64)}
+	var same labels
 	body := binary.AppendUvarint(make([]byte, 0, 24*len(samples)+16), uint64(len(samples)))
 	var seq, time int64
 	for i := range samples {
 		s := &samples[i]
-		labels, err := labelsOf(s)
+		labels, err := same.text(s.Labels)
 		if err != nil {
 			return nil, err
 		}
@@ -98,12 +100,23 @@ func flagsOf(s *event.Sample) (flags byte) {
 	return flags
 }
 
-func labelsOf(s *event.Sample) (string, error) {
-	if len(s.Labels) == 0 {
+// labels are those of the sample before: most samples have the same.
+type labels struct {
+	last map[string]string
+	json string
+}
+
+// text returns m as JSON, nothing where there are none.
+func (l *labels) text(m map[string]string) (string, error) {
+	if len(m) == 0 {
 		return "", nil
 	}
-	b, err := json.Marshal(s.Labels) // sorted by key
-	return string(b), err
+	if maps.Equal(m, l.last) {
+		return l.json, nil
+	}
+	b, err := json.Marshal(m) // sorted by key
+	l.last, l.json = m, string(b)
+	return l.json, err
 }
 
 // table numbers texts, of which few differ.
@@ -134,7 +147,7 @@ func unpack(chunk []byte) ([]event.Sample, error) {
 	if len(chunk) == 0 || chunk[0] != chunkVersion {
 		return nil, errChunk
 	}
-	u := unpacker{rest: chunk[1:]}
+	u := unpacker{rest: chunk[1:], labels: make(map[uint64]map[string]string)}
 	u.readTexts()
 	n := u.count(12) // a sample has 12 bytes at least
 	samples, values := make([]event.Sample, n), make([]float64, n)
@@ -153,6 +166,7 @@ func unpack(chunk []byte) ([]event.Sample, error) {
 type unpacker struct {
 	rest    []byte
 	texts   []string
+	labels  map[uint64]map[string]string // that were read before
 	damaged bool
 }
 
@@ -213,12 +227,17 @@ func (u *unpacker) text(n uint64) string {
 	return u.texts[n]
 }
 
-// labelsAt returns the labels that a text holds: a map of the reader's own.
+// labelsAt returns the labels that a text holds: one map for all samples that
+// have them.
 func (u *unpacker) labelsAt(n uint64) map[string]string {
+	if m, ok := u.labels[n]; ok {
+		return m
+	}
 	m := make(map[string]string)
 	if text := u.text(n); !u.damaged && json.Unmarshal([]byte(text), &m) != nil {
 		u.fail()
 	}
+	u.labels[n] = m
 	return m
 }
 

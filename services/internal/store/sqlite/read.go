@@ -6,7 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
+	"slices"
 
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/store"
@@ -18,10 +18,11 @@ const (
 	listSources = `SELECT s.n, s.id, s.attempt, s.role, s.idx, s.pod, s.container, s.stream, t.topic, t.stored, t.last, t.ended
 		FROM sources s CROSS JOIN streams t ON t.source = s.n
 		WHERE s.run = (SELECT ?) ORDER BY s.attempt, s.id, t.topic`
-	tailLine   = "SELECT seq FROM lines WHERE source = ? + 0 ORDER BY seq DESC LIMIT 1 OFFSET ? + 0"
-	readLines  = "SELECT seq, time, raw, flags, text FROM lines WHERE source = ? + 0 AND seq > ? + 0 ORDER BY seq LIMIT ? + 0"
-	sinceLine  = "SELECT seq FROM lines WHERE source = ? + 0 AND time >= ? + 0 ORDER BY seq LIMIT 1"
-	lastSample = "SELECT m.seq, m.sub, n.name FROM samples m CROSS JOIN names n ON n.n = m.name WHERE m.source = ? + 0 ORDER BY m.seq DESC, m.sub DESC, n.name DESC LIMIT 1"
+	tailLine  = "SELECT seq FROM lines WHERE source = ? + 0 ORDER BY seq DESC LIMIT 1 OFFSET ? + 0"
+	readLines = "SELECT seq, time, raw, flags, text FROM lines WHERE source = ? + 0 AND seq > ? + 0 ORDER BY seq LIMIT ? + 0"
+	sinceLine = "SELECT seq FROM lines WHERE source = ? + 0 AND time >= ? + 0 ORDER BY seq LIMIT 1"
+	readChunk = `SELECT chunk FROM chunks WHERE source = ?1 AND last_seq >= ?2 AND (last_seq, last_sub, last_name) > (?2, ?3, ?4)
+		ORDER BY last_seq, last_sub, last_name LIMIT 1`
 )
 
 // source is one origin of a run, by number, and what is stored of it.
@@ -157,80 +158,50 @@ func (s *Store) Samples(ctx context.Context, q store.SampleQuery, cursor string,
 // that was there if fewer samples that are meant follow than there is room for.
 func (s *Store) samplesOf(ctx context.Context, src source, q store.SampleQuery, at places, samples []store.Sample, limit int) ([]store.Sample, error) {
 	p := at.in(src)
-	end, err := s.end(ctx, src, p)
-	if err != nil || end == p {
-		return samples, err
-	}
-	had := len(samples)
-	text, args := sampleQuery(src.n, p, q, limit-had)
-	err = s.query(ctx, func(rows *sql.Rows) error {
-		v := store.Sample{Origin: src.Origin}
-		if err := scanSample(rows, &v.Sample); err != nil {
-			return err
+	for p.Seq <= src.Last && len(samples) < limit {
+		chunk, err := s.chunkAfter(ctx, src, p)
+		if err != nil {
+			return samples, err
 		}
-		samples, p = append(samples, v), place{Seq: v.Seq, Sub: int64(v.Sub), Name: v.Name}
-		return nil
-	}, text, args...)
-	if len(samples)-had < limit-had && p.before(end) {
-		p = end
+		if len(chunk) == 0 {
+			break
+		}
+		for i := 0; i < len(chunk) && len(samples) < limit; i++ {
+			p = placeOf(&chunk[i])
+			if meant(&chunk[i], q) {
+				samples = append(samples, store.Sample{Origin: src.Origin, Sample: chunk[i]})
+			}
+		}
 	}
 	at[src.n] = p
-	return samples, err
+	return samples, nil
 }
 
-// end returns the place after all samples of src, p if that is there.
-func (s *Store) end(ctx context.Context, src source, p place) (place, error) {
-	if p.Seq > src.Last {
-		return p, nil
-	}
-	var end place
-	err := s.row(ctx, lastSample, src.n).Scan(&end.Seq, &end.Sub, &end.Name)
+// chunkAfter returns the samples after p of the first chunk that has some, none
+// where there are none.
+func (s *Store) chunkAfter(ctx context.Context, src source, p place) ([]event.Sample, error) {
+	var chunk []byte
+	err := s.row(ctx, readChunk, src.n, p.Seq, p.Sub, p.Name).Scan(&chunk)
 	if errors.Is(err, sql.ErrNoRows) {
-		return p, nil
+		return nil, nil
 	}
-	return end, err
-}
-
-func sampleQuery(source int64, p place, q store.SampleQuery, limit int) (string, []any) {
-	args := []any{source, p.Seq, p.Sub, p.Name}
-	only := ""
-	if len(q.Names) > 0 {
-		only = " AND m.name IN (SELECT n FROM names WHERE name IN (?" + strings.Repeat(", ?", len(q.Names)-1) + "))"
-		for _, name := range q.Names {
-			args = append(args, name)
+	if err != nil {
+		return nil, err
+	}
+	samples, err := unpack(chunk)
+	from, _ := slices.BinarySearchFunc(samples, p, func(v event.Sample, p place) int {
+		if p.before(placeOf(&v)) {
+			return 1
 		}
-	}
-	if !q.Since.IsZero() {
-		only, args = only+" AND m.time >= ?", append(args, nanos(q.Since))
-	}
-	if !q.Until.IsZero() {
-		only, args = only+" AND m.time < ?", append(args, nanos(q.Until))
-	}
-	return `SELECT m.seq, m.sub, n.name, m.value, m.special, t.unit, m.time, m.step, t.labels
-		FROM samples m CROSS JOIN names n ON n.n = m.name CROSS JOIN traits t ON t.n = m.traits
-		WHERE m.source = ?1 AND (m.seq, m.sub) >= (?2, ?3) AND ((m.seq, m.sub) > (?2, ?3) OR n.name > ?4)` + only + `
-		ORDER BY m.seq, m.sub, n.name LIMIT ? + 0`, append(args, limit)
+		return -1
+	})
+	return samples[from:], err
 }
 
-func scanSample(rows *sql.Rows, v *event.Sample) error {
-	var value sql.NullFloat64
-	var special sql.NullString
-	var step sql.NullInt64
-	var labels string
-	if err := rows.Scan(&v.Seq, &v.Sub, &v.Name, &value, &special, &v.Unit, &v.Time, &step, &labels); err != nil {
-		return err
-	}
-	if value.Valid {
-		v.Value = &value.Float64
-	}
-	if step.Valid {
-		v.Step = &step.Int64
-	}
-	v.Special = special.String
-	if labels == "" {
-		return nil
-	}
-	return json.Unmarshal([]byte(labels), &v.Labels)
+// meant reports whether a query is for a sample.
+func meant(v *event.Sample, q store.SampleQuery) bool {
+	return (len(q.Names) == 0 || slices.Contains(q.Names, v.Name)) &&
+		(q.Since.IsZero() || v.Time >= nanos(q.Since)) && (q.Until.IsZero() || v.Time < nanos(q.Until))
 }
 
 // resume returns what cursors of a query are for, and the places of this one.

@@ -66,8 +66,19 @@ ALTER TABLE runs ADD COLUMN low_task BLOB NOT NULL DEFAULT x'';
 UPDATE runs SET low_id = CAST(lower(id) AS BLOB), low_name = CAST(lower(name) AS BLOB),
 	low_file = CAST(lower(coalesce(json_extract(CAST(doc AS TEXT), '$.file'), '')) AS BLOB),
 	low_task = CAST(lower(coalesce(json_extract(CAST(doc AS TEXT), '$.labels.task_name'), '')) AS BLOB);
+`, `
+-- Samples lie in chunks: see chunk.go.
+CREATE TABLE chunks(
+	n INTEGER PRIMARY KEY, source INTEGER NOT NULL,
+	first_seq INTEGER NOT NULL, first_sub INTEGER NOT NULL, first_name TEXT NOT NULL,
+	last_seq INTEGER NOT NULL, last_sub INTEGER NOT NULL, last_name TEXT NOT NULL,
+	stored INTEGER NOT NULL, chunk BLOB NOT NULL);
+CREATE UNIQUE INDEX chunks_last ON chunks(source, last_seq, last_sub, last_name);
 `}
 }
+
+// withChunks is the first version of the schema whose samples lie in chunks.
+const withChunks = 3
 
 // prepareFile brings the file to this program's version. It always writes, so
 // that a file that cannot be written is found out now.
@@ -82,6 +93,11 @@ func (s *Store) prepareFile(ctx context.Context) error {
 		}
 		for _, step := range schema()[version:] {
 			if _, err := t.ExecContext(ctx, step); err != nil {
+				return err
+			}
+		}
+		if version < withChunks {
+			if err := chunkRows(ctx, t); err != nil {
 				return err
 			}
 		}

@@ -123,12 +123,11 @@ func (s *Store) open(ctx context.Context) (err error) {
 	if err := s.reads.QueryRowContext(ctx, "SELECT id FROM store").Scan(&s.id); err != nil {
 		return err
 	}
-	if s.reading, err = prepare(ctx, s.reads, readDoc, listDocs, readRun, listChanges, listSources, tailLine, sinceLine, readLines, lastSample); err != nil {
+	if s.reading, err = prepare(ctx, s.reads, readDoc, listDocs, readRun, listChanges, listSources, tailLine, sinceLine, readLines, readChunk); err != nil {
 		return err
 	}
 	s.writing, err = prepare(ctx, s.writes, createDoc, replaceDoc, deleteDoc, countDoc, lookRun, putRun, putChange, unlabel, addLabel,
-		findSource, addSource, findName, addName, findTraits, addTraits, countRows,
-		insert("samples", sampleColumns, many), insert("samples", sampleColumns, 1), insert("lines", lineColumns, many), insert("lines", lineColumns, 1))
+		findSource, addSource, countRows, overlapping, preceding, dropChunk, addChunk, addLines, addLine)
 	return err
 }
 

@@ -32,8 +32,12 @@ type tx struct {
 // statements are the prepared ones, by their text.
 type statements map[string]*sql.Stmt
 
+type preparer interface {
+	PrepareContext(ctx context.Context, query string) (*sql.Stmt, error)
+}
+
 // prepare prepares texts, so that using them costs no parsing.
-func prepare(ctx context.Context, db *sql.DB, texts ...string) (statements, error) {
+func prepare(ctx context.Context, db preparer, texts ...string) (statements, error) {
 	prepared := make(statements, len(texts))
 	for _, text := range texts {
 		stmt, err := db.PrepareContext(ctx, text)

@@ -1,9 +1,0 @@
-package sqlite
-
-// What chunks are made with.
-var (
-	Pack    = pack
-	Unpack  = unpack
-	Merge   = merge
-	Ordered = ordered
-)

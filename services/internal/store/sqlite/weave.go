@@ -1,0 +1,108 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"slices"
+
+	"github.com/benchmark-ai/bai/services/internal/event"
+)
+
+// smallChunk is how many samples are worth a chunk of their own.
+const smallChunk = 512
+
+const (
+	// The first chunk of a source that ends at some place or later and begins at
+	// another or earlier.
+	overlapping = `SELECT n, stored, chunk FROM chunks WHERE source = ?1 AND last_seq >= ?2
+		AND (last_seq, last_sub, last_name) >= (?2, ?3, ?4) AND (first_seq, first_sub, first_name) <= (?5, ?6, ?7)
+		ORDER BY last_seq, last_sub, last_name LIMIT 1`
+	preceding = `SELECT n, stored, chunk FROM chunks WHERE source = ?1 AND last_seq <= ?2 AND (last_seq, last_sub, last_name) < (?2, ?3, ?4)
+		ORDER BY last_seq DESC, last_sub DESC, last_name DESC LIMIT 1`
+	dropChunk = "DELETE FROM chunks WHERE n = ?"
+	addChunk  = `INSERT INTO chunks(source, first_seq, first_sub, first_name, last_seq, last_sub, last_name, stored, chunk)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`
+)
+
+// weave brings samples, which are in order, into the chunks of a source, and
+// returns how many were not there yet.
+func (a *appender) weave(ctx context.Context, source int64, young []event.Sample) (int64, error) {
+	if len(young) == 0 {
+		return 0, nil
+	}
+	old, err := a.takeOverlapping(ctx, source, young)
+	if err != nil {
+		return 0, err
+	}
+	all := merge(old, young)
+	fresh := int64(len(all) - len(old))
+	if all, err = a.takePreceding(ctx, source, all); err != nil {
+		return 0, err
+	}
+	return fresh, a.addChunks(ctx, source, all)
+}
+
+// takeOverlapping takes the samples out of the chunks that overlap young.
+func (a *appender) takeOverlapping(ctx context.Context, source int64, young []event.Sample) (old []event.Sample, err error) {
+	first, last := placeOf(&young[0]), placeOf(&young[len(young)-1])
+	for {
+		samples, ok, err := a.take(ctx, maxChunk, overlapping, source, first.Seq, first.Sub, first.Name, last.Seq, last.Sub, last.Name)
+		if err != nil || !ok {
+			return old, err
+		}
+		old = append(old, samples...)
+	}
+}
+
+// takePreceding takes the samples out of the chunk before all and puts them in
+// front of these, as long as that one is no larger: so a sample is written as
+// often as its chunk doubles, and the chunks of a source that brings little at a
+// time are few.
+func (a *appender) takePreceding(ctx context.Context, source int64, all []event.Sample) ([]event.Sample, error) {
+	for len(all) < smallChunk {
+		first := placeOf(&all[0])
+		samples, ok, err := a.take(ctx, len(all), preceding, source, first.Seq, first.Sub, first.Name)
+		if err != nil || !ok {
+			return all, err
+		}
+		all = append(samples, all...)
+	}
+	return all, nil
+}
+
+// take removes the chunk that find finds and returns its samples, unless there
+// is none or it has more than most.
+func (a *appender) take(ctx context.Context, most int, find string, args ...any) (samples []event.Sample, ok bool, err error) {
+	var n int64
+	var stored int
+	var chunk []byte
+	err = a.row(ctx, find, args...).Scan(&n, &stored, &chunk)
+	if errors.Is(err, sql.ErrNoRows) || err == nil && stored > most {
+		return nil, false, nil
+	}
+	if err == nil {
+		samples, err = unpack(chunk)
+	}
+	if err == nil {
+		_, err = a.exec(ctx, dropChunk, n)
+	}
+	return samples, err == nil, err
+}
+
+func (a *appender) addChunks(ctx context.Context, source int64, samples []event.Sample) error {
+	for part := range slices.Chunk(samples, maxChunk) {
+		chunk, err := pack(part)
+		if err != nil {
+			return err
+		}
+		first, last := placeOf(&part[0]), placeOf(&part[len(part)-1])
+		if _, err := a.exec(ctx, addChunk, source, first.Seq, first.Sub, first.Name, last.Seq, last.Sub, last.Name, len(part), chunk); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// placeOf returns the place after a sample.
+func placeOf(s *event.Sample) place { return place{Seq: s.Seq, Sub: int64(s.Sub), Name: s.Name} }
