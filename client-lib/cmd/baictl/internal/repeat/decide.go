@@ -115,28 +115,34 @@ func Labels(run *baiv1.Run, d *descriptors.Descriptor) map[string]string {
 // Commands repeat a run: on the platform that has it, and on any other.
 func Commands(run *baiv1.Run, labels map[string]string) []string {
 	file := run.GetId() + ".toml"
-	submit := []string{"baictl submit", file}
-	if n := run.GetNamespace(); n != "" && n != "default" {
-		submit = append(submit, "--namespace", Quote(n))
-	}
-	for _, k := range slices.Sorted(maps.Keys(labels)) {
-		submit = append(submit, "--label", Quote(k+"="+labels[k]))
-	}
+	submit := append([]string{"baictl submit", file}, marks(run, labels)...)
 	return []string{
 		"baictl rerun " + run.GetId(),
 		fmt.Sprintf("baictl repro %s --descriptor > %s && %s", run.GetId(), file, strings.Join(submit, " ")),
 	}
 }
 
+// marks are the flags that give a run its team and its labels.
+func marks(run *baiv1.Run, labels map[string]string) (flags []string) {
+	if n := run.GetNamespace(); n != "" && n != "default" {
+		flags = append(flags, "--namespace", Quote(n))
+	}
+	for _, k := range slices.Sorted(maps.Keys(labels)) {
+		flags = append(flags, "--label", Quote(k+"="+labels[k]))
+	}
+	return flags
+}
+
 // Asked is the command by which a run was asked for, as far as it is known.
-func Asked(run *baiv1.Run) string {
+// Labels are those that its request gave it.
+func Asked(run *baiv1.Run, labels map[string]string) string {
 	from := run.GetOrigination().GetUri()
 	if from == "" {
 		from = run.GetDescriptorFile()
 	}
-	words := []string{"baictl submit", Quote(from)}
+	words, marks := []string{"baictl submit", Quote(from)}, marks(run, labels)
 	if rerun := run.GetLineage().GetRerunOf(); rerun != "" {
-		words = []string{"baictl rerun", rerun}
+		words, marks = []string{"baictl rerun", rerun}, nil // it takes those of the other
 	}
 	for _, o := range run.GetOverrides() {
 		words = append(words, "--set", Quote(o.GetPath()+"="+o.GetValue()))
@@ -144,7 +150,7 @@ func Asked(run *baiv1.Run) string {
 	if run.GetName() != "" {
 		words = append(words, "--name", Quote(run.GetName()))
 	}
-	return strings.Join(words, " ")
+	return strings.Join(append(words, marks...), " ")
 }
 
 // Quote is a word for a shell.

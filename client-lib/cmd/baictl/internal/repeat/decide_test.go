@@ -94,11 +94,11 @@ func TestTheCommandsCanBePastedIntoAShell(t *testing.T) {
 	if diff := cmp.Diff(want, repeat.Commands(run, repeat.Labels(run, d))); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if got, want := repeat.Asked(run), `baictl submit 'my file.toml' --set 'info.description="a b"' --name n`; got != want {
+	if got, want := repeat.Asked(run, repeat.Labels(run, d)), `baictl submit 'my file.toml' --set 'info.description="a b"' --name n --namespace 'my team' --label 'a=it'\''s' --label own2=changed`; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	run.Origination, run.Lineage = &baiv1.Origination{Uri: "stored:x@3"}, &baiv1.Lineage{RerunOf: "r0"}
-	if got, want := repeat.Asked(run), `baictl rerun r0 --set 'info.description="a b"' --name n`; got != want {
+	if got, want := repeat.Asked(run, repeat.Labels(run, d)), `baictl rerun r0 --set 'info.description="a b"' --name n`; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	if got := len(repeat.Labels(run, nil)); got != 4 {

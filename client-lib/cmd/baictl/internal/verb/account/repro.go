@@ -46,6 +46,7 @@ commands.`,
 // A recipe is how a run is repeated.
 type recipe struct {
 	run      *baiv1.Run
+	asked    string
 	commands []string
 	gaps     []repeat.Gap
 }
@@ -64,9 +65,11 @@ func repro(ctx context.Context, s *session.Session, name string, text bool) erro
 	}
 	doc := source.Document{Name: run.GetDescriptorFile(), Text: []byte(run.GetDescriptorToml())}
 	descriptor := doc.Check(nil, false).Descriptor
+	labels := repeat.Labels(run, descriptor)
 	r := recipe{
 		run:      run,
-		commands: repeat.Commands(run, repeat.Labels(run, descriptor)),
+		asked:    repeat.Asked(run, labels),
+		commands: repeat.Commands(run, labels),
 		gaps:     repeat.Gaps(run, descriptor, lookAgain(ctx, c, run)),
 	}
 	switch s.Output {
@@ -114,7 +117,7 @@ func (r recipe) describe(width int) string {
 		}
 	}
 	title("It was asked for by:")
-	b.WriteString("  " + show.Clean(repeat.Asked(r.run)) + "\n")
+	b.WriteString("  " + show.Clean(r.asked) + "\n")
 	title("\nIt is repeated by, here and elsewhere:")
 	for _, c := range r.commands {
 		b.WriteString("  " + strings.ReplaceAll(show.Clean(c), " && ", " &&\n    ") + "\n")
@@ -153,7 +156,7 @@ func (r recipe) object() (json.RawMessage, error) {
 		}
 		gaps[i] = text
 	}
-	fields := []session.Entry{{Name: "run", Value: r.run.GetId()}, {Name: "asked", Value: repeat.Asked(r.run)}, {Name: "commands", Value: r.commands}}
+	fields := []session.Entry{{Name: "run", Value: r.run.GetId()}, {Name: "asked", Value: r.asked}, {Name: "commands", Value: r.commands}}
 	if r.run.GetOrigination() != nil {
 		fields = append(fields, session.Entry{Name: "origination", Value: show.JSON(r.run.GetOrigination())})
 	}
