@@ -21,7 +21,7 @@ export GOFLAGS := -buildvcs=false
 RACE := $(shell command -v $$(go env CC 2>/dev/null) >/dev/null 2>&1 && echo -race)
 
 .DEFAULT_GOAL := help
-.PHONY: help build install demo test bench lint fmt generate check ci clean
+.PHONY: help build man install demo test test-real images bench lint fmt generate check ci clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -31,6 +31,9 @@ build: ## build bai, baictl, bai-pod and one binary per service into bin/
 	@mkdir -p bin
 	cd services && CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o ../bin/ ./cmd/...
 	cd client-lib && CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o ../bin/ ./cmd/...
+
+man: build ## manual pages of baictl, in bin/man
+	bin/baictl manual man bin/man
 
 install: build ## put bai, baictl and what runs in pods where `go env GOBIN` says, ~/go/bin by default
 	@dir=$$(go env GOBIN); dir=$${dir:-$$(go env GOPATH)/bin}; mkdir -p "$$dir" && \
@@ -43,6 +46,14 @@ test: ## unit, contract, flow and end-to-end tests of all modules
 	@.ci/need go git
 	@$(if $(RACE),true,echo 'NOTE: no C compiler, so the tests run WITHOUT the race detector. Install gcc to have it.')
 	.ci/test $(RACE)
+
+test-real: ## suites on real servers, which are built and started here; KUBECONFIG takes a cluster of yours
+	@.ci/need go git
+	.ci/test-real
+
+images: build ## OCI images of the services and of what runs in pods, in bin/images
+	cd deploy/images && GOWORK=off go build -trimpath -o ../../bin/images-tool .
+	bin/images-tool all -bin bin -out bin/images -version $(VERSION)
 
 bench: build ## measure, next to what each is compared to, and write bin/bench.json
 	cd services && go run ./test/bench -out ../bin/bench.json

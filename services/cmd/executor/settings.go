@@ -35,3 +35,13 @@ func (s *settings) Validate() error {
 	errs = append(errs, s.Kubernetes.Validate())
 	return errors.Join(append(errs, s.Log.Validate(), s.Kafka.Validate(), s.Executor.Validate())...)
 }
+
+// executor returns the executor's settings for the cluster that is named.
+func (s settings) executor() executor.Settings {
+	if s.Cluster.Dir != "" {
+		s.Executor.Engine = executor.EngineLocal
+		return s.Executor
+	}
+	s.Executor.Engine, s.Executor.Pods.Scope = executor.EngineKubernetes, s.Kubernetes.Scope()
+	return s.Executor
+}

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/benchmark-ai/bai/services/cmd/internal/pods"
+	"github.com/benchmark-ai/bai/services/internal/cluster/local"
 	"github.com/benchmark-ai/bai/services/internal/config"
 	"github.com/benchmark-ai/bai/services/internal/kafka"
 	"github.com/benchmark-ai/bai/services/internal/run"
@@ -46,12 +48,12 @@ func realMain(ctx context.Context, args []string) (err error) {
 		return err
 	}
 	defer bus.Close()
-	pods, err := s.open(log)
+	c, err := pods.Open(s.Kubernetes, local.Settings{Dir: s.Cluster.Dir, PodBinary: s.Cluster.PodBinary, Secrets: s.Cluster.Secrets, Log: log}, log)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, pods.close(context.WithoutCancel(ctx))) }()
-	parts := watcher.New(s.Watcher, watcher.Deps{Bus: bus, Store: store, Cluster: pods, Log: log})
-	parts["health"] = run.Health(s.Health, map[string]run.Check{"kafka": bus.Ready, "cluster": pods.ready})
+	defer func() { err = errors.Join(err, c.Close(context.WithoutCancel(ctx))) }()
+	parts := watcher.New(s.Watcher, watcher.Deps{Bus: bus, Store: store, Cluster: c, Log: log})
+	parts["health"] = run.Health(s.Health, map[string]run.Check{"kafka": bus.Ready, "cluster": c.Ready})
 	return run.UntilSignal(ctx, parts)
 }

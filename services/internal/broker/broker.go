@@ -5,6 +5,7 @@
 package broker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,7 +28,8 @@ import (
 // Settings say where the broker is. Only Dir is required.
 type Settings struct {
 	Dir        string        `toml:"dir"`        // the broker's own directory, made if it is not there
-	Addr       string        `toml:"addr"`       // host:port; empty means a loopback port that is chosen once and kept in Dir
+	Addr       string        `toml:"addr"`       // host:port; empty means a port of Host that is chosen once and kept in Dir
+	Host       string        `toml:"host"`       // address at which a port is chosen; empty means loopback
 	Partitions int           `toml:"partitions"` // of a topic that is made; zero means 2
 	Disk       int64         `toml:"disk"`       // bytes that one topic may take, about; zero means 512 MiB
 	Session    time.Duration `toml:"session"`    // least time after which a consumer that is silent may be taken for dead; zero means 1 s
@@ -87,7 +89,7 @@ func Start(s Settings) (*Broker, error) {
 }
 
 func (b *Broker) start(s Settings) error {
-	l, err := listen(s.Addr, filepath.Join(s.Dir, portFile))
+	l, err := listen(s.Addr, cmp.Or(s.Host, "127.0.0.1"), filepath.Join(s.Dir, portFile))
 	if err != nil {
 		return err
 	}

@@ -22,9 +22,20 @@ func acquire(path string) (*lock.Lock, error) {
 	return l, err
 }
 
-// listen listens at addr, or, where that is empty, at the address that is kept
-// in path, or, where there is none yet, at a loopback port that is free.
-func listen(addr, path string) (net.Listener, error) {
+// Listen listens at the address of host that is kept in path, or, where there is
+// none yet, at a port of host that is free, and keeps it there. So what has heard
+// of the address finds it again after a restart.
+func Listen(host, path string) (net.Listener, error) {
+	l, err := listen("", host, path)
+	if err != nil {
+		return nil, err
+	}
+	return l, keep(path, l.Addr().String())
+}
+
+// listen listens at addr, or, where that is empty, at the address of host that is
+// kept in path, or, where there is none yet, at a port of host that is free.
+func listen(addr, host, path string) (net.Listener, error) {
 	if addr != "" {
 		l, err := listenAt(addr)
 		if err != nil {
@@ -33,8 +44,8 @@ func listen(addr, path string) (net.Listener, error) {
 		return l, nil
 	}
 	kept, err := os.ReadFile(path)
-	if errors.Is(err, os.ErrNotExist) {
-		return choose()
+	if was, _, _ := net.SplitHostPort(strings.TrimSpace(string(kept))); errors.Is(err, os.ErrNotExist) || err == nil && was != host {
+		return choose(host)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read the broker's port: %w", err)
@@ -51,18 +62,18 @@ func listenAt(addr string) (net.Listener, error) {
 	return (&net.ListenConfig{}).Listen(context.Background(), "tcp", addr)
 }
 
-// choose listens at a free loopback port that the kernel does not give to
+// choose listens at a free port of host that the kernel does not give to
 // outgoing connections, so that it is likely to be free after a restart too.
-func choose() (net.Listener, error) {
+func choose(host string) (net.Listener, error) {
 	low := ephemeral()
 	from := min(20000, max(1024, low-10000))
 	for range 100 {
-		l, err := listenAt(net.JoinHostPort("127.0.0.1", strconv.Itoa(from+rand.IntN(max(low-from, 1))))) //nolint:gosec // any will do
+		l, err := listenAt(net.JoinHostPort(host, strconv.Itoa(from+rand.IntN(max(low-from, 1))))) //nolint:gosec // any will do
 		if err == nil {
 			return l, nil
 		}
 	}
-	l, err := listenAt("127.0.0.1:0")
+	l, err := listenAt(net.JoinHostPort(host, "0"))
 	if err != nil {
 		return nil, fmt.Errorf("choose a port for the broker: %w", err)
 	}

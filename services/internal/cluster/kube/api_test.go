@@ -67,6 +67,7 @@ func TestAPI(t *testing.T) {
 	bed := testbed.API(t)
 	for name, test := range map[string]func(*testing.T, *testbed.Cluster){
 		"what is refused is refused in the API server's own words":                   refusals,
+		"what an admission policy denies is refused in its own words":                denied,
 		"a pod that a quota refuses is told of by an event about its job":            quota,
 		"what an account may not do is told with the permission that it lacks":       forbidden,
 		"Watch hands nothing over while it may not see, and all when it may":         blind,
@@ -117,6 +118,45 @@ func refusals(t *testing.T, bed *testbed.Cluster) {
 		if !errors.As(err, &refused) || !strings.Contains(refused.Message, row.want) {
 			t.Errorf("%s: %v, want a refusal with %q", name, err, row.want)
 		}
+	}
+}
+
+const policy = `apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: %[1]s}
+spec:
+  matchConstraints:
+    resourceRules: [{apiGroups: [batch], apiVersions: [v1], operations: [CREATE], resources: [jobs]}]
+    namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: %[1]s}}
+  validations: [{expression: "false", message: "no jobs on Sundays"}]
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: %[1]s}
+spec: {policyName: %[1]s, validationActions: [Deny]}
+`
+
+func denied(t *testing.T, bed *testbed.Cluster) {
+	t.Helper()
+	scope := bed.Namespace(t)
+	c := open(t, kube.Settings{Kubeconfig: bed.Kubeconfig, Namespace: scope})
+	bed.Apply(t, fmt.Sprintf(policy, scope))
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 2*patience)
+	t.Cleanup(func() {
+		defer cancel()
+		if out, err := bed.Try(ctx, "delete", "validatingadmissionpolicies,validatingadmissionpolicybindings", scope); err != nil {
+			t.Errorf("%v\n%s", err, out)
+		}
+	})
+	var refused *cluster.RefusedError
+	for n := 0; !errors.As(c.Create(ctx, job(scope, fmt.Sprint("r", n))), &refused); n++ { // it takes effect after a while
+		if ctx.Err() != nil {
+			t.Fatal("the policy denied nothing")
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	if !strings.Contains(refused.Message, "no jobs on Sundays") {
+		t.Errorf("refusal %q, want the policy's words", refused.Message)
 	}
 }
 

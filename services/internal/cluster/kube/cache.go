@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
 
 	"github.com/benchmark-ai/bai/services/internal/cluster"
 )
@@ -33,7 +34,7 @@ type cacheOf struct {
 
 	mu       sync.Mutex
 	watchers map[*watcher]struct{}
-	trouble  map[string]error // by kind: why it could not be listed or watched last
+	trouble  map[string]error // by verb and kind: why it could not be listed or watched last
 }
 
 // watched returns what all that watch know, and begins to know it with the first.
@@ -50,7 +51,8 @@ func (c *Cluster) watched() (*cacheOf, error) {
 	if err := known.build(c); err != nil {
 		return nil, err
 	}
-	ctx, stop := context.WithCancel(context.Background())
+	// What goes wrong is noted, and said once: client-go need not say it too.
+	ctx, stop := context.WithCancel(klog.NewContext(context.Background(), klog.Logger{}))
 	c.stop = stop
 	c.wg.Go(func() { known.jobs.RunWithContext(ctx) })
 	c.wg.Go(func() { known.pods.RunWithContext(ctx) })
@@ -132,24 +134,32 @@ func noted(k *cacheOf, kind string, tweak func(*metav1.ListOptions), list lister
 }
 
 // note remembers whether a kind can be listed and watched, and says a change
-// once.
+// once. What can be watched can be seen, whether it is listed or not: the API
+// server may stream what is there.
 func (k *cacheOf) note(kind, verb string, err error) {
 	if errors.Is(err, context.Canceled) {
 		return
 	}
+	err = explain(verb+" "+kind, err)
 	k.mu.Lock()
-	was := k.trouble[kind]
-	if err = explain(verb+" "+kind, err); err == nil {
-		delete(k.trouble, kind)
-	} else {
-		k.trouble[kind] = err
+	was, key := len(k.trouble), verb+" "+kind
+	before := k.trouble[key]
+	switch {
+	case err != nil:
+		k.trouble[key] = err
+	case verb == "watch":
+		delete(k.trouble, "list "+kind)
+		delete(k.trouble, key)
+	default:
+		delete(k.trouble, key)
 	}
+	now := len(k.trouble)
 	k.mu.Unlock()
 	switch {
-	case err != nil && (was == nil || was.Error() != err.Error()):
-		k.log.Error("cannot see the cluster", zap.String("kind", kind), zap.Error(err))
-	case err == nil && was != nil:
-		k.log.Info("can see the cluster again", zap.String("kind", kind))
+	case err != nil && (before == nil || before.Error() != err.Error()):
+		k.log.Error("cannot see the cluster", zap.Error(err))
+	case now == 0 && was > 0:
+		k.log.Info("can see the cluster again")
 	}
 }
 

@@ -8,6 +8,9 @@
 // Any number of clusters, in any number of processes, may work on the same
 // namespace: none of them keeps anything that another would have to know.
 //
+// It works with Kubernetes 1.34 and 1.35: its API suites are run against both, its
+// contract, which needs nodes, against 1.35.
+//
 // What the driver may do is granted by roles, which deploy/kubernetes holds. A
 // verb that is forbidden is named with what would have to be granted.
 package kube

@@ -1,0 +1,82 @@
+package kube_test
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/benchmark-ai/bai/services/internal/cluster"
+	"github.com/benchmark-ai/bai/services/internal/cluster/kube"
+	"github.com/benchmark-ai/bai/services/test/testbed"
+)
+
+// runs is how many there are at a time, and perRun how many bytes what watches
+// them may keep of each.
+const (
+	runs   = 300
+	perRun = 64 << 10
+)
+
+func TestWatchKeepsLittleOfEachRun(t *testing.T) {
+	bed := testbed.API(t)
+	scope := bed.Namespace(t)
+	before := heap()
+	c := open(t, kube.Settings{Kubeconfig: bed.Kubeconfig, Namespace: scope, QPS: 1000, Burst: 1000})
+	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
+	defer cancel()
+
+	var whole, handed atomic.Int64
+	all, done := make(chan struct{}), make(chan error, 1)
+	watching, stop := context.WithCancel(ctx)
+	seen := map[string]bool{}
+	go func() {
+		done <- c.Watch(watching, func(s cluster.Seen) {
+			handed.Add(1)
+			if s.Job != nil && len(s.Pods) == 1 && !seen[s.Ref.Run] {
+				seen[s.Ref.Run] = true
+				if whole.Add(1) == runs {
+					close(all)
+				}
+			}
+		})
+	}()
+	began := time.Now()
+	var group errgroup.Group
+	group.SetLimit(16)
+	for n := range runs {
+		group.Go(func() error { return c.Create(ctx, job(scope, fmt.Sprint("many", n))) })
+	}
+	if err := group.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	created := time.Since(began)
+	select {
+	case <-all:
+	case <-ctx.Done():
+		t.Fatalf("%d of %d runs were seen with their pods", whole.Load(), runs)
+	}
+	grown := heap() - before
+	t.Logf("%d runs: created in %s, seen with their pods after %s, handed over %d times, %d KiB of heap, %.1f KiB a run",
+		runs, created.Round(time.Millisecond), time.Since(began).Round(time.Millisecond), handed.Load(), grown>>10, float64(grown)/runs/1024)
+	if grown > runs*perRun {
+		t.Errorf("%d bytes a run, want %d at most", grown/runs, perRun)
+	}
+	stop()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+// heap is how many bytes are held.
+func heap() int64 {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc) //nolint:gosec // far from the bound
+}

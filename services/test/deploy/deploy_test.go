@@ -1,0 +1,169 @@
+// Package deploy holds what lies in the folder deploy to what it should be.
+package deploy_test
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/BurntSushi/toml"
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/benchmark-ai/bai/services/test/deploy/manifest"
+)
+
+const base = "../../../deploy/kubernetes/base"
+
+// all decodes every manifest, strictly.
+func all(t *testing.T) []manifest.Object {
+	t.Helper()
+	var objects []manifest.Object
+	err := filepath.WalkDir(base, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || filepath.Ext(path) != ".yaml" || d.Name() == "kustomization.yaml" {
+			return err
+		}
+		some, err := manifest.Read(path)
+		objects = append(objects, some...)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return objects
+}
+
+func TestEveryManifestIsWhatKubernetesKnows(t *testing.T) {
+	if n := len(all(t)); n < 20 {
+		t.Errorf("%d objects, want all of them", n)
+	}
+}
+
+func TestEveryManifestIsPartOfItsKustomization(t *testing.T) {
+	for _, dir := range []string{base, base + "/rbac"} {
+		text, err := os.ReadFile(dir + "/kustomization.yaml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		files, err := filepath.Glob(dir + "/*.yaml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range files {
+			if name := filepath.Base(f); name != "kustomization.yaml" && !strings.Contains(string(text), "- "+name+"\n") {
+				t.Errorf("%s is not in its kustomization.yaml", f)
+			}
+		}
+	}
+}
+
+func TestSettingsAreTOML(t *testing.T) {
+	files, err := filepath.Glob(base + "/config/*.toml")
+	if err != nil || len(files) != 5 {
+		t.Fatalf("%d files of settings (%v), want one for each service", len(files), err)
+	}
+	for _, f := range files {
+		var v map[string]any
+		if _, err := toml.DecodeFile(f, &v); err != nil {
+			t.Errorf("%s: %v", f, err)
+		}
+	}
+}
+
+// of returns the objects of a type.
+func of[T manifest.Object](t *testing.T) []T {
+	t.Helper()
+	var some []T
+	for _, o := range all(t) {
+		if o, ok := o.(T); ok {
+			some = append(some, o)
+		}
+	}
+	return some
+}
+
+func TestOnlyExecutorAndWatcherMaySpeakToKubernetes(t *testing.T) {
+	bound, tokens := map[string]bool{}, map[string]bool{}
+	for _, b := range of[*rbacv1.RoleBinding](t) {
+		for _, s := range b.Subjects {
+			bound[s.Name] = true
+		}
+		if b.Namespace != "benchmarks" {
+			t.Errorf("binding %s is in %s: nothing but runs is to be touched", b.Name, b.Namespace)
+		}
+	}
+	for _, d := range of[*appsv1.Deployment](t) {
+		s := d.Spec.Template.Spec
+		if s.ServiceAccountName != d.Name {
+			t.Errorf("%s runs as %q, not as itself", d.Name, s.ServiceAccountName)
+		}
+		if s.AutomountServiceAccountToken == nil || *s.AutomountServiceAccountToken {
+			tokens[d.Name] = true
+		}
+	}
+	want := map[string]bool{"executor": true, "watcher": true}
+	if diff := cmp.Diff(want, bound); diff != "" {
+		t.Errorf("who has roles (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(want, tokens); diff != "" {
+		t.Errorf("who has a token (-want +got):\n%s", diff)
+	}
+	if n := len(of[*rbacv1.ClusterRole](t)) + len(of[*rbacv1.ClusterRoleBinding](t)); n > 0 {
+		t.Errorf("%d grants in the whole cluster, want none", n)
+	}
+}
+
+func TestNoRoleIsWide(t *testing.T) {
+	for _, role := range of[*rbacv1.Role](t) {
+		for _, r := range role.Rules {
+			if slices.Contains(slices.Concat(r.Verbs, r.Resources, r.APIGroups), "*") {
+				t.Errorf("role %s has a *", role.Name)
+			}
+			reads := slices.ContainsFunc(r.Verbs, func(v string) bool { return v == "get" || v == "list" || v == "watch" })
+			if reads && slices.Contains(r.Resources, "secrets") {
+				t.Errorf("role %s may read secrets", role.Name)
+			}
+		}
+	}
+}
+
+func TestEveryServiceKeepsToRestrictedPodSecurity(t *testing.T) {
+	n := 0
+	for _, o := range all(t) {
+		d, ok := o.(*appsv1.Deployment)
+		if !ok {
+			continue
+		}
+		n++
+		restricted(t, d.Name, d.Spec.Template.Spec)
+		if diff := cmp.Diff(d.Spec.Selector, &metav1.LabelSelector{MatchLabels: map[string]string{"app.kubernetes.io/name": d.Name}}); diff != "" {
+			t.Errorf("%s selects (-want +got):\n%s", d.Name, diff)
+		}
+	}
+	if n != 5 {
+		t.Errorf("%d deployments, want 5", n)
+	}
+}
+
+func restricted(t *testing.T, name string, s corev1.PodSpec) {
+	t.Helper()
+	if c := s.SecurityContext; c == nil || c.RunAsNonRoot == nil || !*c.RunAsNonRoot || c.SeccompProfile == nil {
+		t.Errorf("%s may run as root, or without a seccomp profile", name)
+	}
+	for _, c := range s.Containers {
+		x := c.SecurityContext
+		if x == nil || x.AllowPrivilegeEscalation == nil || *x.AllowPrivilegeEscalation || x.ReadOnlyRootFilesystem == nil || !*x.ReadOnlyRootFilesystem ||
+			x.Capabilities == nil || len(x.Capabilities.Drop) != 1 || x.Capabilities.Drop[0] != "ALL" {
+			t.Errorf("%s: container %s has more than it needs: %+v", name, c.Name, x)
+		}
+		if c.LivenessProbe == nil || c.ReadinessProbe == nil {
+			t.Errorf("%s: container %s has no probes", name, c.Name)
+		}
+	}
+}

@@ -1,0 +1,2 @@
+// Package real holds the suites that run the platform on a real Kubernetes.
+package real

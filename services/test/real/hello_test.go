@@ -1,0 +1,338 @@
+package real_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/benchmark-ai/bai/services/test/testbed"
+	"github.com/benchmark-ai/bai/services/test/testbed/kit"
+)
+
+// podImage is the image of ours that the suite builds.
+const podImage = "docker.io/benchmark-ai/bai-pod:real"
+
+// built is what the suite's programs and images lie in.
+type built struct{ bin, pod string }
+
+// shared is where the suite's programs lie, built once by whoever needs them
+// first.
+var shared struct {
+	dir  string
+	once sync.Once
+	err  error
+}
+
+func TestMain(m *testing.M) {
+	os.Exit(func() int {
+		dir, err := os.MkdirTemp("", "bai-real-")
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		defer func() { _ = os.RemoveAll(dir) }()
+		shared.dir = dir
+		return m.Run()
+	}())
+}
+
+// build builds the programs as they are shipped, and the image that brings ours
+// into pods. The cluster has it when build returns.
+func build(t *testing.T, bed *testbed.Cluster) built {
+	t.Helper()
+	b := built{bin: filepath.Join(shared.dir, "bin"), pod: filepath.Join(shared.dir, "bai-pod.tar")}
+	shared.once.Do(func() { shared.err = b.build(shared.dir) })
+	if shared.err != nil {
+		t.Fatal(shared.err)
+	}
+	if err := bed.Import(t.Context(), b.pod); err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func (b built) build(dir string) error {
+	root, err := kit.Root()
+	if err != nil {
+		return err
+	}
+	tool, layout := filepath.Join(dir, "images"), filepath.Join(dir, "layout")
+	for _, step := range []struct {
+		dir  string
+		args []string
+	}{
+		{"services", []string{"go", "build", "-trimpath", "-ldflags", "-s -w", "-o", b.bin + "/", "./cmd/bai", "./cmd/bai-pod", "./cmd/bai-pod-ship"}},
+		{"client-lib", []string{"go", "build", "-trimpath", "-ldflags", "-s -w", "-o", b.bin + "/", "./cmd/baictl"}},
+		{"deploy/images", []string{"env", "GOWORK=off", "go", "build", "-o", tool, "."}},
+		{"", []string{
+			tool, "one", "-ref", podImage, "-user", "65532:65532", "-out", layout,
+			b.bin + "/bai-pod=/bai-pod", b.bin + "/bai-pod-ship=/bai-pod-ship",
+		}},
+	} {
+		cmd := exec.Command(step.args[0], step.args[1:]...)
+		cmd.Dir, cmd.Env = filepath.Join(root, step.dir), append(os.Environ(), "CGO_ENABLED=0")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return fmt.Errorf("%s: %w\n%s", strings.Join(step.args, " "), err, out)
+		}
+	}
+	return kit.Tar(context.Background(), layout, b.pod)
+}
+
+// platform is a `bai standalone` whose pods run in Kubernetes.
+type platform struct {
+	built
+
+	server string
+	cmd    *exec.Cmd
+}
+
+var listens = regexp.MustCompile(`listens on (\S+)`)
+
+// start starts a platform that ends with the test.
+func start(t *testing.T, b built, args ...string) platform {
+	t.Helper()
+	return startIn(t, b, filepath.Join(t.TempDir(), "data"), args...)
+}
+
+// startIn is start with a data directory that the test chooses.
+func startIn(t *testing.T, b built, data string, args ...string) platform {
+	t.Helper()
+	log := &output{}
+	cmd := exec.Command(filepath.Join(b.bin, "bai"), append([]string{"standalone", "--data", data, "--listen", "127.0.0.1:0"}, args...)...)
+	cmd.Stdout, cmd.Stderr = log, log
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if cmd.ProcessState == nil { // nobody killed it
+			_ = cmd.Process.Signal(syscall.SIGTERM)
+			if err := cmd.Wait(); err != nil {
+				t.Errorf("the platform ended: %v", err)
+			}
+		}
+		if t.Failed() {
+			t.Logf("the platform's log:\n%s", log)
+		}
+	})
+	for late := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+		if found := listens.FindStringSubmatch(log.String()); found != nil {
+			return platform{b, found[1], cmd}
+		}
+		if time.Now().After(late) {
+			t.Fatalf("the platform is not ready:\n%s", log)
+		}
+	}
+}
+
+// baictl runs baictl, and returns what it prints and its exit code.
+func (p platform) baictl(t *testing.T, args ...string) (string, int) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, filepath.Join(p.bin, "baictl"), append([]string{"--server", p.server}, args...)...)
+	cmd.Env = append(os.Environ(), "HOME="+t.TempDir())
+	out, err := cmd.CombinedOutput()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatalf("baictl: %v", err)
+	}
+	return string(out), cmd.ProcessState.ExitCode()
+}
+
+func TestHelloWorldFromSubmitToMetrics(t *testing.T) {
+	bed := testbed.Kubernetes(t)
+	if !bed.Own {
+		t.Skip("pods of a cluster elsewhere do not reach this machine: the platform would have to run in there")
+	}
+	scope := bed.Namespace(t)
+	bed.Run(t, "label", "node", "--all", "--overwrite", "node.kubernetes.io/instance-type=t3.small")
+	config := account(t, bed, scope, "platform", "executor", "watcher")
+	p := start(t, build(t, bed), "--kubeconfig", config, "--kube-namespace", scope, "--pod-image", podImage)
+
+	began := time.Now()
+	out, code := p.baictl(t, "run", "../../../sample-benchmarks/hello-world/descriptor.toml")
+	if code != 0 {
+		t.Fatalf("exit code %d\n%s\n%s", code, out, bed.Run(t, "-n", scope, "describe", "pods"))
+	}
+	t.Logf("submit to end %s, of which the benchmark sleeps 5 s\n%s", time.Since(began).Round(time.Millisecond), out)
+	id := regexp.MustCompile(`run (\w{26})`).FindStringSubmatch(out)
+	if id == nil {
+		t.Fatalf("no run in %q", out)
+	}
+	if logs, _ := p.baictl(t, "logs", id[1]); !strings.Contains(logs, "hello, world") || !strings.Contains(logs, "goodbye") {
+		t.Errorf("the log is\n%s", logs)
+	}
+	text, _ := p.baictl(t, "metrics", id[1], "-o", "json")
+	if n := samples(t, text, "elapsed"); n != 5 {
+		t.Errorf("%d samples, want 5:\n%s", n, text)
+	}
+	cleared(t, bed, scope)
+	writes := slices.DeleteFunc(calls(t, bed, scope, "platform"), func(r record) bool {
+		return slices.Contains([]string{"get", "list", "watch"}, r.Verb)
+	})
+	t.Logf("%d API writes:\n%s", len(writes), short(writes))
+	if len(writes) > 6 {
+		t.Errorf("%d API writes for a run, want 6 at most", len(writes))
+	}
+	wantNothingForbidden(t, calls(t, bed, scope, "platform"))
+}
+
+func TestAPlatformThatIsKilledComesBackToItsPods(t *testing.T) {
+	bed := testbed.Kubernetes(t)
+	if !bed.Own {
+		t.Skip("pods of a cluster elsewhere do not reach this machine: the platform would have to run in there")
+	}
+	scope, data := bed.Namespace(t), filepath.Join(t.TempDir(), "data")
+	bed.Run(t, "label", "node", "--all", "--overwrite", "node.kubernetes.io/instance-type=t3.small")
+	args := []string{"--kubeconfig", account(t, bed, scope, "platform", "executor", "watcher"), "--kube-namespace", scope, "--pod-image", podImage}
+	b := build(t, bed)
+	p := startIn(t, b, data, args...)
+	out, code := p.baictl(t, "submit", "../../../sample-benchmarks/hello-world/descriptor.toml")
+	id := regexp.MustCompile(`\b(\w{26})\b`).FindStringSubmatch(out)
+	if code != 0 || id == nil {
+		t.Fatalf("exit code %d: %s", code, out)
+	}
+	bed.Run(t, "-n", scope, "wait", "--for=create", "--timeout=60s", "job", "bai-"+id[1]+"-1")
+	bed.Run(t, "-n", scope, "wait", "--for=jsonpath={.status.ready}=1", "--timeout=60s", "job", "bai-"+id[1]+"-1")
+	if err := p.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = p.cmd.Wait()
+
+	p = startIn(t, b, data, args...)
+	out, code = p.baictl(t, "watch", id[1])
+	if code != 0 {
+		t.Fatalf("exit code %d\n%s\n%s", code, out, bed.Run(t, "-n", scope, "describe", "pods"))
+	}
+	if text, _ := p.baictl(t, "metrics", id[1], "-o", "json"); samples(t, text, "elapsed") != 5 {
+		t.Errorf("not 5 samples:\n%s", text)
+	}
+	cleared(t, bed, scope)
+	made := 0
+	for _, r := range calls(t, bed, scope, "platform") {
+		if r.Verb == "create" && r.ObjectRef.Resource == "jobs" {
+			made++
+		}
+	}
+	if made != 1 {
+		t.Errorf("the job was created %d times", made)
+	}
+}
+
+// samples counts those of a metric, one JSON object a line.
+func samples(t *testing.T, text, metric string) (n int) {
+	t.Helper()
+	for line := range strings.Lines(text) {
+		var s struct {
+			Metric string
+			Value  float64
+		}
+		if err := json.Unmarshal([]byte(line), &s); err != nil {
+			t.Fatalf("%v in %q", err, line)
+		}
+		if s.Metric == metric && s.Value > 0 {
+			n++
+		}
+	}
+	return n
+}
+
+const dataDescriptor = `spec_version = "0.1.0"
+[info]
+description = "counts the bytes of a data set"
+[hardware]
+cpus = "100m"
+memory = "64Mi"
+strategy = "single_node"
+[env]
+docker_image = "debian:12-slim"
+[[data.sources]]
+src = %q
+path = "/data/set"
+[ml]
+benchmark_code = "sh -c 'echo size=$(wc -c < /data/set); mkdir -p /tmp/results; echo kept > /tmp/results/file'"
+[output]
+[[output.artifacts]]
+path = "/tmp/results"
+max_size = "1MiB"
+[[output.metrics]]
+name = "size"
+units = "bytes"
+pattern = 'size=(\d+)'
+`
+
+func TestADataSetReachesThePodAndAFileComesBack(t *testing.T) {
+	bed := testbed.Kubernetes(t)
+	if !bed.Own {
+		t.Skip("pods of a cluster elsewhere do not reach this machine: the platform would have to run in there")
+	}
+	scope := bed.Namespace(t)
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write(bytes.Repeat([]byte("benchmark"), 100_000))
+	}))
+	t.Cleanup(web.Close)
+	file := filepath.Join(t.TempDir(), "data.toml")
+	if err := os.WriteFile(file, fmt.Appendf(nil, dataDescriptor, web.URL+"/set"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := start(t, build(t, bed), "--kubeconfig", account(t, bed, scope, "platform", "executor", "watcher"), "--kube-namespace", scope, "--pod-image", podImage)
+	out, code := p.baictl(t, "run", file)
+	if code != 0 || !strings.Contains(out, "1 sample,") {
+		t.Fatalf("exit code %d\n%s\n%s", code, out, bed.Run(t, "-n", scope, "describe", "pods"))
+	}
+	t.Log(out)
+	id := regexp.MustCompile(`run (\w{26})`).FindStringSubmatch(out)
+	if files, code := p.baictl(t, "artifacts", "list", id[1]); code != 0 || !strings.Contains(files, "file") {
+		t.Errorf("the files that were kept, exit code %d:\n%s", code, files)
+	}
+	cleared(t, bed, scope)
+}
+
+// cleared waits until no object of a run is left.
+func cleared(t *testing.T, bed *testbed.Cluster, scope string) {
+	t.Helper()
+	for late := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
+		left := bed.Run(t, "-n", scope, "get", "jobs,pods,services,configmaps,secrets", "-l", "benchmark-ai.dev/run", "-o", "name")
+		if left == "" {
+			return
+		}
+		if time.Now().After(late) {
+			t.Fatalf("left of the run:\n%s", left)
+		}
+	}
+}
+
+// output may be read while it is written.
+type output struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+var _ io.Writer = (*output)(nil)
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.b.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.b.String()
+}

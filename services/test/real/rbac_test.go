@@ -1,0 +1,270 @@
+package real_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/zap/zaptest"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/benchmark-ai/bai/services/internal/cluster"
+	"github.com/benchmark-ai/bai/services/internal/cluster/kube"
+	"github.com/benchmark-ai/bai/services/test/deploy/manifest"
+	"github.com/benchmark-ai/bai/services/test/testbed"
+)
+
+const (
+	roles    = "../../../deploy/kubernetes/base/rbac"
+	patience = 2 * time.Minute
+)
+
+// roleOf returns the role that deploy gives a service.
+func roleOf(t *testing.T, service string) *rbacv1.Role {
+	t.Helper()
+	objects, err := manifest.Read(filepath.Join(roles, service+".yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range objects {
+		if r, ok := o.(*rbacv1.Role); ok {
+			return r
+		}
+	}
+	t.Fatalf("%s has no role", service)
+	return nil
+}
+
+// account makes a service account with the roles of services and nothing more,
+// and returns its kubeconfig.
+func account(t *testing.T, bed *testbed.Cluster, scope, name string, services ...string) string {
+	t.Helper()
+	bed.Run(t, "-n", scope, "create", "serviceaccount", name)
+	for _, service := range services {
+		role := roleOf(t, service).DeepCopy()
+		role.Namespace, role.Name = scope, name+"-"+service
+		role.APIVersion, role.Kind = rbacv1.SchemeGroupVersion.String(), "Role"
+		text, err := json.Marshal(role)
+		if err != nil {
+			t.Fatal(err)
+		}
+		bed.Apply(t, string(text))
+		bed.Run(t, "-n", scope, "create", "rolebinding", role.Name, "--role="+role.Name, "--serviceaccount="+scope+":"+name)
+	}
+	return bed.Account(t, scope, name)
+}
+
+// call is one thing that was done, as the audit log has it.
+type call struct{ Verb, Group, Resource string }
+
+func (c call) String() string { return c.Verb + " " + c.Resource + "." + c.Group }
+
+// record is one line of the audit log.
+type record struct {
+	Verb      string
+	User      struct{ Username string }
+	ObjectRef struct{ Resource, APIGroup, Name string }
+	Response  struct{ Code int } `json:"responseStatus"`
+}
+
+// calls returns what an account has asked for, from the audit log.
+func calls(t *testing.T, bed *testbed.Cluster, scope, name string) []record {
+	t.Helper()
+	f, err := os.Open(bed.Audit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close() //nolint:errcheck // only read
+	var all []record
+	lines := bufio.NewScanner(f)
+	lines.Buffer(nil, 4<<20)
+	for lines.Scan() {
+		var r record
+		if json.Unmarshal(lines.Bytes(), &r) == nil && r.User.Username == "system:serviceaccount:"+scope+":"+name && r.ObjectRef.Resource != "" {
+			all = append(all, r)
+		}
+	}
+	if err := lines.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// used are the verbs of calls.
+func used(all []record) []string {
+	var verbs []string
+	for _, r := range all {
+		verbs = append(verbs, call{r.Verb, r.ObjectRef.APIGroup, r.ObjectRef.Resource}.String())
+	}
+	slices.Sort(verbs)
+	return slices.Compact(verbs)
+}
+
+// granted are the verbs of a role, but for the list that comes with a watch: it
+// is asked for only where the API server cannot stream what is there.
+func granted(r *rbacv1.Role, also []string) []string {
+	var verbs []string
+	for _, rule := range r.Rules {
+		streams := slices.Contains(rule.Verbs, "watch")
+		for _, c := range expand(rule) {
+			if c.Verb != "list" || !streams || slices.Contains(also, c.String()) {
+				verbs = append(verbs, c.String())
+			}
+		}
+	}
+	slices.Sort(verbs)
+	return verbs
+}
+
+func expand(rule rbacv1.PolicyRule) []call {
+	var all []call
+	for _, group := range rule.APIGroups {
+		for _, resource := range rule.Resources {
+			for _, verb := range rule.Verbs {
+				all = append(all, call{verb, group, resource})
+			}
+		}
+	}
+	return all
+}
+
+// TestRolesAreWhatIsUsed has the driver do, as executor and as watcher, all that
+// these two ask of it: it is the only way to Kubernetes that they have.
+func TestRolesAreWhatIsUsed(t *testing.T) {
+	bed := testbed.API(t)
+	if !bed.Own {
+		t.Skip("reads the audit log, which only a cluster of this machine shows")
+	}
+	scope := bed.Namespace(t)
+	executor := driver(t, account(t, bed, scope, "executor", "executor"), scope)
+	watcher := driver(t, account(t, bed, scope, "watcher", "watcher"), scope)
+
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	seen, done := make(chan cluster.Seen, 1000), make(chan error, 1)
+	watching, stop := context.WithCancel(ctx)
+	go func() { done <- watcher.Watch(watching, func(s cluster.Seen) { seen <- s }) }()
+
+	for _, o := range objects(scope, "whole") {
+		if err := executor.Create(ctx, o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := cluster.Ref{Run: "whole", Attempt: 1, Scope: scope, Job: "whole"}
+	eventually(ctx, t, executor, r, func(s cluster.Seen, err error) bool { return err == nil && len(s.Pods) == 1 })
+	eventually(ctx, t, watcher, r, func(s cluster.Seen, err error) bool { return err == nil && len(s.Pods) == 1 })
+	if err := executor.Delete(ctx, r); err != nil {
+		t.Fatal(err)
+	}
+	eventually(ctx, t, executor, r, func(_ cluster.Seen, err error) bool { return errors.Is(err, cluster.ErrNotFound) })
+
+	orphan(ctx, t, bed, executor, scope)
+	stop()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	if len(seen) == 0 {
+		t.Error("the watcher saw nothing")
+	}
+	for _, service := range []string{"executor", "watcher"} {
+		all := calls(t, bed, scope, service)
+		wantNothingForbidden(t, all)
+		verbs := used(all)
+		if diff := cmp.Diff(granted(roleOf(t, service), verbs), verbs); diff != "" {
+			t.Errorf("what %s may (-) and what it does (+):\n%s", service, diff)
+		}
+	}
+}
+
+func wantNothingForbidden(t *testing.T, all []record) {
+	t.Helper()
+	for _, c := range all {
+		if c.Response.Code == http.StatusForbidden {
+			t.Errorf("forbidden: %s %s", c.Verb, c.ObjectRef.Resource)
+		}
+	}
+}
+
+// orphan has a pod without its Job be deleted.
+func orphan(ctx context.Context, t *testing.T, bed *testbed.Cluster, executor *kube.Cluster, scope string) {
+	t.Helper()
+	r := cluster.Ref{Run: "orphan", Attempt: 1, Scope: scope, Job: "orphan"}
+	for _, o := range objects(scope, "orphan") {
+		if err := executor.Create(ctx, o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	eventually(ctx, t, executor, r, func(s cluster.Seen, err error) bool { return err == nil && len(s.Pods) == 1 })
+	bed.Run(t, "-n", scope, "delete", "job", "orphan", "--cascade=orphan") //nolint:contextcheck // it is the test's
+	eventually(ctx, t, executor, r, func(s cluster.Seen, err error) bool { return err == nil && s.Job == nil })
+	if err := executor.Delete(ctx, r); err != nil {
+		t.Fatal(err)
+	}
+	eventually(ctx, t, executor, r, func(_ cluster.Seen, err error) bool { return errors.Is(err, cluster.ErrNotFound) })
+}
+
+func driver(t *testing.T, config, scope string) *kube.Cluster {
+	t.Helper()
+	c, err := kube.New(kube.Settings{Kubeconfig: config, Namespace: scope}, zaptest.NewLogger(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c
+}
+
+func eventually(ctx context.Context, t *testing.T, c *kube.Cluster, r cluster.Ref, ok func(cluster.Seen, error) bool) {
+	t.Helper()
+	for {
+		s, err := c.Observe(ctx, r)
+		if ok(s, err) {
+			return
+		}
+		select {
+		case <-time.After(20 * time.Millisecond):
+		case <-ctx.Done():
+			t.Fatalf("%s: not seen in time; the last was %+v, %v", r.Job, s, err)
+		}
+	}
+}
+
+// objects are one of each kind that a run may have.
+func objects(scope, run string) []cluster.Object {
+	zero, grace := int32(0), int64(1)
+	labels := map[string]string{cluster.LabelRun: run, cluster.LabelAttempt: "1"}
+	own := metav1.ObjectMeta{Name: run, Namespace: scope, Labels: labels}
+	core := func(kind string) metav1.TypeMeta { return metav1.TypeMeta{APIVersion: "v1", Kind: kind} }
+	return []cluster.Object{
+		&corev1.Secret{TypeMeta: core("Secret"), ObjectMeta: own},
+		&corev1.ConfigMap{TypeMeta: core("ConfigMap"), ObjectMeta: own},
+		&corev1.Service{TypeMeta: core("Service"), ObjectMeta: own, Spec: corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone, Selector: labels}},
+		&batchv1.Job{TypeMeta: metav1.TypeMeta{APIVersion: "batch/v1", Kind: "Job"}, ObjectMeta: own, Spec: batchv1.JobSpec{
+			BackoffLimit: &zero, Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{
+				RestartPolicy: corev1.RestartPolicyNever, TerminationGracePeriodSeconds: &grace,
+				NodeSelector: map[string]string{"benchmark-ai.dev/none": "none"}, // it stays pending
+				Containers:   []corev1.Container{{Name: cluster.ContainerBenchmark, Image: "example.org/none:1"}},
+			}},
+		}},
+	}
+}
+
+func short(all []record) string {
+	var lines []string
+	for _, r := range all {
+		lines = append(lines, fmt.Sprintf("%s %s/%s", r.Verb, r.ObjectRef.Resource, r.ObjectRef.Name))
+	}
+	return strings.Join(lines, "\n")
+}

@@ -1,0 +1,131 @@
+package testbed
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/benchmark-ai/bai/services/test/testbed/bed"
+	"github.com/benchmark-ai/bai/services/test/testbed/kit"
+)
+
+// patience is how long a test waits for the one cluster with nodes that there
+// can be on a machine.
+const patience = 10 * time.Minute
+
+// boot boots a cluster that goes with the test.
+func boot(tb testing.TB, nodes int) *Cluster {
+	tb.Helper()
+	info, stop, err := Boot(tb.Context(), bed.Settings{Name: "t-" + randomText(), Nodes: nodes, Patience: patience}, true)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		if err := stop(); err != nil {
+			tb.Error(err)
+		}
+	})
+	return &Cluster{Info: info, Own: true}
+}
+
+// Boot builds what is needed and boots a cluster, in a process of its own. One
+// that is owned ends with this process, or when stop is called; another when it
+// is told to.
+func Boot(ctx context.Context, s bed.Settings, owned bool) (info bed.Info, stop func() error, err error) {
+	k, err := kit.Build(ctx, kit.Want{Nodes: s.Nodes > 0, Oldest: s.Nodes == 0 && os.Getenv(EnvOldest) != ""})
+	if err != nil {
+		return info, nil, err
+	}
+	s.Bin = k.Bin
+	if s.Nodes > 0 {
+		s.Images = []string{k.Pause, k.Debian}
+	}
+	text, err := json.Marshal(map[string]any{"Settings": s, "Owned": owned})
+	if err != nil {
+		return info, nil, err
+	}
+	return start(k.Keeper, string(text), owned)
+}
+
+// start starts a keeper, and waits until its cluster is up.
+func start(program, order string, owned bool) (info bed.Info, stop func() error, err error) {
+	cmd := exec.Command(program, "keep", order) //nolint:gosec,noctx // ends with its standard input
+	words := &lockedBuffer{}
+	cmd.SysProcAttr = ownSession()
+	var pipe io.WriteCloser
+	if owned {
+		cmd.Stderr = words
+		if pipe, err = cmd.StdinPipe(); err != nil {
+			return info, nil, err
+		}
+	}
+	if !owned { // nobody reads what it says later
+		log, err := os.CreateTemp("", "bai-bed-*.log")
+		if err != nil {
+			return info, nil, err
+		}
+		defer log.Close()           //nolint:errcheck // the keeper has it
+		defer os.Remove(log.Name()) //nolint:errcheck // it needs no name
+		cmd.Stderr = log
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return info, nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return info, nil, fmt.Errorf("start the keeper: %w", err)
+	}
+	stop = sync.OnceValue(func() error {
+		if pipe == nil {
+			return cmd.Process.Release()
+		}
+		_ = pipe.Close()
+		if err := cmd.Wait(); err != nil {
+			return fmt.Errorf("the keeper of the cluster: %w\n%s", err, words)
+		}
+		return nil
+	})
+	if err := json.NewDecoder(out).Decode(&info); err != nil {
+		_ = cmd.Process.Signal(os.Interrupt)
+		_ = cmd.Wait()
+		return info, nil, fmt.Errorf("the cluster is not up: %w\n%s", err, words)
+	}
+	return info, stop, nil
+}
+
+// lockedBuffer may be read while it is written.
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}
+
+func randomText() string {
+	var b [4]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return fmt.Sprintf("%x", b)
+}
+
+// ownSession keeps a terminal's Ctrl-C from the keeper, which ends with its
+// owner anyway.
+func ownSession() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }

@@ -1,0 +1,145 @@
+//go:build linux
+
+// Command bed boots Kubernetes on this machine, for tests.
+//
+//	bed up NAME [NODES]        boot, 2 nodes if nothing else is said, and leave it up; print the kubeconfig's path
+//	bed down NAME              end it, and leave nothing
+//	bed info NAME              say how it is reached, as JSON
+//	bed load NAME TAR…         import images on every node
+//	bed exec NAME MACHINE CMD… run a program inside a machine
+//
+// keep and machine are what it runs itself.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/benchmark-ai/bai/services/test/testbed"
+	"github.com/benchmark-ai/bai/services/test/testbed/bed"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	err := dispatch(ctx, os.Args[1:])
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bed:", err)
+		os.Exit(1)
+	}
+}
+
+func dispatch(ctx context.Context, args []string) error {
+	verb, name := "", "bed"
+	if len(args) > 0 {
+		verb, args = args[0], args[1:]
+	}
+	if verb == "machine" && len(args) == 1 {
+		return bed.Machine(ctx, args[0])
+	}
+	if verb == "keep" && len(args) == 1 {
+		return keep(ctx, args[0])
+	}
+	if len(args) > 0 {
+		name, args = args[0], args[1:]
+	}
+	switch {
+	case verb == "up":
+		return up(ctx, name, args)
+	case verb == "down":
+		return down(ctx, name)
+	case verb == "info":
+		return info(name)
+	case verb == "load" && len(args) > 0:
+		return with(name, func(i bed.Info) error { return i.Import(ctx, args...) })
+	case verb == "exec" && len(args) > 1:
+		return with(name, func(i bed.Info) error {
+			out, err := i.Inside(ctx, args[0], args[1:]...)
+			return errors.Join(err, write(out))
+		})
+	}
+	return errors.New("usage: bed up NAME [NODES] | down NAME | info NAME | load NAME TAR… | exec NAME MACHINE CMD…")
+}
+
+// order is what a keeper is told.
+type order struct {
+	Settings bed.Settings
+	Owned    bool // it ends with its standard input
+}
+
+// keep keeps the cluster that the order asks for, and prints how it is reached.
+func keep(ctx context.Context, text string) error {
+	var o order
+	if err := json.Unmarshal([]byte(text), &o); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if o.Owned {
+		go func() {
+			_, _ = io.Copy(io.Discard, os.Stdin)
+			cancel()
+		}()
+	}
+	return bed.Keep(ctx, o.Settings, func(i bed.Info) error {
+		err := json.NewEncoder(os.Stdout).Encode(i)
+		return errors.Join(err, os.Stdout.Close())
+	})
+}
+
+// up boots a cluster and leaves it up; one that is up already is fine.
+func up(ctx context.Context, name string, args []string) error {
+	nodes := 2
+	if len(args) > 0 {
+		var err error
+		if nodes, err = strconv.Atoi(args[0]); err != nil {
+			return fmt.Errorf("%q is not a number of nodes", args[0])
+		}
+	}
+	info, err := bed.Read(name)
+	if errors.Is(err, os.ErrNotExist) {
+		info, _, err = testbed.Boot(ctx, bed.Settings{Name: name, Nodes: nodes}, false)
+	}
+	if err != nil {
+		return err
+	}
+	return write([]byte(info.Kubeconfig + "\n"))
+}
+
+func down(ctx context.Context, name string) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	err := with(name, func(i bed.Info) error { return i.Down(ctx) })
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+func info(name string) error {
+	return with(name, func(i bed.Info) error {
+		text, err := json.MarshalIndent(i, "", "  ")
+		return errors.Join(err, write(append(text, '\n')))
+	})
+}
+
+func with(name string, f func(bed.Info) error) error {
+	i, err := bed.Read(name)
+	if err != nil {
+		return err
+	}
+	return f(i)
+}
+
+func write(b []byte) error {
+	_, err := os.Stdout.Write(b)
+	return err
+}

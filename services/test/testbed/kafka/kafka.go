@@ -1,0 +1,174 @@
+// Package kafka gives a test a real Apache Kafka broker.
+//
+// That is the one at BAI_TEST_KAFKA (HOST:PORT) where this is set. Else, and only
+// where BAI_TEST_REAL is 1, it is one in a container where Docker answers, or the
+// broker itself, made of artefacts of the JVM package registry: broker and
+// controller in one process. Without either the test is skipped.
+//
+// The way by containers was never run on the machines where this was written:
+// they have no Docker.
+package kafka
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/testcontainers/testcontainers-go"
+	"github.com/testcontainers/testcontainers-go/wait"
+
+	"github.com/benchmark-ai/bai/services/test/testbed/docker"
+	"github.com/benchmark-ai/bai/services/test/testbed/jvm"
+)
+
+// Version is that of the broker that Start starts.
+const Version = "4.1.1"
+
+// Server is a broker that a test may use. It makes no topics by itself.
+type Server struct {
+	Addr string // HOST:PORT
+
+	process   *jvm.Process
+	container *docker.Container
+}
+
+// Start returns a broker that answers, for as long as the test lasts, or skips
+// the test.
+func Start(tb testing.TB) *Server {
+	tb.Helper()
+	if addr := os.Getenv("BAI_TEST_KAFKA"); addr != "" {
+		return &Server{Addr: addr}
+	}
+	if os.Getenv("BAI_TEST_REAL") != "1" {
+		tb.Skip("needs Kafka: set BAI_TEST_REAL=1 to have one started (Docker, or Java 17 and Maven), or BAI_TEST_KAFKA to the address of one")
+	}
+	if docker.Healthy(tb.Context()) {
+		return contained(tb)
+	}
+	return local(tb)
+}
+
+// Kill ends the broker at once, as a crash would. Where the broker is not this
+// test's own the test is skipped, or fails where BAI_TEST_REAL is 1.
+func (s *Server) Kill(tb testing.TB) {
+	tb.Helper()
+	switch {
+	case s.process != nil:
+		s.process.Kill()
+	case s.container != nil:
+		s.container.Kill(tb)
+	case os.Getenv("BAI_TEST_REAL") == "1":
+		tb.Fatal("needs a Kafka that it may kill: unset BAI_TEST_KAFKA")
+	default:
+		tb.Skip("needs a Kafka that it may kill: unset BAI_TEST_KAFKA and set BAI_TEST_REAL=1")
+	}
+}
+
+// Again starts the broker anew after Kill, on the data that are there.
+func (s *Server) Again(tb testing.TB) {
+	tb.Helper()
+	if s.process != nil {
+		s.process.Again(tb)
+		return
+	}
+	s.container.Again(tb)
+}
+
+func local(tb testing.TB) *Server {
+	tb.Helper()
+	java, err := jvm.Java()
+	if err != nil {
+		tb.Fatalf("start Kafka: %v", err)
+	}
+	lib, err := jvm.Fetch(tb.Context(), "kafka")
+	if err != nil {
+		tb.Fatalf("start Kafka: %v", err)
+	}
+	home := jvm.NewHome(tb, "kafka")
+	ports := jvm.FreePorts(tb, 2)
+	home.Write(tb, "server.properties", settings(ports, home.Path("data")))
+	home.Write(tb, "log4j2.properties", logging)
+	// Stopping at the first compiler saves two fifths of what a start costs.
+	argv := []string{
+		filepath.Join(java, "bin", "java"), "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
+		"-Dlog4j2.configurationFile=" + home.Path("log4j2.properties"), "-cp", filepath.Join(lib, "*"),
+	}
+	id := make([]byte, 16)
+	_, _ = rand.Read(id) // never fails
+	id[0] &= 0x7f        // its text must not begin with a dash
+	home.Run(tb, nil, append(argv, "kafka.tools.StorageTool", "format", "-t", base64.RawURLEncoding.EncodeToString(id), "-c", home.Path("server.properties"))...)
+	s := &Server{Addr: fmt.Sprintf("127.0.0.1:%d", ports[0])}
+	s.process = home.Begin(tb, s.ready, nil, append(argv, "kafka.Kafka", home.Path("server.properties"))...)
+	return s
+}
+
+// ready says whether the broker takes connections: it listens to clients once it
+// is part of the cluster.
+func (s *Server) ready(ctx context.Context) error {
+	c, err := (&net.Dialer{Timeout: time.Second}).DialContext(ctx, "tcp", s.Addr)
+	if err != nil {
+		return err
+	}
+	return c.Close()
+}
+
+// logging keeps a broker from printing every setting at every start.
+const logging = `rootLogger.level=WARN
+rootLogger.appenderRef.out.ref=out
+appender.out.type=Console
+appender.out.name=out
+appender.out.layout.type=PatternLayout
+appender.out.layout.pattern=%d %p %c{1} %m%n
+`
+
+// common are settings of a broker that is alone and is tested with.
+func common() []string {
+	return []string{
+		"process.roles=broker,controller", "node.id=1", "controller.listener.names=CONTROLLER",
+		// Its own topics can have one copy only, and need few partitions.
+		"offsets.topic.replication.factor=1", "offsets.topic.num.partitions=1",
+		"transaction.state.log.replication.factor=1", "transaction.state.log.min.isr=1", "transaction.state.log.num.partitions=1",
+		"share.coordinator.state.topic.replication.factor=1", "share.coordinator.state.topic.min.isr=1",
+		// Tests name their topics: a wrong name must fail.
+		"auto.create.topics.enable=false",
+		// Nobody waits for more members before a group begins, nor long for one that was killed.
+		"group.initial.rebalance.delay.ms=0", "group.min.session.timeout.ms=1000",
+		// A broker that was killed may come back only when its old session has ended: 9 s by default.
+		"broker.session.timeout.ms=1000", "broker.heartbeat.interval.ms=300",
+		// Retention and compaction act within seconds.
+		"log.initial.task.delay.ms=1000", "log.retention.check.interval.ms=1000", "log.cleaner.backoff.ms=1000", "log.cleaner.dedupe.buffer.size=16777216",
+	}
+}
+
+func settings(ports []int, data string) string {
+	lines := append(common(),
+		fmt.Sprintf("listeners=PLAINTEXT://127.0.0.1:%d,CONTROLLER://127.0.0.1:%d", ports[0], ports[1]),
+		fmt.Sprintf("advertised.listeners=PLAINTEXT://127.0.0.1:%d", ports[0]),
+		fmt.Sprintf("controller.quorum.voters=1@127.0.0.1:%d", ports[1]),
+		"log.dirs="+data, "")
+	return strings.Join(lines, "\n")
+}
+
+// contained runs the broker in a container, which names each setting by a
+// variable.
+func contained(tb testing.TB) *Server {
+	tb.Helper()
+	port := fmt.Sprint(jvm.FreePorts(tb, 1)[0]) // clients must find the broker where it says it is
+	env := map[string]string{}
+	lines := append(common(), "listeners=PLAINTEXT://:"+port+",CONTROLLER://:9093", "advertised.listeners=PLAINTEXT://127.0.0.1:"+port,
+		"listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT", "controller.quorum.voters=1@localhost:9093")
+	for _, line := range lines {
+		key, value, _ := strings.Cut(line, "=")
+		env["KAFKA_"+strings.ToUpper(strings.ReplaceAll(key, ".", "_"))] = value
+	}
+	c := docker.Run(tb, "apache/kafka:"+Version, testcontainers.WithExposedPorts("127.0.0.1:"+port+":"+port+"/tcp"), testcontainers.WithEnv(env),
+		testcontainers.WithWaitStrategyAndDeadline(3*time.Minute, wait.ForLog("Kafka Server started")))
+	return &Server{Addr: "127.0.0.1:" + port, container: c}
+}

@@ -1,0 +1,276 @@
+// Package kit builds what a test bed is made of, once: Kubernetes as one
+// program, the program that keeps a cluster, and images from plain files. What
+// is built lies in bin/testbed, below a name that is a sum of all that goes in.
+package kit
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+)
+
+// Kit is what was built.
+type Kit struct {
+	Bin    string // folder with Kubernetes, under the name of each of its parts
+	Keeper string // the program that keeps a cluster
+	Pause  string // tar of the image that holds a pod's namespaces
+	Debian string // tar of the image debian:12-slim; empty where it was not asked for
+}
+
+// DebianImage is a small Debian, as its users name it.
+const DebianImage = "docker.io/library/debian:12-slim"
+
+// PauseImage holds a pod's namespaces.
+const PauseImage = "docker.io/local/pause:1"
+
+// parts are the names of Kubernetes' parts.
+func parts() []string {
+	return []string{"coredns", "etcd", "kube-apiserver", "kube-controller-manager", "kube-proxy", "kube-scheduler", "kubectl", "kubelet"}
+}
+
+// Want says what is wanted of a kit.
+type Want struct {
+	Nodes bool // with images, and what nodes need of Debian's packages is installed
+	// Oldest is the oldest Kubernetes that the platform works with instead of the
+	// newest. It has no nodes.
+	Oldest bool
+}
+
+// Build builds a kit, or finds what was built before. The first time takes some
+// minutes.
+func Build(ctx context.Context, w Want) (Kit, error) {
+	root, err := Root()
+	if err != nil {
+		return Kit{}, err
+	}
+	b := builder{root: root, out: filepath.Join(root, "bin", "testbed")}
+	if err := os.MkdirAll(b.out, 0o755); err != nil { //nolint:gosec // as the rest of bin
+		return Kit{}, err
+	}
+	lock, err := os.Create(filepath.Join(b.out, "lock"))
+	if err != nil {
+		return Kit{}, err
+	}
+	defer lock.Close() //nolint:errcheck // it ends with the file
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
+		return Kit{}, fmt.Errorf("wait for another who builds the test bed: %w", err)
+	}
+	return b.build(ctx, w)
+}
+
+// Root returns the folder of the whole project.
+func Root() (string, error) {
+	_, self, _, ok := runtime.Caller(0)
+	for dir := filepath.Dir(self); ok && dir != "/" && dir != "."; dir = filepath.Dir(dir) {
+		if _, err := os.Stat(filepath.Join(dir, "go.work")); err == nil {
+			return dir, nil
+		}
+	}
+	dir, err := os.Getwd()
+	for ; err == nil && dir != "/"; dir = filepath.Dir(dir) {
+		if _, err := os.Stat(filepath.Join(dir, "go.work")); err == nil {
+			return dir, nil
+		}
+	}
+	return "", errors.New("the project's folder, with go.work, is not found")
+}
+
+type builder struct{ root, out string }
+
+func (b builder) build(ctx context.Context, w Want) (k Kit, err error) {
+	if k.Keeper, err = b.keeper(ctx); err != nil {
+		return k, err
+	}
+	if k.Bin, err = b.kubernetes(ctx, "kubernetes", parts()); err != nil {
+		return k, err
+	}
+	if w.Oldest {
+		k.Bin, err = b.oldest(ctx, k.Bin)
+	}
+	if err != nil || !w.Nodes {
+		return k, err
+	}
+	if err := packages(ctx); err != nil {
+		return k, err
+	}
+	if k.Pause, err = b.pause(ctx, k.Bin); err != nil {
+		return k, err
+	}
+	k.Debian, err = b.debian(ctx)
+	return k, err
+}
+
+// keeper is built each time: it is small, and what is unchanged is quick.
+func (b builder) keeper(ctx context.Context) (string, error) {
+	path := filepath.Join(b.out, "bed")
+	return path, run(ctx, filepath.Join(b.root, "services"), nil, "go", "build", "-trimpath", "-o", path, "./test/testbed/cmd")
+}
+
+// oldest is the control plane of the oldest Kubernetes, with the newest's kubectl.
+func (b builder) oldest(ctx context.Context, newest string) (string, error) {
+	dir, err := b.kubernetes(ctx, "oldest", []string{"etcd", "kube-apiserver", "kube-controller-manager"})
+	if err != nil {
+		return "", err
+	}
+	kubectl := filepath.Join(dir, "kubectl")
+	if err := os.Remove(kubectl); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", err
+	}
+	return dir, os.Symlink(filepath.Join(newest, "kubectl"), kubectl)
+}
+
+// kubernetes is one program with a link for each of its parts.
+func (b builder) kubernetes(ctx context.Context, module string, parts []string) (string, error) {
+	src := filepath.Join(b.root, "services", "test", "testbed", module)
+	return b.once(module, src, func(dir string) error {
+		env := []string{"CGO_ENABLED=0", "GOWORK=off"}
+		version, err := output(ctx, src, env, "go", "list", "-m", "-f", "{{.Version}}", "k8s.io/kubernetes")
+		if err != nil {
+			return err
+		}
+		fmt.Fprintln(os.Stderr, "building Kubernetes", version, "for tests: some minutes, once")
+		if err := run(ctx, src, env, "nice", "go", "build", "-trimpath", "-ldflags", ldflags(version), "-o", dir+"/", "./cmd/..."); err != nil {
+			return err
+		}
+		for _, p := range parts {
+			if err := os.Symlink("kube", filepath.Join(dir, p)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// ldflags have the program say its version, without which its parts do not
+// believe each other.
+func ldflags(version string) string {
+	numbers := strings.Split(strings.TrimPrefix(version, "v"), ".")
+	flags := []string{"-s", "-w"}
+	for _, p := range []string{"k8s.io/component-base/version", "k8s.io/client-go/pkg/version"} {
+		for name, value := range map[string]string{"gitVersion": version, "gitMajor": numbers[0], "gitMinor": numbers[1], "gitTreeState": "clean"} {
+			flags = append(flags, "-X "+p+"."+name+"="+value)
+		}
+	}
+	slices.Sort(flags)
+	return strings.Join(flags, " ")
+}
+
+// pause is the image of the program of that name.
+func (b builder) pause(ctx context.Context, bin string) (string, error) {
+	tool, err := b.imageTool(ctx)
+	if err != nil {
+		return "", err
+	}
+	dir, err := b.once("pause", filepath.Join(b.root, "services", "test", "testbed", "kubernetes", "cmd", "pause"), func(dir string) error {
+		layout := filepath.Join(dir, "layout")
+		err := run(ctx, dir, nil, tool, "one", "-ref", PauseImage, "-entrypoint", "/pause", "-user", "65535:65535", "-out", layout, filepath.Join(bin, "pause")+"=/pause")
+		if err != nil {
+			return err
+		}
+		return Tar(ctx, layout, filepath.Join(dir, "image.tar"))
+	})
+	return filepath.Join(dir, "image.tar"), err
+}
+
+// debian is made from Debian's packages.
+func (b builder) debian(ctx context.Context) (string, error) {
+	tool, err := b.imageTool(ctx)
+	if err != nil {
+		return "", err
+	}
+	dir, err := b.once("debian", filepath.Join(b.root, "services", "test", "testbed", "kit"), func(dir string) error {
+		fmt.Fprintln(os.Stderr, "making the image of a small Debian: half a minute, once")
+		rootfs, layout := filepath.Join(dir, "rootfs.tar"), filepath.Join(dir, "layout")
+		if err := run(ctx, dir, nil, "mmdebstrap", "-q", "--variant=minbase", "bookworm", rootfs, "/etc/apt/sources.list.d/debian.sources"); err != nil {
+			return err
+		}
+		if err := run(ctx, dir, nil, tool, "one", "-ref", DebianImage, "-rootfs", rootfs, "-out", layout); err != nil {
+			return err
+		}
+		return errors.Join(Tar(ctx, layout, filepath.Join(dir, "image.tar")), os.Remove(rootfs), os.RemoveAll(layout))
+	})
+	return filepath.Join(dir, "image.tar"), err
+}
+
+// imageTool makes images from files.
+func (b builder) imageTool(ctx context.Context) (string, error) {
+	path := filepath.Join(b.out, "images")
+	return path, run(ctx, filepath.Join(b.root, "deploy", "images"), []string{"GOWORK=off", "CGO_ENABLED=0"}, "go", "build", "-trimpath", "-o", path, ".")
+}
+
+// Tar packs a folder, as images are brought to nodes.
+func Tar(ctx context.Context, dir, tar string) error {
+	return run(ctx, dir, nil, "tar", "--sort=name", "--mtime=@0", "--owner=0", "--group=0", "--numeric-owner", "-cf", tar, ".")
+}
+
+// once makes a folder whose name is a sum of src's Go files, unless it is there.
+// What an older src made is removed.
+func (b builder) once(name, src string, fill func(dir string) error) (string, error) {
+	sum, err := sumOf(src)
+	if err != nil {
+		return "", err
+	}
+	dir := filepath.Join(b.out, name+"-"+sum)
+	if _, err := os.Stat(dir); err == nil {
+		return dir, nil
+	}
+	fresh := filepath.Join(b.out, name+".new")
+	if err := errors.Join(os.RemoveAll(fresh), os.Mkdir(fresh, 0o755)); err != nil { //nolint:gosec // as the rest of bin
+		return "", err
+	}
+	if err := fill(fresh); err != nil {
+		return "", fmt.Errorf("make %s for the test bed: %w", name, err)
+	}
+	older, _ := filepath.Glob(filepath.Join(b.out, name+"-*")) // none, then
+	for _, path := range older {
+		_ = os.RemoveAll(path)
+	}
+	return dir, os.Rename(fresh, dir)
+}
+
+func sumOf(src string) (string, error) {
+	h := sha256.New()
+	fmt.Fprintln(h, runtime.Version(), runtime.GOARCH)
+	err := filepath.WalkDir(src, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		if ext := filepath.Ext(path); ext != ".go" && ext != ".mod" && ext != ".sum" {
+			return nil
+		}
+		body, err := os.ReadFile(path) //nolint:gosec // the project's
+		name, _ := filepath.Rel(src, path)
+		fmt.Fprintf(h, "%s %d\n%s", name, len(body), body)
+		return err
+	})
+	return hex.EncodeToString(h.Sum(nil))[:12], err
+}
+
+func run(ctx context.Context, dir string, env []string, args ...string) error {
+	cmd := exec.CommandContext(ctx, args[0], args[1:]...) //nolint:gosec // the project's own
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), env...)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%s: %w\n%s", strings.Join(args, " "), err, out)
+	}
+	return nil
+}
+
+func output(ctx context.Context, dir string, env []string, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, args[0], args[1:]...) //nolint:gosec // the project's own
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), env...)
+	out, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", strings.Join(args, " "), err)
+	}
+	return strings.TrimSpace(string(out)), nil
+}

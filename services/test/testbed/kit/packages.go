@@ -1,0 +1,41 @@
+package kit
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+)
+
+// programs are what nodes need of Debian's packages.
+func programs() map[string]string {
+	return map[string]string{
+		"containerd": "containerd", "ctr": "containerd", "runc": "runc", "iptables": "iptables", "ip": "iproute2",
+		"nsenter": "util-linux", "mmdebstrap": "mmdebstrap", "/usr/lib/cni/bridge": "containernetworking-plugins",
+	}
+}
+
+// packages installs the packages that are missing.
+func packages(ctx context.Context) error {
+	var missing []string
+	for program, name := range programs() {
+		if _, err := exec.LookPath(program); err != nil && !slices.Contains(missing, name) {
+			missing = append(missing, name)
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	slices.Sort(missing)
+	fmt.Fprintln(os.Stderr, "installing", missing)
+	install := append([]string{"apt-get", "-q", "install", "-y", "--no-install-recommends"}, missing...)
+	env := []string{"DEBIAN_FRONTEND=noninteractive"}
+	if err := run(ctx, "/", env, install...); err == nil {
+		return nil
+	}
+	if err := run(ctx, "/", env, "apt-get", "-q", "update"); err != nil {
+		return err
+	}
+	return run(ctx, "/", env, install...)
+}
