@@ -24,20 +24,20 @@ type Platform struct {
 
 	addr string
 
-	mu         sync.Mutex
-	changed    chan struct{} // closed and made anew at each change
-	runs       []*record     // in order of submission
-	keys       map[string]*record
-	failures   map[string][]error // method → what its next calls return
-	calls      map[string]int
-	users      []string // who called last
-	revision   int32    // what GetVersion says
-	kept       []*draft
-	remote     map[string]string // URI → text
-	submits    []*baiv1.SubmitRunRequest
-	onSubmit   func(id string)
-	now        time.Time
-	work       sync.WaitGroup
+	mu       sync.Mutex
+	changed  chan struct{} // closed and made anew at each change
+	runs     []*record     // in order of submission
+	keys     map[string]*record
+	failures map[string][]error // method → what its next calls return
+	calls    map[string]int
+	users    []string // who called last
+	revision int32    // what GetVersion says
+	kept     []*draft
+	remote   map[string]string // URI → text
+	submits  []*baiv1.SubmitRunRequest
+	onSubmit func(id string)
+	now      time.Time
+	work     sync.WaitGroup
 }
 
 type record struct {

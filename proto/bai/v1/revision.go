@@ -1,3 +1,4 @@
+// Package baiv1 is what a user may ask of the platform, and what it answers.
 package baiv1
 
 // Revision is what this release understands of the API: GetVersionResponse says
