@@ -261,11 +261,23 @@ func (r *round) attempt(ctx context.Context, j *job) {
 	}
 	if Full(err) {
 		r.tellFull(ctx, j)
+		r.room(ctx, j)
 	}
 	if j.tries++; j.tries == 1 {
 		r.deps.Log.Warn("transfer waits", zap.String("key", j.key), zap.Error(err))
 	}
 	r.board.later(j, time.Now().Add(Pause(r.settings.Look, j.tries)))
+}
+
+// room makes room for what a job brings, as far as nobody needs what there is.
+func (r *round) room(ctx context.Context, j *job) {
+	_, total := r.board.come(j)
+	if total < 0 {
+		total = endless
+	}
+	if err := (&Stock{r.fetcher}).Room(ctx, total); err != nil && !errors.Is(err, store.ErrHeld) {
+		r.deps.Log.Warn("cannot make room", zap.Error(err))
+	}
 }
 
 // tellFull tells each run, once, that it waits for space.

@@ -1,13 +1,16 @@
 package fetcher_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -15,6 +18,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/benchmark-ai/bai/services/fetcher"
+	"github.com/benchmark-ai/bai/services/internal/blob"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
@@ -249,11 +253,41 @@ func TestASweepRemovesWhatNeedNotBeKeptAndNothingElse(t *testing.T) {
 	}
 	p.Heard()
 	p.Replay() // of runs whose orders are forgotten, too
-	for _, line := range p.Heard() {
-		if strings.Contains(line, "r0") || strings.Contains(line, "r3") {
-			t.Errorf("a replay says %s", line)
-		}
+	if heard := strings.Join(p.Heard(), "\n"); strings.Contains(heard, "r0") || strings.Contains(heard, "r3") {
+		t.Errorf("a replay says %s", heard)
 	}
+}
+
+// crowded is an object store that has room for one object.
+type crowded struct {
+	*blob.Store
+
+	files func() int
+}
+
+// Put implements fetcher.Objects.
+func (c *crowded) Put(ctx context.Context, key string, size int64, withMD5 bool, fill func(w io.Writer) error) (store.Object, error) {
+	if c.files() > 0 {
+		return store.Object{}, fmt.Errorf("write object: %w", syscall.ENOSPC)
+	}
+	return c.Store.Put(ctx, key, size, withMD5, fill)
+}
+
+func TestOnAFullDiskWhatNobodyNeedsMakesRoom(t *testing.T) {
+	w, s := newWorld(t), newSite(t)
+	w.shelf = &crowded{w.objects, func() int { return len(w.files(t)) }}
+	p := w.start(t, quick())
+	p.Say(ask("r1", data{src: s.put("/dogs", page{content: []byte("dogs")})}))
+	digest := p.fetched(t, "r1")[0].SHA256
+	w.age(t, digest, time.Hour)
+	p.Say(ask("r2", data{src: s.put("/cats", page{content: []byte("cats")})}))
+	eventually(t, "nobody says that it waits", func() bool { return strings.Contains(strings.Join(p.said(), " "), "is full") })
+	if len(p.finishes("r2")) > 0 || len(w.all(t, store.KindObject)) != 1 {
+		t.Error("what a run needs made room")
+	}
+	w.run(t, "r1", event.PhaseFinished)
+	p.fetched(t, "r2")
+	w.clean(t)
 }
 
 func TestOneProcessSweepsAtATime(t *testing.T) {

@@ -35,7 +35,8 @@ func (s *Stock) sweep(ctx context.Context) error {
 // store.ErrHeld while another process does it.
 func (s *Stock) Sweep(ctx context.Context) error {
 	return s.alone(ctx, func(ctx context.Context) error {
-		return errors.Join(s.forgetEndings(ctx), s.dropOrphans(ctx), s.evict(ctx))
+		limits := Limits{Size: s.settings.MaxStored, Age: s.settings.MaxUnused}
+		return errors.Join(s.forgetEndings(ctx), s.dropOrphans(ctx), s.evict(ctx, limits))
 	})
 }
 
@@ -106,9 +107,25 @@ func (s *Stock) dropOrphans(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
+// Room removes so many bytes of what no run needs, that first which was not used
+// for the longest time, or as many as there are. The error is store.ErrHeld
+// while another process looks after the object store.
+func (s *Stock) Room(ctx context.Context, bytes int64) error {
+	return s.alone(ctx, func(ctx context.Context) error {
+		all, err := s.List(ctx)
+		if err != nil {
+			return err
+		}
+		total := int64(0)
+		for _, o := range all {
+			total += o.Size
+		}
+		return s.evictOf(ctx, all, Limits{Size: max(total-bytes, 1)})
+	})
+}
+
 // evict removes what is beyond the limits.
-func (s *Stock) evict(ctx context.Context) error {
-	limits := Limits{Size: s.settings.MaxStored, Age: s.settings.MaxUnused}
+func (s *Stock) evict(ctx context.Context, limits Limits) error {
 	if limits == (Limits{}) {
 		return nil
 	}
@@ -116,6 +133,10 @@ func (s *Stock) evict(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	return s.evictOf(ctx, all, limits)
+}
+
+func (s *Stock) evictOf(ctx context.Context, all []Stored, limits Limits) error {
 	var errs []error
 	for _, o := range Evict(all, limits, time.Now()) {
 		s.deps.Log.Info("object is evicted", zap.String("sha256", o.SHA256), zap.Int64("size", o.Size), zap.Time("used", o.Used))

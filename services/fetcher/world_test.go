@@ -47,6 +47,7 @@ type world struct {
 	objects *blob.Store
 	buckets source.OpenBucket
 	clone   source.OpenRepository
+	shelf   fetcher.Objects // in place of objects, where it is set
 }
 
 func newWorld(tb testing.TB) *world {
@@ -87,7 +88,10 @@ func (w *world) start(tb testing.TB, s fetcher.Settings) *process {
 func (w *world) startOn(tb testing.TB, s fetcher.Settings, docs fetcher.Store) *process {
 	tb.Helper()
 	bus := eventtest.NewBus(tb)
-	parts, err := fetcher.New(s, fetcher.Deps{Bus: bus, Store: docs, Objects: w.objects, Buckets: w.buckets, Repositories: w.clone, Log: zap.NewNop()})
+	if w.shelf == nil {
+		w.shelf = w.objects
+	}
+	parts, err := fetcher.New(s, fetcher.Deps{Bus: bus, Store: docs, Objects: w.shelf, Buckets: w.buckets, Repositories: w.clone, Log: zap.NewNop()})
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -209,7 +213,16 @@ func (w *world) clean(t *testing.T) {
 		}
 		return append(all, w.unused(t)...)
 	}
-	eventually(t, "something is left", func() bool { return len(left()) == 0 })
+	var last []string
+	defer func() {
+		if len(last) > 0 {
+			t.Logf("left: %q", last)
+		}
+	}()
+	eventually(t, "something is left", func() bool {
+		last = left()
+		return len(last) == 0
+	})
 }
 
 // unused names files of the object store that are not objects in use, and

@@ -239,7 +239,7 @@ func (p *platform) parts() (map[string]service.Part, error) {
 }
 
 func (p *platform) gateway() (map[string]service.Part, error) {
-	source, err := wiring.NewSource(p.settings.Fetcher.Sources)
+	source, err := wiring.NewSource(p.settings.Fetcher.Sources, p.settings.Buckets)
 	if err != nil {
 		return nil, err
 	}

@@ -78,7 +78,7 @@ func realMain(ctx context.Context, args []string) (err error) {
 // others opens what lies elsewhere: sources of descriptors, and the object store,
 // where there is one. It returns what closes them.
 func others(ctx context.Context, s settings, deps *gateway.Deps) (func() error, error) {
-	source, err := wiring.NewSource(s.Fetcher.Sources)
+	source, err := wiring.NewSource(s.Fetcher.Sources, s.Buckets)
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/benchmark-ai/bai/services/fetcher"
 	"github.com/benchmark-ai/bai/services/gateway"
 	"github.com/benchmark-ai/bai/services/internal/blob"
+	"github.com/benchmark-ai/bai/services/internal/blob/bucket"
 	"github.com/benchmark-ai/bai/services/internal/kafka"
 	"github.com/benchmark-ai/bai/services/internal/run"
 )
@@ -21,6 +22,7 @@ type settings struct {
 	Gateway gateway.Settings
 
 	Fetcher  fetcher.Settings  // where descriptors may be read from
+	Buckets  bucket.Settings   // how those in buckets are
 	Executor executor.Settings // by which descriptors are rendered
 }
 
@@ -34,5 +36,5 @@ func (s *settings) Validate() error {
 	if s.Objects.URL != "" {
 		objects = s.Objects.Validate()
 	}
-	return errors.Join(missing, objects, s.Log.Validate(), s.Kafka.Validate(), s.Gateway.Validate(), s.Fetcher.Validate(), s.Executor.Validate())
+	return errors.Join(missing, objects, s.Log.Validate(), s.Kafka.Validate(), s.Gateway.Validate(), s.Fetcher.Validate(), s.Buckets.Validate(), s.Executor.Validate())
 }

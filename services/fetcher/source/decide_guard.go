@@ -304,6 +304,9 @@ func Redact(source string) string {
 	if u.User != nil {
 		u.User = nil
 	}
+	if at := strings.LastIndexByte(u.Opaque, '@'); at >= 0 { // its scheme was left out
+		u.Opaque = "…" + u.Opaque[at:]
+	}
 	if u.Scheme != gitScheme { // there it is a path
 		u.Fragment, u.RawFragment = "", ""
 	}

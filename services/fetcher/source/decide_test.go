@@ -1,8 +1,10 @@
 package source_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -128,6 +130,12 @@ func FuzzNothingSecretIsShown(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
+	r.ReadBuckets(func(context.Context, string, string, *http.Client) (source.Bucket, error) {
+		return nil, errors.ErrUnsupported
+	})
+	r.ReadRepositories(func(context.Context, string, string, string, *http.Client) (source.Repository, error) {
+		return nil, errors.ErrUnsupported
+	})
 	f.Fuzz(func(t *testing.T, rest string) {
 		if strings.Contains(rest, "hunter2") {
 			return
@@ -140,7 +148,13 @@ func FuzzNothingSecretIsShown(f *testing.F) {
 		if shown := fmt.Sprint(source.Redact(url), err); strings.Contains(shown, "hunter2") {
 			t.Errorf("%q is shown as %s", url, shown)
 		}
-		_ = r.Check(rest) // whatever it says, it does not panic
+		for _, scheme := range []string{"s3://", "gs://", "git+https://", "file://", ""} {
+			url := scheme + "me:hunter2@" + rest
+			if shown := fmt.Sprint(r.Check(url)); strings.Contains(shown, "hunter2@") {
+				t.Errorf("%q is shown as %s", url, shown)
+			}
+			_ = r.Check(scheme + rest) // whatever it says, it does not panic
+		}
 	})
 }
 

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"strings"
+	"syscall"
 
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/store"
@@ -92,6 +93,9 @@ func (g *clones) get(ctx context.Context, put Sink) (Answer, error) {
 		g.req.Progress(done, -1)
 		return g.host.came(ctx, n)
 	})
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+		err = sinkError{err} // it lies on our disk first
+	}
 	if err != nil {
 		return Answer{}, err
 	}

@@ -122,6 +122,25 @@ func TestEachHostileRedirectIsRefusedWithItsReason(t *testing.T) {
 	}
 }
 
+func TestWhoIsRedirectedToIsNotToldTheTokensOfWhereItCameFrom(t *testing.T) {
+	var told string
+	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/there" {
+			told = r.Header.Get("Referer") + r.Header.Get("Authorization")
+			return
+		}
+		w.Header().Set("Location", "/there")
+		w.WriteHeader(http.StatusFound)
+	}))
+	defer site.Close()
+	if _, err := reader(t, quick).Get(t.Context(), source.Request{URL: site.URL + "/begin?token=hunter2"}, new(sink).put); err != nil {
+		t.Fatal(err)
+	}
+	if told != "" {
+		t.Errorf("it is told %q", told)
+	}
+}
+
 func TestARedirectFromHTTPSToHTTPIsRefused(t *testing.T) {
 	why := source.Redirect("https://example.com/x", "http://example.com/x")
 	if why == nil || !strings.Contains(why.Message, "redirects from https to http://example.com/x") {

@@ -52,6 +52,7 @@ func newClient(g guard, dialer *net.Dialer) *http.Client {
 		if why := g.redirect(next.URL, visited); why != nil {
 			return why
 		}
+		next.Header.Del("Referer") // it would tell where it comes from, with the tokens of that URL
 		return nil
 	}}
 }

@@ -10,7 +10,7 @@ import (
 
 // partSize is the most that is asked for at once, and kept in memory until its
 // turn comes.
-const partSize = 2 << 20
+const partSize = 1 << 20
 
 // part is a piece of content that is asked for by itself.
 type part struct {

@@ -100,7 +100,7 @@ func (c *counter) Write(p []byte) (int, error) {
 }
 
 func TestASlowSourceIsAskedForSeveralPartsAtOnce(t *testing.T) {
-	big := bytesOf(41<<20 + 7)
+	big := bytesOf(14<<20 + 7)
 	for name, tt := range map[string]struct {
 		settings func(*source.Settings)
 		serve    func(*shop)
@@ -178,7 +178,7 @@ func parts(status int) func(int, *http.Request, http.ResponseWriter) bool {
 }
 
 func TestASourceThatChangesBetweenItsPartsIsBroughtAsItIsAtTheEnd(t *testing.T) {
-	old, young := bytesOf(41<<20), append(bytesOf(40<<20), "young"...)
+	old, young := bytesOf(14<<20), append(bytesOf(13<<20), "young"...)
 	s := newShop(t, old)
 	var once sync.Once
 	var mu sync.Mutex
@@ -202,7 +202,7 @@ func TestASourceThatChangesBetweenItsPartsIsBroughtAsItIsAtTheEnd(t *testing.T) 
 func TestAllPartsEndAtOnceWhenATransferIsCanceledOrItsSinkIsFull(t *testing.T) {
 	before := runtime.NumGoroutine()
 	enough := errors.New("enough")
-	s := newShop(t, bytesOf(41<<20))
+	s := newShop(t, bytesOf(14<<20))
 	hold := make(chan struct{})
 	defer close(hold)
 	s.refuse = func(_ int, r *http.Request, _ http.ResponseWriter) bool {
@@ -225,7 +225,7 @@ func TestAllPartsEndAtOnceWhenATransferIsCanceledOrItsSinkIsFull(t *testing.T) {
 	n := 0
 	_, err := r.Get(t.Context(), source.Request{URL: s.URL}, func(_ context.Context, _ int64, fill func(io.Writer) error) error {
 		return fill(writer(func(p []byte) (int, error) {
-			if n += len(p); n > 20<<20 {
+			if n += len(p); n > 10<<20 {
 				return 0, enough
 			}
 			return len(p), nil
@@ -298,7 +298,7 @@ func TestWhatARateHoldsBackEndsWhenItIsCanceled(t *testing.T) {
 }
 
 func TestARequestThatFindsNoEndOfItsPartsIsNotTheUsersFault(t *testing.T) {
-	s := newShop(t, bytesOf(41<<20))
+	s := newShop(t, bytesOf(14<<20))
 	s.refuse = func(_ int, r *http.Request, w http.ResponseWriter) bool {
 		if r.Header.Get("Range") != "" {
 			w.WriteHeader(http.StatusBadGateway)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"os"
 	"strconv"
 	"testing"
 	"time"
@@ -17,7 +18,7 @@ import (
 type Broker struct {
 	Addrs []string
 
-	cluster *kfake.Cluster
+	cluster *kfake.Cluster // nil for a real broker
 }
 
 // Message is what a test writes and reads.
@@ -65,6 +66,9 @@ func Late(tb testing.TB, topics ...string) (addr string, begin func() *Broker) {
 
 func start(tb testing.TB, partitions int, topics []string, opts ...kfake.Opt) *Broker {
 	tb.Helper()
+	if addr := os.Getenv(EnvAlone); addr != "" && len(opts) == 0 {
+		return emptied(tb, addr, partitions, topics)
+	}
 	opts = append(opts, kfake.NumBrokers(1), kfake.GroupMinSessionTimeout(time.Second))
 	if len(topics) > 0 {
 		opts = append(opts, kfake.SeedTopics(int32(partitions), topics...)) //nolint:gosec // a handful
@@ -77,7 +81,7 @@ func start(tb testing.TB, partitions int, topics []string, opts ...kfake.Opt) *B
 	return &Broker{Addrs: c.ListenAddrs(), cluster: c}
 }
 
-// Stop ends the broker before the test ends. What it kept is gone.
+// Stop ends a broker that Late began before the test ends. What it kept is gone.
 func (b *Broker) Stop() { b.cluster.Close() }
 
 // Write writes messages to topic, by key where they have one.
@@ -91,7 +95,7 @@ func (b *Broker) Write(tb testing.TB, topic string, ms ...Message) {
 		}
 	}
 	w := &kafka.Writer{
-		Addr: kafka.TCP(b.Addrs...), Topic: topic, BatchTimeout: time.Millisecond,
+		Addr: kafka.TCP(b.Addrs...), Topic: topic, BatchTimeout: time.Millisecond, RequiredAcks: kafka.RequireAll,
 		Balancer: kafka.Murmur2Balancer{Consistent: true}, Transport: &kafka.Transport{},
 	}
 	err := w.WriteMessages(tb.Context(), out...)

@@ -13,8 +13,10 @@ import (
 	"github.com/benchmark-ai/bai/descriptors"
 	"github.com/benchmark-ai/bai/services/executor"
 	"github.com/benchmark-ai/bai/services/executor/transpile"
+	"github.com/benchmark-ai/bai/services/fetcher"
 	"github.com/benchmark-ai/bai/services/fetcher/source"
 	"github.com/benchmark-ai/bai/services/gateway/shelf"
+	"github.com/benchmark-ai/bai/services/internal/blob/bucket"
 	"github.com/benchmark-ai/bai/services/internal/event"
 )
 
@@ -23,15 +25,20 @@ import (
 type Source struct{ reader *source.Reader }
 
 // NewSource returns a Source that reads what settings let data sets be read
-// from, as far as a descriptor may be that: no files of the server's, nothing
-// larger than a descriptor, and nothing for longer than a user waits.
-func NewSource(s source.Settings) (*Source, error) {
+// from, as far as a descriptor may be that: no folders, no files of the server's,
+// nothing larger than a descriptor, and nothing for longer than a user waits.
+func NewSource(s source.Settings, b bucket.Settings) (*Source, error) {
+	buckets, err := bucket.New(b)
+	if err != nil {
+		return nil, err
+	}
 	s.Folders, s.MaxSize = nil, descriptors.MaxSize
 	s.Attempts, s.Retry, s.Stall, s.Deadline = 3, 200*time.Millisecond, 10*time.Second, 20*time.Second
 	r, err := source.New(s)
 	if err != nil {
 		return nil, err
 	}
+	r.ReadBuckets(fetcher.OpenBuckets(buckets))
 	return &Source{reader: r}, nil
 }
 
@@ -40,6 +47,9 @@ func (s *Source) Close() { s.reader.Close() }
 
 // Read implements shelf.Source.
 func (s *Source) Read(ctx context.Context, url string) ([]byte, error) {
+	if source.Folder(url) {
+		return nil, &shelf.SourceError{Message: fmt.Sprintf("source %s is a folder: name the file in it", source.Redact(url)), User: true}
+	}
 	var text bytes.Buffer
 	_, err := s.reader.Get(ctx, source.Request{URL: url}, func(_ context.Context, _ int64, fill func(w io.Writer) error) error {
 		text.Reset()

@@ -94,7 +94,8 @@ type Bucket struct {
 func (b *Bucket) Close() error { return b.bucket.Close() }
 
 // Stat tells of one object.
-func (b *Bucket) Stat(ctx context.Context, key string) (store.Item, error) {
+func (b *Bucket) Stat(ctx context.Context, key string) (item store.Item, err error) {
+	defer survive(&err)
 	a, err := b.bucket.Attributes(ctx, key)
 	if err != nil {
 		return store.Item{}, b.explain(err)
@@ -103,7 +104,8 @@ func (b *Bucket) Stat(ctx context.Context, key string) (store.Item, error) {
 }
 
 // Read opens an object from one byte to before another.
-func (b *Bucket) Read(ctx context.Context, item store.Item, from, to int64) (io.ReadCloser, error) {
+func (b *Bucket) Read(ctx context.Context, item store.Item, from, to int64) (content io.ReadCloser, err error) {
+	defer survive(&err)
 	opts := &blob.ReaderOptions{BeforeRead: func(as func(any) bool) error {
 		if item.Tag != "" && b.match != nil {
 			b.match(as, item.Tag)
@@ -141,7 +143,7 @@ func (r *reader) Read(p []byte) (int, error) {
 func (b *Bucket) List(ctx context.Context, prefix string) iter.Seq2[store.Item, error] {
 	return func(yield func(store.Item, error) bool) {
 		for it := b.bucket.List(&blob.ListOptions{Prefix: prefix}); ; {
-			o, err := it.Next(ctx)
+			o, err := next(ctx, it)
 			if errors.Is(err, io.EOF) {
 				return
 			}
@@ -157,6 +159,19 @@ func (b *Bucket) List(ctx context.Context, prefix string) iter.Seq2[store.Item, 
 				return
 			}
 		}
+	}
+}
+
+func next(ctx context.Context, it *blob.ListIterator) (o *blob.ListObject, err error) {
+	defer survive(&err)
+	return it.Next(ctx)
+}
+
+// survive makes an error of an answer that a cloud's library does not survive:
+// some take for granted what a server that is not that cloud's leaves out.
+func survive(err *error) {
+	if why := recover(); why != nil {
+		*err = fmt.Errorf("the answer is not one that its protocol has: %v", why)
 	}
 }
 

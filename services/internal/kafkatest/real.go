@@ -1,0 +1,127 @@
+package kafkatest
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/segmentio/kafka-go"
+)
+
+// EnvAlone names the variable that has Start and StartWide use a real broker, at
+// that address, in place of one of their own. They empty it first, so it must be
+// for one test at a time: run them with -parallel 1. Late is as ever.
+const EnvAlone = "BAI_TEST_KAFKA_ALONE"
+
+// emptied empties the broker at addr, and gives it topics.
+func emptied(tb testing.TB, addr string, partitions int, topics []string) *Broker {
+	tb.Helper()
+	t := &kafka.Transport{MetadataTTL: 100 * time.Millisecond}
+	defer t.CloseIdleConnections()
+	client := &kafka.Client{Addr: kafka.TCP(addr), Transport: t, Timeout: 10 * time.Second}
+	ctx, cancel := context.WithTimeout(tb.Context(), time.Minute)
+	defer cancel()
+	err := retry(ctx, func() error { return empty(ctx, client) })
+	if err == nil && len(topics) > 0 {
+		err = retry(ctx, func() error { return create(ctx, client, partitions, topics) })
+	}
+	if err != nil {
+		tb.Fatalf("empty the broker at %s: %v", addr, err)
+	}
+	return &Broker{Addrs: []string{addr}}
+}
+
+// retry does do until it succeeds: a broker carries out some things later.
+func retry(ctx context.Context, do func() error) error {
+	for {
+		err := do()
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+// empty removes all groups and topics, and says so until they are gone.
+func empty(ctx context.Context, client *kafka.Client) error {
+	groups, err := client.ListGroups(ctx, &kafka.ListGroupsRequest{})
+	if err != nil {
+		return err
+	}
+	if len(groups.Groups) > 0 {
+		return errors.Join(errors.New("there are groups"), remove(ctx, client, groups))
+	}
+	meta, err := client.Metadata(ctx, &kafka.MetadataRequest{})
+	if err != nil {
+		return err
+	}
+	var names []string
+	for _, t := range meta.Topics {
+		if !strings.HasPrefix(t.Name, "__") {
+			names = append(names, t.Name)
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	resp, err := client.DeleteTopics(ctx, &kafka.DeleteTopicsRequest{Topics: names})
+	if err != nil {
+		return err
+	}
+	err = errors.New("there are topics")
+	for _, e := range resp.Errors {
+		err = errors.Join(err, e)
+	}
+	return err
+}
+
+func remove(ctx context.Context, client *kafka.Client, groups *kafka.ListGroupsResponse) error {
+	var ids []string
+	for _, g := range groups.Groups {
+		ids = append(ids, g.GroupID)
+	}
+	resp, err := client.DeleteGroups(ctx, &kafka.DeleteGroupsRequest{GroupIDs: ids})
+	if err != nil {
+		return err
+	}
+	for _, e := range resp.Errors {
+		err = errors.Join(err, e)
+	}
+	return err
+}
+
+func create(ctx context.Context, client *kafka.Client, partitions int, topics []string) error {
+	req := &kafka.CreateTopicsRequest{}
+	for _, name := range topics {
+		req.Topics = append(req.Topics, kafka.TopicConfig{Topic: name, NumPartitions: partitions, ReplicationFactor: 1})
+	}
+	resp, err := client.CreateTopics(ctx, req)
+	if err != nil {
+		return err
+	}
+	for _, e := range resp.Errors {
+		if !errors.Is(e, kafka.TopicAlreadyExists) {
+			err = errors.Join(err, e)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	meta, err := client.Metadata(ctx, &kafka.MetadataRequest{Topics: topics})
+	if err != nil {
+		return err
+	}
+	for _, t := range meta.Topics {
+		for _, p := range t.Partitions {
+			err = errors.Join(err, p.Error)
+		}
+		err = errors.Join(err, t.Error)
+	}
+	return err
+}

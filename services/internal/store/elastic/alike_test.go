@@ -1,0 +1,177 @@
+package elastic_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/internal/store"
+	"github.com/benchmark-ai/bai/services/internal/store/elastic"
+	"github.com/benchmark-ai/bai/services/internal/storetest"
+	"github.com/benchmark-ai/bai/services/test/testbed/elasticsearch"
+)
+
+// queries is how many are asked of both stores.
+const queries = 300
+
+// testAlike writes the same random data to both stores, then asks both the same
+// random queries, page by page.
+func testAlike(t *testing.T, server *elasticsearch.Server) {
+	t.Helper()
+	seed := uint64(time.Now().UnixNano()) //nolint:gosec // any number
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // data for a test
+	small, large := storetest.Open(t), open(t, server, elastic.Settings{})
+	for _, s := range []storetest.Store{small, large} {
+		fill(t, rand.New(rand.NewPCG(seed, 1)), s) //nolint:gosec // as above
+	}
+	soon(t, "all is seen", func() (bool, error) {
+		a, err := listed(t, large, store.RunFilter{}, 100)
+		b, _ := listed(t, small, store.RunFilter{}, 100)
+		for _, run := range runIDs() {
+			want, _ := small.Streams(t.Context(), run)
+			got, err := large.Streams(t.Context(), run)
+			if !cmp.Equal(want, got, cmpopts.EquateEmpty()) {
+				return false, err
+			}
+		}
+		return cmp.Equal(a, b), err
+	})
+	for range queries {
+		what, ask := query(t, r)
+		want, err := ask(small)
+		check(t, err)
+		got, err := ask(large)
+		check(t, err)
+		if diff := cmp.Diff(want, got, cmpopts.EquateEmpty(), cmpopts.EquateNaNs()); diff != "" {
+			t.Fatalf("%s (-sqlite +elasticsearch):\n%.3000s", what, diff)
+		}
+	}
+}
+
+func runIDs() (ids []string) {
+	for i := range 24 {
+		ids = append(ids, ulidOf(i*0x155))
+	}
+	return append(ids, "not-a-ulid", "ünï/☃")
+}
+
+func one[T any](r *rand.Rand, of ...T) T { return of[r.IntN(len(of))] }
+
+func when(r *rand.Rand) time.Time {
+	return time.Date(2026, 1, 2, 3, 4, r.IntN(20), r.IntN(3), time.UTC)
+}
+
+// fill writes what r says.
+func fill(t *testing.T, r *rand.Rand, s storetest.Store) {
+	t.Helper()
+	for _, id := range runIDs() {
+		run, c := storetest.NewRun(id, when(r))
+		for revision := range int64(1 + r.IntN(5)) {
+			run.Owner, run.Namespace, run.Name = one(r, "ann", "bob", "ann b"), one(r, "pets", "cars"), one(r, "", "nightly", "Nächtlich", "x\x00y")
+			run.File, run.Phase, run.Outcome = one(r, "", "Bench.toml", "größe/Ä.toml"), one(r, event.Phases()...), one(r, "", event.Failed, event.Succeeded)
+			run.Labels = map[string]string{store.LabelTask: one(r, "train", "Test", ""), "k": one(r, "1", "2"), one(r, "a.b", "", "ü"): one(r, "", "x")}
+			run.Revision, c.Revision, c.Event, c.Phase = revision+1, revision+1, fmt.Sprint("e", revision), run.Phase
+			check(t, s.PutRun(t.Context(), run, c))
+		}
+		for pod := range r.IntN(4) {
+			o := storetest.NewOrigin(id, fmt.Sprint("pod", pod))
+			o.Attempt = 1 + r.IntN(2)
+			check(t, s.AppendSamples(t.Context(), []store.Samples{{Origin: o, Samples: randomSamples(r), End: one(r, nil, &event.End{Count: 9})}}))
+			check(t, s.AppendLines(t.Context(), []store.Lines{{Origin: o, Lines: randomLines(r)}}))
+		}
+	}
+	for i := range 40 {
+		check(t, s.CreateDoc(t.Context(), store.Doc{Kind: one(r, store.KindPlan, store.KindQueue), Key: fmt.Sprint(one(r, "a", "B", "ü", "☃"), i), Value: []byte(`{}`)}))
+	}
+}
+
+func randomSamples(r *rand.Rand) (all []event.Sample) {
+	for seq := range int64(r.IntN(120)) {
+		for _, name := range []string{"a", "b", "ü"}[:1+r.IntN(3)] {
+			v := storetest.NewSample(seq*7, name, r.NormFloat64())
+			v.Time = when(r).UnixNano()
+			if r.IntN(9) == 0 {
+				v.Labels = map[string]string{"k": "v", "\x00": ""}
+			}
+			all = append(all, v)
+		}
+	}
+	return all
+}
+
+func randomLines(r *rand.Rand) (all []event.Line) {
+	for seq := range int64(r.IntN(150)) {
+		l := storetest.NewLine(seq*11, fmt.Sprint("line ", r.IntN(100), one(r, "", " \"ü\"", "\t\x00")))
+		l.Time, l.Err, l.Cut = when(r).UnixNano(), r.IntN(2) == 0, r.IntN(9) == 0
+		all = append(all, l)
+	}
+	return all
+}
+
+func maybe(r *rand.Rand) time.Time {
+	if r.IntN(2) == 0 {
+		return time.Time{}
+	}
+	return when(r)
+}
+
+// query returns a random one, in words too.
+func query(t *testing.T, r *rand.Rand) (string, func(s storetest.Store) (any, error)) {
+	t.Helper()
+	run, limit := one(r, runIDs()...), 1+r.IntN(60)
+	switch r.IntN(6) {
+	case 0, 1:
+		f := store.RunFilter{Owner: one(r, "", "ann"), Namespace: one(r, "", "", "pets"), Name: one(r, "", "", "nightly"), Since: maybe(r), Until: maybe(r), Oldest: r.IntN(2) == 0, Text: one(r, "", "", "N", "nä", "BENCH", "größe", "GRÖSSE", "test", "tes", "x\x00", "01KDVR")}
+		if r.IntN(3) == 0 {
+			f.Phases, f.Outcomes = event.Phases()[r.IntN(4):], one(r, nil, []event.Outcome{event.Failed}, []event.Outcome{event.Failed, event.Succeeded})
+		}
+		if r.IntN(3) == 0 {
+			f.Labels = map[string]string{one(r, "k", "a.b", "ü", ""): one(r, "1", "x", "")}
+		}
+		return fmt.Sprintf("runs %+v by %d", f, limit), func(s storetest.Store) (any, error) { return listed(t, s, f, limit) }
+	case 2:
+		after := int64(r.IntN(4))
+		return fmt.Sprintf("changes of %s after %d", run, after), func(s storetest.Store) (any, error) { return s.Changes(t.Context(), run, after, limit) }
+	case 3:
+		q := store.SampleQuery{Run: run, Names: one(r, nil, []string{"a"}, []string{"ü", "b"}), Since: maybe(r), Until: maybe(r)}
+		return fmt.Sprintf("samples %+v by %d", q, limit), func(s storetest.Store) (any, error) {
+			return paged(func(cursor string) ([]store.Sample, string, error) { return s.Samples(t.Context(), q, cursor, limit) })
+		}
+	case 4:
+		q := store.LineQuery{Run: run, Attempt: r.IntN(3), Last: one(r, 0, 0, 1, 7, 1000), Since: maybe(r)}
+		return fmt.Sprintf("lines %+v by %d", q, limit), func(s storetest.Store) (any, error) {
+			return paged(func(cursor string) ([]store.Line, string, error) { return s.Lines(t.Context(), q, cursor, limit) })
+		}
+	}
+	kind, after := one(r, store.KindPlan, store.KindQueue), one(r, "", "B", "a3", "ü")
+	return fmt.Sprintf("%s after %q", kind, after), func(s storetest.Store) (any, error) { return s.Docs(t.Context(), kind, after, limit) }
+}
+
+// paged reads until a page is empty.
+func paged[T any](read func(cursor string) ([]T, string, error)) (all []T, err error) {
+	for cursor := ""; ; {
+		page, next, err := read(cursor)
+		if all = append(all, page...); err != nil || len(page) == 0 {
+			return all, err
+		}
+		cursor = next
+	}
+}
+
+// listed reads all runs that f means.
+func listed(t *testing.T, s storetest.Store, f store.RunFilter, limit int) (all []store.Run, err error) {
+	t.Helper()
+	for token := ""; ; {
+		runs, next, err := s.Runs(t.Context(), f, token, limit)
+		if all = append(all, runs...); err != nil || next == "" {
+			return all, err
+		}
+		token = next
+	}
+}

@@ -1,0 +1,208 @@
+package elastic
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/internal/store"
+)
+
+// AppendSamples implements store.Streams.
+func (s *Store) AppendSamples(ctx context.Context, batches []store.Samples) error {
+	work := make([]batch, len(batches))
+	for i, b := range batches {
+		if err := b.Validate(); err != nil {
+			return err
+		}
+		work[i] = batch{topic: event.TopicMetrics, origin: b.Origin, end: b.End, n: len(b.Samples), put: func(buf []byte, e *encoder, n int) ([]byte, error) {
+			return e.sample(buf, &b.Samples[n])
+		}}
+	}
+	return explain("append samples", s.append(ctx, s.settings.Prefix+"-"+indexMetrics, work))
+}
+
+// AppendLines implements store.Streams.
+func (s *Store) AppendLines(ctx context.Context, batches []store.Lines) error {
+	work := make([]batch, len(batches))
+	for i, b := range batches {
+		if err := b.Validate(); err != nil {
+			return err
+		}
+		work[i] = batch{topic: event.TopicLogs, origin: b.Origin, end: b.End, n: len(b.Lines), put: func(buf []byte, e *encoder, n int) ([]byte, error) {
+			return e.line(buf, &b.Lines[n])
+		}}
+	}
+	return explain("append lines", s.append(ctx, s.settings.Prefix+"-"+indexLogs, work))
+}
+
+// batch is samples or lines of one source.
+type batch struct {
+	topic  string
+	origin store.Origin
+	end    *event.End
+	n      int
+	put    func(buf []byte, e *encoder, n int) ([]byte, error) // writes the nth
+}
+
+// append stores batches: those of one source by one writer, in order. It goes on
+// after what is refused, so that nothing else is lost with it.
+func (s *Store) append(ctx context.Context, index string, batches []batch) error {
+	if err := s.ready(ctx); err != nil {
+		return err
+	}
+	lanes := make([][]batch, s.settings.Writers)
+	runs := make(map[string]bool)
+	for _, b := range batches {
+		if b.n == 0 && b.end == nil {
+			continue
+		}
+		n := short(b.origin.SourceID()) % uint64(len(lanes))
+		lanes[n] = append(lanes[n], b)
+		runs[b.origin.Run] = true
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	errs := make([]error, len(lanes))
+	var wg sync.WaitGroup
+	for i, lane := range lanes {
+		if len(lane) == 0 {
+			continue
+		}
+		wg.Go(func() {
+			if errs[i] = s.lane(ctx, index, lane); errs[i] != nil && !errors.Is(errs[i], store.ErrRefused) {
+				cancel() // the store is away: no use in going on
+			}
+		})
+	}
+	wg.Wait()
+	for run := range runs {
+		s.hub.changed(run)
+	}
+	return worst(errs)
+}
+
+// worst returns the error that says most: that the store is away, before that
+// something was refused, before that others were called off.
+func worst(errs []error) error {
+	var refusals, ends []error
+	for _, err := range errs {
+		switch {
+		case err == nil:
+		case errors.Is(err, store.ErrRefused):
+			refusals = append(refusals, err)
+		case errors.Is(err, context.Canceled):
+			ends = append(ends, err)
+		default:
+			return err
+		}
+	}
+	if len(ends) > 0 {
+		return ends[0]
+	}
+	return errors.Join(refusals...)
+}
+
+// lane stores batches one after the other.
+func (s *Store) lane(ctx context.Context, index string, batches []batch) error {
+	w := &writer{store: s}
+	var refusals []error
+	for _, b := range batches {
+		refused, err := w.batch(ctx, index, b)
+		refusals = append(refusals, refused...)
+		if err != nil {
+			return err
+		}
+	}
+	refused, err := w.flush(ctx)
+	if err != nil {
+		return err
+	}
+	return errors.Join(append(refusals, refused...)...)
+}
+
+// writer gathers documents of one index and writes them when there are enough.
+type writer struct {
+	store *Store
+	index string // with its partition
+	body  []byte
+	items []int    // where each document's action begins
+	names []string // of sources that are written down with them
+	side  []byte   // what is written down of sources
+	sides []int
+	where string // the index of sources
+}
+
+// batch adds a batch. It returns what the server refused, or why nothing goes on.
+func (w *writer) batch(ctx context.Context, index string, b batch) (refused []error, err error) {
+	month := partition(b.origin.Run)
+	if at := index + "-" + month; w.index != at {
+		if refused, err = w.flush(ctx); err != nil {
+			return refused, err
+		}
+		w.index, w.where = at, w.store.index(indexSources, month)
+	}
+	if err := w.source(b); err != nil {
+		return refused, err
+	}
+	e := newEncoder(b.origin)
+	for n := range b.n {
+		at := len(w.body)
+		body, err := b.put(w.body, e, n)
+		if err != nil {
+			refused = append(refused, fmt.Errorf("%w: number %d of run %q: %w", store.ErrRefused, n, b.origin.Run, err))
+			continue
+		}
+		w.body, w.items = body, append(w.items, at)
+		if len(w.body) < w.store.settings.BulkBytes {
+			continue
+		}
+		some, err := w.flush(ctx)
+		refused = append(refused, some...)
+		if err != nil {
+			return refused, err
+		}
+	}
+	return refused, nil
+}
+
+// source adds what is to be written down about a source.
+func (w *writer) source(b batch) error {
+	for _, end := range []*event.End{nil, b.end} {
+		if end == nil && b.end != nil && b.n == 0 {
+			continue // its end says that it is there
+		}
+		at := len(w.side)
+		side, id, err := appendSource(w.side, b.origin, b.topic, end)
+		if err != nil {
+			return fmt.Errorf("%w: source of run %q: %w", store.ErrRefused, b.origin.Run, err)
+		}
+		if w.store.known.has(w.where + id) {
+			continue
+		}
+		w.side, w.sides, w.names = side, append(w.sides, at), append(w.names, w.where+id)
+		if b.end == nil {
+			break
+		}
+	}
+	return nil
+}
+
+// flush writes what was gathered, and returns what the server refused. Sources
+// are written down last: whoever sees one may read from it.
+func (w *writer) flush(ctx context.Context) (refused []error, err error) {
+	refused, err = w.store.bulk(ctx, w.index, w.body, w.items)
+	if err != nil {
+		return refused, err
+	}
+	some, err := w.store.bulk(ctx, w.where, w.side, w.sides)
+	refused = append(refused, some...)
+	if err != nil {
+		return refused, err
+	}
+	w.store.known.add(w.names)
+	w.body, w.items, w.side, w.sides, w.names = w.body[:0], w.items[:0], w.side[:0], w.sides[:0], w.names[:0]
+	return refused, nil
+}

@@ -1,0 +1,189 @@
+package elastic
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/benchmark-ai/bai/services/internal/store"
+)
+
+// Waits between attempts to write what the server had no room for. Who calls
+// waits longer than these, and says so.
+const (
+	firstWait = 100 * time.Millisecond
+	attempts  = 6
+)
+
+// bulk creates documents in an index, each once, and returns what the server
+// refused for ever. Other refusals are tried again a few times, in order. An
+// error means that some may not be there.
+func (s *Store) bulk(ctx context.Context, index string, body []byte, items []int) (refused []error, err error) {
+	if len(items) == 0 {
+		return nil, nil
+	}
+	weight := min(int64(len(body)), int64(s.settings.Writers)*int64(s.settings.BulkBytes))
+	if err := s.flight.Acquire(ctx, weight); err != nil {
+		return nil, err
+	}
+	defer s.flight.Release(weight)
+	for wait := firstWait; ; wait *= 2 {
+		var again verdict
+		again, err = s.attempt(ctx, index, body, items)
+		refused = append(refused, again.refused...)
+		if err != nil || len(again.busy) == 0 {
+			return refused, err
+		}
+		if wait >= firstWait<<(attempts-1) {
+			return refused, fmt.Errorf("write %d of %d documents to %s: %w", len(again.busy), len(items), index, again.why)
+		}
+		body, items = pick(body, items, again.busy)
+		select {
+		case <-ctx.Done():
+			return refused, ctx.Err()
+		case <-time.After(wait):
+		}
+	}
+}
+
+// pick returns those documents of a request that are named.
+func pick(body []byte, items, names []int) (some []byte, at []int) {
+	for _, n := range names {
+		end := len(body)
+		if n+1 < len(items) {
+			end = items[n+1]
+		}
+		at, some = append(at, len(some)), append(some, body[items[n]:end]...)
+	}
+	return some, at
+}
+
+// verdict is what the server says to the documents of one request.
+type verdict struct {
+	refused []error // for ever
+	busy    []int   // now, by number
+	why     error   // the first of these
+}
+
+// attempt sends documents once.
+func (s *Store) attempt(ctx context.Context, index string, body []byte, items []int) (v verdict, err error) {
+	query := url.Values{"filter_path": {"errors,items.*.status,items.*._id,items.*.error.type,items.*.error.reason,items.*.error.caused_by.reason"}}
+	if len(items) > 1 { // the IDs of all would be much to read
+		query = url.Values{"filter_path": {"errors,items.*.status"}}
+	}
+	a, err := s.send(ctx, http.MethodPost, "/"+index+"/_bulk", query, typeNDJSON, body)
+	switch {
+	case err != nil:
+		return v, err
+	case a.status == http.StatusTooManyRequests:
+		return verdict{busy: every(items), why: a.as()}, nil
+	case a.status == http.StatusRequestEntityTooLarge && len(items) > 1:
+		return s.halves(ctx, index, body, items)
+	case a.status != http.StatusOK:
+		err := refusal(a.as())
+		if len(items) == 1 && errors.Is(err, store.ErrRefused) {
+			return verdict{refused: []error{err}}, nil
+		}
+		return v, a.as()
+	}
+	return s.judge(ctx, index, body, items, a)
+}
+
+func every(items []int) []int {
+	all := make([]int, len(items))
+	for i := range all {
+		all[i] = i
+	}
+	return all
+}
+
+// halves sends in two requests what is too large for one.
+func (s *Store) halves(ctx context.Context, index string, body []byte, items []int) (v verdict, err error) {
+	names, half := every(items), len(items)/2
+	for _, some := range [][]int{names[:half], names[half:]} {
+		b, at := pick(body, items, some)
+		got, err := s.attempt(ctx, index, b, at)
+		if err != nil {
+			return v, err
+		}
+		for i, n := range got.busy {
+			got.busy[i] = some[n]
+		}
+		v.add(got)
+	}
+	return v, nil
+}
+
+// said is what the server says to one document.
+type said struct {
+	ID     string          `json:"_id"`
+	Status int             `json:"status"`
+	Error  json.RawMessage `json:"error"`
+}
+
+// as is the error of a document.
+func (s said) as() *Error { return newError(s.Status, s.Error, s.Error) }
+
+// fine says whether the document is there: that it was there already is as good.
+func (s said) fine() bool {
+	return s.Status == http.StatusCreated || s.Status == http.StatusOK || s.Status == http.StatusConflict
+}
+
+// judge reads what the server says to each document.
+func (s *Store) judge(ctx context.Context, index string, body []byte, items []int, a answer) (v verdict, err error) {
+	var got struct {
+		Items []struct {
+			Create said `json:"create"`
+		} `json:"items"`
+	}
+	if err := json.Unmarshal(a.body, &got); err != nil {
+		return v, fmt.Errorf("read the answer to a bulk request: %w", err)
+	}
+	if len(got.Items) != len(items) {
+		return v, fmt.Errorf("elasticsearch answers for %d of %d documents", len(got.Items), len(items))
+	}
+	for i, item := range got.Items {
+		if item.Create.fine() {
+			continue
+		}
+		one := verdict{busy: []int{i}, why: item.Create.as()}
+		if status := item.Create.Status; status == http.StatusBadRequest || status == http.StatusRequestEntityTooLarge {
+			if one, err = s.refusal(ctx, index, body, items, i, item.Create); err != nil {
+				return v, err
+			}
+		}
+		v.add(one)
+	}
+	return v, nil
+}
+
+// add adds what is said of other documents.
+func (v *verdict) add(w verdict) {
+	v.refused, v.busy = append(v.refused, w.refused...), append(v.busy, w.busy...)
+	if v.why == nil {
+		v.why = w.why
+	}
+}
+
+// refusal says why a document is refused. Where it was one of many the server
+// was not asked why, and is sent this one again. A fault that is not the
+// document's is an error: it would be that of all.
+func (s *Store) refusal(ctx context.Context, index string, body []byte, items []int, i int, what said) (v verdict, err error) {
+	if len(items) > 1 {
+		b, at := pick(body, items, []int{i})
+		v, err = s.attempt(ctx, index, b, at)
+		if len(v.busy) > 0 {
+			v.busy = []int{i}
+		}
+		return v, err
+	}
+	e := what.as()
+	if !e.final() {
+		return v, e
+	}
+	return verdict{refused: []error{fmt.Errorf("%w: document %s: %w", store.ErrRefused, what.ID, e)}}, nil
+}

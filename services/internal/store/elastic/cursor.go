@@ -1,0 +1,131 @@
+package elastic
+
+import (
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"slices"
+	"strconv"
+
+	"github.com/benchmark-ai/bai/services/internal/store"
+)
+
+// spot is where a reader is in one source: after the sample of that sequence,
+// sub and name, or after the line of that sequence.
+type spot struct {
+	seq  int64
+	sub  int64
+	name string
+}
+
+// spots is where a reader is in each source. A source that it lacks is read from
+// its start.
+type spots map[uint64]spot
+
+// short returns what tells a source apart from others of its run.
+func short(source string) uint64 {
+	n, err := strconv.ParseUint(source[:min(len(source), 16)], 16, 64)
+	if err == nil {
+		return n
+	}
+	h := fnv.New64a()
+	h.Write([]byte(source))
+	return h.Sum64()
+}
+
+// in returns the spot in a source.
+func (p spots) in(source string) spot {
+	if at, ok := p[short(source)]; ok {
+		return at
+	}
+	return spot{seq: -1}
+}
+
+// encode writes p so that decode takes it back for the same query only.
+func (p spots) encode(query string) string {
+	var b []byte
+	for _, n := range slices.Sorted(maps.Keys(p)) {
+		b = binary.BigEndian.AppendUint64(b, n)
+		b = binary.AppendVarint(b, p[n].seq)
+		b = binary.AppendVarint(b, p[n].sub)
+		b = binary.AppendUvarint(b, uint64(len(p[n].name)))
+		b = append(b, p[n].name...)
+	}
+	return seal(query, b)
+}
+
+func decode(query, cursor string) (spots, error) {
+	p := make(spots)
+	if cursor == "" {
+		return p, nil
+	}
+	b, err := unseal(query, cursor)
+	if err != nil {
+		return nil, err
+	}
+	for len(b) >= 8 {
+		var at spot
+		n := binary.BigEndian.Uint64(b)
+		at.seq, b = varint(b[8:])
+		at.sub, b = varint(b)
+		size, rest := length(b)
+		at.name, b = string(rest[:size]), rest[size:]
+		p[n] = at
+	}
+	return p, nil
+}
+
+func varint(b []byte) (int64, []byte) {
+	v, n := binary.Varint(b)
+	return v, b[max(n, 0):]
+}
+
+func length(b []byte) (int, []byte) {
+	v, n := binary.Uvarint(b)
+	b = b[max(n, 0):]
+	return int(min(v, uint64(len(b)))), b //nolint:gosec // at most len(b)
+}
+
+// seal makes opaque text of b, with a sum over it and what it is for.
+func seal(query string, b []byte) string {
+	return base64.RawURLEncoding.EncodeToString(append(sum(query, b), b...))
+}
+
+// unseal returns what seal was given, or says store.ErrCursor for what it never
+// returned for this query.
+func unseal(query, cursor string) ([]byte, error) {
+	b, err := base64.RawURLEncoding.Strict().DecodeString(cursor)
+	if err != nil || len(b) < 8 || string(sum(query, b[8:])) != string(b[:8]) {
+		return nil, fmt.Errorf("cursor %.40q: %w", cursor, store.ErrCursor)
+	}
+	return b[8:], nil
+}
+
+func sum(query string, b []byte) []byte {
+	h := fnv.New64a()
+	h.Write([]byte(query))
+	h.Write(b)
+	return h.Sum(nil)
+}
+
+// purpose is what a cursor is for: a store, a verb and a query.
+func (s *Store) purpose(verb string, query any) (string, error) {
+	b, err := json.Marshal([]any{s.settings.Prefix, verb, query})
+	return string(b), err
+}
+
+// resume returns what cursors of a query are for, and the spots of this one.
+func (s *Store) resume(verb string, query any, cursor string, limit int) (string, spots, error) {
+	if err := positive(limit); err != nil {
+		return "", nil, err
+	}
+	purpose, err := s.purpose(verb, query)
+	if err != nil {
+		return "", nil, fmt.Errorf("read %s: %w: %w", verb, store.ErrRefused, err)
+	}
+	at, err := decode(purpose, cursor)
+	return purpose, at, err
+}

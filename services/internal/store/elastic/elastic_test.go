@@ -1,0 +1,129 @@
+package elastic_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/benchmark-ai/bai/services/internal/store/elastic"
+	"github.com/benchmark-ai/bai/services/internal/storetest"
+	"github.com/benchmark-ai/bai/services/test/testbed/elasticsearch"
+)
+
+// TestOnARealElasticsearch runs every suite that needs a server on one.
+func TestOnARealElasticsearch(t *testing.T) {
+	server := elasticsearch.Start(t)
+	t.Run("contract", func(t *testing.T) {
+		storetest.Run(t, func(t *testing.T) storetest.Store {
+			t.Helper()
+			return open(t, server, elastic.Settings{})
+		})
+	})
+	for name, test := range map[string]func(t *testing.T, server *elasticsearch.Server){
+		"what is odd loses nothing else and grows no mapping":          testOdd,
+		"a document that is refused loses nothing else":                testRefused,
+		"setting up again changes nothing":                             testSetup,
+		"what a newer version has written is refused, with the remedy": testNewer,
+		"what an older version has set up is brought to this one":      testOlder,
+		"documents of every version are read":                          testVersions,
+		"a log is followed without gaps whatever is refreshed when":    testFollow,
+		"old months are forgotten whole, and others are not":           testForget,
+		"both stores answer alike":                                     testAlike,
+	} {
+		t.Run(name, func(t *testing.T) { test(t, server) })
+	}
+	t.Run("what was acknowledged is there after a crash, and nothing twice", func(t *testing.T) { testCrash(t, server) })
+}
+
+// open opens an empty store that sees soon what was written, and removes it with
+// the test.
+func open(tb testing.TB, server *elasticsearch.Server, s elastic.Settings) *elastic.Store {
+	tb.Helper()
+	if s.Prefix == "" {
+		s.Prefix = newPrefix(tb, server)
+	}
+	s.Addresses = []string{server.URL}
+	if s.Refresh == 0 {
+		s.Refresh = 40 * time.Millisecond
+	}
+	store, err := elastic.Open(s)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		if err := store.Close(); err != nil {
+			tb.Error(err)
+		}
+	})
+	return store
+}
+
+// newPrefix returns the prefix of indices that are removed with the test.
+func newPrefix(tb testing.TB, server *elasticsearch.Server) string {
+	tb.Helper()
+	b := make([]byte, 6)
+	_, _ = rand.Read(b) // never fails
+	name := "t" + hex.EncodeToString(b)
+	tb.Cleanup(func() {
+		ctx := context.WithoutCancel(tb.Context())
+		say(ctx, tb, http.MethodDelete, server.URL+"/"+name+"-*", "")
+		say(ctx, tb, http.MethodDelete, server.URL+"/_index_template/"+name+"-*", "")
+	})
+	return name
+}
+
+// say speaks to the server itself, and returns its answer.
+func say(ctx context.Context, tb testing.TB, method, url, body string) []byte {
+	tb.Helper()
+	req, err := http.NewRequestWithContext(ctx, method, url, bytes.NewBufferString(body))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	if body != "" {
+		req.Header.Set("Content-Type", "application/x-ndjson")
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	b, err := io.ReadAll(resp.Body)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	if err := resp.Body.Close(); err != nil {
+		tb.Fatal(err)
+	}
+	if resp.StatusCode >= http.StatusBadRequest && resp.StatusCode != http.StatusNotFound {
+		tb.Fatalf("%s %s: %s: %s", method, url, resp.Status, b)
+	}
+	return b
+}
+
+// soon polls until done, for half a minute.
+func soon(t *testing.T, what string, done func() (bool, error)) {
+	t.Helper()
+	var err error
+	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		var ok bool
+		if ok, err = done(); ok && err == nil {
+			return
+		}
+	}
+	t.Fatalf("%s: waited 30 s in vain: %v", what, err)
+}
+
+func check(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// ulidOf returns a run's ID of the nth second of 2026.
+func ulidOf(n int) string { return fmt.Sprintf("01kdvr%04x00000000000000%02x", n, n%256) }

@@ -1,0 +1,249 @@
+package elastic
+
+import (
+	"encoding/json"
+	"math"
+	"strconv"
+	"time"
+	"unicode/utf8"
+
+	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/internal/store"
+)
+
+// encoder writes the documents of one source. What they share is written once.
+type encoder struct {
+	source string // ID
+	head   []byte // the beginning of each action: routing and the first half of the ID
+	shared []byte // the fields that say where a document comes from
+}
+
+func newEncoder(o store.Origin) *encoder {
+	e := &encoder{source: o.SourceID()}
+	e.head = append(appendString([]byte(`{"create":{"routing":`), e.source), `,"_id":"`...)
+	e.head = append(append(e.head, shortID(e.source)...), '.')
+	e.shared = appendOrigin(nil, o, e.source)
+	return e
+}
+
+// appendOrigin writes the fields of a source.
+func appendOrigin(b []byte, o store.Origin, source string) []byte {
+	b = appendString(append(b, `"run":{"id":`...), termOf(o.Run))
+	b = strconv.AppendInt(append(b, `,"attempt":`...), int64(o.Attempt), 10)
+	b = appendString(append(b, `},"source":{"id":`...), source)
+	b = appendString(append(b, `,"role":`...), termOf(o.Role))
+	b = strconv.AppendInt(append(b, `,"index":`...), int64(o.Index), 10)
+	b = appendString(append(b, `,"pod":`...), termOf(o.Pod))
+	b = appendString(append(b, `,"container":`...), termOf(o.Container))
+	b = appendString(append(b, `,"stream":`...), termOf(o.Stream))
+	return append(b, '}')
+}
+
+// begin writes the action and the fields that order a document. The end of its
+// ID is written by more.
+func (e *encoder) begin(b []byte, seq, ns int64, more func([]byte) []byte) []byte {
+	b = strconv.AppendInt(append(b, e.head...), seq, 36)
+	if more != nil {
+		b = more(b)
+	}
+	b = append(b, "\"}}\n{\"@timestamp\":\""...)
+	b = time.Unix(0, max(ns, 0)).UTC().AppendFormat(b, time.RFC3339Nano)
+	b = append(append(b, `",`...), e.shared...)
+	b = strconv.AppendInt(append(b, `,"seq":`...), seq, 10)
+	return strconv.AppendInt(append(b, `,"place":`...), placeOf(e.source, seq), 10)
+}
+
+// sample writes a sample.
+func (e *encoder) sample(b []byte, v *event.Sample) ([]byte, error) {
+	if v.Value != nil && (math.IsNaN(*v.Value) || math.IsInf(*v.Value, 0)) {
+		w := *v
+		w.Set(*v.Value)
+		v = &w
+	}
+	b = e.begin(b, v.Seq, v.Time, func(b []byte) []byte { return appendSampleID(b, v) })
+	b = strconv.AppendInt(append(b, `,"sub":`...), int64(v.Sub), 10)
+	b = appendMetric(b, v)
+	labels, whole := searchable(v.Labels)
+	if len(labels) > 0 {
+		text, err := json.Marshal(labels)
+		if err != nil {
+			return nil, err
+		}
+		b = append(append(b, `,"labels":`...), text...)
+	}
+	if !whole || v.Time < 0 || len(v.Name) > maxTerm || len(v.Unit) > maxTerm {
+		text, err := json.Marshal(v)
+		if err != nil {
+			return nil, err
+		}
+		b = appendString(append(b, `,"exact":`...), string(text))
+	}
+	return append(b, "}\n"...), nil
+}
+
+// appendMetric writes what was measured.
+func appendMetric(b []byte, v *event.Sample) []byte {
+	b = appendString(append(b, `,"metric":{"name":`...), termOf(v.Name))
+	if v.Value != nil {
+		b = strconv.AppendFloat(append(b, `,"value":`...), *v.Value, 'g', -1, 64)
+	}
+	if v.Special != "" {
+		b = appendString(append(b, `,"special":`...), v.Special)
+	}
+	if v.Unit != "" {
+		b = appendString(append(b, `,"unit":`...), termOf(v.Unit))
+	}
+	if v.Step != nil {
+		b = strconv.AppendInt(append(b, `,"step":`...), *v.Step, 10)
+	}
+	return append(b, '}')
+}
+
+// appendSampleID writes what tells samples of one sequence apart.
+func appendSampleID(b []byte, v *event.Sample) []byte {
+	b = strconv.AppendInt(append(b, '.'), int64(v.Sub), 36)
+	if len(v.Name) <= 64 && safe(v.Name) {
+		return append(append(b, '.'), v.Name...)
+	}
+	return append(append(b, '#'), digest(v.Name)...)
+}
+
+// line writes a line.
+func (e *encoder) line(b []byte, l *event.Line) ([]byte, error) {
+	b = e.begin(b, l.Seq, l.Time, nil)
+	b = appendString(append(b, `,"message":`...), l.Text)
+	if l.Err || l.Cut || l.Open || l.Raw != 0 {
+		b = append(b, `,"log":{"error":`...)
+		b = strconv.AppendBool(b, l.Err)
+		b = strconv.AppendBool(append(b, `,"cut":`...), l.Cut)
+		b = strconv.AppendBool(append(b, `,"open":`...), l.Open)
+		b = strconv.AppendInt(append(b, `,"raw":`...), l.Raw, 10)
+		b = append(b, '}')
+	}
+	if l.Time < 0 {
+		w := *l
+		w.Text = "" // it is the message
+		text, err := json.Marshal(w)
+		if err != nil {
+			return nil, err
+		}
+		b = appendString(append(b, `,"exact":`...), string(text))
+	}
+	return append(b, "}\n"...), nil
+}
+
+// sourceDoc is a source as it is kept.
+type sourceDoc struct {
+	Topic  string       `json:"topic"`
+	Ended  bool         `json:"ended"`
+	Origin store.Origin `json:"origin"`
+	End    *event.End   `json:"end,omitempty"`
+}
+
+// appendSource writes that a source is there, or how it ended, and returns the
+// ID of the document.
+func appendSource(b []byte, o store.Origin, topic string, end *event.End) ([]byte, string, error) {
+	source := o.SourceID()
+	id := shortID(source) + "." + topic
+	if end != nil {
+		id += ".end"
+	}
+	doc, err := json.Marshal(sourceDoc{Topic: topic, Ended: end != nil, Origin: o, End: end})
+	if err != nil {
+		return nil, "", err
+	}
+	b = append(append(append(b, `{"create":{"_id":"`...), id...), "\"}}\n{"...)
+	b = append(appendOrigin(b, o, source), ',')
+	return append(append(b, doc[1:]...), '\n'), id, nil
+}
+
+// appendString writes text as a JSON string. What is not UTF-8 becomes U+FFFD.
+func appendString(b []byte, text string) []byte {
+	const hex = "0123456789abcdef"
+	b = append(b, '"')
+	from := 0
+	for i := 0; i < len(text); {
+		c := text[i]
+		if c >= utf8.RuneSelf {
+			r, n := utf8.DecodeRuneInString(text[i:])
+			if r == utf8.RuneError && n == 1 {
+				b = append(append(b, text[from:i]...), `\ufffd`...)
+				from = i + 1
+			}
+			i += n
+			continue
+		}
+		if c < 0x20 || c == '"' || c == '\\' {
+			b = append(b, text[from:i]...)
+			if c == '"' || c == '\\' {
+				b = append(b, '\\', c)
+			} else {
+				b = append(b, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
+			}
+			from = i + 1
+		}
+		i++
+	}
+	return append(append(b, text[from:]...), '"')
+}
+
+// metricDoc and logDoc are samples and lines as they are read back.
+type (
+	metricDoc struct {
+		Timestamp time.Time         `json:"@timestamp"`
+		Seq       int64             `json:"seq"`
+		Sub       int               `json:"sub"`
+		Labels    map[string]string `json:"labels"`
+		Exact     string            `json:"exact"`
+		Metric    struct {
+			Name    string   `json:"name"`
+			Value   *float64 `json:"value"`
+			Special string   `json:"special"`
+			Unit    string   `json:"unit"`
+			Step    *int64   `json:"step"`
+		} `json:"metric"`
+	}
+	logDoc struct {
+		Timestamp time.Time `json:"@timestamp"`
+		Seq       int64     `json:"seq"`
+		Message   string    `json:"message"`
+		Exact     string    `json:"exact"`
+		Log       struct {
+			Error bool  `json:"error"`
+			Cut   bool  `json:"cut"`
+			Open  bool  `json:"open"`
+			Raw   int64 `json:"raw"`
+		} `json:"log"`
+	}
+)
+
+func readSample(b []byte) (v event.Sample, err error) {
+	var d metricDoc
+	if err := json.Unmarshal(b, &d); err != nil {
+		return v, err
+	}
+	if d.Exact != "" {
+		err := json.Unmarshal([]byte(d.Exact), &v)
+		return v, err
+	}
+	m := d.Metric
+	return event.Sample{
+		Seq: d.Seq, Sub: d.Sub, Name: m.Name, Value: m.Value, Special: m.Special, Unit: m.Unit,
+		Time: d.Timestamp.UnixNano(), Step: m.Step, Labels: d.Labels,
+	}, nil
+}
+
+func readLine(b []byte) (l event.Line, err error) {
+	var d logDoc
+	if err := json.Unmarshal(b, &d); err != nil {
+		return l, err
+	}
+	if d.Exact != "" {
+		err := json.Unmarshal([]byte(d.Exact), &l)
+		l.Text = d.Message
+		return l, err
+	}
+	return event.Line{
+		Seq: d.Seq, Err: d.Log.Error, Time: d.Timestamp.UnixNano(), Text: d.Message, Raw: d.Log.Raw, Cut: d.Log.Cut, Open: d.Log.Open,
+	}, nil
+}

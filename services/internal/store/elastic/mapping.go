@@ -1,0 +1,230 @@
+package elastic
+
+import "maps"
+
+// Version is that of the mappings below. Never change the meaning of a field:
+// add one and raise the version. Documents of every earlier version stay readable.
+const Version = 1
+
+// Indices by name, without prefix and partition, in the order of the flow.
+const (
+	indexDocs    = "docs"
+	indexRuns    = "runs"
+	indexStatus  = "status"
+	indexSources = "sources"
+	indexMetrics = "metrics"
+	indexLogs    = "logs"
+)
+
+// Field is one field of the documents of an index.
+type Field struct {
+	Name string
+	Type string
+	Says string // what it means, for people
+
+	options map[string]any
+}
+
+// Index is one kind of index.
+type Index struct {
+	Name    string
+	Says    string // what a document is, and how its ID is made
+	ByMonth bool   // there is one for each month of runs
+	Fields  []Field
+}
+
+// many is an index of samples or lines: with as many shards as settings say.
+func (i Index) many() bool { return i.Name == indexMetrics || i.Name == indexLogs }
+
+// Kinds of fields.
+
+func keyword(name, says string) Field { return Field{Name: name, Type: "keyword", Says: says} }
+
+func number(name, kind, says string) Field { return Field{Name: name, Type: kind, Says: says} }
+
+func stamp(name, says string) Field { return Field{Name: name, Type: "date", Says: says} }
+
+func flag(name, says string) Field { return Field{Name: name, Type: "boolean", Says: says} }
+
+func labels(says string) Field {
+	return Field{Name: "labels", Type: "flattened", Says: says + " One field whatever keys there are: the mapping never grows.", options: map[string]any{"ignore_above": maxTerm}}
+}
+
+// kept is a field that is returned but never searched.
+func kept(name, says string) Field {
+	return Field{Name: name, Type: "keyword", Says: says, options: map[string]any{"index": false, "doc_values": false}}
+}
+
+// keptObject is an object that is returned as it was given and never looked into.
+func keptObject(name, says string) Field {
+	return Field{Name: name, Type: "object", Says: says, options: map[string]any{"enabled": false}}
+}
+
+// sorted is a number that is compared and sorted by, beside a field that finds it.
+func sorted(name, kind, says string) Field {
+	return Field{Name: name, Type: kind, Says: says, options: map[string]any{"index": false}}
+}
+
+// Indices returns all kinds of indices.
+func Indices() []Index {
+	return []Index{
+		{Name: indexDocs, Says: "One document for each small document of a service, written by compare-and-set. ID: a digest of kind and key.", Fields: docFields()},
+		{Name: indexRuns, Says: "One document for each run: what is known of it now. ID: the run's.", Fields: runFields()},
+		{Name: indexStatus, ByMonth: true, Says: "One document for each thing that happened to a run. ID: a digest of the run's and the event's. The newest of a run may be in its document of runs only, for a moment.", Fields: statusFields()},
+		{Name: indexSources, ByMonth: true, Says: "One document for each source of samples or lines, and one for its end. ID: the source's, the topic, and whether it is the end.", Fields: sourceFields()},
+		{Name: indexMetrics, ByMonth: true, Says: "One document for each sample. ID: made of the source, `seq`, `sub` and the metric's name.", Fields: metricFields()},
+		{Name: indexLogs, ByMonth: true, Says: "One document for each line. ID: made of the source and `seq`.", Fields: logFields()},
+	}
+}
+
+func docFields() []Field {
+	return []Field{
+		keyword("kind", "what it is about"),
+		keyword("key", "its name within the kind"),
+		{Name: "version", Type: "long", Says: "counts writes, from 1", options: map[string]any{"index": false}},
+		kept("value", "JSON"),
+		{Name: "bytes", Type: "binary", Says: "in place of `value`, what is not text"},
+	}
+}
+
+func runFields() []Field {
+	return []Field{
+		{Name: "@timestamp", Type: "date_nanos", Says: "when it was submitted"},
+		keyword("run.id", "ULID, lower case"),
+		keyword("run.name", "chosen by the user, unique for each owner"),
+		keyword("run.namespace", "team"),
+		keyword("run.owner", "who submitted it"),
+		keyword("run.file", "where the user read the descriptor"),
+		keyword("run.task", "label `task_name`"),
+		keyword("run.phase", "submitted, fetching, queued, launching, pending, running, canceling or finished"),
+		keyword("run.outcome", "of a finished run: succeeded, failed or canceled"),
+		keyword("run.class", "whose fault a failure is: user, infra, platform or timeout"),
+		keyword("run.reason", "one word that a program can match"),
+		{Name: "run.message", Type: "text", Says: "for people", options: map[string]any{"norms": false}},
+		number("run.attempt", "integer", "the last"),
+		number("run.exit_code", "integer", "of the benchmark"),
+		number("run.revision", "long", "number of changes"),
+		stamp("run.updated", "when the last change was said"),
+		stamp("run.started", "when the benchmark's process began"),
+		stamp("run.ended", "when the run came to its end"),
+		number("run.duration", "double", "seconds from `run.started` to `run.ended`"),
+		keyword("run.set", "the set that it belongs to"),
+		keyword("run.cell", "of the set's sweep"),
+		number("run.repetition", "integer", "of the cell"),
+		flag("run.warmup", "it does not count"),
+		keyword("run.schedule", "the schedule that fired"),
+		stamp("run.firing", "when it fired"),
+		keyword("run.rerun_of", "the run that it repeats"),
+		labels("Of the descriptor and the request."),
+		number("find.created", "long", "`@timestamp` in ns, also outside of its range"),
+		keyword("find.begin", "what a search by text may begin: ID, name and file, lower case, the first 1024 bytes"),
+		keyword("find.task", "what a search by text may be: the task, lower case"),
+		keyword("find.labels", "digest of each label's key and value"),
+		keptObject("doc", "the whole run"),
+		keptObject("change", "the whole of its newest change"),
+	}
+}
+
+func statusFields() []Field {
+	return []Field{
+		{Name: "@timestamp", Type: "date_nanos", Says: "when it was said"},
+		keyword("run.id", "of which run"),
+		number("revision", "long", "of the run, once this had happened"),
+		keyword("event.id", "of the event"),
+		keyword("event.topic", "where it was said"),
+		keyword("run.phase", "of the run, once this had happened"),
+		keyword("run.outcome", "of a run that finished"),
+		keyword("run.class", "whose fault a failure is"),
+		keyword("run.reason", "one word that a program can match"),
+		{Name: "message", Type: "text", Says: "for people", options: map[string]any{"norms": false}},
+		number("run.attempt", "integer", "of which attempt"),
+		flag("late", "came after the end and changed nothing"),
+		keptObject("doc", "the whole change"),
+	}
+}
+
+// origin are the fields that say where samples and lines come from.
+func origin() []Field {
+	return []Field{
+		keyword("run.id", "of which run"),
+		number("run.attempt", "integer", "of which attempt"),
+		keyword("source.id", "digest of all that follows, the run and the attempt; the routing too"),
+		keyword("source.role", "benchmark, launcher, worker, server or client"),
+		number("source.index", "integer", "of the pod within its role"),
+		keyword("source.pod", "UID"),
+		keyword("source.container", "name"),
+		keyword("source.stream", "output, metrics or fifo"),
+	}
+}
+
+func sourceFields() []Field {
+	return append(origin(),
+		keyword("topic", "bai.metrics or bai.logs"),
+		flag("ended", "this document says how the source ended"),
+		keptObject("origin", "the source, whole"),
+		keptObject("end", "how much the source brought"),
+	)
+}
+
+// order are the fields that order what one source brings.
+func order() []Field {
+	return []Field{
+		sorted("seq", "long", "byte offset in the source"),
+		number("place", "long", "first bits of the digest of the source, then `seq` as far as 40 bits go: finds what follows in a source without looking at what precedes"),
+		kept("exact", "JSON of the whole, where the other fields cannot say it: names over 1024 bytes, odd labels, times before 1970"),
+	}
+}
+
+func metricFields() []Field {
+	fields := append([]Field{{Name: "@timestamp", Type: "date_nanos", Says: "when it was measured"}}, origin()...)
+	return append(append(fields, order()...),
+		sorted("sub", "integer", "which of several samples read from there"),
+		keyword("metric.name", "of the metric"),
+		number("metric.value", "double", "absent where `metric.special` is set"),
+		keyword("metric.special", "NaN, +Inf or -Inf"),
+		keyword("metric.unit", "as the descriptor or the benchmark says"),
+		number("metric.step", "long", "the benchmark's own count"),
+		labels("Of the sample."),
+	)
+}
+
+func logFields() []Field {
+	fields := append([]Field{{Name: "@timestamp", Type: "date_nanos", Says: "when it was read"}}, origin()...)
+	return append(append(fields, order()...),
+		Field{Name: "message", Type: "text", Says: "the line", options: map[string]any{"norms": false}},
+		flag("log.error", "written to standard error"),
+		flag("log.cut", "`message` ends early: the line was over the limit"),
+		flag("log.open", "the benchmark ended without a line feed"),
+		Field{Name: "log.raw", Type: "long", Says: "bytes that the benchmark wrote, where `message` is not all of them", options: map[string]any{"index": false, "doc_values": false}},
+	)
+}
+
+// mapping returns the mapping of an index as Elasticsearch wants it.
+func (i Index) mapping() map[string]any {
+	properties := make(map[string]any)
+	for _, f := range i.Fields {
+		leaf := map[string]any{"type": f.Type}
+		maps.Copy(leaf, f.options)
+		put(properties, f.Name, leaf)
+	}
+	return map[string]any{"dynamic": "strict", "_meta": map[string]any{"bai": map[string]any{"version": Version}}, "properties": properties}
+}
+
+// put puts a field where its dotted name says.
+func put(properties map[string]any, name string, leaf map[string]any) {
+	for at := range len(name) {
+		if name[at] != '.' {
+			continue
+		}
+		parent, ok := properties[name[:at]].(map[string]any)
+		if !ok {
+			parent = map[string]any{"dynamic": "strict", "properties": make(map[string]any)}
+			properties[name[:at]] = parent
+		}
+		if inner, ok := parent["properties"].(map[string]any); ok {
+			put(inner, name[at+1:], leaf)
+		}
+		return
+	}
+	properties[name] = leaf
+}

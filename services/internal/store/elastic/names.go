@@ -1,0 +1,148 @@
+package elastic
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/oklog/ulid/v2"
+
+	"github.com/benchmark-ai/bai/services/internal/store"
+)
+
+// maxTerm is the most bytes that are searched by. Elasticsearch refuses a whole
+// document for a term over 32,766 bytes.
+const maxTerm = 1024
+
+// termOf returns text as it is searched by: itself, or a digest where it is long.
+func termOf(text string) string {
+	if len(text) <= maxTerm {
+		return text
+	}
+	return "sha256:" + digest(text)
+}
+
+// digest returns what tells texts apart, in 43 characters.
+func digest(parts ...string) string {
+	h := sha256.New()
+	var n []byte
+	for _, p := range parts {
+		n = strconv.AppendInt(n[:0], int64(len(p)), 10)
+		h.Write(append(n, ':'))
+		h.Write([]byte(p))
+	}
+	return base64.RawURLEncoding.EncodeToString(h.Sum(nil))
+}
+
+// docID returns the ID of a small document.
+func docID(kind store.Kind, key string) string { return digest(string(kind), key) }
+
+// runID returns the ID of a run's document.
+func runID(run string) string {
+	if len(run) <= 256 && safe(run) {
+		return run
+	}
+	return digest(run)
+}
+
+// safe says whether text can stand in IDs as it is.
+func safe(text string) bool {
+	for _, r := range text {
+		if (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-' && r != '_' {
+			return false
+		}
+	}
+	return text != "" && text[0] != '_' && text[0] != '-'
+}
+
+// partition returns the month in which a run was submitted, as its ID says.
+// Those whose IDs say nothing are kept together.
+func partition(run string) string {
+	id, err := ulid.ParseStrict(run)
+	if err != nil || run != strings.ToLower(run) {
+		return "other"
+	}
+	return ulid.Time(id.Time()).UTC().Format("2006.01")
+}
+
+// placeBits is how many bits of a place are of the sequence.
+const placeBits = 40
+
+// placeOf returns the place of a sequence among all of all sources: those of one
+// source lie side by side, in order as far as the bits go.
+func placeOf(source string, seq int64) int64 {
+	h, err := strconv.ParseUint(source[:min(len(source), 16)], 16, 64)
+	if err != nil {
+		h = 0 // no source of ours: found by its ID alone
+	}
+	return int64(h>>(64-63+placeBits))<<placeBits | min(seq, 1<<placeBits-1) //nolint:gosec // 23 bits
+}
+
+// lastPlace is the place after all of a source.
+func lastPlace(source string) int64 { return placeOf(source, math.MaxInt64) }
+
+// shortID returns a source's ID in fewer characters.
+func shortID(source string) string {
+	b, err := hex.DecodeString(source)
+	if err != nil {
+		return source
+	}
+	return base64.RawURLEncoding.EncodeToString(b)
+}
+
+// nanos returns t as a number that orders times, also those that no run has.
+func nanos(t time.Time) int64 {
+	switch {
+	case t.Before(time.Unix(0, math.MinInt64)):
+		return math.MinInt64
+	case t.After(time.Unix(0, math.MaxInt64)):
+		return math.MaxInt64
+	}
+	return t.UnixNano()
+}
+
+// timestamp returns a time as date_nanos holds it, the nearest that it can.
+func timestamp(ns int64) string {
+	return time.Unix(0, max(ns, 0)).UTC().Format(time.RFC3339Nano)
+}
+
+// beginning returns the first bytes of text, whole characters of it.
+func beginning(text string) string {
+	if len(text) <= maxTerm {
+		return text
+	}
+	n := maxTerm
+	for n > 0 && !utf8.RuneStart(text[n]) {
+		n--
+	}
+	return text[:n]
+}
+
+// searchable returns the labels that the server can look for, and whether these
+// are all.
+func searchable(labels map[string]string) (clean map[string]string, whole bool) {
+	odd := 0
+	for k, v := range labels {
+		if !plain(k) || !plain(v) {
+			odd++
+		}
+	}
+	if odd == 0 {
+		return labels, true
+	}
+	clean = make(map[string]string, len(labels))
+	for k, v := range labels {
+		if plain(k) && plain(v) {
+			clean[k] = v
+		}
+	}
+	return clean, false
+}
+
+// plain says whether a key or value of a label can be looked for.
+func plain(text string) bool { return len(text) <= maxTerm && strings.IndexByte(text, 0) < 0 }

@@ -1,0 +1,359 @@
+package elastic
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+
+	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/internal/store"
+)
+
+// source is one origin of a run in one topic, and its end.
+type source struct {
+	id string
+	sourceDoc
+}
+
+// sources returns what a run's samples or lines come from, in order of (attempt,
+// source, topic). An empty topic means both.
+func (s *Store) sources(ctx context.Context, run, topic string) (all []source, err error) {
+	is := []any{term("run.id", termOf(run))}
+	if topic != "" {
+		is = append(is, term("topic", topic))
+	}
+	var after []any
+	for {
+		hits, err := s.search(ctx, s.index(indexSources, partition(run)), search{
+			Size: page, Query: allOf(is...), After: after, Source: []string{"topic", "ended", "origin", "end"},
+			Sort: []any{asc("run.attempt"), asc("source.id"), asc("topic"), asc("ended")},
+		})
+		if err != nil {
+			return nil, err
+		}
+		if all, err = gather(all, hits); err != nil || len(hits) < page {
+			return all, err
+		}
+		after = nil
+		for _, v := range hits[len(hits)-1].Sort {
+			after = append(after, v)
+		}
+	}
+}
+
+// gather adds sources that were found. The end of one follows it.
+func gather(all []source, hits []hit) ([]source, error) {
+	for _, h := range hits {
+		var d sourceDoc
+		if err := json.Unmarshal(h.Source, &d); err != nil {
+			return nil, err
+		}
+		id := d.Origin.SourceID()
+		if n := len(all); n > 0 && all[n-1].id == id && all[n-1].Topic == d.Topic {
+			all[n-1].End, all[n-1].Ended = d.End, d.Ended
+			continue
+		}
+		all = append(all, source{id, d})
+	}
+	return all, nil
+}
+
+// Streams implements store.Streams.
+func (s *Store) Streams(ctx context.Context, run string) ([]store.Stream, error) {
+	streams, err := s.streams(ctx, run)
+	return streams, explain(fmt.Sprintf("list streams of run %q", run), err)
+}
+
+func (s *Store) streams(ctx context.Context, run string) ([]store.Stream, error) {
+	sources, err := s.sources(ctx, run, "")
+	if err != nil {
+		return nil, err
+	}
+	counts := make(map[string][]found)
+	for _, topic := range []string{event.TopicMetrics, event.TopicLogs} {
+		if counts[topic], err = s.counts(ctx, run, topic, sources); err != nil {
+			return nil, err
+		}
+	}
+	var streams []store.Stream
+	for _, src := range sources {
+		count := counts[src.Topic]
+		counts[src.Topic] = count[2:]
+		st := store.Stream{Origin: src.Origin, Topic: src.Topic, Stored: count[0].Hits.Total.Value, End: src.End}
+		if st.Last, err = last(count[1]); err != nil {
+			return nil, err
+		}
+		if st.Stored > 0 || st.End != nil {
+			streams = append(streams, st)
+		}
+	}
+	return streams, nil
+}
+
+// counts asks, for each source of a topic, how much there is and what is the last.
+func (s *Store) counts(ctx context.Context, run, topic string, sources []source) ([]found, error) {
+	var ask []search
+	for _, src := range sources {
+		if src.Topic == topic {
+			of := term("source.id", src.id)
+			ask = append(ask, search{Query: of, Track: true}, search{Size: 1, Query: of, Sort: []any{desc("place"), desc("seq")}, Source: false})
+		}
+	}
+	return s.searches(ctx, s.streamIndex(topic, run), ask)
+}
+
+// last returns the sequence of the last document found, -1 where there is none.
+func last(f found) (int64, error) {
+	hits := f.Hits.Hits
+	if len(hits) == 0 {
+		return -1, nil
+	}
+	return strconv.ParseInt(string(hits[len(hits)-1].Sort[1]), 10, 64)
+}
+
+// streamIndex returns where the samples or lines of a run are.
+func (s *Store) streamIndex(topic, run string) string {
+	if topic == event.TopicLogs {
+		return s.index(indexLogs, partition(run))
+	}
+	return s.index(indexMetrics, partition(run))
+}
+
+// Lines implements store.Streams.
+func (s *Store) Lines(ctx context.Context, q store.LineQuery, cursor string, limit int) ([]store.Line, string, error) {
+	purpose, at, err := s.resume("lines", []any{q.Run, q.Attempt, q.Source}, cursor, limit)
+	if err != nil {
+		return nil, "", err
+	}
+	lines, err := s.lines(ctx, q, cursor == "", at, limit)
+	if err != nil {
+		return nil, "", explain(fmt.Sprintf("read lines of run %q", q.Run), err)
+	}
+	return lines, at.encode(purpose), nil
+}
+
+func (s *Store) lines(ctx context.Context, q store.LineQuery, begin bool, at spots, limit int) (lines []store.Line, err error) {
+	every, err := s.sources(ctx, q.Run, event.TopicLogs)
+	var sources []source
+	for _, src := range every {
+		if (q.Attempt == 0 || q.Attempt == src.Origin.Attempt) && (q.Source == "" || q.Source == src.id) {
+			sources = append(sources, src)
+		}
+	}
+	index := s.streamIndex(event.TopicLogs, q.Run)
+	if err == nil && begin && q.Last > 0 {
+		err = s.tail(ctx, index, sources, q.Last, at)
+	}
+	if err == nil && begin && !q.Since.IsZero() {
+		err = s.since(ctx, index, sources, nanos(q.Since), at)
+	}
+	if err != nil {
+		return nil, err
+	}
+	follow := func(src source, p spot) search {
+		return search{Sort: []any{asc("place"), asc("seq")}, Query: allOf(after(src.id, "gt", p.seq)...)}
+	}
+	take := func(src source, h hit) (spot, error) {
+		l, err := readLine(h.Source)
+		lines = append(lines, store.Line{Origin: src.Origin, Line: l})
+		return spot{seq: l.Seq}, err
+	}
+	err = s.read(ctx, reading{index, at, follow, take}, sources, limit)
+	return lines, err
+}
+
+// after finds what a source brought from a sequence on, itself included or not.
+func after(source, how string, seq int64) []any {
+	return []any{
+		term("source.id", source),
+		object{"range": object{"place": object{"gte": placeOf(source, max(seq, 0)), "lte": lastPlace(source)}}},
+		compare("seq", how, seq),
+	}
+}
+
+// tail moves the spot in each source to before its last lines.
+func (s *Store) tail(ctx context.Context, index string, sources []source, last int, at spots) error {
+	for _, src := range sources {
+		p, from := spot{seq: -1}, []any(nil)
+		for left := last; left > 0; {
+			size := min(left, page)
+			hits, err := s.search(ctx, index, search{
+				Size: size, Query: allOf(after(src.id, "gte", 0)...), Sort: []any{desc("place"), desc("seq")}, After: from, Source: false,
+			})
+			if err != nil {
+				return err
+			}
+			if len(hits) < size { // there are no more than these
+				p.seq = -1
+				break
+			}
+			end := hits[size-1].Sort
+			if p.seq, err = strconv.ParseInt(string(end[1]), 10, 64); err != nil {
+				return err
+			}
+			p.seq--
+			left, from = left-size, []any{end[0], end[1]}
+		}
+		at[short(src.id)] = p
+	}
+	return nil
+}
+
+// since moves the spot in each source, where it is further back, to before its
+// first line of that time or later, or after all where there is none.
+func (s *Store) since(ctx context.Context, index string, sources []source, time int64, at spots) error {
+	var ask []search
+	for _, src := range sources {
+		of := after(src.id, "gte", 0)
+		ask = append(ask,
+			search{Size: 1, Sort: []any{asc("place"), asc("seq")}, Source: false, Query: allOf(append(of, compare("@timestamp", "gte", timestamp(time)))...)},
+			search{Size: 1, Sort: []any{desc("place"), desc("seq")}, Source: false, Query: allOf(of...)})
+	}
+	got, err := s.searches(ctx, index, ask)
+	if err != nil {
+		return err
+	}
+	for i, src := range sources {
+		seq, err := last(got[2*i])
+		if err == nil && seq < 0 {
+			seq, err = last(got[2*i+1])
+			seq++
+		}
+		if err != nil {
+			return err
+		}
+		at[short(src.id)] = spot{seq: max(at.in(src.id).seq, seq-1)}
+	}
+	return nil
+}
+
+// Samples implements store.Streams.
+func (s *Store) Samples(ctx context.Context, q store.SampleQuery, cursor string, limit int) ([]store.Sample, string, error) {
+	purpose, at, err := s.resume("samples", q, cursor, limit)
+	if err != nil {
+		return nil, "", err
+	}
+	samples, err := s.samples(ctx, q, at, limit)
+	if err != nil {
+		return nil, "", explain(fmt.Sprintf("read samples of run %q", q.Run), err)
+	}
+	return samples, at.encode(purpose), nil
+}
+
+func (s *Store) samples(ctx context.Context, q store.SampleQuery, at spots, limit int) (samples []store.Sample, err error) {
+	sources, err := s.sources(ctx, q.Run, event.TopicMetrics)
+	if err != nil {
+		return nil, err
+	}
+	only := meant(q)
+	follow := func(src source, p spot) search {
+		is := append(after(src.id, "gte", p.seq), anyOf(
+			compare("seq", "gt", p.seq),
+			allOf(equal("seq", p.seq), compare("sub", "gt", p.sub)),
+			allOf(equal("seq", p.seq), equal("sub", p.sub), compare("metric.name", "gt", p.name)),
+		))
+		return search{Sort: []any{asc("place"), asc("seq"), asc("sub"), asc("metric.name")}, Query: allOf(append(is, only...)...)}
+	}
+	take := func(src source, h hit) (spot, error) {
+		v, err := readSample(h.Source)
+		samples = append(samples, store.Sample{Origin: src.Origin, Sample: v})
+		return spot{seq: v.Seq, sub: int64(v.Sub), name: termOf(v.Name)}, err
+	}
+	err = s.read(ctx, reading{s.streamIndex(event.TopicMetrics, q.Run), at, follow, take}, sources, limit)
+	return samples, err
+}
+
+// meant are the conditions of a query for samples.
+func meant(q store.SampleQuery) (only []any) {
+	if len(q.Names) > 0 {
+		names := make([]string, len(q.Names))
+		for i, name := range q.Names {
+			names[i] = termOf(name)
+		}
+		only = append(only, terms("metric.name", names))
+	}
+	if !q.Since.IsZero() {
+		only = append(only, compare("@timestamp", "gte", timestamp(nanos(q.Since))))
+	}
+	if !q.Until.IsZero() {
+		only = append(only, compare("@timestamp", "lt", timestamp(nanos(q.Until))))
+	}
+	return only
+}
+
+// reading is how documents of an index are read on from a place in each source.
+type reading struct {
+	index  string
+	at     spots
+	follow func(source, spot) search       // finds what comes next in a source
+	take   func(source, hit) (spot, error) // takes a document, and says where it is
+}
+
+// read hands what comes next to take, one source after the other, up to limit,
+// and moves the spots.
+func (s *Store) read(ctx context.Context, r reading, sources []source, limit int) error {
+	for len(sources) > 0 && limit > 0 {
+		some := sources[:min(len(sources), together)]
+		sources = sources[len(some):]
+		ask, err := s.sized(ctx, r, some, limit)
+		if err != nil {
+			return err
+		}
+		got, err := s.searches(ctx, r.index, ask)
+		if err != nil {
+			return err
+		}
+		for i, f := range got {
+			if err := r.hits(some[i], f.Hits.Hits); err != nil {
+				return err
+			}
+			limit -= len(f.Hits.Hits)
+			if ask[i].Size == page { // more of this source may follow, before the next
+				return nil
+			}
+		}
+	}
+	return nil
+}
+
+// hits takes documents of a source.
+func (r reading) hits(src source, hits []hit) error {
+	for _, h := range hits {
+		p, err := r.take(src, h)
+		if err != nil {
+			return fmt.Errorf("read a document: %w", err)
+		}
+		r.at[short(src.id)] = p
+	}
+	return nil
+}
+
+// sized returns the searches for what comes next in each source, as many as fill
+// limit. It asks how much there is where there are several sources, so that
+// nothing is read in vain.
+func (s *Store) sized(ctx context.Context, r reading, sources []source, limit int) ([]search, error) {
+	ask := make([]search, len(sources))
+	for i, src := range sources {
+		ask[i] = r.follow(src, r.at.in(src.id))
+		ask[i].Size = min(limit, page)
+	}
+	if len(sources) == 1 {
+		return ask, nil
+	}
+	count := make([]search, len(ask))
+	for i, q := range ask {
+		count[i] = search{Query: q.Query, Track: limit}
+	}
+	got, err := s.searches(ctx, r.index, count)
+	if err != nil {
+		return nil, err
+	}
+	for i, f := range got {
+		ask[i].Size = min(int(f.Hits.Total.Value), limit, page)
+		if limit -= ask[i].Size; limit == 0 || ask[i].Size == page {
+			return ask[:i+1], nil
+		}
+	}
+	return ask, nil
+}

@@ -1,0 +1,207 @@
+package elastic
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/benchmark-ai/bai/services/internal/store"
+)
+
+// Media types of requests.
+const (
+	typeJSON   = "application/json"
+	typeNDJSON = "application/x-ndjson"
+)
+
+// answer is what the server says to one request.
+type answer struct {
+	status int
+	body   []byte
+}
+
+// decode reads the answer as JSON.
+func (a answer) decode(into any) error {
+	d := json.NewDecoder(bytes.NewReader(a.body))
+	d.UseNumber()
+	return d.Decode(into)
+}
+
+// as is an error of the server's.
+func (a answer) as() error {
+	var said struct {
+		Error json.RawMessage `json:"error"`
+	}
+	_ = json.Unmarshal(a.body, &said) // what is no JSON is shown as it is
+	return newError(a.status, said.Error, a.body)
+}
+
+// Error is a refusal by the server of a whole request or of one item.
+type Error struct {
+	Status int    // of HTTP
+	Kind   string // the server's word for it
+	Reason string // in the server's words
+}
+
+// final says whether the fault is the document's, so that it is never taken. A
+// server that has as many shards as it may, or whose index is closed, says 400
+// too: that an operator can mend.
+func (e *Error) final() bool {
+	if e.Status != http.StatusBadRequest {
+		return e.Status == http.StatusRequestEntityTooLarge
+	}
+	switch e.Kind {
+	case "document_parsing_exception", "mapper_parsing_exception", "strict_dynamic_mapping_exception", "parsing_exception", "x_content_parse_exception",
+		"illegal_argument_exception", "action_request_validation_exception":
+		return true
+	}
+	return false
+}
+
+// Error implements error.
+func (e *Error) Error() string {
+	text := fmt.Sprintf("Elasticsearch answers %d: %s", e.Status, e.Reason)
+	switch e.Status {
+	case http.StatusUnauthorized:
+		text += ": mend elasticsearch.username and password_file, or api_key_file"
+	case http.StatusForbidden:
+		text += ": give the user the rights that docs/data-model.md lists, or free disk space where an index was made read-only"
+	}
+	return text
+}
+
+// newError reads the server's words for an error. Where they are none of it, the
+// whole answer is.
+func newError(status int, b json.RawMessage, body []byte) *Error {
+	var e struct {
+		Type   string `json:"type"`
+		Reason string `json:"reason"`
+		Cause  struct {
+			Reason string `json:"reason"`
+		} `json:"caused_by"`
+	}
+	if json.Unmarshal(b, &e) != nil || e.Type == "" {
+		return &Error{Status: status, Reason: fmt.Sprintf("%.300s", body)}
+	}
+	text := e.Type + ": " + e.Reason
+	if e.Cause.Reason != "" && !strings.Contains(text, e.Cause.Reason) {
+		text += ": " + e.Cause.Reason
+	}
+	return &Error{Status: status, Kind: e.Type, Reason: fmt.Sprintf("%.1000s", text)}
+}
+
+// call sends a JSON request. Only statuses that are expected are no error.
+func (s *Store) call(ctx context.Context, method, path string, query url.Values, body any, fine ...int) (answer, error) {
+	var b []byte
+	switch v := body.(type) {
+	case nil:
+	case []byte:
+		b = v
+	default:
+		var err error
+		if b, err = json.Marshal(v); err != nil {
+			return answer{}, fmt.Errorf("%w: %w", store.ErrRefused, err)
+		}
+	}
+	once := s.send
+	if method == http.MethodGet || strings.HasSuffix(path, "/_search") {
+		once = s.ask
+	}
+	a, err := once(ctx, method, path, query, typeJSON, b)
+	if err != nil {
+		return a, err
+	}
+	if slices.Contains(append(fine, http.StatusOK, http.StatusCreated), a.status) {
+		return a, nil
+	}
+	return a, a.as()
+}
+
+// ask sends a request that changes nothing, again where a shard is just being
+// made or moved.
+func (s *Store) ask(ctx context.Context, method, path string, query url.Values, kind string, body []byte) (a answer, err error) {
+	err = patiently(ctx, func() (bool, error) {
+		a, err = s.send(ctx, method, path, query, kind, body)
+		return passing(a.status), err
+	})
+	return a, err
+}
+
+// patiently repeats do a few times while that says so, with growing pauses.
+func patiently(ctx context.Context, do func() (again bool, err error)) error {
+	for wait := firstWait / 2; ; wait *= 2 {
+		again, err := do()
+		if !again || wait > firstWait<<4 {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(wait):
+		}
+	}
+}
+
+// passing says whether a status means that the server cannot answer now.
+func passing(status int) bool {
+	return status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable || status == http.StatusBadGateway || status == http.StatusGatewayTimeout
+}
+
+// send sends a request once and returns the whole answer. An error means that
+// nobody knows whether it was carried out.
+func (s *Store) send(ctx context.Context, method, path string, query url.Values, kind string, body []byte) (a answer, err error) {
+	ctx, cancel := context.WithTimeout(ctx, s.settings.Timeout)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, method, path, bytes.NewReader(body))
+	if err != nil {
+		return a, err
+	}
+	req.URL.RawQuery = query.Encode()
+	if len(body) > 0 {
+		req.Header.Set("Content-Type", kind)
+	} else {
+		req.Body, req.GetBody = nil, nil
+	}
+	resp, err := s.client.Perform(req)
+	if err != nil {
+		return a, s.away(ctx, err)
+	}
+	a.status = resp.StatusCode
+	a.body, err = io.ReadAll(resp.Body)
+	if err := errors.Join(err, resp.Body.Close()); err != nil {
+		return a, s.away(ctx, err)
+	}
+	return a, nil
+}
+
+// away says that the server cannot be reached, or the context that ended.
+func (s *Store) away(ctx context.Context, err error) error {
+	return fmt.Errorf("ask Elasticsearch at %s: %w", strings.Join(s.settings.Addresses, ", "), errors.Join(ctx.Err(), err))
+}
+
+// index returns the name of an index, of a partition where it has one.
+func (s *Store) index(name string, partition ...string) string {
+	return strings.Join(append([]string{s.settings.Prefix, name}, partition...), "-")
+}
+
+// missing says whether an error is that of an index that is not there yet: it is
+// made by the first write.
+func missing(err error) bool {
+	e, ok := errors.AsType[*Error](err)
+	return ok && e.Status == http.StatusNotFound
+}
+
+func positive(limit int) error {
+	if limit < 1 {
+		return fmt.Errorf("limit %d: %w: it must be 1 or more", limit, store.ErrRefused)
+	}
+	return nil
+}

@@ -1,0 +1,399 @@
+package elastic
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/internal/store"
+)
+
+// runDoc is a run as it is kept. The run and its newest change are one document,
+// so that both are written or neither; the change moves to the index of changes
+// before the next takes its place.
+type runDoc struct {
+	Timestamp string            `json:"@timestamp"`
+	Run       runFacts          `json:"run"`
+	Labels    map[string]string `json:"labels,omitempty"`
+	Find      finding           `json:"find"`
+	Doc       store.Run         `json:"doc"`
+	Change    store.Change      `json:"change"`
+}
+
+// runFacts are what dashboards show of a run.
+type runFacts struct {
+	ID         string        `json:"id"`
+	Name       string        `json:"name,omitempty"`
+	Namespace  string        `json:"namespace"`
+	Owner      string        `json:"owner"`
+	File       string        `json:"file,omitempty"`
+	Task       string        `json:"task,omitempty"`
+	Phase      event.Phase   `json:"phase"`
+	Outcome    event.Outcome `json:"outcome,omitempty"`
+	Class      event.Class   `json:"class,omitempty"`
+	Reason     event.Reason  `json:"reason,omitempty"`
+	Message    string        `json:"message,omitempty"`
+	Attempt    int           `json:"attempt"`
+	ExitCode   *int          `json:"exit_code,omitempty"`
+	Revision   int64         `json:"revision"`
+	Updated    *time.Time    `json:"updated,omitempty"`
+	Started    *time.Time    `json:"started,omitempty"`
+	Ended      *time.Time    `json:"ended,omitempty"`
+	Duration   *float64      `json:"duration,omitempty"`
+	Set        string        `json:"set,omitempty"`
+	Cell       string        `json:"cell,omitempty"`
+	Repetition int           `json:"repetition,omitempty"`
+	Warmup     bool          `json:"warmup,omitempty"`
+	Schedule   string        `json:"schedule,omitempty"`
+	Firing     *time.Time    `json:"firing,omitempty"`
+	RerunOf    string        `json:"rerun_of,omitempty"`
+}
+
+// finding is what lists of runs are made by.
+type finding struct {
+	Created int64    `json:"created"`
+	Begin   []string `json:"begin"`
+	Task    string   `json:"task"`
+	Labels  []string `json:"labels,omitempty"`
+}
+
+// statusDoc is a change as it is kept.
+type statusDoc struct {
+	Timestamp string       `json:"@timestamp"`
+	Run       statusRun    `json:"run"`
+	Revision  int64        `json:"revision"`
+	Event     statusEvent  `json:"event"`
+	Message   string       `json:"message,omitempty"`
+	Late      bool         `json:"late,omitempty"`
+	Doc       store.Change `json:"doc"`
+}
+
+type statusRun struct {
+	ID      string        `json:"id"`
+	Attempt int           `json:"attempt"`
+	Phase   event.Phase   `json:"phase"`
+	Outcome event.Outcome `json:"outcome,omitempty"`
+	Class   event.Class   `json:"class,omitempty"`
+	Reason  event.Reason  `json:"reason,omitempty"`
+}
+
+type statusEvent struct {
+	ID    string `json:"id"`
+	Topic string `json:"topic"`
+}
+
+// newRunDoc returns what is kept of a run and its newest change.
+func newRunDoc(r store.Run, c store.Change) runDoc {
+	begin, task := r.Words()
+	d := runDoc{
+		Timestamp: timestamp(nanos(r.Created)), Doc: r, Change: c, Run: facts(r),
+		Find: finding{Created: nanos(r.Created), Task: termOf(task)},
+	}
+	for _, b := range begin {
+		d.Find.Begin = append(d.Find.Begin, beginning(b))
+	}
+	for _, k := range slices.Sorted(maps.Keys(r.Labels)) {
+		d.Find.Labels = append(d.Find.Labels, digest(k, r.Labels[k]))
+	}
+	d.Labels, _ = searchable(r.Labels)
+	return d
+}
+
+func facts(r store.Run) runFacts {
+	f := runFacts{
+		ID: termOf(r.ID), Name: termOf(r.Name), Namespace: termOf(r.Namespace), Owner: termOf(r.Owner), File: termOf(r.File), Task: termOf(r.Labels[store.LabelTask]),
+		Phase: r.Phase, Outcome: r.Outcome, Class: r.Class, Reason: r.Reason, Message: r.Message, Attempt: r.Attempt, ExitCode: r.ExitCode, Revision: r.Revision,
+		Updated: date(&r.Updated), Started: date(r.Started), Ended: date(r.Ended),
+		Set: termOf(r.Set), Cell: termOf(r.Cell), Repetition: r.Repetition, Warmup: r.Warmup, Schedule: termOf(r.Schedule), Firing: date(r.Firing), RerunOf: termOf(r.RerunOf),
+	}
+	if r.Started != nil && r.Ended != nil {
+		seconds := r.Ended.Sub(*r.Started).Seconds()
+		f.Duration = &seconds
+	}
+	return f
+}
+
+// date returns a time as a dashboard shows it.
+func date(t *time.Time) *time.Time {
+	if t == nil || t.IsZero() {
+		return nil
+	}
+	utc := t.UTC().Truncate(time.Millisecond)
+	return &utc
+}
+
+func newStatusDoc(c store.Change) statusDoc {
+	return statusDoc{
+		Timestamp: timestamp(nanos(c.Time)), Revision: c.Revision, Event: statusEvent{termOf(c.Event), c.Topic}, Message: c.Message, Late: c.Late, Doc: c,
+		Run: statusRun{termOf(c.Run), c.Attempt, c.Phase, c.Outcome, c.Class, c.Reason},
+	}
+}
+
+// status returns where the changes of a run are, and statusID which one is which.
+func (s *Store) status(run string) string { return s.index(indexStatus, partition(run)) }
+
+func statusID(run, ev string) string { return digest(run, ev) }
+
+// PutRun implements store.Runs.
+func (s *Store) PutRun(ctx context.Context, r store.Run, c store.Change) error {
+	if err := c.Validate(r); err != nil {
+		return err
+	}
+	if err := s.ready(ctx); err != nil {
+		return err
+	}
+	err := s.putRun(ctx, r, c)
+	if err != nil {
+		return explain(fmt.Sprintf("write change %q of run %q", c.Event, r.ID), err)
+	}
+	s.hub.changed(r.ID)
+	return nil
+}
+
+// putRun looks for the event first in the run's document and then among the
+// older changes: one that is recorded meanwhile changes the document, which then
+// is not replaced.
+func (s *Store) putRun(ctx context.Context, r store.Run, c store.Change) error {
+	var before runDoc
+	at, err := s.get(ctx, s.index(indexRuns), runID(r.ID), &before)
+	fresh := errors.Is(err, store.ErrNotFound)
+	if err != nil && !fresh {
+		return err
+	}
+	if said, err := s.said(ctx, before, r.ID, c.Event); err != nil || said {
+		return errors.Join(err, errIf(said, store.ErrExists))
+	}
+	if c.Revision != r.Revision || c.Revision != before.Doc.Revision+1 {
+		return fmt.Errorf("revision %d over %d: %w", c.Revision, before.Doc.Revision, store.ErrConflict)
+	}
+	after := newRunDoc(r, c)
+	if fresh {
+		if err := s.create(ctx, s.index(indexRuns), runID(r.ID), after); errors.Is(err, store.ErrExists) {
+			return s.lost(ctx, r, c)
+		} else if err != nil {
+			return err
+		}
+		return s.note(ctx, c)
+	}
+	if err := s.note(ctx, before.Change); err != nil {
+		return err
+	}
+	if err := s.replace(ctx, s.index(indexRuns), runID(r.ID), at, after); errors.Is(err, store.ErrConflict) {
+		return s.lost(ctx, r, c)
+	} else if err != nil {
+		return err
+	}
+	return s.note(ctx, c)
+}
+
+// lost says what it means that somebody else has written the run meanwhile: maybe
+// the same event.
+func (s *Store) lost(ctx context.Context, r store.Run, c store.Change) error {
+	var now runDoc
+	if _, err := s.get(ctx, s.index(indexRuns), runID(r.ID), &now); err != nil {
+		return err
+	}
+	said, err := s.said(ctx, now, r.ID, c.Event)
+	if err == nil && said {
+		return store.ErrExists
+	}
+	return errors.Join(err, errIf(!said, store.ErrConflict))
+}
+
+func errIf(is bool, err error) error {
+	if is {
+		return err
+	}
+	return nil
+}
+
+// said says whether an event of a run was recorded.
+func (s *Store) said(ctx context.Context, d runDoc, run, ev string) (bool, error) {
+	if d.Change.Event == ev || d.Doc.Revision == 0 {
+		return d.Change.Event == ev, nil
+	}
+	var c struct{}
+	_, err := s.get(ctx, s.status(run), statusID(run, ev), &c)
+	if errors.Is(err, store.ErrNotFound) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// note puts a change among the others, once.
+func (s *Store) note(ctx context.Context, c store.Change) error {
+	err := s.create(ctx, s.status(c.Run), statusID(c.Run, c.Event), newStatusDoc(c))
+	if errors.Is(err, store.ErrExists) {
+		return nil
+	}
+	return err
+}
+
+// Run implements store.Runs.
+func (s *Store) Run(ctx context.Context, id string) (store.Run, error) {
+	d, err := s.run(ctx, id)
+	return d.Doc, explain(fmt.Sprintf("read run %q", id), err)
+}
+
+func (s *Store) run(ctx context.Context, id string) (d runDoc, err error) {
+	if err := s.ready(ctx); err != nil {
+		return d, err
+	}
+	_, err = s.get(ctx, s.index(indexRuns), runID(id), &d)
+	return d, err
+}
+
+// Changes implements store.Runs.
+func (s *Store) Changes(ctx context.Context, run string, after int64, limit int) ([]store.Change, error) {
+	if err := positive(limit); err != nil {
+		return nil, err
+	}
+	changes, err := s.changes(ctx, run, after, limit)
+	return changes, explain(fmt.Sprintf("list changes of run %q", run), err)
+}
+
+// changes lists those that searches see, as far as they follow each other, then
+// the newest. Where searches do not see one yet, they are made to.
+func (s *Store) changes(ctx context.Context, run string, after int64, limit int) ([]store.Change, error) {
+	d, err := s.run(ctx, run)
+	if errors.Is(err, store.ErrNotFound) || err == nil && after >= d.Doc.Revision {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	after = max(after, 0)
+	older := int(min(int64(limit), d.Doc.Revision-1-after))
+	changes, err := s.older(ctx, run, after, older)
+	if err == nil && len(changes) < older {
+		if _, err = s.call(ctx, http.MethodPost, "/"+s.status(run)+"/_refresh", nil, nil); err == nil {
+			changes, err = s.older(ctx, run, after, older)
+		}
+	}
+	if err == nil && len(changes) == older && older < limit {
+		changes = append(changes, d.Change)
+	}
+	return changes, err
+}
+
+// older returns up to n changes that follow each other after a revision, as
+// searches see them.
+func (s *Store) older(ctx context.Context, run string, after int64, n int) (changes []store.Change, err error) {
+	for len(changes) < n {
+		size := min(n-len(changes), page)
+		hits, err := s.search(ctx, s.status(run), search{
+			Size: size, Sort: []any{asc("revision")}, Source: []string{"doc"},
+			Query: allOf(term("run.id", termOf(run)), compare("revision", "gt", after)),
+		})
+		if err != nil {
+			return nil, err
+		}
+		for _, h := range hits {
+			var d statusDoc
+			if err := json.Unmarshal(h.Source, &d); err != nil {
+				return nil, err
+			}
+			if d.Doc.Revision != after+1 { // the one between is not seen yet
+				return changes, nil
+			}
+			changes, after = append(changes, d.Doc), after+1
+		}
+		if len(hits) < size {
+			return changes, nil
+		}
+	}
+	return changes, nil
+}
+
+// Runs implements store.Runs.
+func (s *Store) Runs(ctx context.Context, f store.RunFilter, token string, limit int) ([]store.Run, string, error) {
+	if err := positive(limit); err != nil {
+		return nil, "", err
+	}
+	purpose, err := s.purpose("runs", f)
+	if err != nil {
+		return nil, "", fmt.Errorf("list runs: %w: %w", store.ErrRefused, err)
+	}
+	var after []any
+	if token != "" {
+		b, err := unseal(purpose, token)
+		if err != nil {
+			return nil, "", err
+		}
+		created, id := varint(b)
+		after = []any{created, string(id)}
+	}
+	runs, more, err := s.runs(ctx, f, after, limit)
+	if err != nil || !more {
+		return runs, "", explain("list runs", err)
+	}
+	last := runs[len(runs)-1]
+	return runs, seal(purpose, append(binary.AppendVarint(nil, nanos(last.Created)), termOf(last.ID)...)), nil
+}
+
+// runs returns up to limit runs after a place, and whether more follow.
+func (s *Store) runs(ctx context.Context, f store.RunFilter, after []any, limit int) (runs []store.Run, more bool, err error) {
+	order := desc
+	if f.Oldest {
+		order = asc
+	}
+	for {
+		size := min(limit-len(runs)+1, page)
+		hits, err := s.search(ctx, s.index(indexRuns), search{
+			Size: size, Sort: []any{order("find.created"), order("run.id")}, Source: []string{"doc"}, After: after, Query: find(f),
+		})
+		if err != nil {
+			return nil, false, err
+		}
+		for _, h := range hits {
+			if len(runs) == limit {
+				return runs, true, nil
+			}
+			var d runDoc
+			if err := json.Unmarshal(h.Source, &d); err != nil {
+				return nil, false, err
+			}
+			runs, after = append(runs, d.Doc), []any{nanos(d.Doc.Created), termOf(d.Doc.ID)}
+		}
+		if len(hits) < size {
+			return runs, false, nil
+		}
+	}
+}
+
+// find returns the query for the runs that f means.
+func find(f store.RunFilter) any {
+	var is []any
+	for field, value := range map[string]string{"run.owner": f.Owner, "run.namespace": f.Namespace, "run.name": f.Name} {
+		if value != "" {
+			is = append(is, term(field, termOf(value)))
+		}
+	}
+	if len(f.Phases) > 0 {
+		is = append(is, terms("run.phase", f.Phases))
+	}
+	if len(f.Outcomes) > 0 {
+		is = append(is, terms("run.outcome", f.Outcomes))
+	}
+	for k, v := range f.Labels {
+		is = append(is, term("find.labels", digest(k, v)))
+	}
+	if !f.Since.IsZero() {
+		is = append(is, compare("find.created", "gte", nanos(f.Since)))
+	}
+	if !f.Until.IsZero() {
+		is = append(is, compare("find.created", "lt", nanos(f.Until)))
+	}
+	if f.Text != "" {
+		text := store.Fold(f.Text)
+		is = append(is, anyOf(prefix("find.begin", beginning(text)), term("find.task", termOf(text))))
+	}
+	return allOf(is...)
+}

@@ -1,0 +1,190 @@
+package elastic
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+)
+
+// search is one search request.
+type search struct {
+	Size   int   `json:"size"`
+	Query  any   `json:"query"`
+	Sort   []any `json:"sort,omitempty"`
+	After  []any `json:"search_after,omitempty"`
+	Track  any   `json:"track_total_hits"` // true, false, or how far to count
+	Source any   `json:"_source,omitempty"`
+}
+
+// hit is one document found.
+type hit struct {
+	Source json.RawMessage   `json:"_source"`
+	Sort   []json.RawMessage `json:"sort"`
+}
+
+// found is the answer to a search.
+type found struct {
+	Shards struct {
+		Failed int `json:"failed"`
+	} `json:"_shards"`
+	TimedOut bool `json:"timed_out"`
+	Hits     struct {
+		Total struct {
+			Value int64 `json:"value"`
+		} `json:"total"`
+		Hits []hit `json:"hits"`
+	} `json:"hits"`
+	Error  json.RawMessage `json:"error"`
+	Status int             `json:"status"`
+}
+
+// partial says why not all of an answer is there: that is no answer.
+func (f found) partial() error {
+	switch {
+	case len(f.Error) > 0:
+		return newError(f.Status, f.Error, f.Error)
+	case f.TimedOut:
+		return &Error{Status: http.StatusGatewayTimeout, Reason: "the search took too long"}
+	case f.Shards.Failed > 0:
+		return &Error{Status: http.StatusServiceUnavailable, Reason: fmt.Sprintf("%d shards did not answer", f.Shards.Failed)}
+	}
+	return nil
+}
+
+// trim is what is left out of answers.
+const trim = "hits.total,hits.hits._source,hits.hits.sort,_shards.failed,timed_out,error,status"
+
+// search asks one index, or a pattern of them. One that is not there has nothing.
+func (s *Store) search(ctx context.Context, index string, q search) ([]hit, error) {
+	if err := s.ready(ctx); err != nil {
+		return nil, err
+	}
+	if q.Track == nil {
+		q.Track = false
+	}
+	query := url.Values{"ignore_unavailable": {"true"}, "allow_partial_search_results": {"false"}, "filter_path": {trim}}
+	a, err := s.call(ctx, http.MethodPost, "/"+index+"/_search", query, q)
+	if missing(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var got found
+	if err := json.Unmarshal(a.body, &got); err != nil {
+		return nil, err
+	}
+	return got.Hits.Hits, got.partial()
+}
+
+// together is how many searches are asked in one request.
+const together = 64
+
+// searches asks one index many things at once, and returns the answers in order.
+func (s *Store) searches(ctx context.Context, index string, qs []search) ([]found, error) {
+	var all []found
+	for len(qs) > 0 {
+		n := min(len(qs), together)
+		some, err := s.msearch(ctx, index, qs[:n])
+		if err != nil {
+			return nil, err
+		}
+		all, qs = append(all, some...), qs[n:]
+	}
+	return all, nil
+}
+
+func (s *Store) msearch(ctx context.Context, index string, qs []search) ([]found, error) {
+	if err := s.ready(ctx); err != nil {
+		return nil, err
+	}
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	for _, q := range qs {
+		if q.Track == nil {
+			q.Track = false
+		}
+		b.WriteString(`{"ignore_unavailable":true,"allow_partial_search_results":false}` + "\n")
+		if err := e.Encode(q); err != nil {
+			return nil, err
+		}
+	}
+	query := url.Values{"filter_path": {"responses." + trimmed()}}
+	var all []found
+	err := patiently(ctx, func() (bool, error) {
+		a, err := s.ask(ctx, http.MethodPost, "/"+index+"/_msearch", query, typeNDJSON, b.Bytes())
+		if err == nil && a.status != http.StatusOK {
+			err = a.as()
+		}
+		if err == nil {
+			all, err = responses(a, len(qs))
+		}
+		e, ok := errors.AsType[*Error](err)
+		return ok && passing(e.Status), err
+	})
+	return all, err
+}
+
+// responses reads the answers to n searches. One that is no whole answer is an
+// error.
+func responses(a answer, n int) ([]found, error) {
+	var got struct {
+		Responses []found `json:"responses"`
+	}
+	if err := json.Unmarshal(a.body, &got); err != nil {
+		return nil, err
+	}
+	if len(got.Responses) != n {
+		return nil, fmt.Errorf("elasticsearch answers %d of %d searches", len(got.Responses), n)
+	}
+	for _, f := range got.Responses {
+		if err := f.partial(); err != nil && !missing(err) {
+			return nil, err
+		}
+	}
+	return got.Responses, nil
+}
+
+// trimmed is trim for each of many answers.
+func trimmed() string {
+	return string(bytes.ReplaceAll([]byte(trim), []byte(","), []byte(",responses.")))
+}
+
+// Queries.
+
+type object = map[string]any
+
+func term(field, value string) any { return object{"term": object{field: object{"value": value}}} }
+
+func equal(field string, value int64) any {
+	return object{"term": object{field: object{"value": value}}}
+}
+
+func terms[T any](field string, values []T) any { return object{"terms": object{field: values}} }
+
+func compare(field, how string, value any) any {
+	return object{"range": object{field: object{how: value}}}
+}
+
+func prefix(field, value string) any { return object{"prefix": object{field: object{"value": value}}} }
+
+// allOf finds what meets every condition.
+func allOf(conditions ...any) any {
+	if len(conditions) == 0 {
+		return object{"match_all": object{}}
+	}
+	return object{"bool": object{"filter": conditions}}
+}
+
+// anyOf finds what meets one condition.
+func anyOf(conditions ...any) any {
+	return object{"bool": object{"should": conditions, "minimum_should_match": 1}}
+}
+
+func asc(field string) any { return object{field: object{"order": "asc"}} }
+
+func desc(field string) any { return object{field: object{"order": "desc"}} }
