@@ -4,56 +4,45 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
-	"fmt"
-	"os"
 
 	"github.com/benchmark-ai/bai/services/cmd/internal/pods"
+	"github.com/benchmark-ai/bai/services/cmd/internal/program"
 	"github.com/benchmark-ai/bai/services/executor"
-	"github.com/benchmark-ai/bai/services/internal/cluster/local"
-	"github.com/benchmark-ai/bai/services/internal/config"
-	"github.com/benchmark-ai/bai/services/internal/kafka"
-	"github.com/benchmark-ai/bai/services/internal/run"
-	"github.com/benchmark-ai/bai/services/internal/store/sqlite"
+	"github.com/benchmark-ai/bai/services/internal/service"
 )
 
-func main() {
-	if err := realMain(context.Background(), os.Args[1:]); err != nil {
-		fmt.Fprintln(os.Stderr, "executor:", err)
-		os.Exit(1)
-	}
+func main() { program.Main("executor", &settings{}) }
+
+type settings struct {
+	program.Settings
+	pods.Clusters
+
+	Executor executor.Settings
 }
 
-func realMain(ctx context.Context, args []string) (err error) {
-	flags := flag.NewFlagSet("executor", flag.ContinueOnError)
-	path := flags.String("config", "/etc/bai/executor.toml", "TOML `file` with the settings")
-	if err := flags.Parse(args); err != nil {
-		return err
+// Validate implements config.Validator.
+func (s *settings) Validate() error {
+	return errors.Join(s.Settings.Validate(), s.Clusters.Validate(), s.Executor.Validate())
+}
+
+// executor returns the executor's settings for the cluster that is named.
+func (s *settings) executor() executor.Settings {
+	e := s.Executor
+	if s.Cluster.Dir != "" {
+		e.Engine = executor.EngineLocal
+		return e
 	}
-	var s settings
-	if err := config.Load(*path, &s); err != nil {
-		return err
-	}
-	log, err := s.Log.New(os.Stderr)
+	e.Engine, e.Pods.Scope = executor.EngineKubernetes, s.Kubernetes.Scope()
+	return e
+}
+
+// Parts implements program.Service.
+func (s *settings) Parts(ctx context.Context, c *program.Common) (map[string]service.Part, error) {
+	cluster, err := s.Open(c.Log)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	store, err := sqlite.Open(ctx, s.Store)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, store.Close()) }()
-	bus, err := kafka.NewBus(s.Kafka, log)
-	if err != nil {
-		return err
-	}
-	defer bus.Close()
-	c, err := pods.Open(s.Kubernetes, local.Settings{Dir: s.Cluster.Dir, PodBinary: s.Cluster.PodBinary, Secrets: s.Cluster.Secrets, Log: log}, log)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, c.Close(context.WithoutCancel(ctx))) }()
-	parts := executor.New(s.executor(), executor.Deps{Bus: bus, Store: store, Cluster: c, Token: bus.Token, Log: log})
-	parts["health"] = run.Health(s.Health, map[string]run.Check{"kafka": bus.Ready, "cluster": c.Ready})
-	return run.UntilSignal(ctx, parts)
+	c.OnClose(func() error { return cluster.Close(context.WithoutCancel(ctx)) })
+	c.Checks["cluster"] = cluster.Ready
+	return executor.New(s.executor(), executor.Deps{Bus: c.Bus, Store: c.Store, Cluster: cluster, Token: c.Bus.Token, Log: c.Log}), nil
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/benchmark-ai/bai/services/executor"
@@ -16,13 +15,5 @@ func TestPodsRunInKubernetesWhereNoLocalClusterIsNamed(t *testing.T) {
 	s.Cluster.Dir = "pods"
 	if e := s.executor(); e.Engine != executor.EngineLocal || e.Pods.Scope != "" {
 		t.Errorf("engine %q, namespace %q", e.Engine, e.Pods.Scope)
-	}
-}
-
-func TestALocalClusterNeedsItsProgram(t *testing.T) {
-	var s settings
-	s.Store, s.Cluster.Dir = "store.db", "pods"
-	if err := s.Validate(); err == nil || !strings.Contains(err.Error(), "cluster: dir and pod_binary go together") {
-		t.Errorf("%v", err)
 	}
 }

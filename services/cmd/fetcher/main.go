@@ -4,60 +4,43 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
-	"os"
 
+	"github.com/benchmark-ai/bai/services/cmd/internal/program"
 	"github.com/benchmark-ai/bai/services/fetcher"
 	"github.com/benchmark-ai/bai/services/internal/blob"
 	"github.com/benchmark-ai/bai/services/internal/blob/bucket"
 	"github.com/benchmark-ai/bai/services/internal/git"
-	"github.com/benchmark-ai/bai/services/internal/kafka"
-	"github.com/benchmark-ai/bai/services/internal/run"
-	"github.com/benchmark-ai/bai/services/internal/store/sqlite"
+	"github.com/benchmark-ai/bai/services/internal/service"
 )
 
-func main() {
-	if err := realMain(context.Background(), os.Args[1:]); err != nil {
-		fmt.Fprintln(os.Stderr, "fetcher:", err)
-		os.Exit(1)
-	}
+func main() { program.Main("fetcher", &settings{}) }
+
+type settings struct {
+	program.Settings
+
+	Objects blob.Settings
+	Buckets bucket.Settings // of others, which are read
+	Fetcher fetcher.Settings
 }
 
-func realMain(ctx context.Context, args []string) (err error) {
-	s, err := load(args)
-	if err != nil {
-		return err
-	}
-	log, err := s.Log.New(os.Stderr)
-	if err != nil {
-		return err
-	}
-	store, err := sqlite.Open(ctx, s.Store)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, store.Close()) }()
+// Validate implements config.Validator.
+func (s *settings) Validate() error {
+	return errors.Join(s.Settings.Validate(), s.Objects.Validate(), s.Buckets.Validate(), s.Fetcher.Validate())
+}
+
+// Parts implements program.Service.
+func (s *settings) Parts(ctx context.Context, c *program.Common) (map[string]service.Part, error) {
 	objects, err := blob.Open(ctx, s.Objects)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer func() { err = errors.Join(err, objects.Close()) }()
-	bus, err := kafka.NewBus(s.Kafka, log)
-	if err != nil {
-		return err
-	}
-	defer bus.Close()
+	c.OnClose(objects.Close)
 	buckets, err := bucket.New(s.Buckets)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	parts, err := fetcher.New(s.Fetcher, fetcher.Deps{
-		Bus: bus, Store: store, Objects: objects, Log: log,
+	return fetcher.New(s.Fetcher, fetcher.Deps{
+		Bus: c.Bus, Store: c.Store, Objects: objects, Log: c.Log,
 		Buckets: fetcher.OpenBuckets(buckets), Repositories: fetcher.OpenRepositories(git.Opener{}),
 	})
-	if err != nil {
-		return err
-	}
-	parts["health"] = run.Health(s.Health, map[string]run.Check{"kafka": bus.Ready, "store": store.Check})
-	return run.UntilSignal(ctx, parts)
 }

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/benchmark-ai/bai/services/cmd/internal/program"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/kafkatest"
 )
@@ -41,7 +42,7 @@ func TestProcess(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	running.Go(func() {
-		if err := realMain(ctx, []string{"-config", file}); err != nil {
+		if err := program.Run(ctx, "fetcher", []string{"-config", file}, &settings{}); err != nil {
 			t.Errorf("it ended with %v, want nil", err)
 		}
 	})
@@ -69,7 +70,7 @@ func TestProcess(t *testing.T) {
 
 func TestSettings(t *testing.T) {
 	for name, tt := range map[string]struct{ file, want string }{
-		"all faults at once": {"[fetcher]\ntransfers = -1\n", "kafka.brokers: at least one is needed\nstore: the path of the SQLite file is needed\nobjects.url: \"\" is not a URL: file:///folder is one\nfetcher: transfers: must not be negative"},
+		"all faults at once": {"[fetcher]\ntransfers = -1\n", "kafka.brokers: at least one is needed\nstore: the path of the SQLite file is needed, or elasticsearch.addresses\nobjects.url: \"\" is not a URL: file:///folder is one\nfetcher: transfers: must not be negative"},
 		"a misspelt setting": {"[fetcher.sources]\nhost = []\n", "unknown settings: fetcher.sources.host"},
 		"no file":            {"-", "no such file"},
 	} {
@@ -78,9 +79,9 @@ func TestSettings(t *testing.T) {
 			if tt.file != "-" {
 				file = writeFile(t, tt.file)
 			}
-			err := realMain(t.Context(), []string{"-config", file})
+			err := program.Run(t.Context(), "fetcher", []string{"-config", file}, &settings{})
 			if err == nil || !strings.Contains(err.Error(), tt.want) {
-				t.Errorf("realMain: %v, want an error with %q", err, tt.want)
+				t.Errorf("Run: %v, want an error with %q", err, tt.want)
 			}
 		})
 	}

@@ -7,90 +7,69 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"flag"
 	"fmt"
 	"net"
-	"os"
 
 	"github.com/benchmark-ai/bai/proto"
+	"github.com/benchmark-ai/bai/services/cmd/internal/program"
 	"github.com/benchmark-ai/bai/services/cmd/internal/wiring"
+	"github.com/benchmark-ai/bai/services/executor"
+	"github.com/benchmark-ai/bai/services/fetcher"
 	"github.com/benchmark-ai/bai/services/gateway"
 	"github.com/benchmark-ai/bai/services/gateway/api"
 	"github.com/benchmark-ai/bai/services/internal/blob"
-	"github.com/benchmark-ai/bai/services/internal/config"
-	"github.com/benchmark-ai/bai/services/internal/kafka"
-	"github.com/benchmark-ai/bai/services/internal/run"
-	"github.com/benchmark-ai/bai/services/internal/store/sqlite"
+	"github.com/benchmark-ai/bai/services/internal/blob/bucket"
+	"github.com/benchmark-ai/bai/services/internal/service"
 )
 
 // version is set when the program is built.
 var version = "unknown"
 
-func main() {
-	if err := realMain(context.Background(), os.Args[1:]); err != nil {
-		fmt.Fprintln(os.Stderr, "gateway:", err)
-		os.Exit(1)
-	}
+func main() { program.Main("gateway", &settings{}) }
+
+type settings struct {
+	program.Settings
+
+	Listen  string        // address where users are answered; empty means 127.0.0.1:7070
+	Objects blob.Settings // where files that runs leave lie; without a URL none are kept
+	Gateway gateway.Settings
+
+	Fetcher  fetcher.Settings  // where descriptors may be read from
+	Buckets  bucket.Settings   // how those in buckets are
+	Executor executor.Settings // by which descriptors are rendered
 }
 
-func realMain(ctx context.Context, args []string) (err error) {
-	flags := flag.NewFlagSet("gateway", flag.ContinueOnError)
-	path := flags.String("config", "/etc/bai/gateway.toml", "TOML `file` with the settings")
-	if err := flags.Parse(args); err != nil {
-		return err
+// Validate implements config.Validator.
+func (s *settings) Validate() error {
+	var objects error
+	if s.Objects.URL != "" {
+		objects = s.Objects.Validate()
 	}
-	var s settings
-	if err := config.Load(*path, &s); err != nil {
-		return err
-	}
-	log, err := s.Log.New(os.Stderr)
-	if err != nil {
-		return err
-	}
-	store, err := sqlite.Open(ctx, s.Store)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, store.Close()) }()
-	bus, err := kafka.NewBus(s.Kafka, log)
-	if err != nil {
-		return err
-	}
-	defer bus.Close()
-	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", cmp.Or(s.Listen, "127.0.0.1:7070"))
-	if err != nil {
-		return fmt.Errorf("listen for users: %w", err)
-	}
+	return errors.Join(s.Settings.Validate(), objects, s.Gateway.Validate(), s.Fetcher.Validate(), s.Buckets.Validate(), s.Executor.Validate())
+}
+
+// Parts implements program.Service.
+func (s *settings) Parts(ctx context.Context, c *program.Common) (map[string]service.Part, error) {
 	deps := gateway.Deps{
-		Bus: bus, Store: store, Listener: l, Renderer: wiring.NewRenderer(s.Executor), Token: bus.Token, OpenAPI: proto.OpenAPI(),
-		Entropy: rand.Reader, Ready: bus.Ready, Version: api.Version{Version: version}, Log: log,
+		Bus: c.Bus, Store: c.Store, Renderer: wiring.NewRenderer(s.Executor), Token: c.Bus.Token, OpenAPI: proto.OpenAPI(),
+		Entropy: rand.Reader, Ready: c.Bus.Ready, Version: api.Version{Version: version}, Log: c.Log,
 	}
-	closeOthers, err := others(ctx, s, &deps)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, closeOthers()) }()
-	parts := gateway.New(s.Gateway, deps)
-	parts["health"] = run.Health(s.Health, map[string]run.Check{"kafka": bus.Ready})
-	return run.UntilSignal(ctx, parts)
-}
-
-// others opens what lies elsewhere: sources of descriptors, and the object store,
-// where there is one. It returns what closes them.
-func others(ctx context.Context, s settings, deps *gateway.Deps) (func() error, error) {
 	source, err := wiring.NewSource(s.Fetcher.Sources, s.Buckets)
 	if err != nil {
 		return nil, err
 	}
+	c.OnClose(func() error { source.Close(); return nil })
 	deps.Source = source
-	if s.Objects.URL == "" {
-		return func() error { source.Close(); return nil }, nil
+	if s.Objects.URL != "" {
+		objects, err := blob.Open(ctx, s.Objects)
+		if err != nil {
+			return nil, err
+		}
+		c.OnClose(objects.Close)
+		deps.Objects = objects
 	}
-	objects, err := blob.Open(ctx, s.Objects)
-	if err != nil {
-		source.Close()
-		return nil, err
+	if deps.Listener, err = (&net.ListenConfig{}).Listen(ctx, "tcp", cmp.Or(s.Listen, "127.0.0.1:7070")); err != nil {
+		return nil, fmt.Errorf("listen for users: %w", err)
 	}
-	deps.Objects = objects
-	return func() error { source.Close(); return objects.Close() }, nil
+	return gateway.New(s.Gateway, deps), nil
 }

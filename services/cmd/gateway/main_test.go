@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
+	"github.com/benchmark-ai/bai/services/cmd/internal/program"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/kafkatest"
 )
@@ -76,7 +77,7 @@ func start(t *testing.T, file, addr string) (baiv1.RunServiceClient, func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	done := make(chan error, 1)
-	go func() { done <- realMain(ctx, []string{"-config", file}) }()
+	go func() { done <- program.Run(ctx, "gateway", []string{"-config", file}, &settings{}) }()
 	conn, err := grpc.NewClient(addr, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		t.Fatal(err)
@@ -121,10 +122,10 @@ func TestSettings(t *testing.T) {
 			if tt.file != "-" {
 				file = writeFile(t, tt.file)
 			}
-			err := realMain(t.Context(), []string{"-config", file})
+			err := program.Run(t.Context(), "gateway", []string{"-config", file}, &settings{})
 			for _, want := range tt.want {
 				if err == nil || !strings.Contains(err.Error(), want) {
-					t.Errorf("realMain: %v, want an error with %q", err, want)
+					t.Errorf("Run: %v, want an error with %q", err, want)
 				}
 			}
 		})
@@ -138,8 +139,8 @@ func TestAnAddressInUseIsSaid(t *testing.T) {
 	}
 	defer l.Close() //nolint:errcheck // nothing is lost with it
 	file := writeFile(t, fmt.Sprintf("listen = %q\nstore = %q\n[kafka]\nbrokers = [\"127.0.0.1:1\"]\n", l.Addr(), filepath.Join(t.TempDir(), "bai.db")))
-	if err := realMain(t.Context(), []string{"-config", file}); err == nil || !strings.Contains(err.Error(), "address already in use") {
-		t.Errorf("realMain: %v", err)
+	if err := program.Run(t.Context(), "gateway", []string{"-config", file}, &settings{}); err == nil || !strings.Contains(err.Error(), "address already in use") {
+		t.Errorf("Run: %v", err)
 	}
 }
 

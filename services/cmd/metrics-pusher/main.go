@@ -5,14 +5,11 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"os"
 
-	"github.com/benchmark-ai/bai/services/internal/config"
-	"github.com/benchmark-ai/bai/services/internal/kafka"
-	"github.com/benchmark-ai/bai/services/internal/run"
-	"github.com/benchmark-ai/bai/services/internal/store/sqlite"
+	"github.com/benchmark-ai/bai/services/cmd/internal/program"
+	"github.com/benchmark-ai/bai/services/internal/service"
 	"github.com/benchmark-ai/bai/services/metrics-pusher/index"
 )
 
@@ -23,34 +20,23 @@ func main() {
 	}
 }
 
-func realMain(ctx context.Context, args []string) (err error) {
+func realMain(ctx context.Context, args []string) error {
 	if len(args) == 0 || args[0] != "index" {
 		return errors.New("usage: metrics-pusher index [--config FILE] (what runs in pods is bai-pod collect)")
 	}
-	flags := flag.NewFlagSet("metrics-pusher index", flag.ContinueOnError)
-	path := flags.String("config", "/etc/bai/metrics-pusher.toml", "TOML `file` with the settings")
-	if err := flags.Parse(args[1:]); err != nil {
-		return err
-	}
-	var s settings
-	if err := config.Load(*path, &s); err != nil {
-		return err
-	}
-	log, err := s.Log.New(os.Stderr)
-	if err != nil {
-		return err
-	}
-	store, err := sqlite.Open(ctx, s.Store)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, store.Close()) }()
-	bus, err := kafka.NewBus(s.Kafka, log)
-	if err != nil {
-		return err
-	}
-	defer bus.Close()
-	parts := index.New(s.Index, index.Deps{Bus: bus, Store: store})
-	parts["health"] = run.Health(s.Health, map[string]run.Check{"kafka": bus.Ready})
-	return run.UntilSignal(ctx, parts)
+	return program.Run(ctx, "metrics-pusher", args[1:], &settings{})
+}
+
+type settings struct {
+	program.Settings
+
+	Index index.Settings `toml:"metrics-pusher"`
+}
+
+// Validate implements config.Validator.
+func (s *settings) Validate() error { return errors.Join(s.Settings.Validate(), s.Index.Validate()) }
+
+// Parts implements program.Service.
+func (s *settings) Parts(_ context.Context, c *program.Common) (map[string]service.Part, error) {
+	return index.New(s.Index, index.Deps{Bus: c.Bus, Store: c.Store}), nil
 }

@@ -4,56 +4,34 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
-	"fmt"
-	"os"
 
 	"github.com/benchmark-ai/bai/services/cmd/internal/pods"
-	"github.com/benchmark-ai/bai/services/internal/cluster/local"
-	"github.com/benchmark-ai/bai/services/internal/config"
-	"github.com/benchmark-ai/bai/services/internal/kafka"
-	"github.com/benchmark-ai/bai/services/internal/run"
-	"github.com/benchmark-ai/bai/services/internal/store/sqlite"
+	"github.com/benchmark-ai/bai/services/cmd/internal/program"
+	"github.com/benchmark-ai/bai/services/internal/service"
 	"github.com/benchmark-ai/bai/services/watcher"
 )
 
-func main() {
-	if err := realMain(context.Background(), os.Args[1:]); err != nil {
-		fmt.Fprintln(os.Stderr, "watcher:", err)
-		os.Exit(1)
-	}
+func main() { program.Main("watcher", &settings{}) }
+
+type settings struct {
+	program.Settings
+	pods.Clusters
+
+	Watcher watcher.Settings
 }
 
-func realMain(ctx context.Context, args []string) (err error) {
-	flags := flag.NewFlagSet("watcher", flag.ContinueOnError)
-	path := flags.String("config", "/etc/bai/watcher.toml", "TOML `file` with the settings")
-	if err := flags.Parse(args); err != nil {
-		return err
-	}
-	var s settings
-	if err := config.Load(*path, &s); err != nil {
-		return err
-	}
-	log, err := s.Log.New(os.Stderr)
+// Validate implements config.Validator.
+func (s *settings) Validate() error {
+	return errors.Join(s.Settings.Validate(), s.Clusters.Validate(), s.Watcher.Validate())
+}
+
+// Parts implements program.Service.
+func (s *settings) Parts(ctx context.Context, c *program.Common) (map[string]service.Part, error) {
+	cluster, err := s.Open(c.Log)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	store, err := sqlite.Open(ctx, s.Store)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, store.Close()) }()
-	bus, err := kafka.NewBus(s.Kafka, log)
-	if err != nil {
-		return err
-	}
-	defer bus.Close()
-	c, err := pods.Open(s.Kubernetes, local.Settings{Dir: s.Cluster.Dir, PodBinary: s.Cluster.PodBinary, Secrets: s.Cluster.Secrets, Log: log}, log)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, c.Close(context.WithoutCancel(ctx))) }()
-	parts := watcher.New(s.Watcher, watcher.Deps{Bus: bus, Store: store, Cluster: c, Log: log})
-	parts["health"] = run.Health(s.Health, map[string]run.Check{"kafka": bus.Ready, "cluster": c.Ready})
-	return run.UntilSignal(ctx, parts)
+	c.OnClose(func() error { return cluster.Close(context.WithoutCancel(ctx)) })
+	c.Checks["cluster"] = cluster.Ready
+	return watcher.New(s.Watcher, watcher.Deps{Bus: c.Bus, Store: c.Store, Cluster: cluster, Log: c.Log}), nil
 }

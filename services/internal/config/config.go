@@ -45,7 +45,7 @@ func Load(path string, into Validator) error {
 // Sections returns the tables of settings that the services of one platform
 // have among them.
 func Sections() []string {
-	return []string{"log", "health", "kafka", "store", "objects", "cluster", "gateway", "fetcher", "executor", "watcher", "metrics-pusher"}
+	return []string{"log", "health", "kafka", "store", "elasticsearch", "objects", "buckets", "cluster", "kubernetes", "gateway", "fetcher", "executor", "watcher", "metrics-pusher"}
 }
 
 // unknown returns the keys that were read into nothing, sorted, but for the

@@ -3,6 +3,7 @@ package pods
 
 import (
 	"context"
+	"errors"
 
 	"go.uber.org/zap"
 
@@ -23,26 +24,48 @@ type Cluster struct {
 	Close func(ctx context.Context) error
 }
 
-// Open opens the local cluster where l names its directory, else that of
+// Clusters are the settings of both kinds of cluster, of which one is used.
+type Clusters struct {
+	Cluster    Local         // of this machine
+	Kubernetes kube.Settings // where the local cluster is not used
+}
+
+// Local are the settings of the local cluster.
+type Local struct {
+	Dir       string `toml:"dir"`        // of its pods, one process at a time may use it; empty means that pods run in Kubernetes
+	PodBinary string `toml:"pod_binary"` // the program bai-pod
+	Secrets   string `toml:"secrets"`    // folder with users' secrets
+}
+
+// Validate names every setting at fault.
+func (c *Clusters) Validate() error {
+	var together error
+	if (c.Cluster.Dir == "") != (c.Cluster.PodBinary == "") {
+		together = errors.New("cluster: dir and pod_binary go together")
+	}
+	return errors.Join(together, c.Kubernetes.Validate())
+}
+
+// Open opens the local cluster where its directory is named, else that of
 // Kubernetes.
-func Open(k kube.Settings, l local.Settings, log *zap.Logger) (Cluster, error) {
-	if l.Dir != "" {
-		c, err := local.New(l)
+func (c *Clusters) Open(log *zap.Logger) (Cluster, error) {
+	if c.Cluster.Dir != "" {
+		l, err := local.New(local.Settings{Dir: c.Cluster.Dir, PodBinary: c.Cluster.PodBinary, Secrets: c.Cluster.Secrets, Log: log})
 		if err != nil {
 			return Cluster{}, err
 		}
 		return Cluster{
-			Creator: c, Deleter: c, Observer: c,
+			Creator: l, Deleter: l, Observer: l,
 			Ready: func(context.Context) error { return nil },
-			Close: func(ctx context.Context) error { return c.Close(ctx, true) },
+			Close: func(ctx context.Context) error { return l.Close(ctx, true) },
 		}, nil
 	}
-	c, err := kube.New(k, log)
+	k, err := kube.New(c.Kubernetes, log)
 	if err != nil {
 		return Cluster{}, err
 	}
 	return Cluster{
-		Creator: c, Deleter: c, Observer: c, Ready: c.Ready,
-		Close: func(context.Context) error { c.Close(); return nil },
+		Creator: k, Deleter: k, Observer: k, Ready: k.Ready,
+		Close: func(context.Context) error { k.Close(); return nil },
 	}, nil
 }

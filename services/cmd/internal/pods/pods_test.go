@@ -3,13 +3,13 @@ package pods_test
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"go.uber.org/zap"
 
 	"github.com/benchmark-ai/bai/services/cmd/internal/pods"
 	"github.com/benchmark-ai/bai/services/internal/cluster/kube"
-	"github.com/benchmark-ai/bai/services/internal/cluster/local"
 )
 
 const kubeconfig = `apiVersion: v1
@@ -24,7 +24,8 @@ func TestAClusterThatCannotBeReachedIsNotReady(t *testing.T) {
 	if err := os.WriteFile(path, []byte(kubeconfig), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c, err := pods.Open(kube.Settings{Kubeconfig: path, Namespace: "benchmarks"}, local.Settings{}, zap.NewNop())
+	clusters := pods.Clusters{Kubernetes: kube.Settings{Kubeconfig: path, Namespace: "benchmarks"}}
+	c, err := clusters.Open(zap.NewNop())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,11 +39,19 @@ func TestAClusterThatCannotBeReachedIsNotReady(t *testing.T) {
 
 func TestTheLocalClusterIsTakenWhereItsDirectoryIsNamed(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "pods")
-	_, err := pods.Open(kube.Settings{}, local.Settings{Dir: dir, PodBinary: "/nowhere/bai-pod"}, zap.NewNop())
+	clusters := pods.Clusters{Cluster: pods.Local{Dir: dir, PodBinary: "/nowhere/bai-pod"}}
+	_, err := clusters.Open(zap.NewNop())
 	if err == nil {
 		t.Fatal("it was opened without the program of its pods")
 	}
 	if _, err := os.Stat(dir); err != nil {
 		t.Errorf("the directory was not looked at: %v", err)
+	}
+}
+
+func TestALocalClusterNeedsItsProgram(t *testing.T) {
+	clusters := pods.Clusters{Cluster: pods.Local{Dir: "pods"}}
+	if err := clusters.Validate(); err == nil || !strings.Contains(err.Error(), "cluster: dir and pod_binary go together") {
+		t.Errorf("%v", err)
 	}
 }

@@ -1,0 +1,145 @@
+// Package program is what the programs of all services do alike: they read their
+// settings, open what every service needs, and run its parts until told to end.
+package program
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"slices"
+
+	"go.uber.org/zap"
+
+	"github.com/benchmark-ai/bai/services/internal/config"
+	"github.com/benchmark-ai/bai/services/internal/kafka"
+	"github.com/benchmark-ai/bai/services/internal/run"
+	"github.com/benchmark-ai/bai/services/internal/service"
+	"github.com/benchmark-ai/bai/services/internal/store"
+	"github.com/benchmark-ai/bai/services/internal/store/elastic"
+	"github.com/benchmark-ai/bai/services/internal/store/sqlite"
+)
+
+// Settings are those that every service has.
+type Settings struct {
+	Health        string           // address of /healthz and /readyz; empty means none
+	Store         string           // path of the SQLite file, unless Elasticsearch is used
+	Elasticsearch elastic.Settings // where it lists addresses it is the store
+	Log           run.Log
+	Kafka         kafka.Settings
+}
+
+// Validate names every setting at fault.
+func (s *Settings) Validate() error {
+	errs := []error{s.Log.Validate(), s.Kafka.Validate()}
+	switch elastic := len(s.Elasticsearch.Addresses) > 0; {
+	case elastic && s.Store != "":
+		errs = append(errs, errors.New("store, elasticsearch.addresses: there is one store: give one of them"))
+	case elastic:
+		errs = append(errs, s.Elasticsearch.Validate())
+	case s.Store == "":
+		errs = append(errs, errors.New("store: the path of the SQLite file is needed, or elasticsearch.addresses"))
+	}
+	return errors.Join(errs...)
+}
+
+func (s *Settings) common() *Settings { return s }
+
+// Service is the settings of one service, which embed Settings.
+type Service interface {
+	config.Validator
+	common() *Settings
+
+	// Parts returns the parts of the service.
+	Parts(ctx context.Context, c *Common) (map[string]service.Part, error)
+}
+
+// Store is the whole of a store.
+type Store interface {
+	store.Docs
+	store.Lister
+	store.Runs
+	store.Streams
+	store.Notifier
+	// Check says why the store is of no use at the moment.
+	Check(ctx context.Context) error
+	Close() error
+}
+
+// Common is what every service is given.
+type Common struct {
+	Bus    *kafka.Bus
+	Store  Store
+	Log    *zap.Logger
+	Checks map[string]run.Check // what readiness depends on; more may be added
+
+	closers []func() error
+}
+
+// OnClose has do done when the service has ended, what came last first.
+func (c *Common) OnClose(do func() error) { c.closers = append(c.closers, do) }
+
+// Main runs a service, and ends the process with what came of it.
+func Main(name string, s Service) {
+	if err := Run(context.Background(), name, os.Args[1:], s); err != nil {
+		fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)
+		os.Exit(1)
+	}
+}
+
+// Run reads the file that args name into s, and runs the service until ctx is
+// done or a signal comes.
+func Run(ctx context.Context, name string, args []string, s Service) (err error) {
+	flags := flag.NewFlagSet(name, flag.ContinueOnError)
+	path := flags.String("config", "/etc/bai/"+name+".toml", "TOML `file` with the settings")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if err := config.Load(*path, s); err != nil {
+		return err
+	}
+	c := &Common{}
+	defer func() { err = errors.Join(err, c.close()) }()
+	if err := c.open(ctx, s.common()); err != nil {
+		return err
+	}
+	parts, err := s.Parts(ctx, c)
+	if err != nil {
+		return err
+	}
+	parts["health"] = run.Health(s.common().Health, c.Checks)
+	return run.UntilSignal(ctx, parts)
+}
+
+func (c *Common) open(ctx context.Context, s *Settings) (err error) {
+	if c.Log, err = s.Log.New(os.Stderr); err != nil {
+		return err
+	}
+	if c.Store, err = openStore(ctx, s); err != nil {
+		return err
+	}
+	c.OnClose(c.Store.Close)
+	if c.Bus, err = kafka.NewBus(s.Kafka, c.Log); err != nil {
+		return err
+	}
+	c.OnClose(func() error { c.Bus.Close(); return nil })
+	c.Checks = map[string]run.Check{"kafka": c.Bus.Ready, "store": c.Store.Check}
+	return nil
+}
+
+// openStore opens the store that settings name.
+func openStore(ctx context.Context, s *Settings) (Store, error) { //nolint:ireturn // either
+	if len(s.Elasticsearch.Addresses) > 0 {
+		return elastic.Open(s.Elasticsearch)
+	}
+	return sqlite.Open(ctx, s.Store)
+}
+
+func (c *Common) close() error {
+	var errs []error
+	for _, do := range slices.Backward(c.closers) {
+		errs = append(errs, do())
+	}
+	return errors.Join(errs...)
+}
