@@ -42,7 +42,7 @@ func TestEveryEventTwice(t *testing.T) {
 			"bai.status r1 pending: its pod is being prepared", "bai.status r2 pending: its pod is being prepared",
 			"bai.status r1 running: the benchmark runs", "bai.status r2 running: the benchmark runs",
 			"bai.finished r1 succeeded: the benchmark has ended well",
-			"bai.retried r2 attempt 2 after infra NodeLost: its pod had to leave node n1: DeletionByTaintManager: gone",
+			"bai.retried r2 attempt 2 after infra NodeLost: its pod had to leave node n1, which is lost or not to be used any more: DeletionByTaintManager: gone",
 		}
 		if diff := cmp.Diff(want, bus.Heard()); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)

@@ -80,7 +80,7 @@ func gone(s Sight) (Verdict, bool) {
 	case s.Now.Before(believed):
 		return Verdict{Again: believed}, true
 	}
-	if j := s.Before.Job; j != nil && j.DeletionTimestamp != nil {
+	if j := s.Before.Job; j != nil && j.DeletionTimestamp != nil || j == nil && len(s.Before.Pods) > 0 { // it went before its pods
 		return failure(event.ClassInfra, event.JobDeleted, s.Gone, "somebody deleted its job, and it was not canceled"), true
 	}
 	return failure(event.ClassInfra, event.JobDisappeared, s.Gone, "its job is not in the cluster any more, and nobody of the platform deleted it"), true
@@ -165,41 +165,6 @@ func deleted(s Sight) (Verdict, bool) {
 	return v, true
 }
 
-// endsEarly: a pod that the one whose end ends the run needs, a server or a
-// worker, has ended before it.
-func endsEarly(s Sight) (Verdict, bool) {
-	if j := s.Seen.Job; j == nil || j.DeletionTimestamp != nil {
-		return Verdict{}, false
-	}
-	dead := s
-	dead.Seen.Pods = slices.DeleteFunc(slices.Clone(s.Seen.Pods), func(p corev1.Pod) bool { return ends(s, p) || !hasEnded(p) })
-	if len(dead.Seen.Pods) == 0 {
-		return Verdict{}, false
-	}
-	for _, cause := range []check{disrupted, turnedAway, removed, initFails, benchmarkFails, sidecarFails} {
-		if v, ok := cause(dead); ok {
-			return v, true
-		}
-	}
-	p := dead.Seen.Pods[0]
-	c, _ := container(p, cluster.ContainerBenchmark)
-	v := failure(event.ClassUser, event.EndedEarly, time.Time{}, "the %s has ended before the benchmark did", who(p))
-	if t := c.State.Terminated; t != nil {
-		v.Since = t.FinishedAt.Time
-	}
-	return v, true
-}
-
-// removed: somebody deletes a pod.
-func removed(s Sight) (Verdict, bool) {
-	for _, p := range s.Seen.Pods {
-		if p.DeletionTimestamp != nil {
-			return failure(event.ClassInfra, event.JobDeleted, p.DeletionTimestamp.Time, "somebody deleted the %s, and it was not canceled", who(p)), true
-		}
-	}
-	return Verdict{}, false
-}
-
 // suspended: a queue system of the cluster's has not let the job begin.
 func suspended(s Sight) (Verdict, bool) {
 	j := s.Seen.Job
@@ -256,12 +221,15 @@ func unschedulable(s Sight) (Verdict, bool) {
 	}
 	p := without[0]
 	c, _ := podCondition(p, corev1.PodScheduled)
-	pods, class := "its pod", event.ClassInfra
+	pods, class, can := "its pod", event.ClassInfra, "can take"
 	if len(s.Seen.Pods) > 1 {
 		pods = fmt.Sprintf("%d of its %d pods", len(without), len(s.Seen.Pods))
 	}
-	if unplaceable(c.Message) {
+	switch {
+	case unplaceable(c.Message):
 		class = event.ClassUser
+	case tooLarge(c.Message):
+		class, can = event.ClassUser, "is large enough for"
 	}
 	began := since(c.LastTransitionTime, p)
 	if e, adding := scaling(about(s.Seen.Events, p)); e.Reason != "" {
@@ -276,7 +244,7 @@ func unschedulable(s Sight) (Verdict, bool) {
 			return v, true
 		}
 	}
-	return waits(s, began, class, event.Unschedulable, fmt.Sprintf("no node can take %s: %s", pods, words(c.Reason, c.Message))), true
+	return waits(s, began, class, event.Unschedulable, fmt.Sprintf("no node %s %s: %s", can, pods, words(c.Reason, c.Message))), true
 }
 
 // scaling returns the last time that an autoscaler said that it adds a node for
@@ -414,47 +382,6 @@ func waits(s Sight, since time.Time, class event.Class, reason event.Reason, mes
 		v.Reason = "" // it is not late yet
 	}
 	return v
-}
-
-// main returns the sight of those pods alone whose end ends the run.
-func main(s Sight) Sight {
-	all := s
-	s.Seen.Pods = slices.DeleteFunc(slices.Clone(s.Seen.Pods), func(p corev1.Pod) bool { return !ends(all, p) })
-	s.Before.Pods = slices.DeleteFunc(slices.Clone(s.Before.Pods), func(p corev1.Pod) bool { return !ends(all, p) })
-	return s
-}
-
-// ends reports whether a pod is of the role whose end ends the run: that of the
-// run's job.
-func ends(s Sight, p corev1.Pod) bool {
-	for _, j := range []*batchv1.Job{s.Seen.Job, s.Before.Job} {
-		if j != nil && j.Labels[cluster.LabelRole] != "" {
-			return p.Labels[cluster.LabelRole] == j.Labels[cluster.LabelRole]
-		}
-	}
-	return true
-}
-
-// hasEnded reports whether what a pod runs has ended.
-func hasEnded(p corev1.Pod) bool {
-	c, ok := container(p, cluster.ContainerBenchmark)
-	return !alive(p) || ok && c.State.Terminated != nil
-}
-
-// who names a pod by what it is to its run: its role, its number where it has
-// one, and where it is.
-func who(p corev1.Pod) string {
-	name := p.Labels[cluster.LabelRole]
-	if name == "" || name == cluster.ContainerBenchmark {
-		return cluster.ContainerBenchmark
-	}
-	if index := p.Annotations[batchv1.JobCompletionIndexAnnotation]; index != "" {
-		name += " " + index
-	}
-	if p.Spec.NodeName != "" {
-		name += " on " + p.Spec.NodeName
-	}
-	return name
 }
 
 // phase is pending until a benchmark has begun, and running from then on.

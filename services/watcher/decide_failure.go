@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -64,6 +65,7 @@ func disruption(p corev1.Pod) (Verdict, bool) {
 		v.Reason = event.Preempted
 	case "DeletionByTaintManager", "DeletionByPodGC":
 		v.Reason = event.NodeLost
+		v.Message = fmt.Sprintf("its pod had to leave node %s, which is lost or not to be used any more: %s", p.Spec.NodeName, words(c.Reason, c.Message))
 	case corev1.PodReasonTerminationByKubelet:
 		if own, ok := ownEviction(p); ok {
 			return own, true
@@ -219,15 +221,21 @@ func said(t *corev1.ContainerStateTerminated) string {
 	return s
 }
 
-// lastWords returns the last line that says something.
+// lastWords returns the last line that says something: frames of dashes do not.
 func lastWords(message string) string {
-	lines := strings.Split(strings.TrimSpace(strings.ToValidUTF8(message, "\uFFFD")), "\n")
-	w := strings.TrimSpace(lines[len(lines)-1])
+	var w string
+	for line := range strings.Lines(strings.ToValidUTF8(message, "\uFFFD")) {
+		if line = strings.TrimSpace(line); strings.ContainsFunc(line, speaks) {
+			w = line
+		}
+	}
 	if r := []rune(w); len(r) > maxWords {
 		return string(r[:maxWords]) + "…"
 	}
 	return w
 }
+
+func speaks(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
 
 // waitingReason returns what a container waits for, empty for what comes by
 // itself, and whether it is hopeless.
@@ -257,6 +265,14 @@ func forbidden(message string) bool {
 func unplaceable(message string) bool {
 	return strings.Contains(message, "didn't match Pod's node affinity/selector") &&
 		!strings.Contains(message, "Insufficient") && !strings.Contains(message, "Too many pods")
+}
+
+// tooLarge reports whether a scheduler's words say that every node has less than
+// the user asks for even where nothing else runs: it lacks resources, and none
+// would be free if others had to go. Nodes that are not well may have more.
+func tooLarge(message string) bool {
+	m := regexp.MustCompile(`^0/(\d+) nodes are available: .*preemption: 0/\d+ nodes are available: (\d+) Preemption is not helpful`).FindStringSubmatch(message)
+	return len(m) == 3 && m[1] == m[2] && strings.Contains(message, "Insufficient ") && !strings.Contains(message, "{node.kubernetes.io/")
 }
 
 // firstRank names the process of an MPI run that failed first, and its host, as

@@ -85,7 +85,7 @@ func TestDecideOfSeveralRoles(t *testing.T) {
 		},
 		"a server whose node is lost is nobody's fault": {
 			job: job(client), pods: pods(of("server", ended(corev1.PodFailed), disrupted("DeletionByTaintManager", "gone")), of("client", runs(cluster.ContainerBenchmark, 3))), now: 30,
-			want: "failed infra NodeLost: its pod had to leave node n1: DeletionByTaintManager: gone",
+			want: "failed infra NodeLost: its pod had to leave node n1, which is lost or not to be used any more: DeletionByTaintManager: gone",
 		},
 		"a server that somebody deletes is not its user's fault": {
 			job: job(client), pods: pods(of("server", deleting(9), exitsAt(10, 143)), of("client", runs(cluster.ContainerBenchmark, 3))), now: 30,
@@ -118,7 +118,7 @@ func TestDecideOfSeveralRoles(t *testing.T) {
 		"the rank that failed first is what mpirun says": {
 			job: job(launcher, failed(11, "")), pods: pods(rank("0", runs(cluster.ContainerBenchmark, 2)), of("launcher", exits(cluster.ContainerBenchmark, 9, "Error",
 				"mpirun noticed that process rank 3 with PID 0 on node w-1 exited on signal 9 (Killed).\n----"))), now: 30,
-			want: "failed user NonZeroExit: the launcher on n1 ended with exit code 9: ----; rank 3 on w-1 failed first",
+			want: "failed user NonZeroExit: the launcher on n1 ended with exit code 9: mpirun noticed that process rank 3 with PID 0 on node w-1 exited on signal 9 (Killed).; rank 3 on w-1 failed first",
 		},
 		"some pods of a gang that have no node are counted": {
 			job: job(launcher), pods: pods(rank("0", scheduled()), rank("1", unscheduled("0/2 nodes are available")), of("launcher", unscheduled("x"))), now: 30,

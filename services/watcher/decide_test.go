@@ -67,6 +67,18 @@ func TestDecide(t *testing.T) {
 			job: job(), pods: pods(newPod(unscheduled("0/2 nodes are available: 2 node(s) didn't match Pod's node affinity/selector."))), now: 602,
 			want: "failed user Unschedulable: no node can take its pod: Unschedulable: 0/2 nodes are available: 2 node(s) didn't match Pod's node affinity/selector.; it waited for 10m0s, and may wait no longer",
 		},
+		"a pod that is larger than any node is the user's fault": {
+			job: job(), pods: pods(newPod(unscheduled("0/2 nodes are available: 2 Insufficient nvidia.com/gpu. no new claims to deallocate, preemption: 0/2 nodes are available: 2 Preemption is not helpful for scheduling."))), now: 602,
+			want: "failed user Unschedulable: no node is large enough for its pod: Unschedulable: 0/2 nodes are available: 2 Insufficient nvidia.com/gpu. no new claims to deallocate, preemption: 0/2 nodes are available: 2 Preemption is not helpful for scheduling.; it waited for 10m0s, and may wait no longer",
+		},
+		"a pod for which a node is large enough, and busy, is the cluster's fault": {
+			job: job(), pods: pods(newPod(unscheduled("0/2 nodes are available: 2 Insufficient cpu. preemption: 0/2 nodes are available: 1 No preemption victims found for incoming pod, 1 Preemption is not helpful for scheduling."))), now: 602,
+			want: "failed infra Unschedulable: no node can take its pod: Unschedulable: 0/2 nodes are available: 2 Insufficient cpu. preemption: 0/2 nodes are available: 1 No preemption victims found for incoming pod, 1 Preemption is not helpful for scheduling.; it waited for 10m0s, and may wait no longer",
+		},
+		"a pod for which the nodes that are well are too small is the cluster's fault": {
+			job: job(), pods: pods(newPod(unscheduled("0/2 nodes are available: 1 Insufficient cpu, 1 node(s) had untolerated taint {node.kubernetes.io/unreachable: }. preemption: 0/2 nodes are available: 2 Preemption is not helpful for scheduling."))), now: 602,
+			want: "failed infra Unschedulable: no node can take its pod: Unschedulable: 0/2 nodes are available: 1 Insufficient cpu, 1 node(s) had untolerated taint {node.kubernetes.io/unreachable: }. preemption: 0/2 nodes are available: 2 Preemption is not helpful for scheduling.; it waited for 10m0s, and may wait no longer",
+		},
 		"an image that cannot be had now may be had later": {
 			job: job(), pods: pods(newPod(scheduled(), waiting(cluster.ContainerBenchmark, "ErrImagePull", "not found"))), now: 30,
 			want: "pending ImagePullBackOff: container benchmark cannot be started: ErrImagePull: not found",
@@ -199,11 +211,11 @@ func TestDecide(t *testing.T) {
 		},
 		"a pod whose node was lost": {
 			job: job(failed(20, "")), pods: pods(newPod(disrupted("DeletionByTaintManager", "unreachable"))),
-			want: "failed infra NodeLost: its pod had to leave node n1: DeletionByTaintManager: unreachable",
+			want: "failed infra NodeLost: its pod had to leave node n1, which is lost or not to be used any more: DeletionByTaintManager: unreachable",
 		},
 		"a pod whose node does not even say that it went": {
 			job: job(), pods: pods(newPod(deleting(20), disrupted("DeletionByTaintManager", "unreachable"), runs(cluster.ContainerBenchmark, 3))), now: 30,
-			want: "failed infra NodeLost: its pod had to leave node n1: DeletionByTaintManager: unreachable",
+			want: "failed infra NodeLost: its pod had to leave node n1, which is lost or not to be used any more: DeletionByTaintManager: unreachable",
 		},
 		"a pod that is told to leave is given its time": {
 			job: job(), pods: pods(newPod(deleting(40), disrupted("EvictionByEvictionAPI", "drain"), runs(cluster.ContainerBenchmark, 3))), now: 30,
@@ -275,6 +287,10 @@ func TestDecide(t *testing.T) {
 		},
 		"a job that was seen being deleted was deleted": {
 			gone: 10, now: 13, before: cluster.Seen{Job: job(jobDeleting(5))},
+			want: "failed infra JobDeleted: somebody deleted its job, and it was not canceled",
+		},
+		"a job that went before its pods was deleted": {
+			gone: 10, now: 13, before: cluster.Seen{Pods: pods(newPod(scheduled()))},
 			want: "failed infra JobDeleted: somebody deleted its job, and it was not canceled",
 		},
 		"a job that somebody deletes is not canceled": {

@@ -88,7 +88,7 @@ func TestKilledAnywhere(t *testing.T) {
 		},
 		"an attempt that another follows": {
 			states: []cluster.Seen{preparing(), running(), lostNode()}, retries: 1,
-			want: "bai.retried attempt 2: infra NodeLost: its pod had to leave node n1: DeletionByTaintManager: gone",
+			want: "bai.retried attempt 2: infra NodeLost: its pod had to leave node n1, which is lost or not to be used any more: DeletionByTaintManager: gone",
 		},
 		"a job that disappears": {
 			states: []cluster.Seen{preparing(), running(), {}},
@@ -237,7 +237,7 @@ func TestTwoWatchersSayTheSame(t *testing.T) {
 			time.Sleep(time.Minute)
 			want = append(want, map[int]string{
 				0: "bai.finished attempt 1: succeeded: the benchmark has ended well",
-				1: "bai.retried attempt 2: infra NodeLost: its pod had to leave node n1: DeletionByTaintManager: gone",
+				1: "bai.retried attempt 2: infra NodeLost: its pod had to leave node n1, which is lost or not to be used any more: DeletionByTaintManager: gone",
 			}[i%2])
 		}
 		one.stop()

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"maps"
 	"path"
+	"regexp"
 	"strconv"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -184,7 +186,7 @@ func powerless() *corev1.SecurityContext {
 func (b builder) benchmark() corev1.Container {
 	r := b.role
 	c := corev1.Container{
-		Name: cluster.ContainerBenchmark, Image: r.env.DockerImage, Args: r.args,
+		Name: cluster.ContainerBenchmark, Image: r.env.DockerImage, Args: literal(r.args),
 		Env: b.env(), Resources: b.resources(), VolumeMounts: b.mounts(),
 		ImagePullPolicy:          corev1.PullPolicy(b.settings.PullPolicy),
 		ReadinessProbe:           r.probe,
@@ -194,7 +196,7 @@ func (b builder) benchmark() corev1.Container {
 		c.Ports = append(c.Ports, corev1.ContainerPort{Name: portName(i), ContainerPort: int32(port)}) //nolint:gosec // a port
 	}
 	if len(r.command) > 0 {
-		c.Command = append([]string{pod.In("", pod.Binary), "exec", "--"}, r.command...)
+		c.Command = append([]string{pod.In("", pod.Binary), "exec", "--"}, literal(r.command)...)
 	}
 	switch {
 	case r.env.Privileged:
@@ -204,6 +206,23 @@ func (b builder) benchmark() corev1.Container {
 		c.SecurityContext = powerless()
 	}
 	return c
+}
+
+// literal has words keep what is no variable: Kubernetes takes $$ for a single
+// $, which to a shell is another thing. $$(NAME) stays, as what is not to be
+// taken for a variable.
+func literal(words []string) []string {
+	several := regexp.MustCompile(`\$\$+\(?`)
+	var kept []string
+	for _, w := range words {
+		kept = append(kept, several.ReplaceAllStringFunc(w, func(dollars string) string {
+			if strings.HasSuffix(dollars, "(") {
+				return dollars
+			}
+			return dollars + dollars
+		}))
+	}
+	return kept
 }
 
 // mounts are what the benchmark sees: never the Secret, and of the data volume

@@ -3,6 +3,7 @@ package transpile_test
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -141,6 +142,22 @@ func TestVariablesOfTheServerAreKnownInArguments(t *testing.T) {
 	c := podOf(t, objects(t, in, settings)).Containers[0]
 	if got, want := c.Command[len(c.Command)-1], "http://$(INFERENCE_SERVER_HOST):$(INFERENCE_SERVER_PORT_1)/${OTHER}"; got != want {
 		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+func TestDollarsOfAShellReachIt(t *testing.T) {
+	for word, want := range map[string]string{
+		"$$":             "$$$$",
+		"echo $$ $x $$y": "echo $$$$ $x $$$$y",
+		"$(NAME)":        "$(NAME)",
+		"$$(NAME)":       "$$(NAME)",
+		"$$$x":           "$$$$$$x",
+	} {
+		in := code(t, input(t, examples+"/hello-world.toml"), fmt.Sprintf(`"sh -c '%s'"`, word))
+		c := podOf(t, objects(t, in, settings)).Containers[0]
+		if got := c.Command[len(c.Command)-1]; got != want {
+			t.Errorf("%s becomes %s, want %s", word, got, want)
+		}
 	}
 }
 

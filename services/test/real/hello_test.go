@@ -142,16 +142,25 @@ func startIn(t *testing.T, b built, data string, args ...string) platform {
 // baictl runs baictl, and returns what it prints and its exit code.
 func (p platform) baictl(t *testing.T, args ...string) (string, int) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	out, code, err := p.try(t.Context(), args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out, code
+}
+
+// try is baictl for who is not alone.
+func (p platform) try(ctx context.Context, args ...string) (string, int, error) {
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, filepath.Join(p.bin, "baictl"), append([]string{"--server", p.server}, args...)...)
-	cmd.Env = append(os.Environ(), "HOME="+t.TempDir())
+	cmd.Env = append(os.Environ(), "HOME="+shared.dir)
 	out, err := cmd.CombinedOutput()
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
-		t.Fatalf("baictl: %v", err)
+		return "", 0, fmt.Errorf("baictl: %w", err)
 	}
-	return string(out), cmd.ProcessState.ExitCode()
+	return string(out), cmd.ProcessState.ExitCode(), nil
 }
 
 func TestHelloWorldFromSubmitToMetrics(t *testing.T) {

@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"syscall"
 	"time"
 
@@ -36,13 +35,21 @@ func Keep(ctx context.Context, s Settings, up func(Info) error) (err error) {
 	if err := up(k.info); err != nil {
 		return err
 	}
-	select {
-	case <-ctx.Done():
-		return nil
-	case name := <-k.ended:
-		return fmt.Errorf("the machine %s of the cluster %s has ended%s", name, s.Name, k.words())
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case name := <-k.ended:
+			if name == machineCP {
+				return fmt.Errorf("the machine %s of the cluster %s has ended%s", name, s.Name, k.words())
+			}
+			k.off++ // a node that was switched off stays off
+		}
 	}
 }
+
+// machineCP is the machine without which there is no cluster.
+const machineCP = "cp"
 
 // keeper is who keeps one cluster.
 type keeper struct {
@@ -55,6 +62,7 @@ type keeper struct {
 	running  []*exec.Cmd
 	pipes    []*os.File
 	ended    chan string
+	off      int // machines that have ended, and were told of
 }
 
 // begin takes the locks, and undoes what is left of the dead.
@@ -154,7 +162,7 @@ func (k *keeper) specs(ctx context.Context) ([]spec, error) {
 	all := make([]spec, 0, 1+k.settings.Nodes)
 	for n := range 1 + k.settings.Nodes {
 		s := base
-		s.Name, s.Number = "cp", 1
+		s.Name, s.Number = machineCP, 1
 		if n > 0 {
 			s.Name, s.Number = nodeName(n), firstNode+n
 		}
@@ -269,11 +277,11 @@ func (k *keeper) end(ctx context.Context) error {
 	for _, p := range k.pipes {
 		_ = p.Close() // a machine ends with it
 	}
-	for i := range k.running {
+	for range len(k.running) - k.off {
 		select {
 		case <-k.ended:
 		case <-time.After(5 * time.Second):
-			for _, cmd := range slices.Clone(k.running[i:]) {
+			for _, cmd := range k.running {
 				_ = cmd.Process.Kill() // at once, if not by itself
 			}
 		}

@@ -1,0 +1,125 @@
+package real_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+)
+
+const (
+	cancels    = 100 // runs that are canceled
+	atATime    = 6
+	cancelsIn  = 8 * time.Second // the longest time from submission to cancellation
+	gangsAmong = 10              // one of so many runs has several pods
+)
+
+// ended is what a run's history has of its end.
+type ended struct {
+	run  told
+	ends int // facts that end it
+	at   time.Duration
+}
+
+// TestRunsThatAreCanceledAtAnyMomentLeaveNothing cancels runs at moments that
+// lie anywhere between their submission and their end.
+func TestRunsThatAreCanceledAtAnyMomentLeaveNothing(t *testing.T) {
+	w := newWorld(t, "[executor.pods]\ngrace = \"2s\"\n", "--slots", fmt.Sprint(atATime))
+	benchOn(t, w)
+	var (
+		all   sync.WaitGroup
+		mu    sync.Mutex
+		found = map[string]int{}
+		room  = make(chan struct{}, atATime)
+		dir   = t.TempDir()
+		begun = time.Now()
+	)
+	for i := range cancels {
+		all.Go(func() {
+			room <- struct{}{}
+			defer func() { <-room }()
+			text := hurt{code: `"sleep 1"`}.descriptor()
+			if i%gangsAmong == 0 {
+				text = mpi
+			}
+			e, err := w.cancelAt(t.Context(), filepath.Join(dir, fmt.Sprintf("%d.toml", i)), text, rand.N(cancelsIn))
+			mu.Lock()
+			defer mu.Unlock()
+			found[e.run.Outcome+" "+e.run.Reason]++
+			if err := errors.Join(err, e.check()); err != nil {
+				t.Errorf("run %d, %s, canceled after %s: %v", i, e.run.ID, e.at, err)
+			}
+		})
+	}
+	all.Wait()
+	for _, outcome := range slices.Sorted(maps.Keys(found)) {
+		t.Logf("%d %s", found[outcome], outcome)
+	}
+	t.Logf("%d runs in %s", cancels, time.Since(begun).Round(time.Second))
+	cleared(t, w.bed, w.scope)
+}
+
+// check says what is wrong with an end.
+func (e ended) check() error {
+	canceled := e.run.Outcome == "canceled" && e.run.Reason == "CanceledByUser"
+	if e.run.Phase != "finished" || !canceled && e.run.Outcome != "succeeded" {
+		return fmt.Errorf("it is %+v", e.run)
+	}
+	if e.ends != 1 {
+		return fmt.Errorf("it ended %d times", e.ends)
+	}
+	return nil
+}
+
+// cancelAt submits a run and cancels it a while later.
+func (w world) cancelAt(ctx context.Context, file, text string, after time.Duration) (ended, error) {
+	e := ended{at: after}
+	run, err := w.submit(ctx, file, text)
+	if err != nil {
+		return e, err
+	}
+	e.run.ID = run
+	time.Sleep(after) // the moment is what is tried
+	if out, code, err := w.try(ctx, "cancel", run); err != nil || code != 0 {
+		if r, _ := w.get(ctx, run); r.Phase != "finished" {
+			return e, fmt.Errorf("cancel it: exit code %d: %w\n%s", code, err, out)
+		}
+	}
+	if out, code, err := w.try(ctx, "watch", run, "--timeout", "1m"); err != nil || code != 0 && code != 5 {
+		return e, fmt.Errorf("watch it: exit code %d: %w\n%s", code, err, out)
+	}
+	if e.run, err = w.get(ctx, run); err != nil {
+		return e, err
+	}
+	e.ends, err = w.ends(ctx, run)
+	return e, err
+}
+
+// ends counts the facts of a run's history that end it.
+func (w world) ends(ctx context.Context, run string) (n int, err error) {
+	out, _, err := w.try(ctx, "why", run, "-o", "json")
+	if err != nil {
+		return 0, err
+	}
+	var history struct {
+		Steps []struct {
+			Change struct{ Kind, Phase, Outcome string }
+		}
+	}
+	if err := json.Unmarshal([]byte(out), &history); err != nil {
+		return 0, fmt.Errorf("%w in %s", err, out)
+	}
+	for _, s := range history.Steps {
+		if s.Change.Outcome != "" {
+			n++
+		}
+	}
+	return n, nil
+}

@@ -1,0 +1,452 @@
+package real_test
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"text/tabwriter"
+	"time"
+
+	"github.com/benchmark-ai/bai/services/test/testbed"
+)
+
+// told is what a user is told of a run that is over.
+type told struct {
+	ID           string `json:"id"`
+	Phase        string `json:"phase"`
+	Outcome      string `json:"outcome"`
+	FailureClass string `json:"failureClass"`
+	Reason       string `json:"reason"`
+	Message      string `json:"message"`
+}
+
+// hurt is one way in which a run does not go well.
+type hurt struct {
+	whole                       string // the descriptor, in place of what follows
+	image                       string // empty for one that every node has
+	hardware, env, code, limits string // further lines of the descriptor's tables
+
+	act    func(ctx context.Context, w world, run string) error // done once it runs; nil for what goes wrong by itself
+	within time.Duration                                        // from the act, or from its submission, to its end
+	want   told
+	says   string // pattern of the message
+}
+
+// world is where runs are hurt.
+type world struct {
+	platform
+
+	bed   *testbed.Cluster
+	scope string
+}
+
+// lasts is a benchmark that lasts until somebody ends it.
+const lasts = `'''
+#!/bin/sh
+echo $$ > /tmp/pid
+exec sleep 600
+'''`
+
+// killIt is what a shell does in the pod of a benchmark that has written down its
+// process.
+const killIt = "until [ -s /tmp/pid ]; do sleep 0.2; done; kill -9 $(cat /tmp/pid)"
+
+// descriptor is that of a run of one small pod.
+func (h hurt) descriptor() string {
+	if h.whole != "" {
+		return h.whole
+	}
+	if h.code == "" {
+		h.code = lasts
+	}
+	if h.hardware == "" {
+		h.hardware = `memory = "64Mi"`
+	}
+	return fmt.Sprintf(`spec_version = "0.1.0"
+[info]
+description = "comes to grief"
+[hardware]
+cpus = "20m"
+strategy = "single_node"
+%s
+[env]
+docker_image = %q
+%s
+[ml]
+benchmark_code = %s
+[output]
+[[output.metrics]]
+name = "n"
+units = "count"
+pattern = 'n=(\d+)'
+[limits]
+pending_deadline = "8s"
+%s
+`, h.hardware, cmp.Or(h.image, "debian:12-slim"), h.env, h.code, h.limits)
+}
+
+func hurts() map[string]hurt {
+	return map[string]hurt{
+		"wrong image": {
+			image: "example.org/none:1", within: 45 * time.Second,
+			want: told{Outcome: "failed", FailureClass: "user", Reason: "ImagePullBackOff"}, says: `example\.org/none:1`,
+		},
+		"missing secret": {
+			env: `secrets = { TOKEN = "no-such-secret/token" }`, within: 45 * time.Second,
+			want: told{Outcome: "failed", FailureClass: "user", Reason: "ConfigError"}, says: `secret "no-such-secret" not found`,
+		},
+		"impossible GPU count": {
+			hardware: "gpus = 99", within: 30 * time.Second,
+			want: told{Outcome: "failed", FailureClass: "user", Reason: "Unschedulable"}, says: `Insufficient nvidia\.com/gpu`,
+		},
+		"quota exceeded": {
+			hardware: "gpus = 1\ngpu_resource = \"example.org/rationed\"", within: 30 * time.Second,
+			want: told{Outcome: "failed", FailureClass: "user", Reason: "LaunchRefused"}, says: `exceeded quota: rationed`,
+		},
+		"out of memory": {
+			code: `"tail /dev/zero"`, within: 45 * time.Second,
+			want: told{Outcome: "failed", FailureClass: "user", Reason: "OOMKilled"}, says: `64Mi`,
+		},
+		"exit code 3": {
+			code: `"sh -c 'echo the file is not there >&2; exit 3'"`, within: 45 * time.Second,
+			want: told{Outcome: "failed", FailureClass: "user", Reason: "NonZeroExit"}, says: `exit code 3: the file is not there`,
+		},
+		"SIGKILL of its process": {
+			act: in("", killIt), within: 10 * time.Second,
+			want: told{Outcome: "failed", FailureClass: "user", Reason: "Signaled"}, says: `signal 9 SIGKILL`,
+		},
+		"pod evicted": {
+			act: evicted, within: 25 * time.Second,
+			want: told{Outcome: "failed", FailureClass: "infra", Reason: "Evicted"}, says: `had to leave node node\d`,
+		},
+		"job deleted by hand": {
+			act: jobDeleted, within: 25 * time.Second,
+			want: told{Outcome: "failed", FailureClass: "infra", Reason: "JobDeleted"}, says: `somebody deleted its job`,
+		},
+		"SIGKILL of a rank": {
+			whole: mpiLasts,
+			act:   in("worker-0", killIt), within: 45 * time.Second,
+			want: told{Outcome: "failed", FailureClass: "user", Reason: "Signaled"}, says: `rank [01] on \S+worker-0\S* failed first`,
+		},
+		"worker deleted by hand": {
+			whole: mpiLasts, act: workerDeleted, within: 45 * time.Second,
+			want: told{Outcome: "failed", FailureClass: "infra", Reason: "JobDeleted"}, says: `somebody deleted .*the worker 1 on node`,
+		},
+		"server killed": {
+			whole: serverLasts, act: in("server", killIt), within: 30 * time.Second,
+			want: told{Outcome: "failed", FailureClass: "user", Reason: "Signaled"}, says: `the server on node\d was ended by signal 9 SIGKILL`,
+		},
+		"deadline passed": {
+			limits: `deadline = "6s"`, within: 40 * time.Second,
+			want: told{Outcome: "failed", FailureClass: "timeout", Reason: "DeadlineExceeded"}, says: `limits\.deadline allows, 6s`,
+		},
+		"collector killed": { // it comes back, and nothing is lost
+			code: `"sh -c 'for n in 1 2 3 4 5 6; do echo n=$n; sleep 1; done'"`,
+			act:  collectorKilled, within: 45 * time.Second,
+			want: told{Outcome: "succeeded"}, says: `ended well`,
+		},
+	}
+}
+
+const mpiLasts = `spec_version = "0.1.0"
+[info]
+description = "four ranks that wait for each other"
+[hardware]
+cpus = "20m"
+strategy = "mpi"
+[hardware.distributed]
+num_instances = 2
+processes_per_instance = 2
+[env]
+docker_image = "local/bench:1"
+[ml]
+benchmark_code = """python3 -uc "import os, time
+from mpi4py import MPI
+if MPI.COMM_WORLD.Get_rank() % 2 == 1: open('/tmp/pid', 'w').write(str(os.getpid()))
+MPI.COMM_WORLD.Barrier()
+print('all are here')
+time.sleep(600)"
+"""
+`
+
+const serverLasts = `spec_version = "0.1.0"
+[info]
+description = "a client whose server dies"
+[hardware]
+cpus = "20m"
+strategy = "inference"
+[env]
+docker_image = "debian:12-slim"
+[ml]
+benchmark_code = "sleep 600"
+[server.hardware]
+cpus = "20m"
+[server.env]
+docker_image = "local/bench:1"
+ports = [8080]
+start_command = """sh -c 'echo $$ >/tmp/pid; exec python3 -m http.server 8080'"""
+`
+
+// TestWhatGoesWrongIsExplained hurts runs in all ways at a time.
+func TestWhatGoesWrongIsExplained(t *testing.T) {
+	w := newWorld(t, `[executor.pods]
+grace = "4s"
+`, "--slots", "20")
+	benchOn(t, w)
+	w.bed.Apply(t, `{"apiVersion":"v1","kind":"ResourceQuota","metadata":{"name":"rationed","namespace":"`+w.scope+`"},"spec":{"hard":{"requests.example.org/rationed":"0"}}}`)
+	var (
+		all   sync.WaitGroup
+		mu    sync.Mutex
+		table strings.Builder
+	)
+	lines := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
+	dir := t.TempDir()
+	for name, h := range hurts() {
+		all.Go(func() {
+			end, took, err := w.hurt(t.Context(), filepath.Join(dir, name+".toml"), h)
+			mu.Lock()
+			defer mu.Unlock()
+			fmt.Fprintf(lines, "%s\t%s\t%s\t%s\t%s\t%.1f s\t%s\n", name, end.ID, end.Outcome, end.FailureClass, end.Reason, took.Seconds(), end.Message)
+			if err := errors.Join(err, h.check(end, took)); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+			if n, err := w.count(t.Context(), end.ID); h.want.Outcome == "succeeded" && (err != nil || n != 6) {
+				t.Errorf("%s: %d samples, want 6; %v", name, n, err)
+			}
+		})
+	}
+	all.Wait()
+	_ = lines.Flush()
+	t.Logf("what went wrong, and what the user is told:\n%s", &table)
+	cleared(t, w.bed, w.scope)
+}
+
+// newWorld starts a platform with the settings.
+func newWorld(t *testing.T, settings string, args ...string) world {
+	t.Helper()
+	bed := testbed.Kubernetes(t)
+	if !bed.Own {
+		t.Skip("pods of a cluster elsewhere do not reach this machine: the platform would have to run in there")
+	}
+	scope := bed.Namespace(t)
+	file := filepath.Join(t.TempDir(), "bai.toml")
+	if err := os.WriteFile(file, []byte(settings), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	args = append(args, "--config", file, "--kubeconfig", account(t, bed, scope, "platform", "executor", "watcher"), "--kube-namespace", scope, "--pod-image", podImage)
+	return world{start(t, build(t, bed), args...), bed, scope}
+}
+
+// check says what is wrong with an end.
+func (h hurt) check(end told, took time.Duration) error {
+	var errs []error
+	if end.Phase != "finished" || end.Outcome != h.want.Outcome || end.FailureClass != h.want.FailureClass || end.Reason != h.want.Reason {
+		errs = append(errs, fmt.Errorf("%s %s %s %s, want %s %s %s", end.Phase, end.Outcome, end.FailureClass, end.Reason, h.want.Outcome, h.want.FailureClass, h.want.Reason))
+	}
+	if !regexp.MustCompile(h.says).MatchString(end.Message) {
+		errs = append(errs, fmt.Errorf("it says %q, want %s", end.Message, h.says))
+	}
+	if took > h.within {
+		errs = append(errs, fmt.Errorf("it took %s, want %s at most", took, h.within))
+	}
+	return errors.Join(errs...)
+}
+
+// hurt has a run come to grief, and returns its end and how long that took.
+func (w world) hurt(ctx context.Context, file string, h hurt) (told, time.Duration, error) {
+	begun := time.Now()
+	run, err := w.submit(ctx, file, h.descriptor())
+	if err != nil {
+		return told{}, 0, err
+	}
+	if h.act != nil {
+		if err := w.runs(ctx, run); err != nil {
+			return told{ID: run}, 0, err
+		}
+		if err := h.act(ctx, w, run); err != nil {
+			return told{ID: run}, 0, fmt.Errorf("hurt it: %w", err)
+		}
+		begun = time.Now()
+	}
+	if out, code, err := w.try(ctx, "watch", run, "--timeout", "2m"); err != nil || code == 3 {
+		return told{ID: run}, 0, fmt.Errorf("watch it: exit code %d: %w\n%s", code, err, out)
+	}
+	took := time.Since(begun)
+	end, err := w.get(ctx, run)
+	return end, took, err
+}
+
+var runID = regexp.MustCompile(`\b\w{26}\b`)
+
+// submit submits a descriptor, and returns the run's ID.
+func (w world) submit(ctx context.Context, file, text string) (string, error) {
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		return "", err
+	}
+	out, code, err := w.try(ctx, "submit", file, "-o", "name")
+	id := runID.FindString(out)
+	if err != nil || code != 0 || id == "" {
+		return "", fmt.Errorf("submit: exit code %d: %w\n%s", code, err, out)
+	}
+	return id, nil
+}
+
+// get returns what a user is told of a run.
+func (w world) get(ctx context.Context, run string) (told, error) {
+	var r told
+	out, _, err := w.try(ctx, "get", run, "-o", "json")
+	if err == nil {
+		err = json.Unmarshal([]byte(out), &r)
+	}
+	if err != nil {
+		return told{ID: run}, fmt.Errorf("get %s: %w\n%s", run, err, out)
+	}
+	return r, nil
+}
+
+// runs waits until a run's benchmark runs.
+func (w world) runs(ctx context.Context, run string) error {
+	for late := time.Now().Add(90 * time.Second); ; time.Sleep(300 * time.Millisecond) {
+		r, err := w.get(ctx, run)
+		if err != nil || r.Phase == "running" {
+			return err
+		}
+		if r.Phase == "finished" || time.Now().After(late) {
+			return fmt.Errorf("it does not run, it is %+v", r)
+		}
+	}
+}
+
+// count returns how many samples of n a run has.
+func (w world) count(ctx context.Context, run string) (int, error) {
+	out, code, err := w.try(ctx, "metrics", run, "-o", "json")
+	if err != nil || code != 0 {
+		return 0, fmt.Errorf("exit code %d: %w\n%s", code, err, out)
+	}
+	return strings.Count(out, `"metric":"n"`) + strings.Count(out, `"metric": "n"`), nil
+}
+
+// pod is one pod of a run.
+type pod struct {
+	Metadata struct{ Name string }
+	Spec     struct{ NodeName string }
+	Status   struct {
+		InitContainerStatuses, ContainerStatuses []struct{ Name, ContainerID string }
+	}
+}
+
+// container returns the ID of a container as its node knows it.
+func (p pod) container(name string) string {
+	for _, c := range append(p.Status.InitContainerStatuses, p.Status.ContainerStatuses...) {
+		if c.Name == name {
+			return strings.TrimPrefix(c.ContainerID, "containerd://")
+		}
+	}
+	return ""
+}
+
+// podsOf returns the pods of a run.
+func (w world) podsOf(ctx context.Context, run string) ([]pod, error) {
+	out, err := w.bed.Try(ctx, "-n", w.scope, "get", "pods", "-l", "benchmark-ai.dev/run="+run, "-o", "json")
+	var list struct{ Items []pod }
+	if err == nil {
+		err = json.Unmarshal([]byte(out), &list)
+	}
+	if err == nil && len(list.Items) == 0 {
+		err = errors.New("it has no pod")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w\n%s", err, out)
+	}
+	return list.Items, nil
+}
+
+// named returns the pod of a run whose name has part in it.
+func (w world) named(ctx context.Context, run, part string) (pod, error) {
+	pods, err := w.podsOf(ctx, run)
+	if err != nil {
+		return pod{}, err
+	}
+	for _, p := range pods {
+		if strings.Contains(p.Metadata.Name, part) {
+			return p, nil
+		}
+	}
+	return pod{}, fmt.Errorf("it has no pod %s", part)
+}
+
+// in returns what runs a shell's command beside the benchmark of a pod.
+func in(part, command string) func(context.Context, world, string) error {
+	return func(ctx context.Context, w world, run string) error {
+		p, err := w.named(ctx, run, part)
+		if err != nil {
+			return err
+		}
+		// The connection may end with the container.
+		if out, err := w.bed.Try(ctx, "-n", w.scope, "exec", p.Metadata.Name, "-c", "benchmark", "--", "sh", "-c", command); err != nil && !strings.Contains(out, "137") {
+			return fmt.Errorf("%w: %s", err, out)
+		}
+		return nil
+	}
+}
+
+func workerDeleted(ctx context.Context, w world, run string) error {
+	p, err := w.named(ctx, run, "worker-1")
+	if err != nil {
+		return err
+	}
+	out, err := w.bed.Try(ctx, "-n", w.scope, "delete", "pod", p.Metadata.Name, "--wait=false")
+	if err != nil {
+		return fmt.Errorf("%w: %s", err, out)
+	}
+	return nil
+}
+
+func evicted(ctx context.Context, w world, run string) error {
+	pods, err := w.podsOf(ctx, run)
+	if err != nil {
+		return err
+	}
+	name := pods[0].Metadata.Name
+	f, err := os.CreateTemp(shared.dir, "eviction")
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(f, `{"apiVersion":"policy/v1","kind":"Eviction","metadata":{"name":%q,"namespace":%q}}`, name, w.scope)
+	if err := f.Close(); err != nil {
+		return err
+	}
+	out, err := w.bed.Try(ctx, "create", "--raw", "/api/v1/namespaces/"+w.scope+"/pods/"+name+"/eviction", "-f", f.Name())
+	if err != nil {
+		return fmt.Errorf("%w: %s", err, out)
+	}
+	return nil
+}
+
+func jobDeleted(ctx context.Context, w world, run string) error {
+	out, err := w.bed.Try(ctx, "-n", w.scope, "delete", "job", "-l", "benchmark-ai.dev/run="+run, "--wait=false")
+	if err != nil {
+		return fmt.Errorf("%w: %s", err, out)
+	}
+	return nil
+}
+
+func collectorKilled(ctx context.Context, w world, run string) error {
+	pods, err := w.podsOf(ctx, run)
+	if err != nil {
+		return err
+	}
+	out, err := w.bed.Inside(ctx, pods[0].Spec.NodeName, "ctr", "-n", "k8s.io", "tasks", "kill", "-s", "SIGKILL", pods[0].container("bai-collect"))
+	if err != nil {
+		return fmt.Errorf("%w: %s", err, out)
+	}
+	return nil
+}

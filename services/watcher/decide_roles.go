@@ -1,0 +1,115 @@
+package watcher
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/benchmark-ai/bai/services/internal/cluster"
+	"github.com/benchmark-ai/bai/services/internal/event"
+)
+
+// endsEarly: a pod that the one whose end ends the run needs, a server or a
+// worker, has ended before it.
+func endsEarly(s Sight) (Verdict, bool) {
+	if j := s.Seen.Job; j == nil || j.DeletionTimestamp != nil {
+		return Verdict{}, false
+	}
+	dead := s
+	dead.Seen.Pods = slices.DeleteFunc(slices.Clone(s.Seen.Pods), func(p corev1.Pod) bool { return ends(s, p) || !hasEnded(p) })
+	if len(dead.Seen.Pods) == 0 {
+		return Verdict{}, false
+	}
+	for _, cause := range []check{disrupted, turnedAway, removedWith(s), initFails, benchmarkFails, sidecarFails} {
+		if v, ok := cause(dead); ok {
+			return v, true
+		}
+	}
+	p := dead.Seen.Pods[0]
+	c, _ := container(p, cluster.ContainerBenchmark)
+	v := failure(event.ClassUser, event.EndedEarly, time.Time{}, "the %s has ended before the benchmark did", who(p))
+	if t := c.State.Terminated; t != nil {
+		v.Since = t.FinishedAt.Time
+	}
+	return v, true
+}
+
+// removed: somebody deletes a pod. Its job then deletes those beside it: of
+// several the first is meant, or all of which nobody can tell.
+func removed(s Sight) (Verdict, bool) {
+	var first time.Time
+	var names []string
+	for _, p := range s.Seen.Pods {
+		switch at := p.DeletionTimestamp; {
+		case at == nil || len(names) > 0 && at.After(first):
+		case len(names) > 0 && at.Time.Equal(first):
+			names = append(names, "the "+who(p))
+		default:
+			first, names = at.Time, []string{"the " + who(p)}
+		}
+	}
+	if len(names) == 0 {
+		return Verdict{}, false
+	}
+	if len(names) > maxNames {
+		names = append(names[:maxNames], "another of its pods")
+	}
+	return failure(event.ClassInfra, event.JobDeleted, first, "somebody deleted %s, and it was not canceled", strings.Join(names, " or ")), true
+}
+
+// removedWith is removed, where any of all that is seen may have been first.
+func removedWith(all Sight) check {
+	return func(dead Sight) (Verdict, bool) {
+		if _, ok := removed(dead); !ok {
+			return Verdict{}, false
+		}
+		return removed(all)
+	}
+}
+
+// maxNames is how many pods are named where any of them may be meant.
+const maxNames = 4
+
+// main returns the sight of those pods alone whose end ends the run.
+func main(s Sight) Sight {
+	all := s
+	s.Seen.Pods = slices.DeleteFunc(slices.Clone(s.Seen.Pods), func(p corev1.Pod) bool { return !ends(all, p) })
+	s.Before.Pods = slices.DeleteFunc(slices.Clone(s.Before.Pods), func(p corev1.Pod) bool { return !ends(all, p) })
+	return s
+}
+
+// ends reports whether a pod is of the role whose end ends the run: that of the
+// run's job.
+func ends(s Sight, p corev1.Pod) bool {
+	for _, j := range []*batchv1.Job{s.Seen.Job, s.Before.Job} {
+		if j != nil && j.Labels[cluster.LabelRole] != "" {
+			return p.Labels[cluster.LabelRole] == j.Labels[cluster.LabelRole]
+		}
+	}
+	return true
+}
+
+// hasEnded reports whether what a pod runs has ended.
+func hasEnded(p corev1.Pod) bool {
+	c, ok := container(p, cluster.ContainerBenchmark)
+	return !alive(p) || ok && c.State.Terminated != nil
+}
+
+// who names a pod by what it is to its run: its role, its number where it has
+// one, and where it is.
+func who(p corev1.Pod) string {
+	name := p.Labels[cluster.LabelRole]
+	if name == "" || name == cluster.ContainerBenchmark {
+		return cluster.ContainerBenchmark
+	}
+	if index := p.Annotations[batchv1.JobCompletionIndexAnnotation]; index != "" {
+		name += " " + index
+	}
+	if p.Spec.NodeName != "" {
+		name += " on " + p.Spec.NodeName
+	}
+	return name
+}
