@@ -22,7 +22,7 @@ import (
 // Environment variables.
 const (
 	EnvReal = "BAI_TEST_REAL" // 1 runs the suites that need a real Kubernetes
-	EnvBed  = "BAI_BED"  // name of a cluster that is up on this machine
+	EnvBed  = "BAI_BED"       // name of a cluster that is up on this machine
 	// EnvOldest boots, where no nodes are needed, the oldest Kubernetes that the
 	// platform works with.
 	EnvOldest = "BAI_OLDEST"
