@@ -23,6 +23,7 @@ type waiting struct {
 	Order
 
 	dirty  bool            // it is to be settled
+	known  bool            // it was settled before, so that missed is right
 	there  int             // data sets, when it was last settled
 	said   int             // the same, when the user was last told; -1 at first
 	full   map[string]bool // sources for which the user was told that there is no space
@@ -158,7 +159,7 @@ func (b *board) want(run string, plan Plan) (news bool) {
 			b.leave(run, key)
 		}
 	}
-	w.missed, w.there = missed, int(plan.Status.Progress.Done)
+	w.known, w.missed, w.there = true, missed, int(plan.Status.Progress.Done)
 	news = w.said != w.there
 	w.said = w.there
 	return news
@@ -194,14 +195,15 @@ func (b *board) drop(run string) {
 	}
 }
 
-// leave takes a run from those that wait for a job. A job that nobody waits for
-// ends at once.
+// leave takes a run from those that wait for a job. A job that nobody waits for,
+// or may wait for once it is settled, ends at once.
 func (b *board) leave(run, key string) {
 	j, ok := b.jobs[key]
 	if !ok {
 		return
 	}
 	delete(j.runs, run)
+	b.adopt(j)
 	if len(j.runs) > 0 {
 		return
 	}
@@ -210,6 +212,17 @@ func (b *board) leave(run, key string) {
 		return
 	}
 	delete(b.jobs, key)
+}
+
+// adopt has the orders that were not settled yet wait for a job that fetches a
+// source of theirs. What they do not lack they leave when they are.
+func (b *board) adopt(j *job) {
+	for run, w := range b.orders {
+		if !w.known && slices.ContainsFunc(w.Sources, func(s Source) bool { return s.Key() == j.key }) {
+			w.missed[j.key] = true
+			j.wait(run, w.Asked)
+		}
+	}
 }
 
 // start returns a job that is due and makes it run, the one whose first run is

@@ -305,7 +305,7 @@ func TestCancelOfOneRunLeavesTheOthersTheirTransfer(t *testing.T) {
 	src := data{src: s.put("/dogs", page{content: bytesOf(1, 4<<20), held: true})}
 	p.Say(ask("r1", src))
 	p.Say(ask("r2", src))
-	eventually(t, "nothing moves", func() bool { return s.times("/dogs") == 1 && len(w.files(t)) == 1 })
+	eventually(t, "nothing moves", func() bool { return s.times("/dogs") == 1 && len(w.files(t)) == 1 && open(t, w, "r2") })
 	w.cancel(t, p, "r1")
 	p.finished(t, "r1")
 	s.release()
