@@ -44,23 +44,30 @@ func (s *Settings) Validate() error {
 	return errors.Join(errs...)
 }
 
-func (s *Settings) common() *Settings { return s }
+// Shared returns the settings that every service has.
+func (s *Settings) Shared() *Settings { return s }
 
 // Service is the settings of one service, which embed Settings.
 type Service interface {
 	config.Validator
-	common() *Settings
+	// Shared is that of Settings.
+	Shared() *Settings
 
 	// Parts returns the parts of the service.
 	Parts(ctx context.Context, c *Common) (map[string]service.Part, error)
 }
 
-// Store is the whole of a store.
-type Store interface {
+// contents are what a store keeps.
+type contents interface {
 	store.Docs
 	store.Lister
 	store.Runs
 	store.Streams
+}
+
+// Store is the whole of a store.
+type Store interface {
+	contents
 	store.Notifier
 	// Check says why the store is of no use at the moment.
 	Check(ctx context.Context) error
@@ -101,14 +108,14 @@ func Run(ctx context.Context, name string, args []string, s Service) (err error)
 	}
 	c := &Common{}
 	defer func() { err = errors.Join(err, c.close()) }()
-	if err := c.open(ctx, s.common()); err != nil {
+	if err := c.open(ctx, s.Shared()); err != nil {
 		return err
 	}
 	parts, err := s.Parts(ctx, c)
 	if err != nil {
 		return err
 	}
-	parts["health"] = run.Health(s.common().Health, c.Checks)
+	parts["health"] = run.Health(s.Shared().Health, c.Checks)
 	return run.UntilSignal(ctx, parts)
 }
 
