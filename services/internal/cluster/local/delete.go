@@ -53,11 +53,11 @@ func (c *Cluster) Delete(_ context.Context, r cluster.Ref) error {
 // remove marks a locked job, so that it goes also if this process ends, and
 // begins to end it. It may be repeated.
 func (c *Cluster) remove(j *job, whole bool) error {
-	if j.deleting != nil && (j.deleting.Attempt || !whole) {
-		return nil
-	}
-	if j.leaving {
+	if j.leaving && whole { // what it takes along may have been taken before the last object came
 		return c.removeObjects(j.attempt)
+	}
+	if j.leaving || j.deleting != nil && (j.deleting.Attempt || !whole) {
+		return nil
 	}
 	m := mark{At: time.Now(), Attempt: whole}
 	if err := spec.Write(c.disk.mark(j.id), m); err != nil {
