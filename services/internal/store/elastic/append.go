@@ -79,7 +79,7 @@ func (s *Store) append(ctx context.Context, index string, batches []batch) error
 	}
 	wg.Wait()
 	for run := range runs {
-		s.hub.changed(run)
+		s.hub.Changed(run)
 	}
 	return worst(errs)
 }
@@ -206,3 +206,7 @@ func (w *writer) flush(ctx context.Context) (refused []error, err error) {
 	w.body, w.items, w.side, w.sides, w.names = w.body[:0], w.items[:0], w.side[:0], w.sides[:0], w.names[:0]
 	return refused, nil
 }
+
+// Changed implements store.Notifier. What was written is seen by lists and
+// searches after the next refresh, a moment later.
+func (s *Store) Changed(run string) <-chan struct{} { return s.hub.Wait(run) }

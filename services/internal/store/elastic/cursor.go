@@ -1,7 +1,6 @@
 package elastic
 
 import (
-	"encoding/base64"
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
@@ -11,6 +10,7 @@ import (
 	"strconv"
 
 	"github.com/benchmark-ai/bai/services/internal/store"
+	"github.com/benchmark-ai/bai/services/internal/store/cursor"
 )
 
 // spot is where a reader is in one source: after the sample of that sequence,
@@ -54,61 +54,28 @@ func (p spots) encode(query string) string {
 		b = binary.AppendUvarint(b, uint64(len(p[n].name)))
 		b = append(b, p[n].name...)
 	}
-	return seal(query, b)
+	return cursor.Seal(query, b)
 }
 
-func decode(query, cursor string) (spots, error) {
+func decode(query, text string) (spots, error) {
 	p := make(spots)
-	if cursor == "" {
+	if text == "" {
 		return p, nil
 	}
-	b, err := unseal(query, cursor)
+	b, err := cursor.Unseal(query, text)
 	if err != nil {
 		return nil, err
 	}
 	for len(b) >= 8 {
 		var at spot
 		n := binary.BigEndian.Uint64(b)
-		at.seq, b = varint(b[8:])
-		at.sub, b = varint(b)
-		size, rest := length(b)
+		at.seq, b = cursor.Varint(b[8:])
+		at.sub, b = cursor.Varint(b)
+		size, rest := cursor.Length(b)
 		at.name, b = string(rest[:size]), rest[size:]
 		p[n] = at
 	}
 	return p, nil
-}
-
-func varint(b []byte) (int64, []byte) {
-	v, n := binary.Varint(b)
-	return v, b[max(n, 0):]
-}
-
-func length(b []byte) (int, []byte) {
-	v, n := binary.Uvarint(b)
-	b = b[max(n, 0):]
-	return int(min(v, uint64(len(b)))), b //nolint:gosec // at most len(b)
-}
-
-// seal makes opaque text of b, with a sum over it and what it is for.
-func seal(query string, b []byte) string {
-	return base64.RawURLEncoding.EncodeToString(append(sum(query, b), b...))
-}
-
-// unseal returns what seal was given, or says store.ErrCursor for what it never
-// returned for this query.
-func unseal(query, cursor string) ([]byte, error) {
-	b, err := base64.RawURLEncoding.Strict().DecodeString(cursor)
-	if err != nil || len(b) < 8 || string(sum(query, b[8:])) != string(b[:8]) {
-		return nil, fmt.Errorf("cursor %.40q: %w", cursor, store.ErrCursor)
-	}
-	return b[8:], nil
-}
-
-func sum(query string, b []byte) []byte {
-	h := fnv.New64a()
-	h.Write([]byte(query))
-	h.Write(b)
-	return h.Sum(nil)
 }
 
 // purpose is what a cursor is for: a store, a verb and a query.

@@ -32,6 +32,8 @@ import (
 
 	"github.com/elastic/go-elasticsearch/v8"
 	"golang.org/x/sync/semaphore"
+
+	"github.com/benchmark-ai/bai/services/internal/store/hub"
 )
 
 // Settings say where Elasticsearch is and how it is used. Everything but the
@@ -80,7 +82,7 @@ type Store struct {
 	client   *elasticsearch.BaseClient
 	http     *http.Transport
 	flight   *semaphore.Weighted // bytes of bulk requests under way
-	hub      hub
+	hub      hub.Hub
 	known    known
 
 	setup   *semaphore.Weighted // one at a time

@@ -13,6 +13,7 @@ import (
 
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/store"
+	"github.com/benchmark-ai/bai/services/internal/store/cursor"
 )
 
 // runDoc is a run as it is kept. The run and its newest change are one document,
@@ -153,7 +154,7 @@ func (s *Store) PutRun(ctx context.Context, r store.Run, c store.Change) error {
 	if err != nil {
 		return explain(fmt.Sprintf("write change %q of run %q", c.Event, r.ID), err)
 	}
-	s.hub.changed(r.ID)
+	s.hub.Changed(r.ID)
 	return nil
 }
 
@@ -323,11 +324,11 @@ func (s *Store) Runs(ctx context.Context, f store.RunFilter, token string, limit
 	}
 	var after []any
 	if token != "" {
-		b, err := unseal(purpose, token)
+		b, err := cursor.Unseal(purpose, token)
 		if err != nil {
 			return nil, "", err
 		}
-		created, id := varint(b)
+		created, id := cursor.Varint(b)
 		after = []any{created, string(id)}
 	}
 	runs, more, err := s.runs(ctx, f, after, limit)
@@ -335,7 +336,7 @@ func (s *Store) Runs(ctx context.Context, f store.RunFilter, token string, limit
 		return runs, "", explain("list runs", err)
 	}
 	last := runs[len(runs)-1]
-	return runs, seal(purpose, append(binary.AppendVarint(nil, nanos(last.Created)), termOf(last.ID)...)), nil
+	return runs, cursor.Seal(purpose, append(binary.AppendVarint(nil, nanos(last.Created)), termOf(last.ID)...)), nil
 }
 
 // runs returns up to limit runs after a place, and whether more follow.

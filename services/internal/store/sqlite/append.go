@@ -77,7 +77,7 @@ func (s *Store) append(ctx context.Context, what string, do func(a *appender) er
 	if err != nil {
 		return s.explain("append "+what, err)
 	}
-	s.hub.changed(runs...)
+	s.hub.Changed(runs...)
 	return nil
 }
 
@@ -242,3 +242,6 @@ func bit(set bool, b int64) int64 {
 	}
 	return 0
 }
+
+// Changed implements store.Notifier.
+func (s *Store) Changed(run string) <-chan struct{} { return s.hub.Wait(run) }

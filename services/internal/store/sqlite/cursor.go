@@ -2,15 +2,12 @@ package sqlite
 
 import (
 	"cmp"
-	"encoding/base64"
 	"encoding/binary"
 	"encoding/json"
-	"fmt"
-	"hash/fnv"
 	"maps"
 	"slices"
 
-	"github.com/benchmark-ai/bai/services/internal/store"
+	"github.com/benchmark-ai/bai/services/internal/store/cursor"
 )
 
 // place is where a reader is in one source: after the sample of that sequence,
@@ -48,15 +45,15 @@ func (p places) encode(query string) string {
 		b = binary.AppendUvarint(b, uint64(len(p[n].Name)))
 		b = append(b, p[n].Name...)
 	}
-	return seal(query, b)
+	return cursor.Seal(query, b)
 }
 
-func decode(query, cursor string) (places, error) {
+func decode(query, text string) (places, error) {
 	p := make(places)
-	if cursor == "" {
+	if text == "" {
 		return p, nil
 	}
-	b, err := unseal(query, cursor)
+	b, err := cursor.Unseal(query, text)
 	if err != nil {
 		return nil, err
 	}
@@ -64,47 +61,14 @@ func decode(query, cursor string) (places, error) {
 		var n int64
 		var at place
 		var size int
-		n, b = varint(b)
-		at.Seq, b = varint(b)
-		at.Sub, b = varint(b)
-		size, b = length(b)
+		n, b = cursor.Varint(b)
+		at.Seq, b = cursor.Varint(b)
+		at.Sub, b = cursor.Varint(b)
+		size, b = cursor.Length(b)
 		at.Name, b = string(b[:size]), b[size:]
 		p[n] = at
 	}
 	return p, nil
-}
-
-func varint(b []byte) (int64, []byte) {
-	v, n := binary.Varint(b)
-	return v, b[max(n, 0):]
-}
-
-func length(b []byte) (int, []byte) {
-	v, n := binary.Uvarint(b)
-	b = b[max(n, 0):]
-	return int(min(v, uint64(len(b)))), b //nolint:gosec // at most len(b)
-}
-
-// seal makes opaque text of b, with a sum over it and what it is for.
-func seal(query string, b []byte) string {
-	return base64.RawURLEncoding.EncodeToString(append(sum(query, b), b...))
-}
-
-// unseal returns what seal was given, or says store.ErrCursor for what it never
-// returned for this query.
-func unseal(query, cursor string) ([]byte, error) {
-	b, err := base64.RawURLEncoding.DecodeString(cursor)
-	if err != nil || len(b) < 8 || string(sum(query, b[8:])) != string(b[:8]) {
-		return nil, fmt.Errorf("cursor %.40q: %w", cursor, store.ErrCursor)
-	}
-	return b[8:], nil
-}
-
-func sum(query string, b []byte) []byte {
-	h := fnv.New64a()
-	h.Write([]byte(query))
-	h.Write(b)
-	return h.Sum(nil)
 }
 
 // purpose is what a cursor is for: a verb, a file and a query.

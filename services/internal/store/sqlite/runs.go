@@ -15,6 +15,7 @@ import (
 
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/store"
+	"github.com/benchmark-ai/bai/services/internal/store/cursor"
 )
 
 const (
@@ -59,7 +60,7 @@ func (s *Store) PutRun(ctx context.Context, r store.Run, c store.Change) error {
 	if err != nil {
 		return s.explain(fmt.Sprintf("write run %q", r.ID), err)
 	}
-	s.hub.changed(r.ID)
+	s.hub.Changed(r.ID)
 	return nil
 }
 
@@ -159,11 +160,11 @@ func (s *Store) Runs(ctx context.Context, f store.RunFilter, token string, limit
 	}
 	q := find(f)
 	if token != "" {
-		b, err := unseal(purpose, token)
+		b, err := cursor.Unseal(purpose, token)
 		if err != nil {
 			return nil, "", err
 		}
-		created, id := varint(b)
+		created, id := cursor.Varint(b)
 		beyond := "<"
 		if f.Oldest {
 			beyond = ">"
@@ -176,7 +177,7 @@ func (s *Store) Runs(ctx context.Context, f store.RunFilter, token string, limit
 	text, args := q.text(limit + 1)
 	err = s.query(ctx, func(rows *sql.Rows) error {
 		if len(runs) == limit {
-			next = seal(purpose, last)
+			next = cursor.Seal(purpose, last)
 			return nil
 		}
 		var created int64

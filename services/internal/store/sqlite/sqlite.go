@@ -26,6 +26,8 @@ import (
 	"sync/atomic"
 
 	_ "modernc.org/sqlite" // registers the driver
+
+	"github.com/benchmark-ai/bai/services/internal/store/hub"
 )
 
 // readers is how many reads go on at once in one process.
@@ -38,7 +40,7 @@ type Store struct {
 	id     string // of the file, for cursors
 	reads  *sql.DB
 	writes *sql.DB // one connection: writers of a process queue up in it
-	hub    hub
+	hub    hub.Hub
 
 	reading, writing statements
 

@@ -1,10 +1,12 @@
-package sqlite
+// Package hub wakes those who wait in one process for a run to be written to, for
+// drivers of the store that hear of it nowhere else.
+package hub
 
 import "sync"
 
-// hub tells those who wait in this process that a run was written to. The zero
+// Hub tells those who wait in this process that a run was written to. The zero
 // value is ready.
-type hub struct {
+type Hub struct {
 	mu    sync.Mutex
 	waits map[string]chan struct{} // by run; "" for any
 }
@@ -12,10 +14,10 @@ type hub struct {
 // most is how many runs are waited for one by one before all are woken.
 const most = 1024
 
-// wait returns the channel that the next change closes. It keeps one for each
+// Wait returns the channel that the next change closes. It keeps one for each
 // run that somebody ever waited for and that has not changed since; where these
 // are too many, all are closed: who still waits comes back.
-func (h *hub) wait(run string) <-chan struct{} {
+func (h *Hub) Wait(run string) <-chan struct{} {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	c, ok := h.waits[run]
@@ -36,8 +38,8 @@ func (h *hub) wait(run string) <-chan struct{} {
 	return c
 }
 
-// changed wakes who waits for one of runs, or for any.
-func (h *hub) changed(runs ...string) {
+// Changed wakes who waits for one of runs, or for any.
+func (h *Hub) Changed(runs ...string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, run := range append(runs, "") {
@@ -47,6 +49,3 @@ func (h *hub) changed(runs ...string) {
 		}
 	}
 }
-
-// Changed implements store.Notifier.
-func (s *Store) Changed(run string) <-chan struct{} { return s.hub.wait(run) }
