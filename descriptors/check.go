@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
+	"github.com/benchmark-ai/bai/descriptors/cron"
 	"github.com/benchmark-ai/bai/descriptors/internal/fault"
 	"github.com/benchmark-ai/bai/descriptors/internal/near"
 	"github.com/benchmark-ai/bai/descriptors/internal/shape"
@@ -27,6 +29,7 @@ func (c check) all() {
 	c.env("env", c.d.Env)
 	c.ml()
 	c.sources("data.sources", c.d.Data.Sources)
+	c.volumes()
 	c.output("output", c.d.Output)
 	c.server()
 	if c.r.Has("custom_params") {
@@ -44,6 +47,35 @@ func (c check) info() {
 		c.r.Warn("info.timezone", fault.NotRead, "only a schedule has a time zone, and this runs once", "give info.scheduling, or leave this out")
 	}
 	c.engine(info.ExecutionEngine)
+	c.schedule()
+}
+
+// schedule looks at what only a schedule reads.
+func (c check) schedule() {
+	const at = "schedule"
+	info, s := c.d.Info, c.d.Schedule
+	if c.r.Has(at) && !info.Scheduled() && !c.r.Bad("info.scheduling") && !c.r.Bad(at) {
+		c.r.Warn(at, fault.NotRead, "only a schedule reads it, and this runs once", "give info.scheduling, or leave this out")
+		return
+	}
+	if s.Missed == SkipMissed && c.r.Has(at+".missed_window") && c.r.Good(at+".missed") {
+		c.r.Warn(at+".missed_window", fault.NotRead, "no firing that was missed is made, however early", "leave it out")
+	}
+	if !c.r.Good(at+".end") || c.r.Bad(at+".start") || c.r.Bad("info.timezone") {
+		return
+	}
+	start, end := c.d.Firing()
+	first := start
+	if fires, err := cron.Parse(info.Scheduling); err == nil {
+		zone, _ := info.Zone() // it is one of the language's
+		first = fires.Next(start.Add(-time.Nanosecond).In(zone))
+	}
+	switch {
+	case !end.After(start):
+		c.r.Fault(at+".end", fault.NoTime, "is not later than start", "choose a later time, or leave it out")
+	case !start.IsZero() && !first.Before(end):
+		c.r.Fault(at+".end", fault.NoTime, "comes before the schedule fires for the first time", "choose a later time, or leave it out")
+	}
 }
 
 func (c check) engine(engine string) {
@@ -175,6 +207,7 @@ func (c check) ml() {
 
 // sources finds equal paths, and paths inside others.
 func (c check) sources(at string, sources []Source) {
+	c.shared(at, sources)
 	paths := make([]string, len(sources))
 	for i, s := range sources {
 		paths[i] = s.Path

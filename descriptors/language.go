@@ -28,6 +28,10 @@ type Descriptor struct {
 	// Data are the files that lie on the benchmark's disk before it starts.
 	Data Data `toml:"data"`
 
+	// Volumes are further volumes of the cluster that pods of the run mount. What
+	// lies there is the user's: nothing of it is fetched or kept.
+	Volumes []Volume `toml:"volumes"`
+
 	// Output says what is kept of what the benchmark writes. Without this table
 	// only the log is kept, and what the benchmark emits itself.
 	Output *Output `toml:"output"`
@@ -41,6 +45,10 @@ type Descriptor struct {
 
 	// Limits end a run that takes too long, and say how often one is tried.
 	Limits Limits `toml:"limits"`
+
+	// Schedule says how a schedule fires. Without scheduling in info nothing
+	// reads it.
+	Schedule Schedule `toml:"schedule"`
 }
 
 // Info says what a benchmark is, where it runs and how often.
@@ -59,6 +67,11 @@ type Info struct {
 
 	// Scheduling is single_run, or a cron expression of five fields: then the
 	// descriptor is a schedule, and each firing is a run.
+	//
+	// On a day on which clocks are changed a time of the day (30 2 * * *) fires
+	// once: at once after the change where it is left out, and the first time
+	// where it is there twice. A rhythm, whose minute or hour begins with *, goes
+	// on in real time.
 	Scheduling string `toml:"scheduling" default:"single_run" kind:"schedule"`
 
 	// Timezone is the zone in which scheduling is read, by its IANA name.
@@ -214,14 +227,17 @@ type ML struct {
 	// FrameworkVersion is the version of framework.
 	FrameworkVersion string `toml:"framework_version"`
 
-	// Script is code that is sent along with the descriptor.
+	// Script says that code has to be sent along with the descriptor, as baictl
+	// submit --script DIR does. Without it code may be sent along all the same.
 	Script *Script `toml:"script"`
 }
 
-// Script is code that is sent along with a descriptor and unpacked before the
-// benchmark starts, in the folder that BAI_SCRIPTS_PATH names.
+// Script is code that is sent along with a descriptor (baictl submit --script DIR)
+// and unpacked before the benchmark starts, in the folder that BAI_SCRIPTS_PATH
+// names: $(BAI_SCRIPTS_PATH)/run.sh as benchmark_code runs a file of it. The code
+// is the benchmark's own copy, which it may change; a server has none.
 type Script struct {
-	// Archive is the name of the archive that is sent along.
+	// Archive is what the code is called. Whatever is sent along is taken for it.
 	Archive string `toml:"script" need:"yes" kind:"tar" example:"\"code.tar\""`
 }
 
@@ -263,8 +279,83 @@ type Source struct {
 	// Unpack unpacks the fetched tar, tar.gz, tar.zst or zip archive into path.
 	Unpack bool `toml:"unpack" default:"false"`
 
-	// ReadOnly lets the benchmark read the data but not change them.
+	// ReadOnly lets the benchmark read the data but not change them. With false
+	// each pod has a copy that it may change.
+	ReadOnly bool `toml:"read_only" default:"true"`
+
+	// Mount says whether each pod has the data on a disk of its own (copy), or all
+	// pods of a role read them from one volume, to which they are brought once
+	// (shared). A role of one pod has a copy in any case.
+	Mount Mount `toml:"mount" default:"copy" one:"copy shared"`
+}
+
+// A Mount says how pods share data.
+type Mount string
+
+// The mounts.
+const (
+	MountCopy   Mount = "copy"
+	MountShared Mount = "shared"
+)
+
+// A Volume is a volume of the cluster: exactly one of claim, template, ephemeral
+// and nfs says which.
+type Volume struct {
+	// Path is where the pods find it.
+	Path string `toml:"path" need:"yes" kind:"mount path" example:"\"/scratch\""`
+
+	// Role names the only pods that mount it; without it all pods of the run do.
+	// The benchmark of strategy single_node is benchmark.
+	Role string `toml:"role" one:"benchmark server client worker launcher"`
+
+	// ReadOnly lets the pods read the volume but not change it.
 	ReadOnly bool `toml:"read_only" default:"false"`
+
+	// Claim names a PersistentVolumeClaim that exists, in the namespace where runs
+	// are.
+	Claim string `toml:"claim" kind:"object name"`
+
+	// Template is a PersistentVolumeClaim that is made for the run, shared by its
+	// pods, and deleted with them.
+	Template *ClaimTemplate `toml:"template"`
+
+	// Ephemeral is space of each pod's own, which is gone with the pod.
+	Ephemeral *Ephemeral `toml:"ephemeral"`
+
+	// NFS is a folder of an NFS server.
+	NFS *NFS `toml:"nfs"`
+}
+
+// A ClaimTemplate says what a PersistentVolumeClaim asks for.
+type ClaimTemplate struct {
+	// Size is how much it holds.
+	Size string `toml:"size" need:"yes" kind:"memory" example:"\"10GiB\""`
+
+	// StorageClass names the class of storage; the cluster's default without it.
+	StorageClass string `toml:"storage_class" kind:"object name"`
+
+	// Access says who may mount it: the pods of one node, read-only those of many,
+	// those of many, or one pod.
+	Access string `toml:"access" default:"ReadWriteOnce" one:"ReadWriteOnce ReadOnlyMany ReadWriteMany ReadWriteOncePod"`
+}
+
+// Ephemeral says what space a pod has of its own.
+type Ephemeral struct {
+	// Size is how much it holds.
+	Size string `toml:"size" need:"yes" kind:"memory" example:"\"10GiB\""`
+
+	// StorageClass names the class of storage from which it is taken; without it it
+	// is taken from the disk of the node.
+	StorageClass string `toml:"storage_class" kind:"object name"`
+}
+
+// NFS names a folder of an NFS server.
+type NFS struct {
+	// Server is the server's name or address.
+	Server string `toml:"server" need:"yes" kind:"object name" example:"\"nfs.example.org\""`
+
+	// Path is the folder that the server exports.
+	Path string `toml:"path" need:"yes" kind:"path" example:"\"/export/data\""`
 }
 
 // Output says what is kept of what a benchmark writes.
@@ -285,14 +376,19 @@ type Metric struct {
 	Units string `toml:"units" need:"yes" kind:"line" example:"\"images/s\""`
 
 	// Pattern is a regular expression in Go's dialect (RE2). On each line where
-	// it matches, the group named value, else the first group, else the whole
-	// match is the number. A group named unit says in which unit the line gives
-	// it; the number is then converted to units.
+	// it matches, the group named value, else the first group without a name, else
+	// the first group, else the whole match is the number. A group named unit says
+	// in which unit the line gives it; the number is then converted to units. A
+	// group named step is the benchmark's own count, one named time when it was
+	// measured: seconds since 1970, or a time as 2006-01-02T15:04:05Z or
+	// 2006-01-02 15:04:05.000 in UTC. Other groups with names are labels.
 	Pattern string `toml:"pattern" need:"yes" kind:"pattern" example:"'([0-9.]+) images/s'"`
 
 	// Parser says what the pattern is held against: lines is each line of the log
-	// by itself.
-	Parser string `toml:"parser" default:"lines" one:"lines"`
+	// by itself; json is each member of a line that is a JSON object, written as
+	// path=value, as in train.loss=0.25, where members step, time and timestamp of
+	// the object are those of all numbers found in it.
+	Parser string `toml:"parser" default:"lines" one:"lines json"`
 
 	// Direction says which of two numbers is the better one, for programs that
 	// compare runs.
@@ -437,4 +533,56 @@ const (
 	KeepNever  = "never"
 	KeepFailed = "failed"
 	KeepFor    = "for"
+)
+
+// Schedule says how a schedule fires.
+type Schedule struct {
+	// Concurrency says what a firing does while a run of an earlier one goes on:
+	// allow lets both run, forbid makes none (see missed), replace cancels the
+	// earlier one.
+	Concurrency string `toml:"concurrency" default:"allow" one:"allow forbid replace" also:"concurrency_policy"`
+
+	// Missed says what becomes of firings whose time passed while the platform
+	// was away: skip makes none of them, latest makes the last one, all makes all,
+	// in order. A firing that concurrency forbids is missed too: with all it waits
+	// for its turn, else there is none.
+	Missed string `toml:"missed" default:"latest" one:"skip latest all"`
+
+	// MissedWindow is how late a firing that was missed may still be made.
+	MissedWindow time.Duration `toml:"missed_window" default:"1h" kind:"duration" also:"starting_deadline"`
+
+	// Jitter is by how much firings are late, at most, so that schedules of one
+	// time do not all fire at once. It is another part of it for each schedule,
+	// and always the same for one.
+	Jitter time.Duration `toml:"jitter" kind:"duration"`
+
+	// Suspend makes a schedule that does not fire until it is resumed. Without
+	// the key a new version of a schedule goes on, or stays suspended, as it was.
+	Suspend *bool `toml:"suspend" kind:"switch"`
+
+	// History is how many firings are remembered with what became of them, beside
+	// those whose runs go on. The runs themselves are kept as all runs are.
+	History int `toml:"history" default:"20" kind:"history"`
+
+	// Start is the first time at which the schedule may fire. Without a zone of
+	// its own it is a time of info.timezone.
+	Start string `toml:"start" kind:"moment"`
+
+	// End is when the schedule fires no more. Without a zone of its own it is a
+	// time of info.timezone.
+	End string `toml:"end" kind:"moment"`
+}
+
+// The values of Schedule.Concurrency.
+const (
+	Allow   = "allow"
+	Forbid  = "forbid"
+	Replace = "replace"
+)
+
+// The values of Schedule.Missed.
+const (
+	SkipMissed   = "skip"
+	LatestMissed = "latest"
+	AllMissed    = "all"
 )

@@ -29,7 +29,8 @@ func TestWhatAFileDoesNotSayHasItsDefault(t *testing.T) {
 			InstanceType: "t3.small", Strategy: descriptors.SingleNode, GPUResource: "nvidia.com/gpu",
 			Distributed: descriptors.Distributed{NumInstances: 2, ProcessesPerInstance: descriptors.Processes{Number: 1}},
 		},
-		Env: descriptors.Env{DockerImage: "alpine:3", ExtendedShm: true},
+		Env:      descriptors.Env{DockerImage: "alpine:3", ExtendedShm: true},
+		Schedule: descriptors.Schedule{Concurrency: descriptors.Allow, Missed: descriptors.LatestMissed, MissedWindow: time.Hour, History: 20},
 	}
 	if diff := cmp.Diff(want, parse(t, minimal(nil))); diff != "" {
 		t.Error(diff)
@@ -70,8 +71,14 @@ func TestEveryKeyIsReadBack(t *testing.T) {
 		},
 		Data: descriptors.Data{Sources: []descriptors.Source{{
 			Src: "gs://bucket/questions.tar.gz", Path: "/data/questions", ID: "questions",
-			MD5: "d41d8cd98f00b204e9800998ecf8427e", SHA256: sha, Unpack: true, ReadOnly: true,
+			MD5: "d41d8cd98f00b204e9800998ecf8427e", SHA256: sha, Unpack: true, ReadOnly: true, Mount: descriptors.MountShared,
 		}}},
+		Volumes: []descriptors.Volume{
+			{Path: "/scratch", Role: "client", Ephemeral: &descriptors.Ephemeral{Size: "20Gi", StorageClass: "fast"}},
+			{Path: "/exchange", Template: &descriptors.ClaimTemplate{Size: "1Ti", StorageClass: "nfs", Access: "ReadWriteMany"}},
+			{Path: "/mnt/claim", Role: "server", ReadOnly: true, Claim: "models"},
+			{Path: "/mnt/nfs", NFS: &descriptors.NFS{Server: "nfs.example.org", Path: "/export/data"}},
+		},
 		Output: &descriptors.Output{
 			Metrics: []descriptors.Metric{{
 				Name: "latency", Units: "ms", Pattern: "latency=(?P<value>[0-9.]+)(?P<unit>us|ms|s)", Parser: "lines", Direction: descriptors.Lower,
@@ -98,7 +105,7 @@ func TestEveryKeyIsReadBack(t *testing.T) {
 			},
 			Models: []descriptors.Source{{
 				Src: "azblob://models/one.bin", Path: "/models/one.bin", ID: "one",
-				MD5: "d41d8cd98f00b204e9800998ecf8427e", SHA256: sha,
+				MD5: "d41d8cd98f00b204e9800998ecf8427e", SHA256: sha, Mount: descriptors.MountCopy,
 			}},
 			Output: &descriptors.Output{
 				Metrics:   []descriptors.Metric{{Name: "requests", Units: "count", Pattern: `requests (\d+)`, Parser: "lines", Direction: descriptors.Higher}},
@@ -110,6 +117,10 @@ func TestEveryKeyIsReadBack(t *testing.T) {
 			HyperParams: map[string]any{"amp": true, "validation_frequency": int64(10), "rate": 1e-3, "layers": []any{int64(64), int64(32)}},
 		},
 		Limits: descriptors.Limits{Deadline: 90 * time.Minute, PendingDeadline: 48 * time.Hour, Retries: 1, MaxLogSize: 64 << 20, Keep: descriptors.Keep{Rule: "for", For: 24 * time.Hour}},
+		Schedule: descriptors.Schedule{
+			Concurrency: descriptors.Forbid, Missed: descriptors.AllMissed, MissedWindow: 6 * time.Hour, Jitter: 5 * time.Minute,
+			Suspend: new(false), History: 50, Start: "2026-12-01", End: "2027-12-01T03:00:00Z",
+		},
 	}
 	if diff := cmp.Diff(want, parse(t, string(files(t, name)[name]))); diff != "" {
 		t.Error(diff)

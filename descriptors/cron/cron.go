@@ -29,6 +29,7 @@ import (
 type Schedule struct {
 	minute, hour, day, month, weekday uint64 // bit n stands for n
 	anyDay, anyWeekday                bool
+	rhythm                            bool // minute or hour begins with *
 }
 
 // An Error says what is wrong with a schedule.
@@ -86,19 +87,13 @@ func Parse(s string) (Schedule, error) {
 	return Schedule{
 		sets[0], sets[1], sets[2], sets[3], sets[4],
 		strings.HasPrefix(words[2], "*"), strings.HasPrefix(words[4], "*"),
+		strings.HasPrefix(words[0], "*") || strings.HasPrefix(words[1], "*"),
 	}, nil
 }
 
 // Matches reports whether the minute of t, in the zone of t, is one of s.
 func (s Schedule) Matches(t time.Time) bool {
-	has := func(set uint64, n int) bool { return set&(1<<n) != 0 }
-	day, weekday := has(s.day, t.Day()), has(s.weekday, int(t.Weekday()))
-	if s.anyDay || s.anyWeekday {
-		day = day && weekday
-	} else {
-		day = day || weekday
-	}
-	return day && has(s.minute, t.Minute()) && has(s.hour, t.Hour()) && has(s.month, int(t.Month()))
+	return s.onDay(t) && s.minute&(1<<t.Minute()) != 0 && s.hour&(1<<t.Hour()) != 0
 }
 
 // Never reports whether no date is one of s, as for February 30.

@@ -32,6 +32,8 @@ const (
 	BadSchedule   = "BAI0024"
 	NeverFires    = "BAI0025"
 	TimeZone      = "BAI0026"
+	Moment        = "BAI0027"
+	NoTime        = "BAI0028"
 
 	// [hardware].
 	NoHardware    = "BAI0030"
@@ -75,6 +77,11 @@ const (
 	// [server].
 	NoServer = "BAI0080"
 	BadPorts = "BAI0081"
+
+	// Data that are shared, and [[volumes]].
+	SharedWritable = "BAI0090"
+	VolumeKind     = "BAI0091"
+	NoRole         = "BAI0092"
 
 	// Warnings.
 	NotRead       = "BAI0101"

@@ -16,7 +16,7 @@ type Explanation struct {
 
 // Explanations are those of all codes, in the order of the codes.
 func Explanations() []Explanation {
-	return slices.Concat(file(), tables(), info(), hardware(), env(), ml(), data(), output(), server(), warnings())
+	return slices.Concat(file(), tables(), info(), hardware(), env(), ml(), data(), output(), server(), volumes(), warnings())
 }
 
 func file() []Explanation {
@@ -164,6 +164,18 @@ func info() []Explanation {
 			"Zones have the names of the IANA database: a continent and a city, or UTC.",
 			"[info]\ndescription = \"x\"\nscheduling = \"@daily\"\ntimezone = \"Berlin\"",
 			"[info]\ndescription = \"x\"\nscheduling = \"@daily\"\ntimezone = \"Europe/Berlin\"",
+		},
+		{
+			Moment, "not a time",
+			"A time is a date, of which it is the beginning, or a date and a time of day with a T between them. Without a zone at its end it is a time of info.timezone.",
+			"[info]\ndescription = \"x\"\nscheduling = \"@daily\"\n[schedule]\nstart = \"1st of May\"",
+			"[info]\ndescription = \"x\"\nscheduling = \"@daily\"\n[schedule]\nstart = \"2026-05-01\"",
+		},
+		{
+			NoTime, "a schedule that is over before it begins",
+			"A schedule fires from its start on and before its end. With an end that is not later than the start it would be accepted and never run.",
+			"[info]\ndescription = \"x\"\nscheduling = \"@daily\"\n[schedule]\nstart = \"2026-05-02\"\nend = \"2026-05-01\"",
+			"[info]\ndescription = \"x\"\nscheduling = \"@daily\"\n[schedule]\nstart = \"2026-05-01\"\nend = \"2026-06-01\"",
 		},
 	}
 }
@@ -380,6 +392,29 @@ func server() []Explanation {
 			"A server listens on one port or more, each named once.",
 			"[hardware]\ninstance_type = \"t3.small\"\nstrategy = \"inference\"\n[server.hardware]\ninstance_type = \"t3.small\"\n[server.env]\ndocker_image = \"nginx:1\"\nports = []\nstart_command = \"\"",
 			"[hardware]\ninstance_type = \"t3.small\"\nstrategy = \"inference\"\n[server.hardware]\ninstance_type = \"t3.small\"\n[server.env]\ndocker_image = \"nginx:1\"\nports = [80]\nstart_command = \"\"",
+		},
+	}
+}
+
+func volumes() []Explanation {
+	return []Explanation{
+		{
+			SharedWritable, "shared data that may be changed",
+			"With mount = \"shared\" all pods of a role read the data from one volume. What one of them changed the others would measure.",
+			"[[data.sources]]\nsrc = \"https://example.org/set\"\npath = \"/data\"\nmount = \"shared\"\nread_only = false",
+			"[[data.sources]]\nsrc = \"https://example.org/set\"\npath = \"/data\"\nmount = \"shared\"",
+		},
+		{
+			VolumeKind, "a volume that is nothing, or two things",
+			"A volume is one of four: a claim that exists, a claim that is made for the run (template), space of each pod's own (ephemeral), or a folder of an NFS server.",
+			"[[volumes]]\npath = \"/scratch\"",
+			"[[volumes]]\npath = \"/scratch\"\nephemeral = { size = \"10GiB\" }",
+		},
+		{
+			NoRole, "a role that the run does not have",
+			"The pods of a run are: benchmark; with strategy mpi, worker and launcher; with strategy inference, client and server. Without role all of them mount the volume.",
+			"[[volumes]]\npath = \"/scratch\"\nrole = \"server\"\nephemeral = { size = \"10GiB\" }",
+			"[[volumes]]\npath = \"/scratch\"\nephemeral = { size = \"10GiB\" }",
 		},
 	}
 }

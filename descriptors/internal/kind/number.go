@@ -17,6 +17,7 @@ const (
 	maxSeconds = 1 << 30
 	maxGPUs    = 1024
 	maxRetries = 10
+	maxHistory = 1000
 )
 
 func numbers() shape.Kinds {
@@ -26,6 +27,13 @@ func numbers() shape.Kinds {
 		"count":   between(1, maxSeconds),
 		"port":    between(1, maxPort),
 		"retries": between(0, maxRetries),
+		"history": between(1, maxHistory),
+		"switch": {Type: "bool", Read: func(v shape.Value) any {
+			if b, ok := v.Bool(); ok {
+				return b
+			}
+			return nil
+		}},
 		"ports": {
 			Type: "list of integers", Rule: "one port or more, each from 1 to 65535, none twice", Read: ports,
 		},

@@ -59,6 +59,8 @@ func Schemas() map[string]map[string]any {
 		"count":        integer(1, maxSeconds),
 		"port":         integer(1, maxPort),
 		"retries":      integer(0, maxRetries),
+		"history":      integer(1, maxHistory),
+		"switch":       {"type": "boolean"},
 		"ports":        {"type": "array", "items": integer(1, maxPort), "minItems": 1, "uniqueItems": true},
 		"cpus":         {"anyOf": []any{schema{"type": "number", "exclusiveMinimum": 0}, matching(`^` + numberPattern + ` ?m?$`)}},
 		"scheme":       matching(`^[Hh][Tt][Tt][Pp][Ss]?$`),
@@ -75,6 +77,7 @@ func Schemas() map[string]map[string]any {
 		"schedule":     matching(`^\s*(single_run|@[A-Za-z]+|\S+(\s+\S+){4})\s*$`),
 		"time zone":    {"type": "string", "enum": anyOf(strings.Fields(zones))},
 		"duration":     Span(),
+		"moment":       matching(`^[0-9]{4}-[0-9]{2}-[0-9]{2}([T ][0-9]{2}:[0-9]{2}.*)?$`),
 		"command":      {"type": "string"},
 		"code":         {"type": "string"},
 	}

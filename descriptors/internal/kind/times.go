@@ -30,6 +30,7 @@ func times() shape.Kinds {
 		"spec version": text("`0.1.0` or `1.0`", version),
 		"schedule":     text("`single_run`, or a cron expression", schedule),
 		"time zone":    text("a name of the IANA database, as `Europe/Berlin`", zone),
+		"moment":       text("a date, or a date and a time, as `2026-12-01`, `2026-12-01T03:00` or `2026-12-01T03:00:00Z`", moment),
 		"duration": {
 			Type: "string", Rule: "numbers with `d`, `h`, `m`, `s`: `90s`, `1h30m`, `2d`; a second at least, a year at most",
 			Read: func(v shape.Value) any {
@@ -90,6 +91,25 @@ func zone(v shape.Value, s string) any {
 		remedy = fmt.Sprintf("did you mean %q?", meant)
 	}
 	v.Fault(fault.TimeZone, fmt.Sprintf("%q is not a time zone", s), remedy)
+	return nil
+}
+
+// Moment is the time that a moment says, in zone where it names none. It is
+// false for what is none.
+func Moment(text string, zone *time.Location) (time.Time, bool) {
+	for _, layout := range []string{time.DateOnly, "2006-01-02T15:04", "2006-01-02T15:04:05", time.RFC3339, "2006-01-02T15:04Z07:00"} {
+		if at, err := time.ParseInLocation(layout, text, zone); err == nil {
+			return at, true
+		}
+	}
+	return time.Time{}, false
+}
+
+func moment(v shape.Value, s string) any {
+	if _, ok := Moment(strings.Replace(s, " ", "T", 1), time.UTC); ok {
+		return strings.Replace(s, " ", "T", 1)
+	}
+	v.Fault(fault.Moment, fmt.Sprintf("%q is not a time", s), `write "2026-12-01", "2026-12-01T03:00" or, with a zone, "2026-12-01T03:00:00Z"`)
 	return nil
 }
 

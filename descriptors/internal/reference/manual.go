@@ -99,17 +99,28 @@ func (m *manual) example(key descriptors.Key) string {
 	if key.Type == "table" || key.Type == "list of tables" {
 		return ""
 	}
-	at := m.examples
-	for name := range strings.SplitSeq(key.Path, ".") {
-		name, list := strings.CutSuffix(name, "[]")
-		if at = at.Get(name); at == nil {
-			return ""
-		}
-		if list {
-			at = at.Items[0]
+	if at := first(m.examples, key.Path); at != nil {
+		return at.Said()
+	}
+	return ""
+}
+
+// first is the first value at a path, in whichever items of lists; nil for none.
+func first(at *syntax.Node, path string) *syntax.Node {
+	name, rest, more := strings.Cut(path, ".")
+	name, list := strings.CutSuffix(name, "[]")
+	if at = at.Get(name); at == nil || !more {
+		return at
+	}
+	if !list {
+		return first(at, rest)
+	}
+	for _, item := range at.Items {
+		if found := first(item, rest); found != nil {
+			return found
 		}
 	}
-	return at.Said()
+	return nil
 }
 
 // faults describes every fault.

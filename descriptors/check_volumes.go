@@ -1,0 +1,117 @@
+package descriptors
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/benchmark-ai/bai/descriptors/internal/fault"
+)
+
+// shared finds data that all pods read and that one of them may change.
+func (c check) shared(at string, sources []Source) {
+	for i, s := range sources {
+		at := fmt.Sprintf("%s[%d]", at, i)
+		if s.Mount == MountShared && !s.ReadOnly && !c.r.Bad(at+".mount") && !c.r.Bad(at+".read_only") {
+			c.r.Fault(at+".read_only", fault.SharedWritable, "shared data are read by all pods, and none may change them", `leave it out, or write mount = "copy"`)
+		}
+	}
+}
+
+// mostVolumes is how many volumes a run can have.
+const mostVolumes = 100
+
+// volumes looks at what each volume is, who mounts it, and where.
+func (c check) volumes() {
+	if n := len(c.d.Volumes); n > mostVolumes {
+		c.r.Fault("volumes", fault.OutOfRange, fmt.Sprintf("are %d, %d at most are mounted", n, mostVolumes), "")
+		return
+	}
+	for i, v := range c.d.Volumes {
+		at := fmt.Sprintf("volumes[%d]", i)
+		if c.r.Bad(at) {
+			continue
+		}
+		c.kindOf(at)
+		if v.Role != "" && !c.r.Bad(at+".role") && !c.r.Bad("hardware.strategy") && !slices.Contains(c.roles(), v.Role) {
+			c.r.Fault(at+".role", fault.NoRole, fmt.Sprintf("strategy %s has no role %s", c.d.Hardware.Strategy, v.Role),
+				"its roles are "+strings.Join(c.roles(), " and "))
+		}
+		c.overlaps(i)
+	}
+}
+
+// kindOf finds a volume that is nothing, or several things.
+func (c check) kindOf(at string) {
+	var given []string
+	for _, key := range []string{"claim", "template", "ephemeral", "nfs"} {
+		if c.r.Has(at + "." + key) {
+			given = append(given, key)
+		}
+	}
+	switch {
+	case len(given) == 0 && !c.damaged && !c.r.BadBelow(at):
+		c.r.Fault(at, fault.VolumeKind, "says nothing about what it is", "add one of claim, template, ephemeral and nfs")
+	case len(given) > 1:
+		c.r.Fault(at+"."+given[1], fault.VolumeKind, "it is a "+given[0]+" already", "keep one of the two")
+	}
+}
+
+// roles are those of the descriptor's strategy.
+func (c check) roles() []string {
+	switch c.d.Hardware.Strategy {
+	case MPI:
+		return []string{"launcher", "worker"}
+	case Inference:
+		return []string{"client", "server"}
+	case SingleNode:
+	}
+	return []string{"benchmark"}
+}
+
+// overlaps finds the first of what a volume hides, or is hidden by, in a pod:
+// other volumes, data and models.
+func (c check) overlaps(n int) {
+	v, at := c.d.Volumes[n], fmt.Sprintf("volumes[%d].path", n)
+	if v.Path == "" {
+		return
+	}
+	for i, w := range c.d.Volumes[:n] {
+		if (v.Role == "" || w.Role == "" || v.Role == w.Role) && c.overlap(at, v.Path, fmt.Sprintf("volumes[%d]", i), w.Path) {
+			return
+		}
+	}
+	if v.Role != "server" && v.Role != "launcher" && c.covers(at, v.Path, "data.sources", c.d.Data.Sources) {
+		return
+	}
+	if c.d.Server != nil && (v.Role == "" || v.Role == "server") {
+		c.covers(at, v.Path, "server.models", c.d.Server.Models)
+	}
+}
+
+// covers reports the first source that a path overlaps with.
+func (c check) covers(at, path, list string, sources []Source) bool {
+	for i, s := range sources {
+		if c.overlap(at, path, fmt.Sprintf("%s[%d]", list, i), s.Path) {
+			return true
+		}
+	}
+	return false
+}
+
+// overlap reports whether one path is another, or lies in it.
+func (c check) overlap(at, path, other, taken string) bool {
+	switch {
+	case taken == "":
+		return false
+	case path == taken:
+		c.r.Fault(at, fault.SamePath, fmt.Sprintf("%q is the path of %s too", path, other), "choose another path")
+	case strings.HasPrefix(path, taken+"/"):
+		c.r.Fault(at, fault.NestedPath, fmt.Sprintf("%q lies inside %q, the path of %s", path, taken, other), "choose folders beside each other")
+	case strings.HasPrefix(taken, path+"/"):
+		c.r.Fault(at, fault.NestedPath, fmt.Sprintf("%q, the path of %s, lies inside %q", taken, other, path), "choose folders beside each other")
+	default:
+		return false
+	}
+	return true
+}
