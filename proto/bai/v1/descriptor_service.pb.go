@@ -140,7 +140,9 @@ type RenderDescriptorRequest struct {
 	// Where the user read it; used in faults.
 	DescriptorFile string `protobuf:"bytes,2,opt,name=descriptor_file,json=descriptorFile,proto3" json:"descriptor_file,omitempty"`
 	// Put in place of values of the descriptor, in this order.
-	Overrides     []*Override `protobuf:"bytes,3,rep,name=overrides,proto3" json:"overrides,omitempty"`
+	Overrides []*Override `protobuf:"bytes,3,rep,name=overrides,proto3" json:"overrides,omitempty"`
+	// Code is sent along. A descriptor with ml.script is rendered so in any case.
+	WithScript    bool `protobuf:"varint,4,opt,name=with_script,json=withScript,proto3" json:"with_script,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -194,6 +196,13 @@ func (x *RenderDescriptorRequest) GetOverrides() []*Override {
 		return x.Overrides
 	}
 	return nil
+}
+
+func (x *RenderDescriptorRequest) GetWithScript() bool {
+	if x != nil {
+		return x.WithScript
+	}
+	return false
 }
 
 // RenderDescriptorResponse is what would be created.
@@ -719,11 +728,13 @@ const file_bai_v1_descriptor_service_proto_rawDesc = "" +
 	"\x0fdescriptor_file\x18\x02 \x01(\tR\x0edescriptorFile\x12.\n" +
 	"\toverrides\x18\x03 \x03(\v2\x10.bai.v1.OverrideR\toverrides\"C\n" +
 	"\x1aValidateDescriptorResponse\x12%\n" +
-	"\x06faults\x18\x01 \x03(\v2\r.bai.v1.FaultR\x06faults\"\x9b\x01\n" +
+	"\x06faults\x18\x01 \x03(\v2\r.bai.v1.FaultR\x06faults\"\xbc\x01\n" +
 	"\x17RenderDescriptorRequest\x12'\n" +
 	"\x0fdescriptor_toml\x18\x01 \x01(\fR\x0edescriptorToml\x12'\n" +
 	"\x0fdescriptor_file\x18\x02 \x01(\tR\x0edescriptorFile\x12.\n" +
-	"\toverrides\x18\x03 \x03(\v2\x10.bai.v1.OverrideR\toverrides\"6\n" +
+	"\toverrides\x18\x03 \x03(\v2\x10.bai.v1.OverrideR\toverrides\x12\x1f\n" +
+	"\vwith_script\x18\x04 \x01(\bR\n" +
+	"withScript\"6\n" +
 	"\x18RenderDescriptorResponse\x12\x1a\n" +
 	"\bmanifest\x18\x01 \x01(\tR\bmanifest\"\x9b\x01\n" +
 	"\x15PushDescriptorRequest\x12\x12\n" +

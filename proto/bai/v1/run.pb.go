@@ -522,6 +522,61 @@ func (x *DataSet) GetSize() int64 {
 	return 0
 }
 
+// Script is code that is sent along with a descriptor: an archive.
+type Script struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Digest of the archive, hex.
+	Sha256 string `protobuf:"bytes,1,opt,name=sha256,proto3" json:"sha256,omitempty"`
+	// In bytes.
+	Size          int64 `protobuf:"varint,2,opt,name=size,proto3" json:"size,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Script) Reset() {
+	*x = Script{}
+	mi := &file_bai_v1_run_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Script) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Script) ProtoMessage() {}
+
+func (x *Script) ProtoReflect() protoreflect.Message {
+	mi := &file_bai_v1_run_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Script.ProtoReflect.Descriptor instead.
+func (*Script) Descriptor() ([]byte, []int) {
+	return file_bai_v1_run_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *Script) GetSha256() string {
+	if x != nil {
+		return x.Sha256
+	}
+	return ""
+}
+
+func (x *Script) GetSize() int64 {
+	if x != nil {
+		return x.Size
+	}
+	return 0
+}
+
 // Lineage says where a run comes from.
 type Lineage struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -545,7 +600,7 @@ type Lineage struct {
 
 func (x *Lineage) Reset() {
 	*x = Lineage{}
-	mi := &file_bai_v1_run_proto_msgTypes[4]
+	mi := &file_bai_v1_run_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -557,7 +612,7 @@ func (x *Lineage) String() string {
 func (*Lineage) ProtoMessage() {}
 
 func (x *Lineage) ProtoReflect() protoreflect.Message {
-	mi := &file_bai_v1_run_proto_msgTypes[4]
+	mi := &file_bai_v1_run_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -570,7 +625,7 @@ func (x *Lineage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Lineage.ProtoReflect.Descriptor instead.
 func (*Lineage) Descriptor() ([]byte, []int) {
-	return file_bai_v1_run_proto_rawDescGZIP(), []int{4}
+	return file_bai_v1_run_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Lineage) GetSetId() string {
@@ -675,14 +730,16 @@ type Run struct {
 	// descriptor_toml already. Only GetRun says it.
 	Overrides []*Override `protobuf:"bytes,24,rep,name=overrides,proto3" json:"overrides,omitempty"`
 	// Where the descriptor came from; absent for a file of the user's.
-	Origination   *Origination `protobuf:"bytes,25,opt,name=origination,proto3" json:"origination,omitempty"`
+	Origination *Origination `protobuf:"bytes,25,opt,name=origination,proto3" json:"origination,omitempty"`
+	// The code that was sent along; absent for none.
+	Script        *Script `protobuf:"bytes,26,opt,name=script,proto3" json:"script,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Run) Reset() {
 	*x = Run{}
-	mi := &file_bai_v1_run_proto_msgTypes[5]
+	mi := &file_bai_v1_run_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -694,7 +751,7 @@ func (x *Run) String() string {
 func (*Run) ProtoMessage() {}
 
 func (x *Run) ProtoReflect() protoreflect.Message {
-	mi := &file_bai_v1_run_proto_msgTypes[5]
+	mi := &file_bai_v1_run_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -707,7 +764,7 @@ func (x *Run) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Run.ProtoReflect.Descriptor instead.
 func (*Run) Descriptor() ([]byte, []int) {
-	return file_bai_v1_run_proto_rawDescGZIP(), []int{5}
+	return file_bai_v1_run_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Run) GetId() string {
@@ -885,6 +942,13 @@ func (x *Run) GetOrigination() *Origination {
 	return nil
 }
 
+func (x *Run) GetScript() *Script {
+	if x != nil {
+		return x.Script
+	}
+	return nil
+}
+
 // Override puts a value in the place of one of the descriptor's.
 type Override struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -899,7 +963,7 @@ type Override struct {
 
 func (x *Override) Reset() {
 	*x = Override{}
-	mi := &file_bai_v1_run_proto_msgTypes[6]
+	mi := &file_bai_v1_run_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -911,7 +975,7 @@ func (x *Override) String() string {
 func (*Override) ProtoMessage() {}
 
 func (x *Override) ProtoReflect() protoreflect.Message {
-	mi := &file_bai_v1_run_proto_msgTypes[6]
+	mi := &file_bai_v1_run_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -924,7 +988,7 @@ func (x *Override) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Override.ProtoReflect.Descriptor instead.
 func (*Override) Descriptor() ([]byte, []int) {
-	return file_bai_v1_run_proto_rawDescGZIP(), []int{6}
+	return file_bai_v1_run_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Override) GetPath() string {
@@ -954,7 +1018,7 @@ type Origination struct {
 
 func (x *Origination) Reset() {
 	*x = Origination{}
-	mi := &file_bai_v1_run_proto_msgTypes[7]
+	mi := &file_bai_v1_run_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -966,7 +1030,7 @@ func (x *Origination) String() string {
 func (*Origination) ProtoMessage() {}
 
 func (x *Origination) ProtoReflect() protoreflect.Message {
-	mi := &file_bai_v1_run_proto_msgTypes[7]
+	mi := &file_bai_v1_run_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -979,7 +1043,7 @@ func (x *Origination) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Origination.ProtoReflect.Descriptor instead.
 func (*Origination) Descriptor() ([]byte, []int) {
-	return file_bai_v1_run_proto_rawDescGZIP(), []int{7}
+	return file_bai_v1_run_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Origination) GetUri() string {
@@ -1013,7 +1077,7 @@ type Artifact struct {
 
 func (x *Artifact) Reset() {
 	*x = Artifact{}
-	mi := &file_bai_v1_run_proto_msgTypes[8]
+	mi := &file_bai_v1_run_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1025,7 +1089,7 @@ func (x *Artifact) String() string {
 func (*Artifact) ProtoMessage() {}
 
 func (x *Artifact) ProtoReflect() protoreflect.Message {
-	mi := &file_bai_v1_run_proto_msgTypes[8]
+	mi := &file_bai_v1_run_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1038,7 +1102,7 @@ func (x *Artifact) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Artifact.ProtoReflect.Descriptor instead.
 func (*Artifact) Descriptor() ([]byte, []int) {
-	return file_bai_v1_run_proto_rawDescGZIP(), []int{8}
+	return file_bai_v1_run_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Artifact) GetName() string {
@@ -1090,7 +1154,7 @@ type Completeness struct {
 
 func (x *Completeness) Reset() {
 	*x = Completeness{}
-	mi := &file_bai_v1_run_proto_msgTypes[9]
+	mi := &file_bai_v1_run_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1102,7 +1166,7 @@ func (x *Completeness) String() string {
 func (*Completeness) ProtoMessage() {}
 
 func (x *Completeness) ProtoReflect() protoreflect.Message {
-	mi := &file_bai_v1_run_proto_msgTypes[9]
+	mi := &file_bai_v1_run_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1115,7 +1179,7 @@ func (x *Completeness) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Completeness.ProtoReflect.Descriptor instead.
 func (*Completeness) Descriptor() ([]byte, []int) {
-	return file_bai_v1_run_proto_rawDescGZIP(), []int{9}
+	return file_bai_v1_run_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Completeness) GetComplete() bool {
@@ -1189,7 +1253,7 @@ type Change struct {
 
 func (x *Change) Reset() {
 	*x = Change{}
-	mi := &file_bai_v1_run_proto_msgTypes[10]
+	mi := &file_bai_v1_run_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1201,7 +1265,7 @@ func (x *Change) String() string {
 func (*Change) ProtoMessage() {}
 
 func (x *Change) ProtoReflect() protoreflect.Message {
-	mi := &file_bai_v1_run_proto_msgTypes[10]
+	mi := &file_bai_v1_run_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1214,7 +1278,7 @@ func (x *Change) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Change.ProtoReflect.Descriptor instead.
 func (*Change) Descriptor() ([]byte, []int) {
-	return file_bai_v1_run_proto_rawDescGZIP(), []int{10}
+	return file_bai_v1_run_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Change) GetRevision() int64 {
@@ -1308,7 +1372,7 @@ type Origin struct {
 
 func (x *Origin) Reset() {
 	*x = Origin{}
-	mi := &file_bai_v1_run_proto_msgTypes[11]
+	mi := &file_bai_v1_run_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1320,7 +1384,7 @@ func (x *Origin) String() string {
 func (*Origin) ProtoMessage() {}
 
 func (x *Origin) ProtoReflect() protoreflect.Message {
-	mi := &file_bai_v1_run_proto_msgTypes[11]
+	mi := &file_bai_v1_run_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1333,7 +1397,7 @@ func (x *Origin) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Origin.ProtoReflect.Descriptor instead.
 func (*Origin) Descriptor() ([]byte, []int) {
-	return file_bai_v1_run_proto_rawDescGZIP(), []int{11}
+	return file_bai_v1_run_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Origin) GetAttempt() int32 {
@@ -1399,7 +1463,7 @@ type LogLine struct {
 
 func (x *LogLine) Reset() {
 	*x = LogLine{}
-	mi := &file_bai_v1_run_proto_msgTypes[12]
+	mi := &file_bai_v1_run_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1411,7 +1475,7 @@ func (x *LogLine) String() string {
 func (*LogLine) ProtoMessage() {}
 
 func (x *LogLine) ProtoReflect() protoreflect.Message {
-	mi := &file_bai_v1_run_proto_msgTypes[12]
+	mi := &file_bai_v1_run_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1424,7 +1488,7 @@ func (x *LogLine) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogLine.ProtoReflect.Descriptor instead.
 func (*LogLine) Descriptor() ([]byte, []int) {
-	return file_bai_v1_run_proto_rawDescGZIP(), []int{12}
+	return file_bai_v1_run_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *LogLine) GetOrigin() *Origin {
@@ -1496,7 +1560,7 @@ type Sample struct {
 
 func (x *Sample) Reset() {
 	*x = Sample{}
-	mi := &file_bai_v1_run_proto_msgTypes[13]
+	mi := &file_bai_v1_run_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1508,7 +1572,7 @@ func (x *Sample) String() string {
 func (*Sample) ProtoMessage() {}
 
 func (x *Sample) ProtoReflect() protoreflect.Message {
-	mi := &file_bai_v1_run_proto_msgTypes[13]
+	mi := &file_bai_v1_run_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1521,7 +1585,7 @@ func (x *Sample) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Sample.ProtoReflect.Descriptor instead.
 func (*Sample) Descriptor() ([]byte, []int) {
-	return file_bai_v1_run_proto_rawDescGZIP(), []int{13}
+	return file_bai_v1_run_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Sample) GetOrigin() *Origin {
@@ -1613,7 +1677,10 @@ const file_bai_v1_run_proto_rawDesc = "" +
 	"\x06source\x18\x01 \x01(\tR\x06source\x12\x12\n" +
 	"\x04path\x18\x02 \x01(\tR\x04path\x12\x16\n" +
 	"\x06sha256\x18\x03 \x01(\tR\x06sha256\x12\x12\n" +
-	"\x04size\x18\x04 \x01(\x03R\x04size\"\xe5\x01\n" +
+	"\x04size\x18\x04 \x01(\x03R\x04size\"4\n" +
+	"\x06Script\x12\x16\n" +
+	"\x06sha256\x18\x01 \x01(\tR\x06sha256\x12\x12\n" +
+	"\x04size\x18\x02 \x01(\x03R\x04size\"\xe5\x01\n" +
 	"\aLineage\x12\x15\n" +
 	"\x06set_id\x18\x01 \x01(\tR\x05setId\x12\x12\n" +
 	"\x04cell\x18\x02 \x01(\tR\x04cell\x12\x1e\n" +
@@ -1625,7 +1692,7 @@ const file_bai_v1_run_proto_rawDesc = "" +
 	"scheduleId\x12;\n" +
 	"\vfiring_time\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"firingTime\x12\x19\n" +
-	"\brerun_of\x18\a \x01(\tR\arerunOf\"\xc9\b\n" +
+	"\brerun_of\x18\a \x01(\tR\arerunOf\"\xf1\b\n" +
 	"\x03Run\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x1c\n" +
@@ -1655,7 +1722,8 @@ const file_bai_v1_run_proto_rawDesc = "" +
 	"\brevision\x18\x16 \x01(\x03R\brevision\x128\n" +
 	"\fcompleteness\x18\x17 \x01(\v2\x14.bai.v1.CompletenessR\fcompleteness\x12.\n" +
 	"\toverrides\x18\x18 \x03(\v2\x10.bai.v1.OverrideR\toverrides\x125\n" +
-	"\vorigination\x18\x19 \x01(\v2\x13.bai.v1.OriginationR\vorigination\x1a9\n" +
+	"\vorigination\x18\x19 \x01(\v2\x13.bai.v1.OriginationR\vorigination\x12&\n" +
+	"\x06script\x18\x1a \x01(\v2\x0e.bai.v1.ScriptR\x06script\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\f\n" +
@@ -1754,7 +1822,7 @@ func file_bai_v1_run_proto_rawDescGZIP() []byte {
 }
 
 var file_bai_v1_run_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_bai_v1_run_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
+var file_bai_v1_run_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
 var file_bai_v1_run_proto_goTypes = []any{
 	(Phase)(0),                    // 0: bai.v1.Phase
 	(Outcome)(0),                  // 1: bai.v1.Outcome
@@ -1763,52 +1831,54 @@ var file_bai_v1_run_proto_goTypes = []any{
 	(*RunFailure)(nil),            // 4: bai.v1.RunFailure
 	(*Progress)(nil),              // 5: bai.v1.Progress
 	(*DataSet)(nil),               // 6: bai.v1.DataSet
-	(*Lineage)(nil),               // 7: bai.v1.Lineage
-	(*Run)(nil),                   // 8: bai.v1.Run
-	(*Override)(nil),              // 9: bai.v1.Override
-	(*Origination)(nil),           // 10: bai.v1.Origination
-	(*Artifact)(nil),              // 11: bai.v1.Artifact
-	(*Completeness)(nil),          // 12: bai.v1.Completeness
-	(*Change)(nil),                // 13: bai.v1.Change
-	(*Origin)(nil),                // 14: bai.v1.Origin
-	(*LogLine)(nil),               // 15: bai.v1.LogLine
-	(*Sample)(nil),                // 16: bai.v1.Sample
-	nil,                           // 17: bai.v1.Run.LabelsEntry
-	nil,                           // 18: bai.v1.Sample.LabelsEntry
-	(*timestamppb.Timestamp)(nil), // 19: google.protobuf.Timestamp
+	(*Script)(nil),                // 7: bai.v1.Script
+	(*Lineage)(nil),               // 8: bai.v1.Lineage
+	(*Run)(nil),                   // 9: bai.v1.Run
+	(*Override)(nil),              // 10: bai.v1.Override
+	(*Origination)(nil),           // 11: bai.v1.Origination
+	(*Artifact)(nil),              // 12: bai.v1.Artifact
+	(*Completeness)(nil),          // 13: bai.v1.Completeness
+	(*Change)(nil),                // 14: bai.v1.Change
+	(*Origin)(nil),                // 15: bai.v1.Origin
+	(*LogLine)(nil),               // 16: bai.v1.LogLine
+	(*Sample)(nil),                // 17: bai.v1.Sample
+	nil,                           // 18: bai.v1.Run.LabelsEntry
+	nil,                           // 19: bai.v1.Sample.LabelsEntry
+	(*timestamppb.Timestamp)(nil), // 20: google.protobuf.Timestamp
 }
 var file_bai_v1_run_proto_depIdxs = []int32{
-	19, // 0: bai.v1.Lineage.firing_time:type_name -> google.protobuf.Timestamp
-	17, // 1: bai.v1.Run.labels:type_name -> bai.v1.Run.LabelsEntry
-	7,  // 2: bai.v1.Run.lineage:type_name -> bai.v1.Lineage
+	20, // 0: bai.v1.Lineage.firing_time:type_name -> google.protobuf.Timestamp
+	18, // 1: bai.v1.Run.labels:type_name -> bai.v1.Run.LabelsEntry
+	8,  // 2: bai.v1.Run.lineage:type_name -> bai.v1.Lineage
 	0,  // 3: bai.v1.Run.phase:type_name -> bai.v1.Phase
 	1,  // 4: bai.v1.Run.outcome:type_name -> bai.v1.Outcome
 	2,  // 5: bai.v1.Run.failure_class:type_name -> bai.v1.FailureClass
 	5,  // 6: bai.v1.Run.progress:type_name -> bai.v1.Progress
-	19, // 7: bai.v1.Run.create_time:type_name -> google.protobuf.Timestamp
-	19, // 8: bai.v1.Run.update_time:type_name -> google.protobuf.Timestamp
-	19, // 9: bai.v1.Run.start_time:type_name -> google.protobuf.Timestamp
-	19, // 10: bai.v1.Run.end_time:type_name -> google.protobuf.Timestamp
+	20, // 7: bai.v1.Run.create_time:type_name -> google.protobuf.Timestamp
+	20, // 8: bai.v1.Run.update_time:type_name -> google.protobuf.Timestamp
+	20, // 9: bai.v1.Run.start_time:type_name -> google.protobuf.Timestamp
+	20, // 10: bai.v1.Run.end_time:type_name -> google.protobuf.Timestamp
 	6,  // 11: bai.v1.Run.data:type_name -> bai.v1.DataSet
-	12, // 12: bai.v1.Run.completeness:type_name -> bai.v1.Completeness
-	9,  // 13: bai.v1.Run.overrides:type_name -> bai.v1.Override
-	10, // 14: bai.v1.Run.origination:type_name -> bai.v1.Origination
-	19, // 15: bai.v1.Artifact.time:type_name -> google.protobuf.Timestamp
-	19, // 16: bai.v1.Change.time:type_name -> google.protobuf.Timestamp
-	0,  // 17: bai.v1.Change.phase:type_name -> bai.v1.Phase
-	1,  // 18: bai.v1.Change.outcome:type_name -> bai.v1.Outcome
-	2,  // 19: bai.v1.Change.failure_class:type_name -> bai.v1.FailureClass
-	5,  // 20: bai.v1.Change.progress:type_name -> bai.v1.Progress
-	14, // 21: bai.v1.LogLine.origin:type_name -> bai.v1.Origin
-	19, // 22: bai.v1.LogLine.time:type_name -> google.protobuf.Timestamp
-	14, // 23: bai.v1.Sample.origin:type_name -> bai.v1.Origin
-	19, // 24: bai.v1.Sample.time:type_name -> google.protobuf.Timestamp
-	18, // 25: bai.v1.Sample.labels:type_name -> bai.v1.Sample.LabelsEntry
-	26, // [26:26] is the sub-list for method output_type
-	26, // [26:26] is the sub-list for method input_type
-	26, // [26:26] is the sub-list for extension type_name
-	26, // [26:26] is the sub-list for extension extendee
-	0,  // [0:26] is the sub-list for field type_name
+	13, // 12: bai.v1.Run.completeness:type_name -> bai.v1.Completeness
+	10, // 13: bai.v1.Run.overrides:type_name -> bai.v1.Override
+	11, // 14: bai.v1.Run.origination:type_name -> bai.v1.Origination
+	7,  // 15: bai.v1.Run.script:type_name -> bai.v1.Script
+	20, // 16: bai.v1.Artifact.time:type_name -> google.protobuf.Timestamp
+	20, // 17: bai.v1.Change.time:type_name -> google.protobuf.Timestamp
+	0,  // 18: bai.v1.Change.phase:type_name -> bai.v1.Phase
+	1,  // 19: bai.v1.Change.outcome:type_name -> bai.v1.Outcome
+	2,  // 20: bai.v1.Change.failure_class:type_name -> bai.v1.FailureClass
+	5,  // 21: bai.v1.Change.progress:type_name -> bai.v1.Progress
+	15, // 22: bai.v1.LogLine.origin:type_name -> bai.v1.Origin
+	20, // 23: bai.v1.LogLine.time:type_name -> google.protobuf.Timestamp
+	15, // 24: bai.v1.Sample.origin:type_name -> bai.v1.Origin
+	20, // 25: bai.v1.Sample.time:type_name -> google.protobuf.Timestamp
+	19, // 26: bai.v1.Sample.labels:type_name -> bai.v1.Sample.LabelsEntry
+	27, // [27:27] is the sub-list for method output_type
+	27, // [27:27] is the sub-list for method input_type
+	27, // [27:27] is the sub-list for extension type_name
+	27, // [27:27] is the sub-list for extension extendee
+	0,  // [0:27] is the sub-list for field type_name
 }
 
 func init() { file_bai_v1_run_proto_init() }
@@ -1816,15 +1886,15 @@ func file_bai_v1_run_proto_init() {
 	if File_bai_v1_run_proto != nil {
 		return
 	}
-	file_bai_v1_run_proto_msgTypes[5].OneofWrappers = []any{}
-	file_bai_v1_run_proto_msgTypes[13].OneofWrappers = []any{}
+	file_bai_v1_run_proto_msgTypes[6].OneofWrappers = []any{}
+	file_bai_v1_run_proto_msgTypes[14].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_bai_v1_run_proto_rawDesc), len(file_bai_v1_run_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   16,
+			NumMessages:   17,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

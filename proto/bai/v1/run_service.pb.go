@@ -99,7 +99,12 @@ type SubmitRunRequest struct {
 	// Where the descriptor came from, where that was not a file of the user's.
 	Origination *Origination `protobuf:"bytes,9,opt,name=origination,proto3" json:"origination,omitempty"`
 	// ID of the run that this one repeats; empty for none.
-	RerunOf       string `protobuf:"bytes,10,opt,name=rerun_of,json=rerunOf,proto3" json:"rerun_of,omitempty"`
+	RerunOf string `protobuf:"bytes,10,opt,name=rerun_of,json=rerunOf,proto3" json:"rerun_of,omitempty"`
+	// Digest of the code that is sent along, hex, which ScriptService keeps; empty
+	// for none. It is unpacked before the benchmark starts, in the folder that
+	// BAI_SCRIPTS_PATH names. INVALID_ARGUMENT with a Fault of this path where it
+	// is not kept: upload it and send this again.
+	ScriptSha256  string `protobuf:"bytes,11,opt,name=script_sha256,json=scriptSha256,proto3" json:"script_sha256,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -200,6 +205,13 @@ func (x *SubmitRunRequest) GetOrigination() *Origination {
 func (x *SubmitRunRequest) GetRerunOf() string {
 	if x != nil {
 		return x.RerunOf
+	}
+	return ""
+}
+
+func (x *SubmitRunRequest) GetScriptSha256() string {
+	if x != nil {
+		return x.ScriptSha256
 	}
 	return ""
 }
@@ -453,7 +465,9 @@ type ListRunsRequest struct {
 	// task_name label equals it; in any case of letters.
 	Text string `protobuf:"bytes,10,opt,name=text,proto3" json:"text,omitempty"`
 	// Unspecified means newest first.
-	Order         Order `protobuf:"varint,11,opt,name=order,proto3,enum=bai.v1.Order" json:"order,omitempty"`
+	Order Order `protobuf:"varint,11,opt,name=order,proto3,enum=bai.v1.Order" json:"order,omitempty"`
+	// Only runs of the schedule of this ID.
+	ScheduleId    string `protobuf:"bytes,12,opt,name=schedule_id,json=scheduleId,proto3" json:"schedule_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -563,6 +577,13 @@ func (x *ListRunsRequest) GetOrder() Order {
 		return x.Order
 	}
 	return Order_ORDER_UNSPECIFIED
+}
+
+func (x *ListRunsRequest) GetScheduleId() string {
+	if x != nil {
+		return x.ScheduleId
+	}
+	return ""
 }
 
 // ListRunsResponse is one page.
@@ -1487,7 +1508,7 @@ var File_bai_v1_run_service_proto protoreflect.FileDescriptor
 
 const file_bai_v1_run_service_proto_rawDesc = "" +
 	"\n" +
-	"\x18bai/v1/run_service.proto\x12\x06bai.v1\x1a\x10bai/v1/run.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xd0\x03\n" +
+	"\x18bai/v1/run_service.proto\x12\x06bai.v1\x1a\x10bai/v1/run.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xf5\x03\n" +
 	"\x10SubmitRunRequest\x12'\n" +
 	"\x0fidempotency_key\x18\x01 \x01(\tR\x0eidempotencyKey\x12'\n" +
 	"\x0fdescriptor_toml\x18\x02 \x01(\fR\x0edescriptorToml\x12'\n" +
@@ -1499,7 +1520,8 @@ const file_bai_v1_run_service_proto_rawDesc = "" +
 	"\toverrides\x18\b \x03(\v2\x10.bai.v1.OverrideR\toverrides\x125\n" +
 	"\vorigination\x18\t \x01(\v2\x13.bai.v1.OriginationR\vorigination\x12\x19\n" +
 	"\brerun_of\x18\n" +
-	" \x01(\tR\arerunOf\x1a9\n" +
+	" \x01(\tR\arerunOf\x12#\n" +
+	"\rscript_sha256\x18\v \x01(\tR\fscriptSha256\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xb9\x01\n" +
@@ -1515,7 +1537,7 @@ const file_bai_v1_run_service_proto_rawDesc = "" +
 	"\x03run\x18\x01 \x01(\tR\x03run\x12\x14\n" +
 	"\x05owner\x18\x02 \x01(\tR\x05owner\"/\n" +
 	"\x0eGetRunResponse\x12\x1d\n" +
-	"\x03run\x18\x01 \x01(\v2\v.bai.v1.RunR\x03run\"\xea\x03\n" +
+	"\x03run\x18\x01 \x01(\v2\v.bai.v1.RunR\x03run\"\x8b\x04\n" +
 	"\x0fListRunsRequest\x12\x1b\n" +
 	"\tpage_size\x18\x01 \x01(\x05R\bpageSize\x12\x1d\n" +
 	"\n" +
@@ -1529,7 +1551,9 @@ const file_bai_v1_run_service_proto_rawDesc = "" +
 	"\x05until\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\x05until\x12\x12\n" +
 	"\x04text\x18\n" +
 	" \x01(\tR\x04text\x12#\n" +
-	"\x05order\x18\v \x01(\x0e2\r.bai.v1.OrderR\x05order\x1a9\n" +
+	"\x05order\x18\v \x01(\x0e2\r.bai.v1.OrderR\x05order\x12\x1f\n" +
+	"\vschedule_id\x18\f \x01(\tR\n" +
+	"scheduleId\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"[\n" +

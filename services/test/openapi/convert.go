@@ -46,6 +46,9 @@ func convert(swagger []byte) ([]byte, error) {
 	for path, item := range own() {
 		doc.Paths.Set(path, item)
 	}
+	if code := doc.Paths.Value("/v1/scripts/{sha256}"); code != nil {
+		code.Put = putScript()
+	}
 	doc.Tags = append(doc.Tags, &openapi3.Tag{Name: "Server", Description: "What the server says of itself."})
 	if err := prune(doc); err != nil {
 		return nil, err
@@ -137,6 +140,21 @@ func own() map[string]*openapi3.PathItem {
 			200: response("They can.", text), 503: response("They cannot, and why.", text),
 		})},
 	}
+}
+
+// putScript is how code is sent, which is no call.
+func putScript() *openapi3.Operation {
+	digest := openapi3.NewPathParameter("sha256").WithDescription("Digest of the archive's bytes, hex.").WithSchema(openapi3.NewStringSchema())
+	owner := openapi3.NewQueryParameter("owner").WithDescription("For whom it is kept; empty means the caller.").WithSchema(openapi3.NewStringSchema())
+	reply := openapi3.NewContentWithSchemaRef(openapi3.NewSchemaRef("#/components/schemas/v1GetScriptResponse", nil), []string{"application/json"})
+	put := operation("ScriptService", "PutScript", "Keeps code that runs are sent along with: an archive (tar, also compressed with gzip, bzip2 or zstd, or zip), under the digest of its bytes. Submit runs with it as scriptSha256; they find it, unpacked, in the folder that BAI_SCRIPTS_PATH names. The same again is fine.", map[int]*openapi3.Response{
+		200: response("It was kept before.", reply), 201: response("It is kept.", reply), 400: response("What came has another digest, or did not come whole.", failure()),
+		411: response("It is not said how many bytes come.", failure()), 413: response("It is more than is kept.", failure()), 503: response("It may work later.", failure()),
+	})
+	put.Parameters = openapi3.Parameters{{Value: digest}, {Value: owner}}
+	content := openapi3.NewContentWithSchema(&openapi3.Schema{Type: &openapi3.Types{"string"}, Format: "binary"}, []string{"application/octet-stream"})
+	put.RequestBody = &openapi3.RequestBodyRef{Value: openapi3.NewRequestBody().WithRequired(true).WithDescription("The archive, as it is.").WithContent(content)}
+	return put
 }
 
 func operation(tag, id, summary string, responses map[int]*openapi3.Response) *openapi3.Operation {
