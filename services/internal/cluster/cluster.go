@@ -85,8 +85,8 @@ type Seen struct {
 type Creator interface {
 	// Create creates o, which has its kind, name, namespace and labels, and
 	// fills in what the cluster gives it, such as its UID. It says ErrExists
-	// where one of that name is there, and *RefusedError where the cluster will
-	// not have it.
+	// where one of that name is there, of which it fills in the UID where it is a
+	// ConfigMap, and *RefusedError where the cluster will not have it.
 	Create(ctx context.Context, o Object) error
 }
 
@@ -95,7 +95,8 @@ type Deleter interface {
 	// Delete asks that all objects of an attempt end and go, dependents first,
 	// with the grace that its pods were promised. It returns when the cluster
 	// has taken the order: Observe tells when they are gone. Nothing there is
-	// no error.
+	// no error. Where it is asked again a while later, it gives up what should
+	// have gone and did not, because the machine that runs it is lost.
 	Delete(ctx context.Context, r Ref) error
 }
 

@@ -57,6 +57,9 @@ func Run(t *testing.T, s Suite) {
 		"a sidecar that crashes is started again":                                crash,
 		"containers have the environment that they are written with":             environment,
 		"containers have the files that they are written with":                   files,
+		"each pod of an indexed job has its number":                              numbers,
+		"a pod that fails ends those beside it in its indexed job":               oneFails,
+		"the pods of a run find each other by name":                              named,
 		"deleting ends what runs and takes all objects of the attempt":           deletes,
 		"deleting what is not there is no error":                                 deletesNothing,
 		"a pod is given its grace when it is deleted":                            grace,
@@ -122,6 +125,8 @@ func (b *bench) job(script string) *batchv1.Job {
 		}},
 	}
 }
+
+func metaOf(kind string) metav1.TypeMeta { return metav1.TypeMeta{APIVersion: "v1", Kind: kind} }
 
 func (b *bench) configMap(data map[string]string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: b.meta("-config"), Data: data}

@@ -2,6 +2,7 @@
 package config
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"slices"
@@ -42,10 +43,17 @@ func Load(path string, into Validator) error {
 	return nil
 }
 
+// Text returns the file from which Load reads v.
+func Text(v any) ([]byte, error) {
+	var text bytes.Buffer
+	err := toml.NewEncoder(&text).Encode(v)
+	return text.Bytes(), err
+}
+
 // Sections returns the tables of settings that the services of one platform
 // have among them.
 func Sections() []string {
-	return []string{"log", "health", "kafka", "store", "elasticsearch", "objects", "buckets", "cluster", "kubernetes", "gateway", "fetcher", "executor", "watcher", "metrics-pusher"}
+	return []string{"log", "health", "kafka", "store", "elasticsearch", "objects", "buckets", "cluster", "kubernetes", "gateway", "fetcher", "executor", "watcher", "metrics-pusher", "telemetry"}
 }
 
 // unknown returns the keys that were read into nothing, sorted, but for the

@@ -51,6 +51,7 @@ type Submitted struct {
 
 	Overrides   []Override   `json:"overrides,omitempty"`   // what the request put in place of values; part of Descriptor already
 	Origination *Origination `json:"origination,omitempty"` // where the descriptor came from; nil for a file of the user's
+	Script      *Script      `json:"script,omitempty"`      // code that was sent along, which the object store has; nil for none
 }
 
 // Override puts a value in the place of one of a descriptor's.
@@ -63,6 +64,12 @@ type Override struct {
 type Origination struct {
 	URI    string `json:"uri"`    // https://, s3:// or stored:NAME@VERSION, without credentials
 	SHA256 string `json:"sha256"` // of its bytes, hex
+}
+
+// Script is code that is sent along with a descriptor: an archive.
+type Script struct {
+	SHA256 string `json:"sha256"` // of the archive, hex
+	Size   int64  `json:"size"`   // bytes
 }
 
 // Topic implements Event.
@@ -154,7 +161,7 @@ type Retried struct {
 	Class      Class    `json:"class"`
 	Reason     Reason   `json:"reason"`
 	Message    string   `json:"message"`              // why the attempt before failed
-	Collectors []string `json:"collectors,omitempty"` // UIDs of that attempt's pods whose data are awaited
+	Collectors []string `json:"collectors,omitempty"` // UIDs of that attempt's pods whose data are awaited, and their Followers
 }
 
 // Topic implements Event.
@@ -205,7 +212,7 @@ type Finished struct {
 	ExitCode   *int       `json:"exit_code,omitempty"`  // of the benchmark, where it ran to an end
 	Started    *time.Time `json:"started,omitempty"`    // when the benchmark's process began
 	Ended      *time.Time `json:"ended,omitempty"`      // when it ended
-	Collectors []string   `json:"collectors,omitempty"` // UIDs of the last attempt's pods whose data are awaited
+	Collectors []string   `json:"collectors,omitempty"` // UIDs of the last attempt's pods whose data are awaited, and their Followers
 }
 
 // Topic implements Event.

@@ -31,7 +31,7 @@ func TestWire(t *testing.T) {
 	source := event.Source{Role: "worker", Index: 1, Pod: "u1", Container: "benchmark", Stream: event.StreamMetrics}
 	end := &event.End{Count: 4, Last: 99, Dropped: 1, Reason: "limits.max_log_size"}
 
-	t.Run("submitted", wire(event.Submitted{Header: h, Name: "cats", File: "cats.toml", Descriptor: "[info]\n", Labels: labels, Overrides: []event.Override{{Path: "info.task_name", Value: "cats"}}, Origination: &event.Origination{URI: "stored:cats@3", SHA256: "ab"}}))
+	t.Run("submitted", wire(event.Submitted{Header: h, Name: "cats", File: "cats.toml", Descriptor: "[info]\n", Labels: labels, Overrides: []event.Override{{Path: "info.task_name", Value: "cats"}}, Origination: &event.Origination{URI: "stored:cats@3", SHA256: "ab"}, Script: &event.Script{SHA256: "cd", Size: 7}}))
 	t.Run("command", wire(event.Command{Header: h, Kind: event.CommandCancel, By: "bob"}))
 	t.Run("fetched", wire(event.Fetched{Header: h, Name: "cats", File: "cats.toml", Descriptor: "[info]\n", Labels: labels, Data: data}))
 	t.Run("launched", wire(event.Launched{Header: h, Cluster: "local", Scope: "default", Job: "run-1", UID: "u0", Retries: 1, PendingDeadline: time.Minute}))

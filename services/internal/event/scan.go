@@ -120,6 +120,7 @@ func scanEnd(tail []byte, end **End) bool {
 type scanner struct {
 	rest   []byte
 	texts  map[string]string // that were read before: few differ
+	last   string            // of these, the last that needed no escapes
 	values []float64         // as many as there will be
 }
 
@@ -186,6 +187,10 @@ func (s *scanner) integer(key string) (int64, bool) {
 	if !s.take(key) {
 		return 0, false
 	}
+	if v, n := leading(s.rest); n > 0 && n < len(s.rest) && (s.rest[n] == ',' || s.rest[n] == '"') {
+		s.rest = s.rest[n:]
+		return v, true
+	}
 	n := 0
 	for n < len(s.rest) && (s.rest[n] >= '0' && s.rest[n] <= '9' || n == 0 && s.rest[n] == '-') {
 		n++
@@ -197,6 +202,23 @@ func (s *scanner) integer(key string) (int64, bool) {
 	}
 	v, err := strconv.ParseInt(string(digits), 10, 64)
 	return v, err == nil
+}
+
+// leading reads the whole number without a sign that b begins with, and returns
+// how many digits it has: 0 where b begins with none, with one that JSON does not
+// let begin so, or with one that an int64 may not hold.
+func leading(b []byte) (v int64, n int) {
+	for n < len(b) && b[n] >= '0' && b[n] <= '9' {
+		if v >= math.MaxInt64/10 {
+			return 0, 0
+		}
+		v = 10*v + int64(b[n]-'0')
+		n++
+	}
+	if n > 1 && b[0] == '0' {
+		return 0, 0
+	}
+	return v, n
 }
 
 // number reports whether JSON lets a number begin as b does, which ends with its
@@ -227,14 +249,23 @@ func (s *scanner) value() (*float64, bool) {
 	if s.take("null") {
 		return nil, true
 	}
+	if v, n := leading(s.rest); n > 0 && n <= 15 && n < len(s.rest) && s.rest[n] == ',' { // a float64 holds it
+		s.rest = s.rest[n:]
+		return s.keep(float64(v)), true
+	}
 	n := bytes.IndexByte(s.rest, ',')
 	if n < 0 || !decimal(s.rest[:n]) {
 		return nil, false
 	}
 	v, err := strconv.ParseFloat(string(s.rest[:n]), 64)
 	s.rest = s.rest[n:]
+	return s.keep(v), err == nil
+}
+
+// keep returns where v is kept.
+func (s *scanner) keep(v float64) *float64 {
 	s.values = append(s.values, v)
-	return &s.values[len(s.values)-1], err == nil
+	return &s.values[len(s.values)-1]
 }
 
 // decimal reports whether b is a number of JSON.
@@ -270,12 +301,19 @@ func (s *scanner) text(key string) (string, bool) {
 	if !ok {
 		return "", false
 	}
-	if t, ok := s.texts[string(raw)]; ok {
-		return t, true
+	inner := raw[1 : len(raw)-1]
+	if string(inner) == s.last && s.last != "" {
+		return s.last, true
 	}
-	t, ok := unquote(raw)
-	if ok {
+	t, ok := s.texts[string(raw)]
+	if !ok {
+		if t, ok = unquote(raw); !ok {
+			return "", false
+		}
 		s.texts[string(raw)] = t
+	}
+	if t == string(inner) { // written without escapes
+		s.last = t
 	}
 	return t, ok
 }

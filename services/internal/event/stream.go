@@ -14,7 +14,7 @@ type Source struct {
 	Index     int    `json:"index"`     // of the pod within its role, from 0
 	Pod       string `json:"pod"`       // UID
 	Container string `json:"container"` // name
-	Stream    string `json:"stream"`    // StreamOutput, StreamMetrics or StreamFIFO
+	Stream    string `json:"stream"`    // StreamOutput, StreamMetrics, StreamFIFO, StreamSystem or StreamLog
 }
 
 // Streams that a source can be.
@@ -22,7 +22,13 @@ const (
 	StreamOutput  = "output"  // the wrapper's record of standard output and error
 	StreamMetrics = "metrics" // the file that client libraries append to
 	StreamFIFO    = "fifo"    // the pipe of the original client library
+	StreamSystem  = "system"  // what the benchmark uses of the machine, as the wrapper measures it
+	StreamLog     = "log"     // what the cluster's log has of a container that no wrapper runs
 )
+
+// Follower names, among those whose data of a run are awaited, who follows the
+// log of a pod's container from outside; the UID alone is the collector in it.
+func Follower(pod string) string { return pod + "/" + StreamLog }
 
 // Validate names every field that is missing.
 func (s Source) Validate() error {
@@ -118,7 +124,8 @@ func (Metrics) Topic() string { return TopicMetrics }
 // Validate implements Event.
 func (m Metrics) Validate() error {
 	errs := []error{m.Header.Validate(), m.Source.Validate()}
-	for i, s := range m.Samples {
+	for i := range m.Samples {
+		s := &m.Samples[i]
 		if s.Name == "" {
 			errs = append(errs, fmt.Errorf("samples[%d].name: must not be empty", i))
 		}
@@ -135,8 +142,13 @@ type Logs struct {
 	Header
 
 	Source Source `json:"source"`
-	Lines  []Line `json:"lines"`
-	End    *End   `json:"end,omitempty"` // in the last batch of the source
+
+	// Environment is where the pod runs, in a batch that may have no lines. It
+	// may come again with more in it.
+	Environment *Environment `json:"environment,omitempty"`
+
+	Lines []Line `json:"lines"`
+	End   *End   `json:"end,omitempty"` // in the last batch of the source
 }
 
 // Topic implements Event.

@@ -87,4 +87,6 @@ const (
 	CanceledByUser    Reason = "CanceledByUser"
 	NoProgress        Reason = "NoProgress"    // the platform lost sight of the run
 	PoisonedEvent     Reason = "PoisonedEvent" // an event of the run could not be read
+
+	ScheduleMissed Reason = "ScheduleMissed" // of a schedule: a firing has no run, or its run did not end in time
 )

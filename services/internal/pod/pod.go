@@ -12,10 +12,13 @@
 //	run/fifo         the pipe of the original client library
 //	run/fifo.lines   what collect has read from the pipe
 //	run/collect.json how far collect has shipped; its own
+//	run/system       what the benchmark uses of the machine, in lines as client libraries emit them
+//	run/environment.json  where the benchmark runs (event.Environment), by rename; twice for one that takes long
 //	run/kept/        what the benchmark left to be kept, under the names it is kept by
 //	run/kept.json    what of it there is (see Kept), written before exit.json, by rename
 //	scripts/         code that was sent along with the descriptor
 //	data/<n>         the data sets, in a volume of their own
+//	shared/<n>       those that all pods of a role have in common, in a volume of theirs
 //
 // Where the kernel refuses mounts the volume lies elsewhere, and the
 // environment variable EnvDir says where.
@@ -47,9 +50,12 @@ const (
 	FIFO    = "run/fifo"
 	Spool   = "run/fifo.lines"
 	Cursor  = "run/collect.json"
+	System  = "run/system"
+	Where   = "run/environment.json" // an event.Environment, by rename
 	KeptDir = "run/kept"
 	Kept    = "run/kept.json"
 	Data    = "data"
+	Shared  = "shared"
 	Scripts = "scripts"
 )
 
@@ -71,6 +77,8 @@ const (
 	EnvGrace     = "BAI_GRACE"                       // how long the wrapper waits between SIGTERM and SIGKILL, as 10s; empty means 10s
 	EnvMessage   = "BAI_TERMINATION_MESSAGE"         // where a container leaves its last words; empty means TerminationMessage
 	EnvArtifacts = "BAI_ARTIFACTS"                   // what the wrapper keeps once the command has ended: []Artifact as JSON; empty means nothing
+	EnvNode      = "BAI_NODE"                        // name of the node, by the downward API; empty means that of the system
+	EnvSystem    = "BAI_SYSTEM"                      // how often the wrapper measures what the benchmark uses, as 1s; empty means 1s, 0 not at all
 	EnvIndex     = "BAI_INDEX"                       // of the pod within its role, where it has several
 	EnvScripts   = "BAI_SCRIPTS_PATH"                // where code lies that was sent along with the descriptor
 	EnvBackend   = "BENCHMARK_AI"                    // for client libraries: "fifo", the only one of the original's that is of use in a pod; ours append to EnvFile where it is set
@@ -80,6 +88,25 @@ const (
 	EnvRun       = "BENCHMARK_AI_RUN"                // the run's ID, for the benchmark to know
 	EnvAttempt   = "BENCHMARK_AI_ATTEMPT"
 )
+
+// ScriptsDir is where code that was sent along lies in the benchmark's
+// container: the path that it has among the data of its run.
+const ScriptsDir = Dir + "/" + Scripts
+
+// Code returns code that was sent along as it is among the data of its run.
+func Code(s event.Script) event.Data {
+	return event.Data{Source: "script:" + s.SHA256, Path: ScriptsDir, SHA256: s.SHA256, Size: s.Size, Unpack: true, Writable: true}
+}
+
+// CodeOf returns the code that was sent along, of the data of a run; nil for none.
+func CodeOf(data []event.Data) *event.Script {
+	for _, d := range data {
+		if d.Path == ScriptsDir {
+			return &event.Script{SHA256: d.SHA256, Size: d.Size}
+		}
+	}
+	return nil
+}
 
 // TerminationMessage is where Kubernetes reads a container's last words.
 const TerminationMessage = "/dev/termination-log"
@@ -105,7 +132,8 @@ type Collect struct {
 	Index     int          `json:"index"`
 	Container string       `json:"container"` // whose output it is
 	Brokers   []string     `json:"brokers"`
-	Token     string       `json:"token"` // of the run
+	Access    Access       `json:"access,omitzero"` // to the brokers
+	Token     string       `json:"token"`           // of the run
 	Metrics   []Metric     `json:"metrics,omitempty"`
 	MaxLog    int64        `json:"max_log,omitempty"`  // bytes of output that are kept; zero means no limit
 	MaxLine   int          `json:"max_line,omitempty"` // bytes of a line that are kept; zero means 64 KiB
@@ -113,6 +141,17 @@ type Collect struct {
 	Gateway   string        `json:"gateway,omitempty"`   // URL of the gateway, which takes artifacts; empty means that none are kept
 	Artifacts []Artifact    `json:"artifacts,omitempty"` // what to keep
 	Drain     time.Duration `json:"drain,omitempty"`     // ns; how long it may go on once it is told to stop; zero means 25 s
+}
+
+// Access is how a pod's connections to the brokers are protected. The zero value
+// is plain TCP.
+type Access struct {
+	TLS        bool   `json:"tls,omitempty"`
+	CA         string `json:"ca,omitempty"` // PEM; empty means those that the image trusts
+	ServerName string `json:"server_name,omitempty"`
+	Mechanism  string `json:"mechanism,omitempty"` // of SASL; empty means that nobody asks who speaks
+	User       string `json:"user,omitempty"`
+	Password   string `json:"password,omitempty"`
 }
 
 // Artifact is a file or folder that is kept after the run.
@@ -132,16 +171,27 @@ type KeptFiles struct {
 type Metric struct {
 	Name    string `json:"name"`
 	Unit    string `json:"unit,omitempty"`
-	Pattern string `json:"pattern"` // RE2; group "value", else the first group, else the whole match is the number
+	Pattern string `json:"pattern"`          // RE2; see extract.Compile for what its groups are
+	Parser  string `json:"parser,omitempty"` // what the pattern is held against; empty means lines
 }
 
 // Pull is what `bai-pod pull` is told.
 type Pull struct {
 	Header  event.Header `json:"header"`
 	Brokers []string     `json:"brokers,omitempty"`
+	Access  Access       `json:"access,omitzero"` // to the brokers
 	Token   string       `json:"token,omitempty"`
 	Store   string       `json:"store"` // URL of the object store as the pod reaches it
 	Data    []event.Data `json:"data"`  // number n goes to data/<n>, a file, or a directory where Unpack is set
+
+	// Shared are the numbers of those that go to shared/<n> instead: the pod with
+	// Index 0 brings them, and the others wait until they are there.
+	Shared []int `json:"shared,omitempty"`
+	Index  int   `json:"-"` // of the pod within its role
+	// Linked says that what is not writable may be the very file of an object
+	// store on this disk: the benchmark sees it through a mount that nobody can
+	// write through.
+	Linked bool `json:"-"`
 
 	MaxFiles    int   `json:"max_files,omitempty"`    // that one archive may hold; zero means 1,000,000
 	MaxUnpacked int64 `json:"max_unpacked,omitempty"` // bytes that one archive may hold; zero means 1 GiB and 200 times its size

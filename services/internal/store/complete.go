@@ -2,6 +2,7 @@ package store
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/benchmark-ai/bai/services/internal/event"
 )
@@ -51,9 +52,12 @@ func Complete(r Run, streams []Stream) Completeness {
 // source is what one collector brings to one topic from one file.
 type source struct{ pod, stream, topic string }
 
-// collected returns what the collector of a pod brings: it ends each of these,
-// also where it brought nothing.
+// collected returns what the collector of a pod, or who follows its log, brings:
+// it ends each of these, also where it brought nothing.
 func collected(pod string) []source {
+	if uid, follows := strings.CutSuffix(pod, event.Follower("")); follows {
+		return []source{{uid, event.StreamLog, event.TopicLogs}, {uid, event.StreamLog, event.TopicMetrics}}
+	}
 	return []source{
 		{pod, event.StreamOutput, event.TopicLogs},
 		{pod, event.StreamOutput, event.TopicMetrics},

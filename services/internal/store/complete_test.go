@@ -49,6 +49,10 @@ func TestComplete(t *testing.T) {
 			streams: change(ended("p", 5, 3), 0, func(s *store.Stream) { s.Stored = 4 }),
 			want:    store.Completeness{Lines: 4, Samples: 3, Missing: 1, Awaited: []string{"1 lines of output of pod p"}},
 		},
+		"who follows a pod's log from outside is awaited beside its collector": {
+			collectors: []string{"p", event.Follower("p")}, streams: ended("p", 5, 3),
+			want: store.Completeness{Lines: 5, Samples: 3, Awaited: []string{"the end of the lines of log of pod p", "the end of the samples of log of pod p"}},
+		},
 		"lines that a limit kept out are not missing": {
 			collectors: []string{"p"}, streams: change(ended("p", 5, 3), 0, func(s *store.Stream) { s.End.Dropped = 7 }),
 			want: store.Completeness{Complete: true, Lines: 5, Samples: 3, Dropped: 7},

@@ -11,22 +11,36 @@ type Kind string
 
 // Kinds of documents, in the order of the flow.
 const (
-	KindKey        Kind = "key"        // gateway: owner and idempotency key → run
-	KindName       Kind = "name"       // gateway: owner and run name → run
-	KindSubmission Kind = "submission" // gateway: run → what was submitted
-	KindOutbox     Kind = "outbox"     // gateway: run → what is remembered but not yet published
-	KindCancel     Kind = "cancel"     // gateway: run → that it is to end
-	KindDescriptor Kind = "descriptor" // gateway: namespace, name, version → a descriptor that is kept
-	KindArtifact   Kind = "artifact"   // gateway: run, name → a file that was kept of it
-	KindOrder      Kind = "order"      // fetcher: run → what is to be fetched for it
-	KindTransfer   Kind = "transfer"   // fetcher: source → the transfer under way or done
-	KindObject     Kind = "object"     // fetcher: digest → object in the object store
-	KindQueue      Kind = "queue"      // executor: priority, arrival → run that waits for a slot
-	KindLedger     Kind = "ledger"     // executor: the one document that says who holds a slot
-	KindPlan       Kind = "plan"       // executor: run and attempt → the objects of the run
-	KindWatch      Kind = "watch"      // watcher: run → the launched attempt that is watched
-	KindLease      Kind = "lease"      // whoever: name → its holder
+	KindKey         Kind = "key"         // gateway: owner and idempotency key → run
+	KindName        Kind = "name"        // gateway: owner and run name → run
+	KindSubmission  Kind = "submission"  // gateway: run → what was submitted
+	KindOutbox      Kind = "outbox"      // gateway: run → what is remembered but not yet published
+	KindCancel      Kind = "cancel"      // gateway: run → that it is to end
+	KindDescriptor  Kind = "descriptor"  // gateway: namespace, name, version → a descriptor that is kept
+	KindArtifact    Kind = "artifact"    // gateway: run, name → a file that was kept of it
+	KindScript      Kind = "script"      // gateway: owner, digest → code that is kept for that owner
+	KindPin         Kind = "pin"         // gateway: digest, run → that the run needs the object; who sweeps the object store forgets it after the run's end
+	KindSchedule    Kind = "schedule"    // gateway: schedule → what was asked of it
+	KindEdition     Kind = "edition"     // gateway: schedule, version → the request that each firing makes
+	KindFirings     Kind = "firings"     // gateway, under a lease: schedule → what it fired, and what it did not
+	KindBackfill    Kind = "backfill"    // gateway: schedule, span → past firings whose runs are being made
+	KindOrder       Kind = "order"       // fetcher: run → what is to be fetched for it
+	KindTransfer    Kind = "transfer"    // fetcher: source → the transfer under way or done
+	KindObject      Kind = "object"      // fetcher, and gateway for code that is sent along: digest → object in the object store
+	KindQueue       Kind = "queue"       // executor: priority, arrival → run that waits for a slot
+	KindLedger      Kind = "ledger"      // executor: the one document that says who holds a slot
+	KindPlan        Kind = "plan"        // executor: run and attempt → the objects of the run
+	KindWatch       Kind = "watch"       // watcher: run → the launched attempt that is watched
+	KindFollowed    Kind = "followed"    // metrics-pusher: pod → how far the log of its container is shipped, and that it is to its end
+	KindUnsummed    Kind = "unsummed"    // metrics-pusher: run → that its samples are to be summarised
+	KindSummary     Kind = "summary"     // metrics-pusher: run → what its samples come to (Summaries)
+	KindEnvironment Kind = "environment" // metrics-pusher: run → where its pods ran (Environment)
+	KindLease       Kind = "lease"       // whoever: name → its holder
 )
+
+// Followed is the key of the document, of KindFollowed, that says that the log of
+// a pod's container is shipped to its end.
+func Followed(pod string) string { return "done/" + pod }
 
 // Doc is a small document that is written by compare-and-set.
 type Doc struct {
@@ -58,8 +72,13 @@ type Lister interface {
 	Docs(ctx context.Context, kind Kind, after string, limit int) ([]Doc, error)
 }
 
+// Getter reads documents, as Docs does.
+type Getter interface {
+	Doc(ctx context.Context, kind Kind, key string) (Doc, error)
+}
+
 // Get reads the document of kind and key as a T, and its version.
-func Get[T any](ctx context.Context, docs Docs, kind Kind, key string) (T, int64, error) {
+func Get[T any](ctx context.Context, docs Getter, kind Kind, key string) (T, int64, error) {
 	var v T
 	d, err := docs.Doc(ctx, kind, key)
 	if err != nil {

@@ -65,6 +65,7 @@ type RunFilter struct {
 	Owner     string
 	Namespace string
 	Name      string
+	Schedule  string // ID of the schedule whose firings they are
 	Phases    []event.Phase
 	Outcomes  []event.Outcome
 	Labels    map[string]string // all of these

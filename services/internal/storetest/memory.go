@@ -354,7 +354,7 @@ func matches(f store.RunFilter, r store.Run) bool {
 			return false
 		}
 	}
-	return asked(f.Owner, r.Owner) && asked(f.Namespace, r.Namespace) && asked(f.Name, r.Name) &&
+	return asked(f.Owner, r.Owner) && asked(f.Namespace, r.Namespace) && asked(f.Name, r.Name) && asked(f.Schedule, r.Schedule) &&
 		(len(f.Phases) == 0 || slices.Contains(f.Phases, r.Phase)) && (len(f.Outcomes) == 0 || slices.Contains(f.Outcomes, r.Outcome)) &&
 		!r.Created.Before(f.Since) && (f.Until.IsZero() || r.Created.Before(f.Until)) && says(r, f.Text)
 }

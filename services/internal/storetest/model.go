@@ -80,6 +80,7 @@ func (m *model) run(rt *rapid.T) {
 	r, c := NewRun(m.key(rt, "run"), at(rapid.IntRange(0, 3).Draw(rt, "created")))
 	r.Owner, r.Namespace = rapid.SampledFrom([]string{"ann", "bob"}).Draw(rt, "owner"), m.prefix
 	r.Phase = rapid.SampledFrom(event.Phases()).Draw(rt, "phase")
+	r.Schedule = rapid.SampledFrom([]string{"", "night"}).Draw(rt, "schedule")
 	r.Labels = rapid.MapOf(rapid.SampledFrom([]string{"x", "y"}), rapid.SampledFrom([]string{"", "1"})).Draw(rt, "labels")
 	before, _ := m.memory.Run(rt.Context(), r.ID)
 	r.Revision = before.Revision + rapid.SampledFrom([]int64{1, 1, 1, 0, 2}).Draw(rt, "step")
@@ -152,7 +153,7 @@ func line(rt *rapid.T) event.Line {
 
 func (m *model) list(rt *rapid.T) {
 	f := store.RunFilter{
-		Namespace: m.prefix, Owner: rapid.SampledFrom([]string{"", "ann"}).Draw(rt, "owner"),
+		Namespace: m.prefix, Owner: rapid.SampledFrom([]string{"", "ann"}).Draw(rt, "owner"), Schedule: rapid.SampledFrom([]string{"", "", "night"}).Draw(rt, "schedule"),
 		Phases: rapid.SliceOfN(rapid.SampledFrom(event.Phases()), 0, 3).Draw(rt, "phases"),
 		Labels: rapid.MapOf(rapid.SampledFrom([]string{"x", "y"}), rapid.SampledFrom([]string{"", "1"})).Draw(rt, "labels"),
 		Text:   rapid.SampledFrom([]string{"", "", "T", m.prefix + "A"}).Draw(rt, "text"), Oldest: rapid.Bool().Draw(rt, "oldest"),

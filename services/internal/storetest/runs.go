@@ -82,16 +82,20 @@ func testFilters(t *testing.T, s Store) {
 		r.Owner, r.Namespace, r.Name = pickOne(i, "ann", "bob", "ann b"), pickOne(i, "pets", "cars"), pickOne(i, "", "nightly", "", "x")
 		r.Phase, r.Outcome = pickOne(i, event.PhaseFinished, event.PhaseRunning, event.PhaseFinished, event.PhasePending), pickOne(i, event.Succeeded, "", event.Failed, "")
 		r.File = pickOne(i, "Bench.toml", "", "größe/Ä.toml", "x\x00y")
+		r.Schedule = pickOne(i, "", "night", "day", "", "night")
 		r.Labels = map[string]string{"i": strconv.Itoa(i), store.LabelTask: pickOne(i, "Train", "", "n"), "même": pickOne(i, "é", ""), "odd": pickOne(i, "no", "yes")}
 		must(t, s.PutRun(ctx, r, c))
 		all = append([]store.Run{r}, all...)
 	}
 	for name, f := range map[string]store.RunFilter{
-		"all, newest first":                              {},
-		"of an owner":                                    {Owner: "ann"},
-		"of nobody":                                      {Owner: "an"},
-		"of a namespace":                                 {Namespace: "cars"},
-		"of a name":                                      {Name: "nightly"},
+		"all, newest first": {},
+		"of an owner":       {Owner: "ann"},
+		"of nobody":         {Owner: "an"},
+		"of a namespace":    {Namespace: "cars"},
+		"of a name":         {Name: "nightly"},
+		"of a schedule":     {Schedule: "night"},
+		"of a schedule, the oldest first, in a phase":    {Schedule: "night", Oldest: true, Phases: []event.Phase{event.PhaseFinished}},
+		"of no schedule that there is":                   {Schedule: "nigh"},
 		"in a phase":                                     {Phases: []event.Phase{event.PhaseFinished}},
 		"in one of some phases":                          {Phases: []event.Phase{event.PhasePending, event.PhaseRunning}},
 		"in any phase":                                   {Phases: event.Phases()},

@@ -44,7 +44,7 @@ func Open(tb testing.TB) *sqlite.Store {
 func Run(t *testing.T, open func(t *testing.T) Store) {
 	t.Helper()
 	for name, test := range map[string]func(t *testing.T, s Store){
-		"documents": testDocs, "documents are found by kind": testLister, "leases": testLeases,
+		"documents": testDocs, "documents are found by kind": testLister, "results": testResults, "leases": testLeases,
 		"runs": testRuns, "runs are found by filter": testFilters, "pages of runs": testPages,
 		"samples": testSamples, "lines": testLines, "streams": testStreams, "cursors": testCursors,
 		"what no store keeps is refused": testRefused, "many at once": testMany, "any sequence of calls has one answer": testModel,

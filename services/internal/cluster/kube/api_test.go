@@ -72,6 +72,8 @@ func TestAPI(t *testing.T) {
 		"what an account may not do is told with the permission that it lacks":       forbidden,
 		"Watch hands nothing over while it may not see, and all when it may":         blind,
 		"a Job whose pods were orphaned leaves pods, and they are deleted":           orphans,
+		"a pod whose node never says that it ended is given up":                      lost,
+		"what owns all goes last, also where somebody else deleted the Job":          owned,
 		"a Job of several roles is that whose end ends the run":                      roles,
 		"nothing that is not labelled as a run's is seen or deleted":                 unlabelled,
 		"another cluster driver sees and deletes what this one has made":             replicas,
@@ -274,6 +276,73 @@ func orphans(t *testing.T, bed *testbed.Cluster) {
 		t.Fatal(err)
 	}
 	until(t, c, ref(scope, "r"), "nothing", func(_ cluster.Seen, err error) bool { return errors.Is(err, cluster.ErrNotFound) })
+}
+
+// lost has a pod on a node that is none: no kubelet says anything of it.
+func lost(t *testing.T, bed *testbed.Cluster) {
+	t.Helper()
+	scope := bed.Namespace(t)
+	bed.Apply(t, `{"apiVersion":"v1","kind":"Node","metadata":{"name":"`+scope+`"},"spec":{"unschedulable":true}}`)
+	t.Cleanup(func() {
+		if out, err := bed.Try(context.WithoutCancel(t.Context()), "delete", "node", scope); err != nil {
+			t.Errorf("%v\n%s", err, out)
+		}
+	})
+	c := open(t, kube.Settings{Kubeconfig: bed.Kubeconfig, Namespace: scope, Lost: 2 * time.Second})
+	j := job(scope, "r")
+	j.Spec.Template.Spec.NodeSelector, j.Spec.Template.Spec.NodeName = nil, scope
+	if err := c.Create(t.Context(), j); err != nil {
+		t.Fatal(err)
+	}
+	until(t, c, ref(scope, "r"), "a pod", func(s cluster.Seen, _ error) bool { return len(s.Pods) == 1 })
+	if err := c.Delete(t.Context(), ref(scope, "r")); err != nil {
+		t.Fatal(err)
+	}
+	until(t, c, ref(scope, "r"), "nothing", func(s cluster.Seen, err error) bool {
+		if errors.Is(err, cluster.ErrNotFound) {
+			return true
+		}
+		told := len(s.Pods) == 1 && s.Pods[0].DeletionTimestamp != nil
+		if early := told && time.Now().Before(s.Pods[0].DeletionTimestamp.Add(2*time.Second)); early && s.Pods[0].DeletionGracePeriodSeconds != nil && *s.Pods[0].DeletionGracePeriodSeconds == 0 {
+			t.Error("it was given up at once")
+		}
+		if err := c.Delete(t.Context(), ref(scope, "r")); err != nil {
+			t.Fatal(err)
+		}
+		return false
+	})
+}
+
+// owned has a run deleted twice: whole, and where its Job is on its way already.
+func owned(t *testing.T, bed *testbed.Cluster) {
+	t.Helper()
+	scope := bed.Namespace(t)
+	c := open(t, kube.Settings{Kubeconfig: bed.Kubeconfig, Namespace: scope})
+	for _, run := range []string{"whole", "begun"} {
+		j := job(scope, run)
+		owner := &corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: *j.ObjectMeta.DeepCopy()}
+		again := owner.DeepCopy()
+		if err := c.Create(t.Context(), owner); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Create(t.Context(), again); !errors.Is(err, cluster.ErrExists) || again.UID != owner.UID {
+			t.Errorf("once more: %v, with UID %q, want %q", err, again.UID, owner.UID)
+		}
+		j.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: run, UID: owner.UID}}
+		if err := c.Create(t.Context(), j); err != nil {
+			t.Fatal(err)
+		}
+		if run == "begun" {
+			bed.Run(t, "-n", scope, "delete", "job", run, "--cascade=foreground", "--wait=false")
+		}
+		if err := c.Delete(t.Context(), ref(scope, run)); err != nil {
+			t.Fatal(err)
+		}
+		until(t, c, ref(scope, run), "nothing", func(_ cluster.Seen, err error) bool { return errors.Is(err, cluster.ErrNotFound) })
+		if left := bed.Run(t, "-n", scope, "get", "configmaps,jobs,pods", "-l", cluster.LabelRun, "-o", "name"); left != "" {
+			t.Errorf("%s: left:\n%s", run, left)
+		}
+	}
 }
 
 func roles(t *testing.T, bed *testbed.Cluster) {

@@ -13,12 +13,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
 	"github.com/benchmark-ai/bai/services/internal/cluster"
+	"github.com/benchmark-ai/bai/services/internal/mpijob"
 )
 
 // byAttempt is the index of jobs and pods by their attempt.
@@ -30,6 +32,7 @@ type cacheOf struct {
 	log  *zap.Logger
 	jobs cache.SharedIndexInformer
 	pods cache.SharedIndexInformer
+	mpis cache.SharedIndexInformer // of the Jobs that MPIJobs stand for; nil where there is no operator
 	book *book
 
 	mu       sync.Mutex
@@ -54,8 +57,9 @@ func (c *Cluster) watched() (*cacheOf, error) {
 	// What goes wrong is noted, and said once: client-go need not say it too.
 	ctx, stop := context.WithCancel(klog.NewContext(context.Background(), klog.Logger{}))
 	c.stop = stop
-	c.wg.Go(func() { known.jobs.RunWithContext(ctx) })
-	c.wg.Go(func() { known.pods.RunWithContext(ctx) })
+	for _, i := range known.informers() {
+		c.wg.Go(func() { i.RunWithContext(ctx) })
+	}
 	c.wg.Go(func() { known.readEvents(ctx, c) })
 	c.cache = known
 	return known, nil
@@ -81,7 +85,16 @@ func (k *cacheOf) build(c *Cluster) error {
 		func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 			return c.core.Pods(scope).Watch(ctx, o)
 		}))
-	for _, i := range []cache.SharedIndexInformer{k.jobs, k.pods} {
+	if c.operator() {
+		k.mpis = k.informer(mpiExample(), ofRuns(k, "mpijobs",
+			func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+				return c.objects.Resource(mpiResource()).Namespace(scope).List(ctx, o)
+			},
+			func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+				return c.objects.Resource(mpiResource()).Namespace(scope).Watch(ctx, o)
+			}))
+	}
+	for _, i := range k.informers() {
 		if err := i.SetTransform(lean); err != nil {
 			return fmt.Errorf("watch the cluster: %w", err)
 		}
@@ -92,6 +105,15 @@ func (k *cacheOf) build(c *Cluster) error {
 		}
 	}
 	return nil
+}
+
+// informers are those of what belongs to runs.
+func (k *cacheOf) informers() []cache.SharedIndexInformer {
+	all := []cache.SharedIndexInformer{k.jobs, k.pods}
+	if k.mpis != nil {
+		all = append(all, k.mpis)
+	}
+	return all
 }
 
 func (k *cacheOf) informer(example runtime.Object, lw *cache.ListWatch) cache.SharedIndexInformer { //nolint:ireturn // there is no other type of it
@@ -176,7 +198,14 @@ func (k *cacheOf) why() error {
 	return nil
 }
 
-func (k *cacheOf) synced() bool { return k.jobs.HasSynced() && k.pods.HasSynced() && k.book.synced() }
+func (k *cacheOf) synced() bool {
+	for _, i := range k.informers() {
+		if !i.HasSynced() {
+			return false
+		}
+	}
+	return k.book.synced()
+}
 
 // readEvents keeps the book of events until ctx is done.
 func (k *cacheOf) readEvents(ctx context.Context, c *Cluster) {
@@ -207,7 +236,7 @@ func (k *cacheOf) changed(o any) {
 
 // eventHeard lets all that watch know of an event about a run's job or pod.
 func (k *cacheOf) eventHeard(e *corev1.Event) {
-	about := map[string]cache.SharedIndexInformer{"Job": k.jobs, "Pod": k.pods}[e.InvolvedObject.Kind]
+	about := map[string]cache.SharedIndexInformer{"Job": k.jobs, "Pod": k.pods, mpijob.Kind: k.mpis}[e.InvolvedObject.Kind]
 	if about == nil {
 		return
 	}
@@ -219,6 +248,9 @@ func (k *cacheOf) eventHeard(e *corev1.Event) {
 // see returns what is known of an attempt.
 func (k *cacheOf) see(at attempt, ref *cluster.Ref) (cluster.Seen, bool) {
 	jobs, pods := of[*batchv1.Job](k.jobs, at), of[*corev1.Pod](k.pods, at)
+	if k.mpis != nil {
+		jobs = append(jobs, of[*batchv1.Job](k.mpis, at)...)
+	}
 	if ref != nil && mainJob(ref, jobs) == nil && mainJob(nil, jobs) != nil && mainJob(nil, jobs).Name == ref.Job {
 		ref = nil // made anew under its name
 	}
@@ -242,7 +274,7 @@ func of[T any](i cache.SharedIndexInformer, at attempt) []T {
 func (k *cacheOf) all() []attempt {
 	known := map[attempt]bool{}
 	var all []attempt
-	for _, i := range []cache.SharedIndexInformer{k.jobs, k.pods} {
+	for _, i := range k.informers() {
 		for _, o := range i.GetStore().List() {
 			if object, err := meta.Accessor(o); err == nil {
 				if at, ok := attemptOf(object); ok && !known[at] {
@@ -255,9 +287,17 @@ func (k *cacheOf) all() []attempt {
 	return all
 }
 
-// lean takes from a job or pod what nobody asks about, and what is large.
+// lean takes from a job or pod what nobody asks about, and what is large. Of an
+// MPIJob it leaves the Job that it stands for.
 func lean(o any) (any, error) {
 	switch o := o.(type) {
+	case *unstructured.Unstructured:
+		j, err := asJob(o)
+		if err != nil {
+			return nil, err
+		}
+		j.ManagedFields = nil
+		return j, nil
 	case *batchv1.Job:
 		o.ManagedFields = nil
 		leanPod(&o.Spec.Template.Spec)

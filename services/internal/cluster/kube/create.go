@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -30,6 +31,13 @@ func (c *Cluster) Create(ctx context.Context, o cluster.Object) error {
 	defer cancel()
 	made, err := c.objects.Resource(resourceOf(kind)).Namespace(o.GetNamespace()).Create(ctx, &unstructured.Unstructured{Object: fields},
 		metav1.CreateOptions{FieldValidation: metav1.FieldValidationStrict, FieldManager: manager})
+	if apierrors.IsAlreadyExists(err) && kind.Kind == "ConfigMap" {
+		was, err := c.core.ConfigMaps(o.GetNamespace()).Get(ctx, o.GetName(), metav1.GetOptions{})
+		if err != nil {
+			return explain("look at "+object, err)
+		}
+		o.SetUID(was.UID)
+	}
 	if err != nil {
 		return verdict(object, err)
 	}

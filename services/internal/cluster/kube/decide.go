@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -117,13 +118,22 @@ func resourceOf(kind schema.GroupVersionKind) schema.GroupVersionResource {
 // is deleted. Secrets are not among them: nobody of ours may read those of
 // others.
 func kindsOf(more []string) []schema.GroupVersionResource {
-	kinds := []schema.GroupVersionResource{{Version: "v1", Resource: "configmaps"}, {Version: "v1", Resource: "services"}}
+	kinds := []schema.GroupVersionResource{configMaps(), {Version: "v1", Resource: "services"}, volumeClaims()}
 	for _, name := range more {
 		if gvr, _ := schema.ParseResourceArg(name); gvr != nil {
 			kinds = append(kinds, *gvr)
 		}
 	}
 	return kinds
+}
+
+func configMaps() schema.GroupVersionResource {
+	return schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
+}
+
+// volumeClaims are the claims of volumes that are made for runs.
+func volumeClaims() schema.GroupVersionResource {
+	return schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumeclaims"}
 }
 
 // attempt names one attempt of a run.
@@ -211,6 +221,12 @@ func ofPods(pods []corev1.Pod) (job, uid string) {
 		}
 	}
 	return job, uid
+}
+
+// overdue reports whether a pod was told to end, and is still there for longer
+// than patience after it should have.
+func overdue(p *corev1.Pod, now time.Time, patience time.Duration) bool {
+	return p.DeletionTimestamp != nil && now.After(p.DeletionTimestamp.Add(patience))
 }
 
 // telling reports whether an event says what the status of its object does not.

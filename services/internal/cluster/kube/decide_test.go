@@ -135,6 +135,25 @@ func eventOf(name, about, reason string, at time.Time) *corev1.Event {
 	}
 }
 
+func TestAPodIsGivenUpOnceItShouldHaveEndedLongAgo(t *testing.T) {
+	should := metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
+	for name, row := range map[string]struct {
+		told *metav1.Time
+		now  time.Duration // after it should have ended
+		want bool
+	}{
+		"one that nobody told to end":      {nil, time.Hour, false},
+		"one that still has its grace":     {&should, -time.Second, false},
+		"one whose node may be slow":       {&should, time.Minute, false},
+		"one whose node is taken for lost": {&should, time.Minute + 1, true},
+	} {
+		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: row.told}}
+		if got := kube.Overdue(p, should.Add(row.now), time.Minute); got != row.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
 func TestTelling(t *testing.T) {
 	for name, row := range map[string]struct {
 		event corev1.Event
@@ -181,9 +200,9 @@ func TestBookKeepsTheLatestEventsOfEachObjectInOrder(t *testing.T) {
 }
 
 func TestSettingsAreValidated(t *testing.T) {
-	s := kube.Settings{QPS: -1, Timeout: -1, Kinds: []string{"mpijobs"}}
+	s := kube.Settings{QPS: -1, Timeout: -1, Lost: -1, Kinds: []string{"mpijobs"}}
 	err := s.Validate()
-	for _, want := range []string{"kubernetes.qps", "kubernetes.timeout", `"mpijobs"`} {
+	for _, want := range []string{"kubernetes.qps", "kubernetes.timeout", "kubernetes.lost", `"mpijobs"`} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v does not name %s", err, want)
 		}

@@ -1,6 +1,8 @@
 package kube
 
 import (
+	"time"
+
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -10,6 +12,10 @@ import (
 
 // What the rules' tests need of this package.
 func Verdict(object string, err error) error { return verdict(object, err) }
+
+func Overdue(p *corev1.Pod, now time.Time, patience time.Duration) bool {
+	return overdue(p, now, patience)
+}
 
 func Telling(e *corev1.Event) bool { return telling(e) }
 

@@ -10,8 +10,11 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
+	authv1 "k8s.io/client-go/kubernetes/typed/authorization/v1"
 	batchv1 "k8s.io/client-go/kubernetes/typed/batch/v1"
 	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
@@ -25,10 +28,13 @@ type Settings struct {
 	Kubeconfig string        `toml:"kubeconfig"` // path of a kubeconfig; empty means the service account of this pod
 	Context    string        `toml:"context"`    // of the kubeconfig; empty means its current one
 	Namespace  string        `toml:"namespace"`  // of the objects of all runs; empty means default
-	QPS        float32       `toml:"qps"`        // calls a second; zero means 50
-	Burst      int           `toml:"burst"`      // calls at a time above that; zero means 100
+	QPS        float32       `toml:"qps"`        // calls a second; zero means 200
+	Burst      int           `toml:"burst"`      // calls at a time above that; zero means 400
 	Timeout    time.Duration `toml:"timeout"`    // of a call; zero means 30 s
 	Resync     time.Duration `toml:"resync"`     // how often Watch hands everything over again; zero means 1 min
+	Lost       time.Duration `toml:"lost"`       // how long a deleted pod may stay after its grace before its node is taken for lost, and it is deleted by force; zero means 1 min
+	// NoEvents has Observe leave events out, for who has no use for them.
+	NoEvents bool `toml:"-"`
 	// Kinds are of which kinds runs have objects beside Jobs, Pods, Services,
 	// ConfigMaps and Secrets, as in mpijobs.v2beta1.kubeflow.org.
 	Kinds []string `toml:"kinds"`
@@ -40,8 +46,8 @@ func (s Settings) Validate() error {
 	if s.QPS < 0 || s.Burst < 0 {
 		errs = append(errs, errors.New("kubernetes.qps, kubernetes.burst: must not be negative"))
 	}
-	if s.Timeout < 0 || s.Resync < 0 {
-		errs = append(errs, errors.New("kubernetes.timeout, kubernetes.resync: must not be negative"))
+	if s.Timeout < 0 || s.Resync < 0 || s.Lost < 0 {
+		errs = append(errs, errors.New("kubernetes.timeout, kubernetes.resync, kubernetes.lost: must not be negative"))
 	}
 	for _, k := range s.Kinds {
 		if gvr, _ := schema.ParseResourceArg(k); gvr == nil {
@@ -57,6 +63,8 @@ func (s Settings) Set() bool { return s.Kubeconfig != "" || s.Namespace != "" }
 // Scope is the namespace of the objects.
 func (s Settings) Scope() string { return cmp.Or(s.Namespace, "default") }
 
+func (s Settings) lost() time.Duration { return cmp.Or(s.Lost, time.Minute) }
+
 // Cluster is a Kubernetes cluster. It is a cluster.Creator, Deleter and
 // Observer, and may be used from several goroutines.
 type Cluster struct {
@@ -65,8 +73,11 @@ type Cluster struct {
 	objects  dynamic.Interface
 	batch    batchv1.BatchV1Interface
 	core     corev1.CoreV1Interface
+	rights   authv1.AuthorizationV1Interface
 	kinds    []schema.GroupVersionResource // that can be listed, beside jobs
 	version  func(context.Context) error
+
+	discovery discovery.DiscoveryInterface
 
 	mu     sync.Mutex
 	cache  *cacheOf // nil until somebody watches
@@ -101,7 +112,7 @@ func (s Settings) config() (*rest.Config, error) {
 		return nil, err
 	}
 	config.UserAgent = "benchmark-ai " + rest.DefaultKubernetesUserAgent()
-	config.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(cmp.Or(s.QPS, 50), cmp.Or(s.Burst, 100))
+	config.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(cmp.Or(s.QPS, 200), cmp.Or(s.Burst, 400))
 	return config, nil
 }
 
@@ -122,10 +133,18 @@ func (c *Cluster) connect(config *rest.Config) (err error) {
 	if c.objects, err = dynamic.NewForConfigAndClient(config, client); err != nil {
 		return err
 	}
+	config = rest.CopyConfig(config)
+	config.ContentType, config.AcceptContentTypes = runtime.ContentTypeProtobuf, runtime.ContentTypeProtobuf+","+runtime.ContentTypeJSON
 	if c.batch, err = batchv1.NewForConfigAndClient(config, client); err != nil {
 		return err
 	}
 	if c.core, err = corev1.NewForConfigAndClient(config, client); err != nil {
+		return err
+	}
+	if c.rights, err = authv1.NewForConfigAndClient(config, client); err != nil {
+		return err
+	}
+	if c.discovery, err = discovery.NewDiscoveryClientForConfigAndClient(config, client); err != nil {
 		return err
 	}
 	c.version = func(ctx context.Context) error { return ask(ctx, client, config.Host) }

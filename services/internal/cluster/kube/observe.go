@@ -24,12 +24,14 @@ func (c *Cluster) Observe(ctx context.Context, r cluster.Ref) (cluster.Seen, err
 	defer cancel()
 	at := attemptOfRef(r)
 	var jobs []*batchv1.Job
-	job, err := c.batch.Jobs(r.Scope).Get(ctx, r.Job, metav1.GetOptions{})
+	job, err := c.job(ctx, r)
 	if err != nil && !apierrors.IsNotFound(err) {
 		return cluster.Seen{}, explain("look at job "+r.Job, err)
 	}
-	if its, ok := attemptOf(job); err == nil && ok && its == at {
-		jobs = append(jobs, job)
+	if err == nil {
+		if its, ok := attemptOf(job); ok && its == at {
+			jobs = append(jobs, job)
+		}
 	}
 	list, err := c.core.Pods(r.Scope).List(ctx, metav1.ListOptions{LabelSelector: at.selector()})
 	if err != nil {
@@ -45,6 +47,20 @@ func (c *Cluster) Observe(ctx context.Context, r cluster.Ref) (cluster.Seen, err
 	return seen, nil
 }
 
+// job returns the Job that is named, or the one that an MPIJob of that name stands
+// for.
+func (c *Cluster) job(ctx context.Context, r cluster.Ref) (*batchv1.Job, error) {
+	job, err := c.batch.Jobs(r.Scope).Get(ctx, r.Job, metav1.GetOptions{})
+	if !apierrors.IsNotFound(err) || !c.operator() {
+		return job, err
+	}
+	o, err := c.objects.Resource(mpiResource()).Namespace(r.Scope).Get(ctx, r.Job, metav1.GetOptions{})
+	if err != nil {
+		return nil, err
+	}
+	return asJob(o)
+}
+
 func pointers(pods []corev1.Pod) []*corev1.Pod {
 	all := make([]*corev1.Pod, len(pods))
 	for i := range pods {
@@ -55,6 +71,9 @@ func pointers(pods []corev1.Pod) []*corev1.Pod {
 
 // events returns those about a job and its pods.
 func (c *Cluster) events(ctx context.Context, seen cluster.Seen) ([]corev1.Event, error) {
+	if c.settings.NoEvents {
+		return nil, nil
+	}
 	c.mu.Lock()
 	known := c.cache
 	c.mu.Unlock()

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/benchmark-ai/bai/services/internal/cluster"
 	"github.com/benchmark-ai/bai/services/internal/cluster/kube"
@@ -79,4 +81,40 @@ func heap() int64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapAlloc) //nolint:gosec // far from the bound
+}
+
+// TestWhatIsOwnedGoesWithItsOwner, whatever it is: nothing has to be asked for by
+// itself.
+func TestWhatIsOwnedGoesWithItsOwner(t *testing.T) {
+	bed := testbed.API(t)
+	scope := bed.Namespace(t)
+	c := open(t, kube.Settings{Kubeconfig: bed.Kubeconfig, Namespace: scope})
+	j := job(scope, "r")
+	core := func(kind, name string) (metav1.TypeMeta, metav1.ObjectMeta) {
+		return metav1.TypeMeta{APIVersion: "v1", Kind: kind}, metav1.ObjectMeta{Name: name, Namespace: scope, Labels: j.Labels}
+	}
+	owner, secret, service := &corev1.ConfigMap{}, &corev1.Secret{}, &corev1.Service{Spec: corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone}}
+	owner.TypeMeta, owner.ObjectMeta = core("ConfigMap", "r")
+	secret.TypeMeta, secret.ObjectMeta = core("Secret", "r")
+	service.TypeMeta, service.ObjectMeta = core("Service", "r-worker")
+	for _, o := range []cluster.Object{owner, secret, service, j} {
+		if owner.UID != "" {
+			o.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "r", UID: owner.UID}})
+		}
+		if err := c.Create(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := c.Delete(t.Context(), ref(scope, "r")); err != nil {
+		t.Fatal(err)
+	}
+	for late := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
+		left := bed.Run(t, "-n", scope, "get", "jobs,pods,services,configmaps,secrets", "-l", cluster.LabelRun+"=r", "-o", "name")
+		if left == "" {
+			return
+		}
+		if time.Now().After(late) {
+			t.Fatalf("left of the run:\n%s", left)
+		}
+	}
 }

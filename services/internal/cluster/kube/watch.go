@@ -70,11 +70,15 @@ func (c *Cluster) Watch(ctx context.Context, see func(cluster.Seen)) error {
 	known := map[attempt]cluster.Ref{}
 	changed := k.all()
 	for {
+		pods := 0
 		for _, at := range changed {
 			if ctx.Err() != nil {
 				return nil
 			}
-			k.handOver(at, known, see)
+			pods += k.handOver(at, known, see)
+		}
+		if !pause(ctx, time.Duration(pods)*perPod) {
+			return nil
 		}
 		select {
 		case <-ctx.Done():
@@ -82,8 +86,27 @@ func (c *Cluster) Watch(ctx context.Context, see func(cluster.Seen)) error {
 		case <-w.wake:
 			changed = k.changes(w)
 		case <-again.C:
-			changed = k.all()
+			changed = nil
+			if k.why() == nil {
+				changed = k.all()
+			}
 		}
+	}
+}
+
+// perPod is for how long nothing is handed over after a pod was, so that what
+// changes about a run of many pods meanwhile costs as much as one change.
+const perPod = 50 * time.Microsecond
+
+// pause waits for d, and is false once ctx is done.
+func pause(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
 	}
 }
 
@@ -102,8 +125,8 @@ func (k *cacheOf) begun(ctx context.Context) bool {
 }
 
 // handOver hands an attempt over, or, where it was handed over before and is
-// there no more, that it has gone.
-func (k *cacheOf) handOver(at attempt, known map[attempt]cluster.Ref, see func(cluster.Seen)) {
+// there no more, that it has gone. It returns how many pods the attempt has.
+func (k *cacheOf) handOver(at attempt, known map[attempt]cluster.Ref, see func(cluster.Seen)) int {
 	var ref *cluster.Ref
 	was, ok := known[at]
 	if ok {
@@ -118,4 +141,5 @@ func (k *cacheOf) handOver(at attempt, known map[attempt]cluster.Ref, see func(c
 		delete(known, at)
 		see(cluster.Seen{Ref: was})
 	}
+	return len(seen.Pods)
 }

@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -20,16 +19,15 @@ import (
 type surroundings struct {
 	maps    map[string]*corev1.ConfigMap
 	secrets map[string]*corev1.Secret
-	hosts   string // what its pod finds in /etc/hosts; empty for what the machine has there
+	hosts   string // what its pod finds in /etc/hosts, where it has a network of its own
 	remedy  string // what to do about a secret that is not there
 }
 
 // around returns the objects of a locked job's scope, the user's own secrets,
-// and the names of the Services of its attempt.
+// and the names in the network of its attempt.
 func (c *Cluster) around(j *job) surroundings {
 	s := surroundings{maps: map[string]*corev1.ConfigMap{}, secrets: map[string]*corev1.Secret{}}
 	s.remedy = c.ownSecrets(j, s.secrets)
-	var hosts []string
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, o := range c.objects {
@@ -37,18 +35,15 @@ func (c *Cluster) around(j *job) surroundings {
 		if m.Namespace != j.attempt.scope {
 			continue
 		}
-		switch {
-		case kind == "ConfigMap":
+		switch kind {
+		case "ConfigMap":
 			s.maps[m.Name] = o.ConfigMap
-		case kind == "Secret":
+		case "Secret":
 			s.secrets[m.Name] = o.Secret
-		case o.attempt() == j.attempt:
-			hosts = append(hosts, fmt.Sprintf("%s %s.%s.svc %s.%s %s\n", ip, m.Name, m.Namespace, m.Name, m.Namespace, m.Name))
 		}
 	}
-	if slices.Sort(hosts); len(hosts) > 0 {
-		own, _ := os.ReadFile("/etc/hosts") // a machine may have none
-		s.hosts = strings.TrimSuffix(string(own), "\n") + "\n" + strings.Join(hosts, "")
+	if j.rec.Number > 0 {
+		s.hosts = strings.Join(c.hosts(j.attempt), "\n") + "\n"
 	}
 	return s
 }
@@ -59,13 +54,16 @@ type port struct {
 	jobs map[string]bool // by ID
 }
 
-// listen gives a locked job the ports that its pod listens on and those of its
-// attempt's Services, if no other attempt has them: all pods share the machine's
-// addresses, so that one would be answered by another's server.
+// listen gives a locked job the ports that its pod listens on, if no other
+// attempt has them: pods without a network of their own share the machine's, so
+// that one would be answered by another's server.
 func (c *Cluster) listen(j *job) bool {
+	if j.rec.Number > 0 {
+		return true
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	want := c.portsOf(j)
+	want := portsOf(j)
 	for _, n := range want {
 		if p, used := c.ports[n]; used && p.at != j.attempt {
 			return false
@@ -80,21 +78,12 @@ func (c *Cluster) listen(j *job) bool {
 	return true
 }
 
-// portsOf returns the ports that a job's pod listens on, or asks others at. The
-// cluster's lock is held.
-func (c *Cluster) portsOf(j *job) []int32 {
+// portsOf returns the ports that a job's pod listens on.
+func portsOf(j *job) []int32 {
 	var want []int32
 	for _, container := range j.rec.Job.Spec.Template.Spec.Containers {
 		for _, p := range container.Ports {
 			want = append(want, p.ContainerPort)
-		}
-	}
-	for _, o := range c.objects {
-		if o.Service == nil || o.attempt() != j.attempt {
-			continue
-		}
-		for _, p := range o.Service.Spec.Ports {
-			want = append(want, p.Port)
 		}
 	}
 	return want

@@ -205,6 +205,9 @@ func platform(dir string) int {
 		return 1
 	}
 	ctx := context.Background()
+	if os.Getenv(envGangs) != "" {
+		return platformOfGangs(ctx, c)
+	}
 	for i, j := range storm(dir) {
 		for _, o := range []cluster.Object{configMap(j.Name), j} {
 			if err := c.Create(ctx, o); err != nil && !errors.Is(err, cluster.ErrExists) {
@@ -268,15 +271,34 @@ func survives(t *testing.T, dir string) {
 	}
 }
 
+// platformOfGangs creates Jobs of several pods, until it is killed.
+func platformOfGangs(ctx context.Context, c *local.Cluster) int {
+	for _, objects := range gangs() {
+		for _, o := range []cluster.Object{objects.service, objects.job} {
+			if err := c.Create(ctx, o); err != nil {
+				_, _ = fmt.Fprintln(os.Stderr, err)
+				return 1
+			}
+		}
+	}
+	select {}
+}
+
 // endsWell creates a job, which may be there already, and waits for its end.
 func endsWell(t *testing.T, c *local.Cluster, j *batchv1.Job) {
 	t.Helper()
-	for _, o := range []cluster.Object{configMap(j.Name), j} {
+	createAgain(t, c, configMap(j.Name), j)
+	if seen := await(t, c, j, "it ends", over); seen.Job.Status.Succeeded != 1 {
+		t.Errorf("%s failed: %+v", j.Name, benchmarkOf(seen))
+	}
+}
+
+// createAgain creates objects, which may be there already.
+func createAgain(t *testing.T, c *local.Cluster, objects ...cluster.Object) {
+	t.Helper()
+	for _, o := range objects {
 		if err := c.Create(t.Context(), o); err != nil && !errors.Is(err, cluster.ErrExists) {
 			t.Fatal(err)
 		}
-	}
-	if seen := await(t, c, j, "it ends", over); seen.Job.Status.Succeeded != 1 {
-		t.Errorf("%s failed: %+v", j.Name, benchmarkOf(seen))
 	}
 }

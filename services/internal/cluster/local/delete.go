@@ -33,7 +33,7 @@ func (c *Cluster) Delete(_ context.Context, r cluster.Ref) error {
 		if j.attempt != at {
 			continue
 		}
-		if r.UID != "" && j.rec.Job.Name == r.Job && j.id != r.UID {
+		if r.UID != "" && j.rec.Job.Name == r.Job && string(j.rec.Job.UID) != r.UID {
 			return nil // another Job of that name: not what is meant
 		}
 		some = true
@@ -152,9 +152,14 @@ func (c *Cluster) leave(j *job) {
 
 // clear removes a job from the disk: first what depends on it, last its place.
 func (c *Cluster) clear(j *job, objects bool) {
-	if objects && c.last(j) {
-		if err := c.removeObjects(j.attempt); err != nil {
-			c.log.Error("cannot remove objects", zap.String("job", j.rec.Job.Name), zap.Error(err))
+	if last, objects := c.last(j, objects); last {
+		if objects {
+			if err := c.removeObjects(j.attempt); err != nil {
+				c.log.Error("cannot remove objects", zap.String("job", j.rec.Job.Name), zap.Error(err))
+			}
+		}
+		if j.rec.Number > 0 {
+			c.removeNetwork(c.disk.network(j.attempt))
 		}
 	}
 	if err := c.disk.removePod(j.id); err != nil {
@@ -167,7 +172,9 @@ func (c *Cluster) forget(j *job) {
 	freed := c.release(j)
 	c.mu.Lock()
 	delete(c.jobs, j.id)
-	delete(c.names, name{"Job", j.attempt.scope, j.rec.Job.Name})
+	if len(c.group(j.rec.Job.UID)) == 0 {
+		delete(c.names, name{"Job", j.attempt.scope, j.rec.Job.Name})
+	}
 	c.mu.Unlock()
 	c.notify(j.attempt)
 	if freed {
@@ -175,14 +182,22 @@ func (c *Cluster) forget(j *job) {
 	}
 }
 
-// last reports whether no other job of the attempt is there.
-func (c *Cluster) last(j *job) bool {
-	for _, o := range c.all() {
-		if o != j && o.attempt == j.attempt {
-			return false
+// last reports whether all others of a job's attempt have come this far, and
+// whether one of them, this one too, was to take the attempt's objects along.
+func (c *Cluster) last(j *job, objects bool) (last, all bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	j.cleared = true
+	a := c.attempts[j.attempt]
+	a.doomed = a.doomed || objects
+	c.attempts[j.attempt] = a
+	for _, o := range c.jobs {
+		if o.attempt == j.attempt && !o.cleared {
+			return false, false
 		}
 	}
-	return true
+	delete(c.attempts, j.attempt)
+	return true, a.doomed
 }
 
 // removeObjects removes the ConfigMaps and Secrets of an attempt.

@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -21,6 +22,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/benchmark-ai/bai/services/internal/cluster/local/accept"
 	"github.com/benchmark-ai/bai/services/internal/cluster/local/spec"
 	"github.com/benchmark-ai/bai/services/internal/lock"
 	"github.com/benchmark-ai/bai/services/internal/pod"
@@ -31,24 +33,36 @@ import (
 //	lock                    held by the cluster
 //	bin/bai-pod-<digest>    the pod binary
 //	objects/<uid>.json      a ConfigMap, Secret or Service
-//	pods/<id>/              a Job and its pod; the ID is the Job's UID
+//	pods/<id>/              a pod and its Job; the ID is the Job's UID and, where
+//	                        it is Indexed, the pod's number
 //	pods/<id>/job.json      a record
 //	pods/<id>/deleted       a mark, once its deletion was asked for
 //	live/<id>.lock          held by the pod's supervisor as long as it lives
 //	live/<id>.json          the pod's state, see package spec
+//	networks/<attempt>/     what joins the pods of an attempt that has Services
 //	trash/                  what is being made or removed
 //
 // What appears in pods or objects, or goes from there, does so by one rename.
 type disk struct{ dir string }
 
-// record is what is kept of a Job.
+// record is what is kept of a pod of a Job.
 type record struct {
 	Job     *batchv1.Job `json:"job"`
+	Index   int          `json:"index,omitempty"`  // of the pod, where the Job is Indexed
+	Number  int          `json:"number,omitempty"` // of the pod in the network of its run; zero where it has the machine's
 	PodName string       `json:"pod_name"`
 	PodUID  string       `json:"pod_uid"`
 	Created time.Time    `json:"created"`          // to the nanosecond
 	GPUs    []int        `json:"gpus,omitempty"`   // that it was given
 	Expired time.Time    `json:"expired,omitzero"` // when its deadline passed before it could begin
+	Halted  time.Time    `json:"halted,omitzero"`  // when another pod of its Job failed before it could begin
+}
+
+func (r record) id() string {
+	if accept.Indexed(r.Job) {
+		return string(r.Job.UID) + "-" + strconv.Itoa(r.Index)
+	}
+	return string(r.Job.UID)
 }
 
 // mark says that a Job is to go.
@@ -73,12 +87,13 @@ func (d disk) state(id string) string    { return filepath.Join(d.dir, "live", i
 func (d disk) lockFile(id string) string { return filepath.Join(d.dir, "live", id+".lock") }
 func (d disk) objects() string           { return filepath.Join(d.dir, "objects") }
 func (d disk) object(uid string) string  { return filepath.Join(d.dir, "objects", uid+".json") }
+func (d disk) networks() string          { return filepath.Join(d.dir, "networks") }
 func (d disk) trash(id string) string    { return filepath.Join(d.dir, "trash", id) }
 
 // prepare makes the directories, takes the lock, and throws away what is left
 // of what was made or removed when the process before ended.
 func (d disk) prepare() (*lock.Lock, error) {
-	for _, dir := range []string{d.dir, d.pods(), d.live(), d.objects(), filepath.Join(d.dir, "bin"), d.trash("")} {
+	for _, dir := range []string{d.dir, d.pods(), d.live(), d.objects(), d.networks(), filepath.Join(d.dir, "bin"), d.trash("")} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return nil, fmt.Errorf("make the directory of the local cluster: %w", err)
 		}
@@ -135,7 +150,27 @@ func writeProgram(path string, b []byte) error {
 	return os.Chmod(path, 0o755) //nolint:gosec // by other users too
 }
 
-// addPod writes a new Job: all of it or nothing.
+// network returns where what joins the pods of an attempt keeps its things.
+func (d disk) network(at attempt) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q", at.scope, at.run, at.number))
+	return filepath.Join(d.networks(), hex.EncodeToString(sum[:8]))
+}
+
+// addPods writes the pods of a new Job, the first last: while it is not there,
+// the Job is being made or removed.
+func (d disk) addPods(records []record) error {
+	for i, r := range slices.Backward(records) {
+		if err := d.addPod(r.id(), r); err != nil {
+			for _, made := range records[i+1:] {
+				err = errors.Join(err, d.removePod(made.id()))
+			}
+			return err
+		}
+	}
+	return nil
+}
+
+// addPod writes a new pod: all of it or nothing.
 func (d disk) addPod(id string, r record) error {
 	dir := d.trash(id)
 	err := errors.Join(

@@ -27,20 +27,34 @@
 //
 // # What is carried out
 //
-// Of a Job: parallelism and completions (1), backoffLimit (0),
-// activeDeadlineSeconds, ttlSecondsAfterFinished, template. Of its pod: init
-// containers in order, native sidecars (init containers with restart policy
-// Always), containers, restartPolicy (Never), terminationGracePeriodSeconds;
-// volumes emptyDir (medium; sizeLimit in memory), configMap and secret. Of a
-// container: command, args and env with $(NAME), env from fields
-// (metadata.name, .namespace, .uid, .labels['x'], .annotations['x'],
-// spec.nodeName, status.podIP, status.hostIP), from ConfigMaps and Secrets,
-// envFrom; volumeMounts with subPath and readOnly; workingDir;
-// terminationMessagePath and Policy; containerPorts, each to one attempt at a time; a
-// limit of nvidia.com/gpu up to what the machine has, each GPU to one pod at a
-// time by CUDA_VISIBLE_DEVICES. Of a Service: its name, which the pods of its
-// attempt find in /etc/hosts; all pods share the machine's network, so that it
-// is that of the machine itself.
+// Of a Job: parallelism and completions (1, or as many as there are pods of an
+// Indexed one), completionMode, backoffLimit (0), activeDeadlineSeconds,
+// ttlSecondsAfterFinished, template. Of its pods: init containers in order,
+// native sidecars (init containers with restart policy Always), containers,
+// restartPolicy (Never), terminationGracePeriodSeconds; hostname and subdomain in
+// a network of their own; volumes emptyDir (medium; sizeLimit in memory),
+// configMap and secret. Of a container: command, args and env with $(NAME), env
+// from fields (metadata.name, .namespace, .uid, .labels['x'],
+// .annotations['x'], spec.nodeName, status.podIP, status.hostIP), from
+// ConfigMaps and Secrets, envFrom; volumeMounts with subPath and readOnly;
+// workingDir; terminationMessagePath and Policy; containerPorts, each to one
+// attempt at a time where it is the machine's; a limit of nvidia.com/gpu up to
+// what the machine has, each GPU to one pod at a time by CUDA_VISIBLE_DEVICES.
+//
+// # Networks
+//
+// The pods of an attempt that has a Service when they are created have networks of
+// their own, which are joined and lead nowhere else. They find each other, and
+// the Services that select them, under the names that Kubernetes would give them
+// in the domain cluster.local: in /etc/hosts, which is kept current. Their
+// benchmark, and what waits for others, is in that network and has the pod's
+// hostname, a folder of its own for temporary files (TMPDIR), and an empty
+// /run/sshd; what installs, pulls and collects is in the machine's. All other pods
+// share the machine's network.
+//
+// The pods of an attempt are joined by its hub, a process that ends with the last
+// of them, and they with it. Where the kernel refuses networks, a Service is
+// refused as NeedsNamespaces.
 //
 // A Secret that a variable names and nobody created is looked for in
 // Settings.Secrets: a folder for each, in it a file for each value, which its
@@ -50,14 +64,14 @@
 // readinessProbe (who waits for a server asks it), serviceAccountName, automountServiceAccountToken, nodeSelector,
 // tolerations, affinity, topologySpreadConstraints, priorityClassName,
 // priority, preemptionPolicy, schedulerName, runtimeClassName, overhead,
-// enableServiceLinks, dnsPolicy, hostNetwork, shareProcessNamespace, resource
+// enableServiceLinks, dnsPolicy, dnsConfig.searches, hostNetwork, shareProcessNamespace, resource
 // requests, and of security contexts allowPrivilegeEscalation, capabilities,
 // privileged, runAsNonRoot, seccompProfile.
 //
 // Whatever else an object has is refused, with the field's path: accept.Fields
 // is the list. A container without a command needs its image's, so it is
 // refused as NeedsImage. Limits of CPU and memory are refused, because nothing
-// enforces them. So are indexed Jobs, which strategy mpi needs. A container whose command begins with pod.ImageBinary is given
+// enforces them. A container whose command begins with pod.ImageBinary is given
 // the pod binary there.
 //
 // A pod waits, and says so as a kubelet would, while a ConfigMap or Secret that

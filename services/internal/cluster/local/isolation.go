@@ -32,34 +32,39 @@ func probe(d disk, binary string, never bool) (isolation, string) {
 	if never {
 		return isolation{}, "the platform's settings say that pods have no namespaces; change no_namespaces"
 	}
-	apart := isolation{flags: unix.CLONE_NEWPID | unix.CLONE_NEWNS}
-	own := isolation{
-		flags: apart.flags | unix.CLONE_NEWUSER, uid: os.Getuid(), gid: os.Getgid(),
-		ambient: []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_SYS_CHROOT},
+	i, err := strongest(d, binary, "--probe", unix.CLONE_NEWPID|unix.CLONE_NEWNS, unix.CAP_SYS_ADMIN, unix.CAP_SYS_CHROOT)
+	if err != nil {
+		return isolation{}, fmt.Sprintf("%v; %s", err, remedy())
 	}
+	return i, ""
+}
+
+// strongest returns an isolation in which the pod binary does what it is asked
+// to, as root the one without a user namespace if that is possible.
+func strongest(d disk, binary, what string, flags uintptr, ambient ...uintptr) (isolation, error) {
+	apart := isolation{flags: flags}
+	own := isolation{flags: flags | unix.CLONE_NEWUSER, uid: os.Getuid(), gid: os.Getgid(), ambient: ambient}
 	tries := []isolation{own}
 	if os.Getuid() == 0 {
 		tries = []isolation{apart, own}
 	}
-	var errs []error
+	var last error
 	for _, i := range tries {
-		err := i.try(d, binary)
-		if err == nil {
-			return i, ""
+		if last = i.try(d, binary, what); last == nil {
+			return i, nil
 		}
-		errs = append(errs, err)
 	}
-	return isolation{}, fmt.Sprintf("%v; %s", errs[len(errs)-1], remedy())
+	return isolation{}, last
 }
 
-// try has a supervisor make the roots of an empty pod.
-func (i isolation) try(d disk, binary string) error {
-	dir := d.trash("probe")
+// try has the pod binary see whether it can do something.
+func (i isolation) try(d disk, binary, what string) error {
+	dir := d.trash("probe" + what)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	defer removeAll(dir)                                     //nolint:errcheck // it is in the trash
-	cmd := exec.Command(binary, "supervise", "--probe", dir) //nolint:gosec,noctx // our own, and short
+	defer removeAll(dir)                                //nolint:errcheck // it is in the trash
+	cmd := exec.Command(binary, "supervise", what, dir) //nolint:gosec,noctx // our own, and short
 	cmd.SysProcAttr = i.attr()
 	cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
 	runtime.LockOSThread() // or it would end with the thread that started it

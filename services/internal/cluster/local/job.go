@@ -14,12 +14,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/benchmark-ai/bai/services/internal/cluster"
+	"github.com/benchmark-ai/bai/services/internal/cluster/local/accept"
 	"github.com/benchmark-ai/bai/services/internal/cluster/local/spec"
 	"github.com/benchmark-ai/bai/services/internal/cluster/local/status"
 	"github.com/benchmark-ai/bai/services/internal/cluster/local/translate"
 )
 
-// job is a Job and its pod.
+// job is a pod and the Job that it is of.
 type job struct {
 	id      string
 	attempt attempt // never changes
@@ -38,10 +39,13 @@ type job struct {
 	deleting *mark
 	told     bool // the supervisor was told to end the pod
 	watched  bool // and will be killed if it does not
+	halted   bool // another pod of its Job has failed, so that it is to end
 	retired  bool // what follows from its end was done
 	leaving  bool // it is being removed
 	gone     bool // nothing of it is left
 	timers   []*time.Timer
+
+	cleared bool // what is left of it is being removed; it belongs to the cluster's lock
 }
 
 // attempt tells one attempt of a run from all others.
@@ -83,25 +87,52 @@ func (c *Cluster) addObject(uid string, o object) error {
 	return nil
 }
 
+// addJob adds a Job and all of its pods. Where its attempt has a Service by now,
+// they have networks of their own.
 func (c *Cluster) addJob(b *batchv1.Job) error {
-	j := newJob(string(b.UID), record{Job: b, PodName: b.Name + "-" + newSuffix(), PodUID: newUID(), Created: b.CreationTimestamp.Time})
-	if err := c.disk.addPod(j.id, j.rec); err != nil {
+	var records []record
+	first := c.numbers(attemptOf(b), accept.Pods(b))
+	for i := range accept.Pods(b) {
+		r := record{Job: b, Index: i, PodName: podName(b, i), PodUID: newUID(), Created: b.CreationTimestamp.Time}
+		if first > 0 {
+			r.Number = first + i
+		}
+		records = append(records, r)
+	}
+	if err := c.disk.addPods(records); err != nil {
 		return err
 	}
-	j.mu.Lock()
-	defer j.mu.Unlock()
+	js := make([]*job, 0, len(records))
 	c.mu.Lock()
-	c.jobs[j.id] = j
+	for _, r := range records {
+		js = append(js, newJob(r.id(), r))
+		c.jobs[r.id()] = js[r.Index]
+	}
 	c.mu.Unlock()
-	c.launch(j)
+	for _, j := range js {
+		j.mu.Lock()
+		c.launch(j)
+		j.mu.Unlock()
+	}
+	if first > 0 {
+		c.introduce(js[0].attempt)
+	}
 	return nil
+}
+
+// podName makes a name as Kubernetes does.
+func podName(b *batchv1.Job, index int) string {
+	if accept.Indexed(b) {
+		return fmt.Sprintf("%s-%d-%s", b.Name, index, newSuffix())
+	}
+	return b.Name + "-" + newSuffix()
 }
 
 // facts returns what is known of a job that is locked.
 func (c *Cluster) facts(j *job) status.Facts {
 	f := status.Facts{
-		Job: j.rec.Job, PodName: j.rec.PodName, PodUID: j.rec.PodUID, Node: c.node, IP: ip, Version: j.version,
-		State: j.state, Waiting: j.waiting, Expired: j.rec.Expired, Grace: grace(j.rec.Job),
+		Job: j.rec.Job, Index: j.rec.Index, PodName: j.rec.PodName, PodUID: j.rec.PodUID, Node: c.node, IP: j.rec.address(), HostIP: ip,
+		Version: j.version, State: j.state, Waiting: j.waiting, Expired: j.rec.Expired, Halted: j.rec.Halted, Grace: grace(j.rec.Job),
 	}
 	if j.deleting != nil {
 		f.Deleting = j.deleting.At

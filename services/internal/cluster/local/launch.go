@@ -21,7 +21,7 @@ import (
 // launch starts the supervisor of a locked job, or notes why it must wait. A
 // pod is started once: one that has a state, or whose lock is held, has one.
 func (c *Cluster) launch(j *job) {
-	if j.launched || j.deleting != nil || !j.rec.Expired.IsZero() {
+	if j.launched || j.deleting != nil || j.rec.stillborn() {
 		return
 	}
 	out, wait := c.translate(j)
@@ -57,7 +57,7 @@ func (c *Cluster) wait(j *job, w *status.Waiting) {
 
 // expire ends a job that could not begin before its deadline.
 func (c *Cluster) expire(j *job) {
-	if j.launched || !j.rec.Expired.IsZero() {
+	if j.launched || j.rec.stillborn() {
 		return
 	}
 	j.rec.Expired = time.Now()
@@ -79,8 +79,10 @@ func (c *Cluster) translate(j *job) (translate.Output, *status.Waiting) {
 	}
 	around := c.around(j)
 	out, missing := translate.Pod(translate.Input{
-		Hosts: around.hosts, Job: j.rec.Job, PodName: j.rec.PodName, PodUID: j.rec.PodUID, Labels: status.Labels(j.rec.Job),
-		Dir: c.disk.pod(j.id), State: c.disk.state(j.id), Lock: c.disk.lockFile(j.id), Binary: c.binary, Node: c.node, IP: ip, Env: c.env,
+		Job: j.rec.Job, ID: j.id, Index: j.rec.Index, PodName: j.rec.PodName, PodUID: j.rec.PodUID,
+		Labels: status.Labels(j.rec.Job, j.rec.Index), Annotations: status.Annotations(j.rec.Job, j.rec.Index),
+		Network: j.rec.network(), Hosts: around.hosts, IP: j.rec.address(), HostIP: ip, Node: c.node, Env: c.env,
+		Dir: c.disk.pod(j.id), State: c.disk.state(j.id), Lock: c.disk.lockFile(j.id), Binary: c.binary,
 		Namespaces: c.machine.NoNamespaces == "", HasGPUs: c.machine.GPUs > 0, GPUs: gpus, ConfigMaps: around.maps, Secrets: around.secrets,
 	})
 	switch {
@@ -114,11 +116,15 @@ func (c *Cluster) start(j *job, out translate.Output) error {
 		return fmt.Errorf("take the pod's lock: %w", err)
 	}
 	defer lock.Close() //nolint:errcheck // the supervisor has it too
-	pid, err := c.isolated.supervise(c.binary, c.disk.pod(j.id), lock)
+	if j.rec.Number > 0 {
+		err = c.join(j, lock)
+	} else {
+		j.pid, err = c.isolated.supervise(c.binary, c.disk.pod(j.id), lock)
+	}
 	if err != nil {
 		return fmt.Errorf("start the supervisor: %w", err)
 	}
-	j.launched, j.pid = true, pid
+	j.launched = true
 	return nil
 }
 

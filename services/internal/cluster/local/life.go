@@ -15,14 +15,30 @@ import (
 	"golang.org/x/sys/unix"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/benchmark-ai/bai/services/internal/cluster/local/accept"
 	"github.com/benchmark-ai/bai/services/internal/cluster/local/spec"
 )
 
 // adopt takes over what the cluster before left.
 func (c *Cluster) adopt() error {
-	if err := c.adoptObjects(); err != nil {
+	if err := errors.Join(c.adoptObjects(), c.adoptPods()); err != nil {
 		return err
 	}
+	c.tidy()
+	c.tidyNetworks()
+	for _, j := range c.all() {
+		j.mu.Lock()
+		c.resume(j)
+		j.mu.Unlock()
+	}
+	for _, at := range c.everything() {
+		c.introduce(at)
+	}
+	return nil
+}
+
+// adoptPods takes over pods, and what they hold.
+func (c *Cluster) adoptPods() error {
 	entries, err := os.ReadDir(c.disk.pods())
 	if err != nil {
 		return err
@@ -35,6 +51,9 @@ func (c *Cluster) adopt() error {
 			continue
 		}
 		c.jobs[j.id] = j
+	}
+	c.regroup()
+	for _, j := range c.jobs {
 		c.names[name{"Job", j.attempt.scope, j.rec.Job.Name}] = true
 		for _, id := range j.rec.GPUs {
 			c.gpus[id] = j.id
@@ -42,12 +61,6 @@ func (c *Cluster) adopt() error {
 		if j.launched && (j.state == nil || j.state.Over.IsZero()) {
 			c.listen(j)
 		}
-	}
-	c.tidy()
-	for _, j := range c.all() {
-		j.mu.Lock()
-		c.resume(j)
-		j.mu.Unlock()
 	}
 	return nil
 }
@@ -76,7 +89,7 @@ func (c *Cluster) load(id string) (*job, error) {
 	if err := spec.Read(c.disk.record(id), &r); err != nil {
 		return nil, err
 	}
-	if r.Job == nil || string(r.Job.UID) != id {
+	if r.Job == nil || r.id() != id {
 		return nil, errors.New("its record is that of another")
 	}
 	j := newJob(id, r)
@@ -109,7 +122,7 @@ func (c *Cluster) resume(j *job) {
 	switch {
 	case !j.launched && j.deleting != nil:
 		c.leave(j)
-	case !j.launched && j.rec.Expired.IsZero():
+	case !j.launched && !j.rec.stillborn():
 		c.launch(j)
 	case !j.launched:
 		c.retire(j)
@@ -178,7 +191,7 @@ func (c *Cluster) read(j *job) {
 
 // follow does what follows from a locked job's state.
 func (c *Cluster) follow(j *job) {
-	if j.deleting != nil {
+	if j.deleting != nil || j.halted {
 		c.tell(j)
 	}
 	if j.state != nil && !j.state.Over.IsZero() {
@@ -196,6 +209,10 @@ func (c *Cluster) retire(j *job) {
 	c.log.Info("a pod has ended", zap.String("run", j.attempt.run), zap.String("job", j.rec.Job.Name))
 	if c.release(j) {
 		c.spawn(func() { c.launchWaiting("") })
+	}
+	if accept.Indexed(j.rec.Job) {
+		c.spawn(func() { c.settle(j.rec.Job.UID) })
+		return
 	}
 	f := c.facts(j)
 	if ttl := j.rec.Job.Spec.TTLSecondsAfterFinished; ttl != nil && f.Over() && j.deleting == nil {
@@ -230,6 +247,7 @@ func (c *Cluster) bury(j *job) {
 		case j.state == nil || j.state.Over.IsZero():
 			c.log.Warn("a pod's supervisor ended before its pod", zap.String("job", j.rec.Job.Name))
 			c.leave(j)
+			c.spawn(func() { c.removeBeside(j) })
 		}
 	})
 }

@@ -296,7 +296,7 @@ func TestThePodsOfAnotherUserKeepTheContract(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	cmd := exec.CommandContext(t.Context(), program, "-test.run", "TestAClusterKeepsTheContract|TestContainersSee|TestAPodThatRuns|TestMountPoints|TestWhateverABenchmark|TestMemory", "-test.v") //nolint:gosec // this test
+	cmd := exec.CommandContext(t.Context(), program, "-test.run", "TestAClusterKeepsTheContract|TestContainersSee|TestAPodThatRuns|TestMountPoints|TestWhateverABenchmark|TestMemory|TestEachPodOfARun|TestABenchmarkBegins|TestWithTheHub", "-test.v") //nolint:gosec // this test
 	cmd.Dir = tmp
 	cmd.Env = append(os.Environ(), envBinary+"="+podBinary, "TMPDIR="+tmp, "HOME="+tmp)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/benchmark-ai/bai/services/internal/cluster"
 	"github.com/benchmark-ai/bai/services/internal/cluster/local/accept"
@@ -46,6 +47,7 @@ type Cluster struct {
 	binary   string
 	node     string
 	isolated isolation
+	joined   func() (isolation, string) // of pods with a network of their own, looked at once it is needed
 	machine  accept.Machine
 	env      []string
 
@@ -56,6 +58,7 @@ type Cluster struct {
 	closing  bool                   // nothing is created any more
 	closed   bool                   // nothing is begun any more
 	jobs     map[string]*job        // by ID
+	attempts map[attempt]gang       // with networks, or that are going
 	names    map[name]bool          // of all objects
 	making   map[name]chan struct{} // closed when the object is made, or is not
 	objects  map[string]object      // by UID
@@ -86,7 +89,7 @@ func New(s Settings) (*Cluster, error) {
 	}
 	c := &Cluster{
 		settings: s, log: s.Log, disk: disk{dir}, done: make(chan struct{}), version: time.Now().UnixNano(),
-		jobs: map[string]*job{}, names: map[name]bool{}, making: map[name]chan struct{}{}, objects: map[string]object{},
+		jobs: map[string]*job{}, attempts: map[attempt]gang{}, names: map[name]bool{}, making: map[name]chan struct{}{}, objects: map[string]object{},
 		gpus: map[int]string{}, ports: map[int32]port{}, watchers: map[*watcher]struct{}{}, env: inherited(os.Environ(), s.Env),
 	}
 	if c.log == nil {
@@ -111,6 +114,7 @@ func (c *Cluster) begin() (err error) {
 		return err
 	}
 	c.isolated, c.machine.NoNamespaces = probe(c.disk, c.binary, c.settings.NoNamespaces)
+	c.joined = sync.OnceValues(func() (isolation, string) { return probeNetworks(c.disk, c.binary) })
 	if c.machine.GPUs = c.settings.GPUs; c.machine.GPUs == 0 {
 		devices, _ := filepath.Glob("/dev/nvidia[0-9]*")
 		c.machine.GPUs = len(devices)
@@ -215,7 +219,7 @@ func inherited(env, more []string) []string {
 
 // Create implements cluster.Creator.
 func (c *Cluster) Create(ctx context.Context, o cluster.Object) error {
-	if refused := accept.Object(o, c.machine); refused != nil {
+	if refused := accept.Object(o, c.offers(o)); refused != nil {
 		return refused
 	}
 	n := name{o.GetObjectKind().GroupVersionKind().Kind, o.GetNamespace(), o.GetName()}
@@ -232,6 +236,15 @@ func (c *Cluster) Create(ctx context.Context, o cluster.Object) error {
 		c.launchWaiting(n.scope)
 	}
 	return nil
+}
+
+// offers returns what the machine offers to an object.
+func (c *Cluster) offers(o cluster.Object) accept.Machine {
+	m := c.machine
+	if _, ok := o.(*corev1.Service); ok && m.NoNamespaces == "" {
+		_, m.NoNetworks = c.joined()
+	}
+	return m
 }
 
 // reserve lets one make an object of a name at a time, and says ErrExists where

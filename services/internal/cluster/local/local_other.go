@@ -55,3 +55,8 @@ func (*Cluster) Watch(ctx context.Context, _ func(cluster.Seen)) error {
 	<-ctx.Done()
 	return nil
 }
+
+// Survey implements cluster.Surveyor.
+func (*Cluster) Survey(context.Context, cluster.Inquiry) (cluster.Survey, error) {
+	return cluster.Survey{}, cluster.ErrNotFound
+}

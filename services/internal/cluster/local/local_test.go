@@ -32,11 +32,16 @@ var podBinary string
 const (
 	envBinary   = "BAI_TEST_POD_BINARY"
 	envPlatform = "BAI_TEST_PLATFORM" // a directory: be a platform there until killed
+	envGangs    = "BAI_TEST_GANGS"    // not empty: it makes Jobs of several pods
+	envServer   = "BAI_TEST_SERVER"   // an address: answer there until killed
 )
 
 func TestMain(m *testing.M) { os.Exit(testMain(m)) }
 
 func testMain(m *testing.M) int {
+	if at := os.Getenv(envServer); at != "" {
+		return serve(at)
+	}
 	if podBinary = os.Getenv(envBinary); podBinary != "" {
 		if dir := os.Getenv(envPlatform); dir != "" {
 			return platform(dir)
@@ -210,7 +215,7 @@ func processes(t *testing.T, needle string) []int {
 // files, mounts or processes.
 func nothingLeft(t *testing.T, dir string, needles ...string) {
 	t.Helper()
-	for _, sub := range []string{"pods", "live", "objects", "trash"} {
+	for _, sub := range []string{"pods", "live", "objects", "trash", "networks"} {
 		entries, err := os.ReadDir(filepath.Join(dir, sub))
 		if err != nil || len(entries) > 0 {
 			t.Errorf("left in %s: %v (%v)", sub, entries, err)

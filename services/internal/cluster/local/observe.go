@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/benchmark-ai/bai/services/internal/cluster"
@@ -55,15 +56,14 @@ func (c *Cluster) see(at attempt, meant func(status.Facts) bool) cluster.Seen {
 	// The Job whose end ends the run has the attempt's own name, others have
 	// more behind it.
 	slices.SortFunc(all, func(a, b status.Facts) int {
-		return cmp.Or(cmp.Compare(len(a.Job.Name), len(b.Job.Name)), cmp.Compare(a.Job.Name, b.Job.Name))
+		return cmp.Or(cmp.Compare(len(a.Job.Name), len(b.Job.Name)), cmp.Compare(a.Job.Name, b.Job.Name), cmp.Compare(a.Index, b.Index))
 	})
-	var seen cluster.Seen
-	for i, f := range all {
-		if i == 0 {
-			seen.Job = status.Job(f)
-			number, _ := strconv.Atoi(at.number)
-			seen.Ref = cluster.Ref{Run: at.run, Attempt: number, Scope: at.scope, Job: seen.Job.Name, UID: string(seen.Job.UID)}
-		}
+	seen := cluster.Seen{Job: jobOf(all)}
+	if seen.Job != nil {
+		number, _ := strconv.Atoi(at.number)
+		seen.Ref = cluster.Ref{Run: at.run, Attempt: number, Scope: at.scope, Job: seen.Job.Name, UID: string(seen.Job.UID)}
+	}
+	for _, f := range all {
 		seen.Pods = append(seen.Pods, status.Pod(f))
 		if e, ok := status.Event(f); ok {
 			seen.Events = append(seen.Events, e)
@@ -71,6 +71,19 @@ func (c *Cluster) see(at attempt, meant func(status.Facts) bool) cluster.Seen {
 	}
 	slices.SortFunc(seen.Pods, func(a, b corev1.Pod) int { return cmp.Compare(a.Name, b.Name) })
 	return seen
+}
+
+// jobOf returns the first Job of those that facts are about, nil where there are
+// none.
+func jobOf(all []status.Facts) *batchv1.Job {
+	if len(all) == 0 {
+		return nil
+	}
+	n := slices.IndexFunc(all, func(f status.Facts) bool { return f.Job.UID != all[0].Job.UID })
+	if n < 0 {
+		n = len(all)
+	}
+	return status.Job(all[:n]...)
 }
 
 // watcher is one caller of Watch. Its fields belong to the cluster's lock.

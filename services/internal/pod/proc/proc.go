@@ -23,7 +23,9 @@ type Command struct {
 	Files []uintptr // standard input, output and error, then others
 	// Session makes it the leader of a session of its own, otherwise it is the
 	// leader of a process group of its own.
-	Session bool
+	Session    bool
+	Namespaces uintptr   // of its own, as flags of clone
+	Ambient    []uintptr // capabilities that it keeps in a user namespace
 }
 
 // Exit is how a process ended.
@@ -40,13 +42,21 @@ type Exit struct {
 // Table starts processes and reaps them. There can be one in a process, and
 // nothing else there may wait for children.
 type Table struct {
-	starts chan start
-	ends   chan Exit
+	*Starter
+
+	ends chan Exit
 
 	mu    sync.Mutex
 	known map[int]bool
 	some  *sync.Cond // a process was started
 	begun int        // how many were
+}
+
+// Starter starts the processes of a table from one thread, whose namespaces they
+// begin with.
+type Starter struct {
+	table  *Table
+	starts chan start
 }
 
 type start struct {
@@ -61,19 +71,30 @@ type started struct {
 
 // NewTable returns a table without processes. It lives as long as its process.
 func NewTable() *Table {
-	t := &Table{starts: make(chan start), ends: make(chan Exit, 16), known: make(map[int]bool)}
+	t := &Table{ends: make(chan Exit, 16), known: make(map[int]bool)}
 	t.some = sync.NewCond(&t.mu)
-	go t.startAll()
+	t.Starter, _ = t.Within(func() error { return nil }) // it does not fail
 	go t.reapAll()
 	return t
 }
 
+// Within returns a starter on a thread of its own, which enter has brought to
+// where its processes are to begin. Its error is that of enter.
+func (t *Table) Within(enter func() error) (*Starter, error) {
+	s, entered := &Starter{table: t, starts: make(chan start)}, make(chan error, 1)
+	go s.startAll(enter, entered)
+	if err := <-entered; err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
 // Start starts c and returns its process ID. The error is the kernel's.
-func (t *Table) Start(c Command) (int, error) {
+func (s *Starter) Start(c Command) (int, error) {
 	done := make(chan started, 1)
-	t.starts <- start{c, done}
-	s := <-done
-	return s.pid, s.err
+	s.starts <- start{c, done}
+	r := <-done
+	return r.pid, r.err
 }
 
 // Ends tells how each process ended that Start started.
@@ -81,13 +102,17 @@ func (t *Table) Ends() <-chan Exit { return t.ends }
 
 // startAll starts every process from one thread that never ends: the kernel
 // ends a child with the thread that made it, not with the process.
-func (t *Table) startAll() {
+func (s *Starter) startAll(enter func() error, entered chan<- error) {
 	runtime.LockOSThread()
+	err := enter()
 	// What this thread may do in a user namespace is not for its children.
 	_ = unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
-	for s := range t.starts {
-		pid, err := t.fork(s.command)
-		s.done <- started{pid, err}
+	if entered <- err; err != nil {
+		return // and the thread with it
+	}
+	for c := range s.starts {
+		pid, err := s.table.fork(c.command)
+		c.done <- started{pid, err}
 	}
 }
 
@@ -96,7 +121,10 @@ func (t *Table) fork(c Command) (int, error) {
 	defer t.mu.Unlock()
 	pid, err := syscall.ForkExec(c.Path, c.Args, &syscall.ProcAttr{
 		Dir: c.Dir, Env: c.Env, Files: c.Files,
-		Sys: &syscall.SysProcAttr{Chroot: c.Root, Setsid: c.Session, Setpgid: !c.Session, Pdeathsig: syscall.SIGKILL},
+		Sys: &syscall.SysProcAttr{
+			Chroot: c.Root, Setsid: c.Session, Setpgid: !c.Session, Pdeathsig: syscall.SIGKILL,
+			Cloneflags: c.Namespaces, AmbientCaps: c.Ambient,
+		},
 	})
 	if err != nil {
 		return 0, err

@@ -13,6 +13,24 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/pod/proc"
 )
 
+// elsewhere checks that a starter's processes begin where its thread was brought.
+func elsewhere(t *testing.T, table *proc.Table) {
+	t.Helper()
+	if _, err := table.Within(func() error { return io.ErrClosedPipe }); !errors.Is(err, io.ErrClosedPipe) {
+		t.Errorf("what cannot be entered: %v", err)
+	}
+	s, err := table.Within(func() error { return errors.Join(syscall.Unshare(syscall.CLONE_FS), syscall.Chdir("/usr")) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	for where, starter := range map[string]*proc.Starter{"/usr": s, "elsewhere": table.Starter} {
+		pid, err := starter.Start(proc.Command{Path: "/bin/sh", Args: []string{"sh", "-c", "test $(pwd -P) = /usr"}})
+		if e := <-table.Ends(); err != nil || e.PID != pid || (e.Code == 0) != (where == "/usr") {
+			t.Errorf("a process that begins %s: %+v (%v)", where, e, err)
+		}
+	}
+}
+
 // TestATable is one test: a process can have one table, and nothing else in it
 // may wait for children.
 func TestATable(t *testing.T) {
@@ -37,6 +55,7 @@ func TestATable(t *testing.T) {
 		t.Errorf("what does not exist: %v, want ENOENT", err)
 	}
 	out, _ := run(t, table, proc.Command{Path: "/bin/sh", Args: []string{"sh", "-c", "pwd; echo $0 $A"}, Env: []string{"A=b"}, Dir: "/usr", Session: true})
+	elsewhere(t, table)
 	if out != "/usr\nsh b\n" {
 		t.Errorf("it wrote %q", out)
 	}

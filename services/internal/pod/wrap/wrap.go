@@ -25,6 +25,10 @@ type Settings struct {
 	MaxLog int64          // bytes of output that are kept; zero means no limit
 	Keep   []pod.Artifact // files to be kept once the command has ended
 
+	// Beside, where it is not nil, is called with the command's process once that
+	// has begun, and what it returns with its end, before that is written down.
+	Beside func(pid int) func(pod.Exit) `json:"-"`
+
 	Message string // file for the last words about a command that could not be started, where there is one
 }
 
@@ -104,10 +108,15 @@ func (w *wrapper) run(signals <-chan os.Signal) (pod.Exit, error) {
 		streams.finish(0)
 		return pod.Exit{Code: code, Problem: err.Error(), Started: started, Ended: time.Now()}, nil
 	}
-	end := w.await(pid, signals)
+	ended := func(pod.Exit) {}
+	if w.settings.Beside != nil {
+		ended = w.settings.Beside(pid)
+	}
+	end := exit(started, w.await(pid, signals))
 	streams.finish(w.settings.Linger)
 	_ = syscall.Kill(-pid, syscall.SIGKILL) // what is left of its group
-	return exit(started, end), nil
+	ended(end)
+	return end, nil
 }
 
 // leave leaves the last words where a file for them is. Nobody needs them who has

@@ -372,7 +372,7 @@ func (s *Store) runs(ctx context.Context, f store.RunFilter, after []any, limit 
 // find returns the query for the runs that f means.
 func find(f store.RunFilter) any {
 	var is []any
-	for field, value := range map[string]string{"run.owner": f.Owner, "run.namespace": f.Namespace, "run.name": f.Name} {
+	for field, value := range map[string]string{"run.owner": f.Owner, "run.namespace": f.Namespace, "run.name": f.Name, "run.schedule": f.Schedule} {
 		if value != "" {
 			is = append(is, term(field, termOf(value)))
 		}

@@ -96,7 +96,7 @@ type stream struct {
 	stored     int64
 	last       int64
 	end        *event.End
-	samples    []event.Sample // to weave in
+	samples    [][]event.Sample // to weave in
 }
 
 func (a *appender) samples(ctx context.Context, b store.Samples) error {
@@ -107,11 +107,7 @@ func (a *appender) samples(ctx context.Context, b store.Samples) error {
 	if err != nil {
 		return err
 	}
-	if st.samples == nil {
-		st.samples = b.Samples
-		return nil
-	}
-	st.samples = append(slices.Clip(st.samples), b.Samples...)
+	st.samples = append(st.samples, b.Samples)
 	return nil
 }
 
@@ -203,13 +199,21 @@ func (a *appender) count(ctx context.Context) ([]string, error) {
 
 // weaveIn brings the samples of a source to those that are there.
 func (a *appender) weaveIn(ctx context.Context, st *stream) error {
-	samples := ordered(st.samples)
+	samples := ordered(joined(st.samples))
 	if len(samples) == 0 {
 		return nil
 	}
 	fresh, err := a.weave(ctx, st.source, samples)
 	st.stored, st.last = fresh, samples[len(samples)-1].Seq
 	return err
+}
+
+// joined returns all samples of batches. Those of a single one are not copied.
+func joined(batches [][]event.Sample) []event.Sample {
+	if len(batches) == 1 {
+		return batches[0]
+	}
+	return slices.Concat(batches...)
 }
 
 // number returns the number of what find finds, which insert makes if need be.

@@ -123,14 +123,19 @@ func (l *labels) text(m map[string]string) (string, error) {
 type table struct {
 	numbers map[string]uint64
 	texts   []string
+	last    uint64 // number that was asked for last
 }
 
 func (t *table) number(text string) uint64 {
+	if t.last < uint64(len(t.texts)) && t.texts[t.last] == text {
+		return t.last
+	}
 	n, ok := t.numbers[text]
 	if !ok {
 		n = uint64(len(t.texts))
 		t.numbers[text], t.texts = n, append(t.texts, text)
 	}
+	t.last = n
 	return n
 }
 
@@ -284,6 +289,9 @@ func (u *unpacker) float() float64 {
 // merge returns the samples of both, each once: of two that are told apart by
 // nothing that of old stays. Both are in order, and so is what it returns.
 func merge(old, young []event.Sample) []event.Sample {
+	if len(old) == 0 {
+		return young
+	}
 	all := make([]event.Sample, 0, len(old)+len(young))
 	for len(old) > 0 && len(young) > 0 {
 		switch order := compare(&old[0], &young[0]); {

@@ -20,10 +20,10 @@ import (
 
 const (
 	lookRun = "SELECT n, revision, created, labels, EXISTS (SELECT 1 FROM changes WHERE run = n AND event = ?) FROM runs WHERE id = ?"
-	putRun  = `INSERT INTO runs(id, revision, created, owner, namespace, name, phase, outcome, labels, doc, low_id, low_name, low_file, low_task) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+	putRun  = `INSERT INTO runs(id, revision, created, owner, namespace, name, phase, outcome, labels, doc, low_id, low_name, low_file, low_task, schedule) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 		ON CONFLICT(id) DO UPDATE SET revision = excluded.revision, created = excluded.created, owner = excluded.owner, namespace = excluded.namespace, name = excluded.name,
 			phase = excluded.phase, outcome = excluded.outcome, labels = excluded.labels, doc = excluded.doc,
-			low_name = excluded.low_name, low_file = excluded.low_file, low_task = excluded.low_task RETURNING n`
+			low_name = excluded.low_name, low_file = excluded.low_file, low_task = excluded.low_task, schedule = excluded.schedule RETURNING n`
 	putChange   = "INSERT INTO changes(run, revision, event, doc) VALUES (?, ?, ?, ?)"
 	unlabel     = "DELETE FROM labels WHERE key = ? AND value = ? AND created = ? AND id = ?"
 	addLabel    = "INSERT INTO labels(key, value, created, id) VALUES (?, ?, ?, ?)"
@@ -102,7 +102,7 @@ func put(ctx context.Context, t tx, k known, r store.Run, run []byte, c store.Ch
 	begin, task := r.Words()
 	if err := t.row(ctx, putRun,
 		r.ID, r.Revision, created, r.Owner, r.Namespace, r.Name, r.Phase, r.Outcome, string(labels), run,
-		blob(begin[0]), blob(begin[1]), blob(begin[2]), blob(task)).Scan(&k.n); err != nil {
+		blob(begin[0]), blob(begin[1]), blob(begin[2]), blob(task), r.Schedule).Scan(&k.n); err != nil {
 		return err
 	}
 	if k.labels != string(labels) || k.created != created {
@@ -235,6 +235,9 @@ func find(f store.RunFilter) *finder {
 		if c.value != "" {
 			q.where("r."+c.column+" = ?", c.value)
 		}
+	}
+	if f.Schedule != "" {
+		q.where("r.schedule <> '' AND r.schedule = ?", f.Schedule)
 	}
 	in(q, "phase", f.Phases, !slices.Contains(f.Phases, event.PhaseFinished))
 	in(q, "outcome", f.Outcomes, false)

@@ -74,6 +74,11 @@ CREATE TABLE chunks(
 	last_seq INTEGER NOT NULL, last_sub INTEGER NOT NULL, last_name TEXT NOT NULL,
 	stored INTEGER NOT NULL, chunk BLOB NOT NULL);
 CREATE UNIQUE INDEX chunks_last ON chunks(source, last_seq, last_sub, last_name);
+`, `
+-- The schedule that a run is a firing of; most are of none.
+ALTER TABLE runs ADD COLUMN schedule TEXT NOT NULL DEFAULT '';
+UPDATE runs SET schedule = coalesce(json_extract(CAST(doc AS TEXT), '$.schedule'), '');
+CREATE INDEX runs_schedule ON runs(schedule, created DESC, id DESC) WHERE schedule <> '';
 `}
 }
 

@@ -23,6 +23,7 @@ import (
 type Machine struct {
 	GPUs         int    // NVIDIA devices
 	NoNamespaces string // why pods run without namespaces, and the remedy; empty where they have them
+	NoNetworks   string // the same of networks of their own, of which several pods of a run each need one
 }
 
 // Object returns why the cluster will not have o, nil if it will.
@@ -33,9 +34,6 @@ func Object(o cluster.Object, m Machine) *cluster.RefusedError {
 	}
 	if problem := identity(o); problem != "" {
 		return refuse("", "%s", problem)
-	}
-	if j, ok := o.(*batchv1.Job); ok && j.Spec.CompletionMode != nil && *j.Spec.CompletionMode == batchv1.IndexedCompletion {
-		return refuse("", "spec.completionMode is Indexed: the local cluster runs one pod of a Job, so that strategy mpi needs a Kubernetes cluster (executor.engine)")
 	}
 	if path := surplus(o); path != "" {
 		return refuse("", "the local cluster does not implement %s", path)
@@ -90,8 +88,11 @@ func identity(o cluster.Object) string {
 
 // service checks that the pods of a run can find each other by name.
 func service(s *corev1.Service, m Machine) problem {
-	if m.NoNamespaces != "" {
+	switch {
+	case m.NoNamespaces != "":
 		return problem{event.NeedsNamespaces, "the run has several pods, which find each other by names of their own, and this machine's kernel gives pods no mounts of their own: " + m.NoNamespaces}
+	case m.NoNetworks != "":
+		return problem{event.NeedsNamespaces, "the run has several pods, which would answer for each other, and this machine's kernel gives pods no networks of their own: " + m.NoNetworks}
 	}
 	for i, p := range s.Spec.Ports {
 		if to := p.TargetPort; to.Type != intstr.Int || to.IntVal != 0 && to.IntVal != p.Port {
@@ -101,8 +102,19 @@ func service(s *corev1.Service, m Machine) problem {
 	return problem{}
 }
 
-// controller checks what a Job controller would do: the local cluster runs one
-// pod of a Job, once.
+// MaxPods is how many pods a Job may have.
+const MaxPods = 1000
+
+// Indexed reports whether the pods of a Job have numbers.
+func Indexed(j *batchv1.Job) bool {
+	return j.Spec.CompletionMode != nil && *j.Spec.CompletionMode == batchv1.IndexedCompletion
+}
+
+// Pods returns how many pods a Job has.
+func Pods(j *batchv1.Job) int { return int(one(j.Spec.Completions)) }
+
+// controller checks what a Job controller would do: the local cluster runs each
+// pod of a Job once, and all at the same time.
 func controller(j *batchv1.Job, _ Machine) problem {
 	s := j.Spec
 	if errs := validation.IsDNS1123Label(j.Name); len(errs) > 0 {
@@ -114,8 +126,10 @@ func controller(j *batchv1.Job, _ Machine) problem {
 		}
 	}
 	switch {
-	case one(s.Parallelism) != 1 || one(s.Completions) != 1:
-		return says("spec.parallelism and spec.completions: the local cluster runs one pod of a Job")
+	case !Indexed(j) && (one(s.Parallelism) != 1 || one(s.Completions) != 1):
+		return says("spec.parallelism and spec.completions: the local cluster runs one pod of a Job that is not Indexed")
+	case Pods(j) < 1 || Pods(j) > MaxPods || one(s.Parallelism) != one(s.Completions):
+		return says("spec.parallelism and spec.completions: the local cluster runs all pods of a Job at the same time, and at most %d", MaxPods)
 	case s.BackoffLimit == nil || *s.BackoffLimit != 0:
 		return says("spec.backoffLimit: the local cluster implements 0 only")
 	case s.Template.Spec.RestartPolicy != corev1.RestartPolicyNever:
@@ -307,7 +321,7 @@ func resources(j *batchv1.Job, m Machine) problem {
 			}
 		}
 	}
-	if gpus := GPUs(j); gpus > m.GPUs {
+	if gpus := GPUs(j) * Pods(j); gpus > m.GPUs {
 		return problem{event.NeedsGPU, fmt.Sprintf("the run asks for %d GPUs, and this machine has %d", gpus, m.GPUs)}
 	}
 	return problem{}
@@ -316,7 +330,7 @@ func resources(j *batchv1.Job, m Machine) problem {
 // GPU is the resource that stands for a GPU of this machine.
 const GPU = "nvidia.com/gpu"
 
-// GPUs returns how many GPUs a Job asks for.
+// GPUs returns how many GPUs each pod of a Job asks for.
 func GPUs(j *batchv1.Job) int {
 	n := int64(0)
 	for _, c := range all(j.Spec.Template.Spec) {

@@ -48,6 +48,13 @@ func job() *batchv1.Job {
 	}
 }
 
+// indexed makes a Job one of n pods with numbers.
+func indexed(j *batchv1.Job, n int32) *batchv1.Job {
+	mode := batchv1.IndexedCompletion
+	j.Spec.CompletionMode, j.Spec.Completions, j.Spec.Parallelism = &mode, &n, &n
+	return j
+}
+
 func TestWhatIsCarriedOutIsAccepted(t *testing.T) {
 	t.Parallel()
 	labels := metav1.ObjectMeta{Name: "c", Namespace: "default", Labels: job().Labels}
@@ -55,10 +62,14 @@ func TestWhatIsCarriedOutIsAccepted(t *testing.T) {
 	config.Kind = "ConfigMap"
 	secret := &corev1.Secret{ObjectMeta: labels, Data: map[string][]byte{"a": nil}, Type: corev1.SecretTypeOpaque}
 	secret.Kind = "Secret"
+	several := indexed(job(), 4)
+	several.Spec.Template.Spec.Hostname, several.Spec.Template.Spec.Subdomain = "x", "y"
+	several.Spec.Template.Spec.DNSConfig = &corev1.PodDNSConfig{Searches: []string{"y.default.svc"}}
+	several.Name = "several"
 	again := job()
 	again.UID, again.CreationTimestamp, again.ResourceVersion = "uid", metav1.Unix(1000, 0), "3"
-	for _, o := range []cluster.Object{job(), again, config, secret} {
-		if err := accept.Object(o, accept.Machine{GPUs: 1}); err != nil {
+	for _, o := range []cluster.Object{job(), several, again, config, secret} {
+		if err := accept.Object(o, accept.Machine{GPUs: 4}); err != nil {
 			t.Error(err)
 		}
 	}
@@ -95,14 +106,20 @@ func TestWhatIsNotCarriedOutIsRefused(t *testing.T) {
 		"retries":              {change: func(j *batchv1.Job) { j.Spec.BackoffLimit = &two }, want: "spec.backoffLimit"},
 		"retries by default":   {change: func(j *batchv1.Job) { j.Spec.BackoffLimit = nil }, want: "spec.backoffLimit"},
 		"a suspended job":      {change: func(j *batchv1.Job) { j.Spec.Suspend = &yes }, want: "spec.suspend"},
-		"an indexed job":       {change: func(j *batchv1.Job) { m := batchv1.IndexedCompletion; j.Spec.CompletionMode = &m }, want: "spec.completionMode"},
+		"pods one after the other": {change: func(j *batchv1.Job) {
+			indexed(j, 2)
+			j.Spec.Parallelism = nil
+		}, want: "at the same time"},
+		"too many pods":     {change: func(j *batchv1.Job) { indexed(j, accept.MaxPods+1) }, want: "at most 1000"},
+		"no pod":            {change: func(j *batchv1.Job) { indexed(j, 0) }, want: "spec.completions"},
+		"GPUs for each pod": {change: func(j *batchv1.Job) { indexed(j, 3) }, want: "3 GPUs, and this machine has 1", reason: event.NeedsGPU},
 		"a failure policy": {change: func(j *batchv1.Job) {
 			j.Spec.PodFailurePolicy = &batchv1.PodFailurePolicy{Rules: []batchv1.PodFailurePolicyRule{{}}}
 		}, want: "spec.podFailurePolicy"},
 		"a deadline of nothing":       {change: func(j *batchv1.Job) { z := int64(0); j.Spec.ActiveDeadlineSeconds = &z }, want: "spec.activeDeadlineSeconds"},
 		"a pod's own deadline":        {change: spec(func(s *pod) { s.ActiveDeadlineSeconds = &user }), want: "spec.template.spec.activeDeadlineSeconds"},
 		"another restart policy":      {change: spec(func(s *pod) { s.RestartPolicy = corev1.RestartPolicyOnFailure }), want: "restartPolicy"},
-		"a host name":                 {change: spec(func(s *pod) { s.Hostname = "x" }), want: "spec.template.spec.hostname"},
+		"a name as a host":            {change: spec(func(s *pod) { yes := true; s.SetHostnameAsFQDN = &yes }), want: "spec.template.spec.setHostnameAsFQDN"},
 		"the machine's processes":     {change: spec(func(s *pod) { s.HostPID = true }), want: "spec.template.spec.hostPID"},
 		"another user":                {change: spec(func(s *pod) { s.SecurityContext.RunAsUser = &user }), want: "spec.template.spec.securityContext.runAsUser"},
 		"another user of a container": {change: main(func(c *container) { c.SecurityContext = &corev1.SecurityContext{RunAsUser: &user} }), want: "containers[0].securityContext.runAsUser"},
@@ -196,6 +213,7 @@ func TestServices(t *testing.T) {
 		"of another port":        {change: func(s *corev1.Service) { s.Spec.Ports[0].TargetPort = intstr.FromInt32(81) }, want: "spec.ports[0].targetPort"},
 		"of a node's port":       {change: func(s *corev1.Service) { s.Spec.Type = corev1.ServiceTypeNodePort }, want: "spec.type"},
 		"where no name is found": {change: func(*corev1.Service) {}, machine: accept.Machine{NoNamespaces: "set sysctl x"}, want: "set sysctl x", reason: event.NeedsNamespaces},
+		"where pods would meet":  {change: func(*corev1.Service) {}, machine: accept.Machine{NoNetworks: "load veth"}, want: "load veth", reason: event.NeedsNamespaces},
 	} {
 		s := &corev1.Service{ObjectMeta: job().ObjectMeta, Spec: corev1.ServiceSpec{
 			Selector: map[string]string{"a": "b"}, Ports: []corev1.ServicePort{{Name: "p", Port: 80, TargetPort: intstr.FromInt32(80), Protocol: corev1.ProtocolTCP}},

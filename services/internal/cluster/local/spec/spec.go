@@ -15,11 +15,19 @@ import (
 // holds as long as it lives.
 const LockFD = 3
 
+// NetworkFD is the descriptor of its run's network that the supervisor of a pod
+// with a Network is born with.
+const NetworkFD = 4
+
+// HubFD is the descriptor of the listener that a hub is born with.
+const HubFD = 3
+
 // Names in the directory of a pod.
 const (
 	PodFile = "pod.json" // a Pod
 	Volumes = "volumes"  // what containers mount
 	Logs    = "logs"     // the last of what each container wrote, <name>.log and before it <name>.log.1
+	Private = "private"  // what stands for Network.Private
 	Root    = "root"     // where the containers' roots are, in the supervisor's mount namespace
 )
 
@@ -30,14 +38,39 @@ const Mark = "BAI_LOCAL_POD"
 // Pod is what a supervisor is told to run.
 type Pod struct {
 	ID         string        `json:"id"`
-	State      string        `json:"state"`      // the file that its State is written to, by rename
-	Lock       string        `json:"lock"`       // the file that its supervisor has as LockFD, and keeps locked
-	Namespaces bool          `json:"namespaces"` // it has a PID and a mount namespace of its own
-	Binary     string        `json:"binary"`     // the pod binary
-	Grace      time.Duration `json:"grace"`      // between SIGTERM and SIGKILL
-	Deadline   time.Time     `json:"deadline"`   // when it is ended; zero means never
+	State      string        `json:"state"`             // the file that its State is written to, by rename
+	Lock       string        `json:"lock"`              // the file that its supervisor has as LockFD, and keeps locked
+	Namespaces bool          `json:"namespaces"`        // it has a PID and a mount namespace of its own
+	Binary     string        `json:"binary"`            // the pod binary
+	Grace      time.Duration `json:"grace"`             // between SIGTERM and SIGKILL
+	Deadline   time.Time     `json:"deadline"`          // when it is ended; zero means never
+	Network    *Network      `json:"network,omitempty"` // of its own; nil for the machine's
 	Volumes    []Volume      `json:"volumes,omitempty"`
 	Containers []Container   `json:"containers"` // init containers and sidecars first, in order
+}
+
+// Network is what a pod is in the network of its run, where it has one of its
+// own.
+type Network struct {
+	Number   int      `json:"number"`            // from 1, in the network of its run
+	Address  string   `json:"address"`           // of version 4
+	Prefix   int      `json:"prefix"`            // bits of the address that all pods of the run share
+	Hostname string   `json:"hostname"`          // what the pod is called
+	Private  []string `json:"private,omitempty"` // directories that it finds empty, to write to
+}
+
+// Request is what a hub is asked: to start the supervisor of a pod. Beside it
+// come the supervisor's log and lock, in this order.
+type Request struct {
+	Args       []string  `json:"args"`
+	Namespaces uintptr   `json:"namespaces"` // of its own, as flags of clone
+	Ambient    []uintptr `json:"ambient,omitempty"`
+}
+
+// Answer is what a hub answers.
+type Answer struct {
+	PID     int    `json:"pid,omitzero"`
+	Problem string `json:"problem,omitempty"`
 }
 
 // Volume is a directory that containers mount.
@@ -69,6 +102,7 @@ type Container struct {
 	Message string   `json:"message"`            // the file where it leaves its last words, as it sees it
 	LogTail bool     `json:"log_tail,omitempty"` // where it failed and left none, they are the end of its log
 	Ours    bool     `json:"ours,omitempty"`     // it runs the pod binary
+	Outside bool     `json:"outside,omitempty"`  // it is in the machine's network, also where the pod has one of its own
 }
 
 // Mount is a place where a container sees a volume, or a part of it.

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -13,21 +14,25 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/benchmark-ai/bai/services/internal/cluster/local/accept"
 	"github.com/benchmark-ai/bai/services/internal/cluster/local/spec"
 )
 
-// Facts are all that the local cluster knows of a Job.
+// Facts are all that the local cluster knows of a pod of a Job.
 type Facts struct {
 	Job      *batchv1.Job // as it was created
+	Index    int          // the pod's number, where the Job is Indexed
 	PodName  string
 	PodUID   string
 	Node     string
-	IP       string
+	IP       string      // of the pod
+	HostIP   string      // of the machine
 	Version  int64       // grows with every change
 	State    *spec.State // as the supervisor wrote it last; nil before it did
 	Waiting  *Waiting    // why there is no supervisor yet
 	Deleting time.Time   // when its deletion was asked for
 	Expired  time.Time   // when its deadline passed before it could begin
+	Halted   time.Time   // when another pod of its Job failed before it could begin
 	Grace    time.Duration
 }
 
@@ -54,8 +59,8 @@ const (
 	reasonCompleted    = "Completed"
 )
 
-// Labels returns the labels of the Job's pod.
-func Labels(j *batchv1.Job) map[string]string {
+// Labels returns the labels of pod number index of the Job.
+func Labels(j *batchv1.Job, index int) map[string]string {
 	labels := maps.Clone(j.Spec.Template.Labels)
 	if labels == nil {
 		labels = map[string]string{}
@@ -63,79 +68,180 @@ func Labels(j *batchv1.Job) map[string]string {
 	for _, prefix := range []string{"", "batch.kubernetes.io/"} {
 		labels[prefix+"job-name"], labels[prefix+"controller-uid"] = j.Name, string(j.UID)
 	}
+	if accept.Indexed(j) {
+		labels[batchv1.JobCompletionIndexAnnotation] = strconv.Itoa(index)
+	}
 	return labels
 }
 
-// Job returns the Job as a Job controller would leave it.
-func Job(f Facts) *batchv1.Job {
-	j, pod := f.Job.DeepCopy(), f.phase()
-	j.ResourceVersion = strconv.FormatInt(f.Version, 10)
+// Annotations returns the annotations of pod number index of the Job.
+func Annotations(j *batchv1.Job, index int) map[string]string {
+	annotations := maps.Clone(j.Spec.Template.Annotations)
+	if accept.Indexed(j) {
+		if annotations == nil {
+			annotations = map[string]string{}
+		}
+		annotations[batchv1.JobCompletionIndexAnnotation] = strconv.Itoa(index)
+	}
+	return annotations
+}
+
+// Job returns a Job as a Job controller would leave it, of all its pods that
+// there are, of which there is one.
+func Job(pods ...Facts) *batchv1.Job {
+	f := pods[0]
+	j, n := f.Job.DeepCopy(), count(pods)
+	j.ResourceVersion = strconv.FormatInt(n.version, 10)
 	if !f.Deleting.IsZero() {
 		at := metav1.NewTime(f.Deleting)
 		j.DeletionTimestamp, j.Finalizers = &at, []string{metav1.FinalizerDeleteDependents}
 	}
-	began, zero := j.CreationTimestamp, int32(0)
-	j.Status = batchv1.JobStatus{StartTime: &began, Ready: &zero, Terminating: &zero, UncountedTerminatedPods: &batchv1.UncountedTerminatedPods{}}
-	ended, late := f.ended()
+	began := j.CreationTimestamp
+	j.Status = batchv1.JobStatus{
+		StartTime: &began, Ready: &n.ready, Terminating: &n.terminating, Active: n.active, Succeeded: n.succeeded, Failed: n.failed,
+		CompletedIndexes: n.indexes, UncountedTerminatedPods: &batchv1.UncountedTerminatedPods{},
+	}
+	ended := n.over == accept.Pods(j)
 	switch {
-	case !ended.IsZero() && pod == corev1.PodSucceeded && !late:
-		at := metav1.NewTime(ended)
-		j.Status.Succeeded, j.Status.CompletionTime = 1, &at
-		f.conditions(j, ended, batchv1.JobSuccessCriteriaMet, batchv1.JobComplete, reasonCompletions, "Reached expected number of succeeded pods")
-	case !ended.IsZero() && late:
-		j.Status.Failed = 1
-		f.conditions(j, ended, batchv1.JobFailureTarget, batchv1.JobFailed, reasonDeadline, "Job was active longer than specified deadline")
-	case !ended.IsZero():
-		j.Status.Failed = 1
-		f.conditions(j, ended, batchv1.JobFailureTarget, batchv1.JobFailed, reasonBackoff, "Job has reached the specified backoff limit")
-	default:
-		f.active(j, late)
+	case n.late:
+		conditions(j, n.stopped, n.ended, ended, batchv1.JobFailureTarget, batchv1.JobFailed, reasonDeadline, "Job was active longer than specified deadline")
+	case n.failed > 0:
+		conditions(j, n.ended, n.ended, ended, batchv1.JobFailureTarget, batchv1.JobFailed, reasonBackoff, "Job has reached the specified backoff limit")
+	case ended:
+		at := metav1.NewTime(n.ended)
+		j.Status.CompletionTime = &at
+		conditions(j, n.ended, n.ended, true, batchv1.JobSuccessCriteriaMet, batchv1.JobComplete, reasonCompletions, "Reached expected number of succeeded pods")
 	}
 	return j
 }
 
-// active fills in the status of a Job that has not ended.
-func (f Facts) active(j *batchv1.Job, late bool) {
-	one := int32(1)
-	if late || !f.Deleting.IsZero() {
-		j.Status.Terminating = &one
-	} else {
-		j.Status.Active = 1
-	}
-	if f.ready() {
-		j.Status.Ready = &one
-	}
-	if late {
-		f.conditions(j, f.State.Stopped, batchv1.JobFailureTarget, "", reasonDeadline, "Job was active longer than specified deadline")
-	}
+// counts are what a Job's status says of its pods.
+type counts struct {
+	active, ready, terminating, succeeded, failed int32
+
+	over    int
+	late    bool      // the deadline passed
+	stopped time.Time // when it did
+	ended   time.Time // when the last pod ended of those that have
+	indexes string    // of those that succeeded
+	version int64
 }
 
-// conditions says how a Job ends, and, where last is given, that it has ended.
-func (Facts) conditions(j *batchv1.Job, at time.Time, first, last batchv1.JobConditionType, reason, message string) {
-	for _, t := range []batchv1.JobConditionType{first, last} {
-		if t == "" {
-			continue
+func count(pods []Facts) counts {
+	var n counts
+	var good []int
+	for _, f := range pods {
+		n.version = max(n.version, f.Version)
+		at, late := f.ended()
+		n.late = n.late || late
+		if late {
+			n.stopped = f.late()
 		}
+		if f.ready() {
+			n.ready++
+		}
+		switch {
+		case at.IsZero():
+			continue
+		case f.phase() == corev1.PodSucceeded && !late:
+			n.succeeded++
+			good = append(good, f.Index)
+		default:
+			n.failed++
+		}
+		n.over++
+		n.ended = latest(n.ended, at)
+	}
+	n.rest(pods)
+	if accept.Indexed(pods[0].Job) {
+		n.indexes = ranges(good)
+	}
+	return n
+}
+
+// rest counts the pods that have not ended: those of a Job that has failed, or
+// goes, are on their way out.
+func (n *counts) rest(pods []Facts) {
+	left := int32(len(pods) - n.over) //nolint:gosec // accept.MaxPods
+	if n.late || n.failed > 0 || !pods[0].Deleting.IsZero() {
+		n.terminating = left
+		return
+	}
+	n.active = left
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// ranges writes numbers as Kubernetes does: 0,2-4.
+func ranges(numbers []int) string {
+	slices.Sort(numbers)
+	var b strings.Builder
+	for i := 0; i < len(numbers); {
+		last := i
+		for last+1 < len(numbers) && numbers[last+1] == numbers[last]+1 {
+			last++
+		}
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString(strconv.Itoa(numbers[i]))
+		switch last - i {
+		case 0:
+		case 1:
+			b.WriteString("," + strconv.Itoa(numbers[last]))
+		default:
+			b.WriteString("-" + strconv.Itoa(numbers[last]))
+		}
+		i = last + 1
+	}
+	return b.String()
+}
+
+// conditions says how a Job ends since a time and, where all of it is over, that
+// it has ended.
+func conditions(j *batchv1.Job, since, at time.Time, over bool, first, last batchv1.JobConditionType, reason, message string) {
+	add := func(t batchv1.JobConditionType, at time.Time) {
 		j.Status.Conditions = append(j.Status.Conditions, batchv1.JobCondition{
 			Type: t, Status: corev1.ConditionTrue, Reason: reason, Message: message,
 			LastProbeTime: metav1.NewTime(at), LastTransitionTime: metav1.NewTime(at),
 		})
+	}
+	if over {
+		since = at
+	}
+	if add(first, since); over {
+		add(last, at)
 	}
 }
 
 // ended returns when nothing of the pod was left, zero before, and whether the
 // deadline was to blame.
 func (f Facts) ended() (at time.Time, late bool) {
-	if !f.Expired.IsZero() {
+	switch {
+	case !f.Expired.IsZero():
 		return f.Expired, true
-	}
-	if f.State == nil {
+	case !f.Halted.IsZero():
+		return f.Halted, false
+	case f.State == nil:
 		return time.Time{}, false
 	}
 	return f.State.Over, f.State.Deadline
 }
 
-// Over reports whether the Job has ended.
+// late returns when the deadline passed, of a pod that it ended.
+func (f Facts) late() time.Time {
+	if !f.Expired.IsZero() {
+		return f.Expired
+	}
+	return f.State.Stopped
+}
+
+// Over reports whether the pod has ended.
 func (f Facts) Over() bool {
 	at, _ := f.ended()
 	return !at.IsZero()
@@ -144,7 +250,7 @@ func (f Facts) Over() bool {
 // phase returns the phase of the pod, as a kubelet decides it.
 func (f Facts) phase() corev1.PodPhase {
 	switch {
-	case !f.Expired.IsZero():
+	case !f.Expired.IsZero() || !f.Halted.IsZero():
 		return corev1.PodFailed
 	case f.State == nil:
 		return corev1.PodPending
@@ -159,6 +265,11 @@ func (f Facts) phase() corev1.PodPhase {
 		}
 	}
 	return corev1.PodPending
+}
+
+// Failed reports whether the pod has ended, and not well.
+func (f Facts) Failed() bool {
+	return f.Over() && (f.phase() == corev1.PodFailed || f.State != nil && f.State.Deadline)
 }
 
 // succeeded reports whether all main containers ended well.
@@ -216,7 +327,7 @@ func Pod(f Facts) corev1.Pod {
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
 		ObjectMeta: metav1.ObjectMeta{
 			Name: f.PodName, Namespace: f.Job.Namespace, UID: types.UID(f.PodUID), CreationTimestamp: f.Job.CreationTimestamp,
-			Labels: Labels(f.Job), Annotations: t.Annotations, ResourceVersion: strconv.FormatInt(f.Version, 10),
+			Labels: Labels(f.Job, f.Index), Annotations: Annotations(f.Job, f.Index), ResourceVersion: strconv.FormatInt(f.Version, 10),
 			OwnerReferences: []metav1.OwnerReference{{
 				APIVersion: "batch/v1", Kind: "Job", Name: f.Job.Name, UID: f.Job.UID, Controller: &yes, BlockOwnerDeletion: &yes,
 			}},
@@ -230,7 +341,7 @@ func Pod(f Facts) corev1.Pod {
 	began := f.Job.CreationTimestamp
 	p.Status = corev1.PodStatus{
 		Phase: f.phase(), Conditions: f.podConditions(), QOSClass: corev1.PodQOSBestEffort,
-		StartTime: &began, HostIP: f.IP, PodIP: f.IP, PodIPs: []corev1.PodIP{{IP: f.IP}}, HostIPs: []corev1.HostIP{{IP: f.IP}},
+		StartTime: &began, HostIP: f.HostIP, PodIP: f.IP, PodIPs: []corev1.PodIP{{IP: f.IP}}, HostIPs: []corev1.HostIP{{IP: f.HostIP}},
 	}
 	for i, c := range t.Spec.InitContainers {
 		p.Status.InitContainerStatuses = append(p.Status.InitContainerStatuses, f.container(c, i, true))
@@ -254,7 +365,7 @@ func (f Facts) deletion(p *corev1.Pod) {
 	p.DeletionTimestamp, p.DeletionGracePeriodSeconds = &until, &grace
 }
 
-// Ended returns when the Job ended, zero if it has not.
+// Ended returns when the pod ended, zero if it has not.
 func (f Facts) Ended() time.Time {
 	at, _ := f.ended()
 	return at

@@ -1,6 +1,8 @@
 package status_test
 
 import (
+	"fmt"
+	"strconv"
 	"testing"
 	"time"
 
@@ -159,6 +161,58 @@ func TestAJobAndItsPodAreSaidToBeWhatTheyAre(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// several makes facts those of the pods of one Indexed Job.
+func several(pods ...status.Facts) []status.Facts {
+	n, mode := int32(len(pods)), batchv1.IndexedCompletion //nolint:gosec // a few
+	for i := range pods {
+		pods[i].Index, pods[i].Version = i, int64(i)
+		pods[i].Job.Spec.CompletionMode, pods[i].Job.Spec.Completions, pods[i].Job.Spec.Parallelism = &mode, &n, &n
+	}
+	return pods
+}
+
+func TestAJobOfSeveralPodsIsWhatTheyAreTogether(t *testing.T) {
+	t.Parallel()
+	waits := func() status.Facts { return facts() }
+	works := func() status.Facts { return facts(ended(0), runs(3), runs(4)) }
+	good := func() status.Facts { return over(facts(ended(0), ended(0), ended(0))) }
+	bad := func() status.Facts { return over(facts(ended(0), ended(0), ended(3))) }
+	halted := func() status.Facts {
+		f := facts()
+		f.Halted = at(4)
+		return f
+	}
+	for name, tt := range map[string]struct {
+		pods []status.Facts
+		want string // active ready terminating succeeded failed, which succeeded, conditions
+	}{
+		"one has begun":                   {several(waits(), works()), "21000 "},
+		"some have ended well":            {several(good(), works(), good(), good(), waits(), good()), "21040 0,2,3,5"},
+		"all have":                        {several(good(), good()), "00020 0,1 SuccessCriteriaMet Complete"},
+		"one has failed, another goes on": {several(works(), bad(), good()), "01111 2 FailureTarget"},
+		"one failed before another began": {several(bad(), halted()), "00002  FailureTarget Failed"},
+		"one that has ended is gone":      {several(good(), good(), good())[:2], "00020 0,1"},
+		"one is over its deadline":        {several(late(works()), works()), "02200  FailureTarget"},
+		"they are deleted":                {several(deleted(works()), deleted(works())), "02200 "},
+	} {
+		j := status.Job(tt.pods...)
+		st := j.Status
+		got := fmt.Sprintf("%d%d%d%d%d %s", st.Active, *st.Ready, *st.Terminating, st.Succeeded, st.Failed, st.CompletedIndexes)
+		for _, c := range st.Conditions {
+			got += " " + string(c.Type)
+		}
+		if got != tt.want || j.ResourceVersion != strconv.Itoa(len(tt.pods)-1) {
+			t.Errorf("%s: %q of version %s, want %q", name, got, j.ResourceVersion, tt.want)
+		}
+	}
+	p := status.Pod(several(works(), works())[1])
+	for _, got := range []string{p.Labels[batchv1.JobCompletionIndexAnnotation], p.Annotations[batchv1.JobCompletionIndexAnnotation]} {
+		if got != "1" {
+			t.Errorf("the second pod has the number %q", got)
+		}
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 
@@ -106,6 +107,9 @@ func (r *roots) mountMemory() error {
 func (r *roots) wanted() *place {
 	top := &place{}
 	top.want("/proc")
+	for _, dir := range r.private() {
+		top.want(resolved(dir))
+	}
 	for _, c := range r.pod.Containers {
 		for _, m := range c.Mounts {
 			top.want(resolved(m.Path))
@@ -140,6 +144,9 @@ func (r *roots) make(c spec.Container) (string, error) {
 			}
 		}
 	}
+	if err := r.mountPrivate(c, root); err != nil {
+		return "", err
+	}
 	mounts := slices.SortedStableFunc(slices.Values(c.Mounts), func(a, b spec.Mount) int {
 		return cmp.Compare(strings.Count(a.Path, "/"), strings.Count(b.Path, "/"))
 	})
@@ -153,6 +160,33 @@ func (r *roots) make(c spec.Container) (string, error) {
 		}
 	}
 	return root, r.message(c, root)
+}
+
+// private returns the directories that the pod finds empty.
+func (r *roots) private() []string {
+	if r.pod.Network == nil {
+		return nil
+	}
+	return r.pod.Network.Private
+}
+
+// mountPrivate mounts what is the pod's alone where a container is in its
+// network.
+func (r *roots) mountPrivate(c spec.Container, root string) error {
+	if c.Outside {
+		return nil
+	}
+	for i, at := range r.private() {
+		source := filepath.Join(r.dir, spec.Private, strconv.Itoa(i))
+		err := os.MkdirAll(source, 0o755) //nolint:gosec // as a server makes it for itself
+		if err == nil {
+			err = bind(source, root, resolved(at), false)
+		}
+		if err != nil {
+			return fmt.Errorf("mount a directory at %s: %w", at, err)
+		}
+	}
+	return nil
 }
 
 // message makes the file for the last words of c.

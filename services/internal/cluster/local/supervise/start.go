@@ -69,7 +69,7 @@ func (s *supervisor) launch(i int) (int, error) {
 		return 0, err
 	}
 	defer log.Close() //nolint:errcheck // the container's end
-	pid, err := s.table.Start(proc.Command{
+	pid, err := s.starter(c).Start(proc.Command{
 		Path: path, Args: c.Args, Env: c.Env, Dir: dir, Root: root, Session: true,
 		Files: []uintptr{null.Fd(), log.Fd(), log.Fd()},
 	})
@@ -77,6 +77,14 @@ func (s *supervisor) launch(i int) (int, error) {
 		return 0, fmt.Errorf("exec %q: %w", c.Args[0], err)
 	}
 	return pid, nil
+}
+
+// starter returns what starts a container where it belongs.
+func (s *supervisor) starter(c spec.Container) *proc.Starter {
+	if s.inside == nil || c.Outside {
+		return s.table.Starter
+	}
+	return s.inside
 }
 
 // root returns the root directory of container i, ready to be entered.

@@ -48,7 +48,8 @@ type supervisor struct {
 	pod     spec.Pod
 	state   spec.State
 	table   *proc.Table
-	running map[int]int // container by process ID
+	inside  *proc.Starter // in the pod's network; nil where it has none of its own
+	running map[int]int   // container by process ID
 	logs    logs
 	roots   *roots
 	broken  error // why the pod has no roots
@@ -106,7 +107,14 @@ func (s *supervisor) isolate() {
 		_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 		return
 	}
-	s.roots, s.broken = newRoots(s.dir, s.pod)
+	if n := s.pod.Network; n != nil {
+		syscall.CloseOnExec(spec.NetworkFD)
+		s.inside, s.broken = s.table.Within(func() error { return join(*n, spec.NetworkFD) })
+		_ = unix.Close(spec.NetworkFD)
+	}
+	if s.broken == nil {
+		s.roots, s.broken = newRoots(s.dir, s.pod)
+	}
 }
 
 // loop decides and acts until the pod is over.

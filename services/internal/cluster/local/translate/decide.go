@@ -23,23 +23,28 @@ const Grace = 30 * time.Second
 
 // Input is all that a pod is made of.
 type Input struct {
-	Job        *batchv1.Job // accepted
-	PodName    string
-	PodUID     string
-	Labels     map[string]string // of the pod
-	Dir        string            // of the pod
-	State      string            // the file for its state
-	Lock       string            // the file for its supervisor's lock
-	Binary     string            // the pod binary
-	Node       string            // name of this machine
-	IP         string            // address of this machine
-	Env        []string          // that every process of this machine has
-	Namespaces bool
-	Hosts      string                       // what the pod finds in /etc/hosts; empty for what the machine has there
-	HasGPUs    bool                         // the machine has some
-	GPUs       []int                        // that the pod may use
-	ConfigMaps map[string]*corev1.ConfigMap // of the Job's namespace, by name
-	Secrets    map[string]*corev1.Secret    // of the Job's namespace, by name
+	Job         *batchv1.Job // accepted
+	ID          string       // of the pod, here
+	Index       int          // of the pod, where the Job is Indexed
+	PodName     string
+	PodUID      string
+	Labels      map[string]string // of the pod
+	Annotations map[string]string // of the pod
+	Dir         string            // of the pod
+	State       string            // the file for its state
+	Lock        string            // the file for its supervisor's lock
+	Binary      string            // the pod binary
+	Node        string            // name of this machine
+	IP          string            // address of the pod
+	HostIP      string            // address of this machine
+	Env         []string          // that every process of this machine has
+	Namespaces  bool
+	Network     *spec.Network                // of the pod's own; nil for the machine's
+	Hosts       string                       // what a pod with a network of its own finds in /etc/hosts
+	HasGPUs     bool                         // the machine has some
+	GPUs        []int                        // that the pod may use
+	ConfigMaps  map[string]*corev1.ConfigMap // of the Job's namespace, by name
+	Secrets     map[string]*corev1.Secret    // of the Job's namespace, by name
 }
 
 // Output is what is made of it.
@@ -69,8 +74,8 @@ type Missing struct {
 func Pod(in Input) (Output, *Missing) {
 	t := in.Job.Spec.Template.Spec
 	out := Output{Links: map[string]string{}, Pod: spec.Pod{
-		ID: string(in.Job.UID), State: in.State, Lock: in.Lock, Namespaces: in.Namespaces, Binary: in.Binary, Grace: Grace,
-		Deadline: Deadline(in.Job),
+		ID: in.ID, State: in.State, Lock: in.Lock, Namespaces: in.Namespaces, Binary: in.Binary, Grace: Grace,
+		Deadline: Deadline(in.Job), Network: in.Network,
 	}}
 	if g := t.TerminationGracePeriodSeconds; g != nil {
 		out.Pod.Grace = time.Duration(*g) * time.Second
@@ -80,16 +85,17 @@ func Pod(in Input) (Output, *Missing) {
 			return Output{}, missing
 		}
 	}
-	if in.Hosts != "" {
+	if in.Network != nil {
 		out.hosts(in)
+		out.temporary(in)
 	}
 	for i, c := range slices.Concat(t.InitContainers, t.Containers) {
 		made, missing := container(in, c, i < len(t.InitContainers))
 		if missing != nil {
 			return Output{}, missing
 		}
-		if in.Hosts != "" && !slices.ContainsFunc(made.Mounts, func(m spec.Mount) bool { return m.Path == hostsFile }) {
-			made.Mounts = append(made.Mounts, spec.Mount{Volume: hostsVolume, SubPath: hostsVolume, Path: hostsFile, ReadOnly: true})
+		if in.Network != nil {
+			joined(&made)
 		}
 		if !in.Namespaces {
 			out.relocate(in, &made)
@@ -100,7 +106,7 @@ func Pod(in Input) (Output, *Missing) {
 }
 
 // hostsFile is where names are looked up, and hostsVolume the volume, which no
-// Job can name, with the one of a pod that needs more of them.
+// Job can name, with that of a pod with a network of its own.
 const (
 	hostsFile   = "/etc/hosts"
 	hostsVolume = ".hosts"
@@ -112,6 +118,39 @@ func (o *Output) hosts(in Input) {
 	o.Dirs = append(o.Dirs, dir)
 	o.Pod.Volumes = append(o.Pod.Volumes, spec.Volume{Name: hostsVolume, Path: dir})
 	o.Files = append(o.Files, File{Path: path.Join(dir, hostsVolume), Data: []byte(in.Hosts), Mode: 0o444})
+}
+
+// HostsFile returns where the names of a pod with a network of its own are. What
+// is added there the pod sees.
+func HostsFile(dir string) string { return path.Join(dir, spec.Volumes, hostsVolume, hostsVolume) }
+
+// temporaryVolume is the volume, which no Job can name, for the temporary files
+// of a pod with a network of its own, and temporaryDir where it is: in the
+// machine's folder those of several pods that are one to the machine would meet,
+// and stay when a pod is killed.
+const (
+	temporaryVolume = ".tmp"
+	temporaryDir    = pod.Dir + "/tmp"
+)
+
+func (o *Output) temporary(in Input) {
+	dir := volumePath(in, temporaryVolume)
+	o.Dirs = append(o.Dirs, dir)
+	o.Pod.Volumes = append(o.Pod.Volumes, spec.Volume{Name: temporaryVolume, Path: dir})
+}
+
+// joined has a container of a pod with a network of its own be there, or in the
+// machine's where it is to reach the platform.
+func joined(c *spec.Container) {
+	if c.Ours && len(c.Args) > 1 && slices.Contains([]string{"install", "pull", "collect"}, c.Args[1]) {
+		c.Outside = true
+		return
+	}
+	c.Mounts = append(c.Mounts, spec.Mount{Volume: temporaryVolume, Path: temporaryDir})
+	if !slices.ContainsFunc(c.Mounts, func(m spec.Mount) bool { return m.Path == hostsFile }) {
+		c.Mounts = append(c.Mounts, spec.Mount{Volume: hostsVolume, SubPath: hostsVolume, Path: hostsFile, ReadOnly: true})
+	}
+	c.Env = overlay([]string{"TMPDIR=" + temporaryDir}, c.Env)
 }
 
 // Deadline returns when a Job is over, zero for never.
@@ -236,7 +275,7 @@ func container(in Input, c corev1.Container, init bool) (spec.Container, *Missin
 		return spec.Container{}, &Missing{Container: c.Name, Text: text}
 	}
 	made := spec.Container{
-		Name: c.Name, Kind: kind(c, init), Dir: c.WorkingDir, Env: overlay(in.Env, vars.list),
+		Name: c.Name, Kind: kind(c, init), Dir: c.WorkingDir, Env: overlay(own(in), vars.list),
 		Message: c.TerminationMessagePath, LogTail: c.TerminationMessagePolicy == corev1.TerminationMessageFallbackToLogsOnError,
 	}
 	for _, a := range slices.Concat(c.Command, c.Args) {
@@ -250,6 +289,15 @@ func container(in Input, c corev1.Container, init bool) (spec.Container, *Missin
 		made.Mounts = append(made.Mounts, spec.Mount{Volume: m.Name, SubPath: m.SubPath, Path: path.Clean(m.MountPath), ReadOnly: m.ReadOnly})
 	}
 	return made, nil
+}
+
+// own returns the variables that a pod has from its machine: the machine's folder
+// for temporary files is not that of a pod with a network of its own.
+func own(in Input) []string {
+	if in.Network == nil {
+		return in.Env
+	}
+	return slices.DeleteFunc(slices.Clone(in.Env), func(v string) bool { return strings.HasPrefix(v, "TMPDIR=") })
 }
 
 func kind(c corev1.Container, init bool) spec.Kind {

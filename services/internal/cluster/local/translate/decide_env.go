@@ -4,9 +4,12 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/benchmark-ai/bai/services/internal/cluster/local/accept"
 )
 
 // variables are a container's own, in order.
@@ -24,6 +27,9 @@ func (v *variables) lookup(name string) (string, bool) {
 	value, ok := v.value[name]
 	return value, ok
 }
+
+// envIndex is the number of a pod of an Indexed Job.
+const envIndex = "JOB_COMPLETION_INDEX"
 
 // environment returns the variables of c, or what is missing for them.
 func environment(in Input, c corev1.Container) (*variables, string) {
@@ -47,6 +53,9 @@ func environment(in Input, c corev1.Container) (*variables, string) {
 		if ok {
 			vars.set(e.Name, value)
 		}
+	}
+	if _, own := vars.value[envIndex]; accept.Indexed(in.Job) && !own {
+		vars.set(envIndex, strconv.Itoa(in.Index))
 	}
 	return vars, ""
 }
@@ -107,7 +116,7 @@ func pick(data map[string][]byte, key string, optional *bool, kind, name string)
 func field(in Input, path string) string {
 	fixed := map[string]string{
 		"metadata.name": in.PodName, "metadata.uid": in.PodUID, "metadata.namespace": in.Job.Namespace,
-		"spec.nodeName": in.Node, "status.podIP": in.IP, "status.hostIP": in.IP,
+		"spec.nodeName": in.Node, "status.podIP": in.IP, "status.hostIP": in.HostIP,
 	}
 	if v, ok := fixed[path]; ok {
 		return v
@@ -116,7 +125,7 @@ func field(in Input, path string) string {
 		return in.Labels[strings.TrimSuffix(key, "']")]
 	}
 	key := strings.TrimPrefix(path, "metadata.annotations['")
-	return in.Job.Spec.Template.Annotations[strings.TrimSuffix(key, "']")]
+	return in.Annotations[strings.TrimSuffix(key, "']")]
 }
 
 // Expand replaces $(NAME) by the value of NAME, as Kubernetes does in commands,

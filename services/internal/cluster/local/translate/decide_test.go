@@ -62,7 +62,7 @@ func input() translate.Input {
 	labels := map[string]string{"l": "label"}
 	return translate.Input{
 		PodName: "run-x", PodUID: "pod-uid", Labels: labels, Dir: "/d/pods/u", State: "/d/live/u.json", Lock: "/d/live/u.lock", Binary: "/d/bin/bai-pod",
-		Node: "machine", IP: "127.0.0.1", Env: []string{"PATH=/bin", "HOME=/root"}, Namespaces: true,
+		ID: "u", Annotations: map[string]string{"a": "annotation"}, Node: "machine", IP: "127.0.0.1", HostIP: "127.0.0.1", Env: []string{"PATH=/bin", "HOME=/root"}, Namespaces: true,
 		ConfigMaps: map[string]*corev1.ConfigMap{"c": {Data: map[string]string{"k": "config", "k2": "two"}, BinaryData: map[string][]byte{"bin": {1}}}},
 		Secrets:    map[string]*corev1.Secret{"s": {Data: map[string][]byte{"k": []byte("secret")}, StringData: map[string]string{"k3": "three"}}},
 		Job: &batchv1.Job{

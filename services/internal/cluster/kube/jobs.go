@@ -1,0 +1,55 @@
+package kube
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/benchmark-ai/bai/services/internal/cluster"
+)
+
+// Jobs are Jobs of the platform's own, which have nothing but their pods: whoever
+// has them needs the right to create, get and delete jobs, and to list pods.
+type Jobs struct{ c *Cluster }
+
+// Jobs returns the Jobs of the cluster.
+func (c *Cluster) Jobs() Jobs { return Jobs{c} }
+
+// Create implements cluster.Creator.
+func (j Jobs) Create(ctx context.Context, o cluster.Object) error { return j.c.Create(ctx, o) }
+
+// Delete implements cluster.Deleter, for one Job and its pods.
+func (j Jobs) Delete(ctx context.Context, r cluster.Ref) error {
+	ctx, cancel := j.c.call(ctx)
+	defer cancel()
+	foreground := metav1.DeletePropagationForeground
+	err := j.c.batch.Jobs(r.Scope).Delete(ctx, r.Job, metav1.DeleteOptions{PropagationPolicy: &foreground})
+	return explain("delete job "+r.Job, gone(err))
+}
+
+// Observe says how a Job stands, and its pods where it has failed, or
+// cluster.ErrNotFound. One that is being deleted is not there any more.
+func (j Jobs) Observe(ctx context.Context, r cluster.Ref) (cluster.Seen, error) {
+	ctx, cancel := j.c.call(ctx)
+	defer cancel()
+	job, err := j.c.batch.Jobs(r.Scope).Get(ctx, r.Job, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) || err == nil && job.DeletionTimestamp != nil {
+		return cluster.Seen{}, fmt.Errorf("job %s: %w", r.Job, cluster.ErrNotFound)
+	}
+	if err != nil {
+		return cluster.Seen{}, explain("look at job "+r.Job, err)
+	}
+	seen := cluster.Seen{Ref: r, Job: job}
+	if job.Status.Failed == 0 {
+		return seen, nil
+	}
+	list, err := j.c.core.Pods(r.Scope).List(ctx, metav1.ListOptions{LabelSelector: attemptOfRef(r).selector()})
+	if err != nil {
+		return cluster.Seen{}, explain("look for the pods of job "+r.Job, err)
+	}
+	seen.Pods = append([]corev1.Pod(nil), list.Items...)
+	return seen, nil
+}

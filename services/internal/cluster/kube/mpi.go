@@ -1,0 +1,46 @@
+package kube
+
+import (
+	"fmt"
+	"slices"
+
+	batchv1 "k8s.io/api/batch/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/benchmark-ai/bai/services/internal/mpijob"
+)
+
+// ValidateOperator says what is wrong where runs have MPIJobs.
+func (s Settings) ValidateOperator(mpi bool) error {
+	if mpi && !slices.Contains(s.Kinds, mpijob.Resource) {
+		return fmt.Errorf("executor.pods.mpi_operator: kubernetes.kinds does not name %q, so that nobody would see what becomes of an MPIJob", mpijob.Resource)
+	}
+	return nil
+}
+
+// operator reports whether runs may have MPIJobs.
+func (c *Cluster) operator() bool { return slices.Contains(c.settings.Kinds, mpijob.Resource) }
+
+func mpiResource() schema.GroupVersionResource {
+	gvr, _ := schema.ParseResourceArg(mpijob.Resource) // it is one
+	return *gvr
+}
+
+// mpiExample says what an informer of MPIJobs is given.
+func mpiExample() *unstructured.Unstructured {
+	u := &unstructured.Unstructured{}
+	u.SetAPIVersion(mpijob.APIVersion)
+	u.SetKind(mpijob.Kind)
+	return u
+}
+
+// asJob returns the Job that an MPIJob stands for.
+func asJob(o *unstructured.Unstructured) (*batchv1.Job, error) {
+	var j mpijob.Job
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &j); err != nil {
+		return nil, fmt.Errorf("read MPIJob %s: %w", o.GetName(), err)
+	}
+	return j.AsJob(), nil
+}

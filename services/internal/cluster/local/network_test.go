@@ -1,0 +1,476 @@
+//go:build linux
+
+package local_test
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/benchmark-ai/bai/services/internal/cluster"
+	"github.com/benchmark-ai/bai/services/internal/cluster/local"
+	"github.com/benchmark-ai/bai/services/internal/cluster/local/spec"
+	"github.com/benchmark-ai/bai/services/internal/pod"
+)
+
+// serve answers HTTP at an address: the second question and those after it well.
+func serve(at string) int {
+	asked := 0
+	server := http.Server{Addr: at, ReadHeaderTimeout: time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if asked++; asked == 1 {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
+		_, _ = fmt.Fprintf(w, "%d", asked)
+	})}
+	_, _ = fmt.Fprintln(os.Stderr, server.ListenAndServe())
+	return 1
+}
+
+// networked opens a cluster whose pods may have networks.
+func networked(t *testing.T, s local.Settings) *local.Cluster {
+	t.Helper()
+	c := open(t, s)
+	if why := c.Namespaces(); why != "" {
+		t.Skip(why)
+	}
+	return c
+}
+
+// gang returns the objects of a run with n pods that have numbers, and names in
+// the headless Service RUN-pods.
+func gang(run string, n int32, command ...string) (*corev1.Service, *batchv1.Job) {
+	j, mode := wrapped(run, command...), batchv1.IndexedCompletion
+	j.Spec.CompletionMode, j.Spec.Completions, j.Spec.Parallelism = &mode, &n, &n
+	j.Spec.Template.Spec.Subdomain = run + "-pods"
+	s := serviceOf(run)
+	s.Name, s.Spec.ClusterIP = run+"-pods", corev1.ClusterIPNone
+	return s, j
+}
+
+// serviceOf returns a Service of a run's server.
+func serviceOf(run string) *corev1.Service {
+	s := &corev1.Service{ObjectMeta: wrapped(run).ObjectMeta, Spec: corev1.ServiceSpec{
+		Selector: map[string]string{cluster.LabelRun: run}, Ports: []corev1.ServicePort{{Name: "p", Port: 8080}},
+	}}
+	s.APIVersion, s.Kind, s.Name = "v1", "Service", run+"-server"
+	return s
+}
+
+// beside returns a Job of another role of a run.
+func beside(run, role string, command ...string) *batchv1.Job {
+	j := wrapped(run, command...)
+	j.Name += "-" + role
+	labels := map[string]string{cluster.LabelRole: role}
+	maps.Copy(labels, j.Labels)
+	j.Labels, j.Spec.Template.Labels = labels, labels
+	return j
+}
+
+// told returns what the pods of a run wrote to their logs, by the pod's number.
+func told(t *testing.T, dir string, j *batchv1.Job) map[int]string {
+	t.Helper()
+	all := map[int]string{}
+	paths, err := filepath.Glob(filepath.Join(dir, "pods", string(j.UID)+"*", "logs", "benchmark.log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range paths {
+		b, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		id := filepath.Base(filepath.Dir(filepath.Dir(path)))
+		n, _ := strconv.Atoi(strings.TrimPrefix(strings.TrimPrefix(id, string(j.UID)), "-"))
+		all[n] = string(b)
+	}
+	return all
+}
+
+// well waits until a job has ended, which must be well.
+func well(t *testing.T, c *local.Cluster, dir string, j *batchv1.Job) {
+	t.Helper()
+	if seen := await(t, c, j, "it ends", over); seen.Job.Status.Failed > 0 {
+		t.Errorf("it failed: %+v\n%v", benchmarkOf(seen), told(t, dir, j))
+	}
+}
+
+func TestEachPodOfARunHasANetworkAndNamesOfItsOwn(t *testing.T) {
+	t.Parallel()
+	s := local.Settings{Dir: t.TempDir()}
+	c, go1 := networked(t, s), filepath.Join(t.TempDir(), "go")
+	service, j := gang("names", 2, "sh", "-c", `
+		echo hostname=$(cat /proc/sys/kernel/hostname) ip=$IP tmp=$TMPDIR
+		until test -e `+go1+`; do sleep 0.01; done
+		cat /etc/hosts /proc/net/dev
+		touch $TMPDIR/bai-names /run/sshd/bai-names && test ! -e /tmp/bai-names`)
+	j.Spec.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "IP", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "status.podIP"}}}}
+	late := beside("names", "launcher", "cat", "/etc/hosts")
+	late.Spec.Template.Spec.Hostname, late.Spec.Template.Spec.Subdomain = "launcher", "names-pods"
+	create(t, c, service, j)
+	await(t, c, j, "both run", func(seen cluster.Seen) bool {
+		return len(seen.Pods) == 2 && seen.Job.Status.Ready != nil && *seen.Job.Status.Ready == 2
+	})
+	create(t, c, late)
+	touch(t, go1)
+	well(t, c, s.Dir, j)
+	await(t, c, j, "the other ends", func(seen cluster.Seen) bool {
+		return len(seen.Pods) == 3 && seen.Pods[2].Status.Phase == corev1.PodSucceeded
+	})
+	hosts := `127.0.0.1 localhost
+::1 localhost ip6-localhost ip6-loopback
+10.0.0.1 names-0.names-pods.default.svc.cluster.local names-0.names-pods.default.svc names-0.names-pods.default names-0.names-pods names-0
+10.0.0.2 names-1.names-pods.default.svc.cluster.local names-1.names-pods.default.svc names-1.names-pods.default names-1.names-pods names-1
+10.0.0.1 names-pods.default.svc.cluster.local names-pods.default.svc names-pods.default names-pods
+10.0.0.2 names-pods.default.svc.cluster.local names-pods.default.svc names-pods.default names-pods
+10.0.0.3 launcher.names-pods.default.svc.cluster.local launcher.names-pods.default.svc launcher.names-pods.default launcher.names-pods launcher
+10.0.0.3 names-pods.default.svc.cluster.local names-pods.default.svc names-pods.default names-pods
+`
+	for n, text := range told(t, s.Dir, j) {
+		for _, want := range []string{fmt.Sprintf("hostname=names-%d ip=10.0.0.%d tmp=/bai/tmp\n", n, n+1), hosts, " lo:", " eth0:"} {
+			if !strings.Contains(text, want) {
+				t.Errorf("pod %d told %q, without %q", n, text, want)
+			}
+		}
+		if strings.Count(text[strings.Index(text, "Inter-"):], ":") != 2 {
+			t.Errorf("pod %d has more links than its own: %s", n, text)
+		}
+	}
+	if text := told(t, s.Dir, late)[0]; !strings.Contains(text, "10.0.0.3 launcher.names-pods") || !strings.Contains(text, "names-1") {
+		t.Errorf("the pod that came late found %s", text)
+	}
+	remove(t, c, j)
+	nothingLeft(t, s.Dir)
+}
+
+// answers returns a job that answers on port 8080.
+func answers(run string) *batchv1.Job {
+	j := beside(run, "server", os.Args[0])
+	j.Spec.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: envServer, Value: ":8080"}}
+	j.Spec.Template.Spec.Containers[0].Ports = []corev1.ContainerPort{{ContainerPort: 8080}}
+	return j
+}
+
+// asks returns a job that begins when what it needs answers, by the name of its
+// Service.
+func asks(run string) *batchv1.Job {
+	j := wrapped(run, "true")
+	install := j.Spec.Template.Spec.InitContainers[0]
+	j.Spec.Template.Spec.InitContainers = append(j.Spec.Template.Spec.InitContainers, corev1.Container{
+		Name: cluster.ContainerWait, VolumeMounts: install.VolumeMounts,
+		Command: []string{pod.In("", pod.Binary), "await"}, Args: []string{"--every=5ms", "--within=15s", "http://" + run + "-server.default.svc:8080/ping"},
+	})
+	return j
+}
+
+func serverOf(run string) *corev1.Service {
+	s := serviceOf(run)
+	s.Spec.Selector[cluster.LabelRole] = "server"
+	return s
+}
+
+func TestABenchmarkBeginsWhenWhatItNeedsAnswersAndRunsDoNotMeet(t *testing.T) {
+	t.Parallel()
+	s := local.Settings{Dir: t.TempDir()}
+	c := networked(t, s)
+	for _, run := range []string{"first", "second"} { // both servers have one port
+		create(t, c, serverOf(run), answers(run), asks(run))
+	}
+	for _, run := range []string{"first", "second"} {
+		well(t, c, s.Dir, asks(run))
+	}
+	for _, run := range []string{"first", "second"} {
+		remove(t, c, asks(run))
+	}
+	nothingLeft(t, s.Dir)
+}
+
+func TestAPodWithANetworkOfItsOwnDoesNotReachTheMachine(t *testing.T) {
+	t.Parallel()
+	s := local.Settings{Dir: t.TempDir()}
+	c := networked(t, s)
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close() //nolint:errcheck // the test is over
+	j := wrapped("reaches", "sh", "-c", "! /bai/bin/bai-pod await --within=300ms --every=20ms tcp://"+l.Addr().String())
+	j.Spec.Template.Spec.InitContainers = append(j.Spec.Template.Spec.InitContainers, corev1.Container{
+		Name: "links", Command: []string{"sh", "-c", "ls -l /proc/self/ns/net /proc/self/ns/uts"},
+	})
+	create(t, c, serviceOf("reaches"), j)
+	well(t, c, s.Dir, j)
+	b, err := os.ReadFile(filepath.Join(s.Dir, "pods", string(j.UID), "logs", "links.log"))
+	for _, kind := range []string{"net", "uts"} {
+		own, _ := os.Readlink("/proc/self/ns/" + kind)
+		if err != nil || strings.Contains(string(b), own) || !strings.Contains(string(b), kind+":[") {
+			t.Errorf("its containers are in %q (%v), the machine in %s", b, err, own)
+		}
+	}
+	remove(t, c, j)
+}
+
+// hubs returns the processes that join pods below dir.
+func hubs(t *testing.T, dir string) []int {
+	t.Helper()
+	var found []int
+	for _, pid := range processes(t, filepath.Join(dir, "networks")) {
+		b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+		if strings.Contains(string(b), "--hub") {
+			found = append(found, pid)
+		}
+	}
+	return found
+}
+
+func TestAGangThatRunsIsAdoptedAndMayGrow(t *testing.T) {
+	t.Parallel()
+	s := local.Settings{Dir: t.TempDir()}
+	c, file := networked(t, s), filepath.Join(t.TempDir(), "go")
+	create(t, c, serverOf("grows"), answers("grows"))
+	await(t, c, answers("grows"), "its server runs", running)
+	shut(t, c, true)
+
+	c = open(t, s)
+	create(t, c, asks("grows"))
+	well(t, c, s.Dir, asks("grows"))
+	service, j := gang("kept", 3, until(file, 0)...)
+	create(t, c, service, j)
+	before := await(t, c, j, "all run", func(seen cluster.Seen) bool { return *seen.Job.Status.Ready == 3 })
+	shut(t, c, true)
+	c = open(t, s)
+	after := await(t, c, j, "all still run", func(seen cluster.Seen) bool { return *seen.Job.Status.Ready == 3 })
+	for i, p := range after.Pods {
+		if p.UID != before.Pods[i].UID {
+			t.Errorf("pod %s is another", p.Name)
+		}
+	}
+	touch(t, file)
+	well(t, c, s.Dir, j)
+	remove(t, c, j)
+	remove(t, c, asks("grows"))
+	nothingLeft(t, s.Dir)
+}
+
+func TestWithTheHubOrASupervisorGoesTheWholeJob(t *testing.T) {
+	t.Parallel()
+	for name, victim := range map[string]func(t *testing.T, dir string, j *batchv1.Job) int{
+		"the hub": func(t *testing.T, dir string, _ *batchv1.Job) int {
+			t.Helper()
+			return hubs(t, dir)[0]
+		},
+		"a supervisor": func(t *testing.T, dir string, j *batchv1.Job) int {
+			t.Helper()
+			var s spec.State
+			if err := spec.Read(filepath.Join(dir, "live", string(j.UID)+"-1.json"), &s); err != nil {
+				t.Fatal(err)
+			}
+			return s.PID
+		},
+	} {
+		for _, away := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, platform away: %t", name, away), func(t *testing.T) {
+				t.Parallel()
+				lostWith(t, victim, away)
+			})
+		}
+	}
+}
+
+// lostWith kills one process of a gang, and wants nothing of it left.
+func lostWith(t *testing.T, victim func(t *testing.T, dir string, j *batchv1.Job) int, away bool) {
+	t.Helper()
+	s := local.Settings{Dir: t.TempDir()}
+	c, needle := networked(t, s), fmt.Sprintf(".%d", 1e6+rand.IntN(1e6))
+	service, j := gang("lost", 2, daemon(needle)...)
+	create(t, c, service, j)
+	await(t, c, j, "all run", func(seen cluster.Seen) bool { return *seen.Job.Status.Ready == 2 })
+	eventually(t, "all its processes run", func() bool { return len(processes(t, "sleep 100"+needle)) > 1 })
+	if away {
+		shut(t, c, true)
+	}
+	if err := syscall.Kill(victim(t, s.Dir, j), syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	if away {
+		c = open(t, s)
+	}
+	eventually(t, "it is gone", goneFrom(t, c, j))
+	if err := c.Delete(t.Context(), refOf(j)); err != nil {
+		t.Fatal(err)
+	}
+	nothingLeft(t, s.Dir, needle)
+}
+
+func TestAHubThatIsToldNonsenseServesOn(t *testing.T) {
+	t.Parallel()
+	s := local.Settings{Dir: t.TempDir()}
+	c, file := networked(t, s), filepath.Join(t.TempDir(), "go")
+	service, j := gang("nonsense", 2, until(file, 0)...)
+	create(t, c, service, j)
+	await(t, c, j, "all run", func(seen cluster.Seen) bool { return *seen.Job.Status.Ready == 2 })
+	dirs, err := filepath.Glob(filepath.Join(s.Dir, "networks", "*"))
+	if err != nil || len(dirs) != 1 {
+		t.Fatalf("networks %v (%v)", dirs, err)
+	}
+	dir, err := os.Open(dirs[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dir.Close() //nolint:errcheck // only looked at
+	for _, words := range []string{"", "x", "{}", `{"args": []}`, strings.Repeat("x", 60<<10)} {
+		conn, err := net.Dial("unixpacket", fmt.Sprintf("/proc/self/fd/%d/hub", dir.Fd()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := conn.Write([]byte(words)); err != nil {
+			t.Error(err)
+		}
+		b := make([]byte, 1<<10)
+		if n, err := conn.Read(b); words != "" && (err != nil || !strings.Contains(string(b[:n]), `"problem":`)) {
+			t.Errorf("the hub was told %.20q and answers %q (%v)", words, b[:n], err)
+		}
+		_ = conn.Close()
+	}
+	other := beside("nonsense", "other", "true")
+	create(t, c, other)
+	await(t, c, j, "one more comes and ends", func(seen cluster.Seen) bool {
+		return len(seen.Pods) == 3 && seen.Pods[2].Status.Phase == corev1.PodSucceeded
+	})
+	touch(t, file)
+	well(t, c, s.Dir, j)
+	remove(t, c, j)
+	nothingLeft(t, s.Dir)
+}
+
+func TestAPodThatFailsEndsThoseThatHaveNotBegun(t *testing.T) {
+	modes(t, func(t *testing.T, s local.Settings) {
+		t.Helper()
+		c := open(t, s)
+		_, j := gang("half", 2, "sh", "-c", "exit 3")
+		j.Spec.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "A", ValueFrom: &corev1.EnvVarSource{
+			ConfigMapKeyRef: &corev1.ConfigMapKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: "half"}, Key: "a"},
+		}}}
+		create(t, c, j)
+		await(t, c, j, "both wait", func(seen cluster.Seen) bool { return benchmarkOf(seen).Waiting != nil })
+		shut(t, c, true)
+		c = open(t, s)
+		create(t, c, configMap("half"))
+		seen := await(t, c, j, "all has ended", func(seen cluster.Seen) bool { return len(seen.Job.Status.Conditions) == 2 })
+		if got := seen.Job.Status.Conditions[1]; got.Type != batchv1.JobFailed || got.Reason != "BackoffLimitExceeded" {
+			t.Errorf("it ended as %+v", got)
+		}
+		remove(t, c, j)
+		nothingLeft(t, s.Dir)
+	})
+}
+
+// TestAGangIsMadeWholeOrNotAtAll: what a platform leaves behind that ended while
+// it made or removed a Job of several pods.
+func TestAGangIsMadeWholeOrNotAtAll(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		lose string // of its pods
+		mark bool
+	}{
+		"it was being made":    {lose: "0"},
+		"it was being removed": {lose: "1", mark: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := local.Settings{Dir: t.TempDir()}
+			c := networked(t, s)
+			service, j := gang("part", 3, "true")
+			j.Spec.Template.Spec.Containers[0].EnvFrom = []corev1.EnvFromSource{{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "part"}}}}
+			create(t, c, service, j)
+			shut(t, c, true)
+			pods := filepath.Join(s.Dir, "pods", string(j.UID)+"-")
+			if err := os.RemoveAll(pods + test.lose); err != nil {
+				t.Fatal(err)
+			}
+			if test.mark {
+				if err := spec.Write(pods+"2/deleted", map[string]any{"at": time.Now(), "attempt": true}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			c = open(t, s)
+			eventually(t, "nothing of it is there", goneFrom(t, c, j))
+			if !test.mark {
+				create(t, c, j, configMap("part"))
+				well(t, c, s.Dir, j)
+				remove(t, c, j)
+			}
+			nothingLeft(t, s.Dir)
+		})
+	}
+}
+
+func TestAGangThatIsDeletedAtAnyMomentLeavesNothing(t *testing.T) {
+	t.Parallel()
+	s := local.Settings{Dir: t.TempDir()}
+	c, needle := networked(t, s), fmt.Sprintf(".%d", 1e6+rand.IntN(1e6))
+	for i := range 10 {
+		service, j := gang(fmt.Sprintf("moment%d", i), 2, daemon(needle)...)
+		create(t, c, service, j)
+		<-time.After(time.Duration(rand.IntN(150)) * time.Millisecond)
+		remove(t, c, j)
+		nothingLeft(t, s.Dir, needle)
+	}
+}
+
+// TestAPlatformThatIsKilledWhileItMakesGangs is the storm of other tests, with
+// Jobs of two pods.
+func TestAPlatformThatIsKilledWhileItMakesGangs(t *testing.T) {
+	t.Parallel()
+	for i := range 6 {
+		dir := t.TempDir()
+		killed := exec.CommandContext(t.Context(), os.Args[0]) //nolint:gosec // this test
+		killed.Env = append(os.Environ(), envBinary+"="+podBinary, envPlatform+"="+dir, envGangs+"=1")
+		killed.Stderr = os.Stderr
+		if err := killed.Start(); err != nil {
+			t.Fatal(err)
+		}
+		moment := time.Duration(rand.IntN(200)) * time.Millisecond
+		<-time.After(moment)
+		_ = killed.Process.Kill()
+		_ = killed.Wait()
+		t.Run(fmt.Sprintf("%d after %s", i, moment), func(t *testing.T) {
+			c := open(t, local.Settings{Dir: filepath.Join(dir, "cluster")})
+			for _, objects := range gangs() {
+				createAgain(t, c, objects.service, objects.job)
+				well(t, c, filepath.Join(dir, "cluster"), objects.job)
+				remove(t, c, objects.job)
+			}
+			nothingLeft(t, filepath.Join(dir, "cluster"))
+		})
+	}
+}
+
+// gangObjects are the objects of one gang, in the order of their creation.
+type gangObjects struct {
+	service *corev1.Service
+	job     *batchv1.Job
+}
+
+// gangs are those of a platform that is killed.
+func gangs() []gangObjects {
+	var all []gangObjects
+	for i := range 3 {
+		service, j := gang(fmt.Sprintf("gang%d", i), 2, "sh", "-c", "sleep 0.05")
+		all = append(all, gangObjects{service, j})
+	}
+	return all
+}

@@ -1,0 +1,137 @@
+//go:build linux
+
+package local
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/benchmark-ai/bai/services/internal/cluster"
+	"github.com/benchmark-ai/bai/services/internal/cluster/local/accept"
+)
+
+// Survey implements cluster.Surveyor. Nobody has to be given a right here, and
+// each object is held against what the cluster carries out.
+func (c *Cluster) Survey(_ context.Context, q cluster.Inquiry) (cluster.Survey, error) {
+	s := cluster.Survey{
+		Name: "this machine, " + c.node + ", whose own programs are run in place of images", Machine: true,
+		Rights: map[cluster.Right]cluster.Answer{}, Kinds: map[schema.GroupVersionKind]cluster.Answer{},
+		Secrets: map[cluster.SecretKey]cluster.Answer{}, Classes: map[string]cluster.Answer{}, Programs: map[string]cluster.Answer{},
+		Nodes: []corev1.Node{c.asNode()},
+	}
+	for _, r := range q.Rights {
+		s.Rights[r] = cluster.Answer{Yes: true}
+	}
+	for _, name := range q.Classes {
+		s.Classes[name] = cluster.Answer{Yes: true, Words: "it means nothing here"}
+	}
+	for _, k := range q.Kinds {
+		s.Kinds[k] = cluster.Answer{Yes: true} // what is not, is refused
+	}
+	for _, o := range q.Objects {
+		if refused := accept.Object(o, c.offers(o)); refused != nil {
+			s.Refusals = append(s.Refusals, *refused)
+		}
+	}
+	for _, k := range q.Secrets {
+		s.Secrets[k] = c.hasSecret(k)
+	}
+	for _, name := range q.Programs {
+		s.Programs[name] = c.hasProgram(name)
+	}
+	return s, nil
+}
+
+// asNode is this machine as a node of a cluster.
+func (c *Cluster) asNode() corev1.Node {
+	gpus := *resource.NewQuantity(int64(c.machine.GPUs), resource.DecimalSI)
+	room := corev1.ResourceList{corev1.ResourceCPU: *resource.NewQuantity(int64(runtime.NumCPU()), resource.DecimalSI), accept.GPU: gpus}
+	if n := memory(); n > 0 {
+		room[corev1.ResourceMemory] = *resource.NewQuantity(n, resource.BinarySI)
+	}
+	var disk syscall.Statfs_t
+	if err := syscall.Statfs(c.disk.dir, &disk); err == nil {
+		free := int64(disk.Bavail) * disk.Bsize //nolint:gosec // fewer than 2^63 bytes
+		room[corev1.ResourceEphemeralStorage] = *resource.NewQuantity(free, resource.BinarySI)
+	}
+	return corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: c.node},
+		Status: corev1.NodeStatus{
+			Allocatable: room, Capacity: room,
+			Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
+		},
+	}
+}
+
+// memory returns how many bytes this machine has; 0 where nobody knows.
+func memory() int64 {
+	text, err := os.ReadFile("/proc/meminfo")
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(text)) {
+		if rest, ok := strings.CutPrefix(line, "MemTotal:"); ok {
+			n, _ := strconv.ParseInt(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(rest), "kB")), 10, 64)
+			return n << 10
+		}
+	}
+	return 0
+}
+
+// hasSecret looks for a value in the folder for secrets. Images are not pulled
+// here, so that what they are pulled with is not needed.
+func (c *Cluster) hasSecret(k cluster.SecretKey) cluster.Answer {
+	if k.Key == "" {
+		return cluster.Answer{Yes: true, Words: "no images are pulled here"}
+	}
+	if c.settings.Secrets == "" {
+		return cluster.Answer{Words: "the platform has no folder for secrets"}
+	}
+	_, problem := readSecret(filepath.Join(c.settings.Secrets, k.Name, k.Key))
+	return cluster.Answer{Yes: problem == "", Words: problem}
+}
+
+// hasProgram looks for a program as a container would find it.
+func (c *Cluster) hasProgram(name string) cluster.Answer {
+	if strings.Contains(name, "/") {
+		return runnable(name)
+	}
+	for _, e := range c.env {
+		dirs, ok := strings.CutPrefix(e, "PATH=")
+		if !ok {
+			continue
+		}
+		for _, dir := range filepath.SplitList(dirs) {
+			if a := runnable(filepath.Join(dir, name)); a.Yes {
+				return a
+			}
+		}
+	}
+	if a := runnable(filepath.Join("/usr/sbin", name)); a.Yes { // where sshd is looked for, too
+		return a
+	}
+	return cluster.Answer{Words: "it is not on PATH"}
+}
+
+func runnable(path string) cluster.Answer {
+	if _, err := exec.LookPath(path); err != nil {
+		if why, ok := errors.AsType[*exec.Error](err); ok && errors.Is(why.Err, fs.ErrNotExist) {
+			return cluster.Answer{Words: path + " is not there"}
+		}
+		return cluster.Answer{Words: err.Error()}
+	}
+	return cluster.Answer{Yes: true, Words: path}
+}

@@ -1,0 +1,66 @@
+package observe
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os/exec"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Names of what is measured of each GPU, with its number as the label "gpu".
+const (
+	MetricGPU       = "system.gpu.utilization" // %
+	MetricGPUMemory = "system.gpu.memory"      // B
+	MetricGPUPower  = "system.gpu.power"       // W
+)
+
+// GPUs measures what the GPUs do, every so often until ctx is done, and hands
+// over lines as Meter.Measure returns them. Where there is no nvidia-smi it
+// returns at once.
+func GPUs(ctx context.Context, every time.Duration, hand func(line []byte)) {
+	path, err := exec.LookPath("nvidia-smi")
+	if err != nil {
+		return
+	}
+	cmd := exec.CommandContext(ctx, path, "--query-gpu=index,utilization.gpu,memory.used,power.draw",
+		"--format=csv,noheader,nounits", fmt.Sprintf("--loop-ms=%d", every.Milliseconds()))
+	cmd.WaitDelay = time.Second
+	out, err := cmd.StdoutPipe()
+	if err != nil || cmd.Start() != nil {
+		return
+	}
+	lines := bufio.NewScanner(out)
+	for lines.Scan() {
+		if l := gpuLine(lines.Text(), time.Now()); l != nil {
+			hand(l)
+		}
+	}
+	_ = cmd.Wait() // it was ended, or has said on its way why not
+}
+
+// gpuLine returns the samples of one line of nvidia-smi, as far as it has
+// numbers.
+func gpuLine(text string, now time.Time) []byte {
+	parts := strings.Split(text, ",")
+	if len(parts) != 4 {
+		return nil
+	}
+	l := line{at: now}
+	for i, of := range []struct {
+		name, unit string
+		factor     float64
+	}{{MetricGPU, "%", 1}, {MetricGPUMemory, "B", 1 << 20}, {MetricGPUPower, "W", 1}} {
+		if v, err := strconv.ParseFloat(strings.TrimSpace(parts[i+1]), 64); err == nil {
+			l.add(of.name, of.unit, v*of.factor)
+		}
+	}
+	if len(l.values) == 0 {
+		return nil
+	}
+	l.units = l.units[2:]
+	return fmt.Appendf(nil, "{%s\"@time\": %d.%09d, \"@unit\": {%s}, \"@labels\": {\"gpu\": %q}}\n",
+		l.values, now.Unix(), now.Nanosecond(), l.units, strings.TrimSpace(parts[0]))
+}

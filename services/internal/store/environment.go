@@ -1,0 +1,126 @@
+package store
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/benchmark-ai/bai/services/internal/event"
+)
+
+// Environment is where the pods of a run ran: one for each container that said
+// so, of all attempts.
+type Environment struct {
+	Pods []PodEnvironment `json:"pods"`
+}
+
+// PodEnvironment is where one pod ran.
+type PodEnvironment struct {
+	Origin Origin `json:"origin"`
+
+	event.Environment
+}
+
+// With returns the environment with what a pod says, in place of what it said
+// before, in an order that does not depend on who said it first. What is final
+// stays; changed says whether there is anything new.
+func (e Environment) With(p PodEnvironment) (_ Environment, changed bool) {
+	p.Origin.Stream = "" // it is the pod's, whichever stream it came by
+	i, found := slices.BinarySearchFunc(e.Pods, p, comparePods)
+	if found {
+		if e.Pods[i].Final || !p.Final && e.Pods[i].equal(p) {
+			return e, false
+		}
+		pods := slices.Clone(e.Pods)
+		pods[i] = p
+		return Environment{Pods: pods}, true
+	}
+	return Environment{Pods: slices.Insert(slices.Clone(e.Pods), i, p)}, true
+}
+
+func (p PodEnvironment) equal(q PodEnvironment) bool {
+	a, errA := json.Marshal(p)
+	b, errB := json.Marshal(q)
+	return errA == nil && errB == nil && string(a) == string(b)
+}
+
+func comparePods(a, b PodEnvironment) int {
+	return slices.Compare(a.place(), b.place())
+}
+
+// place is what orders pods and tells them apart.
+func (p PodEnvironment) place() []string {
+	width := func(n int) string { return string([]byte{byte(n >> 24), byte(n >> 16), byte(n >> 8), byte(n)}) }
+	return []string{width(p.Origin.Attempt), p.Origin.Role, width(p.Origin.Index), p.Origin.Pod, p.Origin.Container}
+}
+
+// Attempt returns the pods of an attempt, in order of role and index.
+func (e Environment) Attempt(n int) []PodEnvironment {
+	return slices.DeleteFunc(slices.Clone(e.Pods), func(p PodEnvironment) bool { return p.Origin.Attempt != n })
+}
+
+// Fingerprint returns what is the same for runs whose numbers may be compared,
+// as far as it depends on where they ran: the image, and of each pod its role
+// and the machine without what makes no other numbers (see decisive). It is
+// empty where no pod has said where it ran.
+func Fingerprint(image string, pods []PodEnvironment) string {
+	if len(pods) == 0 {
+		return ""
+	}
+	type one struct {
+		Role    string        `json:"role"`
+		Machine event.Machine `json:"machine"`
+	}
+	all := struct {
+		Version int    `json:"version"` // of what is part of it
+		Image   string `json:"image"`
+		Pods    []one  `json:"pods"`
+	}{Version: 1, Image: image}
+	for _, p := range pods {
+		all.Pods = append(all.Pods, one{p.Origin.Role, decisive(p.Machine)})
+	}
+	slices.SortFunc(all.Pods, func(a, b one) int { return strings.Compare(text(a), text(b)) })
+	sum := sha256.Sum256([]byte(text(all)))
+	return hex.EncodeToString(sum[:16])
+}
+
+// decisive returns what of a machine decides whether numbers compare. The
+// node's name, the container's system, the speed of the clock, and what only
+// programs say of GPUs (their identity and memory, CUDA), which short runs do not
+// ask, are left out; of the kernel the first two numbers count, of the memory
+// whole GiB.
+func decisive(m event.Machine) event.Machine {
+	m.Node, m.OS, m.MaxMHz, m.CUDA = "", "", 0, ""
+	m.Kernel = release(m.Kernel)
+	m.Memory = int64(math.Round(float64(m.Memory)/(1<<30))) << 30
+	m.GPUs = slices.Clone(m.GPUs)
+	for i := range m.GPUs {
+		m.GPUs[i].UUID, m.GPUs[i].Memory = "", 0
+	}
+	return m
+}
+
+// release returns the first two numbers of a kernel's release.
+func release(kernel string) string {
+	parts := strings.SplitN(kernel, ".", 3)
+	if len(parts) < 2 {
+		return kernel
+	}
+	minor := strings.IndexFunc(parts[1], func(r rune) bool { return r < '0' || r > '9' })
+	if minor < 0 {
+		minor = len(parts[1])
+	}
+	return parts[0] + "." + parts[1][:minor]
+}
+
+// text returns v as JSON: it has no maps, so it is always the same.
+func text(v any) string {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return "" // cannot be: it is made of texts and finite numbers
+	}
+	return string(b)
+}
