@@ -35,6 +35,18 @@ type Settings struct {
 	Key     []byte        `toml:"-"`        // the platform's key itself, instead of KeyFile
 	Token   string        `toml:"-"`        // instead of a key, for who may speak for one run only: that run's token
 	Source  string        `toml:"-"`        // who publishes, for others to read; empty means bai
+
+	Compression string `toml:"compression"` // of what is published: gzip, snappy, lz4, zstd or none; empty means none
+
+	ClientID string `toml:"client_id"` // by which brokers tell clients apart in their logs and quotas; empty means Source
+	Access
+	Pods Access `toml:"pods"` // with which pods of runs write what they measure; the executor hands it to them
+
+	Meter  Meter  `toml:"-"` // nil means that nobody counts
+	Tracer Tracer `toml:"-"` // nil means that nobody traces
+
+	Topics     TopicSettings `toml:"topics"`
+	Principals Principals    `toml:"principals"` // to whom rights are given
 }
 
 // Validate names every setting at fault.
@@ -49,6 +61,11 @@ func (s Settings) Validate() error {
 	if s.Session < 0 {
 		errs = append(errs, errors.New("kafka.session: must not be negative"))
 	}
+	if _, ok := codecs()[s.Compression]; !ok {
+		errs = append(errs, fmt.Errorf("kafka.compression: %q, want gzip, snappy, lz4, zstd or none", s.Compression))
+	}
+	errs = append(errs, s.validate("kafka", s.Brokers), s.Pods.validate("kafka.pods", s.Brokers),
+		s.Topics.Validate("kafka.topics"), s.Principals.validate("kafka.principals"))
 	if len(s.Key) > 0 && len(s.Key) < minKey {
 		errs = append(errs, fmt.Errorf("the platform's key has %d bytes, want %d or more", len(s.Key), minKey))
 	}
@@ -86,11 +103,21 @@ func NewBus(s Settings, log *zap.Logger) (*Bus, error) {
 	s.Retry = cmp.Or(s.Retry, 250*time.Millisecond)
 	s.Session = cmp.Or(s.Session, 6*time.Second)
 	s.Source = cmp.Or(s.Source, "bai")
-	t := newTransport()
+	s.ClientID = cmp.Or(s.ClientID, s.Source)
+	if s.Meter == nil {
+		s.Meter = quiet{}
+	}
+	if s.Tracer == nil {
+		s.Tracer = quiet{}
+	}
+	t, err := newTransport(s)
+	if err != nil {
+		return nil, err
+	}
 	return &Bus{
 		settings:  s,
 		transport: t,
-		producer:  producer{client: newClient(s.Brokers, t), partitions: kafka.Murmur2Balancer{Consistent: true}},
+		producer:  producer{client: newClient(s.Brokers, t), partitions: kafka.Murmur2Balancer{Consistent: true}, compression: codecs()[s.Compression]},
 		seal:      seal{key: s.Key, token: s.Token},
 		log:       log,
 		waiting:   make(map[string]error),
@@ -152,15 +179,50 @@ func (b *Bus) Token(run string) string { return b.seal.of(run) }
 // ctx is done; then some of the events may have been written. What cannot be
 // written at any time is event.ErrPoison.
 func (b *Bus) Publish(ctx context.Context, events ...event.Event) error {
-	msgs, err := b.write(events, b.settings.Source, nil)
-	if err != nil {
-		return err
+	after, end := b.saying(events)
+	msgs, err := b.write(events, b.settings.Source, after)
+	if err == nil {
+		err = b.insist(ctx, "publish", msgs)
 	}
-	w := waiter{bus: b, name: "publish", log: b.log}
-	return w.persist(ctx, "publish", func() error {
-		msgs, err = b.producer.send(ctx, msgs)
+	end(err)
+	return err
+}
+
+// insist writes msgs, however often it takes until ctx is done.
+func (b *Bus) insist(ctx context.Context, name string, msgs []kafka.Message) error {
+	rest, w := msgs, waiter{bus: b, name: name, log: b.log}
+	err := w.persist(ctx, "publish", func() (err error) {
+		rest, err = b.producer.send(ctx, rest)
 		return err
 	})
+	if err == nil {
+		b.count(msgs)
+	}
+	return err
+}
+
+// count tells the meter what was published.
+func (b *Bus) count(msgs []kafka.Message) {
+	topics := make(map[string]int, 1)
+	for _, m := range msgs {
+		topics[m.Topic]++
+	}
+	for topic, n := range topics {
+		b.settings.Meter.Said(topic, n)
+	}
+}
+
+// Republish writes a message once more to its topic, with the headers that it
+// had, sealed anew for its run. Then it is as Publish.
+func (b *Bus) Republish(ctx context.Context, topic, run string, value []byte, headers map[string]string) error {
+	m := kafka.Message{Topic: topic, Key: []byte(run), Value: value}
+	for _, name := range slices.Sorted(maps.Keys(headers)) {
+		m.Headers = append(m.Headers, kafka.Header{Key: name, Value: []byte(headers[name])})
+	}
+	if token := b.seal.of(run); token != "" {
+		m.Headers = append(m.Headers, kafka.Header{Key: tokenHeader, Value: []byte(token)})
+	}
+	return b.insist(ctx, "republish", []kafka.Message{m})
 }
 
 // Ready says what the process waits for, nil if for nothing: brokers that do

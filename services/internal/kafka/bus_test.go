@@ -149,9 +149,10 @@ func TestATopicThatIsNotThereYetIsWaitedFor(t *testing.T) {
 		return nil
 	}))
 	<-waits
-	topics := kafka.Topics(2, 1)
+	s := settings(broker)
+	s.Topics = kafka.TopicSettings{Partitions: 2, Replication: 1}
 	for range 2 { // the second time changes nothing
-		if err := kafka.CreateTopics(t.Context(), settings(broker), topics); err != nil {
+		if err := kafka.CreateTopics(t.Context(), s); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -57,7 +57,7 @@ func (c *consumer) run(ctx context.Context) error {
 		JoinGroupBackoff:       300 * time.Millisecond,
 		WatchPartitionChanges:  true,
 		PartitionWatchInterval: time.Minute,
-		Dialer:                 dialer(ctx),
+		Dialer:                 dialer(ctx, c.bus.transport),
 	})
 	var pump sync.WaitGroup
 	pump.Go(func() { c.pump(ctx) })
@@ -209,11 +209,15 @@ func (c *consumer) ask(ctx context.Context, ms []kafka.Message) ([]kafka.Message
 		}
 		in[i] = read(m)
 	}
+	after, end := c.begin(ms)
+	begun := time.Now()
 	events, err := c.step.Handle(ctx, in)
+	c.bus.settings.Meter.Heard(c.group, c.step.Topic, len(ms), time.Since(begun), err)
+	end(err)
 	if err != nil {
 		return nil, err
 	}
-	return c.bus.write(events, c.group, ms)
+	return c.bus.write(events, c.group, after)
 }
 
 // bury returns m as a dead letter, and with it the end of its run where that
@@ -224,7 +228,7 @@ func (c *consumer) bury(m kafka.Message, reason error) ([]kafka.Message, error) 
 	if !ok {
 		return out, nil
 	}
-	ends, err := c.bus.write([]event.Event{end}, c.group, []kafka.Message{m})
+	ends, err := c.bus.write([]event.Event{end}, c.group, causes([]kafka.Message{m}))
 	return append(out, ends...), err
 }
 
@@ -243,11 +247,13 @@ func (c *consumer) settle(ctx context.Context, r *round) error {
 		return err
 	}
 	c.mourn(r.answers)
+	c.bus.count(r.answers)
 	if err := c.waiter.persist(ctx, "commit", func() error { return c.reader.CommitMessages(ctx, ms...) }); err != nil {
 		return err
 	}
 	for _, m := range ms {
 		c.room.Release(cost(m))
+		c.bus.settings.Meter.Lags(c.group, m.Topic, m.Partition, max(m.HighWaterMark-m.Offset-1, 0))
 	}
 	*r = round{begun: time.Now()}
 	return nil

@@ -1,7 +1,6 @@
 package kafka
 
 import (
-	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -38,8 +37,8 @@ func read(m kafka.Message) event.Message {
 }
 
 // write returns the Kafka messages that carry events, in the form of
-// CloudEvents. The trace of their cause goes on in them.
-func (b *Bus) write(events []event.Event, source string, causes []kafka.Message) ([]kafka.Message, error) {
+// CloudEvents. The traces of their causes go on in them.
+func (b *Bus) write(events []event.Event, source string, after traces) ([]kafka.Message, error) {
 	msgs := make([]kafka.Message, 0, len(events))
 	for _, ev := range events {
 		m, err := event.Encode(ev)
@@ -55,7 +54,7 @@ func (b *Bus) write(events []event.Event, source string, causes []kafka.Message)
 			{Key: "ce_type", Value: []byte(m.Type)},
 			{Key: "ce_source", Value: []byte(source)},
 			{Key: "ce_time", Value: []byte(m.Time.Format(time.RFC3339Nano))},
-			{Key: "traceparent", Value: []byte(trace(m, causes))},
+			{Key: "traceparent", Value: []byte(after.of(m.Key))},
 		}
 		if token := b.seal.of(m.Key); token != "" {
 			headers = append(headers, kafka.Header{Key: tokenHeader, Value: []byte(token)})
@@ -63,18 +62,6 @@ func (b *Bus) write(events []event.Event, source string, causes []kafka.Message)
 		msgs = append(msgs, kafka.Message{Topic: m.Topic, Key: []byte(m.Key), Value: m.Value, Headers: headers})
 	}
 	return msgs, nil
-}
-
-// trace returns the W3C trace context of m: its cause's, the last of its run if
-// there are several, or, where that has none, one that is the run's own.
-func trace(m event.Message, causes []kafka.Message) string {
-	for _, cause := range slices.Backward(causes) {
-		if t := header(cause, "traceparent"); t != "" && string(cause.Key) == m.Key {
-			return t
-		}
-	}
-	run, id := sha256.Sum256([]byte("trace "+m.Key)), sha256.Sum256([]byte("span "+m.ID))
-	return fmt.Sprintf("00-%x-%x-01", run[:16], id[:8])
 }
 
 // deadLetter returns m as a dead letter: the message as it came, with its
@@ -86,7 +73,7 @@ func deadLetter(m kafka.Message, reason error) kafka.Message {
 	return kafka.Message{
 		Topic: event.TopicDead,
 		Key:   m.Key,
-		Value: m.Value[:min(len(m.Value), MaxValue-maxReason)],
+		Value: m.Value[:min(len(m.Value), MaxDead)],
 		Headers: append(headers,
 			kafka.Header{Key: DeadTopic, Value: []byte(m.Topic)},
 			kafka.Header{Key: DeadPartition, Value: []byte(strconv.Itoa(m.Partition))},

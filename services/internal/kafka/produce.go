@@ -16,20 +16,44 @@ import (
 const maxBatch = 960 << 10
 
 // newTransport returns a Transport that sees a new topic within a second.
-func newTransport() *kafka.Transport {
-	return &kafka.Transport{MetadataTTL: time.Second, DialTimeout: 3 * time.Second}
+func newTransport(s Settings) (*kafka.Transport, error) {
+	encryption, err := s.TLS.config()
+	if err != nil {
+		return nil, err
+	}
+	who, err := s.SASL.mechanism()
+	if err != nil {
+		return nil, err
+	}
+	return &kafka.Transport{MetadataTTL: time.Second, DialTimeout: 3 * time.Second, ClientID: s.ClientID, TLS: encryption, SASL: who}, nil
 }
 
 func newClient(brokers []string, t *kafka.Transport) *kafka.Client {
 	return &kafka.Client{Addr: kafka.TCP(brokers...), Transport: t, Timeout: 15 * time.Second}
 }
 
+// NewClient returns a client of the brokers, and a function that closes its
+// connections.
+func NewClient(s Settings) (*kafka.Client, func(), error) {
+	t, err := newTransport(s)
+	if err != nil {
+		return nil, nil, err
+	}
+	return newClient(s.Brokers, t), t.CloseIdleConnections, nil
+}
+
+// codecs are the ways to compress what is published, by the names of the setting.
+func codecs() map[string]kafka.Compression {
+	return map[string]kafka.Compression{"": 0, "none": 0, "gzip": kafka.Gzip, "snappy": kafka.Snappy, "lz4": kafka.Lz4, "zstd": kafka.Zstd}
+}
+
 // producer writes messages. It does not gather those of several callers: each
 // write is sent at once, and the order of one caller's messages is the order in
 // which they lie in a partition, also after a failure between.
 type producer struct {
-	client     *kafka.Client
-	partitions kafka.Balancer
+	client      *kafka.Client
+	partitions  kafka.Balancer
+	compression kafka.Compression
 }
 
 // place is a partition of a topic.
@@ -141,7 +165,7 @@ func (p producer) produce(ctx context.Context, at place, msgs []kafka.Message) e
 		records[i] = kafka.Record{Time: now, Key: kafka.NewBytes(m.Key), Value: kafka.NewBytes(m.Value), Headers: m.Headers}
 	}
 	resp, err := p.client.Produce(ctx, &kafka.ProduceRequest{
-		Topic: at.topic, Partition: at.partition, RequiredAcks: kafka.RequireAll, Records: kafka.NewRecordReader(records...),
+		Topic: at.topic, Partition: at.partition, RequiredAcks: kafka.RequireAll, Compression: p.compression, Records: kafka.NewRecordReader(records...),
 	})
 	if err == nil {
 		err = resp.Error

@@ -1,6 +1,7 @@
 package kafka
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,32 +15,60 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/event"
 )
 
-// Topic is a topic that is to be there.
-type Topic struct {
-	Name        string            `toml:"name"`
-	Partitions  int               `toml:"partitions"`
-	Replication int               `toml:"replication"`
-	Configs     map[string]string `toml:"configs"` // as brokers name them: retention.ms
+// TopicSettings say how topics are made.
+type TopicSettings struct {
+	Partitions  int           `toml:"partitions"`   // of each topic but that of dead letters, which has one; zero means 6
+	Replication int           `toml:"replication"`  // copies of each partition; zero means 3
+	Keep        time.Duration `toml:"keep"`         // how long events of runs are kept; zero means 30 days
+	KeepStreams time.Duration `toml:"keep_streams"` // how long samples and lines are kept, which the store has too; zero means 7 days
 }
 
-// Topics returns every topic of the platform. Dead letters have one partition.
-// What carries samples and lines is kept for a week at most, since the store
-// has it; the rest for a month. Writes to a topic of three replicas or more
-// are acknowledged by two.
-func Topics(partitions, replication int) []Topic {
+// Validate names every setting at fault, below the table called name.
+func (s TopicSettings) Validate(name string) error {
+	var errs []error
+	for _, n := range []struct {
+		key   string
+		value int64
+	}{
+		{"partitions", int64(s.Partitions)},
+		{"replication", int64(s.Replication)},
+		{"keep", int64(s.Keep)},
+		{"keep_streams", int64(s.KeepStreams)},
+	} {
+		if n.value < 0 {
+			errs = append(errs, fmt.Errorf("%s.%s: must not be negative", name, n.key))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Topic is a topic that is to be there.
+type Topic struct {
+	Name        string
+	Partitions  int
+	Replication int
+	Configs     map[string]string // as brokers name them: retention.ms
+}
+
+// Topics returns every topic of the platform. Writes to a topic of three
+// replicas or more are acknowledged by two. What is written is as large as
+// brokers take by default, which is said for those that were told otherwise.
+func (s TopicSettings) Topics() []Topic {
 	const day = 24 * time.Hour
 	var topics []Topic
 	for _, name := range event.Topics() {
-		t := Topic{Name: name, Partitions: partitions, Replication: replication, Configs: map[string]string{
-			"retention.ms": strconv.FormatInt((30 * day).Milliseconds(), 10),
-		}}
+		t := Topic{Name: name, Partitions: cmp.Or(s.Partitions, 6), Replication: cmp.Or(s.Replication, 3)}
+		keep := cmp.Or(s.Keep, 30*day)
 		switch name {
 		case event.TopicMetrics, event.TopicLogs:
-			t.Configs["retention.ms"] = strconv.FormatInt((7 * day).Milliseconds(), 10)
+			keep = cmp.Or(s.KeepStreams, 7*day)
 		case event.TopicDead:
 			t.Partitions = 1
 		}
-		if replication >= 3 {
+		t.Configs = map[string]string{
+			"cleanup.policy": "delete", "max.message.bytes": "1048588", "retention.ms": strconv.FormatInt(keep.Milliseconds(), 10),
+		}
+		if t.Replication >= 3 {
 			t.Configs["min.insync.replicas"] = "2"
 		}
 		topics = append(topics, t)
@@ -47,20 +76,31 @@ func Topics(partitions, replication int) []Topic {
 	return topics
 }
 
-// CreateTopics makes sure that topics are there. One that is there already is
-// left as it is. It fails where the brokers do not answer; ask again.
-func CreateTopics(ctx context.Context, s Settings, topics []Topic) error {
-	t := newTransport()
-	defer t.CloseIdleConnections()
+// Forbidden says whether err is that the brokers do not let this user make or see
+// a topic.
+func Forbidden(err error) bool {
+	return errors.Is(err, kafka.TopicAuthorizationFailed) || errors.Is(err, kafka.ClusterAuthorizationFailed)
+}
+
+// CreateTopics makes sure that the topics of settings are there. One that is
+// there already is left as it is. It fails where the brokers do not answer; ask
+// again.
+func CreateTopics(ctx context.Context, s Settings) error {
+	c, done, err := NewClient(s)
+	if err != nil {
+		return err
+	}
+	defer done()
+	return Create(ctx, c, s.Topics.Topics())
+}
+
+// Create makes sure that topics are there, as CreateTopics does.
+func Create(ctx context.Context, c *kafka.Client, topics []Topic) error {
 	req := &kafka.CreateTopicsRequest{}
 	for _, topic := range topics {
-		c := kafka.TopicConfig{Topic: topic.Name, NumPartitions: topic.Partitions, ReplicationFactor: topic.Replication}
-		for _, name := range slices.Sorted(maps.Keys(topic.Configs)) {
-			c.ConfigEntries = append(c.ConfigEntries, kafka.ConfigEntry{ConfigName: name, ConfigValue: topic.Configs[name]})
-		}
-		req.Topics = append(req.Topics, c)
+		req.Topics = append(req.Topics, topic.config())
 	}
-	resp, err := newClient(s.Brokers, t).CreateTopics(ctx, req)
+	resp, err := c.CreateTopics(ctx, req)
 	if err != nil {
 		return fmt.Errorf("create topics: %w", err)
 	}
@@ -71,4 +111,13 @@ func CreateTopics(ctx context.Context, s Settings, topics []Topic) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// config returns t as kafka-go asks for it.
+func (t Topic) config() kafka.TopicConfig {
+	c := kafka.TopicConfig{Topic: t.Name, NumPartitions: t.Partitions, ReplicationFactor: t.Replication}
+	for _, name := range slices.Sorted(maps.Keys(t.Configs)) {
+		c.ConfigEntries = append(c.ConfigEntries, kafka.ConfigEntry{ConfigName: name, ConfigValue: t.Configs[name]})
+	}
+	return c
 }

@@ -50,6 +50,7 @@ func (w waiter) waits(what string, tries int, err error) {
 	w.bus.mu.Lock()
 	w.bus.waiting[w.name+" "+what] = err
 	w.bus.mu.Unlock()
+	w.bus.settings.Meter.Waits(w.name, what)
 	if tries == 1 {
 		w.log.Warn("waits", zap.String("step", what), zap.Error(err))
 	}

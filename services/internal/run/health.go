@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net"
 	"net/http"
+	"net/http/pprof"
 	"slices"
 	"time"
 
@@ -18,9 +19,11 @@ type Check func(ctx context.Context) error
 
 // Health returns the part that answers, over HTTP at addr, whether the process
 // lives (/healthz) and whether what it needs is there (/readyz: 200, or 503 and
-// a line for each check that fails). It ends with an error where addr cannot be
-// listened on. An empty addr serves nobody.
-func Health(addr string, checks map[string]Check) service.Part {
+// a line for each check that fails). It serves metrics at /metrics where they are
+// not nil, and what the Go runtime knows of the process at /debug/pprof/ where
+// addr is one of loopback. It ends with an error where addr cannot be listened on.
+// An empty addr serves nobody.
+func Health(addr string, checks map[string]Check, metrics http.Handler) service.Part {
 	return func(ctx context.Context) error {
 		if addr == "" {
 			<-ctx.Done()
@@ -30,14 +33,22 @@ func Health(addr string, checks map[string]Check) service.Part {
 		if err != nil {
 			return fmt.Errorf("serve health: %w", err)
 		}
-		return serve(ctx, l, checks)
+		return serve(ctx, l, checks, metrics)
 	}
 }
 
-func serve(ctx context.Context, l net.Listener, checks map[string]Check) error {
+func serve(ctx context.Context, l net.Listener, checks map[string]Check, metrics http.Handler) error {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprintln(w, "ok") })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) { ready(w, r, checks) })
+	if metrics != nil {
+		mux.Handle("GET /metrics", metrics)
+	}
+	if a, ok := l.Addr().(*net.TCPAddr); ok && a.IP.IsLoopback() {
+		mux.HandleFunc("GET /debug/pprof/", pprof.Index)
+		mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
+		mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
+	}
 	s := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
 	defer context.AfterFunc(ctx, func() { _ = s.Close() })()
 	if err := s.Serve(l); !errors.Is(err, http.ErrServerClosed) {

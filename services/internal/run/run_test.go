@@ -61,13 +61,19 @@ func TestHealthSaysWhatIsNotReady(t *testing.T) {
 				return nil
 			},
 			"store": func(context.Context) error { return nil },
-		})(ctx)
+		}, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("bai_events 1\n")) }))(ctx)
 	}()
 	if code, body := get(t, addr, "/healthz"); code != 200 || body != "ok\n" {
 		t.Errorf("healthz: %d %q", code, body)
 	}
 	if code, body := get(t, addr, "/readyz"); code != 200 || body != "ready\n" {
 		t.Errorf("readyz: %d %q", code, body)
+	}
+	if code, body := get(t, addr, "/metrics"); code != 200 || body != "bai_events 1\n" {
+		t.Errorf("metrics: %d %q", code, body)
+	}
+	if code, body := get(t, addr, "/debug/pprof/"); code != 200 || !strings.Contains(body, "goroutine") {
+		t.Errorf("pprof: %d %q", code, body)
 	}
 	fault.Store(new(errors.New("no broker answers")))
 	if code, body := get(t, addr, "/readyz"); code != 503 || body != "kafka: no broker answers\n" {
@@ -85,7 +91,7 @@ func TestHealthWhosePortIsTakenEndsWithTheAddress(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = l.Close() })
-	err = run.Health(l.Addr().String(), nil)(t.Context())
+	err = run.Health(l.Addr().String(), nil, nil)(t.Context())
 	if err == nil || !strings.Contains(err.Error(), l.Addr().String()) {
 		t.Errorf("Health: %v, want the address", err)
 	}

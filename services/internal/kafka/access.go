@@ -1,0 +1,211 @@
+package kafka
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/segmentio/kafka-go/sasl"
+	"github.com/segmentio/kafka-go/sasl/plain"
+	"github.com/segmentio/kafka-go/sasl/scram"
+
+	"github.com/benchmark-ai/bai/services/internal/pod"
+)
+
+// Mechanisms by which brokers know who speaks to them. OAUTHBEARER is not among
+// them, as the client library lacks it.
+const (
+	Plain       = "PLAIN"
+	ScramSHA256 = "SCRAM-SHA-256"
+	ScramSHA512 = "SCRAM-SHA-512"
+)
+
+// Access is how connections to the brokers are protected. The zero value is
+// plain TCP, for brokers on the same machine.
+type Access struct {
+	TLS  TLS  `toml:"tls"`
+	SASL SASL `toml:"sasl"`
+}
+
+// TLS says that connections are encrypted, and whom they trust. The client's own
+// certificate is read again for each new connection, so that it can be renewed in
+// place; ca_file once.
+type TLS struct {
+	Enabled    bool   `toml:"enabled"`     // any of the following says so too
+	CAFile     string `toml:"ca_file"`     // PEM, of who signs the brokers' certificates; empty means those that the system trusts
+	CertFile   string `toml:"cert_file"`   // PEM, of this client; with key_file
+	KeyFile    string `toml:"key_file"`    // PEM
+	ServerName string `toml:"server_name"` // that certificates must have; empty means the name of the host
+
+	CA string `toml:"-"` // PEM itself, instead of CAFile
+}
+
+// on says whether connections are encrypted.
+func (t TLS) on() bool {
+	return t.Enabled || t.CAFile != "" || t.CertFile != "" || t.KeyFile != "" || t.ServerName != "" || t.CA != ""
+}
+
+// SASL says who speaks to the brokers.
+type SASL struct {
+	Mechanism    string `toml:"mechanism"`     // PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512; empty means that nobody asks
+	User         string `toml:"user"`          // name
+	PasswordFile string `toml:"password_file"` // file with the password, read again for each new connection
+
+	Password string `toml:"-"` // itself, instead of PasswordFile
+}
+
+// validate names every setting at fault, below the table called name, for
+// connections to brokers.
+func (a Access) validate(name string, brokers []string) error {
+	var errs []error
+	if (a.TLS.CertFile == "") != (a.TLS.KeyFile == "") {
+		errs = append(errs, fmt.Errorf("%s.tls: cert_file and key_file go together", name))
+	}
+	known := []string{Plain, ScramSHA256, ScramSHA512}
+	switch s := a.SASL; {
+	case s.Mechanism == "" && s == SASL{}:
+	case !slices.Contains(known, s.Mechanism):
+		errs = append(errs, fmt.Errorf("%s.sasl.mechanism: %q, want one of %s", name, s.Mechanism, strings.Join(known, ", ")))
+	case s.User == "" || s.PasswordFile == "" && s.Password == "":
+		errs = append(errs, fmt.Errorf("%s.sasl: user and password_file are needed", name))
+	case s.Mechanism == Plain && !a.TLS.on() && slices.ContainsFunc(brokers, outside):
+		errs = append(errs, fmt.Errorf("%s.sasl.mechanism: PLAIN shows the password to who listens in: set %[1]s.tls.enabled, or use SCRAM-SHA-512", name))
+	}
+	return errors.Join(errs...)
+}
+
+// outside says whether a broker's address leads out of this machine.
+func outside(broker string) bool {
+	host, _, err := net.SplitHostPort(broker)
+	if err != nil {
+		host = broker
+	}
+	ip := net.ParseIP(host)
+	return host != "localhost" && (ip == nil || !ip.IsLoopback())
+}
+
+// config returns the configuration of TLS, nil for plain TCP.
+func (t TLS) config() (*tls.Config, error) {
+	if !t.on() {
+		return nil, nil //nolint:nilnil // how crypto/tls and kafka-go say "none"
+	}
+	c := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: t.ServerName}
+	pem := []byte(t.CA)
+	if t.CAFile != "" {
+		var err error
+		if pem, err = os.ReadFile(t.CAFile); err != nil {
+			return nil, fmt.Errorf("read whom the brokers' certificates are signed by: %w", err)
+		}
+	}
+	if len(pem) > 0 {
+		c.RootCAs = x509.NewCertPool()
+		if !c.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("read whom the brokers' certificates are signed by: there is no certificate in PEM form in %s", cmp.Or(t.CAFile, "what the pod was given"))
+		}
+	}
+	if t.CertFile != "" {
+		load := func() (*tls.Certificate, error) {
+			cert, err := tls.LoadX509KeyPair(t.CertFile, t.KeyFile)
+			return &cert, err
+		}
+		if _, err := load(); err != nil {
+			return nil, fmt.Errorf("read this client's certificate: %w", err)
+		}
+		c.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return load() }
+	}
+	return c, nil
+}
+
+// mechanism returns how to say who speaks, nil where nobody asks.
+func (s SASL) mechanism() (sasl.Mechanism, error) { //nolint:ireturn // as the library wants it
+	if s.Mechanism == "" {
+		return nil, nil //nolint:nilnil // how kafka-go says "none"
+	}
+	if _, err := s.secret(); err != nil {
+		return nil, err
+	}
+	return identity(s), nil
+}
+
+// secret returns the password as it is now.
+func (s SASL) secret() (string, error) {
+	if s.PasswordFile == "" {
+		return s.Password, nil
+	}
+	text, err := os.ReadFile(s.PasswordFile)
+	if err != nil {
+		return "", fmt.Errorf("read the password for the brokers: %w", err)
+	}
+	return string(bytes.TrimRight(text, "\r\n")), nil
+}
+
+// identity is a sasl.Mechanism whose password is read for each connection.
+type identity SASL
+
+// Name implements sasl.Mechanism.
+func (i identity) Name() string { return i.Mechanism }
+
+// Start implements sasl.Mechanism.
+func (i identity) Start(ctx context.Context) (sasl.StateMachine, []byte, error) { //nolint:ireturn // as the library wants it
+	password, err := SASL(i).secret()
+	if err != nil {
+		return nil, nil, err
+	}
+	algorithm := scram.SHA512
+	switch i.Mechanism {
+	case Plain:
+		return plain.Mechanism{Username: i.User, Password: password}.Start(ctx)
+	case ScramSHA256:
+		algorithm = scram.SHA256
+	}
+	m, err := scram.Mechanism(algorithm, i.User, password)
+	if err != nil {
+		return nil, nil, fmt.Errorf("prepare user %q and its password for the brokers: %w", i.User, err)
+	}
+	return m.Start(ctx)
+}
+
+// CheckPods says why pods could not write what they measure: where services are
+// asked who they are, so are pods, and they must be somebody else.
+func (s Settings) CheckPods() error {
+	if s.SASL.Mechanism != "" && s.Pods.SASL.Mechanism == "" {
+		return errors.New("kafka.pods.sasl: pods need a user of their own, who may write bai.status, bai.metrics and bai.logs only: 'bai admin topics plan' shows its rights")
+	}
+	return nil
+}
+
+// ForPods returns a's TLS and SASL with the contents of its files, for the
+// Secret of a pod.
+func (a Access) ForPods() (pod.Access, error) {
+	out := pod.Access{TLS: a.TLS.on(), CA: a.TLS.CA, ServerName: a.TLS.ServerName, Mechanism: a.SASL.Mechanism, User: a.SASL.User}
+	if a.TLS.CAFile != "" {
+		pem, err := os.ReadFile(a.TLS.CAFile)
+		if err != nil {
+			return pod.Access{}, fmt.Errorf("read whom the brokers' certificates are signed by, for pods: %w", err)
+		}
+		out.CA = string(pem)
+	}
+	if a.SASL.Mechanism != "" {
+		var err error
+		if out.Password, err = a.SASL.secret(); err != nil {
+			return pod.Access{}, fmt.Errorf("for pods: %w", err)
+		}
+	}
+	return out, nil
+}
+
+// InPod returns the access that a pod was given.
+func InPod(a pod.Access) Access {
+	return Access{
+		TLS:  TLS{Enabled: a.TLS, CA: a.CA, ServerName: a.ServerName},
+		SASL: SASL{Mechanism: a.Mechanism, User: a.User, Password: a.Password},
+	}
+}

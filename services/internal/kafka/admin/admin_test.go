@@ -1,0 +1,349 @@
+package admin_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	kafkago "github.com/segmentio/kafka-go"
+	"go.uber.org/zap"
+
+	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/internal/kafka"
+	"github.com/benchmark-ai/bai/services/internal/kafka/admin"
+	"github.com/benchmark-ai/bai/services/internal/kafkatest"
+	"github.com/benchmark-ai/bai/services/internal/service"
+	realkafka "github.com/benchmark-ai/bai/services/test/testbed/kafka"
+)
+
+var key = []byte("the platform's own key")
+
+// guarded is a broker that asks who speaks.
+type guarded struct {
+	addrs    []string
+	ca       string // of TLS; empty for none
+	password string // path of the file with everybody's
+}
+
+// settings returns those of a user.
+func (g guarded) settings(user string) kafka.Settings {
+	return kafka.Settings{
+		Brokers: g.addrs, Retry: time.Millisecond, Session: time.Second, Topics: kafka.TopicSettings{Partitions: 2, Replication: 1},
+		Access:     kafka.Access{TLS: kafka.TLS{CAFile: g.ca}, SASL: kafka.SASL{Mechanism: kafka.ScramSHA512, User: user, PasswordFile: g.password}},
+		Principals: kafka.Principals{"services": {"User:" + kafkatest.Services}, "pods": {"User:" + kafkatest.Pods}},
+	}
+}
+
+func embedded(t *testing.T) guarded {
+	t.Helper()
+	b := kafkatest.StartGuarded(t)
+	return guarded{addrs: b.Addrs, ca: b.CA, password: passwordFile(t)}
+}
+
+func passwordFile(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "password")
+	if err := os.WriteFile(path, []byte(kafkatest.Password+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// apply makes what a plan says until brokers know of it all.
+func apply(t *testing.T, g guarded) {
+	t.Helper()
+	s := g.settings(kafkatest.Operator)
+	for range 100 {
+		have, err := admin.Look(t.Context(), s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := admin.Decide(s.Topics.Topics(), s.Principals.Rights(), have)
+		if p.Empty() {
+			return
+		}
+		if err := admin.Apply(t.Context(), s, p, false); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(20 * time.Millisecond) // until the brokers say what they have taken
+	}
+	t.Fatal("what was applied is planned again and again")
+}
+
+func TestWhatIsAppliedIsPlannedNoMore(t *testing.T) { onBoth(t, apply) }
+
+func TestTopicsAreChangedAsSettingsChange(t *testing.T) {
+	onBoth(t, func(t *testing.T, g guarded) {
+		t.Helper()
+		apply(t, g)
+		s := g.settings(kafkatest.Operator)
+		s.Topics.Keep, s.Topics.Partitions = time.Hour, 3
+		var want []string
+		for _, name := range event.Topics() {
+			if name != event.TopicMetrics && name != event.TopicLogs {
+				want = append(want, "~ topic "+name+": retention.ms 2592000000 -> 3600000")
+			}
+		}
+		change(t, s, want, false)
+		settle(t, s, func(have admin.State) bool {
+			return have.Topics[event.TopicStatus].Configs["retention.ms"] == "3600000"
+		})
+		change(t, s, nil, true)
+		settle(t, s, func(have admin.State) bool { return have.Topics[event.TopicStatus].Partitions == 3 })
+	})
+}
+
+// change carries out a plan, which begins with lines and has all topics grow that
+// can.
+func change(t *testing.T, s kafka.Settings, lines []string, grow bool) {
+	t.Helper()
+	have, err := admin.Look(t.Context(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := admin.Decide(s.Topics.Topics(), s.Principals.Rights(), have)
+	if n := len(event.Topics()) - 1; len(p.Grow) != n || !slices.Equal(lines, p.Lines()[:len(lines)]) {
+		t.Fatalf("plan %q, want %q and %d that grow", p.Lines(), lines, n)
+	}
+	if err := admin.Apply(t.Context(), s, p, grow); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// settle waits until the brokers say that it is so.
+func settle(t *testing.T, s kafka.Settings, so func(admin.State) bool) {
+	t.Helper()
+	for range 250 {
+		have, err := admin.Look(t.Context(), s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if so(have) {
+			return
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	t.Fatal("the brokers do not say what they were told")
+}
+
+// bus returns one that speaks as user, with the right to speak for a run only
+// where it is given.
+func bus(t *testing.T, s kafka.Settings) *kafka.Bus {
+	t.Helper()
+	b, err := kafka.NewBus(s, zap.NewNop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(b.Close)
+	return b
+}
+
+func header(run, id string) event.Header {
+	return event.Header{ID: id, Run: run, Namespace: "pets", Owner: "ann", Attempt: 1, Time: time.Unix(1, 0).UTC(), Schema: event.Major}
+}
+
+func lines(run, id string) event.Logs {
+	return event.Logs{Header: header(run, id), Source: event.Source{Role: "benchmark", Pod: "p", Container: "c", Stream: "stdout"}, Lines: []event.Line{{Text: "hello", Time: 2e9}}}
+}
+
+func TestAPodCanNeitherEndARunNorSpeakForAnother(t *testing.T) {
+	onBoth(t, func(t *testing.T, g guarded) {
+		t.Helper()
+		apply(t, g)
+		s := g.settings(kafkatest.Pods)
+		s.Token = kafka.TokenFor(key, "r1")
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		defer cancel()
+		pod := bus(t, s)
+		if err := pod.Publish(ctx, lines("r1", "own"), lines("r2", "foreign")); err != nil {
+			t.Fatalf("what pods may write: %v", err)
+		}
+		second := header("r1", "again")
+		second.Attempt = 2
+		for name, ev := range map[string]event.Event{
+			"the end of a run":   event.Finished{Header: header("r1", "end"), Outcome: event.Succeeded},
+			"a cancel of a run":  event.Command{Header: header("r1", "cancel"), Kind: event.CommandCancel},
+			"a run of its own":   event.Submitted{Header: header("r3", "own"), Descriptor: "x"},
+			"a run's next round": event.Retried{Header: second, Class: event.ClassInfra, Reason: event.Evicted, Message: "moved"},
+		} {
+			if err := tried(ctx, pod, g, ev); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("%s: %v, want that it finds no way to write it", name, err)
+			}
+		}
+		for _, err := range kafka.Scan(ctx, s, event.TopicLogs, 0, 0) {
+			if !kafka.Forbidden(err) {
+				t.Errorf("reading what pods write: %v, want that it has no right to that", err)
+			}
+			break
+		}
+		heard(t, g)
+	})
+}
+
+// tried says what became of a pod's attempt to write an event.
+func tried(ctx context.Context, pod *kafka.Bus, g guarded, ev event.Event) error {
+	short, stop := context.WithTimeout(ctx, time.Second)
+	defer stop()
+	err := pod.Publish(short, ev)
+	for m, unread := range all(ctx, g.settings(kafkatest.Operator), ev.Topic()) {
+		if unread != nil {
+			return unread
+		}
+		return fmt.Errorf("%s was written", m.Value)
+	}
+	return err
+}
+
+// heard has the services hear what the pod wrote: what it wrote for another run
+// is a dead letter, which is replayed in vain.
+func heard(t *testing.T, g guarded) {
+	t.Helper()
+	s := g.settings(kafkatest.Services)
+	s.Key = key
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	runs := make(chan string, 8)
+	part := bus(t, s).Consume("metrics-pusher-logs", service.On(func(_ context.Context, l event.Logs) ([]event.Event, error) {
+		runs <- l.Run
+		return nil, nil
+	}))
+	done := make(chan error, 1)
+	go func() { done <- part(ctx) }()
+	if run := <-runs; run != "r1" {
+		t.Errorf("heard %s first, want r1", run)
+	}
+	operator := g.settings(kafkatest.Operator)
+	var letters []admin.Letter
+	for ctx.Err() == nil && len(letters) == 0 {
+		for l, err := range admin.Dead(ctx, operator, 0) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			letters = append(letters, l)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	if len(letters) != 1 || letters[0].Run != "r2" || letters[0].Topic != event.TopicLogs || !strings.Contains(letters[0].Reason, "does not carry the token") {
+		t.Errorf("dead letters %+v, want what was written for r2", letters)
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	if len(runs) > 0 {
+		t.Errorf("heard %s too", <-runs)
+	}
+}
+
+func TestADeadLetterIsReplayedWhole(t *testing.T) {
+	onBoth(t, func(t *testing.T, g guarded) {
+		t.Helper()
+		apply(t, g)
+		s := g.settings(kafkatest.Operator)
+		s.Key = key
+		b := bus(t, s)
+		letters := bury(t, b, s, `{"short":1}`, strings.Repeat("x", 998<<10))
+		for i, l := range letters {
+			if l.Cut != (i == 1) {
+				t.Errorf("letter %d is cut: %t", i, l.Cut)
+			}
+			if err := admin.Replay(t.Context(), s, b, l); err != nil {
+				t.Error(err)
+			}
+		}
+		long := fmt.Sprintf("r %d", 998<<10)
+		if d := cmp.Diff([]string{long, long, "r 11", "r 11"}, sizes(t, s, event.TopicCommands)); d != "" {
+			t.Error(d)
+		}
+		var shown strings.Builder
+		if err := letters[0].Show(&shown); err != nil || !strings.Contains(shown.String(), "from       bai.commands, partition") || !strings.Contains(shown.String(), `{"short":1}`) {
+			t.Errorf("shown: %q, %v", shown.String(), err)
+		}
+	})
+}
+
+func TestADeadLetterThatIsNotThereIsNamed(t *testing.T) {
+	onBoth(t, func(t *testing.T, g guarded) {
+		t.Helper()
+		apply(t, g)
+		if _, err := admin.Find(t.Context(), g.settings(kafkatest.Operator), 99); err == nil || !strings.Contains(err.Error(), "dead letter 99: there is none") {
+			t.Errorf("a letter that is not there: %v", err)
+		}
+	})
+}
+
+// sizes are the key and the size of each message of a topic, sorted.
+func sizes(t *testing.T, s kafka.Settings, topic string) []string {
+	t.Helper()
+	var out []string
+	for m, err := range all(t.Context(), s, topic) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, fmt.Sprintf("%s %d", m.Key, len(m.Value)))
+	}
+	slices.Sort(out)
+	return out
+}
+
+func all(ctx context.Context, s kafka.Settings, topic string) func(func(kafkago.Message, error) bool) {
+	return func(yield func(kafkago.Message, error) bool) {
+		for partition := range s.Topics.Partitions {
+			for m, err := range kafka.Scan(ctx, s, topic, partition, 0) {
+				if !yield(m, err) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// bury writes messages that nobody can read, and returns what became of them.
+func bury(t *testing.T, b *kafka.Bus, s kafka.Settings, values ...string) []admin.Letter {
+	t.Helper()
+	for _, v := range values {
+		if err := b.Republish(t.Context(), event.TopicCommands, "r", []byte(v), map[string]string{"ce_type": "bai.unknown.v9"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	part := b.Consume("fetcher", service.On(func(context.Context, event.Command) ([]event.Event, error) { return nil, nil }))
+	done := make(chan error, 1)
+	go func() { done <- part(ctx) }()
+	var letters []admin.Letter
+	for len(letters) < len(values) && ctx.Err() == nil {
+		letters = letters[:0]
+		for l, err := range admin.Dead(ctx, s, 0) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			letters = append(letters, l)
+		}
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	if len(letters) != len(values) {
+		t.Fatalf("%d dead letters, want %d", len(letters), len(values))
+	}
+	return letters
+}
+
+// onBoth runs a test on the embedded broker and, where there is one, on a real
+// one.
+func onBoth(t *testing.T, test func(*testing.T, guarded)) {
+	t.Helper()
+	t.Run("embedded", func(t *testing.T) { test(t, embedded(t)) })
+	t.Run("real", func(t *testing.T) {
+		b := realkafka.StartGuarded(t, kafkatest.Password, kafkatest.Operator, kafkatest.Services, kafkatest.Pods)
+		test(t, guarded{addrs: []string{b.Addr}, password: passwordFile(t)})
+	})
+}

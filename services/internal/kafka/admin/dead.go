@@ -1,0 +1,144 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"strconv"
+	"strings"
+	"time"
+
+	kafkago "github.com/segmentio/kafka-go"
+
+	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/internal/kafka"
+)
+
+// Letter is a dead letter: a message that nobody could handle.
+type Letter struct {
+	Offset  int64             // among dead letters: its name
+	At      time.Time         // when it became one
+	Run     string            // whose it is, as far as its key says
+	Type    string            // of the event: bai.metrics.v1
+	Reason  string            // why nobody could handle it
+	Value   []byte            // as it was written, or its beginning where Cut
+	Headers map[string]string // as they were written, without the run's token
+	Cut     bool              // the message was too long to be kept whole beside its reason
+
+	Topic     string // where it was
+	Partition int
+	Original  int64 // its offset there
+}
+
+// Dead are the dead letters that are there, from one on, oldest first. The last
+// is that of the time of the call.
+func Dead(ctx context.Context, s kafka.Settings, from int64) iter.Seq2[Letter, error] {
+	return func(yield func(Letter, error) bool) {
+		for m, err := range kafka.Scan(ctx, s, event.TopicDead, 0, from) {
+			if err != nil {
+				yield(Letter{}, fmt.Errorf("read dead letters: %w", err))
+				return
+			}
+			if !yield(letter(m), nil) {
+				return
+			}
+		}
+	}
+}
+
+// letter reads a dead letter.
+func letter(m kafkago.Message) Letter {
+	l := Letter{Offset: m.Offset, At: m.Time, Run: string(m.Key), Value: m.Value, Headers: make(map[string]string), Original: -1, Cut: len(m.Value) >= kafka.MaxDead}
+	for _, h := range m.Headers {
+		text := string(h.Value)
+		switch h.Key {
+		case kafka.DeadTopic:
+			l.Topic = text
+		case kafka.DeadReason:
+			l.Reason = text
+		case kafka.DeadPartition:
+			l.Partition, _ = strconv.Atoi(text)
+		case kafka.DeadOffset:
+			l.Original, _ = strconv.ParseInt(text, 10, 64)
+		default:
+			l.Headers[h.Key] = text
+		}
+	}
+	l.Type = l.Headers["ce_type"]
+	return l
+}
+
+// Find returns the dead letter at an offset.
+func Find(ctx context.Context, s kafka.Settings, offset int64) (Letter, error) {
+	for l, err := range Dead(ctx, s, offset) {
+		if err != nil {
+			return l, err
+		}
+		if l.Offset == offset {
+			return l, nil
+		}
+		break
+	}
+	return Letter{}, fmt.Errorf("dead letter %d: there is none, or it is kept no more", offset)
+}
+
+// Replay writes the message of a dead letter to its topic once more, for those
+// that can handle it by now. One that was cut is taken from where it lay, as long
+// as it is there. That a message is heard twice has no effect. It needs the
+// platform's key, with which messages of pods are sealed.
+func Replay(ctx context.Context, s kafka.Settings, bus *kafka.Bus, l Letter) error {
+	value := l.Value
+	if l.Cut {
+		whole, err := original(ctx, s, l)
+		if err != nil {
+			return fmt.Errorf("replay dead letter %d: it was cut, and %w", l.Offset, err)
+		}
+		value = whole
+	}
+	if l.Topic == "" || l.Topic == event.TopicDead {
+		return fmt.Errorf("replay dead letter %d: it does not say from which topic it came", l.Offset)
+	}
+	if err := bus.Republish(ctx, l.Topic, l.Run, value, l.Headers); err != nil {
+		return fmt.Errorf("replay dead letter %d: %w", l.Offset, err)
+	}
+	return nil
+}
+
+func original(ctx context.Context, s kafka.Settings, l Letter) ([]byte, error) {
+	for m, err := range kafka.Scan(ctx, s, l.Topic, l.Partition, l.Original) {
+		if err != nil {
+			return nil, err
+		}
+		if m.Offset == l.Original {
+			return m.Value, nil
+		}
+		break
+	}
+	return nil, fmt.Errorf("offset %d of partition %d of %s is kept no more", l.Original, l.Partition, l.Topic)
+}
+
+// Show writes all of l for people to read.
+func (l Letter) Show(out io.Writer) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "offset     %d\nat         %s\nrun        %s\ntype       %s\nfrom       %s, partition %d, offset %d\nreason     %s\n",
+		l.Offset, l.At.UTC().Format(time.RFC3339), l.Run, l.Type, l.Topic, l.Partition, l.Original, l.Reason)
+	if l.Cut {
+		b.WriteString("cut        the message is longer than what follows\n")
+	}
+	_, err := io.WriteString(out, b.String()+"\n")
+	_, err2 := out.Write(append(printable(l.Value), '\n'))
+	return errors.Join(err, err2)
+}
+
+// printable replaces what would change a terminal.
+func printable(text []byte) []byte {
+	out := []rune(strings.ToValidUTF8(string(text), "\uFFFD"))
+	for i, r := range out {
+		if r < ' ' && r != '\n' && r != '\t' || r >= 0x7f && r < 0xa0 {
+			out[i] = '\uFFFD'
+		}
+	}
+	return []byte(string(out))
+}

@@ -1,0 +1,143 @@
+package admin
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/benchmark-ai/bai/services/internal/kafka"
+)
+
+// State is what the brokers have.
+type State struct {
+	Topics    map[string]kafka.Topic // by name
+	Rights    []kafka.Right          // of anybody, to topics and groups
+	Unguarded bool                   // the brokers check no rights
+}
+
+// Growth is a topic that is to have more partitions.
+type Growth struct {
+	Topic    string
+	From, To int
+}
+
+// Setting is a setting of a topic that is to be another.
+type Setting struct {
+	Topic, Key, From, To string
+}
+
+// Plan is what lies between what brokers have and what they are to have.
+type Plan struct {
+	Create []kafka.Topic
+	Alter  []Setting
+	Grant  []kafka.Right
+	Grow   []Growth // for which no run may be under way
+	Notes  []string // what only people can mend, and how
+}
+
+// Decide returns the plan by which brokers of that state get the topics and
+// rights. What is there already is in no plan: applied, a plan leads to an empty
+// one but for its notes.
+func Decide(topics []kafka.Topic, rights []kafka.Right, have State) Plan {
+	var p Plan
+	for _, want := range topics {
+		is, ok := have.Topics[want.Name]
+		if !ok {
+			p.Create = append(p.Create, want)
+			continue
+		}
+		p.compare(want, is)
+	}
+	if have.Unguarded {
+		if len(rights) > 0 {
+			p.Notes = append(p.Notes, "the brokers check no rights, so that whoever reaches them can end any run: set authorizer.class.name, and listeners that ask who speaks")
+		}
+		return p
+	}
+	for _, r := range rights {
+		if !slices.ContainsFunc(have.Rights, func(is kafka.Right) bool { return covers(is, r) }) {
+			p.Grant = append(p.Grant, r)
+		}
+	}
+	p.Notes = append(p.Notes, excess(rights, have.Rights)...)
+	return p
+}
+
+func (p *Plan) compare(want, is kafka.Topic) {
+	for _, key := range slices.Sorted(maps.Keys(want.Configs)) {
+		if is.Configs[key] != want.Configs[key] {
+			p.Alter = append(p.Alter, Setting{want.Name, key, is.Configs[key], want.Configs[key]})
+		}
+	}
+	switch {
+	case is.Partitions < want.Partitions:
+		p.Grow = append(p.Grow, Growth{want.Name, is.Partitions, want.Partitions})
+	case is.Partitions > want.Partitions:
+		p.Notes = append(p.Notes, fmt.Sprintf("topic %s has %d partitions, and kafka.topics wants %d: no broker can take partitions away, so leave it or say %[2]d", want.Name, is.Partitions, want.Partitions))
+	}
+	if is.Replication != want.Replication {
+		p.Notes = append(p.Notes, fmt.Sprintf("topic %s has %s, and kafka.topics wants %d: kafka-reassign-partitions.sh of the brokers changes that", want.Name, count(is.Replication, "copy", "copies"), want.Replication))
+	}
+}
+
+// covers says whether who has the one right has the other.
+func covers(is, r kafka.Right) bool {
+	if is.Principal != r.Principal && is.Principal != "User:*" || is.Resource != r.Resource || is.Operation != r.Operation && is.Operation != "All" {
+		return false
+	}
+	if is.Prefix {
+		return len(r.Name) >= len(is.Name) && r.Name[:len(is.Name)] == is.Name
+	}
+	return is.Name == "*" || is.Name == r.Name && !r.Prefix
+}
+
+// excess says which rights the principals of wanted ones have that they do not
+// need.
+func excess(wanted, have []kafka.Right) []string {
+	var notes []string
+	for _, is := range have {
+		ours := is.Principal == "User:*" || slices.ContainsFunc(wanted, func(r kafka.Right) bool { return r.Principal == is.Principal })
+		if !ours || len(wanted) == 0 || is.Operation == "Describe" || slices.Contains(wanted, is) {
+			continue
+		}
+		notes = append(notes, fmt.Sprintf("%s, which it does not need: kafka-acls.sh --remove takes that away", is))
+	}
+	return notes
+}
+
+// Empty says whether nothing is to be done.
+func (p Plan) Empty() bool { return len(p.Create)+len(p.Alter)+len(p.Grant)+len(p.Grow) == 0 }
+
+// Lines says what the plan does, a line for each step.
+func (p Plan) Lines() []string {
+	var lines []string
+	for _, t := range p.Create {
+		parts := []string{"+ topic " + t.Name, count(t.Partitions, "partition", "partitions"), count(t.Replication, "copy", "copies")}
+		for _, key := range slices.Sorted(maps.Keys(t.Configs)) {
+			parts = append(parts, key+"="+t.Configs[key])
+		}
+		lines = append(lines, strings.Join(parts, ", "))
+	}
+	for _, s := range p.Alter {
+		lines = append(lines, fmt.Sprintf("~ topic %s: %s %s -> %s", s.Topic, s.Key, s.From, s.To))
+	}
+	for _, g := range p.Grow {
+		lines = append(lines, fmt.Sprintf("~ topic %s: %d -> %d partitions, with --grow only and while no run is under way: events of one run would lie in two partitions", g.Topic, g.From, g.To))
+	}
+	for _, r := range p.Grant {
+		lines = append(lines, "+ "+r.String())
+	}
+	for _, n := range p.Notes {
+		lines = append(lines, "! "+n)
+	}
+	return lines
+}
+
+func count(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return strconv.Itoa(n) + " " + many
+}

@@ -1,0 +1,78 @@
+package kafka
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/segmentio/kafka-go"
+)
+
+// MaxDead is how many bytes of a message a dead letter keeps at most.
+const MaxDead = MaxValue - maxReason
+
+// Scan are the messages that a partition has, from an offset on, without a
+// consumer group. The last is that of the time of the call. The error comes
+// last.
+func Scan(ctx context.Context, s Settings, topic string, partition int, from int64) iter.Seq2[kafka.Message, error] {
+	return func(yield func(kafka.Message, error) bool) {
+		enough := false
+		err := scan(ctx, s, topic, partition, from, func(m kafka.Message) bool {
+			enough = !yield(m, nil)
+			return !enough
+		})
+		if err != nil && !enough {
+			yield(kafka.Message{}, err)
+		}
+	}
+}
+
+func scan(ctx context.Context, s Settings, topic string, partition int, from int64, see func(kafka.Message) bool) (err error) {
+	t, err := newTransport(s)
+	if err != nil {
+		return err
+	}
+	defer t.CloseIdleConnections()
+	first, end, err := bounds(ctx, newClient(s.Brokers, t), topic, partition)
+	if err != nil {
+		return err
+	}
+	r := kafka.NewReader(kafka.ReaderConfig{
+		Brokers: s.Brokers, Topic: topic, Partition: partition, MinBytes: 1, MaxBytes: maxAhead, MaxWait: time.Second, Dialer: dialer(ctx, t),
+	})
+	defer func() { err = errors.Join(err, r.Close()) }()
+	if err := r.SetOffset(max(first, from)); err != nil {
+		return fmt.Errorf("go to offset %d of %q: %w", from, topic, err)
+	}
+	for at := max(first, from); at < end; {
+		m, err := r.ReadMessage(ctx)
+		if err != nil {
+			return fmt.Errorf("read partition %d of %q: %w", partition, topic, err)
+		}
+		if at = m.Offset + 1; m.Offset >= end || !see(m) {
+			return nil
+		}
+	}
+	return nil
+}
+
+// bounds returns the first offset of a partition, and the one after its last.
+func bounds(ctx context.Context, c *kafka.Client, topic string, partition int) (first, end int64, err error) {
+	resp, err := c.ListOffsets(ctx, &kafka.ListOffsetsRequest{Topics: map[string][]kafka.OffsetRequest{
+		topic: {kafka.FirstOffsetOf(partition), kafka.LastOffsetOf(partition)},
+	}})
+	if err != nil {
+		return 0, 0, fmt.Errorf("ask how far partition %d of %q goes: %w", partition, topic, err)
+	}
+	for _, p := range resp.Topics[topic] {
+		if p.Partition == partition {
+			if p.Error != nil {
+				return 0, 0, fmt.Errorf("ask how far partition %d of %q goes: %w", partition, topic, p.Error)
+			}
+			return p.FirstOffset, p.LastOffset, nil
+		}
+	}
+	return 0, 0, fmt.Errorf("ask how far partition %d of %q goes: %w", partition, topic, kafka.UnknownTopicOrPartition)
+}

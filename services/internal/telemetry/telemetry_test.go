@@ -1,0 +1,135 @@
+package telemetry_test
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/benchmark-ai/bai/services/internal/kafka"
+	"github.com/benchmark-ai/bai/services/internal/telemetry"
+	"github.com/benchmark-ai/bai/services/internal/telemetrytest"
+)
+
+func TestPrometheusReadsWhatWentThrough(t *testing.T) {
+	tell, err := telemetry.New(t.Context(), telemetry.Settings{}, "fetcher", zap.NewNop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	tell.Heard("fetcher", "bai.submitted", 3, 2*time.Millisecond, nil)
+	tell.Heard("fetcher", "bai.submitted", 1, time.Millisecond, errors.New("the store is away"))
+	tell.Said("bai.fetched", 2)
+	tell.Said("bai.dead", 1)
+	tell.Waits("fetcher bai.submitted", "handle")
+	tell.Lags("fetcher", "bai.submitted", 4, 17)
+	answer := httptest.NewRecorder()
+	tell.Handler().ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	for _, want := range []string{
+		`bai_events_heard_total{group="fetcher",topic="bai.submitted"} 3`,
+		`bai_handling_failures_total{group="fetcher",topic="bai.submitted"} 1`,
+		`bai_events_said_total{topic="bai.fetched"} 2`,
+		`bai_events_said_total{topic="bai.dead"} 1`,
+		`bai_retries_total{part="fetcher bai.submitted",step="handle"} 1`,
+		`bai_consumer_lag{group="fetcher",partition="4",topic="bai.submitted"} 17`,
+		`bai_handling_seconds_bucket{group="fetcher",topic="bai.submitted",le="0.002"} 1`,
+		"process_resident_memory_bytes", "go_goroutines",
+	} {
+		if !strings.Contains(answer.Body.String(), want+"\n") && !strings.Contains(answer.Body.String(), want+" ") {
+			t.Errorf("metrics lack %s", want)
+		}
+	}
+	if err := tell.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestARunHasOneTraceWhoeverWorksOnIt(t *testing.T) {
+	collector := telemetrytest.Start(t)
+	root := kafka.RootTrace("r1")
+	first := spanned(t, collector, kafka.Span{Name: "gateway", Run: "r1", Parent: root, Topic: "bai.submitted", Events: 1, Root: true})
+	spanned(t, collector, kafka.Span{Name: "fetcher", Run: "r1", Parent: first, Topic: "bai.submitted", Group: "fetcher", Events: 1})
+	spans := collector.Spans("r1")
+	if len(spans) != 2 {
+		t.Fatalf("%d spans, want 2", len(spans))
+	}
+	parts := strings.Split(root, "-")
+	if id := hex.EncodeToString(spans[0].GetSpanId()); first != root || id != parts[2] || len(spans[0].GetParentSpanId()) > 0 {
+		t.Errorf("the first span is %s below %x and is followed by %s, want %s below none", id, spans[0].GetParentSpanId(), first, root)
+	}
+	for _, s := range spans {
+		if id := hex.EncodeToString(s.GetTraceId()); id != parts[1] {
+			t.Errorf("%s is of trace %s, want %s", s.GetName(), id, parts[1])
+		}
+	}
+	if tree := telemetrytest.Tree(spans); !strings.HasPrefix(tree, "gateway  ") || !strings.Contains(tree, "\n  fetcher  ") {
+		t.Errorf("tree:\n%s\nwant the fetcher below the gateway", tree)
+	}
+}
+
+// spanned has a process of its own do one piece of work, and returns the
+// traceparent of what follows.
+func spanned(t *testing.T, collector *telemetrytest.Collector, s kafka.Span) string {
+	t.Helper()
+	tell, err := telemetry.New(t.Context(), telemetry.Settings{Traces: collector.URL}, s.Name, zap.NewNop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	next, end := tell.Begin(s)
+	end(nil)
+	if err := tell.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	return next
+}
+
+func TestWithoutACollectorATraceGoesOnAsItIs(t *testing.T) {
+	tell, err := telemetry.New(t.Context(), telemetry.Settings{}, "fetcher", zap.NewNop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if next, end := tell.Begin(kafka.Span{Parent: "00-a-b-01"}); next != "00-a-b-01" {
+		t.Errorf("goes on as %q", next)
+	} else {
+		end(errors.New("failed"))
+	}
+}
+
+func TestACollectorThatIsAwayHoldsUpNobody(t *testing.T) {
+	core, logs := observer.New(zap.WarnLevel)
+	tell, err := telemetry.New(t.Context(), telemetry.Settings{Traces: "http://127.0.0.1:1"}, "fetcher", zap.New(core))
+	if err != nil {
+		t.Fatal(err)
+	}
+	begun := time.Now()
+	for range 5000 { // more than are kept
+		_, end := tell.Begin(kafka.Span{Name: "x", Run: "r1", Parent: kafka.RootTrace("r1"), Events: 1})
+		end(nil)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	_ = tell.Close(ctx) // whether it sees that the last ones are lost depends on when
+	if took := time.Since(begun); took > 10*time.Second {
+		t.Errorf("it took %s", took)
+	}
+	if n := logs.FilterMessage("traces are lost").Len(); n != 1 {
+		t.Errorf("said %d times that traces are lost, want once", n)
+	}
+}
+
+func TestOnlyAURLIsACollector(t *testing.T) {
+	for text, ok := range map[string]bool{
+		"": true, "http://127.0.0.1:4318": true, "https://collector.example.org/v1/traces": true,
+		"127.0.0.1:4318": false, "grpc://collector:4317": false, "http://user:secret@collector": false, "http://": false,
+	} {
+		if err := (telemetry.Settings{Traces: text}).Validate(); (err == nil) != ok {
+			t.Errorf("%q: %v, want fine: %t", text, err, ok)
+		}
+	}
+}
