@@ -11,6 +11,7 @@ import (
 	"github.com/benchmark-ai/bai/descriptors"
 	"github.com/benchmark-ai/bai/services/fetcher/source"
 	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/internal/pod"
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
@@ -22,6 +23,7 @@ type Source struct {
 	SHA256   string `json:"sha256,omitempty"` // hex, lower case
 	Unpack   bool   `json:"unpack,omitempty"`
 	Writable bool   `json:"writable,omitempty"`
+	Sent     bool   `json:"sent,omitempty"` // along with the run: the object store has it, and nobody else
 }
 
 // Sources returns the data sets of a descriptor: its data, then the models of
@@ -38,6 +40,21 @@ func Sources(d *descriptors.Descriptor) []Source {
 		})
 	}
 	return all
+}
+
+// Sent returns the code that was sent along with a run as a source; none where
+// nothing was.
+func Sent(code *event.Script) []Source {
+	if code == nil {
+		return nil
+	}
+	d := pod.Code(*code)
+	return []Source{{URL: d.Source, Path: d.Path, SHA256: d.SHA256, Unpack: d.Unpack, Writable: d.Writable, Sent: true}}
+}
+
+// Lost says that code is not there any more that was when it was sent along.
+func Lost(s Source) *Failure {
+	return &Failure{event.FetchFailed, event.ClassPlatform, fmt.Sprintf("the code that was sent along (sha256 %s) is not in the object store any more: send it again", s.SHA256)}
 }
 
 // Key names what is transferred for a source. Sources that are the same, and

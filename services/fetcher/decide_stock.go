@@ -15,6 +15,7 @@ type Stored struct {
 
 	Sources []string // whose content it is, without their secrets, in order
 	Runs    []string // that wait for it, or have it and go on, in order
+	Kept    bool     // for an owner who sent it along with a run
 
 	version int64
 }
@@ -25,13 +26,12 @@ func (s Stored) Needed(now time.Time) bool { return len(s.Runs) > 0 || now.Sub(s
 
 const (
 	grace  = 5 * time.Minute // in which nothing is evicted that was used: who gives it to a run then remembers that
-	settle = time.Minute     // how old that memory may be for an object to be given to a run
 	orphan = time.Hour       // after which an object that nobody remembers is one that nobody will
 )
 
-// Stale reports whether it must be remembered anew that an object is used,
-// before it is given to a run.
-func Stale(o store.Object, now time.Time) bool { return now.Sub(o.Used) > settle }
+// dropped reports whether the object is code that was sent along, which nobody
+// keeps any more and which is no data set's content.
+func (s Stored) dropped() bool { return s.Sent && !s.Kept && len(s.Sources) == 0 }
 
 // Limits say what need not be kept.
 type Limits struct {
@@ -40,7 +40,8 @@ type Limits struct {
 }
 
 // Evict returns the objects that must go at that time, those first that were
-// not used for the longest time. What is needed stays, whatever the limits say.
+// not used for the longest time: those beyond the limits, and code that nobody
+// keeps. What is needed stays, whatever the limits say.
 func Evict(all []Stored, l Limits, now time.Time) []Stored {
 	total := int64(0)
 	for _, s := range all {
@@ -57,7 +58,7 @@ func Evict(all []Stored, l Limits, now time.Time) []Stored {
 	for _, s := range byUse {
 		tooOld := l.Age > 0 && now.Sub(s.Used) > l.Age
 		tooMuch := l.Size > 0 && total > l.Size
-		if s.Needed(now) || !tooOld && !tooMuch {
+		if s.Needed(now) || !tooOld && !tooMuch && !s.dropped() {
 			continue
 		}
 		total -= s.Size
@@ -70,6 +71,16 @@ func Evict(all []Stored, l Limits, now time.Time) []Stored {
 // remembers, given the keys of all objects.
 func Orphaned(it store.Item, keys map[string]bool, now time.Time) bool {
 	return !keys[it.Key] && now.Sub(it.Modified) > orphan
+}
+
+// Unpin reports whether an object need not stay for a run any more: the run is
+// over; or nobody knows of it, nothing of it is left to be said, and it was asked
+// for so long ago that nobody will.
+func Unpin(p store.Pin, r *store.Run, left bool, now time.Time) bool {
+	if r != nil {
+		return r.Phase == event.PhaseFinished
+	}
+	return !left && now.Sub(p.At) > orphan
 }
 
 // Forget reports whether the end of a run's order need not be remembered any

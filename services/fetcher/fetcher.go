@@ -37,7 +37,7 @@ func (f *fetcher) submitted(ctx context.Context, run event.Submitted) ([]event.E
 	if d == nil {
 		return f.refuse(ctx, run, Invalid(run, faults))
 	}
-	sources := Sources(d)
+	sources := append(Sources(d), Sent(run.Script)...)
 	if len(sources) == 0 {
 		return []event.Event{Fetched(run, nil)}, nil
 	}
@@ -52,7 +52,7 @@ func (f *fetcher) submitted(ctx context.Context, run event.Submitted) ([]event.E
 		return nil, err
 	}
 	for _, s := range sources {
-		if refusal := new(source.Error); errors.As(f.sources.Check(s.URL), &refusal) {
+		if refusal := new(source.Error); !s.Sent && errors.As(f.sources.Check(s.URL), &refusal) {
 			return f.refuse(ctx, run, Failed(run, Failure{refusal.Reason, refusal.Class, refusal.Message}))
 		}
 	}
@@ -197,6 +197,9 @@ func (f *fetcher) canceled(ctx context.Context, run string) (bool, error) {
 
 // answer returns what is known of a source by who asked at that time.
 func (f *fetcher) answer(ctx context.Context, s Source, asked time.Time) (Answer, error) {
+	if s.Sent {
+		return f.sent(ctx, s)
+	}
 	t, _, err := store.Get[Transfer](ctx, f.deps.Store, store.KindTransfer, s.Key())
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return Answer{}, err
@@ -214,6 +217,18 @@ func (f *fetcher) answer(ctx context.Context, s Source, asked time.Time) (Answer
 	}
 	o, err := f.object(ctx, t.SHA256)
 	return Answer{Object: o, Tree: t.Tree, Revision: t.Revision}, err
+}
+
+// sent returns what is known of code that was sent along.
+func (f *fetcher) sent(ctx context.Context, s Source) (Answer, error) {
+	o, err := f.object(ctx, s.SHA256)
+	if err != nil {
+		return Answer{}, err
+	}
+	if o == nil {
+		return Answer{Failure: Lost(s)}, nil
+	}
+	return Answer{Object: o}, nil
 }
 
 // object returns the object with that content, nil if the store has none, or
@@ -240,26 +255,9 @@ func (f *fetcher) object(ctx context.Context, sha256 string) (*store.Object, err
 // that they are given to is remembered. It reports whether all still are there.
 func (f *fetcher) claim(ctx context.Context, known map[string]Answer) (there bool, err error) {
 	for _, a := range known {
-		if there, err := f.claimOne(ctx, *a.Object); !there || err != nil {
+		if there, err := store.Claim(ctx, f.deps.Store, *a.Object, time.Now()); !there || err != nil {
 			return false, err
 		}
 	}
 	return true, nil
-}
-
-func (f *fetcher) claimOne(ctx context.Context, given store.Object) (there bool, err error) {
-	for {
-		o, version, err := store.Get[store.Object](ctx, f.deps.Store, store.KindObject, given.SHA256)
-		if errors.Is(err, store.ErrNotFound) || err == nil && o.Key != given.Key {
-			return false, nil
-		}
-		if err != nil || !Stale(o, time.Now()) {
-			return err == nil, err
-		}
-		o.Used = time.Now().UTC()
-		_, err = store.Replace(ctx, f.deps.Store, store.KindObject, o.SHA256, version, o)
-		if !errors.Is(err, store.ErrConflict) && !errors.Is(err, store.ErrNotFound) {
-			return err == nil, err
-		}
-	}
 }

@@ -247,7 +247,7 @@ func (r *round) transfers(ctx context.Context) {
 
 // attempt tries to bring one source, and says when it is to be tried again.
 func (r *round) attempt(ctx context.Context, j *job) {
-	err := r.transfer(ctx, j)
+	err := r.have(ctx, j)
 	switch {
 	case err == nil:
 		r.board.stop(j)
@@ -267,6 +267,14 @@ func (r *round) attempt(ctx context.Context, j *job) {
 		r.deps.Log.Warn("transfer waits", zap.String("key", j.key), zap.Error(err))
 	}
 	r.board.later(j, time.Now().Add(Pause(r.settings.Look, j.tries)))
+}
+
+// have has one source brought, by a Job where there are Jobs.
+func (r *round) have(ctx context.Context, j *job) error {
+	if r.deps.Jobs != nil {
+		return r.byJob(ctx, j)
+	}
+	return r.transfer(ctx, j)
 }
 
 // room makes room for what a job brings, as far as nobody needs what there is.

@@ -5,6 +5,9 @@
 // and gathers what Decide needs; orders.go carries out what is ordered, board.go
 // knows what waits for what; transfer.go carries a source into the object store.
 // Package source reads sources, which are hostile.
+//
+// On a cluster Jobs do the transfers, near the object store: jobs.go makes and
+// supervises them, task.go is what they do.
 package fetcher
 
 import (
@@ -18,6 +21,7 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+	batchv1 "k8s.io/api/batch/v1"
 
 	"github.com/benchmark-ai/bai/services/fetcher/source"
 	"github.com/benchmark-ai/bai/services/internal/event"
@@ -106,6 +110,9 @@ type Deps struct {
 
 	Buckets      source.OpenBucket     // opens the buckets of clouds; nil where none are read
 	Repositories source.OpenRepository // opens those of git; nil where none are read
+
+	Jobs Jobs         // does the transfers; nil: this process does
+	Job  *batchv1.Job // what each of them is made from (see CheckJob); where Jobs is not nil
 }
 
 // New returns the parts of the service, by name. The names are unique among all

@@ -51,9 +51,9 @@ func TestDataAreFetchedAndVerified(t *testing.T) {
 		t.Error("something else was fetched")
 	}
 	want := []event.Data{
-		{Source: s.URL + "/cats", Path: "/data/0", Object: got[0].Object, SHA256: sha256Of(cats), Size: 3 << 20, Writable: true},
-		{Source: s.URL + "/dogs", Path: "/data/1", Object: got[1].Object, SHA256: sha256Of(dogs), Size: 4, Writable: true},
-		{Source: s.URL + "/more?token=REDACTED", Path: "/data/2", Object: got[1].Object, SHA256: sha256Of(dogs), Size: 4, Writable: true},
+		{Source: s.URL + "/cats", Path: "/data/0", Object: got[0].Object, SHA256: sha256Of(cats), Size: 3 << 20},
+		{Source: s.URL + "/dogs", Path: "/data/1", Object: got[1].Object, SHA256: sha256Of(dogs), Size: 4},
+		{Source: s.URL + "/more?token=REDACTED", Path: "/data/2", Object: got[1].Object, SHA256: sha256Of(dogs), Size: 4},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("fetched (-want +got):\n%s", diff)

@@ -15,6 +15,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/benchmark-ai/bai/services/fetcher/source"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
@@ -24,11 +25,18 @@ import (
 type Stock struct{ *fetcher }
 
 // NewStock returns the stock that a fetcher with these settings and deps fills.
+// It needs no Bus.
 func NewStock(s Settings, d Deps) (*Stock, error) {
 	if err := s.Validate(); err != nil {
 		return nil, err
 	}
-	return &Stock{&fetcher{settings: s.orDefault(), deps: d, holder: rand.Text()}}, nil
+	sources, err := source.New(s.Sources)
+	if err != nil {
+		return nil, fmt.Errorf("fetcher: %w", err)
+	}
+	sources.ReadBuckets(d.Buckets)
+	sources.ReadRepositories(d.Repositories)
+	return &Stock{&fetcher{settings: s.orDefault(), deps: d, sources: sources, holder: rand.Text()}}, nil
 }
 
 // ErrNeeded says that data cannot be evicted, because runs need them.
@@ -54,7 +62,7 @@ func (s *Stock) List(ctx context.Context) ([]Stored, error) {
 		return nil
 	})
 	if err == nil {
-		err = s.needs(ctx, objects, bySource)
+		err = errors.Join(s.needs(ctx, objects, bySource), s.kept(ctx, objects))
 	}
 	if err != nil {
 		return nil, err
@@ -70,8 +78,21 @@ func (s *Stock) List(ctx context.Context) ([]Stored, error) {
 	return all, nil
 }
 
-// needs notes which runs need which objects: those that wait, and those that
-// were given them and go on.
+// kept notes which objects somebody keeps who sent them along with a run.
+func (s *Stock) kept(ctx context.Context, objects map[string]*Stored) error {
+	return each(ctx, s, store.KindScript, "", func(_ store.Doc, code struct {
+		SHA256 string `json:"sha256"`
+	},
+	) error {
+		if o := objects[code.SHA256]; o != nil {
+			o.Kept = true
+		}
+		return nil
+	})
+}
+
+// needs notes which runs need which objects: those that wait, those that were
+// given them and go on, and those with which they were sent along.
 func (s *Stock) needs(ctx context.Context, objects map[string]*Stored, bySource map[string]string) error {
 	note := func(sha256, run string) {
 		if o := objects[sha256]; o != nil {
@@ -85,6 +106,9 @@ func (s *Stock) needs(ctx context.Context, objects map[string]*Stored, bySource 
 		}
 		return nil
 	})
+	if err == nil {
+		err = s.pinned(ctx, note)
+	}
 	if err != nil {
 		return err
 	}
@@ -101,6 +125,17 @@ func (s *Stock) needs(ctx context.Context, objects map[string]*Stored, bySource 
 			note(data.SHA256, run)
 		}
 		return nil
+	})
+}
+
+// pinned notes which runs need what was sent along with them.
+func (s *Stock) pinned(ctx context.Context, note func(sha256, run string)) error {
+	return each(ctx, s, store.KindPin, "", func(d store.Doc, p store.Pin) error {
+		over, err := s.over(ctx, p.Run)
+		if err == nil && !over {
+			note(strings.TrimSuffix(d.Key, store.PinKey("", p.Run)), p.Run)
+		}
+		return err
 	})
 }
 
@@ -129,10 +164,11 @@ func each[T any](ctx context.Context, s *Stock, kind store.Kind, prefix string, 
 	return nil
 }
 
-// Verify reads the object with that digest, and reports whether it is whole.
-// One that is not is forgotten: it is fetched again when it is wanted. The error
-// is store.ErrNotFound if there is none.
-func (s *Stock) Verify(ctx context.Context, digest string) (whole bool, err error) {
+// Verify reads the object with that digest, and reports whether it is whole; it
+// tells read, if that is not nil, how much of it was read. One that is not is
+// forgotten: it is fetched again when it is wanted. The error is
+// store.ErrNotFound if there is none.
+func (s *Stock) Verify(ctx context.Context, digest string, read func(done, total int64)) (whole bool, err error) {
 	o, version, err := store.Get[store.Object](ctx, s.deps.Store, store.KindObject, digest)
 	if err != nil {
 		return false, fmt.Errorf("verify %s: %w", digest, err)
@@ -140,7 +176,7 @@ func (s *Stock) Verify(ctx context.Context, digest string) (whole bool, err erro
 	sum := sha256.New()
 	r, err := s.deps.Objects.Open(ctx, o.Key)
 	if err == nil {
-		_, err = io.Copy(sum, r)
+		_, err = io.CopyBuffer(&told{to: sum, total: o.Size, read: read}, r, make([]byte, 1<<20))
 		err = errors.Join(err, r.Close())
 	}
 	switch {
@@ -152,6 +188,23 @@ func (s *Stock) Verify(ctx context.Context, digest string) (whole bool, err erro
 	}
 	s.deps.Log.Warn("object is damaged", zap.String("key", o.Key), zap.String("sha256", digest))
 	return false, s.remove(ctx, Stored{Object: o, version: version})
+}
+
+// told is a writer that tells how much was written.
+type told struct {
+	to          io.Writer
+	done, total int64
+	read        func(done, total int64) // may be nil
+}
+
+// Write implements io.Writer.
+func (t *told) Write(p []byte) (int, error) {
+	n, err := t.to.Write(p)
+	t.done += int64(n)
+	if t.read != nil {
+		t.read(t.done, t.total)
+	}
+	return n, err
 }
 
 // Evict removes the object with that digest. The error is store.ErrNotFound if
@@ -181,8 +234,12 @@ func (s *Stock) Evict(ctx context.Context, digest string) error {
 const prefetches = "prefetch-"
 
 // Prefetch orders a source to be brought before any run wants it, and returns
-// the name by which Prefetched tells what became of that.
+// the name by which Prefetched tells what became of that. A source that can be
+// refused without asking it is a *source.Error.
 func (s *Stock) Prefetch(ctx context.Context, from Source) (name string, err error) {
+	if err := s.sources.Check(from.URL); err != nil {
+		return "", err
+	}
 	name = prefetches + strings.ToLower(rand.Text())
 	now := time.Now().UTC()
 	o := Order{Submitted: event.Submitted{Header: event.NewHeader(name, name, "", "", now)}, Sources: []Source{from}, Asked: now, Prefetch: true}
@@ -193,9 +250,21 @@ func (s *Stock) Prefetch(ctx context.Context, from Source) (name string, err err
 }
 
 // Prefetched returns what became of a prefetch; nil while it goes on. It is
-// forgotten some time after its end.
+// forgotten some time after its end: then, and for what never was one, the error
+// is store.ErrNotFound.
 func (s *Stock) Prefetched(ctx context.Context, name string) (*Ending, error) {
-	return s.ending(ctx, name)
+	e, err := s.ending(ctx, name)
+	if e != nil || err != nil {
+		return e, err
+	}
+	_, err = s.deps.Store.Doc(ctx, store.KindOrder, openOrders+name)
+	if !errors.Is(err, store.ErrNotFound) {
+		return nil, err
+	}
+	if e, err := s.ending(ctx, name); e != nil || err != nil { // it ended between the two looks
+		return e, err
+	}
+	return nil, fmt.Errorf("look for prefetch %q: %w", name, store.ErrNotFound)
 }
 
 // remove removes an object, unless it was used since it was looked at. Nobody

@@ -148,16 +148,16 @@ func TestADamagedObjectIsFoundAndFetchedAgain(t *testing.T) {
 	p.Say(ask("r1", dogs))
 	d := p.fetched(t, "r1")[0]
 	stock := w.stock(t, quick())
-	if whole, err := stock.Verify(t.Context(), d.SHA256); !whole || err != nil {
+	if whole, err := stock.Verify(t.Context(), d.SHA256, nil); !whole || err != nil {
 		t.Errorf("Verify: %t, %v", whole, err)
 	}
 	if err := os.WriteFile(filepath.Join(w.dir, "objects", d.Object), []byte("dags"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if whole, err := stock.Verify(t.Context(), d.SHA256); whole || err != nil {
+	if whole, err := stock.Verify(t.Context(), d.SHA256, nil); whole || err != nil {
 		t.Errorf("Verify: %t, %v", whole, err)
 	}
-	if _, err := stock.Verify(t.Context(), d.SHA256); !errors.Is(err, store.ErrNotFound) {
+	if _, err := stock.Verify(t.Context(), d.SHA256, nil); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("Verify again: %v", err)
 	}
 	p.Say(ask("r2", dogs))
@@ -207,7 +207,7 @@ func TestAPrefetchBringsASourceAndSaysNothing(t *testing.T) {
 	if err := stock.Sweep(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if e, err := stock.Prefetched(t.Context(), name); e != nil || err != nil {
+	if e, err := stock.Prefetched(t.Context(), name); e != nil || !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("it is still remembered: %+v, %v", e, err)
 	}
 }

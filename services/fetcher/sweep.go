@@ -30,13 +30,14 @@ func (s *Stock) sweep(ctx context.Context) error {
 }
 
 // Sweep removes what settings say need not be kept: the ends of orders of runs
-// that are long over, objects that nobody remembers, the memory of objects that
-// are gone, and objects beyond the limits. What a run needs stays. The error is
+// that are long over, Jobs that nobody waits for, what runs that are over needed, objects that nobody
+// remembers, the memory of objects that are gone, objects beyond the limits, and
+// code that nobody keeps. What a run needs stays. The error is
 // store.ErrHeld while another process does it.
 func (s *Stock) Sweep(ctx context.Context) error {
 	return s.alone(ctx, func(ctx context.Context) error {
 		limits := Limits{Size: s.settings.MaxStored, Age: s.settings.MaxUnused}
-		return errors.Join(s.forgetEndings(ctx), s.dropOrphans(ctx), s.evict(ctx, limits))
+		return errors.Join(s.forgetEndings(ctx), s.abandon(ctx), s.unpin(ctx), s.dropOrphans(ctx), s.evict(ctx, limits))
 	})
 }
 
@@ -75,6 +76,49 @@ func (s *Stock) forgettable(ctx context.Context, run string) (bool, error) {
 		return false, nil
 	}
 	return err == nil && Forget(r, s.settings.Keep, time.Now()), err
+}
+
+// unpin forgets that objects are needed by runs that are over.
+func (s *Stock) unpin(ctx context.Context) error {
+	return each(ctx, s, store.KindPin, "", func(d store.Doc, p store.Pin) error {
+		over, err := s.unpinnable(ctx, d.Key, p)
+		if err != nil || !over {
+			return err
+		}
+		return s.deps.Store.DeleteDoc(ctx, store.Doc{Kind: store.KindPin, Key: d.Key, Version: d.Version})
+	})
+}
+
+func (s *Stock) unpinnable(ctx context.Context, key string, p store.Pin) (bool, error) {
+	r, err := s.deps.Store.Run(ctx, p.Run)
+	if err == nil {
+		return Unpin(p, &r, false, time.Now()), nil
+	}
+	if !errors.Is(err, store.ErrNotFound) {
+		return false, err
+	}
+	left, err := s.scheduled(ctx, key, p)
+	if err != nil {
+		return false, err
+	}
+	for _, kind := range [...]store.Kind{store.KindOutbox, store.KindSubmission} {
+		_, err := s.deps.Store.Doc(ctx, kind, p.Run)
+		if err != nil && !errors.Is(err, store.ErrNotFound) {
+			return false, err
+		}
+		left = left || err == nil
+	}
+	return Unpin(p, nil, left, time.Now()), nil
+}
+
+// scheduled reports whether a pin is that of the code which a schedule's firings
+// take along.
+func (s *Stock) scheduled(ctx context.Context, key string, p store.Pin) (bool, error) {
+	plan, _, err := store.Get[store.Planned](ctx, s.deps.Store, store.KindSchedule, p.Run)
+	if errors.Is(err, store.ErrNotFound) {
+		return false, nil
+	}
+	return err == nil && plan.Deleted.IsZero() && key == store.PinKey(plan.Script, p.Run), err
 }
 
 // dropOrphans removes objects that nobody remembers.
@@ -124,11 +168,8 @@ func (s *Stock) Room(ctx context.Context, bytes int64) error {
 	})
 }
 
-// evict removes what is beyond the limits.
+// evict removes what is beyond the limits, and what nobody keeps.
 func (s *Stock) evict(ctx context.Context, limits Limits) error {
-	if limits == (Limits{}) {
-		return nil
-	}
 	all, err := s.List(ctx)
 	if err != nil {
 		return err

@@ -48,6 +48,7 @@ type world struct {
 	buckets source.OpenBucket
 	clone   source.OpenRepository
 	shelf   fetcher.Objects // in place of objects, where it is set
+	jobs    *jobs           // that transfer in place of the fetchers; nil for none
 }
 
 func newWorld(tb testing.TB) *world {
@@ -91,7 +92,11 @@ func (w *world) startOn(tb testing.TB, s fetcher.Settings, docs fetcher.Store) *
 	if w.shelf == nil {
 		w.shelf = w.objects
 	}
-	parts, err := fetcher.New(s, fetcher.Deps{Bus: bus, Store: docs, Objects: w.shelf, Buckets: w.buckets, Repositories: w.clone, Log: zap.NewNop()})
+	deps := fetcher.Deps{Bus: bus, Store: docs, Objects: w.shelf, Buckets: w.buckets, Repositories: w.clone, Log: zap.NewNop()}
+	if w.jobs != nil {
+		deps.Jobs, deps.Job = w.jobs, template()
+	}
+	parts, err := fetcher.New(s, deps)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -477,10 +482,14 @@ func bytesOf(seed byte, size int) []byte {
 	return b
 }
 
-// eventually waits until something is so.
+// eventually waits until something is so; what is measured may take its time.
 func eventually(tb testing.TB, not string, so func() bool) {
 	tb.Helper()
-	for end := time.Now().Add(20 * time.Second); !so(); {
+	patience := 20 * time.Second
+	if _, measured := tb.(*testing.B); measured {
+		patience = 10 * time.Minute
+	}
+	for end := time.Now().Add(patience); !so(); {
 		if time.Now().After(end) {
 			tb.Fatal(not)
 		}

@@ -4,43 +4,89 @@ import (
 	"fmt"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/internal/pod"
 )
 
 // set is one data set and its number.
 type set struct {
 	event.Data
 
-	n int
+	n      int
+	shared bool // by all pods of the role
+}
+
+// what names the data set to people.
+func (s set) what() string {
+	if s.Path == pod.ScriptsDir {
+		return fmt.Sprintf("the code that was sent along (sha256 %.12s)", s.SHA256)
+	}
+	return fmt.Sprintf("data set %s (%s)", s.Path, s.Source)
 }
 
 // group is the data sets that are made of one object.
 type group struct {
 	object string
+	shared bool  // they lie on the volume of all pods of the role
 	plain  []set // copies of it
 	unpack []set // what is in it
 }
 
-// groups returns the data sets by object, in the order of the first of each.
-func groups(data []event.Data) []group {
+// sets are those of the group, plain ones first.
+func (g group) sets() []set { return slices.Concat(g.plain, g.unpack) }
+
+// groups returns the data sets by object and volume, in the order of the first
+// of each, given the numbers of those that are shared.
+func groups(data []event.Data, shared []int) []group {
+	type place struct {
+		object string
+		shared bool
+	}
 	var all []group
-	at := make(map[string]int)
+	at := make(map[place]int)
 	for n, d := range data {
-		i, ok := at[d.Object]
+		s := set{d, n, slices.Contains(shared, n)}
+		i, ok := at[place{d.Object, s.shared}]
 		if !ok {
 			i = len(all)
-			at[d.Object] = i
-			all = append(all, group{object: d.Object})
+			at[place{d.Object, s.shared}] = i
+			all = append(all, group{object: d.Object, shared: s.shared})
 		}
 		if d.Unpack {
-			all[i].unpack = append(all[i].unpack, set{d, n})
+			all[i].unpack = append(all[i].unpack, s)
 			continue
 		}
-		all[i].plain = append(all[i].plain, set{d, n})
+		all[i].plain = append(all[i].plain, s)
 	}
 	return all
+}
+
+// need returns how many bytes at least the groups take that are still to be
+// brought, of which there is none yet: each file once, and an archive while it
+// is unpacked. What is on this disk already may take nothing.
+func need(all []group, there func(set) bool) int64 {
+	total := int64(0)
+	for _, g := range all {
+		files := 0
+		for _, s := range g.plain {
+			if !there(s) && (files == 0 || s.Writable) {
+				files++
+			}
+		}
+		if files == 0 && slices.ContainsFunc(g.unpack, func(s set) bool { return !there(s) }) {
+			files = 1
+		}
+		total += int64(files) * g.sets()[0].Size
+	}
+	return total
+}
+
+// noRoom says that a volume is too small.
+func noRoom(needed, free int64) error {
+	return infra("the data need at least %d bytes, and the volume that they belong on has %d free: no space left on device", needed, free)
 }
 
 // check says why a data set cannot be pulled at all.

@@ -14,9 +14,18 @@ import (
 	"strconv"
 )
 
-// at returns where a data set belongs, and temp where it is before it is whole.
-func (p *puller) at(s set) string   { return filepath.Join(p.dir, strconv.Itoa(s.n)) }
-func (p *puller) temp(s set) string { return filepath.Join(p.dir, fmt.Sprintf(".%d.tmp", s.n)) }
+// home returns where data sets belong, and at where one of them does; temp is
+// where it is before it is whole.
+func (p *puller) home(shared bool) string {
+	if shared {
+		return p.common
+	}
+	return p.dir
+}
+func (p *puller) at(s set) string { return filepath.Join(p.home(s.shared), strconv.Itoa(s.n)) }
+func (p *puller) temp(s set) string {
+	return filepath.Join(p.home(s.shared), fmt.Sprintf(".%d.tmp", s.n))
+}
 
 // plain brings a data set to its place, from where the same object lies already
 // if that is not nil.
@@ -32,6 +41,9 @@ func (p *puller) plain(ctx context.Context, s set, from *set) error {
 	}
 	came := p.progress.came
 	local := p.store.local(s.Object)
+	if from == nil && p.linked(s, local) {
+		return p.link(ctx, s, local)
+	}
 	if from != nil {
 		came, local = func(int64) {}, p.at(*from)
 	}
@@ -39,6 +51,39 @@ func (p *puller) plain(ctx context.Context, s set, from *set) error {
 		return err
 	}
 	return p.finish(s, os.Chmod(p.temp(s), os.FileMode(fileMode(s.Writable, false))))
+}
+
+// linked reports whether a data set may be the very file of the object store,
+// and can be: who may read the one may read the other.
+func (p *puller) linked(s set, local string) bool {
+	if !p.cfg.Linked || s.Writable || local == "" || os.Link(local, p.temp(s)) != nil {
+		return false
+	}
+	info, err := os.Lstat(p.temp(s))
+	if err == nil && info.Mode().IsRegular() && info.Mode().Perm()&0o444 == 0o444 {
+		return true
+	}
+	_ = os.Remove(p.temp(s)) // what cannot be is brought in another way, which fails where this does
+	return false
+}
+
+// link checks a data set that is linked to, and puts it in its place.
+func (p *puller) link(ctx context.Context, s set, local string) error {
+	f, err := os.Open(local)
+	if err != nil {
+		return infra("object store: %v", err)
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	sum := sha256.New()
+	if err = sumOf(ctx, f, sum); err == nil {
+		p.progress.came(s.Size)
+		err = matches(s, sum)
+	}
+	if err != nil {
+		_ = os.Remove(p.temp(s)) // it is of no use, and removed before the next attempt in any case
+		return err
+	}
+	return p.finish(s, nil)
 }
 
 // finish moves what is whole to its place, unless err.
@@ -187,7 +232,7 @@ func (p *puller) marked(s set) bool {
 }
 
 func (p *puller) mark(s set) error {
-	if err := os.WriteFile(p.temp(s), []byte(s.SHA256), 0o600); err != nil {
+	if err := os.WriteFile(p.temp(s), []byte(s.SHA256), 0o644); err != nil { //nolint:gosec // other pods wait for it
 		return infra("put it in its place: %v", err)
 	}
 	if err := os.Rename(p.temp(s), p.marker(s)); err != nil {
@@ -196,4 +241,6 @@ func (p *puller) mark(s set) error {
 	return nil
 }
 
-func (p *puller) marker(s set) string { return filepath.Join(p.dir, fmt.Sprintf(".%d.unpacked", s.n)) }
+func (p *puller) marker(s set) string {
+	return filepath.Join(p.home(s.shared), fmt.Sprintf(".%d.unpacked", s.n))
+}

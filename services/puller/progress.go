@@ -29,8 +29,8 @@ type progress struct {
 func newProgress(cfg pod.Pull, all []group, say func(event.Status)) *progress {
 	p := &progress{header: cfg.Header, say: say, sets: len(cfg.Data)}
 	for _, g := range all {
-		for _, s := range append(g.plain, g.unpack...)[:1] {
-			p.total += s.Size
+		if !g.shared || cfg.Index == 0 {
+			p.total += g.sets()[0].Size
 		}
 	}
 	return p

@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/pod"
@@ -43,7 +44,8 @@ func Read(secrets string) (pod.Pull, error) {
 // Run brings data set n to data/<n> of the volume that is mounted at dir,
 // pod.Dir if that is "", and checks that it is what was fetched. A data set is
 // there wholly or not at all; what is there already stays. So Run can be
-// repeated after it was killed, but not run twice at once.
+// repeated after it was killed, but not run twice at once. What is shared it
+// brings to shared/<n> or, in all pods but the first, waits for.
 //
 // Say, if not nil, is told about once a second how far it has come. It is
 // called by one goroutine at a time and holds up the progress while it takes.
@@ -55,11 +57,14 @@ func Run(ctx context.Context, dir string, cfg pod.Pull, say func(event.Status)) 
 			return err
 		}
 	}
-	p := &puller{dir: pod.In(dir, pod.Data), cfg: cfg}
+	p := &puller{dir: pod.In(dir, pod.Data), common: pod.In(dir, pod.Shared), cfg: cfg}
 	if err := p.prepare(); err != nil {
 		return err
 	}
-	all := groups(cfg.Data)
+	all := groups(cfg.Data, cfg.Shared)
+	if err := p.room(all); err != nil {
+		return err
+	}
 	p.progress = newProgress(cfg, all, say)
 	defer p.progress.start()()
 	return p.all(ctx, all)
@@ -83,7 +88,8 @@ func End(path string, err error) (code int) {
 }
 
 type puller struct {
-	dir      string
+	dir      string // of what is this pod's own
+	common   string // of what is shared
 	cfg      pod.Pull
 	store    store
 	progress *progress
@@ -94,16 +100,54 @@ func (p *puller) prepare() (err error) {
 	if p.store, err = open(p.cfg.Store); err != nil {
 		return err
 	}
-	if err := os.MkdirAll(p.dir, 0o755); err != nil { //nolint:gosec // the benchmark may run as anybody
+	if err := tidy(p.dir); err != nil {
+		return err
+	}
+	if len(p.cfg.Shared) > 0 && !p.waits() {
+		return tidy(p.common)
+	}
+	return nil
+}
+
+// tidy makes a folder for data, without what is half done.
+func tidy(dir string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // the benchmark may run as anybody
 		return infra("prepare the data volume: %v", err)
 	}
-	left, err := filepath.Glob(filepath.Join(p.dir, ".*.tmp"))
+	left, err := filepath.Glob(filepath.Join(dir, ".*.tmp"))
 	if err != nil {
 		return infra("prepare the data volume: %v", err)
 	}
 	for _, path := range left {
 		if err := os.RemoveAll(path); err != nil {
 			return infra("prepare the data volume: %v", err)
+		}
+	}
+	return nil
+}
+
+// waits reports whether another pod brings what is shared.
+func (p *puller) waits() bool { return p.cfg.Index > 0 }
+
+// room says if a volume has too little space for what is to be brought to it. Of
+// what lies on this machine already nobody can tell how much it will take.
+func (p *puller) room(all []group) error {
+	if p.store.dir != "" {
+		return nil
+	}
+	for _, shared := range []bool{false, true} {
+		var some []group
+		for _, g := range all {
+			if g.shared == shared && (!shared || !p.waits()) {
+				some = append(some, g)
+			}
+		}
+		needed := need(some, func(s set) bool { _, err := os.Lstat(p.at(s)); return err == nil })
+		if needed == 0 {
+			continue
+		}
+		if left, known := free(p.home(shared)); known && left < needed {
+			return noRoom(needed, left)
 		}
 	}
 	return nil
@@ -136,6 +180,9 @@ func (p *puller) all(ctx context.Context, all []group) error {
 // group brings one object to all places where it is wanted, and reads the store
 // once for all of them.
 func (p *puller) group(ctx context.Context, g group) error {
+	if g.shared && p.waits() {
+		return p.await(ctx, g)
+	}
 	var first *set
 	for i, s := range g.plain {
 		if err := p.plain(ctx, s, first); err != nil {
@@ -149,11 +196,36 @@ func (p *puller) group(ctx context.Context, g group) error {
 	return p.unpackAll(ctx, g, first)
 }
 
+// await waits until another pod has brought a group.
+func (p *puller) await(ctx context.Context, g group) error {
+	for _, s := range g.sets() {
+		for wait := 50 * time.Millisecond; !p.whole(s); wait = min(2*wait, 2*time.Second) {
+			select {
+			case <-time.After(wait):
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
+		}
+		p.progress.placed()
+	}
+	return nil
+}
+
+// whole reports whether a data set is in its place, of which another pod has
+// checked what it is.
+func (p *puller) whole(s set) bool {
+	if s.Unpack {
+		return p.marked(s)
+	}
+	info, err := os.Lstat(p.at(s))
+	return err == nil && info.Mode().IsRegular() && info.Size() == s.Size
+}
+
 // blame says which data set an error is about.
 func blame(s set, err error) error {
 	own := new(Error)
 	if !errors.As(err, &own) {
 		return err
 	}
-	return &Error{Class: own.Class, Message: fmt.Sprintf("data set %s (%s): %s", s.Path, s.Source, own.Message)}
+	return &Error{Class: own.Class, Message: fmt.Sprintf("%s: %s", s.what(), own.Message)}
 }

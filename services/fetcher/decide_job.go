@@ -1,0 +1,119 @@
+package fetcher
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/benchmark-ai/bai/services/internal/cluster"
+)
+
+// Task is a transfer that a Job does, as it is remembered until it is done: what
+// the Job is to bring, and, in its own words, how far it has come.
+type Task struct {
+	Source Source    `json:"source"`
+	Asked  time.Time `json:"asked"` // from when on an answer counts
+	Number int       `json:"number"`
+
+	Done  int64 `json:"done"`
+	Total int64 `json:"total"` // -1 if not known
+	Full  bool  `json:"full,omitempty"`
+}
+
+// TransferFlag is the flag that has a fetcher do one task, and nothing else.
+const TransferFlag = "-transfer"
+
+// annotationSource says what a Job brings, for people.
+const annotationSource = "benchmark-ai.dev/source"
+
+// JobOf returns the Job that does a task, the one of that number: the template,
+// under a name and with labels by which it is known, and told which task it is
+// to do. It is tried once, and never runs for ever.
+func JobOf(template batchv1.Job, key string, t Task, name string, deadline time.Duration) *batchv1.Job {
+	j := template.DeepCopy()
+	j.APIVersion, j.Kind, j.Name = "batch/v1", "Job", jobName(key, t.Number)
+	if j.Labels == nil {
+		j.Labels = make(map[string]string)
+	}
+	if j.Spec.Template.Labels == nil {
+		j.Spec.Template.Labels = make(map[string]string)
+	}
+	for _, labels := range []map[string]string{j.Labels, j.Spec.Template.Labels} {
+		labels[cluster.LabelRun], labels[cluster.LabelAttempt] = jobRun(key), strconv.Itoa(t.Number)
+	}
+	if j.Annotations == nil {
+		j.Annotations = make(map[string]string)
+	}
+	j.Annotations[annotationSource] = name
+	once, seconds := int32(0), int64(deadline/time.Second)
+	j.Spec.BackoffLimit, j.Spec.ActiveDeadlineSeconds = &once, &seconds
+	j.Spec.Template.Spec.RestartPolicy = corev1.RestartPolicyNever
+	for i := range j.Spec.Template.Spec.Containers[:1] {
+		c := &j.Spec.Template.Spec.Containers[i]
+		c.Args = append(c.Args, TransferFlag, key)
+		c.TerminationMessagePolicy = corev1.TerminationMessageFallbackToLogsOnError
+	}
+	return j
+}
+
+func jobRun(key string) string              { return fmt.Sprintf("fetch-%.26s", key) }
+func jobName(key string, number int) string { return fmt.Sprintf("bai-fetch-%.26s-%d", key, number) }
+func taskKey(key string) string             { return "job/" + key }
+func jobRef(j *batchv1.Job, n int) cluster.Ref {
+	return cluster.Ref{Run: j.Labels[cluster.LabelRun], Attempt: n, Scope: j.Namespace, Job: j.Name}
+}
+
+// CheckJob says what is wrong with a template of Jobs.
+func CheckJob(j batchv1.Job) error {
+	switch {
+	case j.Namespace == "":
+		return fmt.Errorf("metadata.namespace: is needed")
+	case len(j.Spec.Template.Spec.Containers) != 1:
+		return fmt.Errorf("spec.template.spec.containers: has %d, want the fetcher alone", len(j.Spec.Template.Spec.Containers))
+	}
+	return nil
+}
+
+// Stage is how a Job stands.
+type Stage int
+
+// The stages of a Job.
+const (
+	Works Stage = iota // or will
+	Worked
+	Broke
+	Gone
+)
+
+// Look says how a Job stands and, of one that broke, why, in its own words where
+// it had any.
+func Look(seen cluster.Seen) (Stage, string) {
+	if seen.Job == nil {
+		return Gone, ""
+	}
+	for _, c := range seen.Job.Status.Conditions {
+		switch {
+		case c.Status != corev1.ConditionTrue:
+		case c.Type == batchv1.JobComplete:
+			return Worked, ""
+		case c.Type == batchv1.JobFailed:
+			return Broke, lastWords(seen.Pods, c.Reason+": "+c.Message)
+		}
+	}
+	return Works, ""
+}
+
+// lastWords are what a pod that failed left, or else otherwise.
+func lastWords(pods []corev1.Pod, otherwise string) string {
+	for _, p := range pods {
+		for _, c := range p.Status.ContainerStatuses {
+			if t := c.State.Terminated; t != nil && t.ExitCode != 0 && t.Message != "" {
+				return t.Message
+			}
+		}
+	}
+	return otherwise
+}

@@ -1,0 +1,395 @@
+package fetcher_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/zap"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/benchmark-ai/bai/services/fetcher"
+	"github.com/benchmark-ai/bai/services/internal/cluster"
+	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/internal/store"
+)
+
+// template is what Jobs are made from.
+func template() *batchv1.Job {
+	return &batchv1.Job{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "platform"},
+		Spec: batchv1.JobSpec{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{
+			Name: "fetch", Image: "fetcher:1", Args: []string{"-config", "/etc/bai/fetcher.toml"},
+		}}}}},
+	}
+}
+
+// jobs is a cluster whose Jobs do their tasks in this process.
+type jobs struct {
+	w        *world
+	settings fetcher.Settings
+	refuse   error         // what Create says
+	die      chan struct{} // the first Job does nothing, and breaks once this is closed; nil: it works
+	running  sync.WaitGroup
+
+	mu   sync.Mutex
+	made []string // names of all that were ever created
+	all  map[string]*work
+}
+
+type work struct {
+	job    *batchv1.Job
+	cancel context.CancelFunc
+	ended  bool
+	err    error
+}
+
+func newJobs(t *testing.T, w *world) *jobs {
+	t.Helper()
+	j := &jobs{w: w, settings: quick(), all: make(map[string]*work)}
+	t.Cleanup(func() {
+		j.mu.Lock()
+		for _, w := range j.all {
+			w.cancel()
+		}
+		j.mu.Unlock()
+		j.running.Wait()
+	})
+	w.jobs = j
+	return j
+}
+
+// Create implements fetcher.Jobs.
+func (j *jobs) Create(ctx context.Context, o cluster.Object) error {
+	job, ok := o.(*batchv1.Job)
+	if !ok {
+		return fmt.Errorf("a %T", o)
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.refuse != nil {
+		return j.refuse
+	}
+	if _, there := j.all[job.Name]; there {
+		return cluster.ErrExists
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	w := &work{job: job, cancel: cancel}
+	j.all[job.Name], j.made = w, append(j.made, job.Name)
+	args, doomed := job.Spec.Template.Spec.Containers[0].Args, j.die != nil && len(j.made) == 1
+	j.running.Go(func() {
+		err := j.do(ctx, args[len(args)-1], doomed)
+		j.mu.Lock()
+		defer j.mu.Unlock()
+		w.ended, w.err = true, err
+	})
+	return nil
+}
+
+func (j *jobs) do(ctx context.Context, key string, doomed bool) error {
+	if doomed {
+		select {
+		case <-j.die:
+			return errors.New("killed")
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return fetcher.DoTask(ctx, j.settings, fetcher.Deps{Store: j.w.docs, Objects: j.w.shelf, Log: zap.NewNop()}, key)
+}
+
+// Delete implements fetcher.Jobs.
+func (j *jobs) Delete(_ context.Context, r cluster.Ref) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if w, ok := j.all[r.Job]; ok {
+		w.cancel()
+		delete(j.all, r.Job)
+	}
+	return nil
+}
+
+// Observe implements fetcher.Jobs.
+func (j *jobs) Observe(_ context.Context, r cluster.Ref) (cluster.Seen, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	w, ok := j.all[r.Job]
+	if !ok {
+		return cluster.Seen{}, cluster.ErrNotFound
+	}
+	seen := cluster.Seen{Ref: r, Job: w.job.DeepCopy()}
+	switch {
+	case w.ended && w.err == nil:
+		seen.Job.Status.Conditions = []batchv1.JobCondition{{Type: batchv1.JobComplete, Status: corev1.ConditionTrue}}
+	case w.ended:
+		seen.Job.Status.Conditions = []batchv1.JobCondition{{Type: batchv1.JobFailed, Status: corev1.ConditionTrue, Message: w.err.Error()}}
+	}
+	return seen, nil
+}
+
+func (j *jobs) created() int {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return len(j.made)
+}
+
+func (j *jobs) left() int {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return len(j.all)
+}
+
+func TestAJobBringsASourceForAllWhoWantIt(t *testing.T) {
+	w, s := newWorld(t), newSite(t)
+	j := newJobs(t, w)
+	dogs := bytesOf(1, 3<<20)
+	src := s.put("/dogs", page{content: dogs, held: true})
+	ps := []*process{w.start(t, quick()), w.start(t, quick())}
+	for i := range 10 {
+		ps[i%2].Say(ask(fmt.Sprint("r", i), data{src: src}))
+	}
+	eventually(t, "no progress is told", func() bool {
+		for _, line := range append(ps[0].said(), ps[1].said()...) {
+			if strings.Contains(line, "1.5 MiB of 3 MiB") {
+				return true
+			}
+		}
+		return false
+	})
+	s.release()
+	for i := range 10 {
+		run := fmt.Sprint("r", i)
+		eventually(t, run+" is not fetched", func() bool { return !open(t, w, run) })
+	}
+	if j.created() != 1 || s.times("/dogs") != 1 {
+		t.Errorf("%d jobs, %d transfers", j.created(), s.times("/dogs"))
+	}
+	ps[0].Say(ask("again", data{src: src, sha256: sha256Of(dogs)}))
+	if got := ps[0].fetched(t, "again"); !bytes.Equal(dogs, w.content(t, got[0])) {
+		t.Error("something else was fetched")
+	}
+	w.clean(t)
+	eventually(t, "a job is left", func() bool { return j.left() == 0 })
+}
+
+func TestWhatASourceIsToBlameForIsFoundOutByAJob(t *testing.T) {
+	w, s := newWorld(t), newSite(t)
+	j := newJobs(t, w)
+	p := w.start(t, quick())
+	p.Say(ask("r1", data{src: s.URL + "/nothing"}))
+	if got := p.finished(t, "r1"); got.Reason != event.FetchFailed || !strings.Contains(got.Message, "404") {
+		t.Errorf("finished %s: %s", got.Reason, got.Message)
+	}
+	w.clean(t)
+	eventually(t, "a job is left", func() bool { return j.left() == 0 })
+}
+
+func TestCancelEndsTheJobOfATransfer(t *testing.T) {
+	w, s := newWorld(t), newSite(t)
+	j := newJobs(t, w)
+	p := w.start(t, quick())
+	p.Say(ask("r1", data{src: s.put("/dogs", page{content: bytesOf(1, 4<<20), held: true})}))
+	eventually(t, "nothing moves", func() bool { return s.times("/dogs") == 1 })
+	w.cancel(t, p, "r1")
+	if got := p.finished(t, "r1"); got.Outcome != event.Canceled {
+		t.Errorf("finished %s", got.Outcome)
+	}
+	eventually(t, "a job is left", func() bool { return j.left() == 0 })
+	w.clean(t)
+}
+
+func TestAJobGoesOnWhenItsFetcherIsReplaced(t *testing.T) {
+	w, s := newWorld(t), newSite(t)
+	j := newJobs(t, w)
+	dogs := bytesOf(1, 4<<20)
+	src := s.put("/dogs", page{content: dogs, held: true})
+	first := w.start(t, quick())
+	first.Say(ask("r1", data{src: src}))
+	eventually(t, "nothing moves", func() bool { return s.times("/dogs") == 1 })
+	first.stop()
+	if j.left() != 1 {
+		t.Fatalf("%d jobs are left", j.left())
+	}
+	second := w.start(t, quick())
+	s.release()
+	if !bytes.Equal(dogs, w.content(t, second.fetched(t, "r1")[0])) {
+		t.Error("something else was fetched")
+	}
+	if j.created() != 1 || s.times("/dogs") != 1 {
+		t.Errorf("%d jobs, %d transfers", j.created(), s.times("/dogs"))
+	}
+	w.clean(t)
+}
+
+func TestAJobThatBreaksOrIsGoneIsReplaced(t *testing.T) {
+	for name, end := range map[string]func(j *jobs){
+		"it breaks": func(j *jobs) { close(j.die) },
+		"it is gone": func(j *jobs) {
+			j.mu.Lock()
+			defer j.mu.Unlock()
+			for _, w := range j.all {
+				w.cancel()
+			}
+			clear(j.all)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, s := newWorld(t), newSite(t)
+			j := newJobs(t, w)
+			j.die = make(chan struct{})
+			p := w.start(t, quick())
+			p.Say(ask("r1", data{src: s.put("/dogs", page{content: []byte("dogs")})}))
+			eventually(t, "there is no job", func() bool { return j.created() == 1 })
+			end(j)
+			if string(w.content(t, p.fetched(t, "r1")[0])) != "dogs" {
+				t.Error("something else was fetched")
+			}
+			if j.created() != 2 {
+				t.Errorf("%d jobs", j.created())
+			}
+			w.clean(t)
+		})
+	}
+}
+
+func TestAJobThatNobodyWaitsForAndNobodyLooksAfterIsEnded(t *testing.T) {
+	w, s := newWorld(t), newSite(t)
+	j := newJobs(t, w)
+	p := w.start(t, quick())
+	p.Say(ask("r1", data{src: s.put("/dogs", page{content: bytesOf(1, 4<<20), held: true})}))
+	eventually(t, "nothing moves", func() bool { return s.times("/dogs") == 1 })
+	p.stop() // it dies, and the run is canceled and forgotten before another comes
+	if err := w.docs.DeleteDoc(t.Context(), store.Doc{Kind: store.KindOrder, Key: "open/r1"}); err != nil {
+		t.Fatal(err)
+	}
+	stock, err := fetcher.NewStock(quick(), fetcher.Deps{Store: w.docs, Objects: w.objects, Log: zap.NewNop(), Jobs: j, Job: template()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the job goes on", func() bool {
+		if err := stock.Sweep(t.Context()); err != nil && !errors.Is(err, store.ErrHeld) {
+			t.Fatal(err)
+		}
+		return j.left() == 0
+	})
+	w.clean(t)
+}
+
+func TestAJobThatIsRefusedIsTriedAgain(t *testing.T) {
+	w, s := newWorld(t), newSite(t)
+	j := newJobs(t, w)
+	j.refuse = &cluster.RefusedError{Object: "Job x", Message: "exceeded quota"}
+	p := w.start(t, quick())
+	p.Say(ask("r1", data{src: s.put("/dogs", page{content: []byte("dogs")})}))
+	eventually(t, "nothing is waited for", func() bool { return open(t, w, "r1") })
+	j.mu.Lock()
+	j.refuse = nil
+	j.mu.Unlock()
+	p.fetched(t, "r1")
+	w.clean(t)
+}
+
+// cramped is a store of objects that is full until it is told to have space.
+type cramped struct {
+	fetcher.Objects
+
+	mu   sync.Mutex
+	full bool
+}
+
+// Put implements fetcher.Objects.
+func (c *cramped) Put(ctx context.Context, key string, size int64, withMD5 bool, fill func(w io.Writer) error) (store.Object, error) {
+	c.mu.Lock()
+	full := c.full
+	c.mu.Unlock()
+	if full {
+		return store.Object{}, fmt.Errorf("write: %w", syscall.ENOSPC)
+	}
+	return c.Objects.Put(ctx, key, size, withMD5, fill)
+}
+
+func TestThatAJobHasNoSpaceIsSaid(t *testing.T) {
+	w, s := newWorld(t), newSite(t)
+	disk := &cramped{Objects: w.objects, full: true}
+	w.shelf = disk
+	newJobs(t, w)
+	p := w.start(t, quick())
+	p.Say(ask("r1", data{src: s.put("/dogs", page{content: []byte("dogs")})}))
+	eventually(t, "nobody says that there is no space", func() bool {
+		return slices.ContainsFunc(p.said(), func(line string) bool { return strings.Contains(line, "the object store is full") })
+	})
+	disk.mu.Lock()
+	disk.full = false
+	disk.mu.Unlock()
+	p.fetched(t, "r1")
+	w.clean(t)
+}
+
+func TestAJobIsTheTemplateWithATask(t *testing.T) {
+	const key = "0123456789abcdef0123456789abcdef"
+	from := *template()
+	from.Labels = map[string]string{"app": "fetch"}
+	j := fetcher.JobOf(from, key, fetcher.Task{Number: 7}, "s3://cats", time.Hour)
+	got := []string{
+		j.APIVersion, j.Kind, j.Namespace, j.Name, j.Labels["app"], j.Labels[cluster.LabelRun], j.Labels[cluster.LabelAttempt],
+		j.Spec.Template.Labels[cluster.LabelRun], string(j.Spec.Template.Spec.RestartPolicy), fmt.Sprint(*j.Spec.BackoffLimit, " ", *j.Spec.ActiveDeadlineSeconds),
+		strings.Join(j.Spec.Template.Spec.Containers[0].Args, " "),
+	}
+	want := []string{
+		"batch/v1", "Job", "platform", "bai-fetch-0123456789abcdef0123456789-7", "fetch", "fetch-0123456789abcdef0123456789", "7",
+		"fetch-0123456789abcdef0123456789", "Never", "0 3600", "-config /etc/bai/fetcher.toml -transfer " + key,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if len(from.Labels) != 1 || len(from.Spec.Template.Spec.Containers[0].Args) != 2 {
+		t.Error("the template has changed")
+	}
+	bare := *template()
+	bare.Namespace = ""
+	two := *template()
+	two.Spec.Template.Spec.Containers = append(two.Spec.Template.Spec.Containers, corev1.Container{})
+	for want, j := range map[string]batchv1.Job{"metadata.namespace: is needed": bare, "spec.template.spec.containers: has 2, want the fetcher alone": two} {
+		if err := fetcher.CheckJob(j); err == nil || err.Error() != want {
+			t.Errorf("CheckJob: %v, want %s", err, want)
+		}
+	}
+}
+
+func TestLookTellsHowAJobStands(t *testing.T) {
+	with := func(kind batchv1.JobConditionType, message string) *batchv1.Job {
+		j := template()
+		j.Status.Conditions = []batchv1.JobCondition{{Type: kind, Status: corev1.ConditionTrue, Reason: "R", Message: message}}
+		return j
+	}
+	words := corev1.Pod{Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{State: corev1.ContainerState{
+		Terminated: &corev1.ContainerStateTerminated{ExitCode: 1, Message: "no store"},
+	}}}}}
+	for name, tt := range map[string]struct {
+		seen  cluster.Seen
+		stage fetcher.Stage
+		why   string
+	}{
+		"there is none":                 {cluster.Seen{}, fetcher.Gone, ""},
+		"it works":                      {cluster.Seen{Job: template()}, fetcher.Works, ""},
+		"it suspends nothing by itself": {cluster.Seen{Job: with(batchv1.JobSuspended, "")}, fetcher.Works, ""},
+		"it has worked":                 {cluster.Seen{Job: with(batchv1.JobComplete, "")}, fetcher.Worked, ""},
+		"it failed without words":       {cluster.Seen{Job: with(batchv1.JobFailed, "late")}, fetcher.Broke, "R: late"},
+		"it failed with last words":     {cluster.Seen{Job: with(batchv1.JobFailed, "late"), Pods: []corev1.Pod{words}}, fetcher.Broke, "no store"},
+	} {
+		if stage, why := fetcher.Look(tt.seen); stage != tt.stage || why != tt.why {
+			t.Errorf("%s: %v %q, want %v %q", name, stage, why, tt.stage, tt.why)
+		}
+	}
+}
