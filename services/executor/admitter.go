@@ -166,7 +166,7 @@ func (a *admitter) round(ctx context.Context, tasks *sync.WaitGroup) error {
 	if err := a.sweep(ctx, now); err != nil || !w.lead {
 		return err
 	}
-	return errors.Join(a.reconcile(ctx, w.ledger, now), a.positions(ctx, w, now))
+	return errors.Join(a.reconcile(ctx, w, now), a.positions(ctx, w, now))
 }
 
 // gather looks at the ledger, and at the queue where that can matter, and takes
@@ -381,19 +381,23 @@ func (a *admitter) do(ctx context.Context, h Holder, task func(context.Context) 
 }
 
 // reconcile finds, from time to time, holders whose run has ended while nobody
-// listened.
-func (a *admitter) reconcile(ctx context.Context, l Ledger, now time.Time) error {
+// listened, and those that were canceled and are not gone yet.
+func (a *admitter) reconcile(ctx context.Context, w look, now time.Time) error {
 	if now.Before(a.nextLooks) {
 		return nil
 	}
 	a.nextLooks = now.Add(a.settings.Reconcile)
-	for _, e := range l.Entries {
+	for _, e := range w.ledger.Entries {
 		run, err := a.desk.run(ctx, e.Run)
 		if err != nil {
 			return err
 		}
-		if run.Phase == event.PhaseFinished {
+		switch {
+		case run.Phase == event.PhaseFinished:
 			a.tell(e.Holder, Ending)
+			a.wake()
+		case run.Phase == event.PhaseCanceling && run.Attempt == e.Attempt && e.Launched:
+			a.releaseSoon(e.Holder, w.version)
 			a.wake()
 		}
 	}

@@ -312,32 +312,35 @@ func TestKilledAnywhere(t *testing.T) {
 			want: map[string]string{"r1": "failed"},
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			n := s.play(t, 0, false)
-			for at := 1; at <= n; at++ {
-				s.play(t, at, false)
-				s.play(t, at, true)
-			}
-			t.Logf("%d effects", n)
-		})
+		for _, engine := range []string{executor.EngineLocal, executor.EngineKubernetes} {
+			t.Run(name+", "+engine, func(t *testing.T) {
+				settings := executor.Settings{Slots: 1, Engine: engine}
+				n := s.play(t, settings, 0, false)
+				for at := 1; at <= n; at++ {
+					s.play(t, settings, at, false)
+					s.play(t, settings, at, true)
+				}
+				t.Logf("%d effects", n)
+			})
+		}
 	}
 }
 
 // play plays the scenario with a process that is killed at an effect, then goes
 // on with one that is not. It returns the number of the former's effects.
-func (s scenario) play(t *testing.T, killAt int, after bool) (effects int) {
+func (s scenario) play(t *testing.T, settings executor.Settings, killAt int, after bool) (effects int) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		if s.setup != nil {
 			s.setup(w)
 		}
-		p, stop := w.run(executor.Settings{Slots: 1}, killAt, after)
+		p, stop := w.run(settings, killAt, after)
 		s.do(w)
 		time.Sleep(2 * time.Second)
 		stop()
 		effects = p.effects()
-		_, stop = w.run(executor.Settings{Slots: 1}, 0, false)
+		_, stop = w.run(settings, 0, false)
 		time.Sleep(30 * time.Second)
 		stop()
 
@@ -359,15 +362,16 @@ func (s scenario) play(t *testing.T, killAt int, after bool) (effects int) {
 // TestCanceledAnywhere cancels a run before each effect of its way: it ends
 // once, nothing of it is left, and nothing of it is launched after its end.
 func TestCanceledAnywhere(t *testing.T) {
-	for at := 1; at <= 20; at++ {
+	for at := 1; at <= 40; at++ {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t)
+			at, engine := (at+1)/2, []string{executor.EngineLocal, executor.EngineKubernetes}[at%2]
 			w.before = func(effect int) {
 				if effect == at {
 					w.cancel("r1")
 				}
 			}
-			_, stop := w.run(executor.Settings{Slots: 1}, 0, false)
+			_, stop := w.run(executor.Settings{Slots: 1, Engine: engine}, 0, false)
 			w.say(fetched("r1"), fetched("r2"))
 			time.Sleep(10 * time.Second)
 			stop()

@@ -8,7 +8,6 @@ import (
 
 	"go.uber.org/zap"
 	"golang.org/x/sync/errgroup"
-	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/benchmark-ai/bai/descriptors"
@@ -156,16 +155,9 @@ func (a *admitter) create(ctx context.Context, p Plan) (uid string, err error) {
 	}
 	g, gctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return a.deps.Bus.Publish(gctx, launching(p.Run.Header, a.settings)) })
-	g.Go(func() error {
-		for _, o := range p.objects(secrets) {
-			if err := a.deps.Cluster.Create(gctx, o); err != nil && !errors.Is(err, cluster.ErrExists) {
-				return fmt.Errorf("create %s: %w", o.GetName(), err)
-			}
-			if _, ok := o.(*batchv1.Job); ok && o.GetName() == p.Job {
-				uid = string(o.GetUID())
-			}
-		}
-		return nil
+	g.Go(func() (err error) {
+		uid, err = a.build(gctx, p, p.objects(secrets))
+		return err
 	})
 	if err := g.Wait(); err != nil || uid != "" {
 		return uid, err
@@ -242,17 +234,28 @@ func (a *admitter) release(ctx context.Context, e Entry) error {
 		a.tell(e.Holder, Gone)
 		return nil
 	}
-	if err := a.deps.Cluster.Delete(ctx, plan.ref()); err != nil {
-		return fmt.Errorf("delete the objects of %s: %w", plan.Job, err)
-	}
-	for wait := 2 * time.Millisecond; ; wait = min(2*wait, a.settings.Poll) {
-		_, err := a.deps.Cluster.Observe(ctx, plan.ref())
+	return a.clear(ctx, e.Holder, plan.ref())
+}
+
+// clear deletes the objects of an attempt, and frees its slot when they are gone.
+// As long as they are not, it asks for that from time to time: a node that is
+// lost never says that what ran on it has ended.
+func (a *admitter) clear(ctx context.Context, h Holder, r cluster.Ref) error {
+	var next time.Time
+	for wait := a.settings.soon(); ; wait = min(2*wait, a.settings.Poll) {
+		if now := a.deps.Clock(); !now.Before(next) {
+			if err := a.deps.Cluster.Delete(ctx, r); err != nil {
+				return fmt.Errorf("delete the objects of %s: %w", r.Job, err)
+			}
+			next = now.Add(a.settings.Reconcile)
+		}
+		_, err := a.deps.Cluster.Observe(ctx, r)
 		if errors.Is(err, cluster.ErrNotFound) {
-			a.tell(e.Holder, Gone)
+			a.tell(h, Gone)
 			return nil
 		}
 		if err != nil {
-			return fmt.Errorf("look whether %s is gone: %w", plan.Job, err)
+			return fmt.Errorf("look whether %s is gone: %w", r.Job, err)
 		}
 		if !sleep(ctx, wait, nil) {
 			return nil

@@ -15,6 +15,7 @@ import (
 	"github.com/benchmark-ai/bai/services/executor/transpile"
 	"github.com/benchmark-ai/bai/services/internal/cluster"
 	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/internal/mpijob"
 )
 
 // Holder is one attempt of a run: what waits for a slot, and what holds one.
@@ -124,6 +125,16 @@ func (p Plan) ref() cluster.Ref {
 	return cluster.Ref{Run: p.Run.Run, Attempt: p.Run.Attempt, Scope: p.Scope, Job: p.Job}
 }
 
+// ends reports whether an object is the one whose end ends the run: the only one
+// of a kind that ends which has the name of the plan's Job.
+func (p Plan) ends(o cluster.Object) bool {
+	switch o.(type) {
+	case *batchv1.Job, *mpijob.Job:
+		return o.GetName() == p.Job
+	}
+	return false
+}
+
 // planOf returns the document for a plan.
 func planOf(run event.Fetched, p transpile.Plan) Plan {
 	doc := Plan{Run: run, Scope: p.Scope, Job: p.Job, Retries: p.Retries, PendingDeadline: p.PendingDeadline, Keep: p.Keep}
@@ -167,12 +178,16 @@ func (o *object) UnmarshalJSON(text []byte) error {
 	switch kind.APIVersion + "/" + kind.Kind {
 	case "batch/v1/Job":
 		o.Object = &batchv1.Job{}
+	case mpijob.APIVersion + "/" + mpijob.Kind:
+		o.Object = &mpijob.Job{}
 	case "v1/ConfigMap":
 		o.Object = &corev1.ConfigMap{}
 	case "v1/Secret":
 		o.Object = &corev1.Secret{}
 	case "v1/Service":
 		o.Object = &corev1.Service{}
+	case "v1/PersistentVolumeClaim":
+		o.Object = &corev1.PersistentVolumeClaim{}
 	default:
 		o.Object = &unstructured.Unstructured{}
 	}

@@ -105,12 +105,23 @@ func (s Settings) rules() Rules {
 
 func (s Settings) engine() string { return cmp.Or(s.Engine, EngineLocal) }
 
+// soon is after which time objects that were deleted may be gone. On this machine
+// that is at once; elsewhere it takes longer than a look, and a look is two calls.
+func (s Settings) soon() time.Duration {
+	if s.engine() == EngineKubernetes {
+		return 100 * time.Millisecond
+	}
+	return 2 * time.Millisecond
+}
+
 // engines returns what a descriptor may name.
 func (s Settings) engines() []string { return []string{"default", s.engine()} }
 
 func (s Settings) withDefaults() Settings {
 	s.Slots = cmp.Or(s.Slots, 4)
 	s.Pods.NoLimits = s.Pods.NoLimits || s.engine() == EngineLocal
+	s.Pods.Owner = s.engine() == EngineKubernetes
+	s.Pods.Shared.Off = s.Pods.Shared.Off || s.engine() == EngineLocal
 	s.Lease = cmp.Or(s.Lease, 3*time.Second)
 	s.Poll = cmp.Or(s.Poll, time.Second)
 	s.Reconcile = cmp.Or(s.Reconcile, 10*time.Second)

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -27,6 +28,7 @@ import (
 type fakeCluster struct {
 	mu      sync.Mutex
 	linger  time.Duration                // how long objects take to go
+	stuck   time.Duration                // objects stay until they are deleted once more, so long after they should have gone; 0: they do not
 	objects map[string]cluster.Object    // by kind and name
 	going   map[string]time.Time         // when those being deleted are gone
 	created map[string]int               // how often, by kind and name
@@ -34,6 +36,9 @@ type fakeCluster struct {
 	most    int                          // Jobs that were there at a time
 	refuse  func(o cluster.Object) error // what is said instead of creating
 }
+
+// never is longer than any test.
+const never = 1000 * time.Hour
 
 func newCluster() *fakeCluster {
 	return &fakeCluster{objects: make(map[string]cluster.Object), going: make(map[string]time.Time), created: make(map[string]int)}
@@ -66,7 +71,10 @@ func (c *fakeCluster) Create(ctx context.Context, o cluster.Object) error {
 		}
 	}
 	k := objectKey(o)
-	if _, ok := c.objects[k]; ok {
+	if was, ok := c.objects[k]; ok {
+		if strings.HasPrefix(k, "ConfigMap ") {
+			o.SetUID(was.GetUID())
+		}
 		return cluster.ErrExists
 	}
 	c.created[k]++
@@ -86,8 +94,14 @@ func (c *fakeCluster) Delete(ctx context.Context, r cluster.Ref) error {
 	}
 	for k, o := range c.objects {
 		if l := o.GetLabels(); l[cluster.LabelRun] == r.Run && l[cluster.LabelAttempt] == strconv.Itoa(r.Attempt) {
-			if _, ok := c.going[k]; !ok {
+			at, told := c.going[k]
+			switch {
+			case !told && c.stuck > 0:
+				c.going[k] = time.Now().Add(never)
+			case !told:
 				c.going[k] = time.Now().Add(c.linger)
+			case c.stuck > 0 && time.Until(at) < never-c.stuck:
+				c.going[k] = time.Now()
 			}
 		}
 	}

@@ -2,7 +2,9 @@ package watcher
 
 import (
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -92,7 +94,21 @@ func canceling(s Sight) (Verdict, bool) {
 	if _, ok := condition(s.Seen.Job, batchv1.JobComplete); ok || !s.Canceled {
 		return Verdict{}, false
 	}
-	return Verdict{Phase: event.PhaseCanceling, Message: "waits until its objects are gone"}, true
+	v := Verdict{Phase: event.PhaseCanceling, Message: "waits until its objects are gone"}
+	for _, p := range s.Seen.Pods {
+		if p.DeletionTimestamp == nil || hasEnded(p) {
+			continue
+		}
+		if late := p.DeletionTimestamp.Add(s.Grace); s.Now.Before(late) {
+			v.Again = late
+			continue
+		}
+		return Verdict{
+			Phase: event.PhaseCanceling, Reason: event.NodeLost, Since: p.DeletionTimestamp.Time,
+			Message: fmt.Sprintf("waits for node %s, which has not said that the %s ended; it is given up before long", p.Spec.NodeName, who(p)),
+		}, true
+	}
+	return v, true
 }
 
 // complete: the job says that all is well, and so does the benchmark.
@@ -307,7 +323,8 @@ func stuck(s Sight, p corev1.Pod, c corev1.ContainerStatus) (Verdict, bool) {
 	return waits(s, scheduled(p), class, reason, message), true
 }
 
-// volumeFails: a volume cannot be mounted, for all that was heard lately.
+// volumeFails: a volume cannot be mounted, for all that was heard lately. What is
+// to be mounted may be made a moment after the pod.
 func volumeFails(s Sight) (Verdict, bool) {
 	for _, p := range s.Seen.Pods {
 		if !slices.ContainsFunc(statuses(p), creating) || slices.ContainsFunc(statuses(p), begun) {
@@ -315,7 +332,7 @@ func volumeFails(s Sight) (Verdict, bool) {
 		}
 		for _, reason := range []string{"FailedMount", "FailedAttachVolume"} {
 			if e, ok := last(about(s.Seen.Events, p), reason); ok {
-				return waits(s, scheduled(p), event.ClassInfra, event.VolumeError, "a volume cannot be mounted: "+e.Message), true
+				return lasting(s, waits(s, scheduled(p), event.ClassInfra, event.VolumeError, "a volume cannot be mounted: "+e.Message), 8*hush), true
 			}
 		}
 	}
@@ -331,8 +348,11 @@ func preparing(s Sight) (Verdict, bool) {
 	if phase(s) == event.PhaseRunning {
 		return Verdict{}, false
 	}
-	v := Verdict{Phase: event.PhasePending, Message: "its pod is being prepared", Since: scheduled(s.Seen.Pods[0])}
+	v := Verdict{Phase: event.PhasePending, Message: preparation(s.Seen.Pods), Since: scheduled(s.Seen.Pods[0])}
 	for _, p := range s.Seen.Pods {
+		if e, ok := pulling(about(s.Seen.Events, p)); ok && when(e).After(v.Since) && !slices.ContainsFunc(p.Status.ContainerStatuses, begun) {
+			v.Message, v.Since = strings.TrimSpace(where(p)+": "+e.Message), when(e)
+		}
 		if c, ok := container(p, cluster.ContainerPull); ok && c.State.Running != nil {
 			v.Message, v.Since = "its data are brought to the machine", c.State.Running.StartedAt.Time
 		}
@@ -341,6 +361,47 @@ func preparing(s Sight) (Verdict, bool) {
 		}
 	}
 	return lasting(s, v, hush), true
+}
+
+// preparation says where the pods were placed, as far as they are.
+func preparation(pods []corev1.Pod) string {
+	nodes := map[string]bool{}
+	for _, p := range pods {
+		if p.Spec.NodeName != "" {
+			nodes[p.Spec.NodeName] = true
+		}
+	}
+	names := slices.Sorted(maps.Keys(nodes))
+	switch {
+	case len(names) == 0:
+		return "its pod is being prepared"
+	case len(pods) == 1:
+		return "its pod is scheduled on " + names[0] + ", and is being prepared"
+	case len(names) > maxNames:
+		names = append(names[:maxNames], fmt.Sprintf("%d others", len(nodes)-maxNames))
+	}
+	return fmt.Sprintf("its %d pods are scheduled on %s, and are being prepared", len(pods), strings.Join(names, ", "))
+}
+
+// where names a pod's node, and what the pod is to its run where it has others.
+func where(p corev1.Pod) string {
+	if name := who(p); name != cluster.ContainerBenchmark {
+		return "the " + name
+	}
+	return p.Spec.NodeName
+}
+
+// pulling returns what was said last of the images of a pod. One that was there
+// already is not worth a word.
+func pulling(events []corev1.Event) (corev1.Event, bool) {
+	for _, e := range slices.Backward(events) {
+		switch {
+		case e.Reason == "Pulled" && strings.Contains(e.Message, "already present"):
+		case e.Reason == "Pulling", e.Reason == "Pulled":
+			return e, true
+		}
+	}
+	return corev1.Event{}, false
 }
 
 // lasting returns v once it has lasted for d, and until then nothing to say. A
@@ -364,7 +425,11 @@ func running(s Sight) (Verdict, bool) {
 			return lasting(s, Verdict{Phase: event.PhaseRunning, Message: message, Since: t.FinishedAt.Time}, 4*hush), true
 		}
 		if r := c.State.Running; r != nil {
-			return Verdict{Phase: event.PhaseRunning, Message: "the benchmark runs", Since: r.StartedAt.Time}, true
+			message := "the benchmark runs"
+			if cluster.Unwrapped(p) {
+				message += ", by its image's own entrypoint: its output is read from the container's log, where what the node throws away is missing"
+			}
+			return Verdict{Phase: event.PhaseRunning, Message: message, Since: r.StartedAt.Time}, true
 		}
 	}
 	return Verdict{}, false

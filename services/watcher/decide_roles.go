@@ -1,6 +1,7 @@
 package watcher
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -98,6 +99,9 @@ func hasEnded(p corev1.Pod) bool {
 	return !alive(p) || ok && c.State.Terminated != nil
 }
 
+// operatorIndex is the label with a pod's number where the MPI operator made it.
+const operatorIndex = "training.kubeflow.org/replica-index"
+
 // who names a pod by what it is to its run: its role, its number where it has
 // one, and where it is.
 func who(p corev1.Pod) string {
@@ -105,7 +109,7 @@ func who(p corev1.Pod) string {
 	if name == "" || name == cluster.ContainerBenchmark {
 		return cluster.ContainerBenchmark
 	}
-	if index := p.Annotations[batchv1.JobCompletionIndexAnnotation]; index != "" {
+	if index := cmp.Or(p.Annotations[batchv1.JobCompletionIndexAnnotation], p.Labels[operatorIndex]); index != "" {
 		name += " " + index
 	}
 	if p.Spec.NodeName != "" {

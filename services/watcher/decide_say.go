@@ -56,8 +56,8 @@ func pods(s Sight) []corev1.Pod {
 	return s.Before.Pods
 }
 
-// collectors returns the UIDs of the pods whose data are awaited: of those
-// whose collector has begun.
+// collectors returns the UIDs of the pods whose data are awaited, of those whose
+// collector has begun, and the followers of those whose log is read.
 func collectors(s Sight) []string {
 	var uids []string
 	for _, p := range pods(s) {
@@ -66,7 +66,22 @@ func collectors(s Sight) []string {
 			uids = append(uids, string(p.UID))
 		}
 	}
+	for _, uid := range unwrapped(s) {
+		uids = append(uids, event.Follower(uid))
+	}
 	slices.Sort(uids)
+	return uids
+}
+
+// unwrapped returns the UIDs of the pods whose benchmark has begun and is not run
+// by our program, so that somebody reads their log.
+func unwrapped(s Sight) []string {
+	var uids []string
+	for _, p := range pods(s) {
+		if _, ok := started(p); ok && cluster.Unwrapped(p) {
+			uids = append(uids, string(p.UID))
+		}
+	}
 	return uids
 }
 

@@ -2,6 +2,7 @@ package watcher_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -45,7 +46,7 @@ func TestDecide(t *testing.T) {
 		},
 		"a pod of which nothing is known yet is pending": {
 			job: job(), pods: pods(newPod()), now: 1,
-			want: "pending: its pod is being prepared",
+			want: "pending: its pod is scheduled on n1, and is being prepared",
 		},
 		"a pod that was made a moment ago is not worth a word": {
 			job: job(), pods: pods(newPod(scheduled())), now: 1,
@@ -53,7 +54,26 @@ func TestDecide(t *testing.T) {
 		},
 		"a pod that is being prepared": {
 			job: job(), pods: pods(newPod(scheduled())), now: 2,
-			want: "pending: its pod is being prepared",
+			want: "pending: its pod is scheduled on n1, and is being prepared",
+		},
+		"a pod whose image is being brought, in the node's own words": {
+			job: job(), pods: pods(newPod(scheduled(), waiting(cluster.ContainerBenchmark, "PodInitializing", ""))), now: 9,
+			events: said(5, "Pulling", `Pulling image "image:1"`),
+			want:   `pending: n1: Pulling image "image:1"`,
+		},
+		"an image that was brought, and how long that took": {
+			job: job(), pods: pods(newPod(scheduled(), waiting(cluster.ContainerBenchmark, "PodInitializing", ""))), now: 9,
+			events: slices.Concat(said(3, "Pulling", `Pulling image "image:1"`), said(8, "Pulled", `Successfully pulled image "image:1" in 5.1s`)),
+			want:   `pending: n1: Successfully pulled image "image:1" in 5.1s`,
+		},
+		"an image that was there already is not worth a word": {
+			job: job(), pods: pods(newPod(scheduled())), now: 9,
+			events: said(5, "Pulled", `Container image "image:1" already present on machine`),
+			want:   "pending: its pod is scheduled on n1, and is being prepared",
+		},
+		"an image's own entrypoint promises less of its output": {
+			job: job(), pods: pods(newPod(scheduled(), unwrapped(), runs(cluster.ContainerBenchmark, 3))), now: 4,
+			want: "running: the benchmark runs, by its image's own entrypoint: its output is read from the container's log, where what the node throws away is missing",
 		},
 		"a pod that no node takes waits, with the scheduler's words": {
 			job: job(), pods: pods(newPod(unscheduled("0/2 nodes are available: 2 Insufficient cpu."))), now: 30,
@@ -99,6 +119,11 @@ func TestDecide(t *testing.T) {
 			job: job(), pods: pods(newPod(scheduled(), waiting(cluster.ContainerBenchmark, "CreateContainerConfigError", `secret "x" not found`))), now: 30,
 			want: `pending ConfigError: container benchmark cannot be started: CreateContainerConfigError: secret "x" not found`,
 		},
+		"a volume that could not be mounted right away may be on its way": {
+			job: job(), pods: pods(newPod(scheduled(), waiting(cluster.ContainerInstall, "PodInitializing", ""))), now: 2,
+			events: events("pod-0", "FailedMount", "secret not found"),
+			want:   "",
+		},
 		"a volume that cannot be mounted is told": {
 			job: job(), pods: pods(newPod(scheduled(), waiting(cluster.ContainerInstall, "PodInitializing", ""))), now: 30,
 			events: events("pod-0", "FailedMount", "no such claim"),
@@ -107,7 +132,7 @@ func TestDecide(t *testing.T) {
 		"a volume that could not be mounted at first is forgotten once a container runs": {
 			job: job(), pods: pods(newPod(scheduled(), runs(cluster.ContainerCollect, 2), waiting(cluster.ContainerBenchmark, "PodInitializing", ""))), now: 30,
 			events: events("pod-0", "FailedMount", "no such claim"),
-			want:   "pending: its pod is being prepared",
+			want:   "pending: its pod is scheduled on n1, and is being prepared",
 		},
 		"a pod that a quota keeps out waits, with the API server's words": {
 			job: job(), now: 30, events: events("bai-r1-1", "FailedCreate", `pods "x" is forbidden: exceeded quota: q`),
@@ -272,6 +297,14 @@ func TestDecide(t *testing.T) {
 		"a canceled run whose job is gone is canceling while a pod is there": {
 			pods: pods(newPod(runs(cluster.ContainerBenchmark, 3))), canceled: true,
 			want: "canceling: waits until its objects are gone",
+		},
+		"a canceled run whose pod is told to end has its grace": {
+			job: job(), pods: pods(newPod(runs(cluster.ContainerBenchmark, 3), deleting(20))), canceled: true, now: 22,
+			want: "canceling: waits until its objects are gone",
+		},
+		"a canceled run whose node does not say that its pod ended is told which": {
+			job: job(), pods: pods(newPod(runs(cluster.ContainerBenchmark, 3), deleting(20))), canceled: true, now: 31,
+			want: "canceling NodeLost: waits for node n1, which has not said that the benchmark ended; it is given up before long",
 		},
 		"a canceled run is canceled once it is gone": {
 			gone: 1, now: 1, canceled: true,
@@ -559,6 +592,18 @@ func exits(name string, code int32, reason, message string) func(*corev1.Pod) {
 	return containerIs(name, corev1.ContainerStatus{State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
 		ExitCode: code, Reason: reason, Message: message, StartedAt: at(3), FinishedAt: at(10),
 	}}})
+}
+
+// said is an event about the pod, of a time.
+func said(when int, reason, message string) []corev1.Event {
+	e := events("pod-0", reason, message)
+	e[0].LastTimestamp = at(when)
+	return e
+}
+
+// unwrapped has the benchmark run as its image says.
+func unwrapped() func(*corev1.Pod) {
+	return func(p *corev1.Pod) { p.Spec.Containers = []corev1.Container{{Name: cluster.ContainerBenchmark}} }
 }
 
 func events(about, reason, message string) []corev1.Event {

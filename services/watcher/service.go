@@ -30,8 +30,9 @@ import (
 type Settings struct {
 	PendingDeadline time.Duration `toml:"pending_deadline"` // how long a run may wait for what may never come, if its descriptor does not say; zero means 10 min
 	Grace           time.Duration `toml:"grace"`            // how long a job may be gone before that is believed; zero means 3 s
-	Reconcile       time.Duration `toml:"reconcile"`        // between two live looks at every launched run; zero means 30 s
+	Reconcile       time.Duration `toml:"reconcile"`        // between two looks at all launched runs, live at those that were not heard of for thrice as long; zero means 30 s
 	Retry           time.Duration `toml:"retry"`            // first wait before what failed is tried again; zero means 250 ms
+	LogGrace        time.Duration `toml:"log_grace"`        // how long the end of an image's own entrypoint waits until its log is read; zero means 20 s
 }
 
 // Validate names every setting at fault.
@@ -40,7 +41,7 @@ func (s Settings) Validate() error {
 	for _, d := range []struct {
 		name string
 		d    time.Duration
-	}{{"pending_deadline", s.PendingDeadline}, {"grace", s.Grace}, {"reconcile", s.Reconcile}, {"retry", s.Retry}} {
+	}{{"pending_deadline", s.PendingDeadline}, {"grace", s.Grace}, {"reconcile", s.Reconcile}, {"retry", s.Retry}, {"log_grace", s.LogGrace}} {
 		if d.d < 0 {
 			errs = append(errs, fmt.Errorf("watcher.%s: must not be negative", d.name))
 		}
@@ -53,6 +54,7 @@ func (s Settings) withDefaults() Settings {
 	s.Grace = cmp.Or(s.Grace, 3*time.Second)
 	s.Reconcile = cmp.Or(s.Reconcile, 30*time.Second)
 	s.Retry = cmp.Or(s.Retry, 250*time.Millisecond)
+	s.LogGrace = cmp.Or(s.LogGrace, 20*time.Second)
 	return s
 }
 

@@ -32,10 +32,12 @@ type watcher struct {
 type memory struct {
 	watched Watched
 	seen    *cluster.Seen // as heard; nil: look
+	heard   time.Time     // when that was
 	before  cluster.Seen  // the last time that something of it was there
 	gone    time.Time     // since when nothing is, by live looks
 	told    string        // ID of the last status that was said
 	failed  int           // looks in a row that failed
+	held    time.Time     // since when its end is not said because a log is being read; zero where it is not
 }
 
 func newWatcher(s Settings, d Deps) *watcher {
@@ -91,7 +93,7 @@ func (w *watcher) heard(s cluster.Seen) {
 	a := attempt{s.Ref.Run, s.Ref.Attempt}
 	w.mu.Lock()
 	if m, ok := w.known[a]; ok {
-		m.seen = &s
+		m.seen, m.heard = &s, w.deps.Clock()
 		if s.Job != nil {
 			m.before, m.gone = s, time.Time{}
 		}
@@ -135,8 +137,24 @@ func (w *watcher) work(ctx context.Context) {
 		if err != nil && ctx.Err() == nil {
 			again = w.deps.Clock().Add(w.patience(w.failedAgain(a, err)))
 		}
+		if rest := w.rest(a); rest > 0 {
+			time.AfterFunc(rest, func() { w.agenda.done(a, again, w.deps.Clock()) })
+			continue
+		}
 		w.agenda.done(a, again, w.deps.Clock())
 	}
+}
+
+// rest is for how long an attempt is not looked at after it was: the longer the
+// more pods it has, each of whose changes is a reason to look at all of them.
+func (w *watcher) rest(a attempt) time.Duration {
+	const few, each = 50, 200 * time.Microsecond
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if m, ok := w.known[a]; ok && len(m.before.Pods) > few {
+		return time.Duration(len(m.before.Pods)) * each
+	}
+	return 0
 }
 
 // failedAgain counts the looks at an attempt that failed in a row, and says so
@@ -160,12 +178,17 @@ func (w *watcher) patience(tries int) time.Duration {
 	return min(w.settings.Retry<<min(tries-1, 10), w.settings.Reconcile)
 }
 
-// reconcile has every watched attempt looked at live, whoever launched it.
+// silence is for how many rounds of reconcile nothing may be heard of an attempt
+// before it is looked at live: all that is there is heard of again more often.
+const silence = 3
+
+// reconcile has every watched attempt decided about, whoever launched it, and
+// looked at live where nothing was heard of it lately.
 func (w *watcher) reconcile(ctx context.Context) error {
 	return w.desk.all(ctx, func(d Watched) {
 		a := attempt{d.Launched.Run, d.Launched.Attempt}
 		w.remember(a, d)
-		w.forgetSeen(a)
+		w.doubtSeen(a)
 		w.agenda.now(a)
 	})
 }
@@ -184,6 +207,9 @@ func (w *watcher) look(ctx context.Context, a attempt) (again time.Time, err err
 	v := Decide(s)
 	say := Tell(m.watched.Launched, v, s)
 	if v.Phase == event.PhaseFinished {
+		if again, err := w.awaitLogs(ctx, a, s); err != nil || !again.IsZero() {
+			return again, err
+		}
 		return time.Time{}, w.end(ctx, a, say)
 	}
 	if len(say) > 0 && say[0].Head().ID != m.told {
@@ -301,10 +327,10 @@ func (w *watcher) succeeded(a attempt) {
 	}
 }
 
-func (w *watcher) forgetSeen(a attempt) {
+func (w *watcher) doubtSeen(a attempt) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if m, ok := w.known[a]; ok {
+	if m, ok := w.known[a]; ok && w.deps.Clock().Sub(m.heard) >= silence*w.settings.Reconcile {
 		m.seen = nil
 	}
 }

@@ -50,7 +50,7 @@ func TestARunIsWatchedToItsEnd(t *testing.T) {
 		time.Sleep(time.Minute)
 		p.stop()
 		want := []string{
-			"bai.status attempt 1: pending: its pod is being prepared",
+			"bai.status attempt 1: pending: its pod is scheduled on n1, and is being prepared",
 			"bai.status attempt 1: running: the benchmark runs",
 			"bai.finished attempt 1: succeeded: the benchmark has ended well",
 		}
@@ -303,5 +303,57 @@ func TestWhatHasEndedIsNotLookedThroughAgain(t *testing.T) {
 		if listed := w.listed() - before; listed > 100 {
 			t.Errorf("%d documents listed while nothing runs", listed)
 		}
+	})
+}
+
+// TestWhatIsHeardOfIsNotLookedAtLive: a look costs the cluster two calls, for each
+// run that only runs.
+func TestWhatIsHeardOfIsNotLookedAtLive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		p := w.start(watcher.Settings{Reconcile: 30 * time.Second}, 0, false)
+		l := launchedRun("r1", 0)
+		p.hear(l)
+		for range 20 {
+			w.cluster.is(refOf(l), running())
+			time.Sleep(time.Minute)
+		}
+		heard := w.cluster.looked()
+		time.Sleep(10 * time.Minute)
+		unheard := w.cluster.looked() - heard
+		p.stop()
+		if heard > 2 {
+			t.Errorf("%d live looks while it was heard of each minute", heard)
+		}
+		if unheard < 10 {
+			t.Errorf("%d live looks in ten minutes in which nothing was heard of it", unheard)
+		}
+	})
+}
+
+// TestARunOfManyPodsIsNotLookedAtForEachOfTheirChanges, which are as many as its
+// pods.
+func TestARunOfManyPodsIsNotLookedAtForEachOfTheirChanges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		p := w.start(watcher.Settings{}, 0, false)
+		l := launchedRun("r1", 0)
+		gang := running()
+		for len(gang.Pods) < 1000 {
+			gang.Pods = append(gang.Pods, gang.Pods[0])
+		}
+		w.cluster.is(refOf(l), gang)
+		p.hear(l)
+		time.Sleep(time.Second)
+		before := w.looked()
+		for range 1000 {
+			w.cluster.is(refOf(l), gang)
+			time.Sleep(time.Millisecond)
+		}
+		time.Sleep(time.Second)
+		if looks := w.looked() - before; looks < 1 || looks > 10 {
+			t.Errorf("%d looks in a second, want a few", looks)
+		}
+		p.stop()
 	})
 }

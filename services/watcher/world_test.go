@@ -101,6 +101,7 @@ type world struct {
 	ids  map[string]bool
 	dups int
 	docs int // documents listed
+	mark int // times that a run's cancel mark was looked for, once for each look
 }
 
 func newWorld(t *testing.T) *world {
@@ -227,6 +228,21 @@ func (p *process) Docs(ctx context.Context, kind store.Kind, after string, limit
 	defer p.world.mu.Unlock()
 	p.world.docs += len(docs)
 	return docs, err
+}
+
+func (p *process) Doc(ctx context.Context, kind store.Kind, key string) (store.Doc, error) {
+	if kind == store.KindCancel {
+		p.world.mu.Lock()
+		p.world.mark++
+		p.world.mu.Unlock()
+	}
+	return p.Memory.Doc(ctx, kind, key)
+}
+
+func (w *world) looked() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.mark
 }
 
 func (w *world) listed() int {

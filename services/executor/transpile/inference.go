@@ -45,7 +45,7 @@ func serverOf(in Input, d *descriptors.Server) (role, error) {
 	_, models, _ := in.data()
 	r := role{
 		name: roleServer, replicas: 1, env: d.Env.Env, hardware: d.Hardware,
-		command: argv, args: args, data: models, ports: d.Env.Ports, probe: probeOf(d.Env.ReadinessProbe),
+		command: argv, args: args, data: models, shared: sharing(d.Models), ports: d.Env.Ports, probe: probeOf(d.Env.ReadinessProbe),
 	}
 	r.observe(d.Output)
 	return r, nil

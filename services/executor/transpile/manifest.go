@@ -10,19 +10,19 @@ import (
 
 	"github.com/benchmark-ai/bai/descriptors"
 	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/internal/pod"
 )
 
 // ManifestRun stands for the run's ID in a manifest.
 const ManifestRun = "00000000000000000000000000"
 
 // Manifest returns the objects of the first attempt of a run of d, which was
-// read from text, as YAML documents. The same descriptor and settings always
+// read from text, as YAML documents: of a run with which code is sent along where
+// d asks for it, or withCode does. The same descriptor and settings always
 // give the same bytes: ManifestRun takes the place of the run's ID, nobody owns
 // the run, and Secrets are empty. Its only error is *RefusedError.
-func Manifest(d *descriptors.Descriptor, text []byte, s Settings) ([]byte, error) {
-	header := event.NewHeader("manifest", ManifestRun, "default", "nobody", time.Unix(0, 0).UTC())
-	run := event.Fetched{Header: header, Descriptor: string(text), Labels: d.Info.Labels, Data: expected(d)}
-	plan, err := Objects(Input{Run: run, Descriptor: d}, s)
+func Manifest(d *descriptors.Descriptor, text []byte, withCode bool, s Settings) ([]byte, error) {
+	plan, err := Preview(d, text, withCode, s)
 	if err != nil {
 		return nil, err
 	}
@@ -37,9 +37,16 @@ func Manifest(d *descriptors.Descriptor, text []byte, s Settings) ([]byte, error
 	return bytes.Join(documents, []byte("---\n")), nil
 }
 
+// Preview returns the plan that Manifest writes down.
+func Preview(d *descriptors.Descriptor, text []byte, withCode bool, s Settings) (Plan, error) {
+	header := event.NewHeader("manifest", ManifestRun, "default", "nobody", time.Unix(0, 0).UTC())
+	run := event.Fetched{Header: header, Descriptor: string(text), Labels: d.Info.Labels, Data: expected(d, withCode)}
+	return Objects(Input{Run: run, Descriptor: d}, s)
+}
+
 // expected returns the data of a descriptor as they would be once fetched, but
 // for what only the fetcher knows.
-func expected(d *descriptors.Descriptor) []event.Data {
+func expected(d *descriptors.Descriptor, withCode bool) []event.Data {
 	given := d.Data.Sources
 	if d.Server != nil {
 		given = append(slices.Clip(given), d.Server.Models...)
@@ -48,8 +55,8 @@ func expected(d *descriptors.Descriptor) []event.Data {
 	for _, s := range given {
 		data = append(data, event.Data{Source: s.Src, Path: s.Path, Unpack: s.Unpack, Writable: !s.ReadOnly})
 	}
-	if d.ML != nil && d.ML.Script != nil {
-		data = append(data, event.Data{Source: d.ML.Script.Archive, Path: Scripts})
+	if withCode || d.ML != nil && d.ML.Script != nil {
+		data = append(data, pod.Code(event.Script{}))
 	}
 	return data
 }

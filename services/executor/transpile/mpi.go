@@ -63,8 +63,10 @@ func mpi(in Input, s Settings, r role) ([]role, error) {
 	b := builder{in: in, settings: s, role: worker}
 	worker.files, worker.keysHere = sshFiles(b.hosts(), slots), true
 
+	launcher.slots = slots
 	launcher.name, launcher.mpi, launcher.hardware = roleLauncher, true, small(r.hardware)
 	_, _, launcher.data = in.data()
+	launcher.shared = nil
 	launcher.vars = append(slices.Clone(r.vars), mpiVars(slots*d.NumInstances)...)
 	launcher.command = slices.Concat([]string{mpiDir + "/launch"}, started(r, slots*d.NumInstances))
 	var targets []string
@@ -161,14 +163,19 @@ func sshFiles(hosts []string, slots int) map[string]string {
 			"PermitRootLogin prohibit-password", "MaxStartups 1000", "MaxSessions 1000", "LogLevel ERROR", "ForceCommand "+mpiDir+"/session"),
 		"rsh": lines("#!/bin/sh", "exec ssh -F "+mpiDir+`/ssh_config "$@"`),
 		"launch": lines("#!/bin/sh -e", "umask 077", "mkdir -p "+mpiOwn, "cp "+keysDir+"/id "+mpiOwn+"/id",
-			"umask 022", `exec "$@"`),
+			"umask 022", missing("$1", "openmpi-bin or mpich", `command -v "$1" >/dev/null`), `exec "$@"`),
 		"worker": lines("#!/bin/sh -e", "umask 077", "mkdir -p "+mpiOwn, "cp "+keysDir+"/host "+mpiOwn+"/host",
 			"export -p > "+mpiOwn+"/environment", "umask 022", "mkdir -p /run/sshd 2>/dev/null || true",
 			"sshd=$(command -v sshd || echo /usr/sbin/sshd)",
-			`[ -x "$sshd" ] || { echo "strategy mpi needs sshd in the image: install openssh-server" >&2; exit 127; }`,
+			missing("sshd", "openssh-server", `[ -x "$sshd" ]`),
 			`exec "$sshd" -D -e -f `+mpiDir+"/sshd_config"),
 		"session": lines("#!/bin/sh", ". "+mpiOwn+"/environment", `exec /bin/sh -c "$SSH_ORIGINAL_COMMAND"`),
 	}
+}
+
+// missing is a line of a shell that ends it where a test fails.
+func missing(program, from, test string) string {
+	return fmt.Sprintf(`%s || { echo "strategy mpi needs %s, in the image or on the local cluster's machine: install %s (Debian)" >&2; exit 127; }`, test, program, from)
 }
 
 func lines(ls ...string) string { return strings.Join(ls, "\n") + "\n" }

@@ -116,16 +116,25 @@ func (b builder) host() string { return b.name() + "." + b.settings.scope() + ".
 func (b builder) hosts() []string {
 	hosts := make([]string, 0, b.role.replicas)
 	for i := range b.role.replicas {
-		hosts = append(hosts, fmt.Sprintf("%s-%d.%s.%s.svc", b.name(), i, b.shared("mpi"), b.settings.scope()))
+		hosts = append(hosts, fmt.Sprintf("%s-%d.%s.%s.svc", b.name(), i, b.subdomain(), b.settings.scope()))
 	}
 	return hosts
+}
+
+// subdomain is that of all pods of a run that speaks MPI, the name of its
+// headless Service.
+func (b builder) subdomain() string {
+	if b.operated() {
+		return Name(b.in.Run.Run, b.in.Run.Attempt) // the operator's
+	}
+	return b.shared("mpi")
 }
 
 // supplies are what the role's pods need to be there before them.
 func (b builder) supplies() []cluster.Object {
 	var objects []cluster.Object
-	if b.role.script != "" {
-		objects = append(objects, b.config(b.name(), map[string]string{scriptFile: b.role.script}))
+	if b.role.script != "" && (!b.settings.Owner || !b.role.ends) {
+		objects = append(objects, b.owner())
 	}
 	if len(b.role.files) > 0 {
 		objects = append(objects, b.config(b.shared("mpi"), b.role.files))
@@ -134,10 +143,19 @@ func (b builder) supplies() []cluster.Object {
 	if b.role.keysHere {
 		objects = append(objects, b.keys(Keys{}))
 	}
-	if len(b.role.ports) > 0 {
+	if len(b.role.ports) > 0 && !b.operated() {
 		objects = append(objects, b.service())
 	}
 	return objects
+}
+
+// owner is the role's ConfigMap, with its script if it has one.
+func (b builder) owner() *corev1.ConfigMap {
+	var data map[string]string
+	if b.role.script != "" {
+		data = map[string]string{scriptFile: b.role.script}
+	}
+	return b.config(b.name(), data)
 }
 
 func (b builder) config(name string, data map[string]string) *corev1.ConfigMap {
@@ -190,11 +208,11 @@ func (b builder) filled(token string) (*corev1.Secret, error) {
 	secret.Data = make(map[string][]byte)
 	files := map[string]any{pod.CollectFile: pod.Collect{
 		Header: header, Role: b.role.name, Container: cluster.ContainerBenchmark,
-		Brokers: b.settings.Brokers, Token: token, Metrics: metrics(b.role.metrics), MaxLog: b.maxLog(),
+		Brokers: b.settings.Brokers, Access: b.settings.Access, Token: token, Metrics: metrics(b.role.metrics), MaxLog: b.maxLog(),
 		Gateway: b.settings.Gateway, Artifacts: b.role.output, Drain: max(b.grace()-15*time.Second, b.grace()/2),
 	}}
 	if len(b.role.data) > 0 {
-		files[pod.PullFile] = pod.Pull{Header: header, Brokers: b.settings.Brokers, Token: token, Store: b.settings.ObjectStore, Data: b.role.data}
+		files[pod.PullFile] = pod.Pull{Header: header, Brokers: b.settings.Brokers, Access: b.settings.Access, Token: token, Store: b.settings.ObjectStore, Data: b.role.data, Shared: b.common()}
 	}
 	for name, v := range files {
 		text, err := json.Marshal(v)
@@ -229,7 +247,11 @@ func (b builder) maxLog() int64 {
 func metrics(ms []descriptors.Metric) []pod.Metric {
 	var out []pod.Metric
 	for _, m := range ms {
-		out = append(out, pod.Metric{Name: m.Name, Unit: m.Units, Pattern: m.Pattern})
+		parser := m.Parser
+		if parser == "lines" {
+			parser = "" // the usual one
+		}
+		out = append(out, pod.Metric{Name: m.Name, Unit: m.Units, Pattern: m.Pattern, Parser: parser})
 	}
 	return out
 }

@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"path"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -80,11 +80,11 @@ func (b builder) pod() corev1.PodSpec {
 // network gives a pod that speaks MPI a name that all others of its run can look
 // up, also where a launcher tells them the short one.
 func (b builder) network(spec *corev1.PodSpec) {
-	spec.Subdomain = b.shared("mpi")
+	spec.Subdomain = b.subdomain()
 	if !b.role.indexed {
 		spec.Hostname = b.name()
 	}
-	domain := fmt.Sprintf("%s.%s.svc.%s", b.shared("mpi"), b.settings.scope(), cmp.Or(b.settings.Domain, "cluster.local"))
+	domain := fmt.Sprintf("%s.%s.svc.%s", b.subdomain(), b.settings.scope(), cmp.Or(b.settings.Domain, "cluster.local"))
 	spec.DNSConfig = &corev1.PodDNSConfig{Searches: []string{domain}}
 }
 
@@ -114,6 +114,7 @@ func (b builder) podSecurity() *corev1.PodSecurityContext {
 	if b.settings.Security == Restricted {
 		yes := true
 		s.RunAsNonRoot = &yes
+		s.FSGroup = b.sharedGroup()
 	}
 	return s
 }
@@ -133,11 +134,18 @@ func (b builder) collect() corev1.Container {
 	c.RestartPolicy = &always
 	c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: volumeSecret, MountPath: pod.SecretDir, ReadOnly: true})
 	if b.role.indexed {
-		c.Env = append(c.Env, corev1.EnvVar{Name: pod.EnvIndex, ValueFrom: &corev1.EnvVarSource{
-			FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.annotations['batch.kubernetes.io/job-completion-index']"},
-		}})
+		c.Env = append(c.Env, b.podIndex())
 	}
 	return c
+}
+
+// podIndex tells a pod its number within its role.
+func (b builder) podIndex() corev1.EnvVar {
+	path := "metadata.annotations['batch.kubernetes.io/job-completion-index']"
+	if b.operated() {
+		path = "metadata.labels['" + replicaIndex + "']"
+	}
+	return corev1.EnvVar{Name: pod.EnvIndex, ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: path}}}
 }
 
 // wait waits until another role is ready.
@@ -147,12 +155,14 @@ func (b builder) wait() corev1.Container {
 	return c
 }
 
-// pull brings the data, number n to data/<n>.
+// pull brings the data, number n to data/<n>, or to shared/<n>.
 func (b builder) pull() corev1.Container {
 	c := b.ours(cluster.ContainerPull, pod.In("", pod.Binary), "pull")
-	c.VolumeMounts = append(c.VolumeMounts,
-		corev1.VolumeMount{Name: volumeData, MountPath: pod.In("", pod.Data)},
-		corev1.VolumeMount{Name: volumeSecret, MountPath: pod.SecretDir, ReadOnly: true})
+	if len(b.common()) > 0 {
+		c.Env = append(c.Env, b.podIndex())
+		b.ownsVolume(c.SecurityContext)
+	}
+	c.VolumeMounts = append(append(c.VolumeMounts, b.pullMounts()...), corev1.VolumeMount{Name: volumeSecret, MountPath: pod.SecretDir, ReadOnly: true})
 	return c
 }
 
@@ -163,7 +173,7 @@ func (b builder) ours(name string, command ...string) corev1.Container {
 		image = DefaultImage
 	}
 	return corev1.Container{
-		Name: name, Image: image, Command: command, Env: []corev1.EnvVar{podUID()},
+		Name: name, Image: image, Command: command, Env: []corev1.EnvVar{podUID(), node()},
 		ImagePullPolicy:          corev1.PullPolicy(b.settings.PullPolicy),
 		VolumeMounts:             []corev1.VolumeMount{{Name: volumeOurs, MountPath: pod.Dir}},
 		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
@@ -237,9 +247,10 @@ func (b builder) mounts() []corev1.VolumeMount {
 			corev1.VolumeMount{Name: volumeMPI, MountPath: mpiDir, ReadOnly: true},
 			corev1.VolumeMount{Name: volumeKeys, MountPath: keysDir, ReadOnly: true})
 	}
-	for n, d := range b.role.data {
-		mounts = append(mounts, corev1.VolumeMount{Name: volumeData, MountPath: path.Clean(d.Path), SubPath: strconv.Itoa(n), ReadOnly: !d.Writable})
+	for n := range b.role.data {
+		mounts = append(mounts, b.dataMount(n))
 	}
+	mounts = append(mounts, b.userMounts()...)
 	if b.role.env.ExtendedShm {
 		mounts = append(mounts, corev1.VolumeMount{Name: volumeShm, MountPath: "/dev/shm"})
 	}
@@ -262,9 +273,7 @@ func (b builder) volumes() []corev1.Volume {
 		keys := corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: b.shared("keys"), DefaultMode: &readable}}
 		volumes = append(volumes, corev1.Volume{Name: volumeMPI, VolumeSource: config(b.shared("mpi"))}, corev1.Volume{Name: volumeKeys, VolumeSource: keys})
 	}
-	if len(b.role.data) > 0 {
-		volumes = append(volumes, corev1.Volume{Name: volumeData, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}})
-	}
+	volumes = slices.Concat(volumes, b.dataVolumes(), b.userVolumes())
 	if b.role.env.ExtendedShm {
 		memory := &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory}
 		volumes = append(volumes, corev1.Volume{Name: volumeShm, VolumeSource: corev1.VolumeSource{EmptyDir: memory}})
@@ -321,6 +330,11 @@ func (e *environment) put(v corev1.EnvVar) {
 
 func podUID() corev1.EnvVar {
 	return corev1.EnvVar{Name: pod.EnvPodUID, ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.uid"}}}
+}
+
+// node tells the name of the node that the pod is on.
+func node() corev1.EnvVar {
+	return corev1.EnvVar{Name: pod.EnvNode, ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "spec.nodeName"}}}
 }
 
 // resources are what the benchmark may use: what it is given is also its limit,

@@ -21,7 +21,7 @@ func Strategies() []string {
 
 // Scripts is the path of code that was sent along with a descriptor, in the data
 // of its run and in its pods.
-const Scripts = pod.Dir + "/" + pod.Scripts
+const Scripts = pod.ScriptsDir
 
 // role is one kind of pod of a run: what it runs, how often, when it begins and
 // what its end means.
@@ -37,6 +37,7 @@ type role struct {
 	args     []string // of the image's entrypoint
 	script   string   // text of the script that command runs; empty for none
 	data     []event.Data
+	shared   []bool // of the first of data: its pods have them in common, where it has several
 	metrics  []descriptors.Metric
 	output   []pod.Artifact
 
@@ -44,6 +45,7 @@ type role struct {
 	probe *corev1.Probe     // says when it is ready
 	await []string          // arguments of bai-pod await, before the benchmark begins; nil to begin at once
 	mpi   bool              // it has the keys and the files of the run's ssh
+	slots int               // processes of MPI on each worker, for who starts them
 	files map[string]string // the files of the run's ssh, in the role that brings them
 
 	keysHere bool // the Secret with the keys is made with this role
@@ -82,21 +84,33 @@ func benchmark(in Input) (role, error) {
 	r := role{
 		name: cluster.ContainerBenchmark, replicas: 1, ends: true,
 		env: d.Env, hardware: d.Hardware, command: argv, args: args, data: slices.Concat(sources, scripts),
+		shared: sharing(d.Data.Sources),
 	}
 	if _, text, ok := d.Script(); ok {
 		r.command, r.args, r.script = slices.Concat(argv, []string{scriptPath}, args), nil, text
 	}
-	if d.ML != nil && d.ML.Script != nil {
-		if len(scripts) == 0 {
-			return role{}, &RefusedError{
-				Reason:  event.InvalidDescriptor,
-				Message: fmt.Sprintf("ml.script.script is %q, and no such archive was sent along with the descriptor", d.ML.Script.Archive),
-			}
-		}
-		r.vars = append(r.vars, corev1.EnvVar{Name: pod.EnvScripts, Value: Scripts})
+	if err := r.code(d, scripts); err != nil {
+		return role{}, err
 	}
 	r.observe(d.Output)
 	return r, nil
+}
+
+// code has the role find code that was sent along, which is there whether or not
+// the descriptor asks for it.
+func (r *role) code(d *descriptors.Descriptor, scripts []event.Data) error {
+	if len(scripts) > 0 {
+		r.vars = append(r.vars, corev1.EnvVar{Name: pod.EnvScripts, Value: Scripts})
+		r.command, r.args = known(r.command, r.vars), known(r.args, r.vars)
+		return nil
+	}
+	if d.ML == nil || d.ML.Script == nil {
+		return nil
+	}
+	return &RefusedError{
+		Reason:  event.InvalidDescriptor,
+		Message: fmt.Sprintf("ml.script.script is %q, and no code was sent along with the descriptor: submit it with --script DIR", d.ML.Script.Archive),
+	}
 }
 
 func unreadable(err error) error {

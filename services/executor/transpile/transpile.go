@@ -28,13 +28,24 @@
 // names mpirun itself is run under mpirun, one process for each slot; a script is
 // run once, on the launcher, and calls mpirun where it wants to. Environment
 // variables tell the mpirun of Open MPI (4 and 5), MPICH and Intel MPI which
-// hosts there are and how to reach them, so that it needs no options.
+// hosts there are and how to reach them, so that it needs no options. Where
+// settings say that Kubeflow's MPI operator is there, one MPIJob takes the place of
+// the two Jobs and the Service; its pods are the same.
+//
+// # Data that pods share
+//
+// Where a role has several pods, data with mount = "shared" lie on a volume that
+// a claim of the role's makes, and that all of its pods mount, the benchmark for
+// reading: the pod with index 0 brings them there, the others wait.
 //
 // # Files of the user's
 //
 // The data of a run are those of the descriptor's sources, then the server's
-// models, in the order of the descriptor. Code that was sent along (ml.script)
-// comes after them, with the path that Scripts gives it.
+// models, in the order of the descriptor. Code that was sent along comes after
+// them, with the path that Scripts gives it, whether or not the descriptor asks
+// for it (ml.script). It is unpacked in each pod that runs what the user measures,
+// but not in a server's: there BAI_SCRIPTS_PATH names its folder, in the
+// environment and, as $(BAI_SCRIPTS_PATH) or ${BAI_SCRIPTS_PATH}, in the command.
 package transpile
 
 import (
@@ -52,6 +63,7 @@ import (
 	"github.com/benchmark-ai/bai/descriptors"
 	"github.com/benchmark-ai/bai/services/internal/cluster"
 	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/internal/pod"
 )
 
 // Settings are what an operator decides about the objects of every run. The
@@ -60,6 +72,7 @@ type Settings struct {
 	Scope       string                `toml:"namespace"`    // Kubernetes namespace of the objects; empty means default
 	Image       string                `toml:"image"`        // image with bai-pod; empty means DefaultImage
 	Brokers     []string              `toml:"brokers"`      // of Kafka, as pods reach them
+	Access      pod.Access            `toml:"-"`            // to the brokers; it is written into Secrets only
 	ObjectStore string                `toml:"object_store"` // its URL, as pods reach it
 	Zones       map[string]string     `toml:"zones"`        // ID of a zone → its name
 	Instances   descriptors.Instances `toml:"instances"`    // kinds of machines beside those that are known
@@ -67,6 +80,7 @@ type Settings struct {
 	Keep        time.Duration         `toml:"keep"`         // how long Kubernetes keeps an ended Job that nobody deleted; zero means a day
 	Grace       time.Duration         `toml:"grace"`        // between SIGTERM and SIGKILL to a pod; zero means a minute
 	NoLimits    bool                  `toml:"no_limits"`    // the cluster enforces no limits of CPU and memory: what a pod is given is asked for only
+	Owner       bool                  `toml:"-"`            // the first object is a ConfigMap that can own all others; the executor knows where that is of use
 	MaxLog      int64                 `toml:"max_log"`      // bytes of output that are kept of runs that give no limit; zero means no limit
 	Gateway     string                `toml:"gateway"`      // URL of the gateway, as pods reach it; empty means that no artifacts are kept
 
@@ -77,6 +91,11 @@ type Settings struct {
 	PriorityClass string   `toml:"priority_class"` // of all pods; empty means none
 	Scheduler     string   `toml:"scheduler"`      // of all pods; empty means the cluster's own; volcano is told of gangs
 	Queue         string   `toml:"queue"`          // of volcano where that is the scheduler, else of Kueue; empty means none
+
+	Shared Shared `toml:"shared"` // data that all pods of a role have in common
+	// MPIOperator says that the cluster has Kubeflow's MPI operator: a run of
+	// strategy mpi is an MPIJob v2beta1, which kubernetes.kinds has to name too.
+	MPIOperator bool `toml:"mpi_operator"`
 
 	Domain string        `toml:"domain"` // of the cluster's names; empty means cluster.local
 	Ready  time.Duration `toml:"ready"`  // how long a server or the workers may take to be ready; zero means 30 min
@@ -103,6 +122,7 @@ func (s Settings) Validate(name string) error {
 		{"placement", s.Placement, []string{"", Exclusive, Spread, Anywhere}},
 		{"security", s.Security, []string{"", Baseline, Restricted}},
 		{"pull_policy", s.PullPolicy, []string{"", "Always", "IfNotPresent", "Never"}},
+		{"shared.access", s.Shared.Access, accesses()},
 	} {
 		if !slices.Contains(choice.of, choice.value) {
 			errs = append(errs, fmt.Errorf("%s.%s: %q, want one of %s", name, choice.key, choice.value, strings.Join(choice.of[1:], ", ")))
@@ -169,19 +189,23 @@ func Objects(in Input, s Settings) (Plan, error) {
 	}
 	limits := in.Descriptor.Limits
 	p := Plan{Scope: s.scope(), Retries: max(0, limits.Retries+1-in.Run.Attempt), PendingDeadline: limits.PendingDeadline, Keep: limits.Keep}
+	if s.Owner {
+		p.Objects = append(p.Objects, builders[len(builders)-1].owner())
+	}
 	for _, b := range builders {
 		p.Objects = append(p.Objects, b.supplies()...)
 		p.Pods += b.role.replicas
 	}
+	made, err := claims(builders)
+	if err != nil {
+		return Plan{}, err
+	}
+	p.Objects = append(p.Objects, made...)
 	if g := group(builders, p.Pods); g != nil {
 		p.Objects = append(p.Objects, g)
 	}
-	for _, b := range builders {
-		p.Objects = append(p.Objects, b.job())
-		if b.role.ends {
-			p.Job = b.name()
-		}
-	}
+	p.Objects = append(p.Objects, jobs(builders)...)
+	p.Job = Name(in.Run.Run, in.Run.Attempt)
 	return p, nil
 }
 

@@ -49,6 +49,7 @@ func TestObjectsOfExamples(t *testing.T) {
 		"inference":   examples + "/inference.toml",
 		"mpi":         examples + "/mpi.toml",
 		"every-key":   examples + "/every-key.toml",
+		"volumes":     "testdata/volumes.toml",
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := objects(t, input(t, file), settings)

@@ -1,0 +1,67 @@
+package transpile
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/benchmark-ai/bai/descriptors"
+	"github.com/benchmark-ai/bai/services/internal/cluster"
+	"github.com/benchmark-ai/bai/services/internal/mpijob"
+)
+
+// replicaIndex is the label in which the MPI operator gives a worker its number.
+const replicaIndex = "training.kubeflow.org/replica-index"
+
+// operated reports whether an operator makes the pods of the run's roles.
+func (b builder) operated() bool {
+	return b.settings.MPIOperator && b.in.Descriptor.Hardware.Strategy == descriptors.MPI
+}
+
+// mpiJob returns the MPIJob of a run, from the same pods that two Jobs would have:
+// they bring their own keys, hosts and launch commands, so that what is measured
+// is the same with the operator and without. The operator gives the workers their
+// names on the network, starts the launcher, and says how it ended.
+func mpiJob(builders []builder) *mpijob.Job {
+	launcher := builders[len(builders)-1]
+	same := launcher.job() // what of it is the run's, not the pods'
+	j := &mpijob.Job{ObjectMeta: same.ObjectMeta}
+	j.APIVersion, j.Kind = mpijob.APIVersion, mpijob.Kind
+	slots := launcher.role.slots
+	j.Spec = mpijob.Spec{
+		SlotsPerWorker: int32(slots), //nolint:gosec // a descriptor has at most some thousands
+		RunPolicy: mpijob.RunPolicy{
+			CleanPodPolicy: "Running", BackoffLimit: same.Spec.BackoffLimit, Suspend: same.Spec.Suspend,
+			TTLSecondsAfterFinished: same.Spec.TTLSecondsAfterFinished, ActiveDeadlineSeconds: same.Spec.ActiveDeadlineSeconds,
+		},
+		ReplicaSpecs:     map[string]mpijob.Replica{},
+		SSHAuthMountPath: "/etc/mpi-keys", // nobody reads the operator's keys, and its default is root's home
+	}
+	for _, b := range builders {
+		name := mpijob.Worker
+		if b.role.ends {
+			name = mpijob.Launcher
+		}
+		j.Spec.ReplicaSpecs[name] = b.replica()
+	}
+	return j
+}
+
+// replica returns a role as an MPIJob has it, which says itself when pods are
+// tried again, and gives them their names.
+func (b builder) replica() mpijob.Replica {
+	template := corev1.PodTemplateSpec{ObjectMeta: b.podMeta(), Spec: b.pod()}
+	template.Spec.RestartPolicy, template.Spec.Hostname, template.Spec.Subdomain = "", "", ""
+	return mpijob.Replica{Replicas: int32(b.role.replicas), RestartPolicy: string(corev1.RestartPolicyNever), Template: template} //nolint:gosec // as above
+}
+
+// jobs returns what runs the roles of a run: a Job for each, or, where that is
+// what settings say, one object of the MPI operator's.
+func jobs(builders []builder) []cluster.Object {
+	if builders[0].operated() {
+		return []cluster.Object{mpiJob(builders)}
+	}
+	all := make([]cluster.Object, 0, len(builders))
+	for _, b := range builders {
+		all = append(all, b.job())
+	}
+	return all
+}

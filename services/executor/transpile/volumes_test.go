@@ -1,0 +1,188 @@
+package transpile_test
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/benchmark-ai/bai/services/executor/transpile"
+	"github.com/benchmark-ai/bai/services/internal/cluster"
+	"github.com/benchmark-ai/bai/services/internal/pod"
+)
+
+// claimsOf are the claims among objects: name, size, access and class.
+func claimsOf(all []cluster.Object) []string {
+	var found []string
+	for _, o := range all {
+		if c, ok := o.(*corev1.PersistentVolumeClaim); ok {
+			class := "default"
+			if c.Spec.StorageClassName != nil {
+				class = *c.Spec.StorageClassName
+			}
+			size := c.Spec.Resources.Requests[corev1.ResourceStorage]
+			found = append(found, strings.Join([]string{strings.TrimPrefix(c.Name, "bai-"+runID+"-1-"), size.String(), string(c.Spec.AccessModes[0]), class}, " "))
+		}
+	}
+	return found
+}
+
+// toldToPull is what the pullers of a role are told to share.
+func toldToPull(t *testing.T, in transpile.Input, s transpile.Settings, role string) []int {
+	t.Helper()
+	all, err := transpile.Secrets(in, s, secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(all, func(s *corev1.Secret) bool { return s.Labels[cluster.LabelRole] == role })
+	var told pod.Pull
+	if err := json.Unmarshal(all[i].Data[pod.PullFile], &told); err != nil {
+		t.Fatal(err)
+	}
+	return told.Shared
+}
+
+// where says of a role's benchmark at which volume each path lies.
+func where(t *testing.T, p transpile.Plan, role string) map[string]string {
+	t.Helper()
+	at := make(map[string]string)
+	for _, o := range p.Objects {
+		j, ok := o.(*batchv1.Job)
+		if !ok || j.Labels[cluster.LabelRole] != role {
+			continue
+		}
+		for _, m := range j.Spec.Template.Spec.Containers[0].VolumeMounts {
+			name := m.Name + " " + m.SubPath
+			if m.ReadOnly {
+				name += " read-only"
+			}
+			at[m.MountPath] = name
+		}
+	}
+	return at
+}
+
+func TestDataAreSharedWhereARoleHasSeveralPodsAndTheClusterCan(t *testing.T) {
+	in := input(t, "testdata/volumes.toml")
+	in.Run.Data[0].Size, in.Run.Data[2].Size = 3<<30, 1<<30
+	off, onOne := settings, settings
+	off.Shared.Off = true
+	onOne.Shared.Access, onOne.Shared.StorageClass = "ReadWriteOnce", "disk"
+	for name, tt := range map[string]struct {
+		settings transpile.Settings
+		claims   []string
+		shared   []int
+		train    string
+	}{
+		"a claim as large as what is shared, and what is in it": {
+			settings, []string{"worker-data 15Gi ReadWriteMany default", "volume-1 100Gi ReadWriteMany default"}, []int{0, 2}, "shared 0 read-only",
+		},
+		"of the class that settings name": {
+			onOne, []string{"worker-data 15Gi ReadWriteOnce disk", "volume-1 100Gi ReadWriteMany default"}, []int{0, 2}, "shared 0 read-only",
+		},
+		"not where settings say so": {
+			off, []string{"volume-1 100Gi ReadWriteMany default"}, nil, "data 0 read-only",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := objects(t, in, tt.settings)
+			if diff := cmp.Diff(tt.claims, claimsOf(p.Objects)); diff != "" {
+				t.Errorf("claims (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(tt.shared, toldToPull(t, in, tt.settings, "worker")); diff != "" {
+				t.Errorf("the puller is told (-want +got):\n%s", diff)
+			}
+			at := where(t, p, "worker")
+			if at["/data/train"] != tt.train || at["/data/weights"] != "data 1" {
+				t.Errorf("data lie at %q, want %q", at, tt.train)
+			}
+		})
+	}
+	in.Run.Descriptor = strings.NewReplacer(`strategy = "mpi"`, "", "role = \"worker\"\n", "", "role = \"launcher\"\n", "").Replace(in.Run.Descriptor)
+	one := with(t, in.Run)
+	if got := claimsOf(objects(t, one, settings).Objects); len(got) != 1 || toldToPull(t, one, settings, "benchmark") != nil {
+		t.Errorf("a single pod shares with nobody, and has %q", got)
+	}
+}
+
+// rights are those that matter to a volume.
+type rights struct {
+	Root  bool
+	Group int64
+}
+
+// TestAPullerMayWriteToAVolumeThatIsRoots: as root where pods may be that, else
+// by way of a group, and only where pods share data.
+func TestAPullerMayWriteToAVolumeThatIsRoots(t *testing.T) {
+	restricted, off := settings, settings
+	restricted.Security, off.Shared.Off = transpile.Restricted, true
+	for name, tt := range map[string]struct {
+		settings transpile.Settings
+		want     rights
+	}{
+		"as root":            {settings, rights{Root: true}},
+		"as one of a group":  {restricted, rights{Group: 65532}},
+		"no more than usual": {off, rights{}},
+	} {
+		var got rights
+		for _, o := range objects(t, input(t, "testdata/volumes.toml"), tt.settings).Objects {
+			if j, ok := o.(*batchv1.Job); ok && j.Labels[cluster.LabelRole] == "worker" {
+				got = rightsOf(j.Spec.Template.Spec)
+			}
+		}
+		if diff := cmp.Diff(tt.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// rightsOf says whether a pod's puller is root, and which group its volumes are
+// given to.
+func rightsOf(s corev1.PodSpec) (r rights) {
+	if s.SecurityContext.FSGroup != nil {
+		r.Group = *s.SecurityContext.FSGroup
+	}
+	for _, c := range s.InitContainers {
+		if c.Name == cluster.ContainerPull && c.SecurityContext.RunAsUser != nil {
+			r.Root = *c.SecurityContext.RunAsUser == 0
+		}
+	}
+	return r
+}
+
+func TestEachRoleMountsItsVolumes(t *testing.T) {
+	p := objects(t, input(t, "testdata/volumes.toml"), settings)
+	for role, want := range map[string][]string{
+		"worker":   {"/exchange", "/fast", "/home/claim", "/scratch"},
+		"launcher": {"/exchange", "/home/claim", "/results"},
+	} {
+		var got []string
+		for path, volume := range where(t, p, role) {
+			if strings.HasPrefix(volume, "volume-") {
+				got = append(got, path)
+			}
+		}
+		slices.Sort(got)
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s mounts (-want +got):\n%s", role, diff)
+		}
+	}
+}
+
+func TestAClusterThatEnforcesNoLimitsIsToldOfNoneOfADisk(t *testing.T) {
+	s := settings
+	s.NoLimits = true
+	for _, o := range objects(t, input(t, "testdata/volumes.toml"), s).Objects {
+		if j, ok := o.(*batchv1.Job); ok {
+			for _, v := range j.Spec.Template.Spec.Volumes {
+				if v.EmptyDir != nil && v.EmptyDir.SizeLimit != nil {
+					t.Errorf("volume %s has a limit", v.Name)
+				}
+			}
+		}
+	}
+}
