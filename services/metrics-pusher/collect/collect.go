@@ -41,7 +41,8 @@ type Settings struct {
 
 	Dir   string        // of the pod's volume; empty means pod.Dir
 	Pod   string        // the pod's UID
-	Poll  time.Duration // how long it waits for more; zero means 25 ms
+	Node  string        // name of the node; empty where it is not known
+	Poll  time.Duration // how long it waits for more; zero means 50 ms
 	Drain time.Duration // how long it goes on shipping once it is told to stop; zero means what Collect says
 }
 
@@ -61,6 +62,7 @@ type Collector struct {
 	log      *zap.Logger
 	sources  []*source
 	saved    time.Time // when the cursor was written
+	placed   time.Time // when what was last said of where it runs was written
 
 	complained bool // of a cursor that cannot be written
 }
@@ -77,7 +79,8 @@ func New(s Settings, bus Publisher, log *zap.Logger) (*Collector, error) {
 	}
 	s = defaults(s)
 	c := &Collector{settings: s, patterns: patterns, bus: bus, log: log}
-	for _, stream := range []string{event.StreamOutput, event.StreamMetrics, event.StreamFIFO} {
+	// The system's end comes before those that are awaited: who has these has it.
+	for _, stream := range []string{event.StreamSystem, event.StreamOutput, event.StreamMetrics, event.StreamFIFO} {
 		src := c.newSource(stream)
 		if err := src.from.Validate(); err != nil {
 			return nil, fmt.Errorf("collect for whom: %w", err)
@@ -175,6 +178,11 @@ func (c *Collector) ended(ctx context.Context) bool {
 // round ships some of what each source has, and reports whether one is likely
 // to have more at once.
 func (c *Collector) round(ctx context.Context) (full bool, err error) {
+	if c.placed.IsZero() {
+		if err := c.place(ctx); err != nil {
+			return false, err
+		}
+	}
 	for _, s := range c.sources {
 		more, err := s.ship(ctx)
 		if err != nil {
@@ -187,6 +195,9 @@ func (c *Collector) round(ctx context.Context) (full bool, err error) {
 
 // finish ships what each source has now, then its ends.
 func (c *Collector) finish(ctx context.Context) error {
+	if err := c.place(ctx); err != nil {
+		return err
+	}
 	exit := c.exit()
 	for _, s := range c.sources {
 		err := s.finish(ctx, exit)

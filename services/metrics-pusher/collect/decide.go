@@ -24,7 +24,7 @@ func defaults(s Settings) Settings {
 	}
 	s.MaxLine = min(s.MaxLine, mostLine)
 	if s.Poll <= 0 {
-		s.Poll = 25 * time.Millisecond
+		s.Poll = 50 * time.Millisecond
 	}
 	if s.Drain <= 0 {
 		s.Drain = s.Collect.Drain
@@ -96,7 +96,7 @@ func weight(s string) int {
 func lineSize(l event.Line) int { return 120 + weight(l.Text) }
 
 // sampleSize returns about how many bytes a sample takes in JSON.
-func sampleSize(s event.Sample) int {
+func sampleSize(s *event.Sample) int {
 	n := 130 + weight(s.Name) + weight(s.Unit)
 	for k, v := range s.Labels {
 		n += 6 + weight(k) + weight(v)
@@ -113,9 +113,9 @@ func (c count) end() *event.End {
 	return e
 }
 
-// ship notes a line or sample that is shipped.
-func (c *count) ship(seq int64) {
-	c.Count++
+// ship notes n lines or samples that are shipped, of which the last has seq.
+func (c *count) ship(n int, seq int64) {
+	c.Count += int64(n)
 	c.Last = seq
 }
 

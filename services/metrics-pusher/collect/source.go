@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"go.uber.org/zap"
@@ -31,11 +32,14 @@ type source struct {
 
 	lines   []event.Line // under way, as are these
 	samples []event.Sample
-	size    int // of both in JSON, about
+	size    int    // of both in JSON, about
+	sent    *batch // what is being shipped; nil for nothing
+
+	emissions extract.Emissions
 }
 
 func (c *Collector) newSource(stream string) *source {
-	files := map[string]string{event.StreamOutput: pod.Output, event.StreamMetrics: pod.Metrics, event.StreamFIFO: pod.Spool}
+	files := map[string]string{event.StreamOutput: pod.Output, event.StreamMetrics: pod.Metrics, event.StreamFIFO: pod.Spool, event.StreamSystem: pod.System}
 	limit := maxEmission
 	if stream == event.StreamOutput {
 		limit = c.settings.MaxLine
@@ -148,11 +152,12 @@ func (s *source) written(ctx context.Context, l line, isErr bool, at int64, open
 	if err := s.addLine(ctx, out); err != nil {
 		return err
 	}
-	samples, bad := s.patterns.Append(nil, out.Text)
-	if bad > 0 {
+	first := len(s.samples)
+	samples, bad := s.patterns.Append(s.samples, out.Text)
+	if s.samples = samples; bad > 0 {
 		s.next.Samples.drop(int64(bad), badMatch(l.seq))
 	}
-	return s.addSamples(ctx, samples, l.seq, at)
+	return s.addSamples(ctx, first, l.seq, at)
 }
 
 // addLine has a line shipped, unless it is beyond what is to be kept.
@@ -181,26 +186,33 @@ func (s *source) emitted(ctx context.Context, l line, now int64) error {
 		s.next.Samples.drop(1, badEmission(l.seq, fmt.Errorf("the line has %d bytes, %d at most", l.length, maxEmission)))
 		return nil
 	}
-	samples, err := extract.Emitted(l.text)
-	if err != nil {
+	var err error
+	first := len(s.samples)
+	if s.samples, err = s.emissions.Append(s.samples, l.text); err != nil {
 		s.next.Samples.drop(1, badEmission(l.seq, err))
 	}
-	return s.addSamples(ctx, samples, l.seq, now)
+	return s.addSamples(ctx, first, l.seq, now)
 }
 
-// addSamples has samples shipped that were read from one line. Those that do not
-// say their time are of now.
-func (s *source) addSamples(ctx context.Context, samples []event.Sample, seq, now int64) error {
-	for _, sample := range samples {
+// addSamples has the samples from number first on shipped, which were read from
+// one line. Those that do not say their time are of now.
+func (s *source) addSamples(ctx context.Context, first int, seq, now int64) error {
+	for i := first; i < len(s.samples); i++ {
+		sample := &s.samples[i]
 		sample.Seq = seq
 		if sample.Time == 0 {
 			sample.Time = now
 		}
 		size := sampleSize(sample)
-		if err := s.room(ctx, size); err != nil {
-			return err
+		if s.size+size > maxBatch {
+			rest := slices.Clone(s.samples[i:])
+			s.samples = s.samples[:i]
+			if err := s.flush(ctx); err != nil {
+				return err
+			}
+			s.samples, i = append(s.samples, rest...), 0
 		}
-		s.samples, s.size = append(s.samples, sample), s.size+size
+		s.size += size
 	}
 	return nil
 }
@@ -213,8 +225,12 @@ func (s *source) room(ctx context.Context, size int) error {
 	return s.flush(ctx)
 }
 
-// flush ships what is under way. What can never be shipped is dropped.
+// flush has what is under way shipped, after what was before it: while that goes
+// on, what follows is read.
 func (s *source) flush(ctx context.Context) error {
+	if err := s.settle(); err != nil {
+		return err
+	}
 	var evs []event.Event
 	if n := len(s.lines); n > 0 {
 		subject := fmt.Sprintf("%d-%d", s.lines[0].Seq, s.lines[n-1].Seq)
@@ -228,24 +244,44 @@ func (s *source) flush(ctx context.Context) error {
 	if len(evs) == 0 {
 		return nil
 	}
-	err := s.bus.Publish(ctx, evs...)
+	s.sent = &batch{lines: s.lines, samples: s.samples, done: make(chan error, 1)}
+	go func(done chan<- error) { done <- s.bus.Publish(ctx, evs...) }(s.sent.done)
+	// Whoever publishes may keep what it was given.
+	s.lines, s.samples, s.size = make([]event.Line, 0, len(s.lines)), make([]event.Sample, 0, len(s.samples)), 0
+	return nil
+}
+
+// batch is what is being shipped.
+type batch struct {
+	lines   []event.Line
+	samples []event.Sample
+	done    chan error
+}
+
+// settle waits until what is being shipped is acknowledged, and counts it. What
+// can never be shipped is dropped.
+func (s *source) settle() error {
+	if s.sent == nil {
+		return nil
+	}
+	b := s.sent
+	s.sent = nil
+	err := <-b.done
 	switch {
 	case errors.Is(err, event.ErrPoison):
 		s.log.Error("cannot be shipped", zap.Error(err))
-		s.next.Lines.drop(int64(len(s.lines)), "could not be shipped: "+err.Error())
-		s.next.Samples.drop(int64(len(s.samples)), "could not be shipped: "+err.Error())
+		s.next.Lines.drop(int64(len(b.lines)), "could not be shipped: "+err.Error())
+		s.next.Samples.drop(int64(len(b.samples)), "could not be shipped: "+err.Error())
 	case err != nil:
 		return fmt.Errorf("ship what %s holds from byte %d: %w", s.tail.path, s.place.Done, err)
 	default:
-		for _, l := range s.lines {
-			s.next.Lines.ship(l.Seq)
+		if n := len(b.lines); n > 0 {
+			s.next.Lines.ship(n, b.lines[n-1].Seq)
 		}
-		for _, sample := range s.samples {
-			s.next.Samples.ship(sample.Seq)
+		if n := len(b.samples); n > 0 {
+			s.next.Samples.ship(n, b.samples[n-1].Seq)
 		}
 	}
-	// Whoever publishes may keep what it was given.
-	s.lines, s.samples, s.size = make([]event.Line, 0, len(s.lines)), make([]event.Sample, 0, len(s.samples)), 0
 	return nil
 }
 
@@ -257,7 +293,7 @@ func (s *source) head(kind, subject string) event.Header {
 
 // commit ships what is under way and notes how far that is.
 func (s *source) commit(ctx context.Context) error {
-	if err := s.flush(ctx); err != nil {
+	if err := errors.Join(s.flush(ctx), s.settle()); err != nil {
 		return err
 	}
 	s.next.Done = s.tail.offset()
@@ -272,7 +308,12 @@ func (s *source) finish(ctx context.Context, exit pod.Exit) error {
 	if s.place.Ended {
 		return nil
 	}
-	for end := s.tail.end(); s.tail.pos < end; {
+	end := s.tail.end()
+	if s.from.Stream == event.StreamSystem && s.tail.file == nil {
+		s.place.Ended, s.next.Ended, s.dirty = true, true, true // nobody measures it here: there is nothing to end
+		return nil
+	}
+	for s.tail.pos < end {
 		before := s.tail.pos
 		if _, err := s.ship(ctx); err != nil {
 			return err
@@ -284,7 +325,7 @@ func (s *source) finish(ctx context.Context, exit pod.Exit) error {
 	if err := s.open(ctx); err != nil {
 		return err
 	}
-	if err := s.flush(ctx); err != nil {
+	if err := errors.Join(s.flush(ctx), s.settle()); err != nil {
 		return err
 	}
 	s.last(exit)

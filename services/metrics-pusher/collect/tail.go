@@ -9,7 +9,7 @@ import (
 )
 
 // chunk is how much is read at once, more than the largest record.
-const chunk = 256 << 10
+const chunk = 1 << 20
 
 // tail reads a file that grows. Offsets go on growing where the file was cut
 // short and begun anew.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/metrics-pusher/extract"
@@ -152,4 +153,27 @@ func BenchmarkEmitted(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
+}
+
+// FuzzEmissions checks that reading the usual form of lines quickly reads them
+// as they are read otherwise, one after the other.
+func FuzzEmissions(f *testing.F) {
+	for _, line := range []string{
+		`{"loss": 0.25}`, `{"loss":-1e-3,"n":12 , "@step": 7, "@time": 1767323045.123456789}`, `{"a": -0}`, `{"a": 01}`, `{"a": 1.}`, `{"a": .5}`, `{}`,
+		`{"a": 1e999}`, `{"a": NaN}`, `{"": 1}`, `{"@x": 1}`, `{"@time": 0, "a": 1}`, `{"@time": 5}`, `{"@step": -3, "a": 123456789012345678}`, ` {"a": 1} `,
+		`{"a": 1,}`, `{"a": 1}x`, `{"a": +1}`, `{"a": 1e5, "a": 2}`, "{\"\u00e9\": 1}", `{"a\n": 1}`, `{"@unit": "s", "a": 1}`, `{"@time": 1767323045.1234567891, "a": 1}`,
+	} {
+		f.Add(line)
+	}
+	f.Fuzz(func(t *testing.T, line string) {
+		var e extract.Emissions
+		first := event.Sample{Name: "first"}
+		want, wantErr := extract.Emitted([]byte(line))
+		for range 2 {
+			got, err := e.Append([]event.Sample{first}, []byte(line))
+			if diff := cmp.Diff(append([]event.Sample{first}, want...), got, cmpopts.EquateNaNs()); diff != "" || fmt.Sprint(err) != fmt.Sprint(wantErr) {
+				t.Errorf("%v, want %v; (-want +got):\n%s", err, wantErr, diff)
+			}
+		}
+	})
 }

@@ -229,3 +229,80 @@ func run(b *testing.B, metrics []pod.Metric, lines []string) {
 		}
 	}
 }
+
+func TestGroupsSayStepTimeAndLabels(t *testing.T) {
+	three := int64(3)
+	for name, tt := range map[string]struct {
+		metric pod.Metric
+		line   string
+		want   event.Sample
+	}{
+		"step, time and a label": {
+			pod.Metric{Name: "loss", Pattern: `^(?P<time>\S+ \S+) gpu(?P<gpu>\d) step (?P<step>\d+) loss=(\S+)`},
+			"2026-01-02 03:04:05,250 gpu1 step 3 loss=0.5",
+			event.Sample{Name: "loss", Step: &three, Time: 1767323045250000000, Labels: map[string]string{"gpu": "1"}},
+		},
+		"a time in seconds":                                  {pod.Metric{Name: "loss", Pattern: `t=(?P<time>\S+) (?P<value>\S+)`}, "t=1767323045.25 0.5", event.Sample{Name: "loss", Time: 1767323045250000000}},
+		"a time of RFC 3339":                                 {pod.Metric{Name: "loss", Pattern: `(?P<time>\S+) (\S+)`}, "2026-01-02T05:04:05.25+02:00 0.5", event.Sample{Name: "loss", Time: 1767323045250000000}},
+		"what is no time and no step is left out":            {pod.Metric{Name: "loss", Pattern: `(?P<time>\S+) (?P<step>\S+) (?P<value>\S+)`}, "now 1.5 0.5", event.Sample{Name: "loss"}},
+		"the only group is the number whatever it is called": {pod.Metric{Name: "loss", Pattern: `(?P<loss>\d\S+)`}, "0.5", event.Sample{Name: "loss"}},
+		"a label that takes no part is left out":             {pod.Metric{Name: "loss", Pattern: `(?:gpu(?P<gpu>\d) )?loss (?P<value>\S+)`}, "loss 0.5", event.Sample{Name: "loss"}},
+		"a member of an object": {
+			pod.Metric{Name: "loss", Parser: extract.ParserJSON, Pattern: `^train\.loss=`},
+			` {"train": {"loss": 0.5, "lr": 1}, "step": 3, "timestamp": 1767323045.25} `,
+			event.Sample{Name: "loss", Step: &three, Time: 1767323045250000000},
+		},
+		"a text in an array, with a label": {
+			pod.Metric{Name: "loss", Parser: extract.ParserJSON, Pattern: `^gpus\.(?P<gpu>\d+)\.loss=(.*)`},
+			`{"gpus": [{"x": null}, {"loss": "0.5"}]}`,
+			event.Sample{Name: "loss", Labels: map[string]string{"gpu": "1"}},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, err := extract.Compile([]pod.Metric{tt.metric})
+			if err != nil {
+				t.Fatal(err)
+			}
+			tt.want.Set(0.5)
+			got, bad := p.Append(nil, tt.line)
+			if diff := cmp.Diff([]event.Sample{tt.want}, got); diff != "" || bad > 0 {
+				t.Errorf("%d bad; (-want +got):\n%s", bad, diff)
+			}
+		})
+	}
+}
+
+func TestWhatIsNoObjectHasNoMembers(t *testing.T) {
+	p, err := extract.Compile([]pod.Metric{{Name: "x", Parser: extract.ParserJSON, Pattern: "x="}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range []string{"", "x=1", "{", "{}", `{"y": 1}`, `{"x": 1`, `{"x": 1}}`, `[{"x": 1}]`, `{"x": 1} {"x": 2}`, strings.Repeat(`{"x":`, 100) + "1" + strings.Repeat("}", 100)} {
+		if got, bad := p.Append(nil, line); len(got) > 0 || bad > 0 {
+			t.Errorf("%q: %v, %d bad", line, got, bad)
+		}
+	}
+	if got, bad := p.Append(nil, `{"x": "much"}`); len(got) > 0 || bad != 1 {
+		t.Errorf("a member that is no number: %v, %d bad", got, bad)
+	}
+	if _, err := extract.Compile([]pod.Metric{{Name: "x", Parser: "xml", Pattern: "x"}}); err == nil {
+		t.Error("a parser that there is not is taken")
+	}
+}
+
+// FuzzMembers checks that no line of JSON, and no other, does harm.
+func FuzzMembers(f *testing.F) {
+	f.Add(`{"a": {"b": [1, "2", true, null]}, "step": 1, "time": "2026-01-02T03:04:05Z"}`)
+	p, err := extract.Compile([]pod.Metric{{Name: "all", Parser: extract.ParserJSON, Pattern: `=`}, {Name: "b", Parser: extract.ParserJSON, Pattern: `b\.(?P<n>\d+)=(?P<value>.*)`}})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, line string) {
+		samples, _ := p.Append(nil, line)
+		for i, s := range samples {
+			if s.Sub != i || s.Name == "" || s.Time < 0 {
+				t.Errorf("%+v", s)
+			}
+		}
+	})
+}

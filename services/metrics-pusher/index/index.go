@@ -19,11 +19,14 @@ func (i *indexer) metrics(ctx context.Context, events []event.Metrics) ([]event.
 	return nil, nil
 }
 
-// logs returns when all lines of events are stored.
+// logs returns when all lines of events are stored, and where their pods run.
 func (i *indexer) logs(ctx context.Context, events []event.Logs) ([]event.Event, error) {
 	batches := Lines(events)
 	if err := i.store.AppendLines(ctx, batches); err != nil {
 		return nil, refused(fmt.Errorf("store lines of %d batches: %w", len(batches), err))
+	}
+	if err := i.environments(ctx, events); err != nil {
+		return nil, refused(err)
 	}
 	return nil, nil
 }

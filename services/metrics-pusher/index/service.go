@@ -34,8 +34,9 @@ type Bus interface {
 	Consume(group string, step service.Step) service.Part
 }
 
-// Store keeps samples and lines.
+// Store keeps samples, lines and documents.
 type Store interface {
+	store.Docs
 	// AppendSamples stores samples that are not there yet, all of them or none.
 	// It says store.ErrRefused for what it will never have.
 	AppendSamples(ctx context.Context, batches []store.Samples) error

@@ -66,7 +66,7 @@ func TestWhatTheStoreSaysDecidesWhatBecomesOfAMessage(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			bus := eventtest.NewBus(t)
-			index.New(index.Settings{}, index.Deps{Bus: bus, Store: failing{tt.store}})
+			index.New(index.Settings{}, index.Deps{Bus: bus, Store: failing{err: tt.store}})
 			for _, ev := range []event.Event{metrics(1, sample(1, "x", 1)), logs(2)} {
 				if err := bus.Try(ev); !errors.Is(err, tt.store) || errors.Is(err, event.ErrPoison) != tt.poison {
 					t.Errorf("%s: %v, want %v, poison %t", ev.Topic(), err, tt.store, tt.poison)
@@ -98,8 +98,33 @@ func TestSettings(t *testing.T) {
 	}
 }
 
+func TestWherePodsRunIsKeptOncePerPodWhoeverSaysItFirst(t *testing.T) {
+	kept, bus := storetest.Open(t), eventtest.NewBus(t)
+	index.New(index.Settings{}, index.Deps{Bus: bus, Store: kept})
+	first, final := logs(1), logs(2)
+	first.Environment = &event.Environment{Machine: event.Machine{CPUModel: "EPYC"}}
+	final.Environment = &event.Environment{Machine: event.Machine{CPUModel: "EPYC"}, Tools: map[string]string{"gcc": "12"}, Final: true}
+	bus.Say(first)
+	bus.Say(final)
+	bus.Replay()
+	where, _, err := store.Get[store.Environment](t.Context(), kept, store.KindEnvironment, "r")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(where.Pods) != 1 || where.Pods[0].Tools["gcc"] != "12" || where.Pods[0].Origin.Pod != "p" || where.Pods[0].Origin.Attempt != 2 {
+		t.Errorf("kept %+v", where)
+	}
+	if streams, err := kept.Streams(t.Context(), "r"); err != nil || len(streams) > 0 {
+		t.Errorf("it made streams: %v, %v", streams, err)
+	}
+}
+
 // failing is a store that cannot.
-type failing struct{ err error }
+type failing struct {
+	store.Docs
+
+	err error
+}
 
 // AppendSamples implements index.Store.
 func (f failing) AppendSamples(context.Context, []store.Samples) error { return f.err }

@@ -1,0 +1,59 @@
+package collect
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+
+	"go.uber.org/zap"
+
+	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/internal/pod"
+)
+
+// place ships where the benchmark runs, once that is written, and again once
+// there is more to say. A restart repeats it.
+func (c *Collector) place(ctx context.Context) error {
+	path := pod.In(c.settings.Dir, pod.Where)
+	info, err := os.Stat(path)
+	if err != nil || info.ModTime().Equal(c.placed) {
+		return nil //nolint:nilerr // it is not known yet
+	}
+	c.placed = info.ModTime()
+	var e event.Environment
+	b, err := os.ReadFile(path)
+	if err == nil {
+		err = json.Unmarshal(b, &e)
+	}
+	if err != nil {
+		c.log.Warn("where the benchmark runs cannot be read", zap.Error(err))
+		return nil
+	}
+	e.Machine.Node = cmp.Or(c.settings.Node, e.Machine.Node)
+	out := c.output()
+	err = c.bus.Publish(ctx, event.Logs{
+		Header: out.head("environment", strconv.FormatBool(e.Final)), Source: out.from, Environment: &e, Lines: []event.Line{},
+	})
+	if errors.Is(err, event.ErrPoison) {
+		c.log.Error("where the benchmark runs cannot be shipped", zap.Error(err))
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("ship where the benchmark runs: %w", err)
+	}
+	return nil
+}
+
+// output returns the source of the benchmark's output.
+func (c *Collector) output() *source {
+	for _, s := range c.sources {
+		if s.from.Stream == event.StreamOutput {
+			return s
+		}
+	}
+	return c.sources[0]
+}

@@ -1,0 +1,166 @@
+package follow
+
+import (
+	"bytes"
+	"cmp"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/benchmark-ai/bai/descriptors"
+	"github.com/benchmark-ai/bai/services/internal/cluster"
+	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/internal/pod"
+)
+
+// Bounds.
+const (
+	maxBatch   = 64 << 10 // bytes of lines that are shipped at once, about
+	maxLine    = 64 << 10 // bytes of a line that are kept
+	maxSamples = 500      // that are shipped at once
+)
+
+// Target is a container whose log is to be followed.
+type Target struct {
+	Ref   cluster.Ref `json:"ref"`
+	Pod   string      `json:"pod"` // name
+	UID   string      `json:"uid"`
+	Role  string      `json:"role"`
+	Index int         `json:"index,omitempty"`
+	Made  time.Time   `json:"made"` // when the pod was
+}
+
+// Sighting is a Target and how it stands.
+type Sighting struct {
+	Target
+
+	Began bool // there may be a log
+	Ended bool // the container writes no more
+}
+
+// Targets returns the containers of an attempt that no program of ours runs.
+func Targets(s cluster.Seen) []Sighting {
+	var all []Sighting
+	for _, p := range s.Pods {
+		if !cluster.Unwrapped(p) {
+			continue
+		}
+		t := Sighting{Target: Target{
+			Ref: s.Ref, Pod: p.Name, UID: string(p.UID), Role: cmp.Or(p.Labels[cluster.LabelRole], cluster.ContainerBenchmark), Made: p.CreationTimestamp.UTC(),
+		}}
+		t.Index, _ = strconv.Atoi(p.Annotations[batchv1.JobCompletionIndexAnnotation]) // none is 0
+		t.Ended = p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
+		for _, c := range p.Status.ContainerStatuses {
+			if c.Name == cluster.ContainerBenchmark {
+				t.Began = t.Began || c.State.Running != nil || c.State.Terminated != nil
+				t.Ended = t.Ended || c.State.Terminated != nil
+			}
+		}
+		all = append(all, t)
+	}
+	return all
+}
+
+// source is what the lines of a target are of.
+func (t Target) source() event.Source {
+	return event.Source{Role: t.Role, Index: t.Index, Pod: t.UID, Container: cluster.ContainerBenchmark, Stream: event.StreamLog}
+}
+
+// Place is how far a log is shipped.
+type Place struct {
+	Target
+
+	Time    int64 `json:"time"` // ns since 1970 of the last line
+	Seq     int64 `json:"seq"`  // of the last line; 0 for none
+	Kept    int64 `json:"kept"` // bytes of lines
+	Lines   count `json:"lines"`
+	Samples count `json:"samples"`
+}
+
+// count is how many lines or samples were shipped.
+type count struct {
+	Count   int64  `json:"count"`
+	Last    int64  `json:"last"`
+	Dropped int64  `json:"dropped,omitempty"`
+	Reason  string `json:"reason,omitempty"`
+}
+
+func (c *count) ship(n int, seq int64) { c.Count, c.Last = c.Count+int64(n), seq }
+
+// drop notes that n are not shipped, and why. The first reason is kept.
+func (c *count) drop(n int64, reason string) {
+	c.Dropped += n
+	c.Reason = cmp.Or(c.Reason, reason)
+}
+
+func (c count) end() *event.End {
+	e := &event.End{Count: c.Count, Last: c.Last, Dropped: c.Dropped, Reason: c.Reason}
+	if c.Count == 0 {
+		e.Last = -1
+	}
+	return e
+}
+
+// since is from when the log is read: the beginning of the second of the last
+// line, so that the lines of that second are numbered as they were before.
+func (p Place) since() time.Time {
+	if p.Time == 0 {
+		return time.Time{}
+	}
+	return time.Unix(0, p.Time).UTC().Truncate(time.Second)
+}
+
+// next returns the sequence number of a line that was written at a time, after
+// one with the number before.
+func next(made time.Time, at, before int64) int64 { return max(before+1, at-made.UnixNano()) }
+
+// stamped takes the time from the beginning of a line. It is false of a line that
+// has none, which no container wrote.
+func stamped(line []byte) (at int64, text []byte, ok bool) {
+	stamp, text, ok := bytes.Cut(line, []byte(" "))
+	if !ok { // an empty line may have lost its space
+		stamp, text = line, nil
+	}
+	t, err := time.Parse(time.RFC3339Nano, string(stamp))
+	if err != nil {
+		return 0, line, false
+	}
+	return t.UnixNano(), text, true
+}
+
+// lineOf is a line of length bytes, of which text is the beginning, as it is
+// shipped.
+func lineOf(text []byte, length, seq, at int64, open bool) event.Line {
+	l := event.Line{Seq: seq, Time: at, Open: open, Cut: length > int64(len(text))}
+	if !utf8.Valid(text) || l.Cut {
+		l.Raw = length
+	}
+	l.Text = strings.TrimSuffix(strings.ToValidUTF8(string(text), "\uFFFD"), "\r")
+	return l
+}
+
+// metricsOf are what the lines of a role are searched for, and how many bytes of
+// them are kept; 0 is no limit.
+func metricsOf(d *descriptors.Descriptor, role string, limit int64) ([]pod.Metric, int64) {
+	if d.Limits.MaxLogSize > 0 {
+		limit = d.Limits.MaxLogSize
+	}
+	out := d.Output
+	if role == "server" {
+		if out = nil; d.Server != nil {
+			out = d.Server.Output
+		}
+	}
+	if out == nil {
+		return nil, limit
+	}
+	var all []pod.Metric
+	for _, m := range out.Metrics {
+		all = append(all, pod.Metric{Name: m.Name, Unit: m.Units, Pattern: m.Pattern})
+	}
+	return all, limit
+}

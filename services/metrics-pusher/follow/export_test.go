@@ -1,0 +1,17 @@
+package follow
+
+import "io"
+
+// Stamped is stamped.
+func Stamped(line []byte) (at int64, text []byte, ok bool) { return stamped(line) }
+
+// ReadLines returns the beginnings and the lengths of all lines.
+func ReadLines(r io.Reader, limit int) (texts []string, lengths []int) {
+	for l := newLines(r); ; {
+		text, length, _, err := l.next(limit)
+		if err != nil {
+			return texts, lengths
+		}
+		texts, lengths = append(texts, string(text)), append(lengths, length)
+	}
+}

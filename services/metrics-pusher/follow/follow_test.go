@@ -1,0 +1,416 @@
+package follow_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/benchmark-ai/bai/services/internal/cluster"
+	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/internal/store"
+	"github.com/benchmark-ai/bai/services/internal/storetest"
+	"github.com/benchmark-ai/bai/services/metrics-pusher/follow"
+)
+
+const (
+	run        = "01h00000000000000000000000"
+	descriptor = `spec_version = "1.0"
+[info]
+description = "an entrypoint"
+[hardware]
+cpus = 1
+[env]
+docker_image = "image:1"
+[[output.metrics]]
+name = "n"
+units = "count"
+pattern = 'n=(\d+)'
+`
+)
+
+// made is when the pod was.
+func made() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) }
+
+// written is a line of the log as the cluster hands it out, so long after the
+// pod was made.
+func written(after time.Duration, text string) string {
+	return made().Add(after).Format(time.RFC3339Nano) + " " + text + "\n"
+}
+
+// scene is a cluster with one pod, whose container's log grows.
+type scene struct {
+	mu      sync.Mutex
+	log     []string
+	ended   bool
+	gone    bool
+	wrapped bool
+	opened  int
+	changed chan struct{} // closed and made anew at each change
+}
+
+func newScene(log ...string) *scene { return &scene{log: log, changed: make(chan struct{})} }
+
+func (s *scene) change(f func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f()
+	close(s.changed)
+	s.changed = make(chan struct{})
+}
+
+func (s *scene) seen() (cluster.Seen, <-chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	seen := cluster.Seen{Ref: cluster.Ref{Run: run, Attempt: 1, Scope: "benchmarks", Job: "bai-x-1"}}
+	if !s.gone {
+		seen.Pods = []corev1.Pod{podOf(s.ended, s.wrapped)}
+	}
+	return seen, s.changed
+}
+
+func podOf(ended, wrapped bool) corev1.Pod {
+	p := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "pod", UID: types.UID("u1"), CreationTimestamp: metav1.NewTime(made())}}
+	p.Spec.Containers = []corev1.Container{{Name: cluster.ContainerBenchmark}}
+	if wrapped {
+		p.Spec.Containers[0].Command = []string{"/bai/bin/bai-pod", "exec"}
+	}
+	state := corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}
+	if ended {
+		state = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}}
+	}
+	p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: cluster.ContainerBenchmark, State: state}}
+	return p
+}
+
+func (s *scene) Observe(context.Context, cluster.Ref) (cluster.Seen, error) {
+	seen, _ := s.seen()
+	if len(seen.Pods) == 0 {
+		return cluster.Seen{}, cluster.ErrNotFound
+	}
+	return seen, nil
+}
+
+func (s *scene) Watch(ctx context.Context, see func(cluster.Seen)) error {
+	for {
+		seen, changed := s.seen()
+		see(seen)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-changed:
+		}
+	}
+}
+
+// Log implements cluster.Logger.
+func (s *scene) Log(ctx context.Context, l cluster.Log) (io.ReadCloser, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.gone {
+		return nil, cluster.ErrNotFound
+	}
+	s.opened++
+	r, w := io.Pipe()
+	go s.write(ctx, w, l.Since)
+	return r, nil
+}
+
+// write hands out what there is since a second, and then what comes.
+func (s *scene) write(ctx context.Context, w *io.PipeWriter, since time.Time) {
+	for i := 0; ; {
+		s.mu.Lock()
+		lines, ended, changed := s.log, s.ended || s.gone, s.changed
+		s.mu.Unlock()
+		for ; i < len(lines); i++ {
+			stamp, _, _ := strings.Cut(lines[i], " ")
+			if at, err := time.Parse(time.RFC3339Nano, stamp); err == nil && at.Before(since) {
+				continue
+			}
+			if _, err := io.WriteString(w, lines[i]); err != nil {
+				return
+			}
+		}
+		if ended {
+			_ = w.Close()
+			return
+		}
+		select {
+		case <-ctx.Done():
+			_ = w.CloseWithError(ctx.Err())
+			return
+		case <-changed:
+		}
+	}
+}
+
+// bus remembers what was said.
+type bus struct {
+	mu    sync.Mutex
+	said  []event.Event
+	fails int // so many calls
+}
+
+func (b *bus) Publish(_ context.Context, events ...event.Event) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.fails > 0 {
+		b.fails--
+		return errors.New("away")
+	}
+	for _, e := range events {
+		if err := e.Validate(); err != nil {
+			return err
+		}
+	}
+	b.said = append(b.said, events...)
+	return nil
+}
+
+// stored is what a store would have: each line and sample once, and the ends.
+type stored struct {
+	Lines, Samples []string
+	LogEnd, End    event.End
+	Repeated       int
+}
+
+func (b *bus) stored() stored {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var s stored
+	seen := map[string]bool{}
+	keep := func(to *[]string, text string) {
+		key := fmt.Sprintf("%p %s", to, text)
+		if seen[key] {
+			s.Repeated++
+			return
+		}
+		seen[key] = true
+		*to = append(*to, text)
+	}
+	for _, e := range b.said {
+		if logs, ok := e.(event.Logs); ok {
+			for _, l := range logs.Lines {
+				keep(&s.Lines, fmt.Sprintf("%d %s", l.Seq, l.Text))
+			}
+			s.LogEnd = ending(s.LogEnd, logs.End)
+		}
+		if metrics, ok := e.(event.Metrics); ok {
+			for _, v := range metrics.Samples {
+				keep(&s.Samples, fmt.Sprintf("%d %s=%g", v.Seq, v.Name, v.Float()))
+			}
+			s.End = ending(s.End, metrics.End)
+		}
+	}
+	return s
+}
+
+// ending is the end that was said, if one was.
+func ending(was event.End, end *event.End) event.End {
+	if end == nil {
+		return was
+	}
+	return *end
+}
+
+type world struct {
+	*scene
+	*bus
+
+	store *storetest.Memory
+}
+
+func newWorld(t *testing.T, s *scene) world {
+	t.Helper()
+	w := world{s, &bus{}, storetest.NewMemory()}
+	r := store.Run{ID: run, Namespace: "default", Owner: "me", Descriptor: descriptor, Phase: event.PhaseRunning, Attempt: 1, Created: made(), Updated: made(), Revision: 1}
+	if err := w.store.PutRun(t.Context(), r, store.Change{Run: run, Revision: 1, Event: "e", Topic: event.TopicLaunched, Time: made(), Attempt: 1}); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// mortal is a store as a process reaches it until it is killed.
+type mortal struct {
+	*storetest.Memory
+
+	life context.Context
+}
+
+func (m mortal) CreateDoc(ctx context.Context, d store.Doc) error {
+	if m.life.Err() != nil {
+		return m.life.Err()
+	}
+	return m.Memory.CreateDoc(ctx, d)
+}
+
+func (m mortal) ReplaceDoc(ctx context.Context, d store.Doc) (int64, error) {
+	if m.life.Err() != nil {
+		return 0, m.life.Err()
+	}
+	return m.Memory.ReplaceDoc(ctx, d)
+}
+
+// process is one that follows, until it is killed: then it says nothing more.
+func (w world) process(t *testing.T, name string) (kill func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	var done sync.WaitGroup
+	for _, part := range follow.New(follow.Settings{Lease: 150 * time.Millisecond, Retry: 5 * time.Millisecond, Reconcile: 100 * time.Millisecond},
+		follow.Deps{Bus: w.bus, Store: mortal{w.store, ctx}, Cluster: w.scene, Holder: name}) {
+		done.Go(func() {
+			if err := part(ctx); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		})
+	}
+	kill = sync.OnceFunc(func() { cancel(); done.Wait() })
+	t.Cleanup(kill)
+	return kill
+}
+
+// until waits until something is so.
+func until(t *testing.T, what string, so func() bool) {
+	t.Helper()
+	for late := time.Now().Add(10 * time.Second); !so(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(late) {
+			t.Fatalf("%s: not in time", what)
+		}
+	}
+}
+
+func (w world) shipped(t *testing.T) func() bool {
+	t.Helper()
+	return func() bool {
+		_, err := w.store.Doc(t.Context(), store.KindFollowed, store.Followed("u1"))
+		return err == nil
+	}
+}
+
+func TestWhatAnEntrypointWritesIsShippedWithItsSamples(t *testing.T) {
+	w := newWorld(t, newScene(written(time.Second, "begins"), written(2*time.Second, "n=1"), written(2*time.Second, "n=2")))
+	w.process(t, "a")
+	until(t, "the first lines", func() bool { return len(w.stored().Lines) == 3 })
+	w.change(func() {
+		w.log = append(w.log, written(3*time.Second, "n=3"), strings.TrimSuffix(written(4*time.Second, "open n=4"), "\n"))
+	})
+	w.change(func() { w.ended = true })
+	until(t, "the end", w.shipped(t))
+	want := stored{
+		Lines:   []string{"1000000000 begins", "2000000000 n=1", "2000000001 n=2", "3000000000 n=3", "4000000000 open n=4"},
+		Samples: []string{"2000000000 n=1", "2000000001 n=2", "3000000000 n=3", "4000000000 n=4"},
+		LogEnd:  event.End{Count: 5, Last: 4e9}, End: event.End{Count: 4, Last: 4e9},
+	}
+	got := w.stored()
+	got.Repeated = 0
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if _, err := w.store.Doc(t.Context(), store.KindFollowed, "open/u1"); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("it is still begun: %v", err)
+	}
+}
+
+func TestAContainerThatOurProgramRunsIsNotFollowed(t *testing.T) {
+	s := newScene(written(time.Second, "x"))
+	s.wrapped = true
+	w := newWorld(t, s)
+	w.process(t, "a")
+	w.change(func() { w.ended = true })
+	w.change(func() { w.gone = true })
+	until(t, "a lease", func() bool { _, err := w.store.Doc(t.Context(), store.KindLease, "follow"); return err == nil })
+	if w.opened > 0 || len(w.said) > 0 {
+		t.Errorf("opened %d times, said %d events", w.opened, len(w.said))
+	}
+}
+
+func TestWhoeverComesAfterOneThatWasKilledLosesAndRepeatsNothing(t *testing.T) {
+	const lines, kills = 400, 8
+	w := newWorld(t, newScene())
+	var want []string
+	add := func(from, to int) {
+		w.change(func() {
+			for i := from; i < to; i++ { // several in a nanosecond, many in a second
+				at := time.Second + time.Duration(i/2)*7*time.Millisecond
+				w.log = append(w.log, written(at, fmt.Sprintf("n=%d", i)))
+				want = append(want, fmt.Sprintf("%d n=%d", int64(at)+int64(i%2), i))
+			}
+		})
+	}
+	for k := range kills {
+		kill := w.process(t, fmt.Sprint("p", k))
+		add(k*lines/kills, (k+1)*lines/kills)
+		until(t, "progress", func() bool { return len(w.stored().Lines) > (k+1)*lines/kills-10 })
+		kill()
+	}
+	w.change(func() { w.ended = true })
+	w.process(t, "last")
+	until(t, "the end", w.shipped(t))
+	got := w.stored()
+	if diff := cmp.Diff(want, got.Lines); diff != "" {
+		t.Errorf("lines (-want +got):\n%s", diff)
+	}
+	if len(got.Samples) != lines || got.LogEnd.Count < lines {
+		t.Errorf("%d samples, %+v", len(got.Samples), got.LogEnd)
+	}
+	t.Logf("%d of %d lines were shipped twice", got.Repeated, lines)
+}
+
+func TestOneOfTwoProcessesFollows(t *testing.T) {
+	w := newWorld(t, newScene(written(time.Second, "n=1")))
+	w.process(t, "a")
+	w.process(t, "b")
+	until(t, "a line", func() bool { return len(w.stored().Lines) == 1 })
+	if w.opened != 1 {
+		t.Errorf("the log was opened %d times", w.opened)
+	}
+	w.change(func() { w.ended = true })
+	until(t, "the end", w.shipped(t))
+}
+
+func TestWhatCannotBeSaidIsReadAgain(t *testing.T) {
+	w := newWorld(t, newScene(written(time.Second, "n=1"), written(2*time.Second, "n=2")))
+	w.fails = 3
+	w.process(t, "a")
+	w.change(func() { w.ended = true })
+	until(t, "the end", w.shipped(t))
+	if got := w.stored(); len(got.Lines) != 2 || len(got.Samples) != 2 || got.LogEnd.Count != 2 {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestAPodThatIsGoneEndsItsLogWithWhatWasRead(t *testing.T) {
+	w := newWorld(t, newScene(written(time.Second, "n=1")))
+	kill := w.process(t, "a")
+	until(t, "a line", func() bool { return len(w.stored().Lines) == 1 })
+	kill()
+	w.change(func() { w.gone = true }) // while nobody looks
+	w.process(t, "b")
+	until(t, "the end", w.shipped(t))
+	if got := w.stored(); len(got.Lines) != 1 || got.LogEnd.Count > 1 || !strings.Contains(got.LogEnd.Reason, "gone before its log was read") {
+		t.Errorf("%+v", got.LogEnd)
+	}
+}
+
+func TestALineWithoutEndIsCutAndALogBeyondItsLimitIsNotKept(t *testing.T) {
+	w := newWorld(t, newScene(written(time.Second, strings.Repeat("x", 3<<20)), written(2*time.Second, "n=2"), "failed to open the log\n"))
+	w.process(t, "a")
+	w.change(func() { w.ended = true })
+	until(t, "the end", w.shipped(t))
+	got := w.stored()
+	if len(got.Lines) != 2 || len(got.Lines[0]) > 66<<10 || got.Lines[1] != "2000000000 n=2" {
+		t.Errorf("%d lines", len(got.Lines))
+	}
+	if got.LogEnd.Dropped != 0 || !strings.Contains(got.LogEnd.Reason, "failed to open the log") {
+		t.Errorf("%+v", got.LogEnd)
+	}
+}

@@ -1,0 +1,108 @@
+// Package follow ships what a benchmark writes where no program of ours runs it:
+// where a descriptor names no command, the image's own entrypoint is run as it
+// is, and what it writes is read from the log that the cluster keeps of its
+// container.
+//
+// The promise is weaker than that of package collect: the log does not tell
+// standard error from standard output, what a node rotates away before it is
+// read is missing without a word, and after a canceled or deleted pod the last
+// lines may be. What is read is shipped at least once and stored once: a source
+// (event.Source) is the log of one container, and the sequence number of a line
+// is its time in nanoseconds since the pod was made, or one more than that of the
+// line before it where that is more; both are the same each time the log is read.
+//
+// One of all processes follows, under a lease. How far each log is shipped is
+// written down, so that another goes on where it was killed, with the second in
+// which the last line was written. When a container has ended and its log is
+// read, the source ends with an event.End for each topic, and a document says so
+// to who waits for it (store.Followed).
+package follow
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/benchmark-ai/bai/services/internal/cluster"
+	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/internal/service"
+	"github.com/benchmark-ai/bai/services/internal/store"
+)
+
+// Settings are what an operator may choose. The zero value works.
+type Settings struct {
+	Most      int           `toml:"most"`      // logs that are followed at a time; zero means 200
+	MaxLog    int64         `toml:"max_log"`   // bytes that are kept of the log of a run that gives no limit; zero means no limit
+	Lease     time.Duration `toml:"lease"`     // how long another process waits for one that is gone; zero means 3 s
+	Reconcile time.Duration `toml:"reconcile"` // between two looks at what was begun and is not there any more; zero means 30 s
+	Retry     time.Duration `toml:"retry"`     // first wait before what failed is tried again; zero means 250 ms
+}
+
+// Validate names every setting at fault.
+func (s Settings) Validate() error {
+	var errs []error
+	if s.Most < 0 || s.MaxLog < 0 {
+		errs = append(errs, errors.New("follow.most, follow.max_log: must not be negative"))
+	}
+	for name, d := range map[string]time.Duration{"lease": s.Lease, "reconcile": s.Reconcile, "retry": s.Retry} {
+		if d < 0 {
+			errs = append(errs, fmt.Errorf("follow.%s: must not be negative", name))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (s Settings) withDefaults() Settings {
+	s.Most = cmp.Or(s.Most, 200)
+	s.Lease = cmp.Or(s.Lease, 3*time.Second)
+	s.Reconcile = cmp.Or(s.Reconcile, 30*time.Second)
+	s.Retry = cmp.Or(s.Retry, 250*time.Millisecond)
+	return s
+}
+
+// Publisher publishes.
+type Publisher interface {
+	// Publish says events, those of one run in their order, and returns when
+	// they are safe.
+	Publish(ctx context.Context, events ...event.Event) error
+}
+
+// Store keeps how far logs are shipped, and knows runs.
+type Store interface {
+	store.Docs
+	store.Lister
+	// Run is that of store.Runs.
+	Run(ctx context.Context, id string) (store.Run, error)
+}
+
+// Cluster is where the containers run.
+type Cluster interface {
+	cluster.Observer
+	cluster.Logger
+}
+
+// Deps are what the service needs from others.
+type Deps struct {
+	Bus     Publisher
+	Store   Store
+	Cluster Cluster
+	Holder  string           // of the lease: this process, as no other is called
+	Clock   func() time.Time // nil means the machine's
+	Log     *zap.Logger      // nil means none
+}
+
+// New returns the parts of the service, by name. The names are unique among all
+// services, so that one process can run several.
+func New(s Settings, d Deps) map[string]service.Part {
+	if d.Clock == nil {
+		d.Clock = time.Now
+	}
+	if d.Log == nil {
+		d.Log = zap.NewNop()
+	}
+	return map[string]service.Part{"metrics-pusher/follow": (&leader{settings: s.withDefaults(), deps: d}).run}
+}

@@ -1,0 +1,158 @@
+package summarise
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/internal/store"
+)
+
+// Bounds of one run's summaries.
+const (
+	maxSeries  = 1000
+	maxText    = 400 << 10 // bytes of names, units and labels
+	maxSamples = 64 << 20  // numbers that are kept in memory to be put in order: 512 MiB
+)
+
+// ended returns the run as it is known once its end is: who records the end may
+// be slower than who hears of it here.
+func ended(r store.Run, ev event.Finished) store.Run {
+	r.Phase, r.Attempt = event.PhaseFinished, max(r.Attempt, ev.Attempt)
+	r.Collectors = slices.Clone(r.Collectors)
+	for _, pod := range ev.Collectors {
+		if !slices.Contains(r.Collectors, pod) {
+			r.Collectors = append(r.Collectors, pod)
+		}
+	}
+	return r
+}
+
+// tally gathers the samples of a run.
+type tally struct {
+	attempt int
+	series  []*series
+	byKey   map[string]*series
+	kept    int64 // values
+	text    int
+	over    map[string]int64 // samples that are not summarised, by why
+	labels  labelTexts
+}
+
+// series are the samples of one metric, with one unit and one set of labels.
+type series struct {
+	sample      event.Sample // one of them, for its name, unit and labels
+	values      []float64
+	notNumbers  int64
+	first, last moment
+}
+
+// moment is a value and when it was measured.
+type moment struct {
+	time  int64
+	value float64
+}
+
+func newTally(attempt int) *tally {
+	return &tally{attempt: attempt, byKey: make(map[string]*series), over: make(map[string]int64)}
+}
+
+// add adds samples, in the order of the store.
+func (t *tally) add(samples []store.Sample) {
+	for i := range samples {
+		if s := &samples[i]; s.Origin.Attempt == t.attempt {
+			t.one(&s.Sample)
+		}
+	}
+}
+
+func (t *tally) one(s *event.Sample) {
+	of := t.of(s)
+	if of == nil {
+		return
+	}
+	v := s.Float()
+	if math.IsNaN(v) {
+		of.notNumbers++
+		return
+	}
+	if t.kept == maxSamples {
+		t.over[fmt.Sprintf("a run's first %d samples are summarised", maxSamples)]++
+		return
+	}
+	if len(of.values) == 0 || s.Time < of.first.time {
+		of.first = moment{s.Time, v}
+	}
+	if len(of.values) == 0 || s.Time >= of.last.time {
+		of.last = moment{s.Time, v}
+	}
+	of.values = append(of.values, v)
+	t.kept++
+}
+
+// of returns the series of a sample, nil where there are too many.
+func (t *tally) of(s *event.Sample) *series {
+	if n := len(t.series); n == 1 && len(s.Labels) == 0 && len(t.series[0].sample.Labels) == 0 &&
+		t.series[0].sample.Name == s.Name && t.series[0].sample.Unit == s.Unit {
+		return t.series[0]
+	}
+	key := fmt.Sprintf("%q%q", s.Name, s.Unit) + t.labels.of(s.Labels)
+	if of, ok := t.byKey[key]; ok {
+		return of
+	}
+	if len(t.series) == maxSeries || t.text+len(key) > maxText {
+		t.over[fmt.Sprintf("the first %d series of a run are summarised, one for each metric, unit and set of labels, as far as their names have %d KiB together", maxSeries, maxText>>10)]++
+		return nil
+	}
+	of := &series{sample: *s}
+	t.series, t.byKey[key], t.text = append(t.series, of), of, t.text+len(key)
+	return of
+}
+
+// labelTexts writes labels as texts, the same for the same labels.
+type labelTexts struct {
+	last map[string]string
+	text string
+}
+
+func (l *labelTexts) of(labels map[string]string) string {
+	if len(labels) == 0 {
+		return ""
+	}
+	if maps.Equal(labels, l.last) {
+		return l.text
+	}
+	text, err := json.Marshal(labels) // sorted
+	if err != nil {
+		return "" // cannot be: they are texts
+	}
+	l.last, l.text = labels, string(text)
+	return l.text
+}
+
+// summaries returns what the samples come to, by metric, unit and labels.
+func (t *tally) summaries(run string, complete bool) store.Summaries {
+	all := store.Summaries{Run: run, Attempt: t.attempt, Complete: complete, Samples: t.kept, Method: method, Summaries: []store.Summary{}}
+	var labels labelTexts
+	slices.SortFunc(t.series, func(a, b *series) int {
+		return cmp.Or(cmp.Compare(a.sample.Name, b.sample.Name), cmp.Compare(a.sample.Unit, b.sample.Unit),
+			cmp.Compare(labels.of(a.sample.Labels), labels.of(b.sample.Labels)))
+	})
+	for _, of := range t.series {
+		s := summary(of.values)
+		s.Metric, s.Unit, s.Labels, s.NotNumbers = of.sample.Name, of.sample.Unit, of.sample.Labels, of.notNumbers
+		if s.N > 0 {
+			s.First, s.Last = store.Float(of.first.value), store.Float(of.last.value)
+		}
+		all.Samples += of.notNumbers
+		all.Summaries = append(all.Summaries, s)
+	}
+	for _, why := range slices.Sorted(maps.Keys(t.over)) {
+		all.Notes = append(all.Notes, fmt.Sprintf("%d samples are not summarised: %s", t.over[why], why))
+	}
+	return all
+}

@@ -1,0 +1,79 @@
+// Package summarise computes what the samples of each run come to, exactly and
+// once: when the run is over and the store has all that it wrote.
+//
+// That a run is to be summarised is remembered in the store until it is, so that
+// nothing is lost with a process, and is done by whichever process looks first.
+// What several of them do is the same.
+package summarise
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/benchmark-ai/bai/services/internal/service"
+	"github.com/benchmark-ai/bai/services/internal/store"
+)
+
+// Settings are what an operator may choose. The zero value works.
+type Settings struct {
+	Patience time.Duration `toml:"patience"` // how long after a run's end its data are waited for; then those that are there are summarised; zero means 10m
+	Look     time.Duration `toml:"look"`     // how often it looks for what another process has left; zero means 1m
+}
+
+// Validate names every setting at fault.
+func (s Settings) Validate() error {
+	var errs []error
+	if s.Patience < 0 {
+		errs = append(errs, errors.New("summaries.patience: must not be negative"))
+	}
+	if s.Look < 0 {
+		errs = append(errs, errors.New("summaries.look: must not be negative"))
+	}
+	return errors.Join(errs...)
+}
+
+// Bus carries events.
+type Bus interface {
+	// Consume returns the part that hands what step hears to step, and carries
+	// on what step answers. Parts of one group share the events.
+	Consume(group string, step service.Step) service.Part
+}
+
+// Store keeps runs, what they wrote, and what that comes to.
+type Store interface {
+	store.Docs
+	store.Lister
+	Written
+}
+
+// Written is what is known of runs and what they wrote.
+type Written interface {
+	// Run is that of store.Runs.
+	Run(ctx context.Context, id string) (store.Run, error)
+	// Samples and Streams are those of store.Reader.
+	Samples(ctx context.Context, q store.SampleQuery, cursor string, limit int) (samples []store.Sample, next string, err error)
+	Streams(ctx context.Context, run string) ([]store.Stream, error)
+}
+
+// Deps are what the service needs from others.
+type Deps struct {
+	Bus   Bus
+	Store Store
+	Now   func() time.Time // time.Now but in tests
+	Log   *zap.Logger
+}
+
+// New returns the parts of the service, by name. The names are unique among all
+// services, so that one process can run several.
+func New(s Settings, d Deps) map[string]service.Part {
+	s.Patience, s.Look = cmp.Or(s.Patience, 10*time.Minute), cmp.Or(s.Look, time.Minute)
+	w := &worker{settings: s, store: d.Store, now: d.Now, log: d.Log, wake: make(chan struct{}, 1), mine: make(map[string]bool)}
+	return map[string]service.Part{
+		"metrics-pusher/summarise/finished": d.Bus.Consume("metrics-pusher-summaries", service.Each(maxEvents, w.finished)),
+		"metrics-pusher/summarise/work":     w.work,
+	}
+}
