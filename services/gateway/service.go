@@ -2,12 +2,13 @@
 // is known of each, and answers for them.
 //
 // Its packages are the steps: intake (a request → bai.submitted), record (events
-// → runs in the store), shelf and artifact (descriptors and files that are kept),
-// api (gRPC) and rest (the same over HTTP, on the same port).
+// → runs in the store), shelf, artifact and script (descriptors, files that runs
+// leave and code that is sent along with them, as they are kept), api (gRPC) and rest (the same over HTTP, on the same port).
 package gateway
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"io"
 	"net"
@@ -15,11 +16,16 @@ import (
 
 	"go.uber.org/zap"
 
+	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 	"github.com/benchmark-ai/bai/services/gateway/api"
 	"github.com/benchmark-ai/bai/services/gateway/artifact"
+	"github.com/benchmark-ai/bai/services/gateway/data"
 	"github.com/benchmark-ai/bai/services/gateway/intake"
+	"github.com/benchmark-ai/bai/services/gateway/preflight"
 	"github.com/benchmark-ai/bai/services/gateway/record"
 	"github.com/benchmark-ai/bai/services/gateway/rest"
+	"github.com/benchmark-ai/bai/services/gateway/schedule"
+	"github.com/benchmark-ai/bai/services/gateway/script"
 	"github.com/benchmark-ai/bai/services/gateway/shelf"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/service"
@@ -32,14 +38,17 @@ type Settings struct {
 	Record record.Settings `toml:"record"`
 	API    api.Settings    `toml:"api"`
 
-	REST        rest.Settings     `toml:"rest"`
-	Descriptors shelf.Settings    `toml:"descriptors"`
-	Artifacts   artifact.Settings `toml:"artifacts"`
+	REST        rest.Settings      `toml:"rest"`
+	Descriptors shelf.Settings     `toml:"descriptors"`
+	Artifacts   artifact.Settings  `toml:"artifacts"`
+	Scripts     script.Settings    `toml:"scripts"`
+	Preflight   preflight.Settings `toml:"preflight"`
+	Schedules   schedule.Settings  `toml:"schedules"`
 }
 
 // Validate names every setting at fault.
 func (s Settings) Validate() error {
-	return errors.Join(s.Intake.Validate(), s.Record.Validate(), s.API.Validate(), s.REST.Validate(), s.Artifacts.Validate())
+	return errors.Join(s.Intake.Validate(), s.Record.Validate(), s.API.Validate(), s.REST.Validate(), s.Artifacts.Validate(), s.Scripts.Validate(), s.Schedules.Validate())
 }
 
 // Bus carries events.
@@ -68,40 +77,76 @@ type Written interface {
 
 // Deps are what the service needs from others.
 type Deps struct {
-	Bus      Bus
-	Store    Store
-	Listener net.Listener                    // where the API is served, over gRPC and HTTP
-	Objects  artifact.Objects                // where files that runs leave lie; nil: none are kept
-	Source   shelf.Source                    // reads descriptors that lie elsewhere; nil: none are read
-	Renderer api.Renderer                    // nil: nothing is rendered
-	Token    func(run string) string         // the right to speak for a run; nil: nobody has it
-	OpenAPI  []byte                          // the description of what is served over HTTP
-	Entropy  io.Reader                       // crypto/rand.Reader but in tests
-	Ready    func(ctx context.Context) error // why calls would fail now; nil means they never would
-	Version  api.Version
-	Log      *zap.Logger
+	Bus       Bus
+	Store     Store
+	Listener  net.Listener                    // where the API is served, over gRPC and HTTP
+	Objects   Objects                         // where files that runs leave, and code that is sent along with them, lie; nil: none are kept
+	Source    shelf.Source                    // reads descriptors that lie elsewhere; nil: none are read
+	Renderer  api.Renderer                    // nil: nothing is rendered
+	Preflight preflight.Deps                  // what runs are held against before they begin; without a Cluster nobody is told
+	Stock     Stock                           // what the object store holds; nil: nobody may look after it here
+	Token     func(run string) string         // the right to speak for a run; nil: nobody has it
+	OpenAPI   []byte                          // the description of what is served over HTTP
+	Entropy   io.Reader                       // crypto/rand.Reader but in tests
+	Ready     func(ctx context.Context) error // why calls would fail now; nil means they never would
+	Version   api.Version
+	Log       *zap.Logger
+}
+
+// Objects keeps content.
+type Objects interface {
+	artifact.Objects
+	script.Objects
+}
+
+// Stock is what the object store holds, and how it comes to hold more.
+type Stock interface {
+	data.Stock
+	data.Prefetcher
 }
 
 // New returns the parts of the service, by name. The names are unique among
 // all services, so that one process can run several.
 func New(s Settings, d Deps) map[string]service.Part {
-	in := intake.New(s.Intake, intake.Deps{Store: d.Store, Bus: d.Bus, IDs: intake.NewIDs(d.Entropy), Now: time.Now, Log: d.Log})
+	scripts := script.New(s.Scripts, d.Objects, d.Store, time.Now)
+	in := intake.New(s.Intake, intake.Deps{Store: d.Store, Bus: d.Bus, Scripts: scripts, IDs: intake.NewIDs(d.Entropy), Now: time.Now, Log: d.Log})
+	schedules := schedule.New(s.Schedules, schedule.Deps{Store: d.Store, Intake: in, Code: in, Bus: d.Bus, Holder: rand.Text(), Now: time.Now, Log: d.Log})
+	calendar := schedule.NewServer(schedules)
 	files := artifact.New(s.Artifacts, d.Objects, d.Store, time.Now)
 	server := api.New(s.API, api.Deps{
 		Intake: in, Store: d.Store, Shelf: shelf.New(s.Descriptors, d.Store, d.Source, time.Now), Renderer: d.Renderer, Artifacts: files,
-		Ready: d.Ready, Version: d.Version, Log: d.Log,
+		Preflight: foresee(s.Preflight, d.Preflight),
+		Scripts:   scripts, Data: look(d.Stock), Schedules: calendar, Schedule: calendar.Schedule, Ready: d.Ready, Version: d.Version, Log: d.Log,
 	})
 	http2, others, split := rest.Split(s.REST, d.Listener)
 	inside := rest.NewInside()
 	parts := map[string]service.Part{
 		"gateway/outbox":    in.Run,
+		"gateway/schedules": schedules.Run,
 		"gateway/reconcile": record.NewReconciler(s.Record, d.Store, d.Bus, d.Log).Run,
 		"gateway/port":      split,
 		"gateway/api":       server.Serve(http2, inside),
-		"gateway/rest":      rest.Serve(s.REST, rest.Deps{API: inside, Files: files, Token: d.Token, Ready: d.Ready, OpenAPI: d.OpenAPI, Log: d.Log}, others),
+		"gateway/rest":      rest.Serve(s.REST, rest.Deps{API: inside, Files: files, Scripts: scripts, Token: d.Token, Ready: d.Ready, OpenAPI: d.OpenAPI, Log: d.Log}, others),
 	}
 	for _, step := range record.NewRecorder(d.Store).Steps() {
 		parts["gateway/record/"+step.Topic] = d.Bus.Consume("gateway", step)
 	}
 	return parts
+}
+
+// foresee returns who tells whether a run would find what it needs; nil where
+// there is nothing to hold it against.
+func foresee(s preflight.Settings, d preflight.Deps) api.Preflight { //nolint:ireturn // nil is none
+	if d.Cluster == nil || d.Planner == nil {
+		return nil
+	}
+	return preflight.New(s, d)
+}
+
+// look returns who serves what the object store holds; nil where there is none.
+func look(s Stock) baiv1.DataServiceServer { //nolint:ireturn // nil is none
+	if s == nil {
+		return nil
+	}
+	return data.New(s, s)
 }

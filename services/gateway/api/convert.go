@@ -9,6 +9,7 @@ import (
 	"github.com/benchmark-ai/bai/descriptors"
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/internal/pod"
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
@@ -64,11 +65,16 @@ func runOf(r store.Run) *baiv1.Run {
 		code := int32(*r.ExitCode) //nolint:gosec // exit codes are small
 		out.ExitCode = &code
 	}
+	if code := pod.CodeOf(r.Data); code != nil {
+		out.Script = scriptOf(*code)
+	}
 	for _, d := range r.Data {
 		out.Data = append(out.Data, &baiv1.DataSet{Source: d.Source, Path: d.Path, Sha256: d.SHA256, Size: d.Size})
 	}
 	return out
 }
+
+func scriptOf(s event.Script) *baiv1.Script { return &baiv1.Script{Sha256: s.SHA256, Size: s.Size} }
 
 func overridesOf(all []event.Override) []*baiv1.Override {
 	out := make([]*baiv1.Override, len(all))
@@ -159,7 +165,7 @@ func faultsOf(faults descriptors.Faults) []*baiv1.Fault {
 // means the beginning of all.
 func filterOf(req *baiv1.ListRunsRequest) store.RunFilter {
 	f := store.RunFilter{
-		Owner: req.GetOwner(), Namespace: req.GetNamespace(), Labels: req.GetLabels(), Text: req.GetText(),
+		Owner: req.GetOwner(), Namespace: req.GetNamespace(), Labels: req.GetLabels(), Text: req.GetText(), Schedule: strings.ToLower(req.GetScheduleId()),
 		Oldest: req.GetOrder() == baiv1.Order_ORDER_OLDEST_FIRST,
 	}
 	for _, p := range req.GetPhases() {

@@ -29,9 +29,10 @@ type Shelf interface {
 // Renderer says which objects a run would be.
 type Renderer interface {
 	// Render returns the objects of a run of d, which was read from text, as
-	// YAML documents, or why there can be none, for the user. The same
+	// YAML documents, or why there can be none, for the user: of a run with
+	// which code is sent along where d asks for it, or withCode does. The same
 	// descriptor gives the same bytes.
-	Render(d *descriptors.Descriptor, text []byte) ([]byte, error)
+	Render(d *descriptors.Descriptor, text []byte, withCode bool) ([]byte, error)
 }
 
 // descriptorServer implements bai.v1.DescriptorService.
@@ -68,7 +69,7 @@ func (s *descriptorServer) RenderDescriptor(_ context.Context, req *baiv1.Render
 	if len(faults.Errors()) > 0 {
 		return nil, &intake.InvalidError{Faults: intake.Brief(faults)}
 	}
-	manifest, err := s.renderer.Render(d, text)
+	manifest, err := s.renderer.Render(d, text, req.GetWithScript())
 	if err != nil {
 		return nil, invalidArgument("", err.Error(), "")
 	}

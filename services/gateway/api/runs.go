@@ -37,16 +37,32 @@ func (s *Server) SubmitRun(ctx context.Context, req *baiv1.SubmitRunRequest) (*b
 	if err := s.repeats(ctx, req.GetRerunOf()); err != nil {
 		return nil, err
 	}
-	acc, err := s.intake.Submit(ctx, intake.Request{
+	asked := intake.Request{
 		Key: req.GetIdempotencyKey(), Descriptor: req.GetDescriptorToml(), File: req.GetDescriptorFile(),
 		Owner: owner(ctx, req), Namespace: req.GetNamespace(), Name: req.GetName(), Labels: req.GetLabels(),
 		Overrides: overridesFrom(req.GetOverrides()), Origination: originationFrom(req.GetOrigination()), RerunOf: req.GetRerunOf(),
-	})
+		Script: req.GetScriptSha256(),
+	}
+	acc, err := s.intake.Submit(ctx, asked)
+	if plan := new(intake.ScheduleError); errors.As(err, &plan) && s.schedule != nil {
+		return s.submitSchedule(ctx, asked, plan)
+	}
 	if err != nil {
 		return nil, err
 	}
 	return &baiv1.SubmitRunResponse{
 		Result: &baiv1.SubmitRunResponse_RunId{RunId: acc.Run}, Repeated: acc.Repeated, Warnings: faultsOf(acc.Warnings),
+	}, nil
+}
+
+// submitSchedule makes a schedule of a request that asks for one.
+func (s *Server) submitSchedule(ctx context.Context, req intake.Request, plan *intake.ScheduleError) (*baiv1.SubmitRunResponse, error) {
+	id, repeated, err := s.schedule(ctx, req, plan)
+	if err != nil {
+		return nil, err
+	}
+	return &baiv1.SubmitRunResponse{
+		Result: &baiv1.SubmitRunResponse_ScheduleId{ScheduleId: id}, Repeated: repeated, Warnings: faultsOf(plan.Warnings),
 	}, nil
 }
 

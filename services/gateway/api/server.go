@@ -1,5 +1,5 @@
-// Package api serves what users may ask of the platform: bai.v1.RunService and
-// bai.v1.DescriptorService, with the standard health service and reflection
+// Package api serves what users may ask of the platform: bai.v1.RunService,
+// bai.v1.DescriptorService and bai.v1.ScriptService, with the standard health service and reflection
 // beside them.
 package api
 
@@ -96,12 +96,21 @@ type Deps struct {
 	Intake    Intake
 	Store     Store
 	Shelf     Shelf
-	Renderer  Renderer // nil: nothing is rendered
+	Renderer  Renderer  // nil: nothing is rendered
+	Preflight Preflight // nil: nobody is told whether a run would find what it needs
 	Artifacts Artifacts
+	Scripts   Scripts
+	Data      baiv1.DataServiceServer         // nil: this server looks after no data
+	Schedules baiv1.ScheduleServiceServer     // nil: this server has no schedules
+	Schedule  Scheduler                       // makes them; nil with Schedules
 	Ready     func(ctx context.Context) error // says why calls would fail now; nil: they would not
 	Version   Version
 	Log       *zap.Logger
 }
+
+// Scheduler makes the schedule that a request asks for, and returns its ID and
+// whether it is as it was: see schedule.Schedules.Put.
+type Scheduler func(ctx context.Context, req intake.Request, asked *intake.ScheduleError) (id string, repeated bool, err error)
 
 // Server implements bai.v1.RunService.
 type Server struct {
@@ -112,6 +121,11 @@ type Server struct {
 	store       Store
 	artifacts   Artifacts
 	descriptors *descriptorServer
+	preflight   *preflightServer
+	scripts     *scriptServer
+	data        baiv1.DataServiceServer
+	schedules   baiv1.ScheduleServiceServer
+	schedule    Scheduler
 	ready       func(ctx context.Context) error
 	version     Version
 	log         *zap.Logger
@@ -125,7 +139,8 @@ func New(s Settings, d Deps) *Server {
 	d.Version.Version = cmp.Or(d.Version.Version, "devel")
 	return &Server{
 		settings: s, intake: d.Intake, store: d.Store, artifacts: d.Artifacts, descriptors: &descriptorServer{shelf: d.Shelf, renderer: d.Renderer},
-		ready: d.Ready, version: d.Version, log: d.Log,
+		preflight: &preflightServer{preflight: d.Preflight},
+		scripts:   &scriptServer{scripts: d.Scripts, stall: s.CallTimeout}, data: d.Data, schedules: d.Schedules, schedule: d.Schedule, ready: d.Ready, version: d.Version, log: d.Log,
 	}
 }
 
@@ -141,6 +156,15 @@ func (s *Server) Serve(ls ...net.Listener) service.Part {
 		healthv1.RegisterHealthServer(g, h)
 		baiv1.RegisterRunServiceServer(g, s)
 		baiv1.RegisterDescriptorServiceServer(g, s.descriptors)
+		baiv1.RegisterPreflightServiceServer(g, s.preflight)
+		baiv1.RegisterScriptServiceServer(g, s.scripts)
+		if s.data != nil {
+			baiv1.RegisterDataServiceServer(g, s.data)
+		}
+		if s.schedules != nil {
+			baiv1.RegisterScheduleServiceServer(g, s.schedules)
+		}
+		baiv1.RegisterResultServiceServer(g, &resultServer{runs: s})
 		reflection.Register(g)
 
 		served := make(chan error, len(ls))
@@ -199,6 +223,15 @@ func (s *Server) watchHealth(ctx context.Context, h *health.Server) {
 		h.SetServingStatus("", answer)
 		h.SetServingStatus(baiv1.RunService_ServiceDesc.ServiceName, answer)
 		h.SetServingStatus(baiv1.DescriptorService_ServiceDesc.ServiceName, answer)
+		h.SetServingStatus(baiv1.PreflightService_ServiceDesc.ServiceName, answer)
+		h.SetServingStatus(baiv1.ScriptService_ServiceDesc.ServiceName, answer)
+		h.SetServingStatus(baiv1.ResultService_ServiceDesc.ServiceName, answer)
+		if s.data != nil {
+			h.SetServingStatus(baiv1.DataService_ServiceDesc.ServiceName, answer)
+		}
+		if s.schedules != nil {
+			h.SetServingStatus(baiv1.ScheduleService_ServiceDesc.ServiceName, answer)
+		}
 		select {
 		case <-ctx.Done():
 			return

@@ -28,6 +28,7 @@ import (
 	"github.com/benchmark-ai/bai/services/gateway/artifact"
 	"github.com/benchmark-ai/bai/services/gateway/intake"
 	"github.com/benchmark-ai/bai/services/gateway/record"
+	"github.com/benchmark-ai/bai/services/gateway/script"
 	"github.com/benchmark-ai/bai/services/gateway/shelf"
 	"github.com/benchmark-ai/bai/services/internal/blob"
 	"github.com/benchmark-ai/bai/services/internal/event"
@@ -62,11 +63,12 @@ type world struct {
 
 // options change a world before it begins.
 type options struct {
-	settings api.Settings
-	bus      intake.Publisher
-	ready    func(context.Context) error
-	deaf     bool // nothing is said in this process about writes
-	unheard  bool // nothing is recorded
+	settings  api.Settings
+	bus       intake.Publisher
+	ready     func(context.Context) error
+	preflight api.Preflight
+	deaf      bool // nothing is said in this process about writes
+	unheard   bool // nothing is recorded
 }
 
 func newWorld(t *testing.T, o options) *world {
@@ -80,17 +82,18 @@ func newWorld(t *testing.T, o options) *world {
 			w.bus.Consume("gateway", step)
 		}
 	}
-	in := intake.New(intake.Settings{PublishTimeout: 50 * time.Millisecond}, intake.Deps{
-		Store: w.store, Bus: o.bus, IDs: intake.NewIDs(rand.Reader), Now: time.Now, Log: zap.NewNop(),
-	})
 	objects, err := blob.Open(t.Context(), blob.Settings{URL: "file://" + t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
 	}
+	scripts := script.New(script.Settings{MaxSize: 4 << 20}, objects, w.store, time.Now)
+	in := intake.New(intake.Settings{PublishTimeout: 50 * time.Millisecond}, intake.Deps{
+		Store: w.store, Bus: o.bus, Scripts: scripts, IDs: intake.NewIDs(rand.Reader), Now: time.Now, Log: zap.NewNop(),
+	})
 	w.files = artifact.New(artifact.Settings{}, objects, w.store, time.Now)
 	server := api.New(o.settings, api.Deps{
-		Intake: in, Store: w.store, Shelf: shelf.New(shelf.Settings{}, w.store, nil, time.Now), Renderer: upper{}, Artifacts: w.files,
-		Ready: o.ready, Version: api.Version{Version: "v1.2.3", Commit: "abc"}, Log: zap.NewNop(),
+		Intake: in, Store: w.store, Shelf: shelf.New(shelf.Settings{}, w.store, nil, time.Now), Renderer: upper{}, Artifacts: w.files, Scripts: scripts,
+		Preflight: o.preflight, Ready: o.ready, Version: api.Version{Version: "v1.2.3", Commit: "abc"}, Log: zap.NewNop(),
 	})
 
 	l := bufconn.Listen(1 << 20)

@@ -12,6 +12,7 @@ import (
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 	"github.com/benchmark-ai/bai/services/gateway/artifact"
 	"github.com/benchmark-ai/bai/services/gateway/intake"
+	"github.com/benchmark-ai/bai/services/gateway/script"
 	"github.com/benchmark-ai/bai/services/gateway/shelf"
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
@@ -25,6 +26,7 @@ func answer(err error) error {
 	var (
 		invalid     *intake.InvalidError
 		unsupported *intake.UnsupportedError
+		scheduled   *intake.ScheduleError
 		taken       *intake.TakenError
 		unavailable *intake.UnavailableError
 	)
@@ -34,7 +36,7 @@ func answer(err error) error {
 	switch {
 	case errors.As(err, &invalid):
 		return refuse(faultsOf(invalid.Faults))
-	case errors.As(err, &unsupported):
+	case errors.As(err, &unsupported), errors.As(err, &scheduled):
 		return status.Error(codes.Unimplemented, err.Error())
 	case errors.As(err, &taken):
 		return detail(codes.AlreadyExists, err.Error(), &baiv1.RunFailure{RunId: taken.Run, Reason: "AlreadyExists"})
@@ -56,6 +58,9 @@ func refusal(err error) error {
 		missing *shelf.MissingError
 		source  *shelf.SourceError
 		name    *artifact.NameError
+		digest  *script.DigestError
+		limit   *script.LimitError
+		body    *script.BodyError
 		offset  *artifact.OffsetError
 	)
 	switch {
@@ -67,6 +72,12 @@ func refusal(err error) error {
 		return invalidArgument("uri", source.Message, "")
 	case errors.As(err, &name):
 		return invalidArgument("name", name.Why, "give a name as ListArtifacts does")
+	case errors.As(err, &digest):
+		return invalidArgument("sha256", digest.Message, "")
+	case errors.As(err, &limit):
+		return status.Error(codes.ResourceExhausted, limit.Message)
+	case errors.As(err, &body):
+		return status.Error(codes.Aborted, body.Error())
 	case errors.As(err, &offset):
 		return status.Error(codes.OutOfRange, offset.Error())
 	}

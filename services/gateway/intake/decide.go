@@ -45,6 +45,7 @@ const (
 	CodeRerun     = "BAI9007" // the run that is repeated
 	CodeOverrides = "BAI9008" // too long
 	CodeOrigin    = "BAI9009" // where the descriptor came from
+	CodeScript    = "BAI9010" // the code that is sent along
 )
 
 // Request is what a user sends to have a run.
@@ -60,6 +61,15 @@ type Request struct {
 	Overrides   []event.Override   // put in place of values of the descriptor, in this order
 	Origination *event.Origination // of the descriptor; nil for a file of the user's
 	RerunOf     string             // the run that this one repeats; empty for none
+	Script      string             // digest of the code that is sent along, hex; empty for none
+	Firing      *Firing            // of a schedule, which this is; nil for none
+}
+
+// Firing is what a schedule asks for: under its key it is one run, whatever was
+// asked for under that key before.
+type Firing struct {
+	Schedule string
+	Time     time.Time // that it fires for
 }
 
 // Plan is what becomes of a request that can be granted.
@@ -72,16 +82,17 @@ type Plan struct {
 // Decide returns the plan for a request that was made at that time, if it were
 // the run of that ID. What the user must change is an *InvalidError with every
 // fault of request and descriptor, what this platform has not is an
-// *UnsupportedError.
+// *UnsupportedError, and what is a schedule, but for what it fires and for what
+// repeats a run of it, a *ScheduleError.
 func Decide(req Request, run string, at time.Time) (Plan, error) {
 	req.Namespace = cmp.Or(req.Namespace, "default")
 	d, text, faults := Parse(req.File, req.Descriptor, req.Overrides)
-	faults = slices.Concat(check(req), faults)
+	faults = slices.Concat(check(req, d != nil && d.Info.Scheduled()), checkScript(req, d), faults)
 	if len(faults.Errors()) > 0 {
 		return Plan{}, &InvalidError{Faults: Brief(faults)}
 	}
-	if d.Info.Scheduled() {
-		return Plan{}, &UnsupportedError{What: fmt.Sprintf("schedules (info.scheduling = %q)", d.Info.Scheduling)}
+	if d.Info.Scheduled() && req.Firing == nil && req.RerunOf == "" {
+		return Plan{}, &ScheduleError{Descriptor: d, Text: text, Digest: digest(req, text), Origination: public(req.Origination), Warnings: Brief(faults.Warnings())}
 	}
 	labels := maps.Clone(d.Info.Labels)
 	if labels == nil {
@@ -90,10 +101,13 @@ func Decide(req Request, run string, at time.Time) (Plan, error) {
 	maps.Copy(labels, req.Labels)
 	h := event.NewHeader(event.Derive("submitted", run), run, req.Namespace, req.Owner, at)
 	h.RerunOf = strings.ToLower(req.RerunOf)
+	if req.Firing != nil {
+		h.Schedule, h.Firing = req.Firing.Schedule, &req.Firing.Time
+	}
 	return Plan{
 		Submitted: event.Submitted{
 			Header: h, Name: req.Name, File: req.File, Descriptor: string(text), Labels: labels,
-			Overrides: req.Overrides, Origination: public(req.Origination),
+			Overrides: req.Overrides, Origination: public(req.Origination), Script: codeOf(req.Script),
 		},
 		Digest:   digest(req, text),
 		Warnings: Brief(faults.Warnings()),
@@ -126,12 +140,57 @@ func digest(req Request, text []byte) string {
 	for _, k := range slices.Sorted(maps.Keys(req.Labels)) {
 		parts = append(parts, k, req.Labels[k])
 	}
+	if req.Script != "" {
+		parts = append(parts, "\x00script", strings.ToLower(req.Script)) // no label is called so
+	}
 	return event.Derive(parts...)
+}
+
+// codeOf returns the code that a digest names; nil for none.
+func codeOf(digest string) *event.Script {
+	if digest == "" {
+		return nil
+	}
+	return &event.Script{SHA256: strings.ToLower(digest)}
+}
+
+// checkScript returns the faults of what is sent along with a descriptor, which
+// is nil where it has faults of its own.
+func checkScript(req Request, d *descriptors.Descriptor) descriptors.Faults {
+	digest := req.Script
+	sum, err := hex.DecodeString(digest)
+	wanted := d != nil && d.ML != nil && d.ML.Script != nil
+	switch {
+	case digest == "" && wanted:
+		return descriptors.Faults{{
+			Path: "ml.script", Code: CodeScript, Message: fmt.Sprintf("the descriptor wants code to be sent along (%s), and none was", clip(d.ML.Script.Archive, maxWord)),
+			Remedy: "send it along: baictl submit --script DIR; in a request, script_sha256",
+		}}
+	case digest != "" && (err != nil || len(sum) != sha256.Size):
+		return descriptors.Faults{{Path: "script_sha256", Code: CodeScript, Message: quote(digest) + " is not the SHA-256 of anything", Remedy: "give its 64 digits of hex"}}
+	}
+	return nil
+}
+
+// absent says that code is not kept that a request names.
+func absent(digest string) error {
+	return &InvalidError{Faults: descriptors.Faults{{
+		Path: "script_sha256", Code: CodeScript, Message: fmt.Sprintf("the code with sha256 %s is not kept here, or not any more", digest),
+		Remedy: "send it first: baictl submit --script DIR; over HTTP, PUT /v1/scripts/" + digest,
+	}}}
 }
 
 // KeyOf returns the key of the document that says which run an owner's
 // idempotency key stands for.
 func KeyOf(owner, key string) string { return event.Derive("key", owner, key) }
+
+// keyOf is KeyOf of a request. Those of schedules are not those of users.
+func keyOf(req Request) string {
+	if req.Firing != nil {
+		return event.Derive("firing", req.Firing.Schedule, req.Key)
+	}
+	return KeyOf(req.Owner, req.Key)
+}
 
 // NameOf returns the key of the document that says which run has a name of that
 // owner's.
@@ -143,8 +202,9 @@ func IsRun(s string) bool {
 	return err == nil
 }
 
-// check returns the faults of a request, but for those of its descriptor.
-func check(req Request) descriptors.Faults {
+// check returns the faults of a request, but for those of its descriptor. A
+// schedule may be named by its ID, a run may not.
+func check(req Request, scheduled bool) descriptors.Faults {
 	var faults descriptors.Faults
 	add := func(code, path, remedy, format string, args ...any) {
 		faults = append(faults, descriptors.Fault{Path: path, Code: code, Message: fmt.Sprintf(format, args...), Remedy: remedy})
@@ -160,7 +220,7 @@ func check(req Request) descriptors.Faults {
 	if req.Name != "" && !word(req.Name, "-_.") {
 		add(CodeName, "name", wordRule(`"-", "_" and "."`), "%s is not the name of a run", quote(req.Name))
 	}
-	if IsRun(req.Name) {
+	if IsRun(req.Name) && !scheduled {
 		add(CodeName, "name", "choose a name that is no ULID", "%s has the form of a run's ID", quote(req.Name))
 	}
 	return slices.Concat(faults, checkLabels(req.Labels), checkSource(req))

@@ -142,13 +142,47 @@ func TestWords(t *testing.T) {
 	}
 }
 
-func TestAScheduleIsNotSupportedYet(t *testing.T) {
-	_, err := intake.Decide(request(func(r *intake.Request) {
+// scheduled is a request for a schedule.
+func scheduled(with func(*intake.Request)) intake.Request {
+	return request(func(r *intake.Request) {
 		r.Descriptor = []byte(strings.Replace(valid, "[info]", "[info]\nscheduling = \"0 3 * * *\"", 1))
-	}), runID, noon())
-	var unsupported *intake.UnsupportedError
-	if !errors.As(err, &unsupported) || !strings.Contains(err.Error(), "schedules") {
-		t.Errorf("decided with %v, want an *UnsupportedError about schedules", err)
+		with(r)
+	})
+}
+
+func TestAScheduleIsNoRun(t *testing.T) {
+	for name, with := range map[string]func(*intake.Request){
+		"by a name": func(*intake.Request) {},
+		"by its ID": func(r *intake.Request) { r.Name = "01k8h4fzqh3v7x9y2m5n8p0r4s" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := intake.Decide(scheduled(with), runID, noon())
+			asked := new(intake.ScheduleError)
+			if !errors.As(err, &asked) || asked.Descriptor.Info.Scheduling != "0 3 * * *" || asked.Digest == "" || !strings.Contains(string(asked.Text), "0 3 * * *") {
+				t.Errorf("decided with %v, %+v", err, asked)
+			}
+		})
+	}
+}
+
+func TestAFiringOfAScheduleAndWhatRepeatsItAreRuns(t *testing.T) {
+	firing := &intake.Firing{Schedule: "01k8h4fzqh3v7x9y2m5n8p0r4s", Time: noon()}
+	for name, tt := range map[string]struct {
+		with func(*intake.Request)
+		want event.Lineage
+	}{
+		"a firing":    {func(r *intake.Request) { r.Firing = firing }, event.Lineage{Schedule: firing.Schedule, Firing: &firing.Time}},
+		"a run again": {func(r *intake.Request) { r.RerunOf = runID }, event.Lineage{RerunOf: runID}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			plan, err := intake.Decide(scheduled(tt.with), runID, noon())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tt.want, plan.Submitted.Lineage); diff != "" {
+				t.Errorf("its lineage (-want +got):\n%s", diff)
+			}
+		})
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/benchmark-ai/bai/descriptors"
+	"github.com/benchmark-ai/bai/services/internal/event"
 )
 
 // InvalidError says what a user must change in a request.
@@ -23,6 +24,21 @@ type UnsupportedError struct {
 
 // Error implements error.
 func (e *UnsupportedError) Error() string { return "this platform does not have " + e.What }
+
+// ScheduleError says that a request, which is good, asks for a schedule, not for
+// a run.
+type ScheduleError struct {
+	Descriptor  *descriptors.Descriptor
+	Text        []byte             // of the descriptor, with the values that were put into it
+	Digest      string             // equal for requests that ask for the same
+	Origination *event.Origination // of the descriptor, without credentials
+	Warnings    descriptors.Faults // of the descriptor
+}
+
+// Error implements error.
+func (e *ScheduleError) Error() string {
+	return fmt.Sprintf("this platform does not have schedules (info.scheduling = %q)", e.Descriptor.Info.Scheduling)
+}
 
 // TakenError says that what must be unique stands for something else.
 type TakenError struct {

@@ -4,6 +4,8 @@
 // # What is written, in which order, and why
 //
 //  1. KindKey      owner and idempotency key → run, time, digest of the request
+//     KindPin      digest of the code that is sent along and run → that the
+//     run needs it: create-only too, and in nobody's way where no run comes to be
 //  2. KindOutbox   run → what is to be said of it
 //  3. KindName     owner and name → run
 //  4. KindSubmission run → what was submitted
@@ -75,13 +77,22 @@ type Publisher interface {
 	Publish(ctx context.Context, events ...event.Event) error
 }
 
+// Scripts keeps code that is sent along with runs.
+type Scripts interface {
+	// Pin has code stay for a run until that is over, and keeps it for the run's
+	// owner. It says store.ErrNotFound for code that is not kept. It can be
+	// repeated.
+	Pin(ctx context.Context, owner, sha256, run string) (event.Script, error)
+}
+
 // Deps are what an Intake needs from others.
 type Deps struct {
-	Store Store
-	Bus   Publisher
-	IDs   *IDs
-	Now   func() time.Time
-	Log   *zap.Logger
+	Store   Store
+	Bus     Publisher
+	Scripts Scripts // nil: no code is taken along
+	IDs     *IDs
+	Now     func() time.Time
+	Log     *zap.Logger
 }
 
 // Intake takes runs in. It may be used by several goroutines, and by several
@@ -90,6 +101,7 @@ type Intake struct {
 	settings Settings
 	store    Store
 	bus      Publisher
+	scripts  Scripts
 	ids      *IDs
 	now      func() time.Time
 	log      *zap.Logger
@@ -101,7 +113,7 @@ type Intake struct {
 func New(s Settings, d Deps) *Intake {
 	s.PublishTimeout = cmp.Or(s.PublishTimeout, 5*time.Second)
 	s.OutboxInterval = cmp.Or(s.OutboxInterval, 2*time.Second)
-	return &Intake{settings: s, store: d.Store, bus: d.Bus, ids: d.IDs, now: d.Now, log: d.Log}
+	return &Intake{settings: s, store: d.Store, bus: d.Bus, scripts: d.Scripts, ids: d.IDs, now: d.Now, log: d.Log}
 }
 
 // Accepted is a run that will come to an end, whatever fails.
@@ -122,7 +134,7 @@ type claim struct {
 }
 
 // Submit accepts a request, or says why not: *InvalidError, *UnsupportedError,
-// *TakenError, *UnavailableError. Equal requests under one key are one run,
+// *ScheduleError, *TakenError, *UnavailableError. Equal requests under one key are one run,
 // however often and concurrently they are made.
 func (in *Intake) Submit(ctx context.Context, req Request) (Accepted, error) {
 	at := in.now().UTC().Round(0)
@@ -168,11 +180,11 @@ func (in *Intake) accept(ctx context.Context, req Request, plan Plan) (Accepted,
 func (in *Intake) claim(ctx context.Context, req Request, plan Plan) (claim, error) {
 	sub := plan.Submitted
 	mine := claim{Run: sub.Run, Owner: req.Owner, Value: req.Key, Digest: plan.Digest, At: sub.Time}
-	first, err := in.first(ctx, store.KindKey, KeyOf(req.Owner, req.Key), mine)
+	first, err := in.first(ctx, store.KindKey, keyOf(req), mine)
 	if err != nil {
 		return claim{}, &UnavailableError{Err: err}
 	}
-	if first.Digest != plan.Digest {
+	if first.Digest != plan.Digest && req.Firing == nil {
 		return claim{}, &TakenError{Field: "idempotency_key", Value: req.Key, Run: first.Run}
 	}
 	return first, nil
@@ -187,11 +199,50 @@ func (in *Intake) remember(ctx context.Context, acc Accepted) error {
 			return err
 		}
 	}
-	err := store.Create(ctx, in.store, store.KindOutbox, acc.Run, acc.Submitted)
+	acc, err := in.pin(ctx, acc)
+	if err != nil {
+		return err
+	}
+	err = store.Create(ctx, in.store, store.KindOutbox, acc.Run, acc.Submitted)
 	if err != nil && !errors.Is(err, store.ErrExists) {
 		return &UnavailableError{Run: acc.Run, Err: err}
 	}
 	return in.finish(ctx, acc.Submitted)
+}
+
+// pin has the code that is sent along stay for a run.
+func (in *Intake) pin(ctx context.Context, acc Accepted) (Accepted, error) {
+	code := acc.Submitted.Script
+	if code == nil {
+		return acc, nil
+	}
+	pinned, err := in.hold(ctx, acc.Submitted.Owner, code.SHA256, acc.Run)
+	if err != nil {
+		return acc, err
+	}
+	acc.Submitted.Script = &pinned
+	return acc, nil
+}
+
+// Hold has code stay for what has that ID and is no run, or says why not:
+// *InvalidError, *UnsupportedError, *UnavailableError.
+func (in *Intake) Hold(ctx context.Context, owner, sha256, id string) error {
+	_, err := in.hold(ctx, owner, sha256, id)
+	return err
+}
+
+func (in *Intake) hold(ctx context.Context, owner, sha256, id string) (event.Script, error) {
+	if in.scripts == nil {
+		return event.Script{}, &UnsupportedError{What: "code that is sent along"}
+	}
+	pinned, err := in.scripts.Pin(ctx, owner, sha256, id)
+	if errors.Is(err, store.ErrNotFound) {
+		return event.Script{}, absent(sha256)
+	}
+	if err != nil {
+		return event.Script{}, &UnavailableError{Err: err}
+	}
+	return pinned, nil
 }
 
 // published reports whether nothing is left to do for a run. The outbox is
@@ -279,6 +330,41 @@ func (in *Intake) first(ctx context.Context, kind store.Kind, key string, c clai
 
 func (in *Intake) forget(ctx context.Context, run string) error {
 	return in.store.DeleteDoc(ctx, store.Doc{Kind: store.KindOutbox, Key: run})
+}
+
+// Claim has an owner's idempotency key stand for what has that ID and is no run,
+// and reports whether it did before. It says *TakenError where the key stands for
+// another request.
+func (in *Intake) Claim(ctx context.Context, owner, key, id, digest string) (repeated bool, err error) {
+	mine := claim{Run: id, Owner: owner, Value: key, Digest: digest, At: in.now().UTC().Round(0)}
+	err = store.Create(ctx, in.store, store.KindKey, KeyOf(owner, key), mine)
+	if err == nil {
+		return false, nil
+	}
+	first := claim{}
+	if errors.Is(err, store.ErrExists) {
+		first, _, err = store.Get[claim](ctx, in.store, store.KindKey, KeyOf(owner, key))
+	}
+	switch {
+	case err != nil:
+		return false, &UnavailableError{Err: err}
+	case first.Digest != digest:
+		return false, &TakenError{Field: "idempotency_key", Value: key, Run: first.Run}
+	}
+	return true, nil
+}
+
+// Fired returns the run that a schedule made under a key, or store.ErrNotFound
+// where there is none that will come to an end.
+func (in *Intake) Fired(ctx context.Context, schedule, key string) (string, error) {
+	c, _, err := store.Get[claim](ctx, in.store, store.KindKey, keyOf(Request{Key: key, Firing: &Firing{Schedule: schedule}}))
+	if err != nil {
+		return "", err
+	}
+	if _, err = in.store.Doc(ctx, store.KindSubmission, c.Run); errors.Is(err, store.ErrNotFound) {
+		_, err = in.store.Doc(ctx, store.KindOutbox, c.Run) // Sweep carries it through
+	}
+	return c.Run, err
 }
 
 // Named returns the run that has a name of that owner's, or store.ErrNotFound.

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/internal/pod"
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
@@ -164,6 +165,9 @@ func complement(run *store.Run, ev event.Event, late bool) {
 		run.Namespace, run.Owner, run.Lineage, run.Created = ev.Namespace, ev.Owner, ev.Lineage, ev.Time
 		run.Name, run.File, run.Descriptor, run.Labels = ev.Name, ev.File, ev.Descriptor, maps.Clone(ev.Labels)
 		run.Overrides, run.Origination = slices.Clone(ev.Overrides), ev.Origination
+		if ev.Script != nil && run.Data == nil {
+			run.Data = []event.Data{pod.Code(*ev.Script)} // until all data are there
+		}
 	case event.Fetched:
 		run.Data = slices.Clone(ev.Data)
 	case event.Retried:

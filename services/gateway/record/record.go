@@ -53,6 +53,9 @@ func step[T event.Event](r *Recorder) service.Step {
 	return service.Each(batch, func(ctx context.Context, evs []T) ([]event.Event, error) {
 		known := make(map[string]store.Run) // as this call last wrote them
 		for _, ev := range evs {
+			if h := ev.Head(); h.Run == h.Schedule {
+				continue // it is about a schedule, not about a run
+			}
 			if err := r.record(ctx, known, ev); err != nil {
 				return nil, fmt.Errorf("record %s of run %s: %w", ev.Topic(), ev.Head().Run, err)
 			}

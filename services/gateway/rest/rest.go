@@ -67,6 +67,7 @@ type Files interface {
 type Deps struct {
 	API     *Inside // where the gRPC server accepts
 	Files   Files
+	Scripts Scripts
 	Token   func(run string) string         // the right to speak for a run; empty where there is none
 	Ready   func(ctx context.Context) error // says why calls would fail now; nil: they would not
 	OpenAPI []byte                          // the description of what is served
@@ -94,7 +95,12 @@ func Serve(s Settings, d Deps, l net.Listener) service.Part {
 		}
 		server := &Server{settings: s, deps: d, runs: baiv1.NewRunServiceClient(conn), json: newMux()}
 		err = errors.Join(gen.RegisterRunServiceHandlerClient(ctx, server.json, server.runs),
-			gen.RegisterDescriptorServiceHandlerClient(ctx, server.json, baiv1.NewDescriptorServiceClient(conn)))
+			gen.RegisterResultServiceHandlerClient(ctx, server.json, baiv1.NewResultServiceClient(conn)),
+			gen.RegisterDescriptorServiceHandlerClient(ctx, server.json, baiv1.NewDescriptorServiceClient(conn)),
+			gen.RegisterPreflightServiceHandlerClient(ctx, server.json, baiv1.NewPreflightServiceClient(conn)),
+			gen.RegisterScriptServiceHandlerClient(ctx, server.json, baiv1.NewScriptServiceClient(conn)),
+			gen.RegisterScheduleServiceHandlerClient(ctx, server.json, baiv1.NewScheduleServiceClient(conn)),
+			gen.RegisterDataServiceHandlerClient(ctx, server.json, baiv1.NewDataServiceClient(conn)))
 		if err == nil {
 			err = server.serve(ctx, l)
 		}
@@ -188,7 +194,10 @@ func from(r *http.Request) asked {
 // route gives a request to who answers it.
 func (s *Server) route(w http.ResponseWriter, r *http.Request) {
 	run, name, isFile := filePath(r.URL.Path)
+	digest, isScript := scriptPath(r.URL.Path)
 	switch {
+	case isScript && r.Method == http.MethodPut:
+		s.keepScript(w, r, digest)
 	case isFile && r.Method == http.MethodPut:
 		s.keep(w, r, run, name)
 	case isFile && (r.Method == http.MethodGet || r.Method == http.MethodHead):

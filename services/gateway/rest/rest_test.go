@@ -193,7 +193,7 @@ func TestEveryPathAnswers(t *testing.T) {
 		"/v1/metrics?filter.text=" + id[:5]:         `"cursor"`,
 		"/v1/metrics?filter.labels[task_name]=none": `"cursor"`,
 		"/v1/runs/" + id + "/artifacts":             `{}`,
-		"/v1/version":                               `"revision":2`,
+		"/v1/version":                               `"revision":3`,
 		"/v1/descriptors":                           `{}`,
 		"/v1/openapi.json":                          `"openapi"`,
 		"/healthz":                                  "ok",

@@ -1,0 +1,208 @@
+package preflight
+
+import (
+	"cmp"
+	"path"
+	"slices"
+	"strings"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/benchmark-ai/bai/services/internal/cluster"
+	"github.com/benchmark-ai/bai/services/internal/pod"
+)
+
+// Need is what a run would need.
+type Need struct {
+	Settings Settings
+	Scope    string           // Kubernetes namespace
+	Objects  []cluster.Object // that it would be
+	Refused  string           // why it can be none; empty where it can
+	Away     string           // why the cluster cannot be asked; empty where it was
+	Data     []Datum
+}
+
+// Datum is one data set.
+type Datum struct {
+	Source  string
+	Refused string // why it may not be read; empty where it may
+}
+
+// kueueLabel is that of Jobs which Kueue lets begin.
+const kueueLabel = "kueue.x-k8s.io/queue-name"
+
+// Inquire returns what is to be asked of the cluster.
+func Inquire(n Need, s Settings) cluster.Inquiry {
+	q := cluster.Inquiry{Scope: n.Scope, Objects: n.Objects, Rights: rights(n.Objects, s), Kinds: kinds(n.Objects)}
+	own := map[string]bool{}
+	for _, o := range n.Objects {
+		switch o := o.(type) {
+		case *corev1.PersistentVolumeClaim:
+			q.Storage = append(q.Storage, className(o))
+		case *corev1.Secret:
+			own[o.GetName()] = true
+		}
+	}
+	for _, r := range rolesOf(n.Objects) {
+		foreign := slices.DeleteFunc(secrets(r.spec), func(k cluster.SecretKey) bool { return own[k.Name] })
+		q.Secrets, q.Programs = union(q.Secrets, foreign), union(q.Programs, programs(r))
+		if name := r.spec.PriorityClassName; name != "" {
+			q.Classes = union(q.Classes, []string{name})
+		}
+	}
+	return q
+}
+
+// union is all with those of more that are not in it yet.
+func union[T comparable](all, more []T) []T {
+	for _, one := range more {
+		if !slices.Contains(all, one) {
+			all = append(all, one)
+		}
+	}
+	return all
+}
+
+// role is the pods of one Job.
+type role struct {
+	name     string
+	replicas int64
+	job      *batchv1.Job
+	spec     corev1.PodSpec
+}
+
+func rolesOf(objects []cluster.Object) []role {
+	var all []role
+	for _, o := range objects {
+		j, ok := o.(*batchv1.Job)
+		if !ok {
+			continue
+		}
+		r := role{name: cmp.Or(j.Labels[cluster.LabelRole], j.Name), replicas: 1, job: j, spec: j.Spec.Template.Spec}
+		if j.Spec.Parallelism != nil {
+			r.replicas = int64(*j.Spec.Parallelism)
+		}
+		all = append(all, r)
+	}
+	return all
+}
+
+// benchmark is the container of a role that is the user's.
+func (r role) benchmark() corev1.Container {
+	for _, c := range r.spec.Containers {
+		if c.Name == cluster.ContainerBenchmark {
+			return c
+		}
+	}
+	return corev1.Container{}
+}
+
+// className is the class of storage that a claim asks for; empty for the default.
+func className(c *corev1.PersistentVolumeClaim) string {
+	if c.Spec.StorageClassName == nil {
+		return ""
+	}
+	return *c.Spec.StorageClassName
+}
+
+// rights are those that the executor and the watcher use for a run of objects.
+func rights(objects []cluster.Object, s Settings) []cluster.Right {
+	var all []cluster.Right
+	add := func(account, group, resource string, verbs ...string) {
+		for _, verb := range verbs {
+			if r := (cluster.Right{Account: account, Verb: verb, Group: group, Resource: resource}); !slices.Contains(all, r) {
+				all = append(all, r)
+			}
+		}
+	}
+	add(s.Executor, "batch", "jobs", "create", "delete", "get", "list")
+	add(s.Executor, "", "pods", "delete", "list")
+	for _, o := range objects {
+		switch kind := o.GetObjectKind().GroupVersionKind(); {
+		case kind.Group == "" && kind.Kind == "Secret":
+			add(s.Executor, "", "secrets", "create", "deletecollection")
+		case kind.Group == "" && kind.Kind == "ConfigMap":
+			add(s.Executor, "", "configmaps", "create", "delete", "get", "list")
+		case kind.Group == "batch" && kind.Kind == "Job":
+		default:
+			plural, _ := meta.UnsafeGuessKindToResource(kind)
+			add(s.Executor, kind.Group, plural.Resource, "create", "delete", "list")
+		}
+	}
+	add(s.Watcher, "batch", "jobs", "get", "list", "watch")
+	add(s.Watcher, "", "pods", "list", "watch")
+	add(s.Watcher, "", "events", "list", "watch")
+	if slices.ContainsFunc(rolesOf(objects), entrypoint) {
+		add(s.Watcher, "", "pods/log", "get")
+	}
+	return all
+}
+
+// entrypoint reports whether a role runs what its image says.
+func entrypoint(r role) bool { return len(r.benchmark().Command) == 0 }
+
+// kinds are those of objects that not every cluster has.
+func kinds(objects []cluster.Object) []schema.GroupVersionKind {
+	var all []schema.GroupVersionKind
+	for _, o := range objects {
+		kind := o.GetObjectKind().GroupVersionKind()
+		if _, queued := o.GetLabels()[kueueLabel]; queued {
+			kind = schema.GroupVersionKind{Group: "kueue.x-k8s.io", Kind: "LocalQueue"}
+		}
+		if kind.Group != "" && kind.Group != "batch" && !slices.Contains(all, kind) {
+			all = append(all, kind)
+		}
+	}
+	return all
+}
+
+// secrets are those that a pod names.
+func secrets(s corev1.PodSpec) []cluster.SecretKey {
+	var all []cluster.SecretKey
+	for _, ref := range s.ImagePullSecrets {
+		all = append(all, cluster.SecretKey{Name: ref.Name})
+	}
+	for _, v := range s.Volumes {
+		if v.Secret != nil {
+			all = append(all, cluster.SecretKey{Name: v.Secret.SecretName})
+		}
+	}
+	for _, c := range slices.Concat(s.InitContainers, s.Containers) {
+		for _, e := range c.Env {
+			if e.ValueFrom != nil && e.ValueFrom.SecretKeyRef != nil {
+				all = append(all, cluster.SecretKey{Name: e.ValueFrom.SecretKeyRef.Name, Key: e.ValueFrom.SecretKeyRef.Key})
+			}
+		}
+	}
+	return all
+}
+
+// programs are those that a role's container begins with: the first word behind
+// our own program, what env is to look for, and what our scripts for MPI call.
+func programs(r role) []string {
+	command := r.benchmark().Command
+	if at := slices.Index(command, "--"); at >= 0 {
+		command = command[at+1:]
+	}
+	var all []string
+	if len(command) > 0 && strings.HasPrefix(command[0], pod.Dir+"/mpi/") { // a launcher's or worker's
+		all = append(all, "ssh", "sshd")
+		if path.Base(command[0]) == "launch" && len(command) > 1 && !strings.HasPrefix(path.Base(command[1]), "mpi") { // a script that calls it
+			all = append(all, "mpirun")
+		}
+		command = command[1:]
+	}
+	for i, word := range command {
+		if strings.HasPrefix(word, pod.Dir+"/") || i > 0 && strings.HasPrefix(word, "-") {
+			break
+		}
+		all = append(all, word)
+		if path.Base(word) != "env" {
+			break
+		}
+	}
+	return all
+}

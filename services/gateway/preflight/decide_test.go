@@ -1,0 +1,388 @@
+package preflight_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/benchmark-ai/bai/services/gateway/preflight"
+	"github.com/benchmark-ai/bai/services/internal/cluster"
+)
+
+// job is a Job of one role whose benchmark is given some of each resource.
+func job(role string, given map[string]string, change ...func(*batchv1.Job)) *batchv1.Job {
+	j := &batchv1.Job{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "batch/v1", Kind: "Job"},
+		ObjectMeta: metav1.ObjectMeta{Name: "bai-x-1", Labels: map[string]string{cluster.LabelRole: role}},
+	}
+	limits := list(given)
+	j.Spec.Template.Spec.Containers = []corev1.Container{{
+		Name: cluster.ContainerBenchmark, Image: "image:1", Command: []string{"/bai/bin/bai-pod", "exec", "--", "train"},
+		Resources: corev1.ResourceRequirements{Limits: limits},
+	}}
+	for _, c := range change {
+		c(j)
+	}
+	return j
+}
+
+func list(given map[string]string) corev1.ResourceList {
+	all := corev1.ResourceList{}
+	for name, text := range given {
+		all[corev1.ResourceName(name)] = resource.MustParse(text)
+	}
+	return all
+}
+
+func selecting(key, value string) func(*batchv1.Job) {
+	return func(j *batchv1.Job) { j.Spec.Template.Spec.NodeSelector = map[string]string{key: value} }
+}
+
+func times(n int32) func(*batchv1.Job) {
+	return func(j *batchv1.Job) { j.Spec.Parallelism = &n }
+}
+
+// node is one that is ready.
+func node(name string, has map[string]string, change ...func(*corev1.Node)) corev1.Node {
+	n := corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelInstanceTypeStable: "m5.large"}}}
+	n.Status.Allocatable = list(has)
+	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+	for _, c := range change {
+		c(&n)
+	}
+	return n
+}
+
+func tainted(n *corev1.Node) {
+	n.Spec.Taints = []corev1.Taint{{Key: "gpu", Value: "yes", Effect: corev1.TaintEffectNoSchedule}}
+}
+
+func cordoned(n *corev1.Node) { n.Spec.Unschedulable = true }
+
+// told is what is said of a topic, a line for each check.
+func told(checks []preflight.Check, topic string) string {
+	var lines []string
+	for _, c := range checks {
+		if c.Topic == topic {
+			line := fmt.Sprintf("%s %s: %s", [...]string{"fine", "warning", "fault"}[c.Grade], c.Subject, c.Message)
+			if c.Grade == preflight.Fault {
+				line = string(c.Class) + " " + line
+			}
+			lines = append(lines, line)
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+func TestANodeIsLookedForThatTakesThePods(t *testing.T) {
+	two := []corev1.Node{
+		node("a", map[string]string{"cpu": "4", "memory": "8Gi", "pods": "110"}),
+		node("b", map[string]string{"cpu": "8", "memory": "4Gi", "nvidia.com/gpu": "2"}),
+	}
+	for name, tt := range map[string]struct {
+		job    *batchv1.Job
+		survey cluster.Survey
+		want   string
+	}{
+		"nodes that are large enough are named": {
+			job("benchmark", map[string]string{"cpu": "3", "memory": "1Gi"}),
+			cluster.Survey{Nodes: two},
+			"fine benchmark: 2 nodes are large enough for cpu 3, memory 1Gi: a, b",
+		},
+		"a pod that asks for nothing fits everywhere": {
+			job("benchmark", nil),
+			cluster.Survey{Nodes: two[:1]},
+			"fine benchmark: 1 node is large enough for what it asks for, which is nothing: a",
+		},
+		"more GPUs than any node has: the most is said": {
+			job("benchmark", map[string]string{"nvidia.com/gpu": "4"}),
+			cluster.Survey{Nodes: two},
+			"user fault benchmark: 4 nvidia.com/gpu is asked for, and the most that a node has is 2, on b",
+		},
+		"a kind of GPU that no node has": {
+			job("benchmark", map[string]string{"amd.com/gpu": "1"}),
+			cluster.Survey{Nodes: two},
+			"user fault benchmark: 1 amd.com/gpu is asked for, and no node has any",
+		},
+		"enough of each, but not on one node": {
+			job("benchmark", map[string]string{"cpu": "6", "memory": "6Gi"}),
+			cluster.Survey{Nodes: two},
+			"user fault benchmark: no node has enough of everything at once: cpu 6, memory 6Gi",
+		},
+		"an instance type that is not there: those that are, are said": {
+			job("benchmark", nil, selecting(corev1.LabelInstanceTypeStable, "p3.8xlarge")),
+			cluster.Survey{Nodes: two},
+			"user fault benchmark: no node is a p3.8xlarge; there are m5.large",
+		},
+		"an instance type that an autoscaler may add is a warning": {
+			job("benchmark", nil, selecting(corev1.LabelInstanceTypeStable, "p3.8xlarge")),
+			cluster.Survey{Nodes: two, Scaler: "Karpenter"},
+			"warning benchmark: no node is a p3.8xlarge; there are m5.large; Karpenter may add one that has it",
+		},
+		"no node at all": {
+			job("benchmark", nil), cluster.Survey{}, "user fault benchmark: the cluster has no node",
+		},
+		"no node at all where an autoscaler begins with none": {
+			job("benchmark", nil),
+			cluster.Survey{Scaler: "the cluster autoscaler"},
+			"warning benchmark: the cluster has no node; the cluster autoscaler may add one that has it",
+		},
+		"nodes that take no pods do not count": {
+			job("benchmark", nil),
+			cluster.Survey{Nodes: []corev1.Node{node("a", nil, cordoned)}},
+			"user fault benchmark: no node is ready and takes pods",
+		},
+		"a taint that is not tolerated": {
+			job("benchmark", nil),
+			cluster.Survey{Nodes: []corev1.Node{node("a", nil, tainted)}},
+			"user fault benchmark: every node that would do has a taint that is not tolerated: gpu=yes:NoSchedule",
+		},
+		"a taint that is tolerated": {
+			job("benchmark", nil, func(j *batchv1.Job) {
+				j.Spec.Template.Spec.Tolerations = []corev1.Toleration{{Key: "gpu", Operator: corev1.TolerationOpEqual, Value: "yes"}}
+			}),
+			cluster.Survey{Nodes: []corev1.Node{node("a", nil, tainted)}},
+			"fine benchmark: 1 node is large enough for what it asks for, which is nothing: a",
+		},
+		"more workers than there is room for, also when nothing else runs": {
+			job("worker", map[string]string{"cpu": "3"}, times(4)),
+			cluster.Survey{Nodes: two},
+			"user fault worker: 4 pods are needed at a time, and the nodes have room for 3, also when nothing else runs: a, b",
+		},
+		"as many workers as there is room for": {
+			job("worker", map[string]string{"cpu": "3"}, times(3)),
+			cluster.Survey{Nodes: two},
+			"fine worker: 2 nodes are large enough for 3 pods of cpu 3: a, b",
+		},
+		"nodes that nobody may see are a warning": {
+			job("benchmark", nil),
+			cluster.Survey{NodesUnknown: "forbidden"},
+			"warning benchmark: which nodes there are could not be seen: forbidden",
+		},
+		"a machine that has less than is asked for runs it all the same": {
+			job("benchmark", map[string]string{"cpu": "64"}),
+			cluster.Survey{Machine: true, Nodes: two[:1]},
+			"warning benchmark: 64 cpu is asked for, and the most that a node has is 4, on a; nothing enforces it here",
+		},
+		"labels of nodes mean nothing on a machine": {
+			job("benchmark", nil, selecting(corev1.LabelInstanceTypeStable, "p3.8xlarge")),
+			cluster.Survey{Machine: true, Nodes: two[:1]},
+			"fine benchmark: the machine is large enough for what it asks for, which is nothing",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := told(preflight.Decide(preflight.Need{Scope: "benchmarks", Objects: []cluster.Object{tt.job}}, tt.survey), preflight.TopicNodes)
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func quota(hard, used map[string]string, change ...func(*corev1.ResourceQuota)) corev1.ResourceQuota {
+	q := corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "team"}}
+	q.Spec.Hard, q.Status.Used = list(hard), list(used)
+	for _, c := range change {
+		c(&q)
+	}
+	return q
+}
+
+func TestAQuotaThatLeavesNoRoomIsSaid(t *testing.T) {
+	gpus := job("worker", map[string]string{"nvidia.com/gpu": "2"}, times(2))
+	for name, tt := range map[string]struct {
+		survey cluster.Survey
+		want   string
+	}{
+		"none": {cluster.Survey{}, "fine : the namespace has none that a run counts against"},
+		"one that has room": {
+			cluster.Survey{Quotas: []corev1.ResourceQuota{quota(map[string]string{"requests.nvidia.com/gpu": "8"}, map[string]string{"requests.nvidia.com/gpu": "4"})}},
+			"fine team: requests.nvidia.com/gpu: 4 needed, 4 of 8 left",
+		},
+		"one that others use up": {
+			cluster.Survey{Quotas: []corev1.ResourceQuota{quota(map[string]string{"requests.nvidia.com/gpu": "8"}, map[string]string{"requests.nvidia.com/gpu": "5"})}},
+			"warning team: others use the quota up: requests.nvidia.com/gpu: 4 needed, 3 of 8 left",
+		},
+		"one that never allows it": {
+			cluster.Survey{Quotas: []corev1.ResourceQuota{quota(map[string]string{"requests.nvidia.com/gpu": "3"}, nil)}},
+			"user fault team: the quota never allows it: requests.nvidia.com/gpu: 4 needed, 3 of 3 left",
+		},
+		"numbers of objects count, too": {
+			cluster.Survey{Quotas: []corev1.ResourceQuota{quota(map[string]string{"pods": "1", "count/jobs.batch": "0"}, nil)}},
+			"user fault team: the quota never allows it: count/jobs.batch: 1 needed, 0 of 0 left; pods: 2 needed, 1 of 1 left",
+		},
+		"one that counts what a container does not name refuses its pods": {
+			cluster.Survey{Quotas: []corev1.ResourceQuota{quota(map[string]string{"limits.memory": "8Gi"}, nil)}},
+			"warning team: the quota counts limits.memory, which not every container of the run names: its pods are refused unless a LimitRange names it for them",
+		},
+		"one that holds for some pods only": {
+			cluster.Survey{Quotas: []corev1.ResourceQuota{quota(nil, nil, func(q *corev1.ResourceQuota) {
+				q.Spec.Scopes = []corev1.ResourceQuotaScope{corev1.ResourceQuotaScopeBestEffort}
+			})}},
+			"warning team: it holds for some pods only, which is not looked at",
+		},
+		"one that a run does not count against": {
+			cluster.Survey{Quotas: []corev1.ResourceQuota{quota(map[string]string{"persistentvolumeclaims": "1"}, nil)}},
+			"fine : the namespace has none that a run counts against",
+		},
+		"quotas that nobody may see": {
+			cluster.Survey{QuotasUnknown: "forbidden"}, "warning : which quotas the namespace has could not be seen: forbidden",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tt.survey.Nodes = []corev1.Node{node("a", map[string]string{"nvidia.com/gpu": "8"})}
+			got := told(preflight.Decide(preflight.Need{Objects: []cluster.Object{gpus}}, tt.survey), preflight.TopicQuota)
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestWhatThePlatformLacksIsThePlatformsToMend(t *testing.T) {
+	create := cluster.Right{Account: "executor", Verb: "create", Group: "batch", Resource: "jobs"}
+	list := cluster.Right{Account: "executor", Verb: "list", Resource: "pods"}
+	group := schema.GroupVersionKind{Group: "scheduling.volcano.sh", Version: "v1beta1", Kind: "PodGroup"}
+	for name, tt := range map[string]struct {
+		need   preflight.Need
+		survey cluster.Survey
+		topic  string
+		want   string
+	}{
+		"every permission": {
+			need: preflight.Need{Scope: "benchmarks"}, survey: cluster.Survey{Rights: map[cluster.Right]cluster.Answer{create: {Yes: true}, list: {Yes: true}}},
+			topic: preflight.TopicPermissions, want: "fine : all 2 that a run needs in the namespace benchmarks",
+		},
+		"permissions that are missing, all in one": {
+			survey: cluster.Survey{Rights: map[cluster.Right]cluster.Answer{create: {}, list: {}}},
+			topic:  preflight.TopicPermissions, want: "platform fault executor: executor may not create jobs.batch, list pods",
+		},
+		"permissions that nobody could look up": {
+			survey: cluster.Survey{Rights: map[cluster.Right]cluster.Answer{create: {Unknown: "forbidden"}, list: {Yes: true}}},
+			topic:  preflight.TopicPermissions, want: "warning : not every permission could be looked up: forbidden",
+		},
+		"on a machine there are none": {
+			survey: cluster.Survey{Machine: true, Rights: map[cluster.Right]cluster.Answer{create: {Yes: true}}},
+			topic:  preflight.TopicPermissions, want: "",
+		},
+		"a kind that the cluster has": {
+			survey: cluster.Survey{Kinds: map[schema.GroupVersionKind]cluster.Answer{group: {Yes: true}}},
+			topic:  preflight.TopicKinds, want: "fine PodGroup: the cluster has PodGroup of scheduling.volcano.sh",
+		},
+		"a kind that the cluster lacks": {
+			survey: cluster.Survey{Kinds: map[schema.GroupVersionKind]cluster.Answer{group: {}}},
+			topic:  preflight.TopicKinds, want: "platform fault PodGroup: the cluster has no PodGroup of scheduling.volcano.sh",
+		},
+		"a priority class that the cluster lacks": {
+			survey: cluster.Survey{Classes: map[string]cluster.Answer{"urgent": {}}},
+			topic:  preflight.TopicKinds, want: "platform fault urgent: the cluster has no such priority class, so that every pod is refused",
+		},
+		"classes of storage": {
+			survey: cluster.Survey{Storage: map[string]cluster.Answer{"": {}, "fast": {Yes: true}}},
+			topic:  preflight.TopicStorage,
+			want:   "platform fault : the cluster has no class of storage that is the default, so that what pods are to share never comes\nfine fast: the cluster has the class of storage fast, for what pods share",
+		},
+		"a cluster that cannot be asked": {
+			need:  preflight.Need{Away: "connection refused"},
+			topic: preflight.TopicCluster, want: "platform fault : the cluster cannot be asked: connection refused",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tt.want, told(preflight.Decide(tt.need, tt.survey), tt.topic)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestWhatTheDescriptorAsksForIsTheUsersToMend(t *testing.T) {
+	token, pull := cluster.SecretKey{Name: "registry", Key: "token"}, cluster.SecretKey{Name: "login"}
+	entrypoint := job("benchmark", nil, func(j *batchv1.Job) { j.Spec.Template.Spec.Containers[0].Command = nil })
+	for name, tt := range map[string]struct {
+		need   preflight.Need
+		survey cluster.Survey
+		topic  string
+		want   string
+	}{
+		"a run that cannot be": {
+			need:  preflight.Need{Refused: `EngineUnavailable: info.execution_engine is "aws.sagemaker"`},
+			topic: preflight.TopicPlan, want: `user fault : EngineUnavailable: info.execution_engine is "aws.sagemaker"`,
+		},
+		"an object that the cluster does not take": {
+			survey: cluster.Survey{Refusals: []cluster.RefusedError{{Object: "Job x", Message: "it has no command"}}},
+			topic:  preflight.TopicPlan, want: "user fault Job x: it has no command",
+		},
+		"a secret that is there, as far as can be seen": {
+			survey: cluster.Survey{Secrets: map[cluster.SecretKey]cluster.Answer{token: {Yes: true}}},
+			topic:  preflight.TopicSecrets, want: "fine registry/token: the secret is there; whether it has the key token is not looked at",
+		},
+		"secrets that are not there": {
+			need:   preflight.Need{Scope: "benchmarks"},
+			survey: cluster.Survey{Secrets: map[cluster.SecretKey]cluster.Answer{token: {}, pull: {}}},
+			topic:  preflight.TopicSecrets,
+			want:   "user fault login: the namespace benchmarks has no secret login\nuser fault registry/token: the namespace benchmarks has no secret registry",
+		},
+		"a secret that nobody may look for": {
+			survey: cluster.Survey{Secrets: map[cluster.SecretKey]cluster.Answer{pull: {Unknown: "forbidden"}}},
+			topic:  preflight.TopicSecrets, want: "warning login: whether it is there could not be seen: forbidden",
+		},
+		"with what images are pulled means nothing on a machine": {
+			survey: cluster.Survey{Machine: true, Secrets: map[cluster.SecretKey]cluster.Answer{pull: {Yes: true}, token: {Words: "chmod 600 it"}}},
+			topic:  preflight.TopicSecrets, want: "user fault registry/token: it cannot be had",
+		},
+		"a program that the machine lacks": {
+			survey: cluster.Survey{Machine: true, Programs: map[string]cluster.Answer{"sh": {Yes: true, Words: "/bin/sh"}, "train": {Words: "it is not on PATH"}}},
+			topic:  preflight.TopicPrograms,
+			want:   "fine sh: /bin/sh\nuser fault train: this machine, whose own programs are run, does not have it: it is not on PATH",
+		},
+		"a source that may not be read": {
+			need:  preflight.Need{Data: []preflight.Datum{{Source: "https://a/x"}, {Source: "ftp://a/x", Refused: "scheme ftp"}}},
+			topic: preflight.TopicData,
+			want:  "fine https://a/x: it may be asked for; whether it is there shows when it is fetched\nuser fault ftp://a/x: scheme ftp",
+		},
+		"sources are looked at also where the cluster is away": {
+			need:  preflight.Need{Away: "gone", Data: []preflight.Datum{{Source: "ftp://a/x", Refused: "scheme ftp"}}},
+			topic: preflight.TopicData, want: "user fault ftp://a/x: scheme ftp",
+		},
+		"an image's own entrypoint promises less": {
+			need:  preflight.Need{Objects: []cluster.Object{entrypoint}},
+			topic: preflight.TopicImages,
+			want:  "warning benchmark: the image's own entrypoint is run: its output is read from the container's log, without telling standard error apart, without what the node's log rotation takes, and files that it leaves are not kept",
+		},
+		"little disk": {
+			need:   preflight.Need{Objects: []cluster.Object{job("benchmark", nil)}},
+			survey: cluster.Survey{Nodes: []corev1.Node{node("a", map[string]string{"ephemeral-storage": "50Gi"}), node("b", map[string]string{"ephemeral-storage": "100Mi"})}},
+			topic:  preflight.TopicStorage, want: "warning b: data, logs and results lie on the node's own disk, of which pods may use 0.1 GiB",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tt.want, told(preflight.Decide(tt.need, tt.survey), tt.topic)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestWhateverIsNotFineSaysWhatToDo(t *testing.T) {
+	s := cluster.Survey{
+		Rights: map[cluster.Right]cluster.Answer{{Verb: "create", Resource: "jobs"}: {}}, Secrets: map[cluster.SecretKey]cluster.Answer{{Name: "a"}: {}},
+		Classes: map[string]cluster.Answer{"a": {}}, QuotasUnknown: "x", Kinds: map[schema.GroupVersionKind]cluster.Answer{{Kind: "A"}: {}},
+		Programs: map[string]cluster.Answer{"a": {}},
+	}
+	n := preflight.Need{Objects: []cluster.Object{job("benchmark", nil)}, Data: []preflight.Datum{{Source: "a", Refused: "b"}}}
+	for _, c := range preflight.Decide(n, s) {
+		if c.Grade != preflight.Fine && c.Remedy == "" {
+			t.Errorf("%s %s has no remedy: %s", c.Topic, c.Subject, c.Message)
+		}
+		if (c.Grade == preflight.Fault) != (c.Class != "") {
+			t.Errorf("%s %s: grade %d and class %q", c.Topic, c.Subject, c.Grade, c.Class)
+		}
+	}
+}

@@ -1,0 +1,141 @@
+package preflight_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/benchmark-ai/bai/descriptors"
+	"github.com/benchmark-ai/bai/services/gateway/preflight"
+	"github.com/benchmark-ai/bai/services/internal/cluster"
+)
+
+// planned is a Planner that always has the same plan.
+type planned struct {
+	objects []cluster.Object
+	err     error
+}
+
+func (p planned) Plan(*descriptors.Descriptor, []byte) ([]cluster.Object, string, error) {
+	return p.objects, "benchmarks", p.err
+}
+
+// scene is a cluster that remembers what it was asked.
+type scene struct {
+	asked *cluster.Inquiry
+	err   error
+}
+
+func (s *scene) Survey(_ context.Context, q cluster.Inquiry) (cluster.Survey, error) {
+	s.asked = &q
+	return cluster.Survey{Name: "a cluster"}, s.err
+}
+
+type refuses map[string]string
+
+func (r refuses) Check(source string) error {
+	if why := r[source]; why != "" {
+		return errors.New(why)
+	}
+	return nil
+}
+
+func described() *descriptors.Descriptor {
+	return &descriptors.Descriptor{
+		Data:   descriptors.Data{Sources: []descriptors.Source{{Src: "https://a/set"}}},
+		Server: &descriptors.Server{Models: []descriptors.Source{{Src: "ftp://a/model"}}},
+	}
+}
+
+func TestARunThatCannotBeIsNotHeldAgainstACluster(t *testing.T) {
+	s := &scene{}
+	c := preflight.New(preflight.Settings{}, preflight.Deps{Planner: planned{err: errors.New("no such engine")}, Cluster: s, Sources: refuses{"ftp://a/model": "scheme"}})
+	checks := c.Check(t.Context(), described(), nil)
+	if s.asked != nil {
+		t.Errorf("the cluster was asked %+v", s.asked)
+	}
+	if got := told(checks, preflight.TopicPlan); got != "user fault : no such engine" {
+		t.Error(got)
+	}
+	if got := told(checks, preflight.TopicData); got != "fine https://a/set: it may be asked for; whether it is there shows when it is fetched\nuser fault ftp://a/model: scheme" {
+		t.Error(got)
+	}
+}
+
+func TestAClusterThatIsAwayIsAFaultAmongOthers(t *testing.T) {
+	c := preflight.New(preflight.Settings{}, preflight.Deps{Planner: planned{}, Cluster: &scene{err: errors.New("refused")}})
+	if got := told(c.Check(t.Context(), described(), nil), preflight.TopicCluster); got != "platform fault : the cluster cannot be asked: refused" {
+		t.Error(got)
+	}
+}
+
+// objects are those of a run with everything that may have to be asked for.
+func objects() []cluster.Object {
+	own := &corev1.Secret{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}, ObjectMeta: metav1.ObjectMeta{Name: "bai-x-1"}}
+	group := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "PodGroup"}}
+	launcher := job("launcher", nil, func(j *batchv1.Job) {
+		s := &j.Spec.Template.Spec
+		s.PriorityClassName, s.ImagePullSecrets = "urgent", []corev1.LocalObjectReference{{Name: "login"}}
+		s.Volumes = []corev1.Volume{{VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "bai-x-1"}}}}
+		s.Containers[0].Command = []string{"/bai/bin/bai-pod", "exec", "--", "/bai/mpi/launch", "mpirun", "-n", "2", "train"}
+		s.Containers[0].Env = []corev1.EnvVar{{ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{
+			LocalObjectReference: corev1.LocalObjectReference{Name: "registry"}, Key: "token",
+		}}}}
+	})
+	queued := job("benchmark", nil, func(j *batchv1.Job) {
+		j.Labels["kueue.x-k8s.io/queue-name"] = "team"
+		j.Spec.Template.Spec.Containers[0].Command = []string{"/bai/bin/bai-pod", "exec", "--", "/usr/bin/env", "python3", "-u", "/bai/script/benchmark"}
+	})
+	class := "fast"
+	claim := &corev1.PersistentVolumeClaim{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolumeClaim"}, Spec: corev1.PersistentVolumeClaimSpec{StorageClassName: &class}}
+	return []cluster.Object{own, group, launcher, queued, claim}
+}
+
+func TestWhatARunNeedsIsAskedFor(t *testing.T) {
+	q := preflight.Inquire(preflight.Need{Scope: "benchmarks", Objects: objects()}, preflight.Settings{Executor: "e", Watcher: "w"})
+	got := map[string]any{"secrets": q.Secrets, "classes": q.Classes, "programs": q.Programs, "kinds": q.Kinds, "scope": q.Scope, "storage": q.Storage}
+	want := map[string]any{
+		"secrets":  []cluster.SecretKey{{Name: "login"}, {Name: "registry", Key: "token"}},
+		"classes":  []string{"urgent"},
+		"programs": []string{"ssh", "sshd", "mpirun", "/usr/bin/env", "python3"},
+		"kinds": []schema.GroupVersionKind{
+			{Group: "scheduling.volcano.sh", Version: "v1beta1", Kind: "PodGroup"}, {Group: "kueue.x-k8s.io", Kind: "LocalQueue"},
+		},
+		"scope": "benchmarks", "storage": []string{"fast"},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	for right, asked := range map[cluster.Right]bool{
+		{Account: "e", Verb: "create", Group: "batch", Resource: "jobs"}:                      true,
+		{Account: "e", Verb: "create", Group: "scheduling.volcano.sh", Resource: "podgroups"}: true,
+		{Account: "e", Verb: "deletecollection", Resource: "secrets"}:                         true,
+		{Account: "w", Verb: "watch", Resource: "pods"}:                                       true,
+		{Account: "e", Verb: "create", Resource: "services"}:                                  false,
+		{Account: "w", Verb: "get", Resource: "pods/log"}:                                     false,
+		{Account: "e", Verb: "get", Resource: "secrets"}:                                      false,
+		{Account: "w", Verb: "create", Group: "batch", Resource: "jobs"}:                      false,
+		{Account: "e", Verb: "watch", Resource: "pods"}:                                       false,
+		{Account: "e", Verb: "delete", Group: "scheduling.volcano.sh", Resource: "podgroups"}: true,
+	} {
+		if slices.Contains(q.Rights, right) != asked {
+			t.Errorf("%+v is asked for: %t, want %t", right, !asked, asked)
+		}
+	}
+}
+
+func TestTheRightToReadLogsIsNeededForAnImagesEntrypointOnly(t *testing.T) {
+	entrypoint := job("benchmark", nil, func(j *batchv1.Job) { j.Spec.Template.Spec.Containers[0].Command = nil })
+	q := preflight.Inquire(preflight.Need{Objects: []cluster.Object{entrypoint}}, preflight.Settings{})
+	if !slices.Contains(q.Rights, cluster.Right{Verb: "get", Resource: "pods/log"}) {
+		t.Errorf("not among %+v", q.Rights)
+	}
+}

@@ -1,0 +1,84 @@
+package rest
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+
+	"go.uber.org/zap"
+	"google.golang.org/grpc/codes"
+
+	"github.com/benchmark-ai/bai/services/gateway/intake"
+	"github.com/benchmark-ai/bai/services/gateway/script"
+	"github.com/benchmark-ai/bai/services/internal/event"
+)
+
+// Scripts keeps code that is sent along with runs.
+type Scripts interface {
+	// Put is that of script.Keeper.
+	Put(ctx context.Context, owner, sha256 string, size int64, body io.Reader) (code event.Script, repeated bool, err error)
+}
+
+// scriptPath reads the path of code: /v1/scripts/SHA256.
+func scriptPath(path string) (digest string, ok bool) {
+	digest, ok = strings.CutPrefix(path, "/v1/scripts/")
+	return strings.ToLower(digest), ok && digest != ""
+}
+
+// keepScript takes code that a user sends: 201 once it is kept, 200 where it was
+// before, 400 for bytes of another digest, or that did not come whole, 411 where
+// it is not said how many there are, 413 for what is too large, and 503 for what
+// may work later.
+func (s *Server) keepScript(w http.ResponseWriter, r *http.Request, digest string) {
+	owner := cmp.Or(r.URL.Query().Get("owner"), r.Header.Get("Bai-User"), "anonymous")
+	if faults := intake.CheckOwner(owner); len(faults) > 0 {
+		s.refuse(w, r, http.StatusBadRequest, codes.InvalidArgument, "owner: "+faults[0].Message)
+		return
+	}
+	if r.ContentLength < 0 {
+		w.Header().Set("Connection", "close")
+		s.refuse(w, r, http.StatusLengthRequired, codes.InvalidArgument, "the length of the code is needed: Content-Length")
+		return
+	}
+	body := &steady{Reader: r.Body, control: http.NewResponseController(w), stall: s.settings.Stall}
+	code, repeated, err := s.deps.Scripts.Put(r.Context(), owner, digest, r.ContentLength, body)
+	if err != nil {
+		s.scriptNotKept(w, r, err)
+		return
+	}
+	status := http.StatusCreated
+	if repeated {
+		status = http.StatusOK
+	} else {
+		s.deps.Log.Info("kept code", zap.String("sha256", code.SHA256), zap.Int64("size", code.Size), zap.String("owner", owner))
+	}
+	w.Header().Set("Content-Type", typeJSON)
+	w.WriteHeader(status)
+	_, _ = fmt.Fprintf(w, `{"script":{"sha256":%q,"size":"%d"},"repeated":%t}`+"\n", code.SHA256, code.Size, repeated) // a client that is gone has nothing to be told
+}
+
+// scriptNotKept says why code is not kept.
+func (s *Server) scriptNotKept(w http.ResponseWriter, r *http.Request, err error) {
+	var (
+		digest *script.DigestError
+		limit  *script.LimitError
+		body   *script.BodyError
+	)
+	w.Header().Set("Connection", "close") // the rest is not read
+	switch {
+	case errors.As(err, &digest):
+		s.refuse(w, r, http.StatusBadRequest, codes.InvalidArgument, digest.Message)
+	case errors.As(err, &limit):
+		s.refuse(w, r, http.StatusRequestEntityTooLarge, codes.ResourceExhausted, limit.Message)
+	case errors.As(err, &body):
+		s.refuse(w, r, http.StatusBadRequest, codes.Aborted, body.Error())
+	default:
+		s.deps.Log.Warn("code is not kept", zap.Error(err))
+		w.Header().Set("Retry-After", "5")
+		s.refuse(w, r, http.StatusServiceUnavailable, codes.Unavailable, err.Error())
+	}
+}

@@ -1,0 +1,378 @@
+package schedule
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+
+	"github.com/benchmark-ai/bai/descriptors"
+	"github.com/benchmark-ai/bai/descriptors/cron"
+	"github.com/benchmark-ai/bai/services/internal/event"
+)
+
+const (
+	grace = time.Minute // how late a firing may be that still is on time: longer than a gateway that dies is waited for
+	burst = 10          // firings that are made at one look
+	most  = 1000        // firings that were missed and are made up for, and those of one backfill
+)
+
+// Rules are what a descriptor says about when its schedule fires.
+type Rules struct {
+	Cron        string        `json:"cron"`
+	Zone        string        `json:"zone"`
+	Concurrency string        `json:"concurrency"`
+	Missed      string        `json:"missed"`
+	Window      time.Duration `json:"window"`
+	Delay       time.Duration `json:"delay,omitempty"` // by which this schedule is late, always
+	History     int           `json:"history"`
+	Start       time.Time     `json:"start,omitzero"`
+	End         time.Time     `json:"end,omitzero"`
+}
+
+// RulesOf returns the rules of the schedule of that ID.
+func RulesOf(id string, d *descriptors.Descriptor) Rules {
+	r := Rules{
+		Cron: d.Info.Scheduling, Zone: d.Info.Timezone, Concurrency: d.Schedule.Concurrency, Missed: d.Schedule.Missed,
+		Window: d.Schedule.MissedWindow, History: d.Schedule.History, Delay: delay(id, d.Schedule.Jitter),
+	}
+	r.Start, r.End = d.Firing()
+	return r
+}
+
+// delay is the part of a jitter that is a schedule's own, in whole seconds.
+func delay(id string, jitter time.Duration) time.Duration {
+	if jitter <= 0 {
+		return 0
+	}
+	sum := sha256.Sum256([]byte(id))
+	seconds := binary.BigEndian.Uint64(sum[:8]) % uint64(jitter/time.Second+1)
+	return time.Duration(seconds) * time.Second //nolint:gosec // no more than the jitter
+}
+
+// same reports whether two rules have the same times.
+func (r Rules) same(o Rules) bool {
+	return r.Cron == o.Cron && r.Zone == o.Zone && r.Start.Equal(o.Start) && r.End.Equal(o.End)
+}
+
+// Times are the times at which a schedule fires.
+type Times struct {
+	cron       cron.Schedule
+	zone       *time.Location
+	start, end time.Time
+}
+
+// Times returns the times that rules say. It fails only for rules that were not
+// made by RulesOf of this release.
+func (r Rules) Times() (Times, error) {
+	s, err := cron.Parse(r.Cron)
+	if err != nil {
+		return Times{}, fmt.Errorf("read schedule %q: %w", r.Cron, err)
+	}
+	zone, err := time.LoadLocation(r.Zone)
+	if err != nil {
+		return Times{}, fmt.Errorf("read time zone %q: %w", r.Zone, err)
+	}
+	return Times{cron: s, zone: zone, start: r.Start, end: r.End}, nil
+}
+
+// After returns the first time after t, in UTC; zero where there is none.
+func (t Times) After(at time.Time) time.Time {
+	if !t.start.IsZero() && at.Before(t.start) {
+		at = t.start.Add(-time.Nanosecond)
+	}
+	next := t.cron.Next(at.In(t.zone))
+	if next.IsZero() || !t.end.IsZero() && !next.Before(t.end) {
+		return time.Time{}
+	}
+	return next.UTC()
+}
+
+// Next returns the next n times after t, fewer where there are no more.
+func (t Times) Next(at time.Time, n int) []time.Time {
+	var all []time.Time
+	for at = t.After(at); !at.IsZero() && len(all) < n; at = t.After(at) {
+		all = append(all, at)
+	}
+	return all
+}
+
+// Between returns the times from one time on and before another, and whether
+// there are more than n, of which it returns the first.
+func (t Times) Between(from, to time.Time, n int) (all []time.Time, more bool) {
+	for at := t.After(from.Add(-time.Nanosecond)); !at.IsZero() && at.Before(to); at = t.After(at) {
+		if len(all) == n {
+			return all, true
+		}
+		all = append(all, at)
+	}
+	return all, false
+}
+
+// Going is a run of an earlier firing that is not over.
+type Going struct {
+	Run  string
+	Time time.Time // that was fired for
+	Told bool      // that it had not ended in time
+}
+
+// Look is what is known of a schedule at a time.
+type Look struct {
+	Rules Rules
+	Times Times
+	Since time.Time // firings up to it were decided, or are none of this schedule's
+	Now   time.Time
+	Going []Going
+}
+
+// Reasons why a firing has no run.
+const (
+	Missed  event.Reason = "Missed"  // its time passed while the platform was away
+	Overlap event.Reason = "Overlap" // a run of an earlier firing went on
+	Refused event.Reason = "Refused" // the descriptor cannot be run any more
+
+	NotEnded event.Reason = "NotEnded" // there is one, which went on for too long
+)
+
+// Fate is what becomes of a firing, or of several in a row.
+type Fate struct {
+	Time   time.Time
+	Last   time.Time    // of several; zero for one
+	Count  int          // how many they are
+	Reason event.Reason // why there is no run; empty where one is to be made
+	Why    string       // the same in words
+	Cancel []string     // runs that are to end, for which this one is made
+}
+
+// Plan is what is to be done about a schedule.
+type Plan struct {
+	Fates []Fate    // in order
+	Until time.Time // what Look.Since is once they are carried out
+	Late  []Going   // runs of which it is to be said that they have not ended in time
+	Wake  time.Time // when there is more to do by itself; zero for never
+
+	waits bool // a firing waits for the end of a run
+}
+
+// Due reports whether a schedule fires now: else there is nothing to decide but
+// when.
+func Due(l Look) (due bool, wake time.Time) {
+	next := l.Times.After(l.Since)
+	if next.IsZero() {
+		return false, time.Time{}
+	}
+	at := next.Add(l.Rules.Delay)
+	return !at.After(l.Now), at
+}
+
+// Decide says what is to be done about a schedule now.
+//
+//   - A firing whose time came within the last minute is on time.
+//   - A firing that is later was missed. It is lost where missed is skip, where
+//     it is later than the window, and, where missed is latest, where another
+//     firing follows that is due too.
+//   - forbid: while a run of an earlier firing goes on none is made. Where missed
+//     is all, firings wait for their turn, in order, for as long as the window is;
+//     else they are lost.
+//   - replace: the runs that go on are canceled, and the last firing that is due
+//     is made; those before it are lost.
+//   - Of a run that goes on when the schedule fires again it is said, once, that
+//     it has not ended in time.
+func Decide(l Look) Plan {
+	plan := Plan{Until: l.Since}
+	due, lost := l.due()
+	if lost.Count > 0 {
+		plan.lose(lost)
+	}
+	if len(due)+lost.Count > 0 {
+		plan.tell(l.Going, due, lost)
+	}
+	switch l.Rules.Concurrency {
+	case descriptors.Forbid:
+		plan.oneByOne(l, due)
+	case descriptors.Replace:
+		plan.inPlace(l, due)
+	default:
+		plan.allAtOnce(due)
+	}
+	if next := l.Times.After(plan.Until); !next.IsZero() && !plan.waits {
+		plan.Wake = next.Add(l.Rules.Delay)
+	}
+	return plan
+}
+
+// due returns the firings that may be made now, and those before them that were
+// missed for good.
+func (l Look) due() (due []time.Time, lost Fate) {
+	window := grace
+	if l.Rules.Missed != descriptors.SkipMissed {
+		window = max(window, l.Rules.Window)
+	}
+	late := func(at time.Time) time.Duration { return l.Now.Sub(at.Add(l.Rules.Delay)) }
+	lose := func(at time.Time) {
+		lost.Count, lost.Last = lost.Count+1, at
+		if lost.Count == 1 {
+			lost.Time = at
+		}
+	}
+	for at := l.Times.After(l.Since); !at.IsZero() && late(at) >= 0; at = l.Times.After(at) {
+		if late(at) > window {
+			lose(at)
+			continue
+		}
+		latest := l.Rules.Missed == descriptors.LatestMissed && len(due) > 0 && late(due[0]) > grace
+		if latest || len(due) == most {
+			lose(due[0])
+			due = due[1:]
+		}
+		due = append(due, at)
+	}
+	lost.Reason, lost.Why = Missed, l.why(lost)
+	return due, lost
+}
+
+func (l Look) why(lost Fate) string {
+	late := l.Now.Sub(lost.Time.Add(l.Rules.Delay)).Truncate(time.Second)
+	switch {
+	case l.Rules.Missed == descriptors.SkipMissed:
+		return fmt.Sprintf("the platform was away: looked at %s late, and schedule.missed is skip", late)
+	case l.Rules.Missed == descriptors.LatestMissed && late <= l.Rules.Window:
+		return fmt.Sprintf("the platform was away: looked at %s late, and a later firing was due too (schedule.missed is latest)", late)
+	}
+	return fmt.Sprintf("the platform was away: looked at %s late, more than schedule.missed_window (%s)", late, l.Rules.Window)
+}
+
+func (p *Plan) lose(f Fate) {
+	if f.Count == 1 {
+		f.Last = time.Time{}
+	}
+	p.Fates = append(p.Fates, f)
+	p.Until = cmp.Or(f.Last, f.Time)
+}
+
+// tell finds the runs that have not ended when the first of these firings was
+// due that came after theirs.
+func (p *Plan) tell(going []Going, due []time.Time, lost Fate) {
+	last := lost.Last
+	if len(due) > 0 {
+		last = due[len(due)-1]
+	}
+	for _, g := range going {
+		if !g.Told && g.Time.Before(last) {
+			p.Late = append(p.Late, g)
+		}
+	}
+}
+
+func (p *Plan) make(at time.Time, cancel []string) {
+	p.Fates = append(p.Fates, Fate{Time: at, Count: 1, Cancel: cancel})
+	p.Until = at
+}
+
+func (p *Plan) allAtOnce(due []time.Time) {
+	for _, at := range due[:min(len(due), burst)] {
+		p.make(at, nil)
+	}
+}
+
+// oneByOne makes a firing where no run goes on.
+func (p *Plan) oneByOne(l Look, due []time.Time) {
+	free := len(l.Going) == 0
+	for _, at := range due {
+		switch {
+		case free, l.made(at):
+			p.make(at, nil)
+			free = false
+		case l.Rules.Missed == descriptors.AllMissed:
+			p.waits = true
+			return
+		default:
+			p.lose(Fate{Time: at, Last: at, Count: 1, Reason: Overlap, Why: "a run of an earlier firing went on" + firstOf(l.Going) + ", and schedule.concurrency is forbid"})
+		}
+	}
+}
+
+// inPlace makes the last firing in place of all before it.
+func (p *Plan) inPlace(l Look, due []time.Time) {
+	if len(due) == 0 {
+		return
+	}
+	if before := due[:len(due)-1]; len(before) > 0 {
+		p.lose(Fate{Time: before[0], Last: before[len(before)-1], Count: len(before), Reason: Overlap, Why: "a later firing was due too, and schedule.concurrency is replace"})
+	}
+	last := due[len(due)-1]
+	var cancel []string
+	for _, g := range l.Going {
+		if !g.Time.Equal(last) {
+			cancel = append(cancel, g.Run)
+		}
+	}
+	p.make(last, cancel)
+}
+
+// made reports whether the run of a firing is there already, by a gateway that
+// died before it could say so: it is made again, which changes nothing.
+func (l Look) made(at time.Time) bool {
+	return slices.ContainsFunc(l.Going, func(g Going) bool { return g.Time.Equal(at) })
+}
+
+// firstOf names the first of the runs that go on.
+func firstOf(going []Going) string {
+	if len(going) == 0 {
+		return ""
+	}
+	return " (" + going[0].Run + ")"
+}
+
+// DecideBackfill says which of the missing firings of a backfill, in order, may
+// be made now: all at once, or one where no run goes on.
+func DecideBackfill(r Rules, missing []time.Time, going int) []time.Time {
+	n := burst
+	if r.Concurrency != descriptors.Allow {
+		n = max(0, 1-going)
+	}
+	return missing[:min(n, len(missing))]
+}
+
+// KeyOf is what a firing is known by: it is the same for every version of the
+// schedule, and for every clock.
+func KeyOf(at time.Time) string { return at.UTC().Format(time.RFC3339) }
+
+// IDOf returns the ID of the schedule of an owner that has a name, or, without
+// one, that was first asked for in these words.
+func IDOf(owner, name, words string) string {
+	if name != "" {
+		words = ""
+	}
+	sum := sha256.Sum256([]byte(event.Derive("schedule", owner, name, words)))
+	var id ulid.ULID
+	copy(id[:], sum[:])
+	return strings.ToLower(id.String())
+}
+
+// trim returns as many of the last records as a history has, and those whose
+// runs are not over.
+func trim(all []Record, history int) []Record {
+	over := 0
+	for _, r := range all {
+		if !r.Open {
+			over++
+		}
+	}
+	return slices.DeleteFunc(all, func(r Record) bool {
+		if r.Open {
+			return false
+		}
+		over--
+		return over >= history
+	})
+}
+
+// errFence says that another gateway fires now.
+var errFence = errors.New("another gateway fires schedules now")

@@ -1,0 +1,316 @@
+package schedule_test
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/benchmark-ai/bai/descriptors"
+	"github.com/benchmark-ai/bai/services/gateway/schedule"
+)
+
+// clock is a time of one day, hours and minutes, and seconds where there are any.
+func clock(text string) time.Time {
+	var hour, minute, second int
+	_, _ = fmt.Sscanf(text, "%d:%d:%d", &hour, &minute, &second) // without seconds it stops before them
+	return time.Date(2026, 5, 4, hour, minute, second, 0, time.UTC)
+}
+
+// told is a plan in words.
+func told(p schedule.Plan) string {
+	var words []string
+	for _, f := range p.Fates {
+		word := f.Time.Format("15:04")
+		if f.Count > 1 {
+			word += "-" + f.Last.Format("15:04") + fmt.Sprintf(" (%d)", f.Count)
+		}
+		if f.Reason != "" {
+			word += " " + string(f.Reason)
+		}
+		if len(f.Cancel) > 0 {
+			word += " for " + strings.Join(f.Cancel, ",")
+		}
+		words = append(words, word)
+	}
+	for _, late := range p.Late {
+		words = append(words, "late "+late.Run)
+	}
+	return strings.Join(words, "; ")
+}
+
+// fate is a look, and what is to be decided.
+type fate struct {
+	cron, concurrency, missed string
+	window, delay             time.Duration
+	since, now                string
+	going                     string // RUN@TIME, …; a star at the end: told before
+	want, until, wake         string // wake is empty where a firing waits for a run
+}
+
+func TestWhatBecomesOfAFiring(t *testing.T) {
+	tests := map[string]fate{
+		"nothing is due": {
+			since: "10:00", now: "10:04:59", want: "", until: "10:00", wake: "10:10",
+		},
+		"it is due": {
+			since: "10:00", now: "10:10", want: "10:10", until: "10:10", wake: "10:20",
+		},
+		"it is a minute late, which is on time": {
+			missed: descriptors.SkipMissed, since: "10:00", now: "10:11", want: "10:10", until: "10:10", wake: "10:20",
+		},
+		"skip: it is later than that": {
+			missed: descriptors.SkipMissed, since: "10:00", now: "10:11:01", want: "10:10 Missed", until: "10:10", wake: "10:20",
+		},
+		"skip: several, of which the last is on time": {
+			missed: descriptors.SkipMissed, since: "10:00", now: "10:40:30", want: "10:10-10:30 (3) Missed; 10:40", until: "10:40", wake: "10:50",
+		},
+		"latest: it is late": {
+			missed: descriptors.LatestMissed, since: "10:00", now: "10:17", want: "10:10", until: "10:10", wake: "10:20",
+		},
+		"latest: several are late": {
+			missed: descriptors.LatestMissed, since: "10:00", now: "10:38", want: "10:10-10:20 (2) Missed; 10:30", until: "10:30", wake: "10:40",
+		},
+		"latest: several are late, and one is on time": {
+			missed: descriptors.LatestMissed, since: "10:00", now: "10:30:10", want: "10:10-10:20 (2) Missed; 10:30", until: "10:30", wake: "10:40",
+		},
+		"latest: two are on time": {
+			cron: "* * * * *", missed: descriptors.LatestMissed, since: "10:00", now: "10:02", want: "10:01; 10:02", until: "10:02", wake: "10:03",
+		},
+		"latest: all are later than the window": {
+			missed: descriptors.LatestMissed, window: 5 * time.Minute, since: "10:00", now: "10:26", want: "10:10-10:20 (2) Missed", until: "10:20", wake: "10:30",
+		},
+		"all: several are late": {
+			missed: descriptors.AllMissed, since: "10:00", now: "10:38", want: "10:10; 10:20; 10:30", until: "10:30", wake: "10:40",
+		},
+		"all: some are later than the window": {
+			missed: descriptors.AllMissed, window: 20 * time.Minute, since: "10:00", now: "10:45", want: "10:10-10:20 (2) Missed; 10:30; 10:40", until: "10:40", wake: "10:50",
+		},
+		"all: more than are made at once": {
+			cron: "* * * * *", missed: descriptors.AllMissed, since: "10:00", now: "10:30",
+			want: "10:01; 10:02; 10:03; 10:04; 10:05; 10:06; 10:07; 10:08; 10:09; 10:10", until: "10:10", wake: "10:11",
+		},
+		"allow: a run goes on": {
+			since: "10:00", now: "10:10", going: "a@10:00", want: "10:10; late a", until: "10:10", wake: "10:20",
+		},
+		"allow: of a run that goes on it is told once": {
+			since: "10:10", now: "10:20", going: "a@10:00*,b@10:10", want: "10:20; late b", until: "10:20", wake: "10:30",
+		},
+		"forbid: none goes on": {
+			concurrency: descriptors.Forbid, since: "10:00", now: "10:10", want: "10:10", until: "10:10", wake: "10:20",
+		},
+		"forbid: a run goes on": {
+			concurrency: descriptors.Forbid, since: "10:00", now: "10:10", going: "a@10:00", want: "10:10 Overlap; late a", until: "10:10", wake: "10:20",
+		},
+		"forbid: two are due at once": {
+			cron: "* * * * *", concurrency: descriptors.Forbid, since: "10:00", now: "10:02", want: "10:01; 10:02 Overlap", until: "10:02", wake: "10:03",
+		},
+		"forbid, all: they wait for the run that goes on": {
+			concurrency: descriptors.Forbid, missed: descriptors.AllMissed, since: "10:00", now: "10:25", going: "a@10:00*", want: "", until: "10:00", wake: "",
+		},
+		"forbid, all: one after another": {
+			concurrency: descriptors.Forbid, missed: descriptors.AllMissed, since: "10:00", now: "10:25", want: "10:10", until: "10:10", wake: "",
+		},
+		"forbid, all: for no longer than the window": {
+			concurrency: descriptors.Forbid, missed: descriptors.AllMissed, window: 10 * time.Minute, since: "10:00", now: "10:25", going: "a@10:00*",
+			want: "10:10 Missed", until: "10:10", wake: "",
+		},
+		"forbid: the run that goes on is its own, of a gateway that died": {
+			concurrency: descriptors.Forbid, since: "10:00", now: "10:11", going: "a@10:10", want: "10:10", until: "10:10", wake: "10:20",
+		},
+		"replace: the run that goes on is its own, of a gateway that died": {
+			concurrency: descriptors.Replace, since: "10:00", now: "10:11", going: "a@10:10", want: "10:10", until: "10:10", wake: "10:20",
+		},
+		"replace: a run goes on": {
+			concurrency: descriptors.Replace, since: "10:00", now: "10:10", going: "a@10:00,b@09:50*", want: "10:10 for a,b; late a", until: "10:10", wake: "10:20",
+		},
+		"replace: several are due at once": {
+			cron: "* * * * *", concurrency: descriptors.Replace, missed: descriptors.AllMissed, since: "10:00", now: "10:04", going: "a@10:00*",
+			want: "10:01-10:03 (3) Overlap; 10:04 for a", until: "10:04", wake: "10:05",
+		},
+		"its own delay": {
+			delay: 3 * time.Minute, since: "10:00", now: "10:12:59", want: "", until: "10:00", wake: "10:13",
+		},
+		"its own delay is over": {
+			delay: 3 * time.Minute, since: "10:00", now: "10:13", want: "10:10", until: "10:10", wake: "10:23",
+		},
+		"a delay counts as no lateness": {
+			delay: 3 * time.Minute, missed: descriptors.SkipMissed, since: "10:00", now: "10:14", want: "10:10", until: "10:10", wake: "10:23",
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, tt.check)
+	}
+}
+
+func (f fate) check(t *testing.T) {
+	rules := schedule.Rules{
+		Cron: cmp.Or(f.cron, "*/10 * * * *"), Zone: "UTC", Concurrency: cmp.Or(f.concurrency, descriptors.Allow), Missed: cmp.Or(f.missed, descriptors.LatestMissed),
+		Window: cmp.Or(f.window, time.Hour), Delay: f.delay, History: 20,
+	}
+	look := schedule.Look{Rules: rules, Times: times(t, rules), Since: clock(f.since), Now: clock(f.now), Going: going(f.going)}
+	plan := schedule.Decide(look)
+	want(t, "plan", told(plan), f.want)
+	for _, one := range plan.Fates {
+		if one.Reason != "" && one.Why == "" {
+			t.Errorf("%s is not said why", one.Time)
+		}
+	}
+	wake := time.Time{}
+	if f.wake != "" {
+		wake = clock(f.wake)
+	}
+	if !plan.Until.Equal(clock(f.until)) || !plan.Wake.Equal(wake) {
+		t.Errorf("until %s and then at %s, want %s and %s", plan.Until, plan.Wake, f.until, f.wake)
+	}
+}
+
+func times(t interface{ Fatal(args ...any) }, r schedule.Rules) schedule.Times {
+	all, err := r.Times()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func going(text string) []schedule.Going {
+	var all []schedule.Going
+	for word := range strings.SplitSeq(text, ",") {
+		run, at, ok := strings.Cut(strings.TrimSuffix(word, "*"), "@")
+		if ok {
+			all = append(all, schedule.Going{Run: run, Time: clock(at), Told: strings.HasSuffix(word, "*")})
+		}
+	}
+	return all
+}
+
+func TestAScheduleFiresFromItsStartOnAndBeforeItsEnd(t *testing.T) {
+	r := schedule.Rules{Cron: "0 * * * *", Zone: "UTC", Start: clock("10:00"), End: clock("13:00")}
+	var got []string
+	for _, at := range times(t, r).Next(clock("00:00"), 10) {
+		got = append(got, at.Format("15:04"))
+	}
+	want(t, "times", strings.Join(got, " "), "10:00 11:00 12:00")
+	if due, wake := schedule.Due(schedule.Look{Rules: r, Times: times(t, r), Since: clock("12:00"), Now: clock("18:00")}); due || !wake.IsZero() {
+		t.Errorf("after its end it is due (%t) or wakes at %s", due, wake)
+	}
+}
+
+func TestTimesBetweenTwoTimesAreFromTheFirstOnAndBeforeTheSecond(t *testing.T) {
+	r := schedule.Rules{Cron: "0 * * * *", Zone: "UTC"}
+	for n, want := range map[int]string{10: "10 11 12 false", 3: "10 11 12 false", 2: "10 11 true"} {
+		all, more := times(t, r).Between(clock("10:00"), clock("13:00"), n)
+		got := ""
+		for _, at := range all {
+			got += at.Format("15 ")
+		}
+		if got += fmt.Sprint(more); got != want {
+			t.Errorf("at most %d: %s, want %s", n, got, want)
+		}
+	}
+}
+
+func TestADelayIsAlwaysTheSameForOneScheduleAndNoMoreThanTheJitter(t *testing.T) {
+	d := &descriptors.Descriptor{Info: descriptors.Info{Scheduling: "@daily", Timezone: "UTC"}, Schedule: descriptors.Schedule{Jitter: 10 * time.Minute}}
+	seen := map[time.Duration]bool{}
+	for i := range 200 {
+		id := schedule.IDOf("ann", fmt.Sprint(i), "")
+		delay := schedule.RulesOf(id, d).Delay
+		if delay != schedule.RulesOf(id, d).Delay || delay < 0 || delay > 10*time.Minute {
+			t.Fatalf("%s", delay)
+		}
+		seen[delay] = true
+	}
+	if len(seen) < 100 {
+		t.Errorf("200 schedules have %d delays", len(seen))
+	}
+}
+
+func TestAScheduleIsThatOfItsOwnerAndNameAndElseOfItsWords(t *testing.T) {
+	a := schedule.IDOf("ann", "nightly", "x")
+	if a != schedule.IDOf("ann", "nightly", "y") {
+		t.Error("other words make it another")
+	}
+	for name, other := range map[string]string{
+		"another owner": schedule.IDOf("bob", "nightly", "x"), "another name": schedule.IDOf("ann", "weekly", "x"), "no name": schedule.IDOf("ann", "", "x"),
+	} {
+		if other == a {
+			t.Errorf("%s: the same schedule", name)
+		}
+	}
+	if schedule.IDOf("ann", "", "x") == schedule.IDOf("ann", "", "y") {
+		t.Error("without a name other words are the same schedule")
+	}
+}
+
+// However often it is looked, and however late: each firing meets one fate, in
+// order, and no later look decides about it again.
+func TestEveryFiringHasOneFate(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		r := schedule.Rules{
+			Cron: rapid.SampledFrom([]string{"* * * * *", "*/7 * * * *", "5,20 * * * *", "0 */2 * * *"}).Draw(rt, "cron"), Zone: "UTC",
+			Concurrency: rapid.SampledFrom([]string{descriptors.Allow, descriptors.Forbid, descriptors.Replace}).Draw(rt, "concurrency"),
+			Missed:      rapid.SampledFrom([]string{descriptors.SkipMissed, descriptors.LatestMissed, descriptors.AllMissed}).Draw(rt, "missed"),
+			Window:      time.Duration(rapid.IntRange(1, 120).Draw(rt, "window")) * time.Minute,
+			Delay:       time.Duration(rapid.IntRange(0, 300).Draw(rt, "delay")) * time.Second,
+		}
+		h := past{rules: r, times: times(rt, r), now: clock("00:00"), decided: clock("00:00")}
+		for range rapid.IntRange(1, 30).Draw(rt, "looks") {
+			h.now = h.now.Add(time.Duration(rapid.IntRange(0, 3000).Draw(rt, "pause")) * time.Second)
+			if rapid.Bool().Draw(rt, "ends") {
+				h.open = nil
+			}
+			h.look(rt)
+		}
+	})
+}
+
+// past is what a schedule has fired.
+type past struct {
+	rules        schedule.Rules
+	times        schedule.Times
+	now, decided time.Time
+	open         []schedule.Going
+}
+
+// look decides, and checks that firings are in order, none left out and none twice.
+func (h *past) look(rt *rapid.T) {
+	plan := schedule.Decide(schedule.Look{Rules: h.rules, Times: h.times, Since: h.decided, Now: h.now, Going: h.open})
+	for _, f := range plan.Fates {
+		if f.Time.Add(h.rules.Delay).After(h.now) {
+			rt.Fatalf("%s fires at %s", f.Time, h.now)
+		}
+		for range f.Count {
+			next := h.times.After(h.decided)
+			if next.After(later(f.Time, f.Last)) {
+				rt.Fatalf("after %s comes %s, not %s", h.decided, next, f.Time)
+			}
+			h.decided = next
+		}
+		h.fire(rt, f)
+	}
+	if !plan.Until.Equal(h.decided) {
+		rt.Fatalf("decided until %s, want %s", plan.Until, h.decided)
+	}
+}
+
+// fire has a run go on where one is made.
+func (h *past) fire(rt *rapid.T, f schedule.Fate) {
+	if f.Reason != "" {
+		return
+	}
+	h.open = append(h.open, schedule.Going{Run: f.Time.String(), Time: f.Time})
+	if h.rules.Concurrency == descriptors.Forbid && len(h.open) > 1 {
+		rt.Fatalf("%s fires beside %s", f.Time, h.open[0].Run)
+	}
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}

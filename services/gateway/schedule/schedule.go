@@ -1,0 +1,474 @@
+// Package schedule makes runs of schedules: descriptors that are to be run again
+// and again.
+//
+// # What is written, in which order, and why
+//
+//   - KindPin, create-only: that the code which is sent along stays for as long as
+//     the schedule names it. Where it comes to nothing it is swept away.
+//   - KindEdition, create-only, named by schedule, version and digest: the request
+//     that each firing makes. Then KindSchedule, by compare-and-set: what is asked
+//     of the schedule, and which edition counts. A process that dies between the
+//     two has left an edition that nothing names.
+//   - A firing is submitted as any run, under a key made of the schedule and the
+//     time: whoever makes it, however often, it is one run (see package intake).
+//     Then it is said what was missed, under IDs of the same kind, and then
+//     KindFirings, by compare-and-set, moves past it. A process that dies between
+//     any of these has the rest done again, here or elsewhere, to the same effect.
+//   - KindBackfill, create-only, is an order: it is carried out in the same way,
+//     moved on, and deleted when nothing is left of it.
+//
+// One gateway fires at a time, the holder of a lease. It is no lock: one that
+// lost the lease while it slept makes at most the same firings, and its word on
+// what was fired is refused by its fence.
+//
+// A schedule that is deleted leaves a document that says so: its ID is that of its
+// owner and name, and who comes late must not take a new one for the old.
+package schedule
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/benchmark-ai/bai/descriptors"
+	"github.com/benchmark-ai/bai/services/gateway/intake"
+	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/internal/store"
+)
+
+// Settings are what an operator may choose. The zero value works.
+type Settings struct {
+	Interval time.Duration `toml:"interval"` // pause between two looks at all schedules; zero means 2s
+	Lease    time.Duration `toml:"lease"`    // how long a gateway that is gone is waited for; zero means 15s
+}
+
+// Validate names every setting at fault.
+func (s Settings) Validate() error {
+	var errs []error
+	if s.Interval < 0 {
+		errs = append(errs, errors.New("gateway.schedules.interval: must not be negative"))
+	}
+	if s.Lease < 0 {
+		errs = append(errs, errors.New("gateway.schedules.lease: must not be negative"))
+	}
+	if cmp.Or(s.Lease, usualLease) >= grace {
+		errs = append(errs, fmt.Errorf("gateway.schedules.lease: must be less than %s, after which a firing was missed", grace))
+	}
+	return errors.Join(errs...)
+}
+
+const (
+	usualInterval = 2 * time.Second
+	usualLease    = 15 * time.Second
+)
+
+// Store keeps schedules, and knows their runs.
+type Store interface {
+	store.Docs
+	store.Lister
+	// Run and Runs are those of store.Runs.
+	Run(ctx context.Context, id string) (store.Run, error)
+	Runs(ctx context.Context, f store.RunFilter, token string, limit int) (runs []store.Run, next string, err error)
+}
+
+// Intake takes runs in.
+type Intake interface {
+	// Submit is that of intake.Intake.
+	Submit(ctx context.Context, req intake.Request) (intake.Accepted, error)
+	// Cancel is that of intake.Intake.
+	Cancel(ctx context.Context, run store.Run, by string) error
+	// Fired is that of intake.Intake.
+	Fired(ctx context.Context, schedule, key string) (run string, err error)
+	// Claim is that of intake.Intake.
+	Claim(ctx context.Context, owner, key, id, digest string) (repeated bool, err error)
+}
+
+// Scripts keeps code that firings take along.
+type Scripts interface {
+	// Hold is that of intake.Intake.
+	Hold(ctx context.Context, owner, sha256, id string) error
+}
+
+// Publisher says events.
+type Publisher interface {
+	// Publish returns when the events are kept for all who hear them.
+	Publish(ctx context.Context, events ...event.Event) error
+}
+
+// Deps are what Schedules need from others.
+type Deps struct {
+	Store  Store
+	Intake Intake
+	Code   Scripts
+	Bus    Publisher
+	Holder string // names this process among all that fire
+	Now    func() time.Time
+	Log    *zap.Logger
+}
+
+// Schedules keeps schedules and makes their runs. It may be used by several
+// goroutines, and by several processes on one store.
+type Schedules struct {
+	settings Settings
+	store    Store
+	intake   Intake
+	code     Scripts
+	bus      Publisher
+	holder   string
+	now      func() time.Time
+	log      *zap.Logger
+
+	news  chan struct{} // something was asked of a schedule in this process
+	lease store.Lease
+	known map[string]kept // ledgers as this process last wrote them, under the lease
+}
+
+// New returns Schedules.
+func New(s Settings, d Deps) *Schedules {
+	s.Interval, s.Lease = cmp.Or(s.Interval, usualInterval), cmp.Or(s.Lease, usualLease)
+	return &Schedules{
+		settings: s, store: d.Store, intake: d.Intake, code: d.Code, bus: d.Bus, holder: d.Holder, now: d.Now, log: d.Log,
+		news: make(chan struct{}, 1), known: make(map[string]kept),
+	}
+}
+
+// Schedule is what is asked of a schedule: the document KindSchedule.
+type Schedule struct {
+	ID        string `json:"id"`
+	Name      string `json:"name,omitempty"`
+	Namespace string `json:"namespace"`
+	Owner     string `json:"owner"`
+	Version   int    `json:"version"` // of the descriptor
+	Digest    string `json:"digest"`  // of the edition of that version
+
+	store.Planned
+
+	Rules       Rules             `json:"rules"`
+	Description string            `json:"description,omitempty"`
+	File        string            `json:"file,omitempty"`
+	Labels      map[string]string `json:"labels,omitempty"`
+
+	Paused   bool      `json:"paused,omitempty"`
+	PausedBy string    `json:"paused_by,omitempty"`
+	From     time.Time `json:"from"` // firings up to then are not this schedule's
+	Created  time.Time `json:"created"`
+	Updated  time.Time `json:"updated"`
+	Keys     []string  `json:"keys,omitempty"` // of the requests that were last carried out
+}
+
+// edition is the request that the firings of one version make: the document
+// KindEdition.
+type edition struct {
+	Namespace  string            `json:"namespace"`
+	Descriptor string            `json:"descriptor"` // with the values that were put into it
+	File       string            `json:"file,omitempty"`
+	Labels     map[string]string `json:"labels,omitempty"`
+	Overrides  []event.Override  `json:"overrides,omitempty"`
+	Script     string            `json:"script,omitempty"`
+
+	Origination *event.Origination `json:"origination,omitempty"`
+}
+
+func editionKey(id string, version int, digest string) string {
+	return fmt.Sprintf("%s!%09d!%s", id, version, digest)
+}
+
+// request is what a firing asks for.
+func (e edition) request(s Schedule, key string, at time.Time) intake.Request {
+	return intake.Request{
+		Key: key, Descriptor: []byte(e.Descriptor), File: e.File, Owner: s.Owner, Namespace: e.Namespace, Labels: e.Labels,
+		Overrides: e.Overrides, Origination: e.Origination, Script: e.Script, Firing: &intake.Firing{Schedule: s.ID, Time: at},
+	}
+}
+
+// mostKeys is how many requests are known by their keys.
+const mostKeys = 32
+
+// Put makes the schedule that a request asks for, or changes it, and reports
+// whether it is as it was: what is not there is made, what is there under the
+// request's name, or ID, becomes the next version where anything of it differs.
+// It says *intake.InvalidError, *intake.TakenError, or why nothing can be had now.
+func (k *Schedules) Put(ctx context.Context, req intake.Request, asked *intake.ScheduleError) (s Schedule, repeated bool, err error) {
+	req.Namespace = cmp.Or(req.Namespace, "default")
+	id, name, err := k.identify(ctx, req, asked)
+	if err != nil {
+		return Schedule{}, false, err
+	}
+	e := edition{
+		Namespace: req.Namespace, Descriptor: string(asked.Text), File: req.File, Labels: req.Labels,
+		Overrides: req.Overrides, Script: strings.ToLower(req.Script), Origination: asked.Origination,
+	}
+	w := wish{id: id, name: name, owner: req.Owner, key: req.Key, digest: e.digest(), edition: e, descriptor: asked.Descriptor}
+	if req.Key != "" {
+		if w.repeated, err = k.intake.Claim(ctx, req.Owner, req.Key, id, w.digest); err != nil {
+			return Schedule{}, false, err
+		}
+	}
+	if e.Script != "" {
+		if err := k.code.Hold(ctx, req.Owner, e.Script, id); err != nil {
+			return Schedule{}, false, err
+		}
+	}
+	s, repeated, err = k.put(ctx, w)
+	if err != nil {
+		return Schedule{}, false, err
+	}
+	k.log.Info("schedule", zap.String("schedule", s.ID), zap.String("owner", s.Owner), zap.Int("version", s.Version), zap.Bool("repeated", repeated))
+	k.nudge()
+	return s, repeated, nil
+}
+
+// digest tells editions apart by what they have run: not by where it was read.
+func (e edition) digest() string {
+	parts := []string{"edition", e.Namespace, e.Descriptor, e.Script}
+	for _, key := range slices.Sorted(maps.Keys(e.Labels)) {
+		parts = append(parts, key, e.Labels[key])
+	}
+	return event.Derive(parts...)
+}
+
+// identify returns the ID and the name of the schedule that a request is about.
+func (k *Schedules) identify(ctx context.Context, req intake.Request, asked *intake.ScheduleError) (id, name string, err error) {
+	if !intake.IsRun(req.Name) {
+		return IDOf(req.Owner, req.Name, asked.Digest), req.Name, nil
+	}
+	old, err := k.Find(ctx, req.Owner, req.Name)
+	if missing := new(MissingError); errors.As(err, &missing) || err == nil && old.Owner != req.Owner {
+		return "", "", &intake.InvalidError{Faults: descriptors.Faults{{
+			Path: "name", Code: intake.CodeName, Message: fmt.Sprintf("%q has the form of an ID, and %.63s has no such schedule", req.Name, req.Owner),
+			Remedy: "choose a name that is no ULID, or give the ID of a schedule of yours",
+		}}}
+	}
+	return old.ID, old.Name, err
+}
+
+// wish is what is to be made of a schedule.
+type wish struct {
+	id, name, owner, key, digest string
+
+	repeated   bool // the key stood for this before
+	edition    edition
+	descriptor *descriptors.Descriptor
+}
+
+func (k *Schedules) put(ctx context.Context, w wish) (Schedule, bool, error) {
+	for {
+		old, version, err := store.Get[Schedule](ctx, k.store, store.KindSchedule, w.id)
+		if err != nil && !errors.Is(err, store.ErrNotFound) {
+			return Schedule{}, false, err
+		}
+		if w.repeated && slices.Contains(old.Keys, w.key) {
+			return old, true, nil
+		}
+		s, same := w.over(old, k.now().UTC().Round(0))
+		err = k.write(ctx, w, s, version, same)
+		if errors.Is(err, store.ErrExists) || errors.Is(err, store.ErrConflict) {
+			continue // somebody else was at it
+		}
+		return s, same, err
+	}
+}
+
+// write keeps a schedule in place of a version of its document, and its edition
+// before it, where that is a new one.
+func (k *Schedules) write(ctx context.Context, w wish, s Schedule, version int64, same bool) error {
+	if !same {
+		err := store.Create(ctx, k.store, store.KindEdition, editionKey(s.ID, s.Version, s.Digest), w.edition)
+		if err != nil && !errors.Is(err, store.ErrExists) {
+			return err
+		}
+	}
+	if version == 0 {
+		return store.Create(ctx, k.store, store.KindSchedule, s.ID, s)
+	}
+	_, err := store.Replace(ctx, k.store, store.KindSchedule, s.ID, version, s)
+	return err
+}
+
+// over returns what a schedule is once a wish is fulfilled, and whether it is
+// what it was.
+func (w wish) over(old Schedule, now time.Time) (s Schedule, same bool) {
+	s = old
+	lives := old.ID != "" && old.Deleted.IsZero()
+	same = lives && old.Digest == w.digest
+	if w.key != "" {
+		s.Keys = append(slices.Clone(s.Keys), w.key)
+		s.Keys = s.Keys[max(0, len(s.Keys)-mostKeys):]
+	}
+	if same {
+		return s, true
+	}
+	d := w.descriptor
+	s.ID, s.Name, s.Namespace, s.Owner = w.id, w.name, w.edition.Namespace, w.owner
+	s.Version, s.Digest, s.Script, s.Updated = old.Version+1, w.digest, w.edition.Script, now
+	s.Rules, s.Description, s.File, s.Labels = RulesOf(w.id, d), d.Info.Description, w.edition.File, labels(d, w.edition.Labels)
+	if !lives {
+		s.Created, s.Deleted, s.Paused, s.PausedBy = now, time.Time{}, false, ""
+	}
+	if d.Schedule.Suspend != nil && s.Paused != *d.Schedule.Suspend {
+		s.Paused, s.PausedBy, s.From = *d.Schedule.Suspend, "", now
+	}
+	if !lives || !s.Rules.same(old.Rules) {
+		s.From = now
+	}
+	return s, false
+}
+
+// labels are those of the runs.
+func labels(d *descriptors.Descriptor, over map[string]string) map[string]string {
+	all := make(map[string]string, len(d.Info.Labels)+len(over))
+	maps.Copy(all, d.Info.Labels)
+	maps.Copy(all, over)
+	return all
+}
+
+// MissingError says that there is no such schedule.
+type MissingError struct{ Ref, Owner string }
+
+// Error implements error.
+func (e *MissingError) Error() string {
+	if intake.IsRun(e.Ref) {
+		return fmt.Sprintf("schedule %s does not exist", e.Ref)
+	}
+	return fmt.Sprintf("schedule %.100q of owner %.100q does not exist", e.Ref, e.Owner)
+}
+
+// Find returns the schedule of an ID, or of a name of that owner's, or says
+// *MissingError.
+func (k *Schedules) Find(ctx context.Context, owner, ref string) (Schedule, error) {
+	s, _, err := k.find(ctx, owner, ref)
+	return s, err
+}
+
+func (k *Schedules) find(ctx context.Context, owner, ref string) (Schedule, int64, error) {
+	id := strings.ToLower(ref)
+	if !intake.IsRun(ref) {
+		id = IDOf(owner, ref, "")
+	}
+	s, version, err := store.Get[Schedule](ctx, k.store, store.KindSchedule, id)
+	if errors.Is(err, store.ErrNotFound) || err == nil && !s.Deleted.IsZero() || ref == "" {
+		return Schedule{}, version, &MissingError{Ref: ref, Owner: owner}
+	}
+	return s, version, err
+}
+
+// change carries out a change of a schedule, which is told whether there is
+// anything to change, and returns what the schedule is then.
+func (k *Schedules) change(ctx context.Context, owner, ref string, change func(s *Schedule, now time.Time) bool) (Schedule, error) {
+	for {
+		s, version, err := k.find(ctx, owner, ref)
+		if err != nil {
+			return Schedule{}, err
+		}
+		if !change(&s, k.now().UTC().Round(0)) {
+			return s, nil
+		}
+		_, err = store.Replace(ctx, k.store, store.KindSchedule, s.ID, version, s)
+		if errors.Is(err, store.ErrConflict) {
+			continue
+		}
+		k.nudge()
+		return s, err
+	}
+}
+
+// Pause has a schedule fire no more. It says *MissingError.
+func (k *Schedules) Pause(ctx context.Context, owner, ref, by string) (Schedule, error) {
+	return k.change(ctx, owner, ref, func(s *Schedule, now time.Time) bool {
+		if s.Paused {
+			return false
+		}
+		s.Paused, s.PausedBy, s.Updated = true, by, now
+		return true
+	})
+}
+
+// Resume has a schedule fire from now on. It says *MissingError.
+func (k *Schedules) Resume(ctx context.Context, owner, ref string) (Schedule, error) {
+	return k.change(ctx, owner, ref, func(s *Schedule, now time.Time) bool {
+		if !s.Paused {
+			return false
+		}
+		s.Paused, s.PausedBy, s.Updated, s.From = false, "", now, now
+		return true
+	})
+}
+
+// Delete ends a schedule, and reports whether there was one.
+func (k *Schedules) Delete(ctx context.Context, owner, ref string) (existed bool, err error) {
+	s, err := k.change(ctx, owner, ref, func(s *Schedule, now time.Time) bool {
+		s.Deleted, s.Updated = now, now
+		return true
+	})
+	if missing := new(MissingError); errors.As(err, &missing) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	k.log.Info("schedule deleted", zap.String("schedule", s.ID), zap.String("owner", s.Owner))
+	return true, k.clear(ctx, s)
+}
+
+// clear removes what lies beside a schedule that is deleted, and what there is
+// of one that came after it stays. What is left behind is in nobody's way.
+func (k *Schedules) clear(ctx context.Context, s Schedule) error {
+	editions, err := k.below(ctx, store.KindEdition, s.ID)
+	if err != nil {
+		return err
+	}
+	orders, err := k.orders(ctx, s.ID)
+	if err != nil {
+		return err
+	}
+	old := slices.DeleteFunc(editions, func(d store.Doc) bool { return d.Key > editionKey(s.ID, s.Version, "~") })
+	for _, o := range orders {
+		if !o.At.After(s.Deleted) {
+			old = append(old, store.Doc{Kind: store.KindBackfill, Key: o.key})
+		}
+	}
+	for _, d := range old {
+		if err := k.store.DeleteDoc(ctx, store.Doc{Kind: d.Kind, Key: d.Key}); err != nil {
+			return fmt.Errorf("delete %s %q: %w", d.Kind, d.Key, err)
+		}
+	}
+	return nil
+}
+
+// page is how many documents are read at once.
+const page = 200
+
+// below returns the documents of a kind whose keys begin with a schedule's ID.
+func (k *Schedules) below(ctx context.Context, kind store.Kind, id string) ([]store.Doc, error) {
+	var all []store.Doc
+	for after := id + "!"; ; {
+		docs, err := k.store.Docs(ctx, kind, after, page)
+		if err != nil {
+			return nil, fmt.Errorf("list %s of schedule %s: %w", kind, id, err)
+		}
+		for _, d := range docs {
+			if !strings.HasPrefix(d.Key, id+"!") {
+				return all, nil
+			}
+			all, after = append(all, d), d.Key
+		}
+		if len(docs) < page {
+			return all, nil
+		}
+	}
+}
+
+// nudge has schedules looked at now, where it is this process that fires.
+func (k *Schedules) nudge() {
+	select {
+	case k.news <- struct{}{}:
+	default:
+	}
+}
