@@ -22,6 +22,7 @@ type Submission struct {
 	Overrides  []*baiv1.Override  // put in place of values of the descriptor, in this order
 	Origin     *baiv1.Origination // where the descriptor came from; nil for a file of the user's
 	RerunOf    string             // ID of the run that this one repeats; empty for none
+	Script     string             // digest of the code that is sent along, which Send has sent; empty for none
 	// Key makes repetitions of the submission the same run. Empty means a new
 	// one, that is: another run.
 	Key string
@@ -84,6 +85,7 @@ func (s Submission) request(owner string) *baiv1.SubmitRunRequest {
 		Overrides:      s.Overrides,
 		Origination:    s.Origin,
 		RerunOf:        s.RerunOf,
+		ScriptSha256:   s.Script,
 	}
 }
 
@@ -93,6 +95,7 @@ func (s Submission) needs() []need {
 		{2, "values put in place of the descriptor's", len(s.Overrides) > 0},
 		{2, "where a descriptor came from", s.Origin != nil},
 		{2, "which run is repeated", s.RerunOf != ""},
+		{3, "code that is sent along", s.Script != ""},
 	}
 }
 

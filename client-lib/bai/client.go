@@ -72,7 +72,12 @@ type Client struct {
 	conn     *grpc.ClientConn
 	rpc      baiv1.RunServiceClient
 	kept     baiv1.DescriptorServiceClient
-	known    atomic.Int32 // what the platform understands, once it said so
+	scripts  baiv1.ScriptServiceClient
+	results  baiv1.ResultServiceClient
+	data     baiv1.DataServiceClient
+
+	schedules baiv1.ScheduleServiceClient
+	known     atomic.Int32 // what the platform understands, once it said so
 }
 
 // Dial returns a client, with the default settings, of the platform at target:
@@ -105,7 +110,7 @@ func (s Settings) Dial(target string) (*Client, error) {
 	}
 	return &Client{
 		target: target, settings: s, conn: conn,
-		rpc: baiv1.NewRunServiceClient(conn), kept: baiv1.NewDescriptorServiceClient(conn),
+		rpc: baiv1.NewRunServiceClient(conn), kept: baiv1.NewDescriptorServiceClient(conn), scripts: baiv1.NewScriptServiceClient(conn), results: baiv1.NewResultServiceClient(conn), data: baiv1.NewDataServiceClient(conn), schedules: baiv1.NewScheduleServiceClient(conn),
 	}, nil
 }
 

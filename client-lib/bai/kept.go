@@ -13,6 +13,8 @@ type Draft struct {
 	Text      []byte // TOML, at most 256 KiB
 	File      string // where it was read, for faults
 	Overrides []*baiv1.Override
+
+	WithScript bool // for Render: code is sent along with the run
 }
 
 // Validate returns every fault of a descriptor, as Submit would find it; none
@@ -30,8 +32,11 @@ func (c *Client) Validate(ctx context.Context, d Draft) ([]*baiv1.Fault, error) 
 // Render returns the Kubernetes objects, in YAML, that a run of a descriptor
 // would be under the settings of the platform.
 func (c *Client) Render(ctx context.Context, d Draft) (string, error) {
+	if err := c.need(ctx, []need{{3, "code that is sent along", d.WithScript}}); err != nil {
+		return "", fmt.Errorf("render %q: %w", d.File, err)
+	}
 	res, err := ask(ctx, c, c.kept.RenderDescriptor, &baiv1.RenderDescriptorRequest{
-		DescriptorToml: d.Text, DescriptorFile: d.File, Overrides: d.Overrides,
+		DescriptorToml: d.Text, DescriptorFile: d.File, Overrides: d.Overrides, WithScript: d.WithScript,
 	})
 	if err != nil {
 		return "", fmt.Errorf("render %q: %w", d.File, err)

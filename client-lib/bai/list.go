@@ -18,6 +18,7 @@ type Filter struct {
 	Labels    map[string]string // only runs with all of these
 	Since     time.Time         // only those submitted then or later
 	Until     time.Time         // only those submitted before
+	Schedule  string            // only the firings of the schedule of this ID
 	Text      string            // only those whose ID, name or file begins so, or whose task is this
 	Oldest    bool              // the oldest first, instead of the newest
 	Page      int               // runs in one request, at most 1000; 0 means 50
@@ -50,6 +51,8 @@ func (f Filter) request() *baiv1.ListRunsRequest {
 		Owner:     f.Owner,
 		Namespace: f.Namespace,
 		Text:      f.Text,
+
+		ScheduleId: f.Schedule,
 	}
 	if f.Oldest {
 		req.Order = baiv1.Order_ORDER_OLDEST_FIRST
@@ -60,5 +63,5 @@ func (f Filter) request() *baiv1.ListRunsRequest {
 
 // needs are the parts of a filter that not every platform understands.
 func (f Filter) needs() []need {
-	return []need{{2, "a list by text", f.Text != ""}, {2, "a list in another order", f.Oldest}}
+	return []need{{2, "a list by text", f.Text != ""}, {2, "a list in another order", f.Oldest}, {3, "a list of a schedule's runs", f.Schedule != ""}}
 }

@@ -28,6 +28,18 @@ func TestWhatAnOlderPlatformWouldNotSeeIsNotSent(t *testing.T) {
 			_, err := c.Submit(t.Context(), bai.Submission{RerunOf: "x"})
 			return err
 		},
+		"code": func(c *bai.Client) error {
+			_, err := c.Submit(t.Context(), bai.Submission{Script: "x"})
+			return err
+		},
+		"code that is sent": func(c *bai.Client) error {
+			_, err := c.Send(t.Context(), codeOf("hello"))
+			return err
+		},
+		"objects with code": func(c *bai.Client) error {
+			_, err := c.Render(t.Context(), bai.Draft{WithScript: true})
+			return err
+		},
 		"a text":               func(c *bai.Client) error { return drain(c.List(t.Context(), bai.Filter{Text: "x"})) },
 		"an order":             func(c *bai.Client) error { return drain(c.List(t.Context(), bai.Filter{Oldest: true})) },
 		"lines since a time":   func(c *bai.Client) error { return drain(c.Logs(t.Context(), "x", bai.LogOptions{Since: time.Now()})) },

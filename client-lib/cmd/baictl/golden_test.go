@@ -58,6 +58,8 @@ func every() map[string]string {
 	}
 	maps.Copy(all, authors())
 	maps.Copy(all, readers())
+	maps.Copy(all, keepers())
+	maps.Copy(all, planners())
 	for verb, line := range formatted() {
 		for _, format := range []string{"table", "wide", "json", "yaml", "name"} {
 			if verb != "logs" || format != "name" {
@@ -73,6 +75,7 @@ func formatted() map[string]string {
 	return map[string]string{
 		"validate":    "validate good.toml",
 		"invalid":     "validate bad.toml",
+		"preflight":   "preflight good.toml",
 		"submit":      "submit good.toml --idempotency-key k",
 		"run":         "run good.toml --idempotency-key k",
 		"rerun":       "rerun hello --idempotency-key k",
@@ -86,12 +89,24 @@ func formatted() map[string]string {
 		"why":         "why hello",
 		"repro":       "repro hello",
 		"artifacts":   "artifacts list hello",
+		"summary":     "metrics hello --summary",
+		"environment": "environment hello",
 		"explain":     "explain BAI0012",
 		"diff":        "diff good.toml hello",
 		"descriptors": "descriptors list",
 		"push":        "descriptors push new good.toml",
 		"contexts":    "config get-contexts",
 		"view":        "config view",
+
+		"schedules": "schedule list",
+		"schedule":  "schedule get nightly",
+		"pause":     "schedule pause nightly",
+		"backfill":  "schedule backfill nightly --from 2025-12-22 --to 2025-12-27",
+
+		"data":     "data list",
+		"verify":   "data verify 9f86 " + damagedSHA256,
+		"evict":    "data evict --all",
+		"prefetch": "data prefetch https://example.org/hello.toml https://example.org/gone.tar",
 	}
 }
 
@@ -121,6 +136,9 @@ func authors() map[string]string {
 		"render-server-invalid":   "render --server bad.toml",
 		"render-server-address":   "render --server localhost:1 good.toml",
 		"render-server-nowhere":   "render --server=nowhere good.toml",
+		"preflight-fault":         "preflight good.toml --set hardware.gpus=4",
+		"preflight-platform":      "preflight good.toml --set info.labels.account=poor",
+		"preflight-invalid":       "preflight bad.toml",
 		"diff-none":               "diff stored:hello hello",
 		"diff-set":                "diff stored:hello hello --set hardware.cpus=4",
 		"diff-no-toml":            "diff - hello",
@@ -162,6 +180,11 @@ func readers() map[string]string {
 		"metrics-time":       "metrics hello --since 2026-01-02T03:00:03Z --until 2026-01-02T03:00:05Z -o csv",
 		"metrics-of-what":    "metrics",
 		"metrics-both":       "metrics hello --task hello",
+		"summary-csv":        "metrics hello --summary -o csv",
+		"summary-one":        "metrics hello --summary --metric compress",
+		"summary-pending":    "metrics --summary " + runningID,
+		"summary-many":       "metrics --summary --task hello",
+		"environment-none":   "environment " + runningID,
 		"artifacts-none":     "artifacts list " + runningID,
 		"artifacts-get-none": "artifacts get " + runningID,
 		"artifacts-stdout":   "artifacts get hello 1/*/results/*.json --to -",
@@ -178,6 +201,56 @@ func readers() map[string]string {
 		"config-bad-server":  "config set-context lab --server http://x",
 		"config-no-verb":     "config set",
 		"manual-nothing":     "manual pdf",
+	}
+}
+
+// keepers are command lines for who looks after data.
+func keepers() map[string]string {
+	return map[string]string{
+		"data-unneeded":       "data list --unneeded -o name",
+		"data-nothing":        "data",
+		"verify-all":          "data verify --all",
+		"verify-whole":        "data verify 9f86",
+		"verify-both":         "data verify 9f86 --all",
+		"verify-none":         "data verify 77",
+		"evict-ambiguous":     "data evict 9f8",
+		"evict-needed":        "data evict 9f86",
+		"evict-one":           "data evict 2c26b46b68ff -o json",
+		"evict-what":          "data evict",
+		"prefetch-descriptor": "data prefetch --descriptor stored:hello --detach",
+		"prefetch-invalid":    "data prefetch --descriptor bad.toml",
+		"prefetch-refused":    "data prefetch ftp://example.org/x",
+		"prefetch-what":       "data prefetch",
+		"prefetch-pinned":     "data prefetch a b --md5 x",
+		"completion-data":     "__complete data evict 9",
+	}
+}
+
+// planners are command lines for who looks after schedules.
+func planners() map[string]string {
+	return map[string]string{
+		"schedule-nothing":         "schedule",
+		"schedule-no-verb":         "schedule lst",
+		"schedule-list-all":        "schedule list -A",
+		"schedule-list-none":       "schedule list --namespace nobody",
+		"schedule-get-paused":      "schedule get 7rp0wrv5k2m8v1xqd3sj4thb6p",
+		"schedule-get-none":        "schedule get weekly",
+		"schedule-resume":          "schedule resume nightly",
+		"schedule-trigger":         "schedule trigger nightly",
+		"schedule-trigger-json":    "schedule trigger nightly --idempotency-key k -o json",
+		"schedule-trigger-none":    "schedule trigger weekly",
+		"schedule-delete":          "schedule delete nightly",
+		"schedule-delete-none":     "schedule delete weekly -o json",
+		"schedule-backfill-none":   "schedule backfill nightly",
+		"schedule-backfill-when":   "schedule backfill nightly --from yesterday",
+		"schedule-backfill-future": "schedule backfill nightly --from 2027-01-01",
+		"list-schedule":            "list --schedule nightly -o name",
+		"list-schedule-none":       "list --schedule weekly",
+		"submit-schedule":          "submit nightly.toml good.toml --idempotency-key= -o table",
+		"submit-schedule-json":     "submit nightly.toml --name x --idempotency-key k -o json",
+		"submit-schedule-name":     "submit nightly.toml --wait -o name",
+		"run-schedule":             "run nightly.toml",
+		"completion-schedule":      "__complete schedule get n",
 	}
 }
 
@@ -223,7 +296,7 @@ func TestOutputInAPipe(t *testing.T) {
 
 func TestOutputOnATerminalOf80Columns(t *testing.T) {
 	for _, name := range []string{
-		"why-table", "why-wide", "repro-table", "artifacts-table", "descriptors-table", "diff-table", "explain-table", "metrics-many", "get-wide", "validate-folder",
+		"schedules-table", "schedules-wide", "schedule-table", "submit-schedule", "data-table", "data-wide", "verify-table", "why-table", "why-wide", "repro-table", "artifacts-table", "descriptors-table", "diff-table", "explain-table", "metrics-many", "get-wide", "validate-folder",
 		"list-table", "list-wide", "get-table", "watch-table", "run-table", "run-json", "metrics-table", "metrics-wide", "logs-table",
 		"submit-wide", "validate-two", "version-table", "cancel-table", "get-missing", "list-none",
 	} {

@@ -31,7 +31,7 @@ func TestAnOlderPlatformSaysWhatItDoesNotUnderstand(t *testing.T) {
 	for _, args := range []string{"submit good.toml", "list", "get r", "why " + id, "repro r", "logs r", "metrics r", "cancel r"} {
 		expect(t, piped(t, p.Addr(), strings.Fields(args)...), 0, "")
 	}
-	expect(t, piped(t, p.Addr(), "version"), 0, "baictl: the platform is older: it understands revision 1 of the API, this baictl 2")
+	expect(t, piped(t, p.Addr(), "version"), 0, "baictl: the platform is older: it understands revision 1 of the API, this baictl 3")
 }
 
 func TestANewerPlatformWorks(t *testing.T) {
@@ -40,5 +40,5 @@ func TestANewerPlatformWorks(t *testing.T) {
 	for _, args := range []string{"submit good.toml --set hardware.gpus=1", "list --text hello", "rerun hello", "metrics --task hello"} {
 		expect(t, piped(t, p.Addr(), strings.Fields(args)...), 0, "")
 	}
-	expect(t, piped(t, p.Addr(), "version"), 0, "this baictl is older: it understands revision 2 of the API, the platform 7; everything that it has works")
+	expect(t, piped(t, p.Addr(), "version"), 0, "this baictl is older: it understands revision 3 of the API, the platform 7; everything that it has works")
 }

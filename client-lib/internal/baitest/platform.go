@@ -25,15 +25,20 @@ type Platform struct {
 	addr string
 
 	mu       sync.Mutex
-	changed  chan struct{} // closed and made anew at each change
-	runs     []*record     // in order of submission
+	changed  chan struct{}     // closed and made anew at each change
+	runs     []*record         // in order of submission
+	calendar []*baiv1.Schedule // in order
 	keys     map[string]*record
 	failures map[string][]error // method → what its next calls return
 	calls    map[string]int
 	users    []string // who called last
 	revision int32    // what GetVersion says
 	kept     []*draft
-	remote   map[string]string // URI → text
+	data     []*baiv1.StoredData // in order
+	damaged  map[string]bool     // digests of those that are not what they were
+	remote   map[string]string   // URI → text
+	scripts  map[string]string   // code, by digest
+	cuts     []int               // after how many bytes the next uploads break
 	submits  []*baiv1.SubmitRunRequest
 	onSubmit func(id string)
 	now      time.Time
@@ -47,6 +52,9 @@ type record struct {
 	lines      []*baiv1.LogLine
 	samples    []*baiv1.Sample
 	files      []*file
+
+	summaries   *baiv1.GetSummariesResponse
+	environment *baiv1.Environment
 }
 
 // Start serves a platform without runs on a port of the loopback until the test
@@ -93,7 +101,9 @@ func serve(ctx context.Context, old bool) (p *Platform, stop func() error, err e
 		failures: map[string][]error{},
 		calls:    map[string]int{},
 		remote:   map[string]string{},
-		revision: 2,
+		damaged:  map[string]bool{},
+		scripts:  map[string]string{},
+		revision: 3,
 		now:      time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
 	}
 	if old {
@@ -103,6 +113,11 @@ func serve(ctx context.Context, old bool) (p *Platform, stop func() error, err e
 	baiv1.RegisterRunServiceServer(server, p)
 	if !old {
 		baiv1.RegisterDescriptorServiceServer(server, keeper{p: p})
+		baiv1.RegisterScriptServiceServer(server, wardrobe{p: p})
+		baiv1.RegisterPreflightServiceServer(server, scout{})
+		baiv1.RegisterResultServiceServer(server, laboratory{p: p})
+		baiv1.RegisterDataServiceServer(server, storehouse{p: p})
+		baiv1.RegisterScheduleServiceServer(server, calendar{p: p})
 	}
 	done := make(chan error, 1)
 	go func() { done <- server.Serve(listener) }()

@@ -42,9 +42,19 @@ func (p *Platform) SubmitRun(_ context.Context, req *baiv1.SubmitRunRequest) (*b
 	if err != nil {
 		return nil, err
 	}
+	if res, ok := p.scheduled(req, text); ok {
+		return res, nil
+	}
 	run := &baiv1.Run{
 		Name: req.GetName(), Namespace: req.GetNamespace(), Owner: req.GetOwner(), Labels: req.GetLabels(),
 		DescriptorFile: req.GetDescriptorFile(), DescriptorToml: text, Overrides: req.GetOverrides(), Origination: req.GetOrigination(),
+	}
+	if digest := req.GetScriptSha256(); digest != "" {
+		content, ok := p.scripts[digest]
+		if !ok {
+			return nil, Status(codes.InvalidArgument, "script_sha256: it is not kept", &baiv1.Fault{Path: "script_sha256", Code: "BAI9010", Message: "it is not kept"})
+		}
+		run.Script = &baiv1.Script{Sha256: digest, Size: int64(len(content))}
 	}
 	if req.GetRerunOf() != "" {
 		run.Lineage = &baiv1.Lineage{RerunOf: req.GetRerunOf()}
@@ -60,7 +70,7 @@ func (p *Platform) SubmitRun(_ context.Context, req *baiv1.SubmitRunRequest) (*b
 
 // asked is what of a submission a key stands for.
 func asked(req *baiv1.SubmitRunRequest) string {
-	parts := []string{string(req.GetDescriptorToml())}
+	parts := []string{string(req.GetDescriptorToml()), req.GetScriptSha256()}
 	for _, o := range req.GetOverrides() {
 		parts = append(parts, o.GetPath(), o.GetValue())
 	}
@@ -136,6 +146,7 @@ func selected(run *baiv1.Run, req *baiv1.ListRunsRequest) bool {
 		(req.GetNamespace() == "" || req.GetNamespace() == run.GetNamespace()) &&
 		(len(req.GetPhases()) == 0 || slices.Contains(req.GetPhases(), run.GetPhase())) &&
 		(len(req.GetOutcomes()) == 0 || slices.Contains(req.GetOutcomes(), run.GetOutcome())) &&
+		(req.GetScheduleId() == "" || req.GetScheduleId() == run.GetLineage().GetScheduleId()) &&
 		len(labels) == len(req.GetLabels()) && within(run.GetCreateTime(), req.GetSince(), req.GetUntil()) && begins(run, req.GetText())
 }
 

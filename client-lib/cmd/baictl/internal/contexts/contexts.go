@@ -22,6 +22,7 @@ type Context struct {
 	Server    string `toml:"server" json:"server,omitempty"`       // HOST:PORT
 	Owner     string `toml:"owner" json:"owner,omitempty"`         // who submits, and whose names are meant
 	Namespace string `toml:"namespace" json:"namespace,omitempty"` // the team of what is submitted
+	Kibana    string `toml:"kibana" json:"kibana,omitempty"`       // URL of the Kibana that shows that platform's runs
 }
 
 // Contexts are those of a user.
@@ -98,7 +99,7 @@ func place(path string, err error) error {
 	if e, ok := errors.AsType[*toml.StrictMissingError](err); ok && len(e.Errors) > 0 {
 		first := e.Errors[0]
 		line, column := first.Position()
-		return &FileError{path, line, column, fmt.Sprintf("%s: unknown key (known: current, contexts.NAME.server, .owner, .namespace)", strings.Join(first.Key(), "."))}
+		return &FileError{path, line, column, fmt.Sprintf("%s: unknown key (known: current, contexts.NAME.server, .owner, .namespace, .kibana)", strings.Join(first.Key(), "."))}
 	}
 	if e, ok := errors.AsType[*toml.DecodeError](err); ok {
 		line, column := e.Position()
@@ -135,7 +136,7 @@ func (c Contexts) Text() string {
 	for _, name := range c.Names() {
 		fmt.Fprintf(&b, "\n[contexts.%s]\n", quote(name))
 		one := c.All[name]
-		for _, f := range []struct{ key, value string }{{"server", one.Server}, {"owner", one.Owner}, {"namespace", one.Namespace}} {
+		for _, f := range []struct{ key, value string }{{"server", one.Server}, {"owner", one.Owner}, {"namespace", one.Namespace}, {"kibana", one.Kibana}} {
 			if f.value != "" {
 				fmt.Fprintf(&b, "%s = %s\n", f.key, quote(f.value))
 			}

@@ -35,6 +35,7 @@ func (c Contexts) Settle(ch Choice) (Context, error) {
 		Server:    first(ch.Server, typed.Server, ch.EnvServer, current.Server, ch.DefaultServer),
 		Owner:     first(ch.Owner, typed.Owner, ch.EnvOwner, current.Owner, ch.DefaultOwner),
 		Namespace: first(typed.Namespace, current.Namespace),
+		Kibana:    first(typed.Kibana, current.Kibana),
 	}, nil
 }
 

@@ -44,7 +44,22 @@ func Gaps(run *baiv1.Run, d *descriptors.Descriptor, now Origin) []Gap {
 	for _, s := range sources {
 		gaps = append(gaps, data(s, run.GetData())...)
 	}
+	gaps = append(gaps, code(run.GetScript(), d)...)
 	return append(gaps, around(d)...)
+}
+
+// code says what of the code that was sent along is not held fast.
+func code(sent *baiv1.Script, d *descriptors.Descriptor) []Gap {
+	switch {
+	case sent != nil:
+		return []Gap{{
+			"the code", fmt.Sprintf("it was sent along, with sha256 %s; this platform keeps it for a while, others have to be sent it", sent.GetSha256()),
+			"keep what was sent: the same files have the same digest",
+		}}
+	case d.ML != nil && d.ML.Script != nil:
+		return []Gap{{"the code", d.ML.Script.Archive + " was sent along and is not part of the descriptor", ""}}
+	}
+	return nil
 }
 
 func origin(o *baiv1.Origination, now Origin) []Gap {
@@ -87,9 +102,6 @@ func around(d *descriptors.Descriptor) []Gap {
 	if len(d.Env.Secrets) > 0 {
 		gaps = append(gaps, Gap{"the secrets", fmt.Sprintf("%s: their values are not kept", strings.Join(slices.Sorted(maps.Keys(d.Env.Secrets)), ", ")), ""})
 	}
-	if d.ML != nil && d.ML.Script != nil {
-		gaps = append(gaps, Gap{"the code", d.ML.Script.Archive + " was sent along and is not part of the descriptor", ""})
-	}
 	if d.Hardware.InstanceType == "" && len(d.Hardware.NodeSelector) == 0 {
 		gaps = append(gaps, Gap{"the machine", "any that is large enough may be taken", "name hardware.instance_type or hardware.node_selector"})
 	}
@@ -115,11 +127,20 @@ func Labels(run *baiv1.Run, d *descriptors.Descriptor) map[string]string {
 // Commands repeat a run: on the platform that has it, and on any other.
 func Commands(run *baiv1.Run, labels map[string]string) []string {
 	file := run.GetId() + ".toml"
-	submit := append([]string{"baictl submit", file}, marks(run, labels)...)
+	submit := append([]string{"baictl submit", file}, sent(run)...)
+	submit = append(submit, marks(run, labels)...)
 	return []string{
 		"baictl rerun " + run.GetId(),
 		fmt.Sprintf("baictl repro %s --descriptor > %s && %s", run.GetId(), file, strings.Join(submit, " ")),
 	}
+}
+
+// sent are the flags that send code along, from where the user has it.
+func sent(run *baiv1.Run) []string {
+	if run.GetScript() == nil {
+		return nil
+	}
+	return []string{"--script DIR"}
 }
 
 // marks are the flags that give a run its team and its labels.
@@ -143,6 +164,8 @@ func Asked(run *baiv1.Run, labels map[string]string) string {
 	words, marks := []string{"baictl submit", Quote(from)}, marks(run, labels)
 	if rerun := run.GetLineage().GetRerunOf(); rerun != "" {
 		words, marks = []string{"baictl rerun", rerun}, nil // it takes those of the other
+	} else {
+		words = append(words, sent(run)...)
 	}
 	for _, o := range run.GetOverrides() {
 		words = append(words, "--set", Quote(o.GetPath()+"="+o.GetValue()))

@@ -45,10 +45,15 @@ func TestWhatCannotBeRepeatedIsSaid(t *testing.T) {
 		"a server's model": {d: pinned(func(d *descriptors.Descriptor) {
 			d.Server = &descriptors.Server{Models: []descriptors.Source{{Path: "/m"}}}
 		}), want: []string{"the data at /m"}},
-		"secrets":              {d: pinned(func(d *descriptors.Descriptor) { d.Env.Secrets = map[string]descriptors.SecretRef{"B": {}, "A": {}} }), want: []string{"the secrets: A, B:"}},
-		"any machine":          {d: pinned(func(d *descriptors.Descriptor) { d.Hardware.InstanceType = "" }), want: []string{"the machine: any"}},
-		"the local engine":     {d: pinned(func(d *descriptors.Descriptor) { d.Info.ExecutionEngine = "local" }), want: []string{"the programs:"}},
-		"code sent along":      {d: pinned(func(d *descriptors.Descriptor) { d.ML = &descriptors.ML{Script: &descriptors.Script{Archive: "c.tar"}} }), want: []string{"the code: c.tar"}},
+		"secrets":          {d: pinned(func(d *descriptors.Descriptor) { d.Env.Secrets = map[string]descriptors.SecretRef{"B": {}, "A": {}} }), want: []string{"the secrets: A, B:"}},
+		"any machine":      {d: pinned(func(d *descriptors.Descriptor) { d.Hardware.InstanceType = "" }), want: []string{"the machine: any"}},
+		"the local engine": {d: pinned(func(d *descriptors.Descriptor) { d.Info.ExecutionEngine = "local" }), want: []string{"the programs:"}},
+		"code sent along":  {d: pinned(func(d *descriptors.Descriptor) { d.ML = &descriptors.ML{Script: &descriptors.Script{Archive: "c.tar"}} }), want: []string{"the code: c.tar"}},
+		"code that is known": {
+			run:  &baiv1.Run{Script: &baiv1.Script{Sha256: digest}},
+			d:    pinned(func(d *descriptors.Descriptor) { d.ML = &descriptors.ML{Script: &descriptors.Script{Archive: "c.tar"}} }),
+			want: []string{"the code: it was sent along, with sha256 " + digest},
+		},
 		"an origin as it was":  {run: &baiv1.Run{Origination: from}, d: pinned(func(*descriptors.Descriptor) {}), now: repeat.Origin{Asked: true, Sha256: digest}},
 		"an origin that moved": {run: &baiv1.Run{Origination: from}, d: pinned(func(*descriptors.Descriptor) {}), now: repeat.Origin{Asked: true, Sha256: "cd"}, want: []string{"the origin: https://h/d.toml is another text now (sha256 cd, it was abababababab)"}},
 		"an origin that went":  {run: &baiv1.Run{Origination: from}, d: pinned(func(*descriptors.Descriptor) {}), now: repeat.Origin{Asked: true, Fault: "gone"}, want: []string{"the origin: https://h/d.toml cannot be read now: gone"}},
@@ -95,6 +100,10 @@ func TestTheCommandsCanBePastedIntoAShell(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if got, want := repeat.Asked(run, repeat.Labels(run, d)), `baictl submit 'my file.toml' --set 'info.description="a b"' --name n --namespace 'my team' --label 'a=it'\''s' --label own2=changed`; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	run.Script = &baiv1.Script{Sha256: "ab"}
+	if got, want := repeat.Commands(run, nil)[1], "baictl repro r1 --descriptor > r1.toml && baictl submit r1.toml --script DIR --namespace 'my team'"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	run.Origination, run.Lineage = &baiv1.Origination{Uri: "stored:x@3"}, &baiv1.Lineage{RerunOf: "r0"}

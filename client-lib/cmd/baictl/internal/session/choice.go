@@ -22,6 +22,7 @@ type Choice struct {
 	labels    []string
 	task      string
 	text      string
+	schedule  string
 	since     string
 	until     string
 }
@@ -39,6 +40,7 @@ func (ch *Choice) Flags(cmd *cobra.Command, done string) {
 	flags.StringArrayVar(&ch.labels, "label", nil, "only runs with label `KEY=VALUE`; may be repeated")
 	flags.StringVar(&ch.task, "task", "", "only runs of this `TASK`: those with label task_name=TASK")
 	flags.StringVar(&ch.text, "text", "", "only runs whose ID, name or file begins with `TEXT`, or whose task it is")
+	flags.StringVar(&ch.schedule, "schedule", "", "only the firings of this `SCHEDULE`: its ID, or the name that its owner gave it")
 	flags.StringVar(&ch.since, "since", "", "only what was "+done+"at `TIME` or later: how long ago, as 2h or 3d, or as 2026-01-31")
 	flags.StringVar(&ch.until, "until", "", "only what was "+done+"before `TIME`")
 	offer(cmd, "phase", baiv1.Phase(0).Descriptor())
@@ -69,7 +71,10 @@ func (ch *Choice) Filter(cmd *cobra.Command, s *Session, now time.Time) (bai.Fil
 	if f.Phases, err = values[baiv1.Phase](cmd, "phase", ch.phases); err != nil {
 		return bai.Filter{}, err
 	}
-	if f.Outcomes, err = values[baiv1.Outcome](cmd, "outcome", ch.outcomes); err != nil || ch.everybody {
+	if f.Outcomes, err = values[baiv1.Outcome](cmd, "outcome", ch.outcomes); err != nil {
+		return f, err
+	}
+	if f.Schedule, err = s.schedule(cmd, ch.schedule); err != nil || ch.everybody {
 		return f, err
 	}
 	where, err := s.Where()
@@ -80,7 +85,7 @@ func (ch *Choice) Filter(cmd *cobra.Command, s *Session, now time.Time) (bai.Fil
 // Given are the flags that say which runs are meant, as far as they were typed.
 func (ch *Choice) Given(cmd *cobra.Command) []string {
 	var given []string
-	for _, name := range []string{"all", "all-owners", "namespace", "phase", "outcome", "label", "task", "text"} {
+	for _, name := range []string{"all", "all-owners", "namespace", "phase", "outcome", "label", "task", "text", "schedule"} {
 		if cmd.Flags().Changed(name) {
 			given = append(given, "--"+name)
 		}
@@ -102,4 +107,17 @@ func values[E interface {
 		all = append(all, E(n))
 	}
 	return all, nil
+}
+
+// schedule is the ID of the schedule that a user names; empty for none.
+func (s *Session) schedule(cmd *cobra.Command, name string) (string, error) {
+	if name == "" {
+		return "", nil
+	}
+	c, err := s.Client()
+	if err != nil {
+		return "", err
+	}
+	found, err := c.Schedule(cmd.Context(), name)
+	return found.GetId(), err
 }

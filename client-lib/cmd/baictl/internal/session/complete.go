@@ -20,7 +20,7 @@ const most = 50
 // second it offers nothing, and says nothing.
 func (s *Session) Runs(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 	var all []string
-	s.briefly(cmd, func(ctx context.Context, c *bai.Client, owner string) {
+	s.Briefly(cmd, func(ctx context.Context, c *bai.Client, owner string) {
 		for run, err := range c.List(ctx, bai.Filter{Owner: owner, Page: most}) {
 			if err != nil || len(all) == most {
 				return
@@ -51,7 +51,7 @@ func (s *Session) Kept(prefix string) Completion {
 			return nil, directive
 		}
 		var all []string
-		s.briefly(cmd, func(ctx context.Context, c *bai.Client, _ string) {
+		s.Briefly(cmd, func(ctx context.Context, c *bai.Client, _ string) {
 			for d, err := range c.Kept(ctx, s.settled.Namespace, "") {
 				if err != nil || len(all) == most {
 					return
@@ -69,7 +69,7 @@ func (s *Session) Artifacts(cmd *cobra.Command, args []string, begun string) ([]
 		return s.Runs(cmd, args, begun)
 	}
 	var all []string
-	s.briefly(cmd, func(ctx context.Context, c *bai.Client, _ string) {
+	s.Briefly(cmd, func(ctx context.Context, c *bai.Client, _ string) {
 		files, err := c.Artifacts(ctx, args[0])
 		if err != nil {
 			return
@@ -89,8 +89,8 @@ func (s *Session) Contexts(_ *cobra.Command, args []string, _ string) ([]string,
 	return s.ContextNames(), cobra.ShellCompDirectiveNoFileComp
 }
 
-// briefly asks the platform for a second at most.
-func (s *Session) briefly(cmd *cobra.Command, ask func(ctx context.Context, c *bai.Client, owner string)) {
+// Briefly asks the platform for a second at most.
+func (s *Session) Briefly(cmd *cobra.Command, ask func(ctx context.Context, c *bai.Client, owner string)) {
 	ctx, cancel := context.WithTimeout(cmd.Context(), time.Second)
 	defer cancel()
 	c, err := s.Client()

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net/url"
 	"os/user"
 	"slices"
 	"strings"
@@ -153,6 +154,21 @@ func CheckServer(address string) error {
 		return &verdict.UsageError{Message: err.Error(), Help: "baictl --help"}
 	}
 	_ = c.Close() // it never was connected
+	return nil
+}
+
+// CheckKibana says what is wrong with the URL of a Kibana; an empty one is none.
+func CheckKibana(place string) error {
+	if place == "" {
+		return nil
+	}
+	u, err := url.Parse(place)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return &verdict.UsageError{Message: fmt.Sprintf("%q is no URL of a Kibana: want https://kibana.example.org", place)}
+	}
+	if u.User != nil {
+		return &verdict.UsageError{Message: "the URL of a Kibana holds no user or password: see baictl dashboards install --help"}
+	}
 	return nil
 }
 

@@ -209,3 +209,6 @@ func Fault(f *baiv1.Fault) string {
 	}
 	return Clean(s.String())
 }
+
+// IsCode says whether a data set of a run is the code that was sent along.
+func IsCode(d *baiv1.DataSet) bool { return strings.HasPrefix(d.GetSource(), "script:") }

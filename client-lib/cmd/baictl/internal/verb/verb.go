@@ -12,9 +12,11 @@ import (
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/session"
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/verb/account"
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/verb/author"
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/verb/data"
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/verb/launch"
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/verb/results"
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/verb/runs"
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/verb/schedule"
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/verb/setup"
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/verb/shelf"
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/verdict"
@@ -66,9 +68,10 @@ func themes(s *session.Session) []theme {
 		{"author", "Descriptors:", []*cobra.Command{
 			author.Init(s), author.Validate(s), author.Explain(s), author.Render(s), author.Diff(s), shelf.Descriptors(s),
 		}},
-		{"launch", "Making runs:", []*cobra.Command{launch.Run(s), launch.Submit(s), launch.Rerun(s)}},
+		{"launch", "Making runs:", []*cobra.Command{launch.Preflight(s), launch.Run(s), launch.Submit(s), launch.Rerun(s), schedule.Schedule(s)}},
 		{"runs", "Runs:", []*cobra.Command{runs.List(s), runs.Get(s), runs.Watch(s), account.Why(s), account.Repro(s), runs.Cancel(s)}},
-		{"results", "What runs brought:", []*cobra.Command{results.Metrics(s), results.Logs(s), results.Artifacts(s)}},
+		{"data", "Data sets:", []*cobra.Command{data.Data(s)}},
+		{"results", "What runs brought:", []*cobra.Command{results.Metrics(s), results.Logs(s), results.Artifacts(s), results.Environment(s), results.Dashboards(s)}},
 		{"setup", "baictl itself:", []*cobra.Command{setup.Config(s), setup.Version(s), setup.Manual(s)}},
 	}
 }

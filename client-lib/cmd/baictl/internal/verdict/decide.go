@@ -46,7 +46,8 @@ func UsersFault(err error) bool {
 	_, invalid := errors.AsType[*bai.InvalidError](err)
 	_, absent := errors.AsType[*bai.NotFoundError](err)
 	_, exists := errors.AsType[*bai.ExistsError](err)
-	return usage || faults || invalid || absent || exists
+	missing, lacks := errors.AsType[*MissingError](err)
+	return usage || faults || invalid || absent || exists || lacks && !missing.Platform
 }
 
 func outcomeCode(outcome baiv1.Outcome, class baiv1.FailureClass) int {
@@ -109,7 +110,7 @@ func remedy(err error) string {
 		return "look again: baictl get " + e.ID
 	}
 	if e, ok := errors.AsType[*bai.NotFoundError](err); ok {
-		return map[string]string{"": "see baictl list", "descriptor": "see baictl descriptors list"}[e.What]
+		return map[string]string{"": "see baictl list", "descriptor": "see baictl descriptors list", "data": "see baictl data list", "schedule": "see baictl schedule list"}[e.What]
 	}
 	if e, ok := errors.AsType[*bai.ExistsError](err); ok && e.RunID != "" {
 		return "it belongs to run " + e.RunID

@@ -60,6 +60,19 @@ func (e *OutcomeError) Error() string {
 	return fmt.Sprintf("run %s failed: %s", e.ID, Because(e.Reason, e.Class, e.Message))
 }
 
+// A MissingError says that a run would not find what it needs. It does not say
+// what: the checks were printed.
+type MissingError struct {
+	File             string
+	Faults, Warnings int
+	Platform         bool // all of it is the platform's to mend
+}
+
+// Error says how much is missing.
+func (e *MissingError) Error() string {
+	return fmt.Sprintf("a run of %q would not find what it needs: %s", e.File, Plural(e.Faults, "fault"))
+}
+
 // A DataError says that not all of a run's data are there.
 type DataError struct {
 	ID    string

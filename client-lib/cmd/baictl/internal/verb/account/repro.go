@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -32,9 +33,9 @@ to mend that, and shows the exact descriptor, with what was put in place of its
 values. Where the descriptor came from is looked at again.
 
 With --descriptor: that text alone, byte for byte. With -o json or yaml: {"run",
-"asked", "commands", "origination", "overrides", "data", "gaps": [{"what",
-"why", "remedy"}], "descriptorSha256", "descriptorToml"}. With -o name: the
-commands.`,
+"asked", "commands", "origination", "script", "overrides", "data", "gaps":
+[{"what", "why", "remedy"}], "descriptorSha256", "descriptorToml"}. With -o
+name: the commands.`,
 		Args:              session.Arguments(1, 1, "a RUN"),
 		ValidArgsFunction: s.OneRun,
 		RunE:              func(cmd *cobra.Command, args []string) error { return repro(cmd.Context(), s, args[0], text) },
@@ -122,10 +123,15 @@ func (r recipe) describe(width int) string {
 	for _, c := range r.commands {
 		b.WriteString("  " + strings.ReplaceAll(show.Clean(c), " && ", " &&\n    ") + "\n")
 	}
-	if len(r.run.GetData()) > 0 {
+	if c := r.run.GetScript(); c != nil {
+		title("\nIts code:")
+		b.WriteString("  " + show.Bytes(c.GetSize()) + "\n    sha256 " + show.Clean(c.GetSha256()) + "\n")
+	}
+	sets := slices.DeleteFunc(slices.Clone(r.run.GetData()), show.IsCode)
+	if len(sets) > 0 {
 		title("\nIts data:")
 	}
-	for _, d := range r.run.GetData() {
+	for _, d := range sets {
 		item(fmt.Sprintf("%s at %s", d.GetSource(), d.GetPath()))
 		if d.GetSha256() != "" {
 			b.WriteString("    sha256 " + show.Clean(d.GetSha256()) + "\n")
@@ -159,6 +165,9 @@ func (r recipe) object() (json.RawMessage, error) {
 	fields := []session.Entry{{Name: "run", Value: r.run.GetId()}, {Name: "asked", Value: r.asked}, {Name: "commands", Value: r.commands}}
 	if r.run.GetOrigination() != nil {
 		fields = append(fields, session.Entry{Name: "origination", Value: show.JSON(r.run.GetOrigination())})
+	}
+	if r.run.GetScript() != nil {
+		fields = append(fields, session.Entry{Name: "script", Value: show.JSON(r.run.GetScript())})
 	}
 	fields = append(fields, session.Entry{Name: "overrides", Value: session.Array(r.run.GetOverrides())}, session.Entry{Name: "data", Value: session.Array(r.run.GetData())},
 		session.Entry{Name: "gaps", Value: gaps}, session.Entry{Name: "descriptorSha256", Value: digest([]byte(r.run.GetDescriptorToml()))},

@@ -19,6 +19,7 @@ import (
 type rendering struct {
 	session *session.Session
 	server  bool
+	script  string
 	set     []string
 }
 
@@ -33,7 +34,8 @@ func Render(s *session.Session) *cobra.Command {
 the order in which they are created: without a platform, under the settings that
 one has by default. The same descriptor always gives the same bytes. Zeros stand
 in the place of the run's ID; digests and sizes of data, and the values of
-secrets, are not in them.
+secrets, are not in them. With --script the run is one that code is sent along
+with, as it is in any case where the descriptor has ml.script.
 
 With --server they are those under the settings of the running platform; give
 its address as --server=ADDRESS where it is not that of the context.
@@ -46,6 +48,7 @@ its address as --server=ADDRESS where it is not that of the context.
 		RunE:              func(cmd *cobra.Command, args []string) error { return r.run(cmd, args[0]) },
 	}
 	session.SetFlag(cmd, &r.set)
+	cmd.Flags().StringVar(&r.script, "script", "", "`DIR` with code that would be sent along, or an archive of it")
 	flag := cmd.Flags().VarPF(serverFlag{r}, "server", "", "under the settings of the running platform; `ADDRESS` may be left out")
 	flag.NoOptDefVal = "context"
 	return cmd
@@ -90,35 +93,39 @@ func (r *rendering) run(cmd *cobra.Command, name string) error {
 	if len(faults) > 0 {
 		return s.Refuse(faults)
 	}
+	code, err := session.Packs(r.script)
+	if err != nil {
+		return err
+	}
 	manifest := offline
 	if r.server {
 		manifest = online
 	}
-	text, err := manifest(ctx, s, doc, set)
+	text, err := manifest(ctx, s, doc, set, code)
 	if err != nil {
 		return err
 	}
 	return session.Put(s.Env.Out, text)
 }
 
-func offline(_ context.Context, s *session.Session, doc source.Document, set []*baiv1.Override) (string, error) {
+func offline(_ context.Context, s *session.Session, doc source.Document, set []*baiv1.Override, code bool) (string, error) {
 	checked := doc.Check(set, false)
 	if checked.Descriptor == nil {
 		return "", s.Refuse(checked.Faults)
 	}
 	s.Complain(checked.Faults)
-	text, err := transpile.Manifest(checked.Descriptor, checked.Effective, transpile.Settings{})
+	text, err := transpile.Manifest(checked.Descriptor, checked.Effective, code, transpile.Settings{})
 	if e, ok := errors.AsType[*transpile.RefusedError](err); ok {
 		return "", &verdict.UsageError{Message: fmt.Sprintf("render %q: %s", doc.Name, e)}
 	}
 	return string(text), err
 }
 
-func online(ctx context.Context, s *session.Session, doc source.Document, set []*baiv1.Override) (string, error) {
+func online(ctx context.Context, s *session.Session, doc source.Document, set []*baiv1.Override, code bool) (string, error) {
 	c, err := s.Client()
 	if err != nil {
 		return "", err
 	}
-	text, err := c.Render(ctx, bai.Draft{Text: doc.Text, File: doc.Name, Overrides: set})
+	text, err := c.Render(ctx, bai.Draft{Text: doc.Text, File: doc.Name, Overrides: set, WithScript: code})
 	return text, s.Refused(err)
 }

@@ -44,12 +44,14 @@ integration. With -o name: the valid files.`,
 	}
 	session.SetFlag(cmd, &v.set)
 	cmd.PersistentFlags().BoolVar(&v.strict, "strict", false, "take warnings for errors")
+	cmd.PersistentFlags().StringVar(&v.script, "script", "", "`DIR` with code that would be sent along: see that it can be")
 	return session.WithNoun(cmd)
 }
 
 type validation struct {
 	set    []string
 	strict bool
+	script string
 }
 
 // A checked file with its faults.
@@ -64,6 +66,9 @@ func (v checked) valid() bool { return !v.skipped && source.Errors(v.faults) == 
 func (v validation) run(cmd *cobra.Command, s *session.Session, names []string) error {
 	set, err := session.Overrides(cmd, v.set)
 	if err != nil {
+		return err
+	}
+	if _, err := session.Packs(v.script); err != nil {
 		return err
 	}
 	var all []checked

@@ -18,9 +18,9 @@ func Rerun(s *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rerun RUN",
 		Short: "Submit a run again, as it was",
-		Long: `Submits a run again with the descriptor, the labels and the team that it had,
-and prints the ID of the new run. --set, --label and --namespace change that.
-See baictl repro for what may differ all the same.
+		Long: `Submits a run again with the descriptor, the labels, the team and the code that
+it had, and prints the ID of the new run. --set, --label, --namespace and
+--script change that. See baictl repro for what may differ all the same.
 
 With -o json or yaml: as baictl submit.`,
 		Example:           `  baictl rerun 01kdyt1q880000000000000001 --set hardware.gpus=8`,
@@ -48,6 +48,11 @@ func rerun(cmd *cobra.Command, s *session.Session, w wish, name string, wait boo
 	submission, err := w.again(cmd, s, run, labels(run))
 	if err != nil {
 		return err
+	}
+	if w.script != "" {
+		if submission.Script, err = w.code(cmd.Context(), s, c); err != nil {
+			return err
+		}
 	}
 	got, err := send(cmd.Context(), s, c, submission)
 	if err != nil {

@@ -31,7 +31,11 @@ exits with 3 if the run succeeded.
 
 ` + session.Sources + `
 
+` + sending + `
+
 ` + session.Detaching + `
+
+A descriptor with info.scheduling makes a schedule, as baictl submit does.
 
 With -o json, yaml or name the run is printed at the end, as baictl get does,
 and what happens to it goes to standard error.`,
@@ -64,6 +68,9 @@ func runOne(cmd *cobra.Command, s *session.Session, w wish, file string, dataTim
 	got, err := w.submitFile(cmd, s, first, file)
 	if err != nil {
 		return err
+	}
+	if got.schedule != nil { // there is nothing to follow
+		return printAccepted(s, []accepted{got})
 	}
 	client, err := s.FollowClient()
 	if err != nil {

@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -27,12 +28,18 @@ descriptor that is refused does not keep those after it from being submitted.
 
 ` + session.Sources + `
 
+` + sending + `
+
 With --wait it then waits for the ends of the runs, and exits with the code of
 the first one that did not succeed; with 4 where --timeout is over before, or
 after Ctrl-C. The runs go on.
 
 With -o json or yaml: {"runs": [{"file", "runId", "repeated", "idempotencyKey",
-"warnings": [...]}]}.`,
+"warnings": [...]}]}.
+
+A descriptor with info.scheduling makes a schedule, or the next version of the
+one with that --name: its ID is printed, and when it fires (baictl schedule).
+With -o json or yaml it is in "schedules", with "schedule" for "runId".`,
 		Example: `  baictl submit resnet.toml --name nightly-7 --label model=resnet
   baictl submit stored:resnet --set hardware.gpus=4 --wait --timeout 2h`,
 		Args:              session.Arguments(0, -1, ""),
@@ -105,6 +112,9 @@ func await(cmd *cobra.Command, s *session.Session, all []accepted) error {
 	}
 	var first error
 	for _, a := range all {
+		if a.schedule != nil {
+			continue // it has no end
+		}
 		s.Screen.Live("waiting for run " + a.RunID)
 		run, err := client.Wait(ctx, a.RunID)
 		s.Screen.Live("")
@@ -129,29 +139,60 @@ func printAccepted(s *session.Session, all []accepted) error {
 	case "wide":
 		t := show.Table{Columns: []show.Column{{Title: "ID"}, {Title: "REPEATED"}, {Title: "FILE", Flex: true}}}
 		for _, a := range all {
-			t.Rows = append(t.Rows, []string{a.RunID, fmt.Sprint(a.Repeated), a.file})
+			t.Rows = append(t.Rows, []string{a.id(), fmt.Sprint(a.Repeated), a.file})
 		}
-		return s.PrintTable(t)
-	}
-	for _, a := range all {
-		if err := session.Put(s.Env.Out, a.RunID+"\n"); err != nil {
+		if err := s.PrintTable(t); err != nil {
 			return err
 		}
+		noteSchedules(s, all)
+		return nil
+	}
+	for _, a := range all {
+		if err := session.Put(s.Env.Out, a.id()+"\n"); err != nil {
+			return err
+		}
+	}
+	if s.Output != "name" {
+		noteSchedules(s, all)
 	}
 	return nil
 }
 
-func printAcceptedObjects(s *session.Session, all []accepted) error {
-	runs := make([]json.RawMessage, len(all))
-	for i, a := range all {
-		run, err := session.Object(session.Entry{Name: "file", Value: a.file}, session.Entry{Name: "runId", Value: a.RunID}, session.Entry{Name: "repeated", Value: a.Repeated},
-			session.Entry{Name: "idempotencyKey", Value: a.Key}, session.Entry{Name: "warnings", Value: session.Array(a.Warnings)})
-		if err != nil {
-			return err
+// id is that of the run, or of the schedule.
+func (a accepted) id() string { return cmp.Or(a.RunID, a.ScheduleID) }
+
+// noteSchedules says of schedules when they fire.
+func noteSchedules(s *session.Session, all []accepted) {
+	for _, a := range all {
+		if a.schedule != nil {
+			s.Screen.Note("baictl: " + show.Schedule(a.schedule))
 		}
-		runs[i] = run
 	}
-	text, err := session.Object(session.Entry{Name: "runs", Value: runs})
+}
+
+func printAcceptedObjects(s *session.Session, all []accepted) error {
+	runs, schedules := []json.RawMessage{}, []json.RawMessage{}
+	for _, a := range all {
+		what := session.Entry{Name: "runId", Value: a.RunID}
+		if a.schedule != nil {
+			what = session.Entry{Name: "schedule", Value: show.JSON(a.schedule)}
+		}
+		one, err := session.Object(session.Entry{Name: "file", Value: a.file}, what, session.Entry{Name: "repeated", Value: a.Repeated},
+			session.Entry{Name: "idempotencyKey", Value: a.Key}, session.Entry{Name: "warnings", Value: session.Array(a.Warnings)})
+		switch {
+		case err != nil:
+			return err
+		case a.schedule != nil:
+			schedules = append(schedules, one)
+		default:
+			runs = append(runs, one)
+		}
+	}
+	entries := []session.Entry{{Name: "runs", Value: runs}}
+	if len(schedules) > 0 {
+		entries = append(entries, session.Entry{Name: "schedules", Value: schedules})
+	}
+	text, err := session.Object(entries...)
 	if err != nil {
 		return err
 	}

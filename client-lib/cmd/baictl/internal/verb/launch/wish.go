@@ -23,6 +23,8 @@ type wish struct {
 	set        []string
 	key        string
 	descriptor string
+	script     string
+	sent       string // digest of the code at script, once the platform has it
 }
 
 func (w *wish) flags(cmd *cobra.Command) {
@@ -31,6 +33,7 @@ func (w *wish) flags(cmd *cobra.Command) {
 	flags.StringVar(&w.namespace, "namespace", "", "`TEAM` that the run belongs to (default: that of the context, or \"default\")")
 	flags.StringArrayVar(&w.labels, "label", nil, "label `KEY=VALUE` of the run, over those of the descriptor; may be repeated")
 	flags.StringVar(&w.key, "idempotency-key", "", "`KEY` under which repetitions are the same run (default: a new one)")
+	flags.StringVar(&w.script, "script", "", "`DIR` with code that is sent along, or an archive of it")
 	session.SetFlag(cmd, &w.set)
 }
 
@@ -82,6 +85,8 @@ func (w *wish) submission(cmd *cobra.Command, s *session.Session) (bai.Submissio
 type accepted struct {
 	file string
 	bai.Submitted
+
+	schedule *baiv1.Schedule // nil for a run
 }
 
 // submitFile submits one descriptor. It prints the faults for which that is
@@ -96,6 +101,12 @@ func (w *wish) submitFile(cmd *cobra.Command, s *session.Session, c *bai.Client,
 		return accepted{}, err
 	}
 	submission.Descriptor, submission.File, submission.Origin = doc.Text, doc.Name, doc.Origin
+	if err := w.lacking(s, doc, submission.Overrides); err != nil {
+		return accepted{}, err
+	}
+	if submission.Script, err = w.code(cmd.Context(), s, c); err != nil {
+		return accepted{}, err
+	}
 	return send(cmd.Context(), s, c, submission)
 }
 
@@ -123,17 +134,14 @@ func send(ctx context.Context, s *session.Session, c *bai.Client, submission bai
 		return accepted{}, unheard(ctx, err, submission.Key)
 	}
 	s.Complain(got.Warnings)
-	if got.RunID == "" {
-		return accepted{}, fmt.Errorf("submit %q: the platform made %s, which this baictl does not know: it is older than the platform", submission.File, setOrSchedule(got))
+	switch {
+	case got.ScheduleID != "":
+		made, err := c.Schedule(ctx, got.ScheduleID)
+		return accepted{file: submission.File, Submitted: got, schedule: made}, err
+	case got.RunID == "":
+		return accepted{}, fmt.Errorf("submit %q: the platform made set %s, which this baictl does not know: it is older than the platform", submission.File, got.SetID)
 	}
-	return accepted{submission.File, got}, nil
-}
-
-func setOrSchedule(got bai.Submitted) string {
-	if got.SetID != "" {
-		return "set " + got.SetID
-	}
-	return "schedule " + got.ScheduleID
+	return accepted{file: submission.File, Submitted: got}, nil
 }
 
 // unheard adds to an error that the answer to a submission was not awaited.
@@ -160,6 +168,7 @@ func (w *wish) again(cmd *cobra.Command, s *session.Session, run *baiv1.Run, lab
 	}
 	submission.Descriptor, submission.File = []byte(run.GetDescriptorToml()), run.GetDescriptorFile()
 	submission.Origin, submission.RerunOf = run.GetOrigination(), run.GetId()
+	submission.Script = run.GetScript().GetSha256()
 	// They are part of the text already: given again they change nothing, and
 	// are remembered with the new run.
 	kept := slices.DeleteFunc(slices.Clone(run.GetOverrides()), func(old *baiv1.Override) bool {

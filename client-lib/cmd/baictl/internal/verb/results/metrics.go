@@ -20,6 +20,7 @@ import (
 // Metrics is the verb metrics.
 func Metrics(s *session.Session) *cobra.Command {
 	var only []string
+	var summary bool
 	var choice session.Choice
 	cmd := &cobra.Command{
 		Use:         "metrics [RUN]",
@@ -33,8 +34,14 @@ Without a RUN it does so for each run that --task, --label and the like name,
 run by run, newest first.
 
 With -o json or yaml: one object for each sample; with -o csv: one line for
-each. Both say of which run it is. With -o name: the metrics.`,
+each. Both say of which run it is. With -o name: the metrics.
+
+With --summary: what the platform computed of all samples of a RUN once it was
+over, with percentiles and the 95 % confidence interval of the median (-o wide:
+and mean, standard deviation, first and last). -o json and yaml are the whole of
+it, with the method; -o csv is one line for each metric.`,
 		Example: `  baictl metrics 01kdyt1q880000000000000001
+  baictl metrics 01kdyt1q880000000000000001 --summary -o json
   baictl metrics --task resnet --metric throughput --since 30d -o csv`,
 		Args:              session.Arguments(0, 1, ""),
 		ValidArgsFunction: s.OneRun,
@@ -44,11 +51,18 @@ each. Both say of which run it is. With -o name: the metrics.`,
 				return err
 			}
 			q.Metrics = only
-			return metrics(cmd.Context(), s, q)
+			if !summary {
+				return metrics(cmd.Context(), s, q)
+			}
+			if q.Run == "" || !q.Since.IsZero() || !q.Until.IsZero() {
+				return session.Misuse(cmd, "--summary is of all samples of one RUN")
+			}
+			return summarised(cmd.Context(), s, q)
 		},
 	}
 	choice.Flags(cmd, "measured ")
 	cmd.PersistentFlags().StringArrayVar(&only, "metric", nil, "only the metric with this `NAME`; may be repeated")
+	cmd.PersistentFlags().BoolVar(&summary, "summary", false, "show what the platform computed of all samples, once the run was over")
 	return session.WithNoun(cmd)
 }
 

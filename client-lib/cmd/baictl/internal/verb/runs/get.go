@@ -2,9 +2,9 @@ package runs
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -13,6 +13,7 @@ import (
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/session"
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/show"
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/verdict"
+	"github.com/benchmark-ai/bai/client-lib/internal/kibana"
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 )
 
@@ -24,8 +25,9 @@ func Get(s *session.Session) *cobra.Command {
 		Short: "Show what is known of a run",
 		Long: `Shows what is known of a run, and exits with 0 whatever its outcome. -o wide
 adds what was put in place of its descriptor's values, the files that were kept
-of it, and its descriptor. With -o json or yaml: the run; "artifacts" are its
-files.`,
+of it, where it ran, and its descriptor. With -o json or yaml: the run;
+"artifacts" are its files, "summaries" what its samples come to (see baictl
+metrics --summary), "environment" is where it ran (see baictl environment).`,
 		Args:              session.Arguments(0, 1, ""),
 		ValidArgsFunction: s.OneRun,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -57,35 +59,62 @@ func get(ctx context.Context, s *session.Session, name string) error {
 	if s.Output == "name" {
 		return session.Put(s.Env.Out, run.GetId()+"\n")
 	}
-	var files []*baiv1.Artifact
-	if s.Output != "table" {
-		if files, err = kept(ctx, c, run.GetId()); err != nil {
-			return err
-		}
+	more, err := gather(ctx, s, c, run)
+	if err != nil {
+		return err
 	}
 	if !s.Structured() {
-		return session.Put(s.Env.Out, describe(s, run, files))
+		return session.Put(s.Env.Out, describe(s, run, more))
 	}
-	text := show.JSON(run)
-	if len(files) > 0 {
-		if text, err = session.Merge(text, session.Entry{Name: "artifacts", Value: session.Array(files)}); err != nil {
-			return err
-		}
+	text, err := session.Merge(show.JSON(run), more.entries()...)
+	if err != nil {
+		return err
 	}
 	return s.Print(text)
 }
 
-// kept are the files of a run; none where the platform is too old to have any.
-func kept(ctx context.Context, c *bai.Client, run string) ([]*baiv1.Artifact, error) {
-	files, err := c.Artifacts(ctx, run)
-	if _, old := errors.AsType[*bai.UnsupportedError](err); old {
-		return nil, nil
+// extra is what is known of a run beside the run.
+type extra struct {
+	files       []*baiv1.Artifact
+	summaries   *baiv1.GetSummariesResponse
+	environment *baiv1.Environment
+}
+
+// gather asks for what is shown beside a run. What the platform is too old to
+// have is left out.
+func gather(ctx context.Context, s *session.Session, c *bai.Client, run *baiv1.Run) (e extra, err error) {
+	if e.summaries, err = c.Summaries(ctx, run.GetId()); err != nil && !bai.Unsupported(err) {
+		return e, err
 	}
-	return files, err
+	if s.Output == "table" {
+		return e, nil
+	}
+	if e.files, err = c.Artifacts(ctx, run.GetId()); err != nil && !bai.Unsupported(err) {
+		return e, err
+	}
+	if e.environment, err = c.Environment(ctx, run.GetId()); err != nil && !bai.Unsupported(err) {
+		return e, err
+	}
+	return e, nil
+}
+
+// entries are the fields of the run's JSON that are made of it.
+func (e extra) entries() []session.Entry {
+	var all []session.Entry
+	if len(e.files) > 0 {
+		all = append(all, session.Entry{Name: "artifacts", Value: session.Array(e.files)})
+	}
+	if len(e.summaries.GetSummaries()) > 0 {
+		all = append(all, session.Entry{Name: "summaries", Value: session.Array(e.summaries.GetSummaries())})
+	}
+	if e.environment != nil {
+		all = append(all, session.Entry{Name: "environment", Value: show.JSON(e.environment)})
+	}
+	return all
 }
 
 // describe is all of a run for people, one line for each thing that is known.
-func describe(s *session.Session, run *baiv1.Run, files []*baiv1.Artifact) string {
+func describe(s *session.Session, run *baiv1.Run, more extra) string {
 	var b strings.Builder
 	say := func(what, value string) {
 		if value != "" {
@@ -115,22 +144,53 @@ func describe(s *session.Session, run *baiv1.Run, files []*baiv1.Artifact) strin
 	say("Started", show.Time(run.GetStartTime()))
 	say("Ended", show.Time(run.GetEndTime()))
 	say("Took", show.Span(run.GetCreateTime(), run.GetEndTime()))
+	say("Code", code(run.GetScript()))
 	for _, d := range run.GetData() {
-		say("Data set", dataSet(d))
+		if !show.IsCode(d) {
+			say("Data set", dataSet(d))
+		}
 	}
 	say("Stored", completeness(run.GetCompleteness()))
+	say("Kibana", dashboard(s, run))
+	for _, m := range show.Metrics(more.summaries.GetSummaries()) {
+		say("Metric", m)
+	}
 	if s.Output == "wide" {
 		say("Lineage", lineage(run.GetLineage()))
 		say("Revision", fmt.Sprint(run.GetRevision()))
 		say("Updated", show.Time(run.GetUpdateTime()))
-		for _, f := range files {
+		for _, f := range more.files {
 			say("File", show.Clean(fmt.Sprintf("%s, %s, sha256 %.12s", f.GetName(), show.Bytes(f.GetSize()), f.GetSha256())))
+		}
+		for _, line := range show.Environment(more.environment) {
+			say(line.What, line.Value)
 		}
 		if run.GetDescriptorToml() != "" {
 			b.WriteString("\n" + show.Indent4(run.GetDescriptorToml()))
 		}
 	}
 	return b.String()
+}
+
+// dashboard is where the Kibana of the context shows a run.
+func dashboard(s *session.Session, run *baiv1.Run) string {
+	where, err := s.Where()
+	if err != nil || where.Kibana == "" {
+		return ""
+	}
+	var end time.Time
+	if t := run.GetEndTime(); t != nil {
+		end = t.AsTime()
+	}
+	return kibana.Link(where.Kibana, kibana.Prefix, run.GetId(), run.GetCreateTime().AsTime(), end)
+}
+
+// code is what was sent along with a run.
+func code(c *baiv1.Script) string {
+	if c == nil {
+		return ""
+	}
+	return fmt.Sprintf("%s, sha256 %s", show.Bytes(c.GetSize()), show.Clean(c.GetSha256()))
 }
 
 func dataSet(d *baiv1.DataSet) string {

@@ -29,6 +29,7 @@ you submit. They lie in bai/config.toml in $XDG_CONFIG_HOME, or else in
     server = "127.0.0.1:7070"
     owner = "ann"
     namespace = "vision"
+    kibana = "https://kibana.example.org"
 
 Which one counts, the first that says something: the flags --server and --owner;
 the context of --context; the environment, BAI_SERVER and BAI_OWNER; the context
@@ -130,7 +131,8 @@ func contextObjects(all contexts.Contexts) (json.RawMessage, error) {
 	for _, name := range all.Names() {
 		one := all.All[name]
 		text, err := session.Object(session.Entry{Name: "name", Value: name}, session.Entry{Name: "current", Value: name == all.Current},
-			session.Entry{Name: "server", Value: one.Server}, session.Entry{Name: "owner", Value: one.Owner}, session.Entry{Name: "namespace", Value: one.Namespace})
+			session.Entry{Name: "server", Value: one.Server}, session.Entry{Name: "owner", Value: one.Owner}, session.Entry{Name: "namespace", Value: one.Namespace},
+			session.Entry{Name: "kibana", Value: one.Kibana})
 		if err != nil {
 			return nil, err
 		}
@@ -165,28 +167,29 @@ func orDash(text string) string {
 }
 
 func configSet(s *session.Session) *cobra.Command {
-	var namespace string
+	var namespace, kibana string
 	cmd := &cobra.Command{
 		Use:   "set-context NAME",
 		Short: "Make or change a context",
-		Long: `Makes or changes a context: what --server, --owner and --namespace say; what is
-not given stays, what is given empty is taken away. The first context that is
-made is the current one.`,
+		Long: `Makes or changes a context: what --server, --owner, --namespace and --kibana
+say; what is not given stays, what is given empty is taken away. The first
+context that is made is the current one.`,
 		Example: `  baictl config set-context lab --server lab.example.org:7070 --namespace vision
   baictl config use-context lab`,
 		Args:              session.Arguments(1, 1, "a context's NAME"),
 		ValidArgsFunction: s.Contexts,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return changing{s}.do(func(all *contexts.Contexts) (string, error) {
-				return setContext(cmd, s, all, args[0], namespace)
+				return setContext(cmd, s, all, args[0], contexts.Context{Namespace: namespace, Kibana: kibana})
 			})
 		},
 	}
 	cmd.Flags().StringVar(&namespace, "namespace", "", "`TEAM` of what is submitted")
+	cmd.Flags().StringVar(&kibana, "kibana", "", "`URL` of the Kibana that shows the platform's runs")
 	return cmd
 }
 
-func setContext(cmd *cobra.Command, s *session.Session, all *contexts.Contexts, name, namespace string) (string, error) {
+func setContext(cmd *cobra.Command, s *session.Session, all *contexts.Contexts, name string, more contexts.Context) (string, error) {
 	if fault := contexts.CheckName(name); fault != "" {
 		return "", session.Misuse(cmd, "%s", fault)
 	}
@@ -196,7 +199,7 @@ func setContext(cmd *cobra.Command, s *session.Session, all *contexts.Contexts, 
 		flag  string
 		value string
 		field *string
-	}{{"server", typed.Server, &one.Server}, {"owner", typed.Owner, &one.Owner}, {"namespace", namespace, &one.Namespace}} {
+	}{{"server", typed.Server, &one.Server}, {"owner", typed.Owner, &one.Owner}, {"namespace", more.Namespace, &one.Namespace}, {"kibana", more.Kibana, &one.Kibana}} {
 		if cmd.Flags().Changed(f.flag) {
 			*f.field = f.value
 		}
@@ -205,6 +208,9 @@ func setContext(cmd *cobra.Command, s *session.Session, all *contexts.Contexts, 
 		if err := session.CheckServer(one.Server); err != nil {
 			return "", err
 		}
+	}
+	if err := session.CheckKibana(one.Kibana); err != nil {
+		return "", err
 	}
 	all.All[name] = one
 	said := fmt.Sprintf("context %s is made", name)
@@ -246,7 +252,7 @@ func configView(s *session.Session) *cobra.Command {
 		Short: "Show what counts now, and where the file is",
 		Long: `Shows which platform is used, as whom, and for which team, after all flags,
 variables and contexts. With -o json or yaml: {"file", "current", "server",
-"owner", "namespace"}. With -o name: the platform's address.`,
+"owner", "namespace", "kibana"}. With -o name: the platform's address.`,
 		Args: session.Arguments(0, 0, ""),
 		RunE: func(*cobra.Command, []string) error { return view(s) },
 	}
@@ -270,6 +276,7 @@ func view(s *session.Session) error {
 		{Name: "server", Value: where.Server},
 		{Name: "owner", Value: where.Owner},
 		{Name: "namespace", Value: where.Namespace},
+		{Name: "kibana", Value: where.Kibana},
 	}
 	if s.Structured() {
 		text, err := session.Object(fields...)

@@ -1,0 +1,88 @@
+package bai_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/benchmark-ai/bai/client-lib/bai"
+	"github.com/benchmark-ai/bai/client-lib/internal/baitest"
+	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
+)
+
+func sum(c string) string { return strings.Repeat(c, 64) }
+
+func TestDataAreListedVerifiedAndEvictedWhateverBreaks(t *testing.T) {
+	p := baitest.Start(t)
+	for i, c := range []string{"a", "b", "c", "d", "e"} {
+		p.Stock(&baiv1.StoredData{Sha256: sum(c), Size: int64(i)})
+	}
+	p.Stock(&baiv1.StoredData{Sha256: sum("f"), Runs: []string{"r1"}})
+	p.Damage(sum("b"))
+	away := status.Error(codes.Unavailable, "away")
+	for _, method := range []string{"ListData", "VerifyData", "EvictData"} {
+		p.Fail(method, away)
+	}
+	c := dial(t, p.Addr(), quick())
+	var got []string
+	for _, d := range collect(t, c.Data(bounded(t))) {
+		got = append(got, d.GetSha256()[:1])
+	}
+	if diff := cmp.Diff("abcdef", strings.Join(got, "")); diff != "" {
+		t.Errorf("listed (-want +got):\n%s", diff)
+	}
+	var read []string
+	whole, err := c.VerifyData(bounded(t), sum("e"), func(done, total int64) { read = append(read, fmt.Sprint(done, "/", total)) })
+	if diff := cmp.Diff([]string{"2/4", "4/4"}, read); diff != "" || !whole || err != nil {
+		t.Errorf("verified %t, %v: %s", whole, err, diff)
+	}
+	if whole, err := c.VerifyData(bounded(t), sum("b"), nil); whole || err != nil {
+		t.Errorf("what is damaged is whole, or %v", err)
+	}
+	if _, err := c.VerifyData(bounded(t), sum("b"), nil); !errors.As(err, new(*bai.NotFoundError)) {
+		t.Errorf("what is forgotten is there: %v", err)
+	}
+	for digest, want := range map[string]bool{sum("a"): true, sum("9"): false} {
+		if stored, err := c.EvictData(bounded(t), digest); stored != want || err != nil {
+			t.Errorf("evicted %t, %v", stored, err)
+		}
+	}
+	if _, err := c.EvictData(bounded(t), sum("f")); !errors.As(err, new(*bai.InvalidError)) {
+		t.Errorf("what is needed was evicted: %v", err)
+	}
+}
+
+func TestAPrefetchIsWaitedFor(t *testing.T) {
+	p := baitest.Start(t)
+	p.Put("https://example.org/a", "meow")
+	p.Fail("PrefetchData", status.Error(codes.Unavailable, "away"))
+	p.Fail("GetPrefetch", status.Error(codes.Unavailable, "away"))
+	c := dial(t, p.Addr(), quick())
+	for src, want := range map[string]string{"https://example.org/a": "STATE_FETCHED " + baitest.Digest("meow"), "https://example.org/b": "STATE_FAILED "} {
+		name, err := c.Prefetch(bounded(t), bai.Wanted{Src: src})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := c.WaitPrefetch(bounded(t), name)
+		if err != nil || fmt.Sprint(got.GetState(), " ", got.GetSha256()) != want {
+			t.Errorf("%s: %v, %v", src, got, err)
+		}
+	}
+	if _, err := c.Prefetch(bounded(t), bai.Wanted{Src: "ftp://x"}); !errors.As(err, new(*bai.InvalidError)) {
+		t.Errorf("prefetch: %v", err)
+	}
+}
+
+func TestAnOldPlatformSaysThatItLooksAfterNoData(t *testing.T) {
+	c := dial(t, baitest.StartOld(t).Addr(), quick())
+	for _, err := range c.Data(bounded(t)) {
+		if !errors.As(err, new(*bai.UnsupportedError)) {
+			t.Errorf("list: %v", err)
+		}
+	}
+}

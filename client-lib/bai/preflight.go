@@ -1,0 +1,20 @@
+package bai
+
+import (
+	"context"
+	"fmt"
+
+	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
+)
+
+// Preflight holds what a run of a descriptor would need against what the
+// platform can reach now. What is missing is among its checks, and no error.
+func (c *Client) Preflight(ctx context.Context, d Draft) (*baiv1.PreflightDescriptorResponse, error) {
+	res, err := ask(ctx, c, baiv1.NewPreflightServiceClient(c.conn).PreflightDescriptor, &baiv1.PreflightDescriptorRequest{
+		DescriptorToml: d.Text, DescriptorFile: d.File, Overrides: d.Overrides,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("preflight %q: %w", d.File, err)
+	}
+	return res, nil
+}

@@ -1,0 +1,110 @@
+package bai
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"time"
+
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
+)
+
+// Schedules returns the schedules of an owner and of a team, in the order of
+// their IDs, without their descriptors; an empty name means all. After an error
+// there is nothing more.
+func (c *Client) Schedules(ctx context.Context, owner, namespace string) iter.Seq2[*baiv1.Schedule, error] {
+	return func(yield func(*baiv1.Schedule, error) bool) {
+		for req := (&baiv1.ListSchedulesRequest{Owner: owner, Namespace: namespace, PageSize: 500}); ; {
+			res, err := ask(ctx, c, c.schedules.ListSchedules, req)
+			if err != nil {
+				yield(nil, fmt.Errorf("list schedules: %w", err))
+				return
+			}
+			if !handOut(res.GetSchedules(), yield) {
+				return
+			}
+			if req.PageToken = res.GetNextPageToken(); req.GetPageToken() == "" {
+				return
+			}
+		}
+	}
+}
+
+// Schedule returns what is known of a schedule, with what became of its last
+// firings.
+func (c *Client) Schedule(ctx context.Context, name string) (*baiv1.Schedule, error) {
+	res, err := ask(ctx, c, c.schedules.GetSchedule, &baiv1.GetScheduleRequest{Schedule: name, Owner: c.settings.Owner})
+	if err != nil {
+		return nil, fmt.Errorf("get schedule %q: %w", name, missing("schedule", err))
+	}
+	return res.GetSchedule(), nil
+}
+
+// PauseSchedule has a schedule fire no more until it is resumed. Asking again
+// changes nothing.
+func (c *Client) PauseSchedule(ctx context.Context, name string) (*baiv1.Schedule, error) {
+	res, err := ask(ctx, c, c.schedules.PauseSchedule, &baiv1.PauseScheduleRequest{Schedule: name, Owner: c.settings.Owner})
+	if err != nil {
+		return nil, fmt.Errorf("pause schedule %q: %w", name, missing("schedule", err))
+	}
+	return res.GetSchedule(), nil
+}
+
+// ResumeSchedule has a schedule fire from now on. Asking again changes nothing.
+func (c *Client) ResumeSchedule(ctx context.Context, name string) (*baiv1.Schedule, error) {
+	res, err := ask(ctx, c, c.schedules.ResumeSchedule, &baiv1.ResumeScheduleRequest{Schedule: name, Owner: c.settings.Owner})
+	if err != nil {
+		return nil, fmt.Errorf("resume schedule %q: %w", name, missing("schedule", err))
+	}
+	return res.GetSchedule(), nil
+}
+
+// TriggerSchedule has a schedule fire now, beside its times, and returns the ID
+// of the run. All triggers under one key are one run; an empty key is a new one.
+func (c *Client) TriggerSchedule(ctx context.Context, name, key string) (run string, err error) {
+	if key == "" {
+		key = NewKey()
+	}
+	res, err := ask(ctx, c, c.schedules.TriggerSchedule, &baiv1.TriggerScheduleRequest{Schedule: name, Owner: c.settings.Owner, IdempotencyKey: key})
+	if err != nil {
+		return "", fmt.Errorf("trigger schedule %q: %w", name, missing("schedule", err))
+	}
+	return res.GetRunId(), nil
+}
+
+// DeleteSchedule ends a schedule, and reports whether there was one. Its runs
+// stay.
+func (c *Client) DeleteSchedule(ctx context.Context, name string) (existed bool, err error) {
+	res, err := ask(ctx, c, c.schedules.DeleteSchedule, &baiv1.DeleteScheduleRequest{Schedule: name, Owner: c.settings.Owner})
+	if err != nil {
+		return false, fmt.Errorf("delete schedule %q: %w", name, err)
+	}
+	return res.GetExisted(), nil
+}
+
+// A Backfilled says what there is to be made up for.
+type Backfilled struct {
+	Missing []time.Time // firings whose runs will be made, oldest first
+	Present int         // firings that have theirs
+}
+
+// BackfillSchedule has the runs of past firings made that have none, from one
+// time on and before another, and returns without waiting for that; a zero end
+// is now. Asking again makes no run twice.
+func (c *Client) BackfillSchedule(ctx context.Context, name string, from, to time.Time) (Backfilled, error) {
+	req := &baiv1.BackfillScheduleRequest{Schedule: name, Owner: c.settings.Owner, From: timestamppb.New(from)}
+	if !to.IsZero() {
+		req.To = timestamppb.New(to)
+	}
+	res, err := ask(ctx, c, c.schedules.BackfillSchedule, req)
+	if err != nil {
+		return Backfilled{}, fmt.Errorf("backfill schedule %q: %w", name, missing("schedule", err))
+	}
+	done := Backfilled{Present: int(res.GetPresent())}
+	for _, at := range res.GetMissing() {
+		done.Missing = append(done.Missing, at.AsTime())
+	}
+	return done, nil
+}

@@ -1,0 +1,130 @@
+package bai_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/benchmark-ai/bai/client-lib/bai"
+	"github.com/benchmark-ai/bai/client-lib/internal/baitest"
+	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
+)
+
+// hourly is a client of a platform with three schedules.
+func hourly(t *testing.T) *bai.Client {
+	t.Helper()
+	p := baitest.Start(t)
+	for i, id := range []string{"a", "b", "c"} {
+		p.Schedule(&baiv1.Schedule{
+			Id: id, Name: "n" + id, Owner: []string{"ann", "ann", "bob"}[i], Version: 1, Scheduling: "0 * * * *", Timezone: "UTC", Concurrency: "forbid",
+		})
+	}
+	c, err := bai.Settings{Owner: "ann", Patience: 10 * time.Second, Pause: time.Millisecond}.Dial(p.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+func TestSchedulesAreListedPageByPage(t *testing.T) {
+	c := hourly(t)
+	for owner, want := range map[string][]string{"": {"a", "b", "c"}, "ann": {"a", "b"}, "eve": nil} {
+		var got []string
+		for s, err := range c.Schedules(t.Context(), owner, "") {
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, s.GetId())
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("of %q (-want +got):\n%s", owner, diff)
+		}
+	}
+}
+
+func TestAScheduleIsPausedResumedAndDeletedByItsName(t *testing.T) {
+	c := hourly(t)
+	if s, err := c.PauseSchedule(t.Context(), "na"); err != nil || !s.GetPaused() || len(s.GetNextFirings()) != 0 {
+		t.Errorf("paused: %v, %v", s, err)
+	}
+	if s, err := c.ResumeSchedule(t.Context(), "a"); err != nil || s.GetPaused() || len(s.GetNextFirings()) == 0 {
+		t.Errorf("resumed: %v, %v", s, err)
+	}
+	for i, want := range []bool{true, false} {
+		if existed, err := c.DeleteSchedule(t.Context(), "na"); err != nil || existed != want {
+			t.Errorf("deleted, time %d: %t, %v", i, existed, err)
+		}
+	}
+	_, err := c.Schedule(t.Context(), "na")
+	if e, ok := errors.AsType[*bai.NotFoundError](err); !ok || e.What != "schedule" {
+		t.Errorf("a schedule that is deleted: %v", err)
+	}
+}
+
+func TestATriggerIsARunThatIsListedAsOneOfItsSchedule(t *testing.T) {
+	c := hourly(t)
+	run, err := c.TriggerSchedule(t.Context(), "na", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for r, err := range c.List(t.Context(), bai.Filter{Schedule: "a"}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, r.GetId())
+	}
+	if diff := cmp.Diff([]string{run}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	_, err = c.TriggerSchedule(t.Context(), "na", "")
+	if _, ok := errors.AsType[*bai.InvalidError](err); !ok {
+		t.Errorf("beside a run that goes on: %v", err)
+	}
+}
+
+func TestABackfillSaysWhichFiringsAreMissing(t *testing.T) {
+	c := hourly(t)
+	from := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	got, err := c.BackfillSchedule(t.Context(), "na", from, from.Add(3*time.Hour))
+	if diff := cmp.Diff(bai.Backfilled{Missing: []time.Time{from.Add(time.Hour), from.Add(2 * time.Hour)}, Present: 1}, got); err != nil || diff != "" {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+	_, err = c.BackfillSchedule(t.Context(), "na", from, from)
+	if e, ok := errors.AsType[*bai.InvalidError](err); !ok || len(e.Faults) != 1 {
+		t.Errorf("nothing: %v", err)
+	}
+}
+
+func TestADescriptorWithAScheduleIsSubmittedAsOne(t *testing.T) {
+	c := hourly(t)
+	text := []byte("spec_version = \"1.0\"\n[info]\ndescription = \"x\"\nscheduling = \"@daily\"\n[hardware]\ncpus = 1\n[env]\ndocker_image = \"alpine:3\"\n")
+	for i := range 2 {
+		got, err := c.Submit(t.Context(), bai.Submission{Descriptor: text, Name: "new"})
+		if err != nil || got.ScheduleID == "" || got.RunID != "" || got.Repeated != (i == 1) {
+			t.Errorf("time %d: %+v, %v", i, got, err)
+		}
+	}
+}
+
+func TestAPlatformThatIsTooOldHasNoSchedules(t *testing.T) {
+	p := baitest.StartOld(t)
+	c, err := bai.Dial(p.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	for _, err := range c.Schedules(t.Context(), "", "") {
+		if _, ok := errors.AsType[*bai.UnsupportedError](err); !ok {
+			t.Errorf("listed: %v", err)
+		}
+	}
+	for _, err := range c.List(t.Context(), bai.Filter{Schedule: "a"}) {
+		if _, ok := errors.AsType[*bai.UnsupportedError](err); !ok {
+			t.Errorf("runs of one: %v", err)
+		}
+	}
+}

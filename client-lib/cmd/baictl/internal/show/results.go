@@ -1,0 +1,146 @@
+package show
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
+)
+
+// mostMetrics is how many metrics of a run are shown in a line each.
+const mostMetrics = 20
+
+// Metrics are what the samples of a run come to, for people, in a line each.
+func Metrics(all []*baiv1.MetricSummary) []string {
+	var lines []string
+	for _, m := range all {
+		if len(lines) == mostMetrics {
+			return append(lines, fmt.Sprintf("and %d more: see baictl metrics --summary", len(all)-mostMetrics))
+		}
+		lines = append(lines, metric(m))
+	}
+	return lines
+}
+
+// metric is "loss 0.25 ms {a=b}, 0.2 to 0.3 (96.9 %), of 10".
+func metric(m *baiv1.MetricSummary) string {
+	name := m.GetMetric()
+	if len(m.GetLabels()) > 0 {
+		name += " {" + Labels(m.GetLabels()) + "}"
+	}
+	if m.GetN() == 0 {
+		return Clean(fmt.Sprintf("%s: no numbers", name))
+	}
+	text := strings.TrimSpace(fmt.Sprintf("%s: median %s %s", name, Number(m.GetMedian()), m.GetUnit()))
+	if m.GetInterval() != nil {
+		text += ", " + Level(m.GetInterval()) + " from " + Number(m.GetInterval().GetLow()) + " to " + Number(m.GetInterval().GetHigh())
+	}
+	return Clean(fmt.Sprintf("%s, of %d", text, m.GetN()))
+}
+
+// Level is the confidence of an interval, rounded down: "95.2 %".
+func Level(i *baiv1.Interval) string {
+	return fmt.Sprintf("%.1f %%", math.Floor(1000*i.GetLevel())/10)
+}
+
+// A Line says one thing.
+type Line struct{ What, Value string }
+
+// Environment is where a run ran, for people.
+func Environment(e *baiv1.Environment) []Line {
+	if e == nil {
+		return nil
+	}
+	lines := []Line{{"Fingerprint", e.GetFingerprint()}, {"Digest", e.GetDescriptorSha256()}, {"Image", Clean(e.GetImage())}}
+	for _, p := range e.GetPods() {
+		lines = append(lines, pod(p)...)
+	}
+	return lines
+}
+
+func pod(p *baiv1.PodEnvironment) []Line {
+	m := p.GetMachine()
+	lines := []Line{
+		{"Pod", fmt.Sprintf("%s-%d, attempt %d, platform %s", p.GetRole(), p.GetIndex(), p.GetAttempt(), orNot(p.GetPlatformVersion()))},
+		{"Node", list(m.GetNode(), m.GetHypervisor())},
+		{"System", list("Linux "+m.GetKernel(), m.GetArchitecture(), m.GetOs())},
+		{"Processor", list(m.GetCpuModel(), counted(m.GetCpus(), "logical processor"), counted(m.GetCores(), "core"), counted(m.GetSockets(), "socket"), counted(m.GetNumaNodes(), "NUMA node"))},
+		{"Clock", clock(m)},
+		{"Memory", Bytes(m.GetMemory())},
+		{"Container", container(m)},
+	}
+	for _, g := range m.GetGpus() {
+		lines = append(lines, Line{"GPU", list(g.GetModel(), some(g.GetMemory()))})
+	}
+	lines = append(lines, Line{"GPU driver", list(m.GetGpuDriver(), named("CUDA", m.GetCuda()))})
+	for _, name := range slices.Sorted(maps.Keys(p.GetTools())) {
+		lines = append(lines, Line{"Tool", name + ": " + p.GetTools()[name]})
+	}
+	for _, why := range p.GetUnknown() {
+		lines = append(lines, Line{"Unknown", why})
+	}
+	for i := range lines {
+		lines[i].Value = Clean(lines[i].Value)
+	}
+	return lines
+}
+
+func clock(m *baiv1.Machine) string {
+	var most string
+	if m.GetMaxMhz() > 0 {
+		most = "up to " + Number(m.GetMaxMhz()) + " MHz"
+	}
+	return list(most, named("governor", m.GetGovernor()), named("turbo", m.GetTurbo()))
+}
+
+func container(m *baiv1.Machine) string {
+	limit := "no limit of processors"
+	if m.GetCpuLimit() > 0 {
+		limit = "limit of " + Number(m.GetCpuLimit()) + " processors"
+	}
+	memory := "no limit of memory"
+	if m.GetMemoryLimit() > 0 {
+		memory = "limit of " + Bytes(m.GetMemoryLimit()) + " memory"
+	}
+	return list(counted(m.GetCpusAllowed(), "processor")+" to run on", limit, memory)
+}
+
+// list joins what is there.
+func list(parts ...string) string {
+	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), ", ")
+}
+
+func named(name, value string) string {
+	if value == "" {
+		return ""
+	}
+	return name + " " + value
+}
+
+func some(bytes int64) string {
+	if bytes == 0 {
+		return ""
+	}
+	return Bytes(bytes)
+}
+
+// counted is "2 cores", nothing for none.
+func counted(n int32, what string) string {
+	switch n {
+	case 0:
+		return ""
+	case 1:
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+func orNot(text string) string {
+	if text == "" {
+		return "unknown"
+	}
+	return text
+}

@@ -1,0 +1,180 @@
+// Package data has the verbs for data sets that the platform has fetched.
+package data
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/benchmark-ai/bai/client-lib/bai"
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/session"
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/show"
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/verdict"
+	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
+)
+
+// Data is the verb data.
+func Data(s *session.Session) *cobra.Command {
+	return session.Parent(&cobra.Command{
+		Use:   "data",
+		Short: "Look after the data sets that the platform has fetched",
+		Long: `Looks after the data sets that the platform has fetched. Each is stored once,
+whoever asked for it, under the sha256 of its bytes; a DIGEST is that, or as
+much of its beginning as no other has.`,
+	}, list(s), prefetch(s), verify(s), evict(s))
+}
+
+func list(s *session.Session) *cobra.Command {
+	var unneeded bool
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List what is stored",
+		Long: `Lists what is stored: its digest, its size, when a run was last given it, how
+many runs need it, and where it came from. -o wide adds which runs.
+
+With -o json or yaml: {"data": [...]}. With -o name: the digests.`,
+		Args: session.Arguments(0, 0, ""),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := s.Client()
+			if err != nil {
+				return err
+			}
+			all, err := stored(cmd.Context(), c)
+			if err != nil {
+				return err
+			}
+			if unneeded {
+				all = spare(all)
+			}
+			return printList(s, all)
+		},
+	}
+	cmd.Flags().BoolVar(&unneeded, "unneeded", false, "only what no run needs")
+	return cmd
+}
+
+func stored(ctx context.Context, c *bai.Client) ([]*baiv1.StoredData, error) {
+	var all []*baiv1.StoredData
+	for d, err := range c.Data(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, d)
+	}
+	return all, nil
+}
+
+// spare are those that no run needs.
+func spare(all []*baiv1.StoredData) []*baiv1.StoredData {
+	var some []*baiv1.StoredData
+	for _, d := range all {
+		if len(d.GetRuns()) == 0 {
+			some = append(some, d)
+		}
+	}
+	return some
+}
+
+func printList(s *session.Session, all []*baiv1.StoredData) error {
+	switch {
+	case s.Structured():
+		text, err := session.Object(session.Entry{Name: "data", Value: session.Array(all)})
+		if err != nil {
+			return err
+		}
+		return s.Print(text)
+	case s.Output == "name":
+		for _, d := range all {
+			if err := session.Put(s.Env.Out, d.GetSha256()+"\n"); err != nil {
+				return err
+			}
+		}
+		return nil
+	case len(all) == 0:
+		s.Screen.Note("baictl: no such data are stored")
+		return nil
+	}
+	return s.PrintTable(table(all, s.Output == "wide"))
+}
+
+func table(all []*baiv1.StoredData, wide bool) show.Table {
+	t := show.Table{Columns: []show.Column{
+		{Title: "SHA256"}, {Title: "SIZE", Right: true}, {Title: "USED"}, {Title: "RUNS", Right: true}, {Title: "SOURCE", Flex: true},
+	}}
+	for _, d := range all {
+		runs, sources := "", strings.Join(d.GetSources(), " ")
+		if n := len(d.GetRuns()); n > 0 {
+			runs = fmt.Sprint(n)
+		}
+		if wide {
+			runs = strings.Join(d.GetRuns(), " ")
+		}
+		t.Rows = append(t.Rows, []string{digits(d.GetSha256(), wide), show.Bytes(d.GetSize()), show.Time(d.GetUseTime()), runs, sources})
+	}
+	return t
+}
+
+// digits are as many of a digest as people read.
+func digits(sha256 string, wide bool) string {
+	if wide {
+		return show.Clean(sha256)
+	}
+	return show.Clean(fmt.Sprintf("%.12s", sha256))
+}
+
+// choose returns what is meant by the beginnings of digests, or all where all is
+// set.
+func choose(cmd *cobra.Command, c *bai.Client, all bool, begun []string) ([]*baiv1.StoredData, error) {
+	if all == (len(begun) > 0) {
+		return nil, session.Misuse(cmd, "either a DIGEST or --all")
+	}
+	there, err := stored(cmd.Context(), c)
+	if err != nil || all {
+		return there, err
+	}
+	var chosen []*baiv1.StoredData
+	for _, b := range begun {
+		d, err := one(there, b)
+		if err != nil {
+			return nil, err
+		}
+		chosen = append(chosen, d)
+	}
+	return chosen, nil
+}
+
+// one is the one whose digest begins so.
+func one(all []*baiv1.StoredData, begun string) (*baiv1.StoredData, error) {
+	var found []*baiv1.StoredData
+	for _, d := range all {
+		if strings.HasPrefix(d.GetSha256(), strings.ToLower(begun)) {
+			found = append(found, d)
+		}
+	}
+	switch len(found) {
+	case 0:
+		return nil, &bai.NotFoundError{What: "data", Message: fmt.Sprintf("no data are stored whose sha256 begins with %q", begun)}
+	case 1:
+		return found[0], nil
+	}
+	return nil, &verdict.UsageError{Message: fmt.Sprintf("%q begins the sha256 of %d data sets: give more of it", begun, len(found)), Help: "baictl data list -o name"}
+}
+
+// digests offers the digests of what is stored.
+func digests(s *session.Session) session.Completion {
+	return func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+		var offered []string
+		s.Briefly(cmd, func(ctx context.Context, c *bai.Client, _ string) {
+			all, err := stored(ctx, c)
+			if err != nil {
+				return
+			}
+			for _, d := range all {
+				offered = append(offered, cobra.CompletionWithDesc(digits(d.GetSha256(), false), show.Clean(strings.Join(d.GetSources(), " "))))
+			}
+		})
+		return offered, cobra.ShellCompDirectiveNoFileComp
+	}
+}

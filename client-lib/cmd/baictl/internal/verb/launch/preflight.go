@@ -1,0 +1,152 @@
+package launch
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/benchmark-ai/bai/client-lib/bai"
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/screen"
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/session"
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/show"
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/source"
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/verdict"
+	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
+)
+
+// Preflight is the verb preflight.
+func Preflight(s *session.Session) *cobra.Command {
+	var set []string
+	cmd := &cobra.Command{
+		Use:   "preflight FILE",
+		Short: "Tell before a run whether it would find what it needs",
+		Long: `Holds what a run of a descriptor would need against what the platform can reach
+now: permissions, kinds of objects, nodes with their GPUs, CPUs and memory,
+quotas, disk, secrets, this machine's programs where it runs no images, and
+where data may be read from. Each is fine, a warning (it may be missing, or
+could not be seen) or a fault (a run would fail), with what to do about it.
+
+It looks at what there is, not at what is free at the moment, and changes
+nothing.
+
+Exit codes: 0 where there is no fault, 2 where the descriptor asks for what is
+not there, 3 where the platform itself lacks something.
+
+` + session.Sources + `
+
+With -o json or yaml: {"file", "ready", "faults", "warnings", "checks":
+[{"topic", "subject", "grade", "message", "remedy", "failureClass"}]}. With
+-o name: topic/subject of all that is not fine.`,
+		Example: `  baictl preflight resnet.toml
+  baictl preflight resnet.toml --set hardware.gpus=8 -o json`,
+		Args:              session.Arguments(1, 1, "a descriptor's FILE"),
+		ValidArgsFunction: s.Kept(source.Stored),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			overrides, err := session.Overrides(cmd, set)
+			if err != nil {
+				return err
+			}
+			return preflight(cmd.Context(), s, args[0], overrides)
+		},
+	}
+	session.SetFlag(cmd, &set)
+	return session.WithNoun(cmd)
+}
+
+func preflight(ctx context.Context, s *session.Session, name string, set []*baiv1.Override) error {
+	doc, faults, err := s.Reader("").Read(ctx, name)
+	if err != nil {
+		return err
+	}
+	if len(faults) > 0 {
+		return s.Refuse(faults)
+	}
+	c, err := s.Client()
+	if err != nil {
+		return err
+	}
+	res, err := c.Preflight(ctx, bai.Draft{Text: doc.Text, File: doc.Name, Overrides: set})
+	if err != nil {
+		return s.Refused(err)
+	}
+	s.Complain(res.GetWarnings())
+	missing := missingOf(doc.Name, res.GetChecks())
+	if err := printChecks(s, doc.Name, res.GetChecks(), missing); err != nil {
+		return err
+	}
+	if missing.Faults > 0 {
+		return missing
+	}
+	return nil
+}
+
+// missingOf counts what is missing. It is the platform's to mend where all of it
+// is.
+func missingOf(file string, checks []*baiv1.Check) *verdict.MissingError {
+	e := &verdict.MissingError{File: file, Platform: true}
+	for _, c := range checks {
+		switch c.GetGrade() {
+		case baiv1.Grade_GRADE_FAULT:
+			e.Faults++
+			e.Platform = e.Platform && c.GetFailureClass() == baiv1.FailureClass_FAILURE_CLASS_PLATFORM
+		case baiv1.Grade_GRADE_WARNING:
+			e.Warnings++
+		case baiv1.Grade_GRADE_FINE, baiv1.Grade_GRADE_UNSPECIFIED:
+		}
+	}
+	return e
+}
+
+func printChecks(s *session.Session, file string, checks []*baiv1.Check, missing *verdict.MissingError) error {
+	switch s.Output {
+	case "json", "yaml":
+		text, err := checksObject(file, checks, missing)
+		if err != nil {
+			return err
+		}
+		return s.Print(text)
+	case "name":
+		for _, c := range checks {
+			if c.GetGrade() == baiv1.Grade_GRADE_FINE {
+				continue
+			}
+			if err := session.Put(s.Env.Out, show.Clean(strings.TrimSuffix(c.GetTopic()+"/"+c.GetSubject(), "/"))+"\n"); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return s.PrintTable(checkTable(s, checks))
+}
+
+func checksObject(file string, checks []*baiv1.Check, missing *verdict.MissingError) (json.RawMessage, error) {
+	return session.Object(session.Entry{Name: "file", Value: file}, session.Entry{Name: "ready", Value: missing.Faults == 0},
+		session.Entry{Name: "faults", Value: missing.Faults}, session.Entry{Name: "warnings", Value: missing.Warnings},
+		session.Entry{Name: "checks", Value: session.Array(checks)})
+}
+
+func checkTable(s *session.Session, checks []*baiv1.Check) show.Table {
+	t := show.Table{Columns: []show.Column{{Title: "GRADE"}, {Title: "TOPIC"}, {Title: "WHAT", Flex: true, Wrap: true}}}
+	for _, c := range checks {
+		text := c.GetMessage()
+		if c.GetSubject() != "" {
+			text = c.GetSubject() + ": " + text
+		}
+		if c.GetRemedy() != "" {
+			text += " (" + c.GetRemedy() + ")"
+		}
+		t.Rows = append(t.Rows, []string{show.Word(c.GetGrade()), c.GetTopic(), text})
+	}
+	t.Paint = func(row, column int, text string) string {
+		if column != 0 {
+			return text
+		}
+		style := map[baiv1.Grade]screen.Style{
+			baiv1.Grade_GRADE_FINE: screen.Good, baiv1.Grade_GRADE_WARNING: screen.Aside, baiv1.Grade_GRADE_FAULT: screen.Bad,
+		}
+		return s.Screen.Paint(style[checks[row].GetGrade()], text)
+	}
+	return t
+}

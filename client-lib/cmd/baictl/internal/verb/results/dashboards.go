@@ -1,0 +1,119 @@
+package results
+
+import (
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/session"
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/verdict"
+	"github.com/benchmark-ai/bai/client-lib/internal/kibana"
+)
+
+// Dashboards is the verb dashboards.
+func Dashboards(s *session.Session) *cobra.Command {
+	return session.Parent(&cobra.Command{
+		Use:   "dashboards",
+		Short: "Have Kibana show runs",
+		Long: `Has Kibana show the runs of a platform that keeps them in Elasticsearch: one
+run, all of them, a benchmark's history, and a few runs beside each other.`,
+	}, installDashboards(s), exportDashboards(s))
+}
+
+// access is how Kibana is spoken to.
+type access struct {
+	server  kibana.Server
+	prefix  string
+	keyFile string
+	pwFile  string
+}
+
+func installDashboards(s *session.Session) *cobra.Command {
+	var a access
+	cmd := &cobra.Command{
+		Use:   "install",
+		Short: "Import the dashboards into Kibana",
+		Long: `Imports data views, saved searches and dashboards into Kibana, in place of those
+of an earlier time. Kibana is that of --kibana or of the context (baictl config
+set-context NAME --kibana URL); then baictl get prints the link of a run.`,
+		Example: `  baictl dashboards install --kibana https://kibana.example.org \
+    --api-key-file ~/.kibana-key`,
+		Args: session.Arguments(0, 0, ""),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := a.settle(s); err != nil {
+				return err
+			}
+			objects, err := kibana.Objects(a.prefix)
+			if err != nil {
+				return err
+			}
+			n, err := a.server.Install(cmd.Context(), objects)
+			if err != nil {
+				return err // as for any platform that cannot be reached
+			}
+			s.Screen.Note(fmt.Sprintf("%d objects are in Kibana: %s/app/dashboards", n, strings.TrimSuffix(a.server.URL, "/")))
+			return nil
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&a.server.URL, "kibana", "", "`URL` of Kibana; empty means that of the context")
+	f.StringVar(&a.server.Space, "space", "", "`ID` of the space; empty means the default one")
+	f.StringVar(&a.keyFile, "api-key-file", "", "`FILE` with an API key")
+	f.StringVar(&a.server.User, "user", "", "`NAME` to log in with, instead of a key")
+	f.StringVar(&a.pwFile, "password-file", "", "`FILE` with that user's password")
+	f.StringVar(&a.prefix, "prefix", kibana.Prefix, "`TEXT` with which the names of the platform's indices begin")
+	return cmd
+}
+
+// settle reads what is named, and says what is missing.
+func (a *access) settle(s *session.Session) error {
+	if a.server.URL == "" {
+		where, err := s.Where()
+		if err != nil {
+			return err
+		}
+		a.server.URL = where.Kibana
+	}
+	if a.server.URL == "" {
+		return &verdict.UsageError{Message: "which Kibana? Name it with --kibana URL", Help: "baictl dashboards install --help"}
+	}
+	if err := session.CheckKibana(a.server.URL); err != nil {
+		return err
+	}
+	if (a.server.User == "") != (a.pwFile == "") || a.keyFile != "" && a.server.User != "" {
+		return &verdict.UsageError{Message: "give --api-key-file, or --user and --password-file", Help: "baictl dashboards install --help"}
+	}
+	for path, into := range map[string]*string{a.keyFile: &a.server.APIKey, a.pwFile: &a.server.Password} {
+		if path == "" {
+			continue
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return &verdict.UsageError{Message: err.Error()}
+		}
+		*into = strings.TrimSpace(string(text))
+	}
+	return nil
+}
+
+func exportDashboards(s *session.Session) *cobra.Command {
+	var prefix string
+	cmd := &cobra.Command{
+		Use:   "export",
+		Short: "Print the dashboards as Kibana imports them",
+		Long: `Prints saved objects, a line of JSON each, for Stack Management > Saved Objects
+> Import.`,
+		Args: session.Arguments(0, 0, ""),
+		RunE: func(*cobra.Command, []string) error {
+			objects, err := kibana.Objects(prefix)
+			if err != nil {
+				return err
+			}
+			return session.Put(s.Env.Out, string(objects))
+		},
+	}
+	cmd.Flags().StringVar(&prefix, "prefix", kibana.Prefix, "`TEXT` with which the names of the platform's indices begin")
+	return cmd
+}

@@ -1,0 +1,134 @@
+package results
+
+import (
+	"context"
+	"encoding/csv"
+	"fmt"
+	"slices"
+
+	"github.com/benchmark-ai/bai/client-lib/bai"
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/session"
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/show"
+	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
+)
+
+// summarised shows what the platform computed of a run.
+func summarised(ctx context.Context, s *session.Session, q bai.Query) error {
+	c, err := s.Client()
+	if err != nil {
+		return err
+	}
+	res, err := c.Summaries(ctx, q.Run)
+	if err != nil {
+		return err
+	}
+	if len(q.Metrics) > 0 {
+		res.Summaries = slices.DeleteFunc(res.GetSummaries(), func(m *baiv1.MetricSummary) bool { return !slices.Contains(q.Metrics, m.GetMetric()) })
+	}
+	switch {
+	case s.Structured():
+		return s.Print(show.JSON(res))
+	case s.Output == "csv":
+		return summaryCSV(s, res)
+	case s.Output == "name":
+		return summaryNames(s, res)
+	}
+	if note := remark(res); note != "" {
+		s.Screen.Note("baictl: " + note)
+	}
+	for _, note := range res.GetNotes() {
+		s.Screen.Note("baictl: " + show.Clean(note))
+	}
+	if len(res.GetSummaries()) == 0 {
+		return nil
+	}
+	return s.PrintTable(summaries(res.GetSummaries(), s.Output == "wide"))
+}
+
+// remark says what must be known of summaries to read them rightly.
+func remark(res *baiv1.GetSummariesResponse) string {
+	run := show.Clean(res.GetRunId())
+	switch {
+	case res.GetPending():
+		return "the samples of run " + run + " are not summarised yet: it goes on, or not all of them are there; without --summary, baictl metrics shows those that are"
+	case !res.GetComplete():
+		return "samples of run " + run + " are missing: these are of those that came"
+	case len(res.GetSummaries()) == 0:
+		return "there are no samples of run " + run
+	}
+	return ""
+}
+
+func summaryNames(s *session.Session, res *baiv1.GetSummariesResponse) error {
+	var names []string
+	for _, m := range res.GetSummaries() {
+		names = append(names, m.GetMetric())
+	}
+	for _, name := range slices.Compact(names) {
+		if err := session.Put(s.Env.Out, show.Clean(name)+"\n"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// summaries has a column of labels where there are any.
+func summaries(all []*baiv1.MetricSummary, wide bool) show.Table {
+	labels := slices.ContainsFunc(all, func(m *baiv1.MetricSummary) bool { return len(m.GetLabels()) > 0 })
+	t := show.Table{Columns: []show.Column{{Title: "METRIC", Flex: true}, {Title: "UNIT", Flex: true}}}
+	if labels {
+		t.Columns = append(t.Columns, show.Column{Title: "LABELS", Flex: true})
+	}
+	titles := []string{"N", "MEDIAN", "FROM", "TO", "MIN", "MAX", "P90", "P95", "P99"}
+	if wide {
+		titles = append(titles, "LEVEL", "MEAN", "SD", "FIRST", "LAST", "NAN")
+	}
+	for _, title := range titles {
+		t.Columns = append(t.Columns, show.Column{Title: title, Right: true})
+	}
+	for _, m := range all {
+		row := []string{m.GetMetric(), m.GetUnit()}
+		if labels {
+			row = append(row, show.Labels(m.GetLabels()))
+		}
+		from, to, level := "-", "-", "-"
+		if i := m.GetInterval(); i != nil {
+			from, to, level = show.Number(i.GetLow()), show.Number(i.GetHigh()), show.Level(i)
+		}
+		row = append(row, fmt.Sprint(m.GetN()), show.Number(m.GetMedian()), from, to)
+		row = append(row, numbers(show.Number, m.GetMin(), m.GetMax(), m.GetP90(), m.GetP95(), m.GetP99())...)
+		if wide {
+			row = append(append(row, level), numbers(show.Number, m.GetMean(), m.GetSd(), m.GetFirst(), m.GetLast())...)
+			row = append(row, fmt.Sprint(m.GetNotNumbers()))
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	return t
+}
+
+func numbers(form func(float64) string, values ...float64) []string {
+	texts := make([]string, len(values))
+	for i, v := range values {
+		texts[i] = form(v)
+	}
+	return texts
+}
+
+func summaryCSV(s *session.Session, res *baiv1.GetSummariesResponse) error {
+	w := csv.NewWriter(s.Env.Out)
+	rows := [][]string{{"metric", "unit", "labels", "n", "not_numbers", "median", "low", "high", "level", "min", "max", "p90", "p95", "p99", "mean", "sd", "first", "last", "run"}}
+	for _, m := range res.GetSummaries() {
+		row := []string{m.GetMetric(), m.GetUnit(), show.Labels(m.GetLabels()), fmt.Sprint(m.GetN()), fmt.Sprint(m.GetNotNumbers()), show.Exact(m.GetMedian())}
+		if i := m.GetInterval(); i != nil {
+			row = append(row, numbers(show.Exact, i.GetLow(), i.GetHigh(), i.GetLevel())...)
+		} else {
+			row = append(row, "", "", "")
+		}
+		row = append(row, numbers(show.Exact, m.GetMin(), m.GetMax(), m.GetP90(), m.GetP95(), m.GetP99(), m.GetMean(), m.GetSd(), m.GetFirst(), m.GetLast())...)
+		rows = append(rows, append(row, res.GetRunId()))
+	}
+	if err := w.WriteAll(rows); err != nil {
+		return fmt.Errorf("write the output: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,330 @@
+// Package schedule has the verbs for schedules.
+package schedule
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/benchmark-ai/bai/client-lib/bai"
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/session"
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/show"
+	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
+)
+
+// Schedule is the verb schedule.
+func Schedule(s *session.Session) *cobra.Command {
+	cmd := session.Parent(&cobra.Command{
+		Use:   "schedule",
+		Short: "Look after schedules",
+		Long: `Looks after schedules. A schedule is made by submitting a descriptor with
+info.scheduling (baictl submit nightly.toml --name nightly), and changed by
+submitting another under its name or ID. Each of its firings is a run:
+baictl list --schedule nightly.
+
+A SCHEDULE is named by its ID, or by the name that its owner gave it.`,
+	}, list(s), get(s), pause(s), resume(s), trigger(s), backfill(s), remove(s))
+	cmd.Aliases = []string{"schedules"}
+	return cmd
+}
+
+func list(s *session.Session) *cobra.Command {
+	var everybody bool
+	var namespace string
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List schedules and when they fire next",
+		Long: `Lists the schedules of --owner, and when they fire next, each in its own zone.
+
+With -o json or yaml: {"schedules": [...]}, without descriptors. With -o name:
+their IDs.`,
+		Args: session.Arguments(0, 0, ""),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			where, err := s.Where()
+			if err != nil {
+				return err
+			}
+			owner := where.Owner
+			if everybody {
+				owner = ""
+			}
+			all, err := schedules(cmd.Context(), s, owner, namespace)
+			if err != nil {
+				return err
+			}
+			return printList(s, all)
+		},
+	}
+	cmd.Flags().BoolVarP(&everybody, "all", "A", false, "everybody's schedules")
+	cmd.Flags().StringVar(&namespace, "namespace", "", "only schedules of this `TEAM`")
+	return cmd
+}
+
+func schedules(ctx context.Context, s *session.Session, owner, namespace string) ([]*baiv1.Schedule, error) {
+	c, err := s.Client()
+	if err != nil {
+		return nil, err
+	}
+	var all []*baiv1.Schedule
+	for one, err := range c.Schedules(ctx, owner, namespace) {
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, one)
+	}
+	return all, nil
+}
+
+func printList(s *session.Session, all []*baiv1.Schedule) error {
+	switch {
+	case s.Structured():
+		text, err := session.Object(session.Entry{Name: "schedules", Value: session.Array(all)})
+		if err != nil {
+			return err
+		}
+		return s.Print(text)
+	case s.Output == "name":
+		for _, one := range all {
+			if err := session.Put(s.Env.Out, one.GetId()+"\n"); err != nil {
+				return err
+			}
+		}
+		return nil
+	case len(all) == 0:
+		s.Screen.Note("baictl: no such schedules (make one: baictl submit FILE, with info.scheduling)")
+		return nil
+	}
+	return s.PrintTable(table(all, s.Output == "wide"))
+}
+
+func table(all []*baiv1.Schedule, wide bool) show.Table {
+	t := show.Table{Columns: []show.Column{
+		{Title: "ID"}, {Title: "NAME", Flex: true}, {Title: "SCHEDULING", Flex: true}, {Title: "ZONE", Flex: true}, {Title: "NEXT"},
+	}}
+	if wide {
+		for _, title := range []string{"CONCURRENCY", "MISSED", "VERSION", "OWNER", "NAMESPACE", "DESCRIPTOR", "DESCRIPTION"} {
+			t.Columns = append(t.Columns, show.Column{Title: title, Flex: true})
+		}
+	}
+	for _, one := range all {
+		next := "never"
+		switch {
+		case one.GetPaused():
+			next = "paused"
+		case len(one.GetNextFirings()) > 0:
+			next = show.In(one.GetNextFirings()[0], one.GetTimezone())
+		}
+		row := []string{one.GetId(), one.GetName(), one.GetScheduling(), one.GetTimezone(), next}
+		if wide {
+			row = append(row, one.GetConcurrency(), one.GetMissed(), fmt.Sprint(one.GetVersion()), one.GetOwner(), one.GetNamespace(), one.GetDescriptorFile(), one.GetDescription())
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	return t
+}
+
+// complete offers the schedules that there are.
+func complete(s *session.Session) session.Completion {
+	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		var all []string
+		s.Briefly(cmd, func(ctx context.Context, c *bai.Client, owner string) {
+			for one, err := range c.Schedules(ctx, owner, "") {
+				if err != nil {
+					return
+				}
+				all = append(all, cobra.CompletionWithDesc(show.Title(one), one.GetScheduling()))
+			}
+		})
+		return all, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// one is a verb about one schedule.
+func one(s *session.Session, cmd *cobra.Command, run func(ctx context.Context, c *bai.Client, name string) error) *cobra.Command {
+	cmd.Args = session.Arguments(1, 1, "a SCHEDULE")
+	cmd.ValidArgsFunction = complete(s)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		c, err := s.Client()
+		if err != nil {
+			return err
+		}
+		return run(cmd.Context(), c, args[0])
+	}
+	return cmd
+}
+
+// printOne prints a schedule that was changed.
+func printOne(s *session.Session, got *baiv1.Schedule) error {
+	switch {
+	case s.Structured():
+		return s.Print(show.JSON(got))
+	case s.Output == "name":
+		return session.Put(s.Env.Out, got.GetId()+"\n")
+	}
+	return session.Put(s.Env.Out, show.Schedule(got)+"\n")
+}
+
+const onlyOne = `
+
+With -o json or yaml: the schedule. With -o name: its ID.`
+
+func pause(s *session.Session) *cobra.Command {
+	return one(s, &cobra.Command{
+		Use:   "pause SCHEDULE",
+		Short: "Have a schedule fire no more until it is resumed",
+		Long: `Has a schedule fire no more until it is resumed. Runs that go on go on.
+Again it changes nothing.` + onlyOne,
+	}, func(ctx context.Context, c *bai.Client, name string) error {
+		got, err := c.PauseSchedule(ctx, name)
+		if err != nil {
+			return err
+		}
+		return printOne(s, got)
+	})
+}
+
+func resume(s *session.Session) *cobra.Command {
+	return one(s, &cobra.Command{
+		Use:   "resume SCHEDULE",
+		Short: "Have a schedule fire again, from now on",
+		Long: `Has a schedule fire again, from now on. What it did not fire while it was paused
+is not made up for: baictl schedule backfill does that. Again it changes
+nothing.` + onlyOne,
+	}, func(ctx context.Context, c *bai.Client, name string) error {
+		got, err := c.ResumeSchedule(ctx, name)
+		if err != nil {
+			return err
+		}
+		return printOne(s, got)
+	})
+}
+
+func trigger(s *session.Session) *cobra.Command {
+	var key string
+	cmd := one(s, &cobra.Command{
+		Use:   "trigger SCHEDULE",
+		Short: "Have a schedule fire now, beside its times",
+		Long: `Has a schedule fire now, beside its times, and prints the ID of the run; also
+where it is paused. It is refused while a run goes on and the schedule forbids a
+second one.
+
+With -o json or yaml: {"runId", "idempotencyKey"}.`,
+		Example: `  baictl watch $(baictl schedule trigger nightly)`,
+	}, func(ctx context.Context, c *bai.Client, name string) error {
+		if key == "" {
+			key = bai.NewKey()
+		}
+		run, err := c.TriggerSchedule(ctx, name, key)
+		if err != nil {
+			return err
+		}
+		if !s.Structured() {
+			return session.Put(s.Env.Out, run+"\n")
+		}
+		text, err := session.Object(session.Entry{Name: "runId", Value: run}, session.Entry{Name: "idempotencyKey", Value: key})
+		if err != nil {
+			return err
+		}
+		return s.Print(text)
+	})
+	cmd.Flags().StringVar(&key, "idempotency-key", "", "`KEY` under which repetitions are the same run (default: a new one)")
+	return cmd
+}
+
+func remove(s *session.Session) *cobra.Command {
+	return one(s, &cobra.Command{
+		Use:   "delete SCHEDULE",
+		Short: "End a schedule",
+		Long: `Ends a schedule. Its runs stay, and go on. Where there is none that is said, and
+is no error.
+
+With -o json or yaml: {"schedule", "existed"}.`,
+	}, func(ctx context.Context, c *bai.Client, name string) error {
+		existed, err := c.DeleteSchedule(ctx, name)
+		if err != nil {
+			return err
+		}
+		if s.Structured() {
+			text, err := session.Object(session.Entry{Name: "schedule", Value: name}, session.Entry{Name: "existed", Value: existed})
+			if err != nil {
+				return err
+			}
+			return s.Print(text)
+		}
+		text := "schedule " + show.Clean(name) + " deleted"
+		if !existed {
+			text = "schedule " + show.Clean(name) + " did not exist"
+		}
+		return session.Put(s.Env.Out, text+"\n")
+	})
+}
+
+func backfill(s *session.Session) *cobra.Command {
+	var from, to string
+	cmd := &cobra.Command{
+		Use:   "backfill SCHEDULE --from TIME [--to TIME]",
+		Short: "Make the runs of past firings that have none",
+		Long: `Makes the runs of past firings that have none, from one time on and before
+another, with the descriptor that the schedule has now, and prints the times. It
+does not wait for the runs: they are made at once, or one after another where
+the schedule does not allow two at a time. Again it makes no run twice.
+
+With -o json or yaml: {"missing": [...], "present": n}. With -o name: the times.`,
+		Example: `  baictl schedule backfill nightly --from 2026-01-31 --to 2026-02-01`,
+		Args:    session.Arguments(1, 1, "a SCHEDULE"), ValidArgsFunction: complete(s),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if from == "" {
+				return session.Misuse(cmd, "--from is missing: the first time that is looked at, as 2026-01-31 or 3d")
+			}
+			now := time.Now()
+			begin, err := session.Instant(cmd, "from", from, now)
+			if err != nil {
+				return err
+			}
+			end, err := session.Instant(cmd, "to", to, now)
+			if err != nil {
+				return err
+			}
+			return makeUp(cmd.Context(), s, args[0], begin, end)
+		},
+	}
+	cmd.Flags().StringVar(&from, "from", "", "the first `TIME` that is looked at: how long ago, as 2h or 3d, or as 2026-01-31")
+	cmd.Flags().StringVar(&to, "to", "", "only `TIMES` before this one (default: now)")
+	return cmd
+}
+
+func makeUp(ctx context.Context, s *session.Session, name string, from, to time.Time) error {
+	c, err := s.Client()
+	if err != nil {
+		return err
+	}
+	got, err := c.BackfillSchedule(ctx, name, from, to)
+	if err != nil {
+		return s.Refused(err)
+	}
+	times := make([]string, len(got.Missing))
+	for i, at := range got.Missing {
+		times[i] = at.UTC().Format(time.RFC3339)
+	}
+	if s.Structured() {
+		text, err := session.Object(session.Entry{Name: "missing", Value: times}, session.Entry{Name: "present", Value: got.Present})
+		if err != nil {
+			return err
+		}
+		return s.Print(text)
+	}
+	for _, at := range times {
+		if err := session.Put(s.Env.Out, at+"\n"); err != nil {
+			return err
+		}
+	}
+	if s.Output != "name" {
+		s.Screen.Note(fmt.Sprintf("baictl: %d of %d firings have their run, the others will have it", got.Present, got.Present+len(times)))
+	}
+	return nil
+}
