@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime/debug"
 	"strconv"
 	"syscall"
 
@@ -55,18 +56,19 @@ func ship(ctx context.Context, args []string) (int, error) {
 // collected ships what the benchmark writes until it has ended and all is
 // shipped.
 func collected(ctx context.Context) error {
-	s := collect.Settings{Dir: os.Getenv(pod.EnvDir), Pod: os.Getenv(pod.EnvPodUID)}
+	if os.Getenv("GOGC") == "" { // its heap is small: collected rarely, but never beyond what a sidecar may have
+		debug.SetGCPercent(400)
+		debug.SetMemoryLimit(48 << 20)
+	}
+	s := collect.Settings{Dir: os.Getenv(pod.EnvDir), Pod: os.Getenv(pod.EnvPodUID), Node: os.Getenv(pod.EnvNode)}
 	if err := told(pod.CollectFile, &s.Collect); err != nil {
 		return err
 	}
-	if text := os.Getenv(pod.EnvIndex); text != "" {
-		index, err := strconv.Atoi(text)
-		if err != nil || index < 0 {
-			return fmt.Errorf("%s: %q is no number of a pod", pod.EnvIndex, text)
-		}
-		s.Index = index
+	var err error
+	if s.Index, err = podIndex(); err != nil {
+		return err
 	}
-	bus, log, err := bus(s.Brokers, s.Token, "collect")
+	bus, log, err := bus(s.Brokers, s.Access, s.Token, "collect")
 	if err != nil {
 		return err
 	}
@@ -76,6 +78,19 @@ func collected(ctx context.Context) error {
 		return err
 	}
 	return c.Run(ctx)
+}
+
+// podIndex returns the pod's number within its role.
+func podIndex() (int, error) {
+	text := os.Getenv(pod.EnvIndex)
+	if text == "" {
+		return 0, nil
+	}
+	index, err := strconv.Atoi(text)
+	if err != nil || index < 0 {
+		return 0, fmt.Errorf("%s: %q is no number of a pod", pod.EnvIndex, text)
+	}
+	return index, nil
 }
 
 // awaited waits until others are ready.
@@ -91,6 +106,10 @@ func awaited(ctx context.Context, args []string) error {
 func pulled(ctx context.Context) (int, error) {
 	cfg, err := puller.Read(os.Getenv(pod.EnvSecretDir))
 	if err == nil {
+		cfg.Linked = os.Getenv(pod.EnvDir) == "" // the benchmark sees mounts
+		cfg.Index, err = podIndex()
+	}
+	if err == nil {
 		err = pull(ctx, cfg)
 	}
 	if err != nil {
@@ -102,7 +121,7 @@ func pulled(ctx context.Context) (int, error) {
 func pull(ctx context.Context, cfg pod.Pull) error {
 	var say func(event.Status)
 	if len(cfg.Brokers) > 0 {
-		bus, _, err := bus(cfg.Brokers, cfg.Token, "pull")
+		bus, _, err := bus(cfg.Brokers, cfg.Access, cfg.Token, "pull")
 		if err != nil {
 			return err
 		}
@@ -117,12 +136,12 @@ func pull(ctx context.Context, cfg pod.Pull) error {
 }
 
 // bus returns what the pod speaks through, with its run's token.
-func bus(brokers []string, token, source string) (*kafka.Bus, *zap.Logger, error) {
+func bus(brokers []string, access pod.Access, token, source string) (*kafka.Bus, *zap.Logger, error) {
 	log, err := run.Log{}.New(os.Stderr)
 	if err != nil {
 		return nil, nil, err
 	}
-	b, err := kafka.NewBus(kafka.Settings{Brokers: brokers, Token: token, Source: source}, log)
+	b, err := kafka.NewBus(kafka.Settings{Brokers: brokers, Access: kafka.InPod(access), Token: token, Source: source}, log)
 	return b, log, err
 }
 

@@ -22,6 +22,7 @@ func wrapped(args []string, signals <-chan os.Signal) (int, error) {
 	if err != nil {
 		return 0, err
 	}
+	s.Beside = newObserver(s.Dir, os.Getenv(pod.EnvSystem)).beside
 	return wrap.Run(s, signals)
 }
 
@@ -68,12 +69,16 @@ func bounds(s *wrap.Settings, env func(string) string) (err error) {
 	return nil
 }
 
-// supervised runs a pod of the local cluster.
+// supervised runs a pod of the local cluster, or joins several.
 func supervised(args []string, signals <-chan os.Signal) error {
-	if len(args) == 2 && args[0] == "--probe" {
+	switch {
+	case len(args) == 2 && args[0] == "--probe":
 		return supervise.Probe(args[1])
-	}
-	if len(args) != 1 {
+	case len(args) == 2 && args[0] == "--probe-network":
+		return supervise.ProbeNetwork()
+	case len(args) == 2 && args[0] == "--hub": // the directory is for people to see
+		return supervise.Hub()
+	case len(args) != 1:
 		return fmt.Errorf("%w: supervise wants one directory", errUsage)
 	}
 	return supervise.Run(args[0], signals)

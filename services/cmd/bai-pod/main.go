@@ -9,7 +9,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"syscall"
 
 	"github.com/benchmark-ai/bai/services/internal/pod"
@@ -34,6 +33,9 @@ const (
 
 // errUsage says that the command line is not one that the program knows.
 var errUsage = errors.New("usage")
+
+// version is set when the program is built.
+var version = "unknown"
 
 func main() {
 	signals := make(chan os.Signal, 16)
@@ -65,7 +67,7 @@ func dispatch(args []string, signals <-chan os.Signal, out io.Writer) (int, erro
 	case "supervise":
 		return 0, supervised(args, signals)
 	case "version":
-		return 0, version(out)
+		return 0, printVersion(out)
 	case "help", "-h", "--help":
 		_, err := io.WriteString(out, usage)
 		return 0, err
@@ -84,11 +86,7 @@ func become(name string, args []string) error {
 	return fmt.Errorf("%s: run %s: %w", name, path, err)
 }
 
-func version(out io.Writer) error {
-	v := "unknown"
-	if info, ok := debug.ReadBuildInfo(); ok {
-		v = info.Main.Version
-	}
-	_, err := fmt.Fprintf(out, "bai-pod %s\n", v)
+func printVersion(out io.Writer) error {
+	_, err := fmt.Fprintf(out, "bai-pod %s\n", version)
 	return err
 }

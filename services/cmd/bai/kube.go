@@ -35,6 +35,7 @@ type pods interface {
 	cluster.Creator
 	cluster.Deleter
 	cluster.Observer
+	cluster.Surveyor
 }
 
 // apply puts what the command line says of Kubernetes over the settings.

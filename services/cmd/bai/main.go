@@ -29,7 +29,7 @@ func command(out, log io.Writer) *cobra.Command {
 	}
 	root.SetOut(out)
 	root.SetErr(log)
-	root.AddCommand(standaloneCommand(out, log), &cobra.Command{
+	root.AddCommand(standaloneCommand(out, log), adminCommand(out), &cobra.Command{
 		Use:   "version",
 		Short: "Print the version",
 		Args:  cobra.NoArgs,
@@ -48,7 +48,10 @@ end the running benchmarks too, unless --keep-pods is given.
 
 Container images are not run: commands run with this machine's own programs,
 unless --kubeconfig names a Kubernetes cluster. What its pods need of the platform
-is then served on the network at --pod-address.`
+is then served on the network at --pod-address.
+
+--kafka and --elasticsearch put servers of yours in place of the embedded broker
+and store, as the settings can, which say the rest: docs/operations.md.`
 
 func standaloneCommand(out, log io.Writer) *cobra.Command {
 	o := options{out: out, log: log}
@@ -64,7 +67,7 @@ func standaloneCommand(out, log io.Writer) *cobra.Command {
 	f.StringVar(&o.listen, "listen", "127.0.0.1:7070", "`address` of the API; port 0 means a free one")
 	f.StringVar(&o.config, "config", "", "TOML `file` with settings over the defaults")
 	f.IntVar(&o.slots, "slots", 0, "`number` of runs that may run at a time; 0 means what the settings say, 1 by default")
-	f.StringSliceVar(&o.without, "without", nil, "`services` that run in processes of their own: gateway, fetcher, executor, watcher, metrics-pusher")
+	f.StringSliceVar(&o.without, "without", nil, "`services` that run in processes of their own, with the settings of services.toml in the directory: gateway, fetcher, executor, watcher, metrics-pusher")
 	f.BoolVar(&o.keepPods, "keep-pods", false, "leave running benchmarks alone when the platform is told to end")
 	f.BoolVar(&o.replay, "replay", false, "hear every event again from the beginning, which changes nothing")
 	f.BoolVar(&o.noNamespaces, "no-namespaces", false, "run benchmarks without namespaces, as where the kernel refuses them")
@@ -72,6 +75,8 @@ func standaloneCommand(out, log io.Writer) *cobra.Command {
 	f.StringVar(&o.kube.namespace, "kube-namespace", "", "`namespace` of Kubernetes to run benchmarks in; empty means default")
 	f.StringVar(&o.kube.address, "pod-address", "", "`address` of this machine as pods of Kubernetes reach it; empty means the one that speaks to the API server")
 	f.StringVar(&o.kube.image, "pod-image", "", "`image` with bai-pod for pods of Kubernetes")
+	f.StringSliceVar(&o.outside.brokers, "kafka", nil, "`HOST:PORT`s of Kafka brokers, in place of the embedded one")
+	f.StringSliceVar(&o.outside.elasticsearch, "elasticsearch", nil, "`URL`s of an Elasticsearch, in place of the embedded store")
 	f.StringVar(&o.podBinary, "pod-binary", "", "`path` of bai-pod; empty means beside this program, or on PATH")
 	return c
 }

@@ -19,7 +19,11 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/config"
 	"github.com/benchmark-ai/bai/services/internal/kafka"
 	"github.com/benchmark-ai/bai/services/internal/run"
+	"github.com/benchmark-ai/bai/services/internal/store/elastic"
+	"github.com/benchmark-ai/bai/services/internal/telemetry"
+	"github.com/benchmark-ai/bai/services/metrics-pusher/follow"
 	"github.com/benchmark-ai/bai/services/metrics-pusher/index"
+	"github.com/benchmark-ai/bai/services/metrics-pusher/summarise"
 	"github.com/benchmark-ai/bai/services/watcher"
 )
 
@@ -30,6 +34,7 @@ type options struct {
 	without                         []string
 	keepPods, replay, noNamespaces  bool
 	kube                            kubeOptions
+	outside                         outside
 	out, log                        io.Writer
 }
 
@@ -42,14 +47,29 @@ type settings struct {
 	Buckets  bucket.Settings
 	Executor executor.Settings
 	Watcher  watcher.Settings
-	Index    index.Settings `toml:"metrics-pusher"`
+	Follow   follow.Settings // of the logs of images' own entrypoints
+	Index    index.Settings  `toml:"metrics-pusher"`
+
+	Summaries summarise.Settings
+	// Health is the address of /healthz, /readyz and /metrics; empty means none.
+	Health    string
+	Telemetry telemetry.Settings
+	// Elasticsearch is the store where it lists addresses.
+	Elasticsearch elastic.Settings
 	// Kubernetes is where pods run; on this machine itself where it is not set.
 	Kubernetes kube.Settings
 }
 
 // Validate implements config.Validator.
 func (s *settings) Validate() error {
-	return errors.Join(s.Log.Validate(), s.Gateway.Validate(), s.Fetcher.Validate(), s.Buckets.Validate(), s.Executor.Validate(), s.Watcher.Validate(), s.Index.Validate(), s.Kubernetes.Validate())
+	var outside []error
+	if len(s.Kafka.Brokers) > 0 {
+		outside = append(outside, s.Kafka.Validate())
+	}
+	if len(s.Elasticsearch.Addresses) > 0 {
+		outside = append(outside, s.Elasticsearch.Validate())
+	}
+	return errors.Join(errors.Join(outside...), s.Log.Validate(), s.Gateway.Validate(), s.Fetcher.Validate(), s.Buckets.Validate(), s.Executor.Validate(), s.Watcher.Validate(), s.Follow.Validate(), s.Index.Validate(), s.Summaries.Validate(), s.Kubernetes.Validate(), s.Kubernetes.ValidateOperator(s.Executor.Pods.MPIOperator), s.Telemetry.Validate())
 }
 
 // load returns the settings: the defaults of one machine, the file's, the
@@ -63,9 +83,11 @@ func (o options) load() (settings, error) {
 		return s, err
 	}
 	o.kube.apply(&s)
+	o.outside.apply(&s)
 	if !s.Kubernetes.Set() {
 		s.Executor.Slots = cmp.Or(s.Executor.Slots, 1) // two benchmarks on one machine disturb each other
 		s.Executor.Pods.NoLimits = true                // nothing enforces them here
+		s.Executor.Pods.Shared.Off = true              // there are no volumes but the pods' own
 	}
 	if o.slots < 0 {
 		return s, fmt.Errorf("--slots %d: must not be negative", o.slots)

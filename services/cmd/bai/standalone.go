@@ -8,7 +8,6 @@ import (
 	"maps"
 	"net"
 	"os"
-	"path/filepath"
 	"runtime/debug"
 	"slices"
 	"time"
@@ -16,6 +15,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/benchmark-ai/bai/proto"
+	"github.com/benchmark-ai/bai/services/cmd/internal/program"
 	"github.com/benchmark-ai/bai/services/cmd/internal/wiring"
 	"github.com/benchmark-ai/bai/services/executor"
 	"github.com/benchmark-ai/bai/services/fetcher"
@@ -23,15 +23,16 @@ import (
 	"github.com/benchmark-ai/bai/services/gateway/api"
 	"github.com/benchmark-ai/bai/services/internal/blob"
 	"github.com/benchmark-ai/bai/services/internal/blob/bucket"
-	"github.com/benchmark-ai/bai/services/internal/broker"
 	"github.com/benchmark-ai/bai/services/internal/cluster/kube"
 	"github.com/benchmark-ai/bai/services/internal/cluster/local"
 	"github.com/benchmark-ai/bai/services/internal/git"
 	"github.com/benchmark-ai/bai/services/internal/kafka"
 	"github.com/benchmark-ai/bai/services/internal/run"
 	"github.com/benchmark-ai/bai/services/internal/service"
-	"github.com/benchmark-ai/bai/services/internal/store/sqlite"
+	"github.com/benchmark-ai/bai/services/internal/telemetry"
+	"github.com/benchmark-ai/bai/services/metrics-pusher/follow"
 	"github.com/benchmark-ai/bai/services/metrics-pusher/index"
+	"github.com/benchmark-ai/bai/services/metrics-pusher/summarise"
 	"github.com/benchmark-ai/bai/services/watcher"
 )
 
@@ -74,21 +75,22 @@ type platform struct {
 	dir      *dataDir
 	listener net.Listener
 	log      *zap.Logger
-	store    *sqlite.Store
+	store    program.Store
 	objects  *blob.Store
-	broker   *broker.Broker
 	cluster  *local.Cluster // nil where pods run in Kubernetes
 	kube     *kube.Cluster  // nil where they do not
 	pods     pods           // the one of the two that there is
 	door     *door          // for the pods of Kubernetes
 	bus      *kafka.Bus
-	closers  []func() error
+
+	telemetry *telemetry.Telemetry
+	closers   []func() error
 }
 
 // run opens everything, and runs until told to end.
 func (p *platform) run(ctx context.Context) error {
 	for _, open := range []func(context.Context) error{
-		p.openDir, p.listen, p.openLog, p.openStore, p.openDoor, p.openObjects, p.openBroker, p.openBus, p.openCluster,
+		p.openDir, p.listen, p.openLog, p.openTelemetry, p.openStore, p.openDoor, p.openObjects, p.openBus, p.openCluster,
 	} {
 		if err := open(ctx); err != nil {
 			return err
@@ -107,6 +109,7 @@ func (p *platform) run(ctx context.Context) error {
 		return err
 	}
 	parts["bai/ready"] = p.announce
+	parts["bai/health"] = run.Health(p.settings.Health, map[string]run.Check{"kafka": p.bus.Ready, "store": p.store.Check}, p.telemetry.Handler())
 	if p.door != nil {
 		parts["bai/door"] = p.door.serve
 	}
@@ -154,11 +157,17 @@ func (p *platform) openLog(context.Context) (err error) {
 	return err
 }
 
-func (p *platform) openStore(ctx context.Context) (err error) {
-	if p.store, err = sqlite.Open(ctx, p.dir.in("store.db")); err != nil {
+// openTelemetry has the platform tell of itself.
+func (p *platform) openTelemetry(ctx context.Context) (err error) {
+	if p.telemetry, err = telemetry.New(ctx, p.settings.Telemetry, "bai", p.log); err != nil {
 		return err
 	}
-	p.onClose(p.store.Close)
+	p.settings.Kafka.Meter, p.settings.Kafka.Tracer = p.telemetry, p.telemetry
+	p.onClose(func() error { //nolint:contextcheck // the context of the process is over by then
+		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+		defer cancel()
+		return p.telemetry.Close(ctx)
+	})
 	return nil
 }
 
@@ -172,31 +181,6 @@ func (p *platform) openObjects(ctx context.Context) (err error) {
 
 func (p *platform) objectSettings() blob.Settings {
 	return blob.Settings{URL: "file://" + p.dir.in("objects"), PodURL: p.door.objectsURL()}
-}
-
-func (p *platform) openBroker(context.Context) (err error) {
-	p.broker, err = broker.Start(broker.Settings{Dir: p.dir.in("broker"), Host: p.door.address()}) //nolint:contextcheck // it outlives the start
-	if err != nil {
-		return err
-	}
-	p.onClose(p.broker.Close)
-	return nil
-}
-
-func (p *platform) openBus(ctx context.Context) error {
-	key, err := p.dir.keyFile()
-	if err != nil {
-		return err
-	}
-	p.settings.Kafka.Brokers, p.settings.Kafka.KeyFile = []string{p.broker.Addr()}, key
-	if p.settings.Kafka.Session == 0 {
-		p.settings.Kafka.Session = time.Second // a process that was killed is soon replaced
-	}
-	if p.bus, err = kafka.NewBus(p.settings.Kafka, p.log); err != nil {
-		return err
-	}
-	p.onClose(func() error { p.bus.Close(); return nil })
-	return kafka.CreateTopics(ctx, p.settings.Kafka, kafka.Topics(2, 1))
 }
 
 func (p *platform) openCluster(context.Context) (err error) {
@@ -244,8 +228,22 @@ func (p *platform) gateway() (map[string]service.Part, error) {
 		return nil, err
 	}
 	p.onClose(func() error { source.Close(); return nil })
+	d, err := p.fetcherDeps()
+	if err != nil {
+		return nil, err
+	}
+	stock, err := wiring.NewStock(p.settings.Fetcher, d)
+	if err != nil {
+		return nil, err
+	}
+	flight, closeSources, err := wiring.NewPreflight(p.executorSettings(), p.settings.Fetcher, d, p.pods)
+	if err != nil {
+		return nil, err
+	}
+	p.onClose(func() error { closeSources(); return nil })
 	return gateway.New(p.settings.Gateway, gateway.Deps{
-		Bus: p.bus, Store: p.store, Listener: p.listener, Objects: p.objects, Source: source, Renderer: wiring.NewRenderer(p.executorSettings()),
+		Preflight: flight,
+		Bus:       p.bus, Store: p.store, Listener: p.listener, Objects: p.objects, Stock: stock, Source: source, Renderer: wiring.NewRenderer(p.executorSettings()),
 		Token: p.bus.Token, OpenAPI: proto.OpenAPI(), Entropy: rand.Reader, Ready: p.bus.Ready, Version: api.Version{Version: version}, Log: p.log,
 	}), nil
 }
@@ -278,35 +276,46 @@ func gatewayURL(a net.Addr) string {
 }
 
 func (p *platform) fetcher() (map[string]service.Part, error) {
-	buckets, err := bucket.New(p.settings.Buckets)
+	d, err := p.fetcherDeps()
 	if err != nil {
 		return nil, err
 	}
-	return fetcher.New(p.settings.Fetcher, fetcher.Deps{Bus: p.bus, Store: p.store, Objects: p.objects, Buckets: fetcher.OpenBuckets(buckets), Repositories: fetcher.OpenRepositories(git.Opener{}), Log: p.log})
+	return fetcher.New(p.settings.Fetcher, d)
+}
+
+// fetcherDeps is what fetches data, and who looks after them, are given.
+func (p *platform) fetcherDeps() (fetcher.Deps, error) {
+	buckets, err := bucket.New(p.settings.Buckets)
+	if err != nil {
+		return fetcher.Deps{}, err
+	}
+	return fetcher.Deps{
+		Bus: p.bus, Store: p.store, Objects: p.objects, Log: p.log,
+		Buckets: fetcher.OpenBuckets(buckets), Repositories: fetcher.OpenRepositories(git.Opener{}),
+	}, nil
 }
 
 func (p *platform) executor() (map[string]service.Part, error) {
-	return executor.New(p.executorSettings(), executor.Deps{Bus: p.bus, Store: p.store, Cluster: p.pods, Token: p.bus.Token, Log: p.log}), nil
+	s := p.executorSettings()
+	var err error
+	if s.Pods.Access, err = p.settings.Kafka.Pods.ForPods(); err != nil {
+		return nil, err
+	}
+	return executor.New(s, executor.Deps{Bus: p.bus, Store: p.store, Cluster: p.pods, Token: p.bus.Token, Log: p.log}), nil
 }
 
 func (p *platform) watcher() (map[string]service.Part, error) {
-	return watcher.New(p.settings.Watcher, watcher.Deps{Bus: p.bus, Store: p.store, Cluster: p.pods, Log: p.log}), nil
+	parts := watcher.New(p.settings.Watcher, watcher.Deps{Bus: p.bus, Store: p.store, Cluster: p.pods, Log: p.log})
+	if p.kube != nil {
+		maps.Copy(parts, follow.New(p.settings.Follow, follow.Deps{Bus: p.bus, Store: p.store, Cluster: p.kube, Holder: wiring.Holder(), Log: p.log}))
+	}
+	return parts, nil
 }
 
 func (p *platform) index() (map[string]service.Part, error) {
-	return index.New(p.settings.Index, index.Deps{Bus: p.bus, Store: p.store}), nil
-}
-
-// writeServices writes the settings with which a service joins this platform
-// from a process of its own.
-func (p *platform) writeServices() error {
-	text := fmt.Sprintf("# How a service joins this platform from a process of its own.\nstore = %q\n\n[objects]\nurl = %q\n\n[kafka]\nbrokers = [%q]\nkey_file = %q\nsession = %q\n",
-		p.dir.in("store.db"), p.objectSettings().URL, p.broker.Addr(), p.settings.Kafka.KeyFile, p.settings.Kafka.Session)
-	path := p.dir.in("services.toml")
-	if err := os.WriteFile(path+".new", []byte(text), 0o600); err != nil {
-		return fmt.Errorf("write %s: %w", filepath.Base(path), err)
-	}
-	return os.Rename(path+".new", path)
+	parts := index.New(p.settings.Index, index.Deps{Bus: p.bus, Store: p.store})
+	maps.Copy(parts, summarise.New(p.settings.Summaries, summarise.Deps{Bus: p.bus, Store: p.store, Now: time.Now, Log: p.log}))
+	return parts, nil
 }
 
 // announce says, once the platform is ready, what it is and where.

@@ -22,7 +22,7 @@ type settings struct {
 
 // Validate implements config.Validator.
 func (s *settings) Validate() error {
-	return errors.Join(s.Settings.Validate(), s.Clusters.Validate(), s.Executor.Validate())
+	return errors.Join(s.Settings.Validate(), s.Clusters.Validate(), s.Executor.Validate(), s.Kafka.CheckPods(), s.Kubernetes.ValidateOperator(s.Executor.Pods.MPIOperator))
 }
 
 // executor returns the executor's settings for the cluster that is named.
@@ -38,11 +38,17 @@ func (s *settings) executor() executor.Settings {
 
 // Parts implements program.Service.
 func (s *settings) Parts(ctx context.Context, c *program.Common) (map[string]service.Part, error) {
+	settings := s.executor()
+	var err error
+	if settings.Pods.Access, err = s.Kafka.Pods.ForPods(); err != nil {
+		return nil, err
+	}
+	s.Kubernetes.NoEvents = true // they would be asked for with each look, and tell an executor nothing
 	cluster, err := s.Open(c.Log)
 	if err != nil {
 		return nil, err
 	}
 	c.OnClose(func() error { return cluster.Close(context.WithoutCancel(ctx)) })
 	c.Checks["cluster"] = cluster.Ready
-	return executor.New(s.executor(), executor.Deps{Bus: c.Bus, Store: c.Store, Cluster: cluster, Token: c.Bus.Token, Log: c.Log}), nil
+	return executor.New(settings, executor.Deps{Bus: c.Bus, Store: c.Store, Cluster: cluster, Token: c.Bus.Token, Log: c.Log}), nil
 }

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/benchmark-ai/bai/services/executor"
+	"github.com/benchmark-ai/bai/services/internal/mpijob"
 )
 
 func TestPodsRunInKubernetesWhereNoLocalClusterIsNamed(t *testing.T) {
@@ -15,5 +17,17 @@ func TestPodsRunInKubernetesWhereNoLocalClusterIsNamed(t *testing.T) {
 	s.Cluster.Dir = "pods"
 	if e := s.executor(); e.Engine != executor.EngineLocal || e.Pods.Scope != "" {
 		t.Errorf("engine %q, namespace %q", e.Engine, e.Pods.Scope)
+	}
+}
+
+func TestAnOperatorThatNobodyWatchesIsRefused(t *testing.T) {
+	var s settings
+	s.Executor.Pods.MPIOperator = true
+	if err := s.Validate(); err == nil || !strings.Contains(err.Error(), "kubernetes.kinds does not name") {
+		t.Errorf("Validate: %v", err)
+	}
+	s.Kubernetes.Kinds = []string{mpijob.Resource}
+	if err := s.Validate(); err != nil && strings.Contains(err.Error(), "kubernetes.kinds") {
+		t.Errorf("Validate: %v", err)
 	}
 }

@@ -1,19 +1,43 @@
-// Command fetcher brings the data of each submitted run into the object store.
+// Command fetcher brings the data of each submitted run into the object store,
+// by itself or by Jobs of a cluster. With -transfer it is what such a Job does.
 package main
 
 import (
 	"context"
 	"errors"
+	"fmt"
+	"os"
+	"slices"
+
+	batchv1 "k8s.io/api/batch/v1"
+	"sigs.k8s.io/yaml"
 
 	"github.com/benchmark-ai/bai/services/cmd/internal/program"
 	"github.com/benchmark-ai/bai/services/fetcher"
 	"github.com/benchmark-ai/bai/services/internal/blob"
 	"github.com/benchmark-ai/bai/services/internal/blob/bucket"
+	"github.com/benchmark-ai/bai/services/internal/cluster/kube"
 	"github.com/benchmark-ai/bai/services/internal/git"
 	"github.com/benchmark-ai/bai/services/internal/service"
 )
 
-func main() { program.Main("fetcher", &settings{}) }
+func main() {
+	args, task := taskOf(os.Args[1:])
+	if err := program.Run(context.Background(), "fetcher", args, &settings{task: task}); err != nil {
+		fmt.Fprintf(os.Stderr, "fetcher: %v\n", err)
+		os.Exit(1)
+	}
+}
+
+// taskOf returns what arguments say beside which task is to be done; none where
+// they name none.
+func taskOf(args []string) (others []string, task string) {
+	i := slices.Index(args, fetcher.TransferFlag)
+	if i < 0 || i+1 >= len(args) {
+		return args, ""
+	}
+	return slices.Concat(args[:i], args[i+2:]), args[i+1]
+}
 
 type settings struct {
 	program.Settings
@@ -21,11 +45,21 @@ type settings struct {
 	Objects blob.Settings
 	Buckets bucket.Settings // of others, which are read
 	Fetcher fetcher.Settings
+
+	Jobs       Jobs          // by which data are brought
+	Kubernetes kube.Settings // where the Jobs are
+
+	task string // the one to do; empty for the service
+}
+
+// Jobs are how Jobs of a cluster bring data.
+type Jobs struct {
+	Template string `toml:"template"` // file with what they are made from, as YAML; empty means that this process brings the data
 }
 
 // Validate implements config.Validator.
 func (s *settings) Validate() error {
-	return errors.Join(s.Settings.Validate(), s.Objects.Validate(), s.Buckets.Validate(), s.Fetcher.Validate())
+	return errors.Join(s.Settings.Validate(), s.Objects.Validate(), s.Buckets.Validate(), s.Fetcher.Validate(), s.Kubernetes.Validate())
 }
 
 // Parts implements program.Service.
@@ -39,8 +73,50 @@ func (s *settings) Parts(ctx context.Context, c *program.Common) (map[string]ser
 	if err != nil {
 		return nil, err
 	}
-	return fetcher.New(s.Fetcher, fetcher.Deps{
+	deps := fetcher.Deps{
 		Bus: c.Bus, Store: c.Store, Objects: objects, Log: c.Log,
 		Buckets: fetcher.OpenBuckets(buckets), Repositories: fetcher.OpenRepositories(git.Opener{}),
-	})
+	}
+	if s.task != "" {
+		return map[string]service.Part{
+			"fetcher/task": func(ctx context.Context) error { return fetcher.DoTask(ctx, s.Fetcher, deps, s.task) },
+		}, nil
+	}
+	if s.Jobs.Template != "" {
+		if err := s.openJobs(c, &deps); err != nil {
+			return nil, err
+		}
+	}
+	return fetcher.New(s.Fetcher, deps)
+}
+
+// openJobs opens the cluster where Jobs bring the data.
+func (s *settings) openJobs(c *program.Common, deps *fetcher.Deps) error {
+	job, err := readJob(s.Jobs.Template)
+	if err == nil && job.Namespace != s.Kubernetes.Scope() {
+		err = fmt.Errorf("it is for the namespace %q, and kubernetes.namespace is %q", job.Namespace, s.Kubernetes.Scope())
+	}
+	if err != nil {
+		return fmt.Errorf("jobs.template %s: %w", s.Jobs.Template, err)
+	}
+	k, err := kube.New(s.Kubernetes, c.Log)
+	if err != nil {
+		return err
+	}
+	c.OnClose(func() error { k.Close(); return nil })
+	c.Checks["kubernetes"] = k.Ready
+	deps.Jobs, deps.Job = k.Jobs(), job
+	return nil
+}
+
+func readJob(path string) (*batchv1.Job, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	job := &batchv1.Job{}
+	if err := yaml.UnmarshalStrict(text, job); err != nil {
+		return nil, err
+	}
+	return job, fetcher.CheckJob(*job)
 }

@@ -19,6 +19,8 @@ import (
 	"github.com/benchmark-ai/bai/services/gateway/api"
 	"github.com/benchmark-ai/bai/services/internal/blob"
 	"github.com/benchmark-ai/bai/services/internal/blob/bucket"
+	"github.com/benchmark-ai/bai/services/internal/cluster/kube"
+	"github.com/benchmark-ai/bai/services/internal/git"
 	"github.com/benchmark-ai/bai/services/internal/service"
 )
 
@@ -31,12 +33,16 @@ type settings struct {
 	program.Settings
 
 	Listen  string        // address where users are answered; empty means 127.0.0.1:7070
-	Objects blob.Settings // where files that runs leave lie; without a URL none are kept
+	Objects blob.Settings // where files that runs leave lie, and data; without a URL none are kept, and nobody looks after data here
 	Gateway gateway.Settings
 
-	Fetcher  fetcher.Settings  // where descriptors may be read from
+	Fetcher  fetcher.Settings  // where data, and descriptors, may be read from
 	Buckets  bucket.Settings   // how those in buckets are
 	Executor executor.Settings // by which descriptors are rendered
+	// Kubernetes is where runs run, and what they are held against before they
+	// begin; where it is not set nobody is told whether a run would find there
+	// what it needs.
+	Kubernetes kube.Settings
 }
 
 // Validate implements config.Validator.
@@ -45,7 +51,7 @@ func (s *settings) Validate() error {
 	if s.Objects.URL != "" {
 		objects = s.Objects.Validate()
 	}
-	return errors.Join(s.Settings.Validate(), objects, s.Gateway.Validate(), s.Fetcher.Validate(), s.Buckets.Validate(), s.Executor.Validate())
+	return errors.Join(s.Settings.Validate(), objects, s.Gateway.Validate(), s.Fetcher.Validate(), s.Buckets.Validate(), s.Executor.Validate(), s.Kubernetes.Validate())
 }
 
 // Parts implements program.Service.
@@ -61,15 +67,61 @@ func (s *settings) Parts(ctx context.Context, c *program.Common) (map[string]ser
 	c.OnClose(func() error { source.Close(); return nil })
 	deps.Source = source
 	if s.Objects.URL != "" {
-		objects, err := blob.Open(ctx, s.Objects)
-		if err != nil {
+		if err := s.openObjects(ctx, c, &deps); err != nil {
 			return nil, err
 		}
-		c.OnClose(objects.Close)
-		deps.Objects = objects
+	}
+	if s.Kubernetes.Set() {
+		if err := s.openPreflight(c, &deps); err != nil {
+			return nil, err
+		}
 	}
 	if deps.Listener, err = (&net.ListenConfig{}).Listen(ctx, "tcp", cmp.Or(s.Listen, "127.0.0.1:7070")); err != nil {
 		return nil, fmt.Errorf("listen for users: %w", err)
 	}
 	return gateway.New(s.Gateway, deps), nil
+}
+
+// openPreflight opens the cluster, to look at it.
+func (s *settings) openPreflight(c *program.Common, deps *gateway.Deps) error {
+	k, err := kube.New(s.Kubernetes, c.Log)
+	if err != nil {
+		return err
+	}
+	c.OnClose(func() error { k.Close(); return nil })
+	buckets, err := bucket.New(s.Buckets)
+	if err != nil {
+		return err
+	}
+	d := fetcher.Deps{Buckets: fetcher.OpenBuckets(buckets), Repositories: fetcher.OpenRepositories(git.Opener{})}
+	flight, closeSources, err := wiring.NewPreflight(s.Executor, s.Fetcher, d, k)
+	if err != nil {
+		return err
+	}
+	c.OnClose(func() error { closeSources(); return nil })
+	deps.Preflight = flight
+	return nil
+}
+
+// openObjects opens the object store, where files that runs leave lie beside the
+// data that they need.
+func (s *settings) openObjects(ctx context.Context, c *program.Common, deps *gateway.Deps) error {
+	objects, err := blob.Open(ctx, s.Objects)
+	if err != nil {
+		return err
+	}
+	c.OnClose(objects.Close)
+	deps.Objects = objects
+	buckets, err := bucket.New(s.Buckets)
+	if err != nil {
+		return err
+	}
+	stock, err := wiring.NewStock(s.Fetcher, fetcher.Deps{
+		Store: c.Store, Objects: objects, Log: c.Log, Buckets: fetcher.OpenBuckets(buckets), Repositories: fetcher.OpenRepositories(git.Opener{}),
+	})
+	if err != nil {
+		return err
+	}
+	deps.Stock = stock
+	return nil
 }

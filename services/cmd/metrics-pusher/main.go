@@ -1,16 +1,19 @@
 // Command metrics-pusher brings samples and lines from their topics into the
-// store. (What collects them in pods is bai-pod.)
+// store, and computes what they come to. (What collects them in pods is bai-pod.)
 package main
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
+	"time"
 
 	"github.com/benchmark-ai/bai/services/cmd/internal/program"
 	"github.com/benchmark-ai/bai/services/internal/service"
 	"github.com/benchmark-ai/bai/services/metrics-pusher/index"
+	"github.com/benchmark-ai/bai/services/metrics-pusher/summarise"
 )
 
 func main() {
@@ -30,13 +33,18 @@ func realMain(ctx context.Context, args []string) error {
 type settings struct {
 	program.Settings
 
-	Index index.Settings `toml:"metrics-pusher"`
+	Index     index.Settings `toml:"metrics-pusher"`
+	Summaries summarise.Settings
 }
 
 // Validate implements config.Validator.
-func (s *settings) Validate() error { return errors.Join(s.Settings.Validate(), s.Index.Validate()) }
+func (s *settings) Validate() error {
+	return errors.Join(s.Settings.Validate(), s.Index.Validate(), s.Summaries.Validate())
+}
 
 // Parts implements program.Service.
 func (s *settings) Parts(_ context.Context, c *program.Common) (map[string]service.Part, error) {
-	return index.New(s.Index, index.Deps{Bus: c.Bus, Store: c.Store}), nil
+	parts := index.New(s.Index, index.Deps{Bus: c.Bus, Store: c.Store})
+	maps.Copy(parts, summarise.New(s.Summaries, summarise.Deps{Bus: c.Bus, Store: c.Store, Now: time.Now, Log: c.Log}))
+	return parts, nil
 }

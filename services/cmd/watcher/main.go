@@ -4,10 +4,13 @@ package main
 import (
 	"context"
 	"errors"
+	"maps"
 
 	"github.com/benchmark-ai/bai/services/cmd/internal/pods"
 	"github.com/benchmark-ai/bai/services/cmd/internal/program"
+	"github.com/benchmark-ai/bai/services/cmd/internal/wiring"
 	"github.com/benchmark-ai/bai/services/internal/service"
+	"github.com/benchmark-ai/bai/services/metrics-pusher/follow"
 	"github.com/benchmark-ai/bai/services/watcher"
 )
 
@@ -18,11 +21,12 @@ type settings struct {
 	pods.Clusters
 
 	Watcher watcher.Settings
+	Follow  follow.Settings // of the logs of images' own entrypoints
 }
 
 // Validate implements config.Validator.
 func (s *settings) Validate() error {
-	return errors.Join(s.Settings.Validate(), s.Clusters.Validate(), s.Watcher.Validate())
+	return errors.Join(s.Settings.Validate(), s.Clusters.Validate(), s.Watcher.Validate(), s.Follow.Validate())
 }
 
 // Parts implements program.Service.
@@ -33,5 +37,11 @@ func (s *settings) Parts(ctx context.Context, c *program.Common) (map[string]ser
 	}
 	c.OnClose(func() error { return cluster.Close(context.WithoutCancel(ctx)) })
 	c.Checks["cluster"] = cluster.Ready
-	return watcher.New(s.Watcher, watcher.Deps{Bus: c.Bus, Store: c.Store, Cluster: cluster, Log: c.Log}), nil
+	parts := watcher.New(s.Watcher, watcher.Deps{Bus: c.Bus, Store: c.Store, Cluster: cluster, Log: c.Log})
+	if cluster.Logs != nil {
+		maps.Copy(parts, follow.New(s.Follow, follow.Deps{
+			Bus: c.Bus, Store: c.Store, Cluster: wiring.NewLogs(cluster, cluster.Logs), Holder: wiring.Holder(), Log: c.Log,
+		}))
+	}
+	return parts, nil
 }

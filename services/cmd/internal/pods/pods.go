@@ -18,6 +18,8 @@ type Cluster struct {
 	cluster.Deleter
 	cluster.Observer
 
+	// Logs reads what containers wrote; nil where none runs without our program.
+	Logs cluster.Logger
 	// Ready says why the cluster is of no use at the moment.
 	Ready func(ctx context.Context) error
 	// Close lets go of it. What runs there goes on.
@@ -65,7 +67,7 @@ func (c *Clusters) Open(log *zap.Logger) (Cluster, error) {
 		return Cluster{}, err
 	}
 	return Cluster{
-		Creator: k, Deleter: k, Observer: k, Ready: k.Ready,
+		Creator: k, Deleter: k, Observer: k, Logs: k, Ready: k.Ready,
 		Close: func(context.Context) error { k.Close(); return nil },
 	}, nil
 }

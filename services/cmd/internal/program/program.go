@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"time"
 
 	"go.uber.org/zap"
 
@@ -19,20 +20,22 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store"
 	"github.com/benchmark-ai/bai/services/internal/store/elastic"
 	"github.com/benchmark-ai/bai/services/internal/store/sqlite"
+	"github.com/benchmark-ai/bai/services/internal/telemetry"
 )
 
 // Settings are those that every service has.
 type Settings struct {
-	Health        string           // address of /healthz and /readyz; empty means none
+	Health        string           // address of /healthz, /readyz and /metrics; empty means none
 	Store         string           // path of the SQLite file, unless Elasticsearch is used
 	Elasticsearch elastic.Settings // where it lists addresses it is the store
 	Log           run.Log
 	Kafka         kafka.Settings
+	Telemetry     telemetry.Settings
 }
 
 // Validate names every setting at fault.
 func (s *Settings) Validate() error {
-	errs := []error{s.Log.Validate(), s.Kafka.Validate()}
+	errs := []error{s.Log.Validate(), s.Kafka.Validate(), s.Telemetry.Validate()}
 	switch elastic := len(s.Elasticsearch.Addresses) > 0; {
 	case elastic && s.Store != "":
 		errs = append(errs, errors.New("store, elasticsearch.addresses: there is one store: give one of them"))
@@ -81,7 +84,8 @@ type Common struct {
 	Log    *zap.Logger
 	Checks map[string]run.Check // what readiness depends on; more may be added
 
-	closers []func() error
+	telemetry *telemetry.Telemetry
+	closers   []func() error
 }
 
 // OnClose has do done when the service has ended, what came last first.
@@ -108,22 +112,31 @@ func Run(ctx context.Context, name string, args []string, s Service) (err error)
 	}
 	c := &Common{}
 	defer func() { err = errors.Join(err, c.close()) }()
-	if err := c.open(ctx, s.Shared()); err != nil {
+	if err := c.open(ctx, name, s.Shared()); err != nil {
 		return err
 	}
 	parts, err := s.Parts(ctx, c)
 	if err != nil {
 		return err
 	}
-	parts["health"] = run.Health(s.Shared().Health, c.Checks)
+	parts["health"] = run.Health(s.Shared().Health, c.Checks, c.telemetry.Handler())
 	return run.UntilSignal(ctx, parts)
 }
 
-func (c *Common) open(ctx context.Context, s *Settings) (err error) {
+func (c *Common) open(ctx context.Context, name string, s *Settings) (err error) {
 	if c.Log, err = s.Log.New(os.Stderr); err != nil {
 		return err
 	}
-	if c.Store, err = openStore(ctx, s); err != nil {
+	if c.telemetry, err = telemetry.New(ctx, s.Telemetry, name, c.Log); err != nil {
+		return err
+	}
+	c.OnClose(func() error {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
+		defer cancel()
+		return c.telemetry.Close(ctx)
+	})
+	s.Kafka.Source, s.Kafka.Meter, s.Kafka.Tracer = name, c.telemetry, c.telemetry
+	if c.Store, err = OpenStore(ctx, s.Store, s.Elasticsearch); err != nil {
 		return err
 	}
 	c.OnClose(c.Store.Close)
@@ -135,12 +148,13 @@ func (c *Common) open(ctx context.Context, s *Settings) (err error) {
 	return nil
 }
 
-// openStore opens the store that settings name.
-func openStore(ctx context.Context, s *Settings) (Store, error) { //nolint:ireturn // either
-	if len(s.Elasticsearch.Addresses) > 0 {
-		return elastic.Open(s.Elasticsearch)
+// OpenStore opens the SQLite file at path or, where there is none, an
+// Elasticsearch, which it does not wait for.
+func OpenStore(ctx context.Context, path string, e elastic.Settings) (Store, error) { //nolint:ireturn // either
+	if path == "" {
+		return elastic.Open(e)
 	}
-	return sqlite.Open(ctx, s.Store)
+	return sqlite.Open(ctx, path)
 }
 
 func (c *Common) close() error {

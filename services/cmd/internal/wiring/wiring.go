@@ -73,10 +73,12 @@ type Renderer struct{ pods transpile.Settings }
 // NewRenderer returns a Renderer of what an executor of these settings creates.
 func NewRenderer(s executor.Settings) *Renderer {
 	s.Pods.NoLimits = s.Pods.NoLimits || s.Engine != executor.EngineKubernetes
+	s.Pods.Owner = s.Engine == executor.EngineKubernetes
+	s.Pods.Shared.Off = s.Pods.Shared.Off || s.Engine != executor.EngineKubernetes
 	return &Renderer{pods: s.Pods}
 }
 
 // Render implements api.Renderer.
-func (r *Renderer) Render(d *descriptors.Descriptor, text []byte) ([]byte, error) {
-	return transpile.Manifest(d, text, r.pods)
+func (r *Renderer) Render(d *descriptors.Descriptor, text []byte, withCode bool) ([]byte, error) {
+	return transpile.Manifest(d, text, withCode, r.pods)
 }

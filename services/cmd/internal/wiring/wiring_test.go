@@ -96,7 +96,7 @@ func TestTheObjectsOfARunAreRenderedAlike(t *testing.T) {
 	}
 	var last string
 	for range 3 {
-		manifest, err := wiring.NewRenderer(executor.Settings{}).Render(d, text)
+		manifest, err := wiring.NewRenderer(executor.Settings{}).Render(d, text, false)
 		if err != nil || !strings.Contains(string(manifest), "kind: Job") || last != "" && last != string(manifest) {
 			t.Fatalf("rendered %q, %v", manifest, err)
 		}

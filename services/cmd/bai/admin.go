@@ -1,0 +1,260 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+	"go.uber.org/zap"
+
+	"github.com/benchmark-ai/bai/services/internal/config"
+	"github.com/benchmark-ai/bai/services/internal/kafka"
+	"github.com/benchmark-ai/bai/services/internal/kafka/admin"
+	"github.com/benchmark-ai/bai/services/internal/run"
+	"github.com/benchmark-ai/bai/services/internal/store/elastic"
+)
+
+// adminSettings are those of services that concern what the platform stands on.
+// The operator needs more rights than services have: give the file other users.
+type adminSettings struct {
+	Log           run.Log
+	Kafka         kafka.Settings
+	Elasticsearch elastic.Settings
+	Health        string // of services; not used
+	Store         string // of services; not used
+}
+
+// Validate implements config.Validator.
+func (s *adminSettings) Validate() error {
+	var errs []error
+	if len(s.Kafka.Brokers) > 0 {
+		errs = append(errs, s.Kafka.Validate())
+	}
+	if len(s.Elasticsearch.Addresses) > 0 {
+		errs = append(errs, s.Elasticsearch.Validate())
+	}
+	return errors.Join(errs...)
+}
+
+// operator is the way of an operator to the brokers and the store.
+type operator struct {
+	config string
+	out    io.Writer
+}
+
+// kafka returns how to reach the brokers.
+func (o *operator) kafka() (kafka.Settings, error) {
+	var s adminSettings
+	if err := config.Load(o.config, &s); err != nil {
+		return s.Kafka, err
+	}
+	if len(s.Kafka.Brokers) == 0 {
+		return s.Kafka, fmt.Errorf("%s: kafka.brokers: at least one is needed", o.config)
+	}
+	s.Kafka.Source = "bai-admin"
+	return s.Kafka, nil
+}
+
+func adminCommand(out io.Writer) *cobra.Command {
+	o := &operator{out: out}
+	c := &cobra.Command{
+		Use:   "admin",
+		Short: "Prepare what the platform stands on, and look after it",
+		Long: `Prepare Kafka and Elasticsearch for the platform, and look after what nobody could
+handle. The settings are those of a service, with users that may do this.`,
+		Args: cobra.NoArgs,
+	}
+	c.PersistentFlags().StringVar(&o.config, "config", "/etc/bai/admin.toml", "TOML `file` with the settings")
+	c.AddCommand(o.topics(), o.dead(), o.store())
+	return c
+}
+
+func (o *operator) topics() *cobra.Command {
+	c := &cobra.Command{Use: "topics", Short: "Topics of Kafka, and who has which rights to them", Args: cobra.NoArgs}
+	plan := &cobra.Command{
+		Use: "plan", Short: "Say what apply would do", Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			_, _, err := o.plan(c.Context())
+			return err
+		},
+	}
+	var grow bool
+	apply := &cobra.Command{
+		Use: "apply", Short: "Make topics and give rights, as kafka.topics and kafka.principals say", Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			s, p, err := o.plan(c.Context())
+			if err != nil || p.Empty() {
+				return err
+			}
+			if err := admin.Apply(c.Context(), s, p, grow); err != nil {
+				return err
+			}
+			_, err = fmt.Fprintln(o.out, "done")
+			return err
+		},
+	}
+	apply.Flags().BoolVar(&grow, "grow", false, "add partitions to topics too, while no run is under way")
+	c.AddCommand(plan, apply)
+	return c
+}
+
+// plan prints the plan by which the brokers get what settings say.
+func (o *operator) plan(ctx context.Context) (kafka.Settings, admin.Plan, error) {
+	s, err := o.kafka()
+	if err != nil {
+		return s, admin.Plan{}, err
+	}
+	have, err := admin.Look(ctx, s)
+	if err != nil {
+		return s, admin.Plan{}, err
+	}
+	p := admin.Decide(s.Topics.Topics(), s.Principals.Rights(), have)
+	for _, line := range p.Lines() {
+		if _, err := fmt.Fprintln(o.out, line); err != nil {
+			return s, p, err
+		}
+	}
+	if p.Empty() {
+		_, err = fmt.Fprintln(o.out, "everything is as it is to be")
+	}
+	return s, p, err
+}
+
+func (o *operator) dead() *cobra.Command {
+	c := &cobra.Command{Use: "dead", Short: "Messages that nobody could handle", Args: cobra.NoArgs}
+	var from int64
+	var runID string
+	list := &cobra.Command{
+		Use: "list", Short: "List dead letters, oldest first", Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return o.list(c.Context(), from, runID) },
+	}
+	list.Flags().Int64Var(&from, "from", 0, "`offset` of the first")
+	list.Flags().StringVar(&runID, "run", "", "only those of the run of this `ID`")
+	show := &cobra.Command{
+		Use: "show OFFSET", Short: "Show one dead letter whole", Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			return o.each(args, func(s kafka.Settings, offset int64) error {
+				l, err := admin.Find(c.Context(), s, offset)
+				if err != nil {
+					return err
+				}
+				return l.Show(o.out)
+			})
+		},
+	}
+	replay := &cobra.Command{
+		Use: "replay OFFSET...", Short: "Write the messages once more, for services that can handle them by now", Args: cobra.MinimumNArgs(1),
+		RunE: func(c *cobra.Command, args []string) error { return o.replay(c.Context(), args) },
+	}
+	c.AddCommand(list, show, replay)
+	return c
+}
+
+func (o *operator) list(ctx context.Context, from int64, runID string) error {
+	s, err := o.kafka()
+	if err != nil {
+		return err
+	}
+	w := tabwriter.NewWriter(o.out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "OFFSET\tAT\tRUN\tTYPE\tREASON")
+	for l, err := range admin.Dead(ctx, s, from) {
+		if err != nil {
+			return err
+		}
+		if runID == "" || l.Run == runID {
+			fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\n", l.Offset, l.At.UTC().Format(time.RFC3339), plain(l.Run), plain(l.Type), plain(l.Reason))
+		}
+	}
+	return w.Flush()
+}
+
+// plain returns text that others wrote in a form that stays on its line.
+func plain(text string) string {
+	b, err := json.Marshal(text)
+	if err != nil || len(b) < 2 {
+		return "?"
+	}
+	return string(b[1 : len(b)-1])
+}
+
+// each does something with each dead letter that is named.
+func (o *operator) each(args []string, do func(s kafka.Settings, offset int64) error) error {
+	s, err := o.kafka()
+	if err != nil {
+		return err
+	}
+	for _, arg := range args {
+		offset, err := strconv.ParseInt(arg, 10, 64)
+		if err != nil || offset < 0 {
+			return fmt.Errorf("%q is no offset: 'bai admin dead list' lists them", arg)
+		}
+		if err := do(s, offset); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (o *operator) replay(ctx context.Context, args []string) error {
+	return o.each(args, func(s kafka.Settings, offset int64) error {
+		if s.KeyFile == "" {
+			return fmt.Errorf("%s: kafka.key_file: the platform's key is needed, for services take nothing without its seal", o.config)
+		}
+		l, err := admin.Find(ctx, s, offset)
+		if err != nil {
+			return err
+		}
+		bus, err := kafka.NewBus(s, zap.NewNop())
+		if err != nil {
+			return err
+		}
+		defer bus.Close()
+		if err := admin.Replay(ctx, s, bus, l); err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(o.out, "%d written to %s again\n", offset, l.Topic)
+		return err
+	})
+}
+
+func (o *operator) store() *cobra.Command {
+	c := &cobra.Command{Use: "store", Short: "Indices of Elasticsearch", Args: cobra.NoArgs}
+	with := func(do func(context.Context, *elastic.Store) error, said string) func(*cobra.Command, []string) error {
+		return func(c *cobra.Command, _ []string) (err error) {
+			var s adminSettings
+			if err := config.Load(o.config, &s); err != nil {
+				return err
+			}
+			if len(s.Elasticsearch.Addresses) == 0 {
+				return fmt.Errorf("%s: elasticsearch.addresses: at least one is needed", o.config)
+			}
+			store, err := elastic.Open(s.Elasticsearch)
+			if err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, store.Close()) }()
+			if err := do(c.Context(), store); err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(o.out, said+"\n", elastic.Version)
+			return err
+		}
+	}
+	c.AddCommand(
+		&cobra.Command{
+			Use: "setup", Short: "Make the templates and indices, or bring those of an earlier version to this one", Args: cobra.NoArgs,
+			RunE: with(func(ctx context.Context, s *elastic.Store) error { return s.Setup(ctx) }, "the store is of version %d"),
+		},
+		&cobra.Command{
+			Use: "check", Short: "Say whether setup is needed", Args: cobra.NoArgs,
+			RunE: with(func(ctx context.Context, s *elastic.Store) error { return s.Check(ctx) }, "the store is of version %d, nothing is to be done"),
+		},
+	)
+	return c
+}
