@@ -27,11 +27,13 @@ func main() {
 	only := flag.String("only", "", "measure only what has this `word` in its name")
 	rate := flag.Int("emit", 0, "emit so many samples a second, whose values are the time, for as long as -for")
 	span := flag.Duration("for", 10*time.Second, "how long to emit")
+	lines := flag.Int("lines", 0, "with -emit: print so many lines a second beside it, a tenth of them with a loss")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	err := func() error {
 		if *rate > 0 {
+			go write(os.Stdout, *lines)
 			return emit(os.Getenv("BENCHMARK_AI_FILE"), *rate, *span)
 		}
 		return run(ctx, bench{bin: *bin, only: *only, out: os.Stdout}, *out)
@@ -83,8 +85,12 @@ func measurements() []measurement {
 		{"start", submitToStart},
 		{"idle", idle},
 		{"runs", runsPerSecond},
+		{"job", submitToJob},
 		{"latency", emitToVisible},
 		{"samples", samplesEndToEnd},
+		{"extraction", extraction},
+		{"sidecar", sidecar},
+		{"emission", emission},
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"slices"
@@ -229,6 +230,24 @@ func emit(file string, rate int, span time.Duration) (err error) {
 		time.Sleep(step)
 	}
 	return nil
+}
+
+// write prints lines at a steady rate, for ever. Every tenth has a loss.
+func write(to io.Writer, rate int) {
+	if rate <= 0 {
+		return
+	}
+	const step = 10 * time.Millisecond
+	sent, begin := 0, time.Now()
+	for ticks := time.NewTicker(step); ; <-ticks.C {
+		for due := int(time.Since(begin).Seconds() * float64(rate)); sent < due; sent++ {
+			text := "INFO worker-3 step %d of 90000 lr=0.001 grad_norm=1.25 of the batch that is not shown here\n"
+			if sent%10 == 0 {
+				text = "INFO worker-3 step %d of 90000 loss=0.2534 after the batch that is not shown here at all\n"
+			}
+			_, _ = fmt.Fprintf(to, text, sent) // whoever reads is gone: the run ends
+		}
+	}
 }
 
 func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

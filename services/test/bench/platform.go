@@ -23,10 +23,11 @@ import (
 
 // platform is a `bai standalone` with an empty data directory of its own.
 type platform struct {
-	dir string
-	cmd *exec.Cmd
-	log *os.File
-	api baiv1.RunServiceClient
+	dir  string
+	addr string
+	cmd  *exec.Cmd
+	log  *os.File
+	api  baiv1.RunServiceClient
 }
 
 // with starts a platform, gives it to use, and ends it.
@@ -63,6 +64,7 @@ func with(ctx context.Context, b bench, use func(*platform) error, args ...strin
 		return err
 	}
 	defer func() { err = errors.Join(err, conn.Close()) }()
+	p.addr = addr
 	p.api = baiv1.NewRunServiceClient(conn)
 	return use(p)
 }
@@ -148,9 +150,12 @@ type usage struct {
 	rss float64 // MiB
 }
 
-// usage reads what the process has used; see proc(5), stat fields 14 and 15.
-func (p *platform) usage() (usage, error) {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid))
+// usage returns what the platform's process has used.
+func (p *platform) usage() (usage, error) { return usageOf(p.cmd.Process.Pid) }
+
+// usageOf reads what a process has used; see proc(5), stat fields 14 and 15.
+func usageOf(pid int) (usage, error) {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return usage{}, err
 	}

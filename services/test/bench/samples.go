@@ -1,11 +1,14 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
+	"strconv"
 	"time"
 
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
@@ -69,7 +72,7 @@ func (p *platform) watch(ctx context.Context, run string) (latencies []float64, 
 
 // samples returns the values of the samples after cursor.
 func (p *platform) samples(ctx context.Context, run, cursor string) ([]float64, string, error) {
-	stream, err := p.api.QueryMetrics(ctx, &baiv1.QueryMetricsRequest{Run: run, Cursor: cursor})
+	stream, err := p.api.QueryMetrics(ctx, &baiv1.QueryMetricsRequest{Run: run, Cursor: cursor, Metrics: []string{"t"}})
 	if err != nil {
 		return nil, cursor, err
 	}
@@ -90,36 +93,86 @@ func (p *platform) samples(ctx context.Context, run, cursor string) ([]float64, 
 }
 
 // samplesEndToEnd measures how many samples a second go from a metrics file to
-// the store, and how many a producer and a consumer alone move through the same
-// kind of broker, in the same messages.
+// the store, once a run that appends a file of them to it has begun, and how many
+// a producer and a consumer alone move through the same kind of broker, in the
+// same messages. Of several rounds, in turns, the best of each counts: what else
+// the machine does disturbs the longer of the two more.
 func samplesEndToEnd(ctx context.Context, b bench) ([]result, error) {
-	const n = 300_000
+	const n, rounds = 3_000_000, 3
 	var ours, bare float64
-	err := with(ctx, b, func(p *platform) error {
-		run, err := p.submit(ctx, noop(fmt.Sprintf(`awk 'BEGIN { for (i = 0; i < %d; i++) print "{\"t\": " i "}" >> ENVIRON["BENCHMARK_AI_FILE"] }'`, n)))
+	for range rounds {
+		rate, err := throughPlatform(ctx, b, n)
+		if err != nil {
+			return nil, err
+		}
+		ours = max(ours, rate)
+		if rate, err = bareSamples(ctx, n); err != nil {
+			return nil, err
+		}
+		bare = max(bare, rate)
+	}
+	return []result{
+		least("SamplesOverBareKafka", ours/bare, "ratio", 0.25, fmt.Sprintf("%.0f samples/s end to end, %.0f/s by a bare producer and consumer", ours, bare)),
+	}, nil
+}
+
+// throughPlatform returns how many of n samples a second go from a metrics file
+// to the store.
+func throughPlatform(ctx context.Context, b bench, n int) (rate float64, err error) {
+	err = with(ctx, b, func(p *platform) error {
+		file := filepath.Join(filepath.Dir(p.dir), "emitted")
+		if err := emitted(file, n); err != nil {
+			return err
+		}
+		run, err := p.submit(ctx, noop(fmt.Sprintf("#!/bin/sh\ncat %s >> \"$BENCHMARK_AI_FILE\"\n", file)))
 		if err != nil {
 			return err
 		}
 		if err := p.complete(ctx, run); err != nil {
 			return err
 		}
+		end := time.Now()
 		r, err := p.api.GetRun(ctx, &baiv1.GetRunRequest{Run: run})
 		if err != nil {
 			return err
 		}
-		if got := r.GetRun().GetCompleteness().GetSamples(); got != n {
-			return fmt.Errorf("%d samples stored, want %d", got, n)
+		rate = float64(n) / end.Sub(r.GetRun().GetStartTime().AsTime()).Seconds()
+		got, err := p.stored(ctx, run)
+		if err == nil && got != n {
+			err = fmt.Errorf("%d samples stored, want %d", got, n)
 		}
-		ours = n / time.Since(r.GetRun().GetStartTime().AsTime()).Seconds()
-		return nil
+		return err
 	})
+	return rate, err
+}
+
+// emitted makes a file of samples as client libraries write them.
+func emitted(path string, n int) (err error) {
+	f, err := os.Create(path)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	bare, err = bareSamples(ctx, n)
-	return []result{
-		least("SamplesOverBareKafka", ours/bare, "ratio", 0.25, fmt.Sprintf("%.0f samples/s end to end, %.0f/s by a bare producer and consumer", ours, bare)),
-	}, err
+	defer func() { err = errors.Join(err, f.Close()) }()
+	to := bufio.NewWriterSize(f, 1<<20)
+	var line []byte
+	for i := range n {
+		line = append(strconv.AppendInt(append(line[:0], `{"t": `...), int64(i), 10), "}\n"...)
+		if _, err := to.Write(line); err != nil {
+			return err
+		}
+	}
+	return to.Flush()
+}
+
+// stored returns how many samples of the benchmark's own a run has.
+func (p *platform) stored(ctx context.Context, run string) (n int, err error) {
+	for cursor := ""; ; {
+		seen, next, err := p.samples(ctx, run, cursor)
+		if err != nil || len(seen) == 0 {
+			return n, err
+		}
+		n, cursor = n+len(seen), next
+	}
 }
 
 // bareSamples moves n samples, in the messages in which the sidecar sends them,

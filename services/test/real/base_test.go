@@ -2,6 +2,9 @@ package real_test
 
 import (
 	"context"
+	"fmt"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -25,4 +28,27 @@ func TestTheBaseIsWhatTheAPIServerAccepts(t *testing.T) {
 	})
 	bed.Run(t, "apply", "-f", base+"/namespaces.yaml")
 	t.Log(bed.Run(t, "apply", "-k", base, "--dry-run=server", "--validate=strict"))
+	t.Log(bed.Run(t, "apply", "-k", overlay(t, base, base+"/../fetch-jobs"), "--dry-run=server", "--validate=strict"))
+}
+
+// overlay returns a folder with the base and a component.
+func overlay(t *testing.T, base, component string) string {
+	t.Helper()
+	dir := t.TempDir()
+	from := func(folder string) string {
+		whole, err := filepath.Abs(folder)
+		if err != nil {
+			t.Fatal(err)
+		}
+		path, err := filepath.Rel(dir, whole)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	text := fmt.Sprintf("resources: [%q]\ncomponents: [%q]\n", from(base), from(component))
+	if err := os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return dir
 }

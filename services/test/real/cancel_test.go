@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -28,6 +30,24 @@ type ended struct {
 	at   time.Duration
 }
 
+// seedVariable is of which seed random moments are to follow; where it is not set
+// a new one is chosen, and printed.
+const seedVariable = "BAI_SEED"
+
+// chance is a source of random moments, the same for the same seed.
+func chance(t *testing.T) *rand.Rand {
+	t.Helper()
+	seed := rand.Uint64()
+	if text := os.Getenv(seedVariable); text != "" {
+		var err error
+		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
+			t.Fatalf("%s: %v", seedVariable, err)
+		}
+	}
+	t.Logf("%s=%d", seedVariable, seed)
+	return rand.New(rand.NewPCG(seed, 0))
+}
+
 // TestRunsThatAreCanceledAtAnyMomentLeaveNothing cancels runs at moments that
 // lie anywhere between their submission and their end.
 func TestRunsThatAreCanceledAtAnyMomentLeaveNothing(t *testing.T) {
@@ -40,8 +60,10 @@ func TestRunsThatAreCanceledAtAnyMomentLeaveNothing(t *testing.T) {
 		room  = make(chan struct{}, atATime)
 		dir   = t.TempDir()
 		begun = time.Now()
+		rnd   = chance(t)
 	)
 	for i := range cancels {
+		after := time.Duration(rnd.Int64N(int64(cancelsIn)))
 		all.Go(func() {
 			room <- struct{}{}
 			defer func() { <-room }()
@@ -49,7 +71,7 @@ func TestRunsThatAreCanceledAtAnyMomentLeaveNothing(t *testing.T) {
 			if i%gangsAmong == 0 {
 				text = mpi
 			}
-			e, err := w.cancelAt(t.Context(), filepath.Join(dir, fmt.Sprintf("%d.toml", i)), text, rand.N(cancelsIn))
+			e, err := w.cancelAt(t.Context(), filepath.Join(dir, fmt.Sprintf("%d.toml", i)), text, after)
 			mu.Lock()
 			defer mu.Unlock()
 			found[e.run.Outcome+" "+e.run.Reason]++

@@ -120,7 +120,7 @@ func hurts() map[string]hurt {
 			want: told{Outcome: "failed", FailureClass: "user", Reason: "NonZeroExit"}, says: `exit code 3: the file is not there`,
 		},
 		"SIGKILL of its process": {
-			act: in("", killIt), within: 10 * time.Second,
+			act: killed(""), within: 10 * time.Second,
 			want: told{Outcome: "failed", FailureClass: "user", Reason: "Signaled"}, says: `signal 9 SIGKILL`,
 		},
 		"pod evicted": {
@@ -133,7 +133,7 @@ func hurts() map[string]hurt {
 		},
 		"SIGKILL of a rank": {
 			whole: mpiLasts,
-			act:   in("worker-0", killIt), within: 45 * time.Second,
+			act:   killed("worker-0"), within: 45 * time.Second,
 			want: told{Outcome: "failed", FailureClass: "user", Reason: "Signaled"}, says: `rank [01] on \S+worker-0\S* failed first`,
 		},
 		"worker deleted by hand": {
@@ -141,7 +141,7 @@ func hurts() map[string]hurt {
 			want: told{Outcome: "failed", FailureClass: "infra", Reason: "JobDeleted"}, says: `somebody deleted .*the worker 1 on node`,
 		},
 		"server killed": {
-			whole: serverLasts, act: in("server", killIt), within: 30 * time.Second,
+			whole: serverLasts, act: killed("server"), within: 30 * time.Second,
 			want: told{Outcome: "failed", FailureClass: "user", Reason: "Signaled"}, says: `the server on node\d was ended by signal 9 SIGKILL`,
 		},
 		"deadline passed": {
@@ -383,15 +383,15 @@ func (w world) named(ctx context.Context, run, part string) (pod, error) {
 	return pod{}, fmt.Errorf("it has no pod %s", part)
 }
 
-// in returns what runs a shell's command beside the benchmark of a pod.
-func in(part, command string) func(context.Context, world, string) error {
+// killed kills the benchmark of a pod, from beside it.
+func killed(part string) func(context.Context, world, string) error {
 	return func(ctx context.Context, w world, run string) error {
 		p, err := w.named(ctx, run, part)
 		if err != nil {
 			return err
 		}
 		// The connection may end with the container.
-		if out, err := w.bed.Try(ctx, "-n", w.scope, "exec", p.Metadata.Name, "-c", "benchmark", "--", "sh", "-c", command); err != nil && !strings.Contains(out, "137") {
+		if out, err := w.bed.Try(ctx, "-n", w.scope, "exec", p.Metadata.Name, "-c", "benchmark", "--", "sh", "-c", killIt); err != nil && !strings.Contains(out, "137") {
 			return fmt.Errorf("%w: %s", err, out)
 		}
 		return nil

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
@@ -195,7 +196,7 @@ func (w world) endsWell(t *testing.T, k kind) {
 	}
 }
 
-// values returns what a run measured.
+// values returns what a run measured, but for what is measured of every run.
 func (w world) values(t *testing.T, run string) map[string]string {
 	t.Helper()
 	text, _ := w.baictl(t, "metrics", run, "-o", "json")
@@ -210,6 +211,7 @@ func (w world) values(t *testing.T, run string) map[string]string {
 		}
 		all[s.Metric] = strings.TrimSpace(all[s.Metric] + " " + s.Value.String())
 	}
+	maps.DeleteFunc(all, func(metric, _ string) bool { return strings.HasPrefix(metric, "system.") })
 	return all
 }
 

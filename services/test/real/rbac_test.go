@@ -2,6 +2,7 @@ package real_test
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -19,6 +20,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/benchmark-ai/bai/services/internal/cluster"
@@ -74,11 +76,16 @@ func (c call) String() string { return c.Verb + " " + c.Resource + "." + c.Group
 
 // record is one line of the audit log.
 type record struct {
-	Verb      string
-	User      struct{ Username string }
-	ObjectRef struct{ Resource, APIGroup, Name string }
-	Response  struct{ Code int } `json:"responseStatus"`
+	Verb       string
+	User       struct{ Username string }
+	ObjectRef  struct{ Resource, Subresource, APIGroup, Name string }
+	Response   struct{ Code int } `json:"responseStatus"`
+	RequestURI string
+	Received   time.Time `json:"requestReceivedTimestamp"`
 }
+
+// writes reports whether a call may change something.
+func (r record) writes() bool { return !slices.Contains([]string{"get", "list", "watch"}, r.Verb) }
 
 // calls returns what an account has asked for, from the audit log.
 func calls(t *testing.T, bed *testbed.Cluster, scope, name string) []record {
@@ -89,11 +96,12 @@ func calls(t *testing.T, bed *testbed.Cluster, scope, name string) []record {
 	}
 	defer f.Close() //nolint:errcheck // only read
 	var all []record
+	user := "system:serviceaccount:" + scope + ":" + name
 	lines := bufio.NewScanner(f)
 	lines.Buffer(nil, 4<<20)
 	for lines.Scan() {
 		var r record
-		if json.Unmarshal(lines.Bytes(), &r) == nil && r.User.Username == "system:serviceaccount:"+scope+":"+name && r.ObjectRef.Resource != "" {
+		if bytes.Contains(lines.Bytes(), []byte(user)) && json.Unmarshal(lines.Bytes(), &r) == nil && r.User.Username == user && r.ObjectRef.Resource != "" {
 			all = append(all, r)
 		}
 	}
@@ -107,7 +115,11 @@ func calls(t *testing.T, bed *testbed.Cluster, scope, name string) []record {
 func used(all []record) []string {
 	var verbs []string
 	for _, r := range all {
-		verbs = append(verbs, call{r.Verb, r.ObjectRef.APIGroup, r.ObjectRef.Resource}.String())
+		resource := r.ObjectRef.Resource
+		if r.ObjectRef.Subresource != "" {
+			resource += "/" + r.ObjectRef.Subresource
+		}
+		verbs = append(verbs, call{r.Verb, r.ObjectRef.APIGroup, resource}.String())
 	}
 	slices.Sort(verbs)
 	return slices.Compact(verbs)
@@ -149,7 +161,7 @@ func TestRolesAreWhatIsUsed(t *testing.T) {
 		t.Skip("reads the audit log, which only a cluster of this machine shows")
 	}
 	scope := bed.Namespace(t)
-	executor := driver(t, account(t, bed, scope, "executor", "executor"), scope)
+	executor := open(t, kube.Settings{Kubeconfig: account(t, bed, scope, "executor", "executor"), Namespace: scope, NoEvents: true})
 	watcher := driver(t, account(t, bed, scope, "watcher", "watcher"), scope)
 
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -163,9 +175,11 @@ func TestRolesAreWhatIsUsed(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	createAgain(ctx, t, executor, objects(scope, "whole"))
 	r := cluster.Ref{Run: "whole", Attempt: 1, Scope: scope, Job: "whole"}
 	eventually(ctx, t, executor, r, func(s cluster.Seen, err error) bool { return err == nil && len(s.Pods) == 1 })
 	eventually(ctx, t, watcher, r, func(s cluster.Seen, err error) bool { return err == nil && len(s.Pods) == 1 })
+	asksForALog(ctx, t, watcher, r)
 	if err := executor.Delete(ctx, r); err != nil {
 		t.Fatal(err)
 	}
@@ -180,12 +194,41 @@ func TestRolesAreWhatIsUsed(t *testing.T) {
 		t.Error("the watcher saw nothing")
 	}
 	for _, service := range []string{"executor", "watcher"} {
-		all := calls(t, bed, scope, service)
-		wantNothingForbidden(t, all)
-		verbs := used(all)
-		if diff := cmp.Diff(granted(roleOf(t, service), verbs), verbs); diff != "" {
-			t.Errorf("what %s may (-) and what it does (+):\n%s", service, diff)
+		wantAllUsed(t, bed, scope, service)
+	}
+}
+
+// wantAllUsed holds what a service may to what it did, both ways.
+func wantAllUsed(t *testing.T, bed *testbed.Cluster, scope, service string) {
+	t.Helper()
+	all := calls(t, bed, scope, service)
+	wantNothingForbidden(t, all)
+	verbs := used(all)
+	if diff := cmp.Diff(granted(roleOf(t, service), verbs), verbs); diff != "" {
+		t.Errorf("what %s may (-) and what it does (+):\n%s", service, diff)
+	}
+}
+
+// createAgain creates what is there.
+func createAgain(ctx context.Context, t *testing.T, executor *kube.Cluster, objects []cluster.Object) {
+	t.Helper()
+	for _, o := range objects {
+		if err := executor.Create(ctx, o); !errors.Is(err, cluster.ErrExists) || o.GetObjectKind().GroupVersionKind().Kind == "ConfigMap" && o.GetUID() == "" {
+			t.Errorf("create %s once more: %v, and its UID is %q", o.GetName(), err, o.GetUID())
 		}
+	}
+}
+
+// asksForALog asks for the log of a pod that has none, because it never begins.
+func asksForALog(ctx context.Context, t *testing.T, watcher *kube.Cluster, r cluster.Ref) {
+	t.Helper()
+	seen, err := watcher.Observe(ctx, r)
+	if err != nil || len(seen.Pods) == 0 {
+		t.Fatalf("its pods: %+v, %v", seen.Pods, err)
+	}
+	log, err := watcher.Log(ctx, cluster.Log{Scope: r.Scope, Pod: seen.Pods[0].Name, Container: cluster.ContainerBenchmark})
+	if err == nil {
+		_ = log.Close() // it is empty
 	}
 }
 
@@ -218,7 +261,12 @@ func orphan(ctx context.Context, t *testing.T, bed *testbed.Cluster, executor *k
 
 func driver(t *testing.T, config, scope string) *kube.Cluster {
 	t.Helper()
-	c, err := kube.New(kube.Settings{Kubeconfig: config, Namespace: scope}, zaptest.NewLogger(t))
+	return open(t, kube.Settings{Kubeconfig: config, Namespace: scope})
+}
+
+func open(t *testing.T, s kube.Settings) *kube.Cluster {
+	t.Helper()
+	c, err := kube.New(s, zaptest.NewLogger(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -250,6 +298,10 @@ func objects(scope, run string) []cluster.Object {
 	return []cluster.Object{
 		&corev1.Secret{TypeMeta: core("Secret"), ObjectMeta: own},
 		&corev1.ConfigMap{TypeMeta: core("ConfigMap"), ObjectMeta: own},
+		&corev1.PersistentVolumeClaim{TypeMeta: core("PersistentVolumeClaim"), ObjectMeta: own, Spec: corev1.PersistentVolumeClaimSpec{
+			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+			Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
+		}},
 		&corev1.Service{TypeMeta: core("Service"), ObjectMeta: own, Spec: corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone, Selector: labels}},
 		&batchv1.Job{TypeMeta: metav1.TypeMeta{APIVersion: "batch/v1", Kind: "Job"}, ObjectMeta: own, Spec: batchv1.JobSpec{
 			BackoffLimit: &zero, Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{

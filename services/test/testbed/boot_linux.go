@@ -25,7 +25,12 @@ const patience = 10 * time.Minute
 // boot boots a cluster that goes with the test.
 func boot(tb testing.TB, nodes int) *Cluster {
 	tb.Helper()
-	info, stop, err := Boot(tb.Context(), bed.Settings{Name: "t-" + randomText(), Nodes: nodes, Patience: patience}, true)
+	return bootAs(tb, bed.Settings{Name: "t-" + randomText(), Nodes: nodes, Patience: patience})
+}
+
+func bootAs(tb testing.TB, s bed.Settings) *Cluster {
+	tb.Helper()
+	info, stop, err := Boot(tb.Context(), s, true)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -37,11 +42,17 @@ func boot(tb testing.TB, nodes int) *Cluster {
 	return &Cluster{Info: info, Own: true}
 }
 
+// simulated boots a cluster for simulated nodes.
+func simulated(tb testing.TB) *Cluster {
+	tb.Helper()
+	return bootAs(tb, bed.Settings{Name: "t-" + randomText(), Scheduler: true})
+}
+
 // Boot builds what is needed and boots a cluster, in a process of its own. One
 // that is owned ends with this process, or when stop is called; another when it
 // is told to.
 func Boot(ctx context.Context, s bed.Settings, owned bool) (info bed.Info, stop func() error, err error) {
-	k, err := kit.Build(ctx, kit.Want{Nodes: s.Nodes > 0, Oldest: s.Nodes == 0 && os.Getenv(EnvOldest) != ""})
+	k, err := kit.Build(ctx, kit.Want{Nodes: s.Nodes > 0, Oldest: s.Nodes == 0 && !s.Scheduler && os.Getenv(EnvOldest) != ""})
 	if err != nil {
 		return info, nil, err
 	}

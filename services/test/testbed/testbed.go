@@ -51,6 +51,17 @@ func API(tb testing.TB) *Cluster {
 	return of(tb, 0)
 }
 
+// Simulated returns a cluster of the test's own without a node: the API server,
+// its store, the controllers and the scheduler, for nodes that package kwok
+// simulates; or it skips the test.
+func Simulated(tb testing.TB) *Cluster {
+	tb.Helper()
+	if os.Getenv(EnvReal) == "" {
+		tb.Skip("needs a real Kubernetes: `make test-real` boots one")
+	}
+	return simulated(tb)
+}
+
 func of(tb testing.TB, nodes int) *Cluster {
 	tb.Helper()
 	if os.Getenv(EnvReal) == "" {

@@ -40,6 +40,9 @@ type Settings struct {
 	Patience time.Duration // how long to wait for a cluster of others to go, and then for this one to be up; zero means 2 min
 	// NoControllers leaves the controllers out, where there are no nodes.
 	NoControllers bool
+	// Scheduler has a cluster without nodes give pods to those that are
+	// simulated.
+	Scheduler bool
 }
 
 // PauseImage is what holds the namespaces of a pod.
@@ -55,7 +58,8 @@ type Info struct {
 	Kubectl    string   `json:"kubectl"`
 	Host       string   `json:"host"` // address of this machine as pods reach it, empty where there are no nodes
 	Nodes      []string `json:"nodes"`
-	Keeper     int      `json:"keeper"` // process ID
+	Keeper     int      `json:"keeper"`    // process ID
+	Simulator  string   `json:"simulator"` // kubeconfig of who simulates nodes; what it does is not audited
 }
 
 // Root is the folder of all clusters of this user.
@@ -124,6 +128,7 @@ type spec struct {
 	Images        []string // tars
 	Ports         ports    // where there are no nodes
 	NoControllers bool
+	Scheduler     bool
 }
 
 type ports struct{ Etcd, API int }

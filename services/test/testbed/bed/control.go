@@ -15,9 +15,9 @@ kind: Policy
 omitStages: [RequestReceived]
 rules:
 - level: None
-  users: [system:apiserver, system:kube-scheduler, system:kube-proxy, system:kube-controller-manager, dns]
+  users: [system:apiserver, system:kube-scheduler, system:kube-proxy, system:kube-controller-manager, dns, simulator]
 - level: None
-  userGroups: [system:nodes]
+  userGroups: [system:nodes, "system:serviceaccounts:kube-system"]
 - level: None
   resources: [{group: coordination.k8s.io, resources: [leases]}]
 - level: None
@@ -58,10 +58,13 @@ func (m *machine) controlPlane(ctx context.Context) error {
 	if m.alone() && m.NoControllers {
 		return nil
 	}
-	if err := m.controllers(); err != nil || m.alone() {
+	if err := m.controllers(); err != nil {
 		return err
 	}
-	if err := m.scheduler(); err != nil {
+	if m.alone() && !m.Scheduler {
+		return nil
+	}
+	if err := m.scheduler(); err != nil || m.alone() {
 		return err
 	}
 	if err := os.WriteFile(m.in("Corefile"), fmt.Appendf(nil, dnsConfig, m.address(), m.pki("dns.kubeconfig")), 0o600); err != nil {
@@ -109,20 +112,24 @@ func (m *machine) apiserver() error {
 }
 
 func (m *machine) controllers() error {
-	config, secure := m.pki("controllers.kubeconfig"), "10257"
+	config, secure, silence := m.pki("controllers.kubeconfig"), "10257", "10s"
 	if m.alone() {
-		secure = "0"
+		secure, silence = "0", "60s" // simulated nodes are many, and are not lost
 	}
 	return m.kube("kube-controller-manager", "--kubeconfig", config, "--bind-address", "127.0.0.1", "--secure-port", secure,
 		"--authentication-kubeconfig", config, "--authorization-kubeconfig", config,
 		"--service-account-private-key-file", m.pki("serviceaccounts.key"), "--use-service-account-credentials",
 		"--root-ca-file", m.pki("ca.crt"), "--cluster-signing-cert-file", m.pki("ca.crt"), "--cluster-signing-key-file", m.pki("ca.key"),
 		"--leader-elect=false", "--kube-api-qps", "200", "--kube-api-burst", "400",
-		"--node-monitor-period", "1s", "--node-monitor-grace-period", "10s")
+		"--node-monitor-period", "1s", "--node-monitor-grace-period", silence)
 }
 
 func (m *machine) scheduler() error {
-	config := m.pki("scheduler.kubeconfig")
-	return m.kube("kube-scheduler", "--kubeconfig", config, "--bind-address", "127.0.0.1", "--leader-elect=false",
+	config, secure := m.pki("scheduler.kubeconfig"), "10259"
+	if m.alone() {
+		secure = "0"
+	}
+	return m.kube("kube-scheduler", "--kubeconfig", config, "--bind-address", "127.0.0.1", "--secure-port", secure, "--leader-elect=false",
+		"--kube-api-qps", "500", "--kube-api-burst", "1000",
 		"--authentication-kubeconfig", config, "--authorization-kubeconfig", config)
 }

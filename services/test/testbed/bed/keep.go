@@ -151,7 +151,7 @@ func (k *keeper) boot(ctx context.Context) error {
 func (k *keeper) specs(ctx context.Context) ([]spec, error) {
 	base := spec{
 		PKI: filepath.Join(k.dir, "pki"), Bin: k.settings.Bin, Nodes: k.settings.Nodes, Images: k.settings.Images,
-		Ports: ports{Etcd: 2379, API: 6443}, NoControllers: k.settings.NoControllers,
+		Ports: ports{Etcd: 2379, API: 6443}, NoControllers: k.settings.NoControllers, Scheduler: k.settings.Scheduler,
 	}
 	if base.alone() {
 		var err error
@@ -263,7 +263,7 @@ func (k *keeper) await(ctx context.Context, cp spec) error {
 func (k *keeper) describe(cp spec) Info {
 	i := Info{
 		Name: k.settings.Name, Dir: k.dir, Kubeconfig: cp.pki("admin.kubeconfig"), Server: cp.server(),
-		Audit: cp.in("audit.log"), Kubectl: cp.part("kubectl"), Keeper: os.Getpid(),
+		Audit: cp.in("audit.log"), Kubectl: cp.part("kubectl"), Keeper: os.Getpid(), Simulator: cp.pki("simulator.kubeconfig"),
 	}
 	for n := 1; n <= k.settings.Nodes; n++ {
 		i.Nodes = append(i.Nodes, nodeName(n))

@@ -151,6 +151,7 @@ func certificates(dir, server string, nodes int) error {
 		{file: "scheduler", name: "system:kube-scheduler"},
 		{file: "proxy", name: "system:kube-proxy"},
 		{file: "dns", name: "dns", group: "system:masters"},
+		{file: "simulator", name: "simulator", group: "system:masters"},
 	}
 	for n := 1; n <= nodes; n++ {
 		holders = append(holders, holder{

@@ -125,8 +125,8 @@ func message(n int) event.Metrics {
 // filled returns a bus whose topic of samples holds so many.
 func filled(b *testing.B, addr string, total int) *kafka.Bus {
 	b.Helper()
-	settings := kafka.Settings{Brokers: []string{addr}, Key: []byte("0123456789abcdef")}
-	if err := kafka.CreateTopics(b.Context(), settings, kafka.Topics(partitions, 1)); err != nil {
+	settings := kafka.Settings{Brokers: []string{addr}, Key: []byte("0123456789abcdef"), Topics: kafka.TopicSettings{Partitions: partitions, Replication: 1}}
+	if err := kafka.CreateTopics(b.Context(), settings); err != nil {
 		b.Fatal(err)
 	}
 	bus, err := kafka.NewBus(settings, zap.NewNop())

@@ -17,6 +17,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -55,6 +56,33 @@ func Start(tb testing.TB) *Server {
 	return local(tb)
 }
 
+// StartGuarded returns a broker that asks by SCRAM-SHA-512 who speaks, and lets
+// them do what they were given the right to: of users, who all have one password,
+// the first may do everything. It is always the test's own, made of artefacts,
+// and only where BAI_TEST_REAL is 1; else the test is skipped.
+func StartGuarded(tb testing.TB, password string, users ...string) *Server {
+	tb.Helper()
+	if os.Getenv("BAI_TEST_REAL") != "1" {
+		tb.Skip("needs a Kafka that checks rights: set BAI_TEST_REAL=1 to have one started (Java 17 and Maven)")
+	}
+	ports := jvm.FreePorts(tb, 3)
+	var format []string
+	for _, user := range users {
+		format = append(format, "--add-scram", fmt.Sprintf("SCRAM-SHA-512=[name=%s,password=%s]", user, password))
+	}
+	return begin(tb, ports[0], []string{
+		fmt.Sprintf("listeners=GUARDED://127.0.0.1:%d,INTERNAL://127.0.0.1:%d,CONTROLLER://127.0.0.1:%d", ports[0], ports[2], ports[1]),
+		fmt.Sprintf("advertised.listeners=GUARDED://127.0.0.1:%d,INTERNAL://127.0.0.1:%d", ports[0], ports[2]),
+		"listener.security.protocol.map=CONTROLLER:PLAINTEXT,INTERNAL:PLAINTEXT,GUARDED:SASL_PLAINTEXT",
+		"inter.broker.listener.name=INTERNAL",
+		fmt.Sprintf("controller.quorum.voters=1@127.0.0.1:%d", ports[1]),
+		"sasl.enabled.mechanisms=SCRAM-SHA-512",
+		"listener.name.guarded.scram-sha-512.sasl.jaas.config=org.apache.kafka.common.security.scram.ScramLoginModule required;",
+		"authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+		"super.users=User:ANONYMOUS;User:" + users[0], // the broker to itself is ANONYMOUS
+	}, format)
+}
+
 // Kill ends the broker at once, as a crash would. Where the broker is not this
 // test's own the test is skipped, or fails where BAI_TEST_REAL is 1.
 func (s *Server) Kill(tb testing.TB) {
@@ -83,6 +111,18 @@ func (s *Server) Again(tb testing.TB) {
 
 func local(tb testing.TB) *Server {
 	tb.Helper()
+	ports := jvm.FreePorts(tb, 2)
+	return begin(tb, ports[0], []string{
+		fmt.Sprintf("listeners=PLAINTEXT://127.0.0.1:%d,CONTROLLER://127.0.0.1:%d", ports[0], ports[1]),
+		fmt.Sprintf("advertised.listeners=PLAINTEXT://127.0.0.1:%d", ports[0]),
+		fmt.Sprintf("controller.quorum.voters=1@127.0.0.1:%d", ports[1]),
+	}, nil)
+}
+
+// begin starts a broker of the settings beside the common ones, which listens to
+// tests at port.
+func begin(tb testing.TB, port int, settings, format []string) *Server {
+	tb.Helper()
 	java, err := jvm.Java()
 	if err != nil {
 		tb.Fatalf("start Kafka: %v", err)
@@ -92,8 +132,7 @@ func local(tb testing.TB) *Server {
 		tb.Fatalf("start Kafka: %v", err)
 	}
 	home := jvm.NewHome(tb, "kafka")
-	ports := jvm.FreePorts(tb, 2)
-	home.Write(tb, "server.properties", settings(ports, home.Path("data")))
+	home.Write(tb, "server.properties", strings.Join(append(append(common(), settings...), "log.dirs="+home.Path("data"), ""), "\n"))
 	home.Write(tb, "log4j2.properties", logging)
 	// Stopping at the first compiler saves two fifths of what a start costs.
 	argv := []string{
@@ -103,8 +142,9 @@ func local(tb testing.TB) *Server {
 	id := make([]byte, 16)
 	_, _ = rand.Read(id) // never fails
 	id[0] &= 0x7f        // its text must not begin with a dash
-	home.Run(tb, nil, append(argv, "kafka.tools.StorageTool", "format", "-t", base64.RawURLEncoding.EncodeToString(id), "-c", home.Path("server.properties"))...)
-	s := &Server{Addr: fmt.Sprintf("127.0.0.1:%d", ports[0])}
+	format = append([]string{"kafka.tools.StorageTool", "format", "-t", base64.RawURLEncoding.EncodeToString(id), "-c", home.Path("server.properties")}, format...)
+	home.Run(tb, nil, append(slices.Clip(argv), format...)...)
+	s := &Server{Addr: fmt.Sprintf("127.0.0.1:%d", port)}
 	s.process = home.Begin(tb, s.ready, nil, append(argv, "kafka.Kafka", home.Path("server.properties"))...)
 	return s
 }
@@ -145,15 +185,6 @@ func common() []string {
 		// Retention and compaction act within seconds.
 		"log.initial.task.delay.ms=1000", "log.retention.check.interval.ms=1000", "log.cleaner.backoff.ms=1000", "log.cleaner.dedupe.buffer.size=16777216",
 	}
-}
-
-func settings(ports []int, data string) string {
-	lines := append(common(),
-		fmt.Sprintf("listeners=PLAINTEXT://127.0.0.1:%d,CONTROLLER://127.0.0.1:%d", ports[0], ports[1]),
-		fmt.Sprintf("advertised.listeners=PLAINTEXT://127.0.0.1:%d", ports[0]),
-		fmt.Sprintf("controller.quorum.voters=1@127.0.0.1:%d", ports[1]),
-		"log.dirs="+data, "")
-	return strings.Join(lines, "\n")
 }
 
 // contained runs the broker in a container, which names each setting by a

@@ -49,23 +49,32 @@ type Want struct {
 // Build builds a kit, or finds what was built before. The first time takes some
 // minutes.
 func Build(ctx context.Context, w Want) (Kit, error) {
-	root, err := Root()
+	b, unlock, err := begin()
 	if err != nil {
 		return Kit{}, err
 	}
-	b := builder{root: root, out: filepath.Join(root, "bin", "testbed")}
+	k, err := b.build(ctx, w)
+	return k, errors.Join(err, unlock())
+}
+
+// begin waits until nobody else builds.
+func begin() (b builder, unlock func() error, err error) {
+	root, err := Root()
+	if err != nil {
+		return b, nil, err
+	}
+	b = builder{root: root, out: filepath.Join(root, "bin", "testbed")}
 	if err := os.MkdirAll(b.out, 0o755); err != nil { //nolint:gosec // as the rest of bin
-		return Kit{}, err
+		return b, nil, err
 	}
 	lock, err := os.Create(filepath.Join(b.out, "lock"))
 	if err != nil {
-		return Kit{}, err
+		return b, nil, err
 	}
-	defer lock.Close() //nolint:errcheck // it ends with the file
 	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
-		return Kit{}, fmt.Errorf("wait for another who builds the test bed: %w", err)
+		return b, nil, errors.Join(fmt.Errorf("wait for another who builds the test bed: %w", err), lock.Close())
 	}
-	return b.build(ctx, w)
+	return b, lock.Close, nil
 }
 
 // Root returns the folder of the whole project.

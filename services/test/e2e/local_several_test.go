@@ -1,0 +1,259 @@
+package e2e_test
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
+)
+
+// needs skips a test where the machine lacks programs that it is about; where
+// everything is to be tested, they must be there.
+func needs(t *testing.T, programs map[string]string) {
+	t.Helper()
+	for program, from := range programs {
+		if _, err := exec.LookPath(program); err == nil {
+			continue
+		}
+		if os.Getenv("CI") != "" {
+			t.Fatalf("%s is missing: apt-get install %s", program, from)
+		}
+		t.Skipf("%s is missing: apt-get install %s", program, from)
+	}
+}
+
+// ranks builds the program that the runs of strategy mpi consist of.
+func ranks(t *testing.T) string {
+	t.Helper()
+	needs(t, map[string]string{"mpirun": "openmpi-bin", "/usr/sbin/sshd": "openssh-server", "gcc": "gcc libc6-dev"})
+	program := filepath.Join(t.TempDir(), "ranks")
+	if out, err := exec.CommandContext(t.Context(), "gcc", "-o", program, "testdata/ranks.c", "-l:libmpi.so.40").CombinedOutput(); err != nil {
+		t.Fatalf("build the ranks: %v\n%s", err, out)
+	}
+	return program
+}
+
+// mpi returns a descriptor of four ranks on two instances.
+func mpi(line string) string {
+	return strings.Replace(command(line), "[env]", `strategy = "mpi"
+[hardware.distributed]
+num_instances = 2
+processes_per_instance = 2
+[env]`, 1) + `
+[[output.metrics]]
+name = "ranks"
+units = "count"
+pattern = 'ranks=(\d+)'
+[[output.metrics]]
+name = "hosts"
+units = "count"
+pattern = 'hosts=(\d+)'
+[[output.metrics]]
+name = "total"
+units = "count"
+pattern = 'total=(\d+)'
+`
+}
+
+func TestFourRanksOnTwoInstancesOfThisMachineFindEachOther(t *testing.T) {
+	t.Parallel()
+	program := ranks(t)
+	p := start(t)
+	run := p.submit(mpi(program))
+	r := p.complete(run)
+	if r.GetOutcome() != baiv1.Outcome_OUTCOME_SUCCEEDED {
+		t.Fatalf("ended as %v\n%s", r, strings.Join(p.lines(run), "\n"))
+	}
+	if diff := cmp.Diff(map[string][]float64{"ranks": {4}, "hosts": {2}, "total": {6}}, p.told(run)); diff != "" {
+		t.Errorf("samples (-want +got):\n%s", diff)
+	}
+	for rank := range 4 {
+		want := fmt.Sprintf("rank=%d host=bai-%s-1-worker-%d", rank, run, rank/2)
+		if log := strings.Join(p.lines(run), "\n"); !strings.Contains(log, want) {
+			t.Errorf("no line says %q:\n%s", want, log)
+		}
+	}
+	wantNoPod(t, p, run)
+	wantNoNetwork(t, p)
+}
+
+// told returns the values of the metrics that the descriptor of a run names.
+func (p *platform) told(run string) map[string][]float64 {
+	p.t.Helper()
+	all := p.samples(run)
+	maps.DeleteFunc(all, func(name string, _ []float64) bool { return strings.HasPrefix(name, "system.") })
+	return all
+}
+
+// wantNoNetwork checks that nothing joins pods any more.
+func wantNoNetwork(t *testing.T, p *platform) {
+	t.Helper()
+	eventually(t, 10*time.Second, func() error {
+		left, err := os.ReadDir(filepath.Join(p.dir, "pods", "networks"))
+		if err == nil && len(left) > 0 {
+			err = fmt.Errorf("left: %v", left)
+		}
+		return err
+	})
+}
+
+// rankOf returns the process of a rank of a program, zero where there is none.
+func rankOf(program, rank string) int {
+	procs, _ := filepath.Glob("/proc/[0-9]*")
+	for _, proc := range procs {
+		cmdline, _ := os.ReadFile(proc + "/cmdline")
+		environ, _ := os.ReadFile(proc + "/environ")
+		var pid int
+		if bytes.HasPrefix(cmdline, []byte(program)) && bytes.Contains(environ, []byte("OMPI_COMM_WORLD_RANK="+rank+"\x00")) {
+			_, _ = fmt.Sscanf(filepath.Base(proc), "%d", &pid)
+			return pid
+		}
+	}
+	return 0
+}
+
+func TestAKilledRankIsNamedWithItsHost(t *testing.T) {
+	t.Parallel()
+	program := ranks(t)
+	p := start(t)
+	run := p.submit(mpi(program + " forever"))
+	eventually(t, 60*time.Second, func() error {
+		if log := strings.Join(p.lines(run), "\n"); !strings.Contains(log, "ranks=4") {
+			return fmt.Errorf("it does not run yet: %v %s", p.get(run), log)
+		}
+		return nil
+	})
+	if err := syscall.Kill(rankOf(program, "3"), syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	r := p.end(run)
+	want := regexp.MustCompile(`rank 3 on bai-` + run + `-1-worker-1\S* failed first`)
+	if r.GetOutcome() != baiv1.Outcome_OUTCOME_FAILED || r.GetReason() != "Signaled" || !want.MatchString(r.GetMessage()) {
+		t.Errorf("ended as %v, want it to say %s", r, want)
+	}
+	wantNoPod(t, p, run)
+	wantNoNetwork(t, p)
+}
+
+func TestAGangSurvivesTheDeathOfItsPlatformAndNothingOfItSurvivesItsCancel(t *testing.T) {
+	t.Parallel()
+	program := ranks(t)
+	p := start(t)
+	run := p.submit(mpi(program + " forever"))
+	p.reach(run, baiv1.Phase_PHASE_RUNNING)
+	p.kill()
+	p.begin()
+	eventually(t, 60*time.Second, func() error {
+		if rankOf(program, "0") == 0 || rankOf(program, "3") == 0 {
+			return fmt.Errorf("not all ranks run: %v", p.get(run))
+		}
+		return nil
+	})
+	if r := p.get(run); r.GetPhase() != baiv1.Phase_PHASE_RUNNING {
+		t.Errorf("after the platform came back it is %v", r)
+	}
+	p.cancel(run)
+	if r := p.end(run); r.GetOutcome() != baiv1.Outcome_OUTCOME_CANCELED {
+		t.Errorf("canceled: %v", r)
+	}
+	if pid := rankOf(program, "0") + rankOf(program, "3"); pid != 0 {
+		t.Errorf("process %d of it is left", pid)
+	}
+	wantNoPod(t, p, run)
+	wantNoNetwork(t, p)
+	if temporary, _ := filepath.Glob("/tmp/ompi.bai-" + run + "*"); len(temporary) > 0 {
+		t.Errorf("left on the machine: %v", temporary)
+	}
+}
+
+// TestARunThatNeedsMPISaysWhatToInstall is not parallel: it changes the
+// environment.
+func TestARunThatNeedsMPISaysWhatToInstall(t *testing.T) {
+	needs(t, map[string]string{"/usr/sbin/sshd": "openssh-server"})
+	path := t.TempDir()
+	for _, program := range []string{"sh", "mkdir", "cp", "ssh"} {
+		at, err := exec.LookPath(program)
+		if err == nil {
+			err = os.Symlink(at, filepath.Join(path, program))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("PATH", path)
+	p := start(t)
+	r := p.end(p.submit(mpi("true")))
+	if r.GetOutcome() != baiv1.Outcome_OUTCOME_FAILED || r.GetReason() != "CommandNotFound" || !strings.Contains(r.GetMessage(), "needs mpirun") || !strings.Contains(r.GetMessage(), "install openmpi-bin") {
+		t.Errorf("ended as %v", r)
+	}
+}
+
+func TestPodsWithoutNamespacesAreNotJoined(t *testing.T) {
+	t.Parallel()
+	p := start(t, "--no-namespaces")
+	r := p.end(p.submit(mpi("true")))
+	if r.GetReason() != "NeedsNamespaces" || !strings.Contains(r.GetMessage(), "no_namespaces") {
+		t.Errorf("ended as %v", r)
+	}
+}
+
+// served returns a descriptor of a client that asks a server.
+func served(client, server string) string {
+	return strings.Replace(command(client), `[env]`, `strategy = "inference"
+[env]`, 1) + fmt.Sprintf(`
+[[output.metrics]]
+name = "answer"
+units = "count"
+pattern = 'answer=(\d+)'
+[server.hardware]
+instance_type = "t3.small"
+[server.env]
+docker_image = "debian:12-slim"
+ports = [8080]
+start_command = %q
+[server.env.readiness_probe]
+path = "/ping"
+port = 8080
+period_seconds = 1
+[[server.output.metrics]]
+name = "asked"
+units = "count"
+pattern = 'asked=(\d+)'
+`, server)
+}
+
+func TestBothEndsOfAnInferenceAreMeasuredAndRunsDoNotMeet(t *testing.T) {
+	t.Parallel()
+	program := filepath.Join(t.TempDir(), "answer")
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, "testdata/answer/main.go").CombinedOutput(); err != nil {
+		t.Fatalf("build the server: %v\n%s", err, out)
+	}
+	p := start(t, "--slots", "2")
+	client := program + " http://${INFERENCE_SERVER_HOST}:${INFERENCE_SERVER_PORT}"
+	runs := []string{p.submit(served(client, program)), p.submit(served(client, program))} // on one port
+	for _, run := range runs {
+		r := p.complete(run)
+		if r.GetOutcome() != baiv1.Outcome_OUTCOME_SUCCEEDED {
+			t.Fatalf("ended as %v\n%s", r, strings.Join(p.lines(run), "\n"))
+		}
+		if diff := cmp.Diff(map[string][]float64{"answer": {40, 41, 42}, "asked": {0, 1, 2}}, p.told(run)); diff != "" {
+			t.Errorf("samples (-want +got):\n%s", diff)
+		}
+	}
+	r := p.end(p.submit(served(client, "sh -c 'sleep 1; exit 3'")))
+	if r.GetReason() != "NonZeroExit" || !strings.Contains(r.GetMessage(), "the server") {
+		t.Errorf("with a server that fails it ended as %v", r)
+	}
+	wantNoNetwork(t, p)
+}

@@ -1,0 +1,155 @@
+package real_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/benchmark-ai/bai/services/test/testbed"
+	"github.com/benchmark-ai/bai/services/test/testbed/kit"
+)
+
+// entryImage is an image whose own entrypoint is a benchmark.
+const entryImage = "docker.io/local/entrypoint:1"
+
+// counted is how many lines with a metric the entrypoint writes.
+const counted = 60
+
+// entryProgram is that entrypoint.
+const entryProgram = `package main
+
+import (
+	"fmt"
+	"os"
+	"time"
+)
+
+func main() {
+	fmt.Fprintln(os.Stderr, "to standard error")
+	for n := range 60 {
+		fmt.Printf("n=%d\n", n)
+		time.Sleep(200 * time.Millisecond)
+	}
+	fmt.Print("the last line has no end")
+}
+`
+
+// entryOn brings entryImage to the nodes.
+func entryOn(t *testing.T, bed *testbed.Cluster) {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range map[string]string{"main.go": entryProgram, "go.mod": "module entry\n\ngo 1.25\n"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	layout, tar := filepath.Join(dir, "layout"), filepath.Join(dir, "image.tar")
+	for _, args := range [][]string{
+		{"go", "build", "-o", "entry", "."},
+		{filepath.Join(shared.dir, "images"), "one", "-ref", entryImage, "-entrypoint", "/entry", "-user", "65532:65532", "-out", layout, "entry=/entry"},
+	} {
+		cmd := exec.Command(args[0], args[1:]...)
+		cmd.Dir, cmd.Env = dir, append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%s: %v\n%s", strings.Join(args, " "), err, out)
+		}
+	}
+	if err := kit.Tar(t.Context(), layout, tar); err != nil {
+		t.Fatal(err)
+	}
+	if err := bed.Import(t.Context(), tar); err != nil {
+		t.Fatal(err)
+	}
+}
+
+const entryDescriptor = `spec_version = "1.0"
+[info]
+description = "an image's own entrypoint"
+[hardware]
+cpus = "50m"
+memory = "64Mi"
+[env]
+docker_image = "local/entrypoint:1"
+[[output.metrics]]
+name = "n"
+units = "count"
+pattern = 'n=(\d+)'
+`
+
+// TestTheOutputOfAnImagesEntrypointIsReadAlsoWhenThePlatformIsKilled runs an image
+// as it is, and kills the platform while it writes.
+func TestTheOutputOfAnImagesEntrypointIsReadAlsoWhenThePlatformIsKilled(t *testing.T) {
+	bed := testbed.Kubernetes(t)
+	if !bed.Own {
+		t.Skip("pods of a cluster elsewhere do not reach this machine: the platform would have to run in there")
+	}
+	scope, data := bed.Namespace(t), filepath.Join(t.TempDir(), "data")
+	args := []string{"--kubeconfig", account(t, bed, scope, "platform", "executor", "watcher"), "--kube-namespace", scope, "--pod-image", podImage}
+	b := build(t, bed)
+	entryOn(t, bed)
+	w := world{startIn(t, b, data, args...), bed, scope}
+	run, err := w.submit(t.Context(), filepath.Join(t.TempDir(), "run.toml"), entryDescriptor)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.reads(t, run, 10)
+	if err := w.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = w.cmd.Wait()
+	w.platform = startIn(t, b, data, args...)
+	if out, code := w.baictl(t, "watch", run); code != 0 {
+		t.Fatalf("exit code %d\n%s\n%s", code, out, bed.Run(t, "-n", scope, "describe", "pods"))
+	}
+	w.wroteAll(t, run)
+	why, _ := w.baictl(t, "why", run)
+	t.Log(why)
+	if !strings.Contains(why, "container's log") {
+		t.Error("the weaker promise is not stated")
+	}
+	cleared(t, bed, scope)
+	wantNothingForbidden(t, calls(t, bed, scope, "platform"))
+}
+
+// reads waits until so many samples of a run are there.
+func (w world) reads(t *testing.T, run string, samples int) {
+	t.Helper()
+	for late := time.Now().Add(2 * time.Minute); ; time.Sleep(300 * time.Millisecond) {
+		if n, err := w.count(t.Context(), run); err == nil && n >= samples {
+			return
+		}
+		if time.Now().After(late) {
+			t.Fatalf("not %d samples in time\n%s", samples, w.bed.Run(t, "-n", w.scope, "describe", "pods"))
+		}
+	}
+}
+
+// wroteAll checks that each line and sample is there, once and in order.
+func (w world) wroteAll(t *testing.T, run string) {
+	t.Helper()
+	want := []string{"to standard error"}
+	for n := range counted {
+		want = append(want, fmt.Sprintf("n=%d", n))
+	}
+	want = append(want, "the last line has no end")
+	out, _ := w.baictl(t, "logs", run)
+	lines := strings.Split(strings.TrimSuffix(out, "\n"), "\n")
+	if diff := cmp.Diff(want, lines); diff != "" {
+		t.Errorf("its log (-want +got):\n%s", diff)
+	}
+	values := strings.Fields(w.values(t, run)["n"])
+	numbers := make([]string, 0, counted)
+	for n := range counted {
+		numbers = append(numbers, fmt.Sprint(n))
+	}
+	if !slices.Equal(values, numbers) {
+		t.Errorf("its samples are %v", values)
+	}
+}

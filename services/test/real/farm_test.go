@@ -1,0 +1,261 @@
+package real_test
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
+	"github.com/benchmark-ai/bai/services/test/testbed"
+)
+
+// farm is a platform whose executor and watcher are processes and service
+// accounts of their own, as where it is deployed.
+type farm struct {
+	platform
+
+	t        *testing.T
+	bed      *testbed.Cluster
+	scope    string
+	api      baiv1.RunServiceClient
+	services map[string]*exec.Cmd // by name
+}
+
+// farmers are the services that a farm has in processes of their own.
+func farmers() []string { return []string{"executor", "watcher"} }
+
+// newFarm starts a farm in a namespace of its own.
+func newFarm(t *testing.T, bed *testbed.Cluster, args ...string) *farm {
+	t.Helper()
+	f := &farm{t: t, bed: bed, scope: bed.Namespace(t), services: map[string]*exec.Cmd{}}
+	b := build(t, bed)
+	dir := t.TempDir()
+	accounts := map[string]string{}
+	for _, name := range farmers() {
+		accounts[name] = account(t, bed, f.scope, name, name)
+	}
+	f.platform = startIn(t, b, filepath.Join(dir, "data"), append([]string{
+		"--without", strings.Join(farmers(), ","),
+		"--kubeconfig", accounts["executor"], "--kube-namespace", f.scope, "--pod-image", podImage,
+	}, args...)...)
+	f.services["platform"] = f.cmd
+	for _, name := range farmers() {
+		f.join(name, filepath.Join(dir, "data", "services.toml"), accounts)
+	}
+	conn, err := grpc.NewClient(f.server, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() }) // nothing is under way
+	f.api = baiv1.NewRunServiceClient(conn)
+	return f
+}
+
+// join starts a service of the platform as its own service account.
+func (f *farm) join(name, shared string, accounts map[string]string) {
+	f.t.Helper()
+	text, err := os.ReadFile(shared) //nolint:gosec // the platform's
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	own := filepath.Join(filepath.Dir(shared), name+".toml")
+	if err := os.WriteFile(own, []byte(strings.ReplaceAll(string(text), accounts["executor"], accounts[name])), 0o600); err != nil { //nolint:gosec // the test's
+		f.t.Fatal(err)
+	}
+	log := &output{}
+	cmd := exec.Command(filepath.Join(f.bin, name), "-config", own) //nolint:gosec // ours, ends with the test
+	cmd.Stdout, cmd.Stderr = log, log
+	if err := cmd.Start(); err != nil {
+		f.t.Fatal(err)
+	}
+	f.services[name] = cmd
+	f.t.Cleanup(func() {
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		if err := cmd.Wait(); err != nil {
+			f.t.Errorf("%s ended: %v", name, err)
+		}
+		if f.t.Failed() {
+			text := log.String()
+			f.t.Logf("the log of %s:\n%s", name, text[max(0, len(text)-4000):])
+		}
+	})
+}
+
+// plain is a run of one small pod.
+func plain(labels, further string) string {
+	return fmt.Sprintf(`spec_version = "0.1.0"
+[info]
+description = "one of many"
+labels = { %s }
+[hardware]
+cpus = "1"
+strategy = "single_node"
+%s
+[env]
+docker_image = "debian:12-slim"
+[ml]
+benchmark_code = "true"
+`, labels, further)
+}
+
+// put submits a run, and returns its ID.
+func (f *farm) put(ctx context.Context, text string) (string, error) {
+	r, err := f.api.SubmitRun(ctx, &baiv1.SubmitRunRequest{DescriptorToml: []byte(text)})
+	return r.GetRunId(), err
+}
+
+// putMany submits the same n times.
+func (f *farm) putMany(ctx context.Context, n int, text string) ([]string, error) {
+	runs := make([]string, n)
+	g, gctx := errgroup.WithContext(ctx)
+	g.SetLimit(8)
+	for i := range n {
+		g.Go(func() (err error) {
+			runs[i], err = f.put(gctx, text)
+			return err
+		})
+	}
+	return runs, g.Wait()
+}
+
+// await waits for a change of a run, and returns it.
+func (f *farm) await(ctx context.Context, run string, ok func(*baiv1.Change) bool) (*baiv1.Change, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stream, err := f.api.WatchRun(ctx, &baiv1.WatchRunRequest{Run: run})
+	if err != nil {
+		return nil, err
+	}
+	for {
+		r, err := stream.Recv()
+		if err != nil {
+			return nil, fmt.Errorf("watch %s: %w", run, err)
+		}
+		c := r.GetChange()
+		if ok(c) {
+			return c, nil
+		}
+		if c.GetOutcome() != baiv1.Outcome_OUTCOME_UNSPECIFIED {
+			return c, fmt.Errorf("run %s has ended: %s %s: %s", run, c.GetOutcome(), c.GetReason(), c.GetMessage())
+		}
+	}
+}
+
+func succeeded(c *baiv1.Change) bool { return c.GetOutcome() == baiv1.Outcome_OUTCOME_SUCCEEDED }
+
+func isRunning(c *baiv1.Change) bool { return c.GetPhase() == baiv1.Phase_PHASE_RUNNING }
+
+// awaitAll waits for the same of many.
+func (f *farm) awaitAll(ctx context.Context, runs []string, ok func(*baiv1.Change) bool) error {
+	for _, run := range runs {
+		if _, err := f.await(ctx, run, ok); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// usage is what a process has used so far.
+type usage struct {
+	cpu       time.Duration
+	now, peak float64 // MiB of memory
+}
+
+// used reads what the services have used; see proc(5).
+func (f *farm) used() map[string]usage {
+	f.t.Helper()
+	all := map[string]usage{}
+	for name, cmd := range f.services {
+		dir := fmt.Sprintf("/proc/%d/", cmd.Process.Pid)
+		stat, err := os.ReadFile(dir + "stat") //nolint:gosec // the kernel's
+		if err != nil {
+			f.t.Fatal(err)
+		}
+		fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
+		const hz = 100 // of the clock of stat on every Linux that Go runs on
+		ticks := number(fields[11]) + number(fields[12])
+		status, err := os.ReadFile(dir + "status") //nolint:gosec // the kernel's
+		if err != nil {
+			f.t.Fatal(err)
+		}
+		all[name] = usage{time.Duration(ticks) * time.Second / hz, kib(status, "VmRSS") / 1024, kib(status, "VmHWM") / 1024}
+	}
+	return all
+}
+
+func kib(status []byte, name string) float64 {
+	if m := regexp.MustCompile(name + `:\s+(\d+) kB`).FindSubmatch(status); m != nil {
+		return float64(number(string(m[1])))
+	}
+	return 0
+}
+
+func number(s string) int {
+	n, _ := strconv.Atoi(s) // the kernel's
+	return n
+}
+
+// tally counts what was asked of the API server.
+type tally map[string]int // by "account verb resource"
+
+// asked counts what the services of the farm have asked of the API server.
+func (f *farm) asked() tally {
+	f.t.Helper()
+	all := tally{}
+	for _, name := range farmers() {
+		for _, r := range calls(f.t, f.bed, f.scope, name) {
+			all[name+" "+r.Verb+" "+r.ObjectRef.Resource]++
+		}
+	}
+	return all
+}
+
+// since returns what was asked since before.
+func (a tally) since(before tally) tally {
+	some := tally{}
+	for what, n := range a {
+		if n -= before[what]; n > 0 {
+			some[what] = n
+		}
+	}
+	return some
+}
+
+func (a tally) sum(of func(verb string) bool) (n int) {
+	for what, some := range a {
+		if of(strings.Fields(what)[1]) {
+			n += some
+		}
+	}
+	return n
+}
+
+func writes(verb string) bool { return !slices.Contains([]string{"get", "list", "watch"}, verb) }
+
+func reads(verb string) bool { return !writes(verb) }
+
+// per is the tally for each of n, the most frequent first.
+func (a tally) per(n int) string {
+	names := slices.Collect(maps.Keys(a))
+	slices.SortFunc(names, func(x, y string) int { return cmp.Or(cmp.Compare(a[y], a[x]), strings.Compare(x, y)) })
+	var lines []string
+	for _, name := range names {
+		lines = append(lines, fmt.Sprintf("  %8.2f %s", float64(a[name])/float64(n), name))
+	}
+	return strings.Join(lines, "\n")
+}

@@ -1,0 +1,111 @@
+package real_test
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// ghost has a cluster have a node that is not there: pods that ask for it are
+// given to it, and nobody ever says how they are.
+func ghost(t *testing.T, w world) string {
+	t.Helper()
+	name := "ghost-" + w.scope
+	w.bed.Apply(t, fmt.Sprintf(`{"apiVersion":"v1","kind":"Node","metadata":{"name":%q,"labels":{"ghost":%q}},
+"spec":{"taints":[{"key":"ghost","effect":"NoSchedule"}]}}`, name, w.scope))
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
+		defer cancel()
+		if out, err := w.bed.Try(ctx, "delete", "node", name); err != nil {
+			t.Errorf("%v\n%s", err, out)
+		}
+	})
+	w.bed.Run(t, "patch", "node", name, "--subresource=status", "--type=merge", "-p",
+		`{"status":{"capacity":{"cpu":"4","memory":"4Gi","pods":"10"},"allocatable":{"cpu":"4","memory":"4Gi","pods":"10"},`+
+			`"conditions":[{"type":"Ready","status":"True","reason":"Test","lastHeartbeatTime":"`+time.Now().UTC().Format(time.RFC3339)+`"}]}}`)
+	return name
+}
+
+// TestWhatALostNodeHeldIsFreed has two runs on a node that is lost, one that the
+// cluster gives up and one that its user cancels. Each ends, nothing of it is
+// left, and its slot is another's.
+func TestWhatALostNodeHeldIsFreed(t *testing.T) {
+	w := newWorld(t, "[kubernetes]\nlost = \"5s\"\n[executor]\nreconcile = \"2s\"\n[executor.pods]\ngrace = \"2s\"\n", "--slots", "2")
+	node := ghost(t, w)
+	there := hurt{hardware: fmt.Sprintf("memory = \"64Mi\"\nnode_selector = { ghost = %q }\ntolerations = [{ key = \"ghost\", operator = \"Exists\" }]", w.scope), limits: `deadline = "1h"`}
+	text := strings.Replace(there.descriptor(), `pending_deadline = "8s"`, `pending_deadline = "10m"`, 1)
+	dir := t.TempDir()
+	runs := map[string]string{}
+	for _, name := range []string{"given up", "canceled"} {
+		run, err := w.submit(t.Context(), filepath.Join(dir, name+".toml"), text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		runs[name] = run
+		w.bed.Run(t, "-n", w.scope, "wait", "--for=create", "--timeout=60s", "pods", "-l", "benchmark-ai.dev/run="+run)
+		w.bed.Run(t, "-n", w.scope, "wait", "--for=condition=PodScheduled", "--timeout=60s", "pods", "-l", "benchmark-ai.dev/run="+run)
+	}
+	if out, code := w.baictl(t, "cancel", runs["canceled"]); code != 0 {
+		t.Fatalf("cancel: exit code %d\n%s", code, out)
+	}
+	begun := time.Now()
+	for name, want := range map[string]told{
+		"given up": {Outcome: "failed", FailureClass: "infra", Reason: "NodeLost"},
+		"canceled": {Outcome: "canceled", Reason: "CanceledByUser"},
+	} {
+		if out, code := w.baictl(t, "watch", runs[name], "--timeout", "2m"); code == 3 || code == 4 {
+			t.Errorf("%s: exit code %d\n%s", name, code, out)
+		}
+		end, err := w.get(t.Context(), runs[name])
+		if err != nil || end.Outcome != want.Outcome || end.FailureClass != want.FailureClass || end.Reason != want.Reason {
+			t.Errorf("%s: it is %+v, want %+v; %v", name, end, want, err)
+		}
+		t.Logf("%s: %s %s after %s: %s", name, end.Outcome, end.Reason, time.Since(begun).Round(time.Second), end.Message)
+	}
+	if why, _ := w.baictl(t, "why", runs["canceled"]); !strings.Contains(why, "waits for node "+node) {
+		t.Errorf("the canceled run's user is not told of the node:\n%s", why)
+	}
+	cleared(t, w.bed, w.scope)
+	run, err := w.submit(t.Context(), filepath.Join(dir, "after.toml"), hurt{code: `"true"`}.descriptor())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out, code := w.baictl(t, "watch", run, "--timeout", "1m"); code != 0 {
+		t.Errorf("a run after them: exit code %d\n%s", code, out)
+	}
+}
+
+// TestOneDeleteRemovesAllOfARun has nobody of the platform's there who could
+// delete the rest.
+func TestOneDeleteRemovesAllOfARun(t *testing.T) {
+	f := newFleet(t, "[executor.pods]\ngrace = \"2s\"\n", "--slots", "2")
+	benchOn(t, f.world)
+	run, err := f.submit(t.Context(), filepath.Join(t.TempDir(), "run.toml"), mpiLasts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.runs(t.Context(), run); err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range f.members {
+		if r.service == "executor" {
+			r.stop(t)
+		}
+	}
+	f.bed.Run(t, "-n", f.scope, "delete", "configmap", "bai-"+run+"-1", "--wait=false")
+	cleared(t, f.bed, f.scope)
+	for _, r := range f.members {
+		if r.cmd == nil {
+			r.begin(t)
+		}
+	}
+	if out, code := f.baictl(t, "watch", run, "--timeout", "1m"); code != 1 {
+		t.Errorf("exit code %d\n%s", code, out)
+	}
+	if end, err := f.get(t.Context(), run); err != nil || end.FailureClass != "infra" || end.Reason != "JobDeleted" && end.Reason != "JobDisappeared" {
+		t.Errorf("it is %+v, want JobDeleted; %v", end, err)
+	}
+}

@@ -1,0 +1,267 @@
+package real_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/zap/zaptest"
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/benchmark-ai/bai/descriptors"
+	"github.com/benchmark-ai/bai/services/executor/transpile"
+	"github.com/benchmark-ai/bai/services/internal/cluster"
+	"github.com/benchmark-ai/bai/services/internal/cluster/kube"
+	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/internal/mpijob"
+	"github.com/benchmark-ai/bai/services/test/deploy/manifest"
+	"github.com/benchmark-ai/bai/services/test/testbed"
+	"github.com/benchmark-ai/bai/services/test/testbed/mpioperator"
+	"github.com/benchmark-ai/bai/services/watcher"
+)
+
+// mayMPIJobs gives an account the roles that deploy adds for MPIJobs, and returns
+// that of its service.
+func mayMPIJobs(t *testing.T, bed *testbed.Cluster, scope, account string, services ...string) *rbacv1.Role {
+	t.Helper()
+	objects, err := manifest.Read("../../../deploy/kubernetes/mpi-operator/rbac.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var last *rbacv1.Role
+	for _, o := range objects {
+		role, ok := o.(*rbacv1.Role)
+		if !ok || !slices.ContainsFunc(services, func(s string) bool { return strings.HasPrefix(role.Name, s+"-") }) {
+			continue
+		}
+		last = role.DeepCopy()
+		last.Namespace, last.Name = scope, account+"-"+role.Name
+		last.APIVersion, last.Kind = rbacv1.SchemeGroupVersion.String(), "Role"
+		text, err := json.Marshal(last)
+		if err != nil {
+			t.Fatal(err)
+		}
+		bed.Apply(t, string(text))
+		bed.Run(t, "-n", scope, "create", "rolebinding", last.Name, "--role="+last.Name, "--serviceaccount="+scope+":"+account)
+	}
+	return last
+}
+
+// TestAnMPIJobIsWhatItsDefinitionAccepts has the driver do with an MPIJob, as
+// executor and as watcher, all that these do with one. What an operator would say
+// of it the test says.
+func TestAnMPIJobIsWhatItsDefinitionAccepts(t *testing.T) {
+	bed := testbed.API(t)
+	if !bed.Own {
+		t.Skip("has the cluster know a further kind of objects")
+	}
+	mpioperator.Install(t, bed)
+	scope := bed.Namespace(t)
+	drivers, roles := mpiDrivers(t, bed, scope)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*patience) // what collects garbage looks for new kinds every 30 s only
+	defer cancel()
+	seen := make(chan cluster.Seen, 1000)
+	watching, stop := context.WithCancel(ctx)
+	done := make(chan error, 1)
+	go func() { done <- drivers["watcher"].Watch(watching, func(s cluster.Seen) { seen <- s }) }()
+
+	for id, end := range map[string]mpiEnd{
+		"01jz0000000000000000000001": {
+			`{"type":"Succeeded","status":"True","reason":"MPIJobSucceeded","message":"done"}`,
+			watcher.Verdict{Outcome: event.Succeeded},
+		},
+		"01jz0000000000000000000002": {
+			`{"type":"Failed","status":"True","reason":"DeadlineExceeded","message":"too late"}`,
+			watcher.Verdict{Outcome: event.Failed, Class: event.ClassTimeout, Reason: event.DeadlineExceeded},
+		},
+	} {
+		playOperator(ctx, t, bed, drivers, seen, mpiPlan(t, scope, id), end)
+	}
+	stop()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	cleared(t, bed, scope)
+	if left := bed.Run(t, "-n", scope, "get", "mpijobs", "-o", "name"); left != "" {
+		t.Errorf("left: %s", left)
+	}
+	wantMPIJobsUsed(t, bed, scope, roles)
+}
+
+// mpiDrivers are those of executor and watcher, and their roles for MPIJobs.
+func mpiDrivers(t *testing.T, bed *testbed.Cluster, scope string) (map[string]*kube.Cluster, map[string]*rbacv1.Role) {
+	t.Helper()
+	drivers, roles := map[string]*kube.Cluster{}, map[string]*rbacv1.Role{}
+	for _, service := range []string{"executor", "watcher"} {
+		config := account(t, bed, scope, service, service)
+		roles[service] = mayMPIJobs(t, bed, scope, service, service)
+		c, err := kube.New(kube.Settings{Kubeconfig: config, Namespace: scope, Kinds: []string{mpijob.Resource}, NoEvents: service == "executor"}, zaptest.NewLogger(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(c.Close)
+		drivers[service] = c
+	}
+	return drivers, roles
+}
+
+// mpiEnd is a condition that an operator gives an MPIJob, and what it means.
+type mpiEnd struct {
+	condition string
+	want      watcher.Verdict
+}
+
+// playOperator creates the objects of a plan, says how its MPIJob ended, and
+// deletes them.
+func playOperator(ctx context.Context, t *testing.T, bed *testbed.Cluster, drivers map[string]*kube.Cluster, seen <-chan cluster.Seen, plan transpile.Plan, end mpiEnd) {
+	t.Helper()
+	for _, o := range plan.Objects {
+		if err := drivers["executor"].Create(ctx, o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	last := plan.Objects[len(plan.Objects)-1]
+	id, uid := last.GetLabels()[cluster.LabelRun], last.GetUID()
+	r := cluster.Ref{Run: id, Attempt: 1, Scope: plan.Scope, Job: plan.Job, UID: string(uid)}
+	for _, c := range drivers {
+		eventually(ctx, t, c, r, func(s cluster.Seen, err error) bool { return err == nil && s.Job != nil && s.Job.UID == uid })
+	}
+	bed.Run(t, "-n", plan.Scope, "patch", "mpijobs", plan.Job, "--subresource=status", "--type=merge", "-p", `{"status":{"conditions":[`+end.condition+`]}}`) //nolint:contextcheck // it is the test's
+	v := watcher.Decide(watcher.Sight{Seen: await(ctx, t, seen, func(s cluster.Seen) bool {
+		return s.Ref.Run == id && s.Job != nil && len(s.Job.Status.Conditions) > 0
+	}), Now: time.Now(), Grace: time.Second, PendingDeadline: time.Minute})
+	if v.Phase != event.PhaseFinished || v.Outcome != end.want.Outcome || v.Class != end.want.Class || v.Reason != end.want.Reason {
+		t.Errorf("the watcher says %+v, want %+v", v, end.want)
+	}
+	if err := drivers["executor"].Delete(ctx, r); err != nil {
+		t.Fatal(err)
+	}
+	eventually(ctx, t, drivers["executor"], r, func(_ cluster.Seen, err error) bool { return errors.Is(err, cluster.ErrNotFound) })
+	await(ctx, t, seen, func(s cluster.Seen) bool { return s.Ref.Run == id && s.Job == nil })
+}
+
+// wantMPIJobsUsed checks that what roles allow was done, and nothing was forbidden.
+func wantMPIJobsUsed(t *testing.T, bed *testbed.Cluster, scope string, roles map[string]*rbacv1.Role) {
+	t.Helper()
+	for service, role := range roles {
+		all := calls(t, bed, scope, service)
+		wantNothingForbidden(t, all)
+		for _, verb := range granted(role, used(all)) {
+			if !slices.Contains(used(all), verb) {
+				t.Errorf("%s may %s, and does not", service, verb)
+			}
+		}
+	}
+}
+
+// await waits for something that is handed over.
+func await(ctx context.Context, t *testing.T, seen <-chan cluster.Seen, ok func(cluster.Seen) bool) cluster.Seen {
+	t.Helper()
+	for {
+		select {
+		case s := <-seen:
+			if ok(s) {
+				return s
+			}
+		case <-ctx.Done():
+			t.Fatal("not handed over in time")
+		}
+	}
+}
+
+// mpiPlan is the plan of a run of strategy mpi where there is an operator.
+func mpiPlan(t *testing.T, scope, run string) transpile.Plan {
+	t.Helper()
+	d, faults := descriptors.Parser{}.Parse("mpi.toml", []byte(mpi))
+	if err := faults.Err(); err != nil {
+		t.Fatal(err)
+	}
+	header := event.NewHeader("submitted "+run, run, "pets", "ann", time.Now())
+	plan, err := transpile.Objects(
+		transpile.Input{Run: event.Fetched{Header: header, Descriptor: mpi}, Descriptor: d},
+		transpile.Settings{Scope: scope, Image: podImage, MPIOperator: true, Deadline: time.Hour, Queue: "team"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if plan.Objects[len(plan.Objects)-1].GetObjectKind().GroupVersionKind().Kind != mpijob.Kind {
+		t.Fatalf("the plan ends with %v", plan.Objects[len(plan.Objects)-1].GetObjectKind())
+	}
+	return plan
+}
+
+// TestAnMPIJobIsRefusedWhereNobodyKnowsIt: the run ends, with the API server's
+// words, instead of waiting for ever.
+func TestAnMPIJobIsRefusedWhereNobodyKnowsIt(t *testing.T) {
+	bed := testbed.API(t)
+	if out, err := bed.Try(t.Context(), "get", "crd", "mpijobs.kubeflow.org"); err == nil {
+		t.Skipf("it is known here:\n%s", out)
+	}
+	scope := bed.Namespace(t)
+	c := driver(t, bed.Kubeconfig, scope)
+	plan := mpiPlan(t, scope, "01jz0000000000000000000003")
+	err := c.Create(t.Context(), plan.Objects[len(plan.Objects)-1])
+	if refused, ok := errors.AsType[*cluster.RefusedError](err); !ok || !strings.Contains(refused.Message, http.StatusText(http.StatusNotFound)) && !strings.Contains(refused.Message, "could not find the requested resource") {
+		t.Errorf("it was not refused for being unknown: %v", err)
+	}
+}
+
+// TestRunsOfStrategyMPIAreCarriedOutByTheOperator has the real operator make the
+// pods: a run that succeeds with what it measured, one of which a rank fails, and
+// one that is canceled.
+func TestRunsOfStrategyMPIAreCarriedOutByTheOperator(t *testing.T) {
+	settings := fmt.Sprintf("[executor.pods]\ngrace = \"4s\"\nmpi_operator = true\n[kubernetes]\nkinds = [%q]\n", mpijob.Resource)
+	f := newFleetThat(t, func(f *fleet, service string) {
+		if service == "executor" { // the first
+			mpioperator.Start(t, f.bed, f.scope)
+		}
+		mayMPIJobs(t, f.bed, f.scope, service, service)
+	}, settings, "--slots", "3")
+	benchOn(t, f.world)
+	dir := t.TempDir()
+	well, err := f.submit(t.Context(), filepath.Join(dir, "well.toml"), mpi)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out, code := f.baictl(t, "watch", well, "--timeout", "3m"); code != 0 {
+		t.Fatalf("exit code %d\n%s\n%s", code, out, f.bed.Run(t, "-n", f.scope, "get", "mpijobs,jobs,pods", "-o", "wide"))
+	}
+	if diff := cmp.Diff(map[string]string{"ranks": "4", "hosts": "2", "total": "6"}, f.values(t, well)); diff != "" {
+		t.Errorf("its metrics (-want +got):\n%s", diff)
+	}
+	for name, h := range map[string]hurt{
+		"a rank that is killed": {
+			whole: mpiLasts, act: killed("worker-0"), within: time.Minute,
+			want: told{Outcome: "failed", FailureClass: "user", Reason: "Signaled"}, says: `rank [01] on \S+worker-0\S* failed first`,
+		},
+		"a run that is canceled": {
+			whole: mpiLasts, act: canceled, within: time.Minute,
+			want: told{Outcome: "canceled", Reason: "CanceledByUser"}, says: `canceled`,
+		},
+	} {
+		end, took, err := f.hurt(t.Context(), filepath.Join(dir, name+".toml"), h)
+		if err := errors.Join(err, h.check(end, took)); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		t.Logf("%s: %s %s %s after %.1f s: %s", name, end.Outcome, end.FailureClass, end.Reason, took.Seconds(), end.Message)
+	}
+	cleared(t, f.bed, f.scope)
+	if left := f.bed.Run(t, "-n", f.scope, "get", "mpijobs,jobs,pods,services", "-o", "name"); left != "" {
+		t.Errorf("left:\n%s", left)
+	}
+	wantNothingForbidden(t, append(calls(t, f.bed, f.scope, "executor"), calls(t, f.bed, f.scope, "watcher")...))
+}
+
+func canceled(ctx context.Context, w world, run string) error {
+	if out, code, err := w.try(ctx, "cancel", run); err != nil || code != 0 {
+		return fmt.Errorf("exit code %d: %w: %s", code, err, out)
+	}
+	return nil
+}

@@ -1,0 +1,447 @@
+package real_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/BurntSushi/toml"
+	"go.uber.org/zap"
+	"google.golang.org/grpc"
+
+	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
+	"github.com/benchmark-ai/bai/services/executor"
+	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/internal/kafka"
+	"github.com/benchmark-ai/bai/services/internal/service"
+	"github.com/benchmark-ai/bai/services/internal/store"
+	"github.com/benchmark-ai/bai/services/internal/store/sqlite"
+	"github.com/benchmark-ai/bai/services/watcher"
+)
+
+const (
+	stormRuns  = 200
+	stormSlots = 20
+	stormEnds  = 50              // runs that must end during the storm
+	stormPause = 3 * time.Second // the least time between two kills
+	stormIn    = 15 * time.Minute
+
+	stormCancels = 2 * time.Minute // the longest time from submission to cancellation
+)
+
+// stormy is one run of the storm, and how it may end.
+type stormy struct {
+	text   string
+	cancel time.Duration // after its submission; zero for never
+	ends   []string      // outcome, class and reason
+}
+
+// stormyRun is run i, canceled at a moment if it is one of those.
+func stormyRun(i int, moment time.Duration) stormy {
+	const well = "OUTCOME_SUCCEEDED FAILURE_CLASS_UNSPECIFIED "
+	switch {
+	case i%50 == 25:
+		return stormy{text: mpi, ends: []string{well}}
+	case i%10 == 3:
+		return stormy{text: tiny("sh -c 'sleep 1; exit 3'"), ends: []string{"OUTCOME_FAILED FAILURE_CLASS_USER NonZeroExit"}}
+	case i%10 == 7:
+		return stormy{
+			text: tiny("sleep 2"), cancel: moment,
+			ends: []string{well, "OUTCOME_CANCELED FAILURE_CLASS_UNSPECIFIED CanceledByUser"},
+		}
+	}
+	return stormy{text: tiny("sleep 1"), ends: []string{well}}
+}
+
+// tiny is the descriptor of a run that needs little, and may wait for it.
+func tiny(command string) string {
+	return fmt.Sprintf(`spec_version = "0.1.0"
+[info]
+description = "a tiny run"
+[hardware]
+cpus = "10m"
+memory = "32Mi"
+[env]
+docker_image = "debian:12-slim"
+[ml]
+benchmark_code = %q
+`, command)
+}
+
+// TestEveryRunEndsOnceWhileExecutorsAndWatchersAreKilled kills executors and
+// watchers in turn while runs begin and end, and has all be heard again after.
+func TestEveryRunEndsOnceWhileExecutorsAndWatchersAreKilled(t *testing.T) {
+	f := newFleet(t, "[executor.pods]\ngrace = \"2s\"\n", "--slots", fmt.Sprint(stormSlots))
+	benchOn(t, f.world)
+	heard, begun, rnd := f.listen(t), time.Now(), chance(t)
+	runs := make(map[string]stormy, stormRuns)
+	var canceling sync.WaitGroup
+	for i := range stormRuns {
+		s := stormyRun(i, time.Second+time.Duration(rnd.Int64N(int64(stormCancels))))
+		run := f.submitNow(t, s.text)
+		runs[run] = s
+		if s.cancel > 0 {
+			canceling.Go(func() { f.cancelAfter(t, run, s.cancel) })
+		}
+	}
+	storm := f.storm(t, heard)
+	canceling.Wait()
+	f.await(t, heard, slices.Collect(maps.Keys(runs)))
+	all := time.Since(begun)
+	found := map[string]int{}
+	for run, s := range runs {
+		how, err := f.howItEnded(t.Context(), run)
+		found[how]++
+		if err == nil && !slices.Contains(s.ends, how) {
+			err = fmt.Errorf("it ended %q, want one of %q", how, s.ends)
+		}
+		if n := heard.ends(run); err == nil && n != 1 {
+			err = fmt.Errorf("%d different facts in the topic end it", n)
+		}
+		if err != nil {
+			t.Errorf("run %s: %v", run, err)
+		}
+	}
+	cleared(t, f.bed, f.scope)
+	during := heard.endedBetween(storm.from, storm.to)
+	t.Logf("%d runs in %s, %d at a time; %s; ended during the storm: %d\n%s", stormRuns, all.Round(time.Second), stormSlots, storm, during, table(found))
+	if during < stormEnds {
+		t.Errorf("%d runs ended during the storm, want %d", during, stormEnds)
+	}
+	f.wantCreatedOnce(t, len(runs))
+	f.wantNoWritesInReplay(t, heard)
+}
+
+func table(found map[string]int) string {
+	var b strings.Builder
+	for _, how := range slices.Sorted(maps.Keys(found)) {
+		fmt.Fprintf(&b, "%5d %s\n", found[how], how)
+	}
+	return b.String()
+}
+
+// submitNow submits a descriptor, and returns the run's ID.
+func (f *fleet) submitNow(t *testing.T, text string) string {
+	t.Helper()
+	r, err := f.api.SubmitRun(t.Context(), &baiv1.SubmitRunRequest{DescriptorToml: []byte(text), Owner: "tester"}, grpc.WaitForReady(true))
+	if err != nil {
+		t.Fatalf("submit: %v", err)
+	}
+	return r.GetRunId()
+}
+
+func (f *fleet) cancelAfter(t *testing.T, run string, d time.Duration) {
+	t.Helper()
+	time.Sleep(d) // the moment is what is tried
+	if _, err := f.api.CancelRun(t.Context(), &baiv1.CancelRunRequest{Run: run}); err != nil {
+		if r, gone := f.api.GetRun(t.Context(), &baiv1.GetRunRequest{Run: run}); gone != nil || r.GetRun().GetPhase() != baiv1.Phase_PHASE_FINISHED {
+			t.Errorf("cancel %s: %v", run, err)
+		}
+	}
+}
+
+// howItEnded returns how a run ended, which it must have done once.
+func (f *fleet) howItEnded(ctx context.Context, run string) (string, error) {
+	r, err := f.api.GetRun(ctx, &baiv1.GetRunRequest{Run: run})
+	if err != nil {
+		return "", err
+	}
+	history, err := f.api.WatchRun(ctx, &baiv1.WatchRunRequest{Run: run})
+	if err != nil {
+		return "", err
+	}
+	how := fmt.Sprintf("%s %s %s", r.GetRun().GetOutcome(), r.GetRun().GetFailureClass(), r.GetRun().GetReason())
+	for n := 0; ; {
+		change, err := history.Recv()
+		switch {
+		case errors.Is(err, io.EOF) && n != 1:
+			return how, fmt.Errorf("its history ends it %d times", n)
+		case errors.Is(err, io.EOF):
+			return how, nil
+		case err != nil:
+			return how, err
+		}
+		if change.GetChange().GetOutcome() != baiv1.Outcome_OUTCOME_UNSPECIFIED {
+			n++
+		}
+	}
+}
+
+// await waits until runs are over for their users.
+func (f *fleet) await(t *testing.T, heard *facts, runs []string) {
+	t.Helper()
+	late := time.Now().Add(stormIn)
+	for _, run := range runs {
+		for {
+			r, err := f.api.GetRun(t.Context(), &baiv1.GetRunRequest{Run: run})
+			if err == nil && r.GetRun().GetPhase() == baiv1.Phase_PHASE_FINISHED && heard.ends(run) > 0 {
+				break
+			}
+			if time.Now().After(late) {
+				t.Fatalf("run %s is still %v; %v", run, r.GetRun(), err)
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+	}
+}
+
+// facts is what the topics say of runs.
+type facts struct {
+	mu       sync.Mutex
+	launched map[string]time.Time            // by ID of the fact
+	finished map[string]map[string]time.Time // by run and ID of the fact
+}
+
+// listen hears what is launched and what ends, for as long as the test lasts.
+func (f *fleet) listen(t *testing.T) *facts {
+	t.Helper()
+	h := &facts{launched: map[string]time.Time{}, finished: map[string]map[string]time.Time{}}
+	bus := f.bus(t)
+	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
+	var parts sync.WaitGroup
+	for _, part := range []service.Part{
+		bus.Consume("storm-launched", service.On(h.hearLaunched)), bus.Consume("storm-finished", service.On(h.hearFinished)),
+	} {
+		parts.Go(func() {
+			if err := part(ctx); err != nil {
+				t.Errorf("listen: %v", err)
+			}
+		})
+	}
+	t.Cleanup(func() { stop(); parts.Wait() })
+	return h
+}
+
+// bus is the platform's, for the test.
+func (f *fleet) bus(t *testing.T) *kafka.Bus {
+	t.Helper()
+	var settings struct{ Kafka kafka.Settings }
+	_, err := toml.DecodeFile(filepath.Join(f.data, "services.toml"), &settings)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bus, err := kafka.NewBus(settings.Kafka, zap.NewNop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(bus.Close)
+	return bus
+}
+
+func (h *facts) hearLaunched(_ context.Context, ev event.Launched) ([]event.Event, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if _, again := h.launched[ev.ID]; !again {
+		h.launched[ev.ID] = time.Now()
+	}
+	return nil, nil
+}
+
+func (h *facts) hearFinished(_ context.Context, ev event.Finished) ([]event.Event, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.finished[ev.Run] == nil {
+		h.finished[ev.Run] = map[string]time.Time{}
+	}
+	if _, again := h.finished[ev.Run][ev.ID]; !again {
+		h.finished[ev.Run][ev.ID] = time.Now()
+	}
+	return nil, nil
+}
+
+// ends is how many different facts end a run.
+func (h *facts) ends(run string) int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.finished[run])
+}
+
+// over is how many runs have ended.
+func (h *facts) over() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.finished)
+}
+
+func (h *facts) endedBetween(from, to time.Time) (n int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, ends := range h.finished {
+		for _, at := range ends {
+			if !at.Before(from) && !at.After(to) {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// doneSince reports whether a service has done its work on some run since then.
+func (h *facts) doneSince(service string, then time.Time) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	after := func(at time.Time) bool { return at.After(then) }
+	if service == "executor" {
+		return slices.ContainsFunc(slices.Collect(maps.Values(h.launched)), after)
+	}
+	for _, ends := range h.finished {
+		if slices.ContainsFunc(slices.Collect(maps.Values(ends)), after) {
+			return true
+		}
+	}
+	return false
+}
+
+// kills is what was done in a storm.
+type kills struct {
+	from, to time.Time
+	recovery map[string][]time.Duration // by service: from a kill until it works on a run again and all of its processes are ready
+	gaps     []time.Duration            // between kills
+}
+
+// String implements fmt.Stringer.
+func (k kills) String() string {
+	var b strings.Builder
+	n := 0
+	for _, service := range slices.Sorted(maps.Keys(k.recovery)) {
+		all := slices.Sorted(slices.Values(k.recovery[service]))
+		n += len(all)
+		fmt.Fprintf(&b, ", %s works again after %s (median), %s (longest)", service,
+			all[len(all)/2].Round(10*time.Millisecond), all[len(all)-1].Round(10*time.Millisecond))
+	}
+	return fmt.Sprintf("%d kills in %s, %s apart at least%s", n, k.to.Sub(k.from).Round(time.Second), slices.Min(k.gaps).Round(10*time.Millisecond), b.String())
+}
+
+// storm kills the replicas in turn for as long as there is something to launch.
+// Between two kills lies at least twice the longest time that a recovery took.
+func (f *fleet) storm(t *testing.T, heard *facts) kills {
+	t.Helper()
+	k := kills{from: time.Now(), recovery: map[string][]time.Duration{}}
+	order := []*replica{f.members[0], f.members[2], f.members[1], f.members[3]}
+	longest, late := stormPause/2, time.Now().Add(stormIn)
+	for i := 0; heard.over() < stormRuns-2*stormSlots; i++ {
+		r, killed := order[i%len(order)], time.Now()
+		r.kill(t)
+		r.begin(t)
+		for !heard.doneSince(r.service, killed) || !r.ready(t.Context()) {
+			if time.Now().After(late) {
+				t.Fatalf("%s has not come to work again since %s", r.service, time.Since(killed))
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
+		took := time.Since(killed)
+		k.recovery[r.service] = append(k.recovery[r.service], took)
+		longest = max(longest, took)
+		time.Sleep(time.Until(killed.Add(2 * longest)))
+		k.gaps = append(k.gaps, time.Since(killed))
+	}
+	k.to = time.Now()
+	return k
+}
+
+// wantCreatedOnce reads in the audit log how often each Job was created.
+func (f *fleet) wantCreatedOnce(t *testing.T, runs int) {
+	t.Helper()
+	made, of := map[string]int{}, map[string]bool{}
+	all := calls(t, f.bed, f.scope, "executor")
+	writes := 0
+	for _, r := range all {
+		if r.writes() {
+			writes++
+		}
+		if r.Verb == "create" && r.ObjectRef.Resource == "jobs" && r.Response.Code == http.StatusCreated {
+			made[r.ObjectRef.Name]++
+			of[runID.FindString(r.ObjectRef.Name)] = true
+		}
+	}
+	for job, n := range made {
+		if n > 1 {
+			t.Errorf("job %s was created %d times", job, n)
+		}
+	}
+	if len(of) == 0 || len(of) > runs {
+		t.Errorf("jobs of %d runs were created, there are %d runs", len(of), runs)
+	}
+	t.Logf("%d jobs of %d runs were created, each once; %d writes by the executors", len(made), len(of), writes)
+	wantNothingForbidden(t, append(all, calls(t, f.bed, f.scope, "watcher")...))
+}
+
+// wantNoWritesInReplay has every service hear every event again from the first,
+// and then some new runs, whose events lie behind the old ones.
+func (f *fleet) wantNoWritesInReplay(t *testing.T, heard *facts) {
+	t.Helper()
+	f.idle(t)
+	for _, r := range f.members {
+		r.stop(t)
+	}
+	f.rewind(t)
+	began := time.Now()
+	f.begin(t, "--replay")
+	for _, r := range f.members {
+		r.begin(t)
+	}
+	var after []string
+	for range 12 { // some for each partition
+		after = append(after, f.submitNow(t, tiny("true")))
+	}
+	f.await(t, heard, after)
+	cleared(t, f.bed, f.scope)
+	for _, service := range []string{"executor", "watcher"} {
+		for _, r := range calls(t, f.bed, f.scope, service) {
+			ours := func(run string) bool {
+				return strings.Contains(r.RequestURI, run) || strings.Contains(r.ObjectRef.Name, run)
+			}
+			if r.writes() && r.Received.After(began) && !slices.ContainsFunc(after, ours) {
+				t.Errorf("when all was heard again, %s did %s %s", service, r.Verb, r.RequestURI)
+			}
+		}
+	}
+}
+
+// idle waits until the executors have written down that all is done: what is not
+// written down is done again.
+func (f *fleet) idle(t *testing.T) {
+	t.Helper()
+	s, err := sqlite.Open(t.Context(), filepath.Join(f.data, "store.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close() //nolint:errcheck // only read
+	for late := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
+		ledger, _, err := store.Get[executor.Ledger](t.Context(), s, store.KindLedger, "slots")
+		if err == nil && len(ledger.Entries) == 0 {
+			return
+		}
+		if time.Now().After(late) {
+			t.Fatalf("slots are held though all runs are gone: %+v, %v", ledger, err)
+		}
+	}
+}
+
+// rewind ends what runs beside the replicas, and has these begin anew at the
+// first events.
+func (f *fleet) rewind(t *testing.T) {
+	t.Helper()
+	bus := f.bus(t)
+	executor.New(executor.Settings{}, executor.Deps{Bus: bus})
+	watcher.New(watcher.Settings{}, watcher.Deps{Bus: bus})
+	for late := time.Now().Add(30 * time.Second); ; time.Sleep(100 * time.Millisecond) {
+		err := bus.Rewind(t.Context())
+		if err == nil {
+			break
+		}
+		if time.Now().After(late) {
+			t.Fatal(err)
+		}
+	}
+	f.stopRest(t)
+}

@@ -1,0 +1,83 @@
+package real_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"testing"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/benchmark-ai/bai/descriptors"
+	"github.com/benchmark-ai/bai/services/executor/transpile"
+	"github.com/benchmark-ai/bai/services/fetcher"
+	"github.com/benchmark-ai/bai/services/test/testbed"
+)
+
+// TestVolumesOfEveryKindAreWhatTheAPIServerAccepts applies the objects of a run
+// with shared data and volumes of every kind, up to what would be written.
+func TestVolumesOfEveryKindAreWhatTheAPIServerAccepts(t *testing.T) {
+	bed := testbed.API(t)
+	scope := bed.Namespace(t)
+	for _, file := range []string{"../../executor/transpile/testdata/volumes.toml", "../../../descriptors/examples/every-key.toml"} {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d, faults := descriptors.Parse(file, text)
+		if err := faults.Err(); err != nil {
+			t.Fatal(err)
+		}
+		manifest, err := transpile.Manifest(d, text, false, transpile.Settings{Scope: scope, Zones: map[string]string{"use1-az1": "us-east-1a"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Contains(manifest, []byte("kind: PersistentVolumeClaim")) {
+			t.Errorf("%s has no claims", file)
+		}
+		accepted(t, bed, manifest)
+	}
+}
+
+// TestAFetchJobIsWhatTheAPIServerAccepts applies the Job that the fetcher would
+// create from the template that is deployed, in a namespace that holds pods to
+// the same rules.
+func TestAFetchJobIsWhatTheAPIServerAccepts(t *testing.T) {
+	bed := testbed.API(t)
+	scope := bed.Namespace(t)
+	bed.Run(t, "label", "namespace", scope, "pod-security.kubernetes.io/enforce=restricted", "--overwrite")
+	text, err := os.ReadFile("../../../deploy/kubernetes/fetch-jobs/job.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var template batchv1.Job
+	if err := yaml.UnmarshalStrict(text, &template); err != nil {
+		t.Fatal(err)
+	}
+	if err := fetcher.CheckJob(template); err != nil {
+		t.Fatal(err)
+	}
+	template.Namespace = scope
+	task := fetcher.Task{Source: fetcher.Source{URL: "s3://cats/"}, Number: int(time.Now().UnixMilli())}
+	job, err := json.Marshal(fetcher.JobOf(template, task.Source.Key(), task, task.Source.URL, time.Hour))
+	if err != nil {
+		t.Fatal(err)
+	}
+	accepted(t, bed, job)
+}
+
+// accepted fails unless the API server would take a manifest, and knows all that
+// is in it.
+func accepted(t *testing.T, bed *testbed.Cluster, manifest []byte) {
+	t.Helper()
+	file := t.TempDir() + "/manifest.yaml"
+	if err := os.WriteFile(file, manifest, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out := bed.Run(t, "apply", "-f", file, "--dry-run=server", "--validate=strict")
+	if bytes.Contains([]byte(out), []byte("Warning")) {
+		t.Errorf("it warns:\n%s", out)
+	}
+}

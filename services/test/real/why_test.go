@@ -1,0 +1,61 @@
+package real_test
+
+import (
+	"path/filepath"
+	"regexp"
+	"sync"
+	"testing"
+)
+
+// TestWhatTheClusterSaidIsToldAlsoWhenThePodsAreGone asks for the story of runs
+// of which nothing is left in the cluster.
+func TestWhatTheClusterSaidIsToldAlsoWhenThePodsAreGone(t *testing.T) {
+	w := newWorld(t, "[executor.pods]\ngrace = \"2s\"\n", "--slots", "10")
+	stories := map[string]struct {
+		hurt
+		tells []string // patterns
+	}{
+		"no node has so many GPUs": {
+			hurt{hardware: "gpus = 99"},
+			[]string{`0/\d+ nodes are available: .*Insufficient nvidia\.com/gpu`, `it waited for 8s`},
+		},
+		"an image that is nowhere": {
+			hurt{image: "example.org/none:1"},
+			[]string{`its pod is scheduled on node\d`, `node\d: Pulling image "example\.org/none:1"|pull.*example\.org/none:1`, `ImagePullBackOff|ErrImagePull`},
+		},
+		"a secret that is not there": {
+			hurt{env: `secrets = { TOKEN = "no-such-secret/token" }`},
+			[]string{`its pod is scheduled on node\d`, `secret "no-such-secret" not found`},
+		},
+	}
+	runs := map[string]string{}
+	var (
+		all sync.WaitGroup
+		mu  sync.Mutex
+	)
+	dir := t.TempDir()
+	for name, s := range stories {
+		all.Go(func() {
+			end, _, err := w.hurt(t.Context(), filepath.Join(dir, name+".toml"), s.hurt)
+			mu.Lock()
+			defer mu.Unlock()
+			if runs[name] = end.ID; err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		})
+	}
+	all.Wait()
+	cleared(t, w.bed, w.scope)
+	for name, s := range stories {
+		out, code := w.baictl(t, "why", runs[name])
+		t.Logf("%s:\n%s", name, out)
+		if code != 0 {
+			t.Errorf("%s: exit code %d", name, code)
+		}
+		for _, pattern := range s.tells {
+			if !regexp.MustCompile(pattern).MatchString(out) {
+				t.Errorf("%s: it does not tell %s", name, pattern)
+			}
+		}
+	}
+}

@@ -1,0 +1,26 @@
+package kit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+)
+
+// Program builds a program of somebody else's, or finds what was built before,
+// and returns its path. The module in the folder program below name, beside this
+// package, pins it.
+func Program(ctx context.Context, name, pkg string) (string, error) {
+	b, unlock, err := begin()
+	if err != nil {
+		return "", err
+	}
+	src := filepath.Join(b.root, "services", "test", "testbed", name, "program")
+	dir, err := b.once(name, src, func(dir string) error {
+		fmt.Fprintln(os.Stderr, "building", pkg, "for tests: some minutes, once")
+		return run(ctx, src, []string{"CGO_ENABLED=0", "GOWORK=off"}, "nice", "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", dir+"/", pkg)
+	})
+	return filepath.Join(dir, path.Base(pkg)), errors.Join(err, unlock())
+}

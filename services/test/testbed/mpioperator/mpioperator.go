@@ -1,0 +1,68 @@
+// Package mpioperator gives a test Kubeflow's MPI operator (Apache-2.0), of the
+// version that the module in the folder program pins.
+package mpioperator
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/benchmark-ai/bai/services/test/testbed"
+	"github.com/benchmark-ai/bai/services/test/testbed/kit"
+)
+
+// program is the operator's own name for itself.
+const program = "github.com/kubeflow/mpi-operator"
+
+// Install has a cluster know MPIJobs, for as long as it is up.
+func Install(tb testing.TB, c *testbed.Cluster) {
+	tb.Helper()
+	root, err := kit.Root()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	list := exec.CommandContext(tb.Context(), "go", "mod", "download", "-json", program)
+	list.Dir, list.Env = filepath.Join(root, "services", "test", "testbed", "mpioperator", "program"), append(os.Environ(), "GOWORK=off")
+	out, err := list.Output()
+	var module struct{ Dir string }
+	if err == nil {
+		err = json.Unmarshal(out, &module)
+	}
+	if err != nil {
+		tb.Fatalf("download %s: %v\n%s", program, err, out)
+	}
+	c.Run(tb, "apply", "--server-side", "-f", filepath.Join(module.Dir, "manifests", "base", "kubeflow.org_mpijobs.yaml"))
+	c.Run(tb, "wait", "--for=condition=Established", "--timeout=60s", "crd/mpijobs.kubeflow.org")
+}
+
+// Start installs the operator and has it look after the MPIJobs of a namespace
+// until the test ends. It is built the first time, which takes some minutes.
+func Start(tb testing.TB, c *testbed.Cluster, scope string) {
+	tb.Helper()
+	Install(tb, c)
+	path, err := kit.Program(tb.Context(), "mpioperator", program+"/cmd/mpi-operator")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	log := filepath.Join(tb.TempDir(), "log")
+	out, err := os.Create(log) //nolint:gosec // the test's
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer out.Close() //nolint:errcheck // the process has it
+	//nolint:gosec,noctx // built here, and ends with the test
+	p := exec.Command(path, "-kubeConfig", c.Kubeconfig, "-namespace", scope, "-lock-namespace", scope, "-kube-api-qps", "50", "-kube-api-burst", "100")
+	p.Stdout, p.Stderr, p.SysProcAttr = out, out, kit.DieWithUs()
+	if err := p.Start(); err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		_ = p.Process.Kill()                                          // it may have ended
+		_ = p.Wait()                                                  // by our own signal
+		if text, err := os.ReadFile(log); tb.Failed() && err == nil { //nolint:gosec // the test's
+			tb.Logf("the last that the MPI operator said:\n%s", text[max(0, len(text)-4000):])
+		}
+	})
+}
