@@ -52,7 +52,7 @@ func (p *platform) openBus(ctx context.Context) error {
 		p.onClose(b.Close)
 		k.Brokers = []string{b.Addr()}
 		k.Topics.Partitions, k.Topics.Replication = cmp.Or(k.Topics.Partitions, 2), 1
-		k.Session = cmp.Or(k.Session, time.Second) // a process that was killed is soon replaced
+		k.Session = cmp.Or(k.Session, 1500*time.Millisecond) // a process that was killed is soon replaced; each group costs two heartbeats a second
 	}
 	if k.KeyFile == "" {
 		var err error

@@ -121,7 +121,7 @@ func idle(ctx context.Context, b bench) ([]result, error) {
 // rest measures 10 idle seconds.
 func (p *platform) rest(ctx context.Context, when string) ([]result, error) {
 	const span = 10 * time.Second
-	if err := pause(ctx, 5*time.Second); err != nil { // what was begun comes to its end
+	if err := pause(ctx, 15*time.Second); err != nil { // what was begun comes to its end: the objects of runs go, their samples are summed up
 		return nil, err
 	}
 	before, err := p.usage()
