@@ -222,10 +222,20 @@ func said(t *corev1.ContainerStateTerminated) string {
 }
 
 // lastWords returns the last line that says something: frames of dashes do not.
+// Where mpirun has put words of its own into a frame, the program's before it say
+// more.
 func lastWords(message string) string {
 	var w string
+	framed := strings.Contains(message, "mpirun") || strings.Contains(message, "prterun") || strings.Contains(message, "Primary job")
 	for line := range strings.Lines(strings.ToValidUTF8(message, "\uFFFD")) {
-		if line = strings.TrimSpace(line); strings.ContainsFunc(line, speaks) {
+		line = strings.TrimSpace(line)
+		if framed && len(line) >= 40 && strings.Trim(line, "-") == "" {
+			if w != "" {
+				break
+			}
+			framed = false // the program has said nothing
+		}
+		if strings.ContainsFunc(line, speaks) {
 			w = line
 		}
 	}

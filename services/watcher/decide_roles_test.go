@@ -120,6 +120,11 @@ func TestDecideOfSeveralRoles(t *testing.T) {
 				"mpirun noticed that process rank 3 with PID 0 on node w-1 exited on signal 9 (Killed).\n----"))), now: 30,
 			want: "failed user NonZeroExit: the launcher on n1 ended with exit code 9: mpirun noticed that process rank 3 with PID 0 on node w-1 exited on signal 9 (Killed).; rank 3 on w-1 failed first",
 		},
+		"what the program says is told, not the frame that mpirun puts below": {
+			job: job(launcher, failed(11, "")), pods: pods(rank("0", runs(cluster.ContainerBenchmark, 2)), of("launcher", exits(cluster.ContainerBenchmark, 1, "Error",
+				"ModuleNotFoundError: No module named 'mpi4py'\n"+strings.Repeat("-", 74)+"\nPrimary job  terminated normally, but 1 process returned\na non-zero exit code.\n"+strings.Repeat("-", 74)+"\n  Process name: [[5463,1],1]\n  Exit code:    1\n"+strings.Repeat("-", 74)))), now: 30,
+			want: "failed user NonZeroExit: the launcher on n1 ended with exit code 1: ModuleNotFoundError: No module named 'mpi4py'; rank 1 failed first",
+		},
 		"some pods of a gang that have no node are counted": {
 			job: job(launcher), pods: pods(rank("0", scheduled()), rank("1", unscheduled("0/2 nodes are available")), of("launcher", unscheduled("x"))), now: 30,
 			want: "pending Unschedulable: no node can take 2 of its 3 pods: Unschedulable: 0/2 nodes are available",
