@@ -195,8 +195,9 @@ func (s *Server) Serve(ls ...net.Listener) service.Part {
 	}
 }
 
+// serve serves until it is told to stop, which may be before it begins.
 func serve(g *grpc.Server, l net.Listener) error {
-	if err := g.Serve(l); err != nil {
+	if err := g.Serve(l); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
 		return fmt.Errorf("serve gRPC on %s: %w", l.Addr(), err)
 	}
 	return nil

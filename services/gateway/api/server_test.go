@@ -177,6 +177,12 @@ func failure(err error) *baiv1.RunFailure {
 	return nil
 }
 
+func TestAServerThatIsStoppedBeforeItServesEndsWell(t *testing.T) {
+	for range 200 { // whoever of the two is first
+		newWorld(t, options{}).stop()
+	}
+}
+
 func TestARunIsFoundByItsIDAndByItsName(t *testing.T) {
 	w := newWorld(t, options{})
 	ann := metadata.AppendToOutgoingContext(t.Context(), api.UserMetadata, "ann")
