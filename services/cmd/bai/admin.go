@@ -16,18 +16,14 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/config"
 	"github.com/benchmark-ai/bai/services/internal/kafka"
 	"github.com/benchmark-ai/bai/services/internal/kafka/admin"
-	"github.com/benchmark-ai/bai/services/internal/run"
 	"github.com/benchmark-ai/bai/services/internal/store/elastic"
 )
 
 // adminSettings are those of services that concern what the platform stands on.
 // The operator needs more rights than services have: give the file other users.
 type adminSettings struct {
-	Log           run.Log
 	Kafka         kafka.Settings
 	Elasticsearch elastic.Settings
-	Health        string // of services; not used
-	Store         string // of services; not used
 }
 
 // Validate implements config.Validator.

@@ -76,7 +76,7 @@ func roles() map[string]role {
 			groups: "watcher",
 		},
 		"metrics-pusher": {
-			hears:  []string{event.TopicMetrics, event.TopicLogs},
+			hears:  []string{event.TopicMetrics, event.TopicLogs, finished},
 			says:   []string{dead},
 			groups: "metrics-pusher",
 		},

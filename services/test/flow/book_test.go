@@ -19,6 +19,7 @@ const (
 	watcherService  = "watcher"
 	collectService  = "metrics-pusher collect"
 	indexService    = "metrics-pusher index"
+	summaryService  = "metrics-pusher summarise"
 	recordService   = "gateway record"
 )
 

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/internal/kafka"
 )
 
 // row is what the table says of a service: topics, in the order of the flow.
@@ -65,12 +66,36 @@ func TestTheTableOfServicesSaysWhatEachHearsAndSays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { standStill(newWorld(t, b)) })
 	got := make(map[string]row)
 	for _, name := range []string{
-		gatewayService, fetcherService, executorService, pullerService, watcherService, collectService, indexService, recordService,
+		gatewayService, fetcherService, executorService, pullerService, watcherService, collectService, indexService, summaryService, recordService,
 	} {
 		got[name] = b.row(name)
 	}
+	granted(t, got)
 	if diff := cmp.Diff(readTable(t), got); diff != "" {
 		t.Errorf("services/README.md says what is not so (-README +heard):\n%s", diff)
+	}
+}
+
+// granted holds the rights that an operator gives to services to what they hear
+// and say.
+func granted(t *testing.T, heard map[string]row) {
+	t.Helper()
+	for name, r := range heard {
+		part, _, _ := strings.Cut(name, " ")
+		if name == pullerService || name == collectService {
+			part = kafka.Pods
+		}
+		may := make(map[string]bool)
+		for _, right := range (kafka.Principals{part: {"User:x"}}).Rights() {
+			may[right.Operation+" "+right.Name] = true
+		}
+		for operation, topics := range map[string][]string{"Read": r.Hears, "Write": r.Says} {
+			for _, topic := range topics {
+				if !may[operation+" "+topic] {
+					t.Errorf("%s needs to %s %s, and no right lets it", name, strings.ToLower(operation), topic)
+				}
+			}
+		}
 	}
 }
 

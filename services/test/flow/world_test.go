@@ -34,6 +34,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/storetest"
 	"github.com/benchmark-ai/bai/services/metrics-pusher/collect"
 	"github.com/benchmark-ai/bai/services/metrics-pusher/index"
+	"github.com/benchmark-ai/bai/services/metrics-pusher/summarise"
 	"github.com/benchmark-ai/bai/services/puller"
 	"github.com/benchmark-ai/bai/services/watcher"
 )
@@ -126,6 +127,7 @@ func (w *world) services() map[string]service.Part {
 	maps.Copy(parts, executor.New(es, executor.Deps{Bus: w.voice(executorService), Store: w.store, Cluster: w.cluster, Token: token}))
 	maps.Copy(parts, watcher.New(watcher.Settings{}, watcher.Deps{Bus: w.voice(watcherService), Store: w.store, Cluster: w.cluster}))
 	maps.Copy(parts, index.New(index.Settings{}, index.Deps{Bus: w.voice(indexService), Store: w.store}))
+	maps.Copy(parts, summarise.New(summarise.Settings{}, summarise.Deps{Bus: w.voice(summaryService), Store: w.store, Now: time.Now, Log: zap.NewNop()}))
 	return parts
 }
 
