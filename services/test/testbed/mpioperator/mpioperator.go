@@ -3,11 +3,13 @@
 package mpioperator
 
 import (
+	"context"
 	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/benchmark-ai/bai/services/test/testbed"
 	"github.com/benchmark-ai/bai/services/test/testbed/kit"
@@ -16,9 +18,21 @@ import (
 // program is the operator's own name for itself.
 const program = "github.com/kubeflow/mpi-operator"
 
-// Install has a cluster know MPIJobs, for as long as it is up.
+// definition is the name of that of MPIJobs.
+const definition = "crd/mpijobs.kubeflow.org"
+
+// Install has a cluster know MPIJobs, until the test ends where it did not
+// before.
 func Install(tb testing.TB, c *testbed.Cluster) {
 	tb.Helper()
+	if _, err := c.Try(tb.Context(), "get", definition); err != nil {
+		ctx := context.WithoutCancel(tb.Context())
+		tb.Cleanup(func() {
+			if out, err := c.Try(ctx, "delete", definition, "--timeout=60s"); err != nil {
+				tb.Errorf("delete %s: %v\n%s", definition, err, out)
+			}
+		})
+	}
 	root, err := kit.Root()
 	if err != nil {
 		tb.Fatal(err)
@@ -34,7 +48,17 @@ func Install(tb testing.TB, c *testbed.Cluster) {
 		tb.Fatalf("download %s: %v\n%s", program, err, out)
 	}
 	c.Run(tb, "apply", "--server-side", "-f", filepath.Join(module.Dir, "manifests", "base", "kubeflow.org_mpijobs.yaml"))
-	c.Run(tb, "wait", "--for=condition=Established", "--timeout=60s", "crd/mpijobs.kubeflow.org")
+	// Where there are no conditions yet, both kubectl wait and this fail.
+	const established = `jsonpath={.status.conditions[?(@.type=="Established")].status}`
+	for late := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
+		out, err := c.Try(tb.Context(), "get", definition, "-o", established)
+		if err == nil && out == "True" {
+			return
+		}
+		if time.Now().After(late) {
+			tb.Fatalf("%s is not established after a minute: %v: %s", definition, err, out)
+		}
+	}
 }
 
 // Start installs the operator and has it look after the MPIJobs of a namespace
