@@ -2,7 +2,6 @@ package descriptors_test
 
 import (
 	"bytes"
-	"flag"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,8 +11,6 @@ import (
 
 	"github.com/benchmark-ai/bai/descriptors"
 )
-
-var update = flag.Bool("update", false, "write the golden files")
 
 // Each file under testdata/bad has a golden file with its faults, one on a line,
 // each with its code.
@@ -35,10 +32,10 @@ func TestEveryBadFileHasItsFaultsAndNoOthers(t *testing.T) {
 	}
 }
 
-// golden is the text of a golden file, which becomes got with -update.
+// golden is the text of a golden file, which becomes got where GOLDEN is write.
 func golden(t *testing.T, name, got string) string {
 	t.Helper()
-	if *update {
+	if os.Getenv("GOLDEN") == "write" {
 		if err := os.WriteFile(name, []byte(got), 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -2,6 +2,7 @@ package descriptors
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -32,6 +33,7 @@ func (c check) all() {
 	c.volumes()
 	c.output("output", c.d.Output)
 	c.server()
+	c.kept()
 	if c.r.Has("custom_params") {
 		c.r.Warn("custom_params", fault.NotRead, "is kept and passed on, but no engine of this platform reads it", "")
 	}
@@ -205,13 +207,26 @@ func (c check) ml() {
 	}
 }
 
-// sources finds equal paths, and paths inside others.
+// sources finds equal paths, and paths inside others, among those of each role.
 func (c check) sources(at string, sources []Source) {
 	c.shared(at, sources)
-	paths := make([]string, len(sources))
+	byRole := map[string][]string{}
 	for i, s := range sources {
-		paths[i] = s.Path
+		c.role(fmt.Sprintf("%s[%d].role", at, i), s.Role)
+		role := c.d.Hardware.Strategy.Reader(s)
+		if byRole[role] == nil {
+			byRole[role] = make([]string, len(sources))
+		}
+		byRole[role][i] = s.Path
 	}
+	for _, role := range slices.Sorted(maps.Keys(byRole)) {
+		c.beside(at, byRole[role])
+	}
+}
+
+// beside finds equal paths, and paths inside others; those that are empty are not
+// looked at.
+func (c check) beside(at string, paths []string) {
 	c.paths(at, paths)
 	var outer []int // sources in one another, each in the one before
 	for _, i := range byFolder(paths) {
@@ -258,13 +273,28 @@ func (c check) paths(at string, paths []string) {
 	}
 }
 
+// kept looks at what only runs of one role have.
+func (c check) kept() {
+	const at = "limits.keep"
+	strategy := c.d.Hardware.Strategy
+	if c.r.Good(at) && c.d.Limits.Keep.Rule != KeepNever && !c.r.Bad("hardware.strategy") && len(strategy.Roles()) > 1 {
+		c.r.Warn(at, fault.NotRead, fmt.Sprintf("strategy %s does not read it: some of its pods would go on after the end, and all are deleted then", strategy), "leave it out")
+	}
+}
+
 func (c check) output(at string, out *Output) {
 	if out == nil || c.r.Bad(at) {
 		return
 	}
-	if !c.r.Has(at+".metrics") && !c.r.Has(at+".artifacts") && !c.damaged && !c.r.BadBelow(at) {
+	if !c.says(at, "metrics", "artifacts", "system", "prometheus", "otlp") && !c.damaged && !c.r.BadBelow(at) {
 		c.r.Fault(at, fault.NoOutput, "has neither metrics nor artifacts", fmt.Sprintf("add [[%s.metrics]], or metrics = []", at))
 	}
+	for _, key := range []string{"prometheus_interval", "prometheus_names"} {
+		if c.r.Has(at+"."+key) && !c.r.Has(at+".prometheus") {
+			c.r.Warn(at+"."+key, fault.NotRead, "there is nothing to read", "add prometheus, or leave it out")
+		}
+	}
+	c.blocks(at+".metrics", out.Metrics)
 	first := map[string]int{}
 	for i, m := range out.Metrics {
 		j, twice := first[m.Name]
@@ -284,6 +314,39 @@ func (c check) output(at string, out *Output) {
 	c.paths(at+".artifacts", paths)
 }
 
+// says reports whether a table has one of keys.
+func (c check) says(at string, keys ...string) bool {
+	return slices.ContainsFunc(keys, func(key string) bool { return c.r.Has(at + "." + key) })
+}
+
+// maxBlocks is how many different kinds of blocks there may be.
+const maxBlocks = 32
+
+// blocks looks at what only the parser blocks reads.
+func (c check) blocks(at string, metrics []Metric) {
+	different := map[Metric]bool{}
+	for i, m := range metrics {
+		path := fmt.Sprintf("%s[%d]", at, i)
+		switch {
+		case c.r.Bad(path + ".parser"):
+		case m.Parser != BlockParser:
+			for _, key := range []string{"block", "block_lines", "block_time"} {
+				if c.r.Has(path + "." + key) {
+					c.r.Warn(path+"."+key, fault.NotRead, fmt.Sprintf("parser %s does not read it", m.Parser), `write parser = "blocks", or leave it out`)
+				}
+			}
+		case !c.r.Has(path+".block") && !c.damaged:
+			c.r.Fault(path, fault.NoBlock, "parser blocks does not know where a block begins", `add block = 'PATTERN' of its first line`)
+		default:
+			different[Metric{Block: m.Block, BlockLines: m.BlockLines, BlockTime: m.BlockTime}] = true
+		}
+	}
+	if len(different) > maxBlocks {
+		c.r.Fault(at, fault.ManyBlocks, fmt.Sprintf("%d different kinds of blocks, %d at most", len(different), maxBlocks),
+			"have metrics share block, block_lines and block_time")
+	}
+}
+
 func (c check) server() {
 	strategy := c.d.Hardware.Strategy
 	if c.d.Server == nil {
@@ -299,5 +362,6 @@ func (c check) server() {
 	c.tolerations("server.hardware", c.d.Server.Hardware.Tolerations)
 	c.env("server.env", c.d.Server.Env.Env)
 	c.sources("server.models", c.d.Server.Models)
+	c.models()
 	c.output("server.output", c.d.Server.Output)
 }

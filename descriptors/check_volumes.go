@@ -33,10 +33,7 @@ func (c check) volumes() {
 			continue
 		}
 		c.kindOf(at)
-		if v.Role != "" && !c.r.Bad(at+".role") && !c.r.Bad("hardware.strategy") && !slices.Contains(c.roles(), v.Role) {
-			c.r.Fault(at+".role", fault.NoRole, fmt.Sprintf("strategy %s has no role %s", c.d.Hardware.Strategy, v.Role),
-				"its roles are "+strings.Join(c.roles(), " and "))
-		}
+		c.role(at+".role", v.Role)
 		c.overlaps(i)
 	}
 }
@@ -57,16 +54,12 @@ func (c check) kindOf(at string) {
 	}
 }
 
-// roles are those of the descriptor's strategy.
-func (c check) roles() []string {
-	switch c.d.Hardware.Strategy {
-	case MPI:
-		return []string{"launcher", "worker"}
-	case Inference:
-		return []string{"client", "server"}
-	case SingleNode:
+// role finds one that the run does not have.
+func (c check) role(at, role string) {
+	roles := c.d.Hardware.Strategy.Roles()
+	if role != "" && !c.r.Bad(at) && !c.r.Bad("hardware.strategy") && !slices.Contains(roles, role) {
+		c.r.Fault(at, fault.NoRole, fmt.Sprintf("strategy %s has no role %s", c.d.Hardware.Strategy, role), "its roles are "+strings.Join(roles, " and "))
 	}
-	return []string{"benchmark"}
 }
 
 // overlaps finds the first of what a volume hides, or is hidden by, in a pod:
@@ -81,22 +74,38 @@ func (c check) overlaps(n int) {
 			return
 		}
 	}
-	if v.Role != "server" && v.Role != "launcher" && c.covers(at, v.Path, "data.sources", c.d.Data.Sources) {
-		return
+	for i, s := range c.d.Data.Sources {
+		if (v.Role == "" || v.Role == c.d.Hardware.Strategy.Reader(s)) && c.overlap(at, v.Path, fmt.Sprintf("data.sources[%d]", i), s.Path) {
+			return
+		}
 	}
-	if c.d.Server != nil && (v.Role == "" || v.Role == "server") {
-		c.covers(at, v.Path, "server.models", c.d.Server.Models)
+	if v.Role == "" || v.Role == server {
+		c.covers(at, v.Path)
 	}
 }
 
-// covers reports the first source that a path overlaps with.
-func (c check) covers(at, path, list string, sources []Source) bool {
-	for i, s := range sources {
-		if c.overlap(at, path, fmt.Sprintf("%s[%d]", list, i), s.Path) {
-			return true
+// server is the role that has the models, too.
+const server = "server"
+
+// models finds data of the server that hide a model, or are hidden by one.
+func (c check) models() {
+	for i, s := range c.d.Data.Sources {
+		if c.d.Hardware.Strategy.Reader(s) == server {
+			c.covers(fmt.Sprintf("data.sources[%d].path", i), s.Path)
 		}
 	}
-	return false
+}
+
+// covers reports the first model that a path overlaps with.
+func (c check) covers(at, path string) {
+	if c.d.Server == nil {
+		return
+	}
+	for i, s := range c.d.Server.Models {
+		if c.overlap(at, path, fmt.Sprintf("server.models[%d]", i), s.Path) {
+			return
+		}
+	}
 }
 
 // overlap reports whether one path is another, or lies in it.

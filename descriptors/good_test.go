@@ -35,6 +35,15 @@ func TestWhatIsGoodIsTaken(t *testing.T) {
 			"sources = [{ src = 's3://b/1', path = '/a/b' }, { src = 's3://b/2', path = '/a/bc' }, { src = 's3://b/3', path = '/devices' }]",
 			"sources = [{ src = 's3://b/1', path = '/tmp/a..b' }, { src = 's3://b/1', path = '/home/ü' }]",
 		}},
+		"data of roles": {"hardware", []string{
+			"[data]\nsources = [{ src = 's3://b/1', path = '/a', role = 'benchmark' }, { src = 's3://b/2', path = '/b' }]",
+			"strategy = 'mpi'\n[data]\nsources = [{ src = 's3://b/1', path = '/a', role = 'worker' }, { src = 's3://b/2', path = '/a', role = 'launcher' }, { src = 's3://b/3', path = '/b/c' }, { src = 's3://b/4', path = '/b', role = 'launcher' }]",
+			"strategy = 'mpi'\n[data]\nsources = [{ src = 's3://b/1', path = '/a', role = 'launcher' }]\n[[volumes]]\npath = '/a'\nrole = 'worker'\nclaim = 'c'",
+		}},
+		"what is kept": {"limits", []string{
+			"keep = 'failed'", "keep = '2d'", "keep = 'never'",
+		}},
+		"that nothing is kept of several roles": {"hardware", []string{"strategy = 'mpi'\n[limits]\nkeep = 'never'"}},
 		"patterns": {"output", []string{
 			metric("."), metric(`(?i)x=(\d+)`), metric(`(?P<value>[-+]?\d*\.?\d+([eE][-+]?\d+)?)`), metric(`(?<value>\d+) (?<unit>ms|s)`),
 			metric(`response_time:([-+]?\d*\.\d+|\d+)`), metric(`x{1000}`), metric(`\p{Greek}+`), metric(`^\s*$`),

@@ -214,7 +214,8 @@ type SecretRef struct {
 type ML struct {
 	// BenchmarkCode is the command. Its words are split as by a shell, but no
 	// shell runs it: only $(NAME) stands for a variable. A text that begins with
-	// #! is a script for the interpreter that this line names.
+	// #! is a script for the interpreter that this line names. It finds bai-emit,
+	// which emits metrics (bai-emit loss=0.25), at the end of its PATH.
 	BenchmarkCode string `toml:"benchmark_code" kind:"code" also:"command cmd code"`
 
 	// Args are the arguments of benchmark_code or, without it, of the image's
@@ -276,7 +277,8 @@ type Source struct {
 	// find * -type f | LC_ALL=C sort | xargs sha256sum.
 	SHA256 string `toml:"sha256" kind:"sha256"`
 
-	// Unpack unpacks the fetched tar, tar.gz, tar.zst or zip archive into path.
+	// Unpack unpacks the fetched tar, tar.gz, tar.bz2, tar.zst or zip archive
+	// into path.
 	Unpack bool `toml:"unpack" default:"false"`
 
 	// ReadOnly lets the benchmark read the data but not change them. With false
@@ -287,6 +289,11 @@ type Source struct {
 	// pods of a role read them from one volume, to which they are brought once
 	// (shared). A role of one pod has a copy in any case.
 	Mount Mount `toml:"mount" default:"copy" one:"copy shared"`
+
+	// Role names the only pods that have the data; without it those that measure
+	// have them: the workers of strategy mpi, the client of strategy inference, the
+	// benchmark of strategy single_node. What two roles are to have is named twice.
+	Role string `toml:"role" one:"benchmark server client worker launcher"`
 }
 
 // A Mount says how pods share data.
@@ -363,8 +370,35 @@ type Output struct {
 	// Metrics are the numbers that are read from the benchmark's log.
 	Metrics []Metric `toml:"metrics"`
 
-	// Artifacts are the files that are kept after the run.
+	// Artifacts are the files that are kept after the run, however it ended. Where
+	// the whole container is killed, as the kernel does when its memory runs out on
+	// nodes with cgroup v2, those on volumes alone: its own file system is gone.
 	Artifacts []Artifact `toml:"artifacts"`
+
+	// System says how often it is measured what the benchmark uses of its machine:
+	// processors, memory, disks, networks and GPUs. It is true for every second,
+	// false for not at all, or a time. Without it the platform measures every
+	// second.
+	System *time.Duration `toml:"system" kind:"every" example:"\"5s\""`
+
+	// Prometheus is where in its pod the benchmark serves numbers in Prometheus'
+	// text format: one URL, or several. They are read from the first time that
+	// something answers there until the benchmark ends, and once more then, where
+	// it still answers. Numbers of one of several URLs have the label instance, its
+	// host and port, unless what is served there says one.
+	Prometheus []string `toml:"prometheus" kind:"loopback" example:"\"http://127.0.0.1:9090/metrics\""`
+
+	// PrometheusInterval is how often they are read.
+	PrometheusInterval time.Duration `toml:"prometheus_interval" default:"1s" kind:"duration"`
+
+	// PrometheusNames is a regular expression in Go's dialect (RE2). Only numbers
+	// are kept in whose name it matches; all are without it.
+	PrometheusNames string `toml:"prometheus_names" kind:"pattern" example:"'^train_'"`
+
+	// OTLP has the pod take numbers that programs send by OpenTelemetry's protocol
+	// over HTTP. The benchmark finds where in
+	// OTEL_EXPORTER_OTLP_METRICS_ENDPOINT, which OpenTelemetry's libraries read.
+	OTLP bool `toml:"otlp" default:"false"`
 }
 
 // A Metric is a number that is read from the lines that a benchmark writes.
@@ -380,20 +414,40 @@ type Metric struct {
 	// the first group, else the whole match is the number. A group named unit says
 	// in which unit the line gives it; the number is then converted to units. A
 	// group named step is the benchmark's own count, one named time when it was
-	// measured: seconds since 1970, or a time as 2006-01-02T15:04:05Z or
-	// 2006-01-02 15:04:05.000 in UTC. Other groups with names are labels.
+	// measured: seconds since 1970, or a time as 2006-01-02T15:04:05Z, or without
+	// a zone as 2006-01-02 15:04:05.000 or 2006-01-02T15:04:05.000, which is taken
+	// to be UTC. Other groups with names are labels. Of a line that is longer than
+	// 64 KiB the beginning is searched, and no match counts that goes up to its end.
 	Pattern string `toml:"pattern" need:"yes" kind:"pattern" example:"'([0-9.]+) images/s'"`
 
 	// Parser says what the pattern is held against: lines is each line of the log
-	// by itself; json is each member of a line that is a JSON object, written as
-	// path=value, as in train.loss=0.25, where members step, time and timestamp of
-	// the object are those of all numbers found in it.
-	Parser string `toml:"parser" default:"lines" one:"lines json"`
+	// by itself; json is each member of a line that is a JSON object, in which NaN
+	// and Infinity are numbers, too, written as path=value, as in train.loss=0.25,
+	// where members step, time and timestamp of
+	// the object are those of all numbers found in it; blocks is several lines
+	// together, with line feeds between them, of standard output and standard error
+	// apart: see block.
+	Parser string `toml:"parser" default:"lines" one:"lines json blocks"`
+
+	// Block is a regular expression that matches the first line of each block of
+	// lines, for the parser blocks. A block goes on until the next begins, and no
+	// further than block_lines, block_time and 64 KiB of text. In pattern, (?s) has
+	// . match line feeds, and (?m) has ^ and $ match at each line.
+	Block string `toml:"block" kind:"pattern" example:"'^epoch '"`
+
+	// BlockLines is how many lines a block has at most.
+	BlockLines int `toml:"block_lines" default:"1000" kind:"block lines"`
+
+	// BlockTime is how much later than the one before it a line of a block may be.
+	BlockTime time.Duration `toml:"block_time" default:"1m" kind:"duration"`
 
 	// Direction says which of two numbers is the better one, for programs that
 	// compare runs.
 	Direction Direction `toml:"direction" one:"higher lower"`
 }
+
+// BlockParser is the value of Metric.Parser that reads Metric.Block.
+const BlockParser = "blocks"
 
 // A Direction says which of two numbers is the better one.
 type Direction string
@@ -423,7 +477,7 @@ type Server struct {
 	Env ServerEnv `toml:"env" need:"yes"`
 
 	// Models are the files that lie on the server's disk before it starts.
-	Models []Source `toml:"models"`
+	Models []Source `toml:"models" without:"role"`
 
 	// Output says what is kept of what the server writes.
 	Output *Output `toml:"output"`
@@ -454,7 +508,8 @@ type Probe struct {
 	// Path is what is asked for.
 	Path string `toml:"path" need:"yes" kind:"http path" example:"\"/ping\""`
 
-	// Port is where it is asked for; the first of ports without it.
+	// Port is where it is asked for, one of ports or another; the first of ports
+	// without it.
 	Port *int `toml:"port" kind:"port"`
 
 	// Scheme is how it is asked for.
@@ -505,7 +560,9 @@ type Limits struct {
 	// class timeout, reason DeadlineExceeded.
 	Deadline time.Duration `toml:"deadline" kind:"duration" also:"timeout"`
 
-	// PendingDeadline is how long the run may wait for a machine.
+	// PendingDeadline is how long the run may wait for what may never come: a
+	// machine, a volume, an image. It stands still while an autoscaler says that
+	// it adds a node, for 20 min each time at most.
 	PendingDeadline time.Duration `toml:"pending_deadline" kind:"duration"`
 
 	// Retries is how often the run is tried again when the infrastructure failed.
@@ -517,7 +574,9 @@ type Limits struct {
 
 	// Keep says whether the objects of a run stay in the cluster after its end, to
 	// be looked at: never, those of failed runs, or all for a time. Without it the
-	// platform's settings say it.
+	// platform's settings say it. Only runs of one role are kept, those of strategy
+	// single_node, and only where nothing of them may still run: not what was
+	// canceled, nor what was given up while it waited for a machine or an image.
 	Keep Keep `toml:"keep" kind:"keep"`
 }
 

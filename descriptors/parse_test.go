@@ -71,7 +71,7 @@ func TestEveryKeyIsReadBack(t *testing.T) {
 		},
 		Data: descriptors.Data{Sources: []descriptors.Source{{
 			Src: "gs://bucket/questions.tar.gz", Path: "/data/questions", ID: "questions",
-			MD5: "d41d8cd98f00b204e9800998ecf8427e", SHA256: sha, Unpack: true, ReadOnly: true, Mount: descriptors.MountShared,
+			MD5: "d41d8cd98f00b204e9800998ecf8427e", SHA256: sha, Unpack: true, ReadOnly: true, Mount: descriptors.MountShared, Role: "client",
 		}}},
 		Volumes: []descriptors.Volume{
 			{Path: "/scratch", Role: "client", Ephemeral: &descriptors.Ephemeral{Size: "20Gi", StorageClass: "fast"}},
@@ -82,8 +82,15 @@ func TestEveryKeyIsReadBack(t *testing.T) {
 		Output: &descriptors.Output{
 			Metrics: []descriptors.Metric{{
 				Name: "latency", Units: "ms", Pattern: "latency=(?P<value>[0-9.]+)(?P<unit>us|ms|s)", Parser: "lines", Direction: descriptors.Lower,
+				BlockLines: 1000, BlockTime: time.Minute,
+			}, {
+				Name: "loss", Units: "1", Pattern: `(?m)^loss (?P<value>\S+)$`, Parser: "blocks",
+				Block: `^epoch (\d+)`, BlockLines: 20, BlockTime: 5 * time.Minute,
 			}},
 			Artifacts: []descriptors.Artifact{{Path: "/tmp/profile", MaxSize: 3 << 29}},
+			System:    new(5 * time.Second), OTLP: true,
+			Prometheus:         []string{"http://127.0.0.1:9090/metrics", "http://localhost:8000"},
+			PrometheusInterval: 2 * time.Second, PrometheusNames: "^train_",
 		},
 		Server: &descriptors.Server{
 			Hardware: descriptors.Hardware{
@@ -108,8 +115,13 @@ func TestEveryKeyIsReadBack(t *testing.T) {
 				MD5: "d41d8cd98f00b204e9800998ecf8427e", SHA256: sha, Mount: descriptors.MountCopy,
 			}},
 			Output: &descriptors.Output{
-				Metrics:   []descriptors.Metric{{Name: "requests", Units: "count", Pattern: `requests (\d+)`, Parser: "lines", Direction: descriptors.Higher}},
-				Artifacts: []descriptors.Artifact{{Path: "/var/log/nginx", MaxSize: 1 << 20}},
+				Metrics: []descriptors.Metric{{
+					Name: "requests", Units: "count", Pattern: `requests (\d+)`, Parser: "blocks", Direction: descriptors.Higher,
+					Block: "^interval", BlockLines: 1, BlockTime: time.Second,
+				}},
+				Artifacts:  []descriptors.Artifact{{Path: "/var/log/nginx", MaxSize: 1 << 20}},
+				System:     new(time.Duration(0)),
+				Prometheus: []string{"http://127.0.0.1/metrics"}, PrometheusInterval: 10 * time.Second, PrometheusNames: "requests",
 			},
 		},
 		CustomParams: &descriptors.CustomParams{

@@ -66,6 +66,7 @@ const (
 	SamePath    = "BAI0065"
 	NestedPath  = "BAI0066"
 	BadDigest   = "BAI0067"
+	SignedURL   = "BAI0068"
 
 	// [output].
 	BadPattern   = "BAI0070"
@@ -73,6 +74,9 @@ const (
 	LargePattern = "BAI0072"
 	SameMetric   = "BAI0073"
 	NoOutput     = "BAI0074"
+	NoBlock      = "BAI0075"
+	BadEndpoint  = "BAI0076"
+	ManyBlocks   = "BAI0077"
 
 	// [server].
 	NoServer = "BAI0080"
@@ -90,4 +94,5 @@ const (
 	UnknownEngine = "BAI0105"
 	NoShell       = "BAI0106"
 	OneCommand    = "BAI0107"
+	SecretInURL   = "BAI0108"
 )

@@ -1,6 +1,7 @@
 package fault
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 )
@@ -341,6 +342,12 @@ func data() []Explanation {
 			"[[data.sources]]\nsrc = \"https://example.org/set\"\npath = \"/data\"\nmd5 = \"abc\"",
 			"[[data.sources]]\nsrc = \"https://example.org/set\"\npath = \"/data\"\nmd5 = \"d41d8cd98f00b204e9800998ecf8427e\"",
 		},
+		{
+			SignedURL, "a right that is a part of a URL",
+			"A signed link lets in whoever has it, and descriptors are kept, shown and sent around; it also ends some day, and a run cannot be repeated then. Buckets and repositories are read with the right of the platform: s3://, gs:// and azblob:// with that of its settings or its machines, git+https:// with the token that its settings have for the host.",
+			"[[data.sources]]\nsrc = \"https://team.s3.amazonaws.com/set?X-Amz-Signature=4e1c\"\npath = \"/data\"",
+			"[[data.sources]]\nsrc = \"s3://team/set\"\npath = \"/data\"",
+		},
 	}
 }
 
@@ -376,7 +383,34 @@ func output() []Explanation {
 			"[output]",
 			"[output]\nmetrics = []",
 		},
+		{
+			NoBlock, "a block of lines without a beginning",
+			"The parser blocks holds a pattern against several lines together; block is a pattern of the first of them.",
+			"[output]\nmetrics = [{ name = \"x\", units = \"s\", pattern = '(?s)epoch.*x=(\\d+)', parser = \"blocks\" }]",
+			"[output]\nmetrics = [{ name = \"x\", units = \"s\", pattern = '(?s)epoch.*x=(\\d+)', parser = \"blocks\", block = '^epoch' }]",
+		},
+		{
+			BadEndpoint, "not a URL of the benchmark's pod",
+			"Numbers are read over http from who runs in the same pod: from 127.0.0.1, localhost or [::1].",
+			"[output]\nprometheus = \"https://metrics.example.org/metrics\"",
+			"[output]\nprometheus = \"http://127.0.0.1:9090/metrics\"",
+		},
+		{
+			ManyBlocks, "too many kinds of blocks",
+			"All lines are held against the beginning of every kind of block, and the lines of each are kept in memory until it ends: 32 different kinds at most. Metrics whose block, block_lines and block_time are the same share one.",
+			"[output]\nmetrics = [" + kindsOfBlocks(33) + "]",
+			"[output]\nmetrics = [" + kindsOfBlocks(2) + "]",
+		},
 	}
+}
+
+// kindsOfBlocks are n metrics, each with blocks of its own.
+func kindsOfBlocks(n int) string {
+	var all []string
+	for i := range n {
+		all = append(all, fmt.Sprintf(`{ name = "m%d", units = "s", pattern = '(\d+)', parser = "blocks", block = 'begin %d' }`, i, i))
+	}
+	return strings.Join(all, ", ")
 }
 
 func server() []Explanation {
@@ -412,7 +446,7 @@ func volumes() []Explanation {
 		},
 		{
 			NoRole, "a role that the run does not have",
-			"The pods of a run are: benchmark; with strategy mpi, worker and launcher; with strategy inference, client and server. Without role all of them mount the volume.",
+			"The pods of a run are: benchmark; with strategy mpi, worker and launcher; with strategy inference, client and server. Without role all of them mount a volume, and the workers, the client or the benchmark have data.",
 			"[[volumes]]\npath = \"/scratch\"\nrole = \"server\"\nephemeral = { size = \"10GiB\" }",
 			"[[volumes]]\npath = \"/scratch\"\nephemeral = { size = \"10GiB\" }",
 		},
@@ -456,6 +490,12 @@ func warnings() []Explanation {
 			"Without #! a text of several lines is one command, and its lines are its words.",
 			"[ml]\nbenchmark_code = \"\"\"\nmake\n./bench\n\"\"\"",
 			"[ml]\nbenchmark_code = \"\"\"\n#!/bin/sh -e\nmake\n./bench\n\"\"\"",
+		},
+		{
+			SecretInURL, "what sounds like a secret in a URL",
+			"Whoever may see a run sees its descriptor, and with it this URL as it is. In statuses, errors and logs the value of such a parameter is left out. An HTTP server has no other way to be told who asks: where that matters, keep the data where the platform reads them with a right of its own.",
+			"[[data.sources]]\nsrc = \"https://example.org/set?access_token=4e1c\"\npath = \"/data\"",
+			"[[data.sources]]\nsrc = \"s3://team/set\"\npath = \"/data\"",
 		},
 	}
 }

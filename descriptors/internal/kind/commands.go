@@ -12,7 +12,7 @@ import (
 
 func commands() shape.Kinds {
 	return shape.Kinds{
-		"command": text("words, as for a shell; quotes have partners", command),
+		"command": text("words, as for a shell; quotes have partners", commandOnly),
 		"code":    text("words, as for a shell, or a script that begins with `#!`", code),
 	}
 }
@@ -20,7 +20,7 @@ func commands() shape.Kinds {
 func code(v shape.Value, s string) any {
 	interpreter, _, ok := Script(s)
 	if !ok {
-		return command(v, s)
+		return command(v, s, "begin with #!/bin/sh to run them as a script, or", "begin with #!/bin/sh and put the command on the next line")
 	}
 	if split, err := words.Split(interpreter); err != nil || len(split) == 0 {
 		v.Fault(fault.Interpreter, "the first line of the script names no interpreter", "write #!/bin/sh, or the path of another one")
@@ -29,18 +29,24 @@ func code(v shape.Value, s string) any {
 	return s
 }
 
-func command(v shape.Value, s string) any {
+// commandOnly is what takes a command and no script.
+func commandOnly(v shape.Value, s string) any {
+	return command(v, s, "", "write sh -c and the command in single quotes")
+}
+
+// command reads words; the last two say what helps where they are meant for a shell.
+func command(v shape.Value, s, asScript, withShell string) any {
 	split, err := words.Read(s)
 	if e, ok := errors.AsType[*words.UnbalancedError](err); ok {
 		v.FaultAt(v.Inside(e.Offset), fault.Quotes, e.Error(), "write its partner, or a backslash before it")
 		return nil
 	}
 	if lines(s) > 1 {
-		v.Warn(fault.OneCommand, "several lines without #! are one command, split into words", "begin with #!/bin/sh to run them as a script, or end each but the last with a backslash")
+		v.Warn(fault.OneCommand, "several lines without #! are one command, split into words", strings.TrimSpace(asScript+" end each but the last with a backslash"))
 	}
 	if word := words.NeedsShell(split); word != "" {
 		v.Warn(fault.NoShell, fmt.Sprintf("no shell runs the command: %q is handed on as it is", word),
-			"begin with #!/bin/sh and put the command on the next line; $(NAME) stands for a variable without a shell")
+			withShell+"; $(NAME) stands for a variable without a shell")
 	}
 	return s
 }

@@ -18,6 +18,7 @@ const (
 	maxGPUs    = 1024
 	maxRetries = 10
 	maxHistory = 1000
+	maxBlock   = 100_000
 )
 
 func numbers() shape.Kinds {
@@ -28,6 +29,8 @@ func numbers() shape.Kinds {
 		"port":    between(1, maxPort),
 		"retries": between(0, maxRetries),
 		"history": between(1, maxHistory),
+
+		"block lines": between(1, maxBlock),
 		"switch": {Type: "bool", Read: func(v shape.Value) any {
 			if b, ok := v.Bool(); ok {
 				return b

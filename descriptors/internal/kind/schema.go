@@ -40,6 +40,7 @@ func Schemas() map[string]map[string]any {
 	labelValue := matching(`^(` + labelPattern + `)?$`)
 	labels := mapping(labelPattern, labelValue)
 	labels["propertyNames"] = schema{"pattern": "^" + labelPattern + "$", "not": schema{"pattern": reserved()}}
+	loopback := matching(`^[Hh][Tt][Tt][Pp]://(127\.0\.0\.1|[Ll][Oo][Cc][Aa][Ll][Hh][Oo][Ss][Tt]|\[::1\])(:[0-9]{1,5})?([/?#][^\s\x00-\x1f\x7f-\x9f]*)?$`)
 	path := schema{"type": "string", "pattern": `^/` + noControl + `*$`, "not": schema{"pattern": `(^|/)\.\.(/|$)`}}
 	return map[string]schema{
 		"line":         matching(`^` + noControl + `*$`),
@@ -73,6 +74,9 @@ func Schemas() map[string]map[string]any {
 		"md5":          matching(`^[0-9A-Fa-f]{32}$`),
 		"sha256":       matching(`^[0-9A-Fa-f]{64}$`),
 		"pattern":      {"type": "string", "minLength": 1},
+		"loopback":     {"anyOf": []any{loopback, schema{"type": "array", "items": loopback, "maxItems": maxLoopbacks, "uniqueItems": true}}},
+		"every":        {"anyOf": []any{schema{"type": "boolean"}, Span()}},
+		"block lines":  integer(1, maxBlock),
 		"spec version": matching(`^0*(0\.0*1|1\.0+)(\.[0-9]+)?$`),
 		"schedule":     matching(`^\s*(single_run|@[A-Za-z]+|\S+(\s+\S+){4})\s*$`),
 		"time zone":    {"type": "string", "enum": anyOf(strings.Fields(zones))},

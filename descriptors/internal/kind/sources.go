@@ -18,7 +18,7 @@ import (
 
 func sources() shape.Kinds {
 	return shape.Kinds{
-		"source": text("a URL with `s3://`, `gs://`, `azblob://`, `http://`, `https://`, `git+https://` or `file://`, without user and password", source),
+		"source": text("a URL with `s3://`, `gs://`, `azblob://`, `http://`, `https://`, `git+https://` or `file://`, without user, password and signature", source),
 		"path":   text("an absolute path", func(v shape.Value, s string) any { return absolute(v, s) }),
 		"http path": text("the path of a URL", func(v shape.Value, s string) any {
 			if strings.ContainsFunc(s, func(c rune) bool { return unicode.IsControl(c) || unicode.IsSpace(c) }) {
@@ -31,6 +31,9 @@ func sources() shape.Kinds {
 		"md5":        text("32 hexadecimal digits", func(v shape.Value, s string) any { return digest(v, s, "md5", 32) }),
 		"sha256":     text("64 hexadecimal digits", func(v shape.Value, s string) any { return digest(v, s, "sha256", 64) }),
 		"pattern":    text("a regular expression of Go (RE2)", pattern),
+		"loopback": {
+			Type: "string or list of strings", Rule: "URLs of the pod itself, as `http://127.0.0.1:9090/metrics`; 16 at most, none twice", Read: loopbacks,
+		},
 	}
 }
 
@@ -63,6 +66,9 @@ func source(v shape.Value, s string) any {
 	if i := strings.IndexAny(rest+"/", "/?#"); scheme != "file" && strings.Contains(rest[:i], "@") {
 		v.Fault(fault.Credentials, "the URL holds a user or a password, which everybody who sees the descriptor can read",
 			"give the platform the right to read the data")
+		return nil
+	}
+	if scheme != "file" && granted(v, s, scheme) {
 		return nil
 	}
 	return s

@@ -40,7 +40,28 @@ func times() shape.Kinds {
 				return nil
 			},
 		},
+		"every": {
+			Type: "bool or string", Rule: "`true`, `false`, or numbers with `d`, `h`, `m`, `s`: `5s`, `1m`; a second at least", Read: every,
+		},
 	}
+}
+
+// every is how often something is done: true is every second, and false, which is
+// 0, never.
+func every(v shape.Value) any {
+	switch {
+	case v.Kind == syntax.Bool && v.Text == "true":
+		return time.Second
+	case v.Kind == syntax.Bool:
+		return time.Duration(0)
+	case v.Kind != syntax.String:
+		v.WrongType("true, false or a time such as \"5s\"")
+		return nil
+	}
+	if d, ok := Duration(v); ok {
+		return d
+	}
+	return nil
 }
 
 // version takes the versions that there are: 0.1, of the system that this one

@@ -3,7 +3,6 @@ package reference_test
 import (
 	"bytes"
 	"encoding/json"
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -30,8 +29,6 @@ func read(t *testing.T, name string) []byte {
 	return text
 }
 
-var update = flag.Bool("update", false, "write what is generated")
-
 func TestWhatIsGeneratedIsCurrent(t *testing.T) {
 	schema, err := reference.Schema()
 	if err != nil {
@@ -39,13 +36,13 @@ func TestWhatIsGeneratedIsCurrent(t *testing.T) {
 	}
 	everyKey := read(t, "../../examples/every-key.toml")
 	for name, want := range map[string][]byte{"../../schema.json": schema, "../../../docs/descriptor.md": reference.Manual(everyKey)} {
-		if *update {
+		if os.Getenv("GOLDEN") == "write" {
 			if err := os.WriteFile(name, want, 0o644); err != nil { //nolint:gosec // everybody may read what is in a repository
 				t.Fatal(err)
 			}
 		}
 		if diff := cmp.Diff(string(want), string(read(t, name))); diff != "" {
-			t.Errorf("%s is old, which go test ./internal/reference -update mends in the folder descriptors: %s", name, diff)
+			t.Errorf("%s is old, which make generate mends: %s", name, diff)
 		}
 	}
 }

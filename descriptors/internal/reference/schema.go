@@ -98,7 +98,8 @@ func property(key descriptors.Key) schema {
 // between are the rules between the keys of a table.
 func between() map[string][]schema {
 	machine := schema{"anyOf": needs("instance_type", "gpus", "cpus", "memory", "node_selector")}
-	kept := []schema{{"anyOf": needs("metrics", "artifacts")}}
+	kept := []schema{{"anyOf": needs("metrics", "artifacts", "system", "prometheus", "otlp")}}
+	block := []schema{when(one("parser", "blocks"), need("block"))}
 	return map[string][]schema{
 		"":                              {when(with("hardware", one("strategy", "inference", "client_server")), need("server"))},
 		"hardware":                      {machine, when(one("strategy", "mpi", "horovod"), distributed())},
@@ -108,6 +109,8 @@ func between() map[string][]schema {
 		"ml":                            {when(with("framework_version", schema{"minLength": 1}), with("framework", schema{"minLength": 1}))},
 		"output":                        kept,
 		"server.output":                 kept,
+		"output.metrics[]":              block,
+		"server.output.metrics[]":       block,
 	}
 }
 

@@ -645,7 +645,12 @@ type PodEnvironment struct {
 	// Programs that the container has, and what they say their version is.
 	Tools map[string]string `protobuf:"bytes,7,rep,name=tools,proto3" json:"tools,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// What could not be found out and why, for people.
-	Unknown       []string `protobuf:"bytes,8,rep,name=unknown,proto3" json:"unknown,omitempty"`
+	Unknown []string `protobuf:"bytes,8,rep,name=unknown,proto3" json:"unknown,omitempty"`
+	// Of the image that the cluster ran, as the cluster says it: "sha256:…" of its
+	// manifest or of its configuration, by the kind of runtime; "none" where no
+	// image was run; empty until the run has ended. Part of the fingerprint, where
+	// it is a digest.
+	ImageDigest   string `protobuf:"bytes,9,opt,name=image_digest,json=imageDigest,proto3" json:"image_digest,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -734,6 +739,13 @@ func (x *PodEnvironment) GetUnknown() []string {
 		return x.Unknown
 	}
 	return nil
+}
+
+func (x *PodEnvironment) GetImageDigest() string {
+	if x != nil {
+		return x.ImageDigest
+	}
+	return ""
 }
 
 // Machine is what a benchmark ran on. Fields that say so are part of the
@@ -1075,7 +1087,7 @@ const file_bai_v1_result_service_proto_rawDesc = "" +
 	"\x11descriptor_sha256\x18\x02 \x01(\tR\x10descriptorSha256\x12\x14\n" +
 	"\x05image\x18\x03 \x01(\tR\x05image\x12#\n" +
 	"\x04data\x18\x04 \x03(\v2\x0f.bai.v1.DataSetR\x04data\x12*\n" +
-	"\x04pods\x18\x05 \x03(\v2\x16.bai.v1.PodEnvironmentR\x04pods\"\xc9\x02\n" +
+	"\x04pods\x18\x05 \x03(\v2\x16.bai.v1.PodEnvironmentR\x04pods\"\xec\x02\n" +
 	"\x0ePodEnvironment\x12\x12\n" +
 	"\x04role\x18\x01 \x01(\tR\x04role\x12\x14\n" +
 	"\x05index\x18\x02 \x01(\x05R\x05index\x12\x10\n" +
@@ -1084,7 +1096,8 @@ const file_bai_v1_result_service_proto_rawDesc = "" +
 	"\x10platform_version\x18\x05 \x01(\tR\x0fplatformVersion\x12)\n" +
 	"\amachine\x18\x06 \x01(\v2\x0f.bai.v1.MachineR\amachine\x127\n" +
 	"\x05tools\x18\a \x03(\v2!.bai.v1.PodEnvironment.ToolsEntryR\x05tools\x12\x18\n" +
-	"\aunknown\x18\b \x03(\tR\aunknown\x1a8\n" +
+	"\aunknown\x18\b \x03(\tR\aunknown\x12!\n" +
+	"\fimage_digest\x18\t \x01(\tR\vimageDigest\x1a8\n" +
 	"\n" +
 	"ToolsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +

@@ -14,13 +14,15 @@ package baiv1
 //	3  ScriptService; script_sha256 of SubmitRun; with_script of RenderDescriptor;
 //	   ScheduleService; schedule_id of SubmitRun's answer and of ListRuns; ResultService;
 //	   DataService; PreflightService
+//	4  TransferService
+//	5  search of StreamLogs
 //
 // A server ignores fields that it does not know. A client that must be
 // understood in something newer than revision 1 sends the revision that it needs
 // as RevisionMetadata: a server that is older than this refuses the call with
 // FAILED_PRECONDITION instead of doing half of what was asked. Servers of
 // revision 1 do not know RevisionMetadata either: for them, GetVersion tells.
-const Revision = 3
+const Revision = 5
 
 // RevisionMetadata is the metadata, over HTTP the header, in which a client says
 // which revision a call needs: a decimal number. GetVersion answers whatever it

@@ -1147,7 +1147,12 @@ type Completeness struct {
 	// What is still awaited, for people, one entry for each source.
 	Awaited []string `protobuf:"bytes,5,rep,name=awaited,proto3" json:"awaited,omitempty"`
 	// Lines that a limit kept out.
-	Dropped       int64 `protobuf:"varint,6,opt,name=dropped,proto3" json:"dropped,omitempty"`
+	Dropped int64 `protobuf:"varint,6,opt,name=dropped,proto3" json:"dropped,omitempty"`
+	// Of the samples, those that the platform measured itself: what the benchmark
+	// used of its machine.
+	SystemSamples int64 `protobuf:"varint,7,opt,name=system_samples,json=systemSamples,proto3" json:"system_samples,omitempty"`
+	// What of lines and samples was kept out, and why, for people.
+	Notes         []string `protobuf:"bytes,8,rep,name=notes,proto3" json:"notes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1222,6 +1227,20 @@ func (x *Completeness) GetDropped() int64 {
 		return x.Dropped
 	}
 	return 0
+}
+
+func (x *Completeness) GetSystemSamples() int64 {
+	if x != nil {
+		return x.SystemSamples
+	}
+	return 0
+}
+
+func (x *Completeness) GetNotes() []string {
+	if x != nil {
+		return x.Notes
+	}
+	return nil
 }
 
 // Change is one thing that happened to a run.
@@ -1739,14 +1758,16 @@ const file_bai_v1_run_proto_rawDesc = "" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04size\x18\x02 \x01(\x03R\x04size\x12\x16\n" +
 	"\x06sha256\x18\x03 \x01(\tR\x06sha256\x12.\n" +
-	"\x04time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\"\xa8\x01\n" +
+	"\x04time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\"\xe5\x01\n" +
 	"\fCompleteness\x12\x1a\n" +
 	"\bcomplete\x18\x01 \x01(\bR\bcomplete\x12\x18\n" +
 	"\asamples\x18\x02 \x01(\x03R\asamples\x12\x14\n" +
 	"\x05lines\x18\x03 \x01(\x03R\x05lines\x12\x18\n" +
 	"\amissing\x18\x04 \x01(\x03R\amissing\x12\x18\n" +
 	"\aawaited\x18\x05 \x03(\tR\aawaited\x12\x18\n" +
-	"\adropped\x18\x06 \x01(\x03R\adropped\"\xed\x02\n" +
+	"\adropped\x18\x06 \x01(\x03R\adropped\x12%\n" +
+	"\x0esystem_samples\x18\a \x01(\x03R\rsystemSamples\x12\x14\n" +
+	"\x05notes\x18\b \x03(\tR\x05notes\"\xed\x02\n" +
 	"\x06Change\x12\x1a\n" +
 	"\brevision\x18\x01 \x01(\x03R\brevision\x12.\n" +
 	"\x04time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12\x18\n" +

@@ -871,7 +871,14 @@ type StreamLogsRequest struct {
 	// Only this container; empty means all.
 	Container string `protobuf:"bytes,7,opt,name=container,proto3" json:"container,omitempty"`
 	// Only lines that were read at this time or later. Ignored with a cursor.
-	Since         *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=since,proto3" json:"since,omitempty"`
+	Since *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=since,proto3" json:"since,omitempty"`
+	// Only lines that have every word of this text, in any case of letters; empty
+	// means all. A word is letters and digits, also joined by "_", "." and "-"; a
+	// line has those that stand in it, and the parts with a letter of those that
+	// are joined: "CUDA_error-7" is found by itself, by "cuda" and by "error". Up
+	// to 16 words; of a word the first 128 bytes, of a line the first 512 words.
+	// tail is of the lines that are found.
+	Search        string `protobuf:"bytes,9,opt,name=search,proto3" json:"search,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -960,6 +967,13 @@ func (x *StreamLogsRequest) GetSince() *timestamppb.Timestamp {
 		return x.Since
 	}
 	return nil
+}
+
+func (x *StreamLogsRequest) GetSearch() string {
+	if x != nil {
+		return x.Search
+	}
+	return ""
 }
 
 // StreamLogsResponse is some lines.
@@ -1570,7 +1584,7 @@ const file_bai_v1_run_service_proto_rawDesc = "" +
 	"\x03run\x18\x01 \x01(\tR\x03run\x12\x14\n" +
 	"\x05owner\x18\x02 \x01(\tR\x05owner\"2\n" +
 	"\x11CancelRunResponse\x12\x1d\n" +
-	"\x03run\x18\x01 \x01(\v2\v.bai.v1.RunR\x03run\"\xe9\x01\n" +
+	"\x03run\x18\x01 \x01(\v2\v.bai.v1.RunR\x03run\"\x81\x02\n" +
 	"\x11StreamLogsRequest\x12\x10\n" +
 	"\x03run\x18\x01 \x01(\tR\x03run\x12\x14\n" +
 	"\x05owner\x18\x02 \x01(\tR\x05owner\x12\x16\n" +
@@ -1579,7 +1593,8 @@ const file_bai_v1_run_service_proto_rawDesc = "" +
 	"\x04tail\x18\x05 \x01(\x05R\x04tail\x12\x18\n" +
 	"\aattempt\x18\x06 \x01(\x05R\aattempt\x12\x1c\n" +
 	"\tcontainer\x18\a \x01(\tR\tcontainer\x120\n" +
-	"\x05since\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\x05since\"S\n" +
+	"\x05since\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x12\x16\n" +
+	"\x06search\x18\t \x01(\tR\x06search\"S\n" +
 	"\x12StreamLogsResponse\x12%\n" +
 	"\x05lines\x18\x01 \x03(\v2\x0f.bai.v1.LogLineR\x05lines\x12\x16\n" +
 	"\x06cursor\x18\x02 \x01(\tR\x06cursor\"\x84\x02\n" +

@@ -58,8 +58,9 @@ type ScheduleServiceClient interface {
 	// error.
 	DeleteSchedule(ctx context.Context, in *DeleteScheduleRequest, opts ...grpc.CallOption) (*DeleteScheduleResponse, error)
 	// BackfillSchedule makes the runs of past firings that have none, oldest first,
-	// and returns without waiting for that: all at once, or one after another where
-	// the schedule does not allow two at a time. Asking again makes no run twice.
+	// and returns without waiting for that: some at a time, or one after another
+	// where the schedule does not allow two at a time. More than 10,000 firings are
+	// refused. Asking again makes no run twice.
 	BackfillSchedule(ctx context.Context, in *BackfillScheduleRequest, opts ...grpc.CallOption) (*BackfillScheduleResponse, error)
 }
 
@@ -171,8 +172,9 @@ type ScheduleServiceServer interface {
 	// error.
 	DeleteSchedule(context.Context, *DeleteScheduleRequest) (*DeleteScheduleResponse, error)
 	// BackfillSchedule makes the runs of past firings that have none, oldest first,
-	// and returns without waiting for that: all at once, or one after another where
-	// the schedule does not allow two at a time. Asking again makes no run twice.
+	// and returns without waiting for that: some at a time, or one after another
+	// where the schedule does not allow two at a time. More than 10,000 firings are
+	// refused. Asking again makes no run twice.
 	BackfillSchedule(context.Context, *BackfillScheduleRequest) (*BackfillScheduleResponse, error)
 	mustEmbedUnimplementedScheduleServiceServer()
 }
