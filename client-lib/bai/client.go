@@ -75,6 +75,7 @@ type Client struct {
 	scripts  baiv1.ScriptServiceClient
 	results  baiv1.ResultServiceClient
 	data     baiv1.DataServiceClient
+	transfer baiv1.TransferServiceClient
 
 	schedules baiv1.ScheduleServiceClient
 	known     atomic.Int32 // what the platform understands, once it said so
@@ -110,7 +111,7 @@ func (s Settings) Dial(target string) (*Client, error) {
 	}
 	return &Client{
 		target: target, settings: s, conn: conn,
-		rpc: baiv1.NewRunServiceClient(conn), kept: baiv1.NewDescriptorServiceClient(conn), scripts: baiv1.NewScriptServiceClient(conn), results: baiv1.NewResultServiceClient(conn), data: baiv1.NewDataServiceClient(conn), schedules: baiv1.NewScheduleServiceClient(conn),
+		rpc: baiv1.NewRunServiceClient(conn), kept: baiv1.NewDescriptorServiceClient(conn), scripts: baiv1.NewScriptServiceClient(conn), results: baiv1.NewResultServiceClient(conn), data: baiv1.NewDataServiceClient(conn), transfer: baiv1.NewTransferServiceClient(conn), schedules: baiv1.NewScheduleServiceClient(conn),
 	}, nil
 }
 

@@ -21,6 +21,12 @@ type LogOptions struct {
 	Attempt   int       // only this attempt; 0 means all
 	Container string    // only this container; empty means all
 	Since     time.Time // only lines that were read then or later
+	Search    string    // only lines that have every word of this text; empty means all
+}
+
+// needs are the parts of the options that not every platform understands.
+func (o LogOptions) needs() []need {
+	return []need{{2, "lines since a time", !o.Since.IsZero()}, {5, "a search for lines", o.Search != ""}}
 }
 
 // Logs returns lines of a run in the order in which they were read from the
@@ -29,7 +35,7 @@ type LogOptions struct {
 // nothing more.
 func (c *Client) Logs(ctx context.Context, run string, o LogOptions) iter.Seq2[*baiv1.LogLine, error] {
 	return func(yield func(*baiv1.LogLine, error) bool) {
-		if err := c.need(ctx, []need{{2, "lines since a time", !o.Since.IsZero()}}); err != nil {
+		if err := c.need(ctx, o.needs()); err != nil {
 			yield(nil, fmt.Errorf("read the log of run %q: %w", run, err))
 			return
 		}
@@ -42,6 +48,7 @@ func (c *Client) Logs(ctx context.Context, run string, o LogOptions) iter.Seq2[*
 				Attempt:   int32(min(o.Attempt, math.MaxInt32)),
 				Container: o.Container,
 				Since:     stamp(o.Since),
+				Search:    o.Search,
 			}
 			read := c.drain
 			if o.Follow {

@@ -43,6 +43,7 @@ func TestWhatAnOlderPlatformWouldNotSeeIsNotSent(t *testing.T) {
 		"a text":               func(c *bai.Client) error { return drain(c.List(t.Context(), bai.Filter{Text: "x"})) },
 		"an order":             func(c *bai.Client) error { return drain(c.List(t.Context(), bai.Filter{Oldest: true})) },
 		"lines since a time":   func(c *bai.Client) error { return drain(c.Logs(t.Context(), "x", bai.LogOptions{Since: time.Now()})) },
+		"a search for lines":   func(c *bai.Client) error { return drain(c.Logs(t.Context(), "x", bai.LogOptions{Search: "x"})) },
 		"samples of many runs": func(c *bai.Client) error { return drain(c.Samples(t.Context(), bai.Query{})) },
 		"samples before a time": func(c *bai.Client) error {
 			return drain(c.Samples(t.Context(), bai.Query{Run: "x", Until: time.Now()}))

@@ -19,7 +19,8 @@ import (
 // conformance is the table that all client libraries pass, and the platform's
 // reader of what they write.
 type conformance struct {
-	Cases []call `json:"cases"`
+	Cases     []call                  `json:"cases"`
+	NoNumbers []struct{ Text string } `json:"no_numbers"`
 }
 
 type call struct {
@@ -191,6 +192,22 @@ func TestTheTableIsAppendedToTheMetricsFileWithTheTime(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, lines(b)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestATextThatIsNoNumberIsRefused(t *testing.T) {
+	type named string
+	for _, no := range read(t).NoNumbers {
+		var out bytes.Buffer
+		e := open(t, emit.Settings{Stdout: &out})
+		for _, v := range []any{no.Text, named(no.Text), jsonNumber(no.Text)} {
+			if err := e.Emit(map[string]any{"a": v}); err == nil || !strings.Contains(err.Error(), "is no number") {
+				t.Errorf("%T %q: error %v", v, no.Text, err)
+			}
+		}
+		if out.Len() > 0 {
+			t.Errorf("%q: it writes %q", no.Text, out.String())
+		}
 	}
 }
 

@@ -25,7 +25,9 @@
 //
 // No call waits for longer than a bound, 100 ms, and none panics: where lines come
 // faster than they can be written, or the file cannot be written, they are
-// buffered, then dropped, counted, and Close says how many.
+// buffered, then dropped, counted, and Close says how many. Lines that are printed
+// are the exception: so that they keep their place among what the program prints
+// itself, a call waits for as long as standard output makes it, as any print does.
 package emit
 
 import (
@@ -47,7 +49,7 @@ var std = sync.OnceValue(func() *Emitter {
 
 // Emit emits values, in the order of their names, as one line. A value is a number
 // of any of Go's types, a bool (1 or 0), a json.Number, or a string that holds a
-// number. Names that begin with @ are the format's own.
+// decimal number, NaN or an infinity. Names that begin with @ are the format's own.
 //
 // The error says why the line will not arrive: no values at all, a value that is
 // none, or ErrDropped or ErrClosed. It may be ignored: what was dropped is

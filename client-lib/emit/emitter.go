@@ -30,7 +30,7 @@ type Settings struct {
 	Now    func() time.Time    // the clock of "@time"; nil means the machine's
 
 	Every  time.Duration // how long a line waits for others to be written with it; zero means 10 ms
-	Block  time.Duration // how long a call waits where the buffer is full; zero means 100 ms, less means not at all
+	Block  time.Duration // how long a call waits where the buffer is full; zero means 100 ms, less means not at all. What is printed is not buffered
 	Drain  time.Duration // how long Close goes on trying; zero means 2 s
 	Buffer int           // bytes that wait to be written, about; twice as many while some are being written; zero means 4 MiB
 }
@@ -220,7 +220,7 @@ func (e *Emitter) finish(b []byte, opts []Option, stamped bool) error {
 }
 
 // print prints the line b at once, so that it keeps its place among what the
-// program prints itself.
+// program prints itself. It takes as long as Stdout does, and other calls wait.
 func (e *Emitter) print(b []byte) error {
 	e.buf = b[:0]
 	out := e.settings.Stdout

@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 	"unicode/utf8"
 )
@@ -58,10 +59,23 @@ func appendAny(b []byte, v any) ([]byte, error) {
 	case r.Kind() == reflect.Bool:
 		return strconv.AppendBool(b, r.Bool()), nil
 	case r.Kind() == reflect.String:
+		if !isNumber(r.String()) {
+			return b, fmt.Errorf("%q is no number", r.String())
+		}
 		return appendText(b, r.String()), nil
 	default:
 		return b, fmt.Errorf("%T is no number", v)
 	}
+}
+
+// isNumber reports whether the platform reads s as a number: a decimal one, with
+// sign, fraction and exponent as it likes, NaN, or an infinity.
+func isNumber(s string) bool {
+	if strings.ContainsAny(s, "_xXpP") { // of Go's own notation
+		return false
+	}
+	_, err := strconv.ParseFloat(strings.TrimSpace(s), 64)
+	return err == nil || errors.Is(err, strconv.ErrRange)
 }
 
 // appendOptions appends what the options say, each with a comma before.

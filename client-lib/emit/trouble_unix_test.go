@@ -390,7 +390,7 @@ func (b *buffer) String() string {
 // await waits until text is in b.
 func (b *buffer) await(t *testing.T, text string) {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !strings.Contains(b.String(), text); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); !strings.Contains(b.String(), text); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("%q does not hold %q", b.String(), text)
 		}

@@ -1,7 +1,7 @@
 //go:build unix
 
-// Package shell_test holds bai-emit to the table that all client libraries pass,
-// in each shell that there is.
+// Package shell_test holds bai-emit to the table that all client libraries pass:
+// the script in each shell that there is, and the program of the pods.
 package shell_test
 
 import (
@@ -16,6 +16,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -37,7 +38,8 @@ type conformance struct {
 			Line string   `json:"line"` // if it is another than that of all
 		} `json:"shell"`
 	} `json:"cases"`
-	Refused [][]string `json:"refused_by_shell"`
+	NoNumbers []struct{ Text string } `json:"no_numbers"`
+	Refused   [][]string              `json:"refused_by_shell"`
 }
 
 func read(t *testing.T) conformance {
@@ -53,21 +55,53 @@ func read(t *testing.T) conformance {
 	return c
 }
 
-// shells returns the shells that there are.
+// pods is a folder with bai-emit as the pods have it: another name of their one
+// program.
+var pods string
+
+func TestMain(m *testing.M) { os.Exit(testMain(m)) }
+
+func testMain(m *testing.M) int {
+	var err error
+	if pods, err = os.MkdirTemp("", "bai-emit-"); err == nil {
+		defer os.RemoveAll(pods) //nolint:errcheck // the system's
+		err = build(pods)
+	}
+	if err != nil {
+		_, _ = fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return m.Run()
+}
+
+func build(dir string) error {
+	cmd := exec.Command("go", "build", "-o", filepath.Join(dir, "bai-pod"), "./cmd/bai-pod")
+	cmd.Dir, cmd.Env = "../../services", append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("build the program of the pods: %w\n%s", err, out)
+	}
+	return os.Symlink("bai-pod", filepath.Join(dir, "bai-emit"))
+}
+
+// shells returns what runs bai-emit: the shells that there are, and no shell.
 func shells(t *testing.T) map[string]shell {
 	t.Helper()
 	found := map[string]shell{}
+	if runtime.GOOS == "linux" {
+		found["no shell"] = shell{filepath.Join(pods, "bai-emit")}
+	}
 	for _, command := range [][]string{{"sh"}, {"dash"}, {"bash", "--posix"}, {"busybox", "sh"}, {"ksh"}, {"mksh"}} {
 		path, err := exec.LookPath(command[0])
 		if err != nil {
 			t.Logf("not tested: %v", err)
 			continue
 		}
-		found[command[0]] = append(shell{path}, command[1:]...)
+		found[command[0]] = append(append(shell{path}, command[1:]...), "./bai-emit")
 	}
 	return found
 }
 
+// shell is a command without its arguments.
 type shell []string
 
 // result is how bai-emit ended.
@@ -81,8 +115,7 @@ func (sh shell) emit(t *testing.T, env []string, args ...string) result {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	command := append(append(slices.Clip(sh[1:]), "./bai-emit"), args...)
-	c := exec.CommandContext(ctx, sh[0], command...) //nolint:gosec // a shell
+	c := exec.CommandContext(ctx, sh[0], append(slices.Clip(sh[1:]), args...)...) //nolint:gosec // a shell
 	c.Env = append(env, "PATH="+os.Getenv("PATH"))
 	var out, errs bytes.Buffer
 	c.Stdout, c.Stderr = &out, &errs
@@ -116,7 +149,11 @@ func (sh shell) table(t *testing.T) {
 func TestWhatIsNoNumberOrNoOptionIsRefused(t *testing.T) {
 	for name, sh := range shells(t) {
 		t.Run(name, func(t *testing.T) {
-			for _, args := range read(t).Refused {
+			table := read(t)
+			for _, no := range table.NoNumbers {
+				table.Refused = append(table.Refused, []string{"a=" + no.Text})
+			}
+			for _, args := range table.Refused {
 				r := sh.emit(t, nil, args...)
 				if r.Code != 2 || r.Out != "" || !strings.HasPrefix(r.Err, "bai-emit: ") || strings.Count(r.Err, "\n") != 1 {
 					t.Errorf("%q: %+v, want exit code 2 and one line that says why", args, r)
@@ -255,6 +292,48 @@ func TestAFIFOIsWaitedForAndSoIsItsReader(t *testing.T) {
 	}
 }
 
+func TestAReaderIsGivenASecondHoweverShortTheWaitForTheFIFO(t *testing.T) {
+	for name, sh := range shells(t) {
+		t.Run(name, func(t *testing.T) {
+			for _, most := range []string{"0", "0.0", "0.5", ".5", "0.01"} {
+				env := []string{"BENCHMARK_AI=fifo", "BENCHMARK_AI_FIFO_FILEPATH=" + readable(t), "BENCHMARK_AI_FIFO_MAX_WAIT_TIME=" + most}
+				if diff := gocmp.Diff(result{}, sh.emit(t, env, "a=1")); diff != "" {
+					t.Errorf("%s s: (-want +got):\n%s", most, diff)
+				}
+			}
+		})
+	}
+}
+
+// readable makes a FIFO that has a reader until the end of the test.
+func readable(t *testing.T) (fifo string) {
+	t.Helper()
+	fifo = filepath.Join(t.TempDir(), "fifo")
+	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	reader, err := os.OpenFile(fifo, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = reader.Close() })
+	return fifo
+}
+
+func TestAWaitForTheFIFOThatIsNoNumberIsRefused(t *testing.T) {
+	for name, sh := range shells(t) {
+		t.Run(name, func(t *testing.T) {
+			for _, most := range []string{"1m", "-1", "nan", ".", "1.2.3", "1000000000"} {
+				want := result{Err: "bai-emit: BENCHMARK_AI_FIFO_MAX_WAIT_TIME: \"" + most + "\" is no number of seconds\n", Code: 2}
+				r := sh.emit(t, []string{"BENCHMARK_AI=fifo", "BENCHMARK_AI_FIFO_MAX_WAIT_TIME=" + most}, "a=1")
+				if diff := gocmp.Diff(want, r); diff != "" {
+					t.Errorf("%s: (-want +got):\n%s", most, diff)
+				}
+			}
+		})
+	}
+}
+
 // first makes the FIFO and returns the first line that is written to it.
 func first(t *testing.T, fifo string) string {
 	t.Helper()
@@ -274,10 +353,12 @@ func first(t *testing.T, fifo string) string {
 }
 
 func TestHelpSaysWhatThereIs(t *testing.T) {
+	script := contents(t, "bai-emit")
 	for name, sh := range shells(t) {
 		t.Run(name, func(t *testing.T) {
-			if r := sh.emit(t, nil, "--help"); r.Code != 0 || r.Err != "" || !strings.HasPrefix(r.Out, "Usage: bai-emit ") {
-				t.Errorf("%+v", r)
+			r := sh.emit(t, nil, "--help")
+			if r.Code != 0 || r.Err != "" || !strings.HasPrefix(r.Out, "Usage: bai-emit ") || !strings.Contains(script, r.Out) {
+				t.Errorf("%+v, want what the script says", r)
 			}
 		})
 	}

@@ -60,6 +60,7 @@ func every() map[string]string {
 	maps.Copy(all, readers())
 	maps.Copy(all, keepers())
 	maps.Copy(all, planners())
+	maps.Copy(all, movers())
 	for verb, line := range formatted() {
 		for _, format := range []string{"table", "wide", "json", "yaml", "name"} {
 			if verb != "logs" || format != "name" {
@@ -173,6 +174,8 @@ func readers() map[string]string {
 		"list-no-time":       "list --since yesterday",
 		"logs-since":         "logs hello --since 2026-01-02T03:00:05Z",
 		"logs-no-time":       "logs hello --since -5m",
+		"logs-grep":          "logs hello --grep EPOCH",
+		"logs-grep-nothing":  "logs hello --grep nothing",
 		"metrics-many":       "metrics --label model=x",
 		"metrics-many-csv":   "metrics --task hello --metric loss -o csv",
 		"metrics-many-name":  "metrics -A -o name",
@@ -251,6 +254,26 @@ func planners() map[string]string {
 		"submit-schedule-name":     "submit nightly.toml --wait -o name",
 		"run-schedule":             "run nightly.toml",
 		"completion-schedule":      "__complete schedule get n",
+	}
+}
+
+// movers are command lines for who takes runs from one platform to another.
+func movers() map[string]string {
+	return map[string]string{
+		"export-where":      "export hello",
+		"export-in-the-way": "export hello good.toml",
+		"export-folder":     "export hello folder --force",
+		"export-scheme":     "export hello gs://bucket/x",
+		"export-no-prefix":  "export hello s3://bucket",
+		"export-s3-file":    "export hello s3://bucket/x.tar.zst",
+		"export-missing":    "export nothing nothing.tar.zst",
+		"export-wait":       "export hello x --wait -1s",
+		"import-what":       "import",
+		"import-missing":    "import nowhere.tar.zst",
+		"import-folder":     "import folder",
+		"import-file":       "import good.toml",
+		"import-scheme":     "import https://example.org/x.tar.zst",
+		"completion-export": "__complete export 01",
 	}
 }
 

@@ -17,6 +17,7 @@ func TestAnOlderPlatformSaysWhatItDoesNotUnderstand(t *testing.T) {
 		"list --text x":                          "is older than this client: it does not understand a list by text",
 		"list --sort oldest":                     "is older than this client: it does not understand a list in another order",
 		"logs r --since 5m":                      "is older than this client: it does not understand lines since a time",
+		"logs r --grep x":                        "is older than this client: it does not understand a search for lines (revision 5 of the API; it has 1)",
 		"metrics --task x":                       "is older than this client: it does not understand samples of many runs",
 		"metrics r --since 5m":                   "is older than this client: it does not understand samples of a time",
 		"validate stored:x":                      "is older than this client: it has no DescriptorService",
@@ -31,7 +32,7 @@ func TestAnOlderPlatformSaysWhatItDoesNotUnderstand(t *testing.T) {
 	for _, args := range []string{"submit good.toml", "list", "get r", "why " + id, "repro r", "logs r", "metrics r", "cancel r"} {
 		expect(t, piped(t, p.Addr(), strings.Fields(args)...), 0, "")
 	}
-	expect(t, piped(t, p.Addr(), "version"), 0, "baictl: the platform is older: it understands revision 1 of the API, this baictl 3")
+	expect(t, piped(t, p.Addr(), "version"), 0, "baictl: the platform is older: it understands revision 1 of the API, this baictl 5")
 }
 
 func TestANewerPlatformWorks(t *testing.T) {
@@ -40,5 +41,5 @@ func TestANewerPlatformWorks(t *testing.T) {
 	for _, args := range []string{"submit good.toml --set hardware.gpus=1", "list --text hello", "rerun hello", "metrics --task hello"} {
 		expect(t, piped(t, p.Addr(), strings.Fields(args)...), 0, "")
 	}
-	expect(t, piped(t, p.Addr(), "version"), 0, "this baictl is older: it understands revision 3 of the API, the platform 7; everything that it has works")
+	expect(t, piped(t, p.Addr(), "version"), 0, "this baictl is older: it understands revision 5 of the API, the platform 7; everything that it has works")
 }

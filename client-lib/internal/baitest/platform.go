@@ -41,6 +41,8 @@ type Platform struct {
 	cuts     []int               // after how many bytes the next uploads break
 	submits  []*baiv1.SubmitRunRequest
 	onSubmit func(id string)
+	exports  map[string]transfer
+	imported map[string][]Transferred
 	now      time.Time
 	work     sync.WaitGroup
 }
@@ -103,7 +105,9 @@ func serve(ctx context.Context, old bool) (p *Platform, stop func() error, err e
 		remote:   map[string]string{},
 		damaged:  map[string]bool{},
 		scripts:  map[string]string{},
-		revision: 3,
+		exports:  map[string]transfer{},
+		imported: map[string][]Transferred{},
+		revision: 5,
 		now:      time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
 	}
 	if old {
@@ -118,6 +122,7 @@ func serve(ctx context.Context, old bool) (p *Platform, stop func() error, err e
 		baiv1.RegisterResultServiceServer(server, laboratory{p: p})
 		baiv1.RegisterDataServiceServer(server, storehouse{p: p})
 		baiv1.RegisterScheduleServiceServer(server, calendar{p: p})
+		baiv1.RegisterTransferServiceServer(server, mover{p: p})
 	}
 	done := make(chan error, 1)
 	go func() { done <- server.Serve(listener) }()

@@ -269,8 +269,15 @@ func keep(lines []*baiv1.LogLine, req *baiv1.StreamLogsRequest) []*baiv1.LogLine
 	return slices.DeleteFunc(slices.Clone(lines), func(l *baiv1.LogLine) bool {
 		return req.GetAttempt() != 0 && req.GetAttempt() != l.GetOrigin().GetAttempt() ||
 			req.GetContainer() != "" && req.GetContainer() != l.GetOrigin().GetContainer() ||
-			req.GetCursor() == "" && !within(l.GetTime(), req.GetSince(), nil)
+			req.GetCursor() == "" && !within(l.GetTime(), req.GetSince(), nil) || !found(l.GetText(), req.GetSearch())
 	})
+}
+
+// found reports whether a line has every word of a search, which is simpler here
+// than on a platform.
+func found(line, search string) bool {
+	words := strings.Fields(strings.ToLower(line))
+	return !slices.ContainsFunc(strings.Fields(strings.ToLower(search)), func(word string) bool { return !slices.Contains(words, word) })
 }
 
 // QueryMetrics sends the samples of a run, or of all that a filter names; the

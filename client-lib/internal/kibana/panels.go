@@ -28,6 +28,7 @@ const (
 	Status  Index = "status-*"
 	Metrics Index = "metrics-*"
 	Logs    Index = "logs-*"
+	Results Index = "results-*"
 )
 
 const schema = "https://vega.github.io/schema/vega-lite/v5.json"
@@ -126,6 +127,40 @@ func phases() Panel {
 				"y":       tree{"field": "phase", "type": "nominal", "title": "phase", "sort": []string{"submitted", "fetching", "queued", "launching", "pending", "running", "canceling", "finished"}},
 				"color":   name("run", "run"),
 				"tooltip": []tree{name("message", "what happened"), moment("at", "time")},
+			},
+		},
+	}
+}
+
+// environment writes where a run ran: what its machines are in words and for
+// programs, and which version, or which images, it ran. The platform says so with
+// what the run came to, so that a run that brought no samples is not there.
+func environment() Panel {
+	known := func(field string) tree {
+		return tree{"terms": tree{"field": field, "size": 5, "missing": "not known"}}
+	}
+	all := func(field string) string { return "join(pluck(datum." + field + ".buckets, 'key'), ', ')" }
+	return Panel{
+		ID: "run-environment", Title: "Environment", Index: Results, Answer: "aggregations.run.buckets",
+		Body: tree{"size": 0, "aggs": tree{"run": terms("run.id", 10, tree{
+			"machine": known("machine.name"), "fingerprint": known("machine.fingerprint"), "version": known("run.version"),
+		})}},
+		Draw: tree{
+			"transform": []tree{
+				compute("machine", all("machine")), compute("fingerprint", all("fingerprint")), compute("version", all("version")),
+				{"fold": []string{"machine", "fingerprint", "version"}, "as": []string{"what", "is"}},
+			},
+			"facet":   tree{"field": "key", "type": "nominal", "title": nil},
+			"columns": 1,
+			"spec": tree{
+				"width": 520, "height": tree{"step": 18},
+				"mark": tree{"type": "text", "align": "left", "limit": 500},
+				"encoding": tree{
+					"x":       tree{"value": 4},
+					"y":       tree{"field": "what", "type": "nominal", "title": nil, "sort": []string{"machine", "version", "fingerprint"}},
+					"text":    name("is", ""),
+					"tooltip": name("is", ""),
+				},
 			},
 		},
 	}
@@ -280,6 +315,48 @@ func history() Panel {
 			},
 		},
 	}
+}
+
+// historyBy draws the median of each metric, with its confidence interval, over the
+// runs that measured it, apart by a field of theirs: of what the platform has
+// summarised, one point for each run and series.
+func historyBy(id, title, field, label string) Panel {
+	return Panel{
+		ID: id, Title: title, Index: Results, Not: system(), Answer: "hits.hits",
+		Body: tree{"size": 2000, "sort": []tree{{"@timestamp": "desc"}}, "_source": []string{"@timestamp", "run.id", "run.version", "machine.name", "metric", "n", "value.median", "value.low", "value.high"}},
+		Draw: tree{
+			"transform": []tree{
+				compute("time", "toDate(datum._source['@timestamp'])"), compute("metric", "datum._source.metric.name"), compute("one", "datum._source.run.id"),
+				compute("median", "datum._source.value.median"),
+				{"filter": "isValid(datum.median)"},
+				compute("low", "isValid(datum._source.value.low) ? datum._source.value.low : datum.median"),
+				compute("high", "isValid(datum._source.value.high) ? datum._source.value.high : datum.median"),
+				compute("by", field),
+			},
+			"facet":   tree{"field": "metric", "type": "nominal", "title": nil},
+			"columns": 2,
+			"resolve": tree{"scale": tree{"y": "independent"}},
+			"spec": tree{
+				"width": 400, "height": 160,
+				"encoding": tree{
+					"x":     moment("time", "run"),
+					"color": tree{"field": "by", "type": "nominal", "title": label, "legend": tree{"orient": "bottom", "direction": "vertical", "labelLimit": 800}},
+				},
+				"layer": []tree{
+					{"mark": tree{"type": "rule", "opacity": 0.6}, "encoding": tree{"y": measured("low"), "y2": tree{"field": "high"}}},
+					{"mark": tree{"type": "line", "point": true}, "encoding": tree{"y": measured("median"), "tooltip": []tree{name("one", "run"), name("by", label), quantity("median", "median")}}},
+				},
+			},
+		},
+	}
+}
+
+func byMachine() Panel {
+	return historyBy("history-machines", "Medians by machine", "datum._source.machine ? datum._source.machine.name : 'not known'", "machine")
+}
+
+func byVersion() Panel {
+	return historyBy("history-versions", "Medians by version", "isValid(datum._source.run.version) ? datum._source.run.version : 'not said'", "version")
 }
 
 // spread takes apart what each run says of a metric.

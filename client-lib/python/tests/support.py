@@ -72,8 +72,17 @@ def python(script, **environ):
 
 
 def table():
+    return [case for case in _table()["cases"] if case.get("values")]
+
+
+def no_numbers():
+    """Returns texts that are none, each with the line that it makes all the same."""
+    return [(case["text"], case["line"]) for case in _table()["no_numbers"]]
+
+
+def _table():
     with open(TABLE, encoding="utf-8") as f:
-        return [case for case in json.load(f)["cases"] if case.get("values")]
+        return json.load(f)
 
 
 def call(case):

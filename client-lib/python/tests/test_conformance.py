@@ -4,7 +4,7 @@ import os
 import time
 import unittest
 
-from support import Case, call, table, without_time
+from support import Case, call, no_numbers, table, without_time
 
 
 class TheTable(Case):
@@ -47,6 +47,12 @@ class TheTable(Case):
         reader = self.reader()
         self.emit(self.emitter(BENCHMARK_AI="fifo", BENCHMARK_AI_FIFO_FILEPATH=self.fifo))
         self.assertEqual(self.want(), os.read(reader, 1 << 20).decode().splitlines())
+
+    def test_has_texts_that_are_no_numbers_written_as_the_original_does(self):
+        emitter = self.emitter(BENCHMARK_AI_FILE=self.file)
+        for text, _ in no_numbers():
+            emitter.emit({"a": text})
+        self.assertEqual([line for _, line in no_numbers()], [without_time(line) for line in self.lines()])
 
 
 if __name__ == "__main__":

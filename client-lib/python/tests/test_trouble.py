@@ -85,6 +85,21 @@ class AFileThatCannotBeWritten(Case):
         line = '{"a": %d, "@time": 1.000000000}'
         self.assertEqual([line % 0, (line % 1)[:14], line % 1, line % 2], self.lines())
 
+    def test_ends_a_line_that_the_disk_cut_also_where_that_fails_twice(self):
+        before = resource.getrlimit(resource.RLIMIT_FSIZE)
+        self.addCleanup(resource.setrlimit, resource.RLIMIT_FSIZE, before)
+        emitter = self.emitter(BENCHMARK_AI_FILE=self.file)
+        line = '{"a": %d, "@time": 1.000000000}'
+        with self.said():
+            resource.setrlimit(resource.RLIMIT_FSIZE, (45, before[1]))
+            for i in range(2):
+                emitter.emit({"a": i}, time=1)
+            for _ in range(2):
+                self.assertFalse(emitter.flush(0))
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+            self.assertTrue(emitter.flush())
+        self.assertEqual([line % 0, (line % 1)[:14], line % 1], self.lines())
+
     def test_does_not_write_a_line_twice_that_lacks_but_its_end(self):
         before = resource.getrlimit(resource.RLIMIT_FSIZE)
         self.addCleanup(resource.setrlimit, resource.RLIMIT_FSIZE, before)

@@ -57,7 +57,11 @@ class Emitter:
         forked ones, may emit to one file: lines are whole and in the order of each.
         Where a line cannot be written it waits for the next call, up to 4 MiB, then is
         dropped and counted; what is not written when the program ends is said on
-        standard error. Nothing is raised for it unless BENCHMARK_AI_STRICT is 1.
+        standard error. Nothing is raised for it unless BENCHMARK_AI_STRICT is 1. A line
+        that is printed takes as long as standard output makes it.
+
+        A text that is a number counts as one. Whatever else is JSON is written too, as the
+        original library does, and the platform says that it is no sample.
 
         Raises TypeError if metrics is no mapping or not JSON serializable, ValueError if
         it is empty, FifoNotCreatedInTimeError if there is to be a FIFO and is none.

@@ -70,8 +70,9 @@ class File:
                         raise
         except OSError:
             # A line that was cut is written once more as a whole, after the end of
-            # its beginning, which reads as none: it has no closing brace.
-            self._cut = sent > 0
+            # its beginning, which reads as none: it has no closing brace. Until that
+            # end is written the line stays cut, however often it is tried.
+            self._cut = self._cut or sent > 0
             if 0 < sent == len(data) - 1:
                 return  # but for its end
             raise

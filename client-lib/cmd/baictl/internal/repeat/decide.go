@@ -87,7 +87,11 @@ func data(s descriptors.Source, fetched []*baiv1.DataSet) []Gap {
 		return nil
 	}
 	g := Gap{What: "the data at " + s.Path, Why: fmt.Sprintf("nothing holds %s to what it was", s.Src)}
-	i := slices.IndexFunc(fetched, func(d *baiv1.DataSet) bool { return d.GetPath() == s.Path })
+	there := func(d *baiv1.DataSet) bool { return d.GetPath() == s.Path }
+	i := slices.IndexFunc(fetched, func(d *baiv1.DataSet) bool { return there(d) && d.GetSource() == s.Src }) // roles may have others there
+	if i < 0 {
+		i = slices.IndexFunc(fetched, there)
+	}
 	if i < 0 || fetched[i].GetSha256() == "" {
 		g.Why += ", and what it was is not known"
 		return []Gap{g}

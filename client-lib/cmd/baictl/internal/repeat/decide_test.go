@@ -38,6 +38,11 @@ func TestWhatCannotBeRepeatedIsSaid(t *testing.T) {
 			d:    pinned(func(d *descriptors.Descriptor) { d.Data.Sources[0].SHA256 = "" }),
 			want: []string{"the data at /x: nothing holds https://h/x to what it was (add sha256 = \"" + digest},
 		},
+		"data of another role at the same place": {
+			run:  &baiv1.Run{Data: []*baiv1.DataSet{{Path: "/x", Source: "https://h/y", Sha256: "cd"}, {Path: "/x", Source: "https://h/x", Sha256: digest}}},
+			d:    pinned(func(d *descriptors.Descriptor) { d.Data.Sources[0].SHA256 = "" }),
+			want: []string{"the data at /x: nothing holds https://h/x to what it was (add sha256 = \"" + digest},
+		},
 		"data that were not fetched": {
 			d:    pinned(func(d *descriptors.Descriptor) { d.Data.Sources[0].SHA256 = "" }),
 			want: []string{"the data at /x: nothing holds https://h/x to what it was, and what it was is not known"},

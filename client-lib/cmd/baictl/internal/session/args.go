@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -105,30 +104,4 @@ func Pairs(cmd *cobra.Command, flag string, all []string) (map[string]string, er
 		read[k] = v
 	}
 	return read, nil
-}
-
-// Instant reads a time: RFC 3339, a date, or how long ago. It is the zero time
-// for nothing.
-func Instant(cmd *cobra.Command, flag, text string, now time.Time) (time.Time, error) {
-	if text == "" {
-		return time.Time{}, nil
-	}
-	for _, layout := range []string{time.RFC3339, "2006-01-02T15:04:05", "2006-01-02T15:04", time.DateTime, time.DateOnly} {
-		if t, err := time.ParseInLocation(layout, text, time.Local); err == nil {
-			return t, nil
-		}
-	}
-	if ago, ok := ago(text); ok {
-		return now.Add(-ago), nil
-	}
-	return time.Time{}, Misuse(cmd, "--%s %q: want how long ago, as 90s, 2h or 3d, or a time, as 2026-01-31 or 2026-01-31T15:04:05Z", flag, text)
-}
-
-func ago(text string) (time.Duration, bool) {
-	var days int
-	if n, err := fmt.Sscanf(text, "%dd", &days); err == nil && n == 1 && days >= 0 && days < 100*365 && fmt.Sprintf("%dd", days) == text {
-		return time.Duration(days) * 24 * time.Hour, true
-	}
-	d, err := time.ParseDuration(text)
-	return d, err == nil && d >= 0
 }

@@ -61,10 +61,10 @@ func (ch *Choice) Filter(cmd *cobra.Command, s *Session, now time.Time) (bai.Fil
 	if ch.task != "" {
 		labels["task_name"] = ch.task
 	}
-	if ch.Since, err = Instant(cmd, "since", ch.since, now); err != nil {
+	if ch.Since, err = Instant(cmd, "since", ch.since, now, time.Local); err != nil {
 		return bai.Filter{}, err
 	}
-	if ch.Until, err = Instant(cmd, "until", ch.until, now); err != nil {
+	if ch.Until, err = Instant(cmd, "until", ch.until, now, time.Local); err != nil {
 		return bai.Filter{}, err
 	}
 	f := bai.Filter{Namespace: ch.namespace, Labels: labels, Text: ch.text}

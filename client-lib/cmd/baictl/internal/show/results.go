@@ -25,6 +25,19 @@ func Metrics(all []*baiv1.MetricSummary) []string {
 	return lines
 }
 
+// Apart returns the metrics of a run that are its own, and those that the platform
+// measured: what the benchmark used of its machine.
+func Apart(all []*baiv1.MetricSummary) (own, system []*baiv1.MetricSummary) {
+	for _, m := range all {
+		if strings.HasPrefix(m.GetMetric(), "system.") {
+			system = append(system, m)
+		} else {
+			own = append(own, m)
+		}
+	}
+	return own, system
+}
+
 // metric is "loss 0.25 ms {a=b}, 0.2 to 0.3 (96.9 %), of 10".
 func metric(m *baiv1.MetricSummary) string {
 	name := m.GetMetric()
@@ -65,6 +78,7 @@ func pod(p *baiv1.PodEnvironment) []Line {
 	m := p.GetMachine()
 	lines := []Line{
 		{"Pod", fmt.Sprintf("%s-%d, attempt %d, platform %s", p.GetRole(), p.GetIndex(), p.GetAttempt(), orNot(p.GetPlatformVersion()))},
+		{"Ran", p.GetImageDigest()},
 		{"Node", list(m.GetNode(), m.GetHypervisor())},
 		{"System", list("Linux "+m.GetKernel(), m.GetArchitecture(), m.GetOs())},
 		{"Processor", list(m.GetCpuModel(), counted(m.GetCpus(), "logical processor"), counted(m.GetCores(), "core"), counted(m.GetSockets(), "socket"), counted(m.GetNumaNodes(), "NUMA node"))},

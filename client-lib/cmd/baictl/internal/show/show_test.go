@@ -216,3 +216,11 @@ func TestSummaries(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
+
+func TestWhatThePlatformMeasuredIsShownApart(t *testing.T) {
+	all := []*baiv1.MetricSummary{{Metric: "loss"}, {Metric: "system.cpu"}, {Metric: "systematic"}, {Metric: "system.memory"}}
+	own, system := show.Apart(all)
+	if len(own) != 2 || own[0] != all[0] || own[1] != all[2] || len(system) != 2 || system[0] != all[1] || system[1] != all[3] {
+		t.Errorf("%v and %v", own, system)
+	}
+}

@@ -19,6 +19,7 @@ import (
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/verb/schedule"
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/verb/setup"
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/verb/shelf"
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/verb/transfer"
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/verdict"
 )
 
@@ -71,7 +72,7 @@ func themes(s *session.Session) []theme {
 		{"launch", "Making runs:", []*cobra.Command{launch.Preflight(s), launch.Run(s), launch.Submit(s), launch.Rerun(s), schedule.Schedule(s)}},
 		{"runs", "Runs:", []*cobra.Command{runs.List(s), runs.Get(s), runs.Watch(s), account.Why(s), account.Repro(s), runs.Cancel(s)}},
 		{"data", "Data sets:", []*cobra.Command{data.Data(s)}},
-		{"results", "What runs brought:", []*cobra.Command{results.Metrics(s), results.Logs(s), results.Artifacts(s), results.Environment(s), results.Dashboards(s)}},
+		{"results", "What runs brought:", []*cobra.Command{results.Metrics(s), results.Logs(s), results.Artifacts(s), results.Environment(s), results.Dashboards(s), transfer.Export(s), transfer.Import(s)}},
 		{"setup", "baictl itself:", []*cobra.Command{setup.Config(s), setup.Version(s), setup.Manual(s)}},
 	}
 }

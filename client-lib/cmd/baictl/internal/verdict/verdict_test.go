@@ -82,3 +82,15 @@ func TestEveryOutcomeHasItsCode(t *testing.T) {
 		})
 	}
 }
+
+func TestSamplesOfTheSystemAreCountedApart(t *testing.T) {
+	for want, c := range map[string]*baiv1.Completeness{
+		"7 samples, 5 lines":                                {Samples: 7, Lines: 5},
+		"1 sample, 5 lines, 6 samples of the system":        {Samples: 7, SystemSamples: 6, Lines: 5},
+		"0 samples, 1 line, 2 lines over the limit dropped": {Lines: 1, Dropped: 2},
+	} {
+		if got := verdict.Stored(c); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}

@@ -38,7 +38,10 @@ func Missing(c *baiv1.Completeness) string {
 
 // Stored says how many data of a run are there.
 func Stored(c *baiv1.Completeness) string {
-	text := fmt.Sprintf("%s, %s", Plural(int(c.GetSamples()), "sample"), Plural(int(c.GetLines()), "line"))
+	text := fmt.Sprintf("%s, %s", Plural(int(c.GetSamples()-c.GetSystemSamples()), "sample"), Plural(int(c.GetLines()), "line"))
+	if n := c.GetSystemSamples(); n > 0 {
+		text += fmt.Sprintf(", %s of the system", Plural(int(n), "sample"))
+	}
 	if n := c.GetDropped(); n > 0 {
 		text += fmt.Sprintf(", %s over the limit dropped", Plural(int(n), "line"))
 	}

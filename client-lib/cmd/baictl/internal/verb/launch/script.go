@@ -13,8 +13,8 @@ import (
 
 // sending says in the help of a verb what code is sent along.
 const sending = `With --script code is sent along: what is in the folder DIR, a file, or an
-archive (tar, tar.gz, tar.zst, zip). The benchmark finds it, unpacked, in the
-folder that BAI_SCRIPTS_PATH names: "$(BAI_SCRIPTS_PATH)/run.sh" as
+archive (tar, tar.gz, tar.bz2, tar.zst, zip). The benchmark finds it, unpacked,
+in the folder that BAI_SCRIPTS_PATH names: "$(BAI_SCRIPTS_PATH)/run.sh" as
 benchmark_code runs a file of it. A descriptor with ml.script needs it, any
 other may have it. Code that the platform has is not sent again. .git is left
 out, and what the lines of .baiignore in DIR say (*.pyc, out/, /data); a link

@@ -21,11 +21,12 @@ of its descriptor and data.
 
 The fingerprint is the same for runs whose numbers may be compared, as far as
 that depends on where they ran. Part of it are the image as the descriptor names
-it and, of each pod, its role, architecture, processor model and counts, NUMA
-nodes, memory in GiB, governor, turbo, hypervisor, models of GPUs and their
-driver, limits of the container, and the first two numbers of the kernel. Not
-part of it are names of nodes, the container's system, clocks, tools, data and
-descriptor.
+it and, of each pod, the digest of the image that the cluster ran, its role,
+architecture, processor model and counts, NUMA nodes, memory in GiB, governor,
+turbo, hypervisor, models of GPUs and their driver, limits of the container, and
+the first two numbers of the kernel. Not part of it are names of nodes, the
+container's system, clocks, tools, data and descriptor. The digest is known once
+the run has ended; clusters that run no images say "none".
 
 With -o json or yaml: all of it. With -o name: the fingerprint.`,
 		Args:              session.Arguments(1, 1, "a RUN is missing"),

@@ -39,6 +39,11 @@ func Logs(s *session.Session) *cobra.Command {
 the order in which they were read, as they are. -o wide says where each comes
 from. With -o json or yaml: one object for each line.
 
+With --grep only lines that have every one of some words, in any case. A word is
+letters and digits, also joined by _ . and -, whole: "CUDA_error-7" is found by
+itself and by its parts "cuda" and "error", and not by "err". The platform looks
+for them where the lines are kept.
+
 With -f it goes on until the run is over and all its lines are there. Ctrl-C
 ends it with exit code 4; the run goes on. A broken connection is said once and
 mended.`,
@@ -52,7 +57,7 @@ mended.`,
 				v.stdout, v.stderr = true, true
 			}
 			var err error
-			if v.Since, err = session.Instant(cmd, "since", v.since, time.Now()); err != nil {
+			if v.Since, err = session.Instant(cmd, "since", v.since, time.Now(), time.Local); err != nil {
 				return err
 			}
 			return v.show(cmd.Context(), s, args[0])
@@ -64,6 +69,7 @@ mended.`,
 	flags.IntVar(&v.Attempt, "attempt", 0, "only attempt `N`; 0 means all")
 	flags.StringVar(&v.Container, "container", "", "only the container with this `NAME`")
 	flags.StringVar(&v.since, "since", "", "only lines read at `TIME` or later: how long ago, as 10m, or as 2026-01-31T15:04:05Z")
+	flags.StringVar(&v.Search, "grep", "", "only lines that have every one of these `WORDS`")
 	flags.BoolVar(&v.timestamps, "timestamps", false, "the time before each line")
 	flags.BoolVar(&v.stdout, "stdout", false, "only standard output")
 	flags.BoolVar(&v.stderr, "stderr", false, "only standard error")

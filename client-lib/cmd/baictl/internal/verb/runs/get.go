@@ -152,9 +152,7 @@ func describe(s *session.Session, run *baiv1.Run, more extra) string {
 	}
 	say("Stored", completeness(run.GetCompleteness()))
 	say("Kibana", dashboard(s, run))
-	for _, m := range show.Metrics(more.summaries.GetSummaries()) {
-		say("Metric", m)
-	}
+	measured(say, run, more)
 	if s.Output == "wide" {
 		say("Lineage", lineage(run.GetLineage()))
 		say("Revision", fmt.Sprint(run.GetRevision()))
@@ -170,6 +168,20 @@ func describe(s *session.Session, run *baiv1.Run, more extra) string {
 		}
 	}
 	return b.String()
+}
+
+// measured says which numbers a run brought, and what it brought that is not there.
+func measured(say func(what, value string), run *baiv1.Run, more extra) {
+	for _, note := range run.GetCompleteness().GetNotes() {
+		say("Dropped", show.Clean(note))
+	}
+	own, system := show.Apart(more.summaries.GetSummaries())
+	for _, m := range show.Metrics(own) {
+		say("Metric", m)
+	}
+	for _, m := range show.Metrics(system) {
+		say("System", m)
+	}
 }
 
 // dashboard is where the Kibana of the context shows a run.

@@ -4,7 +4,6 @@ package schedule
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -262,69 +261,4 @@ With -o json or yaml: {"schedule", "existed"}.`,
 		}
 		return session.Put(s.Env.Out, text+"\n")
 	})
-}
-
-func backfill(s *session.Session) *cobra.Command {
-	var from, to string
-	cmd := &cobra.Command{
-		Use:   "backfill SCHEDULE --from TIME [--to TIME]",
-		Short: "Make the runs of past firings that have none",
-		Long: `Makes the runs of past firings that have none, from one time on and before
-another, with the descriptor that the schedule has now, and prints the times. It
-does not wait for the runs: they are made at once, or one after another where
-the schedule does not allow two at a time. Again it makes no run twice.
-
-With -o json or yaml: {"missing": [...], "present": n}. With -o name: the times.`,
-		Example: `  baictl schedule backfill nightly --from 2026-01-31 --to 2026-02-01`,
-		Args:    session.Arguments(1, 1, "a SCHEDULE"), ValidArgsFunction: complete(s),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if from == "" {
-				return session.Misuse(cmd, "--from is missing: the first time that is looked at, as 2026-01-31 or 3d")
-			}
-			now := time.Now()
-			begin, err := session.Instant(cmd, "from", from, now)
-			if err != nil {
-				return err
-			}
-			end, err := session.Instant(cmd, "to", to, now)
-			if err != nil {
-				return err
-			}
-			return makeUp(cmd.Context(), s, args[0], begin, end)
-		},
-	}
-	cmd.Flags().StringVar(&from, "from", "", "the first `TIME` that is looked at: how long ago, as 2h or 3d, or as 2026-01-31")
-	cmd.Flags().StringVar(&to, "to", "", "only `TIMES` before this one (default: now)")
-	return cmd
-}
-
-func makeUp(ctx context.Context, s *session.Session, name string, from, to time.Time) error {
-	c, err := s.Client()
-	if err != nil {
-		return err
-	}
-	got, err := c.BackfillSchedule(ctx, name, from, to)
-	if err != nil {
-		return s.Refused(err)
-	}
-	times := make([]string, len(got.Missing))
-	for i, at := range got.Missing {
-		times[i] = at.UTC().Format(time.RFC3339)
-	}
-	if s.Structured() {
-		text, err := session.Object(session.Entry{Name: "missing", Value: times}, session.Entry{Name: "present", Value: got.Present})
-		if err != nil {
-			return err
-		}
-		return s.Print(text)
-	}
-	for _, at := range times {
-		if err := session.Put(s.Env.Out, at+"\n"); err != nil {
-			return err
-		}
-	}
-	if s.Output != "name" {
-		s.Screen.Note(fmt.Sprintf("baictl: %d of %d firings have their run, the others will have it", got.Present, got.Present+len(times)))
-	}
-	return nil
 }

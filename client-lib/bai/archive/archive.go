@@ -1,0 +1,229 @@
+// Package archive is the form in which a run lies outside of a platform: a
+// folder, or the same files in one tar.zst, which this package writes, checks and
+// reads. It speaks to no platform.
+//
+// The platform makes the files that a run consists of; from these a Writer
+// makes others that are convenient (metrics/samples.csv, and below logs/ the text
+// of each container's output), and last a manifest, bai-export.json, with the
+// size and the digest of each. An archive without its manifest is not whole. The
+// same files make the same bytes, whenever and wherever.
+//
+//	bai-export.json                              the manifest
+//	run.json                                     what is known of the run
+//	descriptor/submitted.toml                    as the user sent it
+//	descriptor/resolved.toml                     as it was run: overrides are in it
+//	manifests/ATTEMPT.yaml                       the objects that were created, without values of Secrets
+//	environment.json                             where it ran
+//	summaries.json                               what its samples come to
+//	events.jsonl                                 its history
+//	sources.jsonl                                what each file of each container brought
+//	metrics/samples.jsonl, metrics/samples.csv   its samples
+//	logs/lines.jsonl                             its log
+//	logs/ATTEMPT/ROLE-INDEX/POD/CONTAINER.OUTPUT.txt
+//	artifacts.jsonl                              the files that were kept of it
+//	artifacts/ATTEMPT/ROLE-INDEX/PATH            their bytes
+package archive
+
+import (
+	"bytes"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Format is the version of the files that this package knows.
+const Format = 1
+
+// ManifestName is the name of the manifest's file.
+const ManifestName = "bai-export.json"
+
+// Files that the package looks into.
+const (
+	runFile     = "run.json"
+	samplesFile = "metrics/samples.jsonl"
+	csvFile     = "metrics/samples.csv"
+	linesFile   = "logs/lines.jsonl"
+	logs        = "logs/"
+	artifacts   = "artifacts/"
+	resolved    = "descriptor/resolved.toml"
+)
+
+// Bounds of an archive that is read.
+const (
+	maxFiles     = 50_000
+	maxManifest  = 16 << 20 // bytes
+	maxDocuments = 64 << 20 // bytes of all that is neither samples nor lines nor artifacts
+	maxLine      = 8 << 20  // bytes of a line of JSON
+	maxName      = 1200     // bytes of a name
+)
+
+// File is a file of an archive.
+type File struct {
+	Name   string `json:"name"`
+	Size   int64  `json:"size"`
+	SHA256 string `json:"sha256"` // hex
+}
+
+// Manifest says what an archive holds.
+type Manifest struct {
+	Format   int      `json:"format"`
+	Run      string   `json:"run"`
+	Platform string   `json:"platform"`          // version of the one that exported it
+	Complete bool     `json:"complete"`          // the run is over, and all that it wrote is here
+	Missing  int64    `json:"missing"`           // samples and lines that were sent and are not here
+	Dropped  int64    `json:"dropped"`           // lines that a limit kept out
+	Awaited  []string `json:"awaited,omitempty"` // what is not here, for people
+	Files    []File   `json:"files"`             // all others, by name
+}
+
+// FormatError says that an archive is of a version that is not known here.
+type FormatError struct{ Format int }
+
+// Error says which, and what to do.
+func (e *FormatError) Error() string {
+	return fmt.Sprintf("the export is of format %d, and this baictl reads up to %d: use a newer baictl", e.Format, Format)
+}
+
+// FaultError says what is wrong with an archive.
+type FaultError struct {
+	File    string // empty for the archive itself
+	Line    int    // from 1; 0 where the fault has none
+	Message string
+}
+
+// Error says what is wrong and where.
+func (e *FaultError) Error() string {
+	switch {
+	case e.File == "":
+		return e.Message
+	case e.Line > 0:
+		return fmt.Sprintf("%s:%d: %s", e.File, e.Line, e.Message)
+	}
+	return fmt.Sprintf("%s: %s", e.File, e.Message)
+}
+
+func fault(file string, line int, format string, args ...any) error {
+	return &FaultError{File: file, Line: line, Message: fmt.Sprintf(format, args...)}
+}
+
+// Derived reports whether a file is made from the others: it is checked, and
+// not imported.
+func Derived(name string) bool {
+	return name == csvFile || name == resolved || strings.HasPrefix(name, logs) && name != linesFile
+}
+
+// Document reports whether a file is one of those that are small and say what
+// the others are.
+func Document(name string) bool {
+	return name != samplesFile && name != linesFile && !strings.HasPrefix(name, artifacts)
+}
+
+// CheckName says why there is no file of that name in an archive: it would lie
+// elsewhere, or deceive who looks at it.
+func CheckName(name string) error {
+	refuse := func(why string) error { return fault(fmt.Sprintf("%.100q", name), 0, "%s", why) }
+	switch {
+	case name == "" || len(name) > maxName:
+		return refuse("a name has 1 to 1200 bytes")
+	case !utf8.ValidString(name):
+		return refuse("the name is not UTF-8")
+	case strings.HasPrefix(name, "/") || strings.Contains(name, `\`):
+		return refuse(`the name begins with "/", or holds "\"`)
+	case path.Clean(name) != name || name == "." || name == ".." || strings.HasPrefix(name, "../"):
+		return refuse("the name leads elsewhere")
+	case strings.ContainsFunc(name, func(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) }):
+		return refuse("the name holds characters that are not shown")
+	}
+	return nil
+}
+
+// encode returns the manifest as it is written.
+func (m Manifest) encode() ([]byte, error) {
+	m.Files = slices.Clone(m.Files)
+	slices.SortFunc(m.Files, func(a, b File) int { return strings.Compare(a.Name, b.Name) })
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	err := e.Encode(m)
+	return b.Bytes(), err
+}
+
+// decode reads a manifest and says what is wrong with it.
+func decode(text []byte) (Manifest, error) {
+	var version struct {
+		Format int `json:"format"`
+	}
+	if err := json.Unmarshal(text, &version); err != nil {
+		return Manifest{}, fault(ManifestName, lineOf(text, err), "%s", plain(err))
+	}
+	if version.Format > Format {
+		return Manifest{}, &FormatError{Format: version.Format}
+	}
+	var m Manifest
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&m); err != nil {
+		return Manifest{}, fault(ManifestName, lineOf(text, err), "%s", plain(err))
+	}
+	return m, m.check()
+}
+
+func (m Manifest) check() error {
+	if m.Format < 1 || len(m.Files) > maxFiles {
+		return fault(ManifestName, 0, "format %d, %d files: want format 1 or more, and at most %d files", m.Format, len(m.Files), maxFiles)
+	}
+	seen := map[string]bool{ManifestName: true}
+	documents := int64(0)
+	for _, f := range m.Files {
+		if err := CheckName(f.Name); err != nil {
+			return err
+		}
+		sum, err := hex.DecodeString(f.SHA256)
+		if err != nil || len(sum) != 32 || f.Size < 0 || seen[f.Name] {
+			return fault(ManifestName, 0, "%q is named twice, or without a size and a digest", f.Name)
+		}
+		seen[f.Name] = true
+		if Document(f.Name) && !Derived(f.Name) {
+			if f.Size > maxDocuments || documents+f.Size > maxDocuments {
+				return fault(f.Name, 0, "the documents of the run have more than %d bytes together", maxDocuments)
+			}
+			documents += f.Size
+		}
+	}
+	return nil
+}
+
+// lineOf returns the line of a text where the reader of JSON met an error.
+func lineOf(text []byte, err error) int {
+	var (
+		syntax *json.SyntaxError
+		kind   *json.UnmarshalTypeError
+		at     int64
+	)
+	switch {
+	case errors.As(err, &syntax):
+		at = syntax.Offset
+	case errors.As(err, &kind):
+		at = kind.Offset
+	default:
+		if field, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
+			at = max(0, int64(bytes.Index(text, []byte(field))))
+		}
+	}
+	return 1 + bytes.Count(text[:min(at, int64(len(text)))], []byte("\n"))
+}
+
+// plain is what encoding/json says, in words of the file.
+func plain(err error) string {
+	if text := err.Error(); text == "EOF" || text == "unexpected EOF" || text == "unexpected end of JSON input" {
+		return "the JSON ends early"
+	}
+	return strings.TrimPrefix(err.Error(), "json: ")
+}

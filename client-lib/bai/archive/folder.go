@@ -1,0 +1,200 @@
+package archive
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// ExistsError says that something is in the way.
+type ExistsError struct {
+	Path string
+	Why  string // what is not overwritten there; empty for something that may be
+}
+
+// Error says what, and how to go on.
+func (e *ExistsError) Error() string {
+	if e.Why != "" {
+		return fmt.Sprintf("%s is there already, and is not overwritten: %s", e.Path, e.Why)
+	}
+	return fmt.Sprintf("%s is there already: --force overwrites it", e.Path)
+}
+
+// folder is a Sink that is a folder.
+type folder struct {
+	path  string
+	temp  string
+	root  *os.Root
+	force bool
+}
+
+// Folder returns a sink that makes a folder at a path, of files that lie in a
+// folder beside it until all of them are whole. An empty folder may be there, and
+// with force another archive, which goes once the new one is whole; for all else
+// it says *ExistsError.
+func Folder(path string, force bool) (Sink, error) { //nolint:ireturn // one of several
+	path = filepath.Clean(path)
+	if err := free(path, force); err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return nil, err
+	}
+	temp, err := os.MkdirTemp(filepath.Dir(path), "."+filepath.Base(path)+".partial-")
+	if err != nil {
+		return nil, err
+	}
+	f := &folder{path: path, temp: temp, force: force}
+	if err := os.Chmod(temp, 0o755); err != nil { //nolint:gosec // as any other folder of the user's
+		return nil, errors.Join(err, os.RemoveAll(temp))
+	}
+	if f.root, err = os.OpenRoot(temp); err != nil {
+		return nil, errors.Join(err, os.RemoveAll(temp))
+	}
+	return f, nil
+}
+
+// free says what is in the way of a folder.
+func free(path string, force bool) error {
+	info, err := os.Lstat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if !info.IsDir() {
+		return &ExistsError{Path: path, Why: "it is a file, and a folder is to be written (a tar.zst has a name that ends so)"}
+	}
+	inside, err := os.ReadDir(path)
+	if err != nil || len(inside) == 0 {
+		return err
+	}
+	if !force {
+		return &ExistsError{Path: path}
+	}
+	if _, err := os.Lstat(filepath.Join(path, ManifestName)); err != nil {
+		return &ExistsError{Path: path, Why: "it is a folder of something else than an export"}
+	}
+	return nil
+}
+
+// Create implements Sink.
+func (f *folder) Create(name string) (io.WriteCloser, error) {
+	file := filepath.FromSlash(name)
+	if err := f.root.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		return nil, cause(err)
+	}
+	w, err := f.root.OpenFile(file, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
+	if err != nil {
+		return nil, cause(err)
+	}
+	return synced{w}, nil
+}
+
+// synced is a file that lies on the disk once it is closed.
+type synced struct{ *os.File }
+
+// Close implements io.Closer.
+func (s synced) Close() error {
+	err := s.Sync()
+	return errors.Join(err, s.File.Close())
+}
+
+// cause is an error without the name of the file in a folder that will be
+// another.
+func cause(err error) error {
+	if e := (*fs.PathError)(nil); errors.As(err, &e) {
+		return e.Err
+	}
+	return err
+}
+
+// Commit implements Sink.
+func (f *folder) Commit() error {
+	if err := f.root.Close(); err != nil {
+		return err
+	}
+	if err := free(f.path, f.force); err != nil {
+		return err
+	}
+	aside := f.temp + ".old"
+	err := os.Rename(f.path, aside) // an empty folder, or the export that is overwritten
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	there := err == nil
+	if err := os.Rename(f.temp, f.path); err != nil {
+		if there {
+			err = errors.Join(err, os.Rename(aside, f.path))
+		}
+		return err
+	}
+	f.temp = ""
+	return os.RemoveAll(aside)
+}
+
+// Abort implements Sink.
+func (f *folder) Abort() {
+	_ = f.root.Close() // nothing of it is wanted
+	if f.temp != "" {
+		_ = os.RemoveAll(f.temp) // its name says what it is
+	}
+}
+
+// folderSource is an archive that is a folder.
+type folderSource struct{ path string }
+
+// Each implements Source.
+func (f folderSource) Each(use func(name string, content io.Reader) error) error {
+	root, err := os.OpenRoot(f.path)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = root.Close() }() // it was only read
+	m, err := manifestIn(func() (io.ReadCloser, error) { return openIn(root, ManifestName) })
+	if err != nil {
+		return err
+	}
+	names := []string{ManifestName}
+	for _, file := range m.Files {
+		names = append(names, file.Name)
+	}
+	for _, name := range names {
+		if err := one(func() (io.ReadCloser, error) { return openIn(root, name) }, name, use); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// openIn opens a file of a folder that is neither a link nor a device.
+func openIn(root *os.Root, name string) (io.ReadCloser, error) {
+	file := filepath.FromSlash(name)
+	info, err := root.Lstat(file)
+	if err != nil {
+		return nil, absent(name, err)
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fault(name, 0, "is a link or something else that is no file")
+	}
+	r, err := root.Open(file)
+	if err != nil {
+		return nil, absent(name, err)
+	}
+	return r, nil
+}
+
+// absent says that a file is not there.
+func absent(name string, err error) error {
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && name == ManifestName:
+		return fault("", 0, "it is no export of a run, or only a part of one: it has no %s", ManifestName)
+	case errors.Is(err, fs.ErrNotExist):
+		return fault(name, 0, "is not there, and %s names it", ManifestName)
+	}
+	return err
+}

@@ -1,0 +1,269 @@
+package archive
+
+import (
+	"bufio"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"slices"
+)
+
+// Sink is where an archive is written: see Folder and Tar. It is used by one
+// goroutine.
+type Sink interface {
+	// Create begins a file; its end is the writer's Close. Several may be open.
+	Create(name string) (io.WriteCloser, error)
+	// Commit makes what was written an archive, in the place of one that is to be
+	// overwritten. Nobody takes it for one before.
+	Commit() error
+	// Abort removes what was written, unless Commit has returned nil.
+	Abort()
+}
+
+// Writer writes an archive: Write all files, then Finish. It is used by one
+// goroutine.
+type Writer struct {
+	sink     Sink
+	manifest Manifest
+	names    map[string]bool
+	file     *out // that is being written
+	rows     *splitter
+	derived  deriver // what is made of it; nil for nothing
+}
+
+// deriver makes other files of the rows of one.
+type deriver interface {
+	row(n int, text []byte) error
+	end() error
+}
+
+// NewWriter returns a writer of an archive. Of about its Files mean nothing.
+func NewWriter(sink Sink, about Manifest) *Writer {
+	about.Files = nil
+	return &Writer{sink: sink, manifest: about, names: map[string]bool{ManifestName: true}}
+}
+
+// out is a file that is written.
+type out struct {
+	name string
+	to   io.WriteCloser
+	buf  *bufio.Writer
+	sum  hash.Hash
+	size int64
+}
+
+// Write implements io.Writer.
+func (o *out) Write(p []byte) (int, error) {
+	n, err := o.buf.Write(p)
+	o.sum.Write(p[:n])
+	o.size += int64(n)
+	if err != nil {
+		return n, fmt.Errorf("write %s: %w", o.name, err)
+	}
+	return n, nil
+}
+
+func (w *Writer) create(name string) (*out, error) {
+	if err := CheckName(name); err != nil {
+		return nil, err
+	}
+	if w.names[name] {
+		return nil, fault(name, 0, "there are two files of this name")
+	}
+	w.names[name] = true
+	to, err := w.sink.Create(name)
+	if err != nil {
+		return nil, fmt.Errorf("write %s: %w", name, err)
+	}
+	return &out{name: name, to: to, buf: bufio.NewWriterSize(to, 64<<10), sum: sha256.New()}, nil
+}
+
+// close ends a file.
+func (w *Writer) close(o *out) error {
+	err := o.buf.Flush()
+	if end := o.to.Close(); err == nil {
+		err = end
+	}
+	if err != nil {
+		return fmt.Errorf("write %s: %w", o.name, err)
+	}
+	w.manifest.Files = append(w.manifest.Files, File{Name: o.name, Size: o.size, SHA256: hex.EncodeToString(o.sum.Sum(nil))})
+	return nil
+}
+
+// Write adds a piece to a file. Pieces of a file come one after the other; last
+// says that the file ends. After an error only Abort is left.
+func (w *Writer) Write(name string, data []byte, last bool) error {
+	if w.file == nil {
+		if err := w.begin(name); err != nil {
+			return err
+		}
+	}
+	if w.file.name != name {
+		return fault(w.file.name, 0, "ends early: %q follows it", name)
+	}
+	if _, err := w.file.Write(data); err != nil {
+		return err
+	}
+	if w.rows != nil {
+		if _, err := w.rows.Write(data); err != nil {
+			return err
+		}
+	}
+	if !last {
+		return nil
+	}
+	return w.end()
+}
+
+func (w *Writer) begin(name string) (err error) {
+	if Derived(name) && name != resolved || name == ManifestName {
+		return fault(name, 0, "is not a file that a platform sends")
+	}
+	if w.file, err = w.create(name); err != nil {
+		return err
+	}
+	switch name {
+	case samplesFile:
+		made, err := w.table()
+		if err != nil {
+			return err
+		}
+		w.derived = made
+	case linesFile:
+		w.derived = &texts{w: w}
+	}
+	if w.derived != nil {
+		w.rows = &splitter{file: name, use: w.derived.row}
+	}
+	return nil
+}
+
+func (w *Writer) end() error {
+	if w.rows != nil {
+		if err := errors.Join(w.rows.end(), w.derived.end()); err != nil {
+			return err
+		}
+	}
+	file := w.file
+	w.file, w.rows, w.derived = nil, nil, nil
+	return w.close(file)
+}
+
+// Finish writes the manifest, and makes all that was written an archive.
+func (w *Writer) Finish() (Manifest, error) {
+	if w.file != nil {
+		return Manifest{}, fault(w.file.name, 0, "ends early")
+	}
+	files := slices.Clone(w.manifest.Files)
+	text, err := w.manifest.encode()
+	if err != nil {
+		return Manifest{}, err
+	}
+	delete(w.names, ManifestName)
+	o, err := w.create(ManifestName)
+	if err != nil {
+		return Manifest{}, err
+	}
+	if _, err := o.Write(text); err != nil {
+		return Manifest{}, err
+	}
+	if err := w.close(o); err != nil {
+		return Manifest{}, err
+	}
+	if err := w.sink.Commit(); err != nil {
+		return Manifest{}, err
+	}
+	m := w.manifest
+	m.Files = files
+	return m, nil
+}
+
+// Abort removes what was written, unless Finish has returned no error.
+func (w *Writer) Abort() { w.sink.Abort() }
+
+// samples makes metrics/samples.csv.
+type samples struct {
+	w   *Writer
+	out *out
+	to  *table
+}
+
+func (w *Writer) table() (*samples, error) {
+	o, err := w.create(csvFile)
+	if err != nil {
+		return nil, err
+	}
+	to, err := newTable(w.manifest.Run, o)
+	return &samples{w: w, out: o, to: to}, err
+}
+
+func (s *samples) row(n int, text []byte) error {
+	var one Sample
+	if err := read(samplesFile, n, text, &one); err != nil {
+		return err
+	}
+	return s.to.add(one)
+}
+
+func (s *samples) end() error {
+	if err := s.to.end(); err != nil {
+		return err
+	}
+	return s.w.close(s.out)
+}
+
+// texts makes the text of each source.
+type texts struct {
+	w    *Writer
+	of   Origin // whose files are open
+	open []*out
+}
+
+func (t *texts) row(n int, text []byte) error {
+	var one Line
+	if err := read(linesFile, n, text, &one); err != nil {
+		return err
+	}
+	if one.Origin != t.of {
+		if err := t.end(); err != nil {
+			return err
+		}
+		t.of = one.Origin
+	}
+	o, err := t.out(one.textName())
+	if err != nil {
+		return err
+	}
+	if _, err := io.WriteString(o, one.Text); err != nil || one.Open {
+		return err
+	}
+	_, err = io.WriteString(o, "\n")
+	return err
+}
+
+func (t *texts) out(name string) (*out, error) {
+	for _, o := range t.open {
+		if o.name == name {
+			return o, nil
+		}
+	}
+	o, err := t.w.create(name)
+	if err == nil {
+		t.open = append(t.open, o)
+	}
+	return o, err
+}
+
+func (t *texts) end() error {
+	for _, o := range t.open {
+		if err := t.w.close(o); err != nil {
+			return err
+		}
+	}
+	t.open = nil
+	return nil
+}

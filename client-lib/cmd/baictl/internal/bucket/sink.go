@@ -1,0 +1,148 @@
+package bucket
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/s3/types"
+
+	"github.com/benchmark-ai/bai/client-lib/bai/archive"
+)
+
+// Sizes of what is sent at once.
+const (
+	large = 256 << 20 // bytes from which on a file is sent in parts
+	part  = 64 << 20
+)
+
+// sink writes an export to a place.
+type sink struct {
+	*Bucket
+
+	ctx     context.Context //nolint:containedctx // of the export: a sink is used for one
+	old     []string        // files of the export that is overwritten
+	written []string
+	done    bool
+}
+
+// Sink returns what writes an export to the place. The manifest comes last: what
+// lies there without one is no export. Where something lies there already it says
+// *archive.ExistsError, unless force is given: then an export is overwritten, and
+// nothing else is removed.
+func (b *Bucket) Sink(ctx context.Context, force bool) (archive.Sink, error) { //nolint:ireturn // as archive has it
+	s := &sink{Bucket: b, ctx: ctx}
+	empty, err := b.empty(ctx)
+	if err != nil || empty {
+		return s, err
+	}
+	if !force {
+		return nil, &archive.ExistsError{Path: b.place.String()}
+	}
+	if s.old, err = archive.Names(b.Source(ctx)); err != nil {
+		return nil, err
+	}
+	return s, b.remove(ctx, archive.ManifestName) // from now on it is no export
+}
+
+// Create implements archive.Sink.
+func (s *sink) Create(name string) (io.WriteCloser, error) {
+	return &object{Spool: archive.NewSpool(os.TempDir()), sink: s, name: name}, nil
+}
+
+// object is a file that is written.
+type object struct {
+	*archive.Spool
+
+	sink *sink
+	name string
+}
+
+// Close implements io.Closer.
+func (o *object) Close() (err error) {
+	defer func() { err = errors.Join(err, o.Discard()) }()
+	content, err := o.Content()
+	if err != nil {
+		return err
+	}
+	o.sink.written = append(o.sink.written, o.name)
+	if whole, ok := content.(io.ReaderAt); ok && o.Size() >= large {
+		return o.sink.parts(o.name, whole, o.Size())
+	}
+	_, err = o.sink.api.PutObject(o.sink.ctx, &s3.PutObjectInput{
+		Bucket: &o.sink.place.Bucket, Key: o.sink.key(o.name), Body: content, ContentLength: aws.Int64(o.Size()),
+	})
+	return o.sink.wrong("write", o.name, err)
+}
+
+// parts writes a file that is large.
+func (s *sink) parts(name string, content io.ReaderAt, size int64) error {
+	up, err := s.api.CreateMultipartUpload(s.ctx, &s3.CreateMultipartUploadInput{Bucket: &s.place.Bucket, Key: s.key(name)})
+	if err != nil {
+		return s.wrong("write", name, err)
+	}
+	var done []types.CompletedPart
+	for at, n := int64(0), int32(1); at < size; at, n = at+part, n+1 {
+		length := min(part, size-at)
+		out, err := s.api.UploadPart(s.ctx, &s3.UploadPartInput{
+			Bucket: &s.place.Bucket, Key: s.key(name), UploadId: up.UploadId, PartNumber: aws.Int32(n),
+			Body: io.NewSectionReader(content, at, length), ContentLength: aws.Int64(length),
+		})
+		if err != nil {
+			s.forget(name, up.UploadId)
+			return s.wrong("write", name, err)
+		}
+		done = append(done, types.CompletedPart{ETag: out.ETag, PartNumber: aws.Int32(n)})
+	}
+	_, err = s.api.CompleteMultipartUpload(s.ctx, &s3.CompleteMultipartUploadInput{
+		Bucket: &s.place.Bucket, Key: s.key(name), UploadId: up.UploadId, MultipartUpload: &types.CompletedMultipartUpload{Parts: done},
+	})
+	return s.wrong("write", name, err)
+}
+
+// forget has the bucket forget the parts of a file.
+func (s *sink) forget(name string, id *string) {
+	ctx, cancel := s.after()
+	defer cancel()
+	_, _ = s.api.AbortMultipartUpload(ctx, &s3.AbortMultipartUploadInput{Bucket: &s.place.Bucket, Key: s.key(name), UploadId: id}) // the bucket's own rules do it too
+}
+
+// after is a context for what is to be done although the export has ended.
+func (s *sink) after() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(s.ctx), 10*time.Second)
+}
+
+// Commit implements archive.Sink: it removes what the export that was
+// overwritten had and the new one has not.
+func (s *sink) Commit() error {
+	s.done = true
+	for _, name := range s.old {
+		if slices.Contains(s.written, name) {
+			continue
+		}
+		if err := s.remove(s.ctx, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Abort implements archive.Sink.
+func (s *sink) Abort() {
+	if s.done {
+		return
+	}
+	ctx, cancel := s.after()
+	defer cancel()
+	slices.Reverse(s.written) // the manifest first
+	for _, name := range s.written {
+		if s.remove(ctx, name) != nil {
+			return // it is no export without its manifest
+		}
+	}
+}

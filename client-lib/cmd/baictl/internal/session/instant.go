@@ -1,0 +1,60 @@
+package session
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// Instant reads a time: RFC 3339, how long ago, or a date, also with a time of
+// the day, as clocks in a zone show it: the first moment at which they do, or,
+// where they are put forward past it, the moment that they are. It is the zero
+// time for nothing.
+func Instant(cmd *cobra.Command, flag, text string, now time.Time, zone *time.Location) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	if t, err := time.Parse(time.RFC3339, text); err == nil {
+		return t, nil
+	}
+	for _, layout := range []string{"2006-01-02T15:04:05", "2006-01-02T15:04", time.DateTime, time.DateOnly} {
+		if shown, err := time.Parse(layout, text); err == nil {
+			return first(shown, zone), nil
+		}
+	}
+	if ago, ok := ago(text); ok {
+		return now.Add(-ago), nil
+	}
+	return time.Time{}, Misuse(cmd, "--%s %q: want how long ago, as 90s, 2h or 3d, or a time, as 2026-01-31 or 2026-01-31T15:04:05Z", flag, text)
+}
+
+// first returns the first moment at which clocks in a zone show what clocks in UTC
+// show at another, or the first after it.
+func first(shown time.Time, zone *time.Location) time.Time {
+	t := time.Date(shown.Year(), shown.Month(), shown.Day(), shown.Hour(), shown.Minute(), shown.Second(), shown.Nanosecond(), zone)
+	since, until := t.ZoneBounds()
+	_, offset := t.Zone()
+	switch wall := t.Add(time.Duration(offset) * time.Second); {
+	case wall.After(shown): // no clock ever shows it, and t is past the change
+		return since
+	case wall.Before(shown):
+		return until
+	case since.IsZero():
+		return t
+	}
+	_, before := since.Add(-1).Zone()
+	if again := t.Add(time.Duration(offset-before) * time.Second); again.Before(since) {
+		return again // it is shown twice
+	}
+	return t
+}
+
+func ago(text string) (time.Duration, bool) {
+	var days int
+	if n, err := fmt.Sscanf(text, "%dd", &days); err == nil && n == 1 && days >= 0 && days < 100*365 && fmt.Sprintf("%dd", days) == text {
+		return time.Duration(days) * 24 * time.Hour, true
+	}
+	d, err := time.ParseDuration(text)
+	return d, err == nil && d >= 0
+}
