@@ -42,6 +42,7 @@ type admitter struct {
 	news map[Holder]News  // that the ledger does not have yet
 	soon map[Holder]int64 // to be released by this process; version of the ledger that has them
 	busy map[Holder]bool  // those for whom this process does something now
+	vain map[Holder]bool  // those for whom it failed the last time
 
 	// Of the loop alone.
 	lease                    store.Lease
@@ -54,7 +55,7 @@ func newAdmitter(s Settings, d Deps, k desk) *admitter {
 	return &admitter{
 		settings: s, deps: d, desk: k, name: cmp.Or(s.Name, rand.Text()),
 		woken: make(chan struct{}, 1), tasks: make(chan struct{}, maxTasks),
-		news: make(map[Holder]News), soon: make(map[Holder]int64), busy: make(map[Holder]bool), told: make(map[Holder]string),
+		news: make(map[Holder]News), soon: make(map[Holder]int64), busy: make(map[Holder]bool), vain: make(map[Holder]bool), told: make(map[Holder]string),
 	}
 }
 
@@ -338,6 +339,7 @@ func (a *admitter) start(ctx context.Context, tasks *sync.WaitGroup, w look) {
 		tasks.Go(func() { a.do(ctx, e.Holder, do) })
 	}
 	maps.DeleteFunc(a.soon, func(h Holder, version int64) bool { return version <= w.version && !w.ledger.holds(h) })
+	maps.DeleteFunc(a.vain, func(h Holder, _ bool) bool { return !w.ledger.holds(h) })
 }
 
 // does returns what a task is for an entry.
@@ -369,10 +371,15 @@ func (a *admitter) do(ctx context.Context, h Holder, task func(context.Context) 
 	err := task(ctx)
 	a.mu.Lock()
 	delete(a.busy, h)
-	news := a.news[h]
+	news, again := a.news[h], a.vain[h]
+	if delete(a.vain, h); err != nil {
+		a.vain[h] = true
+	}
 	a.mu.Unlock()
-	if err != nil && ctx.Err() == nil {
-		a.deps.Log.Warn("tries again", zap.String("run", h.Run), zap.Int("attempt", h.Attempt), zap.Error(err))
+	if err != nil {
+		if !again && ctx.Err() == nil { // it is said once
+			a.deps.Log.Warn("tries again", zap.String("run", h.Run), zap.Int("attempt", h.Attempt), zap.Error(err))
+		}
 		return
 	}
 	if news != 0 { // the sooner the ledger has it, the less is done again after a death

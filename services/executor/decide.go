@@ -1,6 +1,7 @@
 package executor
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -87,14 +88,15 @@ func parse(run event.Fetched, s Settings) (*descriptors.Descriptor, descriptors.
 	return descriptors.Parser{Instances: s.Pods.Instances}.Parse(run.File, []byte(run.Descriptor))
 }
 
-// refused is the end of a run that cannot be launched as the user wrote it.
+// refused is the end of a run that cannot be launched: as the user wrote it, or
+// where it is the platform that lacks what every run needs.
 func refused(h event.Header, err error) event.Finished {
 	f := event.Finished{Header: h.Cause("finished", ""), Outcome: event.Failed, Class: event.ClassUser, Reason: event.LaunchRefused, Message: err.Error()}
 	if descriptor, ok := errors.AsType[*transpile.RefusedError](err); ok {
 		f.Reason, f.Message = descriptor.Reason, descriptor.Message
 	}
 	if object, ok := errors.AsType[*cluster.RefusedError](err); ok {
-		f.Message = object.Error()
+		f.Message, f.Class = object.Error(), cmp.Or(object.Class, f.Class)
 		if object.Reason != "" {
 			f.Reason = event.Reason(object.Reason)
 		}

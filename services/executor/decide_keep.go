@@ -2,7 +2,10 @@ package executor
 
 import (
 	"fmt"
+	"slices"
 	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
 
 	"github.com/benchmark-ai/bai/descriptors"
 	"github.com/benchmark-ai/bai/services/internal/cluster"
@@ -36,6 +39,20 @@ func keepFor(p Plan, run store.Run, s Settings) time.Duration {
 		return s.Pods.KeptFor()
 	}
 	return 0
+}
+
+// Still reports whether nothing of an attempt runs, or ever will: its Job says that
+// it has ended, or all of its pods have. A Job that is given up while it waits for
+// a node or an image begins as soon as it has one, and must not be kept.
+func Still(seen cluster.Seen) bool {
+	has := func(t batchv1.JobConditionType) bool { _, ok := cluster.Condition(seen.Job, t); return ok }
+	if has(batchv1.JobComplete) || has(batchv1.JobFailed) {
+		return true
+	}
+	if slices.ContainsFunc(seen.Pods, cluster.Alive) {
+		return false
+	}
+	return len(seen.Pods) > 0 || has(batchv1.JobFailureTarget) // which makes no more of them
 }
 
 // parseKeep reads the setting of that name.

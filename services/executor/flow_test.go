@@ -15,6 +15,9 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/benchmark-ai/bai/services/executor"
@@ -46,18 +49,22 @@ type world struct {
 	broker  *broker
 	cluster *fakeCluster
 	listed  atomic.Int64 // documents that were asked for in lists
+	away    atomic.Bool  // the store is, for executors
+	log     *zap.Logger  // of executors; nil for none
 
 	lasts  time.Duration                  // how long a run runs
 	before func(effect int)               // see process
 	slow   func(store.Kind) time.Duration // how long a document takes to be read; nil: no time
 	infra  map[string]bool                // Jobs that fail through nobody's fault
+	fails  map[string]bool                // Jobs that fail
+	stuck  map[string]bool                // Jobs that are given up before they begin
 	ended  map[string]bool                // Jobs of which the watcher has said how they ended
 	others []service.Part
 }
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{t: t, store: storetest.NewMemory(), broker: newBroker(), cluster: newCluster(), lasts: 20 * time.Millisecond, infra: make(map[string]bool), ended: make(map[string]bool)}
+	w := &world{t: t, store: storetest.NewMemory(), broker: newBroker(), cluster: newCluster(), lasts: 20 * time.Millisecond, infra: make(map[string]bool), fails: make(map[string]bool), stuck: make(map[string]bool), ended: make(map[string]bool)}
 	w.cluster.linger = 5 * time.Millisecond
 	w.others = []service.Part{
 		w.broker.Consume("watcher", service.On(w.watch)),
@@ -90,6 +97,16 @@ func (w *world) watch(ctx context.Context, ev event.Launched) ([]event.Event, er
 		return []event.Event{end}, nil
 	}
 	w.ended[ev.Job] = true
+	switch {
+	case w.stuck[ev.Job]:
+		end.Outcome, end.Class, end.Reason = event.Failed, event.ClassInfra, event.Unschedulable
+		return []event.Event{end}, nil
+	case w.fails[ev.Job]:
+		w.cluster.end(ev.Job, batchv1.JobFailed)
+		end.Outcome, end.Class, end.Reason = event.Failed, event.ClassUser, event.NonZeroExit
+		return []event.Event{end}, nil
+	}
+	w.cluster.end(ev.Job, batchv1.JobComplete)
 	if w.infra[ev.Job] {
 		h := ev.Cause("retried", "")
 		h.Attempt++
@@ -115,7 +132,7 @@ func (w *world) run(s executor.Settings, killAt int, after bool) (p *process, st
 	p = &process{world: w, killAt: killAt, after: after, kill: cancel, before: w.before}
 	s.Name = cmpOr(s.Name, "one")
 	token := func(run string) string { return "token of " + run }
-	parts := executor.New(s, executor.Deps{Bus: p, Store: p, Cluster: p, Token: token})
+	parts := executor.New(s, executor.Deps{Bus: p, Store: p, Cluster: p, Token: token, Log: w.log})
 	var all sync.WaitGroup
 	for _, part := range slices.Collect(maps.Values(parts)) {
 		all.Go(func() { _ = part(ctx) })
@@ -264,6 +281,36 @@ func TestARunIsLaunchedAndItsSlotFreed(t *testing.T) {
 	})
 }
 
+func TestAStoreThatIsAwayIsWaitedForAndThatIsSaidOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		core, said := observer.New(zap.InfoLevel)
+		w.log = zap.New(core)
+		w.away.Store(true)
+		settings := executor.Settings{Slots: 1, Poll: time.Second}
+		_, stop := w.run(settings, 0, false)
+		w.say(fetched("r1"))
+		time.Sleep(time.Hour)
+		w.away.Store(false)
+		back := time.Now()
+		for len(w.ends()) == 0 && time.Since(back) < time.Hour {
+			time.Sleep(10 * time.Millisecond)
+		}
+		if took := time.Since(back); took > 6*settings.Poll {
+			t.Errorf("the run ended %s after the store had come back, want some seconds", took)
+		}
+		time.Sleep(time.Second)
+		stop()
+		w.over(t)
+		w.once(t)
+		for _, message := range []string{"cannot admit, tries again", "admits again"} {
+			if n := said.FilterMessage(message).Len(); n != 1 {
+				t.Errorf("%q is said %d times, want once", message, n)
+			}
+		}
+	})
+}
+
 // scenario is what happens to some runs, and how it has to end.
 type scenario struct {
 	setup    func(w *world)
@@ -384,6 +431,32 @@ func TestCanceledAnywhere(t *testing.T) {
 			if got := ends["r2"]; got != "succeeded" {
 				t.Errorf("canceled before effect %d: r2 %q", at, got)
 			}
+		})
+	}
+}
+
+func TestARefusalIsTheFaultOfWhoeverTheClusterSays(t *testing.T) {
+	for name, tt := range map[string]struct{ says, want event.Class }{
+		"of the user, where it does not say":                          {"", event.ClassUser},
+		"of the user, whose image or quota it is":                     {event.ClassUser, event.ClassUser},
+		"of the platform, whose account may not or has no such place": {event.ClassPlatform, event.ClassPlatform},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				w.cluster.refuse = func(o cluster.Object) error {
+					return &cluster.RefusedError{Object: objectKey(o), Class: tt.says, Message: "no"}
+				}
+				_, stop := w.run(executor.Settings{Slots: 1}, 0, false)
+				w.say(fetched("r1"))
+				time.Sleep(5 * time.Second)
+				stop()
+				ends := said[event.Finished](t, w.broker)
+				if len(ends) != 1 || ends[0].Class != tt.want || ends[0].Reason != event.LaunchRefused {
+					t.Errorf("%+v, want one that is the fault of the %s", ends, tt.want)
+				}
+				w.over(t)
+			})
 		})
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/benchmark-ai/bai/services/internal/cluster"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
@@ -18,7 +19,8 @@ import (
 const kindKept store.Kind = "kept"
 
 // keep notes that an attempt's objects stay for a while, if they do, and reports
-// whether they do.
+// whether they do: those of which something may still run do not, whatever was
+// asked for, since what is kept holds no slot.
 func (a *admitter) keep(ctx context.Context, e Entry, p Plan) (bool, error) {
 	run, err := a.outcome(ctx, e, p)
 	if err != nil {
@@ -26,6 +28,14 @@ func (a *admitter) keep(ctx context.Context, e Entry, p Plan) (bool, error) {
 	}
 	d := keepFor(p, run, a.settings)
 	if d == 0 {
+		return false, nil
+	}
+	seen, err := a.deps.Cluster.Observe(ctx, p.ref())
+	if err != nil && !errors.Is(err, cluster.ErrNotFound) {
+		return false, fmt.Errorf("look whether %s has ended: %w", p.Job, err)
+	}
+	if !Still(seen) {
+		a.deps.Log.Info("not kept, since it may still run", zap.String("run", e.Run), zap.Int("attempt", e.Attempt))
 		return false, nil
 	}
 	err = store.Create(ctx, a.deps.Store, kindKept, e.key(), Kept{Ref: p.ref(), Until: a.deps.Clock().Add(d)})

@@ -7,8 +7,11 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/benchmark-ai/bai/services/executor"
+	"github.com/benchmark-ai/bai/services/executor/transpile"
 	"github.com/benchmark-ai/bai/services/internal/cluster"
 	"github.com/benchmark-ai/bai/services/internal/event"
 )
@@ -24,29 +27,40 @@ func TestObjectsAreKeptAsLongAsIsAskedFor(t *testing.T) {
 	for name, tt := range map[string]struct {
 		run      event.Fetched
 		settings string
-		canceled bool
+		becomes  string
 		after    time.Duration
 		kept     bool
 	}{
-		"not at all where nobody says":      {fetched("r1"), "", false, 5 * time.Second, false},
-		"for a time":                        {keeps("1h"), "", false, 59 * time.Minute, true},
-		"and no longer":                     {keeps("1h"), "", false, 61 * time.Minute, false},
-		"as the settings say":               {fetched("r1"), "1h", false, 59 * time.Minute, true},
-		"unless the descriptor says better": {keeps("never"), "1h", false, 5 * time.Second, false},
-		"only failed ones, where they are":  {keeps("failed"), "", false, 5 * time.Second, false},
-		"what is canceled is not":           {keeps("1h"), "", true, 20 * time.Second, false},
+		"not at all where nobody says":          {fetched("r1"), "", "", 5 * time.Second, false},
+		"for a time":                            {keeps("1h"), "", "", 59 * time.Minute, true},
+		"and no longer":                         {keeps("1h"), "", "", 61 * time.Minute, false},
+		"as the settings say":                   {fetched("r1"), "1h", "", 59 * time.Minute, true},
+		"unless the descriptor says better":     {keeps("never"), "1h", "", 5 * time.Second, false},
+		"only failed ones, where they are":      {keeps("failed"), "", "", 5 * time.Second, false},
+		"failed ones for a day":                 {keeps("failed"), "", "failed", 23 * time.Hour, true},
+		"and no longer than that":               {keeps("failed"), "", "failed", 25 * time.Hour, false},
+		"what is canceled is not":               {keeps("1h"), "", "canceled", 20 * time.Second, false},
+		"what was given up before it began not": {keeps("failed"), "", "stuck", 5 * time.Second, false},
+		"nor is that for a time":                {keeps("1h"), "", "stuck", 5 * time.Second, false},
+		"what somebody deleted is not":          {keeps("failed"), "", "deleted", 5 * time.Second, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t)
-				if tt.canceled {
+				w.fails["bai-r1-1"], w.stuck["bai-r1-1"] = tt.becomes == "failed", tt.becomes == "stuck"
+				if tt.becomes == "canceled" || tt.becomes == "deleted" {
 					w.lasts = time.Hour
 				}
 				_, stop := w.run(executor.Settings{Slots: 1, Keep: tt.settings}, 0, false)
 				w.say(tt.run)
 				time.Sleep(2 * time.Second)
-				if tt.canceled {
+				switch tt.becomes {
+				case "canceled":
 					w.cancel("r1")
+				case "deleted":
+					if err := w.cluster.Delete(t.Context(), cluster.Ref{Run: "r1", Attempt: 1}); err != nil {
+						t.Fatal(err)
+					}
 				}
 				time.Sleep(tt.after)
 				stop()
@@ -98,25 +112,51 @@ func TestASettingOfWhatIsKeptThatIsNone(t *testing.T) {
 	}
 }
 
-func TestWhatFailedIsKeptForADay(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		w.lasts = time.Hour
-		_, stop := w.run(executor.Settings{Slots: 1}, 0, false)
-		w.say(keeps("failed"))
-		time.Sleep(2 * time.Second)
-		if err := w.cluster.Delete(t.Context(), cluster.Ref{Run: "r1", Attempt: 1}); err != nil {
-			t.Fatal(err)
+func TestOnlyWhatIsStillIsKept(t *testing.T) {
+	job := func(types ...batchv1.JobConditionType) *batchv1.Job {
+		j := &batchv1.Job{}
+		for _, t := range types {
+			j.Status.Conditions = append(j.Status.Conditions, batchv1.JobCondition{Type: t, Status: corev1.ConditionTrue})
 		}
-		time.Sleep(23 * time.Hour)
-		if diff := cmp.Diff([]string{"r1/1"}, w.docs("kept")); diff != "" || w.ends()["r1"] != "failed" {
-			t.Errorf("it ended as %s, kept (-want +got):\n%s", w.ends()["r1"], diff)
+		return j
+	}
+	pods := func(phases ...corev1.PodPhase) (all []corev1.Pod) {
+		for _, p := range phases {
+			all = append(all, corev1.Pod{Status: corev1.PodStatus{Phase: p}})
 		}
-		time.Sleep(2 * time.Hour)
-		stop()
-		if left := w.docs("kept"); len(left) > 0 {
-			t.Errorf("%v is still kept", left)
+		return all
+	}
+	for name, tt := range map[string]struct {
+		seen cluster.Seen
+		want bool
+	}{
+		"a job that is complete":                               {cluster.Seen{Job: job(batchv1.JobSuccessCriteriaMet, batchv1.JobComplete), Pods: pods(corev1.PodSucceeded)}, true},
+		"a job that failed":                                    {cluster.Seen{Job: job(batchv1.JobFailureTarget, batchv1.JobFailed)}, true},
+		"pods that have ended, before their job says so":       {cluster.Seen{Job: job(), Pods: pods(corev1.PodFailed, corev1.PodSucceeded)}, true},
+		"a job that fails and makes no more pods":              {cluster.Seen{Job: job(batchv1.JobFailureTarget)}, true},
+		"not a job that fails while a pod is on its way out":   {cluster.Seen{Job: job(batchv1.JobFailureTarget), Pods: pods(corev1.PodFailed, corev1.PodRunning)}, false},
+		"not a pod that waits for a node or an image":          {cluster.Seen{Job: job(), Pods: pods(corev1.PodPending)}, false},
+		"not a pod that runs":                                  {cluster.Seen{Job: job(), Pods: pods(corev1.PodRunning)}, false},
+		"not a pod of a node that does not answer":             {cluster.Seen{Job: job(), Pods: pods(corev1.PodUnknown)}, false},
+		"not a job that waits in a queue, and has no pods yet": {cluster.Seen{Job: job(batchv1.JobSuspended)}, false},
+		"not what is gone":                                     {cluster.Seen{}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := executor.Still(tt.seen); got != tt.want {
+				t.Errorf("%t", got)
+			}
+		})
+	}
+}
+
+// TestAnMPIJobIsSeveralJobs: its workers would go on.
+func TestAnMPIJobIsSeveralJobs(t *testing.T) {
+	f := fetched("r1")
+	f.Descriptor = strings.Replace(f.Descriptor, "cpus = 1", "cpus = 1\nstrategy = \"mpi\"", 1)
+	for _, operator := range []bool{false, true} {
+		p := executor.Settle(f, executor.Facts{}, executor.Settings{Pods: transpile.Settings{MPIOperator: operator}})
+		if p.Jobs != 2 {
+			t.Errorf("with an operator (%t) they are %d", operator, p.Jobs)
 		}
-		w.over(t)
-	})
+	}
 }

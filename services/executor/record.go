@@ -106,7 +106,7 @@ type Plan struct {
 	Scope   string        `json:"scope,omitempty"`
 	Job     string        `json:"job,omitempty"`
 	Objects []object      `json:"objects,omitempty"`
-	Jobs    int           `json:"jobs,omitempty"` // among the objects
+	Jobs    int           `json:"jobs,omitempty"` // among the objects; of what has several roles, as many
 
 	Keep            descriptors.Keep `json:"keep,omitzero"` // what the descriptor says of the objects after the end
 	Retries         int              `json:"retries,omitempty"`
@@ -139,8 +139,11 @@ func (p Plan) ends(o cluster.Object) bool {
 func planOf(run event.Fetched, p transpile.Plan) Plan {
 	doc := Plan{Run: run, Scope: p.Scope, Job: p.Job, Retries: p.Retries, PendingDeadline: p.PendingDeadline, Keep: p.Keep}
 	for _, o := range p.Objects {
-		if _, job := o.(*batchv1.Job); job {
+		switch o := o.(type) {
+		case *batchv1.Job:
 			doc.Jobs++
+		case *mpijob.Job:
+			doc.Jobs += len(o.Spec.ReplicaSpecs)
 		}
 		doc.Objects = append(doc.Objects, object{o})
 	}

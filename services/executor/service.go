@@ -46,7 +46,7 @@ type Settings struct {
 	Slots      int                `toml:"slots"`      // runs that may be launched and not gone at a time; zero means 4
 	PerUser    int                `toml:"per_user"`   // of these, runs of one user; zero means no limit
 	PerLabel   map[string]int     `toml:"per_label"`  // of these, runs with a label: "label=value", or "label" for each of its values
-	Keep       string             `toml:"keep"`       // what stays in the cluster after the end of runs that do not say: never, failed, or all for a time such as 1h; empty means never
+	Keep       string             `toml:"keep"`       // what stays in the cluster after the end of runs that do not say: never, failed, or all for a time such as 1h; empty means never. Only what has ended is kept, and of one role
 	Priorities map[string]int     `toml:"priorities"` // "label=value" → priority of runs that have it, -1000 to 1000; others have 0
 	Name       string             `toml:"name"`       // of this process among the executors that run at a time; empty means a random one
 	Lease      time.Duration      `toml:"lease"`      // how long others wait for an admitter that died; zero means 3 s

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/benchmark-ai/bai/services/executor"
@@ -121,6 +122,17 @@ func (c *fakeCluster) Observe(ctx context.Context, r cluster.Ref) (cluster.Seen,
 		return cluster.Seen{Ref: r, Job: job}, nil
 	}
 	return cluster.Seen{}, cluster.ErrNotFound
+}
+
+// end has a Job say that it has ended.
+func (c *fakeCluster) end(name string, t batchv1.JobConditionType) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if job, ok := c.objects["Job "+name].(*batchv1.Job); ok {
+		job = job.DeepCopy()
+		job.Status.Conditions = []batchv1.JobCondition{{Type: t, Status: corev1.ConditionTrue}}
+		c.objects["Job "+name] = job
+	}
 }
 
 func (c *fakeCluster) count(kind string) int {
@@ -285,6 +297,9 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
+// errAway is what is heard of a store that is away.
+var errAway = errors.New("the store is away")
+
 // errDead is what a process that was killed hears of everything.
 var errDead = errors.New("killed")
 
@@ -336,6 +351,14 @@ func (p *process) alive() error {
 	return nil
 }
 
+// reach is alive for what is asked of the store.
+func (p *process) reach() error {
+	if p.world.away.Load() {
+		return errAway
+	}
+	return p.alive()
+}
+
 func (p *process) effects() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -345,20 +368,29 @@ func (p *process) effects() int {
 // What the executor is given: each write is an effect.
 
 func (p *process) CreateDoc(ctx context.Context, d store.Doc) error {
+	if err := p.reach(); err != nil {
+		return err
+	}
 	return p.act(func() error { return p.world.store.CreateDoc(ctx, d) })
 }
 
 func (p *process) ReplaceDoc(ctx context.Context, d store.Doc) (v int64, err error) {
+	if err := p.reach(); err != nil {
+		return 0, err
+	}
 	err = p.act(func() error { v, err = p.world.store.ReplaceDoc(ctx, d); return err })
 	return v, err
 }
 
 func (p *process) DeleteDoc(ctx context.Context, d store.Doc) error {
+	if err := p.reach(); err != nil {
+		return err
+	}
 	return p.act(func() error { return p.world.store.DeleteDoc(ctx, d) })
 }
 
 func (p *process) Doc(ctx context.Context, kind store.Kind, key string) (store.Doc, error) {
-	if err := p.alive(); err != nil {
+	if err := p.reach(); err != nil {
 		return store.Doc{}, err
 	}
 	if p.world.slow != nil {
@@ -368,7 +400,7 @@ func (p *process) Doc(ctx context.Context, kind store.Kind, key string) (store.D
 }
 
 func (p *process) Docs(ctx context.Context, kind store.Kind, after string, limit int) ([]store.Doc, error) {
-	if err := p.alive(); err != nil {
+	if err := p.reach(); err != nil {
 		return nil, err
 	}
 	p.world.listed.Add(int64(limit))
@@ -376,7 +408,7 @@ func (p *process) Docs(ctx context.Context, kind store.Kind, after string, limit
 }
 
 func (p *process) Run(ctx context.Context, id string) (store.Run, error) {
-	if err := p.alive(); err != nil {
+	if err := p.reach(); err != nil {
 		return store.Run{}, err
 	}
 	return p.world.store.Run(ctx, id)

@@ -1,6 +1,7 @@
 package watcher
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -31,7 +32,7 @@ const maxWords = 500
 func deadlinePassed(s Sight) (Verdict, bool) {
 	exceeded := slices.ContainsFunc(s.Seen.Pods, func(p corev1.Pod) bool { return p.Status.Reason == batchv1.JobReasonDeadlineExceeded })
 	for _, t := range []batchv1.JobConditionType{batchv1.JobFailed, batchv1.JobFailureTarget} {
-		c, ok := condition(s.Seen.Job, t)
+		c, ok := cluster.Condition(s.Seen.Job, t)
 		exceeded = exceeded || ok && c.Reason == batchv1.JobReasonDeadlineExceeded
 	}
 	if !exceeded {
@@ -271,8 +272,12 @@ func forbidden(message string) bool {
 }
 
 // unplaceable reports whether a scheduler's words say that no node is of the
-// kind that the user asks for, whether busy or not.
+// kind that the user asks for, whether busy or not, or that there is no such
+// claim as the user names.
 func unplaceable(message string) bool {
+	if strings.Contains(message, "persistentvolumeclaim ") && strings.Contains(message, " not found") {
+		return true
+	}
 	return strings.Contains(message, "didn't match Pod's node affinity/selector") &&
 		!strings.Contains(message, "Insufficient") && !strings.Contains(message, "Too many pods")
 }
@@ -286,20 +291,33 @@ func tooLarge(message string) bool {
 }
 
 // firstRank names the process of an MPI run that failed first, and its host, as
-// the mpirun of Open MPI, MPICH or Intel MPI says it in its last words.
+// far as the mpirun of Open MPI (4, 5), MPICH or Intel MPI says it in its last
+// words.
 func firstRank(message string) string {
+	var rank, host string
 	for _, says := range []string{
 		`(?:mpirun|prterun|mpiexec) noticed that process rank (?P<rank>\d+) with PID \d+ on node (?P<host>\S+) exited`,
+		`(?:mpirun|prterun|mpiexec) has exited due to process rank (?P<rank>\d+) with PID \d+ on\s+node (?P<host>\S+) exiting`,
 		`=\s+RANK (?P<rank>\d+) PID \d+ RUNNING AT (?P<host>\S+)`,
+		`MPI_ABORT was invoked on rank (?P<rank>\d+) `,
+		`application called MPI_Abort\(.*\) - process (?P<rank>\d+)`,
 		`Process name: \[.*,(?P<rank>\d+)\]`,
+		`=\s+PID \d+ RUNNING AT (?P<host>\S+)`,
 	} {
-		m := regexp.MustCompile(says).FindStringSubmatch(message)
-		switch len(m) {
-		case 3:
-			return fmt.Sprintf("rank %s on %s failed first", m[1], m[2])
-		case 2:
-			return fmt.Sprintf("rank %s failed first", m[1])
+		r := regexp.MustCompile(says)
+		m := r.FindStringSubmatch(message)
+		if m == nil {
+			continue
+		}
+		if i := r.SubexpIndex("rank"); i > 0 {
+			rank = cmp.Or(rank, "rank "+m[i])
+		}
+		if i := r.SubexpIndex("host"); i > 0 {
+			host = cmp.Or(host, " on "+m[i])
 		}
 	}
-	return ""
+	if rank+host == "" {
+		return ""
+	}
+	return cmp.Or(rank, "a process") + host + " failed first"
 }

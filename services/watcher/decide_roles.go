@@ -38,6 +38,56 @@ func endsEarly(s Sight) (Verdict, bool) {
 	return v, true
 }
 
+// otherFails: the job of another role has failed, and no pod of it says why.
+func otherFails(s Sight) (Verdict, bool) {
+	for i := range s.Seen.Others {
+		one := s
+		one.Seen.Job, one.Seen.Pods = &s.Seen.Others[i], nil
+		c, ok := cluster.Condition(one.Seen.Job, batchv1.JobFailed)
+		if !ok {
+			continue
+		}
+		v, late := deadlinePassed(one)
+		if !late {
+			v = failure(event.ClassInfra, event.JobDisappeared, time.Time{}, "the job of the %s failed: %s; its pod is gone",
+				one.Seen.Job.Labels[cluster.LabelRole], words(c.Reason, c.Message))
+		}
+		v.Since = c.LastTransitionTime.Time
+		return lasting(s, v, 8*hush), true // its pod may be heard of after it
+	}
+	return Verdict{}, false
+}
+
+// cutShort: somebody deleted pods, and no other failed.
+func cutShort(s Sight) (Verdict, bool) {
+	if slices.ContainsFunc(s.Seen.Pods, failedItself) {
+		return Verdict{}, false
+	}
+	return removed(s)
+}
+
+// failedItself reports whether a container of a pod failed before anybody asked
+// that the pod ends.
+func failedItself(p corev1.Pod) bool {
+	for _, c := range statuses(p) {
+		t := c.State.Terminated
+		if t == nil || t.ExitCode == 0 || c.Name == cluster.ContainerCollect {
+			continue
+		}
+		if p.DeletionTimestamp == nil {
+			return true
+		}
+		asked := p.DeletionTimestamp.Time // its grace begins then
+		if grace := p.DeletionGracePeriodSeconds; grace != nil {
+			asked = asked.Add(-time.Duration(*grace) * time.Second)
+		}
+		if t.FinishedAt.Time.Before(asked) {
+			return true
+		}
+	}
+	return false
+}
+
 // removed: somebody deletes a pod. Its job then deletes those beside it: of
 // several the first is meant, or all of which nobody can tell.
 func removed(s Sight) (Verdict, bool) {
@@ -96,7 +146,7 @@ func ends(s Sight, p corev1.Pod) bool {
 // hasEnded reports whether what a pod runs has ended.
 func hasEnded(p corev1.Pod) bool {
 	c, ok := container(p, cluster.ContainerBenchmark)
-	return !alive(p) || ok && c.State.Terminated != nil
+	return !cluster.Alive(p) || ok && c.State.Terminated != nil
 }
 
 // operatorIndex is the label with a pod's number where the MPI operator made it.

@@ -26,6 +26,20 @@ func of(name string, with ...func(*corev1.Pod)) corev1.Pod {
 	return p
 }
 
+// workers returns the job of so many workers.
+func workers(n int32, with ...func(*batchv1.Job)) []batchv1.Job {
+	j := job(append(with, role("worker"))...)
+	j.Name, j.UID, j.Spec.Parallelism = "bai-r1-1-worker", "other-uid", &n
+	return []batchv1.Job{*j}
+}
+
+// warned is a warning about a pod, of a time.
+func warned(when int, about, reason, message string) []corev1.Event {
+	e := said(when, reason, message, about)
+	e[0].Type = corev1.EventTypeWarning
+	return e
+}
+
 // rank returns a worker's pod.
 func rank(index string, with ...func(*corev1.Pod)) corev1.Pod {
 	p := of("worker", with...)
@@ -57,6 +71,7 @@ func TestDecideOfSeveralRoles(t *testing.T) {
 		now    int
 		want   string
 
+		others   []batchv1.Job
 		canceled bool
 	}{
 		"a client that waits for its server does not run yet": {
@@ -130,9 +145,45 @@ func TestDecideOfSeveralRoles(t *testing.T) {
 			want: "pending Unschedulable: no node can take 2 of its 3 pods: Unschedulable: 0/2 nodes are available",
 		},
 		"workers that the cluster refuses are said though the launcher is there": {
-			job: job(launcher), pods: pods(of("launcher", scheduled(), runs(cluster.ContainerWait, 3))), now: 30,
-			events: []corev1.Event{{InvolvedObject: corev1.ObjectReference{Kind: "Job", Name: "bai-r1-1-worker"}, Reason: "FailedCreate", Message: "exceeded quota: x"}},
-			want:   "pending LaunchRefused: the cluster refuses its pod: exceeded quota: x",
+			job: job(launcher), others: workers(2), pods: pods(of("launcher", scheduled(), runs(cluster.ContainerWait, 3))), now: 30,
+			events: events("bai-r1-1-worker", "FailedCreate", "exceeded quota: x"),
+			want:   "pending LaunchRefused: the cluster refuses 2 of its 3 pods: exceeded quota: x",
+		},
+		"so is one of several": {
+			job: job(launcher), others: workers(2), pods: pods(rank("0", scheduled()), of("launcher", scheduled(), runs(cluster.ContainerWait, 3))), now: 30,
+			events: said(5, "FailedCreate", "exceeded quota: x", "bai-r1-1-worker"),
+			want:   "pending LaunchRefused: the cluster refuses 1 of its 3 pods: exceeded quota: x",
+		},
+		"workers that a policy keeps out end the run": {
+			job: job(launcher), others: workers(2), pods: pods(of("launcher", scheduled(), runs(cluster.ContainerWait, 3))), now: 30,
+			events: events("bai-r1-1-worker", "FailedCreate", `pods "x" is forbidden: violates PodSecurity`),
+			want:   `failed user LaunchRefused: the cluster refuses 2 of its 3 pods: pods "x" is forbidden: violates PodSecurity`,
+		},
+		"workers that were refused and came are not": {
+			job: job(launcher), others: workers(1), pods: pods(rank("0", scheduled()), of("launcher", scheduled(), runs(cluster.ContainerWait, 3))), now: 30,
+			events: said(5, "FailedCreate", "exceeded quota: x", "bai-r1-1-worker"),
+			want:   "pending: waits until all others of its pods are ready",
+		},
+		"a priority class that there is not is the platform's fault": {
+			job: job(), now: 30, events: events("bai-r1-1", "FailedCreate", `pods "x" is forbidden: no PriorityClass with name fast was found`),
+			want: `failed platform LaunchRefused: the cluster refuses its pod: pods "x" is forbidden: no PriorityClass with name fast was found`,
+		},
+		"workers whose job failed and whose pod is gone end the run": {
+			job: job(launcher), others: workers(2, failed(20, "BackoffLimitExceeded")), pods: pods(rank("0", scheduled()), of("launcher", runs(cluster.ContainerBenchmark, 3))), now: 30,
+			want: "failed infra JobDisappeared: the job of the worker failed: BackoffLimitExceeded: too often; its pod is gone",
+		},
+		"the pod of such a job may be heard of after it": {
+			job: job(launcher), others: workers(2, failed(20, "BackoffLimitExceeded")), pods: pods(rank("0", scheduled()), of("launcher", runs(cluster.ContainerBenchmark, 3))), now: 21,
+			want: "",
+		},
+		"workers whose time is up": {
+			job: job(launcher), others: workers(1, failed(20, "DeadlineExceeded")), pods: pods(of("launcher", runs(cluster.ContainerBenchmark, 3))), now: 30,
+			want: "failed timeout DeadlineExceeded: it took longer than limits.deadline allows",
+		},
+		"a server that says that it is not ready is told while its client waits": {
+			job: job(client), pods: pods(of("server", scheduled(), runs(cluster.ContainerBenchmark, 2)), of("client", scheduled(), runs(cluster.ContainerWait, 3))), now: 30,
+			events: warned(9, "server", "Unhealthy", "Readiness probe failed: HTTP probe failed with statuscode: 500"),
+			want:   "pending: waits until all others of its pods are ready; the server on n1: Unhealthy: Readiness probe failed: HTTP probe failed with statuscode: 500",
 		},
 		"a job that the cluster's own queue holds back waits": {
 			job: job(func(j *batchv1.Job) { yes := true; j.Spec.Suspend = &yes }), now: 30,
@@ -142,23 +193,37 @@ func TestDecideOfSeveralRoles(t *testing.T) {
 			job: job(), pods: pods(newPod(unscheduled("full"))), now: 30, events: []corev1.Event{scaler(20, "TriggeredScaleUp", "pool 1->2")},
 			want: "pending NodeScaling: a node is being added for its pod: pool 1->2",
 		},
-		"the clock begins anew whenever the autoscaler adds a node": {
-			job: job(), pods: pods(newPod(unscheduled("full"))), now: 700, events: []corev1.Event{scaler(200, "TriggeredScaleUp", "pool 1->2")},
+		"the clock waits while an autoscaler adds a node": {
+			job: job(), pods: pods(newPod(unscheduled("full"))), now: 1399, events: []corev1.Event{scaler(200, "TriggeredScaleUp", "pool 1->2")},
 			want: "pending NodeScaling: a node is being added for its pod: pool 1->2",
 		},
+		"an autoscaler's word is good for a while": {
+			job: job(), pods: pods(newPod(unscheduled("full"))), now: 1400, events: []corev1.Event{scaler(200, "TriggeredScaleUp", "pool 1->2")},
+			want: "pending Unschedulable: no node can take its pod: Unschedulable: full",
+		},
 		"a node that never comes is not waited for without end": {
-			job: job(), pods: pods(newPod(unscheduled("full"))), now: 900, events: []corev1.Event{scaler(200, "TriggeredScaleUp", "pool 1->2")},
-			want: "failed infra Unschedulable: a node is being added for its pod: pool 1->2; it waited for 10m0s, and may wait no longer",
+			job: job(), pods: pods(newPod(unscheduled("full"))), now: 1802, events: []corev1.Event{scaler(200, "TriggeredScaleUp", "pool 1->2")},
+			want: "failed infra Unschedulable: no node can take its pod: Unschedulable: full; it waited for 10m0s, and may wait no longer",
+		},
+		"the clock goes on where an autoscaler gives up, whose words are told": {
+			job: job(), pods: pods(newPod(unscheduled("full"))), now: 881,
+			events: []corev1.Event{scaler(20, "TriggeredScaleUp", "pool 1->2"), scaler(300, "NotTriggerScaleUp", "max size")},
+			want:   "pending Unschedulable: no node can take its pod: Unschedulable: full; the autoscaler adds none: max size",
 		},
 		"an autoscaler that gives up is believed": {
-			job: job(), pods: pods(newPod(unscheduled("full"))), now: 700,
+			job: job(), pods: pods(newPod(unscheduled("full"))), now: 882,
 			events: []corev1.Event{scaler(20, "TriggeredScaleUp", "pool 1->2"), scaler(300, "NotTriggerScaleUp", "max size")},
-			want:   "failed infra Unschedulable: no node can take its pod: Unschedulable: full; it waited for 10m0s, and may wait no longer",
+			want:   "failed infra Unschedulable: no node can take its pod: Unschedulable: full; the autoscaler adds none: max size; it waited for 10m0s, and may wait no longer",
+		},
+		"an autoscaler that tries another pool is given its time again": {
+			job: job(), pods: pods(newPod(unscheduled("full"))), now: 1200,
+			events: []corev1.Event{scaler(20, "TriggeredScaleUp", "pool 1->2"), scaler(300, "FailedScaleUp", "no stock"), scaler(400, "TriggeredScaleUp", "other 0->1")},
+			want:   "pending NodeScaling: a node is being added for its pod: other 0->1",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := watcher.Sight{
-				Seen: cluster.Seen{Job: tt.job, Pods: tt.pods, Events: tt.events}, Now: at(tt.now).Time, Canceled: tt.canceled,
+				Seen: cluster.Seen{Job: tt.job, Others: tt.others, Pods: tt.pods, Events: tt.events}, Now: at(tt.now).Time, Canceled: tt.canceled,
 				PendingDeadline: 10 * time.Minute, Grace: 3 * time.Second,
 			}
 			if diff := cmp.Diff(tt.want, line(watcher.Decide(s))); diff != "" {
@@ -178,10 +243,15 @@ func TestTheEndOfARunIsThatOfItsLastRole(t *testing.T) {
 
 func TestTheRankThatFailedFirst(t *testing.T) {
 	for says, want := range map[string]string{
-		"=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES\n=   RANK 2 PID 31 RUNNING AT w-0.w\n=   KILLED BY SIGNAL: 9": "rank 2 on w-0.w failed first",
-		"prterun noticed that process rank 1 with PID 5 on node h exited on signal 11":                                          "rank 1 on h failed first",
-		"Process name: [[5463,1],2]\n  Exit code:    3":                                                                         "rank 2 failed first",
-		"Process name: [prterun-h-1@1,4] Exit code: 3":                                                                          "rank 4 failed first",
+		"=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES\n=   RANK 2 PID 31 RUNNING AT w-0.w\n=   KILLED BY SIGNAL: 9":                                                 "rank 2 on w-0.w failed first",
+		"=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES\n=   PID 31 RUNNING AT w-0.w\n=   EXIT CODE: 3":                                                               "a process on w-0.w failed first",
+		"prterun noticed that process rank 1 with PID 5 on node h exited on signal 11":                                                                                          "rank 1 on h failed first",
+		"mpirun has exited due to process rank 3 with PID 0 on\nnode w-1 exiting improperly.":                                                                                   "rank 3 on w-1 failed first",
+		"MPI_ABORT was invoked on rank 2 in communicator MPI_COMM_WORLD\nwith errorcode 7.":                                                                                     "rank 2 failed first",
+		"MPI_ABORT was invoked on rank 2 in communicator MPI_COMM_WORLD\nwith errorcode 7.\n\nprterun has exited due to process rank 2 with PID 9 on node h exiting improperly": "rank 2 on h failed first",
+		"application called MPI_Abort(MPI_COMM_WORLD, 7) - process 5":                                                                                                           "rank 5 failed first",
+		"Process name: [[5463,1],2]\n  Exit code:    3":                                                                                                                         "rank 2 failed first",
+		"Process name: [prterun-h-1@1,4] Exit code: 3":                                                                                                                          "rank 4 failed first",
 		"rank 5 says hello": "",
 	} {
 		p := of("launcher", exits(cluster.ContainerBenchmark, 1, "Error", says))

@@ -2,6 +2,7 @@ package watcher
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -27,7 +28,7 @@ func Tell(l event.Launched, v Verdict, s Sight) []event.Event {
 	}
 	f := event.Finished{
 		Header: at(l.Cause("finished", ""), v.Since), Outcome: v.Outcome, Class: v.Class, Reason: v.Reason, Message: v.Message,
-		Collectors: collectors(s),
+		Collectors: collectors(s), Images: images(s),
 	}
 	f.Started, f.Ended, f.ExitCode = process(s)
 	return []event.Event{f}
@@ -71,6 +72,32 @@ func collectors(s Sight) []string {
 	}
 	slices.Sort(uids)
 	return uids
+}
+
+// images returns the digests of what ran as the benchmark in each pod, as far as
+// it began.
+func images(s Sight) map[string]string {
+	var all map[string]string
+	for _, p := range pods(s) {
+		c, ok := container(p, cluster.ContainerBenchmark)
+		if !ok || !begun(c) {
+			continue
+		}
+		if all == nil {
+			all = make(map[string]string)
+		}
+		all[string(p.UID)] = digest(c.ImageID)
+	}
+	return all
+}
+
+// digest returns the digest in what a cluster says of an image that it ran, as
+// "docker.io/library/debian@sha256:…" or the digest alone.
+func digest(id string) string {
+	if id == "" {
+		return event.NoImage
+	}
+	return id[strings.LastIndexByte(id, '@')+1:]
 }
 
 // unwrapped returns the UIDs of the pods whose benchmark has begun and is not run

@@ -10,20 +10,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/benchmark-ai/bai/services/internal/cluster"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/pod"
 	"github.com/benchmark-ai/bai/services/watcher"
 )
-
-// at returns second n after the jobs of these tests were created.
-func at(n int) metav1.Time {
-	return metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC).Add(time.Duration(n) * time.Second))
-}
 
 func TestDecide(t *testing.T) {
 	tests := map[string]struct {
@@ -43,6 +36,14 @@ func TestDecide(t *testing.T) {
 		"a job that gets no pod for long fails, and nobody knows why": {
 			job: job(), now: 601,
 			want: "failed infra PendingTooLong: waits for its pod; it waited for 10m0s, and may wait no longer",
+		},
+		"a job whose pod has gone is about to say why, and waits for none": {
+			job: job(), before: cluster.Seen{Job: job(), Pods: pods(newPod(scheduled()))}, now: 601,
+			want: "",
+		},
+		"a job that counts a pod that has gone waits for none": {
+			job: job(counts()), now: 601,
+			want: "",
 		},
 		"a pod of which nothing is known yet is pending": {
 			job: job(), pods: pods(newPod()), now: 1,
@@ -153,6 +154,54 @@ func TestDecide(t *testing.T) {
 		"a collector that fails beside a running benchmark ends nothing": {
 			job: job(), pods: pods(newPod(scheduled(), waiting(cluster.ContainerCollect, "CrashLoopBackOff", "back-off"), runs(cluster.ContainerBenchmark, 3))), now: 7200,
 			want: "running: the benchmark runs",
+		},
+		"a pod that nobody schedules is told": {
+			job: job(), pods: pods(newPod(scheduler("typo"))), now: 30,
+			want: `pending: its pod waits for the scheduler "typo", which has not looked at it`,
+		},
+		"and not waited for without end": {
+			job: job(), pods: pods(newPod(scheduler("typo"))), now: 600,
+			want: `failed infra PendingTooLong: its pod waits for the scheduler "typo", which has not looked at it; it waited for 10m0s, and may wait no longer`,
+		},
+		"a pod that its node cannot prepare is told in the node's words": {
+			job: job(), pods: pods(newPod(scheduled(), waiting(cluster.ContainerInstall, "ContainerCreating", ""))), now: 30,
+			events: warned(9, "pod-0", "FailedCreatePodSandBox", "no network"),
+			want:   "pending: its pod is scheduled on n1, and is being prepared; n1: FailedCreatePodSandBox: no network",
+		},
+		"and fails with them once its time is up": {
+			job: job(), pods: pods(newPod(scheduled(), waiting(cluster.ContainerInstall, "ContainerCreating", ""))), now: 601,
+			events: warned(590, "pod-0", "FailedCreatePodSandBox", "no network"),
+			want:   "failed infra PendingTooLong: its pod is scheduled on n1, and is being prepared; FailedCreatePodSandBox: no network; it waited for 10m0s, and may wait no longer",
+		},
+		"an image that is not there in time fails, however long the data took": {
+			job: job(), pods: pods(newPod(scheduled(), exits(cluster.ContainerPull, 0, "", ""), runs(cluster.ContainerCollect, 2), waiting(cluster.ContainerBenchmark, "PodInitializing", ""))), now: 610,
+			want: "failed infra PendingTooLong: its pod is scheduled on n1, and is being prepared; it waited for 10m0s, and may wait no longer",
+		},
+		"data may be pulled for as long as they need": {
+			job: job(), pods: pods(newPod(scheduled(), runs(cluster.ContainerPull, 2), waiting(cluster.ContainerBenchmark, "PodInitializing", ""))), now: 7200,
+			want: "pending: its data are brought to the machine",
+		},
+		"a claim that there is not is the user's fault": {
+			job: job(), pods: pods(newPod(unscheduled(`0/2 nodes are available: persistentvolumeclaim "x" not found.`))), now: 602,
+			want: `failed user Unschedulable: no node can take its pod: Unschedulable: 0/2 nodes are available: persistentvolumeclaim "x" not found.; it waited for 10m0s, and may wait no longer`,
+		},
+		"a pod that somebody deletes is not its user's fault": {
+			job: job(failed(20, "BackoffLimitExceeded")), pods: pods(newPod(deleting(35), grace(30), ended(corev1.PodFailed), exits(cluster.ContainerBenchmark, 143, "Error", ""))), now: 21,
+			want: "failed infra JobDeleted: somebody deleted the benchmark, and it was not canceled",
+		},
+		"a pod that somebody deletes by force is not either": {
+			job: job(failed(20, "BackoffLimitExceeded")), before: cluster.Seen{Pods: pods(newPod(deleting(9), grace(0), runs(cluster.ContainerBenchmark, 3)))}, now: 21,
+			want: "failed infra JobDeleted: somebody deleted the benchmark, and it was not canceled",
+		},
+		"a pod that somebody deletes after it failed has failed": {
+			job: job(failed(20, "BackoffLimitExceeded")), pods: pods(newPod(deleting(45), grace(30), ended(corev1.PodFailed), exits(cluster.ContainerBenchmark, 3, "Error", ""))), now: 21,
+			want: "failed user NonZeroExit: the benchmark ended with exit code 3",
+		},
+		"a pod that its job deletes because another failed is not what failed": {
+			job: job(failed(20, "BackoffLimitExceeded")), pods: pods(
+				newPod(ended(corev1.PodFailed), exits(cluster.ContainerBenchmark, 3, "Error", "")),
+				newPod(deleting(41), grace(30), ended(corev1.PodFailed), exitsAt(12, 143))), now: 21,
+			want: "failed user NonZeroExit: the benchmark ended with exit code 3",
 		},
 		"a benchmark that runs is running": {
 			job: job(), pods: pods(newPod(scheduled(), runs(cluster.ContainerCollect, 2), runs(cluster.ContainerBenchmark, 3))), now: 4,
@@ -366,6 +415,12 @@ func TestWhenToLookAgain(t *testing.T) {
 			watcher.Sight{Seen: cluster.Seen{Job: job(), Pods: pods(newPod(scheduled()))}, Now: at(1).Add(time.Millisecond)},
 			metav1.NewTime(at(1).Add(250 * time.Millisecond)),
 		},
+		"at the end of the pending deadline of what is being prepared": {
+			watcher.Sight{Seen: cluster.Seen{Job: job(), Pods: pods(newPod(scheduled()))}, Now: at(30).Time}, at(601),
+		},
+		"when an autoscaler's word is not good any more": {
+			watcher.Sight{Seen: cluster.Seen{Job: job(), Pods: pods(newPod(unscheduled("full"))), Events: []corev1.Event{scaler(20, "Nominated", "n2")}}, Now: at(30).Time}, at(1220),
+		},
 		"not at all while the benchmark runs": {
 			watcher.Sight{Seen: cluster.Seen{Job: job(), Pods: pods(newPod(runs(cluster.ContainerBenchmark, 1)))}, Now: at(30).Time}, metav1.Time{},
 		},
@@ -374,52 +429,6 @@ func TestWhenToLookAgain(t *testing.T) {
 			tt.sight.PendingDeadline, tt.sight.Grace = 10*time.Minute, 3*time.Second
 			if got := watcher.Decide(tt.sight).Again; !got.Equal(tt.want.Time) {
 				t.Errorf("again at %s, want %s", got, tt.want)
-			}
-		})
-	}
-}
-
-func TestTell(t *testing.T) {
-	launched := event.Launched{Header: event.NewHeader("l", "r1", "pets", "ann", at(0).Time), Job: "bai-r1-1"}
-	retries := launched
-	retries.Retries = 1
-	infra := watcher.Verdict{Phase: event.PhaseFinished, Outcome: event.Failed, Class: event.ClassInfra, Reason: event.NodeLost, Message: "lost"}
-	user := watcher.Verdict{Phase: event.PhaseFinished, Outcome: event.Failed, Class: event.ClassUser, Reason: event.NonZeroExit, Message: "3"}
-	for name, tt := range map[string]struct {
-		launched event.Launched
-		verdict  watcher.Verdict
-		want     string
-	}{
-		"the cluster's failure is tried again while retries are left": {retries, infra, "bai.retried attempt 2: infra NodeLost: lost"},
-		"the cluster's failure ends the run when none is left":        {launched, infra, "bai.finished attempt 1: failed infra NodeLost: lost"},
-		"the user's failure is never tried again":                     {retries, user, "bai.finished attempt 1: failed user NonZeroExit: 3"},
-		"nothing to say": {launched, watcher.Verdict{}, ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tt.want, strings.Join(told(watcher.Tell(tt.launched, tt.verdict, watcher.Sight{})), "\n")); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
-		})
-	}
-}
-
-func TestWhatAnEndSaysOfTheProcess(t *testing.T) {
-	p := newPod(collects(), exits(cluster.ContainerBenchmark, 3, "Error", ""))
-	quiet := newPod(waiting(cluster.ContainerCollect, "PodInitializing", ""))
-	quiet.UID = "other"
-	seen := cluster.Seen{Job: job(failed(20, "")), Pods: pods(p, quiet)}
-	code, began, over := 3, at(3).Time, at(10).Time
-	want := event.Finished{ExitCode: &code, Started: &began, Ended: &over, Collectors: []string{"uid-0"}}
-	for name, s := range map[string]watcher.Sight{"as it is": {Seen: seen}, "as it was": {Before: seen}} {
-		t.Run(name, func(t *testing.T) {
-			v := watcher.Verdict{Phase: event.PhaseFinished, Outcome: event.Failed}
-			got, ok := watcher.Tell(event.Launched{}, v, s)[0].(event.Finished)
-			if !ok {
-				t.Fatal("no end was told")
-			}
-			got = event.Finished{ExitCode: got.ExitCode, Started: got.Started, Ended: got.Ended, Collectors: got.Collectors}
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
 	}
@@ -462,150 +471,4 @@ func line(v watcher.Verdict) string {
 		s += ": " + v.Message
 	}
 	return s
-}
-
-func told(evs []event.Event) []string {
-	var lines []string
-	for _, ev := range evs {
-		h := ev.Head()
-		switch ev := ev.(type) {
-		case event.Status:
-			lines = append(lines, fmt.Sprintf("%s attempt %d: %s", ev.Topic(), h.Attempt, line(watcher.Verdict{Phase: ev.Phase, Reason: ev.Reason, Message: ev.Message})))
-		case event.Retried:
-			lines = append(lines, fmt.Sprintf("%s attempt %d: %s %s: %s", ev.Topic(), h.Attempt, ev.Class, ev.Reason, ev.Message))
-		case event.Finished:
-			v := watcher.Verdict{Phase: event.PhaseFinished, Outcome: ev.Outcome, Class: ev.Class, Reason: ev.Reason, Message: ev.Message}
-			lines = append(lines, fmt.Sprintf("%s attempt %d: %s", ev.Topic(), h.Attempt, line(v)))
-		}
-	}
-	return lines
-}
-
-func job(with ...func(*batchv1.Job)) *batchv1.Job {
-	j := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "bai-r1-1", UID: "job-uid", CreationTimestamp: at(0)}}
-	for _, w := range with {
-		w(j)
-	}
-	return j
-}
-
-func jobCondition(t batchv1.JobConditionType, when int, reason, message string) func(*batchv1.Job) {
-	return func(j *batchv1.Job) {
-		j.Status.Conditions = append(j.Status.Conditions, batchv1.JobCondition{Type: t, Status: corev1.ConditionTrue, LastTransitionTime: at(when), Reason: reason, Message: message})
-	}
-}
-
-func complete(when int) func(*batchv1.Job) { return jobCondition(batchv1.JobComplete, when, "", "") }
-
-func failed(when int, reason string) func(*batchv1.Job) {
-	return jobCondition(batchv1.JobFailed, when, reason, "too often")
-}
-
-func target(when int, reason string) func(*batchv1.Job) {
-	return jobCondition(batchv1.JobFailureTarget, when, reason, "")
-}
-
-func deadline(seconds int64) func(*batchv1.Job) {
-	return func(j *batchv1.Job) { j.Spec.ActiveDeadlineSeconds = &seconds }
-}
-
-func jobDeleting(when int) func(*batchv1.Job) {
-	return func(j *batchv1.Job) { t := at(when); j.DeletionTimestamp = &t }
-}
-
-func pods(ps ...corev1.Pod) []corev1.Pod { return ps }
-
-func newPod(with ...func(*corev1.Pod)) corev1.Pod {
-	p := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "pod-0", UID: types.UID("uid-0"), CreationTimestamp: at(0)}}
-	p.Spec.NodeName, p.Status.Phase = "n1", corev1.PodPending
-	for _, w := range with {
-		w(&p)
-	}
-	return p
-}
-
-func ended(phase corev1.PodPhase) func(*corev1.Pod) {
-	return func(p *corev1.Pod) { p.Status.Phase = phase }
-}
-
-func condition(t corev1.PodConditionType, s corev1.ConditionStatus, when int, reason, message string) func(*corev1.Pod) {
-	return func(p *corev1.Pod) {
-		p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: t, Status: s, LastTransitionTime: at(when), Reason: reason, Message: message})
-	}
-}
-
-func scheduled() func(*corev1.Pod) {
-	return condition(corev1.PodScheduled, corev1.ConditionTrue, 1, "", "")
-}
-
-func unscheduled(message string) func(*corev1.Pod) {
-	return condition(corev1.PodScheduled, corev1.ConditionFalse, 2, "Unschedulable", message)
-}
-
-func disrupted(reason, message string) func(*corev1.Pod) {
-	return condition(corev1.DisruptionTarget, corev1.ConditionTrue, 9, reason, message)
-}
-
-func deleting(when int) func(*corev1.Pod) {
-	return func(p *corev1.Pod) { t := at(when); p.DeletionTimestamp = &t }
-}
-
-func reason(reason, message string) func(*corev1.Pod) {
-	return func(p *corev1.Pod) {
-		p.Status.Phase, p.Status.Reason, p.Status.Message = corev1.PodFailed, reason, message
-	}
-}
-
-func limit(memory string) func(*corev1.Pod) {
-	return func(p *corev1.Pod) {
-		p.Spec.Containers = []corev1.Container{{Name: cluster.ContainerBenchmark, Resources: corev1.ResourceRequirements{
-			Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse(memory)},
-		}}}
-	}
-}
-
-func containerIs(name string, s corev1.ContainerStatus) func(*corev1.Pod) {
-	return func(p *corev1.Pod) {
-		s.Name = name
-		if name == cluster.ContainerBenchmark {
-			p.Status.ContainerStatuses = append(p.Status.ContainerStatuses, s)
-			return
-		}
-		p.Status.InitContainerStatuses = append(p.Status.InitContainerStatuses, s)
-	}
-}
-
-func waiting(name, reason, message string) func(*corev1.Pod) {
-	return containerIs(name, corev1.ContainerStatus{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}})
-}
-
-func runs(name string, since int) func(*corev1.Pod) {
-	return containerIs(name, corev1.ContainerStatus{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: at(since)}}})
-}
-
-func collects() func(*corev1.Pod) {
-	yes := true
-	return containerIs(cluster.ContainerCollect, corev1.ContainerStatus{Started: &yes, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: at(2)}}})
-}
-
-func exits(name string, code int32, reason, message string) func(*corev1.Pod) {
-	return containerIs(name, corev1.ContainerStatus{State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
-		ExitCode: code, Reason: reason, Message: message, StartedAt: at(3), FinishedAt: at(10),
-	}}})
-}
-
-// said is an event about the pod, of a time.
-func said(when int, reason, message string) []corev1.Event {
-	e := events("pod-0", reason, message)
-	e[0].LastTimestamp = at(when)
-	return e
-}
-
-// unwrapped has the benchmark run as its image says.
-func unwrapped() func(*corev1.Pod) {
-	return func(p *corev1.Pod) { p.Spec.Containers = []corev1.Container{{Name: cluster.ContainerBenchmark}} }
-}
-
-func events(about, reason, message string) []corev1.Event {
-	return []corev1.Event{{InvolvedObject: corev1.ObjectReference{Name: about}, Reason: reason, Message: message}}
 }

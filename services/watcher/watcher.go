@@ -95,7 +95,7 @@ func (w *watcher) heard(s cluster.Seen) {
 	if m, ok := w.known[a]; ok {
 		m.seen, m.heard = &s, w.deps.Clock()
 		if s.Job != nil {
-			m.before, m.gone = s, time.Time{}
+			m.before, m.gone = latest(m.before, s), time.Time{}
 		}
 	}
 	w.mu.Unlock()
@@ -173,9 +173,10 @@ func (w *watcher) failedAgain(a attempt, err error) int {
 	return tries
 }
 
-// patience is how long to wait after so many failures in a row.
+// patience is how long to wait after so many failures in a row: at most 32 times
+// as long as after the first, so that nobody waits longer once all is back.
 func (w *watcher) patience(tries int) time.Duration {
-	return min(w.settings.Retry<<min(tries-1, 10), w.settings.Reconcile)
+	return min(w.settings.Retry<<min(tries-1, 5), w.settings.Reconcile)
 }
 
 // silence is for how many rounds of reconcile nothing may be heard of an attempt
@@ -304,7 +305,7 @@ func (w *watcher) note(a attempt, seen cluster.Seen, now time.Time) time.Time {
 	case !ok:
 		return time.Time{}
 	case seen.Job != nil || len(seen.Pods) > 0:
-		m.before, m.gone = seen, time.Time{}
+		m.before, m.gone = latest(m.before, seen), time.Time{}
 	case m.gone.IsZero():
 		m.gone = now
 	}

@@ -3,6 +3,7 @@ package watcher_test
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -195,6 +196,31 @@ func TestAJobThatSomebodyMadeAnewIsNotTheOneThatWasLaunched(t *testing.T) {
 	})
 }
 
+// TestWhyAPodHadToGoIsKnownAlsoWhenItIsGoneBeforeItsJobHasFailed: what is seen
+// then, and a moment before, has no pod.
+func TestWhyAPodHadToGoIsKnownAlsoWhenItIsGoneBeforeItsJobHasFailed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		p := w.start(watcher.Settings{}, 0, false)
+		l := launchedRun("r1", 0)
+		p.hear(l)
+		evicted := running()
+		evicted.Pods = pods(newPod(runs(cluster.ContainerBenchmark, 3), disrupted("EvictionByEvictionAPI", "Eviction API: evicting")))
+		without := running()
+		without.Pods = nil
+		over := without
+		over.Job = job(failed(20, "BackoffLimitExceeded"))
+		for _, seen := range []cluster.Seen{running(), evicted, without, over} {
+			w.cluster.is(refOf(l), seen)
+			time.Sleep(time.Second)
+		}
+		p.stop()
+		if got := strings.Join(w.ends(), "\n"); !strings.Contains(got, "failed infra Evicted: its pod had to leave node") {
+			t.Errorf("it ended %q", got)
+		}
+	})
+}
+
 // TestAClusterThatIsAwayEndsNoRun, however long.
 func TestAClusterThatIsAwayEndsNoRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -207,7 +233,7 @@ func TestAClusterThatIsAwayEndsNoRun(t *testing.T) {
 		if got := w.heard(); len(got) > 0 {
 			t.Errorf("while the cluster is away: %q", got)
 		}
-		if looks := w.cluster.looked(); looks > 300 {
+		if looks := w.cluster.looked(); looks > 500 { // one in 8 s: once it is back, nobody waits for 15 s
 			t.Errorf("%d looks in an hour at a cluster that is away", looks)
 		}
 		w.cluster.goes(nil)

@@ -2,6 +2,7 @@ package transpile
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -42,13 +43,24 @@ func serverOf(in Input, d *descriptors.Server) (role, error) {
 	if err != nil {
 		return role{}, unreadable(err)
 	}
-	_, models, _ := in.data()
+	data, _ := in.sources(roleServer)
+	models, _ := in.further()
 	r := role{
 		name: roleServer, replicas: 1, env: d.Env.Env, hardware: d.Hardware,
-		command: argv, args: args, data: models, shared: sharing(d.Models), ports: d.Env.Ports, probe: probeOf(d.Env.ReadinessProbe),
+		command: argv, args: args, data: slices.Concat(data, models), ports: answering(d.Env), probe: probeOf(d.Env.ReadinessProbe),
 	}
 	r.observe(d.Output)
 	return r, nil
+}
+
+// answering are the ports that a server's Service has: those that the client is
+// told of, and that of the probe by which it waits.
+func answering(e descriptors.ServerEnv) []int {
+	p := e.ReadinessProbe
+	if p == nil || slices.Contains(e.Ports, portOf(p)) {
+		return e.Ports
+	}
+	return append(slices.Clone(e.Ports), portOf(p))
 }
 
 // addresses are the variables by which a client finds its server.

@@ -65,8 +65,9 @@ func mpi(in Input, s Settings, r role) ([]role, error) {
 
 	launcher.slots = slots
 	launcher.name, launcher.mpi, launcher.hardware = roleLauncher, true, small(r.hardware)
-	_, _, launcher.data = in.data()
-	launcher.shared = nil
+	_, scripts := in.further()
+	launcher.data, launcher.shared = in.sources(roleLauncher)
+	launcher.data = append(launcher.data, scripts...)
 	launcher.vars = append(slices.Clone(r.vars), mpiVars(slots*d.NumInstances)...)
 	launcher.command = slices.Concat([]string{mpiDir + "/launch"}, started(r, slots*d.NumInstances))
 	var targets []string

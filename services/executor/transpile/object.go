@@ -209,10 +209,14 @@ func (b builder) filled(token string) (*corev1.Secret, error) {
 	files := map[string]any{pod.CollectFile: pod.Collect{
 		Header: header, Role: b.role.name, Container: cluster.ContainerBenchmark,
 		Brokers: b.settings.Brokers, Access: b.settings.Access, Token: token, Metrics: metrics(b.role.metrics), MaxLog: b.maxLog(),
-		Gateway: b.settings.Gateway, Artifacts: b.role.output, Drain: max(b.grace()-15*time.Second, b.grace()/2),
+		Gateway: b.settings.Gateway, Artifacts: b.role.output, Volumes: paths(b.kept()), Drain: max(b.grace()-15*time.Second, b.grace()/2),
+		Scrape: b.role.scrape, OTLP: b.role.otlp,
 	}}
 	if len(b.role.data) > 0 {
-		files[pod.PullFile] = pod.Pull{Header: header, Brokers: b.settings.Brokers, Access: b.settings.Access, Token: token, Store: b.settings.ObjectStore, Data: b.role.data, Shared: b.common()}
+		files[pod.PullFile] = pod.Pull{
+			Header: header, Brokers: b.settings.Brokers, Access: b.settings.Access, Token: token, Store: b.settings.ObjectStore, Data: b.role.data, Shared: b.common(),
+			MaxFiles: b.settings.Unpack.MaxFiles, MaxUnpacked: b.settings.Unpack.MaxBytes, Reserve: b.settings.Unpack.Reserve,
+		}
 	}
 	for name, v := range files {
 		text, err := json.Marshal(v)
@@ -222,6 +226,15 @@ func (b builder) filled(token string) (*corev1.Secret, error) {
 		secret.Data[name] = text
 	}
 	return secret, nil
+}
+
+// paths are where mounts are.
+func paths(mounts []corev1.VolumeMount) []string {
+	var all []string
+	for _, m := range mounts {
+		all = append(all, m.MountPath)
+	}
+	return all
 }
 
 // artifacts is what the program in the benchmark's container is told to keep;
@@ -251,7 +264,11 @@ func metrics(ms []descriptors.Metric) []pod.Metric {
 		if parser == "lines" {
 			parser = "" // the usual one
 		}
-		out = append(out, pod.Metric{Name: m.Name, Unit: m.Units, Pattern: m.Pattern, Parser: parser})
+		made := pod.Metric{Name: m.Name, Unit: m.Units, Pattern: m.Pattern, Parser: parser}
+		if parser == descriptors.BlockParser {
+			made.Block = pod.Block{Begin: m.Block, Lines: m.BlockLines, Within: m.BlockTime}
+		}
+		out = append(out, made)
 	}
 	return out
 }

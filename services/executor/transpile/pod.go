@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"path"
 	"regexp"
 	"slices"
 	"strconv"
@@ -90,7 +91,7 @@ func (b builder) network(spec *corev1.PodSpec) {
 
 // grace is what a pod has to end. One that keeps files has longer.
 func (b builder) grace() time.Duration {
-	grace := time.Duration(*seconds32(b.settings.Grace, time.Minute)) * time.Second
+	grace := time.Duration(*seconds32(b.settings.Grace, 5*time.Minute)) * time.Second
 	if len(b.role.output) > 0 {
 		grace += artifactsGrace
 	}
@@ -133,6 +134,10 @@ func (b builder) collect() corev1.Container {
 	always := corev1.ContainerRestartPolicyAlways
 	c.RestartPolicy = &always
 	c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: volumeSecret, MountPath: pod.SecretDir, ReadOnly: true})
+	for _, m := range b.kept() {
+		m.MountPath, m.ReadOnly = pod.VolumesDir+m.MountPath, true
+		c.VolumeMounts = append(c.VolumeMounts, m)
+	}
 	if b.role.indexed {
 		c.Env = append(c.Env, b.podIndex())
 	}
@@ -257,6 +262,37 @@ func (b builder) mounts() []corev1.VolumeMount {
 	return mounts
 }
 
+// kept are the benchmark's mounts on which artifacts lie. Where its container is
+// killed whole, as the kernel does when its memory runs out, they outlive it, and
+// the collector takes the files from there.
+func (b builder) kept() []corev1.VolumeMount {
+	var all []corev1.VolumeMount
+	if b.settings.Gateway == "" {
+		return nil // nobody keeps anything
+	}
+	ours := []string{volumeOurs, volumeScript, volumeMPI, volumeKeys} // nothing is left there
+	for _, m := range b.mounts() {
+		holds := func(a pod.Artifact) bool { return b.mountOf(a.Path).MountPath == m.MountPath }
+		if !slices.Contains(ours, m.Name) && slices.ContainsFunc(b.role.output, holds) {
+			all = append(all, m)
+		}
+	}
+	return all
+}
+
+// mountOf is the mount that a path lies on; none for one that lies on the image's
+// own file system, or is relative.
+func (b builder) mountOf(file string) (on corev1.VolumeMount) {
+	file = path.Clean(file)
+	for _, m := range b.mounts() {
+		at := path.Clean(m.MountPath)
+		if (file == at || strings.HasPrefix(file, at+"/")) && len(at) > len(on.MountPath) {
+			on = m
+		}
+	}
+	return on
+}
+
 func (b builder) volumes() []corev1.Volume {
 	volumes := []corev1.Volume{
 		{Name: volumeOurs, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
@@ -298,6 +334,7 @@ func (b builder) env() []corev1.EnvVar {
 	if text := b.artifacts(); text != "" {
 		e.set(pod.EnvArtifacts, text)
 	}
+	b.measured(&e)
 	for _, v := range b.role.vars {
 		e.put(v)
 	}
@@ -311,6 +348,19 @@ func (b builder) env() []corev1.EnvVar {
 		}}})
 	}
 	return e.vars
+}
+
+// measured is what of the environment says which numbers are taken beside those
+// that the benchmark writes.
+func (b builder) measured(e *environment) {
+	if b.role.system != nil {
+		e.set(pod.EnvSystem, b.role.system.String())
+	}
+	if b.role.otlp {
+		e.set(pod.EnvOTLPEndpoint, pod.DefaultOTLP)
+		e.set(pod.EnvOTLPProtocol, pod.OTLPProtocol)
+		e.set(pod.EnvOTLPEvery, pod.OTLPEvery)
+	}
 }
 
 // environment is a list of variables without two of one name.

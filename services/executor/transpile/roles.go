@@ -39,6 +39,9 @@ type role struct {
 	data     []event.Data
 	shared   []bool // of the first of data: its pods have them in common, where it has several
 	metrics  []descriptors.Metric
+	system   *time.Duration // how often to measure what it uses of the machine; nil is not said
+	scrape   pod.Scrape
+	otlp     bool
 	output   []pod.Artifact
 
 	ports []int             // where it answers
@@ -80,11 +83,11 @@ func benchmark(in Input) (role, error) {
 	if err != nil {
 		return role{}, unreadable(err)
 	}
-	sources, _, scripts := in.data()
+	sources, shared := in.sources(d.Hardware.Strategy.Roles()[0])
+	_, scripts := in.further()
 	r := role{
 		name: cluster.ContainerBenchmark, replicas: 1, ends: true,
-		env: d.Env, hardware: d.Hardware, command: argv, args: args, data: slices.Concat(sources, scripts),
-		shared: sharing(d.Data.Sources),
+		env: d.Env, hardware: d.Hardware, command: argv, args: args, data: slices.Concat(sources, scripts), shared: shared,
 	}
 	if _, text, ok := d.Script(); ok {
 		r.command, r.args, r.script = slices.Concat(argv, []string{scriptPath}, args), nil, text
@@ -122,18 +125,34 @@ func (r *role) observe(o *descriptors.Output) {
 	if o == nil {
 		return
 	}
-	r.metrics = o.Metrics
+	r.metrics, r.system, r.otlp = o.Metrics, o.System, o.OTLP
+	if len(o.Prometheus) > 0 {
+		r.scrape = pod.Scrape{URLs: o.Prometheus, Every: o.PrometheusInterval, Names: o.PrometheusNames}
+	}
 	for _, a := range o.Artifacts {
 		r.output = append(r.output, pod.Artifact{Path: a.Path, MaxSize: a.MaxSize})
 	}
 }
 
-// data returns the run's data by what asks for them: the benchmark's sources,
-// the server's models, and code that was sent along.
-func (in Input) data() (sources, models, scripts []event.Data) {
-	all := in.Run.Data
-	n := min(len(in.Descriptor.Data.Sources), len(all))
-	for _, d := range all[n:] {
+// sources returns the data of the descriptor's sources that a role has, and of each
+// whether its pods have it in common.
+func (in Input) sources(role string) (data []event.Data, shared []bool) {
+	strategy := in.Descriptor.Hardware.Strategy
+	for i, s := range in.Descriptor.Data.Sources[:in.given()] {
+		if strategy.Reader(s) == role {
+			data, shared = append(data, in.Run.Data[i]), append(shared, s.Mount == descriptors.MountShared)
+		}
+	}
+	return data, shared
+}
+
+// given is how many of the run's data are the descriptor's sources.
+func (in Input) given() int { return min(len(in.Descriptor.Data.Sources), len(in.Run.Data)) }
+
+// further returns the run's data beside those of its sources: the server's models,
+// and code that was sent along.
+func (in Input) further() (models, scripts []event.Data) {
+	for _, d := range in.Run.Data[in.given():] {
 		if d.Path == Scripts {
 			d.Unpack, d.Writable = true, true
 			scripts = append(scripts, d)
@@ -141,10 +160,7 @@ func (in Input) data() (sources, models, scripts []event.Data) {
 		}
 		models = append(models, d)
 	}
-	if in.Descriptor.Server == nil {
-		return slices.Concat(all[:n], models), nil, scripts
-	}
-	return all[:n], models, scripts
+	return models, scripts
 }
 
 // known has $(NAME) take the place of ${NAME} in words, for the variables that

@@ -106,13 +106,18 @@ func TestRolesOfOneRun(t *testing.T) {
 	}
 }
 
-func TestAServersModelsAreNotTheClients(t *testing.T) {
-	whole, err := transpile.Secrets(input(t, examples+"/every-key.toml"), settings, secret)
+// pulled is what the pullers of a run bring, by role.
+func pulled(t *testing.T, in transpile.Input) []string {
+	t.Helper()
+	whole, err := transpile.Secrets(in, settings, secret)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var got []string
 	for _, s := range whole {
+		if s.Data[pod.PullFile] == nil {
+			continue
+		}
 		var pull pod.Pull
 		if err := json.Unmarshal(s.Data[pod.PullFile], &pull); err != nil {
 			t.Fatal(err)
@@ -121,9 +126,90 @@ func TestAServersModelsAreNotTheClients(t *testing.T) {
 			got = append(got, s.Labels[cluster.LabelRole]+" "+d.Path)
 		}
 	}
-	want := []string{"server /models/one.bin", "client /data/questions", "client /bai/scripts"}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+	return got
+}
+
+func TestEachRoleHasTheDataThatAreItsOwn(t *testing.T) {
+	asClient := func(role string) transpile.Input {
+		return change(t, input(t, examples+"/every-key.toml"), `role = "client"`, role)
+	}
+	for name, tt := range map[string]struct {
+		in   transpile.Input
+		want []string
+	}{
+		"a server's models are not the client's": {
+			asClient(""), []string{"server /models/one.bin", "client /data/questions", "client /bai/scripts"},
+		},
+		"a client's may be named": {
+			asClient(`role = "client"`), []string{"server /models/one.bin", "client /data/questions", "client /bai/scripts"},
+		},
+		"a server may have data beside its models": {
+			asClient(`role = "server"`), []string{"server /data/questions", "server /models/one.bin", "client /bai/scripts"},
+		},
+		"workers have what names no role": {
+			input(t, examples+"/mpi.toml"), []string{"worker /data/imagenet"},
+		},
+		"a launcher has what is asked for": {
+			input(t, "testdata/launcher-data.toml"), []string{"worker /data/train", "worker /data/common", "launcher /data/plan", "launcher /data/common"},
+		},
+		"the one pod of a run may be named": {
+			change(t, input(t, "testdata/everything.toml"), `path = "/data/a"`, "path = \"/data/a\"\nrole = \"benchmark\""), []string{"benchmark /data/a", "benchmark /data/b"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tt.want, pulled(t, tt.in)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestAProbeMayAskAPortOfItsOwn: the server's Service has it, and the client, which
+// waits there, is told of the others only.
+func TestAProbeMayAskAPortOfItsOwn(t *testing.T) {
+	p := objects(t, change(t, input(t, examples+"/inference.toml"), "port = 8080", "port = 9090"), settings)
+	golden.Check(t, "testdata/probe.yaml", manifest(t, p.Objects))
+	var served []int32
+	for _, o := range p.Objects {
+		if s, ok := o.(*corev1.Service); ok {
+			for _, port := range s.Spec.Ports {
+				served = append(served, port.Port)
+			}
+		}
+	}
+	if diff := cmp.Diff([]int32{8080, 8081, 9090}, served); diff != "" {
+		t.Errorf("the Service's ports (-want +got):\n%s", diff)
+	}
+	spec := podOf(t, p)
+	if wait := spec.InitContainers[len(spec.InitContainers)-1].Args; !strings.Contains(wait[len(wait)-1], ":9090/ping") {
+		t.Errorf("the client waits for %q", wait)
+	}
+	told := map[string]string{}
+	for _, v := range spec.Containers[0].Env {
+		if strings.HasPrefix(v.Name, "INFERENCE_SERVER_PORT") {
+			told[v.Name] = v.Value
+		}
+	}
+	if diff := cmp.Diff(map[string]string{"INFERENCE_SERVER_PORT": "8080", "INFERENCE_SERVER_PORT_1": "8081"}, told); diff != "" {
+		t.Errorf("the client is told (-want +got):\n%s", diff)
+	}
+}
+
+func TestAPullerIsToldWhatArchivesMayHold(t *testing.T) {
+	own := settings
+	own.Unpack = transpile.Unpack{MaxFiles: 7, MaxBytes: 8, Reserve: 9}
+	whole, err := transpile.Secrets(input(t, examples+"/data.toml"), own, secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range whole {
+		var pull pod.Pull
+		if err := json.Unmarshal(s.Data[pod.PullFile], &pull); err != nil {
+			t.Fatal(err)
+		}
+		if pull.MaxFiles != 7 || pull.MaxUnpacked != 8 || pull.Reserve != 9 {
+			t.Errorf("it is told %d files, %d bytes and %d to stay free", pull.MaxFiles, pull.MaxUnpacked, pull.Reserve)
+		}
 	}
 }
 
@@ -213,7 +299,7 @@ func TestWhatSettingsSayOfPods(t *testing.T) {
 	s := settings
 	s.Placement, s.Security, s.PullPolicy, s.PullSecrets = transpile.Exclusive, transpile.Restricted, "Never", []string{"ours"}
 	s.PriorityClass, s.Queue, s.Gateway = "high", "benchmarks", "http://gateway:8080"
-	p := objects(t, input(t, examples+"/every-key.toml"), s)
+	p := objects(t, change(t, input(t, examples+"/every-key.toml"), `nfs = { server = "nfs.example.org", path = "/export/data" }`, `claim = "nfs"`), s)
 	text := manifest(t, p.Objects)
 	strict(t, text)
 	golden.Check(t, "testdata/restricted.yaml", text)
@@ -234,7 +320,7 @@ func TestOnlyTheJobThatEndsTheRunEndsItByItsDeadline(t *testing.T) {
 			got = append(got, *j.Spec.ActiveDeadlineSeconds)
 		}
 	}
-	if diff := cmp.Diff([]int64{780, 600}, got); diff != "" {
+	if diff := cmp.Diff([]int64{1020, 600}, got); diff != "" {
 		t.Errorf("server, client (-want +got):\n%s", diff)
 	}
 }

@@ -41,7 +41,8 @@
 // # Files of the user's
 //
 // The data of a run are those of the descriptor's sources, then the server's
-// models, in the order of the descriptor. Code that was sent along comes after
+// models, in the order of the descriptor. Sources lie in the pods of the role that
+// they name, else in those that measure: workers, client or benchmark. Code that was sent along comes after
 // them, with the path that Scripts gives it, whether or not the descriptor asks
 // for it (ml.script). It is unpacked in each pod that runs what the user measures,
 // but not in a server's: there BAI_SCRIPTS_PATH names its folder, in the
@@ -78,7 +79,7 @@ type Settings struct {
 	Instances   descriptors.Instances `toml:"instances"`    // kinds of machines beside those that are known
 	Deadline    time.Duration         `toml:"deadline"`     // of runs that give none; zero means none
 	Keep        time.Duration         `toml:"keep"`         // how long Kubernetes keeps an ended Job that nobody deleted; zero means a day
-	Grace       time.Duration         `toml:"grace"`        // between SIGTERM and SIGKILL to a pod; zero means a minute
+	Grace       time.Duration         `toml:"grace"`        // between SIGTERM and SIGKILL to a pod; zero means 5 minutes: for so long its collector waits for brokers that are away
 	NoLimits    bool                  `toml:"no_limits"`    // the cluster enforces no limits of CPU and memory: what a pod is given is asked for only
 	Owner       bool                  `toml:"-"`            // the first object is a ConfigMap that can own all others; the executor knows where that is of use
 	MaxLog      int64                 `toml:"max_log"`      // bytes of output that are kept of runs that give no limit; zero means no limit
@@ -93,12 +94,20 @@ type Settings struct {
 	Queue         string   `toml:"queue"`          // of volcano where that is the scheduler, else of Kueue; empty means none
 
 	Shared Shared `toml:"shared"` // data that all pods of a role have in common
+	Unpack Unpack `toml:"unpack"` // what archives may hold that pods unpack
 	// MPIOperator says that the cluster has Kubeflow's MPI operator: a run of
 	// strategy mpi is an MPIJob v2beta1, which kubernetes.kinds has to name too.
 	MPIOperator bool `toml:"mpi_operator"`
 
 	Domain string        `toml:"domain"` // of the cluster's names; empty means cluster.local
 	Ready  time.Duration `toml:"ready"`  // how long a server or the workers may take to be ready; zero means 30 min
+}
+
+// Unpack is what one archive may hold that a pod unpacks.
+type Unpack struct {
+	MaxFiles int   `toml:"max_files"` // and folders; zero means 1,000,000
+	MaxBytes int64 `toml:"max_bytes"` // zero means 1 GiB and 200 times the archive's size, 1 TiB at most where the archive is not larger itself
+	Reserve  int64 `toml:"reserve"`   // bytes of the volume that stay free; zero means 256 MiB, less of a volume below 5 GiB
 }
 
 // Validate names every setting at fault, below the table called name.
@@ -114,6 +123,9 @@ func (s Settings) Validate(name string) error {
 	}
 	if s.MaxLog < 0 {
 		errs = append(errs, fmt.Errorf("%s.max_log: must not be negative", name))
+	}
+	if u := s.Unpack; u.MaxFiles < 0 || u.MaxBytes < 0 || u.Reserve < 0 {
+		errs = append(errs, fmt.Errorf("%s.unpack: max_files, max_bytes and reserve must not be negative", name))
 	}
 	for _, choice := range []struct {
 		key, value string
@@ -237,6 +249,9 @@ func buildersOf(in Input, s Settings) ([]builder, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := permitted(in, s); err != nil {
+		return nil, err
+	}
 	builders := make([]builder, 0, len(roles))
 	for _, r := range roles {
 		zone, err := zoneOf(r.hardware, s)
@@ -252,6 +267,19 @@ func buildersOf(in Input, s Settings) ([]builder, error) {
 		builders = append(builders, builder{in: in, settings: s, role: r, zone: zone})
 	}
 	return builders, nil
+}
+
+// permitted refuses volumes that pods of the level restricted of Pod Security may
+// not have.
+func permitted(in Input, s Settings) error {
+	i := slices.IndexFunc(in.Descriptor.Volumes, func(v descriptors.Volume) bool { return v.NFS != nil })
+	if i < 0 || s.Security != Restricted {
+		return nil
+	}
+	return &RefusedError{
+		Reason:  event.InvalidDescriptor,
+		Message: fmt.Sprintf("volumes[%d] is a folder of an NFS server, and this platform's pods keep to the level restricted of Pod Security, which has none: name a claim of that folder (volumes.claim)", i),
+	}
 }
 
 // zoneOf returns the zone that the hardware is to be in, empty for any.

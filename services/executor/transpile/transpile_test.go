@@ -50,6 +50,8 @@ func TestObjectsOfExamples(t *testing.T) {
 		"mpi":         examples + "/mpi.toml",
 		"every-key":   examples + "/every-key.toml",
 		"volumes":     "testdata/volumes.toml",
+
+		"launcher-data": "testdata/launcher-data.toml",
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := objects(t, input(t, file), settings)
@@ -138,8 +140,17 @@ func TestPlan(t *testing.T) {
 func TestWhatCannotBeRunHere(t *testing.T) {
 	for name, tt := range map[string]struct {
 		file, old, new string
+		security       string
 		want           transpile.RefusedError
 	}{
+		"a volume that pods may not have": {
+			file: "testdata/volumes.toml", security: transpile.Restricted,
+			want: transpile.RefusedError{Reason: event.InvalidDescriptor, Message: `volumes[4] is a folder of an NFS server, and this platform's pods keep to the level restricted of Pod Security, which has none: name a claim of that folder (volumes.claim)`},
+		},
+		"a pod with rights that it may not have": {
+			file: "testdata/everything.toml", security: transpile.Restricted,
+			want: transpile.RefusedError{Reason: event.InvalidDescriptor, Message: `env.privileged is true, and this platform's pods keep to the level restricted of Pod Security`},
+		},
 		"a zone that nobody knows": {
 			file: "testdata/everything.toml", old: "use1-az1", new: "use1-az9",
 			want: transpile.RefusedError{Reason: event.InvalidDescriptor, Message: `hardware.aws_zone_id is "use1-az9", a zone that this platform does not know: it knows use1-az1; hardware.availability_zone takes the name of any`},
@@ -150,7 +161,9 @@ func TestWhatCannotBeRunHere(t *testing.T) {
 			if tt.old != "" {
 				in = change(t, in, tt.old, tt.new)
 			}
-			_, err := transpile.Objects(in, settings)
+			s := settings
+			s.Security = tt.security
+			_, err := transpile.Objects(in, s)
 			got, ok := errors.AsType[*transpile.RefusedError](err)
 			if !ok {
 				t.Fatalf("Objects: %v, want a refusal", err)
@@ -225,8 +238,8 @@ func TestAClusterThatEnforcesNoLimitsIsOnlyAsked(t *testing.T) {
 }
 
 func TestSettings(t *testing.T) {
-	err := transpile.Settings{Deadline: -1, MaxLog: -1, Instances: "x y"}.Validate("executor.pods")
-	for _, want := range []string{"executor.pods.deadline: must not be negative", "executor.pods.max_log: must not be negative", "executor.pods.instances: "} {
+	err := transpile.Settings{Deadline: -1, MaxLog: -1, Instances: "x y", Unpack: transpile.Unpack{MaxFiles: -1}}.Validate("executor.pods")
+	for _, want := range []string{"executor.pods.deadline: must not be negative", "executor.pods.max_log: must not be negative", "executor.pods.instances: ", "executor.pods.unpack: max_files"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want an error with %q", err, want)
 		}

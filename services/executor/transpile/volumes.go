@@ -30,15 +30,6 @@ func accesses() []string {
 // volumeShared is the volume with a role's shared data.
 const volumeShared = "shared"
 
-// sharing reports of each of a descriptor's sources whether pods share it.
-func sharing(sources []descriptors.Source) []bool {
-	var shared []bool
-	for _, s := range sources {
-		shared = append(shared, s.Mount == descriptors.MountShared)
-	}
-	return shared
-}
-
 // shares reports whether the role's pods share data set n.
 func (b builder) shares(n int) bool {
 	return b.role.replicas > 1 && !b.settings.Shared.Off && n < len(b.role.shared) && n < len(b.role.data) && b.role.shared[n]

@@ -2,11 +2,13 @@ package transpile_test
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 
@@ -120,6 +122,7 @@ type rights struct {
 func TestAPullerMayWriteToAVolumeThatIsRoots(t *testing.T) {
 	restricted, off := settings, settings
 	restricted.Security, off.Shared.Off = transpile.Restricted, true
+	in := change(t, input(t, "testdata/volumes.toml"), `nfs = { server = "nfs.example.org", path = "/export/results" }`, `claim = "results"`)
 	for name, tt := range map[string]struct {
 		settings transpile.Settings
 		want     rights
@@ -129,7 +132,7 @@ func TestAPullerMayWriteToAVolumeThatIsRoots(t *testing.T) {
 		"no more than usual": {off, rights{}},
 	} {
 		var got rights
-		for _, o := range objects(t, input(t, "testdata/volumes.toml"), tt.settings).Objects {
+		for _, o := range objects(t, in, tt.settings).Objects {
 			if j, ok := o.(*batchv1.Job); ok && j.Labels[cluster.LabelRole] == "worker" {
 				got = rightsOf(j.Spec.Template.Spec)
 			}
@@ -185,4 +188,94 @@ func TestAClusterThatEnforcesNoLimitsIsToldOfNoneOfADisk(t *testing.T) {
 			}
 		}
 	}
+}
+
+const artifacts = `spec_version = "1.0"
+[info]
+description = "artifacts on volumes"
+[hardware]
+cpus = 1
+[env]
+docker_image = "example.org/x:1"
+extended_shm = true
+[ml]
+benchmark_code = "train"
+[[data.sources]]
+src = "s3://data/a"
+path = "/data/a"
+[[data.sources]]
+src = "s3://data/b"
+path = "/data/b"
+read_only = false
+[[volumes]]
+path = "/out"
+ephemeral = { size = "1GiB" }
+[[volumes]]
+path = "/deep"
+claim = "deep"
+[[volumes]]
+path = "/other"
+ephemeral = { size = "1GiB" }
+[output]
+metrics = []
+`
+
+// TestTheCollectorSeesTheVolumesThatArtifactsLieOn: read-only, and at paths of its
+// own, where nothing of the user's hides what is ours.
+func TestTheCollectorSeesTheVolumesThatArtifactsLieOn(t *testing.T) {
+	s := settings
+	s.Gateway = "http://gateway:8080"
+	for name, tt := range map[string]struct {
+		paths []string
+		seen  map[string]string // path below pod.VolumesDir -> volume and path on it
+	}{
+		"none":                              {nil, nil},
+		"one on a volume":                   {[]string{"/out/*.json"}, map[string]string{"/out": "volume-0 "}},
+		"a volume as a whole":               {[]string{"/out/"}, map[string]string{"/out": "volume-0 "}},
+		"several on two":                    {[]string{"/out/x", "/out/y", "/deep/x"}, map[string]string{"/out": "volume-0 ", "/deep": "volume-1 "}},
+		"data that may be written":          {[]string{"/data/b/x"}, map[string]string{"/data/b": "data 1"}},
+		"the memory that processes share":   {[]string{"/dev/shm/x"}, map[string]string{"/dev/shm": "shm "}},
+		"of the image, and of ours":         {[]string{"/outer", "/tmp", "/bai/run/output"}, nil},
+		"a pattern that may match a volume": {[]string{"/o*/x"}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := leaving(t, tt.paths...)
+			if diff := cmp.Diff(tt.seen, seen(t, in, s), cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			var told pod.Collect
+			if err := json.Unmarshal(secrets(t, in, s).Data[pod.CollectFile], &told); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(slices.Sorted(maps.Keys(tt.seen)), told.Volumes, cmpopts.SortSlices(strings.Compare), cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("it is told (-want +got):\n%s", diff)
+			}
+			if got := seen(t, in, settings); len(got) > 0 {
+				t.Errorf("where nobody keeps artifacts it sees %v", got)
+			}
+		})
+	}
+}
+
+// leaving is a run whose artifacts have these paths.
+func leaving(t *testing.T, paths ...string) transpile.Input {
+	t.Helper()
+	in := input(t, "testdata/volumes.toml")
+	in.Run.Descriptor = artifacts
+	for _, p := range paths {
+		in.Run.Descriptor += "[[output.artifacts]]\npath = \"" + p + "\"\n"
+	}
+	return with(t, in.Run)
+}
+
+// seen is what the collector sees below pod.VolumesDir: path -> volume and path on it.
+func seen(t *testing.T, in transpile.Input, s transpile.Settings) map[string]string {
+	t.Helper()
+	at := make(map[string]string)
+	for _, m := range podOf(t, objects(t, in, s)).InitContainers[1].VolumeMounts {
+		if path, ok := strings.CutPrefix(m.MountPath, pod.VolumesDir); ok && m.ReadOnly {
+			at[path] = m.Name + " " + m.SubPath
+		}
+	}
+	return at
 }

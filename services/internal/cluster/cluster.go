@@ -16,6 +16,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/benchmark-ai/bai/services/internal/event"
 )
 
 // Labels that every object of a run carries. Nothing without LabelRun is ever
@@ -50,9 +52,10 @@ var (
 
 // RefusedError says that the cluster will not have an object, now or later.
 type RefusedError struct {
-	Object  string // kind and name
-	Reason  string // one CamelCase word: an event.Reason where one fits, else empty
-	Message string // the refuser's own words
+	Object  string      // kind and name
+	Reason  string      // one CamelCase word: an event.Reason where one fits, else empty
+	Class   event.Class // whose fault it is; empty means that of who asked for the object
+	Message string      // the refuser's own words
 }
 
 // Error implements error.
@@ -76,9 +79,28 @@ type Ref struct {
 // Seen is what can be seen of one attempt of a run at one time.
 type Seen struct {
 	Ref    Ref
-	Job    *batchv1.Job   // nil where it is gone
+	Job    *batchv1.Job   // the one whose end ends the attempt; nil where it is gone
+	Others []batchv1.Job  // of its other roles, by name
 	Pods   []corev1.Pod   // of any role, by name
-	Events []corev1.Event // about the job and its pods, oldest first
+	Events []corev1.Event // about the jobs and the pods, oldest first
+}
+
+// Condition returns a condition of a Job that is true; a Job that is nil has none.
+func Condition(j *batchv1.Job, t batchv1.JobConditionType) (batchv1.JobCondition, bool) {
+	if j == nil {
+		return batchv1.JobCondition{}, false
+	}
+	for _, c := range j.Status.Conditions {
+		if c.Type == t && c.Status == corev1.ConditionTrue {
+			return c, true
+		}
+	}
+	return batchv1.JobCondition{}, false
+}
+
+// Alive reports whether a pod has not ended.
+func Alive(p corev1.Pod) bool {
+	return p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed
 }
 
 // Creator creates objects.

@@ -60,6 +60,7 @@ func Run(t *testing.T, s Suite) {
 		"each pod of an indexed job has its number":                              numbers,
 		"a pod that fails ends those beside it in its indexed job":               oneFails,
 		"the pods of a run find each other by name":                              named,
+		"the jobs of other roles are seen beside the one that is asked for":      roles,
 		"deleting ends what runs and takes all objects of the attempt":           deletes,
 		"deleting what is not there is no error":                                 deletesNothing,
 		"a pod is given its grace when it is deleted":                            grace,

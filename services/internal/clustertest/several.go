@@ -87,3 +87,15 @@ func named(b *bench) {
 		b.Errorf("the pods did not find each other: %s", describe(seen))
 	}
 }
+
+// roles: an attempt has a Job of each of its roles, and that whose end ends it is
+// the one that is asked for.
+func roles(b *bench) {
+	server := b.job("exec sleep 60")
+	server.Name = b.run + "-server"
+	b.create(b.job("exec sleep 60"), server)
+	seen := b.await("both jobs", func(s cluster.Seen) bool { return s.Job != nil && len(s.Others) > 0 && len(s.Pods) == 2 })
+	if seen.Job.Name != b.run || len(seen.Others) != 1 || seen.Others[0].Name != server.Name || seen.Others[0].UID == "" {
+		b.Errorf("the job %s, beside it %v", seen.Job.Name, seen.Others)
+	}
+}

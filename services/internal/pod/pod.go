@@ -6,13 +6,18 @@
 //
 //	bin/bai-pod      the program, brought by ContainerInstall
 //	bin/bai-pod-ship the part of it that pulls and collects
+//	bin/bai-emit     another name of bai-pod, under which it emits metrics
 //	run/output       what the benchmark wrote, as records (see AppendRecord)
 //	run/exit.json    how the benchmark ended (see Exit), written last, by rename
 //	run/metrics      what client libraries append to, one JSON object a line
 //	run/fifo         the pipe of the original client library
 //	run/fifo.lines   what collect has read from the pipe
 //	run/collect.json how far collect has shipped; its own
+//	run/series       which series it has met, 8 bytes each; its own
 //	run/system       what the benchmark uses of the machine, in lines as client libraries emit them
+//	run/prometheus   what collect has read where the benchmark serves numbers, in such lines
+//	run/otlp         what programs have sent to collect by OpenTelemetry's protocol, in such lines
+//	run/otlp.url     where collect listens for it, by rename
 //	run/environment.json  where the benchmark runs (event.Environment), by rename; twice for one that takes long
 //	run/kept/        what the benchmark left to be kept, under the names it is kept by
 //	run/kept.json    what of it there is (see Kept), written before exit.json, by rename
@@ -44,13 +49,18 @@ const ShipSuffix = "-ship"
 // Names below Dir.
 const (
 	Binary  = "bin/bai-pod"
+	Emit    = "bin/bai-emit" // in the folder that the command's PATH ends with
 	Output  = "run/output"
 	Ended   = "run/exit.json"
 	Metrics = "run/metrics"
 	FIFO    = "run/fifo"
 	Spool   = "run/fifo.lines"
 	Cursor  = "run/collect.json"
+	Series  = "run/series"
 	System  = "run/system"
+	Scraped = "run/prometheus"
+	OTLP    = "run/otlp"
+	OTLPURL = "run/otlp.url"
 	Where   = "run/environment.json" // an event.Environment, by rename
 	KeptDir = "run/kept"
 	Kept    = "run/kept.json"
@@ -66,6 +76,10 @@ const (
 	CollectFile = "collect.json" // a Collect
 	PullFile    = "pull.json"    // a Pull
 )
+
+// VolumesDir is where the collector sees, read-only, those of the benchmark's
+// volumes on which artifacts lie: each at its path there.
+const VolumesDir = "/bai-volumes"
 
 // Environment variables.
 const (
@@ -85,8 +99,21 @@ const (
 	EnvFile      = "BENCHMARK_AI_FILE"               // the metrics file
 	EnvFIFO      = "BENCHMARK_AI_FIFO_FILEPATH"      // the pipe
 	EnvFIFOWait  = "BENCHMARK_AI_FIFO_MAX_WAIT_TIME" // seconds that the original client library waits for the pipe
+	EnvStrict    = "BENCHMARK_AI_STRICT"             // set by users: 1 has what cannot be emitted end the program that emits it
 	EnvRun       = "BENCHMARK_AI_RUN"                // the run's ID, for the benchmark to know
 	EnvAttempt   = "BENCHMARK_AI_ATTEMPT"
+)
+
+// Environment variables that OpenTelemetry's libraries read, and what the plan
+// sets them to. The wrapper puts what OTLPURL has in place of DefaultOTLP.
+const (
+	EnvOTLPEndpoint = "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT"
+	EnvOTLPProtocol = "OTEL_EXPORTER_OTLP_METRICS_PROTOCOL"
+	EnvOTLPEvery    = "OTEL_METRIC_EXPORT_INTERVAL" // ms
+
+	DefaultOTLP  = "http://127.0.0.1:4318/v1/metrics"
+	OTLPProtocol = "http/protobuf"
+	OTLPEvery    = "5000"
 )
 
 // ScriptsDir is where code that was sent along lies in the benchmark's
@@ -140,6 +167,9 @@ type Collect struct {
 
 	Gateway   string        `json:"gateway,omitempty"`   // URL of the gateway, which takes artifacts; empty means that none are kept
 	Artifacts []Artifact    `json:"artifacts,omitempty"` // what to keep
+	Volumes   []string      `json:"volumes,omitempty"`   // paths of the benchmark's volumes that lie below VolumesDir
+	Scrape    Scrape        `json:"scrape,omitzero"`     // where the benchmark serves numbers
+	OTLP      bool          `json:"otlp,omitempty"`      // whether it listens for numbers that programs send
 	Drain     time.Duration `json:"drain,omitempty"`     // ns; how long it may go on once it is told to stop; zero means 25 s
 }
 
@@ -173,6 +203,21 @@ type Metric struct {
 	Unit    string `json:"unit,omitempty"`
 	Pattern string `json:"pattern"`          // RE2; see extract.Compile for what its groups are
 	Parser  string `json:"parser,omitempty"` // what the pattern is held against; empty means lines
+	Block   Block  `json:"block,omitzero"`   // of the parser of blocks
+}
+
+// Scrape is where a benchmark serves numbers in the text format of Prometheus.
+type Scrape struct {
+	URLs  []string      `json:"urls,omitempty"`
+	Every time.Duration `json:"every,omitempty"` // ns; zero means a second
+	Names string        `json:"names,omitempty"` // RE2; only numbers whose name it matches are kept
+}
+
+// Block says which lines of the output belong together.
+type Block struct {
+	Begin  string        `json:"begin"`            // RE2, of the first line
+	Lines  int           `json:"lines,omitempty"`  // at most; zero means 1000
+	Within time.Duration `json:"within,omitempty"` // ns from one line to the next, at most; zero means a minute
 }
 
 // Pull is what `bai-pod pull` is told.
@@ -181,7 +226,7 @@ type Pull struct {
 	Brokers []string     `json:"brokers,omitempty"`
 	Access  Access       `json:"access,omitzero"` // to the brokers
 	Token   string       `json:"token,omitempty"`
-	Store   string       `json:"store"` // URL of the object store as the pod reaches it
+	Store   string       `json:"store"` // URL of the object store as the pod reaches it; where {run} is in it, the run is meant, and the token lets in
 	Data    []event.Data `json:"data"`  // number n goes to data/<n>, a file, or a directory where Unpack is set
 
 	// Shared are the numbers of those that go to shared/<n> instead: the pod with
@@ -193,8 +238,9 @@ type Pull struct {
 	// write through.
 	Linked bool `json:"-"`
 
-	MaxFiles    int   `json:"max_files,omitempty"`    // that one archive may hold; zero means 1,000,000
-	MaxUnpacked int64 `json:"max_unpacked,omitempty"` // bytes that one archive may hold; zero means 1 GiB and 200 times its size
+	MaxFiles    int   `json:"max_files,omitempty"`    // and folders that one archive may hold; zero means 1,000,000
+	MaxUnpacked int64 `json:"max_unpacked,omitempty"` // bytes that one archive may hold; zero means 1 GiB and 200 times its size, 1 TiB at most where it is not larger itself
+	Reserve     int64 `json:"reserve,omitempty"`      // bytes of the pod's own volume that are left free while archives are unpacked; zero means 256 MiB, less of a volume below 5 GiB
 }
 
 // Exit is how the benchmark's process ended.

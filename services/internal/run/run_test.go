@@ -153,7 +153,7 @@ func free(t *testing.T) string {
 // get asks until somebody answers.
 func get(t *testing.T, addr, path string) (code int, body string) {
 	t.Helper()
-	for end := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+addr+path, nil)
 		if err != nil {
 			t.Fatal(err)

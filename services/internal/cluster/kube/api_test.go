@@ -16,6 +16,7 @@ import (
 
 	"github.com/benchmark-ai/bai/services/internal/cluster"
 	"github.com/benchmark-ai/bai/services/internal/cluster/kube"
+	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/test/testbed"
 )
 
@@ -201,8 +202,8 @@ func namespaces(t *testing.T, bed *testbed.Cluster) {
 	c := open(t, kube.Settings{Kubeconfig: bed.Kubeconfig, Namespace: "nosuch"})
 	for scope, want := range map[string]string{"nosuch": `namespaces "nosuch" not found`, "other": `watches "nosuch" only`} {
 		var refused *cluster.RefusedError
-		if err := c.Create(t.Context(), job(scope, "r")); !errors.As(err, &refused) || !strings.Contains(refused.Message, want) {
-			t.Errorf("create in %s: %v, want a refusal with %q", scope, err, want)
+		if err := c.Create(t.Context(), job(scope, "r")); !errors.As(err, &refused) || !strings.Contains(refused.Message, want) || refused.Class != event.ClassPlatform {
+			t.Errorf("create in %s: %v, want a refusal that is the platform's, with %q", scope, err, want)
 		}
 	}
 	if _, err := c.Observe(t.Context(), ref("nosuch", "r")); !errors.Is(err, cluster.ErrNotFound) {
@@ -219,8 +220,8 @@ func forbidden(t *testing.T, bed *testbed.Cluster) {
 	config := bed.Account(t, scope, "nobody")
 	c := open(t, kube.Settings{Kubeconfig: config, Namespace: scope})
 	var refused *cluster.RefusedError
-	if err := c.Create(t.Context(), job(scope, "r")); !errors.As(err, &refused) || !strings.Contains(refused.Message, `the verb "create" on "jobs"`) {
-		t.Errorf("create: %v, want a refusal that names the permission", err)
+	if err := c.Create(t.Context(), job(scope, "r")); !errors.As(err, &refused) || !strings.Contains(refused.Message, `the verb "create" on "jobs"`) || refused.Class != event.ClassPlatform {
+		t.Errorf("create: %v, want a refusal that is the platform's and names the permission", err)
 	}
 	var lacks *kube.PermissionError
 	_, err := c.Observe(t.Context(), ref(scope, "r"))

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/benchmark-ai/bai/services/internal/cluster"
+	"github.com/benchmark-ai/bai/services/internal/event"
 )
 
 // manager is who the API server says has written an object's fields.
@@ -25,7 +26,7 @@ func (c *Cluster) Create(ctx context.Context, o cluster.Object) error {
 	}
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
 	if err != nil {
-		return &cluster.RefusedError{Object: object, Message: fmt.Sprintf("it cannot be written: %v", err)}
+		return &cluster.RefusedError{Object: object, Class: event.ClassPlatform, Message: fmt.Sprintf("it cannot be written: %v", err)}
 	}
 	ctx, cancel := c.call(ctx)
 	defer cancel()
@@ -47,13 +48,13 @@ func (c *Cluster) Create(ctx context.Context, o cluster.Object) error {
 	return nil
 }
 
-// foreign refuses what would never be seen again.
+// foreign refuses what would never be seen again, which is the platform's fault.
 func (c *Cluster) foreign(object string, o cluster.Object) *cluster.RefusedError {
 	if _, ok := attemptOf(o); !ok {
-		return &cluster.RefusedError{Object: object, Message: "it lacks the labels of its run and attempt, without which nobody would find it"}
+		return &cluster.RefusedError{Object: object, Class: event.ClassPlatform, Message: "it lacks the labels of its run and attempt, without which nobody would find it"}
 	}
 	if o.GetNamespace() != c.settings.Scope() {
-		return &cluster.RefusedError{Object: object, Message: fmt.Sprintf("it is for the namespace %q, and the platform watches %q only: set both to the same", o.GetNamespace(), c.settings.Scope())}
+		return &cluster.RefusedError{Object: object, Class: event.ClassPlatform, Message: fmt.Sprintf("it is for the namespace %q, and the platform watches %q only: set both to the same", o.GetNamespace(), c.settings.Scope())}
 	}
 	return nil
 }

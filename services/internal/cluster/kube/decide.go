@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/benchmark-ai/bai/services/internal/cluster"
+	"github.com/benchmark-ai/bai/services/internal/event"
 )
 
 // PermissionError says which permission this process lacks.
@@ -80,7 +81,20 @@ func verdict(object string, err error) error {
 	if p := permission(err); p != nil {
 		words = p.Error()
 	}
-	return &cluster.RefusedError{Object: object, Message: words}
+	return &cluster.RefusedError{Object: object, Class: blame(err), Message: words}
+}
+
+// blame says whose fault it is that an object is refused: the platform's where it
+// may not create any, or names in its settings what is not there (a namespace, a
+// kind of objects, a class of priority), or writes what the API server does not
+// know; else that of who asked for the object.
+func blame(err error) event.Class {
+	switch text := err.Error(); {
+	case permission(err) != nil, apierrors.IsNotFound(err), apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause),
+		strings.Contains(text, "no PriorityClass with name"), strings.Contains(text, "strict decoding error"):
+		return event.ClassPlatform
+	}
+	return event.ClassUser
 }
 
 // Codes of answers.
@@ -169,6 +183,11 @@ func compose(at attempt, known *cluster.Ref, jobs []*batchv1.Job, pods []*corev1
 	}
 	if job := mainJob(known, jobs); job != nil {
 		seen.Job, seen.Ref = job, at.ref(job.Name, string(job.UID))
+	}
+	for _, j := range slices.SortedFunc(slices.Values(jobs), byLength) {
+		if j.Name != seen.Ref.Job {
+			seen.Others = append(seen.Others, *j)
+		}
 	}
 	for _, p := range pods {
 		if seen.Ref.Job == "" || owner(p) != seen.Ref.Job || seen.Ref.UID == "" || ownerUID(p) == seen.Ref.UID || ownerUID(p) == "" {

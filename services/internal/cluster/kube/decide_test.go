@@ -2,9 +2,14 @@ package kube_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"net/url"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -19,23 +24,30 @@ import (
 
 	"github.com/benchmark-ai/bai/services/internal/cluster"
 	"github.com/benchmark-ai/bai/services/internal/cluster/kube"
+	"github.com/benchmark-ai/bai/services/internal/event"
 )
 
 func TestVerdict(t *testing.T) {
 	jobs := schema.GroupResource{Group: "batch", Resource: "jobs"}
 	rbac := errors.New(`User "system:serviceaccount:a:b" cannot create resource "jobs" in API group "batch" in the namespace "s"`)
-	const refused, exists, away = "refused", "exists", "away"
+	ending := apierrors.NewForbidden(jobs, "r", errors.New("namespace s is being terminated"))
+	ending.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
+	const refused, ours, exists, away = "refused: user", "refused: platform", "exists", "away"
 	for name, row := range map[string]struct {
 		err         error
 		want, words string
 	}{
 		"one of that name is there":                         {apierrors.NewAlreadyExists(jobs, "r"), exists, ""},
 		"what is invalid is refused":                        {apierrors.NewInvalid(schema.GroupKind{Group: "batch", Kind: "Job"}, "r", nil), refused, "is invalid"},
-		"what cannot be read is refused":                    {apierrors.NewBadRequest("strict decoding error: unknown field"), refused, "unknown field"},
+		"what a webhook cannot read is refused":             {apierrors.NewBadRequest("no such queue"), refused, "no such queue"},
+		"what the API server does not know is refused":      {apierrors.NewBadRequest("strict decoding error: unknown field"), ours, "unknown field"},
 		"what a quota forbids is refused":                   {apierrors.NewForbidden(jobs, "r", errors.New("exceeded quota: q")), refused, "exceeded quota: q"},
 		"what a webhook denies is refused":                  {apierrors.NewForbidden(jobs, "r", errors.New(`admission webhook "w" denied the request: no`)), refused, `webhook "w" denied the request: no`},
-		"a missing permission refuses, and is named":        {apierrors.NewForbidden(jobs, "", rbac), refused, `grant its service account the verb "create" on "jobs"`},
-		"a namespace that is not there refuses":             {apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "s"), refused, "not found"},
+		"a missing permission refuses, and is named":        {apierrors.NewForbidden(jobs, "", rbac), ours, `grant its service account the verb "create" on "jobs"`},
+		"a namespace that is not there refuses":             {apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "s"), ours, "not found"},
+		"a namespace that goes refuses":                     {ending, ours, "is being terminated"},
+		"a kind that is not there refuses":                  {apierrors.NewGenericServerResponse(404, "post", jobs, "", "", 0, true), ours, "could not find the requested resource"},
+		"a class of priority that is not there refuses":     {apierrors.NewForbidden(jobs, "r", errors.New("no PriorityClass with name high was found")), ours, "PriorityClass with name high"},
 		"what is too large is refused":                      {apierrors.NewRequestEntityTooLargeError("limit is 3145728"), refused, "limit is 3145728"},
 		"a webhook that cannot be asked may be asked again": {apierrors.NewInternalError(errors.New("failed calling webhook")), away, "failed calling webhook"},
 		"too many requests may be fewer later":              {apierrors.NewTooManyRequests("slow down", 1), away, "slow down"},
@@ -51,7 +63,7 @@ func TestVerdict(t *testing.T) {
 			got := away
 			switch {
 			case errors.As(err, &why):
-				got = refused
+				got = "refused: " + string(why.Class)
 			case errors.Is(err, cluster.ErrExists):
 				got = exists
 			}
@@ -62,6 +74,42 @@ func TestVerdict(t *testing.T) {
 	}
 	if err := kube.Verdict("Job r", nil); err != nil {
 		t.Errorf("no error became %v", err)
+	}
+}
+
+// TestARefusalSaysWhoseFaultItIs has a server answer that it is not.
+func TestARefusalSaysWhoseFaultItIs(t *testing.T) {
+	jobs := schema.GroupResource{Group: "batch", Resource: "jobs"}
+	for name, row := range map[string]struct {
+		scope  string
+		answer *apierrors.StatusError
+		want   event.Class
+	}{
+		"the platform's account may not":              {"s", apierrors.NewForbidden(jobs, "", errors.New(`User "x" cannot create resource "jobs" in API group "batch" in the namespace "s"`)), event.ClassPlatform},
+		"the platform's namespace is not there":       {"s", apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "s"), event.ClassPlatform},
+		"the platform looks at another namespace":     {"other", nil, event.ClassPlatform},
+		"a webhook wants something else of the user":  {"s", apierrors.NewForbidden(jobs, "r", errors.New(`admission webhook "w" denied the request: no`)), event.ClassUser},
+		"what the user wrote is invalid in a cluster": {"s", apierrors.NewInvalid(schema.GroupKind{Group: "batch", Kind: "Job"}, "r", nil), event.ClassUser},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Type", "application/json")
+				w.WriteHeader(int(row.answer.ErrStatus.Code))
+				status := row.answer.ErrStatus
+				status.APIVersion, status.Kind = "v1", "Status"
+				_ = json.NewEncoder(w).Encode(status)
+			}))
+			t.Cleanup(server.Close)
+			config := filepath.Join(t.TempDir(), "config")
+			text := fmt.Sprintf("apiVersion: v1\nkind: Config\ncurrent-context: c\nclusters: [{name: c, cluster: {server: %q}}]\ncontexts: [{name: c, context: {cluster: c}}]\n", server.URL)
+			if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			err := open(t, kube.Settings{Kubeconfig: config, Namespace: "s"}).Create(t.Context(), job(row.scope, "r"))
+			if refused, ok := errors.AsType[*cluster.RefusedError](err); !ok || refused.Class != row.want {
+				t.Errorf("%v, want a refusal that is the fault of the %s", err, row.want)
+			}
+		})
 	}
 }
 

@@ -30,8 +30,9 @@ func (j Jobs) Delete(ctx context.Context, r cluster.Ref) error {
 	return explain("delete job "+r.Job, gone(err))
 }
 
-// Observe says how a Job stands, and its pods where it has failed, or
-// cluster.ErrNotFound. One that is being deleted is not there any more.
+// Observe says how a Job stands, and its pods where it has failed or none of them
+// is ready, or cluster.ErrNotFound. One that is being deleted is not there any
+// more.
 func (j Jobs) Observe(ctx context.Context, r cluster.Ref) (cluster.Seen, error) {
 	ctx, cancel := j.c.call(ctx)
 	defer cancel()
@@ -43,7 +44,7 @@ func (j Jobs) Observe(ctx context.Context, r cluster.Ref) (cluster.Seen, error) 
 		return cluster.Seen{}, explain("look at job "+r.Job, err)
 	}
 	seen := cluster.Seen{Ref: r, Job: job}
-	if job.Status.Failed == 0 {
+	if ready := job.Status.Ready; job.Status.Failed == 0 && (ready != nil && *ready > 0 || job.Status.CompletionTime != nil) {
 		return seen, nil
 	}
 	list, err := j.c.core.Pods(r.Scope).List(ctx, metav1.ListOptions{LabelSelector: attemptOfRef(r).selector()})

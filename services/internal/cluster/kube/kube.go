@@ -33,8 +33,9 @@ type Settings struct {
 	Timeout    time.Duration `toml:"timeout"`    // of a call; zero means 30 s
 	Resync     time.Duration `toml:"resync"`     // how often Watch hands everything over again; zero means 1 min
 	Lost       time.Duration `toml:"lost"`       // how long a deleted pod may stay after its grace before its node is taken for lost, and it is deleted by force; zero means 1 min
-	// NoEvents has Observe leave events out, for who has no use for them.
-	NoEvents bool `toml:"-"`
+	// MainOnly has Observe leave out events and the Jobs of other roles, for who
+	// has no use for them.
+	MainOnly bool `toml:"-"`
 	// Kinds are of which kinds runs have objects beside Jobs, Pods, Services,
 	// ConfigMaps and Secrets, as in mpijobs.v2beta1.kubeflow.org.
 	Kinds []string `toml:"kinds"`

@@ -3,6 +3,7 @@ package kube
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -17,21 +18,15 @@ import (
 // fewPods is of how many pods Observe looks for events where nobody watches.
 const fewPods = 8
 
-// Observe implements cluster.Observer. Job and pods are as the API server has
+// Observe implements cluster.Observer. Jobs and pods are as the API server has
 // them now; events are as those that watch know them, where somebody does.
 func (c *Cluster) Observe(ctx context.Context, r cluster.Ref) (cluster.Seen, error) {
 	ctx, cancel := c.call(ctx)
 	defer cancel()
 	at := attemptOfRef(r)
-	var jobs []*batchv1.Job
-	job, err := c.job(ctx, r)
-	if err != nil && !apierrors.IsNotFound(err) {
+	jobs, err := c.jobs(ctx, at, r)
+	if err != nil {
 		return cluster.Seen{}, explain("look at job "+r.Job, err)
-	}
-	if err == nil {
-		if its, ok := attemptOf(job); ok && its == at {
-			jobs = append(jobs, job)
-		}
 	}
 	list, err := c.core.Pods(r.Scope).List(ctx, metav1.ListOptions{LabelSelector: at.selector()})
 	if err != nil {
@@ -45,6 +40,29 @@ func (c *Cluster) Observe(ctx context.Context, r cluster.Ref) (cluster.Seen, err
 		return cluster.Seen{}, err
 	}
 	return seen, nil
+}
+
+// jobs returns the Job of an attempt that is asked for, and where somebody has a
+// use for them those of its other roles.
+func (c *Cluster) jobs(ctx context.Context, at attempt, r cluster.Ref) ([]*batchv1.Job, error) {
+	var jobs []*batchv1.Job
+	switch job, err := c.job(ctx, r); {
+	case err != nil && !apierrors.IsNotFound(err):
+		return nil, err
+	case err == nil:
+		if its, ok := attemptOf(job); ok && its == at {
+			jobs = append(jobs, job)
+		}
+	}
+	if c.settings.MainOnly {
+		return jobs, nil
+	}
+	list, err := c.batch.Jobs(r.Scope).List(ctx, metav1.ListOptions{LabelSelector: at.selector()})
+	if err != nil {
+		return nil, err
+	}
+	others := slices.DeleteFunc(pointers(list.Items), func(j *batchv1.Job) bool { return j.Name == r.Job })
+	return append(jobs, others...), nil
 }
 
 // job returns the Job that is named, or the one that an MPIJob of that name stands
@@ -61,17 +79,17 @@ func (c *Cluster) job(ctx context.Context, r cluster.Ref) (*batchv1.Job, error) 
 	return asJob(o)
 }
 
-func pointers(pods []corev1.Pod) []*corev1.Pod {
-	all := make([]*corev1.Pod, len(pods))
-	for i := range pods {
-		all[i] = &pods[i]
+func pointers[T any](values []T) []*T {
+	all := make([]*T, len(values))
+	for i := range values {
+		all[i] = &values[i]
 	}
 	return all
 }
 
 // events returns those about a job and its pods.
 func (c *Cluster) events(ctx context.Context, seen cluster.Seen) ([]corev1.Event, error) {
-	if c.settings.NoEvents {
+	if c.settings.MainOnly {
 		return nil, nil
 	}
 	c.mu.Lock()
@@ -81,7 +99,7 @@ func (c *Cluster) events(ctx context.Context, seen cluster.Seen) ([]corev1.Event
 		return known.book.of(subjects(seen)), nil
 	}
 	var all []corev1.Event
-	for _, uid := range subjects(seen)[:min(fewPods+1, len(subjects(seen)))] {
+	for _, uid := range subjects(seen)[:min(fewPods+1+len(seen.Others), len(subjects(seen)))] {
 		list, err := c.core.Events(seen.Ref.Scope).List(ctx, metav1.ListOptions{
 			FieldSelector: fields.OneTermEqualSelector("involvedObject.uid", string(uid)).String(),
 		})
@@ -102,6 +120,9 @@ func subjects(seen cluster.Seen) []types.UID {
 	var all []types.UID
 	if seen.Job != nil {
 		all = append(all, seen.Job.UID)
+	}
+	for i := range seen.Others {
+		all = append(all, seen.Others[i].UID)
 	}
 	for i := range seen.Pods {
 		all = append(all, seen.Pods[i].UID)

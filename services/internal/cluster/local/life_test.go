@@ -82,16 +82,16 @@ func TestWhatADaemonLeavesAfterAGoodEndIsEndedToo(t *testing.T) {
 	})
 }
 
-func TestAGigabyteOfOutputIsRecordedAndTheLogIsSmall(t *testing.T) {
+func TestAFloodOfOutputIsRecordedAndTheLogIsSmall(t *testing.T) {
 	t.Parallel()
 	s := local.Settings{Dir: t.TempDir()}
 	c := open(t, s)
-	j := wrapped("large", "sh", "-c", "head -c 1000000000 /dev/zero")
+	j := wrapped("large", "sh", "-c", "head -c 200000000 /dev/zero")
 	create(t, c, j)
 	await(t, c, j, "it ends", over)
 	dir := filepath.Join(s.Dir, "pods", string(j.UID))
 	info, err := os.Stat(filepath.Join(dir, "volumes", "bai", pod.Output))
-	if err != nil || info.Size() < 1e9 || info.Size() > 1e9+1e9/100 {
+	if err != nil || info.Size() < 2e8 || info.Size() > 2e8+2e8/100 {
 		t.Errorf("the output is %+v (%v)", info, err)
 	}
 	logs, err := filepath.Glob(filepath.Join(dir, "logs", "*"))
@@ -300,7 +300,7 @@ func TestThePodsOfAnotherUserKeepTheContract(t *testing.T) {
 	cmd.Dir = tmp
 	cmd.Env = append(os.Environ(), envBinary+"="+podBinary, "TMPDIR="+tmp, "HOME="+tmp)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
-	cmd.WaitDelay = time.Second
+	cmd.WaitDelay = time.Minute // for what it has begun and has our pipe
 	out, err := cmd.CombinedOutput()
 	if err != nil || !strings.Contains(string(out), "--- PASS: TestAClusterKeepsTheContract/with_namespaces") {
 		t.Errorf("as nobody: %v\n%s", err, out)

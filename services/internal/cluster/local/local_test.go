@@ -77,7 +77,7 @@ func open(t *testing.T, s local.Settings) *local.Cluster {
 
 func shut(t *testing.T, c *local.Cluster, keep bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	if err := c.Close(ctx, keep); err != nil {
 		t.Errorf("close: %v", err)
@@ -138,7 +138,7 @@ func create(t *testing.T, c *local.Cluster, objects ...cluster.Object) {
 // eventually waits until ok.
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()

@@ -25,7 +25,7 @@ func (c *Cluster) Observe(_ context.Context, r cluster.Ref) (cluster.Seen, error
 	}
 	seen := c.see(at, func(f status.Facts) bool { return r.UID == "" || f.Job.Name != r.Job || string(f.Job.UID) == r.UID })
 	if seen.Job != nil && seen.Job.Name != r.Job {
-		seen.Job = nil
+		seen.Job, seen.Others = nil, append([]batchv1.Job{*seen.Job}, seen.Others...)
 	}
 	if seen.Job == nil && len(seen.Pods) == 0 {
 		return cluster.Seen{}, fmt.Errorf("job %s: %w", r.Job, cluster.ErrNotFound)
@@ -58,8 +58,9 @@ func (c *Cluster) see(at attempt, meant func(status.Facts) bool) cluster.Seen {
 	slices.SortFunc(all, func(a, b status.Facts) int {
 		return cmp.Or(cmp.Compare(len(a.Job.Name), len(b.Job.Name)), cmp.Compare(a.Job.Name, b.Job.Name), cmp.Compare(a.Index, b.Index))
 	})
-	seen := cluster.Seen{Job: jobOf(all)}
-	if seen.Job != nil {
+	var seen cluster.Seen
+	if jobs := jobsOf(all); len(jobs) > 0 {
+		seen.Job, seen.Others = &jobs[0], jobs[1:]
 		number, _ := strconv.Atoi(at.number)
 		seen.Ref = cluster.Ref{Run: at.run, Attempt: number, Scope: at.scope, Job: seen.Job.Name, UID: string(seen.Job.UID)}
 	}
@@ -73,17 +74,18 @@ func (c *Cluster) see(at attempt, meant func(status.Facts) bool) cluster.Seen {
 	return seen
 }
 
-// jobOf returns the first Job of those that facts are about, nil where there are
-// none.
-func jobOf(all []status.Facts) *batchv1.Job {
-	if len(all) == 0 {
-		return nil
+// jobsOf returns the Jobs that facts are about, which are sorted by their Jobs.
+func jobsOf(all []status.Facts) []batchv1.Job {
+	var jobs []batchv1.Job
+	for len(all) > 0 {
+		n := slices.IndexFunc(all, func(f status.Facts) bool { return f.Job.UID != all[0].Job.UID })
+		if n < 0 {
+			n = len(all)
+		}
+		jobs = append(jobs, *status.Job(all[:n]...))
+		all = all[n:]
 	}
-	n := slices.IndexFunc(all, func(f status.Facts) bool { return f.Job.UID != all[0].Job.UID })
-	if n < 0 {
-		n = len(all)
-	}
-	return status.Job(all[:n]...)
+	return jobs
 }
 
 // watcher is one caller of Watch. Its fields belong to the cluster's lock.

@@ -211,7 +211,7 @@ func TestWhatATreeOfProcessesUses(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := observe.NewMeter(observe.Files{}, cmd.Process.Pid)
-	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
 		text := m.Measure()
 		if text == nil {
 			continue

@@ -89,7 +89,7 @@ func run(t *testing.T, table *proc.Table, c proc.Command) (string, proc.Exit) {
 			t.Errorf("process %d ended, want %d", e.PID, pid)
 		}
 		return string(b), e
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("its end was not told")
 		return "", proc.Exit{}
 	}

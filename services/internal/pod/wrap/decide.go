@@ -2,7 +2,10 @@
 
 package wrap
 
-import "syscall"
+import (
+	"cmp"
+	"syscall"
+)
 
 // handed is how a signal is handed on.
 type handed struct {
@@ -24,6 +27,13 @@ func forward(sig syscall.Signal) handed {
 		return handed{signal: sig}
 	}
 }
+
+// usualPath is where programs lie where the environment does not say.
+const usualPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+// search returns where programs are looked for: where path says, then in dir, so
+// that a user's own come first.
+func search(path, dir string) string { return cmp.Or(path, usualPath) + ":" + dir }
 
 // keep returns how many of n more bytes are kept, where kept are kept already.
 func keep(n int, kept, limit int64) int {

@@ -37,7 +37,7 @@ func (w *wrapper) start(s *streams) (pid, code int, err error) {
 	}
 	defer null.Close() //nolint:errcheck // only read
 	pid, err = w.table.Start(proc.Command{
-		Path: path, Args: args, Env: os.Environ(),
+		Path: path, Args: args, Env: w.env(),
 		Files: []uintptr{null.Fd(), s.stdout.to.Fd(), s.stderr.to.Fd()},
 	})
 	if errors.Is(err, syscall.ENOENT) {
@@ -47,6 +47,22 @@ func (w *wrapper) start(s *streams) (pid, code int, err error) {
 		return 0, codeOf(err), err
 	}
 	return pid, 0, nil
+}
+
+// env returns the environment of the command: this one, but that programs find
+// the collector where it listens, unless they were told of another.
+func (w *wrapper) env() []string {
+	all := os.Environ()
+	where, err := os.ReadFile(pod.In(w.settings.Dir, pod.OTLPURL))
+	if err != nil {
+		return all // nobody listens
+	}
+	for i, v := range all {
+		if v == pod.EnvOTLPEndpoint+"="+pod.DefaultOTLP {
+			all[i] = pod.EnvOTLPEndpoint + "=" + strings.TrimSpace(string(where))
+		}
+	}
+	return all
 }
 
 // args returns the command, after writing the script that is part of it.

@@ -41,6 +41,9 @@ type Settings struct {
 // process group, SIGUSR1 and SIGUSR2 to the command. After the grace that
 // follows the first SIGTERM or SIGINT the group is killed.
 //
+// The command's PATH is that of the wrapper, whose own it becomes, and at its end
+// the folder of the pod's own programs.
+//
 // Files that are to be kept are copied to the pod's volume (pod.KeptDir) once the
 // command has ended, however it did.
 //
@@ -49,6 +52,9 @@ type Settings struct {
 func Run(s Settings, signals <-chan os.Signal) (int, error) {
 	if err := os.MkdirAll(filepath.Dir(pod.In(s.Dir, pod.Ended)), 0o777); err != nil {
 		return 0, fmt.Errorf("prepare the directory of the output: %w", err)
+	}
+	if err := os.Setenv("PATH", search(os.Getenv("PATH"), filepath.Dir(pod.In(s.Dir, pod.Emit)))); err != nil {
+		return 0, fmt.Errorf("extend PATH: %w", err)
 	}
 	await(pod.In(s.Dir, pod.FIFO), s.Await)
 	w := &wrapper{settings: defaults(s), out: &output{path: pod.In(s.Dir, pod.Output), limit: s.MaxLog}}

@@ -3,7 +3,9 @@
 package supervise
 
 import (
+	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -30,7 +32,16 @@ func (s *supervisor) installed(i int) bool {
 			return false
 		}
 	}
-	return bring(s.pod.Binary+pod.ShipSuffix, dst+pod.ShipSuffix) == nil && bring(s.pod.Binary, dst) == nil
+	return bring(s.pod.Binary+pod.ShipSuffix, dst+pod.ShipSuffix) == nil && bring(s.pod.Binary, dst) == nil && link(dst) == nil
+}
+
+// link gives the program at path the name beside it by which it emits.
+func link(path string) error {
+	err := os.Symlink(filepath.Base(path), filepath.Join(filepath.Dir(path), filepath.Base(pod.Emit)))
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	return err
 }
 
 // bring brings a program to dst, whole or not at all: as another name of the

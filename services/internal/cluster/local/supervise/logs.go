@@ -23,8 +23,11 @@ const (
 	tailSize    = 2048    // of a log that is taken for last words
 )
 
-// logs keeps the last of what containers write.
-type logs struct{ readers sync.WaitGroup }
+// logs keeps the last of what containers write. It is used by one goroutine.
+type logs struct {
+	readers sync.WaitGroup
+	whole   map[string]chan struct{} // by path; closed once all writers have gone
+}
 
 // open returns what a container writes to; the caller closes it.
 func (l *logs) open(path string) (*os.File, error) {
@@ -32,7 +35,13 @@ func (l *logs) open(path string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
+	whole := make(chan struct{})
+	if l.whole == nil {
+		l.whole = make(map[string]chan struct{})
+	}
+	l.whole[path] = whole
 	l.readers.Go(func() {
+		defer close(whole)
 		defer r.Close() //nolint:errcheck // only read
 		keeper := &keeper{path: path}
 		defer keeper.close()
@@ -48,6 +57,18 @@ func (l *logs) wait() {
 		defer close(done)
 		l.readers.Wait()
 	}()
+	moment(done)
+}
+
+// complete waits until all writers of one log have gone, for a moment at most:
+// some may go on in a session of their own.
+func (l *logs) complete(path string) {
+	if whole, ok := l.whole[path]; ok {
+		moment(whole)
+	}
+}
+
+func moment(done <-chan struct{}) {
 	select {
 	case <-done:
 	case <-time.After(time.Second):
@@ -96,7 +117,9 @@ func (s *supervisor) lastWords(i, code int) string {
 	c := s.pod.Containers[i]
 	words := read(s.messageFile(c), messageSize, false)
 	if words == "" && code != 0 && c.LogTail {
-		words = read(filepath.Join(s.dir, spec.Logs, c.Name+".log"), tailSize, true)
+		log := filepath.Join(s.dir, spec.Logs, c.Name+".log")
+		s.logs.complete(log) // what it wrote last may be on its way
+		words = read(log, tailSize, true)
 	}
 	return words
 }

@@ -13,6 +13,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/benchmark-ai/bai/services/internal/cluster"
 	"github.com/benchmark-ai/bai/services/internal/cluster/local/accept"
 	"github.com/benchmark-ai/bai/services/internal/cluster/local/spec"
 	"github.com/benchmark-ai/bai/services/internal/pod"
@@ -279,7 +280,7 @@ func container(in Input, c corev1.Container, init bool) (spec.Container, *Missin
 		Message: c.TerminationMessagePath, LogTail: c.TerminationMessagePolicy == corev1.TerminationMessageFallbackToLogsOnError,
 	}
 	for _, a := range slices.Concat(c.Command, c.Args) {
-		made.Args = append(made.Args, Expand(a, vars.lookup))
+		made.Args = append(made.Args, cluster.Expand(a, vars.lookup))
 	}
 	made.Ours = made.Args[0] == pod.ImageBinary || made.Args[0] == pod.In("", pod.Binary)
 	if made.Message == "" {

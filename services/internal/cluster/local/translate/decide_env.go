@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/benchmark-ai/bai/services/internal/cluster"
 	"github.com/benchmark-ai/bai/services/internal/cluster/local/accept"
 )
 
@@ -83,7 +84,7 @@ func one(in Input, e corev1.EnvVar, vars *variables) (value string, ok bool, mis
 	from := e.ValueFrom
 	switch {
 	case from == nil:
-		return Expand(e.Value, vars.lookup), true, ""
+		return cluster.Expand(e.Value, vars.lookup), true, ""
 	case from.FieldRef != nil:
 		return field(in, from.FieldRef.FieldPath), true, ""
 	case from.ConfigMapKeyRef != nil:
@@ -126,42 +127,6 @@ func field(in Input, path string) string {
 	}
 	key := strings.TrimPrefix(path, "metadata.annotations['")
 	return in.Annotations[strings.TrimSuffix(key, "']")]
-}
-
-// Expand replaces $(NAME) by the value of NAME, as Kubernetes does in commands,
-// arguments and values: a name that has none stays as it is, and $$ is a $ that
-// begins nothing.
-func Expand(s string, lookup func(string) (string, bool)) string {
-	var b strings.Builder
-	for {
-		i := strings.IndexByte(s, '$')
-		if i < 0 || i == len(s)-1 {
-			b.WriteString(s)
-			return b.String()
-		}
-		b.WriteString(s[:i])
-		whole, value := next(s[i:], lookup)
-		b.WriteString(value)
-		s = s[i+whole:]
-	}
-}
-
-// next returns how much of s, which begins with $, stands for what.
-func next(s string, lookup func(string) (string, bool)) (int, string) {
-	switch s[1] {
-	case '$':
-		return 2, "$"
-	case '(':
-		end := strings.IndexByte(s, ')')
-		if end < 0 {
-			return 2, s[:2]
-		}
-		if v, ok := lookup(s[2:end]); ok {
-			return end + 1, v
-		}
-		return end + 1, s[:end+1]
-	}
-	return 2, s[:2]
 }
 
 // overlay returns base with vars over it: one value of each name, the last.

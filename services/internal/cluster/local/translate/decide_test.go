@@ -16,47 +16,6 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/cluster/local/translate"
 )
 
-func TestExpandIsWhatKubernetesDoes(t *testing.T) {
-	t.Parallel()
-	vars := map[string]string{"A": "a", "B": "$(A)", "EMPTY": ""}
-	lookup := func(name string) (string, bool) { v, ok := vars[name]; return v, ok }
-	for in, want := range map[string]string{
-		"":                "",
-		"plain":           "plain",
-		"$(A)":            "a",
-		"x$(A)y$(A)":      "xaya",
-		"$(B)":            "$(A)",
-		"$(EMPTY)":        "",
-		"$(NONE)":         "$(NONE)",
-		"$$(A)":           "$(A)",
-		"$$$(A)":          "$a",
-		"$$":              "$",
-		"$":               "$",
-		"a$":              "a$",
-		"$A":              "$A",
-		"$(A":             "$(A",
-		"$(":              "$(",
-		"$()":             "$()",
-		"${A} `x` \\$(A)": "${A} `x` \\a",
-		"$é":              "$é",
-	} {
-		if got := translate.Expand(in, lookup); got != want {
-			t.Errorf("Expand(%q) = %q, want %q", in, got, want)
-		}
-	}
-}
-
-func FuzzExpandLeavesWhatHasNoDollarAlone(f *testing.F) {
-	f.Add("a$(B)c")
-	f.Fuzz(func(t *testing.T, s string) {
-		none := func(string) (string, bool) { return "", false }
-		got := translate.Expand(s, none)
-		if len(got) > len(s) {
-			t.Errorf("Expand(%q) = %q is longer", s, got)
-		}
-	})
-}
-
 func input() translate.Input {
 	always, grace, deadline, mode := corev1.ContainerRestartPolicyAlways, int64(7), int64(60), int32(0o500)
 	labels := map[string]string{"l": "label"}

@@ -1,0 +1,126 @@
+//go:build linux
+
+package emit
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"syscall"
+	"time"
+
+	"github.com/benchmark-ai/bai/services/internal/pod"
+)
+
+// Exit codes.
+const (
+	exitDropped = 1 // what could not be written, where that is asked for
+	exitRefused = 2 // what is no line
+)
+
+// least is how long a write to the FIFO is given, however short its wait is to be.
+const least = time.Second
+
+// Run emits what a command line says, to where the environment says, and returns
+// the exit code: 0, also where the line could not be written, which is said,
+// unless BENCHMARK_AI_STRICT is 1. A line is written whole.
+func Run(args []string, env func(string) string, stdout, stderr io.Writer) int {
+	e, err := read(args)
+	if errors.Is(err, errHelp) {
+		_, _ = io.WriteString(stdout, usage)
+		return 0
+	}
+	var to where
+	if err == nil {
+		to, err = choose(env)
+	}
+	if err != nil {
+		_, _ = fmt.Fprintf(stderr, "bai-emit: %v\n", err)
+		return exitRefused
+	}
+	if err := to.emit(e, stdout); err != nil {
+		_, _ = fmt.Fprintf(stderr, "bai-emit: dropped: %v\n", err)
+		if strict := env(pod.EnvStrict); strict != "" && strict != "0" {
+			return exitDropped
+		}
+	}
+	return 0
+}
+
+func (w where) emit(e *emission, stdout io.Writer) error {
+	switch {
+	case w.file != "":
+		return appendTo(w.file, e.line(time.Now()))
+	case w.fifo != "":
+		return w.send(e.line(time.Time{}))
+	}
+	if _, err := io.WriteString(stdout, e.line(time.Time{})); err != nil {
+		return fmt.Errorf("cannot print: %w", cause(err))
+	}
+	return nil
+}
+
+func appendTo(file, line string) error {
+	f, err := os.OpenFile(file, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o666) //nolint:gosec // whoever collects may have another user
+	if err == nil {
+		_, err = f.WriteString(line)
+		err = errors.Join(err, f.Close())
+	}
+	if err != nil {
+		return fmt.Errorf("cannot append to %s: %w", file, cause(err))
+	}
+	return nil
+}
+
+// send writes to the FIFO once it is there and read.
+func (w where) send(line string) error {
+	end := time.Now().Add(w.most)
+	for !there(w.fifo) {
+		if time.Now().After(end) {
+			return fmt.Errorf("%s was not made within %g s", w.fifo, w.most.Seconds())
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	if late := time.Now().Add(least); end.Before(late) {
+		end = late
+	}
+	err := write(w.fifo, line, end)
+	for errors.Is(err, syscall.ENXIO) && time.Now().Before(end) {
+		time.Sleep(10 * time.Millisecond)
+		err = write(w.fifo, line, end)
+	}
+	switch {
+	case errors.Is(err, syscall.ENXIO), errors.Is(err, os.ErrDeadlineExceeded):
+		return fmt.Errorf("nobody read %s in time", w.fifo)
+	case err != nil:
+		return fmt.Errorf("cannot write to %s: %w", w.fifo, cause(err))
+	}
+	return nil
+}
+
+func there(path string) bool {
+	_, err := os.Stat(path)
+	return !errors.Is(err, fs.ErrNotExist)
+}
+
+// write writes to a FIFO until end. One that nobody reads is syscall.ENXIO.
+func write(fifo, line string, end time.Time) error {
+	f, err := os.OpenFile(fifo, os.O_WRONLY|os.O_APPEND|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return err
+	}
+	defer f.Close()             //nolint:errcheck // the write says what became of it
+	_ = f.SetWriteDeadline(end) // no file but a FIFO has one, or needs it
+	_, err = f.WriteString(line)
+	return err
+}
+
+// cause is what the kernel says, without the place that is said already.
+func cause(err error) error {
+	if p, ok := errors.AsType[*fs.PathError](err); ok {
+		return p.Err
+	}
+	return err
+}

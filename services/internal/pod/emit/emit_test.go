@@ -1,0 +1,84 @@
+//go:build linux
+
+package emit_test
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"os"
+	"testing"
+
+	gocmp "github.com/google/go-cmp/cmp"
+
+	"github.com/benchmark-ai/bai/services/internal/pod/emit"
+)
+
+// The whole suite, which starts the program as a benchmark does, is that of the
+// script: client-lib/shell.
+
+type result struct {
+	Out  string
+	Code int
+}
+
+// run emits in an environment of nothing.
+func run(args []string) (r result, said string) {
+	var out, errs bytes.Buffer
+	r.Code = emit.Run(args, func(string) string { return "" }, &out, &errs)
+	r.Out = out.String()
+	return r, errs.String()
+}
+
+func TestTheTableOfTheClientLibrariesIsPrinted(t *testing.T) {
+	t.Parallel()
+	b, err := os.ReadFile("../../../../client-lib/emit/testdata/conformance.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var table struct {
+		Cases []struct {
+			Name  string
+			Line  string
+			Shell *struct {
+				Args []string
+				Line string
+			}
+		}
+		Refused [][]string `json:"refused_by_shell"`
+	}
+	if err := json.Unmarshal(b, &table); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range table.Cases {
+		if tt.Shell == nil {
+			continue
+		}
+		r, said := run(tt.Shell.Args)
+		if diff := gocmp.Diff(result{Out: cmp.Or(tt.Shell.Line, tt.Line) + "\n"}, r); diff != "" || said != "" {
+			t.Errorf("%s: %s (-want +got):\n%s", tt.Name, said, diff)
+		}
+	}
+	for _, args := range table.Refused {
+		if r, said := run(args); r.Code != 2 || r.Out != "" || said == "" {
+			t.Errorf("%q: %+v and %q, want exit code 2 and why", args, r, said)
+		}
+	}
+}
+
+func TestOptionsEndWhereMetricsBegin(t *testing.T) {
+	t.Parallel()
+	for line, args := range map[string][]string{
+		`{"--a": 1}`:                     {"--", "--a=1"},
+		`{"-a": 1}`:                      {"-a=1"},
+		`{"a": 1, "--b": 2}`:             {"a=1", "--b=2"},
+		`{"a": 1, "@step": -3}`:          {"--step", "1", "--step=-003", "a=1"},
+		`{"a\u007f": 1, "@unit": "\"€"}`: {"--unit", `"€`, "a\x7f=1"},
+	} {
+		if diff := gocmp.Diff(result{Out: line + "\n"}, first(run(args))); diff != "" {
+			t.Errorf("%q (-want +got):\n%s", args, diff)
+		}
+	}
+}
+
+func first(r result, _ string) result { return r }

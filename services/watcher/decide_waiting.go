@@ -1,0 +1,400 @@
+package watcher
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/benchmark-ai/bai/services/internal/cluster"
+	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/internal/mpijob"
+)
+
+// suspended: a queue system of the cluster's has not let the job begin.
+func suspended(s Sight) (Verdict, bool) {
+	j := s.Seen.Job
+	if j.Spec.Suspend == nil || !*j.Spec.Suspend || len(s.Seen.Pods) > 0 {
+		return Verdict{}, false
+	}
+	since := j.CreationTimestamp.Time
+	if c, ok := cluster.Condition(j, batchv1.JobSuspended); ok {
+		since = c.LastTransitionTime.Time
+	}
+	return waits(s, since, event.ClassInfra, event.Unschedulable, "waits in the cluster's own queue, which has not let it begin"), true
+}
+
+// withoutPod: a job of the run has no pod yet, or is refused one.
+func withoutPod(s Sight) (Verdict, bool) {
+	r, refused := refusedPods(s)
+	if len(s.Seen.Pods) > 0 && !refused {
+		return Verdict{}, false
+	}
+	since := s.Seen.Job.CreationTimestamp.Time
+	if refused {
+		class, message := event.ClassUser, fmt.Sprintf("the cluster refuses %s: %s", r.pods, r.words)
+		if strings.Contains(r.words, "no PriorityClass") { // the platform's settings name it
+			class = event.ClassPlatform
+		}
+		if forbidden(r.words) {
+			return failure(class, event.LaunchRefused, since, "%s", message), true
+		}
+		return waits(s, since, class, event.LaunchRefused, message), true
+	}
+	if hadPods(s) { // they went, and their job is about to say what it makes of that
+		return Verdict{}, true
+	}
+	return waits(s, since, event.ClassInfra, event.PendingTooLong, "waits for its pod"), true
+}
+
+// hadPods reports whether a pod of the job was seen, or its job says that it had one.
+func hadPods(s Sight) bool {
+	j := s.Seen.Job.Status
+	return len(s.Before.Pods) > 0 || j.Active+j.Failed+j.Succeeded > 0 || j.UncountedTerminatedPods != nil
+}
+
+// refusal is that the cluster refuses pods, and why.
+type refusal struct{ pods, words string }
+
+// refusedPods returns what was heard last of a job of the run that lacks pods
+// because the cluster refuses them.
+func refusedPods(s Sight) (refusal, bool) {
+	jobs := append([]batchv1.Job{*s.Seen.Job}, s.Seen.Others...)
+	all := 0
+	for i := range jobs {
+		all += wanted(jobs[i])
+	}
+	for _, e := range slices.Backward(s.Seen.Events) {
+		i := slices.IndexFunc(jobs, func(j batchv1.Job) bool { return j.Name == e.InvolvedObject.Name })
+		if e.Reason != "FailedCreate" || i < 0 || e.InvolvedObject.Kind == mpijob.Kind && len(s.Seen.Pods) > 0 {
+			continue
+		}
+		switch lacks, newest := lacking(jobs[i], s.Seen.Pods); {
+		case lacks <= 0 || when(e).Before(newest): // it got them after all
+		case all == 1:
+			return refusal{"its pod", e.Message}, true
+		default:
+			return refusal{fmt.Sprintf("%d of its %d pods", lacks, all), e.Message}, true
+		}
+	}
+	return refusal{}, false
+}
+
+// lacking returns how many pods a job lacks, and when the last that it has was
+// made.
+func lacking(j batchv1.Job, pods []corev1.Pod) (n int, newest time.Time) {
+	n = wanted(j)
+	for _, p := range pods {
+		if p.Labels[batchv1.JobNameLabel] != j.Name {
+			continue
+		}
+		n--
+		if p.CreationTimestamp.After(newest) {
+			newest = p.CreationTimestamp.Time
+		}
+	}
+	return n, newest
+}
+
+// wanted is how many pods a job is to have at a time.
+func wanted(j batchv1.Job) int {
+	if j.Spec.Parallelism == nil {
+		return 1
+	}
+	return int(*j.Spec.Parallelism)
+}
+
+// unschedulable: no node takes a pod.
+func unschedulable(s Sight) (Verdict, bool) {
+	var without []corev1.Pod
+	for _, p := range s.Seen.Pods {
+		if c, ok := podCondition(p, corev1.PodScheduled); ok && c.Status != corev1.ConditionTrue {
+			without = append(without, p)
+		}
+	}
+	if len(without) == 0 {
+		return Verdict{}, false
+	}
+	p := without[0]
+	c, _ := podCondition(p, corev1.PodScheduled)
+	pods, class, can := "its pod", event.ClassInfra, "can take"
+	if len(s.Seen.Pods) > 1 {
+		pods = fmt.Sprintf("%d of its %d pods", len(without), len(s.Seen.Pods))
+	}
+	switch {
+	case unplaceable(c.Message):
+		class = event.ClassUser
+	case tooLarge(c.Message):
+		class, can = event.ClassUser, "is large enough for"
+	}
+	scaler := scaling(about(s.Seen.Events, p), s.Now)
+	began := since(c.LastTransitionTime, p).Add(scaler.paused)
+	if scaler.adding != "" {
+		v := waits(s, began, class, event.Unschedulable, fmt.Sprintf("a node is being added for %s: %s", pods, scaler.adding))
+		if v.Phase != event.PhaseFinished {
+			v.Reason, v.Since, v.Again = event.NodeScaling, scaler.since, scaler.until
+		}
+		return v, true
+	}
+	message := fmt.Sprintf("no node %s %s: %s", can, pods, words(c.Reason, c.Message))
+	if scaler.refuses != "" {
+		message += "; the autoscaler adds none: " + scaler.refuses
+	}
+	v := waits(s, began, class, event.Unschedulable, message)
+	if v.Phase != event.PhaseFinished {
+		v.Since = since(c.LastTransitionTime, p)
+	}
+	return v, true
+}
+
+// provisioning is for how long an autoscaler's word is taken that a node comes:
+// cluster-autoscaler itself gives a node up after 15 min.
+const provisioning = 20 * time.Minute
+
+// scale is what an autoscaler has said of a pod.
+type scale struct {
+	adding       string        // its words, while it adds a node
+	since, until time.Time     // where it does: since when, and for how long that is believed
+	refuses      string        // its words where it said last that it adds none
+	paused       time.Duration // for how long in all it was adding nodes
+}
+
+// scaling reads an autoscaler's events about a pod.
+func scaling(events []corev1.Event, now time.Time) scale {
+	var s scale
+	stop := func(at time.Time) {
+		if s.adding != "" {
+			s.paused += max(0, min(at.Sub(s.since), provisioning))
+			s.adding = ""
+		}
+	}
+	for _, e := range events {
+		switch e.Reason {
+		case "TriggeredScaleUp", "Nominated":
+			stop(when(e))
+			s.adding, s.refuses = e.Message, ""
+			s.since, s.until = when(e), when(e).Add(provisioning)
+		case "NotTriggerScaleUp", "FailedScaleUp":
+			stop(when(e))
+			s.refuses = e.Message
+		}
+	}
+	if adding := s.adding; adding != "" {
+		stop(now)
+		if now.Before(s.until) {
+			s.adding = adding
+		}
+	}
+	return s
+}
+
+// containerWaits: a container cannot begin, and the benchmark has not.
+func containerWaits(s Sight) (Verdict, bool) {
+	if phase(s) == event.PhaseRunning {
+		return Verdict{}, false
+	}
+	for _, p := range s.Seen.Pods {
+		for _, c := range statuses(p) {
+			if v, ok := stuck(s, p, c); ok {
+				return v, true
+			}
+		}
+	}
+	return Verdict{}, false
+}
+
+// stuck is the verdict on a container that cannot begin. What is wrong with the
+// benchmark's own is its user's, what is wrong with ours is not.
+func stuck(s Sight, p corev1.Pod, c corev1.ContainerStatus) (Verdict, bool) {
+	w := c.State.Waiting
+	if w == nil {
+		return Verdict{}, false
+	}
+	reason, hopeless := waitingReason(w.Reason)
+	if reason == "" {
+		return Verdict{}, false
+	}
+	class := event.ClassUser
+	if c.Name != cluster.ContainerBenchmark {
+		class = event.ClassPlatform
+	}
+	message := fmt.Sprintf("container %s cannot be started: %s", c.Name, words(w.Reason, w.Message))
+	if hopeless {
+		return failure(class, reason, scheduled(p), "%s", message), true
+	}
+	return waits(s, scheduled(p), class, reason, message), true
+}
+
+// volumeFails: a volume cannot be mounted, for all that was heard lately. What is
+// to be mounted may be made a moment after the pod.
+func volumeFails(s Sight) (Verdict, bool) {
+	for _, p := range s.Seen.Pods {
+		if !slices.ContainsFunc(statuses(p), creating) || slices.ContainsFunc(statuses(p), begun) {
+			continue
+		}
+		for _, reason := range []string{"FailedMount", "FailedAttachVolume"} {
+			if e, ok := last(about(s.Seen.Events, p), reason); ok {
+				return lasting(s, waits(s, scheduled(p), event.ClassInfra, event.VolumeError, "a volume cannot be mounted: "+e.Message), 8*hush), true
+			}
+		}
+	}
+	return Verdict{}, false
+}
+
+// hush is how long a state must last to be worth a word, where it is on the way
+// to another.
+const hush = 250 * time.Millisecond
+
+// neverBegins: nothing happens to a pod for longer than it may wait.
+func neverBegins(s Sight) (Verdict, bool) {
+	p, since, ok := idlest(s)
+	if !ok || s.Now.Before(since.Add(s.PendingDeadline)) {
+		return Verdict{}, false
+	}
+	message := preparation([]corev1.Pod{p})
+	if c := complaint(s, p); c != "" {
+		message += "; " + c
+	}
+	return waits(s, since, event.ClassInfra, event.PendingTooLong, message), true
+}
+
+// idlest returns the pod to which nothing has happened for longest, and since when
+// that is so.
+func idlest(s Sight) (idlest corev1.Pod, since time.Time, ok bool) {
+	if phase(s) == event.PhaseRunning {
+		return idlest, since, false
+	}
+	for _, p := range s.Seen.Pods {
+		if at, is := idle(p); is && (!ok || at.Before(since)) {
+			idlest, since, ok = p, at, true
+		}
+	}
+	return idlest, since, ok
+}
+
+// idle reports whether no container of a pod does anything before its benchmark
+// begins, and since when: a scheduler, a network, a volume or an image is waited
+// for. What collects the benchmark's output waits with it.
+func idle(p corev1.Pod) (since time.Time, ok bool) {
+	since = scheduled(p)
+	for _, c := range statuses(p) {
+		switch t := c.State.Terminated; {
+		case c.Name == cluster.ContainerCollect:
+		case c.State.Running != nil, t != nil && c.Name == cluster.ContainerBenchmark:
+			return since, false
+		case t != nil && t.FinishedAt.After(since):
+			since = t.FinishedAt.Time
+		}
+	}
+	return since, cluster.Alive(p)
+}
+
+// complaint is what was said last, as a warning, of a pod that has its node.
+func complaint(s Sight, p corev1.Pod) string {
+	for _, e := range slices.Backward(about(s.Seen.Events, p)) {
+		if e.Type == corev1.EventTypeWarning && e.Reason != "FailedScheduling" && !when(e).Before(scheduled(p)) {
+			return words(e.Reason, e.Message)
+		}
+	}
+	return ""
+}
+
+// preparing: the pod is there, and its benchmark has not begun.
+func preparing(s Sight) (Verdict, bool) {
+	if phase(s) == event.PhaseRunning {
+		return Verdict{}, false
+	}
+	v := Verdict{Phase: event.PhasePending, Message: preparation(s.Seen.Pods), Since: scheduled(s.Seen.Pods[0])}
+	complaints := ""
+	for _, p := range s.Seen.Pods {
+		if c := complaint(s, p); c != "" {
+			complaints = strings.TrimSpace(where(p) + ": " + c)
+		}
+		if e, ok := pulling(about(s.Seen.Events, p)); ok && when(e).After(v.Since) && !slices.ContainsFunc(p.Status.ContainerStatuses, begun) {
+			v.Message, v.Since = strings.TrimSpace(where(p)+": "+e.Message), when(e)
+		}
+		if c, ok := container(p, cluster.ContainerPull); ok && c.State.Running != nil {
+			v.Message, v.Since = "its data are brought to the machine", c.State.Running.StartedAt.Time
+		}
+		if c, ok := container(p, cluster.ContainerWait); ok && c.State.Running != nil {
+			v.Message, v.Since = "waits until all others of its pods are ready", c.State.Running.StartedAt.Time
+		}
+	}
+	if complaints != "" {
+		v.Message += "; " + complaints
+	}
+	if _, since, ok := idlest(s); ok {
+		v.Again = since.Add(s.PendingDeadline)
+	}
+	return lasting(s, v, hush), true
+}
+
+// preparation says where the pods were placed, as far as they are.
+func preparation(pods []corev1.Pod) string {
+	nodes := map[string]bool{}
+	for _, p := range pods {
+		if p.Spec.NodeName != "" {
+			nodes[p.Spec.NodeName] = true
+		}
+	}
+	names := slices.Sorted(maps.Keys(nodes))
+	switch {
+	case len(names) == 0 && len(pods) == 1 && pods[0].Spec.SchedulerName != "":
+		return fmt.Sprintf("its pod waits for the scheduler %q, which has not looked at it", pods[0].Spec.SchedulerName)
+	case len(names) == 0:
+		return "its pod is being prepared"
+	case len(pods) == 1:
+		return "its pod is scheduled on " + names[0] + ", and is being prepared"
+	case len(names) > maxNames:
+		names = append(names[:maxNames], fmt.Sprintf("%d others", len(nodes)-maxNames))
+	}
+	return fmt.Sprintf("its %d pods are scheduled on %s, and are being prepared", len(pods), strings.Join(names, ", "))
+}
+
+// where names a pod's node, and what the pod is to its run where it has others.
+func where(p corev1.Pod) string {
+	if name := who(p); name != cluster.ContainerBenchmark {
+		return "the " + name
+	}
+	return p.Spec.NodeName
+}
+
+// pulling returns what was said last of the images of a pod. One that was there
+// already is not worth a word.
+func pulling(events []corev1.Event) (corev1.Event, bool) {
+	for _, e := range slices.Backward(events) {
+		switch {
+		case e.Reason == "Pulled" && strings.Contains(e.Message, "already present"):
+		case e.Reason == "Pulling", e.Reason == "Pulled":
+			return e, true
+		}
+	}
+	return corev1.Event{}, false
+}
+
+// lasting returns v once it has lasted for d, and until then nothing to say. A
+// cluster whose clock is ahead is believed at once.
+func lasting(s Sight, v Verdict, d time.Duration) Verdict {
+	if until := v.Since.Add(d); s.Now.Before(until) && !s.Now.Before(v.Since) {
+		return Verdict{Again: until}
+	}
+	return v
+}
+
+// waits is the verdict for what may never come: the run waits until its time is
+// up, then it has failed.
+func waits(s Sight, since time.Time, class event.Class, reason event.Reason, message string) Verdict {
+	until := since.Add(s.PendingDeadline)
+	if !s.Now.Before(until) {
+		return failure(class, reason, until, "%s; it waited for %s, and may wait no longer", message, s.PendingDeadline)
+	}
+	v := Verdict{Phase: phase(s), Reason: reason, Message: message, Since: since, Again: until}
+	if reason == event.PendingTooLong {
+		v.Reason = "" // it is not late yet
+	}
+	return v
+}
