@@ -2,6 +2,7 @@ package fetcher
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -31,6 +32,7 @@ type waiting struct {
 	at     time.Time       // when the progress was last told
 	bytes  int64           // and what it was
 	ended  time.Time       // when it was first seen that somebody else has ended it
+	heard  time.Time       // when the user was last told how it moves, or what it waits for
 }
 
 // job is a source that is to be transferred for the runs that wait for it.
@@ -44,8 +46,20 @@ type job struct {
 	cancel  context.CancelCauseFunc
 	running bool
 	done    int64
-	total   int64 // -1 if not known
+	total   int64  // -1 if not known
+	why     string // what it says that it waits for; empty where it says nothing
+	last    stop   // how it was ended before its time
 }
+
+// stop is why a transfer ended before its time.
+type stop int
+
+const (
+	never  stop = iota
+	failed      // for no fault of the source
+	noRoom
+	abroad // another process does it
+)
 
 func newBoard() *board {
 	return &board{orders: make(map[string]*waiting), jobs: make(map[string]*job), look: make(chan struct{}, 1)}
@@ -239,7 +253,7 @@ func (b *board) start(ctx context.Context, now time.Time) (*job, context.Context
 	if next == nil {
 		return nil, nil
 	}
-	next.running, next.done, next.total = true, 0, -1
+	next.running, next.done, next.total, next.why, next.last = true, 0, -1, "", never
 	ctx, next.cancel = context.WithCancelCause(ctx)
 	return next, ctx
 }
@@ -262,18 +276,39 @@ func (b *board) asked(j *job) time.Time {
 	return j.since
 }
 
-// come returns how far a job has come.
-func (b *board) come(j *job) (done, total int64) {
+// come returns how far a job has come, and what it waits for.
+func (b *board) come(j *job) (done, total int64, why string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return j.done, j.total
+	return j.done, j.total, j.why
 }
 
 // moved notes how far a job has come.
 func (b *board) moved(j *job, done, total int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if done != j.done {
+		j.why = ""
+	}
 	j.done, j.total = done, total
+}
+
+// waits notes what a job waits for, if for anything.
+func (b *board) waits(j *job, why string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	j.why = clip(why, wordy/4)
+}
+
+// tellSoon has those who wait for a job told what it waits for at the next look.
+func (b *board) tellSoon(j *job) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for run := range j.runs {
+		if w, ok := b.orders[run]; ok {
+			w.heard = time.Unix(0, 0)
+		}
+	}
 }
 
 // stop notes that a job has done what it could: the runs that wait for it are
@@ -291,13 +326,14 @@ func (b *board) stop(j *job) {
 	delete(b.jobs, j.key) // who still lacks it when settled asks again
 }
 
-// later notes that a job has ended before its time, and that it is due again.
-func (b *board) later(j *job, due time.Time) {
+// later notes that a job has ended before its time, why, and when it is due
+// again.
+func (b *board) later(j *job, why stop, due time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	defer b.wake()
 	j.halt()
-	j.due = due
+	j.due, j.last = due, why
 	if len(j.runs) == 0 {
 		delete(b.jobs, j.key)
 	}
@@ -357,11 +393,76 @@ func (b *board) progress(now time.Time, pace time.Duration) []event.Event {
 			continue
 		}
 		p.Rate = max(int64(float64(p.Done-w.bytes)/past.Seconds()), 0)
-		w.at, w.bytes = now, p.Done
+		w.at, w.bytes, w.heard = now, p.Done, now
 		all = append(all, Moving(w.Submitted, p))
 	}
 	slices.SortFunc(all, func(x, y event.Event) int { return compare(x.Head().Run, y.Head().Run) })
 	return all
+}
+
+// stuck is an order of which the user has heard nothing for long.
+type stuck struct {
+	run event.Submitted
+	Wait
+}
+
+// stuck returns the orders of which the user has heard nothing for so long before
+// now, and what each waits for, and takes them for told.
+func (b *board) stuck(now time.Time, silence time.Duration) []stuck {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var all []stuck
+	var ahead map[string]int
+	for _, w := range b.orders {
+		if w.heard.IsZero() {
+			w.heard = now // the first look has nothing to compare with
+		}
+		if w.Prefetch || !w.known || now.Sub(w.heard) < silence {
+			continue
+		}
+		w.heard = now
+		if ahead == nil {
+			ahead = b.line()
+		}
+		if j := b.holds(w); j != nil {
+			all = append(all, stuck{w.Submitted, Wait{
+				There: w.there, All: len(w.Sources), Source: j.source, Begun: j.running, Before: ahead[j.key], Tried: j.last == failed,
+				Full: j.last == noRoom, Total: j.total, Why: j.why, Long: now.Sub(w.Asked),
+			}})
+		}
+	}
+	slices.SortFunc(all, func(x, y stuck) int { return compare(x.run.Run, y.run.Run) })
+	return all
+}
+
+// line returns how many jobs that do not work each of them has before it.
+func (b *board) line() map[string]int {
+	var names []string
+	keys := make(map[string]string)
+	for _, j := range b.jobs {
+		if !j.running && j.last == never {
+			name := j.first()
+			names, keys[name] = append(names, name), j.key
+		}
+	}
+	slices.Sort(names)
+	ahead := make(map[string]int, len(names))
+	for i, name := range names {
+		ahead[keys[name]] = i
+	}
+	return ahead
+}
+
+// holds returns the job that an order waits for, one that works if there is one.
+func (b *board) holds(w *waiting) *job {
+	var one *job
+	for _, key := range slices.Sorted(maps.Keys(w.missed)) {
+		j, ok := b.jobs[key]
+		if ok && (one == nil || j.running && !one.running) {
+			one = j
+		}
+	}
+	return one
 }
 
 // sum adds up the jobs of an order that run.

@@ -1,12 +1,14 @@
 package fetcher
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"syscall"
 	"time"
+	"unicode/utf8"
 
 	"github.com/benchmark-ai/bai/descriptors"
 	"github.com/benchmark-ai/bai/services/fetcher/source"
@@ -86,6 +88,28 @@ type Failure struct {
 	Message string       `json:"message"`
 }
 
+// wordy is how many bytes of a failure's message are kept: a server's own words
+// may be in it.
+const wordy = 4 << 10
+
+// Fit returns the failure as one that can be said: no longer than an event may
+// be, and with somebody to blame.
+func (f Failure) Fit() Failure {
+	f.Class, f.Message = cmp.Or(f.Class, event.ClassPlatform), clip(f.Message, wordy)
+	return f
+}
+
+// clip returns the beginning of s, up to n bytes of whole characters.
+func clip(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n] + "…"
+}
+
 // Order is what is to be fetched for a run, as it is remembered until it is
 // done.
 type Order struct {
@@ -158,17 +182,32 @@ type Answer struct {
 
 // Plan is what follows for an order from what is known.
 type Plan struct {
+	Over    bool         // the run has ended, and nothing is to be said; or
 	Ending  *Ending      // of the order; or
 	Old     bool         // (it was remembered before);
 	Missing []Source     // what must be transferred, each once,
 	Status  event.Status // and what the user is told meanwhile
 }
 
-// Decide returns the plan for an order, given whether its run is to end, and
-// what is known of its sources, by key.
-func Decide(o Order, canceled bool, known map[string]Answer) Plan {
-	if canceled {
+// Want is whether a run still wants its data.
+type Want int
+
+// Whether it does.
+const (
+	Wanted   Want = iota
+	ToEnd         // it has a cancel mark
+	HasEnded      // whoever said so
+)
+
+// Decide returns the plan for an order, given whether its run still wants it,
+// and what is known of its sources, by key.
+func Decide(o Order, want Want, known map[string]Answer) Plan {
+	switch want {
+	case HasEnded:
+		return Plan{Over: true}
+	case ToEnd:
 		return Plan{Ending: &Ending{Finished: new(Canceled(o.Submitted))}}
+	case Wanted:
 	}
 	var (
 		missing []Source
@@ -212,8 +251,14 @@ func Invalid(run event.Submitted, faults descriptors.Faults) event.Finished {
 	return Failed(run, Failure{event.InvalidDescriptor, event.ClassUser, strings.Join(lines, "\n")})
 }
 
+// Unsayable ends a run of which what is remembered cannot be said.
+func Unsayable(run event.Submitted) event.Finished {
+	return Failed(run, Failure{event.PoisonedEvent, event.ClassPlatform, "what became of its data cannot be written as an event: have the fetcher's log looked into, and submit it again"})
+}
+
 // Failed ends a run.
 func Failed(run event.Submitted, f Failure) event.Finished {
+	f = f.Fit()
 	return event.Finished{Header: run.Cause("fetcher/finished", ""), Outcome: event.Failed, Class: f.Class, Reason: f.Reason, Message: f.Message}
 }
 
@@ -246,15 +291,74 @@ func Moving(run event.Submitted, p Progress) event.Status {
 	return status(run, "", text, event.Progress{Done: p.Done, Total: p.Total, Unit: "bytes"})
 }
 
-// NoSpace tells that a source of a run must wait until there is space again.
-func NoSpace(run event.Submitted, s Source) event.Status {
-	text := fmt.Sprintf("the object store is full: source %s is fetched when there is space again", source.Redact(s.URL))
-	return status(run, event.NoSpace, text, event.Progress{})
+// NoSpace tells that a source of a run, of total bytes (-1: not known), must wait
+// until there is space again, and what there is.
+func NoSpace(run event.Submitted, s Source, total int64, space store.Space) event.Status {
+	return status(run, event.NoSpace, fmt.Sprintf("the object store is full: source %s %s", source.Redact(s.URL), fullness(total, space)), event.Progress{})
+}
+
+// fullness says what a source of total bytes lacks.
+func fullness(total int64, space store.Space) string {
+	text := "is fetched when there is space again"
+	if total >= 0 && space.Free >= 0 {
+		text += fmt.Sprintf(": it has %s, and %s are free", size(total), size(space.Free))
+	}
+	return text + "; runs that end leave some, and so does baictl data evict"
+}
+
+// Wait is what an order waits for.
+type Wait struct {
+	There, All int           // data sets
+	Source     Source        // that is waited for
+	Begun      bool          // its transfer works
+	Before     int           // transfers that are to begin before it, where it has not begun
+	Tried      bool          // it was, in vain
+	Full       bool          // for want of space
+	Total      int64         // bytes; -1 where that is not known
+	Space      store.Space   // where it is full
+	Why        string        // what the transfer says that it waits for; empty where it says nothing
+	Long       time.Duration // since the run asked
+}
+
+// Still tells what an order waits for of which there is nothing new to tell: that
+// it is not forgotten. Each minute has a fact of its own.
+func Still(run event.Submitted, w Wait) event.Status {
+	name, why := source.Redact(w.Source.URL), event.Reason("")
+	text := fmt.Sprintf("%d of %d data sets are there; source %s ", w.There, w.All, name)
+	switch {
+	case w.Full:
+		why = event.NoSpace
+		text += "waits for space, and " + fullness(w.Total, w.Space)
+	case w.Why != "":
+		text += "waits: " + clip(w.Why, wordy/4)
+	case w.Begun:
+		text += "is being fetched, and nothing has come of it lately"
+	case w.Tried:
+		text += "waits to be tried again: the platform could not fetch it"
+	default:
+		text += fmt.Sprintf("waits for a free transfer: %d before it", w.Before)
+	}
+	text += fmt.Sprintf(" (%d min)", int(w.Long/time.Minute))
+	return status(run, why, text, event.Progress{Done: int64(w.There), Total: int64(w.All), Unit: "items"})
+}
+
+// How long an order waits without a word. The gateway takes a run of which it
+// hears nothing for a quarter of an hour for one that stands still.
+const (
+	silence     = 4 * time.Minute
+	mostSilence = 10 * time.Minute
+)
+
+// Silence returns how long an order may wait without a word, where so many do:
+// the more there are, the less is said of each.
+func Silence(orders int) time.Duration {
+	return min(silence+time.Duration(orders)*crowd, mostSilence)
 }
 
 // status returns what a user is told. The same words about the same progress are
 // the same fact.
 func status(run event.Submitted, why event.Reason, text string, p event.Progress) event.Status {
+	text = clip(text, wordy)
 	s := event.Status{Header: run.Cause("fetcher/status", fmt.Sprintf("%s %d/%d", text, p.Done, p.Total)), Phase: event.PhaseFetching, Reason: why, Message: text}
 	if p.Unit != "" {
 		s.Progress = &p
@@ -279,15 +383,21 @@ func size(n int64) string {
 const endless = 1 << 30
 
 // Judge says what the source is to blame for when a transfer has ended with err,
-// after done bytes of total (-1: not known); nil if for nothing. A body of no
-// known size that fills the store is to blame: nobody can tell that it would fit
+// after done bytes of total (-1: not known), where the object store has that
+// space; nil if for nothing. What is larger than an empty store is to blame, and
+// so is a body of no known size that fills it: nobody can tell that it would fit
 // tomorrow.
-func Judge(s Source, err error, done, total int64) *Failure {
+func Judge(s Source, err error, done, total int64, space store.Space) *Failure {
 	if own := new(source.Error); errors.As(err, &own) {
-		return &Failure{own.Reason, own.Class, own.Message}
+		return new(Failure{own.Reason, own.Class, own.Message}.Fit())
 	}
-	if Full(err) && total < 0 && done >= endless {
-		return &Failure{event.DataTooLarge, event.ClassUser, fmt.Sprintf("source %s does not say how much it has, and had filled the object store after %s", source.Redact(s.URL), size(done))}
+	name := source.Redact(s.URL)
+	switch {
+	case !Full(err):
+	case total < 0 && done >= endless:
+		return &Failure{event.DataTooLarge, event.ClassUser, fmt.Sprintf("source %s does not say how much it has, and had filled the object store after %s", name, size(done))}
+	case space.All >= 0 && total > space.All:
+		return &Failure{event.DataTooLarge, event.ClassUser, fmt.Sprintf("source %s has %s, and the object store has room for %s even when it is empty: use less of it, or have the object store moved to a larger disk (objects.url)", name, size(total), size(space.All))}
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package fetcher
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -21,6 +22,8 @@ type Task struct {
 	Done  int64 `json:"done"`
 	Total int64 `json:"total"` // -1 if not known
 	Full  bool  `json:"full,omitempty"`
+
+	Why string `json:"why,omitempty"` // nothing comes for a while
 }
 
 // TransferFlag is the flag that has a fetcher do one task, and nothing else.
@@ -88,9 +91,17 @@ const (
 	Gone
 )
 
-// Look says how a Job stands and, of one that broke, why, in its own words where
-// it had any.
-func Look(seen cluster.Seen) (Stage, string) {
+// How long a Job may be without a container that works.
+const (
+	unsaid  = 2 * time.Minute  // before anybody is told
+	pending = 10 * time.Minute // before it is given up, for another Job to be made
+)
+
+// Look says how a Job stands that was looked after for so long and, of one that
+// broke, why, in its own words where it had any. Of one that works and has not
+// started for a while it says what it waits for; one that still has not a good
+// while later broke.
+func Look(seen cluster.Seen, long time.Duration) (Stage, string) {
 	if seen.Job == nil {
 		return Gone, ""
 	}
@@ -103,7 +114,62 @@ func Look(seen cluster.Seen) (Stage, string) {
 			return Broke, lastWords(seen.Pods, c.Reason+": "+c.Message)
 		}
 	}
-	return Works, ""
+	if long < unsaid || started(seen) {
+		return Works, ""
+	}
+	why := "its job does not start: " + hindrance(seen)
+	if long < pending || suspended(seen.Job) {
+		return Works, why
+	}
+	return Broke, fmt.Sprintf("%s; given up after %s", why, pending)
+}
+
+// started reports whether a container of a Job works, or did.
+func started(seen cluster.Seen) bool {
+	if s := seen.Job.Status; s.Ready != nil && *s.Ready > 0 || s.Succeeded+s.Failed > 0 {
+		return true
+	}
+	for _, p := range seen.Pods {
+		for _, c := range p.Status.ContainerStatuses {
+			if c.State.Running != nil || c.State.Terminated != nil || c.LastTerminationState.Terminated != nil {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func suspended(j *batchv1.Job) bool { return j.Spec.Suspend != nil && *j.Spec.Suspend }
+
+// hindrance says why no container of a Job works, in the cluster's words.
+func hindrance(seen cluster.Seen) string {
+	if suspended(seen.Job) {
+		return "a queue of the cluster's has not let it begin"
+	}
+	if len(seen.Pods) == 0 {
+		return fmt.Sprintf("it has no pod; kubectl describe job %s --namespace %s says why", seen.Job.Name, seen.Job.Namespace)
+	}
+	for _, p := range seen.Pods {
+		for _, c := range p.Status.Conditions {
+			if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
+				return words(c.Reason, c.Message)
+			}
+		}
+		for _, c := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
+			if w := c.State.Waiting; w != nil && w.Message != "" {
+				return words(w.Reason, w.Message)
+			}
+		}
+	}
+	p := seen.Pods[0]
+	return fmt.Sprintf("pod %s is being prepared; kubectl describe pod %s --namespace %s says what is missing", p.Name, p.Name, p.Namespace)
+}
+
+func words(reason, message string) string {
+	if reason == "" || message == "" {
+		return reason + message
+	}
+	return reason + ": " + message
 }
 
 // lastWords are what a pod that failed left, or else otherwise.

@@ -67,6 +67,29 @@ func Evict(all []Stored, l Limits, now time.Time) []Stored {
 	return gone
 }
 
+// MakeRoom returns the objects that must go at that time so that so many bytes
+// are free, those first that were not used for the longest time; none where even
+// all that may go would not do. Where nobody knows how much is wanted (-1) some
+// go: as much as endless, if there is so much. Free is what is free now; where
+// nobody knows (-1) nothing is.
+func MakeRoom(all []Stored, want, free int64, now time.Time) []Stored {
+	total, idle := int64(0), int64(0)
+	for _, s := range all {
+		total += s.Size
+		if !s.Needed(now) {
+			idle += s.Size
+		}
+	}
+	lacks := want - max(free, 0)
+	if want < 0 {
+		lacks = min(endless-max(free, 0), idle)
+	}
+	if lacks <= 0 || lacks > idle {
+		return nil
+	}
+	return Evict(all, Limits{Size: max(total-lacks, 1)}, now)
+}
+
 // Orphaned reports whether a file of the object store is one that nobody
 // remembers, given the keys of all objects.
 func Orphaned(it store.Item, keys map[string]bool, now time.Time) bool {

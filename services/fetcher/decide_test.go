@@ -30,10 +30,10 @@ func TestDecide(t *testing.T) {
 	gone := fetcher.Answer{Failure: &fetcher.Failure{Reason: event.FetchFailed, Class: event.ClassUser, Message: "gone"}}
 	away := fetcher.Answer{Failure: &fetcher.Failure{Reason: event.FetchFailed, Class: event.ClassInfra, Message: "away"}}
 	tests := map[string]struct {
-		sources  []fetcher.Source
-		canceled bool
-		known    map[string]fetcher.Answer
-		want     []string // one line for each thing that is planned
+		sources []fetcher.Source
+		run     fetcher.Want
+		known   map[string]fetcher.Answer
+		want    []string // one line for each thing that is planned
 	}{
 		"what nothing is known of is transferred, and the user told": {
 			sources: []fetcher.Source{cats, dogs},
@@ -71,25 +71,36 @@ func TestDecide(t *testing.T) {
 			want:    []string{"finished failed infra FetchFailed: away"},
 		},
 		"a run that is to end is canceled": {
-			sources:  []fetcher.Source{cats},
-			canceled: true,
-			want:     []string{"finished canceled  CanceledByUser: canceled while its data were fetched"},
+			sources: []fetcher.Source{cats},
+			run:     fetcher.ToEnd,
+			want:    []string{"finished canceled  CanceledByUser: canceled while its data were fetched"},
 		},
 		"a run that is to end is canceled also if it could go on or has failed": {
-			sources:  []fetcher.Source{cats, dogs},
-			canceled: true,
-			known:    map[string]fetcher.Answer{cats.Key(): there("objects/c", "ca75"), dogs.Key(): gone},
-			want:     []string{"finished canceled  CanceledByUser: canceled while its data were fetched"},
+			sources: []fetcher.Source{cats, dogs},
+			run:     fetcher.ToEnd,
+			known:   map[string]fetcher.Answer{cats.Key(): there("objects/c", "ca75"), dogs.Key(): gone},
+			want:    []string{"finished canceled  CanceledByUser: canceled while its data were fetched"},
+		},
+		"of a run that has ended nothing is said, whatever is known": {
+			sources: []fetcher.Source{cats, dogs},
+			run:     fetcher.HasEnded,
+			known:   map[string]fetcher.Answer{cats.Key(): there("objects/c", "ca75"), dogs.Key(): gone},
+			want:    []string{"close the order"},
+		},
+		"a failure that nobody is to blame for and that is far too long can be said": {
+			sources: []fetcher.Source{dogs},
+			known:   map[string]fetcher.Answer{dogs.Key(): {Failure: &fetcher.Failure{Reason: event.FetchFailed, Message: strings.Repeat("ü", 1<<20)}}},
+			want:    []string{"finished failed platform FetchFailed: " + strings.Repeat("ü", 2<<10) + "…"},
 		},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			o := fetcher.Order{Submitted: submitted("r1"), Sources: tt.sources, Asked: noon}
-			plan := fetcher.Decide(o, tt.canceled, tt.known)
+			plan := fetcher.Decide(o, tt.run, tt.known)
 			if diff := cmp.Diff(tt.want, lines(plan)); diff != "" {
 				t.Errorf("Decide (-want +got):\n%s", diff)
 			}
-			if diff := cmp.Diff(plan, fetcher.Decide(o, tt.canceled, tt.known)); diff != "" {
+			if diff := cmp.Diff(plan, fetcher.Decide(o, tt.run, tt.known)); diff != "" {
 				t.Errorf("decided otherwise the second time:\n%s", diff)
 			}
 			valid(t, plan, o.Submitted)
@@ -101,6 +112,9 @@ func TestDecide(t *testing.T) {
 func valid(t *testing.T, p fetcher.Plan, run event.Submitted) {
 	t.Helper()
 	said := []event.Event{p.Status}
+	if p.Over {
+		return
+	}
 	if p.Ending != nil {
 		said = p.Ending.Events(run)
 	}
@@ -185,21 +199,33 @@ func TestVerify(t *testing.T) {
 func TestJudge(t *testing.T) {
 	own := fmt.Errorf("x: %w", &source.Error{Reason: event.DataTooLarge, Class: event.ClassUser, Message: "m"})
 	full := fmt.Errorf("x: %w", syscall.ENOSPC)
+	nobody := fmt.Errorf("x: %w", &source.Error{Reason: event.FetchFailed, Message: "m"})
+	long := fmt.Errorf("x: %w", &source.Error{Reason: event.FetchFailed, Class: event.ClassInfra, Message: strings.Repeat("x", 1<<20)})
 	for name, tt := range map[string]struct {
 		err         error
 		done, total int64
+		space       store.Space
 		want        string // the failure
 	}{
-		"what is wrong with the source ends the run":            {err: own, want: "user DataTooLarge: m"},
-		"a full store is waited for":                            {err: full, done: 5 << 30, total: 6 << 30},
-		"a full store is waited for before anything came":       {err: full, total: -1},
-		"a body of no known size that fills the store is wrong": {err: full, done: 5 << 30, total: -1, want: "user DataTooLarge: source https://example.com/dogs.bin does not say how much it has, and had filled the object store after 5 GiB"},
-		"everything else is ours, and waited for":               {err: io.ErrClosedPipe, done: 5 << 30, total: -1},
-		"nothing is nothing":                                    {total: -1},
+		"a failure that nobody is to blame for is the platform's": {err: nobody, want: "platform FetchFailed: m"},
+		"the message of a failure is clipped":                     {err: long, want: "infra FetchFailed: " + strings.Repeat("x", 4<<10) + "…"},
+		"what is larger than an empty store can never be had": {
+			err: full, total: 200 << 30, space: store.Space{Free: 10 << 30, All: 100 << 30},
+			want: "user DataTooLarge: source https://example.com/dogs.bin has 200 GiB, and the object store has room for 100 GiB even when it is empty: use less of it, or have the object store moved to a larger disk (objects.url)",
+		},
+		"what an empty store would have room for is waited for":     {err: full, total: 90 << 30, space: store.Space{Free: 10 << 30, All: 100 << 30}},
+		"a store whose size nobody knows may have room one day":     {err: full, total: 1 << 50, space: store.Space{Free: -1, All: -1}},
+		"a body of no known size is not larger than an empty store": {err: full, total: -1, space: store.Space{}},
+		"what is wrong with the source ends the run":                {err: own, want: "user DataTooLarge: m"},
+		"a full store is waited for":                                {err: full, done: 5 << 30, total: 6 << 30, space: store.Space{All: 1 << 40}},
+		"a full store is waited for before anything came":           {err: full, total: -1},
+		"a body of no known size that fills the store is wrong":     {err: full, done: 5 << 30, total: -1, want: "user DataTooLarge: source https://example.com/dogs.bin does not say how much it has, and had filled the object store after 5 GiB"},
+		"everything else is ours, and waited for":                   {err: io.ErrClosedPipe, done: 5 << 30, total: -1},
+		"nothing is nothing":                                        {total: -1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := ""
-			if f := fetcher.Judge(dogs, tt.err, tt.done, tt.total); f != nil {
+			if f := fetcher.Judge(dogs, tt.err, tt.done, tt.total, tt.space); f != nil {
 				got = fmt.Sprintf("%s %s: %s", f.Class, f.Reason, f.Message)
 			}
 			if got != tt.want {
@@ -272,9 +298,48 @@ func TestEachCountIsAFactOfItsOwn(t *testing.T) {
 	run := submitted("r1")
 	a, b := fetcher.Waiting(run, 0, 2), fetcher.Waiting(run, 1, 2)
 	c, d := fetcher.Moving(run, fetcher.Progress{All: 2, Done: 1}), fetcher.Moving(run, fetcher.Progress{All: 2, Done: 2})
-	ids := map[string]bool{a.ID: true, b.ID: true, c.ID: true, d.ID: true, fetcher.NoSpace(run, cats).ID: true, fetcher.NoSpace(run, dogs).ID: true}
+	ids := map[string]bool{a.ID: true, b.ID: true, c.ID: true, d.ID: true, fetcher.NoSpace(run, cats, 1, store.Space{}).ID: true, fetcher.NoSpace(run, dogs, 1, store.Space{}).ID: true}
 	if len(ids) != 6 {
 		t.Errorf("6 facts have %d IDs", len(ids))
+	}
+}
+
+func TestStillTellsWhatAnOrderWaitsFor(t *testing.T) {
+	for name, tt := range map[string]struct {
+		wait   fetcher.Wait
+		want   string
+		reason event.Reason
+	}{
+		"its turn":                        {wait: fetcher.Wait{Before: 3}, want: "waits for a free transfer: 3 before it"},
+		"the first byte":                  {wait: fetcher.Wait{Begun: true}, want: "is being fetched, and nothing has come of it lately"},
+		"what its source says":            {wait: fetcher.Wait{Begun: true, Why: "it answers 429 Too Many Requests; it is asked again in 5m0s"}, want: "waits: it answers 429 Too Many Requests; it is asked again in 5m0s"},
+		"a job that does not start":       {wait: fetcher.Wait{Begun: true, Why: "its job does not start: x"}, want: "waits: its job does not start: x"},
+		"the platform":                    {wait: fetcher.Wait{Tried: true}, want: "waits to be tried again: the platform could not fetch it"},
+		"space, of a size that is known":  {wait: fetcher.Wait{Full: true, Total: 5 << 30, Space: store.Space{Free: 1 << 30}}, reason: event.NoSpace, want: "waits for space, and is fetched when there is space again: it has 5 GiB, and 1 GiB are free; runs that end leave some, and so does baictl data evict"},
+		"space, of a size that is not":    {wait: fetcher.Wait{Full: true, Total: -1}, reason: event.NoSpace, want: "waits for space, and is fetched when there is space again; runs that end leave some, and so does baictl data evict"},
+		"a source that says far too much": {wait: fetcher.Wait{Why: strings.Repeat("x", 1<<20)}, want: "waits: " + strings.Repeat("x", 1<<10) + "…"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tt.wait.There, tt.wait.All, tt.wait.Source, tt.wait.Long = 1, 2, cats, 8*time.Minute+time.Second
+			s := fetcher.Still(submitted("r1"), tt.wait)
+			if want := "1 of 2 data sets are there; source https://example.com/cats.tar?token=REDACTED " + tt.want + " (8 min)"; s.Message != want || s.Reason != tt.reason {
+				t.Errorf("Still: %s %q, want %s %q", s.Reason, s.Message, tt.reason, want)
+			}
+			tt.wait.Long += time.Minute
+			if later := fetcher.Still(submitted("r1"), tt.wait); later.ID == s.ID {
+				t.Error("a minute later it is no news")
+			}
+		})
+	}
+}
+
+func TestTheMoreOrdersWaitTheLessIsSaidOfEach(t *testing.T) {
+	var got []string
+	for _, n := range []int{1, 6000, 1e6} {
+		got = append(got, fetcher.Silence(n).String())
+	}
+	if diff := cmp.Diff([]string{"4m0.01s", "5m0s", "10m0s"}, got); diff != "" {
+		t.Errorf("Silence (-want +got):\n%s", diff)
 	}
 }
 
@@ -309,6 +374,8 @@ func lines(p fetcher.Plan) []string {
 		out = append(out, "transfer "+s.URL)
 	}
 	switch {
+	case p.Over:
+		return append(out, "close the order")
 	case p.Ending == nil:
 		return append(out, fmt.Sprintf("say %s: %s, %d/%d %s", p.Status.Phase, p.Status.Message, p.Status.Progress.Done, p.Status.Progress.Total, p.Status.Progress.Unit))
 	case p.Ending.Finished != nil:

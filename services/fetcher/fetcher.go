@@ -91,6 +91,9 @@ func (f *fetcher) order(ctx context.Context, o Order) ([]event.Event, error) {
 	if err != nil {
 		return nil, err
 	}
+	if plan.Over {
+		return nil, nil
+	}
 	if plan.Ending != nil {
 		return plan.Ending.Events(o.Submitted), nil
 	}
@@ -126,11 +129,11 @@ func (f *fetcher) settle(ctx context.Context, o Order) (Plan, error) {
 	if before != nil {
 		return Plan{Ending: before, Old: true}, nil
 	}
-	canceled, known, err := f.gather(ctx, o)
+	want, known, err := f.gather(ctx, o)
 	if err != nil {
 		return Plan{}, fmt.Errorf("look at the order of run %s: %w", run, err)
 	}
-	plan := Decide(o, canceled, known)
+	plan := Decide(o, want, known)
 	if plan.Ending == nil {
 		return plan, nil
 	}
@@ -169,10 +172,11 @@ func (f *fetcher) ending(ctx context.Context, run string) (*Ending, error) {
 	return &e, nil
 }
 
-// gather returns whether a run is to end, and what is known of its sources.
-func (f *fetcher) gather(ctx context.Context, o Order) (canceled bool, known map[string]Answer, err error) {
-	if canceled, err = f.canceled(ctx, o.Submitted.Run); canceled || err != nil {
-		return canceled, nil, err
+// gather returns whether a run still wants its data, and what is known of its
+// sources.
+func (f *fetcher) gather(ctx context.Context, o Order) (want Want, known map[string]Answer, err error) {
+	if want, err = f.wants(ctx, o.Submitted.Run); want != Wanted || err != nil {
+		return want, nil, err
 	}
 	known = make(map[string]Answer)
 	for _, s := range o.Sources {
@@ -180,19 +184,22 @@ func (f *fetcher) gather(ctx context.Context, o Order) (canceled bool, known map
 			continue
 		}
 		if known[s.Key()], err = f.answer(ctx, s, o.Asked); err != nil {
-			return false, nil, err
+			return Wanted, nil, err
 		}
 	}
-	return false, known, nil
+	return Wanted, known, nil
 }
 
-// canceled reports whether a run has a cancel mark.
-func (f *fetcher) canceled(ctx context.Context, run string) (bool, error) {
+// wants returns whether a run still wants its data.
+func (f *fetcher) wants(ctx context.Context, run string) (Want, error) {
+	if over, err := f.over(ctx, run); over || err != nil {
+		return HasEnded, err
+	}
 	_, err := f.deps.Store.Doc(ctx, store.KindCancel, run)
 	if errors.Is(err, store.ErrNotFound) {
-		return false, nil
+		return Wanted, nil
 	}
-	return err == nil, err
+	return ToEnd, err
 }
 
 // answer returns what is known of a source by who asked at that time.

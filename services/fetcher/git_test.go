@@ -2,6 +2,7 @@ package fetcher_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -125,6 +126,11 @@ func TestWhatRepositoriesRefuse(t *testing.T) {
 		"https://example.com/up@":       {commit: "c", files: map[string]string{"../x": "y"}},
 		"https://example.com/link@":     {commit: "c", files: map[string]string{"a/../../x": "-> y"}},
 		"https://example.com/absolute@": {commit: "c", files: map[string]string{"/etc/passwd": "y"}},
+		"https://example.com/forged@":   {commit: "c", files: map[string]string{"a\n0123  b": "y"}},
+		"https://example.com/linked@":   {commit: "c", files: map[string]string{"a\x1bb": "-> y"}},
+		"https://example.com/many@":     {commit: "c", files: map[string]string{"a": "1", "b": "2", "c": "-> a", "d": "4"}},
+		"https://example.com/refs@":     {err: fmt.Errorf("its list is too long: %w", errors.ErrUnsupported)},
+		"https://example.com/long@":     {err: fmt.Errorf("%w: %s", store.ErrRefused, strings.Repeat("x", 1<<20))},
 		"https://example.com/large@":    {commit: "c", files: map[string]string{"a": strings.Repeat("x", 2000)}},
 	}
 	for name, tt := range map[string]struct {
@@ -137,6 +143,12 @@ func TestWhatRepositoriesRefuse(t *testing.T) {
 		"a file that leads out":                {data{src: "git+https://example.com/up"}, event.SourceRefused, "cannot be a file"},
 		"a link that leads out":                {data{src: "git+https://example.com/link"}, event.SourceRefused, "cannot be a link"},
 		"an absolute name":                     {data{src: "git+https://example.com/absolute"}, event.SourceRefused, "cannot be a file"},
+		"a line in a name":                     {data{src: "git+https://example.com/forged"}, event.SourceRefused, `"a\n0123  b" cannot be a file: its name holds a control character`},
+		"a control character in a link's name": {data{src: "git+https://example.com/linked"}, event.SourceRefused, "cannot be a link: its name holds a control character"},
+		"more files than are allowed":          {data{src: "git+https://example.com/many"}, event.DataTooLarge, "more than the 3 files"},
+		"more references than are read":        {data{src: "git+https://example.com/refs"}, event.FetchFailed, "cannot be read: its list is too long"},
+		"a user and a password":                {data{src: "git+https://me:pw@example.com/up"}, event.InvalidDescriptor, ""},
+		"a server that says very much":         {data{src: "git+https://example.com/long"}, event.FetchFailed, "xxx…"},
 		"more than is allowed":                 {data{src: "git+https://example.com/large"}, event.DataTooLarge, "more than the 1000 bytes"},
 		"a host that settings do not allow":    {data{src: "git+https://example.org/x"}, event.SourceRefused, `host "example.org" is not one`},
 		"a private address":                    {data{src: "git+https://10.0.0.1/x"}, event.SourceRefused, "is not public"},
@@ -145,7 +157,7 @@ func TestWhatRepositoriesRefuse(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w, s := newWorld(t), quick()
 			w.clone = all.open
-			s.Sources.Hosts, s.Sources.MaxSize = []string{"example.com", "10.0.0.1"}, 1000
+			s.Sources.Hosts, s.Sources.MaxSize, s.Sources.MaxFiles = []string{"example.com", "10.0.0.1"}, 1000, 3
 			p := w.start(t, s)
 			p.Say(ask("r1", tt.src))
 			if got := p.finished(t, "r1"); got.Reason != tt.reason || !strings.Contains(got.Message, tt.want) {

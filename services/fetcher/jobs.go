@@ -60,6 +60,7 @@ type supervisor struct {
 	task    Task
 	version int64
 	made    *batchv1.Job
+	stuck   bool // it is known, and was said, that the Job does not start
 }
 
 func (s *supervisor) run(ctx context.Context) error {
@@ -71,15 +72,15 @@ func (s *supervisor) run(ctx context.Context) error {
 	}
 	tick := time.NewTicker(s.settings.Look)
 	defer tick.Stop()
-	for {
-		if err := s.progress(ctx); err != nil {
-			return err
-		}
+	for begun := time.Now(); ; {
 		seen, err := s.deps.Jobs.Observe(ctx, jobRef(s.made, s.task.Number))
 		if err != nil && !errors.Is(err, cluster.ErrNotFound) {
 			return fmt.Errorf("look at job %s: %w", s.made.Name, err)
 		}
-		stage, why := Look(seen)
+		stage, why := Look(seen, time.Since(begun))
+		if err := s.progress(ctx, stage, why); err != nil {
+			return err
+		}
 		answered, err := s.answered(ctx)
 		switch {
 		case err != nil:
@@ -135,8 +136,9 @@ func (s *supervisor) begin(ctx context.Context) (err error) {
 // longestJob is a little more than what a transfer may take, and its retries.
 const longestJob = 25 * time.Hour
 
-// progress notes how far the Job says that it has come.
-func (s *supervisor) progress(ctx context.Context) error {
+// progress notes how far the Job says that it has come, and what it waits for, if
+// only that it can start: those who wait for it are told that at once.
+func (s *supervisor) progress(ctx context.Context, stage Stage, why string) error {
 	t, _, err := store.Get[Task](ctx, s.deps.Store, store.KindOrder, taskKey(s.job.key))
 	if errors.Is(err, store.ErrNotFound) {
 		return errLost
@@ -146,6 +148,14 @@ func (s *supervisor) progress(ctx context.Context) error {
 	}
 	s.task.Full = t.Full
 	s.board.moved(s.job, t.Done, t.Total)
+	if stage == Works && why != "" && !s.stuck {
+		s.deps.Log.Warn("job does not start", zap.String("job", s.made.Name), zap.String("why", why))
+		s.board.tellSoon(s.job)
+	}
+	if s.stuck = why != "" && (s.stuck || stage == Works); s.stuck {
+		t.Why = why
+	}
+	s.board.waits(s.job, t.Why)
 	return nil
 }
 

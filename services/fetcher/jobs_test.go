@@ -286,6 +286,21 @@ func TestAJobThatNobodyWaitsForAndNobodyLooksAfterIsEnded(t *testing.T) {
 	w.clean(t)
 }
 
+func TestAnotherFetcherEndsAJobThatNobodyWaitsForSoon(t *testing.T) {
+	w, s := newWorld(t), newSite(t)
+	j := newJobs(t, w)
+	p := w.start(t, quick())
+	p.Say(ask("r1", data{src: s.put("/dogs", page{content: bytesOf(1, 4<<20), held: true})}))
+	eventually(t, "nothing moves", func() bool { return s.times("/dogs") == 1 })
+	p.stop()
+	if err := w.docs.DeleteDoc(t.Context(), store.Doc{Kind: store.KindOrder, Key: "open/r1"}); err != nil {
+		t.Fatal(err)
+	}
+	w.start(t, quick()) // it sweeps in ten minutes
+	eventually(t, "the job goes on", func() bool { return j.left() == 0 })
+	w.clean(t)
+}
+
 func TestAJobThatIsRefusedIsTriedAgain(t *testing.T) {
 	w, s := newWorld(t), newSite(t)
 	j := newJobs(t, w)
@@ -306,6 +321,11 @@ type cramped struct {
 
 	mu   sync.Mutex
 	full bool
+}
+
+// Space implements fetcher.Objects.
+func (c *cramped) Space(context.Context) (store.Space, error) {
+	return store.Space{Free: 3, All: 1 << 40}, nil
 }
 
 // Put implements fetcher.Objects.
@@ -376,19 +396,57 @@ func TestLookTellsHowAJobStands(t *testing.T) {
 	words := corev1.Pod{Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{State: corev1.ContainerState{
 		Terminated: &corev1.ContainerStateTerminated{ExitCode: 1, Message: "no store"},
 	}}}}}
+	broken := func(pods ...corev1.Pod) cluster.Seen {
+		j := template()
+		j.Name, j.Status.Active = "bai-fetch-x-1", int32(len(pods))
+		return cluster.Seen{Job: j, Pods: pods}
+	}
+	pod := func(status corev1.PodStatus) corev1.Pod {
+		return corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "bai-fetch-x-1-abcde", Namespace: "platform"}, Status: status}
+	}
+	container := func(state corev1.ContainerState) []corev1.ContainerStatus {
+		return []corev1.ContainerStatus{{Name: "fetch", State: state}}
+	}
+	waits := func(reason, message string) corev1.Pod {
+		return pod(corev1.PodStatus{
+			Phase:             corev1.PodPending,
+			Conditions:        []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionTrue}},
+			ContainerStatuses: container(corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}),
+		})
+	}
+	noNode := pod(corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{
+		{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: "0/3 nodes are available: 3 Insufficient memory."},
+	}})
+	noImage := waits("ImagePullBackOff", `Back-off pulling image "fetcher:1"`)
+	noSecret := waits("CreateContainerConfigError", `secret "fetcher" not found`)
+	runs := pod(corev1.PodStatus{Phase: corev1.PodRunning, ContainerStatuses: container(corev1.ContainerState{Running: &corev1.ContainerStateRunning{}})})
+	one, yes := int32(1), true
+	ready, queued := broken(), broken()
+	ready.Job.Status.Ready, queued.Job.Spec.Suspend = &one, &yes
 	for name, tt := range map[string]struct {
 		seen  cluster.Seen
+		long  time.Duration
 		stage fetcher.Stage
 		why   string
 	}{
-		"there is none":                 {cluster.Seen{}, fetcher.Gone, ""},
-		"it works":                      {cluster.Seen{Job: template()}, fetcher.Works, ""},
-		"it suspends nothing by itself": {cluster.Seen{Job: with(batchv1.JobSuspended, "")}, fetcher.Works, ""},
-		"it has worked":                 {cluster.Seen{Job: with(batchv1.JobComplete, "")}, fetcher.Worked, ""},
-		"it failed without words":       {cluster.Seen{Job: with(batchv1.JobFailed, "late")}, fetcher.Broke, "R: late"},
-		"it failed with last words":     {cluster.Seen{Job: with(batchv1.JobFailed, "late"), Pods: []corev1.Pod{words}}, fetcher.Broke, "no store"},
+		"one that has not started has a moment for it":             {broken(noImage), 110 * time.Second, fetcher.Works, ""},
+		"then it is said that its image cannot be had":             {broken(noImage), 2 * time.Minute, fetcher.Works, `its job does not start: ImagePullBackOff: Back-off pulling image "fetcher:1"`},
+		"or that no node takes it":                                 {broken(noNode), 2 * time.Minute, fetcher.Works, "its job does not start: Unschedulable: 0/3 nodes are available: 3 Insufficient memory."},
+		"or that a secret is missing":                              {broken(noSecret), 9 * time.Minute, fetcher.Works, `its job does not start: CreateContainerConfigError: secret "fetcher" not found`},
+		"or that it has no pod":                                    {broken(), 2 * time.Minute, fetcher.Works, "its job does not start: it has no pod; kubectl describe job bai-fetch-x-1 --namespace platform says why"},
+		"or at least which pod it is":                              {broken(waits("ContainerCreating", "")), 2 * time.Minute, fetcher.Works, "its job does not start: pod bai-fetch-x-1-abcde is being prepared; kubectl describe pod bai-fetch-x-1-abcde --namespace platform says what is missing"},
+		"and after ten minutes it is given up":                     {broken(noNode), 10 * time.Minute, fetcher.Broke, "its job does not start: Unschedulable: 0/3 nodes are available: 3 Insufficient memory.; given up after 10m0s"},
+		"one that has started may take its time":                   {broken(runs), 24 * time.Hour, fetcher.Works, ""},
+		"also where its pods were not looked at, for one is ready": {ready, 24 * time.Hour, fetcher.Works, ""},
+		"one that waits in a queue of the cluster's may wait":      {queued, 24 * time.Hour, fetcher.Works, "its job does not start: a queue of the cluster's has not let it begin"},
+		"there is none":                                            {cluster.Seen{}, 0, fetcher.Gone, ""},
+		"it works":                                                 {cluster.Seen{Job: template()}, 0, fetcher.Works, ""},
+		"it suspends nothing by itself":                            {cluster.Seen{Job: with(batchv1.JobSuspended, "")}, 0, fetcher.Works, ""},
+		"it has worked":                                            {cluster.Seen{Job: with(batchv1.JobComplete, "")}, time.Hour, fetcher.Worked, ""},
+		"it failed without words":                                  {cluster.Seen{Job: with(batchv1.JobFailed, "late")}, 0, fetcher.Broke, "R: late"},
+		"it failed with last words":                                {cluster.Seen{Job: with(batchv1.JobFailed, "late"), Pods: []corev1.Pod{words}}, 0, fetcher.Broke, "no store"},
 	} {
-		if stage, why := fetcher.Look(tt.seen); stage != tt.stage || why != tt.why {
+		if stage, why := fetcher.Look(tt.seen, tt.long); stage != tt.stage || why != tt.why {
 			t.Errorf("%s: %v %q, want %v %q", name, stage, why, tt.stage, tt.why)
 		}
 	}

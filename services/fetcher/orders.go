@@ -8,10 +8,13 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"go.uber.org/zap"
 
+	"github.com/benchmark-ai/bai/services/fetcher/source"
+	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
@@ -53,7 +56,12 @@ type round struct {
 	next    string        // run from which on orders are looked at again
 	vain    int           // rounds in vain, in a row
 	rest    time.Time     // until then nothing is tried
+	ended   time.Time     // when it was last looked for Jobs that nobody wants
 }
+
+// longestRest is how long orders rest at most while a dependency is away: once it
+// is back, nobody waits longer.
+const longestRest = 8 * time.Second
 
 // do does all that can be done now. What is away is waited for, growing times;
 // what could not be done is done in a later round.
@@ -75,7 +83,7 @@ func (r *round) do(ctx context.Context, look bool) {
 		r.deps.Log.Warn("orders wait", zap.Error(err))
 	}
 	r.vain++
-	r.rest = time.Now().Add(Pause(time.Second, r.vain))
+	r.rest = time.Now().Add(min(Pause(time.Second, r.vain), longestRest))
 }
 
 // look looks for what nobody says: orders of other processes, cancel marks, and
@@ -87,12 +95,66 @@ func (r *round) look(ctx context.Context) error {
 	if err := r.canceledMeanwhile(ctx); err != nil {
 		return err
 	}
+	if err := r.abandon(ctx, time.Now()); err != nil {
+		return fmt.Errorf("end jobs that nobody wants: %w", err)
+	}
 	runs := r.board.runs()
 	told := r.board.progress(time.Now(), max(pace, time.Duration(len(runs))*crowd))
-	if len(told) == 0 {
+	still, err := r.still(ctx, r.board.stuck(time.Now(), Silence(len(runs))))
+	if err != nil {
+		return err
+	}
+	if told = append(told, still...); len(told) == 0 {
 		return nil
 	}
 	return r.deps.Bus.Publish(ctx, told...)
+}
+
+// still returns what there is to tell of orders of which there is nothing new.
+// One that waits for what another process fetches is that one's to tell of.
+func (r *round) still(ctx context.Context, orders []stuck) ([]event.Event, error) {
+	var all []event.Event
+	for _, s := range orders {
+		elsewhere, err := r.elsewhere(ctx, s)
+		if err != nil {
+			return nil, fmt.Errorf("look who fetches %s: %w", source.Redact(s.Source.URL), err)
+		}
+		if elsewhere {
+			continue
+		}
+		if s.Full {
+			s.Space = r.space(ctx, syscall.ENOSPC)
+		}
+		all = append(all, Still(s.run, s.Wait))
+	}
+	return all, nil
+}
+
+// elsewhere reports whether another process works on what an order waits for
+// here.
+func (r *round) elsewhere(ctx context.Context, s stuck) (bool, error) {
+	if s.Begun {
+		return false, nil
+	}
+	name := "fetch/" + s.Source.Key()
+	if r.deps.Jobs != nil {
+		name = "fetch-job/" + s.Source.Key()
+	}
+	l, _, err := store.Get[store.Lease](ctx, r.deps.Store, store.KindLease, name)
+	if errors.Is(err, store.ErrNotFound) {
+		return false, nil
+	}
+	return time.Now().Before(l.Ends), err
+}
+
+// abandon ends Jobs that nobody wants, where it may be that nobody looks after
+// them any more.
+func (r *round) abandon(ctx context.Context, now time.Time) error {
+	if r.deps.Jobs == nil || now.Sub(r.ended) < 2*r.settings.Lease {
+		return nil
+	}
+	r.ended = now
+	return (&Stock{r.fetcher}).abandon(ctx)
 }
 
 // refresh takes up the orders that are open and not known, forgets those that
@@ -158,16 +220,16 @@ func (r *round) forget(ctx context.Context, open map[string]bool) error {
 	return nil
 }
 
-// canceledMeanwhile finds runs that are to end, of those whose data are moving.
-// One that is not is enough for a transfer to go on.
+// canceledMeanwhile finds runs that are to end, or have, of those whose data are
+// moving. One that is not is enough for a transfer to go on.
 func (r *round) canceledMeanwhile(ctx context.Context) error {
 	for _, runs := range r.board.moving() {
 		for _, run := range runs {
-			canceled, err := r.canceled(ctx, run)
+			want, err := r.wants(ctx, run)
 			if err != nil {
-				return fmt.Errorf("look for the cancel mark of run %s: %w", run, err)
+				return fmt.Errorf("look whether run %s still wants its data: %w", run, err)
 			}
-			if !canceled {
+			if want == Wanted {
 				break
 			}
 			r.board.redo(run)
@@ -187,6 +249,8 @@ func (r *round) settleAll(ctx context.Context) error {
 		plan, err := r.settle(ctx, o)
 		switch {
 		case err != nil:
+		case plan.Over:
+			ends = append(ends, func() error { return r.close(ctx, o.Submitted.Run) })
 		case plan.Ending != nil:
 			ends = append(ends, func() error { return r.end(ctx, o, plan) })
 		case r.board.want(o.Submitted.Run, plan) && !o.Prefetch:
@@ -213,15 +277,47 @@ func (r *round) end(ctx context.Context, o Order, plan Plan) error {
 		return nil
 	}
 	if !o.Prefetch {
-		if err := r.deps.Bus.Publish(ctx, plan.Ending.Events(o.Submitted)...); err != nil {
+		if err := r.say(ctx, o, plan.Ending); err != nil {
 			return fmt.Errorf("say the end of the order of run %s: %w", run, err)
 		}
 	}
+	if err := r.close(ctx, run); err != nil {
+		return err
+	}
+	r.deps.Log.Info("order ended", zap.String("run", run), zap.Bool("fetched", plan.Ending.Finished == nil))
+	return nil
+}
+
+// say says the end of an order. One that cannot be said, now or later, is
+// replaced by one that can: no run waits for ever, and no other waits for it.
+func (r *round) say(ctx context.Context, o Order, e *Ending) error {
+	err := r.deps.Bus.Publish(ctx, e.Events(o.Submitted)...)
+	if !errors.Is(err, event.ErrPoison) {
+		return err
+	}
+	run := o.Submitted.Run
+	r.deps.Log.Error("the end of an order cannot be said", zap.String("run", run), zap.Error(err))
+	_, version, err := store.Get[Ending](ctx, r.deps.Store, store.KindOrder, doneOrders+run)
+	if err != nil {
+		return err
+	}
+	short := Ending{Finished: new(Unsayable(o.Submitted))}
+	if _, err := store.Replace(ctx, r.deps.Store, store.KindOrder, doneOrders+run, version, short); err != nil {
+		return err
+	}
+	if err := r.deps.Bus.Publish(ctx, *short.Finished); !errors.Is(err, event.ErrPoison) {
+		return err
+	}
+	return nil // nothing can be said of this run: the gateway gives it up
+}
+
+// close closes an order of which nothing more is to be said.
+func (r *round) close(ctx context.Context, run string) error {
+	r.board.redo(run) // should anything go wrong now
 	if err := r.deps.Store.DeleteDoc(ctx, store.Doc{Kind: store.KindOrder, Key: openOrders + run}); err != nil {
 		return fmt.Errorf("close the order of run %s: %w", run, err)
 	}
 	r.board.drop(run)
-	r.deps.Log.Info("order ended", zap.String("run", run), zap.Bool("fetched", plan.Ending.Finished == nil))
 	return nil
 }
 
@@ -253,20 +349,23 @@ func (r *round) attempt(ctx context.Context, j *job) {
 		r.board.stop(j)
 		return
 	case context.Cause(ctx) != nil:
-		r.board.later(j, time.Now())
+		r.board.later(j, never, time.Now())
 		return
 	case errors.Is(err, store.ErrHeld) || errors.Is(err, errLost):
-		r.board.later(j, time.Now().Add(r.settings.Look))
+		r.board.later(j, abroad, time.Now().Add(r.settings.Look))
 		return
 	}
+	why := failed
 	if Full(err) {
-		r.tellFull(ctx, j)
-		r.room(ctx, j)
+		why = noRoom
+		space := r.space(ctx, err)
+		r.tellFull(ctx, j, space)
+		r.room(ctx, j, space)
 	}
 	if j.tries++; j.tries == 1 {
 		r.deps.Log.Warn("transfer waits", zap.String("key", j.key), zap.Error(err))
 	}
-	r.board.later(j, time.Now().Add(Pause(r.settings.Look, j.tries)))
+	r.board.later(j, why, time.Now().Add(Pause(r.settings.Look, j.tries)))
 }
 
 // have has one source brought, by a Job where there are Jobs.
@@ -278,20 +377,18 @@ func (r *round) have(ctx context.Context, j *job) error {
 }
 
 // room makes room for what a job brings, as far as nobody needs what there is.
-func (r *round) room(ctx context.Context, j *job) {
-	_, total := r.board.come(j)
-	if total < 0 {
-		total = endless
-	}
-	if err := (&Stock{r.fetcher}).Room(ctx, total); err != nil && !errors.Is(err, store.ErrHeld) {
+func (r *round) room(ctx context.Context, j *job, space store.Space) {
+	_, total, _ := r.board.come(j)
+	if err := (&Stock{r.fetcher}).Room(ctx, total, space.Free); err != nil && !errors.Is(err, store.ErrHeld) {
 		r.deps.Log.Warn("cannot make room", zap.Error(err))
 	}
 }
 
 // tellFull tells each run, once, that it waits for space.
-func (r *round) tellFull(ctx context.Context, j *job) {
+func (r *round) tellFull(ctx context.Context, j *job, space store.Space) {
+	_, total, _ := r.board.come(j)
 	for _, run := range r.board.full(j) {
-		if err := r.deps.Bus.Publish(ctx, NoSpace(run, j.source)); err != nil {
+		if err := r.deps.Bus.Publish(ctx, NoSpace(run, j.source, total, space)); err != nil {
 			r.deps.Log.Warn("cannot say that there is no space", zap.String("run", run.Run), zap.Error(err))
 		}
 	}

@@ -79,12 +79,14 @@ type Store interface {
 	Run(ctx context.Context, id string) (store.Run, error)
 }
 
-// Shelf shows what the object store has.
+// Shelf shows what the object store has, and has room for.
 type Shelf interface {
 	// Items tells of all objects. It ends after an error.
 	Items(ctx context.Context) iter.Seq2[store.Item, error]
 	// Open opens an object for reading, or says store.ErrNotFound.
 	Open(ctx context.Context, key string) (io.ReadCloser, error)
+	// Space says what there is room for, as far as that is known.
+	Space(ctx context.Context) (store.Space, error)
 }
 
 // Objects is the object store.

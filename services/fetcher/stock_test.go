@@ -57,6 +57,39 @@ func TestEvict(t *testing.T) {
 	}
 }
 
+func TestMakeRoom(t *testing.T) {
+	stored := func(digest string, size int64, unused time.Duration, runs ...string) fetcher.Stored {
+		return fetcher.Stored{Object: store.Object{SHA256: digest, Size: size, Used: noon.Add(-unused)}, Runs: runs}
+	}
+	all := []fetcher.Stored{stored("a", 4<<30, time.Hour), stored("b", 4<<30, 3*time.Hour), stored("c", 4<<30, 4*time.Hour, "r1"), stored("d", 4<<30, 2*time.Hour)}
+	for name, tt := range map[string]struct {
+		want, free int64
+		gone       string
+	}{
+		"as much goes as is lacking, the oldest first":          {want: 9 << 30, free: 2 << 30, gone: "b d"},
+		"what is free already need not be made":                 {want: 2 << 30, free: 2 << 30},
+		"nothing goes where even all of it would not do":        {want: 15 << 30, free: 2 << 30},
+		"all goes where just that will do":                      {want: 14 << 30, free: 2 << 30, gone: "b d a"},
+		"what is free is nothing where nobody knows":            {want: 1, free: -1, gone: "b"},
+		"some goes where nobody knows how much is wanted":       {want: -1, free: 0, gone: "b"},
+		"none goes where a disk that is not full lacks nothing": {want: -1, free: 1 << 30},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			for _, s := range fetcher.MakeRoom(all, tt.want, tt.free, noon) {
+				got = append(got, s.SHA256)
+			}
+			if diff := cmp.Diff(tt.gone, strings.Join(got, " ")); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+	small := []fetcher.Stored{stored("a", 1<<20, time.Hour), stored("b", 1<<20, 3*time.Hour)}
+	if got := fetcher.MakeRoom(small, -1, 0, noon); len(got) != 2 {
+		t.Errorf("of what is less than some %d go, not all", len(got))
+	}
+}
+
 func TestForgetAndOrphaned(t *testing.T) {
 	over := store.Run{Phase: event.PhaseFinished, Updated: noon.Add(-2 * time.Hour)}
 	running := over
@@ -265,6 +298,14 @@ type crowded struct {
 	files func() int
 }
 
+// Space implements fetcher.Objects.
+func (c *crowded) Space(context.Context) (store.Space, error) {
+	if c.files() > 0 {
+		return store.Space{Free: 0, All: 4}, nil
+	}
+	return store.Space{Free: 4, All: 4}, nil
+}
+
 // Put implements fetcher.Objects.
 func (c *crowded) Put(ctx context.Context, key string, size int64, withMD5 bool, fill func(w io.Writer) error) (store.Object, error) {
 	if c.files() > 0 {
@@ -287,6 +328,25 @@ func TestOnAFullDiskWhatNobodyNeedsMakesRoom(t *testing.T) {
 	}
 	w.run(t, "r1", event.PhaseFinished)
 	p.fetched(t, "r2")
+	w.clean(t)
+}
+
+func TestASourceThatWouldNotFitAnEmptyDiskEndsItsRunAndEvictsNothing(t *testing.T) {
+	w, s := newWorld(t), newSite(t)
+	w.shelf = &crowded{w.objects, func() int { return len(w.files(t)) }}
+	p := w.start(t, quick())
+	p.Say(ask("r1", data{src: s.put("/dogs", page{content: []byte("dogs")})}))
+	digest := p.fetched(t, "r1")[0].SHA256
+	w.run(t, "r1", event.PhaseFinished)
+	w.age(t, digest, time.Hour)
+	p.Say(ask("r2", data{src: s.put("/whales", page{content: []byte("whales")})}))
+	got := p.finished(t, "r2")
+	if got.Reason != event.DataTooLarge || !strings.Contains(got.Message, "has 6 B, and the object store has room for 4 B even when it is empty") {
+		t.Errorf("finished %s: %s", got.Reason, got.Message)
+	}
+	if len(w.all(t, store.KindObject)) != 1 {
+		t.Error("something was evicted for it")
+	}
 	w.clean(t)
 }
 
@@ -340,6 +400,12 @@ func brief(t *testing.T, s *fetcher.Stock) []string {
 // run records in which phase a run is, some time ago.
 func (w *world) run(t *testing.T, id string, phase event.Phase) {
 	t.Helper()
+	if phase == event.PhaseFinished { // its data were said before its order was closed
+		eventually(t, "the order of "+id+" stays open", func() bool {
+			_, err := w.docs.Doc(t.Context(), store.KindOrder, "open/"+id)
+			return errors.Is(err, store.ErrNotFound)
+		})
+	}
 	r, err := w.docs.Run(t.Context(), id)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		t.Fatal(err)

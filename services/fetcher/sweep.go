@@ -151,20 +151,17 @@ func (s *Stock) dropOrphans(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// Room removes so many bytes of what no run needs, that first which was not used
-// for the longest time, or as many as there are. The error is store.ErrHeld
-// while another process looks after the object store.
-func (s *Stock) Room(ctx context.Context, bytes int64) error {
+// Room removes what no run needs until so many bytes are free (-1: nobody knows
+// how many are wanted), as MakeRoom says. Free is what is free now, -1 where
+// nobody knows. The error is store.ErrHeld while another process looks after the
+// object store.
+func (s *Stock) Room(ctx context.Context, bytes, free int64) error {
 	return s.alone(ctx, func(ctx context.Context) error {
 		all, err := s.List(ctx)
 		if err != nil {
 			return err
 		}
-		total := int64(0)
-		for _, o := range all {
-			total += o.Size
-		}
-		return s.evictOf(ctx, all, Limits{Size: max(total-bytes, 1)})
+		return s.evictOf(ctx, MakeRoom(all, bytes, free, time.Now()))
 	})
 }
 
@@ -174,12 +171,12 @@ func (s *Stock) evict(ctx context.Context, limits Limits) error {
 	if err != nil {
 		return err
 	}
-	return s.evictOf(ctx, all, limits)
+	return s.evictOf(ctx, Evict(all, limits, time.Now()))
 }
 
-func (s *Stock) evictOf(ctx context.Context, all []Stored, limits Limits) error {
+func (s *Stock) evictOf(ctx context.Context, gone []Stored) error {
 	var errs []error
-	for _, o := range Evict(all, limits, time.Now()) {
+	for _, o := range gone {
 		s.deps.Log.Info("object is evicted", zap.String("sha256", o.SHA256), zap.Int64("size", o.Size), zap.Time("used", o.Used))
 		errs = append(errs, kept(s.remove(ctx, o)))
 	}

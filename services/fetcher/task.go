@@ -87,7 +87,7 @@ func (w *worker) tell(ctx context.Context, cancel context.CancelCauseFunc) {
 			return
 		case <-tick.C:
 		}
-		w.task.Done, w.task.Total = w.board.come(w.job)
+		w.task.Done, w.task.Total, w.task.Why = w.board.come(w.job)
 		version, err := store.Replace(ctx, w.deps.Store, store.KindOrder, taskKey(w.key), w.version, w.task)
 		switch {
 		case err == nil:
@@ -107,7 +107,7 @@ func (w *worker) full(ctx context.Context, cancel context.CancelCauseFunc) error
 	t, version, err := store.Get[Task](ctx, w.deps.Store, store.KindOrder, taskKey(w.key))
 	if err == nil {
 		t.Full = true
-		t.Done, t.Total = w.board.come(w.job)
+		t.Done, t.Total, _ = w.board.come(w.job)
 		_, err = store.Replace(ctx, w.deps.Store, store.KindOrder, taskKey(w.key), version, t)
 	}
 	return err

@@ -8,6 +8,7 @@ import (
 	"io"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"go.uber.org/zap"
@@ -109,7 +110,10 @@ func (c *carrier) carry(ctx context.Context) error {
 	if answer.Object != nil || answer.Failure != nil || err != nil {
 		return err
 	}
-	req := source.Request{URL: c.job.source.URL, Progress: func(done, total int64) { c.board.moved(c.job, done, total) }}
+	req := source.Request{
+		URL: c.job.source.URL, Progress: func(done, total int64) { c.board.moved(c.job, done, total) },
+		Waits: func(why string) { c.board.waits(c.job, why) },
+	}
 	if there != nil && c.memory.Failure == nil {
 		req.Known = c.memory.Validators
 	}
@@ -120,16 +124,26 @@ func (c *carrier) carry(ctx context.Context) error {
 	c.deps.Log.Info("transfer", zap.String("source", c.memory.Source), zap.Int64("fence", c.fence))
 	var o store.Object
 	got, err := c.sources.Get(ctx, req, func(ctx context.Context, size int64, fill func(io.Writer) error) (err error) {
+		if size >= 0 {
+			c.board.moved(c.job, 0, size) // how much room is to be made is known, also if there is none for the first byte
+		}
 		o, err = c.deps.Objects.Put(ctx, c.memory.Writing, size, c.job.source.MD5 != "", fill)
 		return err
 	})
 	return c.conclude(ctx, o, got, err)
 }
 
-// conclude remembers what became of a transfer.
+// conclude remembers what became of a transfer. What has arrived whole is kept
+// even if nobody waits for it any more: to end between the object and the memory
+// of it would leave a file that nobody knows of.
 func (c *carrier) conclude(ctx context.Context, o store.Object, got source.Answer, err error) error {
-	done, total := c.board.come(c.job)
-	failure := Judge(c.job.source, err, done, total)
+	if err != nil && ctx.Err() != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer cancel()
+	done, total, _ := c.board.come(c.job)
+	failure := Judge(c.job.source, err, done, total, c.space(ctx, err))
 	switch {
 	case err != nil && failure == nil:
 		return err
@@ -146,6 +160,21 @@ func (c *carrier) conclude(ctx context.Context, o store.Object, got source.Answe
 	c.memory.Failure = failure
 	c.memory.Checked, c.memory.Writing = time.Now().UTC(), ""
 	return c.remember(ctx)
+}
+
+// space says what the object store has room for, where a transfer has ended for
+// want of it.
+func (f *fetcher) space(ctx context.Context, err error) store.Space {
+	unknown := store.Space{Free: -1, All: -1}
+	if !Full(err) || errors.Is(err, syscall.EDQUOT) { // a quota is not the disk's
+		return unknown
+	}
+	s, err := f.deps.Objects.Space(ctx)
+	if err != nil {
+		f.deps.Log.Warn("cannot look for free space", zap.Error(err))
+		return unknown
+	}
+	return s
 }
 
 // keepObject makes a new object the one of its content, or throws it away where

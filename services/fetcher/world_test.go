@@ -22,6 +22,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 
 	"github.com/benchmark-ai/bai/services/fetcher"
 	"github.com/benchmark-ai/bai/services/fetcher/source"
@@ -49,27 +50,27 @@ type world struct {
 	clone   source.OpenRepository
 	shelf   fetcher.Objects // in place of objects, where it is set
 	jobs    *jobs           // that transfer in place of the fetchers; nil for none
+	said    zapcore.Core    // what fetchers log
 }
 
 func newWorld(tb testing.TB) *world {
 	tb.Helper()
-	return openWorld(tb, tb.TempDir(), blob.Settings{})
+	return openWorld(tb, tb.TempDir())
 }
 
-func openWorld(tb testing.TB, dir string, s blob.Settings) *world {
+func openWorld(tb testing.TB, dir string) *world {
 	tb.Helper()
 	docs, err := sqlite.Open(tb.Context(), filepath.Join(dir, "store.db"))
 	if err != nil {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(func() { _ = docs.Close() }) // nothing is wanted of it any more
-	s.URL = "file://" + dir + "/objects"
-	objects, err := blob.Open(tb.Context(), s)
+	objects, err := blob.Open(tb.Context(), blob.Settings{URL: "file://" + dir + "/objects"})
 	if err != nil {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(func() { _ = objects.Close() }) // likewise
-	return &world{dir: dir, docs: docs, objects: objects}
+	return &world{dir: dir, docs: docs, objects: objects, said: zapcore.NewNopCore()}
 }
 
 // process is one fetcher with a bus of its own.
@@ -92,7 +93,7 @@ func (w *world) startOn(tb testing.TB, s fetcher.Settings, docs fetcher.Store) *
 	if w.shelf == nil {
 		w.shelf = w.objects
 	}
-	deps := fetcher.Deps{Bus: bus, Store: docs, Objects: w.shelf, Buckets: w.buckets, Repositories: w.clone, Log: zap.NewNop()}
+	deps := fetcher.Deps{Bus: bus, Store: docs, Objects: w.shelf, Buckets: w.buckets, Repositories: w.clone, Log: zap.New(w.said)}
 	if w.jobs != nil {
 		deps.Jobs, deps.Job = w.jobs, template()
 	}
@@ -124,8 +125,9 @@ type sleepy struct {
 
 	err error
 
-	mu     sync.Mutex
-	asleep chan struct{} // closed while awake
+	mu      sync.Mutex
+	asleep  chan struct{} // closed while awake
+	refused int           // how often it failed
 }
 
 func (s *sleepy) sleep() {
@@ -152,8 +154,18 @@ func (s *sleepy) wait() error {
 	case <-asleep:
 		return nil
 	default:
+		s.mu.Lock()
+		s.refused++
+		s.mu.Unlock()
 		return s.err
 	}
+}
+
+// refusals is how often it has failed.
+func (s *sleepy) refusals() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.refused
 }
 
 // CreateDoc implements store.Docs.
@@ -485,8 +497,8 @@ func bytesOf(seed byte, size int) []byte {
 // eventually waits until something is so; what is measured may take its time.
 func eventually(tb testing.TB, not string, so func() bool) {
 	tb.Helper()
-	patience := 20 * time.Second
-	if _, measured := tb.(*testing.B); measured {
+	patience := time.Minute
+	if _, measured := tb.(*testing.B); measured || os.Getenv("BAI_BARS") != "" {
 		patience = 10 * time.Minute
 	}
 	for end := time.Now().Add(patience); !so(); {

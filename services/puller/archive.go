@@ -63,7 +63,7 @@ func (u *unpacker) tar(ctx context.Context, form form, archive io.Reader) error 
 		if err != nil {
 			return err
 		}
-		if err := u.add(tarEntry(h), r); err != nil {
+		if err := u.add(ctx, tarEntry(h), r); err != nil {
 			return err
 		}
 	}
@@ -115,7 +115,7 @@ func (u *unpacker) zip(ctx context.Context, archive *os.File) error {
 		return err
 	}
 	if len(z.File) > u.guard.files {
-		return user("it has more entries than are allowed")
+		return u.guard.tooMany()
 	}
 	for _, f := range z.File {
 		if err := u.zipped(ctx, f); err != nil {
@@ -125,21 +125,21 @@ func (u *unpacker) zip(ctx context.Context, archive *os.File) error {
 	return nil
 }
 
-// maxLink is more than any system lets a link be long.
-const maxLink = 4096
+// maxLink is one more than a link can be long.
+const maxLink = mostName + 1
 
 func (u *unpacker) zipped(ctx context.Context, f *zip.File) error {
 	e := entry{name: f.Name, executable: f.Mode()&0o111 != 0}
 	switch mode := f.Mode(); {
 	case mode.IsDir():
 		e.kind = folder
-		return u.add(e, nil)
+		return u.add(ctx, e, nil)
 	case mode.IsRegular():
 		e.kind, e.size = file, int64(min(f.UncompressedSize64, 1<<62)) //nolint:gosec // it fits
 	case mode&os.ModeSymlink != 0:
 		e.kind = symlink
 	default:
-		return u.add(e, nil)
+		return u.add(ctx, e, nil)
 	}
 	r, err := f.Open()
 	if err != nil {
@@ -147,11 +147,11 @@ func (u *unpacker) zipped(ctx context.Context, f *zip.File) error {
 	}
 	defer func() { _ = r.Close() }() // it was only read
 	if e.kind == symlink {
-		to, err := io.ReadAll(io.LimitReader(r, maxLink))
+		to, err := io.ReadAll(io.LimitReader(reader{ctx, r}, maxLink))
 		if err != nil {
 			return err
 		}
 		e.link = string(to)
 	}
-	return u.add(e, reader{ctx, r})
+	return u.add(ctx, e, r)
 }

@@ -43,25 +43,25 @@ func BenchmarkPull(b *testing.B) {
 }
 
 // filled is a depot with one object of so many MiB, readable for all.
-func filled(b *testing.B, mib int) (dir string, d event.Data) {
-	b.Helper()
-	dir = b.TempDir()
+func filled(tb testing.TB, mib int) (dir string, d event.Data) {
+	tb.Helper()
+	dir = tb.TempDir()
 	d = event.Data{Source: "x", Path: "/x", Object: "objects/big", Size: int64(mib) << 20}
 	if err := os.Mkdir(filepath.Join(dir, "objects"), 0o755); err != nil {
-		b.Fatal(err)
+		tb.Fatal(err)
 	}
 	f, err := os.OpenFile(filepath.Join(dir, d.Object), os.O_CREATE|os.O_WRONLY, 0o644)
 	if err != nil {
-		b.Fatal(err)
+		tb.Fatal(err)
 	}
 	sum, piece := sha256.New(), bytesOf(1<<20)
 	for range mib {
 		if _, err := io.MultiWriter(f, sum).Write(piece); err != nil {
-			b.Fatal(err)
+			tb.Fatal(err)
 		}
 	}
 	if err := f.Close(); err != nil {
-		b.Fatal(err)
+		tb.Fatal(err)
 	}
 	d.SHA256 = hex.EncodeToString(sum.Sum(nil))
 	return dir, d

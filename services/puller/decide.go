@@ -1,6 +1,7 @@
 package puller
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"path/filepath"
@@ -84,9 +85,55 @@ func need(all []group, there func(set) bool) int64 {
 	return total
 }
 
-// noRoom says that a volume is too small.
-func noRoom(needed, free int64) error {
-	return infra("the data need at least %d bytes, and the volume that they belong on has %d free: no space left on device", needed, free)
+// on are the groups on the volume that is shared, or on the other.
+func on(all []group, shared bool) (some []group) {
+	for _, g := range all {
+		if g.shared == shared {
+			some = append(some, g)
+		}
+	}
+	return some
+}
+
+// space is how much a volume holds, in bytes.
+type space struct {
+	free, total int64
+}
+
+// noRoom says that what is to be brought to a volume does not fit: the user's fault
+// where it would not fit were the volume empty.
+func noRoom(needed int64, s space) error {
+	if needed > s.total {
+		return user("the data need at least %d bytes, and the volume that they belong on has %d in all: no space left on device; bring less data, or run where the disk is larger", needed, s.total)
+	}
+	return infra("the data need at least %d bytes, and the volume that they belong on has %d of %d free: no space left on device", needed, s.free, s.total)
+}
+
+// look is how much is unpacked between two looks at the free space, and least what
+// any file takes.
+const (
+	look  = 32 << 20
+	least = 4 << 10
+)
+
+// reserve is how much of a volume is left free while archives are unpacked, given
+// what settings say: others write there too.
+func reserve(setting, total int64) int64 {
+	if setting > 0 {
+		return setting
+	}
+	return min(256<<20, total/20)
+}
+
+// full says that nothing more can be unpacked to a volume to which an archive, and
+// what else belongs there, have brought so many bytes. It is the user's fault where
+// they have nine tenths of it: it would be too small for them on any other day too.
+func full(brought int64, s space, reserve int64) *Error {
+	const words = "there is no space left on the volume: it has %d bytes, of which %d are free and %d stay free for others (executor.pods.unpack.reserve of the platform's settings), and the data have taken %d so far"
+	if room := s.total - reserve; room > 0 && brought >= room/10*9 {
+		return user(words+": they do not fit; bring less data, or run where the disk is larger", s.total, s.free, reserve, brought)
+	}
+	return infra(words+": others have taken the rest", s.total, s.free, reserve, brought)
 }
 
 // check says why a data set cannot be pulled at all.
@@ -143,23 +190,33 @@ type entry struct {
 	executable bool
 }
 
+// Limits of an archive that settings do not change, and those that hold where they
+// say nothing.
+const (
+	mostName  = 4000    // bytes
+	mostParts = 100     // of a name
+	mostLinks = 8 << 20 // bytes of the names of its symbolic links, which are kept until the end
+
+	usualFiles = 1_000_000
+	usualBytes = 1 << 40
+)
+
 // guard watches over what is unpacked from one archive.
 type guard struct {
-	files int   // that may still come
-	bytes int64 // that may still come
+	size             int64 // of the archive
+	mostFiles, files int   // all, and those that may still come
+	mostBytes, bytes int64 // the same
+	links            int   // bytes that may still come
 }
 
 // newGuard returns a guard for an archive of size bytes. Zero limits are the
 // defaults.
 func newGuard(size int64, maxFiles int, maxBytes int64) *guard {
-	g := &guard{files: 1_000_000, bytes: 1<<30 + 200*size}
-	if maxFiles > 0 {
-		g.files = maxFiles
+	files, all := cmp.Or(maxFiles, usualFiles), maxBytes
+	if all <= 0 {
+		all = max(size, min(1<<30+200*min(size, usualBytes), usualBytes))
 	}
-	if maxBytes > 0 {
-		g.bytes = maxBytes
-	}
-	return g
+	return &guard{size: size, mostFiles: files, files: files, mostBytes: all, bytes: all, links: mostLinks}
 }
 
 // admit returns where an entry belongs below the folder that is unpacked to, ""
@@ -168,14 +225,19 @@ func (g *guard) admit(e entry) (string, error) {
 	if e.kind == nothing {
 		return "", nil
 	}
-	if g.files--; g.files < 0 {
-		return "", user("it has more entries than are allowed")
+	if err := g.count(); err != nil {
+		return "", err
 	}
 	if e.size > g.bytes {
 		return "", g.tooLarge()
 	}
+	if len(e.name) > mostName || len(e.link) > mostName {
+		return "", user("%.100q… has a name, or leads to one, of more than %d bytes", e.name, mostName)
+	}
 	name := path.Clean(e.name)
 	switch {
+	case strings.Count(name, "/") >= mostParts:
+		return "", user("%.100q… lies more than %d folders deep", e.name, mostParts-1)
 	case strings.ContainsRune(e.name, 0) || strings.ContainsRune(e.link, 0):
 		return "", user("%.100q has a name that no file can have", e.name)
 	case path.IsAbs(e.name):
@@ -190,6 +252,14 @@ func (g *guard) admit(e entry) (string, error) {
 	return name, g.follow(e, name)
 }
 
+// count admits one more entry, or folder that none is about and that others lie in.
+func (g *guard) count() error {
+	if g.files--; g.files < 0 {
+		return g.tooMany()
+	}
+	return nil
+}
+
 // top is for the entry that is the folder itself.
 func (*guard) top(e entry) (string, error) {
 	if e.kind == folder {
@@ -199,16 +269,26 @@ func (*guard) top(e entry) (string, error) {
 }
 
 // follow says why a link is refused.
-func (*guard) follow(e entry, name string) error {
+func (g *guard) follow(e entry, name string) error {
 	switch {
 	case e.kind == symlink && (path.IsAbs(e.link) || !filepath.IsLocal(path.Join(path.Dir(name), e.link))),
 		e.kind == hardlink && (path.IsAbs(e.link) || !filepath.IsLocal(e.link)):
 		return user("%.100q is a link that leads out of the archive, to %.100q", e.name, e.link)
+	case e.kind == symlink:
+		if g.links -= len(name); g.links < 0 {
+			return user("the names of its symbolic links have more than %d bytes", mostLinks)
+		}
 	}
 	return nil
 }
 
-func (*guard) tooLarge() error { return user("it holds more bytes than are allowed") }
+func (g *guard) tooMany() error {
+	return user("it has more than the %d files and folders that are allowed: executor.pods.unpack.max_files of the platform's settings allows more", g.mostFiles)
+}
+
+func (g *guard) tooLarge() error {
+	return user("it holds more than the %d bytes that are allowed in an archive of %d: executor.pods.unpack.max_bytes of the platform's settings allows more", g.mostBytes, g.size)
+}
 
 // Error says why data could not be pulled, and whose fault that is.
 type Error struct {

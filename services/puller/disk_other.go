@@ -2,5 +2,5 @@
 
 package puller
 
-// free returns how many bytes a volume has left, where that can be known.
-func free(string) (bytes int64, known bool) { return 0, false }
+// spaceOf returns how much a volume holds, where that can be known.
+func spaceOf(string) (s space, known bool) { return space{}, false }

@@ -4,11 +4,13 @@ package puller
 
 import "syscall"
 
-// free returns how many bytes a volume has left, where that can be known.
-func free(dir string) (bytes int64, known bool) {
+// spaceOf returns how much a volume holds, where that can be known. What only the
+// system's own user may fill counts as taken.
+func spaceOf(dir string) (s space, known bool) {
 	var st syscall.Statfs_t
-	if syscall.Statfs(dir, &st) != nil {
-		return 0, false
+	if syscall.Statfs(dir, &st) != nil || st.Blocks == 0 {
+		return space{}, false
 	}
-	return int64(st.Bavail) * int64(st.Bsize), true //nolint:gosec,unconvert // the types differ by system
+	block, kept := int64(st.Bsize), int64(st.Bfree)-int64(st.Bavail)                             //nolint:gosec,unconvert // the types differ by system
+	return space{free: int64(st.Bavail) * block, total: (int64(st.Blocks) - kept) * block}, true //nolint:gosec // the same
 }

@@ -62,6 +62,7 @@ func Run(ctx context.Context, dir string, cfg pod.Pull, say func(event.Status)) 
 		return err
 	}
 	all := groups(cfg.Data, cfg.Shared)
+	p.measure(all)
 	if err := p.room(all); err != nil {
 		return err
 	}
@@ -93,11 +94,28 @@ type puller struct {
 	cfg      pod.Pull
 	store    store
 	progress *progress
+	volumes  [2]*volume // this pod's own, and what is shared
+}
+
+// measure says of each volume what belongs there.
+func (p *puller) measure(all []group) {
+	p.volumes = [2]*volume{{dir: p.dir, setting: p.cfg.Reserve}, {dir: p.common, shared: true}}
+	for _, v := range p.volumes {
+		v.objects = need(on(all, v.shared), func(set) bool { return false })
+	}
+}
+
+// volume is where data sets are brought to, those that are shared or the others.
+func (p *puller) volume(shared bool) *volume {
+	if shared {
+		return p.volumes[1]
+	}
+	return p.volumes[0]
 }
 
 // prepare removes what a puller that was killed has left half done.
 func (p *puller) prepare() (err error) {
-	if p.store, err = open(p.cfg.Store); err != nil {
+	if p.store, err = open(p.cfg); err != nil {
 		return err
 	}
 	if err := tidy(p.dir); err != nil {
@@ -135,19 +153,16 @@ func (p *puller) room(all []group) error {
 	if p.store.dir != "" {
 		return nil
 	}
-	for _, shared := range []bool{false, true} {
-		var some []group
-		for _, g := range all {
-			if g.shared == shared && (!shared || !p.waits()) {
-				some = append(some, g)
-			}
+	for _, v := range p.volumes {
+		if v.shared && p.waits() {
+			continue
 		}
-		needed := need(some, func(s set) bool { _, err := os.Lstat(p.at(s)); return err == nil })
+		needed := need(on(all, v.shared), func(s set) bool { _, err := os.Lstat(p.at(s)); return err == nil })
 		if needed == 0 {
 			continue
 		}
-		if left, known := free(p.home(shared)); known && left < needed {
-			return noRoom(needed, left)
+		if s, known := spaceOf(v.dir); known && s.free < needed {
+			return noRoom(needed, s)
 		}
 	}
 	return nil

@@ -149,6 +149,58 @@ func TestADownloadThatIsCutGoesOn(t *testing.T) {
 	}
 }
 
+func TestAStoreThatNamesTheRunIsToldItsTokenAndWhereItLeadsIsNot(t *testing.T) {
+	d := newDepot(t)
+	content := bytesOf(3 << 20)
+	data := []event.Data{d.data("/a", content)}
+	cuts := 2
+	bucket := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "" || r.URL.RawQuery != "signature=x" {
+			t.Errorf("the bucket is told %q and %q", r.Header.Get("Authorization"), r.URL.RawQuery)
+		}
+		if cuts--; cuts >= 0 {
+			w = &cutter{ResponseWriter: w, left: 1 << 20}
+		}
+		http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(content))
+	}))
+	defer bucket.Close()
+	asked := 0
+	gateway := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked++
+		if r.URL.Path != "/v1/runs/r1/"+data[0].Object || r.Header.Get("Authorization") != "Bearer secret" {
+			t.Errorf("the gateway is asked for %s by %q", r.URL.Path, r.Header.Get("Authorization"))
+		}
+		http.Redirect(w, r, bucket.URL+"/x?signature=x", http.StatusTemporaryRedirect)
+	}))
+	defer gateway.Close()
+	cfg := pod.Pull{Header: event.Header{Run: "r1"}, Token: "secret", Store: gateway.URL + "/v1/runs/{run}", Data: data}
+	dir := t.TempDir()
+	run(t, dir, cfg)
+	if !bytes.Equal(content, read(t, place(dir, 0))) || asked != 3 {
+		t.Errorf("other bytes came, or after %d requests instead of 3", asked)
+	}
+	bucket.Close()
+	err := puller.Run(t.Context(), t.TempDir(), cfg, nil)
+	if err == nil || strings.Contains(err.Error(), "signature") {
+		t.Errorf("Run: %v, want an error without the link", err)
+	}
+	cfg.Store = serveAll(t, content)
+	run(t, t.TempDir(), cfg)
+}
+
+// serveAll serves some content to everybody, and wants to be told nothing.
+func serveAll(t *testing.T, content []byte) string {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "" {
+			t.Error("a store that names no run is told a token")
+		}
+		_, _ = w.Write(content) // or the client is gone
+	}))
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
 func TestFailures(t *testing.T) {
 	d := newDepot(t)
 	good := d.data("/data/good", []byte("good"))

@@ -13,17 +13,25 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/benchmark-ai/bai/services/internal/pod"
 )
 
 // store is where objects lie: in a folder, or behind HTTP.
 type store struct {
 	dir    string // the one
 	url    string // or the other
+	token  string // that lets us in there; empty where everybody is
 	client *http.Client
 }
 
+// ofRun stands in the URL of an object store for the run: such a store lets in
+// who has the run's token.
+const ofRun = "{run}"
+
 // open reads the URL of the object store.
-func open(raw string) (store, error) {
+func open(cfg pod.Pull) (store, error) {
+	raw, named := strings.ReplaceAll(cfg.Store, ofRun, url.PathEscape(cfg.Header.Run)), strings.Contains(cfg.Store, ofRun)
 	u, err := url.Parse(raw)
 	if err != nil {
 		return store{}, infra("%q is not the URL of an object store", raw)
@@ -32,11 +40,29 @@ func open(raw string) (store, error) {
 	case "file":
 		return store{dir: u.Path}, nil
 	case "http", "https":
-		return store{url: strings.TrimSuffix(raw, "/"), client: &http.Client{Transport: &http.Transport{
-			Proxy: http.ProxyFromEnvironment, DisableCompression: true, ResponseHeaderTimeout: stall, ForceAttemptHTTP2: true,
-		}}}, nil
+		s := store{url: strings.TrimSuffix(raw, "/"), client: newClient()}
+		if named {
+			s.token = cfg.Token
+		}
+		return s, nil
 	}
 	return store{}, infra("object store %q: a pod reads file, http and https", raw)
+}
+
+// newClient returns a client that takes the token along to nobody: a store says
+// where an object is with a link that lets in by itself.
+func newClient() *http.Client {
+	transport := &http.Transport{
+		Proxy: http.ProxyFromEnvironment, DisableCompression: true, ResponseHeaderTimeout: stall, ForceAttemptHTTP2: true, MaxIdleConnsPerHost: workers,
+	}
+	return &http.Client{Transport: transport, CheckRedirect: func(next *http.Request, via []*http.Request) error {
+		if len(via) > redirects {
+			return fmt.Errorf("it leads on more than %d times", redirects)
+		}
+		next.Header.Del("Authorization")
+		next.Header.Del("Referer")
+		return nil
+	}}
 }
 
 // local returns where an object lies on this machine's disk, "" if it does not.
@@ -51,6 +77,8 @@ const (
 	attempts = 6                // in a row that bring nothing
 	stall    = 1 * time.Minute  // after which a silent store is asked again
 	longest  = 10 * time.Second // between two attempts
+
+	redirects = 3
 )
 
 // download appends the rest of an object to f, as often as that takes. Objects
@@ -94,12 +122,15 @@ func (s store) rest(ctx context.Context, object string, f *os.File, came func(in
 	if err != nil {
 		return 0, infra("object store: %v", err)
 	}
+	if s.token != "" {
+		req.Header.Set("Authorization", "Bearer "+s.token)
+	}
 	if at > 0 {
 		req.Header.Set("Range", fmt.Sprintf("bytes=%d-", at))
 	}
 	answer, err := s.client.Do(req)
 	if err != nil {
-		return 0, cmp.Or(context.Cause(ctx), err)
+		return 0, cmp.Or(context.Cause(ctx), plainly(err))
 	}
 	defer func() { _ = answer.Body.Close() }() // it was only read
 	switch code := answer.StatusCode; {
@@ -124,6 +155,14 @@ func (s store) rest(ctx context.Context, object string, f *os.File, came func(in
 		err = cmp.Or(context.Cause(ctx), err)
 	}
 	return n, err
+}
+
+// plainly returns an error without its URL, which may let in who reads it.
+func plainly(err error) error {
+	if long := new(url.Error); errors.As(err, &long) {
+		return long.Err
+	}
+	return err
 }
 
 // errStalled says that an answer was given up.

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path"
+	"slices"
 	"syscall"
 )
 
@@ -88,12 +89,14 @@ func (p *puller) unpack(ctx context.Context, s set, archive *os.File) error {
 		return infra("open its folder: %v", err)
 	}
 	defer func() { _ = root.Close() }() // it was only a way to the folder
-	u := &unpacker{root: root, guard: newGuard(s.Size, p.cfg.MaxFiles, p.cfg.MaxUnpacked), writable: s.Writable, buf: make([]byte, 256<<10)}
+	u := &unpacker{
+		root: root, guard: newGuard(s.Size, p.cfg.MaxFiles, p.cfg.MaxUnpacked), volume: p.volume(s.shared), writable: s.Writable, buf: make([]byte, 256<<10),
+	}
 	if err = u.all(ctx, archive); err == nil {
-		err = u.checkLinks()
+		err = u.checkLinks(ctx)
 	}
 	if err != nil {
-		return errors.Join(explain(err), os.RemoveAll(p.temp(s)))
+		return errors.Join(explain(u.volume, err), os.RemoveAll(p.temp(s)))
 	}
 	if err := p.finish(s, os.Chmod(p.temp(s), os.FileMode(dirMode(s.Writable)))); err != nil {
 		return err
@@ -103,7 +106,10 @@ func (p *puller) unpack(ctx context.Context, s set, archive *os.File) error {
 
 // explain says whose fault an error is that came up while an archive was
 // unpacked: the archive's, unless the disk would not have it.
-func explain(err error) error {
+func explain(v *volume, err error) error {
+	if none := v.exhausted(err); none != nil {
+		err = none
+	}
 	if own := new(Error); errors.As(err, &own) {
 		return &Error{Class: own.Class, Message: "unpack: " + own.Message}
 	}
@@ -111,7 +117,7 @@ func explain(err error) error {
 		return err
 	}
 	for _, disk := range [...]error{
-		syscall.ENOSPC, syscall.EDQUOT, syscall.EIO, syscall.EROFS, syscall.EACCES, syscall.EPERM, syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM,
+		syscall.EIO, syscall.EROFS, syscall.EACCES, syscall.EPERM, syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM,
 	} {
 		if errors.Is(err, disk) {
 			return infra("unpack: %v", err)
@@ -124,22 +130,29 @@ func explain(err error) error {
 type unpacker struct {
 	root     *os.Root
 	guard    *guard
+	volume   *volume
 	writable bool
 	links    []string // symbolic
 	buf      []byte
 }
 
 // add puts one entry in its place. Of two with one name the last one counts.
-func (u *unpacker) add(e entry, content io.Reader) error {
+func (u *unpacker) add(ctx context.Context, e entry, content io.Reader) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	name, err := u.guard.admit(e)
 	if err != nil || name == "" {
 		return err
 	}
-	if e.kind == folder {
-		return u.folder(name)
-	}
-	if err := u.folder(path.Dir(name)); err != nil {
+	if err := u.parents(ctx, path.Dir(name)); err != nil {
 		return err
+	}
+	if e.kind == folder {
+		if u.isFolder(name) {
+			return nil
+		}
+		return u.mkdir(name)
 	}
 	if err := u.root.Remove(name); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
@@ -152,19 +165,41 @@ func (u *unpacker) add(e entry, content io.Reader) error {
 		return u.hardlink(e, name)
 	case file, folder, other, nothing:
 	}
-	return u.file(name, e.executable, content)
+	return u.file(ctx, name, e.executable, content)
 }
 
-// folder makes a folder, and those that it lies in.
-func (u *unpacker) folder(name string) error {
-	if info, err := u.root.Stat(name); err == nil && info.IsDir() {
-		return nil
+// parents makes a folder where it is not there, and those that it lies in. Each
+// counts as an entry of the archive.
+func (u *unpacker) parents(ctx context.Context, name string) error {
+	var missing []string
+	for ; !u.isFolder(name); name = path.Dir(name) {
+		missing = append(missing, name)
 	}
-	if err := u.folder(path.Dir(name)); err != nil {
-		return err
+	for _, name := range slices.Backward(missing) {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := u.guard.count(); err != nil {
+			return err
+		}
+		if err := u.mkdir(name); err != nil {
+			return err
+		}
 	}
+	return nil
+}
+
+func (u *unpacker) isFolder(name string) bool {
+	info, err := u.root.Stat(name)
+	return name == "." || err == nil && info.IsDir()
+}
+
+func (u *unpacker) mkdir(name string) error {
 	mode := os.FileMode(dirMode(u.writable))
 	if err := u.root.Mkdir(name, mode); err != nil {
+		return err
+	}
+	if err := u.volume.take(least); err != nil {
 		return err
 	}
 	return u.root.Chmod(name, mode)
@@ -182,13 +217,16 @@ func (u *unpacker) hardlink(e entry, name string) error {
 	return u.root.Link(target, name)
 }
 
-func (u *unpacker) file(name string, executable bool, content io.Reader) (err error) {
+func (u *unpacker) file(ctx context.Context, name string, executable bool, content io.Reader) (err error) {
 	f, err := u.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	n, err := io.CopyBuffer(only{f}, io.LimitReader(content, u.guard.bytes+1), u.buf)
+	n, err := io.CopyBuffer(counted{u.volume, f}, io.LimitReader(reader{ctx, content}, u.guard.bytes+1), u.buf)
+	if err == nil {
+		err = u.volume.take(max(0, least-n))
+	}
 	if err != nil {
 		return err
 	}
@@ -200,8 +238,11 @@ func (u *unpacker) file(name string, executable bool, content io.Reader) (err er
 
 // checkLinks says which symbolic link leads out of the folder by way of others.
 // One that leads nowhere is harmless.
-func (u *unpacker) checkLinks() error {
+func (u *unpacker) checkLinks(ctx context.Context) error {
 	for _, name := range u.links {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 		if _, err := u.root.Stat(name); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return user("%.100q is a link that cannot be followed: %v", name, err)
 		}

@@ -7,10 +7,12 @@ import (
 	"compress/gzip"
 	"encoding/base64"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -114,6 +116,16 @@ func TestHostileArchives(t *testing.T) {
 		"an absolute hard link":               {things: []thing{{name: "h", kind: tar.TypeLink, link: "/etc/passwd"}}, want: "leads out of the archive"},
 		"a hard link to nothing":              {things: []thing{{name: "h", kind: tar.TypeLink, link: "x"}}, want: "no such file"},
 		"a hard link to a link":               {things: []thing{{name: "l", link: "x", mode: fs.ModeSymlink}, {name: "h", kind: tar.TypeLink, link: "l"}}, want: "a link to what is not a file"},
+		"a name of a MiB":                     {things: []thing{{name: strings.Repeat("a/", 500_000) + "x", content: "x"}}, want: "has a name, or leads to one, of more than 4000 bytes"},
+		"a name of 4,001 bytes":               {things: []thing{{name: long(4001), content: "x"}}, want: "more than 4000 bytes"},
+		"a name of 4,001 bytes in a zip":      {things: []thing{{name: long(4001), content: "x"}}, pack: zipOf, want: "more than 4000 bytes"},
+		"a link to such a name":               {things: []thing{{name: "l", link: long(4001), mode: fs.ModeSymlink}}, want: "more than 4000 bytes"},
+		"a link to such a name in a zip":      {things: []thing{{name: "l", link: long(5000), mode: fs.ModeSymlink}}, pack: zipOf, want: "more than 4000 bytes"},
+		"a file in 100 folders":               {things: []thing{{name: strings.Repeat("a/", 100) + "x", content: "x"}}, want: "lies more than 99 folders deep"},
+		"a folder in 100 folders, in a zip":   {things: []thing{{name: strings.Repeat("a/", 101), mode: fs.ModeDir}}, pack: zipOf, want: "lies more than 99 folders deep"},
+		"folders that have no entry":          {things: []thing{{name: "1/2/3/4/5/6/7/8/9/10/x", content: "x"}}, want: "more than the 10 files and folders"},
+		"folders that have no entry in a zip": {things: []thing{{name: "1/2/3/4/5/x", content: "x"}, {name: "6/7/8/9/x", content: "x"}}, pack: zipOf, want: "more than the 10 files and folders"},
+		"one folder again and again":          {things: slices.Repeat([]thing{{name: "a/", mode: fs.ModeDir}}, 11), want: "more than the 10 files and folders"},
 		"a device":                            {things: []thing{{name: "d", kind: tar.TypeChar}}, want: `"d" is neither a file nor a folder nor a link`},
 		"a disk":                              {things: []thing{{name: "d", kind: tar.TypeBlock}}, want: "neither a file"},
 		"a pipe":                              {things: []thing{{name: "d", kind: tar.TypeFifo}}, want: "neither a file"},
@@ -124,12 +136,12 @@ func TestHostileArchives(t *testing.T) {
 		"the folder itself as a link":         {things: []thing{{name: "./", link: "x", mode: fs.ModeSymlink}}, want: "is not a folder"},
 		"a file in a file":                    {things: []thing{{name: "a", content: "x"}, {name: "a/b", content: "x"}}, want: "unpack"},
 		"a file in the place of a folder":     {things: []thing{{name: "a/b", content: "x"}, {name: "a", content: "x"}}, want: "not empty"},
-		"more entries than are allowed":       {things: many(11), want: "it has more entries than are allowed"},
-		"more entries in a zip":               {things: many(11), pack: zipOf, want: "it has more entries than are allowed"},
-		"more bytes than are allowed":         {things: []thing{{name: "a", content: bomb}, {name: "b", content: bomb}, {name: "c", content: bomb}}, pack: gzipOf, want: "it holds more bytes than are allowed"},
-		"more bytes with zstd":                {things: []thing{{name: "a", content: bomb}, {name: "b", content: bomb}, {name: "c", content: bomb}}, pack: zstdOf, want: "it holds more bytes than are allowed"},
-		"more bytes in a zip":                 {things: []thing{{name: "a", content: bomb}, {name: "b", content: bomb}, {name: "c", content: bomb}}, pack: zipOf, want: "it holds more bytes than are allowed"},
-		"a size that is too large by itself":  {things: []thing{{name: "a", size: 1 << 50}}, want: "it holds more bytes than are allowed"},
+		"more entries than are allowed":       {things: many(11), want: "it has more than the 10 files and folders that are allowed: executor.pods.unpack.max_files"},
+		"more entries in a zip":               {things: many(11), pack: zipOf, want: "it has more than the 10 files and folders that are allowed: executor.pods.unpack.max_files"},
+		"more bytes than are allowed":         {things: []thing{{name: "a", content: bomb}, {name: "b", content: bomb}, {name: "c", content: bomb}}, pack: gzipOf, want: "it holds more than the 2097152 bytes that are allowed"},
+		"more bytes with zstd":                {things: []thing{{name: "a", content: bomb}, {name: "b", content: bomb}, {name: "c", content: bomb}}, pack: zstdOf, want: "it holds more than the 2097152 bytes that are allowed"},
+		"more bytes in a zip":                 {things: []thing{{name: "a", content: bomb}, {name: "b", content: bomb}, {name: "c", content: bomb}}, pack: zipOf, want: "it holds more than the 2097152 bytes that are allowed"},
+		"a size that is too large by itself":  {things: []thing{{name: "a", size: 1 << 50}}, want: "it holds more than the 2097152 bytes that are allowed"},
 		"an archive that is cut":              {raw: cut(archive(t, tarOf, thing{name: "a", content: bomb}), 1000), want: "unexpected EOF"},
 		"an archive that is cut in its gzip":  {raw: cut(archive(t, gzipOf, thing{name: "a", content: string(bytesOf(5000))}), 3000), want: "unexpected EOF"},
 		"an archive that is cut in its zstd":  {raw: cut(archive(t, zstdOf, thing{name: "a", content: string(bytesOf(5000))}), 3000), want: "unexpected EOF"},
@@ -144,6 +156,11 @@ func TestHostileArchives(t *testing.T) {
 		"a tar whose header is not its sum":   {raw: flip(archive(t, tarOf, thing{name: "a", content: "x"}), 0), want: "it is neither a tar archive"},
 		"a tar whose later header is damaged": {raw: flip(archive(t, tarOf, thing{name: "a", content: "x"}, thing{name: "b"}), 1024), want: "invalid tar header"},
 	}
+	const atLeast = 40
+	if len(tests) < atLeast {
+		t.Errorf("%d hostile archives, want %d at least", len(tests), atLeast)
+	}
+	t.Logf("%d hostile archives", len(tests))
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			raw := tt.raw
@@ -165,6 +182,42 @@ func TestHostileArchives(t *testing.T) {
 			}
 			nothingElse(t, outer)
 		})
+	}
+}
+
+// long is a name of n bytes whose parts are as short as any system wants them.
+func long(n int) string { return strings.Repeat(strings.Repeat("x", 199)+"/", n/200+1)[:n-1] + "x" }
+
+func TestAnArchiveMayHoldAsMuchAsSettingsSay(t *testing.T) {
+	promise := archive(t, tarOf, thing{name: "a", size: 1 << 45})
+	for name, tt := range map[string]struct {
+		files int
+		bytes int64
+		raw   []byte
+		want  string // empty where it is unpacked
+	}{
+		"by default 1 GiB and 200 times its size": {raw: promise, want: fmt.Sprintf("more than the %d bytes that are allowed in an archive of %d", 1<<30+200*len(promise), len(promise))},
+		"more bytes": {bytes: 1 << 46, raw: promise, want: "unexpected EOF"}, // they are not refused before they come
+		"ten files":  {files: 10, raw: archive(t, tarOf, many(10)...)},
+		"a name that is as long and as deep as any may be": {files: 121, raw: archive(t, tarOf, thing{name: strings.Repeat("a/", 99) + "x"}, thing{name: long(4000)})},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDepot(t)
+			cfg := pod.Pull{Store: d.fileURL(), Data: []event.Data{d.unpack("/data", tt.raw)}, MaxFiles: tt.files, MaxUnpacked: tt.bytes}
+			err := puller.Run(t.Context(), t.TempDir(), cfg, nil)
+			if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("Run: %v, want %q", err, tt.want)
+			}
+		})
+	}
+}
+
+func TestAnArchiveOfLinksWithLongNamesIsRefused(t *testing.T) {
+	d := newDepot(t)
+	raw := archive(t, zstdOf, slices.Repeat([]thing{{name: long(3999), link: "x", mode: fs.ModeSymlink}}, 8<<20/3999+1)...)
+	err := puller.Run(t.Context(), t.TempDir(), pod.Pull{Store: d.fileURL(), Data: []event.Data{d.unpack("/data", raw)}}, nil)
+	if own := new(puller.Error); !errors.As(err, &own) || own.Class != event.ClassUser || !strings.Contains(own.Message, "the names of its symbolic links have more than 8388608 bytes") {
+		t.Errorf("Run: %v", err)
 	}
 }
 

@@ -89,7 +89,7 @@ func TestDataThatDoNotFitAreRefusedBeforeTheyAreBrought(t *testing.T) {
 		whole := data[n].Size
 		data[n].Size = 1 << 60
 		err := puller.Run(t.Context(), t.TempDir(), pod.Pull{Store: server.URL, Data: data}, nil)
-		if own := new(puller.Error); !errors.As(err, &own) || own.Class != event.ClassInfra || !strings.Contains(own.Message, "need at least 11529215046068469") {
+		if own := new(puller.Error); !errors.As(err, &own) || own.Class != event.ClassUser || !strings.Contains(own.Message, "need at least 11529215046068469") {
 			t.Errorf("Run: %v", err)
 		}
 		data[n].Size = whole

@@ -3,6 +3,9 @@ package source
 import (
 	"context"
 	"errors"
+	"fmt"
+	"net/http"
+	"time"
 
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/store"
@@ -20,15 +23,31 @@ func (d *download) again(ctx context.Context, ask func(context.Context) error) e
 			return errors.Unwrap(err)
 		case errors.Is(err, store.ErrRefused):
 			return failed(event.ClassUser, "source %s: the platform is not let in: %v", d.name, err)
+		case errors.Is(err, errors.ErrUnsupported):
+			return failed(event.ClassUser, "source %s cannot be read: %v", d.name, err)
 		}
-		why, fatal := d.explain(ctx, err)
+		why, wait, fatal := d.failure(ctx, err)
 		if fatal != nil {
 			return fatal
 		}
-		if err := d.pause(ctx, why, 0); err != nil {
+		if err := d.pause(ctx, why, wait); err != nil {
 			return err
 		}
 	}
+}
+
+// failure is explain, and says how long to wait where the server did.
+func (d *download) failure(ctx context.Context, cause error) (why string, wait time.Duration, err error) {
+	why, err = d.explain(ctx, cause)
+	busy := new(store.BusyError)
+	if err != nil || !errors.As(cause, &busy) {
+		return why, 0, err
+	}
+	v := judge(d.name, busy.Status, fmt.Sprintf("%d %s", busy.Status, http.StatusText(busy.Status)), busy.After, time.Now())
+	if v.fatal != nil {
+		return "", 0, v.fatal
+	}
+	return v.reason, v.wait, nil
 }
 
 func (d *download) once(ctx context.Context, ask func(context.Context) error) error {

@@ -3,7 +3,6 @@ package source
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"iter"
 	"strings"
@@ -25,6 +24,9 @@ type bucketed struct {
 
 // bucket brings an object, or all that lie below a prefix as a folder, into put.
 func (r *Reader) bucket(ctx context.Context, p place, req Request, put Sink) (Answer, error) {
+	if oddKey(p.key) {
+		return Answer{}, refused("source %s cannot be read: %s", Redact(req.URL), odd)
+	}
 	host := p.scheme + "://" + p.bucket
 	d := r.download(host, req)
 	defer r.hosts.leave(host)
@@ -39,7 +41,7 @@ func (r *Reader) bucket(ctx context.Context, p place, req Request, put Sink) (An
 		if !errors.Is(err, store.ErrConflict) {
 			return a, err
 		}
-		b.req.Known = Validators{}
+		b.req.Known, b.blame = Validators{}, event.ClassInfra
 		if err := b.pause(ctx, "it changes while it is read", 0); err != nil {
 			return Answer{}, err
 		}
@@ -126,7 +128,7 @@ func (b *bucketed) list(ctx context.Context, prefix string) (items []store.Item,
 			}
 			b.body.alive()
 			if items = append(items, it); len(items) > b.reader.settings.MaxFiles {
-				return &Error{Reason: event.DataTooLarge, Class: event.ClassUser, Message: fmt.Sprintf("source %s has more than the %d files that the platform's settings allow (sources.max_files)", b.name, b.reader.settings.MaxFiles)}
+				return tooMany(b.name, b.reader.settings.MaxFiles)
 			}
 		}
 		return nil

@@ -27,6 +27,7 @@ type bucket struct {
 	mu      sync.Mutex
 	objects map[string]string
 	tags    map[string]int
+	odd     string                              // key that cannot be asked for
 	fail    func(verb, key string, n int) error // of the n-th time that something is asked, from 1
 	cut     int                                 // bytes after which a read fails; 0 is never
 	n       int
@@ -47,7 +48,7 @@ func (b *bucket) ask(verb, key string) error {
 }
 
 func (b *bucket) item(key string) store.Item {
-	return store.Item{Key: key, Size: int64(len(b.objects[key])), Modified: time.Unix(1, 0), Tag: fmt.Sprint(b.tags[key])}
+	return store.Item{Key: key, Size: int64(len(b.objects[key])), Modified: time.Unix(1, 0), Tag: fmt.Sprint(b.tags[key]), Odd: b.odd == key}
 }
 
 // Stat implements source.Bucket.
@@ -230,6 +231,64 @@ func TestWhatChangesWhileItIsReadIsBroughtAsItIsAtTheEnd(t *testing.T) {
 	}
 }
 
+func TestAnObjectThatChangesForEverIsNobodysFaultButItsPlaces(t *testing.T) {
+	b := newBucket(map[string]string{"a": "cats"})
+	b.fail = func(verb, key string, n int) error {
+		if verb == "read" {
+			b.tags[key] = n
+		}
+		return nil
+	}
+	_, err := bucketReader(t, quick, b).Get(t.Context(), source.Request{URL: "s3://x/a"}, new(sink).put)
+	fails(t, err, event.FetchFailed, event.ClassInfra, "it changes while it is read; tried 7 times")
+}
+
+func TestAKeyThatCannotBeAskedForIsRefusedBeforeItIs(t *testing.T) {
+	b := newBucket(map[string]string{"set/a": "1", "set/b?c": "2"})
+	b.odd = "set/b?c"
+	r := bucketReader(t, quick, b)
+	for url, want := range map[string]string{
+		"s3://x/set/":           `object "set/b?c" cannot be read: its key holds characters that cannot be asked for`,
+		"s3://x/a__0x2f__b":     "as __0x2f__: give it another name",
+		"gs://x/a__0x__0x1F__/": "as __0x2f__: give it another name",
+	} {
+		_, err := r.Get(t.Context(), source.Request{URL: url}, nothing(t))
+		fails(t, err, event.SourceRefused, event.ClassUser, want)
+	}
+	for _, url := range []string{"s3://x/set/a", "s3://x/__0x", "s3://x/__0x2f_", "s3://x/__0xg__"} {
+		_, err := r.Get(t.Context(), source.Request{URL: url}, new(sink).put)
+		if err != nil && !strings.Contains(err.Error(), "has no object") {
+			t.Errorf("%s: %v", url, err)
+		}
+	}
+}
+
+func TestABucketThatIsBusyIsAskedWhenItSays(t *testing.T) {
+	busy := func(after string) func(string, string, int) error {
+		return func(_, _ string, n int) error {
+			if n > 1 {
+				return nil
+			}
+			return fmt.Errorf("get: %w", &store.BusyError{Status: 503, After: after, Err: errors.New("SlowDown")})
+		}
+	}
+	b := newBucket(map[string]string{"a": "cats"})
+	b.fail = busy("2")
+	var said []string
+	begun := time.Now()
+	_, err := bucketReader(t, quick, b).Get(t.Context(), source.Request{URL: "s3://x/a", Waits: func(why string) { said = append(said, why) }}, new(sink).put)
+	if err != nil || time.Since(begun) < 2*time.Second {
+		t.Errorf("Get: %v, after %s", err, time.Since(begun))
+	}
+	if diff := cmp.Diff([]string{"it answers 503 Service Unavailable; it is asked again in 2s"}, said); diff != "" {
+		t.Errorf("said (-want +got):\n%s", diff)
+	}
+	b = newBucket(map[string]string{"a": "cats"})
+	b.fail = busy("301")
+	_, err = bucketReader(t, quick, b).Get(t.Context(), source.Request{URL: "s3://x/a"}, nothing(t))
+	fails(t, err, event.FetchFailed, event.ClassInfra, "answers 503 Service Unavailable and asks to come back in 5m1s")
+}
+
 func TestWhatIsRefusedOfABucket(t *testing.T) {
 	denied := func(string, string, int) error { return fmt.Errorf("AccessDenied: %w", store.ErrRefused) }
 	away := func(string, string, int) error { return errors.New("connection reset") }
@@ -253,7 +312,8 @@ func TestWhatIsRefusedOfABucket(t *testing.T) {
 		"a way out":                          {objects: map[string]string{"f/../../etc/passwd": "x"}, url: "s3://x/f/", reason: event.SourceRefused, want: `its name leads through ".."`},
 		"an absolute name":                   {objects: map[string]string{"f//etc/passwd": "x"}, url: "s3://x/f/", reason: event.SourceRefused, want: "a part of its name is empty"},
 		"a dot":                              {objects: map[string]string{"f/./a": "x"}, url: "s3://x/f/", reason: event.SourceRefused, want: `its name leads through "."`},
-		"a zero":                             {objects: map[string]string{"f/a\x00b": "x"}, url: "s3://x/f/", reason: event.SourceRefused, want: "holds a zero"},
+		"a zero":                             {objects: map[string]string{"f/a\x00b": "x"}, url: "s3://x/f/", reason: event.SourceRefused, want: "a control character"},
+		"a new line":                         {objects: map[string]string{"f/a\nb": "x"}, url: "s3://x/f/", reason: event.SourceRefused, want: "a control character"},
 		"a long part":                        {objects: map[string]string{"f/" + long: "x"}, url: "s3://x/f/", reason: event.SourceRefused, want: "too long"},
 		"a long name":                        {objects: map[string]string{"f/" + strings.Repeat("x/", 2100) + "y": "x"}, url: "s3://x/f/", reason: event.SourceRefused, want: "too long"},
 		"a file that is a folder, too":       {objects: map[string]string{"f/a": "x", "f/a/b/c": "x"}, url: "s3://x/f/", reason: event.SourceRefused, want: `object "f/a" is to be a file, and the folder of "f/a/b/c"`},

@@ -84,7 +84,7 @@ const gitScheme = "git+https"
 
 // revision is what a commit has below a path.
 type revision struct {
-	url, host string // of the repository
+	url, host string // of the repository; the host as hostOf says it
 	ref       string // a tag, branch or commit; empty for what the repository shows first
 	path      string // empty for all
 }
@@ -96,7 +96,7 @@ func inRepository(source string) (revision, bool) {
 	if err != nil || u.Scheme != gitScheme {
 		return revision{}, false
 	}
-	r := revision{host: u.Host, path: strings.Trim(u.Fragment, "/")}
+	r := revision{host: hostOf(&url.URL{Scheme: "https", Host: u.Host}), path: strings.Trim(u.Fragment, "/")}
 	u.Scheme, u.Fragment, u.RawFragment, u.User = "https", "", "", nil
 	if at := strings.LastIndexByte(u.Path, '@'); at >= 0 {
 		u.Path, u.RawPath, r.ref = u.Path[:at], "", u.Path[at+1:]
@@ -161,10 +161,27 @@ func (g guard) refuse(u *url.URL) *Error {
 		return refused("source %q has no scheme: %s is wanted", name, strings.Join(g.schemes, " or "))
 	case !slices.Contains(g.schemes, u.Scheme):
 		return refused("source %s: scheme %q is not one of %s", name, u.Scheme, strings.Join(g.schemes, ", "))
-	case u.Scheme == "file":
-		return g.refuseFile(u, name)
 	}
-	return g.refuseHost(u, name)
+	where := g.refuseHost
+	if u.Scheme == "file" {
+		where = g.refuseFile
+	}
+	if why := where(u, name); why != nil {
+		return why
+	}
+	if u.User != nil {
+		return refused("source %s names a user or a password, which would be seen by all who see its URL: leave them out", name)
+	}
+	return nil
+}
+
+// hostOf names the host of a URL, however it is written.
+func hostOf(u *url.URL) string {
+	name, port := strings.ToLower(strings.TrimSuffix(u.Hostname(), ".")), u.Port()
+	if port == "" || u.Scheme == "http" && port == "80" || u.Scheme == "https" && port == "443" {
+		return name
+	}
+	return name + ":" + port
 }
 
 func (g guard) refuseHost(u *url.URL, name string) *Error {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
 // longest is how long a source may ask its reader to wait.
@@ -24,11 +25,11 @@ type verdict struct {
 // judge says what follows from an answer of the source name: its status, in
 // words said, and its Retry-After, at the time now.
 func judge(name string, status int, said, retryAfter string, now time.Time) verdict {
-	const ok, timeout, early, many, server = 200, 408, 425, 429, 500
+	const ok = 200
 	switch {
 	case status == ok:
 		return verdict{use: true}
-	case status == timeout || status == early || status == many || status >= server:
+	case store.Busy(status):
 		wait := after(retryAfter, now)
 		if wait > longest {
 			return verdict{fatal: failed(event.ClassInfra, "source %s answers %s and asks to come back in %s", name, said, wait.Round(time.Second))}
@@ -101,4 +102,8 @@ func failed(class event.Class, format string, args ...any) *Error {
 
 func tooLarge(name string, limit int64) *Error {
 	return &Error{Reason: event.DataTooLarge, Class: event.ClassUser, Message: fmt.Sprintf("source %s has more than the %d bytes that the platform's settings allow (sources.max_size)", name, limit)}
+}
+
+func tooMany(name string, limit int) *Error {
+	return &Error{Reason: event.DataTooLarge, Class: event.ClassUser, Message: fmt.Sprintf("source %s has more than the %d files that the platform's settings allow (sources.max_files)", name, limit)}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -73,6 +74,9 @@ func TestCheck(t *testing.T) {
 		"a folder that begins alike is another folder":        {settings: inside, source: "file:///srv/database/x", want: "lies in no folder"},
 		"the folder itself is refused":                        {settings: inside, source: "file:///srv/data", want: "lies in no folder"},
 		"a refusal shows no password":                         {source: "http://me:hunter2@127.0.0.1/x", want: "source http://127.0.0.1/x:"},
+		"a user and a password are refused":                   {source: "https://me:hunter2@example.com/x", want: "source https://example.com/x names a user or a password"},
+		"a user alone is, too":                                {source: "https://ghp_hunter2@example.com/x", want: "source https://example.com/x names a user or a password"},
+		"also where a file has one":                           {settings: inside, source: "file://me:hunter2@localhost/srv/data/x", want: "names a user or a password"},
 		"a refusal shows no token":                            {source: "http://127.0.0.1/x?v=2&X-Amz-Signature=abc", want: "http://127.0.0.1/x?v=2&X-Amz-Signature=REDACTED:"},
 		"a refusal of what is no URL shows no password":       {source: "http://me:hunter2@exa mple.com/%zz?token=abc", want: `source "…@exa mple.com/%zz" is not a URL`},
 		"an address in other words is left to the connection": {source: "http://2130706433/x"},
@@ -99,6 +103,26 @@ func refuses(t *testing.T, err error, want string) {
 	}
 	if refusal.Reason != event.SourceRefused || refusal.Class != event.ClassUser {
 		t.Errorf("refused as %s, %s", refusal.Reason, refusal.Class)
+	}
+}
+
+func TestAHostIsOneHoweverItIsWritten(t *testing.T) {
+	for raw, want := range map[string]string{
+		"https://Example.COM/x":        "example.com",
+		"https://example.com.:443/x":   "example.com",
+		"http://example.com:80/x":      "example.com",
+		"http://example.com:443/x":     "example.com:443",
+		"https://example.com:8443/x":   "example.com:8443",
+		"http://[2001:DB8::1]:80/x":    "2001:db8::1",
+		"http://me:pw@example.com:80/": "example.com",
+	} {
+		u, err := url.Parse(raw)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := source.HostOf(u); got != want {
+			t.Errorf("%s: %s, want %s", raw, got, want)
+		}
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
@@ -32,8 +33,8 @@ func arrange(name, prefix string, items []store.Item) ([]member, *Error) {
 		if file == "" || strings.HasSuffix(file, "/") && it.Size == 0 {
 			continue // what some tools put where a folder is
 		}
-		if why := unfit(file); why != "" {
-			return nil, refused("source %s: object %.200q cannot be a file: %s", name, it.Key, why)
+		if why := unlike(it, file); why != "" {
+			return nil, refused("source %s: object %.200q %s", name, it.Key, why)
 		}
 		all = append(all, member{it, file})
 	}
@@ -52,13 +53,42 @@ func arrange(name, prefix string, items []store.Item) ([]member, *Error) {
 	return all, nil
 }
 
+// unlike says why an object is not to be file.
+func unlike(it store.Item, file string) string {
+	if it.Odd {
+		return "cannot be read: " + odd
+	}
+	if why := unfit(file); why != "" {
+		return "cannot be a file: " + why
+	}
+	return ""
+}
+
+// odd says of an object why it is not read (see store.Item.Odd).
+const odd = "its key holds characters that cannot be asked for, or what stands for one, as __0x2f__: give it another name"
+
+// oddKey reports whether a key holds what clouds' drivers take for a character.
+func oddKey(key string) bool {
+	for {
+		_, after, ok := strings.Cut(key, "__0x")
+		if !ok {
+			return false
+		}
+		digits := strings.TrimLeft(after, "0123456789abcdefABCDEF")
+		if len(digits) < len(after) && strings.HasPrefix(digits, "__") {
+			return true
+		}
+		key = after
+	}
+}
+
 // unfit says why no file of a folder can have that name.
 func unfit(file string) string {
 	if len(file) > longestName {
 		return "its name is too long"
 	}
-	if strings.ContainsRune(file, 0) {
-		return "its name holds a zero"
+	if strings.ContainsFunc(file, unicode.IsControl) {
+		return "its name holds a control character, as a new line or a zero" // which would forge the list of digests
 	}
 	for part := range strings.SplitSeq(file, "/") {
 		switch {

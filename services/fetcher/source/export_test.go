@@ -13,6 +13,7 @@ var (
 	Continues = continues
 	Resumable = resumable
 	After     = after
+	HostOf    = hostOf
 )
 
 // ResolveWith has names resolved by res.

@@ -14,7 +14,8 @@ import (
 )
 
 // Repository is one of git that was asked what a reference stands for. Its
-// errors are those of Bucket.
+// errors are those of Bucket, and errors.ErrUnsupported, where it has more than
+// is read of one.
 type Repository interface {
 	// Commit returns what the reference stands for.
 	Commit() string
@@ -124,36 +125,60 @@ func sunk(err error) error {
 
 // pack writes the archive of a folder, or a file as it is.
 func (g *clones) pack(repo Repository, w io.Writer) (*Tree, error) {
-	a, alone := newArchive(w), false
-	left := g.reader.settings.MaxSize
-	err := repo.Walk(g.of.path, func(name string, size int64, executable bool, content io.Reader) error {
-		if left -= size; left < 0 {
-			return tooLarge(g.name, g.reader.settings.MaxSize)
-		}
-		if alone = name == ""; alone {
-			_, err := io.Copy(w, content)
-			return err
-		}
-		if why := unfit(name); why != "" {
-			return refused("source %s: %.200q cannot be a file: %s", g.name, name, why)
-		}
-		if err := a.begin(name, size, executable); err != nil {
-			return err
-		}
-		if _, err := io.Copy(a, content); err != nil {
-			return err
-		}
-		a.end()
-		return nil
-	}, func(name, to string) error {
-		if why := unfit(name); why != "" {
-			return refused("source %s: %.200q cannot be a link: %s", g.name, name, why)
-		}
-		return a.link(name, to)
-	})
-	if err != nil || alone {
+	p := &packing{clones: g, to: w, archive: newArchive(w), left: g.reader.settings.MaxSize}
+	if err := repo.Walk(g.of.path, p.addFile, p.addLink); err != nil || p.alone {
 		return nil, err
 	}
-	tree, err := a.close()
+	tree, err := p.archive.close()
 	return &tree, err
+}
+
+// packing is an archive that is being written.
+type packing struct {
+	*clones
+
+	to      io.Writer
+	archive *archive
+	alone   bool  // it is a file, and no archive
+	left    int64 // bytes that it may still have
+	files   int   // that it has, and links
+}
+
+func (p *packing) addFile(name string, size int64, executable bool, content io.Reader) error {
+	if p.left -= size; p.left < 0 {
+		return tooLarge(p.name, p.reader.settings.MaxSize)
+	}
+	if p.alone = name == ""; p.alone {
+		_, err := io.Copy(p.to, content)
+		return err
+	}
+	if err := p.fits(name, "file"); err != nil {
+		return err
+	}
+	if err := p.archive.begin(name, size, executable); err != nil {
+		return err
+	}
+	if _, err := io.Copy(p.archive, content); err != nil {
+		return err
+	}
+	p.archive.end()
+	return nil
+}
+
+func (p *packing) addLink(name, to string) error {
+	if err := p.fits(name, "link"); err != nil {
+		return err
+	}
+	return p.archive.link(name, to)
+}
+
+// fits says why an archive does not take one more of that name.
+func (p *packing) fits(name, what string) error {
+	if p.files++; p.files > p.reader.settings.MaxFiles {
+		return tooMany(p.name, p.reader.settings.MaxFiles)
+	}
+	if why := unfit(name); why != "" {
+		return refused("source %s: %.200q cannot be a %s: %s", p.name, name, what, why)
+	}
+	return nil
 }

@@ -92,7 +92,14 @@ func hosts(url string) source.Settings {
 	return s
 }
 
+// atLeast is how many hostile things of each kind are to be refused.
+const atLeast = 40
+
 func TestEachHostileURLIsRefusedWithItsReason(t *testing.T) {
+	if n := len(hostile()); n < atLeast {
+		t.Errorf("%d hostile URLs, want %d at least", n, atLeast)
+	}
+	t.Logf("%d hostile URLs, as they are and as redirects", len(hostile()))
 	for url, want := range hostile() {
 		t.Run(url, func(t *testing.T) {
 			_, err := reader(t, hosts(url)).Get(t.Context(), source.Request{URL: url}, nothing(t))

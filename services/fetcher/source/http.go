@@ -1,6 +1,7 @@
 package source
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -34,14 +35,14 @@ func newDialer(g guard) *net.Dialer {
 
 // newClient returns a client that follows redirects only where g allows. It uses
 // no proxy: nobody could tell then where it connects.
-func newClient(g guard, dialer *net.Dialer) *http.Client {
+func newClient(g guard, dialer *net.Dialer, perHost int) *http.Client {
 	transport := &http.Transport{
 		DialContext:            dialer.DialContext,
 		ForceAttemptHTTP2:      true,
 		DisableCompression:     true, // the bytes are wanted as they lie there
 		TLSHandshakeTimeout:    30 * time.Second,
 		MaxResponseHeaderBytes: 256 << 10,
-		MaxIdleConnsPerHost:    8,
+		MaxIdleConnsPerHost:    perHost, // or connections would be closed and opened all the time
 		IdleConnTimeout:        30 * time.Second,
 	}
 	return &http.Client{Transport: transport, CheckRedirect: func(next *http.Request, via []*http.Request) error {
@@ -77,6 +78,7 @@ type download struct {
 	ranges     string      // Accept-Ranges
 	at         int64       // bytes that the sink has taken since it was last called
 	best       int64       // the most that it ever took
+	buf        []byte      // through which a body goes
 	failures   int         // in a row that brought nothing
 	blame      event.Class // for the last of them
 }
@@ -163,16 +165,22 @@ func (d *download) copy(ctx context.Context, w io.Writer) error {
 	}
 }
 
+// pumped is how much of a body is read at once: enough to be summed while it is
+// written.
+const pumped = 512 << 10
+
 // pump writes the body that is open to w until it ends. Why says how it was
 // cut, where it was.
 func (d *download) pump(ctx context.Context, w io.Writer) (why string, err error) {
-	buf := make([]byte, 1<<20)
+	if d.buf == nil {
+		d.buf = make([]byte, pumped)
+	}
 	for {
-		n, rerr := d.body.read(ctx, buf)
+		n, rerr := d.body.read(ctx, d.buf)
 		if d.at+int64(n) > d.reader.settings.MaxSize {
 			return "", tooLarge(d.name, d.reader.settings.MaxSize)
 		}
-		if _, err := w.Write(buf[:n]); err != nil {
+		if _, err := w.Write(d.buf[:n]); err != nil {
 			return "", err
 		}
 		if d.at += int64(n); d.at > d.best {
@@ -186,6 +194,7 @@ func (d *download) pump(ctx context.Context, w io.Writer) (why string, err error
 			return d.explain(ctx, rerr)
 		case d.splits():
 			d.close()
+			d.buf = nil // parts have theirs
 			return d.parallel(ctx, w)
 		}
 	}
@@ -285,12 +294,14 @@ func (d *download) try(ctx context.Context, header http.Header) (answer, error) 
 // pause waits after a failure, at least so long, or says that it was the last.
 func (d *download) pause(ctx context.Context, why string, least time.Duration) error {
 	if d.failures++; d.failures >= d.reader.settings.Attempts {
-		return failed(d.blame, "source %s cannot be read: %s; tried %d times", d.name, why, d.failures)
+		return failed(cmp.Or(d.blame, event.ClassInfra), "source %s cannot be read: %s; tried %d times", d.name, why, d.failures)
 	}
-	wait := time.NewTimer(max(least, backoff(d.reader.settings.Retry, d.failures, rand.Float64()))) //nolint:gosec // jitter is no secret
-	defer wait.Stop()
+	wait := max(least, backoff(d.reader.settings.Retry, d.failures, rand.Float64())) //nolint:gosec // jitter is no secret
+	d.req.Waits(fmt.Sprintf("%s; it is asked again in %s", why, wait.Round(time.Second)))
+	end := time.NewTimer(wait)
+	defer end.Stop()
 	select {
-	case <-wait.C:
+	case <-end.C:
 		return nil
 	case <-ctx.Done():
 		_, err := d.explain(ctx, ctx.Err())

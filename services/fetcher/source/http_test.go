@@ -213,29 +213,29 @@ func TestGetFails(t *testing.T) {
 			reason:   event.DataTooLarge, class: event.ClassUser, want: "more than the 1048576 bytes", asked: 1,
 		},
 		"a body that stalls is given up": {
-			settings: func(s *source.Settings) { s.Stall, s.Attempts = 30*time.Millisecond, 2 },
+			settings: func(s *source.Settings) { s.Stall, s.Attempts = 500*time.Millisecond, 2 },
 			serve:    func(s *server) { s.etag(`"a"`); s.stall(big, 0); s.stall(big, 0) },
-			reason:   event.FetchFailed, class: event.ClassInfra, want: "it stalled: less than 1 KiB in 30ms, after 0 of 3145728 bytes; tried 2 times", asked: 2,
+			reason:   event.FetchFailed, class: event.ClassInfra, want: "it stalled: less than 1 KiB in 500ms, after 0 of 3145728 bytes; tried 2 times", asked: 2,
 		},
 		"a server that does not answer is given up": {
-			settings: func(s *source.Settings) { s.Stall, s.Attempts = 30*time.Millisecond, 2 },
+			settings: func(s *source.Settings) { s.Stall, s.Attempts = 500*time.Millisecond, 2 },
 			serve:    func(s *server) { s.silent(); s.silent() },
-			reason:   event.FetchFailed, class: event.ClassInfra, want: "it stalled: less than 1 KiB in 30ms", asked: 2,
+			reason:   event.FetchFailed, class: event.ClassInfra, want: "it stalled: less than 1 KiB in 500ms", asked: 2,
 		},
 		"a trickle is a stall": {
-			settings: func(s *source.Settings) { s.Stall, s.Attempts = 60*time.Millisecond, 1 },
+			settings: func(s *source.Settings) { s.Stall, s.Attempts = 500*time.Millisecond, 1 },
 			serve:    func(s *server) { s.trickle(big) },
-			reason:   event.FetchFailed, class: event.ClassInfra, want: "it stalled: less than 1 KiB in 60ms", asked: 1,
+			reason:   event.FetchFailed, class: event.ClassInfra, want: "it stalled: less than 1 KiB in 500ms", asked: 1,
 		},
 		"a slow body ends at the deadline": {
-			settings: func(s *source.Settings) { s.Deadline = 100 * time.Millisecond },
+			settings: func(s *source.Settings) { s.Deadline = 500 * time.Millisecond },
 			serve:    func(s *server) { s.stall(big, 1<<20) },
-			reason:   event.FetchFailed, class: event.ClassInfra, want: "is not read within 100ms", asked: 1,
+			reason:   event.FetchFailed, class: event.ClassInfra, want: "is not read within 500ms", asked: 1,
 		},
 		"waits end at the deadline": {
-			settings: func(s *source.Settings) { s.Deadline, s.Retry = 50*time.Millisecond, time.Hour },
+			settings: func(s *source.Settings) { s.Deadline, s.Retry = 500*time.Millisecond, time.Hour },
 			serve:    func(s *server) { s.status(500, 500) },
-			reason:   event.FetchFailed, class: event.ClassInfra, want: "is not read within 50ms", asked: 1,
+			reason:   event.FetchFailed, class: event.ClassInfra, want: "is not read within 500ms", asked: 1,
 		},
 		"a sixth redirect is not followed": {
 			serve:  func(s *server) { s.redirect(6); s.whole(big) },
@@ -279,6 +279,7 @@ func TestGetFails(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			s, settings := serve(t), quick
 			tt.serve(s)
 			if tt.settings != nil {
@@ -301,7 +302,7 @@ func TestANameThatLeadsToAPrivateAddressIsRefusedWhenItIsConnectedTo(t *testing.
 		t.Fatal(err)
 	}
 	r := reader(t, source.Settings{Retry: time.Millisecond})
-	for _, url := range []string{"http://localhost:" + port, "http://me:hunter2@localhost:" + port + "/?sig=1"} {
+	for _, url := range []string{"http://localhost:" + port, "http://localhost:" + port + "/?sig=hunter2"} {
 		_, err := r.Get(t.Context(), source.Request{URL: url}, new(sink).put)
 		fails(t, err, event.SourceRefused, event.ClassUser, "is not public")
 		if strings.Contains(err.Error(), "hunter2") {

@@ -38,34 +38,30 @@ type partError struct{ error }
 // Unwrap returns why.
 func (e partError) Unwrap() error { return e.error }
 
-// inOrder has all parts brought, n of them at once, and hands each to use in
-// their order. It ends at the first error: a partError where that was bring's.
+// inOrder has all parts brought, and hands each to use in their order. What is on
+// its way, and what waits for its turn, has the memory of n parts of partSize: of
+// smaller ones there are more, so that one that is slow holds up few others. It
+// ends at the first error: a partError where that was bring's.
 func inOrder(ctx context.Context, n int, parts iter.Seq[*part], bring func(context.Context, *part) error, use func(*part) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var asking sync.WaitGroup
 	defer asking.Wait()
 	defer cancel()
-	free, queue := make(chan []byte, n), make(chan *part, n)
-	for range n {
-		free <- nil
-	}
+	w := newWindow(n)
 	asking.Go(func() {
-		defer close(queue)
+		defer close(w.queue)
 		for p := range parts {
-			select {
-			case p.buf = <-free:
-			case <-ctx.Done():
+			if !w.take(ctx, p) {
 				return
 			}
-			p.size()
-			queue <- p // it holds as many as there are buffers
+			w.queue <- p // it holds as many as there is room for
 			asking.Go(func() {
 				defer close(p.done)
 				p.err = bring(ctx, p)
 			})
 		}
 	})
-	for p := range queue {
+	for p := range w.queue {
 		<-p.done
 		if p.err != nil {
 			return partError{p.err}
@@ -73,17 +69,64 @@ func inOrder(ctx context.Context, n int, parts iter.Seq[*part], bring func(conte
 		if err := use(p); err != nil {
 			return err
 		}
-		free <- p.buf
+		w.give(p)
 	}
 	return ctx.Err()
 }
 
-// size makes the part's buffer as large as the part.
-func (p *part) size() {
+// unit is what room for parts is counted in: the least that one takes.
+const unit = partSize / 16
+
+// window is the room for parts, and their order.
+type window struct {
+	room  chan struct{} // holds one for each unit that is taken
+	queue chan *part
+	whole chan []byte // buffers of partSize that are free
+}
+
+func newWindow(n int) *window {
+	room := n * (partSize / unit)
+	return &window{room: make(chan struct{}, room), queue: make(chan *part, room), whole: make(chan []byte, n)}
+}
+
+// take takes room for a part, once there is some, and reports whether it has. One
+// goroutine at a time may call it.
+func (w *window) take(ctx context.Context, p *part) bool {
+	for range p.units() {
+		select {
+		case w.room <- struct{}{}:
+		case <-ctx.Done():
+			return false
+		}
+	}
 	p.done = make(chan struct{})
 	n := p.end - p.at
-	if int64(cap(p.buf)) < n {
+	if n > partSize/2 {
+		select {
+		case p.buf = <-w.whole:
+		default:
+			p.buf = make([]byte, partSize)
+		}
+	} else {
 		p.buf = make([]byte, n)
 	}
 	p.buf = p.buf[:n]
+	return true
 }
+
+// give gives the room of a part back.
+func (w *window) give(p *part) {
+	if cap(p.buf) == partSize {
+		select {
+		case w.whole <- p.buf[:partSize]:
+		default:
+		}
+	}
+	p.buf = nil
+	for range p.units() {
+		<-w.room
+	}
+}
+
+// units is how much room a part takes.
+func (p *part) units() int64 { return max(1, (p.end-p.at+unit-1)/unit) }

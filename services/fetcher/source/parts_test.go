@@ -236,7 +236,7 @@ func TestAllPartsEndAtOnceWhenATransferIsCanceledOrItsSinkIsFull(t *testing.T) {
 	}
 	s.CloseClientConnections()
 	r.Close()
-	for end := time.Now().Add(10 * time.Second); runtime.NumGoroutine() > before+3; {
+	for end := time.Now().Add(time.Minute); runtime.NumGoroutine() > before+3; {
 		if time.Now().After(end) {
 			t.Fatalf("%d goroutines are left of %d", runtime.NumGoroutine(), before)
 		}
@@ -270,7 +270,7 @@ func TestAHostIsAskedNoMoreAtOnceThanSettingsSayWhoeverWantsIt(t *testing.T) {
 
 func TestAHostsRateIsKeptAndIsNoStall(t *testing.T) {
 	s, settings := newShop(t, bytesOf(3<<20)), quick
-	settings.Rate, settings.Stall = 8<<20, 60*time.Millisecond
+	settings.Rate, settings.Stall = 4<<20, 250*time.Millisecond
 	r := reader(t, settings)
 	begun := time.Now()
 	var all sync.WaitGroup
@@ -282,8 +282,8 @@ func TestAHostsRateIsKeptAndIsNoStall(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if took := time.Since(begun); took < 600*time.Millisecond {
-		t.Errorf("6 MiB at 8 MiB a second took %s", took)
+	if took := time.Since(begun); took < 1200*time.Millisecond {
+		t.Errorf("6 MiB at 4 MiB a second took %s", took)
 	}
 }
 

@@ -31,7 +31,7 @@ type Settings struct {
 	Buckets  []string          `toml:"buckets"`   // that may be read, of those that the platform has the right to: s3://name; none means every
 	Networks []string          `toml:"networks"`  // that are not public and may be asked all the same: 10.0.0.0/8, or the word loopback
 	MaxSize  int64             `toml:"max_size"`  // bytes of a data set; zero means 100 GiB
-	MaxFiles int               `toml:"max_files"` // of a folder; zero means 1,000,000
+	MaxFiles int               `toml:"max_files"` // of a folder, also one of a repository; zero means 1,000,000
 	Attempts int               `toml:"attempts"`  // in a row that bring nothing before a source is given up; zero means 7
 	Retry    time.Duration     `toml:"retry"`     // wait after the first of them, doubled up to 64 times that; zero means 500 ms
 	Stall    time.Duration     `toml:"stall"`     // in which at least 1 KiB must come; zero means 1 min
@@ -79,6 +79,7 @@ type Request struct {
 	URL      string
 	Known    Validators              // of what is there already; zero to have the content in any case
 	Progress func(done, total int64) // is told how far it has come, often; total is -1 where that is not known; may be nil
+	Waits    func(why string)        // is told why nothing comes for a while, by several goroutines at once; may be nil
 }
 
 // Answer is what the source said about itself.
@@ -107,8 +108,9 @@ type Tree struct {
 
 // Bucket is an open bucket. Its errors are store.ErrNotFound, where it or the
 // object is not there; store.ErrRefused, where it does not let us in;
-// store.ErrConflict, where an object is not the one any more that is asked for.
-// What else there is may work the next time.
+// store.ErrConflict, where an object is not the one any more that is asked for;
+// *store.BusyError, where it says that it cannot answer now. What else there is
+// may work the next time.
 type Bucket interface {
 	// Stat tells of one object.
 	Stat(ctx context.Context, key string) (store.Item, error)
@@ -158,8 +160,18 @@ func New(s Settings) (*Reader, error) {
 	s.Parts = cmp.Or(s.Parts, 4)
 	s.Slow = cmp.Or(s.Slow, 64<<20)
 	s.PerHost = cmp.Or(s.PerHost, 16)
+	s.Tokens = byHost(s.Tokens)
 	d := newDialer(g)
-	return &Reader{settings: s, guard: g, dialer: d, client: newClient(g, d), hosts: hosts{most: s.PerHost, rate: s.Rate}}, nil
+	return &Reader{settings: s, guard: g, dialer: d, client: newClient(g, d, s.PerHost), hosts: hosts{most: s.PerHost, rate: s.Rate}}, nil
+}
+
+// byHost names the hosts of git+https as hostOf does.
+func byHost[T any](all map[string]T) map[string]T {
+	named := make(map[string]T, len(all))
+	for host, v := range all {
+		named[hostOf(&url.URL{Scheme: "https", Host: host})] = v
+	}
+	return named
 }
 
 // ReadBuckets has buckets read, too, which open opens. It is called before
@@ -201,6 +213,9 @@ func (r *Reader) Get(ctx context.Context, req Request, put Sink) (Answer, error)
 	if req.Progress == nil {
 		req.Progress = func(int64, int64) {}
 	}
+	if req.Waits == nil {
+		req.Waits = func(string) {}
+	}
 	ctx, cancel := context.WithTimeoutCause(ctx, r.settings.Deadline, errDeadline)
 	defer cancel()
 	if place, ok := inBucket(req.URL); ok {
@@ -216,8 +231,9 @@ func (r *Reader) Get(ctx context.Context, req Request, put Sink) (Answer, error)
 	if u.Scheme == "file" {
 		return r.file(ctx, u, req, put)
 	}
-	d := r.download(u.Host, req)
-	defer r.hosts.leave(u.Host)
+	host := hostOf(u)
+	d := r.download(host, req)
+	defer r.hosts.leave(host)
 	defer d.close()
 	return d.run(ctx, put)
 }

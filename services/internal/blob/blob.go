@@ -22,7 +22,7 @@ import (
 
 // Settings say where the objects lie.
 type Settings struct {
-	URL     string `toml:"url"`     // file:///an/absolute/folder, made if it is not there
+	URL     string `toml:"url"`     // file:///an/absolute/folder, made if it is not there; or s3://bucket/and/a/prefix
 	PodURL  string `toml:"pod_url"` // by which pods reach the same store, file, http or https; empty means URL
 	Reserve int64  `toml:"reserve"` // bytes of the disk that are left free; zero means 256 MiB
 }
@@ -39,23 +39,38 @@ func (s Settings) Validate() error {
 	return errors.Join(errs...)
 }
 
+// Clouds opens buckets of clouds, to write to.
+type Clouds interface {
+	// Hold opens the bucket of a scheme and a name. It asks for nothing.
+	Hold(ctx context.Context, scheme, name string) (*blob.Bucket, error)
+}
+
 // Store is an open object store. It may be used by several goroutines, and the
 // place behind it by several processes.
 type Store struct {
 	bucket *blob.Bucket
 	disk   disk
 	podURL string
+	cloud  bool
 }
 
-// Open opens the store, and removes what writers that died have left half
-// written.
-func Open(ctx context.Context, s Settings) (*Store, error) {
+// Open opens a store in a folder, and removes what writers that died have left
+// half written.
+func Open(ctx context.Context, s Settings) (*Store, error) { return OpenIn(ctx, s, nil) }
+
+// OpenIn is Open, of a store in a folder or in a bucket of clouds, which must be
+// there. What writers that died have left in a bucket is the bucket's to remove:
+// nobody sees it.
+func OpenIn(ctx context.Context, s Settings, clouds Clouds) (*Store, error) {
 	if err := s.Validate(); err != nil {
 		return nil, err
 	}
 	u, err := parse(s.URL)
 	if err != nil {
 		return nil, err
+	}
+	if u.Scheme == schemeS3 {
+		return openCloud(ctx, s, u, clouds)
 	}
 	d := disk{reserve: cmp.Or(s.Reserve, 256<<20)}
 	if u.Scheme == "file" {
@@ -92,7 +107,7 @@ func (s *Store) Put(ctx context.Context, key string, size int64, withMD5 bool, f
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	w, err := s.create(ctx, key)
+	w, err := s.create(ctx, key, size)
 	if err != nil {
 		return store.Object{}, err
 	}
@@ -114,11 +129,15 @@ func (s *Store) Put(ctx context.Context, key string, size int64, withMD5 bool, f
 	return o, nil
 }
 
-func (s *Store) create(ctx context.Context, key string) (*blob.Writer, error) {
+func (s *Store) create(ctx context.Context, key string, size int64) (*blob.Writer, error) {
 	if !valid(key) {
 		return nil, fmt.Errorf("write object %q: not a key", key)
 	}
-	w, err := s.bucket.NewWriter(ctx, key, &blob.WriterOptions{ContentType: "application/octet-stream", BeforeWrite: lock, IfNotExist: true})
+	opts := &blob.WriterOptions{ContentType: "application/octet-stream", BeforeWrite: lock, IfNotExist: true}
+	if s.cloud {
+		opts.BeforeWrite, opts.BufferSize, opts.MaxConcurrency = nil, piece(size), pieces
+	}
+	w, err := s.bucket.NewWriter(ctx, key, opts)
 	if err != nil {
 		return nil, fmt.Errorf("write object %s: %w", key, err)
 	}
@@ -152,6 +171,10 @@ func (s *Store) Size(ctx context.Context, key string) (int64, error) {
 	}
 	return a.Size, nil
 }
+
+// Space says what there is room for, as far as that is known: of a bucket, and of
+// a store that is reached by another scheme, nothing is.
+func (s *Store) Space(context.Context) (store.Space, error) { return s.disk.space() }
 
 // Delete removes an object. None of that key is no error.
 func (s *Store) Delete(ctx context.Context, key string) error {
@@ -222,6 +245,8 @@ func parse(raw string) (*url.URL, error) {
 		return nil, fmt.Errorf("%q is not a URL", raw)
 	case u.Scheme == "":
 		return nil, fmt.Errorf("%q is not a URL: file:///folder is one", raw)
+	case u.Scheme == schemeS3 && (u.Host == "" || u.RawQuery != "" || u.User != nil):
+		return nil, fmt.Errorf("%q does not name a bucket and nothing else: s3://bucket/prefix does", u.Redacted())
 	case u.Scheme == "file" && (u.Host != "" || !strings.HasPrefix(u.Path, "/")):
 		return nil, fmt.Errorf("%q does not name an absolute folder: file:///folder does", raw)
 	}

@@ -2,7 +2,11 @@
 
 package blob
 
-import "io"
+import (
+	"io"
+
+	"github.com/benchmark-ai/bai/services/internal/store"
+)
 
 // disk is the folder of a store of files. Here neither its free space nor the
 // writers of its files can be seen, so nothing is checked and nothing removed.
@@ -14,5 +18,6 @@ type disk struct {
 func (disk) room(int64) error            { return nil }
 func (disk) guard(w io.Writer) io.Writer { return w }
 func (disk) clean() error                { return nil }
+func (disk) space() (store.Space, error) { return store.Space{Free: -1, All: -1}, nil }
 
 func lock(func(any) bool) error { return nil }

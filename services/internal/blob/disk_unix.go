@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+
+	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
 // disk is the folder of a store of files; none where dir is empty.
@@ -18,23 +20,43 @@ type disk struct {
 	reserve int64
 }
 
-// look is how much is written between two looks at the free space.
-const look = 32 << 20
+// looks is how much is written between two looks at the free space.
+const looks = 32 << 20
 
 // room says syscall.ENOSPC if size bytes more would not leave the reserve free.
 func (d disk) room(size int64) error {
 	if d.dir == "" {
 		return nil
 	}
-	var st syscall.Statfs_t
-	if err := syscall.Statfs(d.dir, &st); err != nil {
-		return fmt.Errorf("look for free space in %s: %w", d.dir, err)
+	free, _, err := d.look()
+	if err != nil {
+		return err
 	}
-	free := int64(st.Bavail) * int64(st.Bsize) //nolint:gosec,unconvert // the types differ by system
 	if free-d.reserve < size {
 		return fmt.Errorf("%d bytes free in %s, %d wanted and %d kept in reserve: %w", free, d.dir, size, d.reserve, syscall.ENOSPC)
 	}
 	return nil
+}
+
+// look says how many bytes of the disk are free, and how many there are for who
+// is not the machine's administrator.
+func (d disk) look() (free, all int64, err error) {
+	var st syscall.Statfs_t
+	if err := syscall.Statfs(d.dir, &st); err != nil {
+		return 0, 0, fmt.Errorf("look for free space in %s: %w", d.dir, err)
+	}
+	block := int64(st.Bsize)                                          //nolint:unconvert // the types differ by system
+	free = int64(st.Bavail) * block                                   //nolint:gosec // likewise
+	return free, (int64(st.Blocks)-int64(st.Bfree))*block + free, nil //nolint:gosec // likewise
+}
+
+// space says what there is room for.
+func (d disk) space() (store.Space, error) {
+	if d.dir == "" {
+		return store.Space{Free: -1, All: -1}, nil
+	}
+	free, all, err := d.look()
+	return store.Space{Free: max(free-d.reserve, 0), All: max(all-d.reserve, 0)}, err
 }
 
 // guard returns w, which says syscall.ENOSPC once the reserve is reached.
@@ -54,7 +76,7 @@ type guarded struct {
 // Write implements io.Writer.
 func (g *guarded) Write(p []byte) (int, error) {
 	if g.left -= len(p); g.left < 0 {
-		g.left = look
+		g.left = looks
 		if err := g.disk.room(int64(len(p))); err != nil {
 			return 0, err
 		}

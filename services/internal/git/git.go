@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 
 	"github.com/go-git/go-billy/v5/osfs"
 	"github.com/go-git/go-git/v5/plumbing"
@@ -28,8 +29,11 @@ import (
 // Repository is one that was asked what a reference stands for.
 //
 // Errors are store.ErrNotFound, where it, the reference or the path is not
-// there; store.ErrRefused, where we are not let in. Whatever else there is may
-// work the next time.
+// there; store.ErrRefused, where we are not let in; errors.ErrUnsupported, where
+// it has more references than are read; *store.BusyError, where its server says
+// that it cannot answer now; syscall.ENOSPC, where there is no room for it among
+// the temporary files. Whatever else there is may work the next time. Of a
+// refusal none holds what the server says in its own words.
 type Repository struct {
 	session transport.UploadPackSession
 	told    *packp.AdvRefs
@@ -43,8 +47,8 @@ type Repository struct {
 type Opener struct{}
 
 // Open asks the repository at url, http or https, what ref stands for: a tag, a
-// branch, a commit, or nothing for the branch that it shows first. The token, if
-// there is one, is sent to no other host.
+// branch, a commit, or nothing or HEAD for the branch that it shows first. The
+// token, if there is one, is sent to no other host.
 func (Opener) Open(ctx context.Context, url, ref, token string, client *http.Client) (*Repository, error) {
 	at, err := transport.NewEndpoint(url)
 	if err != nil {
@@ -54,7 +58,7 @@ func (Opener) Open(ctx context.Context, url, ref, token string, client *http.Cli
 	if token != "" {
 		auth = &githttp.BasicAuth{Username: "x-access-token", Password: token}
 	}
-	session, err := githttp.NewClient(client).NewUploadPackSession(at, auth)
+	session, err := githttp.NewClient(bounded(client)).NewUploadPackSession(at, auth)
 	if err != nil {
 		return nil, explain(err)
 	}
@@ -70,7 +74,7 @@ func (Opener) Open(ctx context.Context, url, ref, token string, client *http.Cli
 
 // resolve finds what ref stands for.
 func (r *Repository) resolve(ref string) error {
-	if ref == "" && r.told.Head != nil {
+	if (ref == "" || ref == "HEAD") && r.told.Head != nil {
 		r.want, r.commit = *r.told.Head, *r.told.Head
 		return nil
 	}
@@ -88,8 +92,42 @@ func (r *Repository) resolve(ref string) error {
 		r.commit = r.want
 		return nil
 	}
-	return fmt.Errorf("there is no tag, branch or commit %q: %w", ref, store.ErrNotFound)
+	return r.resolveShort(ref)
 }
+
+// resolveShort finds the commit whose name begins like that, of those that the
+// repository shows: it tells of no others.
+func (r *Repository) resolveShort(ref string) error {
+	if len(ref) < shortest || strings.Trim(ref, "0123456789abcdef") != "" {
+		return fmt.Errorf("%w: there is no tag, branch or commit %q", store.ErrNotFound, ref)
+	}
+	want := make(map[plumbing.Hash]plumbing.Hash) // commit → what is asked for to get it
+	for name, hash := range r.told.References {
+		commit := hash
+		if peeled, ok := r.told.Peeled[name]; ok {
+			commit = peeled
+		}
+		if strings.HasPrefix(hash.String(), ref) || strings.HasPrefix(commit.String(), ref) {
+			want[commit] = hash
+		}
+	}
+	if head := r.told.Head; head != nil && strings.HasPrefix(head.String(), ref) {
+		want[*head] = *head
+	}
+	switch len(want) {
+	case 0:
+		return fmt.Errorf("%w: there is no tag or branch %q, and none is at a commit that begins so: of another commit write all 40 digits", store.ErrNotFound, ref)
+	case 1:
+		for commit, hash := range want {
+			r.want, r.commit = hash, commit
+		}
+		return nil
+	}
+	return fmt.Errorf("%w: %d commits begin with %q: write all 40 digits", store.ErrNotFound, len(want), ref)
+}
+
+// shortest is how many digits of a commit's name are taken for one.
+const shortest = 4
 
 // Commit returns the commit that the reference stands for.
 func (r *Repository) Commit() string { return r.commit.String() }
@@ -116,7 +154,13 @@ func (r *Repository) Fetch(ctx context.Context, came func(n int) error) error {
 		return explain(err)
 	}
 	defer func() { _ = answer.Close() }() // it was only read
-	return explain(packfile.UpdateObjectStorage(r.files, &counter{from: plain(ask.Capabilities, answer), came: came}))
+	fits := &spare{dir: dir}
+	return explain(packfile.UpdateObjectStorage(r.files, &counter{from: plain(ask.Capabilities, answer), came: func(n int) error {
+		if err := fits.take(n); err != nil {
+			return err
+		}
+		return came(n)
+	}}))
 }
 
 // plain takes off what lies around a pack on its way.
@@ -219,15 +263,23 @@ func (r *Repository) Close() error {
 
 // explain makes an error one that can be told apart.
 func explain(err error) error {
+	if bad := (*plumbing.UnexpectedError)(nil); errors.As(err, &bad) {
+		err = bad.Err // it does not unwrap
+	}
+	answer := (*githttp.Err)(nil)
 	switch {
+	case errors.As(err, &answer) && store.Busy(answer.StatusCode()):
+		return &store.BusyError{Status: answer.StatusCode(), After: answer.Response.Header.Get("Retry-After"), Err: errors.New("the repository's server is busy")}
 	case errors.Is(err, transport.ErrRepositoryNotFound):
 		return fmt.Errorf("there is no such repository: %w", store.ErrNotFound)
 	case errors.Is(err, transport.ErrEmptyRemoteRepository):
 		return fmt.Errorf("the repository is empty: %w", store.ErrNotFound)
 	case errors.Is(err, plumbing.ErrObjectNotFound):
 		return fmt.Errorf("%w: it is not in what the repository gave", store.ErrNotFound)
-	case errors.Is(err, transport.ErrAuthenticationRequired), errors.Is(err, transport.ErrAuthorizationFailed), errors.Is(err, transport.ErrInvalidAuthMethod):
-		return fmt.Errorf("%w: %w", store.ErrRefused, err)
+	case errors.Is(err, transport.ErrAuthenticationRequired):
+		return fmt.Errorf("%w: %w", store.ErrRefused, transport.ErrAuthenticationRequired)
+	case errors.Is(err, transport.ErrAuthorizationFailed), errors.Is(err, transport.ErrInvalidAuthMethod):
+		return fmt.Errorf("%w: %w", store.ErrRefused, transport.ErrAuthorizationFailed)
 	}
 	return err
 }

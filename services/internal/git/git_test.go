@@ -31,6 +31,9 @@ func TestWhatAReferenceHasIsRead(t *testing.T) {
 	}{
 		"what it shows first":  {commit: commits[1], want: all},
 		"a branch":             {ref: "main", commit: commits[1], want: all},
+		"HEAD":                 {ref: "HEAD", commit: commits[1], want: all},
+		"a short commit":       {ref: commits[1][:7], commit: commits[1], want: all},
+		"one that a tag has":   {ref: commits[0][:12], commit: commits[0], want: old},
 		"a branch with a path": {ref: "feature/x", commit: commits[0], want: old},
 		"a tag":                {ref: "light", commit: commits[0], want: old},
 		"a tag with a message": {ref: "v1", commit: commits[0], want: old},
@@ -64,8 +67,9 @@ func TestWhatIsNotThereIsTold(t *testing.T) {
 		url, ref string
 		want     error
 	}{
-		"a reference":  {url, "gone", store.ErrNotFound},
-		"a repository": {url + "s", "", store.ErrNotFound},
+		"a reference":      {url, "gone", store.ErrNotFound},
+		"an unknown short": {url, "0000000", store.ErrNotFound},
+		"a repository":     {url + "s", "", store.ErrNotFound},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, err := (git.Opener{}).Open(t.Context(), tt.url, tt.ref, "", http.DefaultClient); !errors.Is(err, tt.want) {
@@ -83,6 +87,63 @@ func TestWhatIsNotThereIsTold(t *testing.T) {
 	}
 	if err := r.Walk("gone", nil, nil); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("Walk: %v", err)
+	}
+}
+
+func TestAShortCommitThatNobodyShowsIsToBeWrittenWhole(t *testing.T) {
+	url, _ := serve(t, "")
+	_, err := git.Opener{}.Open(t.Context(), url, "0000000", "", http.DefaultClient)
+	if err == nil || !strings.Contains(err.Error(), "write all 40 digits") {
+		t.Errorf("Open: %v", err)
+	}
+}
+
+func TestWhatAServerAnswersInsteadIsToldApartAndNotRepeated(t *testing.T) {
+	const words = "a page of a thousand words "
+	for name, tt := range map[string]struct {
+		status int
+		after  string
+		want   func(err error) bool
+	}{
+		"that it does not let us in":  {status: 401, want: func(err error) bool { return errors.Is(err, store.ErrRefused) }},
+		"that we may not":             {status: 403, want: func(err error) bool { return errors.Is(err, store.ErrRefused) }},
+		"that there is none":          {status: 404, want: func(err error) bool { return errors.Is(err, store.ErrNotFound) }},
+		"that it is busy":             {status: 503, after: "7", want: func(err error) bool { return busy(err, 503, "7") }},
+		"that it was asked too often": {status: 429, after: "8", want: func(err error) bool { return busy(err, 429, "8") }},
+		"references without end":      {status: 200, want: func(err error) bool { return errors.Is(err, errors.ErrUnsupported) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Retry-After", tt.after)
+				w.WriteHeader(tt.status)
+				if tt.status != http.StatusOK {
+					_, _ = io.WriteString(w, strings.Repeat(words, 100_000)) // or the client is gone
+					return
+				}
+				endless(w)
+			}))
+			defer server.Close()
+			_, err := git.Opener{}.Open(t.Context(), server.URL+"/repo", "", "", server.Client())
+			if err == nil || !tt.want(err) || strings.Contains(err.Error(), words) {
+				t.Errorf("Open: %.300v", err)
+			}
+		})
+	}
+}
+
+func busy(err error, status int, after string) bool {
+	b := new(store.BusyError)
+	return errors.As(err, &b) && b.Status == status && b.After == after
+}
+
+// endless lists references until nobody reads them.
+func endless(w io.Writer) {
+	line := func(s string) string { return fmt.Sprintf("%04x%s", len(s)+4, s) }
+	hash := strings.Repeat("ab", 20)
+	_, err := io.WriteString(w, line("# service=git-upload-pack\n")+"0000"+line(hash+" HEAD\x00shallow\n"))
+	many := strings.Repeat(line(hash+" refs/heads/"+strings.Repeat("x", 200)+"\n"), 1000)
+	for n := 0; err == nil && n < 1000; n++ {
+		_, err = io.WriteString(w, many)
 	}
 }
 

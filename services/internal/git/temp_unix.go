@@ -4,6 +4,7 @@ package git
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -46,4 +47,31 @@ func clean(older time.Time) {
 		}
 		_ = f.Close() // it was only looked at
 	}
+}
+
+const (
+	reserve = 256 << 20 // bytes of the disk that are left free, as in the object store
+	look    = 32 << 20  // bytes that are written between two looks at what is free
+)
+
+// spare is the room that there is for a folder.
+type spare struct {
+	dir  string
+	left int // until the next look
+}
+
+// take says syscall.ENOSPC if n bytes more would not leave the reserve free.
+func (s *spare) take(n int) error {
+	if s.left -= n; s.left >= 0 {
+		return nil
+	}
+	s.left = look
+	var st syscall.Statfs_t
+	if err := syscall.Statfs(s.dir, &st); err != nil {
+		return fmt.Errorf("look for free space among temporary files: %w", err)
+	}
+	if free := int64(st.Bavail) * int64(st.Bsize); free-reserve < int64(n) { //nolint:gosec,unconvert // the types differ by system
+		return fmt.Errorf("%d bytes are free among temporary files, and %d are kept in reserve: %w", free, reserve, syscall.ENOSPC)
+	}
+	return nil
 }

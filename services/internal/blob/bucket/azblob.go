@@ -36,7 +36,7 @@ func (s Azblob) open(ctx context.Context, name string, client *http.Client) (*Bu
 	if err != nil {
 		return nil, err
 	}
-	return &Bucket{bucket: b, tag: tagAzblob, match: matchAzblob, status: statusAzblob}, nil
+	return &Bucket{bucket: b, listed: listedAzblob, masked: control + "\x7f\\\"#%?", match: matchAzblob, told: toldAzblob}, nil
 }
 
 func (s Azblob) container(name string, client *http.Client) (*container.Client, error) {
@@ -67,12 +67,15 @@ func (s Azblob) container(name string, client *http.Client) (*container.Client, 
 	return container.NewClientWithSharedKeyCredential(url, shared, with)
 }
 
-func tagAzblob(as func(any) bool) string {
+func listedAzblob(as func(any) bool) (key, tag string) {
 	var o container.BlobItem
-	if !as(&o) || o.Properties == nil || o.Properties.ETag == nil {
-		return ""
+	if as(&o) && o.Name != nil {
+		key = *o.Name
 	}
-	return string(*o.Properties.ETag)
+	if o.Properties != nil && o.Properties.ETag != nil {
+		tag = string(*o.Properties.ETag)
+	}
+	return key, tag
 }
 
 func matchAzblob(as func(any) bool, tag string) {
@@ -84,9 +87,14 @@ func matchAzblob(as func(any) bool, tag string) {
 	o.AccessConditions = &azblob.AccessConditions{ModifiedAccessConditions: &azblob.ModifiedAccessConditions{IfMatch: &etag}}
 }
 
-func statusAzblob(err error) (int, string) {
-	if answer := (*azcore.ResponseError)(nil); errors.As(err, &answer) {
-		return answer.StatusCode, answer.ErrorCode
+func toldAzblob(err error) told {
+	answer := (*azcore.ResponseError)(nil)
+	if !errors.As(err, &answer) {
+		return told{}
 	}
-	return 0, ""
+	t := told{code: answer.StatusCode, why: answer.ErrorCode}
+	if answer.RawResponse != nil {
+		t.after = answer.RawResponse.Header.Get("Retry-After")
+	}
+	return t
 }

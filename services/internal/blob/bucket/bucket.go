@@ -1,5 +1,6 @@
 // Package bucket reads buckets of clouds, and of what speaks like one: those of
-// S3, of Google and of Azure. It writes nothing.
+// S3, of Google and of Azure. It writes nothing itself; for who does it opens
+// buckets of S3.
 //
 // It links the clouds' own libraries: only programs that fetch import it.
 package bucket
@@ -14,6 +15,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"gocloud.dev/blob"
 	"gocloud.dev/gcerrors"
 
@@ -77,18 +79,43 @@ func (o *Opener) Open(ctx context.Context, scheme, name string, client *http.Cli
 	return b, nil
 }
 
+// Hold opens a bucket of S3 to write to, over connections of its own that try
+// again by themselves. It goes where settings say and nowhere that a user does.
+func (o *Opener) Hold(ctx context.Context, scheme, name string) (*blob.Bucket, error) {
+	if scheme != "s3" {
+		return nil, fmt.Errorf("open bucket %s://%s: objects are kept in buckets of S3 only: %w", scheme, name, store.ErrRefused)
+	}
+	b, err := o.settings.S3.connect(ctx, name, func(*s3.Options) {})
+	if err != nil {
+		return nil, fmt.Errorf("open bucket %s://%s: %w", scheme, name, err)
+	}
+	return b, nil
+}
+
 // Bucket is an open bucket. It may be used by several goroutines.
 //
 // Its errors are store.ErrNotFound, where it or the object is not there;
 // store.ErrRefused, where the credentials do not open it; store.ErrConflict,
-// where an object is not the one any more that was asked for. Whatever else
-// there is may work the next time.
+// where an object is not the one any more that was asked for; *store.BusyError,
+// where it says that it cannot answer now. Whatever else there is may work the
+// next time.
 type Bucket struct {
 	bucket *blob.Bucket
-	tag    func(as func(any) bool) string         // of a listed object
-	match  func(as func(any) bool, tag string)    // makes a read one of that tag only
-	status func(err error) (code int, why string) // what the server answered; 0 where it did not
+	listed func(as func(any) bool) (key, tag string) // what the cloud itself says of a listed object
+	masked string                                    // characters that the cloud's library puts something else for in keys
+	match  func(as func(any) bool, tag string)       // makes a read one of that tag only
+	told   func(err error) told
 }
+
+// told is what a server answered.
+type told struct {
+	code  int    // 0 where it did not
+	why   string // in a word of its own
+	after string // Retry-After
+}
+
+// control are characters that no key should have.
+const control = "\x00\x01\x02\x03\x04\x05\x06\x07\x08\t\n\x0b\x0c\r\x0e\x0f\x10\x11\x12\x13\x14\x15\x16\x17\x18\x19\x1a\x1b\x1c\x1d\x1e\x1f"
 
 // Close gives back what the bucket holds.
 func (b *Bucket) Close() error { return b.bucket.Close() }
@@ -152,14 +179,22 @@ func (b *Bucket) List(ctx context.Context, prefix string) iter.Seq2[store.Item, 
 				return
 			}
 			item := store.Item{Key: o.Key, Size: o.Size, Modified: o.ModTime.UTC()}
-			if b.tag != nil {
-				item.Tag = bare(b.tag(o.As))
+			if b.listed != nil {
+				key, tag := b.listed(o.As)
+				item.Tag, item.Odd = bare(tag), b.odd(key, o.Key)
 			}
 			if !yield(item, nil) {
 				return
 			}
 		}
 	}
+}
+
+// odd reports whether an object cannot be asked for by the name that it is
+// listed by: the cloud's library puts something else for what the key holds, or
+// takes what it holds for something that was put there.
+func (b *Bucket) odd(key, listed string) bool {
+	return key != listed || strings.ContainsAny(key, b.masked) || strings.Contains(key, "../")
 }
 
 func next(ctx context.Context, it *blob.ListIterator) (o *blob.ListObject, err error) {
@@ -177,11 +212,11 @@ func survive(err *error) {
 
 // explain makes an error one that can be told apart.
 func (b *Bucket) explain(err error) error {
-	code, why := b.status(err)
+	t := b.told(err)
 	known := map[gcerrors.ErrorCode]error{
 		gcerrors.NotFound: store.ErrNotFound, gcerrors.PermissionDenied: store.ErrRefused, gcerrors.FailedPrecondition: store.ErrConflict,
 	}[gcerrors.Code(err)]
-	switch code {
+	switch t.code {
 	case http.StatusUnauthorized, http.StatusForbidden:
 		known = store.ErrRefused
 	case http.StatusNotFound:
@@ -189,13 +224,15 @@ func (b *Bucket) explain(err error) error {
 	case http.StatusPreconditionFailed:
 		known = store.ErrConflict
 	}
-	if known == nil {
+	switch {
+	case known == nil && store.Busy(t.code):
+		return &store.BusyError{Status: t.code, After: t.after, Err: err}
+	case known == nil:
 		return err
-	}
-	if why == "" {
+	case t.why == "":
 		return known
 	}
-	return fmt.Errorf("%s: %w", why, known)
+	return fmt.Errorf("%s: %w", t.why, known)
 }
 
 // bare is a tag without its quotes, which some listings leave out.

@@ -24,9 +24,16 @@ type cloud struct {
 	objects map[string]string
 	denied  bool
 	strange bool // leaves out what Azure always says
+	busy    bool
 }
 
 const etag, modified = "v1", "Fri, 02 Jan 2026 03:04:05 GMT"
+
+// waits answers that it cannot answer now.
+func (c *cloud) waits(w http.ResponseWriter) {
+	w.Header().Set("Retry-After", "7")
+	w.WriteHeader(http.StatusTooManyRequests)
+}
 
 func (c *cloud) keys(prefix string) (keys []string) {
 	for key := range c.objects {
@@ -46,6 +53,8 @@ func (c *cloud) google(w http.ResponseWriter, r *http.Request) {
 		return map[string]any{"name": key, "bucket": "cats", "size": fmt.Sprint(len(c.objects[key])), "etag": etag, "updated": "2026-01-02T03:04:05Z", "generation": "1"}
 	}
 	switch {
+	case c.busy:
+		c.waits(w)
 	case c.denied:
 		w.WriteHeader(http.StatusForbidden)
 	case !ok || path != "" && !there:
@@ -69,6 +78,8 @@ func (c *cloud) azure(w http.ResponseWriter, r *http.Request) {
 	key, ok := strings.CutPrefix(r.URL.Path, "/cats/")
 	content, there := c.objects[key]
 	switch {
+	case c.busy:
+		c.waits(w)
 	case c.denied:
 		w.Header().Set("x-ms-error-code", "AuthorizationFailure")
 		w.WriteHeader(http.StatusForbidden)
@@ -107,6 +118,74 @@ func TestBucketsOfGoogleAndAzureAreRead(t *testing.T) {
 			told(t, b, store.ErrNotFound)
 			c.denied = true
 			told(t, b, store.ErrRefused)
+			c.busy = true
+			waits(t, b)
+		})
+	}
+}
+
+func TestAServerOfS3IsAskedAgainWhenItSays(t *testing.T) {
+	c := &cloud{busy: true}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { c.waits(w) }))
+	t.Cleanup(server.Close)
+	o, err := bucket.New(bucket.Settings{S3: bucket.S3{Endpoint: server.URL, PathStyle: true, Anonymous: true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := o.Open(t.Context(), "s3", "cats", server.Client())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = b.Close() }() // it was only read
+	waits(t, b)
+}
+
+// waits checks that a bucket says when it may be asked again.
+func waits(t *testing.T, b *bucket.Bucket) {
+	t.Helper()
+	_, read := b.Read(t.Context(), store.Item{Key: "a", Size: 1}, 0, 1)
+	_, stat := b.Stat(t.Context(), "a")
+	var list error
+	for _, list = range b.List(t.Context(), "") {
+		break
+	}
+	for verb, err := range map[string]error{"Read": read, "Stat": stat, "List": list} {
+		busy := new(store.BusyError)
+		if !errors.As(err, &busy) || busy.Status != http.StatusTooManyRequests || busy.After != "7" {
+			t.Errorf("%s: %v", verb, err)
+		}
+	}
+}
+
+func TestAnObjectThatCannotBeAskedForByItsNameIsListedAsOdd(t *testing.T) {
+	fine := []string{"__0x", "a b/ü", "fine"}
+	for scheme, tt := range map[string]struct {
+		serve func(*cloud) http.HandlerFunc
+		odd   []string
+	}{
+		"gs":     {func(c *cloud) http.HandlerFunc { return c.google }, []string{"a\nb", "a/../b", "a__0x2f__b"}},
+		"azblob": {func(c *cloud) http.HandlerFunc { return c.azure }, []string{"a?b", "a#b", `a\b`, "a/../b", "a__0x2f__b"}},
+	} {
+		t.Run(scheme, func(t *testing.T) {
+			c := &cloud{objects: make(map[string]string)}
+			for _, key := range append(tt.odd, fine...) {
+				c.objects[key] = "x"
+			}
+			var got []string
+			odd := 0
+			for it, err := range open(t, scheme, tt.serve(c)).List(t.Context(), "") {
+				switch {
+				case err != nil:
+					t.Fatal(err)
+				case it.Odd:
+					odd++
+				default:
+					got = append(got, it.Key)
+				}
+			}
+			if diff := cmp.Diff(fine, got); diff != "" || odd != len(tt.odd) {
+				t.Errorf("%d are odd, want %d; the others (-want +got):\n%s", odd, len(tt.odd), diff)
+			}
 		})
 	}
 }

@@ -34,7 +34,10 @@ func (s GS) open(ctx context.Context, name string, client *http.Client) (*Bucket
 	if err != nil {
 		return nil, err
 	}
-	return &Bucket{bucket: b, tag: tagGS, status: statusGS}, nil
+	if api := (*storage.Client)(nil); b.As(&api) {
+		api.SetRetry(storage.WithPolicy(storage.RetryNever)) // who reads tries again
+	}
+	return &Bucket{bucket: b, listed: listedGS, masked: "\n\r", told: toldGS}, nil
 }
 
 func (s GS) client(ctx context.Context, client *http.Client) (*gcp.HTTPClient, error) {
@@ -64,17 +67,15 @@ func (s GS) credentials(ctx context.Context) (*google.Credentials, error) {
 	return google.CredentialsFromJSON(ctx, b, storage.ScopeReadOnly) //nolint:staticcheck // the file is the operator's own
 }
 
-func tagGS(as func(any) bool) string {
+func listedGS(as func(any) bool) (key, tag string) {
 	var o storage.ObjectAttrs
-	if !as(&o) {
-		return ""
-	}
-	return o.Etag
+	_ = as(&o) // it is one of ours
+	return o.Name, o.Etag
 }
 
-func statusGS(err error) (int, string) {
+func toldGS(err error) told {
 	if answer := (*googleapi.Error)(nil); errors.As(err, &answer) {
-		return answer.Code, ""
+		return told{code: answer.Code, after: answer.Header.Get("Retry-After")}
 	}
-	return 0, ""
+	return told{}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 	"github.com/aws/smithy-go"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
+	"gocloud.dev/blob"
 	"gocloud.dev/blob/s3blob"
 )
 
@@ -26,24 +27,29 @@ type S3 struct {
 }
 
 func (s S3) open(ctx context.Context, name string, client *http.Client) (*Bucket, error) {
+	b, err := s.connect(ctx, name, func(o *s3.Options) {
+		o.HTTPClient = client
+		o.Retryer = aws.NopRetryer{} // who reads tries again
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &Bucket{bucket: b, listed: listedS3, masked: control, match: matchS3, told: toldS3}, nil
+}
+
+func (s S3) connect(ctx context.Context, name string, how func(*s3.Options)) (*blob.Bucket, error) {
 	c, err := s.config(ctx)
 	if err != nil {
 		return nil, err
 	}
-	api := s3.NewFromConfig(c, func(o *s3.Options) {
-		o.HTTPClient = client
+	api := s3.NewFromConfig(c, how, func(o *s3.Options) {
 		o.UsePathStyle = s.PathStyle
-		o.Retryer = aws.NopRetryer{} // who reads tries again
 		o.DisableLogOutputChecksumValidationSkipped = true
 		if s.Endpoint != "" {
 			o.BaseEndpoint = aws.String(s.Endpoint)
 		}
 	})
-	b, err := s3blob.OpenBucket(ctx, api, name, nil)
-	if err != nil {
-		return nil, err
-	}
-	return &Bucket{bucket: b, tag: tagS3, match: matchS3, status: statusS3}, nil
+	return s3blob.OpenBucket(ctx, api, name, nil)
 }
 
 // config returns what the environment and the settings say.
@@ -73,12 +79,10 @@ func (s S3) config(ctx context.Context) (aws.Config, error) {
 	return c, err
 }
 
-func tagS3(as func(any) bool) string {
+func listedS3(as func(any) bool) (key, tag string) {
 	var o types.Object
-	if !as(&o) {
-		return ""
-	}
-	return aws.ToString(o.ETag)
+	_ = as(&o) // it is one of ours
+	return aws.ToString(o.Key), aws.ToString(o.ETag)
 }
 
 func matchS3(as func(any) bool, tag string) {
@@ -88,17 +92,21 @@ func matchS3(as func(any) bool, tag string) {
 	}
 }
 
-func statusS3(err error) (int, string) {
-	why := ""
+func toldS3(err error) told {
+	var t told
 	if api := smithy.APIError(nil); errors.As(err, &api) {
-		why = api.ErrorCode()
-		switch why {
+		t.why = api.ErrorCode()
+		switch t.why {
 		case "AccessDenied", "InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "InvalidToken", "AccountProblem", "XAdminUserNotFound":
-			return http.StatusForbidden, why
+			t.code = http.StatusForbidden
+			return t
 		}
 	}
 	if answer := (*smithyhttp.ResponseError)(nil); errors.As(err, &answer) {
-		return answer.HTTPStatusCode(), why
+		t.code = answer.HTTPStatusCode()
+		if answer.Response != nil && answer.Response.Response != nil {
+			t.after = answer.Response.Header.Get("Retry-After")
+		}
 	}
-	return 0, why
+	return t
 }

@@ -1,0 +1,126 @@
+package fetcher_test
+
+import (
+	"cmp"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+
+	"github.com/benchmark-ai/bai/services/fetcher"
+	"github.com/benchmark-ai/bai/services/internal/pairtest"
+)
+
+// What a fetch of 1 GiB may take: of the time of a program that copies and sums
+// the same, and of memory, in a process that does nothing else; and what may be
+// moved where it is cut five times.
+const (
+	mostTime   = 1.15
+	mostMemory = 64 // MiB
+	mostMoved  = 1.2
+)
+
+// TestProgram is not a test: it is the programs that the next one compares.
+func TestProgram(t *testing.T) {
+	part, src, sum := os.Getenv(pairtest.Env), os.Getenv("PAIR_SOURCE"), os.Getenv("PAIR_SUM")
+	dir := os.Getenv("PAIR_DIR")
+	var work func() error
+	switch part {
+	case "":
+		t.Skip("for TestAFetchKeepsItsBars")
+	case "bare":
+		to := filepath.Join(dir, "copy")
+		work = func() error {
+			_ = os.Remove(to) // there is none the first time
+			return bare(src, to, sum)
+		}
+	default:
+		s := quick()
+		if part == "in-parts" {
+			s.Sources.Slow = 1 << 50
+		}
+		work = fetching(t, dir, s, src, sum)
+	}
+	if err := pairtest.Play(os.Stdin, os.Stdout, work); err != nil {
+		t.Error(err)
+	}
+}
+
+// fetching returns what fetches a source once more, as another run's.
+func fetching(t *testing.T, dir string, s fetcher.Settings, src, sum string) func() error {
+	t.Helper()
+	w := openWorld(t, dir)
+	p := w.start(t, s)
+	n := 0
+	return func() error {
+		n++
+		run := fmt.Sprintf("r%d", n)
+		p.Say(ask(run, data{src: fmt.Sprintf("%s/%d", src, n), sha256: sum}))
+		return w.forget(t, p.fetched(t, run)[0])
+	}
+}
+
+// TestAFetchKeepsItsBars measures, where BAI_BARS says so, on a machine that does
+// nothing else: BAI_BARS=1 takes 1 GiB, and another number as many MiB, of which
+// nothing is demanded but memory and what is moved. BAI_TURNS says how often.
+func TestAFetchKeepsItsBars(t *testing.T) {
+	mib, turns := bars(t)
+	file := filepath.Join(t.TempDir(), "source")
+	sum := writeBig(t, file, mib)
+	whole, parts, cuts := newLine(file, mib, 0), newLine(file, mib, 0), newLine(file, mib, 5)
+	plain := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { http.ServeFile(w, r, file) }))
+	for _, c := range []interface{ Close() }{whole, parts, cuts, plain} {
+		t.Cleanup(c.Close)
+	}
+	// GOGC is as the program fetcher has it.
+	start := func(part, src string) *pairtest.Program {
+		return pairtest.Start(t, "TestProgram", part, "GOGC=50", "PAIR_SOURCE="+src, "PAIR_SUM="+sum, "PAIR_DIR="+t.TempDir())
+	}
+	bareCopy := start("bare", plain.URL)
+	one := start("fetcher", plain.URL)
+	r := pairtest.Compare(t, turns, one, bareCopy, nil)
+	t.Logf("%d MiB, one connection: %s; %.1f MiB of memory", mib, r, one.Peak(t))
+	if r.Best > mostTime && mib == 1024 {
+		t.Errorf("%.2f × the time of a program that copies and sums the same, want %.2f at most", r.Best, mostTime)
+	}
+	split := start("in-parts", parts.URL)
+	r = pairtest.Compare(t, turns, split, bareCopy, nil)
+	t.Logf("%d MiB, in parts though one connection is fast: %s; %.1f MiB of memory", mib, r, split.Peak(t))
+	cut := start("cut", cuts.URL)
+	for range turns {
+		cut.Once(t)
+	}
+	moved := float64(cuts.moved.Load()) / float64(turns) / float64(int64(mib)<<20)
+	t.Logf("%d MiB, cut 5 times: %.3f × as many bytes moved; %.1f MiB of memory", mib, moved, cut.Peak(t))
+	if moved > mostMoved {
+		t.Errorf("%.2f × the bytes were moved, want %.1f at most", moved, mostMoved)
+	}
+	for name, p := range map[string]*pairtest.Program{"one connection": one, "in parts": split, "cut": cut} {
+		if peak := p.Peak(t); peak > mostMemory {
+			t.Errorf("%s: %.1f MiB of memory, want %d at most", name, peak, mostMemory)
+		}
+	}
+}
+
+// bars returns how many MiB are to be brought, and how often, or skips the test.
+func bars(t *testing.T) (mib, turns int) {
+	t.Helper()
+	mib, err := strconv.Atoi(cmp.Or(os.Getenv("BAI_BARS"), "0"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if mib == 0 {
+		t.Skip("measures: set BAI_BARS=1 on a machine that does nothing else")
+	}
+	if mib == 1 {
+		mib = 1024
+	}
+	turns, err = strconv.Atoi(cmp.Or(os.Getenv("BAI_TURNS"), "5"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return mib, turns
+}

@@ -1,0 +1,38 @@
+package fetcher
+
+import (
+	"context"
+	"time"
+
+	"github.com/benchmark-ai/bai/services/internal/event"
+)
+
+// Board is a board whose time is an argument.
+type Board struct{ *board }
+
+// NewBoard returns a Board.
+func NewBoard() Board { return Board{newBoard()} }
+
+// Order takes up an order of which everything is missing.
+func (b Board) Order(o Order) {
+	b.add(o, -1)
+	b.want(o.Submitted.Run, Decide(o, Wanted, nil))
+}
+
+// Start begins a transfer, the next one.
+func (b Board) Start(ctx context.Context, now time.Time) { b.start(ctx, now) }
+
+// Come has so many bytes of a source come.
+func (b Board) Come(s Source, done int64) { b.moved(b.job(s), done, -1) }
+
+// Wait has a source say what it waits for.
+func (b Board) Wait(s Source, why string) { b.waits(b.job(s), why) }
+
+// Tell returns what users are told at that time.
+func (b Board) Tell(now time.Time) []event.Event {
+	all := b.progress(now, pace)
+	for _, s := range b.stuck(now, Silence(len(b.runs()))) {
+		all = append(all, Still(s.run, s.Wait))
+	}
+	return all
+}

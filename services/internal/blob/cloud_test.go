@@ -1,0 +1,149 @@
+package blob_test
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/benchmark-ai/bai/services/internal/blob"
+	"github.com/benchmark-ai/bai/services/internal/blob/bucket"
+	"github.com/benchmark-ai/bai/services/internal/store"
+	s3bed "github.com/benchmark-ai/bai/services/test/testbed/s3"
+)
+
+// inBucket opens a store in a bucket of a real server of S3's protocol.
+func inBucket(t *testing.T) (*blob.Store, *s3bed.Server) {
+	t.Helper()
+	server := s3bed.Start(t)
+	server.Bucket(t, "team")
+	dir := t.TempDir()
+	id, key := filepath.Join(dir, "id"), filepath.Join(dir, "key")
+	if err := errors.Join(os.WriteFile(id, []byte(server.AccessKey), 0o600), os.WriteFile(key, []byte(server.SecretKey), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	clouds, err := bucket.New(bucket.Settings{S3: bucket.S3{Endpoint: server.Endpoint, Region: server.Region, PathStyle: true, AccessKeyFile: id, SecretKeyFile: key}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := blob.OpenIn(t.Context(), blob.Settings{URL: "s3://team/bai"}, clouds)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s, server
+}
+
+func TestABucketKeepsObjectsWholeAndOnce(t *testing.T) {
+	s, server := inBucket(t)
+	for key, size := range map[string]int64{"objects/small": 5, "objects/none": 0, "objects/big": 40<<20 + 7, "objects/untold": 20 << 20} {
+		keepsOnce(t, s, key, size)
+	}
+	want(t, keys(t, s), "objects/big", "objects/none", "objects/small", "objects/untold")
+	if _, err := os.Stat(filepath.Join(server.Dir, "team", "bai", "objects", "big")); err != nil {
+		t.Errorf("it does not lie below the prefix: %v", err)
+	}
+	if err := errors.Join(s.Delete(t.Context(), "objects/big"), s.Delete(t.Context(), "objects/big")); err != nil {
+		t.Error(err)
+	}
+	if _, err := s.Size(t.Context(), "objects/big"); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("Size of what was deleted: %v", err)
+	}
+}
+
+// keepsOnce puts an object, and then another under its key.
+func keepsOnce(t *testing.T, s *blob.Store, key string, size int64) {
+	t.Helper()
+	content, told := bytesOf(int(size)), size
+	if key == "objects/untold" {
+		told = -1
+	}
+	o, err := s.Put(t.Context(), key, told, true, write(content))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o.Size != size || !bytes.Equal(content, read(t, s, key)) {
+		t.Errorf("%s: %d bytes, want %d, or others", key, o.Size, size)
+	}
+	if got, err := s.Size(t.Context(), key); got != size || err != nil {
+		t.Errorf("%s has %d bytes, %v", key, got, err)
+	}
+	if _, err := s.Put(t.Context(), key, 1, false, write([]byte("x"))); err == nil {
+		t.Errorf("%s was written twice", key)
+	}
+}
+
+func TestNobodySeesHalfAnObjectInABucket(t *testing.T) {
+	s, _ := inBucket(t)
+	cut := errors.New("cut")
+	for name, n := range map[string]int{"objects/early": 1, "objects/late": 24 << 20} {
+		_, err := s.Put(t.Context(), name, 32<<20, false, func(w io.Writer) error {
+			if _, err := w.Write(bytesOf(n)); err != nil {
+				return err
+			}
+			if len(keys(t, s)) > 0 {
+				t.Error("it is seen before it is whole")
+			}
+			return cut
+		})
+		if !errors.Is(err, cut) {
+			t.Errorf("Put: %v", err)
+		}
+	}
+	if left := keys(t, s); len(left) > 0 {
+		t.Errorf("left: %q", left)
+	}
+}
+
+func TestALinkLetsInWhoeverHasItToOneObject(t *testing.T) {
+	s, _ := inBucket(t)
+	if _, err := s.Put(t.Context(), "objects/a", 13, false, write([]byte("cats and dogs"))); err != nil {
+		t.Fatal(err)
+	}
+	link, err := s.Link(t.Context(), "objects/a", time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := asked(t, link); got != "206 and dogs" {
+		t.Errorf("the link answers %q", got)
+	}
+	bare, _, _ := strings.Cut(link, "?")
+	if got := asked(t, bare); !strings.HasPrefix(got, "403 ") {
+		t.Errorf("without its signature it answers %.80q", got)
+	}
+}
+
+// asked is what a URL answers to who wants all from the sixth byte on.
+func asked(t *testing.T, url string) string {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Range", "bytes=5-")
+	answer, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := io.ReadAll(answer.Body)
+	if err := errors.Join(err, answer.Body.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return answer.Status[:4] + string(b)
+}
+
+func TestAFolderHasNoLinks(t *testing.T) {
+	s, _ := open(t, blob.Settings{})
+	if link, err := s.Link(t.Context(), "objects/a", time.Minute); link != "" || err != nil {
+		t.Errorf("Link: %q, %v", link, err)
+	}
+}
