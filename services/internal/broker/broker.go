@@ -32,6 +32,7 @@ type Settings struct {
 	Host       string        `toml:"host"`       // address at which a port is chosen; empty means loopback
 	Partitions int           `toml:"partitions"` // of a topic that is made; zero means 2
 	Disk       int64         `toml:"disk"`       // bytes that one topic may take, about; zero means 512 MiB
+	Message    int           `toml:"message"`    // bytes that are taken at once; zero means 1 MiB and a little, as of brokers elsewhere
 	Session    time.Duration `toml:"session"`    // least time after which a consumer that is silent may be taken for dead; zero means 1 s
 }
 
@@ -44,6 +45,9 @@ func (s Settings) Validate() error {
 	if s.Partitions < 0 {
 		errs = append(errs, errors.New("broker.partitions: must not be negative"))
 	}
+	if s.Message < 0 {
+		errs = append(errs, errors.New("broker.message: must not be negative"))
+	}
 	if s.Disk != 0 && s.Disk < minDisk {
 		errs = append(errs, fmt.Errorf("broker.disk: %d, want %d or more", s.Disk, minDisk))
 	}
@@ -53,6 +57,7 @@ func (s Settings) Validate() error {
 // Bounds.
 const (
 	minDisk   = 16 << 20
+	message   = 1<<20 + 12
 	stopsIn   = 10 * time.Second
 	startsIn  = 30 * time.Second
 	lockFile  = "lock"
@@ -99,7 +104,7 @@ func (b *Broker) start(s Settings) error {
 		kfake.NumBrokers(1),
 		kfake.DataDir(filepath.Join(s.Dir, dataFiles)),
 		kfake.GroupMinSessionTimeout(max(s.Session, time.Second)),
-		kfake.BrokerConfigs(map[string]string{"log.cleaner.backoff.ms": "60000"}),
+		kfake.BrokerConfigs(map[string]string{"log.cleaner.backoff.ms": "60000", "message.max.bytes": strconv.Itoa(cmp.Or(s.Message, message))}),
 	)
 	if err != nil {
 		_ = l.Close() // it may be closed already

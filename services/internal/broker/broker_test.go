@@ -128,10 +128,28 @@ func TestAPortThatIsTakenIsNamedWithTheRemedy(t *testing.T) {
 	}
 }
 
+func TestItTakesMessagesOfTheSizeThatItWasTold(t *testing.T) {
+	t.Parallel()
+	b := start(t, broker.Settings{Dir: t.TempDir(), Message: 2_000_000})
+	s := kafka.Settings{Brokers: []string{b.Addr()}, Retry: time.Millisecond, Topics: kafka.TopicSettings{MaxMessage: 2_000_000}}
+	bus, err := kafka.NewBus(s, zap.NewNop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer bus.Close()
+	large := status(1)
+	large.Message = strings.Repeat("x", 1_970_000)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := bus.Publish(ctx, large); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestSettingsAtFaultAreNamedTogether(t *testing.T) {
 	t.Parallel()
-	err := broker.Settings{Partitions: -1, Disk: 1}.Validate()
-	for _, name := range []string{"broker.dir", "broker.partitions", "broker.disk"} {
+	err := broker.Settings{Partitions: -1, Disk: 1, Message: -1}.Validate()
+	for _, name := range []string{"broker.dir", "broker.partitions", "broker.disk", "broker.message"} {
 		if err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("Validate: %v, want %s named", err, name)
 		}
@@ -216,7 +234,7 @@ func connect(tb testing.TB, addr string) *kafka.Bus {
 // listen hears status events until done says so, and commits what it heard.
 func listen(t *testing.T, bus *kafka.Bus, done func(event.Status) bool) {
 	t.Helper()
-	ctx, stop := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 	defer stop()
 	var last atomic.Bool
 	part := bus.Consume("test", service.On(func(_ context.Context, s event.Status) ([]event.Event, error) {

@@ -3,8 +3,12 @@ package config
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -17,11 +21,13 @@ type Validator interface {
 	Validate() error
 }
 
-// Load reads the TOML file at path over the defaults already in into, and
-// validates the result. A key that into lacks is an error: a misspelt setting
-// must not pass in silence. Only a whole table of Sections that into lacks is
-// skipped, so that one file can serve all services. All faults of a file that is
-// TOML are told at once. Without a path the defaults are validated.
+// Load reads the TOML file at path, or all files *.toml of the folder there, over
+// the defaults already in into, and validates the result. What two files of a
+// folder set is an error, as there is no order among them. So is a key that into
+// lacks: a misspelt setting must not pass in silence. Only a whole table of
+// Sections that into lacks is skipped, so that one file can serve all services.
+// All faults of files that are TOML are told at once. Without a path the defaults
+// are validated.
 func Load(path string, into Validator) error {
 	if path == "" {
 		if err := into.Validate(); err != nil {
@@ -29,18 +35,75 @@ func Load(path string, into Validator) error {
 		}
 		return nil
 	}
-	meta, err := toml.DecodeFile(path, into)
+	files, err := filesAt(path)
 	if err != nil {
 		return fmt.Errorf("read settings of %s: %w", path, err)
 	}
 	var errs []error
-	if names := unknown(meta); len(names) > 0 {
-		errs = append(errs, fmt.Errorf("unknown settings: %s", strings.Join(names, ", ")))
+	setBy := map[string]string{} // the file by the key
+	for _, file := range files {
+		faults, err := load(file, into, setBy)
+		if err != nil {
+			return fmt.Errorf("read settings of %s: %w", file, err)
+		}
+		for _, fault := range faults {
+			if file != path {
+				fault = filepath.Base(file) + ": " + fault
+			}
+			errs = append(errs, errors.New(fault))
+		}
 	}
 	if err := errors.Join(append(errs, into.Validate())...); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
 	return nil
+}
+
+// load reads one file, and says what is wrong with it beside those that were read
+// before.
+func load(file string, into any, setBy map[string]string) (faults []string, err error) {
+	meta, err := toml.DecodeFile(file, into)
+	if err != nil {
+		return nil, err
+	}
+	if names := unknown(meta, into); len(names) > 0 {
+		faults = append(faults, "unknown settings: "+strings.Join(names, ", "))
+	}
+	for _, k := range meta.Keys() {
+		if meta.Type(k...) == "Hash" {
+			continue
+		}
+		if other, twice := setBy[k.String()]; twice && other != file {
+			faults = append(faults, fmt.Sprintf("%s: %s sets it too: leave it in one of them", k, filepath.Base(other)))
+		}
+		setBy[k.String()] = file
+	}
+	return faults, nil
+}
+
+// filesAt returns path where it is a file, else the settings in the folder.
+func filesAt(path string) ([]string, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.IsDir() {
+		return []string{path}, nil
+	}
+	entries, err := os.ReadDir(path) // sorted
+	if err != nil {
+		return nil, err
+	}
+	var files []string
+	for _, e := range entries {
+		if filepath.Ext(e.Name()) == ".toml" {
+			files = append(files, filepath.Join(path, e.Name()))
+		}
+	}
+	if len(files) == 0 {
+		return nil, errors.New("the folder has no file *.toml")
+	}
+	return files, nil
 }
 
 // Text returns the file from which Load reads v.
@@ -50,24 +113,37 @@ func Text(v any) ([]byte, error) {
 	return text.Bytes(), err
 }
 
-// Sections returns the tables of settings that the services of one platform
-// have among them.
+// Sections returns the settings at the top that the services of one platform have
+// among them.
 func Sections() []string {
-	return []string{"log", "health", "kafka", "store", "elasticsearch", "objects", "buckets", "cluster", "kubernetes", "gateway", "fetcher", "executor", "watcher", "metrics-pusher", "telemetry"}
+	return []string{
+		"log", "health", "listen", "kafka", "store", "elasticsearch", "objects", "buckets", "cluster", "kubernetes", "telemetry", "jobs",
+		"gateway", "fetcher", "executor", "watcher", "follow", "metrics-pusher", "summaries", "sinks",
+	}
 }
 
 // unknown returns the keys that were read into nothing, sorted, but for the
-// tables of other services.
-func unknown(meta toml.MetaData) []string {
-	var skipped, names []string
+// sections that into lacks as a whole.
+func unknown(meta toml.MetaData, into any) []string {
+	var names []string
 	for _, k := range meta.Undecoded() {
-		switch {
-		case len(k) == 1 && slices.Contains(Sections(), k[0]):
-			skipped = append(skipped, k[0])
-		case !slices.Contains(skipped, k[0]):
+		if !slices.Contains(Sections(), k[0]) || has(reflect.TypeOf(into), k[0]) {
 			names = append(names, k.String())
 		}
 	}
 	slices.Sort(names)
 	return names
+}
+
+// has reports whether a type of settings has a setting at its top.
+func has(t reflect.Type, name string) bool {
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	for _, f := range reflect.VisibleFields(t) {
+		if !f.Anonymous && f.IsExported() && strings.EqualFold(cmp.Or(f.Tag.Get("toml"), f.Name), name) {
+			return true
+		}
+	}
+	return false
 }

@@ -78,11 +78,55 @@ func TestFaultsAreTold(t *testing.T) {
 	}
 }
 
-func file(t *testing.T, content string) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "settings.toml")
-	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+func TestTheFilesOfAFolderAreReadAsOne(t *testing.T) {
+	dir := folder(t, map[string]string{
+		"a.toml": "name = \"x\"\n[kafka]\nbrokers = [\"another service's\"]\n", "b.toml": "count = 5\n[executor.pods]\nimage = \"another's\"\n", "c.toml": "inner.on = true\n", "notes.md": "nothing",
+	})
+	got := settings{Name: "default"}
+	if err := config.Load(dir, &got); err != nil {
 		t.Fatal(err)
 	}
-	return path
+	want := settings{Name: "x", Count: 5}
+	want.Inner.On = true
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestFaultsOfAFolderAreToldWithTheirFiles(t *testing.T) {
+	for name, tt := range map[string]struct {
+		files map[string]string
+		want  []string
+	}{
+		"set by two files":      {map[string]string{"a.toml": "inner.on = true\n", "b.toml": "name = \"x\"\n[inner]\non = false\n"}, []string{"b.toml: inner.on: a.toml sets it too"}},
+		"unknown, and wrong":    {map[string]string{"a.toml": "nme = 1\n", "b.toml": "count = -1\n"}, []string{"a.toml: unknown settings: nme", "count: must not be negative"}},
+		"one that is no TOML":   {map[string]string{"a.toml": "count == 1\n", "b.toml": "count = 1\n"}, []string{"a.toml", "line 1"}},
+		"a folder of something": {map[string]string{"notes.md": ""}, []string{"the folder has no file *.toml"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := folder(t, tt.files)
+			err := config.Load(dir, &settings{})
+			for _, part := range append(tt.want, dir) {
+				if err == nil || !strings.Contains(err.Error(), part) {
+					t.Errorf("Load: %v, want %q in it", err, part)
+				}
+			}
+		})
+	}
+}
+
+func file(t *testing.T, content string) string {
+	t.Helper()
+	return filepath.Join(folder(t, map[string]string{"settings.toml": content}), "settings.toml")
+}
+
+func folder(t *testing.T, files map[string]string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, content := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
 }

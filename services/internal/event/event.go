@@ -213,7 +213,14 @@ type Finished struct {
 	Started    *time.Time `json:"started,omitempty"`    // when the benchmark's process began
 	Ended      *time.Time `json:"ended,omitempty"`      // when it ended
 	Collectors []string   `json:"collectors,omitempty"` // UIDs of the last attempt's pods whose data are awaited, and their Followers
+
+	// Images are the digests of what ran in the last attempt's pods, by UID: as the
+	// cluster says them, or NoImage.
+	Images map[string]string `json:"images,omitempty"`
 }
+
+// NoImage is what ran where a cluster runs this machine's own programs.
+const NoImage = "none"
 
 // Topic implements Event.
 func (Finished) Topic() string { return TopicFinished }

@@ -14,16 +14,18 @@ type Source struct {
 	Index     int    `json:"index"`     // of the pod within its role, from 0
 	Pod       string `json:"pod"`       // UID
 	Container string `json:"container"` // name
-	Stream    string `json:"stream"`    // StreamOutput, StreamMetrics, StreamFIFO, StreamSystem or StreamLog
+	Stream    string `json:"stream"`    // StreamOutput or another of them
 }
 
 // Streams that a source can be.
 const (
-	StreamOutput  = "output"  // the wrapper's record of standard output and error
-	StreamMetrics = "metrics" // the file that client libraries append to
-	StreamFIFO    = "fifo"    // the pipe of the original client library
-	StreamSystem  = "system"  // what the benchmark uses of the machine, as the wrapper measures it
-	StreamLog     = "log"     // what the cluster's log has of a container that no wrapper runs
+	StreamOutput  = "output"     // the wrapper's record of standard output and error
+	StreamMetrics = "metrics"    // the file that client libraries append to
+	StreamFIFO    = "fifo"       // the pipe of the original client library
+	StreamSystem  = "system"     // what the benchmark uses of the machine, as the wrapper measures it
+	StreamScraped = "prometheus" // what was read where the benchmark serves numbers for Prometheus
+	StreamOTLP    = "otlp"       // what programs sent by OpenTelemetry's protocol
+	StreamLog     = "log"        // what the cluster's log has of a container that no wrapper runs
 )
 
 // Follower names, among those whose data of a run are awaited, who follows the

@@ -173,6 +173,15 @@ func (i identity) Start(ctx context.Context) (sasl.StateMachine, []byte, error) 
 	return m.Start(ctx)
 }
 
+// CheckKey says why services, which take messages of pods, could not tell whose
+// they are.
+func (s Settings) CheckKey() error {
+	if s.KeyFile == "" && len(s.Key) == 0 {
+		return errors.New("kafka.key_file: is needed: without the platform's key nobody can tell which run a pod may speak for. Make one with 'openssl rand -hex 32', and give all services the same")
+	}
+	return nil
+}
+
 // CheckPods says why pods could not write what they measure: where services are
 // asked who they are, so are pods, and they must be somebody else.
 func (s Settings) CheckPods() error {

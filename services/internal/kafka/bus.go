@@ -31,7 +31,7 @@ type Settings struct {
 	Brokers []string      `toml:"brokers"`
 	Retry   time.Duration `toml:"retry"`    // first wait before anything is tried again, doubled up to 32 times that; zero means 250 ms
 	Session time.Duration `toml:"session"`  // how long the group waits for a consumer that was killed; zero means 6 s, the least that brokers allow by default
-	KeyFile string        `toml:"key_file"` // file with the platform's key, at least 16 bytes
+	KeyFile string        `toml:"key_file"` // file with the platform's key, at least 16 bytes, the same for all services; without it nobody checks who speaks for which run
 	Key     []byte        `toml:"-"`        // the platform's key itself, instead of KeyFile
 	Token   string        `toml:"-"`        // instead of a key, for who may speak for one run only: that run's token
 	Source  string        `toml:"-"`        // who publishes, for others to read; empty means bai
@@ -78,11 +78,13 @@ type Bus struct {
 	transport *kafka.Transport
 	producer  producer
 	seal      seal
+	sizes     sizes
 	log       *zap.Logger
 
 	mu      sync.Mutex
-	groups  []string         // that this process consumes in
-	waiting map[string]error // what is being waited for, and why
+	groups  []string            // that this process consumes in
+	waiting map[string]error    // what is being waited for, and why
+	told    map[string]struct{} // what was last said to fail
 }
 
 // NewBus returns a Bus. It reads the key file, and does not wait for the
@@ -119,8 +121,10 @@ func NewBus(s Settings, log *zap.Logger) (*Bus, error) {
 		transport: t,
 		producer:  producer{client: newClient(s.Brokers, t), partitions: kafka.Murmur2Balancer{Consistent: true}, compression: codecs()[s.Compression]},
 		seal:      seal{key: s.Key, token: s.Token},
+		sizes:     s.Topics.sizes(),
 		log:       log,
 		waiting:   make(map[string]error),
+		told:      make(map[string]struct{}),
 	}, nil
 }
 
@@ -150,25 +154,6 @@ func (b *Bus) Consume(group string, step service.Step) service.Part {
 // its own, so that one who comes or goes makes those of other topics stop for
 // nothing.
 func groupID(group, topic string) string { return group + "/" + topic }
-
-// Rewind has every consumer that Consume has made begin anew at the first event
-// of its topic. None of them may run, here or elsewhere.
-func (b *Bus) Rewind(ctx context.Context) error {
-	b.mu.Lock()
-	groups := slices.Clone(b.groups)
-	b.mu.Unlock()
-	r, err := b.producer.client.DeleteGroups(ctx, &kafka.DeleteGroupsRequest{GroupIDs: groups})
-	if err != nil {
-		return fmt.Errorf("delete consumer groups: %w", err)
-	}
-	var errs []error
-	for group, err := range r.Errors {
-		if err != nil && !errors.Is(err, kafka.GroupIdNotFound) {
-			errs = append(errs, fmt.Errorf("delete consumer group %q: %w", group, err))
-		}
-	}
-	return errors.Join(errs...)
-}
 
 // Token returns the right to speak for a run, for its pods. Only who holds the
 // key can make it.
@@ -213,7 +198,8 @@ func (b *Bus) count(msgs []kafka.Message) {
 }
 
 // Republish writes a message once more to its topic, with the headers that it
-// had, sealed anew for its run. Then it is as Publish.
+// had, sealed anew for its run. It must have been sealed before, or been where
+// pods cannot write. Then it is as Publish.
 func (b *Bus) Republish(ctx context.Context, topic, run string, value []byte, headers map[string]string) error {
 	m := kafka.Message{Topic: topic, Key: []byte(run), Value: value}
 	for _, name := range slices.Sorted(maps.Keys(headers)) {
@@ -221,6 +207,9 @@ func (b *Bus) Republish(ctx context.Context, topic, run string, value []byte, he
 	}
 	if token := b.seal.of(run); token != "" {
 		m.Headers = append(m.Headers, kafka.Header{Key: tokenHeader, Value: []byte(token)})
+	}
+	if err := b.sizes.fit(m); err != nil {
+		return err
 	}
 	return b.insist(ctx, "republish", []kafka.Message{m})
 }

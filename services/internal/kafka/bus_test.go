@@ -200,7 +200,7 @@ func TestPoisonBecomesADeadLetterAndEndsItsRun(t *testing.T) {
 			broker.Write(t, "bai.submitted", kafkatest.Message{Key: "r1", Value: tt.value, Headers: map[string]string{"ce_type": tt.kind, "bai_token": "secret"}})
 			consume(t, settings(broker), service.On(tt.handle))
 			want(t, broker.Read(t, "bai.dead"), kafkatest.Message{Key: "r1", Value: tt.value, Headers: map[string]string{
-				"ce_type": tt.kind, "dead_topic": "bai.submitted", "dead_partition": "0", "dead_offset": "0", "dead_reason": tt.reason,
+				"ce_type": tt.kind, "dead_topic": "bai.submitted", "dead_partition": "0", "dead_offset": "0", "dead_reason": tt.reason, "dead_cut": "",
 			}})
 			end := broker.Read(t, "bai.finished")
 			for _, part := range []string{
@@ -350,6 +350,7 @@ func forged(t *testing.T, broker *kafkatest.Broker) {
 	if token, ok := dead.Headers["bai_token"]; ok {
 		t.Errorf("dead letter shows the token %q", token)
 	}
+	want(t, dead.Headers["dead_forged"], "true")
 	want(t, broker.Count(t, "bai.commands"), 0)
 }
 
@@ -435,6 +436,7 @@ func TestSettingsThatCannotBeRightAreRefused(t *testing.T) {
 		"a negative wait":    {kafka.Settings{Brokers: []string{"b:1"}, Retry: -1}, "kafka.retry: must not be negative"},
 		"a short key":        {kafka.Settings{Brokers: []string{"b:1"}, Key: []byte("short")}, "5 bytes, want 16 or more"},
 		"a key of nowhere":   {kafka.Settings{Brokers: []string{"b:1"}, KeyFile: "/nowhere"}, "no such file"},
+		"small messages":     {kafka.Settings{Brokers: []string{"b:1"}, Topics: kafka.TopicSettings{MaxMessage: 1 << 20}}, "kafka.topics.max_message: 1048576, want 1048588 to 4194304 bytes"},
 		"a negative session": {kafka.Settings{Brokers: []string{"b:1"}, Session: -1}, "kafka.session: must not be negative"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -489,7 +491,7 @@ func part(tb testing.TB, p service.Part) {
 // until polls cond until it holds.
 func until(t *testing.T, cond func() bool) {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); !cond(); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(time.Minute); !cond(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("waited 20 s in vain")
 		}

@@ -28,21 +28,23 @@ type consumer struct {
 	step  service.Step
 	log   *zap.Logger
 
-	waiter waiter
-	reader *kafka.Reader
-	ready  chan kafka.Message  // fetched, not yet handled
-	room   *semaphore.Weighted // bytes of these
+	waiter   waiter
+	reader   *kafka.Reader
+	balancer balancer
+	ready    chan kafka.Message  // fetched, not yet handled
+	room     *semaphore.Weighted // bytes of these
 }
 
-// run consumes until ctx is done.
+// run consumes until ctx is done. Whatever else ends it is its error.
 func (c *consumer) run(ctx context.Context) error {
-	c.waiter = waiter{bus: c.bus, name: c.group + " " + c.step.Topic, log: c.log}
+	c.waiter = waiter{bus: c.bus, name: c.group + " " + c.step.Topic, log: c.log, aside: c.step.Aside}
 	// A group that is joined before its topic is there hears nothing of it.
 	err := c.waiter.persist(ctx, "join", func() error { return c.bus.probe(ctx, c.step.Topic) })
 	if err != nil {
-		return nil //nolint:nilerr // ctx is done: that is why it ends
+		return nil // ctx is done: that is why it ends
 	}
 	c.ready, c.room = make(chan kafka.Message, maxTurn), semaphore.NewWeighted(maxAhead)
+	c.balancer = newBalancer()
 	c.reader = kafka.NewReader(kafka.ReaderConfig{
 		Brokers:                c.bus.settings.Brokers,
 		GroupID:                groupID(c.group, c.step.Topic),
@@ -55,16 +57,27 @@ func (c *consumer) run(ctx context.Context) error {
 		HeartbeatInterval:      c.bus.settings.Session / 3,
 		RebalanceTimeout:       max(c.bus.settings.Session, 10*time.Second),
 		JoinGroupBackoff:       300 * time.Millisecond,
+		GroupBalancers:         []kafka.GroupBalancer{c.balancer},
 		WatchPartitionChanges:  true,
 		PartitionWatchInterval: time.Minute,
 		Dialer:                 dialer(ctx, c.bus.transport),
 	})
-	var pump sync.WaitGroup
-	pump.Go(func() { c.pump(ctx) })
-	for c.turn(ctx) == nil { // an error is ctx's
+	turning, stop := context.WithCancel(ctx)
+	defer stop()
+	var beside sync.WaitGroup
+	beside.Go(func() { c.pump(turning) })
+	if _, nobody := c.bus.settings.Meter.(quiet); !nobody {
+		beside.Go(func() { c.watch(turning) })
 	}
-	pump.Wait()
-	return c.reader.Close()
+	for err == nil {
+		err = c.turn(ctx)
+	}
+	stop()
+	beside.Wait()
+	if ctx.Err() != nil {
+		err = nil // it was told to end
+	}
+	return errors.Join(err, c.reader.Close())
 }
 
 // pump fetches messages until ctx is done.
@@ -130,8 +143,8 @@ type round struct {
 	begun   time.Time
 }
 
-// turn carries what has arrived all the way: handle, publish, commit. Its only
-// errors are ctx's.
+// turn carries what has arrived all the way: handle, publish, commit. It gives up
+// with ctx.
 func (c *consumer) turn(ctx context.Context) error {
 	ms, err := c.take(ctx)
 	if err != nil {
@@ -186,8 +199,11 @@ func (c *consumer) handle(ctx context.Context, ms []kafka.Message) ([]kafka.Mess
 	if !errors.Is(err, event.ErrPoison) {
 		return out, err
 	}
-	if len(ms) == 1 {
-		return c.bury(ms[0], err)
+	switch {
+	case len(ms) == 1 && c.step.Aside:
+		return nil, nil
+	case len(ms) == 1:
+		return c.bury(ms[0], err), nil
 	}
 	out = nil
 	for i := range ms {
@@ -222,14 +238,17 @@ func (c *consumer) ask(ctx context.Context, ms []kafka.Message) ([]kafka.Message
 
 // bury returns m as a dead letter, and with it the end of its run where that
 // cannot go on without m.
-func (c *consumer) bury(m kafka.Message, reason error) ([]kafka.Message, error) {
-	out := []kafka.Message{deadLetter(m, reason)}
+func (c *consumer) bury(m kafka.Message, reason error) []kafka.Message {
+	out := []kafka.Message{deadLetter(m, reason, c.bus.sizes)}
 	end, ok := poisoned(m, reason)
 	if !ok {
-		return out, nil
+		return out
 	}
 	ends, err := c.bus.write([]event.Event{end}, c.group, causes([]kafka.Message{m}))
-	return append(out, ends...), err
+	if err != nil { // what m says of its run is in it, so that it need not be an event that can be written
+		c.log.Error("the run of a dead letter is not ended", zap.String("run", end.Run), zap.Error(err))
+	}
+	return append(out, ends...)
 }
 
 // settle publishes the answers of r, then commits what they answer, and begins
@@ -253,7 +272,6 @@ func (c *consumer) settle(ctx context.Context, r *round) error {
 	}
 	for _, m := range ms {
 		c.room.Release(cost(m))
-		c.bus.settings.Meter.Lags(c.group, m.Topic, m.Partition, max(m.HighWaterMark-m.Offset-1, 0))
 	}
 	*r = round{begun: time.Now()}
 	return nil

@@ -1,10 +1,8 @@
 package kafka
 
 import (
-	"encoding/json"
+	"cmp"
 	"fmt"
-	"slices"
-	"strconv"
 	"time"
 
 	"github.com/segmentio/kafka-go"
@@ -12,20 +10,45 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/event"
 )
 
-// Headers of a dead letter: where it lay, and why it is here.
-const (
-	DeadTopic     = "dead_topic"
-	DeadPartition = "dead_partition"
-	DeadOffset    = "dead_offset"
-	DeadReason    = "dead_reason"
-)
-
-// MaxValue is the most bytes that an event may have in its JSON form, below
-// what brokers take by default, 1 MiB, with room for headers.
+// MaxValue is the most bytes that an event may have in its JSON form where
+// settings do not say otherwise: what brokers take by default, 1 MiB and a
+// little, with room for key, headers and frame.
 const MaxValue = 1000 << 10
 
-// maxReason bounds what a dead letter says about itself.
-const maxReason = 4 << 10
+// room of a message beside its value, and of that the frame of what is written at
+// once.
+const (
+	maxAround = leastMessage - MaxValue
+	maxFrame  = 1 << 10
+)
+
+// sizes are the bounds of what is published.
+type sizes struct {
+	value   int // bytes of an event in its JSON form
+	message int // bytes of all of a message, as weight has it
+}
+
+// sizes returns the bounds that follow from what the topics take.
+func (s TopicSettings) sizes() sizes {
+	most := cmp.Or(s.MaxMessage, leastMessage)
+	return sizes{value: most - maxAround, message: most - maxFrame}
+}
+
+// check refuses an event that leaves no room for what goes beside it.
+func (s sizes) check(m kafka.Message, kind string) error {
+	if len(m.Value) > s.value {
+		return fmt.Errorf("%w: event of type %s has %d bytes, %d at most", event.ErrPoison, kind, len(m.Value), s.value)
+	}
+	return s.fit(m)
+}
+
+// fit refuses what no topic takes.
+func (s sizes) fit(m kafka.Message) error {
+	if n := weight(m); n > s.message {
+		return fmt.Errorf("%w: a message to %s has %d bytes with its key and headers, %d at most", event.ErrPoison, m.Topic, n, s.message)
+	}
+	return nil
+}
 
 // read returns the event that a Kafka message carries.
 func read(m kafka.Message) event.Message {
@@ -45,9 +68,6 @@ func (b *Bus) write(events []event.Event, source string, after traces) ([]kafka.
 		if err != nil {
 			return nil, err
 		}
-		if len(m.Value) > MaxValue {
-			return nil, fmt.Errorf("%w: event of type %s has %d bytes, %d at most", event.ErrPoison, m.Type, len(m.Value), MaxValue)
-		}
 		headers := []kafka.Header{
 			{Key: "ce_specversion", Value: []byte("1.0")},
 			{Key: "ce_id", Value: []byte(m.ID)},
@@ -59,61 +79,13 @@ func (b *Bus) write(events []event.Event, source string, after traces) ([]kafka.
 		if token := b.seal.of(m.Key); token != "" {
 			headers = append(headers, kafka.Header{Key: tokenHeader, Value: []byte(token)})
 		}
-		msgs = append(msgs, kafka.Message{Topic: m.Topic, Key: []byte(m.Key), Value: m.Value, Headers: headers})
+		out := kafka.Message{Topic: m.Topic, Key: []byte(m.Key), Value: m.Value, Headers: headers}
+		if err := b.sizes.check(out, m.Type); err != nil {
+			return nil, err
+		}
+		msgs = append(msgs, out)
 	}
 	return msgs, nil
-}
-
-// deadLetter returns m as a dead letter: the message as it came, with its
-// headers but the token, and four more. A value too long for one is cut short:
-// the whole still lies where the headers say.
-func deadLetter(m kafka.Message, reason error) kafka.Message {
-	headers := slices.DeleteFunc(slices.Clone(m.Headers), func(h kafka.Header) bool { return h.Key == tokenHeader })
-	why := reason.Error()
-	return kafka.Message{
-		Topic: event.TopicDead,
-		Key:   m.Key,
-		Value: m.Value[:min(len(m.Value), MaxDead)],
-		Headers: append(headers,
-			kafka.Header{Key: DeadTopic, Value: []byte(m.Topic)},
-			kafka.Header{Key: DeadPartition, Value: []byte(strconv.Itoa(m.Partition))},
-			kafka.Header{Key: DeadOffset, Value: []byte(strconv.FormatInt(m.Offset, 10))},
-			kafka.Header{Key: DeadReason, Value: []byte(why[:min(len(why), maxReason)])},
-		),
-	}
-}
-
-// poisoned returns the event that ends the run of m, which nobody can handle
-// for that reason, and whether m is such that its run cannot go on without it.
-// Every reader of m says the same.
-func poisoned(m kafka.Message, reason error) (event.Finished, bool) {
-	switch m.Topic {
-	case event.TopicSubmitted, event.TopicCommands, event.TopicFetched, event.TopicLaunched, event.TopicRetried:
-	default:
-		return event.Finished{}, false
-	}
-	var told struct{ event.Header }
-	_ = json.Unmarshal(m.Value, &told) // as much as can be read
-	h, run := told.Header, string(m.Key)
-	if run == "" || len(run) > 128 || (h.Run != "" && h.Run != run) {
-		return event.Finished{}, false
-	}
-	h.Run, h.Schema, h.Attempt, h.Said = run, event.Major, max(h.Attempt, 1), time.Time{}
-	h.ID = event.Derive("poisoned", m.Topic, strconv.Itoa(m.Partition), strconv.FormatInt(m.Offset, 10), run)
-	if h.Namespace == "" {
-		h.Namespace = "unknown"
-	}
-	if h.Owner == "" {
-		h.Owner = "unknown"
-	}
-	if h.Time.IsZero() {
-		h.Time = m.Time.UTC()
-	}
-	why := reason.Error()
-	return event.Finished{
-		Header: h, Outcome: event.Failed, Class: event.ClassPlatform, Reason: event.PoisonedEvent,
-		Message: fmt.Sprintf("an event of the run on %s could not be read: %s", m.Topic, why[:min(len(why), 1000)]),
-	}, true
 }
 
 // header returns the value of the first header of that name, or nothing.

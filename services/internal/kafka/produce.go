@@ -127,14 +127,27 @@ func (p producer) count(ctx context.Context, topic string) (int, error) {
 	return len(meta.Topics[i].Partitions), nil
 }
 
-// fill writes msgs to one partition, and returns how many were acknowledged.
+// fill writes msgs to one partition, and returns how many were acknowledged. Of
+// a dead letter that is too large for brokers, which may be told to take less
+// than settings say, the least that it can be takes its place in msgs.
 func (p producer) fill(ctx context.Context, at place, msgs []kafka.Message) (done int, err error) {
-	for done < len(msgs) {
-		n := batch(msgs[done:])
-		if err := p.produce(ctx, at, msgs[done:done+n]); err != nil {
+	for most := len(msgs); done < len(msgs); {
+		n := min(batch(msgs[done:]), most)
+		err := p.produce(ctx, at, msgs[done:done+n])
+		switch {
+		case err == nil:
+			done += n
+			continue
+		case !errors.Is(err, kafka.MessageSizeTooLarge):
 			return done, err
+		case n > 1:
+			most = 1 // to see whose fault it is
+			continue
 		}
-		done += n
+		var less bool
+		if msgs[done], less = least(msgs[done]); !less {
+			return done, fmt.Errorf("%w: the topic takes less than kafka.topics.max_message, which 'bai admin topics apply' mends", err)
+		}
 	}
 	return done, nil
 }

@@ -17,7 +17,7 @@ func TestOnARealKafka(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), self, "-test.parallel=1", "-test.skip=^TestOnARealKafka$", "-test.timeout=5m", "-test.v")
+	cmd := exec.CommandContext(t.Context(), self, "-test.parallel=1", "-test.skip=^TestOnARealKafka$", "-test.timeout=9m", "-test.v")
 	cmd.Env = append(os.Environ(), kafkatest.EnvAlone+"="+broker.Addr)
 	cmd.Stdout, cmd.Stderr = t.Output(), t.Output()
 	if err := cmd.Run(); err != nil {

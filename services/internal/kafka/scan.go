@@ -10,7 +10,8 @@ import (
 	"github.com/segmentio/kafka-go"
 )
 
-// MaxDead is how many bytes of a message a dead letter keeps at most.
+// MaxDead is how many bytes of a message a dead letter of an earlier version
+// kept at most, without saying whether it was cut.
 const MaxDead = MaxValue - maxReason
 
 // Scan are the messages that a partition has, from an offset on, without a

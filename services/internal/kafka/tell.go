@@ -19,8 +19,9 @@ type Meter interface {
 	Said(topic string, events int)
 	// Waits says that something failed that is tried again.
 	Waits(name, step string)
-	// Lags says how many events of a partition lie behind the last one heard.
-	Lags(group, topic string, partition int, events int64)
+	// Lags says how many events of each partition that this process reads are not
+	// handled yet. Of partitions that it does not name nothing is known any more.
+	Lags(group, topic string, behind map[int]int64)
 }
 
 // Span is a piece of work on one run that is to be seen in its trace.
@@ -54,7 +55,7 @@ func (quiet) Said(string, int) {}
 func (quiet) Waits(string, string) {}
 
 // Lags implements Meter.
-func (quiet) Lags(string, string, int, int64) {}
+func (quiet) Lags(string, string, map[int]int64) {}
 
 // Begin implements Tracer.
 func (quiet) Begin(s Span) (string, func(error)) { return s.Parent, func(error) {} }
@@ -69,11 +70,15 @@ func RootTrace(run string) string {
 // traces are the traceparents of what follows from messages, by run.
 type traces map[string]string
 
+// maxTrace is how many bytes a traceparent has at most: those of today have 55,
+// and what a message carries goes on in the answers.
+const maxTrace = 128
+
 // causes returns the traces of messages: of several of one run, the last's.
 func causes(ms []kafka.Message) traces {
 	t := make(traces, 1)
 	for _, m := range ms {
-		if parent := header(m, "traceparent"); parent != "" {
+		if parent := header(m, "traceparent"); parent != "" && len(parent) <= maxTrace {
 			t[string(m.Key)] = parent
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 
 	"github.com/segmentio/kafka-go"
@@ -24,6 +25,14 @@ func TokenFor(key []byte, run string) string {
 	mac.Write([]byte(run))
 	return hex.EncodeToString(mac.Sum(nil))
 }
+
+// errForged says that a message was written by somebody who may not speak for its
+// run.
+var errForged = errors.New(Forged)
+
+// Forged is what the reason of a dead letter has in it that somebody wrote who may
+// not speak for its run. Letters of earlier versions say it nowhere else.
+const Forged = "the message does not carry the token of run"
 
 // seal is what a process speaks with: the platform's key, which makes the token
 // of every run, or the token of one run.
@@ -52,7 +61,7 @@ func (s seal) check(m kafka.Message) error {
 		return nil
 	}
 	if !hmac.Equal([]byte(header(m, tokenHeader)), []byte(TokenFor(s.key, string(m.Key)))) {
-		return fmt.Errorf("%w: the message does not carry the token of run %q: whoever wrote it may not speak for that run", event.ErrPoison, m.Key)
+		return fmt.Errorf("%w: %w %.128q: whoever wrote it may not speak for that run", event.ErrPoison, errForged, m.Key)
 	}
 	return nil
 }

@@ -21,7 +21,15 @@ type TopicSettings struct {
 	Replication int           `toml:"replication"`  // copies of each partition; zero means 3
 	Keep        time.Duration `toml:"keep"`         // how long events of runs are kept; zero means 30 days
 	KeepStreams time.Duration `toml:"keep_streams"` // how long samples and lines are kept, which the store has too; zero means 7 days
+	MaxMessage  int           `toml:"max_message"`  // bytes of what topics take at once, which services keep to; zero means 1048588, the least, which brokers take by default
 }
+
+// Bounds of TopicSettings.MaxMessage: what pods write, who are not told of it,
+// fits into the least, and what a consumer fetches at once has room for the most.
+const (
+	leastMessage = 1<<20 + 12
+	mostMessage  = maxAhead / 2
+)
 
 // Validate names every setting at fault, below the table called name.
 func (s TopicSettings) Validate(name string) error {
@@ -39,6 +47,9 @@ func (s TopicSettings) Validate(name string) error {
 			errs = append(errs, fmt.Errorf("%s.%s: must not be negative", name, n.key))
 		}
 	}
+	if s.MaxMessage != 0 && (s.MaxMessage < leastMessage || s.MaxMessage > mostMessage) {
+		errs = append(errs, fmt.Errorf("%s.max_message: %d, want %d to %d bytes", name, s.MaxMessage, leastMessage, mostMessage))
+	}
 	return errors.Join(errs...)
 }
 
@@ -51,8 +62,9 @@ type Topic struct {
 }
 
 // Topics returns every topic of the platform. Writes to a topic of three
-// replicas or more are acknowledged by two. What is written is as large as
-// brokers take by default, which is said for those that were told otherwise.
+// replicas or more are acknowledged by two. How large what is written may be is
+// said also where it is what brokers take by default, for those that were told
+// otherwise.
 func (s TopicSettings) Topics() []Topic {
 	const day = 24 * time.Hour
 	var topics []Topic
@@ -66,7 +78,7 @@ func (s TopicSettings) Topics() []Topic {
 			t.Partitions = 1
 		}
 		t.Configs = map[string]string{
-			"cleanup.policy": "delete", "max.message.bytes": "1048588", "retention.ms": strconv.FormatInt(keep.Milliseconds(), 10),
+			"cleanup.policy": "delete", "max.message.bytes": strconv.Itoa(cmp.Or(s.MaxMessage, leastMessage)), "retention.ms": strconv.FormatInt(keep.Milliseconds(), 10),
 		}
 		if t.Replication >= 3 {
 			t.Configs["min.insync.replicas"] = "2"

@@ -143,24 +143,37 @@ func message(in kafka.Message) Message {
 // Count returns how many messages were written to topic.
 func (b *Broker) Count(tb testing.TB, topic string) int {
 	tb.Helper()
+	ctx, cancel := context.WithTimeout(tb.Context(), time.Minute)
+	defer cancel()
+	n := 0
+	err := retry(ctx, func() (err error) { // a topic that was made a moment ago may have no leader yet
+		n, err = b.count(ctx, topic)
+		return err
+	})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return n
+}
+
+func (b *Broker) count(ctx context.Context, topic string) (n int, err error) {
 	t := &kafka.Transport{MetadataTTL: time.Second}
 	defer t.CloseIdleConnections()
 	client := &kafka.Client{Addr: kafka.TCP(b.Addrs...), Transport: t}
-	meta, err := client.Metadata(tb.Context(), &kafka.MetadataRequest{Topics: []string{topic}})
+	meta, err := client.Metadata(ctx, &kafka.MetadataRequest{Topics: []string{topic}})
 	if err != nil {
-		tb.Fatal(err)
+		return 0, err
 	}
 	ask := make([]kafka.OffsetRequest, len(meta.Topics[0].Partitions))
 	for i, p := range meta.Topics[0].Partitions {
 		ask[i] = kafka.LastOffsetOf(p.ID)
 	}
-	ends, err := client.ListOffsets(tb.Context(), &kafka.ListOffsetsRequest{Topics: map[string][]kafka.OffsetRequest{topic: ask}})
+	ends, err := client.ListOffsets(ctx, &kafka.ListOffsetsRequest{Topics: map[string][]kafka.OffsetRequest{topic: ask}})
 	if err != nil {
-		tb.Fatal(err)
+		return 0, err
 	}
-	n := 0
 	for _, p := range ends.Topics[topic] {
-		n += int(p.LastOffset)
+		n, err = n+int(p.LastOffset), errors.Join(err, p.Error)
 	}
-	return n
+	return n, errors.Join(err, meta.Topics[0].Error)
 }

@@ -15,6 +15,13 @@ import (
 // for one test at a time: run them with -parallel 1. Late is as ever.
 const EnvAlone = "BAI_TEST_KAFKA_ALONE"
 
+// Empty removes all topics and groups of the broker at addr. It waits for groups
+// whose consumers were killed a moment ago.
+func Empty(tb testing.TB, addr string) {
+	tb.Helper()
+	emptied(tb, addr, 0, nil)
+}
+
 // emptied empties the broker at addr, and gives it topics.
 func emptied(tb testing.TB, addr string, partitions int, topics []string) *Broker {
 	tb.Helper()

@@ -26,6 +26,10 @@ type Step struct {
 	// Most is how many messages Handle takes at once. Messages of one call are
 	// of one topic and in order.
 	Most int
+	// Aside says that nothing depends on the step: what waits in it is no reason
+	// for a process not to be ready, and what it cannot decode is left to those who
+	// hear the topic beside it to be a dead letter.
+	Aside bool
 	// Handle is done with all messages or with none. A caller to which it says
 	// event.ErrPoison for several messages hands them over again one by one.
 	Handle func(ctx context.Context, ms []event.Message) ([]event.Event, error)

@@ -159,7 +159,7 @@ func TestAPodCanNeitherEndARunNorSpeakForAnother(t *testing.T) {
 		apply(t, g)
 		s := g.settings(kafkatest.Pods)
 		s.Token = kafka.TokenFor(key, "r1")
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		pod := bus(t, s)
 		if err := pod.Publish(ctx, lines("r1", "own"), lines("r2", "foreign")); err != nil {
@@ -207,7 +207,7 @@ func heard(t *testing.T, g guarded) {
 	t.Helper()
 	s := g.settings(kafkatest.Services)
 	s.Key = key
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	runs := make(chan string, 8)
 	part := bus(t, s).Consume("metrics-pusher-logs", service.On(func(_ context.Context, l event.Logs) ([]event.Event, error) {
@@ -233,6 +233,9 @@ func heard(t *testing.T, g guarded) {
 	if len(letters) != 1 || letters[0].Run != "r2" || letters[0].Topic != event.TopicLogs || !strings.Contains(letters[0].Reason, "does not carry the token") {
 		t.Errorf("dead letters %+v, want what was written for r2", letters)
 	}
+	for _, l := range letters {
+		replayedInVain(t, g, l)
+	}
 	cancel()
 	if err := <-done; err != nil {
 		t.Error(err)
@@ -242,23 +245,74 @@ func heard(t *testing.T, g guarded) {
 	}
 }
 
+// replayedInVain tries to have the platform's key seal what a pod wrote for another
+// run, and so does who reads letters of an earlier version.
+func replayedInVain(t *testing.T, g guarded, l admin.Letter) {
+	t.Helper()
+	s := g.settings(kafkatest.Operator)
+	s.Key = key
+	b := bus(t, s)
+	before := sizes(t, s, l.Topic)
+	if err := admin.Replay(t.Context(), s, b, l); err == nil || !strings.Contains(err.Error(), `whoever wrote it may not speak for run "r2"`) {
+		t.Errorf("replay of what was forged: %v, want that it is refused", err)
+	}
+	if d := cmp.Diff(before, sizes(t, s, l.Topic)); d != "" {
+		t.Errorf("the replay has written something: %s", d)
+	}
+	var shown strings.Builder
+	if err := l.Show(&shown); err != nil || !strings.Contains(shown.String(), "forged     it is not replayed") {
+		t.Errorf("shown: %q, %v", shown.String(), err)
+	}
+}
+
+// TestADeadLetterOfAnEarlierVersionIsReadAsItWasMeant, where no header says
+// whether it was forged or cut.
+func TestADeadLetterOfAnEarlierVersionIsReadAsItWasMeant(t *testing.T) {
+	g := embedded(t)
+	apply(t, g)
+	s := g.settings(kafkatest.Operator)
+	b := bus(t, s)
+	for reason, value := range map[string]string{
+		`poison: the message does not carry the token of run "r": whoever wrote it may not speak for that run`: "{}",
+		"it is long": strings.Repeat("x", kafka.MaxDead),
+	} {
+		if err := b.Republish(t.Context(), event.TopicDead, "r", []byte(value), map[string]string{kafka.DeadReason: reason, kafka.DeadTopic: event.TopicLogs}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	n := 0
+	for l, err := range admin.Dead(t.Context(), s, 0) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		n++
+		if long := len(l.Value) > 2; l.Forged == long || (l.Cut == "value") != long {
+			t.Errorf("letter of %d bytes: forged %t, cut %q", len(l.Value), l.Forged, l.Cut)
+		}
+	}
+	if n != 2 {
+		t.Errorf("%d letters", n)
+	}
+}
+
 func TestADeadLetterIsReplayedWhole(t *testing.T) {
+	const whole = 1_046_800 // bytes, that brokers take and a letter has no room for
 	onBoth(t, func(t *testing.T, g guarded) {
 		t.Helper()
 		apply(t, g)
 		s := g.settings(kafkatest.Operator)
 		s.Key = key
 		b := bus(t, s)
-		letters := bury(t, b, s, `{"short":1}`, strings.Repeat("x", 998<<10))
+		letters := bury(t, b, s, `{"short":1}`, strings.Repeat("x", whole))
 		for i, l := range letters {
-			if l.Cut != (i == 1) {
-				t.Errorf("letter %d is cut: %t", i, l.Cut)
+			if want := []string{"", "value of 1046800 bytes"}[i]; l.Cut != want {
+				t.Errorf("of letter %d is cut: %q, want %q", i, l.Cut, want)
 			}
 			if err := admin.Replay(t.Context(), s, b, l); err != nil {
 				t.Error(err)
 			}
 		}
-		long := fmt.Sprintf("r %d", 998<<10)
+		long := fmt.Sprintf("r %d", whole)
 		if d := cmp.Diff([]string{long, long, "r 11", "r 11"}, sizes(t, s, event.TopicCommands)); d != "" {
 			t.Error(d)
 		}
@@ -313,7 +367,7 @@ func bury(t *testing.T, b *kafka.Bus, s kafka.Settings, values ...string) []admi
 			t.Fatal(err)
 		}
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	part := b.Consume("fetcher", service.On(func(context.Context, event.Command) ([]event.Event, error) { return nil, nil }))
 	done := make(chan error, 1)
 	go func() { done <- part(ctx) }()
@@ -344,6 +398,6 @@ func onBoth(t *testing.T, test func(*testing.T, guarded)) {
 	t.Run("embedded", func(t *testing.T) { test(t, embedded(t)) })
 	t.Run("real", func(t *testing.T) {
 		b := realkafka.StartGuarded(t, kafkatest.Password, kafkatest.Operator, kafkatest.Services, kafkatest.Pods)
-		test(t, guarded{addrs: []string{b.Addr}, password: passwordFile(t)})
+		test(t, guarded{addrs: []string{b.Addr}, ca: b.CA, password: passwordFile(t)})
 	})
 }

@@ -23,9 +23,10 @@ type Letter struct {
 	Run     string            // whose it is, as far as its key says
 	Type    string            // of the event: bai.metrics.v1
 	Reason  string            // why nobody could handle it
-	Value   []byte            // as it was written, or its beginning where Cut
-	Headers map[string]string // as they were written, without the run's token
-	Cut     bool              // the message was too long to be kept whole beside its reason
+	Value   []byte            // as it was written, or its beginning
+	Headers map[string]string // that services know, as they were written, without the run's token
+	Cut     string            // what of the message was too long to be kept whole; empty for nothing
+	Forged  bool              // it was written by somebody who may not speak for the run
 
 	Topic     string // where it was
 	Partition int
@@ -50,10 +51,15 @@ func Dead(ctx context.Context, s kafka.Settings, from int64) iter.Seq2[Letter, e
 
 // letter reads a dead letter.
 func letter(m kafkago.Message) Letter {
-	l := Letter{Offset: m.Offset, At: m.Time, Run: string(m.Key), Value: m.Value, Headers: make(map[string]string), Original: -1, Cut: len(m.Value) >= kafka.MaxDead}
+	l := Letter{Offset: m.Offset, At: m.Time, Run: string(m.Key), Value: m.Value, Headers: make(map[string]string), Original: -1}
+	told := false
 	for _, h := range m.Headers {
 		text := string(h.Value)
 		switch h.Key {
+		case kafka.DeadCut:
+			l.Cut, told = text, true
+		case kafka.DeadForged:
+			l.Forged = true
 		case kafka.DeadTopic:
 			l.Topic = text
 		case kafka.DeadReason:
@@ -67,6 +73,12 @@ func letter(m kafkago.Message) Letter {
 		}
 	}
 	l.Type = l.Headers["ce_type"]
+	if !told { // by an earlier version
+		if len(m.Value) >= kafka.MaxDead {
+			l.Cut = "value"
+		}
+		l.Forged = strings.Contains(l.Reason, kafka.Forged)
+	}
 	return l
 }
 
@@ -87,49 +99,60 @@ func Find(ctx context.Context, s kafka.Settings, offset int64) (Letter, error) {
 // Replay writes the message of a dead letter to its topic once more, for those
 // that can handle it by now. One that was cut is taken from where it lay, as long
 // as it is there. That a message is heard twice has no effect. It needs the
-// platform's key, with which messages of pods are sealed.
+// platform's key, with which messages of pods are sealed; what was forged is
+// refused, for sealed it would be taken for the run's own.
 func Replay(ctx context.Context, s kafka.Settings, bus *kafka.Bus, l Letter) error {
-	value := l.Value
-	if l.Cut {
-		whole, err := original(ctx, s, l)
-		if err != nil {
+	switch {
+	case l.Topic == "" || l.Topic == event.TopicDead:
+		return fmt.Errorf("replay dead letter %d: it does not say from which topic it came", l.Offset)
+	case l.Forged:
+		return fmt.Errorf("replay dead letter %d: whoever wrote it may not speak for run %.128q, and a replay would seal it as if they might: have the run's own pod write it, or leave it", l.Offset, l.Run)
+	}
+	if l.Cut != "" {
+		if err := l.restore(ctx, s); err != nil {
 			return fmt.Errorf("replay dead letter %d: it was cut, and %w", l.Offset, err)
 		}
-		value = whole
 	}
-	if l.Topic == "" || l.Topic == event.TopicDead {
-		return fmt.Errorf("replay dead letter %d: it does not say from which topic it came", l.Offset)
-	}
-	if err := bus.Republish(ctx, l.Topic, l.Run, value, l.Headers); err != nil {
+	if err := bus.Republish(ctx, l.Topic, l.Run, l.Value, l.Headers); err != nil {
 		return fmt.Errorf("replay dead letter %d: %w", l.Offset, err)
 	}
 	return nil
 }
 
-func original(ctx context.Context, s kafka.Settings, l Letter) ([]byte, error) {
+// restore gives l the whole of what was cut, from where it lay.
+func (l *Letter) restore(ctx context.Context, s kafka.Settings) error {
 	for m, err := range kafka.Scan(ctx, s, l.Topic, l.Partition, l.Original) {
 		if err != nil {
-			return nil, err
+			return err
 		}
-		if m.Offset == l.Original {
-			return m.Value, nil
+		if m.Offset != l.Original {
+			break
 		}
-		break
+		l.Run, l.Value, l.Headers = string(m.Key), m.Value, kafka.Known(m)
+		return nil
 	}
-	return nil, fmt.Errorf("offset %d of partition %d of %s is kept no more", l.Original, l.Partition, l.Topic)
+	return fmt.Errorf("offset %d of partition %d of %s is kept no more", l.Original, l.Partition, l.Topic)
 }
 
 // Show writes all of l for people to read.
 func (l Letter) Show(out io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "offset     %d\nat         %s\nrun        %s\ntype       %s\nfrom       %s, partition %d, offset %d\nreason     %s\n",
-		l.Offset, l.At.UTC().Format(time.RFC3339), l.Run, l.Type, l.Topic, l.Partition, l.Original, l.Reason)
-	if l.Cut {
-		b.WriteString("cut        the message is longer than what follows\n")
+		l.Offset, l.At.UTC().Format(time.RFC3339), line(l.Run), line(l.Type), line(l.Topic), l.Partition, l.Original, line(l.Reason))
+	if l.Cut != "" {
+		fmt.Fprintf(&b, "cut        the message is longer than what follows: %s\n", line(l.Cut))
+	}
+	if l.Forged {
+		b.WriteString("forged     it is not replayed\n")
 	}
 	_, err := io.WriteString(out, b.String()+"\n")
 	_, err2 := out.Write(append(printable(l.Value), '\n'))
 	return errors.Join(err, err2)
+}
+
+// line returns text in a form that stays on its line.
+func line(text string) string {
+	return strings.NewReplacer("\n", "\uFFFD", "\t", "\uFFFD").Replace(string(printable([]byte(text))))
 }
 
 // printable replaces what would change a terminal.

@@ -1,0 +1,201 @@
+package kafka_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/benchmark-ai/bai/descriptors"
+	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/internal/kafka"
+	"github.com/benchmark-ai/bai/services/internal/kafkatest"
+	"github.com/benchmark-ai/bai/services/internal/service"
+)
+
+// ledger notes which events of each run were heard, and what was left out.
+type ledger struct {
+	mu      sync.Mutex
+	next    map[string]int // the first of each run that was not heard
+	heard   int
+	skipped []string
+}
+
+func (l *ledger) note(run, message string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var n int
+	_, _ = fmt.Sscan(message, &n) // written below
+	switch {
+	case n == l.next[run]:
+		l.next[run]++
+		l.heard++
+	case n > l.next[run]:
+		l.skipped = append(l.skipped, fmt.Sprintf("%s: %d before %d", run, n, l.next[run]))
+	}
+}
+
+func (l *ledger) total() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.heard
+}
+
+// TestConsumersThatComeAndGoLoseNothing has members of a group come and go while
+// events flow: each is handled, and none before those of its run that precede it.
+func TestConsumersThatComeAndGoLoseNothing(t *testing.T) {
+	t.Parallel()
+	const runs, each, rounds = 12, 100, 6
+	broker := kafkatest.StartWide(t, 6, event.Topics()...)
+	s := settings(broker)
+	s.Session = time.Second
+	seen := &ledger{next: make(map[string]int)}
+	join := func(ctx context.Context) <-chan error {
+		done := make(chan error, 1)
+		part := bus(t, s, zap.NewNop()).Consume("g", service.Each(7, func(_ context.Context, evs []event.Status) ([]event.Event, error) {
+			for _, ev := range evs {
+				seen.note(ev.Run, ev.Message)
+			}
+			return nil, nil
+		}))
+		go func() { done <- part(ctx) }()
+		return done
+	}
+	all, stopAll := context.WithCancel(t.Context())
+	stays := join(all)
+	var publisher sync.WaitGroup
+	publisher.Go(func() { say(t, bus(t, s, zap.NewNop()), runs, each) })
+	for n := range rounds { // who comes stays until so much more is heard, then goes
+		ctx, stop := context.WithCancel(t.Context())
+		done := join(ctx)
+		patiently(t, func() bool { return seen.total() >= runs*each*(n+1)/(rounds+1) })
+		stop()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+	publisher.Wait()
+	patiently(t, func() bool { return seen.total() == runs*each })
+	stopAll()
+	if err := <-stays; err != nil {
+		t.Error(err)
+	}
+	if len(seen.skipped) > 0 {
+		t.Errorf("handled before what precedes them: %q", seen.skipped)
+	}
+}
+
+// say publishes so many events of each of so many runs.
+func say(t *testing.T, b *kafka.Bus, runs, each int) {
+	t.Helper()
+	for i := range each {
+		var evs []event.Event
+		for r := range runs {
+			evs = append(evs, status(fmt.Sprint("r", r), fmt.Sprint(i)))
+		}
+		if err := b.Publish(t.Context(), evs...); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// patiently polls cond until it holds: members come and go within seconds, on a
+// machine that has nothing else to do.
+func patiently(t *testing.T, cond func() bool) {
+	t.Helper()
+	for end := time.Now().Add(3 * time.Minute); !cond(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("waited 3 min in vain")
+		}
+	}
+}
+
+// TestADescriptorAtTheLimitPasses publishes descriptors as long as may be, of what
+// takes the most room in JSON.
+func TestADescriptorAtTheLimitPasses(t *testing.T) {
+	t.Parallel()
+	broker := kafkatest.Start(t, event.Topics()...)
+	b := bus(t, settings(broker), zap.NewNop())
+	texts := []string{"x", "\n", `"`, `\`, "<", "\t", "\u2028", "é"}
+	for _, text := range texts {
+		s := event.Submitted{Header: status("r1", text).Header, Descriptor: strings.Repeat(text, descriptors.MaxSize/len(text))}
+		if err := b.Publish(t.Context(), s); err != nil {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+	got := make(chan string, len(texts))
+	consume(t, settings(broker), service.On(func(_ context.Context, s event.Submitted) ([]event.Event, error) {
+		got <- s.Descriptor
+		return []event.Event{event.Fetched{Header: s.Header, Descriptor: s.Descriptor}}, nil
+	}))
+	for _, text := range texts {
+		if d := <-got; d != strings.Repeat(text, descriptors.MaxSize/len(text)) {
+			t.Errorf("%q: heard %d bytes", text, len(d))
+		}
+	}
+	patiently(t, func() bool { return broker.Count(t, event.TopicFetched) == len(texts) })
+	want(t, broker.Count(t, event.TopicDead), 0)
+}
+
+// TestWhatIsTooLargeIsRefusedBeforeItIsPublished: descriptors are refused when they
+// are submitted, everything else here.
+func TestWhatIsTooLargeIsRefusedBeforeItIsPublished(t *testing.T) {
+	t.Parallel()
+	if _, faults := descriptors.Parse("large.toml", []byte(strings.Repeat("#", descriptors.MaxSize+1))); len(faults) == 0 {
+		t.Error("a descriptor over the limit has no fault")
+	}
+	broker := kafkatest.Start(t, event.Topics()...)
+	err := bus(t, settings(broker), zap.NewNop()).Publish(t.Context(), status("r1", "small"), status("r1", strings.Repeat("x", kafka.MaxValue)))
+	if err == nil || !strings.Contains(err.Error(), "1024000 at most") {
+		t.Errorf("Publish: %v, want how large it is and may be", err)
+	}
+	want(t, broker.Count(t, event.TopicStatus), 0)
+}
+
+// TestGroupsBeginAnewWhatTheyHaveHeard has brokers that never saw a group rewind
+// it, and then one that has.
+func TestGroupsBeginAnewWhatTheyHaveHeard(t *testing.T) {
+	t.Parallel()
+	broker := kafkatest.StartWide(t, 3, event.Topics()...)
+	s := settings(broker)
+	s.Session = time.Second
+	b := bus(t, s, zap.NewNop())
+	heard := make(chan string, 64)
+	hear := service.On(func(_ context.Context, s event.Status) ([]event.Event, error) {
+		heard <- s.Run
+		return nil, nil
+	})
+	one, other := b.Consume("one", hear), b.Consume("other", hear)
+	if err := b.Rewind(t.Context()); err != nil {
+		t.Fatalf("groups that nobody knows: %v", err)
+	}
+	if err := b.Publish(t.Context(), status("a", "1"), status("b", "1"), status("c", "1")); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan error, 2)
+		for _, part := range []service.Part{one, other} {
+			go func() { done <- part(ctx) }()
+		}
+		for range 6 {
+			<-heard
+		}
+		stop()
+		for range 2 {
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+		}
+		if err := b.Rewind(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(heard) > 0 {
+		t.Errorf("%d are heard twice", len(heard))
+	}
+}
