@@ -3,7 +3,7 @@
 //
 // Its packages are the steps: intake (a request → bai.submitted), record (events
 // → runs in the store), shelf, artifact and script (descriptors, files that runs
-// leave and code that is sent along with them, as they are kept), api (gRPC) and rest (the same over HTTP, on the same port).
+// leave and code that is sent along with them, as they are kept), transfer (whole runs, out of the platform and into it), api (gRPC) and rest (the same over HTTP, on the same port).
 package gateway
 
 import (
@@ -27,6 +27,7 @@ import (
 	"github.com/benchmark-ai/bai/services/gateway/schedule"
 	"github.com/benchmark-ai/bai/services/gateway/script"
 	"github.com/benchmark-ai/bai/services/gateway/shelf"
+	"github.com/benchmark-ai/bai/services/gateway/transfer"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/service"
 	"github.com/benchmark-ai/bai/services/internal/store"
@@ -71,7 +72,7 @@ type Store interface {
 
 // Written is what runs wrote, and how to follow it.
 type Written interface {
-	store.Reader
+	store.Streams
 	store.Notifier
 }
 
@@ -97,6 +98,7 @@ type Deps struct {
 type Objects interface {
 	artifact.Objects
 	script.Objects
+	rest.Objects
 }
 
 // Stock is what the object store holds, and how it comes to hold more.
@@ -116,6 +118,7 @@ func New(s Settings, d Deps) map[string]service.Part {
 	server := api.New(s.API, api.Deps{
 		Intake: in, Store: d.Store, Shelf: shelf.New(s.Descriptors, d.Store, d.Source, time.Now), Renderer: d.Renderer, Artifacts: files,
 		Preflight: foresee(s.Preflight, d.Preflight),
+		Transfer:  transfer.New(transfer.Deps{Store: d.Store, Artifacts: files, Names: in, Version: d.Version.Version, Now: time.Now}),
 		Scripts:   scripts, Data: look(d.Stock), Schedules: calendar, Schedule: calendar.Schedule, Ready: d.Ready, Version: d.Version, Log: d.Log,
 	})
 	http2, others, split := rest.Split(s.REST, d.Listener)
@@ -126,7 +129,7 @@ func New(s Settings, d Deps) map[string]service.Part {
 		"gateway/reconcile": record.NewReconciler(s.Record, d.Store, d.Bus, d.Log).Run,
 		"gateway/port":      split,
 		"gateway/api":       server.Serve(http2, inside),
-		"gateway/rest":      rest.Serve(s.REST, rest.Deps{API: inside, Files: files, Scripts: scripts, Token: d.Token, Ready: d.Ready, OpenAPI: d.OpenAPI, Log: d.Log}, others),
+		"gateway/rest":      rest.Serve(s.REST, rest.Deps{API: inside, Files: files, Scripts: scripts, Objects: d.Objects, Token: d.Token, Ready: d.Ready, OpenAPI: d.OpenAPI, Log: d.Log}, others),
 	}
 	for _, step := range record.NewRecorder(d.Store).Steps() {
 		parts["gateway/record/"+step.Topic] = d.Bus.Consume("gateway", step)

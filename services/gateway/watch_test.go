@@ -58,7 +58,7 @@ func TestAClientThatIsCutAHundredTimesSeesEveryChangeOnce(t *testing.T) {
 	})
 	p := newProxy(t, l.Addr().String())
 	last := int64(0)
-	for end := time.Now().Add(2 * time.Minute); last < changes; {
+	for end := time.Now().Add(8 * time.Minute); last < changes; {
 		if time.Now().After(end) {
 			t.Fatalf("seen %d of %d changes, with %d cuts", last, changes, p.cuts.Load())
 		}
@@ -95,7 +95,7 @@ func glimpse(t *testing.T, addr string, last int64) int64 {
 		t.Fatal(err)
 	}
 	defer conn.Close() //nolint:errcheck // it may be cut
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	stream, err := baiv1.NewRunServiceClient(conn).WatchRun(ctx, &baiv1.WatchRunRequest{Run: watchedRun, AfterRevision: last})
 	for err == nil {

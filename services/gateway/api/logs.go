@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"google.golang.org/grpc"
@@ -16,6 +17,10 @@ func (s *Server) StreamLogs(req *baiv1.StreamLogsRequest, stream grpc.ServerStre
 	if req.GetTail() < 0 || req.GetAttempt() < 0 {
 		return invalidArgument("tail", "or attempt is less than 0", "leave it out for all")
 	}
+	words, err := wordsOf(req.GetSearch())
+	if err != nil {
+		return err
+	}
 	run, err := s.find(stream.Context(), req)
 	if err != nil {
 		return err
@@ -24,8 +29,10 @@ func (s *Server) StreamLogs(req *baiv1.StreamLogsRequest, stream grpc.ServerStre
 		return err
 	}
 	l := &lines{
-		server: s, stream: stream, container: req.GetContainer(), at: place{req.GetCursor(), streamPage},
-		query: store.LineQuery{Run: run.ID, Attempt: int(req.GetAttempt()), Last: int(req.GetTail()), Since: timeFrom(req.GetSince())},
+		server: s, stream: stream, at: place{req.GetCursor(), streamPage}, read: make(map[string]int64),
+		query: store.LineQuery{
+			Run: run.ID, Attempt: int(req.GetAttempt()), Container: req.GetContainer(), Tokens: words, Last: int(req.GetTail()), Since: timeFrom(req.GetSince()),
+		},
 	}
 	if req.GetFollow() {
 		err = l.follow(stream.Context())
@@ -38,31 +45,73 @@ func (s *Server) StreamLogs(req *baiv1.StreamLogsRequest, stream grpc.ServerStre
 	return stream.Send(&baiv1.StreamLogsResponse{Cursor: l.at.cursor}) // no line has said where to go on
 }
 
+// wordsOf returns what is searched for.
+func wordsOf(search string) ([]string, error) {
+	words := store.Words(search)
+	switch {
+	case search != "" && len(words) == 0:
+		return nil, invalidArgument("search", "has neither a letter nor a digit", "give words that lines have, or leave it out for all lines")
+	case len(words) > store.MaxWords:
+		return nil, invalidArgument("search", fmt.Sprintf("has %d words", len(words)), fmt.Sprintf("give %d at most", store.MaxWords))
+	}
+	return words, nil
+}
+
 // lines sends the lines of a run.
 type lines struct {
-	server    *Server
-	stream    grpc.ServerStreamingServer[baiv1.StreamLogsResponse]
-	query     store.LineQuery
-	container string // only its lines; empty means all
-	at        place
-	sent      bool
+	server *Server
+	stream grpc.ServerStreamingServer[baiv1.StreamLogsResponse]
+	query  store.LineQuery
+	at     place
+	sent   bool
+	read   map[string]int64 // sequence of the last line, by source
 }
 
 // follow sends lines until all are sent that there will ever be.
 func (l *lines) follow(ctx context.Context) error {
+	var t tide
 	for {
 		changed := l.server.store.Changed(l.query.Run)
-		written, err := l.server.written(ctx, l.query.Run)
+		streams, err := l.server.look(ctx, l.query.Run, &t)
 		if err != nil {
 			return err
 		}
-		if err := l.drain(ctx); err != nil || written {
+		if err := l.drain(ctx); err != nil {
 			return err
+		}
+		if t.out() {
+			all, err := l.all(ctx, streams)
+			if err != nil || all || t.waited(time.Now(), l.server.settings.LogsTimeout) {
+				return err
+			}
 		}
 		if err := wait(ctx, changed); err != nil {
 			return err
 		}
 	}
+}
+
+// all sends what is left and reports whether the last line of each source is
+// sent: who counts lines and who reads them may ask copies of the store of which
+// one lags. Where a line was not sent because it is not meant, or was sent by
+// another call, it is enough that it could be read.
+func (l *lines) all(ctx context.Context, streams []store.Stream) (bool, error) {
+	unsure := false
+	for _, s := range streams {
+		id := s.Origin.SourceID()
+		if last, ok := l.read[id]; s.Topic != event.TopicLogs || !l.query.Of(s.Origin) || s.Last < 0 || ok && last >= s.Last {
+			continue
+		}
+		tail, _, err := l.server.store.Lines(ctx, store.LineQuery{Run: l.query.Run, Source: id, Last: 1}, "", 1)
+		if err != nil || len(tail) == 0 || tail[0].Seq < s.Last {
+			return false, err
+		}
+		unsure = true
+	}
+	if unsure {
+		return true, l.drain(ctx)
+	}
+	return true, nil
 }
 
 // drain sends all lines that are there now.
@@ -90,20 +139,22 @@ func (l *lines) drain(ctx context.Context) error {
 func (l *lines) response(page []store.Line, cursor string) *baiv1.StreamLogsResponse {
 	resp := &baiv1.StreamLogsResponse{Cursor: cursor}
 	for _, line := range page {
-		if l.container == "" || l.container == line.Origin.Container {
-			resp.Lines = append(resp.Lines, lineOf(line))
-		}
+		resp.Lines = append(resp.Lines, lineOf(line))
+		l.read[line.Origin.SourceID()] = line.Seq // what does not fit is read again
 	}
 	return resp
 }
 
-// written reports whether all that a run wrote is stored or will never be: what
-// is missing some time after the run's end does not come.
-func (s *Server) written(ctx context.Context, id string) (bool, error) {
+// look looks at what a run wrote, for who follows it, and returns what is stored.
+func (s *Server) look(ctx context.Context, id string, t *tide) ([]store.Stream, error) {
 	run, err := s.run(ctx, id)
-	if err != nil || run.Phase != event.PhaseFinished {
-		return false, err
+	if err != nil {
+		return nil, err
 	}
-	c, err := s.completeness(ctx, run)
-	return c.Complete || time.Since(run.Updated) > s.settings.LogsTimeout, err
+	streams, err := s.store.Streams(ctx, run.ID)
+	if err != nil {
+		return nil, err
+	}
+	t.look(run, streams, time.Now(), s.settings.LogsTimeout)
+	return streams, nil
 }

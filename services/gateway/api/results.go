@@ -83,11 +83,15 @@ func environmentOf(run store.Run, known store.Environment) *baiv1.Environment {
 		out.Data = append(out.Data, &baiv1.DataSet{Source: d.Source, Path: d.Path, Sha256: d.SHA256, Size: d.Size})
 	}
 	pods := known.Attempt(run.Attempt)
+	for i := range pods {
+		pods[i].Image = run.Images[pods[i].Origin.Pod]
+	}
 	out.Fingerprint = store.Fingerprint(out.GetImage(), pods)
 	for _, p := range pods {
 		out.Pods = append(out.Pods, &baiv1.PodEnvironment{
 			Role: p.Origin.Role, Index: int32Of(p.Origin.Index), Pod: p.Origin.Pod, Attempt: int32Of(p.Origin.Attempt),
 			PlatformVersion: p.Platform, Machine: machineOf(p.Machine), Tools: p.Tools, Unknown: p.Unknown,
+			ImageDigest: p.Image,
 		})
 	}
 	return out

@@ -92,6 +92,7 @@ func (s *Server) GetRun(ctx context.Context, req *baiv1.GetRunRequest) (*baiv1.G
 	out := runOf(run)
 	out.Completeness = &baiv1.Completeness{
 		Complete: c.Complete, Samples: c.Samples, Lines: c.Lines, Missing: c.Missing, Awaited: c.Awaited, Dropped: c.Dropped,
+		SystemSamples: c.System, Notes: c.Notes,
 	}
 	return &baiv1.GetRunResponse{Run: out}, nil
 }

@@ -101,6 +101,7 @@ type Deps struct {
 	Artifacts Artifacts
 	Scripts   Scripts
 	Data      baiv1.DataServiceServer         // nil: this server looks after no data
+	Transfer  Transfer                        // nil: this server neither exports nor imports runs
 	Schedules baiv1.ScheduleServiceServer     // nil: this server has no schedules
 	Schedule  Scheduler                       // makes them; nil with Schedules
 	Ready     func(ctx context.Context) error // says why calls would fail now; nil: they would not
@@ -124,6 +125,7 @@ type Server struct {
 	preflight   *preflightServer
 	scripts     *scriptServer
 	data        baiv1.DataServiceServer
+	transfer    Transfer
 	schedules   baiv1.ScheduleServiceServer
 	schedule    Scheduler
 	ready       func(ctx context.Context) error
@@ -140,7 +142,7 @@ func New(s Settings, d Deps) *Server {
 	return &Server{
 		settings: s, intake: d.Intake, store: d.Store, artifacts: d.Artifacts, descriptors: &descriptorServer{shelf: d.Shelf, renderer: d.Renderer},
 		preflight: &preflightServer{preflight: d.Preflight},
-		scripts:   &scriptServer{scripts: d.Scripts, stall: s.CallTimeout}, data: d.Data, schedules: d.Schedules, schedule: d.Schedule, ready: d.Ready, version: d.Version, log: d.Log,
+		scripts:   &scriptServer{scripts: d.Scripts, stall: s.CallTimeout}, data: d.Data, transfer: d.Transfer, schedules: d.Schedules, schedule: d.Schedule, ready: d.Ready, version: d.Version, log: d.Log,
 	}
 }
 
@@ -163,6 +165,9 @@ func (s *Server) Serve(ls ...net.Listener) service.Part {
 		}
 		if s.schedules != nil {
 			baiv1.RegisterScheduleServiceServer(g, s.schedules)
+		}
+		if s.transfer != nil {
+			baiv1.RegisterTransferServiceServer(g, &transferServer{runs: s, transfer: s.transfer, stall: s.settings.CallTimeout})
 		}
 		baiv1.RegisterResultServiceServer(g, &resultServer{runs: s})
 		reflection.Register(g)
@@ -229,6 +234,9 @@ func (s *Server) watchHealth(ctx context.Context, h *health.Server) {
 		h.SetServingStatus(baiv1.ResultService_ServiceDesc.ServiceName, answer)
 		if s.data != nil {
 			h.SetServingStatus(baiv1.DataService_ServiceDesc.ServiceName, answer)
+		}
+		if s.transfer != nil {
+			h.SetServingStatus(baiv1.TransferService_ServiceDesc.ServiceName, answer)
 		}
 		if s.schedules != nil {
 			h.SetServingStatus(baiv1.ScheduleService_ServiceDesc.ServiceName, answer)

@@ -30,6 +30,7 @@ import (
 	"github.com/benchmark-ai/bai/services/gateway/record"
 	"github.com/benchmark-ai/bai/services/gateway/script"
 	"github.com/benchmark-ai/bai/services/gateway/shelf"
+	"github.com/benchmark-ai/bai/services/gateway/transfer"
 	"github.com/benchmark-ai/bai/services/internal/blob"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/eventtest"
@@ -91,8 +92,10 @@ func newWorld(t *testing.T, o options) *world {
 		Store: w.store, Bus: o.bus, Scripts: scripts, IDs: intake.NewIDs(rand.Reader), Now: time.Now, Log: zap.NewNop(),
 	})
 	w.files = artifact.New(artifact.Settings{}, objects, w.store, time.Now)
+	moves := transfer.New(transfer.Deps{Store: w.store, Artifacts: w.files, Names: in, Version: "v1.2.3", Now: time.Now})
 	server := api.New(o.settings, api.Deps{
-		Intake: in, Store: w.store, Shelf: shelf.New(shelf.Settings{}, w.store, nil, time.Now), Renderer: upper{}, Artifacts: w.files, Scripts: scripts,
+		Transfer: moves,
+		Intake:   in, Store: w.store, Shelf: shelf.New(shelf.Settings{}, w.store, nil, time.Now), Renderer: upper{}, Artifacts: w.files, Scripts: scripts,
 		Preflight: o.preflight, Ready: o.ready, Version: api.Version{Version: "v1.2.3", Commit: "abc"}, Log: zap.NewNop(),
 	})
 

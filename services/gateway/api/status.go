@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,7 +31,7 @@ func answer(err error) error {
 		taken       *intake.TakenError
 		unavailable *intake.UnavailableError
 	)
-	if refusal := refusal(err); refusal != nil {
+	if refusal := cmp.Or(refusal(err), untransferred(err)); refusal != nil {
 		return refusal
 	}
 	switch {

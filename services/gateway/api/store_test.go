@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"context"
+	"slices"
 	"sync"
 
 	"github.com/benchmark-ai/bai/services/internal/store"
@@ -12,6 +13,7 @@ import (
 type faults struct {
 	panics, hangs bool
 	err           error
+	unseen        int64 // lines of this sequence and later are counted and cannot be read, as where one copy lags; 0 means none
 }
 
 // watched is a store that says when it was written to, unless it is deaf, and
@@ -69,6 +71,22 @@ func (w *watched) Run(ctx context.Context, id string) (store.Run, error) {
 		return store.Run{}, f.err
 	}
 	return w.Memory.Run(ctx, id)
+}
+
+// Lines implements store.Reader, with faults.
+func (w *watched) Lines(ctx context.Context, q store.LineQuery, cursor string, limit int) ([]store.Line, string, error) {
+	w.mu.Lock()
+	unseen := w.faults.unseen
+	w.mu.Unlock()
+	page, next, err := w.Memory.Lines(ctx, q, cursor, limit)
+	n := slices.IndexFunc(page, func(l store.Line) bool { return unseen > 0 && l.Seq >= unseen })
+	switch {
+	case err != nil || n < 0:
+		return page, next, err
+	case n == 0:
+		return nil, cursor, nil
+	}
+	return w.Memory.Lines(ctx, q, cursor, n)
 }
 
 // PutRun implements store.Runs.

@@ -244,13 +244,113 @@ func TestLogs(t *testing.T) {
 		t.Errorf("another attempt: %v", got)
 	}
 	for what, req := range map[string]*baiv1.StreamLogsRequest{
-		"cursor": {Run: id, Cursor: "made up"}, "tail": {Run: id, Tail: -1},
+		"cursor": {Run: id, Cursor: "made up"}, "tail": {Run: id, Tail: -1}, "neither a letter nor a digit": {Run: id, Search: "++"},
+		"17 words": {Run: id, Search: "a b c d e f g h i j k l m n o p q"},
 	} {
 		stream, err := w.client.StreamLogs(t.Context(), req)
 		if err == nil {
 			_, err = stream.Recv()
 		}
 		refused(t, err, codes.InvalidArgument, what)
+	}
+}
+
+func TestLogsAreSearched(t *testing.T) {
+	w := newWorld(t, options{})
+	id := w.submit(nil)
+	w.write(id, 0, numbered(0, 2500)...)
+	w.write(id, 2500, "ERROR: cuda_error-7", "error 7")
+	for search, want := range map[string][]string{
+		"line 77": {"line 77"}, "Error": {"ERROR: cuda_error-7", "error 7"}, "CUDA_ERROR-7": {"ERROR: cuda_error-7"}, "error 7": {"error 7"}, "none": nil,
+	} {
+		if diff := cmp.Diff(want, texts(w.logs(&baiv1.StreamLogsRequest{Run: id, Search: search}))); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", search, diff)
+		}
+	}
+	if got := texts(w.logs(&baiv1.StreamLogsRequest{Run: id, Search: "line", Tail: 2})); !slices.Equal(got, numbered(2498, 2500)) {
+		t.Errorf("the last: %q", got)
+	}
+	if got := texts(w.logs(&baiv1.StreamLogsRequest{Run: id, Search: "line", Container: "server"})); len(got) > 0 {
+		t.Errorf("of another container: %q", got)
+	}
+}
+
+// follow receives what is sent to who follows a log, in the background.
+func (w *world) follow(req *baiv1.StreamLogsRequest) (got <-chan []string) {
+	w.t.Helper()
+	req.Follow = true
+	stream, err := w.client.StreamLogs(w.t.Context(), req)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if _, err := stream.Header(); err != nil {
+		w.t.Fatal(err)
+	}
+	done := make(chan []string, 1)
+	go func() {
+		var resps []*baiv1.StreamLogsResponse
+		for {
+			resp, err := stream.Recv()
+			if err != nil {
+				done <- texts(resps)
+				return
+			}
+			resps = append(resps, resp)
+		}
+	}()
+	return done
+}
+
+func TestFollowedLogsEndOnlyWhenTheLastLineThatIsCountedWasSent(t *testing.T) {
+	for name, tt := range map[string]struct {
+		req  *baiv1.StreamLogsRequest
+		want []string
+	}{
+		"all": {&baiv1.StreamLogsRequest{}, numbered(0, 5)}, "some": {&baiv1.StreamLogsRequest{Search: "line 4"}, numbered(4, 5)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, options{settings: api.Settings{LogsTimeout: time.Hour}})
+			id := w.submit(nil)
+			w.write(id, 0, numbered(0, 5)...)
+			w.store.set(func(f *faults) { f.unseen = 3 })
+			w.end(id, 5)
+			w.finish(id, "p1")
+			tt.req.Run = id
+			got := w.follow(tt.req)
+			select {
+			case lines := <-got:
+				t.Fatalf("it ended with %q while the last lines could not be read", lines)
+			case <-time.After(time.Second):
+			}
+			w.store.set(func(f *faults) { f.unseen = 0 })
+			if diff := cmp.Diff(tt.want, <-got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestFollowedLogsEndInTimeWhereTheLastLineCannotBeRead(t *testing.T) {
+	w := newWorld(t, options{settings: api.Settings{LogsTimeout: 50 * time.Millisecond}})
+	id := w.submit(nil)
+	w.write(id, 0, numbered(0, 5)...)
+	w.store.set(func(f *faults) { f.unseen = 3 })
+	w.end(id, 5)
+	w.finish(id, "p1")
+	if diff := cmp.Diff(numbered(0, 3), <-w.follow(&baiv1.StreamLogsRequest{Run: id})); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestFollowedLogsEndAtOnceForWhoHasSeenAll(t *testing.T) {
+	w := newWorld(t, options{settings: api.Settings{LogsTimeout: time.Hour}})
+	id := w.submit(nil)
+	w.write(id, 0, numbered(0, 5)...)
+	w.end(id, 5)
+	w.finish(id, "p1")
+	all := w.logs(&baiv1.StreamLogsRequest{Run: id})
+	if got := <-w.follow(&baiv1.StreamLogsRequest{Run: id, Cursor: all[len(all)-1].GetCursor()}); len(got) > 0 {
+		t.Errorf("sent again: %q", got)
 	}
 }
 

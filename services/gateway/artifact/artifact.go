@@ -112,16 +112,48 @@ func (k *Keeper) Put(ctx context.Context, run, name string, size int64, body io.
 	if err != nil {
 		return File{}, false, err
 	}
-	err = store.Create(ctx, k.index, store.KindArtifact, keyOf(run, name), f)
+	return k.keep(ctx, run, f)
+}
+
+// keep makes a file visible whose content is stored.
+func (k *Keeper) keep(ctx context.Context, run string, f File) (File, bool, error) {
+	err := store.Create(ctx, k.index, store.KindArtifact, keyOf(run, f.Name), f)
 	if err == nil {
 		return f, false, nil
 	}
 	// Whether it was created is not known where the store went away meanwhile:
 	// then its object stays.
 	if !errors.Is(err, store.ErrExists) {
-		return File{}, false, fmt.Errorf("keep artifact %q: %w", name, err)
+		return File{}, false, fmt.Errorf("keep artifact %q: %w", f.Name, err)
 	}
 	return k.lost(ctx, run, f)
+}
+
+// Restore keeps body as the file of a run that it was where the run comes from,
+// f, whose Object means nothing. The same again is no error; the errors are those
+// of Put. Body must end with an error where it is not what f says.
+func (k *Keeper) Restore(ctx context.Context, run string, f File, body io.Reader) error {
+	if err := CheckName(f.Name); err != nil {
+		return err
+	}
+	if k.objects == nil {
+		return errNoObjects
+	}
+	there, _, err := store.Get[File](ctx, k.index, store.KindArtifact, keyOf(run, f.Name))
+	if err == nil {
+		_, _, err = k.same(there, f.Size, body)
+		return err
+	}
+	if !errors.Is(err, store.ErrNotFound) {
+		return fmt.Errorf("look for artifact %q: %w", f.Name, err)
+	}
+	stored, err := k.write(ctx, run, f.Name, f.Size, body)
+	if err != nil {
+		return err
+	}
+	stored.Time = f.Time
+	_, _, err = k.keep(ctx, run, stored)
+	return err
 }
 
 // write stores the content under a key of its own.

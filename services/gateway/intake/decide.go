@@ -18,6 +18,7 @@ import (
 	"github.com/benchmark-ai/bai/descriptors"
 	"github.com/benchmark-ai/bai/services/internal/cluster"
 	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
 // Most of what a request may have.
@@ -75,7 +76,8 @@ type Firing struct {
 // Plan is what becomes of a request that can be granted.
 type Plan struct {
 	Submitted event.Submitted
-	Digest    string // equal for requests that ask for the same
+	Original  *store.Original // what was sent, where what is run is another; nil where it is not
+	Digest    string          // equal for requests that ask for the same
 	Warnings  descriptors.Faults
 }
 
@@ -109,9 +111,18 @@ func Decide(req Request, run string, at time.Time) (Plan, error) {
 			Header: h, Name: req.Name, File: req.File, Descriptor: string(text), Labels: labels,
 			Overrides: req.Overrides, Origination: public(req.Origination), Script: codeOf(req.Script),
 		},
+		Original: original(req.Descriptor, text),
 		Digest:   digest(req, text),
 		Warnings: Brief(faults.Warnings()),
 	}, nil
+}
+
+// original returns what was sent, where what is run is another.
+func original(sent, run []byte) *store.Original {
+	if string(sent) == string(run) {
+		return nil
+	}
+	return &store.Original{Descriptor: string(sent)}
 }
 
 // Parse reads a descriptor as a request would have it run: the text with the

@@ -203,6 +203,12 @@ func (in *Intake) remember(ctx context.Context, acc Accepted) error {
 	if err != nil {
 		return err
 	}
+	if acc.Original != nil {
+		err := store.Create(ctx, in.store, store.KindOriginal, acc.Run, acc.Original)
+		if err != nil && !errors.Is(err, store.ErrExists) {
+			return &UnavailableError{Run: acc.Run, Err: err}
+		}
+	}
 	err = store.Create(ctx, in.store, store.KindOutbox, acc.Run, acc.Submitted)
 	if err != nil && !errors.Is(err, store.ErrExists) {
 		return &UnavailableError{Run: acc.Run, Err: err}
@@ -301,6 +307,18 @@ func (in *Intake) name(ctx context.Context, sub event.Submitted) error {
 		in.log.Warn("outbox entry left behind", zap.String("run", sub.Run), zap.Error(err))
 	}
 	return &TakenError{Field: "name", Value: sub.Name, Run: first.Run}
+}
+
+// Restore gives a run that comes from another platform the name that it had
+// there, and reports whether it has it now: false where another run of its owner
+// has. A run without a name has that.
+func (in *Intake) Restore(ctx context.Context, run store.Run) (named bool, err error) {
+	if run.Name == "" {
+		return true, nil
+	}
+	mine := claim{Run: run.ID, Owner: run.Owner, Value: run.Name, At: run.Created}
+	first, err := in.first(ctx, store.KindName, NameOf(run.Owner, run.Name), mine)
+	return first.Run == run.ID, err
 }
 
 // submission stores what was submitted and returns it, or what was stored for

@@ -1,6 +1,7 @@
 package preflight
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -32,9 +33,7 @@ func Decide(n Need, s cluster.Survey) []Check {
 	checks = append(checks, served(s)...)
 	checks = append(checks, classes(s)...)
 	if len(s.Refusals) == 0 { // else it has been said why there is none
-		for _, r := range rolesOf(n.Objects) {
-			checks = append(checks, room(r, s))
-		}
+		checks = append(checks, rooms(rolesOf(n.Objects), s)...)
 	}
 	checks = append(checks, quotas(n, s)...)
 	checks = append(checks, storageClasses(s)...)
@@ -49,7 +48,7 @@ func Decide(n Need, s cluster.Survey) []Check {
 func refusals(s cluster.Survey) []Check {
 	var all []Check
 	for _, r := range s.Refusals {
-		all = append(all, Check{Topic: TopicPlan, Subject: r.Object, Grade: Fault, Message: r.Message, Class: event.ClassUser})
+		all = append(all, Check{Topic: TopicPlan, Subject: r.Object, Grade: Fault, Message: r.Message, Class: cmp.Or(r.Class, event.ClassUser)})
 	}
 	return all
 }
@@ -112,7 +111,7 @@ func served(s cluster.Survey) []Check {
 		case !a.Yes:
 			c.Grade, c.Class = Fault, event.ClassPlatform
 			c.Message = "the cluster has no " + k.Kind + " of " + k.Group
-			c.Remedy = "install what brings it, or take the platform's setting away that asks for it (executor.pods.scheduler, executor.pods.queue)"
+			c.Remedy = "install what brings it, or take the platform's setting away that asks for it (executor.pods.scheduler, executor.pods.queue, executor.pods.mpi_operator)"
 		}
 		if !s.Machine {
 			all = append(all, c)

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/benchmark-ai/bai/services/internal/cluster"
+	"github.com/benchmark-ai/bai/services/internal/mpijob"
 	"github.com/benchmark-ai/bai/services/internal/pod"
 )
 
@@ -66,26 +67,41 @@ func union[T comparable](all, more []T) []T {
 	return all
 }
 
-// role is the pods of one Job.
+// role is the pods of one kind that a run has: of one Job, or of one part of an
+// MPIJob.
 type role struct {
 	name     string
 	replicas int64
-	job      *batchv1.Job
 	spec     corev1.PodSpec
 }
 
 func rolesOf(objects []cluster.Object) []role {
 	var all []role
 	for _, o := range objects {
-		j, ok := o.(*batchv1.Job)
-		if !ok {
-			continue
+		switch o := o.(type) {
+		case *batchv1.Job:
+			r := role{name: cmp.Or(o.Labels[cluster.LabelRole], o.Name), replicas: 1, spec: o.Spec.Template.Spec}
+			if o.Spec.Parallelism != nil {
+				r.replicas = int64(*o.Spec.Parallelism)
+			}
+			all = append(all, r)
+		case *mpijob.Job:
+			all = append(all, parts(o)...)
 		}
-		r := role{name: cmp.Or(j.Labels[cluster.LabelRole], j.Name), replicas: 1, job: j, spec: j.Spec.Template.Spec}
-		if j.Spec.Parallelism != nil {
-			r.replicas = int64(*j.Spec.Parallelism)
+	}
+	return all
+}
+
+// parts are the roles of an MPIJob, in the order in which two Jobs would be
+// created.
+func parts(j *mpijob.Job) []role {
+	var all []role
+	for _, name := range []string{mpijob.Worker, mpijob.Launcher} {
+		if r, ok := j.Spec.ReplicaSpecs[name]; ok {
+			all = append(all, role{
+				name: cmp.Or(r.Template.Labels[cluster.LabelRole], strings.ToLower(name)), replicas: int64(r.Replicas), spec: r.Template.Spec,
+			})
 		}
-		all = append(all, r)
 	}
 	return all
 }
@@ -127,6 +143,10 @@ func rights(objects []cluster.Object, s Settings) []cluster.Right {
 		case kind.Group == "" && kind.Kind == "ConfigMap":
 			add(s.Executor, "", "configmaps", "create", "delete", "get", "list")
 		case kind.Group == "batch" && kind.Kind == "Job":
+		case kind.Kind == mpijob.Kind:
+			plural, _ := meta.UnsafeGuessKindToResource(kind)
+			add(s.Executor, kind.Group, plural.Resource, "create", "delete", "get", "list")
+			add(s.Watcher, kind.Group, plural.Resource, "get", "list", "watch")
 		default:
 			plural, _ := meta.UnsafeGuessKindToResource(kind)
 			add(s.Executor, kind.Group, plural.Resource, "create", "delete", "list")
@@ -199,10 +219,26 @@ func programs(r role) []string {
 		if strings.HasPrefix(word, pod.Dir+"/") || i > 0 && strings.HasPrefix(word, "-") {
 			break
 		}
+		word = known(word, r.benchmark().Env)
+		if strings.Contains(word, "$(") {
+			break // what it is shows only when it runs
+		}
 		all = append(all, word)
 		if path.Base(word) != "env" {
 			break
 		}
 	}
 	return all
+}
+
+// known puts the variables that have a value into a word, as Kubernetes does with
+// commands.
+func known(word string, vars []corev1.EnvVar) string {
+	return cluster.Expand(word, func(name string) (string, bool) {
+		i := slices.IndexFunc(vars, func(v corev1.EnvVar) bool { return v.Name == name && v.ValueFrom == nil })
+		if i < 0 {
+			return "", false
+		}
+		return vars[i].Value, true
+	})
 }

@@ -13,6 +13,32 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/event"
 )
 
+// rooms says whether there are nodes for the pods of each role and, where there
+// are, for those of all roles at a time.
+func rooms(roles []role, s cluster.Survey) []Check {
+	var all []Check
+	for _, r := range roles {
+		all = append(all, room(r, s))
+	}
+	alone := slices.ContainsFunc(all, func(c Check) bool { return c.Grade != Fine })
+	if alone || len(roles) < 2 || s.NodesUnknown != "" {
+		return all
+	}
+	left, where := together(roles, s)
+	if left == nil {
+		return all
+	}
+	var names []string
+	for _, r := range roles {
+		names = append(names, r.name)
+	}
+	return append(all, none(Check{Topic: TopicNodes, Subject: strings.Join(names, ", ")}, shortage{
+		text: fmt.Sprintf("the pods of all roles are needed at a time, and beside the others the nodes have no room for %s of %s with %s, also when nothing else runs: %s",
+			count(int(left.replicas), "pod"), left.name, describe(role{spec: left.spec}), nodeNames(where)),
+		remedy: "ask for fewer pods, or for less for each, or add a node",
+	}, s))
+}
+
 // room says whether there are nodes for the pods of a role.
 func room(r role, s cluster.Survey) Check {
 	c := Check{Topic: TopicNodes, Subject: r.name}
@@ -175,17 +201,28 @@ func requested(c corev1.Container) corev1.ResourceList {
 // places is how many pods of a role the nodes have room for when nothing else
 // runs.
 func places(r role, nodes []corev1.Node) int64 {
-	needs := requests(r.spec)
 	var sum int64
 	for _, n := range nodes {
-		fit := r.replicas // more are not needed
-		for name, want := range needs {
-			has := n.Status.Allocatable[name]
-			fit = min(fit, has.MilliValue()/max(1, want.MilliValue()))
-		}
-		sum += fit
+		sum += fits(r.replicas, amounts(requests(r.spec)), amounts(n.Status.Allocatable))
 	}
 	return sum
+}
+
+// amounts are a list of resources in thousandths.
+func amounts(list corev1.ResourceList) map[corev1.ResourceName]int64 {
+	all := make(map[corev1.ResourceName]int64, len(list))
+	for name, q := range list {
+		all[name] = q.MilliValue()
+	}
+	return all
+}
+
+// fits is how many pods, most at most, find what each needs in what is free.
+func fits(most int64, needs, free map[corev1.ResourceName]int64) int64 {
+	for name, want := range needs {
+		most = min(most, free[name]/max(1, want))
+	}
+	return most
 }
 
 // unlabelled says which label no node has.

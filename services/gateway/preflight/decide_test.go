@@ -2,6 +2,7 @@ package preflight_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -14,6 +15,8 @@ import (
 
 	"github.com/benchmark-ai/bai/services/gateway/preflight"
 	"github.com/benchmark-ai/bai/services/internal/cluster"
+	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/internal/mpijob"
 )
 
 // job is a Job of one role whose benchmark is given some of each resource.
@@ -186,6 +189,126 @@ func TestANodeIsLookedForThatTakesThePods(t *testing.T) {
 	}
 }
 
+func TestRoomIsLookedForForAllRolesTogether(t *testing.T) {
+	gpu := func(n string) map[string]string { return map[string]string{"nvidia.com/gpu": n} }
+	server, client := job("server", gpu("1")), job("client", gpu("1"))
+	cpus := func(role, n string, many int32) *batchv1.Job {
+		return job(role, map[string]string{"cpu": n}, times(many))
+	}
+	for name, tt := range map[string]struct {
+		jobs   []*batchv1.Job
+		survey cluster.Survey
+		want   string
+	}{
+		"one GPU is not enough for two roles that each need it": {
+			[]*batchv1.Job{server, client},
+			cluster.Survey{Nodes: []corev1.Node{node("a", gpu("1")), node("b", nil)}},
+			"user fault server, client: the pods of all roles are needed at a time, and beside the others the nodes have no room for 1 pod of client with nvidia.com/gpu 1, also when nothing else runs: a",
+		},
+		"what adds nodes may add one": {
+			[]*batchv1.Job{server, client},
+			cluster.Survey{Nodes: []corev1.Node{node("a", gpu("1"))}, Scaler: "Karpenter"},
+			"warning server, client: the pods of all roles are needed at a time, and beside the others the nodes have no room for 1 pod of client with nvidia.com/gpu 1, also when nothing else runs: a; Karpenter may add one that has it",
+		},
+		"a machine enforces nothing": {
+			[]*batchv1.Job{server, client},
+			cluster.Survey{Machine: true, Nodes: []corev1.Node{node("a", gpu("1"))}},
+			"warning server, client: the pods of all roles are needed at a time, and beside the others the nodes have no room for 1 pod of client with nvidia.com/gpu 1, also when nothing else runs: a; nothing enforces it here",
+		},
+		"two GPUs are enough, of one node or two": {
+			[]*batchv1.Job{server, client}, cluster.Survey{Nodes: []corev1.Node{node("a", gpu("1")), node("b", gpu("1"))}}, "",
+		},
+		"those who need little leave large nodes to others": {
+			[]*batchv1.Job{cpus("client", "1", 2), cpus("server", "4", 1)},
+			cluster.Survey{Nodes: []corev1.Node{node("a", map[string]string{"cpu": "4"}), node("b", map[string]string{"cpu": "2"})}},
+			"",
+		},
+		"those who need nothing special leave nodes with GPUs to others": {
+			[]*batchv1.Job{cpus("client", "4", 1), job("server", map[string]string{"cpu": "1", "nvidia.com/gpu": "1"})},
+			cluster.Survey{Nodes: []corev1.Node{node("a", map[string]string{"cpu": "4", "nvidia.com/gpu": "4"}), node("b", map[string]string{"cpu": "4"})}},
+			"",
+		},
+		"the order that does it is found": {
+			[]*batchv1.Job{cpus("worker", "3", 2), cpus("launcher", "2", 2)},
+			cluster.Survey{Nodes: []corev1.Node{node("a", map[string]string{"cpu": "4"}), node("b", map[string]string{"cpu": "6"})}},
+			"",
+		},
+		"a launcher beside workers that fill the nodes": {
+			[]*batchv1.Job{cpus("worker", "4", 2), cpus("launcher", "1", 1)},
+			cluster.Survey{Nodes: []corev1.Node{node("a", map[string]string{"cpu": "4"}), node("b", map[string]string{"cpu": "4"})}},
+			"user fault worker, launcher: the pods of all roles are needed at a time, and beside the others the nodes have no room for 1 pod of launcher with cpu 1, also when nothing else runs: a, b",
+		},
+		"where one finds none alone, that is what is said": {
+			[]*batchv1.Job{job("server", gpu("2")), client}, cluster.Survey{Nodes: []corev1.Node{node("a", gpu("1"))}}, "",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var all []cluster.Object
+			for _, j := range tt.jobs {
+				all = append(all, j)
+			}
+			checks := preflight.Decide(preflight.Need{Objects: all}, tt.survey)
+			checks = slices.DeleteFunc(checks, func(c preflight.Check) bool { return !strings.Contains(c.Subject, ", ") })
+			if diff := cmp.Diff(tt.want, told(checks, preflight.TopicNodes)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// mpiJob is an MPIJob with the pods of two Jobs.
+func mpiJob(worker, launcher *batchv1.Job) *mpijob.Job {
+	part := func(j *batchv1.Job) mpijob.Replica {
+		r := mpijob.Replica{Replicas: 1, Template: j.Spec.Template}
+		if j.Spec.Parallelism != nil {
+			r.Replicas = *j.Spec.Parallelism
+		}
+		r.Template.Labels = j.Labels
+		return r
+	}
+	j := &mpijob.Job{ObjectMeta: worker.ObjectMeta, Spec: mpijob.Spec{ReplicaSpecs: map[string]mpijob.Replica{
+		mpijob.Launcher: part(launcher), mpijob.Worker: part(worker),
+	}}}
+	j.APIVersion, j.Kind = mpijob.APIVersion, mpijob.Kind
+	return j
+}
+
+// TestAnMPIJobIsHeldAgainstTheClusterAsItsJobsWouldBe: its roles need the same.
+func TestAnMPIJobIsHeldAgainstTheClusterAsItsJobsWouldBe(t *testing.T) {
+	worker := job("worker", map[string]string{"nvidia.com/gpu": "2", "cpu": "2"}, times(3), func(j *batchv1.Job) {
+		j.Spec.Template.Spec.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "login"}}
+		j.Spec.Template.Spec.PriorityClassName = "urgent"
+	})
+	launcher := job("launcher", nil, func(j *batchv1.Job) {
+		j.Spec.Template.Spec.Containers[0].Command = []string{"/bai/bin/bai-pod", "exec", "--", "/bai/mpi/launch", "mpirun", "train"}
+	})
+	two := []cluster.Object{worker, launcher}
+	one := []cluster.Object{mpiJob(worker, launcher)}
+	survey := cluster.Survey{
+		Nodes:  []corev1.Node{node("a", map[string]string{"nvidia.com/gpu": "4", "cpu": "8", "ephemeral-storage": "50Gi"})},
+		Quotas: []corev1.ResourceQuota{quota(map[string]string{"requests.nvidia.com/gpu": "4", "pods": "3"}, nil)},
+	}
+	for _, topic := range []string{preflight.TopicNodes, preflight.TopicQuota, preflight.TopicStorage, preflight.TopicImages} {
+		want := told(preflight.Decide(preflight.Need{Objects: two}, survey), topic)
+		if got := told(preflight.Decide(preflight.Need{Objects: one}, survey), topic); got != want || topic == preflight.TopicNodes && got == "" {
+			t.Errorf("%s:\n%s\nwant\n%s", topic, got, want)
+		}
+	}
+	jobs, mpi := preflight.Inquire(preflight.Need{Objects: two}, preflight.Settings{}), preflight.Inquire(preflight.Need{Objects: one}, preflight.Settings{Executor: "e", Watcher: "w"})
+	if diff := cmp.Diff([]any{jobs.Secrets, jobs.Classes, jobs.Programs}, []any{mpi.Secrets, mpi.Classes, mpi.Programs}); diff != "" || len(mpi.Secrets) == 0 {
+		t.Errorf("it is asked for (-of two Jobs +of the MPIJob):\n%s", diff)
+	}
+	for _, r := range []cluster.Right{
+		{Account: "e", Verb: "create", Group: "kubeflow.org", Resource: "mpijobs"},
+		{Account: "e", Verb: "get", Group: "kubeflow.org", Resource: "mpijobs"},
+		{Account: "w", Verb: "watch", Group: "kubeflow.org", Resource: "mpijobs"},
+	} {
+		if !slices.Contains(mpi.Rights, r) {
+			t.Errorf("%+v is not asked for", r)
+		}
+	}
+}
+
 func quota(hard, used map[string]string, change ...func(*corev1.ResourceQuota)) corev1.ResourceQuota {
 	q := corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "team"}}
 	q.Spec.Hard, q.Status.Used = list(hard), list(used)
@@ -318,6 +441,10 @@ func TestWhatTheDescriptorAsksForIsTheUsersToMend(t *testing.T) {
 		"an object that the cluster does not take": {
 			survey: cluster.Survey{Refusals: []cluster.RefusedError{{Object: "Job x", Message: "it has no command"}}},
 			topic:  preflight.TopicPlan, want: "user fault Job x: it has no command",
+		},
+		"an object that the cluster does not take, by the platform's fault": {
+			survey: cluster.Survey{Refusals: []cluster.RefusedError{{Object: "Job x", Class: event.ClassPlatform, Message: "no such namespace"}}},
+			topic:  preflight.TopicPlan, want: "platform fault Job x: no such namespace",
 		},
 		"a secret that is there, as far as can be seen": {
 			survey: cluster.Survey{Secrets: map[cluster.SecretKey]cluster.Answer{token: {Yes: true}}},

@@ -99,6 +99,35 @@ func objects() []cluster.Object {
 	return []cluster.Object{own, group, launcher, queued, claim}
 }
 
+func TestAProgramThatAVariableNamesIsTheOneThatItStandsFor(t *testing.T) {
+	for name, tt := range map[string]struct {
+		command string
+		want    []string
+	}{
+		"with a value":         {"$(PYTHON)", []string{"python3"}},
+		"a folder of one":      {"$(HOME_OF)/bin/train", []string{"/opt/x/bin/train"}},
+		"known only in there":  {"$(SECRET)", nil},
+		"of which none is set": {"$(NONE)", nil},
+		"with a dollar in it":  {"/opt/$$x/train", []string{"/opt/$x/train"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			j := job("benchmark", nil, func(j *batchv1.Job) {
+				c := &j.Spec.Template.Spec.Containers[0]
+				c.Command = []string{"/bai/bin/bai-pod", "exec", "--", tt.command, "train.py"}
+				c.Env = []corev1.EnvVar{
+					{Name: "PYTHON", Value: "python3"},
+					{Name: "HOME_OF", Value: "/opt/x"},
+					{Name: "SECRET", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{Key: "k"}}},
+				}
+			})
+			q := preflight.Inquire(preflight.Need{Scope: "benchmarks", Objects: []cluster.Object{j}}, preflight.Settings{})
+			if diff := cmp.Diff(tt.want, q.Programs); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 func TestWhatARunNeedsIsAskedFor(t *testing.T) {
 	q := preflight.Inquire(preflight.Need{Scope: "benchmarks", Objects: objects()}, preflight.Settings{Executor: "e", Watcher: "w"})
 	got := map[string]any{"secrets": q.Secrets, "classes": q.Classes, "programs": q.Programs, "kinds": q.Kinds, "scope": q.Scope, "storage": q.Storage}

@@ -175,6 +175,7 @@ func complement(run *store.Run, ev event.Event, late bool) {
 	case event.Finished:
 		if !late {
 			run.Collectors = union(run.Collectors, ev.Collectors)
+			run.Images = maps.Clone(ev.Images)
 		}
 	}
 }

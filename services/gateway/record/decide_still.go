@@ -37,7 +37,9 @@ const (
 //     change, until the run is over.
 //   - A run before its launch: after NoProgress without a change it is said
 //     again that it was submitted. All services hear that and do what they have
-//     not done. After as long again the run is given up.
+//     not done. After as long again the run is given up. Who only waits for its
+//     data does not stand still: the fetcher says what it waits for more often
+//     than that.
 //   - A run that waits in the queue is never given up: it may wait for as long as
 //     others run. It is only said again that it was submitted.
 //   - From its launch on a run is the watcher's.

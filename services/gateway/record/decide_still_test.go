@@ -25,6 +25,7 @@ func TestDecide(t *testing.T) {
 	}{
 		"a run that is seen for the first time is left alone":     {event.PhaseFetching, false, record.Seen{}, record.Wait, seen(0, 0)},
 		"a run that has changed is left alone":                    {event.PhaseFetching, false, record.Seen{Revision: 2, Since: noon().Add(-time.Hour), Tries: 1}, record.Wait, seen(0, 0)},
+		"a run that said again what it waits for is left alone":   {event.PhaseFetching, false, record.Seen{Revision: 2, Since: noon().Add(-16 * time.Minute)}, record.Wait, seen(0, 0)},
 		"a run that has stood still for a moment is left alone":   {event.PhaseFetching, false, seen(14, 0), record.Wait, seen(14, 0)},
 		"a run that stands still is submitted again":              {event.PhaseFetching, false, seen(15, 0), record.Resubmit, seen(0, 1)},
 		"it is given time then":                                   {event.PhaseFetching, false, seen(14, 1), record.Wait, seen(14, 1)},

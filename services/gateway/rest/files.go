@@ -35,13 +35,7 @@ func filePath(path string) (run, name string, ok bool) {
 // that does not exist, 400 for a name that is none, 409 where another content is
 // kept, 413 for what is too large, and 503 for what may work later.
 func (s *Server) keep(w http.ResponseWriter, r *http.Request, run, name string) {
-	if code, why := s.speaksFor(r, run); why != "" {
-		word := codes.PermissionDenied
-		if code == http.StatusUnauthorized {
-			word = codes.Unauthenticated
-			w.Header().Set("WWW-Authenticate", "Bearer")
-		}
-		s.refuse(w, r, code, word, why)
+	if !s.admits(w, r, run) {
 		return
 	}
 	if _, err := s.runs.GetRun(r.Context(), &baiv1.GetRunRequest{Run: run}); err != nil {
@@ -62,6 +56,22 @@ func (s *Server) keep(w http.ResponseWriter, r *http.Request, run, name string) 
 	}
 	w.Header().Set("ETag", `"`+f.SHA256+`"`)
 	w.WriteHeader(code)
+}
+
+// admits reports whether whoever sends a request may speak for a run, and
+// otherwise refuses it.
+func (s *Server) admits(w http.ResponseWriter, r *http.Request, run string) bool {
+	code, why := s.speaksFor(r, run)
+	if why == "" {
+		return true
+	}
+	word := codes.PermissionDenied
+	if code == http.StatusUnauthorized {
+		word = codes.Unauthenticated
+		w.Header().Set("WWW-Authenticate", "Bearer")
+	}
+	s.refuse(w, r, code, word, why)
+	return false
 }
 
 // speaksFor says why whoever sends a request may not speak for a run.

@@ -68,6 +68,7 @@ type Deps struct {
 	API     *Inside // where the gRPC server accepts
 	Files   Files
 	Scripts Scripts
+	Objects Objects                         // that pods read; nil: none are to be had here
 	Token   func(run string) string         // the right to speak for a run; empty where there is none
 	Ready   func(ctx context.Context) error // says why calls would fail now; nil: they would not
 	OpenAPI []byte                          // the description of what is served
@@ -177,7 +178,8 @@ func (s *Server) handler() http.Handler {
 // count: it needs the token of a run. Pods may call the server by any name.
 func fromPod(r *http.Request) bool {
 	_, _, isFile := filePath(r.URL.Path)
-	return isFile && r.Method == http.MethodPut
+	_, _, isObject := objectPath(r.URL.Path)
+	return isFile && r.Method == http.MethodPut || isObject && r.Method == http.MethodGet
 }
 
 // from returns what a request says of where it comes from.
@@ -195,7 +197,10 @@ func from(r *http.Request) asked {
 func (s *Server) route(w http.ResponseWriter, r *http.Request) {
 	run, name, isFile := filePath(r.URL.Path)
 	digest, isScript := scriptPath(r.URL.Path)
+	needs, key, isObject := objectPath(r.URL.Path)
 	switch {
+	case isObject && r.Method == http.MethodGet:
+		s.object(w, r, needs, key)
 	case isScript && r.Method == http.MethodPut:
 		s.keepScript(w, r, digest)
 	case isFile && r.Method == http.MethodPut:

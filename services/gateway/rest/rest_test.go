@@ -187,13 +187,14 @@ func TestEveryPathAnswers(t *testing.T) {
 	w := newWorld(t, gateway.Settings{})
 	id := w.submit()
 	for path, want := range map[string]string{
-		"/v1/runs":                                  id,
-		"/v1/runs/" + id + "/logs":                  `"cursor"`,
+		"/v1/runs":                 id,
+		"/v1/runs/" + id + "/logs": `"cursor"`,
+		"/v1/runs/" + id + "/logs?search=no%20line": `"cursor"`,
 		"/v1/runs/" + id + "/metrics":               `"runId"`,
 		"/v1/metrics?filter.text=" + id[:5]:         `"cursor"`,
 		"/v1/metrics?filter.labels[task_name]=none": `"cursor"`,
 		"/v1/runs/" + id + "/artifacts":             `{}`,
-		"/v1/version":                               `"revision":3`,
+		"/v1/version":                               `"revision":5`,
 		"/v1/descriptors":                           `{}`,
 		"/v1/openapi.json":                          `"openapi"`,
 		"/healthz":                                  "ok",
@@ -374,7 +375,7 @@ func files(t *testing.T, dir string) []string {
 
 func await(t *testing.T, what string, is func() bool) {
 	t.Helper()
-	for end := time.Now().Add(10 * time.Second); !is(); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); !is(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("%s: not within 10 s", what)
 		}
@@ -420,18 +421,18 @@ func (s *trickle) Read(p []byte) (int, error) {
 	if s.left == "" {
 		return 0, io.EOF
 	}
-	<-time.After(150 * time.Millisecond)
+	<-time.After(300 * time.Millisecond)
 	n := copy(p[:1], s.left)
 	s.left = s.left[n:]
 	return n, nil
 }
 
 func TestAClientThatSendsSlowlyAndSteadilyIsWaitedFor(t *testing.T) {
-	w := newWorld(t, gateway.Settings{REST: rest.Settings{Stall: 500 * time.Millisecond}})
+	w := newWorld(t, gateway.Settings{REST: rest.Settings{Stall: 2 * time.Second}})
 	id := w.submit()
 	path := "/v1/runs/" + id + "/artifacts/1/benchmark-0/a"
 	for i, want := range []int{http.StatusCreated, http.StatusOK} { // over one connection
-		if code, _, text := w.ask(http.MethodPut, path, &trickle{left: "hello"}, "Authorization", "Bearer "+token(id)); code != want {
+		if code, _, text := w.ask(http.MethodPut, path, &trickle{left: "steadily"}, "Authorization", "Bearer "+token(id)); code != want {
 			t.Errorf("%d: %d %s, want %d", i, code, text, want)
 		}
 	}

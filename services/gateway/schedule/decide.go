@@ -20,7 +20,11 @@ import (
 const (
 	grace = time.Minute // how late a firing may be that still is on time: longer than a gateway that dies is waited for
 	burst = 10          // firings that are made at one look
-	most  = 1000        // firings that were missed and are made up for, and those of one backfill
+	most  = 1000        // firings that were missed and are made up for
+
+	mostBackfill = 10_000 // firings of one backfill: a minutely schedule's week
+	stride       = 200    // of them that are looked at at one look
+	crowd        = 100    // runs of a schedule that go on where a backfill makes no more: the ledger has them all
 )
 
 // Rules are what a descriptor says about when its schedule fires.
@@ -120,6 +124,9 @@ type Going struct {
 	Run  string
 	Time time.Time // that was fired for
 	Told bool      // that it had not ended in time
+	// Beside says that somebody asked for it beside the schedule's times: it is no
+	// firing's run, whatever its time.
+	Beside bool
 }
 
 // Look is what is known of a schedule at a time.
@@ -233,19 +240,38 @@ func (l Look) due() (due []time.Time, lost Fate) {
 		}
 		due = append(due, at)
 	}
-	lost.Reason, lost.Why = Missed, l.why(lost)
+	lost.Reason, lost.Why = l.why(lost)
 	return due, lost
 }
 
-func (l Look) why(lost Fate) string {
+// why says what became of firings that were too late, given all of them in a row.
+// One that waits for its turn grows late while the platform is there.
+func (l Look) why(lost Fate) (event.Reason, string) {
 	late := l.Now.Sub(lost.Time.Add(l.Rules.Delay)).Truncate(time.Second)
+	turns := l.Rules.Concurrency == descriptors.Forbid && l.Rules.Missed == descriptors.AllMissed
 	switch {
 	case l.Rules.Missed == descriptors.SkipMissed:
-		return fmt.Sprintf("the platform was away: looked at %s late, and schedule.missed is skip", late)
-	case l.Rules.Missed == descriptors.LatestMissed && late <= l.Rules.Window:
-		return fmt.Sprintf("the platform was away: looked at %s late, and a later firing was due too (schedule.missed is latest)", late)
+		return Missed, fmt.Sprintf("the platform was away: looked at %s late, and schedule.missed is skip", late)
+	case late <= l.Rules.Window && l.Rules.Missed == descriptors.LatestMissed:
+		return Missed, fmt.Sprintf("the platform was away: looked at %s late, and a later firing was due too (schedule.missed is latest)", late)
+	case late <= l.Rules.Window:
+		return Missed, fmt.Sprintf("the platform was away: looked at %s late, when more than %d firings were due, of which the last are made", late, most)
+	case turns && len(l.ahead(lost.Time)) > 0:
+		return Overlap, fmt.Sprintf("it waited for its turn longer than schedule.missed_window (%s): a run of an earlier firing went on%s, and schedule.concurrency is forbid", l.Rules.Window, firstOf(l.ahead(lost.Time)))
+	case turns:
+		return Missed, fmt.Sprintf("it is %s late, more than schedule.missed_window (%s): the platform was away, or runs of earlier firings went on, and schedule.concurrency is forbid", late, l.Rules.Window)
 	}
-	return fmt.Sprintf("the platform was away: looked at %s late, more than schedule.missed_window (%s)", late, l.Rules.Window)
+	return Missed, fmt.Sprintf("the platform was away: looked at %s late, more than schedule.missed_window (%s)", late, l.Rules.Window)
+}
+
+// ahead are the runs that go on and began before it was too late for a firing.
+func (l Look) ahead(at time.Time) (all []Going) {
+	for _, g := range l.Going {
+		if g.Time.Before(at.Add(l.Rules.Delay + l.Rules.Window)) {
+			all = append(all, g)
+		}
+	}
+	return all
 }
 
 func (p *Plan) lose(f Fate) {
@@ -309,7 +335,7 @@ func (p *Plan) inPlace(l Look, due []time.Time) {
 	last := due[len(due)-1]
 	var cancel []string
 	for _, g := range l.Going {
-		if !g.Time.Equal(last) {
+		if g.Beside || !g.Time.Equal(last) {
 			cancel = append(cancel, g.Run)
 		}
 	}
@@ -319,7 +345,7 @@ func (p *Plan) inPlace(l Look, due []time.Time) {
 // made reports whether the run of a firing is there already, by a gateway that
 // died before it could say so: it is made again, which changes nothing.
 func (l Look) made(at time.Time) bool {
-	return slices.ContainsFunc(l.Going, func(g Going) bool { return g.Time.Equal(at) })
+	return slices.ContainsFunc(l.Going, func(g Going) bool { return !g.Beside && g.Time.Equal(at) })
 }
 
 // firstOf names the first of the runs that go on.
@@ -330,14 +356,29 @@ func firstOf(going []Going) string {
 	return " (" + going[0].Run + ")"
 }
 
-// DecideBackfill says which of the missing firings of a backfill, in order, may
-// be made now: all at once, or one where no run goes on.
-func DecideBackfill(r Rules, missing []time.Time, going int) []time.Time {
-	n := burst
-	if r.Concurrency != descriptors.Allow {
-		n = max(0, 1-going)
+// DecideTrigger says what becomes of the runs that go on when another is asked for
+// beside the times: forbid lets none be made while one goes on, replace ends them.
+func DecideTrigger(r Rules, going []Going) (busy string, ends []string) {
+	if len(going) == 0 || r.Concurrency == descriptors.Allow {
+		return "", nil
 	}
-	return missing[:min(n, len(missing))]
+	if r.Concurrency == descriptors.Forbid {
+		return going[0].Run, nil
+	}
+	for _, g := range going {
+		ends = append(ends, g.Run)
+	}
+	return "", ends
+}
+
+// DecideBackfill says how many of the missing firings of a backfill may be made
+// now, given how many runs go on: one where none does, or, where runs may go on
+// side by side, some, as long as that is no crowd.
+func DecideBackfill(r Rules, going int) int {
+	if r.Concurrency != descriptors.Allow {
+		return max(0, 1-going)
+	}
+	return max(0, min(burst, crowd-going))
 }
 
 // KeyOf is what a firing is known by: it is the same for every version of the

@@ -49,6 +49,7 @@ type fate struct {
 	since, now                string
 	going                     string // RUN@TIME, …; a star at the end: told before
 	want, until, wake         string // wake is empty where a firing waits for a run
+	why                       string // part of what is said of the first firing that is lost
 }
 
 func TestWhatBecomesOfAFiring(t *testing.T) {
@@ -81,6 +82,7 @@ func TestWhatBecomesOfAFiring(t *testing.T) {
 			cron: "* * * * *", missed: descriptors.LatestMissed, since: "10:00", now: "10:02", want: "10:01; 10:02", until: "10:02", wake: "10:03",
 		},
 		"latest: all are later than the window": {
+			why:    "the platform was away: looked at 16m0s late, more than schedule.missed_window (5m0s)",
 			missed: descriptors.LatestMissed, window: 5 * time.Minute, since: "10:00", now: "10:26", want: "10:10-10:20 (2) Missed", until: "10:20", wake: "10:30",
 		},
 		"all: several are late": {
@@ -116,7 +118,16 @@ func TestWhatBecomesOfAFiring(t *testing.T) {
 		},
 		"forbid, all: for no longer than the window": {
 			concurrency: descriptors.Forbid, missed: descriptors.AllMissed, window: 10 * time.Minute, since: "10:00", now: "10:25", going: "a@10:00*",
-			want: "10:10 Missed", until: "10:10", wake: "",
+			want: "10:10 Overlap", until: "10:10", wake: "", why: "a run of an earlier firing went on (a)",
+		},
+		"forbid, all: the run that goes on began when it was too late already": {
+			concurrency: descriptors.Forbid, missed: descriptors.AllMissed, window: 5 * time.Minute, since: "10:00", now: "10:18", going: "a@10:17*",
+			want: "10:10 Missed", until: "10:10", wake: "10:20", why: "the platform was away, or runs of earlier firings went on",
+		},
+		"all: more than are made up for": {
+			cron: "* * * * *", missed: descriptors.AllMissed, window: 20 * time.Hour, since: "00:00", now: "16:42",
+			want: "00:01-00:02 (2) Missed; 00:03; 00:04; 00:05; 00:06; 00:07; 00:08; 00:09; 00:10; 00:11; 00:12", until: "00:12", wake: "00:13",
+			why: "when more than 1000 firings were due",
 		},
 		"forbid: the run that goes on is its own, of a gateway that died": {
 			concurrency: descriptors.Forbid, since: "10:00", now: "10:11", going: "a@10:10", want: "10:10", until: "10:10", wake: "10:20",
@@ -158,6 +169,9 @@ func (f fate) check(t *testing.T) {
 		if one.Reason != "" && one.Why == "" {
 			t.Errorf("%s is not said why", one.Time)
 		}
+	}
+	if f.why != "" && !strings.Contains(plan.Fates[0].Why, f.why) {
+		t.Errorf("said of it: %q, want %q", plan.Fates[0].Why, f.why)
 	}
 	wake := time.Time{}
 	if f.wake != "" {

@@ -2,10 +2,8 @@ package schedule
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"iter"
 	"slices"
 	"time"
 
@@ -16,250 +14,8 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
-// leaseName is the lease of who fires.
-const leaseName = "schedules"
-
-// Ledger is what is known of the firings of a schedule: the document KindFirings.
-type Ledger struct {
-	Fence   int64     `json:"fence"` // of the lease under which it was written
-	Until   time.Time `json:"until"` // firings up to then were decided
-	Records []Record  `json:"records,omitempty"`
-}
-
-// Record is what became of a firing, or of several in a row.
-type Record struct {
-	Time   time.Time    `json:"time"`
-	Last   time.Time    `json:"last,omitzero"`
-	Count  int          `json:"count,omitempty"` // zero means 1
-	Run    string       `json:"run,omitempty"`
-	Reason event.Reason `json:"reason,omitempty"`
-	Why    string       `json:"why,omitempty"`
-	Open   bool         `json:"open,omitempty"` // the run was not over when it was last looked at
-	Told   bool         `json:"told,omitempty"` // that the run had not ended in time, or nobody minds
-	Late   bool         `json:"late,omitempty"` // it had not
-}
-
-// kept is a ledger and the version of its document.
-type kept struct {
-	Ledger
-
-	version int64
-}
-
-// order is past firings whose runs are to be made: the document KindBackfill.
-type order struct {
-	Schedule string    `json:"schedule"`
-	From     time.Time `json:"from"`
-	To       time.Time `json:"to"`
-	Next     time.Time `json:"next"` // those before it are done
-	By       string    `json:"by,omitempty"`
-	At       time.Time `json:"at"`
-
-	key     string
-	version int64
-}
-
-func orderKey(id string, from, to time.Time) string {
-	return fmt.Sprintf("%s!%s!%s", id, KeyOf(from), KeyOf(to))
-}
-
-// Run fires schedules while this process holds the lease, and waits for it while
-// another does. It blocks until ctx is done. What it cannot do now it says once,
-// and tries again.
-func (k *Schedules) Run(ctx context.Context) error {
-	waiting := false
-	for ctx.Err() == nil {
-		wake, err := k.Look(ctx)
-		away := err != nil && !errors.Is(err, store.ErrHeld)
-		if away && !waiting && ctx.Err() == nil {
-			k.log.Warn("schedules wait", zap.Error(err))
-		}
-		if !away && waiting {
-			k.log.Info("schedules go on")
-		}
-		waiting = away
-		k.sleep(ctx, wake, err)
-	}
-	if k.lease.Holder == "" {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-	defer cancel()
-	if err := store.Release(ctx, k.store, k.lease); err != nil {
-		k.log.Warn("lease not given back", zap.Error(err)) // it ends by itself
-	}
-	return nil
-}
-
-// sleep waits until there is something to do.
-func (k *Schedules) sleep(ctx context.Context, wake time.Time, err error) {
-	pause := k.settings.Interval
-	if errors.Is(err, store.ErrHeld) {
-		pause = max(pause, k.settings.Lease/3)
-	}
-	if until := wake.Sub(k.now()); !wake.IsZero() && err == nil {
-		pause = max(min(pause, until), 0)
-	}
-	timer := time.NewTimer(pause)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
-	case <-k.news:
-	}
-}
-
-// Look does all that there is to do about schedules now, and returns when there
-// is more, zero where there is nothing by itself. It says store.ErrHeld where
-// another process does it. One goroutine at a time may call it.
-func (k *Schedules) Look(ctx context.Context) (wake time.Time, err error) {
-	if err := k.hold(ctx); err != nil {
-		return time.Time{}, err
-	}
-	orders, err := k.orders(ctx, "")
-	if err != nil {
-		return time.Time{}, err
-	}
-	var errs []error
-	for d, err := range k.documents(ctx, "") {
-		if err != nil {
-			return time.Time{}, errors.Join(append(errs, err)...)
-		}
-		next, err := k.one(ctx, d, orders)
-		if ctx.Err() != nil || errors.Is(err, errFence) {
-			return time.Time{}, err
-		}
-		errs = append(errs, err)
-		wake = sooner(wake, next)
-	}
-	return wake, errors.Join(errs...)
-}
-
-// sooner returns the earlier of two times, of which zero is never.
-func sooner(a, b time.Time) time.Time {
-	if a.IsZero() || !b.IsZero() && b.Before(a) {
-		return b
-	}
-	return a
-}
-
-// documents are those of all schedules after a key, in the order of their IDs.
-// After an error there is none.
-func (k *Schedules) documents(ctx context.Context, after string) iter.Seq2[store.Doc, error] {
-	return func(yield func(store.Doc, error) bool) {
-		for {
-			docs, err := k.store.Docs(ctx, store.KindSchedule, after, page)
-			if err != nil {
-				yield(store.Doc{}, fmt.Errorf("list schedules: %w", err))
-				return
-			}
-			for _, d := range docs {
-				after = d.Key
-				if !yield(d, nil) {
-					return
-				}
-			}
-			if len(docs) < page {
-				return
-			}
-		}
-	}
-}
-
-// hold takes the lease, or renews it where half of it is over.
-func (k *Schedules) hold(ctx context.Context) error {
-	now := k.now()
-	if k.lease.Holder != "" && k.lease.Ends.Sub(now) > k.settings.Lease/2 {
-		return nil
-	}
-	lease, err := store.Acquire(ctx, k.store, leaseName, k.holder, now, k.settings.Lease)
-	if err != nil {
-		k.lease = store.Lease{}
-		return err
-	}
-	if lease.Fence != k.lease.Fence {
-		clear(k.known)
-		k.log.Info("fires schedules", zap.Int64("fence", lease.Fence))
-	}
-	k.lease = lease
-	return nil
-}
-
-// orders returns the backfills of a schedule, or of all, oldest span first.
-func (k *Schedules) orders(ctx context.Context, id string) ([]order, error) {
-	var docs []store.Doc
-	var err error
-	if id != "" {
-		docs, err = k.below(ctx, store.KindBackfill, id)
-	} else {
-		docs, err = k.store.Docs(ctx, store.KindBackfill, "", page) // others come when these are done
-	}
-	if err != nil {
-		return nil, fmt.Errorf("list backfills: %w", err)
-	}
-	all := make([]order, len(docs))
-	for i, d := range docs {
-		if err := json.Unmarshal(d.Value, &all[i]); err != nil {
-			return nil, fmt.Errorf("read backfill %q: %w", d.Key, err)
-		}
-		all[i].key, all[i].version = d.Key, d.Version
-	}
-	return all, nil
-}
-
-// one does what there is to do about one schedule, and returns when there is more.
-func (k *Schedules) one(ctx context.Context, d store.Doc, orders []order) (wake time.Time, err error) {
-	var s Schedule
-	if err := json.Unmarshal(d.Value, &s); err != nil {
-		return time.Time{}, fmt.Errorf("read schedule %q: %w", d.Key, err)
-	}
-	orders = slices.DeleteFunc(slices.Clone(orders), func(o order) bool { return o.Schedule != s.ID })
-	if !s.Deleted.IsZero() || s.Paused && len(orders) == 0 {
-		return time.Time{}, nil
-	}
-	f, err := k.open(ctx, s)
-	if err == nil {
-		wake, err = f.work(ctx, orders)
-	}
-	if err != nil && !errors.Is(err, errFence) {
-		err = fmt.Errorf("schedule %s: %w", s.ID, err)
-	}
-	return wake, err
-}
-
-// open returns a schedule with what is known of its firings.
-func (k *Schedules) open(ctx context.Context, s Schedule) (*firing, error) {
-	times, err := s.Rules.Times()
-	if err != nil {
-		return nil, err
-	}
-	ledger, err := k.ledger(ctx, s.ID)
-	if err != nil {
-		return nil, err
-	}
-	look := Look{Rules: s.Rules, Times: times, Since: later(s.From, ledger.Until), Now: k.now().UTC()}
-	return &firing{Schedules: k, schedule: s, ledger: ledger, look: look}, nil
-}
-
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
-}
-
-// ledger returns what is known of a schedule's firings.
-func (k *Schedules) ledger(ctx context.Context, id string) (kept, error) {
-	if l, ok := k.known[id]; ok {
-		return l, nil
-	}
-	l, version, err := store.Get[Ledger](ctx, k.store, store.KindFirings, id)
-	if err != nil && !errors.Is(err, store.ErrNotFound) {
-		return kept{}, fmt.Errorf("read the firings of schedule %s: %w", id, err)
-	}
-	k.known[id] = kept{l, version}
-	return k.known[id], nil
-}
+// turnPause is how long whoever has a schedule's turn is waited for at a time.
+const turnPause = 100 * time.Millisecond
 
 // firing is one schedule while it fires.
 type firing struct {
@@ -280,6 +36,14 @@ func (f *firing) work(ctx context.Context, orders []order) (wake time.Time, err 
 	if !due && len(orders) == 0 {
 		return wake, nil
 	}
+	done, err := f.turn(ctx, f.schedule)
+	if errors.Is(err, store.ErrHeld) {
+		return f.look.Now.Add(turnPause), nil
+	}
+	if err != nil {
+		return time.Time{}, err
+	}
+	defer done()
 	err = f.gather(ctx)
 	if err == nil && due {
 		wake, err = f.fire(ctx)
@@ -339,7 +103,8 @@ func (k *Schedules) going(ctx context.Context, id string, l Ledger) (going []Goi
 			going = append(going, Going{Run: run.ID, Time: *run.Firing, Told: true})
 		}
 	}
-	return going, settled, nil
+	going, err = k.withTriggers(ctx, id, going)
+	return going, settled, err
 }
 
 // fire carries out what is decided, as far as that goes.
@@ -358,14 +123,6 @@ func (f *firing) fire(ctx context.Context) (wake time.Time, err error) {
 		f.ledger.Until, f.changed = later(fate.Time, fate.Last), true
 	}
 	return plan.Wake, nil
-}
-
-func (f *firing) late(run string) {
-	for i, r := range f.ledger.Records {
-		if r.Run == run {
-			f.ledger.Records[i].Told, f.ledger.Records[i].Late, f.changed = true, true, true
-		}
-	}
 }
 
 // meet carries out the fate of a firing.
@@ -452,11 +209,6 @@ func (f *firing) lose(ctx context.Context, fate Fate) error {
 	return nil
 }
 
-func (f *firing) note(r Record) {
-	all := slices.DeleteFunc(slices.Clone(f.ledger.Records), func(old Record) bool { return r.Run != "" && old.Run == r.Run })
-	f.ledger.Records, f.changed = append(all, r), true
-}
-
 // tell says ScheduleMissed. What is said again has the same ID.
 func (f *firing) tell(ctx context.Context, run string, at time.Time, count int, reason event.Reason, why string) error {
 	s := f.schedule
@@ -467,105 +219,4 @@ func (f *firing) tell(ctx context.Context, run string, at time.Time, count int, 
 	}
 	f.log.Warn("schedule missed", zap.String("schedule", s.ID), zap.Time("firing", at), zap.String("run", run), zap.String("reason", string(reason)))
 	return f.bus.Publish(ctx, event.Status{Header: h, Phase: event.PhaseSubmitted, Reason: event.ScheduleMissed, Message: why})
-}
-
-// backfill makes some of the runs that an order wants.
-func (f *firing) backfill(ctx context.Context, o order) error {
-	all, more := f.look.Times.Between(o.Next, o.To, most)
-	missing, err := f.unmade(ctx, f.schedule.ID, all)
-	if err != nil {
-		return err
-	}
-	now := DecideBackfill(f.schedule.Rules, missing, f.busy())
-	for _, at := range now {
-		run, refused, err := f.submit(ctx, at)
-		if err != nil {
-			return err
-		}
-		r := Record{Time: at, Run: run, Open: true, Told: true}
-		if refused != "" {
-			r = Record{Time: at, Count: 1, Reason: Refused, Why: refused}
-		}
-		f.note(r)
-	}
-	next := o.To
-	switch {
-	case len(now) < len(missing):
-		next = missing[len(now)]
-	case more:
-		next = all[len(all)-1].Add(time.Second)
-	}
-	return f.move(ctx, o, next)
-}
-
-// busy is how many runs go on, with those that were just made.
-func (f *firing) busy() int {
-	n := len(f.look.Going)
-	for _, r := range f.ledger.Records {
-		if r.Open && !slices.ContainsFunc(f.look.Going, func(g Going) bool { return g.Run == r.Run }) {
-			n++
-		}
-	}
-	return n
-}
-
-// unmade returns those of some times of a schedule that have no run.
-func (k *Schedules) unmade(ctx context.Context, id string, all []time.Time) (missing []time.Time, err error) {
-	for _, at := range all {
-		_, err := k.intake.Fired(ctx, id, KeyOf(at))
-		if errors.Is(err, store.ErrNotFound) {
-			missing = append(missing, at)
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-	}
-	return missing, nil
-}
-
-// move says that all of an order before a time is done.
-func (f *firing) move(ctx context.Context, o order, next time.Time) error {
-	if next.Equal(o.Next) {
-		return nil
-	}
-	if !next.Before(o.To) {
-		return f.store.DeleteDoc(ctx, store.Doc{Kind: store.KindBackfill, Key: o.key})
-	}
-	o.Next = next
-	_, err := store.Replace(ctx, f.store, store.KindBackfill, o.key, o.version, o)
-	if errors.Is(err, store.ErrConflict) {
-		return nil // another process did it
-	}
-	return err
-}
-
-// keep keeps what became of firings, unless another process fires by now.
-func (f *firing) keep(ctx context.Context) error {
-	if !f.changed {
-		return nil
-	}
-	id := f.schedule.ID
-	delete(f.known, id)
-	if f.ledger.Fence > f.lease.Fence {
-		f.lease = store.Lease{}
-		return errFence
-	}
-	f.ledger.Fence = f.lease.Fence
-	f.ledger.Records = trim(f.ledger.Records, f.schedule.Rules.History)
-	var err error
-	if f.ledger.version == 0 {
-		err = store.Create(ctx, f.store, store.KindFirings, id, f.ledger.Ledger)
-		f.ledger.version = 1
-	} else {
-		f.ledger.version, err = store.Replace(ctx, f.store, store.KindFirings, id, f.ledger.version, f.ledger.Ledger)
-	}
-	if errors.Is(err, store.ErrExists) || errors.Is(err, store.ErrConflict) {
-		return nil // read again at the next look: what was fired is fired once
-	}
-	if err != nil {
-		return fmt.Errorf("keep the firings of schedule %s: %w", id, err)
-	}
-	f.known[id] = f.ledger
-	return nil
 }

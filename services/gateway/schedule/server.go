@@ -3,7 +3,6 @@ package schedule
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,10 +15,8 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
-	"github.com/benchmark-ai/bai/descriptors"
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 	"github.com/benchmark-ai/bai/services/gateway/intake"
-	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
@@ -262,52 +259,6 @@ func (s *Server) TriggerSchedule(ctx context.Context, req *baiv1.TriggerSchedule
 	return &baiv1.TriggerScheduleResponse{RunId: run, Repeated: repeated}, nil
 }
 
-// BusyError says that a schedule does not fire while a run of it goes on.
-type BusyError struct{ Run string }
-
-// Error implements error.
-func (e *BusyError) Error() string {
-	return fmt.Sprintf("run %s of the schedule goes on, and schedule.concurrency is forbid: wait for its end, or cancel it", e.Run)
-}
-
-// Trigger has a schedule fire now, once for each key, and reports whether it
-// did so before. It says *MissingError and *BusyError, and what intake.Submit does.
-func (k *Schedules) Trigger(ctx context.Context, owner, ref, key string) (run string, repeated bool, err error) {
-	s, err := k.Find(ctx, owner, ref)
-	if err != nil {
-		return "", false, err
-	}
-	key = "trigger " + event.Derive(cmp.Or(key, rand.Text()))
-	if run, err := k.intake.Fired(ctx, s.ID, key); err == nil {
-		return run, true, nil
-	}
-	l, _, err := store.Get[Ledger](ctx, k.store, store.KindFirings, s.ID)
-	if err != nil && !errors.Is(err, store.ErrNotFound) {
-		return "", false, err
-	}
-	going, _, err := k.going(ctx, s.ID, l)
-	if err != nil {
-		return "", false, err
-	}
-	if len(going) > 0 && s.Rules.Concurrency == descriptors.Forbid {
-		return "", false, &BusyError{Run: going[0].Run}
-	}
-	f := &firing{Schedules: k, schedule: s}
-	for _, g := range going {
-		if s.Rules.Concurrency == descriptors.Replace {
-			if err := f.end(ctx, g.Run); err != nil {
-				return "", false, err
-			}
-		}
-	}
-	e, err := k.edition(ctx, s)
-	if err != nil {
-		return "", false, err
-	}
-	acc, err := k.intake.Submit(ctx, e.request(s, key, k.now().UTC().Truncate(time.Second)))
-	return acc.Run, acc.Repeated, err
-}
-
 // BackfillSchedule implements bai.v1.ScheduleService.
 func (s *Server) BackfillSchedule(ctx context.Context, req *baiv1.BackfillScheduleRequest) (*baiv1.BackfillScheduleResponse, error) {
 	now := s.schedules.now().UTC()
@@ -330,42 +281,13 @@ func (s *Server) BackfillSchedule(ctx context.Context, req *baiv1.BackfillSchedu
 		return nil, err
 	}
 	if more {
-		return nil, fault("from", fmt.Sprintf("the schedule fires more than %d times from then on", most), "backfill a shorter time, and then the next")
+		return nil, fault("from", fmt.Sprintf("the schedule fires more than %d times from then on", mostBackfill), "backfill a shorter time, and then the next")
 	}
-	resp := &baiv1.BackfillScheduleResponse{Present: int32(present)} //nolint:gosec // it is at most most
+	resp := &baiv1.BackfillScheduleResponse{Present: int32(present)} //nolint:gosec // it is at most mostBackfill
 	for _, at := range missing {
 		resp.Missing = append(resp.Missing, stamp(at))
 	}
 	return resp, nil
-}
-
-// Backfill orders the runs of past firings that have none, and returns their
-// times, and how many have theirs; where there are more than one backfill takes
-// it orders nothing. Asked again it makes no run twice.
-func (k *Schedules) Backfill(ctx context.Context, s Schedule, from, to time.Time, by string) (missing []time.Time, present int, more bool, err error) {
-	times, err := s.Rules.Times()
-	if err != nil {
-		return nil, 0, false, err
-	}
-	all, more := times.Between(from, to, most)
-	if more {
-		return nil, 0, true, nil
-	}
-	missing, err = k.unmade(ctx, s.ID, all)
-	if err != nil {
-		return nil, 0, false, err
-	}
-	present = len(all) - len(missing)
-	if len(missing) == 0 {
-		return nil, present, false, nil
-	}
-	o := order{Schedule: s.ID, From: from, To: to, Next: missing[0], By: by, At: k.now().UTC().Round(0)}
-	err = store.Create(ctx, k.store, store.KindBackfill, orderKey(s.ID, from, to), o)
-	if errors.Is(err, store.ErrExists) { // it was ordered, and is under way
-		err = nil
-	}
-	k.nudge()
-	return missing, present, false, err
 }
 
 // message returns what is told of a schedule, with its next n firings.

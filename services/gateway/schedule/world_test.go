@@ -73,6 +73,18 @@ func (w *world) Publish(ctx context.Context, events ...event.Event) error {
 	return nil
 }
 
+// recordAll records all that was said, late.
+func (w *world) recordAll() {
+	w.mu.Lock()
+	said := slices.Clone(w.said)
+	w.mu.Unlock()
+	for _, ev := range said {
+		if h := ev.Head(); h.Run != h.Schedule {
+			w.record(w.t.Context(), ev)
+		}
+	}
+}
+
 func (w *world) record(ctx context.Context, ev event.Event) {
 	var before *store.Run
 	if run, err := w.store.Run(ctx, ev.Head().Run); err == nil {
@@ -91,6 +103,9 @@ func (w *world) record(ctx context.Context, ev event.Event) {
 func (w *world) finish() {
 	w.t.Helper()
 	for _, run := range w.runs() {
+		if run.Phase == event.PhaseFinished {
+			continue
+		}
 		h := event.NewHeader("end "+run.ID, run.ID, run.Namespace, run.Owner, w.clock())
 		h.Lineage = run.Lineage
 		w.record(w.t.Context(), event.Finished{Header: h, Outcome: event.Succeeded, Message: "done"})

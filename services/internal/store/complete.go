@@ -11,10 +11,12 @@ import (
 type Completeness struct {
 	Complete bool     // everything is there, and no more will come
 	Samples  int64    // stored
+	System   int64    // of these, what the platform measured itself
 	Lines    int64    // stored
 	Missing  int64    // samples and lines that were sent and are not stored
 	Dropped  int64    // lines that a limit kept out
 	Awaited  []string // what may still come, for people, one entry for each source
+	Notes    []string // what was kept out and why, for people, one entry for each source
 }
 
 // Complete says whether all that a run wrote is stored, given what the store
@@ -32,6 +34,9 @@ func Complete(r Run, streams []Stream) Completeness {
 			c.Lines += s.Stored
 		default:
 			c.Samples += s.Stored
+			if s.Origin.Stream == event.StreamSystem {
+				c.System += s.Stored
+			}
 		}
 		c.count(s)
 		if s.End != nil {
@@ -80,6 +85,9 @@ func (c *Completeness) count(s Stream) {
 	}
 	if s.Topic == event.TopicLogs {
 		c.Dropped += s.End.Dropped
+	}
+	if s.End.Dropped > 0 && s.End.Reason != "" {
+		c.Notes = append(c.Notes, fmt.Sprintf("%d %s of %s of %s-%d: %s", s.End.Dropped, source{topic: s.Topic}.what(), s.Origin.Stream, s.Origin.Role, s.Origin.Index, s.End.Reason))
 	}
 	if missing := s.End.Count - s.Stored; missing > 0 {
 		c.Missing += missing

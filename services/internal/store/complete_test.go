@@ -53,6 +53,14 @@ func TestComplete(t *testing.T) {
 			collectors: []string{"p", event.Follower("p")}, streams: ended("p", 5, 3),
 			want: store.Completeness{Lines: 5, Samples: 3, Awaited: []string{"the end of the lines of log of pod p", "the end of the samples of log of pod p"}},
 		},
+		"what the platform measured itself is told apart": {
+			collectors: []string{"p"}, streams: append(ended("p", 5, 3), store.Stream{Origin: store.Origin{Source: event.Source{Pod: "p", Stream: event.StreamSystem}}, Topic: event.TopicMetrics, Stored: 20}),
+			want: store.Completeness{Complete: true, Lines: 5, Samples: 23, System: 20},
+		},
+		"why something was kept out is said": {
+			collectors: []string{"p"}, streams: change(ended("p", 5, 3), 1, func(s *store.Stream) { s.Origin.Role, s.End.Dropped, s.End.Reason = "worker", 7, "no number" }),
+			want: store.Completeness{Complete: true, Lines: 5, Samples: 3, Notes: []string{"7 samples of output of worker-0: no number"}},
+		},
 		"lines that a limit kept out are not missing": {
 			collectors: []string{"p"}, streams: change(ended("p", 5, 3), 0, func(s *store.Stream) { s.End.Dropped = 7 }),
 			want: store.Completeness{Complete: true, Lines: 5, Samples: 3, Dropped: 7},

@@ -16,10 +16,13 @@ const (
 	KindSubmission  Kind = "submission"  // gateway: run → what was submitted
 	KindOutbox      Kind = "outbox"      // gateway: run → what is remembered but not yet published
 	KindCancel      Kind = "cancel"      // gateway: run → that it is to end
+	KindOriginal    Kind = "original"    // gateway: run → the descriptor as the user sent it, where what is run is another
 	KindDescriptor  Kind = "descriptor"  // gateway: namespace, name, version → a descriptor that is kept
 	KindArtifact    Kind = "artifact"    // gateway: run, name → a file that was kept of it
 	KindScript      Kind = "script"      // gateway: owner, digest → code that is kept for that owner
 	KindPin         Kind = "pin"         // gateway: digest, run → that the run needs the object; who sweeps the object store forgets it after the run's end
+	KindImport      Kind = "import"      // gateway: run → that it comes from another platform, and whether all of it is here
+	KindManifest    Kind = "manifest"    // gateway: run and attempt → the objects of a run that comes from another platform
 	KindSchedule    Kind = "schedule"    // gateway: schedule → what was asked of it
 	KindEdition     Kind = "edition"     // gateway: schedule, version → the request that each firing makes
 	KindFirings     Kind = "firings"     // gateway, under a lease: schedule → what it fired, and what it did not
@@ -41,6 +44,10 @@ const (
 // Followed is the key of the document, of KindFollowed, that says that the log of
 // a pod's container is shipped to its end.
 func Followed(pod string) string { return "done/" + pod }
+
+// AttemptKey is the key of documents, of KindPlan and KindManifest, that are
+// about one attempt of a run.
+func AttemptKey(run string, attempt int) string { return fmt.Sprintf("%s/%d", run, attempt) }
 
 // Doc is a small document that is written by compare-and-set.
 type Doc struct {

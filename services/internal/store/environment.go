@@ -22,6 +22,10 @@ type PodEnvironment struct {
 	Origin Origin `json:"origin"`
 
 	event.Environment
+
+	// Image is the digest of what ran, as the run says it: it is not part of what
+	// the pod says, nor stored with that.
+	Image string `json:"-"`
 }
 
 // With returns the environment with what a pod says, in place of what it said
@@ -63,8 +67,9 @@ func (e Environment) Attempt(n int) []PodEnvironment {
 }
 
 // Fingerprint returns what is the same for runs whose numbers may be compared,
-// as far as it depends on where they ran: the image, and of each pod its role
-// and the machine without what makes no other numbers (see decisive). It is
+// as far as it depends on where they ran: the image, and of each pod its role,
+// the digest of its image where there is one, and the machine without what makes
+// no other numbers (see decisive). It is
 // empty where no pod has said where it ran.
 func Fingerprint(image string, pods []PodEnvironment) string {
 	if len(pods) == 0 {
@@ -72,6 +77,7 @@ func Fingerprint(image string, pods []PodEnvironment) string {
 	}
 	type one struct {
 		Role    string        `json:"role"`
+		Image   string        `json:"image,omitempty"`
 		Machine event.Machine `json:"machine"`
 	}
 	all := struct {
@@ -80,7 +86,7 @@ func Fingerprint(image string, pods []PodEnvironment) string {
 		Pods    []one  `json:"pods"`
 	}{Version: 1, Image: image}
 	for _, p := range pods {
-		all.Pods = append(all.Pods, one{p.Origin.Role, decisive(p.Machine)})
+		all.Pods = append(all.Pods, one{p.Origin.Role, strings.TrimPrefix(p.Image, event.NoImage), decisive(p.Machine)})
 	}
 	slices.SortFunc(all.Pods, func(a, b one) int { return strings.Compare(text(a), text(b)) })
 	sum := sha256.Sum256([]byte(text(all)))

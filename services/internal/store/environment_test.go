@@ -47,6 +47,8 @@ func TestWhatDecidesWhetherNumbersCompare(t *testing.T) {
 		"tools, and the platform's":       {func(p *store.PodEnvironment) { p.Tools, p.Platform = map[string]string{"gcc": "1"}, "v2" }, true},
 		"another role":                    {func(p *store.PodEnvironment) { p.Origin.Role = "launcher" }, false},
 		"another governor of the clock":   {func(p *store.PodEnvironment) { p.Machine.Governor = "powersave" }, false},
+		"a digest of the image":           {func(p *store.PodEnvironment) { p.Image = "sha256:1" }, false},
+		"no image at all":                 {func(p *store.PodEnvironment) { p.Image = event.NoImage }, true},
 		"a clock that says another speed": {func(p *store.PodEnvironment) { p.Machine.MaxMHz = 1 }, true},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -18,6 +18,12 @@ type Object struct {
 	Sent    bool      `json:"sent,omitempty"` // along with a run, as its code: nobody can fetch it again
 }
 
+// Space is what an object store has room for, beyond what it keeps in reserve.
+type Space struct {
+	Free int64 // bytes; -1 where nobody knows
+	All  int64 // bytes that would be free if it held nothing; -1 where nobody knows
+}
+
 // Pin is what a document of KindPin says: that a run needs an object.
 type Pin struct {
 	Run string    `json:"run"`

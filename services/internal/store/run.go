@@ -35,12 +35,19 @@ type Run struct {
 	Started *time.Time `json:"started,omitempty"` // when the benchmark's process began
 	Ended   *time.Time `json:"ended,omitempty"`   // when the run came to its end
 
-	Data       []event.Data `json:"data,omitempty"`
-	Collectors []string     `json:"collectors,omitempty"` // UIDs of pods, of all attempts, whose data are awaited
-	Revision   int64        `json:"revision"`             // number of changes, from 1, without a gap
+	Data       []event.Data      `json:"data,omitempty"`
+	Collectors []string          `json:"collectors,omitempty"` // UIDs of pods, of all attempts, whose data are awaited
+	Images     map[string]string `json:"images,omitempty"`     // digests of what ran in the last attempt's pods, by UID
+	Revision   int64             `json:"revision"`             // number of changes, from 1, without a gap
 
 	Overrides   []event.Override   `json:"overrides,omitempty"`   // part of Descriptor already
 	Origination *event.Origination `json:"origination,omitempty"` // of the descriptor; nil for a file of the user's
+}
+
+// Original is what a document of KindOriginal says: the descriptor as the user
+// sent it.
+type Original struct {
+	Descriptor string `json:"descriptor"`
 }
 
 // Change is one thing that happened to a run: an event, as recorded.

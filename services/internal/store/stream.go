@@ -56,14 +56,33 @@ type SampleQuery struct {
 
 // LineQuery says which lines are meant.
 type LineQuery struct {
-	Run     string // required
-	Attempt int    // 0 means all
-	Source  string // an Origin's SourceID; empty means all
-	Last    int    // only the last so many of each source; 0 means all
+	Run       string   // required
+	Attempt   int      // 0 means all
+	Source    string   // an Origin's SourceID; empty means all
+	Container string   // empty means all
+	Tokens    []string // that a line has, all of them, as Words returns them; none means all
+	Last      int      // only the last so many of each source, of those that are meant; 0 means all
 
-	// Since is when the first line of each source was read, or later; zero means
-	// all. Those that follow it in its source are meant whenever they were read.
+	// Since is when the first line of each source was read, whatever its tokens,
+	// or later; zero means all. Those that follow it in its source are meant
+	// whenever they were read.
 	Since time.Time
+}
+
+// Of reports whether the lines of an origin are meant.
+func (q LineQuery) Of(o Origin) bool {
+	return (q.Attempt == 0 || q.Attempt == o.Attempt) && (q.Source == "" || q.Source == o.SourceID()) && (q.Container == "" || q.Container == o.Container)
+}
+
+// Purpose is what cursors are for: one that was given for a query is good for
+// another of the same purpose. Cursors have a place in every source and say
+// nothing of those that are not meant, so the container is no part of it.
+func (q LineQuery) Purpose() []any {
+	purpose := []any{q.Run, q.Attempt, q.Source}
+	if len(q.Tokens) > 0 {
+		purpose = append(purpose, q.Tokens)
+	}
+	return purpose
 }
 
 // Stream is what the store has of one origin, in samples or in lines.

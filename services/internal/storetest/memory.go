@@ -240,22 +240,20 @@ func (m *Memory) Samples(_ context.Context, q store.SampleQuery, cursor string, 
 // Lines implements store.Streams.
 func (m *Memory) Lines(_ context.Context, q store.LineQuery, cursor string, limit int) ([]store.Line, string, error) {
 	defer m.lock()()
-	from := q
-	from.Last, from.Since = 0, time.Time{} // say only where to begin
-	at, err := resume(m, from, cursor, map[store.Origin]int64{})
+	at, err := resume(m, q.Purpose(), cursor, map[store.Origin]int64{})
 	if err != nil {
 		return nil, "", err
 	}
 	at = maps.Clone(at)
-	all := pick(m.lines, func(l store.Line) bool {
-		return l.Origin.Run == q.Run && (q.Attempt == 0 || l.Origin.Attempt == q.Attempt) && (q.Source == "" || l.Origin.SourceID() == q.Source)
-	})
+	all := pick(m.lines, func(l store.Line) bool { return l.Origin.Run == q.Run && q.Of(l.Origin) })
 	slices.SortFunc(all, compareLines)
+	if cursor == "" && !q.Since.IsZero() { // whatever the tokens
+		sinceOfEach(all, q.Since, at)
+	}
+	found := store.NewFinder(q.Tokens)
+	all = slices.DeleteFunc(all, func(l store.Line) bool { return !found.In(l.Text) })
 	if cursor == "" && q.Last > 0 {
 		lastOfSources(all, q.Last, at)
-	}
-	if cursor == "" && !q.Since.IsZero() {
-		sinceOfEach(all, q.Since, at)
 	}
 	page, err := first(slices.DeleteFunc(all, func(l store.Line) bool {
 		p, seen := at[l.Origin]
@@ -264,15 +262,20 @@ func (m *Memory) Lines(_ context.Context, q store.LineQuery, cursor string, limi
 	for _, l := range page {
 		at[l.Origin] = l.Seq
 	}
-	return page, m.cursor(from, at), err
+	return page, m.cursor(q.Purpose(), at), err
 }
 
-// lastOfSources moves the place in each source to before its last lines.
+// lastOfSources moves the place in each source to before its last lines, unless
+// it is further on.
 func lastOfSources(all []store.Line, last int, at map[store.Origin]int64) {
 	n := make(map[store.Origin]int)
 	for _, l := range slices.Backward(all) {
-		if id := l.Origin; n[id] < last {
-			n[id], at[id] = n[id]+1, l.Seq-1
+		id := l.Origin
+		if n[id]++; n[id] != last {
+			continue
+		}
+		if p, seen := at[id]; !seen || p < l.Seq-1 {
+			at[id] = l.Seq - 1
 		}
 	}
 }

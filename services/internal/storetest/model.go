@@ -146,7 +146,7 @@ func (m *model) lines(rt *rapid.T) {
 
 func line(rt *rapid.T) event.Line {
 	return event.Line{
-		Seq: rapid.Int64Range(0, 90).Draw(rt, "seq"), Time: rapid.Int64().Draw(rt, "time"), Text: rapid.String().Draw(rt, "text"),
+		Seq: rapid.Int64Range(0, 90).Draw(rt, "seq"), Time: rapid.Int64().Draw(rt, "time"), Text: rapid.OneOf(rapid.String(), rapid.StringOfN(rapid.RuneFrom([]rune("aB1_.- é")), 0, 9, -1)).Draw(rt, "text"),
 		Err: rapid.Bool().Draw(rt, "err"), Cut: rapid.Bool().Draw(rt, "cut"), Open: rapid.Bool().Draw(rt, "open"), Raw: rapid.Int64Min(0).Draw(rt, "raw"),
 	}
 }
@@ -172,6 +172,7 @@ func (m *model) compare(rt *rapid.T) {
 	for _, name := range []string{"a", "b", "ç"} {
 		run := m.prefix + name
 		q, lq := store.SampleQuery{Run: run, Names: names}, store.LineQuery{Run: run, Attempt: rapid.IntRange(0, 2).Draw(rt, "attempt"), Last: last}
+		lq.Tokens = store.Words(rapid.SampledFrom([]string{"", "", "many", "a", "b1 a", "é"}).Draw(rt, "words"))
 		samples, err := readSamples(ctx, m.memory, q, 1<<20)()
 		m.soon(rt, "samples", samples, err, func() (any, error) { return readSamples(ctx, m, q, limit)() })
 		lines, err := readLines(ctx, m.memory, lq, 1<<20)()

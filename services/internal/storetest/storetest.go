@@ -20,8 +20,14 @@ import (
 type Store interface {
 	store.Docs
 	store.Lister
-	store.Runs
+	runs
 	store.Streams
+}
+
+// runs are all verbs of runs.
+type runs interface {
+	store.Runs
+	store.Counter
 }
 
 // Open opens an empty store of the embedded kind, which ends with the test.
@@ -44,8 +50,8 @@ func Open(tb testing.TB) *sqlite.Store {
 func Run(t *testing.T, open func(t *testing.T) Store) {
 	t.Helper()
 	for name, test := range map[string]func(t *testing.T, s Store){
-		"documents": testDocs, "documents are found by kind": testLister, "results": testResults, "leases": testLeases,
-		"runs": testRuns, "runs are found by filter": testFilters, "pages of runs": testPages,
+		"documents": testDocs, "documents are found by kind": testLister, "documents of every kind": testKinds, "results": testResults, "leases": testLeases,
+		"runs": testRuns, "runs are counted": testCensus, "runs are found by filter": testFilters, "pages of runs": testPages,
 		"samples": testSamples, "lines": testLines, "streams": testStreams, "cursors": testCursors,
 		"what no store keeps is refused": testRefused, "many at once": testMany, "any sequence of calls has one answer": testModel,
 	} {

@@ -132,6 +132,9 @@ func testLines(t *testing.T, s Store) {
 			eventually(t, name, tt.want, readLines(ctx, s, tt.query, 10))
 		}
 	})
+	t.Run("lines of a container only are read where one is asked for", func(t *testing.T) { testContainers(ctx, t, s) })
+	t.Run("lines that have all of some tokens only are read where these are asked for", func(t *testing.T) { testSearch(ctx, t, s) })
+	t.Run("lines that are found by tokens are found as they come, each once", func(t *testing.T) { testSearchOn(ctx, t, s) })
 	t.Run("the last lines of each source are read where some are asked for, then what follows", func(t *testing.T) {
 		var all []store.Line
 		for i := range 40 {
@@ -211,6 +214,98 @@ func testLinesSince(ctx context.Context, t *testing.T, s Store) {
 		got, _, err := s.Lines(ctx, store.LineQuery{Run: "since", Since: at(1000)}, cursor, 10)
 		return got, err
 	})
+}
+
+func testContainers(ctx context.Context, t *testing.T, s Store) {
+	t.Helper()
+	var all []store.Line
+	for i := range 40 {
+		o := NewOrigin("boxes", pickOne(i, "p", "q", "r"))
+		o.Container = pickOne(i, "benchmark", "server")
+		all = append(all, store.Line{Origin: o, Line: NewLine(int64(i), "x")})
+	}
+	slices.SortFunc(all, compareLines)
+	must(t, s.AppendLines(ctx, lines(all...)))
+	for _, box := range []string{"benchmark", "server", "none", ""} {
+		want := slices.DeleteFunc(slices.Clone(all), func(l store.Line) bool { return box != "" && l.Origin.Container != box })
+		eventually(t, box, want, readLines(ctx, s, store.LineQuery{Run: "boxes", Container: box}, 100))
+		eventually(t, box+", page by page", want, readLines(ctx, s, store.LineQuery{Run: "boxes", Container: box}, 7))
+		eventually(t, box+", the last", lastOfEach(want, 2), readLines(ctx, s, store.LineQuery{Run: "boxes", Container: box, Last: 2}, 7))
+	}
+}
+
+// logged returns the nth line of a log with many kinds of tokens.
+func logged(n int) string {
+	switch {
+	case n%100 == 7:
+		return fmt.Sprintf("ERROR rank %d: CUDA_error-%d. Größe=%d", n%3, n%4, n)
+	case n%10 == 3:
+		return fmt.Sprintf("epoch %d/9 --- v1.%d_rc", n%9, n)
+	}
+	return fmt.Sprint("step ", n)
+}
+
+func testSearch(ctx context.Context, t *testing.T, s Store) {
+	t.Helper()
+	var all []store.Line
+	for i := range 1200 {
+		l := NewLine(int64(i)*10, logged(i))
+		l.Time = at(i).UnixNano()
+		all = append(all, store.Line{Origin: NewOrigin("search", pickOne(i, "p", "q")), Line: l})
+	}
+	long := NewLine(100_000, "begin "+strings.Repeat("x ", store.MaxTokens)+"end")
+	all = append(all, store.Line{Origin: NewOrigin("search", "p"), Line: long}, store.Line{Origin: NewOrigin("search", "q"), Line: NewLine(100_000, strings.Repeat("ab", 1000))})
+	slices.SortFunc(all, compareLines)
+	for part := range slices.Chunk(all, 90) {
+		must(t, s.AppendLines(ctx, lines(part...)))
+	}
+	must(t, s.AppendLines(ctx, lines(all[50:70]...))) // again
+	for text, n := range map[string]int{
+		"error": 12, "CUDA_error-3": 12, "cuda_error": 0, "Error RANK 0": 4, "größe": 12, "größe=7": 1, "epoch 3/9": 14, "step": 1068, "step 1199": 1, "1199": 1, "step 1197 1199": 0,
+		"v1.13_rc": 1, "begin": 1, "end": 0, strings.Repeat("ab", 500): 1, "none": 0, "ste": 0, "rc": 120,
+	} {
+		tokens := store.Words(text)
+		found := store.NewFinder(tokens)
+		want := slices.DeleteFunc(slices.Clone(all), func(l store.Line) bool { return !found.In(l.Text) })
+		wantSame(t, n, len(want))
+		q := store.LineQuery{Run: "search", Tokens: tokens}
+		eventually(t, text, want, readLines(ctx, s, q, 5000))
+		eventually(t, text+", page by page", want, readLines(ctx, s, q, 1+len(want)/5))
+		q.Last = 3
+		eventually(t, text+", the last", lastOfEach(want, 3), readLines(ctx, s, q, 2))
+		q.Since = at(600)
+		late := slices.DeleteFunc(slices.Clone(want), func(l store.Line) bool { return l.Seq < 6000 })
+		eventually(t, text+", the last since a time", lastOfEach(late, 3), readLines(ctx, s, q, 100))
+		q.Last = 0
+		eventually(t, text+", since a time", late, readLines(ctx, s, q, 100))
+	}
+	for _, tokens := range [][]string{{""}, {"Error"}, {"step 7"}, {strings.Repeat("x", 40_000)}} {
+		eventually(t, "what is no token finds nothing", nil, readLines(ctx, s, store.LineQuery{Run: "search", Tokens: tokens}, 100))
+	}
+}
+
+func testSearchOn(ctx context.Context, t *testing.T, s Store) {
+	t.Helper()
+	q, cursor := store.LineQuery{Run: "on", Tokens: []string{"hit"}}, ""
+	for i := range 20 {
+		var want []store.Line
+		for n := range i {
+			l := store.Line{Origin: NewOrigin("on", pickOne(i, "p", "q", "r")), Line: NewLine(int64(100*i+n), pickOne(n, "a hit", "a miss", "a.hit"))}
+			must(t, s.AppendLines(ctx, lines(l)))
+			if n%3 != 1 {
+				want = append(want, l)
+			}
+		}
+		eventually(t, fmt.Sprint("time ", i), want, func() ([]store.Line, error) {
+			page, _, err := s.Lines(ctx, q, cursor, 1000)
+			return page, err
+		})
+		_, next, err := s.Lines(ctx, q, cursor, 1000)
+		must(t, err)
+		cursor = next
+	}
+	_, _, err := s.Lines(ctx, store.LineQuery{Run: "on"}, cursor, 1)
+	wantError(t, err, store.ErrCursor)
 }
 
 func testStreams(t *testing.T, s Store) {

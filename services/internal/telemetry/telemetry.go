@@ -7,8 +7,10 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -58,6 +60,10 @@ type Telemetry struct {
 	said     *prometheus.CounterVec
 	waits    *prometheus.CounterVec
 	lag      *prometheus.GaugeVec
+	copied   *prometheus.CounterVec
+
+	lagging sync.Mutex
+	lags    map[[2]string][]int // partitions of a group and topic that lag names
 
 	provider *sdk.TracerProvider // nil where nothing is traced
 	tracer   trace.Tracer
@@ -76,11 +82,13 @@ func New(ctx context.Context, s Settings, service string, log *zap.Logger) (*Tel
 			Name: "bai_handling_seconds", Help: "How long it took to handle the events that were handed over at once.", Buckets: prometheus.ExponentialBuckets(0.0005, 4, 9),
 		}, []string{"group", "topic"}),
 		lag: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "bai_consumer_lag", Help: "Events of a partition that lay behind the last one handled.",
+			Name: "bai_consumer_lag", Help: "Events of a partition that this process reads and has not handled yet; absent while that is not known.",
 		}, []string{"group", "topic", "partition"}),
+		copied: counter("bai_sink_copied_total", "Samples, and ends of runs, that a sink has taken, or refused for good.", "sink", "became"),
+		lags:   make(map[[2]string][]int),
 		tracer: noop.NewTracerProvider().Tracer(""),
 	}
-	t.registry.MustRegister(t.heard, t.failed, t.said, t.waits, t.took, t.lag, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	t.registry.MustRegister(t.heard, t.failed, t.said, t.waits, t.took, t.lag, t.copied, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	if s.Traces == "" {
 		return t, nil
 	}
@@ -144,8 +152,25 @@ func (t *Telemetry) Said(topic string, events int) {
 func (t *Telemetry) Waits(part, step string) { t.waits.WithLabelValues(part, step).Inc() }
 
 // Lags implements kafka.Meter.
-func (t *Telemetry) Lags(group, topic string, partition int, events int64) {
-	t.lag.WithLabelValues(group, topic, strconv.Itoa(partition)).Set(float64(events))
+func (t *Telemetry) Lags(group, topic string, behind map[int]int64) {
+	t.lagging.Lock()
+	defer t.lagging.Unlock()
+	key := [2]string{group, topic}
+	for _, partition := range t.lags[key] {
+		if _, still := behind[partition]; !still {
+			t.lag.DeleteLabelValues(group, topic, strconv.Itoa(partition))
+		}
+	}
+	for partition, events := range behind {
+		t.lag.WithLabelValues(group, topic, strconv.Itoa(partition)).Set(float64(events))
+	}
+	t.lags[key] = slices.Collect(maps.Keys(behind))
+}
+
+// Copied implements sink.Meter.
+func (t *Telemetry) Copied(sink string, taken, refused int) {
+	t.copied.WithLabelValues(sink, "taken").Add(float64(taken))
+	t.copied.WithLabelValues(sink, "refused").Add(float64(refused))
 }
 
 // Begin implements kafka.Tracer.

@@ -13,7 +13,11 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
+	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/kafka"
+	"github.com/benchmark-ai/bai/services/internal/store"
+	"github.com/benchmark-ai/bai/services/internal/store/sqlite"
+	"github.com/benchmark-ai/bai/services/internal/storetest"
 	"github.com/benchmark-ai/bai/services/internal/telemetry"
 	"github.com/benchmark-ai/bai/services/internal/telemetrytest"
 )
@@ -28,7 +32,13 @@ func TestPrometheusReadsWhatWentThrough(t *testing.T) {
 	tell.Said("bai.fetched", 2)
 	tell.Said("bai.dead", 1)
 	tell.Waits("fetcher bai.submitted", "handle")
-	tell.Lags("fetcher", "bai.submitted", 4, 17)
+	tell.Lags("fetcher", "bai.submitted", map[int]int64{4: 11, 5: 12})
+	tell.Lags("executor", "bai.submitted", map[int]int64{5: 13})
+	tell.Lags("fetcher", "bai.submitted", map[int]int64{4: 17}) // the other partition moved away
+	tell.Copied("folder", 5, 1)
+	kept := tell.Store(failing{storetest.Open(t)})
+	tell.Runs(kept)
+	put(t, kept)
 	answer := httptest.NewRecorder()
 	tell.Handler().ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/metrics", nil))
 	for _, want := range []string{
@@ -37,16 +47,52 @@ func TestPrometheusReadsWhatWentThrough(t *testing.T) {
 		`bai_events_said_total{topic="bai.fetched"} 2`,
 		`bai_events_said_total{topic="bai.dead"} 1`,
 		`bai_retries_total{part="fetcher bai.submitted",step="handle"} 1`,
-		`bai_consumer_lag{group="fetcher",partition="4",topic="bai.submitted"} 17`,
+		`bai_consumer_lag{group="fetcher",partition="4",topic="bai.submitted"} 17`, `bai_consumer_lag{group="executor",partition="5",topic="bai.submitted"} 13`,
 		`bai_handling_seconds_bucket{group="fetcher",topic="bai.submitted",le="0.002"} 1`,
+		`bai_sink_copied_total{became="taken",sink="folder"} 5`, `bai_sink_copied_total{became="refused",sink="folder"} 1`,
+		`bai_store_errors_total{kind="away",verb="get"} 1`, `bai_store_errors_total{kind="refused",verb="append samples"} 1`,
+		`bai_store_seconds_count{verb="put run"} 3`, `bai_runs{phase="queued"} 1`, `bai_runs{phase="running"} 0`, `bai_runs{phase="finished"} 1`,
+		`bai_runs_ended{outcome="failed"} 1`, `bai_runs_ended{outcome="succeeded"} 0`,
 		"process_resident_memory_bytes", "go_goroutines",
 	} {
 		if !strings.Contains(answer.Body.String(), want+"\n") && !strings.Contains(answer.Body.String(), want+" ") {
 			t.Errorf("metrics lack %s", want)
 		}
 	}
+	if gone := `bai_consumer_lag{group="fetcher",partition="5"`; strings.Contains(answer.Body.String(), gone) {
+		t.Errorf("metrics still have %s", gone)
+	}
 	if err := tell.Close(t.Context()); err != nil {
 		t.Error(err)
+	}
+}
+
+// failing is a store that cannot read documents.
+type failing struct{ *sqlite.Store }
+
+// Doc implements store.Docs.
+func (failing) Doc(context.Context, store.Kind, string) (store.Doc, error) {
+	return store.Doc{}, errors.New("no route to host")
+}
+
+// put has a store keep two runs, and asks for what it cannot and will not do.
+func put(t *testing.T, s *telemetry.Store) {
+	t.Helper()
+	queued, first := storetest.NewRun("r1", time.Unix(1, 0).UTC())
+	queued.Phase = event.PhaseQueued
+	ended, second := storetest.NewRun("r2", time.Unix(1, 0).UTC())
+	ended.Phase, ended.Outcome = event.PhaseFinished, event.Failed
+	if err := errors.Join(s.PutRun(t.Context(), queued, first), s.PutRun(t.Context(), ended, second)); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.PutRun(t.Context(), queued, first); !errors.Is(err, store.ErrExists) {
+		t.Errorf("the same again: %v", err)
+	}
+	if _, err := s.Doc(t.Context(), store.KindPlan, "x"); err == nil {
+		t.Error("it has read what cannot be read")
+	}
+	if err := s.AppendSamples(t.Context(), []store.Samples{{}}); !errors.Is(err, store.ErrRefused) {
+		t.Errorf("samples of nobody: %v", err)
 	}
 }
 

@@ -93,10 +93,11 @@ func Attribute(s *v1.Span, key string) string {
 
 // Tree shows spans as what follows from what, a line for each: name, and
 // milliseconds from the first one's start. Those whose cause is not among them
-// come on the left.
+// come on the left. What follows from a span that was there again, under the same
+// ID, is shown once.
 func Tree(spans []*v1.Span) string {
 	var b strings.Builder
-	known := make(map[string]bool)
+	known, shown := make(map[string]bool), make(map[string]bool)
 	for _, s := range spans {
 		known[string(s.GetSpanId())] = true
 	}
@@ -108,7 +109,10 @@ func Tree(spans []*v1.Span) string {
 			}
 			from := float64(s.GetStartTimeUnixNano()-spans[0].GetStartTimeUnixNano()) / 1e6
 			fmt.Fprintf(&b, "%s%s  +%.1f ms, %.1f ms\n", strings.Repeat("  ", depth), s.GetName(), from, float64(s.GetEndTimeUnixNano()-s.GetStartTimeUnixNano())/1e6)
-			show(s, depth+1)
+			if id := string(s.GetSpanId()); !shown[id] {
+				shown[id] = true
+				show(s, depth+1)
+			}
 		}
 	}
 	show(nil, 0)

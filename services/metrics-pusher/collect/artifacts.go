@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -19,10 +20,11 @@ import (
 
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/pod"
+	"github.com/benchmark-ai/bai/services/internal/pod/left"
 )
 
-// keep sends the files that the wrapper has laid ready to the gateway, and tells
-// the user what of them is not kept. That fails nothing: what is measured
+// keep sends the files that the benchmark left to the gateway, and tells the user
+// what of them is not kept. That fails nothing: what is measured
 // matters more. It takes no longer than the time that remains for it, so that
 // the ends of the sources can be said after it.
 func (c *Collector) keep(ctx context.Context) {
@@ -52,28 +54,16 @@ func (c *Collector) sendAll(ctx context.Context) []string {
 	if c.settings.Gateway == "" {
 		return []string{"artifacts are not kept: this platform's pods are told no gateway to send them to"}
 	}
-	kept, err := c.kept()
-	if err != nil {
-		c.log.Warn("no artifacts", zap.Error(err))
-		return []string{"artifacts are not kept: the benchmark's container was ended before they could be copied, or runs the image's own entrypoint"}
-	}
-	root, err := os.OpenRoot(pod.In(c.settings.Dir, pod.KeptDir))
-	if err != nil && len(kept.Files) > 0 {
-		return append(kept.Notices, fmt.Sprintf("artifacts are not kept: %v", err))
-	}
-	if err == nil {
-		defer root.Close() //nolint:errcheck // only a handle
-	}
-	notices := kept.Notices
-	for i, name := range kept.Files {
-		err := c.send(ctx, root, name)
+	files, notices := c.files()
+	for i, f := range files {
+		err := c.send(ctx, f)
 		if err == nil {
 			continue
 		}
-		c.log.Warn("artifact", zap.String("name", name), zap.Error(err))
-		notices = append(notices, fmt.Sprintf("artifact %q is not kept: %v", name, err))
+		c.log.Warn("artifact", zap.String("name", f.Name), zap.Error(err))
+		notices = append(notices, fmt.Sprintf("artifact %q is not kept: %v", f.Name, err))
 		if errors.Is(err, errNone) || ctx.Err() != nil {
-			if rest := len(kept.Files) - i - 1; rest > 0 {
+			if rest := len(files) - i - 1; rest > 0 {
 				notices = append(notices, fmt.Sprintf("nor are %d more files", rest))
 			}
 			break
@@ -82,27 +72,62 @@ func (c *Collector) sendAll(ctx context.Context) []string {
 	return notices
 }
 
-// kept reads what the wrapper has laid ready.
-func (c *Collector) kept() (pod.KeptFiles, error) {
+// files returns what is to be sent, and what the user has to know of the rest: what
+// the wrapper has laid ready or, where that was ended first, what lies on volumes
+// that outlive it.
+func (c *Collector) files() (files []left.File, notices []string) {
 	var k pod.KeptFiles
 	b, err := os.ReadFile(pod.In(c.settings.Dir, pod.Kept))
 	if err == nil {
 		err = json.Unmarshal(b, &k)
 	}
-	return k, err
+	if err != nil {
+		c.log.Warn("nobody has laid artifacts ready", zap.Error(err))
+		return c.left()
+	}
+	for _, name := range k.Files {
+		files = append(files, left.File{Root: pod.In(c.settings.Dir, pod.KeptDir), Path: name, Name: name})
+	}
+	return files, k.Notices
+}
+
+// left returns what of the artifacts lies on volumes that are seen here, too.
+func (c *Collector) left() (files []left.File, notices []string) {
+	for _, a := range c.settings.Artifacts {
+		volume := volumeOf(a.Path, c.settings.Volumes)
+		if volume == "" {
+			notices = append(notices, goneArtifact(a.Path))
+			continue
+		}
+		some, notice := left.FindOn(a, volume, filepath.Join(c.settings.Seen, volume))
+		if notice != "" {
+			notices = append(notices, notice)
+		}
+		for _, f := range some {
+			if !slices.ContainsFunc(files, func(other left.File) bool { return other.Name == f.Name }) {
+				files = append(files, f)
+			}
+		}
+	}
+	return files, notices
 }
 
 // errNone says that what one file met, all others will.
 var errNone = errors.New("the gateway takes none of them")
 
 // send sends one file, as often as the gateway, or the way to it, is not there.
-// The file is one of the volume, which the benchmark can write to: it may be no
+// The file is one of a volume, which the benchmark can write to: it may be no
 // more than what it says to be, and links lead nowhere else.
-func (c *Collector) send(ctx context.Context, root *os.Root, name string) error {
-	if !filepath.IsLocal(name) {
+func (c *Collector) send(ctx context.Context, of left.File) error {
+	if !filepath.IsLocal(of.Name) {
 		return errors.New("it has a name that no file can have")
 	}
-	f, err := root.OpenFile(name, os.O_RDONLY|nonblock, 0)
+	root, err := os.OpenRoot(of.Root)
+	if err != nil {
+		return fmt.Errorf("it cannot be read: %w", reason(err))
+	}
+	defer root.Close() //nolint:errcheck // only a handle
+	f, err := root.OpenFile(of.Path, os.O_RDONLY|nonblock, 0)
 	if err != nil {
 		return fmt.Errorf("it cannot be read: %w", reason(err))
 	}
@@ -112,7 +137,7 @@ func (c *Collector) send(ctx context.Context, root *os.Root, name string) error 
 		return errors.New("it is not a file")
 	}
 	for tries := 0; ; tries++ {
-		again, err := c.put(ctx, name, io.NewSectionReader(f, 0, info.Size()), info.Size())
+		again, err := c.put(ctx, of.Name, io.NewSectionReader(f, 0, info.Size()), info.Size())
 		if !again || err == nil {
 			return err
 		}

@@ -14,6 +14,9 @@
 // + 2. When the benchmark has ended and all is shipped, each source ends with an
 // event.End for each topic.
 //
+// Of all samples those of the first 15,000 series are shipped, one for each metric
+// and set of labels; those that say how the machine is used are not counted.
+//
 // Before that, files that the benchmark left to be kept go to the gateway, as
 // far as there is time for it.
 package collect
@@ -26,6 +29,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"go.uber.org/zap"
@@ -40,9 +44,10 @@ type Settings struct {
 	pod.Collect
 
 	Dir   string        // of the pod's volume; empty means pod.Dir
+	Seen  string        // below which Volumes lie; empty means pod.VolumesDir
 	Pod   string        // the pod's UID
 	Node  string        // name of the node; empty where it is not known
-	Poll  time.Duration // how long it waits for more; zero means 50 ms
+	Poll  time.Duration // how long it waits for more; zero means 100 ms
 	Drain time.Duration // how long it goes on shipping once it is told to stop; zero means what Collect says
 }
 
@@ -61,8 +66,10 @@ type Collector struct {
 	bus      Publisher
 	log      *zap.Logger
 	sources  []*source
-	saved    time.Time // when the cursor was written
-	placed   time.Time // when what was last said of where it runs was written
+	series   *series
+	lost     map[string]*losses // by stream, of those whose file is ours
+	saved    time.Time          // when the cursor was written
+	placed   time.Time          // when what was last said of where it runs was written
 
 	complained bool // of a cursor that cannot be written
 }
@@ -78,9 +85,11 @@ func New(s Settings, bus Publisher, log *zap.Logger) (*Collector, error) {
 		return nil, err
 	}
 	s = defaults(s)
-	c := &Collector{settings: s, patterns: patterns, bus: bus, log: log}
-	// The system's end comes before those that are awaited: who has these has it.
-	for _, stream := range []string{event.StreamSystem, event.StreamOutput, event.StreamMetrics, event.StreamFIFO} {
+	c := &Collector{
+		settings: s, patterns: patterns, bus: bus, log: log, series: &series{path: pod.In(s.Dir, pod.Series), log: log},
+		lost: map[string]*losses{event.StreamScraped: {}, event.StreamOTLP: {}, event.StreamFIFO: {}},
+	}
+	for _, stream := range streams(s) {
 		src := c.newSource(stream)
 		if err := src.from.Validate(); err != nil {
 			return nil, fmt.Errorf("collect for whom: %w", err)
@@ -88,6 +97,19 @@ func New(s Settings, bus Publisher, log *zap.Logger) (*Collector, error) {
 		c.sources = append(c.sources, src)
 	}
 	return c, nil
+}
+
+// streams are those of a pod. The ends of what only some pods have come before
+// those that are awaited: who has these has them.
+func streams(s Settings) []string {
+	all := []string{event.StreamSystem}
+	if len(s.Scrape.URLs) > 0 {
+		all = append(all, event.StreamScraped)
+	}
+	if s.OTLP {
+		all = append(all, event.StreamOTLP)
+	}
+	return append(all, event.StreamOutput, event.StreamMetrics, event.StreamFIFO)
 }
 
 // Run collects until the benchmark has ended or ctx is done, and returns when
@@ -102,7 +124,10 @@ func (c *Collector) Run(ctx context.Context) (err error) {
 		return nil // an earlier run has shipped everything
 	}
 	c.prepare()
-	pipe := openPipe(pod.In(c.settings.Dir, pod.FIFO), pod.In(c.settings.Dir, pod.Spool), c.log)
+	beside := c.begin(ctx) // before the pipe: who sees that is told where to send
+	closeBeside := sync.OnceFunc(beside.close)
+	defer closeBeside()
+	pipe := openPipe(c.settings, c.lost[event.StreamFIFO], c.log)
 	defer pipe.close()
 	ship, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
@@ -120,6 +145,7 @@ func (c *Collector) Run(ctx context.Context) (err error) {
 		}
 	}
 	pipe.close()
+	closeBeside()
 	for full := len(c.settings.Artifacts) > 0; full; { // lines before files
 		if full, err = c.round(ship); err != nil {
 			c.save()

@@ -18,6 +18,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/pod"
 	"github.com/benchmark-ai/bai/services/metrics-pusher/collect"
+	"github.com/benchmark-ai/bai/services/metrics-pusher/extract"
 )
 
 func out(text string) pod.Record  { return pod.Record{Time: 1, Data: []byte(text)} }
@@ -79,6 +80,40 @@ func TestSamples(t *testing.T) {
 	want(t, store.end("metrics", event.TopicMetrics), event.End{
 		Count: 5, Last: 101, Dropped: 2,
 		Reason: `emitted, but no sample: first in the line that ends at byte 69: want a JSON object, as {"metric": 0.1}, got "not JSON"`,
+	})
+}
+
+func TestANumberWhereALineIsCutIsNoSampleAndCounted(t *testing.T) {
+	v := newVolume(t)
+	v.record(t, out("loss=1 loss=23456\nloss=7\n"))
+	v.exit(t, pod.Exit{})
+	s := settings(v)
+	s.MaxLine = 14 // which ends in the number
+	s.Metrics = []pod.Metric{
+		{Name: "loss", Pattern: `loss=(\d+)`}, {Name: "block", Pattern: `(\d+)`, Parser: extract.ParserBlocks, Block: pod.Block{Begin: "^loss"}},
+	}
+	store := newStore(t)
+	collectAll(t, s, store)
+	want(t, store.samples(), []string{"output 31.0 loss=1 at 1", "output 32.0 block=1 at 1", "output 38.0 loss=7 at 1", "output 39.0 block=7 at 1"})
+	want(t, store.end("output", event.TopicMetrics), event.End{
+		Count: 4, Last: 39, Dropped: 2,
+		Reason: "in a line that is cut at 14 bytes, which is not searched further, up to its end (write numbers in shorter lines): first in the line of sequence number 31",
+	})
+}
+
+func TestATimeThatCannotBeReadIsSaid(t *testing.T) {
+	v := newVolume(t)
+	v.record(t, out("noon loss=1\n2026-01-02T03:04:05 loss=2\ntea loss=3\n"))
+	s := settings(v)
+	s.Metrics = []pod.Metric{{Name: "loss", Pattern: `(?P<time>\S+) loss=(\d)`}}
+	store := newStore(t)
+	cutOff(t, s, store, func() bool { return len(store.samples()) == 3 && strings.Contains(v.saved(), `"untimed":2`) })
+	v.exit(t, pod.Exit{})
+	collectAll(t, s, store)
+	want(t, store.samples(), []string{"output 25.0 loss=1 at 1", "output 52.0 loss=2", "output 63.0 loss=3 at 1"})
+	want(t, store.told(), []string{
+		"the time of 2 samples of output of benchmark-0 cannot be read in their lines: they have that at which the line was written; " +
+			"read are seconds since 1970, RFC 3339, and forms as 2006-01-02 15:04:05, in UTC",
 	})
 }
 

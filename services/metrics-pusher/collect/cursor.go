@@ -21,7 +21,8 @@ type place struct {
 	Kept    int64 `json:"kept,omitempty"` // bytes of lines
 	Lines   count `json:"lines"`
 	Samples count `json:"samples"`
-	Broken  bool  `json:"broken,omitempty"` // the file is not read further
+	Untimed int64 `json:"untimed,omitempty"` // samples whose time cannot be read
+	Broken  bool  `json:"broken,omitempty"`  // the file is not read further
 	Ended   bool  `json:"ended,omitempty"`
 }
 
@@ -46,26 +47,38 @@ const saveEvery = 200 * time.Millisecond
 
 // load goes on where an earlier run was.
 func (c *Collector) load() error {
-	path := pod.In(c.settings.Dir, pod.Cursor)
-	b, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
+	k, err := c.cursor()
 	if err != nil {
-		return fmt.Errorf("read how far is shipped: %w", err)
+		return err
 	}
-	var k cursor
-	if err := json.Unmarshal(b, &k); err != nil {
-		c.log.Warn("how far is shipped cannot be read: beginning anew", zap.String("file", path), zap.Error(err))
-		return nil
+	others := k.Run != "" && (k.Run != c.settings.Header.Run || k.Attempt != c.settings.Header.Attempt)
+	if err := c.series.load(others); err != nil {
+		return err
 	}
-	if k.Run != c.settings.Header.Run || k.Attempt != c.settings.Header.Attempt {
-		return nil // another's volume: from the beginning
+	if k.Run == "" || others {
+		return nil // there was none, or it is another's volume: from the beginning
 	}
 	for _, s := range c.sources {
 		s.resume(k.Sources[s.from.Stream])
 	}
 	return nil
+}
+
+// cursor reads what an earlier run has written. One that cannot be read is none.
+func (c *Collector) cursor() (k cursor, err error) {
+	path := pod.In(c.settings.Dir, pod.Cursor)
+	b, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return k, nil
+	}
+	if err != nil {
+		return k, fmt.Errorf("read how far is shipped: %w", err)
+	}
+	if err := json.Unmarshal(b, &k); err != nil {
+		c.log.Warn("how far is shipped cannot be read: beginning anew", zap.String("file", path), zap.Error(err))
+		return cursor{}, nil
+	}
+	return k, nil
 }
 
 // saveDue writes the cursor if that is due.

@@ -1,12 +1,15 @@
 package collect
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
 	"unicode/utf8"
 
 	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/internal/pod"
+	"github.com/benchmark-ai/bai/services/metrics-pusher/extract"
 )
 
 // Bounds.
@@ -23,8 +26,9 @@ func defaults(s Settings) Settings {
 		s.MaxLine = maxLine
 	}
 	s.MaxLine = min(s.MaxLine, mostLine)
+	s.Seen = cmp.Or(s.Seen, pod.VolumesDir)
 	if s.Poll <= 0 {
-		s.Poll = 50 * time.Millisecond
+		s.Poll = 100 * time.Millisecond
 	}
 	if s.Drain <= 0 {
 		s.Drain = s.Collect.Drain
@@ -33,47 +37,6 @@ func defaults(s Settings) Settings {
 		s.Drain = 25 * time.Second
 	}
 	return s
-}
-
-// text returns what is kept of a line of length bytes, of which b is the
-// beginning: no more than limit bytes, with what is no UTF-8 replaced. The line's
-// length comes back as raw where text is not all of it; cut says that text ends
-// early.
-func text(b []byte, length int64, limit int) (text string, raw int64, cut bool) {
-	if cut = length > int64(limit); cut {
-		b = whole(b[:min(len(b), limit)])
-	}
-	valid := utf8.Valid(b)
-	if cut || !valid {
-		raw = length
-	}
-	if valid {
-		return string(b), raw, cut
-	}
-	text = strings.ToValidUTF8(string(b), "\uFFFD")
-	return shorten(text, limit), raw, cut || len(text) > limit
-}
-
-// whole returns b without the character that its end cuts apart, if any.
-func whole(b []byte) []byte {
-	for i := 1; i < utf8.UTFMax && i <= len(b); i++ {
-		c := b[len(b)-i]
-		if utf8.RuneStart(c) {
-			if c >= utf8.RuneSelf && !utf8.FullRune(b[len(b)-i:]) {
-				return b[:len(b)-i]
-			}
-			return b
-		}
-	}
-	return b
-}
-
-// shorten returns at most about limit bytes of s, in whole characters.
-func shorten(s string, limit int) string {
-	if len(s) <= limit {
-		return s
-	}
-	return string(whole([]byte(s[:limit])))
 }
 
 // weight returns about how many bytes s takes in JSON.
@@ -124,7 +87,7 @@ func (c *count) ship(n int, seq int64) {
 func (c *count) drop(n int64, reason string) {
 	c.Dropped += n
 	if c.Reason == "" {
-		c.Reason = shorten(strings.ToValidUTF8(strings.ReplaceAll(reason, "\n", "; "), "\uFFFD"), maxProblem)
+		c.Reason = extract.Beginning(strings.ToValidUTF8(strings.ReplaceAll(reason, "\n", "; "), "\uFFFD"), maxProblem)
 	}
 }
 
@@ -141,6 +104,14 @@ func badEmission(seq int64, err error) string {
 	return fmt.Sprintf("emitted, but no sample: first in the line that ends at byte %d: %v", seq, err)
 }
 
-func badMatch(seq int64) string {
-	return fmt.Sprintf("matched by a metric's pattern, but no number: first in the line of sequence number %d", seq)
+func overSpool(key string, limit int64) string {
+	return fmt.Sprintf("limits.max_log_size: of the samples of %s the first %d bytes are kept", key, limit)
+}
+
+func overPipe(limit int64) string {
+	return fmt.Sprintf("limits.max_log_size: of what comes through the pipe of the original client library the first %d bytes are kept", limit)
+}
+
+func unwritten(err error) string {
+	return fmt.Sprintf("what came last through the pipe of the original client library could not be written to the disk: %v", err)
 }

@@ -3,6 +3,8 @@ package collect
 import (
 	"errors"
 	"fmt"
+	"path"
+	"strings"
 	"time"
 )
 
@@ -46,4 +48,22 @@ func judge(status int, words string) (again bool, err error) {
 		return true, errors.New(said)
 	}
 	return false, errors.New(said)
+}
+
+// volumeOf is the volume that an artifact lies on, of those that are seen; none for
+// one that lies elsewhere.
+func volumeOf(file string, volumes []string) (on string) {
+	file = path.Clean(file)
+	for _, v := range volumes {
+		if (file == v || strings.HasPrefix(file, v+"/")) && len(v) > len(on) {
+			on = v
+		}
+	}
+	return on
+}
+
+// goneArtifact says why an artifact is not kept that went with its container.
+func goneArtifact(path string) string {
+	return fmt.Sprintf("artifact %q is not kept: the benchmark's container was ended before it could be copied, as when its memory ran out, "+
+		"or runs the image's own entrypoint; what lies on a volume ([[volumes]]) is kept then, too", path)
 }

@@ -1,6 +1,7 @@
 package collect
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -10,6 +11,8 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+
+	"github.com/benchmark-ai/bai/services/internal/pod"
 )
 
 // pipe carries what the original client library writes to a FIFO over into a
@@ -17,27 +20,39 @@ import (
 // is not kept waiting, and that its end is not met when a writer goes.
 //
 // Its promise is weaker than that of a file: what was read from the FIFO and is
-// not in the file yet is lost when the collector is killed.
+// not in the file yet is lost when the collector is killed. What is beyond the
+// limit of the file, or cannot be written to it by the end, is read and counted as
+// lost, line by line, so that no writer waits.
 type pipe struct {
-	fifo  *os.File
-	spool *os.File
-	log   *zap.Logger
-	stop  chan struct{}
-	done  sync.WaitGroup
-	once  sync.Once
+	fifo     *os.File
+	spool    *os.File
+	limit    int64         // bytes that the file may have; 0 is no limit
+	patience time.Duration // how long the end may take while the disk is full
+	lost     *losses
+	log      *zap.Logger
+	stop     chan struct{} // nobody waits for the disk any more
+	done     sync.WaitGroup
+	once     sync.Once
+
+	size int64  // of the file
+	over string // why nothing more is kept; empty while it is
+	torn bool   // the last line of the file has no end
+	open bool   // the last line that was lost has no end
 }
 
-// maxRest is how much is read at the end from a writer that goes on: more than
-// a FIFO ever holds.
-const maxRest = 4 << 20
+// Bounds of the end.
+const (
+	maxRest  = 4 << 20 // bytes that are read from a writer that goes on: more than a FIFO ever holds
+	fullDisk = 5 * time.Second
+)
 
 // openPipe makes the FIFO if it is not there and begins to carry. Where that is
 // impossible it says so, and carries nothing.
-func openPipe(fifo, spool string, log *zap.Logger) *pipe {
-	p := &pipe{log: log, stop: make(chan struct{})}
+func openPipe(s Settings, lost *losses, log *zap.Logger) *pipe {
+	p := &pipe{limit: s.MaxLog, patience: min(fullDisk, s.Drain/2), lost: lost, log: log, stop: make(chan struct{})}
 	var err error
-	if p.fifo, err = openFIFO(fifo); err == nil {
-		p.spool, err = os.OpenFile(spool, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
+	if p.fifo, err = openFIFO(pod.In(s.Dir, pod.FIFO)); err == nil {
+		err = p.openSpool(pod.In(s.Dir, pod.Spool))
 	}
 	if err != nil {
 		log.Warn("the pipe of the original client library cannot be served", zap.Error(err))
@@ -45,6 +60,25 @@ func openPipe(fifo, spool string, log *zap.Logger) *pipe {
 	}
 	p.done.Go(p.carry)
 	return p
+}
+
+// openSpool opens the file.
+func (p *pipe) openSpool(path string) error {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND|os.O_CREATE, 0o600)
+	if err != nil {
+		return err
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return errors.Join(err, f.Close())
+	}
+	if p.spool, p.size = f, info.Size(); p.size == 0 {
+		return nil
+	}
+	end := make([]byte, 1)
+	_, err = f.ReadAt(end, p.size-1)
+	p.torn = err == nil && end[0] != '\n'
+	return nil
 }
 
 func openFIFO(path string) (*os.File, error) {
@@ -65,8 +99,12 @@ func openFIFO(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_RDWR|syscall.O_NONBLOCK, 0)
 }
 
-// carry carries until close.
+// carry carries until close. A line that a kill tore is ended first: what was lost
+// of it must not be made up for by what comes next.
 func (p *pipe) carry() {
+	if p.torn {
+		p.keep([]byte("\n"))
+	}
 	buf := make([]byte, 64<<10)
 	for {
 		n, err := p.fifo.Read(buf)
@@ -80,11 +118,30 @@ func (p *pipe) carry() {
 	}
 }
 
-// keep appends b to the file, and tries for as long as the disk is full.
+// keep appends b to the file, as far as there is room in it.
 func (p *pipe) keep(b []byte) {
-	for told := false; len(b) > 0; {
-		n, err := p.spool.Write(b)
-		b = b[n:]
+	if p.over == "" {
+		b = b[p.write(b[:p.room(b)]):]
+	}
+	p.lose(b)
+}
+
+// room returns how many bytes of b the file has room for, in whole lines where
+// that is not all.
+func (p *pipe) room(b []byte) int {
+	if p.limit <= 0 || p.size+int64(len(b)) <= p.limit {
+		return len(b)
+	}
+	p.over = overPipe(p.limit)
+	return bytes.LastIndexByte(b[:max(0, p.limit-p.size)], '\n') + 1
+}
+
+// write writes b to the file, and returns how much of it is written. It tries for
+// as long as the disk is full, once nobody waits any more once.
+func (p *pipe) write(b []byte) (written int) {
+	for told := false; written < len(b); {
+		n, err := p.spool.Write(b[written:])
+		written += n
 		if err == nil {
 			continue
 		}
@@ -94,20 +151,45 @@ func (p *pipe) keep(b []byte) {
 		}
 		select {
 		case <-p.stop:
-			return
+			p.over = unwritten(reason(err))
 		case <-time.After(100 * time.Millisecond):
+			continue
 		}
+		break
 	}
+	if p.size += int64(written); written > 0 {
+		p.torn = b[written-1] != '\n'
+	}
+	return written
 }
 
-// close carries what the FIFO holds now, and ends.
+// lose counts the lines that end in b as lost. What the file has of one is read
+// from there, and counted then.
+func (p *pipe) lose(b []byte) {
+	if len(b) == 0 {
+		return
+	}
+	n := int64(bytes.Count(b, []byte("\n")))
+	if n > 0 && p.torn {
+		n, p.torn = n-1, false
+	}
+	p.open = b[len(b)-1] != '\n' && !p.torn
+	p.lost.add(n, p.over)
+}
+
+// close carries what the FIFO holds now, and ends. It waits for a disk that is full
+// no longer than a while.
 func (p *pipe) close() {
 	p.once.Do(func() {
 		if p.spool != nil {
+			patience := time.AfterFunc(p.patience, func() { close(p.stop) })
 			_ = p.fifo.SetReadDeadline(time.Unix(1, 0)) // ends carry
 			p.done.Wait()
 			p.drain()
-			close(p.stop)
+			patience.Stop()
+			if p.open {
+				p.lost.add(1, p.over)
+			}
 		}
 		for _, f := range []*os.File{p.fifo, p.spool} {
 			if f != nil {

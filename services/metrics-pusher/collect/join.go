@@ -18,6 +18,7 @@ type line struct {
 	text   []byte // valid until the next piece
 	length int64
 	seq    int64
+	from   int64 // where the piece lies in which it begins
 }
 
 // add takes the next piece, whose data begin at offset at, and hands over each
@@ -33,10 +34,10 @@ func (j *joiner) add(data []byte, at, from int64, hand func(line) error) error {
 			j.keep(data, from)
 			return nil
 		}
-		l := line{text: data[:i], length: int64(i), seq: at + int64(i) + 1}
+		l := line{text: data[:i], length: int64(i), seq: at + int64(i) + 1, from: from}
 		if j.length > 0 {
 			j.keep(data[:i], from)
-			l.text, l.length = j.text, j.length
+			l.text, l.length, l.from = j.text, j.length, j.from
 			j.clear()
 		}
 		if err := hand(l); err != nil {

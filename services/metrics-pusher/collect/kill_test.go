@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -31,6 +32,7 @@ func TestMain(m *testing.M) {
 	}
 	s := settings(volume{dir})
 	s.Metrics = []pod.Metric{{Name: "n", Pattern: `n=(\d+)`}}
+	s.OTLP = os.Getenv("COLLECT_OTLP") != ""
 	var bus collect.Publisher = file{filepath.Join(dir, "shipped")}
 	var err error
 	if broker := os.Getenv("COLLECT_BROKER"); broker != "" {
@@ -79,10 +81,28 @@ func TestKilledAtAnyTimeItShipsEverythingOnce(t *testing.T) {
 		defer close(done)
 		writeAll(t, v, lines)
 	}()
+	killed(t, v)
+	<-done
+	store := shipped(t, v)
+	store.complete(t)
+	for stream, n := range map[string]int{"output": lines, "metrics": lines} {
+		if end := store.end(stream, event.TopicMetrics); end.Count != int64(n) || end.Dropped > 0 {
+			t.Errorf("samples of %s end with %+v, want %d", stream, end, n)
+		}
+	}
+	if end := store.end("output", event.TopicLogs); end.Count != 2*lines {
+		t.Errorf("lines end with %+v, want %d", end, 2*lines)
+	}
+}
+
+// killed runs the process that collects, kills it again and again, and returns
+// when it has ended by itself.
+func killed(t *testing.T, v volume, env ...string) {
+	t.Helper()
 	kills := 0
 	for ended := false; !ended; {
 		cmd := exec.CommandContext(t.Context(), os.Args[0])
-		cmd.Env = append(os.Environ(), "COLLECT_DIR="+v.dir)
+		cmd.Env = append(append(os.Environ(), "COLLECT_DIR="+v.dir), env...)
 		var complaint strings.Builder
 		cmd.Stderr = &complaint
 		if err := cmd.Start(); err != nil {
@@ -97,19 +117,35 @@ func TestKilledAtAnyTimeItShipsEverythingOnce(t *testing.T) {
 		}
 		kills++
 	}
-	<-done
 	if kills < 2 {
 		t.Errorf("it ended before it was killed")
 	}
+}
+
+func TestKilledAtAnyTimeItShipsWhatIsSentToItOnce(t *testing.T) {
+	t.Parallel()
+	const points = 1500
+	v := newVolume(t)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer v.exit(t, pod.Exit{})
+		url := endpoint(t, v, newStore(t))
+		for i := range points {
+			for body := gauge(t, "n", float64(i), int64(i+1)); post(t, url, body) != http.StatusOK; { // again until it is answered
+			}
+		}
+	}()
+	killed(t, v, "COLLECT_OTLP=yes")
+	<-done
 	store := shipped(t, v)
 	store.complete(t)
-	for stream, n := range map[string]int{"output": lines, "metrics": lines} {
-		if end := store.end(stream, event.TopicMetrics); end.Count != int64(n) || end.Dropped > 0 {
-			t.Errorf("samples of %s end with %+v, want %d", stream, end, n)
-		}
+	values := make(map[float64]int)
+	for _, sample := range store.values[event.StreamOTLP] {
+		values[sample.Float()]++
 	}
-	if end := store.end("output", event.TopicLogs); end.Count != 2*lines {
-		t.Errorf("lines end with %+v, want %d", end, 2*lines)
+	if end := store.end(event.StreamOTLP, event.TopicMetrics); end.Count != points || end.Dropped > 0 || len(values) != points || len(store.values[event.StreamOTLP]) != points {
+		t.Errorf("%d samples of %d values, and it ends with %+v, want %d", len(store.values[event.StreamOTLP]), len(values), end, points)
 	}
 }
 

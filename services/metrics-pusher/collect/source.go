@@ -19,16 +19,20 @@ type source struct {
 	from     event.Source
 	settings Settings
 	patterns *extract.Patterns
+	series   *series // of which samples are shipped; nil for all
+	lost     *losses // what is not in the file; nil where nobody of ours writes it
 	bus      Publisher
 	log      *zap.Logger
 
 	tail  tail
 	out   joiner // standard output, or the only stream there is
 	err   joiner // standard error
-	place place  // what is shipped
-	next  place  // what will be, once what is under way is
-	skip  int64  // lines up to this sequence number were shipped by an earlier run
-	dirty bool   // place has changed since it was written down
+	outs  *extract.Blocks
+	errs  *extract.Blocks
+	place place // what is shipped
+	next  place // what will be, once what is under way is
+	skip  int64 // lines up to this sequence number were shipped by an earlier run
+	dirty bool  // place has changed since it was written down
 
 	lines   []event.Line // under way, as are these
 	samples []event.Sample
@@ -39,12 +43,20 @@ type source struct {
 }
 
 func (c *Collector) newSource(stream string) *source {
-	files := map[string]string{event.StreamOutput: pod.Output, event.StreamMetrics: pod.Metrics, event.StreamFIFO: pod.Spool, event.StreamSystem: pod.System}
+	files := map[string]string{
+		event.StreamOutput: pod.Output, event.StreamMetrics: pod.Metrics, event.StreamFIFO: pod.Spool, event.StreamSystem: pod.System,
+		event.StreamScraped: pod.Scraped, event.StreamOTLP: pod.OTLP,
+	}
 	limit := maxEmission
 	if stream == event.StreamOutput {
 		limit = c.settings.MaxLine
 	}
+	of := c.series
+	if stream == event.StreamSystem {
+		of = nil // they are ours, and not many
+	}
 	return &source{
+		series: of, lost: c.lost[stream],
 		from: event.Source{
 			Role: c.settings.Role, Index: c.settings.Index, Pod: c.settings.Pod, Container: c.settings.Container, Stream: stream,
 		},
@@ -52,6 +64,8 @@ func (c *Collector) newSource(stream string) *source {
 		tail: tail{path: pod.In(c.settings.Dir, files[stream])},
 		out:  joiner{limit: limit},
 		err:  joiner{limit: limit},
+		outs: c.patterns.Blocks(),
+		errs: c.patterns.Blocks(),
 	}
 }
 
@@ -67,6 +81,7 @@ func (s *source) ship(ctx context.Context) (more bool, err error) {
 	if s.place.Ended || s.place.Broken {
 		return false, nil
 	}
+	s.lose()
 	data, more, err := s.tail.next()
 	if err != nil {
 		return false, err
@@ -75,7 +90,7 @@ func (s *source) ship(ctx context.Context) (more bool, err error) {
 		if s.tail.wasCut() {
 			s.begin()
 		}
-		return false, nil
+		return false, s.overdue(ctx)
 	}
 	if s.from.Stream == event.StreamOutput {
 		err = s.records(ctx, data)
@@ -88,12 +103,23 @@ func (s *source) ship(ctx context.Context) (more bool, err error) {
 	return more, s.commit(ctx)
 }
 
+// lose counts what never came to be in the file.
+func (s *source) lose() {
+	s.lost.take(func(n int64, reason string) {
+		s.next.Samples.drop(n, reason)
+		s.place.Samples.drop(n, reason)
+		s.dirty = true
+	})
+}
+
 // begin begins anew with a file that was cut short: what it held and was not
 // read is gone.
 func (s *source) begin() {
 	s.log.Warn("the file was cut short: reading goes on at its beginning", zap.String("file", s.tail.path))
 	s.out.clear()
 	s.err.clear()
+	s.outs.Clear()
+	s.errs.Clear()
 	s.next.Base, s.next.Done, s.next.Resume = s.tail.base, s.tail.base, s.tail.base
 	s.place, s.dirty = s.next, true
 }
@@ -143,21 +169,54 @@ func (s *source) broken(at int64, err error) {
 
 // written takes a line that the benchmark wrote.
 func (s *source) written(ctx context.Context, l line, isErr bool, at int64, open bool) error {
+	var out event.Line
+	out.Text, out.Raw, out.Cut = extract.Text(l.text, l.length, s.settings.MaxLine)
+	out.Seq, out.Err, out.Time, out.Open = l.seq, isErr, at, open
+	blocks := s.outs
+	if isErr {
+		blocks = s.errs
+	}
+	first := len(s.samples)
+	piece := extract.Piece{Text: out.Text, Cut: out.Cut, Seq: l.seq, Time: at, From: l.from}
+	samples, missed := blocks.Append(s.samples, piece)
 	if l.seq <= s.skip {
+		s.samples = samples[:first] // they were shipped, as the line was
 		return nil
 	}
-	var out event.Line
-	out.Text, out.Raw, out.Cut = text(l.text, l.length, s.settings.MaxLine)
-	out.Seq, out.Err, out.Time, out.Open = l.seq, isErr, at, open
+	if err := s.found(ctx, samples, missed, l.seq, 0); err != nil {
+		return err
+	}
 	if err := s.addLine(ctx, out); err != nil {
 		return err
 	}
+	samples, missed = s.patterns.Append(s.samples, piece)
+	return s.found(ctx, samples, missed, l.seq, at)
+}
+
+// found has the samples shipped that were found, behind those that are under way:
+// in the line with sequence number seq, which was written at a time, or in blocks
+// that ended before it, whose samples say their own. What is none is counted.
+func (s *source) found(ctx context.Context, samples []event.Sample, missed extract.Missed, seq, at int64) error {
 	first := len(s.samples)
-	samples, bad := s.patterns.Append(s.samples, out.Text)
-	if s.samples = samples; bad > 0 {
-		s.next.Samples.drop(int64(bad), badMatch(l.seq))
+	s.samples = samples
+	missed.Drop(seq, s.settings.MaxLine, s.next.Samples.drop)
+	s.next.Untimed += int64(missed.Times)
+	return s.addSamples(ctx, first, seq, at)
+}
+
+// overdue ships what is in blocks that no line has followed for long.
+func (s *source) overdue(ctx context.Context) error {
+	now, first := time.Now().UnixNano(), len(s.samples)
+	for _, b := range []*extract.Blocks{s.outs, s.errs} {
+		samples, missed := b.Due(s.samples, now)
+		if err := s.found(ctx, samples, missed, s.tail.offset(), 0); err != nil {
+			return err
+		}
 	}
-	return s.addSamples(ctx, first, l.seq, at)
+	if len(s.samples) == first {
+		return nil
+	}
+	return s.commit(ctx)
 }
 
 // addLine has a line shipped, unless it is beyond what is to be kept.
@@ -195,11 +254,15 @@ func (s *source) emitted(ctx context.Context, l line, now int64) error {
 }
 
 // addSamples has the samples from number first on shipped, which were read from
-// one line. Those that do not say their time are of now.
+// one line, as far as their series are kept. Those that do not say their time are
+// of now.
 func (s *source) addSamples(ctx context.Context, first int, seq, now int64) error {
+	s.admit(first)
 	for i := first; i < len(s.samples); i++ {
 		sample := &s.samples[i]
-		sample.Seq = seq
+		if sample.Seq == 0 {
+			sample.Seq = seq
+		}
 		if sample.Time == 0 {
 			sample.Time = now
 		}
@@ -215,6 +278,17 @@ func (s *source) addSamples(ctx context.Context, first int, seq, now int64) erro
 		s.size += size
 	}
 	return nil
+}
+
+// admit drops those of the samples from number first on whose series are not kept.
+func (s *source) admit(first int) {
+	if s.series == nil || first == len(s.samples) {
+		return
+	}
+	kept, dropped := s.series.admit(s.samples[first:])
+	if s.samples = s.samples[:first+len(kept)]; dropped > 0 {
+		s.next.Samples.drop(int64(dropped), extract.TooManySeries)
+	}
 }
 
 // room ships what is under way where there is no room beside it for size more.
@@ -297,7 +371,7 @@ func (s *source) commit(ctx context.Context) error {
 		return err
 	}
 	s.next.Done = s.tail.offset()
-	s.next.Resume = s.err.under(s.out.under(s.next.Done))
+	s.next.Resume = s.errs.Under(s.outs.Under(s.err.under(s.out.under(s.next.Done))))
 	s.place, s.dirty = s.next, true
 	return nil
 }
@@ -309,8 +383,8 @@ func (s *source) finish(ctx context.Context, exit pod.Exit) error {
 		return nil
 	}
 	end := s.tail.end()
-	if s.from.Stream == event.StreamSystem && s.tail.file == nil {
-		s.place.Ended, s.next.Ended, s.dirty = true, true, true // nobody measures it here: there is nothing to end
+	if s.tail.file == nil && !slices.Contains([]string{event.StreamOutput, event.StreamMetrics, event.StreamFIFO}, s.from.Stream) {
+		s.place.Ended, s.next.Ended, s.dirty = true, true, true // nobody writes it here: there is nothing to end
 		return nil
 	}
 	for s.tail.pos < end {
@@ -328,6 +402,7 @@ func (s *source) finish(ctx context.Context, exit pod.Exit) error {
 	if err := errors.Join(s.flush(ctx), s.settle()); err != nil {
 		return err
 	}
+	s.lose()
 	s.last(exit)
 	if err := s.bus.Publish(ctx, s.ends()...); err != nil {
 		return fmt.Errorf("say that %s has ended: %w", s.tail.path, err)
@@ -358,10 +433,18 @@ func (s *source) open(ctx context.Context) error {
 			return err
 		}
 	}
-	if s.err.length == 0 {
-		return nil
+	if s.err.length > 0 {
+		if err := s.written(ctx, line{text: s.err.text, length: s.err.length, seq: size + 2}, true, s.err.last, true); err != nil {
+			return err
+		}
 	}
-	return s.written(ctx, line{text: s.err.text, length: s.err.length, seq: size + 2}, true, s.err.last, true)
+	for _, b := range []*extract.Blocks{s.outs, s.errs} {
+		samples, missed := b.End(s.samples)
+		if err := s.found(ctx, samples, missed, size+3, 0); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // last notes what of the output was never there to read.
@@ -380,11 +463,17 @@ func (s *source) last(exit pod.Exit) {
 	}
 }
 
-// ends returns the source's ends, one for each topic.
+// ends returns the source's ends, one for each topic, and before them what the user
+// has to know of its samples.
 func (s *source) ends() []event.Event {
-	evs := []event.Event{event.Metrics{
+	var evs []event.Event
+	if n := s.next.Untimed; n > 0 {
+		said := fmt.Sprintf("%s of %s-%d", s.from.Stream, s.from.Role, s.from.Index)
+		evs = append(evs, event.Status{Header: s.head("status", "times"), Phase: event.PhaseRunning, Message: extract.Untimed(n, said)})
+	}
+	evs = append(evs, event.Metrics{
 		Header: s.head("metrics", "end"), Source: s.from, Samples: []event.Sample{}, End: s.next.Samples.end(),
-	}}
+	})
 	if s.from.Stream == event.StreamOutput {
 		evs = append(evs, event.Logs{Header: s.head("logs", "end"), Source: s.from, Lines: []event.Line{}, End: s.next.Lines.end()})
 	}

@@ -149,18 +149,23 @@ func (s *store) lines() []string {
 
 // samples describes the samples, by stream and in order.
 func (s *store) samples() []string {
+	var out []string
+	s.each(func(stream string, sample event.Sample) { out = append(out, stream+" "+describe(sample)) })
+	return out
+}
+
+// each hands over all samples, in the order of their numbers.
+func (s *store) each(do func(stream string, sample event.Sample)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var out []string
 	for _, stream := range slices.Sorted(maps.Keys(s.values)) {
 		all := slices.SortedFunc(maps.Values(s.values[stream]), func(a, b event.Sample) int {
 			return cmp.Or(cmp.Compare(a.Seq, b.Seq), cmp.Compare(a.Sub, b.Sub))
 		})
 		for _, sample := range all {
-			out = append(out, stream+" "+describe(sample))
+			do(stream, sample)
 		}
 	}
-	return out
 }
 
 func describe(s event.Sample) string {
@@ -208,9 +213,20 @@ func (s *store) complete(tb testing.TB) {
 // until polls cond until it holds.
 func (s *store) until(tb testing.TB, cond func() bool) {
 	tb.Helper()
-	for end := time.Now().Add(20 * time.Second); !cond(); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(time.Minute); !cond(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			tb.Fatalf("waited 20 s in vain: lines %q, samples %q", s.lines(), s.samples())
 		}
 	}
+}
+
+// last returns the sequence number of the last sample of a stream.
+func (s *store) last(stream string) int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	last := int64(-1)
+	for _, sample := range s.values[stream] {
+		last = max(last, sample.Seq)
+	}
+	return last
 }

@@ -61,7 +61,7 @@ func Emitted(line []byte) ([]event.Sample, error) {
 	if err := e.members(&r); err != nil {
 		return nil, err
 	}
-	if r.space(); len(r.rest) > 0 {
+	if !r.over() {
 		return nil, fmt.Errorf("after the object: %s", short(r.rest))
 	}
 	return e.finish()
@@ -273,13 +273,25 @@ type reader struct{ rest []byte }
 
 func (r *reader) space() { r.rest = bytes.TrimLeft(r.rest, " \t\r\n") }
 
+// next reports whether c is next.
+func (r *reader) next(c byte) bool {
+	r.space()
+	return len(r.rest) > 0 && r.rest[0] == c
+}
+
 // take skips c if it is next.
 func (r *reader) take(c byte) bool {
-	if r.space(); len(r.rest) == 0 || r.rest[0] != c {
+	if !r.next(c) {
 		return false
 	}
 	r.rest = r.rest[1:]
 	return true
+}
+
+// over reports whether nothing but space is left.
+func (r *reader) over() bool {
+	r.space()
+	return len(r.rest) == 0
 }
 
 // text reads a JSON string.

@@ -26,6 +26,7 @@ func TestEmittedLines(t *testing.T) {
 		"several, in their order":         {`{"b": 1, "a": 2,"b":3}`, []string{"b=1", "a=2", "b=3"}, ""},
 		"signs, fractions and exponents":  {`{"a":-1.5e3,"b":2E-2,"c":0}`, []string{"a=-1500", "b=0.02", "c=0"}, ""},
 		"what Python writes":              {`{"a": NaN, "b": Infinity, "c": -Infinity}`, []string{"a=NaN", "b=+Inf", "c=-Inf"}, ""},
+		"what C writes":                   {`{"a": -nan, "b": +NaN, "c": "-nan"}`, []string{"a=NaN", "b=NaN", "c=NaN"}, ""},
 		"what bc writes":                  {`{"a": .5, "b": -.5}`, []string{"a=0.5", "b=-0.5"}, ""},
 		"a text that is a number":         {`{"a": "0.95", "b": " 1e3 "}`, []string{"a=0.95", "b=1000"}, ""},
 		"true and false":                  {`{"a": true, "b": false}`, []string{"a=1", "b=0"}, ""},

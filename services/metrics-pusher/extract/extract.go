@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -20,6 +21,7 @@ import (
 type Patterns struct {
 	patterns []pattern // held against lines
 	members  []pattern // held against members of lines that are JSON objects
+	blocks   []*rule   // held against several lines together
 }
 
 type pattern struct {
@@ -39,13 +41,17 @@ type pattern struct {
 // The number is the group called "value", else the first group without a name,
 // else the first that has none of the names that follow, else the whole match.
 // The group "unit" is its unit, "step" the benchmark's own count, and "time" when
-// it was measured: seconds since 1970, a text as of RFC 3339, or one as
-// "2006-01-02 15:04:05.000", in UTC. Every other group with a name is a label.
+// it was measured: seconds since 1970, a text as of RFC 3339, or one without a
+// zone, as "2006-01-02 15:04:05.000" and "2006-01-02T15:04:05.000", which is taken
+// to be of UTC. Every other group with a name is a label.
 //
 // With the parser "json" a pattern is held against each member of a line that is
 // a JSON object, written as "path=value" with the names on the way to the value,
 // and the numbers of places in arrays, joined by dots. Members "step", "time" and
 // "timestamp" of the object itself are the step and time of all that is found.
+//
+// With the parser "blocks" a pattern is held against several lines together,
+// with line feeds between them: see Blocks.
 func Compile(metrics []pod.Metric) (*Patterns, error) {
 	p := &Patterns{}
 	for _, m := range metrics {
@@ -60,6 +66,10 @@ func Compile(metrics []pod.Metric) (*Patterns, error) {
 			p.patterns = append(p.patterns, c)
 		case ParserJSON:
 			p.members = append(p.members, c)
+		case ParserBlocks:
+			if err := p.add(m.Block, c); err != nil {
+				return nil, fmt.Errorf("beginning of the blocks of metric %q: %w", m.Name, err)
+			}
 		default:
 			return nil, fmt.Errorf("parser of metric %q: there is no %q", m.Name, m.Parser)
 		}
@@ -69,8 +79,9 @@ func Compile(metrics []pod.Metric) (*Patterns, error) {
 
 // Parsers: what patterns are held against.
 const (
-	ParserLines = "lines" // each line by itself
-	ParserJSON  = "json"  // each member of lines that are JSON objects
+	ParserLines  = "lines"  // each line by itself
+	ParserJSON   = "json"   // each member of lines that are JSON objects
+	ParserBlocks = "blocks" // several lines that belong together
 )
 
 // groups finds out what the groups are for.
@@ -105,57 +116,92 @@ func (p *pattern) groups() {
 	}
 }
 
-// Append appends the samples in line to dst, and returns how many matches were
-// of text that is no number. Samples have a name, a value, a unit, and in Sub
-// their place among those of the line: by metric, and from left to right.
-func (p *Patterns) Append(dst []event.Sample, line string) (samples []event.Sample, bad int) {
-	begin, text := len(dst), folded{text: line}
+// Append appends the samples in line to dst, and returns what is none. Samples
+// have a name, a value, a unit, and in Sub their place among those of the line: by
+// metric, and from left to right. Of line Text and Cut alone matter: a match that
+// ends where the line is cut is no sample, for nobody knows how the number goes
+// on. The carriage return before a line feed is no part of a line here.
+func (p *Patterns) Append(dst []event.Sample, line Piece) (samples []event.Sample, missed Missed) {
+	line = line.bare()
+	begin, text, cuts := len(dst), folded{text: line.Text}, line.cuts()
 	for i := range p.patterns {
 		pat := &p.patterns[i]
 		if !pat.literal.in(&text) {
 			continue
 		}
-		for _, at := range pat.re.FindAllStringSubmatchIndex(line, -1) {
-			s, found, ok := pat.sample(line, at)
-			if !ok {
-				if found {
-					bad++
-				}
-				continue
-			}
+		dst = pat.matches(dst, begin, line.Text, cuts, &missed)
+	}
+	if len(p.members) > 0 {
+		dst = p.appendMembers(dst, begin, line, &missed)
+	}
+	return dst, missed
+}
+
+// matches appends the samples of every match in text, those of which begin at begin.
+// Cuts are the offsets at which lines of the text are cut: no match reaches to
+// one or across.
+func (p *pattern) matches(dst []event.Sample, begin int, text string, cuts []int, missed *Missed) []event.Sample {
+	for _, at := range p.re.FindAllStringSubmatchIndex(text, -1) {
+		s, found := p.sample(text, at)
+		if found != nothing && reaches(at, cuts) {
+			missed.Cut++
+			continue
+		}
+		if missed.note(found) {
 			s.Sub = len(dst) - begin
 			dst = append(dst, s)
 		}
 	}
-	if len(p.members) == 0 {
-		return dst, bad
-	}
-	dst, more := p.appendMembers(dst, begin, line)
-	return dst, bad + more
+	return dst
 }
 
-// sample returns the sample of the match at at, whether the match holds text
-// where the number is to be, and whether that is a number.
-func (p *pattern) sample(line string, at []int) (s event.Sample, found, ok bool) {
+// reaches reports whether a match reaches to where a line is cut.
+func reaches(at, cuts []int) bool {
+	return slices.ContainsFunc(cuts, func(cut int) bool { return at[0] < cut && cut <= at[1] })
+}
+
+// finding is what a match holds.
+type finding int
+
+const (
+	nothing finding = iota // no text where the number is to be
+	noNumber
+	untimed // a number, and a time that is none
+	sound
+)
+
+// note counts a finding, and reports whether it is a sample.
+func (m *Missed) note(found finding) bool {
+	switch found {
+	case noNumber:
+		m.Numbers++
+	case untimed:
+		m.Times++
+	case nothing, sound:
+	}
+	return found >= untimed
+}
+
+// sample returns the sample of the match at at.
+func (p *pattern) sample(line string, at []int) (s event.Sample, found finding) {
 	from, to := at[2*p.value], at[2*p.value+1]
 	if from < 0 || from == to { // the group took no part
-		return s, false, false
+		return s, nothing
 	}
 	v, ok := Number(line[from:to])
 	if !ok {
-		return s, true, false
+		return s, noNumber
 	}
 	s.Name, s.Unit = p.name, p.unit
 	if p.units > 0 && at[2*p.units] >= 0 {
 		v, s.Unit = Convert(v, line[at[2*p.units]:at[2*p.units+1]], p.unit)
 	}
 	s.Set(v)
-	p.about(&s, line, at)
-	return s, true, true
+	return s, p.about(&s, line, at)
 }
 
 // about gives a sample what other groups say. What they say wrongly is left out.
-func (p *pattern) about(s *event.Sample, line string, at []int) {
+func (p *pattern) about(s *event.Sample, line string, at []int) finding {
 	text := func(group int) string {
 		if group == 0 || at[2*group] < 0 {
 			return ""
@@ -165,8 +211,12 @@ func (p *pattern) about(s *event.Sample, line string, at []int) {
 	if n, err := strconv.ParseInt(text(p.step), 10, 64); err == nil {
 		s.Step = &n
 	}
-	if t, ok := moment(text(p.time)); ok {
-		s.Time = t
+	found := sound
+	if at := text(p.time); at != "" {
+		t, ok := moment(at)
+		if s.Time = t; !ok {
+			found = untimed
+		}
 	}
 	for _, group := range p.labels {
 		if v := text(group); v != "" {
@@ -176,6 +226,7 @@ func (p *pattern) about(s *event.Sample, line string, at []int) {
 			s.Labels[p.re.SubexpNames()[group]] = strings.ToValidUTF8(v[:min(len(v), maxLabel)], "")
 		}
 	}
+	return found
 }
 
 // moment reads a time as ns since 1970.
@@ -186,7 +237,7 @@ func moment(text string) (int64, bool) {
 	if t, err := instant([]byte(text)); err == nil && t > 0 {
 		return t, true
 	}
-	for _, form := range []string{time.RFC3339Nano, "2006-01-02 15:04:05", "2006/01/02 15:04:05"} { // fractions are read where none are named
+	for _, form := range []string{time.RFC3339Nano, "2006-01-02T15:04:05", "2006-01-02 15:04:05", "2006/01/02 15:04:05"} { // fractions are read where none are named
 		if t, err := time.Parse(form, strings.Replace(text, ",", ".", 1)); err == nil {
 			ns, err := inRange(t, []byte(text))
 			return ns, err == nil
@@ -196,11 +247,15 @@ func moment(text string) (int64, bool) {
 }
 
 // Number reads a decimal number with sign, fraction and exponent as it likes,
-// NaN, or an infinity. What is beyond the range of float64 is infinite.
+// NaN, or an infinity, these with a sign, too, as C writes them. What is beyond
+// the range of float64 is infinite.
 func Number(text string) (v float64, ok bool) {
 	text = strings.TrimSpace(text)
 	if strings.ContainsAny(text, "_xXpP") { // of Go's own notation
 		return 0, false
+	}
+	if len(text) == len("-nan") && (text[0] == '-' || text[0] == '+') && strings.EqualFold(text[1:], "nan") {
+		return math.NaN(), true
 	}
 	v, err := strconv.ParseFloat(text, 64)
 	if err != nil && !math.IsInf(v, 0) {

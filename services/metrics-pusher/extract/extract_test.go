@@ -50,11 +50,62 @@ func TestSamplesOfALine(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			samples, bad := p.Append(nil, tt.line)
-			if diff := cmp.Diff(tt.want, show(samples)); diff != "" || bad != tt.bad {
-				t.Errorf("%d bad, want %d; (-want +got):\n%s", bad, tt.bad, diff)
+			samples, missed := p.Append(nil, extract.Piece{Text: tt.line})
+			if diff := cmp.Diff(tt.want, show(samples)); diff != "" || missed != (extract.Missed{Numbers: tt.bad}) {
+				t.Errorf("missed %+v, want %d numbers; (-want +got):\n%s", missed, tt.bad, diff)
 			}
 		})
+	}
+}
+
+// TestWhatEndsWhereALineIsCutIsNoSample: how it goes on is not known.
+func TestWhatEndsWhereALineIsCutIsNoSample(t *testing.T) {
+	for name, tt := range map[string]struct {
+		pattern, line string
+		want          []string
+		missed        extract.Missed
+	}{
+		"a number at the cut":                  {`loss=(\S+)`, "loss=1 loss=12", []string{"1 "}, extract.Missed{Cut: 1}},
+		"a match that goes on to it":           {`loss=(\d+).*`, "loss=1 and so on", nil, extract.Missed{Cut: 1}},
+		"the end of the line, which it is not": {`^loss=(\d+)$`, "loss=12", nil, extract.Missed{Cut: 1}},
+		"what is no number there":              {`loss=(\S+)`, "loss=1.2.", nil, extract.Missed{Cut: 1}},
+		"a match before it is a sample":        {`loss=(\d+)`, "loss=12 ", []string{"12 "}, extract.Missed{}},
+		"nothing at the cut":                   {`\d*$`, "x", nil, extract.Missed{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, err := extract.Compile([]pod.Metric{{Name: "m", Pattern: tt.pattern}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			samples, missed := p.Append(nil, extract.Piece{Text: tt.line, Cut: true})
+			if diff := cmp.Diff(tt.want, show(samples)); diff != "" || missed != tt.missed {
+				t.Errorf("missed %+v, want %+v; (-want +got):\n%s", missed, tt.missed, diff)
+			}
+		})
+	}
+}
+
+func TestTheCarriageReturnOfALineEndIsNoPartOfTheLine(t *testing.T) {
+	p, err := extract.Compile([]pod.Metric{{Name: "m", Pattern: `loss=(\d+)$`}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	samples, _ := p.Append(nil, extract.Piece{Text: "loss=12\r"})
+	if diff := cmp.Diff([]string{"12 "}, show(samples)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestWhatIsMissedIsSaid(t *testing.T) {
+	var said []string
+	extract.Missed{Numbers: 1, Cut: 2, Objects: 3, Times: 4}.Drop(7, 100, func(n int64, reason string) { said = append(said, fmt.Sprint(n, " ", reason)) })
+	want := []string{
+		"1 matched by a metric's pattern, but no number: first in the line of sequence number 7",
+		"2 in a line that is cut at 100 bytes, which is not searched further, up to its end (write numbers in shorter lines): first in the line of sequence number 7",
+		"3 in a line that looks like a JSON object, but cannot be read as one: first in the line of sequence number 7",
+	}
+	if diff := cmp.Diff(want, said); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
@@ -71,7 +122,7 @@ func TestSeveralMetricsOfALineAreNumbered(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, _ := p.Append(make([]event.Sample, 3), "acc=1 loss=2 acc=3")
+	got, _ := p.Append(make([]event.Sample, 3), extract.Piece{Text: "acc=1 loss=2 acc=3"})
 	var names []string
 	for _, s := range got[3:] {
 		names = append(names, fmt.Sprint(s.Sub, s.Name, s.Float()))
@@ -122,12 +173,12 @@ func TestUnits(t *testing.T) {
 }
 
 func TestNumbers(t *testing.T) {
-	for text, want := range map[string]float64{"1": 1, " -2.5 ": -2.5, "+1e3": 1000, "NaN": math.NaN(), "-inf": math.Inf(-1), "1e-400": 0} {
+	for text, want := range map[string]float64{"1": 1, " -2.5 ": -2.5, "+1e3": 1000, "NaN": math.NaN(), "-nan": math.NaN(), "+NaN": math.NaN(), "-inf": math.Inf(-1), "1e-400": 0} {
 		if got, ok := extract.Number(text); !ok || (got != want && !(math.IsNaN(got) && math.IsNaN(want))) {
 			t.Errorf("%q: %v, %v, want %v", text, got, ok, want)
 		}
 	}
-	for _, text := range []string{"", "-", "1 2", "0x1p4", "1e", "١", "null"} {
+	for _, text := range []string{"", "-", "1 2", "0x1p4", "1e", "١", "null", "--nan", "nano", "-nan(0x1)"} {
 		if v, ok := extract.Number(text); ok {
 			t.Errorf("%q: %v, want none", text, v)
 		}
@@ -155,10 +206,12 @@ func FuzzAppend(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Fuzz(func(t *testing.T, line string) {
-		got, bad := a.Append(nil, line)
-		want, wantBad := b.Append(nil, line)
-		if diff := cmp.Diff(want, got); diff != "" || bad != wantBad {
-			t.Errorf("%d bad, want %d; (-want +got):\n%s", bad, wantBad, diff)
+		for _, cut := range []bool{false, true} {
+			got, missed := a.Append(nil, extract.Piece{Text: line, Cut: cut})
+			want, wantMissed := b.Append(nil, extract.Piece{Text: line, Cut: cut})
+			if diff := cmp.Diff(want, got); diff != "" || missed != wantMissed {
+				t.Errorf("missed %+v, want %+v; (-want +got):\n%s", missed, wantMissed, diff)
+			}
 		}
 	})
 }
@@ -225,37 +278,54 @@ func run(b *testing.B, metrics []pod.Metric, lines []string) {
 	var samples []event.Sample
 	for b.Loop() {
 		for _, l := range lines {
-			samples, _ = p.Append(samples[:0], l)
+			samples, _ = p.Append(samples[:0], extract.Piece{Text: l})
 		}
 	}
 }
 
 func TestGroupsSayStepTimeAndLabels(t *testing.T) {
 	three := int64(3)
+	at := event.Sample{Name: "loss", Time: 1767323045250000000}
+	in := func(pattern string) pod.Metric { return pod.Metric{Name: "loss", Pattern: pattern} }
 	for name, tt := range map[string]struct {
 		metric pod.Metric
 		line   string
 		want   event.Sample
+		missed extract.Missed
 	}{
 		"step, time and a label": {
 			pod.Metric{Name: "loss", Pattern: `^(?P<time>\S+ \S+) gpu(?P<gpu>\d) step (?P<step>\d+) loss=(\S+)`},
 			"2026-01-02 03:04:05,250 gpu1 step 3 loss=0.5",
 			event.Sample{Name: "loss", Step: &three, Time: 1767323045250000000, Labels: map[string]string{"gpu": "1"}},
+			extract.Missed{},
 		},
-		"a time in seconds":                                  {pod.Metric{Name: "loss", Pattern: `t=(?P<time>\S+) (?P<value>\S+)`}, "t=1767323045.25 0.5", event.Sample{Name: "loss", Time: 1767323045250000000}},
-		"a time of RFC 3339":                                 {pod.Metric{Name: "loss", Pattern: `(?P<time>\S+) (\S+)`}, "2026-01-02T05:04:05.25+02:00 0.5", event.Sample{Name: "loss", Time: 1767323045250000000}},
-		"what is no time and no step is left out":            {pod.Metric{Name: "loss", Pattern: `(?P<time>\S+) (?P<step>\S+) (?P<value>\S+)`}, "now 1.5 0.5", event.Sample{Name: "loss"}},
-		"the only group is the number whatever it is called": {pod.Metric{Name: "loss", Pattern: `(?P<loss>\d\S+)`}, "0.5", event.Sample{Name: "loss"}},
-		"a label that takes no part is left out":             {pod.Metric{Name: "loss", Pattern: `(?:gpu(?P<gpu>\d) )?loss (?P<value>\S+)`}, "loss 0.5", event.Sample{Name: "loss"}},
+		"a time in seconds":                                  {in(`t=(?P<time>\S+) (?P<value>\S+)`), "t=1767323045.25 0.5", at, extract.Missed{}},
+		"a time of RFC 3339":                                 {in(`(?P<time>\S+) (\S+)`), "2026-01-02T05:04:05.25+02:00 0.5", at, extract.Missed{}},
+		"a time without a zone is of UTC":                    {in(`(?P<time>\S+) (\S+)`), "2026-01-02T03:04:05.250000 0.5", at, extract.Missed{}},
+		"what is no time and no step is left out":            {in(`(?P<time>\S+) (?P<step>\S+) (?P<value>\S+)`), "now 1.5 0.5", event.Sample{Name: "loss"}, extract.Missed{Times: 1}},
+		"the only group is the number whatever it is called": {in(`(?P<loss>\d\S+)`), "0.5", event.Sample{Name: "loss"}, extract.Missed{}},
+		"a label that takes no part is left out":             {in(`(?:gpu(?P<gpu>\d) )?loss (?P<value>\S+)`), "loss 0.5", event.Sample{Name: "loss"}, extract.Missed{}},
+		"a time that takes no part is none to read":          {in(`(?:(?P<time>\d+) )?loss (?P<value>\S+)`), "loss 0.5", event.Sample{Name: "loss"}, extract.Missed{}},
 		"a member of an object": {
 			pod.Metric{Name: "loss", Parser: extract.ParserJSON, Pattern: `^train\.loss=`},
 			` {"train": {"loss": 0.5, "lr": 1}, "step": 3, "timestamp": 1767323045.25} `,
 			event.Sample{Name: "loss", Step: &three, Time: 1767323045250000000},
+			extract.Missed{},
+		},
+		"a member of an object with a time that is none": {
+			pod.Metric{Name: "loss", Parser: extract.ParserJSON, Pattern: `^loss=`}, `{"loss": 0.5, "time": "noon"}`, event.Sample{Name: "loss"}, extract.Missed{Times: 1},
+		},
+		"a member beside what Python writes and JSON does not know": {
+			pod.Metric{Name: "loss", Parser: extract.ParserJSON, Pattern: `^loss=`},
+			`{"grad": NaN, "most": [Infinity, -Infinity], "loss": 0.5}`,
+			event.Sample{Name: "loss"},
+			extract.Missed{},
 		},
 		"a text in an array, with a label": {
 			pod.Metric{Name: "loss", Parser: extract.ParserJSON, Pattern: `^gpus\.(?P<gpu>\d+)\.loss=(.*)`},
 			`{"gpus": [{"x": null}, {"loss": "0.5"}]}`,
 			event.Sample{Name: "loss", Labels: map[string]string{"gpu": "1"}},
+			extract.Missed{},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -264,9 +334,9 @@ func TestGroupsSayStepTimeAndLabels(t *testing.T) {
 				t.Fatal(err)
 			}
 			tt.want.Set(0.5)
-			got, bad := p.Append(nil, tt.line)
-			if diff := cmp.Diff([]event.Sample{tt.want}, got); diff != "" || bad > 0 {
-				t.Errorf("%d bad; (-want +got):\n%s", bad, diff)
+			got, missed := p.Append(nil, extract.Piece{Text: tt.line})
+			if diff := cmp.Diff([]event.Sample{tt.want}, got); diff != "" || missed != tt.missed {
+				t.Errorf("missed %+v, want %+v; (-want +got):\n%s", missed, tt.missed, diff)
 			}
 		})
 	}
@@ -277,13 +347,18 @@ func TestWhatIsNoObjectHasNoMembers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, line := range []string{"", "x=1", "{", "{}", `{"y": 1}`, `{"x": 1`, `{"x": 1}}`, `[{"x": 1}]`, `{"x": 1} {"x": 2}`, strings.Repeat(`{"x":`, 100) + "1" + strings.Repeat("}", 100)} {
-		if got, bad := p.Append(nil, line); len(got) > 0 || bad > 0 {
-			t.Errorf("%q: %v, %d bad", line, got, bad)
+	deep := strings.Repeat(`{"x":`, 100) + "1" + strings.Repeat("}", 100)
+	for line, missed := range map[string]extract.Missed{
+		"": {}, "x=1": {}, "{": {}, "{}": {}, "{x}": {}, `{"y": 1}`: {}, `[{"x": 1}]`: {},
+		`{"x": 1`: {Objects: 1}, `{"x": 1}}`: {Objects: 1}, `{"x": 1} {"x": 2}`: {Objects: 1}, `{ "x": one}`: {Objects: 1}, `{"x": 1,}`: {Objects: 1}, deep: {Objects: 1},
+		`{"x": "much"}`: {Numbers: 1},
+	} {
+		if got, m := p.Append(nil, extract.Piece{Text: line}); len(got) > 0 || m != missed {
+			t.Errorf("%q: %v, missed %+v, want %+v", line, got, m, missed)
 		}
 	}
-	if got, bad := p.Append(nil, `{"x": "much"}`); len(got) > 0 || bad != 1 {
-		t.Errorf("a member that is no number: %v, %d bad", got, bad)
+	if got, m := p.Append(nil, extract.Piece{Text: `{"x": 1}`, Cut: true}); len(got) > 0 || m != (extract.Missed{Cut: 1}) {
+		t.Errorf("a line that is cut: %v, missed %+v", got, m)
 	}
 	if _, err := extract.Compile([]pod.Metric{{Name: "x", Parser: "xml", Pattern: "x"}}); err == nil {
 		t.Error("a parser that there is not is taken")
@@ -298,7 +373,7 @@ func FuzzMembers(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Fuzz(func(t *testing.T, line string) {
-		samples, _ := p.Append(nil, line)
+		samples, _ := p.Append(nil, extract.Piece{Text: line})
 		for i, s := range samples {
 			if s.Sub != i || s.Name == "" || s.Time < 0 {
 				t.Errorf("%+v", s)

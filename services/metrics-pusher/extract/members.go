@@ -1,10 +1,7 @@
 package extract
 
 import (
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"strconv"
 	"strings"
 
@@ -19,20 +16,19 @@ const (
 
 // appendMembers appends the samples among the members of line where that is a
 // JSON object. Those of the line begin at begin.
-func (p *Patterns) appendMembers(dst []event.Sample, begin int, line string) (samples []event.Sample, bad int) {
-	text := strings.TrimSpace(line)
-	if !strings.HasPrefix(text, "{") || !strings.HasSuffix(text, "}") {
-		return dst, 0
+func (p *Patterns) appendMembers(dst []event.Sample, begin int, line Piece, missed *Missed) []event.Sample {
+	text := strings.TrimSpace(line.Text)
+	if !strings.HasPrefix(text, "{") {
+		return dst
 	}
 	o := object{}
-	if !o.read(text) {
-		return dst, 0
+	if line.Cut || !o.read(text) {
+		missed.unread(text, line.Cut)
+		return dst
 	}
 	first := len(dst)
 	for i := range p.members {
-		var wrong int
-		dst, wrong = p.members[i].among(dst, o.members)
-		bad += wrong
+		dst = p.members[i].among(dst, o.members, missed)
 	}
 	for i := first; i < len(dst); i++ {
 		s := &dst[i]
@@ -41,15 +37,28 @@ func (p *Patterns) appendMembers(dst []event.Sample, begin int, line string) (sa
 			s.Step = o.step
 		}
 		if s.Time == 0 {
-			s.Time = o.time
+			if s.Time = o.time; s.Time == 0 && o.untimed {
+				missed.Times++
+			}
 		}
 	}
-	return dst, bad
+	return dst
 }
 
-// among appends the samples that members are, and returns how many matches were
-// of text that is no number.
-func (p *pattern) among(dst []event.Sample, members []string) (samples []event.Sample, bad int) {
+// unread counts a line that cannot be read, if it looks like an object.
+func (m *Missed) unread(text string, cut bool) {
+	if !strings.HasPrefix(strings.TrimLeft(text[1:], " \t"), `"`) {
+		return
+	}
+	if cut {
+		m.Cut++
+		return
+	}
+	m.Objects++
+}
+
+// among appends the samples that members are.
+func (p *pattern) among(dst []event.Sample, members []string, missed *Missed) []event.Sample {
 	for _, member := range members {
 		if !p.literal.in(&folded{text: member}) {
 			continue
@@ -58,31 +67,27 @@ func (p *pattern) among(dst []event.Sample, members []string) (samples []event.S
 		if at == nil {
 			continue
 		}
-		s, found, ok := p.number(member, at)
-		if ok {
+		if s, found := p.number(member, at); missed.note(found) {
 			dst = append(dst, s)
-		} else if found {
-			bad++
 		}
 	}
-	return dst, bad
+	return dst
 }
 
 // number is sample for a member, of which the whole match is no number: then what
 // follows the first = is.
-func (p *pattern) number(member string, at []int) (s event.Sample, found, ok bool) {
+func (p *pattern) number(member string, at []int) (s event.Sample, found finding) {
 	if p.value > 0 {
 		return p.sample(member, at)
 	}
 	_, value, _ := strings.Cut(member, "=")
 	v, ok := Number(value)
 	if !ok {
-		return s, true, false
+		return s, noNumber
 	}
 	s.Name, s.Unit = p.name, p.unit
 	s.Set(v)
-	p.about(&s, member, at)
-	return s, true, true
+	return s, p.about(&s, member, at)
 }
 
 // object is what a line that is a JSON object holds.
@@ -90,59 +95,75 @@ type object struct {
 	members []string // path=value
 	step    *int64
 	time    int64
+	untimed bool // it says a time that cannot be read
 }
 
-// read reads an object, and reports whether the text is one.
+// read reads an object, and reports whether the text is one. Numbers may be such
+// as Emitted takes, NaN and Infinity among them, which JSON does not know.
 func (o *object) read(text string) bool {
-	dec := json.NewDecoder(strings.NewReader(text))
-	dec.UseNumber()
-	if !o.value(dec, "", 0) {
-		return false
-	}
-	_, err := dec.Token()
-	return errors.Is(err, io.EOF) // nothing follows
+	r := reader{rest: []byte(text)}
+	return o.value(&r, "", 0) && r.over()
 }
 
 // value reads the next value, whose path is known.
-func (o *object) value(dec *json.Decoder, path string, depth int) bool {
-	t, err := dec.Token()
-	if err != nil || depth > maxDepth {
+func (o *object) value(r *reader, path string, depth int) bool {
+	switch {
+	case depth > maxDepth:
+		return false
+	case r.take('{'):
+		return o.nested(r, '}', path, depth)
+	case r.take('['):
+		return o.nested(r, ']', path, depth)
+	case r.next('"'):
+		text, err := r.text()
+		o.keep(path, text)
+		return err == nil
+	}
+	b, err := r.value()
+	if err != nil {
 		return false
 	}
-	switch t := t.(type) {
-	case json.Delim:
-		return o.nested(dec, t, path, depth)
-	case bool:
-		o.keep(path, map[bool]string{false: "0", true: "1"}[t])
-	case json.Number:
-		o.keep(path, t.String())
-	case string:
-		o.keep(path, t)
+	switch text := string(b); text {
+	case "null":
+	case "true":
+		o.keep(path, "1")
+	case "false":
+		o.keep(path, "0")
+	default:
+		if _, ok := Number(text); !ok {
+			return false
+		}
+		o.keep(path, text)
 	}
 	return true
 }
 
 // nested reads what an object or array holds, and its end.
-func (o *object) nested(dec *json.Decoder, begin json.Delim, path string, depth int) bool {
-	for n := 0; dec.More(); n++ {
-		name := strconv.Itoa(n)
-		if begin == '{' {
-			t, err := dec.Token()
-			key, ok := t.(string)
-			if err != nil || !ok {
-				return false
-			}
-			name = key
+func (o *object) nested(r *reader, end byte, path string, depth int) bool {
+	if r.take(end) {
+		return true
+	}
+	for n := 0; ; n++ {
+		name, ok := strconv.Itoa(n), true
+		if end == '}' {
+			name, ok = r.key()
 		}
 		if path != "" {
 			name = path + "." + name
 		}
-		if !o.value(dec, name, depth+1) {
+		if !ok || !o.value(r, name, depth+1) {
 			return false
 		}
+		if !r.take(',') {
+			return r.take(end)
+		}
 	}
-	_, err := dec.Token()
-	return err == nil
+}
+
+// key reads the name of a member and the colon after it.
+func (r *reader) key() (string, bool) {
+	key, err := r.text()
+	return key, err == nil && r.take(':')
 }
 
 // keep keeps a member.
@@ -153,9 +174,11 @@ func (o *object) keep(path, value string) {
 			o.step = &n
 		}
 	case "time", "timestamp":
-		if t, ok := moment(value); ok {
+		t, ok := moment(value)
+		if ok {
 			o.time = t
 		}
+		o.untimed = o.untimed || !ok && value != ""
 	}
 	if len(o.members) < maxMembers && len(path)+len(value) <= maxMember {
 		o.members = append(o.members, fmt.Sprintf("%s=%s", path, value))

@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"strconv"
-	"strings"
 	"time"
-	"unicode/utf8"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -15,6 +13,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/cluster"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/pod"
+	"github.com/benchmark-ai/bai/services/metrics-pusher/extract"
 )
 
 // Bounds.
@@ -79,6 +78,7 @@ type Place struct {
 	Kept    int64 `json:"kept"` // bytes of lines
 	Lines   count `json:"lines"`
 	Samples count `json:"samples"`
+	Untimed int64 `json:"untimed,omitempty"` // samples whose time cannot be read
 }
 
 // count is how many lines or samples were shipped.
@@ -135,11 +135,8 @@ func stamped(line []byte) (at int64, text []byte, ok bool) {
 // lineOf is a line of length bytes, of which text is the beginning, as it is
 // shipped.
 func lineOf(text []byte, length, seq, at int64, open bool) event.Line {
-	l := event.Line{Seq: seq, Time: at, Open: open, Cut: length > int64(len(text))}
-	if !utf8.Valid(text) || l.Cut {
-		l.Raw = length
-	}
-	l.Text = strings.TrimSuffix(strings.ToValidUTF8(string(text), "\uFFFD"), "\r")
+	l := event.Line{Seq: seq, Time: at, Open: open}
+	l.Text, l.Raw, l.Cut = extract.Text(text, length, maxLine)
 	return l
 }
 
@@ -160,7 +157,11 @@ func metricsOf(d *descriptors.Descriptor, role string, limit int64) ([]pod.Metri
 	}
 	var all []pod.Metric
 	for _, m := range out.Metrics {
-		all = append(all, pod.Metric{Name: m.Name, Unit: m.Units, Pattern: m.Pattern})
+		made := pod.Metric{Name: m.Name, Unit: m.Units, Pattern: m.Pattern, Parser: m.Parser}
+		if m.Parser == descriptors.BlockParser {
+			made.Block = pod.Block{Begin: m.Block, Lines: m.BlockLines, Within: m.BlockTime}
+		}
+		all = append(all, made)
 	}
 	return all, limit
 }

@@ -62,7 +62,7 @@ func (f *follower) run(ctx context.Context) {
 
 // patience is how long to wait after so many failures in a row.
 func (f *follower) patience(tries int) time.Duration {
-	return min(f.settings.Retry<<min(tries-1, 10), f.settings.Reconcile)
+	return min(f.settings.Retry<<min(tries-1, 5), f.settings.Reconcile) // once all is back, nobody waits longer
 }
 
 // heard begins to follow what is new of an attempt, and tells those who follow

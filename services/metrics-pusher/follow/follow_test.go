@@ -35,6 +35,17 @@ docker_image = "image:1"
 name = "n"
 units = "count"
 pattern = 'n=(\d+)'
+[[output.metrics]]
+name = "member"
+units = "count"
+parser = "json"
+pattern = '^member=(\d+)$'
+[[output.metrics]]
+name = "block"
+units = "count"
+parser = "blocks"
+block = '^epoch'
+pattern = '(?s)^epoch.*loss=(\d+)'
 `
 )
 
@@ -281,7 +292,7 @@ func (w world) process(t *testing.T, name string) (kill func()) {
 // until waits until something is so.
 func until(t *testing.T, what string, so func() bool) {
 	t.Helper()
-	for late := time.Now().Add(10 * time.Second); !so(); time.Sleep(5 * time.Millisecond) {
+	for late := time.Now().Add(time.Minute); !so(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(late) {
 			t.Fatalf("%s: not in time", what)
 		}
@@ -317,6 +328,19 @@ func TestWhatAnEntrypointWritesIsShippedWithItsSamples(t *testing.T) {
 	}
 	if _, err := w.store.Doc(t.Context(), store.KindFollowed, "open/u1"); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("it is still begun: %v", err)
+	}
+}
+
+func TestMembersAndBlocksOfWhatAnEntrypointWritesAreSamples(t *testing.T) {
+	w := newWorld(t, newScene(
+		written(time.Second, "epoch 1"), written(2*time.Second, "loss=5"), written(3*time.Second, `{"member": 7}`),
+		written(4*time.Second, "epoch 2"), written(5*time.Second, "loss=6"),
+	))
+	w.process(t, "a")
+	w.change(func() { w.ended = true })
+	until(t, "the end", w.shipped(t))
+	if diff := cmp.Diff([]string{"3000000000 member=7", "3000000001 block=5", "5000000001 block=6"}, w.stored().Samples); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
@@ -412,5 +436,28 @@ func TestALineWithoutEndIsCutAndALogBeyondItsLimitIsNotKept(t *testing.T) {
 	}
 	if got.LogEnd.Dropped != 0 || !strings.Contains(got.LogEnd.Reason, "failed to open the log") {
 		t.Errorf("%+v", got.LogEnd)
+	}
+}
+
+// TestALineThatIsCutIsAsOneOfACollector: no character is cut apart, and no number
+// that ends at the cut is a sample.
+func TestALineThatIsCutIsAsOneOfACollector(t *testing.T) {
+	const limit = 64 << 10
+	long := func(end string) string { return strings.Repeat("x", limit-len(end)) + end }
+	w := newWorld(t, newScene(
+		written(time.Second, long(" n=1")+"23"), written(2*time.Second, long("")[1:]+"ö"), written(3*time.Second, "n=2\r"), written(4*time.Second, `{"member": 3, "loss": NaN}`),
+	))
+	w.process(t, "a")
+	w.change(func() { w.ended = true })
+	until(t, "the end", w.shipped(t))
+	got := w.stored()
+	if len(got.Lines) != 4 || got.Lines[0] != "1000000000 "+long(" n=1") || got.Lines[1] != "2000000000 "+long("")[1:] || got.Lines[2] != "3000000000 n=2\r" {
+		t.Errorf("%d lines", len(got.Lines))
+	}
+	if diff := cmp.Diff([]string{"3000000000 n=2", "4000000000 member=3"}, got.Samples); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if got.End.Dropped != 1 || !strings.Contains(got.End.Reason, "cut at 65536 bytes") {
+		t.Errorf("%+v", got.End)
 	}
 }

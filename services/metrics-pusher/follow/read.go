@@ -1,6 +1,7 @@
 package follow
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -26,7 +27,9 @@ type reading struct {
 	deps     Deps
 	header   event.Header
 	patterns *extract.Patterns
-	limit    int64 // bytes that are kept; 0 is no limit
+	blocks   *extract.Blocks // of lines of this connection: a block that it breaks off ends there
+	series   extract.Series  // of which samples are shipped: who goes on elsewhere begins to count anew
+	limit    int64           // bytes that are kept; 0 is no limit
 
 	version int64
 	saved   time.Time
@@ -56,7 +59,7 @@ func (f *follower) reading(ctx context.Context, p Place, version int64) (*readin
 	}
 	h := event.NewHeader(event.Derive("follow", p.UID), run.ID, run.Namespace, run.Owner, p.Made)
 	h.Attempt, h.Lineage = max(1, p.Ref.Attempt), run.Lineage
-	return &reading{deps: f.deps, header: h, patterns: patterns, limit: limit, version: version, place: p, next: p, saved: f.deps.Clock()}, nil
+	return &reading{deps: f.deps, header: h, patterns: patterns, blocks: patterns.Blocks(), limit: limit, version: version, place: p, next: p, saved: f.deps.Clock()}, nil
 }
 
 // piece is a line as it was read, or why there are no more.
@@ -123,6 +126,8 @@ func (r *reading) take(ctx context.Context, pieces <-chan piece, last bool) erro
 			case !ok:
 				return ctx.Err()
 			case errors.Is(p.err, io.EOF):
+				samples, missed := r.blocks.End(r.samples)
+				r.have(samples, missed, event.Line{Seq: r.next.Seq})
 				return r.flush(ctx)
 			case p.err != nil:
 				return errors.Join(r.flush(ctx), fmt.Errorf("read the log of pod %s: %w", r.place.Pod, p.err))
@@ -149,7 +154,7 @@ func (r *reading) add(ctx context.Context, p piece, before int64) (int64, error)
 		return seq, nil // it is shipped
 	}
 	length := int64(p.length - (len(p.text) - len(text)))
-	l := lineOf(text[:min(len(text), maxLine)], length, seq, at, p.open)
+	l := lineOf(text, length, seq, at, p.open)
 	if r.size+len(l.Text) > maxBatch || len(r.samples) > maxSamples {
 		if err := r.flush(ctx); err != nil {
 			return before, err
@@ -163,14 +168,11 @@ func (r *reading) add(ctx context.Context, p piece, before int64) (int64, error)
 // keep has a line, unless it is beyond what is to be kept, and the samples in it
 // shipped.
 func (r *reading) keep(l event.Line) {
-	first := len(r.samples)
-	samples, bad := r.patterns.Append(r.samples, l.Text)
-	if r.samples = samples; bad > 0 {
-		r.next.Samples.drop(int64(bad), "matched by a metric's pattern, but no number")
-	}
-	for i := first; i < len(r.samples); i++ {
-		r.samples[i].Seq, r.samples[i].Time = l.Seq, l.Time
-	}
+	first, piece := len(r.samples), extract.Piece{Text: l.Text, Cut: l.Cut, Seq: l.Seq, Time: l.Time}
+	samples, missed := r.blocks.Append(r.samples, piece)
+	r.have(samples, missed, l)
+	samples, missed = r.patterns.Append(r.samples, piece)
+	r.have(samples, missed, l)
 	r.size += len(l.Text) + 100*(1+len(r.samples)-first)
 	kept := r.next.Kept + int64(len(l.Text)) + 1
 	if r.limit > 0 && kept > r.limit {
@@ -180,6 +182,22 @@ func (r *reading) keep(l event.Line) {
 	}
 	r.next.Kept = kept
 	r.lines = append(r.lines, l)
+}
+
+// have has samples shipped, behind those that are, as far as their series are
+// kept. What they do not say is what l says, the line that they were found at.
+func (r *reading) have(samples []event.Sample, missed extract.Missed, l event.Line) {
+	missed.Drop(l.Seq, maxLine, r.next.Samples.drop)
+	r.next.Untimed += int64(missed.Times)
+	for i := len(r.samples); i < len(samples); i++ {
+		s := samples[i]
+		if !r.series.Admit(&s) {
+			r.next.Samples.drop(1, extract.TooManySeries)
+			continue
+		}
+		s.Seq, s.Time = cmp.Or(s.Seq, l.Seq), cmp.Or(s.Time, l.Time)
+		r.samples = append(r.samples, s)
+	}
 }
 
 // flush ships what is under way.
@@ -243,10 +261,15 @@ func (r *reading) save(ctx context.Context) error {
 
 // finish says that the log has ended, and writes that down.
 func (r *reading) finish(ctx context.Context) error {
-	if err := r.deps.Bus.Publish(ctx,
+	var said []event.Event
+	if n := r.next.Untimed; n > 0 {
+		of := fmt.Sprintf("%s of %s-%d", event.StreamLog, r.place.Role, r.place.Index)
+		said = append(said, event.Status{Header: r.head("status", "times"), Phase: event.PhaseRunning, Message: extract.Untimed(n, of)})
+	}
+	if err := r.deps.Bus.Publish(ctx, append(said,
 		event.Metrics{Header: r.head("metrics", "end"), Source: r.place.source(), Samples: []event.Sample{}, End: r.next.Samples.end()},
 		event.Logs{Header: r.head("logs", "end"), Source: r.place.source(), Lines: []event.Line{}, End: r.next.Lines.end()},
-	); err != nil {
+	)...); err != nil {
 		return fmt.Errorf("say that the log of pod %s has ended: %w", r.place.Pod, err)
 	}
 	err := store.Create(ctx, r.deps.Store, store.KindFollowed, store.Followed(r.place.UID), r.next.Target)

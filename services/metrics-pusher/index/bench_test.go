@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -164,7 +163,7 @@ func samplesFrom(n int) event.Event {
 func linesFrom(n int) event.Event {
 	l := logs(n)
 	for i := range each {
-		l.Lines = append(l.Lines, storetest.NewLine(int64(n*each+i)*81, strings.Repeat("x", 80)))
+		l.Lines = append(l.Lines, storetest.NewLine(int64(n*each+i)*81, fmt.Sprintf("2026-01-02T10:00:01.%03d INFO trainer: epoch %d step %d loss=%.4f on node-%d", i%1000, n, n*each+i, 1/float64(n*each+i+1), i%16)))
 	}
 	return l
 }

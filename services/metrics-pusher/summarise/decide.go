@@ -35,6 +35,7 @@ func ended(r store.Run, ev event.Finished) store.Run {
 // tally gathers the samples of a run.
 type tally struct {
 	attempt int
+	read    int64 // samples, of all attempts
 	series  []*series
 	byKey   map[string]*series
 	kept    int64 // values
@@ -63,6 +64,7 @@ func newTally(attempt int) *tally {
 
 // add adds samples, in the order of the store.
 func (t *tally) add(samples []store.Sample) {
+	t.read += int64(len(samples))
 	for i := range samples {
 		if s := &samples[i]; s.Origin.Attempt == t.attempt {
 			t.one(&s.Sample)

@@ -1,5 +1,6 @@
-// Package summarise computes what the samples of each run come to, exactly and
-// once: when the run is over and the store has all that it wrote.
+// Package summarise computes what the samples of each run come to, exactly: when
+// the run is over and the store has all that it wrote. Where some of that does
+// not come, it says what the rest comes to, and replaces this once all is there.
 //
 // That a run is to be summarised is remembered in the store until it is, so that
 // nothing is lost with a process, and is done by whichever process looks first.
@@ -20,7 +21,8 @@ import (
 
 // Settings are what an operator may choose. The zero value works.
 type Settings struct {
-	Patience time.Duration `toml:"patience"` // how long after a run's end its data are waited for; then those that are there are summarised; zero means 10m
+	Patience time.Duration `toml:"patience"` // how long after a run's end, and after the last of its data came, more are waited for; then those that are there are summarised; zero means 10m
+	Late     time.Duration `toml:"late"`     // how long after a run's end it is summarised again when more of its data come; zero means 24h
 	Look     time.Duration `toml:"look"`     // how often it looks for what another process has left; zero means 1m
 }
 
@@ -29,6 +31,9 @@ func (s Settings) Validate() error {
 	var errs []error
 	if s.Patience < 0 {
 		errs = append(errs, errors.New("summaries.patience: must not be negative"))
+	}
+	if s.Late < 0 {
+		errs = append(errs, errors.New("summaries.late: must not be negative"))
 	}
 	if s.Look < 0 {
 		errs = append(errs, errors.New("summaries.look: must not be negative"))
@@ -70,8 +75,8 @@ type Deps struct {
 // New returns the parts of the service, by name. The names are unique among all
 // services, so that one process can run several.
 func New(s Settings, d Deps) map[string]service.Part {
-	s.Patience, s.Look = cmp.Or(s.Patience, 10*time.Minute), cmp.Or(s.Look, time.Minute)
-	w := &worker{settings: s, store: d.Store, now: d.Now, log: d.Log, wake: make(chan struct{}, 1), mine: make(map[string]bool)}
+	s.Patience, s.Late, s.Look = cmp.Or(s.Patience, 10*time.Minute), cmp.Or(s.Late, 24*time.Hour), cmp.Or(s.Look, time.Minute)
+	w := &worker{settings: s, store: d.Store, now: d.Now, log: d.Log, wake: make(chan struct{}, 1), waits: make(map[string]pause)}
 	return map[string]service.Part{
 		"metrics-pusher/summarise/finished": d.Bus.Consume("metrics-pusher-summaries", service.Each(maxEvents, w.finished)),
 		"metrics-pusher/summarise/work":     w.work,

@@ -5,12 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/eventtest"
@@ -44,15 +48,25 @@ func (w *world) start() {
 	w.work = summarise.New(summarise.Settings{Patience: patience}, d)["metrics-pusher/summarise/work"]
 }
 
-// summaries returns what the service computes of a run, once it has.
-func (w *world) summaries(t *testing.T) store.Summaries {
+// summaries returns what the service computes of a run, once it has no more to
+// do, and once all of and hold too.
+func (w *world) summaries(t *testing.T, and ...func() bool) store.Summaries {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	return w.until(t, append(and, func() bool {
+		left, err := w.store.Docs(t.Context(), store.KindUnsummed, "", 10)
+		return err != nil || len(left) == 0
+	})...)
+}
+
+// until returns what the service computes of a run once all of conditions hold.
+func (w *world) until(t *testing.T, conditions ...func() bool) store.Summaries {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	done := make(chan error, 1)
 	go func() { done <- w.work(ctx) }()
 	for ctx.Err() == nil {
-		if left, err := w.store.Docs(t.Context(), store.KindUnsummed, "", 10); err != nil || len(left) == 0 {
+		if !slices.ContainsFunc(conditions, func(holds func() bool) bool { return !holds() }) {
 			break
 		}
 		time.Sleep(time.Millisecond)
@@ -173,14 +187,173 @@ func TestARunIsSummarisedOnceAllOfItsSamplesAreThereWhoeverIsKilledBefore(t *tes
 	}
 }
 
+// noted returns what is noted of the run, and whether it is.
+func (w *world) noted(t *testing.T) (summed *int64, noted bool) {
+	t.Helper()
+	d, _, err := store.Get[struct{ Summed *int64 }](t.Context(), w.store, store.KindUnsummed, "r")
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		t.Fatal(err)
+	}
+	return d.Summed, err == nil
+}
+
 func TestSamplesThatNeverComeAreNotWaitedForForEver(t *testing.T) {
 	w := newWorld(t)
 	w.bring(t, 1, false, at(1, "loss", 1, 1))
 	w.bus.Say(finished(1, "p1"))
 	w.now = w.now.Add(patience)
 	want := "attempt 1 complete false samples 1; loss ms map[] n 1 nan 0 median 1 first 1 last 1"
+	summed := func() bool { n, _ := w.noted(t); return n != nil }
+	if diff := cmp.Diff(want, text(w.until(t, summed))); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	w.start()
+	w.now = w.now.Add(24 * time.Hour)
+	if diff := cmp.Diff(want, text(w.summaries(t))); diff != "" {
+		t.Errorf("a day later (-want +got):\n%s", diff)
+	}
+	w.bus.Replay()
+	if _, again := w.noted(t); again {
+		t.Error("noted again")
+	}
+}
+
+func TestAsLongAsMoreSamplesComeNothingIsSummarised(t *testing.T) {
+	w := newWorld(t)
+	w.bring(t, 1, false, at(0, "loss", 0, 0))
+	w.bus.Say(finished(1, "p1"))
+	for n := range int64(4) { // each within the patience with the last, all of them together not
+		w.now = w.now.Add(patience * 9 / 10)
+		w.bring(t, 1, false, at(n+1, "loss", float64(n+1), n+1))
+		w.start()
+		w.until(t, func() bool {
+			d, _, err := store.Get[struct{ There struct{ Samples int64 } }](t.Context(), w.store, store.KindUnsummed, "r")
+			return err == nil && d.There.Samples == n+2
+		})
+		if s := w.read(t); s.Run != "" {
+			t.Fatalf("summarised: %s", text(s))
+		}
+	}
+	w.bring(t, 1, true, at(0, "loss", 0, 0), at(1, "loss", 1, 1), at(2, "loss", 2, 2), at(3, "loss", 3, 3), at(4, "loss", 4, 4))
+	w.start()
+	want := "attempt 1 complete true samples 5; loss ms map[] n 5 nan 0 median 2 first 0 last 4"
 	if diff := cmp.Diff(want, text(w.summaries(t))); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestWhatIsSummarisedInPartIsReplacedOnceAllIsThere(t *testing.T) {
+	w := newWorld(t)
+	w.bring(t, 1, false, at(1, "loss", 1, 1))
+	w.bus.Say(finished(1, "p1"))
+	w.now = w.now.Add(patience)
+	w.until(t, func() bool { n, _ := w.noted(t); return n != nil })
+	w.bring(t, 1, true, at(1, "loss", 1, 1), at(2, "loss", 2, 2), at(3, "loss", 3, 3))
+	w.start()
+	w.now = w.now.Add(20 * time.Hour)
+	want := "attempt 1 complete true samples 3; loss ms map[] n 3 nan 0 median 2 first 1 last 3"
+	if diff := cmp.Diff(want, text(w.summaries(t))); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	w.bus.Replay()
+	if _, again := w.noted(t); again {
+		t.Error("noted again")
+	}
+}
+
+// lagging is a store in which who reads samples sees fewer than who counts them,
+// as long as it lags.
+type lagging struct {
+	*sqlite.Store
+
+	lags atomic.Bool
+	read atomic.Int64 // times
+}
+
+func (l *lagging) Samples(ctx context.Context, q store.SampleQuery, cursor string, limit int) ([]store.Sample, string, error) {
+	samples, next, err := l.Store.Samples(ctx, q, cursor, limit)
+	if l.read.Add(1); l.lags.Load() && len(samples) > 1 {
+		samples = samples[:1]
+	}
+	return samples, next, err
+}
+
+func TestASummaryIsCompleteOnlyWhereAllSamplesThatAreCountedAreRead(t *testing.T) {
+	w := newWorld(t)
+	late := &lagging{Store: w.store}
+	late.lags.Store(true)
+	begin := func() {
+		d := summarise.Deps{Bus: w.bus, Store: late, Now: func() time.Time { return w.now }, Log: zap.NewNop()}
+		w.work = summarise.New(summarise.Settings{Patience: patience}, d)["metrics-pusher/summarise/work"]
+	}
+	begin()
+	w.bring(t, 1, true, at(1, "loss", 1, 1), at(2, "loss", 2, 2), at(3, "loss", 3, 3))
+	w.bus.Say(finished(1, "p1"))
+	if s := w.until(t, func() bool { return late.read.Load() >= 3 }); s.Run != "" {
+		t.Fatalf("summarised while the store lags: %s", text(s))
+	}
+	w.now = w.now.Add(patience)
+	begin()
+	want := "attempt 1 complete false samples 1; loss ms map[] n 1 nan 0 median 1 first 1 last 1"
+	if diff := cmp.Diff(want, text(w.until(t, func() bool { n, _ := w.noted(t); return n != nil && *n == 1 }))); diff != "" {
+		t.Errorf("after long (-want +got):\n%s", diff)
+	}
+	late.lags.Store(false)
+	begin()
+	want = "attempt 1 complete true samples 3; loss ms map[] n 3 nan 0 median 2 first 1 last 3"
+	if diff := cmp.Diff(want, text(w.summaries(t))); diff != "" {
+		t.Errorf("once it has caught up (-want +got):\n%s", diff)
+	}
+}
+
+// counting is a store that counts how often it is asked for what was written.
+type counting struct {
+	*sqlite.Store
+
+	mu    sync.Mutex
+	asked map[string]int // by run
+}
+
+func (c *counting) Streams(ctx context.Context, run string) ([]store.Stream, error) {
+	c.mu.Lock()
+	c.asked[run]++
+	c.mu.Unlock()
+	return c.Store.Streams(ctx, run)
+}
+
+// of returns how often it was asked for a run, and for all.
+func (c *counting) of(run string) (n, all int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, n := range c.asked {
+		all += n
+	}
+	return c.asked[run], all
+}
+
+func TestManyRunsWhoseDataAreLateCostEachWhatOneDoes(t *testing.T) {
+	bus, counted := eventtest.NewBus(t), &counting{Store: storetest.Open(t), asked: map[string]int{}}
+	d := summarise.Deps{Bus: bus, Store: counted, Now: func() time.Time { return time.Unix(1000, 0) }, Log: zap.NewNop()}
+	work := summarise.New(summarise.Settings{Patience: patience}, d)["metrics-pusher/summarise/work"]
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	done := make(chan error, 1)
+	go func() { done <- work(ctx) }()
+	const runs = 300
+	for i := range runs {
+		run := fmt.Sprint("r", i)
+		bus.Say(event.Finished{Header: event.NewHeader("f-"+run, run, "pets", "ann", time.Unix(1, 0).UTC()), Outcome: event.Succeeded, Message: "done", Collectors: []string{"p"}})
+		noted, _ := counted.of(run)
+		for n := noted; n == noted && ctx.Err() == nil; n, _ = counted.of(run) { // until it is looked at
+			time.Sleep(100 * time.Microsecond)
+		}
+	}
+	if _, all := counted.of(""); all > 20*runs { // pauses that double come to an hour after 18
+		t.Errorf("the store was asked %d times for %d runs", all, runs)
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
 	}
 }
 
@@ -194,8 +367,42 @@ func TestARunWithoutSamplesCostsNothing(t *testing.T) {
 	}
 }
 
+// sick is a store that fails some times when it is asked for samples.
+type sick struct {
+	*sqlite.Store
+
+	times atomic.Int64
+}
+
+func (s *sick) Samples(ctx context.Context, q store.SampleQuery, cursor string, limit int) ([]store.Sample, string, error) {
+	if s.times.Add(-1) >= 0 {
+		return nil, "", errors.New("away")
+	}
+	return s.Store.Samples(ctx, q, cursor, limit)
+}
+
+func TestARunIsSummarisedOnceTheStoreIsBackAndThatItWasAwayIsSaidOnce(t *testing.T) {
+	w := newWorld(t)
+	core, said := observer.New(zap.InfoLevel)
+	away := &sick{Store: w.store}
+	away.times.Store(2)
+	d := summarise.Deps{Bus: w.bus, Store: away, Now: func() time.Time { return w.now }, Log: zap.New(core)}
+	w.work = summarise.New(summarise.Settings{Patience: patience}, d)["metrics-pusher/summarise/work"]
+	w.bring(t, 1, true, at(1, "loss", 3, 30))
+	w.bus.Say(finished(1, "p1"))
+	again := func() bool { return said.FilterMessage("runs are summarised again").Len() > 0 }
+	if s := w.summaries(t, again); !s.Complete || s.Samples != 1 {
+		t.Errorf("summaries: %+v", s)
+	}
+	for _, message := range []string{"runs cannot be summarised now", "runs are summarised again"} {
+		if n := said.FilterMessage(message).Len(); n != 1 {
+			t.Errorf("%q is said %d times, want once: %v", message, n, said.All())
+		}
+	}
+}
+
 func TestSettings(t *testing.T) {
-	if err := (summarise.Settings{Patience: -1, Look: -1}).Validate(); err == nil || !strings.Contains(err.Error(), "patience") || !strings.Contains(err.Error(), "look") {
+	if err := (summarise.Settings{Patience: -1, Late: -1, Look: -1}).Validate(); err == nil || !strings.Contains(err.Error(), "patience") || !strings.Contains(err.Error(), "late") || !strings.Contains(err.Error(), "look") {
 		t.Error(err)
 	}
 	if err := (summarise.Settings{}).Validate(); err != nil {

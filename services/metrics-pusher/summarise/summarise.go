@@ -17,9 +17,10 @@ import (
 const (
 	maxEvents  = 64                    // that are handled at once
 	page       = 10_000                // samples that are read at once
-	firstPause = 20 * time.Millisecond // before what was not complete is looked at again
-	mostPause  = 2 * time.Second       // and at most
-	mostRuns   = 1000                  // that are looked at in one go
+	firstPause = 20 * time.Millisecond // before a run that was not complete is looked at again; each time twice as long, up to Settings.Look
+	rarely     = 16                    // times Settings.Look is the longest pause once what is there of a run is summarised
+	failPause  = time.Second           // before the store is asked again after it failed
+	listed     = 1000                  // runs that are listed at once
 )
 
 // worker summarises runs.
@@ -30,8 +31,18 @@ type worker struct {
 	log      *zap.Logger
 	wake     chan struct{}
 
-	mu   sync.Mutex
-	mine map[string]bool // runs that this process has noted: a list of documents may be late
+	asked time.Time // when the store was asked last for what is noted
+
+	mu    sync.Mutex
+	waits map[string]pause // by run; those that this process has noted are here at once, while a list of documents may be late
+}
+
+// pause is when a run is looked at next. Pauses grow, so that many runs whose data
+// are late cost no more than few.
+type pause struct {
+	next   time.Time
+	length time.Duration
+	failed bool // the last look
 }
 
 // due is what is remembered of a run that is to be summarised.
@@ -40,6 +51,9 @@ type due struct {
 	Attempt    int       `json:"attempt"`
 	Collectors []string  `json:"collectors,omitempty"`
 	Since      time.Time `json:"since"`
+	There      there     `json:"there"`            // of its data, when more were seen last
+	Changed    time.Time `json:"changed"`          // when that was
+	Summed     *int64    `json:"summed,omitempty"` // how many samples are summarised already
 }
 
 // finished remembers runs that are over, unless they wrote no samples.
@@ -69,12 +83,15 @@ func (w *worker) note(ctx context.Context, ev event.Finished) error {
 	if _, err := w.store.Doc(ctx, store.KindSummary, ev.Run); !errors.Is(err, store.ErrNotFound) {
 		return err // nil: it was summarised before
 	}
-	err = store.Create(ctx, w.store, store.KindUnsummed, ev.Run, due{Run: ev.Run, Attempt: r.Attempt, Collectors: r.Collectors, Since: w.now().UTC()})
+	now := w.now().UTC()
+	err = store.Create(ctx, w.store, store.KindUnsummed, ev.Run, due{
+		Run: ev.Run, Attempt: r.Attempt, Collectors: r.Collectors, Since: now, There: thereIs(streams), Changed: now,
+	})
 	if err != nil && !errors.Is(err, store.ErrExists) {
 		return err
 	}
 	w.mu.Lock()
-	w.mine[ev.Run] = true
+	w.waits[ev.Run] = pause{length: firstPause}
 	w.mu.Unlock()
 	select {
 	case w.wake <- struct{}{}:
@@ -83,107 +100,273 @@ func (w *worker) note(ctx context.Context, ev event.Finished) error {
 	return nil
 }
 
-// work summarises what is noted, until ctx is done.
+// work summarises what is noted, until ctx is done. What it cannot do now it says
+// once, and tries again.
 func (w *worker) work(ctx context.Context) error {
-	for pause := firstPause; ctx.Err() == nil; {
-		left, err := w.round(ctx)
-		if err != nil && ctx.Err() == nil {
+	failing := false
+	for ctx.Err() == nil {
+		next, err := w.round(ctx)
+		still := err != nil || w.failed()
+		switch {
+		case err != nil && !failing && ctx.Err() == nil:
 			w.log.Warn("runs cannot be summarised now", zap.Error(err))
+		case !still && failing:
+			w.log.Info("runs are summarised again")
 		}
-		wait := w.settings.Look
-		if left > 0 || err != nil {
-			wait, pause = pause, min(2*pause, mostPause)
+		failing = still
+		if err != nil {
+			next = time.Now().Add(failPause)
 		}
 		select {
 		case <-ctx.Done():
 		case <-w.wake:
-			pause = firstPause
-		case <-time.After(wait):
+		case <-time.After(time.Until(next)):
 		}
 	}
 	return nil
 }
 
-// round looks at every run that is noted, and returns how many are left.
-func (w *worker) round(ctx context.Context) (left int, err error) {
-	docs, err := w.store.Docs(ctx, store.KindUnsummed, "", mostRuns)
-	if err != nil {
-		return 0, fmt.Errorf("list runs to be summarised: %w", err)
+// round looks at every run that is noted and whose pause is over, and returns
+// when the next one's will be.
+func (w *worker) round(ctx context.Context) (next time.Time, err error) {
+	if err := w.list(ctx); err != nil {
+		return next, fmt.Errorf("list runs to be summarised: %w", err)
 	}
+	next = w.asked.Add(w.settings.Look)
 	w.mu.Lock()
-	runs := maps.Clone(w.mine)
+	waits := maps.Clone(w.waits)
 	w.mu.Unlock()
-	for _, d := range docs {
-		runs[d.Key] = true
-	}
 	var errs []error
-	for run := range runs {
-		done, err := w.try(ctx, run)
-		if err != nil {
-			errs = append(errs, fmt.Errorf("summarise run %s: %w", run, err))
+	for run, p := range waits {
+		if !p.next.After(time.Now()) {
+			gone, err := w.look(ctx, run, &p)
+			if err != nil {
+				errs = append(errs, fmt.Errorf("summarise run %s: %w", run, err))
+			}
+			w.keep(run, p, gone)
+			if gone {
+				continue
+			}
 		}
-		if !done {
-			left++
-			continue
-		}
-		w.mu.Lock()
-		delete(w.mine, run)
-		w.mu.Unlock()
+		next = earlier(next, p.next)
 	}
-	return left, errors.Join(errs...)
+	return next, errors.Join(errs...)
 }
 
-// try summarises a run if all of its samples are there, or if these were waited
-// for long enough.
-func (w *worker) try(ctx context.Context, run string) (done bool, err error) {
-	noted, version, err := store.Get[due](ctx, w.store, store.KindUnsummed, run)
-	if errors.Is(err, store.ErrNotFound) {
-		return true, nil // another process was faster
-	}
-	if err != nil {
+// look looks at a run, and says when to do so next, unless there is nothing more
+// to be done for it.
+func (w *worker) look(ctx context.Context, run string, p *pause) (gone bool, err error) {
+	d, done, err := w.try(ctx, run)
+	if p.failed = err != nil; p.failed { // its data are not late for that
+		p.next = time.Now().Add(failPause)
 		return false, err
 	}
-	r, err := w.store.Run(ctx, run)
-	if err != nil && !errors.Is(err, store.ErrNotFound) {
-		return false, err
+	most := w.settings.Look
+	if d.Summed != nil {
+		most *= rarely
 	}
-	r = ended(r, event.Finished{Header: event.Header{Attempt: noted.Attempt}, Collectors: noted.Collectors})
-	streams, err := w.store.Streams(ctx, run)
-	if err != nil {
-		return false, err
-	}
-	complete := store.Complete(r, streams).Complete
-	if !complete && w.now().Sub(noted.Since) < w.settings.Patience {
-		return false, nil
-	}
-	if err := w.summarise(ctx, run, r.Attempt, complete); err != nil {
-		return false, err
-	}
-	err = w.store.DeleteDoc(ctx, store.Doc{Kind: store.KindUnsummed, Key: run, Version: version})
-	if errors.Is(err, store.ErrConflict) {
-		err = nil
-	}
-	return true, err
+	p.next, p.length = time.Now().Add(p.length), min(2*p.length, most)
+	return done, nil
 }
 
-// summarise reads the samples of a run and stores what they come to.
-func (w *worker) summarise(ctx context.Context, run string, attempt int, complete bool) error {
-	t := newTally(attempt)
-	for cursor := ""; ; {
-		samples, next, err := w.store.Samples(ctx, store.SampleQuery{Run: run}, cursor, page)
+// keep remembers when a run is looked at next.
+func (w *worker) keep(run string, p pause, gone bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if gone {
+		delete(w.waits, run)
+		return
+	}
+	w.waits[run] = p
+}
+
+// list adds, from time to time, what other processes have noted.
+func (w *worker) list(ctx context.Context) error {
+	if time.Since(w.asked) < w.settings.Look {
+		return nil
+	}
+	after, all := "", []string(nil)
+	for more := true; more; {
+		docs, err := w.store.Docs(ctx, store.KindUnsummed, after, listed)
 		if err != nil {
 			return err
 		}
-		t.add(samples)
-		if cursor = next; len(samples) < page {
-			break
+		for _, d := range docs {
+			after, all = d.Key, append(all, d.Key)
+		}
+		more = len(docs) == listed
+	}
+	w.asked = time.Now()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, run := range all {
+		if _, known := w.waits[run]; !known {
+			w.waits[run] = pause{length: firstPause}
 		}
 	}
-	all := t.summaries(run, complete)
-	err := store.Create(ctx, w.store, store.KindSummary, run, all)
-	if err != nil && !errors.Is(err, store.ErrExists) {
+	return nil
+}
+
+// failed reports whether a run is noted at which the last look failed.
+func (w *worker) failed() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, p := range w.waits {
+		if p.failed {
+			return true
+		}
+	}
+	return false
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}
+
+// try does what is to be done for a run. It returns what is noted of it, and
+// whether nothing more is to be done.
+func (w *worker) try(ctx context.Context, run string) (d due, done bool, err error) {
+	d, version, err := store.Get[due](ctx, w.store, store.KindUnsummed, run)
+	if errors.Is(err, store.ErrNotFound) {
+		return d, true, nil // another process was faster
+	}
+	if err != nil {
+		return d, false, err
+	}
+	r, err := w.store.Run(ctx, run)
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return d, false, err
+	}
+	r = ended(r, event.Finished{Header: event.Header{Attempt: d.Attempt}, Collectors: d.Collectors})
+	r.ID = run
+	streams, err := w.store.Streams(ctx, run)
+	if err != nil {
+		return d, false, err
+	}
+	l := &looked{worker: w, run: r, due: d, version: version, there: thereIs(streams)}
+	err = l.do(ctx, store.Complete(r, streams).Complete)
+	if errors.Is(err, store.ErrConflict) { // another process does the same: it is seen next time
+		return l.due, false, nil
+	}
+	return l.due, l.done, err
+}
+
+// looked is a run that is being looked at.
+type looked struct {
+	*worker
+
+	run     store.Run
+	due     due
+	version int64 // of the note
+	there   there
+	done    bool
+}
+
+// do does what is to be done. Who counts and who reads may ask copies of the
+// store of which one lags: what is not all read is not complete.
+func (l *looked) do(ctx context.Context, complete bool) error {
+	what := next(l.due, l.there, complete, l.now(), l.settings)
+	var all *tally
+	if what == whole {
+		var err error
+		if all, err = l.read(ctx); err != nil {
+			return err
+		}
+		if all.read >= l.there.Samples {
+			return l.finish(ctx, all)
+		}
+		what = next(l.due, l.there, false, l.now(), l.settings)
+	}
+	switch what {
+	case say:
+		l.due.There, l.due.Changed = l.there, l.now().UTC()
+		return l.write(ctx)
+	case part:
+		return l.partly(ctx, all)
+	case leave:
+		return l.leave(ctx)
+	case wait, whole:
+	}
+	return nil
+}
+
+// finish stores what all samples come to.
+func (l *looked) finish(ctx context.Context, all *tally) error {
+	if err := l.put(ctx, all.summaries(l.run.ID, true)); err != nil {
 		return err
 	}
-	w.log.Info("summarised", zap.String("run", run), zap.Int64("samples", all.Samples), zap.Int("series", len(all.Summaries)), zap.Bool("complete", complete))
+	return l.leave(ctx)
+}
+
+// partly stores what those samples come to that are there, and waits for others.
+func (l *looked) partly(ctx context.Context, all *tally) (err error) {
+	if all == nil {
+		if all, err = l.read(ctx); err != nil {
+			return err
+		}
+	}
+	if l.due.Summed != nil && *l.due.Summed == all.read {
+		if l.now().Sub(l.due.Since) >= l.settings.Late {
+			return l.leave(ctx)
+		}
+		return nil
+	}
+	if err := l.put(ctx, all.summaries(l.run.ID, false)); err != nil {
+		return err
+	}
+	l.due.Summed = &all.read
+	return l.write(ctx)
+}
+
+// write writes the note anew.
+func (l *looked) write(ctx context.Context) (err error) {
+	l.version, err = store.Replace(ctx, l.store, store.KindUnsummed, l.run.ID, l.version, l.due)
+	return err
+}
+
+// leave removes the note.
+func (l *looked) leave(ctx context.Context) error {
+	l.done = true
+	err := l.store.DeleteDoc(ctx, store.Doc{Kind: store.KindUnsummed, Key: l.run.ID, Version: l.version})
+	if errors.Is(err, store.ErrConflict) {
+		return nil
+	}
+	return err
+}
+
+// read reads the samples of a run.
+func (l *looked) read(ctx context.Context) (*tally, error) {
+	t := newTally(l.run.Attempt)
+	for cursor := ""; ; {
+		samples, next, err := l.store.Samples(ctx, store.SampleQuery{Run: l.run.ID}, cursor, page)
+		if err != nil {
+			return nil, err
+		}
+		t.add(samples)
+		if cursor = next; len(samples) < page {
+			return t, nil
+		}
+	}
+}
+
+// put stores summaries, in place of those that are there unless these tell more.
+func (l *looked) put(ctx context.Context, all store.Summaries) error {
+	err := store.Create(ctx, l.store, store.KindSummary, all.Run, all)
+	if errors.Is(err, store.ErrExists) {
+		var before store.Summaries
+		var version int64
+		before, version, err = store.Get[store.Summaries](ctx, l.store, store.KindSummary, all.Run)
+		if err != nil || !better(all, before) {
+			return err
+		}
+		_, err = store.Replace(ctx, l.store, store.KindSummary, all.Run, version, all)
+	}
+	if err != nil {
+		return err
+	}
+	l.log.Info("summarised", zap.String("run", all.Run), zap.Int64("samples", all.Samples), zap.Int("series", len(all.Summaries)), zap.Bool("complete", all.Complete))
 	return nil
 }

@@ -2,7 +2,9 @@ package elastic_test
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
@@ -13,11 +15,9 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store"
 	"github.com/benchmark-ai/bai/services/internal/store/elastic"
 	"github.com/benchmark-ai/bai/services/internal/storetest"
+	"github.com/benchmark-ai/bai/services/test/testbed"
 	"github.com/benchmark-ai/bai/services/test/testbed/elasticsearch"
 )
-
-// queries is how many are asked of both stores.
-const queries = 300
 
 // testAlike writes the same random data to both stores, then asks both the same
 // random queries, page by page.
@@ -33,6 +33,13 @@ func testAlike(t *testing.T, server *elasticsearch.Server) {
 	soon(t, "all is seen", func() (bool, error) {
 		a, err := listed(t, large, store.RunFilter{}, 100)
 		b, _ := listed(t, small, store.RunFilter{}, 100)
+		for _, kind := range storetest.Kinds() {
+			want, _ := small.Docs(t.Context(), kind, "", 1000)
+			got, err := large.Docs(t.Context(), kind, "", 1000)
+			if !cmp.Equal(want, got, cmpopts.EquateEmpty()) {
+				return false, err
+			}
+		}
 		for _, run := range runIDs() {
 			want, _ := small.Streams(t.Context(), run)
 			got, err := large.Streams(t.Context(), run)
@@ -42,16 +49,21 @@ func testAlike(t *testing.T, server *elasticsearch.Server) {
 		}
 		return cmp.Equal(a, b), err
 	})
-	for range queries {
+	for range testbed.Size(1000, 150) {
 		what, ask := query(t, r)
 		want, err := ask(small)
 		check(t, err)
 		got, err := ask(large)
 		check(t, err)
-		if diff := cmp.Diff(want, got, cmpopts.EquateEmpty(), cmpopts.EquateNaNs()); diff != "" {
+		if diff := cmp.Diff(want, got, cmpopts.EquateEmpty(), cmpopts.EquateNaNs(), cmp.Comparer(sameFloat)); diff != "" {
 			t.Fatalf("%s (-sqlite +elasticsearch):\n%.3000s", what, diff)
 		}
 	}
+}
+
+// sameFloat says whether two numbers are one, or neither is a number.
+func sameFloat(a, b store.Float) bool {
+	return a == b || math.IsNaN(float64(a)) && math.IsNaN(float64(b))
 }
 
 func runIDs() (ids []string) {
@@ -75,20 +87,37 @@ func fill(t *testing.T, r *rand.Rand, s storetest.Store) {
 		for revision := range int64(1 + r.IntN(5)) {
 			run.Owner, run.Namespace, run.Name = one(r, "ann", "bob", "ann b"), one(r, "pets", "cars"), one(r, "", "nightly", "Nächtlich", "x\x00y")
 			run.File, run.Phase, run.Outcome = one(r, "", "Bench.toml", "größe/Ä.toml"), one(r, event.Phases()...), one(r, "", event.Failed, event.Succeeded)
+			run.Schedule = one(r, "", "", "night", "ünï")
 			run.Labels = map[string]string{store.LabelTask: one(r, "train", "Test", ""), "k": one(r, "1", "2"), one(r, "a.b", "", "ü"): one(r, "", "x")}
 			run.Revision, c.Revision, c.Event, c.Phase = revision+1, revision+1, fmt.Sprint("e", revision), run.Phase
 			check(t, s.PutRun(t.Context(), run, c))
 		}
+		check(t, store.Create(t.Context(), s, store.KindSummary, id, randomSummaries(r, id)))
 		for pod := range r.IntN(4) {
 			o := storetest.NewOrigin(id, fmt.Sprint("pod", pod))
-			o.Attempt = 1 + r.IntN(2)
+			o.Attempt, o.Container = 1+r.IntN(2), one(r, "benchmark", "server")
 			check(t, s.AppendSamples(t.Context(), []store.Samples{{Origin: o, Samples: randomSamples(r), End: one(r, nil, &event.End{Count: 9})}}))
 			check(t, s.AppendLines(t.Context(), []store.Lines{{Origin: o, Lines: randomLines(r)}}))
 		}
 	}
-	for i := range 40 {
-		check(t, s.CreateDoc(t.Context(), store.Doc{Kind: one(r, store.KindPlan, store.KindQueue), Key: fmt.Sprint(one(r, "a", "B", "ü", "☃"), i), Value: []byte(`{}`)}))
+	for i := range 200 {
+		check(t, s.CreateDoc(t.Context(), store.Doc{Kind: one(r, storetest.Kinds()...), Key: fmt.Sprint(one(r, "a", "B", "ü", "☃"), i), Value: []byte(`{}`)}))
 	}
+}
+
+func randomSummaries(r *rand.Rand, run string) store.Summaries {
+	all := store.Summaries{Run: run, Attempt: 1 + r.IntN(2), Complete: r.IntN(2) == 0, Samples: r.Int64(), Method: "as it is"}
+	for range r.IntN(20) {
+		x := func() store.Float {
+			return store.Float(one(r, r.NormFloat64(), math.NaN(), math.Inf(1), math.MaxFloat64, math.SmallestNonzeroFloat64))
+		}
+		one := store.Summary{Metric: one(r, "a", "ü"), Labels: map[string]string{"k": "v"}, N: r.Int64N(9), Min: x(), Max: x(), Median: x(), P99: x(), SD: x()}
+		if r.IntN(2) == 0 {
+			one.Interval = &store.Interval{Low: x(), High: x(), Level: r.Float64()}
+		}
+		all.Summaries = append(all.Summaries, one)
+	}
+	return all
 }
 
 func randomSamples(r *rand.Rand) (all []event.Sample) {
@@ -107,7 +136,7 @@ func randomSamples(r *rand.Rand) (all []event.Sample) {
 
 func randomLines(r *rand.Rand) (all []event.Line) {
 	for seq := range int64(r.IntN(150)) {
-		l := storetest.NewLine(seq*11, fmt.Sprint("line ", r.IntN(100), one(r, "", " \"ü\"", "\t\x00")))
+		l := storetest.NewLine(seq*11, fmt.Sprint("line ", r.IntN(100), one(r, "", " \"Ü\"", "\t\x00", " CUDA_error-7.", " v1."+fmt.Sprint(r.IntN(9)), "--a.b..c", strings.Repeat(" x", r.IntN(700))+" end")))
 		l.Time, l.Err, l.Cut = when(r).UnixNano(), r.IntN(2) == 0, r.IntN(9) == 0
 		all = append(all, l)
 	}
@@ -125,9 +154,9 @@ func maybe(r *rand.Rand) time.Time {
 func query(t *testing.T, r *rand.Rand) (string, func(s storetest.Store) (any, error)) {
 	t.Helper()
 	run, limit := one(r, runIDs()...), 1+r.IntN(60)
-	switch r.IntN(6) {
+	switch r.IntN(9) {
 	case 0, 1:
-		f := store.RunFilter{Owner: one(r, "", "ann"), Namespace: one(r, "", "", "pets"), Name: one(r, "", "", "nightly"), Since: maybe(r), Until: maybe(r), Oldest: r.IntN(2) == 0, Text: one(r, "", "", "N", "nä", "BENCH", "größe", "GRÖSSE", "test", "tes", "x\x00", "01KDVR")}
+		f := store.RunFilter{Owner: one(r, "", "ann"), Namespace: one(r, "", "", "pets"), Name: one(r, "", "", "nightly"), Schedule: one(r, "", "", "", "night", "ünï", "nigh"), Since: maybe(r), Until: maybe(r), Oldest: r.IntN(2) == 0, Text: one(r, "", "", "N", "nä", "BENCH", "größe", "GRÖSSE", "test", "tes", "x\x00", "01KDVR")}
 		if r.IntN(3) == 0 {
 			f.Phases, f.Outcomes = event.Phases()[r.IntN(4):], one(r, nil, []event.Outcome{event.Failed}, []event.Outcome{event.Failed, event.Succeeded})
 		}
@@ -143,13 +172,21 @@ func query(t *testing.T, r *rand.Rand) (string, func(s storetest.Store) (any, er
 		return fmt.Sprintf("samples %+v by %d", q, limit), func(s storetest.Store) (any, error) {
 			return paged(func(cursor string) ([]store.Sample, string, error) { return s.Samples(t.Context(), q, cursor, limit) })
 		}
-	case 4:
-		q := store.LineQuery{Run: run, Attempt: r.IntN(3), Last: one(r, 0, 0, 1, 7, 1000), Since: maybe(r)}
+	case 4, 8:
+		q := store.LineQuery{Run: run, Attempt: r.IntN(3), Last: one(r, 0, 0, 1, 7, 1000), Since: maybe(r), Container: one(r, "", "", "server", "none")}
+		q.Tokens = store.Words(one(r, "", "", "line", "LINE "+fmt.Sprint(r.IntN(100)), "ü", "cuda_ERROR-7", "cuda", "7", "v1.3", "end", "a.b..c line", "x end", "none"))
 		return fmt.Sprintf("lines %+v by %d", q, limit), func(s storetest.Store) (any, error) {
 			return paged(func(cursor string) ([]store.Line, string, error) { return s.Lines(t.Context(), q, cursor, limit) })
 		}
+	case 5:
+		return "summaries of " + run, func(s storetest.Store) (any, error) {
+			v, version, err := store.Get[store.Summaries](t.Context(), s, store.KindSummary, run)
+			return []any{v, version}, err
+		}
+	case 6:
+		return "how many runs there are", func(s storetest.Store) (any, error) { return s.Census(t.Context()) }
 	}
-	kind, after := one(r, store.KindPlan, store.KindQueue), one(r, "", "B", "a3", "ü")
+	kind, after := one(r, storetest.Kinds()...), one(r, "", "B", "a3", "ü")
 	return fmt.Sprintf("%s after %q", kind, after), func(s storetest.Store) (any, error) { return s.Docs(t.Context(), kind, after, limit) }
 }
 

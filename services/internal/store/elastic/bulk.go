@@ -125,10 +125,24 @@ type said struct {
 	Error  json.RawMessage `json:"error"`
 }
 
+// item is what the server says to one action.
+type item struct {
+	Create said  `json:"create"`
+	Index  *said `json:"index"`
+}
+
+func (i item) said() said {
+	if i.Index != nil {
+		return *i.Index
+	}
+	return i.Create
+}
+
 // as is the error of a document.
 func (s said) as() *Error { return newError(s.Status, s.Error, s.Error) }
 
-// fine says whether the document is there: that it was there already is as good.
+// fine says whether the document is there: that it was there already, or a newer
+// one, is as good.
 func (s said) fine() bool {
 	return s.Status == http.StatusCreated || s.Status == http.StatusOK || s.Status == http.StatusConflict
 }
@@ -136,9 +150,7 @@ func (s said) fine() bool {
 // judge reads what the server says to each document.
 func (s *Store) judge(ctx context.Context, index string, body []byte, items []int, a answer) (v verdict, err error) {
 	var got struct {
-		Items []struct {
-			Create said `json:"create"`
-		} `json:"items"`
+		Items []item `json:"items"`
 	}
 	if err := json.Unmarshal(a.body, &got); err != nil {
 		return v, fmt.Errorf("read the answer to a bulk request: %w", err)
@@ -147,12 +159,13 @@ func (s *Store) judge(ctx context.Context, index string, body []byte, items []in
 		return v, fmt.Errorf("elasticsearch answers for %d of %d documents", len(got.Items), len(items))
 	}
 	for i, item := range got.Items {
-		if item.Create.fine() {
+		what := item.said()
+		if what.fine() {
 			continue
 		}
-		one := verdict{busy: []int{i}, why: item.Create.as()}
-		if status := item.Create.Status; status == http.StatusBadRequest || status == http.StatusRequestEntityTooLarge {
-			if one, err = s.refusal(ctx, index, body, items, i, item.Create); err != nil {
+		one := verdict{busy: []int{i}, why: what.as()}
+		if what.Status == http.StatusBadRequest || what.Status == http.StatusRequestEntityTooLarge {
+			if one, err = s.refusal(ctx, index, body, items, i, what); err != nil {
 				return v, err
 			}
 		}

@@ -111,7 +111,13 @@ func (s *Store) CreateDoc(ctx context.Context, d store.Doc) error {
 		return err
 	}
 	d.Version = 1
-	return explain(fmt.Sprintf("create %s %q", d.Kind, d.Key), s.create(ctx, s.index(indexDocs), docID(d.Kind, d.Key), keep(d)))
+	err := s.create(ctx, s.index(indexDocs), docID(d.Kind, d.Key), keep(d))
+	if d.Kind == store.KindSummary && (err == nil || errors.Is(err, store.ErrExists)) {
+		if unseen := s.presentStored(ctx, d.Key); unseen != nil { // who writes a summary does so until it goes through
+			err = unseen
+		}
+	}
+	return explain(fmt.Sprintf("create %s %q", d.Kind, d.Key), err)
 }
 
 // Doc implements store.Docs.
@@ -143,6 +149,9 @@ func (s *Store) ReplaceDoc(ctx context.Context, d store.Doc) (int64, error) {
 	case err == nil:
 		d.Version++
 		err = s.replace(ctx, s.index(indexDocs), docID(d.Kind, d.Key), at, keep(d))
+	}
+	if err == nil && d.Kind == store.KindSummary {
+		err = s.present(ctx, d) // who writes a summary does so until it goes through
 	}
 	if err != nil {
 		return 0, explain(fmt.Sprintf("replace version %d of %s %q", d.Version, d.Kind, d.Key), err)

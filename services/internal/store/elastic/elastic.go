@@ -87,6 +87,8 @@ type Store struct {
 
 	setup   *semaphore.Weighted // one at a time
 	settled atomic.Bool         // the templates are as this program needs them
+
+	sound atomic.Pointer[time.Time] // when Check last found nothing
 }
 
 // Open returns the store at an Elasticsearch, which it does not wait for: the

@@ -29,12 +29,14 @@ func TestOnARealElasticsearch(t *testing.T) {
 		"what is odd loses nothing else and grows no mapping":          testOdd,
 		"a document that is refused loses nothing else":                testRefused,
 		"setting up again changes nothing":                             testSetup,
+		"settings that change have an effect, and that is said":        testSettings,
 		"what a newer version has written is refused, with the remedy": testNewer,
 		"what an older version has set up is brought to this one":      testOlder,
 		"documents of every version are read":                          testVersions,
 		"a log is followed without gaps whatever is refreshed when":    testFollow,
 		"old months are forgotten whole, and others are not":           testForget,
 		"both stores answer alike":                                     testAlike,
+		"what runs come to is there for dashboards, once":              testPresented,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, server) })
 	}
@@ -109,7 +111,7 @@ func say(ctx context.Context, tb testing.TB, method, url, body string) []byte {
 func soon(t *testing.T, what string, done func() (bool, error)) {
 	t.Helper()
 	var err error
-	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 		var ok bool
 		if ok, err = done(); ok && err == nil {
 			return

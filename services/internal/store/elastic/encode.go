@@ -16,6 +16,9 @@ type encoder struct {
 	source string // ID
 	head   []byte // the beginning of each action: routing and the first half of the ID
 	shared []byte // the fields that say where a document comes from
+
+	tokenizer store.Tokenizer
+	tokens    []byte // of a line, as JSON
 }
 
 func newEncoder(o store.Origin) *encoder {
@@ -112,6 +115,7 @@ func appendSampleID(b []byte, v *event.Sample) []byte {
 func (e *encoder) line(b []byte, l *event.Line) ([]byte, error) {
 	b = e.begin(b, l.Seq, l.Time, nil)
 	b = appendString(append(b, `,"message":`...), l.Text)
+	b = e.appendTokens(b, l.Text)
 	if l.Err || l.Cut || l.Open || l.Raw != 0 {
 		b = append(b, `,"log":{"error":`...)
 		b = strconv.AppendBool(b, l.Err)
@@ -130,6 +134,16 @@ func (e *encoder) line(b []byte, l *event.Line) ([]byte, error) {
 		b = appendString(append(b, `,"exact":`...), string(text))
 	}
 	return append(b, "}\n"...), nil
+}
+
+// appendTokens writes what a line is found by. Tokens need no escapes.
+func (e *encoder) appendTokens(b []byte, text string) []byte {
+	e.tokens = e.tokens[:0]
+	e.tokenizer.Each(text, func(token []byte) { e.tokens = append(append(append(e.tokens, '"'), token...), '"', ',') })
+	if n := len(e.tokens); n > 0 {
+		b = append(append(append(b, `,"tokens":[`...), e.tokens[:n-1]...), ']')
+	}
+	return b
 }
 
 // sourceDoc is a source as it is kept.

@@ -76,7 +76,7 @@ func bring(ctx context.Context, s *elastic.Store, sources, lines, again int) err
 func testCrash(t *testing.T, server *elasticsearch.Server) {
 	t.Helper()
 	s := open(t, server, elastic.Settings{})
-	check(t, s.Setup(t.Context()))
+	setUp(t, s)
 	ctx, stop := context.WithCancel(t.Context())
 	var acknowledged atomic.Int64
 	done := make(chan error, 1)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -15,52 +16,100 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/event"
 )
 
-// Forget removes what belongs to the months that were over at a time: their
-// indices, whole, and the documents of their runs that have finished. It returns
-// the names of the indices. What belongs to runs whose IDs have no time stays.
-func (s *Store) Forget(ctx context.Context, before time.Time) ([]string, error) {
-	if err := s.ready(ctx); err != nil {
-		return nil, err
-	}
-	month := time.Date(before.UTC().Year(), before.UTC().Month(), 1, 0, 0, 0, 0, time.UTC)
-	for n := page; n == page; { // until fewer than a page were there
-		var err error
-		if n, err = s.forgetRuns(ctx, month); err != nil {
-			return nil, fmt.Errorf("forget runs before %s: %w", month.Format(time.DateOnly), err)
-		}
-	}
-	var forgotten []string
-	for _, i := range Indices() {
-		if !i.ByMonth {
-			continue
-		}
-		names, err := s.forgetMonths(ctx, i, month)
-		forgotten = append(forgotten, names...)
-		if err != nil {
-			return forgotten, err
-		}
-	}
-	return forgotten, nil
+// Past is what belongs to months that are over.
+type Past struct {
+	Indices []string // of those months
+	Runs    int64    // that were submitted before and have finished
+	Open    []string // runs that were submitted before and have not finished, some of them
 }
 
-// forgetMonths removes the indices of a kind that are of months before one.
-func (s *Store) forgetMonths(ctx context.Context, i Index, month time.Time) (forgotten []string, err error) {
-	versions, err := s.indexVersions(ctx, i)
+// Past returns what Forget would remove. What belongs to runs whose IDs have no
+// time is not part of it.
+func (s *Store) Past(ctx context.Context, before time.Time) (p Past, err error) {
+	if err := s.ready(ctx); err != nil {
+		return p, err
+	}
+	month := monthOf(before)
+	if _, err := s.call(ctx, http.MethodPost, "/"+s.index(indexRuns)+"/_refresh", nil, nil); err != nil {
+		return p, err
+	}
+	old, over := compare("find.created", "lt", nanos(month)), term("run.phase", string(event.PhaseFinished))
+	got, err := s.searches(ctx, s.index(indexRuns), "", []search{
+		{Query: allOf(old, over), Track: true},
+		{Query: object{"bool": object{"filter": []any{old}, "must_not": []any{over}}}, Size: 10, Sort: []any{asc("find.created")}, Source: []string{"doc.id"}},
+	})
+	if err != nil {
+		return p, err
+	}
+	p.Runs = got[0].Hits.Total.Value
+	for _, h := range got[1].Hits.Hits {
+		var d runDoc
+		if err := json.Unmarshal(h.Source, &d); err != nil {
+			return p, err
+		}
+		p.Open = append(p.Open, d.Doc.ID)
+	}
+	for _, i := range Indices() {
+		names, err := s.months(ctx, i, month)
+		if err != nil {
+			return p, err
+		}
+		p.Indices = append(p.Indices, names...)
+	}
+	return p, nil
+}
+
+// ErrOpen says that what is to be forgotten belongs to runs that go on.
+var ErrOpen = errors.New("has not finished: cancel it, or wait for its end")
+
+// Forget removes what belongs to the months that were over at a time: their
+// indices, whole, and the documents of their runs. It returns the names of the
+// indices. It removes nothing, and says ErrOpen, where one of these runs has not
+// finished. What belongs to runs whose IDs have no time stays.
+func (s *Store) Forget(ctx context.Context, before time.Time) ([]string, error) {
+	past, err := s.Past(ctx, before)
 	if err != nil {
 		return nil, err
 	}
-	for _, name := range slices.Sorted(maps.Keys(versions)) {
-		name = strings.TrimPrefix(name, "index ")
-		of, err := time.Parse("2006.01", strings.TrimPrefix(name, s.index(i.Name)+"-"))
-		if err != nil || !of.Before(month) {
-			continue // of runs without a time, or too new
+	if len(past.Open) > 0 {
+		return nil, fmt.Errorf("forget what is before %s: run %s, submitted then, %w", monthOf(before).Format("2006-01"), past.Open[0], ErrOpen)
+	}
+	for n := page; n == page; { // until fewer than a page were there
+		if n, err = s.forgetRuns(ctx, monthOf(before)); err != nil {
+			return nil, fmt.Errorf("forget runs before %s: %w", monthOf(before).Format("2006-01"), err)
 		}
+	}
+	var forgotten []string
+	for _, name := range past.Indices {
 		if _, err := s.call(ctx, http.MethodDelete, "/"+name, nil, nil, http.StatusNotFound); err != nil {
 			return forgotten, fmt.Errorf("forget index %s: %w", name, err)
 		}
 		forgotten = append(forgotten, name)
 	}
 	return forgotten, nil
+}
+
+// monthOf returns when the month of a time begins.
+func monthOf(t time.Time) time.Time {
+	return time.Date(t.UTC().Year(), t.UTC().Month(), 1, 0, 0, 0, 0, time.UTC)
+}
+
+// months returns the indices of a kind that are of months before one, in order.
+func (s *Store) months(ctx context.Context, i Index, month time.Time) (names []string, err error) {
+	if !i.ByMonth {
+		return nil, nil
+	}
+	versions, err := s.indexVersions(ctx, i)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range slices.Sorted(maps.Keys(versions)) {
+		of, err := time.Parse("2006.01", strings.TrimPrefix(name, s.index(i.Name)+"-"))
+		if err == nil && of.Before(month) { // else it is of runs without a time, or too new
+			names = append(names, name)
+		}
+	}
+	return names, nil
 }
 
 // forgetRuns removes a page of finished runs that were submitted before a time,

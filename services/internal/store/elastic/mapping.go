@@ -4,7 +4,7 @@ import "maps"
 
 // Version is that of the mappings below. Never change the meaning of a field:
 // add one and raise the version. Documents of every earlier version stay readable.
-const Version = 1
+const Version = 3
 
 // Indices by name, without prefix and partition, in the order of the flow.
 const (
@@ -14,6 +14,7 @@ const (
 	indexSources = "sources"
 	indexMetrics = "metrics"
 	indexLogs    = "logs"
+	indexResults = "results"
 )
 
 // Field is one field of the documents of an index.
@@ -74,6 +75,7 @@ func Indices() []Index {
 		{Name: indexSources, ByMonth: true, Says: "One document for each source of samples or lines, and one for its end. ID: the source's, the topic, and whether it is the end.", Fields: sourceFields()},
 		{Name: indexMetrics, ByMonth: true, Says: "One document for each sample. ID: made of the source, `seq`, `sub` and the metric's name.", Fields: metricFields()},
 		{Name: indexLogs, ByMonth: true, Says: "One document for each line. ID: made of the source and `seq`.", Fields: logFields()},
+		{Name: indexResults, ByMonth: true, Says: "One document for each series of a run's samples, once they are summarised: what they come to, for dashboards. It is read by nobody else. ID: a digest of the run's and the ordinal. Since version 2.", Fields: resultFields()},
 	}
 }
 
@@ -192,11 +194,43 @@ func logFields() []Field {
 	fields := append([]Field{{Name: "@timestamp", Type: "date_nanos", Says: "when it was read"}}, origin()...)
 	return append(append(fields, order()...),
 		Field{Name: "message", Type: "text", Says: "the line", options: map[string]any{"norms": false}},
+		Field{Name: "tokens", Type: "keyword", Says: "what the line is found by: its runs of letters, digits and `_ . -`, lower case, and the parts of those that are joined. Lines of versions before 3 have none and are not found by them. Since version 3", options: map[string]any{"doc_values": false}},
 		flag("log.error", "written to standard error"),
 		flag("log.cut", "`message` ends early: the line was over the limit"),
 		flag("log.open", "the benchmark ended without a line feed"),
 		Field{Name: "log.raw", Type: "long", Says: "bytes that the benchmark wrote, where `message` is not all of them", options: map[string]any{"index": false, "doc_values": false}},
 	)
+}
+
+func resultFields() []Field {
+	fields := []Field{
+		{Name: "@timestamp", Type: "date_nanos", Says: "when the run was submitted"},
+		keyword("run.id", "of which run"),
+		keyword("run.name", "chosen by the user"),
+		keyword("run.namespace", "team"),
+		keyword("run.owner", "who submitted it"),
+		keyword("run.task", "label `task_name`"),
+		number("run.attempt", "integer", "whose samples they are: the last"),
+		keyword("run.outcome", "succeeded, failed or canceled, as far as it was known"),
+		keyword("run.set", "the set that it belongs to"),
+		keyword("run.cell", "of the set's sweep"),
+		number("run.repetition", "integer", "of the cell"),
+		flag("run.warmup", "it does not count"),
+		keyword("run.schedule", "the schedule that fired"),
+		keyword("run.version", "of what is measured: label `version`, else the digests of the images that ran"),
+		labels("Of the descriptor and the request."),
+		keyword("machine.name", "what the pods ran on, in words: GPUs, CPUs, memory"),
+		keyword("machine.fingerprint", "the same for machines whose numbers may be compared"),
+		keyword("metric.name", "of the metric"),
+		keyword("metric.unit", "as the descriptor or the benchmark says"),
+		{Name: "metric.labels", Type: "flattened", Says: "of the samples", options: map[string]any{"ignore_above": maxTerm}},
+		number("n", "long", "samples that are numbers or infinite"),
+		flag("complete", "all samples were there"),
+	}
+	for _, name := range []string{"min", "max", "median", "p90", "p95", "p99", "mean", "sd", "first", "last"} {
+		fields = append(fields, number("value."+name, "double", "of the samples; absent where it is not finite"))
+	}
+	return append(fields, number("value.low", "double", "end of the confidence interval of the median"), number("value.high", "double", "end of the confidence interval of the median"))
 }
 
 // mapping returns the mapping of an index as Elasticsearch wants it.

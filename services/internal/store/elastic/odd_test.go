@@ -22,7 +22,7 @@ func testOdd(t *testing.T, server *elasticsearch.Server) {
 	t.Helper()
 	prefix := newPrefix(t, server)
 	s := open(t, server, elastic.Settings{Prefix: prefix})
-	check(t, s.Setup(t.Context()))
+	setUp(t, s)
 	mappings := func() string {
 		return string(say(t.Context(), t, http.MethodGet, server.URL+"/"+prefix+"-metrics-other,"+prefix+"-logs-other/_mapping", ""))
 	}

@@ -26,7 +26,7 @@ func (s *Store) sources(ctx context.Context, run, topic string) (all []source, e
 	var after []any
 	for {
 		hits, err := s.search(ctx, s.index(indexSources, partition(run)), search{
-			Size: page, Query: allOf(is...), After: after, Source: []string{"topic", "ended", "origin", "end"},
+			run: run, Size: page, Query: allOf(is...), After: after, Source: []string{"topic", "ended", "origin", "end"},
 			Sort: []any{asc("run.attempt"), asc("source.id"), asc("topic"), asc("ended")},
 		})
 		if err != nil {
@@ -100,7 +100,7 @@ func (s *Store) counts(ctx context.Context, run, topic string, sources []source)
 			ask = append(ask, search{Query: of, Track: true}, search{Size: 1, Query: of, Sort: []any{desc("place"), desc("seq")}, Source: false})
 		}
 	}
-	return s.searches(ctx, s.streamIndex(topic, run), ask)
+	return s.searches(ctx, s.streamIndex(topic, run), run, ask)
 }
 
 // last returns the sequence of the last document found, -1 where there is none.
@@ -122,7 +122,7 @@ func (s *Store) streamIndex(topic, run string) string {
 
 // Lines implements store.Streams.
 func (s *Store) Lines(ctx context.Context, q store.LineQuery, cursor string, limit int) ([]store.Line, string, error) {
-	purpose, at, err := s.resume("lines", []any{q.Run, q.Attempt, q.Source}, cursor, limit)
+	purpose, at, err := s.resume("lines", q.Purpose(), cursor, limit)
 	if err != nil {
 		return nil, "", err
 	}
@@ -137,30 +137,41 @@ func (s *Store) lines(ctx context.Context, q store.LineQuery, begin bool, at spo
 	every, err := s.sources(ctx, q.Run, event.TopicLogs)
 	var sources []source
 	for _, src := range every {
-		if (q.Attempt == 0 || q.Attempt == src.Origin.Attempt) && (q.Source == "" || q.Source == src.id) {
+		if q.Of(src.Origin) {
 			sources = append(sources, src)
 		}
 	}
 	index := s.streamIndex(event.TopicLogs, q.Run)
 	if err == nil && begin && q.Last > 0 {
-		err = s.tail(ctx, index, sources, q.Last, at)
+		err = s.tail(ctx, index, sources, q, at)
 	}
 	if err == nil && begin && !q.Since.IsZero() {
-		err = s.since(ctx, index, sources, nanos(q.Since), at)
+		err = s.since(ctx, index, sources, q, at)
 	}
 	if err != nil {
 		return nil, err
 	}
 	follow := func(src source, p spot) search {
-		return search{Sort: []any{asc("place"), asc("seq")}, Query: allOf(after(src.id, "gt", p.seq)...)}
+		return search{Sort: []any{asc("place"), asc("seq")}, Source: withoutTokens, Query: allOf(append(after(src.id, "gt", p.seq), holding(q.Tokens)...)...)}
 	}
 	take := func(src source, h hit) (spot, error) {
 		l, err := readLine(h.Source)
 		lines = append(lines, store.Line{Origin: src.Origin, Line: l})
 		return spot{seq: l.Seq}, err
 	}
-	err = s.read(ctx, reading{index, at, follow, take}, sources, limit)
+	err = s.read(ctx, reading{index, q.Run, at, follow, take}, sources, limit)
 	return lines, err
+}
+
+// withoutTokens is a line as it is read: what it is found by is not wanted back.
+var withoutTokens = object{"excludes": []string{"tokens"}} //nolint:gochecknoglobals // a constant
+
+// holding finds lines that have all of some tokens.
+func holding(tokens []string) (is []any) {
+	for _, token := range tokens {
+		is = append(is, term("tokens", termOf(token)))
+	}
+	return is
 }
 
 // after finds what a source brought from a sequence on, itself included or not.
@@ -173,13 +184,13 @@ func after(source, how string, seq int64) []any {
 }
 
 // tail moves the spot in each source to before its last lines.
-func (s *Store) tail(ctx context.Context, index string, sources []source, last int, at spots) error {
+func (s *Store) tail(ctx context.Context, index string, sources []source, q store.LineQuery, at spots) error {
 	for _, src := range sources {
 		p, from := spot{seq: -1}, []any(nil)
-		for left := last; left > 0; {
+		for left := q.Last; left > 0; {
 			size := min(left, page)
 			hits, err := s.search(ctx, index, search{
-				Size: size, Query: allOf(after(src.id, "gte", 0)...), Sort: []any{desc("place"), desc("seq")}, After: from, Source: false,
+				run: q.Run, Size: size, Query: allOf(append(after(src.id, "gte", 0), holding(q.Tokens)...)...), Sort: []any{desc("place"), desc("seq")}, After: from, Source: false,
 			})
 			if err != nil {
 				return err
@@ -202,15 +213,15 @@ func (s *Store) tail(ctx context.Context, index string, sources []source, last i
 
 // since moves the spot in each source, where it is further back, to before its
 // first line of that time or later, or after all where there is none.
-func (s *Store) since(ctx context.Context, index string, sources []source, time int64, at spots) error {
+func (s *Store) since(ctx context.Context, index string, sources []source, q store.LineQuery, at spots) error {
 	var ask []search
 	for _, src := range sources {
 		of := after(src.id, "gte", 0)
 		ask = append(ask,
-			search{Size: 1, Sort: []any{asc("place"), asc("seq")}, Source: false, Query: allOf(append(of, compare("@timestamp", "gte", timestamp(time)))...)},
+			search{Size: 1, Sort: []any{asc("place"), asc("seq")}, Source: false, Query: allOf(append(of, compare("@timestamp", "gte", timestamp(nanos(q.Since))))...)},
 			search{Size: 1, Sort: []any{desc("place"), desc("seq")}, Source: false, Query: allOf(of...)})
 	}
-	got, err := s.searches(ctx, index, ask)
+	got, err := s.searches(ctx, index, q.Run, ask)
 	if err != nil {
 		return err
 	}
@@ -260,7 +271,7 @@ func (s *Store) samples(ctx context.Context, q store.SampleQuery, at spots, limi
 		samples = append(samples, store.Sample{Origin: src.Origin, Sample: v})
 		return spot{seq: v.Seq, sub: int64(v.Sub), name: termOf(v.Name)}, err
 	}
-	err = s.read(ctx, reading{s.streamIndex(event.TopicMetrics, q.Run), at, follow, take}, sources, limit)
+	err = s.read(ctx, reading{s.streamIndex(event.TopicMetrics, q.Run), q.Run, at, follow, take}, sources, limit)
 	return samples, err
 }
 
@@ -285,6 +296,7 @@ func meant(q store.SampleQuery) (only []any) {
 // reading is how documents of an index are read on from a place in each source.
 type reading struct {
 	index  string
+	run    string
 	at     spots
 	follow func(source, spot) search       // finds what comes next in a source
 	take   func(source, hit) (spot, error) // takes a document, and says where it is
@@ -300,7 +312,7 @@ func (s *Store) read(ctx context.Context, r reading, sources []source, limit int
 		if err != nil {
 			return err
 		}
-		got, err := s.searches(ctx, r.index, ask)
+		got, err := s.searches(ctx, r.index, r.run, ask)
 		if err != nil {
 			return err
 		}
@@ -345,7 +357,7 @@ func (s *Store) sized(ctx context.Context, r reading, sources []source, limit in
 	for i, q := range ask {
 		count[i] = search{Query: q.Query, Track: limit}
 	}
-	got, err := s.searches(ctx, r.index, count)
+	got, err := s.searches(ctx, r.index, r.run, count)
 	if err != nil {
 		return nil, err
 	}

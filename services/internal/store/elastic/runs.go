@@ -290,7 +290,7 @@ func (s *Store) older(ctx context.Context, run string, after int64, n int) (chan
 	for len(changes) < n {
 		size := min(n-len(changes), page)
 		hits, err := s.search(ctx, s.status(run), search{
-			Size: size, Sort: []any{asc("revision")}, Source: []string{"doc"},
+			run: run, Size: size, Sort: []any{asc("revision")}, Source: []string{"doc"},
 			Query: allOf(term("run.id", termOf(run)), compare("revision", "gt", after)),
 		})
 		if err != nil {

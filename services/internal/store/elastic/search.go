@@ -18,7 +18,14 @@ type search struct {
 	After  []any `json:"search_after,omitempty"`
 	Track  any   `json:"track_total_hits"` // true, false, or how far to count
 	Source any   `json:"_source,omitempty"`
+
+	run string // whose documents are meant, if they are one run's
 }
+
+// prefer returns what has the server ask the same copy of each shard every time
+// that one run's documents are meant: copies see what was written at times of
+// their own, and who asks one after the other would see less than before.
+func prefer(run string) string { return "run-" + runID(run) }
 
 // hit is one document found.
 type hit struct {
@@ -67,6 +74,9 @@ func (s *Store) search(ctx context.Context, index string, q search) ([]hit, erro
 		q.Track = false
 	}
 	query := url.Values{"ignore_unavailable": {"true"}, "allow_partial_search_results": {"false"}, "filter_path": {trim}}
+	if q.run != "" {
+		query.Set("preference", prefer(q.run))
+	}
 	a, err := s.call(ctx, http.MethodPost, "/"+index+"/_search", query, q)
 	if missing(err) {
 		return nil, nil
@@ -84,12 +94,13 @@ func (s *Store) search(ctx context.Context, index string, q search) ([]hit, erro
 // together is how many searches are asked in one request.
 const together = 64
 
-// searches asks one index many things at once, and returns the answers in order.
-func (s *Store) searches(ctx context.Context, index string, qs []search) ([]found, error) {
+// searches asks one index many things at once, of a run unless that is empty, and
+// returns the answers in order.
+func (s *Store) searches(ctx context.Context, index, run string, qs []search) ([]found, error) {
 	var all []found
 	for len(qs) > 0 {
 		n := min(len(qs), together)
-		some, err := s.msearch(ctx, index, qs[:n])
+		some, err := s.msearch(ctx, index, run, qs[:n])
 		if err != nil {
 			return nil, err
 		}
@@ -98,7 +109,7 @@ func (s *Store) searches(ctx context.Context, index string, qs []search) ([]foun
 	return all, nil
 }
 
-func (s *Store) msearch(ctx context.Context, index string, qs []search) ([]found, error) {
+func (s *Store) msearch(ctx context.Context, index, run string, qs []search) ([]found, error) {
 	if err := s.ready(ctx); err != nil {
 		return nil, err
 	}
@@ -108,7 +119,11 @@ func (s *Store) msearch(ctx context.Context, index string, qs []search) ([]found
 		if q.Track == nil {
 			q.Track = false
 		}
-		b.WriteString(`{"ignore_unavailable":true,"allow_partial_search_results":false}` + "\n")
+		b.WriteString(`{"ignore_unavailable":true,"allow_partial_search_results":false`)
+		if run != "" {
+			b.Write(appendString([]byte(`,"preference":`), prefer(run)))
+		}
+		b.WriteString("}\n")
 		if err := e.Encode(q); err != nil {
 			return nil, err
 		}

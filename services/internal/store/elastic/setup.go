@@ -1,13 +1,16 @@
 package elastic
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -30,11 +33,13 @@ func (s *Store) ready(ctx context.Context) error {
 	if s.settled.Load() {
 		return nil
 	}
-	do := s.Setup
+	var err error
 	if s.settings.ManualSetup {
-		do = s.Check
+		err = s.Check(ctx)
+	} else {
+		_, err = s.Setup(ctx)
 	}
-	if err := do(ctx); err != nil {
+	if err != nil {
 		return err
 	}
 	s.settled.Store(true)
@@ -42,60 +47,85 @@ func (s *Store) ready(ctx context.Context) error {
 }
 
 // Setup makes the templates and the indices that are not by month, and brings
-// those of earlier versions to this one: it adds fields and changes none. It
-// changes nothing where all is done, and nothing at all, and says ErrNewer, where
-// anything is newer.
-func (s *Store) Setup(ctx context.Context) error {
-	for _, i := range Indices() {
-		if err := s.newer(ctx, i); err != nil {
-			return err
-		}
+// those of earlier versions to this one: it adds fields and changes none. It has
+// templates, and the indices that are not by month, as Settings say. It returns
+// what it did, for people: nothing where all is done. It changes nothing at all,
+// and says ErrNewer, where anything is newer.
+func (s *Store) Setup(ctx context.Context) (done []string, err error) {
+	have, err := s.versions(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := have.newer(); err != nil {
+		return nil, err
 	}
 	for _, i := range Indices() {
-		if err := s.prepare(ctx, i); err != nil {
-			return fmt.Errorf("prepare index %s: %w", s.index(i.Name), err)
+		did, err := s.prepare(ctx, i, have)
+		done = append(done, did...)
+		if err != nil {
+			return done, fmt.Errorf("prepare index %s: %w", s.index(i.Name), err)
 		}
 	}
-	return nil
+	return done, nil
 }
 
+// soundFor is how long Check takes for granted what was so.
+const soundFor = 10 * time.Second
+
 // Check says whether Setup was done, and is of this version or of one that this
-// program can use.
+// program can use. That it is so is remembered for 10 s; otherwise it costs two
+// requests.
 func (s *Store) Check(ctx context.Context) error {
-	for _, i := range Indices() {
-		if err := s.newer(ctx, i); err != nil {
-			return err
-		}
+	if at := s.sound.Load(); at != nil && time.Since(*at) < soundFor {
+		return nil
+	}
+	have, err := s.versions(ctx)
+	if err != nil {
+		return err
+	}
+	if err := have.newer(); err != nil {
+		return err
 	}
 	for _, i := range Indices() {
-		v, err := s.templateVersion(ctx, i)
-		if err != nil {
-			return err
-		}
-		if v < Version {
+		if v := have.templates[s.index(i.Name)].version(); v < Version {
 			return fmt.Errorf("index template %s has version %d, want %d: run `bai admin store setup`", s.index(i.Name), v, Version)
 		}
 	}
+	s.sound.Store(new(time.Now()))
 	return nil
 }
 
+// versions are the templates and the versions of indices, by name.
+type versions struct {
+	templates map[string]keptTemplate
+	indices   map[string]int
+}
+
 // newer says ErrNewer where a template or an index is.
-func (s *Store) newer(ctx context.Context, i Index) error {
-	v, err := s.templateVersion(ctx, i)
-	if err != nil {
-		return err
+func (v versions) newer() error {
+	all := make(map[string]int)
+	for name, t := range v.templates {
+		all["template "+name] = t.version()
 	}
-	versions, err := s.indexVersions(ctx, i)
-	if err != nil {
-		return err
+	for name, version := range v.indices {
+		all["index "+name] = version
 	}
-	versions["template "+s.index(i.Name)] = v
-	for name, v := range versions {
-		if v > Version {
-			return fmt.Errorf("elasticsearch: %s has version %d and this program knows up to %d: it %w: run that version, or give another elasticsearch.prefix", name, v, Version, ErrNewer)
+	for what, version := range all {
+		if version > Version {
+			return fmt.Errorf("elasticsearch: %s has version %d and this program knows up to %d: it %w: run that version, or give another elasticsearch.prefix", what, version, Version, ErrNewer)
 		}
 	}
 	return nil
+}
+
+// versions returns those of all templates and indices, by two requests.
+func (s *Store) versions(ctx context.Context) (versions, error) {
+	templates, err := s.keptTemplates(ctx)
+	if err != nil {
+		return versions{}, err
+	}
+	indices, err := s.indexVersions(ctx, Indices()...)
+	return versions{templates, indices}, err
 }
 
 // pattern matches the names of all indices of a kind.
@@ -117,77 +147,162 @@ type meta struct {
 	} `json:"mappings"`
 }
 
-// templateVersion returns the version of a template, 0 where there is none.
-func (s *Store) templateVersion(ctx context.Context, i Index) (int, error) {
-	a, err := s.call(ctx, http.MethodGet, "/_index_template/"+s.index(i.Name), nil, nil, http.StatusNotFound)
+// keptTemplate is an index template as the server has it. The zero value is that
+// of none.
+type keptTemplate struct {
+	meta
+
+	Settings struct {
+		Index indexSettings `json:"index"`
+	} `json:"settings"`
+}
+
+func (t keptTemplate) version() int { return t.Mappings.Meta.Bai.Version }
+
+// indexSettings are those of the settings of an index that are chosen here.
+type indexSettings struct {
+	Shards   string `json:"number_of_shards,omitempty"`
+	Replicas string `json:"auto_expand_replicas,omitempty"`
+	Refresh  string `json:"refresh_interval,omitempty"`
+}
+
+// changes says what of other settings is not as in these, as far as these say.
+func (w indexSettings) changes(have indexSettings) (changes []string) {
+	for _, c := range []struct{ name, want, have string }{
+		{"number_of_shards", w.Shards, have.Shards}, {"auto_expand_replicas", w.Replicas, have.Replicas}, {"refresh_interval", w.Refresh, have.Refresh},
+	} {
+		if c.want != "" && c.want != c.have {
+			changes = append(changes, fmt.Sprintf("%s is %s, and was %s", c.name, c.want, cmp.Or(c.have, "not set")))
+		}
+	}
+	return changes
+}
+
+// keptTemplates returns the templates as the server has them, by name.
+func (s *Store) keptTemplates(ctx context.Context) (map[string]keptTemplate, error) {
+	const template = "index_templates.index_template.template."
+	query := url.Values{"filter_path": {"index_templates.name," + template + "mappings._meta," + template + "settings.index"}}
+	a, err := s.call(ctx, http.MethodGet, "/_index_template/"+s.index("*"), query, nil, http.StatusNotFound)
+	found := make(map[string]keptTemplate)
 	if err != nil || a.status == http.StatusNotFound {
-		return 0, err
+		return found, err
 	}
 	var got struct {
 		Templates []struct {
+			Name     string `json:"name"`
 			Template struct {
-				Template meta `json:"template"`
+				Template keptTemplate `json:"template"`
 			} `json:"index_template"`
 		} `json:"index_templates"`
 	}
 	if err := a.decode(&got); err != nil {
-		return 0, err
+		return nil, err
 	}
-	v := 0
 	for _, t := range got.Templates {
-		v = max(v, t.Template.Template.Mappings.Meta.Bai.Version)
+		if slices.ContainsFunc(Indices(), func(i Index) bool { return t.Name == s.index(i.Name) }) { // not those of a longer prefix
+			found[t.Name] = t.Template.Template
+		}
 	}
-	return v, nil
+	return found, nil
 }
 
-// indexVersions returns the versions of the indices of a kind, by name.
-func (s *Store) indexVersions(ctx context.Context, i Index) (map[string]int, error) {
+// indexVersions returns the versions of the indices of some kinds, by name.
+func (s *Store) indexVersions(ctx context.Context, kinds ...Index) (map[string]int, error) {
+	var patterns []string
+	for _, i := range kinds {
+		patterns = append(patterns, s.pattern(i))
+	}
 	query := url.Values{"filter_path": {"*.mappings._meta"}, "ignore_unavailable": {"true"}}
-	a, err := s.call(ctx, http.MethodGet, "/"+s.pattern(i)+"/_mapping", query, nil, http.StatusNotFound)
-	versions := make(map[string]int)
+	a, err := s.call(ctx, http.MethodGet, "/"+strings.Join(patterns, ",")+"/_mapping", query, nil, http.StatusNotFound)
+	found := make(map[string]int)
 	if err != nil || a.status == http.StatusNotFound {
-		return versions, err
+		return found, err
 	}
 	var got map[string]meta
 	if err := json.Unmarshal(a.body, &got); err != nil {
 		return nil, err
 	}
 	for name, m := range got {
-		versions["index "+name] = m.Mappings.Meta.Bai.Version
+		found[name] = m.Mappings.Meta.Bai.Version
 	}
-	return versions, nil
+	return found, nil
 }
 
-// prepare makes what is missing for a kind of index.
-func (s *Store) prepare(ctx context.Context, i Index) error {
-	v, err := s.templateVersion(ctx, i)
+// prepare makes what is missing for a kind of index, and says what it did.
+func (s *Store) prepare(ctx context.Context, i Index, have versions) (done []string, err error) {
+	did, err := s.prepareTemplate(ctx, i, have.templates[s.index(i.Name)])
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if v < Version {
-		if _, err := s.call(ctx, http.MethodPut, "/_index_template/"+s.index(i.Name), nil, s.template(i)); err != nil {
-			return err
-		}
-	}
-	versions, err := s.indexVersions(ctx, i)
+	done = append(done, did...)
+	versions, err := s.indexVersions(ctx, i) // also those that were made by the template before
 	if err != nil {
-		return err
+		return done, err
 	}
-	for name, v := range versions {
-		if v < Version {
-			if _, err := s.call(ctx, http.MethodPut, "/"+strings.TrimPrefix(name, "index ")+"/_mapping", nil, i.mapping()); err != nil {
-				return err
-			}
+	for _, name := range slices.Sorted(maps.Keys(versions)) {
+		if versions[name] >= Version {
+			continue
 		}
+		if _, err := s.call(ctx, http.MethodPut, "/"+name+"/_mapping", nil, i.mapping()); err != nil {
+			return done, err
+		}
+		done = append(done, fmt.Sprintf("index %s is of version %d, and was of version %d", name, Version, versions[name]))
 	}
-	if i.ByMonth || len(versions) > 0 {
-		return nil
+	if i.ByMonth {
+		return done, nil
+	}
+	if len(versions) > 0 {
+		did, err = s.adjust(ctx, i)
+		return append(done, did...), err
 	}
 	a, err := s.call(ctx, http.MethodPut, "/"+s.index(i.Name), nil, nil, http.StatusBadRequest)
-	if err == nil && a.status == http.StatusBadRequest && !slices.Contains([]string{"resource_already_exists_exception"}, kindOf(a)) {
+	if err == nil && a.status == http.StatusBadRequest && kindOf(a) != "resource_already_exists_exception" {
 		err = a.as()
 	}
-	return err
+	return done, err
+}
+
+// prepareTemplate makes the template of a kind, which is there as t, as it is to be.
+func (s *Store) prepareTemplate(ctx context.Context, i Index, t keptTemplate) (done []string, err error) {
+	name := "index template " + s.index(i.Name)
+	switch v := t.version(); {
+	case v == 0:
+		done = append(done, name+" is made")
+	case v < Version:
+		done = append(done, fmt.Sprintf("%s is of version %d, and was of version %d", name, Version, v))
+	}
+	if t.version() > 0 {
+		for _, c := range s.indexSettings(i).changes(t.Settings.Index) {
+			done = append(done, name+": "+c+", for indices that are made from now on")
+		}
+	}
+	if len(done) > 0 {
+		_, err = s.call(ctx, http.MethodPut, "/_index_template/"+s.index(i.Name), nil, s.template(i))
+	}
+	return done, err
+}
+
+// adjust has an index that is not by month, and so is never made anew, as settings
+// say.
+func (s *Store) adjust(ctx context.Context, i Index) (done []string, err error) {
+	name := s.index(i.Name)
+	a, err := s.call(ctx, http.MethodGet, "/"+name+"/_settings", nil, nil)
+	if err != nil {
+		return nil, err
+	}
+	var got map[string]keptTemplate
+	if err := a.decode(&got); err != nil {
+		return nil, err
+	}
+	want := s.indexSettings(i)
+	want.Shards = "" // nobody can change them
+	for _, c := range want.changes(got[name].Settings.Index) {
+		done = append(done, "index "+name+": "+c)
+	}
+	if len(done) > 0 {
+		_, err = s.call(ctx, http.MethodPut, "/"+name+"/_settings", nil, map[string]any{"index": want})
+	}
+	return done, err
 }
 
 // kindOf returns the type of the server's error.
@@ -201,21 +316,23 @@ func kindOf(a answer) string {
 	return e.Error.Type
 }
 
-// template returns the index template of a kind.
-func (s *Store) template(i Index) map[string]any {
+// indexSettings returns those of the indices of a kind.
+func (s *Store) indexSettings(i Index) indexSettings {
 	refresh, shards := s.settings.Refresh, s.settings.Shards
 	if !i.many() {
 		refresh, shards = refresh/4, 1 // small, and what lists are made of
 	}
+	return indexSettings{
+		Shards: strconv.Itoa(shards), Replicas: s.settings.Replicas,
+		Refresh: fmt.Sprint(max(refresh.Round(time.Millisecond), time.Millisecond).Milliseconds(), "ms"),
+	}
+}
+
+// template returns the index template of a kind.
+func (s *Store) template(i Index) map[string]any {
 	return map[string]any{
 		"index_patterns": []string{s.pattern(i)},
 		"priority":       priority,
-		"template": map[string]any{
-			"settings": map[string]any{
-				"number_of_shards": shards, "auto_expand_replicas": s.settings.Replicas,
-				"refresh_interval": fmt.Sprint(max(refresh.Round(time.Millisecond), time.Millisecond).Milliseconds(), "ms"),
-			},
-			"mappings": i.mapping(),
-		},
+		"template":       map[string]any{"settings": map[string]any{"index": s.indexSettings(i)}, "mappings": i.mapping()},
 	}
 }

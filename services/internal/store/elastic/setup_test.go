@@ -27,7 +27,7 @@ func testSetup(t *testing.T, server *elasticsearch.Server) {
 	var wg sync.WaitGroup
 	for range 6 { // services that start together
 		wg.Go(func() {
-			if err := open(t, server, elastic.Settings{Prefix: prefix}).Setup(t.Context()); err != nil {
+			if _, err := open(t, server, elastic.Settings{Prefix: prefix}).Setup(t.Context()); err != nil {
 				t.Error(err)
 			}
 		})
@@ -40,7 +40,9 @@ func testSetup(t *testing.T, server *elasticsearch.Server) {
 			string(say(t.Context(), t, http.MethodGet, server.URL+"/"+prefix+"-*/_mapping", ""))
 	}
 	before := all()
-	check(t, s.Setup(t.Context()))
+	if done, err := s.Setup(t.Context()); err != nil || len(done) > 0 {
+		t.Errorf("the second setup did %q, %v", done, err)
+	}
 	check(t, s.Check(t.Context()))
 	if diff := cmp.Diff(before, all()); diff != "" {
 		t.Errorf("the second setup changed (-before +after):\n%s", diff)
@@ -59,7 +61,8 @@ func testNewer(t *testing.T, server *elasticsearch.Server) {
 		say(t.Context(), t, http.MethodPut, server.URL+"/"+strings.ReplaceAll(name, "%", prefix), strings.ReplaceAll(body, "%", prefix))
 		s := open(t, server, elastic.Settings{Prefix: prefix})
 		_, err := s.Run(t.Context(), "r")
-		for _, got := range []error{err, s.Setup(t.Context()), s.Check(t.Context())} {
+		_, set := s.Setup(t.Context())
+		for _, got := range []error{err, set, s.Check(t.Context())} {
 			if !errors.Is(got, elastic.ErrNewer) || !strings.Contains(got.Error(), "version 99 and this program knows up to") || !strings.Contains(got.Error(), "run that version") {
 				t.Errorf("%s: %v, want %v and the remedy", name, got, elastic.ErrNewer)
 			}
@@ -83,6 +86,44 @@ func testOlder(t *testing.T, server *elasticsearch.Server) {
 	check(t, s.Check(t.Context()))
 }
 
+// testSettings changes what an operator may choose.
+func testSettings(t *testing.T, server *elasticsearch.Server) {
+	t.Helper()
+	set := elastic.Settings{Prefix: newPrefix(t, server), Refresh: time.Second}
+	setUp(t, open(t, server, set))
+	set.Shards, set.Replicas, set.Refresh = 2, "0-2", 8*time.Second
+	s := open(t, server, set)
+	done, err := s.Setup(t.Context())
+	check(t, err)
+	all := strings.Join(done, "\n") + "\n"
+	for _, want := range []string{
+		"index template %-logs: number_of_shards is 2, and was 1, for indices that are made from now on\n",
+		"index template %-metrics: auto_expand_replicas is 0-2, and was 0-1, for indices that are made from now on\n",
+		"index template %-logs: refresh_interval is 8000ms, and was 1000ms, for indices that are made from now on\n",
+		"index %-docs: refresh_interval is 2000ms, and was 250ms\n",
+		"index %-runs: auto_expand_replicas is 0-2, and was 0-1\n",
+	} {
+		if want = strings.ReplaceAll(want, "%", set.Prefix); !strings.Contains(all, want) {
+			t.Errorf("it did not say %q:\n%s", want, all)
+		}
+	}
+	check(t, s.AppendLines(t.Context(), []store.Lines{{Origin: storetest.NewOrigin("r", "p"), Lines: []event.Line{storetest.NewLine(1, "x")}}}))
+	for index, want := range map[string]string{"-logs-other": `"number_of_shards":"2"`, "-docs": `"refresh_interval":"2000ms"`} {
+		if got := say(t.Context(), t, http.MethodGet, server.URL+"/"+set.Prefix+index+"/_settings", ""); !strings.Contains(string(got), want) {
+			t.Errorf("%s: %s, want %s", index, got, want)
+		}
+	}
+	if done, err := s.Setup(t.Context()); err != nil || len(done) > 0 {
+		t.Errorf("then it did %q, %v", done, err)
+	}
+}
+
+func setUp(t *testing.T, s *elastic.Store) {
+	t.Helper()
+	_, err := s.Setup(t.Context())
+	check(t, err)
+}
+
 func testForget(t *testing.T, server *elasticsearch.Server) {
 	t.Helper()
 	s := open(t, server, elastic.Settings{})
@@ -94,8 +135,20 @@ func testForget(t *testing.T, server *elasticsearch.Server) {
 		check(t, s.PutRun(t.Context(), r, c))
 		check(t, s.AppendLines(t.Context(), []store.Lines{{Origin: storetest.NewOrigin(id, "p"), Lines: []event.Line{storetest.NewLine(1, "x")}}}))
 	}
+	open, c := storetest.NewRun("01kdvr00080000000000000008", time.Date(2026, 1, 2, 0, 0, 1, 0, time.UTC))
+	check(t, s.PutRun(t.Context(), open, c))
+	until := time.Date(2026, 2, 15, 0, 0, 0, 0, time.UTC)
+	past, err := s.Past(t.Context(), until)
+	if err != nil || len(past.Indices) != 3 || past.Runs != 1 || len(past.Open) != 1 || past.Open[0] != open.ID {
+		t.Errorf("what would be forgotten: %+v, %v", past, err)
+	}
+	if names, err := s.Forget(t.Context(), until); !errors.Is(err, elastic.ErrOpen) || !strings.Contains(err.Error(), open.ID) || len(names) > 0 {
+		t.Errorf("forgot %q while a run goes on: %v", names, err)
+	}
+	open.Revision, open.Phase, c.Revision, c.Event = 2, event.PhaseFinished, 2, "end"
+	check(t, s.PutRun(t.Context(), open, c))
 	for n, want := range []int{3, 0} { // logs, sources and changes; then nothing
-		names, err := s.Forget(t.Context(), time.Date(2026, 2, 15, 0, 0, 0, 0, time.UTC))
+		names, err := s.Forget(t.Context(), until)
 		check(t, err)
 		if len(names) != want {
 			t.Errorf("time %d: forgot %q, want %d indices", n+1, names, want)
@@ -129,11 +182,15 @@ func testVersions(t *testing.T, server *elasticsearch.Server) {
 			check(t, err)
 			prefix := newPrefix(t, server)
 			s := open(t, server, elastic.Settings{Prefix: prefix})
-			check(t, s.Setup(t.Context()))
+			setUp(t, s)
 			if got := say(t.Context(), t, http.MethodPost, server.URL+"/_bulk?refresh=true", strings.ReplaceAll(string(b), "PREFIX", prefix)); strings.Contains(string(got), `"errors":true`) {
 				t.Fatalf("%s", got)
 			}
 			wantEverything(t, s)
+			found, _, err := s.Lines(t.Context(), store.LineQuery{Run: ulidOf(7), Tokens: store.Words("WÖRLD hello")}, "", 10)
+			if searched := f.Name() != "1.ndjson" && f.Name() != "2.ndjson"; err != nil || searched != (len(found) == 1) {
+				t.Errorf("found by tokens, which there are since version 3: %v, %v", found, err)
+			}
 		})
 	}
 }
@@ -145,6 +202,7 @@ func writeDocuments(t *testing.T, server *elasticsearch.Server) {
 	s := open(t, server, elastic.Settings{Prefix: prefix})
 	check(t, s.CreateDoc(t.Context(), e.doc))
 	check(t, s.PutRun(t.Context(), e.run, e.change))
+	check(t, store.Create(t.Context(), s, store.KindSummary, e.run.ID, store.Summaries{Run: e.run.ID, Attempt: 1, Summaries: []store.Summary{{Metric: "loss", N: 1, Median: 0.5}}}))
 	check(t, s.AppendSamples(t.Context(), e.samples))
 	check(t, s.AppendLines(t.Context(), e.lines))
 	say(t.Context(), t, http.MethodPost, server.URL+"/"+prefix+"-*/_refresh", "")

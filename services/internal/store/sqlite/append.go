@@ -35,7 +35,7 @@ func (s *Store) AppendSamples(ctx context.Context, batches []store.Samples) erro
 			return err
 		}
 	}
-	return s.append(ctx, "samples", func(a *appender) error {
+	return s.append(ctx, "samples", nil, func(a *appender) error {
 		for _, b := range batches {
 			if err := a.samples(ctx, b); err != nil {
 				return err
@@ -52,7 +52,9 @@ func (s *Store) AppendLines(ctx context.Context, batches []store.Lines) error {
 			return err
 		}
 	}
-	return s.append(ctx, "lines", func(a *appender) error {
+	found := s.stretches(batches)
+	defer func() { <-found.made }()
+	return s.append(ctx, "lines", found, func(a *appender) error {
 		for _, b := range batches {
 			if err := a.lines(ctx, b); err != nil {
 				return err
@@ -63,10 +65,10 @@ func (s *Store) AppendLines(ctx context.Context, batches []store.Lines) error {
 }
 
 // append runs do in a transaction, then wakes who waits for the runs it wrote to.
-func (s *Store) append(ctx context.Context, what string, do func(a *appender) error) error {
+func (s *Store) append(ctx context.Context, what string, found *stretches, do func(a *appender) error) error {
 	var runs []string
 	err := s.update(ctx, func(t tx) error {
-		a := &appender{tx: t, streams: make(map[string]*stream)}
+		a := &appender{tx: t, streams: make(map[string]*stream), found: found}
 		if err := do(a); err != nil {
 			return err
 		}
@@ -87,16 +89,19 @@ type appender struct {
 
 	streams map[string]*stream // by source ID
 	args    []any              // of lines to insert
+	found   *stretches         // of lines
 }
 
 // stream is what the transaction brings to one source.
 type stream struct {
 	run, topic string
+	origin     store.Origin
 	source     int64
 	stored     int64
 	last       int64
 	end        *event.End
 	samples    [][]event.Sample // to weave in
+	fresh      bool             // it brings lines that were not there
 }
 
 func (a *appender) samples(ctx context.Context, b store.Samples) error {
@@ -119,6 +124,7 @@ func (a *appender) lines(ctx context.Context, b store.Lines) error {
 	if err != nil {
 		return err
 	}
+	before := st.stored
 	for i := range b.Lines {
 		l := &b.Lines[i]
 		st.last = max(st.last, l.Seq)
@@ -126,7 +132,9 @@ func (a *appender) lines(ctx context.Context, b store.Lines) error {
 			return err
 		}
 	}
-	return a.flush(ctx, st)
+	err = a.flush(ctx, st)
+	st.fresh = st.fresh || st.stored > before
+	return err
 }
 
 // add inserts a line, sooner or later.
@@ -159,7 +167,7 @@ func (a *appender) stream(ctx context.Context, topic string, o store.Origin, end
 	id := o.SourceID()
 	st, ok := a.streams[id]
 	if !ok {
-		st = &stream{run: o.Run, topic: topic, last: -1}
+		st = &stream{run: o.Run, topic: topic, last: -1, origin: o}
 		var err error
 		st.source, err = a.number(ctx, addSource, findSource, id, o.Run, o.Attempt, o.Role, o.Index, o.Pod, o.Container, o.Stream)
 		if err != nil {
@@ -178,7 +186,7 @@ func (a *appender) stream(ctx context.Context, topic string, o store.Origin, end
 func (a *appender) count(ctx context.Context) ([]string, error) {
 	runs := make([]string, 0, len(a.streams))
 	for _, st := range a.streams {
-		if err := a.weaveIn(ctx, st); err != nil {
+		if err := errors.Join(a.weaveIn(ctx, st), a.stretchesOf(ctx, st)); err != nil {
 			return nil, err
 		}
 		var ended any
@@ -208,8 +216,8 @@ func (a *appender) weaveIn(ctx context.Context, st *stream) error {
 	return err
 }
 
-// joined returns all samples of batches. Those of a single one are not copied.
-func joined(batches [][]event.Sample) []event.Sample {
+// joined returns all that batches have. What a single one has is not copied.
+func joined[T any](batches [][]T) []T {
 	if len(batches) == 1 {
 		return batches[0]
 	}

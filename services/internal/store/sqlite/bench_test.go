@@ -19,16 +19,34 @@ func perSecond(b *testing.B, rows int, what string) {
 	b.ReportMetric(float64(rows)/b.Elapsed().Seconds(), what+"/s")
 }
 
+// lineOf returns the nth line of a log as training programs write them.
+func lineOf(n int) event.Line {
+	text := fmt.Sprintf("2026-01-02T10:%02d:%02d.%03d INFO trainer: epoch %d step %d loss=%.4f lr=%.5f on node-%d", n/60%60, n%60, n%1000, n/1000, n, 1/float64(n+1), 0.001, n%16)
+	return event.Line{Seq: int64(n) * 100, Time: time.Now().UnixNano(), Text: text}
+}
+
+// logs returns batches of lines.
+func logs(batches int) (all [][]event.Line) {
+	for n := range batches {
+		lines := make([]event.Line, batch)
+		for i := range lines {
+			lines[i] = lineOf(n*batch + i)
+		}
+		all = append(all, lines)
+	}
+	return all
+}
+
 func BenchmarkAppendLines(b *testing.B) {
+	all := logs(100)
 	for _, sources := range []int{1, 20} {
 		b.Run(fmt.Sprint("sources=", sources), func(b *testing.B) {
 			s := storetest.Open(b)
-			text := strings.Repeat("x", 80)
-			lines := make([]event.Line, batch)
 			b.ReportAllocs()
 			for n := 0; b.Loop(); n++ {
+				lines := all[n%len(all)]
 				for i := range lines {
-					lines[i] = event.Line{Seq: int64(n*batch+i) * 81, Time: time.Now().UnixNano(), Text: text}
+					lines[i].Seq = int64(n*batch+i) * 100
 				}
 				if err := s.AppendLines(b.Context(), []store.Lines{{Origin: storetest.NewOrigin("r", fmt.Sprint("p", n%sources)), Lines: lines}}); err != nil {
 					b.Fatal(err)

@@ -98,7 +98,7 @@ func holds(s *sqlite.Store, n int) error {
 	if len(streams) != 1 || streams[0].Stored != int64(n) {
 		return fmt.Errorf("%d lines were stored, there are %+v", n, streams)
 	}
-	return s.Check(context.Background())
+	return s.Sound(context.Background())
 }
 
 func says(err error, words ...string) error {

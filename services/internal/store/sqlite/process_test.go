@@ -49,12 +49,12 @@ func TestAProcessThatIsKilledLosesNothingAndHarmsNobody(t *testing.T) {
 			t.Fatalf("%d lines were stored, but only %d are there", said, theirs)
 		}
 	}
-	check(t, s.Check(t.Context()))
+	check(t, s.Sound(t.Context()))
 	closed(t, s)
 
 	s = open(t, path)
 	defer closed(t, s)
-	check(t, s.Check(t.Context()))
+	check(t, s.Sound(t.Context()))
 	whole(t, s, ours)
 }
 

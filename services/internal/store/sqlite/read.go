@@ -67,27 +67,43 @@ func (s *Store) Streams(ctx context.Context, run string) ([]store.Stream, error)
 
 // Lines implements store.Streams.
 func (s *Store) Lines(ctx context.Context, q store.LineQuery, cursor string, limit int) ([]store.Line, string, error) {
-	purpose, at, err := s.resume("lines", []any{q.Run, q.Attempt, q.Source}, cursor, limit)
+	purpose, at, err := s.resume("lines", q.Purpose(), cursor, limit)
 	if err != nil {
 		return nil, "", err
 	}
 	sources, err := s.sources(ctx, q.Run, func(src source) bool {
-		return src.Topic == event.TopicLogs && (q.Attempt == 0 || q.Attempt == src.Origin.Attempt) && (q.Source == "" || q.Source == src.id)
+		return src.Topic == event.TopicLogs && q.Of(src.Origin)
 	})
-	if err == nil && cursor == "" && q.Last > 0 {
-		err = s.tail(ctx, sources, q.Last, at)
+	if err == nil && cursor == "" {
+		err = s.begin(ctx, sources, q, at)
 	}
-	if err == nil && cursor == "" && !q.Since.IsZero() {
-		err = s.since(ctx, sources, nanos(q.Since), at)
+	read := s.linesOf
+	if len(q.Tokens) > 0 {
+		read = newSearch(s, q.Tokens).linesOf
 	}
 	var lines []store.Line
 	for i := 0; err == nil && i < len(sources) && len(lines) < limit; i++ {
-		lines, err = s.linesOf(ctx, sources[i], at, lines, limit)
+		lines, err = read(ctx, sources[i], at, lines, limit)
 	}
 	if err != nil {
 		return nil, "", s.explain(fmt.Sprintf("read lines of run %q", q.Run), err)
 	}
 	return lines, at.encode(purpose), nil
+}
+
+// begin moves the place in each source to where a query begins.
+func (s *Store) begin(ctx context.Context, sources []source, q store.LineQuery, at places) (err error) {
+	tail := s.tail
+	if len(q.Tokens) > 0 {
+		tail = newSearch(s, q.Tokens).tail
+	}
+	if q.Last > 0 {
+		err = tail(ctx, sources, q.Last, at)
+	}
+	if err == nil && !q.Since.IsZero() {
+		err = s.since(ctx, sources, nanos(q.Since), at)
+	}
+	return err
 }
 
 // tail moves the place in each source to before its last lines.
@@ -124,17 +140,20 @@ func (s *Store) linesOf(ctx context.Context, src source, at places, lines []stor
 		return lines, nil
 	}
 	err := s.query(ctx, func(rows *sql.Rows) error {
-		l := store.Line{Origin: src.Origin}
-		var f int64
-		if err := rows.Scan(&l.Seq, &l.Time, &l.Raw, &f, &l.Text); err != nil {
-			return err
-		}
-		l.Err, l.Cut, l.Open = f&flagErr != 0, f&flagCut != 0, f&flagOpen != 0
+		l, err := scanLine(rows, src)
 		lines, p.Seq = append(lines, l), l.Seq
-		return nil
+		return err
 	}, readLines, src.n, p.Seq, limit-len(lines))
 	at[src.n] = p
 	return lines, err
+}
+
+func scanLine(rows *sql.Rows, src source) (store.Line, error) {
+	l := store.Line{Origin: src.Origin}
+	var f int64
+	err := rows.Scan(&l.Seq, &l.Time, &l.Raw, &f, &l.Text)
+	l.Err, l.Cut, l.Open = f&flagErr != 0, f&flagCut != 0, f&flagOpen != 0
+	return l, err
 }
 
 // Samples implements store.Streams.

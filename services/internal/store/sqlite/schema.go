@@ -79,6 +79,13 @@ CREATE UNIQUE INDEX chunks_last ON chunks(source, last_seq, last_sub, last_name)
 ALTER TABLE runs ADD COLUMN schedule TEXT NOT NULL DEFAULT '';
 UPDATE runs SET schedule = coalesce(json_extract(CAST(doc AS TEXT), '$.schedule'), '');
 CREATE INDEX runs_schedule ON runs(schedule, created DESC, id DESC) WHERE schedule <> '';
+`, `
+-- Which tokens the lines of a stretch of a source have. Of lines that are older
+-- it is not known: they are looked at one by one.
+CREATE TABLE stretches(
+	n INTEGER PRIMARY KEY, source INTEGER NOT NULL, first INTEGER NOT NULL, last INTEGER NOT NULL, lines INTEGER NOT NULL, marks BLOB);
+CREATE INDEX stretches_last ON stretches(source, last);
+INSERT INTO stretches(source, first, last, lines) SELECT source, 0, last, stored FROM streams WHERE topic = 'bai.logs' AND last >= 0;
 `}
 }
 

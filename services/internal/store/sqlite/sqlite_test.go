@@ -74,7 +74,7 @@ func TestWhatCannotBeOpenedIsRefusedWithThePathAndTheRemedy(t *testing.T) {
 		"no folder around it":           {func(path string) error { return os.Remove(filepath.Dir(path)) }, []string{"no such file or directory"}},
 		"a text file":                   {func(path string) error { return os.WriteFile(path, bytes.Repeat([]byte("text\n"), 1000), 0o600) }, []string{"is not a SQLite database", "give another path"}},
 		"a database of another program": {func(path string) error { return execute(path, "CREATE TABLE songs(title TEXT)") }, []string{"of another program", "give another path"}},
-		"a store of a newer version":    {newer, []string{"schema version 99", "newer version", "reads up to 4", "run the newer version"}},
+		"a store of a newer version":    {newer, []string{"schema version 99", "newer version", "reads up to 5", "run the newer version"}},
 		"a damaged file":                {damaged, []string{"is damaged", ".recover"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -117,6 +117,7 @@ func TestDamageIsFound(t *testing.T) {
 		check(t, s.AppendLines(t.Context(), []store.Lines{{Origin: storetest.NewOrigin("r", "p"), Lines: numbered(i*100, 100)}}))
 	}
 	check(t, s.Check(t.Context()))
+	check(t, s.Sound(t.Context()))
 	closed(t, s)
 	b, err := os.ReadFile(path)
 	check(t, err)
@@ -124,8 +125,22 @@ func TestDamageIsFound(t *testing.T) {
 	check(t, os.WriteFile(path, b, 0o600))
 	s = open(t, path)
 	defer closed(t, s)
-	if err := s.Check(t.Context()); err == nil || !strings.Contains(err.Error(), "damaged") || !strings.Contains(err.Error(), path) {
-		t.Errorf("check says %v", err)
+	check(t, s.Check(t.Context())) // it looks at the beginning only
+	if err := s.Sound(t.Context()); err == nil {
+		t.Error("the damage is not there")
+	}
+	_, _, err = s.Lines(t.Context(), store.LineQuery{Run: "r"}, "", 5000)
+	if err == nil || !strings.Contains(err.Error(), "damaged") || !strings.Contains(err.Error(), path) {
+		t.Errorf("reading says %v", err)
+	}
+}
+
+func TestAFileThatCannotBeReadIsOfNoUse(t *testing.T) {
+	s := open(t, filepath.Join(t.TempDir(), "store.db"))
+	check(t, s.Check(t.Context()))
+	closed(t, s)
+	if err := s.Check(t.Context()); err == nil || !strings.Contains(err.Error(), "check: store ") {
+		t.Errorf("check of a store that is closed: %v", err)
 	}
 }
 
@@ -197,7 +212,7 @@ func TestWhoWaitsForARunIsWokenByWhatIsWrittenAboutIt(t *testing.T) {
 		for what, c := range map[string]<-chan struct{}{"the run": run, "any run": every} {
 			select {
 			case <-c:
-			case <-time.After(10 * time.Second):
+			case <-time.After(time.Minute):
 				t.Errorf("%s: who waits for %s is not woken", name, what)
 			}
 		}

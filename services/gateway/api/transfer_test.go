@@ -1,0 +1,140 @@
+package api_test
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+
+	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
+	"github.com/benchmark-ai/bai/services/gateway/api"
+	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/internal/storetest"
+)
+
+// exported are the files of a run, in their order.
+type exported []*baiv1.ImportRunRequest
+
+// export returns what is exported of a run.
+func (w *world) export(run string) (head *baiv1.Export, files exported, err error) {
+	stream, err := baiv1.NewTransferServiceClient(w.conn).ExportRun(w.t.Context(), &baiv1.ExportRunRequest{Run: run})
+	if err != nil {
+		return nil, nil, err
+	}
+	for {
+		res, err := stream.Recv()
+		if errors.Is(err, io.EOF) {
+			return head, files, nil
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		if res.GetExport() != nil {
+			head = res.GetExport()
+			continue
+		}
+		files = append(files, &baiv1.ImportRunRequest{File: res.GetFile(), Data: res.GetData(), Last: res.GetLast()})
+	}
+}
+
+// begin is what is said first of an import; every file is one piece.
+func (x exported) begin() *baiv1.ImportRunRequest {
+	in := &baiv1.Import{Format: 1, RunId: over}
+	for _, f := range x {
+		sum := sha256.Sum256(f.GetData())
+		in.Files = append(in.Files, &baiv1.TransferredFile{Name: f.GetFile(), Size: int64(len(f.GetData())), Sha256: hex.EncodeToString(sum[:])})
+	}
+	return &baiv1.ImportRunRequest{Import: in}
+}
+
+// imports sends requests, all at once, and returns the last answer.
+func (w *world) imports(requests ...*baiv1.ImportRunRequest) (*baiv1.Imported, error) {
+	stream, err := baiv1.NewTransferServiceClient(w.conn).ImportRun(w.t.Context())
+	if err != nil {
+		return nil, err
+	}
+	for _, req := range requests {
+		if err := stream.Send(req); err != nil {
+			break // the answer says why
+		}
+	}
+	if err := stream.CloseSend(); err != nil {
+		return nil, err
+	}
+	for {
+		res, err := stream.Recv()
+		if err != nil || res.GetImported() != nil {
+			return res.GetImported(), err
+		}
+	}
+}
+
+// over puts a run in the store that came to its end.
+func (w *world) over(t *testing.T) {
+	t.Helper()
+	run, change := storetest.NewRun(over, time.Unix(1, 0).UTC())
+	end := time.Unix(9, 0).UTC()
+	run.Descriptor, run.Phase, run.Outcome, run.Attempt, run.Ended = valid, event.PhaseFinished, event.Succeeded, 1, &end
+	if err := w.store.PutRun(t.Context(), run, change); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestARunTravelsFromOneServerToAnother(t *testing.T) {
+	w, other := newWorld(t, options{}), newWorld(t, options{})
+	w.over(t)
+	head, files, err := w.export(over)
+	if err != nil || head.GetRunId() != over || head.GetFormat() != 1 || head.GetPlatformVersion() != "v1.2.3" || !head.GetComplete() {
+		t.Fatalf("%v, %v", head, err)
+	}
+	requests := append([]*baiv1.ImportRunRequest{files.begin()}, files...)
+	for _, already := range []bool{false, true} {
+		if already {
+			requests = requests[:len(requests)-2] // samples and lines are not asked for any more
+		}
+		got, err := other.imports(requests...)
+		if err != nil || got.GetRunId() != over || got.GetAlready() != already {
+			t.Errorf("imported: %v, %v; want already %t", got, err, already)
+		}
+	}
+	if _, err := other.client.GetRun(t.Context(), &baiv1.GetRunRequest{Run: over}); err != nil {
+		t.Error(err)
+	}
+	if n := len(other.bus.Heard()); n > 0 {
+		t.Errorf("%d events were said of it", n)
+	}
+}
+
+func TestWhyRunsDoNotTravelIsTold(t *testing.T) {
+	w := newWorld(t, options{settings: api.Settings{CallTimeout: 200 * time.Millisecond}})
+	w.over(t)
+	_, files, err := w.export(over)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _, err = w.export("01k8h4fzqh3v7x9y2m5n8p0r4z")
+	refused(t, err, codes.NotFound, "does not exist")
+	_, err = w.imports(&baiv1.ImportRunRequest{File: "run.json"})
+	refused(t, err, codes.InvalidArgument, "is missing in the first request")
+	newer := files.begin()
+	newer.Import.Format = 9
+	_, err = w.imports(newer)
+	refused(t, err, codes.FailedPrecondition, "reads up to 1")
+	_, err = w.imports(files.begin())
+	refused(t, err, codes.Aborted, "unexpected EOF")
+	files[0].Data = append(files[0].GetData()[:len(files[0].GetData())-3], "?}\n"...)
+	_, err = w.imports(append([]*baiv1.ImportRunRequest{files.begin()}, files...)...)
+	if faults := refused(t, err, codes.InvalidArgument, "run.json:"); len(faults) != 1 || faults[0].GetFile() != "run.json" || faults[0].GetLine() == 0 {
+		t.Errorf("faults: %v", faults)
+	}
+	stream, err := baiv1.NewTransferServiceClient(w.conn).ImportRun(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = stream.Recv() // nothing is sent
+	refused(t, err, codes.Unavailable, "nothing came for 200ms")
+}

@@ -1,0 +1,117 @@
+package rest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.uber.org/zap"
+	"google.golang.org/grpc/codes"
+
+	"github.com/benchmark-ai/bai/services/internal/store"
+)
+
+// Objects is the object store, for pods.
+type Objects interface {
+	// Link returns a URL by which an object is read for so long; "" where there
+	// is no such thing, and the bytes are to be sent.
+	Link(ctx context.Context, key string, lasts time.Duration) (string, error)
+	// Size returns the size of an object, or store.ErrNotFound.
+	Size(ctx context.Context, key string) (int64, error)
+	// OpenAt opens an object for reading from an offset on.
+	OpenAt(ctx context.Context, key string, offset int64) (io.ReadCloser, error)
+}
+
+// linked is how long a link to an object lasts. Whoever reads it goes on for as
+// long as it takes, and asks here again for what is cut.
+const linked = 15 * time.Minute
+
+// objectPath reads the path of an object that a run needs:
+// /v1/runs/RUN/objects/NAME.
+func objectPath(path string) (run, key string, ok bool) {
+	rest, ok := strings.CutPrefix(path, "/v1/runs/")
+	if !ok {
+		return "", "", false
+	}
+	run, key, _ = strings.Cut(rest, "/")
+	return run, key, run != "" && strings.HasPrefix(key, "objects/")
+}
+
+// object gives an object to the pod of a run: its bytes, all of them or from an
+// offset on, or 307 and where they are. It says 401 and 403 to whoever may not
+// speak for the run, 404 for an object that is not there, 416 for an offset that
+// is not in it, and 503 for what may work later. The names of objects are secrets
+// that a run is told with its data.
+func (s *Server) object(w http.ResponseWriter, r *http.Request, run, key string) {
+	if !s.admits(w, r, run) {
+		return
+	}
+	if s.deps.Objects == nil {
+		s.refuse(w, r, http.StatusNotFound, codes.NotFound, "there is no object store here: the gateway's settings name none (objects.url)")
+		return
+	}
+	link, err := s.deps.Objects.Link(r.Context(), key, linked)
+	switch {
+	case err != nil:
+		s.unreadable(w, r, key, err)
+	case link != "":
+		w.Header().Set("Location", link)
+		w.WriteHeader(http.StatusTemporaryRedirect)
+	default:
+		s.sendObject(w, r, key)
+	}
+}
+
+// sendObject sends the bytes of an object.
+func (s *Server) sendObject(w http.ResponseWriter, r *http.Request, key string) {
+	size, err := s.deps.Objects.Size(r.Context(), key)
+	if err != nil {
+		s.unreadable(w, r, key, err)
+		return
+	}
+	offset, partial := rangeFrom(r.Header.Get("Range"))
+	if partial && offset >= size {
+		w.Header().Set("Content-Range", fmt.Sprintf("bytes */%d", size))
+		s.refuse(w, r, http.StatusRequestedRangeNotSatisfiable, codes.OutOfRange, fmt.Sprintf("the object has %d bytes", size))
+		return
+	}
+	body, err := s.deps.Objects.OpenAt(r.Context(), key, offset)
+	if err != nil {
+		s.unreadable(w, r, key, err)
+		return
+	}
+	defer func() { _ = body.Close() }() // it was only read
+	h := w.Header()
+	h.Set("Content-Type", typeBytes)
+	h.Set("Accept-Ranges", "bytes")
+	h.Set("Content-Length", strconv.FormatInt(size-offset, 10))
+	code := http.StatusOK
+	if partial {
+		code = http.StatusPartialContent
+		h.Set("Content-Range", fmt.Sprintf("bytes %d-%d/%d", offset, size-1, size))
+	}
+	w.WriteHeader(code)
+	if _, err := io.CopyBuffer(only{w}, body, make([]byte, 256<<10)); err != nil {
+		s.deps.Log.Info("cut", zap.String("object", key), zap.Error(err))
+		panic(http.ErrAbortHandler) //nolint:forbidigo // the only way to have the client see that there is more
+	}
+}
+
+// only hides that a writer can do more than write.
+type only struct{ io.Writer }
+
+// unreadable says why an object cannot be read.
+func (s *Server) unreadable(w http.ResponseWriter, r *http.Request, key string, err error) {
+	if errors.Is(err, store.ErrNotFound) {
+		s.refuse(w, r, http.StatusNotFound, codes.NotFound, fmt.Sprintf("object %.100q does not exist", key))
+		return
+	}
+	s.deps.Log.Warn("object cannot be read", zap.String("object", key), zap.Error(err))
+	w.Header().Set("Retry-After", "1")
+	s.refuse(w, r, http.StatusServiceUnavailable, codes.Unavailable, "the object store cannot be read now")
+}

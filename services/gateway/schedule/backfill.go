@@ -1,0 +1,180 @@
+package schedule
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/benchmark-ai/bai/services/internal/store"
+)
+
+// order is past firings whose runs are to be made: the document KindBackfill.
+type order struct {
+	Schedule string    `json:"schedule"`
+	From     time.Time `json:"from"`
+	To       time.Time `json:"to"`
+	Next     time.Time `json:"next"` // those before it are done
+	By       string    `json:"by,omitempty"`
+	At       time.Time `json:"at"`
+
+	key     string
+	version int64
+}
+
+// lookers are how many look for runs at a time, for one request.
+const lookers = 8
+
+func orderKey(id string, from, to time.Time) string {
+	return fmt.Sprintf("%s!%s!%s", id, KeyOf(from), KeyOf(to))
+}
+
+// orders returns the backfills of a schedule, or of all, oldest span first.
+func (k *Schedules) orders(ctx context.Context, id string) ([]order, error) {
+	var docs []store.Doc
+	var err error
+	if id != "" {
+		docs, err = k.below(ctx, store.KindBackfill, id)
+	} else {
+		docs, err = k.store.Docs(ctx, store.KindBackfill, "", page) // others come when these are done
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list backfills: %w", err)
+	}
+	all := make([]order, len(docs))
+	for i, d := range docs {
+		if err := json.Unmarshal(d.Value, &all[i]); err != nil {
+			return nil, fmt.Errorf("read backfill %q: %w", d.Key, err)
+		}
+		all[i].key, all[i].version = d.Key, d.Version
+	}
+	return all, nil
+}
+
+// backfill makes some of the runs that an order wants.
+func (f *firing) backfill(ctx context.Context, o order) error {
+	n := DecideBackfill(f.schedule.Rules, f.busy())
+	if n == 0 {
+		return nil
+	}
+	all, more := f.look.Times.Between(o.Next, o.To, stride)
+	missing, err := f.unmade(ctx, f.schedule.ID, all, n+1)
+	if err != nil {
+		return err
+	}
+	now := missing[:min(n, len(missing))]
+	for _, at := range now {
+		run, refused, err := f.submit(ctx, at)
+		if err != nil {
+			return err
+		}
+		r := Record{Time: at, Run: run, Open: true, Told: true}
+		if refused != "" {
+			r = Record{Time: at, Count: 1, Reason: Refused, Why: refused}
+		}
+		f.note(r)
+	}
+	next := o.To
+	switch {
+	case len(now) < len(missing):
+		next = missing[len(now)]
+	case more:
+		next = all[len(all)-1].Add(time.Second)
+	}
+	return f.move(ctx, o, next)
+}
+
+// busy is how many runs go on, with those that were just made.
+func (f *firing) busy() int {
+	n := len(f.look.Going)
+	for _, r := range f.ledger.Records {
+		if r.Open && !slices.ContainsFunc(f.look.Going, func(g Going) bool { return g.Run == r.Run }) {
+			n++
+		}
+	}
+	return n
+}
+
+// unmade returns the first n of some times of a schedule that have no run.
+func (k *Schedules) unmade(ctx context.Context, id string, all []time.Time, n int) (missing []time.Time, err error) {
+	for _, at := range all {
+		if len(missing) == n {
+			return missing, nil
+		}
+		_, err := k.intake.Fired(ctx, id, KeyOf(at))
+		if errors.Is(err, store.ErrNotFound) {
+			missing = append(missing, at)
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return missing, nil
+}
+
+// allUnmade returns all of many times of a schedule that have no run. It looks for
+// some at once: whoever asked waits.
+func (k *Schedules) allUnmade(ctx context.Context, id string, all []time.Time) ([]time.Time, error) {
+	parts := slices.Collect(slices.Chunk(all, stride))
+	missing := make([][]time.Time, len(parts))
+	g, gctx := errgroup.WithContext(ctx)
+	g.SetLimit(lookers)
+	for i, part := range parts {
+		g.Go(func() (err error) {
+			missing[i], err = k.unmade(gctx, id, part, len(part))
+			return err
+		})
+	}
+	err := g.Wait()
+	return slices.Concat(missing...), err
+}
+
+// move says that all of an order before a time is done.
+func (f *firing) move(ctx context.Context, o order, next time.Time) error {
+	if next.Equal(o.Next) {
+		return nil
+	}
+	if !next.Before(o.To) {
+		return f.store.DeleteDoc(ctx, store.Doc{Kind: store.KindBackfill, Key: o.key})
+	}
+	o.Next = next
+	_, err := store.Replace(ctx, f.store, store.KindBackfill, o.key, o.version, o)
+	if errors.Is(err, store.ErrConflict) {
+		return nil // another process did it
+	}
+	return err
+}
+
+// Backfill orders the runs of past firings that have none, and returns their
+// times, and how many have theirs; where there are more than one backfill takes
+// it orders nothing. Asked again it makes no run twice.
+func (k *Schedules) Backfill(ctx context.Context, s Schedule, from, to time.Time, by string) (missing []time.Time, present int, more bool, err error) {
+	times, err := s.Rules.Times()
+	if err != nil {
+		return nil, 0, false, err
+	}
+	all, more := times.Between(from, to, mostBackfill)
+	if more {
+		return nil, 0, true, nil
+	}
+	missing, err = k.allUnmade(ctx, s.ID, all)
+	if err != nil {
+		return nil, 0, false, err
+	}
+	present = len(all) - len(missing)
+	if len(missing) == 0 {
+		return nil, present, false, nil
+	}
+	o := order{Schedule: s.ID, From: from, To: to, Next: missing[0], By: by, At: k.now().UTC().Round(0)}
+	err = store.Create(ctx, k.store, store.KindBackfill, orderKey(s.ID, from, to), o)
+	if errors.Is(err, store.ErrExists) { // it was ordered, and is under way
+		err = nil
+	}
+	k.nudge()
+	return missing, present, false, err
+}

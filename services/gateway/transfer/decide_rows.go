@@ -1,0 +1,91 @@
+package transfer
+
+import (
+	"math"
+
+	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/internal/store"
+)
+
+// tally holds what comes of each source against what was said of it.
+type tally struct {
+	run, file string
+	left      map[string]int64 // by source: how many are still to come
+	over      map[string]bool  // sources after which another began
+	now       string           // the source that is being read
+	rows      int
+}
+
+// tally returns what is to come in a file of a topic.
+func (b brought) tally(file, topic string) *tally {
+	t := &tally{run: b.run.ID, file: file, left: make(map[string]int64), over: make(map[string]bool)}
+	for _, s := range b.sources {
+		if s.Topic == topic {
+			t.left[s.origin(b.run.ID).SourceID()] = s.Stored
+		}
+	}
+	return t
+}
+
+// count takes row n, which is of a source; first says that it is the first of
+// it.
+func (t *tally) count(n int, o store.Origin) (first bool, err error) {
+	id := o.SourceID()
+	t.rows = n
+	switch {
+	case t.left[id] == 0:
+		return false, fault(t.file, n, "%s does not say that this source brought it", fileSources)
+	case t.over[id]:
+		return false, fault(t.file, n, "those of its source come one after the other, and they were over")
+	}
+	t.left[id]--
+	if id == t.now {
+		return false, nil
+	}
+	t.over[t.now], t.now = true, id
+	return true, nil
+}
+
+// end says how many lack.
+func (t *tally) end() error {
+	for _, left := range t.left {
+		if left > 0 {
+			return fault(t.file, t.rows+1, "ends early: %s says that a source brought %d more", fileSources, left)
+		}
+	}
+	return nil
+}
+
+// checkSample says what is wrong with a sample, which follows another of its
+// source unless it is the first.
+func checkSample(n int, s, before sample, first bool) error {
+	special := s.Special == event.NaN || s.Special == event.PlusInf || s.Special == event.MinusInf
+	switch {
+	case s.Name == "" || s.Seq < 0 || s.Sub < 0:
+		return fault(fileSamples, n, "name %.100q, seq %d, sub %d: a name and numbers from 0 are wanted", s.Name, s.Seq, s.Sub)
+	case (s.Value == nil) != special || s.Value != nil && math.IsInf(*s.Value, 0):
+		return fault(fileSamples, n, "the value is neither a number nor one of NaN, +Inf and -Inf")
+	case !first && !follows(s.Sample, before.Sample):
+		return fault(fileSamples, n, "it comes before the one before it, or is there twice")
+	}
+	return nil
+}
+
+// follows reports whether a sample comes after another of its source.
+func follows(s, before event.Sample) bool {
+	switch {
+	case s.Seq != before.Seq:
+		return s.Seq > before.Seq
+	case s.Sub != before.Sub:
+		return s.Sub > before.Sub
+	}
+	return s.Name > before.Name
+}
+
+// checkLine is checkSample of a line.
+func checkLine(n int, l, before line, first bool) error {
+	if l.Seq < 0 || !first && l.Seq <= before.Seq {
+		return fault(fileLines, n, "seq %d: it comes before the one before it, or is there twice", l.Seq)
+	}
+	return nil
+}

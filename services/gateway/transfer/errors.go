@@ -1,0 +1,73 @@
+package transfer
+
+import (
+	"errors"
+	"fmt"
+	"io"
+)
+
+// FileError says what is wrong with a file that is imported.
+type FileError struct {
+	File    string
+	Line    int // from 1; 0 where the fault has no line
+	Message string
+}
+
+// Error implements error.
+func (e *FileError) Error() string {
+	if e.Line > 0 {
+		return fmt.Sprintf("%s:%d: %s", e.File, e.Line, e.Message)
+	}
+	return fmt.Sprintf("%s: %s", e.File, e.Message)
+}
+
+// TakenError says that another run has the ID.
+type TakenError struct{ Run, Message string }
+
+// Error implements error.
+func (e *TakenError) Error() string {
+	return fmt.Sprintf("run %s is here already: %s", e.Run, e.Message)
+}
+
+// BusyError says that somebody else imports the same run.
+type BusyError struct{ Run string }
+
+// Error implements error.
+func (e *BusyError) Error() string {
+	return fmt.Sprintf("run %s is being imported by somebody else", e.Run)
+}
+
+// StateError says what must be otherwise before a run can be imported.
+type StateError struct{ Message string }
+
+// Error implements error.
+func (e *StateError) Error() string { return e.Message }
+
+// ChangedError says that a run changed while it was exported.
+type ChangedError struct{ Run string }
+
+// Error implements error.
+func (e *ChangedError) Error() string {
+	return fmt.Sprintf("run %s changed while it was exported: begin anew", e.Run)
+}
+
+// StreamError says that what is imported did not come to its end.
+type StreamError struct{ Err error }
+
+// Error implements error.
+func (e *StreamError) Error() string { return fmt.Sprintf("read what is sent: %v", e.Err) }
+
+// Unwrap implements errors.Unwrap.
+func (e *StreamError) Unwrap() error { return e.Err }
+
+func fault(file string, line int, format string, args ...any) error {
+	return &FileError{File: file, Line: line, Message: fmt.Sprintf(format, args...)}
+}
+
+// broken tells the end of what is sent from what went wrong with it.
+func broken(err error) error {
+	if errors.Is(err, io.EOF) {
+		return &StreamError{Err: io.ErrUnexpectedEOF}
+	}
+	return &StreamError{Err: err}
+}

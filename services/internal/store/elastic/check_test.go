@@ -1,0 +1,75 @@
+package elastic_test
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/benchmark-ai/bai/services/internal/store/elastic"
+)
+
+// versioned is a server that tells of which versions templates and indices are.
+type versioned struct {
+	template, index int
+	other           string // a template of somebody else's
+	asked           []string
+}
+
+// ServeHTTP implements http.Handler.
+func (v *versioned) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("X-Elastic-Product", "Elasticsearch")
+	w.Header().Set("Content-Type", "application/json")
+	v.asked = append(v.asked, r.Method+" "+r.URL.Path)
+	meta := func(n int) string { return fmt.Sprintf(`"mappings":{"_meta":{"bai":{"version":%d}}}`, n) }
+	if strings.HasSuffix(r.URL.Path, "/_mapping") {
+		_, _ = fmt.Fprintf(w, `{"bai-runs":{%s},"bai-logs-2026.01":{%s}}`, meta(elastic.Version), meta(v.index))
+		return
+	}
+	templates := []string{fmt.Sprintf(`{"name":"bai-%s","index_template":{"template":{%s}}}`, v.other, meta(99))}
+	for _, i := range elastic.Indices() {
+		templates = append(templates, fmt.Sprintf(`{"name":"bai-%s","index_template":{"template":{%s}}}`, i.Name, meta(v.template)))
+	}
+	_, _ = fmt.Fprintf(w, `{"index_templates":[%s]}`, strings.Join(templates, ","))
+}
+
+func TestACheckCostsLittleAndIsRemembered(t *testing.T) {
+	for name, tt := range map[string]struct {
+		server versioned
+		again  int // requests that a second check costs
+		want   string
+	}{
+		"what is as it is to be":       {versioned{template: elastic.Version, index: 1}, 0, ""},
+		"templates that nobody made":   {versioned{template: 0, index: 1}, 2, "bai admin store setup"},
+		"an index of a newer version":  {versioned{template: elastic.Version, index: 99}, 2, "index bai-logs-2026.01 has version 99"},
+		"templates of a newer version": {versioned{template: 99, index: 1}, 2, "has version 99 and this program knows up to"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tt.server.other = "x-runs" // of the prefix bai-x
+			server := httptest.NewServer(&tt.server)
+			defer server.Close()
+			s, err := elastic.Open(elastic.Settings{Addresses: []string{server.URL}})
+			check(t, err)
+			defer s.Close() //nolint:errcheck // only read
+			for _, requests := range []int{2, 2 + tt.again} {
+				wantFault(t, s.Check(t.Context()), tt.want)
+				if len(tt.server.asked) != requests {
+					t.Errorf("asked %q, want %d requests in all", tt.server.asked, requests)
+				}
+			}
+		})
+	}
+}
+
+// wantFault checks what a check says, empty for nothing.
+func wantFault(t *testing.T, err error, want string) {
+	t.Helper()
+	if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+		t.Errorf("check: %v, want %q", err, want)
+	}
+	if strings.Contains(want, "99") && !errors.Is(err, elastic.ErrNewer) {
+		t.Errorf("check: %v, want %v", err, elastic.ErrNewer)
+	}
+}

@@ -1,0 +1,92 @@
+package elastic_test
+
+import (
+	"encoding/json"
+	"errors"
+	"math"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/internal/store"
+	"github.com/benchmark-ai/bai/services/internal/store/elastic"
+	"github.com/benchmark-ai/bai/services/internal/storetest"
+	"github.com/benchmark-ai/bai/services/test/testbed/elasticsearch"
+)
+
+// testPresented has summaries written, again too, and looks for what dashboards
+// find of them.
+func testPresented(t *testing.T, server *elasticsearch.Server) {
+	t.Helper()
+	prefix, id := newPrefix(t, server), ulidOf(7)
+	s := open(t, server, elastic.Settings{Prefix: prefix})
+	run, change := storetest.NewRun(id, time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC))
+	run.Labels = map[string]string{store.LabelTask: "training", elastic.LabelVersion: "v1.2"}
+	check(t, s.PutRun(t.Context(), run, change))
+	var where store.Environment
+	for _, pod := range []string{"a", "b"} {
+		where, _ = where.With(store.PodEnvironment{Origin: storetest.NewOrigin(id, pod), Environment: event.Environment{
+			Machine: event.Machine{CPUModel: "EPYC", CPUs: 8, Memory: 64 << 30, GPUs: []event.GPU{{Model: "H200"}, {Model: "H200"}}},
+		}})
+	}
+	check(t, store.Create(t.Context(), s, store.KindEnvironment, id, where))
+	all := store.Summaries{Run: id, Attempt: 1, Summaries: []store.Summary{
+		{Metric: "loss", Unit: "1", Labels: map[string]string{"gpu": "0"}, N: 3, Median: 0.5, Max: store.Float(math.Inf(1)), SD: store.Float(math.NaN()), Interval: &store.Interval{Low: 0.25, High: 0.75}},
+		{Metric: "speed", N: 1, Median: 90},
+	}}
+	check(t, store.Create(t.Context(), s, store.KindSummary, id, all))
+	if err := store.Create(t.Context(), s, store.KindSummary, id, all); !errors.Is(err, store.ErrExists) {
+		t.Errorf("again: %v, want %v", err, store.ErrExists)
+	}
+	check(t, replaced(t, s, id, store.Summaries{Run: id, Attempt: 1, Complete: true, Summaries: all.Summaries}))
+	if err := store.Create(t.Context(), s, store.KindSummary, id, all); !errors.Is(err, store.ErrExists) {
+		t.Errorf("again, by who is late: %v, want %v", err, store.ErrExists)
+	}
+	// One of a run that nobody knows, and one that is none, are kept as others are.
+	check(t, store.Create(t.Context(), s, store.KindSummary, "unknown", all))
+	check(t, store.Create(t.Context(), s, store.KindSummary, "none", 7))
+	say(t.Context(), t, http.MethodPost, server.URL+"/"+prefix+"-results-2026.01/_refresh", "")
+	var got struct {
+		Hits struct {
+			Hits []struct {
+				Source map[string]any `json:"_source"`
+			} `json:"hits"`
+		} `json:"hits"`
+	}
+	check(t, json.Unmarshal(say(t.Context(), t, http.MethodGet, server.URL+"/"+prefix+"-results-*/_search?sort=metric.name", ""), &got))
+	if len(got.Hits.Hits) != 2 {
+		t.Fatalf("there are %d, want one for each series", len(got.Hits.Hits))
+	}
+	first := got.Hits.Hits[0].Source
+	machine, _ := first["machine"].(map[string]any)
+	if f, _ := machine["fingerprint"].(string); len(f) != 32 {
+		t.Errorf("the fingerprint is %q", f)
+	}
+	delete(machine, "fingerprint")
+	want := map[string]any{
+		"@timestamp": "2026-01-02T03:04:05.000000006Z", "complete": true, "n": 3.0,
+		"run":     map[string]any{"id": id, "namespace": "pets", "owner": "ann", "task": "training", "attempt": 1.0, "version": "v1.2"},
+		"labels":  map[string]any{"task_name": "training", "version": "v1.2"},
+		"machine": map[string]any{"name": "2 × H200, EPYC, 8 CPUs, 64 GiB"},
+		"metric":  map[string]any{"name": "loss", "unit": "1", "labels": map[string]any{"gpu": "0"}},
+		"value": map[string]any{
+			"median": 0.5, "low": 0.25, "high": 0.75, "min": 0.0, "p90": 0.0, "p95": 0.0, "p99": 0.0, "mean": 0.0, "first": 0.0, "last": 0.0,
+		},
+	}
+	if diff := cmp.Diff(want, first); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// replaced puts summaries in the place of those that are there.
+func replaced(t *testing.T, s *elastic.Store, run string, all store.Summaries) error {
+	t.Helper()
+	_, version, err := store.Get[store.Summaries](t.Context(), s, store.KindSummary, run)
+	if err == nil {
+		_, err = store.Replace(t.Context(), s, store.KindSummary, run, version, all)
+	}
+	return err
+}

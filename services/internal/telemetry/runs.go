@@ -1,0 +1,70 @@
+package telemetry
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/internal/store"
+)
+
+const (
+	censusAge  = 10 * time.Second // after which runs are counted anew for who asks
+	censusTime = 5 * time.Second  // that counting may take
+)
+
+// census tells how many runs there are, as the store has it when somebody asks.
+type census struct {
+	store         store.Counter
+	phases, ended *prometheus.Desc
+
+	mu   sync.Mutex
+	at   time.Time
+	last store.Census
+}
+
+// Runs has the telemetry tell how many runs there are in each phase, and have come
+// to each outcome. While the store is away it tells nothing of them.
+func (t *Telemetry) Runs(s store.Counter) {
+	t.registry.MustRegister(&census{
+		store:  s,
+		phases: prometheus.NewDesc("bai_runs", "Runs that are in a phase.", []string{"phase"}, nil),
+		ended:  prometheus.NewDesc("bai_runs_ended", "Runs that have come to an outcome.", []string{"outcome"}, nil),
+	})
+}
+
+// Describe implements prometheus.Collector.
+func (c *census) Describe(to chan<- *prometheus.Desc) { to <- c.phases; to <- c.ended }
+
+// Collect implements prometheus.Collector.
+func (c *census) Collect(to chan<- prometheus.Metric) {
+	got, ok := c.now()
+	if !ok {
+		return
+	}
+	for _, phase := range event.Phases() {
+		to <- prometheus.MustNewConstMetric(c.phases, prometheus.GaugeValue, float64(got.Phases[phase]), string(phase))
+	}
+	for _, outcome := range []event.Outcome{event.Succeeded, event.Failed, event.Canceled} {
+		to <- prometheus.MustNewConstMetric(c.ended, prometheus.GaugeValue, float64(got.Outcomes[outcome]), string(outcome))
+	}
+}
+
+func (c *census) now() (store.Census, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.at.IsZero() && time.Since(c.at) < censusAge {
+		return c.last, true
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), censusTime) // the collector is given none
+	defer cancel()
+	got, err := c.store.Census(ctx)
+	if err != nil {
+		return store.Census{}, false
+	}
+	c.last, c.at = got, time.Now()
+	return got, true
+}

@@ -1,0 +1,272 @@
+package otlp
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"strconv"
+	"strings"
+
+	commonv1 "go.opentelemetry.io/proto/otlp/common/v1"
+	metricsv1 "go.opentelemetry.io/proto/otlp/metrics/v1"
+
+	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/metrics-pusher/extract"
+)
+
+// Labels that are not attributes of the benchmark's own.
+const (
+	LabelService     = "service.name" // of the resource, where the benchmark names it
+	LabelTemporality = "temporality"  // delta, of what counts from one time to the next; without it from the start
+	LabelLE          = "le"           // of a bucket: its upper bound
+	LabelQuantile    = "quantile"     // of a summary's value
+)
+
+// Samples returns the samples of a message, in its order, and how many of its data
+// points are none.
+//
+//   - Of a gauge or a sum, each data point is one, under the metric's name.
+//   - Of a histogram, its points are NAME.count and, where they are given,
+//     NAME.sum, NAME.min and NAME.max, and for each bound NAME.bucket: how many
+//     values are not above the bound, which is the label le.
+//   - Of an exponential histogram, they are the same without buckets.
+//   - Of a summary, NAME.count, NAME.sum, and NAME with the label quantile.
+//
+// The attributes of a point are its labels; those of the resource are not, but
+// for service.name. What counts from one time to the next, not from the start,
+// has the label temporality=delta, and is not added up. Points that say that
+// nothing was recorded are left out. Points without a time have none here.
+func Samples(data *metricsv1.MetricsData) (samples []event.Sample, refused int64) {
+	r := reading{}
+	for _, of := range data.GetResourceMetrics() {
+		r.service = service(of.GetResource().GetAttributes())
+		for _, scope := range of.GetScopeMetrics() {
+			for _, m := range scope.GetMetrics() {
+				r.metric(m)
+			}
+		}
+	}
+	return r.samples, r.refused
+}
+
+// service returns the name that the benchmark gives itself.
+func service(attributes []*commonv1.KeyValue) string {
+	for _, a := range attributes {
+		if name := a.GetValue().GetStringValue(); a.GetKey() == LabelService && !strings.HasPrefix(name, "unknown_service") {
+			return name
+		}
+	}
+	return ""
+}
+
+type reading struct {
+	service string
+	samples []event.Sample
+	refused int64
+}
+
+// point is what all kinds of data points have.
+type point interface {
+	GetAttributes() []*commonv1.KeyValue
+	GetTimeUnixNano() uint64
+	GetFlags() uint32
+}
+
+func (r *reading) metric(m *metricsv1.Metric) {
+	switch data := m.GetData().(type) {
+	case *metricsv1.Metric_Gauge:
+		for _, p := range data.Gauge.GetDataPoints() {
+			r.number(m, p, false)
+		}
+	case *metricsv1.Metric_Sum:
+		for _, p := range data.Sum.GetDataPoints() {
+			r.number(m, p, isDelta(data.Sum.GetAggregationTemporality()))
+		}
+	case *metricsv1.Metric_Histogram:
+		for _, p := range data.Histogram.GetDataPoints() {
+			r.histogram(m, p, isDelta(data.Histogram.GetAggregationTemporality()))
+		}
+	case *metricsv1.Metric_ExponentialHistogram:
+		for _, p := range data.ExponentialHistogram.GetDataPoints() {
+			if s, ok := r.of(m, p, isDelta(data.ExponentialHistogram.GetAggregationTemporality())); ok {
+				r.distribution(s, p.GetCount(), p.Sum, p.Min, p.Max)
+			}
+		}
+	case *metricsv1.Metric_Summary:
+		for _, p := range data.Summary.GetDataPoints() {
+			r.summary(m, p)
+		}
+	}
+}
+
+func isDelta(t metricsv1.AggregationTemporality) bool {
+	return t == metricsv1.AggregationTemporality_AGGREGATION_TEMPORALITY_DELTA
+}
+
+// of returns what all samples of a point have. It is false for a point that says
+// that nothing was recorded, and for one that is refused.
+func (r *reading) of(m *metricsv1.Metric, p point, delta bool) (event.Sample, bool) {
+	if p.GetFlags()&uint32(metricsv1.DataPointFlags_DATA_POINT_FLAGS_NO_RECORDED_VALUE_MASK) != 0 {
+		return event.Sample{}, false
+	}
+	s := event.Sample{Name: m.GetName(), Unit: extract.Shorten(m.GetUnit())}
+	at := p.GetTimeUnixNano()
+	if s.Name == "" || s.Name[0] == '@' || len(s.Name) > maxName || at > maxTime || len(p.GetAttributes()) > extract.MostLabels-3 {
+		r.refused++
+		return s, false
+	}
+	s.Time = int64(at)
+	if n := len(p.GetAttributes()); n > 0 || r.service != "" || delta {
+		s.Labels = make(map[string]string, n+2)
+	}
+	for _, a := range p.GetAttributes() {
+		if a.GetKey() != "" {
+			s.Labels[extract.Shorten(a.GetKey())] = extract.Shorten(text(a.GetValue()))
+		}
+	}
+	if r.service != "" {
+		s.Labels[LabelService] = extract.Shorten(r.service)
+	}
+	if delta {
+		s.Labels[LabelTemporality] = "delta"
+	}
+	return s, true
+}
+
+// Bounds of a point.
+const (
+	maxName = 240 // bytes of a metric's name: some samples have more behind it
+	maxTime = 7e18
+)
+
+func (r *reading) number(m *metricsv1.Metric, p *metricsv1.NumberDataPoint, delta bool) {
+	s, ok := r.of(m, p, delta)
+	if !ok {
+		return
+	}
+	switch v := p.GetValue().(type) {
+	case *metricsv1.NumberDataPoint_AsDouble:
+		r.add(s, "", "", v.AsDouble, "", "")
+	case *metricsv1.NumberDataPoint_AsInt:
+		r.add(s, "", "", float64(v.AsInt), "", "")
+	default:
+		r.refused++
+	}
+}
+
+func (r *reading) histogram(m *metricsv1.Metric, p *metricsv1.HistogramDataPoint, delta bool) {
+	bounds, counts := p.GetExplicitBounds(), p.GetBucketCounts()
+	if len(counts) > 0 && len(counts) != len(bounds)+1 {
+		r.refused++
+		return
+	}
+	s, ok := r.of(m, p, delta)
+	if !ok {
+		return
+	}
+	r.distribution(s, p.GetCount(), p.Sum, p.Min, p.Max)
+	var below uint64
+	for i, n := range counts {
+		bound := math.Inf(1)
+		if i < len(bounds) {
+			bound = bounds[i]
+		}
+		below += n
+		r.add(s, ".bucket", "1", float64(below), LabelLE, strconv.FormatFloat(bound, 'g', -1, 64))
+	}
+}
+
+// distribution adds what all histograms say of their values.
+func (r *reading) distribution(s event.Sample, count uint64, sum, least, most *float64) {
+	r.add(s, ".count", "1", float64(count), "", "")
+	for _, of := range []struct {
+		name  string
+		value *float64
+	}{{".sum", sum}, {".min", least}, {".max", most}} {
+		if of.value != nil {
+			r.add(s, of.name, "", *of.value, "", "")
+		}
+	}
+}
+
+func (r *reading) summary(m *metricsv1.Metric, p *metricsv1.SummaryDataPoint) {
+	s, ok := r.of(m, p, false)
+	if !ok {
+		return
+	}
+	r.add(s, ".count", "1", float64(p.GetCount()), "", "")
+	r.add(s, ".sum", "", p.GetSum(), "", "")
+	for _, q := range p.GetQuantileValues() {
+		r.add(s, "", "", q.GetValue(), LabelQuantile, strconv.FormatFloat(q.GetQuantile(), 'g', -1, 64))
+	}
+}
+
+// add adds a sample like s, with more behind its name, in a unit of its own and
+// with one label more, each where it is given.
+func (r *reading) add(s event.Sample, suffix, unit string, v float64, key, value string) {
+	s.Name += suffix
+	if unit != "" {
+		s.Unit = unit
+	}
+	if key != "" {
+		labels := make(map[string]string, len(s.Labels)+1)
+		maps.Copy(labels, s.Labels)
+		labels[key], s.Labels = value, labels
+	}
+	if len(s.Labels) == 0 {
+		s.Labels = nil
+	}
+	s.Set(v)
+	r.samples = append(r.samples, s)
+}
+
+// text returns the value of an attribute as a label.
+func text(of *commonv1.AnyValue) string {
+	switch v := of.GetValue().(type) {
+	case nil:
+		return ""
+	case *commonv1.AnyValue_StringValue:
+		return v.StringValue
+	case *commonv1.AnyValue_BoolValue:
+		return strconv.FormatBool(v.BoolValue)
+	case *commonv1.AnyValue_IntValue:
+		return strconv.FormatInt(v.IntValue, 10)
+	case *commonv1.AnyValue_DoubleValue:
+		return strconv.FormatFloat(v.DoubleValue, 'g', -1, 64)
+	case *commonv1.AnyValue_BytesValue:
+		return base64.StdEncoding.EncodeToString(v.BytesValue)
+	case *commonv1.AnyValue_ArrayValue, *commonv1.AnyValue_KvlistValue:
+		b, err := json.Marshal(plain(of, 0))
+		if err != nil {
+			return fmt.Sprint(err)
+		}
+		return string(b)
+	}
+	return ""
+}
+
+// plain returns an attribute's value as JSON has it.
+func plain(of *commonv1.AnyValue, depth int) any {
+	const deepest = 8
+	switch v := of.GetValue().(type) {
+	case *commonv1.AnyValue_ArrayValue:
+		var all []any
+		for _, item := range v.ArrayValue.GetValues() {
+			if depth < deepest {
+				all = append(all, plain(item, depth+1))
+			}
+		}
+		return all
+	case *commonv1.AnyValue_KvlistValue:
+		all := make(map[string]any)
+		for _, item := range v.KvlistValue.GetValues() {
+			if depth < deepest {
+				all[item.GetKey()] = plain(item.GetValue(), depth+1)
+			}
+		}
+		return all
+	}
+	return text(of)
+}

@@ -1,0 +1,207 @@
+// Package otlp listens for numbers that programs send by OpenTelemetry's
+// protocol over HTTP. See https://opentelemetry.io/docs/specs/otlp/.
+package otlp
+
+import (
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/benchmark-ai/bai/services/internal/event"
+)
+
+// Path is where requests go.
+const Path = "/v1/metrics"
+
+// Bounds of requests.
+const (
+	maxBody = 4 << 20 // bytes, compressed and not
+	maxConn = 64      // connections
+	atOnce  = 1000    // samples that are kept at once
+	slowest = 30 * time.Second
+)
+
+// Keeper keeps what was sent.
+type Keeper interface {
+	// Keep keeps samples, each of them once however often it comes, or fails and
+	// keeps none.
+	Keep(samples []event.Sample) error
+	// Drop notes that n are not kept, and why.
+	Drop(n int64, reason string)
+}
+
+// Server takes what programs send.
+type Server struct {
+	http *http.Server
+	to   Keeper
+	log  *zap.Logger
+	turn sync.Mutex // one request is read at a time: so much is in memory
+	done sync.WaitGroup
+}
+
+// Serve takes what comes to l until Close. What was answered with success is
+// kept.
+func Serve(l net.Listener, to Keeper, log *zap.Logger) *Server {
+	s := &Server{to: to, log: log}
+	s.http = &http.Server{
+		Handler: s, ReadHeaderTimeout: slowest, ReadTimeout: slowest, WriteTimeout: slowest, IdleTimeout: 2 * slowest, MaxHeaderBytes: 64 << 10,
+		ErrorLog: zap.NewStdLog(log),
+	}
+	s.done.Go(func() {
+		if err := s.http.Serve(&limited{l, make(chan struct{}, maxConn)}); !errors.Is(err, http.ErrServerClosed) {
+			log.Warn("no more numbers are taken over OTLP", zap.Error(err))
+		}
+	})
+	return s
+}
+
+// Close answers what has begun to come, and ends.
+func (s *Server) Close() {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	if s.http.Shutdown(ctx) != nil {
+		_ = s.http.Close()
+	}
+	s.done.Wait()
+}
+
+// ServeHTTP implements http.Handler.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	switch {
+	case r.URL.Path != Path:
+		http.Error(w, "metrics alone are taken here, at "+Path, http.StatusNotFound)
+		return
+	case r.Method != http.MethodPost:
+		w.Header().Set("Allow", http.MethodPost)
+		http.Error(w, "metrics are sent with POST", http.StatusMethodNotAllowed)
+		return
+	case err != nil || kind != typeProtobuf && kind != typeJSON:
+		http.Error(w, "metrics are taken as "+typeProtobuf+" or "+typeJSON, http.StatusUnsupportedMediaType)
+		return
+	}
+	refused, err := s.take(r, kind)
+	w.Header().Set("Content-Type", kind)
+	if err == nil {
+		_, _ = w.Write(accepted(kind, refused, "of a form that has no samples"))
+		return
+	}
+	code, rpc := http.StatusBadRequest, codeInvalid
+	switch {
+	case errors.Is(err, errEncoding):
+		code = http.StatusUnsupportedMediaType
+	case errors.Is(err, errLarge):
+		code, rpc = http.StatusRequestEntityTooLarge, codeExhausted
+	case errors.Is(err, errKeep):
+		code, rpc = http.StatusServiceUnavailable, codeUnavailable
+		w.Header().Set("Retry-After", "1")
+	}
+	if code != http.StatusServiceUnavailable { // what is not sent again is lost
+		s.to.Drop(1, "output.otlp: a request was refused: "+err.Error())
+	}
+	w.WriteHeader(code)
+	_, _ = w.Write(status(kind, rpc, err.Error()))
+}
+
+// What a request may be refused for.
+var (
+	errEncoding = errors.New("content-encoding: gzip and identity are known")
+	errKeep     = errors.New("it cannot be kept now")
+)
+
+// take keeps what a request holds, and returns how many of its data points are
+// refused.
+func (s *Server) take(r *http.Request, kind string) (refused int64, err error) {
+	body, err := read(r)
+	if err != nil {
+		return 0, err
+	}
+	s.turn.Lock()
+	defer s.turn.Unlock()
+	data, err := decode(kind, body)
+	if err != nil {
+		return 0, fmt.Errorf("read it: %w", err)
+	}
+	samples, refused := Samples(data)
+	now := time.Now().UnixNano()
+	for i := range samples {
+		if samples[i].Time == 0 {
+			samples[i].Time = now
+		}
+	}
+	for some := range slices.Chunk(samples, atOnce) {
+		if err := s.to.Keep(some); err != nil { // what is kept of it already is known when it is sent again
+			s.log.Warn("what was sent over OTLP cannot be kept", zap.Error(err))
+			return 0, errors.Join(errKeep, err)
+		}
+	}
+	if refused > 0 {
+		s.to.Drop(refused, "output.otlp: data points of a form that has no samples")
+	}
+	return refused, nil
+}
+
+// read reads the body of a request.
+func read(r *http.Request) ([]byte, error) {
+	from := io.LimitReader(r.Body, maxBody+1)
+	switch strings.ToLower(r.Header.Get("Content-Encoding")) {
+	case "", "identity":
+	case "gzip":
+		unpacked, err := gzip.NewReader(from)
+		if err != nil {
+			return nil, fmt.Errorf("unpack it: %w", err)
+		}
+		from = io.LimitReader(unpacked, maxBody+1)
+	default:
+		return nil, errEncoding
+	}
+	body, err := io.ReadAll(from)
+	switch {
+	case len(body) > maxBody:
+		return nil, fmt.Errorf("it is %w: %d bytes", errLarge, maxBody)
+	case err != nil:
+		return nil, fmt.Errorf("read it: %w", err)
+	}
+	return body, nil
+}
+
+// limited is a listener with so many connections at a time.
+type limited struct {
+	net.Listener
+
+	room chan struct{}
+}
+
+// Accept implements net.Listener.
+func (l *limited) Accept() (net.Conn, error) {
+	l.room <- struct{}{}
+	c, err := l.Listener.Accept()
+	if err != nil {
+		<-l.room
+		return nil, err
+	}
+	return &conn{Conn: c, leave: sync.OnceFunc(func() { <-l.room })}, nil
+}
+
+type conn struct {
+	net.Conn
+
+	leave func()
+}
+
+// Close implements net.Conn.
+func (c *conn) Close() error {
+	defer c.leave()
+	return c.Conn.Close()
+}

@@ -1,0 +1,177 @@
+package scrape
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+
+	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/metrics-pusher/extract"
+)
+
+// Samples returns the samples of a page in Prometheus' text format, version
+// 0.0.4, whose names match, all where names is nil. They are those that
+// Prometheus would store, in order of their names: of a histogram its buckets
+// (NAME_bucket, with the label le), NAME_sum and NAME_count, of a summary its
+// quantiles (NAME, with the label quantile), NAME_sum and NAME_count. Their time
+// is what the page says, else at.
+//
+// Units are those of the names, by Prometheus' own conventions: NAME_seconds,
+// NAME_bytes, NAME_ratio and so on, before _total, _sum and _bucket. NAME_count
+// and NAME_bucket count, and have the unit 1.
+//
+// Those of one of several pages have the label instance, as Prometheus has it:
+// where the page is, unless the page itself says one, or instance is empty.
+//
+// Samples without a name are left out, and those whose name begins with @ or has
+// more than 256 bytes. Of a page that is none it returns an error, and nothing.
+func Samples(page []byte, at time.Time, names *regexp.Regexp, instance string) ([]event.Sample, error) {
+	families, err := parse(page)
+	if err != nil {
+		return nil, fmt.Errorf("read the text format of Prometheus: %w", err)
+	}
+	r := reading{at: at.UnixNano(), names: names, instance: extract.Shorten(instance)}
+	for _, name := range slices.Sorted(maps.Keys(families)) {
+		for _, m := range families[name].GetMetric() {
+			r.metric(name, m)
+		}
+	}
+	return r.samples, nil
+}
+
+// parse reads a page. The parser panics on some that are none, as "{}": these are
+// errors like others.
+func parse(page []byte) (families map[string]*dto.MetricFamily, err error) {
+	defer func() {
+		if why := recover(); why != nil {
+			families, err = nil, fmt.Errorf("it cannot be parsed: %v", why)
+		}
+	}()
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	return parser.TextToMetricFamilies(bytes.NewReader(page))
+}
+
+// reading is what is read of one page.
+type reading struct {
+	at       int64
+	names    *regexp.Regexp
+	instance string
+	samples  []event.Sample
+}
+
+// LabelInstance says which of several pages a sample is of.
+const LabelInstance = "instance"
+
+func (r *reading) metric(name string, m *dto.Metric) {
+	switch {
+	case m.GetCounter() != nil:
+		r.add(m, name, Unit(name), m.GetCounter().GetValue(), "", "")
+	case m.GetGauge() != nil:
+		r.add(m, name, Unit(name), m.GetGauge().GetValue(), "", "")
+	case m.GetUntyped() != nil:
+		r.add(m, name, Unit(name), m.GetUntyped().GetValue(), "", "")
+	case m.GetSummary() != nil:
+		s := m.GetSummary()
+		for _, q := range s.GetQuantile() {
+			r.add(m, name, Unit(name), q.GetValue(), "quantile", number(q.GetQuantile()))
+		}
+		r.add(m, name+"_sum", Unit(name), s.GetSampleSum(), "", "")
+		r.add(m, name+"_count", "1", float64(s.GetSampleCount()), "", "")
+	case m.GetHistogram() != nil:
+		h := m.GetHistogram()
+		for _, b := range h.GetBucket() {
+			r.add(m, name+"_bucket", "1", float64(b.GetCumulativeCount()), "le", number(b.GetUpperBound()))
+		}
+		r.add(m, name+"_sum", Unit(name), h.GetSampleSum(), "", "")
+		r.add(m, name+"_count", "1", float64(h.GetSampleCount()), "", "")
+	}
+}
+
+// add adds a sample, with one label more where key is given.
+func (r *reading) add(m *dto.Metric, name, unit string, v float64, key, value string) {
+	if name == "" || name[0] == '@' || len(name) > maxName || r.names != nil && !r.names.MatchString(name) {
+		return
+	}
+	s := event.Sample{Name: name, Unit: unit, Time: r.at}
+	if m.TimestampMs != nil && m.GetTimestampMs() > 0 {
+		s.Time = m.GetTimestampMs() * int64(time.Millisecond)
+	}
+	s.Set(v)
+	if n := len(m.GetLabel()); n > 0 || key != "" || r.instance != "" {
+		s.Labels = make(map[string]string, n+2)
+	}
+	if r.instance != "" {
+		s.Labels[LabelInstance] = r.instance
+	}
+	for _, l := range m.GetLabel() {
+		s.Labels[extract.Shorten(l.GetName())] = extract.Shorten(l.GetValue())
+	}
+	if key != "" {
+		s.Labels[key] = value
+	}
+	r.samples = append(r.samples, s)
+}
+
+// maxName is how many bytes the name of a metric has at most.
+const maxName = 256
+
+// number is a label that is one, as Prometheus writes it.
+func number(v float64) string {
+	text := strconv.FormatFloat(v, 'g', -1, 64)
+	if text == "+Inf" || strings.ContainsAny(text, ".eN") {
+		return text
+	}
+	return text + ".0"
+}
+
+// instances are what tells pages apart, by their URLs: host and port, or the whole
+// URL where several are of one host and port; nothing for a page that is the only
+// one.
+func instances(urls []string) []string {
+	short, long, count := make([]string, len(urls)), make([]string, len(urls)), make(map[string]int)
+	if len(urls) < 2 {
+		return short
+	}
+	for i, text := range urls {
+		u, err := url.Parse(text)
+		if err != nil {
+			u = &url.URL{Host: text} // the descriptor has none such
+		}
+		u.User = nil // whoever may read there
+		short[i], long[i] = u.Host, u.String()
+		count[u.Host]++
+	}
+	for i := range short {
+		if count[short[i]] > 1 {
+			short[i] = long[i]
+		}
+	}
+	return short
+}
+
+// Unit returns the unit that the name of a metric says, nothing where it says
+// none. See https://prometheus.io/docs/practices/naming.
+func Unit(name string) string {
+	for _, kind := range []string{"_total", "_created", "_info"} {
+		name = strings.TrimSuffix(name, kind)
+	}
+	last := name[strings.LastIndexByte(name, '_')+1:]
+	if last == name {
+		return ""
+	}
+	return map[string]string{
+		"seconds": "s", "milliseconds": "ms", "microseconds": "us", "nanoseconds": "ns", "minutes": "min", "hours": "h",
+		"bytes": "B", "bits": "bit", "ratio": "1", "percent": "%", "hertz": "Hz",
+		"celsius": "°C", "meters": "m", "grams": "g", "joules": "J", "watts": "W", "volts": "V", "amperes": "A",
+	}[last]
+}

@@ -1,0 +1,89 @@
+package collect
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"sync"
+
+	"go.uber.org/zap"
+
+	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/metrics-pusher/extract"
+)
+
+// series are those of a pod, whatever they come by, in memory and in a file, so
+// that whoever goes on after a kill keeps those that were kept before. Any
+// goroutine may ask them.
+type series struct {
+	path string
+	log  *zap.Logger
+
+	mu   sync.Mutex
+	set  extract.Series
+	told bool // that the file cannot be written
+}
+
+// idSize is how many bytes a series takes in the file.
+const idSize = 8
+
+// load has it know those of the file, or removes the file where anew is set.
+func (s *series) load(anew bool) error {
+	if anew {
+		if err := os.Remove(s.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("forget another run's series: %w", err)
+		}
+		return nil
+	}
+	b, err := os.ReadFile(s.path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("read which series are kept: %w", err)
+	}
+	for id := range slices.Chunk(b[:min(len(b)/idSize, extract.MaxSeries)*idSize], idSize) {
+		s.set.Add(binary.LittleEndian.Uint64(id))
+	}
+	return nil
+}
+
+// admit returns those of samples that are of series that are kept, in the same
+// memory, and how many are not. Of what it returns the file knows.
+func (s *series) admit(samples []event.Sample) (kept []event.Sample, dropped int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	kept = samples[:0]
+	for i := range samples {
+		if !s.set.Admit(&samples[i]) {
+			continue
+		}
+		if len(kept) < i {
+			samples[len(kept)] = samples[i]
+		}
+		kept = samples[:len(kept)+1]
+	}
+	s.write(s.set.Fresh())
+	return kept, len(samples) - len(kept)
+}
+
+// write appends series to the file. A disk that is full is no reason to stop: then
+// others may be kept after a kill.
+func (s *series) write(fresh []uint64) {
+	if len(fresh) == 0 {
+		return
+	}
+	b := make([]byte, 0, len(fresh)*idSize)
+	for _, id := range fresh {
+		b = binary.LittleEndian.AppendUint64(b, id)
+	}
+	f, err := os.OpenFile(s.path, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
+	if err == nil {
+		_, err = f.Write(b)
+		err = errors.Join(err, f.Close())
+	}
+	if err != nil && !s.told {
+		s.log.Warn("which series are kept cannot be written", zap.Error(err))
+		s.told = true
+	}
+}

@@ -1,0 +1,68 @@
+package extract
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/benchmark-ai/bai/services/internal/event"
+)
+
+// AppendLine appends a sample to dst as a line that Emitted reads, with its line
+// feed. Samples that are equal are equal lines. Seq and Sub are not in it.
+func AppendLine(dst []byte, s *event.Sample) []byte {
+	dst = append(appendText(append(dst, '{'), s.Name), ": "...)
+	if v := s.Float(); math.IsNaN(v) || math.IsInf(v, 0) {
+		dst = appendText(dst, s.Special)
+	} else {
+		dst = strconv.AppendFloat(dst, v, 'g', -1, 64)
+	}
+	if s.Time > 0 {
+		dst = fmt.Appendf(dst, `, "%s": %d.%09d`, KeyTime, s.Time/1e9, s.Time%1e9)
+	}
+	if s.Step != nil {
+		dst = fmt.Appendf(dst, `, "%s": %d`, KeyStep, *s.Step)
+	}
+	if s.Unit != "" {
+		dst = appendText(fmt.Appendf(dst, `, "%s": `, KeyUnit), s.Unit)
+	}
+	if len(s.Labels) > 0 {
+		dst = fmt.Appendf(dst, `, "%s": `, KeyLabels)
+		before := byte('{')
+		for _, k := range slices.Sorted(maps.Keys(s.Labels)) {
+			dst = appendText(append(dst, before), k)
+			dst = appendText(append(dst, ": "...), s.Labels[k])
+			before = ','
+		}
+		dst = append(dst, '}')
+	}
+	return append(dst, "}\n"...)
+}
+
+// appendText appends a JSON string. What is no UTF-8 is replaced.
+func appendText(dst []byte, s string) []byte {
+	b, err := json.Marshal(s)
+	if err != nil {
+		return append(dst, `""`...) // of a string there is none
+	}
+	return append(dst, b...)
+}
+
+// Shorten makes of a label's name or value, or of a unit, one that a line may
+// have: its beginning, where it is too long.
+func Shorten(s string) string {
+	if len(s) <= maxLabel {
+		return s
+	}
+	n := maxLabel
+	for n > maxLabel-4 && s[n]&0xC0 == 0x80 { // no character is cut apart
+		n--
+	}
+	return s[:n]
+}
+
+// MostLabels is how many labels a sample of a line has at most.
+const MostLabels = maxLabels

@@ -1,0 +1,95 @@
+package extract
+
+import (
+	"slices"
+
+	"github.com/benchmark-ai/bai/services/internal/event"
+)
+
+// MaxSeries is how many different series are kept of one pod, one for each metric
+// and set of labels.
+const MaxSeries = 15_000
+
+// TooManySeries says why samples are dropped that are of none of the series that
+// are kept, for the user to read.
+const TooManySeries = "15000 series are kept of one pod, the first, one for each metric and set of labels: " +
+	"what differs with each sample belongs into its value, or into @step, not into a name or label"
+
+// Series are the series that were met, by digests: the first MaxSeries. The zero
+// value knows none. It is of one goroutine.
+type Series struct {
+	known map[uint64]struct{}
+	fresh []uint64
+
+	names [4]string // of some that have no labels: most programs go on with these
+	next  int       // of names
+}
+
+// Admit reports whether a sample is of a series that is kept: of one that was
+// met, or of a new one where there is room.
+func (s *Series) Admit(sample *event.Sample) bool {
+	plain := len(sample.Labels) == 0 && sample.Name != ""
+	if plain && slices.Contains(s.names[:], sample.Name) {
+		return true
+	}
+	id := digest(sample)
+	if _, ok := s.known[id]; !ok {
+		if len(s.known) >= MaxSeries {
+			return false
+		}
+		s.Add(id)
+		s.fresh = append(s.fresh, id)
+	}
+	if plain {
+		s.names[s.next], s.next = sample.Name, (s.next+1)%len(s.names)
+	}
+	return true
+}
+
+// Add has it know series that were met before.
+func (s *Series) Add(ids ...uint64) {
+	if s.known == nil {
+		s.known = make(map[uint64]struct{})
+	}
+	for _, id := range ids {
+		s.known[id] = struct{}{}
+	}
+}
+
+// Fresh returns those that were admitted first since it was asked last.
+func (s *Series) Fresh() []uint64 {
+	fresh := s.fresh
+	s.fresh = nil
+	return fresh
+}
+
+// digest is that of a series, the same in every process. The order of labels does
+// not matter to it.
+func digest(sample *event.Sample) uint64 {
+	id := fnv(offset, sample.Name)
+	for k, v := range sample.Labels {
+		id += mixed(fnv(fnv(offset, k)*prime, v)) // the factor is between them, as a byte would be
+	}
+	return id
+}
+
+// Those of FNV-1a.
+const (
+	offset = 14695981039346656037
+	prime  = 1099511628211
+)
+
+func fnv(h uint64, s string) uint64 {
+	for i := range len(s) {
+		h = (h ^ uint64(s[i])) * prime
+	}
+	return h
+}
+
+// mixed spreads what differs between digests over all bits, so that sums of them
+// differ, too. It is the end of MurmurHash3.
+func mixed(h uint64) uint64 {
+	h = (h ^ h>>33) * 0xff51afd7ed558ccd
+	h = (h ^ h>>33) * 0xc4ceb9fe1a85ec53
+	return h ^ h>>33
+}

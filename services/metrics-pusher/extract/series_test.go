@@ -1,0 +1,81 @@
+package extract_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/metrics-pusher/extract"
+)
+
+func of(name string, labels ...string) *event.Sample {
+	s := &event.Sample{Name: name}
+	for i := 0; i < len(labels); i += 2 {
+		if s.Labels == nil {
+			s.Labels = make(map[string]string)
+		}
+		s.Labels[labels[i]] = labels[i+1]
+	}
+	return s
+}
+
+func TestASeriesIsANameAndASetOfLabels(t *testing.T) {
+	var s extract.Series
+	for i, sample := range []*event.Sample{
+		of("a"), of("b"), of("a", "b", ""), of("ab"), of("a", "x", "1"), of("a", "x", "2"), of("a", "y", "1"),
+		of("a", "x", "1", "y", "2"), of("a", "x", "2", "y", "1"), of("a", "x1", ""), of("a", "x", "y"), of("a", "y", "x"),
+	} {
+		if s.Admit(sample); len(s.Fresh()) != 1 {
+			t.Errorf("sample %d, %+v, is of a series that was met", i, sample)
+		}
+		if s.Admit(sample); len(s.Fresh()) != 0 {
+			t.Errorf("sample %d, %+v, is of no series that was met", i, sample)
+		}
+	}
+	for range 20 { // whatever the order of a map
+		if s.Admit(of("a", "y", "2", "x", "1")); len(s.Fresh()) != 0 {
+			t.Error("the order of labels makes a series")
+		}
+	}
+}
+
+func TestOnlySoManySeriesAreAdmittedAndTheirSamplesStillAre(t *testing.T) {
+	if !strings.HasPrefix(extract.TooManySeries, fmt.Sprint(extract.MaxSeries, " series")) {
+		t.Errorf("the limit is %d, and said is %q", extract.MaxSeries, extract.TooManySeries)
+	}
+	var first extract.Series
+	for i := range extract.MaxSeries {
+		if !first.Admit(of("m", "n", fmt.Sprint(i))) {
+			t.Fatalf("number %d is not admitted", i)
+		}
+	}
+	var next extract.Series // of another process, which is told
+	next.Add(first.Fresh()...)
+	for _, s := range []*extract.Series{&first, &next} {
+		if s.Admit(of("other")) || s.Admit(of("m", "n", "x")) || !s.Admit(of("m", "n", "7")) {
+			t.Error("what was met is admitted, and nothing else")
+		}
+		if len(s.Fresh()) != 0 {
+			t.Error("nothing is new")
+		}
+	}
+}
+
+func BenchmarkAdmit(b *testing.B) {
+	for name, samples := range map[string][]*event.Sample{
+		"one":    {of("loss")},
+		"two":    {of("loss"), of("accuracy")},
+		"labels": {of("loss", "gpu", "0", "host", "node-1")},
+	} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			var s extract.Series
+			for b.Loop() {
+				for _, x := range samples {
+					s.Admit(x)
+				}
+			}
+		})
+	}
+}

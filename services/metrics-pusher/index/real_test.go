@@ -1,0 +1,396 @@
+package index_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	es "github.com/elastic/go-elasticsearch/v8"
+	"github.com/elastic/go-elasticsearch/v8/esutil"
+	"go.uber.org/zap"
+
+	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/internal/kafka"
+	"github.com/benchmark-ai/bai/services/internal/store"
+	"github.com/benchmark-ai/bai/services/internal/store/elastic"
+	"github.com/benchmark-ai/bai/services/metrics-pusher/index"
+	"github.com/benchmark-ai/bai/services/test/testbed"
+	"github.com/benchmark-ai/bai/services/test/testbed/elasticsearch"
+	realkafka "github.com/benchmark-ai/bai/services/test/testbed/kafka"
+	"github.com/benchmark-ai/bai/services/test/testbed/process"
+)
+
+// Environment variables of the long form.
+const (
+	envDocs  = "BAI_INDEX_DOCS"  // how many documents memory is watched over; 300,000 by default, 5,000,000 in the long form
+	envPairs = "BAI_INDEX_PAIRS" // how often index and a bare BulkIndexer take turns; 4 by default, 2 in the short form
+	envPair  = "BAI_INDEX_PAIR"  // of how many documents a turn is; 300,000 by default, 150,000 in the short form
+)
+
+// key is the platform's.
+const key = "0123456789abcdef"
+
+// The peak of memory at the end is at most growth times that after a fifth of the
+// documents, and slack MiB for what a collector of garbage does when.
+const (
+	growth = 1.25
+	slack  = 24
+)
+
+// TestIndexOnRealServers has the program itself bring samples from a topic that
+// was filled before into Elasticsearch.
+func TestIndexOnRealServers(t *testing.T) {
+	broker, server := realkafka.Start(t), elasticsearch.Start(t)
+	docs, pair := number(t, envDocs, 300_000), number(t, envPair, testbed.Size(300_000, 150_000))
+	p := &pusher{program: built(t), broker: broker.Addr, server: server.URL}
+	p.fill(t, max(docs, pair))
+	t.Run("it reaches four fifths of a bare BulkIndexer with the same documents", func(t *testing.T) {
+		p.race(t, pair, number(t, envPairs, testbed.Size(4, 2)))
+	})
+	t.Run("its memory does not grow with what goes through", func(t *testing.T) {
+		rate, peaks := p.index(t, docs)
+		t.Logf("indexed %d documents, %.0f/s; peaks of memory in MiB after each tenth: %d", docs, rate, peaks)
+		if early, last := peaks[1], peaks[len(peaks)-1]; float64(last) > growth*float64(early)+slack {
+			t.Errorf("it needs %d MiB after all and needed %d after a fifth", last, early)
+		}
+	})
+}
+
+// number returns what a variable says.
+func number(t *testing.T, name string, otherwise int) int {
+	t.Helper()
+	n, err := strconv.Atoi(os.Getenv(name))
+	if os.Getenv(name) == "" {
+		return otherwise
+	}
+	if err != nil || n < each*10 || n%each != 0 {
+		if name != envPairs || err != nil || n < 1 {
+			t.Fatalf("%s=%q: want a number", name, os.Getenv(name))
+		}
+	}
+	return n
+}
+
+// built returns the path of the program.
+func built(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := process.Build(dir); err != nil {
+		t.Fatal(err)
+	}
+	return filepath.Join(dir, "metrics-pusher")
+}
+
+// pusher is the program, and the servers that it works with.
+type pusher struct {
+	program, broker, server string
+
+	bus    *kafka.Bus
+	filled int
+}
+
+// message returns the nth message of a topic that several runs write to.
+func message(n int) event.Metrics {
+	const runs = 8
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	id := fmt.Sprintf("01kdvr0000000000000000000%d", n%runs)
+	m := event.Metrics{
+		Header: event.NewHeader(event.Derive(id, strconv.Itoa(n)), id, "pets", "ann", at),
+		Source: event.Source{Role: "benchmark", Pod: "0b5a3c1e-7d6f-4a2b-9c8d-1e2f3a4b5c6d", Container: "benchmark", Stream: event.StreamMetrics},
+	}
+	for i := range each {
+		seq := int64(n/runs*each + i)
+		v := event.Sample{Seq: seq * 60, Name: []string{"loss", "accuracy", "speed"}[i%3], Unit: "s", Time: at.UnixNano() + seq*1_000_003}
+		v.Set(float64(seq) * 1.25)
+		m.Samples = append(m.Samples, v)
+	}
+	return m
+}
+
+// fill publishes so many samples.
+func (p *pusher) fill(t *testing.T, n int) {
+	t.Helper()
+	settings := kafka.Settings{Brokers: []string{p.broker}, Key: []byte(key), Topics: kafka.TopicSettings{Partitions: 4, Replication: 1}}
+	if err := kafka.CreateTopics(t.Context(), settings); err != nil {
+		t.Fatal(err)
+	}
+	var err error
+	if p.bus, err = kafka.NewBus(settings, zap.NewNop()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.bus.Close)
+	index.New(index.Settings{}, index.Deps{Bus: p.bus}) // whose groups are rewound
+	for m := range n / each {
+		if err := p.bus.Publish(t.Context(), message(m)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.filled = n
+}
+
+// race has index and a bare BulkIndexer take turns. The short form takes too few
+// to fail by.
+func (p *pusher) race(t *testing.T, docs, pairs int) {
+	t.Helper()
+	bare := documents(t, docs)
+	var turns []turn
+	p.bare(t, bare) // warms the server up
+	for n := range pairs {
+		indexed, _ := p.index(t, docs)
+		turns = append(turns, turn{indexed, p.bare(t, bare)})
+		t.Logf("pair %d: indexed %.0f/s, bare %.0f/s, ratio %.3f", n+1, indexed, turns[n].bare, indexed/turns[n].bare)
+	}
+	best, told, err := judge(turns)
+	t.Logf("best ratio %.3f of %d pairs", best, pairs)
+	switch {
+	case err == nil:
+	case told && os.Getenv(testbed.EnvShort) == "":
+		t.Error(err)
+	default:
+		t.Logf("%v: %s=400000 %s=4 measures more, on a machine with nothing else to do", err, envPair, envPairs)
+	}
+}
+
+// index runs the program over the first so many samples of the topic and all
+// that follow, into an Elasticsearch of its own, and returns how many a second
+// were stored from the first on, and the peak of its memory in MiB after each
+// tenth of them.
+func (p *pusher) index(t *testing.T, docs int) (float64, []int) {
+	t.Helper()
+	if err := p.bus.Rewind(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	prefix, port := p.prefix(t), free(t)
+	file := filepath.Join(t.TempDir(), fmt.Sprintf("settings%s.toml", port))
+	text := fmt.Sprintf("health = \"127.0.0.1:%s\"\n[log]\nlevel = \"warn\"\n[kafka]\nbrokers = [%q]\nkey_file = %q\nsession = \"10s\"\n[elasticsearch]\naddresses = [%q]\nprefix = %q\n", port, p.broker, file+".key", p.server, prefix)
+	if err := errors.Join(os.WriteFile(file, []byte(text), 0o600), os.WriteFile(file+".key", []byte(key), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(p.program, "index", "--config", file) // it is told to end
+	cmd.Stdout, cmd.Stderr = t.Output(), t.Output()
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := errors.Join(cmd.Process.Signal(syscall.SIGTERM), cmd.Wait()); err != nil {
+			t.Errorf("end the program: %v", err)
+		}
+	}()
+	return p.followed(t, "http://127.0.0.1:"+port+"/metrics", cmd.Process.Pid, prefix, docs)
+}
+
+// followed looks on until so many documents are stored: what is handled twice,
+// after consumers have changed places, counts once.
+func (p *pusher) followed(t *testing.T, url string, pid int, prefix string, docs int) (rate float64, peaks []int) {
+	t.Helper()
+	var first time.Time
+	already, messages := 0, docs/each
+	for end := time.Now().Add(20 * time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		n := heard(url)
+		if n == 0 {
+			continue
+		}
+		if first.IsZero() {
+			first, already = time.Now(), n
+		}
+		for len(peaks) < 10 && n*10 >= messages*(len(peaks)+1) {
+			peaks = append(peaks, peak(t, pid))
+		}
+		took := time.Since(first).Seconds()
+		if n >= messages && p.counted(t, prefix) >= docs {
+			return float64((messages-already)*each) / took, peaks
+		}
+	}
+	t.Fatal("it does not come to an end")
+	return 0, nil
+}
+
+// heard returns how many messages of samples the program has handled.
+func heard(url string) int {
+	resp, err := http.Get(url)
+	if err != nil {
+		return 0 // not yet
+	}
+	defer func() { _ = resp.Body.Close() }()
+	for s := bufio.NewScanner(resp.Body); s.Scan(); {
+		if text, ok := strings.CutPrefix(s.Text(), `bai_events_heard_total{group="metrics-pusher-metrics",topic="bai.metrics"} `); ok {
+			n, _ := strconv.ParseFloat(text, 64)
+			return int(n)
+		}
+	}
+	return 0
+}
+
+// peak returns the most memory that a process ever had, in MiB.
+func peak(t *testing.T, pid int) int {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		if f := strings.Fields(line); len(f) == 3 && f[0] == "VmHWM:" {
+			n, _ := strconv.Atoi(f[1])
+			return n >> 10
+		}
+	}
+	t.Fatal("the system does not say how much memory a process had")
+	return 0
+}
+
+// counted returns how many documents are there.
+func (p *pusher) counted(t *testing.T, prefix string) int {
+	t.Helper()
+	p.do(t, http.MethodPost, prefix+"-metrics-*/_refresh", nil)
+	var got struct{ Count int }
+	p.do(t, http.MethodGet, prefix+"-metrics-*/_count", &got)
+	if got.Count > p.filled {
+		t.Errorf("%d documents are there, of %d", got.Count, p.filled)
+	}
+	return got.Count
+}
+
+// prefix returns that of indices which go with the test.
+func (p *pusher) prefix(t *testing.T) string {
+	t.Helper()
+	prefix := fmt.Sprintf("index%d", time.Now().UnixNano())
+	t.Cleanup(func() {
+		p.do(t, http.MethodDelete, prefix+"-*", nil)
+		p.do(t, http.MethodDelete, "_index_template/"+prefix+"-*", nil)
+	})
+	return prefix
+}
+
+func (p *pusher) do(t *testing.T, method, path string, into any) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(context.WithoutCancel(t.Context()), method, p.server+"/"+path, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := io.ReadAll(resp.Body)
+	if err = errors.Join(err, resp.Body.Close()); err == nil && into != nil {
+		err = json.Unmarshal(body, into)
+	}
+	if err != nil || resp.StatusCode >= http.StatusBadRequest {
+		t.Fatalf("%s %s: %s: %v", method, path, resp.Status, err)
+	}
+}
+
+func free(t *testing.T) string {
+	t.Helper()
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, port, err := net.SplitHostPort(l.Addr().String())
+	if err := errors.Join(err, l.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return port
+}
+
+// document is one action of a bulk request and its document.
+type document struct {
+	id, routing string
+	source      []byte
+}
+
+// documents returns what the store makes of the first so many samples.
+func documents(t *testing.T, docs int) []document {
+	t.Helper()
+	var mu sync.Mutex
+	var all []document
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("X-Elastic-Product", "Elasticsearch")
+		body, _ := io.ReadAll(r.Body)
+		if !strings.HasSuffix(r.URL.Path, "/_bulk") {
+			_, _ = io.WriteString(w, "{}")
+			return
+		}
+		lines := bytes.Split(bytes.TrimSpace(body), []byte("\n"))
+		mu.Lock()
+		defer mu.Unlock()
+		for i := 0; i < len(lines) && strings.Contains(r.URL.Path, "-metrics-"); i += 2 {
+			var action struct {
+				Create struct {
+					ID      string `json:"_id"`
+					Routing string `json:"routing"`
+				} `json:"create"`
+			}
+			_ = json.Unmarshal(lines[i], &action)
+			all = append(all, document{action.Create.ID, action.Create.Routing, lines[i+1]})
+		}
+		_, _ = io.WriteString(w, `{"items":[`+strings.TrimSuffix(strings.Repeat(`{"create":{"status":201}},`, len(lines)/2), ",")+`]}`)
+	}))
+	defer server.Close()
+	s, err := elastic.Open(elastic.Settings{Addresses: []string{server.URL}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = s.Close() }()
+	for n := range docs / each {
+		m := message(n)
+		origin := store.Origin{Run: m.Run, Attempt: m.Attempt, Source: m.Source}
+		if err := s.AppendSamples(t.Context(), []store.Samples{{Origin: origin, Samples: m.Samples}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(all) != docs {
+		t.Fatalf("%d documents, want %d", len(all), docs)
+	}
+	return all
+}
+
+// bare has a bare BulkIndexer create documents, and returns how many a second.
+func (p *pusher) bare(t *testing.T, docs []document) float64 {
+	t.Helper()
+	prefix := p.prefix(t)
+	s, err := elastic.Open(elastic.Settings{Addresses: []string{p.server}, Prefix: prefix})
+	if err == nil {
+		_, err = s.Setup(t.Context())
+		err = errors.Join(err, s.Close())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := es.NewClient(es.Config{Addresses: []string{p.server}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	bi, err := esutil.NewBulkIndexer(esutil.BulkIndexerConfig{Client: client, Index: prefix + "-metrics-2026.01"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	begun := time.Now()
+	for _, d := range docs {
+		err = errors.Join(err, bi.Add(t.Context(), esutil.BulkIndexerItem{Action: "create", DocumentID: d.id, Routing: d.routing, Body: bytes.NewReader(d.source)}))
+	}
+	if err := errors.Join(err, bi.Close(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	took := time.Since(begun)
+	if s := bi.Stats(); s.NumCreated != uint64(len(docs)) {
+		t.Fatalf("%+v, want %d created", s, len(docs))
+	}
+	return float64(len(docs)) / took.Seconds()
+}

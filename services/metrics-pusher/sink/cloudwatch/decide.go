@@ -1,0 +1,176 @@
+package cloudwatch
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatch/types"
+
+	"github.com/benchmark-ai/bai/services/internal/event"
+)
+
+// What CloudWatch takes at most.
+const (
+	mostData   = 1000      // data of a request
+	mostBytes  = 900 << 10 // of a request, about
+	mostValues = 150       // different values of a datum
+	mostText   = 255       // characters of a name
+	mostLength = 1024      // of a dimension's value
+	oldest     = 14 * 24 * time.Hour
+	newest     = 2 * time.Hour // ahead
+)
+
+// datum is what came of one series in one piece of time: how often each value.
+type datum struct {
+	name       string
+	dimensions [][2]string
+	unit       types.StandardUnit
+	at         int64 // s since 1970
+	values     map[float64]float64
+}
+
+// gather returns what of batches CloudWatch can take, by series and time, in the
+// order of time, and how many samples it cannot take: those that are no number,
+// too large for it, or too old at a time.
+func gather(batches []event.Metrics, names []string, step int64, now time.Time) (all []*datum, refused int) {
+	byKey := make(map[string]*datum)
+	for i := range batches {
+		b := &batches[i]
+		for j := range b.Samples {
+			v := &b.Samples[j]
+			at := time.Unix(0, v.Time)
+			if x := v.Float(); math.IsNaN(x) || math.Abs(x) > math.Ldexp(1, 360) || at.Before(now.Add(-oldest)) || at.After(now.Add(newest)) {
+				refused++
+				continue
+			}
+			d := datum{name: ascii(v.Name, mostText), dimensions: dimensions(b, v, names), unit: unit(v.Unit), at: at.Unix() / step * step}
+			key := d.key()
+			known := byKey[key]
+			if known == nil {
+				d.values = make(map[float64]float64)
+				known = &d
+				byKey[key], all = known, append(all, known)
+			}
+			known.values[v.Float()]++
+		}
+	}
+	slices.SortStableFunc(all, func(a, b *datum) int { return cmp.Compare(a.at, b.at) })
+	return all, refused
+}
+
+func (d *datum) key() string {
+	text := []string{d.name, string(d.unit), strconv.FormatInt(d.at, 10)}
+	for _, p := range d.dimensions {
+		text = append(text, p[0], p[1])
+	}
+	return strings.Join(text, "\x00")
+}
+
+// dimensions returns those of a sample that are named, as far as they have a value.
+func dimensions(b *event.Metrics, v *event.Sample, names []string) (out [][2]string) {
+	for _, name := range names {
+		var value string
+		switch name {
+		case "namespace":
+			value = b.Namespace
+		case "owner":
+			value = b.Owner
+		case "run":
+			value = b.Run
+		case "set":
+			value = b.Set
+		case "attempt":
+			value = strconv.Itoa(b.Attempt)
+		case "role":
+			value = b.Source.Role
+		case "index":
+			value = strconv.Itoa(b.Source.Index)
+		case "container":
+			value = b.Source.Container
+		case "stream":
+			value = b.Source.Stream
+		default:
+			value = v.Labels[strings.TrimPrefix(name, labels)]
+		}
+		if value = strings.TrimSpace(ascii(value, mostLength)); value != "" {
+			out = append(out, [2]string{ascii(strings.TrimPrefix(name, labels), mostText), value})
+		}
+	}
+	return out
+}
+
+// labels is how the name of a dimension begins that is a label of samples.
+const labels = "labels."
+
+// ascii returns text with a question mark in place of what CloudWatch does not
+// take, and no longer than most.
+func ascii(text string, most int) string {
+	clean := strings.Map(func(r rune) rune {
+		if r < ' ' || r > '~' {
+			return '?'
+		}
+		return r
+	}, text)
+	return clean[:min(len(clean), most)]
+}
+
+// unit returns CloudWatch's word for a unit, None where it has none.
+func unit(text string) types.StandardUnit {
+	words := map[string]types.StandardUnit{
+		"s": types.StandardUnitSeconds, "ms": types.StandardUnitMilliseconds, "us": types.StandardUnitMicroseconds, "µs": types.StandardUnitMicroseconds,
+		"%": types.StandardUnitPercent, "B": types.StandardUnitBytes, "bytes": types.StandardUnitBytes, "kB": types.StandardUnitKilobytes,
+		"MB": types.StandardUnitMegabytes, "GB": types.StandardUnitGigabytes, "B/s": types.StandardUnitBytesSecond, "kB/s": types.StandardUnitKilobytesSecond,
+		"MB/s": types.StandardUnitMegabytesSecond, "GB/s": types.StandardUnitGigabytesSecond, "1/s": types.StandardUnitCountSecond,
+	}
+	return cmp.Or(words[text], types.StandardUnitNone)
+}
+
+// data returns data as CloudWatch takes them, and for each how many samples it
+// stands for.
+func data(all []*datum, resolution int32) (out []types.MetricDatum, samples []int) {
+	for _, d := range all {
+		values := make([]float64, 0, len(d.values))
+		for v := range d.values {
+			values = append(values, v)
+		}
+		slices.Sort(values)
+		for some := range slices.Chunk(values, mostValues) {
+			one, n := types.MetricDatum{
+				MetricName: aws.String(d.name), Timestamp: aws.Time(time.Unix(d.at, 0).UTC()), Unit: d.unit, StorageResolution: aws.Int32(resolution), Values: some,
+			}, 0.0
+			for _, v := range some {
+				one.Counts = append(one.Counts, d.values[v])
+				n += d.values[v]
+			}
+			for _, p := range d.dimensions {
+				one.Dimensions = append(one.Dimensions, types.Dimension{Name: aws.String(p[0]), Value: aws.String(p[1])})
+			}
+			out, samples = append(out, one), append(samples, int(n))
+		}
+	}
+	return out, samples
+}
+
+// pieces returns how many data go into each request.
+func pieces(all []types.MetricDatum) (sizes []int) {
+	size, n := 0, 0
+	for _, d := range all {
+		weight := 200 + len(*d.MetricName) + 60*len(d.Values)
+		for _, p := range d.Dimensions {
+			weight += 80 + len(*p.Name) + len(*p.Value)
+		}
+		if n == mostData || n > 0 && size+weight > mostBytes {
+			sizes, size, n = append(sizes, n), 0, 0
+		}
+		size, n = size+weight, n+1
+	}
+	if n > 0 {
+		sizes = append(sizes, n)
+	}
+	return sizes
+}

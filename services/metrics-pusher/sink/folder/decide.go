@@ -1,0 +1,117 @@
+package folder
+
+import (
+	"fmt"
+	"maps"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/metrics-pusher/sink"
+)
+
+// Row is one sample, with all that says where it comes from.
+type Row struct {
+	Run       string            `json:"run" parquet:"run,dict"`
+	Namespace string            `json:"namespace" parquet:"namespace,dict"`
+	Owner     string            `json:"owner" parquet:"owner,dict"`
+	Attempt   int               `json:"attempt" parquet:"attempt"`
+	Set       string            `json:"set,omitempty" parquet:"set,dict"`
+	Cell      string            `json:"cell,omitempty" parquet:"cell,dict"`
+	Role      string            `json:"role" parquet:"role,dict"`
+	Index     int               `json:"index" parquet:"index"`
+	Container string            `json:"container" parquet:"container,dict"`
+	Stream    string            `json:"stream" parquet:"stream,dict"`
+	Seq       int64             `json:"seq" parquet:"seq,delta"`
+	Sub       int               `json:"sub" parquet:"sub"`
+	Time      int64             `json:"time,string" parquet:"time,delta,timestamp(nanosecond)"` // ns since 1970
+	Metric    string            `json:"metric" parquet:"metric,dict"`
+	Value     *float64          `json:"value" parquet:"value,optional"`           // null where Special is set
+	Special   string            `json:"special,omitempty" parquet:"special,dict"` // NaN, +Inf or -Inf
+	Unit      string            `json:"unit,omitempty" parquet:"unit,dict"`
+	Step      *int64            `json:"step,omitempty" parquet:"step,optional"`
+	Labels    map[string]string `json:"labels,omitempty" parquet:"labels"`
+}
+
+func rowOf(b *event.Metrics, v *event.Sample) Row {
+	return Row{
+		Run: b.Run, Namespace: b.Namespace, Owner: b.Owner, Attempt: b.Attempt, Set: b.Set, Cell: b.Cell,
+		Role: b.Source.Role, Index: b.Source.Index, Container: b.Source.Container, Stream: b.Source.Stream,
+		Seq: v.Seq, Sub: v.Sub, Time: v.Time, Metric: v.Name, Value: v.Value, Special: v.Special, Unit: v.Unit, Step: v.Step, Labels: v.Labels,
+	}
+}
+
+// place returns where the samples of a batch's source lie, without extension.
+func place(b *event.Metrics) string {
+	clean := func(text string) string {
+		text = sink.Name(text, func(r rune) bool { return sink.Word(r) || r == '-' })
+		if text[0] == '_' && len(text) > 1 && text[1] >= '0' && text[1] <= '9' {
+			text = text[1:] // a file may begin with a digit
+		}
+		return text[:min(len(text), 64)]
+	}
+	name := fmt.Sprintf("%d-%s-%d-%s-%s", b.Attempt, clean(b.Source.Role), b.Source.Index, clean(b.Source.Stream), b.Source.ID(b.Run, b.Attempt)[:12])
+	return filepath.Join(clean(b.Run), name)
+}
+
+// tail is how far a file goes: to which sample, and of those at that place in the
+// source, to which metrics.
+type tail struct {
+	size  int64 // bytes of whole lines
+	any   bool  // there is a sample
+	seq   int64
+	sub   int
+	names map[string]bool
+}
+
+// has says whether the file has a sample, or one that comes after it.
+func (t *tail) has(v *event.Sample) bool {
+	if !t.any {
+		return false
+	}
+	if v.Seq != t.seq || v.Sub != t.sub {
+		return v.Seq < t.seq || v.Seq == t.seq && v.Sub < t.sub
+	}
+	return t.names[flat(v.Name)]
+}
+
+// add notes that a sample comes next.
+func (t *tail) add(v *event.Sample) {
+	if !t.any || v.Seq != t.seq || v.Sub != t.sub {
+		t.any, t.seq, t.sub, t.names = true, v.Seq, v.Sub, make(map[string]bool, 1)
+	}
+	t.names[flat(v.Name)] = true
+}
+
+// flat returns text without line feeds: they are written as \n.
+func flat(text string) string { return strings.NewReplacer("\n", `\n`, "\r", `\r`).Replace(text) }
+
+func (t *tail) clone() tail {
+	c := *t
+	c.names = maps.Clone(t.names)
+	return c
+}
+
+// columns are those of CSV, in order.
+func columns() []string {
+	return []string{
+		"seq", "sub", "time_ns", "metric", "value", "unit", "step", "run", "namespace", "owner", "attempt", "set", "cell",
+		"role", "index", "container", "stream", "labels",
+	}
+}
+
+// record returns a row as columns has it, in one line.
+func record(r Row, labels string) []string {
+	value, step := r.Special, ""
+	if r.Value != nil {
+		value = strconv.FormatFloat(*r.Value, 'g', -1, 64)
+	}
+	if r.Step != nil {
+		step = strconv.FormatInt(*r.Step, 10)
+	}
+	return []string{
+		strconv.FormatInt(r.Seq, 10), strconv.Itoa(r.Sub), strconv.FormatInt(r.Time, 10), flat(r.Metric), value, flat(r.Unit), step,
+		r.Run, r.Namespace, flat(r.Owner), strconv.Itoa(r.Attempt), r.Set, r.Cell, r.Role, strconv.Itoa(r.Index), r.Container, r.Stream, labels,
+	}
+}

@@ -1,0 +1,206 @@
+// Package folder copies samples to files, for notebooks and spreadsheets: one for
+// each source of each run, as FOLDER/RUN/ATTEMPT-ROLE-INDEX-STREAM-ID.jsonl.
+//
+// A file has each sample once, in the order of its source, whatever comes twice
+// and whoever is killed between: what is appended comes after the last line that
+// is whole. A Parquet file cannot be appended to: it is made of the lines when
+// the source has ended, and takes their place.
+package folder
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/internal/lock"
+)
+
+// Formats of files.
+const (
+	JSONL   = "jsonl"   // an object of JSON on each line
+	CSV     = "csv"     // as RFC 4180, with a first line that names the columns
+	Parquet = "parquet" // once a source has ended; JSON lines until then
+)
+
+// Settings say where files lie.
+type Settings struct {
+	Path   string `toml:"path"`   // of the folder, which may be shared by several processes of one machine
+	Format string `toml:"format"` // jsonl, csv or parquet; empty means jsonl
+}
+
+// Validate names every setting at fault.
+func (s Settings) Validate() error {
+	var errs []error
+	if !filepath.IsAbs(s.Path) {
+		errs = append(errs, fmt.Errorf("sinks.folder.path: %q: want an absolute path", s.Path))
+	}
+	switch s.Format {
+	case "", JSONL, CSV, Parquet:
+	default:
+		errs = append(errs, fmt.Errorf("sinks.folder.format: %q, want jsonl, csv or parquet", s.Format))
+	}
+	return errors.Join(errs...)
+}
+
+// Sink implements sink.Sink.
+type Sink struct {
+	path   string
+	format string
+
+	mu    sync.Mutex
+	tails map[string]tail // of files, as this process has left them
+}
+
+// New returns a Sink, and makes its folder.
+func New(s Settings) (*Sink, error) {
+	if err := os.MkdirAll(s.Path, 0o750); err != nil {
+		return nil, fmt.Errorf("make the folder for samples: %w", err)
+	}
+	return &Sink{path: s.Path, format: s.Format, tails: make(map[string]tail)}, nil
+}
+
+// Samples implements sink.Sink.
+func (s *Sink) Samples(ctx context.Context, batches []event.Metrics) (err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	held, err := lock.Take(filepath.Join(s.path, ".lock"))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, held.Close()) }()
+	for i := range batches {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := s.add(&batches[i]); err != nil {
+			return fmt.Errorf("write samples of run %s: %w", batches[i].Run, err)
+		}
+	}
+	return nil
+}
+
+// add adds what a batch brings to the file of its source.
+func (s *Sink) add(b *event.Metrics) error {
+	base := filepath.Join(s.path, place(b))
+	if s.format != Parquet {
+		return s.extend(base+"."+s.extension(), b)
+	}
+	lines := base + "." + JSONL
+	_, err := os.Stat(base + "." + Parquet)
+	if err == nil { // the source had ended
+		delete(s.tails, lines)
+		return gone(os.Remove(lines))
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := s.extend(lines, b); err != nil || b.End == nil {
+		return err
+	}
+	if err := toParquet(lines, base+"."+Parquet); err != nil {
+		return err
+	}
+	delete(s.tails, lines)
+	return gone(os.Remove(lines))
+}
+
+// extension is that of files of lines.
+func (s *Sink) extension() string {
+	if s.format == CSV {
+		return CSV
+	}
+	return JSONL
+}
+
+// gone returns err, unless that is that there is no such file.
+func gone(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// extend appends the samples of a batch that a file does not have yet.
+func (s *Sink) extend(path string, b *event.Metrics) (err error) {
+	if len(b.Samples) == 0 && s.format != Parquet {
+		return nil
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o640) //nolint:gosec // a group may read them
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	t, err := s.tailOf(f, path)
+	if err != nil {
+		return err
+	}
+	text, err := t.follow(b, formOf(path))
+	if err != nil {
+		return err
+	}
+	if _, err := f.WriteAt(text, t.size); err != nil {
+		return err
+	}
+	t.size += int64(len(text))
+	if err := f.Sync(); err != nil {
+		return err
+	}
+	s.keep(path, t)
+	return nil
+}
+
+// follow returns the lines that follow a tail, and has it end with them.
+func (t *tail) follow(b *event.Metrics, form form) ([]byte, error) {
+	var text bytes.Buffer
+	if t.size == 0 {
+		form.head(&text)
+	}
+	for i := range b.Samples {
+		v := &b.Samples[i]
+		if t.has(v) {
+			continue
+		}
+		if err := form.put(&text, rowOf(b, v)); err != nil {
+			return nil, err
+		}
+		t.add(v)
+	}
+	return text.Bytes(), nil
+}
+
+// mostTails is how many files' ends are remembered.
+const mostTails = 4096
+
+func (s *Sink) keep(path string, t tail) {
+	if len(s.tails) >= mostTails {
+		clear(s.tails)
+	}
+	s.tails[path] = t
+}
+
+// tailOf returns the tail of a file, and cuts off the line that somebody who was
+// killed did not write whole.
+func (s *Sink) tailOf(f *os.File, path string) (tail, error) {
+	info, err := f.Stat()
+	if err != nil {
+		return tail{}, err
+	}
+	if t, ok := s.tails[path]; ok && t.size == info.Size() {
+		return t.clone(), nil
+	}
+	delete(s.tails, path)
+	t, err := readTail(f, info.Size(), formOf(path))
+	if err != nil {
+		return tail{}, err
+	}
+	return t, f.Truncate(t.size)
+}

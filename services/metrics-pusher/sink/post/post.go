@@ -1,0 +1,167 @@
+// Package post speaks for sinks that are spoken to over HTTP.
+package post
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+)
+
+// Settings say where a place is, and who speaks to it. Secrets lie in files,
+// which are read again for each request, so that they can be renewed in place.
+type Settings struct {
+	URL          string        `toml:"url"`           // http:// or https://, without a password
+	Username     string        `toml:"username"`      // for basic authentication
+	PasswordFile string        `toml:"password_file"` // file with that user's password
+	TokenFile    string        `toml:"token_file"`    // file with a bearer token, instead of a user
+	CAFile       string        `toml:"ca_file"`       // PEM file of the authorities that the place's certificate is checked with; empty means the system's
+	Timeout      time.Duration `toml:"timeout"`       // of one request; zero means 30 s
+}
+
+// Validate names every setting at fault, below the table called name.
+func (s Settings) Validate(name string) error {
+	var errs []error
+	if u, err := url.Parse(s.URL); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		errs = append(errs, fmt.Errorf("%s.url: want a URL such as https://example.com/receive", name))
+	} else if u.User != nil {
+		errs = append(errs, fmt.Errorf("%s.url: a URL must not hold a password: use username and password_file", name))
+	}
+	if (s.Username == "") != (s.PasswordFile == "") {
+		errs = append(errs, fmt.Errorf("%s: username and password_file go together", name))
+	}
+	if s.Username != "" && s.TokenFile != "" {
+		errs = append(errs, fmt.Errorf("%s: username or token_file, not both", name))
+	}
+	if s.Timeout < 0 {
+		errs = append(errs, fmt.Errorf("%s.timeout: must not be negative", name))
+	}
+	return errors.Join(errs...)
+}
+
+// Client posts to one place. It may be used by several goroutines.
+type Client struct {
+	settings Settings
+	http     *http.Client
+}
+
+// New returns a Client. It reads the authorities, and does not wait for the place.
+func New(s Settings) (*Client, error) {
+	t, ok := http.DefaultTransport.(*http.Transport)
+	if !ok {
+		return nil, errors.New("http.DefaultTransport was replaced")
+	}
+	t = t.Clone()
+	if s.CAFile != "" {
+		pem, err := os.ReadFile(s.CAFile)
+		if err != nil {
+			return nil, fmt.Errorf("read the authorities of %s: %w", s.URL, err)
+		}
+		pool := x509.NewCertPool()
+		if !pool.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("read the authorities of %s: %s holds no certificate in PEM", s.URL, s.CAFile)
+		}
+		t.TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
+	}
+	return &Client{settings: s, http: &http.Client{
+		Transport: t, Timeout: cmp.Or(s.Timeout, 30*time.Second),
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // what is sent is for the place that was named
+	}}, nil
+}
+
+// Close ends the connections that are kept for reuse.
+func (c *Client) Close() error {
+	c.http.CloseIdleConnections()
+	return nil
+}
+
+// RefusedError says that the place will never take what was posted.
+type RefusedError struct {
+	Status int
+	Text   string
+}
+
+// Error implements error.
+func (e *RefusedError) Error() string {
+	return fmt.Sprintf("it answers %d %s: %s", e.Status, http.StatusText(e.Status), e.Text)
+}
+
+// Post posts body. It says *RefusedError where the place will never take it; any
+// other error may pass, once somebody has mended it.
+func (c *Client) Post(ctx context.Context, body []byte, headers map[string]string) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.settings.URL, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	req.Header.Set("User-Agent", "benchmark-ai")
+	for name, value := range headers {
+		req.Header.Set(name, value)
+	}
+	if err := c.sign(req); err != nil {
+		return err
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return err
+	}
+	text, err := io.ReadAll(io.LimitReader(resp.Body, 1000))
+	if err = errors.Join(err, resp.Body.Close()); err != nil && resp.StatusCode/100 != 2 {
+		return fmt.Errorf("read what %s answers: %w", c.settings.URL, err)
+	}
+	switch said := strings.TrimSpace(string(text)); {
+	case resp.StatusCode/100 == 2:
+		return nil
+	case final(resp.StatusCode):
+		return &RefusedError{Status: resp.StatusCode, Text: said}
+	default:
+		return fmt.Errorf("%s answers %s: %s", c.settings.URL, resp.Status, said)
+	}
+}
+
+// final says whether a status means that the same request never succeeds. Who
+// may not speak, and where nobody listens, an operator can mend.
+func final(status int) bool {
+	switch status {
+	case http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusProxyAuthRequired,
+		http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests:
+		return false
+	}
+	return status/100 == 4
+}
+
+// sign says who speaks.
+func (c *Client) sign(req *http.Request) error {
+	switch {
+	case c.settings.TokenFile != "":
+		token, err := Secret(c.settings.TokenFile)
+		if err != nil {
+			return err
+		}
+		req.Header.Set("Authorization", "Bearer "+token)
+	case c.settings.Username != "":
+		password, err := Secret(c.settings.PasswordFile)
+		if err != nil {
+			return err
+		}
+		req.SetBasicAuth(c.settings.Username, password)
+	}
+	return nil
+}
+
+// Secret returns what a file holds, without line feeds around it.
+func Secret(path string) (string, error) {
+	text, err := os.ReadFile(path) //nolint:gosec // the operator says where
+	if err != nil {
+		return "", fmt.Errorf("read a secret: %w", err)
+	}
+	return strings.TrimSpace(string(text)), nil
+}

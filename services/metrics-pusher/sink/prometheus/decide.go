@@ -1,0 +1,185 @@
+package prometheus
+
+import (
+	"cmp"
+	"encoding/binary"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/metrics-pusher/sink"
+)
+
+// label is one of a series.
+type label struct{ name, value string }
+
+// point is a value of a series.
+type point struct {
+	ms    int64
+	value float64
+}
+
+// series is what is told apart by its labels.
+type series struct {
+	labels []label // sorted by name
+	points []point // ascending in time
+}
+
+// gather returns the series of batches, each with its points in the order of
+// time, and how many samples are not among them: of those of one series in one
+// millisecond, the last stays.
+func gather(batches []event.Metrics, more map[string]string) (all []*series, merged int) {
+	byLabels := make(map[string]*series)
+	for i := range batches {
+		b := &batches[i]
+		for j := range b.Samples {
+			v := &b.Samples[j]
+			labels := labelsOf(b, v, more)
+			key := string(appendLabels(nil, labels))
+			s := byLabels[key]
+			if s == nil {
+				s = &series{labels: labels}
+				byLabels[key], all = s, append(all, s)
+			}
+			s.points = append(s.points, point{floorMS(v.Time), v.Float()})
+		}
+	}
+	for _, s := range all {
+		n := len(s.points)
+		s.order()
+		merged += n - len(s.points)
+	}
+	return all, merged
+}
+
+// floorMS returns the millisecond of a time in ns.
+func floorMS(ns int64) int64 {
+	ms := ns / 1e6
+	if ns%1e6 < 0 {
+		ms--
+	}
+	return ms
+}
+
+// order sorts points by time, and keeps of one time the last that came.
+func (s *series) order() {
+	slices.SortStableFunc(s.points, func(a, b point) int { return cmp.Compare(a.ms, b.ms) })
+	kept := s.points[:0]
+	for i, p := range s.points {
+		if i+1 == len(s.points) || s.points[i+1].ms != p.ms {
+			kept = append(kept, p)
+		}
+	}
+	s.points = kept
+}
+
+// labelsOf returns the labels of a sample's series, by name: those that say where
+// it comes from, the operator's, the sample's own as far as no other has the name.
+func labelsOf(b *event.Metrics, v *event.Sample, more map[string]string) []label {
+	name := "bai_" + sink.Name(v.Name, func(r rune) bool { return sink.Word(r) || r == ':' })
+	all := map[string]string{
+		"__name__": name, "run": b.Run, "namespace": b.Namespace, "attempt": strconv.Itoa(b.Attempt),
+		"role": b.Source.Role, "index": strconv.Itoa(b.Source.Index), "container": b.Source.Container, "stream": b.Source.Stream, "unit": v.Unit,
+	}
+	if name != "bai_"+v.Name {
+		all["metric"] = v.Name
+	}
+	maps.Copy(all, more)
+	for _, key := range slices.Sorted(maps.Keys(v.Labels)) {
+		all[apart(all, sink.Name(key, sink.Word))] = v.Labels[key]
+	}
+	labels := make([]label, 0, len(all))
+	for _, key := range slices.Sorted(maps.Keys(all)) {
+		if all[key] != "" { // an empty label is none
+			labels = append(labels, label{key, strings.ToValidUTF8(all[key], "\uFFFD")})
+		}
+	}
+	return labels
+}
+
+// apart returns a name for a label that no other has, and that Prometheus does not
+// keep for itself.
+func apart(taken map[string]string, name string) string {
+	if _, ok := taken[name]; !ok && !strings.HasPrefix(name, "__") {
+		return name
+	}
+	name = "label_" + strings.TrimLeft(name, "_")
+	for {
+		if _, ok := taken[name]; !ok {
+			return name
+		}
+		name += "_"
+	}
+}
+
+// Numbers of fields of a WriteRequest and what is in it, of the protocol's first
+// version (prometheus.WriteRequest).
+const (
+	fieldSeries  = 1 // of WriteRequest
+	fieldLabels  = 1 // of TimeSeries
+	fieldSamples = 2
+	fieldName    = 1 // of Label
+	fieldText    = 2
+	fieldValue   = 1 // of Sample
+	fieldMS      = 2
+)
+
+// request returns the WriteRequest of series.
+func request(all []*series) []byte {
+	var out, one, sample []byte
+	for _, s := range all {
+		one = appendLabels(one[:0], s.labels)
+		for _, p := range s.points {
+			sample = protowire.AppendTag(sample[:0], fieldValue, protowire.Fixed64Type)
+			sample = binary.LittleEndian.AppendUint64(sample, math.Float64bits(p.value))
+			sample = protowire.AppendTag(sample, fieldMS, protowire.VarintType)
+			sample = protowire.AppendVarint(sample, uint64(p.ms)) //nolint:gosec // as protobuf has negative numbers
+			one = protowire.AppendBytes(protowire.AppendTag(one, fieldSamples, protowire.BytesType), sample)
+		}
+		out = protowire.AppendBytes(protowire.AppendTag(out, fieldSeries, protowire.BytesType), one)
+	}
+	return out
+}
+
+func appendLabels(b []byte, labels []label) []byte {
+	for _, l := range labels {
+		one := protowire.AppendString(protowire.AppendTag(nil, fieldName, protowire.BytesType), l.name)
+		one = protowire.AppendString(protowire.AppendTag(one, fieldText, protowire.BytesType), l.value)
+		b = protowire.AppendBytes(protowire.AppendTag(b, fieldLabels, protowire.BytesType), one)
+	}
+	return b
+}
+
+// halves returns series in two parts of about as many points, the points of one
+// series in order: what comes first is of earlier times. There must be two points
+// or more.
+func halves(all []*series) (first, second []*series) {
+	total := 0
+	for _, s := range all {
+		total += len(s.points)
+	}
+	room := total / 2
+	for _, s := range all {
+		n := min(room, len(s.points))
+		room -= n
+		if n > 0 {
+			first = append(first, &series{s.labels, s.points[:n]})
+		}
+		if n < len(s.points) {
+			second = append(second, &series{s.labels, s.points[n:]})
+		}
+	}
+	return first, second
+}
+
+func count(all []*series) (n int) {
+	for _, s := range all {
+		n += len(s.points)
+	}
+	return n
+}

@@ -1,0 +1,228 @@
+// Package sinktest says what the contract of a sink means, as a suite that every
+// sink passes.
+package sinktest
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"testing"
+	"time"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/metrics-pusher/sink"
+)
+
+// Point is what a place has of one sample.
+type Point struct {
+	Run    string
+	Metric string
+	Second int64 // since 1970
+	Value  float64
+}
+
+// Place is what a sink fills, as a test sees it.
+type Place struct {
+	Sink sink.Sink
+	// Points returns what the place has, in any order.
+	Points func(t *testing.T) []Point
+	// Away has the place answer nobody, or everybody again. Nil means that it
+	// cannot be away.
+	Away func(t *testing.T, away bool)
+	// Refuses is the name of a metric that the place never takes; empty means that
+	// it takes everything.
+	Refuses string
+
+	Once     bool // what is handed over twice is there once
+	Specials bool // it takes NaN and infinities
+}
+
+// Begin is the time of the first sample of the suite: sinks may refuse what is old.
+func Begin() time.Time { return time.Now().UTC().Truncate(time.Minute).Add(-5 * time.Minute) }
+
+// Metrics returns a batch of samples of a run, a second between each.
+func Metrics(run string, from int, names ...string) event.Metrics {
+	at := Begin()
+	m := event.Metrics{
+		Header: event.NewHeader(event.Derive(run, fmt.Sprint(from)), run, "pets", "ann", at),
+		Source: event.Source{Role: "benchmark", Pod: "0b5a3c1e", Container: "benchmark", Stream: event.StreamMetrics},
+	}
+	for i, name := range names {
+		n := from + i
+		v := event.Sample{Seq: int64(n), Name: name, Time: at.Add(time.Duration(n) * time.Second).UnixNano(), Unit: "s", Labels: map[string]string{"gpu": "0"}}
+		v.Set(float64(n) + 0.5)
+		m.Samples = append(m.Samples, v)
+	}
+	return m
+}
+
+// Points returns what a place should have of batches.
+func Points(batches ...event.Metrics) (all []Point) {
+	for _, b := range batches {
+		for _, v := range b.Samples {
+			all = append(all, Point{b.Run, v.Name, v.Time / 1e9, v.Float()})
+		}
+	}
+	return all
+}
+
+// Run checks that the places that open returns, each of them empty, are filled as
+// the contract says.
+func Run(t *testing.T, open func(t *testing.T) Place) {
+	t.Helper()
+	for name, test := range map[string]func(t *testing.T, p Place){
+		"what is handed over is there":                          testThere,
+		"what is handed over again, in part, is there as said":  testAgain,
+		"what is no number is there, or counted as refused":     testSpecials,
+		"what is refused is counted, and takes nothing with it": testRefused,
+		"a place that is away is an error until it is back":     testAway,
+		"nothing is nothing":                                    testNothing,
+		"much at once is there":                                 testMuch,
+	} {
+		t.Run(name, func(t *testing.T) { test(t, open(t)) })
+	}
+}
+
+// want checks what a place has.
+func want(t *testing.T, p Place, want []Point) {
+	t.Helper()
+	order := func(a, b Point) int {
+		return cmp.Or(cmp.Compare(a.Run, b.Run), cmp.Compare(a.Second, b.Second), cmp.Compare(a.Metric, b.Metric), cmp.Compare(a.Value, b.Value))
+	}
+	got := p.Points(t)
+	slices.SortFunc(got, order)
+	slices.SortFunc(want, order)
+	if diff := gocmp.Diff(want, got, cmpopts.EquateEmpty(), cmpopts.EquateNaNs()); diff != "" {
+		t.Errorf("(-want +got):\n%.3000s", diff)
+	}
+}
+
+func testThere(t *testing.T, p Place) {
+	t.Helper()
+	batches := []event.Metrics{Metrics("r1", 0, "loss", "accuracy", "loss"), Metrics("r2", 0, "loss"), Metrics("r1", 10, "a-b", "ü", "loss")}
+	if err := p.Sink.Samples(t.Context(), batches); err != nil {
+		t.Fatal(err)
+	}
+	want(t, p, Points(batches...))
+}
+
+func testAgain(t *testing.T, p Place) {
+	t.Helper()
+	first, second := Metrics("r1", 0, "loss", "accuracy"), Metrics("r1", 1, "accuracy", "loss")
+	all := append(Points(first), Points(second)[1])
+	for range 2 {
+		for _, b := range []event.Metrics{first, second} {
+			err := p.Sink.Samples(t.Context(), []event.Metrics{b})
+			var no *sink.RefusedError
+			if err != nil && !errors.As(err, &no) { // a place may refuse what it has
+				t.Fatal(err)
+			}
+		}
+	}
+	if p.Once {
+		want(t, p, all)
+		return
+	}
+	got := p.Points(t)
+	for _, point := range all {
+		if !slices.Contains(got, point) {
+			t.Errorf("%+v is not there", point)
+		}
+	}
+}
+
+func testSpecials(t *testing.T, p Place) {
+	t.Helper()
+	b := Metrics("r1", 0, "loss", "loss", "loss", "loss")
+	for i, v := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
+		b.Samples[i].Set(v)
+	}
+	err := p.Sink.Samples(t.Context(), []event.Metrics{b})
+	if p.Specials {
+		if err != nil {
+			t.Fatal(err)
+		}
+		want(t, p, Points(b))
+		return
+	}
+	var no *sink.RefusedError
+	if !errors.As(err, &no) || no.Count != 3 {
+		t.Errorf("Samples: %v, want 3 refused", err)
+	}
+	want(t, p, Points(b)[3:])
+}
+
+func testRefused(t *testing.T, p Place) {
+	t.Helper()
+	if p.Refuses == "" {
+		return
+	}
+	good, mixed := Metrics("r1", 0, "loss", "accuracy"), Metrics("r2", 0, "loss", p.Refuses, "accuracy", "loss", p.Refuses, "speed")
+	err := p.Sink.Samples(t.Context(), []event.Metrics{good, mixed, Metrics("r3", 0, "loss")})
+	var no *sink.RefusedError
+	if !errors.As(err, &no) || no.Count != 2 {
+		t.Errorf("Samples: %v, want 2 refused", err)
+	}
+	points := Points(good, mixed, Metrics("r3", 0, "loss"))
+	want(t, p, slices.DeleteFunc(points, func(x Point) bool { return x.Metric == p.Refuses }))
+}
+
+func testAway(t *testing.T, p Place) {
+	t.Helper()
+	if p.Away == nil {
+		return
+	}
+	b := Metrics("r1", 0, "loss", "accuracy")
+	p.Away(t, true)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	err := p.Sink.Samples(ctx, []event.Metrics{b})
+	var no *sink.RefusedError
+	if err == nil || errors.As(err, &no) {
+		t.Errorf("Samples: %v, want that it cannot now", err)
+	}
+	p.Away(t, false)
+	for end := time.Now().Add(20 * time.Second); err != nil && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		err = p.Sink.Samples(t.Context(), []event.Metrics{b})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	want(t, p, Points(b))
+}
+
+func testNothing(t *testing.T, p Place) {
+	t.Helper()
+	end := Metrics("r1", 0)
+	end.End = &event.End{Last: -1}
+	for _, batches := range [][]event.Metrics{nil, {Metrics("r1", 0)}, {end}} {
+		if err := p.Sink.Samples(t.Context(), batches); err != nil {
+			t.Error(err)
+		}
+	}
+	want(t, p, nil)
+}
+
+func testMuch(t *testing.T, p Place) {
+	t.Helper()
+	var batches []event.Metrics
+	for run := range 8 {
+		b := Metrics(fmt.Sprint("r", run), 0)
+		for i := range 2000 {
+			v := event.Sample{Seq: int64(i), Name: fmt.Sprint("m", i%20), Time: Begin().Add(time.Duration(i/20) * time.Second).UnixNano()}
+			v.Set(float64(i))
+			b.Samples = append(b.Samples, v)
+		}
+		batches = append(batches, b)
+	}
+	if err := p.Sink.Samples(t.Context(), batches); err != nil {
+		t.Fatal(err)
+	}
+	want(t, p, Points(batches...))
+}

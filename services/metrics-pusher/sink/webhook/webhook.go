@@ -1,0 +1,164 @@
+// Package webhook tells a place of the operator's choice how runs end, and hands
+// it samples where that is asked for: an HTTP POST for each event, signed as the
+// Standard Webhooks specification says, with the event's JSON as its body.
+//
+// An event has the same ID whenever it is handed over, webhook-id: who receives
+// it twice can tell. It is tried again while the place is away, until it is older
+// than settings allow.
+package webhook
+
+import (
+	"cmp"
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/metrics-pusher/sink"
+	"github.com/benchmark-ai/bai/services/metrics-pusher/sink/post"
+)
+
+// Settings say where to post, and what.
+type Settings struct {
+	post.Settings
+
+	SecretFile string        `toml:"secret_file"` // file with the secret that requests are signed with: 24 bytes or more, as they are, or whsec_ and base64
+	Samples    bool          `toml:"samples"`     // posts samples too, as they come: a request for each message of theirs
+	GiveUp     time.Duration `toml:"give_up"`     // how old an event may become while the place is away; zero means 24h
+}
+
+// Validate names every setting at fault.
+func (s Settings) Validate() error {
+	errs := []error{s.Settings.Validate("sinks.webhook")}
+	if s.SecretFile == "" {
+		errs = append(errs, errors.New("sinks.webhook.secret_file: is needed: who receives requests knows by their signature whose they are"))
+	}
+	if s.GiveUp < 0 {
+		errs = append(errs, errors.New("sinks.webhook.give_up: must not be negative"))
+	}
+	return errors.Join(errs...)
+}
+
+// Sink implements sink.Sink and sink.Ender.
+type Sink struct {
+	settings Settings
+	client   *post.Client
+	now      func() time.Time
+}
+
+// New returns a Sink. It reads the secret, to say at once where there is none,
+// and does not wait for the place.
+func New(s Settings, now func() time.Time) (*Sink, error) {
+	s.GiveUp = cmp.Or(s.GiveUp, 24*time.Hour)
+	if _, err := secret(s.SecretFile); err != nil {
+		return nil, err
+	}
+	c, err := post.New(s.Settings)
+	if err != nil {
+		return nil, err
+	}
+	return &Sink{settings: s, client: c, now: now}, nil
+}
+
+// Close ends the connections that are kept for reuse.
+func (s *Sink) Close() error { return s.client.Close() }
+
+// Samples implements sink.Sink.
+func (s *Sink) Samples(ctx context.Context, batches []event.Metrics) error {
+	if !s.settings.Samples {
+		return nil
+	}
+	refused, why := 0, error(nil)
+	for _, b := range batches {
+		if len(b.Samples) == 0 {
+			continue
+		}
+		no, err := s.tell(ctx, b)
+		if err != nil {
+			return err
+		}
+		if no != nil {
+			refused, why = refused+len(b.Samples), no
+		}
+	}
+	return sink.Refused(refused, why)
+}
+
+// Finished implements sink.Ender.
+func (s *Sink) Finished(ctx context.Context, ends []event.Finished) error {
+	refused, why := 0, error(nil)
+	for _, end := range ends {
+		no, err := s.tell(ctx, end)
+		if err != nil {
+			return err
+		}
+		if no != nil {
+			refused, why = refused+1, no
+		}
+	}
+	return sink.Refused(refused, why)
+}
+
+// tell posts an event. It returns why the place will never have it, or why it
+// does not have it now.
+func (s *Sink) tell(ctx context.Context, ev event.Event) (refused, err error) {
+	m, err := event.Encode(ev)
+	if err != nil {
+		return err, nil
+	}
+	key, err := secret(s.settings.SecretFile)
+	if err != nil {
+		return nil, err
+	}
+	now := s.now()
+	at := strconv.FormatInt(now.Unix(), 10)
+	err = s.client.Post(ctx, m.Value, map[string]string{
+		"Content-Type": "application/json", "Webhook-Id": m.ID, "Webhook-Timestamp": at, "Webhook-Signature": sign(key, m.ID, at, m.Value),
+		"Ce-Specversion": "1.0", "Ce-Id": m.ID, "Ce-Type": m.Type, "Ce-Source": "bai", "Ce-Time": m.Time.Format(time.RFC3339Nano),
+	})
+	var no *post.RefusedError
+	switch {
+	case err == nil:
+		return nil, nil
+	case errors.As(err, &no):
+		return no, nil
+	case ctx.Err() == nil && !ev.Head().Said.IsZero() && now.Sub(ev.Head().Said) > s.settings.GiveUp:
+		return fmt.Errorf("given up after %s: %w", s.settings.GiveUp, err), nil
+	}
+	return nil, err
+}
+
+// sign returns the signature of a request, of the specification's first version.
+func sign(key []byte, id, at string, body []byte) string {
+	mac := hmac.New(sha256.New, key)
+	mac.Write([]byte(id + "." + at + "."))
+	mac.Write(body)
+	return "v1," + base64.StdEncoding.EncodeToString(mac.Sum(nil))
+}
+
+// leastSecret is how long a secret is at least, as the specification has it.
+const leastSecret = 24
+
+// secret returns the key that a file holds.
+func secret(path string) ([]byte, error) {
+	text, err := post.Secret(path)
+	if err != nil {
+		return nil, err
+	}
+	key := []byte(text)
+	if coded, ok := strings.CutPrefix(text, "whsec_"); ok {
+		if key, err = base64.StdEncoding.DecodeString(coded); err != nil {
+			return nil, fmt.Errorf("read the secret of the webhook: after whsec_ there is no base64 in %s", path)
+		}
+	}
+	if len(key) < leastSecret {
+		return nil, fmt.Errorf("read the secret of the webhook: %s has %d bytes, want %d or more", path, len(key), leastSecret)
+	}
+	return key, nil
+}
