@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -16,14 +17,15 @@ import (
 const self = "/proc/self/exe"
 
 // install copies this program to a place, and beside it the one that ships, each
-// whole or not at all. Whoever does the same at the same time does no harm.
+// whole or not at all, and gives it the name there by which it emits. Whoever does
+// the same at the same time does no harm.
 func install(args []string) error {
 	if len(args) != 1 {
 		return fmt.Errorf("%w: install wants one place", errUsage)
 	}
 	path, err := os.Executable()
 	if err == nil {
-		err = errors.Join(place(path+pod.ShipSuffix, args[0]+pod.ShipSuffix), place(self, args[0]))
+		err = errors.Join(place(path+pod.ShipSuffix, args[0]+pod.ShipSuffix), place(self, args[0]), link(args[0]))
 	}
 	if err != nil {
 		return fmt.Errorf("install %s: %w", args[0], err)
@@ -45,6 +47,15 @@ func place(src, dst string) error {
 		return err
 	}
 	return os.Rename(tmp.Name(), dst)
+}
+
+// link gives the program at path the name beside it by which it emits.
+func link(path string) error {
+	err := os.Symlink(filepath.Base(path), filepath.Join(filepath.Dir(path), filepath.Base(pod.Emit)))
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	return err
 }
 
 // copyTo writes a program to dst and closes it: one that is open for writing

@@ -9,9 +9,11 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"syscall"
 
 	"github.com/benchmark-ai/bai/services/internal/pod"
+	"github.com/benchmark-ai/bai/services/internal/pod/emit"
 )
 
 const usage = `bai-pod is what Benchmark AI runs in the pods of a benchmark.
@@ -23,6 +25,8 @@ const usage = `bai-pod is what Benchmark AI runs in the pods of a benchmark.
   bai-pod await [OPTION…] URL…                    wait until every URL answers
   bai-pod supervise DIR                           run one pod of the local cluster
   bai-pod version
+
+Called by the name bai-emit it emits metrics: bai-emit --help.
 `
 
 // Exit codes for what the program itself has to say.
@@ -38,6 +42,9 @@ var errUsage = errors.New("usage")
 var version = "unknown"
 
 func main() {
+	if filepath.Base(os.Args[0]) == filepath.Base(pod.Emit) {
+		os.Exit(emit.Run(os.Args[1:], os.Getenv, os.Stdout, os.Stderr))
+	}
 	signals := make(chan os.Signal, 16)
 	// Before anything else: whoever ends a pod may be quicker than its start.
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2)

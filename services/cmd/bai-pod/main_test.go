@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/benchmark-ai/bai/services/internal/cluster/local/spec"
 	"github.com/benchmark-ai/bai/services/internal/clustertest"
 	"github.com/benchmark-ai/bai/services/internal/pod"
@@ -99,8 +101,16 @@ func TestInstallCopiesTheProgram(t *testing.T) {
 	if info, err := os.Stat(dst); err != nil || info.Mode() != 0o755 {
 		t.Errorf("it is %v (%v)", info.Mode(), err)
 	}
-	if entries, err := os.ReadDir(filepath.Dir(dst)); err != nil || len(entries) != 2 || entries[1].Name() != "bai-pod-ship" {
-		t.Errorf("there are %v (%v), want the program and the one that ships", entries, err)
+	entries, err := os.ReadDir(filepath.Dir(dst))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	if diff := cmp.Diff([]string{"bai-emit", "bai-pod", "bai-pod-ship"}, names); diff != "" {
+		t.Errorf("what there is (-want +got):\n%s", diff)
 	}
 	if _, stderr, code := run(t, nil, "install", "/proc/nowhere/bai-pod"); code != 1 || !strings.Contains(stderr, "install /proc/nowhere/bai-pod") {
 		t.Errorf("at a place that cannot be: exit code %d and %q", code, stderr)
@@ -116,6 +126,32 @@ func TestExecRunsACommandUnderTheSettingsOfItsEnvironment(t *testing.T) {
 	}
 	if b, err := os.ReadFile(pod.In(dir, pod.Output)); err != nil || len(b) != pod.RecordHeader+3 {
 		t.Errorf("the output is %d bytes (%v)", len(b), err)
+	}
+}
+
+func TestACommandFindsTheProgramThatEmitsBehindItsOwn(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	program, file := pod.In(dir, pod.Binary), filepath.Join(dir, "metrics")
+	if _, stderr, code := run(t, nil, "install", program); code != 0 {
+		t.Fatal(stderr)
+	}
+	for path, want := range map[string]string{
+		"PATH=/usr/bin:/bin": "/usr/bin:/bin:" + dir + "/bin",
+		"PATH=":              "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:" + dir + "/bin",
+		"OTHER=":             "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:" + dir + "/bin",
+	} {
+		for _, command := range [][]string{{"--", "bai-emit", "a=1"}, {"--script", "--", `bai-emit a=1; printf %s "$PATH"`}} {
+			cmd := exec.CommandContext(t.Context(), program, append([]string{"exec"}, command...)...)
+			cmd.Env = []string{pod.EnvDir + "=" + dir, pod.EnvFile + "=" + file, path}
+			out, err := cmd.Output()
+			if err != nil || command[0] == "--script" && string(out) != want {
+				t.Errorf("%s: %q: %v, and its PATH is %q, want %q", path, command, err, out, want)
+			}
+		}
+	}
+	if b, err := os.ReadFile(file); err != nil || strings.Count(string(b), `{"a": 1, "@time": `) != 6 {
+		t.Errorf("emitted %q (%v), want 6 lines", b, err)
 	}
 }
 

@@ -221,36 +221,141 @@ func (o *operator) replay(ctx context.Context, args []string) error {
 
 func (o *operator) store() *cobra.Command {
 	c := &cobra.Command{Use: "store", Short: "Indices of Elasticsearch", Args: cobra.NoArgs}
-	with := func(do func(context.Context, *elastic.Store) error, said string) func(*cobra.Command, []string) error {
-		return func(c *cobra.Command, _ []string) (err error) {
-			var s adminSettings
-			if err := config.Load(o.config, &s); err != nil {
-				return err
-			}
-			if len(s.Elasticsearch.Addresses) == 0 {
-				return fmt.Errorf("%s: elasticsearch.addresses: at least one is needed", o.config)
-			}
-			store, err := elastic.Open(s.Elasticsearch)
-			if err != nil {
-				return err
-			}
-			defer func() { err = errors.Join(err, store.Close()) }()
-			if err := do(c.Context(), store); err != nil {
-				return err
-			}
-			_, err = fmt.Fprintf(o.out, said+"\n", elastic.Version)
-			return err
-		}
-	}
 	c.AddCommand(
 		&cobra.Command{
 			Use: "setup", Short: "Make the templates and indices, or bring those of an earlier version to this one", Args: cobra.NoArgs,
-			RunE: with(func(ctx context.Context, s *elastic.Store) error { return s.Setup(ctx) }, "the store is of version %d"),
+			Long: `Make the templates and indices, or bring those of an earlier version to this one,
+and have them as elasticsearch.shards, replicas and refresh say. It says what it
+did. Indices of months that there are keep their settings.`,
+			RunE: o.with(o.setup),
 		},
 		&cobra.Command{
 			Use: "check", Short: "Say whether setup is needed", Args: cobra.NoArgs,
-			RunE: with(func(ctx context.Context, s *elastic.Store) error { return s.Check(ctx) }, "the store is of version %d, nothing is to be done"),
+			RunE: o.with(func(ctx context.Context, s *elastic.Store) error {
+				if err := s.Check(ctx); err != nil {
+					return err
+				}
+				_, err := fmt.Fprintf(o.out, "the store is of version %d, nothing is to be done\n", elastic.Version)
+				return err
+			}),
 		},
+		o.forget(),
 	)
 	return c
+}
+
+// with runs do on the store.
+func (o *operator) with(do func(context.Context, *elastic.Store) error) func(*cobra.Command, []string) error {
+	return func(c *cobra.Command, _ []string) (err error) {
+		var s adminSettings
+		if err := config.Load(o.config, &s); err != nil {
+			return err
+		}
+		if len(s.Elasticsearch.Addresses) == 0 {
+			return fmt.Errorf("%s: elasticsearch.addresses: at least one is needed", o.config)
+		}
+		store, err := elastic.Open(s.Elasticsearch)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, store.Close()) }()
+		return do(c.Context(), store)
+	}
+}
+
+func (o *operator) setup(ctx context.Context, s *elastic.Store) error {
+	done, err := s.Setup(ctx)
+	for _, line := range done {
+		if _, err := fmt.Fprintln(o.out, line); err != nil {
+			return err
+		}
+	}
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(o.out, "the store is of version %d\n", elastic.Version)
+	return err
+}
+
+// forgetting is what of the store is to be forgotten.
+type forgetting struct {
+	before string
+	dry    bool
+	yes    bool
+}
+
+func (o *operator) forget() *cobra.Command {
+	var f forgetting
+	c := &cobra.Command{
+		Use: "forget --before YYYY-MM", Short: "Remove what belongs to runs of past months, for ever", Args: cobra.NoArgs,
+		Long: `Remove the indices of all months before one, whole, with what the runs that were
+submitted then wrote and what they came to, and the documents of these runs. It
+says what it removes, and removes nothing without --yes, nor where one of these
+runs has not finished. 'baictl export' keeps a run before.`,
+		RunE: func(c *cobra.Command, args []string) error {
+			before, err := f.month(time.Now())
+			if err != nil {
+				return err
+			}
+			return o.with(func(ctx context.Context, s *elastic.Store) error { return o.forgetBefore(ctx, s, before, f) })(c, args)
+		},
+	}
+	c.Flags().StringVar(&f.before, "before", "", "the first `month` that stays, as 2026-01")
+	c.Flags().BoolVar(&f.dry, "dry-run", false, "only say what would be removed")
+	c.Flags().BoolVar(&f.yes, "yes", false, "remove it")
+	_ = c.MarkFlagRequired("before") // it is a flag
+	return c
+}
+
+// month returns the first month that stays: this one at most.
+func (f forgetting) month(now time.Time) (time.Time, error) {
+	before, err := time.Parse("2006-01", f.before)
+	if err != nil {
+		return before, fmt.Errorf("--before %q is no month: give one as 2026-01", f.before)
+	}
+	if before.After(now.UTC()) {
+		return before, fmt.Errorf("--before %s: the months before it are not over: give %s or an earlier one", f.before, now.UTC().Format("2006-01"))
+	}
+	return before, nil
+}
+
+func (o *operator) forgetBefore(ctx context.Context, s *elastic.Store, before time.Time, f forgetting) error {
+	past, err := s.Past(ctx, before)
+	if err != nil {
+		return err
+	}
+	for _, line := range pastLines(past) {
+		if _, err := fmt.Fprintln(o.out, line); err != nil {
+			return err
+		}
+	}
+	if f.dry || len(past.Indices) == 0 && past.Runs == 0 && len(past.Open) == 0 {
+		return nil
+	}
+	if !f.yes {
+		return errors.New("nothing was removed: give --yes to remove this for ever")
+	}
+	if _, err := s.Forget(ctx, before); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(o.out, "done")
+	return err
+}
+
+// pastLines says what would be removed.
+func pastLines(p elastic.Past) []string {
+	lines := make([]string, 0, len(p.Indices)+len(p.Open)+1)
+	for _, name := range p.Indices {
+		lines = append(lines, "- index "+name)
+	}
+	if p.Runs > 0 {
+		lines = append(lines, fmt.Sprintf("- %d runs", p.Runs))
+	}
+	for _, run := range p.Open {
+		lines = append(lines, "! run "+run+" has not finished: nothing is removed before it has")
+	}
+	if len(lines) == 0 {
+		return []string{"there is nothing to be removed"}
+	}
+	return lines
 }

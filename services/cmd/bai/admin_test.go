@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -14,7 +15,12 @@ import (
 	"github.com/BurntSushi/toml"
 
 	"github.com/benchmark-ai/bai/services/cmd/internal/program"
+	"github.com/benchmark-ai/bai/services/cmd/internal/wiring"
+	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/kafkatest"
+	"github.com/benchmark-ai/bai/services/internal/store"
+	"github.com/benchmark-ai/bai/services/internal/store/elastic"
+	"github.com/benchmark-ai/bai/services/internal/storetest"
 	"github.com/benchmark-ai/bai/services/test/testbed/elasticsearch"
 )
 
@@ -24,7 +30,7 @@ func administer(t *testing.T, args ...string) (string, error) {
 	var out strings.Builder
 	c := command(&out, io.Discard)
 	c.SetArgs(append([]string{"admin"}, args...))
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	err := c.ExecuteContext(ctx)
 	return out.String(), err
@@ -84,6 +90,9 @@ func TestWhatAnOperatorHasWrongIsNamed(t *testing.T) {
 		"a file that is not there":        {[]string{"topics", "plan", "--config", missing}, missing},
 		"no brokers":                      {[]string{"topics", "plan", "--config", empty}, "kafka.brokers: at least one is needed"},
 		"no Elasticsearch":                {[]string{"store", "setup", "--config", empty}, "elasticsearch.addresses: at least one is needed"},
+		"a month that is none":            {[]string{"store", "forget", "--before", "January", "--config", empty}, `--before "January" is no month`},
+		"a month that is to come":         {[]string{"store", "forget", "--before", "2999-01", "--config", empty}, "the months before it are not over"},
+		"no month":                        {[]string{"store", "forget", "--config", empty}, "before"},
 		"an offset that is none":          {[]string{"dead", "show", "x", "--config", settingsFile(t, "[kafka]\nbrokers=['127.0.0.1:1']")}, `"x" is no offset`},
 		"a replay without the key":        {[]string{"dead", "replay", "1", "--config", settingsFile(t, "[kafka]\nbrokers=['127.0.0.1:1']")}, "kafka.key_file"},
 		"a password that anybody can see": {[]string{"topics", "plan", "--config", settingsFile(t, "[kafka]\nbrokers=['b:9092']\nsasl={mechanism='PLAIN',user='u',password_file='p'}")}, "PLAIN shows the password"},
@@ -102,17 +111,53 @@ func TestWhatAnOperatorHasWrongIsNamed(t *testing.T) {
 
 func TestAnOperatorSetsUpTheStore(t *testing.T) {
 	server := elasticsearch.Start(t)
-	file := settingsFile(t, fmt.Sprintf("[elasticsearch]\naddresses = [%q]\nprefix = %q\n", server.URL, fmt.Sprintf("admin%d-", time.Now().UnixNano())))
+	prefix := fmt.Sprintf("admin%d", time.Now().UnixNano())
+	file := settingsFile(t, fmt.Sprintf("[elasticsearch]\naddresses = [%q]\nprefix = %q\n", server.URL, prefix))
 	if out, err := administer(t, "store", "check", "--config", file); err == nil || !strings.Contains(err.Error(), "bai admin store setup") {
 		t.Errorf("check before: %q, %v", out, err)
 	}
 	for range 2 {
-		if out, err := administer(t, "store", "setup", "--config", file); err != nil || !strings.HasPrefix(out, "the store is of version") {
+		if out, err := administer(t, "store", "setup", "--config", file); err != nil || !strings.Contains(out, "the store is of version") {
 			t.Errorf("setup: %q, %v", out, err)
 		}
 	}
 	if out, err := administer(t, "store", "check", "--config", file); err != nil || !strings.Contains(out, "nothing is to be done") {
 		t.Errorf("check after: %q, %v", out, err)
+	}
+	for _, flag := range []string{"--dry-run", "--yes"} {
+		if out, err := administer(t, "store", "forget", "--before", "2026-01", flag, "--config", file); err != nil || out != "there is nothing to be removed\n" {
+			t.Errorf("forget %s: %q, %v", flag, out, err)
+		}
+	}
+	forgetOld(t, server, file, prefix)
+}
+
+// forgetOld has an index of a past month removed.
+func forgetOld(t *testing.T, server *elasticsearch.Server, file, prefix string) {
+	t.Helper()
+	kept, err := elastic.Open(elastic.Settings{Addresses: []string{server.URL}, Prefix: prefix})
+	if err != nil {
+		t.Fatal(err)
+	}
+	line := store.Lines{Origin: storetest.NewOrigin("01kdvr00070000000000000007", "p"), Lines: []event.Line{storetest.NewLine(1, "x")}} // of January 2026
+	if err := errors.Join(kept.AppendLines(t.Context(), []store.Lines{line}), kept.Close()); err != nil {
+		t.Fatal(err)
+	}
+	forget := func(flags ...string) (string, error) {
+		return administer(t, append([]string{"store", "forget", "--before", "2026-02", "--config", file}, flags...)...)
+	}
+	what := fmt.Sprintf("- index %s-sources-2026.01\n- index %s-logs-2026.01\n", prefix, prefix)
+	if out, err := forget("--dry-run"); err != nil || out != what {
+		t.Errorf("what would be forgotten: %q, %v", out, err)
+	}
+	if out, err := forget(); err == nil || out != what || !strings.Contains(err.Error(), "give --yes") {
+		t.Errorf("forgotten without being sure: %q, %v", out, err)
+	}
+	if out, err := forget("--yes"); err != nil || out != what+"done\n" {
+		t.Errorf("forget: %q, %v", out, err)
+	}
+	if out, err := forget("--yes"); err != nil || out != "there is nothing to be removed\n" {
+		t.Errorf("forget again: %q, %v", out, err)
 	}
 }
 
@@ -126,9 +171,27 @@ func TestTheSettingsInTheManualAreSettings(t *testing.T) {
 		t.Errorf("%d blocks of settings, want 4 or more", len(blocks))
 	}
 	for _, b := range blocks {
-		meta, err := toml.Decode(string(b[1]), &program.Settings{})
-		if err != nil || len(meta.Undecoded()) > 0 {
-			t.Errorf("settings of the manual: %v, unknown %v\n%s", err, meta.Undecoded(), b[1])
+		for _, key := range unknown(t, string(b[1])) {
+			t.Errorf("no program has the setting %s of the manual:\n%s", key, b[1])
 		}
 	}
+}
+
+// unknown returns the settings of a text that no program has.
+func unknown(t *testing.T, text string) (keys []string) {
+	t.Helper()
+	programs := []any{&program.Settings{}, &settings{}, &struct{ Objects wiring.Objects }{}}
+	times := map[string]int{}
+	for _, s := range programs {
+		meta, err := toml.Decode(text, s)
+		if err != nil {
+			t.Errorf("settings of the manual: %v\n%s", err, text)
+		}
+		for _, key := range meta.Undecoded() {
+			if times[key.String()]++; times[key.String()] == len(programs) {
+				keys = append(keys, key.String())
+			}
+		}
+	}
+	return keys
 }

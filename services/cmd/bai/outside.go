@@ -33,9 +33,12 @@ func (p *platform) openStore(ctx context.Context) (err error) {
 	if len(p.settings.Elasticsearch.Addresses) > 0 {
 		path = ""
 	}
-	if p.store, err = program.OpenStore(ctx, path, p.settings.Elasticsearch); err != nil {
+	kept, err := program.OpenStore(ctx, path, p.settings.Elasticsearch)
+	if err != nil {
 		return err
 	}
+	p.store = p.telemetry.Store(kept)
+	p.telemetry.Runs(p.store)
 	p.onClose(p.store.Close)
 	return nil
 }
@@ -45,7 +48,7 @@ func (p *platform) openBus(ctx context.Context) error {
 	k := &p.settings.Kafka
 	embedded := len(k.Brokers) == 0
 	if embedded {
-		b, err := broker.Start(broker.Settings{Dir: p.dir.in("broker"), Host: p.door.address()}) //nolint:contextcheck // it outlives the start
+		b, err := broker.Start(broker.Settings{Dir: p.dir.in("broker"), Host: p.door.address(), Message: k.Topics.MaxMessage}) //nolint:contextcheck // it outlives the start
 		if err != nil {
 			return err
 		}

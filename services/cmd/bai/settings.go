@@ -23,6 +23,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/telemetry"
 	"github.com/benchmark-ai/bai/services/metrics-pusher/follow"
 	"github.com/benchmark-ai/bai/services/metrics-pusher/index"
+	"github.com/benchmark-ai/bai/services/metrics-pusher/sink/open"
 	"github.com/benchmark-ai/bai/services/metrics-pusher/summarise"
 	"github.com/benchmark-ai/bai/services/watcher"
 )
@@ -51,6 +52,7 @@ type settings struct {
 	Index    index.Settings  `toml:"metrics-pusher"`
 
 	Summaries summarise.Settings
+	Sinks     open.Settings // that samples are copied to
 	// Health is the address of /healthz, /readyz and /metrics; empty means none.
 	Health    string
 	Telemetry telemetry.Settings
@@ -69,7 +71,7 @@ func (s *settings) Validate() error {
 	if len(s.Elasticsearch.Addresses) > 0 {
 		outside = append(outside, s.Elasticsearch.Validate())
 	}
-	return errors.Join(errors.Join(outside...), s.Log.Validate(), s.Gateway.Validate(), s.Fetcher.Validate(), s.Buckets.Validate(), s.Executor.Validate(), s.Watcher.Validate(), s.Follow.Validate(), s.Index.Validate(), s.Summaries.Validate(), s.Kubernetes.Validate(), s.Kubernetes.ValidateOperator(s.Executor.Pods.MPIOperator), s.Telemetry.Validate())
+	return errors.Join(errors.Join(outside...), s.Log.Validate(), s.Gateway.Validate(), s.Fetcher.Validate(), s.Buckets.Validate(), s.Executor.Validate(), s.Watcher.Validate(), s.Follow.Validate(), s.Index.Validate(), s.Summaries.Validate(), s.Sinks.Validate(), s.Kubernetes.Validate(), s.Kubernetes.ValidateOperator(s.Executor.Pods.MPIOperator), s.Telemetry.Validate())
 }
 
 // load returns the settings: the defaults of one machine, the file's, the

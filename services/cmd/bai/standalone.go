@@ -32,6 +32,8 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/telemetry"
 	"github.com/benchmark-ai/bai/services/metrics-pusher/follow"
 	"github.com/benchmark-ai/bai/services/metrics-pusher/index"
+	"github.com/benchmark-ai/bai/services/metrics-pusher/sink"
+	"github.com/benchmark-ai/bai/services/metrics-pusher/sink/open"
 	"github.com/benchmark-ai/bai/services/metrics-pusher/summarise"
 	"github.com/benchmark-ai/bai/services/watcher"
 )
@@ -109,11 +111,20 @@ func (p *platform) run(ctx context.Context) error {
 		return err
 	}
 	parts["bai/ready"] = p.announce
-	parts["bai/health"] = run.Health(p.settings.Health, map[string]run.Check{"kafka": p.bus.Ready, "store": p.store.Check}, p.telemetry.Handler())
+	parts["bai/health"] = run.Health(p.settings.Health, p.checks(), p.telemetry.Handler())
 	if p.door != nil {
 		parts["bai/door"] = p.door.serve
 	}
 	return run.UntilSignal(ctx, parts)
+}
+
+// checks are what readiness depends on.
+func (p *platform) checks() map[string]run.Check {
+	checks := map[string]run.Check{"kafka": p.bus.Ready, "store": p.store.Check}
+	if p.kube != nil {
+		checks["kubernetes"] = p.kube.Ready
+	}
+	return checks
 }
 
 // close closes what was opened, last first.
@@ -315,7 +326,10 @@ func (p *platform) watcher() (map[string]service.Part, error) {
 func (p *platform) index() (map[string]service.Part, error) {
 	parts := index.New(p.settings.Index, index.Deps{Bus: p.bus, Store: p.store})
 	maps.Copy(parts, summarise.New(p.settings.Summaries, summarise.Deps{Bus: p.bus, Store: p.store, Now: time.Now, Log: p.log}))
-	return parts, nil
+	sinks, end, err := open.Parts(context.Background(), p.settings.Sinks, sink.Deps{Bus: p.bus, Meter: p.telemetry, Now: time.Now, Log: p.log})
+	p.onClose(end)
+	maps.Copy(parts, sinks)
+	return parts, err
 }
 
 // announce says, once the platform is ready, what it is and where.

@@ -43,7 +43,7 @@ func (s *settings) Parts(ctx context.Context, c *program.Common) (map[string]ser
 	if settings.Pods.Access, err = s.Kafka.Pods.ForPods(); err != nil {
 		return nil, err
 	}
-	s.Kubernetes.NoEvents = true // they would be asked for with each look, and tell an executor nothing
+	s.Kubernetes.MainOnly = true // the rest would be asked for with each look, and tell an executor nothing
 	cluster, err := s.Open(c.Log)
 	if err != nil {
 		return nil, err

@@ -4,7 +4,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/benchmark-ai/bai/services/cmd/internal/deployedtest"
 	"github.com/benchmark-ai/bai/services/executor"
+	"github.com/benchmark-ai/bai/services/internal/config"
 	"github.com/benchmark-ai/bai/services/internal/mpijob"
 )
 
@@ -30,4 +32,8 @@ func TestAnOperatorThatNobodyWatchesIsRefused(t *testing.T) {
 	if err := s.Validate(); err != nil && strings.Contains(err.Error(), "kubernetes.kinds") {
 		t.Errorf("Validate: %v", err)
 	}
+}
+
+func TestTheSettingsThatAreDeployedAreOnesThatThisProgramHas(t *testing.T) {
+	deployedtest.WantLoaded(t, func() config.Validator { return &settings{} })
 }

@@ -7,23 +7,31 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime/debug"
 	"slices"
 
 	batchv1 "k8s.io/api/batch/v1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/benchmark-ai/bai/services/cmd/internal/program"
+	"github.com/benchmark-ai/bai/services/cmd/internal/wiring"
 	"github.com/benchmark-ai/bai/services/fetcher"
-	"github.com/benchmark-ai/bai/services/internal/blob"
 	"github.com/benchmark-ai/bai/services/internal/blob/bucket"
 	"github.com/benchmark-ai/bai/services/internal/cluster/kube"
 	"github.com/benchmark-ai/bai/services/internal/git"
 	"github.com/benchmark-ai/bai/services/internal/service"
 )
 
+// collect is after how much of new memory garbage is collected, in percent of
+// what is in use: sooner than usual, for most of it is buffers of transfers.
+const collect = 50
+
 func main() {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(collect)
+	}
 	args, task := taskOf(os.Args[1:])
-	if err := program.Run(context.Background(), "fetcher", args, &settings{task: task}); err != nil {
+	if err := program.Run(context.Background(), "fetcher", args, settingsFor(task)); err != nil {
 		fmt.Fprintf(os.Stderr, "fetcher: %v\n", err)
 		os.Exit(1)
 	}
@@ -42,14 +50,20 @@ func taskOf(args []string) (others []string, task string) {
 type settings struct {
 	program.Settings
 
-	Objects blob.Settings
+	Objects wiring.Objects
 	Buckets bucket.Settings // of others, which are read
 	Fetcher fetcher.Settings
 
 	Jobs       Jobs          // by which data are brought
-	Kubernetes kube.Settings // where the Jobs are
+	Kubernetes kube.Settings // where the Jobs are, in the namespace that their template says
 
 	task string // the one to do; empty for the service
+}
+
+// settingsFor returns the settings of a task, or of the service where that is
+// empty.
+func settingsFor(task string) *settings {
+	return &settings{Settings: program.Settings{Mute: task != ""}, task: task}
 }
 
 // Jobs are how Jobs of a cluster bring data.
@@ -64,7 +78,7 @@ func (s *settings) Validate() error {
 
 // Parts implements program.Service.
 func (s *settings) Parts(ctx context.Context, c *program.Common) (map[string]service.Part, error) {
-	objects, err := blob.Open(ctx, s.Objects)
+	objects, err := s.Objects.Open(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -93,13 +107,12 @@ func (s *settings) Parts(ctx context.Context, c *program.Common) (map[string]ser
 // openJobs opens the cluster where Jobs bring the data.
 func (s *settings) openJobs(c *program.Common, deps *fetcher.Deps) error {
 	job, err := readJob(s.Jobs.Template)
-	if err == nil && job.Namespace != s.Kubernetes.Scope() {
-		err = fmt.Errorf("it is for the namespace %q, and kubernetes.namespace is %q", job.Namespace, s.Kubernetes.Scope())
-	}
 	if err != nil {
 		return fmt.Errorf("jobs.template %s: %w", s.Jobs.Template, err)
 	}
-	k, err := kube.New(s.Kubernetes, c.Log)
+	where := s.Kubernetes
+	where.Namespace = job.Namespace // not that of runs
+	k, err := kube.New(where, c.Log)
 	if err != nil {
 		return err
 	}

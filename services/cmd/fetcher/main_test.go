@@ -13,7 +13,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/benchmark-ai/bai/services/cmd/internal/deployedtest"
 	"github.com/benchmark-ai/bai/services/cmd/internal/program"
+	"github.com/benchmark-ai/bai/services/internal/config"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/kafkatest"
 )
@@ -36,8 +38,8 @@ func TestProcess(t *testing.T) {
 	defer site.Close()
 	broker := kafkatest.Start(t, event.Topics()...)
 	dir := t.TempDir()
-	file := writeFile(t, fmt.Sprintf("store = %q\n[log]\nlevel = \"error\"\n[kafka]\nbrokers = [%q]\nretry = \"10ms\"\n[objects]\nurl = %q\n[fetcher.sources]\nnetworks = [\"loopback\"]\n",
-		filepath.Join(dir, "bai.db"), broker.Addrs[0], "file://"+dir+"/objects"))
+	file := writeFile(t, fmt.Sprintf("store = %q\n[log]\nlevel = \"error\"\n[kafka]\nbrokers = [%q]\nkey_file = %q\nretry = \"10ms\"\n[objects]\nurl = %q\n[fetcher.sources]\nnetworks = [\"loopback\"]\n",
+		filepath.Join(dir, "bai.db"), broker.Addrs[0], writeFile(t, "0123456789abcdef"), "file://"+dir+"/objects"))
 
 	ctx, stop := context.WithCancel(t.Context())
 	var running sync.WaitGroup
@@ -70,7 +72,7 @@ func TestProcess(t *testing.T) {
 
 func TestSettings(t *testing.T) {
 	for name, tt := range map[string]struct{ file, want string }{
-		"all faults at once": {"[fetcher]\ntransfers = -1\n", "kafka.brokers: at least one is needed\nstore: the path of the SQLite file is needed, or elasticsearch.addresses\nobjects.url: \"\" is not a URL: file:///folder is one\nfetcher: transfers: must not be negative"},
+		"all faults at once": {"[fetcher]\ntransfers = -1\n", "kafka.brokers: at least one is needed\nkafka.key_file: is needed: without the platform's key nobody can tell which run a pod may speak for. Make one with 'openssl rand -hex 32', and give all services the same\nstore: the path of the SQLite file is needed, or elasticsearch.addresses\nobjects.url: \"\" is not a URL: file:///folder is one\nfetcher: transfers: must not be negative"},
 		"a misspelt setting": {"[fetcher.sources]\nhost = []\n", "unknown settings: fetcher.sources.host"},
 		"no file":            {"-", "no such file"},
 	} {
@@ -94,4 +96,30 @@ func writeFile(t *testing.T, content string) string {
 		t.Fatal(err)
 	}
 	return file
+}
+
+func TestTheSettingsThatAreDeployedAreOnesThatThisProgramHas(t *testing.T) {
+	deployedtest.WantLoaded(t, func() config.Validator { return &settings{} })
+}
+
+// A Job that brings data mounts where things lie, and what a Job is told beside.
+func TestWhatJobsMountIsAllThatTheyNeed(t *testing.T) {
+	for name, components := range map[string][]string{"the base": nil, "with Elasticsearch and a bucket": {"elasticsearch", "s3"}} {
+		dir := deployedtest.Folder(t, components...)
+		for _, not := range []string{"platform.toml", "kafka.toml"} {
+			if err := os.Remove(filepath.Join(dir, not)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		text, err := os.ReadFile("../../../deploy/kubernetes/fetch-jobs/task.toml")
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, "task.toml"), text, 0o600)
+		}
+		if err == nil {
+			err = config.Load(dir, settingsFor("a task"))
+		}
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
 }

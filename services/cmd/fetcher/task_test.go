@@ -39,7 +39,7 @@ func TestATaskIsDoneWithoutABroker(t *testing.T) {
 	defer cancel()
 	args, name := taskOf([]string{"-config", file, fetcher.TransferFlag, task.Source.Key()})
 	for range 2 { // the second time there is nothing to do
-		if err := program.Run(ctx, "fetcher", args, &settings{task: name}); err != nil {
+		if err := program.Run(ctx, "fetcher", args, settingsFor(name)); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -17,7 +17,6 @@ import (
 	"github.com/benchmark-ai/bai/services/fetcher"
 	"github.com/benchmark-ai/bai/services/gateway"
 	"github.com/benchmark-ai/bai/services/gateway/api"
-	"github.com/benchmark-ai/bai/services/internal/blob"
 	"github.com/benchmark-ai/bai/services/internal/blob/bucket"
 	"github.com/benchmark-ai/bai/services/internal/cluster/kube"
 	"github.com/benchmark-ai/bai/services/internal/git"
@@ -32,8 +31,8 @@ func main() { program.Main("gateway", &settings{}) }
 type settings struct {
 	program.Settings
 
-	Listen  string        // address where users are answered; empty means 127.0.0.1:7070
-	Objects blob.Settings // where files that runs leave lie, and data; without a URL none are kept, and nobody looks after data here
+	Listen  string         // address where users are answered; empty means 127.0.0.1:7070
+	Objects wiring.Objects // where files that runs leave lie, and data; without a URL none are kept, and nobody looks after data here
 	Gateway gateway.Settings
 
 	Fetcher  fetcher.Settings  // where data, and descriptors, may be read from
@@ -106,7 +105,7 @@ func (s *settings) openPreflight(c *program.Common, deps *gateway.Deps) error {
 // openObjects opens the object store, where files that runs leave lie beside the
 // data that they need.
 func (s *settings) openObjects(ctx context.Context, c *program.Common, deps *gateway.Deps) error {
-	objects, err := blob.Open(ctx, s.Objects)
+	objects, err := s.Objects.Open(ctx)
 	if err != nil {
 		return err
 	}

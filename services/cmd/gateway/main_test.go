@@ -14,7 +14,9 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
+	"github.com/benchmark-ai/bai/services/cmd/internal/deployedtest"
 	"github.com/benchmark-ai/bai/services/cmd/internal/program"
+	"github.com/benchmark-ai/bai/services/internal/config"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/kafkatest"
 )
@@ -36,10 +38,10 @@ benchmark_code = "echo hello"
 func TestProcess(t *testing.T) {
 	broker := kafkatest.Start(t, event.Topics()...)
 	addr := free(t)
-	file := writeFile(t, fmt.Sprintf("listen = %q\nstore = %q\n[log]\nlevel = \"error\"\n[kafka]\nbrokers = [%q]\nretry = \"10ms\"\n", addr, filepath.Join(t.TempDir(), "bai.db"), broker.Addrs[0]))
+	file := writeFile(t, fmt.Sprintf("listen = %q\nstore = %q\n[log]\nlevel = \"error\"\n[kafka]\nbrokers = [%q]\nkey_file = %q\nretry = \"10ms\"\n", addr, filepath.Join(t.TempDir(), "bai.db"), broker.Addrs[0], writeFile(t, "0123456789abcdef")))
 
 	client, stop := start(t, file, addr)
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	resp, err := client.SubmitRun(ctx, &baiv1.SubmitRunRequest{DescriptorToml: []byte(descriptor), Name: "nightly"}, grpc.WaitForReady(true))
 	if err != nil {
@@ -112,7 +114,7 @@ func TestSettings(t *testing.T) {
 		want []string
 	}{
 		"all faults at once": {"[gateway.intake]\npublish_timeout = \"-1s\"\n[gateway.api]\ncall_timeout = \"-1s\"\n[log]\nlevel = \"loud\"\n", []string{
-			"store: ", "log.level", "kafka.brokers", "intake.publish_timeout", "api.call_timeout",
+			"store: ", "log.level", "kafka.brokers", "kafka.key_file", "intake.publish_timeout", "api.call_timeout",
 		}},
 		"a misspelt setting": {"stoer = \"x\"\n", []string{"unknown settings: stoer"}},
 		"no file":            {"-", []string{"no such file"}},
@@ -138,7 +140,7 @@ func TestAnAddressInUseIsSaid(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close() //nolint:errcheck // nothing is lost with it
-	file := writeFile(t, fmt.Sprintf("listen = %q\nstore = %q\n[kafka]\nbrokers = [\"127.0.0.1:1\"]\n", l.Addr(), filepath.Join(t.TempDir(), "bai.db")))
+	file := writeFile(t, fmt.Sprintf("listen = %q\nstore = %q\n[kafka]\nbrokers = [\"127.0.0.1:1\"]\nkey_file = %q\n", l.Addr(), filepath.Join(t.TempDir(), "bai.db"), writeFile(t, "0123456789abcdef")))
 	if err := program.Run(t.Context(), "gateway", []string{"-config", file}, &settings{}); err == nil || !strings.Contains(err.Error(), "address already in use") {
 		t.Errorf("Run: %v", err)
 	}
@@ -151,4 +153,8 @@ func writeFile(t *testing.T, content string) string {
 		t.Fatal(err)
 	}
 	return file
+}
+
+func TestTheSettingsThatAreDeployedAreOnesThatThisProgramHas(t *testing.T) {
+	deployedtest.WantLoaded(t, func() config.Validator { return &settings{} })
 }

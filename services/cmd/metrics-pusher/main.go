@@ -1,5 +1,6 @@
 // Command metrics-pusher brings samples and lines from their topics into the
-// store, and computes what they come to. (What collects them in pods is bai-pod.)
+// store, computes what they come to, and copies them to other places where
+// settings name some. (What collects them in pods is bai-pod.)
 package main
 
 import (
@@ -13,6 +14,8 @@ import (
 	"github.com/benchmark-ai/bai/services/cmd/internal/program"
 	"github.com/benchmark-ai/bai/services/internal/service"
 	"github.com/benchmark-ai/bai/services/metrics-pusher/index"
+	"github.com/benchmark-ai/bai/services/metrics-pusher/sink"
+	"github.com/benchmark-ai/bai/services/metrics-pusher/sink/open"
 	"github.com/benchmark-ai/bai/services/metrics-pusher/summarise"
 )
 
@@ -35,16 +38,20 @@ type settings struct {
 
 	Index     index.Settings `toml:"metrics-pusher"`
 	Summaries summarise.Settings
+	Sinks     open.Settings
 }
 
 // Validate implements config.Validator.
 func (s *settings) Validate() error {
-	return errors.Join(s.Settings.Validate(), s.Index.Validate(), s.Summaries.Validate())
+	return errors.Join(s.Settings.Validate(), s.Index.Validate(), s.Summaries.Validate(), s.Sinks.Validate())
 }
 
 // Parts implements program.Service.
-func (s *settings) Parts(_ context.Context, c *program.Common) (map[string]service.Part, error) {
+func (s *settings) Parts(ctx context.Context, c *program.Common) (map[string]service.Part, error) {
 	parts := index.New(s.Index, index.Deps{Bus: c.Bus, Store: c.Store})
 	maps.Copy(parts, summarise.New(s.Summaries, summarise.Deps{Bus: c.Bus, Store: c.Store, Now: time.Now, Log: c.Log}))
-	return parts, nil
+	sinks, end, err := open.Parts(ctx, s.Sinks, sink.Deps{Bus: c.Bus, Meter: c.Meter(), Now: time.Now, Log: c.Log})
+	c.OnClose(end)
+	maps.Copy(parts, sinks)
+	return parts, err
 }

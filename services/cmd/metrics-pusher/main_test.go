@@ -10,12 +10,18 @@ import (
 	"testing"
 	"time"
 
+	"github.com/benchmark-ai/bai/services/cmd/internal/deployedtest"
+	"github.com/benchmark-ai/bai/services/internal/config"
 	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/internal/kafka"
 	"github.com/benchmark-ai/bai/services/internal/kafkatest"
 	"github.com/benchmark-ai/bai/services/internal/store"
 	"github.com/benchmark-ai/bai/services/internal/store/sqlite"
 	"github.com/benchmark-ai/bai/services/internal/storetest"
 )
+
+// key is the platform's.
+const key = "0123456789abcdef"
 
 // envRun makes this test binary the program itself.
 const envRun = "BAI_TEST_RUN"
@@ -32,7 +38,7 @@ func TestMain(m *testing.M) {
 // is stored, once.
 func TestKilled(t *testing.T) {
 	broker, path := kafkatest.Start(t, event.Topics()...), filepath.Join(t.TempDir(), "bai.db")
-	file := writeFile(t, fmt.Sprintf("store = %q\n[log]\nlevel = \"error\"\n[kafka]\nbrokers = [%q]\nretry = \"10ms\"\nsession = \"1s\"\n", path, broker.Addrs[0]))
+	file := writeFile(t, fmt.Sprintf("store = %q\n[log]\nlevel = \"error\"\n[kafka]\nbrokers = [%q]\nkey_file = %q\nretry = \"10ms\"\nsession = \"1s\"\n", path, broker.Addrs[0], writeFile(t, key)))
 	kept, err := sqlite.Open(t.Context(), path)
 	if err != nil {
 		t.Fatal(err)
@@ -86,7 +92,7 @@ func spawn(t *testing.T, file string) (kill func()) {
 // sets aside what nobody can store.
 func TestProcess(t *testing.T) {
 	broker, path := kafkatest.Start(t, event.Topics()...), filepath.Join(t.TempDir(), "bai.db")
-	file := writeFile(t, fmt.Sprintf("store = %q\n[log]\nlevel = \"error\"\n[kafka]\nbrokers = [%q]\nretry = \"10ms\"\n[metrics-pusher]\nbatch = 8\n", path, broker.Addrs[0]))
+	file := writeFile(t, fmt.Sprintf("store = %q\n[log]\nlevel = \"error\"\n[kafka]\nbrokers = [%q]\nkey_file = %q\nretry = \"10ms\"\n[metrics-pusher]\nbatch = 8\n", path, broker.Addrs[0], writeFile(t, key)))
 	kept, err := sqlite.Open(t.Context(), path)
 	if err != nil {
 		t.Fatal(err)
@@ -111,17 +117,68 @@ func TestProcess(t *testing.T) {
 	stop()
 }
 
+// TestSinksAreFilledBesideTheStore has the process copy what it stores to a folder,
+// and tell a place that is away, which delays nothing.
+func TestSinksAreFilledBesideTheStore(t *testing.T) {
+	broker, dir := kafkatest.Start(t, event.Topics()...), t.TempDir()
+	secret := filepath.Join(dir, "secret")
+	if err := os.WriteFile(secret, []byte("a secret of at least 24 bytes"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	file := writeFile(t, fmt.Sprintf(`store = %q
+[log]
+level = "error"
+[kafka]
+brokers = [%q]
+key_file = %q
+retry = "10ms"
+[sinks.folder]
+path = %q
+format = "csv"
+[sinks.webhook]
+url = "http://127.0.0.1:1/"
+secret_file = %q
+samples = true
+`, filepath.Join(dir, "bai.db"), broker.Addrs[0], writeFile(t, key), filepath.Join(dir, "samples"), secret))
+	for n := range 3 {
+		ship(t, broker, event.Metrics{Header: header(fmt.Sprint("m", n)), Source: source(), Samples: []event.Sample{storetest.NewSample(int64(n), "x", float64(n))}})
+	}
+	stop := start(t, file)
+	kept, err := sqlite.Open(t.Context(), filepath.Join(dir, "bai.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer kept.Close() //nolint:errcheck // only read
+	wait(t, kept, "0 lines, 3 samples")
+	lines := 0
+	for end := time.Now().Add(time.Minute); lines < 4 && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		found, _ := filepath.Glob(filepath.Join(dir, "samples", "r", "*.csv"))
+		if len(found) == 1 {
+			text, err := os.ReadFile(found[0])
+			if err != nil {
+				t.Fatal(err)
+			}
+			lines = strings.Count(string(text), "\n")
+		}
+	}
+	if lines != 4 {
+		t.Errorf("%d lines in the folder, want 3 samples and the names of columns", lines)
+	}
+	stop()
+}
+
 func TestSettings(t *testing.T) {
 	for name, tt := range map[string]struct {
 		args []string
 		want []string
 	}{
-		"no command":         {nil, []string{"usage: metrics-pusher index"}},
-		"another command":    {[]string{"collect"}, []string{"usage: metrics-pusher index", "bai-pod collect"}},
-		"all faults at once": {[]string{"index", "--config", writeFile(t, "[metrics-pusher]\nbatch = -1\n[log]\nlevel = \"loud\"\n")}, []string{"store: ", "log.level", "kafka.brokers", "metrics-pusher.batch"}},
-		"a misspelt setting": {[]string{"index", "--config", writeFile(t, "[metrics-pusher]\nbacht = 1\n")}, []string{"unknown settings: metrics-pusher.bacht"}},
-		"no file":            {[]string{"index", "-config", "/nowhere.toml"}, []string{"no such file"}},
-		"no store":           {[]string{"index", "-config", writeFile(t, "store = \"/\"\n[kafka]\nbrokers = [\"127.0.0.1:1\"]\n")}, []string{"/", "is not a file"}},
+		"no command":             {nil, []string{"usage: metrics-pusher index"}},
+		"another command":        {[]string{"collect"}, []string{"usage: metrics-pusher index", "bai-pod collect"}},
+		"all faults at once":     {[]string{"index", "--config", writeFile(t, "[metrics-pusher]\nbatch = -1\n[log]\nlevel = \"loud\"\n")}, []string{"store: ", "log.level", "kafka.brokers", "kafka.key_file", "metrics-pusher.batch"}},
+		"a sink that lacks much": {[]string{"index", "--config", writeFile(t, "store = \"s.db\"\n[kafka]\nbrokers = [\"b:1\"]\n[sinks.folder]\nformat = \"x\"\n[sinks.webhook]\nurl = \"x\"\n")}, []string{"sinks.folder.path", "sinks.folder.format", "sinks.webhook.url", "sinks.webhook.secret_file"}},
+		"a misspelt setting":     {[]string{"index", "--config", writeFile(t, "[metrics-pusher]\nbacht = 1\n")}, []string{"unknown settings: metrics-pusher.bacht"}},
+		"no file":                {[]string{"index", "-config", "/nowhere.toml"}, []string{"no such file"}},
+		"no store":               {[]string{"index", "-config", writeFile(t, fmt.Sprintf("store = \"/\"\n[kafka]\nbrokers = [\"127.0.0.1:1\"]\nkey_file = %q\n", writeFile(t, key)))}, []string{"/", "is not a file"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := realMain(t.Context(), tt.args)
@@ -153,7 +210,7 @@ func start(t *testing.T, file string) func() {
 func wait(t *testing.T, kept *sqlite.Store, want string) {
 	t.Helper()
 	got := ""
-	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		streams, err := kept.Streams(t.Context(), "r")
 		if err != nil {
 			t.Fatal(err)
@@ -172,7 +229,7 @@ func ship(t *testing.T, broker *kafkatest.Broker, ev event.Event) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	broker.Write(t, m.Topic, kafkatest.Message{Key: m.Key, Value: string(m.Value), Headers: map[string]string{"ce_id": m.ID, "ce_type": m.Type}})
+	broker.Write(t, m.Topic, kafkatest.Message{Key: m.Key, Value: string(m.Value), Headers: map[string]string{"ce_id": m.ID, "ce_type": m.Type, "bai_token": kafka.TokenFor([]byte(key), m.Key)}})
 }
 
 func header(id string) event.Header {
@@ -188,4 +245,8 @@ func writeFile(t *testing.T, content string) string {
 		t.Fatal(err)
 	}
 	return file
+}
+
+func TestTheSettingsThatAreDeployedAreOnesThatThisProgramHas(t *testing.T) {
+	deployedtest.WantLoaded(t, func() config.Validator { return &settings{} })
 }

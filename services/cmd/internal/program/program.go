@@ -31,11 +31,17 @@ type Settings struct {
 	Log           run.Log
 	Kafka         kafka.Settings
 	Telemetry     telemetry.Settings
+
+	// Mute says that the program speaks to no broker, and so needs no key.
+	Mute bool `toml:"-"`
 }
 
 // Validate names every setting at fault.
 func (s *Settings) Validate() error {
 	errs := []error{s.Log.Validate(), s.Kafka.Validate(), s.Telemetry.Validate()}
+	if !s.Mute {
+		errs = append(errs, s.Kafka.CheckKey())
+	}
 	switch elastic := len(s.Elasticsearch.Addresses) > 0; {
 	case elastic && s.Store != "":
 		errs = append(errs, errors.New("store, elasticsearch.addresses: there is one store: give one of them"))
@@ -64,8 +70,14 @@ type Service interface {
 type contents interface {
 	store.Docs
 	store.Lister
-	store.Runs
+	runs
 	store.Streams
+}
+
+// runs are all verbs of runs.
+type runs interface {
+	store.Runs
+	store.Counter
 }
 
 // Store is the whole of a store.
@@ -87,6 +99,9 @@ type Common struct {
 	telemetry *telemetry.Telemetry
 	closers   []func() error
 }
+
+// Meter is who counts what goes through the process.
+func (c *Common) Meter() *telemetry.Telemetry { return c.telemetry }
 
 // OnClose has do done when the service has ended, what came last first.
 func (c *Common) OnClose(do func() error) { c.closers = append(c.closers, do) }
@@ -136,10 +151,15 @@ func (c *Common) open(ctx context.Context, name string, s *Settings) (err error)
 		return c.telemetry.Close(ctx)
 	})
 	s.Kafka.Source, s.Kafka.Meter, s.Kafka.Tracer = name, c.telemetry, c.telemetry
-	if c.Store, err = OpenStore(ctx, s.Store, s.Elasticsearch); err != nil {
+	kept, err := OpenStore(ctx, s.Store, s.Elasticsearch)
+	if err != nil {
 		return err
 	}
+	c.Store = c.telemetry.Store(kept)
 	c.OnClose(c.Store.Close)
+	if name == "gateway" { // one of the services tells of all runs
+		c.telemetry.Runs(c.Store)
+	}
 	if c.Bus, err = kafka.NewBus(s.Kafka, c.Log); err != nil {
 		return err
 	}

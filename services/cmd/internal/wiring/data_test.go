@@ -124,7 +124,7 @@ func prefetched(t *testing.T, s *wiring.Stock, url string) data.Prefetch {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); <-time.After(5 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); <-time.After(5 * time.Millisecond) {
 		p, err := s.Prefetched(t.Context(), name)
 		if err != nil {
 			t.Fatal(err)

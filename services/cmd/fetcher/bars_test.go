@@ -1,0 +1,140 @@
+package main
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/benchmark-ai/bai/services/fetcher"
+	"github.com/benchmark-ai/bai/services/internal/store"
+	"github.com/benchmark-ai/bai/services/internal/store/sqlite"
+)
+
+// mostMemory is what the program may take, in MiB, its own text included.
+const mostMemory = 64
+
+// TestTheProgramTakesLittleMemory measures, where BAI_BARS says so, the program
+// as it is shipped while it does a task: BAI_BARS=1 is 1 GiB, another number so
+// many MiB.
+func TestTheProgramTakesLittleMemory(t *testing.T) {
+	mib, err := strconv.Atoi(cmp.Or(os.Getenv("BAI_BARS"), "0"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if mib == 0 {
+		t.Skip("measures: set BAI_BARS=1")
+	}
+	if mib == 1 {
+		mib = 1024
+	}
+	dir := t.TempDir()
+	program, source := filepath.Join(dir, "fetcher"), filepath.Join(dir, "source")
+	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-tags", "disable_grpc_modules", "-ldflags", "-s -w", "-o", program, ".")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	sum := large(t, source, mib)
+	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("ETag", `"1"`)
+		http.ServeFile(w, r, source)
+	}))
+	defer site.Close()
+	for name, slow := range map[string]int64{"on one connection": 0, "in parts": 1 << 50} {
+		if peak := peakOf(t, program, site.URL, sum, slow); peak > mostMemory {
+			t.Errorf("%d MiB %s: %.1f MiB of memory, want %d at most", mib, name, peak, mostMemory)
+		} else {
+			t.Logf("%d MiB %s: %.1f MiB of memory", mib, name, peak)
+		}
+	}
+}
+
+// large writes a file, and returns its digest.
+func large(t *testing.T, path string, mib int) string {
+	t.Helper()
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum, piece := sha256.New(), make([]byte, 1<<20)
+	for i := range mib {
+		piece[0] = byte(i)
+		if _, err := io.MultiWriter(f, sum).Write(piece); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return hex.EncodeToString(sum.Sum(nil))
+}
+
+// peakOf has a program do the task to bring what lies at a URL, and returns the
+// most memory that it had, in MiB.
+func peakOf(t *testing.T, program, url, sum string, slow int64) float64 {
+	t.Helper()
+	dir := t.TempDir()
+	config := writeFile(t, fmt.Sprintf("store = %q\n[log]\nlevel = \"error\"\n[kafka]\nbrokers = [\"127.0.0.1:1\"]\n[objects]\nurl = %q\n[fetcher.sources]\nnetworks = [\"loopback\"]\nslow = %d\n",
+		filepath.Join(dir, "bai.db"), "file://"+dir+"/objects", slow))
+	docs, err := sqlite.Open(t.Context(), filepath.Join(dir, "bai.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer docs.Close() //nolint:errcheck // nothing is wanted of it any more
+	task := fetcher.Task{Source: fetcher.Source{URL: url, SHA256: sum}, Asked: time.Now(), Number: 1}
+	if err := store.Create(t.Context(), docs, store.KindOrder, "job/"+task.Source.Key(), task); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), program, "-config", config, fetcher.TransferFlag, task.Source.Key())
+	cmd.Stderr = os.Stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	done, peak := make(chan error, 1), 0.0
+	go func() { done <- cmd.Wait() }()
+	for over := false; !over; {
+		select {
+		case err := <-done:
+			over = true
+			if err != nil {
+				t.Fatal(err)
+			}
+		case <-time.After(5 * time.Millisecond):
+			peak = max(peak, highest(cmd.Process.Pid))
+		}
+	}
+	if o, _, err := store.Get[store.Object](t.Context(), docs, store.KindObject, sum); err != nil || o.Size == 0 {
+		t.Fatalf("it was not brought: %+v, %v", o, err)
+	}
+	if peak == 0 {
+		t.Skip("this system does not tell how much memory a process has")
+	}
+	return peak
+}
+
+// highest is the most memory that a process has had so far, in MiB; 0 where that
+// is not known. What wait4 tells counts the memory of who started it, too.
+func highest(pid int) float64 {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(status)) {
+		if f := strings.Fields(line); len(f) > 1 && f[0] == "VmHWM:" {
+			kib, _ := strconv.ParseFloat(f[1], 64) // 0 where it is no number
+			return kib / 1024
+		}
+	}
+	return 0
+}
