@@ -9,8 +9,8 @@ import (
 )
 
 // move sends messages to a broker with acks = all and reads them back at the
-// same time, each by one client without any platform, and returns samples per
-// second, 1,000 a message.
+// same time, each by one client without any platform, and returns messages per
+// second.
 func move(ctx context.Context, addr string, messages [][]byte) (rate float64, err error) {
 	const topic = "bare"
 	client := &kafka.Client{Addr: kafka.TCP(addr)}
@@ -36,5 +36,5 @@ func move(ctx context.Context, addr string, messages [][]byte) (rate float64, er
 			return 0, err
 		}
 	}
-	return 1000 * float64(len(messages)) / time.Since(begin).Seconds(), <-sent
+	return float64(len(messages)) / time.Since(begin).Seconds(), <-sent
 }

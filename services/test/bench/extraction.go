@@ -78,7 +78,7 @@ func through(patterns []pod.Metric, lines []string, found int) (float64, error) 
 			for range 100 {
 				samples = samples[:0]
 				for _, l := range lines {
-					samples, _ = p.Append(samples, l)
+					samples, _ = p.Append(samples, extract.Piece{Text: l})
 				}
 			}
 			rounds += 100

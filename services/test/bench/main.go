@@ -1,6 +1,7 @@
 // Command bench measures the platform against its bars, each next to what it is
 // compared to, in one set of processes on one machine. It prints each result in
-// the form that benchstat reads, then a table, and writes the table as JSON.
+// the form that benchstat reads, then a table, and writes the table as JSON. Then
+// it fails if a bar was not reached.
 //
 // It needs the programs in the folder of -bin, and started as "bench -emit" it
 // is the benchmark that some of its measurements run.
@@ -34,7 +35,7 @@ func main() {
 	err := func() error {
 		if *rate > 0 {
 			go write(os.Stdout, *lines)
-			return emit(os.Getenv("BENCHMARK_AI_FILE"), *rate, *span)
+			return emit(os.Stdout, os.Getenv("BENCHMARK_AI_FILE"), *rate, *span)
 		}
 		return run(ctx, bench{bin: *bin, only: *only, out: os.Stdout}, *out)
 	}()
@@ -87,10 +88,12 @@ func measurements() []measurement {
 		{"runs", runsPerSecond},
 		{"job", submitToJob},
 		{"latency", emitToVisible},
+		{"highest", highestRate},
 		{"samples", samplesEndToEnd},
 		{"extraction", extraction},
 		{"sidecar", sidecar},
 		{"emission", emission},
+		{"index", indexed},
 	}
 }
 
@@ -113,11 +116,27 @@ func run(ctx context.Context, b bench, file string) error {
 	if err := table(b.out, all); err != nil {
 		return err
 	}
-	if file == "" {
+	if file != "" {
+		text, err := json.MarshalIndent(all, "", "  ")
+		if err := errors.Join(err, os.WriteFile(file, append(text, '\n'), 0o600)); err != nil {
+			return err
+		}
+	}
+	return missed(all)
+}
+
+// missed names the bars that were not reached.
+func missed(all []result) error {
+	var names []string
+	for _, r := range all {
+		if !r.Reached {
+			names = append(names, fmt.Sprintf("%s is %.4g %s, want %s", r.Name, r.Value, r.Unit, r.Bar))
+		}
+	}
+	if len(names) == 0 {
 		return nil
 	}
-	text, err := json.MarshalIndent(all, "", "  ")
-	return errors.Join(err, os.WriteFile(file, append(text, '\n'), 0o600))
+	return fmt.Errorf("not reached: %s", strings.Join(names, "; "))
 }
 
 func table(out io.Writer, all []result) error {

@@ -209,9 +209,12 @@ func bareRuns(ctx context.Context, _ bench) (float64, error) {
 	return n / time.Since(begin).Seconds(), nil
 }
 
+// sentLine is what emit prints in the end.
+const sentLine = "emitted %d samples"
+
 // emit appends samples to the metrics file at a steady rate; each value is the
-// time at which it was emitted, in ns.
-func emit(file string, rate int, span time.Duration) (err error) {
+// time at which it was emitted, in ns. In the end it prints how many these were.
+func emit(to io.Writer, file string, rate int, span time.Duration) (err error) {
 	f, err := os.OpenFile(file, os.O_APPEND|os.O_WRONLY|os.O_CREATE, 0o644)
 	if err != nil {
 		return err
@@ -229,7 +232,8 @@ func emit(file string, rate int, span time.Duration) (err error) {
 		}
 		time.Sleep(step)
 	}
-	return nil
+	_, err = fmt.Fprintf(to, sentLine+"\n", sent)
+	return err
 }
 
 // write prints lines at a steady rate, for ever. Every tenth has a loss.

@@ -2,6 +2,7 @@
 package deploy_test
 
 import (
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 	"github.com/BurntSushi/toml"
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -63,16 +65,102 @@ func TestEveryManifestIsPartOfItsKustomization(t *testing.T) {
 	}
 }
 
-func TestSettingsAreTOML(t *testing.T) {
-	files, err := filepath.Glob(base + "/config/*.toml")
-	if err != nil || len(files) != 5 {
-		t.Fatalf("%d files of settings (%v), want one for each service", len(files), err)
+// settings reads a file of settings.
+func settings(t *testing.T, path string) map[string]any {
+	t.Helper()
+	var v map[string]any
+	if _, err := toml.DecodeFile(path, &v); err != nil {
+		t.Fatal(err)
 	}
-	for _, f := range files {
-		var v map[string]any
-		if _, err := toml.DecodeFile(f, &v); err != nil {
-			t.Errorf("%s: %v", f, err)
+	return v
+}
+
+// What components put in place of the base's settings has the names of these, or
+// both would be read; and every file is in its kustomization.
+func TestEveryFileOfSettingsIsMounted(t *testing.T) {
+	for _, dir := range []string{"base/config", "elasticsearch", "s3", "fetch-jobs", "mpi-operator"} {
+		dir = base + "/../" + dir
+		files, err := filepath.Glob(dir + "/*.toml")
+		if err != nil || len(files) == 0 {
+			t.Fatalf("%s has no settings: %v", dir, err)
 		}
+		kustomization := strings.TrimSuffix(dir, "/config") + "/kustomization.yaml"
+		text, err := os.ReadFile(kustomization)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range files {
+			settings(t, f)
+			if !strings.Contains(string(text), filepath.Base(f)+"\n") {
+				t.Errorf("%s is not in %s", f, kustomization)
+			}
+		}
+	}
+	for _, f := range []string{"elasticsearch/store.toml", "s3/objects.toml"} {
+		if _, err := os.Stat(base + "/config/" + filepath.Base(f)); err != nil {
+			t.Errorf("%s is in place of nothing: %v", f, err)
+		}
+	}
+}
+
+// What opens the bucket is never in settings, but in files that a Secret has, and
+// that everybody who is told of them mounts; without a bucket it need not be there.
+func TestWhatOpensTheBucketIsASecretThatIsMounted(t *testing.T) {
+	mounted := map[string]corev1.PodSpec{"fetch-jobs": fetchJob(t).Spec.Template.Spec}
+	for _, d := range of[*appsv1.Deployment](t) {
+		mounted[d.Name] = d.Spec.Template.Spec
+	}
+	s3, ok := settings(t, base+"/../s3/objects.toml")["objects"].(map[string]any)["s3"].(map[string]any)
+	if !ok {
+		t.Fatal("settings with a bucket do not say how it is reached")
+	}
+	for _, key := range []string{"access_key_file", "secret_key_file"} {
+		path, ok := s3[key].(string)
+		for _, name := range []string{"gateway", "fetcher", "fetch-jobs"} {
+			if spec := mounted[name]; !ok || secretAt(spec, filepath.Dir(path)) != "object-store" {
+				t.Errorf("%s mounts no Secret object-store at %q, where %s is", name, filepath.Dir(path), key)
+			}
+		}
+	}
+	for key, v := range s3 {
+		if text, ok := v.(string); ok && strings.Contains(key, "key") && !strings.HasPrefix(text, "/") {
+			t.Errorf("%s is %q, not a file", key, text)
+		}
+	}
+}
+
+// secretAt returns the Secret that need not be there and is mounted at a path.
+func secretAt(s corev1.PodSpec, path string) string {
+	for _, m := range s.Containers[0].VolumeMounts {
+		for _, v := range s.Volumes {
+			if m.MountPath == path && m.ReadOnly && v.Name == m.Name && v.Secret != nil && v.Secret.Optional != nil && *v.Secret.Optional {
+				return v.Secret.SecretName
+			}
+		}
+	}
+	return ""
+}
+
+// fetchJob is the template of Jobs that bring data.
+func fetchJob(t *testing.T) *batchv1.Job {
+	t.Helper()
+	objects, err := manifest.Read(base + "/../fetch-jobs/job.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	job, ok := objects[0].(*batchv1.Job)
+	if !ok || len(objects) != 1 {
+		t.Fatalf("%d objects, want a Job alone", len(objects))
+	}
+	return job
+}
+
+// What pods of runs read goes by way of the gateway, under their own names: so it
+// is where the gateway says it is.
+func TestPodsReadObjectsByWayOfTheGateway(t *testing.T) {
+	pods, ok := settings(t, base+"/config/platform.toml")["executor"].(map[string]any)["pods"].(map[string]any)
+	if want := fmt.Sprint(pods["gateway"]) + "/v1/runs/{run}"; !ok || pods["object_store"] != want {
+		t.Errorf("executor.pods.object_store is %v, want %s", pods["object_store"], want)
 	}
 }
 
@@ -195,6 +283,8 @@ func restricted(t *testing.T, name string, s corev1.PodSpec) {
 		}
 		if c.LivenessProbe == nil || c.ReadinessProbe == nil {
 			t.Errorf("%s: container %s has no probes", name, c.Name)
+		} else if c.ReadinessProbe.TimeoutSeconds < 6 { // /readyz takes 5 s at most, of which it says what is away
+			t.Errorf("%s: container %s is asked whether it is ready for %d s only", name, c.Name, c.ReadinessProbe.TimeoutSeconds)
 		}
 	}
 }

@@ -3,9 +3,9 @@ package e2e_test
 import (
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
+	"github.com/benchmark-ai/bai/services/test/testbed/process"
 )
 
 // counter prints and emits the numbers from 1 to n, one every 10 ms.
@@ -69,7 +70,7 @@ func TestARunThatEndsWhileItsPlatformIsDeadEndsAsItWouldHave(t *testing.T) {
 	run := p.submit(counter(50))
 	p.reach(run, baiv1.Phase_PHASE_RUNNING)
 	p.kill()
-	eventually(t, 20*time.Second, func() error {
+	eventually(t, time.Minute, func() error {
 		ends, _ := filepath.Glob(filepath.Join(p.dir, "pods", "pods", "*", "volumes", "bai", "run", "exit.json"))
 		if len(ends) == 0 {
 			return fmt.Errorf("the benchmark has not ended")
@@ -265,33 +266,30 @@ func TestServicesOfTheirOwnTakeOverTheirPart(t *testing.T) {
 	t.Parallel()
 	p := start(t, "--without", "fetcher,metrics-pusher")
 	run := p.submit(script(`echo hi; echo '{"x": 1}' >>"$BENCHMARK_AI_FILE"`))
-	settings := filepath.Join(p.dir, "services.toml")
-	if _, err := os.Stat(settings); err != nil {
-		t.Fatal(err)
-	}
 	if r := p.get(run); r.GetPhase() > baiv1.Phase_PHASE_FETCHING {
 		t.Fatalf("went on without a fetcher: %v", r)
 	}
-	for _, args := range [][]string{{"fetcher", "-config", settings}, {"metrics-pusher", "index", "-config", settings}} {
-		cmd := exec.Command(filepath.Join(bin, args[0]), args[1:]...)
-		log := &lockedBuffer{}
-		cmd.Stdout, cmd.Stderr = log, log
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() {
-			_ = cmd.Process.Signal(syscall.SIGTERM)
-			if err := cmd.Wait(); err != nil {
-				t.Errorf("%s ended with %v\n%s", args[0], err, tail(log.String(), 4000))
-			}
-		})
-	}
+	p.join("", "fetcher")
+	p.join("", "metrics-pusher", "index")
 	if r := p.complete(run); r.GetOutcome() != baiv1.Outcome_OUTCOME_SUCCEEDED {
 		t.Errorf("ended as %v", r)
 	}
 	if got := p.samples(run)["x"]; !cmp.Equal(got, []float64{1}) {
 		t.Errorf("samples %v, want one", got)
 	}
+}
+
+// join starts a service as a process of its own, with further settings. It ends
+// with the test.
+func (p *platform) join(further string, argv ...string) *process.Process {
+	p.t.Helper()
+	settings := p.t.TempDir() // whose files are read as one
+	write(p.t, filepath.Join(settings, "services.toml"), read(p.t, filepath.Join(p.dir, "services.toml")))
+	write(p.t, filepath.Join(settings, "further.toml"), further)
+	service := process.New(argv[0], "", slices.Concat([]string{filepath.Join(bin, argv[0])}, argv[1:], []string{"-config", settings})...)
+	service.Begin(p.t)
+	service.EndWith(p.t)
+	return service
 }
 
 func TestTwoPlatformsCannotShareADirectoryOrAPort(t *testing.T) {

@@ -19,11 +19,12 @@ import (
 )
 
 // TestAFullDiskDelaysRunsAndLosesNothing fills the file system of the data
-// directory while a run runs and another is submitted.
+// directory while a run runs and another is submitted. Broker and store are the
+// embedded ones, whose files lie there: real servers have disks of their own.
 func TestAFullDiskDelaysRunsAndLosesNothing(t *testing.T) {
 	t.Parallel()
 	disk := smallDisk(t)
-	p := startIn(t, filepath.Join(disk, "data"), "--slots", "4")
+	p := startEmbedded(t, filepath.Join(disk, "data"), "--slots", "4")
 	gate := filepath.Join(t.TempDir(), "gate")
 	before := p.submit(script("i=0; while [ ! -e " + gate + " ]; do i=$((i+1)); echo $i; sleep 0.01; done; echo end $i"))
 	p.reach(before, baiv1.Phase_PHASE_RUNNING)
@@ -33,7 +34,7 @@ func TestAFullDiskDelaysRunsAndLosesNothing(t *testing.T) {
 		t.Errorf("a submit on a full disk: %v; want that it may work later", err)
 	}
 	write(t, gate, "")
-	eventually(t, 30*time.Second, func() error {
+	eventually(t, time.Minute, func() error {
 		if log := p.log.String(); !strings.Contains(log, "full") && !strings.Contains(log, syscall.ENOSPC.Error()) {
 			return errors.New("the platform does not say that the disk is full")
 		}

@@ -190,7 +190,7 @@ func (p *platform) cancel(run string) {
 // wantNoPod checks that no process of the run is there.
 func wantNoPod(t *testing.T, p *platform, run string) {
 	t.Helper()
-	eventually(t, 10*time.Second, func() error {
+	eventually(t, time.Minute, func() error {
 		for _, process := range processesOf(filepath.Join(p.dir, "pods")) {
 			if strings.Contains(process, run) {
 				return fmt.Errorf("left of %s: %s", run, process)

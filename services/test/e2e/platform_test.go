@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -24,6 +25,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
+	"github.com/benchmark-ai/bai/services/test/testbed/process"
 )
 
 // bin is the folder of the programs under test.
@@ -38,25 +40,26 @@ func TestMain(m *testing.M) {
 		}
 		defer func() { _ = os.RemoveAll(dir) }()
 		bin = dir
-		for folder, packages := range map[string]string{"../..": "./cmd/...", "../../../client-lib": "./cmd/..."} {
-			build := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", bin+"/", packages) // as make build does, so that nothing is compiled twice
-			build.Dir, build.Stderr = folder, os.Stderr
-			build.Env = append(os.Environ(), "CGO_ENABLED=0")
-			if err := build.Run(); err != nil {
-				fmt.Fprintln(os.Stderr, "build:", err)
-				return 1
-			}
+		if err := process.Build(bin); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
 		}
-		return m.Run()
+		code := m.Run()
+		if err := servers.end(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		return code
 	}())
 }
 
 // platform is one `bai standalone` with a data directory of its own, which
 // outlives its process.
 type platform struct {
-	t    *testing.T
-	dir  string
-	args []string
+	t       *testing.T
+	dir     string
+	args    []string
+	servers []string // further arguments: where its broker and its store are
 
 	addr string
 	cmd  *exec.Cmd
@@ -66,16 +69,22 @@ type platform struct {
 }
 
 // start starts a platform that ends with the test, after which none of its
-// processes may be left.
+// processes may be left. It works with real servers where there are any.
 func start(t *testing.T, args ...string) *platform {
 	t.Helper()
-	return startIn(t, filepath.Join(t.TempDir(), "data"), args...)
+	return startOn(t, servers.flags(t, args), filepath.Join(t.TempDir(), "data"), args...)
 }
 
-// startIn is start with a data directory that the test chooses.
-func startIn(t *testing.T, dir string, args ...string) *platform {
+// startEmbedded is start with the broker and the store that are embedded, for
+// tests that are about their files; dir is the data directory.
+func startEmbedded(t *testing.T, dir string, args ...string) *platform {
 	t.Helper()
-	p := &platform{t: t, dir: dir, args: args}
+	return startOn(t, nil, dir, args...)
+}
+
+func startOn(t *testing.T, servers []string, dir string, args ...string) *platform {
+	t.Helper()
+	p := &platform{t: t, dir: dir, args: args, servers: servers}
 	t.Cleanup(func() {
 		p.stop()
 		p.wantNothingLeft()
@@ -101,7 +110,7 @@ func (p *platform) tryBegin() error {
 	if p.addr == "" {
 		p.addr = freeAddr(p.t)
 	}
-	args := append([]string{"standalone", "--data", p.dir, "--listen", p.addr}, p.args...)
+	args := slices.Concat([]string{"standalone", "--data", p.dir, "--listen", p.addr}, p.args, p.servers)
 	p.cmd = exec.Command(filepath.Join(bin, "bai"), args...)
 	p.cmd.Env = append(os.Environ(), "HOME="+filepath.Dir(p.dir))
 	if p.log == nil {
@@ -315,17 +324,27 @@ func (p *platform) end(run string) *baiv1.Run {
 	return p.reach(run)
 }
 
-// complete waits until all that a finished run wrote is in the store.
+// complete waits until all that a finished run wrote is in the store: as long as
+// more of it comes, and a minute.
 func (p *platform) complete(run string) *baiv1.Run {
 	p.t.Helper()
 	p.end(run)
-	eventually(p.t, 60*time.Second, func() error {
-		if c := p.get(run).GetCompleteness(); !c.GetComplete() {
-			return fmt.Errorf("run %s is not complete: %v", run, c)
+	stored, late := int64(-1), time.Now()
+	for {
+		r := p.get(run)
+		c := r.GetCompleteness()
+		if c.GetComplete() {
+			return r
 		}
-		return nil
-	})
-	return p.get(run)
+		if n := c.GetLines() + c.GetSamples(); n != stored {
+			stored, late = n, time.Now().Add(time.Minute)
+		}
+		if time.Now().After(late) {
+			p.t.Errorf("run %s is not complete: %v", run, c)
+			return r
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
 }
 
 // lines returns the whole log of a run, each line with its stream.

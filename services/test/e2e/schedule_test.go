@@ -29,7 +29,7 @@ type door struct {
 // startWithoutGateway starts a platform whose gateways are other processes.
 func startWithoutGateway(t *testing.T) *platform {
 	t.Helper()
-	p := &platform{t: t, dir: filepath.Join(t.TempDir(), "data"), log: &lockedBuffer{}}
+	p := &platform{t: t, dir: filepath.Join(t.TempDir(), "data"), servers: servers.flags(t, nil), log: &lockedBuffer{}}
 	t.Cleanup(func() {
 		p.stop()
 		p.wantNothingLeft()
@@ -38,7 +38,7 @@ func startWithoutGateway(t *testing.T) *platform {
 		}
 	})
 	out := &lockedBuffer{}
-	p.cmd = exec.Command(filepath.Join(bin, "bai"), "standalone", "--data", p.dir, "--without", "gateway")
+	p.cmd = exec.Command(filepath.Join(bin, "bai"), append([]string{"standalone", "--data", p.dir, "--without", "gateway"}, p.servers...)...)
 	p.cmd.Env, p.cmd.Stdout, p.cmd.Stderr = append(os.Environ(), "HOME="+filepath.Dir(p.dir)), out, p.log
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)

@@ -5,40 +5,65 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	tracev1 "go.opentelemetry.io/proto/otlp/trace/v1"
+
+	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 	"github.com/benchmark-ai/bai/services/internal/kafka"
 	"github.com/benchmark-ai/bai/services/internal/telemetrytest"
 )
 
-// TestOneTraceOfOneRunShowsEveryHop prints it.
+// TestOneTraceOfOneRunShowsEveryHop prints it. Two services are processes of their
+// own, and the run has data to fetch and to pull.
 func TestOneTraceOfOneRunShowsEveryHop(t *testing.T) {
-	collector := telemetrytest.Start(t)
-	health := freeAddr(t)
-	file := filepath.Join(t.TempDir(), "bai.toml")
-	if err := os.WriteFile(file, fmt.Appendf(nil, "health = %q\n[telemetry]\ntraces = %q\n", health, collector.URL), 0o600); err != nil {
-		t.Fatal(err)
+	collector, site, health := telemetrytest.Start(t), newChanging(t, "cats"), freeAddr(t)
+	traces := fmt.Sprintf("[telemetry]\ntraces = %q\n", collector.URL)
+	p := start(t, "--without", "fetcher,metrics-pusher", "--config", writeTemp(t, fmt.Sprintf("health = %q\n%s", health, traces)))
+	fetcher := p.join(traces+"[fetcher.sources]\nnetworks = [\"loopback\"]\n", "fetcher")
+	indexer := p.join(traces, "metrics-pusher", "index")
+	run := p.submit(script(`cat /data/x; echo '{"x": 1}' >>"$BENCHMARK_AI_FILE"`, fmt.Sprintf("[[data.sources]]\nsrc = \"%s/x\"\npath = \"/data/x\"", site.URL)))
+	if r := p.complete(run); r.GetOutcome() != baiv1.Outcome_OUTCOME_SUCCEEDED {
+		t.Errorf("ended as %v", r)
 	}
-	p := start(t, "--config", file)
-	run := p.submit(script("echo n=1"))
-	p.complete(run)
-	metrics := fetch(t, "http://"+health+"/metrics")
-	p.stop() // sends the last spans
+	metrics, lag := "", `bai_consumer_lag{group="executor-fetched"` // is told once the group has shared out partitions
+	for end := time.Now().Add(time.Minute); !strings.Contains(metrics, lag) && time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+		metrics = fetch(t, "http://"+health+"/metrics")
+	}
+	fetcher.Stop(t) // each sends its last spans
+	indexer.Stop(t)
+	p.stop()
+	wantHops(t, collector.Spans(run), run)
+	for _, want := range []string{`bai_events_said_total{topic="bai.launched"} `, `bai_events_heard_total{group="executor-fetched",topic="bai.fetched"} `, lag} {
+		if !strings.Contains(metrics, want) {
+			t.Errorf("metrics lack %s", want)
+		}
+	}
+}
+
+// wantHops checks that spans are one tree, with every step of the run in it: what
+// a pod says follows from the run itself.
+func wantHops(t *testing.T, spans []*tracev1.Span, run string) {
+	t.Helper()
 	hops := map[string]bool{
-		"bai says bai.submitted": false, "fetcher handles bai.submitted": false, "executor-fetched handles bai.fetched": false,
-		"bai says bai.launched": false, "watcher-launched handles bai.launched": false, "bai says bai.finished": false,
-		"gateway handles bai.finished": false, "executor-finished handles bai.finished": false,
+		"bai says bai.submitted": false, "fetcher handles bai.submitted": false, "gateway handles bai.submitted": false,
+		"fetcher says bai.fetched": false, "executor-fetched handles bai.fetched": false,
+		"bai says bai.launched": false, "watcher-launched handles bai.launched": false, "gateway handles bai.launched": false, "gateway handles bai.status": false,
+		"bai says bai.finished": false, "gateway handles bai.finished": false, "executor-finished handles bai.finished": false,
 		"metrics-pusher-metrics handles bai.metrics": false, "metrics-pusher-logs handles bai.logs": false,
 	}
-	spans := collector.Spans(run)
+	known := map[string]bool{}
 	for _, s := range spans {
-		hops[s.GetName()] = true
+		known[string(s.GetSpanId())], hops[s.GetName()] = true, true
+	}
+	for _, s := range spans {
 		if id := hex.EncodeToString(s.GetTraceId()); !strings.Contains(kafka.RootTrace(run), id) {
 			t.Errorf("%s is of trace %s, want that of the run, %s", s.GetName(), id, kafka.RootTrace(run))
+		}
+		if first := s.GetName() == "bai says bai.submitted"; !first && !known[string(s.GetParentSpanId())] {
+			t.Errorf("nothing tells what %s follows from", s.GetName())
 		}
 	}
 	for name, seen := range hops {
@@ -47,11 +72,6 @@ func TestOneTraceOfOneRunShowsEveryHop(t *testing.T) {
 		}
 	}
 	t.Logf("the trace of run %s:\n%s", run, telemetrytest.Tree(spans))
-	for _, want := range []string{`bai_events_said_total{topic="bai.launched"} 1`, `bai_events_heard_total{group="fetcher",topic="bai.submitted"} 1`, `bai_consumer_lag{group="fetcher"`} {
-		if !strings.Contains(metrics, want) {
-			t.Errorf("metrics lack %s", want)
-		}
-	}
 }
 
 // fetch returns what is at a URL.

@@ -29,6 +29,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store/sqlite"
 	"github.com/benchmark-ai/bai/services/test/testbed/elasticsearch"
 	"github.com/benchmark-ai/bai/services/test/testbed/kit"
+	"github.com/benchmark-ai/bai/services/test/testbed/process"
 )
 
 // panel is a picture on a dashboard.
@@ -68,46 +69,38 @@ func TestEveryPanelIsDrawnFromWhatRunsBrought(t *testing.T) {
 // panels are those that are shipped.
 func panels(t *testing.T) []panel {
 	t.Helper()
-	text, err := os.ReadFile("../../../deploy/kibana/benchmark-ai.ndjson")
-	if err != nil {
-		t.Fatal(err)
-	}
 	var out []panel
-	s := bufio.NewScanner(bytes.NewReader(text))
-	s.Buffer(nil, 1<<20)
-	for s.Scan() {
-		var o struct {
-			Type, ID   string
-			Attributes struct{ VisState string }
+	for _, o := range shipped(t) {
+		if o.Type == "visualization" {
+			out = append(out, panelOf(t, o))
 		}
-		var state struct{ Params struct{ Spec string } }
-		if err := json.Unmarshal(s.Bytes(), &o); err != nil {
-			t.Fatal(err)
-		}
-		if o.Type != "visualization" {
-			continue
-		}
-		var data struct {
-			Data struct {
-				Format any
-				URL    struct {
-					Index string
-					Body  any
-				}
-			}
-		}
-		p := panel{id: strings.TrimPrefix(o.ID, "bai-")}
-		err := json.Unmarshal([]byte(o.Attributes.VisState), &state)
-		if err := errors.Join(err, json.Unmarshal([]byte(state.Params.Spec), &p.draw), json.Unmarshal([]byte(state.Params.Spec), &data)); err != nil {
-			t.Fatalf("%s: %v", o.ID, err)
-		}
-		p.index, p.body, p.from = data.Data.URL.Index, data.Data.URL.Body, data.Data.Format
-		out = append(out, p)
 	}
-	if len(out) < 10 {
-		t.Fatalf("%d panels, want 10 or more", len(out))
+	if len(out) < 12 {
+		t.Fatalf("%d panels, want 12 or more", len(out))
 	}
 	return out
+}
+
+// panelOf reads the panel that an object is.
+func panelOf(t *testing.T, o object) panel {
+	t.Helper()
+	var state struct{ Params struct{ Spec string } }
+	var data struct {
+		Data struct {
+			Format any
+			URL    struct {
+				Index string
+				Body  any
+			}
+		}
+	}
+	p := panel{id: strings.TrimPrefix(o.ID, "bai-")}
+	err := json.Unmarshal([]byte(o.Attributes.VisState), &state)
+	if err := errors.Join(err, json.Unmarshal([]byte(state.Params.Spec), &p.draw), json.Unmarshal([]byte(state.Params.Spec), &data)); err != nil {
+		t.Fatalf("%s: %v", o.ID, err)
+	}
+	p.index, p.body, p.from = data.Data.URL.Index, data.Data.URL.Body, data.Data.Format
+	return p
 }
 
 // ask asks what a panel asks, with what Kibana puts in place.
@@ -254,17 +247,9 @@ func vega(t *testing.T) string {
 // its data directory. The platform ends with the test.
 func ranFor(t *testing.T, dir string) string {
 	t.Helper()
-	root, err := kit.Root()
-	if err != nil {
-		t.Fatal(err)
-	}
 	bin, data := filepath.Join(dir, "bin"), filepath.Join(dir, "data")
-	for module, packages := range map[string][]string{"services": {"./cmd/bai", "./cmd/bai-pod", "./cmd/bai-pod-ship"}, "client-lib": {"./cmd/baictl"}} {
-		cmd := exec.CommandContext(t.Context(), "go", append([]string{"build", "-trimpath", "-ldflags", "-s -w", "-o", bin + "/"}, packages...)...)
-		cmd.Dir, cmd.Env = filepath.Join(root, module), append(os.Environ(), "CGO_ENABLED=0")
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Fatalf("build: %v\n%s", err, out)
-		}
+	if err := process.Build(bin); err != nil {
+		t.Fatal(err)
 	}
 	platform := exec.Command(filepath.Join(bin, "bai"), "standalone", "--data", data, "--listen", "127.0.0.1:0", "--slots", "2")
 	out, err := platform.StdoutPipe()
@@ -280,10 +265,11 @@ func ranFor(t *testing.T, dir string) string {
 		}
 	})
 	server := listening(t, out)
-	for i, text := range []string{training, training, training, failing} {
+	second := strings.Replace(training, `version = "v1"`, `version = "v2"`, 1)
+	for i, text := range []string{training, training, second, second, failing} {
 		cmd := exec.CommandContext(t.Context(), filepath.Join(bin, "baictl"), "--server", server, "--owner", []string{"ann", "bob"}[i%2], "run", "-")
 		cmd.Stdin, cmd.Env = strings.NewReader(text), []string{"HOME=" + dir, "PATH=" + os.Getenv("PATH")}
-		if said, err := cmd.CombinedOutput(); (err == nil) != (i < 3) {
+		if said, err := cmd.CombinedOutput(); (err == nil) != (i < 4) {
 			t.Fatalf("run %d: %v\n%s", i, err, said)
 		}
 	}
@@ -312,7 +298,7 @@ func listening(t *testing.T, out io.Reader) string {
 const head = `spec_version = "0.1.0"
 [info]
 description = "a small training"
-labels = { task_name = "training" }
+labels = { task_name = "training", version = "v1" }
 [hardware]
 instance_type = "t3.small"
 [env]
@@ -352,8 +338,8 @@ func copied(t *testing.T, data, server, prefix string) {
 	}
 	defer func() { _ = to.Close() }()
 	runs, _, err := from.Runs(t.Context(), store.RunFilter{}, "", 100)
-	if err != nil || len(runs) != 5 {
-		t.Fatalf("%d runs, want 5: %v", len(runs), err)
+	if err != nil || len(runs) != 6 {
+		t.Fatalf("%d runs, want 6: %v", len(runs), err)
 	}
 	for _, r := range runs {
 		if err := copyRun(t.Context(), from, to, r); err != nil {
@@ -367,6 +353,37 @@ func copied(t *testing.T, data, server, prefix string) {
 	_ = resp.Body.Close()
 }
 
+// summed waits for a document of a run that has succeeded; others may have none.
+func summed(ctx context.Context, from *sqlite.Store, kind store.Kind, r store.Run) (store.Doc, error) {
+	for end := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
+		d, err := from.Doc(ctx, kind, r.ID)
+		if errors.Is(err, store.ErrNotFound) && r.Outcome != event.Succeeded {
+			return store.Doc{}, nil
+		}
+		if err == nil || !errors.Is(err, store.ErrNotFound) || time.Now().After(end) {
+			d.Version = 0
+			return d, err
+		}
+	}
+}
+
+// copyResults copies what a run came to, and where it ran.
+func copyResults(ctx context.Context, from *sqlite.Store, to *elastic.Store, r store.Run) error {
+	for _, kind := range []store.Kind{store.KindEnvironment, store.KindSummary} { // what runs come to is said with where they ran
+		d, err := summed(ctx, from, kind, r)
+		if err != nil {
+			return err
+		}
+		if len(d.Value) == 0 {
+			continue
+		}
+		if err := to.CreateDoc(ctx, d); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func copyRun(ctx context.Context, from *sqlite.Store, to *elastic.Store, r store.Run) error {
 	changes, err := from.Changes(ctx, r.ID, 0, 1000)
 	if err != nil {
@@ -377,6 +394,9 @@ func copyRun(ctx context.Context, from *sqlite.Store, to *elastic.Store, r store
 		if err := to.PutRun(ctx, r, c); err != nil {
 			return err
 		}
+	}
+	if err := copyResults(ctx, from, to, r); err != nil {
+		return err
 	}
 	samples, _, err := from.Samples(ctx, store.SampleQuery{Run: r.ID}, "", 10_000)
 	if err != nil {

@@ -28,11 +28,17 @@ func TestTheBaseIsWhatTheAPIServerAccepts(t *testing.T) {
 	})
 	bed.Run(t, "apply", "-f", base+"/namespaces.yaml")
 	t.Log(bed.Run(t, "apply", "-k", base, "--dry-run=server", "--validate=strict"))
-	t.Log(bed.Run(t, "apply", "-k", overlay(t, base, base+"/../fetch-jobs"), "--dry-run=server", "--validate=strict"))
+	for _, components := range [][]string{{"fetch-jobs"}, {"s3"}, {"elasticsearch"}, {"mpi-operator"}} {
+		for i, c := range components {
+			components[i] = base + "/../" + c
+		}
+		t.Log(bed.Run(t, "apply", "-k", overlay(t, base, components...), "--dry-run=server", "--validate=strict"))
+	}
+	t.Log(bed.Run(t, "apply", "-k", overlay(t, base+"/../production", base+"/../fetch-jobs"), "--dry-run=server", "--validate=strict"))
 }
 
-// overlay returns a folder with the base and a component.
-func overlay(t *testing.T, base, component string) string {
+// overlay returns a folder with the base and components.
+func overlay(t *testing.T, base string, components ...string) string {
 	t.Helper()
 	dir := t.TempDir()
 	from := func(folder string) string {
@@ -46,7 +52,13 @@ func overlay(t *testing.T, base, component string) string {
 		}
 		return path
 	}
-	text := fmt.Sprintf("resources: [%q]\ncomponents: [%q]\n", from(base), from(component))
+	text := fmt.Sprintf("resources:\n- %q\n", from(base))
+	for i, c := range components {
+		if i == 0 {
+			text += "components:\n"
+		}
+		text += fmt.Sprintf("- %q\n", from(c))
+	}
 	if err := os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -26,15 +26,21 @@ const benchPackages = "openssh-server,openmpi-bin,python3-mpi4py"
 // Debian's packages.
 func benchOn(t *testing.T, w world) {
 	t.Helper()
+	debianOn(t, w, benchImage, benchPackages)
+}
+
+// debianOn brings an image of a small Debian with packages to the nodes.
+func debianOn(t *testing.T, w world, image, packages string) {
+	t.Helper()
 	here := true
 	for _, node := range w.bed.Nodes {
 		out, err := w.bed.Inside(t.Context(), node, "ctr", "-n", "k8s.io", "images", "ls", "-q")
-		here = here && err == nil && strings.Contains(string(out), benchImage+"\n")
+		here = here && err == nil && strings.Contains(string(out), image+"\n")
 	}
 	if here {
 		return
 	}
-	tar, err := benchTar(t.Context())
+	tar, err := debianTar(t.Context(), image, packages)
 	if err == nil {
 		err = w.bed.Import(t.Context(), tar)
 	}
@@ -43,13 +49,13 @@ func benchOn(t *testing.T, w world) {
 	}
 }
 
-// benchTar returns the image's tar.
-func benchTar(ctx context.Context) (string, error) {
+// debianTar returns the image's tar, which is made once.
+func debianTar(ctx context.Context, image, packages string) (string, error) {
 	root, err := kit.Root()
 	if err != nil {
 		return "", err
 	}
-	sum := sha256.Sum256([]byte(benchImage + benchPackages))
+	sum := sha256.Sum256([]byte(image + packages))
 	dir := filepath.Join(root, "bin", "testbed", "bench-"+hex.EncodeToString(sum[:6]))
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
 		return "", err
@@ -60,31 +66,27 @@ func benchTar(ctx context.Context) (string, error) {
 	}
 	defer lock.Close() //nolint:errcheck // it ends with the file
 	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
-		return "", fmt.Errorf("wait for another who makes %s: %w", benchImage, err)
+		return "", fmt.Errorf("wait for another who makes %s: %w", image, err)
 	}
 	tar := filepath.Join(dir, "image.tar")
 	if _, err := os.Stat(tar); err == nil {
 		return tar, nil
 	}
-	return tar, makeBench(ctx, dir)
+	return tar, makeDebian(ctx, dir, image, packages)
 }
 
-func makeBench(ctx context.Context, dir string) error {
+func makeDebian(ctx context.Context, dir, image, packages string) error {
 	fresh := dir + ".new"
 	if err := errors.Join(os.RemoveAll(fresh), os.Mkdir(fresh, 0o755)); err != nil {
 		return err
 	}
-	rootfs, layout := filepath.Join(fresh, "rootfs.tar"), filepath.Join(fresh, "layout")
-	for _, args := range [][]string{
-		{"mmdebstrap", "-q", "--variant=minbase", "--include=" + benchPackages, "bookworm", rootfs, "/etc/apt/sources.list.d/debian.sources"},
-		{filepath.Join(shared.dir, "images"), "one", "-ref", benchImage, "-rootfs", rootfs, "-out", layout},
-	} {
-		if out, err := exec.CommandContext(ctx, args[0], args[1:]...).CombinedOutput(); err != nil {
-			return fmt.Errorf("make %s: %s: %w\n%s", benchImage, strings.Join(args, " "), err, out)
-		}
+	rootfs := filepath.Join(fresh, "rootfs.tar")
+	out, err := exec.CommandContext(ctx, "mmdebstrap", "-q", "--variant=minbase", "--include="+packages, "bookworm", rootfs, "/etc/apt/sources.list.d/debian.sources").CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("make %s: %w\n%s", image, err, out)
 	}
-	if err := kit.Tar(ctx, layout, filepath.Join(fresh, "image.tar")); err != nil {
+	if err := kit.Image(ctx, filepath.Join(fresh, "image.tar"), "one", "-ref", image, "-rootfs", rootfs); err != nil {
 		return err
 	}
-	return errors.Join(os.Remove(rootfs), os.RemoveAll(layout), os.Rename(fresh, dir))
+	return errors.Join(os.Remove(rootfs), os.Rename(fresh, dir))
 }

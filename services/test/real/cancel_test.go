@@ -14,10 +14,11 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/benchmark-ai/bai/services/test/testbed"
 )
 
 const (
-	cancels    = 100 // runs that are canceled
 	atATime    = 6
 	cancelsIn  = 8 * time.Second // the longest time from submission to cancellation
 	gangsAmong = 10              // one of so many runs has several pods
@@ -61,8 +62,9 @@ func TestRunsThatAreCanceledAtAnyMomentLeaveNothing(t *testing.T) {
 		dir   = t.TempDir()
 		begun = time.Now()
 		rnd   = chance(t)
+		runs  = testbed.Size(100, 20)
 	)
-	for i := range cancels {
+	for i := range runs {
 		after := time.Duration(rnd.Int64N(int64(cancelsIn)))
 		all.Go(func() {
 			room <- struct{}{}
@@ -84,7 +86,7 @@ func TestRunsThatAreCanceledAtAnyMomentLeaveNothing(t *testing.T) {
 	for _, outcome := range slices.Sorted(maps.Keys(found)) {
 		t.Logf("%d %s", found[outcome], outcome)
 	}
-	t.Logf("%d runs in %s", cancels, time.Since(begun).Round(time.Second))
+	t.Logf("%d runs in %s", runs, time.Since(begun).Round(time.Second))
 	cleared(t, w.bed, w.scope)
 }
 

@@ -33,6 +33,7 @@ type hurt struct {
 	whole                       string // the descriptor, in place of what follows
 	image                       string // empty for one that every node has
 	hardware, env, code, limits string // further lines of the descriptor's tables
+	pending                     string // how long it may wait for what may never come; empty for longer than any test
 
 	act    func(ctx context.Context, w world, run string) error // done once it runs; nil for what goes wrong by itself
 	within time.Duration                                        // from the act, or from its submission, to its end
@@ -88,28 +89,37 @@ name = "n"
 units = "count"
 pattern = 'n=(\d+)'
 [limits]
-pending_deadline = "8s"
+pending_deadline = %q
 %s
-`, h.hardware, cmp.Or(h.image, "debian:12-slim"), h.env, h.code, h.limits)
+`, h.hardware, cmp.Or(h.image, "debian:12-slim"), h.env, h.code, cmp.Or(h.pending, "10m"), h.limits)
 }
 
 func hurts() map[string]hurt {
 	return map[string]hurt{
 		"wrong image": {
-			image: "example.org/none:1", within: 45 * time.Second,
+			image: "example.org/none:1", pending: "8s", within: 45 * time.Second,
 			want: told{Outcome: "failed", FailureClass: "user", Reason: "ImagePullBackOff"}, says: `example\.org/none:1`,
 		},
 		"missing secret": {
-			env: `secrets = { TOKEN = "no-such-secret/token" }`, within: 45 * time.Second,
+			env: `secrets = { TOKEN = "no-such-secret/token" }`, pending: "8s", within: 45 * time.Second,
 			want: told{Outcome: "failed", FailureClass: "user", Reason: "ConfigError"}, says: `secret "no-such-secret" not found`,
 		},
 		"impossible GPU count": {
-			hardware: "gpus = 99", within: 30 * time.Second,
+			hardware: "gpus = 99", pending: "8s", within: 30 * time.Second,
 			want: told{Outcome: "failed", FailureClass: "user", Reason: "Unschedulable"}, says: `Insufficient nvidia\.com/gpu`,
 		},
 		"quota exceeded": {
-			hardware: "gpus = 1\ngpu_resource = \"example.org/rationed\"", within: 30 * time.Second,
+			hardware: "gpus = 1\ngpu_resource = \"example.org/rationed\"", pending: "8s", within: 30 * time.Second,
 			want: told{Outcome: "failed", FailureClass: "user", Reason: "LaunchRefused"}, says: `exceeded quota: rationed`,
+		},
+		"quota of workers exceeded": { // the launcher, which asks for less, is there
+			whole:  strings.Replace(mpiLasts, "[hardware.distributed]", "gpus = 1\ngpu_resource = \"example.org/rationed\"\n[hardware.distributed]", 1) + "[limits]\npending_deadline = \"8s\"\n",
+			within: 45 * time.Second,
+			want:   told{Outcome: "failed", FailureClass: "user", Reason: "LaunchRefused"}, says: `refuses 2 of its 3 pods: .*exceeded quota: rationed`,
+		},
+		"pod deleted by hand": {
+			act: podDeleted, within: 25 * time.Second,
+			want: told{Outcome: "failed", FailureClass: "infra", Reason: "JobDeleted"}, says: `somebody deleted the benchmark`,
 		},
 		"out of memory": {
 			code: `"tail /dev/zero"`, within: 45 * time.Second,
@@ -149,7 +159,7 @@ func hurts() map[string]hurt {
 			want: told{Outcome: "failed", FailureClass: "timeout", Reason: "DeadlineExceeded"}, says: `limits\.deadline allows, 6s`,
 		},
 		"collector killed": { // it comes back, and nothing is lost
-			code: `"sh -c 'for n in 1 2 3 4 5 6; do echo n=$n; sleep 1; done'"`,
+			code: `"sh -c 'for n in 1 2 3 4 5 6; do echo n=$n; sleep 3; done'"`,
 			act:  collectorKilled, within: 45 * time.Second,
 			want: told{Outcome: "succeeded"}, says: `ended well`,
 		},
@@ -209,7 +219,9 @@ grace = "4s"
 	)
 	lines := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
 	dir := t.TempDir()
+	slow := w.slowness(t, filepath.Join(dir, "calm.toml"))
 	for name, h := range hurts() {
+		h.within = time.Duration(slow * float64(h.within))
 		all.Go(func() {
 			end, took, err := w.hurt(t.Context(), filepath.Join(dir, name+".toml"), h)
 			mu.Lock()
@@ -227,6 +239,22 @@ grace = "4s"
 	_ = lines.Flush()
 	t.Logf("what went wrong, and what the user is told:\n%s", &table)
 	cleared(t, w.bed, w.scope)
+}
+
+// slowness is how many times longer a run takes here that nothing happens to than
+// on two processors that nobody else uses: 1 at least, and 3 at most, so that a
+// platform that is slow itself is still found.
+func (w world) slowness(t *testing.T, file string) float64 {
+	t.Helper()
+	const usual = 6 * time.Second
+	calm := hurt{code: `"true"`, within: time.Hour, want: told{Outcome: "succeeded"}}
+	end, took, err := w.hurt(t.Context(), file, calm)
+	if err := errors.Join(err, calm.check(end, took)); err != nil {
+		t.Fatalf("a run that nothing happens to: %v", err)
+	}
+	slow := min(3, max(1, took.Seconds()/usual.Seconds()))
+	t.Logf("a run that nothing happens to takes %s, so that each may take %.1f times as long as it should", took.Round(time.Millisecond), slow)
+	return slow
 }
 
 // newWorld starts a platform with the settings.
@@ -399,7 +427,14 @@ func killed(part string) func(context.Context, world, string) error {
 }
 
 func workerDeleted(ctx context.Context, w world, run string) error {
-	p, err := w.named(ctx, run, "worker-1")
+	return deleted(ctx, w, run, "worker-1")
+}
+
+func podDeleted(ctx context.Context, w world, run string) error { return deleted(ctx, w, run, "") }
+
+// deleted has somebody delete the pod of a run whose name holds part.
+func deleted(ctx context.Context, w world, run, part string) error {
+	p, err := w.named(ctx, run, part)
 	if err != nil {
 		return err
 	}

@@ -6,94 +6,31 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"golang.org/x/sync/errgroup"
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 	"github.com/benchmark-ai/bai/services/test/testbed"
 )
 
-// farm is a platform whose executor and watcher are processes and service
-// accounts of their own, as where it is deployed.
+// farm is a fleet with one executor and one watcher, of which it is told what
+// they use and ask for.
 type farm struct {
-	platform
+	*fleet
 
-	t        *testing.T
-	bed      *testbed.Cluster
-	scope    string
-	api      baiv1.RunServiceClient
-	services map[string]*exec.Cmd // by name
+	t *testing.T
 }
-
-// farmers are the services that a farm has in processes of their own.
-func farmers() []string { return []string{"executor", "watcher"} }
 
 // newFarm starts a farm in a namespace of its own.
 func newFarm(t *testing.T, bed *testbed.Cluster, args ...string) *farm {
 	t.Helper()
-	f := &farm{t: t, bed: bed, scope: bed.Namespace(t), services: map[string]*exec.Cmd{}}
-	b := build(t, bed)
-	dir := t.TempDir()
-	accounts := map[string]string{}
-	for _, name := range farmers() {
-		accounts[name] = account(t, bed, f.scope, name, name)
-	}
-	f.platform = startIn(t, b, filepath.Join(dir, "data"), append([]string{
-		"--without", strings.Join(farmers(), ","),
-		"--kubeconfig", accounts["executor"], "--kube-namespace", f.scope, "--pod-image", podImage,
-	}, args...)...)
-	f.services["platform"] = f.cmd
-	for _, name := range farmers() {
-		f.join(name, filepath.Join(dir, "data", "services.toml"), accounts)
-	}
-	conn, err := grpc.NewClient(f.server, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = conn.Close() }) // nothing is under way
-	f.api = baiv1.NewRunServiceClient(conn)
-	return f
-}
-
-// join starts a service of the platform as its own service account.
-func (f *farm) join(name, shared string, accounts map[string]string) {
-	f.t.Helper()
-	text, err := os.ReadFile(shared) //nolint:gosec // the platform's
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	own := filepath.Join(filepath.Dir(shared), name+".toml")
-	if err := os.WriteFile(own, []byte(strings.ReplaceAll(string(text), accounts["executor"], accounts[name])), 0o600); err != nil { //nolint:gosec // the test's
-		f.t.Fatal(err)
-	}
-	log := &output{}
-	cmd := exec.Command(filepath.Join(f.bin, name), "-config", own) //nolint:gosec // ours, ends with the test
-	cmd.Stdout, cmd.Stderr = log, log
-	if err := cmd.Start(); err != nil {
-		f.t.Fatal(err)
-	}
-	f.services[name] = cmd
-	f.t.Cleanup(func() {
-		_ = cmd.Process.Signal(syscall.SIGTERM)
-		if err := cmd.Wait(); err != nil {
-			f.t.Errorf("%s ended: %v", name, err)
-		}
-		if f.t.Failed() {
-			text := log.String()
-			f.t.Logf("the log of %s:\n%s", name, text[max(0, len(text)-4000):])
-		}
-	})
+	return &farm{newFleet(t, order{bed: bed, replicas: 1, args: args}), t}
 }
 
 // plain is a run of one small pod.
@@ -176,26 +113,33 @@ type usage struct {
 	now, peak float64 // MiB of memory
 }
 
-// used reads what the services have used; see proc(5).
+// used reads what the services have used, and the process of the rest, which is
+// named platform.
 func (f *farm) used() map[string]usage {
 	f.t.Helper()
-	all := map[string]usage{}
-	for name, cmd := range f.services {
-		dir := fmt.Sprintf("/proc/%d/", cmd.Process.Pid)
-		stat, err := os.ReadFile(dir + "stat") //nolint:gosec // the kernel's
-		if err != nil {
-			f.t.Fatal(err)
-		}
-		fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
-		const hz = 100 // of the clock of stat on every Linux that Go runs on
-		ticks := number(fields[11]) + number(fields[12])
-		status, err := os.ReadFile(dir + "status") //nolint:gosec // the kernel's
-		if err != nil {
-			f.t.Fatal(err)
-		}
-		all[name] = usage{time.Duration(ticks) * time.Second / hz, kib(status, "VmRSS") / 1024, kib(status, "VmHWM") / 1024}
+	all := map[string]usage{"platform": f.usedBy(f.process.PID())}
+	for _, r := range f.members {
+		all[r.service] = f.usedBy(r.PID())
 	}
 	return all
+}
+
+// usedBy reads what a process has used; see proc(5).
+func (f *farm) usedBy(pid int) usage {
+	f.t.Helper()
+	dir := fmt.Sprintf("/proc/%d/", pid)
+	stat, err := os.ReadFile(dir + "stat") //nolint:gosec // the kernel's
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
+	const hz = 100 // of the clock of stat on every Linux that Go runs on
+	ticks := number(fields[11]) + number(fields[12])
+	status, err := os.ReadFile(dir + "status") //nolint:gosec // the kernel's
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return usage{time.Duration(ticks) * time.Second / hz, kib(status, "VmRSS") / 1024, kib(status, "VmHWM") / 1024}
 }
 
 func kib(status []byte, name string) float64 {
@@ -217,9 +161,9 @@ type tally map[string]int // by "account verb resource"
 func (f *farm) asked() tally {
 	f.t.Helper()
 	all := tally{}
-	for _, name := range farmers() {
-		for _, r := range calls(f.t, f.bed, f.scope, name) {
-			all[name+" "+r.Verb+" "+r.ObjectRef.Resource]++
+	for _, member := range f.members {
+		for _, r := range calls(f.t, f.bed, f.scope, member.service) {
+			all[member.service+" "+r.Verb+" "+r.ObjectRef.Resource]++
 		}
 	}
 	return all

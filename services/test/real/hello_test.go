@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -16,12 +15,12 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/benchmark-ai/bai/services/test/testbed"
 	"github.com/benchmark-ai/bai/services/test/testbed/kit"
+	"github.com/benchmark-ai/bai/services/test/testbed/process"
 )
 
 // podImage is the image of ours that the suite builds.
@@ -38,16 +37,8 @@ var shared struct {
 	err  error
 }
 
-// builtVariable names a folder in which the suite's programs are left, and where
-// they are found the next time, for who runs one test again and again.
-const builtVariable = "BAI_BUILT"
-
 func TestMain(m *testing.M) {
 	os.Exit(func() int {
-		if dir := os.Getenv(builtVariable); dir != "" {
-			shared.dir = dir
-			return m.Run()
-		}
 		dir, err := os.MkdirTemp("", "bai-real-")
 		if err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -65,8 +56,9 @@ func build(t *testing.T, bed *testbed.Cluster) built {
 	t.Helper()
 	b := built{bin: filepath.Join(shared.dir, "bin"), pod: filepath.Join(shared.dir, "bai-pod.tar")}
 	shared.once.Do(func() {
-		if _, err := os.Stat(b.pod); err != nil {
-			shared.err = b.build(shared.dir)
+		shared.err = process.Build(b.bin)
+		if shared.err == nil {
+			shared.err = kit.Image(context.Background(), b.pod, append([]string{"one", "-ref", podImage}, b.ofPods()...)...)
 		}
 	})
 	if shared.err != nil {
@@ -78,39 +70,17 @@ func build(t *testing.T, bed *testbed.Cluster) built {
 	return b
 }
 
-func (b built) build(dir string) error {
-	root, err := kit.Root()
-	if err != nil {
-		return err
-	}
-	tool, layout := filepath.Join(dir, "images"), filepath.Join(dir, "layout")
-	for _, step := range []struct {
-		dir  string
-		args []string
-	}{
-		{"services", []string{"go", "build", "-trimpath", "-ldflags", "-s -w", "-o", b.bin + "/", "./cmd/bai", "./cmd/bai-pod", "./cmd/bai-pod-ship", "./cmd/gateway", "./cmd/executor", "./cmd/watcher"}},
-		{"client-lib", []string{"go", "build", "-trimpath", "-ldflags", "-s -w", "-o", b.bin + "/", "./cmd/baictl"}},
-		{"deploy/images", []string{"env", "GOWORK=off", "go", "build", "-o", tool, "."}},
-		{"", []string{
-			tool, "one", "-ref", podImage, "-user", "65532:65532", "-out", layout,
-			b.bin + "/bai-pod=/bai-pod", b.bin + "/bai-pod-ship=/bai-pod-ship",
-		}},
-	} {
-		cmd := exec.Command(step.args[0], step.args[1:]...)
-		cmd.Dir, cmd.Env = filepath.Join(root, step.dir), append(os.Environ(), "CGO_ENABLED=0")
-		if out, err := cmd.CombinedOutput(); err != nil {
-			return fmt.Errorf("%s: %w\n%s", strings.Join(step.args, " "), err, out)
-		}
-	}
-	return kit.Tar(context.Background(), layout, b.pod)
+// ofPods are the words by which an image is made of what runs in pods.
+func (b built) ofPods() []string {
+	return []string{"-user", "65532:65532", b.bin + "/bai-pod=/bai-pod", b.bin + "/bai-pod-ship=/bai-pod-ship"}
 }
 
 // platform is a `bai standalone` whose pods run in Kubernetes.
 type platform struct {
 	built
 
-	server string
-	cmd    *exec.Cmd
+	server  string
+	process *process.Process
 }
 
 var listens = regexp.MustCompile(`listens on (\S+)`)
@@ -124,31 +94,10 @@ func start(t *testing.T, b built, args ...string) platform {
 // startIn is start with a data directory that the test chooses.
 func startIn(t *testing.T, b built, data string, args ...string) platform {
 	t.Helper()
-	log := &output{}
-	cmd := exec.Command(filepath.Join(b.bin, "bai"), append([]string{"standalone", "--data", data, "--listen", "127.0.0.1:0"}, args...)...)
-	cmd.Stdout, cmd.Stderr = log, log
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if cmd.ProcessState == nil { // nobody killed it
-			_ = cmd.Process.Signal(syscall.SIGTERM)
-			if err := cmd.Wait(); err != nil {
-				t.Errorf("the platform ended: %v", err)
-			}
-		}
-		if t.Failed() {
-			t.Logf("the platform's log:\n%s", log)
-		}
-	})
-	for late := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
-		if found := listens.FindStringSubmatch(log.String()); found != nil {
-			return platform{b, found[1], cmd}
-		}
-		if time.Now().After(late) {
-			t.Fatalf("the platform is not ready:\n%s", log)
-		}
-	}
+	bai := process.New("the platform", "", append([]string{filepath.Join(b.bin, "bai"), "standalone", "--data", data, "--listen", "127.0.0.1:0"}, args...)...)
+	bai.Begin(t)
+	bai.EndWith(t)
+	return platform{b, bai.AwaitSaid(t, 0, listens)[1], bai}
 }
 
 // baictl runs baictl, and returns what it prints and its exit code.
@@ -230,10 +179,7 @@ func TestAPlatformThatIsKilledComesBackToItsPods(t *testing.T) {
 	}
 	bed.Run(t, "-n", scope, "wait", "--for=create", "--timeout=60s", "job", "bai-"+id[1]+"-1")
 	bed.Run(t, "-n", scope, "wait", "--for=jsonpath={.status.ready}=1", "--timeout=60s", "job", "bai-"+id[1]+"-1")
-	if err := p.cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	_ = p.cmd.Wait()
+	p.process.Kill(t)
 
 	p = startIn(t, b, data, args...)
 	out, code = p.baictl(t, "watch", id[1])
@@ -336,24 +282,4 @@ func cleared(t *testing.T, bed *testbed.Cluster, scope string) {
 			t.Fatalf("left of the run:\n%s", left)
 		}
 	}
-}
-
-// output may be read while it is written.
-type output struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-var _ io.Writer = (*output)(nil)
-
-func (o *output) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.b.Write(p)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.b.String()
 }

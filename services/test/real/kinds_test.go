@@ -36,7 +36,8 @@ docker_image = "debian:12-slim"
 benchmark_code = '''
 #!/bin/sh -e
 echo "size=$(wc -c </data/set) bytes"
-for loss in 0.5 0.25; do echo "{\"loss\": $loss}" >>"$BENCHMARK_AI_FILE"; done
+echo '{"loss": 0.5}' >>"$BENCHMARK_AI_FILE"
+BENCHMARK_AI_STRICT=1 bai-emit loss=0.25
 sleep 2
 '''
 [[data.sources]]

@@ -21,17 +21,14 @@ import (
 	"github.com/benchmark-ai/bai/services/test/testbed"
 )
 
-const (
-	rounds   = 40
-	mostMore = 150 * time.Millisecond // than the creation of the same Job without the platform
-)
+const mostMore = 150 * time.Millisecond // than the creation of the same Job without the platform
 
 // TestAJobIsCreatedSoonAfterItsSubmission takes, in turn, the time from a call to
 // the creation of the Job that it leads to, as the API server's audit log has it:
 // of a submission and of a client's create, both in this process, and of `baictl
 // submit` and of `kubectl create`, both as processes of their own.
 func TestAJobIsCreatedSoonAfterItsSubmission(t *testing.T) {
-	bed := testbed.Simulated(t)
+	bed, rounds := testbed.Simulated(t), testbed.Size(40, 15)
 	f := newFarm(t, bed, "--slots", fmt.Sprint(3*rounds))
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()

@@ -36,11 +36,10 @@ func TestWhatALostNodeHeldIsFreed(t *testing.T) {
 	w := newWorld(t, "[kubernetes]\nlost = \"5s\"\n[executor]\nreconcile = \"2s\"\n[executor.pods]\ngrace = \"2s\"\n", "--slots", "2")
 	node := ghost(t, w)
 	there := hurt{hardware: fmt.Sprintf("memory = \"64Mi\"\nnode_selector = { ghost = %q }\ntolerations = [{ key = \"ghost\", operator = \"Exists\" }]", w.scope), limits: `deadline = "1h"`}
-	text := strings.Replace(there.descriptor(), `pending_deadline = "8s"`, `pending_deadline = "10m"`, 1)
 	dir := t.TempDir()
 	runs := map[string]string{}
 	for _, name := range []string{"given up", "canceled"} {
-		run, err := w.submit(t.Context(), filepath.Join(dir, name+".toml"), text)
+		run, err := w.submit(t.Context(), filepath.Join(dir, name+".toml"), there.descriptor())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -56,7 +55,7 @@ func TestWhatALostNodeHeldIsFreed(t *testing.T) {
 		"given up": {Outcome: "failed", FailureClass: "infra", Reason: "NodeLost"},
 		"canceled": {Outcome: "canceled", Reason: "CanceledByUser"},
 	} {
-		if out, code := w.baictl(t, "watch", runs[name], "--timeout", "2m"); code == 3 || code == 4 {
+		if out, code := w.baictl(t, "watch", runs[name], "--timeout", "10m"); code == 3 || code == 4 {
 			t.Errorf("%s: exit code %d\n%s", name, code, out)
 		}
 		end, err := w.get(t.Context(), runs[name])
@@ -73,7 +72,7 @@ func TestWhatALostNodeHeldIsFreed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if out, code := w.baictl(t, "watch", run, "--timeout", "1m"); code != 0 {
+	if out, code := w.baictl(t, "watch", run, "--timeout", "10m"); code != 0 {
 		t.Errorf("a run after them: exit code %d\n%s", code, out)
 	}
 }
@@ -81,7 +80,7 @@ func TestWhatALostNodeHeldIsFreed(t *testing.T) {
 // TestOneDeleteRemovesAllOfARun has nobody of the platform's there who could
 // delete the rest.
 func TestOneDeleteRemovesAllOfARun(t *testing.T) {
-	f := newFleet(t, "[executor.pods]\ngrace = \"2s\"\n", "--slots", "2")
+	f := newFleet(t, order{settings: "[executor.pods]\ngrace = \"2s\"\n", args: []string{"--slots", "2"}})
 	benchOn(t, f.world)
 	run, err := f.submit(t.Context(), filepath.Join(t.TempDir(), "run.toml"), mpiLasts)
 	if err != nil {
@@ -92,17 +91,17 @@ func TestOneDeleteRemovesAllOfARun(t *testing.T) {
 	}
 	for _, r := range f.members {
 		if r.service == "executor" {
-			r.stop(t)
+			r.Stop(t)
 		}
 	}
 	f.bed.Run(t, "-n", f.scope, "delete", "configmap", "bai-"+run+"-1", "--wait=false")
 	cleared(t, f.bed, f.scope)
 	for _, r := range f.members {
-		if r.cmd == nil {
-			r.begin(t)
+		if !r.Runs() {
+			r.Begin(t)
 		}
 	}
-	if out, code := f.baictl(t, "watch", run, "--timeout", "1m"); code != 1 {
+	if out, code := f.baictl(t, "watch", run, "--timeout", "10m"); code != 1 {
 		t.Errorf("exit code %d\n%s", code, out)
 	}
 	if end, err := f.get(t.Context(), run); err != nil || end.FailureClass != "infra" || end.Reason != "JobDeleted" && end.Reason != "JobDisappeared" {

@@ -103,7 +103,7 @@ func mpiDrivers(t *testing.T, bed *testbed.Cluster, scope string) (map[string]*k
 	for _, service := range []string{"executor", "watcher"} {
 		config := account(t, bed, scope, service, service)
 		roles[service] = mayMPIJobs(t, bed, scope, service, service)
-		c, err := kube.New(kube.Settings{Kubeconfig: config, Namespace: scope, Kinds: []string{mpijob.Resource}, NoEvents: service == "executor"}, zaptest.NewLogger(t))
+		c, err := kube.New(kube.Settings{Kubeconfig: config, Namespace: scope, Kinds: []string{mpijob.Resource}, MainOnly: service == "executor"}, zaptest.NewLogger(t))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -218,12 +218,12 @@ func TestAnMPIJobIsRefusedWhereNobodyKnowsIt(t *testing.T) {
 // one that is canceled.
 func TestRunsOfStrategyMPIAreCarriedOutByTheOperator(t *testing.T) {
 	settings := fmt.Sprintf("[executor.pods]\ngrace = \"4s\"\nmpi_operator = true\n[kubernetes]\nkinds = [%q]\n", mpijob.Resource)
-	f := newFleetThat(t, func(f *fleet, service string) {
+	f := newFleet(t, order{settings: settings, args: []string{"--slots", "3"}, needs: func(f *fleet, service string) {
 		if service == "executor" { // the first
 			mpioperator.Start(t, f.bed, f.scope)
 		}
 		mayMPIJobs(t, f.bed, f.scope, service, service)
-	}, settings, "--slots", "3")
+	}})
 	benchOn(t, f.world)
 	dir := t.TempDir()
 	well, err := f.submit(t.Context(), filepath.Join(dir, "well.toml"), mpi)

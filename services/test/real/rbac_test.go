@@ -161,7 +161,7 @@ func TestRolesAreWhatIsUsed(t *testing.T) {
 		t.Skip("reads the audit log, which only a cluster of this machine shows")
 	}
 	scope := bed.Namespace(t)
-	executor := open(t, kube.Settings{Kubeconfig: account(t, bed, scope, "executor", "executor"), Namespace: scope, NoEvents: true})
+	executor := open(t, kube.Settings{Kubeconfig: account(t, bed, scope, "executor", "executor"), Namespace: scope, MainOnly: true})
 	watcher := driver(t, account(t, bed, scope, "watcher", "watcher"), scope)
 
 	ctx, cancel := context.WithTimeout(t.Context(), patience)

@@ -21,7 +21,6 @@ const (
 	flat       = 1.5 // times what a run costs among few, that it costs among many
 	mostWrites = 6   // a run
 	together   = 100 // runs that may be launched at a time, however many there are
-	workers    = 1000
 	nodePods   = 256 // pods that a simulated node takes
 	scaleTime  = 12 * time.Minute
 )
@@ -56,12 +55,12 @@ type cost struct {
 // ours is what executor and watcher need of a processor, in ms a run.
 func (c cost) ours() float64 { return c.cpu["executor"] + c.cpu["watcher"] }
 
-// TestManyRunsCostEachWhatFewDo runs 10, 100 and 1,000 runs through services of
+// TestManyRunsCostEachWhatFewDo runs a few, more and many runs through services of
 // their own, on nodes that run nothing.
 func TestManyRunsCostEachWhatFewDo(t *testing.T) {
 	bed := simulated(t, 8)
 	var all []cost
-	for _, n := range []int{10, 100, 1000} {
+	for _, n := range []int{10, testbed.Size(100, 50), testbed.Size(1000, 100)} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) { all = append(all, crowd(t, bed, n)) })
 	}
 	if t.Failed() {
@@ -124,10 +123,12 @@ func crowd(t *testing.T, bed *testbed.Cluster, n int) cost {
 	return c
 }
 
-// TestAThousandRunsAtATimeTakeLittleMemory has all of them run at a time, and
-// then cancels them.
-func TestAThousandRunsAtATimeTakeLittleMemory(t *testing.T) {
-	const n, mostKiB = 1000, 100
+// TestManyRunsAtATimeTakeLittleMemory has all of them run at a time, and then
+// cancels them.
+func TestManyRunsAtATimeTakeLittleMemory(t *testing.T) {
+	const mostKiB = 100
+	n := testbed.Size(1000, 200)
+	each := float64(n)
 	bed := simulated(t, 8)
 	ctx, cancel := context.WithTimeout(t.Context(), scaleTime)
 	defer cancel()
@@ -154,13 +155,13 @@ func TestAThousandRunsAtATimeTakeLittleMemory(t *testing.T) {
 	for name, u := range running {
 		rest := f.used()[name]
 		t.Logf("%s: %.0f MiB at most, from %.0f MiB, %.1f KiB a run; %.0f ms of a processor a run, and %.1f %% of one in that minute",
-			name, u.peak, before[name].now, (u.peak-before[name].now)*1024/n, float64((u.cpu-before[name].cpu).Milliseconds())/n,
+			name, u.peak, before[name].now, (u.peak-before[name].now)*1024/each, float64((u.cpu-before[name].cpu).Milliseconds())/each,
 			100*(rest.cpu-u.cpu).Seconds()/time.Minute.Seconds())
 	}
-	if kib := (running["watcher"].peak - before["watcher"].now) * 1024 / n; kib > mostKiB {
+	if kib := (running["watcher"].peak - before["watcher"].now) * 1024 / each; kib > mostKiB {
 		t.Errorf("the watcher takes %.1f KiB a run, want %d at most", kib, mostKiB)
 	}
-	if per := float64(idle.sum(reads)) / n; per > 1 {
+	if per := float64(idle.sum(reads)) / each; per > 1 {
 		t.Errorf("%.1f reads a minute of each run that only runs, want 1 at most", per)
 	}
 	f.cancelAll(ctx, append(runs, warm...))
@@ -185,7 +186,7 @@ func (f *farm) cancelAll(ctx context.Context, runs []string) {
 
 const manyWorkers = `spec_version = "0.1.0"
 [info]
-description = "a thousand workers"
+description = "a large gang"
 [hardware]
 cpus = "1"
 strategy = "mpi"
@@ -197,9 +198,10 @@ docker_image = "local/bench:1"
 benchmark_code = "hostname"
 `
 
-// TestAThousandWorkersOfARun measures what a large gang costs. Its workers answer
+// TestManyWorkersOfARun measures what a large gang costs. Its workers answer
 // nobody, being simulated, so that its launcher waits, until it is canceled.
-func TestAThousandWorkersOfARun(t *testing.T) {
+func TestManyWorkersOfARun(t *testing.T) {
+	workers := testbed.Size(1000, 100)
 	bed := simulated(t, 8)
 	ctx, cancel := context.WithTimeout(t.Context(), scaleTime)
 	defer cancel()

@@ -1,23 +1,18 @@
 package real_test
 
 import (
-	"bytes"
 	"encoding/json"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/BurntSushi/toml"
 
 	"github.com/benchmark-ai/bai/services/test/testbed"
+	"github.com/benchmark-ai/bai/services/test/testbed/process"
 )
-
-// minutes is for how long a schedule is watched that fires once in each.
-const minutes = 5
 
 // everyMinute is a descriptor that is fired every minute.
 const everyMinute = `spec_version = "1.0"
@@ -32,10 +27,11 @@ docker_image = "debian:12-slim"
 benchmark_code = "date"
 `
 
-// TestAScheduleFiresOnceAMinuteForFiveMinutes has two gateways on one store. That
-// which fires is killed after two minutes, and with it the broker and all the
-// rest of the platform; the other one fires from then on. The platform comes back.
-func TestAScheduleFiresOnceAMinuteForFiveMinutes(t *testing.T) {
+// TestAScheduleFiresOnceAMinute has two gateways on one store, for five minutes.
+// That which fires is killed after two, and with it the broker and all the rest
+// of the platform; the other one fires from then on. The platform comes back.
+func TestAScheduleFiresOnceAMinute(t *testing.T) {
+	kill, minutes := testbed.Size(2, 1), testbed.Size(5, 2)
 	bed := testbed.Kubernetes(t)
 	if !bed.Own {
 		t.Skip("pods of a cluster elsewhere do not reach this machine: the platform would have to run in there")
@@ -53,11 +49,8 @@ func TestAScheduleFiresOnceAMinuteForFiveMinutes(t *testing.T) {
 	if out, code := p.baictl(t, "submit", file, "--name", "minutely"); code != 0 {
 		t.Fatalf("exit code %d\n%s", code, out)
 	}
-	second.ended(t, 2)
-	if err := p.cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	_ = p.cmd.Wait() // says that it was killed
+	second.ended(t, kill)
+	p.process.Kill(t)
 	startIn(t, b, data, args...)
 	second.ended(t, minutes)
 	if out, code := second.baictl(t, "schedule", "pause", "minutely"); code != 0 {
@@ -85,34 +78,16 @@ func joinGateway(t *testing.T, b built, data string) gatewayReplica {
 	if _, err := toml.DecodeFile(filepath.Join(data, "services.toml"), &settings); err != nil {
 		t.Fatal(err)
 	}
-	listen := freeAddress(t)
+	listen := process.FreeAddr(t)
 	settings["listen"] = listen
 	delete(settings, "kubernetes") // it only makes runs
 	delete(settings, "watcher")
-	var text bytes.Buffer
-	if err := toml.NewEncoder(&text).Encode(settings); err != nil {
-		t.Fatal(err)
-	}
 	config := filepath.Join(t.TempDir(), "gateway.toml")
-	if err := os.WriteFile(config, text.Bytes(), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	log := &output{}
-	cmd := exec.Command(filepath.Join(b.bin, "gateway"), "-config", config)
-	cmd.Stdout, cmd.Stderr = log, log
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = cmd.Process.Signal(syscall.SIGTERM)
-		if err := cmd.Wait(); err != nil {
-			t.Errorf("the gateway ended: %v", err)
-		}
-		if t.Failed() {
-			t.Logf("the gateway's log:\n%s", log)
-		}
-	})
-	return gatewayReplica{platform{b, listen, cmd}}
+	writeTOML(t, config, settings)
+	gateway := process.New("the gateway", "", filepath.Join(b.bin, "gateway"), "-config", config)
+	gateway.Begin(t)
+	gateway.EndWith(t)
+	return gatewayReplica{platform{b, listen, gateway}}
 }
 
 // gatewayReplica is a gateway that goes on while the rest of its platform does not.

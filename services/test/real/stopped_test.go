@@ -8,19 +8,47 @@ import (
 	"time"
 )
 
-// TestWhatRanOnANodeThatStopsIsLost switches a node off. It is the last test:
-// the node stays off for as long as its cluster is up.
+// TestWhatRanOnANodeThatStopsIsLost switches a node off, and has the platform's
+// only slot be free again.
 func TestWhatRanOnANodeThatStopsIsLost(t *testing.T) {
-	w := newWorld(t, "[executor.pods]\ngrace = \"4s\"\n")
+	w := newWorld(t, "[executor.pods]\ngrace = \"4s\"\n[kubernetes]\nlost = \"5s\"\n", "--slots", "1")
+	ctx := context.WithoutCancel(t.Context())
+	t.Cleanup(func() {
+		if err := w.bed.PowerOn(ctx, "node2"); err != nil {
+			t.Error(err)
+		}
+		if out, err := w.bed.Try(ctx, "wait", "node/node2", "--for=condition=Ready", "--timeout=2m"); err != nil {
+			t.Errorf("the node does not come back: %v\n%s", err, out)
+		}
+		for late := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
+			taints, err := w.bed.Try(ctx, "get", "node/node2", "-o", "jsonpath={.spec.taints}")
+			if err == nil && taints == "" {
+				return
+			}
+			if time.Now().After(late) {
+				t.Fatalf("the node is still not to be used: %s, %v", taints, err)
+			}
+		}
+	})
+	file := filepath.Join(t.TempDir(), "run.toml")
 	h := hurt{
 		hardware: "memory = \"64Mi\"\nnode_selector = { \"kubernetes.io/hostname\" = \"node2\" }",
 		act:      func(context.Context, world, string) error { return w.bed.PowerOff("node2") },
 		within:   time.Minute,
 		want:     told{Outcome: "failed", FailureClass: "infra", Reason: "NodeLost"}, says: `node node2`,
 	}
-	end, took, err := w.hurt(t.Context(), filepath.Join(t.TempDir(), "run.toml"), h)
+	end, took, err := w.hurt(t.Context(), file, h)
 	if err := errors.Join(err, h.check(end, took)); err != nil {
 		t.Error(err)
 	}
 	t.Logf("node stopped: %s %s %s, %.1f s later: %s", end.Outcome, end.FailureClass, end.Reason, took.Seconds(), end.Message)
+	next := hurt{
+		hardware: "memory = \"64Mi\"\nnode_selector = { \"kubernetes.io/hostname\" = \"node1\" }", code: `"true"`,
+		within: time.Minute, want: told{Outcome: "succeeded"},
+	}
+	end, took, err = w.hurt(t.Context(), file, next)
+	if err := errors.Join(err, next.check(end, took)); err != nil {
+		t.Errorf("the run after it: %v", err)
+	}
+	cleared(t, w.bed, w.scope)
 }

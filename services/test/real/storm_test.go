@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math/rand/v2"
 	"net/http"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -25,23 +27,36 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/service"
 	"github.com/benchmark-ai/bai/services/internal/store"
 	"github.com/benchmark-ai/bai/services/internal/store/sqlite"
+	"github.com/benchmark-ai/bai/services/test/testbed"
 	"github.com/benchmark-ai/bai/services/watcher"
 )
 
 const (
-	stormRuns  = 200
 	stormSlots = 20
-	stormEnds  = 50              // runs that must end during the storm
 	stormPause = 3 * time.Second // the least time between two kills
 	stormIn    = 15 * time.Minute
-
-	stormCancels = 2 * time.Minute // the longest time from submission to cancellation
 )
+
+// stormSize is what a storm needs to be one.
+type stormSize struct {
+	runs    int
+	ends    int           // runs that must end during it
+	evicted int           // runs at least that lose their pod, and are tried again
+	cancels time.Duration // the longest time from submission to cancellation
+}
+
+func sizeOfStorm() stormSize {
+	return stormSize{
+		runs: testbed.Size(200, 50), ends: testbed.Size(50, 12), evicted: testbed.Size(5, 2),
+		cancels: time.Duration(testbed.Size(120, 40)) * time.Second,
+	}
+}
 
 // stormy is one run of the storm, and how it may end.
 type stormy struct {
 	text   string
 	cancel time.Duration // after its submission; zero for never
+	evict  bool          // once, while it runs
 	ends   []string      // outcome, class and reason
 }
 
@@ -51,6 +66,8 @@ func stormyRun(i int, moment time.Duration) stormy {
 	switch {
 	case i%50 == 25:
 		return stormy{text: mpi, ends: []string{well}}
+	case i%10 == 5:
+		return stormy{text: tiny("sleep 3") + "[limits]\nretries = 3\n", evict: true, ends: []string{well}}
 	case i%10 == 3:
 		return stormy{text: tiny("sh -c 'sleep 1; exit 3'"), ends: []string{"OUTCOME_FAILED FAILURE_CLASS_USER NonZeroExit"}}
 	case i%10 == 7:
@@ -80,23 +97,58 @@ benchmark_code = %q
 // TestEveryRunEndsOnceWhileExecutorsAndWatchersAreKilled kills executors and
 // watchers in turn while runs begin and end, and has all be heard again after.
 func TestEveryRunEndsOnceWhileExecutorsAndWatchersAreKilled(t *testing.T) {
-	f := newFleet(t, "[executor.pods]\ngrace = \"2s\"\n", "--slots", fmt.Sprint(stormSlots))
+	f := newFleet(t, order{settings: "[executor.pods]\ngrace = \"2s\"\n", args: []string{"--slots", fmt.Sprint(stormSlots)}})
 	benchOn(t, f.world)
-	heard, begun, rnd := f.listen(t), time.Now(), chance(t)
-	runs := make(map[string]stormy, stormRuns)
-	var canceling sync.WaitGroup
-	for i := range stormRuns {
-		s := stormyRun(i, time.Second+time.Duration(rnd.Int64N(int64(stormCancels))))
+	heard, begun, rnd, size := f.listen(t), time.Now(), chance(t), sizeOfStorm()
+	runs, meddling := f.submitAll(t, size, rnd)
+	storm := f.storm(t, heard, size.runs-2*stormSlots)
+	evicted := meddling()
+	f.await(t, heard, slices.Collect(maps.Keys(runs)))
+	all := time.Since(begun)
+	found := f.wantEnds(t, runs, heard)
+	cleared(t, f.bed, f.scope)
+	during := heard.endedBetween(storm.from, storm.to)
+	t.Logf("%d runs in %s, %d at a time; %s; ended during the storm: %d\n%s", size.runs, all.Round(time.Second), stormSlots, storm, during, table(found))
+	t.Logf("%d runs lost their pod, and were tried again", evicted)
+	if evicted < size.evicted {
+		t.Errorf("%d runs lost their pod, want %d", evicted, size.evicted)
+	}
+	if during < size.ends {
+		t.Errorf("%d runs ended during the storm, want %d", during, size.ends)
+	}
+	f.wantCreatedOnce(t, len(runs))
+	f.wantNoWritesInReplay(t, heard)
+}
+
+// submitAll submits the runs of a storm. What it returns waits until those are
+// canceled and evicted that are to be, and says how many were evicted.
+func (f *fleet) submitAll(t *testing.T, size stormSize, rnd *rand.Rand) (runs map[string]stormy, meddling func() (evicted int)) {
+	t.Helper()
+	runs = make(map[string]stormy, size.runs)
+	var all sync.WaitGroup
+	var evictions atomic.Int32
+	for i := range size.runs {
+		s := stormyRun(i, time.Second+time.Duration(rnd.Int64N(int64(size.cancels))))
 		run := f.submitNow(t, s.text)
 		runs[run] = s
 		if s.cancel > 0 {
-			canceling.Go(func() { f.cancelAfter(t, run, s.cancel) })
+			all.Go(func() { f.cancelAfter(t, run, s.cancel) })
+		}
+		if s.evict {
+			all.Go(func() {
+				if f.evictOnce(t, run) {
+					evictions.Add(1)
+				}
+			})
 		}
 	}
-	storm := f.storm(t, heard)
-	canceling.Wait()
-	f.await(t, heard, slices.Collect(maps.Keys(runs)))
-	all := time.Since(begun)
+	return runs, func() int { all.Wait(); return int(evictions.Load()) }
+}
+
+// wantEnds holds each run's end to how it may end, and returns how many ended in
+// each way.
+func (f *fleet) wantEnds(t *testing.T, runs map[string]stormy, heard *facts) map[string]int {
+	t.Helper()
 	found := map[string]int{}
 	for run, s := range runs {
 		how, err := f.howItEnded(t.Context(), run)
@@ -111,14 +163,7 @@ func TestEveryRunEndsOnceWhileExecutorsAndWatchersAreKilled(t *testing.T) {
 			t.Errorf("run %s: %v", run, err)
 		}
 	}
-	cleared(t, f.bed, f.scope)
-	during := heard.endedBetween(storm.from, storm.to)
-	t.Logf("%d runs in %s, %d at a time; %s; ended during the storm: %d\n%s", stormRuns, all.Round(time.Second), stormSlots, storm, during, table(found))
-	if during < stormEnds {
-		t.Errorf("%d runs ended during the storm, want %d", during, stormEnds)
-	}
-	f.wantCreatedOnce(t, len(runs))
-	f.wantNoWritesInReplay(t, heard)
+	return found
 }
 
 func table(found map[string]int) string {
@@ -145,6 +190,26 @@ func (f *fleet) cancelAfter(t *testing.T, run string, d time.Duration) {
 	if _, err := f.api.CancelRun(t.Context(), &baiv1.CancelRunRequest{Run: run}); err != nil {
 		if r, gone := f.api.GetRun(t.Context(), &baiv1.GetRunRequest{Run: run}); gone != nil || r.GetRun().GetPhase() != baiv1.Phase_PHASE_FINISHED {
 			t.Errorf("cancel %s: %v", run, err)
+		}
+	}
+}
+
+// evictOnce evicts the pod of a run that runs, and reports whether it did: a pod
+// that has just ended cannot be.
+func (f *fleet) evictOnce(t *testing.T, run string) bool {
+	t.Helper()
+	for {
+		r, err := f.api.GetRun(t.Context(), &baiv1.GetRunRequest{Run: run})
+		switch {
+		case err == nil && r.GetRun().GetPhase() == baiv1.Phase_PHASE_FINISHED:
+			return false
+		case err == nil && r.GetRun().GetPhase() == baiv1.Phase_PHASE_RUNNING:
+			return evicted(t.Context(), f.world, run) == nil
+		}
+		select {
+		case <-t.Context().Done():
+			return false
+		case <-time.After(200 * time.Millisecond):
 		}
 	}
 }
@@ -321,18 +386,19 @@ func (k kills) String() string {
 	return fmt.Sprintf("%d kills in %s, %s apart at least%s", n, k.to.Sub(k.from).Round(time.Second), slices.Min(k.gaps).Round(10*time.Millisecond), b.String())
 }
 
-// storm kills the replicas in turn for as long as there is something to launch.
+// storm kills the replicas in turn until so many runs are over, for as long as
+// there is something to launch.
 // Between two kills lies at least twice the longest time that a recovery took.
-func (f *fleet) storm(t *testing.T, heard *facts) kills {
+func (f *fleet) storm(t *testing.T, heard *facts, over int) kills {
 	t.Helper()
 	k := kills{from: time.Now(), recovery: map[string][]time.Duration{}}
 	order := []*replica{f.members[0], f.members[2], f.members[1], f.members[3]}
 	longest, late := stormPause/2, time.Now().Add(stormIn)
-	for i := 0; heard.over() < stormRuns-2*stormSlots; i++ {
+	for i := 0; heard.over() < over; i++ {
 		r, killed := order[i%len(order)], time.Now()
-		r.kill(t)
-		r.begin(t)
-		for !heard.doneSince(r.service, killed) || !r.ready(t.Context()) {
+		r.Kill(t)
+		r.Begin(t)
+		for !heard.doneSince(r.service, killed) || r.Ready(t.Context()) != nil {
 			if time.Now().After(late) {
 				t.Fatalf("%s has not come to work again since %s", r.service, time.Since(killed))
 			}
@@ -381,13 +447,13 @@ func (f *fleet) wantNoWritesInReplay(t *testing.T, heard *facts) {
 	t.Helper()
 	f.idle(t)
 	for _, r := range f.members {
-		r.stop(t)
+		r.Stop(t)
 	}
 	f.rewind(t)
 	began := time.Now()
 	f.begin(t, "--replay")
 	for _, r := range f.members {
-		r.begin(t)
+		r.Begin(t)
 	}
 	var after []string
 	for range 12 { // some for each partition
@@ -443,5 +509,5 @@ func (f *fleet) rewind(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	f.stopRest(t)
+	f.process.Stop(t)
 }

@@ -16,15 +16,15 @@ func TestWhatTheClusterSaidIsToldAlsoWhenThePodsAreGone(t *testing.T) {
 		tells []string // patterns
 	}{
 		"no node has so many GPUs": {
-			hurt{hardware: "gpus = 99"},
+			hurt{hardware: "gpus = 99", pending: "8s"},
 			[]string{`0/\d+ nodes are available: .*Insufficient nvidia\.com/gpu`, `it waited for 8s`},
 		},
 		"an image that is nowhere": {
-			hurt{image: "example.org/none:1"},
+			hurt{image: "example.org/none:1", pending: "8s"},
 			[]string{`its pod is scheduled on node\d`, `node\d: Pulling image "example\.org/none:1"|pull.*example\.org/none:1`, `ImagePullBackOff|ErrImagePull`},
 		},
 		"a secret that is not there": {
-			hurt{env: `secrets = { TOKEN = "no-such-secret/token" }`},
+			hurt{env: `secrets = { TOKEN = "no-such-secret/token" }`, pending: "8s"},
 			[]string{`its pod is scheduled on node\d`, `secret "no-such-secret" not found`},
 		},
 	}

@@ -1,6 +1,7 @@
 package testbed_test
 
 import (
+	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,7 +18,8 @@ import (
 	"github.com/benchmark-ai/bai/services/test/testbed/bed"
 )
 
-// alone skips a test that looks at the whole machine where others work on it.
+// alone skips a test that looks at the whole machine where others work on it, and
+// undoes what others have left there.
 func alone(t *testing.T) {
 	t.Helper()
 	if os.Getenv(testbed.EnvReal) == "" || os.Getenv(testbed.EnvBed) != "" || os.Getenv("KUBECONFIG") != "" {
@@ -25,6 +27,11 @@ func alone(t *testing.T) {
 	}
 	if os.Geteuid() != 0 {
 		t.Skip("needs root")
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	if err := bed.Sweep(ctx); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -26,7 +26,18 @@ const (
 	// EnvOldest boots, where no nodes are needed, the oldest Kubernetes that the
 	// platform works with.
 	EnvOldest = "BAI_OLDEST"
+	// EnvShort has suites do less of the same, where time matters more than what
+	// they measure.
+	EnvShort = "BAI_SHORT"
 )
+
+// Size is how much of something a suite does: short where EnvShort is set.
+func Size(full, short int) int {
+	if os.Getenv(EnvShort) != "" {
+		return short
+	}
+	return full
+}
 
 // Cluster is a Kubernetes that a test may use, with others at the same time:
 // a test works in a namespace of its own.

@@ -140,19 +140,22 @@ func (k *keeper) network(ctx context.Context) error {
 // reached through it.
 func link(ctx context.Context, number, pid int) error {
 	end := bridge + "-" + strconv.Itoa(number)
-	if err := command("ip", "link", "add", end, "type", "veth", "peer", "name", "eth0", "netns", strconv.Itoa(pid)); err != nil {
+	_ = command("ip", "link", "del", end) // of a machine that was switched off, which the kernel may be slow to remove
+	// Its address stays that of the number, so that no neighbour remembers another.
+	address := fmt.Sprintf("02:00:00:00:00:%02x", number)
+	if err := command("ip", "link", "add", end, "type", "veth", "peer", "name", "eth0", "address", address, "netns", strconv.Itoa(pid)); err != nil {
 		return err
 	}
 	if err := command("ip", "link", "set", end, "master", bridge, "up"); err != nil {
 		return err
 	}
 	if n := number - firstNode; n > 0 {
-		if err := command("ip", "route", "add", podRange(n), "via", nodeAddress(n)); err != nil {
+		if err := command("ip", "route", "replace", podRange(n), "via", nodeAddress(n)); err != nil {
 			return err
 		}
 	}
 	if number == firstNode+1 {
-		return command("ip", "route", "add", services, "via", nodeAddress(1))
+		return command("ip", "route", "replace", services, "via", nodeAddress(1))
 	}
 	return ctx.Err()
 }
@@ -171,6 +174,19 @@ func freePorts(ctx context.Context) (ports, error) {
 		}
 	}
 	return p, nil
+}
+
+// Sweep waits until no cluster with nodes is up, and undoes what is left of those
+// whose keepers were killed.
+func Sweep(ctx context.Context) error {
+	if err := os.MkdirAll(Root(), 0o700); err != nil {
+		return err
+	}
+	turn, err := take(ctx, turnFile)
+	if err != nil {
+		return fmt.Errorf("another cluster with nodes is up on this machine: %w", err)
+	}
+	return errors.Join(sweep(ctx, ""), turn.Close())
 }
 
 // sweep undoes what is left of clusters whose keepers are dead, and of the one

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"syscall"
 	"time"
@@ -32,6 +33,9 @@ func Keep(ctx context.Context, s Settings, up func(Info) error) (err error) {
 	if err := k.boot(start); err != nil {
 		return fmt.Errorf("boot the cluster %s: %w%s", s.Name, err, k.words())
 	}
+	asked := make(chan os.Signal, 1)
+	signal.Notify(asked, switchOn)
+	defer signal.Stop(asked)
 	if err := up(k.info); err != nil {
 		return err
 	}
@@ -39,13 +43,41 @@ func Keep(ctx context.Context, s Settings, up func(Info) error) (err error) {
 		select {
 		case <-ctx.Done():
 			return nil
+		case <-asked:
+			if err := k.switchOn(ctx); err != nil {
+				return err
+			}
 		case name := <-k.ended:
 			if name == machineCP {
 				return fmt.Errorf("the machine %s of the cluster %s has ended%s", name, s.Name, k.words())
 			}
-			k.off++ // a node that was switched off stays off
+			k.off++ // a node that is switched off stays so until somebody asks for it
 		}
 	}
+}
+
+// switchOn is the signal by which a keeper is asked to start the machines of
+// which the folder has a file called onFile.
+const (
+	switchOn = syscall.SIGHUP
+	onFile   = "on"
+)
+
+// switchOn starts the machines that somebody has asked for.
+func (k *keeper) switchOn(ctx context.Context) error {
+	specs, err := k.specs(ctx)
+	if err != nil {
+		return err
+	}
+	for _, s := range specs {
+		if os.Remove(s.in(onFile)) != nil {
+			continue // nobody has
+		}
+		if err := k.machine(ctx, s); err != nil {
+			return fmt.Errorf("switch the machine %s on: %w", s.Name, err)
+		}
+	}
+	return nil
 }
 
 // machineCP is the machine without which there is no cluster.

@@ -51,13 +51,28 @@ func (i Info) inside(ctx context.Context, machine string, in *os.File, args ...s
 	return cmd.CombinedOutput()
 }
 
-// PowerOff ends a machine as a power cut does. It stays off.
+// PowerOff ends a machine as a power cut does. It stays off until PowerOn.
 func (i Info) PowerOff(machine string) error {
 	pid, err := i.pid(machine)
 	if err != nil {
 		return err
 	}
 	return syscall.Kill(pid, syscall.SIGKILL)
+}
+
+// PowerOn starts a machine that is off, with what its disk had. It is up when its
+// node is Ready again.
+func (i Info) PowerOn(ctx context.Context, machine string) error {
+	if err := os.WriteFile(filepath.Join(i.Dir, machine, onFile), nil, 0o600); err != nil {
+		return err
+	}
+	if err := syscall.Kill(i.Keeper, switchOn); err != nil {
+		return fmt.Errorf("ask for the machine %s: %w", machine, err)
+	}
+	return await(ctx, 20*time.Millisecond, "switch the machine "+machine+" on", func() error {
+		_, err := i.pid(machine)
+		return err
+	})
 }
 
 func (i Info) pid(machine string) (int, error) {

@@ -12,6 +12,7 @@ package elasticsearch
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"net/http"
@@ -79,6 +80,38 @@ func (s *Server) Again(tb testing.TB) {
 		return
 	}
 	s.container.Again(tb)
+}
+
+// Prefix returns one for the names of indices and templates that nobody else
+// has. They go with the test.
+func (s *Server) Prefix(tb testing.TB) string {
+	tb.Helper()
+	prefix := "t" + strings.ToLower(rand.Text())
+	tb.Cleanup(func() {
+		for _, what := range []string{"/", "/_index_template/"} {
+			if err := s.remove(context.WithoutCancel(tb.Context()), what+prefix+"-*"); err != nil {
+				tb.Errorf("remove what the test has left in Elasticsearch: %v", err)
+			}
+		}
+	})
+	return prefix
+}
+
+func (s *Server) remove(ctx context.Context, what string) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodDelete, s.URL+what, http.NoBody)
+	if err != nil {
+		return err
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	if resp.StatusCode != http.StatusOK && resp.StatusCode != http.StatusNotFound {
+		err = fmt.Errorf("%s: %s", what, resp.Status)
+	}
+	return errors.Join(err, resp.Body.Close())
 }
 
 // heap is the server's, as Java writes it.

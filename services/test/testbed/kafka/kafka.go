@@ -36,6 +36,10 @@ const Version = "4.1.1"
 type Server struct {
 	Addr string // HOST:PORT
 
+	// Of a guarded broker.
+	CA     string // path of the PEM file of who signed its certificate
+	Mutual Mutual
+
 	process   *jvm.Process
 	container *docker.Container
 }
@@ -56,31 +60,15 @@ func Start(tb testing.TB) *Server {
 	return local(tb)
 }
 
-// StartGuarded returns a broker that asks by SCRAM-SHA-512 who speaks, and lets
-// them do what they were given the right to: of users, who all have one password,
-// the first may do everything. It is always the test's own, made of artefacts,
-// and only where BAI_TEST_REAL is 1; else the test is skipped.
-func StartGuarded(tb testing.TB, password string, users ...string) *Server {
+// Steady starts a broker for as long as the test lasts, whatever BAI_TEST_KAFKA
+// says: nobody else uses it, and it may be emptied. It is not to be killed: so it
+// is not given up where a busy machine does not let it speak for a second.
+func Steady(tb testing.TB) *Server {
 	tb.Helper()
-	if os.Getenv("BAI_TEST_REAL") != "1" {
-		tb.Skip("needs a Kafka that checks rights: set BAI_TEST_REAL=1 to have one started (Java 17 and Maven)")
+	if docker.Healthy(tb.Context()) {
+		return contained(tb)
 	}
-	ports := jvm.FreePorts(tb, 3)
-	var format []string
-	for _, user := range users {
-		format = append(format, "--add-scram", fmt.Sprintf("SCRAM-SHA-512=[name=%s,password=%s]", user, password))
-	}
-	return begin(tb, ports[0], []string{
-		fmt.Sprintf("listeners=GUARDED://127.0.0.1:%d,INTERNAL://127.0.0.1:%d,CONTROLLER://127.0.0.1:%d", ports[0], ports[2], ports[1]),
-		fmt.Sprintf("advertised.listeners=GUARDED://127.0.0.1:%d,INTERNAL://127.0.0.1:%d", ports[0], ports[2]),
-		"listener.security.protocol.map=CONTROLLER:PLAINTEXT,INTERNAL:PLAINTEXT,GUARDED:SASL_PLAINTEXT",
-		"inter.broker.listener.name=INTERNAL",
-		fmt.Sprintf("controller.quorum.voters=1@127.0.0.1:%d", ports[1]),
-		"sasl.enabled.mechanisms=SCRAM-SHA-512",
-		"listener.name.guarded.scram-sha-512.sasl.jaas.config=org.apache.kafka.common.security.scram.ScramLoginModule required;",
-		"authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-		"super.users=User:ANONYMOUS;User:" + users[0], // the broker to itself is ANONYMOUS
-	}, format)
+	return local(tb, "broker.session.timeout.ms=60000")
 }
 
 // Kill ends the broker at once, as a crash would. Where the broker is not this
@@ -109,19 +97,19 @@ func (s *Server) Again(tb testing.TB) {
 	s.container.Again(tb)
 }
 
-func local(tb testing.TB) *Server {
+func local(tb testing.TB, further ...string) *Server {
 	tb.Helper()
 	ports := jvm.FreePorts(tb, 2)
-	return begin(tb, ports[0], []string{
+	return begin(tb, fmt.Sprintf("127.0.0.1:%d", ports[0]), append([]string{
 		fmt.Sprintf("listeners=PLAINTEXT://127.0.0.1:%d,CONTROLLER://127.0.0.1:%d", ports[0], ports[1]),
 		fmt.Sprintf("advertised.listeners=PLAINTEXT://127.0.0.1:%d", ports[0]),
 		fmt.Sprintf("controller.quorum.voters=1@127.0.0.1:%d", ports[1]),
-	}, nil)
+	}, further...), nil)
 }
 
 // begin starts a broker of the settings beside the common ones, which listens to
-// tests at port.
-func begin(tb testing.TB, port int, settings, format []string) *Server {
+// tests at addr.
+func begin(tb testing.TB, addr string, settings, format []string) *Server {
 	tb.Helper()
 	java, err := jvm.Java()
 	if err != nil {
@@ -144,7 +132,7 @@ func begin(tb testing.TB, port int, settings, format []string) *Server {
 	id[0] &= 0x7f        // its text must not begin with a dash
 	format = append([]string{"kafka.tools.StorageTool", "format", "-t", base64.RawURLEncoding.EncodeToString(id), "-c", home.Path("server.properties")}, format...)
 	home.Run(tb, nil, append(slices.Clip(argv), format...)...)
-	s := &Server{Addr: fmt.Sprintf("127.0.0.1:%d", port)}
+	s := &Server{Addr: addr}
 	s.process = home.Begin(tb, s.ready, nil, append(argv, "kafka.Kafka", home.Path("server.properties"))...)
 	return s
 }

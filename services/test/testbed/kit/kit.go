@@ -181,12 +181,7 @@ func (b builder) pause(ctx context.Context, bin string) (string, error) {
 		return "", err
 	}
 	dir, err := b.once("pause", filepath.Join(b.root, "services", "test", "testbed", "kubernetes", "cmd", "pause"), func(dir string) error {
-		layout := filepath.Join(dir, "layout")
-		err := run(ctx, dir, nil, tool, "one", "-ref", PauseImage, "-entrypoint", "/pause", "-user", "65535:65535", "-out", layout, filepath.Join(bin, "pause")+"=/pause")
-		if err != nil {
-			return err
-		}
-		return Tar(ctx, layout, filepath.Join(dir, "image.tar"))
+		return image(ctx, tool, filepath.Join(dir, "image.tar"), "one", "-ref", PauseImage, "-entrypoint", "/pause", "-user", "65535:65535", filepath.Join(bin, "pause")+"=/pause")
 	})
 	return filepath.Join(dir, "image.tar"), err
 }
@@ -199,14 +194,14 @@ func (b builder) debian(ctx context.Context) (string, error) {
 	}
 	dir, err := b.once("debian", filepath.Join(b.root, "services", "test", "testbed", "kit"), func(dir string) error {
 		fmt.Fprintln(os.Stderr, "making the image of a small Debian: half a minute, once")
-		rootfs, layout := filepath.Join(dir, "rootfs.tar"), filepath.Join(dir, "layout")
+		rootfs := filepath.Join(dir, "rootfs.tar")
 		if err := run(ctx, dir, nil, "mmdebstrap", "-q", "--variant=minbase", "bookworm", rootfs, "/etc/apt/sources.list.d/debian.sources"); err != nil {
 			return err
 		}
-		if err := run(ctx, dir, nil, tool, "one", "-ref", DebianImage, "-rootfs", rootfs, "-out", layout); err != nil {
+		if err := image(ctx, tool, filepath.Join(dir, "image.tar"), "one", "-ref", DebianImage, "-rootfs", rootfs); err != nil {
 			return err
 		}
-		return errors.Join(Tar(ctx, layout, filepath.Join(dir, "image.tar")), os.Remove(rootfs), os.RemoveAll(layout))
+		return os.Remove(rootfs)
 	})
 	return filepath.Join(dir, "image.tar"), err
 }
@@ -217,8 +212,30 @@ func (b builder) imageTool(ctx context.Context) (string, error) {
 	return path, run(ctx, filepath.Join(b.root, "deploy", "images"), []string{"GOWORK=off", "CGO_ENABLED=0"}, "go", "build", "-trimpath", "-o", path, ".")
 }
 
-// Tar packs a folder, as images are brought to nodes.
-func Tar(ctx context.Context, dir, tar string) error {
+// Image makes images with the tool of deploy/images, whose words are args, and
+// packs them into one file, as they are brought to nodes.
+func Image(ctx context.Context, tar string, args ...string) error {
+	b, unlock, err := begin()
+	if err != nil {
+		return err
+	}
+	tool, err := b.imageTool(ctx)
+	if err := errors.Join(err, unlock()); err != nil {
+		return err
+	}
+	return image(ctx, tool, tar, args...)
+}
+
+func image(ctx context.Context, tool, tar string, args ...string) error {
+	layout := tar + ".layout"
+	if err := run(ctx, "", nil, append([]string{tool, args[0], "-out", layout}, args[1:]...)...); err != nil {
+		return err
+	}
+	return errors.Join(pack(ctx, layout, tar), os.RemoveAll(layout))
+}
+
+// pack packs a folder, as images are brought to nodes.
+func pack(ctx context.Context, dir, tar string) error {
 	return run(ctx, dir, nil, "tar", "--sort=name", "--mtime=@0", "--owner=0", "--group=0", "--numeric-owner", "-cf", tar, ".")
 }
 

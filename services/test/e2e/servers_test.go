@@ -1,0 +1,151 @@
+package e2e_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/benchmark-ai/bai/services/internal/kafkatest"
+	"github.com/benchmark-ai/bai/services/test/testbed"
+	"github.com/benchmark-ai/bai/services/test/testbed/elasticsearch"
+	"github.com/benchmark-ai/bai/services/test/testbed/kafka"
+)
+
+// servers are those that the platforms of this run of the package work with.
+var servers = &lent{}
+
+// lent are real servers where testbed.EnvReal is set, begun when the first test
+// needs them and there until the last has ended; else there are none, and
+// platforms use those that are embedded.
+//
+// All platforms share the Elasticsearch, each with indices of its own. Topics
+// have the same names in all platforms, so that a broker serves one at a time: it
+// is emptied, and lent to the next. There are as many as platforms at once.
+type lent struct {
+	lasting
+
+	turn  sync.Mutex
+	store *elasticsearch.Server
+	free  []*kafka.Server
+}
+
+// needsReal skips a test that compares real servers with those that are embedded.
+func needsReal(t *testing.T) {
+	t.Helper()
+	if os.Getenv(testbed.EnvReal) == "" {
+		t.Skip("needs Kafka and Elasticsearch: set BAI_TEST_REAL=1 to have them started (Docker, or Java 17 and Maven)")
+	}
+}
+
+// flags are those with which a platform works with the servers, and with the
+// settings that its other arguments name.
+func (l *lent) flags(t *testing.T, args []string) []string {
+	t.Helper()
+	if os.Getenv(testbed.EnvReal) == "" {
+		return nil
+	}
+	store, broker := l.elasticsearch(t), l.broker(t)
+	folder := t.TempDir() // whose files are read as one
+	write(t, filepath.Join(folder, "servers.toml"), fmt.Sprintf(`[kafka]
+session = "1500ms"
+topics = { partitions = 2, replication = 1 }
+[elasticsearch]
+prefix = %q
+refresh = "100ms"
+`, store.Prefix(t)))
+	if i := slices.Index(args, "--config"); i >= 0 {
+		write(t, filepath.Join(folder, "test.toml"), read(t, args[i+1]))
+	}
+	return []string{"--kafka", broker.Addr, "--elasticsearch", store.URL, "--config", folder}
+}
+
+// elasticsearch returns the one that all tests share.
+func (l *lent) elasticsearch(t *testing.T) *elasticsearch.Server {
+	t.Helper()
+	l.turn.Lock()
+	defer l.turn.Unlock()
+	if l.store == nil {
+		l.store = elasticsearch.Start(l.with(t))
+	}
+	return l.store
+}
+
+// broker returns an empty one, which is the test's until it ends.
+func (l *lent) broker(t *testing.T) *kafka.Server {
+	t.Helper()
+	b := l.take()
+	if b == nil {
+		b = kafka.Steady(l.with(t))
+	} else {
+		kafkatest.Empty(t, b.Addr)
+	}
+	t.Cleanup(func() { // after the platform, which begins later
+		l.turn.Lock()
+		defer l.turn.Unlock()
+		l.free = append(l.free, b)
+	})
+	return b
+}
+
+// take returns a broker that nobody uses, or nil.
+func (l *lent) take() *kafka.Server {
+	l.turn.Lock()
+	defer l.turn.Unlock()
+	if len(l.free) == 0 {
+		return nil
+	}
+	b := l.free[0]
+	l.free = l.free[1:]
+	return b
+}
+
+// lasting ends with the package what a test has begun for all.
+type lasting struct {
+	mu   sync.Mutex
+	ends []func()
+	errs []error
+}
+
+// with returns what begins something in a test and ends it with the package.
+func (l *lasting) with(t *testing.T) testing.TB {
+	t.Helper()
+	return beginner{t, l}
+}
+
+// end ends all, the last begun first, and says what went wrong then.
+func (l *lasting) end() error {
+	for _, end := range slices.Backward(l.ends) {
+		end()
+	}
+	return errors.Join(l.errs...)
+}
+
+// beginner is a test as long as something begins, and the package once the test
+// is over.
+type beginner struct {
+	testing.TB
+
+	l *lasting
+}
+
+// Cleanup implements testing.TB.
+func (b beginner) Cleanup(end func()) {
+	b.l.mu.Lock()
+	defer b.l.mu.Unlock()
+	b.l.ends = append(b.l.ends, end)
+}
+
+// Context implements testing.TB.
+func (b beginner) Context() context.Context { return context.WithoutCancel(b.TB.Context()) }
+
+// Errorf implements testing.TB.
+func (b beginner) Errorf(format string, args ...any) {
+	b.l.mu.Lock()
+	defer b.l.mu.Unlock()
+	b.l.errs = append(b.l.errs, fmt.Errorf(format, args...))
+}

@@ -1,0 +1,191 @@
+package storm_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
+	"github.com/benchmark-ai/bai/services/test/testbed/process"
+)
+
+// recovered is within which all works again once servers are back, beyond what a
+// run takes on this machine when all is well.
+const recovered = 15 * time.Second
+
+// server is what goes away.
+type server struct {
+	name        string // as readiness says it
+	kill, again func(testing.TB)
+}
+
+// TestServersThatAreAwayAreWaitedFor has the broker, the store and both go away
+// while a load goes through the platform.
+func TestServersThatAreAwayAreWaitedFor(t *testing.T) {
+	w := apart(t)
+	broker, store := server{"kafka", w.broker.Kill, w.broker.Again}, server{"store", w.store.Kill, w.store.Again}
+	s := &storm{w: w, load: newLoad(w, 3, 4000, 400, 0, false), from: time.Now()}
+	for _, servers := range [][]server{{broker}, {store}, {broker, store}} {
+		begun := time.Now()
+		s.probe()
+		o := outage{storm: s, servers: servers, calm: time.Since(begun)}
+		o.pass(duration(t, EnvAway, 20*time.Second))
+	}
+	s.to, s.during = time.Now(), s.load.stored()
+	s.wantAll(30_000)
+}
+
+// outage is a time in which servers are away.
+type outage struct {
+	*storm
+
+	servers []server
+	calm    time.Duration // that a run took before
+}
+
+func (o *outage) String() string {
+	var names []string
+	for _, s := range o.servers {
+		names = append(names, s.name)
+	}
+	return strings.Join(names, " and ")
+}
+
+// pass has the servers go away for a while, and watches what the platform makes
+// of it.
+func (o *outage) pass(span time.Duration) {
+	w := o.w
+	w.t.Helper()
+	before := o.printed()
+	for _, s := range o.servers {
+		s.kill(w.t)
+	}
+	gone := time.Now()
+	o.awaitTold()
+	told := time.Since(gone)
+	key := "refused-" + o.String()
+	o.wantRefused(key)
+	o.awaitTold() // still
+	if !wait(w.t.Context(), time.Until(gone.Add(span))) {
+		return
+	}
+	o.wantSaidOnce(before)
+	was := o.load.mark()
+	for _, s := range o.servers {
+		s.again(w.t)
+	}
+	back := time.Now()
+	w.awaitReady()
+	ready := time.Since(back)
+	o.load.awaitProgress(was, time.Now().Add(patient))
+	o.probe()
+	took := time.Since(back)
+	w.t.Logf("%s away for %s: all said so within %s; back, all were ready after %s and all worked after %s; a run takes %s when all is well",
+		o, back.Sub(gone).Round(time.Second), told.Round(10*time.Millisecond), ready.Round(10*time.Millisecond), took.Round(10*time.Millisecond), o.calm.Round(10*time.Millisecond))
+	if took > recovered+o.calm {
+		w.t.Errorf("all worked again %s after %s came back, want %s and what a run takes, %s, at the most", took, o, recovered, o.calm)
+	}
+	if c := w.submit(key, w.descriptor(20, 0, false, ""), 20, false); c != nil { // the same once more
+		o.probes = append(o.probes, c)
+	}
+}
+
+// printed is how much each process has printed.
+func (o *outage) printed() map[*process.Process]int {
+	all := map[*process.Process]int{}
+	for _, p := range o.w.all() {
+		all[p] = p.Log.Len()
+	}
+	return all
+}
+
+// awaitTold waits until every process says that it lacks the servers.
+func (o *outage) awaitTold() {
+	o.w.t.Helper()
+	late := time.Now().Add(patient)
+	for _, p := range o.w.all() {
+		for {
+			err := p.Ready(o.w.t.Context())
+			if err != nil && !slices.ContainsFunc(o.servers, func(s server) bool { return !strings.Contains(err.Error(), s.name+": ") }) {
+				break
+			}
+			if time.Now().After(late) {
+				o.w.t.Fatalf("%s does not say that it lacks %s: %v", p.Name, o, err)
+			}
+			time.Sleep(50 * time.Millisecond)
+		}
+	}
+}
+
+// wantRefused checks that a submission is not accepted.
+func (o *outage) wantRefused(key string) {
+	o.w.t.Helper()
+	ctx, cancel := context.WithTimeout(o.w.t.Context(), time.Minute)
+	defer cancel()
+	begun := time.Now()
+	r, err := o.w.api.SubmitRun(ctx, &baiv1.SubmitRunRequest{IdempotencyKey: key, DescriptorToml: []byte(o.w.descriptor(20, 0, false, "")), Owner: "tester"})
+	if status.Code(err) != codes.Unavailable {
+		o.w.t.Errorf("a submission without %s: %v, %v; want UNAVAILABLE", o, r, err)
+	}
+	o.w.t.Logf("a submission without %s: after %s %v", o, time.Since(begun).Round(10*time.Millisecond), err)
+}
+
+// said is an entry of a log, but for what differs each time.
+type said struct{ Level, Msg, Group, Topic, Step, Run string }
+
+// wantSaidOnce checks what the processes have logged since before the servers
+// went, which are still away: each says once what it waits for.
+func (o *outage) wantSaidOnce(before map[*process.Process]int) {
+	o.w.t.Helper()
+	for _, p := range o.w.all() {
+		times := complaints(p.Log.Since(before[p]))
+		if len(times) == 0 && o.servers[0].name == "kafka" {
+			o.w.t.Errorf("%s has not logged that it waits for %s", p.Name, o)
+		}
+		for _, entry := range slices.SortedFunc(maps.Keys(times), func(a, b said) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) }) {
+			if times[entry] > 1 {
+				o.w.t.Errorf("%s has logged %d times while %s were away: %+v", p.Name, times[entry], o, entry)
+			}
+		}
+	}
+}
+
+// TestNothingIsLostWhileThePlatformIsAway ends the one process that a platform on
+// one machine is, and begins it again after a while, in which benchmarks end.
+func TestNothingIsLostWhileThePlatformIsAway(t *testing.T) {
+	w := embedded(t)
+	s := &storm{w: w, load: newLoad(w, 3, 3000, 600, 0, false), from: time.Now()}
+	s.probe()
+	was := s.load.mark()
+	w.platform.Kill(t)
+	if !wait(t.Context(), duration(t, EnvAway, 20*time.Second)) {
+		return
+	}
+	w.platform.Begin(t)
+	back := time.Now()
+	s.load.awaitProgress(was, time.Now().Add(patient))
+	s.probe()
+	t.Logf("all worked again %s after the platform was begun", time.Since(back).Round(10*time.Millisecond))
+	s.to, s.during = time.Now(), s.load.stored()
+	s.wantAll(1000)
+}
+
+// complaints are the warnings and errors in a log, and how often each is there.
+func complaints(log string) map[said]int {
+	times := map[said]int{}
+	for line := range strings.Lines(log) {
+		var entry said
+		if json.Unmarshal([]byte(line), &entry) == nil && (entry.Level == "warn" || entry.Level == "error") {
+			times[entry]++
+		}
+	}
+	return times
+}
