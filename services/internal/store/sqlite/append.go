@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"encoding/json"
 	"errors"
-	"slices"
 
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/store"
@@ -207,21 +206,13 @@ func (a *appender) count(ctx context.Context) ([]string, error) {
 
 // weaveIn brings the samples of a source to those that are there.
 func (a *appender) weaveIn(ctx context.Context, st *stream) error {
-	samples := ordered(joined(st.samples))
-	if len(samples) == 0 {
+	young := inOrder(st.samples)
+	if len(young) == 0 {
 		return nil
 	}
-	fresh, err := a.weave(ctx, st.source, samples)
-	st.stored, st.last = fresh, samples[len(samples)-1].Seq
+	fresh, err := a.weave(ctx, st.source, young)
+	st.stored, st.last = fresh, young.last().Seq
 	return err
-}
-
-// joined returns all that batches have. What a single one has is not copied.
-func joined[T any](batches [][]T) []T {
-	if len(batches) == 1 {
-		return batches[0]
-	}
-	return slices.Concat(batches...)
 }
 
 // number returns the number of what find finds, which insert makes if need be.

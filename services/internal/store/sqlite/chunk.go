@@ -50,38 +50,52 @@ func compare(a, b *event.Sample) int {
 	return cmp.Or(cmp.Compare(a.Seq, b.Seq), cmp.Compare(a.Sub, b.Sub), cmp.Compare(a.Name, b.Name))
 }
 
-// pack returns the chunk of samples, which are in order.
-func pack(samples []event.Sample) ([]byte, error) {
-	t := table{numbers: make(map[string]uint64)}
-	var same labels
-	body := binary.AppendUvarint(make([]byte, 0, 24*len(samples)+16), uint64(len(samples)))
-	var seq, time int64
-	for i := range samples {
-		s := &samples[i]
-		labels, err := same.text(s.Labels)
-		if err != nil {
-			return nil, err
+// pack returns the chunk of samples.
+func pack(samples series) ([]byte, error) {
+	n := samples.count()
+	p := packer{table: table{numbers: make(map[string]uint64)}}
+	p.body = binary.AppendUvarint(make([]byte, 0, 24*n+16), uint64(n)) //nolint:gosec // a count
+	for _, piece := range samples {
+		for i := range piece {
+			if err := p.add(&piece[i]); err != nil {
+				return nil, err
+			}
 		}
-		body = append(body, flagsOf(s))
-		body = binary.AppendVarint(body, s.Seq-seq)
-		if s.Sub != 0 {
-			body = binary.AppendVarint(body, int64(s.Sub))
-		}
-		body = binary.AppendUvarint(body, t.number(s.Name))
-		if s.Unit != "" {
-			body = binary.AppendUvarint(body, t.number(s.Unit))
-		}
-		if labels != "" {
-			body = binary.AppendUvarint(body, t.number(labels))
-		}
-		body = binary.LittleEndian.AppendUint64(body, math.Float64bits(s.Float()))
-		body = binary.AppendVarint(body, s.Time-time)
-		if s.Step != nil {
-			body = binary.AppendVarint(body, *s.Step)
-		}
-		seq, time = s.Seq, s.Time
 	}
-	return append(t.head(), body...), nil
+	return append(p.table.head(), p.body...), nil
+}
+
+// packer makes a chunk.
+type packer struct {
+	table     table
+	labels    labels
+	body      []byte
+	seq, time int64 // of the sample before
+}
+
+func (p *packer) add(s *event.Sample) error {
+	labels, err := p.labels.text(s.Labels)
+	if err != nil {
+		return err
+	}
+	b := binary.AppendVarint(append(p.body, flagsOf(s)), s.Seq-p.seq)
+	if s.Sub != 0 {
+		b = binary.AppendVarint(b, int64(s.Sub))
+	}
+	b = binary.AppendUvarint(b, p.table.number(s.Name))
+	if s.Unit != "" {
+		b = binary.AppendUvarint(b, p.table.number(s.Unit))
+	}
+	if labels != "" {
+		b = binary.AppendUvarint(b, p.table.number(labels))
+	}
+	b = binary.LittleEndian.AppendUint64(b, math.Float64bits(s.Float()))
+	b = binary.AppendVarint(b, s.Time-p.time)
+	if s.Step != nil {
+		b = binary.AppendVarint(b, *s.Step)
+	}
+	p.body, p.seq, p.time = b, s.Seq, s.Time
+	return nil
 }
 
 func flagsOf(s *event.Sample) (flags byte) {

@@ -32,7 +32,6 @@ func Versions() int { return len(schema()) }
 
 // What chunks are made with.
 var (
-	Pack    = pack
 	Unpack  = unpack
 	Merge   = merge
 	Ordered = ordered
@@ -59,3 +58,6 @@ func (s *Store) Stretches(ctx context.Context) (lines []int, err error) {
 	}, "SELECT lines FROM stretches ORDER BY source, first")
 	return lines, err
 }
+
+// Pack is pack for samples that are in order.
+func Pack(samples []event.Sample) ([]byte, error) { return pack(series{samples}) }

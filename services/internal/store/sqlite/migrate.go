@@ -52,14 +52,14 @@ func (a *appender) chunkRowsOf(ctx context.Context, source int64) error {
 			break
 		}
 		if samples = append(samples, v); len(samples) == maxChunk {
-			err = a.addChunks(ctx, source, samples)
+			err = a.addChunks(ctx, source, series{samples})
 			samples = samples[:0]
 		}
 	}
 	if err := errors.Join(err, rows.Err(), rows.Close()); err != nil {
 		return err
 	}
-	return a.addChunks(ctx, source, samples)
+	return a.addChunks(ctx, source, series{samples})
 }
 
 func scanRow(rows *sql.Rows, v *event.Sample) error {

@@ -244,3 +244,11 @@ func (s stretch) with(before stretch) (stretch, error) {
 	s.first, s.lines, s.marks = before.first, s.lines+before.lines, press(slices.Compact(some))
 	return s, err
 }
+
+// joined returns all that batches have. What a single one has is not copied.
+func joined[T any](batches [][]T) []T {
+	if len(batches) == 1 {
+		return batches[0]
+	}
+	return slices.Concat(batches...)
+}

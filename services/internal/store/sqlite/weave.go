@@ -25,9 +25,9 @@ const (
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`
 )
 
-// weave brings samples, which are in order, into the chunks of a source, and
-// returns how many were not there yet.
-func (a *appender) weave(ctx context.Context, source int64, young []event.Sample) (int64, error) {
+// weave brings samples into the chunks of a source, and returns how many were not
+// there yet.
+func (a *appender) weave(ctx context.Context, source int64, young series) (int64, error) {
 	if len(young) == 0 {
 		return 0, nil
 	}
@@ -35,8 +35,11 @@ func (a *appender) weave(ctx context.Context, source int64, young []event.Sample
 	if err != nil {
 		return 0, err
 	}
-	all := merge(old, young)
-	fresh := int64(len(all) - len(old))
+	all := young
+	if len(old) > 0 {
+		all = series{merge(old, slices.Concat(young...))}
+	}
+	fresh := int64(all.count() - len(old))
 	if all, err = a.takePreceding(ctx, source, all); err != nil {
 		return 0, err
 	}
@@ -44,8 +47,8 @@ func (a *appender) weave(ctx context.Context, source int64, young []event.Sample
 }
 
 // takeOverlapping takes the samples out of the chunks that overlap young.
-func (a *appender) takeOverlapping(ctx context.Context, source int64, young []event.Sample) (old []event.Sample, err error) {
-	first, last := placeOf(&young[0]), placeOf(&young[len(young)-1])
+func (a *appender) takeOverlapping(ctx context.Context, source int64, young series) (old []event.Sample, err error) {
+	first, last := placeOf(young.first()), placeOf(young.last())
 	for {
 		samples, ok, err := a.take(ctx, maxChunk, overlapping, source, first.Seq, first.Sub, first.Name, last.Seq, last.Sub, last.Name)
 		if err != nil || !ok {
@@ -59,14 +62,14 @@ func (a *appender) takeOverlapping(ctx context.Context, source int64, young []ev
 // front of these, as long as that one is no larger: so a sample is written as
 // often as its chunk doubles, and the chunks of a source that brings little at a
 // time are few.
-func (a *appender) takePreceding(ctx context.Context, source int64, all []event.Sample) ([]event.Sample, error) {
-	for len(all) < smallChunk {
-		first := placeOf(&all[0])
-		samples, ok, err := a.take(ctx, len(all), preceding, source, first.Seq, first.Sub, first.Name)
+func (a *appender) takePreceding(ctx context.Context, source int64, all series) (series, error) {
+	for all.count() < smallChunk {
+		first := placeOf(all.first())
+		samples, ok, err := a.take(ctx, all.count(), preceding, source, first.Seq, first.Sub, first.Name)
 		if err != nil || !ok {
 			return all, err
 		}
-		all = append(samples, all...)
+		all = slices.Insert(all, 0, samples)
 	}
 	return all, nil
 }
@@ -90,14 +93,14 @@ func (a *appender) take(ctx context.Context, most int, find string, args ...any)
 	return samples, err == nil, err
 }
 
-func (a *appender) addChunks(ctx context.Context, source int64, samples []event.Sample) error {
-	for part := range slices.Chunk(samples, maxChunk) {
+func (a *appender) addChunks(ctx context.Context, source int64, samples series) error {
+	for part := range samples.chunks(maxChunk) {
 		chunk, err := pack(part)
 		if err != nil {
 			return err
 		}
-		first, last := placeOf(&part[0]), placeOf(&part[len(part)-1])
-		if _, err := a.exec(ctx, addChunk, source, first.Seq, first.Sub, first.Name, last.Seq, last.Sub, last.Name, len(part), chunk); err != nil {
+		first, last := placeOf(part.first()), placeOf(part.last())
+		if _, err := a.exec(ctx, addChunk, source, first.Seq, first.Sub, first.Name, last.Seq, last.Sub, last.Name, part.count(), chunk); err != nil {
 			return err
 		}
 	}
