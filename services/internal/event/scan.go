@@ -39,11 +39,10 @@ func scanMetrics(b []byte) (Metrics, bool) {
 		if len(m.Samples) > 0 && !s.take(",") {
 			return Metrics{}, false
 		}
-		sample, ok := s.sample()
-		if !ok {
+		m.Samples = append(m.Samples, Sample{})
+		if !s.sample(&m.Samples[len(m.Samples)-1]) {
 			return Metrics{}, false
 		}
-		m.Samples = append(m.Samples, sample)
 	}
 	return m, true
 }
@@ -132,33 +131,34 @@ func (s *scanner) take(text string) bool {
 	return true
 }
 
-func (s *scanner) sample() (v Sample, ok bool) {
+// sample reads a sample into v, which is empty.
+func (s *scanner) sample(v *Sample) (ok bool) {
 	if v.Seq, ok = s.integer(`{"seq":`); !ok {
-		return v, false
+		return false
 	}
 	if v.Sub, ok = s.sub(); !ok {
-		return v, false
+		return false
 	}
 	if v.Name, ok = s.text(`,"name":`); !ok || !s.take(`,"value":`) {
-		return v, false
+		return false
 	}
 	if v.Value, ok = s.value(); !ok {
-		return v, false
+		return false
 	}
 	if v.Special, ok = s.maybeText(`,"special":`); !ok {
-		return v, false
+		return false
 	}
 	if v.Unit, ok = s.maybeText(`,"unit":`); !ok {
-		return v, false
+		return false
 	}
 	if v.Time, ok = s.integer(`,"time":"`); !ok || !s.take(`"`) {
-		return v, false
+		return false
 	}
 	if v.Step, ok = s.step(); !ok {
-		return v, false
+		return false
 	}
 	v.Labels, ok = s.labels()
-	return v, ok && s.take("}")
+	return ok && s.take("}")
 }
 
 func (s *scanner) line() (l Line, ok bool) {

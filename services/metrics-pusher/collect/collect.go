@@ -54,8 +54,9 @@ type Settings struct {
 // Publisher publishes.
 type Publisher interface {
 	// Publish publishes events, those of a run in their order, and returns when
-	// they are safe. It tries until ctx is done. What it can never publish is
-	// event.ErrPoison.
+	// they are safe, or never will be. It tries until ctx is done, and has no part
+	// of them once it has returned: their memory is used again. What it can never
+	// publish is event.ErrPoison.
 	Publish(ctx context.Context, events ...event.Event) error
 }
 

@@ -336,6 +336,30 @@ func TestWhatTheBusCanNeverCarryIsCountedAndSaid(t *testing.T) {
 	want(t, store.end("output", event.TopicLogs), event.End{Count: 0, Last: -1, Dropped: 2, Reason: "could not be shipped: too large: poison"})
 }
 
+// TestOneBatchThatTheBusCanNeverCarryTakesNoneWithIt: while the brokers are away,
+// batches wait, and are published together when they are back.
+func TestOneBatchThatTheBusCanNeverCarryTakesNoneWithIt(t *testing.T) {
+	v := newVolume(t)
+	v.record(t, out("a\n"))
+	v.exit(t, pod.Exit{})
+	flood(t, v, 5<<20, strings.Repeat("x", 99)+"\n")
+	store := newStore(t)
+	bad := int64(-1) // number of the first line of the batch that is refused
+	store.refuse = func(ev event.Event) error {
+		l, ok := ev.(event.Logs)
+		if !ok || len(l.Lines) == 0 || l.Lines[0].Seq < 2<<20 || bad >= 0 && l.Lines[0].Seq != bad {
+			return nil
+		}
+		bad = l.Lines[0].Seq
+		return fmt.Errorf("too large: %w", event.ErrPoison)
+	}
+	collectAll(t, settings(v), store)
+	end := store.end("output", event.TopicLogs)
+	if all := int64(5<<20/100 + 2); end.Count+end.Dropped != all || end.Dropped == 0 || end.Dropped > all/5 || end.Count != int64(len(store.lines())) {
+		t.Errorf("of %d lines there are %d, and the end says %+v", all, len(store.lines()), end)
+	}
+}
+
 func TestSettingsThatCannotBeRightAreRefused(t *testing.T) {
 	v := newVolume(t)
 	for name, tt := range map[string]struct {

@@ -15,6 +15,7 @@ import (
 // Bounds.
 const (
 	maxBatch    = 600 << 10 // bytes of JSON that a batch has, about, of at most 1000 KiB
+	maxAhead    = 8 << 20   // bytes that are read before where reading is is noted: what a kill has shipped again
 	maxLine     = 64 << 10  // bytes of a line that are kept, where settings do not say
 	mostLine    = 96 << 10  // and at most: in JSON a byte may take six
 	maxEmission = 256 << 10 // bytes of an emitted line

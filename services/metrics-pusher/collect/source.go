@@ -24,20 +24,21 @@ type source struct {
 	bus      Publisher
 	log      *zap.Logger
 
-	tail  tail
-	out   joiner // standard output, or the only stream there is
-	err   joiner // standard error
-	outs  *extract.Blocks
-	errs  *extract.Blocks
-	place place // what is shipped
-	next  place // what will be, once what is under way is
-	skip  int64 // lines up to this sequence number were shipped by an earlier run
-	dirty bool  // place has changed since it was written down
+	tail      tail
+	joined    joiner // standard output, or the only stream there is
+	joinedErr joiner // standard error
+	outs      *extract.Blocks
+	errs      *extract.Blocks
+	place     place // what is shipped
+	next      place // what will be, once what is under way is
+	skip      int64 // lines up to this sequence number were shipped by an earlier run
+	dirty     bool  // place has changed since it was written down
 
 	lines   []event.Line // under way, as are these
 	samples []event.Sample
-	size    int    // of both in JSON, about
-	sent    *batch // what is being shipped; nil for nothing
+	size    int   // of both in JSON, about
+	ahead   int64 // bytes that were read since place was noted
+	out     outbox
 
 	emissions extract.Emissions
 }
@@ -55,18 +56,18 @@ func (c *Collector) newSource(stream string) *source {
 	if stream == event.StreamSystem {
 		of = nil // they are ours, and not many
 	}
-	return &source{
+	s := &source{
 		series: of, lost: c.lost[stream],
 		from: event.Source{
 			Role: c.settings.Role, Index: c.settings.Index, Pod: c.settings.Pod, Container: c.settings.Container, Stream: stream,
 		},
 		settings: c.settings, patterns: c.patterns, bus: c.bus, log: c.log.With(zap.String("stream", stream)),
-		tail: tail{path: pod.In(c.settings.Dir, files[stream])},
-		out:  joiner{limit: limit},
-		err:  joiner{limit: limit},
-		outs: c.patterns.Blocks(),
-		errs: c.patterns.Blocks(),
+		tail:   tail{path: pod.In(c.settings.Dir, files[stream])},
+		joined: joiner{limit: limit}, joinedErr: joiner{limit: limit},
+		outs: c.patterns.Blocks(), errs: c.patterns.Blocks(),
 	}
+	s.out = outbox{bus: c.bus, settled: s.settled}
+	return s
 }
 
 // resume goes on where an earlier run was.
@@ -76,7 +77,7 @@ func (s *source) resume(p place) {
 }
 
 // ship ships some of what is there, and reports whether there is likely to be
-// more. It returns when that is acknowledged.
+// more. Where there is not, it returns when all is acknowledged.
 func (s *source) ship(ctx context.Context) (more bool, err error) {
 	if s.place.Ended || s.place.Broken {
 		return false, nil
@@ -87,18 +88,20 @@ func (s *source) ship(ctx context.Context) (more bool, err error) {
 		return false, err
 	}
 	if len(data) == 0 {
-		if s.tail.wasCut() {
+		err := s.overdue(ctx)
+		if err == nil && s.tail.wasCut() {
 			s.begin()
 		}
-		return false, s.overdue(ctx)
+		return false, err
 	}
+	s.ahead += int64(len(data))
 	if s.from.Stream == event.StreamOutput {
 		err = s.records(ctx, data)
 	} else {
 		err = s.text(ctx, data)
 	}
-	if err != nil {
-		return false, err
+	if err != nil || more && s.ahead < maxAhead {
+		return more, err
 	}
 	return more, s.commit(ctx)
 }
@@ -116,8 +119,8 @@ func (s *source) lose() {
 // read is gone.
 func (s *source) begin() {
 	s.log.Warn("the file was cut short: reading goes on at its beginning", zap.String("file", s.tail.path))
-	s.out.clear()
-	s.err.clear()
+	s.joined.clear()
+	s.joinedErr.clear()
 	s.outs.Clear()
 	s.errs.Clear()
 	s.next.Base, s.next.Done, s.next.Resume = s.tail.base, s.tail.base, s.tail.base
@@ -127,7 +130,7 @@ func (s *source) begin() {
 // text reads lines that client libraries emitted.
 func (s *source) text(ctx context.Context, data []byte) error {
 	now := time.Now().UnixNano()
-	err := s.out.add(data, s.tail.offset(), -1, func(l line) error { return s.emitted(ctx, l, now) })
+	err := s.joined.add(data, s.tail.offset(), -1, func(l line) error { return s.emitted(ctx, l, now) })
 	s.tail.used(len(data))
 	return err
 }
@@ -144,9 +147,9 @@ func (s *source) records(ctx context.Context, data []byte) error {
 		if n == 0 {
 			return nil
 		}
-		j := &s.out
+		j := &s.joined
 		if r.Err {
-			j = &s.err
+			j = &s.joinedErr
 		}
 		j.last = r.Time
 		err = j.add(r.Data, at+pod.RecordHeader, at, func(l line) error { return s.written(ctx, l, r.Err, r.Time, false) })
@@ -213,7 +216,7 @@ func (s *source) overdue(ctx context.Context) error {
 			return err
 		}
 	}
-	if len(s.samples) == first {
+	if len(s.samples) == first && s.ahead == 0 {
 		return nil
 	}
 	return s.commit(ctx)
@@ -299,48 +302,32 @@ func (s *source) room(ctx context.Context, size int) error {
 	return s.flush(ctx)
 }
 
-// flush has what is under way shipped, after what was before it: while that goes
+// flush has what is under way shipped, behind what was before it: while that goes
 // on, what follows is read.
 func (s *source) flush(ctx context.Context) error {
-	if err := s.settle(); err != nil {
-		return err
-	}
-	var evs []event.Event
+	b := batch{lines: s.lines, samples: s.samples}
 	if n := len(s.lines); n > 0 {
 		subject := fmt.Sprintf("%d-%d", s.lines[0].Seq, s.lines[n-1].Seq)
-		evs = append(evs, event.Logs{Header: s.head("logs", subject), Source: s.from, Lines: s.lines})
+		b.events = append(b.events, event.Logs{Header: s.head("logs", subject), Source: s.from, Lines: s.lines})
 	}
 	if n := len(s.samples); n > 0 {
 		first, last := s.samples[0], s.samples[n-1]
 		subject := fmt.Sprintf("%d.%d-%d.%d", first.Seq, first.Sub, last.Seq, last.Sub)
-		evs = append(evs, event.Metrics{Header: s.head("metrics", subject), Source: s.from, Samples: s.samples})
+		b.events = append(b.events, event.Metrics{Header: s.head("metrics", subject), Source: s.from, Samples: s.samples})
 	}
-	if len(evs) == 0 {
+	if len(b.events) == 0 {
 		return nil
 	}
-	s.sent = &batch{lines: s.lines, samples: s.samples, done: make(chan error, 1)}
-	go func(done chan<- error) { done <- s.bus.Publish(ctx, evs...) }(s.sent.done)
-	// Whoever publishes may keep what it was given.
-	s.lines, s.samples, s.size = make([]event.Line, 0, len(s.lines)), make([]event.Sample, 0, len(s.samples)), 0
+	if err := s.out.put(ctx, b); err != nil {
+		return err
+	}
+	b = s.out.empty()
+	s.lines, s.samples, s.size = b.lines, b.samples, 0
 	return nil
 }
 
-// batch is what is being shipped.
-type batch struct {
-	lines   []event.Line
-	samples []event.Sample
-	done    chan error
-}
-
-// settle waits until what is being shipped is acknowledged, and counts it. What
-// can never be shipped is dropped.
-func (s *source) settle() error {
-	if s.sent == nil {
-		return nil
-	}
-	b := s.sent
-	s.sent = nil
-	err := <-b.done
+// settled counts a batch that is shipped. What can never be is dropped.
+func (s *source) settled(b batch, err error) error {
 	switch {
 	case errors.Is(err, event.ErrPoison):
 		s.log.Error("cannot be shipped", zap.Error(err))
@@ -367,13 +354,21 @@ func (s *source) head(kind, subject string) event.Header {
 
 // commit ships what is under way and notes how far that is.
 func (s *source) commit(ctx context.Context) error {
-	if err := errors.Join(s.flush(ctx), s.settle()); err != nil {
+	if err := s.drain(ctx); err != nil {
 		return err
 	}
 	s.next.Done = s.tail.offset()
-	s.next.Resume = s.errs.Under(s.outs.Under(s.err.under(s.out.under(s.next.Done))))
-	s.place, s.dirty = s.next, true
+	s.next.Resume = s.errs.Under(s.outs.Under(s.joinedErr.under(s.joined.under(s.next.Done))))
+	s.place, s.dirty, s.ahead = s.next, true, 0
 	return nil
+}
+
+// drain ships what is under way.
+func (s *source) drain(ctx context.Context) error {
+	if err := s.flush(ctx); err != nil {
+		return err
+	}
+	return s.out.drain(ctx)
 }
 
 // finish ships what is there and says that the source has ended. What is known of
@@ -399,7 +394,7 @@ func (s *source) finish(ctx context.Context, exit pod.Exit) error {
 	if err := s.open(ctx); err != nil {
 		return err
 	}
-	if err := errors.Join(s.flush(ctx), s.settle()); err != nil {
+	if err := s.drain(ctx); err != nil {
 		return err
 	}
 	s.lose()
@@ -421,7 +416,7 @@ func (s *source) open(ctx context.Context) error {
 		return nil
 	}
 	size := s.tail.pos
-	l := line{text: s.out.text, length: s.out.length, seq: size + 1}
+	l := line{text: s.joined.text, length: s.joined.length, seq: size + 1}
 	if s.from.Stream != event.StreamOutput {
 		if l.length == 0 {
 			return nil
@@ -429,12 +424,12 @@ func (s *source) open(ctx context.Context) error {
 		return s.emitted(ctx, l, time.Now().UnixNano())
 	}
 	if l.length > 0 {
-		if err := s.written(ctx, l, false, s.out.last, true); err != nil {
+		if err := s.written(ctx, l, false, s.joined.last, true); err != nil {
 			return err
 		}
 	}
-	if s.err.length > 0 {
-		if err := s.written(ctx, line{text: s.err.text, length: s.err.length, seq: size + 2}, true, s.err.last, true); err != nil {
+	if s.joinedErr.length > 0 {
+		if err := s.written(ctx, line{text: s.joinedErr.text, length: s.joinedErr.length, seq: size + 2}, true, s.joinedErr.last, true); err != nil {
 			return err
 		}
 	}

@@ -77,14 +77,19 @@ func (s *store) keep(ev event.Event) {
 	if len(m.Value) > 1000<<10 {
 		s.tb.Errorf("an event of %d bytes", len(m.Value))
 	}
-	s.events = append(s.events, ev)
 	switch ev := ev.(type) {
 	case event.Logs:
+		ev.Lines = slices.Clone(ev.Lines) // theirs is the memory of what comes next
+		s.events = append(s.events, ev)
 		s.keepLines(ev.Source.Stream, ev.Lines)
 		s.finish(ev.Source.Stream, event.TopicLogs, ev.End)
 	case event.Metrics:
+		ev.Samples = slices.Clone(ev.Samples)
+		s.events = append(s.events, ev)
 		s.keepSamples(ev.Source.Stream, ev.Samples)
 		s.finish(ev.Source.Stream, event.TopicMetrics, ev.End)
+	default:
+		s.events = append(s.events, ev)
 	}
 }
 
