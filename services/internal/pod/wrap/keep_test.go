@@ -88,16 +88,16 @@ func TestFilesAreKeptHoweverTheCommandEnds(t *testing.T) {
 		signal syscall.Signal
 		code   int
 	}{
-		"by itself, badly":       {"exit 3", 0, 3},
-		"by a signal":            {"kill -KILL $$", 0, 137},
-		"as it is told to":       {"sleep 100", syscall.SIGTERM, 143},
-		"killed after the grace": {"trap '' TERM; while true; do sleep 0.01; done", syscall.SIGTERM, 137},
+		"by itself, badly":       {"echo ready; exit 3", 0, 3},
+		"by a signal":            {"echo ready; kill -KILL $$", 0, 137},
+		"as it is told to":       {"echo ready; sleep 100", syscall.SIGTERM, 143},
+		"killed after the grace": {"trap '' TERM; echo ready; while true; do sleep 0.01; done", syscall.SIGTERM, 137},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			work := t.TempDir()
 			r := start(t, wrap.Settings{
-				Args: []string{"sh", "-c", "cd " + work + "; echo x > f; echo ready; " + tt.script}, Keep: []pod.Artifact{{Path: work + "/f"}}, Grace: 50 * time.Millisecond,
+				Args: []string{"sh", "-c", "cd " + work + "; echo x > f; " + tt.script}, Keep: []pod.Artifact{{Path: work + "/f"}}, Grace: 50 * time.Millisecond,
 			})
 			r.signal(t, tt.signal)
 			if got := r.end(t).Code; got != tt.code {
