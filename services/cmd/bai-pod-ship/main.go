@@ -141,7 +141,7 @@ func bus(brokers []string, access pod.Access, token, source string) (*kafka.Bus,
 	if err != nil {
 		return nil, nil, err
 	}
-	b, err := kafka.NewBus(kafka.Settings{Brokers: brokers, Access: kafka.InPod(access), Token: token, Source: source}, log)
+	b, err := kafka.NewBus(kafka.InPod(brokers, access, token, source), log)
 	return b, log, err
 }
 

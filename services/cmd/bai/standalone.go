@@ -309,7 +309,7 @@ func (p *platform) fetcherDeps() (fetcher.Deps, error) {
 func (p *platform) executor() (map[string]service.Part, error) {
 	s := p.executorSettings()
 	var err error
-	if s.Pods.Access, err = p.settings.Kafka.Pods.ForPods(); err != nil {
+	if s.Pods.Access, err = p.settings.Kafka.ForPods(); err != nil {
 		return nil, err
 	}
 	return executor.New(s, executor.Deps{Bus: p.bus, Store: p.store, Cluster: p.pods, Token: p.bus.Token, Log: p.log}), nil

@@ -40,7 +40,7 @@ func (s *settings) executor() executor.Settings {
 func (s *settings) Parts(ctx context.Context, c *program.Common) (map[string]service.Part, error) {
 	settings := s.executor()
 	var err error
-	if settings.Pods.Access, err = s.Kafka.Pods.ForPods(); err != nil {
+	if settings.Pods.Access, err = s.Kafka.ForPods(); err != nil {
 		return nil, err
 	}
 	s.Kubernetes.MainOnly = true // the rest would be asked for with each look, and tell an executor nothing

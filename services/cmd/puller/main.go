@@ -44,7 +44,7 @@ func speaker(ctx context.Context, cfg pod.Pull) (say func(event.Status), stop fu
 	if len(cfg.Brokers) == 0 {
 		return nil, func() {}
 	}
-	bus, err := kafka.NewBus(kafka.Settings{Brokers: cfg.Brokers, Access: kafka.InPod(cfg.Access), Token: cfg.Token, Source: "puller"}, zap.NewNop())
+	bus, err := kafka.NewBus(kafka.InPod(cfg.Brokers, cfg.Access, cfg.Token, "puller"), zap.NewNop())
 	if err != nil {
 		return nil, func() {}
 	}

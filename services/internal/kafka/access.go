@@ -191,30 +191,35 @@ func (s Settings) CheckPods() error {
 	return nil
 }
 
-// ForPods returns a's TLS and SASL with the contents of its files, for the
-// Secret of a pod.
-func (a Access) ForPods() (pod.Access, error) {
-	out := pod.Access{TLS: a.TLS.on(), CA: a.TLS.CA, ServerName: a.TLS.ServerName, Mechanism: a.SASL.Mechanism, User: a.SASL.User}
-	if a.TLS.CAFile != "" {
-		pem, err := os.ReadFile(a.TLS.CAFile)
+// ForPods returns how pods write to the brokers, with the contents of the files
+// that Pods names, for the Secret of a pod.
+func (s Settings) ForPods() (pod.Access, error) {
+	tls, sasl := s.Pods.TLS, s.Pods.SASL
+	out := pod.Access{TLS: tls.on(), CA: tls.CA, ServerName: tls.ServerName, Mechanism: sasl.Mechanism, User: sasl.User, Compression: s.Compression}
+	if tls.CAFile != "" {
+		pem, err := os.ReadFile(tls.CAFile)
 		if err != nil {
 			return pod.Access{}, fmt.Errorf("read whom the brokers' certificates are signed by, for pods: %w", err)
 		}
 		out.CA = string(pem)
 	}
-	if a.SASL.Mechanism != "" {
+	if sasl.Mechanism != "" {
 		var err error
-		if out.Password, err = a.SASL.secret(); err != nil {
+		if out.Password, err = sasl.secret(); err != nil {
 			return pod.Access{}, fmt.Errorf("for pods: %w", err)
 		}
 	}
 	return out, nil
 }
 
-// InPod returns the access that a pod was given.
-func InPod(a pod.Access) Access {
-	return Access{
-		TLS:  TLS{Enabled: a.TLS, CA: a.CA, ServerName: a.ServerName},
-		SASL: SASL{Mechanism: a.Mechanism, User: a.User, Password: a.Password},
+// InPod returns the settings with which a pod speaks as source of the run to which
+// token gives it the right.
+func InPod(brokers []string, a pod.Access, token, source string) Settings {
+	return Settings{
+		Brokers: brokers, Token: token, Source: source, Compression: a.Compression,
+		Access: Access{
+			TLS:  TLS{Enabled: a.TLS, CA: a.CA, ServerName: a.ServerName},
+			SASL: SASL{Mechanism: a.Mechanism, User: a.User, Password: a.Password},
+		},
 	}
 }

@@ -42,9 +42,15 @@ func NewClient(s Settings) (*kafka.Client, func(), error) {
 	return newClient(s.Brokers, t), t.CloseIdleConnections, nil
 }
 
+// smallWrite is how many bytes are worth the compression when they are written at
+// once: an event that stands alone is hardly smaller for it.
+const smallWrite = 2 << 10
+
 // codecs are the ways to compress what is published, by the names of the setting.
+// Samples and lines in JSON get a tenth as long by lz4, in less time than it takes
+// to send and to write what it saves.
 func codecs() map[string]kafka.Compression {
-	return map[string]kafka.Compression{"": 0, "none": 0, "gzip": kafka.Gzip, "snappy": kafka.Snappy, "lz4": kafka.Lz4, "zstd": kafka.Zstd}
+	return map[string]kafka.Compression{"": kafka.Lz4, "none": 0, "gzip": kafka.Gzip, "snappy": kafka.Snappy, "lz4": kafka.Lz4, "zstd": kafka.Zstd}
 }
 
 // producer writes messages. It does not gather those of several callers: each
@@ -173,12 +179,17 @@ func weight(m kafka.Message) int {
 }
 
 func (p producer) produce(ctx context.Context, at place, msgs []kafka.Message) error {
-	records, now := make([]kafka.Record, len(msgs)), time.Now()
+	records, now, size := make([]kafka.Record, len(msgs)), time.Now(), 0
 	for i, m := range msgs {
+		size += weight(m)
 		records[i] = kafka.Record{Time: now, Key: kafka.NewBytes(m.Key), Value: kafka.NewBytes(m.Value), Headers: m.Headers}
 	}
+	compression := p.compression
+	if size < smallWrite {
+		compression = 0
+	}
 	resp, err := p.client.Produce(ctx, &kafka.ProduceRequest{
-		Topic: at.topic, Partition: at.partition, RequiredAcks: kafka.RequireAll, Compression: p.compression, Records: kafka.NewRecordReader(records...),
+		Topic: at.topic, Partition: at.partition, RequiredAcks: kafka.RequireAll, Compression: compression, Records: kafka.NewRecordReader(records...),
 	})
 	if err == nil {
 		err = resp.Error

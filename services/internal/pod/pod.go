@@ -173,8 +173,7 @@ type Collect struct {
 	Drain     time.Duration `json:"drain,omitempty"`     // ns; how long it may go on once it is told to stop; zero means 25 s
 }
 
-// Access is how a pod's connections to the brokers are protected. The zero value
-// is plain TCP.
+// Access is how a pod writes to the brokers. The zero value is plain TCP.
 type Access struct {
 	TLS        bool   `json:"tls,omitempty"`
 	CA         string `json:"ca,omitempty"` // PEM; empty means those that the image trusts
@@ -182,6 +181,8 @@ type Access struct {
 	Mechanism  string `json:"mechanism,omitempty"` // of SASL; empty means that nobody asks who speaks
 	User       string `json:"user,omitempty"`
 	Password   string `json:"password,omitempty"`
+
+	Compression string `json:"compression,omitempty"` // of what it publishes; empty means that of package kafka
 }
 
 // Artifact is a file or folder that is kept after the run.
