@@ -22,25 +22,33 @@ type told struct {
 	Time   string            `json:"time"`
 }
 
+// table is that of the client libraries.
+type table struct {
+	Cases []struct {
+		Name  string                `json:"name"`
+		Line  string                `json:"line"`
+		Shell struct{ Line string } `json:"shell"`
+		Want  []told                `json:"samples"`
+	} `json:"cases"`
+	NoNumbers []struct{ Text, Line string } `json:"no_numbers"`
+}
+
+func conformance(t *testing.T) (all table) {
+	t.Helper()
+	b, err := os.ReadFile("../../../client-lib/emit/testdata/conformance.json")
+	if err == nil {
+		err = json.Unmarshal(b, &all)
+	}
+	if err != nil || len(all.Cases) == 0 || len(all.NoNumbers) == 0 {
+		t.Fatalf("the table has %d cases and %d texts: %v", len(all.Cases), len(all.NoNumbers), err)
+	}
+	return all
+}
+
 // The table holds the very lines that the client libraries write, for they pass it
 // too.
 func TestWhatTheClientLibrariesWriteIsRead(t *testing.T) {
-	b, err := os.ReadFile("../../../client-lib/emit/testdata/conformance.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var table struct {
-		Cases []struct {
-			Name  string                `json:"name"`
-			Line  string                `json:"line"`
-			Shell struct{ Line string } `json:"shell"`
-			Want  []told                `json:"samples"`
-		} `json:"cases"`
-	}
-	if err := json.Unmarshal(b, &table); err != nil {
-		t.Fatal(err)
-	}
-	for _, tt := range table.Cases {
+	for _, tt := range conformance(t).Cases {
 		for i := range tt.Want {
 			tt.Want[i].Value = shortest(t, tt.Want[i].Value)
 		}
@@ -54,6 +62,16 @@ func TestWhatTheClientLibrariesWriteIsRead(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+func TestWhatIsNoNumberForTheClientLibrariesIsNoSample(t *testing.T) {
+	for _, tt := range conformance(t).NoNumbers {
+		t.Run(tt.Text, func(t *testing.T) {
+			if samples, err := extract.Emitted([]byte(tt.Line)); err == nil || len(samples) > 0 {
+				t.Errorf("%s: %+v, %v", tt.Line, samples, err)
+			}
+		})
 	}
 }
 
