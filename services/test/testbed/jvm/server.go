@@ -9,12 +9,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/benchmark-ai/bai/services/test/testbed/kit"
 )
 
 // Home is the folder of one server's own: its configuration, data and output.
@@ -104,8 +105,7 @@ func (h *Home) Run(tb testing.TB, env []string, argv ...string) {
 func (h *Home) command(env, argv []string) *exec.Cmd {
 	cmd := exec.Command(argv[0], argv[1:]...) //nolint:gosec,noctx // it outlives every context of the test and ends with the process
 	cmd.Dir, cmd.Env = h.Dir, append(os.Environ(), append([]string{"HOME=" + h.Dir}, env...)...)
-	cmd.SysProcAttr = attributes()
-	cmd.SysProcAttr.Credential = h.user
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: h.user}
 	return cmd
 }
 
@@ -139,22 +139,19 @@ func (p *Process) Again(tb testing.TB) {
 	}
 	cmd := p.home.command(p.env, p.argv)
 	cmd.Stdout, cmd.Stderr = out, out
-	p.ended = make(chan struct{})
-	started := make(chan error, 1)
-	go func() { // the kernel ends the server with the thread that started it
-		runtime.LockOSThread()
-		defer close(p.ended)
-		err := cmd.Start()
-		started <- err
-		if err == nil {
-			_ = cmd.Wait() // how it ended is in its output
-		}
-	}()
-	err = errors.Join(<-started, out.Close())
+	err = errors.Join(kit.Start(cmd), out.Close())
 	if err == nil {
 		p.begun = cmd.Process.Pid
 		err = mark(p.home.Dir, "begun", p.begun)
 	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		if cmd.Process != nil {
+			_ = cmd.Wait() // how it ended is in its output
+		}
+	}()
+	p.ended = ended
 	if err != nil {
 		tb.Fatalf("start %s: %v", p.argv[0], err)
 	}

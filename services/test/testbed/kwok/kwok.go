@@ -48,8 +48,8 @@ func Start(tb testing.TB, c *testbed.Cluster) {
 	p := exec.Command(program, "--config", config, "--kubeconfig", c.Simulator, "--manage-nodes-with-annotation-selector", annotation,
 		"--node-lease-duration-seconds", "40", "--node-ip", "127.0.0.1")
 	p.Env = append(os.Environ(), "HOME="+dir)
-	p.Stdout, p.Stderr, p.SysProcAttr = out, out, kit.DieWithUs()
-	if err := p.Start(); err != nil {
+	p.Stdout, p.Stderr = out, out
+	if err := kit.Start(p); err != nil {
 		tb.Fatal(err)
 	}
 	ended := make(chan struct{})

@@ -102,8 +102,8 @@ func New(name, health string, argv ...string) *Process {
 func (p *Process) Begin(tb testing.TB) {
 	tb.Helper()
 	l := &life{cmd: exec.Command(p.argv[0], p.argv[1:]...), over: make(chan struct{})} //nolint:gosec,noctx // a test's, which ends it
-	l.cmd.Stdout, l.cmd.Stderr, l.cmd.SysProcAttr = &p.Log, &p.Log, kit.DieWithUs()
-	if err := l.cmd.Start(); err != nil {
+	l.cmd.Stdout, l.cmd.Stderr = &p.Log, &p.Log
+	if err := kit.Start(l.cmd); err != nil {
 		tb.Fatalf("begin %s: %v", p.Name, err)
 	}
 	go func() {

@@ -49,8 +49,7 @@ func Start(tb testing.TB) *Server {
 	}
 	s.process = exec.Command(program, "--quiet", "--port", s.port, "--region", s.Region, "--keep-alive", "posix", s.Dir) //nolint:noctx // it ends with the test
 	s.process.Env = append(os.Environ(), "ROOT_ACCESS_KEY="+s.AccessKey, "ROOT_SECRET_KEY="+s.SecretKey)
-	s.process.SysProcAttr = dieWithUs()
-	if err := s.process.Start(); err != nil {
+	if err := kit.Start(s.process); err != nil {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(func() {
