@@ -2,6 +2,7 @@ package testbed_test
 
 import (
 	"context"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/benchmark-ai/bai/services/test/testbed"
 	"github.com/benchmark-ai/bai/services/test/testbed/bed"
+	"github.com/benchmark-ai/bai/services/test/testbed/kit"
 )
 
 // alone skips a test that looks at the whole machine where others work on it, and
@@ -30,7 +32,7 @@ func alone(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	if err := bed.Sweep(ctx); err != nil {
+	if err := errors.Join(kit.Packages(ctx), bed.Sweep(ctx)); err != nil { // what is installed stays, and is not the cluster's
 		t.Fatal(err)
 	}
 }

@@ -109,7 +109,7 @@ func (b builder) build(ctx context.Context, w Want) (k Kit, err error) {
 	if err != nil || !w.Nodes {
 		return k, err
 	}
-	if err := packages(ctx); err != nil {
+	if err := Packages(ctx); err != nil {
 		return k, err
 	}
 	if k.Pause, err = b.pause(ctx, k.Bin); err != nil {

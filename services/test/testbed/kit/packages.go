@@ -16,8 +16,8 @@ func programs() map[string]string {
 	}
 }
 
-// packages installs the packages that are missing.
-func packages(ctx context.Context) error {
+// Packages installs those of Debian's packages that nodes need and that are missing.
+func Packages(ctx context.Context) error {
 	var missing []string
 	for program, name := range programs() {
 		if _, err := exec.LookPath(program); err != nil && !slices.Contains(missing, name) {
