@@ -15,6 +15,8 @@ import (
 
 	"github.com/BurntSushi/toml"
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/benchmark-ai/bai/services/test/testbed"
 )
 
 // door is a gateway in a process of its own, beside others on one store.
@@ -175,7 +177,9 @@ func TestAScheduleFiresOnceAMinuteWhicheverGatewayDies(t *testing.T) {
 	b.ended("minutely", 1)
 	a.kill()
 	b.fires(1)
-	b.ended("minutely", 2)
+	for n := 2; n <= firings(); n++ {
+		b.ended("minutely", n)
+	}
 	a.begin()
 	runs := b.fired("minutely")
 	first := runs[0].Lineage.FiringTime
@@ -187,6 +191,14 @@ func TestAScheduleFiresOnceAMinuteWhicheverGatewayDies(t *testing.T) {
 	b.baictl("schedule", "pause", "minutely")
 	backfilled(t, b, first.Add(-30*time.Minute), len(runs))
 	wantNothingMissed(t, b, "minutely")
+}
+
+// firings are how many minutes are waited for: two, and five where all suites run.
+func firings() int {
+	if os.Getenv(testbed.EnvReal) != "" && os.Getenv(testbed.EnvShort) == "" {
+		return 5
+	}
+	return 2
 }
 
 // ended waits until a schedule has n runs, and all are over.
