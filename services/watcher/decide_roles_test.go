@@ -33,6 +33,14 @@ func workers(n int32, with ...func(*batchv1.Job)) []batchv1.Job {
 	return []batchv1.Job{*j}
 }
 
+// ofContainer has events be about a container of their pod.
+func ofContainer(name string, events []corev1.Event) []corev1.Event {
+	for i := range events {
+		events[i].InvolvedObject.FieldPath = "spec.containers{" + name + "}"
+	}
+	return events
+}
+
 // warned is a warning about a pod, of a time.
 func warned(when int, about, reason, message string) []corev1.Event {
 	e := said(when, reason, message, about)

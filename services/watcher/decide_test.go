@@ -120,6 +120,31 @@ func TestDecide(t *testing.T) {
 			job: job(), pods: pods(newPod(scheduled(), waiting(cluster.ContainerBenchmark, "CreateContainerConfigError", `secret "x" not found`))), now: 30,
 			want: `pending ConfigError: container benchmark cannot be started: CreateContainerConfigError: secret "x" not found`,
 		},
+		"a secret that is missing is told when the node has said so, and the pod has not yet": {
+			job: job(), pods: pods(newPod(scheduled(), runs(cluster.ContainerCollect, 2), waiting(cluster.ContainerBenchmark, "PodInitializing", ""))), now: 30,
+			events: ofContainer(cluster.ContainerBenchmark, warned(9, "pod-0", "Failed", `Error: secret "x" not found`)),
+			want:   `pending ConfigError: container benchmark cannot be started: secret "x" not found`,
+		},
+		"and is its user's fault once its time is up": {
+			job: job(), pods: pods(newPod(scheduled(), runs(cluster.ContainerCollect, 2), waiting(cluster.ContainerBenchmark, "PodInitializing", ""))), now: 610,
+			events: ofContainer(cluster.ContainerBenchmark, warned(590, "pod-0", "Failed", `Error: secret "x" not found`)),
+			want:   `failed user ConfigError: container benchmark cannot be started: secret "x" not found; it waited for 10m0s, and may wait no longer`,
+		},
+		"an image that a node could not have is told, too": {
+			job: job(), pods: pods(newPod(scheduled(), waiting(cluster.ContainerBenchmark, "ContainerCreating", ""))), now: 30,
+			events: ofContainer(cluster.ContainerBenchmark, warned(9, "pod-0", "Failed", "Error: ErrImagePull")),
+			want:   "pending ImagePullBackOff: container benchmark cannot be started: ErrImagePull",
+		},
+		"of a container that could not be made at first nothing is said once it runs": {
+			job: job(), pods: pods(newPod(scheduled(), runs(cluster.ContainerBenchmark, 20))), now: 30,
+			events: ofContainer(cluster.ContainerBenchmark, warned(9, "pod-0", "Failed", `Error: secret "x" not found`)),
+			want:   "running: the benchmark runs",
+		},
+		"what is said of another container is not said of this one": {
+			job: job(), pods: pods(newPod(scheduled(), waiting(cluster.ContainerBenchmark, "PodInitializing", ""))), now: 30,
+			events: ofContainer(cluster.ContainerCollect, warned(9, "pod-0", "Failed", `Error: secret "x" not found`)),
+			want:   `pending: its pod is scheduled on n1, and is being prepared; n1: Failed: Error: secret "x" not found`,
+		},
 		"a volume that could not be mounted right away may be on its way": {
 			job: job(), pods: pods(newPod(scheduled(), waiting(cluster.ContainerInstall, "PodInitializing", ""))), now: 2,
 			events: events("pod-0", "FailedMount", "secret not found"),

@@ -215,18 +215,42 @@ func stuck(s Sight, p corev1.Pod, c corev1.ContainerStatus) (Verdict, bool) {
 		return Verdict{}, false
 	}
 	reason, hopeless := waitingReason(w.Reason)
+	said := words(w.Reason, w.Message)
 	if reason == "" {
-		return Verdict{}, false
+		if reason, said = unmade(s, p, c); reason == "" {
+			return Verdict{}, false
+		}
 	}
 	class := event.ClassUser
 	if c.Name != cluster.ContainerBenchmark {
 		class = event.ClassPlatform
 	}
-	message := fmt.Sprintf("container %s cannot be started: %s", c.Name, words(w.Reason, w.Message))
+	message := fmt.Sprintf("container %s cannot be started: %s", c.Name, said)
 	if hopeless {
 		return failure(class, reason, scheduled(p), "%s", message), true
 	}
 	return waits(s, scheduled(p), class, reason, message), true
+}
+
+// unmade returns why a node could not make a container that is to be made, in its
+// words: it says so before the pod's status does, which waits for the container's
+// next turn.
+func unmade(s Sight, p corev1.Pod, c corev1.ContainerStatus) (reason event.Reason, said string) {
+	if !creating(c) || begun(c) || s.Now.Before(scheduled(p).Add(8*hush)) {
+		return "", ""
+	}
+	of := slices.DeleteFunc(about(s.Seen.Events, p), func(e corev1.Event) bool {
+		return e.Type != corev1.EventTypeWarning || !strings.HasSuffix(e.InvolvedObject.FieldPath, "{"+c.Name+"}") || when(e).Before(scheduled(p))
+	})
+	e, _ := last(of, "Failed")
+	said, ok := strings.CutPrefix(e.Message, "Error: ")
+	if !ok {
+		return "", ""
+	}
+	if reason, _ := waitingReason(said); reason != "" {
+		return reason, said
+	}
+	return event.ConfigError, said
 }
 
 // volumeFails: a volume cannot be mounted, for all that was heard lately. What is
