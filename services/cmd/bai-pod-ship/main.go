@@ -58,7 +58,7 @@ func ship(ctx context.Context, args []string) (int, error) {
 func collected(ctx context.Context) error {
 	if os.Getenv("GOGC") == "" { // its heap is small: collected rarely, but never beyond what a sidecar may have
 		debug.SetGCPercent(400)
-		debug.SetMemoryLimit(48 << 20)
+		debug.SetMemoryLimit(44 << 20)
 	}
 	s := collect.Settings{Dir: os.Getenv(pod.EnvDir), Pod: os.Getenv(pod.EnvPodUID), Node: os.Getenv(pod.EnvNode)}
 	if err := told(pod.CollectFile, &s.Collect); err != nil {

@@ -36,7 +36,7 @@ type Settings struct {
 	Token   string        `toml:"-"`        // instead of a key, for who may speak for one run only: that run's token
 	Source  string        `toml:"-"`        // who publishes, for others to read; empty means bai
 
-	Compression string `toml:"compression"` // of what is published, by pods too: gzip, snappy, lz4, zstd or none; empty means lz4
+	Compression string `toml:"compression"` // of what is published, by pods too: gzip, snappy, lz4, zstd or none; empty means snappy
 
 	ClientID string `toml:"client_id"` // by which brokers tell clients apart in their logs and quotas; empty means Source
 	Access

@@ -23,10 +23,10 @@ func TestWhatIsWorthItIsCompressed(t *testing.T) {
 		setting, message string
 		want             kafkago.Compression
 	}{
-		"lz4 where nothing is said":  {"", large, kafkago.Lz4},
-		"as is asked for":            {"zstd", large, kafkago.Zstd},
-		"nothing where none is":      {"none", large, 0},
-		"not an event that is small": {"", "pulling the image", 0},
+		"snappy where nothing is said": {"", large, kafkago.Snappy},
+		"as is asked for":              {"zstd", large, kafkago.Zstd},
+		"nothing where none is":        {"none", large, 0},
+		"not an event that is small":   {"", "pulling the image", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			broker := kafkatest.Start(t, event.TopicStatus)

@@ -47,10 +47,11 @@ func NewClient(s Settings) (*kafka.Client, func(), error) {
 const smallWrite = 2 << 10
 
 // codecs are the ways to compress what is published, by the names of the setting.
-// Samples and lines in JSON get a tenth as long by lz4, in less time than it takes
-// to send and to write what it saves.
+// Samples and lines in JSON get a fifth as long by snappy, in less time than it
+// takes to send and to write what it saves, and in blocks of 32 KiB, where lz4 has
+// each broker, sidecar and service take 4 MiB for as little as 2 KiB.
 func codecs() map[string]kafka.Compression {
-	return map[string]kafka.Compression{"": kafka.Lz4, "none": 0, "gzip": kafka.Gzip, "snappy": kafka.Snappy, "lz4": kafka.Lz4, "zstd": kafka.Zstd}
+	return map[string]kafka.Compression{"": kafka.Snappy, "none": 0, "gzip": kafka.Gzip, "snappy": kafka.Snappy, "lz4": kafka.Lz4, "zstd": kafka.Zstd}
 }
 
 // producer writes messages. It does not gather those of several callers: each

@@ -18,7 +18,7 @@ func move(ctx context.Context, addr string, messages [][]byte) (rate float64, er
 		return 0, err
 	}
 	r := kafka.NewReader(kafka.ReaderConfig{Brokers: []string{addr}, Topic: topic, MaxWait: 50 * time.Millisecond, MaxBytes: 10 << 20})
-	w := &kafka.Writer{Addr: kafka.TCP(addr), Topic: topic, RequiredAcks: kafka.RequireAll, BatchTimeout: time.Millisecond, BatchSize: 1, BatchBytes: 10 << 20, Compression: kafka.Lz4}
+	w := &kafka.Writer{Addr: kafka.TCP(addr), Topic: topic, RequiredAcks: kafka.RequireAll, BatchTimeout: time.Millisecond, BatchSize: 1, BatchBytes: 10 << 20, Compression: kafka.Snappy}
 	defer func() { err = errors.Join(err, r.Close(), w.Close()) }()
 	sent := make(chan error, 1)
 	begin := time.Now()

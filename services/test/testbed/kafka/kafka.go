@@ -125,6 +125,7 @@ func begin(tb testing.TB, addr string, settings, format []string) *Server {
 	// Stopping at the first compiler saves two fifths of what a start costs.
 	argv := []string{
 		filepath.Join(java, "bin", "java"), "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
+		"-Djava.io.tmpdir=" + home.Dir, // for the libraries of its codecs, which a kill leaves
 		"-Dlog4j2.configurationFile=" + home.Path("log4j2.properties"), "-cp", filepath.Join(lib, "*"),
 	}
 	id := make([]byte, 16)
