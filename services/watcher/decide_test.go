@@ -132,8 +132,8 @@ func TestDecide(t *testing.T) {
 		},
 		"an image that a node could not have is told, too": {
 			job: job(), pods: pods(newPod(scheduled(), waiting(cluster.ContainerBenchmark, "ContainerCreating", ""))), now: 30,
-			events: ofContainer(cluster.ContainerBenchmark, warned(9, "pod-0", "Failed", "Error: ErrImagePull")),
-			want:   "pending ImagePullBackOff: container benchmark cannot be started: ErrImagePull",
+			events: ofContainer(cluster.ContainerBenchmark, append(warned(9, "pod-0", "Failed", `Failed to pull image "example.org/none:1": not found`), warned(9, "pod-0", "Failed", "Error: ErrImagePull")...)),
+			want:   `pending ImagePullBackOff: container benchmark cannot be started: ErrImagePull: Failed to pull image "example.org/none:1": not found`,
 		},
 		"of a container that could not be made at first nothing is said once it runs": {
 			job: job(), pods: pods(newPod(scheduled(), runs(cluster.ContainerBenchmark, 20))), now: 30,

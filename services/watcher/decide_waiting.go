@@ -247,10 +247,16 @@ func unmade(s Sight, p corev1.Pod, c corev1.ContainerStatus) (reason event.Reaso
 	if !ok {
 		return "", ""
 	}
-	if reason, _ := waitingReason(said); reason != "" {
-		return reason, said
+	reason, _ = waitingReason(said)
+	if reason == "" {
+		return event.ConfigError, said
 	}
-	return event.ConfigError, said
+	for _, e := range slices.Backward(of) { // that says more
+		if strings.HasPrefix(e.Message, "Failed to pull image") {
+			return reason, words(said, e.Message)
+		}
+	}
+	return reason, said
 }
 
 // volumeFails: a volume cannot be mounted, for all that was heard lately. What is
