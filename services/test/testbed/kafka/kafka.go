@@ -122,9 +122,14 @@ func begin(tb testing.TB, addr string, settings, format []string) *Server {
 	home := jvm.NewHome(tb, "kafka")
 	home.Write(tb, "server.properties", strings.Join(append(append(common(), settings...), "log.dirs="+home.Path("data"), ""), "\n"))
 	home.Write(tb, "log4j2.properties", logging)
+	name, _ := os.Hostname() // it may have none
+	home.Write(tb, "hosts", strings.TrimSpace("127.0.0.1 localhost "+name)+"\n")
 	// Stopping at the first compiler saves two fifths of what a start costs.
 	argv := []string{
 		filepath.Join(java, "bin", "java"), "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
+		// A broker asks for its own name at each connection, and takes no other until a
+		// server of names has answered, or has not for long.
+		"-Djdk.net.hosts.file=" + home.Path("hosts"),
 		"-Djava.io.tmpdir=" + home.Dir, // for the libraries of its codecs, which a kill leaves
 		"-Dlog4j2.configurationFile=" + home.Path("log4j2.properties"), "-cp", filepath.Join(lib, "*"),
 	}
