@@ -72,15 +72,14 @@ func (b *board) wake() {
 	}
 }
 
-// add takes up an order, unless it is known. Said is how many of its data sets
-// the user was told are there, -1 if nothing was told.
-func (b *board) add(o Order, said int) {
+// add takes up an order, unless it is known.
+func (b *board) add(o Order) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if _, ok := b.orders[o.Submitted.Run]; ok {
 		return
 	}
-	b.orders[o.Submitted.Run] = &waiting{Order: o, dirty: true, said: said, full: make(map[string]bool), missed: make(map[string]bool)}
+	b.orders[o.Submitted.Run] = &waiting{Order: o, dirty: true, said: -1, full: make(map[string]bool), missed: make(map[string]bool)}
 	b.wake()
 }
 
@@ -155,7 +154,8 @@ func (b *board) dirty() []Order {
 }
 
 // want has the sources that a run lacks transferred, and no others for it. It
-// reports whether the user has not been told yet how many are there.
+// reports whether the user has not been told yet how many are there, and takes it
+// for told.
 func (b *board) want(run string, plan Plan) (news bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -177,6 +177,18 @@ func (b *board) want(run string, plan Plan) (news bool) {
 	news = w.said != w.there
 	w.said = w.there
 	return news
+}
+
+// untold notes that the users of these runs could not be told how many data sets
+// are there.
+func (b *board) untold(orders []Order) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, o := range orders {
+		if w, ok := b.orders[o.Submitted.Run]; ok {
+			w.dirty, w.said = true, -1
+		}
+	}
 }
 
 func (b *board) job(s Source) *job {

@@ -15,7 +15,7 @@ func NewBoard() Board { return Board{newBoard()} }
 
 // Order takes up an order of which everything is missing.
 func (b Board) Order(o Order) {
-	b.add(o, -1)
+	b.add(o)
 	b.want(o.Submitted.Run, Decide(o, Wanted, nil))
 }
 

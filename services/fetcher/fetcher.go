@@ -85,7 +85,8 @@ func (f *fetcher) refuse(ctx context.Context, run event.Submitted, end event.Fin
 	return []event.Event{end}, nil
 }
 
-// order remembers an order, unless it can be ended at once.
+// order remembers an order, unless it can be ended at once. What there is to tell
+// of it is told by who carries it out, so that all of that has one order.
 func (f *fetcher) order(ctx context.Context, o Order) ([]event.Event, error) {
 	plan, err := f.settle(ctx, o)
 	if err != nil {
@@ -100,14 +101,14 @@ func (f *fetcher) order(ctx context.Context, o Order) ([]event.Event, error) {
 	err = store.Create(ctx, f.deps.Store, store.KindOrder, openOrders+o.Submitted.Run, o)
 	if errors.Is(err, store.ErrExists) {
 		f.board.touch(o.Submitted.Run)
-		return []event.Event{plan.Status}, nil
+		return nil, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("remember order of run %s: %w", o.Submitted.Run, err)
 	}
 	f.deps.Log.Info("order", zap.String("run", o.Submitted.Run), zap.Int("sources", len(o.Sources)), zap.Int("missing", len(plan.Missing)))
-	f.board.add(o, int(plan.Status.Progress.Done))
-	return []event.Event{plan.Status}, nil
+	f.board.add(o)
+	return nil, nil
 }
 
 // command looks at a run again, whose cancel mark was set before this was said.

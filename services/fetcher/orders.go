@@ -189,7 +189,7 @@ func (r *round) take(run string, d store.Doc) {
 		r.deps.Log.Error("order cannot be read", zap.String("run", run), zap.Error(err))
 		return
 	}
-	r.board.add(o, -1)
+	r.board.add(o)
 }
 
 // forget forgets orders that are not open: nobody need say anything about them.
@@ -239,11 +239,14 @@ func (r *round) canceledMeanwhile(ctx context.Context) error {
 }
 
 // settleAll settles the orders about which something may have changed. Those
-// that go on come first, so that no transfer ends that one of them wants.
+// that go on come first, so that no transfer ends that one of them wants, and
+// their users are told before a transfer starts that may have more to tell.
 func (r *round) settleAll(ctx context.Context) error {
 	var (
 		errs []error
 		ends []func() error
+		news []event.Event
+		told []Order
 	)
 	for _, o := range r.board.dirty() {
 		plan, err := r.settle(ctx, o)
@@ -254,10 +257,16 @@ func (r *round) settleAll(ctx context.Context) error {
 		case plan.Ending != nil:
 			ends = append(ends, func() error { return r.end(ctx, o, plan) })
 		case r.board.want(o.Submitted.Run, plan) && !o.Prefetch:
-			err = r.deps.Bus.Publish(ctx, plan.Status)
+			news, told = append(news, plan.Status), append(told, o)
 		}
 		if err != nil {
 			r.board.redo(o.Submitted.Run)
+			errs = append(errs, err)
+		}
+	}
+	if len(news) > 0 {
+		if err := r.deps.Bus.Publish(ctx, news...); err != nil {
+			r.board.untold(told)
 			errs = append(errs, err)
 		}
 	}

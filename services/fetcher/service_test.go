@@ -469,6 +469,20 @@ func TestAFullDiskIsWaitedForAndSaidOnce(t *testing.T) {
 	w.clean(t)
 }
 
+func TestWhatCouldNotBeToldIsToldOnceThatIsPossible(t *testing.T) {
+	w, s := newWorld(t), newSite(t)
+	w.mute = 1
+	p := w.start(t, quick())
+	p.Say(ask("r1", data{src: s.put("/dogs", page{content: []byte("dogs"), held: true})}))
+	eventually(t, "nothing is told", func() bool { return len(p.said()) > 0 })
+	if got := p.said()[0]; got != "0 of 1 data sets are there" {
+		t.Errorf("told first: %s", got)
+	}
+	s.release()
+	p.fetched(t, "r1")
+	w.clean(t)
+}
+
 func TestAnEndThatCannotBeSaidIsReplacedByOneThatCanAndTheOrderIsClosed(t *testing.T) {
 	w, s := newWorld(t), newSite(t)
 	core, said := observer.New(zap.ErrorLevel)

@@ -17,6 +17,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -51,6 +52,7 @@ type world struct {
 	shelf   fetcher.Objects // in place of objects, where it is set
 	jobs    *jobs           // that transfer in place of the fetchers; nil for none
 	said    zapcore.Core    // what fetchers log
+	mute    int32           // how many publications of a fetcher fail at first
 }
 
 func newWorld(tb testing.TB) *world {
@@ -93,7 +95,9 @@ func (w *world) startOn(tb testing.TB, s fetcher.Settings, docs fetcher.Store) *
 	if w.shelf == nil {
 		w.shelf = w.objects
 	}
-	deps := fetcher.Deps{Bus: bus, Store: docs, Objects: w.shelf, Buckets: w.buckets, Repositories: w.clone, Log: zap.New(w.said)}
+	spoken := &faltering{Bus: bus}
+	spoken.dead.Store(w.mute)
+	deps := fetcher.Deps{Bus: spoken, Store: docs, Objects: w.shelf, Buckets: w.buckets, Repositories: w.clone, Log: zap.New(w.said)}
 	if w.jobs != nil {
 		deps.Jobs, deps.Job = w.jobs, template()
 	}
@@ -116,6 +120,20 @@ func (w *world) startOn(tb testing.TB, s fetcher.Settings, docs fetcher.Store) *
 	})}
 	tb.Cleanup(p.stop)
 	return p
+}
+
+// faltering is a bus that takes nothing for some publications.
+type faltering struct {
+	*eventtest.Bus
+
+	dead atomic.Int32
+}
+
+func (l *faltering) Publish(ctx context.Context, events ...event.Event) error {
+	if l.dead.Add(-1) >= 0 {
+		return errors.New("away")
+	}
+	return l.Bus.Publish(ctx, events...)
 }
 
 // sleepy is a store that can be made to block, or to fail with err, as for a
