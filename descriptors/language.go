@@ -148,7 +148,8 @@ type Distributed struct {
 	NumInstances int `toml:"num_instances" default:"2"`
 
 	// ProcessesPerInstance is the number of MPI processes in each pod: a whole
-	// number, or "gpus" for one on each GPU.
+	// number, or "gpus" for one on each GPU. None is bound to a core unless env.vars
+	// or the command line of mpirun say so.
 	ProcessesPerInstance Processes `toml:"processes_per_instance" default:"1" kind:"processes"`
 }
 

@@ -110,7 +110,9 @@ func started(r role, processes int) []string {
 	return slices.Concat([]string{"mpirun", "-n", strconv.Itoa(processes)}, r.command)
 }
 
-// mpiVars tell any mpirun which hosts there are and how to reach them.
+// mpiVars tell any mpirun which hosts there are and how to reach them, and to bind
+// no rank to a core: it would count cores from the machine's first one, in each
+// pod anew, and ranks of pods that share a machine would share that core.
 func mpiVars(processes int) []corev1.EnvVar {
 	var vars []corev1.EnvVar
 	for _, v := range [][2]string{
@@ -123,6 +125,7 @@ func mpiVars(processes int) []corev1.EnvVar {
 		{"OMPI_MCA_orte_keep_fqdn_hostnames", "1"},
 		{"OMPI_MCA_plm_rsh_agent", mpiDir + "/rsh"},
 		{"OMPI_MCA_plm_rsh_no_tree_spawn", "1"},
+		{"OMPI_MCA_hwloc_base_binding_policy", "none"},
 		// Open MPI 5.
 		{"PRTE_ALLOW_RUN_AS_ROOT", "1"},
 		{"PRTE_ALLOW_RUN_AS_ROOT_CONFIRM", "1"},
@@ -130,7 +133,8 @@ func mpiVars(processes int) []corev1.EnvVar {
 		{"PRTE_MCA_prte_keep_fqdn_hostnames", "1"},
 		{"PRTE_MCA_plm_ssh_agent", mpiDir + "/rsh"},
 		{"PRTE_MCA_plm_ssh_no_tree_spawn", "1"},
-		// MPICH.
+		{"PRTE_MCA_hwloc_default_binding_policy", "none"},
+		// MPICH, which binds none by itself.
 		{"HYDRA_HOST_FILE", mpiDir + "/hostfile.hydra"},
 		{"HYDRA_LAUNCHER", "ssh"},
 		{"HYDRA_LAUNCHER_EXEC", mpiDir + "/rsh"},
@@ -138,6 +142,7 @@ func mpiVars(processes int) []corev1.EnvVar {
 		{"I_MPI_HYDRA_HOST_FILE", mpiDir + "/hostfile.hydra"},
 		{"I_MPI_HYDRA_BOOTSTRAP", "ssh"},
 		{"I_MPI_HYDRA_BOOTSTRAP_EXEC", mpiDir + "/rsh"},
+		{"I_MPI_PIN", "off"},
 	} {
 		vars = append(vars, corev1.EnvVar{Name: v[0], Value: v[1]})
 	}
