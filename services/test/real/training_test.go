@@ -31,7 +31,7 @@ func TestTheTrainingSampleTrainsInAPod(t *testing.T) {
 	if out, err := exec.CommandContext(t.Context(), python, "-c", "import torch").CombinedOutput(); err != nil {
 		t.Skipf("%s has no PyTorch (apt-get install python3-torch): %v\n%s", python, err, out)
 	}
-	debianOn(t, w, torchImage, "python3-torch")
+	debian{image: torchImage, packages: "python3-torch"}.on(t, w)
 	data := httptest.NewServer(http.FileServer(http.Dir(training)))
 	defer data.Close()
 	out, code := w.baictl(t, "run", training+"/descriptor.toml", "--script", training, "--name", "training",
