@@ -19,14 +19,15 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/cluster/local/spec"
 )
 
-// adopt takes over what the cluster before left.
-func (c *Cluster) adopt() error {
+// adopt takes over what the cluster before left, and says how many jobs that is.
+func (c *Cluster) adopt() (int, error) {
 	if err := errors.Join(c.adoptObjects(), c.adoptPods()); err != nil {
-		return err
+		return 0, err
 	}
 	c.tidy()
 	c.tidyNetworks()
-	for _, j := range c.all() {
+	jobs := c.all()
+	for _, j := range jobs {
 		j.mu.Lock()
 		c.resume(j)
 		j.mu.Unlock()
@@ -34,7 +35,7 @@ func (c *Cluster) adopt() error {
 	for _, at := range c.everything() {
 		c.introduce(at)
 	}
-	return nil
+	return len(jobs), nil
 }
 
 // adoptPods takes over pods, and what they hold.

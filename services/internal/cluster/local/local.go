@@ -122,13 +122,14 @@ func (c *Cluster) begin() (err error) {
 	if c.bell, err = newBell(c.disk.live()); err != nil {
 		return err
 	}
-	if err := c.adopt(); err != nil {
+	adopted, err := c.adopt()
+	if err != nil {
 		c.bell.close()
 		return err
 	}
 	c.wg.Go(func() { c.bell.listen(c.changed) })
 	c.log.Info("local cluster", zap.String("dir", c.disk.dir), zap.Bool("namespaces", c.machine.NoNamespaces == ""),
-		zap.String("without", c.machine.NoNamespaces), zap.Int("gpus", c.machine.GPUs), zap.Int("adopted", len(c.jobs)))
+		zap.String("without", c.machine.NoNamespaces), zap.Int("gpus", c.machine.GPUs), zap.Int("adopted", adopted))
 	return nil
 }
 
