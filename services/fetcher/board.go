@@ -51,6 +51,10 @@ type job struct {
 	last    stop   // how it was ended before its time
 }
 
+// told reports whether the user has been told how many data sets are there, before
+// which nothing else is told of the order.
+func (w *waiting) told() bool { return w.known && w.said >= 0 }
+
 // stop is why a transfer ended before its time.
 type stop int
 
@@ -362,7 +366,7 @@ func (b *board) full(j *job) []event.Submitted {
 	defer b.mu.Unlock()
 	var all []event.Submitted
 	for run := range j.runs {
-		if w, ok := b.orders[run]; ok && !w.Prefetch && !w.full[j.key] {
+		if w, ok := b.orders[run]; ok && !w.Prefetch && w.told() && !w.full[j.key] {
 			w.full[j.key] = true
 			all = append(all, w.Submitted)
 		}
@@ -401,7 +405,7 @@ func (b *board) progress(now time.Time, pace time.Duration) []event.Event {
 			w.at = now // the first look has nothing to compare with
 		}
 		past := now.Sub(w.at)
-		if w.Prefetch || past < pace || p.Done <= 0 || p.Done == w.bytes {
+		if w.Prefetch || !w.told() || past < pace || p.Done <= 0 || p.Done == w.bytes {
 			continue
 		}
 		p.Rate = max(int64(float64(p.Done-w.bytes)/past.Seconds()), 0)
@@ -429,7 +433,7 @@ func (b *board) stuck(now time.Time, silence time.Duration) []stuck {
 		if w.heard.IsZero() {
 			w.heard = now // the first look has nothing to compare with
 		}
-		if w.Prefetch || !w.known || now.Sub(w.heard) < silence {
+		if w.Prefetch || !w.told() || now.Sub(w.heard) < silence {
 			continue
 		}
 		w.heard = now
