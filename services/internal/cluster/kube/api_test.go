@@ -76,6 +76,7 @@ func TestAPI(t *testing.T) {
 		"a pod whose node never says that it ended is given up":                      lost,
 		"what owns all goes last, also where somebody else deleted the Job":          owned,
 		"a Job of several roles is that whose end ends the run":                      roles,
+		"what is left of a run whose Job is gone is not taken for its Job":           leftOver,
 		"nothing that is not labelled as a run's is seen or deleted":                 unlabelled,
 		"another cluster driver sees and deletes what this one has made":             replicas,
 		"an event about a pod makes Watch hand its run over":                         events,
@@ -350,7 +351,6 @@ func roles(t *testing.T, bed *testbed.Cluster) {
 	t.Helper()
 	scope := bed.Namespace(t)
 	c := open(t, kube.Settings{Kubeconfig: bed.Kubeconfig, Namespace: scope})
-	l := watch(t, c)
 	worker := job(scope, "r")
 	worker.Name = "r-worker"
 	for _, j := range []*batchv1.Job{worker, job(scope, "r")} {
@@ -360,14 +360,36 @@ func roles(t *testing.T, bed *testbed.Cluster) {
 	}
 	both := func(s cluster.Seen) bool { return s.Job != nil && s.Job.Name == "r" && len(s.Pods) == 2 }
 	until(t, c, ref(scope, "r"), "the main job and both pods", func(s cluster.Seen, err error) bool { return err == nil && both(s) })
-	fresh := watch(t, c) // the first may have met the worker alone
-	fresh.await(t, "the main job and both pods", both)
-	_ = l
+	l := watch(t, c) // one from before may have met the worker alone
+	l.await(t, "the main job and both pods", both)
 	if err := c.Delete(t.Context(), ref(scope, "r")); err != nil {
 		t.Fatal(err)
 	}
 	until(t, c, ref(scope, "r"), "nothing", func(_ cluster.Seen, err error) bool { return errors.Is(err, cluster.ErrNotFound) })
-	fresh.await(t, "that it has gone", func(s cluster.Seen) bool { return s.Job == nil && len(s.Pods) == 0 && s.Ref.Job == "r" })
+	l.await(t, "that it has gone", func(s cluster.Seen) bool { return s.Job == nil && len(s.Pods) == 0 && s.Ref.Job == "r" })
+}
+
+func leftOver(t *testing.T, bed *testbed.Cluster) {
+	t.Helper()
+	scope := bed.Namespace(t)
+	c := open(t, kube.Settings{Kubeconfig: bed.Kubeconfig, Namespace: scope})
+	worker, suspend := job(scope, "r"), true
+	worker.Name, worker.Spec.Suspend = "r-worker", &suspend // it has no pods
+	if err := errors.Join(c.Create(t.Context(), job(scope, "r")), c.Create(t.Context(), worker)); err != nil {
+		t.Fatal(err)
+	}
+	l := watch(t, c)
+	l.await(t, "both jobs", func(s cluster.Seen) bool { return s.Job != nil && s.Job.Name == "r" && len(s.Others) == 1 })
+	gone := func(s cluster.Seen) bool { return s.Job == nil && len(s.Pods) == 0 && s.Ref.Job == "r" }
+	bed.Run(t, "-n", scope, "delete", "job/r")
+	l.await(t, "that it has gone", gone)
+	n := l.count()
+	bed.Run(t, "-n", scope, "annotate", "job/r-worker", "x=y")
+	l.await(t, "that it still has", func(s cluster.Seen) bool { return l.count() > n && gone(s) })
+	if err := c.Delete(t.Context(), ref(scope, "r")); err != nil {
+		t.Fatal(err)
+	}
+	l.await(t, "that it still has", gone)
 }
 
 func unlabelled(t *testing.T, bed *testbed.Cluster) {

@@ -125,7 +125,8 @@ func (k *cacheOf) begun(ctx context.Context) bool {
 }
 
 // handOver hands an attempt over, or, where it was handed over before and is
-// there no more, that it has gone. It returns how many pods the attempt has.
+// there no more, that it has gone, once or more often. It returns how many pods
+// the attempt has.
 func (k *cacheOf) handOver(at attempt, known map[attempt]cluster.Ref, see func(cluster.Seen)) int {
 	var ref *cluster.Ref
 	was, ok := known[at]
@@ -138,7 +139,9 @@ func (k *cacheOf) handOver(at attempt, known map[attempt]cluster.Ref, see func(c
 		known[at] = seen.Ref
 		see(seen)
 	case ok:
-		delete(known, at)
+		if len(seen.Others) == 0 { // else one of them would be taken for the Job of the run
+			delete(known, at)
+		}
 		see(cluster.Seen{Ref: was})
 	}
 	return len(seen.Pods)
