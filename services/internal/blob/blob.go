@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"strings"
 	"time"
+	"unicode"
 
 	"gocloud.dev/blob"
 	_ "gocloud.dev/blob/fileblob" // the driver of file URLs
@@ -41,9 +42,17 @@ func (s Settings) Validate() error {
 
 // Clouds opens buckets of clouds, to write to.
 type Clouds interface {
-	// Hold opens the bucket of a scheme and a name. It asks for nothing.
-	Hold(ctx context.Context, scheme, name string) (*blob.Bucket, error)
+	// Hold opens the bucket of a scheme and a name, and returns what writes to it.
+	// It asks for nothing.
+	Hold(ctx context.Context, scheme, name string) (*blob.Bucket, Upload, error)
 }
+
+// Upload writes what r has to an object of a bucket, which is there once r has
+// ended well. It does so in pieces, of which so many are on their way at once, and
+// two more in memory. After an error there is neither an object nor a piece of
+// one, unless the bucket could not be reached for so long: then the bucket has to
+// forget them. It is an error if there is an object of that key.
+type Upload = func(ctx context.Context, key string, r io.Reader, bytes, once int) error
 
 // Store is an open object store. It may be used by several goroutines, and the
 // place behind it by several processes.
@@ -51,7 +60,7 @@ type Store struct {
 	bucket *blob.Bucket
 	disk   disk
 	podURL string
-	cloud  bool
+	cloud  *cloud // nil where it is a folder
 }
 
 // Open opens a store in a folder, and removes what writers that died have left
@@ -129,15 +138,14 @@ func (s *Store) Put(ctx context.Context, key string, size int64, withMD5 bool, f
 	return o, nil
 }
 
-func (s *Store) create(ctx context.Context, key string, size int64) (*blob.Writer, error) {
+func (s *Store) create(ctx context.Context, key string, size int64) (io.WriteCloser, error) {
 	if !valid(key) {
 		return nil, fmt.Errorf("write object %q: not a key", key)
 	}
-	opts := &blob.WriterOptions{ContentType: "application/octet-stream", BeforeWrite: lock, IfNotExist: true}
-	if s.cloud {
-		opts.BeforeWrite, opts.BufferSize, opts.MaxConcurrency = nil, piece(size), pieces
+	if s.cloud != nil {
+		return s.cloud.create(ctx, key, size), nil
 	}
-	w, err := s.bucket.NewWriter(ctx, key, opts)
+	w, err := s.bucket.NewWriter(ctx, key, &blob.WriterOptions{ContentType: "application/octet-stream", BeforeWrite: lock, IfNotExist: true})
 	if err != nil {
 		return nil, fmt.Errorf("write object %s: %w", key, err)
 	}
@@ -247,6 +255,8 @@ func parse(raw string) (*url.URL, error) {
 		return nil, fmt.Errorf("%q is not a URL: file:///folder is one", raw)
 	case u.Scheme == schemeS3 && (u.Host == "" || u.RawQuery != "" || u.User != nil):
 		return nil, fmt.Errorf("%q does not name a bucket and nothing else: s3://bucket/prefix does", u.Redacted())
+	case u.Scheme == schemeS3 && (strings.Contains(u.Path+"/", "../") || strings.ContainsFunc(u.Path, unicode.IsControl)):
+		return nil, fmt.Errorf("%q has a prefix that not every bucket keeps as it is: s3://bucket/prefix", u.Redacted())
 	case u.Scheme == "file" && (u.Host != "" || !strings.HasPrefix(u.Path, "/")):
 		return nil, fmt.Errorf("%q does not name an absolute folder: file:///folder does", raw)
 	}

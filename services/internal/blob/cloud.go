@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"strings"
@@ -16,22 +17,29 @@ import (
 // schemeS3 is that of URLs of buckets that objects can be kept in.
 const schemeS3 = "s3"
 
-// What a bucket is written with: so many pieces at once, each in memory until it
-// is there. An object has at most 10,000 pieces.
+// What a bucket is written in: pieces, of which each is in memory until it is
+// there. S3 wants 5 MiB at least in each, and 10,000 of them at most:
+// https://docs.aws.amazon.com/AmazonS3/latest/userguide/qfacts.html.
 const (
-	pieces     = 2
-	smallest   = 8 << 20
-	unknown    = 16 << 20 // of an object of unknown size, which may have 156 GiB then
+	smallest   = 5 << 20
+	unknown    = 8 << 20 // of an object of unknown size, which may have 78 GiB then
 	mostPieces = 9000
 )
 
-// piece returns how large the pieces of an object are; its size is -1 where it is
-// not known.
-func piece(size int64) int {
+// pieces returns how large the pieces of an object are, and how many are on their
+// way at once; the first is read beside the others, of which one is being filled.
+// A size of -1 is one that is not known. Two of the smallest make up for what each
+// waits for; of larger ones there is one, as a second would save little time for
+// its memory.
+func pieces(size int64) (bytes, once int) {
+	bytes = int(max(smallest, (size+mostPieces-1)/mostPieces))
 	if size < 0 {
-		return unknown
+		bytes = unknown
 	}
-	return int(max(smallest, (size+mostPieces-1)/mostPieces))
+	if bytes > smallest {
+		return bytes, 1
+	}
+	return bytes, 2
 }
 
 // openCloud opens a store in a bucket.
@@ -39,20 +47,58 @@ func openCloud(ctx context.Context, s Settings, u *url.URL, clouds Clouds) (*Sto
 	if clouds == nil {
 		return nil, fmt.Errorf("open object store %s: objects are kept in a folder only here", s.URL)
 	}
-	bucket, err := clouds.Hold(ctx, u.Scheme, u.Host)
+	bucket, write, err := clouds.Hold(ctx, u.Scheme, u.Host)
 	if err != nil {
 		return nil, fmt.Errorf("open object store %s: %w", s.URL, err)
 	}
-	if prefix := strings.Trim(u.Path, "/"); prefix != "" {
-		bucket = blob.PrefixedBucket(bucket, prefix+"/")
+	below := strings.Trim(u.Path, "/")
+	if below != "" {
+		below += "/"
+		bucket = blob.PrefixedBucket(bucket, below)
 	}
-	return &Store{bucket: bucket, podURL: s.PodURL, cloud: true}, nil
+	return &Store{bucket: bucket, podURL: s.PodURL, cloud: &cloud{write: write, below: below}}, nil
+}
+
+// cloud is what a store in a bucket writes by.
+type cloud struct {
+	write Upload
+	below string // what each key has in front
+}
+
+// upload is an object on its way to a bucket.
+type upload struct {
+	to   *io.PipeWriter
+	done chan error
+	ctx  context.Context //nolint:containedctx // Close ends what was begun with it
+}
+
+// create begins an object, which is there once it is closed with no error, and
+// only if ctx is not done then.
+func (c *cloud) create(ctx context.Context, key string, size int64) *upload {
+	from, to := io.Pipe()
+	u := &upload{to: to, done: make(chan error, 1), ctx: ctx}
+	bytes, once := pieces(size)
+	go func() {
+		err := c.write(ctx, c.below+key, from, bytes, once)
+		_ = from.CloseWithError(err) // never fails
+		u.done <- err
+	}()
+	return u
+}
+
+// Write implements io.Writer.
+func (u *upload) Write(p []byte) (int, error) { return u.to.Write(p) }
+
+// Close implements io.Closer.
+func (u *upload) Close() error {
+	_ = u.to.CloseWithError(u.ctx.Err()) // io.EOF where that is nil; never fails
+	return <-u.done
 }
 
 // Link returns a URL by which whoever is told it reads an object, and nothing
 // else, for so long; "" where the store has no such thing.
 func (s *Store) Link(ctx context.Context, key string, lasts time.Duration) (string, error) {
-	if !s.cloud {
+	if s.cloud == nil {
 		return "", nil
 	}
 	if !valid(key) {

@@ -2,8 +2,10 @@ package blob_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
+	"io/fs"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -41,6 +43,33 @@ func inBucket(t *testing.T) (*blob.Store, *s3bed.Server) {
 		}
 	})
 	return s, server
+}
+
+func TestAnObjectHasNoMorePiecesThanABucketTakesAndTheyLittleMemory(t *testing.T) {
+	for name, c := range map[string]struct{ size, most, memory int64 }{
+		"a small one":                            {1, 1, 20 << 20},
+		"a large one":                            {40 << 30, 8192, 20 << 20},
+		"one that is too large for the smallest": {100 << 30, 9000, 40 << 20},
+		"the largest of S3":                      {5 << 40, 9000, 2 << 30},
+		"one of unknown size":                    {-1, 10000, 24 << 20},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bytes, once := blob.Pieces(c.size)
+			size := c.size
+			if size < 0 {
+				size = 78 << 30
+			}
+			if n := (size + int64(bytes) - 1) / int64(bytes); n > c.most {
+				t.Errorf("it has %d pieces, want %d at most", n, c.most)
+			}
+			if memory := int64(bytes) * int64(once+2); memory > c.memory { // the first is read apart from the others
+				t.Errorf("they take %d bytes of memory, want %d at most", memory, c.memory)
+			}
+			if bytes < 5<<20 {
+				t.Errorf("a piece has %d bytes: S3 refuses it", bytes)
+			}
+		})
+	}
 }
 
 func TestABucketKeepsObjectsWholeAndOnce(t *testing.T) {
@@ -82,8 +111,8 @@ func keepsOnce(t *testing.T, s *blob.Store, key string, size int64) {
 	}
 }
 
-func TestNobodySeesHalfAnObjectInABucket(t *testing.T) {
-	s, _ := inBucket(t)
+func TestNobodySeesHalfAnObjectInABucketAndNothingOfItStays(t *testing.T) {
+	s, server := inBucket(t)
 	cut := errors.New("cut")
 	for name, n := range map[string]int{"objects/early": 1, "objects/late": 24 << 20} {
 		_, err := s.Put(t.Context(), name, 32<<20, false, func(w io.Writer) error {
@@ -102,6 +131,53 @@ func TestNobodySeesHalfAnObjectInABucket(t *testing.T) {
 	if left := keys(t, s); len(left) > 0 {
 		t.Errorf("left: %q", left)
 	}
+	if left := pieces(t, server); len(left) > 0 {
+		t.Errorf("the bucket keeps the pieces %q", left)
+	}
+}
+
+// TestAnUploadThatIsCanceledLeavesNothing cancels while a piece is there and the
+// next is being filled.
+func TestAnUploadThatIsCanceledLeavesNothing(t *testing.T) {
+	s, server := inBucket(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	_, err := s.Put(ctx, "objects/canceled", 32<<20, false, func(w io.Writer) error {
+		if _, err := w.Write(bytesOf(12 << 20)); err != nil {
+			return err
+		}
+		for late := time.Now().Add(time.Minute); len(pieces(t, server)) == 0; time.Sleep(time.Millisecond) {
+			if time.Now().After(late) {
+				t.Fatal("no piece comes to the bucket")
+			}
+		}
+		cancel()
+		return nil
+	})
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("Put: %v", err)
+	}
+	if left := append(keys(t, s), pieces(t, server)...); len(left) > 0 {
+		t.Errorf("left: %q", left)
+	}
+}
+
+// pieces are those that a server keeps of what is not whole.
+func pieces(t *testing.T, server *s3bed.Server) []string {
+	t.Helper()
+	var found []string
+	err := filepath.WalkDir(filepath.Join(server.Dir, "team", ".sgwtmp", "multipart"), func(path string, e fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err == nil && !e.IsDir() {
+			found = append(found, path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
 }
 
 func TestALinkLetsInWhoeverHasItToOneObject(t *testing.T) {

@@ -43,8 +43,8 @@ const (
 	fetcherImage = "docker.io/benchmark-ai/fetcher:real"       // that the suite builds
 	fetchJobs    = "../../../deploy/kubernetes/fetch-jobs"
 	large        = "/large" // where something lies that is so many times the memory of a Job
-	largeTimes   = 57
-	memoryOfJobs = "64Mi"
+	largeTimes   = 114
+	memoryOfJobs = "128Mi" // the pages of the program's file count for the pod, and all may be there
 )
 
 // site serves one data set, from another path for each test, to pods. It can hold

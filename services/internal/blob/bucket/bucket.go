@@ -17,6 +17,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"gocloud.dev/blob"
+	"gocloud.dev/blob/s3blob"
 	"gocloud.dev/gcerrors"
 
 	"github.com/benchmark-ai/bai/services/internal/store"
@@ -79,17 +80,22 @@ func (o *Opener) Open(ctx context.Context, scheme, name string, client *http.Cli
 	return b, nil
 }
 
-// Hold opens a bucket of S3 to write to, over connections of its own that try
-// again by themselves. It goes where settings say and nowhere that a user does.
-func (o *Opener) Hold(ctx context.Context, scheme, name string) (*blob.Bucket, error) {
+// Hold opens a bucket of S3, and returns what writes to it, over connections of
+// their own that try again by themselves. They go where settings say and nowhere
+// that a user does.
+func (o *Opener) Hold(ctx context.Context, scheme, name string) (*blob.Bucket, func(ctx context.Context, key string, r io.Reader, bytes, once int) error, error) {
 	if scheme != "s3" {
-		return nil, fmt.Errorf("open bucket %s://%s: objects are kept in buckets of S3 only: %w", scheme, name, store.ErrRefused)
+		return nil, nil, fmt.Errorf("open bucket %s://%s: objects are kept in buckets of S3 only: %w", scheme, name, store.ErrRefused)
 	}
-	b, err := o.settings.S3.connect(ctx, name, func(*s3.Options) {})
+	api, err := o.settings.S3.client(ctx, func(*s3.Options) {})
 	if err != nil {
-		return nil, fmt.Errorf("open bucket %s://%s: %w", scheme, name, err)
+		return nil, nil, fmt.Errorf("open bucket %s://%s: %w", scheme, name, err)
 	}
-	return b, nil
+	b, err := s3blob.OpenBucket(ctx, api, name, nil)
+	if err != nil {
+		return nil, nil, fmt.Errorf("open bucket %s://%s: %w", scheme, name, err)
+	}
+	return b, uploader{api: api, bucket: name}.upload, nil
 }
 
 // Bucket is an open bucket. It may be used by several goroutines.

@@ -12,7 +12,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 	"github.com/aws/smithy-go"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
-	"gocloud.dev/blob"
 	"gocloud.dev/blob/s3blob"
 )
 
@@ -27,29 +26,32 @@ type S3 struct {
 }
 
 func (s S3) open(ctx context.Context, name string, client *http.Client) (*Bucket, error) {
-	b, err := s.connect(ctx, name, func(o *s3.Options) {
+	api, err := s.client(ctx, func(o *s3.Options) {
 		o.HTTPClient = client
 		o.Retryer = aws.NopRetryer{} // who reads tries again
 	})
 	if err != nil {
 		return nil, err
 	}
+	b, err := s3blob.OpenBucket(ctx, api, name, nil)
+	if err != nil {
+		return nil, err
+	}
 	return &Bucket{bucket: b, listed: listedS3, masked: control, match: matchS3, told: toldS3}, nil
 }
 
-func (s S3) connect(ctx context.Context, name string, how func(*s3.Options)) (*blob.Bucket, error) {
+func (s S3) client(ctx context.Context, how func(*s3.Options)) (*s3.Client, error) {
 	c, err := s.config(ctx)
 	if err != nil {
 		return nil, err
 	}
-	api := s3.NewFromConfig(c, how, func(o *s3.Options) {
+	return s3.NewFromConfig(c, how, func(o *s3.Options) {
 		o.UsePathStyle = s.PathStyle
 		o.DisableLogOutputChecksumValidationSkipped = true
 		if s.Endpoint != "" {
 			o.BaseEndpoint = aws.String(s.Endpoint)
 		}
-	})
-	return s3blob.OpenBucket(ctx, api, name, nil)
+	}), nil
 }
 
 // config returns what the environment and the settings say.
