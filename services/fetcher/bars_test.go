@@ -75,9 +75,9 @@ func TestAFetchKeepsItsBars(t *testing.T) {
 	for _, c := range []interface{ Close() }{whole, parts, cuts, plain} {
 		t.Cleanup(c.Close)
 	}
-	// GOGC is as the program fetcher has it.
+	// GOGC and GOMEMLIMIT are as the program fetcher has them.
 	start := func(part, src string) *pairtest.Program {
-		return pairtest.Start(t, "TestProgram", part, "GOGC=50", "PAIR_SOURCE="+src, "PAIR_SUM="+sum, "PAIR_DIR="+t.TempDir())
+		return pairtest.Start(t, "TestProgram", part, "GOGC=50", "GOMEMLIMIT=36MiB", "PAIR_SOURCE="+src, "PAIR_SUM="+sum, "PAIR_DIR="+t.TempDir())
 	}
 	bareCopy := start("bare", plain.URL)
 	one := start("fetcher", plain.URL)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -19,10 +20,15 @@ import (
 	"github.com/benchmark-ai/bai/services/fetcher"
 	"github.com/benchmark-ai/bai/services/internal/store"
 	"github.com/benchmark-ai/bai/services/internal/store/sqlite"
+	"github.com/benchmark-ai/bai/services/test/testbed/s3"
 )
 
-// mostMemory is what the program may take, in MiB, its own text included.
-const mostMemory = 64
+// What the program may take, in MiB, its own text included; and for the pieces of
+// what it writes to a bucket.
+const (
+	mostMemory = 64
+	forPieces  = 8
+)
 
 // TestTheProgramTakesLittleMemory measures, where BAI_BARS says so, the program
 // as it is shipped while it does a task: BAI_BARS=1 is 1 GiB, another number so
@@ -51,13 +57,40 @@ func TestTheProgramTakesLittleMemory(t *testing.T) {
 		http.ServeFile(w, r, source)
 	}))
 	defer site.Close()
-	for name, slow := range map[string]int64{"on one connection": 0, "in parts": 1 << 50} {
-		if peak := peakOf(t, program, site.URL, sum, slow); peak > mostMemory {
-			t.Errorf("%d MiB %s: %.1f MiB of memory, want %d at most", mib, name, peak, mostMemory)
-		} else {
-			t.Logf("%d MiB %s: %.1f MiB of memory", mib, name, peak)
+	folder := func(slow int64) func(*testing.T, string) string {
+		return func(_ *testing.T, dir string) string {
+			return fmt.Sprintf("[objects]\nurl = %q\n[fetcher.sources]\nslow = %d\n", "file://"+dir+"/objects", slow)
 		}
 	}
+	for name, do := range map[string]struct {
+		config func(t *testing.T, dir string) string
+		most   float64
+	}{
+		"on one connection": {folder(0), mostMemory},
+		"in parts":          {folder(1 << 50), mostMemory},
+		"into a bucket":     {inBucket, mostMemory + forPieces},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if peak := peakOf(t, program, site.URL, sum, do.config); peak > do.most {
+				t.Errorf("%d MiB: %.1f MiB of memory, want %.0f at most", mib, peak, do.most)
+			} else {
+				t.Logf("%d MiB: %.1f MiB of memory", mib, peak)
+			}
+		})
+	}
+}
+
+// inBucket returns the settings of a program whose objects lie in a bucket of S3.
+func inBucket(t *testing.T, dir string) string {
+	t.Helper()
+	server := s3.Start(t)
+	server.Bucket(t, "team")
+	id, key := filepath.Join(dir, "id"), filepath.Join(dir, "key")
+	if err := errors.Join(os.WriteFile(id, []byte(server.AccessKey), 0o600), os.WriteFile(key, []byte(server.SecretKey), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf("[objects]\nurl = \"s3://team/bai\"\n[objects.s3]\nendpoint = %q\nregion = %q\npath_style = true\naccess_key_file = %q\nsecret_key_file = %q\n[fetcher.sources]\n",
+		server.Endpoint, server.Region, id, key)
 }
 
 // large writes a file, and returns its digest.
@@ -81,12 +114,13 @@ func large(t *testing.T, path string, mib int) string {
 }
 
 // peakOf has a program do the task to bring what lies at a URL, and returns the
-// most memory that it had, in MiB.
-func peakOf(t *testing.T, program, url, sum string, slow int64) float64 {
+// most memory that it had, in MiB. Objects returns its settings of objects and, at
+// their end, of sources.
+func peakOf(t *testing.T, program, url, sum string, objects func(t *testing.T, dir string) string) float64 {
 	t.Helper()
 	dir := t.TempDir()
-	config := writeFile(t, fmt.Sprintf("store = %q\n[log]\nlevel = \"error\"\n[kafka]\nbrokers = [\"127.0.0.1:1\"]\n[objects]\nurl = %q\n[fetcher.sources]\nnetworks = [\"loopback\"]\nslow = %d\n",
-		filepath.Join(dir, "bai.db"), "file://"+dir+"/objects", slow))
+	config := writeFile(t, fmt.Sprintf("store = %q\n[log]\nlevel = \"error\"\n[kafka]\nbrokers = [\"127.0.0.1:1\"]\n%snetworks = [\"loopback\"]\n",
+		filepath.Join(dir, "bai.db"), objects(t, dir)))
 	docs, err := sqlite.Open(t.Context(), filepath.Join(dir, "bai.db"))
 	if err != nil {
 		t.Fatal(err)

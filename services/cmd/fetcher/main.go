@@ -23,12 +23,17 @@ import (
 )
 
 // collect is after how much of new memory garbage is collected, in percent of
-// what is in use: sooner than usual, for most of it is buffers of transfers.
-const collect = 50
+// what is in use: sooner than usual, for most of it is buffers of transfers; and
+// sooner still where they would have the heap take more than ample.
+const (
+	collect = 50
+	ample   = 36 << 20
+)
 
 func main() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(collect)
+		debug.SetMemoryLimit(ample)
 	}
 	args, task := taskOf(os.Args[1:])
 	if err := program.Run(context.Background(), "fetcher", args, settingsFor(task)); err != nil {
@@ -91,6 +96,7 @@ func (s *settings) Parts(ctx context.Context, c *program.Common) (map[string]ser
 		Bus: c.Bus, Store: c.Store, Objects: objects, Log: c.Log,
 		Buckets: fetcher.OpenBuckets(buckets), Repositories: fetcher.OpenRepositories(git.Opener{}),
 	}
+	forget() // what only the start has needed
 	if s.task != "" {
 		return map[string]service.Part{
 			"fetcher/task": func(ctx context.Context) error { return fetcher.DoTask(ctx, s.Fetcher, deps, s.task) },
