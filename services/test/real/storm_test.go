@@ -32,7 +32,6 @@ import (
 )
 
 const (
-	stormSlots = 20
 	stormPause = 3 * time.Second // the least time between two kills
 	stormIn    = 15 * time.Minute
 )
@@ -40,6 +39,7 @@ const (
 // stormSize is what a storm needs to be one.
 type stormSize struct {
 	runs    int
+	slots   int           // runs at a time
 	ends    int           // runs that must end during it
 	evicted int           // runs at least that lose their pod, and are tried again
 	cancels time.Duration // the longest time from submission to cancellation
@@ -47,7 +47,7 @@ type stormSize struct {
 
 func sizeOfStorm() stormSize {
 	return stormSize{
-		runs: testbed.Size(200, 50), ends: testbed.Size(50, 12), evicted: testbed.Size(5, 2),
+		runs: testbed.Size(200, 50), slots: testbed.Size(20, 10), ends: testbed.Size(50, 12), evicted: testbed.Size(5, 2),
 		cancels: time.Duration(testbed.Size(120, 40)) * time.Second,
 	}
 }
@@ -97,18 +97,19 @@ benchmark_code = %q
 // TestEveryRunEndsOnceWhileExecutorsAndWatchersAreKilled kills executors and
 // watchers in turn while runs begin and end, and has all be heard again after.
 func TestEveryRunEndsOnceWhileExecutorsAndWatchersAreKilled(t *testing.T) {
-	f := newFleet(t, order{settings: "[executor.pods]\ngrace = \"2s\"\n", args: []string{"--slots", fmt.Sprint(stormSlots)}})
+	size := sizeOfStorm()
+	f := newFleet(t, order{settings: "[executor.pods]\ngrace = \"2s\"\n", args: []string{"--slots", fmt.Sprint(size.slots)}})
 	benchOn(t, f.world)
-	heard, begun, rnd, size := f.listen(t), time.Now(), chance(t), sizeOfStorm()
+	heard, begun, rnd := f.listen(t), time.Now(), chance(t)
 	runs, meddling := f.submitAll(t, size, rnd)
-	storm := f.storm(t, heard, size.runs-2*stormSlots)
+	storm := f.storm(t, heard, size.runs-2*size.slots) // there is something to launch until then
 	evicted := meddling()
 	f.await(t, heard, slices.Collect(maps.Keys(runs)))
 	all := time.Since(begun)
 	found := f.wantEnds(t, runs, heard)
 	cleared(t, f.bed, f.scope)
 	during := heard.endedBetween(storm.from, storm.to)
-	t.Logf("%d runs in %s, %d at a time; %s; ended during the storm: %d\n%s", size.runs, all.Round(time.Second), stormSlots, storm, during, table(found))
+	t.Logf("%d runs in %s, %d at a time; %s; ended during the storm: %d\n%s", size.runs, all.Round(time.Second), size.slots, storm, during, table(found))
 	t.Logf("%d runs lost their pod, and were tried again", evicted)
 	if evicted < size.evicted {
 		t.Errorf("%d runs lost their pod, want %d", evicted, size.evicted)
