@@ -1,7 +1,9 @@
-# Everything that is built or downloaded lies in bin/, which git ignores.
+# What is built of this tree lies in bin/, which git ignores; tools that are built
+# once a version, in the user's cache, so that other checkouts have them too.
 SHELL    := /bin/bash
 MODULES  := proto descriptors client-lib services
-TOOLS    := $(CURDIR)/bin/tools
+CACHE    := $(if $(XDG_CACHE_HOME)$(HOME),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/benchmark-ai,$(CURDIR)/bin)
+TOOLS    := $(CACHE)/tools-$(shell go env GOVERSION 2>/dev/null)
 VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 LDFLAGS  := -s -w -X main.version=$(VERSION)
 SERVICES := gateway fetcher executor puller watcher metrics-pusher
@@ -21,11 +23,8 @@ SHFMT    := $(TOOLS)/shfmt-v3.14.1
 export GOFLAGS := -buildvcs=false -tags=disable_grpc_modules -trimpath
 export CGO_ENABLED := 0
 
-# The race detector needs a C compiler.
-RACE := $(shell command -v $$(go env CC 2>/dev/null) >/dev/null 2>&1 && echo -race)
-
 .DEFAULT_GOAL := help
-.PHONY: help build man install demo test test-real images bench lint fmt generate check ci clean
+.PHONY: help build man install demo test test-real images bench observe sizes names fuzz format lint fmt generate generated check ci flaky flags clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -48,12 +47,15 @@ demo: build ## run both sample benchmarks on a platform of their own, and show t
 
 test: build ## unit, contract, flow and end-to-end tests of all modules
 	@.ci/need go git
-	@$(if $(RACE),true,echo 'NOTE: no C compiler, so the tests run WITHOUT the race detector. Install gcc to have it.')
-	$(if $(RACE),CGO_ENABLED=1 ).ci/test $(RACE)
+	@.ci/test
 
-test-real: ## suites on real servers, which are built and started here; KUBECONFIG takes a cluster of yours
-	@.ci/need go git
-	.ci/test-real
+test-real: bin/check ## suites on real servers, which are built and started here; KUBECONFIG takes a cluster of yours
+	@.ci/packages plain training
+	cd services && ../bin/check real $(if $(BAI_SHORT),,-long)
+
+flaky: bin/check ## all suites N=10 times, also on a busy machine and on one core; RUN=regexp takes some tests, SUITE=a,b some suites
+	@.ci/packages plain training
+	cd services && ../bin/check flaky -n $(or $(N),10) -run '$(RUN)' -only '$(SUITE)'
 
 images: build ## OCI images of the services and of what runs in pods, in bin/images
 	cd deploy/images && GOWORK=off go build -o ../../bin/images-tool .
@@ -62,22 +64,40 @@ images: build ## OCI images of the services and of what runs in pods, in bin/ima
 bench: build ## measure, next to what each is compared to, and write bin/bench.json
 	cd services && go run ./test/bench -out ../bin/bench.json
 
-lint: $(GOLANGCI) $(BUF) $(SHFMT) ## linters, import rules, formats
-	@for m in $(MODULES); do echo "lint $$m"; (cd $$m && $(GOLANGCI) run --config ../.golangci.yaml ./...) || exit 1; done
+observe: build ## compare benchmarks with the platform around them and without it, FOR=2m each; ON=local,bed also on two nodes
+	cd services && go run ./test/bench -observe $(or $(FOR),2m) -on $(or $(ON),local) -out ../bin/observe.json
+
+sizes: ## count lines, functions, packages, and exported names that nobody uses
+	@cd services && go run ./test/sizes
+
+fuzz: ## give each fuzz target FUZZTIME=10s; RUN=regexp takes some of them
+	@.ci/need go git
+	@.ci/fuzz $(if $(RUN),'$(RUN)')
+
+format: $(GOLANGCI) $(SHFMT) ## say which files are not formatted, and which are too large to be sources
+	@git ls-tree -r -l HEAD | awk '$$4 > 5000000 { print "too large for the tree: " $$5; bad = 1 } END { exit bad }'
+	@for m in $(MODULES); do (cd $$m && $(GOLANGCI) fmt --diff --config ../.golangci.yaml ./...) || exit 1; done
+	@$(SHFMT) -d -i 2 -ci .ci client-lib/shell/bai-emit
+
+names: ## names that are not the field's, by docs/glossary.md and services/test/names/words.txt
+	@cd services && go run ./test/names
+
+lint: $(GOLANGCI) $(BUF) names ## linters, names and import rules; the API only grows
+	@for m in $(MODULES); do echo "lint $$m"; (cd $$m && $(GOLANGCI) run --allow-parallel-runners --config ../.golangci.yaml ./...) || exit 1; done
 	cd proto && $(BUF) lint && $(BUF) breaking --against image.binpb
-	$(SHFMT) -d -i 2 -ci .ci client-lib/shell/bai-emit
 
 fmt: $(GOLANGCI) $(SHFMT) ## format Go and shell files
 	@for m in $(MODULES); do (cd $$m && $(GOLANGCI) fmt --config ../.golangci.yaml ./...) || exit 1; done
 	$(SHFMT) -w -i 2 -ci .ci client-lib/shell/bai-emit
 
 generate: $(BUF) $(GEN_GO) $(GEN_GRPC) $(GEN_REST) $(GEN_OAS) ## make generated files anew
-	@ln -sf $(notdir $(GEN_GO)) $(TOOLS)/protoc-gen-go
-	@ln -sf $(notdir $(GEN_GRPC)) $(TOOLS)/protoc-gen-go-grpc
-	@ln -sf $(notdir $(GEN_REST)) $(TOOLS)/protoc-gen-grpc-gateway
-	@ln -sf $(notdir $(GEN_OAS)) $(TOOLS)/protoc-gen-openapiv2
-	cd proto && PATH="$(TOOLS):$$PATH" $(BUF) generate
-	cd proto && PATH="$(TOOLS):$$PATH" $(BUF) generate --template buf.gen.rest.yaml
+	@mkdir -p bin/plugins
+	@ln -sf $(GEN_GO) bin/plugins/protoc-gen-go
+	@ln -sf $(GEN_GRPC) bin/plugins/protoc-gen-go-grpc
+	@ln -sf $(GEN_REST) bin/plugins/protoc-gen-grpc-gateway
+	@ln -sf $(GEN_OAS) bin/plugins/protoc-gen-openapiv2
+	cd proto && PATH="$(CURDIR)/bin/plugins:$$PATH" $(BUF) generate
+	cd proto && PATH="$(CURDIR)/bin/plugins:$$PATH" $(BUF) generate --template buf.gen.rest.yaml
 	cd services && go run ./test/openapi
 	cd client-lib && go run ./cmd/baictl manual markdown ../docs
 	cd descriptors && GOLDEN=write go test ./internal/reference -run Current
@@ -86,18 +106,28 @@ generate: $(BUF) $(GEN_GO) $(GEN_GRPC) $(GEN_REST) $(GEN_OAS) ## make generated 
 accept-api: $(BUF) ## accept the API as it is now as what later changes must be compatible with
 	cd proto && $(BUF) build -o image.binpb
 
-check: lint generate ## lint, and that generated files, go.mod files and docs are current
-	.ci/check
+generated: generate ## make generated files anew, and say which, with go.mod files and docs, were not current
+	@.ci/check
 
-ci: test check ## what the continuous integration runs
+check: format lint generated ## format, linters, generated files
 
-clean: ## remove what was built, not the tools
-	find bin -mindepth 1 -maxdepth 1 ! -name tools -exec rm -rf {} +
+ci: ## what the continuous integration runs, on a clean clone of HEAD
+	@.ci/clone
+
+flags:
+	@echo "export GOFLAGS='$(GOFLAGS)' CGO_ENABLED='$(CGO_ENABLED)'"
+
+bin/check: FORCE
+	@.ci/need go git
+	@mkdir -p bin && go build -C services -o ../bin/check ./test/ci
+FORCE:
+
+clean: ## remove what was built of this tree
+	rm -rf bin
 
 define tool
-	@mkdir -p $(TOOLS)/.new && rm -f $(TOOLS)/.new/*
-	GOWORK=off GOBIN=$(TOOLS)/.new go install $(1)
-	@mv $(TOOLS)/.new/* $@
+	@mkdir -p $(TOOLS) && new=$$(mktemp -d $(TOOLS)/new.XXXXXX) && \
+	echo "installing $(notdir $@), once" && GOWORK=off GOBIN=$$new go install $(1) && mv $$new/* $@; state=$$?; rm -rf $$new; exit $$state
 endef
 
 $(GOLANGCI):

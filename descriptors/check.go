@@ -1,6 +1,7 @@
 package descriptors
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -9,17 +10,19 @@ import (
 
 	"github.com/benchmark-ai/bai/descriptors/cron"
 	"github.com/benchmark-ai/bai/descriptors/internal/fault"
+	"github.com/benchmark-ai/bai/descriptors/internal/kind"
 	"github.com/benchmark-ai/bai/descriptors/internal/near"
 	"github.com/benchmark-ai/bai/descriptors/internal/shape"
+	"github.com/benchmark-ai/bai/descriptors/internal/words"
 )
 
 // check holds the rules between keys. Each reports what the file says, and
 // nothing about what could not be read.
 type check struct {
-	d         *Descriptor
-	r         *shape.Report
-	instances Instances
-	damaged   bool // something of the file could not be read: it may hold what seems missing
+	d       *Descriptor
+	r       *shape.Report
+	parser  Parser
+	damaged bool // something of the file could not be read: it may hold what seems missing
 }
 
 func (c check) all() {
@@ -29,11 +32,14 @@ func (c check) all() {
 	c.distributed()
 	c.env("env", c.d.Env)
 	c.ml()
+	c.command()
+	c.variables()
 	c.sources("data.sources", c.d.Data.Sources)
 	c.volumes()
+	c.references()
 	c.output("output", c.d.Output)
 	c.server()
-	c.kept()
+	c.oneMachine()
 	if c.r.Has("custom_params") {
 		c.r.Warn("custom_params", fault.NotRead, "is kept and passed on, but no engine of this platform reads it", "")
 	}
@@ -80,16 +86,26 @@ func (c check) schedule() {
 	}
 }
 
+// engine looks at the engine that is named: of those of the platform, where they are
+// known, else of those that a platform can have.
 func (c check) engine(engine string) {
-	engines := []string{"default", "kubernetes", "local"}
-	if slices.Contains(engines, engine) || c.r.Bad("info.execution_engine") {
+	const at = "info.execution_engine"
+	engines, known := []string{"default", "kubernetes", "local"}, c.parser.Engines != nil && !c.parser.Accepted
+	if known {
+		engines = c.parser.Engines
+	}
+	if slices.Contains(engines, engine) || c.r.Bad(at) {
 		return
 	}
-	remedy := "the engines of every platform are " + strings.Join(engines, ", ")
+	if known {
+		c.r.Fault(at, fault.NoEngine, fmt.Sprintf("this platform has no engine %q", engine), "use one of "+strings.Join(engines, ", ")+", or leave it out")
+		return
+	}
+	remedy := "a platform has default, and one of kubernetes and local"
 	if meant := near.Find(engine, engines); meant != "" {
 		remedy = fmt.Sprintf("did you mean %q?", meant)
 	}
-	c.r.Warn("info.execution_engine", fault.UnknownEngine, fmt.Sprintf("a platform without an engine %q ends the run at once", engine), remedy)
+	c.r.Warn(at, fault.UnknownEngine, fmt.Sprintf("a platform without an engine %q refuses the run", engine), remedy)
 }
 
 // hardware looks at the table at path, and takes the number of GPUs from the
@@ -105,17 +121,45 @@ func (c check) hardware(path string, h *Hardware) {
 	if !said && !c.damaged {
 		c.r.Fault(path, fault.NoHardware, "says nothing about the machine", "add instance_type, or gpus, cpus, memory or node_selector")
 	}
-	if c.r.Has(path+".aws_zone_id") && c.r.Has(path+".availability_zone") {
-		c.r.Warn(path+".aws_zone_id", fault.NotRead, "availability_zone wins over it", "leave one of the two out")
-	}
+	c.zone(path, h)
 	c.gpus(path, h)
+}
+
+// zone looks at the zone at path: a platform knows the IDs that its settings map
+// to names.
+func (c check) zone(path string, h *Hardware) {
+	at := path + ".aws_zone_id"
+	switch {
+	case c.parser.OneMachine || !c.r.Has(at):
+	case c.r.Has(path + ".availability_zone"):
+		c.r.Warn(at, fault.NotRead, "availability_zone wins over it", "leave one of the two out")
+	case c.parser.Zones == nil || c.parser.Accepted || !c.r.Good(at) || slices.Contains(c.parser.Zones, h.AWSZoneID):
+	case len(c.parser.Zones) == 0:
+		c.r.Fault(at, fault.UnknownZone, "this platform has no map of zone IDs", "use availability_zone, which takes the name of a zone")
+	default:
+		c.r.Fault(at, fault.UnknownZone, fmt.Sprintf("this platform does not know the zone %q", h.AWSZoneID),
+			"use one of "+strings.Join(c.parser.Zones, ", ")+", or availability_zone, which takes the name of a zone")
+	}
+}
+
+// oneMachine warns once that a platform of one machine has no zones.
+func (c check) oneMachine() {
+	if !c.parser.OneMachine {
+		return
+	}
+	for _, at := range []string{"hardware.aws_zone_id", "hardware.availability_zone", "server.hardware.aws_zone_id", "server.hardware.availability_zone"} {
+		if c.r.Has(at) {
+			c.r.Warn(at, fault.NotRead, "the local cluster has no zones: this machine stands for all of them", "")
+			return
+		}
+	}
 }
 
 func (c check) gpus(path string, h *Hardware) {
 	if !c.r.Good(path+".instance_type") || c.r.Bad(path+".gpus") {
 		return
 	}
-	count, known := c.instances.GPUs(h.InstanceType)
+	count, known := c.parser.Instances.GPUs(h.InstanceType)
 	switch {
 	case !known && h.GPUs == nil && c.needsGPUs(path):
 	case !known && h.GPUs == nil:
@@ -156,6 +200,7 @@ func (c check) tolerations(path string, all []Toleration) {
 // anything of the right type.
 func (c check) distributed() {
 	const at = "hardware.distributed"
+	c.slots(at + ".processes_per_instance")
 	switch {
 	case c.r.Bad("hardware.strategy") || !c.r.Has("hardware"):
 		return
@@ -176,12 +221,26 @@ func (c check) distributed() {
 	}
 }
 
+// slots gives each pod as many processes as it has GPUs where the key at is not
+// there, and one where it has none or its strategy is another one.
+func (c check) slots(at string) {
+	if c.r.Has(at) {
+		return
+	}
+	n := 1
+	if gpus, known := c.d.Hardware.GPUCount(); known && c.d.Hardware.Strategy == MPI {
+		n = max(n, gpus)
+	}
+	c.d.Hardware.Distributed.ProcessesPerInstance = Processes{Number: n}
+}
+
 func (c check) onePerGPU(at string) {
 	count, known := c.d.Hardware.GPUCount()
 	if c.r.Bad("hardware.gpus") || c.r.Bad("hardware.instance_type") {
 		return
 	}
 	switch {
+	case !known && c.parser.Accepted:
 	case !known:
 		c.r.Fault(at, fault.GPUsUnknown, fmt.Sprintf("the number of GPUs of %s is not known", c.d.Hardware.InstanceType), "add gpus to [hardware]")
 	case count == 0:
@@ -189,10 +248,35 @@ func (c check) onePerGPU(at string) {
 	}
 }
 
+// mostVariable is how many bytes Linux takes of one variable, as NAME=VALUE.
+const mostVariable = 128<<10 - 1
+
 func (c check) env(at string, env Env) {
 	for name := range env.Secrets {
 		if _, ok := env.Vars[name]; ok {
 			c.r.Fault(at+".secrets."+shape.Quoted(name), fault.VarTwice, "is a variable of vars too", "keep one of the two")
+		}
+	}
+	for name, value := range env.Vars {
+		if n := len(name) + len("=") + len(value); n > mostVariable && !c.parser.Accepted {
+			c.r.Fault(at+".vars."+shape.Quoted(name), fault.BadVariable, fmt.Sprintf("NAME=VALUE has %d bytes; the kernel takes %d", n, mostVariable), "put the value into a file of a data source or of the code that is sent along")
+		}
+	}
+}
+
+// references finds objects of the cluster that the descriptor may not name. The
+// local cluster reads no claims and pulls no images.
+func (c check) references() {
+	namespace := cmp.Or(c.parser.Namespace, "default")
+	for _, r := range c.d.References() {
+		message, remedy := c.parser.Allow.Refusal(namespace, r)
+		switch {
+		case message == "" || c.parser.Accepted || c.r.Bad(r.Path):
+		case r.Reserved():
+			c.r.Fault(r.Path, fault.PlatformObject, message, remedy)
+		case c.parser.Allow == nil || c.parser.OneMachine && (r.Pull || r.Kind == RefClaim):
+		default:
+			c.r.Fault(r.Path, fault.NotAllowed, message, remedy)
 		}
 	}
 }
@@ -204,6 +288,52 @@ func (c check) ml() {
 	}
 	if c.r.Good("ml.framework_version") && ml.FrameworkVersion != "" && ml.Framework == "" && !c.r.Bad("ml.framework") && !c.damaged {
 		c.r.Fault("ml.framework_version", fault.Framework, "a version of which framework?", "add framework")
+	}
+}
+
+// command finds a run of strategy mpi without a command: mpirun starts no image's
+// entrypoint.
+func (c check) command() {
+	const at = "hardware.strategy"
+	if c.d.Hardware.Strategy != MPI || !c.r.Good(at) || c.damaged || c.r.Bad("ml") || c.r.Bad("ml.benchmark_code") {
+		return
+	}
+	if argv, _, err := c.d.Command(); err == nil && len(argv) == 0 {
+		c.r.Fault(at, fault.NoCommand, "strategy mpi needs ml.benchmark_code: mpirun cannot start the entrypoint of an image", "add benchmark_code to [ml]")
+	}
+}
+
+// variables finds commands with variables of the platform that other commands
+// have: a server is not told its own address, nor is a benchmark without one.
+func (c check) variables() {
+	given := kind.Given
+	if c.d.Hardware.Strategy != Inference {
+		given = kind.GivenCode
+	}
+	if ml := c.d.ML; ml != nil {
+		if _, _, script := c.d.Script(); !script {
+			c.expanded("ml.benchmark_code", ml.BenchmarkCode, given)
+		}
+		c.expanded("ml.args", ml.Args, given)
+	}
+	if s := c.d.Server; s != nil {
+		none := func(string) bool { return false }
+		if _, _, script := s.Env.Script(); !script {
+			c.expanded("server.env.start_command", s.Env.StartCommand, none)
+		}
+		c.expanded("server.env.start_command_args", s.Env.StartCommandArgs, none)
+	}
+}
+
+// expanded warns of a variable in the command at path that the platform gives to
+// other commands only. Of those that it gives to none there is a warning already.
+func (c check) expanded(path, command string, given func(name string) bool) {
+	all, err := words.Read(command)
+	if err != nil || !c.r.Good(path) || words.NeedsShell(all, kind.Given) != "" {
+		return
+	}
+	if word := words.NeedsShell(all, given); word != "" {
+		c.r.Warn(path, fault.NoShell, kind.Unexpanded(word), kind.WithoutShell)
 	}
 }
 
@@ -270,15 +400,6 @@ func (c check) paths(at string, paths []string) {
 		default:
 			first[p] = i
 		}
-	}
-}
-
-// kept looks at what only runs of one role have.
-func (c check) kept() {
-	const at = "limits.keep"
-	strategy := c.d.Hardware.Strategy
-	if c.r.Good(at) && c.d.Limits.Keep.Rule != KeepNever && !c.r.Bad("hardware.strategy") && len(strategy.Roles()) > 1 {
-		c.r.Warn(at, fault.NotRead, fmt.Sprintf("strategy %s does not read it: some of its pods would go on after the end, and all are deleted then", strategy), "leave it out")
 	}
 }
 

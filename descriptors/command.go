@@ -28,8 +28,12 @@ func (d *Descriptor) Command() (argv, args []string, err error) {
 }
 
 // Command is what the server's container runs: argv where start_command is
-// given, else the image's entrypoint with args, as Descriptor.Command.
+// given, else the image's entrypoint with args, as Descriptor.Command. Where
+// start_command is a script argv are the words of its interpreter.
 func (e ServerEnv) Command() (argv, args []string, err error) {
+	if interpreter, _, ok := e.Script(); ok {
+		return commandOf(interpreter, e.StartCommandArgs, true)
+	}
 	return commandOf(e.StartCommand, e.StartCommandArgs, false)
 }
 
@@ -64,6 +68,9 @@ func (d *Descriptor) Script() (interpreter, text string, ok bool) {
 	}
 	return kind.Script(d.ML.BenchmarkCode)
 }
+
+// Script is start_command where it is a script, as Descriptor.Script.
+func (e ServerEnv) Script() (interpreter, text string, ok bool) { return kind.Script(e.StartCommand) }
 
 // Regexp is the compiled pattern of a metric that Parse gave out, and nil for
 // one whose pattern Parse would refuse.

@@ -1,6 +1,7 @@
 package descriptors_test
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"slices"
@@ -42,6 +43,24 @@ func TestEveryExampleIsADescriptor(t *testing.T) {
 				t.Errorf("warnings: %v", faults)
 			}
 		})
+	}
+}
+
+// TestTheFirstDescriptorOfTheReadmeIsOne leaves out its data, as the README says.
+func TestTheFirstDescriptorOfTheReadmeIsOne(t *testing.T) {
+	text, err := os.ReadFile("../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, text, _ = bytes.Cut(text, []byte("```toml\n"))
+	text, _, _ = bytes.Cut(text, []byte("```\n"))
+	before, data, found := bytes.Cut(text, []byte("[[data.sources]]"))
+	_, after, closed := bytes.Cut(data, []byte("\n\n"))
+	if !found || !closed {
+		t.Fatalf("the README has no descriptor with data:\n%s", text)
+	}
+	if _, faults := descriptors.Parse("README.md", slices.Concat(before, after)); len(faults) > 0 {
+		t.Error(faults)
 	}
 }
 

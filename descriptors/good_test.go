@@ -43,7 +43,7 @@ func TestWhatIsGoodIsTaken(t *testing.T) {
 		"what is kept": {"limits", []string{
 			"keep = 'failed'", "keep = '2d'", "keep = 'never'",
 		}},
-		"that nothing is kept of several roles": {"hardware", []string{"strategy = 'mpi'\n[limits]\nkeep = 'never'"}},
+		"what is kept of several roles": {"hardware", []string{"strategy = 'mpi'\n[limits]\nkeep = 'never'", "strategy = 'mpi'\n[limits]\nkeep = 'failed'", "strategy = 'mpi'\n[limits]\nkeep = '2d'"}},
 		"patterns": {"output", []string{
 			metric("."), metric(`(?i)x=(\d+)`), metric(`(?P<value>[-+]?\d*\.?\d+([eE][-+]?\d+)?)`), metric(`(?<value>\d+) (?<unit>ms|s)`),
 			metric(`response_time:([-+]?\d*\.\d+|\d+)`), metric(`x{1000}`), metric(`\p{Greek}+`), metric(`^\s*$`),

@@ -30,6 +30,17 @@ func kinds() shape.Kinds {
 	return all
 }
 
+// kindsOf are the kinds of a file: those of version 0.1 take more.
+func kindsOf(tree *syntax.Node) shape.Kinds {
+	all := kinds()
+	for _, e := range tree.Entries {
+		if e.Name == "spec_version" && e.Value.Kind == syntax.String && (e.Value.Text == "0.1" || strings.HasPrefix(e.Value.Text, "0.1.")) {
+			maps.Copy(all, kind.Original())
+		}
+	}
+	return all
+}
+
 // schemas are those of package kind, and those of the kinds that have a type of
 // their own.
 func schemas() map[string]map[string]any {

@@ -58,11 +58,11 @@ type Info struct {
 
 	// TaskName names what is measured, so that runs of one task can be compared.
 	// It is the same as the label task_name: giving one gives the other.
-	TaskName string `toml:"task_name" kind:"label value"`
+	TaskName string `toml:"task_name" kind:"task name"`
 
-	// ExecutionEngine names what carries the run out: default, kubernetes, local
-	// or another engine of the platform. A run for an engine that the platform
-	// lacks ends at once, with reason EngineUnavailable.
+	// ExecutionEngine names the cluster that carries the run out. Every platform has
+	// default and one other engine, local or kubernetes; it refuses a run that names
+	// an engine that it lacks.
 	ExecutionEngine string `toml:"execution_engine" default:"default" kind:"name"`
 
 	// Scheduling is single_run, or a cron expression of five fields: then the
@@ -77,8 +77,8 @@ type Info struct {
 	// Timezone is the zone in which scheduling is read, by its IANA name.
 	Timezone string `toml:"timezone" default:"UTC" kind:"time zone"`
 
-	// Labels are attached to the run, to its objects and to each of its samples,
-	// and are what runs are looked up and compared by.
+	// Labels are attached to the run and to its objects, and are what runs are
+	// looked up and compared by.
 	Labels map[string]string `toml:"labels" kind:"labels"`
 }
 
@@ -99,7 +99,8 @@ type Hardware struct {
 	// (also called client_server).
 	Strategy Strategy `toml:"strategy" default:"single_node" one:"single_node mpi=horovod inference=client_server"`
 
-	// AWSZoneID is the zone to run in by its account-independent ID. The platform
+	// AWSZoneID is the zone to run in by its account-independent ID. The local
+	// cluster has no zones and does not read it; on any other the platform
 	// must know the zone.
 	AWSZoneID string `toml:"aws_zone_id" kind:"name"`
 
@@ -147,10 +148,11 @@ type Distributed struct {
 	// NumInstances is the number of pods: 2 or more.
 	NumInstances int `toml:"num_instances" default:"2"`
 
-	// ProcessesPerInstance is the number of MPI processes in each pod: a whole
-	// number, or "gpus" for one on each GPU. None is bound to a core unless env.vars
-	// or the command line of mpirun say so.
-	ProcessesPerInstance Processes `toml:"processes_per_instance" default:"1" kind:"processes"`
+	// ProcessesPerInstance is the number of MPI processes in each pod, which is the
+	// number of its slots: a whole number, or "gpus" for one on each GPU. Without it
+	// there is one on each GPU, and one in a pod without GPUs. No process is bound to
+	// a core unless env.vars or the command line of mpirun say so.
+	ProcessesPerInstance Processes `toml:"processes_per_instance" kind:"processes"`
 }
 
 // Processes is a number of processes in each pod.
@@ -198,10 +200,12 @@ type Env struct {
 	VarOrder []string `toml:"-"`
 
 	// Secrets are environment variables whose values lie in secrets of the
-	// cluster. A descriptor never holds the value itself.
+	// cluster. A descriptor never holds the value itself. The platform's settings
+	// say which secrets descriptors may name.
 	Secrets map[string]SecretRef `toml:"secrets" kind:"secrets"`
 
-	// ImagePullSecret names the secret with which the image is pulled.
+	// ImagePullSecret names the secret with which the image is pulled: one that
+	// the platform's settings allow.
 	ImagePullSecret string `toml:"image_pull_secret" kind:"object name"`
 }
 
@@ -223,11 +227,12 @@ type ML struct {
 	// entrypoint.
 	Args string `toml:"args" kind:"command"`
 
-	// Framework is what the program is written for.
-	Framework string `toml:"framework" one:"mxnet tensorflow pytorch jax" empty:"yes"`
+	// Framework is what the program is written for: any name. It is kept with the
+	// run and shown, and baictl list --framework finds the run by it.
+	Framework string `toml:"framework" kind:"line" example:"\"pytorch\""`
 
-	// FrameworkVersion is the version of framework.
-	FrameworkVersion string `toml:"framework_version"`
+	// FrameworkVersion is the version of framework, kept and shown with it.
+	FrameworkVersion string `toml:"framework_version" kind:"line" example:"\"2.4\""`
 
 	// Script says that code has to be sent along with the descriptor, as baictl
 	// submit --script DIR does. Without it code may be sent along all the same.
@@ -258,6 +263,9 @@ type Source struct {
 	// A prefix of a bucket, best with a slash at its end, is a folder; so is
 	// git+https://host/repository@ref#path, the files of a commit, where ref is
 	// a tag, a branch or a commit, and both ref and path may be left out.
+	//
+	// The bytes are stored as the server sends them, as curl does: a body with
+	// Content-Encoding: gzip stays packed.
 	Src string `toml:"src" need:"yes" kind:"source" also:"uri url source" example:"\"https://example.org/set.gz\""`
 
 	// Path is where the benchmark finds the data: the file itself, or the folder
@@ -267,7 +275,8 @@ type Source struct {
 	// begins with it name the right place wherever that is.
 	Path string `toml:"path" need:"yes" kind:"mount path" example:"\"/data\""`
 
-	// ID names the source to engines that want a name.
+	// ID names the source. It is kept with the run and shown, and baictl list
+	// --data-id finds the run by it.
 	ID string `toml:"id" kind:"name"`
 
 	// MD5 is the digest that the fetched bytes must have.
@@ -320,7 +329,7 @@ type Volume struct {
 	ReadOnly bool `toml:"read_only" default:"false"`
 
 	// Claim names a PersistentVolumeClaim that exists, in the namespace where runs
-	// are.
+	// are, and that the platform's settings allow.
 	Claim string `toml:"claim" kind:"object name"`
 
 	// Template is a PersistentVolumeClaim that is made for the run, shared by its
@@ -407,12 +416,14 @@ type Metric struct {
 	// Name names the metric.
 	Name string `toml:"name" need:"yes" kind:"metric name" example:"\"throughput\""`
 
-	// Units is what the number counts.
+	// Units is what the number counts. Numbers of this name that the benchmark
+	// emits without a unit have it, too.
 	Units string `toml:"units" need:"yes" kind:"line" example:"\"images/s\""`
 
 	// Pattern is a regular expression in Go's dialect (RE2). On each line where
 	// it matches, the group named value, else the first group without a name, else
-	// the first group, else the whole match is the number. A group named unit says
+	// the first group, else the whole match is the number; an exponent that follows
+	// the end of the match directly, as in 1e-3, is part of it. A group named unit says
 	// in which unit the line gives it; the number is then converted to units. A
 	// group named step is the benchmark's own count, one named time when it was
 	// measured: seconds since 1970, or a time as 2006-01-02T15:04:05Z, or without
@@ -442,8 +453,8 @@ type Metric struct {
 	// BlockTime is how much later than the one before it a line of a block may be.
 	BlockTime time.Duration `toml:"block_time" default:"1m" kind:"duration"`
 
-	// Direction says which of two numbers is the better one, for programs that
-	// compare runs.
+	// Direction says which of two numbers is the better one. It is kept and shown
+	// with every number of this name, for programs that compare runs.
 	Direction Direction `toml:"direction" one:"higher lower"`
 }
 
@@ -461,7 +472,10 @@ const (
 
 // An Artifact is a file that is kept after the run.
 type Artifact struct {
-	// Path is where the benchmark leaves the file or folder.
+	// Path is where the benchmark leaves the file or folder. Of a folder every file
+	// is kept, whatever its name is in UTF-8. Links to folders, links that lead out
+	// of it, FIFOs, sockets and names that are not UTF-8 are not kept, and a status
+	// of the run names them.
 	Path string `toml:"path" need:"yes" kind:"path" example:"\"/tmp/results\""`
 
 	// MaxSize is the size from which on the artifact is not kept.
@@ -492,9 +506,9 @@ type ServerEnv struct {
 	// INFERENCE_SERVER_PORT, the others as INFERENCE_SERVER_PORT_1 and so on.
 	Ports []int `toml:"ports" need:"yes" kind:"ports" example:"[8080]"`
 
-	// StartCommand is the command; the image's entrypoint is run where it is
-	// empty. Its words are split as those of benchmark_code.
-	StartCommand string `toml:"start_command" need:"yes" kind:"command" example:"\"serve\""`
+	// StartCommand is the command, or a script, as benchmark_code; the image's
+	// entrypoint is run where it is empty.
+	StartCommand string `toml:"start_command" need:"yes" kind:"code" example:"\"serve\""`
 
 	// StartCommandArgs are the arguments of start_command or of the image's
 	// entrypoint.
@@ -562,22 +576,29 @@ type Limits struct {
 	Deadline time.Duration `toml:"deadline" kind:"duration" also:"timeout"`
 
 	// PendingDeadline is how long the run may wait for what may never come: a
-	// machine, a volume, an image. It stands still while an autoscaler says that
-	// it adds a node, for 20 min each time at most.
+	// machine, a volume, an image, a server or worker that runs and is not ready.
+	// It stands still while an autoscaler says that it adds a node, for 20 min
+	// each time at most.
 	PendingDeadline time.Duration `toml:"pending_deadline" kind:"duration"`
 
 	// Retries is how often the run is tried again when the infrastructure failed.
 	// What the benchmark itself got wrong is never tried again.
 	Retries int `toml:"retries" default:"0" kind:"retries"`
 
-	// MaxLogSize is the size from which on the log is not kept.
+	// MaxLogSize is how much of each pod's log is stored. Of a longer log the
+	// beginning and the end are stored, the end being half of it and at most
+	// 16 MiB, and the number of lines between them is said. Patterns of metrics
+	// are held against all of the output, whatever is stored of it. Without it the
+	// platform's settings say it (executor.pods.max_log): bai standalone stores
+	// 256 MiB, and services that have no such setting store all.
 	MaxLogSize int64 `toml:"max_log_size" kind:"size"`
 
 	// Keep says whether the objects of a run stay in the cluster after its end, to
 	// be looked at: never, those of failed runs, or all for a time. Without it the
-	// platform's settings say it. Only runs of one role are kept, those of strategy
-	// single_node, and only where nothing of them may still run: not what was
-	// canceled, nor what was given up while it waited for a machine or an image.
+	// platform's settings say it. Servers and workers that still run at the end are
+	// ended first: their Jobs stay with those of the benchmark, while Kubernetes
+	// removes pods that it had to end. Not kept is what was canceled, what was given
+	// up while it waited for a machine or an image, and a pod whose machine is lost.
 	Keep Keep `toml:"keep" kind:"keep"`
 }
 

@@ -72,10 +72,14 @@ func TestTheOriginalCustomParametersAreReadBack(t *testing.T) {
 }
 
 // minimal is a descriptor to which one thing is added: what stands in a table of
-// its own, and keys for the tables that are there.
+// its own, and keys for the tables that are there. With strategy mpi it has the
+// command that this needs.
 func minimal(added map[string]string) string {
 	tables := map[string]string{
 		"info": `description = "x"`, "hardware": `instance_type = "t3.small"`, "env": `docker_image = "alpine:3"`,
+	}
+	if h := added["hardware"]; strings.Contains(h, "mpi") || strings.Contains(h, "horovod") {
+		tables["ml"] = `benchmark_code = "train"`
 	}
 	text := "spec_version = \"0.1.0\"\n"
 	var names []string
@@ -91,7 +95,7 @@ func minimal(added map[string]string) string {
 	for _, name := range names {
 		keys := tables[name]
 		if more, ok := added[name]; ok {
-			if strings.HasPrefix(more, "instance_type") {
+			if strings.HasPrefix(more, "instance_type") || strings.HasPrefix(more, "benchmark_code") {
 				keys = ""
 			}
 			keys += "\n" + more
@@ -122,6 +126,7 @@ func TestTheOriginalCasesHaveTheirVerdicts(t *testing.T) {
 		"an empty value":                     {map[string]string{"info": `labels = { x = "" }`}, ""},
 		"arguments that are a number":        {map[string]string{"ml": `args = 4`}, "BAI0011"},
 		"a framework":                        {map[string]string{"ml": `framework = "mxnet"`}, ""},
+		"a framework that it did not know":   {map[string]string{"ml": `framework = "PaddlePaddle 2"`}, ""},
 		"no framework":                       {map[string]string{"ml": `framework = ""`}, ""},
 		"a version with a framework":         {map[string]string{"ml": "framework = 'mxnet'\nframework_version = '1'"}, ""},
 		"a version without a framework":      {map[string]string{"ml": "framework_version = '1'"}, "BAI0052"},
@@ -130,6 +135,7 @@ func TestTheOriginalCasesHaveTheirVerdicts(t *testing.T) {
 		"a script":                           {map[string]string{"ml.script": `script = "code.tar"`}, ""},
 		"an unknown strategy":                {map[string]string{"hardware": `strategy = "foo"`}, "BAI0013"},
 		"horovod":                            {map[string]string{"hardware": `strategy = "horovod"`}, ""},
+		"horovod with arguments alone":       {map[string]string{"hardware": `strategy = "horovod"`, "ml": `benchmark_code = ""`}, "BAI0054"},
 		"client_server":                      {map[string]string{"hardware": `strategy = "client_server"`}, "BAI0080"},
 		"processes on GPUs that are not there": {
 			map[string]string{"hardware": "instance_type = 't2.small'\nstrategy = 'horovod'\ndistributed.processes_per_instance = 'gpus'"}, "BAI0032",

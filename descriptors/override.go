@@ -17,7 +17,7 @@ import (
 // MaxOverrides is the number of overrides above which none is taken.
 const MaxOverrides = 50
 
-// An Override puts a value in place of one of a descriptor.
+// An Override puts a value in place of one of a descriptor, or takes a key away.
 type Override struct {
 	// Path is the key: hardware.gpus, output.metrics.0.units (or
 	// output.metrics[0].units), env.vars."A.B". The number of elements that a
@@ -25,7 +25,8 @@ type Override struct {
 	Path string
 
 	// Value is a value of TOML, else the text of a string: 4, [80, 81], "4" in
-	// quotes for a text of digits, 2h.
+	// quotes for a text of digits, 2h. Where it is empty the key is taken away;
+	// two quotes are the empty string.
 	Value string
 }
 
@@ -140,7 +141,11 @@ func (o Override) put(text *edit.Text, i int) (Fault, bool) {
 	if len(path) > deepest {
 		return o.fault(fault.TooDeep, fmt.Sprintf("a path of %d parts", len(path)), ""), true
 	}
-	err = text.Set(path, o.Value, i, isList)
+	if o.Value == "" {
+		err = text.Remove(path)
+	} else {
+		err = text.Set(path, o.Value, i, isList)
+	}
 	if e, ok := errors.AsType[*edit.NowhereError](err); ok {
 		at := display(path[:max(e.Step+1, 0)])
 		f := o.fault(fault.Override, fmt.Sprintf("%s %v", at, e.Err), "")

@@ -11,7 +11,7 @@ import (
 // panic, the text with it is read as the same descriptor, faults have their
 // places in the text or in the override.
 func FuzzParseWith(f *testing.F) {
-	seeds := overrides("hardware.gpus=2", "output.metrics.0.units=s", "output.metrics[1]={ name = 'x' }", `env.vars."A.B"=it's`, "info.labels={}", "data.sources=[]",
+	seeds := overrides("hardware.gpus=2", "output.metrics.0.units=s", "output.metrics[1]={ name = 'x' }", `env.vars."A.B"=it's`, "info.labels={}", "info.description=", "output.metrics=", "data.sources=[]",
 		"a.b.c=1", "a=[1, 2]", "hardware.distributed.num_instances=4", "info.labels.x=\n", "x.y.z[0][0]=\"", "a..b=1")
 	for _, text := range files(f, "examples/*.toml") {
 		for _, o := range seeds {

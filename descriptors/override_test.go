@@ -101,7 +101,7 @@ func TestAnOverrideIsPutInPlaceAndTheRestIsKept(t *testing.T) {
 			"l=(\\d+)'\n", "l=(\\d+)'\ndirection = \"lower\"\n",
 		},
 		"an element to be added": {
-			[]string{"output.metrics.2.name=n", "output.metrics.2.units="},
+			[]string{"output.metrics.2.name=n", `output.metrics.2.units=""`},
 			"r=(\\d+)'\n", "r=(\\d+)'\n\n[[output.metrics]]\nname = \"n\"\nunits = \"\"\n",
 		},
 		"a whole element to be added": {
@@ -160,6 +160,42 @@ func TestAnOverrideIsPutInPlaceAndTheRestIsKept(t *testing.T) {
 				t.Fatal("the test's text is not there")
 			}
 			if diff := cmp.Diff(strings.Replace(overridden, tt.old, tt.new, 1), string(effective)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestAnOverrideWithoutAValueTakesTheKeyAway(t *testing.T) {
+	tests := map[string]struct {
+		text string
+		set  []string // path=value
+		want string
+	}{
+		"a line with its comment":                  {"[a]\nb = 1 # one\n# two\nc = 2\n", []string{"a.b="}, "[a]\n# two\nc = 2\n"},
+		"a value of several lines":                 {"[a]\nb = [\n  1, # one\n]\nc = 2\n", []string{"a.b="}, "[a]\nc = 2\n"},
+		"the last line, which has no end":          {"[a]\nc = 2\nb = 1", []string{"a.b="}, "[a]\nc = 2\n"},
+		"a dotted key":                             {"a.b = 1\na.c = 2\n", []string{"a.b="}, "a.c = 2\n"},
+		"a key with a dot in it":                   {"a.\"b.c\" = 1\nd = 2\n", []string{`a."b.c"=`}, "d = 2\n"},
+		"the first key of a table in one line":     {"a = { b = 1, c = 2 }\n", []string{"a.b="}, "a = { c = 2 }\n"},
+		"the last key of a table in one line":      {"a = { b = 1, c = 2 }\n", []string{"a.c="}, "a = { b = 1 }\n"},
+		"the only key of a table in one line":      {"a = { b = 1 }\n", []string{"a.b="}, "a = {  }\n"},
+		"a dotted key of a table in one line":      {"a = { b.c = 1, b.d = 2 }\n", []string{"a.b.c="}, "a = { b.d = 2 }\n"},
+		"a table with a header":                    {"[a]\nb = 1\n[a.c]\nd = 1\n[e]\n", []string{"a.c="}, "[a]\nb = 1\n[e]\n"},
+		"a table of dotted keys":                   {"a.b = 1\nc = 1\na.d = 2\n", []string{"a="}, "c = 1\n"},
+		"a table in one line":                      {"a = { b = 1 }\nc = 1\n", []string{"a="}, "c = 1\n"},
+		"a list of tables":                         {"[[a]]\nx = 1\n[a.b]\ny = 1\n[[a]]\n[d]\n", []string{"a="}, "[d]\n"},
+		"a key of an element":                      {"[[a]]\nx = 1\ny = 2\n", []string{"a.0.x="}, "[[a]]\ny = 2\n"},
+		"lines of another system":                  {"[a]\r\nb = 1\r\nc = 2\r\n", []string{"a.b="}, "[a]\r\nc = 2\r\n"},
+		"what is not there":                        {"[a]\nb = 1\n", []string{"a.c=", "d.e=", "a.l.0.x="}, "[a]\nb = 1\n"},
+		"what an override before it has put there": {"[a]\nb = 1\n", []string{"a.c=2", "a.c="}, "[a]\nb = 1\n"},
+		"what an override behind it puts there":    {"[a]\nb = 1\n", []string{"a.b=", "a.b=2"}, "[a]\nb = 2\n"},
+		"an empty text is a value":                 {"[a]\nb = 1\n", []string{`a.b=""`}, "[a]\nb = \"\"\n"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			_, got, _ := descriptors.ParseWith("f.toml", []byte(tt.text), overrides(tt.set...))
+			if diff := cmp.Diff(tt.want, string(got)); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -301,6 +337,17 @@ func TestAFaultOfAnOverrideIsInTheOverrideAndOthersAreInTheText(t *testing.T) {
 				`BAI0008 --set info[0]:1:1: info[0]: info is a table and has no numbers`,
 				`BAI0008 --set output.metrics.0:1:1: output.metrics.0: output.metrics has tables as its elements; write one as {key = value}, or name one of its keys`,
 				`BAI0008 --set output.metrics.2:1:1: output.metrics.2: output.metrics has tables as its elements; write one as {key = value}, or name one of its keys`,
+			},
+		},
+		"a key that must be there is taken away": {
+			set:  []string{"env.docker_image="},
+			want: []string{`BAI0012 f.toml:12:2: env.docker_image: is missing (add docker_image = "python:3.12")`},
+		},
+		"an element is taken away": {
+			set: []string{"output.metrics.0=", "info.description.x="},
+			want: []string{
+				`BAI0008 --set output.metrics.0:1:1: output.metrics.0: output.metrics is a list, and no element is taken out of it; write the list without it`,
+				`BAI0008 --set info.description.x:1:1: info.description.x: info.description is no table and has no keys`,
 			},
 		},
 		"what is no text": {

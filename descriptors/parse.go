@@ -30,6 +30,36 @@ type Parser struct {
 	// Instances are the kinds of machines that are known beside those that every
 	// Parser knows. They win over those.
 	Instances Instances
+
+	// Zones are the IDs of zones that the platform knows; hardware.aws_zone_id may
+	// have no other. Nil means that nothing is known of them: any ID is taken.
+	Zones []string
+
+	// Engines are those that the platform has; info.execution_engine may name no
+	// other. Nil means that nothing is known of them.
+	Engines []string
+
+	// OneMachine says that the platform is one machine, which stands for all types
+	// and zones: keys that name a zone get one warning, and are not read.
+	OneMachine bool
+
+	// Allow says which Secrets and claims of the cluster the descriptors of
+	// Namespace may name. Nil means that nothing is known of them: a descriptor may
+	// name any but the platform's own.
+	Allow Allowlists
+
+	// Namespace is the team that the descriptor belongs to; empty means default.
+	Namespace string
+
+	// Accepted says that the platform has accepted the descriptor already: what
+	// only its settings know is no fault.
+	Accepted bool
+}
+
+// In returns the Parser for descriptors of a namespace.
+func (p Parser) In(namespace string) Parser {
+	p.Namespace = namespace
+	return p
 }
 
 // Parse is as the function Parse.
@@ -50,9 +80,9 @@ func (p Parser) Parse(name string, text []byte) (*Descriptor, Faults) {
 // nothing is missing that the rest of it may say.
 func (p Parser) read(tree *syntax.Node, damaged bool) (*Descriptor, []shape.Fault) {
 	d := &Descriptor{}
-	report := shape.Decode(tree, d, kinds())
+	report := shape.Decode(tree, d, kindsOf(tree))
 	complete(d, report)
-	check{d, report, p.Instances, damaged}.all()
+	check{d, report, p, damaged}.all()
 	return d, report.Faults
 }
 
@@ -136,4 +166,15 @@ func codeOf(c syntax.Code) string {
 	case syntax.Malformed:
 	}
 	return fault.Syntax
+}
+
+// LimitsOf returns the limits of a descriptor as far as they can be read, whatever is
+// wrong with the rest of it: for one that was written for a newer parser.
+func LimitsOf(text []byte) Limits {
+	if _, bad := unreadable(text); bad {
+		return Limits{}
+	}
+	tree, _ := syntax.Parse(bytes.TrimPrefix(text, []byte("\ufeff")))
+	d, _ := Parser{}.read(tree, true)
+	return d.Limits
 }

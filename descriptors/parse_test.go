@@ -180,6 +180,26 @@ func TestOnePartOfAFileSaysAnother(t *testing.T) {
 			3,
 			func(d *descriptors.Descriptor) any { return d.Hardware.Processes() },
 		},
+		"a process on each GPU of the type where nothing is said": {
+			map[string]string{"hardware": "instance_type = 'p3.8xlarge'\nstrategy = 'horovod'"},
+			4,
+			func(d *descriptors.Descriptor) any { return d.Hardware.Processes() },
+		},
+		"a process on each GPU that the file says where nothing is said": {
+			map[string]string{"hardware": "instance_type = 'x9'\ngpus = 3\nstrategy = 'mpi'"},
+			3,
+			func(d *descriptors.Descriptor) any { return d.Hardware.Processes() },
+		},
+		"one process where nothing is said and there are no GPUs": {
+			map[string]string{"hardware": "instance_type = 't3.small'\nstrategy = 'mpi'"},
+			1,
+			func(d *descriptors.Descriptor) any { return d.Hardware.Processes() },
+		},
+		"one process where nothing is said and nobody knows the type": {
+			map[string]string{"hardware": "instance_type = 'x9.huge'\nstrategy = 'mpi'"},
+			1,
+			func(d *descriptors.Descriptor) any { return d.Hardware.Processes() },
+		},
 		"the first port is the probe's": {
 			map[string]string{
 				"hardware": "strategy = 'inference'", "server.hardware": "cpus = 1",
@@ -377,5 +397,19 @@ func TestNoFaultTellsAPassword(t *testing.T) {
 	}
 	if strings.Contains(faults.Err().Error(), "hunter2") {
 		t.Error(faults.Err())
+	}
+}
+
+func TestLimitsAreReadWhateverElseIsUnknown(t *testing.T) {
+	for text, want := range map[string]time.Duration{
+		"[limits]\npending_deadline = \"7s\"\n":                               7 * time.Second,
+		"tomorrow = 1\n[limits]\npending_deadline = \"7s\"\nnever_seen = 2\n": 7 * time.Second,
+		"[limits]\npending_deadline = 7\n":                                    0,
+		"spec_version = ":                                                     0,
+		"":                                                                    0,
+	} {
+		if got := descriptors.LimitsOf([]byte(text)).PendingDeadline; got != want {
+			t.Errorf("%q: %s, want %s", text, got, want)
+		}
 	}
 }

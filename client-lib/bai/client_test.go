@@ -126,6 +126,20 @@ func TestACallIsRepeatedWhileThePlatformIsUnavailable(t *testing.T) {
 	}
 }
 
+func TestNothingIsLostWhereTheTimeIsOverBeforeTheNextTry(t *testing.T) {
+	p := baitest.Start(t)
+	p.Fail("GetRun", baitest.Status(codes.Unavailable, "stream terminated by RST_STREAM with error code: CANCEL"))
+	s := quick()
+	s.Pause, s.Patience = time.Hour, 24*time.Hour
+	s.Lost = func(err error) { t.Errorf("told of a loss: %v", err) }
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+
+	if _, err := dial(t, p.Addr(), s).Get(ctx, "x"); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Get: %v, want that the time is over", err)
+	}
+}
+
 func TestPatienceEnds(t *testing.T) {
 	s := quick()
 	s.Patience = 50 * time.Millisecond

@@ -82,6 +82,13 @@ func (c *Client) Prefetch(ctx context.Context, w Wanted) (name string, err error
 
 // WaitPrefetch returns how a prefetch ended, once it has.
 func (c *Client) WaitPrefetch(ctx context.Context, name string) (*baiv1.GetPrefetchResponse, error) {
+	return c.FollowPrefetch(ctx, name, func(string) {})
+}
+
+// FollowPrefetch is WaitPrefetch, and says what a prefetch waits for (an answer of
+// its source, say, that is asked again) as soon as that changes; "" where it moves.
+func (c *Client) FollowPrefetch(ctx context.Context, name string, waits func(why string)) (*baiv1.GetPrefetchResponse, error) {
+	said := ""
 	for pause := c.settings.Pause; ; pause = min(2*pause, time.Second) {
 		res, err := ask(ctx, c, c.data.GetPrefetch, &baiv1.GetPrefetchRequest{Prefetch: name})
 		if err != nil {
@@ -89,6 +96,10 @@ func (c *Client) WaitPrefetch(ctx context.Context, name string) (*baiv1.GetPrefe
 		}
 		if res.GetState() != baiv1.GetPrefetchResponse_STATE_FETCHING {
 			return res, nil
+		}
+		if res.GetMessage() != said {
+			said = res.GetMessage()
+			waits(said)
 		}
 		select {
 		case <-time.After(pause):

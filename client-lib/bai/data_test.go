@@ -3,6 +3,7 @@ package bai_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -75,6 +76,17 @@ func TestAPrefetchIsWaitedFor(t *testing.T) {
 	}
 	if _, err := c.Prefetch(bounded(t), bai.Wanted{Src: "ftp://x"}); !errors.As(err, new(*bai.InvalidError)) {
 		t.Errorf("prefetch: %v", err)
+	}
+}
+
+func TestWhoWaitsForAPrefetchHearsWhatItWaitsForOnce(t *testing.T) {
+	p := baitest.Start(t)
+	p.Put("https://example.org/a", "meow")
+	p.Waits("https://example.org/a", "", "refused (try 2 of 7)", "refused (try 2 of 7)", "", "")
+	var said []string
+	got, err := dial(t, p.Addr(), quick()).FollowPrefetch(bounded(t), "https://example.org/a", func(why string) { said = append(said, why) })
+	if err != nil || got.GetState() != baiv1.GetPrefetchResponse_STATE_FETCHED || !slices.Equal(said, []string{"refused (try 2 of 7)", ""}) {
+		t.Errorf("%v, %v, said %q", got, err, said)
 	}
 }
 

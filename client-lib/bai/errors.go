@@ -77,8 +77,11 @@ type ServerError struct {
 	Message string // the platform's words
 }
 
-// Error is the kind of failure and what the platform says.
+// Error is what the platform says, and where that does not, the kind of failure.
 func (e *ServerError) Error() string {
+	if e.Code == codes.ResourceExhausted {
+		return e.Message // which says of what there is too little
+	}
 	return fmt.Sprintf("the platform failed (%s): %s", e.Code, e.Message)
 }
 

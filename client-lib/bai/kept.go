@@ -14,14 +14,15 @@ type Draft struct {
 	File      string // where it was read, for faults
 	Overrides []*baiv1.Override
 
-	WithScript bool // for Render: code is sent along with the run
+	WithScript bool   // for Render and Preflight: code is sent along with the run
+	Namespace  string // the team, whose descriptors may name what settings say; empty means "default"
 }
 
 // Validate returns every fault of a descriptor, as Submit would find it; none
 // for one that can be run.
 func (c *Client) Validate(ctx context.Context, d Draft) ([]*baiv1.Fault, error) {
 	res, err := ask(ctx, c, c.kept.ValidateDescriptor, &baiv1.ValidateDescriptorRequest{
-		DescriptorToml: d.Text, DescriptorFile: d.File, Overrides: d.Overrides,
+		DescriptorToml: d.Text, DescriptorFile: d.File, Overrides: d.Overrides, Namespace: d.Namespace,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("validate %q: %w", d.File, err)
@@ -36,7 +37,7 @@ func (c *Client) Render(ctx context.Context, d Draft) (string, error) {
 		return "", fmt.Errorf("render %q: %w", d.File, err)
 	}
 	res, err := ask(ctx, c, c.kept.RenderDescriptor, &baiv1.RenderDescriptorRequest{
-		DescriptorToml: d.Text, DescriptorFile: d.File, Overrides: d.Overrides, WithScript: d.WithScript,
+		DescriptorToml: d.Text, DescriptorFile: d.File, Overrides: d.Overrides, WithScript: d.WithScript, Namespace: d.Namespace,
 	})
 	if err != nil {
 		return "", fmt.Errorf("render %q: %w", d.File, err)

@@ -22,6 +22,10 @@ type Filter struct {
 	Text      string            // only those whose ID, name or file begins so, or whose task is this
 	Oldest    bool              // the oldest first, instead of the newest
 	Page      int               // runs in one request, at most 1000; 0 means 50
+
+	Framework        string // only those whose descriptor names this framework
+	FrameworkVersion string // only those whose descriptor names this version of a framework
+	DataID           string // only those with a data source or model of this ID
 }
 
 // List returns runs, newest first unless the filter says otherwise, without their descriptors. It asks for pages
@@ -53,6 +57,7 @@ func (f Filter) request() *baiv1.ListRunsRequest {
 		Text:      f.Text,
 
 		ScheduleId: f.Schedule,
+		Framework:  f.Framework, FrameworkVersion: f.FrameworkVersion, DataId: f.DataID,
 	}
 	if f.Oldest {
 		req.Order = baiv1.Order_ORDER_OLDEST_FIRST
@@ -63,5 +68,11 @@ func (f Filter) request() *baiv1.ListRunsRequest {
 
 // needs are the parts of a filter that not every platform understands.
 func (f Filter) needs() []need {
-	return []need{{2, "a list by text", f.Text != ""}, {2, "a list in another order", f.Oldest}, {3, "a list of a schedule's runs", f.Schedule != ""}}
+	return []need{
+		{2, "a list by text", f.Text != ""},
+		{2, "a list in another order", f.Oldest},
+		{3, "a list of a schedule's runs", f.Schedule != ""},
+		{6, "a list by framework", f.Framework != "" || f.FrameworkVersion != ""},
+		{6, "a list by the ID of data", f.DataID != ""},
+	}
 }

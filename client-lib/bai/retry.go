@@ -55,6 +55,10 @@ func (t *trial) again(ctx context.Context, err error) error {
 	if t.patience > 0 && time.Since(t.alive)+pause > t.patience {
 		return err
 	}
+	if end, ok := ctx.Deadline(); ok && time.Until(end) <= pause { // no other try: nothing was lost
+		<-ctx.Done()
+		return fmt.Errorf("%w: %w", context.Cause(ctx), err)
+	}
 	t.lost = true
 	if t.settings.Lost != nil {
 		t.settings.Lost(err)

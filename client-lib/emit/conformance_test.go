@@ -156,6 +156,7 @@ func TestTheTableIsPrintedOutsideOfAPod(t *testing.T) {
 	for name, env := range map[string][]string{
 		"by default":                    nil,
 		"when told to":                  {"BENCHMARK_AI", "stdout"},
+		"when told to in capitals":      {"BENCHMARK_AI", "STDOUT", "BENCHMARK_AI_FILE", "/nowhere/metrics"},
 		"when told to, also in a pod":   {"BENCHMARK_AI", "stdout", "BENCHMARK_AI_FILE", "/nowhere/metrics"},
 		"where the file's name is none": {"BENCHMARK_AI_FILE", ""},
 	} {

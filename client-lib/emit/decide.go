@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -32,10 +33,11 @@ type where struct {
 
 // choose decides by the environment where lines go.
 func choose(getenv func(string) string) (where, error) {
-	backend, file := getenv(envBackend), getenv(envFile)
+	given, file := getenv(envBackend), getenv(envFile)
+	backend := strings.ToLower(given)
 	switch {
 	case backend != "" && backend != "stdout" && backend != "fifo":
-		return where{}, fmt.Errorf("%s: %q is none of stdout and fifo", envBackend, backend)
+		return where{}, fmt.Errorf("%s: %q is none of stdout and fifo", envBackend, given)
 	case file != "" && backend != "stdout":
 		return where{path: file, stamp: true, create: true}, nil
 	case backend != "fifo":

@@ -34,9 +34,9 @@ func TestEveryEventTwice(t *testing.T) {
 		time.Sleep(time.Second)
 		bus.Say(fetched("r2"))
 		time.Sleep(time.Second)
-		heard(t, bus, "bai.fetched r1", "bai.status r1 queued: waits for a slot",
-			"bai.status r1 launching: its process is being started, with this machine's own programs: the local cluster runs no images and enforces no limits of CPU and memory",
-			"bai.launched r1", "bai.fetched r2", "bai.status r2 queued: waits for a slot")
+		heard(t, bus, "bai.fetched r1", "bai.status r1 queued: waiting for a free slot",
+			"bai.status r1 launching: starting the command with this machine's own programs (no image)",
+			"bai.launched r1", "bai.fetched r2", "bai.status r2 queued: waiting for a free slot")
 
 		if err := store.Create(t.Context(), depot, store.KindCancel, "r2", struct{}{}); err != nil {
 			t.Fatal(err)
@@ -44,7 +44,7 @@ func TestEveryEventTwice(t *testing.T) {
 		bus.Say(event.Command{Header: header("r2").Cause("cancel", ""), Kind: event.CommandCancel})
 		bus.Say(event.Finished{Header: header("r1").Cause("end", ""), Outcome: event.Succeeded, Message: "fine"})
 		time.Sleep(time.Second)
-		heard(t, bus, "bai.commands r2 cancel", "bai.finished r2 canceled: canceled before anything was launched", "bai.finished r1 succeeded: fine")
+		heard(t, bus, "bai.commands r2 cancel", "bai.finished r2 canceled: canceled before it was launched", "bai.finished r1 succeeded: fine")
 
 		asked := pods.asked()
 		bus.Replay()

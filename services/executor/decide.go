@@ -22,6 +22,8 @@ type Facts struct {
 	Over     bool  // the run has ended
 	Canceled bool  // the run has a cancel mark
 	Plan     *Plan // nil where there is none yet
+	// Images are answers of registries, for the plan that is to be made.
+	Images []cluster.Image
 }
 
 // Reception is what has to be done about an attempt that could be launched.
@@ -29,6 +31,7 @@ type Reception struct {
 	Queue *Waiting        // put this into the queue, then say so
 	Never *event.Finished // see to it that the attempt is never launched, then say this
 	Say   []event.Event   // say this
+	Aside bool            // put it aside: an executor as new as the gateway can read its descriptor
 }
 
 // Receive decides about an attempt whose data are there: it waits for a slot,
@@ -42,19 +45,26 @@ func Receive(run event.Fetched, f Facts, s Settings) Reception {
 	case f.Canceled:
 		return Reception{Never: canceled(run.Header)}
 	}
-	w, _, err := prepare(run, s)
+	w, _, err := prepare(run, nil, s)
+	if errors.Is(err, errUnread) {
+		return Reception{Aside: true}
+	}
 	if err != nil {
 		return Reception{Say: []event.Event{refused(run.Header, err)}}
 	}
 	return Reception{Queue: &w}
 }
 
+// errUnread says that this executor cannot read a descriptor. The gateway accepted it,
+// so that the user has done nothing wrong: one of the two is older.
+var errUnread = errors.New("the descriptor cannot be read by this executor")
+
 // prepare makes the plan of an attempt, and what the queue has to know of it.
 // Its error says what the user got wrong.
-func prepare(run event.Fetched, s Settings) (Waiting, transpile.Plan, error) {
+func prepare(run event.Fetched, images []cluster.Image, s Settings) (Waiting, transpile.Plan, error) {
 	d, faults := parse(run, s)
-	if err := faults.Err(); err != nil {
-		return Waiting{}, transpile.Plan{}, &transpile.RefusedError{Reason: event.InvalidDescriptor, Message: err.Error()}
+	if faults.Err() != nil {
+		return Waiting{}, transpile.Plan{}, errUnread
 	}
 	if engines := s.engines(); !slices.Contains(engines, d.Info.ExecutionEngine) {
 		return Waiting{}, transpile.Plan{}, &transpile.RefusedError{
@@ -62,12 +72,15 @@ func prepare(run event.Fetched, s Settings) (Waiting, transpile.Plan, error) {
 			Message: fmt.Sprintf("info.execution_engine is %q, which this platform does not have: it has %s", d.Info.ExecutionEngine, strings.Join(engines, ", ")),
 		}
 	}
-	p, err := transpile.Objects(transpile.Input{Run: run, Descriptor: d}, s.Pods)
+	if err := checkReferences(run, d, s); err != nil {
+		return Waiting{}, transpile.Plan{}, err
+	}
+	p, err := transpile.Objects(transpile.Input{Run: run, Descriptor: d, Images: images}, s.Pods)
 	return Waiting{Run: run, Pods: p.Pods}, p, err
 }
 
-// Settle returns the plan for an attempt that has a slot: its objects, or that
-// it is never launched, and why.
+// Settle returns the plan for an attempt that has a slot, whose descriptor can be read:
+// its objects, or that it is never launched, and why.
 func Settle(run event.Fetched, f Facts, s Settings) Plan {
 	if f.Over {
 		return Plan{Never: true, Run: run}
@@ -75,17 +88,22 @@ func Settle(run event.Fetched, f Facts, s Settings) Plan {
 	if f.Canceled {
 		return Plan{Never: true, Last: canceled(run.Header), Run: run}
 	}
-	_, p, err := prepare(run, s)
+	_, p, err := prepare(run, f.Images, s)
 	if err != nil {
 		last := refused(run.Header, err)
 		return Plan{Never: true, Last: &last, Run: run}
 	}
-	return planOf(run, p)
+	doc := planOf(run, p)
+	doc.Images = f.Images
+	return doc
 }
 
-// parse reads a run's descriptor, as the gateway has read it before.
+// parse reads a run's descriptor, which the gateway has accepted: this executor's
+// settings may have changed since, and launch is where they are held against it.
 func parse(run event.Fetched, s Settings) (*descriptors.Descriptor, descriptors.Faults) {
-	return descriptors.Parser{Instances: s.Pods.Instances}.Parse(run.File, []byte(run.Descriptor))
+	p := s.Parser()
+	p.Accepted = true
+	return p.Parse(run.File, []byte(run.Descriptor))
 }
 
 // refused is the end of a run that cannot be launched: as the user wrote it, or
@@ -106,7 +124,7 @@ func refused(h event.Header, err error) event.Finished {
 
 // canceled is the end of a run of which nothing was launched.
 func canceled(h event.Header) *event.Finished {
-	return &event.Finished{Header: h.Cause("finished", ""), Outcome: event.Canceled, Reason: event.CanceledByUser, Message: "canceled before anything was launched"}
+	return &event.Finished{Header: h.Cause("finished", ""), Outcome: event.Canceled, Reason: event.CanceledByUser, Message: "canceled before it was launched"}
 }
 
 // lost is the end of a run of which the platform has forgotten what it needs.
@@ -214,7 +232,7 @@ func placed(seen cluster.Seen, pods int) bool {
 
 // queued tells the user that a run waits.
 func queued(h event.Header) event.Status {
-	return event.Status{Header: h.Cause("status/queued", ""), Phase: event.PhaseQueued, Message: "waits for a slot"}
+	return event.Status{Header: h.Cause("status/queued", ""), Phase: event.PhaseQueued, Message: "waiting for a free slot"}
 }
 
 // Positions returns what to tell those at the head of the queue about their
@@ -225,7 +243,7 @@ func Positions(queue []Place, barred, told map[Holder]string, now time.Time) []e
 	here := make(map[Holder]string, len(queue))
 	for i, p := range queue {
 		h := p.holder()
-		msg := fmt.Sprintf("waits for a slot: number %d in the queue", i+1)
+		msg := fmt.Sprintf("waiting for a free slot, number %d in the queue", i+1)
 		if why := barred[h]; why != "" {
 			msg += "; " + why
 		}
@@ -243,12 +261,70 @@ func Positions(queue []Place, barred, told map[Holder]string, now time.Time) []e
 }
 
 // launching tells the user that a run has its slot.
-func launching(h event.Header, s Settings) event.Status {
-	msg := "its objects are being created"
+func launching(p Plan, s Settings) event.Status {
+	run := p.Run
+	h, msg := run.Header, "creating its objects"
+	for _, i := range p.Images {
+		msg += "; " + entrypointOf(i)
+	}
 	if s.engine() == EngineLocal {
-		msg = "its process is being started, with this machine's own programs: the local cluster runs no images and enforces no limits of CPU and memory"
+		msg = "starting the command with this machine's own programs (no image)"
+		if ignored := withoutEffect(run, s); len(ignored) > 0 {
+			msg += "; without effect on this machine: " + strings.Join(ignored, ", ")
+		}
 	}
 	return event.Status{Header: h.Cause("status/launching", ""), Phase: event.PhaseLaunching, Message: msg}
+}
+
+// entrypointOf says whether the program of an image that runs by itself is known.
+func entrypointOf(i cluster.Image) string {
+	if i.Unread == "" {
+		return fmt.Sprintf("image %s runs its entrypoint, as its registry gives it for %s", i.Name, i.Digest)
+	}
+	return fmt.Sprintf("the entrypoint of image %s is not known, so that the output is read from the container's log: %s", i.Name, i.Unread)
+}
+
+// withoutEffect returns the keys of a run's descriptor that the local cluster takes and
+// does not carry out.
+func withoutEffect(run event.Fetched, s Settings) []string {
+	d, _ := parse(run, s)
+	if d == nil {
+		return nil
+	}
+	ignored := ignoredOf("hardware", d.Hardware, s)
+	if d.Env.Privileged {
+		ignored = append(ignored, "env.privileged")
+	}
+	if d.Env.ImagePullSecret != "" {
+		ignored = append(ignored, "env.image_pull_secret")
+	}
+	if d.Server != nil {
+		ignored = append(ignored, ignoredOf("server.hardware", d.Server.Hardware, s)...)
+	}
+	return ignored
+}
+
+// ignoredOf is withoutEffect for a table of hardware.
+func ignoredOf(table string, h descriptors.Hardware, s Settings) []string {
+	var ignored []string
+	because := ""
+	if s.Unlimited != "" {
+		because = " (no limits: " + s.Unlimited + ")"
+	}
+	for _, key := range []struct {
+		name, because string
+		set           bool
+	}{
+		{"cpus", because, h.CPUs != "" && because != ""},
+		{"memory", because, h.Memory != "" && because != ""},
+		{"node_selector", "", len(h.NodeSelector) > 0},
+		{"tolerations", "", len(h.Tolerations) > 0},
+	} {
+		if key.set {
+			ignored = append(ignored, table+"."+key.name+key.because)
+		}
+	}
+	return ignored
 }
 
 // launched says that the objects of an attempt are there.

@@ -22,10 +22,9 @@ type Kept struct {
 
 // keepFor says for how long an attempt's objects stay after its end: what the
 // descriptor asks for, else the settings. What was canceled, or is followed by
-// another attempt, goes at once, and so does a run of several roles, whose
-// servers and workers would go on otherwise.
+// another attempt, goes at once.
 func keepFor(p Plan, run store.Run, s Settings) time.Duration {
-	if p.Jobs > 1 || run.Attempt != p.Run.Attempt || run.Phase != event.PhaseFinished || run.Outcome == event.Canceled {
+	if run.Attempt != p.Run.Attempt || run.Phase != event.PhaseFinished || run.Outcome == event.Canceled {
 		return 0
 	}
 	k := p.Keep
@@ -41,18 +40,32 @@ func keepFor(p Plan, run store.Run, s Settings) time.Duration {
 	return 0
 }
 
-// Still reports whether nothing of an attempt runs, or ever will: its Job says that
-// it has ended, or all of its pods have. A Job that is given up while it waits for
-// a node or an image begins as soon as it has one, and must not be kept.
-func Still(seen cluster.Seen) bool {
-	has := func(t batchv1.JobConditionType) bool { _, ok := cluster.Condition(seen.Job, t); return ok }
-	if has(batchv1.JobComplete) || has(batchv1.JobFailed) {
+// Worth reports whether an attempt of so many roles has something to be looked at after
+// its end: its Job has ended, or a pod where there are several roles, or all pods. A Job
+// that is given up while it waits for a node or an image begins as soon as it has one,
+// and must not be kept; nor is a single pod that may still run, because its node does
+// not answer.
+func Worth(seen cluster.Seen, roles int) bool {
+	if jobEnded(seen.Job) {
 		return true
 	}
-	if slices.ContainsFunc(seen.Pods, cluster.Alive) {
-		return false
+	if roles > 1 {
+		return slices.ContainsFunc(seen.Pods, cluster.BenchmarkEnded)
 	}
-	return len(seen.Pods) > 0 || has(batchv1.JobFailureTarget) // which makes no more of them
+	_, failing := cluster.Condition(seen.Job, batchv1.JobFailureTarget) // which makes no more of them
+	return Still(seen) && (len(seen.Pods) > 0 || failing)
+}
+
+// Still reports whether all pods of an attempt have ended.
+func Still(seen cluster.Seen) bool { return !slices.ContainsFunc(seen.Pods, cluster.Alive) }
+
+func jobEnded(j *batchv1.Job) bool {
+	for _, t := range []batchv1.JobConditionType{batchv1.JobComplete, batchv1.JobFailed} {
+		if _, ok := cluster.Condition(j, t); ok {
+			return true
+		}
+	}
+	return false
 }
 
 // parseKeep reads the setting of that name.

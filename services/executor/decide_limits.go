@@ -90,9 +90,9 @@ func (t *tally) barred(e Entry) string {
 			continue
 		}
 		if owner, ok := strings.CutPrefix(share, shareUser); ok {
-			return fmt.Sprintf("%s has %d runs under way, as many as a user may have", owner, t.by[share])
+			return fmt.Sprintf("%s has %d runs under way, the limit of a user", owner, t.by[share])
 		}
-		return fmt.Sprintf("%d runs with label %s are under way, as many as there may be", t.by[share], strings.TrimPrefix(share, shareLabel))
+		return fmt.Sprintf("%d runs with label %s are under way, the limit of that label", t.by[share], strings.TrimPrefix(share, shareLabel))
 	}
 	return ""
 }

@@ -25,14 +25,18 @@ func TestReceive(t *testing.T) {
 		settings executor.Settings
 		want     string
 	}{
-		"a run whose data are there waits for a slot":                {run: fetched("r1"), want: "queue"},
+		"a run whose data are there waiting for a free slot":         {run: fetched("r1"), want: "queue"},
 		"a run that has ended is left alone":                         {run: fetched("r1"), facts: executor.Facts{Over: true, Canceled: true}, want: "nothing"},
 		"a run that was launched before is left alone":               {run: fetched("r1"), facts: executor.Facts{Plan: &executor.Plan{}, Canceled: true}, want: "nothing"},
 		"a run that was ended before it was launched is ended again": {run: fetched("r1"), facts: executor.Facts{Plan: &executor.Plan{Never: true, Last: &end}}, want: "say canceled"},
-		"a run with a cancel mark is never launched":                 {run: fetched("r1"), facts: executor.Facts{Canceled: true}, want: "never: canceled CanceledByUser: canceled before anything was launched"},
-		"a descriptor that cannot be read is the user's": {
+		"a run with a cancel mark is never launched":                 {run: fetched("r1"), facts: executor.Facts{Canceled: true}, want: "never: canceled CanceledByUser: canceled before it was launched"},
+		"a descriptor that cannot be read waits for who can": {
 			run:  with(`cpus = 1`, `cpus = 1`+"\n"+`cpsu = 2`),
-			want: "say failed user InvalidDescriptor: d.toml:6:1: hardware.cpsu: ",
+			want: "aside",
+		},
+		"unless its run was canceled": {
+			run: with(`cpus = 1`, `cpus = 1`+"\n"+`cpsu = 2`), facts: executor.Facts{Canceled: true},
+			want: "never: canceled CanceledByUser: canceled before it was launched",
 		},
 		"an engine that is not here is named with those that are": {
 			run:  with(`description = "x"`, `description = "x"`+"\n"+`execution_engine = "aws.sagemaker"`),
@@ -42,9 +46,9 @@ func TestReceive(t *testing.T) {
 			run: with(`description = "x"`, `description = "x"`+"\n"+`execution_engine = "kubernetes"`), settings: executor.Settings{Engine: "kubernetes"},
 			want: "queue",
 		},
-		"a strategy that cannot be launched as it is written ends the run": {
+		"a strategy that cannot be launched as it is written was not accepted by this release": {
 			run:  with("cpus = 1\n[env]\ndocker_image = \"debian:12\"\n[ml]\nbenchmark_code = \"true\"", "cpus = 1\nstrategy = \"horovod\"\n[env]\ndocker_image = \"debian:12\""),
-			want: `say failed user InvalidDescriptor: hardware.strategy is mpi, and there is no ml.benchmark_code: the image's entrypoint is not what mpirun can start`,
+			want: "aside",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -61,6 +65,8 @@ func TestReceive(t *testing.T) {
 
 func received(r executor.Reception) string {
 	switch {
+	case r.Aside:
+		return "aside"
 	case r.Queue != nil:
 		return "queue"
 	case r.Never != nil:
@@ -174,7 +180,7 @@ func TestPositions(t *testing.T) {
 				t.Errorf("%+v", ev)
 			}
 			ids[s.ID] = true
-			got = append(got, s.Run+": "+strings.TrimPrefix(s.Message, "waits for a slot: "))
+			got = append(got, s.Run+": "+strings.TrimPrefix(s.Message, "waiting for a free slot, "))
 		}
 		if diff := cmp.Diff(step.want, got); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)

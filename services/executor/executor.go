@@ -15,11 +15,12 @@ type executor struct {
 	deps     Deps
 	desk     desk
 	admitter *admitter
+	unread   chan struct{} // holds one when attempts that were put aside are to be looked at
 }
 
 func newExecutor(s Settings, d Deps) *executor {
 	k := desk{store: d.Store, settings: s}
-	return &executor{settings: s, deps: d, desk: k, admitter: newAdmitter(s, d, k)}
+	return &executor{settings: s, deps: d, desk: k, admitter: newAdmitter(s, d, k), unread: make(chan struct{}, 1)}
 }
 
 // fetched hears that a run's data are there.
@@ -54,6 +55,9 @@ func (e *executor) retried(ctx context.Context, ev event.Retried) ([]event.Event
 // act carries out what was decided about an attempt.
 func (e *executor) act(ctx context.Context, run event.Fetched, r Reception) ([]event.Event, error) {
 	switch {
+	case r.Aside:
+		u, err := e.desk.aside(ctx, run, e.deps.Clock())
+		return []event.Event{awaitsNewer(u, e.settings)}, err
 	case r.Queue != nil:
 		return e.queue(ctx, *r.Queue)
 	case r.Never != nil:
@@ -103,6 +107,10 @@ func (e *executor) never(ctx context.Context, run event.Fetched, last *event.Fin
 func (e *executor) commanded(ctx context.Context, c event.Command) ([]event.Event, error) {
 	if c.Kind != event.CommandCancel {
 		return nil, nil
+	}
+	select {
+	case e.unread <- struct{}{}: // it may be aside
+	default:
 	}
 	run, err := e.desk.run(ctx, c.Run)
 	if err != nil || run.Phase == event.PhaseFinished {

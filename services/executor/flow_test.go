@@ -51,6 +51,7 @@ type world struct {
 	listed  atomic.Int64 // documents that were asked for in lists
 	away    atomic.Bool  // the store is, for executors
 	log     *zap.Logger  // of executors; nil for none
+	images  executor.Images
 
 	lasts  time.Duration                  // how long a run runs
 	before func(effect int)               // see process
@@ -132,7 +133,7 @@ func (w *world) run(s executor.Settings, killAt int, after bool) (p *process, st
 	p = &process{world: w, killAt: killAt, after: after, kill: cancel, before: w.before}
 	s.Name = cmpOr(s.Name, "one")
 	token := func(run string) string { return "token of " + run }
-	parts := executor.New(s, executor.Deps{Bus: p, Store: p, Cluster: p, Token: token, Log: w.log})
+	parts := executor.New(s, executor.Deps{Bus: p, Store: p, Cluster: p, Images: w.images, Token: token, Log: w.log})
 	var all sync.WaitGroup
 	for _, part := range slices.Collect(maps.Values(parts)) {
 		all.Go(func() { _ = part(ctx) })
@@ -471,7 +472,7 @@ func refuseJobs(o cluster.Object) error {
 
 func unreadable(run string) event.Fetched {
 	f := fetched(run)
-	f.Descriptor = "nonsense"
+	f.Descriptor = "nonsense = 1\n[limits]\npending_deadline = \"5s\"\n"
 	return f
 }
 
@@ -559,7 +560,7 @@ func TestThoseInTheQueueAreToldTheirPosition(t *testing.T) {
 				got = append(got, s.Message)
 			}
 		}
-		want := []string{"waits for a slot", "waits for a slot: number 2 in the queue", "waits for a slot: number 1 in the queue"}
+		want := []string{"waiting for a free slot", "waiting for a free slot, number 2 in the queue", "waiting for a free slot, number 1 in the queue"}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}

@@ -19,8 +19,9 @@ import (
 const kindKept store.Kind = "kept"
 
 // keep notes that an attempt's objects stay for a while, if they do, and reports
-// whether they do: those of which something may still run do not, whatever was
-// asked for, since what is kept holds no slot.
+// whether they do. A server or a worker that still runs is ended before, because kept
+// objects hold no slot. If something may run in spite of that they do not stay,
+// whatever was asked for.
 func (a *admitter) keep(ctx context.Context, e Entry, p Plan) (bool, error) {
 	run, err := a.outcome(ctx, e, p)
 	if err != nil {
@@ -30,13 +31,9 @@ func (a *admitter) keep(ctx context.Context, e Entry, p Plan) (bool, error) {
 	if d == 0 {
 		return false, nil
 	}
-	seen, err := a.deps.Cluster.Observe(ctx, p.ref())
-	if err != nil && !errors.Is(err, cluster.ErrNotFound) {
-		return false, fmt.Errorf("look whether %s has ended: %w", p.Job, err)
-	}
-	if !Still(seen) {
-		a.deps.Log.Info("not kept, since it may still run", zap.String("run", e.Run), zap.Int("attempt", e.Attempt))
-		return false, nil
+	still, err := a.still(ctx, e, p)
+	if err != nil || !still {
+		return false, err
 	}
 	err = store.Create(ctx, a.deps.Store, kindKept, e.key(), Kept{Ref: p.ref(), Until: a.deps.Clock().Add(d)})
 	if err != nil && !errors.Is(err, store.ErrExists) {
@@ -44,6 +41,40 @@ func (a *admitter) keep(ctx context.Context, e Entry, p Plan) (bool, error) {
 	}
 	return true, nil
 }
+
+// still has all of an attempt end that may be kept, and reports whether nothing of it
+// runs any more, nor will. As long as something does, its slot is not free.
+func (a *admitter) still(ctx context.Context, e Entry, p Plan) (bool, error) {
+	until := a.deps.Clock().Add(a.settings.Pods.Longest() + endless)
+	var next time.Time // when those that run are told to end
+	for wait := a.settings.soon(); ; wait = min(2*wait, a.settings.Poll) {
+		seen, err := a.deps.Cluster.Observe(ctx, p.ref())
+		gone := errors.Is(err, cluster.ErrNotFound)
+		if err != nil && !gone {
+			return false, fmt.Errorf("look whether %s has ended: %w", p.Job, err)
+		}
+		now, stopped := a.deps.Clock(), !next.IsZero()
+		switch {
+		case gone || !Worth(seen, p.Jobs) || now.After(until):
+			a.deps.Log.Info("not kept, since it may still run", zap.String("run", e.Run), zap.Int("attempt", e.Attempt))
+			return false, nil
+		case Still(seen) && (stopped || p.Jobs <= 1): // the Job of another role may be about to make a pod
+			return true, nil
+		case !now.Before(next):
+			if err := a.deps.Cluster.Stop(ctx, p.ref()); err != nil {
+				return false, fmt.Errorf("stop the pods of %s, which are to be kept: %w", p.Job, err)
+			}
+			next = now.Add(a.settings.Reconcile)
+		}
+		if !sleep(ctx, wait, nil) {
+			return false, ctx.Err()
+		}
+	}
+}
+
+// endless is how much longer than its grace a pod that was told to end is waited for,
+// before it is taken for one whose node is lost.
+const endless = 2 * time.Minute
 
 // projected is how long the end of a run may take to be found in the store after
 // it was said.

@@ -112,7 +112,112 @@ func TestASettingOfWhatIsKeptThatIsNone(t *testing.T) {
 	}
 }
 
-func TestOnlyWhatIsStillIsKept(t *testing.T) {
+// TestServersAndWorkersAreEndedBeforeTheirRunIsKept: what is kept runs nothing and
+// holds no slot, whatever the strategy, and whoever dies on the way.
+func TestServersAndWorkersAreEndedBeforeTheirRunIsKept(t *testing.T) {
+	for name, tt := range map[string]struct {
+		strategy, keep, settings string
+		fails, kept              bool
+	}{
+		"workers, for a time":                {"mpi", "1h", "", false, true},
+		"workers of a failed run":            {"mpi", "failed", "", true, true},
+		"not workers of one that ended well": {"mpi", "failed", "", false, false},
+		"workers, as the settings say":       {"mpi", "", "1h", false, true},
+		"a server, for a time":               {"inference", "1h", "", false, true},
+		"a server of a failed run":           {"inference", "failed", "", true, true},
+		"never a server":                     {"inference", "never", "1h", false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				w.cluster.ending, w.fails["bai-r1-1"] = 3*time.Minute, tt.fails
+				_, stop := w.run(executor.Settings{Slots: 1, Keep: tt.settings}, 0, false)
+				w.say(severalRoles(tt.strategy, tt.keep))
+				time.Sleep(time.Minute)
+				if held := w.slots(); tt.kept && len(held) != 1 {
+					t.Errorf("%v hold slots while pods end", held)
+				}
+				stop() // and another takes over
+				_, stop = w.run(executor.Settings{Slots: 1, Keep: tt.settings}, 0, false)
+				time.Sleep(5 * time.Minute)
+				stop()
+				if w.cluster.running(cluster.Ref{Run: "r1", Attempt: 1}) {
+					t.Error("something of it runs")
+				}
+				w.kept(t, tt.kept)
+			})
+		})
+	}
+}
+
+// severalRoles is run r1 of a strategy that has several roles.
+func severalRoles(strategy, keep string) event.Fetched {
+	f := fetched("r1")
+	f.Descriptor = strings.Replace(f.Descriptor, "cpus = 1", "cpus = 1\nstrategy = \""+strategy+"\"", 1)
+	if strategy == "inference" {
+		f.Descriptor += "[server.hardware]\ncpus = 1\n[server.env]\ndocker_image = \"debian:12\"\nports = [8080]\nstart_command = \"serve\"\n"
+	}
+	if keep != "" {
+		f.Descriptor += "[limits]\nkeep = \"" + keep + "\"\n"
+	}
+	return f
+}
+
+// TestARunHoldsItsSlotWhileItsPodsOweData: brokers are away for 20 minutes, and for as
+// long its pods, which were told to go, do not end.
+func TestARunHoldsItsSlotWhileItsPodsOweData(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.cluster.linger = 20 * time.Minute
+		_, stop := w.run(executor.Settings{Slots: 1}, 0, false)
+		w.say(fetched("r1"), fetched("r2"))
+		time.Sleep(19 * time.Minute)
+		if diff := cmp.Diff([]string{"Job bai-r1-1", "Secret bai-r1-1"}, w.cluster.left()); diff != "" {
+			t.Errorf("while it owes data (-want +got):\n%s", diff)
+		}
+		time.Sleep(time.Hour)
+		stop()
+		w.over(t)
+		w.once(t)
+	})
+}
+
+// TestPodsThatDoNotEndAreNotKept: a node that is lost never says that they did.
+func TestPodsThatDoNotEndAreNotKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.cluster.ending = never
+		_, stop := w.run(executor.Settings{Slots: 1}, 0, false)
+		w.say(severalRoles("mpi", "24h"))
+		time.Sleep(3 * time.Hour)
+		stop()
+		w.kept(t, false)
+	})
+}
+
+func TestARunOfSeveralRolesIsKeptWhereOneOfThemHasEnded(t *testing.T) {
+	ended := corev1.ContainerStatus{Name: cluster.ContainerBenchmark, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}}}
+	pod := func(phase corev1.PodPhase, s ...corev1.ContainerStatus) corev1.Pod {
+		return corev1.Pod{Status: corev1.PodStatus{Phase: phase, ContainerStatuses: s}}
+	}
+	for name, tt := range map[string]struct {
+		pods []corev1.Pod
+		want bool
+	}{
+		"a worker that ended before the launcher":            {[]corev1.Pod{pod(corev1.PodRunning), pod(corev1.PodFailed)}, true},
+		"a server that ended, whose output is still shipped": {[]corev1.Pod{pod(corev1.PodRunning), pod(corev1.PodRunning, ended)}, true},
+		"not one all of whose pods run":                      {[]corev1.Pod{pod(corev1.PodRunning), pod(corev1.PodRunning)}, false},
+		"not one that waits for nodes":                       {[]corev1.Pod{pod(corev1.PodPending), pod(corev1.PodPending)}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := executor.Worth(cluster.Seen{Job: &batchv1.Job{}, Pods: tt.pods}, 2); got != tt.want {
+				t.Errorf("%t", got)
+			}
+		})
+	}
+}
+
+func TestOnlyWhatHasEndedIsKept(t *testing.T) {
 	job := func(types ...batchv1.JobConditionType) *batchv1.Job {
 		j := &batchv1.Job{}
 		for _, t := range types {
@@ -142,14 +247,14 @@ func TestOnlyWhatIsStillIsKept(t *testing.T) {
 		"not what is gone":                                     {cluster.Seen{}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := executor.Still(tt.seen); got != tt.want {
+			if got := executor.Worth(tt.seen, 1); got != tt.want {
 				t.Errorf("%t", got)
 			}
 		})
 	}
 }
 
-// TestAnMPIJobIsSeveralJobs: its workers would go on.
+// TestAnMPIJobIsSeveralJobs: its workers go on after the launcher.
 func TestAnMPIJobIsSeveralJobs(t *testing.T) {
 	f := fetched("r1")
 	f.Descriptor = strings.Replace(f.Descriptor, "cpus = 1", "cpus = 1\nstrategy = \"mpi\"", 1)

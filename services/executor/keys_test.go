@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/benchmark-ai/bai/services/executor"
+	"github.com/benchmark-ai/bai/services/internal/tooltest"
 )
 
 const mpiDescriptor = `spec_version = "1.0"
@@ -28,10 +29,7 @@ benchmark_code = "./rank"
 
 // TestKeysAreWhatSSHReads asks ssh itself, where there is one.
 func TestKeysAreWhatSSHReads(t *testing.T) {
-	keygen, err := exec.LookPath("ssh-keygen")
-	if err != nil {
-		t.Skip("no ssh-keygen")
-	}
+	keygen := tooltest.Program(t, "ssh-keygen", "openssh-client")
 	keys := launchedKeys(t)
 	dir := t.TempDir()
 	for file, text := range keys {

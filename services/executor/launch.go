@@ -13,6 +13,7 @@ import (
 	"github.com/benchmark-ai/bai/descriptors"
 	"github.com/benchmark-ai/bai/services/executor/transpile"
 	"github.com/benchmark-ai/bai/services/internal/cluster"
+	"github.com/benchmark-ai/bai/services/internal/event"
 )
 
 // launch creates the objects of who was given a slot, and says so. It goes on
@@ -110,8 +111,43 @@ func (a *admitter) plan(ctx context.Context, e Entry, fresh *Place) (p Plan, aga
 	if err != nil || facts.Plan != nil {
 		return deref(facts.Plan), true, err
 	}
+	if _, faults := parse(fresh.Run, a.settings); faults.Err() != nil { // a newer executor queued it
+		_, err := a.desk.aside(ctx, fresh.Run, a.deps.Clock())
+		return Plan{Never: true}, false, err
+	}
+	if !facts.Over && !facts.Canceled {
+		if facts.Images, err = a.images(ctx, fresh.Run); err != nil {
+			return Plan{}, false, err
+		}
+	}
 	p, err = a.desk.settle(ctx, Settle(fresh.Run, facts, a.settings))
 	return p, false, err
+}
+
+// images asks the registries of images that run by themselves. An attempt that
+// follows another has the answers of that one, whatever they were.
+func (a *admitter) images(ctx context.Context, run event.Fetched) ([]cluster.Image, error) {
+	d, _ := parse(run, a.settings)
+	if d == nil {
+		return nil, nil
+	}
+	queries := transpile.Images(d, a.settings.Pods)
+	if len(queries) == 0 {
+		return nil, nil
+	}
+	before, err := a.desk.plan(ctx, Holder{Run: run.Run, Attempt: run.Attempt - 1})
+	if err != nil || before != nil {
+		return deref(before).Images, err
+	}
+	images := make([]cluster.Image, 0, len(queries))
+	for _, q := range queries {
+		image, err := a.deps.Images.Image(ctx, q)
+		if err != nil {
+			return nil, fmt.Errorf("ask the registry of %s: %w", q.Name, err)
+		}
+		images = append(images, image)
+	}
+	return images, nil
 }
 
 func deref(p *Plan) Plan {
@@ -149,12 +185,15 @@ func (a *admitter) stop(ctx context.Context, e Entry) (reason, error) {
 // create creates the objects of a plan while the user is told, and returns the
 // UID of its Job, empty where that is gone already.
 func (a *admitter) create(ctx context.Context, p Plan) (uid string, err error) {
+	if err := a.labels(ctx, p); err != nil {
+		return "", err
+	}
 	secrets, err := a.secrets(p)
 	if err != nil {
 		return "", err
 	}
 	g, gctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return a.deps.Bus.Publish(gctx, launching(p.Run.Header, a.settings)) })
+	g.Go(func() error { return a.deps.Bus.Publish(gctx, launching(p, a.settings)) })
 	g.Go(func() (err error) {
 		uid, err = a.build(gctx, p, p.objects(secrets))
 		return err
@@ -163,6 +202,25 @@ func (a *admitter) create(ctx context.Context, p Plan) (uid string, err error) {
 		return uid, err
 	}
 	return a.find(ctx, p)
+}
+
+// labels refuses a plan whose descriptor names an object that its labels do not
+// allow it to name.
+func (a *admitter) labels(ctx context.Context, p Plan) error {
+	d, faults := parse(p.Run, a.settings)
+	if err := faults.Err(); err != nil {
+		return fmt.Errorf("read the descriptor of %s once more: %w", p.Job, err)
+	}
+	for _, r := range byLabel(p.Run, d, a.settings) {
+		has, err := a.deps.Cluster.Labels(ctx, string(r.Kind), p.Scope, r.Name)
+		if err != nil && !errors.Is(err, cluster.ErrNotFound) {
+			return err
+		}
+		if err := checkLabels(p.Run, r, has, a.settings); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // find returns the UID of the Job of a plan that was created before, empty where
@@ -187,7 +245,7 @@ func (a *admitter) secrets(p Plan) (all []*corev1.Secret, err error) {
 	if err := faults.Err(); err != nil {
 		return nil, fmt.Errorf("read the descriptor of %s once more: %w", p.Job, err)
 	}
-	in := transpile.Input{Run: p.Run, Descriptor: d}
+	in := transpile.Input{Run: p.Run, Descriptor: d, Images: p.Images}
 	if d.Hardware.Strategy == descriptors.MPI {
 		// Should they have been made before, those that are there stay: nothing
 		// but their Secret, which all of the pods mount, knows of them.

@@ -35,7 +35,7 @@ func TestLimitsOfUsersAndLabels(t *testing.T) {
 			[]executor.Place{waits("x", "ann", "")},
 			[]executor.Place{waits("a", "ann", ""), waits("b", "bob", ""), waits("c", "bob", "")},
 			[]string{"b"},
-			map[string]string{"a": "ann has 1 runs under way, as many as a user may have"},
+			map[string]string{"a": "ann has 1 runs under way, the limit of a user"},
 		},
 		"a label has its own limit": {
 			executor.Rules{Slots: 4, PerLabel: map[string]int{"team=pets": 1}},
@@ -49,7 +49,7 @@ func TestLimitsOfUsersAndLabels(t *testing.T) {
 			[]executor.Place{waits("x", "ann", "cars")},
 			[]executor.Place{waits("a", "ann", "pets"), waits("b", "bob", "pets"), waits("c", "bob", "cars")},
 			[]string{"a"},
-			map[string]string{"c": "1 runs with label team=cars are under way, as many as there may be"},
+			map[string]string{"c": "1 runs with label team=cars are under way, the limit of that label"},
 		},
 		"the one of a value is before that of each": {
 			executor.Rules{Slots: 4, PerLabel: map[string]int{"team": 1, "team=pets": 2}},
@@ -86,7 +86,7 @@ func TestWhoIsBarredIsToldWhy(t *testing.T) {
 	queue, told := []executor.Place{waits("a", "ann", "")}, make(map[executor.Holder]string)
 	h := executor.Holder{Run: "a", Attempt: 1}
 	for i, step := range []struct{ why, want string }{
-		{"ann has 2", "waits for a slot: number 1 in the queue; ann has 2"}, {"ann has 2", ""}, {"", "waits for a slot: number 1 in the queue"},
+		{"ann has 2", "waiting for a free slot, number 1 in the queue; ann has 2"}, {"ann has 2", ""}, {"", "waiting for a free slot, number 1 in the queue"},
 	} {
 		said := executor.Positions(queue, map[executor.Holder]string{h: step.why}, told, time.Unix(int64(i), 0))
 		got := ""

@@ -9,6 +9,7 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/benchmark-ai/bai/descriptors"
@@ -18,7 +19,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/mpijob"
 )
 
-// Holder is one attempt of a run: what waits for a slot, and what holds one.
+// Holder is one attempt of a run: it waits for a slot, or holds one.
 type Holder struct {
 	Run     string `json:"run"`
 	Attempt int    `json:"attempt"`
@@ -108,6 +109,10 @@ type Plan struct {
 	Objects []object      `json:"objects,omitempty"`
 	Jobs    int           `json:"jobs,omitempty"` // among the objects; of what has several roles, as many
 
+	// Images are the answers of registries that the objects were made from. The
+	// attempts that follow are made from the same.
+	Images []cluster.Image `json:"images,omitempty"`
+
 	Keep            descriptors.Keep `json:"keep,omitzero"` // what the descriptor says of the objects after the end
 	Retries         int              `json:"retries,omitempty"`
 	PendingDeadline time.Duration    `json:"pending_deadline,omitempty"`
@@ -189,6 +194,8 @@ func (o *object) UnmarshalJSON(text []byte) error {
 		o.Object = &corev1.Secret{}
 	case "v1/Service":
 		o.Object = &corev1.Service{}
+	case "networking.k8s.io/v1/NetworkPolicy":
+		o.Object = &networkingv1.NetworkPolicy{}
 	case "v1/PersistentVolumeClaim":
 		o.Object = &corev1.PersistentVolumeClaim{}
 	default:

@@ -18,11 +18,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
 	"go.uber.org/zap"
 
+	"github.com/benchmark-ai/bai/descriptors"
 	"github.com/benchmark-ai/bai/services/executor/transpile"
 	"github.com/benchmark-ai/bai/services/internal/cluster"
 	"github.com/benchmark-ai/bai/services/internal/event"
@@ -46,7 +49,7 @@ type Settings struct {
 	Slots      int                `toml:"slots"`      // runs that may be launched and not gone at a time; zero means 4
 	PerUser    int                `toml:"per_user"`   // of these, runs of one user; zero means no limit
 	PerLabel   map[string]int     `toml:"per_label"`  // of these, runs with a label: "label=value", or "label" for each of its values
-	Keep       string             `toml:"keep"`       // what stays in the cluster after the end of runs that do not say: never, failed, or all for a time such as 1h; empty means never. Only what has ended is kept, and of one role
+	Keep       string             `toml:"keep"`       // what stays in the cluster after the end of runs that do not say: never, failed, or all for a time such as 1h; empty means never. What still runs at the end, a server or a worker, is ended first
 	Priorities map[string]int     `toml:"priorities"` // "label=value" → priority of runs that have it, -1000 to 1000; others have 0
 	Name       string             `toml:"name"`       // of this process among the executors that run at a time; empty means a random one
 	Lease      time.Duration      `toml:"lease"`      // how long others wait for an admitter that died; zero means 3 s
@@ -54,6 +57,7 @@ type Settings struct {
 	Reconcile  time.Duration      `toml:"reconcile"`  // between two looks for runs that ended unheard; zero means 10 s
 	Positions  time.Duration      `toml:"positions"`  // between two words to the same user about the place in the queue; zero means 5 s
 	Pods       transpile.Settings `toml:"pods"`
+	Unlimited  string             `toml:"-"` // why the local cluster enforces no limits of CPU and memory; empty means that it does
 }
 
 // Validate names every setting at fault.
@@ -117,9 +121,29 @@ func (s Settings) soon() time.Duration {
 // engines returns what a descriptor may name.
 func (s Settings) engines() []string { return []string{"default", s.engine()} }
 
+// Parser returns the parser for all who judge a descriptor that an executor of
+// these settings is to launch.
+func (s Settings) Parser() descriptors.Parser {
+	p := descriptors.Parser{Instances: s.Pods.Instances, Engines: s.engines(), OneMachine: s.engine() == EngineLocal, Allow: s.allowed()}
+	if !p.OneMachine {
+		p.Zones = append([]string{}, slices.Sorted(maps.Keys(s.Pods.Zones))...)
+	}
+	return p
+}
+
+// allowed are the objects that descriptors may name, by their namespace: none where
+// settings say nothing.
+func (s Settings) allowed() descriptors.Allowlists {
+	if s.Pods.Allow == nil {
+		return descriptors.Allowlists{}
+	}
+	return s.Pods.Allow
+}
+
 func (s Settings) withDefaults() Settings {
 	s.Slots = cmp.Or(s.Slots, 4)
 	s.Pods.NoLimits = s.Pods.NoLimits || s.engine() == EngineLocal
+	s.Pods.OneMachine = s.engine() == EngineLocal
 	s.Pods.Owner = s.engine() == EngineKubernetes
 	s.Pods.Shared.Off = s.Pods.Shared.Off || s.engine() == EngineLocal
 	s.Lease = cmp.Or(s.Lease, 3*time.Second)
@@ -150,10 +174,18 @@ type Store interface {
 // Cluster runs the objects.
 type Cluster interface {
 	cluster.Creator
-	cluster.Deleter
+	cluster.Ender
 	// Observe looks at an attempt as it is now. It says cluster.ErrNotFound
 	// once neither its job nor any pod of it is there.
 	Observe(ctx context.Context, r cluster.Ref) (cluster.Seen, error)
+	cluster.Labeler
+}
+
+// Images tells what images run by themselves.
+type Images interface {
+	// Image returns the answer of an image's registry, or why there is none. Its
+	// only error is that ctx is done.
+	Image(ctx context.Context, q cluster.ImageQuery) (cluster.Image, error)
 }
 
 // Deps are what the service needs from others.
@@ -161,6 +193,7 @@ type Deps struct {
 	Bus     Bus
 	Store   Store
 	Cluster Cluster
+	Images  Images                  // nil: no registry is asked
 	Token   func(run string) string // the right to speak for a run, for its pods
 	Clock   func() time.Time        // nil means the machine's
 	Log     *zap.Logger             // nil means none
@@ -175,6 +208,7 @@ func New(s Settings, d Deps) map[string]service.Part {
 	if d.Log == nil {
 		d.Log = zap.NewNop()
 	}
+	s.Pods.NoRegistry = s.Pods.NoRegistry || d.Images == nil
 	e := newExecutor(s.withDefaults(), d)
 	return map[string]service.Part{
 		"executor/fetched":  d.Bus.Consume("executor-fetched", service.On(e.fetched)),
@@ -182,5 +216,6 @@ func New(s Settings, d Deps) map[string]service.Part {
 		"executor/commands": d.Bus.Consume("executor-commands", service.On(e.commanded)),
 		"executor/finished": d.Bus.Consume("executor-finished", service.Each(64, e.finished)),
 		"executor/admit":    e.admitter.run,
+		"executor/unread":   e.reread,
 	}
 }

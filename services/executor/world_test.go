@@ -30,19 +30,22 @@ type fakeCluster struct {
 	mu      sync.Mutex
 	linger  time.Duration                // how long objects take to go
 	stuck   time.Duration                // objects stay until they are deleted once more, so long after they should have gone; 0: they do not
+	ending  time.Duration                // how long pods that were stopped take to end
 	objects map[string]cluster.Object    // by kind and name
+	stopped map[string]time.Time         // when the pods of Jobs that were stopped have ended
 	going   map[string]time.Time         // when those being deleted are gone
 	created map[string]int               // how often, by kind and name
 	writes  int                          // creations and deletions that were asked for
 	most    int                          // Jobs that were there at a time
 	refuse  func(o cluster.Object) error // what is said instead of creating
+	labels  map[string]map[string]string // of objects that are no run's, by kind and name
 }
 
 // never is longer than any test.
 const never = 1000 * time.Hour
 
 func newCluster() *fakeCluster {
-	return &fakeCluster{objects: make(map[string]cluster.Object), going: make(map[string]time.Time), created: make(map[string]int)}
+	return &fakeCluster{objects: make(map[string]cluster.Object), going: make(map[string]time.Time), stopped: make(map[string]time.Time), created: make(map[string]int)}
 }
 
 func objectKey(o cluster.Object) string {
@@ -117,11 +120,61 @@ func (c *fakeCluster) Observe(ctx context.Context, r cluster.Ref) (cluster.Seen,
 	if ctx.Err() != nil {
 		return cluster.Seen{}, ctx.Err()
 	}
-	if o, ok := c.objects["Job "+r.Job]; ok {
-		job, _ := o.(*batchv1.Job)
-		return cluster.Seen{Ref: r, Job: job}, nil
+	o, ok := c.objects["Job "+r.Job]
+	if !ok {
+		return cluster.Seen{}, cluster.ErrNotFound
 	}
-	return cluster.Seen{}, cluster.ErrNotFound
+	job, _ := o.(*batchv1.Job)
+	return cluster.Seen{Ref: r, Job: job, Pods: c.pods(r)}, nil
+}
+
+// pods are those of the Jobs of an attempt that have others beside them: each runs
+// until its Job has ended, or a while after it was stopped.
+func (c *fakeCluster) pods(r cluster.Ref) (pods []corev1.Pod) {
+	for k, o := range c.objects {
+		job, ok := o.(*batchv1.Job)
+		if !ok || c.count("Job") < 2 || job.Labels[cluster.LabelRun] != r.Run {
+			continue
+		}
+		phase := corev1.PodRunning
+		if at, stopped := c.stopped[k]; stopped && !time.Now().Before(at) || len(job.Status.Conditions) > 0 {
+			phase = corev1.PodFailed
+		}
+		pods = append(pods, corev1.Pod{Status: corev1.PodStatus{Phase: phase}})
+	}
+	return pods
+}
+
+func (c *fakeCluster) Stop(ctx context.Context, r cluster.Ref) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.writes++
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	for k, o := range c.objects {
+		if _, told := c.stopped[k]; !told && o.GetLabels()[cluster.LabelRun] == r.Run {
+			c.stopped[k] = time.Now().Add(c.ending)
+		}
+	}
+	return nil
+}
+
+// running reports whether a pod of an attempt runs.
+func (c *fakeCluster) running(r cluster.Ref) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.ContainsFunc(c.pods(r), cluster.Alive)
+}
+
+func (c *fakeCluster) Labels(_ context.Context, kind, _, name string) (map[string]string, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	has, ok := c.labels[kind+" "+name]
+	if !ok {
+		return nil, cluster.ErrNotFound
+	}
+	return has, nil
 }
 
 // end has a Job say that it has ended.
@@ -422,11 +475,22 @@ func (p *process) Delete(ctx context.Context, r cluster.Ref) error {
 	return p.act(func() error { return p.world.cluster.Delete(ctx, r) })
 }
 
+func (p *process) Stop(ctx context.Context, r cluster.Ref) error {
+	return p.act(func() error { return p.world.cluster.Stop(ctx, r) })
+}
+
 func (p *process) Observe(ctx context.Context, r cluster.Ref) (cluster.Seen, error) {
 	if err := p.alive(); err != nil {
 		return cluster.Seen{}, err
 	}
 	return p.world.cluster.Observe(ctx, r)
+}
+
+func (p *process) Labels(ctx context.Context, kind, scope, name string) (map[string]string, error) {
+	if err := p.alive(); err != nil {
+		return nil, err
+	}
+	return p.world.cluster.Labels(ctx, kind, scope, name)
 }
 
 func (p *process) Publish(ctx context.Context, evs ...event.Event) error {

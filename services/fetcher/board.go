@@ -23,16 +23,17 @@ type board struct {
 type waiting struct {
 	Order
 
-	dirty  bool            // it is to be settled
-	known  bool            // it was settled before, so that missed is right
-	there  int             // data sets, when it was last settled
-	said   int             // the same, when the user was last told; -1 at first
-	full   map[string]bool // sources for which the user was told that there is no space
-	missed map[string]bool // keys of the jobs that it waits for
-	at     time.Time       // when the progress was last told
-	bytes  int64           // and what it was
-	ended  time.Time       // when it was first seen that somebody else has ended it
-	heard  time.Time       // when the user was last told how it moves, or what it waits for
+	dirty   bool            // it is to be settled
+	known   bool            // it was settled before, so that missed is right
+	there   int             // data sets, when it was last settled
+	said    int             // the same, when the user was last told; -1 at first
+	full    map[string]bool // sources for which the user was told that there is no space
+	missed  map[string]bool // keys of the jobs that it waits for
+	at      time.Time       // when the progress was last told
+	bytes   int64           // and what it was
+	ended   time.Time       // when it was first seen that somebody else has ended it
+	heard   time.Time       // when the user was last told how it moves, or what it waits for
+	updated bool            // what it waits for has changed since
 }
 
 // job is a source that is to be transferred for the runs that wait for it.
@@ -304,25 +305,29 @@ func (b *board) moved(j *job, done, total int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if done != j.done {
-		j.why = ""
+		b.changes(j, "")
 	}
 	j.done, j.total = done, total
 }
 
-// waits notes what a job waits for, if for anything.
+// waits notes what a job waits for, if for anything. Users are told soon where that
+// has changed.
 func (b *board) waits(j *job, why string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	j.why = clip(why, wordy/4)
+	b.changes(j, clip(why, wordy/4))
 }
 
-// tellSoon has those who wait for a job told what it waits for at the next look.
-func (b *board) tellSoon(j *job) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+// changes notes what a job waits for, and that there is news of it. Of a run whose
+// data move again the progress is told; of a prefetch nothing but this.
+func (b *board) changes(j *job, why string) {
+	if j.why == why {
+		return
+	}
+	j.why = why
 	for run := range j.runs {
-		if w, ok := b.orders[run]; ok {
-			w.heard = time.Unix(0, 0)
+		if w, ok := b.orders[run]; ok && (why != "" || w.Prefetch) {
+			w.updated = true
 		}
 	}
 }
@@ -409,22 +414,24 @@ func (b *board) progress(now time.Time, pace time.Duration) []event.Event {
 			continue
 		}
 		p.Rate = max(int64(float64(p.Done-w.bytes)/past.Seconds()), 0)
-		w.at, w.bytes, w.heard = now, p.Done, now
+		w.at, w.bytes, w.heard, w.updated = now, p.Done, now, false
 		all = append(all, Moving(w.Submitted, p))
 	}
 	slices.SortFunc(all, func(x, y event.Event) int { return compare(x.Head().Run, y.Head().Run) })
 	return all
 }
 
-// stuck is an order of which the user has heard nothing for long.
+// stuck is an order of which the user has heard nothing for long, or that waits for
+// something else than before.
 type stuck struct {
-	run event.Submitted
+	order Order
 	Wait
 }
 
 // stuck returns the orders of which the user has heard nothing for so long before
-// now, and what each waits for, and takes them for told.
-func (b *board) stuck(now time.Time, silence time.Duration) []stuck {
+// now, or for pace where there is news of what they wait for, and what each waits
+// for, and takes them for told. Of a prefetch there is only news.
+func (b *board) stuck(now time.Time, silence, pace time.Duration) []stuck {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	var all []stuck
@@ -433,22 +440,33 @@ func (b *board) stuck(now time.Time, silence time.Duration) []stuck {
 		if w.heard.IsZero() {
 			w.heard = now // the first look has nothing to compare with
 		}
-		if w.Prefetch || !w.told() || now.Sub(w.heard) < silence {
+		if !w.due(now, silence, pace) {
 			continue
 		}
-		w.heard = now
+		w.heard, w.updated = now, false
 		if ahead == nil {
 			ahead = b.line()
 		}
 		if j := b.holds(w); j != nil {
-			all = append(all, stuck{w.Submitted, Wait{
+			all = append(all, stuck{w.Order, Wait{
 				There: w.there, All: len(w.Sources), Source: j.source, Begun: j.running, Before: ahead[j.key], Tried: j.last == failed,
 				Full: j.last == noRoom, Total: j.total, Why: j.why, Long: now.Sub(w.Asked),
 			}})
 		}
 	}
-	slices.SortFunc(all, func(x, y stuck) int { return compare(x.run.Run, y.run.Run) })
+	slices.SortFunc(all, func(x, y stuck) int { return compare(x.order.Submitted.Run, y.order.Submitted.Run) })
 	return all
+}
+
+// due reports whether it is time to tell what an order waits for.
+func (w *waiting) due(now time.Time, silence, pace time.Duration) bool {
+	past := now.Sub(w.heard)
+	switch {
+	case w.updated && past >= pace:
+		return w.Prefetch || w.told()
+	default:
+		return !w.Prefetch && w.told() && past >= silence
+	}
 }
 
 // line returns how many jobs that do not work each of them has before it.

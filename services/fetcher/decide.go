@@ -116,7 +116,8 @@ type Order struct {
 	Submitted event.Submitted `json:"submitted"`
 	Sources   []Source        `json:"sources"`
 	Asked     time.Time       `json:"asked"`              // from when on an answer of a source counts
-	Prefetch  bool            `json:"prefetch,omitempty"` // it is nobody's run: nothing is said of it
+	Prefetch  bool            `json:"prefetch,omitempty"` // no run has asked: nothing is said of it
+	Waits     string          `json:"waits,omitempty"`    // of a prefetch: what it waits for now; empty where it moves
 }
 
 // Ending is what became of an order, as it is remembered for ever: the first is
@@ -237,20 +238,6 @@ func Decide(o Order, want Want, known map[string]Answer) Plan {
 	return Plan{Missing: missing, Status: Waiting(o.Submitted, there, len(o.Sources))}
 }
 
-// Invalid ends a run whose descriptor has faults.
-func Invalid(run event.Submitted, faults descriptors.Faults) event.Finished {
-	const most = 20
-	errs := faults.Errors()
-	lines := make([]string, 0, most+1)
-	for _, f := range errs[:min(len(errs), most)] {
-		lines = append(lines, f.String())
-	}
-	if more := len(errs) - most; more > 0 {
-		lines = append(lines, fmt.Sprintf("and %d more", more))
-	}
-	return Failed(run, Failure{event.InvalidDescriptor, event.ClassUser, strings.Join(lines, "\n")})
-}
-
 // Unsayable ends a run of which what is remembered cannot be said.
 func Unsayable(run event.Submitted) event.Finished {
 	return Failed(run, Failure{event.PoisonedEvent, event.ClassPlatform, "what became of its data cannot be written as an event: have the fetcher's log looked into, and submit it again"})
@@ -264,13 +251,24 @@ func Failed(run event.Submitted, f Failure) event.Finished {
 
 // Canceled ends a run that nothing was launched for.
 func Canceled(run event.Submitted) event.Finished {
-	return event.Finished{Header: run.Cause("fetcher/finished", ""), Outcome: event.Canceled, Reason: event.CanceledByUser, Message: "canceled while its data were fetched"}
+	return event.Finished{Header: run.Cause("fetcher/finished", ""), Outcome: event.Canceled, Reason: event.CanceledByUser, Message: "canceled while its data sets were fetched"}
 }
 
-// Waiting tells how many data sets of a run are there.
+// Waiting tells how many data sets of a run are fetched.
 func Waiting(run event.Submitted, there, all int) event.Status {
-	text := fmt.Sprintf("%d of %d data sets are there", there, all)
-	return status(run, "", text, event.Progress{Done: int64(there), Total: int64(all), Unit: "items"})
+	return status(run, "", fetching(there, all), event.Progress{Done: int64(there), Total: int64(all), Unit: "items"})
+}
+
+// fetching says how many data sets are fetched, and how many of them are there.
+func fetching(there, all int) string {
+	text := fmt.Sprintf("fetching %d data sets", all)
+	if all == 1 {
+		text = "fetching 1 data set"
+	}
+	if there > 0 {
+		text += fmt.Sprintf(" (%d done)", there)
+	}
+	return text
 }
 
 // Progress is how far the transfers for one run have come.
@@ -283,7 +281,7 @@ type Progress struct {
 
 // Moving tells how far the transfers for a run have come.
 func Moving(run event.Submitted, p Progress) event.Status {
-	text := fmt.Sprintf("%d of %d data sets are there; %s", p.There, p.All, size(p.Done))
+	text := fetching(p.There, p.All) + ": " + size(p.Done)
 	if p.Total > 0 {
 		text += " of " + size(p.Total)
 	}
@@ -294,16 +292,16 @@ func Moving(run event.Submitted, p Progress) event.Status {
 // NoSpace tells that a source of a run, of total bytes (-1: not known), must wait
 // until there is space again, and what there is.
 func NoSpace(run event.Submitted, s Source, total int64, space store.Space) event.Status {
-	return status(run, event.NoSpace, fmt.Sprintf("the object store is full: source %s %s", source.Redact(s.URL), fullness(total, space)), event.Progress{})
+	return status(run, event.NoSpace, "the object store is full: "+fullness(source.Redact(s.URL), total, space), event.Progress{})
 }
 
-// fullness says what a source of total bytes lacks.
-func fullness(total int64, space store.Space) string {
-	text := "is fetched when there is space again"
+// fullness says what a source of total bytes lacks, and how there is room for it.
+func fullness(name string, total int64, space store.Space) string {
+	text := name + " waits for room"
 	if total >= 0 && space.Free >= 0 {
-		text += fmt.Sprintf(": it has %s, and %s are free", size(total), size(space.Free))
+		text = fmt.Sprintf("%s needs %s, %s free", name, size(total), size(space.Free))
 	}
-	return text + "; runs that end leave some, and so does baictl data evict"
+	return text + " (baictl data evict makes room, and so does the end of other runs)"
 }
 
 // Wait is what an order waits for.
@@ -316,7 +314,7 @@ type Wait struct {
 	Full       bool          // for want of space
 	Total      int64         // bytes; -1 where that is not known
 	Space      store.Space   // where it is full
-	Why        string        // what the transfer says that it waits for; empty where it says nothing
+	Why        string        // the transfer's own words; empty where it has none
 	Long       time.Duration // since the run asked
 }
 
@@ -324,21 +322,23 @@ type Wait struct {
 // it is not forgotten. Each minute has a fact of its own.
 func Still(run event.Submitted, w Wait) event.Status {
 	name, why := source.Redact(w.Source.URL), event.Reason("")
-	text := fmt.Sprintf("%d of %d data sets are there; source %s ", w.There, w.All, name)
+	text := fetching(w.There, w.All) + ": "
 	switch {
 	case w.Full:
 		why = event.NoSpace
-		text += "waits for space, and " + fullness(w.Total, w.Space)
+		text += "the object store is full: " + fullness(name, w.Total, w.Space)
 	case w.Why != "":
-		text += "waits: " + clip(w.Why, wordy/4)
+		text += name + ": " + clip(w.Why, wordy/4)
 	case w.Begun:
-		text += "is being fetched, and nothing has come of it lately"
+		text += name + " sends nothing"
 	case w.Tried:
-		text += "waits to be tried again: the platform could not fetch it"
+		text += "retrying " + name + " after a fault of the platform"
 	default:
-		text += fmt.Sprintf("waits for a free transfer: %d before it", w.Before)
+		text += fmt.Sprintf("%s waits for a free transfer (%d ahead)", name, w.Before)
 	}
-	text += fmt.Sprintf(" (%d min)", int(w.Long/time.Minute))
+	if minutes := int(w.Long / time.Minute); minutes > 0 {
+		text += fmt.Sprintf(", for %d min", minutes)
+	}
 	return status(run, why, text, event.Progress{Done: int64(w.There), Total: int64(w.All), Unit: "items"})
 }
 

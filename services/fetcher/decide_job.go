@@ -117,7 +117,7 @@ func Look(seen cluster.Seen, long time.Duration) (Stage, string) {
 	if long < unsaid || started(seen) {
 		return Works, ""
 	}
-	why := "its job does not start: " + hindrance(seen)
+	why := "its fetch job does not start: " + hindrance(seen)
 	if long < pending || suspended(seen.Job) {
 		return Works, why
 	}

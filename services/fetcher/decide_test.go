@@ -39,17 +39,17 @@ func TestDecide(t *testing.T) {
 			sources: []fetcher.Source{cats, dogs},
 			want: []string{
 				"transfer https://example.com/cats.tar?token=secret", "transfer https://example.com/dogs.bin",
-				"say fetching: 0 of 2 data sets are there, 0/2 items",
+				"say fetching: fetching 2 data sets, 0/2 items",
 			},
 		},
 		"what is there is not transferred": {
 			sources: []fetcher.Source{cats, dogs},
 			known:   map[string]fetcher.Answer{cats.Key(): there("objects/c", "ca75")},
-			want:    []string{"transfer https://example.com/dogs.bin", "say fetching: 1 of 2 data sets are there, 1/2 items"},
+			want:    []string{"transfer https://example.com/dogs.bin", "say fetching: fetching 2 data sets (1 done), 1/2 items"},
 		},
 		"one source at two paths is transferred once": {
 			sources: []fetcher.Source{dogs, more},
-			want:    []string{"transfer https://example.com/dogs.bin", "say fetching: 0 of 2 data sets are there, 0/2 items"},
+			want:    []string{"transfer https://example.com/dogs.bin", "say fetching: fetching 2 data sets, 0/2 items"},
 		},
 		"a run whose data are all there is fetched, in the order of its descriptor": {
 			sources: []fetcher.Source{dogs, cats, more},
@@ -73,13 +73,13 @@ func TestDecide(t *testing.T) {
 		"a run that is to end is canceled": {
 			sources: []fetcher.Source{cats},
 			run:     fetcher.ToEnd,
-			want:    []string{"finished canceled  CanceledByUser: canceled while its data were fetched"},
+			want:    []string{"finished canceled  CanceledByUser: canceled while its data sets were fetched"},
 		},
 		"a run that is to end is canceled also if it could go on or has failed": {
 			sources: []fetcher.Source{cats, dogs},
 			run:     fetcher.ToEnd,
 			known:   map[string]fetcher.Answer{cats.Key(): there("objects/c", "ca75"), dogs.Key(): gone},
-			want:    []string{"finished canceled  CanceledByUser: canceled while its data were fetched"},
+			want:    []string{"finished canceled  CanceledByUser: canceled while its data sets were fetched"},
 		},
 		"of a run that has ended nothing is said, whatever is known": {
 			sources: []fetcher.Source{cats, dogs},
@@ -265,14 +265,14 @@ func TestARunIsPastFetchingOnceItWaitsForItsTurn(t *testing.T) {
 	}
 }
 
-func TestInvalidTellsTheFirstFaultsAndHowManyMoreThereAre(t *testing.T) {
+func TestWhatCannotBeReadIsToldByItsFirstFaultsAndHowManyMoreThereAre(t *testing.T) {
 	var faults descriptors.Faults
 	for i := range 25 {
 		faults = append(faults, descriptors.Fault{File: "f.toml", Line: i + 1, Column: 1, Message: "wrong", Warning: i == 0})
 	}
-	got := strings.Split(fetcher.Invalid(submitted("r1"), faults).Message, "\n")
-	if len(got) != 21 || got[0] != "f.toml:2:1: wrong" || got[20] != "and 4 more" {
-		t.Errorf("Invalid: %q", got)
+	got := strings.Split(fetcher.AwaitsNewer(fetcher.Unread{Submitted: submitted("r1")}, faults).Message, "\n")
+	if len(got) != 21 || !strings.HasSuffix(got[0], ": f.toml:2:1: wrong") || got[20] != "and 4 more" {
+		t.Errorf("told %q", got)
 	}
 }
 
@@ -281,9 +281,9 @@ func TestMoving(t *testing.T) {
 		progress fetcher.Progress
 		want     string
 	}{
-		"of a known size":    {fetcher.Progress{There: 1, All: 3, Done: 5 << 20, Total: 1 << 30, Rate: 310 << 20}, "1 of 3 data sets are there; 5 MiB of 1 GiB, 310 MiB/s"},
-		"of an unknown size": {fetcher.Progress{All: 1, Done: 1500, Rate: 10}, "0 of 1 data sets are there; 1.46 KiB, 10 B/s"},
-		"of terabytes":       {fetcher.Progress{All: 1, Done: 5 << 40, Rate: 0}, "0 of 1 data sets are there; 5 TiB, 0 B/s"},
+		"of a known size":    {fetcher.Progress{There: 1, All: 3, Done: 5 << 20, Total: 1 << 30, Rate: 310 << 20}, "fetching 3 data sets (1 done): 5 MiB of 1 GiB, 310 MiB/s"},
+		"of an unknown size": {fetcher.Progress{All: 1, Done: 1500, Rate: 10}, "fetching 1 data set: 1.46 KiB, 10 B/s"},
+		"of terabytes":       {fetcher.Progress{All: 1, Done: 5 << 40, Rate: 0}, "fetching 1 data set: 5 TiB, 0 B/s"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := fetcher.Moving(submitted("r1"), tt.progress)
@@ -310,19 +310,19 @@ func TestStillTellsWhatAnOrderWaitsFor(t *testing.T) {
 		want   string
 		reason event.Reason
 	}{
-		"its turn":                        {wait: fetcher.Wait{Before: 3}, want: "waits for a free transfer: 3 before it"},
-		"the first byte":                  {wait: fetcher.Wait{Begun: true}, want: "is being fetched, and nothing has come of it lately"},
-		"what its source says":            {wait: fetcher.Wait{Begun: true, Why: "it answers 429 Too Many Requests; it is asked again in 5m0s"}, want: "waits: it answers 429 Too Many Requests; it is asked again in 5m0s"},
-		"a job that does not start":       {wait: fetcher.Wait{Begun: true, Why: "its job does not start: x"}, want: "waits: its job does not start: x"},
-		"the platform":                    {wait: fetcher.Wait{Tried: true}, want: "waits to be tried again: the platform could not fetch it"},
-		"space, of a size that is known":  {wait: fetcher.Wait{Full: true, Total: 5 << 30, Space: store.Space{Free: 1 << 30}}, reason: event.NoSpace, want: "waits for space, and is fetched when there is space again: it has 5 GiB, and 1 GiB are free; runs that end leave some, and so does baictl data evict"},
-		"space, of a size that is not":    {wait: fetcher.Wait{Full: true, Total: -1}, reason: event.NoSpace, want: "waits for space, and is fetched when there is space again; runs that end leave some, and so does baictl data evict"},
-		"a source that says far too much": {wait: fetcher.Wait{Why: strings.Repeat("x", 1<<20)}, want: "waits: " + strings.Repeat("x", 1<<10) + "…"},
+		"its turn":                        {wait: fetcher.Wait{Before: 3}, want: "NAME waits for a free transfer (3 ahead)"},
+		"the first byte":                  {wait: fetcher.Wait{Begun: true}, want: "NAME sends nothing"},
+		"what its source says":            {wait: fetcher.Wait{Begun: true, Why: "answers 429 Too Many Requests, retrying in 5m0s (try 2 of 7)"}, want: "NAME: answers 429 Too Many Requests, retrying in 5m0s (try 2 of 7)"},
+		"a job that does not start":       {wait: fetcher.Wait{Begun: true, Why: "its fetch job does not start: x"}, want: "NAME: its fetch job does not start: x"},
+		"the platform":                    {wait: fetcher.Wait{Tried: true}, want: "retrying NAME after a fault of the platform"},
+		"space, of a size that is known":  {wait: fetcher.Wait{Full: true, Total: 5 << 30, Space: store.Space{Free: 1 << 30}}, reason: event.NoSpace, want: "the object store is full: NAME needs 5 GiB, 1 GiB free (baictl data evict makes room, and so does the end of other runs)"},
+		"space, of a size that is not":    {wait: fetcher.Wait{Full: true, Total: -1}, reason: event.NoSpace, want: "the object store is full: NAME waits for room (baictl data evict makes room, and so does the end of other runs)"},
+		"a source that says far too much": {wait: fetcher.Wait{Why: strings.Repeat("x", 1<<20)}, want: "NAME: " + strings.Repeat("x", 1<<10) + "…"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tt.wait.There, tt.wait.All, tt.wait.Source, tt.wait.Long = 1, 2, cats, 8*time.Minute+time.Second
 			s := fetcher.Still(submitted("r1"), tt.wait)
-			if want := "1 of 2 data sets are there; source https://example.com/cats.tar?token=REDACTED " + tt.want + " (8 min)"; s.Message != want || s.Reason != tt.reason {
+			if want := "fetching 2 data sets (1 done): " + strings.Replace(tt.want, "NAME", "https://example.com/cats.tar?token=REDACTED", 1) + ", for 8 min"; s.Message != want || s.Reason != tt.reason {
 				t.Errorf("Still: %s %q, want %s %q", s.Reason, s.Message, tt.reason, want)
 			}
 			tt.wait.Long += time.Minute

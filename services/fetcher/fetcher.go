@@ -33,9 +33,9 @@ const (
 // submitted ends the order of a run, or remembers it. It needs no store for a
 // run without data.
 func (f *fetcher) submitted(ctx context.Context, run event.Submitted) ([]event.Event, error) {
-	d, faults := descriptors.Parse(run.File, []byte(run.Descriptor))
+	d, faults := descriptors.Parser{Accepted: true}.Parse(run.File, []byte(run.Descriptor))
 	if d == nil {
-		return f.refuse(ctx, run, Invalid(run, faults))
+		return f.unread(ctx, run, faults)
 	}
 	sources := append(Sources(d), Sent(run.Script)...)
 	if len(sources) == 0 {

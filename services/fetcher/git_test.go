@@ -147,7 +147,6 @@ func TestWhatRepositoriesRefuse(t *testing.T) {
 		"a control character in a link's name": {data{src: "git+https://example.com/linked"}, event.SourceRefused, "cannot be a link: its name holds a control character"},
 		"more files than are allowed":          {data{src: "git+https://example.com/many"}, event.DataTooLarge, "more than the 3 files"},
 		"more references than are read":        {data{src: "git+https://example.com/refs"}, event.FetchFailed, "cannot be read: its list is too long"},
-		"a user and a password":                {data{src: "git+https://me:pw@example.com/up"}, event.InvalidDescriptor, ""},
 		"a server that says very much":         {data{src: "git+https://example.com/long"}, event.FetchFailed, "xxx…"},
 		"more than is allowed":                 {data{src: "git+https://example.com/large"}, event.DataTooLarge, "more than the 1000 bytes"},
 		"a host that settings do not allow":    {data{src: "git+https://example.org/x"}, event.SourceRefused, `host "example.org" is not one`},

@@ -150,7 +150,6 @@ func (s *supervisor) progress(ctx context.Context, stage Stage, why string) erro
 	s.board.moved(s.job, t.Done, t.Total)
 	if stage == Works && why != "" && !s.stuck {
 		s.deps.Log.Warn("job does not start", zap.String("job", s.made.Name), zap.String("why", why))
-		s.board.tellSoon(s.job)
 	}
 	if s.stuck = why != "" && (s.stuck || stage == Works); s.stuck {
 		t.Why = why

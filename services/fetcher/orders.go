@@ -92,15 +92,16 @@ func (r *round) look(ctx context.Context) error {
 	if err := r.refresh(ctx); err != nil {
 		return err
 	}
-	if err := r.canceledMeanwhile(ctx); err != nil {
+	if err := errors.Join(r.canceledMeanwhile(ctx), r.rereadAll(ctx)); err != nil {
 		return err
 	}
 	if err := r.abandon(ctx, time.Now()); err != nil {
 		return fmt.Errorf("end jobs that nobody wants: %w", err)
 	}
 	runs := r.board.runs()
-	told := r.board.progress(time.Now(), max(pace, time.Duration(len(runs))*crowd))
-	still, err := r.still(ctx, r.board.stuck(time.Now(), Silence(len(runs))))
+	often := max(pace, time.Duration(len(runs))*crowd)
+	told := r.board.progress(time.Now(), often)
+	still, err := r.still(ctx, r.board.stuck(time.Now(), Silence(len(runs)), often))
 	if err != nil {
 		return err
 	}
@@ -122,12 +123,33 @@ func (r *round) still(ctx context.Context, orders []stuck) ([]event.Event, error
 		if elsewhere {
 			continue
 		}
+		if s.order.Prefetch {
+			if err := r.note(ctx, s); err != nil {
+				return nil, err
+			}
+			continue
+		}
 		if s.Full {
 			s.Space = r.space(ctx, syscall.ENOSPC)
 		}
-		all = append(all, Still(s.run, s.Wait))
+		all = append(all, Still(s.order.Submitted, s.Wait))
 	}
 	return all, nil
+}
+
+// note writes what a prefetch waits for beside its order, for whoever asks how it
+// stands. One that has ended meanwhile, or that another process writes, is left.
+func (r *round) note(ctx context.Context, s stuck) error {
+	key := openOrders + s.order.Submitted.Run
+	o, version, err := store.Get[Order](ctx, r.deps.Store, store.KindOrder, key)
+	if err == nil && o.Waits != s.Why {
+		o.Waits = s.Why
+		_, err = store.Replace(ctx, r.deps.Store, store.KindOrder, key, version, o)
+	}
+	if err != nil && !errors.Is(err, store.ErrNotFound) && !errors.Is(err, store.ErrConflict) {
+		return fmt.Errorf("note what prefetch %s waits for: %w", s.order.Submitted.Run, err)
+	}
+	return nil
 }
 
 // elsewhere reports whether another process works on what an order waits for

@@ -61,7 +61,7 @@ func TestDataAreFetchedAndVerified(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("fetched (-want +got):\n%s", diff)
 	}
-	if said := p.said(); said[0] != "0 of 3 data sets are there" {
+	if said := p.said(); said[0] != "fetching 3 data sets" {
 		t.Errorf("said %q", said)
 	}
 	w.clean(t)
@@ -129,6 +129,33 @@ func TestARunThatWasLaunchedIsNotEndedWhenTheLanguageHasChanged(t *testing.T) {
 	}
 }
 
+func TestARunWhoseDescriptorCannotBeReadWaitsForANewerFetcherOrItsCancel(t *testing.T) {
+	w := newWorld(t)
+	p := w.start(t, quick())
+	p.Say(withDescriptor("tomorrow = 1")) // of run r
+	eventually(t, "nothing is said", func() bool {
+		return slices.ContainsFunc(p.said(), func(text string) bool {
+			return strings.HasPrefix(text, "waiting for a newer fetcher, 10m0s at most; this one cannot read what the gateway accepted: f.toml:1:")
+		})
+	})
+	w.cancel(t, p, "r")
+	if end := p.finished(t, "r"); end.Outcome != event.Canceled {
+		t.Errorf("finished %s, %s: %s", end.Outcome, end.Reason, end.Message)
+	}
+	w.clean(t)
+}
+
+func TestARunThatAnOlderFetcherCouldNotReadGoesOn(t *testing.T) {
+	w, s := newWorld(t), newSite(t)
+	run := ask("r1", data{src: s.put("/dogs", page{content: []byte("dogs")})})
+	if err := store.Create(t.Context(), w.docs, store.KindOrder, "unread/r1", fetcher.Unread{Submitted: run, Since: time.Now()}); err != nil {
+		t.Fatal(err)
+	}
+	p := w.start(t, quick())
+	p.fetched(t, "r1")
+	w.clean(t)
+}
+
 func TestFailures(t *testing.T) {
 	s := newSite(t)
 	dogs := s.put("/dogs", page{content: []byte("dogs")})
@@ -141,7 +168,7 @@ func TestFailures(t *testing.T) {
 		class    event.Class
 		want     string
 	}{
-		"no descriptor":                         {run: withDescriptor("spec_version = 1"), reason: event.InvalidDescriptor, class: event.ClassUser, want: "f.toml:1:"},
+		"a descriptor of a newer release":       {run: withDescriptor("tomorrow = 1\n[limits]\npending_deadline = \"1s\""), reason: event.VersionSkew, class: event.ClassPlatform, want: "no newer fetcher came within 1s; this one cannot read what the gateway accepted: f.toml:1:"},
 		"a source that is not there":            {run: ask("r", data{src: s.URL + "/gone?token=secret"}), reason: event.FetchFailed, class: event.ClassUser, want: "/gone?token=REDACTED answers 404 Not Found"},
 		"a scheme that we do not read":          {run: ask("r", data{src: "s3://bucket/key"}), reason: event.SourceRefused, class: event.ClassUser, want: `scheme "s3" is not one of`},
 		"a file":                                {run: ask("r", data{src: "file:///etc/passwd"}), reason: event.SourceRefused, class: event.ClassUser, want: "the platform's settings allow no files"},
@@ -456,8 +483,8 @@ func TestAFullDiskIsWaitedForAndSaidOnce(t *testing.T) {
 	p.Say(ask("r1", data{src: s.put("/dogs", page{content: []byte("dogs")})}))
 	eventually(t, "it is not tried again", func() bool { return s.times("/dogs") >= 3 })
 	p.stop()
-	text := "the object store is full: source " + s.URL + "/dogs is fetched when there is space again: it has 4 B, and 3 B are free; runs that end leave some, and so does baictl data evict"
-	if diff := cmp.Diff([]string{"0 of 1 data sets are there", text}, p.said()); diff != "" {
+	text := "the object store is full: " + s.URL + "/dogs needs 4 B, 3 B free (baictl data evict makes room, and so does the end of other runs)"
+	if diff := cmp.Diff([]string{"fetching 1 data set", text}, p.said()); diff != "" {
 		t.Errorf("said (-want +got):\n%s", diff)
 	}
 	if got := p.finishes("r1"); len(got) > 0 {
@@ -475,7 +502,7 @@ func TestWhatCouldNotBeToldIsToldOnceThatIsPossible(t *testing.T) {
 	p := w.start(t, quick())
 	p.Say(ask("r1", data{src: s.put("/dogs", page{content: []byte("dogs"), held: true})}))
 	eventually(t, "nothing is told", func() bool { return len(p.said()) > 0 })
-	if got := p.said()[0]; got != "0 of 1 data sets are there" {
+	if got := p.said()[0]; got != "fetching 1 data set" {
 		t.Errorf("told first: %s", got)
 	}
 	s.release()
@@ -558,7 +585,7 @@ func TestProgressIsToldWhileDataMove(t *testing.T) {
 	p := w.start(t, quick())
 	p.Say(ask("r1", data{src: s.put("/dogs", page{content: bytesOf(1, 4<<20), held: true})}))
 	half := func(said string) bool {
-		return strings.HasPrefix(said, "0 of 1 data sets are there; 2 MiB of 4 MiB, ")
+		return strings.HasPrefix(said, "fetching 1 data set: 2 MiB of 4 MiB, ")
 	}
 	eventually(t, "no progress is told", func() bool { return slices.ContainsFunc(p.said(), half) })
 	s.release()

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/benchmark-ai/bai/services/fetcher"
 	"github.com/benchmark-ai/bai/services/internal/event"
 )
@@ -70,9 +72,9 @@ func TestARunThatWaitsForItsDataForADayIsNeverForgotten(t *testing.T) {
 		first string // what is said of the run whose transfer works
 		why   string
 	}{
-		"for a source that says when to come again": {runs: 3, why: "it answers 429 Too Many Requests", first: "waits: it answers 429 Too Many Requests"},
-		"for a source from which nothing comes":     {runs: 3, first: "nothing has come of it lately"},
-		"among many":                                {runs: 50, first: "nothing has come of it lately"},
+		"for a source that says when to come again": {runs: 3, why: "answers 429 Too Many Requests", first: "/0: answers 429 Too Many Requests"},
+		"for a source from which nothing comes":     {runs: 3, first: "sends nothing"},
+		"among many":                                {runs: 50, first: "sends nothing"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			all := day(t, tt.runs, tt.why)
@@ -84,10 +86,51 @@ func TestARunThatWaitsForItsDataForADayIsNeverForgotten(t *testing.T) {
 			if said := all["r00"].said[0]; !strings.Contains(said, tt.first) {
 				t.Errorf("of the first it is said: %s", said)
 			}
-			if said := all["r02"].said[0]; !strings.Contains(said, "source https://example.com/2 waits for a free transfer: 1 before it (") {
+			if said := all["r02"].said[0]; !strings.Contains(said, "https://example.com/2 waits for a free transfer (1 ahead)") {
 				t.Errorf("of the third it is said: %s", said)
 			}
 		})
+	}
+}
+
+func TestARetryIsToldWithItsReasonAtOnceAndOnce(t *testing.T) {
+	b := fetcher.NewBoard()
+	from := fetcher.Source{URL: "https://example.com/0"}
+	b.Order(fetcher.Order{Submitted: submitted("r0"), Sources: []fetcher.Source{from}, Asked: noon})
+	b.Start(t.Context(), noon)
+	b.Tell(noon)
+	var said []string
+	for i := range 60 {
+		if try := i/20 + 2; i%20 == 0 {
+			b.Wait(from, fmt.Sprintf("connection refused, retrying in 20s (try %d of 7)", try))
+		}
+		for _, ev := range b.Tell(noon.Add(time.Duration(i+1) * time.Second)) {
+			if s, ok := ev.(event.Status); ok {
+				said = append(said, s.Message)
+			}
+		}
+	}
+	var want []string
+	for try := 2; try <= 4; try++ {
+		want = append(want, fmt.Sprintf("fetching 1 data set: https://example.com/0: connection refused, retrying in 20s (try %d of 7)", try))
+	}
+	if diff := cmp.Diff(want, said); diff != "" {
+		t.Errorf("said (-want +got):\n%s", diff)
+	}
+}
+
+func TestOfAPrefetchItIsNotedWhatItWaitsForUntilItMoves(t *testing.T) {
+	b := fetcher.NewBoard()
+	from := fetcher.Source{URL: "https://example.com/0"}
+	b.Order(fetcher.Order{Submitted: submitted("r0"), Sources: []fetcher.Source{from}, Asked: noon, Prefetch: true})
+	b.Start(t.Context(), noon)
+	b.Tell(noon)
+	b.Wait(from, "connection refused")
+	said := b.Noted(noon.Add(time.Minute))
+	said = append(said, b.Noted(noon.Add(time.Hour))...)
+	b.Come(from, 10)
+	if said = append(said, b.Noted(noon.Add(2*time.Hour))...); len(said) != 2 || said[0] != "connection refused" || said[1] != "" {
+		t.Errorf("noted %q", said)
 	}
 }
 

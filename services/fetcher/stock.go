@@ -78,14 +78,16 @@ func (s *Stock) List(ctx context.Context) ([]Stored, error) {
 	return all, nil
 }
 
-// kept notes which objects somebody keeps who sent them along with a run.
+// kept notes which objects are code that users sent along with runs, and who did.
 func (s *Stock) kept(ctx context.Context, objects map[string]*Stored) error {
 	return each(ctx, s, store.KindScript, "", func(_ store.Doc, code struct {
+		Owner  string `json:"owner"`
 		SHA256 string `json:"sha256"`
 	},
 	) error {
 		if o := objects[code.SHA256]; o != nil {
 			o.Kept = true
+			o.Sources = append(o.Sources, "code sent by "+code.Owner)
 		}
 		return nil
 	})
@@ -249,22 +251,22 @@ func (s *Stock) Prefetch(ctx context.Context, from Source) (name string, err err
 	return name, nil
 }
 
-// Prefetched returns what became of a prefetch; nil while it goes on. It is
-// forgotten some time after its end: then, and for what never was one, the error
-// is store.ErrNotFound.
-func (s *Stock) Prefetched(ctx context.Context, name string) (*Ending, error) {
+// Prefetched returns the end of a prefetch; nil while it goes on, and then what it
+// waits for, if for anything. A prefetch is forgotten some time after its end: then,
+// and for a name that never was one, the error is store.ErrNotFound.
+func (s *Stock) Prefetched(ctx context.Context, name string) (ending *Ending, waits string, err error) {
 	e, err := s.ending(ctx, name)
 	if e != nil || err != nil {
-		return e, err
+		return e, "", err
 	}
-	_, err = s.deps.Store.Doc(ctx, store.KindOrder, openOrders+name)
+	o, _, err := store.Get[Order](ctx, s.deps.Store, store.KindOrder, openOrders+name)
 	if !errors.Is(err, store.ErrNotFound) {
-		return nil, err
+		return nil, o.Waits, err
 	}
 	if e, err := s.ending(ctx, name); e != nil || err != nil { // it ended between the two looks
-		return e, err
+		return e, "", err
 	}
-	return nil, fmt.Errorf("look for prefetch %q: %w", name, store.ErrNotFound)
+	return nil, "", fmt.Errorf("look for prefetch %q: %w", name, store.ErrNotFound)
 }
 
 // remove removes an object, unless it was used since it was looked at. Nobody

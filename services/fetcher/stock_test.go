@@ -206,7 +206,7 @@ func TestAPrefetchBringsASourceAndSaysNothing(t *testing.T) {
 	ended := func(name string) (e *fetcher.Ending) {
 		eventually(t, "it is not prefetched", func() (ok bool) {
 			var err error
-			if e, err = stock.Prefetched(t.Context(), name); err != nil {
+			if e, _, err = stock.Prefetched(t.Context(), name); err != nil {
 				t.Fatal(err)
 			}
 			return e != nil
@@ -240,7 +240,7 @@ func TestAPrefetchBringsASourceAndSaysNothing(t *testing.T) {
 	if err := stock.Sweep(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if e, err := stock.Prefetched(t.Context(), name); e != nil || !errors.Is(err, store.ErrNotFound) {
+	if e, _, err := stock.Prefetched(t.Context(), name); e != nil || !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("it is still remembered: %+v, %v", e, err)
 	}
 }

@@ -16,6 +16,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/benchmark-ai/bai/descriptors"
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 	"github.com/benchmark-ai/bai/services/gateway/api"
 	"github.com/benchmark-ai/bai/services/gateway/artifact"
@@ -80,16 +81,20 @@ type Written interface {
 type Deps struct {
 	Bus       Bus
 	Store     Store
-	Listener  net.Listener                    // where the API is served, over gRPC and HTTP
-	Objects   Objects                         // where files that runs leave, and code that is sent along with them, lie; nil: none are kept
-	Source    shelf.Source                    // reads descriptors that lie elsewhere; nil: none are read
-	Renderer  api.Renderer                    // nil: nothing is rendered
-	Preflight preflight.Deps                  // what runs are held against before they begin; without a Cluster nobody is told
-	Stock     Stock                           // what the object store holds; nil: nobody may look after it here
-	Token     func(run string) string         // the right to speak for a run; nil: nobody has it
-	OpenAPI   []byte                          // the description of what is served over HTTP
-	Entropy   io.Reader                       // crypto/rand.Reader but in tests
-	Ready     func(ctx context.Context) error // why calls would fail now; nil means they never would
+	Listener  net.Listener                     // where the API is served, over gRPC and HTTP
+	Objects   Objects                          // where files that runs leave, and code that is sent along with them, lie; nil: none are kept
+	Source    shelf.Source                     // reads descriptors that lie elsewhere; nil: none are read
+	Parser    descriptors.Parser               // by which descriptors are judged: that of the executor's settings
+	Renderer  api.Renderer                     // nil: nothing is rendered
+	Preflight preflight.Deps                   // what runs are held against before they begin; without a Cluster nobody is told
+	Stock     Stock                            // what the object store holds; nil: nobody may look after it here
+	Token     func(run string) string          // the right to speak for a run; nil: nobody has it
+	OpenAPI   []byte                           // the description of what is served over HTTP
+	Room      func() string                    // says why there is no room for another run; nil: there always is
+	Sync      func(ctx context.Context) error  // returns when what was stored before survives a power cut; nil: it does at once
+	Entropy   io.Reader                        // crypto/rand.Reader but in tests
+	Ready     func(ctx context.Context) error  // why calls would fail now; nil means they never would
+	Notes     func(ctx context.Context) string // what who asks for readiness is to know, empty for nothing; nil: there is never anything
 	Version   api.Version
 	Log       *zap.Logger
 }
@@ -111,15 +116,15 @@ type Stock interface {
 // all services, so that one process can run several.
 func New(s Settings, d Deps) map[string]service.Part {
 	scripts := script.New(s.Scripts, d.Objects, d.Store, time.Now)
-	in := intake.New(s.Intake, intake.Deps{Store: d.Store, Bus: d.Bus, Scripts: scripts, IDs: intake.NewIDs(d.Entropy), Now: time.Now, Log: d.Log})
+	in := intake.New(s.Intake, intake.Deps{Store: d.Store, Bus: d.Bus, Scripts: scripts, Parser: d.Parser, IDs: intake.NewIDs(d.Entropy), Room: d.Room, Sync: d.Sync, Now: time.Now, Log: d.Log})
 	schedules := schedule.New(s.Schedules, schedule.Deps{Store: d.Store, Intake: in, Code: in, Bus: d.Bus, Holder: rand.Text(), Now: time.Now, Log: d.Log})
 	calendar := schedule.NewServer(schedules)
 	files := artifact.New(s.Artifacts, d.Objects, d.Store, time.Now)
 	server := api.New(s.API, api.Deps{
-		Intake: in, Store: d.Store, Shelf: shelf.New(s.Descriptors, d.Store, d.Source, time.Now), Renderer: d.Renderer, Artifacts: files,
-		Preflight: foresee(s.Preflight, d.Preflight),
-		Transfer:  transfer.New(transfer.Deps{Store: d.Store, Artifacts: files, Names: in, Version: d.Version.Version, Now: time.Now}),
-		Scripts:   scripts, Data: look(d.Stock), Schedules: calendar, Schedule: calendar.Schedule, Ready: d.Ready, Version: d.Version, Log: d.Log,
+		Intake: in, Store: d.Store, Shelf: shelf.New(s.Descriptors, d.Store, d.Source, d.Parser, time.Now), Renderer: d.Renderer, Artifacts: files,
+		Preflight: foresee(s.Preflight, d.Preflight), Parser: d.Parser,
+		Transfer: transfer.New(transfer.Deps{Store: d.Store, Room: d.Room, Artifacts: files, Names: in, Version: d.Version.Version, Now: time.Now}),
+		Scripts:  scripts, Data: look(d.Stock), Schedules: calendar, Schedule: calendar.Schedule, Ready: d.Ready, Version: d.Version, Log: d.Log,
 	})
 	http2, others, split := rest.Split(s.REST, d.Listener)
 	inside := rest.NewInside()
@@ -129,7 +134,7 @@ func New(s Settings, d Deps) map[string]service.Part {
 		"gateway/reconcile": record.NewReconciler(s.Record, d.Store, d.Bus, d.Log).Run,
 		"gateway/port":      split,
 		"gateway/api":       server.Serve(http2, inside),
-		"gateway/rest":      rest.Serve(s.REST, rest.Deps{API: inside, Files: files, Scripts: scripts, Objects: d.Objects, Token: d.Token, Ready: d.Ready, OpenAPI: d.OpenAPI, Log: d.Log}, others),
+		"gateway/rest":      rest.Serve(s.REST, rest.Deps{API: inside, Files: files, Scripts: scripts, Objects: d.Objects, Runs: d.Store, Token: d.Token, Ready: d.Ready, Notes: d.Notes, OpenAPI: d.OpenAPI, Log: d.Log}, others),
 	}
 	for _, step := range record.NewRecorder(d.Store).Steps() {
 		parts["gateway/record/"+step.Topic] = d.Bus.Consume("gateway", step)

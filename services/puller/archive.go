@@ -3,7 +3,7 @@ package puller
 import (
 	"archive/tar"
 	"archive/zip"
-	"bytes"
+	"bufio"
 	"compress/bzip2"
 	"context"
 	"errors"
@@ -27,7 +27,7 @@ const (
 
 // formOf looks at the first bytes.
 func formOf(archive io.ReaderAt) (form, error) {
-	head := make([]byte, 6)
+	head := make([]byte, magicSize)
 	n, err := archive.ReadAt(head, 0)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return 0, infra("read: %v", err)
@@ -35,14 +35,11 @@ func formOf(archive io.ReaderAt) (form, error) {
 	if n == 0 {
 		return 0, user("it is empty, not an archive")
 	}
-	for magic, f := range map[string]form{
-		"\x1f\x8b": gzipForm, "BZh": bzip2Form, "\x28\xb5\x2f\xfd": zstdForm, "PK\x03\x04": zipForm, "PK\x05\x06": zipForm,
-	} {
-		if bytes.HasPrefix(head, []byte(magic)) {
-			return f, nil
-		}
+	p := packingOf(head[:n])
+	if p.unknown != "" {
+		return 0, user("%s, which is not unpacked here: compress it with zstd or gzip", p.unknown)
 	}
-	return tarForm, nil
+	return p.form, nil
 }
 
 // tar unpacks a tar archive, compressed or not.
@@ -52,13 +49,17 @@ func (u *unpacker) tar(ctx context.Context, form form, archive io.Reader) error 
 		return err
 	}
 	defer func() { _ = plain.Close() }() // it was only read
-	for r, n := tar.NewReader(reader{ctx, plain}), 0; ; n++ {
+	content := bufio.NewReaderSize(reader{ctx, plain}, tarBlock)
+	if err := isTar(form, content); err != nil {
+		return err
+	}
+	for r, n := tar.NewReader(content), 0; ; n++ {
 		h, err := r.Next()
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
 		if errors.Is(err, tar.ErrHeader) && n == 0 {
-			return user("it is neither a tar archive, compressed with gzip, bzip2, zstd or nothing, nor a zip archive")
+			return user(neither)
 		}
 		if err != nil {
 			return err
@@ -67,6 +68,24 @@ func (u *unpacker) tar(ctx context.Context, form form, archive io.Reader) error 
 			return err
 		}
 	}
+}
+
+// tarBlock is how long the first header of a tar archive is.
+const tarBlock = 512
+
+const neither = "it is neither a tar archive, compressed with gzip, bzip2, zstd or nothing, nor a zip archive"
+
+// isTar says what is no tar archive, by the beginning of what an archive holds. What
+// cannot be read is said by who reads on.
+func isTar(form form, content *bufio.Reader) error {
+	head, err := content.Peek(tarBlock)
+	if p := packingOf(head); form != tarForm && p.name != "" {
+		return user("it is compressed twice, with %s in %s: compress it once", p.name, form.name())
+	}
+	if errors.Is(err, io.EOF) && len(head) > 0 {
+		return user(neither)
+	}
+	return nil
 }
 
 func tarEntry(h *tar.Header) entry {

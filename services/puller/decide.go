@@ -12,6 +12,37 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/pod"
 )
 
+// packing is how something is packed, by its first bytes.
+type packing struct {
+	form    form
+	name    string // empty for what is not packed
+	unknown string // what it is, where it cannot be unpacked
+}
+
+// magicSize is how many bytes tell how something is packed.
+const magicSize = 6
+
+// packingOf tells by its first bytes how something is packed.
+func packingOf(head []byte) packing {
+	for magic, p := range map[string]packing{
+		"\x1f\x8b": {gzipForm, "gzip", ""}, "BZh": {bzip2Form, "bzip2", ""}, "\x28\xb5\x2f\xfd": {zstdForm, "zstd", ""},
+		"PK\x03\x04": {zipForm, "zip", ""}, "PK\x05\x06": {zipForm, "zip", ""},
+		"\xfd7zXZ\x00": {name: "xz", unknown: "it is compressed with xz"}, "\x04\x22\x4d\x18": {name: "lz4", unknown: "it is compressed with lz4"},
+		"\x5d\x00\x00\x80\x00": {name: "lzma", unknown: "it is compressed with lzma"}, "LZIP": {name: "lzip", unknown: "it is compressed with lzip"},
+		"7z\xbc\xaf\x27\x1c": {name: "7-Zip", unknown: "it is an archive of 7-Zip"}, "Rar!\x1a\x07": {name: "RAR", unknown: "it is an archive of RAR"},
+	} {
+		if strings.HasPrefix(string(head), magic) {
+			return p
+		}
+	}
+	return packing{}
+}
+
+// name says how an archive is compressed.
+func (f form) name() string {
+	return map[form]string{gzipForm: "gzip", bzip2Form: "bzip2", zstdForm: "zstd", zipForm: "zip"}[f]
+}
+
 // set is one data set and its number.
 type set struct {
 	event.Data

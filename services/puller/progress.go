@@ -74,7 +74,7 @@ func status(h event.Header, there int64, sets int, bytes, total int64) event.Sta
 	return event.Status{
 		Header:   h.Cause("status/pulling", fmt.Sprintf("%d/%d %d/%d", there, sets, bytes, total)),
 		Phase:    event.PhasePending,
-		Message:  fmt.Sprintf("%d of %d data sets are in place", there, sets),
+		Message:  fmt.Sprintf("copied %d of %d data sets to the machine", there, sets),
 		Progress: &event.Progress{Done: bytes, Total: total, Unit: "bytes"},
 	}
 }

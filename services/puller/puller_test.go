@@ -297,7 +297,7 @@ func TestProgressIsToldAndItsLastWordIsAll(t *testing.T) {
 	total := data[0].Size + data[2].Size
 	last := event.Status{
 		Header: header.Cause("status/pulling", fmt.Sprintf("3/3 %d/%d", total, total)), Phase: event.PhasePending,
-		Message: "3 of 3 data sets are in place", Progress: &event.Progress{Done: total, Total: total, Unit: "bytes"},
+		Message: "copied 3 of 3 data sets to the machine", Progress: &event.Progress{Done: total, Total: total, Unit: "bytes"},
 	}
 	if diff := cmp.Diff(last, heard[0]); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

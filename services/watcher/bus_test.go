@@ -39,10 +39,10 @@ func TestEveryEventTwice(t *testing.T) {
 		}
 		want := []string{
 			"bai.launched r1", "bai.launched r2",
-			"bai.status r1 pending: its pod is scheduled on n1, and is being prepared", "bai.status r2 pending: its pod is scheduled on n1, and is being prepared",
-			"bai.status r1 running: the benchmark runs", "bai.status r2 running: the benchmark runs",
-			"bai.finished r1 succeeded: the benchmark has ended well",
-			"bai.retried r2 attempt 2 after infra NodeLost: its pod had to leave node n1, which is lost or not to be used any more: DeletionByTaintManager: gone",
+			"bai.status r1 pending: preparing the pod on n1", "bai.status r2 pending: preparing the pod on n1",
+			"bai.status r1 running: running the benchmark", "bai.status r2 running: running the benchmark",
+			"bai.finished r1 succeeded: the benchmark finished (exit code 0)",
+			"bai.retried r2 attempt 2 after infra NodeLost: its pod had to leave node n1, which is lost or drained: DeletionByTaintManager: gone",
 		}
 		if diff := cmp.Diff(want, bus.Heard()); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)

@@ -21,6 +21,9 @@ type Sight struct {
 
 	// PendingDeadline is how long the attempt may wait for what may never come.
 	PendingDeadline time.Duration
+	// ReadyDeadline is how long what its pods need of each other may take to be ready;
+	// zero leaves that to who waits.
+	ReadyDeadline time.Duration
 	// Grace is how long nothing of it may be there before that is believed.
 	Grace time.Duration
 }
@@ -65,6 +68,7 @@ func Decide(s Sight) Verdict {
 		containerWaits,
 		volumeFails,
 		neverBegins,
+		neverReady,
 		preparing,
 		running,
 	} {
@@ -72,7 +76,7 @@ func Decide(s Sight) Verdict {
 			return v
 		}
 	}
-	return Verdict{Phase: event.PhasePending, Message: "its pod is being prepared"}
+	return Verdict{Phase: event.PhasePending, Message: "preparing the pod"}
 }
 
 // gone: nothing of the attempt is there. What a user canceled has ended so.
@@ -85,34 +89,54 @@ func gone(s Sight) (Verdict, bool) {
 	case s.Gone.IsZero():
 		return Verdict{}, true
 	case s.Canceled:
-		return Verdict{Phase: event.PhaseFinished, Outcome: event.Canceled, Reason: event.CanceledByUser, Message: "canceled; nothing of it is left in the cluster"}, true
+		return canceled(s), true
 	case s.Now.Before(believed):
 		return Verdict{Again: believed}, true
 	}
 	if j := s.Before.Job; j != nil && j.DeletionTimestamp != nil || j == nil && len(s.Before.Pods) > 0 { // it went before its pods
-		return failure(event.ClassInfra, event.JobDeleted, s.Gone, "somebody deleted its job, and it was not canceled"), true
+		return failure(event.ClassInfra, event.JobDeleted, s.Gone, "its job was deleted from outside the platform"), true
 	}
-	return failure(event.ClassInfra, event.JobDisappeared, s.Gone, "its job is not in the cluster any more, and nobody of the platform deleted it"), true
+	return failure(event.ClassInfra, event.JobDisappeared, s.Gone, "its job was deleted from outside the platform"), true
 }
 
-// canceling: the run is to end, and its objects are still there. What has ended
-// well before they are gone has ended well.
+// canceled is the end of a run that its user canceled and of which nothing is left.
+// A benchmark that ended before its TERM was sent keeps its own outcome; one that
+// got the TERM is canceled, whatever its exit code.
+func canceled(s Sight) Verdict {
+	before := s
+	before.Seen = s.Before
+	if endedFirst(before) {
+		for _, c := range []check{complete, failed, func(s Sight) (Verdict, bool) { return benchmarkFails(main(s)) }} {
+			if v, ok := c(before); ok {
+				return v
+			}
+		}
+		return Verdict{Phase: event.PhaseFinished, Outcome: event.Succeeded, Message: "the benchmark finished (exit code 0)"}
+	}
+	return Verdict{Phase: event.PhaseFinished, Outcome: event.Canceled, Reason: event.CanceledByUser, Message: "canceled; its objects are deleted" + unshipped(before)}
+}
+
+// canceling: the run is to end, and its objects are still there. A job that ended
+// before its deletion was asked for keeps its own outcome.
 func canceling(s Sight) (Verdict, bool) {
-	if _, ok := cluster.Condition(s.Seen.Job, batchv1.JobComplete); ok || !s.Canceled {
+	if !s.Canceled || jobEndedFirst(s) {
 		return Verdict{}, false
 	}
-	v := Verdict{Phase: event.PhaseCanceling, Message: "waits until its objects are gone"}
+	v := Verdict{Phase: event.PhaseCanceling, Message: "waiting until its objects are deleted"}
 	for _, p := range s.Seen.Pods {
 		if p.DeletionTimestamp == nil || hasEnded(p) {
+			if end, until, owes := collects(p); owes {
+				v = owing(s, v, end, until, v.Message)
+			}
 			continue
 		}
-		if late := p.DeletionTimestamp.Add(s.Grace); s.Now.Before(late) {
+		if late := cluster.EndsBy(p).Add(s.Grace); s.Now.Before(late) {
 			v.Again = late
 			continue
 		}
 		return Verdict{
 			Phase: event.PhaseCanceling, Reason: event.NodeLost, Since: p.DeletionTimestamp.Time,
-			Message: fmt.Sprintf("waits for node %s, which has not said that the %s ended; it is given up before long", p.Spec.NodeName, who(p)),
+			Message: fmt.Sprintf("waiting for node %s to report the end of the %s", p.Spec.NodeName, who(p)),
 		}, true
 	}
 	return v, true
@@ -127,7 +151,7 @@ func complete(s Sight) (Verdict, bool) {
 	if v, bad := benchmarkFails(main(s)); bad { // others may be on their way out
 		return v, true
 	}
-	return Verdict{Phase: event.PhaseFinished, Outcome: event.Succeeded, Message: "the benchmark has ended well", Since: c.LastTransitionTime.Time}, true
+	return Verdict{Phase: event.PhaseFinished, Outcome: event.Succeeded, Message: "the benchmark finished (exit code 0)" + unshipped(s), Since: c.LastTransitionTime.Time}, true
 }
 
 // failed: the job has failed, and all of its pods have ended.
@@ -143,6 +167,7 @@ func failed(s Sight) (Verdict, bool) {
 	}
 	for _, cause := range []check{
 		deadlinePassed,
+		platformStopped,
 		disrupted,
 		turnedAway,
 		cutShort,
@@ -152,6 +177,9 @@ func failed(s Sight) (Verdict, bool) {
 	} {
 		if v, ok := cause(s); ok {
 			v.Since = c.LastTransitionTime.Time
+			if v.Reason != event.SidecarFailed {
+				v.Message += unshipped(s)
+			}
 			return v, true
 		}
 	}
@@ -169,7 +197,7 @@ func cutOff(s Sight) (Verdict, bool) {
 		if p.DeletionTimestamp == nil || !cluster.Alive(p) {
 			continue
 		}
-		if v, ok := disruption(p); ok && s.Now.After(p.DeletionTimestamp.Add(s.Grace)) {
+		if v, ok := disruption(p); ok && s.Now.After(cluster.EndsBy(p).Add(s.Grace)) {
 			return v, true
 		}
 	}
@@ -182,7 +210,7 @@ func deleted(s Sight) (Verdict, bool) {
 	if j != nil && j.DeletionTimestamp == nil {
 		return Verdict{}, false
 	}
-	v := Verdict{Phase: phase(s), Reason: event.JobDeleted, Message: "somebody deletes its job"}
+	v := Verdict{Phase: phase(s), Reason: event.JobDeleted, Message: "its job is being deleted from outside the platform"}
 	if j != nil {
 		v.Since = j.DeletionTimestamp.Time
 	}
@@ -197,13 +225,17 @@ func running(s Sight) (Verdict, bool) {
 			continue
 		}
 		if t := c.State.Terminated; t != nil {
-			message := fmt.Sprintf("the benchmark has ended with code %d; the last of its output is collected", t.ExitCode)
-			return lasting(s, Verdict{Phase: event.PhaseRunning, Message: message, Since: t.FinishedAt.Time}, 4*hush), true
+			ended := fmt.Sprintf("the benchmark ended (exit code %d)", t.ExitCode)
+			v := Verdict{Phase: event.PhaseRunning, Message: ended + "; collecting the rest of its output", Since: t.FinishedAt.Time}
+			if end, until, owes := collects(p); owes {
+				v = owing(s, v, end, until, ended)
+			}
+			return lasting(s, v, 4*hush), true
 		}
 		if r := c.State.Running; r != nil {
-			message := "the benchmark runs"
+			message := "running the benchmark"
 			if cluster.Unwrapped(p) {
-				message += ", by its image's own entrypoint: its output is read from the container's log, where what the node throws away is missing"
+				message += ", by the entrypoint of its image: output is read from the container's log, which the node may cut"
 			}
 			return Verdict{Phase: event.PhaseRunning, Message: message, Since: r.StartedAt.Time}, true
 		}

@@ -3,6 +3,7 @@ package watcher
 import (
 	"cmp"
 	"fmt"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -38,11 +39,26 @@ func deadlinePassed(s Sight) (Verdict, bool) {
 	if !exceeded {
 		return Verdict{}, false
 	}
-	message := "it took longer than limits.deadline allows"
+	message := "timed out (limits.deadline)"
 	if j := s.Seen.Job; j != nil && j.Spec.ActiveDeadlineSeconds != nil {
-		message = fmt.Sprintf("it took longer than limits.deadline allows, %s", time.Duration(*j.Spec.ActiveDeadlineSeconds)*time.Second)
+		message = fmt.Sprintf("timed out after %s (limits.deadline)", span(time.Duration(*j.Spec.ActiveDeadlineSeconds)*time.Second))
 	}
 	return failure(event.ClassTimeout, event.DeadlineExceeded, time.Time{}, "%s", message), true
+}
+
+// platformStopped: the platform that ran the pods itself was stopped and ended them,
+// and none had failed before.
+func platformStopped(s Sight) (Verdict, bool) {
+	stopped := func(p corev1.Pod) bool { return p.Status.Reason == cluster.ReasonStopped }
+	if !slices.ContainsFunc(s.Seen.Pods, stopped) {
+		return Verdict{}, false
+	}
+	others := s
+	others.Seen.Pods = slices.DeleteFunc(slices.Clone(s.Seen.Pods), stopped)
+	if _, failed := benchmarkFails(others); failed {
+		return Verdict{}, false
+	}
+	return failure(event.ClassPlatform, event.PlatformStopped, time.Time{}, "the platform was stopped and ended this benchmark (with --keep-pods benchmarks go on)"), true
 }
 
 // disrupted: a pod had to go for somebody else's reasons.
@@ -66,7 +82,7 @@ func disruption(p corev1.Pod) (Verdict, bool) {
 		v.Reason = event.Preempted
 	case "DeletionByTaintManager", "DeletionByPodGC":
 		v.Reason = event.NodeLost
-		v.Message = fmt.Sprintf("its pod had to leave node %s, which is lost or not to be used any more: %s", p.Spec.NodeName, words(c.Reason, c.Message))
+		v.Message = fmt.Sprintf("its pod had to leave node %s, which is lost or drained: %s", p.Spec.NodeName, words(c.Reason, c.Message))
 	case corev1.PodReasonTerminationByKubelet:
 		if own, ok := ownEviction(p); ok {
 			return own, true
@@ -101,7 +117,7 @@ func ownEviction(p corev1.Pod) (Verdict, bool) {
 	if p.Status.Reason != "Evicted" || !strings.Contains(m, "exceed") || strings.Contains(m, "node was low") {
 		return Verdict{}, false
 	}
-	return failure(event.ClassUser, event.Evicted, time.Time{}, "its pod used more disk than it may: %s", m), true
+	return failure(event.ClassUser, event.Evicted, time.Time{}, "its pod used more disk than its limit: %s", m), true
 }
 
 // initFails: what comes before the benchmark did not succeed.
@@ -123,11 +139,11 @@ func initFails(s Sight) (Verdict, bool) {
 func unprepared(name string, t *corev1.ContainerStateTerminated) Verdict {
 	switch {
 	case name == cluster.ContainerPull && t.ExitCode == pod.PullUser:
-		return failure(event.ClassUser, event.PullFailed, time.Time{}, "its data could not be brought to the machine: %s", said(t))
+		return failure(event.ClassUser, event.PullFailed, time.Time{}, "its data sets could not be copied to the machine: %s", said(t))
 	case name == cluster.ContainerPull:
-		return failure(event.ClassInfra, event.PullFailed, time.Time{}, "its data could not be brought to the machine: %s", said(t))
+		return failure(event.ClassInfra, event.PullFailed, time.Time{}, "its data sets could not be copied to the machine: %s", said(t))
 	case name == cluster.ContainerWait:
-		return failure(event.ClassUser, event.NotReady, time.Time{}, "what the benchmark needs was not ready in time: %s", said(t))
+		return failure(event.ClassUser, event.NotReady, time.Time{}, "the server or a worker was not ready in time: %s", said(t))
 	}
 	return failure(event.ClassPlatform, event.InitFailed, time.Time{}, "its pod could not be prepared: container %s: %s", name, said(t))
 }
@@ -166,7 +182,9 @@ func exit(t *corev1.ContainerStateTerminated, subject, limit string) (event.Reas
 	}
 	switch {
 	case t.Reason == "OOMKilled":
-		return event.OOMKilled, subject + " needed more memory than it may have" + limit
+		return event.OOMKilled, subject + " ran out of memory (OOM)" + limit
+	case notStarted(t.Message) != "":
+		return event.CommandNotFound, fmt.Sprintf("%s could not start %s (exit code %d)", subject, notStarted(t.Message), code)
 	case t.Reason == "StartError", t.Reason == "ContainerCannotRun", code == exitNotFound, code == exitNotExecutable:
 		return event.CommandNotFound, fmt.Sprintf("%s's command was not found, or cannot be executed (exit code %d)%s", subject, code, tail)
 	case code > exitSignal && code <= exitSignal+maxSignal:
@@ -175,11 +193,29 @@ func exit(t *corev1.ContainerStateTerminated, subject, limit string) (event.Reas
 	return event.NonZeroExit, fmt.Sprintf("%s ended with exit code %d%s", subject, code, tail)
 }
 
+// span writes a time as people do: "1h", not "1h0m0s".
+func span(d time.Duration) string {
+	text := d.String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
+}
+
 // memoryLimit returns the limit of a pod's benchmark, for people.
 func memoryLimit(p corev1.Pod) string {
 	for _, c := range p.Spec.Containers {
-		if q, ok := c.Resources.Limits[corev1.ResourceMemory]; ok && c.Name == cluster.ContainerBenchmark {
+		if c.Name != cluster.ContainerBenchmark {
+			continue
+		}
+		if q, ok := c.Resources.Limits[corev1.ResourceMemory]; ok {
 			return ", " + q.String() + " (hardware.memory)"
+		}
+		if q, ok := c.Resources.Requests[corev1.ResourceMemory]; ok {
+			return "; it asked for " + q.String() + " (hardware.memory)"
 		}
 	}
 	return ""
@@ -203,7 +239,7 @@ func sidecarFails(s Sight) (Verdict, bool) {
 		}
 		for _, t := range []*corev1.ContainerStateTerminated{c.State.Terminated, c.LastTerminationState.Terminated} {
 			if t != nil && t.ExitCode != 0 {
-				return failure(event.ClassPlatform, event.SidecarFailed, time.Time{}, "what collects its output failed: %s", said(t)), true
+				return failure(event.ClassPlatform, event.SidecarFailed, time.Time{}, "the collector of its output failed: %s", said(t)), true
 			}
 		}
 	}
@@ -320,4 +356,25 @@ func firstRank(message string) string {
 		return ""
 	}
 	return cmp.Or(rank, "a process") + host + " failed first"
+}
+
+// notStarted names the program that an mpirun could not start, and the host, where the
+// mpirun of Open MPI (4, 5), MPICH or Intel MPI says so in its last words; empty where
+// it does not.
+func notStarted(message string) string {
+	var program, host, why string
+	for _, says := range []string{
+		`(?s)was unable to find the specified executable(?P<why>) file.*\n\s*Node: +(?P<host>\S+)\s+Executable: +(?P<program>[^\n]+)`,
+		`(?s)was unable to launch the specified(?P<why>) application as it could not access\s+or execute an executable:\s+Executable: +(?P<program>[^\n]+)\s+Node: +(?P<host>\S+)`,
+		`\[proxy:[0-9:]+@(?P<host>[^\]\s]+)\] .*execvp error on file (?P<program>.+) \((?P<why>[^()]+)\)`,
+	} {
+		r := regexp.MustCompile(says)
+		if m := r.FindStringSubmatch(message); m != nil {
+			program, host, why = strings.TrimSpace(m[r.SubexpIndex("program")]), m[r.SubexpIndex("host")], m[r.SubexpIndex("why")]
+		}
+	}
+	if program == "" || strings.HasPrefix(path.Base(program), "hydra_") { // mpirun's own
+		return ""
+	}
+	return fmt.Sprintf("%q on %s: %s", program, host, cmp.Or(strings.ToLower(why), "mpirun did not find it, or may not execute it"))
 }

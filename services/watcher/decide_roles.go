@@ -2,6 +2,7 @@ package watcher
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -24,7 +25,7 @@ func endsEarly(s Sight) (Verdict, bool) {
 	if len(dead.Seen.Pods) == 0 {
 		return Verdict{}, false
 	}
-	for _, cause := range []check{disrupted, turnedAway, removedWith(s), initFails, benchmarkFails, sidecarFails} {
+	for _, cause := range []check{platformStopped, disrupted, turnedAway, removedWith(s), initFails, benchmarkFails, sidecarFails} {
 		if v, ok := cause(dead); ok {
 			return v, true
 		}
@@ -36,6 +37,52 @@ func endsEarly(s Sight) (Verdict, bool) {
 		v.Since = t.FinishedAt.Time
 	}
 	return v, true
+}
+
+// neverReady: what a pod needs of the others, which all run, is not ready in the time
+// that the descriptor gives.
+func neverReady(s Sight) (Verdict, bool) {
+	targets, since, ok := awaited(s)
+	until := since.Add(s.ReadyDeadline)
+	if !ok || s.Now.Before(until) {
+		return Verdict{}, false
+	}
+	return failure(event.ClassUser, event.NotReady, until, "%s did not answer within limits.pending_deadline, %s", targets, s.ReadyDeadline), true
+}
+
+// awaited returns what a pod asks whether the others are ready, and since when all of
+// these run. It is false where nobody waits, where another pod does not run yet, for
+// which there are other rules, and where the descriptor gives no time.
+func awaited(s Sight) (targets string, since time.Time, ok bool) {
+	for _, p := range s.Seen.Pods {
+		began, runs := started(p)
+		if c, waits := container(p, cluster.ContainerWait); waits && c.State.Running != nil {
+			began, runs, ok, targets = c.State.Running.StartedAt, true, true, asks(p)
+		}
+		if !runs {
+			return "", time.Time{}, false
+		}
+		if began.After(since) {
+			since = began.Time
+		}
+	}
+	return targets, since, ok && s.ReadyDeadline > 0
+}
+
+// asks returns the addresses that a pod asks whether the others are ready.
+func asks(p corev1.Pod) string {
+	var targets []string
+	for _, c := range p.Spec.InitContainers {
+		for _, arg := range c.Args {
+			if c.Name == cluster.ContainerWait && strings.Contains(arg, "://") {
+				targets = append(targets, arg)
+			}
+		}
+	}
+	if len(targets) > maxNames {
+		targets = append(targets[:maxNames], fmt.Sprintf("%d others", len(targets)-maxNames))
+	}
+	return cmp.Or(strings.Join(targets, ", "), "another of its pods")
 }
 
 // otherFails: the job of another role has failed, and no pod of it says why.
@@ -77,11 +124,7 @@ func failedItself(p corev1.Pod) bool {
 		if p.DeletionTimestamp == nil {
 			return true
 		}
-		asked := p.DeletionTimestamp.Time // its grace begins then
-		if grace := p.DeletionGracePeriodSeconds; grace != nil {
-			asked = asked.Add(-time.Duration(*grace) * time.Second)
-		}
-		if t.FinishedAt.Time.Before(asked) {
+		if t.FinishedAt.Time.Before(deletionAsked(p)) {
 			return true
 		}
 	}
@@ -89,17 +132,21 @@ func failedItself(p corev1.Pod) bool {
 }
 
 // removed: somebody deletes a pod. Its job then deletes those beside it: of
-// several the first is meant, or all of which nobody can tell.
+// several the first is meant, or all of the same second. When the deletion was asked
+// for counts, not when its grace is over: a pod that has ended has none left.
 func removed(s Sight) (Verdict, bool) {
 	var first time.Time
 	var names []string
 	for _, p := range s.Seen.Pods {
-		switch at := p.DeletionTimestamp; {
-		case at == nil || len(names) > 0 && at.After(first):
-		case len(names) > 0 && at.Time.Equal(first):
+		if p.DeletionTimestamp == nil {
+			continue
+		}
+		switch asked := deletionAsked(p); {
+		case len(names) > 0 && asked.After(first):
+		case len(names) > 0 && asked.Equal(first):
 			names = append(names, "the "+who(p))
 		default:
-			first, names = at.Time, []string{"the " + who(p)}
+			first, names = asked, []string{"the " + who(p)}
 		}
 	}
 	if len(names) == 0 {

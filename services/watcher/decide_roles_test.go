@@ -1,6 +1,7 @@
 package watcher_test
 
 import (
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -70,6 +71,51 @@ func scaler(when int, reason, message string) corev1.Event {
 	}
 }
 
+func TestAServerMustBeReadyWithinThePendingDeadlineOfItsDescriptor(t *testing.T) {
+	client := job(role("client"))
+	asks := func(p *corev1.Pod) {
+		p.Spec.InitContainers = []corev1.Container{{Name: cluster.ContainerWait, Args: []string{"--within=30m0s", "http://server:8080/ping"}}}
+	}
+	waits := of("client", asks, scheduled(), runs(cluster.ContainerWait, 3))
+	for name, tt := range map[string]struct {
+		server   corev1.Pod
+		deadline time.Duration
+		now      int
+		want     string
+		again    int // seconds; zero for never
+	}{
+		"it has its time": {
+			server: of("server", runs(cluster.ContainerBenchmark, 5)), deadline: 6 * time.Second, now: 10,
+			want: "pending: waiting until its other pods are ready", again: 11,
+		},
+		"which begins when all of them run": {
+			server: of("server", runs(cluster.ContainerBenchmark, 5)), deadline: 6 * time.Second, now: 11,
+			want: "failed user NotReady: http://server:8080/ping did not answer within limits.pending_deadline, 6s",
+		},
+		"a server whose data are pulled is waited for": {
+			server: of("server", scheduled(), runs(cluster.ContainerPull, 2)), deadline: 6 * time.Second, now: 3000,
+			want: "pending: waiting until its other pods are ready",
+		},
+		"without a time of its own the client decides": {
+			server: of("server", runs(cluster.ContainerBenchmark, 5)), now: 3000,
+			want: "pending: waiting until its other pods are ready",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := watcher.Decide(watcher.Sight{
+				Seen: cluster.Seen{Job: client, Pods: pods(tt.server, waits)}, Now: at(tt.now).Time,
+				PendingDeadline: time.Hour, ReadyDeadline: tt.deadline, Grace: time.Second,
+			})
+			if diff := cmp.Diff(tt.want, line(v)); diff != "" {
+				t.Errorf("Decide (-want +got):\n%s", diff)
+			}
+			if tt.again > 0 && !v.Again.Equal(at(tt.again).Time) {
+				t.Errorf("again at %s, want %s", v.Again, at(tt.again))
+			}
+		})
+	}
+}
+
 func TestDecideOfSeveralRoles(t *testing.T) {
 	client, launcher, serves := role("client"), role("launcher"), of("server", runs(cluster.ContainerBenchmark, 2))
 	for name, tt := range map[string]struct {
@@ -84,11 +130,11 @@ func TestDecideOfSeveralRoles(t *testing.T) {
 	}{
 		"a client that waits for its server does not run yet": {
 			job: job(client), pods: pods(serves, of("client", scheduled(), runs(cluster.ContainerWait, 3))), now: 30,
-			want: "pending: waits until all others of its pods are ready",
+			want: "pending: waiting until its other pods are ready",
 		},
 		"a client that runs": {
 			job: job(client), pods: pods(serves, of("client", runs(cluster.ContainerBenchmark, 5))), now: 30,
-			want: "running: the benchmark runs",
+			want: "running: running the benchmark",
 		},
 		"a server that dies fails the run at once, with its reason": {
 			job: job(client), pods: pods(of("server", exitsAt(10, 3)), of("client", runs(cluster.ContainerBenchmark, 5))), now: 30,
@@ -104,23 +150,27 @@ func TestDecideOfSeveralRoles(t *testing.T) {
 		},
 		"a server whose data cannot be had fails the run": {
 			job: job(client), pods: pods(of("server", ended(corev1.PodFailed), exits(cluster.ContainerPull, 75, "", "no store")), of("client", runs(cluster.ContainerWait, 3))), now: 30,
-			want: "failed infra PullFailed: its data could not be brought to the machine: no store (exit code 75)",
+			want: "failed infra PullFailed: its data sets could not be copied to the machine: no store (exit code 75)",
 		},
 		"a server whose node is lost is nobody's fault": {
 			job: job(client), pods: pods(of("server", ended(corev1.PodFailed), disrupted("DeletionByTaintManager", "gone")), of("client", runs(cluster.ContainerBenchmark, 3))), now: 30,
-			want: "failed infra NodeLost: its pod had to leave node n1, which is lost or not to be used any more: DeletionByTaintManager: gone",
+			want: "failed infra NodeLost: its pod had to leave node n1, which is lost or drained: DeletionByTaintManager: gone",
 		},
 		"a server that somebody deletes is not its user's fault": {
 			job: job(client), pods: pods(of("server", deleting(9), exitsAt(10, 143)), of("client", runs(cluster.ContainerBenchmark, 3))), now: 30,
 			want: "failed infra JobDeleted: somebody deleted the server on n1, and it was not canceled",
 		},
+		"of workers that are deleted the first is meant, though the other has ended and has no grace left": {
+			job: job(launcher), pods: pods(rank("0", deleting(7), grace(0), exitsAt(8, 0), ended(corev1.PodSucceeded)), rank("1", deleting(3605), grace(3600), exitsAt(8, 0)), of("launcher", runs(cluster.ContainerBenchmark, 5))), now: 30,
+			want: "failed infra JobDeleted: somebody deleted the worker 1 on n1, and it was not canceled",
+		},
 		"nor does it matter once the run is canceled": {
 			job: job(client), pods: pods(of("server", deleting(9), exitsAt(10, 143)), of("client", runs(cluster.ContainerBenchmark, 3))), now: 30, canceled: true,
-			want: "canceling: waits until its objects are gone",
+			want: "canceling: waiting until its objects are deleted",
 		},
 		"what ends with the client that has ended well has not failed": {
 			job: job(client, complete(9)), pods: pods(of("server", exitsAt(10, 143)), of("client", exitsAt(9, 0))), now: 30,
-			want: "succeeded: the benchmark has ended well",
+			want: "succeeded: the benchmark finished (exit code 0)",
 		},
 		"a client that fails after its server is not the cause": {
 			job: job(client, failed(11, "")), pods: pods(of("server", exitsAt(8, 1)), of("client", exitsAt(10, 2))), now: 30,
@@ -132,7 +182,7 @@ func TestDecideOfSeveralRoles(t *testing.T) {
 		},
 		"a server that is not ready in time is the user's fault": {
 			job: job(client, failed(11, "")), pods: pods(serves, of("client", ended(corev1.PodFailed), exits(cluster.ContainerWait, 1, "Error", "bai-pod: 1 of 1 did not answer"))), now: 30,
-			want: "failed user NotReady: what the benchmark needs was not ready in time: bai-pod: 1 of 1 did not answer (exit code 1)",
+			want: "failed user NotReady: the server or a worker was not ready in time: bai-pod: 1 of 1 did not answer (exit code 1)",
 		},
 		"of several workers the first to fail is the cause, and named": {
 			job: job(launcher), pods: pods(rank("0", exitsAt(9, 2)), rank("1", exitsAt(8, 1)), of("launcher", runs(cluster.ContainerBenchmark, 5))), now: 30,
@@ -142,6 +192,10 @@ func TestDecideOfSeveralRoles(t *testing.T) {
 			job: job(launcher, failed(11, "")), pods: pods(rank("0", runs(cluster.ContainerBenchmark, 2)), of("launcher", exits(cluster.ContainerBenchmark, 9, "Error",
 				"mpirun noticed that process rank 3 with PID 0 on node w-1 exited on signal 9 (Killed).\n----"))), now: 30,
 			want: "failed user NonZeroExit: the launcher on n1 ended with exit code 9: mpirun noticed that process rank 3 with PID 0 on node w-1 exited on signal 9 (Killed).; rank 3 on w-1 failed first",
+		},
+		"a program that mpirun cannot start is named": {
+			job: job(launcher, failed(11, "")), pods: pods(rank("0", runs(cluster.ContainerBenchmark, 2)), of("launcher", exits(cluster.ContainerBenchmark, 134, "Error", recordedMPI(t, "openmpi-4-not-found")))), now: 30,
+			want: `failed user CommandNotFound: the launcher on n1 could not start "nosuchprog" on vm: mpirun did not find it, or may not execute it (exit code 134)`,
 		},
 		"what the program says is told, not the frame that mpirun puts below": {
 			job: job(launcher, failed(11, "")), pods: pods(rank("0", runs(cluster.ContainerBenchmark, 2)), of("launcher", exits(cluster.ContainerBenchmark, 1, "Error",
@@ -170,7 +224,7 @@ func TestDecideOfSeveralRoles(t *testing.T) {
 		"workers that were refused and came are not": {
 			job: job(launcher), others: workers(1), pods: pods(rank("0", scheduled()), of("launcher", scheduled(), runs(cluster.ContainerWait, 3))), now: 30,
 			events: said(5, "FailedCreate", "exceeded quota: x", "bai-r1-1-worker"),
-			want:   "pending: waits until all others of its pods are ready",
+			want:   "pending: waiting until its other pods are ready",
 		},
 		"a priority class that there is not is the platform's fault": {
 			job: job(), now: 30, events: events("bai-r1-1", "FailedCreate", `pods "x" is forbidden: no PriorityClass with name fast was found`),
@@ -186,16 +240,16 @@ func TestDecideOfSeveralRoles(t *testing.T) {
 		},
 		"workers whose time is up": {
 			job: job(launcher), others: workers(1, failed(20, "DeadlineExceeded")), pods: pods(of("launcher", runs(cluster.ContainerBenchmark, 3))), now: 30,
-			want: "failed timeout DeadlineExceeded: it took longer than limits.deadline allows",
+			want: "failed timeout DeadlineExceeded: timed out (limits.deadline)",
 		},
 		"a server that says that it is not ready is told while its client waits": {
 			job: job(client), pods: pods(of("server", scheduled(), runs(cluster.ContainerBenchmark, 2)), of("client", scheduled(), runs(cluster.ContainerWait, 3))), now: 30,
 			events: warned(9, "server", "Unhealthy", "Readiness probe failed: HTTP probe failed with statuscode: 500"),
-			want:   "pending: waits until all others of its pods are ready; the server on n1: Unhealthy: Readiness probe failed: HTTP probe failed with statuscode: 500",
+			want:   "pending: waiting until its other pods are ready; the server on n1: Unhealthy: Readiness probe failed: HTTP probe failed with statuscode: 500",
 		},
 		"a job that the cluster's own queue holds back waits": {
 			job: job(func(j *batchv1.Job) { yes := true; j.Spec.Suspend = &yes }), now: 30,
-			want: "pending Unschedulable: waits in the cluster's own queue, which has not let it begin",
+			want: "pending Unschedulable: waiting in the cluster's queue",
 		},
 		"a node that is being added is waited for": {
 			job: job(), pods: pods(newPod(unscheduled("full"))), now: 30, events: []corev1.Event{scaler(20, "TriggeredScaleUp", "pool 1->2")},
@@ -211,7 +265,7 @@ func TestDecideOfSeveralRoles(t *testing.T) {
 		},
 		"a node that never comes is not waited for without end": {
 			job: job(), pods: pods(newPod(unscheduled("full"))), now: 1802, events: []corev1.Event{scaler(200, "TriggeredScaleUp", "pool 1->2")},
-			want: "failed infra Unschedulable: no node can take its pod: Unschedulable: full; it waited for 10m0s, and may wait no longer",
+			want: "failed infra Unschedulable: no node can take its pod: Unschedulable: full; timed out after 10m0s",
 		},
 		"the clock goes on where an autoscaler gives up, whose words are told": {
 			job: job(), pods: pods(newPod(unscheduled("full"))), now: 881,
@@ -221,7 +275,7 @@ func TestDecideOfSeveralRoles(t *testing.T) {
 		"an autoscaler that gives up is believed": {
 			job: job(), pods: pods(newPod(unscheduled("full"))), now: 882,
 			events: []corev1.Event{scaler(20, "TriggeredScaleUp", "pool 1->2"), scaler(300, "NotTriggerScaleUp", "max size")},
-			want:   "failed infra Unschedulable: no node can take its pod: Unschedulable: full; the autoscaler adds none: max size; it waited for 10m0s, and may wait no longer",
+			want:   "failed infra Unschedulable: no node can take its pod: Unschedulable: full; the autoscaler adds none: max size; timed out after 10m0s",
 		},
 		"an autoscaler that tries another pool is given its time again": {
 			job: job(), pods: pods(newPod(unscheduled("full"))), now: 1200,
@@ -246,6 +300,38 @@ func TestTheEndOfARunIsThatOfItsLastRole(t *testing.T) {
 	got, ok := watcher.Tell(event.Launched{}, watcher.Verdict{Phase: event.PhaseFinished, Outcome: event.Succeeded}, s)[0].(event.Finished)
 	if !ok || got.ExitCode == nil || *got.ExitCode != 0 || !got.Ended.Equal(at(9).Time) {
 		t.Errorf("it ended as %+v", got)
+	}
+}
+
+// recordedMPI is what an mpirun wrote last, as it was recorded.
+func recordedMPI(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile("testdata/mpi/" + name + ".txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func TestAProgramThatMpirunCannotStartIsTheReason(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]string{
+		"openmpi-4-not-found":      `"nosuchprog" on vm: mpirun did not find it, or may not execute it`,
+		"openmpi-4-not-accessible": `"/no/such/prog" on vm: mpirun did not find it, or may not execute it`,
+		"openmpi-4-not-executable": `"./noexec" on vm: mpirun did not find it, or may not execute it`,
+		"openmpi-5-not-found":      `"train me" on w-1.example.svc: mpirun did not find it, or may not execute it`,
+		"mpich-not-found":          `"nosuchprog" on w-0.w: no such file or directory`,
+		"intel-not-executable":     `"./noexec" on w-1: permission denied`,
+		"mpich-without-proxy":      "",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := of("launcher", exits(cluster.ContainerBenchmark, 134, "Error", recordedMPI(t, name)))
+			got := watcher.Decide(watcher.Sight{Seen: cluster.Seen{Job: job(role("launcher"), failed(11, "")), Pods: pods(p)}, Now: metav1.Now().Time})
+			if want == "" && got.Reason == event.CommandNotFound || want != "" && (got.Reason != event.CommandNotFound || got.Class != event.ClassUser || !strings.Contains(got.Message, " could not start "+want+" (exit code 134)")) {
+				t.Errorf("%s %s: %s", got.Class, got.Reason, got.Message)
+			}
+		})
 	}
 }
 

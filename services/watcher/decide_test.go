@@ -31,11 +31,11 @@ func TestDecide(t *testing.T) {
 	}{
 		"a job without a pod is pending, not failed": {
 			job: job(), now: 1,
-			want: "pending: waits for its pod",
+			want: "pending: waiting for its pod",
 		},
 		"a job that gets no pod for long fails, and nobody knows why": {
 			job: job(), now: 601,
-			want: "failed infra PendingTooLong: waits for its pod; it waited for 10m0s, and may wait no longer",
+			want: "failed infra PendingTooLong: waiting for its pod; timed out after 10m0s",
 		},
 		"a job whose pod has gone is about to say why, and waits for none": {
 			job: job(), before: cluster.Seen{Job: job(), Pods: pods(newPod(scheduled()))}, now: 601,
@@ -47,7 +47,7 @@ func TestDecide(t *testing.T) {
 		},
 		"a pod of which nothing is known yet is pending": {
 			job: job(), pods: pods(newPod()), now: 1,
-			want: "pending: its pod is scheduled on n1, and is being prepared",
+			want: "pending: preparing the pod on n1",
 		},
 		"a pod that was made a moment ago is not worth a word": {
 			job: job(), pods: pods(newPod(scheduled())), now: 1,
@@ -55,7 +55,7 @@ func TestDecide(t *testing.T) {
 		},
 		"a pod that is being prepared": {
 			job: job(), pods: pods(newPod(scheduled())), now: 2,
-			want: "pending: its pod is scheduled on n1, and is being prepared",
+			want: "pending: preparing the pod on n1",
 		},
 		"a pod whose image is being brought, in the node's own words": {
 			job: job(), pods: pods(newPod(scheduled(), waiting(cluster.ContainerBenchmark, "PodInitializing", ""))), now: 9,
@@ -70,11 +70,11 @@ func TestDecide(t *testing.T) {
 		"an image that was there already is not worth a word": {
 			job: job(), pods: pods(newPod(scheduled())), now: 9,
 			events: said(5, "Pulled", `Container image "image:1" already present on machine`),
-			want:   "pending: its pod is scheduled on n1, and is being prepared",
+			want:   "pending: preparing the pod on n1",
 		},
 		"an image's own entrypoint promises less of its output": {
 			job: job(), pods: pods(newPod(scheduled(), unwrapped(), runs(cluster.ContainerBenchmark, 3))), now: 4,
-			want: "running: the benchmark runs, by its image's own entrypoint: its output is read from the container's log, where what the node throws away is missing",
+			want: "running: running the benchmark, by the entrypoint of its image: output is read from the container's log, which the node may cut",
 		},
 		"a pod that no node takes waits, with the scheduler's words": {
 			job: job(), pods: pods(newPod(unscheduled("0/2 nodes are available: 2 Insufficient cpu."))), now: 30,
@@ -82,23 +82,23 @@ func TestDecide(t *testing.T) {
 		},
 		"a pod that no node takes for long is the cluster's fault": {
 			job: job(), pods: pods(newPod(unscheduled("2 Insufficient nvidia.com/gpu"))), now: 602,
-			want: "failed infra Unschedulable: no node can take its pod: Unschedulable: 2 Insufficient nvidia.com/gpu; it waited for 10m0s, and may wait no longer",
+			want: "failed infra Unschedulable: no node can take its pod: Unschedulable: 2 Insufficient nvidia.com/gpu; timed out after 10m0s",
 		},
 		"a pod for a kind of node that there is not is the user's fault": {
 			job: job(), pods: pods(newPod(unscheduled("0/2 nodes are available: 2 node(s) didn't match Pod's node affinity/selector."))), now: 602,
-			want: "failed user Unschedulable: no node can take its pod: Unschedulable: 0/2 nodes are available: 2 node(s) didn't match Pod's node affinity/selector.; it waited for 10m0s, and may wait no longer",
+			want: "failed user Unschedulable: no node can take its pod: Unschedulable: 0/2 nodes are available: 2 node(s) didn't match Pod's node affinity/selector.; timed out after 10m0s",
 		},
 		"a pod that is larger than any node is the user's fault": {
 			job: job(), pods: pods(newPod(unscheduled("0/2 nodes are available: 2 Insufficient nvidia.com/gpu. no new claims to deallocate, preemption: 0/2 nodes are available: 2 Preemption is not helpful for scheduling."))), now: 602,
-			want: "failed user Unschedulable: no node is large enough for its pod: Unschedulable: 0/2 nodes are available: 2 Insufficient nvidia.com/gpu. no new claims to deallocate, preemption: 0/2 nodes are available: 2 Preemption is not helpful for scheduling.; it waited for 10m0s, and may wait no longer",
+			want: "failed user Unschedulable: no node is large enough for its pod: Unschedulable: 0/2 nodes are available: 2 Insufficient nvidia.com/gpu. no new claims to deallocate, preemption: 0/2 nodes are available: 2 Preemption is not helpful for scheduling.; timed out after 10m0s",
 		},
 		"a pod for which a node is large enough, and busy, is the cluster's fault": {
 			job: job(), pods: pods(newPod(unscheduled("0/2 nodes are available: 2 Insufficient cpu. preemption: 0/2 nodes are available: 1 No preemption victims found for incoming pod, 1 Preemption is not helpful for scheduling."))), now: 602,
-			want: "failed infra Unschedulable: no node can take its pod: Unschedulable: 0/2 nodes are available: 2 Insufficient cpu. preemption: 0/2 nodes are available: 1 No preemption victims found for incoming pod, 1 Preemption is not helpful for scheduling.; it waited for 10m0s, and may wait no longer",
+			want: "failed infra Unschedulable: no node can take its pod: Unschedulable: 0/2 nodes are available: 2 Insufficient cpu. preemption: 0/2 nodes are available: 1 No preemption victims found for incoming pod, 1 Preemption is not helpful for scheduling.; timed out after 10m0s",
 		},
 		"a pod for which the nodes that are well are too small is the cluster's fault": {
 			job: job(), pods: pods(newPod(unscheduled("0/2 nodes are available: 1 Insufficient cpu, 1 node(s) had untolerated taint {node.kubernetes.io/unreachable: }. preemption: 0/2 nodes are available: 2 Preemption is not helpful for scheduling."))), now: 602,
-			want: "failed infra Unschedulable: no node can take its pod: Unschedulable: 0/2 nodes are available: 1 Insufficient cpu, 1 node(s) had untolerated taint {node.kubernetes.io/unreachable: }. preemption: 0/2 nodes are available: 2 Preemption is not helpful for scheduling.; it waited for 10m0s, and may wait no longer",
+			want: "failed infra Unschedulable: no node can take its pod: Unschedulable: 0/2 nodes are available: 1 Insufficient cpu, 1 node(s) had untolerated taint {node.kubernetes.io/unreachable: }. preemption: 0/2 nodes are available: 2 Preemption is not helpful for scheduling.; timed out after 10m0s",
 		},
 		"an image that cannot be had now may be had later": {
 			job: job(), pods: pods(newPod(scheduled(), waiting(cluster.ContainerBenchmark, "ErrImagePull", "not found"))), now: 30,
@@ -106,11 +106,11 @@ func TestDecide(t *testing.T) {
 		},
 		"an image that cannot be had for long is the user's fault": {
 			job: job(), pods: pods(newPod(scheduled(), waiting(cluster.ContainerBenchmark, "ImagePullBackOff", "not found"))), now: 601,
-			want: "failed user ImagePullBackOff: container benchmark cannot be started: ImagePullBackOff: not found; it waited for 10m0s, and may wait no longer",
+			want: "failed user ImagePullBackOff: container benchmark cannot be started: ImagePullBackOff: not found; timed out after 10m0s",
 		},
 		"an image of ours that cannot be had is not": {
 			job: job(), pods: pods(newPod(scheduled(), waiting(cluster.ContainerInstall, "ImagePullBackOff", "not found"))), now: 601,
-			want: "failed platform ImagePullBackOff: container bai-install cannot be started: ImagePullBackOff: not found; it waited for 10m0s, and may wait no longer",
+			want: "failed platform ImagePullBackOff: container bai-install cannot be started: ImagePullBackOff: not found; timed out after 10m0s",
 		},
 		"an image's name that is none fails at once": {
 			job: job(), pods: pods(newPod(scheduled(), waiting(cluster.ContainerBenchmark, "InvalidImageName", "UPPER"))), now: 2,
@@ -128,7 +128,7 @@ func TestDecide(t *testing.T) {
 		"and is its user's fault once its time is up": {
 			job: job(), pods: pods(newPod(scheduled(), runs(cluster.ContainerCollect, 2), waiting(cluster.ContainerBenchmark, "PodInitializing", ""))), now: 610,
 			events: ofContainer(cluster.ContainerBenchmark, warned(590, "pod-0", "Failed", `Error: secret "x" not found`)),
-			want:   `failed user ConfigError: container benchmark cannot be started: secret "x" not found; it waited for 10m0s, and may wait no longer`,
+			want:   `failed user ConfigError: container benchmark cannot be started: secret "x" not found; timed out after 10m0s`,
 		},
 		"an image that a node could not have is told, too": {
 			job: job(), pods: pods(newPod(scheduled(), waiting(cluster.ContainerBenchmark, "ContainerCreating", ""))), now: 30,
@@ -138,12 +138,12 @@ func TestDecide(t *testing.T) {
 		"of a container that could not be made at first nothing is said once it runs": {
 			job: job(), pods: pods(newPod(scheduled(), runs(cluster.ContainerBenchmark, 20))), now: 30,
 			events: ofContainer(cluster.ContainerBenchmark, warned(9, "pod-0", "Failed", `Error: secret "x" not found`)),
-			want:   "running: the benchmark runs",
+			want:   "running: running the benchmark",
 		},
 		"what is said of another container is not said of this one": {
 			job: job(), pods: pods(newPod(scheduled(), waiting(cluster.ContainerBenchmark, "PodInitializing", ""))), now: 30,
 			events: ofContainer(cluster.ContainerCollect, warned(9, "pod-0", "Failed", `Error: secret "x" not found`)),
-			want:   `pending: its pod is scheduled on n1, and is being prepared; n1: Failed: Error: secret "x" not found`,
+			want:   `pending: preparing the pod on n1; n1: Failed: Error: secret "x" not found`,
 		},
 		"a volume that could not be mounted right away may be on its way": {
 			job: job(), pods: pods(newPod(scheduled(), waiting(cluster.ContainerInstall, "PodInitializing", ""))), now: 2,
@@ -158,7 +158,7 @@ func TestDecide(t *testing.T) {
 		"a volume that could not be mounted at first is forgotten once a container runs": {
 			job: job(), pods: pods(newPod(scheduled(), runs(cluster.ContainerCollect, 2), waiting(cluster.ContainerBenchmark, "PodInitializing", ""))), now: 30,
 			events: events("pod-0", "FailedMount", "no such claim"),
-			want:   "pending: its pod is scheduled on n1, and is being prepared",
+			want:   "pending: preparing the pod on n1",
 		},
 		"a pod that a quota keeps out waits, with the API server's words": {
 			job: job(), now: 30, events: events("bai-r1-1", "FailedCreate", `pods "x" is forbidden: exceeded quota: q`),
@@ -170,45 +170,45 @@ func TestDecide(t *testing.T) {
 		},
 		"while the data are pulled the user is told": {
 			job: job(), pods: pods(newPod(scheduled(), runs(cluster.ContainerPull, 2))), now: 30,
-			want: "pending: its data are brought to the machine",
+			want: "pending: copying its data sets to the machine",
 		},
 		"a collector that fails again and again before the benchmark is the platform's fault": {
 			job: job(), pods: pods(newPod(scheduled(), waiting(cluster.ContainerCollect, "CrashLoopBackOff", "back-off"))), now: 601,
-			want: "failed platform SidecarFailed: container bai-collect cannot be started: CrashLoopBackOff: back-off; it waited for 10m0s, and may wait no longer",
+			want: "failed platform SidecarFailed: container bai-collect cannot be started: CrashLoopBackOff: back-off; timed out after 10m0s",
 		},
 		"a collector that fails beside a running benchmark ends nothing": {
 			job: job(), pods: pods(newPod(scheduled(), waiting(cluster.ContainerCollect, "CrashLoopBackOff", "back-off"), runs(cluster.ContainerBenchmark, 3))), now: 7200,
-			want: "running: the benchmark runs",
+			want: "running: running the benchmark",
 		},
 		"a pod that nobody schedules is told": {
 			job: job(), pods: pods(newPod(scheduler("typo"))), now: 30,
-			want: `pending: its pod waits for the scheduler "typo", which has not looked at it`,
+			want: `pending: waiting for the scheduler "typo"`,
 		},
 		"and not waited for without end": {
 			job: job(), pods: pods(newPod(scheduler("typo"))), now: 600,
-			want: `failed infra PendingTooLong: its pod waits for the scheduler "typo", which has not looked at it; it waited for 10m0s, and may wait no longer`,
+			want: `failed infra PendingTooLong: waiting for the scheduler "typo"; timed out after 10m0s`,
 		},
 		"a pod that its node cannot prepare is told in the node's words": {
 			job: job(), pods: pods(newPod(scheduled(), waiting(cluster.ContainerInstall, "ContainerCreating", ""))), now: 30,
 			events: warned(9, "pod-0", "FailedCreatePodSandBox", "no network"),
-			want:   "pending: its pod is scheduled on n1, and is being prepared; n1: FailedCreatePodSandBox: no network",
+			want:   "pending: preparing the pod on n1; n1: FailedCreatePodSandBox: no network",
 		},
 		"and fails with them once its time is up": {
 			job: job(), pods: pods(newPod(scheduled(), waiting(cluster.ContainerInstall, "ContainerCreating", ""))), now: 601,
 			events: warned(590, "pod-0", "FailedCreatePodSandBox", "no network"),
-			want:   "failed infra PendingTooLong: its pod is scheduled on n1, and is being prepared; FailedCreatePodSandBox: no network; it waited for 10m0s, and may wait no longer",
+			want:   "failed infra PendingTooLong: preparing the pod on n1; FailedCreatePodSandBox: no network; timed out after 10m0s",
 		},
 		"an image that is not there in time fails, however long the data took": {
 			job: job(), pods: pods(newPod(scheduled(), exits(cluster.ContainerPull, 0, "", ""), runs(cluster.ContainerCollect, 2), waiting(cluster.ContainerBenchmark, "PodInitializing", ""))), now: 610,
-			want: "failed infra PendingTooLong: its pod is scheduled on n1, and is being prepared; it waited for 10m0s, and may wait no longer",
+			want: "failed infra PendingTooLong: preparing the pod on n1; timed out after 10m0s",
 		},
 		"data may be pulled for as long as they need": {
 			job: job(), pods: pods(newPod(scheduled(), runs(cluster.ContainerPull, 2), waiting(cluster.ContainerBenchmark, "PodInitializing", ""))), now: 7200,
-			want: "pending: its data are brought to the machine",
+			want: "pending: copying its data sets to the machine",
 		},
 		"a claim that there is not is the user's fault": {
 			job: job(), pods: pods(newPod(unscheduled(`0/2 nodes are available: persistentvolumeclaim "x" not found.`))), now: 602,
-			want: `failed user Unschedulable: no node can take its pod: Unschedulable: 0/2 nodes are available: persistentvolumeclaim "x" not found.; it waited for 10m0s, and may wait no longer`,
+			want: `failed user Unschedulable: no node can take its pod: Unschedulable: 0/2 nodes are available: persistentvolumeclaim "x" not found.; timed out after 10m0s`,
 		},
 		"a pod that somebody deletes is not its user's fault": {
 			job: job(failed(20, "BackoffLimitExceeded")), pods: pods(newPod(deleting(35), grace(30), ended(corev1.PodFailed), exits(cluster.ContainerBenchmark, 143, "Error", ""))), now: 21,
@@ -230,7 +230,7 @@ func TestDecide(t *testing.T) {
 		},
 		"a benchmark that runs is running": {
 			job: job(), pods: pods(newPod(scheduled(), runs(cluster.ContainerCollect, 2), runs(cluster.ContainerBenchmark, 3))), now: 4,
-			want: "running: the benchmark runs",
+			want: "running: running the benchmark",
 		},
 		"a benchmark that has just ended is not worth a word": {
 			job: job(), pods: pods(newPod(scheduled(), exits(cluster.ContainerBenchmark, 0, "", ""))), now: 10,
@@ -238,15 +238,15 @@ func TestDecide(t *testing.T) {
 		},
 		"a benchmark that has ended still collects": {
 			job: job(), pods: pods(newPod(scheduled(), exits(cluster.ContainerBenchmark, 3, "Error", ""))), now: 30,
-			want: "running: the benchmark has ended with code 3; the last of its output is collected",
+			want: "running: the benchmark ended (exit code 3); collecting the rest of its output",
 		},
 		"a job that is complete has succeeded": {
 			job: job(complete(20)), pods: pods(newPod(ended(corev1.PodSucceeded), exits(cluster.ContainerBenchmark, 0, "Completed", ""))), now: 21,
-			want: "succeeded: the benchmark has ended well",
+			want: "succeeded: the benchmark finished (exit code 0)",
 		},
 		"a job that is complete and has no pod any more has succeeded": {
 			job: job(complete(20)), now: 21,
-			want: "succeeded: the benchmark has ended well",
+			want: "succeeded: the benchmark finished (exit code 0)",
 		},
 		"a job that is complete while its benchmark failed has not": {
 			job: job(complete(20)), pods: pods(newPod(exits(cluster.ContainerBenchmark, 3, "Error", ""))), now: 21,
@@ -282,23 +282,33 @@ func TestDecide(t *testing.T) {
 		},
 		"too little memory is the user's, with the limit": {
 			job: job(failed(20, "")), pods: pods(newPod(limit("1Gi"), exits(cluster.ContainerBenchmark, 137, "OOMKilled", ""))),
-			want: "failed user OOMKilled: the benchmark needed more memory than it may have, 1Gi (hardware.memory)",
+			want: "failed user OOMKilled: the benchmark ran out of memory (OOM), 1Gi (hardware.memory)",
 		},
 		"a deadline that passed is nobody's failure, whatever the exit code": {
 			job: job(failed(20, "DeadlineExceeded"), deadline(60)), pods: pods(newPod(exits(cluster.ContainerBenchmark, 143, "Error", ""))),
-			want: "failed timeout DeadlineExceeded: it took longer than limits.deadline allows, 1m0s",
+			want: "failed timeout DeadlineExceeded: timed out after 1m (limits.deadline)",
 		},
 		"a deadline that passed while the pod was waiting": {
 			job:  job(failed(20, "DeadlineExceeded")),
-			want: "failed timeout DeadlineExceeded: it took longer than limits.deadline allows",
+			want: "failed timeout DeadlineExceeded: timed out (limits.deadline)",
 		},
 		"a job that is to fail has not until its pods have ended": {
 			job: job(target(20, "DeadlineExceeded")), pods: pods(newPod(scheduled(), runs(cluster.ContainerBenchmark, 3))), now: 30,
-			want: "running: the benchmark runs",
+			want: "running: running the benchmark",
 		},
 		"a job that is to fail and whose pods have ended has failed": {
 			job: job(target(20, "DeadlineExceeded")), pods: pods(newPod(ended(corev1.PodFailed))), now: 30,
-			want: "failed timeout DeadlineExceeded: it took longer than limits.deadline allows",
+			want: "failed timeout DeadlineExceeded: timed out (limits.deadline)",
+		},
+		"a pod that the platform ended when it was stopped is the platform's, whatever the exit code": {
+			job: job(failed(20, "BackoffLimitExceeded")), pods: pods(newPod(reason("PlatformStopped", "x"), exits(cluster.ContainerBenchmark, 143, "Error", ""))),
+			want: "failed platform PlatformStopped: the platform was stopped and ended this benchmark (with --keep-pods benchmarks go on)",
+		},
+		"a pod that failed before the platform was stopped is what failed": {
+			job: job(failed(20, "BackoffLimitExceeded")), pods: pods(
+				newPod(ended(corev1.PodFailed), exitsAt(3, 7)),
+				newPod(reason("PlatformStopped", "x"), exitsAt(9, 143))), now: 21,
+			want: "failed user NonZeroExit: the benchmark ended with exit code 7",
 		},
 		"a pod that was preempted is the cluster's, whatever the exit code": {
 			job: job(failed(20, "")), pods: pods(newPod(disrupted("PreemptionByScheduler", "for p"), exits(cluster.ContainerBenchmark, 143, "Error", ""))),
@@ -310,15 +320,15 @@ func TestDecide(t *testing.T) {
 		},
 		"a pod whose node was lost": {
 			job: job(failed(20, "")), pods: pods(newPod(disrupted("DeletionByTaintManager", "unreachable"))),
-			want: "failed infra NodeLost: its pod had to leave node n1, which is lost or not to be used any more: DeletionByTaintManager: unreachable",
+			want: "failed infra NodeLost: its pod had to leave node n1, which is lost or drained: DeletionByTaintManager: unreachable",
 		},
 		"a pod whose node does not even say that it went": {
 			job: job(), pods: pods(newPod(deleting(20), disrupted("DeletionByTaintManager", "unreachable"), runs(cluster.ContainerBenchmark, 3))), now: 30,
-			want: "failed infra NodeLost: its pod had to leave node n1, which is lost or not to be used any more: DeletionByTaintManager: unreachable",
+			want: "failed infra NodeLost: its pod had to leave node n1, which is lost or drained: DeletionByTaintManager: unreachable",
 		},
 		"a pod that is told to leave is given its time": {
 			job: job(), pods: pods(newPod(deleting(40), disrupted("EvictionByEvictionAPI", "drain"), runs(cluster.ContainerBenchmark, 3))), now: 30,
-			want: "running: the benchmark runs",
+			want: "running: running the benchmark",
 		},
 		"a pod that was evicted and is gone was seen before": {
 			job: job(failed(20, "BackoffLimitExceeded")), before: cluster.Seen{Pods: pods(newPod(disrupted("EvictionByEvictionAPI", "drain")))},
@@ -330,7 +340,7 @@ func TestDecide(t *testing.T) {
 		},
 		"a pod that was evicted because it filled its disk is the user's": {
 			job: job(failed(20, "")), pods: pods(newPod(disrupted("TerminationByKubelet", "x"), reason("Evicted", `Usage of EmptyDir volume "data" exceeds the limit "1Gi".`))),
-			want: `failed user Evicted: its pod used more disk than it may: Usage of EmptyDir volume "data" exceeds the limit "1Gi".`,
+			want: `failed user Evicted: its pod used more disk than its limit: Usage of EmptyDir volume "data" exceeds the limit "1Gi".`,
 		},
 		"a node that shut down": {
 			job: job(failed(20, "")), pods: pods(newPod(reason("Terminated", "Pod was terminated in response to imminent node shutdown."))),
@@ -342,11 +352,11 @@ func TestDecide(t *testing.T) {
 		},
 		"data that could not be brought are the cluster's": {
 			job: job(failed(20, "")), pods: pods(newPod(exits(cluster.ContainerPull, pod.PullInfra, "Error", "GET x: connection refused"))),
-			want: "failed infra PullFailed: its data could not be brought to the machine: GET x: connection refused (exit code 75)",
+			want: "failed infra PullFailed: its data sets could not be copied to the machine: GET x: connection refused (exit code 75)",
 		},
 		"data that cannot be used are the user's": {
 			job: job(failed(20, "")), pods: pods(newPod(exits(cluster.ContainerPull, pod.PullUser, "Error", "not an archive"))),
-			want: "failed user PullFailed: its data could not be brought to the machine: not an archive (exit code 65)",
+			want: "failed user PullFailed: its data sets could not be copied to the machine: not an archive (exit code 65)",
 		},
 		"what prepares the pod is the platform's": {
 			job: job(failed(20, "")), pods: pods(newPod(exits(cluster.ContainerInstall, 1, "Error", "no space"))),
@@ -354,35 +364,82 @@ func TestDecide(t *testing.T) {
 		},
 		"a collector that failed where nothing else did is the platform's": {
 			job: job(failed(20, "")), pods: pods(newPod(exits(cluster.ContainerBenchmark, 0, "Completed", ""), exits(cluster.ContainerCollect, 2, "Error", "panic"))),
-			want: "failed platform SidecarFailed: what collects its output failed: panic (exit code 2)",
+			want: "failed platform SidecarFailed: the collector of its output failed: panic (exit code 2)",
 		},
 		"a job that failed for no reason that anybody knows is told in the cluster's words": {
 			job:  job(failed(20, "BackoffLimitExceeded")),
 			want: "failed infra JobDisappeared: its job failed: BackoffLimitExceeded: too often; its pod is gone",
 		},
 		"a canceled run is canceling while anything of it is there": {
-			job: job(failed(20, "")), pods: pods(newPod(exits(cluster.ContainerBenchmark, 143, "Error", ""))), canceled: true,
-			want: "canceling: waits until its objects are gone",
+			job: job(jobDeleting(5), failed(20, "")), pods: pods(newPod(exits(cluster.ContainerBenchmark, 143, "Error", ""))), canceled: true,
+			want: "canceling: waiting until its objects are deleted",
+		},
+		"a canceled run that answers TERM with exit code 0 is canceling": {
+			job: job(jobDeleting(5), complete(20)), pods: pods(newPod(ended(corev1.PodSucceeded), exitsAt(6, 0))), canceled: true,
+			want: "canceling: waiting until its objects are deleted",
+		},
+		"and canceled, once it is gone": {
+			gone: 21, now: 21, canceled: true,
+			before: cluster.Seen{Job: job(jobDeleting(5), complete(20)), Pods: pods(newPod(ended(corev1.PodSucceeded), exitsAt(6, 0)))},
+			want:   "canceled CanceledByUser: canceled; its objects are deleted",
+		},
+		"what ends in the second of its deletion is canceled": {
+			gone: 21, now: 21, canceled: true,
+			before: cluster.Seen{Job: job(jobDeleting(5)), Pods: pods(newPod(exitsAt(5, 0)))},
+			want:   "canceled CanceledByUser: canceled; its objects are deleted",
+		},
+		"what the kubelet cannot find any more, at a time that it does not tell, is canceled": {
+			gone: 21, now: 21, canceled: true,
+			before: cluster.Seen{Job: job(jobDeleting(5)), Pods: pods(newPod(unknown()))},
+			want:   "canceled CanceledByUser: canceled; its objects are deleted",
+		},
+		"what answers TERM with an exit code of its own is canceled": {
+			gone: 21, now: 21, canceled: true,
+			before: cluster.Seen{Job: job(jobDeleting(5), failed(20, "")), Pods: pods(newPod(exitsAt(6, 3)))},
+			want:   "canceled CanceledByUser: canceled; its objects are deleted",
+		},
+		"a canceled run whose benchmark ended well before the deletion has succeeded": {
+			gone: 21, now: 21, canceled: true,
+			before: cluster.Seen{Job: job(jobDeleting(9)), Pods: pods(newPod(exitsAt(5, 0)))},
+			want:   "succeeded: the benchmark finished (exit code 0)",
+		},
+		"a canceled run whose benchmark failed before the deletion has failed": {
+			gone: 21, now: 21, canceled: true,
+			before: cluster.Seen{Job: job(jobDeleting(9)), Pods: pods(newPod(exitsAt(5, 3)))},
+			want:   "failed user NonZeroExit: the benchmark ended with exit code 3",
+		},
+		"a canceled run whose job failed before the deletion has failed": {
+			job: job(jobDeleting(30), failed(20, "")), pods: pods(newPod(exitsAt(5, 3))), now: 31, canceled: true,
+			want: "failed user NonZeroExit: the benchmark ended with exit code 3",
+		},
+		"a canceled run whose deadline passed before the deletion timed out": {
+			job: job(jobDeleting(30), failed(20, "DeadlineExceeded")), pods: pods(newPod(exitsAt(19, 143))), now: 31, canceled: true,
+			want: "failed timeout DeadlineExceeded: timed out (limits.deadline)",
+		},
+		"a pod without its job tells when it was deleted, by its grace": {
+			gone: 21, now: 21, canceled: true,
+			before: cluster.Seen{Pods: pods(newPod(deleting(35), grace(30), exitsAt(6, 0)))},
+			want:   "canceled CanceledByUser: canceled; its objects are deleted",
 		},
 		"a canceled run that ended well before anybody deleted it ended well": {
 			job: job(complete(20)), canceled: true,
-			want: "succeeded: the benchmark has ended well",
+			want: "succeeded: the benchmark finished (exit code 0)",
 		},
 		"a canceled run whose job is gone is canceling while a pod is there": {
 			pods: pods(newPod(runs(cluster.ContainerBenchmark, 3))), canceled: true,
-			want: "canceling: waits until its objects are gone",
+			want: "canceling: waiting until its objects are deleted",
 		},
 		"a canceled run whose pod is told to end has its grace": {
 			job: job(), pods: pods(newPod(runs(cluster.ContainerBenchmark, 3), deleting(20))), canceled: true, now: 22,
-			want: "canceling: waits until its objects are gone",
+			want: "canceling: waiting until its objects are deleted",
 		},
 		"a canceled run whose node does not say that its pod ended is told which": {
 			job: job(), pods: pods(newPod(runs(cluster.ContainerBenchmark, 3), deleting(20))), canceled: true, now: 31,
-			want: "canceling NodeLost: waits for node n1, which has not said that the benchmark ended; it is given up before long",
+			want: "canceling NodeLost: waiting for node n1 to report the end of the benchmark",
 		},
 		"a canceled run is canceled once it is gone": {
 			gone: 1, now: 1, canceled: true,
-			want: "canceled CanceledByUser: canceled; nothing of it is left in the cluster",
+			want: "canceled CanceledByUser: canceled; its objects are deleted",
 		},
 		"a job that is gone for a moment may come back": {
 			gone: 10, now: 12,
@@ -390,23 +447,23 @@ func TestDecide(t *testing.T) {
 		},
 		"a job that is gone has disappeared": {
 			gone: 10, now: 13,
-			want: "failed infra JobDisappeared: its job is not in the cluster any more, and nobody of the platform deleted it",
+			want: "failed infra JobDisappeared: its job was deleted from outside the platform",
 		},
 		"a job that was seen being deleted was deleted": {
 			gone: 10, now: 13, before: cluster.Seen{Job: job(jobDeleting(5))},
-			want: "failed infra JobDeleted: somebody deleted its job, and it was not canceled",
+			want: "failed infra JobDeleted: its job was deleted from outside the platform",
 		},
 		"a job that went before its pods was deleted": {
 			gone: 10, now: 13, before: cluster.Seen{Pods: pods(newPod(scheduled()))},
-			want: "failed infra JobDeleted: somebody deleted its job, and it was not canceled",
+			want: "failed infra JobDeleted: its job was deleted from outside the platform",
 		},
 		"a job that somebody deletes is not canceled": {
 			job: job(jobDeleting(5)), pods: pods(newPod(runs(cluster.ContainerBenchmark, 3))), now: 6,
-			want: "running JobDeleted: somebody deletes its job",
+			want: "running JobDeleted: its job is being deleted from outside the platform",
 		},
 		"a pod without its job is being deleted": {
 			pods: pods(newPod(scheduled())), now: 6,
-			want: "pending JobDeleted: somebody deletes its job",
+			want: "pending JobDeleted: its job is being deleted from outside the platform",
 		},
 	}
 	for name, tt := range tests {

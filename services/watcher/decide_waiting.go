@@ -25,7 +25,7 @@ func suspended(s Sight) (Verdict, bool) {
 	if c, ok := cluster.Condition(j, batchv1.JobSuspended); ok {
 		since = c.LastTransitionTime.Time
 	}
-	return waits(s, since, event.ClassInfra, event.Unschedulable, "waits in the cluster's own queue, which has not let it begin"), true
+	return waits(s, since, event.ClassInfra, event.Unschedulable, "waiting in the cluster's queue"), true
 }
 
 // withoutPod: a job of the run has no pod yet, or is refused one.
@@ -48,7 +48,7 @@ func withoutPod(s Sight) (Verdict, bool) {
 	if hadPods(s) { // they went, and their job is about to say what it makes of that
 		return Verdict{}, true
 	}
-	return waits(s, since, event.ClassInfra, event.PendingTooLong, "waits for its pod"), true
+	return waits(s, since, event.ClassInfra, event.PendingTooLong, "waiting for its pod"), true
 }
 
 // hadPods reports whether a pod of the job was seen, or its job says that it had one.
@@ -348,19 +348,29 @@ func preparing(s Sight) (Verdict, bool) {
 			v.Message, v.Since = strings.TrimSpace(where(p)+": "+e.Message), when(e)
 		}
 		if c, ok := container(p, cluster.ContainerPull); ok && c.State.Running != nil {
-			v.Message, v.Since = "its data are brought to the machine", c.State.Running.StartedAt.Time
+			v.Message, v.Since = "copying its data sets to the machine", c.State.Running.StartedAt.Time
 		}
 		if c, ok := container(p, cluster.ContainerWait); ok && c.State.Running != nil {
-			v.Message, v.Since = "waits until all others of its pods are ready", c.State.Running.StartedAt.Time
+			v.Message, v.Since = "waiting until its other pods are ready", c.State.Running.StartedAt.Time
 		}
 	}
 	if complaints != "" {
 		v.Message += "; " + complaints
 	}
-	if _, since, ok := idlest(s); ok {
-		v.Again = since.Add(s.PendingDeadline)
-	}
+	v.Again = givenUp(s)
 	return lasting(s, v, hush), true
+}
+
+// givenUp returns when a pod that is being prepared is waited for no longer, zero where
+// it may take as long as it needs.
+func givenUp(s Sight) time.Time {
+	if _, since, ok := awaited(s); ok {
+		return since.Add(s.ReadyDeadline)
+	}
+	if _, since, ok := idlest(s); ok {
+		return since.Add(s.PendingDeadline)
+	}
+	return time.Time{}
 }
 
 // preparation says where the pods were placed, as far as they are.
@@ -374,15 +384,15 @@ func preparation(pods []corev1.Pod) string {
 	names := slices.Sorted(maps.Keys(nodes))
 	switch {
 	case len(names) == 0 && len(pods) == 1 && pods[0].Spec.SchedulerName != "":
-		return fmt.Sprintf("its pod waits for the scheduler %q, which has not looked at it", pods[0].Spec.SchedulerName)
+		return fmt.Sprintf("waiting for the scheduler %q", pods[0].Spec.SchedulerName)
 	case len(names) == 0:
-		return "its pod is being prepared"
+		return "preparing the pod"
 	case len(pods) == 1:
-		return "its pod is scheduled on " + names[0] + ", and is being prepared"
+		return "preparing the pod on " + names[0]
 	case len(names) > maxNames:
 		names = append(names[:maxNames], fmt.Sprintf("%d others", len(nodes)-maxNames))
 	}
-	return fmt.Sprintf("its %d pods are scheduled on %s, and are being prepared", len(pods), strings.Join(names, ", "))
+	return fmt.Sprintf("preparing %d pods on %s", len(pods), strings.Join(names, ", "))
 }
 
 // where names a pod's node, and what the pod is to its run where it has others.
@@ -420,7 +430,7 @@ func lasting(s Sight, v Verdict, d time.Duration) Verdict {
 func waits(s Sight, since time.Time, class event.Class, reason event.Reason, message string) Verdict {
 	until := since.Add(s.PendingDeadline)
 	if !s.Now.Before(until) {
-		return failure(class, reason, until, "%s; it waited for %s, and may wait no longer", message, s.PendingDeadline)
+		return failure(class, reason, until, "%s; timed out after %s", message, s.PendingDeadline)
 	}
 	v := Verdict{Phase: phase(s), Reason: reason, Message: message, Since: since, Again: until}
 	if reason == event.PendingTooLong {

@@ -146,6 +146,13 @@ func exits(name string, code int32, reason, message string) func(*corev1.Pod) {
 	}}})
 }
 
+// unknown is the benchmark of which the kubelet found nothing when its pod had to end.
+func unknown() func(*corev1.Pod) {
+	return containerIs(cluster.ContainerBenchmark, corev1.ContainerStatus{State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
+		ExitCode: 137, Reason: "ContainerStatusUnknown", Message: "The container could not be located when the pod was terminated",
+	}}})
+}
+
 // said is an event about the pod, or about another object, of a time.
 func said(when int, reason, message string, about ...string) []corev1.Event {
 	e := events(strings.Join(append(about, "pod-0")[:1], ""), reason, message)

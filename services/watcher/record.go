@@ -56,9 +56,11 @@ func endedBy(say []event.Event) (e Ended) {
 	return e
 }
 
-// events returns what says it.
-func (e Ended) events() []event.Event {
+// events returns what says it, none of nil.
+func (e *Ended) events() []event.Event {
 	switch {
+	case e == nil:
+		return nil
 	case e.Finished != nil:
 		return []event.Event{*e.Finished}
 	case e.Retried != nil:
@@ -70,18 +72,35 @@ func (e Ended) events() []event.Event {
 // desk is where the watcher's documents lie.
 type desk struct{ store Store }
 
-// open notes an attempt as one to be watched, unless it has ended already, and
-// reports whether it is.
-func (d desk) open(ctx context.Context, l event.Launched) (bool, error) {
-	a := attempt{l.Run, l.Attempt}
-	if _, err := d.store.Doc(ctx, store.KindWatch, a.key(over)); !errors.Is(err, store.ErrNotFound) {
-		return false, wrap(err, "look how %s ended", a.key(""))
+// recorded reports whether the run of an attempt is known, and whether it knows of
+// the attempt's end.
+func (d desk) recorded(ctx context.Context, a attempt) (known, over bool, err error) {
+	r, err := d.store.Run(ctx, a.run)
+	if errors.Is(err, store.ErrNotFound) {
+		return false, false, nil
 	}
-	err := store.Create(ctx, d.store, store.KindWatch, a.key(live), Watched{Launched: l})
+	if err != nil {
+		return false, false, fmt.Errorf("look how far run %s is: %w", a.run, err)
+	}
+	return true, r.Phase == event.PhaseFinished || r.Attempt > a.number, nil
+}
+
+// open notes an attempt as one to be watched, unless it has ended already: then it
+// returns how.
+func (d desk) open(ctx context.Context, l event.Launched) (*Ended, error) {
+	a := attempt{l.Run, l.Attempt}
+	was, _, err := store.Get[Ended](ctx, d.store, store.KindWatch, a.key(over))
+	if err == nil {
+		return &was, nil
+	}
+	if !errors.Is(err, store.ErrNotFound) {
+		return nil, fmt.Errorf("look how %s ended: %w", a.key(""), err)
+	}
+	err = store.Create(ctx, d.store, store.KindWatch, a.key(live), Watched{Launched: l})
 	if errors.Is(err, store.ErrExists) {
 		err = nil
 	}
-	return true, wrap(err, "watch %s", a.key(""))
+	return nil, wrap(err, "watch %s", a.key(""))
 }
 
 // watched returns the document of an attempt, nil where it is not watched.
@@ -123,13 +142,13 @@ func (d desk) all(ctx context.Context, each func(Watched)) error {
 
 // settle writes down how an attempt ended, unless that is written down already,
 // and returns what is.
-func (d desk) settle(ctx context.Context, a attempt, e Ended) (Ended, error) {
+func (d desk) settle(ctx context.Context, a attempt, e Ended) (*Ended, error) {
 	err := store.Create(ctx, d.store, store.KindWatch, a.key(over), e)
 	if !errors.Is(err, store.ErrExists) {
-		return e, wrap(err, "keep how %s ended", a.key(""))
+		return &e, wrap(err, "keep how %s ended", a.key(""))
 	}
 	was, _, err := store.Get[Ended](ctx, d.store, store.KindWatch, a.key(over))
-	return was, wrap(err, "look how %s ended", a.key(""))
+	return &was, wrap(err, "look how %s ended", a.key(""))
 }
 
 // close ends the watch over an attempt.

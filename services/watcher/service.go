@@ -72,6 +72,8 @@ type Bus interface {
 type Store interface {
 	store.Docs
 	store.Lister
+	// Run returns the run, or store.ErrNotFound.
+	Run(ctx context.Context, id string) (store.Run, error)
 }
 
 // Deps are what the service needs from others.

@@ -44,13 +44,21 @@ func newWatcher(s Settings, d Deps) *watcher {
 	return &watcher{settings: s, deps: d, desk: desk{d.Store}, agenda: newAgenda(), known: make(map[attempt]*memory)}
 }
 
-// launched hears of an attempt that is to be watched.
+// launched hears of an attempt that is to be watched. Of one that has ended it
+// says the end again unless the run has it: the topic may have lost it.
 func (w *watcher) launched(ctx context.Context, ev event.Launched) ([]event.Event, error) {
-	watched, err := w.desk.open(ctx, ev)
-	if err != nil || !watched {
+	a := attempt{ev.Run, ev.Attempt}
+	known, over, err := w.desk.recorded(ctx, a)
+	if err != nil || over {
 		return nil, err
 	}
-	a := attempt{ev.Run, ev.Attempt}
+	ended, err := w.desk.open(ctx, ev)
+	if err != nil || ended != nil && !known {
+		return nil, err
+	}
+	if ended != nil {
+		return ended.events(), nil
+	}
 	w.remember(a, Watched{Launched: ev})
 	w.agenda.now(a)
 	return nil, nil
@@ -227,7 +235,7 @@ func (w *watcher) look(ctx context.Context, a attempt) (again time.Time, err err
 // believed of a live look only.
 func (w *watcher) gather(ctx context.Context, a attempt, m memory) (Sight, error) {
 	l, now := m.watched.Launched, w.deps.Clock()
-	s := Sight{Before: m.before, Now: now, Grace: w.settings.Grace, PendingDeadline: cmp.Or(l.PendingDeadline, w.settings.PendingDeadline)}
+	s := Sight{Before: m.before, Now: now, Grace: w.settings.Grace, PendingDeadline: cmp.Or(l.PendingDeadline, w.settings.PendingDeadline), ReadyDeadline: l.PendingDeadline}
 	if m.seen != nil && m.seen.Job != nil && (l.UID == "" || string(m.seen.Job.UID) == l.UID) {
 		s.Seen = *m.seen
 	} else {
@@ -244,14 +252,22 @@ func (w *watcher) gather(ctx context.Context, a attempt, m memory) (Sight, error
 }
 
 // end writes down how an attempt ended, says it, and watches it no longer.
-// Should another process have been faster, what that one wrote is said.
+// Should another process have been faster, what that one wrote is said. Nothing is
+// said of an attempt whose end the run has: only its document was left, or came
+// back with a store that was older.
 func (w *watcher) end(ctx context.Context, a attempt, say []event.Event) error {
-	e, err := w.desk.settle(ctx, a, endedBy(say))
+	_, over, err := w.desk.recorded(ctx, a)
 	if err != nil {
 		return err
 	}
-	if err := w.deps.Bus.Publish(ctx, e.events()...); err != nil {
-		return err
+	if !over {
+		e, err := w.desk.settle(ctx, a, endedBy(say))
+		if err != nil {
+			return err
+		}
+		if err := w.deps.Bus.Publish(ctx, e.events()...); err != nil {
+			return err
+		}
 	}
 	if err := w.desk.close(ctx, a); err != nil {
 		return err

@@ -13,6 +13,7 @@ import (
 
 	"github.com/benchmark-ai/bai/services/internal/cluster"
 	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/internal/store"
 	"github.com/benchmark-ai/bai/services/watcher"
 )
 
@@ -51,9 +52,9 @@ func TestARunIsWatchedToItsEnd(t *testing.T) {
 		time.Sleep(time.Minute)
 		p.stop()
 		want := []string{
-			"bai.status attempt 1: pending: its pod is scheduled on n1, and is being prepared",
-			"bai.status attempt 1: running: the benchmark runs",
-			"bai.finished attempt 1: succeeded: the benchmark has ended well",
+			"bai.status attempt 1: pending: preparing the pod on n1",
+			"bai.status attempt 1: running: running the benchmark",
+			"bai.finished attempt 1: succeeded: the benchmark finished (exit code 0)",
 		}
 		if diff := cmp.Diff(want, w.heard()); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
@@ -81,19 +82,19 @@ func TestKilledAnywhere(t *testing.T) {
 	for name, s := range map[string]story{
 		"a run that ends well": {
 			states: []cluster.Seen{preparing(), running(), done()},
-			want:   "bai.finished attempt 1: succeeded: the benchmark has ended well",
+			want:   "bai.finished attempt 1: succeeded: the benchmark finished (exit code 0)",
 		},
 		"a run that is canceled": {
 			states: []cluster.Seen{preparing(), running(), {}}, canceled: true,
-			want: "bai.finished attempt 1: canceled CanceledByUser: canceled; nothing of it is left in the cluster",
+			want: "bai.finished attempt 1: canceled CanceledByUser: canceled; its objects are deleted",
 		},
 		"an attempt that another follows": {
 			states: []cluster.Seen{preparing(), running(), lostNode()}, retries: 1,
-			want: "bai.retried attempt 2: infra NodeLost: its pod had to leave node n1, which is lost or not to be used any more: DeletionByTaintManager: gone",
+			want: "bai.retried attempt 2: infra NodeLost: its pod had to leave node n1, which is lost or drained: DeletionByTaintManager: gone",
 		},
 		"a job that disappears": {
 			states: []cluster.Seen{preparing(), running(), {}},
-			want:   "bai.finished attempt 1: failed infra JobDisappeared: its job is not in the cluster any more, and nobody of the platform deleted it",
+			want:   "bai.finished attempt 1: failed infra JobDisappeared: its job was deleted from outside the platform",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -158,16 +159,16 @@ func TestACanceledRunIsCanceledOnlyWhenItIsGone(t *testing.T) {
 		time.Sleep(time.Second)
 		p.hear(w.cancel("r1"))
 		time.Sleep(time.Second)
-		killed := cluster.Seen{Job: job(failed(20, "")), Pods: pods(newPod(ended(corev1.PodFailed), collects(), exits(cluster.ContainerBenchmark, 143, "Error", "")))}
+		killed := cluster.Seen{Job: job(jobDeleting(5), failed(20, "")), Pods: pods(newPod(ended(corev1.PodFailed), collects(), exits(cluster.ContainerBenchmark, 143, "Error", "")))}
 		w.cluster.is(refOf(l), killed)
 		time.Sleep(time.Minute)
 		w.cluster.is(refOf(l), cluster.Seen{})
 		time.Sleep(time.Second)
 		p.stop()
 		want := []string{
-			"bai.status attempt 1: running: the benchmark runs",
-			"bai.status attempt 1: canceling: waits until its objects are gone",
-			"bai.finished attempt 1: canceled CanceledByUser: canceled; nothing of it is left in the cluster",
+			"bai.status attempt 1: running: running the benchmark",
+			"bai.status attempt 1: canceling: waiting until its objects are deleted",
+			"bai.finished attempt 1: canceled CanceledByUser: canceled; its objects are deleted",
 		}
 		if diff := cmp.Diff(want, w.heard()); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
@@ -190,7 +191,7 @@ func TestAJobThatSomebodyMadeAnewIsNotTheOneThatWasLaunched(t *testing.T) {
 		p.hear(l)
 		time.Sleep(10 * time.Second)
 		p.stop()
-		if diff := cmp.Diff([]string{"bai.finished attempt 1: failed infra JobDisappeared: its job is not in the cluster any more, and nobody of the platform deleted it"}, w.heard()); diff != "" {
+		if diff := cmp.Diff([]string{"bai.finished attempt 1: failed infra JobDisappeared: its job was deleted from outside the platform"}, w.heard()); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
 	})
@@ -240,7 +241,7 @@ func TestAClusterThatIsAwayEndsNoRun(t *testing.T) {
 		w.cluster.is(refOf(l), done())
 		time.Sleep(time.Minute)
 		p.stop()
-		if diff := cmp.Diff([]string{"bai.finished attempt 1: succeeded: the benchmark has ended well"}, w.heard()); diff != "" {
+		if diff := cmp.Diff([]string{"bai.finished attempt 1: succeeded: the benchmark finished (exit code 0)"}, w.heard()); diff != "" {
 			t.Errorf("once it is back (-want +got):\n%s", diff)
 		}
 	})
@@ -262,8 +263,8 @@ func TestTwoWatchersSayTheSame(t *testing.T) {
 			w.cluster.is(refOf(l), end)
 			time.Sleep(time.Minute)
 			want = append(want, map[int]string{
-				0: "bai.finished attempt 1: succeeded: the benchmark has ended well",
-				1: "bai.retried attempt 2: infra NodeLost: its pod had to leave node n1, which is lost or not to be used any more: DeletionByTaintManager: gone",
+				0: "bai.finished attempt 1: succeeded: the benchmark finished (exit code 0)",
+				1: "bai.retried attempt 2: infra NodeLost: its pod had to leave node n1, which is lost or drained: DeletionByTaintManager: gone",
 			}[i%2])
 		}
 		one.stop()
@@ -306,6 +307,63 @@ func TestEverythingHeardAgainAfterTheEndChangesNothing(t *testing.T) {
 			t.Errorf("%d effects", p.effects()-effects)
 		}
 	})
+}
+
+// TestAnEndThatTheTopicLostIsSaidAgain, as long as the run knows of none.
+func TestAnEndThatTheTopicLostIsSaidAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		p := w.start(watcher.Settings{}, 0, false)
+		l := launchedRun("r1", 0)
+		w.record(store.Run{ID: "r1", Attempt: 1, Phase: event.PhaseRunning, Revision: 1})
+		w.cluster.is(refOf(l), done())
+		p.hear(l)
+		time.Sleep(time.Minute)
+		want, dups := w.ends(), w.dups
+		p.hear(l)
+		if len(want) != 1 || w.dups != dups+1 {
+			t.Errorf("%q was said, %d times again, want it once more", want, w.dups-dups)
+		}
+		w.record(store.Run{ID: "r1", Attempt: 1, Phase: event.PhaseFinished, Revision: 2})
+		p.hear(l)
+		if p.stop(); w.dups != dups+1 {
+			t.Error("it was said again though the run knows it")
+		}
+	})
+}
+
+// TestAnAttemptWhoseEndTheRunHasIsNotJudgedAnew: the store is older than the
+// topics, and has its document still, or lacks how it ended.
+func TestAnAttemptWhoseEndTheRunHasIsNotJudgedAnew(t *testing.T) {
+	for name, run := range map[string]store.Run{
+		"the run has ended":            {ID: "r1", Attempt: 1, Phase: event.PhaseFinished, Revision: 2},
+		"another attempt has followed": {ID: "r1", Attempt: 2, Phase: event.PhaseRunning, Revision: 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				p := w.start(watcher.Settings{}, 0, false)
+				l := launchedRun("r1", 1)
+				w.record(store.Run{ID: "r1", Attempt: 1, Phase: event.PhaseRunning, Revision: 1})
+				w.cluster.is(refOf(l), running())
+				p.hear(l)
+				time.Sleep(time.Second)
+				p.stop()
+				w.record(run)
+				w.cluster.is(refOf(l), cluster.Seen{})
+				p = w.start(watcher.Settings{}, 0, false)
+				p.hear(l)
+				time.Sleep(time.Hour)
+				p.stop()
+				if ends := w.ends(); len(ends) > 0 {
+					t.Errorf("it is said to have ended anew: %q", ends)
+				}
+				if live := w.live(); len(live) > 0 {
+					t.Errorf("it is watched still: %q", live)
+				}
+			})
+		})
+	}
 }
 
 // TestWhatHasEndedIsNotLookedThroughAgain: the cost of a look at everything

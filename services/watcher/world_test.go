@@ -3,6 +3,7 @@ package watcher_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"testing"
 	"time"
@@ -282,6 +283,15 @@ func (w *world) live() []string {
 		}
 	}
 	return keys
+}
+
+// record has the run known as it is, as the gateway does.
+func (w *world) record(r store.Run) {
+	w.t.Helper()
+	c := store.Change{Run: r.ID, Revision: r.Revision, Event: fmt.Sprint("e", r.Revision)}
+	if err := w.store.PutRun(w.t.Context(), r, c); err != nil {
+		w.t.Fatal(err)
+	}
 }
 
 // cancel sets the mark of a run, as the gateway does before it says so.

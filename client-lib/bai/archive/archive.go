@@ -22,6 +22,10 @@
 //	logs/ATTEMPT/ROLE-INDEX/POD/CONTAINER.OUTPUT.txt
 //	artifacts.jsonl                              the files that were kept of it
 //	artifacts/ATTEMPT/ROLE-INDEX/PATH            their bytes
+//
+// A name of Linux that a system or a file system does not have is escaped in a
+// folder: a character that is not allowed there, and "%", become %XX. The manifest
+// has the name itself, and a folder is read back with either.
 package archive
 
 import (
@@ -33,7 +37,6 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 )
 
@@ -57,10 +60,10 @@ const (
 // Bounds of an archive that is read.
 const (
 	maxFiles     = 50_000
-	maxManifest  = 16 << 20 // bytes
-	maxDocuments = 64 << 20 // bytes of all that is neither samples nor lines nor artifacts
-	maxLine      = 8 << 20  // bytes of a line of JSON
-	maxName      = 1200     // bytes of a name
+	maxManifest  = 16 << 20  // bytes
+	maxDocuments = 64 << 20  // bytes of all that is neither samples nor lines nor artifacts
+	maxLine      = 8 << 20   // bytes of a line of JSON
+	maxName      = 4096 + 80 // bytes of a name: a path of Linux, below a folder
 )
 
 // File is a file of an archive.
@@ -75,9 +78,9 @@ type Manifest struct {
 	Format   int      `json:"format"`
 	Run      string   `json:"run"`
 	Platform string   `json:"platform"`          // version of the one that exported it
-	Complete bool     `json:"complete"`          // the run is over, and all that it wrote is here
+	Complete bool     `json:"complete"`          // the run is over, and all that was stored of it is here
 	Missing  int64    `json:"missing"`           // samples and lines that were sent and are not here
-	Dropped  int64    `json:"dropped"`           // lines that a limit kept out
+	Dropped  int64    `json:"dropped"`           // lines that were not stored
 	Awaited  []string `json:"awaited,omitempty"` // what is not here, for people
 	Files    []File   `json:"files"`             // all others, by name
 }
@@ -125,20 +128,21 @@ func Document(name string) bool {
 }
 
 // CheckName says why there is no file of that name in an archive: it would lie
-// elsewhere, or deceive who looks at it.
+// elsewhere, or no system has such a name. Names may hold control characters:
+// whoever shows one cleans it.
 func CheckName(name string) error {
 	refuse := func(why string) error { return fault(fmt.Sprintf("%.100q", name), 0, "%s", why) }
 	switch {
 	case name == "" || len(name) > maxName:
-		return refuse("a name has 1 to 1200 bytes")
+		return refuse(fmt.Sprintf("a name has 1 to %d bytes", maxName))
 	case !utf8.ValidString(name):
 		return refuse("the name is not UTF-8")
-	case strings.HasPrefix(name, "/") || strings.Contains(name, `\`):
-		return refuse(`the name begins with "/", or holds "\"`)
+	case strings.HasPrefix(name, "/"):
+		return refuse(`the name begins with "/"`)
 	case path.Clean(name) != name || name == "." || name == ".." || strings.HasPrefix(name, "../"):
 		return refuse("the name leads elsewhere")
-	case strings.ContainsFunc(name, func(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) }):
-		return refuse("the name holds characters that are not shown")
+	case strings.ContainsRune(name, 0):
+		return refuse("the name holds a NUL")
 	}
 	return nil
 }

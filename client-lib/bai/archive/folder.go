@@ -7,6 +7,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
+
+	"github.com/benchmark-ai/bai/client-lib/internal/filename"
 )
 
 // ExistsError says that something is in the way.
@@ -84,15 +87,23 @@ func free(path string, force bool) error {
 
 // Create implements Sink.
 func (f *folder) Create(name string) (io.WriteCloser, error) {
-	file := filepath.FromSlash(name)
-	if err := f.root.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-		return nil, cause(err)
+	local, escaped := filename.On(runtime.GOOS, name)
+	w, err := f.create(local)
+	if err != nil && !escaped && filename.Refused(err) {
+		w, err = f.create(filename.Escape(name))
 	}
-	w, err := f.root.OpenFile(file, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
 	if err != nil {
 		return nil, cause(err)
 	}
 	return synced{w}, nil
+}
+
+func (f *folder) create(local string) (*os.File, error) {
+	file := filepath.FromSlash(local)
+	if err := f.root.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		return nil, err
+	}
+	return f.root.OpenFile(file, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
 }
 
 // synced is a file that lies on the disk once it is closed.
@@ -171,10 +182,16 @@ func (f folderSource) Each(use func(name string, content io.Reader) error) error
 	return nil
 }
 
-// openIn opens a file of a folder that is neither a link nor a device.
+// openIn opens a file of a folder that is neither a link nor a device. It may
+// have its name or, where a system does not have that, its escaped one.
 func openIn(root *os.Root, name string) (io.ReadCloser, error) {
-	file := filepath.FromSlash(name)
+	local, _ := filename.On(runtime.GOOS, name)
+	file := filepath.FromSlash(local)
 	info, err := root.Lstat(file)
+	if err != nil && name != filename.Escape(name) {
+		file = filepath.FromSlash(filename.Escape(name))
+		info, err = root.Lstat(file)
+	}
 	if err != nil {
 		return nil, absent(name, err)
 	}

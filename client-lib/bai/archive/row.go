@@ -40,6 +40,8 @@ type Sample struct {
 	Time    int64             `json:"time,string"` // ns since 1970, UTC
 	Step    *int64            `json:"step"`
 	Labels  map[string]string `json:"labels"`
+
+	Direction string `json:"direction"` // which values are better: higher or lower; empty where the descriptor says nothing
 }
 
 // Float is the sample's value.
@@ -122,7 +124,7 @@ func (s *splitter) end() error {
 }
 
 // header is that of baictl metrics -o csv.
-const header = "time metric value unit step labels attempt role index container stream sequence sub run"
+const header = "time metric value unit step labels attempt role index container stream sequence sub run direction"
 
 // table writes samples as CSV.
 type table struct {
@@ -143,7 +145,7 @@ func (t *table) add(s Sample) error {
 	return t.csv.Write([]string{
 		time.Unix(0, s.Time).UTC().Format(time.RFC3339Nano), s.Name, exact(s.Float()), s.Unit, step, labels(s.Labels),
 		strconv.Itoa(s.Attempt), s.Role, strconv.Itoa(s.Index), s.Container, s.Stream,
-		strconv.FormatInt(s.Seq, 10), strconv.Itoa(s.Sub), t.run,
+		strconv.FormatInt(s.Seq, 10), strconv.Itoa(s.Sub), t.run, s.Direction,
 	})
 }
 

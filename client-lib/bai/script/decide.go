@@ -19,12 +19,14 @@ type pattern struct {
 	glob  string
 	dir   bool // it means folders only
 	whole bool // it is about a path from the folder, not about a name
+	keep  bool // it takes what else is left out because it may hold secrets
 }
 
 // ParseIgnore reads an IgnoreFile: a pattern of path.Match on each line, for a
 // name at any depth or, with a slash in it, for a path from the folder; with a
 // slash at its end, for folders only. What is in a folder that is left out is
-// left out. Empty lines and those that begin with # mean nothing.
+// left out. An exclamation mark before a pattern says that what it means is sent,
+// although it may hold secrets. Empty lines and those that begin with # mean nothing.
 func ParseIgnore(text []byte) (Ignore, error) {
 	var ig Ignore
 	for i, line := range strings.Split(string(text), "\n") {
@@ -32,10 +34,11 @@ func ParseIgnore(text []byte) (Ignore, error) {
 		if line == "" || line[0] == '#' {
 			continue
 		}
-		p := pattern{glob: strings.TrimSuffix(line, "/"), dir: strings.HasSuffix(line, "/")}
+		glob, keep := strings.CutPrefix(line, "!")
+		p := pattern{glob: strings.TrimSuffix(glob, "/"), dir: strings.HasSuffix(glob, "/"), keep: keep}
 		p.whole = strings.Contains(p.glob, "/")
 		p.glob = strings.TrimPrefix(p.glob, "/")
-		if _, err := path.Match(p.glob, ""); err != nil || p.glob == "" || line[0] == '!' || strings.Contains(p.glob, "**") {
+		if _, err := path.Match(p.glob, ""); err != nil || p.glob == "" || strings.Contains(p.glob, "**") {
 			return Ignore{}, fmt.Errorf("%s:%d: %q is not a pattern: * stands for any part of a name, ? for a character, [a-z] for one of some", IgnoreFile, i+1, line)
 		}
 		ig.patterns = append(ig.patterns, p)
@@ -51,16 +54,49 @@ func (ig Ignore) Skips(name string, dir bool) bool {
 	if base == ".git" || name == IgnoreFile {
 		return true
 	}
+	return ig.matches(name, dir, false)
+}
+
+// matches reports whether a pattern means a file or folder, of those that have
+// something sent or of the others.
+func (ig Ignore) matches(name string, dir, keep bool) bool {
 	for _, p := range ig.patterns {
-		subject := base
+		subject := path.Base(name)
 		if p.whole {
 			subject = name
 		}
-		if ok, err := path.Match(p.glob, subject); ok && err == nil && (dir || !p.dir) {
+		if ok, err := path.Match(p.glob, subject); ok && err == nil && p.keep == keep && (dir || !p.dir) {
 			return true
 		}
 	}
 	return false
+}
+
+// Guards reports whether a file or folder is left out because it may hold
+// secrets: a .env, a private key, what tools keep credentials in. The IgnoreFile
+// can have it sent.
+func (ig Ignore) Guards(name string, dir bool) bool {
+	return secret(path.Base(name), dir) && !ig.matches(name, dir, true)
+}
+
+// secret reports whether a file or folder of that name may hold secrets.
+func secret(base string, dir bool) bool {
+	if dir {
+		switch base {
+		case ".aws", ".azure", ".docker", ".gcloud", ".gnupg", ".kube", ".ssh":
+			return true
+		}
+		return false
+	}
+	switch base {
+	case ".env.example", ".env.sample", ".env.template":
+		return false
+	case ".env", ".envrc", ".git-credentials", ".netrc", "_netrc", ".pypirc", ".pgpass":
+		return true
+	}
+	end := strings.ToLower(path.Ext(base))
+	key := strings.HasPrefix(base, "id_") && end == "" // id_rsa, id_ed25519; not id_map.py, id_rsa.pub
+	return key || strings.HasPrefix(base, ".env.") || end == ".pem" || end == ".p12" || end == ".pfx"
 }
 
 // leaves reports whether a link at name, which leads to target, leads out of the

@@ -26,6 +26,8 @@ type Archive struct {
 	SHA256 string // of its bytes, hex
 	Size   int64  // in bytes
 
+	Guarded []string // files and folders that were left out because they may hold secrets
+
 	file *os.File
 	temp string // to be removed; empty for a file of the user's
 }
@@ -46,7 +48,8 @@ func (a *Archive) Close() error {
 // an archive already (tar, also compressed with gzip, bzip2 or zstd, or zip) is
 // taken as it is.
 //
-// Of a folder the .git folders are left out, and what its IgnoreFile says.
+// Of a folder the .git folders are left out, what its IgnoreFile says, and what
+// may hold secrets (Ignore.Guards).
 // Refused are a link that leads out of the folder, what is neither file, folder
 // nor link, a folder with nothing in it, and what has more than MaxSize.
 func Pack(path string) (*Archive, error) {
@@ -140,8 +143,10 @@ type packer struct {
 	root *os.Root
 	to   *tar.Writer
 	skip Ignore
-	n    int   // entries
-	size int64 // of files
+
+	guarded []string
+	n       int   // entries
+	size    int64 // of files
 }
 
 // write packs what fill adds.
@@ -160,7 +165,7 @@ func write(root *os.Root, fill func(*packer) error) (*Archive, error) {
 	if err := p.to.Close(); err != nil {
 		return nil, errors.Join(err, a.Close())
 	}
-	a.SHA256, a.Size = hex.EncodeToString(sum.Sum(nil)), counted.n
+	a.SHA256, a.Size, a.Guarded = hex.EncodeToString(sum.Sum(nil)), counted.n, p.guarded
 	return a, nil
 }
 
@@ -230,7 +235,11 @@ func (p *packer) add(name string, d fs.DirEntry, err error) error {
 	if name == "." {
 		return nil
 	}
-	if p.skip.Skips(name, d.IsDir()) {
+	skips := p.skip.Skips(name, d.IsDir())
+	if !skips && p.skip.Guards(name, d.IsDir()) {
+		skips, p.guarded = true, append(p.guarded, name)
+	}
+	if skips {
 		if d.IsDir() {
 			return fs.SkipDir
 		}

@@ -223,3 +223,33 @@ func TestNothingIsLeftOfWhatWasPacked(t *testing.T) {
 		t.Errorf("left behind: %s", f.Name())
 	}
 }
+
+func TestWhatMayHoldSecretsIsLeftOutAndNamed(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{
+		"run.sh", ".env", ".env.production", ".env.example", "certs/server.PEM", "id_ed25519", "id_ed25519.pub", "id_map.py", ".aws/credentials", "deep/.kube/config", "ca/keep.pem", ".netrc",
+	} {
+		file(t, dir, name, "x", 0o644)
+	}
+	file(t, dir, ".baiignore", "!/ca/*.pem\n", 0o644)
+	a := packed(t, dir)
+	var got []string
+	for _, e := range entries(t, a) {
+		got = append(got, strings.Fields(e)[0])
+	}
+	text := strings.Join(entries(t, a), "\n")
+	for _, name := range []string{".env.production", "server.PEM", "id_ed25519\n", "credentials", "config", ".netrc"} {
+		if strings.Contains(text+"\n", name) {
+			t.Errorf("%s is sent along: %q", name, got)
+		}
+	}
+	for _, name := range []string{"run.sh", ".env.example", "id_ed25519.pub", "id_map.py", "keep.pem"} {
+		if !strings.Contains(text, name) {
+			t.Errorf("%s is not sent along: %q", name, got)
+		}
+	}
+	want := []string{".aws", ".env", ".env.production", ".netrc", "certs/server.PEM", "deep/.kube", "id_ed25519"}
+	if diff := cmp.Diff(want, a.Guarded); diff != "" {
+		t.Errorf("left out (-want +got):\n%s", diff)
+	}
+}

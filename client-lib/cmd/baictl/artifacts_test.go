@@ -65,3 +65,57 @@ func TestArtifactsThatAreNotWhatTheyWereAreRefused(t *testing.T) {
 	p.Keep(bad, "../../evil", "x")
 	expect(t, piped(t, p.Addr(), "artifacts", "get", bad, "--to", dir), 3, `artifact "../../evil" is refused: it leads elsewhere`)
 }
+
+func TestEveryNameThatLinuxAllowsIsFetched(t *testing.T) {
+	p := baitest.Start(t)
+	id := p.Add(&baiv1.Run{})
+	names := []string{"1/benchmark-0/2026-11-23T07:47:50.json", `1/benchmark-0/C:\x`, "1/benchmark-0/a\nb", "1/benchmark-0/\x1b[2J", "1/benchmark-0/\u202ez", "1/benchmark-0/" + strings.Repeat("x", 255)}
+	for _, name := range names {
+		p.Keep(id, name, name)
+	}
+	dir := t.TempDir()
+	got := piped(t, p.Addr(), "artifacts", "get", id, "--to", dir)
+	expect(t, got, 0, "")
+	for _, name := range names {
+		if text, err := os.ReadFile(filepath.Join(dir, name)); err != nil || string(text) != name {
+			t.Errorf("%q: %q, %v", name, text, err)
+		}
+	}
+	if want := `"` + dir + `/1/benchmark-0/a\nb", 17 B`; !strings.Contains(got.out, want) || strings.Contains(got.out, "\x1b") {
+		t.Errorf("said %q, want %s and nothing that plays with a terminal", got.out, want)
+	}
+	list := piped(t, p.Addr(), "artifacts", "list", id, "-o", "name")
+	if want := `"1/benchmark-0/a\nb"` + "\n"; !strings.Contains(list.out, want) {
+		t.Errorf("listed %q, want %s", list.out, want)
+	}
+	one := piped(t, p.Addr(), "artifacts", "get", id, `"1/benchmark-0/a\nb"`, "--to", "-")
+	if one.code != 0 || one.out != "1/benchmark-0/a\nb" {
+		t.Errorf("by the name that was listed: %s", one)
+	}
+}
+
+func TestAFileThatCannotBeFetchedStopsNoOther(t *testing.T) {
+	p := baitest.Start(t)
+	id := p.Add(&baiv1.Run{})
+	for _, name := range []string{"1/benchmark-0/a", "1/benchmark-0/b", "1/benchmark-0/c", "1/benchmark-0/d"} {
+		p.Keep(id, name, name)
+	}
+	p.Keep(id, "../../evil", "x")
+	p.Spoil(id, "1/benchmark-0/a", "evil")
+	dir := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(dir, "1/benchmark-0/c"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	got := piped(t, p.Addr(), "artifacts", "get", id, "--to", dir)
+	expect(t, got, 3, "baictl: 3 of 5 files were not fetched")
+	for _, want := range []string{`artifact "../../evil" is refused: it leads elsewhere`, `artifact "1/benchmark-0/a" arrived damaged`, "1/benchmark-0/c is there already"} {
+		if !strings.Contains(got.err, want) {
+			t.Errorf("no %q in %s", want, got)
+		}
+	}
+	for _, name := range []string{"1/benchmark-0/b", "1/benchmark-0/d"} {
+		if text, err := os.ReadFile(filepath.Join(dir, name)); err != nil || string(text) != name {
+			t.Errorf("%q: %q, %v", name, text, err)
+		}
+	}
+}

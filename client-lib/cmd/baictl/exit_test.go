@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -68,7 +69,7 @@ func TestTheExitCodeOfRunSaysHowTheRunEnded(t *testing.T) {
 		"its data are not there": {
 			&baiv1.Change{Outcome: baiv1.Outcome_OUTCOME_SUCCEEDED},
 			&baiv1.Completeness{Samples: 1, Lines: 2, Missing: 3, Awaited: []string{"log of benchmark/0"}, Dropped: 4},
-			3, "the data of run 01kdyt1q880000000000000001 are not complete after 0.1s: 1 sample, 2 lines, 4 lines over the limit dropped; 3 missing; awaited: log of benchmark/0 (look again:",
+			3, "the data of run 01kdyt1q880000000000000001 are not complete after 0.1s: 1 sample, 2 lines, 4 lines dropped; 3 missing; awaited: log of benchmark/0 (look again:",
 		},
 		"nobody knows about its data": {&baiv1.Change{Outcome: baiv1.Outcome_OUTCOME_SUCCEEDED}, nil, 3, "does not say"},
 		"it failed and its data are not there": {
@@ -87,6 +88,18 @@ func TestTheExitCodeOfRunSaysHowTheRunEnded(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestADescriptorThatIsNoTOMLIsComparedWithNothing(t *testing.T) {
+	p := baitest.Start(t)
+	p.Add(&baiv1.Run{Name: "hello", Owner: "ann", DescriptorToml: helloText})
+	p.Add(&baiv1.Run{Name: "broken", Owner: "ann", DescriptorToml: "[info\n"})
+	broken := filepath.Join(t.TempDir(), "broken.toml")
+	if err := os.WriteFile(broken, []byte("[info\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, piped(t, p.Addr(), "diff", broken, "hello"), 2, broken+":1:6: ")
+	expect(t, piped(t, p.Addr(), "diff", "good.toml", "broken"), 2, "descriptor of the run:1:6: ")
 }
 
 func TestWhatIsNotThereIsSaidInOneLineWithinTwoSeconds(t *testing.T) {
@@ -151,6 +164,7 @@ func TestWhatTheServerSaysBecomesAnExitCode(t *testing.T) {
 		},
 		"a bad request":     {"ListRuns", baitest.Status(codes.InvalidArgument, "bad page token"), "list", 2, "bad page token"},
 		"a failing server":  {"ListRuns", baitest.Status(codes.Internal, "disk\nfull"), "list", 3, "list runs: the platform failed (Internal): disk full\n"},
+		"a full disk":       {"SubmitRun", baitest.Status(codes.ResourceExhausted, "the platform's disk is full: free some space"), "submit good.toml", 3, "baictl: submit \"good.toml\": the platform's disk is full: free some space\n"},
 		"a set":             {"SubmitRun", baitest.Status(codes.Unimplemented, "no sets here"), "run good.toml", 3, "no sets here"},
 		"an older platform": {"GetVersion", baitest.Status(codes.Unimplemented, "unknown method"), "version", 0, ""},
 	} {
@@ -337,4 +351,32 @@ func untilFull(t *testing.T, out io.Reader) {
 		}
 		return now > 60<<10 && still > 50
 	})
+}
+
+func TestDataOfWhichSomeWereDroppedAreNotCalledComplete(t *testing.T) {
+	p := baitest.Start(t)
+	id := p.Add(&baiv1.Run{Phase: baiv1.Phase_PHASE_FINISHED, Outcome: baiv1.Outcome_OUTCOME_SUCCEEDED})
+	p.Complete(id, &baiv1.Completeness{Complete: true, Samples: 3, Lines: 4, Dropped: 97})
+	got := piped(t, p.Addr(), "get", id)
+	if want := "3 samples, 4 lines, 97 lines dropped\n"; got.code != 0 || !strings.Contains(got.out, want) || strings.Contains(got.out, "complete") {
+		t.Errorf("want %q, and nothing called complete: %s", want, got)
+	}
+}
+
+func TestALogLineCannotPlayWithTheTerminal(t *testing.T) {
+	p := baitest.Start(t)
+	id := p.Add(&baiv1.Run{Phase: baiv1.Phase_PHASE_FINISHED, Outcome: baiv1.Outcome_OUTCOME_SUCCEEDED})
+	const line = "\x1b]0;mine\x07a\tb\x1b[2J 50%\r100% \u202eevil \u009b31m café"
+	p.Log(id, &baiv1.LogLine{Text: line})
+	p.Complete(id, &baiv1.Completeness{Complete: true, Lines: 1})
+	const safe = `\x1b]0;mine\aa` + "\t" + `b\x1b[2J 50%\r100% \u202eevil \u009b31m café` + "\n"
+	for args, want := range map[string]string{"": safe, "-f": safe, "--raw": line + "\n", "-f --raw": line + "\n"} {
+		got := piped(t, p.Addr(), append([]string{"logs", id}, strings.Fields(args)...)...)
+		if got.code != 0 || got.out != want {
+			t.Errorf("logs %s: %d, %q, want %q", args, got.code, got.out, want)
+		}
+	}
+	if wide := piped(t, p.Addr(), "logs", id, "-o", "wide"); !strings.HasSuffix(wide.out, safe) {
+		t.Errorf("-o wide: %q", wide.out)
+	}
 }

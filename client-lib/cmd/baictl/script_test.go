@@ -103,3 +103,20 @@ func TestWhatCodeMakesOfARunIsRenderedWithoutAPlatform(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+func TestCodeThatMayHoldSecretsIsNotSentAndSaid(t *testing.T) {
+	p := baitest.Start(t)
+	h := code(t, p)
+	for _, name := range []string{"code/.env", "code/lib/a.pem"} {
+		if err := os.WriteFile(filepath.Join(h.dir, name), []byte("KEY=1"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := piped(t, p.Addr(), "submit", filepath.Join(h.dir, "wants.toml"), "--script", filepath.Join(h.dir, "code"))
+	expect(t, got, 0, "baictl: not sent, because it may hold secrets: .env, lib/a.pem (to send one: the line !NAME in .baiignore)\n")
+	for _, content := range p.Scripts() {
+		if strings.Contains(content, "KEY=1") {
+			t.Error("a secret was sent along")
+		}
+	}
+}

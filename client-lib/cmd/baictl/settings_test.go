@@ -1,12 +1,16 @@
 package main_test
 
 import (
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/benchmark-ai/bai/client-lib/internal/baitest"
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
@@ -34,6 +38,41 @@ func (h home) must(args ...string) string {
 		h.t.Fatalf("%q: %s", args, got)
 	}
 	return got.out
+}
+
+func TestTheLinkToKibanaHasThePrefixOfTheDashboards(t *testing.T) {
+	p := baitest.Start(t)
+	id := p.Add(&baiv1.Run{Owner: "ann", CreateTime: timestamppb.New(newYear)})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, `{"success": true, "successCount": 3}`)
+	}))
+	defer server.Close()
+	h := home{t, t.TempDir()}
+	h.must("config", "set-context", "lab", "--server", p.Addr(), "--owner", "ann", "--kibana", server.URL)
+	h.must("config", "set-context", "other", "--server", p.Addr(), "--kibana", "https://kibana.example.org")
+	link := func() string {
+		_, after, _ := strings.Cut(h.must("get", id), server.URL+"/app/dashboards#/view/")
+		dashboard, _, _ := strings.Cut(after, "?")
+		return dashboard
+	}
+	before := link()
+	if !strings.HasPrefix(before, "bai-") {
+		t.Fatalf("the link leads to %q", before)
+	}
+	for _, args := range [][]string{{"--prefix", "lab"}, {}, {"--kibana", server.URL + "/"}} { // the later ones take what was kept
+		h.must(append([]string{"dashboards", "install"}, args...)...)
+		if got, want := link(), "lab-"+strings.TrimPrefix(before, "bai-"); got != want {
+			t.Errorf("installed with %q: the link leads to %q, want %q", args, got, want)
+		}
+	}
+	h.must("config", "set-context", "lab", "--kibana-prefix", "")
+	if got := link(); got != before {
+		t.Errorf("with the prefix taken away the link leads to %q", got)
+	}
+	text, err := os.ReadFile(filepath.Join(h.dir, ".config", "bai", "config.toml"))
+	if err != nil || strings.Contains(string(text), "kibana_prefix") {
+		t.Errorf("the contexts are %s, %v", text, err)
+	}
 }
 
 func TestAContextIsMadeUsedChangedAndForgotten(t *testing.T) {

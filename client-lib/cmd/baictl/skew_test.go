@@ -15,6 +15,8 @@ func TestAnOlderPlatformSaysWhatItDoesNotUnderstand(t *testing.T) {
 		"submit good.toml --set hardware.gpus=1": "is older than this client: it does not understand values put in place of the descriptor's (revision 2 of the API; it has 1)",
 		"rerun r":                                "is older than this client: it does not understand where a descriptor came from",
 		"list --text x":                          "is older than this client: it does not understand a list by text",
+		"list --framework jax":                   "is older than this client: it does not understand a list by framework (revision 6 of the API; it has 1)",
+		"list --data-id mnist":                   "is older than this client: it does not understand a list by the ID of data",
 		"list --sort oldest":                     "is older than this client: it does not understand a list in another order",
 		"logs r --since 5m":                      "is older than this client: it does not understand lines since a time",
 		"logs r --grep x":                        "is older than this client: it does not understand a search for lines (revision 5 of the API; it has 1)",
@@ -32,7 +34,7 @@ func TestAnOlderPlatformSaysWhatItDoesNotUnderstand(t *testing.T) {
 	for _, args := range []string{"submit good.toml", "list", "get r", "why " + id, "repro r", "logs r", "metrics r", "cancel r"} {
 		expect(t, piped(t, p.Addr(), strings.Fields(args)...), 0, "")
 	}
-	expect(t, piped(t, p.Addr(), "version"), 0, "baictl: the platform is older: it understands revision 1 of the API, this baictl 5")
+	expect(t, piped(t, p.Addr(), "version"), 0, "baictl: the platform is older: it understands revision 1 of the API, this baictl 6")
 }
 
 func TestANewerPlatformWorks(t *testing.T) {
@@ -41,5 +43,5 @@ func TestANewerPlatformWorks(t *testing.T) {
 	for _, args := range []string{"submit good.toml --set hardware.gpus=1", "list --text hello", "rerun hello", "metrics --task hello"} {
 		expect(t, piped(t, p.Addr(), strings.Fields(args)...), 0, "")
 	}
-	expect(t, piped(t, p.Addr(), "version"), 0, "this baictl is older: it understands revision 5 of the API, the platform 7; everything that it has works")
+	expect(t, piped(t, p.Addr(), "version"), 0, "this baictl is older: it understands revision 6 of the API, the platform 7; everything that it has works")
 }

@@ -84,7 +84,7 @@ func TestAnExportThatLacksSomethingSaysSo(t *testing.T) {
 	p, id := moving(t, &baiv1.Export{Missing: 3, Awaited: []string{"3 lines of output of pod p"}})
 	dir := t.TempDir()
 	p.Complete(id, &baiv1.Completeness{Missing: 3})
-	expect(t, piped(t, p.Addr(), "export", id, filepath.Join(dir, "x"), "--wait", "50ms"), 3, "not all of run "+id+" was there to be exported")
+	expect(t, piped(t, p.Addr(), "export", id, filepath.Join(dir, "x"), "--wait", "50ms"), 3, "the export of run "+id+" lacks data")
 	text, err := os.ReadFile(filepath.Join(dir, "x", "bai-export.json"))
 	if err != nil || !strings.Contains(string(text), `"missing": 3`) || !strings.Contains(string(text), `"complete": false`) {
 		t.Errorf("%s, %v", text, err)

@@ -57,6 +57,8 @@ func world(t *testing.T, begin time.Time) *baitest.Platform {
 		Overrides:      []*baiv1.Override{{Path: "env.vars.GREETING", Value: "good day"}},
 		Origination:    &baiv1.Origination{Uri: "stored:hello@1", Sha256: baitest.Digest("# the first version\n" + helloText)},
 		Labels:         map[string]string{"task_name": "hello", "model": "x"},
+		Description:    "Says hello, and measures how fast \x1b[1mnothing\x1b[0m is compressed at two levels, as an example of a run with metrics",
+		Framework:      "pytorch", FrameworkVersion: "2.4", DataIds: []string{"corpus", "words"},
 		Data: []*baiv1.DataSet{{
 			Source: "https://example.org/corpus.tar", Path: "/data/corpus", Size: 4 << 20,
 			Sha256: "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
@@ -70,6 +72,7 @@ func world(t *testing.T, begin time.Time) *baitest.Platform {
 	p.Store("hello", helloText)
 	p.Store("训练", "[info]\n")
 	p.Put("https://example.org/hello.toml", helloText)
+	p.Waits("https://example.org/gone.tar", "connection refused, retrying in 2s (try 2 of 7)")
 	stock(p, at)
 	p.Add(&baiv1.Run{
 		Name: "训练-resnet-五十-mit-einem-sehr-langen-Namen", Owner: "ann", CreateTime: at(100), StartTime: at(101),
@@ -96,13 +99,13 @@ func came(p *baitest.Platform, id string) {
 	nan := math.NaN()
 	p.Summarise(id, &baiv1.GetSummariesResponse{
 		Complete: true, Attempt: 1, Samples: 7, Method: "median: the value in the middle",
-		Notes: []string{"1 samples are not summarised: \x1b[31mtoo many"},
+		Notes: []string{"1 sample not summarised: \x1b[31mtoo many"},
 		Summaries: []*baiv1.MetricSummary{
 			{
 				Metric: "compress", Unit: "MB/s", Labels: map[string]string{"level": "1"}, N: 6, Min: 100, Max: 1234567, Median: 120.5, P90: 1000, P95: 1100, P99: 1200,
 				Mean: 200.25, Sd: 12.5, First: 123.456, Last: 100, Interval: &baiv1.Interval{Low: 100, High: 1234567, Level: 0.96875},
 			},
-			{Metric: "loss", N: 3, NotNumbers: 1, Min: 0.25, Max: 0.5, Median: 1.0 / 3, P90: 0.45, P95: 0.475, P99: 0.495, Mean: 0.361, Sd: 0.127, First: 0.5, Last: 1.0 / 3},
+			{Metric: "loss", Direction: "lower", N: 3, NotNumbers: 1, Min: 0.25, Max: 0.5, Median: 1.0 / 3, P90: 0.45, P95: 0.475, P99: 0.495, Mean: 0.361, Sd: 0.127, First: 0.5, Last: 1.0 / 3},
 			{Metric: "nothing", NotNumbers: 2, Min: nan, Max: nan, Median: nan, P90: nan, P95: nan, P99: nan, Mean: nan, Sd: nan, First: nan, Last: nan},
 		},
 	})
@@ -144,7 +147,7 @@ func tell(p *baitest.Platform, id string, at func(int) *timestamppb.Timestamp) {
 	}
 	for i, v := range []float64{0.5, 0.25, 1.0 / 3, math.NaN()} {
 		p.Sample(id, &baiv1.Sample{
-			Origin: origin, Sequence: int64(i * 10), Metric: "loss", Value: v, Time: at(2 + i), Step: new(int64(i)),
+			Origin: origin, Sequence: int64(i * 10), Metric: "loss", Value: v, Time: at(2 + i), Step: new(int64(i)), Direction: "lower",
 		})
 	}
 	for i, v := range []float64{123.456, 1234567, 100} {

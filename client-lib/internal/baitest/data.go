@@ -104,15 +104,26 @@ func (s storehouse) PrefetchData(_ context.Context, req *baiv1.PrefetchDataReque
 	return &baiv1.PrefetchDataResponse{Prefetch: req.GetSrc()}, nil
 }
 
+// Waits has a prefetch of a source wait for things before it ends.
+func (p *Platform) Waits(source string, why ...string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.waits[source] = why
+}
+
 // GetPrefetch says that it was fetched where Put has put something, and that it
 // failed where not.
 func (s storehouse) GetPrefetch(_ context.Context, req *baiv1.GetPrefetchRequest) (*baiv1.GetPrefetchResponse, error) {
 	s.p.mu.Lock()
 	defer s.p.mu.Unlock()
+	if why := s.p.waits[req.GetPrefetch()]; len(why) > 0 {
+		s.p.waits[req.GetPrefetch()] = why[1:]
+		return &baiv1.GetPrefetchResponse{State: baiv1.GetPrefetchResponse_STATE_FETCHING, Message: why[0]}, nil
+	}
 	text, ok := s.p.remote[req.GetPrefetch()]
 	if !ok {
 		return &baiv1.GetPrefetchResponse{
-			State: baiv1.GetPrefetchResponse_STATE_FAILED, Reason: "FetchFailed", Message: "source " + req.GetPrefetch() + ": it answers 404 Not Found",
+			State: baiv1.GetPrefetchResponse_STATE_FAILED, Reason: "FetchFailed", Message: "source " + req.GetPrefetch() + " answers 404 Not Found",
 		}, nil
 	}
 	return &baiv1.GetPrefetchResponse{State: baiv1.GetPrefetchResponse_STATE_FETCHED, Sha256: Digest(text), Size: int64(len(text))}, nil

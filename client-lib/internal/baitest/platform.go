@@ -37,6 +37,7 @@ type Platform struct {
 	data     []*baiv1.StoredData // in order
 	damaged  map[string]bool     // digests of those that are not what they were
 	remote   map[string]string   // URI → text
+	waits    map[string][]string // source → what its prefetch waits for, one at a time
 	scripts  map[string]string   // code, by digest
 	cuts     []int               // after how many bytes the next uploads break
 	submits  []*baiv1.SubmitRunRequest
@@ -103,11 +104,12 @@ func serve(ctx context.Context, old bool) (p *Platform, stop func() error, err e
 		failures: map[string][]error{},
 		calls:    map[string]int{},
 		remote:   map[string]string{},
+		waits:    map[string][]string{},
 		damaged:  map[string]bool{},
 		scripts:  map[string]string{},
 		exports:  map[string]transfer{},
 		imported: map[string][]Transferred{},
-		revision: 5,
+		revision: 6,
 		now:      time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
 	}
 	if old {
@@ -235,7 +237,9 @@ func project(run *baiv1.Run, c *baiv1.Change) {
 	run.Reason, run.Message, run.Progress = c.GetReason(), c.GetMessage(), c.GetProgress()
 	switch c.GetPhase() { //nolint:exhaustive // the others have no time of their own
 	case baiv1.Phase_PHASE_RUNNING:
-		run.StartTime = c.GetTime()
+		if run.GetStartTime() == nil {
+			run.StartTime = c.GetTime()
+		}
 	case baiv1.Phase_PHASE_FINISHED:
 		run.EndTime = c.GetTime()
 	}

@@ -26,9 +26,9 @@ func (scout) PreflightDescriptor(_ context.Context, req *baiv1.PreflightDescript
 	}
 	checks := []*baiv1.Check{
 		{Topic: "cluster", Grade: baiv1.Grade_GRADE_FINE, Message: "Kubernetes v1.35.4, namespace benchmarks"},
-		{Topic: "permissions", Grade: baiv1.Grade_GRADE_FINE, Message: "all 20 that a run needs in the namespace benchmarks"},
+		{Topic: "permissions", Grade: baiv1.Grade_GRADE_FINE, Message: "all 20 permissions in the namespace benchmarks"},
 		{
-			Topic: "quota", Grade: baiv1.Grade_GRADE_WARNING, Message: "which quotas the namespace has could not be seen: forbidden",
+			Topic: "quota", Grade: baiv1.Grade_GRADE_WARNING, Message: "the quotas of the namespace cannot be listed: forbidden",
 			Remedy: "grant the platform's account the verb list on resourcequotas",
 		},
 	}
@@ -42,7 +42,7 @@ func (scout) PreflightDescriptor(_ context.Context, req *baiv1.PreflightDescript
 	if n := d.Hardware.GPUs; n != nil && *n > 0 {
 		checks = append(checks, &baiv1.Check{
 			Topic: "nodes", Subject: "benchmark", Grade: baiv1.Grade_GRADE_FAULT, FailureClass: baiv1.FailureClass_FAILURE_CLASS_USER,
-			Message: "4 nvidia.com/gpu is asked for, and no node has any", Remedy: "install what offers it to pods",
+			Message: "4 nvidia.com/gpu asked for, no node has any", Remedy: "install what offers it to pods",
 		})
 	}
 	return &baiv1.PreflightDescriptorResponse{Checks: checks, Warnings: travel(faults)}, nil

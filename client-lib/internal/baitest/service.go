@@ -146,8 +146,16 @@ func selected(run *baiv1.Run, req *baiv1.ListRunsRequest) bool {
 		(req.GetNamespace() == "" || req.GetNamespace() == run.GetNamespace()) &&
 		(len(req.GetPhases()) == 0 || slices.Contains(req.GetPhases(), run.GetPhase())) &&
 		(len(req.GetOutcomes()) == 0 || slices.Contains(req.GetOutcomes(), run.GetOutcome())) &&
+		uses(run, req) &&
 		(req.GetScheduleId() == "" || req.GetScheduleId() == run.GetLineage().GetScheduleId()) &&
 		len(labels) == len(req.GetLabels()) && within(run.GetCreateTime(), req.GetSince(), req.GetUntil()) && begins(run, req.GetText())
+}
+
+// uses reports whether a run uses what is asked for.
+func uses(run *baiv1.Run, req *baiv1.ListRunsRequest) bool {
+	return (req.GetFramework() == "" || req.GetFramework() == run.GetFramework()) &&
+		(req.GetFrameworkVersion() == "" || req.GetFrameworkVersion() == run.GetFrameworkVersion()) &&
+		(req.GetDataId() == "" || slices.Contains(run.GetDataIds(), req.GetDataId()))
 }
 
 func within(t, since, until *timestamppb.Timestamp) bool {

@@ -17,7 +17,7 @@ class TheTable(Case):
         return [case["line"] for case in table()]
 
     def test_is_printed_outside_of_a_pod(self):
-        for environ in ({}, {"BENCHMARK_AI": "stdout"}, {"BENCHMARK_AI": "stdout", "BENCHMARK_AI_FILE": self.file}):
+        for environ in ({}, {"BENCHMARK_AI": "stdout"}, {"BENCHMARK_AI": "stdout", "BENCHMARK_AI_FILE": self.file}, {"BENCHMARK_AI": "STDOUT", "BENCHMARK_AI_FILE": self.file}):
             with self.subTest(environ=environ):
                 out = io.StringIO()
                 with contextlib.redirect_stdout(out):

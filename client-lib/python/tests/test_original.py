@@ -77,7 +77,7 @@ class TheOriginal(Case):
             readers.append(threading.Thread(target=lambda: read.append(contents(self.fifo))))
             readers[0].start()
 
-        emitter = self.emitter(BENCHMARK_AI="fifo", BENCHMARK_AI_FIFO_FILEPATH=self.fifo)
+        emitter = self.emitter(BENCHMARK_AI="FIFO", BENCHMARK_AI_FIFO_FILEPATH=self.fifo)
         with mock.patch("benchmarkai._sink._sleep", make), contextlib.redirect_stdout(io.StringIO()):
             emitter.emit({"metric": 1})
             emitter.emit({"metric": 2})

@@ -173,5 +173,9 @@ func enter(at *syntax.Node, step Step) (*syntax.Node, error) {
 
 // beyond says that a list of n elements has no such number.
 func beyond(n int) error {
-	return fmt.Errorf("has %d elements; the next to be added is %d", n, n)
+	elements := "elements"
+	if n == 1 {
+		elements = "element"
+	}
+	return fmt.Errorf("has %d %s; the next to be added is %d", n, elements, n)
 }

@@ -128,10 +128,13 @@ func (s *setter) remove(n *syntax.Node) {
 	}
 }
 
-// around is a pair of the table n, which dotted keys made, with its line, or with
+// around is a pair of the table n with its line or, in a table of one line, with
 // its comma.
 func (s *setter) around(n *syntax.Node, pair syntax.Span) syntax.Span {
-	if (n.Home.Within.Span == syntax.Span{}) {
+	if n.Home.Within != nil { // dotted keys made it
+		n = n.Home.Within
+	}
+	if (n.Span == syntax.Span{}) {
 		return syntax.Span{From: s.lineStart(pair.From), To: s.lineEnd(pair.To)}
 	}
 	to := s.blanks(pair.To)

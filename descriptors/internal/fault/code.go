@@ -34,6 +34,7 @@ const (
 	TimeZone      = "BAI0026"
 	Moment        = "BAI0027"
 	NoTime        = "BAI0028"
+	NoEngine      = "BAI0029"
 
 	// [hardware].
 	NoHardware    = "BAI0030"
@@ -43,6 +44,7 @@ const (
 	BadProcesses  = "BAI0034"
 	BadToleration = "BAI0035"
 	BadResource   = "BAI0036"
+	UnknownZone   = "BAI0037"
 
 	// [env].
 	BadImage    = "BAI0040"
@@ -51,11 +53,16 @@ const (
 	BadName     = "BAI0043"
 	VarTwice    = "BAI0044"
 
+	// Objects of the cluster that a descriptor names.
+	PlatformObject = "BAI0045"
+	NotAllowed     = "BAI0046"
+
 	// [ml].
 	Quotes      = "BAI0050"
 	Interpreter = "BAI0051"
 	Framework   = "BAI0052"
 	NotTar      = "BAI0053"
+	NoCommand   = "BAI0054"
 
 	// [data], and models.
 	Scheme      = "BAI0060"
@@ -95,4 +102,5 @@ const (
 	NoShell       = "BAI0106"
 	OneCommand    = "BAI0107"
 	SecretInURL   = "BAI0108"
+	Mended        = "BAI0109"
 )

@@ -63,7 +63,7 @@ func file() []Explanation {
 		},
 		{
 			Override, "an override that cannot be put in its place",
-			"--set takes the path of a key, as the descriptor has it: hardware.gpus, output.metrics.0.units or output.metrics[0].units, env.vars.\"A.B\". Elements of lists have numbers, from 0; the number of elements adds one. What a table or a list is cannot have keys of another kind.",
+			"--set takes the path of a key, as the descriptor has it: hardware.gpus, output.metrics.0.units or output.metrics[0].units, env.vars.\"A.B\". Elements of lists have numbers, from 0; the number of elements adds one. A path without a value (hardware.aws_zone_id=) takes the key away, but no element out of a list. What a table or a list is cannot have keys of another kind.",
 			"--set info.description.text=x", "--set info.description=x",
 		},
 	}
@@ -178,6 +178,12 @@ func info() []Explanation {
 			"[info]\ndescription = \"x\"\nscheduling = \"@daily\"\n[schedule]\nstart = \"2026-05-02\"\nend = \"2026-05-01\"",
 			"[info]\ndescription = \"x\"\nscheduling = \"@daily\"\n[schedule]\nstart = \"2026-05-01\"\nend = \"2026-06-01\"",
 		},
+		{
+			NoEngine, "an engine that the platform does not have",
+			"A platform has the engine default and one by its name: local for one machine (bai standalone), kubernetes for a cluster. Only the platform knows which, so the platform says this at submit and preflight, and validate does not. Leave the key out to run on either.",
+			"[info]\ndescription = \"x\"\nexecution_engine = \"kubernetes\"",
+			"[info]\ndescription = \"x\"\nexecution_engine = \"default\"",
+		},
 	}
 }
 
@@ -192,26 +198,26 @@ func hardware() []Explanation {
 		{
 			GPUsUnknown, "an unknown number of GPUs",
 			"One process on each GPU was asked for, but the type of instance is not one of those whose GPUs are known.",
-			"[hardware]\ninstance_type = \"x9.huge\"\nstrategy = \"mpi\"\n[hardware.distributed]\nprocesses_per_instance = \"gpus\"",
-			"[hardware]\ninstance_type = \"x9.huge\"\ngpus = 8\nstrategy = \"mpi\"\n[hardware.distributed]\nprocesses_per_instance = \"gpus\"",
+			"[hardware]\ninstance_type = \"x9.huge\"\nstrategy = \"mpi\"\n[hardware.distributed]\nprocesses_per_instance = \"gpus\"\n[ml]\nbenchmark_code = \"train\"",
+			"[hardware]\ninstance_type = \"x9.huge\"\ngpus = 8\nstrategy = \"mpi\"\n[hardware.distributed]\nprocesses_per_instance = \"gpus\"\n[ml]\nbenchmark_code = \"train\"",
 		},
 		{
 			NoGPUs, "no GPU",
 			"One process on each GPU was asked for, and the machine has none.",
-			"[hardware]\ninstance_type = \"t2.small\"\nstrategy = \"mpi\"\n[hardware.distributed]\nprocesses_per_instance = \"gpus\"",
-			"[hardware]\ninstance_type = \"p3.8xlarge\"\nstrategy = \"mpi\"\n[hardware.distributed]\nprocesses_per_instance = \"gpus\"",
+			"[hardware]\ninstance_type = \"t2.small\"\nstrategy = \"mpi\"\n[hardware.distributed]\nprocesses_per_instance = \"gpus\"\n[ml]\nbenchmark_code = \"train\"",
+			"[hardware]\ninstance_type = \"p3.8xlarge\"\nstrategy = \"mpi\"\n[hardware.distributed]\nprocesses_per_instance = \"gpus\"\n[ml]\nbenchmark_code = \"train\"",
 		},
 		{
 			FewInstances, "a number of instances that mpi does not run",
 			"Strategy mpi runs on two instances or more. Other strategies do not read the number.",
-			"[hardware]\ninstance_type = \"p3.8xlarge\"\nstrategy = \"mpi\"\n[hardware.distributed]\nnum_instances = 1",
-			"[hardware]\ninstance_type = \"p3.8xlarge\"\nstrategy = \"mpi\"\n[hardware.distributed]\nnum_instances = 2",
+			"[hardware]\ninstance_type = \"p3.8xlarge\"\nstrategy = \"mpi\"\n[hardware.distributed]\nnum_instances = 1\n[ml]\nbenchmark_code = \"train\"",
+			"[hardware]\ninstance_type = \"p3.8xlarge\"\nstrategy = \"mpi\"\n[hardware.distributed]\nnum_instances = 2\n[ml]\nbenchmark_code = \"train\"",
 		},
 		{
 			BadProcesses, "not a number of processes",
 			"processes_per_instance is \"gpus\", for one process on each GPU, or a whole number from 1 on.",
-			"[hardware]\ninstance_type = \"p3.8xlarge\"\nstrategy = \"mpi\"\n[hardware.distributed]\nprocesses_per_instance = \"-3\"",
-			"[hardware]\ninstance_type = \"p3.8xlarge\"\nstrategy = \"mpi\"\n[hardware.distributed]\nprocesses_per_instance = 3",
+			"[hardware]\ninstance_type = \"p3.8xlarge\"\nstrategy = \"mpi\"\n[hardware.distributed]\nprocesses_per_instance = \"-3\"\n[ml]\nbenchmark_code = \"train\"",
+			"[hardware]\ninstance_type = \"p3.8xlarge\"\nstrategy = \"mpi\"\n[hardware.distributed]\nprocesses_per_instance = 3\n[ml]\nbenchmark_code = \"train\"",
 		},
 		{
 			BadToleration, "a toleration that a cluster refuses",
@@ -224,6 +230,12 @@ func hardware() []Explanation {
 			"The name by which a cluster counts GPUs is a domain and a name.",
 			"[hardware]\ngpus = 1\ngpu_resource = \"gpu\"",
 			"[hardware]\ngpus = 1\ngpu_resource = \"amd.com/gpu\"",
+		},
+		{
+			UnknownZone, "a zone that the platform does not know",
+			"Only the platform's settings (executor.pods.zones) say which name a zone's ID has, so the platform says this at submit and preflight, and validate does not. The name of a zone needs no map.",
+			"[hardware]\ngpus = 1\naws_zone_id = \"use1-az9\"",
+			"[hardware]\ngpus = 1\navailability_zone = \"us-east-1a\"",
 		},
 	}
 }
@@ -238,7 +250,7 @@ func env() []Explanation {
 		},
 		{
 			BadVariable, "not a variable",
-			"Names of environment variables have letters, digits, _, - and ., and do not begin with a digit.",
+			"Names of environment variables have letters, digits, _, - and ., and do not begin with a digit. A variable has at most 131,071 bytes, as NAME=VALUE: Linux takes no more.",
 			"[env]\ndocker_image = \"alpine:3\"\nvars = { \"2ND\" = \"x\" }",
 			"[env]\ndocker_image = \"alpine:3\"\nvars = { SECOND = \"x\" }",
 		},
@@ -258,6 +270,18 @@ func env() []Explanation {
 			VarTwice, "a variable with two values",
 			"The same variable is in vars and in secrets.",
 			"[env]\ndocker_image = \"alpine:3\"\nvars = { TOKEN = \"x\" }\nsecrets = { TOKEN = \"registry/token\" }",
+			"[env]\ndocker_image = \"alpine:3\"\nsecrets = { TOKEN = \"registry/token\" }",
+		},
+		{
+			PlatformObject, "an object of the platform",
+			"Names that begin with bai- are those of the platform's own Secrets and claims: they hold the tokens and the data of runs. No descriptor may name one, in env.secrets, env.image_pull_secret or volumes.claim, and no setting allows it.",
+			"[env]\ndocker_image = \"alpine:3\"\nsecrets = { TOKEN = \"bai-01jd0000000000000000000000-1/collect.json\" }",
+			"[env]\ndocker_image = \"alpine:3\"\nsecrets = { TOKEN = \"registry/token\" }",
+		},
+		{
+			NotAllowed, "an object that the namespace may not name",
+			"The Secrets and claims of the cluster belong to somebody. Only the platform's settings (executor.pods.allow) say which of them the descriptors of a namespace may name: by name, where * stands for any text, or by label. Without an entry they may name none. So the platform says this at submit and preflight, and validate does not. The operator allows the Secret billing for the namespace default with [executor.pods.allow.default] secrets = [\"billing\"], and for all namespaces with [executor.pods.allow.\"*\"].",
+			"[env]\ndocker_image = \"alpine:3\"\nsecrets = { TOKEN = \"billing/token\" }",
 			"[env]\ndocker_image = \"alpine:3\"\nsecrets = { TOKEN = \"registry/token\" }",
 		},
 	}
@@ -288,6 +312,12 @@ func ml() []Explanation {
 			"Code that is sent along with a descriptor is one .tar archive.",
 			"[ml.script]\nscript = \"code.zip\"",
 			"[ml.script]\nscript = \"code.tar\"",
+		},
+		{
+			NoCommand, "strategy mpi without a command",
+			"Strategy mpi starts the command on every worker with mpirun, which needs a program or a script. The entrypoint of an image cannot be started so, and arguments alone are arguments of that.",
+			"[hardware]\ninstance_type = \"p3.8xlarge\"\nstrategy = \"mpi\"\n[ml]\nargs = \"8\"",
+			"[hardware]\ninstance_type = \"p3.8xlarge\"\nstrategy = \"mpi\"\n[ml]\nbenchmark_code = \"/examples/train.sh\"\nargs = \"8\"",
 		},
 	}
 }
@@ -459,7 +489,7 @@ func warnings() []Explanation {
 			NotRead, "something that nothing reads",
 			"The key is allowed here and changes nothing. It is kept for other engines, or belongs to another setting than the file has.",
 			"[hardware]\ninstance_type = \"p3.8xlarge\"\n[hardware.distributed]\nnum_instances = 4",
-			"[hardware]\ninstance_type = \"p3.8xlarge\"\nstrategy = \"mpi\"\n[hardware.distributed]\nnum_instances = 4",
+			"[hardware]\ninstance_type = \"p3.8xlarge\"\nstrategy = \"mpi\"\n[hardware.distributed]\nnum_instances = 4\n[ml]\nbenchmark_code = \"train\"",
 		},
 		{
 			UnknownType, "an unknown type of instance",
@@ -475,21 +505,27 @@ func warnings() []Explanation {
 		},
 		{
 			UnknownEngine, "an engine that not every platform has",
-			"Every platform has the engines default, kubernetes and local. One without the engine named here ends the run at once, with reason EngineUnavailable.",
+			"A platform has the engine default and one by its name: local for one machine (bai standalone), kubernetes for a cluster. A platform without the engine named here refuses the run at submit; a descriptor that it accepted before it lost the engine ends with reason EngineUnavailable. Leave the key out to run on either.",
 			"[info]\ndescription = \"x\"\nexecution_engine = \"aws.sagemaker\"",
 			"[info]\ndescription = \"x\"\nexecution_engine = \"kubernetes\"",
 		},
 		{
 			NoShell, "a command for a shell, without a shell",
-			"The words of a command are handed to the program as they are: no shell expands $NAME or acts on && and |. Make it a script, or call a shell.",
+			"The words of a command are handed to the program as they are: no shell expands $NAME or acts on && and |. Make it a script, which begins with #!, as ml.benchmark_code and server.env.start_command may be, or call a shell.",
 			"[ml]\nbenchmark_code = \"make && ./bench\"",
 			"[ml]\nbenchmark_code = \"\"\"\n#!/bin/sh -e\nmake && ./bench\n\"\"\"",
 		},
 		{
 			OneCommand, "several lines that are one command",
-			"Without #! a text of several lines is one command, and its lines are its words.",
+			"Without #! a text of several lines is one command, and its lines are its words. Make it a script, which begins with #!, or end each line but the last with a backslash.",
 			"[ml]\nbenchmark_code = \"\"\"\nmake\n./bench\n\"\"\"",
 			"[ml]\nbenchmark_code = \"\"\"\n#!/bin/sh -e\nmake\n./bench\n\"\"\"",
+		},
+		{
+			Mended, "what only version 0.1 took",
+			"Files of version 0.1, which the system that this one replaces reads, may have blanks in info.task_name and paths that begin with ~/. The blanks become hyphens, and ~ becomes /root.",
+			"spec_version = \"0.1.0\"\n[info]\ndescription = \"x\"\ntask_name = \"my task\"",
+			"spec_version = \"0.1.0\"\n[info]\ndescription = \"x\"\ntask_name = \"my-task\"",
 		},
 		{
 			SecretInURL, "what sounds like a secret in a URL",

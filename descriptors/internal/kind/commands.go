@@ -44,12 +44,30 @@ func command(v shape.Value, s, asScript, withShell string) any {
 	if lines(s) > 1 {
 		v.Warn(fault.OneCommand, "several lines without #! are one command, split into words", strings.TrimSpace(asScript+" end each but the last with a backslash"))
 	}
-	if word := words.NeedsShell(split); word != "" {
-		v.Warn(fault.NoShell, fmt.Sprintf("no shell runs the command: %q is handed on as it is", word),
-			withShell+"; $(NAME) stands for a variable without a shell")
+	if word := words.NeedsShell(split, Given); word != "" {
+		v.Warn(fault.NoShell, Unexpanded(word), withShell+"; "+WithoutShell)
 	}
 	return s
 }
+
+// Given reports whether the platform puts the value of a variable in place of
+// ${NAME} in some command: see GivenCode for those that every benchmark has.
+func Given(name string) bool {
+	const port = "INFERENCE_SERVER_PORT"
+	return GivenCode(name) || name == "INFERENCE_SERVER_HOST" || name == port || strings.HasPrefix(name, port+"_")
+}
+
+// GivenCode reports whether a variable is that of the folder of code that was sent
+// along.
+func GivenCode(name string) bool { return name == "BAI_SCRIPTS_PATH" }
+
+// Unexpanded says that no shell puts values into a word.
+func Unexpanded(word string) string {
+	return fmt.Sprintf("no shell runs the command: %q is handed on as it is", word)
+}
+
+// WithoutShell is how variables are written where there is no shell.
+const WithoutShell = "$(NAME) stands for a variable without a shell"
 
 // lines is the number of lines of s that are not empty and do not continue the
 // line before.

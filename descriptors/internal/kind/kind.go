@@ -72,6 +72,9 @@ func names() shape.Kinds {
 		"name": text("1 to 63 letters, digits, `-`, `_` and `.`, the first and last a letter or digit", func(v shape.Value, s string) any {
 			return named(v, s, fault.BadName, isLabel(s))
 		}),
+		"task name": text("empty, or as a label's value", func(v shape.Value, s string) any {
+			return named(v, s, fault.BadLabel, s == "" || isLabel(s))
+		}),
 		"label value": text("empty, or as a label's value", func(v shape.Value, s string) any {
 			return named(v, s, fault.BadLabel, s == "" || isLabel(s))
 		}),

@@ -47,6 +47,7 @@ func Schemas() map[string]map[string]any {
 		"metric name":  {"type": "string", "pattern": `^` + noControl + `+$`, "maxLength": 128},
 		"name":         matching(`^` + labelPattern + `$`),
 		"label value":  labelValue,
+		"task name":    labelValue,
 		"label key":    matching(`^(` + domainPattern + `/)?` + labelPattern + `$`),
 		"object name":  {"type": "string", "pattern": `^` + domainPattern + `$`, "maxLength": 253},
 		"resource":     matching(`^` + domainPattern + `/` + labelPattern + `$`),

@@ -27,7 +27,7 @@ const SingleRun = "single_run"
 
 func times() shape.Kinds {
 	return shape.Kinds{
-		"spec version": text("`0.1.0` or `1.0`", version),
+		"spec version": specVersion(),
 		"schedule":     text("`single_run`, or a cron expression", schedule),
 		"time zone":    text("a name of the IANA database, as `Europe/Berlin`", zone),
 		"moment":       text("a date, or a date and a time, as `2026-12-01`, `2026-12-01T03:00` or `2026-12-01T03:00:00Z`", moment),
@@ -62,6 +62,20 @@ func every(v shape.Value) any {
 		return d
 	}
 	return nil
+}
+
+// specVersion is a text: a number would lose what 1.0 says.
+func specVersion() shape.Kind {
+	k := text("`0.1.0` or `1.0`", version)
+	read := k.Read
+	k.Read = func(v shape.Value) any {
+		if v.Kind == syntax.Integer {
+			v.Fault(fault.WrongType, fmt.Sprintf("must be %s, not %s", syntax.String, v.Kind), `write "1.0"`)
+			return nil
+		}
+		return read(v)
+	}
+	return k
 }
 
 // version takes the versions that there are: 0.1, of the system that this one

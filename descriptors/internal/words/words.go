@@ -2,7 +2,10 @@
 // expanding anything: no variables, no patterns, no comments.
 package words
 
-import "strings"
+import (
+	"regexp"
+	"strings"
+)
 
 // A Word is one word of a command.
 type Word struct {
@@ -169,19 +172,35 @@ func (r *reader) escaped(special string) error {
 
 // NeedsShell is the first of words that only a shell would treat as the writer
 // seems to expect: an operator, or a variable. It is empty where there is none,
-// and where the words call a shell or another interpreter with -c.
-func NeedsShell(words []Word) string {
+// and where the words call a shell or another interpreter with -c. A variable
+// written as ${NAME} needs none where given says that the platform puts its value
+// there.
+func NeedsShell(words []Word, given func(name string) bool) string {
 	for _, w := range words {
 		switch {
 		case !w.Quoted && len(w.Text) < 5 && strings.HasPrefix(w.Text, "-") && strings.HasSuffix(w.Text, "c"):
 			return ""
-		case w.Dollar:
+		case w.Dollar && !allGiven(w.Text, given):
 			return w.Text
 		case !w.Quoted && isOperator(w.Text):
 			return w.Text
 		}
 	}
 	return ""
+}
+
+// variable is how a word has a variable that a shell would expand.
+var variable = regexp.MustCompile(`\$(\{[A-Za-z_][A-Za-z0-9_]*\}|[A-Za-z_{])`)
+
+// allGiven reports whether the platform gives every variable of a word.
+func allGiven(word string, given func(name string) bool) bool {
+	for _, v := range variable.FindAllString(word, -1) {
+		name, braced := strings.CutPrefix(strings.TrimSuffix(v, "}"), "${")
+		if !braced || !given(name) {
+			return false
+		}
+	}
+	return true
 }
 
 func isOperator(word string) bool {

@@ -258,7 +258,8 @@ type StoredData struct {
 	Sha256 string `protobuf:"bytes,1,opt,name=sha256,proto3" json:"sha256,omitempty"`
 	// Bytes.
 	Size int64 `protobuf:"varint,2,opt,name=size,proto3" json:"size,omitempty"`
-	// The URLs that it came from, without their credentials.
+	// The URLs that it came from, without their credentials; "code sent by OWNER"
+	// for code that was sent along with runs.
 	Sources []string `protobuf:"bytes,3,rep,name=sources,proto3" json:"sources,omitempty"`
 	// IDs of the runs that wait for it, or have it and go on.
 	Runs []string `protobuf:"bytes,4,rep,name=runs,proto3" json:"runs,omitempty"`
@@ -714,7 +715,8 @@ type GetPrefetchResponse struct {
 	Revision string `protobuf:"bytes,4,opt,name=revision,proto3" json:"revision,omitempty"`
 	// Why it failed, in one CamelCase word.
 	Reason string `protobuf:"bytes,5,opt,name=reason,proto3" json:"reason,omitempty"`
-	// Why it failed.
+	// Why it failed, or, while it is fetched, what it waits for: empty where it
+	// moves.
 	Message       string `protobuf:"bytes,6,opt,name=message,proto3" json:"message,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -30,7 +30,10 @@ type ValidateDescriptorRequest struct {
 	// Where the user read it; used in faults.
 	DescriptorFile string `protobuf:"bytes,2,opt,name=descriptor_file,json=descriptorFile,proto3" json:"descriptor_file,omitempty"`
 	// Put in place of values of the descriptor, in this order.
-	Overrides     []*Override `protobuf:"bytes,3,rep,name=overrides,proto3" json:"overrides,omitempty"`
+	Overrides []*Override `protobuf:"bytes,3,rep,name=overrides,proto3" json:"overrides,omitempty"`
+	// The team; empty means "default". Settings say which Secrets and claims its
+	// descriptors may name.
+	Namespace     string `protobuf:"bytes,4,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -84,6 +87,13 @@ func (x *ValidateDescriptorRequest) GetOverrides() []*Override {
 		return x.Overrides
 	}
 	return nil
+}
+
+func (x *ValidateDescriptorRequest) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
 }
 
 // ValidateDescriptorResponse is what there is to say.
@@ -142,7 +152,9 @@ type RenderDescriptorRequest struct {
 	// Put in place of values of the descriptor, in this order.
 	Overrides []*Override `protobuf:"bytes,3,rep,name=overrides,proto3" json:"overrides,omitempty"`
 	// Code is sent along. A descriptor with ml.script is rendered so in any case.
-	WithScript    bool `protobuf:"varint,4,opt,name=with_script,json=withScript,proto3" json:"with_script,omitempty"`
+	WithScript bool `protobuf:"varint,4,opt,name=with_script,json=withScript,proto3" json:"with_script,omitempty"`
+	// The team; empty means "default".
+	Namespace     string `protobuf:"bytes,5,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -203,6 +215,13 @@ func (x *RenderDescriptorRequest) GetWithScript() bool {
 		return x.WithScript
 	}
 	return false
+}
+
+func (x *RenderDescriptorRequest) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
 }
 
 // RenderDescriptorResponse is what would be created.
@@ -722,19 +741,21 @@ var File_bai_v1_descriptor_service_proto protoreflect.FileDescriptor
 
 const file_bai_v1_descriptor_service_proto_rawDesc = "" +
 	"\n" +
-	"\x1fbai/v1/descriptor_service.proto\x12\x06bai.v1\x1a\x10bai/v1/run.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x9d\x01\n" +
+	"\x1fbai/v1/descriptor_service.proto\x12\x06bai.v1\x1a\x10bai/v1/run.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xbb\x01\n" +
 	"\x19ValidateDescriptorRequest\x12'\n" +
 	"\x0fdescriptor_toml\x18\x01 \x01(\fR\x0edescriptorToml\x12'\n" +
 	"\x0fdescriptor_file\x18\x02 \x01(\tR\x0edescriptorFile\x12.\n" +
-	"\toverrides\x18\x03 \x03(\v2\x10.bai.v1.OverrideR\toverrides\"C\n" +
+	"\toverrides\x18\x03 \x03(\v2\x10.bai.v1.OverrideR\toverrides\x12\x1c\n" +
+	"\tnamespace\x18\x04 \x01(\tR\tnamespace\"C\n" +
 	"\x1aValidateDescriptorResponse\x12%\n" +
-	"\x06faults\x18\x01 \x03(\v2\r.bai.v1.FaultR\x06faults\"\xbc\x01\n" +
+	"\x06faults\x18\x01 \x03(\v2\r.bai.v1.FaultR\x06faults\"\xda\x01\n" +
 	"\x17RenderDescriptorRequest\x12'\n" +
 	"\x0fdescriptor_toml\x18\x01 \x01(\fR\x0edescriptorToml\x12'\n" +
 	"\x0fdescriptor_file\x18\x02 \x01(\tR\x0edescriptorFile\x12.\n" +
 	"\toverrides\x18\x03 \x03(\v2\x10.bai.v1.OverrideR\toverrides\x12\x1f\n" +
 	"\vwith_script\x18\x04 \x01(\bR\n" +
-	"withScript\"6\n" +
+	"withScript\x12\x1c\n" +
+	"\tnamespace\x18\x05 \x01(\tR\tnamespace\"6\n" +
 	"\x18RenderDescriptorResponse\x12\x1a\n" +
 	"\bmanifest\x18\x01 \x01(\tR\bmanifest\"\x9b\x01\n" +
 	"\x15PushDescriptorRequest\x12\x12\n" +

@@ -86,7 +86,11 @@ type PreflightDescriptorRequest struct {
 	// Where the user read it; used in faults.
 	DescriptorFile string `protobuf:"bytes,2,opt,name=descriptor_file,json=descriptorFile,proto3" json:"descriptor_file,omitempty"`
 	// Put in place of values of the descriptor, in this order.
-	Overrides     []*Override `protobuf:"bytes,3,rep,name=overrides,proto3" json:"overrides,omitempty"`
+	Overrides []*Override `protobuf:"bytes,3,rep,name=overrides,proto3" json:"overrides,omitempty"`
+	// Code is sent along. A descriptor with ml.script is looked at so in any case.
+	WithScript bool `protobuf:"varint,4,opt,name=with_script,json=withScript,proto3" json:"with_script,omitempty"`
+	// The team; empty means "default".
+	Namespace     string `protobuf:"bytes,5,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -140,6 +144,20 @@ func (x *PreflightDescriptorRequest) GetOverrides() []*Override {
 		return x.Overrides
 	}
 	return nil
+}
+
+func (x *PreflightDescriptorRequest) GetWithScript() bool {
+	if x != nil {
+		return x.WithScript
+	}
+	return false
+}
+
+func (x *PreflightDescriptorRequest) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
 }
 
 // PreflightDescriptorResponse is what was looked at.
@@ -295,11 +313,14 @@ var File_bai_v1_preflight_service_proto protoreflect.FileDescriptor
 
 const file_bai_v1_preflight_service_proto_rawDesc = "" +
 	"\n" +
-	"\x1ebai/v1/preflight_service.proto\x12\x06bai.v1\x1a\x10bai/v1/run.proto\"\x9e\x01\n" +
+	"\x1ebai/v1/preflight_service.proto\x12\x06bai.v1\x1a\x10bai/v1/run.proto\"\xdd\x01\n" +
 	"\x1aPreflightDescriptorRequest\x12'\n" +
 	"\x0fdescriptor_toml\x18\x01 \x01(\fR\x0edescriptorToml\x12'\n" +
 	"\x0fdescriptor_file\x18\x02 \x01(\tR\x0edescriptorFile\x12.\n" +
-	"\toverrides\x18\x03 \x03(\v2\x10.bai.v1.OverrideR\toverrides\"o\n" +
+	"\toverrides\x18\x03 \x03(\v2\x10.bai.v1.OverrideR\toverrides\x12\x1f\n" +
+	"\vwith_script\x18\x04 \x01(\bR\n" +
+	"withScript\x12\x1c\n" +
+	"\tnamespace\x18\x05 \x01(\tR\tnamespace\"o\n" +
 	"\x1bPreflightDescriptorResponse\x12%\n" +
 	"\x06checks\x18\x01 \x03(\v2\r.bai.v1.CheckR\x06checks\x12)\n" +
 	"\bwarnings\x18\x02 \x03(\v2\r.bai.v1.FaultR\bwarnings\"\xc9\x01\n" +

@@ -222,7 +222,10 @@ type MetricSummary struct {
 	// The one that was measured last.
 	Last float64 `protobuf:"fixed64,15,opt,name=last,proto3" json:"last,omitempty"`
 	// Of the median; absent where the samples are too few, which is below 6.
-	Interval      *Interval `protobuf:"bytes,16,opt,name=interval,proto3" json:"interval,omitempty"`
+	Interval *Interval `protobuf:"bytes,16,opt,name=interval,proto3" json:"interval,omitempty"`
+	// Which values of the metric are better, as the descriptor says: "higher" or
+	// "lower"; empty where the descriptor says nothing.
+	Direction     string `protobuf:"bytes,17,opt,name=direction,proto3" json:"direction,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -367,6 +370,13 @@ func (x *MetricSummary) GetInterval() *Interval {
 		return x.Interval
 	}
 	return nil
+}
+
+func (x *MetricSummary) GetDirection() string {
+	if x != nil {
+		return x.Direction
+	}
+	return ""
 }
 
 // Interval is a confidence interval.
@@ -1049,7 +1059,7 @@ const file_bai_v1_result_service_proto_rawDesc = "" +
 	"\aattempt\x18\x05 \x01(\x05R\aattempt\x12\x18\n" +
 	"\asamples\x18\x06 \x01(\x03R\asamples\x12\x16\n" +
 	"\x06method\x18\a \x01(\tR\x06method\x12\x14\n" +
-	"\x05notes\x18\b \x03(\tR\x05notes\"\xce\x03\n" +
+	"\x05notes\x18\b \x03(\tR\x05notes\"\xec\x03\n" +
 	"\rMetricSummary\x12\x16\n" +
 	"\x06metric\x18\x01 \x01(\tR\x06metric\x12\x12\n" +
 	"\x04unit\x18\x02 \x01(\tR\x04unit\x129\n" +
@@ -1068,7 +1078,8 @@ const file_bai_v1_result_service_proto_rawDesc = "" +
 	"\x02sd\x18\r \x01(\x01R\x02sd\x12\x14\n" +
 	"\x05first\x18\x0e \x01(\x01R\x05first\x12\x12\n" +
 	"\x04last\x18\x0f \x01(\x01R\x04last\x12,\n" +
-	"\binterval\x18\x10 \x01(\v2\x10.bai.v1.IntervalR\binterval\x1a9\n" +
+	"\binterval\x18\x10 \x01(\v2\x10.bai.v1.IntervalR\binterval\x12\x1c\n" +
+	"\tdirection\x18\x11 \x01(\tR\tdirection\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"F\n" +

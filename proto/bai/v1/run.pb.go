@@ -732,7 +732,15 @@ type Run struct {
 	// Where the descriptor came from; absent for a file of the user's.
 	Origination *Origination `protobuf:"bytes,25,opt,name=origination,proto3" json:"origination,omitempty"`
 	// The code that was sent along; absent for none.
-	Script        *Script `protobuf:"bytes,26,opt,name=script,proto3" json:"script,omitempty"`
+	Script *Script `protobuf:"bytes,26,opt,name=script,proto3" json:"script,omitempty"`
+	// What the program is written for, as the descriptor says; may be empty.
+	Framework string `protobuf:"bytes,27,opt,name=framework,proto3" json:"framework,omitempty"`
+	// Of framework.
+	FrameworkVersion string `protobuf:"bytes,28,opt,name=framework_version,json=frameworkVersion,proto3" json:"framework_version,omitempty"`
+	// IDs that the descriptor gives to data sources and models, in their order.
+	DataIds []string `protobuf:"bytes,29,rep,name=data_ids,json=dataIds,proto3" json:"data_ids,omitempty"`
+	// For people, as the descriptor says (info.description), up to 1 KiB of it.
+	Description   string `protobuf:"bytes,30,opt,name=description,proto3" json:"description,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -947,6 +955,34 @@ func (x *Run) GetScript() *Script {
 		return x.Script
 	}
 	return nil
+}
+
+func (x *Run) GetFramework() string {
+	if x != nil {
+		return x.Framework
+	}
+	return ""
+}
+
+func (x *Run) GetFrameworkVersion() string {
+	if x != nil {
+		return x.FrameworkVersion
+	}
+	return ""
+}
+
+func (x *Run) GetDataIds() []string {
+	if x != nil {
+		return x.DataIds
+	}
+	return nil
+}
+
+func (x *Run) GetDescription() string {
+	if x != nil {
+		return x.Description
+	}
+	return ""
 }
 
 // Override puts a value in the place of one of the descriptor's.
@@ -1572,7 +1608,10 @@ type Sample struct {
 	// The benchmark's own count.
 	Step *int64 `protobuf:"varint,8,opt,name=step,proto3,oneof" json:"step,omitempty"`
 	// The benchmark's own.
-	Labels        map[string]string `protobuf:"bytes,9,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	Labels map[string]string `protobuf:"bytes,9,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// Which values of the metric are better, as the descriptor says: "higher" or
+	// "lower"; empty where the descriptor says nothing.
+	Direction     string `protobuf:"bytes,10,opt,name=direction,proto3" json:"direction,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1670,6 +1709,13 @@ func (x *Sample) GetLabels() map[string]string {
 	return nil
 }
 
+func (x *Sample) GetDirection() string {
+	if x != nil {
+		return x.Direction
+	}
+	return ""
+}
+
 var File_bai_v1_run_proto protoreflect.FileDescriptor
 
 const file_bai_v1_run_proto_rawDesc = "" +
@@ -1711,7 +1757,7 @@ const file_bai_v1_run_proto_rawDesc = "" +
 	"scheduleId\x12;\n" +
 	"\vfiring_time\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"firingTime\x12\x19\n" +
-	"\brerun_of\x18\a \x01(\tR\arerunOf\"\xf1\b\n" +
+	"\brerun_of\x18\a \x01(\tR\arerunOf\"\xf9\t\n" +
 	"\x03Run\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x1c\n" +
@@ -1742,7 +1788,11 @@ const file_bai_v1_run_proto_rawDesc = "" +
 	"\fcompleteness\x18\x17 \x01(\v2\x14.bai.v1.CompletenessR\fcompleteness\x12.\n" +
 	"\toverrides\x18\x18 \x03(\v2\x10.bai.v1.OverrideR\toverrides\x125\n" +
 	"\vorigination\x18\x19 \x01(\v2\x13.bai.v1.OriginationR\vorigination\x12&\n" +
-	"\x06script\x18\x1a \x01(\v2\x0e.bai.v1.ScriptR\x06script\x1a9\n" +
+	"\x06script\x18\x1a \x01(\v2\x0e.bai.v1.ScriptR\x06script\x12\x1c\n" +
+	"\tframework\x18\x1b \x01(\tR\tframework\x12+\n" +
+	"\x11framework_version\x18\x1c \x01(\tR\x10frameworkVersion\x12\x19\n" +
+	"\bdata_ids\x18\x1d \x03(\tR\adataIds\x12 \n" +
+	"\vdescription\x18\x1e \x01(\tR\vdescription\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\f\n" +
@@ -1793,7 +1843,7 @@ const file_bai_v1_run_proto_rawDesc = "" +
 	"\x06stderr\x18\x03 \x01(\bR\x06stderr\x12.\n" +
 	"\x04time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12\x12\n" +
 	"\x04text\x18\x05 \x01(\tR\x04text\x12\x10\n" +
-	"\x03cut\x18\x06 \x01(\bR\x03cut\"\xe1\x02\n" +
+	"\x03cut\x18\x06 \x01(\bR\x03cut\"\xff\x02\n" +
 	"\x06Sample\x12&\n" +
 	"\x06origin\x18\x01 \x01(\v2\x0e.bai.v1.OriginR\x06origin\x12\x1a\n" +
 	"\bsequence\x18\x02 \x01(\x03R\bsequence\x12\x10\n" +
@@ -1803,7 +1853,9 @@ const file_bai_v1_run_proto_rawDesc = "" +
 	"\x04unit\x18\x06 \x01(\tR\x04unit\x12.\n" +
 	"\x04time\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12\x17\n" +
 	"\x04step\x18\b \x01(\x03H\x00R\x04step\x88\x01\x01\x122\n" +
-	"\x06labels\x18\t \x03(\v2\x1a.bai.v1.Sample.LabelsEntryR\x06labels\x1a9\n" +
+	"\x06labels\x18\t \x03(\v2\x1a.bai.v1.Sample.LabelsEntryR\x06labels\x12\x1c\n" +
+	"\tdirection\x18\n" +
+	" \x01(\tR\tdirection\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\a\n" +

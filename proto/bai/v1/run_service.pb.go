@@ -467,7 +467,13 @@ type ListRunsRequest struct {
 	// Unspecified means newest first.
 	Order Order `protobuf:"varint,11,opt,name=order,proto3,enum=bai.v1.Order" json:"order,omitempty"`
 	// Only runs of the schedule of this ID.
-	ScheduleId    string `protobuf:"bytes,12,opt,name=schedule_id,json=scheduleId,proto3" json:"schedule_id,omitempty"`
+	ScheduleId string `protobuf:"bytes,12,opt,name=schedule_id,json=scheduleId,proto3" json:"schedule_id,omitempty"`
+	// Only runs whose descriptor names this framework.
+	Framework string `protobuf:"bytes,13,opt,name=framework,proto3" json:"framework,omitempty"`
+	// Only runs whose descriptor names this version of a framework.
+	FrameworkVersion string `protobuf:"bytes,14,opt,name=framework_version,json=frameworkVersion,proto3" json:"framework_version,omitempty"`
+	// Only runs with a data source or model of this ID.
+	DataId        string `protobuf:"bytes,15,opt,name=data_id,json=dataId,proto3" json:"data_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -582,6 +588,27 @@ func (x *ListRunsRequest) GetOrder() Order {
 func (x *ListRunsRequest) GetScheduleId() string {
 	if x != nil {
 		return x.ScheduleId
+	}
+	return ""
+}
+
+func (x *ListRunsRequest) GetFramework() string {
+	if x != nil {
+		return x.Framework
+	}
+	return ""
+}
+
+func (x *ListRunsRequest) GetFrameworkVersion() string {
+	if x != nil {
+		return x.FrameworkVersion
+	}
+	return ""
+}
+
+func (x *ListRunsRequest) GetDataId() string {
+	if x != nil {
+		return x.DataId
 	}
 	return ""
 }
@@ -1551,7 +1578,7 @@ const file_bai_v1_run_service_proto_rawDesc = "" +
 	"\x03run\x18\x01 \x01(\tR\x03run\x12\x14\n" +
 	"\x05owner\x18\x02 \x01(\tR\x05owner\"/\n" +
 	"\x0eGetRunResponse\x12\x1d\n" +
-	"\x03run\x18\x01 \x01(\v2\v.bai.v1.RunR\x03run\"\x8b\x04\n" +
+	"\x03run\x18\x01 \x01(\v2\v.bai.v1.RunR\x03run\"\xef\x04\n" +
 	"\x0fListRunsRequest\x12\x1b\n" +
 	"\tpage_size\x18\x01 \x01(\x05R\bpageSize\x12\x1d\n" +
 	"\n" +
@@ -1567,7 +1594,10 @@ const file_bai_v1_run_service_proto_rawDesc = "" +
 	" \x01(\tR\x04text\x12#\n" +
 	"\x05order\x18\v \x01(\x0e2\r.bai.v1.OrderR\x05order\x12\x1f\n" +
 	"\vschedule_id\x18\f \x01(\tR\n" +
-	"scheduleId\x1a9\n" +
+	"scheduleId\x12\x1c\n" +
+	"\tframework\x18\r \x01(\tR\tframework\x12+\n" +
+	"\x11framework_version\x18\x0e \x01(\tR\x10frameworkVersion\x12\x17\n" +
+	"\adata_id\x18\x0f \x01(\tR\x06dataId\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"[\n" +

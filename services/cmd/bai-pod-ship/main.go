@@ -24,6 +24,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/kafka"
 	"github.com/benchmark-ai/bai/services/internal/pod"
 	"github.com/benchmark-ai/bai/services/internal/pod/await"
+	"github.com/benchmark-ai/bai/services/internal/pod/sockets/dial"
 	"github.com/benchmark-ai/bai/services/internal/run"
 	"github.com/benchmark-ai/bai/services/metrics-pusher/collect"
 	"github.com/benchmark-ai/bai/services/puller"
@@ -60,13 +61,18 @@ func collected(ctx context.Context) error {
 		debug.SetGCPercent(400)
 		debug.SetMemoryLimit(44 << 20)
 	}
-	s := collect.Settings{Dir: os.Getenv(pod.EnvDir), Pod: os.Getenv(pod.EnvPodUID), Node: os.Getenv(pod.EnvNode)}
+	s := collect.Settings{Dir: os.Getenv(pod.EnvDir), Own: os.Getenv(pod.EnvStateDir), Pod: os.Getenv(pod.EnvPodUID), Node: os.Getenv(pod.EnvNode)}
 	if err := told(pod.CollectFile, &s.Collect); err != nil {
 		return err
 	}
 	var err error
 	if s.Index, err = podIndex(); err != nil {
 		return err
+	}
+	if number := os.Getenv(pod.EnvSockets); number != "" {
+		if s.Net, err = dial.Open(number); err != nil {
+			return fmt.Errorf("%s: %w", pod.EnvSockets, err)
+		}
 	}
 	bus, log, err := bus(s.Brokers, s.Access, s.Token, "collect")
 	if err != nil {

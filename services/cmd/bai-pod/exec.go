@@ -16,6 +16,10 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/pod/wrap"
 )
 
+// spool is how many bytes of output may wait for the collector, above the limit of
+// the log.
+const spool = 64 << 20
+
 // wrapped runs the benchmark's command.
 func wrapped(args []string, signals <-chan os.Signal) (int, error) {
 	s, err := wrapSettings(args, os.Getenv)
@@ -61,12 +65,32 @@ func bounds(s *wrap.Settings, env func(string) string) (err error) {
 			return fmt.Errorf("%s: %w", pod.EnvArtifacts, err)
 		}
 	}
-	if v := env(pod.EnvMaxLog); v != "" {
-		if s.MaxLog, err = strconv.ParseInt(v, 10, 64); err != nil || s.MaxLog < 0 {
-			return fmt.Errorf("%s: %q is not a number of bytes", pod.EnvMaxLog, v)
-		}
+	if s.Spool, err = spooled(env(pod.EnvMaxLog)); err != nil {
+		return err
 	}
-	return nil
+	s.Room, err = bytesOf(pod.EnvReserve, env(pod.EnvReserve))
+	return err
+}
+
+// spooled is how many bytes of output may wait, by the limit of the log.
+func spooled(text string) (int64, error) {
+	limit, err := bytesOf(pod.EnvMaxLog, text)
+	if err != nil || limit == 0 {
+		return 0, err
+	}
+	return limit + spool, nil
+}
+
+// bytesOf reads the number of bytes that a variable has; zero where it is not set.
+func bytesOf(name, text string) (int64, error) {
+	if text == "" {
+		return 0, nil
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n < 0 {
+		return 0, fmt.Errorf("%s: %q is not a number of bytes", name, text)
+	}
+	return n, nil
 }
 
 // supervised runs a pod of the local cluster, or joins several.

@@ -124,7 +124,7 @@ func TestExecRunsACommandUnderTheSettingsOfItsEnvironment(t *testing.T) {
 	if stdout != "word\n" || code != 5 {
 		t.Errorf("exit code %d and %q", code, stdout)
 	}
-	if b, err := os.ReadFile(pod.In(dir, pod.Output)); err != nil || len(b) != pod.RecordHeader+3 {
+	if b, err := os.ReadFile(pod.In(dir, pod.Output)); err != nil || len(b) != pod.RecordHeader+len("word\n") {
 		t.Errorf("the output is %d bytes (%v)", len(b), err)
 	}
 }

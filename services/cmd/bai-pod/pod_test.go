@@ -66,7 +66,7 @@ func newBench(t *testing.T) *bench {
 			t.Error(err)
 		}
 		bus.Close()
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		if err := b.Close(ctx, false); err != nil {
 			t.Error(err)

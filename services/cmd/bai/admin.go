@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"strconv"
 	"text/tabwriter"
 	"time"
@@ -17,6 +19,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/kafka"
 	"github.com/benchmark-ai/bai/services/internal/kafka/admin"
 	"github.com/benchmark-ai/bai/services/internal/store/elastic"
+	"github.com/benchmark-ai/bai/services/internal/store/sqlite"
 )
 
 // adminSettings are those of services that concern what the platform stands on.
@@ -67,7 +70,7 @@ handle. The settings are those of a service, with users that may do this.`,
 		Args: cobra.NoArgs,
 	}
 	c.PersistentFlags().StringVar(&o.config, "config", "/etc/bai/admin.toml", "TOML `file` with the settings")
-	c.AddCommand(o.topics(), o.dead(), o.store())
+	c.AddCommand(o.topics(), o.dead(), o.seals(), o.store())
 	return c
 }
 
@@ -89,6 +92,9 @@ func (o *operator) topics() *cobra.Command {
 				return err
 			}
 			if err := admin.Apply(c.Context(), s, p, grow); err != nil {
+				return err
+			}
+			if err := o.noteMade(c.Context(), s, p); err != nil {
 				return err
 			}
 			_, err = fmt.Fprintln(o.out, "done")
@@ -144,10 +150,12 @@ func (o *operator) dead() *cobra.Command {
 			})
 		},
 	}
+	var unsealed bool
 	replay := &cobra.Command{
 		Use: "replay OFFSET...", Short: "Write the messages once more, for services that can handle them by now", Args: cobra.MinimumNArgs(1),
-		RunE: func(c *cobra.Command, args []string) error { return o.replay(c.Context(), args) },
+		RunE: func(c *cobra.Command, args []string) error { return o.replay(c.Context(), args, unsealed) },
 	}
+	replay.Flags().BoolVar(&unsealed, "unsealed", false, "replay letters without a seal too, which services of earlier versions wrote")
 	c.AddCommand(list, show, replay)
 	return c
 }
@@ -197,7 +205,7 @@ func (o *operator) each(args []string, do func(s kafka.Settings, offset int64) e
 	return nil
 }
 
-func (o *operator) replay(ctx context.Context, args []string) error {
+func (o *operator) replay(ctx context.Context, args []string, unsealed bool) error {
 	return o.each(args, func(s kafka.Settings, offset int64) error {
 		if s.KeyFile == "" {
 			return fmt.Errorf("%s: kafka.key_file: the platform's key is needed, for services take nothing without its seal", o.config)
@@ -206,6 +214,7 @@ func (o *operator) replay(ctx context.Context, args []string) error {
 		if err != nil {
 			return err
 		}
+		l.Vouched = unsealed
 		bus, err := kafka.NewBus(s, zap.NewNop())
 		if err != nil {
 			return err
@@ -220,7 +229,18 @@ func (o *operator) replay(ctx context.Context, args []string) error {
 }
 
 func (o *operator) store() *cobra.Command {
-	c := &cobra.Command{Use: "store", Short: "Indices of Elasticsearch", Args: cobra.NoArgs}
+	c := &cobra.Command{Use: "store", Short: "Indices of Elasticsearch, or the store of a data directory", Args: cobra.NoArgs}
+	var data string
+	check := &cobra.Command{
+		Use: "check", Short: "Say whether setup is needed, or whether the store of a data directory is whole", Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, args []string) error {
+			if data != "" {
+				return o.checkFile(c.Context(), filepath.Join(data, "store.db"))
+			}
+			return o.with(o.check)(c, args)
+		},
+	}
+	check.Flags().StringVar(&data, "data", "", "`directory` of a standalone platform, whose store is read whole; it may run meanwhile")
 	c.AddCommand(
 		&cobra.Command{
 			Use: "setup", Short: "Make the templates and indices, or bring those of an earlier version to this one", Args: cobra.NoArgs,
@@ -229,19 +249,38 @@ and have them as elasticsearch.shards, replicas and refresh say. It says what it
 did. Indices of months that there are keep their settings.`,
 			RunE: o.with(o.setup),
 		},
-		&cobra.Command{
-			Use: "check", Short: "Say whether setup is needed", Args: cobra.NoArgs,
-			RunE: o.with(func(ctx context.Context, s *elastic.Store) error {
-				if err := s.Check(ctx); err != nil {
-					return err
-				}
-				_, err := fmt.Fprintf(o.out, "the store is of version %d, nothing is to be done\n", elastic.Version)
-				return err
-			}),
-		},
+		check,
 		o.forget(),
 	)
 	return c
+}
+
+// check says whether setup is needed.
+func (o *operator) check(ctx context.Context, s *elastic.Store) error {
+	if err := s.Check(ctx); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(o.out, "the store is of version %d, nothing is to be done\n", elastic.Version)
+	return err
+}
+
+// checkFile says whether a store can be read whole, and if not what to do.
+func (o *operator) checkFile(ctx context.Context, path string) (err error) {
+	if _, err := os.Stat(path); err != nil {
+		return err
+	}
+	s, err := sqlite.Open(ctx, path)
+	if err == nil {
+		err = errors.Join(s.Verify(ctx), s.Close())
+	}
+	if errors.Is(err, sqlite.ErrDamaged) || errors.Is(err, sqlite.ErrNotDatabase) {
+		return unreadable(path, err)
+	}
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(o.out, "%s is whole\n", path)
+	return err
 }
 
 // with runs do on the store.

@@ -87,8 +87,13 @@ func TestWhatAnOperatorHasWrongIsNamed(t *testing.T) {
 		args []string
 		want string
 	}{
-		"a file that is not there":        {[]string{"topics", "plan", "--config", missing}, missing},
-		"no brokers":                      {[]string{"topics", "plan", "--config", empty}, "kafka.brokers: at least one is needed"},
+		"a file that is not there": {[]string{"topics", "plan", "--config", missing}, missing},
+		"no brokers":               {[]string{"topics", "plan", "--config", empty}, "kafka.brokers: at least one is needed"},
+		"seals of no platform":     {[]string{"seals", "show", "--data", t.TempDir()}, "start it, then try again"},
+		"seals that nobody notes":  {[]string{"seals", "show", "--config", settingsFile(t, "[kafka]\nbrokers=['127.0.0.1:1']")}, "elasticsearch.addresses: at least one is needed, or --data"},
+		"seals without a key": {
+			[]string{"seals", "require", "--config", settingsFile(t, "[kafka]\nbrokers=['127.0.0.1:1']\n[elasticsearch]\naddresses=['http://127.0.0.1:1']")}, "kafka.seal_key_file: is needed",
+		},
 		"no Elasticsearch":                {[]string{"store", "setup", "--config", empty}, "elasticsearch.addresses: at least one is needed"},
 		"a month that is none":            {[]string{"store", "forget", "--before", "January", "--config", empty}, `--before "January" is no month`},
 		"a month that is to come":         {[]string{"store", "forget", "--before", "2999-01", "--config", empty}, "the months before it are not over"},

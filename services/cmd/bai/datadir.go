@@ -4,8 +4,11 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
+	"unicode/utf8"
 
 	"github.com/benchmark-ai/bai/services/internal/lock"
 )
@@ -14,13 +17,18 @@ import (
 //
 //	lock        held while a platform runs here; holds its process ID
 //	token.key   the key of the runs' tokens
+//	seal.key    the key by which services seal what they tell each other
+//	*.password  of the users of the embedded broker, which follow from that key
 //	store.db    the store
 //	broker/     the topics
 //	objects/    the data sets
 //	pods/       the pods that run, and their supervisors' states
+//	reserve     room for what the platform has to write on a disk that is full
 type dataDir struct {
 	path string
 	lock *lock.Lock
+
+	warning string // about who can write to it; empty for none
 }
 
 // defaultDataDir returns where the data lie if nobody says: below
@@ -37,14 +45,26 @@ func defaultDataDir() string {
 }
 
 // openDataDir makes the directory if need be, for this user alone, and takes
-// its lock. A second platform on one directory is refused.
+// its lock. A second platform on one directory is refused, and so is a directory that
+// every user of the machine can write to, and a path that is not UTF-8: the records of pods, which are JSON, cannot hold it.
 func openDataDir(path string) (*dataDir, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return nil, fmt.Errorf("data directory: %w", err)
 	}
+	if !utf8.ValidString(path) {
+		return nil, fmt.Errorf("data directory %q: the path is not UTF-8; choose another with --data", path)
+	}
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		return nil, fmt.Errorf("make the data directory: %w; choose another with --data", err)
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, fmt.Errorf("open the data directory: %w; choose another with --data", err)
+	}
+	mode := uint32(info.Mode().Perm())
+	if err := refuseShared(path, mode); err != nil {
+		return nil, err
 	}
 	l, err := lock.Take(filepath.Join(path, "lock"))
 	if held := (*lock.HeldError)(nil); errors.As(err, &held) {
@@ -53,7 +73,7 @@ func openDataDir(path string) (*dataDir, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the data directory: %w; choose another with --data", err)
 	}
-	return &dataDir{path: path, lock: l}, nil
+	return &dataDir{path: path, lock: l, warning: warnShared(path, mode)}, nil
 }
 
 // in returns the path of what lies in the directory.
@@ -61,17 +81,21 @@ func (d *dataDir) in(name string) string { return filepath.Join(d.path, name) }
 
 // keyFile returns the path of the key of the runs' tokens, made when it is first
 // asked for.
-func (d *dataDir) keyFile() (string, error) {
-	path := d.in("token.key")
-	if info, err := os.Stat(path); err == nil && info.Size() > 0 {
+func (d *dataDir) keyFile() (string, error) { return d.makeKey("token.key", "runs' tokens") }
+
+// sealFile returns the path of the key of the seals, made when it is first asked for.
+func (d *dataDir) sealFile() (string, error) { return d.makeKey("seal.key", "seals") }
+
+func (d *dataDir) makeKey(name, of string) (string, error) {
+	path := d.in(name)
+	if text, err := os.ReadFile(path); err == nil && strings.Trim(string(text), "\x00 \n") != "" {
 		return path, nil
+	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", fmt.Errorf("read the key of the %s: %w", of, err)
 	}
 	key := rand.Text() + rand.Text()
-	if err := os.WriteFile(path+".new", []byte(key+"\n"), 0o600); err != nil {
-		return "", fmt.Errorf("write the key of the runs' tokens: %w", err)
-	}
-	if err := os.Rename(path+".new", path); err != nil {
-		return "", fmt.Errorf("write the key of the runs' tokens: %w", err)
+	if err := writeWhole(path, []byte(key+"\n")); err != nil {
+		return "", fmt.Errorf("make the key of the %s: %w", of, err)
 	}
 	return path, nil
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/cluster/kube"
 	"github.com/benchmark-ai/bai/services/internal/config"
 	"github.com/benchmark-ai/bai/services/internal/kafka"
+	"github.com/benchmark-ai/bai/services/internal/registry"
 	"github.com/benchmark-ai/bai/services/internal/store/elastic"
 	"github.com/benchmark-ai/bai/services/watcher"
 )
@@ -27,6 +28,7 @@ type joining struct {
 	Kubernetes *kube.Settings     `toml:"kubernetes,omitempty"`
 	Executor   *executor.Settings `toml:"executor,omitempty"`
 	Watcher    *watcher.Settings  `toml:"watcher,omitempty"`
+	Registry   *registry.Settings `toml:"registry,omitempty"`
 }
 
 // writeServices writes the settings with which a service joins this platform
@@ -38,7 +40,7 @@ func (p *platform) writeServices() error {
 	}
 	if p.kube != nil {
 		e := p.executorSettings()
-		j.Kubernetes, j.Executor, j.Watcher = &p.settings.Kubernetes, &e, &p.settings.Watcher
+		j.Kubernetes, j.Executor, j.Watcher, j.Registry = &p.settings.Kubernetes, &e, &p.settings.Watcher, &p.settings.Registry
 	}
 	path := p.dir.in("services.toml")
 	text, err := j.text()

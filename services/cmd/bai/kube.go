@@ -32,8 +32,7 @@ type kubeOptions struct {
 
 // pods is what runs the objects of this platform.
 type pods interface {
-	cluster.Creator
-	cluster.Deleter
+	executor.Cluster
 	cluster.Observer
 	cluster.Surveyor
 }
@@ -58,11 +57,12 @@ func (o kubeOptions) apply(s *settings) {
 	}
 }
 
-// door is what pods reach of this platform, beside the broker: the objects, for
-// who was told where they are, and the gateway, for who has something to keep.
+// door is what pods reach of this platform, beside the broker: of the gateway, the
+// objects and what keeps files, for the run's token; where the gateway runs
+// elsewhere, the objects, for who was told where they are.
 type door struct {
 	listener net.Listener
-	secret   string // first part of the objects' path
+	secret   string // first part of the objects' path where the gateway is elsewhere
 	objects  *os.Root
 	gateway  *httputil.ReverseProxy // nil where it runs elsewhere
 }
@@ -135,10 +135,14 @@ func (d *door) address() string {
 
 func (d *door) url() string { return "http://" + d.listener.Addr().String() }
 
-// objectsURL is below which the objects lie.
+// objectsURL is below which the objects lie: those of a run where the gateway is
+// here, which asks for the run's token; else all of them, for who knows the secret.
 func (d *door) objectsURL() string {
-	if d == nil {
+	switch {
+	case d == nil:
 		return ""
+	case d.gateway != nil:
+		return d.url() + "/v1/runs/{run}"
 	}
 	return d.url() + "/" + d.secret
 }
@@ -146,10 +150,12 @@ func (d *door) objectsURL() string {
 // serve serves pods until ctx is done.
 func (d *door) serve(ctx context.Context) error {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /"+d.secret+"/objects/{name}", func(w http.ResponseWriter, r *http.Request) {
-		http.ServeFileFS(w, r, d.objects.FS(), "objects/"+r.PathValue("name"))
-	})
-	if d.gateway != nil {
+	if d.gateway == nil {
+		mux.HandleFunc("GET /"+d.secret+"/objects/{name}", func(w http.ResponseWriter, r *http.Request) {
+			http.ServeFileFS(w, r, d.objects.FS(), "objects/"+r.PathValue("name"))
+		})
+	} else {
+		mux.Handle("GET /v1/runs/{run}/objects/{name}", d.gateway)
 		mux.Handle("PUT /v1/runs/{run}/artifacts/{name...}", d.gateway)
 	}
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second, BaseContext: func(net.Listener) context.Context { return ctx }}

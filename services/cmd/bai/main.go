@@ -43,8 +43,10 @@ development: an embedded broker, store, object store and cluster, all in one dat
 directory, on one loopback address. Not for production.
 
 Kill it at any moment and start it again on the same directory: benchmarks that
-were running go on meanwhile, and every run comes to its end. SIGTERM and Ctrl-C
-end the running benchmarks too, unless --keep-pods is given.
+were running go on meanwhile, and every run comes to its end. Ctrl-C, SIGTERM and
+SIGHUP (a closed terminal) end the running benchmarks first, within 20 s; a second
+signal kills them. Their runs fail with the reason PlatformStopped, of class
+platform, once the platform runs again. With --keep-pods benchmarks go on.
 
 Container images are not run: commands run with this machine's own programs,
 unless --kubeconfig names a Kubernetes cluster. What its pods need of the platform
@@ -65,6 +67,7 @@ func standaloneCommand(out, log io.Writer) *cobra.Command {
 	f := c.Flags()
 	f.StringVar(&o.data, "data", defaultDataDir(), "`directory` of everything that the platform remembers")
 	f.StringVar(&o.listen, "listen", "127.0.0.1:7070", "`address` of the API; port 0 means a free one")
+	f.BoolVar(&o.anyone, "allow-anyone", false, "listen also where others than this machine reach the API, who can then run any command as this user")
 	f.StringVar(&o.config, "config", "", "TOML `file` with settings over the defaults")
 	f.IntVar(&o.slots, "slots", 0, "`number` of runs that may run at a time; 0 means what the settings say, 1 by default")
 	f.StringSliceVar(&o.without, "without", nil, "`services` that run in processes of their own, with the settings of services.toml in the directory: gateway, fetcher, executor, watcher, metrics-pusher")

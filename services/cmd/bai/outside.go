@@ -3,12 +3,18 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"time"
+
+	"go.uber.org/zap"
 
 	"github.com/benchmark-ai/bai/services/cmd/internal/program"
 	"github.com/benchmark-ai/bai/services/internal/broker"
 	"github.com/benchmark-ai/bai/services/internal/kafka"
+	"github.com/benchmark-ai/bai/services/internal/store/sqlite"
 )
 
 // outside is what the command line says of a broker and a store that are not the
@@ -33,9 +39,21 @@ func (p *platform) openStore(ctx context.Context) (err error) {
 	if len(p.settings.Elasticsearch.Addresses) > 0 {
 		path = ""
 	}
+	files := stamps(p.dir.path) // before the store makes any
 	kept, err := program.OpenStore(ctx, path, p.settings.Elasticsearch)
+	if errors.Is(err, sqlite.ErrDamaged) || errors.Is(err, sqlite.ErrNotDatabase) {
+		return unreadable(path, err)
+	}
 	if err != nil {
 		return err
+	}
+	p.sqlite, _ = kept.(*sqlite.Store)
+	if s := p.sqlite; s != nil && len(p.settings.Kafka.Brokers) == 0 {
+		if err := p.compare(ctx, s, files); errors.Is(err, sqlite.ErrDamaged) {
+			return errors.Join(unreadable(path, err), kept.Close())
+		} else if err != nil {
+			return errors.Join(err, kept.Close())
+		}
 	}
 	p.store = p.telemetry.Store(kept)
 	p.telemetry.Runs(p.store)
@@ -46,22 +64,31 @@ func (p *platform) openStore(ctx context.Context) (err error) {
 // openBus connects to the brokers that settings name, or to one of its own.
 func (p *platform) openBus(ctx context.Context) error {
 	k := &p.settings.Kafka
+	k.Seals = kafka.SealsIn{Docs: p.store}
+	if err := p.openKeys(); err != nil {
+		return err
+	}
 	embedded := len(k.Brokers) == 0
 	if embedded {
-		b, err := broker.Start(broker.Settings{Dir: p.dir.in("broker"), Host: p.door.address(), Message: k.Topics.MaxMessage}) //nolint:contextcheck // it outlives the start
+		if err := p.sealNew(ctx); err != nil {
+			return err
+		}
+		users, err := p.brokerUsers()
+		if err != nil {
+			return err
+		}
+		b, err := broker.Start(broker.Settings{Dir: p.dir.in("broker"), Host: p.door.address(), Message: k.Topics.MaxMessage, Check: p.again || p.marks == nil, Users: users}) //nolint:contextcheck // it outlives the start
 		if err != nil {
 			return err
 		}
 		p.onClose(b.Close)
+		for _, what := range b.Mended() {
+			p.log.Warn("the broker's files were damaged, as when the machine stops, and are mended; all events are heard again", zap.String("what", what))
+			p.again = true
+		}
 		k.Brokers = []string{b.Addr()}
 		k.Topics.Partitions, k.Topics.Replication = cmp.Or(k.Topics.Partitions, 2), 1
 		k.Session = cmp.Or(k.Session, 1500*time.Millisecond) // a process that was killed is soon replaced; each group costs two heartbeats a second
-	}
-	if k.KeyFile == "" {
-		var err error
-		if k.KeyFile, err = p.dir.keyFile(); err != nil {
-			return err
-		}
 	}
 	if err := k.CheckPods(); err != nil {
 		return err
@@ -71,12 +98,43 @@ func (p *platform) openBus(ctx context.Context) error {
 		return err
 	}
 	p.onClose(func() error { p.bus.Close(); return nil })
-	err = kafka.CreateTopics(ctx, *k)
-	if err != nil && !embedded {
-		if kafka.Forbidden(err) {
-			return nil // they are there, or are waited for: who runs services need not be who makes topics
+	if embedded {
+		return kafka.CreateTopics(ctx, *k)
+	}
+	p.outside = true
+	return nil
+}
+
+// openKeys makes the keys that settings do not name.
+func (p *platform) openKeys() (err error) {
+	k := &p.settings.Kafka
+	if k.KeyFile == "" {
+		if k.KeyFile, err = p.dir.keyFile(); err != nil {
+			return err
 		}
-		return fmt.Errorf("%w: make them with 'bai admin topics apply', or say kafka.topics.replication", err)
+	}
+	if k.SealKeyFile == "" {
+		k.SealKeyFile, err = p.dir.sealFile()
 	}
 	return err
+}
+
+// sealNew has all that comes to a broker that is about to be made carry a seal. In
+// the folder of an earlier version what lies there has none.
+func (p *platform) sealNew(ctx context.Context) error {
+	if _, err := os.Stat(p.dir.in("broker/data")); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	_, err := p.settings.Kafka.Seals.Change(ctx, func(was kafka.Seals) kafka.Seals { return was.Made(kafka.Sealed()...) })
+	return err
+}
+
+// topics makes the topics of brokers elsewhere once these answer. All that needs
+// them waits for them.
+func (p *platform) topics(ctx context.Context) error {
+	if err := p.bus.AwaitTopics(ctx); err != nil && ctx.Err() == nil && !kafka.Forbidden(err) {
+		return fmt.Errorf("%w: make them with 'bai admin topics apply', or say kafka.topics.replication", err)
+	}
+	<-ctx.Done() // they are there, or are waited for: who runs services need not be who makes topics
+	return nil
 }

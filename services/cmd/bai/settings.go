@@ -18,6 +18,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/cluster/kube"
 	"github.com/benchmark-ai/bai/services/internal/config"
 	"github.com/benchmark-ai/bai/services/internal/kafka"
+	"github.com/benchmark-ai/bai/services/internal/registry"
 	"github.com/benchmark-ai/bai/services/internal/run"
 	"github.com/benchmark-ai/bai/services/internal/store/elastic"
 	"github.com/benchmark-ai/bai/services/internal/telemetry"
@@ -34,6 +35,7 @@ type options struct {
 	slots                           int
 	without                         []string
 	keepPods, replay, noNamespaces  bool
+	anyone                          bool // may reach the API
 	kube                            kubeOptions
 	outside                         outside
 	out, log                        io.Writer
@@ -60,6 +62,7 @@ type settings struct {
 	Elasticsearch elastic.Settings
 	// Kubernetes is where pods run; on this machine itself where it is not set.
 	Kubernetes kube.Settings
+	Registry   registry.Settings // of images that run by themselves, and how they are asked
 }
 
 // Validate implements config.Validator.
@@ -71,7 +74,7 @@ func (s *settings) Validate() error {
 	if len(s.Elasticsearch.Addresses) > 0 {
 		outside = append(outside, s.Elasticsearch.Validate())
 	}
-	return errors.Join(errors.Join(outside...), s.Log.Validate(), s.Gateway.Validate(), s.Fetcher.Validate(), s.Buckets.Validate(), s.Executor.Validate(), s.Watcher.Validate(), s.Follow.Validate(), s.Index.Validate(), s.Summaries.Validate(), s.Sinks.Validate(), s.Kubernetes.Validate(), s.Kubernetes.ValidateOperator(s.Executor.Pods.MPIOperator), s.Telemetry.Validate())
+	return errors.Join(errors.Join(outside...), s.Log.Validate(), s.Gateway.Validate(), s.Fetcher.Validate(), s.Buckets.Validate(), s.Executor.Validate(), s.Watcher.Validate(), s.Follow.Validate(), s.Index.Validate(), s.Summaries.Validate(), s.Sinks.Validate(), s.Kubernetes.Validate(), s.Registry.Validate(), s.Kubernetes.ValidateOperator(s.Executor.Pods.MPIOperator), s.Telemetry.Validate())
 }
 
 // load returns the settings: the defaults of one machine, the file's, the
@@ -107,9 +110,12 @@ func services() []string {
 
 // check names what the command line has wrong.
 func (o options) check() error {
+	if o.data == "" {
+		return fmt.Errorf("--data is empty, as where a variable is not set: name a directory, or leave --data out for %s", defaultDataDir())
+	}
 	for _, name := range o.without {
 		if !slices.Contains(services(), name) {
-			return fmt.Errorf("--without %q: there is no such service; there are %s", name, strings.Join(services(), ", "))
+			return fmt.Errorf("--without %q: not a service: use %s", name, strings.Join(services(), ", "))
 		}
 	}
 	return nil

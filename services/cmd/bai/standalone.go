@@ -5,11 +5,13 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"net"
 	"os"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"time"
 
 	"go.uber.org/zap"
@@ -27,8 +29,11 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/cluster/local"
 	"github.com/benchmark-ai/bai/services/internal/git"
 	"github.com/benchmark-ai/bai/services/internal/kafka"
+	"github.com/benchmark-ai/bai/services/internal/listener"
+	"github.com/benchmark-ai/bai/services/internal/registry"
 	"github.com/benchmark-ai/bai/services/internal/run"
 	"github.com/benchmark-ai/bai/services/internal/service"
+	"github.com/benchmark-ai/bai/services/internal/store/sqlite"
 	"github.com/benchmark-ai/bai/services/internal/telemetry"
 	"github.com/benchmark-ai/bai/services/metrics-pusher/follow"
 	"github.com/benchmark-ai/bai/services/metrics-pusher/index"
@@ -54,6 +59,13 @@ func standalone(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
+	limit, err := maxFiles()
+	if err != nil {
+		return err
+	}
+	if err := enoughFiles(limit, s.Executor.Slots, len(s.Kafka.Brokers) == 0); err != nil {
+		return err
+	}
 	var binary string
 	if !s.Kubernetes.Set() {
 		if binary, err = o.findPodBinary(); err != nil {
@@ -63,7 +75,9 @@ func standalone(ctx context.Context, o options) error {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}
-	p := &platform{options: o, settings: s, podBinary: binary}
+	p := &platform{options: o, settings: s, podBinary: binary, stopper: newStopper(o)}
+	ctx, release := p.stopper.heed(ctx)
+	defer release()
 	return errors.Join(p.run(ctx), p.close())
 }
 
@@ -73,6 +87,7 @@ type platform struct {
 	options   options
 	settings  settings
 	podBinary string
+	stopper   *stopper
 
 	dir      *dataDir
 	listener net.Listener
@@ -84,25 +99,60 @@ type platform struct {
 	pods     pods           // the one of the two that there is
 	door     *door          // for the pods of Kubernetes
 	bus      *kafka.Bus
+	outside  bool   // the brokers are not the platform's own
+	again    bool   // every event is heard again from the beginning
+	marks    *marks // nil where the store or the broker is elsewhere
+	recovery *recovery
+	sqlite   *sqlite.Store // likewise
+	begun    bool          // that is noted
 
 	telemetry *telemetry.Telemetry
 	closers   []func() error
 }
 
-// run opens everything, and runs until told to end.
-func (p *platform) run(ctx context.Context) error {
+// open opens everything.
+func (p *platform) open(ctx context.Context) error {
 	for _, open := range []func(context.Context) error{
 		p.openDir, p.listen, p.openLog, p.openTelemetry, p.openStore, p.openDoor, p.openObjects, p.openBus, p.openCluster,
 	} {
 		if err := open(ctx); err != nil {
-			return err
+			return p.withRemedy(err)
 		}
+	}
+	return nil
+}
+
+// withRemedy adds what an operator can do to an error about a file of the data folder,
+// where it does not say so itself.
+func (p *platform) withRemedy(err error) error {
+	var path string
+	if at, ok := errors.AsType[*fs.PathError](err); ok {
+		path = at.Path
+	} else if at, ok := errors.AsType[*os.LinkError](err); ok {
+		path = at.New
+	}
+	if path == "" || p.dir == nil || strings.Contains(err.Error(), "--data") {
+		return err
+	}
+	if what := remedy(p.dir.path, path, err); what != "" {
+		return fmt.Errorf("%w: %s", err, what)
+	}
+	return err
+}
+
+// run opens everything, and runs until told to end.
+func (p *platform) run(ctx context.Context) error {
+	if err := p.open(ctx); err != nil {
+		return err
 	}
 	parts, err := p.parts()
 	if err != nil {
 		return err
 	}
-	if p.options.replay {
+	if p.outside {
+		parts["bai/topics"] = p.topics
+	}
+	if p.options.replay || p.again {
 		if err := p.bus.Rewind(ctx); err != nil {
 			return fmt.Errorf("go back to the first event: %w", err)
 		}
@@ -110,21 +160,52 @@ func (p *platform) run(ctx context.Context) error {
 	if err := p.writeServices(); err != nil {
 		return err
 	}
+	if err := p.begin(ctx); err != nil {
+		return err
+	}
+	if p.marks != nil {
+		parts["bai/marks"] = p.marks.run
+	}
 	parts["bai/ready"] = p.announce
+	if p.again {
+		p.recovery = &recovery{platform: p, over: make(chan struct{})}
+		parts = p.recovery.first(parts)
+	}
+	parts["bai/disk"] = p.disk().run
 	parts["bai/health"] = run.Health(p.settings.Health, p.checks(), p.telemetry.Handler())
 	if p.door != nil {
 		parts["bai/door"] = p.door.serve
 	}
-	return run.UntilSignal(ctx, parts)
+	return run.All(ctx, parts)
 }
 
 // checks are what readiness depends on.
 func (p *platform) checks() map[string]run.Check {
-	checks := map[string]run.Check{"kafka": p.bus.Ready, "store": p.store.Check}
+	checks := map[string]run.Check{"kafka": p.bus.Ready, "store": p.store.Check, "disk": p.disk().check, "seals": program.Seals(p.bus)}
+	if p.recovery != nil {
+		checks["events"] = p.recovery.check
+	}
 	if p.kube != nil {
 		checks["kubernetes"] = p.kube.Ready
 	}
 	return checks
+}
+
+// ready says why calls would fail now.
+func (p *platform) ready(ctx context.Context) error {
+	return errors.Join(p.bus.Ready(ctx), p.store.Check(ctx))
+}
+
+// begin notes that the platform runs, for the next start.
+func (p *platform) begin(ctx context.Context) error {
+	if p.marks == nil {
+		return nil
+	}
+	if err := p.marks.begin(ctx, p.sqlite.ID(), p.again); err != nil {
+		return err
+	}
+	p.begun = true
+	return nil
 }
 
 // close closes what was opened, last first.
@@ -136,6 +217,18 @@ func (p *platform) close() error {
 	return errors.Join(errs...)
 }
 
+// end notes that the platform ended as it was told to, and that nobody else uses
+// its files.
+func (p *platform) end() error {
+	if !p.begun || len(p.options.without) > 0 {
+		return nil
+	}
+	return p.marks.end()
+}
+
+// disk watches the disk of the data folder.
+func (p *platform) disk() fullDisk { return fullDisk{dir: p.dir, log: p.log} }
+
 func (p *platform) onClose(c func() error) { p.closers = append(p.closers, c) }
 
 func (p *platform) openDir(context.Context) (err error) {
@@ -143,17 +236,25 @@ func (p *platform) openDir(context.Context) (err error) {
 		return err
 	}
 	p.onClose(p.dir.close)
-	return nil
+	p.onClose(p.end)
+	return p.disk().begin()
 }
 
 // listen takes the address first: what cannot be reached need not be started.
-func (p *platform) listen(ctx context.Context) (err error) {
+func (p *platform) listen(ctx context.Context) error {
 	if p.without("gateway") {
 		return nil
 	}
-	if p.listener, err = (&net.ListenConfig{}).Listen(ctx, "tcp", p.options.listen); err != nil {
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", p.options.listen)
+	if err != nil {
 		return fmt.Errorf("listen for users: %w; choose another address with --listen", err)
 	}
+	if at, ok := l.Addr().(*net.TCPAddr); ok {
+		if err := refuseExposed(p.options.listen, at.AddrPort(), p.options.anyone); err != nil {
+			return errors.Join(err, l.Close())
+		}
+	}
+	p.listener = listener.Retry(l)
 	p.onClose(func() error {
 		if err := p.listener.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
 			return err
@@ -164,8 +265,21 @@ func (p *platform) listen(ctx context.Context) (err error) {
 }
 
 func (p *platform) openLog(context.Context) (err error) {
-	p.log, err = p.settings.Log.New(p.options.log)
-	return err
+	if p.log, err = p.settings.Log.New(p.options.log); err != nil {
+		return err
+	}
+	if p.dir != nil && p.dir.warning != "" {
+		p.log.Warn(p.dir.warning)
+	}
+	if p.listener == nil {
+		return nil
+	}
+	if at, ok := p.listener.Addr().(*net.TCPAddr); ok {
+		if warning := warnExposed(at.AddrPort()); warning != "" {
+			p.log.Warn(warning)
+		}
+	}
+	return nil
 }
 
 // openTelemetry has the platform tell of itself.
@@ -183,34 +297,26 @@ func (p *platform) openTelemetry(ctx context.Context) (err error) {
 }
 
 func (p *platform) openObjects(ctx context.Context) (err error) {
+	if err := os.MkdirAll(p.dir.in("objects"), 0o755); err != nil { //nolint:gosec // below the data folder, which is its owner's; pods read there
+		return fmt.Errorf("make the folder of the data sets: %w", err)
+	}
 	if p.objects, err = blob.Open(ctx, p.objectSettings()); err != nil {
 		return err
 	}
 	p.onClose(p.objects.Close)
+	p.settings.Fetcher.Sources.Own = p.objectSettings().URL
 	return nil
 }
 
 func (p *platform) objectSettings() blob.Settings {
-	return blob.Settings{URL: "file://" + p.dir.in("objects"), PodURL: p.door.objectsURL()}
+	return blob.Settings{URL: blob.FolderURL(p.dir.in("objects")), PodURL: p.door.objectsURL()}
 }
 
-func (p *platform) openCluster(context.Context) (err error) {
+func (p *platform) openCluster(context.Context) error {
 	if p.settings.Kubernetes.Set() {
 		return p.openKube()
 	}
-	s := local.Settings{
-		Dir: p.dir.in("pods"), PodBinary: p.podBinary, Log: p.log, NoNamespaces: p.options.noNamespaces, Secrets: p.dir.in("secrets"),
-	}
-	if p.cluster, err = local.New(s); err != nil {
-		return err
-	}
-	p.pods = p.cluster
-	p.onClose(func() error { //nolint:contextcheck // the context of the process is over by then
-		ctx, cancel := context.WithTimeout(context.Background(), podsGrace)
-		defer cancel()
-		return p.cluster.Close(ctx, p.options.keepPods)
-	})
-	return nil
+	return p.openLocal() //nolint:contextcheck // what it closes is closed when the context of the process is over
 }
 
 func (p *platform) without(name string) bool { return slices.Contains(p.options.without, name) }
@@ -247,22 +353,38 @@ func (p *platform) gateway() (map[string]service.Part, error) {
 	if err != nil {
 		return nil, err
 	}
-	flight, closeSources, err := wiring.NewPreflight(p.executorSettings(), p.settings.Fetcher, d, p.pods)
+	images, err := p.images()
+	if err != nil {
+		return nil, err
+	}
+	flight, closeSources, err := wiring.NewPreflight(p.executorSettings(), p.settings.Fetcher, d, p.pods, images)
 	if err != nil {
 		return nil, err
 	}
 	p.onClose(func() error { closeSources(); return nil })
 	return gateway.New(p.settings.Gateway, gateway.Deps{
 		Preflight: flight,
-		Bus:       p.bus, Store: p.store, Listener: p.listener, Objects: p.objects, Stock: stock, Source: source, Renderer: wiring.NewRenderer(p.executorSettings()),
-		Token: p.bus.Token, OpenAPI: proto.OpenAPI(), Entropy: rand.Reader, Ready: p.bus.Ready, Version: api.Version{Version: version}, Log: p.log,
+		Bus:       p.bus, Store: p.store, Listener: p.listener, Objects: p.objects, Stock: stock, Source: source, Parser: p.executorSettings().Parser(), Renderer: wiring.NewRenderer(p.executorSettings(), p.settings.Registry.Off),
+		Token: p.bus.Token, OpenAPI: proto.OpenAPI(), Entropy: rand.Reader, Ready: p.ready, Notes: p.bus.Unsealed, Room: p.disk().room, Sync: syncOf(p.sqlite), Version: api.Version{Version: version}, Log: p.log,
 	}), nil
+}
+
+// syncOf returns how what is stored comes onto the disk; nil where that is not for
+// this process to see to.
+func syncOf(s *sqlite.Store) func(context.Context) error {
+	if s == nil {
+		return nil
+	}
+	return s.Sync
 }
 
 // executorSettings returns the settings of the executor, with what pods of this
 // platform reach.
 func (p *platform) executorSettings() executor.Settings {
 	s := p.settings.Executor
+	if p.cluster != nil {
+		s.Unlimited, s.Pods.Reserve = p.cluster.Limits(), p.disk().reserve()
+	}
 	s.Pods.Brokers, s.Pods.ObjectStore = p.settings.Kafka.Brokers, p.objects.PodURL()
 	if s.Pods.Gateway == "" && p.door != nil {
 		s.Pods.Gateway = p.door.url()
@@ -312,7 +434,24 @@ func (p *platform) executor() (map[string]service.Part, error) {
 	if s.Pods.Access, err = p.settings.Kafka.ForPods(); err != nil {
 		return nil, err
 	}
-	return executor.New(s, executor.Deps{Bus: p.bus, Store: p.store, Cluster: p.pods, Token: p.bus.Token, Log: p.log}), nil
+	images, err := p.images()
+	if err != nil {
+		return nil, err
+	}
+	return executor.New(s, executor.Deps{Bus: p.bus, Store: p.store, Cluster: p.pods, Images: images, Token: p.bus.Token, Log: p.log}), nil
+}
+
+// images is what asks registries; nil where no images are run.
+func (p *platform) images() (executor.Images, error) { //nolint:ireturn // nil is none
+	if p.kube == nil {
+		return nil, nil
+	}
+	r, err := registry.New(p.settings.Registry, p.kube)
+	if err != nil {
+		return nil, err
+	}
+	p.onClose(func() error { r.Close(); return nil })
+	return r, nil
 }
 
 func (p *platform) watcher() (map[string]service.Part, error) {
@@ -324,7 +463,11 @@ func (p *platform) watcher() (map[string]service.Part, error) {
 }
 
 func (p *platform) index() (map[string]service.Part, error) {
-	parts := index.New(p.settings.Index, index.Deps{Bus: p.bus, Store: p.store})
+	d := index.Deps{Bus: p.bus, Store: p.store}
+	if p.sqlite != nil {
+		d.Store = results{Docs: p.store, to: p.store, disk: p.disk()}
+	}
+	parts := index.New(p.settings.Index, d)
 	maps.Copy(parts, summarise.New(p.settings.Summaries, summarise.Deps{Bus: p.bus, Store: p.store, Now: time.Now, Log: p.log}))
 	sinks, end, err := open.Parts(context.Background(), p.settings.Sinks, sink.Deps{Bus: p.bus, Meter: p.telemetry, Now: time.Now, Log: p.log})
 	p.onClose(end)
@@ -356,6 +499,7 @@ func (p *platform) announce(ctx context.Context) error {
 	}
 	if why := p.cluster.Namespaces(); why != "" {
 		fmt.Fprintf(p.options.out, "pods have no namespaces of their own: %s\n", why)
+		fmt.Fprintf(p.options.out, "so benchmarks can read and remove the platform's data in %s\n", p.dir.path)
 	}
 	<-ctx.Done()
 	return nil

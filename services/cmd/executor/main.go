@@ -8,6 +8,7 @@ import (
 	"github.com/benchmark-ai/bai/services/cmd/internal/pods"
 	"github.com/benchmark-ai/bai/services/cmd/internal/program"
 	"github.com/benchmark-ai/bai/services/executor"
+	"github.com/benchmark-ai/bai/services/internal/registry"
 	"github.com/benchmark-ai/bai/services/internal/service"
 )
 
@@ -18,11 +19,12 @@ type settings struct {
 	pods.Clusters
 
 	Executor executor.Settings
+	Registry registry.Settings // of images that run by themselves, and how they are asked
 }
 
 // Validate implements config.Validator.
 func (s *settings) Validate() error {
-	return errors.Join(s.Settings.Validate(), s.Clusters.Validate(), s.Executor.Validate(), s.Kafka.CheckPods(), s.Kubernetes.ValidateOperator(s.Executor.Pods.MPIOperator))
+	return errors.Join(s.Settings.Validate(), s.Clusters.Validate(), s.Executor.Validate(), s.Registry.Validate(), s.Kafka.CheckPods(), s.Kubernetes.ValidateOperator(s.Executor.Pods.MPIOperator))
 }
 
 // executor returns the executor's settings for the cluster that is named.
@@ -50,5 +52,14 @@ func (s *settings) Parts(ctx context.Context, c *program.Common) (map[string]ser
 	}
 	c.OnClose(func() error { return cluster.Close(context.WithoutCancel(ctx)) })
 	c.Checks["cluster"] = cluster.Ready
-	return executor.New(settings, executor.Deps{Bus: c.Bus, Store: c.Store, Cluster: cluster, Token: c.Bus.Token, Log: c.Log}), nil
+	deps := executor.Deps{Bus: c.Bus, Store: c.Store, Cluster: cluster, Token: c.Bus.Token, Log: c.Log}
+	if cluster.Secrets != nil {
+		images, err := registry.New(s.Registry, cluster.Secrets)
+		if err != nil {
+			return nil, err
+		}
+		c.OnClose(func() error { images.Close(); return nil })
+		deps.Images = images
+	}
+	return executor.New(settings, deps), nil
 }

@@ -83,7 +83,7 @@ func (s *settings) Validate() error {
 
 // Parts implements program.Service.
 func (s *settings) Parts(ctx context.Context, c *program.Common) (map[string]service.Part, error) {
-	objects, err := s.Objects.Open(ctx)
+	objects, err := s.Objects.Open(ctx, c.Log)
 	if err != nil {
 		return nil, err
 	}
@@ -96,6 +96,7 @@ func (s *settings) Parts(ctx context.Context, c *program.Common) (map[string]ser
 		Bus: c.Bus, Store: c.Store, Objects: objects, Log: c.Log,
 		Buckets: fetcher.OpenBuckets(buckets), Repositories: fetcher.OpenRepositories(git.Opener{}),
 	}
+	s.Fetcher.Sources.Own = s.Objects.URL
 	forget() // what only the start has needed
 	if s.task != "" {
 		return map[string]service.Part{

@@ -57,7 +57,7 @@ func TestProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	broker.Write(t, event.TopicSubmitted, kafkatest.Message{Key: m.Key, Value: string(m.Value), Headers: map[string]string{"ce_type": m.Type, "ce_id": m.ID}})
-	if got := broker.Read(t, event.TopicStatus).Value; !strings.Contains(got, "0 of 1 data sets are there") {
+	if got := broker.Read(t, event.TopicStatus).Value; !strings.Contains(got, "fetching 1 data set") {
 		t.Errorf("status: %s", got)
 	}
 	var fetched event.Fetched

@@ -20,6 +20,8 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/blob/bucket"
 	"github.com/benchmark-ai/bai/services/internal/cluster/kube"
 	"github.com/benchmark-ai/bai/services/internal/git"
+	"github.com/benchmark-ai/bai/services/internal/listener"
+	"github.com/benchmark-ai/bai/services/internal/registry"
 	"github.com/benchmark-ai/bai/services/internal/service"
 )
 
@@ -42,6 +44,7 @@ type settings struct {
 	// begin; where it is not set nobody is told whether a run would find there
 	// what it needs.
 	Kubernetes kube.Settings
+	Registry   registry.Settings // of images that run by themselves, and how they are asked
 }
 
 // Validate implements config.Validator.
@@ -50,15 +53,16 @@ func (s *settings) Validate() error {
 	if s.Objects.URL != "" {
 		objects = s.Objects.Validate()
 	}
-	return errors.Join(s.Settings.Validate(), objects, s.Gateway.Validate(), s.Fetcher.Validate(), s.Buckets.Validate(), s.Executor.Validate(), s.Kubernetes.Validate())
+	return errors.Join(s.Settings.Validate(), objects, s.Gateway.Validate(), s.Fetcher.Validate(), s.Buckets.Validate(), s.Executor.Validate(), s.Kubernetes.Validate(), s.Registry.Validate())
 }
 
 // Parts implements program.Service.
 func (s *settings) Parts(ctx context.Context, c *program.Common) (map[string]service.Part, error) {
 	deps := gateway.Deps{
-		Bus: c.Bus, Store: c.Store, Renderer: wiring.NewRenderer(s.Executor), Token: c.Bus.Token, OpenAPI: proto.OpenAPI(),
-		Entropy: rand.Reader, Ready: c.Bus.Ready, Version: api.Version{Version: version}, Log: c.Log,
+		Bus: c.Bus, Store: c.Store, Parser: s.Executor.Parser(), Renderer: wiring.NewRenderer(s.Executor, s.Registry.Off), Token: c.Bus.Token, OpenAPI: proto.OpenAPI(),
+		Entropy: rand.Reader, Ready: c.Bus.Ready, Notes: c.Bus.Unsealed, Version: api.Version{Version: version}, Log: c.Log,
 	}
+	s.Fetcher.Sources.Own = s.Objects.URL
 	source, err := wiring.NewSource(s.Fetcher.Sources, s.Buckets)
 	if err != nil {
 		return nil, err
@@ -75,9 +79,11 @@ func (s *settings) Parts(ctx context.Context, c *program.Common) (map[string]ser
 			return nil, err
 		}
 	}
-	if deps.Listener, err = (&net.ListenConfig{}).Listen(ctx, "tcp", cmp.Or(s.Listen, "127.0.0.1:7070")); err != nil {
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", cmp.Or(s.Listen, "127.0.0.1:7070"))
+	if err != nil {
 		return nil, fmt.Errorf("listen for users: %w", err)
 	}
+	deps.Listener = listener.Retry(l)
 	return gateway.New(s.Gateway, deps), nil
 }
 
@@ -93,7 +99,12 @@ func (s *settings) openPreflight(c *program.Common, deps *gateway.Deps) error {
 		return err
 	}
 	d := fetcher.Deps{Buckets: fetcher.OpenBuckets(buckets), Repositories: fetcher.OpenRepositories(git.Opener{})}
-	flight, closeSources, err := wiring.NewPreflight(s.Executor, s.Fetcher, d, k)
+	images, err := registry.New(s.Registry, k)
+	if err != nil {
+		return err
+	}
+	c.OnClose(func() error { images.Close(); return nil })
+	flight, closeSources, err := wiring.NewPreflight(s.Executor, s.Fetcher, d, k, images)
 	if err != nil {
 		return err
 	}
@@ -105,7 +116,7 @@ func (s *settings) openPreflight(c *program.Common, deps *gateway.Deps) error {
 // openObjects opens the object store, where files that runs leave lie beside the
 // data that they need.
 func (s *settings) openObjects(ctx context.Context, c *program.Common, deps *gateway.Deps) error {
-	objects, err := s.Objects.Open(ctx)
+	objects, err := s.Objects.Open(ctx, c.Log)
 	if err != nil {
 		return err
 	}

@@ -34,7 +34,7 @@ func TestProcess(t *testing.T) {
 	if b, err := os.ReadFile(filepath.Join(dir, "bai", "data", "0")); err != nil || string(b) != "dogs" {
 		t.Errorf("in place: %q, %v", b, err)
 	}
-	if got := broker.Read(t, event.TopicStatus).Value; !strings.Contains(got, "1 of 1 data sets are in place") {
+	if got := broker.Read(t, event.TopicStatus).Value; !strings.Contains(got, "copied 1 of 1 data sets to the machine") {
 		t.Errorf("status: %s", got)
 	}
 }

@@ -24,7 +24,7 @@ const (
 func inference(in Input, s Settings, client role) ([]role, error) {
 	d := in.Descriptor.Server
 	if d == nil {
-		return nil, &RefusedError{Reason: event.InvalidDescriptor, Message: "hardware.strategy is inference, and there is no table server"}
+		return nil, &RefusedError{Reason: event.InvalidDescriptor, Message: "strategy inference needs a table [server] (add it)"}
 	}
 	server, err := serverOf(in, d)
 	if err != nil {
@@ -48,6 +48,10 @@ func serverOf(in Input, d *descriptors.Server) (role, error) {
 	r := role{
 		name: roleServer, replicas: 1, env: d.Env.Env, hardware: d.Hardware,
 		command: argv, args: args, data: slices.Concat(data, models), ports: answering(d.Env), probe: probeOf(d.Env.ReadinessProbe),
+		image: in.image(d.Env.DockerImage),
+	}
+	if _, text, ok := d.Env.Script(); ok {
+		r.command, r.args, r.script = slices.Concat(argv, []string{scriptPath}, args), nil, text
 	}
 	r.observe(d.Output)
 	return r, nil

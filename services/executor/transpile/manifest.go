@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"sigs.k8s.io/yaml"
 
 	"github.com/benchmark-ai/bai/descriptors"
+	"github.com/benchmark-ai/bai/services/internal/cluster"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/pod"
 )
@@ -20,7 +22,9 @@ const ManifestRun = "00000000000000000000000000"
 // read from text, as YAML documents: of a run with which code is sent along where
 // d asks for it, or withCode does. The same descriptor and settings always
 // give the same bytes: ManifestRun takes the place of the run's ID, nobody owns
-// the run, and Secrets are empty. Its only error is *RefusedError.
+// the run, and Secrets are empty. No registry is asked: a comment before the objects
+// says of an image's own entrypoint what becomes of it. Its only error is
+// *RefusedError.
 func Manifest(d *descriptors.Descriptor, text []byte, withCode bool, s Settings) ([]byte, error) {
 	plan, err := Preview(d, text, withCode, s)
 	if err != nil {
@@ -34,14 +38,31 @@ func Manifest(d *descriptors.Descriptor, text []byte, withCode bool, s Settings)
 		}
 		documents = append(documents, document)
 	}
-	return bytes.Join(documents, []byte("---\n")), nil
+	return append([]byte(entrypoints(d, s)), bytes.Join(documents, []byte("---\n"))...), nil
 }
 
-// Preview returns the plan that Manifest writes down.
-func Preview(d *descriptors.Descriptor, text []byte, withCode bool, s Settings) (Plan, error) {
+// entrypoints is a comment that says how images run by themselves.
+func entrypoints(d *descriptors.Descriptor, s Settings) string {
+	asked, open := Images(d, s), s
+	open.NoRegistry, open.PullPolicy = false, ""
+	var comment strings.Builder
+	for _, q := range Images(d, open) {
+		if len(asked) > 0 {
+			fmt.Fprintf(&comment, "# image %q: at launch its registry is asked for its entrypoint, which is then run as\n"+
+				"# a command is; where it gives no answer, output is read from the container's log.\n", q.Name)
+			continue
+		}
+		fmt.Fprintf(&comment, "# image %q: its entrypoint is run as it is; its output is read from the container's log.\n", q.Name)
+	}
+	return comment.String()
+}
+
+// Preview returns the plan that Manifest writes down, with the answers of registries
+// that are known.
+func Preview(d *descriptors.Descriptor, text []byte, withCode bool, s Settings, images ...cluster.Image) (Plan, error) {
 	header := event.NewHeader("manifest", ManifestRun, "default", "nobody", time.Unix(0, 0).UTC())
 	run := event.Fetched{Header: header, Descriptor: string(text), Labels: d.Info.Labels, Data: expected(d, withCode)}
-	return Objects(Input{Run: run, Descriptor: d}, s)
+	return Objects(Input{Run: run, Descriptor: d, Images: images}, s)
 }
 
 // expected returns the data of a descriptor as they would be once fetched, but

@@ -51,7 +51,7 @@ func mpi(in Input, s Settings, r role) ([]role, error) {
 	if len(r.command) == 0 {
 		return nil, &RefusedError{
 			Reason:  event.InvalidDescriptor,
-			Message: "hardware.strategy is mpi, and there is no ml.benchmark_code: the image's entrypoint is not what mpirun can start",
+			Message: "strategy mpi needs ml.benchmark_code (add it)",
 		}
 	}
 	for i := range r.output {

@@ -55,6 +55,7 @@ func (b builder) meta() metav1.ObjectMeta {
 func (b builder) podMeta() metav1.ObjectMeta {
 	m := b.meta()
 	m.Annotations[annotationEvict] = "false"
+	m.Annotations[cluster.AnnotationGrace] = strconv.FormatInt(int64(b.grace()/time.Second), 10)
 	b.grouped(m.Annotations)
 	return metav1.ObjectMeta{Labels: m.Labels, Annotations: m.Annotations}
 }
@@ -208,9 +209,9 @@ func (b builder) filled(token string) (*corev1.Secret, error) {
 	secret.Data = make(map[string][]byte)
 	files := map[string]any{pod.CollectFile: pod.Collect{
 		Header: header, Role: b.role.name, Container: cluster.ContainerBenchmark,
-		Brokers: b.settings.Brokers, Access: b.settings.Access, Token: token, Metrics: metrics(b.role.metrics), MaxLog: b.maxLog(),
-		Gateway: b.settings.Gateway, Artifacts: b.role.output, Volumes: paths(b.kept()), Drain: max(b.grace()-15*time.Second, b.grace()/2),
-		Scrape: b.role.scrape, OTLP: b.role.otlp,
+		Brokers: b.settings.Brokers, Access: b.settings.Access, Token: token, Metrics: metrics(b.role.metrics), MaxLog: b.maxLog(), Reserve: b.settings.Reserve,
+		Gateway: b.settings.Gateway, Artifacts: b.role.output, Volumes: paths(b.kept()), Drain: max(b.whole()-15*time.Second, b.whole()/2),
+		Scrape: b.role.scrape, OTLP: b.role.otlp, Series: b.series(),
 	}}
 	if len(b.role.data) > 0 {
 		files[pod.PullFile] = pod.Pull{
@@ -226,6 +227,20 @@ func (b builder) filled(token string) (*corev1.Secret, error) {
 		secret.Data[name] = text
 	}
 	return secret, nil
+}
+
+// series is how many series the collector of a pod keeps, zero for all that there may
+// be of a run. Where the output is followed from outside, the follower has the other
+// half.
+func (b builder) series() int {
+	n := pod.SeriesOf(b.role.ends, b.role.others)
+	if len(b.role.command) == 0 {
+		n /= 2
+	}
+	if n == pod.MaxSeries {
+		return 0
+	}
+	return max(1, n)
 }
 
 // paths are where mounts are.
@@ -264,7 +279,7 @@ func metrics(ms []descriptors.Metric) []pod.Metric {
 		if parser == "lines" {
 			parser = "" // the usual one
 		}
-		made := pod.Metric{Name: m.Name, Unit: m.Units, Pattern: m.Pattern, Parser: parser}
+		made := pod.Metric{Name: m.Name, Unit: m.Units, Pattern: m.Pattern, Parser: parser, Direction: string(m.Direction)}
 		if parser == descriptors.BlockParser {
 			made.Block = pod.Block{Begin: m.Block, Lines: m.BlockLines, Within: m.BlockTime}
 		}

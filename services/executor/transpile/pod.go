@@ -22,6 +22,8 @@ import (
 // Volumes of a pod.
 const (
 	volumeOurs   = "bai"
+	volumeProgs  = "programs" // that install brings, and nobody writes to after it
+	volumeState  = "state"    // the collector's own
 	volumeData   = "data"
 	volumeSecret = "secret"
 	volumeScript = "script"
@@ -50,7 +52,7 @@ const collectorWait = 10 * time.Second
 
 // pod returns what one pod of the role is.
 func (b builder) pod() corev1.PodSpec {
-	off, grace := false, int64(b.grace()/time.Second)
+	off, grace := false, int64(b.whole()/time.Second)
 	spec := corev1.PodSpec{
 		RestartPolicy:                 corev1.RestartPolicyNever,
 		TerminationGracePeriodSeconds: &grace,
@@ -89,13 +91,35 @@ func (b builder) network(spec *corev1.PodSpec) {
 	spec.DNSConfig = &corev1.PodDNSConfig{Searches: []string{domain}}
 }
 
-// grace is what a pod has to end. One that keeps files has longer.
+// Longest is what any pod has to end.
+func (s Settings) Longest() time.Duration { return max(s.grace()+artifactsGrace, s.owed()) }
+
+// grace is what every benchmark has to end.
+func (s Settings) grace() time.Duration {
+	return time.Duration(*seconds32(s.Grace, 5*time.Minute)) * time.Second
+}
+
+// owed is for how long a collector may go on to ship what its pod owes.
+func (s Settings) owed() time.Duration {
+	return time.Duration(*seconds32(s.Owed, time.Hour)) * time.Second
+}
+
+// grace is what a benchmark has to end. One that keeps files has longer.
 func (b builder) grace() time.Duration {
-	grace := time.Duration(*seconds32(b.settings.Grace, 5*time.Minute)) * time.Second
+	grace := b.settings.grace()
 	if len(b.role.output) > 0 {
 		grace += artifactsGrace
 	}
 	return grace
+}
+
+// whole is what a pod has to end, its collector with it. Where our program does not
+// end the benchmark in its time, Kubernetes must, which has one time for the pod.
+func (b builder) whole() time.Duration {
+	if len(b.role.command) == 0 {
+		return b.grace()
+	}
+	return max(b.grace(), b.settings.owed())
 }
 
 // before are the containers that come before the benchmark.
@@ -125,6 +149,7 @@ func (b builder) podSecurity() *corev1.PodSecurityContext {
 func (b builder) install() corev1.Container {
 	c := b.ours(cluster.ContainerInstall, pod.ImageBinary, "install", pod.In("", pod.Binary))
 	c.Env = nil
+	c.VolumeMounts = []corev1.VolumeMount{programs(false)}
 	return c
 }
 
@@ -133,7 +158,10 @@ func (b builder) collect() corev1.Container {
 	c := b.ours(cluster.ContainerCollect, pod.In("", pod.Binary), "collect")
 	always := corev1.ContainerRestartPolicyAlways
 	c.RestartPolicy = &always
-	c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: volumeSecret, MountPath: pod.SecretDir, ReadOnly: true})
+	c.Env = append(c.Env, corev1.EnvVar{Name: pod.EnvStateDir, Value: pod.StateDir})
+	c.VolumeMounts = append(c.VolumeMounts,
+		corev1.VolumeMount{Name: volumeState, MountPath: pod.StateDir},
+		corev1.VolumeMount{Name: volumeSecret, MountPath: pod.SecretDir, ReadOnly: true})
 	for _, m := range b.kept() {
 		m.MountPath, m.ReadOnly = pod.VolumesDir+m.MountPath, true
 		c.VolumeMounts = append(c.VolumeMounts, m)
@@ -180,10 +208,16 @@ func (b builder) ours(name string, command ...string) corev1.Container {
 	return corev1.Container{
 		Name: name, Image: image, Command: command, Env: []corev1.EnvVar{podUID(), node()},
 		ImagePullPolicy:          corev1.PullPolicy(b.settings.PullPolicy),
-		VolumeMounts:             []corev1.VolumeMount{{Name: volumeOurs, MountPath: pod.Dir}},
+		VolumeMounts:             []corev1.VolumeMount{{Name: volumeOurs, MountPath: pod.Dir}, programs(true)},
 		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
 		SecurityContext:          powerless(),
 	}
+}
+
+// programs is where our programs lie. What runs with the pod's credentials is
+// started from there, so the benchmark must not be able to write to it.
+func programs(readOnly bool) corev1.VolumeMount {
+	return corev1.VolumeMount{Name: volumeProgs, MountPath: path.Dir(pod.In("", pod.Binary)), ReadOnly: readOnly}
 }
 
 // powerless is the security context of who needs no right at all.
@@ -197,7 +231,8 @@ func powerless() *corev1.SecurityContext {
 
 // benchmark is what is measured: the user's image, and the user's command under
 // our program, which records what it writes and how it ends. Where there is no
-// command the image's own is run as it is.
+// command the image's own entrypoint is run so, if it is known; else it is run as it
+// is.
 func (b builder) benchmark() corev1.Container {
 	r := b.role
 	c := corev1.Container{
@@ -210,8 +245,14 @@ func (b builder) benchmark() corev1.Container {
 	for i, port := range r.ports {
 		c.Ports = append(c.Ports, corev1.ContainerPort{Name: portName(i), ContainerPort: int32(port)}) //nolint:gosec // a port
 	}
-	if len(r.command) > 0 {
+	switch {
+	case len(r.command) > 0:
 		c.Command = append([]string{pod.In("", pod.Binary), "exec", "--"}, literal(r.command)...)
+	case r.image.Digest != "":
+		c.Image, c.Command = pinned(r.image), append([]string{pod.In("", pod.Binary), "exec", "--"}, verbatim(r.image.Entrypoint)...)
+		if len(r.args) == 0 {
+			c.Args = verbatim(r.image.Cmd)
+		}
 	}
 	switch {
 	case r.env.Privileged:
@@ -243,7 +284,7 @@ func literal(words []string) []string {
 // mounts are what the benchmark sees: never the Secret, and of the data volume
 // only each set at the path that its source names.
 func (b builder) mounts() []corev1.VolumeMount {
-	mounts := []corev1.VolumeMount{{Name: volumeOurs, MountPath: pod.Dir}}
+	mounts := []corev1.VolumeMount{{Name: volumeOurs, MountPath: pod.Dir}, programs(true)}
 	if b.role.script != "" {
 		mounts = append(mounts, corev1.VolumeMount{Name: volumeScript, MountPath: scriptDir, ReadOnly: true})
 	}
@@ -270,7 +311,7 @@ func (b builder) kept() []corev1.VolumeMount {
 	if b.settings.Gateway == "" {
 		return nil // nobody keeps anything
 	}
-	ours := []string{volumeOurs, volumeScript, volumeMPI, volumeKeys} // nothing is left there
+	ours := []string{volumeOurs, volumeProgs, volumeScript, volumeMPI, volumeKeys} // nothing is left there
 	for _, m := range b.mounts() {
 		holds := func(a pod.Artifact) bool { return b.mountOf(a.Path).MountPath == m.MountPath }
 		if !slices.Contains(ours, m.Name) && slices.ContainsFunc(b.role.output, holds) {
@@ -296,6 +337,8 @@ func (b builder) mountOf(file string) (on corev1.VolumeMount) {
 func (b builder) volumes() []corev1.Volume {
 	volumes := []corev1.Volume{
 		{Name: volumeOurs, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
+		{Name: volumeProgs, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
+		{Name: volumeState, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
 		{Name: volumeSecret, VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: b.name()}}},
 	}
 	executable, readable := int32(0o555), int32(0o444)
@@ -324,6 +367,9 @@ func (b builder) env() []corev1.EnvVar {
 	e.set(pod.EnvAwait, collectorWait.String())
 	if n := b.maxLog(); n > 0 {
 		e.set(pod.EnvMaxLog, strconv.FormatInt(n, 10))
+	}
+	if n := b.settings.Reserve; n > 0 {
+		e.set(pod.EnvReserve, strconv.FormatInt(n, 10))
 	}
 	e.set(pod.EnvBackend, "fifo")
 	e.set(pod.EnvFile, pod.In("", pod.Metrics))

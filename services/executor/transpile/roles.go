@@ -33,9 +33,10 @@ type role struct {
 	env      descriptors.Env
 	vars     []corev1.EnvVar // the platform's, which the user's may use
 	hardware descriptors.Hardware
-	command  []string // run under bai-pod; nil means the image's entrypoint
-	args     []string // of the image's entrypoint
-	script   string   // text of the script that command runs; empty for none
+	command  []string      // run under bai-pod; nil means the image's entrypoint
+	args     []string      // of the image's entrypoint
+	image    cluster.Image // its entrypoint, where there is no command and its registry gave an answer
+	script   string        // text of the script that command runs; empty for none
 	data     []event.Data
 	shared   []bool // of the first of data: its pods have them in common, where it has several
 	metrics  []descriptors.Metric
@@ -44,12 +45,13 @@ type role struct {
 	otlp     bool
 	output   []pod.Artifact
 
-	ports []int             // where it answers
-	probe *corev1.Probe     // says when it is ready
-	await []string          // arguments of bai-pod await, before the benchmark begins; nil to begin at once
-	mpi   bool              // it has the keys and the files of the run's ssh
-	slots int               // processes of MPI on each worker, for who starts them
-	files map[string]string // the files of the run's ssh, in the role that brings them
+	ports  []int             // where it answers
+	probe  *corev1.Probe     // says when it is ready
+	await  []string          // arguments of bai-pod await, before the benchmark begins; nil to begin at once
+	mpi    bool              // it has the keys and the files of the run's ssh
+	others int               // pods of the run beside one of these
+	slots  int               // processes of MPI on each worker, for who starts them
+	files  map[string]string // the files of the run's ssh, in the role that brings them
 
 	keysHere bool // the Secret with the keys is made with this role
 }
@@ -88,6 +90,7 @@ func benchmark(in Input) (role, error) {
 	r := role{
 		name: cluster.ContainerBenchmark, replicas: 1, ends: true,
 		env: d.Env, hardware: d.Hardware, command: argv, args: args, data: slices.Concat(sources, scripts), shared: shared,
+		image: in.image(d.Env.DockerImage),
 	}
 	if _, text, ok := d.Script(); ok {
 		r.command, r.args, r.script = slices.Concat(argv, []string{scriptPath}, args), nil, text

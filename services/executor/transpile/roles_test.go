@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/benchmark-ai/bai/descriptors"
@@ -39,6 +41,8 @@ func strict(t *testing.T, text []byte) {
 			o = &corev1.Secret{}
 		case "v1/Service":
 			o = &corev1.Service{}
+		case "networking.k8s.io/v1/NetworkPolicy":
+			o = &networkingv1.NetworkPolicy{}
 		case "v1/PersistentVolumeClaim":
 			o = &corev1.PersistentVolumeClaim{}
 		default:
@@ -320,7 +324,50 @@ func TestOnlyTheJobThatEndsTheRunEndsItByItsDeadline(t *testing.T) {
 			got = append(got, *j.Spec.ActiveDeadlineSeconds)
 		}
 	}
-	if diff := cmp.Diff([]int64{1020, 600}, got); diff != "" {
+	if diff := cmp.Diff([]int64{600 + 3600 + 120, 600}, got); diff != "" {
 		t.Errorf("server, client (-want +got):\n%s", diff)
 	}
+}
+
+// TestAWorkerHasASlotForEachGPUUnlessTheDescriptorSaysANumber: a script that calls
+// mpirun -np 8 on two machines of four GPUs finds eight slots.
+func TestAWorkerHasASlotForEachGPUUnlessTheDescriptorSaysANumber(t *testing.T) {
+	for name, tt := range map[string]struct {
+		machine, processes    string
+		slots, processesInAll string
+	}{
+		"nothing is said":                       {`instance_type = "p3.8xlarge"`, "", "slots=4", "8"},
+		"gpus is said":                          {`instance_type = "p3.8xlarge"`, `processes_per_instance = "gpus"`, "slots=4", "8"},
+		"a number is said":                      {`instance_type = "p3.8xlarge"`, "processes_per_instance = 2", "slots=2", "4"},
+		"hardware.gpus says how many there are": {"instance_type = \"p3.8xlarge\"\ngpus = 3", "", "slots=3", "6"},
+		"settings know the type":                {`instance_type = "z9.huge"`, "", "slots=3", "6"},
+		"the machine has no GPU":                {`instance_type = "t3.small"`, "", "slots=1", "2"},
+		"nobody knows the type":                 {`instance_type = "x9.huge"`, "", "slots=1", "2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := input(t, examples+"/mpi.toml")
+			in.Run.Descriptor = strings.Replace(in.Run.Descriptor, `instance_type = "p3.8xlarge"`, tt.machine, 1)
+			in = change(t, in, `processes_per_instance = "gpus"`, tt.processes)
+			s := settings
+			s.Instances = "z9.huge 3"
+			p := objects(t, in, s)
+			if got := hostfile(p); !strings.Contains(got, " "+tt.slots+"\n") {
+				t.Errorf("the hosts are\n%s, want each with %s", got, tt.slots)
+			}
+			command := podOf(t, p).Containers[0].Command
+			if i := slices.Index(command, "-n"); i < 0 || command[i+1] != tt.processesInAll {
+				t.Errorf("%v, want %s processes", command, tt.processesInAll)
+			}
+		})
+	}
+}
+
+// hostfile is the list of hosts that the mpirun of a plan reads.
+func hostfile(p transpile.Plan) string {
+	for _, o := range p.Objects {
+		if c, ok := o.(*corev1.ConfigMap); ok && c.Data["hostfile"] != "" {
+			return c.Data["hostfile"]
+		}
+	}
+	return ""
 }

@@ -32,6 +32,13 @@
 // settings say that Kubeflow's MPI operator is there, one MPIJob takes the place of
 // the two Jobs and the Service; its pods are the same.
 //
+// # Images' own entrypoints
+//
+// Where the descriptor names no command, Images says which images' registries are to
+// be asked. With the answer in Input the entrypoint is run as a descriptor's own
+// command is, of the very image that the answer is about; without one the
+// container has no command, and its log is all that there is of its output.
+//
 // # Data that pods share
 //
 // Where a role has several pods, data with mount = "shared" lie on a volume that
@@ -71,18 +78,22 @@ import (
 // zero value works where pods need neither an image of ours nor brokers.
 type Settings struct {
 	Scope       string                `toml:"namespace"`    // Kubernetes namespace of the objects; empty means default
-	Image       string                `toml:"image"`        // image with bai-pod; empty means DefaultImage
+	Image       string                `toml:"image"`        // image with bai-pod; empty means bai-pod:latest
 	Brokers     []string              `toml:"brokers"`      // of Kafka, as pods reach them
 	Access      pod.Access            `toml:"-"`            // to the brokers; it is written into Secrets only
 	ObjectStore string                `toml:"object_store"` // its URL, as pods reach it
 	Zones       map[string]string     `toml:"zones"`        // ID of a zone → its name
-	Instances   descriptors.Instances `toml:"instances"`    // kinds of machines beside those that are known
+	Instances   descriptors.Instances `toml:"instances"`    // kinds of machines beside those that are known, a line each: its name and its GPUs, as "z9.huge 3"
 	Deadline    time.Duration         `toml:"deadline"`     // of runs that give none; zero means none
 	Keep        time.Duration         `toml:"keep"`         // how long Kubernetes keeps an ended Job that nobody deleted; zero means a day
-	Grace       time.Duration         `toml:"grace"`        // between SIGTERM and SIGKILL to a pod; zero means 5 minutes: for so long its collector waits for brokers that are away
+	Grace       time.Duration         `toml:"grace"`        // between SIGTERM and SIGKILL to what runs in a pod; zero means 5 minutes
+	Owed        time.Duration         `toml:"owed"`         // how long a pod stays after its benchmark while its collector cannot ship all that it has, because brokers are away; zero means an hour, and less than grace is grace
 	NoLimits    bool                  `toml:"no_limits"`    // the cluster enforces no limits of CPU and memory: what a pod is given is asked for only
+	OneMachine  bool                  `toml:"-"`            // it is the local cluster, which has no zones: those of descriptors are not read
+	NoRegistry  bool                  `toml:"-"`            // no registry is asked for the entrypoint of an image
 	Owner       bool                  `toml:"-"`            // the first object is a ConfigMap that can own all others; the executor knows where that is of use
 	MaxLog      int64                 `toml:"max_log"`      // bytes of output that are kept of runs that give no limit; zero means no limit
+	Reserve     int64                 `toml:"-"`            // bytes of the disk under a pod's volume that stay free of its output; zero means none
 	Gateway     string                `toml:"gateway"`      // URL of the gateway, as pods reach it; empty means that no artifacts are kept
 
 	Placement     string   `toml:"placement"`      // exclusive: no other run on a run's nodes; spread: elsewhere if there is room; anywhere; empty means spread
@@ -92,6 +103,8 @@ type Settings struct {
 	PriorityClass string   `toml:"priority_class"` // of all pods; empty means none
 	Scheduler     string   `toml:"scheduler"`      // of all pods; empty means the cluster's own; volcano is told of gangs
 	Queue         string   `toml:"queue"`          // of volcano where that is the scheduler, else of Kueue; empty means none
+
+	Allow map[string]descriptors.Allowlist `toml:"allow"` // objects that descriptors may name, by their namespace; "*" is any. Without an entry they may name none
 
 	Shared Shared `toml:"shared"` // data that all pods of a role have in common
 	Unpack Unpack `toml:"unpack"` // what archives may hold that pods unpack
@@ -113,13 +126,16 @@ type Unpack struct {
 // Validate names every setting at fault, below the table called name.
 func (s Settings) Validate(name string) error {
 	var errs []error
-	for _, key := range []string{"deadline", "keep", "grace", "ready"} {
-		if d := map[string]time.Duration{"deadline": s.Deadline, "keep": s.Keep, "grace": s.Grace, "ready": s.Ready}[key]; d < 0 {
+	for _, key := range []string{"deadline", "keep", "grace", "owed", "ready"} {
+		if d := map[string]time.Duration{"deadline": s.Deadline, "keep": s.Keep, "grace": s.Grace, "owed": s.Owed, "ready": s.Ready}[key]; d < 0 {
 			errs = append(errs, fmt.Errorf("%s.%s: must not be negative", name, key))
 		}
 	}
 	if err := s.Instances.Check(); err != nil {
 		errs = append(errs, fmt.Errorf("%s.instances: %w", name, err))
+	}
+	if err := descriptors.Allowlists(s.Allow).Check(); err != nil {
+		errs = append(errs, fmt.Errorf("%s.allow: %w", name, err))
 	}
 	if s.MaxLog < 0 {
 		errs = append(errs, fmt.Errorf("%s.max_log: must not be negative", name))
@@ -137,7 +153,7 @@ func (s Settings) Validate(name string) error {
 		{"shared.access", s.Shared.Access, accesses()},
 	} {
 		if !slices.Contains(choice.of, choice.value) {
-			errs = append(errs, fmt.Errorf("%s.%s: %q, want one of %s", name, choice.key, choice.value, strings.Join(choice.of[1:], ", ")))
+			errs = append(errs, fmt.Errorf("%s.%s: %q: use %s", name, choice.key, choice.value, strings.Join(choice.of[1:], ", ")))
 		}
 	}
 	return errors.Join(errs...)
@@ -164,6 +180,7 @@ type Input struct {
 	Run        event.Fetched
 	Descriptor *descriptors.Descriptor // of Run
 	Keys       Keys                    // of a run whose pods speak ssh; Objects needs none
+	Images     []cluster.Image         // answers of registries to what Images asks; none where they are not known
 }
 
 // Plan is one attempt of a run as objects.
@@ -207,6 +224,9 @@ func Objects(in Input, s Settings) (Plan, error) {
 	for _, b := range builders {
 		p.Objects = append(p.Objects, b.supplies()...)
 		p.Pods += b.role.replicas
+	}
+	if n := isolation(builders, p.Pods); n != nil {
+		p.Objects = append(p.Objects, n)
 	}
 	made, err := claims(builders)
 	if err != nil {
@@ -252,8 +272,12 @@ func buildersOf(in Input, s Settings) ([]builder, error) {
 	if err := permitted(in, s); err != nil {
 		return nil, err
 	}
-	builders := make([]builder, 0, len(roles))
+	builders, pods := make([]builder, 0, len(roles)), 0
 	for _, r := range roles {
+		pods += r.replicas
+	}
+	for _, r := range roles {
+		r.others = pods - 1
 		zone, err := zoneOf(r.hardware, s)
 		if err != nil {
 			return nil, err
@@ -284,6 +308,9 @@ func permitted(in Input, s Settings) error {
 
 // zoneOf returns the zone that the hardware is to be in, empty for any.
 func zoneOf(h descriptors.Hardware, s Settings) (string, error) {
+	if s.OneMachine {
+		return "", nil
+	}
 	if h.AvailabilityZone != "" || h.AWSZoneID == "" {
 		return h.AvailabilityZone, nil
 	}
@@ -336,7 +363,7 @@ func (b builder) deadline() *int64 {
 		return nil
 	}
 	if !b.role.ends {
-		d += b.grace() + 2*time.Minute
+		d += b.whole() + 2*time.Minute
 	}
 	s := max(1, int64(d.Round(time.Second)/time.Second))
 	return &s

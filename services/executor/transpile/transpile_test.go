@@ -2,6 +2,7 @@ package transpile_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
@@ -72,6 +73,34 @@ func TestSecret(t *testing.T) {
 			t.Fatal(err)
 		}
 		golden.Check(t, filepath.Join("testdata", name+".golden"), text)
+	}
+}
+
+func TestOnlyWhoBringsTheProgramsCanWriteThem(t *testing.T) {
+	for _, file := range []string{examples + "/minimal.toml", examples + "/inference.toml", examples + "/mpi.toml", examples + "/every-key.toml", "testdata/everything.toml"} {
+		seen := 0
+		for _, o := range objects(t, input(t, file), settings).Objects {
+			if job, ok := o.(*batchv1.Job); ok {
+				for _, c := range slices.Concat(job.Spec.Template.Spec.InitContainers, job.Spec.Template.Spec.Containers) {
+					seen++
+					wantPrograms(t, file, c)
+				}
+			}
+		}
+		if seen < 3 {
+			t.Errorf("%s: %d containers", file, seen)
+		}
+	}
+}
+
+// wantPrograms checks that a container has the programs once, and cannot write
+// them unless it brings them.
+func wantPrograms(t *testing.T, file string, c corev1.Container) {
+	t.Helper()
+	want := []corev1.VolumeMount{{Name: "programs", MountPath: "/bai/bin", ReadOnly: c.Name != cluster.ContainerInstall}}
+	got := slices.DeleteFunc(slices.Clone(c.VolumeMounts), func(m corev1.VolumeMount) bool { return m.Name != "programs" && m.MountPath != "/bai/bin" })
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%s: %s (-want +got):\n%s", file, c.Name, diff)
 	}
 }
 
@@ -197,6 +226,94 @@ func TestPod(t *testing.T) {
 	if diff := cmp.Diff([]string{"bai-install", "bai-collect", "bai-pull", "benchmark"}, order); diff != "" {
 		t.Errorf("containers (-want +got):\n%s", diff)
 	}
+}
+
+func TestOnlyTheCollectorHasAndKnowsTheVolumeThatIsItsOwn(t *testing.T) {
+	for _, file := range []string{"testdata/everything.toml", examples + "/mpi.toml", examples + "/inference.toml"} {
+		spec := podOf(t, objects(t, input(t, file), settings))
+		for _, c := range slices.Concat(spec.InitContainers, spec.Containers) {
+			has := slices.ContainsFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool { return m.MountPath == pod.StateDir || m.Name == "state" })
+			told := slices.ContainsFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == pod.EnvStateDir && e.Value == pod.StateDir })
+			if want := c.Name == cluster.ContainerCollect; has != want || told != want {
+				t.Errorf("%s: container %s has the volume: %t, knows it: %t", file, c.Name, has, told)
+			}
+		}
+	}
+}
+
+// TestACollectorHasAsLongAsItsPodMayBeOwing: what a pod has to end is its collector's;
+// its benchmark has less.
+func TestACollectorHasAsLongAsItsPodMayBeOwing(t *testing.T) {
+	for name, tt := range map[string]struct {
+		grace, owed time.Duration
+		image       bool // the benchmark is run by its image's own entrypoint
+		pod         int64
+		benchmark   string
+		drain       time.Duration
+	}{
+		"an hour where nobody says":                      {pod: 3600, benchmark: "300", drain: time.Hour - 15*time.Second},
+		"as settings say":                                {owed: 3 * time.Hour, pod: 10800, benchmark: "300", drain: 3*time.Hour - 15*time.Second},
+		"never less than its benchmark":                  {grace: 2 * time.Hour, pod: 7200, benchmark: "7200", drain: 2*time.Hour - 15*time.Second},
+		"less where Kubernetes has to end the benchmark": {image: true, pod: 300, benchmark: "300", drain: 285 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := settings
+			s.Grace, s.Owed = tt.grace, tt.owed
+			in := input(t, examples+"/hello-world.toml")
+			if tt.image {
+				in = input(t, examples+"/minimal.toml")
+			}
+			job := jobOf(t, objects(t, in, s))
+			var told pod.Collect
+			if err := json.Unmarshal(secrets(t, in, s).Data[pod.CollectFile], &told); err != nil {
+				t.Fatal(err)
+			}
+			got := []any{*job.Spec.Template.Spec.TerminationGracePeriodSeconds, job.Spec.Template.Annotations[cluster.AnnotationGrace], told.Drain}
+			if diff := cmp.Diff([]any{tt.pod, tt.benchmark, tt.drain}, got); diff != "" {
+				t.Errorf("the pod, its benchmark, its collector (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestThePodsOfARunAreToldTheirShareOfSeries(t *testing.T) {
+	for name, tt := range map[string]struct {
+		file string
+		want []int // by role, as their Secrets come
+	}{
+		"all where there is one":                        {examples + "/hello-world.toml", []int{0}},
+		"half where another reads its output":           {examples + "/minimal.toml", []int{7500}},
+		"half for a client, and half for its server":    {examples + "/inference.toml", []int{7500, 7500}},
+		"half for a launcher, the rest for its workers": {examples + "/mpi.toml", []int{3750, 7500}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := sharesOf(t, input(t, tt.file))
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// sharesOf are the series that the collectors of each role are told to keep.
+func sharesOf(t *testing.T, in transpile.Input) (shares []int) {
+	t.Helper()
+	all, err := transpile.Secrets(in, settings, secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range all {
+		text, ok := s.Data[pod.CollectFile]
+		if !ok {
+			continue
+		}
+		var told pod.Collect
+		if err := json.Unmarshal(text, &told); err != nil {
+			t.Fatal(err)
+		}
+		shares = append(shares, told.Series)
+	}
+	return shares
 }
 
 func TestWhatAUserWritesIntoLabels(t *testing.T) {

@@ -280,7 +280,7 @@ func TestABucketThatIsBusyIsAskedWhenItSays(t *testing.T) {
 	if err != nil || time.Since(begun) < 2*time.Second {
 		t.Errorf("Get: %v, after %s", err, time.Since(begun))
 	}
-	if diff := cmp.Diff([]string{"it answers 503 Service Unavailable; it is asked again in 2s"}, said); diff != "" {
+	if diff := cmp.Diff([]string{"answers 503 Service Unavailable, retrying in 2s (try 2 of 7)"}, said); diff != "" {
 		t.Errorf("said (-want +got):\n%s", diff)
 	}
 	b = newBucket(map[string]string{"a": "cats"})
@@ -307,6 +307,9 @@ func TestWhatIsRefusedOfABucket(t *testing.T) {
 		"a way up for a bucket":              {url: "s3://../a", reason: event.SourceRefused, want: "that is not the name of a bucket"},
 		"a scheme that settings do not name": {settings: source.Settings{Schemes: []string{"https"}}, url: "s3://x/a", reason: event.SourceRefused, want: `scheme "s3" is not one of https`},
 		"a bucket that settings do not name": {settings: source.Settings{Buckets: []string{"s3://y", "gs://x"}}, url: "s3://x/a", reason: event.SourceRefused, want: "sources.buckets"},
+		"the platform's own objects":         {settings: source.Settings{Own: "s3://x/bai"}, objects: map[string]string{"bai/a": "x"}, url: "s3://x/bai/a", reason: event.SourceRefused, want: "lies in the object store of the platform"},
+		"what holds them":                    {settings: source.Settings{Own: "s3://x/bai"}, objects: map[string]string{"bai/a": "x"}, url: "S3://x/", reason: event.SourceRefused, want: "lies in the object store of the platform"},
+		"a bucket that is all theirs":        {settings: source.Settings{Own: "s3://x"}, objects: map[string]string{"a": "x"}, url: "s3://x/a", reason: event.SourceRefused, want: "lies in the object store of the platform"},
 		"what is not there":                  {url: "s3://x/gone", reason: event.FetchFailed, want: "has no object"},
 		"an empty folder":                    {objects: map[string]string{"e/": ""}, url: "s3://x/e/", reason: event.FetchFailed, want: "none below it"},
 		"a way out":                          {objects: map[string]string{"f/../../etc/passwd": "x"}, url: "s3://x/f/", reason: event.SourceRefused, want: `its name leads through ".."`},

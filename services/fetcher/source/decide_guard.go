@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/benchmark-ai/bai/services/internal/egress"
 	"github.com/benchmark-ai/bai/services/internal/event"
 )
 
@@ -17,11 +18,11 @@ const MaxRedirects = 5
 
 // guard says which sources may be read.
 type guard struct {
-	schemes  []string // lower case
-	folders  []string // absolute and clean
-	hosts    []string // lower case
-	buckets  []string // s3://name
-	networks []netip.Prefix
+	schemes []string // lower case
+	folders []string // absolute and clean
+	buckets []string // s3://name
+	egress  egress.Policy
+	own     *url.URL // of the platform's object store; nil for none
 }
 
 func newGuard(s Settings) (guard, error) {
@@ -30,24 +31,22 @@ func newGuard(s Settings) (guard, error) {
 		errs []error
 	)
 	errs = append(errs, g.allowSchemes(s.Schemes), g.allowBuckets(s.Buckets))
+	if s.Own != "" {
+		own, err := url.Parse(s.Own)
+		if err != nil {
+			err = errors.New("the URL of the object store is none")
+		}
+		g.own, errs = own, append(errs, err)
+	}
 	for _, f := range s.Folders {
 		if !path.IsAbs(f) {
 			errs = append(errs, fmt.Errorf("sources.folders: %q is not absolute", f))
 		}
 		g.folders = append(g.folders, path.Clean(f))
 	}
-	for _, h := range s.Hosts {
-		if h == "" || strings.Contains(strings.TrimPrefix(h, "*."), "*") {
-			errs = append(errs, fmt.Errorf("sources.hosts: %q is neither a host, as example.com, nor all below one, as *.example.com", h))
-		}
-		g.hosts = append(g.hosts, strings.ToLower(h))
-	}
-	for _, n := range s.Networks {
-		ps, err := network(n)
-		errs = append(errs, err)
-		g.networks = append(g.networks, ps...)
-	}
-	return g, errors.Join(errs...)
+	var err error
+	g.egress, err = egress.New("sources", s.Hosts, s.Networks)
+	return g, errors.Join(append(errs, err)...)
 }
 
 func (g *guard) allowSchemes(names []string) error {
@@ -137,6 +136,8 @@ func (g guard) refuseBucket(p place, name string, open bool) *Error {
 		return refused("source %s names no bucket", name)
 	case strings.Trim(p.bucket, "abcdefghijklmnopqrstuvwxyz0123456789.-_$") != "" || strings.Contains(p.bucket, ".."):
 		return refused("source %s: that is not the name of a bucket", name)
+	case g.owns(p.scheme, p.bucket, "/"+p.key):
+		return refusedOwn(name)
 	case len(g.buckets) > 0 && !slices.Contains(g.buckets, p.scheme+"://"+p.bucket):
 		return refused("source %s: bucket %s://%s is not one that the platform's settings allow (sources.buckets)", name, p.scheme, p.bucket)
 	}
@@ -189,10 +190,10 @@ func (g guard) refuseHost(u *url.URL, name string) *Error {
 	if host == "" {
 		return refused("source %s names no host", name)
 	}
-	if !g.allowsHost(host) {
+	if !g.egress.AllowsHost(host) {
 		return refused("source %s: host %q is not one that the platform's settings allow (sources.hosts)", name, host)
 	}
-	if a, err := netip.ParseAddr(host); err == nil && !g.allowsAddr(a) {
+	if a, err := netip.ParseAddr(host); err == nil && !g.egress.AllowsAddr(a) {
 		return refusedAddr(name, a)
 	}
 	return nil
@@ -208,8 +209,24 @@ func (g guard) refuseFile(u *url.URL, name string) *Error {
 		return refused("source %s: the platform's settings allow no files (sources.folders)", name)
 	case g.folder(path.Clean(u.Path)) == "":
 		return refusedFile(name)
+	case g.owns("file", "", u.Path):
+		return refusedOwn(name)
 	}
 	return nil
+}
+
+// owns reports whether something lies in the platform's object store, or holds it.
+func (g guard) owns(scheme, host, name string) bool {
+	if g.own == nil || g.own.Scheme != scheme || g.own.Host != host {
+		return false
+	}
+	folder := func(p string) string { return strings.TrimSuffix(path.Clean("/"+p), "/") + "/" }
+	ours, theirs := folder(g.own.Path), folder(name)
+	return strings.HasPrefix(theirs, ours) || strings.HasPrefix(ours, theirs)
+}
+
+func refusedOwn(name string) *Error {
+	return refused("source %s lies in the object store of the platform, of which runs read only what is theirs", name)
 }
 
 // folder returns the allowed folder that file lies in, "" if it is in none.
@@ -225,49 +242,6 @@ func (g guard) folder(file string) string {
 // within reports whether file lies below folder; both are clean.
 func within(folder, file string) bool {
 	return strings.HasPrefix(file, strings.TrimSuffix(folder, "/")+"/") && file != folder
-}
-
-func (g guard) allowsHost(host string) bool {
-	if len(g.hosts) == 0 {
-		return true
-	}
-	for _, h := range g.hosts {
-		if below, all := strings.CutPrefix(h, "*."); h == host || all && strings.HasSuffix(host, "."+below) {
-			return true
-		}
-	}
-	return false
-}
-
-// allowsAddr reports whether a may be connected to: it is public, or settings
-// say so.
-func (g guard) allowsAddr(a netip.Addr) bool {
-	a = a.Unmap().WithZone("")
-	for _, n := range g.networks {
-		if n.Contains(a) {
-			return true
-		}
-	}
-	return public(a)
-}
-
-// public reports whether an address is one of the Internet's. Addresses that
-// carry another one inside are not: nobody can tell where they lead.
-func public(a netip.Addr) bool {
-	if !a.IsGlobalUnicast() || a.IsPrivate() {
-		return false
-	}
-	for _, special := range [...]string{
-		"::/96", "168.63.129.16/32", // what Azure tells its machines
-		"0.0.0.0/8", "100.64.0.0/10", "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "198.18.0.0/15", "198.51.100.0/24",
-		"203.0.113.0/24", "240.0.0.0/4", "64:ff9b::/96", "64:ff9b:1::/48", "100::/64", "2001::/23", "2001:db8::/32", "2002::/16",
-		"3fff::/20", "5f00::/16", "fec0::/10",
-	} {
-		if netip.MustParsePrefix(special).Contains(a) {
-			return false
-		}
-	}
-	return true
 }
 
 // redirect says why a source that was asked at each of visited, the first being

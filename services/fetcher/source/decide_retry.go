@@ -34,7 +34,7 @@ func judge(name string, status int, said, retryAfter string, now time.Time) verd
 		if wait > longest {
 			return verdict{fatal: failed(event.ClassInfra, "source %s answers %s and asks to come back in %s", name, said, wait.Round(time.Second))}
 		}
-		return verdict{reason: "it answers " + said, wait: wait}
+		return verdict{reason: "answers " + said, wait: wait}
 	}
 	return verdict{fatal: failed(event.ClassUser, "source %s answers %s", name, said)}
 }

@@ -10,28 +10,12 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
-	"net/netip"
 	"net/url"
-	"syscall"
 	"time"
 
+	"github.com/benchmark-ai/bai/services/internal/egress"
 	"github.com/benchmark-ai/bai/services/internal/event"
 )
-
-// newDialer returns a dialer that connects only where g allows, whatever a name
-// is resolved to at that moment.
-func newDialer(g guard) *net.Dialer {
-	return &net.Dialer{Timeout: 30 * time.Second, ControlContext: func(_ context.Context, _, address string, _ syscall.RawConn) error {
-		ap, err := netip.ParseAddrPort(address)
-		if err != nil {
-			return fmt.Errorf("connect to %q: %w", address, err)
-		}
-		if !g.allowsAddr(ap.Addr()) {
-			return &addrError{addr: ap.Addr()}
-		}
-		return nil
-	}}
-}
 
 // newClient returns a client that follows redirects only where g allows. It uses
 // no proxy: nobody could tell then where it connects.
@@ -57,12 +41,6 @@ func newClient(g guard, dialer *net.Dialer, perHost int) *http.Client {
 		return nil
 	}}
 }
-
-// addrError says that a name leads to an address that is not allowed.
-type addrError struct{ addr netip.Addr }
-
-// Error implements error.
-func (e *addrError) Error() string { return fmt.Sprintf("address %s is not allowed", e.addr) }
 
 // download is one source on its way, over as many answers as that takes.
 type download struct {
@@ -297,7 +275,7 @@ func (d *download) pause(ctx context.Context, why string, least time.Duration) e
 		return failed(cmp.Or(d.blame, event.ClassInfra), "source %s cannot be read: %s; tried %d times", d.name, why, d.failures)
 	}
 	wait := max(least, backoff(d.reader.settings.Retry, d.failures, rand.Float64())) //nolint:gosec // jitter is no secret
-	d.req.Waits(fmt.Sprintf("%s; it is asked again in %s", why, wait.Round(time.Second)))
+	d.req.Waits(fmt.Sprintf("%s, retrying in %s (try %d of %d)", why, max(wait, time.Second).Round(time.Second), d.failures+1, d.reader.settings.Attempts))
 	end := time.NewTimer(wait)
 	defer end.Stop()
 	select {
@@ -316,8 +294,8 @@ func (d *download) explain(ctx context.Context, cause error) (why string, err er
 	if own := new(Error); errors.As(cause, &own) {
 		return "", own
 	}
-	if bad := new(addrError); errors.As(cause, &bad) {
-		return "", refusedAddr(d.name, bad.addr)
+	if bad := new(egress.AddrError); errors.As(cause, &bad) {
+		return "", refusedAddr(d.name, bad.Addr)
 	}
 	switch end := context.Cause(ctx); {
 	case errors.Is(end, errDeadline):
@@ -325,17 +303,17 @@ func (d *download) explain(ctx context.Context, cause error) (why string, err er
 	case end != nil:
 		return "", end
 	case d.body != nil && d.body.stalled.Load():
-		return fmt.Sprintf("it stalled: less than 1 KiB in %s%s", d.reader.settings.Stall, d.progress()), nil
+		return fmt.Sprintf("stalled: less than 1 KiB in %s%s", d.reader.settings.Stall, d.progress()), nil
 	}
 	if bad := new(tls.CertificateVerificationError); errors.As(cause, &bad) {
 		return "", failed(event.ClassUser, "source %s: its certificate is not trusted: %v", d.name, bad.Err)
 	}
 	if bad := new(net.DNSError); errors.As(cause, &bad) && bad.IsNotFound {
 		d.blame = event.ClassUser
-		return fmt.Sprintf("there is no host %q", bad.Name), nil
+		return fmt.Sprintf("host %q not found", bad.Name), nil
 	}
 	if errors.Is(cause, io.ErrUnexpectedEOF) {
-		return "it was cut" + d.progress(), nil
+		return "cut" + d.progress(), nil
 	}
 	if bad := new(url.Error); errors.As(cause, &bad) {
 		cause = bad.Err // the URL with its secrets is left out

@@ -13,7 +13,6 @@ import (
 	"iter"
 	"net"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"time"
 
@@ -40,6 +39,8 @@ type Settings struct {
 	Slow     int64             `toml:"slow"`      // bytes a second of one connection; faster ones are not helped by others; zero means 64 MiB
 	PerHost  int               `toml:"per_host"`  // requests at once to one host; zero means 16
 	Rate     int64             `toml:"rate"`      // bytes a second from one host; zero means no limit
+
+	Own string `toml:"-"` // URL of the platform's object store, of which nothing is read, for it holds what all teams keep
 }
 
 // Validate names every setting at fault.
@@ -161,7 +162,7 @@ func New(s Settings) (*Reader, error) {
 	s.Slow = cmp.Or(s.Slow, 64<<20)
 	s.PerHost = cmp.Or(s.PerHost, 16)
 	s.Tokens = byHost(s.Tokens)
-	d := newDialer(g)
+	d := g.egress.Dialer()
 	return &Reader{settings: s, guard: g, dialer: d, client: newClient(g, d, s.PerHost), hosts: hosts{most: s.PerHost, rate: s.Rate}}, nil
 }
 
@@ -248,15 +249,3 @@ var (
 	errDeadline = errors.New("the deadline has passed")
 	errRestart  = errors.New("the source begins anew") // what was written is of no use
 )
-
-// network reads one of Settings.Networks.
-func network(s string) ([]netip.Prefix, error) {
-	if s == "loopback" {
-		return []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}, nil
-	}
-	p, err := netip.ParsePrefix(s)
-	if err != nil {
-		return nil, fmt.Errorf("sources.networks: %q is neither a network, as 10.0.0.0/8, nor loopback", s)
-	}
-	return []netip.Prefix{p.Masked()}, nil
-}

@@ -60,6 +60,7 @@ func runOf(r store.Run) *baiv1.Run {
 		Progress: progressOf(r.Progress), Attempt: int32Of(r.Attempt),
 		CreateTime: timeOf(r.Created), UpdateTime: timeOf(r.Updated), StartTime: timeAt(r.Started), EndTime: timeAt(r.Ended),
 		Revision: r.Revision, Overrides: overridesOf(r.Overrides), Origination: originationOf(r.Origination),
+		Description: r.Description, Framework: r.Framework, FrameworkVersion: r.FrameworkVersion, DataIds: r.DataIDs,
 	}
 	if r.ExitCode != nil {
 		code := int32(*r.ExitCode) //nolint:gosec // exit codes are small
@@ -146,7 +147,7 @@ func lineOf(l store.Line) *baiv1.LogLine {
 func sampleOf(s store.Sample) *baiv1.Sample {
 	return &baiv1.Sample{
 		Origin: originOf(s.Origin), Sequence: s.Seq, Sub: int32Of(s.Sub), Metric: s.Name, Value: s.Float(), Unit: s.Unit,
-		Time: timestamppb.New(time.Unix(0, s.Time)), Step: s.Step, Labels: s.Labels,
+		Time: timestamppb.New(time.Unix(0, s.Time)), Step: s.Step, Labels: s.Labels, Direction: s.Direction,
 	}
 }
 
@@ -166,7 +167,8 @@ func faultsOf(faults descriptors.Faults) []*baiv1.Fault {
 func filterOf(req *baiv1.ListRunsRequest) store.RunFilter {
 	f := store.RunFilter{
 		Owner: req.GetOwner(), Namespace: req.GetNamespace(), Labels: req.GetLabels(), Text: req.GetText(), Schedule: strings.ToLower(req.GetScheduleId()),
-		Oldest: req.GetOrder() == baiv1.Order_ORDER_OLDEST_FIRST,
+		Oldest:    req.GetOrder() == baiv1.Order_ORDER_OLDEST_FIRST,
+		Framework: req.GetFramework(), FrameworkVersion: req.GetFrameworkVersion(), DataID: req.GetDataId(),
 	}
 	for _, p := range req.GetPhases() {
 		f.Phases = append(f.Phases, phaseFrom(p))

@@ -7,9 +7,6 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
-// longOver is how long after a run's end nothing is waited for that is missing.
-const longOver = 24 * time.Hour
-
 // tide is what comes in of what a run wrote, as who follows it sees it.
 type tide struct {
 	there int64     // samples, lines, and sources that have ended
@@ -34,7 +31,7 @@ func (t *tide) look(run store.Run, streams []store.Stream, now time.Time, timeou
 		t.there, t.grew = there, now
 	}
 	over := now.Sub(run.Updated)
-	if store.Complete(run, streams).Complete || over > longOver || min(over, now.Sub(t.grew)) > timeout {
+	if store.Complete(run, streams).Complete || over > store.Patience || min(over, now.Sub(t.grew)) > timeout {
 		t.ended = now
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 
 	"google.golang.org/protobuf/proto"
 
@@ -41,11 +40,12 @@ type descriptorServer struct {
 
 	shelf    Shelf
 	renderer Renderer
+	parser   descriptors.Parser
 }
 
 // ValidateDescriptor implements bai.v1.DescriptorService.
 func (s *descriptorServer) ValidateDescriptor(_ context.Context, req *baiv1.ValidateDescriptorRequest) (*baiv1.ValidateDescriptorResponse, error) {
-	_, _, faults := intake.Parse(req.GetDescriptorFile(), req.GetDescriptorToml(), overridesFrom(req.GetOverrides()))
+	_, _, faults := intake.Parse(s.parser.In(req.GetNamespace()), req.GetDescriptorFile(), req.GetDescriptorToml(), overridesFrom(req.GetOverrides()))
 	return &baiv1.ValidateDescriptorResponse{Faults: fit(faultsOf(faults))}, nil
 }
 
@@ -65,7 +65,7 @@ func (s *descriptorServer) RenderDescriptor(_ context.Context, req *baiv1.Render
 	if s.renderer == nil {
 		return nil, &intake.UnsupportedError{What: "rendered descriptors"}
 	}
-	d, text, faults := intake.Parse(req.GetDescriptorFile(), req.GetDescriptorToml(), overridesFrom(req.GetOverrides()))
+	d, text, faults := intake.Parse(s.parser.In(req.GetNamespace()), req.GetDescriptorFile(), req.GetDescriptorToml(), overridesFrom(req.GetOverrides()))
 	if len(faults.Errors()) > 0 {
 		return nil, &intake.InvalidError{Faults: intake.Brief(faults)}
 	}
@@ -90,7 +90,7 @@ func (s *descriptorServer) PushDescriptor(ctx context.Context, req *baiv1.PushDe
 // ListDescriptors implements bai.v1.DescriptorService.
 func (s *descriptorServer) ListDescriptors(ctx context.Context, req *baiv1.ListDescriptorsRequest) (*baiv1.ListDescriptorsResponse, error) {
 	if req.GetPageSize() < 0 {
-		return nil, invalidArgument("page_size", fmt.Sprintf("is %d, less than none", req.GetPageSize()), "leave it out")
+		return nil, invalidArgument("page_size", "must be 0 or more", "leave it out")
 	}
 	limit := min(cmp.Or(int(req.GetPageSize()), usualPage), mostPage)
 	kept, next, err := s.shelf.List(ctx, namespace(req), req.GetName(), req.GetPageToken(), limit)

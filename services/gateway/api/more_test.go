@@ -231,6 +231,35 @@ func TestDescriptorsAreKeptAndFound(t *testing.T) {
 	refused(t, err, codes.NotFound, `version 3 of descriptor "a"`)
 }
 
+// elsewhere has one text for every URL.
+type elsewhere string
+
+// Read implements shelf.Source.
+func (e elsewhere) Read(context.Context, string) ([]byte, error) { return []byte(e), nil }
+
+func TestOfElsewhereOnlyDescriptorsAreRead(t *testing.T) {
+	for name, tt := range map[string]struct {
+		text string
+		code codes.Code
+	}{
+		"a descriptor":          {valid, codes.OK},
+		"credentials":           {"[default]\naws_secret_access_key = \"hunter2\"\n", codes.InvalidArgument},
+		"no TOML":               {"-----BEGIN PRIVATE KEY-----\nhunter2\n", codes.InvalidArgument},
+		"a descriptor at fault": {strings.Replace(valid, "[env]", "[enw]", 1), codes.InvalidArgument},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, options{source: elsewhere(tt.text)})
+			got, err := w.kept.GetDescriptor(t.Context(), &baiv1.GetDescriptorRequest{Uri: "s3://team/file"})
+			if status.Code(err) != tt.code || err == nil && string(got.GetDescriptorToml()) != tt.text {
+				t.Errorf("%v, %v, want %s", got, err, tt.code)
+			}
+			if strings.Contains(fmt.Sprint(err), "hunter2") {
+				t.Errorf("the answer has what the file has: %v", err)
+			}
+		})
+	}
+}
+
 func TestArtifactsAreListedAndSentFromAnyPlace(t *testing.T) {
 	w := newWorld(t, options{})
 	id := w.submit(nil)
@@ -386,7 +415,7 @@ func TestVersionsThatDifferAreToldApart(t *testing.T) {
 		t.Errorf("a client that needs what there is: %v", err)
 	}
 	_, err = w.client.ListRuns(needs("99"), &baiv1.ListRunsRequest{})
-	refused(t, err, codes.FailedPrecondition, "the client needs revision 99 of the API, but this server is v1.2.3 and understands revision 5 of the API: update the server")
+	refused(t, err, codes.FailedPrecondition, "the client needs revision 99 of the API, but this server is v1.2.3 and understands revision 6 of the API: update the server")
 	stream, err := w.client.WatchRun(needs("99"), &baiv1.WatchRunRequest{Run: "x"})
 	if err == nil {
 		_, err = stream.Recv()

@@ -15,7 +15,7 @@ import (
 // Preflight says whether a run would find what it needs.
 type Preflight interface {
 	// Check is that of preflight.Checker.
-	Check(ctx context.Context, d *descriptors.Descriptor, text []byte) []preflight.Check
+	Check(ctx context.Context, d *descriptors.Descriptor, text []byte, withCode bool) []preflight.Check
 }
 
 // preflightServer implements bai.v1.PreflightService.
@@ -23,6 +23,7 @@ type preflightServer struct {
 	baiv1.UnimplementedPreflightServiceServer
 
 	preflight Preflight // nil: this server knows no cluster
+	parser    descriptors.Parser
 }
 
 // PreflightDescriptor implements bai.v1.PreflightService.
@@ -30,13 +31,15 @@ func (s *preflightServer) PreflightDescriptor(ctx context.Context, req *baiv1.Pr
 	if s.preflight == nil {
 		return nil, &intake.UnsupportedError{What: "preflight checks"}
 	}
-	d, text, faults := intake.Parse(req.GetDescriptorFile(), req.GetDescriptorToml(), overridesFrom(req.GetOverrides()))
+	parser := s.parser.In(req.GetNamespace())
+	parser.Engines = nil // one that is not here is a check among others
+	d, text, faults := intake.Parse(parser, req.GetDescriptorFile(), req.GetDescriptorToml(), overridesFrom(req.GetOverrides()))
 	if len(faults.Errors()) > 0 {
 		return nil, &intake.InvalidError{Faults: intake.Brief(faults)}
 	}
 	resp := &baiv1.PreflightDescriptorResponse{Warnings: fit(faultsOf(faults))}
 	size := 0
-	for _, c := range s.preflight.Check(ctx, d, text) {
+	for _, c := range s.preflight.Check(ctx, d, text, req.GetWithScript()) {
 		check := checkOf(c)
 		if size += proto.Size(check) + 8; size > maxResponse/2 {
 			break

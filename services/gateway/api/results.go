@@ -50,7 +50,7 @@ func summariesOf(all store.Summaries) *baiv1.GetSummariesResponse {
 		m := &baiv1.MetricSummary{
 			Metric: s.Metric, Unit: s.Unit, Labels: s.Labels, N: s.N, NotNumbers: s.NotNumbers,
 			Min: float64(s.Min), Max: float64(s.Max), Median: float64(s.Median), P90: float64(s.P90), P95: float64(s.P95), P99: float64(s.P99),
-			Mean: float64(s.Mean), Sd: float64(s.SD), First: float64(s.First), Last: float64(s.Last),
+			Mean: float64(s.Mean), Sd: float64(s.SD), First: float64(s.First), Last: float64(s.Last), Direction: s.Direction,
 		}
 		if s.Interval != nil {
 			m.Interval = &baiv1.Interval{Low: float64(s.Interval.Low), High: float64(s.Interval.High), Level: s.Interval.Level}
@@ -76,7 +76,7 @@ func (r *resultServer) GetEnvironment(ctx context.Context, req *baiv1.GetEnviron
 func environmentOf(run store.Run, known store.Environment) *baiv1.Environment {
 	sum := sha256.Sum256([]byte(run.Descriptor))
 	out := &baiv1.Environment{DescriptorSha256: hex.EncodeToString(sum[:])}
-	if d, _ := descriptors.Parse(run.File, []byte(run.Descriptor)); d != nil {
+	if d, _ := (descriptors.Parser{Accepted: true}).Parse(run.File, []byte(run.Descriptor)); d != nil {
 		out.Image = d.Env.DockerImage
 	}
 	for _, d := range run.Data {

@@ -27,6 +27,7 @@ func TestARunIsToldWhole(t *testing.T) {
 		Progress: &event.Progress{Done: 1, Total: 2, Unit: "items"}, Attempt: 2, ExitCode: &code,
 		Created: at, Updated: later, Started: &at, Ended: &later,
 		Data: []event.Data{{Source: "https://example.com/cats", Path: "/cats", Object: "key", SHA256: "abc", Size: 9}}, Revision: 1,
+		Use: event.Use{Framework: "PyTorch", FrameworkVersion: "2.4", DataIDs: []string{"cats"}},
 	}
 	change := store.Change{Run: run.ID, Revision: 1, Event: "e", Topic: event.TopicFinished, Time: later, Attempt: 2, Phase: run.Phase, Outcome: run.Outcome, Class: run.Class, Reason: run.Reason, Message: run.Message, Progress: run.Progress}
 	if err := w.store.PutRun(t.Context(), run, change); err != nil {
@@ -47,6 +48,7 @@ func TestARunIsToldWhole(t *testing.T) {
 		Progress: progress, Attempt: 2, ExitCode: &exit,
 		CreateTime: timestamppb.New(at), UpdateTime: timestamppb.New(later), StartTime: timestamppb.New(at), EndTime: timestamppb.New(later),
 		Data: []*baiv1.DataSet{{Source: "https://example.com/cats", Path: "/cats", Sha256: "abc", Size: 9}}, Revision: 1,
+		Framework: "PyTorch", FrameworkVersion: "2.4", DataIds: []string{"cats"},
 		Completeness: &baiv1.Completeness{Complete: true},
 	}
 	if diff := cmp.Diff(want, got.GetRun(), protocmp.Transform()); diff != "" {

@@ -125,7 +125,7 @@ func (s *Server) ListRuns(ctx context.Context, req *baiv1.ListRunsRequest) (*bai
 // checkList says what is wrong with a list that is asked for.
 func checkList(req *baiv1.ListRunsRequest) error {
 	if req.GetPageSize() < 0 {
-		return invalidArgument("page_size", fmt.Sprintf("is %d, less than none", req.GetPageSize()), "leave it out")
+		return invalidArgument("page_size", "must be 0 or more", "leave it out")
 	}
 	return checkFilter(req)
 }

@@ -35,6 +35,8 @@ type Settings struct {
 	CallTimeout time.Duration `toml:"call_timeout"` // the most that a call takes that streams nothing; zero means 30s
 	LogsTimeout time.Duration `toml:"logs_timeout"` // how long after a run's end those who follow its log wait for lines that are missing; zero means 30s
 	StopTimeout time.Duration `toml:"stop_timeout"` // how long calls may take to end when the server stops; zero means 3s
+	MaxStreams  int           `toml:"max_streams"`  // calls that stream, as those that watch runs and follow logs, at a time; half of them for one client; zero means 1000
+	MaxImports  int           `toml:"max_imports"`  // imports at a time, of which each needs up to 200 MiB of memory; zero means 2
 }
 
 // Validate names every setting at fault.
@@ -47,6 +49,12 @@ func (s Settings) Validate() error {
 		if d.value < 0 {
 			errs = append(errs, fmt.Errorf("gateway.api.%s: must not be negative", d.name))
 		}
+	}
+	if s.MaxStreams < 0 {
+		errs = append(errs, errors.New("gateway.api.max_streams: must not be negative"))
+	}
+	if s.MaxImports < 0 {
+		errs = append(errs, errors.New("gateway.api.max_imports: must not be negative"))
 	}
 	return errors.Join(errs...)
 }
@@ -96,7 +104,8 @@ type Deps struct {
 	Intake    Intake
 	Store     Store
 	Shelf     Shelf
-	Renderer  Renderer  // nil: nothing is rendered
+	Renderer  Renderer // nil: nothing is rendered
+	Parser    descriptors.Parser
 	Preflight Preflight // nil: nobody is told whether a run would find what it needs
 	Artifacts Artifacts
 	Scripts   Scripts
@@ -130,6 +139,8 @@ type Server struct {
 	schedule    Scheduler
 	ready       func(ctx context.Context) error
 	version     Version
+	streams     *limiter
+	imports     *limiter
 	log         *zap.Logger
 }
 
@@ -138,11 +149,14 @@ func New(s Settings, d Deps) *Server {
 	s.CallTimeout = cmp.Or(s.CallTimeout, 30*time.Second)
 	s.LogsTimeout = cmp.Or(s.LogsTimeout, 30*time.Second)
 	s.StopTimeout = cmp.Or(s.StopTimeout, 3*time.Second)
+	s.MaxStreams, s.MaxImports = cmp.Or(s.MaxStreams, 1000), cmp.Or(s.MaxImports, 2)
 	d.Version.Version = cmp.Or(d.Version.Version, "devel")
 	return &Server{
-		settings: s, intake: d.Intake, store: d.Store, artifacts: d.Artifacts, descriptors: &descriptorServer{shelf: d.Shelf, renderer: d.Renderer},
-		preflight: &preflightServer{preflight: d.Preflight},
+		settings: s, intake: d.Intake, store: d.Store, artifacts: d.Artifacts, descriptors: &descriptorServer{shelf: d.Shelf, renderer: d.Renderer, parser: d.Parser},
+		preflight: &preflightServer{preflight: d.Preflight, parser: d.Parser},
 		scripts:   &scriptServer{scripts: d.Scripts, stall: s.CallTimeout}, data: d.Data, transfer: d.Transfer, schedules: d.Schedules, schedule: d.Schedule, ready: d.Ready, version: d.Version, log: d.Log,
+		streams: newLimiter("calls that stream", "gateway.api.max_streams", s.MaxStreams, max(1, s.MaxStreams/2)),
+		imports: newLimiter("imports", "gateway.api.max_imports", s.MaxImports, s.MaxImports),
 	}
 }
 
@@ -312,11 +326,24 @@ func (s *Server) stream(streams context.Context, srv any, ss grpc.ServerStream, 
 	if err := s.admit(ctx, info.FullMethod, nil); err != nil { //nolint:contextcheck // it is the stream's
 		return err
 	}
+	leave, err := s.limit(ctx, info.FullMethod) //nolint:contextcheck // it is the stream's
+	if err != nil {
+		return err
+	}
+	defer leave()
 	err = next(srv, bound{ss, ctx})
 	if err != nil && streams.Err() != nil {
 		return errStopping
 	}
 	return err
+}
+
+// limit counts a call that streams.
+func (s *Server) limit(ctx context.Context, method string) (leave func(), err error) {
+	if method == baiv1.TransferService_ImportRun_FullMethodName {
+		return s.imports.enter(clientOf(ctx))
+	}
+	return s.streams.enter(clientOf(ctx))
 }
 
 // done ends a call: it turns a panic into an answer, and errors into statuses.

@@ -29,6 +29,7 @@ func answer(err error) error {
 		unsupported *intake.UnsupportedError
 		scheduled   *intake.ScheduleError
 		taken       *intake.TakenError
+		full        *intake.FullError
 		unavailable *intake.UnavailableError
 	)
 	if refusal := cmp.Or(refusal(err), untransferred(err)); refusal != nil {
@@ -41,6 +42,8 @@ func answer(err error) error {
 		return status.Error(codes.Unimplemented, err.Error())
 	case errors.As(err, &taken):
 		return detail(codes.AlreadyExists, err.Error(), &baiv1.RunFailure{RunId: taken.Run, Reason: "AlreadyExists"})
+	case errors.As(err, &full):
+		return status.Error(codes.ResourceExhausted, full.Error())
 	case errors.As(err, &unavailable) && unavailable.Run != "":
 		return detail(codes.Unavailable, err.Error(), &baiv1.RunFailure{RunId: unavailable.Run, Reason: "NotPublished"})
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):

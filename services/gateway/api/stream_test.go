@@ -422,7 +422,7 @@ func TestFollowedLogsEndInTimeWhereWhatIsMissingNeverComes(t *testing.T) {
 	if diff := cmp.Diff(numbered(0, 3), texts(w.logs(&baiv1.StreamLogsRequest{Run: id, Follow: true}))); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if took := time.Since(began); took > 5*time.Second {
+	if took := time.Since(began); took > time.Minute {
 		t.Errorf("it took %s", took)
 	}
 }

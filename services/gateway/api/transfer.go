@@ -162,6 +162,7 @@ func untransferred(err error) error {
 		changed *transfer.ChangedError
 		stream  *transfer.StreamError
 		limit   *artifact.LimitError
+		full    *transfer.FullError
 	)
 	switch {
 	case errors.As(err, &file):
@@ -178,6 +179,8 @@ func untransferred(err error) error {
 		return status.Error(codes.Aborted, stream.Error())
 	case errors.As(err, &limit):
 		return status.Error(codes.ResourceExhausted, limit.Message)
+	case errors.As(err, &full):
+		return status.Error(codes.ResourceExhausted, full.Error())
 	}
 	return nil
 }

@@ -203,11 +203,44 @@ func TestNames(t *testing.T) {
 		"": false, "a": false, "1/benchmark-0": false, "1/benchmark-0/": false, "0/benchmark-0/a": false, "01/benchmark-0/a": false, "-1/benchmark-0/a": false,
 		"1/benchmark/a": false, "1/-0/a": false, "1/Bench-0/a": false, "1/benchmark-00/a": false, "1/benchmark-0/../a": false, "1/benchmark-0/a/..": false,
 		"1/benchmark-0/./a": false, "1/benchmark-0//a": false, "/1/benchmark-0/a": false, "../1/benchmark-0/a": false, "1/benchmark-0/a\x00": false,
-		"1/benchmark-0/a\nb": false, "1/benchmark-0/\xff": false, "1/benchmark-0/" + strings.Repeat("x", 1011): false,
+		"1/benchmark-0/\xff": false,
+		"1/benchmark-0/a\nb": true, `1/benchmark-0/C:\x`: true, "1/benchmark-0/2026-11-23T07:47:50.json": true, "1/benchmark-0/\x1b[2J\u202e": true,
+		"1/benchmark-0/" + strings.Repeat("x/", 2000): false, "1/benchmark-0/" + strings.Repeat("x/", 2000) + "x": true, "1/benchmark-0/" + strings.Repeat("x", 5000): false,
 	} {
 		if err := artifact.CheckName(name); (err == nil) != fine {
 			t.Errorf("%.40q: %v", name, err)
 		}
+	}
+}
+
+func TestEveryNameThatLinuxAllowsIsKept(t *testing.T) {
+	k, _ := keeper(t, artifact.Settings{})
+	names := []string{"1/benchmark-0/\x01\x7f", "1/benchmark-0/a\tb", "1/benchmark-0/a\nb", "1/benchmark-0/a:b", `1/benchmark-0/a\b`, "1/benchmark-0/a\u202eb"}
+	for _, name := range names {
+		if repeated, err := put(t, k, name, name); repeated || err != nil {
+			t.Errorf("%q: %v, %v", name, repeated, err)
+		}
+	}
+	files, err := k.List(t.Context(), run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, f := range files {
+		got = append(got, f.Name)
+		_, r, err := k.Open(t.Context(), run, f.Name, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if content, err := io.ReadAll(r); string(content) != f.Name || err != nil {
+			t.Errorf("%q holds %q, %v", f.Name, content, err)
+		}
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if diff := cmp.Diff(names, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 

@@ -11,15 +11,16 @@ import (
 	"unicode/utf8"
 )
 
-// maxName is how many bytes the name of a file can have.
-const maxName = 1024
+// maxName is how many bytes the name of a file can have: a path of Linux, below
+// an attempt and a pod.
+const maxName = 4096 + 64
 
 // maxPlain is how many bytes of a name a key shows as they are.
 const maxPlain = 400
 
 // CheckName says why a name is not one of a file of a run, *NameError: it is
 // ATTEMPT/ROLE-INDEX/PATH, such as "1/benchmark-0/results/out.json", and its
-// path leads nowhere else.
+// path leads nowhere else. Every path that Linux allows and that is UTF-8 is one.
 func CheckName(name string) error {
 	refuse := func(format string, args ...any) error {
 		return &NameError{Name: name, Why: fmt.Sprintf(format, args...)}
@@ -29,8 +30,8 @@ func CheckName(name string) error {
 		return refuse("has %d bytes, %d at most", len(name), maxName)
 	case !utf8.ValidString(name):
 		return refuse("is not UTF-8")
-	case strings.ContainsFunc(name, unicode.IsControl):
-		return refuse("has a control character")
+	case strings.ContainsRune(name, 0):
+		return refuse("has a NUL")
 	}
 	parts := strings.Split(name, "/")
 	if len(parts) < 3 {
@@ -56,13 +57,19 @@ func pod(s string) bool {
 }
 
 // keyOf returns the key of the document about a file. It shows the name, as far
-// as a key has room for it.
+// as a key has room for it, without control characters.
 func keyOf(run, name string) string {
-	if len(name) <= maxPlain {
+	if len(name) <= maxPlain && !strings.ContainsFunc(name, unicode.IsControl) {
 		return run + "!" + name
 	}
 	sum := sha256.Sum256([]byte(name))
-	return run + "!" + strings.ToValidUTF8(name[:maxPlain], "") + "!" + hex.EncodeToString(sum[:])
+	plain := strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return '?'
+		}
+		return r
+	}, strings.ToValidUTF8(name[:min(len(name), maxPlain)], ""))
+	return run + "!" + plain + "!" + hex.EncodeToString(sum[:])
 }
 
 // room says how much a file may have, where a run has others already, or that

@@ -57,7 +57,7 @@ type Prefetch struct {
 	Size     int64
 	Revision string // of a repository
 	Reason   string // why nothing came; empty where something did
-	Message  string
+	Message  string // of one that failed; of one that is not over, what it waits for
 }
 
 // Prefetcher fetches what no run wants yet.
@@ -214,6 +214,7 @@ func (p Prefetch) message() *baiv1.GetPrefetchResponse {
 	resp := &baiv1.GetPrefetchResponse{State: baiv1.GetPrefetchResponse_STATE_FETCHING}
 	switch {
 	case !p.Over:
+		resp.Message = p.Message
 	case p.Reason != "":
 		resp.State, resp.Reason, resp.Message = baiv1.GetPrefetchResponse_STATE_FAILED, p.Reason, p.Message
 	default:

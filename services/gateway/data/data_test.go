@@ -227,7 +227,7 @@ func TestRequestsThatAreWrong(t *testing.T) {
 		"a source that is wrong":  {prefetch(&baiv1.PrefetchDataRequest{Src: "ftp://x"}), codes.InvalidArgument, "src: nothing is read by ftp"},
 		"an md5 that is none":     {prefetch(&baiv1.PrefetchDataRequest{Src: "s3://x", Md5: "x"}), codes.InvalidArgument, `md5: "x" is not 32`},
 		"a sha256 that is none":   {prefetch(&baiv1.PrefetchDataRequest{Src: "s3://x", Sha256: "x"}), codes.InvalidArgument, `sha256: "x" is not 64`},
-		"fewer than none":         {list(&baiv1.ListDataRequest{PageSize: -1}), codes.InvalidArgument, "page_size: is -1"},
+		"fewer than none":         {list(&baiv1.ListDataRequest{PageSize: -1}), codes.InvalidArgument, "page_size: must be 0 or more"},
 		"a token of nobody's":     {list(&baiv1.ListDataRequest{PageToken: "x"}), codes.InvalidArgument, "page_token: is not one that this server gave"},
 		"a prefetch of nobody's":  {state("prefetch-9"), codes.NotFound, `there is no prefetch "prefetch-9"`},
 		"what is no prefetch":     {state("01kdyt1q880000000000000001"), codes.NotFound, "there is no prefetch"},

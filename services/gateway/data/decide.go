@@ -34,7 +34,7 @@ const mostURL = 4096
 // pageOf returns after which digest a page begins, and how many it has.
 func pageOf(req *baiv1.ListDataRequest) (after string, limit int, fault *Fault) {
 	if req.GetPageSize() < 0 {
-		return "", 0, &Fault{"page_size", fmt.Sprintf("is %d, less than none", req.GetPageSize()), "leave it out"}
+		return "", 0, &Fault{"page_size", "must be 0 or more", "leave it out"}
 	}
 	if fault := digest("page_token", req.GetPageToken(), sha256Digits, false); fault != nil {
 		return "", 0, &Fault{"page_token", "is not one that this server gave for this list", "leave it empty for the first page"}

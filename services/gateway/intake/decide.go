@@ -82,13 +82,13 @@ type Plan struct {
 }
 
 // Decide returns the plan for a request that was made at that time, if it were
-// the run of that ID. What the user must change is an *InvalidError with every
+// the run of that ID; p judges its descriptor. What the user must change is an *InvalidError with every
 // fault of request and descriptor, what this platform has not is an
 // *UnsupportedError, and what is a schedule, but for what it fires and for what
 // repeats a run of it, a *ScheduleError.
-func Decide(req Request, run string, at time.Time) (Plan, error) {
+func Decide(p descriptors.Parser, req Request, run string, at time.Time) (Plan, error) {
 	req.Namespace = cmp.Or(req.Namespace, "default")
-	d, text, faults := Parse(req.File, req.Descriptor, req.Overrides)
+	d, text, faults := Parse(p.In(req.Namespace), req.File, req.Descriptor, req.Overrides)
 	faults = slices.Concat(check(req, d != nil && d.Info.Scheduled()), checkScript(req, d), faults)
 	if len(faults.Errors()) > 0 {
 		return Plan{}, &InvalidError{Faults: Brief(faults)}
@@ -109,12 +109,36 @@ func Decide(req Request, run string, at time.Time) (Plan, error) {
 	return Plan{
 		Submitted: event.Submitted{
 			Header: h, Name: req.Name, File: req.File, Descriptor: string(text), Labels: labels,
-			Overrides: req.Overrides, Origination: public(req.Origination), Script: codeOf(req.Script),
+			Overrides: req.Overrides, Origination: public(req.Origination), Script: codeOf(req.Script), Use: useOf(d),
 		},
 		Original: original(req.Descriptor, text),
 		Digest:   digest(req, text),
 		Warnings: Brief(faults.Warnings()),
 	}, nil
+}
+
+// maxDescription is how many bytes of a description are kept beside the descriptor.
+const maxDescription = 1 << 10
+
+// useOf returns what a descriptor says about its benchmark for people.
+func useOf(d *descriptors.Descriptor) event.Use {
+	u := event.Use{Description: d.Info.Description}
+	if len(u.Description) > maxDescription {
+		u.Description = strings.ToValidUTF8(u.Description[:maxDescription], "") + "…"
+	}
+	if d.ML != nil {
+		u.Framework, u.FrameworkVersion = d.ML.Framework, d.ML.FrameworkVersion
+	}
+	sources := d.Data.Sources
+	if d.Server != nil {
+		sources = slices.Concat(sources, d.Server.Models)
+	}
+	for _, s := range sources {
+		if s.ID != "" && !slices.Contains(u.DataIDs, s.ID) {
+			u.DataIDs = append(u.DataIDs, s.ID)
+		}
+	}
+	return u
 }
 
 // original returns what was sent, where what is run is another.
@@ -125,14 +149,14 @@ func original(sent, run []byte) *store.Original {
 	return &store.Original{Descriptor: string(sent)}
 }
 
-// Parse reads a descriptor as a request would have it run: the text with the
+// Parse reads a descriptor by p as a request would have it run: the text with the
 // values that are put into it.
-func Parse(file string, text []byte, overrides []event.Override) (*descriptors.Descriptor, []byte, descriptors.Faults) {
+func Parse(p descriptors.Parser, file string, text []byte, overrides []event.Override) (*descriptors.Descriptor, []byte, descriptors.Faults) {
 	set := make([]descriptors.Override, len(overrides))
 	for i, o := range overrides {
 		set[i] = descriptors.Override(o)
 	}
-	return descriptors.ParseWith(cmp.Or(file, "descriptor.toml"), text, set)
+	return p.ParseWith(cmp.Or(file, "descriptor.toml"), text, set)
 }
 
 // as returns the plan for the run and the time that a request was given when it

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/benchmark-ai/bai/descriptors"
 	"github.com/benchmark-ai/bai/services/gateway/intake"
 	"github.com/benchmark-ai/bai/services/internal/event"
 )
@@ -46,7 +47,7 @@ func request(change func(*intake.Request)) intake.Request {
 }
 
 func TestARequestBecomesAnEvent(t *testing.T) {
-	plan, err := intake.Decide(request(func(r *intake.Request) {
+	plan, err := intake.Decide(descriptors.Parser{}, request(func(r *intake.Request) {
 		r.Name = "nightly-1"
 		r.Labels = map[string]string{"size": "large", "empty": ""}
 	}), runID, noon())
@@ -57,6 +58,7 @@ func TestARequestBecomesAnEvent(t *testing.T) {
 		Header: event.NewHeader(event.Derive("submitted", runID), runID, "default", "ann", noon()),
 		Name:   "nightly-1", File: "bench.toml", Descriptor: valid,
 		Labels: map[string]string{"color": "red", "size": "large", "empty": ""},
+		Use:    event.Use{Description: "hello"},
 	}
 	if diff := cmp.Diff(want, plan.Submitted); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -67,7 +69,7 @@ func TestARequestBecomesAnEvent(t *testing.T) {
 }
 
 func TestFaultsOfARequestAreAllToldAtOnceBeforeThoseOfItsDescriptor(t *testing.T) {
-	_, err := intake.Decide(intake.Request{
+	_, err := intake.Decide(descriptors.Parser{}, intake.Request{
 		Key:        strings.Repeat("k", 129),
 		Descriptor: []byte(strings.Replace(valid, "instance_type", "instance_tipe", 1)),
 		File:       "a\nb.toml",
@@ -126,7 +128,7 @@ func TestWords(t *testing.T) {
 		"a descriptor that is not text too": {func(r *intake.Request) { r.Descriptor = []byte{0xff, 0xfe, 0} }, "descriptor"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := intake.Decide(request(tt.change), runID, noon())
+			_, err := intake.Decide(descriptors.Parser{}, request(tt.change), runID, noon())
 			var invalid *intake.InvalidError
 			switch {
 			case tt.fault == "" && err != nil:
@@ -156,7 +158,7 @@ func TestAScheduleIsNoRun(t *testing.T) {
 		"by its ID": func(r *intake.Request) { r.Name = "01k8h4fzqh3v7x9y2m5n8p0r4s" },
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := intake.Decide(scheduled(with), runID, noon())
+			_, err := intake.Decide(descriptors.Parser{}, scheduled(with), runID, noon())
 			asked := new(intake.ScheduleError)
 			if !errors.As(err, &asked) || asked.Descriptor.Info.Scheduling != "0 3 * * *" || asked.Digest == "" || !strings.Contains(string(asked.Text), "0 3 * * *") {
 				t.Errorf("decided with %v, %+v", err, asked)
@@ -175,7 +177,7 @@ func TestAFiringOfAScheduleAndWhatRepeatsItAreRuns(t *testing.T) {
 		"a run again": {func(r *intake.Request) { r.RerunOf = runID }, event.Lineage{RerunOf: runID}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			plan, err := intake.Decide(scheduled(tt.with), runID, noon())
+			plan, err := intake.Decide(descriptors.Parser{}, scheduled(tt.with), runID, noon())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -186,12 +188,17 @@ func TestAFiringOfAScheduleAndWhatRepeatsItAreRuns(t *testing.T) {
 	}
 }
 
-func TestAnEngineThatIsNotHereIsForTheExecutorToRefuse(t *testing.T) {
-	_, err := intake.Decide(request(func(r *intake.Request) {
-		r.Descriptor = []byte(strings.Replace(valid, "[info]", "[info]\nexecution_engine = \"aws.sagemaker\"", 1))
-	}), runID, noon())
-	if err != nil {
-		t.Errorf("refused: %v", err)
+func TestAnEngineIsRefusedWhereThoseOfThePlatformAreKnown(t *testing.T) {
+	for name, tt := range map[string]struct {
+		engines []string
+		refused bool
+	}{"unknown": {}, "known, with it": {engines: []string{"default", "aws.sagemaker"}}, "known, without it": {[]string{"default", "local"}, true}} {
+		_, err := intake.Decide(descriptors.Parser{Engines: tt.engines}, request(func(r *intake.Request) {
+			r.Descriptor = []byte(strings.Replace(valid, "[info]", "[info]\nexecution_engine = \"aws.sagemaker\"", 1))
+		}), runID, noon())
+		if invalid := new(intake.InvalidError); (err != nil) != tt.refused || tt.refused && (!errors.As(err, &invalid) || invalid.Faults[0].Code != "BAI0029") {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 
@@ -201,7 +208,7 @@ func TestAtMost50FaultsAreToldErrorsFirst(t *testing.T) {
 	for i := range 80 {
 		fmt.Fprintf(&b, "unknown_key_%d = 1\n", i)
 	}
-	_, err := intake.Decide(request(func(r *intake.Request) { r.Descriptor = []byte(b.String()) }), runID, noon())
+	_, err := intake.Decide(descriptors.Parser{}, request(func(r *intake.Request) { r.Descriptor = []byte(b.String()) }), runID, noon())
 	var invalid *intake.InvalidError
 	if !errors.As(err, &invalid) || len(invalid.Faults) != 50 {
 		t.Fatalf("decided with %v, want 50 faults", err)
@@ -210,7 +217,7 @@ func TestAtMost50FaultsAreToldErrorsFirst(t *testing.T) {
 
 func TestDigestTellsRequestsApartByWhatTheyAskFor(t *testing.T) {
 	digest := func(change func(*intake.Request)) string {
-		plan, err := intake.Decide(request(change), runID, noon())
+		plan, err := intake.Decide(descriptors.Parser{}, request(change), runID, noon())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -235,7 +242,7 @@ func TestDigestTellsRequestsApartByWhatTheyAskFor(t *testing.T) {
 func TestTheLargestDescriptorTravels(t *testing.T) {
 	fill := valid + "# " // each of these bytes doubles in JSON
 	text := fill + strings.Repeat(`"`, 256<<10-len(fill))
-	plan, err := intake.Decide(request(func(r *intake.Request) { r.Descriptor = []byte(text) }), runID, noon())
+	plan, err := intake.Decide(descriptors.Parser{}, request(func(r *intake.Request) { r.Descriptor = []byte(text) }), runID, noon())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -52,8 +52,14 @@ func (e *TakenError) Error() string {
 	if e.Field == "idempotency_key" {
 		return fmt.Sprintf("idempotency key %q was used before, for another request: use another key, or send what run %s was made of", e.Value, e.Run)
 	}
-	return fmt.Sprintf("%s %q is that of run %s: choose another, or leave it empty", e.Field, e.Value, e.Run)
+	return fmt.Sprintf("run %s has the %s %q: choose another, or leave it empty", e.Run, e.Field, e.Value)
 }
+
+// FullError says that the platform has no room for another run now.
+type FullError struct{ Why string }
+
+// Error implements error.
+func (e *FullError) Error() string { return e.Why }
 
 // UnavailableError says that a request could not be carried through now. It may
 // be sent again.

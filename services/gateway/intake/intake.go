@@ -30,18 +30,21 @@
 // are told apart in 3: the second is forgotten (6) and its user told; its key
 // goes on standing for it, so the same request gets the same answer.
 //
-// An answer "accepted" comes after 5 only.
+// An answer "accepted" comes after 5 only, and once 1 to 4 are on the disk. A
+// broker that loses 5 with the power is told again by Resubmit.
 package intake
 
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
 
 	"go.uber.org/zap"
 
+	"github.com/benchmark-ai/bai/descriptors"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
@@ -90,7 +93,10 @@ type Deps struct {
 	Store   Store
 	Bus     Publisher
 	Scripts Scripts // nil: no code is taken along
+	Parser  descriptors.Parser
 	IDs     *IDs
+	Room    func() string                   // says why there is no room for another run; nil: there always is
+	Sync    func(ctx context.Context) error // returns when what was stored before survives a power cut; nil: it does at once
 	Now     func() time.Time
 	Log     *zap.Logger
 }
@@ -102,7 +108,10 @@ type Intake struct {
 	store    Store
 	bus      Publisher
 	scripts  Scripts
+	parser   descriptors.Parser
 	ids      *IDs
+	room     func() string
+	sync     func(ctx context.Context) error
 	now      func() time.Time
 	log      *zap.Logger
 
@@ -113,7 +122,7 @@ type Intake struct {
 func New(s Settings, d Deps) *Intake {
 	s.PublishTimeout = cmp.Or(s.PublishTimeout, 5*time.Second)
 	s.OutboxInterval = cmp.Or(s.OutboxInterval, 2*time.Second)
-	return &Intake{settings: s, store: d.Store, bus: d.Bus, scripts: d.Scripts, ids: d.IDs, now: d.Now, log: d.Log}
+	return &Intake{settings: s, store: d.Store, bus: d.Bus, scripts: d.Scripts, parser: d.Parser, ids: d.IDs, room: d.Room, sync: d.Sync, now: d.Now, log: d.Log}
 }
 
 // Accepted is a run that will come to an end, whatever fails.
@@ -134,7 +143,7 @@ type claim struct {
 }
 
 // Submit accepts a request, or says why not: *InvalidError, *UnsupportedError,
-// *ScheduleError, *TakenError, *UnavailableError. Equal requests under one key are one run,
+// *ScheduleError, *TakenError, *FullError, *UnavailableError. Equal requests under one key are one run,
 // however often and concurrently they are made.
 func (in *Intake) Submit(ctx context.Context, req Request) (Accepted, error) {
 	at := in.now().UTC().Round(0)
@@ -142,7 +151,7 @@ func (in *Intake) Submit(ctx context.Context, req Request) (Accepted, error) {
 	if err != nil {
 		return Accepted{}, &UnavailableError{Err: err}
 	}
-	plan, err := Decide(req, run, at)
+	plan, err := Decide(in.parser, req, run, at)
 	if err != nil {
 		return Accepted{}, err
 	}
@@ -161,6 +170,9 @@ func (in *Intake) Submit(ctx context.Context, req Request) (Accepted, error) {
 
 func (in *Intake) accept(ctx context.Context, req Request, plan Plan) (Accepted, error) {
 	acc := Accepted{Plan: plan, Run: plan.Submitted.Run}
+	if err := in.full(ctx, req); err != nil {
+		return Accepted{}, err
+	}
 	if req.Key != "" {
 		first, err := in.claim(ctx, req, plan)
 		if err != nil {
@@ -172,7 +184,71 @@ func (in *Intake) accept(ctx context.Context, req Request, plan Plan) (Accepted,
 	if err := in.remember(ctx, acc); err != nil {
 		return Accepted{}, err
 	}
+	if in.sync == nil {
+		return acc, nil
+	}
+	if err := in.sync(ctx); err != nil {
+		return Accepted{}, &UnavailableError{Run: acc.Run, Err: err}
+	}
 	return acc, nil
+}
+
+// full says why there is no room for what a request asks for. What was asked for
+// before has its run already.
+func (in *Intake) full(ctx context.Context, req Request) error {
+	if in.room == nil {
+		return nil
+	}
+	why := in.room()
+	if why == "" {
+		return nil
+	}
+	if req.Key != "" {
+		if _, _, err := store.Get[claim](ctx, in.store, store.KindKey, keyOf(req)); err == nil {
+			return nil
+		}
+	}
+	return &FullError{Why: why}
+}
+
+// Resubmit publishes once more what was submitted and is of no run that is known:
+// the broker lost it, as it does where the machine stops. It returns how many those
+// were, and may be repeated.
+func (in *Intake) Resubmit(ctx context.Context, known func(ctx context.Context, run string) (bool, error)) (int, error) {
+	const page = 100
+	n := 0
+	for after := ""; ; {
+		docs, err := in.store.Docs(ctx, store.KindSubmission, after, page)
+		if err != nil {
+			return n, fmt.Errorf("look what was submitted: %w", err)
+		}
+		for _, d := range docs {
+			after = d.Key
+			there, err := known(ctx, d.Key)
+			if err == nil && !there {
+				err = in.republish(ctx, d)
+				n++
+			}
+			if err != nil {
+				return n, err
+			}
+		}
+		if len(docs) < page {
+			return n, nil
+		}
+	}
+}
+
+// republish publishes a submission once more.
+func (in *Intake) republish(ctx context.Context, d store.Doc) error {
+	var sub event.Submitted
+	if err := json.Unmarshal(d.Value, &sub); err != nil {
+		return fmt.Errorf("read what was submitted as run %s: %w", d.Key, err)
+	}
+	if err := in.bus.Publish(ctx, sub); err != nil {
+		return fmt.Errorf("publish run %s again: %w", d.Key, err)
+	}
+	return nil
 }
 
 // claim returns what the key of a request stands for: from now on for the

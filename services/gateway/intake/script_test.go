@@ -10,6 +10,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/benchmark-ai/bai/descriptors"
 	"github.com/benchmark-ai/bai/services/gateway/intake"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/store"
@@ -127,7 +128,7 @@ func TestADescriptorAndItsCodeBelongTogether(t *testing.T) {
 		"code for what repeats a run of such": {descriptor: scheduled, script: digest, rerun: runID},
 	} {
 		t.Run(name, func(t *testing.T) {
-			plan, err := intake.Decide(request(func(r *intake.Request) {
+			plan, err := intake.Decide(descriptors.Parser{}, request(func(r *intake.Request) {
 				r.Descriptor, r.Script, r.RerunOf = []byte(tt.descriptor), tt.script, tt.rerun
 			}), runID, noon())
 			if tt.fault == "" {

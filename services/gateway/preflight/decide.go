@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -28,6 +29,7 @@ func Decide(n Need, s cluster.Survey) []Check {
 		return append([]Check{away}, data(n.Data)...)
 	}
 	checks := []Check{{Topic: TopicCluster, Message: s.Name}}
+	checks = append(checks, limits(n.Objects)...)
 	checks = append(checks, refusals(s)...)
 	checks = append(checks, permissions(n, s)...)
 	checks = append(checks, served(s)...)
@@ -42,6 +44,29 @@ func Decide(n Need, s cluster.Survey) []Check {
 	checks = append(checks, images(n, s)...)
 	checks = append(checks, programsThere(s)...)
 	return append(checks, data(n.Data)...)
+}
+
+// limits says where nothing ends a run that does not end by itself. A benchmark may
+// be meant to go on, so that is no fault.
+func limits(objects []cluster.Object) []Check {
+	jobs := 0
+	for _, o := range objects {
+		job, ok := o.(*batchv1.Job)
+		if !ok {
+			continue
+		}
+		jobs++
+		if job.Spec.ActiveDeadlineSeconds != nil {
+			return nil
+		}
+	}
+	if jobs == 0 {
+		return nil
+	}
+	return []Check{{
+		Topic: TopicLimits, Message: "limits.deadline is not set: a run that does not end by itself goes on until it is canceled",
+		Remedy: `add deadline = "1h" to [limits] to end it`,
+	}}
 }
 
 // refusals are the objects that the cluster is known not to take.
@@ -87,7 +112,7 @@ func permissions(n Need, s cluster.Survey) []Check {
 		})
 	}
 	if len(all) == 0 {
-		all = append(all, Check{Topic: TopicPermissions, Message: fmt.Sprintf("all %d that a run needs in the namespace %s", len(s.Rights), n.Scope)})
+		all = append(all, Check{Topic: TopicPermissions, Message: fmt.Sprintf("all %d permissions in the namespace %s", len(s.Rights), n.Scope)})
 	}
 	return all
 }
@@ -107,7 +132,7 @@ func served(s cluster.Survey) []Check {
 		a, c := s.Kinds[k], Check{Topic: TopicKinds, Subject: k.Kind, Message: "the cluster has " + k.Kind + " of " + k.Group}
 		switch {
 		case a.Unknown != "":
-			c.Grade, c.Message = Warning, "whether the cluster has "+k.Kind+" of "+k.Group+" could not be seen: "+a.Unknown
+			c.Grade, c.Message = Warning, k.Kind+" of "+k.Group+" cannot be looked up: "+a.Unknown
 		case !a.Yes:
 			c.Grade, c.Class = Fault, event.ClassPlatform
 			c.Message = "the cluster has no " + k.Kind + " of " + k.Group
@@ -127,7 +152,7 @@ func classes(s cluster.Survey) []Check {
 		a, c := s.Classes[name], Check{Topic: TopicKinds, Subject: name, Message: "the cluster has the priority class"}
 		switch {
 		case a.Unknown != "":
-			c.Grade, c.Message = Warning, "whether the cluster has the priority class could not be seen: "+a.Unknown
+			c.Grade, c.Message = Warning, "the priority class cannot be looked up: "+a.Unknown
 		case !a.Yes:
 			c.Grade, c.Class, c.Message = Fault, event.ClassPlatform, "the cluster has no such priority class, so that every pod is refused"
 			c.Remedy = "make it, or change the platform's setting executor.pods.priority_class"
@@ -164,7 +189,7 @@ func secretThere(k cluster.SecretKey, a cluster.Answer, scope string, machine bo
 	case machine && pulls:
 		return c, false
 	case a.Unknown != "":
-		c.Grade, c.Message = Warning, "whether it is there could not be seen: "+a.Unknown
+		c.Grade, c.Message = Warning, "it cannot be looked up: "+a.Unknown
 		c.Remedy = fmt.Sprintf("look: kubectl -n %s get secret %s", scope, k.Name)
 	case !a.Yes && machine:
 		c.Grade, c.Class, c.Message, c.Remedy = Fault, event.ClassUser, "it cannot be had", a.Words
@@ -176,20 +201,44 @@ func secretThere(k cluster.SecretKey, a cluster.Answer, scope string, machine bo
 	return c, true
 }
 
-// images says where less can be known than of a command that the platform runs
-// itself.
+// images says of each image that runs by itself whether its program is known: of
+// one that is not, less can be known than of a command that the platform runs.
 func images(n Need, s cluster.Survey) []Check {
 	var all []Check
-	for _, r := range rolesOf(n.Objects) {
-		if entrypoint(r) && !s.Machine { // there it is a refusal
+	for _, i := range n.Images {
+		if i.Unread == "" {
 			all = append(all, Check{
-				Topic: TopicImages, Subject: r.name, Grade: Warning,
-				Message: "the image's own entrypoint is run: its output is read from the container's log, without telling standard error apart, without what the node's log rotation takes, and files that it leaves are not kept",
-				Remedy:  "name the command in the descriptor (ml.benchmark_code, server.env.start_command) to have all of it",
+				Topic: TopicImages, Subject: i.Name,
+				Message: fmt.Sprintf("its registry gives its entrypoint (%s, %s): it is run as a command of a descriptor is", i.Platform, i.Digest),
 			})
 		}
 	}
+	for _, r := range rolesOf(n.Objects) {
+		if entrypoint(r) && !s.Machine { // there it is a refusal
+			all = append(all, followed(n, r))
+		}
+	}
 	return all
+}
+
+// followed says that a role's output is read from its container's log, and why.
+func followed(n Need, r role) Check {
+	c := Check{
+		Topic: TopicImages, Subject: r.name, Grade: Warning,
+		Message: "the image's own entrypoint is run: its output is read from the container's log, without telling standard error apart, without what the node's log rotation takes, and files that it leaves are not kept",
+		Remedy:  "name the command in the descriptor (ml.benchmark_code, server.env.start_command) to have all of it",
+	}
+	for _, i := range n.Images {
+		switch {
+		case i.Unread == "" || i.Name != r.benchmark().Image:
+		case i.NoSecret: // the executor may read it
+			c.Message = "whether the image's entrypoint can be read from its registry shows at launch, when the executor asks with the pull secrets: it is then run as a command is, or its output is read from the container's log; asked from here, " + i.Unread
+		default:
+			c.Message += "; asked from here, " + i.Unread
+			c.Remedy += ", or see to it that the platform can ask the image's registry"
+		}
+	}
+	return c
 }
 
 // programsThere says whether this machine has what is run.
@@ -233,7 +282,7 @@ func storageClasses(s cluster.Survey) []Check {
 		c := Check{Topic: TopicStorage, Subject: name, Message: "the cluster has the " + what + ", for what pods share"}
 		switch {
 		case a.Unknown != "":
-			c.Grade, c.Message = Warning, "whether the cluster has the "+what+" could not be seen: "+a.Unknown
+			c.Grade, c.Message = Warning, "the "+what+" cannot be looked up: "+a.Unknown
 			c.Remedy = "look: kubectl get storageclasses"
 		case !a.Yes:
 			c.Grade, c.Class, c.Message = Fault, event.ClassPlatform, "the cluster has no "+what+", so that what pods are to share never comes"

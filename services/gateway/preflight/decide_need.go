@@ -24,6 +24,7 @@ type Need struct {
 	Refused  string           // why it can be none; empty where it can
 	Away     string           // why the cluster cannot be asked; empty where it was
 	Data     []Datum
+	Images   []cluster.Image // answers of registries about images that run by themselves
 }
 
 // Datum is one data set.
@@ -201,7 +202,8 @@ func secrets(s corev1.PodSpec) []cluster.SecretKey {
 }
 
 // programs are those that a role's container begins with: the first word behind
-// our own program, what env is to look for, and what our scripts for MPI call.
+// our own program, what env is to look for, and what our scripts for MPI call. Those
+// in code that is sent along come with it.
 func programs(r role) []string {
 	command := r.benchmark().Command
 	if at := slices.Index(command, "--"); at >= 0 {
@@ -215,12 +217,53 @@ func programs(r role) []string {
 		}
 		command = command[1:]
 	}
+	all = append(all, begun(command, r.benchmark().Env)...)
+	return append(all, begun(startedByMPI(command), r.benchmark().Env)...)
+}
+
+// startedByMPI is the command that a command of mpirun has started on each of its
+// hosts; nil where that cannot be told.
+func startedByMPI(command []string) []string {
+	if len(command) == 0 || !slices.Contains([]string{"mpirun", "mpirun.openmpi", "mpiexec", "mpiexec.openmpi", "mpiexec.hydra", "prterun"}, path.Base(command[0])) {
+		return nil
+	}
+	values := map[string]int{}
+	for n, options := range []string{
+		"oversubscribe allow-run-as-root tag-output display-map report-bindings nolocal quiet q v verbose l",
+		"n np N c H host hosts hostfile machinefile f ppn perhost npernode map-by bind-to rank-by x wd wdir launcher",
+		"mca gmca prtemca pmixmca env genv",
+	} {
+		for o := range strings.FieldsSeq(options) {
+			values[o] = n
+		}
+	}
+	for rest := command[1:]; len(rest) > 0; {
+		option, isOption := strings.CutPrefix(rest[0], "-")
+		if !isOption {
+			return rest
+		}
+		n, ok := values[strings.TrimPrefix(option, "-")]
+		if !ok || len(rest) <= n {
+			return nil // it may take the next word
+		}
+		rest = rest[n+1:]
+	}
+	return nil
+}
+
+// begun are the programs that a command begins with: its first word, and what env
+// is to look for.
+func begun(command []string, vars []corev1.EnvVar) []string {
+	var all []string
 	for i, word := range command {
 		if strings.HasPrefix(word, pod.Dir+"/") || i > 0 && strings.HasPrefix(word, "-") {
 			break
 		}
-		word = known(word, r.benchmark().Env)
-		if strings.Contains(word, "$(") {
+		if i > 0 && strings.Contains(word, "=") {
+			continue // a variable that env sets
+		}
+		word = known(word, vars)
+		if strings.Contains(word, "$(") || strings.HasPrefix(word, pod.ScriptsDir+"/") {
 			break // what it is shows only when it runs
 		}
 		all = append(all, word)

@@ -43,7 +43,7 @@ func rooms(roles []role, s cluster.Survey) []Check {
 func room(r role, s cluster.Survey) Check {
 	c := Check{Topic: TopicNodes, Subject: r.name}
 	if s.NodesUnknown != "" {
-		c.Grade, c.Message = Warning, "which nodes there are could not be seen: "+s.NodesUnknown
+		c.Grade, c.Message = Warning, "the nodes cannot be listed: "+s.NodesUnknown
 		c.Remedy = "grant the platform's account the verb list on nodes, by a cluster role"
 		return c
 	}
@@ -289,11 +289,11 @@ func small(r role, nodes []corev1.Node) shortage {
 		case want.Cmp(most) <= 0:
 		case where == "":
 			return shortage{
-				fmt.Sprintf("%s %s is asked for, and no node has any", want.String(), name),
+				fmt.Sprintf("%s %s asked for, no node has any", want.String(), name),
 				"install what offers it to pods (for GPUs the vendor's device plugin), or name what nodes have: hardware.gpu_resource",
 			}
 		default:
-			return shortage{fmt.Sprintf("%s %s is asked for, and the most that a node has is %s, on %s", want.String(), name, most.String(), where), "ask for less, or add a larger node"}
+			return shortage{fmt.Sprintf("%s %s asked for, the largest node has %s, on %s", want.String(), name, most.String(), where), "ask for less, or add a larger node"}
 		}
 	}
 	return shortage{"no node has enough of everything at once: " + describe(r), "ask for what one node has"}

@@ -18,7 +18,7 @@ import (
 func quotas(n Need, s cluster.Survey) []Check {
 	if s.QuotasUnknown != "" {
 		return []Check{{
-			Topic: TopicQuota, Grade: Warning, Message: "which quotas the namespace has could not be seen: " + s.QuotasUnknown,
+			Topic: TopicQuota, Grade: Warning, Message: "the quotas of the namespace cannot be listed: " + s.QuotasUnknown,
 			Remedy: "grant the platform's account the verb list on resourcequotas",
 		}}
 	}

@@ -84,6 +84,19 @@ func told(checks []preflight.Check, topic string) string {
 	return strings.Join(lines, "\n")
 }
 
+func TestARunThatNothingEndsIsTold(t *testing.T) {
+	endless, ended := job("benchmark", nil), job("benchmark", nil)
+	ended.Spec.ActiveDeadlineSeconds = new(int64(60))
+	for want, o := range map[string]*batchv1.Job{
+		"fine : limits.deadline is not set: a run that does not end by itself goes on until it is canceled": endless,
+		"": ended,
+	} {
+		if got := told(preflight.Decide(preflight.Need{Objects: []cluster.Object{o}}, cluster.Survey{}), preflight.TopicLimits); got != want {
+			t.Errorf("told %q, want %q", got, want)
+		}
+	}
+}
+
 func TestANodeIsLookedForThatTakesThePods(t *testing.T) {
 	two := []corev1.Node{
 		node("a", map[string]string{"cpu": "4", "memory": "8Gi", "pods": "110"}),
@@ -107,12 +120,12 @@ func TestANodeIsLookedForThatTakesThePods(t *testing.T) {
 		"more GPUs than any node has: the most is said": {
 			job("benchmark", map[string]string{"nvidia.com/gpu": "4"}),
 			cluster.Survey{Nodes: two},
-			"user fault benchmark: 4 nvidia.com/gpu is asked for, and the most that a node has is 2, on b",
+			"user fault benchmark: 4 nvidia.com/gpu asked for, the largest node has 2, on b",
 		},
 		"a kind of GPU that no node has": {
 			job("benchmark", map[string]string{"amd.com/gpu": "1"}),
 			cluster.Survey{Nodes: two},
-			"user fault benchmark: 1 amd.com/gpu is asked for, and no node has any",
+			"user fault benchmark: 1 amd.com/gpu asked for, no node has any",
 		},
 		"enough of each, but not on one node": {
 			job("benchmark", map[string]string{"cpu": "6", "memory": "6Gi"}),
@@ -167,12 +180,12 @@ func TestANodeIsLookedForThatTakesThePods(t *testing.T) {
 		"nodes that nobody may see are a warning": {
 			job("benchmark", nil),
 			cluster.Survey{NodesUnknown: "forbidden"},
-			"warning benchmark: which nodes there are could not be seen: forbidden",
+			"warning benchmark: the nodes cannot be listed: forbidden",
 		},
 		"a machine that has less than is asked for runs it all the same": {
 			job("benchmark", map[string]string{"cpu": "64"}),
 			cluster.Survey{Machine: true, Nodes: two[:1]},
-			"warning benchmark: 64 cpu is asked for, and the most that a node has is 4, on a; nothing enforces it here",
+			"warning benchmark: 64 cpu asked for, the largest node has 4, on a; nothing enforces it here",
 		},
 		"labels of nodes mean nothing on a machine": {
 			job("benchmark", nil, selecting(corev1.LabelInstanceTypeStable, "p3.8xlarge")),
@@ -356,7 +369,7 @@ func TestAQuotaThatLeavesNoRoomIsSaid(t *testing.T) {
 			"fine : the namespace has none that a run counts against",
 		},
 		"quotas that nobody may see": {
-			cluster.Survey{QuotasUnknown: "forbidden"}, "warning : which quotas the namespace has could not be seen: forbidden",
+			cluster.Survey{QuotasUnknown: "forbidden"}, "warning : the quotas of the namespace cannot be listed: forbidden",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -381,7 +394,7 @@ func TestWhatThePlatformLacksIsThePlatformsToMend(t *testing.T) {
 	}{
 		"every permission": {
 			need: preflight.Need{Scope: "benchmarks"}, survey: cluster.Survey{Rights: map[cluster.Right]cluster.Answer{create: {Yes: true}, list: {Yes: true}}},
-			topic: preflight.TopicPermissions, want: "fine : all 2 that a run needs in the namespace benchmarks",
+			topic: preflight.TopicPermissions, want: "fine : all 2 permissions in the namespace benchmarks",
 		},
 		"permissions that are missing, all in one": {
 			survey: cluster.Survey{Rights: map[cluster.Right]cluster.Answer{create: {}, list: {}}},
@@ -428,6 +441,7 @@ func TestWhatThePlatformLacksIsThePlatformsToMend(t *testing.T) {
 func TestWhatTheDescriptorAsksForIsTheUsersToMend(t *testing.T) {
 	token, pull := cluster.SecretKey{Name: "registry", Key: "token"}, cluster.SecretKey{Name: "login"}
 	entrypoint := job("benchmark", nil, func(j *batchv1.Job) { j.Spec.Template.Spec.Containers[0].Command = nil })
+	entrypoint.Spec.Template.Spec.Containers[0].Image = "bench:1"
 	for name, tt := range map[string]struct {
 		need   preflight.Need
 		survey cluster.Survey
@@ -458,7 +472,7 @@ func TestWhatTheDescriptorAsksForIsTheUsersToMend(t *testing.T) {
 		},
 		"a secret that nobody may look for": {
 			survey: cluster.Survey{Secrets: map[cluster.SecretKey]cluster.Answer{pull: {Unknown: "forbidden"}}},
-			topic:  preflight.TopicSecrets, want: "warning login: whether it is there could not be seen: forbidden",
+			topic:  preflight.TopicSecrets, want: "warning login: it cannot be looked up: forbidden",
 		},
 		"with what images are pulled means nothing on a machine": {
 			survey: cluster.Survey{Machine: true, Secrets: map[cluster.SecretKey]cluster.Answer{pull: {Yes: true}, token: {Words: "chmod 600 it"}}},
@@ -482,6 +496,21 @@ func TestWhatTheDescriptorAsksForIsTheUsersToMend(t *testing.T) {
 			need:  preflight.Need{Objects: []cluster.Object{entrypoint}},
 			topic: preflight.TopicImages,
 			want:  "warning benchmark: the image's own entrypoint is run: its output is read from the container's log, without telling standard error apart, without what the node's log rotation takes, and files that it leaves are not kept",
+		},
+		"an entrypoint whose registry gives no answer": {
+			need:  preflight.Need{Objects: []cluster.Object{entrypoint}, Images: []cluster.Image{{Name: "other", Unread: "x"}, {Name: "bench:1", Unread: "example.org answers 401"}}},
+			topic: preflight.TopicImages,
+			want:  "warning benchmark: the image's own entrypoint is run: its output is read from the container's log, without telling standard error apart, without what the node's log rotation takes, and files that it leaves are not kept; asked from here, example.org answers 401",
+		},
+		"an entrypoint that only the executor may be told": {
+			need:  preflight.Need{Objects: []cluster.Object{entrypoint}, Images: []cluster.Image{{Name: "bench:1", NoSecret: true, Unread: "example.org answers 401; the pull secret cannot be read"}}},
+			topic: preflight.TopicImages,
+			want:  "warning benchmark: whether the image's entrypoint can be read from its registry shows at launch, when the executor asks with the pull secrets: it is then run as a command is, or its output is read from the container's log; asked from here, example.org answers 401; the pull secret cannot be read",
+		},
+		"an entrypoint that is known": {
+			need:  preflight.Need{Objects: []cluster.Object{job("benchmark", nil)}, Images: []cluster.Image{{Name: "bench:1", Digest: "sha256:abc", Platform: "linux/amd64"}}},
+			topic: preflight.TopicImages,
+			want:  "fine bench:1: its registry gives its entrypoint (linux/amd64, sha256:abc): it is run as a command of a descriptor is",
 		},
 		"little disk": {
 			need:   preflight.Need{Objects: []cluster.Object{job("benchmark", nil)}},

@@ -25,6 +25,7 @@ type Settings struct {
 // Topics of checks.
 const (
 	TopicPlan        = "plan"
+	TopicLimits      = "limits"
 	TopicCluster     = "cluster"
 	TopicPermissions = "permissions"
 	TopicKinds       = "kinds"
@@ -59,9 +60,17 @@ type Check struct {
 
 // Planner says which objects a run would be.
 type Planner interface {
-	// Plan returns the objects of a run of d, which was read from text, and the
-	// namespace that they would lie in, or why there can be none, for the user.
-	Plan(d *descriptors.Descriptor, text []byte) (objects []cluster.Object, scope string, err error)
+	// Plan returns the objects of a run of d, which was read from text, or why
+	// there can be none, for the user: of a run with which code is sent along where
+	// d asks for it, or withCode does.
+	Plan(ctx context.Context, d *descriptors.Descriptor, text []byte, withCode bool) (Planned, error)
+}
+
+// Planned is a run as it would be.
+type Planned struct {
+	Objects []cluster.Object
+	Scope   string          // the namespace that they would lie in
+	Images  []cluster.Image // answers of registries about images that run by themselves
 }
 
 // Sources says where data may be read from.
@@ -88,9 +97,10 @@ type Checker struct {
 func New(s Settings, d Deps) *Checker { return &Checker{settings: s, deps: d} }
 
 // Check says of everything that a run of d, which was read from text, would need
-// whether it is there. A cluster that cannot be asked is a fault among others.
-func (c *Checker) Check(ctx context.Context, d *descriptors.Descriptor, text []byte) []Check {
-	n := c.need(d, text)
+// whether it is there. Code is sent along where d asks for it, or withCode does;
+// the programs in it are taken to be there. A cluster that cannot be asked is a fault among others.
+func (c *Checker) Check(ctx context.Context, d *descriptors.Descriptor, text []byte, withCode bool) []Check {
+	n := c.need(ctx, d, text, withCode)
 	if n.Refused != "" {
 		return Decide(n, cluster.Survey{})
 	}
@@ -101,12 +111,13 @@ func (c *Checker) Check(ctx context.Context, d *descriptors.Descriptor, text []b
 	return Decide(n, s)
 }
 
-func (c *Checker) need(d *descriptors.Descriptor, text []byte) Need {
+func (c *Checker) need(ctx context.Context, d *descriptors.Descriptor, text []byte, withCode bool) Need {
 	n := Need{Settings: c.settings}
-	var err error
-	if n.Objects, n.Scope, err = c.deps.Planner.Plan(d, text); err != nil {
+	planned, err := c.deps.Planner.Plan(ctx, d, text, withCode)
+	if err != nil {
 		n.Refused = err.Error()
 	}
+	n.Objects, n.Scope, n.Images = planned.Objects, planned.Scope, planned.Images
 	if c.deps.Sources == nil {
 		return n
 	}

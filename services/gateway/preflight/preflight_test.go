@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -24,8 +25,8 @@ type planned struct {
 	err     error
 }
 
-func (p planned) Plan(*descriptors.Descriptor, []byte) ([]cluster.Object, string, error) {
-	return p.objects, "benchmarks", p.err
+func (p planned) Plan(context.Context, *descriptors.Descriptor, []byte, bool) (preflight.Planned, error) {
+	return preflight.Planned{Objects: p.objects, Scope: "benchmarks"}, p.err
 }
 
 // scene is a cluster that remembers what it was asked.
@@ -58,7 +59,7 @@ func described() *descriptors.Descriptor {
 func TestARunThatCannotBeIsNotHeldAgainstACluster(t *testing.T) {
 	s := &scene{}
 	c := preflight.New(preflight.Settings{}, preflight.Deps{Planner: planned{err: errors.New("no such engine")}, Cluster: s, Sources: refuses{"ftp://a/model": "scheme"}})
-	checks := c.Check(t.Context(), described(), nil)
+	checks := c.Check(t.Context(), described(), nil, false)
 	if s.asked != nil {
 		t.Errorf("the cluster was asked %+v", s.asked)
 	}
@@ -72,7 +73,7 @@ func TestARunThatCannotBeIsNotHeldAgainstACluster(t *testing.T) {
 
 func TestAClusterThatIsAwayIsAFaultAmongOthers(t *testing.T) {
 	c := preflight.New(preflight.Settings{}, preflight.Deps{Planner: planned{}, Cluster: &scene{err: errors.New("refused")}})
-	if got := told(c.Check(t.Context(), described(), nil), preflight.TopicCluster); got != "platform fault : the cluster cannot be asked: refused" {
+	if got := told(c.Check(t.Context(), described(), nil, false), preflight.TopicCluster); got != "platform fault : the cluster cannot be asked: refused" {
 		t.Error(got)
 	}
 }
@@ -128,13 +129,36 @@ func TestAProgramThatAVariableNamesIsTheOneThatItStandsFor(t *testing.T) {
 	}
 }
 
+func TestTheProgramThatMpirunStartsIsLookedFor(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ command, want string }{
+		{"mpirun -n 2 train --fast", "ssh sshd mpirun train"},
+		{"mpirun --mca btl tcp -x LIB --map-by node -np 4 /opt/train -n 1", "ssh sshd mpirun /opt/train"},
+		{"mpiexec.hydra -genv A 1 -ppn 2 /usr/bin/env A=1 python3 train.py", "ssh sshd mpiexec.hydra /usr/bin/env python3"},
+		{"mpirun --unknown train", "ssh sshd mpirun"},
+		{"mpirun -n", "ssh sshd mpirun"},
+		{"mpirun -n 2 $(BAI_SCRIPTS_PATH)/train", "ssh sshd mpirun"},
+	} {
+		t.Run(tt.command, func(t *testing.T) {
+			t.Parallel()
+			j := job("launcher", nil, func(j *batchv1.Job) {
+				j.Spec.Template.Spec.Containers[0].Command = append([]string{"/bai/bin/bai-pod", "exec", "--", "/bai/mpi/launch"}, strings.Fields(tt.command)...)
+			})
+			q := preflight.Inquire(preflight.Need{Scope: "benchmarks", Objects: []cluster.Object{j}}, preflight.Settings{})
+			if got := strings.Join(q.Programs, " "); got != tt.want {
+				t.Errorf("it looks for %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
 func TestWhatARunNeedsIsAskedFor(t *testing.T) {
 	q := preflight.Inquire(preflight.Need{Scope: "benchmarks", Objects: objects()}, preflight.Settings{Executor: "e", Watcher: "w"})
 	got := map[string]any{"secrets": q.Secrets, "classes": q.Classes, "programs": q.Programs, "kinds": q.Kinds, "scope": q.Scope, "storage": q.Storage}
 	want := map[string]any{
 		"secrets":  []cluster.SecretKey{{Name: "login"}, {Name: "registry", Key: "token"}},
 		"classes":  []string{"urgent"},
-		"programs": []string{"ssh", "sshd", "mpirun", "/usr/bin/env", "python3"},
+		"programs": []string{"ssh", "sshd", "mpirun", "train", "/usr/bin/env", "python3"},
 		"kinds": []schema.GroupVersionKind{
 			{Group: "scheduling.volcano.sh", Version: "v1beta1", Kind: "PodGroup"}, {Group: "kueue.x-k8s.io", Kind: "LocalQueue"},
 		},

@@ -90,15 +90,30 @@ func begin(before *store.Run, h event.Header) store.Run {
 	}
 }
 
-// there says how many data sets have been fetched.
-func there(n int) string {
-	switch n {
-	case 0:
-		return "it needs no data sets"
-	case 1:
-		return "its data set is there"
+// there says how many data sets have been fetched, and whether code was sent along.
+func there(data []event.Data) string {
+	const code = "the code that was sent along is stored"
+	sets := len(data)
+	sent := pod.CodeOf(data) != nil
+	if sent {
+		sets--
 	}
-	return fmt.Sprintf("its %d data sets are there", n)
+	switch {
+	case sets == 0 && sent:
+		return code
+	case sets == 0:
+		return "no data sets to fetch"
+	case sent:
+		return fetched(sets) + "; " + code
+	}
+	return fetched(sets)
+}
+
+func fetched(sets int) string {
+	if sets == 1 {
+		return "fetched 1 data set"
+	}
+	return fmt.Sprintf("fetched %d data sets", sets)
 }
 
 // read returns what ev says. Attempt is the run's, for what is about the run
@@ -113,9 +128,9 @@ func read(ev event.Event, attempt int) fact {
 	case event.Submitted:
 		f.phase, f.message = event.PhaseSubmitted, "submitted by "+ev.Owner
 	case event.Fetched:
-		f.phase, f.message = event.PhaseQueued, there(len(ev.Data))
+		f.phase, f.message = event.PhaseQueued, there(ev.Data)
 	case event.Launched:
-		f.phase, f.message = event.PhasePending, fmt.Sprintf("job %s was created", ev.Job)
+		f.phase, f.message = event.PhasePending, fmt.Sprintf("created job %s", ev.Job)
 	case event.Retried:
 		f.phase, f.class, f.reason, f.message = event.PhaseQueued, ev.Class, ev.Reason, ev.Message
 		f.told = true
@@ -164,7 +179,7 @@ func complement(run *store.Run, ev event.Event, late bool) {
 	case event.Submitted:
 		run.Namespace, run.Owner, run.Lineage, run.Created = ev.Namespace, ev.Owner, ev.Lineage, ev.Time
 		run.Name, run.File, run.Descriptor, run.Labels = ev.Name, ev.File, ev.Descriptor, maps.Clone(ev.Labels)
-		run.Overrides, run.Origination = slices.Clone(ev.Overrides), ev.Origination
+		run.Overrides, run.Origination, run.Use = slices.Clone(ev.Overrides), ev.Origination, ev.Use
 		if ev.Script != nil && run.Data == nil {
 			run.Data = []event.Data{pod.Code(*ev.Script)} // until all data are there
 		}

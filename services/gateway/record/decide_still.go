@@ -71,6 +71,6 @@ func noProgress(run store.Run, s Settings) event.Finished {
 	h.Lineage, h.Attempt = run.Lineage, run.Attempt
 	return event.Finished{
 		Header: h, Outcome: event.Failed, Class: event.ClassPlatform, Reason: event.NoProgress,
-		Message: fmt.Sprintf("nothing was heard of the run for %s in phase %s, although it was started anew: submit it again, and have the services' logs looked into", s.NoProgress, run.Phase),
+		Message: fmt.Sprintf("the run made no progress for %s in phase %s, also after a new start: submit it again, and look into the logs of the services", s.NoProgress, run.Phase),
 	}
 }

@@ -127,13 +127,13 @@ func TestApply(t *testing.T) {
 			[]event.Event{submitted(), status(1, 1, event.PhaseFetching, "0 of 2")}, "fetching 1 0-of-2",
 		},
 		"a fetched run is queued": {
-			[]event.Event{submitted(), fetched(2)}, "queued 1 its-data-set-is-there",
+			[]event.Event{submitted(), fetched(2)}, "queued 1 fetched-1-data-set",
 		},
 		"a launched run is pending": {
-			[]event.Event{submitted(), fetched(2), launched(1, 3)}, "pending 1 job-job-was-created",
+			[]event.Event{submitted(), fetched(2), launched(1, 3)}, "pending 1 created-job-job",
 		},
 		"a phase never goes back": {
-			[]event.Event{submitted(), launched(1, 3), status(1, 4, event.PhaseFetching, "1 of 2")}, "pending 1 job-job-was-created",
+			[]event.Event{submitted(), launched(1, 3), status(1, 4, event.PhaseFetching, "1 of 2")}, "pending 1 created-job-job",
 		},
 		"a fact that was overtaken does not hide what the phase's status said": {
 			[]event.Event{submitted(), status(1, 2, event.PhaseQueued, "third in line"), fetched(3)}, "queued 1 third-in-line",
@@ -143,20 +143,20 @@ func TestApply(t *testing.T) {
 			"fetching 1 waits-for-another-run's-transfer 40/100",
 		},
 		"a new phase forgets the progress": {
-			[]event.Event{submitted(), progress(1, 1, event.PhaseFetching, 40), fetched(2)}, "queued 1 its-data-set-is-there",
+			[]event.Event{submitted(), progress(1, 1, event.PhaseFetching, 40), fetched(2)}, "queued 1 fetched-1-data-set",
 		},
 		"an event before the submission makes a run": {
-			[]event.Event{launched(1, 3)}, "pending 1 job-job-was-created",
+			[]event.Event{launched(1, 3)}, "pending 1 created-job-job",
 		},
 		"a submission that was overtaken brings its run no further back": {
-			[]event.Event{launched(1, 3), submitted()}, "pending 1 job-job-was-created",
+			[]event.Event{launched(1, 3), submitted()}, "pending 1 created-job-job",
 		},
 		"a retried run is queued in the next attempt": {
 			[]event.Event{submitted(), launched(1, 3), status(1, 4, event.PhaseRunning, "runs"), retried(2, 5, "p1")},
 			"queued 2 NodeLost the-node-was-lost [p1]",
 		},
 		"an attempt that overtakes its retry is not set back by it": {
-			[]event.Event{submitted(), launched(1, 3), launched(2, 6), retried(2, 5, "p1")}, "pending 2 job-job-was-created [p1]",
+			[]event.Event{submitted(), launched(1, 3), launched(2, 6), retried(2, 5, "p1")}, "pending 2 created-job-job [p1]",
 		},
 		"an earlier attempt's status changes nothing": {
 			[]event.Event{submitted(), retried(2, 5), status(1, 6, event.PhaseRunning, "runs")}, "queued 2 NodeLost the-node-was-lost",

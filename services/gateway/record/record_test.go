@@ -204,7 +204,7 @@ func TestARunWithoutProgressIsStartedAnewAndThenGivenUp(t *testing.T) {
 		t.Errorf("heard %v", got)
 	}
 	sc.look(t, 31*time.Minute)
-	want := []string{"bai.finished " + runID + " failed (platform NoProgress): nothing was heard of the run for 15m0s in phase fetching, although it was started anew: submit it again, and have the services' logs looked into"}
+	want := []string{"bai.finished " + runID + " failed (platform NoProgress): the run made no progress for 15m0s in phase fetching, also after a new start: submit it again, and look into the logs of the services"}
 	if diff := cmp.Diff(want, sc.bus.Heard()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

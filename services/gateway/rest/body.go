@@ -23,6 +23,9 @@ type patient struct {
 // WriteHeader implements http.ResponseWriter.
 func (p *patient) WriteHeader(code int) {
 	_ = p.control.SetWriteDeadline(time.Now().Add(p.stall)) // else that of an earlier answer would hold
+	if code == http.StatusTooManyRequests && p.Header().Get("Retry-After") == "" {
+		p.Header().Set("Retry-After", retryAfter)
+	}
 	p.ResponseWriter.WriteHeader(code)
 }
 

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
 	"go.uber.org/zap"
@@ -17,6 +18,8 @@ import (
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 	"github.com/benchmark-ai/bai/services/gateway/artifact"
 	"github.com/benchmark-ai/bai/services/gateway/intake"
+	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
 // filePath reads the path of a file of a run: /v1/runs/RUN/artifacts/NAME.
@@ -31,7 +34,7 @@ func filePath(path string) (run, name string, ok bool) {
 }
 
 // keep takes a file that the pod of a run sends: 201 once it is kept, 200 where
-// it was before, 401 and 403 for whoever may not speak for the run, 404 for a run
+// it was before, 401 and 403 for whoever may not speak for the run, or no longer, 404 for a run
 // that does not exist, 400 for a name that is none, 409 where another content is
 // kept, 413 for what is too large, and 503 for what may work later.
 func (s *Server) keep(w http.ResponseWriter, r *http.Request, run, name string) {
@@ -40,6 +43,9 @@ func (s *Server) keep(w http.ResponseWriter, r *http.Request, run, name string) 
 	}
 	if _, err := s.runs.GetRun(r.Context(), &baiv1.GetRunRequest{Run: run}); err != nil {
 		s.fail(w, r, err)
+		return
+	}
+	if !s.takesFiles(w, r, run) {
 		return
 	}
 	body := &steady{Reader: r.Body, control: http.NewResponseController(w), stall: s.settings.Stall}
@@ -56,6 +62,36 @@ func (s *Server) keep(w http.ResponseWriter, r *http.Request, run, name string) 
 	}
 	w.Header().Set("ETag", `"`+f.SHA256+`"`)
 	w.WriteHeader(code)
+}
+
+// takesFiles reports whether the pods of a run may still bring files, and otherwise
+// refuses the request.
+func (s *Server) takesFiles(w http.ResponseWriter, r *http.Request, run string) bool {
+	known, err := s.deps.Runs.Run(r.Context(), run)
+	if errors.Is(err, store.ErrNotFound) {
+		return true // it was submitted and is not recorded yet
+	}
+	var streams []store.Stream
+	if err == nil && known.Phase == event.PhaseFinished {
+		streams, err = s.deps.Runs.Streams(r.Context(), run)
+	}
+	if err != nil {
+		s.unknown(w, r, run, err)
+		return false
+	}
+	if why := refuseUpload(known, streams, time.Now()); why != "" {
+		w.Header().Set("Connection", "close") // the file is not read
+		s.refuse(w, r, http.StatusForbidden, codes.PermissionDenied, why)
+		return false
+	}
+	return true
+}
+
+// unknown says that a run cannot be looked up now.
+func (s *Server) unknown(w http.ResponseWriter, r *http.Request, run string, err error) {
+	s.deps.Log.Warn("run cannot be looked up", zap.String("run", run), zap.Error(err))
+	w.Header().Set("Retry-After", "1")
+	s.refuse(w, r, http.StatusServiceUnavailable, codes.Unavailable, "the run cannot be looked up now")
 }
 
 // admits reports whether whoever sends a request may speak for a run, and

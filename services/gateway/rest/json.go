@@ -1,16 +1,17 @@
 package rest
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
 	"github.com/grpc-ecosystem/grpc-gateway/v2/utilities"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
@@ -30,6 +31,23 @@ type marshaler struct{ runtime.JSONPb }
 // StreamContentType implements runtime.StreamContentType.
 func (*marshaler) StreamContentType(any) string { return typeNDJSON }
 
+// NewDecoder implements runtime.Marshaler. Its errors do not name protobuf: a
+// client that sends JSON need not know it.
+func (m *marshaler) NewDecoder(r io.Reader) runtime.Decoder { //nolint:ireturn // as the interface has it
+	decoder := m.JSONPb.NewDecoder(r)
+	return runtime.DecoderFunc(func(v any) error {
+		err := decoder.Decode(v)
+		if err == nil || errors.Is(err, io.EOF) { // nothing was sent
+			return err
+		}
+		text, isProto := strings.CutPrefix(strings.ReplaceAll(err.Error(), "\u00a0", " "), "proto: ")
+		if !isProto {
+			return err
+		}
+		return errors.New("body: " + text)
+	})
+}
+
 // Delimiter implements runtime.Delimited.
 func (*marshaler) Delimiter() []byte { return []byte("\n") }
 
@@ -46,7 +64,7 @@ func (*tomlMarshaler) NewDecoder(r io.Reader) runtime.Decoder { //nolint:ireturn
 		}
 		field := m.ProtoReflect().Descriptor().Fields().ByName("descriptor_toml")
 		if field == nil {
-			return fmt.Errorf("no descriptor is wanted here: send %s", typeJSON)
+			return fmt.Errorf("this call takes no descriptor: send %s", typeJSON)
 		}
 		text, err := io.ReadAll(r)
 		if err == nil {
@@ -57,21 +75,66 @@ func (*tomlMarshaler) NewDecoder(r io.Reader) runtime.Decoder { //nolint:ireturn
 }
 
 // strictQuery reads the parameters of a URL, and refuses those that the request
-// does not have: a misspelt filter must not find everything.
+// does not have: a misspelt filter must not find everything. Values of enums are
+// their names. The errors are plain text: the caller gives them their code.
 type strictQuery struct{ runtime.DefaultQueryParser }
 
 // Parse implements runtime.QueryParameterParser.
 func (q *strictQuery) Parse(m proto.Message, values url.Values, filter *utilities.DoubleArray) error {
-	for key := range values {
-		if !has(m.ProtoReflect().Descriptor(), key) {
-			return status.Errorf(codes.InvalidArgument, "there is no parameter %.100q: there are %s", key, strings.Join(parameters(m.ProtoReflect().Descriptor()), ", "))
+	fields := m.ProtoReflect().Descriptor()
+	for _, key := range slices.Sorted(maps.Keys(values)) {
+		field := fieldOf(fields, key)
+		if field == nil {
+			return fmt.Errorf("parameter %.100q does not exist: use %s", key, alternatives(parameters(fields)))
+		}
+		if err := checkEnum(field, key, values[key]); err != nil {
+			return err
 		}
 	}
-	return q.DefaultQueryParser.Parse(m, values, filter)
+	err := q.DefaultQueryParser.Parse(m, values, filter)
+	if err == nil {
+		return nil
+	}
+	for key, value := range values {
+		var number *strconv.NumError
+		if err := q.DefaultQueryParser.Parse(m.ProtoReflect().New().Interface(), url.Values{key: value}, filter); errors.As(err, &number) {
+			return fmt.Errorf("parameter %s: %.100q is not a value of its type", key, number.Num)
+		} else if err != nil {
+			return fmt.Errorf("parameter %s: %w", key, err)
+		}
+	}
+	return err
 }
 
-// has reports whether a message has the field that a key names.
-func has(m protoreflect.MessageDescriptor, key string) bool {
+// checkEnum refuses values that are not the names of an enum's values; their
+// numbers may change their meaning.
+func checkEnum(field protoreflect.FieldDescriptor, key string, values []string) error {
+	if field.Enum() == nil {
+		return nil
+	}
+	for _, value := range values {
+		if field.Enum().Values().ByName(protoreflect.Name(value)) != nil {
+			continue
+		}
+		var names []string
+		for i := range field.Enum().Values().Len() {
+			names = append(names, string(field.Enum().Values().Get(i).Name()))
+		}
+		return fmt.Errorf("parameter %s: %.100q is not one of its values: use %s", key, value, alternatives(names))
+	}
+	return nil
+}
+
+// alternatives joins words as a sentence does.
+func alternatives(words []string) string {
+	if len(words) < 2 {
+		return strings.Join(words, "")
+	}
+	return strings.Join(words[:len(words)-1], ", ") + " or " + words[len(words)-1]
+}
+
+// fieldOf returns the field that a key names; nil for none.
+func fieldOf(m protoreflect.MessageDescriptor, key string) protoreflect.FieldDescriptor { //nolint:ireturn // as protobuf has it
 	first, rest, deeper := strings.Cut(key, ".")
 	name, _, indexed := strings.Cut(first, "[")
 	if indexed { // a map's key may have points
@@ -83,11 +146,15 @@ func has(m protoreflect.MessageDescriptor, key string) bool {
 	}
 	switch {
 	case f == nil:
-		return false
+		return nil
+	case deeper && (f.Message() == nil || f.IsMap() || f.IsList()):
+		return nil
 	case deeper:
-		return f.Message() != nil && !f.IsMap() && !f.IsList() && has(f.Message(), rest)
+		return fieldOf(f.Message(), rest)
+	case f.IsMap() != indexed:
+		return nil
 	}
-	return f.IsMap() == indexed
+	return f
 }
 
 func parameters(m protoreflect.MessageDescriptor) []string {

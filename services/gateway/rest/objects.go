@@ -44,13 +44,54 @@ func objectPath(path string) (run, key string, ok bool) {
 
 // object gives an object to the pod of a run: its bytes, all of them or from an
 // offset on, or 307 and where they are. It says 401 and 403 to whoever may not
-// speak for the run, 404 for an object that is not there, 416 for an offset that
-// is not in it, and 503 for what may work later. The names of objects are secrets
-// that a run is told with its data.
+// speak for the run, 403 for an object that the run was not told of with its data
+// and once the run is over, 404 for an object that is not there, 416 for an offset
+// that is not in it, and 503 for what may work later.
 func (s *Server) object(w http.ResponseWriter, r *http.Request, run, key string) {
-	if !s.admits(w, r, run) {
-		return
+	if s.admits(w, r, run) && s.opens(w, r, run, key) {
+		s.transfer(func(w http.ResponseWriter, r *http.Request) { s.give(w, r, key) })(w, r)
 	}
+}
+
+// Bounds of how long an answer waits for the record of a run, which may be behind
+// its pods. Whoever asks gives a silent store longer.
+const (
+	recorded  = 15 * time.Second
+	lookAgain = 100 * time.Millisecond
+)
+
+// opens reports whether the token of a run opens an object, and otherwise refuses
+// the request. It waits a while for a run whose data are not recorded yet.
+func (s *Server) opens(w http.ResponseWriter, r *http.Request, run, key string) bool {
+	for begun := time.Now(); ; {
+		known, err := s.deps.Runs.Run(r.Context(), run)
+		if err != nil && !errors.Is(err, store.ErrNotFound) {
+			s.unknown(w, r, run, err)
+			return false
+		}
+		known.ID = run
+		why, retry := refuseObject(known, key)
+		switch {
+		case why == "":
+			return true
+		case !retry:
+			s.refuse(w, r, http.StatusForbidden, codes.PermissionDenied, why)
+			return false
+		case time.Since(begun) > recorded:
+			w.Header().Set("Retry-After", "1")
+			s.refuse(w, r, http.StatusServiceUnavailable, codes.Unavailable, why)
+			return false
+		}
+		select {
+		case <-r.Context().Done():
+			return false
+		case <-time.After(lookAgain):
+		}
+	}
+}
+
+// give sends an object, or says where it is.
+func (s *Server) give(w http.ResponseWriter, r *http.Request, key string) {
 	if s.deps.Objects == nil {
 		s.refuse(w, r, http.StatusNotFound, codes.NotFound, "there is no object store here: the gateway's settings name none (objects.url)")
 		return

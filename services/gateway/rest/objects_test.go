@@ -2,21 +2,26 @@ package rest_test
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/benchmark-ai/bai/services/gateway"
+	"github.com/benchmark-ai/bai/services/internal/event"
 )
 
 func TestAPodReadsTheObjectsOfItsRunWithTheRunsToken(t *testing.T) {
 	w := newWorld(t, gateway.Settings{})
 	run := w.submit()
 	w.lay("abc", "cats and dogs")
+	w.lay("other", "a team's secret")
 	mine := "Bearer " + token(run)
+	w.fetched(run, "objects/abc", "objects/abc.tmp", "objects/none")
 	for name, tt := range map[string]struct {
 		object, authorization, part string
 		code                        int
@@ -29,6 +34,7 @@ func TestAPodReadsTheObjectsOfItsRunWithTheRunsToken(t *testing.T) {
 		"another run's token":         {"objects/abc", "Bearer " + token("other"), "", http.StatusForbidden, "not the token of run", ""},
 		"what is not there":           {"objects/none", mine, "", http.StatusNotFound, `object \"objects/none\" does not exist`, ""},
 		"what is being written":       {"objects/abc.tmp", mine, "", http.StatusNotFound, "", ""},
+		"what another run was told":   {"objects/other", mine, "", http.StatusForbidden, `object \"objects/other\" is not one that run ` + run + " needs", ""},
 		"called by any name, as pods": {"objects/abc", mine, "", http.StatusOK, "cats and dogs", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -49,6 +55,83 @@ func TestAPodReadsTheObjectsOfItsRunWithTheRunsToken(t *testing.T) {
 	}
 	if code, _, _ := w.ask(http.MethodPut, "/v1/runs/"+run+"/objects/abc", io.NopCloser(strings.NewReader("x")), "Authorization", mine); code < 400 {
 		t.Errorf("an object can be changed: %d", code)
+	}
+}
+
+func TestATokenOpensNothingAfterTheEndOfItsRun(t *testing.T) {
+	w := newWorld(t, gateway.Settings{})
+	run := w.submit()
+	w.lay("abc", "cats and dogs")
+	w.fetched(run, "objects/abc")
+	get := func() (int, http.Header, string) {
+		return w.ask(http.MethodGet, "/v1/runs/"+run+"/objects/abc", nil, "Authorization", "Bearer "+token(run))
+	}
+	put := func(name string) (int, http.Header, string) {
+		return w.ask(http.MethodPut, "/v1/runs/"+run+"/artifacts/1/benchmark-0/"+name, strings.NewReader("late"), "Authorization", "Bearer "+token(run))
+	}
+	if code, _, text := get(); code != http.StatusOK {
+		t.Fatalf("before the end: %d %s", code, text)
+	}
+	if code, _, text := put("before"); code != http.StatusCreated {
+		t.Fatalf("before the end: %d %s", code, text)
+	}
+	w.finish(run)
+	w.reaches(run, "PHASE_FINISHED")
+	for range 2 { // a repetition hears the same
+		if code, _, text := get(); code != http.StatusForbidden || !strings.Contains(text, "its token opens no objects any more") {
+			t.Errorf("read after the end: %d %s", code, text)
+		}
+		if code, _, text := put("after"); code != http.StatusForbidden || !strings.Contains(text, "it takes no more files") {
+			t.Errorf("write after the end: %d %s", code, text)
+		}
+	}
+	if code, _, text := w.ask(http.MethodGet, "/v1/runs/"+run+"/artifacts/1/benchmark-0/before", nil); code != http.StatusOK || text != "late" {
+		t.Errorf("the file that was kept: %d %s", code, text)
+	}
+}
+
+func TestAPodThatIsAheadOfTheRecordOfItsRunIsWaitedFor(t *testing.T) {
+	w := newWorld(t, gateway.Settings{})
+	run := w.submit()
+	w.lay("abc", "cats and dogs")
+	answer := make(chan string, 1)
+	go func() {
+		code, _, text := w.ask(http.MethodGet, "/v1/runs/"+run+"/objects/abc", nil, "Authorization", "Bearer "+token(run))
+		answer <- fmt.Sprint(code, " ", text)
+	}()
+	w.fetched(run, "objects/abc")
+	if got := <-answer; got != "200 cats and dogs" {
+		t.Errorf("answers %s", got)
+	}
+}
+
+// fetched says that the data of a run lie in objects, and returns when that is
+// recorded.
+func (w *world) fetched(run string, objects ...string) {
+	w.t.Helper()
+	ev := event.Fetched{Header: event.NewHeader(event.Derive(run, "fetched"), run, "default", "ann", time.Now()), Descriptor: valid}
+	for _, o := range objects {
+		ev.Data = append(ev.Data, event.Data{Source: "s3://b/" + o, Path: "/data", Object: o, SHA256: "x"})
+	}
+	if err := w.bus.Publish(w.t.Context(), ev); err != nil {
+		w.t.Fatal(err)
+	}
+	w.reaches(run, "PHASE_QUEUED")
+}
+
+// reaches returns when it is recorded that a run is in a phase.
+func (w *world) reaches(run, phase string) {
+	w.t.Helper()
+	for {
+		code, _, text := w.ask(http.MethodGet, "/v1/runs/"+run, nil)
+		if code == http.StatusOK && strings.Contains(text, `"`+phase+`"`) {
+			return
+		}
+		select {
+		case <-w.t.Context().Done():
+			w.t.Fatalf("run %s is not in %s: %d %s", run, phase, code, text)
+		case <-time.After(10 * time.Millisecond):
+		}
 	}
 }
 

@@ -25,6 +25,7 @@ import (
 	"github.com/benchmark-ai/bai/services/gateway/artifact"
 	gen "github.com/benchmark-ai/bai/services/gateway/rest/gen/bai/v1"
 	"github.com/benchmark-ai/bai/services/internal/service"
+	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
 // Settings are what an operator may choose. The zero value works.
@@ -32,6 +33,10 @@ type Settings struct {
 	Hosts       []string      `toml:"hosts"`        // names by which clients call the server beside its addresses and localhost; none means any, but over loopback none
 	Stall       time.Duration `toml:"stall"`        // in which a client must send or take something; zero means 30s
 	StopTimeout time.Duration `toml:"stop_timeout"` // how long requests may take to end when the server stops; zero means 3s
+
+	MaxConnections          int `toml:"max_connections"`            // open at a time, also those of gRPC; zero means 4096
+	MaxConnectionsPerClient int `toml:"max_connections_per_client"` // of one address; zero means half of max_connections
+	MaxTransfers            int `toml:"max_transfers"`              // files, code and data that are sent or taken at a time; zero means 256
 }
 
 // Validate names every setting at fault.
@@ -42,6 +47,14 @@ func (s Settings) Validate() error {
 	}
 	if s.StopTimeout < 0 {
 		errs = append(errs, errors.New("gateway.rest.stop_timeout: must not be negative"))
+	}
+	for _, n := range []struct {
+		name  string
+		value int
+	}{{"max_connections", s.MaxConnections}, {"max_connections_per_client", s.MaxConnectionsPerClient}, {"max_transfers", s.MaxTransfers}} {
+		if n.value < 0 {
+			errs = append(errs, fmt.Errorf("gateway.rest.%s: must not be negative", n.name))
+		}
 	}
 	return errors.Join(errs...)
 }
@@ -57,10 +70,22 @@ const (
 	maxHeader = 32 << 10   // bytes
 )
 
+// retryAfter is how many seconds later a client may try again that was refused for
+// the number of others, as the API says it, too.
+const retryAfter = "5"
+
 // Files keeps what runs leave.
 type Files interface {
 	// Put is that of artifact.Keeper.
 	Put(ctx context.Context, run, name string, size int64, body io.Reader) (f artifact.File, repeated bool, err error)
+}
+
+// Runs is what is known of runs, and of what they wrote.
+type Runs interface {
+	// Run returns a run as last recorded, or store.ErrNotFound.
+	Run(ctx context.Context, id string) (store.Run, error)
+	// Streams returns what is stored of each of a run's origins.
+	Streams(ctx context.Context, run string) ([]store.Stream, error)
 }
 
 // Deps are what a Server needs from others.
@@ -68,10 +93,12 @@ type Deps struct {
 	API     *Inside // where the gRPC server accepts
 	Files   Files
 	Scripts Scripts
-	Objects Objects                         // that pods read; nil: none are to be had here
-	Token   func(run string) string         // the right to speak for a run; empty where there is none
-	Ready   func(ctx context.Context) error // says why calls would fail now; nil: they would not
-	OpenAPI []byte                          // the description of what is served
+	Objects Objects                          // that pods read; nil: none are to be had here
+	Runs    Runs                             // what is known of runs
+	Token   func(run string) string          // the right to speak for a run; empty where there is none
+	Ready   func(ctx context.Context) error  // says why calls would fail now; nil: they would not
+	Notes   func(ctx context.Context) string // what who asks for readiness is to know, empty for nothing; nil: there is never anything
+	OpenAPI []byte                           // the description of what is served
 	Log     *zap.Logger
 }
 
@@ -81,6 +108,8 @@ type Server struct {
 	deps     Deps
 	runs     baiv1.RunServiceClient
 	json     *runtime.ServeMux
+
+	transfers chan struct{} // one for each that is under way
 }
 
 // Serve returns the part that serves l until it is told to stop. It closes l.
@@ -94,7 +123,8 @@ func Serve(s Settings, d Deps, l net.Listener) service.Part {
 		if err != nil {
 			return fmt.Errorf("connect HTTP to the API: %w", err)
 		}
-		server := &Server{settings: s, deps: d, runs: baiv1.NewRunServiceClient(conn), json: newMux()}
+		server := &Server{settings: s, deps: d, runs: baiv1.NewRunServiceClient(conn), transfers: make(chan struct{}, cmp.Or(s.MaxTransfers, 256))}
+		server.json = server.newMux()
 		err = errors.Join(gen.RegisterRunServiceHandlerClient(ctx, server.json, server.runs),
 			gen.RegisterResultServiceHandlerClient(ctx, server.json, baiv1.NewResultServiceClient(conn)),
 			gen.RegisterDescriptorServiceHandlerClient(ctx, server.json, baiv1.NewDescriptorServiceClient(conn)),
@@ -133,8 +163,8 @@ func (s *Server) serve(ctx context.Context, l net.Listener) error {
 	return fmt.Errorf("serve HTTP on %s: %w", l.Addr(), err)
 }
 
-// newMux returns what turns requests into calls.
-func newMux() *runtime.ServeMux {
+// newMux returns the multiplexer that turns requests into calls.
+func (s *Server) newMux() *runtime.ServeMux {
 	return runtime.NewServeMux(
 		runtime.WithMarshalerOption(runtime.MIMEWildcard, &marshaler{}),
 		runtime.WithMarshalerOption(typeTOML, &tomlMarshaler{}),
@@ -151,10 +181,8 @@ func newMux() *runtime.ServeMux {
 		runtime.WithOutgoingHeaderMatcher(func(string) (string, bool) { return "", false }),
 		runtime.WithOutgoingTrailerMatcher(func(string) (string, bool) { return "", false }),
 		runtime.WithDisablePathLengthFallback(),
-		runtime.WithRoutingErrorHandler(func(ctx context.Context, mux *runtime.ServeMux, m runtime.Marshaler, w http.ResponseWriter, r *http.Request, code int) {
-			told := status.Errorf(codes.NotFound, "%s %.200s does not exist: /v1/openapi.json says what does", r.Method, r.URL.Path)
-			runtime.HTTPError(ctx, mux, m, w, r, &runtime.HTTPStatusError{HTTPStatus: code, Err: told})
-		}),
+		runtime.WithMiddlewares(answersProbe),
+		runtime.WithRoutingErrorHandler(s.routingError),
 	)
 }
 
@@ -193,35 +221,66 @@ func from(r *http.Request) asked {
 	return a
 }
 
-// route gives a request to who answers it.
+// route gives a request to the handler of its path, or to the call of the API.
 func (s *Server) route(w http.ResponseWriter, r *http.Request) {
+	if handle := s.handlerOf(r); handle != nil {
+		handle(w, r)
+		return
+	}
+	s.call(w, r)
+}
+
+// handlerOf returns the handler of a request that is no call of the API; nil for
+// one that is, or that nothing answers.
+func (s *Server) handlerOf(r *http.Request) http.HandlerFunc {
 	run, name, isFile := filePath(r.URL.Path)
 	digest, isScript := scriptPath(r.URL.Path)
 	needs, key, isObject := objectPath(r.URL.Path)
 	switch {
 	case isObject && r.Method == http.MethodGet:
-		s.object(w, r, needs, key)
+		return func(w http.ResponseWriter, r *http.Request) { s.object(w, r, needs, key) }
 	case isScript && r.Method == http.MethodPut:
-		s.keepScript(w, r, digest)
+		return s.transfer(func(w http.ResponseWriter, r *http.Request) { s.keepScript(w, r, digest) })
 	case isFile && r.Method == http.MethodPut:
-		s.keep(w, r, run, name)
-	case isFile && (r.Method == http.MethodGet || r.Method == http.MethodHead):
-		s.fetch(w, r, run, name)
-	case r.URL.Path == "/healthz":
-		s.plain(w, http.StatusOK, "ok")
-	case r.URL.Path == "/readyz":
-		s.ready(w, r)
-	case r.URL.Path == "/v1/openapi.json" && r.Method == http.MethodGet:
-		w.Header().Set("Content-Type", typeJSON)
-		_, _ = w.Write(s.deps.OpenAPI) // a client that is gone has nothing to be told
-	default:
-		s.call(w, r)
+		return s.transfer(func(w http.ResponseWriter, r *http.Request) { s.keep(w, r, run, name) })
+	case isFile && readable(r.Method):
+		return s.transfer(func(w http.ResponseWriter, r *http.Request) { s.fetch(w, r, run, name) })
+	case r.URL.Path == "/healthz" && readable(r.Method):
+		return func(w http.ResponseWriter, _ *http.Request) { s.plain(w, http.StatusOK, "ok") }
+	case r.URL.Path == "/readyz" && readable(r.Method):
+		return s.ready
+	case r.URL.Path == "/v1/openapi.json" && readable(r.Method):
+		return s.openAPI
+	}
+	return nil
+}
+
+// openAPI answers with the description of the API.
+func (s *Server) openAPI(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", typeJSON)
+	_, _ = w.Write(s.deps.OpenAPI) // a client that is gone has nothing to be told
+}
+
+// transfer returns a handler that sends or takes bytes, unless too many others do
+// so already.
+func (s *Server) transfer(handle http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case s.transfers <- struct{}{}:
+			defer func() { <-s.transfers }()
+			handle(w, r)
+		default:
+			w.Header().Set("Connection", "close") // the body is not read
+			w.Header().Set("Retry-After", retryAfter)
+			s.refuse(w, r, http.StatusServiceUnavailable, codes.ResourceExhausted,
+				fmt.Sprintf("the gateway sends and takes %d files already (gateway.rest.max_transfers): try again in %s s", cap(s.transfers), retryAfter))
+		}
 	}
 }
 
 // call answers a request that is a call of the API.
 func (s *Server) call(w http.ResponseWriter, r *http.Request) {
-	if r.Method == http.MethodPost && !s.readBody(w, r) {
+	if r.Method == http.MethodPost && s.isCall(r) && !s.readBody(w, r) {
 		return
 	}
 	s.json.ServeHTTP(w, r)
@@ -236,7 +295,13 @@ func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	s.plain(w, http.StatusOK, "ready")
+	text := "ready"
+	if s.deps.Notes != nil {
+		if note := s.deps.Notes(r.Context()); note != "" {
+			text += "\n" + note
+		}
+	}
+	s.plain(w, http.StatusOK, text)
 }
 
 func (s *Server) plain(w http.ResponseWriter, code int, text string) {

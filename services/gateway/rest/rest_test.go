@@ -21,6 +21,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
 
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
@@ -194,7 +195,7 @@ func TestEveryPathAnswers(t *testing.T) {
 		"/v1/metrics?filter.text=" + id[:5]:         `"cursor"`,
 		"/v1/metrics?filter.labels[task_name]=none": `"cursor"`,
 		"/v1/runs/" + id + "/artifacts":             `{}`,
-		"/v1/version":                               `"revision":5`,
+		"/v1/version":                               fmt.Sprintf(`"revision":%d`, baiv1.Revision),
 		"/v1/descriptors":                           `{}`,
 		"/v1/openapi.json":                          `"openapi"`,
 		"/healthz":                                  "ok",
@@ -245,17 +246,19 @@ func TestWhatIsWrongIsSaidInJSON(t *testing.T) {
 	}{
 		"a run that does not exist":          {"GET", "/v1/runs/01k8h4fzqh3v7x9y2m5n8p0r4t", "", nil, 404, "does not exist"},
 		"a path that does not exist":         {"GET", "/v2/runs", "", nil, 404, "openapi.json"},
-		"a method that does not exist":       {"DELETE", "/v1/runs", "", nil, 405, "does not exist"},
-		"a parameter that does not exist":    {"GET", "/v1/runs?labels=x", "", nil, 400, "there is no parameter"},
+		"a method that does not exist":       {"DELETE", "/v1/runs", "", nil, 405, "does not take DELETE: use GET or POST"},
+		"a parameter that does not exist":    {"GET", "/v1/runs?labels=x", "", nil, 400, "parameter \"labels\" does not exist: use"},
 		"a parameter that is misspelt":       {"GET", "/v1/runs?phase=PHASE_RUNNING", "", nil, 400, "phases"},
 		"a word that does not exist":         {"GET", "/v1/runs?phases=RUNNING", "", nil, 400, "RUNNING"},
+		"the number of a word":               {"GET", "/v1/runs?order=1", "", nil, 400, "ORDER_OLDEST_FIRST"},
+		"a number that is none":              {"GET", "/v1/runs?pageSize=x", "", nil, 400, "pageSize"},
 		"a field that does not exist":        {"POST", "/v1/runs", `{"descriptor": "x"}`, []string{"Content-Type", "application/json"}, 400, "descriptor"},
 		"what is not JSON":                   {"POST", "/v1/runs", `{`, []string{"Content-Type", "application/json"}, 400, ""},
 		"a form, as a page could send it":    {"POST", "/v1/runs", "a=b", []string{"Content-Type", "application/x-www-form-urlencoded"}, 415, "content type"},
 		"text, as a page could send it":      {"POST", "/v1/runs", `{}`, []string{"Content-Type", "text/plain"}, 415, "content type"},
 		"a body without a type":              {"POST", "/v1/runs", `{}`, nil, 415, "content type"},
 		"a body that is too large":           {"POST", "/v1/runs", big, []string{"Content-Type", "application/json"}, 413, "more than"},
-		"a descriptor where none is wanted":  {"POST", "/v1/runs/x:cancel", valid, []string{"Content-Type", "application/toml"}, 400, "no descriptor is wanted"},
+		"a descriptor where none is wanted":  {"POST", "/v1/runs/x:cancel", valid, []string{"Content-Type", "application/toml"}, 400, "takes no descriptor"},
 		"a client that needs a newer server": {"GET", "/v1/runs", "", []string{"Bai-Revision", "99"}, 400, "needs revision 99"},
 		"a page of another origin":           {"GET", "/v1/runs", "", []string{"Origin", "http://evil.example"}, 403, "evil.example"},
 		"a page of another port":             {"POST", "/v1/runs/x:cancel", "{}", []string{"Sec-Fetch-Site", "same-site", "Content-Type", "application/json"}, 403, "another origin"},
@@ -266,13 +269,35 @@ func TestWhatIsWrongIsSaidInJSON(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			code, header, text := w.ask(tt.method, tt.path, strings.NewReader(tt.body), tt.headers...)
 			var f failure
-			if err := json.Unmarshal([]byte(text), &f); err != nil || code != tt.code || f.Code == 0 || !strings.Contains(f.Message, tt.want) {
+			if err := json.Unmarshal([]byte(text), &f); err != nil || code != tt.code || f.Code == 0 || !strings.Contains(f.Message, tt.want) || strings.Contains(f.Message, "rpc error") || strings.Contains(f.Message, "proto:") {
 				t.Errorf("%d %s, want %d with %q", code, text, tt.code, tt.want)
 			}
 			if cors := header.Get("Access-Control-Allow-Origin"); cors != "" {
 				t.Errorf("allows %s", cors)
 			}
 		})
+	}
+}
+
+func TestAPathSaysWhichMethodsItTakes(t *testing.T) {
+	w := newWorld(t, gateway.Settings{})
+	for path, allow := range map[string]string{
+		"/v1/runs": "GET, POST", "/v1/runs/x": "GET", "/v1/runs/x:cancel": "GET, POST", "/v1/schedules/x": "GET, DELETE", "/v1/descriptors:get": "GET",
+		"/v1/runs/x/artifacts/a": "GET, HEAD, PUT", "/v1/runs/x/objects/a": "GET", "/v1/scripts/ab": "GET, PUT",
+		"/healthz": "GET, HEAD", "/readyz": "GET, HEAD", "/v1/openapi.json": "GET, HEAD",
+	} {
+		for _, method := range []string{"TRACE", "PATCH", "CONNECTED"} {
+			code, header, text := w.ask(method, path, nil)
+			var f failure
+			if err := json.Unmarshal([]byte(text), &f); err != nil || code != http.StatusMethodNotAllowed || header.Get("Allow") != allow || f.Code != int(codes.Unimplemented) {
+				t.Errorf("%s %s: %d, Allow %q (want %q): %s", method, path, code, header.Get("Allow"), allow, text)
+			}
+		}
+	}
+	for _, path := range []string{"/", "/v2/runs", "/v1/runs/x:nothing/y"} {
+		if code, header, text := w.ask("TRACE", path, nil); code != http.StatusNotFound || header.Get("Allow") != "" {
+			t.Errorf("TRACE %s: %d, Allow %q: %s", path, code, header.Get("Allow"), text)
+		}
 	}
 }
 
@@ -317,6 +342,13 @@ func TestAFileIsKeptByItsRunAndReadByAnybody(t *testing.T) {
 		t.Errorf("put by another name: %d %s", code, text)
 	}
 	w.readFile(id, path)
+	odd := "/v1/runs/" + id + "/artifacts/1/benchmark-0/07:47%20C:%5Cx%0A"
+	if code, _, text := w.ask(http.MethodPut, odd, strings.NewReader("odd"), "Authorization", "Bearer "+token(id)); code != 201 {
+		t.Errorf("put a name that only Linux allows: %d %s", code, text)
+	}
+	if code, _, text := w.ask(http.MethodGet, odd, nil); code != 200 || text != "odd" {
+		t.Errorf("a name that only Linux allows: %d %s", code, text)
+	}
 }
 
 // readFile reads a file of a run that says hello, in every way.
@@ -377,7 +409,7 @@ func await(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); !is(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("%s: not within 10 s", what)
+			t.Fatalf("%s: not within a minute", what)
 		}
 	}
 }
@@ -469,7 +501,7 @@ func TestAStreamOverHTTPEndsWithTheServer(t *testing.T) {
 	}
 	began := time.Now()
 	w.stop()
-	if took := time.Since(began); took > 2*time.Second {
+	if took := time.Since(began); took > time.Minute {
 		t.Errorf("it took %s", took)
 	}
 	last := ""

@@ -12,9 +12,6 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/service"
 )
 
-// undecided is how many connections may have said nothing yet.
-const undecided = 1024
-
 // preface is how a connection begins that speaks HTTP/2, as gRPC does, and how no
 // other does.
 const preface = "PRI"
@@ -23,9 +20,11 @@ const preface = "PRI"
 // HTTP/2 from their first byte, and all others. The part gives the connections
 // out, and closes l when it ends. Each listener is closed by who uses it; a
 // connection for one that is closed is closed, too, and so is one that does not
-// begin to speak in time.
+// begin to speak in time. Where there are more connections that have not begun to
+// speak, or more of one client's or of all clients', than the settings allow, the
+// oldest silent one makes room, or the new one is closed.
 func Split(s Settings, l net.Listener) (http2, others net.Listener, part service.Part) {
-	split := &splitter{from: l, patience: s.patience(), http2: newQueue(l), others: newQueue(l), slots: make(chan struct{}, undecided)}
+	split := &splitter{from: l, patience: s.patience(), http2: newQueue(l), others: newQueue(l), open: newConnections(s)}
 	return split.http2, split.others, split.run
 }
 
@@ -33,7 +32,7 @@ type splitter struct {
 	from          net.Listener
 	patience      time.Duration
 	http2, others *queue
-	slots         chan struct{} // one for each connection that is undecided
+	open          *connections
 }
 
 func (s *splitter) run(ctx context.Context) error {
@@ -58,22 +57,24 @@ func (s *splitter) run(ctx context.Context) error {
 			return fmt.Errorf("accept on %s: %w", s.from.Addr(), err)
 		}
 		pause = 0
-		s.slots <- struct{}{}
-		deciding.Go(func() {
-			defer func() { <-s.slots }()
-			s.decide(ctx, conn)
-		})
+		taken, ok := s.open.add(conn)
+		if !ok {
+			_ = conn.Close() // its client has more than enough
+			continue
+		}
+		deciding.Go(func() { s.decide(ctx, taken) })
 	}
 }
 
 // decide gives a connection to who it is for.
-func (s *splitter) decide(ctx context.Context, conn net.Conn) {
+func (s *splitter) decide(ctx context.Context, conn *counted) {
 	defer context.AfterFunc(ctx, func() { _ = conn.SetReadDeadline(time.Unix(1, 0)) })()
 	begin, err := peek(conn, s.patience)
 	if err != nil || ctx.Err() != nil {
 		_ = conn.Close() // it said nothing
 		return
 	}
+	s.open.spoke(conn)
 	q := s.others
 	if string(begin) == preface {
 		q = s.http2

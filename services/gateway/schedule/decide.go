@@ -22,7 +22,7 @@ const (
 	burst = 10          // firings that are made at one look
 	most  = 1000        // firings that were missed and are made up for
 
-	mostBackfill = 10_000 // firings of one backfill: a minutely schedule's week
+	mostBackfill = 10_000 // firings of one backfill: nearly a minutely schedule's week
 	stride       = 200    // of them that are looked at at one look
 	crowd        = 100    // runs of a schedule that go on where a backfill makes no more: the ledger has them all
 )
@@ -38,6 +38,15 @@ type Rules struct {
 	History     int           `json:"history"`
 	Start       time.Time     `json:"start,omitzero"`
 	End         time.Time     `json:"end,omitzero"`
+}
+
+// clock writes a time as clocks in the zone of the schedule show it.
+func (r Rules) clock(at time.Time) string {
+	zone, err := time.LoadLocation(r.Zone)
+	if err != nil {
+		zone = time.UTC
+	}
+	return at.In(zone).Format(time.RFC3339)
 }
 
 // RulesOf returns the rules of the schedule of that ID.

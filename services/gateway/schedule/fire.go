@@ -215,7 +215,7 @@ func (f *firing) tell(ctx context.Context, run string, at time.Time, count int, 
 	h := event.NewHeader(event.Derive("schedule-missed", s.ID, KeyOf(at), string(reason)), s.ID, s.Namespace, s.Owner, at.UTC())
 	h.Schedule, h.Firing = s.ID, &at
 	if count > 1 {
-		why = fmt.Sprintf("%d firings, the first for %s: %s", count, at.UTC().Format(time.RFC3339), why)
+		why = fmt.Sprintf("%d firings, the first for %s: %s", count, s.Rules.clock(at), why)
 	}
 	f.log.Warn("schedule missed", zap.String("schedule", s.ID), zap.Time("firing", at), zap.String("run", run), zap.String("reason", string(reason)))
 	return f.bus.Publish(ctx, event.Status{Header: h, Phase: event.PhaseSubmitted, Reason: event.ScheduleMissed, Message: why})

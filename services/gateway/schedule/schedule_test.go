@@ -213,6 +213,10 @@ func TestSchedulesAreListedInPagesAndByOwner(t *testing.T) {
 	if len(wanted) != 0 || pages != 3 {
 		t.Errorf("%d are missing after %d pages", len(wanted), pages)
 	}
+	got, err := g.api.GetSchedule(t.Context(), &baiv1.GetScheduleRequest{Schedule: "n0", Owner: "ann"})
+	if err != nil || len(got.GetSchedule().GetNextFirings()) != 5 || got.GetSchedule().GetDescriptorToml() == "" {
+		t.Errorf("one by itself is %v, %v, want it with its descriptor and its next five firings", got, err)
+	}
 }
 
 // pages are those of a list.

@@ -94,7 +94,7 @@ func fault(field, message, remedy string) error {
 // ListSchedules implements bai.v1.ScheduleService.
 func (s *Server) ListSchedules(ctx context.Context, req *baiv1.ListSchedulesRequest) (*baiv1.ListSchedulesResponse, error) {
 	if req.GetPageSize() < 0 {
-		return nil, fault("page_size", fmt.Sprintf("is %d, less than none", req.GetPageSize()), "leave it out")
+		return nil, fault("page_size", "must be 0 or more", "leave it out")
 	}
 	after := req.GetPageToken()
 	if after != "" && !intake.IsRun(after) {
@@ -269,12 +269,13 @@ func (s *Server) BackfillSchedule(ctx context.Context, req *baiv1.BackfillSchedu
 	switch {
 	case req.GetFrom() == nil:
 		return nil, fault("from", "is missing", "give the first time that is to be looked at")
-	case !from.Before(to):
-		return nil, fault("from", fmt.Sprintf("%s is not before %s, the end", from.Format(time.RFC3339), to.Format(time.RFC3339)), "give an earlier time")
 	}
 	one, err := s.schedules.Find(ctx, owner(ctx, req), req.GetSchedule())
 	if err != nil {
 		return nil, answer(err)
+	}
+	if !from.Before(to) {
+		return nil, fault("from", fmt.Sprintf("%s is not before the end, %s", one.Rules.clock(from), one.Rules.clock(to)), "give an earlier time")
 	}
 	missing, present, more, err := s.schedules.Backfill(ctx, one, from, to, caller(ctx))
 	if err != nil {

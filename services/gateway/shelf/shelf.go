@@ -58,12 +58,14 @@ type Shelf struct {
 	settings Settings
 	store    Store
 	source   Source
+	parser   descriptors.Parser
 	now      func() time.Time
 }
 
-// New returns a Shelf. Without a source it finds only what it keeps.
-func New(s Settings, docs Store, source Source, now func() time.Time) *Shelf {
-	return &Shelf{settings: s, store: docs, source: source, now: now}
+// New returns a Shelf, whose descriptors p judges. Without a source it finds only
+// what it keeps.
+func New(s Settings, docs Store, source Source, p descriptors.Parser, now func() time.Time) *Shelf {
+	return &Shelf{settings: s, store: docs, source: source, parser: p, now: now}
 }
 
 // Push is a descriptor that somebody wants kept.
@@ -77,7 +79,7 @@ type Push struct {
 // it is the newest already; then that is what is returned. What the user must
 // change is an *intake.InvalidError. The warnings come with what is kept.
 func (s *Shelf) Push(ctx context.Context, p Push) (kept Kept, repeated bool, warnings descriptors.Faults, err error) {
-	_, _, faults := intake.Parse(p.File, p.Text, nil)
+	_, _, faults := intake.Parse(s.parser.In(p.Namespace), p.File, p.Text, nil)
 	faults = slices.Concat(intake.CheckName(p.Name), intake.CheckNamespace(p.Namespace), intake.CheckOwner(p.Owner), faults)
 	if len(faults.Errors()) > 0 {
 		return Kept{}, false, nil, &intake.InvalidError{Faults: intake.Brief(faults)}
@@ -178,15 +180,15 @@ func (s *Shelf) List(ctx context.Context, namespace, name, token string, limit i
 
 // Find returns the text of the descriptor that a URI names, and where it came
 // from, without credentials. It says *RefError for what names nothing,
-// *MissingError for what is not kept, and *SourceError for what cannot be had
-// from elsewhere.
+// *MissingError for what is not kept, *SourceError for what cannot be had from
+// elsewhere, and *intake.InvalidError for what is no descriptor there.
 func (s *Shelf) Find(ctx context.Context, namespace, uri string) ([]byte, event.Origination, error) {
 	ref, err := Parse(uri, s.settings)
 	if err != nil {
 		return nil, event.Origination{}, err
 	}
 	if ref.URL != "" {
-		return s.elsewhere(ctx, ref.URL)
+		return s.elsewhere(ctx, namespace, ref.URL)
 	}
 	k, err := s.kept(ctx, namespace, ref)
 	if err != nil {
@@ -213,13 +215,17 @@ func (s *Shelf) kept(ctx context.Context, namespace string, ref Ref) (Kept, erro
 	return k, err
 }
 
-func (s *Shelf) elsewhere(ctx context.Context, url string) ([]byte, event.Origination, error) {
+func (s *Shelf) elsewhere(ctx context.Context, namespace, url string) ([]byte, event.Origination, error) {
 	if s.source == nil {
 		return nil, event.Origination{}, &SourceError{Message: "this server reads no descriptors from elsewhere", User: true}
 	}
 	text, err := s.source.Read(ctx, url)
 	if err != nil {
 		return nil, event.Origination{}, err
+	}
+	// The platform may read more than its users: they are sent descriptors alone.
+	if _, _, faults := intake.Parse(s.parser.In(namespace), redacted(url), text, nil); len(faults.Errors()) > 0 {
+		return nil, event.Origination{}, &intake.InvalidError{Faults: intake.Brief(faults)}
 	}
 	sum := sha256.Sum256(text)
 	return text, event.Origination{URI: redacted(url), SHA256: hex.EncodeToString(sum[:])}, nil

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/benchmark-ai/bai/descriptors"
 	"github.com/benchmark-ai/bai/services/gateway/intake"
 	"github.com/benchmark-ai/bai/services/gateway/shelf"
 	"github.com/benchmark-ai/bai/services/internal/store"
@@ -40,7 +41,7 @@ func noon() time.Time { return time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC) }
 
 func newShelf(t *testing.T, docs shelf.Store) *shelf.Shelf {
 	t.Helper()
-	return shelf.New(shelf.Settings{}, docs, nil, noon)
+	return shelf.New(shelf.Settings{}, docs, nil, descriptors.Parser{}, noon)
 }
 
 func mustPush(t *testing.T, s *shelf.Shelf, p shelf.Push) (int, bool) {
@@ -190,20 +191,23 @@ func TestWhatIsInvalidIsNotKept(t *testing.T) {
 // elsewhere has one text at each URL.
 type elsewhere struct{ err error }
 
+// textOf is the descriptor that lies at a URL.
+func textOf(url string) []byte { return append(text(0), "# "+url+"\n"...) }
+
 func (e elsewhere) Read(_ context.Context, url string) ([]byte, error) {
-	return []byte("text of " + url), e.err
+	return textOf(url), e.err
 }
 
 func TestADescriptorIsFoundByItsURI(t *testing.T) {
 	docs := storetest.NewMemory()
-	s := shelf.New(shelf.Settings{}, docs, elsewhere{}, noon)
+	s := shelf.New(shelf.Settings{}, docs, elsewhere{}, descriptors.Parser{}, noon)
 	mustPush(t, s, push("a", 1))
 	mustPush(t, s, push("a", 2))
 	for name, tt := range map[string]struct{ uri, text, from string }{
 		"the newest that is kept":                     {"stored:a", string(text(2)), "stored:a@2"},
 		"a version that is kept":                      {"stored:a@1", string(text(1)), "stored:a@1"},
-		"one that lies elsewhere, without its secret": {"https://u:p@h/x.toml?token=1#f", "text of https://u:p@h/x.toml?token=1#f", "https://h/x.toml"},
-		"one of an object store":                      {"s3://b/k", "text of s3://b/k", "s3://b/k"},
+		"one that lies elsewhere, without its secret": {"https://u:p@h/x.toml?token=1#f", string(textOf("https://u:p@h/x.toml?token=1#f")), "https://h/x.toml"},
+		"one of an object store":                      {"s3://b/k", string(textOf("s3://b/k")), "s3://b/k"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, from, err := s.Find(t.Context(), "default", tt.uri)
@@ -215,7 +219,7 @@ func TestADescriptorIsFoundByItsURI(t *testing.T) {
 }
 
 func TestAURIThatNamesNothingIsSaidToDoSo(t *testing.T) {
-	s := shelf.New(shelf.Settings{}, storetest.NewMemory(), elsewhere{}, noon)
+	s := shelf.New(shelf.Settings{}, storetest.NewMemory(), elsewhere{}, descriptors.Parser{}, noon)
 	mustPush(t, s, push("a", 1))
 	for uri, want := range map[string]any{
 		"stored:b": new(*shelf.MissingError), "stored:a@2": new(*shelf.MissingError), "stored:a@0": new(*shelf.RefError), "stored:a@01": new(*shelf.RefError),
@@ -227,11 +231,11 @@ func TestAURIThatNamesNothingIsSaidToDoSo(t *testing.T) {
 			t.Errorf("%.60s: %v, want %T", uri, err, want)
 		}
 	}
-	allowed := shelf.New(shelf.Settings{HTTP: true}, storetest.NewMemory(), elsewhere{}, noon)
+	allowed := shelf.New(shelf.Settings{HTTP: true}, storetest.NewMemory(), elsewhere{}, descriptors.Parser{}, noon)
 	if _, _, err := allowed.Find(t.Context(), "default", "http://h/x"); err != nil {
 		t.Errorf("http where settings allow it: %v", err)
 	}
-	refusing := shelf.New(shelf.Settings{}, storetest.NewMemory(), elsewhere{err: &shelf.SourceError{Message: "no", User: true}}, noon)
+	refusing := shelf.New(shelf.Settings{}, storetest.NewMemory(), elsewhere{err: &shelf.SourceError{Message: "no", User: true}}, descriptors.Parser{}, noon)
 	if _, _, err := refusing.Find(t.Context(), "default", "https://h/x"); !errors.As(err, new(*shelf.SourceError)) {
 		t.Errorf("a source that refuses: %v", err)
 	}

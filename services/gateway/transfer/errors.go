@@ -43,6 +43,12 @@ type StateError struct{ Message string }
 // Error implements error.
 func (e *StateError) Error() string { return e.Message }
 
+// FullError says that the platform has no room for another run now.
+type FullError struct{ Why string }
+
+// Error implements error.
+func (e *FullError) Error() string { return e.Why }
+
 // ChangedError says that a run changed while it was exported.
 type ChangedError struct{ Run string }
 

@@ -24,11 +24,16 @@ const (
 // Import keeps a run that comes from another platform, as it was there. Nothing
 // is written before all documents have come and fit together, and the run can be
 // seen once all of it is there. What was cut off is gone on with by importing
-// again. It says *FileError, *StateError, *TakenError, *BusyError, *StreamError,
+// again. It says *FileError, *StateError, *TakenError, *BusyError, *FullError, *StreamError,
 // and *artifact.LimitError for files that are more than is kept.
 func (t *Transfer) Import(ctx context.Context, begin Begin, stream Stream) (Result, error) {
 	if err := begin.check(); err != nil {
 		return Result{}, err
+	}
+	if t.deps.Room != nil {
+		if why := t.deps.Room(); why != "" {
+			return Result{}, &FullError{Why: why}
+		}
 	}
 	files := newReceiver(stream, begin.Files)
 	documents, err := files.documents(begin)

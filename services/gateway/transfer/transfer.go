@@ -64,6 +64,7 @@ type Deps struct {
 	Store     Store
 	Artifacts Artifacts
 	Names     Names
+	Room      func() string    // says why there is no room for another run; nil: there always is
 	Version   string           // of the platform
 	Now       func() time.Time // time.Now but in tests
 }

@@ -27,7 +27,7 @@ func TestARunIsExportedAsFilesInAnOrder(t *testing.T) {
 	want := []string{
 		"run.json", "descriptor/submitted.toml", "descriptor/resolved.toml", "manifests/1.yaml", "environment.json", "summaries.json",
 		"events.jsonl", "sources.jsonl", "artifacts.jsonl", "metrics/samples.jsonl", "logs/lines.jsonl",
-		"artifacts/1/benchmark-0/deep/er/füße.bin", "artifacts/1/benchmark-0/empty", "artifacts/1/benchmark-0/out.json",
+		"artifacts/1/benchmark-0/deep/er/füße.bin", "artifacts/1/benchmark-0/empty", "artifacts/1/benchmark-0/out.json", "artifacts/1/benchmark-0/z/07:47 C:\\x\n\x1b",
 	}
 	x := p.export()
 	if diff := cmp.Diff(want, x.names); diff != "" {

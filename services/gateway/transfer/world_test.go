@@ -124,7 +124,7 @@ func (p *platform) ran() store.Run {
 	p.must(store.Create(p.t.Context(), p.store, store.KindEnvironment, runID, store.Environment{Pods: []store.PodEnvironment{{Origin: origin("output"), Environment: event.Environment{Platform: "v1", Machine: event.Machine{CPUs: 2}}}}}))
 	plan := fmt.Sprintf(`{"run":{},"objects":[{"apiVersion":"v1","kind":"Secret","metadata":{"name":"token"},"data":{"token":%q}},{"apiVersion":"batch/v1","kind":"Job","metadata":{"name":"x"},"spec":{"backoffLimit":0,"activeDeadlineSeconds":1000000}}]}`, secret)
 	p.must(p.store.CreateDoc(p.t.Context(), store.Doc{Kind: store.KindPlan, Key: runID + "/1", Value: []byte(plan)}))
-	for name, content := range map[string]string{"1/benchmark-0/out.json": `{"a": 1}`, "1/benchmark-0/empty": "", "1/benchmark-0/deep/er/füße.bin": strings.Repeat("\x00\xff", 300<<10)} {
+	for name, content := range map[string]string{"1/benchmark-0/out.json": `{"a": 1}`, "1/benchmark-0/empty": "", "1/benchmark-0/deep/er/füße.bin": strings.Repeat("\x00\xff", 300<<10), "1/benchmark-0/z/07:47 C:\\x\n\x1b": "odd"} {
 		if _, _, err := p.files.Put(p.t.Context(), runID, name, -1, strings.NewReader(content)); err != nil {
 			p.t.Fatal(err)
 		}

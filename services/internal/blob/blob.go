@@ -14,6 +14,7 @@ import (
 	"time"
 	"unicode"
 
+	"go.uber.org/zap"
 	"gocloud.dev/blob"
 	_ "gocloud.dev/blob/fileblob" // the driver of file URLs
 	"gocloud.dev/gcerrors"
@@ -44,14 +45,16 @@ func (s Settings) Validate() error {
 type Clouds interface {
 	// Hold opens the bucket of a scheme and a name, and returns what writes to it.
 	// It asks for nothing.
-	Hold(ctx context.Context, scheme, name string) (*blob.Bucket, Upload, error)
+	Hold(ctx context.Context, scheme, name string, log *zap.Logger) (*blob.Bucket, Upload, error)
 }
 
 // Upload writes what r has to an object of a bucket, which is there once r has
 // ended well. It does so in pieces, of which so many are on their way at once, and
-// two more in memory. After an error there is neither an object nor a piece of
-// one, unless the bucket could not be reached for so long: then the bucket has to
-// forget them. It is an error if there is an object of that key.
+// two more in memory. A request that is under way when ctx is done ends first, or
+// after some seconds is given up. After an error there is neither an object nor a
+// piece of one, unless the bucket could not be reached for so long: then the log
+// says so, and the bucket has to forget them. It is an error if there is an object
+// of that key.
 type Upload = func(ctx context.Context, key string, r io.Reader, bytes, once int) error
 
 // Store is an open object store. It may be used by several goroutines, and the
@@ -65,12 +68,12 @@ type Store struct {
 
 // Open opens a store in a folder, and removes what writers that died have left
 // half written.
-func Open(ctx context.Context, s Settings) (*Store, error) { return OpenIn(ctx, s, nil) }
+func Open(ctx context.Context, s Settings) (*Store, error) { return OpenIn(ctx, s, nil, nil) }
 
 // OpenIn is Open, of a store in a folder or in a bucket of clouds, which must be
 // there. What writers that died have left in a bucket is the bucket's to remove:
-// nobody sees it.
-func OpenIn(ctx context.Context, s Settings, clouds Clouds) (*Store, error) {
+// nobody sees it. The log says where a writer that lives leaves something.
+func OpenIn(ctx context.Context, s Settings, clouds Clouds, log *zap.Logger) (*Store, error) {
 	if err := s.Validate(); err != nil {
 		return nil, err
 	}
@@ -79,7 +82,7 @@ func OpenIn(ctx context.Context, s Settings, clouds Clouds) (*Store, error) {
 		return nil, err
 	}
 	if u.Scheme == schemeS3 {
-		return openCloud(ctx, s, u, clouds)
+		return openCloud(ctx, s, u, clouds, log)
 	}
 	d := disk{reserve: cmp.Or(s.Reserve, 256<<20)}
 	if u.Scheme == "file" {
@@ -245,6 +248,10 @@ func valid(key string) bool {
 	}
 	return ok && name != "" && len(name) <= 64 && strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789") == ""
 }
+
+// FolderURL returns the URL of the store in a folder, whose path is absolute and
+// may hold every byte that a path can hold.
+func FolderURL(dir string) string { return (&url.URL{Scheme: "file", Path: dir}).String() }
 
 func parse(raw string) (*url.URL, error) {
 	u, err := url.Parse(raw)

@@ -8,7 +8,9 @@ import (
 	"encoding/hex"
 	"errors"
 	"io"
+	"io/fs"
 	"math/rand/v2"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -196,6 +198,30 @@ func TestDeletedObjectsAreGone(t *testing.T) {
 	want(t, files(t, dir), "objects/a", "objects/c")
 }
 
+func TestAFolderIsFoundUnderEveryNameThatLinuxAllows(t *testing.T) {
+	for _, name := range []string{"plain", "with space", "a#b", "what?x=1", "100%", "a%zz", "a%25b", "line\nfeed", "{run}", "ünï ☃", "b\xff\xfe", "a:b", `back\slash`, "&+;='\""} {
+		dir := filepath.Join(t.TempDir(), name, "objects")
+		if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		s, err := blob.Open(t.Context(), blob.Settings{URL: blob.FolderURL(dir)})
+		if err != nil {
+			t.Errorf("%q: %v", name, err)
+			continue
+		}
+		if _, err := s.Put(t.Context(), key, -1, false, write([]byte("foo"))); err != nil {
+			t.Errorf("%q: %v", name, err)
+		}
+		want(t, files(t, dir), key)
+		if u, err := url.Parse(s.PodURL()); err != nil || u.Path != dir {
+			t.Errorf("%q: pods are told %q, %v", name, s.PodURL(), err)
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 func TestAPodReadsFromTheSameFolderUnlessToldOtherwise(t *testing.T) {
 	s, dir := open(t, blob.Settings{})
 	if got := s.PodURL(); got != "file://"+dir {
@@ -293,12 +319,9 @@ func keys(t *testing.T, s *blob.Store) []string {
 
 func files(t *testing.T, dir string) []string {
 	t.Helper()
-	all, err := filepath.Glob(filepath.Join(dir, "*", "*"))
+	all, err := fs.Glob(os.DirFS(dir), "*/*")
 	if err != nil {
 		t.Fatal(err)
-	}
-	for i := range all {
-		all[i] = strings.TrimPrefix(all[i], dir+"/")
 	}
 	return all
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"go.uber.org/zap"
 	"gocloud.dev/blob"
 	"gocloud.dev/gcerrors"
 )
@@ -43,11 +44,11 @@ func pieces(size int64) (bytes, once int) {
 }
 
 // openCloud opens a store in a bucket.
-func openCloud(ctx context.Context, s Settings, u *url.URL, clouds Clouds) (*Store, error) {
+func openCloud(ctx context.Context, s Settings, u *url.URL, clouds Clouds, log *zap.Logger) (*Store, error) {
 	if clouds == nil {
 		return nil, fmt.Errorf("open object store %s: objects are kept in a folder only here", s.URL)
 	}
-	bucket, write, err := clouds.Hold(ctx, u.Scheme, u.Host)
+	bucket, write, err := clouds.Hold(ctx, u.Scheme, u.Host, log)
 	if err != nil {
 		return nil, fmt.Errorf("open object store %s: %w", s.URL, err)
 	}
@@ -72,8 +73,8 @@ type upload struct {
 	ctx  context.Context //nolint:containedctx // Close ends what was begun with it
 }
 
-// create begins an object, which is there once it is closed with no error, and
-// only if ctx is not done then.
+// create begins an object, which is there once it is closed with no error. It is
+// closed with one where ctx is done when the last of it is asked to be stored.
 func (c *cloud) create(ctx context.Context, key string, size int64) *upload {
 	from, to := io.Pipe()
 	u := &upload{to: to, done: make(chan error, 1), ctx: ctx}

@@ -7,11 +7,18 @@ import (
 	"io"
 	"io/fs"
 	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
+
+	"go.uber.org/zap/zaptest"
 
 	"github.com/benchmark-ai/bai/services/internal/blob"
 	"github.com/benchmark-ai/bai/services/internal/blob/bucket"
@@ -23,17 +30,23 @@ import (
 func inBucket(t *testing.T) (*blob.Store, *s3bed.Server) {
 	t.Helper()
 	server := s3bed.Start(t)
+	return openBucket(t, server, server.Endpoint), server
+}
+
+// openBucket opens a store in a bucket of a server that is reached at endpoint.
+func openBucket(t *testing.T, server *s3bed.Server, endpoint string) *blob.Store {
+	t.Helper()
 	server.Bucket(t, "team")
 	dir := t.TempDir()
 	id, key := filepath.Join(dir, "id"), filepath.Join(dir, "key")
 	if err := errors.Join(os.WriteFile(id, []byte(server.AccessKey), 0o600), os.WriteFile(key, []byte(server.SecretKey), 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	clouds, err := bucket.New(bucket.Settings{S3: bucket.S3{Endpoint: server.Endpoint, Region: server.Region, PathStyle: true, AccessKeyFile: id, SecretKeyFile: key}})
+	clouds, err := bucket.New(bucket.Settings{S3: bucket.S3{Endpoint: endpoint, Region: server.Region, PathStyle: true, AccessKeyFile: id, SecretKeyFile: key}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := blob.OpenIn(t.Context(), blob.Settings{URL: "s3://team/bai"}, clouds)
+	s, err := blob.OpenIn(t.Context(), blob.Settings{URL: "s3://team/bai"}, clouds, zaptest.NewLogger(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +55,7 @@ func inBucket(t *testing.T) (*blob.Store, *s3bed.Server) {
 			t.Error(err)
 		}
 	})
-	return s, server
+	return s
 }
 
 func TestAnObjectHasNoMorePiecesThanABucketTakesAndTheyLittleMemory(t *testing.T) {
@@ -159,6 +172,109 @@ func TestAnUploadThatIsCanceledLeavesNothing(t *testing.T) {
 	if left := append(keys(t, s), pieces(t, server)...); len(left) > 0 {
 		t.Errorf("left: %q", left)
 	}
+}
+
+// latePart is a proxy to a server of S3's protocol. It forwards the first half of
+// the second part of an upload, and the other half once the upload was aborted,
+// also where the client is gone meanwhile.
+type latePart struct {
+	http.Handler
+
+	aborted   chan struct{} // closed by the first abort that was answered
+	abortOnce sync.Once
+	underWay  sync.WaitGroup
+}
+
+func newLatePart(t *testing.T, server *s3bed.Server) *latePart {
+	t.Helper()
+	to, err := url.Parse(server.Endpoint)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &latePart{aborted: make(chan struct{})}
+	p.Handler = &httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to); r.Out.Host = r.In.Host },
+		ModifyResponse: func(r *http.Response) error {
+			if r.Request.Method == http.MethodDelete {
+				p.abortOnce.Do(func() { close(p.aborted) })
+			}
+			return nil
+		},
+		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, _ error) { w.WriteHeader(http.StatusBadGateway) },
+	}
+	return p
+}
+
+// ServeHTTP implements http.Handler.
+func (p *latePart) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Query().Get("partNumber") != "2" {
+		p.Handler.ServeHTTP(w, r)
+		return
+	}
+	p.underWay.Add(1)
+	defer p.underWay.Done()
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		w.WriteHeader(http.StatusBadRequest)
+		return
+	}
+	half := len(body) / 2
+	ctx, cancel := context.WithCancel(context.WithoutCancel(r.Context()))
+	defer cancel()
+	r = r.WithContext(ctx)
+	r.Body = io.NopCloser(io.MultiReader(bytes.NewReader(body[:half]), &gate{open: p.aborted}, bytes.NewReader(body[half:])))
+	p.Handler.ServeHTTP(w, r)
+}
+
+// gate is empty, and ends once it is open.
+type gate struct{ open <-chan struct{} }
+
+// Read implements io.Reader.
+func (g *gate) Read([]byte) (int, error) {
+	<-g.open
+	return 0, io.EOF
+}
+
+func TestAPartThatArrivesAfterTheAbortDoesNotStay(t *testing.T) {
+	server := s3bed.Start(t)
+	proxy := newLatePart(t, server)
+	front := httptest.NewServer(proxy)
+	t.Cleanup(front.Close)
+	s := openBucket(t, server, front.URL)
+	cut := errors.New("cut")
+	_, err := s.Put(t.Context(), "objects/late", 32<<20, false, func(w io.Writer) error {
+		if _, err := w.Write(bytesOf(12 << 20)); err != nil {
+			return err
+		}
+		for late := time.Now().Add(5 * time.Minute); !writesSecondPart(t, server); time.Sleep(time.Millisecond) {
+			if time.Now().After(late) {
+				t.Fatalf("the server does not write the second part; its parts are %q", pieces(t, server))
+			}
+		}
+		return cut
+	})
+	if !errors.Is(err, cut) {
+		t.Errorf("Put: %v", err)
+	}
+	proxy.underWay.Wait()
+	if left := append(keys(t, s), pieces(t, server)...); len(left) > 0 {
+		t.Errorf("left: %q", left)
+	}
+}
+
+// writesSecondPart reports whether a server has the first part of an upload and
+// writes another, to a file without a name.
+func writesSecondPart(t *testing.T, server *s3bed.Server) bool {
+	t.Helper()
+	files, err := filepath.Glob("/proc/[0-9]*/fd/*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	there := pieces(t, server)
+	return len(there) == 1 && filepath.Base(there[0]) == "1" && slices.ContainsFunc(files, func(f string) bool {
+		name, err := os.Readlink(f)
+		return err == nil && strings.HasPrefix(name, server.Dir) && strings.HasSuffix(name, " (deleted)")
+	})
 }
 
 // pieces are those that a server keeps of what is not whole.

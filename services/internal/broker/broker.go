@@ -1,7 +1,10 @@
-// Package broker is the embedded broker: one that speaks Kafka's protocol on a
-// loopback port and keeps its data in a directory. It is a single process and
+// Package broker is the embedded broker: one that speaks Kafka's protocol and keeps
+// its data in a directory. It asks who speaks, where it is told who may, and else
+// listens on loopback alone. It is a single process and
 // uses one core; what it has acknowledged survives the end of the process, by
-// whatever signal, but not the end of the machine.
+// whatever signal. After the end of the machine it mends its files: torn ends are
+// cut off, what is missing is made anew, and groups that stood behind the end of
+// a log are set back to it. What that has lost it says.
 package broker
 
 import (
@@ -18,7 +21,6 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
-	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/benchmark-ai/bai/services/internal/event"
@@ -33,6 +35,8 @@ type Settings struct {
 	Partitions int           `toml:"partitions"` // of a topic that is made; zero means 2
 	Disk       int64         `toml:"disk"`       // bytes that one topic may take, about; zero means 512 MiB
 	Message    int           `toml:"message"`    // bytes that are taken at once; zero means 1 MiB and a little, as of brokers elsewhere
+	Check      bool          `toml:"-"`          // read every record before the start: the machine may have stopped since the last one
+	Users      []User        `toml:"-"`          // who may speak to it; none means everybody on this machine, and nobody else
 	Session    time.Duration `toml:"session"`    // least time after which a consumer that is silent may be taken for dead; zero means 1 s
 }
 
@@ -48,10 +52,20 @@ func (s Settings) Validate() error {
 	if s.Message < 0 {
 		errs = append(errs, errors.New("broker.message: must not be negative"))
 	}
+	if err := refuseOpen(s.Addr, s.Host, s.Users); err != nil {
+		errs = append(errs, err)
+	}
 	if s.Disk != 0 && s.Disk < minDisk {
 		errs = append(errs, fmt.Errorf("broker.disk: %d, want %d or more", s.Disk, minDisk))
 	}
 	return errors.Join(errs...)
+}
+
+// User is somebody whom the broker knows, by SCRAM-SHA-256.
+type User struct {
+	Name, Password string
+	All            bool     // may do everything
+	Writes         []string // topics, where that is all
 }
 
 // Bounds.
@@ -68,8 +82,10 @@ const (
 // Broker is a broker that runs.
 type Broker struct {
 	addr    string
+	users   []User
 	cluster *kfake.Cluster
 	lock    *lock.Lock
+	mended  []string
 }
 
 // Start starts the broker of a directory, with every topic of the platform. It
@@ -86,7 +102,7 @@ func Start(s Settings) (*Broker, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &Broker{lock: held}
+	b := &Broker{lock: held, users: s.Users}
 	if err := b.start(s); err != nil {
 		return nil, errors.Join(err, b.Close())
 	}
@@ -94,18 +110,25 @@ func Start(s Settings) (*Broker, error) {
 }
 
 func (b *Broker) start(s Settings) error {
+	m := mender{dir: filepath.Join(s.Dir, dataFiles), deep: s.Check, configs: s.configs}
+	if err := m.mend(); err != nil {
+		return err
+	}
 	l, err := listen(s.Addr, cmp.Or(s.Host, "127.0.0.1"), filepath.Join(s.Dir, portFile))
 	if err != nil {
 		return err
 	}
 	b.addr = l.Addr().String()
-	b.cluster, err = kfake.NewCluster(
-		kfake.ListenFn(once(l)),
-		kfake.NumBrokers(1),
-		kfake.DataDir(filepath.Join(s.Dir, dataFiles)),
-		kfake.GroupMinSessionTimeout(max(s.Session, time.Second)),
-		kfake.BrokerConfigs(map[string]string{"log.cleaner.backoff.ms": "60000", "message.max.bytes": strconv.Itoa(cmp.Or(s.Message, message))}),
-	)
+	err = forgetUsers(filepath.Join(s.Dir, dataFiles))
+	if err == nil {
+		b.cluster, err = kfake.NewCluster(append(guards(s.Users),
+			kfake.ListenFn(once(l)),
+			kfake.NumBrokers(1),
+			kfake.DataDir(filepath.Join(s.Dir, dataFiles)),
+			kfake.GroupMinSessionTimeout(max(s.Session, time.Second)),
+			kfake.BrokerConfigs(map[string]string{"log.cleaner.backoff.ms": "60000", "message.max.bytes": strconv.Itoa(cmp.Or(s.Message, message))}),
+		)...)
+	}
 	if err != nil {
 		_ = l.Close() // it may be closed already
 		return fmt.Errorf("start the broker of %s: %w", s.Dir, err)
@@ -113,8 +136,20 @@ func (b *Broker) start(s Settings) error {
 	if err := b.topics(s); err != nil {
 		return err
 	}
+	if err := b.permit(); err != nil {
+		return err
+	}
+	back, err := b.setBack()
+	if err != nil {
+		return err
+	}
+	b.mended = append(m.said, back...)
 	return keep(filepath.Join(s.Dir, portFile), b.addr)
 }
+
+// Mended returns what the start found damaged, mended and lost, a sentence each;
+// none where the files were whole.
+func (b *Broker) Mended() []string { return slices.Clone(b.mended) }
 
 // Addr returns host:port of the broker.
 func (b *Broker) Addr() string { return b.addr }
@@ -141,27 +176,11 @@ func (b *Broker) Close() error {
 // a partition that time has emptied would begin again at offset 0 after a
 // restart, and its readers would wait for offsets that they knew.
 func (b *Broker) topics(s Settings) error {
-	partitions := s.Partitions
-	if partitions == 0 {
-		partitions = 2
-	}
-	disk := s.Disk
-	if disk == 0 {
-		disk = 512 << 20
-	}
 	req := kmsg.NewPtrCreateTopicsRequest()
 	for _, name := range event.Topics() {
 		t := kmsg.NewCreateTopicsRequestTopic()
-		t.Topic, t.NumPartitions, t.ReplicationFactor = name, int32(partitions), 1 //nolint:gosec // a handful
-		if name == event.TopicDead {
-			t.NumPartitions = 1
-		}
-		each := disk / int64(t.NumPartitions)
-		configs := map[string]string{
-			"retention.ms":    "-1",
-			"retention.bytes": strconv.FormatInt(each, 10),
-			"segment.bytes":   strconv.FormatInt(max(each/8, 1<<20), 10),
-		}
+		t.Topic, t.NumPartitions, t.ReplicationFactor = name, s.partitions(name), 1
+		configs := s.configs(name)
 		for _, k := range slices.Sorted(maps.Keys(configs)) {
 			c := kmsg.NewCreateTopicsRequestTopicConfig()
 			c.Name, c.Value = k, new(configs[k])
@@ -172,10 +191,28 @@ func (b *Broker) topics(s Settings) error {
 	return b.create(req)
 }
 
+// partitions returns how many a topic has.
+func (s Settings) partitions(topic string) int32 {
+	if topic == event.TopicDead {
+		return 1
+	}
+	return int32(cmp.Or(s.Partitions, 2)) //nolint:gosec // a handful
+}
+
+// configs returns how much of a topic is kept.
+func (s Settings) configs(topic string) map[string]string {
+	each := cmp.Or(s.Disk, 512<<20) / int64(s.partitions(topic))
+	return map[string]string{
+		"retention.ms":    "-1",
+		"retention.bytes": strconv.FormatInt(each, 10),
+		"segment.bytes":   strconv.FormatInt(max(each/8, 1<<20), 10),
+	}
+}
+
 func (b *Broker) create(req *kmsg.CreateTopicsRequest) error {
 	ctx, cancel := context.WithTimeout(context.Background(), startsIn)
 	defer cancel()
-	client, err := kgo.NewClient(kgo.SeedBrokers(b.addr))
+	client, err := b.client()
 	if err != nil {
 		return fmt.Errorf("create topics: %w", err)
 	}

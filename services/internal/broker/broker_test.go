@@ -180,7 +180,11 @@ func TestAGroupGoesOnWhereItWasAfterARestart(t *testing.T) {
 }
 
 // spawned is a broker in a process of its own.
-type spawned struct{ kill func() }
+type spawned struct {
+	kill func()
+	pid  int
+	addr string
+}
 
 // spawn starts a broker in a process of its own.
 func spawn(t *testing.T, dir string) (spawned, string) {
@@ -208,7 +212,7 @@ func spawn(t *testing.T, dir string) (spawned, string) {
 	if err != nil || !strings.HasPrefix(line, "127.") {
 		t.Fatalf("start: %q, %v", line, err)
 	}
-	return spawned{kill}, strings.TrimSpace(line)
+	return spawned{kill: kill, pid: cmd.Process.Pid, addr: strings.TrimSpace(line)}, strings.TrimSpace(line)
 }
 
 func start(t *testing.T, s broker.Settings) *broker.Broker {

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/benchmark-ai/bai/services/internal/listener"
 	"github.com/benchmark-ai/bai/services/internal/lock"
 )
 
@@ -44,7 +45,7 @@ func listen(addr, host, path string) (net.Listener, error) {
 		return l, nil
 	}
 	kept, err := os.ReadFile(path)
-	if was, _, _ := net.SplitHostPort(strings.TrimSpace(string(kept))); errors.Is(err, os.ErrNotExist) || err == nil && was != host {
+	if errors.Is(err, os.ErrNotExist) || err == nil && !keptFor(host, string(kept)) {
 		return choose(host)
 	}
 	if err != nil {
@@ -58,8 +59,20 @@ func listen(addr, host, path string) (net.Listener, error) {
 	return l, nil
 }
 
+// keptFor reports whether what is kept is a port of host. It may be anything where
+// the machine stopped while it was written.
+func keptFor(host, kept string) bool {
+	was, port, err := net.SplitHostPort(strings.TrimSpace(kept))
+	n, err2 := strconv.ParseUint(port, 10, 16)
+	return err == nil && err2 == nil && was == host && n > 0
+}
+
 func listenAt(addr string) (net.Listener, error) {
-	return (&net.ListenConfig{}).Listen(context.Background(), "tcp", addr)
+	l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", addr)
+	if err != nil {
+		return nil, err
+	}
+	return listener.Retry(l), nil
 }
 
 // choose listens at a free port of host that the kernel does not give to
@@ -94,8 +107,7 @@ func ephemeral() int {
 
 // keep writes down addr, whole or not at all.
 func keep(path, addr string) error {
-	temp := path + ".new"
-	if err := errors.Join(os.WriteFile(temp, []byte(addr+"\n"), 0o600), os.Rename(temp, path)); err != nil {
+	if err := replace(path, []byte(addr+"\n")); err != nil {
 		return fmt.Errorf("keep the broker's port: %w", err)
 	}
 	return nil

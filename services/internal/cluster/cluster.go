@@ -85,6 +85,10 @@ type Seen struct {
 	Events []corev1.Event // about the jobs and the pods, oldest first
 }
 
+// ReasonStopped is the reason in the status of a pod that failed because the platform,
+// which ran it itself, was stopped. No kubelet says it.
+const ReasonStopped = "PlatformStopped"
+
 // Condition returns a condition of a Job that is true; a Job that is nil has none.
 func Condition(j *batchv1.Job, t batchv1.JobConditionType) (batchv1.JobCondition, bool) {
 	if j == nil {
@@ -120,6 +124,30 @@ type Deleter interface {
 	// no error. Where it is asked again a while later, it gives up what should
 	// have gone and did not, because the machine that runs it is lost.
 	Delete(ctx context.Context, r Ref) error
+}
+
+// Labeler tells the labels of objects that are not a run's.
+type Labeler interface {
+	// Labels returns the labels of a Secret or PersistentVolumeClaim, and nothing
+	// that it holds. It says ErrNotFound where there is none, and *RefusedError
+	// where the platform may not look.
+	Labels(ctx context.Context, kind, scope, name string) (map[string]string, error)
+}
+
+// Stopper ends what runs, and leaves its objects.
+type Stopper interface {
+	// Stop asks that every pod of an attempt that has not ended ends, with the
+	// grace that it was promised. The Jobs and all that has ended stay to be seen;
+	// a pod that Stop ends may go, as on Kubernetes. Its Job then says that it
+	// failed, and never makes another pod. It returns when the cluster has taken
+	// the order: Observe tells when nothing runs. Nothing there is no error.
+	Stop(ctx context.Context, r Ref) error
+}
+
+// Ender ends attempts, with their objects or without.
+type Ender interface {
+	Deleter
+	Stopper
 }
 
 // Observer sees.

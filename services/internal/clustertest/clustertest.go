@@ -22,6 +22,7 @@ import (
 type Cluster interface {
 	cluster.Creator
 	cluster.Deleter
+	cluster.Stopper
 	cluster.Observer
 }
 
@@ -61,6 +62,7 @@ func Run(t *testing.T, s Suite) {
 		"a pod that fails ends those beside it in its indexed job":               oneFails,
 		"the pods of a run find each other by name":                              named,
 		"the jobs of other roles are seen beside the one that is asked for":      roles,
+		"stopping ends what runs, and what has ended stays to be seen":           stops,
 		"deleting ends what runs and takes all objects of the attempt":           deletes,
 		"deleting what is not there is no error":                                 deletesNothing,
 		"a pod is given its grace when it is deleted":                            grace,

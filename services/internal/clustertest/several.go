@@ -3,6 +3,7 @@ package clustertest
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -97,5 +98,31 @@ func roles(b *bench) {
 	seen := b.await("both jobs", func(s cluster.Seen) bool { return s.Job != nil && len(s.Others) > 0 && len(s.Pods) == 2 })
 	if seen.Job.Name != b.run || len(seen.Others) != 1 || seen.Others[0].Name != server.Name || seen.Others[0].UID == "" {
 		b.Errorf("the job %s, beside it %v", seen.Job.Name, seen.Others)
+	}
+}
+
+// stops: what runs of an attempt ends, and is not begun again, and what has ended
+// stays.
+func stops(b *bench) {
+	server := b.job("exec sleep 600")
+	server.Name = b.run + "-server"
+	b.create(b.job("exit 0"), server)
+	b.await("the server, and the end of the benchmark", func(s cluster.Seen) bool {
+		return ended(s) && len(s.Others) == 1 && slices.ContainsFunc(s.Pods, cluster.Alive)
+	})
+	for range 2 {
+		if err := b.cluster.Stop(b.Context(), b.ref()); err != nil {
+			b.Fatalf("stop: %v", err)
+		}
+	}
+	seen := b.await("the end of the server", func(s cluster.Seen) bool {
+		if len(s.Others) != 1 || slices.ContainsFunc(s.Pods, cluster.Alive) {
+			return false
+		}
+		_, ok := cluster.Condition(&s.Others[0], batchv1.JobFailed)
+		return ok
+	})
+	if _, ok := cluster.Condition(seen.Job, batchv1.JobComplete); !ok || len(seen.Pods) == 0 {
+		b.Errorf("what had ended is not there as it was: %s", describe(seen))
 	}
 }

@@ -52,6 +52,17 @@ type Submitted struct {
 	Overrides   []Override   `json:"overrides,omitempty"`   // what the request put in place of values; part of Descriptor already
 	Origination *Origination `json:"origination,omitempty"` // where the descriptor came from; nil for a file of the user's
 	Script      *Script      `json:"script,omitempty"`      // code that was sent along, which the object store has; nil for none
+
+	Use
+}
+
+// Use is what a descriptor says about its benchmark for people. The platform shows
+// it and finds runs by it, and reads nothing else from it.
+type Use struct {
+	Description      string   `json:"description,omitempty"` // up to 1 KiB of it
+	Framework        string   `json:"framework,omitempty"`
+	FrameworkVersion string   `json:"framework_version,omitempty"`
+	DataIDs          []string `json:"data_ids,omitempty"` // of the sources and models that have one, in their order
 }
 
 // Override puts a value in the place of one of a descriptor's.

@@ -99,6 +99,9 @@ func appendSample(b []byte, s *Sample) (_ []byte, err error) {
 		}
 		b = append(append(b, `,"labels":`...), labels...)
 	}
+	if s.Direction != "" {
+		b = appendText(append(b, `,"direction":`...), s.Direction)
+	}
 	return append(b, '}'), nil
 }
 

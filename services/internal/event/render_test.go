@@ -88,6 +88,7 @@ func sample(t *rapid.T) event.Sample {
 	if rapid.Bool().Draw(t, "has labels") {
 		s.Labels = rapid.MapOfN(text(), text(), 0, 3).Draw(t, "labels")
 	}
+	s.Direction = rapid.OneOf(rapid.SampledFrom([]string{"", event.Higher, event.Lower}), text()).Draw(t, "direction")
 	return s
 }
 

@@ -157,7 +157,10 @@ func (s *scanner) sample(v *Sample) (ok bool) {
 	if v.Step, ok = s.step(); !ok {
 		return false
 	}
-	v.Labels, ok = s.labels()
+	if v.Labels, ok = s.labels(); !ok {
+		return false
+	}
+	v.Direction, ok = s.maybeText(`,"direction":`)
 	return ok && s.take("}")
 }
 

@@ -49,6 +49,12 @@ const (
 	MinusInf = "-Inf"
 )
 
+// Directions of a metric: which of two values is the better one.
+const (
+	Higher = "higher"
+	Lower  = "lower"
+)
+
 // Sample is one value of one metric at one time.
 type Sample struct {
 	Seq     int64             `json:"seq"`               // byte offset, in its source, of what it was read from
@@ -60,6 +66,11 @@ type Sample struct {
 	Time    int64             `json:"time,string"`       // ns since 1970, UTC
 	Step    *int64            `json:"step,omitempty"`    // the benchmark's own count
 	Labels  map[string]string `json:"labels,omitempty"`
+
+	// Direction says which values of the metric are better: Higher or Lower, as
+	// the descriptor says. It is empty where the descriptor says nothing; a store
+	// keeps any other text as empty.
+	Direction string `json:"direction,omitempty"`
 }
 
 // Set gives the sample its value, of any kind.

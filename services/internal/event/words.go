@@ -58,7 +58,7 @@ const (
 	ChecksumMismatch  Reason = "ChecksumMismatch"  // a data set is not what its digest says
 	SourceRefused     Reason = "SourceRefused"     // a data set's URL is not one that settings allow
 	DataTooLarge      Reason = "DataTooLarge"      // a data set is larger than settings allow
-	NoSpace           Reason = "NoSpace"           // the object store is full; why a run waits, never why it ends
+	NoSpace           Reason = "NoSpace"           // the object store or the platform's disk is full; why a run waits, never why it ends
 	LaunchRefused     Reason = "LaunchRefused"     // the cluster refused an object of the run
 	NeedsImage        Reason = "NeedsImage"        // runs the image's entrypoint, where no images are run
 	NeedsNamespaces   Reason = "NeedsNamespaces"   // needs mounts or pods that this machine's kernel refuses
@@ -75,7 +75,7 @@ const (
 	CommandNotFound   Reason = "CommandNotFound"   // the benchmark's command does not exist or cannot be executed
 	NonZeroExit       Reason = "NonZeroExit"       // the benchmark said that it failed
 	Signaled          Reason = "Signaled"          // the benchmark was ended by a signal
-	OOMKilled         Reason = "OOMKilled"         // the benchmark needed more memory than it may have
+	OOMKilled         Reason = "OOMKilled"         // the benchmark ran out of memory (OOM)
 	Evicted           Reason = "Evicted"           // the node needed the room
 	Preempted         Reason = "Preempted"         // a pod of higher priority took the place
 	NodeLost          Reason = "NodeLost"          // the node does not answer
@@ -85,8 +85,10 @@ const (
 	JobDisappeared    Reason = "JobDisappeared"    // the job is gone and nobody of ours deleted it
 	JobDeleted        Reason = "JobDeleted"        // somebody deleted the job
 	CanceledByUser    Reason = "CanceledByUser"
-	NoProgress        Reason = "NoProgress"    // the platform lost sight of the run
-	PoisonedEvent     Reason = "PoisonedEvent" // an event of the run could not be read
+	PlatformStopped   Reason = "PlatformStopped" // the platform was stopped, and ended what it ran
+	VersionSkew       Reason = "VersionSkew"     // a service is older than what the gateway accepted
+	NoProgress        Reason = "NoProgress"      // the platform lost sight of the run
+	PoisonedEvent     Reason = "PoisonedEvent"   // an event of the run could not be read
 
 	ScheduleMissed Reason = "ScheduleMissed" // of a schedule: a firing has no run, or its run did not end in time
 )

@@ -18,6 +18,7 @@ import (
 
 	"github.com/benchmark-ai/bai/services/internal/git"
 	"github.com/benchmark-ai/bai/services/internal/store"
+	"github.com/benchmark-ai/bai/services/internal/tooltest"
 )
 
 func TestWhatAReferenceHasIsRead(t *testing.T) {
@@ -235,7 +236,7 @@ func serve(t *testing.T, token string) (url string, commits []string) {
 	where, err := exec.CommandContext(t.Context(), "git", "--exec-path").Output()
 	backend := filepath.Join(strings.TrimSpace(string(where)), "git-http-backend")
 	if _, missing := os.Stat(backend); err != nil || missing != nil {
-		t.Skip("needs git and its git-http-backend")
+		tooltest.Missing(t, "git or its git-http-backend is missing: apt-get install git")
 	}
 	root := t.TempDir()
 	commits = repository(t, filepath.Join(root, "repo"))

@@ -12,6 +12,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/segmentio/kafka-go/sasl"
 	"github.com/segmentio/kafka-go/sasl/plain"
@@ -73,7 +74,7 @@ func (a Access) validate(name string, brokers []string) error {
 	switch s := a.SASL; {
 	case s.Mechanism == "" && s == SASL{}:
 	case !slices.Contains(known, s.Mechanism):
-		errs = append(errs, fmt.Errorf("%s.sasl.mechanism: %q, want one of %s", name, s.Mechanism, strings.Join(known, ", ")))
+		errs = append(errs, fmt.Errorf("%s.sasl.mechanism: %q: use %s", name, s.Mechanism, strings.Join(known, ", ")))
 	case s.User == "" || s.PasswordFile == "" && s.Password == "":
 		errs = append(errs, fmt.Errorf("%s.sasl: user and password_file are needed", name))
 	case s.Mechanism == Plain && !a.TLS.on() && slices.ContainsFunc(brokers, outside):
@@ -132,7 +133,7 @@ func (s SASL) mechanism() (sasl.Mechanism, error) { //nolint:ireturn // as the l
 	if _, err := s.secret(); err != nil {
 		return nil, err
 	}
-	return identity(s), nil
+	return &identity{sasl: s}, nil
 }
 
 // secret returns the password as it is now.
@@ -147,30 +148,51 @@ func (s SASL) secret() (string, error) {
 	return string(bytes.TrimRight(text, "\r\n")), nil
 }
 
-// identity is a sasl.Mechanism whose password is read for each connection.
-type identity SASL
+// identity is a sasl.Mechanism whose password is read for each connection. What
+// follows from a password, which takes thousands of hashes, is worked out once.
+type identity struct {
+	sasl SASL
+
+	mu       sync.Mutex
+	password string
+	scram    sasl.Mechanism // of password
+}
 
 // Name implements sasl.Mechanism.
-func (i identity) Name() string { return i.Mechanism }
+func (i *identity) Name() string { return i.sasl.Mechanism }
 
 // Start implements sasl.Mechanism.
-func (i identity) Start(ctx context.Context) (sasl.StateMachine, []byte, error) { //nolint:ireturn // as the library wants it
-	password, err := SASL(i).secret()
+func (i *identity) Start(ctx context.Context) (sasl.StateMachine, []byte, error) { //nolint:ireturn // as the library wants it
+	password, err := i.sasl.secret()
 	if err != nil {
 		return nil, nil, err
 	}
-	algorithm := scram.SHA512
-	switch i.Mechanism {
-	case Plain:
-		return plain.Mechanism{Username: i.User, Password: password}.Start(ctx)
-	case ScramSHA256:
-		algorithm = scram.SHA256
+	if i.sasl.Mechanism == Plain {
+		return plain.Mechanism{Username: i.sasl.User, Password: password}.Start(ctx)
 	}
-	m, err := scram.Mechanism(algorithm, i.User, password)
+	m, err := i.of(password)
 	if err != nil {
-		return nil, nil, fmt.Errorf("prepare user %q and its password for the brokers: %w", i.User, err)
+		return nil, nil, fmt.Errorf("prepare user %q and its password for the brokers: %w", i.sasl.User, err)
 	}
 	return m.Start(ctx)
+}
+
+// of returns the mechanism for a password.
+func (i *identity) of(password string) (sasl.Mechanism, error) { //nolint:ireturn // as the library has it
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.scram != nil && i.password == password {
+		return i.scram, nil
+	}
+	algorithm := scram.SHA512
+	if i.sasl.Mechanism == ScramSHA256 {
+		algorithm = scram.SHA256
+	}
+	m, err := scram.Mechanism(algorithm, i.sasl.User, password)
+	if err == nil {
+		i.password, i.scram = password, m
+	}
+	return m, err
 }
 
 // CheckKey says why services, which take messages of pods, could not tell whose

@@ -17,6 +17,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/segmentio/kafka-go"
@@ -28,13 +29,18 @@ import (
 
 // Settings say where the brokers are, and with which right is written to them.
 type Settings struct {
-	Brokers []string      `toml:"brokers"`
+	Brokers []string      `toml:"brokers"`  // host:port of each
 	Retry   time.Duration `toml:"retry"`    // first wait before anything is tried again, doubled up to 32 times that; zero means 250 ms
 	Session time.Duration `toml:"session"`  // how long the group waits for a consumer that was killed; zero means 6 s, the least that brokers allow by default
 	KeyFile string        `toml:"key_file"` // file with the platform's key, at least 16 bytes, the same for all services; without it nobody checks who speaks for which run
 	Key     []byte        `toml:"-"`        // the platform's key itself, instead of KeyFile
+	Seals   SealSource    `toml:"-"`        // says from where on seals are demanded; nil: nowhere
 	Token   string        `toml:"-"`        // instead of a key, for who may speak for one run only: that run's token
-	Source  string        `toml:"-"`        // who publishes, for others to read; empty means bai
+
+	SealKeyFile string   `toml:"seal_key_file"` // file with the key of the seals, at least 16 bytes, the same for all services and no pod's; where it has several lines, each a key, the first seals and all are accepted. Without it events are not sealed
+	SealKeys    [][]byte `toml:"-"`             // the keys themselves, instead of SealKeyFile
+
+	Source string `toml:"-"` // who publishes, for others to read; empty means bai
 
 	Compression string `toml:"compression"` // of what is published, by pods too: gzip, snappy, lz4, zstd or none; empty means snappy
 
@@ -69,7 +75,7 @@ func (s Settings) Validate() error {
 	if len(s.Key) > 0 && len(s.Key) < minKey {
 		errs = append(errs, fmt.Errorf("the platform's key has %d bytes, want %d or more", len(s.Key), minKey))
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, checkSealKeys(s.SealKeys, s.Key))...)
 }
 
 // Bus is what all consumers and publishers of a process share.
@@ -77,12 +83,15 @@ type Bus struct {
 	settings  Settings
 	transport *kafka.Transport
 	producer  producer
-	seal      seal
+	speaker   speaker
+	sealer    sealer
 	sizes     sizes
 	log       *zap.Logger
+	acts      atomic.Int64 // events that were published or handled
 
 	mu      sync.Mutex
 	groups  []string            // that this process consumes in
+	noted   noted               // from where on seals are demanded, as last read
 	waiting map[string]error    // what is being waited for, and why
 	told    map[string]struct{} // what was last said to fail
 }
@@ -97,6 +106,12 @@ func NewBus(s Settings, log *zap.Logger) (*Bus, error) {
 		}
 		if s.Key = bytes.TrimSpace(key); len(s.Key) < minKey {
 			return nil, fmt.Errorf("read the platform's key: %s has %d bytes, want %d or more", s.KeyFile, len(s.Key), minKey)
+		}
+	}
+	if s.SealKeyFile != "" && len(s.SealKeys) == 0 {
+		var err error
+		if s.SealKeys, err = readSealKeys(s.SealKeyFile); err != nil {
+			return nil, err
 		}
 	}
 	if err := s.Validate(); err != nil {
@@ -119,12 +134,16 @@ func NewBus(s Settings, log *zap.Logger) (*Bus, error) {
 	return &Bus{
 		settings:  s,
 		transport: t,
-		producer:  producer{client: newClient(s.Brokers, t), partitions: kafka.Murmur2Balancer{Consistent: true}, compression: codecs()[s.Compression]},
-		seal:      seal{key: s.Key, token: s.Token},
-		sizes:     s.Topics.sizes(),
-		log:       log,
-		waiting:   make(map[string]error),
-		told:      make(map[string]struct{}),
+		producer: producer{
+			client: newClient(s.Brokers, t), partitions: kafka.Murmur2Balancer{Consistent: true}, compression: codecs()[s.Compression],
+			seal: sealer{keys: s.SealKeys}.seal,
+		},
+		speaker: speaker{key: s.Key, token: s.Token},
+		sealer:  sealer{keys: s.SealKeys},
+		sizes:   s.Topics.sizes(),
+		log:     log,
+		waiting: make(map[string]error),
+		told:    make(map[string]struct{}),
 	}, nil
 }
 
@@ -157,7 +176,7 @@ func groupID(group, topic string) string { return group + "/" + topic }
 
 // Token returns the right to speak for a run, for its pods. Only who holds the
 // key can make it.
-func (b *Bus) Token(run string) string { return b.seal.of(run) }
+func (b *Bus) Token(run string) string { return b.speaker.of(run) }
 
 // Publish writes events, those of one run in their order, and returns when all
 // brokers that must have them do. While brokers are away it tries again until
@@ -181,6 +200,7 @@ func (b *Bus) insist(ctx context.Context, name string, msgs []kafka.Message) err
 		return err
 	})
 	if err == nil {
+		b.acts.Add(1)
 		b.count(msgs)
 	}
 	return err
@@ -205,9 +225,10 @@ func (b *Bus) Republish(ctx context.Context, topic, run string, value []byte, he
 	for _, name := range slices.Sorted(maps.Keys(headers)) {
 		m.Headers = append(m.Headers, kafka.Header{Key: name, Value: []byte(headers[name])})
 	}
-	if token := b.seal.of(run); token != "" {
+	if token := b.speaker.of(run); token != "" {
 		m.Headers = append(m.Headers, kafka.Header{Key: tokenHeader, Value: []byte(token)})
 	}
+	m = b.sealer.seal(m)
 	if err := b.sizes.fit(m); err != nil {
 		return err
 	}
@@ -215,11 +236,11 @@ func (b *Bus) Republish(ctx context.Context, topic, run string, value []byte, he
 }
 
 // Ready says what the process waits for, nil if for nothing: brokers that do
-// not answer now, and what its parts have tried in vain.
+// not answer over a new connection now, and what its parts have tried in vain.
 func (b *Bus) Ready(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
-	if err := b.probe(ctx, ""); err != nil {
+	if err := b.greet(ctx); err != nil {
 		return err
 	}
 	b.mu.Lock()
@@ -231,14 +252,39 @@ func (b *Bus) Ready(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// probe asks whether the brokers answer, and whether topic is there unless it
-// is empty.
+// greet asks whether one of the brokers takes a new connection and answers over
+// it: over one that is open already answers also a broker that takes no others.
+func (b *Bus) greet(ctx context.Context) error {
+	var errs []error
+	for _, addr := range b.settings.Brokers {
+		err := b.greetOne(ctx, addr)
+		if err == nil {
+			return nil
+		}
+		errs = append(errs, err)
+	}
+	return fmt.Errorf("ask brokers %s: %w", strings.Join(b.settings.Brokers, ", "), errors.Join(errs...))
+}
+
+func (b *Bus) greetOne(ctx context.Context, addr string) error {
+	conn, err := dialer(ctx, b.transport).DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return err
+	}
+	defer conn.Close() //nolint:errcheck // nothing is written
+	if at, ok := ctx.Deadline(); ok {
+		if err := conn.SetDeadline(at); err != nil {
+			return err
+		}
+	}
+	_, err = conn.ApiVersions()
+	return err
+}
+
+// probe asks whether the brokers answer, and whether topic is there.
 func (b *Bus) probe(ctx context.Context, topic string) error {
 	if _, err := b.producer.client.ApiVersions(ctx, &kafka.ApiVersionsRequest{}); err != nil {
 		return fmt.Errorf("ask brokers %s: %w", strings.Join(b.settings.Brokers, ", "), err)
-	}
-	if topic == "" {
-		return nil
 	}
 	_, err := b.producer.count(ctx, topic)
 	return err

@@ -40,6 +40,9 @@ func (c *consumer) run(ctx context.Context) error {
 	c.waiter = waiter{bus: c.bus, name: c.group + " " + c.step.Topic, log: c.log, aside: c.step.Aside}
 	// A group that is joined before its topic is there hears nothing of it.
 	err := c.waiter.persist(ctx, "join", func() error { return c.bus.probe(ctx, c.step.Topic) })
+	if err == nil {
+		err = c.waiter.persist(ctx, "read from where on seals are demanded", func() error { return c.bus.mind(ctx, c.step.Topic) })
+	}
 	if err != nil {
 		return nil // ctx is done: that is why it ends
 	}
@@ -199,6 +202,9 @@ func (c *consumer) handle(ctx context.Context, ms []kafka.Message) ([]kafka.Mess
 	if !errors.Is(err, event.ErrPoison) {
 		return out, err
 	}
+	if meter, ok := c.bus.settings.Meter.(RefusalMeter); ok && len(ms) == 1 && (errors.Is(err, errUnsealed) || errors.Is(err, errForged)) {
+		meter.Refused(c.group, c.step.Topic)
+	}
 	switch {
 	case len(ms) == 1 && c.step.Aside:
 		return nil, nil
@@ -220,7 +226,7 @@ func (c *consumer) handle(ctx context.Context, ms []kafka.Message) ([]kafka.Mess
 func (c *consumer) ask(ctx context.Context, ms []kafka.Message) ([]kafka.Message, error) {
 	in := make([]event.Message, len(ms))
 	for i, m := range ms {
-		if err := c.bus.seal.check(m); err != nil {
+		if err := c.bus.admit(ctx, m); err != nil {
 			return nil, err
 		}
 		in[i] = read(m)
@@ -239,7 +245,7 @@ func (c *consumer) ask(ctx context.Context, ms []kafka.Message) ([]kafka.Message
 // bury returns m as a dead letter, and with it the end of its run where that
 // cannot go on without m.
 func (c *consumer) bury(m kafka.Message, reason error) []kafka.Message {
-	out := []kafka.Message{deadLetter(m, reason, c.bus.sizes)}
+	out := []kafka.Message{c.bus.sealer.seal(deadLetter(m, reason, c.bus.sizes))}
 	end, ok := poisoned(m, reason)
 	if !ok {
 		return out
@@ -273,6 +279,7 @@ func (c *consumer) settle(ctx context.Context, r *round) error {
 	for _, m := range ms {
 		c.room.Release(cost(m))
 	}
+	c.bus.acts.Add(int64(len(ms)))
 	*r = round{begun: time.Now()}
 	return nil
 }

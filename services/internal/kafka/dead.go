@@ -23,7 +23,7 @@ const (
 	DeadOffset    = "dead_offset"
 	DeadReason    = "dead_reason"
 	DeadCut       = "dead_cut"    // what of the message is not whole here, empty where all is; letters of earlier versions lack it
-	DeadForged    = "dead_forged" // there only where the message did not carry the token of its run
+	DeadForged    = "dead_forged" // there only where the message did not carry the token of its run, or the seal that it must have
 )
 
 // Bounds of what a dead letter keeps of a message that anybody may have written.
@@ -69,7 +69,7 @@ func deadLetter(m kafka.Message, reason error, most sizes) kafka.Message {
 		kafka.Header{Key: DeadOffset, Value: []byte(strconv.FormatInt(m.Offset, 10))},
 		kafka.Header{Key: DeadReason, Value: []byte(clip(reason.Error(), maxReason))},
 	)
-	if errors.Is(reason, errForged) {
+	if errors.Is(reason, errForged) || errors.Is(reason, errUnsealed) {
 		letter.Headers = append(letter.Headers, kafka.Header{Key: DeadForged, Value: []byte("true")})
 	}
 	letter.Value = cut("value", m.Value, most.message-weight(letter)-maxFrame) // there will be one header more
@@ -118,9 +118,13 @@ const (
 
 // poisoned returns the event that ends the run of m, which nobody can handle
 // for that reason, and whether m is such that its run cannot go on without it.
-// Every reader of m says the same. What m says of its run is repeated as far as
-// it is of a length that such words have.
+// A forged message does not end the run that it names. Every reader of m says the
+// same. The event repeats the words of m about its run as far as they have a length
+// that such words have.
 func poisoned(m kafka.Message, reason error) (event.Finished, bool) {
+	if errors.Is(reason, errUnsealed) {
+		return event.Finished{}, false
+	}
 	switch m.Topic {
 	case event.TopicSubmitted, event.TopicCommands, event.TopicFetched, event.TopicLaunched, event.TopicRetried:
 	default:

@@ -125,7 +125,7 @@ func limit(t *testing.T, b *kafkatest.Broker, topic, most string) {
 		t.Fatal(err)
 	}
 	defer done()
-	if err := kafka.Create(t.Context(), c, []kafka.Topic{{Name: topic, Partitions: 1, Replication: 1, Configs: map[string]string{"max.message.bytes": most}}}); err != nil {
+	if _, err := kafka.Create(t.Context(), c, []kafka.Topic{{Name: topic, Partitions: 1, Replication: 1, Configs: map[string]string{"max.message.bytes": most}}}); err != nil {
 		t.Fatal(err)
 	}
 }

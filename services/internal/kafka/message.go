@@ -76,10 +76,10 @@ func (b *Bus) write(events []event.Event, source string, after traces) ([]kafka.
 			{Key: "ce_time", Value: []byte(m.Time.Format(time.RFC3339Nano))},
 			{Key: "traceparent", Value: []byte(after.of(m.Key))},
 		}
-		if token := b.seal.of(m.Key); token != "" {
+		if token := b.speaker.of(m.Key); token != "" {
 			headers = append(headers, kafka.Header{Key: tokenHeader, Value: []byte(token)})
 		}
-		out := kafka.Message{Topic: m.Topic, Key: []byte(m.Key), Value: m.Value, Headers: headers}
+		out := b.sealer.seal(kafka.Message{Topic: m.Topic, Key: []byte(m.Key), Value: m.Value, Headers: headers})
 		if err := b.sizes.check(out, m.Type); err != nil {
 			return nil, err
 		}

@@ -61,6 +61,7 @@ type producer struct {
 	client      *kafka.Client
 	partitions  kafka.Balancer
 	compression kafka.Compression
+	seal        func(kafka.Message) kafka.Message // anew, of what was changed; nil: nothing is sealed
 }
 
 // place is a partition of a topic.
@@ -154,6 +155,9 @@ func (p producer) fill(ctx context.Context, at place, msgs []kafka.Message) (don
 		var less bool
 		if msgs[done], less = least(msgs[done]); !less {
 			return done, fmt.Errorf("%w: the topic takes less than kafka.topics.max_message, which 'bai admin topics apply' mends", err)
+		}
+		if p.seal != nil {
+			msgs[done] = p.seal(msgs[done])
 		}
 	}
 	return done, nil

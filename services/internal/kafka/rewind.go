@@ -5,21 +5,29 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/segmentio/kafka-go"
+
+	"github.com/benchmark-ai/bai/services/internal/service"
 )
 
 // Rewind has every consumer that Consume has made begin anew at the first event
 // of its topic. None of them may run, here or elsewhere.
 //
-// Brokers that are new keep nothing of groups yet, and make what they need for
-// it when they are first asked: that is waited for, and so is that a group is
-// left by consumers who were killed, for twice the session.
+// Brokers that are away are waited for, however long. Those that are new keep
+// nothing of groups yet, and make what they need for it when they are first asked:
+// that is waited for, and so is that a group is left by consumers who were killed,
+// for twice the session.
 func (b *Bus) Rewind(ctx context.Context) error {
 	b.mu.Lock()
 	groups := slices.Clone(b.groups)
 	b.mu.Unlock()
+	w := waiter{bus: b, name: "rewind", log: b.log}
+	if err := w.persist(ctx, "ask brokers", func() error { return b.greet(ctx) }); err != nil {
+		return err
+	}
 	var errs []error
 	for _, group := range groups { // one by one: each has a coordinator of its own
 		if err := b.rewind(ctx, group); err != nil {
@@ -28,6 +36,42 @@ func (b *Bus) Rewind(ctx context.Context) error {
 	}
 	return errors.Join(errs...)
 }
+
+// Left returns how many events the groups of those names that this process
+// consumes in have not handled yet.
+func (b *Bus) Left(ctx context.Context, names ...string) (int64, error) {
+	b.mu.Lock()
+	groups := slices.Clone(b.groups)
+	b.mu.Unlock()
+	var left int64
+	for _, id := range groups {
+		at := strings.LastIndexByte(id, '/') // no topic has one
+		name, topic := id[:at], id[at+1:]
+		if !slices.Contains(names, name) {
+			continue
+		}
+		n, err := b.producer.count(ctx, topic)
+		if err != nil {
+			return 0, fmt.Errorf("ask how far group %q is: %w", id, err)
+		}
+		all := make([]int, n)
+		for i := range all {
+			all[i] = i
+		}
+		behind, err := (&consumer{bus: b, group: name, step: service.Step{Topic: topic}}).behind(ctx, all)
+		if err != nil {
+			return 0, err
+		}
+		for _, n := range behind {
+			left += n
+		}
+	}
+	return left, nil
+}
+
+// Acts returns a number that grows with every event that this process publishes or
+// has handled.
+func (b *Bus) Acts() int64 { return b.acts.Load() }
 
 // coordination is how long brokers may take to say who looks after a group.
 const coordination = 30 * time.Second

@@ -59,8 +59,17 @@ func scan(ctx context.Context, s Settings, topic string, partition int, from int
 	return nil
 }
 
-// bounds returns the first offset of a partition, and the one after its last.
+// bounds returns the first offset of a partition, and the one after its last. It
+// waits for a partition that has just been made.
 func bounds(ctx context.Context, c *kafka.Client, topic string, partition int) (first, end int64, err error) {
+	err = Settled(ctx, func(ctx context.Context) error {
+		first, end, err = askBounds(ctx, c, topic, partition)
+		return err
+	})
+	return first, end, err
+}
+
+func askBounds(ctx context.Context, c *kafka.Client, topic string, partition int) (first, end int64, err error) {
 	resp, err := c.ListOffsets(ctx, &kafka.ListOffsetsRequest{Topics: map[string][]kafka.OffsetRequest{
 		topic: {kafka.FirstOffsetOf(partition), kafka.LastOffsetOf(partition)},
 	}})
@@ -76,4 +85,43 @@ func bounds(ctx context.Context, c *kafka.Client, topic string, partition int) (
 		}
 	}
 	return 0, 0, fmt.Errorf("ask how far partition %d of %q goes: %w", partition, topic, kafka.UnknownTopicOrPartition)
+}
+
+// Extents returns which offsets each partition of topics has, none for a topic that
+// is not there.
+func Extents(ctx context.Context, s Settings, topics ...string) (map[string][]Extent, error) {
+	c, done, err := NewClient(s)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	out := make(map[string][]Extent, len(topics))
+	for _, topic := range topics {
+		n, err := producer{client: c}.count(ctx, topic)
+		if errors.Is(err, kafka.UnknownTopicOrPartition) {
+			out[topic] = nil
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		for p := range n {
+			first, end, err := bounds(ctx, c, topic, p)
+			if err != nil {
+				return nil, err
+			}
+			out[topic] = append(out[topic], Extent{First: first, End: end})
+		}
+	}
+	return out, nil
+}
+
+// RequireSeals notes that whatever comes to the Sealed topics from now on must have
+// a seal, and returns what is noted.
+func RequireSeals(ctx context.Context, s Settings, in SealsIn) (Seals, error) {
+	have, err := Extents(ctx, s, Sealed()...)
+	if err != nil {
+		return Seals{}, err
+	}
+	return in.Change(ctx, func(was Seals) Seals { return was.Require(have) })
 }

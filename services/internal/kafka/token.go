@@ -34,15 +34,15 @@ var errForged = errors.New(Forged)
 // not speak for its run. Letters of earlier versions say it nowhere else.
 const Forged = "the message does not carry the token of run"
 
-// seal is what a process speaks with: the platform's key, which makes the token
+// speaker is what a process speaks with: the platform's key, which makes the token
 // of every run, or the token of one run.
-type seal struct {
+type speaker struct {
 	key   []byte
 	token string
 }
 
 // of returns the token to write beside what is said of run, empty for none.
-func (s seal) of(run string) string {
+func (s speaker) of(run string) string {
 	if len(s.key) > 0 {
 		return TokenFor(s.key, run)
 	}
@@ -50,8 +50,8 @@ func (s seal) of(run string) string {
 }
 
 // check refuses what pods may write but somebody else wrote, for whoever holds
-// the key. Other topics are guarded by the brokers.
-func (s seal) check(m kafka.Message) error {
+// the key. On other topics seals say who wrote.
+func (s speaker) check(m kafka.Message) error {
 	if len(s.key) == 0 {
 		return nil
 	}

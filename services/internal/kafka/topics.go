@@ -95,7 +95,8 @@ func Forbidden(err error) bool {
 }
 
 // CreateTopics makes sure that the topics of settings are there. One that is
-// there already is left as it is. It fails where the brokers do not answer; ask
+// there already is left as it is. What comes to one that it makes must have a seal,
+// where s has the key of the seals. It fails where the brokers do not answer; ask
 // again.
 func CreateTopics(ctx context.Context, s Settings) error {
 	c, done, err := NewClient(s)
@@ -103,26 +104,74 @@ func CreateTopics(ctx context.Context, s Settings) error {
 		return err
 	}
 	defer done()
-	return Create(ctx, c, s.Topics.Topics())
+	made, err := Create(ctx, c, s.Topics.Topics())
+	if s.Seals != nil && (s.SealKeyFile != "" || len(s.SealKeys) > 0) && len(made) > 0 {
+		_, noted := s.Seals.Change(ctx, func(was Seals) Seals { return was.Made(made...) })
+		err = errors.Join(err, noted)
+	}
+	return err
 }
 
-// Create makes sure that topics are there, as CreateTopics does.
-func Create(ctx context.Context, c *kafka.Client, topics []Topic) error {
+// AwaitTopics is CreateTopics that waits for brokers which are away, however long,
+// and says so, also by Ready. Its only other error is a refusal of the brokers,
+// which no wait mends.
+func (b *Bus) AwaitTopics(ctx context.Context) error {
+	w := waiter{bus: b, name: "start", log: b.log}
+	var refused error
+	err := w.persist(ctx, "create topics", func() error {
+		refused = nil
+		err := b.greet(ctx) // which says why they do not answer
+		if err == nil {
+			err = CreateTopics(ctx, b.settings)
+		}
+		if said, ok := errors.AsType[*topicError](err); ok && !said.passes() {
+			refused = err
+			return nil
+		}
+		return err
+	})
+	return errors.Join(refused, err)
+}
+
+// Create makes sure that topics are there, and returns the names of those that it
+// made.
+func Create(ctx context.Context, c *kafka.Client, topics []Topic) (made []string, err error) {
 	req := &kafka.CreateTopicsRequest{}
 	for _, topic := range topics {
 		req.Topics = append(req.Topics, topic.config())
 	}
 	resp, err := c.CreateTopics(ctx, req)
 	if err != nil {
-		return fmt.Errorf("create topics: %w", err)
+		return nil, fmt.Errorf("create topics: %w", err)
 	}
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(resp.Errors)) {
-		if err := resp.Errors[name]; err != nil && !errors.Is(err, kafka.TopicAlreadyExists) {
-			errs = append(errs, fmt.Errorf("create topic %q: %w", name, err))
+		switch err := resp.Errors[name]; {
+		case err == nil:
+			made = append(made, name)
+		case !errors.Is(err, kafka.TopicAlreadyExists):
+			errs = append(errs, &topicError{topic: name, err: err})
 		}
 	}
-	return errors.Join(errs...)
+	return made, errors.Join(errs...)
+}
+
+// topicError is why brokers that answer do not make a topic.
+type topicError struct {
+	topic string
+	err   error
+}
+
+// Error implements error.
+func (e *topicError) Error() string { return fmt.Sprintf("create topic %q: %v", e.topic, e.err) }
+
+// Unwrap returns what the brokers said.
+func (e *topicError) Unwrap() error { return e.err }
+
+// passes reports whether the brokers may say otherwise later.
+func (e *topicError) passes() bool {
+	said, ok := errors.AsType[kafka.Error](e.err)
+	return ok && said.Temporary()
 }
 
 // config returns t as kafka-go asks for it.

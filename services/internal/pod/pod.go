@@ -2,7 +2,11 @@
 // benchmark's pod agree on: where files lie, what they hold, and which settings
 // each program is given. It does no I/O.
 //
-// A pod of a run has one volume of ours, mounted at Dir in each container:
+// A pod of a run has three volumes of ours. The first, mounted at Dir in each
+// container, holds the benchmark's output. Only ContainerInstall can write to the
+// second, at bin. The third is the collector's own, at StateDir in its container alone: the files that are
+// marked so lie there, under the same names. A pod that an executor made before
+// there was a third has them at Dir.
 //
 //	bin/bai-pod      the program, brought by ContainerInstall
 //	bin/bai-pod-ship the part of it that pulls and collects
@@ -11,13 +15,13 @@
 //	run/exit.json    how the benchmark ended (see Exit), written last, by rename
 //	run/metrics      what client libraries append to, one JSON object a line
 //	run/fifo         the pipe of the original client library
-//	run/fifo.lines   what collect has read from the pipe
+//	run/fifo.lines   what collect has read from the pipe; its own
 //	run/collect.json how far collect has shipped; its own
 //	run/series       which series it has met, 8 bytes each; its own
 //	run/system       what the benchmark uses of the machine, in lines as client libraries emit them
-//	run/prometheus   what collect has read where the benchmark serves numbers, in such lines
-//	run/otlp         what programs have sent to collect by OpenTelemetry's protocol, in such lines
-//	run/otlp.url     where collect listens for it, by rename
+//	run/prometheus   what collect has read where the benchmark serves numbers, in such lines; its own
+//	run/otlp         what programs have sent to collect by OpenTelemetry's protocol, in such lines; its own
+//	run/otlp.url     where collect listens for it, by rename; a second copy is its own
 //	run/environment.json  where the benchmark runs (event.Environment), by rename; twice for one that takes long
 //	run/kept/        what the benchmark left to be kept, under the names it is kept by
 //	run/kept.json    what of it there is (see Kept), written before exit.json, by rename
@@ -77,6 +81,9 @@ const (
 	PullFile    = "pull.json"    // a Pull
 )
 
+// StateDir is where the collector's own volume is mounted, in its container alone.
+const StateDir = "/bai-state"
+
 // VolumesDir is where the collector sees, read-only, those of the benchmark's
 // volumes on which artifacts lie: each at its path there.
 const VolumesDir = "/bai-volumes"
@@ -85,8 +92,10 @@ const VolumesDir = "/bai-volumes"
 const (
 	EnvDir       = "BAI_DIR"                         // where Dir is; empty means Dir
 	EnvSecretDir = "BAI_SECRET_DIR"                  // where SecretDir is; empty means SecretDir
+	EnvStateDir  = "BAI_STATE_DIR"                   // where the collector's own files lie; empty means where Dir is
 	EnvPodUID    = "BAI_POD_UID"                     // of the pod, by the downward API
-	EnvMaxLog    = "BAI_MAX_LOG"                     // bytes of output that the wrapper records; empty means no limit
+	EnvMaxLog    = "BAI_MAX_LOG"                     // bytes of output that are kept, which bounds what the wrapper records ahead of the collector; empty means no limit
+	EnvReserve   = "BAI_RESERVE"                     // bytes of the volume's disk that stay free of output: below it the benchmark waits; empty means none
 	EnvAwait     = "BAI_AWAIT"                       // how long the wrapper waits for the collector to be ready, as 10s; empty means not at all
 	EnvGrace     = "BAI_GRACE"                       // how long the wrapper waits between SIGTERM and SIGKILL, as 10s; empty means 10s
 	EnvMessage   = "BAI_TERMINATION_MESSAGE"         // where a container leaves its last words; empty means TerminationMessage
@@ -94,6 +103,7 @@ const (
 	EnvNode      = "BAI_NODE"                        // name of the node, by the downward API; empty means that of the system
 	EnvSystem    = "BAI_SYSTEM"                      // how often the wrapper measures what the benchmark uses, as 1s; empty means 1s, 0 not at all
 	EnvIndex     = "BAI_INDEX"                       // of the pod within its role, where it has several
+	EnvSockets   = "BAI_SOCKETS"                     // descriptor where a collector that is outside its pod's network is given sockets of it; empty means that it is inside
 	EnvScripts   = "BAI_SCRIPTS_PATH"                // where code lies that was sent along with the descriptor
 	EnvBackend   = "BENCHMARK_AI"                    // for client libraries: "fifo", the only one of the original's that is of use in a pod; ours append to EnvFile where it is set
 	EnvFile      = "BENCHMARK_AI_FILE"               // the metrics file
@@ -120,9 +130,12 @@ const (
 // container: the path that it has among the data of its run.
 const ScriptsDir = Dir + "/" + Scripts
 
+// CodeScheme is how the source of code begins that was sent along with a run.
+const CodeScheme = "script:"
+
 // Code returns code that was sent along as it is among the data of its run.
 func Code(s event.Script) event.Data {
-	return event.Data{Source: "script:" + s.SHA256, Path: ScriptsDir, SHA256: s.SHA256, Size: s.Size, Unpack: true, Writable: true}
+	return event.Data{Source: CodeScheme + s.SHA256, Path: ScriptsDir, SHA256: s.SHA256, Size: s.Size, Unpack: true, Writable: true}
 }
 
 // CodeOf returns the code that was sent along, of the data of a run; nil for none.
@@ -162,13 +175,15 @@ type Collect struct {
 	Access    Access       `json:"access,omitzero"` // to the brokers
 	Token     string       `json:"token"`           // of the run
 	Metrics   []Metric     `json:"metrics,omitempty"`
-	MaxLog    int64        `json:"max_log,omitempty"`  // bytes of output that are kept; zero means no limit
+	MaxLog    int64        `json:"max_log,omitempty"`  // bytes of output that are kept, of its beginning and of its end; zero means no limit
 	MaxLine   int          `json:"max_line,omitempty"` // bytes of a line that are kept; zero means 64 KiB
+	Reserve   int64        `json:"reserve,omitempty"`  // as EnvReserve: where less is free, the user is told, and below ResultsFloor of it nothing is shipped
 
 	Gateway   string        `json:"gateway,omitempty"`   // URL of the gateway, which takes artifacts; empty means that none are kept
 	Artifacts []Artifact    `json:"artifacts,omitempty"` // what to keep
 	Volumes   []string      `json:"volumes,omitempty"`   // paths of the benchmark's volumes that lie below VolumesDir
 	Scrape    Scrape        `json:"scrape,omitzero"`     // where the benchmark serves numbers
+	Series    int           `json:"series,omitempty"`    // series that are kept, its share of those of the run; zero means MaxSeries
 	OTLP      bool          `json:"otlp,omitempty"`      // whether it listens for numbers that programs send
 	Drain     time.Duration `json:"drain,omitempty"`     // ns; how long it may go on once it is told to stop; zero means 25 s
 }
@@ -205,6 +220,8 @@ type Metric struct {
 	Pattern string `json:"pattern"`          // RE2; see extract.Compile for what its groups are
 	Parser  string `json:"parser,omitempty"` // what the pattern is held against; empty means lines
 	Block   Block  `json:"block,omitzero"`   // of the parser of blocks
+
+	Direction string `json:"direction,omitempty"` // event.Higher or event.Lower; empty where the descriptor says nothing
 }
 
 // Scrape is where a benchmark serves numbers in the text format of Prometheus.
@@ -254,5 +271,8 @@ type Exit struct {
 	User    float64   `json:"user_seconds"`
 	System  float64   `json:"system_seconds"`
 	MaxRSS  int64     `json:"max_rss_bytes"`
-	Dropped int64     `json:"dropped_bytes,omitempty"` // output over the limit, not recorded
+	Stopped bool      `json:"stopped,omitempty"`       // it was told to end
+	Dropped int64     `json:"dropped_bytes,omitempty"` // output that was not recorded, because nobody read what came before it
+
+	DroppedLines int64 `json:"dropped_lines,omitempty"` // line feeds in it
 }

@@ -8,20 +8,30 @@ import (
 	"net"
 	"net/http"
 	"net/http/pprof"
+	"net/netip"
 	"slices"
+	"strings"
 	"time"
 
+	"github.com/benchmark-ai/bai/services/internal/listener"
 	"github.com/benchmark-ai/bai/services/internal/service"
 )
 
-// Check says why something is not ready, nil if it is.
+// Check says why something is not ready, nil if it is, or a NoteError.
 type Check func(ctx context.Context) error
 
+// NoteError is what a Check has to say of something that is ready.
+type NoteError string
+
+// Error implements error.
+func (n NoteError) Error() string { return string(n) }
+
 // Health returns the part that answers, over HTTP at addr, whether the process
-// lives (/healthz) and whether what it needs is there (/readyz: 200, or 503 and
+// lives (/healthz) and whether what it needs is there (/readyz: 200 and a line for each NoteError, or 503 and
 // a line for each check that fails). It serves metrics at /metrics where they are
 // not nil, and what the Go runtime knows of the process at /debug/pprof/ where
-// addr is one of loopback. It ends with an error where addr cannot be listened on.
+// addr is one of loopback, to whoever names it so: a page in a browser that has
+// another name lead there is refused. It ends with an error where addr cannot be listened on.
 // An empty addr serves nobody.
 func Health(addr string, checks map[string]Check, metrics http.Handler) service.Part {
 	return func(ctx context.Context) error {
@@ -33,7 +43,7 @@ func Health(addr string, checks map[string]Check, metrics http.Handler) service.
 		if err != nil {
 			return fmt.Errorf("serve health: %w", err)
 		}
-		return serve(ctx, l, checks, metrics)
+		return serve(ctx, listener.Retry(l), checks, metrics)
 	}
 }
 
@@ -45,9 +55,9 @@ func serve(ctx context.Context, l net.Listener, checks map[string]Check, metrics
 		mux.Handle("GET /metrics", metrics)
 	}
 	if a, ok := l.Addr().(*net.TCPAddr); ok && a.IP.IsLoopback() {
-		mux.HandleFunc("GET /debug/pprof/", pprof.Index)
-		mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
-		mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
+		mux.HandleFunc("GET /debug/pprof/", byLoopback(pprof.Index))
+		mux.HandleFunc("GET /debug/pprof/profile", byLoopback(pprof.Profile))
+		mux.HandleFunc("GET /debug/pprof/trace", byLoopback(pprof.Trace))
 	}
 	s := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
 	defer context.AfterFunc(ctx, func() { _ = s.Close() })()
@@ -57,12 +67,34 @@ func serve(ctx context.Context, l net.Listener, checks map[string]Check, metrics
 	return nil
 }
 
+// byLoopback answers requests whose Host is localhost or an address of loopback.
+func byLoopback(next http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		host := r.Host
+		if h, _, err := net.SplitHostPort(host); err == nil {
+			host = h
+		}
+		addr, err := netip.ParseAddr(strings.Trim(host, "[]"))
+		if host != "localhost" && (err != nil || !addr.Unmap().IsLoopback()) {
+			http.Error(w, fmt.Sprintf("host %.100q is not this machine: ask http://localhost or http://127.0.0.1", r.Host), http.StatusForbidden)
+			return
+		}
+		next(w, r)
+	}
+}
+
 func ready(w http.ResponseWriter, r *http.Request, checks map[string]Check) {
 	ctx, cancel := context.WithTimeout(r.Context(), 5*time.Second)
 	defer cancel()
 	var errs []error
+	var notes strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(checks)) {
-		if err := checks[name](ctx); err != nil {
+		err := checks[name](ctx)
+		if note, ok := errors.AsType[NoteError](err); ok {
+			fmt.Fprintf(&notes, "%s: %s\n", name, note)
+			continue
+		}
+		if err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", name, err))
 		}
 	}
@@ -70,5 +102,5 @@ func ready(w http.ResponseWriter, r *http.Request, checks map[string]Check) {
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)
 		return
 	}
-	_, _ = fmt.Fprintln(w, "ready")
+	_, _ = fmt.Fprintf(w, "ready\n%s", notes.String())
 }

@@ -5,6 +5,7 @@ package run
 import (
 	"context"
 	"fmt"
+	"os"
 	"os/signal"
 	"syscall"
 
@@ -13,11 +14,21 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/service"
 )
 
+// Signals are those that tell a process to terminate: an operator's, and that its
+// terminal was closed, unless it was started to ignore that (nohup).
+func Signals() []os.Signal {
+	all := []os.Signal{syscall.SIGINT, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) {
+		all = append(all, syscall.SIGHUP)
+	}
+	return all
+}
+
 // UntilSignal runs the named parts until one of them ends or the process is
 // told to terminate, and returns when all have ended. It returns the first
 // error, or nil after a signal. A second signal ends the process at once.
 func UntilSignal(ctx context.Context, parts map[string]service.Part) error {
-	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
+	ctx, stop := signal.NotifyContext(ctx, Signals()...)
 	defer stop()
 	context.AfterFunc(ctx, stop)
 	return All(ctx, parts)

@@ -47,6 +47,30 @@ func TestASignalIsNoError(t *testing.T) {
 	}
 }
 
+// profilesAreForLoopback asks for profiles by names that lead to this machine, and by
+// some that only a resolver of names would have lead here.
+func profilesAreForLoopback(t *testing.T, addr string) {
+	t.Helper()
+	for host, want := range map[string]int{
+		"localhost": 200, "localhost:80": 200, "127.0.0.2:80": 200, "[::1]:80": 200,
+		"attacker.example.org": 403, "attacker.example.org:80": 403, "10.0.0.1": 403, "127.0.0.1.example.org": 403,
+	} {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+addr+"/debug/pprof/", http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Host = host
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close() // what it says is of no use here
+		if resp.StatusCode != want {
+			t.Errorf("pprof asked as %s: %s, want %d", host, resp.Status, want)
+		}
+	}
+}
+
 func TestHealthSaysWhatIsNotReady(t *testing.T) {
 	addr := free(t)
 	var fault atomic.Pointer[error]
@@ -75,8 +99,28 @@ func TestHealthSaysWhatIsNotReady(t *testing.T) {
 	if code, body := get(t, addr, "/debug/pprof/"); code != 200 || !strings.Contains(body, "goroutine") {
 		t.Errorf("pprof: %d %q", code, body)
 	}
+	profilesAreForLoopback(t, addr)
 	fault.Store(new(errors.New("no broker answers")))
 	if code, body := get(t, addr, "/readyz"); code != 503 || body != "kafka: no broker answers\n" {
+		t.Errorf("readyz: %d %q", code, body)
+	}
+	stop()
+	if err := <-done; err != nil {
+		t.Errorf("stopped with %v, want nil", err)
+	}
+}
+
+func TestHealthNotesWhatIsToBeKnownOfWhatIsReady(t *testing.T) {
+	addr := free(t)
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() {
+		done <- run.Health(addr, map[string]run.Check{
+			"seals": func(context.Context) error { return run.NoteError("anybody is believed") },
+			"store": func(context.Context) error { return nil },
+		}, nil)(ctx)
+	}()
+	if code, body := get(t, addr, "/readyz"); code != 200 || body != "ready\nseals: anybody is believed\n" {
 		t.Errorf("readyz: %d %q", code, body)
 	}
 	stop()

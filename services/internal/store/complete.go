@@ -3,6 +3,7 @@ package store
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/benchmark-ai/bai/services/internal/event"
 )
@@ -18,6 +19,10 @@ type Completeness struct {
 	Awaited  []string // what may still come, for people, one entry for each source
 	Notes    []string // what was kept out and why, for people, one entry for each source
 }
+
+// Patience is how long after the end of a run nothing is waited for any more that
+// it wrote and that has not come.
+const Patience = 24 * time.Hour
 
 // Complete says whether all that a run wrote is stored, given what the store
 // has of each of its origins.
@@ -46,7 +51,7 @@ func Complete(r Run, streams []Stream) Completeness {
 	for _, pod := range r.Collectors {
 		for _, s := range collected(pod) {
 			if !ended[s] {
-				c.Awaited = append(c.Awaited, fmt.Sprintf("the end of the %s of %s of pod %s", s.what(), s.stream, s.pod))
+				c.Awaited = append(c.Awaited, fmt.Sprintf("the end of the %ss of %s of pod %s", s.word(), s.stream, s.pod))
 			}
 		}
 	}
@@ -71,11 +76,30 @@ func collected(pod string) []source {
 	}
 }
 
-func (s source) what() string {
-	if s.topic == event.TopicLogs {
-		return "lines"
+// plural is a number of the source's things: "1 line", "2 samples".
+func (s source) plural(n int64) string {
+	word := s.word()
+	if n != 1 {
+		word += "s"
 	}
-	return "samples"
+	return fmt.Sprintf("%d %s", n, word)
+}
+
+func (s source) word() string {
+	if s.topic == event.TopicLogs {
+		return "line"
+	}
+	return "sample"
+}
+
+// note says what of a stream is not there, and why. What was dropped of a log are
+// lines; of other streams it may be lines, samples or requests, as the reason says.
+func note(s Stream) string {
+	dropped := fmt.Sprintf("%d dropped", s.End.Dropped)
+	if s.Topic == event.TopicLogs {
+		dropped = source{topic: s.Topic}.plural(s.End.Dropped) + " dropped"
+	}
+	return fmt.Sprintf("%s-%d, %s: %s: %s", s.Origin.Role, s.Origin.Index, s.Origin.Stream, dropped, s.End.Reason)
 }
 
 // count adds what is known to be missing of a source that has ended.
@@ -87,10 +111,10 @@ func (c *Completeness) count(s Stream) {
 		c.Dropped += s.End.Dropped
 	}
 	if s.End.Dropped > 0 && s.End.Reason != "" {
-		c.Notes = append(c.Notes, fmt.Sprintf("%d %s of %s of %s-%d: %s", s.End.Dropped, source{topic: s.Topic}.what(), s.Origin.Stream, s.Origin.Role, s.Origin.Index, s.End.Reason))
+		c.Notes = append(c.Notes, note(s))
 	}
 	if missing := s.End.Count - s.Stored; missing > 0 {
 		c.Missing += missing
-		c.Awaited = append(c.Awaited, fmt.Sprintf("%d %s of %s of pod %s", missing, source{topic: s.Topic}.what(), s.Origin.Stream, s.Origin.Pod))
+		c.Awaited = append(c.Awaited, fmt.Sprintf("%s of %s of pod %s", source{topic: s.Topic}.plural(missing), s.Origin.Stream, s.Origin.Pod))
 	}
 }

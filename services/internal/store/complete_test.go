@@ -47,7 +47,7 @@ func TestComplete(t *testing.T) {
 		},
 		"what is missing of a pod that nobody awaits is missing all the same": {
 			streams: change(ended("p", 5, 3), 0, func(s *store.Stream) { s.Stored = 4 }),
-			want:    store.Completeness{Lines: 4, Samples: 3, Missing: 1, Awaited: []string{"1 lines of output of pod p"}},
+			want:    store.Completeness{Lines: 4, Samples: 3, Missing: 1, Awaited: []string{"1 line of output of pod p"}},
 		},
 		"who follows a pod's log from outside is awaited beside its collector": {
 			collectors: []string{"p", event.Follower("p")}, streams: ended("p", 5, 3),
@@ -59,7 +59,7 @@ func TestComplete(t *testing.T) {
 		},
 		"why something was kept out is said": {
 			collectors: []string{"p"}, streams: change(ended("p", 5, 3), 1, func(s *store.Stream) { s.Origin.Role, s.End.Dropped, s.End.Reason = "worker", 7, "no number" }),
-			want: store.Completeness{Complete: true, Lines: 5, Samples: 3, Notes: []string{"7 samples of output of worker-0: no number"}},
+			want: store.Completeness{Complete: true, Lines: 5, Samples: 3, Notes: []string{"worker-0, output: 7 dropped: no number"}},
 		},
 		"lines that a limit kept out are not missing": {
 			collectors: []string{"p"}, streams: change(ended("p", 5, 3), 0, func(s *store.Stream) { s.End.Dropped = 7 }),

@@ -39,6 +39,8 @@ const (
 	KindSummary     Kind = "summary"     // metrics-pusher: run → what its samples come to (Summaries)
 	KindEnvironment Kind = "environment" // metrics-pusher: run → where its pods ran (Environment)
 	KindLease       Kind = "lease"       // whoever: name → its holder
+	KindSeals       Kind = "seals"       // bai admin seals, and whoever makes topics: the one document that says from where on messages must have a seal
+	KindMark        Kind = "mark"        // standalone: which broker lies beside the store, and when they last noted each other
 )
 
 // Followed is the key of the document, of KindFollowed, that says that the log of

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"maps"
 	"strings"
 	"time"
 
@@ -42,6 +43,8 @@ type Run struct {
 
 	Overrides   []event.Override   `json:"overrides,omitempty"`   // part of Descriptor already
 	Origination *event.Origination `json:"origination,omitempty"` // of the descriptor; nil for a file of the user's
+
+	event.Use
 }
 
 // Original is what a document of KindOriginal says: the descriptor as the user
@@ -80,6 +83,44 @@ type RunFilter struct {
 	Until     time.Time         // created before this time
 	Text      string            // with which ID, name or file begins, or which is the task, in any case of letters
 	Oldest    bool              // first; else the newest is
+
+	Framework        string // of Run.Use, as is the version
+	FrameworkVersion string
+	DataID           string // one of Run.Use
+}
+
+// Terms are the labels of a run, and what it uses under keys that no label has: a
+// run is found by all of them alike. They are for reading only.
+func (r Run) Terms() map[string]string {
+	return terms(r.Labels, r.Framework, r.FrameworkVersion, r.DataIDs)
+}
+
+// Terms are those that a run must have.
+func (f RunFilter) Terms() map[string]string {
+	var ids []string
+	if f.DataID != "" {
+		ids = append(ids, f.DataID)
+	}
+	return terms(f.Labels, f.Framework, f.FrameworkVersion, ids)
+}
+
+// terms adds to labels what they do not say. No key of a label holds "=".
+func terms(labels map[string]string, framework, version string, ids []string) map[string]string {
+	if framework == "" && version == "" && len(ids) == 0 {
+		return labels
+	}
+	all := make(map[string]string, len(labels)+2+len(ids))
+	maps.Copy(all, labels)
+	if framework != "" {
+		all["=framework"] = framework
+	}
+	if version != "" {
+		all["=framework_version"] = version
+	}
+	for _, id := range ids {
+		all["=data_id="+id] = ""
+	}
+	return all
 }
 
 // LabelTask is the label that holds the name of a run's task.

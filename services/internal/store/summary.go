@@ -35,7 +35,8 @@ type Summary struct {
 	SD         Float             `json:"sd"`    // of the sample (n-1); NaN for one value
 	First      Float             `json:"first"` // by time
 	Last       Float             `json:"last"`
-	Interval   *Interval         `json:"interval,omitempty"` // of the median; nil where the samples are too few for one
+	Interval   *Interval         `json:"interval,omitempty"`  // of the median; nil where the samples are too few for one
+	Direction  string            `json:"direction,omitempty"` // which values are better: event.Higher or event.Lower
 }
 
 // Interval is a confidence interval.

@@ -15,7 +15,7 @@ func Kinds() []store.Kind {
 		store.KindKey, store.KindName, store.KindSubmission, store.KindOutbox, store.KindCancel, store.KindDescriptor, store.KindArtifact,
 		store.KindScript, store.KindPin, store.KindSchedule, store.KindEdition, store.KindFirings, store.KindBackfill, store.KindOrder,
 		store.KindTransfer, store.KindObject, store.KindQueue, store.KindLedger, store.KindPlan, store.KindWatch, store.KindFollowed,
-		store.KindUnsummed, store.KindSummary, store.KindEnvironment, store.KindLease,
+		store.KindUnsummed, store.KindSummary, store.KindEnvironment, store.KindLease, store.KindSeals, store.KindMark,
 	}
 }
 

@@ -357,9 +357,14 @@ func matches(f store.RunFilter, r store.Run) bool {
 			return false
 		}
 	}
-	return asked(f.Owner, r.Owner) && asked(f.Namespace, r.Namespace) && asked(f.Name, r.Name) && asked(f.Schedule, r.Schedule) &&
+	return uses(f, r) && asked(f.Owner, r.Owner) && asked(f.Namespace, r.Namespace) && asked(f.Name, r.Name) && asked(f.Schedule, r.Schedule) &&
 		(len(f.Phases) == 0 || slices.Contains(f.Phases, r.Phase)) && (len(f.Outcomes) == 0 || slices.Contains(f.Outcomes, r.Outcome)) &&
 		!r.Created.Before(f.Since) && (f.Until.IsZero() || r.Created.Before(f.Until)) && says(r, f.Text)
+}
+
+// uses reports whether a run uses what a filter asks for.
+func uses(f store.RunFilter, r store.Run) bool {
+	return asked(f.Framework, r.Framework) && asked(f.FrameworkVersion, r.FrameworkVersion) && (f.DataID == "" || slices.Contains(r.DataIDs, f.DataID))
 }
 
 // says reports whether text is what a run is found by.

@@ -130,6 +130,7 @@ func sample(rt *rapid.T) event.Sample {
 	v.Sub, v.Unit = rapid.IntRange(0, 2).Draw(rt, "sub"), rapid.SampledFrom([]string{"", "s"}).Draw(rt, "unit")
 	v.Step = rapid.Ptr(rapid.Int64(), true).Draw(rt, "step")
 	v.Labels = rapid.MapOfN(rapid.StringN(0, 3, -1), rapid.StringN(0, 3, -1), 0, 2).Draw(rt, "labels")
+	v.Direction = rapid.SampledFrom([]string{"", event.Higher, event.Lower}).Draw(rt, "direction")
 	return v
 }
 

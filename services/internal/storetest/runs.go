@@ -84,6 +84,8 @@ func testFilters(t *testing.T, s Store) {
 		r.File = pickOne(i, "Bench.toml", "", "größe/Ä.toml", "x\x00y")
 		r.Schedule = pickOne(i, "", "night", "day", "", "night")
 		r.Labels = map[string]string{"i": strconv.Itoa(i), store.LabelTask: pickOne(i, "Train", "", "n"), "même": pickOne(i, "é", ""), "odd": pickOne(i, "no", "yes")}
+		r.Framework, r.FrameworkVersion = pickOne(i, "", "PyTorch", "jax"), pickOne(i, "", "2.4", "2.4", "1")
+		r.DataIDs = pickOne(i, nil, []string{"mnist", "größe x"}, []string{"mnist"})
 		must(t, s.PutRun(ctx, r, c))
 		all = append([]store.Run{r}, all...)
 	}
@@ -101,6 +103,11 @@ func testFilters(t *testing.T, s Store) {
 		"in any phase":                                   {Phases: event.Phases()},
 		"with an outcome":                                {Outcomes: []event.Outcome{event.Failed}},
 		"with one of some outcomes":                      {Outcomes: []event.Outcome{event.Failed, event.Succeeded}},
+		"of a framework":                                 {Framework: "PyTorch"},
+		"of a framework in other letters":                {Framework: "pytorch"},
+		"of a version of a framework":                    {Framework: "jax", FrameworkVersion: "2.4"},
+		"with data of an ID":                             {DataID: "mnist"},
+		"with data of an ID, a label and a framework":    {DataID: "größe x", Framework: "PyTorch", Labels: map[string]string{"odd": "yes"}},
 		"with a label":                                   {Labels: map[string]string{"odd": "yes"}},
 		"with an empty label":                            {Labels: map[string]string{"même": ""}},
 		"with all labels":                                {Labels: map[string]string{"odd": "no", "même": "é", "i": "4"}},

@@ -23,10 +23,13 @@ func testSamples(t *testing.T, s Store) {
 		for i, v := range []float64{0, 1, -1.5, 0.1, 1e-320, math.MaxFloat64, -math.MaxFloat64, math.SmallestNonzeroFloat64, 1 << 53, math.Pi, math.NaN(), math.Inf(1), math.Inf(-1)} {
 			want = append(want, store.Sample{Origin: o, Sample: NewSample(int64(i), "v", v)})
 		}
+		better := NewSample(100, "v", 1)
+		better.Direction = event.Lower
+		want = append(want, store.Sample{Origin: o, Sample: better})
 		step := int64(math.MinInt64)
 		want = append(want, store.Sample{Origin: o, Sample: event.Sample{
 			Seq: math.MaxInt64, Sub: math.MaxInt32, Name: "ünï/☃ \x00 'x'", Value: new(1.0), Unit: "µs", Time: math.MinInt64, Step: &step,
-			Labels: map[string]string{"": "", "ü": strings.Repeat("☃", 1000), "a": "b"},
+			Labels: map[string]string{"": "", "ü": strings.Repeat("☃", 1000), "a": "b"}, Direction: event.Higher,
 		}})
 		must(t, s.AppendSamples(ctx, samples(want...)))
 		eventually(t, "samples", want, readSamples(ctx, s, store.SampleQuery{Run: "values"}, 100))

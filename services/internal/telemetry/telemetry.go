@@ -59,6 +59,7 @@ type Telemetry struct {
 	took     *prometheus.HistogramVec
 	said     *prometheus.CounterVec
 	waits    *prometheus.CounterVec
+	refused  *prometheus.CounterVec
 	lag      *prometheus.GaugeVec
 	copied   *prometheus.CounterVec
 
@@ -78,6 +79,7 @@ func New(ctx context.Context, s Settings, service string, log *zap.Logger) (*Tel
 		failed:   counter("bai_handling_failures_total", "Times that handling failed, and was tried again or given up.", "group", "topic"),
 		said:     counter("bai_events_said_total", "Events that were published; those to bai.dead are dead letters.", "topic"),
 		waits:    counter("bai_retries_total", "Times that something failed which is tried again.", "part", "step"),
+		refused:  counter("bai_messages_refused_total", "Messages that lacked the seal or the token of their run, and were not handled.", "group", "topic"),
 		took: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "bai_handling_seconds", Help: "How long it took to handle the events that were handed over at once.", Buckets: prometheus.ExponentialBuckets(0.0005, 4, 9),
 		}, []string{"group", "topic"}),
@@ -88,7 +90,7 @@ func New(ctx context.Context, s Settings, service string, log *zap.Logger) (*Tel
 		lags:   make(map[[2]string][]int),
 		tracer: noop.NewTracerProvider().Tracer(""),
 	}
-	t.registry.MustRegister(t.heard, t.failed, t.said, t.waits, t.took, t.lag, t.copied, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	t.registry.MustRegister(t.heard, t.failed, t.said, t.waits, t.refused, t.took, t.lag, t.copied, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	if s.Traces == "" {
 		return t, nil
 	}
@@ -150,6 +152,9 @@ func (t *Telemetry) Said(topic string, events int) {
 
 // Waits implements kafka.Meter.
 func (t *Telemetry) Waits(part, step string) { t.waits.WithLabelValues(part, step).Inc() }
+
+// Refused implements kafka.RefusalMeter.
+func (t *Telemetry) Refused(group, topic string) { t.refused.WithLabelValues(group, topic).Inc() }
 
 // Lags implements kafka.Meter.
 func (t *Telemetry) Lags(group, topic string, behind map[int]int64) {

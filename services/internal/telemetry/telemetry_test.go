@@ -161,7 +161,7 @@ func TestACollectorThatIsAwayHoldsUpNobody(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	_ = tell.Close(ctx) // whether it sees that the last ones are lost depends on when
-	if took := time.Since(begun); took > 10*time.Second {
+	if took := time.Since(begun); took > time.Minute {
 		t.Errorf("it took %s", took)
 	}
 	if n := logs.FilterMessage("traces are lost").Len(); n != 1 {

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -36,7 +37,7 @@ func (c *Collector) keep(ctx context.Context) {
 	notices := c.sendAll(keep)
 	for i, n := range notices {
 		if i == maxNotices {
-			n = fmt.Sprintf("%d more files are not kept", len(notices)-maxNotices)
+			n = notKept(len(notices) - maxNotices)
 		}
 		h := c.settings.Header.Cause("status/artifacts", fmt.Sprintf("%s %d %s", c.settings.Role, c.settings.Index, n))
 		err := c.bus.Publish(ctx, event.Status{Header: h, Phase: event.PhaseRunning, Message: n})
@@ -64,7 +65,7 @@ func (c *Collector) sendAll(ctx context.Context) []string {
 		notices = append(notices, fmt.Sprintf("artifact %q is not kept: %v", f.Name, err))
 		if errors.Is(err, errNone) || ctx.Err() != nil {
 			if rest := len(files) - i - 1; rest > 0 {
-				notices = append(notices, fmt.Sprintf("nor are %d more files", rest))
+				notices = append(notices, notKept(rest))
 			}
 			break
 		}
@@ -77,7 +78,7 @@ func (c *Collector) sendAll(ctx context.Context) []string {
 // that outlive it.
 func (c *Collector) files() (files []left.File, notices []string) {
 	var k pod.KeptFiles
-	b, err := os.ReadFile(pod.In(c.settings.Dir, pod.Kept))
+	b, err := c.volume.read(pod.Kept, mostKept)
 	if err == nil {
 		err = json.Unmarshal(b, &k)
 	}
@@ -86,7 +87,7 @@ func (c *Collector) files() (files []left.File, notices []string) {
 		return c.left()
 	}
 	for _, name := range k.Files {
-		files = append(files, left.File{Root: pod.In(c.settings.Dir, pod.KeptDir), Path: name, Name: name})
+		files = append(files, left.File{Path: name, Name: name})
 	}
 	return files, k.Notices
 }
@@ -99,10 +100,8 @@ func (c *Collector) left() (files []left.File, notices []string) {
 			notices = append(notices, goneArtifact(a.Path))
 			continue
 		}
-		some, notice := left.FindOn(a, volume, filepath.Join(c.settings.Seen, volume))
-		if notice != "" {
-			notices = append(notices, notice)
-		}
+		some, said := left.FindOn(a, volume, filepath.Join(c.settings.Seen, volume))
+		notices = append(notices, said...)
 		for _, f := range some {
 			if !slices.ContainsFunc(files, func(other left.File) bool { return other.Name == f.Name }) {
 				files = append(files, f)
@@ -122,19 +121,14 @@ func (c *Collector) send(ctx context.Context, of left.File) error {
 	if !filepath.IsLocal(of.Name) {
 		return errors.New("it has a name that no file can have")
 	}
-	root, err := os.OpenRoot(of.Root)
-	if err != nil {
-		return fmt.Errorf("it cannot be read: %w", reason(err))
-	}
-	defer root.Close() //nolint:errcheck // only a handle
-	f, err := root.OpenFile(of.Path, os.O_RDONLY|nonblock, 0)
+	f, err := c.open(of)
 	if err != nil {
 		return fmt.Errorf("it cannot be read: %w", reason(err))
 	}
 	defer f.Close() //nolint:errcheck // only read
 	info, err := f.Stat()
 	if err != nil || !info.Mode().IsRegular() {
-		return errors.New("it is not a file")
+		return errNoFile
 	}
 	for tries := 0; ; tries++ {
 		again, err := c.put(ctx, of.Name, io.NewSectionReader(f, 0, info.Size()), info.Size())
@@ -147,6 +141,20 @@ func (c *Collector) send(ctx context.Context, of left.File) error {
 		case <-time.After(pause(tries)):
 		}
 	}
+}
+
+// open opens a file that the wrapper has laid ready, or one of a volume of the
+// benchmark's.
+func (c *Collector) open(of left.File) (*os.File, error) {
+	if of.Root == "" {
+		return c.volume.open(path.Join(pod.KeptDir, of.Path), os.O_RDONLY)
+	}
+	root, err := os.OpenRoot(of.Root)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close() //nolint:errcheck // only a handle
+	return root.OpenFile(of.Path, os.O_RDONLY|nonblock, 0)
 }
 
 func reason(err error) error {
@@ -176,7 +184,7 @@ func (c *Collector) put(ctx context.Context, name string, body io.Reader, size i
 		return true, err
 	}
 	defer resp.Body.Close()                                         //nolint:errcheck // read as far as it matters
-	words, _ := io.ReadAll(io.LimitReader(resp.Body, maxProblem))   // what cannot be read says nothing
+	words, _ := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))    // what cannot be read says nothing
 	return judge(resp.StatusCode, strings.TrimSpace(string(words))) // the gateway's own words are for the user
 }
 

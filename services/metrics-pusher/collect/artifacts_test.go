@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -44,7 +45,8 @@ func (g *gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	status := http.StatusCreated
 	if g.answer != nil {
 		if s := g.answer(g.tries, r.URL.Path); s != 0 {
-			http.Error(w, "so it is", s)
+			w.WriteHeader(s)
+			_, _ = io.WriteString(w, `{"code": 3, "details": "`+strings.Repeat("x", 400)+`", "message": "so it is"}`)
 			return
 		}
 	}
@@ -109,14 +111,15 @@ func TestFilesGoToTheGatewayBeforeTheEnds(t *testing.T) {
 		return 0
 	}
 	v.record(t, out("a line\n"))
-	v.leave(t, pod.KeptFiles{Files: []string{"out/a b?.txt", "empty"}, Notices: []string{"artifact \"y\" is not kept: too large"}},
-		map[string]string{"out/a b?.txt": "text", "empty": ""})
+	v.leave(t, pod.KeptFiles{Files: []string{"out/a b?.txt", "empty", "07:47 C:\\x\n"}, Notices: []string{"artifact \"y\" is not kept: too large"}},
+		map[string]string{"out/a b?.txt": "text", "empty": "", "07:47 C:\\x\n": "odd"})
 	v.exit(t, pod.Exit{})
 	collectAll(t, keeping(v, g.URL+"/"), bus)
 	bus.complete(t)
 	want(t, g.got, map[string]string{
-		"/v1/runs/r1/artifacts/1/benchmark-2/out/a%20b%3F.txt": "text",
-		"/v1/runs/r1/artifacts/1/benchmark-2/empty":            "",
+		"/v1/runs/r1/artifacts/1/benchmark-2/out/a%20b%3F.txt":  "text",
+		"/v1/runs/r1/artifacts/1/benchmark-2/empty":             "",
+		"/v1/runs/r1/artifacts/1/benchmark-2/07:47%20C:%5Cx%0A": "odd",
 	})
 	want(t, bus.told(), []string{`artifact "y" is not kept: too large`})
 }
@@ -132,7 +135,7 @@ func TestWhatTheGatewayDoesNotTakeIsSaidAndFailsNothing(t *testing.T) {
 			`artifact "a" is not kept: it is larger than the gateway takes: so it is`, `artifact "b" is not kept: it is larger than the gateway takes: so it is`,
 		}},
 		"it does not know the run": {http.StatusNotFound, 1, []string{
-			`artifact "a" is not kept: the gateway takes none of them: the gateway answered 404: so it is`, "nor are 1 more files",
+			`artifact "a" is not kept: the gateway takes none of them: the gateway answered 404: so it is`, "1 more file is not kept",
 		}},
 		"it cannot be": {http.StatusBadRequest, 2, []string{
 			`artifact "a" is not kept: the gateway answered 400: so it is`, `artifact "b" is not kept: the gateway answered 400: so it is`,
@@ -162,7 +165,7 @@ func TestAGatewayThatIsAwayIsNotWaitedForWithoutEnd(t *testing.T) {
 	s.Drain = 300 * time.Millisecond
 	collectAll(t, s, bus)
 	bus.complete(t)
-	if got := strings.Join(bus.told(), "; "); !strings.HasPrefix(got, `artifact "a" is not kept: `) || !strings.HasSuffix(got, "; nor are 1 more files") {
+	if got := strings.Join(bus.told(), "; "); !strings.HasPrefix(got, `artifact "a" is not kept: `) || !strings.HasSuffix(got, "; 1 more file is not kept") {
 		t.Errorf("the user is told %q", got)
 	}
 }
@@ -245,4 +248,70 @@ func TestABenchmarkThatWasKilledWithItsContainerLeavesNoOtherFiles(t *testing.T)
 	bus.complete(t)
 	want(t, len(bus.told()), 1)
 	want(t, g.tries, 0)
+}
+
+// TestNoLinkLeadsOutOfTheVolume: the collector has its credentials in a folder
+// beside the volume, which the benchmark can write to.
+func TestNoLinkLeadsOutOfTheVolume(t *testing.T) {
+	t.Parallel()
+	const secret = "the token of the run"
+	names := []string{pod.KeptDir, pod.Output, pod.Metrics, pod.System, pod.Where, pod.Cursor, pod.Series, pod.Ended, pod.Spool, pod.FIFO, pod.OTLPURL, pod.Scraped, pod.OTLP}
+	for _, name := range names {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			linkedOut(t, name, secret)
+		})
+	}
+}
+
+// linkedOut collects from a volume in which a name is a link to a secret outside.
+func linkedOut(t *testing.T, name, secret string) {
+	t.Helper()
+	v, bus, g := newVolume(t).older(), newStore(t), newGateway(t) // where all names are the benchmark's
+	outside := t.TempDir()
+	files := []string{filepath.Join(outside, "collect.json"), filepath.Join(outside, filepath.Base(name))}
+	to := files[1]
+	if name == pod.KeptDir {
+		to = outside
+	}
+	for _, file := range files {
+		if err := os.WriteFile(file, []byte(secret), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink(to, filepath.Join(v.dir, name)); err != nil {
+		t.Fatal(err)
+	}
+	v.leave(t, pod.KeptFiles{Files: []string{"collect.json"}}, nil)
+	if name != pod.Ended {
+		v.exit(t, pod.Exit{})
+	}
+	s := keeping(v, g.URL)
+	s.OTLP, s.Scrape = true, pod.Scrape{URLs: []string{"http://127.0.0.1:1"}}
+	ctx, stop := context.WithTimeout(t.Context(), 2*time.Second) // a link for the end is never the end
+	defer stop()
+	_ = collector(t, s, bus).Run(ctx) // that some of it cannot be read may be an error
+	if sent := fmt.Sprint(g.got, bus.lines(), bus.samples()); strings.Contains(sent, secret) {
+		t.Errorf("sent is what lies outside: %q", sent)
+	}
+	for _, file := range files {
+		if text, err := os.ReadFile(file); err != nil || string(text) != secret {
+			t.Errorf("outside %s is %q, %v", file, text, err)
+		}
+	}
+}
+
+func TestAListOfFilesHasABound(t *testing.T) {
+	t.Parallel()
+	v, bus, g := newVolume(t), newStore(t), newGateway(t)
+	v.append(t, pod.Kept, `{"files": ["x"]`)
+	if err := os.Truncate(filepath.Join(v.dir, pod.Kept), 1<<40); err != nil { // nothing of it lies on the disk
+		t.Skip("this disk has no such files: ", err)
+	}
+	v.exit(t, pod.Exit{})
+	collectAll(t, keeping(v, g.URL), bus)
+	bus.complete(t)
+	if len(g.got) != 0 {
+		t.Errorf("sent %v", g.got)
+	}
 }

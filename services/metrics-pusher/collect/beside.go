@@ -2,12 +2,12 @@ package collect
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
 	"net"
 	"net/url"
-	"os"
 	"strings"
 	"time"
 
@@ -24,8 +24,11 @@ import (
 // is said, and keeps nothing else from being shipped.
 type beside struct {
 	settings Settings
+	volume   *volume
+	own      *volume
 	series   *series
 	lost     map[string]*losses // by stream
+	room     *room
 	log      *zap.Logger
 
 	scraped *spool
@@ -39,7 +42,7 @@ type beside struct {
 // begin begins what the settings ask for. When it returns programs find where to
 // send.
 func (c *Collector) begin(ctx context.Context) *beside {
-	b := &beside{settings: c.settings, series: c.series, lost: c.lost, log: c.log, ended: make(chan struct{}), begun: make(chan struct{})}
+	b := &beside{settings: c.settings, volume: c.volume, own: c.own, series: c.series, lost: c.lost, room: c.room, log: c.log, ended: make(chan struct{}), begun: make(chan struct{})}
 	if len(c.settings.Scrape.URLs) > 0 {
 		b.scrape(ctx)
 	}
@@ -54,7 +57,7 @@ func (c *Collector) begin(ctx context.Context) *beside {
 func (b *beside) scrape(ctx context.Context) {
 	var err error
 	if b.scraped, err = b.spool(pod.Scraped, "output.prometheus", event.StreamScraped); err == nil {
-		b.scraper, err = scrape.Start(ctx, b.settings.Scrape, b.scraped, b.log)
+		b.scraper, err = scrape.Start(ctx, b.settings.Scrape, b.settings.Net.DialContext, b.scraped, b.log)
 	}
 	if err != nil {
 		b.log.Error("numbers that the benchmark serves cannot be read", zap.Error(err))
@@ -62,7 +65,7 @@ func (b *beside) scrape(ctx context.Context) {
 }
 
 func (b *beside) spool(name, key, stream string) (*spool, error) {
-	return openSpool(pod.In(b.settings.Dir, name), key, b.settings.MaxLog, b.series, b.lost[stream])
+	return openSpool(b.own, name, key, b.settings.MaxLog, b.series, b.lost[stream], b.room)
 }
 
 // listen listens for what programs send: where it listened before, which they
@@ -74,31 +77,35 @@ func (b *beside) listen() {
 		close(b.begun)
 		return
 	}
-	before := b.before()
-	if before == "" {
+	address, key := b.before()
+	if address == "" {
 		defer close(b.begun)
-		l, err := listenAny()
+		key := rand.Text()
+		l, err := listenAny(b.settings.Net)
 		if err == nil {
-			err = b.tell(l.Addr().String())
+			err = b.tell(l.Addr().String(), key)
 		}
 		if err != nil {
 			b.sent.Drop(1, "output.otlp: nobody can listen: "+err.Error())
 			b.log.Error("nothing is taken over OTLP", zap.Error(err))
 			return
 		}
-		b.server = otlp.Serve(l, b.sent, b.log)
+		b.server = otlp.Serve(l, key, b.sent, b.log)
 		return
 	}
-	go b.again(before)
+	if err := b.tell(address, key); err != nil { // it may have been killed before
+		b.log.Warn("the benchmark may not find where to send", zap.Error(err))
+	}
+	go b.again(address, key)
 }
 
 // again listens at an address that programs know already, as soon as it is free.
-func (b *beside) again(address string) {
+func (b *beside) again(address, key string) {
 	defer close(b.begun)
 	for told := false; ; told = true {
-		l, err := net.Listen("tcp", address) //nolint:noctx // it returns at once
+		l, err := b.settings.Net.Listen(address)
 		if err == nil {
-			b.server = otlp.Serve(l, b.sent, b.log)
+			b.server = otlp.Serve(l, key, b.sent, b.log)
 			return
 		}
 		if !told {
@@ -112,40 +119,41 @@ func (b *beside) again(address string) {
 	}
 }
 
-func listenAny() (net.Listener, error) {
+func listenAny(n Network) (net.Listener, error) {
 	usual, err := url.Parse(pod.DefaultOTLP)
 	if err != nil {
 		return nil, err
 	}
-	l, err := net.Listen("tcp", usual.Host) //nolint:noctx // it returns at once
+	l, err := n.Listen(usual.Host)
 	if err != nil {
-		l, err = net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // it returns at once
+		l, err = n.Listen("127.0.0.1:0")
 	}
 	return l, err
 }
 
-// before returns where an earlier collector of this pod listened.
-func (b *beside) before() string {
-	text, err := os.ReadFile(pod.In(b.settings.Dir, pod.OTLPURL))
+// before returns where an earlier collector of this pod listened, and for which key.
+func (b *beside) before() (address, key string) {
+	text, err := b.own.read(pod.OTLPURL, mostURL)
 	if err != nil {
 		if !errors.Is(err, fs.ErrNotExist) {
 			b.log.Warn("where it was listened for OTLP cannot be read", zap.Error(err))
 		}
-		return ""
+		return "", ""
 	}
 	u, err := url.Parse(strings.TrimSpace(string(text)))
 	if err != nil {
-		return ""
+		return "", ""
 	}
-	return u.Host
+	key, _, _ = strings.Cut(strings.TrimPrefix(u.Path, "/"), "/")
+	return u.Host, key
 }
 
 // tell writes down where programs are to send.
-func (b *beside) tell(address string) error {
-	path := pod.In(b.settings.Dir, pod.OTLPURL)
-	err := os.WriteFile(path+".tmp", []byte("http://"+address+otlp.Path), 0o644) //nolint:gosec // the benchmark reads it
-	if err == nil {
-		err = os.Rename(path+".tmp", path)
+func (b *beside) tell(address, key string) error {
+	text := []byte("http://" + address + otlp.Path(key))
+	err := b.own.write(pod.OTLPURL, text, 0o644)
+	if err == nil && b.own != b.volume {
+		err = b.volume.write(pod.OTLPURL, text, 0o644) // the benchmark reads it
 	}
 	if err != nil {
 		return fmt.Errorf("write where it is listened: %w", err)

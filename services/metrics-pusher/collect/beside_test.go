@@ -3,6 +3,7 @@ package collect_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -50,7 +51,8 @@ func endpoint(tb testing.TB, v volume, store *store) string {
 	return string(url)
 }
 
-// post sends a message, and tries until somebody answers.
+// post sends a message, and tries until the collector answers. Where it does not
+// listen for a moment, one of another test may, which says that it is not it.
 func post(tb testing.TB, url string, body []byte) int {
 	tb.Helper()
 	for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
@@ -58,7 +60,10 @@ func post(tb testing.TB, url string, body []byte) int {
 		if err == nil {
 			_, _ = io.Copy(io.Discard, resp.Body)
 			_ = resp.Body.Close()
-			return resp.StatusCode
+			if resp.StatusCode != http.StatusNotFound {
+				return resp.StatusCode
+			}
+			err = errors.New(resp.Status)
 		}
 		if time.Now().After(end) {
 			tb.Fatal(err)
@@ -170,6 +175,45 @@ func TestAPageOfPrometheusIsReadUntilTheEnd(t *testing.T) {
 	store.complete(t)
 }
 
+func TestABadLineOfAPageIsSaidNotThatNobodyAnswers(t *testing.T) {
+	for name, tt := range map[string]struct {
+		page    string
+		samples bool
+		reason  string
+	}{
+		"one bad line":    {"a 1\nbroken line here\n", true, ` line 2: "broken line here" is not in the text format: `},
+		"no page at all":  {"<html>\n", false, ` could not be read: read the text format of Prometheus: line 1: "<html>" is not in the text format: `},
+		"another failure": {"", false, " could not be read: the answer is 404 Not Found: nothing was ever read there"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var n atomic.Int64
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				if tt.page == "" {
+					w.WriteHeader(http.StatusNotFound)
+				}
+				_, _ = io.WriteString(w, tt.page)
+				n.Add(1)
+			}))
+			defer server.Close()
+			v := newVolume(t)
+			s := settings(v)
+			s.Scrape = pod.Scrape{URLs: []string{server.URL}, Every: 10 * time.Millisecond}
+			store := newStore(t)
+			done := start(t, s, store)
+			store.until(t, func() bool { return n.Load() > 3 && (!tt.samples || len(store.samples()) > 1) })
+			server.Close() // as the benchmark's end does it
+			v.exit(t, pod.Exit{})
+			if err := <-done; err != nil {
+				t.Fatal(err)
+			}
+			end := store.end(event.StreamScraped, event.TopicMetrics)
+			if end.Dropped < 1 || !strings.Contains(end.Reason, tt.reason) || strings.Contains(end.Reason, "refused") || tt.samples != (end.Count > 0) {
+				t.Errorf("it ends with %+v", end)
+			}
+		})
+	}
+}
+
 // TestTheSamplesOfSeveralPagesAreSeriesOfTheirOwn: what one serves is not what the
 // other does.
 func TestTheSamplesOfSeveralPagesAreSeriesOfTheirOwn(t *testing.T) {
@@ -210,7 +254,7 @@ func TestTooManySeriesAreSaid(t *testing.T) {
 		t.Fatal(err)
 	}
 	want(t, store.end(event.StreamScraped, event.TopicMetrics), event.End{
-		Count: extract.MaxSeries, Last: store.last(event.StreamScraped), Dropped: 20, Reason: "output.prometheus: " + extract.TooManySeries,
+		Count: extract.MaxSeries, Last: store.last(event.StreamScraped), Dropped: 20, Reason: "output.prometheus: " + extract.TooManySeries(extract.MaxSeries),
 	})
 }
 

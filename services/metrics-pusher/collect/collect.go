@@ -15,7 +15,8 @@
 // event.End for each topic.
 //
 // Of all samples those of the first 15,000 series are shipped, one for each metric
-// and set of labels; those that say how the machine is used are not counted.
+// and set of labels, or of fewer where the run has other pods, which share them;
+// those that say how the machine is used are not counted.
 //
 // Before that, files that the benchmark left to be kept go to the gateway, as
 // far as there is time for it.
@@ -27,8 +28,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
+	"net"
 	"os"
-	"path/filepath"
+	"path"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -44,11 +49,29 @@ type Settings struct {
 	pod.Collect
 
 	Dir   string        // of the pod's volume; empty means pod.Dir
+	Own   string        // of the collector's own volume; empty means Dir
 	Seen  string        // below which Volumes lie; empty means pod.VolumesDir
 	Pod   string        // the pod's UID
 	Node  string        // name of the node; empty where it is not known
+	Net   Network       // the benchmark's; nil means that it shares this process's
 	Poll  time.Duration // how long it waits for more; zero means 100 ms
 	Drain time.Duration // how long it goes on shipping once it is told to stop; zero means what Collect says
+}
+
+// Network is where a benchmark serves numbers, and sends them to.
+type Network interface {
+	// Listen listens at an address such as 127.0.0.1:4318.
+	Listen(address string) (net.Listener, error)
+	// DialContext connects, as net.Dialer does.
+	DialContext(ctx context.Context, network, address string) (net.Conn, error)
+}
+
+// machine is the network that this process is in.
+type machine struct{ net.Dialer }
+
+// Listen implements Network.
+func (machine) Listen(address string) (net.Listener, error) {
+	return net.Listen("tcp", address) //nolint:noctx // it returns at once
 }
 
 // Publisher publishes.
@@ -64,15 +87,20 @@ type Publisher interface {
 type Collector struct {
 	settings Settings
 	patterns *extract.Patterns
+	declared extract.Declared
 	bus      Publisher
 	log      *zap.Logger
+	volume   *volume // while it runs
+	own      *volume // likewise; the same where it has none of its own
 	sources  []*source
 	series   *series
 	lost     map[string]*losses // by stream, of those whose file is ours
 	saved    time.Time          // when the cursor was written
 	placed   time.Time          // when what was last said of where it runs was written
+	room     *room
 
-	complained bool // of a cursor that cannot be written
+	owes       map[string]int64 // bytes of each stream that are not shipped, once it has run
+	complained bool             // of a cursor that cannot be written
 }
 
 // New returns a Collector. It fails where a metric's pattern is none, or where
@@ -87,7 +115,7 @@ func New(s Settings, bus Publisher, log *zap.Logger) (*Collector, error) {
 	}
 	s = defaults(s)
 	c := &Collector{
-		settings: s, patterns: patterns, bus: bus, log: log, series: &series{path: pod.In(s.Dir, pod.Series), log: log},
+		settings: s, patterns: patterns, declared: extract.Declare(s.Metrics), bus: bus, log: log, series: &series{log: log, set: extract.Series{Most: s.Series}},
 		lost: map[string]*losses{event.StreamScraped: {}, event.StreamOTLP: {}, event.StreamFIFO: {}},
 	}
 	for _, stream := range streams(s) {
@@ -116,19 +144,32 @@ func streams(s Settings) []string {
 // Run collects until the benchmark has ended or ctx is done, and returns when
 // everything that was written by then is shipped. Once ctx is done it tries for
 // no longer than Drain; what it could not ship by then is an error.
-func (c *Collector) Run(ctx context.Context) (err error) {
+func (c *Collector) Run(ctx context.Context) error {
+	err := c.run(ctx)
+	if err != nil && ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		return fmt.Errorf("%s could not be shipped within %s: %w", c.owed(), c.settings.Drain, err)
+	}
+	return err
+}
+
+func (c *Collector) run(ctx context.Context) (err error) {
+	if err := c.openVolumes(); err != nil {
+		return err
+	}
+	defer c.closeVolumes()
 	if err := c.load(); err != nil {
 		return err
 	}
-	defer c.close()
+	defer func() { c.owes = c.unshipped(); c.close() }()
 	if c.over() {
 		return nil // an earlier run has shipped everything
 	}
 	c.prepare()
+	c.watchRoom(ctx)
 	beside := c.begin(ctx) // before the pipe: who sees that is told where to send
 	closeBeside := sync.OnceFunc(beside.close)
 	defer closeBeside()
-	pipe := openPipe(c.settings, c.lost[event.StreamFIFO], c.log)
+	pipe := openPipe(c.volume, c.own, c.settings, c.lost[event.StreamFIFO], c.room, c.log)
 	defer pipe.close()
 	ship, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
@@ -158,17 +199,44 @@ func (c *Collector) Run(ctx context.Context) (err error) {
 	return c.finish(ship)
 }
 
+// openVolumes opens the pod's volume and the collector's own.
+func (c *Collector) openVolumes() (err error) {
+	if c.volume, err = openVolume(c.settings.Dir); err != nil {
+		return err
+	}
+	if c.own = c.volume; c.settings.Own != "" {
+		if c.own, err = openOwn(c.settings.Own); err != nil {
+			c.volume.close()
+			return err
+		}
+	}
+	c.series.volume = c.own
+	for _, s := range c.sources {
+		s.tail.volume = c.volume
+		if c.lost[s.from.Stream] != nil { // its file is ours
+			s.tail.volume = c.own
+		}
+	}
+	return nil
+}
+
+func (c *Collector) closeVolumes() {
+	if c.own != c.volume {
+		c.own.close()
+	}
+	c.volume.close()
+}
+
 // prepare makes the folder of what is shipped, and the file that client
 // libraries append to, so that whoever the benchmark runs as can.
 func (c *Collector) prepare() {
-	path := pod.In(c.settings.Dir, pod.Metrics)
-	dir := filepath.Dir(path)
-	err := os.Mkdir(dir, 0o700)
+	root, dir := c.volume.root, path.Dir(pod.Metrics)
+	err := root.Mkdir(dir, 0o700)
 	if err == nil {
-		err = os.Chmod(dir, 0o777) // the wrapper runs as the benchmark does
+		err = root.Chmod(dir, 0o777) // the wrapper runs as the benchmark does
 	}
 	if err == nil || errors.Is(err, fs.ErrExist) {
-		err = makeShared(path)
+		err = makeShared(root, pod.Metrics)
 	}
 	if err != nil && !errors.Is(err, fs.ErrExist) {
 		c.log.Warn("the metrics file cannot be made", zap.Error(err))
@@ -176,8 +244,8 @@ func (c *Collector) prepare() {
 }
 
 // makeShared makes an empty file that everybody may write.
-func makeShared(path string) error {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+func makeShared(root *os.Root, name string) error {
+	f, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
 	}
@@ -198,7 +266,7 @@ func (c *Collector) ended(ctx context.Context) bool {
 	if ctx.Err() != nil {
 		return true
 	}
-	_, err := os.Stat(pod.In(c.settings.Dir, pod.Ended))
+	_, err := c.volume.root.Lstat(pod.Ended)
 	return err == nil
 }
 
@@ -209,6 +277,9 @@ func (c *Collector) round(ctx context.Context) (full bool, err error) {
 		if err := c.place(ctx); err != nil {
 			return false, err
 		}
+	}
+	if err := c.room.watch(ctx); err != nil {
+		return false, err
 	}
 	for _, s := range c.sources {
 		more, err := s.ship(ctx)
@@ -225,7 +296,7 @@ func (c *Collector) finish(ctx context.Context) error {
 	if err := c.place(ctx); err != nil {
 		return err
 	}
-	exit := c.exit()
+	exit, _ := c.end()
 	for _, s := range c.sources {
 		err := s.finish(ctx, exit)
 		c.save()
@@ -236,17 +307,39 @@ func (c *Collector) finish(ctx context.Context) error {
 	return nil
 }
 
-// exit returns how the benchmark ended, nothing where that is not known.
-func (c *Collector) exit() pod.Exit {
-	var e pod.Exit
-	b, err := os.ReadFile(pod.In(c.settings.Dir, pod.Ended))
+// end returns how the benchmark ended, as far as that is known.
+func (c *Collector) end() (e pod.Exit, known bool) {
+	b, err := c.volume.read(pod.Ended, mostExit)
 	if err == nil {
 		err = json.Unmarshal(b, &e)
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		c.log.Warn("how the benchmark ended cannot be read", zap.Error(err))
 	}
-	return e
+	return e, err == nil
+}
+
+// unshipped returns how many bytes of each stream are not shipped.
+func (c *Collector) unshipped() map[string]int64 {
+	owes := make(map[string]int64)
+	for _, s := range c.sources {
+		if n := s.tail.end() - s.place.Resume; n > 0 && !s.place.Ended {
+			owes[s.from.Stream] = n
+		}
+	}
+	return owes
+}
+
+// owed says how much is not shipped.
+func (c *Collector) owed() string {
+	var all []string
+	for _, stream := range slices.Sorted(maps.Keys(c.owes)) {
+		all = append(all, fmt.Sprintf("%d bytes of %s", c.owes[stream], stream))
+	}
+	if len(all) == 0 {
+		return "the end of the output"
+	}
+	return strings.Join(all, ", ")
 }
 
 // over reports whether every source has ended.

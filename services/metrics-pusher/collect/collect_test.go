@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -79,8 +81,23 @@ func TestSamples(t *testing.T) {
 	store.complete(t)
 	want(t, store.end("metrics", event.TopicMetrics), event.End{
 		Count: 5, Last: 101, Dropped: 2,
-		Reason: `emitted, but no sample: first in the line that ends at byte 69: want a JSON object, as {"metric": 0.1}, got "not JSON"`,
+		Reason: `the line that ends at byte 69 is not a sample: want a JSON object, as {"metric": 0.1}, got "not JSON"`,
 	})
+}
+
+func TestAnEmittedMetricHasTheUnitAndDirectionOfTheDescriptor(t *testing.T) {
+	v := newVolume(t)
+	v.record(t, out("loss=0.5\n"))
+	v.append(t, pod.Metrics, `{"loss": 0.1, "other": 2}`+"\n"+`{"loss": 0.2, "@unit": "%"}`+"\n")
+	v.exit(t, pod.Exit{})
+	s := settings(v)
+	s.Metrics = []pod.Metric{{Name: "loss", Unit: "nat", Pattern: `loss=(\S+)`, Direction: event.Lower}}
+	store := newStore(t)
+	collectAll(t, s, store)
+	want(t, store.samples(), []string{
+		"metrics 26.0 loss=0.1 nat lower", "metrics 26.1 other=2", "metrics 54.0 loss=0.2 % lower", "output 22.0 loss=0.5 nat lower at 1",
+	})
+	store.complete(t)
 }
 
 func TestANumberWhereALineIsCutIsNoSampleAndCounted(t *testing.T) {
@@ -97,7 +114,7 @@ func TestANumberWhereALineIsCutIsNoSampleAndCounted(t *testing.T) {
 	want(t, store.samples(), []string{"output 31.0 loss=1 at 1", "output 32.0 block=1 at 1", "output 38.0 loss=7 at 1", "output 39.0 block=7 at 1"})
 	want(t, store.end("output", event.TopicMetrics), event.End{
 		Count: 4, Last: 39, Dropped: 2,
-		Reason: "in a line that is cut at 14 bytes, which is not searched further, up to its end (write numbers in shorter lines): first in the line of sequence number 31",
+		Reason: "a line is longer than 14 bytes, and the rest of it is not searched (write numbers in shorter lines) (first at seq 31 of the log)",
 	})
 }
 
@@ -112,32 +129,100 @@ func TestATimeThatCannotBeReadIsSaid(t *testing.T) {
 	collectAll(t, s, store)
 	want(t, store.samples(), []string{"output 25.0 loss=1 at 1", "output 52.0 loss=2", "output 63.0 loss=3 at 1"})
 	want(t, store.told(), []string{
-		"the time of 2 samples of output of benchmark-0 cannot be read in their lines: they have that at which the line was written; " +
-			"read are seconds since 1970, RFC 3339, and forms as 2006-01-02 15:04:05, in UTC",
+		"2 samples of output of benchmark-0 have the time at which the line was written: the time in the line cannot be read " +
+			"(write seconds since 1970, RFC 3339, or 2006-01-02 15:04:05, in UTC)",
 	})
 }
 
-func TestWhatIsOverTheLimitOfTheLogIsCountedAndSaid(t *testing.T) {
+func TestOfALogOverItsLimitBeginningAndEndAreKeptAndPatternsSeeAll(t *testing.T) {
 	v := newVolume(t)
-	v.record(t, out("12345\n12345\nlonger than that\nloss=1\n"))
+	v.record(t, out("12345\n12345\n"))
+	for i := range 100 {
+		v.record(t, out(fmt.Sprintf("step=%d\n", i)))
+	}
+	v.record(t, out("lo"), pod.Record{Err: true, Time: 1, Data: []byte("err\n")}, out("ss=42\nend"))
 	v.exit(t, pod.Exit{})
 	s := settings(v)
-	s.MaxLog = 12
-	s.Metrics = []pod.Metric{{Name: "loss", Pattern: `loss=(\S+)`}}
+	s.MaxLog = 34
+	s.Metrics = []pod.Metric{{Name: "loss", Pattern: `(?:loss|step)=(\S+)`}}
 	store := newStore(t)
 	collectAll(t, s, store)
-	want(t, store.lines(), []string{"19 12345", "25 12345"})
-	want(t, store.end("output", event.TopicLogs), event.End{Count: 2, Last: 25, Dropped: 2, Reason: "limits.max_log_size: of the output the first 12 bytes are kept"})
-	want(t, store.end("output", event.TopicMetrics), event.End{Count: 1, Last: 49})
+	var texts []string
+	for _, l := range store.lines() {
+		_, text, _ := strings.Cut(l, " ")
+		texts = append(texts, text)
+	}
+	want(t, texts, []string{"12345", "12345", "err err", "loss=42", "end open"})
+	want(t, len(store.samples()), 101)
+	end := store.end("output", event.TopicLogs)
+	want(t, end, event.End{Count: 5, Last: end.Last, Dropped: 100, Reason: "limits.max_log_size: the log is cut at 34 bytes, in the middle: 790 bytes are not stored"})
+	want(t, store.end("output", event.TopicMetrics).Dropped, 0)
+}
+
+func TestTheEndOfALogIsKeptHoweverOftenItsReaderIsKilled(t *testing.T) {
+	v := newVolume(t)
+	s := settings(v)
+	s.MaxLog = 2 << 20
+	s.Metrics = []pod.Metric{{Name: "n", Pattern: `n=(\d+) `}}
+	const lines, size = 20_000, 512
+	text := func(i int) string { return fmt.Sprintf("%-*s\n", size-1, fmt.Sprintf("n=%d ", i)) }
+	store := newStore(t)
+	for part := range 4 {
+		var all strings.Builder
+		for i := part * lines / 4; i < (part+1)*lines/4; i++ {
+			all.WriteString(text(i))
+			if all.Len() > 60_000 {
+				v.record(t, out(all.String()))
+				all.Reset()
+			}
+		}
+		v.record(t, out(all.String()))
+		cutOff(t, s, store, func() bool { return len(store.samples()) >= (part+1)*lines/4 })
+	}
+	info, err := os.Stat(filepath.Join(v.dir, pod.Output))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if st, ok := info.Sys().(*syscall.Stat_t); !ok || st.Blocks*512 > 4<<20 {
+		t.Errorf("of %d bytes of output too many lie on the disk: %+v", info.Size(), st)
+	}
+	v.exit(t, pod.Exit{})
+	collectAll(t, s, store)
+	got, end := store.lines(), store.end("output", event.TopicLogs)
+	if kept := int64(len(got)); kept < s.MaxLog/size*9/10 || kept > s.MaxLog/size || end.Count != kept || end.Count+end.Dropped != lines {
+		t.Errorf("%d lines are kept: %+v", kept, end)
+	}
+	if first, last := got[0], got[len(got)-1]; !strings.Contains(first, "n=0 ") || !strings.Contains(last, fmt.Sprintf("n=%d ", lines-1)) {
+		t.Errorf("the first line is %q, the last %q", first, last)
+	}
+	want(t, len(store.samples()), lines)
+}
+
+func TestALabelThatIsTooLongRefusesItsSamplesAndCountsThem(t *testing.T) {
+	v := newVolume(t)
+	long := strings.Repeat("x", 300)
+	v.append(t, pod.Metrics, `{"m": 1, "n": 2, "@labels": {"gpu": "0", "host": "`+long+`"}}`+"\n"+`{"m": 3, "@labels": {"gpu": "1"}}`+"\n")
+	v.record(t, out("loss=1 host="+long+" \nloss=2 host=y \n"))
+	v.exit(t, pod.Exit{})
+	s := settings(v)
+	s.Metrics = []pod.Metric{{Name: "loss", Pattern: `loss=(?P<value>\S+) host=(?P<host>\S+)`}}
+	store := newStore(t)
+	collectAll(t, s, store)
+	want(t, store.end("metrics", event.TopicMetrics).Dropped, 2)
+	end := store.end("output", event.TopicMetrics)
+	want(t, []any{end.Count, end.Dropped, end.Reason}, []any{int64(1), int64(1), "a metric's pattern matched a label of more than 256 bytes (first at seq 327 of the log)"})
+	labels := map[string]string{}
+	store.each(func(_ string, sample event.Sample) { labels[sample.Name] = fmt.Sprint(sample.Labels) })
+	want(t, labels, map[string]string{"m": "map[gpu:1]", "loss": "map[host:y]"})
 }
 
 func TestWhatTheWrapperDidNotRecordIsSaid(t *testing.T) {
 	v := newVolume(t)
 	v.record(t, out("a\n"))
-	v.exit(t, pod.Exit{Dropped: 77})
+	v.exit(t, pod.Exit{Dropped: 77, DroppedLines: 3})
 	store := newStore(t)
 	collectAll(t, settings(v), store)
-	want(t, store.end("output", event.TopicLogs), event.End{Count: 1, Last: 15, Dropped: 1, Reason: "limits.max_log_size: the last 77 bytes of the output were not recorded"})
+	want(t, store.end("output", event.TopicLogs), event.End{Count: 1, Last: 15, Dropped: 3, Reason: "the last 77 bytes of the output were not read in time (limits.max_log_size)"})
 }
 
 func TestADamagedRecordIsSaidAndWhatLiesBeforeIsKept(t *testing.T) {
@@ -306,7 +391,7 @@ func TestToldToStopItGivesUpAfterAWhile(t *testing.T) {
 	s := settings(v)
 	s.Drain = 10 * time.Millisecond
 	err := collector(t, s, store).Run(ctx)
-	if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "run/output") {
+	if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "15 bytes of output could not be shipped within 10ms") {
 		t.Errorf("Run: %v, want what was not shipped", err)
 	}
 }
@@ -380,21 +465,35 @@ func TestSettingsThatCannotBeRightAreRefused(t *testing.T) {
 	}
 }
 
-// volume is the volume of a pod, written as the wrapper and the benchmark do.
-type volume struct{ dir string }
+// volume is the volume of a pod, written as the wrapper and the benchmark do, and
+// the one that is the collector's own.
+type volume struct{ dir, own string }
 
 func newVolume(tb testing.TB) volume {
 	tb.Helper()
-	v := volume{tb.TempDir()}
-	if err := os.MkdirAll(filepath.Join(v.dir, "run"), 0o700); err != nil {
-		tb.Fatal(err)
+	v := volume{tb.TempDir(), tb.TempDir()}
+	for _, dir := range []string{v.dir, v.own} {
+		if err := os.MkdirAll(filepath.Join(dir, "run"), 0o700); err != nil {
+			tb.Fatal(err)
+		}
 	}
 	return v
 }
 
+// older is the volume of a pod whose collector has none of its own.
+func (v volume) older() volume { return volume{dir: v.dir} }
+
+// path is where a file lies.
+func (v volume) path(name string) string {
+	if v.own != "" && slices.Contains([]string{pod.Cursor, pod.Series, pod.Spool, pod.Scraped, pod.OTLP}, name) {
+		return filepath.Join(v.own, name)
+	}
+	return filepath.Join(v.dir, name)
+}
+
 func (v volume) append(tb testing.TB, name, text string) {
 	tb.Helper()
-	f, err := os.OpenFile(filepath.Join(v.dir, name), os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
+	f, err := os.OpenFile(v.path(name), os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
 	if err != nil {
 		tb.Error(err)
 		return
@@ -425,7 +524,7 @@ func (v volume) exit(tb testing.TB, e pod.Exit) {
 
 func settings(v volume) collect.Settings {
 	return collect.Settings{
-		Dir: v.dir, Pod: "u1", Poll: time.Millisecond,
+		Dir: v.dir, Own: v.own, Pod: "u1", Poll: time.Millisecond,
 		Collect: pod.Collect{Header: event.NewHeader("m1", "r1", "pets", "ann", time.Unix(0, 0).UTC()), Role: "benchmark", Container: "benchmark"},
 	}
 }
@@ -459,5 +558,23 @@ func want[T any](tb testing.TB, got, want T) {
 	tb.Helper()
 	if diff := cmp.Diff(want, got); diff != "" {
 		tb.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestWhatIsNotShippedBecauseTheDiskIsFullIsCounted wants more room than any disk has.
+func TestWhatIsNotShippedBecauseTheDiskIsFullIsCounted(t *testing.T) {
+	t.Parallel()
+	v := newVolume(t)
+	v.record(t, out("a\nb\n"), out("c=1"))
+	v.exit(t, pod.Exit{Stopped: true})
+	s := settings(v)
+	s.Metrics = []pod.Metric{{Name: "c", Pattern: `c=(\d+)`}}
+	s.Reserve, s.Drain = 1<<62, 2*time.Second // of which it waits half
+	store := newStore(t)
+	collectAll(t, s, store)
+	want(t, store.lines(), nil)
+	logs, samples := store.end(event.StreamOutput, event.TopicLogs), store.end(event.StreamOutput, event.TopicMetrics)
+	if logs.Dropped != 3 || samples.Dropped != 1 || !strings.Contains(logs.Reason, "disk was full") {
+		t.Errorf("of lines %+v, of samples %+v; want 3 and 1 dropped, and why", logs, samples)
 	}
 }

@@ -5,25 +5,27 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"time"
 
 	"go.uber.org/zap"
 
+	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/pod"
+	"github.com/benchmark-ai/bai/services/metrics-pusher/extract"
 )
 
 // place is how far a source is shipped.
 type place struct {
-	Base    int64 `json:"base,omitempty"` // offset of the file's beginning, above 0 where it was cut short
-	Resume  int64 `json:"resume"`         // offset to read from: that of the first line that is not complete
-	Done    int64 `json:"done"`           // lines up to this sequence number are shipped
-	Kept    int64 `json:"kept,omitempty"` // bytes of lines
-	Lines   count `json:"lines"`
-	Samples count `json:"samples"`
-	Untimed int64 `json:"untimed,omitempty"` // samples whose time cannot be read
-	Broken  bool  `json:"broken,omitempty"`  // the file is not read further
-	Ended   bool  `json:"ended,omitempty"`
+	Base    int64       `json:"base,omitempty"` // offset of the file's beginning, above 0 where it was cut short
+	Resume  int64       `json:"resume"`         // offset to read from: that of the first line that is not complete
+	Done    int64       `json:"done"`           // lines up to this sequence number are shipped
+	Kept    int64       `json:"kept,omitempty"` // bytes of lines
+	Cut     extract.Cut `json:"cut,omitzero"`   // of those behind them
+	Lines   count       `json:"lines"`
+	Samples count       `json:"samples"`
+	Untimed int64       `json:"untimed,omitempty"` // samples whose time cannot be read
+	Broken  bool        `json:"broken,omitempty"`  // the file is not read further
+	Ended   bool        `json:"ended,omitempty"`
 }
 
 // count is how many lines or samples were shipped.
@@ -66,8 +68,7 @@ func (c *Collector) load() error {
 
 // cursor reads what an earlier run has written. One that cannot be read is none.
 func (c *Collector) cursor() (k cursor, err error) {
-	path := pod.In(c.settings.Dir, pod.Cursor)
-	b, err := os.ReadFile(path)
+	b, err := c.own.read(pod.Cursor, mostCursor)
 	if errors.Is(err, fs.ErrNotExist) {
 		return k, nil
 	}
@@ -75,7 +76,7 @@ func (c *Collector) cursor() (k cursor, err error) {
 		return k, fmt.Errorf("read how far is shipped: %w", err)
 	}
 	if err := json.Unmarshal(b, &k); err != nil {
-		c.log.Warn("how far is shipped cannot be read: beginning anew", zap.String("file", path), zap.Error(err))
+		c.log.Warn("how far is shipped cannot be read: beginning anew", zap.String("file", pod.Cursor), zap.Error(err))
 		return cursor{}, nil
 	}
 	return k, nil
@@ -101,16 +102,17 @@ func (c *Collector) save() {
 		s.dirty = false
 	}
 	b, err := json.Marshal(k)
-	path := pod.In(c.settings.Dir, pod.Cursor)
 	if err == nil {
-		err = os.WriteFile(path+".tmp", b, 0o600)
-	}
-	if err == nil {
-		err = os.Rename(path+".tmp", path)
+		err = c.own.write(pod.Cursor, b, 0o600)
 	}
 	c.saved = time.Now()
 	if err != nil && !c.complained {
 		c.log.Warn("how far is shipped cannot be written", zap.Error(err))
 	}
 	c.complained = err != nil
+	for _, s := range c.sources {
+		if err == nil && s.from.Stream == event.StreamOutput {
+			s.release()
+		}
+	}
 }

@@ -20,6 +20,7 @@ const (
 	mostLine    = 96 << 10  // and at most: in JSON a byte may take six
 	maxEmission = 256 << 10 // bytes of an emitted line
 	maxProblem  = 300       // bytes of the reason that an end gives
+	maxAnswer   = 64 << 10  // bytes of a refusal of the gateway that are read: JSON that is cut cannot be
 )
 
 func defaults(s Settings) Settings {
@@ -27,6 +28,9 @@ func defaults(s Settings) Settings {
 		s.MaxLine = maxLine
 	}
 	s.MaxLine = min(s.MaxLine, mostLine)
+	if s.Net == nil {
+		s.Net = &machine{}
+	}
 	s.Seen = cmp.Or(s.Seen, pod.VolumesDir)
 	if s.Poll <= 0 {
 		s.Poll = 100 * time.Millisecond
@@ -93,24 +97,20 @@ func (c *count) drop(n int64, reason string) {
 }
 
 // Reasons for what is not shipped, for the user to read.
-func overLog(limit int64) string {
-	return fmt.Sprintf("limits.max_log_size: of the output the first %d bytes are kept", limit)
-}
-
 func unrecorded(dropped int64) string {
-	return fmt.Sprintf("limits.max_log_size: the last %d bytes of the output were not recorded", dropped)
+	return fmt.Sprintf("the last %d bytes of the output were not read in time (limits.max_log_size)", dropped)
 }
 
 func badEmission(seq int64, err error) string {
-	return fmt.Sprintf("emitted, but no sample: first in the line that ends at byte %d: %v", seq, err)
+	return fmt.Sprintf("the line that ends at byte %d is not a sample: %v", seq, err)
 }
 
 func overSpool(key string, limit int64) string {
-	return fmt.Sprintf("limits.max_log_size: of the samples of %s the first %d bytes are kept", key, limit)
+	return fmt.Sprintf("limits.max_log_size: only the first %[2]d bytes of the samples of %[1]s are kept", key, limit)
 }
 
 func overPipe(limit int64) string {
-	return fmt.Sprintf("limits.max_log_size: of what comes through the pipe of the original client library the first %d bytes are kept", limit)
+	return fmt.Sprintf("limits.max_log_size: only the first %d bytes of the FIFO are kept", limit)
 }
 
 func unwritten(err error) string {

@@ -1,11 +1,14 @@
 package collect
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"path"
 	"strings"
 	"time"
+
+	"github.com/benchmark-ai/bai/services/metrics-pusher/extract"
 )
 
 // maxNotices is how many words about artifacts a user is told.
@@ -33,6 +36,13 @@ const (
 // judge says what the gateway's answer to a file means, and whether the same may
 // be answered otherwise soon.
 func judge(status int, words string) (again bool, err error) {
+	var problem struct {
+		Message string `json:"message"`
+	}
+	if json.Unmarshal([]byte(words), &problem) == nil && problem.Message != "" {
+		words = problem.Message
+	}
+	words = extract.Beginning(words, maxProblem)
 	said := fmt.Sprintf("the gateway answered %d", status)
 	if words != "" {
 		said += ": " + words
@@ -60,6 +70,14 @@ func volumeOf(file string, volumes []string) (on string) {
 		}
 	}
 	return on
+}
+
+// notKept says that so many more files are not kept.
+func notKept(more int) string {
+	if more == 1 {
+		return "1 more file is not kept"
+	}
+	return fmt.Sprintf("%d more files are not kept", more)
 }
 
 // goneArtifact says why an artifact is not kept that went with its container.

@@ -3,8 +3,6 @@ package collect
 import (
 	"bytes"
 	"errors"
-	"fmt"
-	"io/fs"
 	"os"
 	"sync"
 	"syscall"
@@ -30,6 +28,7 @@ type pipe struct {
 	patience time.Duration // how long the end may take while the disk is full
 	lost     *losses
 	log      *zap.Logger
+	disk     *room
 	stop     chan struct{} // nobody waits for the disk any more
 	done     sync.WaitGroup
 	once     sync.Once
@@ -48,11 +47,11 @@ const (
 
 // openPipe makes the FIFO if it is not there and begins to carry. Where that is
 // impossible it says so, and carries nothing.
-func openPipe(s Settings, lost *losses, log *zap.Logger) *pipe {
-	p := &pipe{limit: s.MaxLog, patience: min(fullDisk, s.Drain/2), lost: lost, log: log, stop: make(chan struct{})}
+func openPipe(v, own *volume, s Settings, lost *losses, r *room, log *zap.Logger) *pipe {
+	p := &pipe{disk: r, limit: s.MaxLog, patience: min(fullDisk, s.Drain/2), lost: lost, log: log, stop: make(chan struct{})}
 	var err error
-	if p.fifo, err = openFIFO(pod.In(s.Dir, pod.FIFO)); err == nil {
-		err = p.openSpool(pod.In(s.Dir, pod.Spool))
+	if p.fifo, err = v.fifo(pod.FIFO); err == nil {
+		err = p.openSpool(own)
 	}
 	if err != nil {
 		log.Warn("the pipe of the original client library cannot be served", zap.Error(err))
@@ -63,8 +62,8 @@ func openPipe(s Settings, lost *losses, log *zap.Logger) *pipe {
 }
 
 // openSpool opens the file.
-func (p *pipe) openSpool(path string) error {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND|os.O_CREATE, 0o600)
+func (p *pipe) openSpool(v *volume) error {
+	f, err := v.open(pod.Spool, os.O_RDWR|os.O_APPEND|os.O_CREATE)
 	if err != nil {
 		return err
 	}
@@ -79,24 +78,6 @@ func (p *pipe) openSpool(path string) error {
 	_, err = f.ReadAt(end, p.size-1)
 	p.torn = err == nil && end[0] != '\n'
 	return nil
-}
-
-func openFIFO(path string) (*os.File, error) {
-	err := syscall.Mkfifo(path, 0o600)
-	if err == nil {
-		err = os.Chmod(path, 0o666) // whoever the benchmark runs as
-	}
-	if err != nil && !errors.Is(err, fs.ErrExist) {
-		return nil, fmt.Errorf("make %s: %w", path, err)
-	}
-	info, err := os.Lstat(path)
-	if err != nil {
-		return nil, err
-	}
-	if info.Mode().Type() != fs.ModeNamedPipe {
-		return nil, fmt.Errorf("%s is there and is no pipe", path)
-	}
-	return os.OpenFile(path, os.O_RDWR|syscall.O_NONBLOCK, 0)
 }
 
 // carry carries until close. A line that a kill tore is ended first: what was lost
@@ -140,9 +121,11 @@ func (p *pipe) room(b []byte) int {
 // as long as the disk is full, once nobody waits any more once.
 func (p *pipe) write(b []byte) (written int) {
 	for told := false; written < len(b); {
-		n, err := p.spool.Write(b[written:])
-		written += n
+		n, err := 0, p.disk.full()
 		if err == nil {
+			n, err = p.spool.Write(b[written:])
+		}
+		if written += n; err == nil {
 			continue
 		}
 		if !told {

@@ -34,7 +34,7 @@ func (v volume) feed(t *testing.T, text string) {
 
 func (v volume) text(t *testing.T, name string) string {
 	t.Helper()
-	b, err := os.ReadFile(filepath.Join(v.dir, name))
+	b, err := os.ReadFile(v.path(name))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +42,7 @@ func (v volume) text(t *testing.T, name string) string {
 }
 
 func TestWhatComesThroughTheFIFOBeyondTheLimitIsReadAndCounted(t *testing.T) {
-	const over = "limits.max_log_size: of what comes through the pipe of the original client library the first 24 bytes are kept"
+	const over = "limits.max_log_size: only the first 24 bytes of the FIFO are kept"
 	line := func(n int) string { return fmt.Sprintf("{\"a\": %d}\n", n) } // of 9 bytes
 	for name, tt := range map[string]struct {
 		before string // in the file
@@ -96,10 +96,11 @@ func TestALineOfWhichTheFileHasTheBeginningIsNotLostTwice(t *testing.T) {
 
 func TestADiskThatIsFullKeepsNobodyFromEnding(t *testing.T) {
 	v := newVolume(t)
-	if err := os.Symlink("/dev/full", filepath.Join(v.dir, pod.Spool)); err != nil {
+	full, err := os.OpenFile("/dev/full", os.O_RDWR, 0)
+	if err != nil {
 		t.Fatal(err)
 	}
-	end := collect.Carry(settings(v), 50*time.Millisecond)
+	end := collect.CarryInto(settings(v), 50*time.Millisecond, full)
 	v.feed(t, "{\"a\": 1}\n{\"a\": 2}\n{\"a\": 3}")
 	lost, reason := end()
 	want(t, lost, 3)
@@ -122,13 +123,13 @@ func TestWhatIsLostOfTheFIFOIsCountedOnceAlsoAfterARestart(t *testing.T) {
 	v.exit(t, pod.Exit{})
 	collectAll(t, s, store)
 	want(t, store.end("fifo", event.TopicMetrics), event.End{
-		Count: 1, Last: 9, Dropped: 4, Reason: "limits.max_log_size: of what comes through the pipe of the original client library the first 10 bytes are kept",
+		Count: 1, Last: 9, Dropped: 4, Reason: "limits.max_log_size: only the first 10 bytes of the FIFO are kept",
 	})
 }
 
 // saved is how far is shipped, as it is written down.
 func (v volume) saved() string {
-	b, _ := os.ReadFile(filepath.Join(v.dir, pod.Cursor)) // there may be none yet
+	b, _ := os.ReadFile(v.path(pod.Cursor)) // there may be none yet
 	return string(b)
 }
 

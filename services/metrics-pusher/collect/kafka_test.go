@@ -140,7 +140,7 @@ func BenchmarkCost(b *testing.B) {
 	v := newVolume(b)
 	broker := kafkatest.Start(b, event.Topics()...)
 	cmd := exec.CommandContext(b.Context(), os.Args[0])
-	cmd.Env = append(os.Environ(), "COLLECT_DIR="+v.dir, "COLLECT_BROKER="+broker.Addrs[0])
+	cmd.Env = append(os.Environ(), "COLLECT_DIR="+v.dir, "COLLECT_OWN="+v.own, "COLLECT_BROKER="+broker.Addrs[0])
 	if err := cmd.Start(); err != nil {
 		b.Fatal(err)
 	}

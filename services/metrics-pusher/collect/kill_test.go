@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 	if dir == "" {
 		os.Exit(m.Run())
 	}
-	s := settings(volume{dir})
+	s := settings(volume{dir, os.Getenv("COLLECT_OWN")})
 	s.Metrics = []pod.Metric{{Name: "n", Pattern: `n=(\d+)`}}
 	s.OTLP = os.Getenv("COLLECT_OTLP") != ""
 	var bus collect.Publisher = file{filepath.Join(dir, "shipped")}
@@ -74,15 +74,23 @@ func (f file) Publish(_ context.Context, events ...event.Event) error {
 
 func TestKilledAtAnyTimeItShipsEverythingOnce(t *testing.T) {
 	t.Parallel()
+	for name, v := range map[string]volume{
+		"of a pod with a volume of the collector's own": newVolume(t),
+		"of a pod that an older executor made":          newVolume(t).older(),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			killedOnce(t, v)
+		})
+	}
+}
+
+// killedOnce kills the collector while a benchmark writes, and looks at what was
+// shipped.
+func killedOnce(t *testing.T, v volume) {
+	t.Helper()
 	const lines = 8000
-	v := newVolume(t)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		writeAll(t, v, lines)
-	}()
-	killed(t, v)
-	<-done
+	killed(t, v, func() { writeAll(t, v, lines) })
 	store := shipped(t, v)
 	store.complete(t)
 	for stream, n := range map[string]int{"output": lines, "metrics": lines} {
@@ -95,30 +103,41 @@ func TestKilledAtAnyTimeItShipsEverythingOnce(t *testing.T) {
 	}
 }
 
-// killed runs the process that collects, kills it again and again, and returns
-// when it has ended by itself.
-func killed(t *testing.T, v volume, env ...string) {
+// killed runs the collector's process while the benchmark writes, kills it
+// again and again, and returns when it has ended by itself. The benchmark ends
+// after the last kill: before that no collector can end by itself, however slow
+// the machine is.
+func killed(t *testing.T, v volume, benchmark func(), env ...string) {
 	t.Helper()
-	kills := 0
-	for ended := false; !ended; {
+	const kills = 8
+	written := make(chan struct{})
+	go func() {
+		defer close(written)
+		benchmark()
+	}()
+	var complaint strings.Builder
+	start := func() *exec.Cmd {
 		cmd := exec.CommandContext(t.Context(), os.Args[0])
-		cmd.Env = append(append(os.Environ(), "COLLECT_DIR="+v.dir), env...)
-		var complaint strings.Builder
+		cmd.Env = append(append(os.Environ(), "COLLECT_DIR="+v.dir, "COLLECT_OWN="+v.own), env...)
 		cmd.Stderr = &complaint
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		if kills < 8 {
-			time.AfterFunc(time.Duration(30+rand.IntN(150))*time.Millisecond, func() { _ = cmd.Process.Kill() })
-		}
-		err := cmd.Wait()
-		if ended = err == nil; !ended && complaint.Len() > 0 {
-			t.Fatal(complaint.String())
-		}
-		kills++
+		return cmd
 	}
-	if kills < 2 {
-		t.Errorf("it ended before it was killed")
+	for range kills {
+		cmd := start()
+		time.Sleep(time.Duration(30+rand.IntN(150)) * time.Millisecond) // any moment will do
+		_ = cmd.Process.Kill()
+		if err := cmd.Wait(); err == nil || complaint.Len() > 0 {
+			t.Fatalf("it ended by itself before the benchmark did: %s", complaint.String())
+		}
+	}
+	cmd := start()
+	<-written
+	v.exit(t, pod.Exit{})
+	if err := cmd.Wait(); err != nil {
+		t.Fatalf("%v: %s", err, complaint.String())
 	}
 }
 
@@ -126,18 +145,13 @@ func TestKilledAtAnyTimeItShipsWhatIsSentToItOnce(t *testing.T) {
 	t.Parallel()
 	const points = 1500
 	v := newVolume(t)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		defer v.exit(t, pod.Exit{})
+	killed(t, v, func() {
 		url := endpoint(t, v, newStore(t))
 		for i := range points {
 			for body := gauge(t, "n", float64(i), int64(i+1)); post(t, url, body) != http.StatusOK; { // again until it is answered
 			}
 		}
-	}()
-	killed(t, v, "COLLECT_OTLP=yes")
-	<-done
+	}, "COLLECT_OTLP=yes")
 	store := shipped(t, v)
 	store.complete(t)
 	values := make(map[float64]int)
@@ -150,7 +164,7 @@ func TestKilledAtAnyTimeItShipsWhatIsSentToItOnce(t *testing.T) {
 }
 
 // writeAll writes numbered lines to both streams, in pieces that end anywhere,
-// and to the metrics file, and ends.
+// and to the metrics file.
 func writeAll(t *testing.T, v volume, lines int) {
 	t.Helper()
 	var stdout, stderr string
@@ -171,7 +185,6 @@ func writeAll(t *testing.T, v volume, lines int) {
 		fmt.Fprintf(&metrics, `{"m": %d}`+"\n", i)
 	}
 	v.append(t, pod.Metrics, metrics.String())
-	v.exit(t, pod.Exit{})
 }
 
 // shipped reads what was shipped into the file of a volume.

@@ -178,7 +178,7 @@ func shipLarge(t *testing.T, v volume, told pod.Collect) (peak int) {
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(t.Context(), program, "collect")
-	cmd.Env = append(os.Environ(), pod.EnvDir+"="+v.dir, pod.EnvSecretDir+"="+dir, pod.EnvPodUID+"=u1")
+	cmd.Env = append(os.Environ(), pod.EnvDir+"="+v.dir, pod.EnvStateDir+"="+v.own, pod.EnvSecretDir+"="+dir, pod.EnvPodUID+"=u1")
 	var said strings.Builder
 	cmd.Stderr = &said
 	if err := cmd.Start(); err != nil {

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"strconv"
 
 	"go.uber.org/zap"
@@ -18,14 +17,13 @@ import (
 // place ships where the benchmark runs, once that is written, and again once
 // there is more to say. A restart repeats it.
 func (c *Collector) place(ctx context.Context) error {
-	path := pod.In(c.settings.Dir, pod.Where)
-	info, err := os.Stat(path)
+	info, err := c.volume.root.Lstat(pod.Where)
 	if err != nil || info.ModTime().Equal(c.placed) {
 		return nil //nolint:nilerr // it is not known yet
 	}
 	c.placed = info.ModTime()
 	var e event.Environment
-	b, err := os.ReadFile(path)
+	b, err := c.volume.read(pod.Where, mostWhere)
 	if err == nil {
 		err = json.Unmarshal(b, &e)
 	}

@@ -12,6 +12,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/internal/pod"
 	"github.com/benchmark-ai/bai/services/metrics-pusher/extract"
 )
 
@@ -19,8 +20,8 @@ import (
 // that whoever goes on after a kill keeps those that were kept before. Any
 // goroutine may ask them.
 type series struct {
-	path string
-	log  *zap.Logger
+	volume *volume
+	log    *zap.Logger
 
 	mu   sync.Mutex
 	set  extract.Series
@@ -33,12 +34,12 @@ const idSize = 8
 // load has it know those of the file, or removes the file where anew is set.
 func (s *series) load(anew bool) error {
 	if anew {
-		if err := os.Remove(s.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := s.volume.root.Remove(pod.Series); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("forget another run's series: %w", err)
 		}
 		return nil
 	}
-	b, err := os.ReadFile(s.path)
+	b, err := s.volume.read(pod.Series, 2*idSize*extract.MaxSeries) // more than any pod has
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("read which series are kept: %w", err)
 	}
@@ -67,6 +68,9 @@ func (s *series) admit(samples []event.Sample) (kept []event.Sample, dropped int
 	return kept, len(samples) - len(kept)
 }
 
+// tooMany says why samples are dropped.
+func (s *series) tooMany() string { return s.set.TooMany() } // what it reads never changes
+
 // write appends series to the file. A disk that is full is no reason to stop: then
 // others may be kept after a kill.
 func (s *series) write(fresh []uint64) {
@@ -77,7 +81,7 @@ func (s *series) write(fresh []uint64) {
 	for _, id := range fresh {
 		b = binary.LittleEndian.AppendUint64(b, id)
 	}
-	f, err := os.OpenFile(s.path, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
+	f, err := s.volume.open(pod.Series, os.O_WRONLY|os.O_APPEND|os.O_CREATE)
 	if err == nil {
 		_, err = f.Write(b)
 		err = errors.Join(err, f.Close())

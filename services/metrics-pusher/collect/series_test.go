@@ -36,8 +36,8 @@ func TestOfAllThatABenchmarkWritesSoManySeriesAreKept(t *testing.T) {
 	count := func(stream string) event.End { e := store.end(stream, event.TopicMetrics); e.Last = 0; return e }
 	want(t, count(event.StreamSystem), event.End{Count: 1})
 	want(t, count(event.StreamOutput), event.End{Count: 2})
-	want(t, count(event.StreamMetrics), event.End{Count: extract.MaxSeries - 1, Dropped: 2, Reason: extract.TooManySeries})
-	want(t, count(event.StreamFIFO), event.End{Count: 3, Dropped: 3, Reason: extract.TooManySeries})
+	want(t, count(event.StreamMetrics), event.End{Count: extract.MaxSeries - 1, Dropped: 2, Reason: extract.TooManySeries(extract.MaxSeries)})
+	want(t, count(event.StreamFIFO), event.End{Count: 3, Dropped: 3, Reason: extract.TooManySeries(extract.MaxSeries)})
 }
 
 // TestTheSameSeriesAreKeptAfterAKill: whatever was kept before goes on, and
@@ -56,7 +56,7 @@ func TestTheSameSeriesAreKeptAfterAKill(t *testing.T) {
 	store.complete(t)
 	end := store.end(event.StreamMetrics, event.TopicMetrics)
 	end.Last = 0
-	want(t, end, event.End{Count: extract.MaxSeries + 11, Dropped: 21, Reason: extract.TooManySeries})
+	want(t, end, event.End{Count: extract.MaxSeries + 11, Dropped: 21, Reason: extract.TooManySeries(extract.MaxSeries)})
 }
 
 func TestTheSeriesOfAnotherRunAreForgotten(t *testing.T) {
@@ -90,4 +90,18 @@ func cutOff(t *testing.T, s collect.Settings, store *store, until func() bool) {
 	store.mu.Lock()
 	store.refuse = nil
 	store.mu.Unlock()
+}
+
+func TestAPodKeepsItsShareOfTheSeriesOfItsRun(t *testing.T) {
+	v := newVolume(t)
+	s := settings(v)
+	s.Series = 468
+	v.append(t, pod.Metrics, many(0, 500))
+	v.exit(t, pod.Exit{})
+	store := newStore(t)
+	collectAll(t, s, store)
+	store.complete(t)
+	end := store.end(event.StreamMetrics, event.TopicMetrics)
+	end.Last = 0
+	want(t, end, event.End{Count: 468, Dropped: 32, Reason: extract.TooManySeries(468)})
 }

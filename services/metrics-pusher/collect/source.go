@@ -19,9 +19,11 @@ type source struct {
 	from     event.Source
 	settings Settings
 	patterns *extract.Patterns
+	declared extract.Declared
 	series   *series // of which samples are shipped; nil for all
 	lost     *losses // what is not in the file; nil where nobody of ours writes it
 	bus      Publisher
+	room     *room // nil: there is always room
 	log      *zap.Logger
 
 	tail      tail
@@ -29,10 +31,11 @@ type source struct {
 	joinedErr joiner // standard error
 	outs      *extract.Blocks
 	errs      *extract.Blocks
-	place     place // what is shipped
-	next      place // what will be, once what is under way is
-	skip      int64 // lines up to this sequence number were shipped by an earlier run
-	dirty     bool  // place has changed since it was written down
+	place     place        // what is shipped
+	next      place        // what will be, once what is under way is
+	skip      int64        // lines up to this sequence number were shipped by an earlier run
+	dirty     bool         // place has changed since it was written down
+	record    extract.Mark // before the record that is read
 
 	lines   []event.Line // under way, as are these
 	samples []event.Sample
@@ -61,8 +64,8 @@ func (c *Collector) newSource(stream string) *source {
 		from: event.Source{
 			Role: c.settings.Role, Index: c.settings.Index, Pod: c.settings.Pod, Container: c.settings.Container, Stream: stream,
 		},
-		settings: c.settings, patterns: c.patterns, bus: c.bus, log: c.log.With(zap.String("stream", stream)),
-		tail:   tail{path: pod.In(c.settings.Dir, files[stream])},
+		settings: c.settings, patterns: c.patterns, declared: c.declared, bus: c.bus, log: c.log.With(zap.String("stream", stream)),
+		tail:   tail{path: files[stream]},
 		joined: joiner{limit: limit}, joinedErr: joiner{limit: limit},
 		outs: c.patterns.Blocks(), errs: c.patterns.Blocks(),
 	}
@@ -147,6 +150,7 @@ func (s *source) records(ctx context.Context, data []byte) error {
 		if n == 0 {
 			return nil
 		}
+		s.record = extract.Mark{From: s.joinedErr.under(s.joined.under(at)), After: at, Bytes: s.next.Cut.Bytes}
 		j := &s.joined
 		if r.Err {
 			j = &s.joinedErr
@@ -222,19 +226,24 @@ func (s *source) overdue(ctx context.Context) error {
 	return s.commit(ctx)
 }
 
-// addLine has a line shipped, unless it is beyond what is to be kept.
+// addLine has a line shipped, unless it lies behind what is kept of the beginning.
 func (s *source) addLine(ctx context.Context, l event.Line) error {
-	kept := s.next.Kept + int64(len(l.Text)) + 1
-	if limit := s.settings.MaxLog; limit > 0 && kept > limit {
-		s.next.Kept = limit // whatever follows is not kept either
-		s.next.Lines.drop(1, overLog(limit))
+	bytes := int64(len(l.Text)) + 1
+	limit := s.settings.MaxLog
+	tail := tailOf(limit)
+	if limit > 0 && (s.next.Cut.Lines > 0 || s.next.Kept+bytes > limit-tail) {
+		s.next.Cut = s.next.Cut.Add(l.Seq, s.record, bytes, tail)
 		return nil
 	}
+	s.next.Kept += bytes
+	return s.shipLine(ctx, l)
+}
+
+func (s *source) shipLine(ctx context.Context, l event.Line) error {
 	size := lineSize(l)
-	if err := s.room(ctx, size); err != nil {
+	if err := s.fit(ctx, size); err != nil {
 		return err
 	}
-	s.next.Kept = kept
 	s.lines, s.size = append(s.lines, l), s.size+size
 	return nil
 }
@@ -251,7 +260,7 @@ func (s *source) emitted(ctx context.Context, l line, now int64) error {
 	var err error
 	first := len(s.samples)
 	if s.samples, err = s.emissions.Append(s.samples, l.text); err != nil {
-		s.next.Samples.drop(1, badEmission(l.seq, err))
+		s.next.Samples.drop(extract.Refused(err), badEmission(l.seq, err))
 	}
 	return s.addSamples(ctx, first, l.seq, now)
 }
@@ -261,6 +270,7 @@ func (s *source) emitted(ctx context.Context, l line, now int64) error {
 // of now.
 func (s *source) addSamples(ctx context.Context, first int, seq, now int64) error {
 	s.admit(first)
+	s.declared.Fill(s.samples[first:])
 	for i := first; i < len(s.samples); i++ {
 		sample := &s.samples[i]
 		if sample.Seq == 0 {
@@ -290,12 +300,12 @@ func (s *source) admit(first int) {
 	}
 	kept, dropped := s.series.admit(s.samples[first:])
 	if s.samples = s.samples[:first+len(kept)]; dropped > 0 {
-		s.next.Samples.drop(int64(dropped), extract.TooManySeries)
+		s.next.Samples.drop(int64(dropped), s.series.tooMany())
 	}
 }
 
-// room ships what is under way where there is no room beside it for size more.
-func (s *source) room(ctx context.Context, size int) error {
+// fit ships what is under way where size more do not fit beside it.
+func (s *source) fit(ctx context.Context, size int) error {
 	if s.size+size <= maxBatch {
 		return nil
 	}
@@ -303,9 +313,18 @@ func (s *source) room(ctx context.Context, size int) error {
 }
 
 // flush has what is under way shipped, behind what was before it: while that goes
-// on, what follows is read.
+// on, what follows is read. Where nothing is shipped any more, it is counted as
+// dropped.
 func (s *source) flush(ctx context.Context) error {
 	b := batch{lines: s.lines, samples: s.samples}
+	if err := s.wait(ctx, b); errors.Is(err, errNoRoom) {
+		s.next.Lines.drop(int64(len(b.lines)), unshipped)
+		s.next.Samples.drop(int64(len(b.samples)), unshipped)
+		s.lines, s.samples, s.size = b.lines[:0], b.samples[:0], 0
+		return nil
+	} else if err != nil {
+		return err
+	}
 	if n := len(s.lines); n > 0 {
 		subject := fmt.Sprintf("%d-%d", s.lines[0].Seq, s.lines[n-1].Seq)
 		b.events = append(b.events, event.Logs{Header: s.head("logs", subject), Source: s.from, Lines: s.lines})
@@ -324,6 +343,14 @@ func (s *source) flush(ctx context.Context) error {
 	b = s.out.empty()
 	s.lines, s.samples, s.size = b.lines, b.samples, 0
 	return nil
+}
+
+// wait waits until there is room to ship a batch.
+func (s *source) wait(ctx context.Context, b batch) error {
+	if len(b.lines)+len(b.samples) == 0 {
+		return nil
+	}
+	return s.room.wait(ctx)
 }
 
 // settled counts a batch that is shipped. What can never be is dropped.
@@ -394,6 +421,9 @@ func (s *source) finish(ctx context.Context, exit pod.Exit) error {
 	if err := s.open(ctx); err != nil {
 		return err
 	}
+	if err := s.end(ctx); err != nil {
+		return err
+	}
 	if err := s.drain(ctx); err != nil {
 		return err
 	}
@@ -448,7 +478,7 @@ func (s *source) last(exit pod.Exit) {
 		return
 	}
 	if exit.Dropped > 0 {
-		s.next.Lines.drop(1, unrecorded(exit.Dropped))
+		s.next.Lines.drop(max(1, exit.DroppedLines), unrecorded(exit.Dropped))
 		s.next.Samples.drop(1, unrecorded(exit.Dropped))
 	}
 	if n := len(s.tail.rest); n > 0 && !s.place.Broken {

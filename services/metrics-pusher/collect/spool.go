@@ -28,6 +28,7 @@ type spool struct {
 	limit  int64  // bytes that it may have; 0 is no limit
 	series *series
 	lost   *losses
+	room   *room
 
 	mu     sync.Mutex
 	file   *os.File
@@ -41,10 +42,10 @@ type spool struct {
 // openSpool opens a spool that keeps some series, and tells what it does not keep.
 // What it holds already is known again. A line that a kill tore is removed: nobody
 // was told that it is safe.
-func openSpool(path, key string, limit int64, of *series, lost *losses) (*spool, error) {
-	s := &spool{key: key, limit: limit, series: of, lost: lost, recent: make(map[uint64]struct{})}
+func openSpool(v *volume, name, key string, limit int64, of *series, lost *losses, r *room) (*spool, error) {
+	s := &spool{room: r, key: key, limit: limit, series: of, lost: lost, recent: make(map[uint64]struct{})}
 	var err error
-	if s.file, err = os.OpenFile(path, os.O_RDWR|os.O_APPEND|os.O_CREATE, 0o600); err == nil {
+	if s.file, err = v.open(name, os.O_RDWR|os.O_APPEND|os.O_CREATE); err == nil {
 		err = s.reread()
 	}
 	if err != nil {
@@ -85,7 +86,7 @@ func (s *spool) Keep(samples []event.Sample) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	samples, dropped := s.series.admit(samples)
-	s.lost.add(int64(dropped), s.key+": "+extract.TooManySeries)
+	s.lost.add(int64(dropped), s.key+": "+s.series.tooMany())
 	var text []byte
 	fresh := make(map[uint64]struct{}, len(samples))
 	for i := range samples {
@@ -124,6 +125,9 @@ func (s *spool) write(text []byte) error {
 	}
 	if s.torn {
 		text = append([]byte("\n"), text...)
+	}
+	if err := s.room.full(); err != nil {
+		return err
 	}
 	n, err := s.file.Write(text)
 	s.size += int64(n)

@@ -178,6 +178,9 @@ func describe(s event.Sample) string {
 	if s.Unit != "" {
 		text += " " + s.Unit
 	}
+	if s.Direction != "" {
+		text += " " + s.Direction
+	}
 	if s.Step != nil {
 		text += fmt.Sprint(" step ", *s.Step)
 	}

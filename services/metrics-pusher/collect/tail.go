@@ -14,12 +14,15 @@ const chunk = 1 << 20
 // tail reads a file that grows. Offsets go on growing where the file was cut
 // short and begun anew.
 type tail struct {
-	path string
-	file *os.File
-	buf  []byte
-	rest []byte // read, not yet used; at the end of buf
-	base int64  // offset of the file's beginning
-	pos  int64  // offset up to which was read
+	volume *volume
+	path   string // in it
+	file   *os.File
+	buf    []byte
+	rest   []byte // read, not yet used; at the end of buf
+	base   int64  // offset of the file's beginning
+	pos    int64  // offset up to which was read
+
+	released int64 // bytes of the file, from its beginning, that the disk has back
 }
 
 // next returns what was not used yet and what is there behind it, at most a
@@ -51,7 +54,9 @@ func (t *tail) used(n int) { t.rest = t.rest[n:] }
 func (t *tail) offset() int64 { return t.pos - int64(len(t.rest)) }
 
 // seek has next go on at offset.
-func (t *tail) seek(base, offset int64) { t.base, t.pos, t.rest = base, offset, nil }
+func (t *tail) seek(base, offset int64) {
+	t.base, t.pos, t.rest, t.released = base, offset, nil, 0
+}
 
 // wasCut reports whether the file is shorter than what was read of it, and has
 // next begin at its beginning then.
@@ -84,16 +89,12 @@ func (t *tail) end() int64 {
 
 // open opens the file if it is there.
 func (t *tail) open() error {
-	f, err := os.Open(t.path)
+	f, err := t.volume.open(t.path, os.O_RDONLY)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
 		return fmt.Errorf("read what the benchmark wrote: %w", err)
-	}
-	info, err := f.Stat()
-	if err != nil || !info.Mode().IsRegular() {
-		return errors.Join(fmt.Errorf("read what the benchmark wrote: %s is not a file", t.path), err, f.Close())
 	}
 	t.file = f
 	if t.buf == nil {

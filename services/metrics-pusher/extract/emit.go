@@ -47,7 +47,9 @@ const (
 // Samples come in the order of their keys, with their ordinal in Sub; their
 // time is zero where the line does not say it. The error names everything that
 // the line holds and that is no sample; what else it holds is returned beside
-// it. A line of nothing but space holds nothing and is no error.
+// it. Where what a line says about all its metrics is wrong, none of them is a
+// sample: without a label it would be of another series. A line of nothing but
+// space holds nothing and is no error.
 func Emitted(line []byte) ([]event.Sample, error) {
 	line = bytes.TrimSpace(line)
 	if len(line) == 0 {
@@ -76,6 +78,27 @@ type emission struct {
 	units   map[string]string
 	labels  map[string]string
 	errs    []error
+	bad     int // of these, how many are about a metric
+	refused bool
+}
+
+// A lineError says what a line holds that is no sample.
+type lineError struct {
+	error
+
+	metrics int // how many of these are metrics
+}
+
+// Unwrap returns what is wrong.
+func (e *lineError) Unwrap() error { return e.error }
+
+// Refused returns how many metrics of a line are no samples for an error that
+// Emitted returned, at least one.
+func Refused(err error) int64 {
+	if of, ok := errors.AsType[*lineError](err); ok {
+		return max(1, int64(of.metrics))
+	}
+	return 1
 }
 
 // members reads the object up to its end. Its error is about the line's form;
@@ -97,7 +120,7 @@ func (e *emission) members(r *reader) error {
 			return fmt.Errorf("%q: %w", key, err)
 		}
 		if err := e.member(key, value); err != nil {
-			e.errs = append(e.errs, fmt.Errorf("%q: %w", key, err))
+			e.fault(key, err)
 		}
 		if r.take('}') {
 			return nil
@@ -106,6 +129,15 @@ func (e *emission) members(r *reader) error {
 			return fmt.Errorf("after %q: want a comma or the end of the object, got %s", key, short(r.rest))
 		}
 	}
+}
+
+func (e *emission) fault(key string, err error) {
+	e.errs = append(e.errs, fmt.Errorf("%q: %w", key, err))
+	if strings.HasPrefix(key, "@") {
+		e.refused = true
+		return
+	}
+	e.bad++
 }
 
 func (e *emission) member(key string, value []byte) (err error) {
@@ -166,6 +198,9 @@ func (e *emission) unitsOf(value []byte) (err error) {
 
 // finish gives the samples what the line says about all of them.
 func (e *emission) finish() ([]event.Sample, error) {
+	if e.refused {
+		e.bad, e.samples = e.bad+len(e.samples), nil
+	}
 	for i := range e.samples {
 		s := &e.samples[i]
 		s.Time, s.Step, s.Labels, s.Unit = e.time, e.step, e.labels, e.unit
@@ -176,7 +211,10 @@ func (e *emission) finish() ([]event.Sample, error) {
 	if len(e.errs) > 10 {
 		e.errs = append(e.errs[:10], fmt.Errorf("and %d more", len(e.errs)-10))
 	}
-	return e.samples, errors.Join(e.errs...)
+	if len(e.errs) == 0 {
+		return e.samples, nil
+	}
+	return e.samples, &lineError{error: errors.Join(e.errs...), metrics: e.bad}
 }
 
 // number reads a metric's value.

@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/pod"
@@ -27,6 +29,7 @@ type Patterns struct {
 type pattern struct {
 	name    string
 	unit    string
+	better  string // direction
 	re      *regexp.Regexp
 	literal needle // in every line that matches; empty where there is none
 	value   int    // group whose text is the number; 0 is the whole match
@@ -59,7 +62,7 @@ func Compile(metrics []pod.Metric) (*Patterns, error) {
 		if err != nil {
 			return nil, fmt.Errorf("pattern of metric %q: %w", m.Name, err)
 		}
-		c := pattern{name: m.Name, unit: m.Unit, re: re, literal: newNeedle(required(m.Pattern))}
+		c := pattern{name: m.Name, unit: m.Unit, better: m.Direction, re: re, literal: newNeedle(required(m.Pattern))}
 		c.groups()
 		switch m.Parser {
 		case "", ParserLines:
@@ -141,7 +144,13 @@ func (p *Patterns) Append(dst []event.Sample, line Piece) (samples []event.Sampl
 // Cuts are the offsets at which lines of the text are cut: no match reaches to
 // one or across.
 func (p *pattern) matches(dst []event.Sample, begin int, text string, cuts []int, missed *Missed) []event.Sample {
+	end := 0
 	for _, at := range p.re.FindAllStringSubmatchIndex(text, -1) {
+		if at[0] < end { // in the exponent of the number before
+			continue
+		}
+		p.extend(text, at)
+		end = at[1]
 		s, found := p.sample(text, at)
 		if found != nothing && reaches(at, cuts) {
 			missed.Cut++
@@ -155,6 +164,44 @@ func (p *pattern) matches(dst []event.Sample, begin int, text string, cuts []int
 	return dst
 }
 
+// extend takes the exponent that follows a number into the match, where the
+// pattern ends with the number: patterns that know no exponents are common, and 1
+// is not what 1e-3 says.
+func (p *pattern) extend(text string, at []int) {
+	from, to := at[2*p.value], at[2*p.value+1]
+	if from < 0 || from == to || to != at[1] {
+		return
+	}
+	n := exponent(text[to:])
+	if last := text[to-1]; n == 0 || last != '.' && (last < '0' || last > '9') || strings.ContainsAny(text[from:to], "eE") {
+		return
+	}
+	if _, ok := Number(text[from:to]); ok {
+		at[1], at[2*p.value+1] = to+n, to+n
+	}
+}
+
+// exponent is the length of the exponent of a number that text begins with, 0
+// where it begins with none. One without a sign ends a word: 12e4f is no number.
+func exponent(text string) int {
+	if text == "" || text[0] != 'e' && text[0] != 'E' {
+		return 0
+	}
+	signed := len(text) > 1 && (text[1] == '-' || text[1] == '+')
+	begin := 1
+	if signed {
+		begin = 2
+	}
+	rest := strings.TrimLeft(text[begin:], "0123456789")
+	if len(rest) == len(text)-begin {
+		return 0
+	}
+	if r, _ := utf8.DecodeRuneInString(rest); !signed && (r == '_' || unicode.IsLetter(r)) {
+		return 0
+	}
+	return len(text) - len(rest)
+}
+
 // reaches reports whether a match reaches to where a line is cut.
 func reaches(at, cuts []int) bool {
 	return slices.ContainsFunc(cuts, func(cut int) bool { return at[0] < cut && cut <= at[1] })
@@ -166,6 +213,7 @@ type finding int
 const (
 	nothing finding = iota // no text where the number is to be
 	noNumber
+	tooLong // a label
 	untimed // a number, and a time that is none
 	sound
 )
@@ -175,6 +223,8 @@ func (m *Missed) note(found finding) bool {
 	switch found {
 	case noNumber:
 		m.Numbers++
+	case tooLong:
+		m.Labels++
 	case untimed:
 		m.Times++
 	case nothing, sound:
@@ -192,7 +242,7 @@ func (p *pattern) sample(line string, at []int) (s event.Sample, found finding) 
 	if !ok {
 		return s, noNumber
 	}
-	s.Name, s.Unit = p.name, p.unit
+	s.Name, s.Unit, s.Direction = p.name, p.unit, p.better
 	if p.units > 0 && at[2*p.units] >= 0 {
 		v, s.Unit = Convert(v, line[at[2*p.units]:at[2*p.units+1]], p.unit)
 	}
@@ -200,7 +250,8 @@ func (p *pattern) sample(line string, at []int) (s event.Sample, found finding) 
 	return s, p.about(&s, line, at)
 }
 
-// about gives a sample what other groups say. What they say wrongly is left out.
+// about gives a sample what other groups say. A step or a time that is none is left
+// out; with a label that is too long it is no sample.
 func (p *pattern) about(s *event.Sample, line string, at []int) finding {
 	text := func(group int) string {
 		if group == 0 || at[2*group] < 0 {
@@ -218,15 +269,28 @@ func (p *pattern) about(s *event.Sample, line string, at []int) finding {
 			found = untimed
 		}
 	}
-	for _, group := range p.labels {
-		if v := text(group); v != "" {
-			if s.Labels == nil {
-				s.Labels = make(map[string]string, len(p.labels))
-			}
-			s.Labels[p.re.SubexpNames()[group]] = strings.ToValidUTF8(v[:min(len(v), maxLabel)], "")
-		}
+	if !p.label(s, text) {
+		return tooLong
 	}
 	return found
+}
+
+// label gives a sample its labels. It is false where one is too long.
+func (p *pattern) label(s *event.Sample, text func(group int) string) bool {
+	for _, group := range p.labels {
+		v := text(group)
+		if v == "" {
+			continue
+		}
+		if len(v) > maxLabel {
+			return false
+		}
+		if s.Labels == nil {
+			s.Labels = make(map[string]string, len(p.labels))
+		}
+		s.Labels[p.re.SubexpNames()[group]] = strings.ToValidUTF8(v, "\uFFFD")
+	}
+	return true
 }
 
 // moment reads a time as ns since 1970.

@@ -35,6 +35,10 @@ func TestSamplesOfALine(t *testing.T) {
 		"a captured unit is converted to the metric's": {`t=(?P<value>[\d.]+) ?(?P<unit>\w+)`, "ms", "t=1.5 s t=500us", []string{"1500 ms", "0.5 ms"}, 0},
 		"a captured unit of something else is kept":    {`t=(?P<value>[\d.]+) ?(?P<unit>\w+)`, "ms", "t=3 cats", []string{"3 cats"}, 0},
 		"the sample of the original's pattern":         {`accuracy=([-+]?\d*\.\d+|\d+)`, "", "epoch 1 accuracy=0.95 ok", []string{"0.95 "}, 0},
+		"an exponent that the pattern forgot is read":  {`accuracy=([-+]?\d*\.\d+|\d+)`, "", "accuracy=+1.25e3 accuracy=1e-3 accuracy=2E+2s", []string{"1250 ", "0.001 ", "200 "}, 0},
+		"what only looks like an exponent is left":     {`v=(\d+)`, "", "v=12e4f v=1em v=3e v=4e-", []string{"12 ", "1 ", "3 ", "4 "}, 0},
+		"digits of an exponent are no second number":   {`\d+`, "", "1e-3 4", []string{"0.001 ", "4 "}, 0},
+		"a pattern that goes on says where it ends":    {`(\d+)e(?:-?\d+)`, "", "5e-3", []string{"5 "}, 0},
 		"a case that does not matter needs no literal": {`(?i)LOSS=(\d+)`, "", "Loss=4", []string{"4 "}, 0},
 		"either of two needs no literal":               {`(?:foo|bar)=(\d+)`, "", "bar=4", []string{"4 "}, 0},
 		"an optional text is no literal":               {`(?:speed )?v=(\d+)`, "", "v=4", []string{"4 "}, 0},
@@ -100,9 +104,9 @@ func TestWhatIsMissedIsSaid(t *testing.T) {
 	var said []string
 	extract.Missed{Numbers: 1, Cut: 2, Objects: 3, Times: 4}.Drop(7, 100, func(n int64, reason string) { said = append(said, fmt.Sprint(n, " ", reason)) })
 	want := []string{
-		"1 matched by a metric's pattern, but no number: first in the line of sequence number 7",
-		"2 in a line that is cut at 100 bytes, which is not searched further, up to its end (write numbers in shorter lines): first in the line of sequence number 7",
-		"3 in a line that looks like a JSON object, but cannot be read as one: first in the line of sequence number 7",
+		"1 a metric's pattern matched text that is not a number (first at seq 7 of the log)",
+		"2 a line is longer than 100 bytes, and the rest of it is not searched (write numbers in shorter lines) (first at seq 7 of the log)",
+		"3 a line begins as a JSON object and cannot be read as one (first at seq 7 of the log)",
 	}
 	if diff := cmp.Diff(want, said); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -51,18 +51,9 @@ func appendText(dst []byte, s string) []byte {
 	return append(dst, b...)
 }
 
-// Shorten makes of a label's name or value, or of a unit, one that a line may
-// have: its beginning, where it is too long.
-func Shorten(s string) string {
-	if len(s) <= maxLabel {
-		return s
-	}
-	n := maxLabel
-	for n > maxLabel-4 && s[n]&0xC0 == 0x80 { // no character is cut apart
-		n--
-	}
-	return s[:n]
-}
+// Fits reports whether a line may have a text as a label's name or value, or as a
+// unit.
+func Fits(text string) bool { return len(text) <= maxLabel }
 
 // MostLabels is how many labels a sample of a line has at most.
 const MostLabels = maxLabels

@@ -37,12 +37,3 @@ func FuzzALineReadsAsTheSampleThatItWasMadeOf(f *testing.F) {
 		}
 	})
 }
-
-func TestALabelThatIsTooLongIsShortenedToWholeCharacters(t *testing.T) {
-	for _, text := range []string{"", "short", strings.Repeat("x", 300), strings.Repeat("ö", 200), "x" + strings.Repeat("ö", 200), "xx" + strings.Repeat("𝄞", 80)} {
-		got := extract.Shorten(text)
-		if !utf8.ValidString(got) || len(got) > 256 || !strings.HasPrefix(text, got) || len(got) < min(len(text), 253) {
-			t.Errorf("%q becomes %q", text, got)
-		}
-	}
-}

@@ -78,6 +78,7 @@ func (p *pattern) among(dst []event.Sample, members []string, missed *Missed) []
 // follows the first = is.
 func (p *pattern) number(member string, at []int) (s event.Sample, found finding) {
 	if p.value > 0 {
+		p.extend(member, at)
 		return p.sample(member, at)
 	}
 	_, value, _ := strings.Cut(member, "=")
@@ -85,7 +86,7 @@ func (p *pattern) number(member string, at []int) (s event.Sample, found finding
 	if !ok {
 		return s, noNumber
 	}
-	s.Name, s.Unit = p.name, p.unit
+	s.Name, s.Unit, s.Direction = p.name, p.unit, p.better
 	s.Set(v)
 	return s, p.about(&s, member, at)
 }

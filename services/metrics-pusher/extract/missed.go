@@ -8,6 +8,7 @@ type Missed struct {
 	Numbers int // matches of text that is no number
 	Cut     int // matches up to where a line is cut, and objects that are: what follows may belong to them
 	Objects int // lines that look like JSON objects and cannot be read
+	Labels  int // matches with a label that is too long
 	Times   int // samples whose time cannot be read, and is not said
 }
 
@@ -22,12 +23,13 @@ func (m Missed) Drop(seq int64, limit int, drop func(n int64, reason string)) {
 		n   int
 		why string
 	}{
-		{m.Numbers, "matched by a metric's pattern, but no number"},
-		{m.Cut, fmt.Sprintf("in a line that is cut at %d bytes, which is not searched further, up to its end (write numbers in shorter lines)", limit)},
-		{m.Objects, "in a line that looks like a JSON object, but cannot be read as one"},
+		{m.Numbers, "a metric's pattern matched text that is not a number"},
+		{m.Labels, fmt.Sprintf("a metric's pattern matched a label of more than %d bytes", maxLabel)},
+		{m.Cut, fmt.Sprintf("a line is longer than %d bytes, and the rest of it is not searched (write numbers in shorter lines)", limit)},
+		{m.Objects, "a line begins as a JSON object and cannot be read as one"},
 	} {
 		if of.n > 0 {
-			drop(int64(of.n), fmt.Sprintf("%s: first in the line of sequence number %d", of.why, seq))
+			drop(int64(of.n), fmt.Sprintf("%s (first at seq %d of the log)", of.why, seq))
 		}
 	}
 }
@@ -35,6 +37,10 @@ func (m Missed) Drop(seq int64, limit int, drop func(n int64, reason string)) {
 // Untimed says that n samples of a stream have the time of their line because what
 // the line says of it cannot be read, for the user to read.
 func Untimed(n int64, stream string) string {
-	return fmt.Sprintf("the time of %d samples of %s cannot be read in their lines: they have that at which the line was written; "+
-		"read are seconds since 1970, RFC 3339, and forms as 2006-01-02 15:04:05, in UTC", n, stream)
+	samples, have := "samples", "have"
+	if n == 1 {
+		samples, have = "sample", "has"
+	}
+	return fmt.Sprintf("%d %s of %s %s the time at which the line was written: the time in the line cannot be read "+
+		"(write seconds since 1970, RFC 3339, or 2006-01-02 15:04:05, in UTC)", n, samples, stream, have)
 }

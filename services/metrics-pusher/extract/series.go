@@ -1,29 +1,45 @@
 package extract
 
 import (
+	"cmp"
+	"fmt"
 	"slices"
 
 	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/internal/pod"
 )
 
-// MaxSeries is how many different series are kept of one pod, one for each metric
-// and set of labels.
-const MaxSeries = 15_000
+// MaxSeries is how many different series are kept of one run, one for each metric
+// and set of labels. Its pods share them.
+const MaxSeries = pod.MaxSeries
 
-// TooManySeries says why samples are dropped that are of none of the series that
-// are kept, for the user to read.
-const TooManySeries = "15000 series are kept of one pod, the first, one for each metric and set of labels: " +
-	"what differs with each sample belongs into its value, or into @step, not into a name or label"
+// TooManySeries says why samples are dropped that are of none of the series that are
+// kept of a pod, of which so many are, for the user to read.
+func TooManySeries(most int) string {
+	share := ""
+	if most != MaxSeries {
+		share = fmt.Sprintf(", %d of this pod,", most)
+	}
+	return fmt.Sprintf("%d series are kept of one run%s the first, one for each metric and set of labels: "+
+		"what differs with each sample belongs into its value, or into @step, not into a name or label", MaxSeries, cmp.Or(share, ","))
+}
 
-// Series are the series that were met, by digests: the first MaxSeries. The zero
-// value knows none. It is of one goroutine.
+// Series are the series that were met, by digests: the first ones. The zero value
+// knows none, and keeps MaxSeries. It is of one goroutine.
 type Series struct {
+	Most int // that are kept; zero means MaxSeries
+
 	known map[uint64]struct{}
 	fresh []uint64
 
 	names [4]string // of some that have no labels: most programs go on with these
 	next  int       // of names
 }
+
+// TooMany is TooManySeries of these.
+func (s *Series) TooMany() string { return TooManySeries(s.most()) }
+
+func (s *Series) most() int { return cmp.Or(s.Most, MaxSeries) }
 
 // Admit reports whether a sample is of a series that is kept: of one that was
 // met, or of a new one where there is room.
@@ -34,7 +50,7 @@ func (s *Series) Admit(sample *event.Sample) bool {
 	}
 	id := digest(sample)
 	if _, ok := s.known[id]; !ok {
-		if len(s.known) >= MaxSeries {
+		if len(s.known) >= s.most() {
 			return false
 		}
 		s.Add(id)

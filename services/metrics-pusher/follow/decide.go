@@ -21,6 +21,7 @@ const (
 	maxBatch   = 64 << 10 // bytes of lines that are shipped at once, about
 	maxLine    = 64 << 10 // bytes of a line that are kept
 	maxSamples = 500      // that are shipped at once
+	mostTail   = 1 << 20  // bytes of the end of a log over its limit that are kept, in memory until the log ends
 )
 
 // Target is a container whose log is to be followed.
@@ -75,10 +76,12 @@ type Place struct {
 
 	Time    int64 `json:"time"` // ns since 1970 of the last line
 	Seq     int64 `json:"seq"`  // of the last line; 0 for none
-	Kept    int64 `json:"kept"` // bytes of lines
+	Kept    int64 `json:"kept"` // bytes of lines of the beginning
 	Lines   count `json:"lines"`
 	Samples count `json:"samples"`
 	Untimed int64 `json:"untimed,omitempty"` // samples whose time cannot be read
+
+	Cut extract.Cut `json:"cut,omitzero"` // of the lines behind the beginning of a log over its limit
 }
 
 // count is how many lines or samples were shipped.
@@ -106,12 +109,38 @@ func (c count) end() *event.End {
 }
 
 // since is from when the log is read: the beginning of the second of the last
-// line, so that the lines of that second are numbered as they were before.
+// line, so that the lines of that second are numbered as they were before. Of a log
+// over its limit its end is read again, which only who read it had.
 func (p Place) since() time.Time {
-	if p.Time == 0 {
+	from := p.Time
+	if len(p.Cut.Marks) > 0 {
+		from = p.Cut.Marks[0].From
+	}
+	if from == 0 {
 		return time.Time{}
 	}
-	return time.Unix(0, p.Time).UTC().Truncate(time.Second)
+	return time.Unix(0, from).UTC().Truncate(time.Second)
+}
+
+// ending is the end of a log over its limit: of the lines that it was given the last
+// ones, as many bytes as are kept of them.
+type ending struct {
+	keep  int64
+	bytes int64
+	lines []event.Line
+}
+
+func sizeOf(l event.Line) int64 { return int64(len(l.Text)) + 1 }
+
+// add takes one more line, and lets the first ones go.
+func (e *ending) add(l event.Line) {
+	e.lines, e.bytes = append(e.lines, l), e.bytes+sizeOf(l)
+	n := 0
+	for ; e.bytes > e.keep; n++ {
+		e.bytes -= sizeOf(e.lines[n])
+		e.lines[n] = event.Line{} // its text may go
+	}
+	e.lines = e.lines[n:]
 }
 
 // next returns the sequence number of a line that was written at a time, after
@@ -157,11 +186,21 @@ func metricsOf(d *descriptors.Descriptor, role string, limit int64) ([]pod.Metri
 	}
 	var all []pod.Metric
 	for _, m := range out.Metrics {
-		made := pod.Metric{Name: m.Name, Unit: m.Units, Pattern: m.Pattern, Parser: m.Parser}
+		made := pod.Metric{Name: m.Name, Unit: m.Units, Pattern: m.Pattern, Parser: m.Parser, Direction: string(m.Direction)}
 		if m.Parser == descriptors.BlockParser {
 			made.Block = pod.Block{Begin: m.Block, Lines: m.BlockLines, Within: m.BlockTime}
 		}
 		all = append(all, made)
 	}
 	return all, limit
+}
+
+// seriesOf is how many series are kept of the output of a role's pod, half of those
+// of the pod: the other half is its collector's.
+func seriesOf(d *descriptors.Descriptor, role string) int {
+	others := len(d.Hardware.Strategy.Roles()) - 1
+	if d.Hardware.Strategy == descriptors.MPI {
+		others = d.Hardware.Distributed.NumInstances
+	}
+	return max(1, pod.SeriesOf(role != "server" && role != "worker", others)/2)
 }

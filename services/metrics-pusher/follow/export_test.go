@@ -1,6 +1,13 @@
 package follow
 
-import "io"
+import (
+	"io"
+
+	"github.com/benchmark-ai/bai/descriptors"
+)
+
+// SeriesOf is seriesOf.
+func SeriesOf(d *descriptors.Descriptor, role string) int { return seriesOf(d, role) }
 
 // Stamped is stamped.
 func Stamped(line []byte) (at int64, text []byte, ok bool) { return stamped(line) }

@@ -37,6 +37,9 @@ type trail struct {
 
 	mu           sync.Mutex
 	began, ended bool
+	since        time.Time // when it was first seen that it had ended
+
+	announced bool // that it waits for a newer release; of the one who follows
 
 	gone, over bool // the pod is; its log is shipped: both belong to the follower's lock
 }
@@ -78,7 +81,7 @@ func (f *follower) heard(ctx context.Context, s cluster.Seen) {
 	for uid, t := range f.known { // those that are gone write no more
 		if t.target.Ref.Run == s.Ref.Run && t.target.Ref.Attempt == s.Ref.Attempt && !there[uid] {
 			t.gone = true
-			t.tell(true, true)
+			t.tell(true, true, f.deps.Clock())
 			f.drop(t)
 		}
 	}
@@ -93,12 +96,15 @@ func (f *follower) see(ctx context.Context, s Sighting) {
 		f.known[s.UID] = t
 		f.trails.Go(func() { f.follow(ctx, t) })
 	}
-	t.tell(s.Began, s.Ended)
+	t.tell(s.Began, s.Ended, f.deps.Clock())
 }
 
-func (t *trail) tell(began, ended bool) {
+func (t *trail) tell(began, ended bool, now time.Time) {
 	t.mu.Lock()
 	t.began, t.ended = t.began || began, t.ended || ended
+	if t.ended && t.since.IsZero() {
+		t.since = now
+	}
 	t.mu.Unlock()
 	select {
 	case t.changed <- struct{}{}:
@@ -110,6 +116,13 @@ func (t *trail) state() (began, ended bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.began, t.ended
+}
+
+// endedAt is when it was first seen that the container had ended; zero where it was not.
+func (t *trail) endedAt() time.Time {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.since
 }
 
 // drop forgets a container whose pod is gone and whose log is shipped. Until then
@@ -163,7 +176,7 @@ func (f *follower) once(ctx context.Context, t *trail) (over bool, err error) {
 	if err != nil || p == nil {
 		return p == nil && err == nil, err
 	}
-	r, err := f.reading(ctx, *p, version)
+	r, err := f.reading(ctx, t, *p, version)
 	if err != nil {
 		return false, err
 	}
@@ -174,7 +187,13 @@ func (f *follower) once(ctx context.Context, t *trail) (over bool, err error) {
 	case err != nil || !ended:
 		return false, errors.Join(err, r.save(ctx))
 	}
-	return true, r.finish(ctx)
+	if err := r.end(ctx); err != nil {
+		return false, err // what was written down is from before the end
+	}
+	if err := r.finish(ctx); err != nil {
+		return false, err
+	}
+	return true, nil
 }
 
 // place returns how far the log of a target is shipped, nil where it is to its
@@ -214,6 +233,9 @@ func (f *follower) reconcileAll(ctx context.Context) {
 }
 
 func (f *follower) reconcile(ctx context.Context) error {
+	if err := f.unread().Each(ctx, f.followed); err != nil {
+		return err
+	}
 	const page = 100
 	for after := open; ; {
 		docs, err := f.deps.Store.Docs(ctx, store.KindFollowed, after, page)

@@ -242,6 +242,12 @@ type world struct {
 
 func newWorld(t *testing.T, s *scene) world {
 	t.Helper()
+	return newWorldOf(t, s, descriptor)
+}
+
+// newWorldOf is a world whose run has a descriptor.
+func newWorldOf(t *testing.T, s *scene, descriptor string) world {
+	t.Helper()
 	w := world{s, &bus{}, storetest.NewMemory()}
 	r := store.Run{ID: run, Namespace: "default", Owner: "me", Descriptor: descriptor, Phase: event.PhaseRunning, Attempt: 1, Created: made(), Updated: made(), Revision: 1}
 	if err := w.store.PutRun(t.Context(), r, store.Change{Run: run, Revision: 1, Event: "e", Topic: event.TopicLaunched, Time: made(), Attempt: 1}); err != nil {
@@ -271,12 +277,19 @@ func (m mortal) ReplaceDoc(ctx context.Context, d store.Doc) (int64, error) {
 	return m.Memory.ReplaceDoc(ctx, d)
 }
 
-// process is one that follows, until it is killed: then it says nothing more.
+// process is one that follows, until it is killed: then it says nothing more. Others
+// take over soon.
 func (w world) process(t *testing.T, name string) (kill func()) {
+	t.Helper()
+	return w.processWith(t, name, 150*time.Millisecond)
+}
+
+// processWith is process with a lease that lasts for a while.
+func (w world) processWith(t *testing.T, name string, lease time.Duration) (kill func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	var done sync.WaitGroup
-	for _, part := range follow.New(follow.Settings{Lease: 150 * time.Millisecond, Retry: 5 * time.Millisecond, Reconcile: 100 * time.Millisecond},
+	for _, part := range follow.New(follow.Settings{Lease: lease, Retry: 5 * time.Millisecond, Reconcile: 100 * time.Millisecond},
 		follow.Deps{Bus: w.bus, Store: mortal{w.store, ctx}, Cluster: w.scene, Holder: name}) {
 		done.Go(func() {
 			if err := part(ctx); err != nil {
@@ -287,6 +300,23 @@ func (w world) process(t *testing.T, name string) (kill func()) {
 	kill = sync.OnceFunc(func() { cancel(); done.Wait() })
 	t.Cleanup(kill)
 	return kill
+}
+
+// fail has so many calls fail.
+func (w world) fail(n int) {
+	w.bus.mu.Lock()
+	defer w.bus.mu.Unlock()
+	w.fails = n
+}
+
+// place is what is written down of the log that is not shipped to its end.
+func (w world) place(t *testing.T) follow.Place {
+	t.Helper()
+	p, _, err := store.Get[follow.Place](t.Context(), w.store, store.KindFollowed, "open/u1")
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		t.Fatal(err)
+	}
+	return p
 }
 
 // until waits until something is so.
@@ -391,13 +421,15 @@ func TestWhoeverComesAfterOneThatWasKilledLosesAndRepeatsNothing(t *testing.T) {
 
 func TestOneOfTwoProcessesFollows(t *testing.T) {
 	w := newWorld(t, newScene(written(time.Second, "n=1")))
-	w.process(t, "a")
-	w.process(t, "b")
+	w.processWith(t, "a", time.Hour) // however late it is renewed
+	w.processWith(t, "b", time.Hour)
 	until(t, "a line", func() bool { return len(w.stored().Lines) == 1 })
-	if w.opened != 1 {
-		t.Errorf("the log was opened %d times", w.opened)
-	}
-	w.change(func() { w.ended = true })
+	w.change(func() {
+		if w.opened != 1 {
+			t.Errorf("the log was opened %d times", w.opened)
+		}
+		w.ended = true
+	})
 	until(t, "the end", w.shipped(t))
 }
 
@@ -457,7 +489,7 @@ func TestALineThatIsCutIsAsOneOfACollector(t *testing.T) {
 	if diff := cmp.Diff([]string{"3000000000 n=2", "4000000000 member=3"}, got.Samples); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if got.End.Dropped != 1 || !strings.Contains(got.End.Reason, "cut at 65536 bytes") {
+	if got.End.Dropped != 1 || !strings.Contains(got.End.Reason, "longer than 65536 bytes") {
 		t.Errorf("%+v", got.End)
 	}
 }

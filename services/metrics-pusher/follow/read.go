@@ -30,6 +30,7 @@ type reading struct {
 	blocks   *extract.Blocks // of lines of this connection: a block that it breaks off ends there
 	series   extract.Series  // of which samples are shipped: who goes on elsewhere begins to count anew
 	limit    int64           // bytes that are kept; 0 is no limit
+	tail     ending          // of the log, where it is over the limit
 
 	version int64
 	saved   time.Time
@@ -43,23 +44,27 @@ type reading struct {
 }
 
 // reading returns one that goes on at a place.
-func (f *follower) reading(ctx context.Context, p Place, version int64) (*reading, error) {
+func (f *follower) reading(ctx context.Context, t *trail, p Place, version int64) (*reading, error) {
 	run, err := f.deps.Store.Run(ctx, p.Ref.Run)
 	if err != nil {
 		return nil, fmt.Errorf("look what run %s is: %w", p.Ref.Run, err)
 	}
-	d, faults := descriptors.Parse(run.File, []byte(run.Descriptor))
-	if len(faults.Errors()) > 0 || d == nil { // it was launched: an older release took it
-		d = &descriptors.Descriptor{}
+	d, faults := descriptors.Parser{Accepted: true}.Parse(run.File, []byte(run.Descriptor))
+	h := event.NewHeader(event.Derive("follow", p.UID), run.ID, run.Namespace, run.Owner, p.Made)
+	h.Attempt, h.Lineage = max(1, p.Ref.Attempt), run.Lineage
+	if d == nil {
+		if err := f.aside(ctx, t, h, run.Descriptor, faults); err != nil {
+			return nil, err
+		}
+		d = &descriptors.Descriptor{Limits: descriptors.LimitsOf([]byte(run.Descriptor))}
+		p.Samples.drop(0, noPatterns)
 	}
 	metrics, limit := metricsOf(d, p.Role, f.settings.MaxLog)
 	patterns, err := extract.Compile(metrics)
 	if err != nil {
 		return nil, err
 	}
-	h := event.NewHeader(event.Derive("follow", p.UID), run.ID, run.Namespace, run.Owner, p.Made)
-	h.Attempt, h.Lineage = max(1, p.Ref.Attempt), run.Lineage
-	return &reading{deps: f.deps, header: h, patterns: patterns, blocks: patterns.Blocks(), limit: limit, version: version, place: p, next: p, saved: f.deps.Clock()}, nil
+	return &reading{deps: f.deps, header: h, patterns: patterns, blocks: patterns.Blocks(), series: extract.Series{Most: seriesOf(d, p.Role)}, limit: limit, tail: ending{keep: extract.TailOf(limit, mostTail)}, version: version, place: p, next: p, saved: f.deps.Clock()}, nil
 }
 
 // piece is a line as it was read, or why there are no more.
@@ -150,11 +155,14 @@ func (r *reading) add(ctx context.Context, p piece, before int64) (int64, error)
 		return before, nil
 	}
 	seq := next(r.place.Made, at, before)
-	if seq <= r.next.Seq {
-		return seq, nil // it is shipped
-	}
 	length := int64(p.length - (len(p.text) - len(text)))
 	l := lineOf(text, length, seq, at, p.open)
+	if seq <= r.next.Seq { // it is shipped, or of the end
+		if c := r.next.Cut; len(c.Marks) > 0 && seq > c.Marks[0].After {
+			r.tail.add(l)
+		}
+		return seq, nil
+	}
 	if r.size+len(l.Text) > maxBatch || len(r.samples) > maxSamples {
 		if err := r.flush(ctx); err != nil {
 			return before, err
@@ -165,23 +173,48 @@ func (r *reading) add(ctx context.Context, p piece, before int64) (int64, error)
 	return seq, nil
 }
 
-// keep has a line, unless it is beyond what is to be kept, and the samples in it
-// shipped.
+// keep has a line, unless it lies behind what is kept of the beginning, and the samples
+// in it shipped.
 func (r *reading) keep(l event.Line) {
 	first, piece := len(r.samples), extract.Piece{Text: l.Text, Cut: l.Cut, Seq: l.Seq, Time: l.Time}
 	samples, missed := r.blocks.Append(r.samples, piece)
 	r.have(samples, missed, l)
 	samples, missed = r.patterns.Append(r.samples, piece)
 	r.have(samples, missed, l)
-	r.size += len(l.Text) + 100*(1+len(r.samples)-first)
-	kept := r.next.Kept + int64(len(l.Text)) + 1
-	if r.limit > 0 && kept > r.limit {
-		r.next.Kept = r.limit // whatever follows is not kept either
-		r.next.Lines.drop(1, fmt.Sprintf("limits.max_log_size: of the output the first %d bytes are kept", r.limit))
+	r.size += 100 * (1 + len(r.samples) - first)
+	if c := r.next.Cut; r.limit > 0 && (c.Lines > 0 || r.next.Kept+sizeOf(l) > r.limit-r.tail.keep) {
+		r.next.Cut = c.Add(l.Seq, extract.Mark{From: l.Time, After: l.Seq - 1, Bytes: c.Bytes}, sizeOf(l), r.tail.keep)
+		r.tail.add(l)
 		return
 	}
-	r.next.Kept = kept
-	r.lines = append(r.lines, l)
+	r.next.Kept += sizeOf(l)
+	r.ship(l)
+}
+
+func (r *reading) ship(l event.Line) { r.lines, r.size = append(r.lines, l), r.size+len(l.Text) }
+
+// end ships the end of a log that is over its limit, and counts the lines between it
+// and the beginning.
+func (r *reading) end(ctx context.Context) error {
+	c := r.next.Cut
+	if c.Lines == 0 {
+		return nil
+	}
+	for _, l := range r.tail.lines {
+		if r.size+len(l.Text) > maxBatch {
+			if err := r.flush(ctx); err != nil {
+				return err
+			}
+		}
+		r.ship(l)
+	}
+	if err := r.flush(ctx); err != nil {
+		return err
+	}
+	if n := c.Lines - int64(len(r.tail.lines)); n > 0 {
+		r.next.Lines.drop(n, extract.OverLog(r.limit, c.Bytes-r.tail.bytes))
+	}
+	return nil
 }
 
 // have has samples shipped, behind those that are, as far as their series are
@@ -192,7 +225,7 @@ func (r *reading) have(samples []event.Sample, missed extract.Missed, l event.Li
 	for i := len(r.samples); i < len(samples); i++ {
 		s := samples[i]
 		if !r.series.Admit(&s) {
-			r.next.Samples.drop(1, extract.TooManySeries)
+			r.next.Samples.drop(1, r.series.TooMany())
 			continue
 		}
 		s.Seq, s.Time = cmp.Or(s.Seq, l.Seq), cmp.Or(s.Time, l.Time)

@@ -1,7 +1,11 @@
 // Package follow ships what a benchmark writes where no program of ours runs it:
-// where a descriptor names no command, the image's own entrypoint is run as it
-// is, and what it writes is read from the log that the cluster keeps of its
-// container.
+// where a descriptor names no command and the image's registry could not be asked
+// for its entrypoint, that is run as it is, and what it writes is read from the log
+// that the cluster keeps of its container.
+//
+// Of a log over limits.max_log_size the first lines and the last are kept, as package
+// collect keeps them, the last in memory until the log has ended; patterns are held
+// against all lines.
 //
 // The promise is weaker than that of package collect: the log does not tell
 // standard error from standard output, what a node rotates away before it is
@@ -36,7 +40,7 @@ import (
 // Settings are what an operator may choose. The zero value works.
 type Settings struct {
 	Most      int           `toml:"most"`      // logs that are followed at a time; zero means 200
-	MaxLog    int64         `toml:"max_log"`   // bytes that are kept of the log of a run that gives no limit; zero means no limit
+	MaxLog    int64         `toml:"max_log"`   // bytes that are kept of the log of a run that gives no limit, half of them and 1 MiB at most of its end; zero means no limit
 	Lease     time.Duration `toml:"lease"`     // how long another process waits for one that is gone; zero means 3 s
 	Reconcile time.Duration `toml:"reconcile"` // between two looks at what was begun and is not there any more; zero means 30 s
 	Retry     time.Duration `toml:"retry"`     // first wait before what failed is tried again; zero means 250 ms

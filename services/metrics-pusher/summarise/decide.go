@@ -77,6 +77,9 @@ func (t *tally) one(s *event.Sample) {
 	if of == nil {
 		return
 	}
+	if of.sample.Direction == "" {
+		of.sample.Direction = s.Direction
+	}
 	v := s.Float()
 	if math.IsNaN(v) {
 		of.notNumbers++
@@ -107,7 +110,7 @@ func (t *tally) of(s *event.Sample) *series {
 		return of
 	}
 	if len(t.series) == maxSeries || t.text+len(key) > maxText {
-		t.over[fmt.Sprintf("the first %d series of a run are summarised, one for each metric, unit and set of labels, as far as their names have %d KiB together", maxSeries, maxText>>10)]++
+		t.over[fmt.Sprintf("the first %d series of a run are summarised (one for each metric, unit and set of labels; %d KiB of names)", maxSeries, maxText>>10)]++
 		return nil
 	}
 	of := &series{sample: *s}
@@ -147,6 +150,7 @@ func (t *tally) summaries(run string, complete bool) store.Summaries {
 	for _, of := range t.series {
 		s := summary(of.values)
 		s.Metric, s.Unit, s.Labels, s.NotNumbers = of.sample.Name, of.sample.Unit, of.sample.Labels, of.notNumbers
+		s.Direction = of.sample.Direction
 		if s.N > 0 {
 			s.First, s.Last = store.Float(of.first.value), store.Float(of.last.value)
 		}
@@ -154,7 +158,15 @@ func (t *tally) summaries(run string, complete bool) store.Summaries {
 		all.Summaries = append(all.Summaries, s)
 	}
 	for _, why := range slices.Sorted(maps.Keys(t.over)) {
-		all.Notes = append(all.Notes, fmt.Sprintf("%d samples are not summarised: %s", t.over[why], why))
+		all.Notes = append(all.Notes, fmt.Sprintf("%s not summarised: %s", samples(t.over[why]), why))
 	}
 	return all
+}
+
+// samples is a number of samples: "1 sample", "2 samples".
+func samples(n int64) string {
+	if n == 1 {
+		return "1 sample"
+	}
+	return fmt.Sprintf("%d samples", n)
 }

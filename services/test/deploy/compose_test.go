@@ -1,12 +1,14 @@
 package deploy_test
 
 import (
-	"bytes"
+	"bufio"
 	"context"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -70,7 +72,7 @@ func TestWhatIsComposedIsReachedFromThisMachineOnly(t *testing.T) {
 }
 
 // TestThePlatformTakesItsComposedSettings starts it as composed, where none of the
-// servers is: it says that it cannot find them, and nothing of its settings.
+// servers is: it waits for them and says so, and nothing of its settings.
 func TestThePlatformTakesItsComposedSettings(t *testing.T) {
 	p := composed(t)
 	s, err := p.GetService("platform")
@@ -94,10 +96,27 @@ func TestThePlatformTakesItsComposedSettings(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, filepath.Join(dir, filepath.Base(s.Command[0])), args...)
-	var said bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &said, &said
-	err = cmd.Run()
-	if err == nil || !strings.Contains(said.String(), "bai: create topics: ") {
-		t.Errorf("it says %v: %s", err, said.String())
+	said, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var log strings.Builder
+	waits := false
+	for lines := bufio.NewScanner(said); !waits && lines.Scan(); { // until it says that it waits, or ends
+		log.WriteString(lines.Text() + "\n")
+		waits = strings.Contains(lines.Text(), "create topics") && strings.Contains(lines.Text(), "connection refused")
+	}
+	if !waits {
+		t.Errorf("it does not wait for its brokers: %s", log.String())
+	}
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Errorf("it has ended: %v", err)
+	}
+	_, _ = io.Copy(io.Discard, said) // until it ends
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("told to end while it waits, it ends with %v: %s", err, log.String())
 	}
 }

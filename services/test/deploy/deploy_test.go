@@ -78,7 +78,7 @@ func settings(t *testing.T, path string) map[string]any {
 // What components put in place of the base's settings has the names of these, or
 // both would be read; and every file is in its kustomization.
 func TestEveryFileOfSettingsIsMounted(t *testing.T) {
-	for _, dir := range []string{"base/config", "elasticsearch", "s3", "fetch-jobs", "mpi-operator"} {
+	for _, dir := range []string{"base/config", "elasticsearch", "s3", "fetch-jobs", "mpi-operator", "pull-secrets"} {
 		dir = base + "/../" + dir
 		files, err := filepath.Glob(dir + "/*.toml")
 		if err != nil || len(files) == 0 {
@@ -153,6 +153,39 @@ func fetchJob(t *testing.T) *batchv1.Job {
 		t.Fatalf("%d objects, want a Job alone", len(objects))
 	}
 	return job
+}
+
+// Each service seals what it says to the others, and no other pod has the key of
+// that: neither those of runs, which are in another namespace, nor those that bring
+// data.
+func TestOnlyServicesHaveTheKeyOfTheSeals(t *testing.T) {
+	path, _ := settings(t, base+"/config/kafka.toml")["kafka"].(map[string]any)["seal_key_file"].(string)
+	services := of[*appsv1.Deployment](t)
+	if path == "" || len(services) != 5 {
+		t.Fatalf("seal_key_file is %q, and there are %d services", path, len(services))
+	}
+	for _, d := range services {
+		s := d.Spec.Template.Spec
+		name := sealVolume(s)
+		if !slices.ContainsFunc(s.Containers[0].VolumeMounts, func(m corev1.VolumeMount) bool {
+			return name != "" && m.Name == name && m.MountPath == filepath.Dir(path) && m.ReadOnly
+		}) {
+			t.Errorf("%s does not mount Secret seal-key where %s is", d.Name, path)
+		}
+	}
+	if sealVolume(fetchJob(t).Spec.Template.Spec) != "" {
+		t.Error("Jobs that bring data have the key of the seals")
+	}
+}
+
+// sealVolume returns the volume that has the key of the seals, empty for none.
+func sealVolume(s corev1.PodSpec) string {
+	for _, v := range s.Volumes {
+		if v.Secret != nil && v.Secret.SecretName == "seal-key" && v.Secret.Optional == nil {
+			return v.Name
+		}
+	}
+	return ""
 }
 
 // What pods of runs read goes by way of the gateway, under their own names: so it
@@ -268,6 +301,41 @@ func TestEveryServiceKeepsToRestrictedPodSecurity(t *testing.T) {
 	if n != 5 {
 		t.Errorf("%d deployments, want 5", n)
 	}
+}
+
+func TestOnlyPullSecretsThatAreNamedMayBeRead(t *testing.T) {
+	pods, ok := settings(t, base+"/../pull-secrets/pull-secrets.toml")["executor"].(map[string]any)["pods"].(map[string]any)
+	if !ok {
+		t.Fatal("the component has no settings of pods")
+	}
+	objects, err := manifest.Read(base + "/../pull-secrets/rbac.yaml")
+	if err != nil || len(objects) != 2 || !slices.ContainsFunc(rules(objects[0]), ofSecrets) {
+		t.Fatalf("%d objects, and no role of Secrets first: %v", len(objects), err)
+	}
+	for _, o := range append(objects, all(t)...) {
+		for _, rule := range slices.DeleteFunc(slices.Clone(rules(o)), func(r rbacv1.PolicyRule) bool { return !ofSecrets(r) }) {
+			creates := slices.Equal(rule.Verbs, []string{"create", "deletecollection"})
+			named := slices.Equal(rule.Verbs, []string{"get"}) && len(rule.ResourceNames) > 0 && fmt.Sprint(rule.ResourceNames) == fmt.Sprint(pods["pull_secrets"])
+			if _, wide := o.(*rbacv1.ClusterRole); wide || !creates && !named {
+				t.Errorf("%s may %q of secrets %q", o.GetName(), rule.Verbs, rule.ResourceNames)
+			}
+		}
+	}
+}
+
+func ofSecrets(r rbacv1.PolicyRule) bool {
+	return slices.Contains(r.Resources, "secrets") || slices.Contains(r.Resources, "*")
+}
+
+// rules are those of a role.
+func rules(o manifest.Object) []rbacv1.PolicyRule {
+	switch o := o.(type) {
+	case *rbacv1.Role:
+		return o.Rules
+	case *rbacv1.ClusterRole:
+		return o.Rules
+	}
+	return nil
 }
 
 func restricted(t *testing.T, name string, s corev1.PodSpec) {

@@ -4,11 +4,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
+	"github.com/benchmark-ai/bai/services/internal/tooltest"
 )
 
 // TestWhatABenchmarkLeftIsKeptHoweverItEnded: the artifacts of a run that went
@@ -41,6 +42,41 @@ func TestWhatABenchmarkLeftIsKeptHoweverItEnded(t *testing.T) {
 	}
 }
 
+// TestARunThatNeedsMoreMemoryThanItMayHaveSaysSoAndKeepsWhatItLeft: the kernel ends
+// a process over the limit of its cgroup.
+func TestARunThatNeedsMoreMemoryThanItMayHaveSaysSoAndKeepsWhatItLeft(t *testing.T) {
+	t.Parallel()
+	p := start(t, "--slots", "4")
+	const starved = `ran out of memory \(OOM\); it asked for 64Mi \(hardware\.memory\)`
+	for name, tt := range map[string]struct{ text, more, reason, says string }{
+		"one that ended itself, beside the others": {text: "echo kept >OUT/file; sleep 2; kill -9 $$", reason: "Signaled", says: "SIGKILL"},
+		"the command itself":                       {text: "echo kept >OUT/file; exec tail /dev/zero", reason: "OOMKilled", says: starved},
+		"a process that the command starts":        {text: "echo kept >OUT/file; tail /dev/zero; exit 1", reason: "OOMKilled", says: starved},
+		"beside a volume on which the files lie":   {text: "echo kept >OUT/file; exec tail /dev/zero", more: "[[volumes]]\npath = \"/results\"\nephemeral = { size = \"1MiB\" }", reason: "OOMKilled", says: starved},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := p.of(t)
+			dir := t.TempDir()
+			if tt.more != "" {
+				dir = "/results"
+			}
+			text := script(strings.ReplaceAll(tt.text, "OUT", dir), tt.more, fmt.Sprintf("[output]\nmetrics = []\n[[output.artifacts]]\npath = \"%s/file\"", dir))
+			run := p.submit(strings.Replace(text, "[env]", "memory = \"64MiB\"\n[env]", 1))
+			r := p.complete(run)
+			if why, _ := p.wantCode(0, "why", run); strings.Contains(oneLine(why), "hardware.memory (no limits: ") {
+				tooltest.Missing(t, "this machine enforces no limits of memory")
+			}
+			if r.GetReason() != tt.reason || r.GetFailureClass() != baiv1.FailureClass_FAILURE_CLASS_USER || !regexp.MustCompile(tt.says).MatchString(r.GetMessage()) {
+				t.Errorf("it ended as %v, want %s: %s", r, tt.reason, tt.says)
+			}
+			if out, _ := p.wantCode(0, "artifacts", "get", run, "1/benchmark-0"+dir+"/file", "--to", "-"); out != "kept\n" {
+				t.Errorf("the file holds %q", out)
+			}
+		})
+	}
+}
+
 // leaving is a run that leaves a file.
 type leaving struct {
 	text   string // of which OUT is a folder, and which writes kept to a file there
@@ -62,7 +98,7 @@ func (l leaving) wantKept(p *platform) {
 	artifact := fmt.Sprintf("[output]\nmetrics = []\n[[output.artifacts]]\npath = \"%s/file\"", dir)
 	run := p.submit(script(strings.ReplaceAll(l.text, "OUT", dir), l.more, artifact))
 	if l.act != nil {
-		eventually(t, time.Minute, func() error { _, err := os.Stat(filepath.Join(dir, "begun")); return err })
+		eventually(t, func() error { _, err := os.Stat(filepath.Join(dir, "begun")); return err })
 		l.act(p, run)
 	}
 	r := p.complete(run)
@@ -70,7 +106,7 @@ func (l leaving) wantKept(p *platform) {
 		t.Errorf("it ended as %v", r)
 	}
 	if l.says != "" {
-		if why, _ := p.wantCode(0, "why", run); !strings.Contains(why, l.says) {
+		if why, _ := p.wantCode(0, "why", run); !strings.Contains(oneLine(why), l.says) {
 			t.Errorf("nobody says what is not kept:\n%s", why)
 		}
 		return
@@ -78,5 +114,23 @@ func (l leaving) wantKept(p *platform) {
 	file := "1/benchmark-0" + dir + "/file"
 	if out, _ := p.wantCode(0, "artifacts", "get", run, file, "--to", "-"); out != "kept\n" {
 		t.Errorf("%s holds %q", file, out)
+	}
+}
+
+// TestABenchmarkCannotReplaceThePlatformsPrograms: they run beside it, with the
+// credentials of the run.
+func TestABenchmarkCannotReplaceThePlatformsPrograms(t *testing.T) {
+	t.Parallel()
+	p := start(t)
+	run := p.submit(script(`for try in ': >>/bai/bin/bai-pod' 'rm -f /bai/bin/bai-pod' 'mv /bai/bin/bai-pod /bai/bin/x' 'cp /bin/sh /bai/bin/bai-pod-ship' 'mv /bai/bin /bai/old' 'ln -sf /bin/sh /bai/bin/bai-emit'; do
+  if sh -c "$try" 2>/dev/null; then echo "could: $try"; else echo "refused: $try"; fi
+done
+bai-emit works=1`))
+	r := p.complete(run)
+	if r.GetOutcome() != baiv1.Outcome_OUTCOME_SUCCEEDED || len(p.samples(run)["works"]) != 1 {
+		t.Fatalf("ended as %v", r)
+	}
+	if log := strings.Join(p.lines(run), "\n"); strings.Count(log, "refused: ") != 6 || strings.Contains(log, "could: ") {
+		t.Errorf("the benchmark\n%s", log)
 	}
 }

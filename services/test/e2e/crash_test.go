@@ -70,7 +70,7 @@ func TestARunThatEndsWhileItsPlatformIsDeadEndsAsItWouldHave(t *testing.T) {
 	run := p.submit(counter(50))
 	p.reach(run, baiv1.Phase_PHASE_RUNNING)
 	p.kill()
-	eventually(t, time.Minute, func() error {
+	eventually(t, func() error {
 		ends, _ := filepath.Glob(filepath.Join(p.dir, "pods", "pods", "*", "volumes", "bai", "run", "exit.json"))
 		if len(ends) == 0 {
 			return fmt.Errorf("the benchmark has not ended")
@@ -182,8 +182,69 @@ func TestRunningPodsEndWithThePlatformUnlessTheyAreKept(t *testing.T) {
 		t.Errorf("supervisors left: %v", left)
 	}
 	p.begin()
-	if r := p.end(run); r.GetOutcome() != baiv1.Outcome_OUTCOME_FAILED || r.GetFailureClass() != baiv1.FailureClass_FAILURE_CLASS_INFRA {
-		t.Errorf("ended as %v, want an infra failure", r)
+	wantStopped(t, p.end(run))
+}
+
+// wantStopped checks that a run ended because its platform was stopped.
+func wantStopped(t *testing.T, r *baiv1.Run) {
+	t.Helper()
+	if r.GetOutcome() != baiv1.Outcome_OUTCOME_FAILED || r.GetFailureClass() != baiv1.FailureClass_FAILURE_CLASS_PLATFORM || r.GetReason() != "PlatformStopped" {
+		t.Errorf("ended as %v, want a failure PlatformStopped of class platform", r)
+	}
+}
+
+func TestEverySignalEndsTheBenchmarksAndSaysSo(t *testing.T) {
+	t.Parallel()
+	p := startEmbedded(t, filepath.Join(t.TempDir(), "data"))
+	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
+		run := p.submit(script("trap 'exit 0' TERM; echo ready; while :; do sleep 0.1; done"))
+		p.awaitReady(run)
+		p.signal(s)
+		if err := p.cmd.Wait(); err != nil {
+			t.Errorf("after %s the platform ended with %v", s, err)
+		}
+		if left := supervisors(p.dir); len(left) > 0 {
+			t.Errorf("after %s supervisors are left: %v", s, left)
+		}
+		if log := p.log.String(); !strings.Contains(log, "ending 1 benchmark, at most 20s") {
+			t.Errorf("after %s the platform does not say what it ends:\n%s", s, tail(log, 2000))
+		}
+		p.begin()
+		wantStopped(t, p.end(run))
+	}
+}
+
+func TestASecondSignalKillsTheBenchmarks(t *testing.T) {
+	t.Parallel()
+	p := startEmbedded(t, filepath.Join(t.TempDir(), "data"))
+	run := p.submit(script("trap '' TERM; echo ready; while :; do sleep 0.1; done"))
+	p.awaitReady(run)
+	p.signal(syscall.SIGTERM)
+	eventually(t, func() error {
+		if !strings.Contains(p.log.String(), "ending 1 benchmark") {
+			return fmt.Errorf("the platform does not say that it is stopping")
+		}
+		return nil
+	})
+	p.signal(syscall.SIGTERM)
+	if err := p.cmd.Wait(); err != nil {
+		t.Errorf("the platform ended with %v", err)
+	}
+	if left := supervisors(p.dir); len(left) > 0 {
+		t.Errorf("supervisors are left: %v", left)
+	}
+	if log := p.log.String(); !strings.Contains(log, "killing 1 benchmark now") {
+		t.Errorf("the platform does not say what it kills:\n%s", tail(log, 2000))
+	}
+	p.begin()
+	wantStopped(t, p.end(run))
+}
+
+// signal sends the platform's process a signal.
+func (p *platform) signal(s syscall.Signal) {
+	p.t.Helper()
+	if err := p.cmd.Process.Signal(s); err != nil {
+		p.t.Fatal(err)
 	}
 }
 

@@ -44,6 +44,12 @@ until [ -e `+gate+` ]; do sleep 0.05; done`,
 	return strings.Replace(text, "[ml]", "vars = { REPOSITORY = 'https://me:"+ownSecret+"@example.org/x.git?sig="+ownSecret+"' }\nsecrets = { API_KEY = 'mine/key' }\n[ml]", 1)
 }
 
+// allowMine are settings that let descriptors name the secret of exportRun's.
+func allowMine(t *testing.T) string {
+	t.Helper()
+	return writeTemp(t, "[executor.pods.allow.default]\nsecrets = [\"mine\"]\n")
+}
+
 // exportRun runs what can be exported, and returns its ID and all secret values
 // that were at hand while it ran.
 func exportRun(t *testing.T, p *platform) (run string, secrets []string) {
@@ -132,7 +138,7 @@ func (p *platform) wantCode(code int, args ...string) (stdout, stderr string) {
 
 func TestAnExportIsImportedAsTheSameRun(t *testing.T) {
 	t.Parallel()
-	p, dir := start(t), t.TempDir()
+	p, dir := start(t, "--config", allowMine(t)), t.TempDir()
 	run, secrets := exportRun(t, p)
 	folder, packed := filepath.Join(dir, "folder"), filepath.Join(dir, "packed.tar.zst")
 	p.wantCode(0, "export", "exported", folder)
@@ -183,7 +189,7 @@ func (p *platform) wantSameAgain(run, packed string) {
 	}
 	p.begin()
 	again := filepath.Join(p.t.TempDir(), "again.tar.zst")
-	eventually(p.t, time.Minute, func() error {
+	eventually(p.t, func() error {
 		if _, stderr, code := p.baictl("export", run, again, "--force"); code != 0 {
 			return fmt.Errorf("exit code %d: %s", code, stderr)
 		}
@@ -287,7 +293,7 @@ func wantAlike(t *testing.T, p, other *platform, run string) {
 
 func TestAnImportThatIsKilledIsGoneOnWith(t *testing.T) {
 	t.Parallel()
-	p, dir := start(t), t.TempDir()
+	p, dir := start(t, "--config", allowMine(t)), t.TempDir()
 	run, _ := exportRun(t, p)
 	packed := filepath.Join(dir, "packed.tar.zst")
 	p.wantCode(0, "export", run, packed)
@@ -308,7 +314,7 @@ func TestAnImportThatIsKilledIsGoneOnWith(t *testing.T) {
 		}
 	}
 	// Who was killed holds the right to import the run for a while.
-	eventually(t, 2*time.Minute, func() error {
+	eventually(t, func() error {
 		if _, stderr, code := other.baictl("import", packed); code != 0 {
 			return fmt.Errorf("exit code %d: %s", code, stderr)
 		}
@@ -323,7 +329,7 @@ func TestAnImportThatIsKilledIsGoneOnWith(t *testing.T) {
 
 func TestAnExportThatIsInterruptedLeavesNothing(t *testing.T) {
 	t.Parallel()
-	p := start(t)
+	p := start(t, "--config", allowMine(t))
 	run, _ := exportRun(t, p)
 	for i := range 8 {
 		for _, target := range []string{"folder", "packed.tar.zst"} {
@@ -362,7 +368,7 @@ func TestExportsOnRealServers(t *testing.T) {
 	for name, value := range map[string]string{"AWS_ACCESS_KEY_ID": cloud.AccessKey, "AWS_SECRET_ACCESS_KEY": cloud.SecretKey, "AWS_REGION": cloud.Region, "AWS_ENDPOINT_URL": cloud.Endpoint} {
 		t.Setenv(name, value)
 	}
-	p, other := startEmbedded(t, filepath.Join(t.TempDir(), "data")), start(t)
+	p, other := startEmbedded(t, filepath.Join(t.TempDir(), "data"), "--config", allowMine(t)), start(t)
 	run, secrets := exportRun(t, p)
 	p.wantCode(0, "export", run, "s3://results/a/b")
 	if _, stderr := p.wantCode(2, "export", run, "s3://results/a/b"); !strings.Contains(stderr, "--force") {
@@ -375,7 +381,7 @@ func TestExportsOnRealServers(t *testing.T) {
 	p.wantCode(0, "export", run, packed)
 	wantNoSecret(t, files, contentOf(t, packed), secrets)
 	for _, said := range []string{"was imported", "was there already"} {
-		eventually(t, 2*time.Minute, func() error { // what was written a moment ago may not be found yet
+		eventually(t, func() error { // what was written a moment ago may not be found yet
 			stdout, stderr, code := other.baictl("import", "s3://results/a/b")
 			if code != 0 || !strings.Contains(stdout, said) {
 				return fmt.Errorf("exit code %d: %s%s", code, stdout, stderr)

@@ -12,11 +12,11 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	gocmp "github.com/google/go-cmp/cmp"
 
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
+	"github.com/benchmark-ai/bai/services/internal/tooltest"
 )
 
 // TestWhatIsRecordedOfTheSampleIsWhatTheMachineSays runs the compression sample,
@@ -24,19 +24,13 @@ import (
 // and what its samples come to to what Python makes of them.
 func TestWhatIsRecordedOfTheSampleIsWhatTheMachineSays(t *testing.T) {
 	t.Parallel()
-	for _, tool := range []string{"lscpu", "nproc", "uname", "python3", "awk", "sha256sum"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			t.Skipf("needs %s", tool)
-		}
+	for tool, from := range map[string]string{"lscpu": "util-linux", "nproc": "coreutils", "uname": "coreutils", "python3": "python3", "awk": "mawk", "sha256sum": "coreutils"} {
+		tooltest.Program(t, tool, from)
 	}
 	p := start(t)
 	data := httptest.NewServer(http.FileServer(http.Dir("../../../sample-benchmarks/compression")))
 	defer data.Close()
-	text, err := os.ReadFile("../../../sample-benchmarks/compression/descriptor.toml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	file := writeTemp(t, strings.ReplaceAll(string(text), "http://127.0.0.1:8000", data.URL))
+	file := writeTemp(t, compression(t, data.URL))
 	run := p.submit(read(t, file))
 	if r := p.complete(run); r.GetOutcome() != baiv1.Outcome_OUTCOME_SUCCEEDED {
 		t.Fatalf("ended as %v\n%s", r, strings.Join(p.lines(run), "\n"))
@@ -51,7 +45,7 @@ func (p *platform) wantEnvironment(run, file string) {
 	t.Helper()
 	results := baiv1.NewResultServiceClient(p.conn)
 	var e *baiv1.Environment
-	eventually(t, time.Minute, func() error {
+	eventually(t, func() error {
 		r, err := results.GetEnvironment(t.Context(), &baiv1.GetEnvironmentRequest{Run: run})
 		if e = r.GetEnvironment(); err == nil && (len(e.GetPods()) != 1 || len(e.GetPods()[0].GetTools()) == 0) {
 			err = fmt.Errorf("it is %v, want one pod that has asked its tools", e)
@@ -138,7 +132,7 @@ func (p *platform) wantSummaries(run string) {
 	t.Helper()
 	results := baiv1.NewResultServiceClient(p.conn)
 	got := map[string]*baiv1.MetricSummary{}
-	eventually(t, time.Minute, func() error {
+	eventually(t, func() error {
 		r, err := results.GetSummaries(t.Context(), &baiv1.GetSummariesRequest{Run: run})
 		for _, s := range r.GetSummaries() {
 			got[s.GetMetric()] = s

@@ -11,11 +11,11 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
+	"github.com/benchmark-ai/bai/services/internal/tooltest"
 )
 
 // needs skips a test where the machine lacks programs that it is about; where
@@ -23,13 +23,7 @@ import (
 func needs(t *testing.T, programs map[string]string) {
 	t.Helper()
 	for program, from := range programs {
-		if _, err := exec.LookPath(program); err == nil {
-			continue
-		}
-		if os.Getenv("CI") != "" {
-			t.Fatalf("%s is missing: apt-get install %s", program, from)
-		}
-		t.Skipf("%s is missing: apt-get install %s", program, from)
+		tooltest.Program(t, program, from)
 	}
 }
 
@@ -99,7 +93,7 @@ func (p *platform) told(run string) map[string][]float64 {
 // wantNoNetwork checks that nothing joins pods any more.
 func wantNoNetwork(t *testing.T, p *platform) {
 	t.Helper()
-	eventually(t, time.Minute, func() error {
+	eventually(t, func() error {
 		left, err := os.ReadDir(filepath.Join(p.dir, "pods", "networks"))
 		if err == nil && len(left) > 0 {
 			err = fmt.Errorf("left: %v", left)
@@ -128,7 +122,7 @@ func TestAKilledRankIsNamedWithItsHost(t *testing.T) {
 	program := ranks(t)
 	p := start(t)
 	run := p.submit(mpi(program + " forever"))
-	eventually(t, 60*time.Second, func() error {
+	eventually(t, func() error {
 		if log := strings.Join(p.lines(run), "\n"); !strings.Contains(log, "ranks=4") {
 			return fmt.Errorf("it does not run yet: %v %s", p.get(run), log)
 		}
@@ -146,6 +140,20 @@ func TestAKilledRankIsNamedWithItsHost(t *testing.T) {
 	wantNoNetwork(t, p)
 }
 
+func TestAProgramThatMpirunCannotStartIsNamedBeforeTheRunAndAfter(t *testing.T) {
+	t.Parallel()
+	needs(t, map[string]string{"mpirun": "openmpi-bin", "/usr/sbin/sshd": "openssh-server"})
+	p := start(t)
+	file := writeTemp(t, mpi("nosuchprogram --fast"))
+	if stdout, stderr, code := p.baictl("preflight", file); code != 2 || !strings.Contains(stdout+stderr, "nosuchprogram") {
+		t.Errorf("preflight: exit code %d, said %q, %q", code, stdout, stderr)
+	}
+	r := p.end(p.submit(mpi("nosuchprogram --fast")))
+	if r.GetReason() != "CommandNotFound" || r.GetFailureClass() != baiv1.FailureClass_FAILURE_CLASS_USER || !strings.Contains(r.GetMessage(), `could not start "nosuchprogram" on `) {
+		t.Errorf("%v", r)
+	}
+}
+
 func TestAGangSurvivesTheDeathOfItsPlatformAndNothingOfItSurvivesItsCancel(t *testing.T) {
 	t.Parallel()
 	program := ranks(t)
@@ -154,7 +162,7 @@ func TestAGangSurvivesTheDeathOfItsPlatformAndNothingOfItSurvivesItsCancel(t *te
 	p.reach(run, baiv1.Phase_PHASE_RUNNING)
 	p.kill()
 	p.begin()
-	eventually(t, 60*time.Second, func() error {
+	eventually(t, func() error {
 		if rankOf(program, "0") == 0 || rankOf(program, "3") == 0 {
 			return fmt.Errorf("not all ranks run: %v", p.get(run))
 		}
@@ -203,6 +211,12 @@ func TestARunThatNeedsMPISaysWhatToInstall(t *testing.T) {
 func TestPodsWithoutNamespacesAreNotJoined(t *testing.T) {
 	t.Parallel()
 	p := start(t, "--no-namespaces")
+	eventually(t, func() error {
+		if said := "so benchmarks can read and remove the platform's data in " + p.dir; strings.Count(p.log.String(), said) != 1 {
+			return fmt.Errorf("the platform does not say once %q", said)
+		}
+		return nil
+	})
 	r := p.end(p.submit(mpi("true")))
 	if r.GetReason() != "NeedsNamespaces" || !strings.Contains(r.GetMessage(), "no_namespaces") {
 		t.Errorf("ended as %v", r)
@@ -252,9 +266,34 @@ func TestBothEndsOfAnInferenceAreMeasuredAndRunsDoNotMeet(t *testing.T) {
 			t.Errorf("samples (-want +got):\n%s", diff)
 		}
 	}
-	r := p.end(p.submit(served(client, "sh -c 'sleep 1; exit 3'")))
+	r := p.end(p.submit(served(client, "sleep 600") + "[limits]\npending_deadline = \"3s\"\n"))
+	if r.GetReason() != "NotReady" || !strings.Contains(r.GetMessage(), "8080/ping did not answer within limits.pending_deadline, 3s") {
+		t.Errorf("with a server that never answers it ended as %v", r)
+	}
+	r = p.end(p.submit(served(client, "sh -c 'sleep 1; exit 3'")))
 	if r.GetReason() != "NonZeroExit" || !strings.Contains(r.GetMessage(), "the server") {
 		t.Errorf("with a server that fails it ended as %v", r)
 	}
 	wantNoNetwork(t, p)
+}
+
+// TestARunOfSeveralPodsIsKeptAndRunsNothing: its server, which would go on, is ended,
+// and the run after it finds the slot free.
+func TestARunOfSeveralPodsIsKeptAndRunsNothing(t *testing.T) {
+	t.Parallel()
+	needs(t, map[string]string{"python3": "python3"})
+	p := start(t, "--slots", "1")
+	kept := strings.ReplaceAll(served("true", "python3 -m http.server 8080"), "/ping", "/") + "[limits]\nkeep = \"1h\"\n"
+	for range 2 {
+		if r := p.end(p.submit(kept)); r.GetOutcome() != baiv1.Outcome_OUTCOME_SUCCEEDED {
+			t.Fatalf("ended as %v", r)
+		}
+	}
+	eventually(t, func() error {
+		ended, err := filepath.Glob(filepath.Join(p.dir, "pods", "pods", "*", "volumes", "bai", "run", "exit.json"))
+		if left := supervisors(p.dir); err == nil && (len(left) > 0 || len(ended) != 4) {
+			err = fmt.Errorf("of 4 pods %d are there and have ended; supervisors: %v", len(ended), left)
+		}
+		return err
+	})
 }

@@ -2,13 +2,14 @@ package e2e_test
 
 import (
 	"fmt"
-	"os/exec"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
+	"github.com/benchmark-ai/bai/services/internal/tooltest"
+	"github.com/benchmark-ai/bai/services/test/testbed/port"
 )
 
 // instrumented is a program that serves numbers for Prometheus, and sends some by
@@ -45,14 +46,11 @@ EOF
 // TestAnInstrumentedProgramNeedsNoChange runs two such at a time, on one machine.
 func TestAnInstrumentedProgramNeedsNoChange(t *testing.T) {
 	t.Parallel()
-	if _, err := exec.LookPath("python3"); err != nil {
-		t.Skip("there is no python3")
-	}
+	tooltest.Program(t, "python3", "python3")
 	p := start(t)
 	var runs []string
 	for range 2 {
-		addr := freeAddr(t)
-		port := addr[strings.LastIndexByte(addr, ':')+1:]
+		number := fmt.Sprint(port.ForTest(t, 1)[0])
 		runs = append(runs, p.submit(script(instrumented, fmt.Sprintf(`[env.vars]
 PORT = %q
 
@@ -67,7 +65,7 @@ name = "loss"
 units = "1"
 parser = "blocks"
 block = '^epoch'
-pattern = '(?s)epoch (?P<step>\d+).*loss (?P<value>\S+)'`, port, port))))
+pattern = '(?s)epoch (?P<step>\d+).*loss (?P<value>\S+)'`, number, number))))
 	}
 	for _, run := range runs {
 		r := p.complete(run)
@@ -83,6 +81,50 @@ pattern = '(?s)epoch (?P<step>\d+).*loss (?P<value>\S+)'`, port, port))))
 			t.Errorf("samples (-want +got):\n%s", diff)
 		}
 		if c := r.GetCompleteness(); c.GetSystemSamples() != 0 || len(c.GetNotes()) > 0 {
+			t.Errorf("%v", c)
+		}
+	}
+}
+
+// TestAnInstrumentedProgramNeedsNoChangeInARunOfSeveralPods: its pod has a network of
+// its own, in which the collector is not, and two such runs have one port.
+func TestAnInstrumentedProgramNeedsNoChangeInARunOfSeveralPods(t *testing.T) {
+	t.Parallel()
+	needs(t, map[string]string{"python3": "python3"})
+	p := start(t, "--slots", "2")
+	descriptor := strings.Replace(script(instrumented, `[env.vars]
+PORT = "9102"
+
+[output]
+system = false
+otlp = true
+prometheus = "http://127.0.0.1:9102/metrics"
+prometheus_names = "^app_"
+metrics = []
+
+[server.hardware]
+instance_type = "t3.small"
+[server.env]
+docker_image = "debian:12-slim"
+ports = [8080]
+start_command = "python3 -m http.server 8080"
+[server.env.readiness_probe]
+path = "/"
+port = 8080
+period_seconds = 1`), "[env]\n", "strategy = \"inference\"\n[env]\n", 1)
+	for _, run := range []string{p.submit(descriptor), p.submit(descriptor)} {
+		r := p.complete(run)
+		if r.GetOutcome() != baiv1.Outcome_OUTCOME_SUCCEEDED {
+			t.Fatalf("ended as %v\n%s", r, strings.Join(p.lines(run), "\n"))
+		}
+		got := p.samples(run)
+		if n := len(got["app_temperature_celsius"]); n < 2 {
+			t.Errorf("%d samples of the page", n)
+		}
+		if diff := cmp.Diff([]float64{0.5, 1.5, 2.5}, got["app.load"]); diff != "" {
+			t.Errorf("samples (-want +got):\n%s", diff)
+		}
+		if c := r.GetCompleteness(); c.GetDropped() != 0 {
 			t.Errorf("%v", c)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
+	"github.com/benchmark-ai/bai/services/internal/tooltest"
 )
 
 // TestWhatWasWrittenForTheOriginalSystemRunsUnchanged submits a descriptor and a
@@ -17,9 +18,7 @@ import (
 // the original's, which writes to the FIFO, or ours.
 func TestWhatWasWrittenForTheOriginalSystemRunsUnchanged(t *testing.T) {
 	t.Parallel()
-	if _, err := exec.LookPath("python3"); err != nil {
-		t.Skip("needs python3")
-	}
+	tooltest.Program(t, "python3", "python3")
 	config := writeTemp(t, "[executor.pods]\nzones = { use1-az1 = \"us-east-1a\" }\n") // its operator named zones, too
 	platform := start(t, "--config", config)
 	for name, library := range map[string]string{

@@ -4,12 +4,11 @@ package e2e_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -25,6 +24,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
+	"github.com/benchmark-ai/bai/services/test/testbed/port"
 	"github.com/benchmark-ai/bai/services/test/testbed/process"
 )
 
@@ -60,6 +60,7 @@ type platform struct {
 	dir     string
 	args    []string
 	servers []string // further arguments: where its broker and its store are
+	program string   // empty means bai
 
 	addr string
 	cmd  *exec.Cmd
@@ -85,15 +86,21 @@ func startEmbedded(t *testing.T, dir string, args ...string) *platform {
 func startOn(t *testing.T, servers []string, dir string, args ...string) *platform {
 	t.Helper()
 	p := &platform{t: t, dir: dir, args: args, servers: servers}
-	t.Cleanup(func() {
+	p.runToEnd()
+	return p
+}
+
+// runToEnd begins the platform, which ends with the test.
+func (p *platform) runToEnd() {
+	p.t.Helper()
+	p.t.Cleanup(func() {
 		p.stop()
 		p.wantNothingLeft()
-		if t.Failed() {
-			t.Logf("the platform's log:\n%s", tail(p.log.String(), 8000))
+		if p.t.Failed() {
+			p.t.Logf("the platform's log:\n%s", tail(p.log.String(), 8000))
 		}
 	})
 	p.begin()
-	return p
 }
 
 var listens = regexp.MustCompile(`\blistens on (\S+)`)
@@ -108,10 +115,10 @@ func (p *platform) begin() {
 
 func (p *platform) tryBegin() error {
 	if p.addr == "" {
-		p.addr = freeAddr(p.t)
+		p.addr = port.Addr(p.t)
 	}
 	args := slices.Concat([]string{"standalone", "--data", p.dir, "--listen", p.addr}, p.args, p.servers)
-	p.cmd = exec.Command(filepath.Join(bin, "bai"), args...)
+	p.cmd = exec.Command(cmp.Or(p.program, filepath.Join(bin, "bai")), args...)
 	p.cmd.Env = append(os.Environ(), "HOME="+filepath.Dir(p.dir))
 	if p.log == nil {
 		p.log = &lockedBuffer{}
@@ -139,22 +146,6 @@ func (p *platform) tryBegin() error {
 	return err
 }
 
-// freeAddr returns an address that nobody listens on, with a port that no
-// outgoing connection is given: it is still free when a platform comes back.
-func freeAddr(t *testing.T) string {
-	t.Helper()
-	for range 100 {
-		addr := fmt.Sprintf("127.0.0.1:%d", 10000+rand.IntN(10000))
-		l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", addr)
-		if err == nil {
-			_ = l.Close()
-			return addr
-		}
-	}
-	t.Fatal("no free port found")
-	return ""
-}
-
 // listening reads what the platform prints until it says where it listens.
 func listening(out *os.File, log io.Writer) (string, error) {
 	var text []byte
@@ -163,6 +154,7 @@ func listening(out *os.File, log io.Writer) (string, error) {
 		n, err := out.Read(b)
 		text = append(text, b[:n]...)
 		if m := listens.FindSubmatch(text); m != nil && bytes.HasSuffix(text, []byte("\n")) {
+			_, _ = log.Write(text)
 			go func() { _, _ = io.Copy(log, out); _ = out.Close() }()
 			return string(m[1]), nil
 		}
@@ -210,7 +202,7 @@ func (p *platform) stop() {
 // and no mount below its directory is there.
 func (p *platform) wantNothingLeft() {
 	p.t.Helper()
-	eventually(p.t, 20*time.Second, func() error {
+	eventually(p.t, func() error {
 		left := processesOf(p.dir)
 		mounts, _ := os.ReadFile("/proc/self/mounts")
 		if strings.Contains(string(mounts), p.dir) {
@@ -242,9 +234,11 @@ func processesOf(dir string) []string {
 	return found
 }
 
-// eventually waits until check has nothing to say.
-func eventually(t *testing.T, within time.Duration, check func() error) {
+// eventually waits until check has nothing to say, for some minutes: how long a
+// thing takes says more of the machine than of the thing.
+func eventually(t *testing.T, check func() error) {
 	t.Helper()
+	const within = 5 * time.Minute
 	deadline := time.Now().Add(within)
 	for {
 		err := check()
@@ -258,6 +252,9 @@ func eventually(t *testing.T, within time.Duration, check func() error) {
 		time.Sleep(20 * time.Millisecond)
 	}
 }
+
+// oneLine is a text without the breaks by which it fits 80 columns.
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
 // baictl runs baictl against the platform.
 func (p *platform) baictl(args ...string) (stdout, stderr string, code int) {
@@ -322,6 +319,17 @@ func (p *platform) reach(run string, phases ...baiv1.Phase) *baiv1.Run {
 func (p *platform) end(run string) *baiv1.Run {
 	p.t.Helper()
 	return p.reach(run)
+}
+
+// awaitReady waits until a run has printed that it is ready.
+func (p *platform) awaitReady(run string) {
+	p.t.Helper()
+	eventually(p.t, func() error {
+		if lines := p.lines(run); !slices.Contains(lines, "out ready") {
+			return fmt.Errorf("run %s has not printed that it is ready, but %q", run, lines)
+		}
+		return nil
+	})
 }
 
 // complete waits until all that a finished run wrote is in the store: as long as

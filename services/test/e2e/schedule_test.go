@@ -16,7 +16,7 @@ import (
 	"github.com/BurntSushi/toml"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/benchmark-ai/bai/services/test/testbed"
+	"github.com/benchmark-ai/bai/services/test/testbed/port"
 )
 
 // door is a gateway in a process of its own, beside others on one store.
@@ -45,7 +45,7 @@ func startWithoutGateway(t *testing.T) *platform {
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, time.Minute, func() error {
+	eventually(t, func() error {
 		if !strings.Contains(out.String(), "has no API") {
 			return errors.New("it is not ready")
 		}
@@ -61,7 +61,7 @@ func open(p *platform, name string) *door {
 	if _, err := toml.DecodeFile(filepath.Join(p.dir, "services.toml"), &settings); err != nil {
 		p.t.Fatal(err)
 	}
-	d := &door{t: p.t, addr: freeAddr(p.t), log: &lockedBuffer{}}
+	d := &door{t: p.t, addr: port.Addr(p.t), log: &lockedBuffer{}}
 	settings["listen"] = d.addr
 	var text bytes.Buffer
 	if err := toml.NewEncoder(&text).Encode(settings); err != nil {
@@ -117,7 +117,7 @@ func (d *door) stop() {
 // fires waits until the gateway is the one that fires, for the n-th time.
 func (d *door) fires(n int) {
 	d.t.Helper()
-	eventually(d.t, time.Minute, func() error {
+	eventually(d.t, func() error {
 		if strings.Count(d.log.String(), "fires schedules") < n {
 			return errors.New("it does not fire schedules")
 		}
@@ -195,7 +195,7 @@ func TestAScheduleFiresOnceAMinuteWhicheverGatewayDies(t *testing.T) {
 
 // firings are how many minutes are waited for: two, and five where all suites run.
 func firings() int {
-	if os.Getenv(testbed.EnvReal) != "" && os.Getenv(testbed.EnvShort) == "" {
+	if everything() {
 		return 5
 	}
 	return 2
@@ -204,7 +204,7 @@ func firings() int {
 // ended waits until a schedule has n runs, and all are over.
 func (d *door) ended(name string, n int) {
 	d.t.Helper()
-	eventually(d.t, 100*time.Second, func() error {
+	eventually(d.t, func() error {
 		runs := d.fired(name)
 		for _, r := range runs {
 			if r.Outcome == "" {

@@ -19,6 +19,11 @@ import (
 // servers are those that the platforms of this run of the package work with.
 var servers = &lent{}
 
+// everything says whether all suites run, in their long form.
+func everything() bool {
+	return os.Getenv(testbed.EnvReal) != "" && os.Getenv(testbed.EnvShort) == ""
+}
+
 // lent are real servers where testbed.EnvReal is set, begun when the first test
 // needs them and there until the last has ended; else there are none, and
 // platforms use those that are embedded.

@@ -14,12 +14,13 @@ import (
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 	"github.com/benchmark-ai/bai/services/internal/kafka"
 	"github.com/benchmark-ai/bai/services/internal/telemetrytest"
+	"github.com/benchmark-ai/bai/services/test/testbed/port"
 )
 
 // TestOneTraceOfOneRunShowsEveryHop prints it. Two services are processes of their
 // own, and the run has data to fetch and to pull.
 func TestOneTraceOfOneRunShowsEveryHop(t *testing.T) {
-	collector, site, health := telemetrytest.Start(t), newChanging(t, "cats"), freeAddr(t)
+	collector, site, health := telemetrytest.Start(t), newChanging(t, "cats"), port.Addr(t)
 	traces := fmt.Sprintf("[telemetry]\ntraces = %q\n", collector.URL)
 	p := start(t, "--without", "fetcher,metrics-pusher", "--config", writeTemp(t, fmt.Sprintf("health = %q\n%s", health, traces)))
 	fetcher := p.join(traces+"[fetcher.sources]\nnetworks = [\"loopback\"]\n", "fetcher")

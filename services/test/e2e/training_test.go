@@ -15,6 +15,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/benchmark-ai/bai/services/internal/tooltest"
 )
 
 // debianPython is the Python that Debian's packages belong to.
@@ -144,9 +146,7 @@ func byHand(t *testing.T, library string) []string {
 // none.
 func TestTrainingWithoutPyTorchSaysWhatToDo(t *testing.T) {
 	t.Parallel()
-	if _, err := exec.LookPath("python3"); err != nil {
-		t.Skip("there is no python3")
-	}
+	tooltest.Program(t, "python3", "python3")
 	p := start(t)
 	data := httptest.NewServer(http.FileServer(http.Dir(training)))
 	defer data.Close()

@@ -127,6 +127,9 @@ func (s *stage) Delete(_ context.Context, r cluster.Ref) error {
 	return nil
 }
 
+// Stop implements cluster.Stopper. Pods here have one role, which has ended.
+func (s *stage) Stop(context.Context, cluster.Ref) error { return nil }
+
 // Observe implements cluster.Observer.
 func (s *stage) Observe(_ context.Context, r cluster.Ref) (cluster.Seen, error) {
 	s.mu.Lock()
@@ -137,6 +140,11 @@ func (s *stage) Observe(_ context.Context, r cluster.Ref) (cluster.Seen, error) 
 	}
 	seen.Ref = r
 	return seen, nil
+}
+
+// Labels implements cluster.Labeler.
+func (*stage) Labels(context.Context, string, string, string) (map[string]string, error) {
+	return nil, cluster.ErrNotFound
 }
 
 // Watch implements cluster.Observer.

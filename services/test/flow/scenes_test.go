@@ -76,7 +76,7 @@ func launchedScenes() map[string]scene {
 // otherScenes are those of runs that end before.
 func otherScenes() map[string]scene {
 	return map[string]scene{
-		"a run that is canceled while it waits for a slot is never launched": {
+		"a run that is canceled while it waiting for a free slot is never launched": {
 			play: canceledWaiting,
 			want: ending{
 				Outcome: event.Canceled, Reason: event.CanceledByUser, ExitCode: -1, Attempt: 1, Data: store.Completeness{Complete: true},

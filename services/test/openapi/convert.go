@@ -41,6 +41,7 @@ func convert(swagger []byte) ([]byte, error) {
 	for _, path := range doc.Paths.InMatchingOrder() {
 		for _, op := range doc.Paths.Value(path).Operations() {
 			tidy(op)
+			bound(op)
 		}
 	}
 	for path, item := range own() {
@@ -49,6 +50,7 @@ func convert(swagger []byte) ([]byte, error) {
 	if code := doc.Paths.Value("/v1/scripts/{sha256}"); code != nil {
 		code.Put = putScript()
 	}
+	boundBodies(doc.Components.Schemas)
 	doc.Tags = append(doc.Tags, &openapi3.Tag{Name: "Server", Description: "What the server says of itself."})
 	if err := prune(doc); err != nil {
 		return nil, err
@@ -144,7 +146,7 @@ func own() map[string]*openapi3.PathItem {
 
 // putScript is how code is sent, which is no call.
 func putScript() *openapi3.Operation {
-	digest := openapi3.NewPathParameter("sha256").WithDescription("Digest of the archive's bytes, hex.").WithSchema(openapi3.NewStringSchema())
+	digest := openapi3.NewPathParameter("sha256").WithDescription("Digest of the archive's bytes, hex.").WithSchema(openapi3.NewStringSchema().WithPattern(digits64).WithMinLength(1))
 	owner := openapi3.NewQueryParameter("owner").WithDescription("For whom it is kept; empty means the caller.").WithSchema(openapi3.NewStringSchema())
 	reply := openapi3.NewContentWithSchemaRef(openapi3.NewSchemaRef("#/components/schemas/v1GetScriptResponse", nil), []string{"application/json"})
 	put := operation("ScriptService", "PutScript", "Keeps code that runs are sent along with: an archive (tar, also compressed with gzip, bzip2 or zstd, or zip), under the digest of its bytes. Submit runs with it as scriptSha256; they find it, unpacked, in the folder that BAI_SCRIPTS_PATH names. The same again is fine.", map[int]*openapi3.Response{

@@ -41,6 +41,54 @@ func TestTheDocumentIsCurrent(t *testing.T) {
 	}
 }
 
+func TestTheDocumentSaysWhatTheServerRefuses(t *testing.T) {
+	doc := load(t)
+	digest := strings.Repeat("0af9", 16)
+	lists, digests := 0, 0
+	for _, path := range doc.Paths.InMatchingOrder() {
+		for method, op := range doc.Paths.Value(path).Operations() {
+			for _, p := range op.Parameters {
+				what := method + " " + path
+				lists += bounded(t, what, p.Value, "pageSize", float64(0), float64(-1))
+				digests += bounded(t, what, p.Value, "sha256", digest, digest[1:], strings.ToUpper(digest), "g"+digest[1:])
+			}
+		}
+	}
+	if lists < 4 || digests < 4 {
+		t.Errorf("%d lists have pages, %d paths a digest", lists, digests)
+	}
+	for name, required := range map[string]string{
+		"v1SubmitRunRequest": "descriptorToml", "v1ValidateDescriptorRequest": "descriptorToml", "v1PreflightDescriptorRequest": "descriptorToml",
+		"v1PushDescriptorRequest": "name", "v1PrefetchDataRequest": "src",
+	} {
+		schema := doc.Components.Schemas[name].Value
+		if !slices.Contains(schema.Required, required) || schema.VisitJSON(map[string]any{}) == nil {
+			t.Errorf("%s does not require %s", name, required)
+		}
+	}
+	if !doc.Paths.Value("/v1/descriptors:get").Get.Parameters.GetByInAndName("query", "uri").Required {
+		t.Error("a descriptor may be read without its uri")
+	}
+}
+
+// bounded counts a parameter of a name of an operation, and checks that it takes one value and
+// none of others.
+func bounded(t *testing.T, what string, p *openapi3.Parameter, name string, good any, bad ...any) int {
+	t.Helper()
+	if !strings.HasSuffix(p.Name, name) {
+		return 0
+	}
+	if err := p.Schema.Value.VisitJSON(good); err != nil {
+		t.Errorf("%s refuses %s %v: %v", what, name, good, err)
+	}
+	for _, v := range bad {
+		if p.Schema.Value.VisitJSON(v) == nil {
+			t.Errorf("%s takes %s %v", what, name, v)
+		}
+	}
+	return 1
+}
+
 func TestTheDocumentIsValid(t *testing.T) {
 	if err := load(t).Validate(context.Background()); err != nil {
 		t.Error(err)

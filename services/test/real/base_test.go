@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/benchmark-ai/bai/services/test/testbed"
 )
@@ -20,7 +19,7 @@ func TestTheBaseIsWhatTheAPIServerAccepts(t *testing.T) {
 	}
 	const base = "../../../deploy/kubernetes/base"
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), patience)
 		defer cancel()
 		if out, err := bed.Try(ctx, "delete", "-f", base+"/namespaces.yaml", "--wait=false"); err != nil {
 			t.Errorf("%v\n%s", err, out)

@@ -52,6 +52,7 @@ func chance(t *testing.T) *rand.Rand {
 // TestRunsThatAreCanceledAtAnyMomentLeaveNothing cancels runs at moments that
 // lie anywhere between their submission and their end.
 func TestRunsThatAreCanceledAtAnyMomentLeaveNothing(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, "[executor.pods]\ngrace = \"2s\"\n", "--slots", fmt.Sprint(atATime))
 	benchOn(t, w)
 	var (
@@ -116,7 +117,7 @@ func (w world) cancelAt(ctx context.Context, file, text string, after time.Durat
 			return e, fmt.Errorf("cancel it: exit code %d: %w\n%s", code, err, out)
 		}
 	}
-	if out, code, err := w.try(ctx, "watch", run, "--timeout", "1m"); err != nil || code != 0 && code != 5 {
+	if out, code, err := w.try(ctx, "watch", run, "--timeout", "10m"); err != nil || code != 0 && code != 5 {
 		return e, fmt.Errorf("watch it: exit code %d: %w\n%s", code, err, out)
 	}
 	if e.run, err = w.get(ctx, run); err != nil {

@@ -59,7 +59,7 @@ func newDeployed(t *testing.T) *deployed {
 	put := func(name string, settings map[string]any) { writeTOML(t, filepath.Join(dir, name+".toml"), settings) }
 	put("kafka", map[string]any{
 		"kafka": map[string]any{
-			"brokers": []string{broker.Addr}, "key_file": "/etc/bai-key/key", "tls": map[string]any{"ca_file": "/etc/bai/ca.pem"},
+			"brokers": []string{broker.Addr}, "key_file": "/etc/bai-key/key", "seal_key_file": "/etc/bai-seal/key", "tls": map[string]any{"ca_file": "/etc/bai/ca.pem"},
 			"sasl": map[string]any{"mechanism": "SCRAM-SHA-512", "password_file": "/etc/bai/password"},
 		},
 		"executor": map[string]any{"pods": map[string]any{"brokers": []string{broker.Addr}}},
@@ -146,7 +146,7 @@ func (d *deployed) administer(t *testing.T, args ...string) string {
 // services are there.
 func (d *deployed) apply(t *testing.T, dir, keys, ca string) {
 	t.Helper()
-	d.bed.Run(t, "wait", "--for=delete", "namespace/"+home, "namespace/"+ofRuns, "--timeout=5m") // of another test
+	d.bed.Run(t, "wait", "--for=delete", "namespace/"+home, "namespace/"+ofRuns, "--timeout=10m") // of another test
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 10*time.Minute)
 		defer cancel()
@@ -167,12 +167,13 @@ func (d *deployed) apply(t *testing.T, dir, keys, ca string) {
 		d.bed.Run(t, args...)
 	}
 	secrets := t.TempDir()
-	for name, text := range map[string]string{"key": "the key of the platform of a test", "password": password} {
+	for name, text := range map[string]string{"key": "the key of the platform of a test", "seal": "the key of the seals of a test", "password": password} {
 		if err := os.WriteFile(filepath.Join(secrets, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
 	secret("platform-key", secrets+"/key")
+	secret("seal-key", "key="+secrets+"/seal")
 	secret("object-store", keys)
 	for _, service := range allServices {
 		secret(service, "ca.pem="+ca, secrets+"/password")
@@ -250,6 +251,7 @@ func (p platform) results(t *testing.T, descriptor string) result {
 // deployed platform and on a standalone one, and compares what they come to. Then
 // it kills all pods of all services at a time, under a run.
 func TestThePlatformAsItIsDeployedDoesWhatOneProcessDoes(t *testing.T) {
+	t.Parallel()
 	d := newDeployed(t)
 	const samples = "../../../sample-benchmarks/"
 	site := forPods(t, http.FileServer(http.Dir(samples+"compression")))
@@ -276,7 +278,7 @@ func TestThePlatformAsItIsDeployedDoesWhatOneProcessDoes(t *testing.T) {
 			t.Errorf("%s: %d metrics, want %d", name, len(deployed.Values), want)
 		}
 	}
-	d.comesBack(t, samples+"hello-world/descriptor.toml")
+	d.comesBack(t)
 
 	for _, account := range []string{"gateway", "executor", "watcher"} {
 		wantNothingForbidden(t, calls(t, d.bed, home, account))
@@ -292,21 +294,25 @@ func TestThePlatformAsItIsDeployedDoesWhatOneProcessDoes(t *testing.T) {
 
 // comesBack kills all pods of all services at a time, under a run, which ends well
 // and with all that it measured.
-func (d *deployed) comesBack(t *testing.T, descriptor string) {
+func (d *deployed) comesBack(t *testing.T) {
 	t.Helper()
-	out, _ := d.baictl(t, "submit", descriptor, "-o", "name")
-	id := runID.FindString(out)
 	w := world{d.platform, d.bed, ofRuns}
-	if err := w.runs(t.Context(), id); err != nil {
+	run, err := w.submit(t.Context(), filepath.Join(t.TempDir(), "run.toml"), hurt{code: held}.descriptor())
+	if err == nil {
+		err = w.runs(t.Context(), run)
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
 	d.bed.Run(t, "-n", home, "delete", "pods", "--all", "--grace-period=0", "--force")
 	d.awaitAll(t)
-	if out, code := d.baictl(t, "watch", id, "--timeout", "10m"); code != 0 {
+	if err := w.release(t.Context(), run); err != nil {
+		t.Fatal(err)
+	}
+	if out, code := d.baictl(t, "watch", run, "--timeout", "10m"); code != 0 {
 		t.Fatalf("exit code %d\n%s", code, out)
 	}
-	text, _ := d.baictl(t, "metrics", id, "-o", "json")
-	if n := samples(t, text, "elapsed"); n != 5 {
-		t.Errorf("%d samples, want 5:\n%s", n, text)
+	if n, err := w.count(t.Context(), run); n != 6 || err != nil {
+		t.Errorf("%d samples, want 6; %v", n, err)
 	}
 }

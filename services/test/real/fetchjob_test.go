@@ -314,7 +314,7 @@ func (o *outpost) jobs(t *testing.T, data, keys string, bucket func(string) map[
 	}
 	o.bed.Apply(t, fmt.Sprintf(onHost, o.scope, data))
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), patience)
 		defer cancel()
 		if out, err := o.bed.Try(ctx, "delete", "pv", o.scope+"-data", "--wait=false"); err != nil {
 			t.Errorf("%v\n%s", err, out)
@@ -469,6 +469,7 @@ func (o *outpost) none(t *testing.T) {
 // deployed: a Job for each source, as nobody and with no rights, from a site to a
 // bucket; the benchmark's pod reads from there.
 func TestDataAreBroughtByJobsOfTheClusterIntoABucketThatPodsRead(t *testing.T) {
+	t.Parallel()
 	o := newOutpost(t)
 	t.Run("a Job brings what a run needs", o.bringsByAJob)
 	t.Run("a pod that is killed is replaced", o.replacesAPod)

@@ -3,6 +3,7 @@ package real_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -20,7 +21,7 @@ import (
 type kind struct {
 	descriptor string
 	want       map[string]string      // metric → its values, in order
-	nodes      func(pods []pod) error // says what is wrong with where its pods run
+	nodes      func(pods []pod) error // says what is wrong with where its pods run, which are held; nil for a run that is not
 }
 
 const single = `spec_version = "0.1.0"
@@ -58,7 +59,7 @@ gpus = 2
 [env]
 docker_image = "debian:12-slim"
 [ml]
-benchmark_code = "sh -c 'echo n=2; sleep 2'"
+benchmark_code = "sh -c 'echo n=2; until [ -e /tmp/go ]; do sleep 0.2; done'"
 [[output.metrics]]
 name = "n"
 units = "count"
@@ -147,6 +148,7 @@ pattern = 'total=(\d+)'
 `
 
 func TestEveryKindOfRunEndsWell(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, "[executor.pods]\ngrace = \"4s\"\n", "--slots", "2")
 	benchOn(t, w)
 	w.bed.Run(t, "patch", "node", "node1", "--subresource=status", "--type=json",
@@ -159,7 +161,7 @@ func TestEveryKindOfRunEndsWell(t *testing.T) {
 		"single node": {descriptor: fmt.Sprintf(single, web.URL), want: map[string]string{"size": "900000", "loss": "0.5 0.25"}},
 		"two GPUs":    {descriptor: twoGPUs, want: map[string]string{"n": "2"}, nodes: onlyNode1},
 		"inference":   {descriptor: fmt.Sprintf(inference, web.URL), want: map[string]string{"answer": "40 41 42", "asked": "0 1 2"}},
-		"mpi":         {descriptor: mpi, want: map[string]string{"ranks": "4", "hosts": "2", "total": "6"}, nodes: workersApart},
+		"mpi":         {descriptor: strings.Replace(mpi, "time.sleep(2)", "import os\nwhile not os.path.exists('/tmp/go'): time.sleep(0.2)", 1), want: map[string]string{"ranks": "4", "hosts": "2", "total": "6"}, nodes: workersApart},
 	} {
 		t.Run(name, func(t *testing.T) { w.endsWell(t, k) })
 	}
@@ -182,7 +184,10 @@ func (w world) endsWell(t *testing.T, k kind) {
 		if err == nil {
 			err = k.nodes(pods)
 		}
-		if err != nil {
+		if len(pods) > 1 {
+			w.wantIsolated(t, run)
+		}
+		if err := errors.Join(err, w.release(t.Context(), run)); err != nil {
 			t.Error(err)
 		}
 	}
@@ -194,6 +199,16 @@ func (w world) endsWell(t *testing.T, k kind) {
 	t.Logf("ended well in %s", time.Since(begun).Round(100*time.Millisecond))
 	if diff := cmp.Diff(k.want, w.values(t, run)); diff != "" {
 		t.Errorf("its metrics (-want +got):\n%s", diff)
+	}
+}
+
+// wantIsolated holds a run of several pods to a network policy that goes with what
+// owns all of its objects. The bed's network, a plain bridge, enforces none.
+func (w world) wantIsolated(t *testing.T, run string) {
+	t.Helper()
+	owners := w.bed.Run(t, "-n", w.scope, "get", "networkpolicies", "-l", "benchmark-ai.dev/run="+run, "-o", "jsonpath={.items[*].metadata.ownerReferences[*].kind}")
+	if owners != "ConfigMap" {
+		t.Errorf("the network policies of run %s are owned by %q, want one ConfigMap", run, owners)
 	}
 }
 

@@ -21,16 +21,19 @@ import (
 	"github.com/benchmark-ai/bai/services/test/testbed"
 )
 
-const mostMore = 150 * time.Millisecond // than the creation of the same Job without the platform
+// mostMore is how much longer than the creation of the same Job without the platform
+// it may take: in the short form, which has company, it shows only that nothing waits.
+func mostMore() time.Duration { return time.Duration(testbed.Size(150, 5000)) * time.Millisecond }
 
 // TestAJobIsCreatedSoonAfterItsSubmission takes, in turn, the time from a call to
 // the creation of the Job that it leads to, as the API server's audit log has it:
 // of a submission and of a client's create, both in this process, and of `baictl
 // submit` and of `kubectl create`, both as processes of their own.
 func TestAJobIsCreatedSoonAfterItsSubmission(t *testing.T) {
+	t.Parallel()
 	bed, rounds := testbed.Simulated(t), testbed.Size(40, 15)
 	f := newFarm(t, bed, "--slots", fmt.Sprint(3*rounds))
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 14*time.Minute)
 	defer cancel()
 	l := &latencies{farm: f, dir: t.TempDir()}
 	if err := l.warm(ctx); err != nil {
@@ -47,8 +50,8 @@ func TestAJobIsCreatedSoonAfterItsSubmission(t *testing.T) {
 	}
 	t.Logf("from the call to the creation of the Job, %d times each in turn:\n%s", rounds, l.table())
 	for _, pair := range [][2]string{{bySubmit, byCreate}, {byBaictl, byKubectl}} {
-		if more := middle(l.took[pair[0]]) - middle(l.took[pair[1]]); more > mostMore {
-			t.Errorf("%s takes %s more than %s, want %s at most", pair[0], more, pair[1], mostMore)
+		if more := middle(l.took[pair[0]]) - middle(l.took[pair[1]]); more > mostMore() {
+			t.Errorf("%s takes %s more than %s, want %s at most", pair[0], more, pair[1], mostMore())
 		}
 	}
 }

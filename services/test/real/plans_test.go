@@ -17,6 +17,7 @@ import (
 // each kind of settings that transpile has a file of, up to what would be written,
 // where pods are held to the level of Pod Security that they promise to keep to.
 func TestEveryPlanIsWhatTheAPIServerAccepts(t *testing.T) {
+	t.Parallel()
 	bed := testbed.API(t)
 	scopes := map[string]string{}
 	for _, level := range []string{"privileged", "baseline", "restricted"} {

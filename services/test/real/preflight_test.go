@@ -73,19 +73,20 @@ benchmark_code = "true"
 // TestPreflightTellsWhatARunWouldLack asks before runs; where it says that all is
 // there, a run succeeds, and where it finds a fault, one would not.
 func TestPreflightTellsWhatARunWouldLack(t *testing.T) {
-	w := newWorld(t, "")
+	t.Parallel()
+	w := newWorld(t, "[executor.pods.allow.default]\nsecrets = [\"registry\", \"none\"]\n")
 	w.bed.Run(t, "-n", w.scope, "create", "secret", "generic", "registry", "--from-literal=token=s3cret")
 	c, code := w.preflight(t, preflightDescriptor)
 	if code != 0 || !c.Ready || c.Faults != 0 {
 		t.Errorf("what is all there: exit code %d, %+v", code, c)
 	}
-	if got := c.of("secrets"); got != "fine registry/token: the secret is there; whether it has the key token is not looked at" {
+	if got := c.of("secrets"); got != "ok registry/token: the secret is there; whether it has the key token is not looked at" {
 		t.Error(got)
 	}
-	if got := c.of("permissions"); !strings.HasPrefix(got, "fine: all ") {
+	if got := c.of("permissions"); !strings.HasPrefix(got, "ok: all ") {
 		t.Error(got)
 	}
-	if got := c.of("nodes"); !strings.Contains(got, "which nodes there are could not be seen") && !strings.Contains(got, "large enough") {
+	if got := c.of("nodes"); !strings.Contains(got, "the nodes cannot be listed") && !strings.Contains(got, "large enough") {
 		t.Error(got)
 	}
 	for what, tt := range map[string]struct {
@@ -170,6 +171,7 @@ func grant(t *testing.T, bed *testbed.Cluster, scope, account, kind, namespace s
 // TestTheGatewaysRolesAreWhatPreflightUses holds what deploy grants the gateway
 // to what a survey asks for, both ways.
 func TestTheGatewaysRolesAreWhatPreflightUses(t *testing.T) {
+	t.Parallel()
 	bed := testbed.API(t)
 	if !bed.Own {
 		t.Skip("reads the audit log, which only a cluster of this machine shows")

@@ -19,6 +19,7 @@ import (
 	"go.uber.org/zap/zaptest"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -31,7 +32,7 @@ import (
 
 const (
 	roles    = "../../../deploy/kubernetes/base/rbac"
-	patience = 2 * time.Minute
+	patience = 5 * time.Minute
 )
 
 // roleOf returns the role that deploy gives a service.
@@ -156,6 +157,7 @@ func expand(rule rbacv1.PolicyRule) []call {
 // TestRolesAreWhatIsUsed has the driver do, as executor and as watcher, all that
 // these two ask of it: it is the only way to Kubernetes that they have.
 func TestRolesAreWhatIsUsed(t *testing.T) {
+	t.Parallel()
 	bed := testbed.API(t)
 	if !bed.Own {
 		t.Skip("reads the audit log, which only a cluster of this machine shows")
@@ -180,6 +182,13 @@ func TestRolesAreWhatIsUsed(t *testing.T) {
 	eventually(ctx, t, executor, r, func(s cluster.Seen, err error) bool { return err == nil && len(s.Pods) == 1 })
 	eventually(ctx, t, watcher, r, func(s cluster.Seen, err error) bool { return err == nil && len(s.Pods) == 1 })
 	asksForALog(ctx, t, watcher, r)
+	if err := executor.Stop(ctx, r); err != nil { // its pod goes, its Job stays
+		t.Fatal(err)
+	}
+	eventually(ctx, t, executor, r, func(s cluster.Seen, err error) bool {
+		_, failed := cluster.Condition(s.Job, batchv1.JobFailed)
+		return err == nil && failed && len(s.Pods) == 0
+	})
 	if err := executor.Delete(ctx, r); err != nil {
 		t.Fatal(err)
 	}
@@ -301,6 +310,9 @@ func objects(scope, run string) []cluster.Object {
 		&corev1.PersistentVolumeClaim{TypeMeta: core("PersistentVolumeClaim"), ObjectMeta: own, Spec: corev1.PersistentVolumeClaimSpec{
 			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
 			Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
+		}},
+		&networkingv1.NetworkPolicy{TypeMeta: metav1.TypeMeta{APIVersion: "networking.k8s.io/v1", Kind: "NetworkPolicy"}, ObjectMeta: own, Spec: networkingv1.NetworkPolicySpec{
+			PodSelector: metav1.LabelSelector{MatchLabels: labels},
 		}},
 		&corev1.Service{TypeMeta: core("Service"), ObjectMeta: own, Spec: corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone, Selector: labels}},
 		&batchv1.Job{TypeMeta: metav1.TypeMeta{APIVersion: "batch/v1", Kind: "Job"}, ObjectMeta: own, Spec: batchv1.JobSpec{

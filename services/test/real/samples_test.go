@@ -67,6 +67,7 @@ func between(t *testing.T, values map[string][]float64, metric string, count int
 // TestSamplesMeasureWhatCanBe runs the samples as they are shipped, but for the
 // image, because these machines pull none.
 func TestSamplesMeasureWhatCanBe(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, "[executor.pods]\ngrace = \"4s\"\n", "--slots", "1")
 	benchOn(t, w)
 	w.bed.Run(t, "patch", "node", "node1", "--subresource=status", "--type=json",

@@ -31,6 +31,7 @@ benchmark_code = "date"
 // That which fires is killed after two, and with it the broker and all the rest
 // of the platform; the other one fires from then on. The platform comes back.
 func TestAScheduleFiresOnceAMinute(t *testing.T) {
+	t.Parallel()
 	kill, minutes := testbed.Size(2, 1), testbed.Size(5, 2)
 	bed := testbed.Kubernetes(t)
 	if !bed.Own {
@@ -115,7 +116,7 @@ func (g gatewayReplica) fired(t *testing.T) []firedRun {
 // ended waits until the schedule has n runs that are over.
 func (g gatewayReplica) ended(t *testing.T, n int) {
 	t.Helper()
-	for late := time.Now().Add(time.Duration(n+1) * time.Minute); ; time.Sleep(500 * time.Millisecond) {
+	for late := time.Now().Add(time.Duration(n)*time.Minute + patience); ; time.Sleep(500 * time.Millisecond) {
 		over := 0
 		for _, r := range g.fired(t) {
 			if r.Outcome != "" {

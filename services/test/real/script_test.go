@@ -99,6 +99,7 @@ func hostile(t *testing.T) string {
 }
 
 func TestCodeThatIsSentAlongIsRunInPods(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, "[executor.pods]\ngrace = \"4s\"\n", "--slots", "2")
 	benchOn(t, w)
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 )
 
 // oneCopy is a run whose workers read one copy of their data, and that leave what
@@ -92,13 +91,14 @@ spec:
 // TestWorkersShareOneCopyOfTheirDataAndAVolumeOfTheRuns on volumes that one node
 // has: whoever mounts them runs there.
 func TestWorkersShareOneCopyOfTheirDataAndAVolumeOfTheRuns(t *testing.T) {
+	t.Parallel()
 	const class = "bai-shared"
 	w := newWorld(t, "[executor.pods]\ngrace = \"4s\"\n[executor.pods.shared]\naccess = \"ReadWriteOnce\"\nstorage_class = \""+class+"\"\n", "--slots", "2")
 	benchOn(t, w)
 	for _, name := range []string{"data", "exchange"} {
 		volume := w.scope + "-" + name
 		t.Cleanup(func() {
-			ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), patience)
 			defer cancel()
 			if out, err := w.bed.Try(ctx, "delete", "pv", volume, "--ignore-not-found", "--wait=false"); err != nil {
 				t.Errorf("%v\n%s", err, out)

@@ -97,6 +97,7 @@ benchmark_code = %q
 // TestEveryRunEndsOnceWhileExecutorsAndWatchersAreKilled kills executors and
 // watchers in turn while runs begin and end, and has all be heard again after.
 func TestEveryRunEndsOnceWhileExecutorsAndWatchersAreKilled(t *testing.T) {
+	t.Parallel()
 	size := sizeOfStorm()
 	f := newFleet(t, order{settings: "[executor.pods]\ngrace = \"2s\"\n", args: []string{"--slots", fmt.Sprint(size.slots)}})
 	benchOn(t, f.world)
@@ -483,7 +484,7 @@ func (f *fleet) idle(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close() //nolint:errcheck // only read
-	for late := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
+	for late := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
 		ledger, _, err := store.Get[executor.Ledger](t.Context(), s, store.KindLedger, "slots")
 		if err == nil && len(ledger.Entries) == 0 {
 			return
@@ -501,7 +502,7 @@ func (f *fleet) rewind(t *testing.T) {
 	bus := f.bus(t)
 	executor.New(executor.Settings{}, executor.Deps{Bus: bus})
 	watcher.New(watcher.Settings{}, watcher.Deps{Bus: bus})
-	for late := time.Now().Add(30 * time.Second); ; time.Sleep(100 * time.Millisecond) {
+	for late := time.Now().Add(patience); ; time.Sleep(100 * time.Millisecond) {
 		err := bus.Rewind(t.Context())
 		if err == nil {
 			break

@@ -14,6 +14,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/benchmark-ai/bai/services/test/testbed/kit"
 )
 
 // torchImage is a small Debian with PyTorch.
@@ -26,12 +28,13 @@ const training = "../../../sample-benchmarks/training"
 // under the same package on this machine, and what is known of its image against
 // what the node says.
 func TestTheTrainingSampleTrainsInAPod(t *testing.T) {
+	t.Parallel()
 	const python = "/usr/bin/python3"
 	w := newWorld(t, "[executor.pods]\ngrace = \"4s\"\n")
 	if out, err := exec.CommandContext(t.Context(), python, "-c", "import torch").CombinedOutput(); err != nil {
 		t.Skipf("%s has no PyTorch (apt-get install python3-torch): %v\n%s", python, err, out)
 	}
-	debian{image: torchImage, packages: "python3-torch"}.on(t, w)
+	debianOn(t, w, kit.Debian{Ref: torchImage, Packages: "python3-torch"})
 	data := httptest.NewServer(http.FileServer(http.Dir(training)))
 	defer data.Close()
 	out, code := w.baictl(t, "run", training+"/descriptor.toml", "--script", training, "--name", "training",

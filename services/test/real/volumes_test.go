@@ -19,6 +19,7 @@ import (
 // TestVolumesOfEveryKindAreWhatTheAPIServerAccepts applies the objects of a run
 // with shared data and volumes of every kind, up to what would be written.
 func TestVolumesOfEveryKindAreWhatTheAPIServerAccepts(t *testing.T) {
+	t.Parallel()
 	bed := testbed.API(t)
 	scope := bed.Namespace(t)
 	for _, file := range []string{"../../executor/transpile/testdata/volumes.toml", "../../../descriptors/examples/every-key.toml"} {
@@ -45,6 +46,7 @@ func TestVolumesOfEveryKindAreWhatTheAPIServerAccepts(t *testing.T) {
 // create from the template that is deployed, in a namespace that holds pods to
 // the same rules.
 func TestAFetchJobIsWhatTheAPIServerAccepts(t *testing.T) {
+	t.Parallel()
 	bed := testbed.API(t)
 	scope := bed.Namespace(t)
 	bed.Run(t, "label", "namespace", scope, "pod-security.kubernetes.io/enforce=restricted", "--overwrite")

@@ -3,6 +3,7 @@ package real_test
 import (
 	"path/filepath"
 	"regexp"
+	"strings"
 	"sync"
 	"testing"
 )
@@ -10,22 +11,23 @@ import (
 // TestWhatTheClusterSaidIsToldAlsoWhenThePodsAreGone asks for the story of runs
 // of which nothing is left in the cluster.
 func TestWhatTheClusterSaidIsToldAlsoWhenThePodsAreGone(t *testing.T) {
-	w := newWorld(t, "[executor.pods]\ngrace = \"2s\"\n", "--slots", "10")
+	t.Parallel()
+	w := newWorld(t, "[executor.pods]\ngrace = \"2s\"\n[executor.pods.allow.default]\nsecrets = [\"no-such-secret\"]\n", "--slots", "10")
 	stories := map[string]struct {
 		hurt
 		tells []string // patterns
 	}{
 		"no node has so many GPUs": {
-			hurt{hardware: "gpus = 99", pending: "8s"},
-			[]string{`0/\d+ nodes are available: .*Insufficient nvidia\.com/gpu`, `it waited for 8s`},
+			hurt{hardware: "gpus = 99", pending: "1m"},
+			[]string{`0/\d+ nodes are available: .*Insufficient nvidia\.com/gpu`, `timed out after 1m`},
 		},
 		"an image that is nowhere": {
-			hurt{image: "example.org/none:1", pending: "8s"},
-			[]string{`its pod is scheduled on node\d`, `node\d: Pulling image "example\.org/none:1"|pull.*example\.org/none:1`, `ImagePullBackOff|ErrImagePull`},
+			hurt{image: "example.org/none:1", pending: "1m"},
+			[]string{`preparing the pod on node\d`, `node\d: Pulling image "example\.org/none:1"|pull.*example\.org/none:1`, `ImagePullBackOff|ErrImagePull`},
 		},
 		"a secret that is not there": {
-			hurt{env: `secrets = { TOKEN = "no-such-secret/token" }`, pending: "8s"},
-			[]string{`its pod is scheduled on node\d`, `secret "no-such-secret" not found`},
+			hurt{env: `secrets = { TOKEN = "no-such-secret/token" }`, pending: "1m"},
+			[]string{`preparing the pod on node\d`, `secret "no-such-secret" not found`},
 		},
 	}
 	runs := map[string]string{}
@@ -52,8 +54,9 @@ func TestWhatTheClusterSaidIsToldAlsoWhenThePodsAreGone(t *testing.T) {
 		if code != 0 {
 			t.Errorf("%s: exit code %d", name, code)
 		}
+		told := strings.Join(strings.Fields(out), " ") // lines are broken to fit 80 columns
 		for _, pattern := range s.tells {
-			if !regexp.MustCompile(pattern).MatchString(out) {
+			if !regexp.MustCompile(pattern).MatchString(told) {
 				t.Errorf("%s: it does not tell %s", name, pattern)
 			}
 		}

@@ -86,7 +86,7 @@ func apart(t *testing.T) *world {
 	t.Helper()
 	needsReal(t)
 	w := newWorld(t)
-	w.broker, w.store, w.prefix = kafka.Start(t), elasticsearch.Start(t), fmt.Sprintf("storm%d", time.Now().UnixNano())
+	w.broker, w.store, w.prefix = kafka.Own(t), elasticsearch.Own(t), fmt.Sprintf("storm%d", time.Now().UnixNano())
 	w.begin(fmt.Sprintf("[kafka]\nsession = \"2s\"\ntopics = { partitions = 4, replication = 1 }\n[elasticsearch]\nprefix = %q\nrefresh = \"200ms\"\n", w.prefix),
 		"--kafka", w.broker.Addr, "--elasticsearch", w.store.URL, "--without", "gateway,fetcher,metrics-pusher")
 	w.join("gateway", map[string]any{"listen": w.addr})

@@ -7,8 +7,8 @@
 Where the values go is read from the environment:
 
 =================================  =================================================
-BENCHMARK_AI                       ``stdout`` (default) or ``fifo``; another is a
-                                   ValueError at import
+BENCHMARK_AI                       ``stdout`` (default) or ``fifo``, in any case of
+                                   letters; another is a ValueError at import
 BENCHMARK_AI_FILE                  the metrics file; where it is set, lines are
                                    appended to it unless BENCHMARK_AI is ``stdout``
 BENCHMARK_AI_FIFO_FILEPATH         the FIFO; ``/tmp/benchmark-ai/fifo`` by default

@@ -151,9 +151,10 @@ def _seconds(environ: Mapping[str, str], name: str, default: float) -> float:
 
 def choose(environ: Mapping[str, str]) -> Union[Stdout, File]:
     """Returns where lines go. It opens nothing yet."""
-    backend: Optional[str] = environ.get("BENCHMARK_AI") or None
+    given: Optional[str] = environ.get("BENCHMARK_AI") or None
+    backend = given.lower() if given else None
     if backend not in (None, "stdout", "fifo"):
-        raise ValueError(f"BENCHMARK_AI: {backend!r} is none of stdout and fifo")
+        raise ValueError(f"BENCHMARK_AI: {given!r} is none of stdout and fifo")
     if environ.get("BENCHMARK_AI_FILE") and backend != "stdout":
         return File(environ["BENCHMARK_AI_FILE"])
     if backend == "fifo":

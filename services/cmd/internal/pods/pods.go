@@ -10,16 +10,21 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/cluster"
 	"github.com/benchmark-ai/bai/services/internal/cluster/kube"
 	"github.com/benchmark-ai/bai/services/internal/cluster/local"
+	"github.com/benchmark-ai/bai/services/internal/registry"
 )
 
 // Cluster is a cluster of either kind.
 type Cluster struct {
 	cluster.Creator
 	cluster.Deleter
+	cluster.Stopper
 	cluster.Observer
+	cluster.Labeler
 
 	// Logs reads what containers wrote; nil where none runs without our program.
 	Logs cluster.Logger
+	// Secrets reads those with which images are pulled; nil where none are run.
+	Secrets registry.Secrets
 	// Ready says why the cluster is of no use at the moment.
 	Ready func(ctx context.Context) error
 	// Close lets go of it. What runs there goes on.
@@ -57,7 +62,7 @@ func (c *Clusters) Open(log *zap.Logger) (Cluster, error) {
 			return Cluster{}, err
 		}
 		return Cluster{
-			Creator: l, Deleter: l, Observer: l,
+			Creator: l, Deleter: l, Observer: l, Labeler: l,
 			Ready: func(context.Context) error { return nil },
 			Close: func(ctx context.Context) error { return l.Close(ctx, true) },
 		}, nil
@@ -67,7 +72,7 @@ func (c *Clusters) Open(log *zap.Logger) (Cluster, error) {
 		return Cluster{}, err
 	}
 	return Cluster{
-		Creator: k, Deleter: k, Observer: k, Logs: k, Ready: k.Ready,
+		Creator: k, Deleter: k, Observer: k, Labeler: k, Logs: k, Secrets: k, Ready: k.Ready,
 		Close: func(context.Context) error { k.Close(); return nil },
 	}, nil
 }

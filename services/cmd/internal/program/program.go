@@ -160,12 +160,23 @@ func (c *Common) open(ctx context.Context, name string, s *Settings) (err error)
 	if name == "gateway" { // one of the services tells of all runs
 		c.telemetry.Runs(c.Store)
 	}
+	s.Kafka.Seals = kafka.SealsIn{Docs: c.Store}
 	if c.Bus, err = kafka.NewBus(s.Kafka, c.Log); err != nil {
 		return err
 	}
 	c.OnClose(func() error { c.Bus.Close(); return nil })
-	c.Checks = map[string]run.Check{"kafka": c.Bus.Ready, "store": c.Store.Check}
+	c.Checks = map[string]run.Check{"kafka": c.Bus.Ready, "store": c.Store.Check, "seals": Seals(c.Bus)}
 	return nil
+}
+
+// Seals returns the check that says where messages without a seal are believed.
+func Seals(b *kafka.Bus) run.Check {
+	return func(ctx context.Context) error {
+		if text := b.Unsealed(ctx); text != "" {
+			return run.NoteError(text)
+		}
+		return nil
+	}
 }
 
 // OpenStore opens the SQLite file at path or, where there is none, an

@@ -61,9 +61,9 @@ func (s *Stock) Prefetch(ctx context.Context, from data.Source) (string, error) 
 
 // Prefetched implements data.Prefetcher.
 func (s *Stock) Prefetched(ctx context.Context, name string) (data.Prefetch, error) {
-	e, err := s.stock.Prefetched(ctx, name)
+	e, waits, err := s.stock.Prefetched(ctx, name)
 	if e == nil || err != nil {
-		return data.Prefetch{}, err
+		return data.Prefetch{Message: waits}, err
 	}
 	p := data.Prefetch{Over: true}
 	if e.Finished != nil {

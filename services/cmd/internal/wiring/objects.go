@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 
+	"go.uber.org/zap"
+
 	"github.com/benchmark-ai/bai/services/internal/blob"
 	"github.com/benchmark-ai/bai/services/internal/blob/bucket"
 )
@@ -26,8 +28,8 @@ func (o Objects) Validate() error {
 	return errors.Join(o.Settings.Validate(), how)
 }
 
-// Open opens the object store.
-func (o Objects) Open(ctx context.Context) (*blob.Store, error) {
+// Open opens the object store, which logs what it leaves behind.
+func (o Objects) Open(ctx context.Context, log *zap.Logger) (*blob.Store, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
@@ -35,5 +37,5 @@ func (o Objects) Open(ctx context.Context) (*blob.Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open object store %s: %w", o.URL, err)
 	}
-	return blob.OpenIn(ctx, o.Settings, clouds)
+	return blob.OpenIn(ctx, o.Settings, clouds, log)
 }

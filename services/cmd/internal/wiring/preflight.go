@@ -2,6 +2,7 @@ package wiring
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 
 	"github.com/benchmark-ai/bai/descriptors"
@@ -17,30 +18,40 @@ import (
 type Planner struct {
 	pods   transpile.Settings
 	engine string
+	images executor.Images
 }
 
-// NewPlanner returns a Planner of what an executor of these settings creates.
-func NewPlanner(s executor.Settings) *Planner {
-	return &Planner{pods: NewRenderer(s).pods, engine: cmp.Or(s.Engine, executor.EngineLocal)}
+// NewPlanner returns a Planner of what an executor of these settings creates, which
+// asks images' registries as far as images is not nil.
+func NewPlanner(s executor.Settings, images executor.Images) *Planner {
+	return &Planner{pods: NewRenderer(s, images == nil).pods, engine: cmp.Or(s.Engine, executor.EngineLocal), images: images}
 }
 
 // Plan implements preflight.Planner.
-func (p *Planner) Plan(d *descriptors.Descriptor, text []byte) ([]cluster.Object, string, error) {
+func (p *Planner) Plan(ctx context.Context, d *descriptors.Descriptor, text []byte, withCode bool) (preflight.Planned, error) {
 	if e := d.Info.ExecutionEngine; e != "" && e != "default" && e != p.engine {
-		return nil, "", fmt.Errorf("info.execution_engine is %q, which this platform does not have: it has default, %s", e, p.engine)
+		return preflight.Planned{}, fmt.Errorf("info.execution_engine is %q, which this platform does not have: it has default, %s", e, p.engine)
 	}
-	plan, err := transpile.Preview(d, text, false, p.pods)
-	return plan.Objects, plan.Scope, err
+	var images []cluster.Image
+	for _, q := range transpile.Images(d, p.pods) {
+		image, err := p.images.Image(ctx, q)
+		if err != nil {
+			return preflight.Planned{}, err
+		}
+		images = append(images, image)
+	}
+	plan, err := transpile.Preview(d, text, withCode, p.pods, images...)
+	return preflight.Planned{Objects: plan.Objects, Scope: plan.Scope, Images: images}, err
 }
 
 // NewPreflight returns what the gateway needs to hold runs against a cluster
 // before they begin, and what to do when it has ended.
-func NewPreflight(s executor.Settings, f fetcher.Settings, d fetcher.Deps, c cluster.Surveyor) (preflight.Deps, func(), error) {
+func NewPreflight(s executor.Settings, f fetcher.Settings, d fetcher.Deps, c cluster.Surveyor, images executor.Images) (preflight.Deps, func(), error) {
 	r, err := source.New(f.Sources)
 	if err != nil {
 		return preflight.Deps{}, nil, err
 	}
 	r.ReadBuckets(d.Buckets)
 	r.ReadRepositories(d.Repositories)
-	return preflight.Deps{Planner: NewPlanner(s), Cluster: c, Sources: r}, r.Close, nil
+	return preflight.Deps{Planner: NewPlanner(s, images), Cluster: c, Sources: r}, r.Close, nil
 }

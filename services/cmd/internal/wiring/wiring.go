@@ -70,9 +70,12 @@ func (s *Source) Read(ctx context.Context, url string) ([]byte, error) {
 // Renderer says which objects runs would be. It implements api.Renderer.
 type Renderer struct{ pods transpile.Settings }
 
-// NewRenderer returns a Renderer of what an executor of these settings creates.
-func NewRenderer(s executor.Settings) *Renderer {
+// NewRenderer returns a Renderer of what an executor of these settings creates, which
+// asks images' registries unless noRegistry says that it asks none.
+func NewRenderer(s executor.Settings, noRegistry bool) *Renderer {
+	s.Pods.NoRegistry = s.Pods.NoRegistry || noRegistry
 	s.Pods.NoLimits = s.Pods.NoLimits || s.Engine != executor.EngineKubernetes
+	s.Pods.OneMachine = s.Engine != executor.EngineKubernetes
 	s.Pods.Owner = s.Engine == executor.EngineKubernetes
 	s.Pods.Shared.Off = s.Pods.Shared.Off || s.Engine != executor.EngineKubernetes
 	return &Renderer{pods: s.Pods}

@@ -18,7 +18,7 @@ import (
 // Azblob says how containers of Azure's Blob Storage are reached. They are those
 // of one account.
 type Azblob struct {
-	Account   string `toml:"account"`
+	Account   string `toml:"account"`   // name of the storage account
 	Endpoint  string `toml:"endpoint"`  // empty means https://ACCOUNT.blob.core.windows.net
 	KeyFile   string `toml:"key_file"`  // of the account; empty means that the environment is searched
 	Anonymous bool   `toml:"anonymous"` // no credentials are sent

@@ -16,6 +16,7 @@ import (
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"go.uber.org/zap"
 	"gocloud.dev/blob"
 	"gocloud.dev/blob/s3blob"
 	"gocloud.dev/gcerrors"
@@ -82,8 +83,8 @@ func (o *Opener) Open(ctx context.Context, scheme, name string, client *http.Cli
 
 // Hold opens a bucket of S3, and returns what writes to it, over connections of
 // their own that try again by themselves. They go where settings say and nowhere
-// that a user does.
-func (o *Opener) Hold(ctx context.Context, scheme, name string) (*blob.Bucket, func(ctx context.Context, key string, r io.Reader, bytes, once int) error, error) {
+// that a user does. It logs the uploads whose parts it could not remove.
+func (o *Opener) Hold(ctx context.Context, scheme, name string, log *zap.Logger) (*blob.Bucket, func(ctx context.Context, key string, r io.Reader, bytes, once int) error, error) {
 	if scheme != "s3" {
 		return nil, nil, fmt.Errorf("open bucket %s://%s: objects are kept in buckets of S3 only: %w", scheme, name, store.ErrRefused)
 	}
@@ -95,7 +96,7 @@ func (o *Opener) Hold(ctx context.Context, scheme, name string) (*blob.Bucket, f
 	if err != nil {
 		return nil, nil, fmt.Errorf("open bucket %s://%s: %w", scheme, name, err)
 	}
-	return b, uploader{api: api, bucket: name}.upload, nil
+	return b, uploader{api: api, bucket: name, log: log}.upload, nil
 }
 
 // Bucket is an open bucket. It may be used by several goroutines.

@@ -21,8 +21,8 @@ type S3 struct {
 	Region        string `toml:"region"`          // empty means what the environment says, else us-east-1
 	PathStyle     bool   `toml:"path_style"`      // the bucket is a part of the path, not of the host
 	AccessKeyFile string `toml:"access_key_file"` // empty means that the environment is searched
-	SecretKeyFile string `toml:"secret_key_file"`
-	Anonymous     bool   `toml:"anonymous"` // no credentials are sent
+	SecretKeyFile string `toml:"secret_key_file"` // with access_key_file
+	Anonymous     bool   `toml:"anonymous"`       // no credentials are sent
 }
 
 func (s S3) open(ctx context.Context, name string, client *http.Client) (*Bucket, error) {

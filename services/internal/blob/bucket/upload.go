@@ -2,35 +2,173 @@ package bucket
 
 import (
 	"context"
+	"fmt"
 	"io"
+	"net/http"
+	"sync/atomic"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/feature/s3/transfermanager"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"go.uber.org/zap"
 )
 
-// forgotten is how long it may take to have a bucket forget the pieces of what
-// was given up, though who gave it up waits no more.
-const forgotten = 10 * time.Second
+// How long an upload goes on after it failed or was canceled.
+const (
+	finishTimeout = 5 * time.Second  // of a request under way
+	abortTimeout  = 10 * time.Second // of the abort of a multipart upload
+)
 
 // uploader writes to a bucket of S3. What gocloud.dev has for that uses the same
-// library, but has 16 MiB of each object in memory beside its pieces, and leaves
-// those of what is canceled in the bucket.
+// library, but has 16 MiB of each object in memory beside its parts, and leaves
+// the parts of a canceled upload in the bucket.
 type uploader struct {
 	api    *s3.Client
 	bucket string
+	log    *zap.Logger
 }
 
 // upload is what Hold returns.
 func (u uploader) upload(ctx context.Context, key string, r io.Reader, bytes, once int) error {
-	_, err := transfermanager.New(u.api, func(o *transfermanager.Options) {
+	_, err := transfermanager.New(&uploadClient{Client: u.api, log: u.log}, func(o *transfermanager.Options) {
 		o.PartSizeBytes, o.MultipartUploadThreshold, o.Concurrency = int64(bytes), int64(bytes), once
 		o.RequestChecksumCalculation = u.api.Options().RequestChecksumCalculation
-		o.FailTimeout = forgotten
+		o.FailTimeout = abortTimeout
 	}).UploadObject(ctx, &transfermanager.UploadObjectInput{
 		Bucket: aws.String(u.bucket), Key: aws.String(key), Body: r,
 		ContentType: aws.String("application/octet-stream"), IfNoneMatch: aws.String("*"),
 	})
 	return err
+}
+
+// uploadClient sends the requests of one upload. A server may carry out a request
+// whose client has gone: a part that is cut off may arrive after the upload was
+// aborted, and stay. So no request is begun once its context is done, and one that
+// is under way then has finishTimeout to end.
+type uploadClient struct {
+	*s3.Client
+
+	log        *zap.Logger
+	unanswered atomic.Bool // the server may still carry out one of the requests
+}
+
+// PutObject implements transfermanager.S3APIClient.
+func (c *uploadClient) PutObject(ctx context.Context, in *s3.PutObjectInput, opts ...func(*s3.Options)) (*s3.PutObjectOutput, error) {
+	ctx, cancel := outlast(ctx)
+	defer cancel()
+	return c.Client.PutObject(ctx, in, opts...)
+}
+
+// CreateMultipartUpload implements transfermanager.S3APIClient.
+func (c *uploadClient) CreateMultipartUpload(ctx context.Context, in *s3.CreateMultipartUploadInput, opts ...func(*s3.Options)) (*s3.CreateMultipartUploadOutput, error) {
+	ctx, cancel := outlast(ctx)
+	defer cancel()
+	return c.Client.CreateMultipartUpload(ctx, in, opts...)
+}
+
+// UploadPart implements transfermanager.S3APIClient.
+func (c *uploadClient) UploadPart(ctx context.Context, in *s3.UploadPartInput, opts ...func(*s3.Options)) (*s3.UploadPartOutput, error) {
+	ctx, cancel := outlast(ctx)
+	defer cancel()
+	return c.Client.UploadPart(ctx, in, append(opts, c.watchAnswers)...)
+}
+
+// CompleteMultipartUpload implements transfermanager.S3APIClient.
+func (c *uploadClient) CompleteMultipartUpload(ctx context.Context, in *s3.CompleteMultipartUploadInput, opts ...func(*s3.Options)) (*s3.CompleteMultipartUploadOutput, error) {
+	ctx, cancel := outlast(ctx)
+	defer cancel()
+	return c.Client.CompleteMultipartUpload(ctx, in, opts...)
+}
+
+// AbortMultipartUpload implements transfermanager.S3APIClient. It aborts until the
+// bucket lists no part of the upload, as S3 asks for:
+// https://docs.aws.amazon.com/AmazonS3/latest/API/API_AbortMultipartUpload.html.
+// Where that does not succeed before ctx is done the log says so, as its caller
+// would lose the reason of the abort with any error.
+func (c *uploadClient) AbortMultipartUpload(ctx context.Context, in *s3.AbortMultipartUploadInput, opts ...func(*s3.Options)) (*s3.AbortMultipartUploadOutput, error) {
+	if err := c.abort(ctx, in, opts); err != nil {
+		c.log.Error("parts of an aborted upload may stay in the bucket: abort the upload there, or have a lifecycle rule do it",
+			zap.String("bucket", *in.Bucket), zap.String("key", *in.Key), zap.String("upload", *in.UploadId), zap.Error(err))
+	}
+	return &s3.AbortMultipartUploadOutput{}, nil
+}
+
+func (c *uploadClient) abort(ctx context.Context, in *s3.AbortMultipartUploadInput, opts []func(*s3.Options)) error {
+	var last error
+	for quiet, try := time.Now(), 1; ; try++ {
+		parts, err := c.abortOnce(ctx, in, opts)
+		switch {
+		case err == nil && parts > 0:
+			last, quiet = fmt.Errorf("%d parts are listed after %d aborts", parts, try), time.Now()
+		case err == nil || last == nil || ctx.Err() == nil: // an error of ctx alone says less than the one before
+			last = err
+		}
+		again, wait := decideAbort(abortTry{Number: try, Left: last != nil, Unanswered: c.unanswered.Load(), Quiet: time.Since(quiet)})
+		if !again {
+			return nil
+		}
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return last
+		}
+	}
+}
+
+// abortOnce aborts an upload, and returns how many parts it has still, as far as
+// one page of the list tells. A bucket that refuses to list them is believed that
+// an abort removes all that have arrived.
+func (c *uploadClient) abortOnce(ctx context.Context, in *s3.AbortMultipartUploadInput, opts []func(*s3.Options)) (parts int, err error) {
+	if _, err := c.Client.AbortMultipartUpload(ctx, in, opts...); err != nil && !noSuchUpload(err) {
+		return 0, fmt.Errorf("abort: %w", err)
+	}
+	out, err := c.ListParts(ctx, &s3.ListPartsInput{Bucket: in.Bucket, Key: in.Key, UploadId: in.UploadId}, opts...)
+	if noSuchUpload(err) || toldS3(err).code == http.StatusForbidden {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, fmt.Errorf("list parts: %w", err)
+	}
+	return len(out.Parts), nil
+}
+
+func noSuchUpload(err error) bool { return err != nil && toldS3(err).why == "NoSuchUpload" }
+
+// watchAnswers notes a request that gets no answer, or one that another server
+// gave in the place of the one that carries the request out.
+func (c *uploadClient) watchAnswers(o *s3.Options) {
+	o.HTTPClient = answerWatcher{HTTPClient: o.HTTPClient, unanswered: &c.unanswered}
+}
+
+type answerWatcher struct {
+	s3.HTTPClient
+
+	unanswered *atomic.Bool
+}
+
+// Do implements s3.HTTPClient.
+func (w answerWatcher) Do(r *http.Request) (*http.Response, error) {
+	resp, err := w.HTTPClient.Do(r)
+	if err != nil || resp.StatusCode >= http.StatusInternalServerError {
+		w.unanswered.Store(true)
+	}
+	return resp, err
+}
+
+// outlast returns a context that is done finishTimeout after ctx is, or at once
+// where ctx is done already.
+func outlast(ctx context.Context) (context.Context, context.CancelFunc) {
+	if ctx.Err() != nil {
+		return ctx, func() {}
+	}
+	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() {
+		select {
+		case <-time.After(finishTimeout):
+			cancel()
+		case <-longer.Done():
+		}
+	})
+	return longer, func() { stop(); cancel() }
 }

@@ -21,7 +21,7 @@ import (
 )
 
 // patience is how long the API server and its controllers may take for anything.
-const patience = time.Minute
+const patience = 5 * time.Minute
 
 // job is a Job of a run, which runs nothing where there are no nodes.
 func job(scope, run string) *batchv1.Job {
@@ -65,6 +65,7 @@ func until(t *testing.T, c *kube.Cluster, r cluster.Ref, what string, ok func(cl
 }
 
 func TestAPI(t *testing.T) {
+	t.Parallel()
 	bed := testbed.API(t)
 	for name, test := range map[string]func(*testing.T, *testbed.Cluster){
 		"what is refused is refused in the API server's own words":                   refusals,

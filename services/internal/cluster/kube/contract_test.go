@@ -14,6 +14,7 @@ import (
 )
 
 func TestContract(t *testing.T) {
+	t.Parallel()
 	bed := testbed.Kubernetes(t)
 	scope := bed.Namespace(t)
 	clustertest.Run(t, clustertest.Suite{

@@ -132,7 +132,7 @@ func resourceOf(kind schema.GroupVersionKind) schema.GroupVersionResource {
 // is deleted. Secrets are not among them: nobody of ours may read those of
 // others.
 func kindsOf(more []string) []schema.GroupVersionResource {
-	kinds := []schema.GroupVersionResource{configMaps(), {Version: "v1", Resource: "services"}, volumeClaims()}
+	kinds := []schema.GroupVersionResource{configMaps(), {Version: "v1", Resource: "services"}, volumeClaims(), networkPolicies()}
 	for _, name := range more {
 		if gvr, _ := schema.ParseResourceArg(name); gvr != nil {
 			kinds = append(kinds, *gvr)
@@ -143,6 +143,17 @@ func kindsOf(more []string) []schema.GroupVersionResource {
 
 func configMaps() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
+}
+
+// builtIn reports whether every cluster has a kind, so that its garbage collector
+// deletes objects of it with their owner, and nothing waits for what depends on them.
+func builtIn(kind schema.GroupVersionResource) bool {
+	return kind.Group == "" || kind == networkPolicies()
+}
+
+// networkPolicies are those of runs with several pods.
+func networkPolicies() schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: "networking.k8s.io", Version: "v1", Resource: "networkpolicies"}
 }
 
 // volumeClaims are the claims of volumes that are made for runs.
@@ -245,7 +256,20 @@ func ofPods(pods []corev1.Pod) (job, uid string) {
 // overdue reports whether a pod was told to end, and is still there for longer
 // than patience after it should have.
 func overdue(p *corev1.Pod, now time.Time, patience time.Duration) bool {
-	return p.DeletionTimestamp != nil && now.After(p.DeletionTimestamp.Add(patience))
+	return p.DeletionTimestamp != nil && now.After(cluster.EndsBy(*p).Add(patience))
+}
+
+// toStop reports whether a Job has not ended, nor was it told to end.
+func toStop(j *batchv1.Job) bool {
+	if j.DeletionTimestamp != nil || metav1.GetControllerOf(j) != nil || j.Annotations[AnnotationStopped] != "" {
+		return false
+	}
+	for _, t := range []batchv1.JobConditionType{batchv1.JobComplete, batchv1.JobFailed, batchv1.JobFailureTarget} {
+		if _, ok := cluster.Condition(j, t); ok {
+			return false
+		}
+	}
+	return true
 }
 
 // telling reports whether an event says what the status of its object does not.

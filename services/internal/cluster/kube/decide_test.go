@@ -195,7 +195,7 @@ func TestAPodIsGivenUpOnceItShouldHaveEndedLongAgo(t *testing.T) {
 		"one whose node may be slow":       {&should, time.Minute, false},
 		"one whose node is taken for lost": {&should, time.Minute + 1, true},
 	} {
-		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: row.told}}
+		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: row.told}} // what has longer for its collector: cluster.EndsBy
 		if got := kube.Overdue(p, should.Add(row.now), time.Minute); got != row.want {
 			t.Errorf("%s: %t", name, got)
 		}
@@ -260,5 +260,36 @@ func TestSettingsAreValidated(t *testing.T) {
 	}
 	if _, err := kube.New(kube.Settings{Kubeconfig: "/nosuch"}, nil); err == nil || !strings.Contains(err.Error(), "/nosuch") {
 		t.Errorf("a kubeconfig that is not there: %v", err)
+	}
+}
+
+func TestOnlyAJobThatGoesOnIsStopped(t *testing.T) {
+	yes := true
+	ended := func(c batchv1.JobConditionType) func(*batchv1.Job) {
+		return func(j *batchv1.Job) {
+			j.Status.Conditions = []batchv1.JobCondition{{Type: c, Status: corev1.ConditionTrue}}
+		}
+	}
+	for name, row := range map[string]struct {
+		change func(*batchv1.Job)
+		want   bool
+	}{
+		"one that runs":                      {func(*batchv1.Job) {}, true},
+		"one that a queue holds back":        {ended(batchv1.JobSuspended), true},
+		"not one that is complete":           {ended(batchv1.JobComplete), false},
+		"not one that failed":                {ended(batchv1.JobFailed), false},
+		"not one that is failing":            {ended(batchv1.JobFailureTarget), false},
+		"not one that is being deleted":      {func(j *batchv1.Job) { now := metav1.Now(); j.DeletionTimestamp = &now }, false},
+		"not one that was told to end":       {func(j *batchv1.Job) { j.Annotations = map[string]string{kube.AnnotationStopped: "x"} }, false},
+		"not one that an operator ends":      {func(j *batchv1.Job) { j.OwnerReferences = []metav1.OwnerReference{{Kind: "MPIJob", Controller: &yes}} }, false},
+		"one that our ConfigMap is owner of": {func(j *batchv1.Job) { j.OwnerReferences = []metav1.OwnerReference{{Kind: "ConfigMap"}} }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			j := &batchv1.Job{}
+			row.change(j)
+			if got := kube.ToStop(j); got != row.want {
+				t.Errorf("%t", got)
+			}
+		})
 	}
 }

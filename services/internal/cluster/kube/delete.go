@@ -54,7 +54,7 @@ func (c *Cluster) Delete(ctx context.Context, r cluster.Ref) error {
 // cluster deletes the rest with it, without being asked for each.
 func (c *Cluster) deleteOwned(ctx context.Context, at attempt, jobs []batchv1.Job, owner metav1.OwnerReference) error {
 	for _, kind := range c.kinds {
-		if kind.Group == "" {
+		if builtIn(kind) {
 			continue
 		}
 		if err := c.deleteKind(ctx, at, kind, ""); err != nil {
@@ -127,7 +127,7 @@ func (c *Cluster) deleteSupplies(ctx context.Context, at attempt, owner string) 
 func (c *Cluster) deleteKind(ctx context.Context, at attempt, kind schema.GroupVersionResource, owner string) error {
 	all := c.objects.Resource(kind).Namespace(at.scope)
 	list, err := all.List(ctx, metav1.ListOptions{LabelSelector: at.selector()})
-	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) && kind == volumeClaims() {
+	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) && (kind == volumeClaims() || kind == networkPolicies()) {
 		return nil // a kind that is not installed, or of which this platform may have made none
 	}
 	if err != nil {
@@ -174,7 +174,7 @@ func (c *Cluster) deletePods(ctx context.Context, at attempt) error {
 // deletion deletes an object of a kind: at once, if it is one of Kubernetes' own
 // that holds nothing up, else after what depends on it.
 func deletion(kind schema.GroupVersionResource, uid types.UID) metav1.DeleteOptions {
-	if kind.Group == "" {
+	if builtIn(kind) {
 		return metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(uid))}
 	}
 	return dependentsFirst(uid)

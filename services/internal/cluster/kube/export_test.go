@@ -17,6 +17,8 @@ func Overdue(p *corev1.Pod, now time.Time, patience time.Duration) bool {
 	return overdue(p, now, patience)
 }
 
+func ToStop(j *batchv1.Job) bool { return toStop(j) }
+
 func Telling(e *corev1.Event) bool { return telling(e) }
 
 func Compose(run string, known *cluster.Ref, jobs []*batchv1.Job, pods []*corev1.Pod) (cluster.Seen, bool) {

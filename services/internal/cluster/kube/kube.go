@@ -17,6 +17,7 @@ import (
 	authv1 "k8s.io/client-go/kubernetes/typed/authorization/v1"
 	batchv1 "k8s.io/client-go/kubernetes/typed/batch/v1"
 	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/util/flowcontrol"
@@ -36,8 +37,8 @@ type Settings struct {
 	// MainOnly has Observe leave out events and the Jobs of other roles, for who
 	// has no use for them.
 	MainOnly bool `toml:"-"`
-	// Kinds are of which kinds runs have objects beside Jobs, Pods, Services,
-	// ConfigMaps and Secrets, as in mpijobs.v2beta1.kubeflow.org.
+	// Kinds is kinds of the objects of runs beside Jobs, Pods, Services, ConfigMaps
+	// and Secrets, each as mpijobs.v2beta1.kubeflow.org.
 	Kinds []string `toml:"kinds"`
 }
 
@@ -72,6 +73,7 @@ type Cluster struct {
 	settings Settings
 	log      *zap.Logger
 	objects  dynamic.Interface
+	metadata metadata.Interface
 	batch    batchv1.BatchV1Interface
 	core     corev1.CoreV1Interface
 	rights   authv1.AuthorizationV1Interface
@@ -132,6 +134,9 @@ func (c *Cluster) connect(config *rest.Config) (err error) {
 		return err
 	}
 	if c.objects, err = dynamic.NewForConfigAndClient(config, client); err != nil {
+		return err
+	}
+	if c.metadata, err = metadata.NewForConfigAndClient(metadata.ConfigFor(config), client); err != nil {
 		return err
 	}
 	config = rest.CopyConfig(config)

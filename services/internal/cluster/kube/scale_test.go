@@ -86,6 +86,7 @@ func heap() int64 {
 // TestWhatIsOwnedGoesWithItsOwner, whatever it is: nothing has to be asked for by
 // itself.
 func TestWhatIsOwnedGoesWithItsOwner(t *testing.T) {
+	t.Parallel()
 	bed := testbed.API(t)
 	scope := bed.Namespace(t)
 	c := open(t, kube.Settings{Kubeconfig: bed.Kubeconfig, Namespace: scope})

@@ -35,6 +35,7 @@ func furnished(t *testing.T) (bed *testbed.Cluster, scope string) {
 }
 
 func TestASurveyTellsWhatIsThereAndWhatIsNot(t *testing.T) {
+	t.Parallel()
 	bed, scope := furnished(t)
 	group, job := schema.GroupVersionKind{Group: "scheduling.volcano.sh", Version: "v1beta1", Kind: "PodGroup"}, schema.GroupVersionKind{Group: "batch", Version: "v1", Kind: "Job"}
 	queue, anyJob := schema.GroupVersionKind{Group: "kueue.x-k8s.io", Kind: "LocalQueue"}, schema.GroupVersionKind{Group: "batch", Kind: "Job"}
@@ -77,6 +78,7 @@ func TestASurveyTellsWhatIsThereAndWhatIsNot(t *testing.T) {
 }
 
 func TestASurveyNamesWhatItMayNotSee(t *testing.T) {
+	t.Parallel()
 	bed, scope := furnished(t)
 	s := survey(t, bed.Account(t, scope, "poor"), scope, cluster.Inquiry{
 		Rights:  []cluster.Right{{Verb: "create", Group: "batch", Resource: "jobs"}, {Account: "system:anonymous", Verb: "list", Resource: "pods"}},
@@ -116,6 +118,7 @@ func TestASurveySeesWhoAddsNodes(t *testing.T) {
 }
 
 func TestAClusterThatIsAwayCannotBeSurveyed(t *testing.T) {
+	t.Parallel()
 	config := filepath.Join(t.TempDir(), "config")
 	const nowhere = `apiVersion: v1
 kind: Config

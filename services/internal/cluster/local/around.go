@@ -4,6 +4,7 @@ package local
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -13,6 +14,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/benchmark-ai/bai/services/internal/cluster"
 )
 
 // surroundings are what there is for a pod beside itself.
@@ -107,6 +110,11 @@ func (c *Cluster) ownSecrets(j *job, secrets map[string]*corev1.Secret) (remedy 
 		secrets[r.Name].Data[r.Key] = value
 	}
 	return remedy
+}
+
+// Labels implements cluster.Labeler: the user's secrets are files, which have none.
+func (*Cluster) Labels(_ context.Context, kind, _, name string) (map[string]string, error) {
+	return nil, fmt.Errorf("look at the labels of %s %s: %w", kind, name, cluster.ErrNotFound)
 }
 
 // secretsOf returns the values of secrets that a job's containers name.

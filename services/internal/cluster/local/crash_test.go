@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 
@@ -158,7 +159,7 @@ func TestADeletionGoesOnAfterARestart(t *testing.T) {
 	})
 }
 
-func TestClosingWithoutKeepingPodsEndsThemAndForgetsTheirJobs(t *testing.T) {
+func TestClosingWithoutKeepingPodsEndsThemAndTheNextKnowsWhy(t *testing.T) {
 	modes(t, func(t *testing.T, s local.Settings) {
 		t.Helper()
 		c, needle := open(t, s), fmt.Sprintf(".%d", 1e6+rand.IntN(1e6))
@@ -171,13 +172,71 @@ func TestClosingWithoutKeepingPodsEndsThemAndForgetsTheirJobs(t *testing.T) {
 			t.Errorf("left processes %v", pids)
 		}
 		c = open(t, s)
-		if !goneFrom(t, c, runs)() {
-			t.Error("the job that ran is still there")
+		seen := await(t, c, runs, "its end is known", over)
+		if seen.Job.Status.Failed != 1 || seen.Pods[0].Status.Reason != cluster.ReasonStopped {
+			t.Errorf("the job that ran is %+v, its pod %+v", seen.Job.Status, seen.Pods[0].Status)
 		}
+		remove(t, c, runs)
 		await(t, c, ended, "its end is still known", over)
 		remove(t, c, ended)
 		nothingLeft(t, s.Dir, needle)
 	})
+}
+
+func TestWhatASignalHasStoppedIsEndedLongBeforeItsGrace(t *testing.T) {
+	modes(t, func(t *testing.T, s local.Settings) {
+		t.Helper()
+		c := open(t, s)
+		for name, frozen := range map[string]func(needle string) string{
+			"supervisor": func(string) string { return "supervise " + s.Dir },
+			"sidecar":    func(needle string) string { return "sleep 300" + needle },
+			"benchmark":  func(needle string) string { return "sleep 100" + needle },
+		} {
+			needle := fmt.Sprintf(".%d", 1e6+rand.IntN(1e6))
+			j, grace, always := wrapped("frozen-"+name, "sleep", "100"+needle), int64(3600), corev1.ContainerRestartPolicyAlways
+			p := &j.Spec.Template.Spec
+			p.TerminationGracePeriodSeconds = &grace
+			p.InitContainers = append(p.InitContainers, corev1.Container{Name: "sidecar", Command: []string{"sleep", "300" + needle}, RestartPolicy: &always})
+			create(t, c, j)
+			await(t, c, j, "it runs", running)
+			pids := processes(t, strings.ReplaceAll(frozen(needle), " ", "\x00"))
+			if len(pids) == 0 {
+				t.Fatalf("no %s runs", name)
+			}
+			thaw := freeze(t, pids)
+			remove(t, c, j) // within a minute
+			thaw()
+			nothingLeft(t, s.Dir, needle)
+		}
+	})
+}
+
+// freeze stops processes by a signal, again whenever somebody lets them go on, until
+// what it returns is called.
+func freeze(t *testing.T, pids []int) (thaw func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	stop := func() {
+		for _, pid := range pids {
+			_ = unix.Kill(pid, unix.SIGSTOP)
+		}
+	}
+	stop()
+	go func() {
+		defer close(done)
+		tick := time.NewTicker(time.Millisecond)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+				stop()
+			}
+		}
+	}()
+	return func() { cancel(); <-done }
 }
 
 func configMap(run string) *corev1.ConfigMap {

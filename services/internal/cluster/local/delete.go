@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"time"
 
@@ -50,6 +51,22 @@ func (c *Cluster) Delete(_ context.Context, r cluster.Ref) error {
 	return c.removeObjects(at)
 }
 
+// Stop implements cluster.Stopper. The pods stay to be seen.
+func (c *Cluster) Stop(_ context.Context, r cluster.Ref) error {
+	at := attemptOfRef(r)
+	for _, j := range c.all() {
+		if j.attempt != at {
+			continue
+		}
+		j.mu.Lock()
+		if !j.leaving && j.deleting == nil {
+			c.halt(j)
+		}
+		j.mu.Unlock()
+	}
+	return nil
+}
+
 // remove marks a locked job, so that it goes also if this process ends, and
 // begins to end it. It may be repeated.
 func (c *Cluster) remove(j *job, whole bool) error {
@@ -88,11 +105,38 @@ func (c *Cluster) tell(j *job) {
 				c.signal(j, unix.SIGKILL)
 			}
 		})
+		c.killFrozen(j)
 	}
 	if !j.told && j.state != nil {
 		j.told = true
 		c.signal(j, unix.SIGTERM)
+		c.signal(j, unix.SIGCONT) // what is stopped cannot end
 	}
+}
+
+// killFrozen kills the supervisor of a locked job, which was told to end, once it is
+// found stopped by a signal for too long: it cannot use its grace.
+func (c *Cluster) killFrozen(j *job) {
+	c.after(j, spec.FrozenGrace, func(j *job) {
+		switch {
+		case j.ended:
+		case c.frozen(j):
+			c.log.Warn("a pod's supervisor is stopped by a signal, it is killed", zap.String("job", j.rec.Job.Name))
+			c.signal(j, unix.SIGKILL)
+		default:
+			c.killFrozen(j)
+		}
+	})
+}
+
+// frozen reports whether a signal has stopped the supervisor of a locked job.
+func (c *Cluster) frozen(j *job) bool {
+	pid := j.pid
+	if pid == 0 && j.state != nil && alive(j.state.PID, j.state.Born) {
+		pid = j.state.PID
+	}
+	p, err := spec.Look(strconv.Itoa(pid))
+	return pid != 0 && err == nil && p.Frozen
 }
 
 // lastGrace is what a pod's supervisor may add to its grace.
@@ -217,47 +261,65 @@ func (c *Cluster) removeObjects(at attempt) error {
 	return nil
 }
 
-// endAll ends all that runs, and returns when it is gone.
+// endAll ends all that runs, and returns when nothing of it runs any more. That the
+// platform ended it is written down first, so that it is known however this process
+// ends; the next one finishes what this one began.
 func (c *Cluster) endAll(ctx context.Context) error {
-	var running []*job
-	for _, j := range c.all() {
+	running := c.running()
+	for _, j := range running {
 		j.mu.Lock()
-		if j.launched && !j.gone && (j.state == nil || j.state.Over.IsZero()) {
-			running = append(running, j)
-			if err := c.remove(j, false); err != nil {
-				c.log.Error("cannot mark a job", zap.String("job", j.rec.Job.Name), zap.Error(err))
-			}
-		}
+		c.stop(j)
 		j.mu.Unlock()
 	}
-	if c.awaitGone(ctx, running) {
+	if c.awaitEnded(ctx, running) {
 		return nil
 	}
 	for _, j := range running {
 		j.mu.Lock()
-		if !j.gone && !j.ended && j.state != nil {
+		if !j.gone && !j.ended {
 			c.signal(j, unix.SIGKILL)
 		}
 		j.mu.Unlock()
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 	defer cancel()
-	if !c.awaitGone(ctx, running) {
+	if !c.awaitEnded(ctx, running) {
 		return errors.New("close the local cluster: some pods do not end")
 	}
 	return nil
 }
 
-// awaitGone reports whether jobs went before ctx was done.
-func (c *Cluster) awaitGone(ctx context.Context, js []*job) bool {
+// running returns the jobs whose supervisor lives.
+func (c *Cluster) running() []*job {
+	return slices.DeleteFunc(c.all(), func(j *job) bool {
+		j.mu.Lock()
+		defer j.mu.Unlock()
+		return !j.launched || j.gone || j.ended
+	})
+}
+
+// stop ends a locked job because the platform is stopped. One that ends for another
+// reason already is left to end.
+func (c *Cluster) stop(j *job) {
+	if over := j.state != nil && !j.state.Over.IsZero(); !over && j.deleting == nil && j.rec.Stopped.IsZero() {
+		j.rec.Stopped = time.Now()
+		if err := spec.Write(c.disk.record(j.id), j.rec); err != nil {
+			c.log.Error("cannot write down that the platform ended a job", zap.String("job", j.rec.Job.Name), zap.Error(err))
+		}
+	}
+	c.tell(j)
+}
+
+// awaitEnded reports whether jobs ended, or went, before ctx was done.
+func (c *Cluster) awaitEnded(ctx context.Context, js []*job) bool {
 	t := time.NewTicker(2 * time.Millisecond)
 	defer t.Stop()
 	for _, j := range js {
 		for {
 			j.mu.Lock()
-			gone := j.gone
+			ended := j.gone || j.ended && j.deleting == nil
 			j.mu.Unlock()
-			if gone {
+			if ended {
 				break
 			}
 			select {

@@ -3,6 +3,7 @@
 package local
 
 import (
+	"bytes"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
@@ -56,6 +57,7 @@ type record struct {
 	GPUs    []int        `json:"gpus,omitempty"`   // that it was given
 	Expired time.Time    `json:"expired,omitzero"` // when its deadline passed before it could begin
 	Halted  time.Time    `json:"halted,omitzero"`  // when another pod of its Job failed before it could begin
+	Stopped time.Time    `json:"stopped,omitzero"` // when the platform was stopped while it ran, and ended it
 }
 
 func (r record) id() string {
@@ -102,12 +104,25 @@ func (d disk) prepare() (*lock.Lock, error) {
 	if err != nil {
 		return nil, fmt.Errorf("take the local cluster in %s: %w", d.dir, err)
 	}
-	drafts, _ := filepath.Glob(spec.Draft(d.object("*")))
-	left, _ := filepath.Glob(d.trash("*"))
-	for _, path := range slices.Concat(drafts, left) {
+	for _, path := range slices.Concat(matching(spec.Draft(d.object("*"))), matching(d.trash("*"))) {
 		_ = removeAll(path)
 	}
 	return l, nil
+}
+
+// matching returns the paths that differ from pattern in their last part only,
+// and match it there: the folder may have every name. It is in the order of the
+// names, and empty where there is no such folder.
+func matching(pattern string) []string {
+	dir, last := filepath.Split(pattern)
+	entries, _ := os.ReadDir(dir) // none, then
+	var paths []string
+	for _, e := range entries {
+		if ok, _ := filepath.Match(last, e.Name()); ok { // the pattern is right
+			paths = append(paths, filepath.Join(dir, e.Name()))
+		}
+	}
+	return paths
 }
 
 // binary copies the pod binary here, with the one that ships beside it, so that
@@ -127,9 +142,10 @@ func (d disk) binary(from string) (string, error) {
 	return path, nil
 }
 
-// program writes a program, whole or not at all, unless it is there.
+// program writes a program, whole or not at all, unless it is there: what a machine
+// that stopped has left of one is not.
 func (d disk) program(path string, b []byte) error {
-	if _, err := os.Lstat(path); err == nil {
+	if there, err := os.ReadFile(path); err == nil && bytes.Equal(there, b) { //nolint:gosec // below our own folder
 		return nil
 	}
 	if err := writeProgram(d.trash("bai-pod"), b); err != nil {
@@ -192,6 +208,7 @@ func (d disk) removePod(id string) error {
 	if err := unmountBelow(d.pod(id)); err != nil {
 		return err
 	}
+	d.unlimit(id)
 	if err := os.Rename(d.pod(id), d.trash(id)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}

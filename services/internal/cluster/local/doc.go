@@ -15,6 +15,10 @@
 // directories. As root there is no user namespace, so that nice, chown and the
 // scheduler's classes work; other users keep their own IDs in one.
 //
+// A benchmark finds the folder Settings.Private empty, and cannot write there; what
+// installs, pulls and collects sees it. One that runs as root is not kept from other
+// ways to the disk.
+//
 // Where the kernel refuses namespaces, or the settings do, pods run without:
 // what the platform's own programs mount is found by environment variables
 // (pod.EnvDir, pod.EnvSecretDir, pod.EnvMessage), arguments and values that
@@ -49,8 +53,9 @@
 // in the domain cluster.local: in /etc/hosts, which is kept current. Their
 // benchmark, and what waits for others, is in that network and has the pod's
 // hostname, a folder of its own for temporary files (TMPDIR), and an empty
-// /run/sshd; what installs, pulls and collects is in the machine's. All other pods
-// share the machine's network.
+// /run/sshd; what installs, pulls and collects is in the machine's. What collects is
+// given sockets of the pod's network, to listen and to connect there (package
+// sockets). All other pods share the machine's network.
 //
 // The pods of an attempt are joined by its hub, a process that ends with the last
 // of them, and they with it. Where the kernel refuses networks, a Service is
@@ -64,14 +69,14 @@
 // readinessProbe (who waits for a server asks it), serviceAccountName, automountServiceAccountToken, nodeSelector,
 // tolerations, affinity, topologySpreadConstraints, priorityClassName,
 // priority, preemptionPolicy, schedulerName, runtimeClassName, overhead,
-// enableServiceLinks, dnsPolicy, dnsConfig.searches, hostNetwork, shareProcessNamespace, resource
-// requests, and of security contexts allowPrivilegeEscalation, capabilities,
+// enableServiceLinks, dnsPolicy, dnsConfig.searches, hostNetwork, shareProcessNamespace, and of security contexts allowPrivilegeEscalation, capabilities,
 // privileged, runAsNonRoot, seccompProfile.
 //
 // Whatever else an object has is refused, with the field's path: accept.Fields
 // is the list. A container without a command needs its image's, so it is
-// refused as NeedsImage. Limits of CPU and memory are refused, because nothing
-// enforces them. A container whose command begins with pod.ImageBinary is given
+// refused as NeedsImage. What the benchmark asks for of CPU and memory is also its
+// limit where this process may make cgroups, of version 1 or 2: Cluster.Limits says
+// why it may not. Limits of their own are refused. A container whose command begins with pod.ImageBinary is given
 // the pod binary there.
 //
 // A pod waits, and says so as a kubelet would, while a ConfigMap or Secret that

@@ -131,7 +131,8 @@ func (c *Cluster) factsOf(j *job) status.Facts {
 	return c.facts(j)
 }
 
-// halt ends a locked job's pod because another of its Job has failed.
+// halt ends a locked job's pod, which stays to be seen: another of its Job has
+// failed, or its attempt is over.
 func (c *Cluster) halt(j *job) {
 	if f := c.facts(j); f.Over() || j.halted {
 		return

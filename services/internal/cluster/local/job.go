@@ -133,6 +133,7 @@ func (c *Cluster) facts(j *job) status.Facts {
 	f := status.Facts{
 		Job: j.rec.Job, Index: j.rec.Index, PodName: j.rec.PodName, PodUID: j.rec.PodUID, Node: c.node, IP: j.rec.address(), HostIP: ip,
 		Version: j.version, State: j.state, Waiting: j.waiting, Expired: j.rec.Expired, Halted: j.rec.Halted, Grace: grace(j.rec.Job),
+		Stopped: j.rec.Stopped, Killed: j.ended,
 	}
 	if j.deleting != nil {
 		f.Deleting = j.deleting.At

@@ -83,7 +83,7 @@ func (c *Cluster) translate(j *job) (translate.Output, *status.Waiting) {
 		Labels: status.Labels(j.rec.Job, j.rec.Index), Annotations: status.Annotations(j.rec.Job, j.rec.Index),
 		Network: j.rec.network(), Hosts: around.hosts, IP: j.rec.address(), HostIP: ip, Node: c.node, Env: c.env,
 		Dir: c.disk.pod(j.id), State: c.disk.state(j.id), Lock: c.disk.lockFile(j.id), Binary: c.binary,
-		Namespaces: c.machine.NoNamespaces == "", HasGPUs: c.machine.GPUs > 0, GPUs: gpus, ConfigMaps: around.maps, Secrets: around.secrets,
+		Namespaces: c.machine.NoNamespaces == "", Private: c.settings.Private, HasGPUs: c.machine.GPUs > 0, GPUs: gpus, ConfigMaps: around.maps, Secrets: around.secrets,
 	})
 	switch {
 	case missing == nil:
@@ -108,6 +108,7 @@ func (c *Cluster) start(j *job, out translate.Output) error {
 			return err
 		}
 	}
+	c.limit(&out.Pod)
 	if err := spec.Write(filepath.Join(c.disk.pod(j.id), spec.PodFile), out.Pod); err != nil {
 		return err
 	}

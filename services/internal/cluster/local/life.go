@@ -21,7 +21,8 @@ import (
 
 // adopt takes over what the cluster before left, and says how many jobs that is.
 func (c *Cluster) adopt() (int, error) {
-	if err := errors.Join(c.adoptObjects(), c.adoptPods()); err != nil {
+	c.adoptObjects()
+	if err := c.adoptPods(); err != nil {
 		return 0, err
 	}
 	c.tidy()
@@ -66,12 +67,8 @@ func (c *Cluster) adoptPods() error {
 	return nil
 }
 
-func (c *Cluster) adoptObjects() error {
-	paths, err := filepath.Glob(filepath.Join(c.disk.objects(), "*.json"))
-	if err != nil {
-		return err
-	}
-	for _, path := range paths {
+func (c *Cluster) adoptObjects() {
+	for _, path := range matching(filepath.Join(c.disk.objects(), "*.json")) {
 		var o object
 		if err := spec.Read(path, &o); err != nil || o.name().kind == "" {
 			c.log.Error("an object cannot be read, it is removed", zap.String("path", path), zap.Error(err))
@@ -81,7 +78,6 @@ func (c *Cluster) adoptObjects() error {
 		c.objects[strings.TrimSuffix(filepath.Base(path), ".json")] = o
 		c.names[o.name()] = true
 	}
-	return nil
 }
 
 // load reads what the disk has of a job.
@@ -124,6 +120,7 @@ func (c *Cluster) resume(j *job) {
 	case !j.launched && j.deleting != nil:
 		c.leave(j)
 	case !j.launched && !j.rec.stillborn():
+		j.rec.Stopped = time.Time{} // nothing of it had begun
 		c.launch(j)
 	case !j.launched:
 		c.retire(j)
@@ -192,7 +189,7 @@ func (c *Cluster) read(j *job) {
 
 // follow does what follows from a locked job's state.
 func (c *Cluster) follow(j *job) {
-	if j.deleting != nil || j.halted {
+	if j.deleting != nil || j.halted || !j.rec.Stopped.IsZero() {
 		c.tell(j)
 	}
 	if j.state != nil && !j.state.Over.IsZero() {
@@ -235,6 +232,9 @@ func (c *Cluster) bury(j *job) {
 	j.burying = true
 	c.spawn(func() {
 		ended := c.awaitEnd(j)
+		if ended {
+			c.killCutOff(j)
+		}
 		j.mu.Lock()
 		defer j.mu.Unlock()
 		j.burying = false
@@ -245,12 +245,26 @@ func (c *Cluster) bury(j *job) {
 		switch {
 		case j.deleting != nil:
 			c.leave(j)
+		case !j.rec.Stopped.IsZero(): // its end is there to be seen, also where the supervisor was killed
+			c.retire(j)
+			c.touch(j)
 		case j.state == nil || j.state.Over.IsZero():
 			c.log.Warn("a pod's supervisor ended before its pod", zap.String("job", j.rec.Job.Name))
 			c.leave(j)
 			c.spawn(func() { c.removeBeside(j) })
 		}
 	})
+}
+
+// killCutOff kills what is left of a pod whose supervisor was killed when the platform
+// was stopped.
+func (c *Cluster) killCutOff(j *job) {
+	j.mu.Lock()
+	cutOff := !j.rec.Stopped.IsZero() && (j.state == nil || j.state.Over.IsZero())
+	j.mu.Unlock()
+	if cutOff {
+		killLeftovers(j.id)
+	}
 }
 
 // awaitEnd reports whether the supervisor has ended. The kernel lets go of its

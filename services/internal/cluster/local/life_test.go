@@ -10,6 +10,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -23,6 +25,7 @@ import (
 
 	"github.com/benchmark-ai/bai/services/internal/cluster"
 	"github.com/benchmark-ai/bai/services/internal/cluster/local"
+	"github.com/benchmark-ai/bai/services/internal/cluster/local/spec"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/lock"
 	"github.com/benchmark-ai/bai/services/internal/pod"
@@ -82,6 +85,83 @@ func TestWhatADaemonLeavesAfterAGoodEndIsEndedToo(t *testing.T) {
 	})
 }
 
+func TestABenchmarkFindsThePlatformsFolderEmptyAndCannotWriteThere(t *testing.T) {
+	t.Parallel()
+	s := local.Settings{Dir: filepath.Join(t.TempDir(), "data", "pods")}
+	s.Private = filepath.Dir(s.Dir)
+	c := open(t, s)
+	key := filepath.Join(s.Private, "token.key")
+	if err := os.WriteFile(key, []byte("secret"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	j := wrapped("hidden", "sh", "-c", fmt.Sprintf(`cd %[1]q && ! cat token.key && ! touch token.key && rm -rf %[1]q/* && test -z "$(ls -A)" && test -x /bai/bin/bai-pod && echo kept >/bai/own`, s.Private))
+	j.Spec.Template.Spec.InitContainers = append(j.Spec.Template.Spec.InitContainers, corev1.Container{
+		Name: cluster.ContainerPull, Command: []string{"grep", "secret", key}, // what is the platform's own sees it
+	})
+	create(t, c, j)
+	if seen := await(t, c, j, "it ends", over); seen.Job.Status.Succeeded != 1 {
+		t.Errorf("it ended as %+v", benchmarkOf(seen))
+	}
+	if b, err := os.ReadFile(key); err != nil || string(b) != "secret" {
+		t.Errorf("the key is %q (%v)", b, err)
+	}
+	remove(t, c, j)
+	nothingLeft(t, s.Dir)
+}
+
+func TestLimitsOfCPUAndMemoryHold(t *testing.T) {
+	modes(t, func(t *testing.T, s local.Settings) {
+		t.Helper()
+		c := open(t, s)
+		if why := c.Limits(); why != "" {
+			t.Skipf("this machine enforces no limits: %s", why)
+		}
+		hungry := limited("hungry", "1", "64Mi", "tail", "/dev/zero") // which keeps all that it reads
+		create(t, c, hungry)
+		if seen := await(t, c, hungry, "it ends", over); benchmarkOf(seen).Terminated == nil || benchmarkOf(seen).Terminated.Reason != "OOMKilled" {
+			t.Errorf("what needs more memory ended as %+v", benchmarkOf(seen))
+		}
+		busy := limited("busy", "100m", "64Mi", "sh", "-c", "while :; do :; done")
+		create(t, c, busy)
+		eventually(t, "what needs more CPU is held up", func() bool { return throttled(groupsOf(s, busy)) })
+		groups := groupsOf(s, busy)
+		remove(t, c, hungry)
+		remove(t, c, busy)
+		for _, dir := range groups {
+			if _, err := os.Stat(dir); err == nil {
+				t.Errorf("the group %s is left", dir)
+			}
+		}
+		nothingLeft(t, s.Dir)
+	})
+}
+
+// limited is wrapped with limits.
+func limited(run, cpu, memory string, command ...string) *batchv1.Job {
+	j := wrapped(run, command...)
+	j.Spec.Template.Spec.Containers[0].Resources.Requests = corev1.ResourceList{
+		corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory),
+	}
+	return j
+}
+
+// groupsOf returns the cgroups of a job's benchmark, none before it began.
+func groupsOf(s local.Settings, j *batchv1.Job) []string {
+	var p spec.Pod
+	if spec.Read(filepath.Join(s.Dir, "pods", string(j.UID), spec.PodFile), &p) != nil {
+		return nil
+	}
+	return p.Containers[len(p.Containers)-1].Groups
+}
+
+// throttled reports whether the kernel has held a group back.
+func throttled(groups []string) bool {
+	return slices.ContainsFunc(groups, func(dir string) bool {
+		stat, _ := os.ReadFile(filepath.Join(dir, "cpu.stat"))
+		return regexp.MustCompile(`nr_throttled [1-9]`).Match(stat)
+	})
+}
+
 func TestAFloodOfOutputIsRecordedAndTheLogIsSmall(t *testing.T) {
 	t.Parallel()
 	s := local.Settings{Dir: t.TempDir()}
@@ -136,8 +216,8 @@ func TestAVolumeThatCannotBeFilledIsSaidInAnEvent(t *testing.T) {
 	s := local.Settings{Dir: t.TempDir()}
 	c := open(t, s)
 	j := wrapped("unfilled", "true")
-	spec := &j.Spec.Template.Spec
-	spec.Volumes = append(spec.Volumes, corev1.Volume{Name: "s", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "nosuch"}}})
+	template := &j.Spec.Template.Spec
+	template.Volumes = append(template.Volumes, corev1.Volume{Name: "s", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "nosuch"}}})
 	second := int64(1)
 	j.Spec.ActiveDeadlineSeconds = &second
 	create(t, c, j)
@@ -212,15 +292,15 @@ func TestContainersSeeOnlyTheirPodAndTheirMounts(t *testing.T) {
 		test -r /proc/self/stat || exit 4
 		echo x > /bai/ro/file && exit 5
 		exit 0`)
-	spec := &j.Spec.Template.Spec
-	spec.Volumes = append(spec.Volumes,
+	template := &j.Spec.Template.Spec
+	template.Volumes = append(template.Volumes,
 		corev1.Volume{Name: "secret", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "alone"}}},
 		corev1.Volume{Name: "ro", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}})
-	spec.InitContainers = append(spec.InitContainers, corev1.Container{
+	template.InitContainers = append(template.InitContainers, corev1.Container{
 		Name: "reads", Command: []string{"sh", "-c", `test "$(cat /bai-secret/key)" = value`},
 		VolumeMounts: []corev1.VolumeMount{{Name: "secret", MountPath: pod.SecretDir, ReadOnly: true}},
 	})
-	spec.Containers[0].VolumeMounts = append(spec.Containers[0].VolumeMounts, corev1.VolumeMount{Name: "ro", MountPath: "/bai/ro", ReadOnly: true})
+	template.Containers[0].VolumeMounts = append(template.Containers[0].VolumeMounts, corev1.VolumeMount{Name: "ro", MountPath: "/bai/ro", ReadOnly: true})
 	secret := &corev1.Secret{ObjectMeta: configMap("alone").ObjectMeta, Data: map[string][]byte{"key": []byte("value")}}
 	secret.APIVersion, secret.Kind = "v1", "Secret"
 	create(t, c, secret, j)
@@ -296,7 +376,7 @@ func TestThePodsOfAnotherUserKeepTheContract(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	cmd := exec.CommandContext(t.Context(), program, "-test.run", "TestAClusterKeepsTheContract|TestContainersSee|TestAPodThatRuns|TestMountPoints|TestWhateverABenchmark|TestMemory|TestEachPodOfARun|TestABenchmarkBegins|TestWithTheHub", "-test.v") //nolint:gosec // this test
+	cmd := exec.CommandContext(t.Context(), program, "-test.run", "TestAClusterKeepsTheContract|TestContainersSee|TestAPodThatRuns|TestMountPoints|TestWhateverABenchmark|TestMemory|TestEachPodOfARun|TestABenchmarkBegins|TestWithTheHub|TestABenchmarkFinds|TestClosing|TestWhatASignal|TestLimits", "-test.v") //nolint:gosec // this test
 	cmd.Dir = tmp
 	cmd.Env = append(os.Environ(), envBinary+"="+podBinary, "TMPDIR="+tmp, "HOME="+tmp)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}

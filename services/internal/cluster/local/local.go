@@ -30,6 +30,7 @@ type Settings struct {
 	// besides those that say who and where they are: PATH, HOME, USER, LOGNAME,
 	// SHELL, LANG, LANGUAGE, LC_*, TZ, TMPDIR, LD_LIBRARY_PATH.
 	Env          []string
+	Private      string        // a folder that benchmarks find empty where pods have namespaces: the platform's data; empty means none
 	GPUs         int           // how many GPUs pods may be given; zero means as many as there are
 	Secrets      string        // folder with the secrets that descriptors name: SECRET/KEY, a file for each value, readable by its owner alone; empty means none
 	NoNamespaces bool          // run pods without namespaces, as where the kernel refuses them
@@ -46,6 +47,7 @@ type Cluster struct {
 	bell     *bell
 	binary   string
 	node     string
+	groups   cgroups
 	isolated isolation
 	joined   func() (isolation, string) // of pods with a network of their own, looked at once it is needed
 	machine  accept.Machine
@@ -119,6 +121,7 @@ func (c *Cluster) begin() (err error) {
 		devices, _ := filepath.Glob("/dev/nvidia[0-9]*")
 		c.machine.GPUs = len(devices)
 	}
+	c.groups = findCgroups()
 	if c.bell, err = newBell(c.disk.live()); err != nil {
 		return err
 	}
@@ -129,17 +132,25 @@ func (c *Cluster) begin() (err error) {
 	}
 	c.wg.Go(func() { c.bell.listen(c.changed) })
 	c.log.Info("local cluster", zap.String("dir", c.disk.dir), zap.Bool("namespaces", c.machine.NoNamespaces == ""),
-		zap.String("without", c.machine.NoNamespaces), zap.Int("gpus", c.machine.GPUs), zap.Int("adopted", adopted))
+		zap.String("without", c.machine.NoNamespaces), zap.String("unlimited", c.groups.why), zap.Int("gpus", c.machine.GPUs), zap.Int("adopted", adopted))
 	return nil
 }
+
+// Limits says why nothing enforces what pods may use of CPU and memory, and the remedy;
+// empty where cgroups do.
+func (c *Cluster) Limits() string { return c.groups.why }
 
 // Namespaces says why pods have no namespaces of their own, and the remedy;
 // empty where they have.
 func (c *Cluster) Namespaces() string { return c.machine.NoNamespaces }
 
+// Running returns how many pods run.
+func (c *Cluster) Running() int { return len(c.running()) }
+
 // Close ends the cluster. With keepPods what runs goes on, to be adopted by the
 // next; without, every pod that runs is told to end, is killed when ctx is done
-// before, and its Job is gone for the next. What has ended stays either way.
+// before, and the next says of it that it failed with the reason PlatformStopped.
+// What has ended stays either way. To call it again does nothing.
 func (c *Cluster) Close(ctx context.Context, keepPods bool) error {
 	c.mu.Lock()
 	again := c.closing

@@ -19,6 +19,7 @@ type Settings struct {
 	PodBinary    string
 	Log          *zap.Logger
 	Env          []string
+	Private      string
 	GPUs         int
 	Secrets      string
 	NoNamespaces bool
@@ -36,6 +37,12 @@ func New(Settings) (*Cluster, error) {
 // Namespaces is empty.
 func (*Cluster) Namespaces() string { return "" }
 
+// Limits is empty.
+func (*Cluster) Limits() string { return "" }
+
+// Running is none.
+func (*Cluster) Running() int { return 0 }
+
 // Close does nothing.
 func (*Cluster) Close(context.Context, bool) error { return nil }
 
@@ -45,9 +52,17 @@ func (*Cluster) Create(context.Context, cluster.Object) error { return cluster.E
 // Delete implements cluster.Deleter.
 func (*Cluster) Delete(context.Context, cluster.Ref) error { return nil }
 
+// Stop implements cluster.Stopper.
+func (*Cluster) Stop(context.Context, cluster.Ref) error { return nil }
+
 // Observe implements cluster.Observer.
 func (*Cluster) Observe(context.Context, cluster.Ref) (cluster.Seen, error) {
 	return cluster.Seen{}, cluster.ErrNotFound
+}
+
+// Labels implements cluster.Labeler.
+func (*Cluster) Labels(context.Context, string, string, string) (map[string]string, error) {
+	return nil, cluster.ErrNotFound
 }
 
 // Watch implements cluster.Observer.
@@ -60,3 +75,6 @@ func (*Cluster) Watch(ctx context.Context, _ func(cluster.Seen)) error {
 func (*Cluster) Survey(context.Context, cluster.Inquiry) (cluster.Survey, error) {
 	return cluster.Survey{}, cluster.ErrNotFound
 }
+
+// Runs reports whether pods run that a cluster in dir began.
+func Runs(string) bool { return false }

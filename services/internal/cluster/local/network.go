@@ -314,8 +314,7 @@ func (c *Cluster) tidyNetworks() {
 	for _, j := range c.jobs {
 		known[c.disk.network(j.attempt)] = true
 	}
-	left, _ := filepath.Glob(filepath.Join(c.disk.networks(), "*"))
-	for _, dir := range left {
+	for _, dir := range matching(filepath.Join(c.disk.networks(), "*")) {
 		if !known[dir] {
 			c.spawn(func() { c.removeNetwork(dir) })
 		}

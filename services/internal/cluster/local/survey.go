@@ -135,3 +135,15 @@ func runnable(path string) cluster.Answer {
 	}
 	return cluster.Answer{Yes: true, Words: path}
 }
+
+// Runs reports whether pods run that a cluster in dir began, also where there is no
+// cluster in this process.
+func Runs(dir string) bool {
+	d := disk{dir}
+	for _, path := range matching(filepath.Join(d.live(), "*.lock")) {
+		if d.held(strings.TrimSuffix(filepath.Base(path), ".lock")) {
+			return true
+		}
+	}
+	return false
+}

@@ -21,14 +21,16 @@ func Look(ctx context.Context, s kafka.Settings) (State, error) {
 	}
 	defer done()
 	have := State{Topics: make(map[string]kafka.Topic)}
-	if err := have.topics(ctx, c, s.Topics.Topics()); err != nil {
-		return State{}, err
+	for _, look := range []func(context.Context) error{
+		func(ctx context.Context) error { return have.topics(ctx, c, s.Topics.Topics()) },
+		func(ctx context.Context) error { return have.configs(ctx, c) },
+		func(ctx context.Context) error { return have.rights(ctx, c) },
+	} {
+		if err := kafka.Settled(ctx, look); err != nil {
+			return State{}, err
+		}
 	}
-	if err := have.configs(ctx, c); err != nil {
-		return State{}, err
-	}
-	err = have.rights(ctx, c)
-	return have, err
+	return have, nil
 }
 
 func (have *State) topics(ctx context.Context, c *kafkago.Client, wanted []kafka.Topic) error {
@@ -119,13 +121,12 @@ func Apply(ctx context.Context, s kafka.Settings, p Plan, grow bool) error {
 		return err
 	}
 	defer done()
-	steps := []func(context.Context, *kafkago.Client) error{p.create, p.alter, p.grant}
-	if grow {
-		steps = append(steps, p.grow)
-	}
 	var errs []error
-	for _, step := range steps {
-		errs = append(errs, step(ctx, c))
+	for _, step := range []func(context.Context, *kafkago.Client) error{p.create, p.alter, p.grant} {
+		errs = append(errs, kafka.Settled(ctx, func(ctx context.Context) error { return step(ctx, c) }))
+	}
+	if grow { // once: what has grown cannot grow to the same number again
+		errs = append(errs, p.grow(ctx, c))
 	}
 	return errors.Join(errs...)
 }
@@ -134,7 +135,8 @@ func (p Plan) create(ctx context.Context, c *kafkago.Client) error {
 	if len(p.Create) == 0 {
 		return nil
 	}
-	return kafka.Create(ctx, c, p.Create)
+	_, err := kafka.Create(ctx, c, p.Create)
+	return err
 }
 
 func (p Plan) alter(ctx context.Context, c *kafkago.Client) error {

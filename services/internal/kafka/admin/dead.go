@@ -27,6 +27,8 @@ type Letter struct {
 	Headers map[string]string // that services know, as they were written, without the run's token
 	Cut     string            // what of the message was too long to be kept whole; empty for nothing
 	Forged  bool              // it was written by somebody who may not speak for the run
+	Sealed  bool              // a service wrote the letter, as its seal says
+	Vouched bool              // whoever replays it says that a service did, though it has no seal
 
 	Topic     string // where it was
 	Partition int
@@ -37,12 +39,19 @@ type Letter struct {
 // is that of the time of the call.
 func Dead(ctx context.Context, s kafka.Settings, from int64) iter.Seq2[Letter, error] {
 	return func(yield func(Letter, error) bool) {
+		inspector, err := kafka.NewInspector(s)
+		if err != nil {
+			yield(Letter{}, err)
+			return
+		}
 		for m, err := range kafka.Scan(ctx, s, event.TopicDead, 0, from) {
 			if err != nil {
 				yield(Letter{}, fmt.Errorf("read dead letters: %w", err))
 				return
 			}
-			if !yield(letter(m), nil) {
+			l := letter(m)
+			l.Sealed = inspector.Right(m)
+			if !yield(l, nil) {
 				return
 			}
 		}
@@ -100,13 +109,21 @@ func Find(ctx context.Context, s kafka.Settings, offset int64) (Letter, error) {
 // that can handle it by now. One that was cut is taken from where it lay, as long
 // as it is there. That a message is heard twice has no effect. It needs the
 // platform's key, with which messages of pods are sealed; what was forged is
-// refused, for sealed it would be taken for the run's own.
+// refused, for sealed it would be taken for the run's own. So is, where s has the key
+// of the seals, a letter without one for which nobody vouches.
 func Replay(ctx context.Context, s kafka.Settings, bus *kafka.Bus, l Letter) error {
 	switch {
 	case l.Topic == "" || l.Topic == event.TopicDead:
 		return fmt.Errorf("replay dead letter %d: it does not say from which topic it came", l.Offset)
 	case l.Forged:
 		return fmt.Errorf("replay dead letter %d: whoever wrote it may not speak for run %.128q, and a replay would seal it as if they might: have the run's own pod write it, or leave it", l.Offset, l.Run)
+	}
+	inspector, err := kafka.NewInspector(s)
+	if err != nil {
+		return err
+	}
+	if inspector.Knows() && !l.Sealed && !l.Vouched {
+		return fmt.Errorf("replay dead letter %d: it has no seal of a service, so that anybody may have written it who can write to the brokers, and a replay would seal it: read it with 'bai admin dead show', and replay it with --unsealed where a service of an earlier version wrote it", l.Offset)
 	}
 	if l.Cut != "" {
 		if err := l.restore(ctx, s); err != nil {
@@ -144,6 +161,9 @@ func (l Letter) Show(out io.Writer) error {
 	}
 	if l.Forged {
 		b.WriteString("forged     it is not replayed\n")
+	}
+	if l.Sealed {
+		b.WriteString("sealed     by a service\n")
 	}
 	_, err := io.WriteString(out, b.String()+"\n")
 	_, err2 := out.Write(append(printable(l.Value), '\n'))

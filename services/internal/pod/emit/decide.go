@@ -51,7 +51,8 @@ func read(args []string) (*emission, error) {
 	return e, nil
 }
 
-// options takes the options, and returns what follows them.
+// options takes the options and the metrics among them, and returns what follows
+// --.
 func (e *emission) options(args []string) (rest []string, err error) {
 	for err == nil && len(args) > 0 {
 		word := args[0]
@@ -61,8 +62,9 @@ func (e *emission) options(args []string) (rest []string, err error) {
 			return nil, errHelp
 		case word == "--":
 			return args[1:], nil
-		case !strings.HasPrefix(word, "--"):
-			return args, nil
+		case !strings.HasPrefix(word, "--"), len(e.metrics) > 0 && !isOption(name):
+			args, err = args[1:], e.metric(word)
+			continue
 		case !has && len(args) == 1:
 			return nil, fmt.Errorf("%s: a value is wanted", name)
 		case !has:
@@ -71,6 +73,12 @@ func (e *emission) options(args []string) (rest []string, err error) {
 		args, err = args[1:], e.option(name, value)
 	}
 	return args, err
+}
+
+// isOption reports whether an option has a name. Behind a metric what begins with
+// -- and is none of them is a metric, too.
+func isOption(name string) bool {
+	return slices.Contains([]string{"--step", "--unit", "--label", "--time"}, name)
 }
 
 func (e *emission) option(name, value string) error {
@@ -243,10 +251,11 @@ type where struct {
 
 // choose decides by the environment where lines go.
 func choose(env func(string) string) (w where, err error) {
-	backend, file := env(pod.EnvBackend), env(pod.EnvFile)
+	given, file := env(pod.EnvBackend), env(pod.EnvFile)
+	backend := strings.ToLower(given)
 	switch {
 	case backend != "" && backend != "stdout" && backend != "fifo":
-		return w, fmt.Errorf("%s: %q is none of stdout and fifo", pod.EnvBackend, backend)
+		return w, fmt.Errorf("%s: %q is none of stdout and fifo", pod.EnvBackend, given)
 	case file != "" && backend != "stdout":
 		w.file = file
 	case backend == "fifo":

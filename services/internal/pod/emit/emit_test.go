@@ -66,12 +66,15 @@ func TestTheTableOfTheClientLibrariesIsPrinted(t *testing.T) {
 	}
 }
 
-func TestOptionsEndWhereMetricsBegin(t *testing.T) {
+func TestOptionsMayFollowMetrics(t *testing.T) {
 	t.Parallel()
 	for line, args := range map[string][]string{
 		`{"--a": 1}`:                     {"--", "--a=1"},
 		`{"-a": 1}`:                      {"-a=1"},
 		`{"a": 1, "--b": 2}`:             {"a=1", "--b=2"},
+		`{"a": 1, "@step": 3}`:           {"a=1", "--step", "3"},
+		`{"a": 1, "b": 2, "@step": 4}`:   {"a=1", "--step=4", "b=2"},
+		`{"a": 1, "--step": 5}`:          {"a=1", "--", "--step=5"},
 		`{"a": 1, "@step": -3}`:          {"--step", "1", "--step=-003", "a=1"},
 		`{"a\u007f": 1, "@unit": "\"€"}`: {"--unit", `"€`, "a\x7f=1"},
 	} {

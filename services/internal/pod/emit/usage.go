@@ -13,7 +13,8 @@ Emits the numbers as one line, as
   --time SECONDS     when they were measured, in seconds since 1970, instead of now
 
 A number is decimal, with an exponent if need be, nan, inf, true or false. A name
-may hold anything: the last = of an argument ends it.
+may hold anything: the last = of an argument ends it. Options may follow numbers;
+a name that begins with -- comes after an argument --.
 
 The line is appended to the file BENCHMARK_AI_FILE names, unless BENCHMARK_AI is
 stdout; else, where BENCHMARK_AI is fifo, written to the FIFO that

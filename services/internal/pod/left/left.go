@@ -27,14 +27,17 @@ type File struct {
 	size int64
 }
 
-// Find returns the files of an artifact, by name, or says why there are none to
-// keep. Links are followed to files, where they do not lead out of the folder
+// Size is how many bytes it had when it was found.
+func (f File) Size() int64 { return f.size }
+
+// Find returns the files of an artifact, by name, and says what is not kept of it,
+// and why. Links are followed to files, where they do not lead out of the folder
 // that the artifact's path names.
-func Find(a pod.Artifact) (files []File, notice string) {
+func Find(a pod.Artifact) (files []File, notices []string) {
 	matches := []string{a.Path}
 	if _, err := os.Lstat(a.Path); err != nil {
 		if matches, err = filepath.Glob(a.Path); err != nil {
-			return nil, noPattern(a)
+			return nil, []string{noPattern(a)}
 		}
 	}
 	return choose(a, matches, walk)
@@ -43,10 +46,10 @@ func Find(a pod.Artifact) (files []File, notice string) {
 // FindOn is Find for somebody who sees a volume at dir that the benchmark sees at
 // path, below which the artifact lies. Whatever the benchmark has written there, no
 // file comes from outside of dir.
-func FindOn(a pod.Artifact, path, dir string) (files []File, notice string) {
+func FindOn(a pod.Artifact, path, dir string) (files []File, notices []string) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
-		return nil, notKept(a, err)
+		return nil, []string{notKept(a, err)}
 	}
 	defer root.Close() //nolint:errcheck // only a handle
 	rel := filepath.ToSlash(strings.TrimPrefix(strings.TrimPrefix(filepath.Clean(a.Path), path), "/"))
@@ -56,11 +59,11 @@ func FindOn(a pod.Artifact, path, dir string) (files []File, notice string) {
 	matches := []string{rel}
 	if _, err := root.Lstat(rel); err != nil {
 		if matches, err = fs.Glob(root.FS(), rel); err != nil {
-			return nil, noPattern(a)
+			return nil, []string{noPattern(a)}
 		}
 	}
-	return choose(a, matches, func(match string) ([]File, error) {
-		return below(root, match, func(p string) File { return File{Root: dir, Path: p, Name: kept(filepath.Join(path, p))} })
+	return choose(a, matches, func(match string, rest *others) ([]File, error) {
+		return below(root, match, rest, func(p string) File { return File{Root: dir, Path: p, Name: kept(filepath.Join(path, p))} })
 	})
 }
 
@@ -74,32 +77,36 @@ func notKept(a pod.Artifact, err error) string {
 
 // choose returns the files of all that an artifact's path matches, as far as they
 // are to be kept.
-func choose(a pod.Artifact, matches []string, files func(match string) ([]File, error)) (all []File, notice string) {
+func choose(a pod.Artifact, matches []string, files func(match string, rest *others) ([]File, error)) (all []File, notices []string) {
 	slices.Sort(matches)
 	size := int64(0)
+	var rest others
 	for _, m := range matches {
-		some, err := files(m)
+		some, err := files(m, &rest)
 		if err != nil {
-			return nil, notKept(a, err)
+			return nil, []string{notKept(a, err)}
 		}
 		for _, f := range some {
 			size += f.size
 		}
 		if all = append(all, some...); len(all) > maxKept {
-			return nil, fmt.Sprintf("artifact %q is not kept: it has more than %d files", a.Path, maxKept)
+			return nil, []string{fmt.Sprintf("artifact %q is not kept: it has more than %d files", a.Path, maxKept)}
 		}
 	}
-	switch {
-	case len(all) == 0 && !a.Quiet:
-		return nil, fmt.Sprintf("artifact %q is not kept: the benchmark left no such file", a.Path)
-	case a.MaxSize > 0 && size > a.MaxSize:
-		return nil, fmt.Sprintf("artifact %q is not kept: it has %d bytes, more than its max_size, %d", a.Path, size, a.MaxSize)
+	if text := rest.notice(a); text != "" {
+		notices = append(notices, text)
 	}
-	return all, ""
+	switch {
+	case len(all) == 0 && len(notices) == 0 && !a.Quiet:
+		notices = append(notices, fmt.Sprintf("artifact %q is not kept: the benchmark left no such file", a.Path))
+	case a.MaxSize > 0 && size > a.MaxSize:
+		return nil, append(notices, fmt.Sprintf("artifact %q is not kept: it has %d bytes, more than its max_size, %d", a.Path, size, a.MaxSize))
+	}
+	return all, notices
 }
 
 // walk returns the files at a path: it, or those in it.
-func walk(path string) ([]File, error) {
+func walk(path string, rest *others) ([]File, error) {
 	info, err := os.Lstat(path)
 	if err != nil {
 		return nil, err
@@ -116,24 +123,31 @@ func walk(path string) ([]File, error) {
 		return nil, err
 	}
 	defer root.Close() //nolint:errcheck // only a handle
-	return below(root, start, func(p string) File { return File{Root: base, Path: p, Name: kept(filepath.Join(base, p))} })
+	return below(root, start, rest, func(p string) File { return File{Root: base, Path: p, Name: kept(filepath.Join(base, p))} })
 }
 
-// below returns the files at a path below a folder.
-func below(root *os.Root, start string, file func(path string) File) (files []File, err error) {
+// below returns the files at a path below a folder, and notes in rest what there
+// is beside them.
+func below(root *os.Root, start string, rest *others, file func(path string) File) (files []File, err error) {
 	err = fs.WalkDir(root.FS(), start, func(p string, d fs.DirEntry, err error) error {
+		if err != nil && p != start {
+			rest.add(p, unread(p))
+			return fs.SkipDir
+		}
 		if err != nil || d.IsDir() {
 			return err
 		}
 		if len(files) > maxKept {
 			return fs.SkipAll
 		}
-		// A link that leads out, or nowhere, is no file here.
-		if info, err := root.Stat(p); err == nil && info.Mode().IsRegular() {
-			f := file(p)
-			f.size = info.Size()
-			files = append(files, f)
+		info, err := root.Stat(p)
+		if why := noFile(p, d, info, err); why != "" {
+			rest.add(p, why)
+			return nil
 		}
+		f := file(p)
+		f.size = info.Size()
+		files = append(files, f)
 		return nil
 	})
 	return files, err

@@ -3,6 +3,7 @@ package observe
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"fmt"
 	"os/exec"
 	"strconv"
@@ -18,9 +19,16 @@ const (
 )
 
 // GPUs measures what the GPUs do, every so often until ctx is done, and hands
-// over lines as Meter.Measure returns them. Where there is no nvidia-smi it
-// returns at once.
+// over lines as Meter.Measure returns them: by DCGM where it answers, else, and once it
+// has ended, by nvidia-smi. Where there is neither it returns at once.
 func GPUs(ctx context.Context, every time.Duration, hand func(line []byte)) {
+	if byDCGM(ctx, every, hand); ctx.Err() == nil {
+		bySMI(ctx, every, hand)
+	}
+}
+
+// bySMI is GPUs by nvidia-smi.
+func bySMI(ctx context.Context, every time.Duration, hand func(line []byte)) {
 	path, err := exec.LookPath("nvidia-smi")
 	if err != nil {
 		return
@@ -48,19 +56,33 @@ func gpuLine(text string, now time.Time) []byte {
 	if len(parts) != 4 {
 		return nil
 	}
+	return gpuSamples(now, parts[1:], map[string]string{"gpu": strings.TrimSpace(parts[0])})
+}
+
+// gpuSamples returns the samples of one GPU from the texts of its utilization, memory
+// in MiB and power, nothing where none of them is a number.
+func gpuSamples(now time.Time, texts []string, labels map[string]string) []byte {
 	l := line{at: now}
 	for i, of := range []struct {
 		name, unit string
 		factor     float64
 	}{{MetricGPU, "%", 1}, {MetricGPUMemory, "B", 1 << 20}, {MetricGPUPower, "W", 1}} {
-		if v, err := strconv.ParseFloat(strings.TrimSpace(parts[i+1]), 64); err == nil {
+		v, err := strconv.ParseFloat(strings.TrimSpace(texts[i]), 64)
+		if err == nil && v >= 0 && v < maxReading { // nor NaN
 			l.add(of.name, of.unit, v*of.factor)
 		}
 	}
 	if len(l.values) == 0 {
 		return nil
 	}
-	l.units = l.units[2:]
-	return fmt.Appendf(nil, "{%s\"@time\": %d.%09d, \"@unit\": {%s}, \"@labels\": {\"gpu\": %q}}\n",
-		l.values, now.Unix(), now.Nanosecond(), l.units, strings.TrimSpace(parts[0]))
+	said, err := json.Marshal(labels)
+	if err != nil {
+		return nil // cannot be: they are texts
+	}
+	return fmt.Appendf(nil, "{%s\"@time\": %d.%09d, \"@unit\": {%s}, \"@labels\": %s}\n",
+		l.values, now.Unix(), now.Nanosecond(), l.units[2:], said)
 }
+
+// maxReading is more than any reading is: tools print a value of that kind for what
+// they cannot read.
+const maxReading = 1 << 40

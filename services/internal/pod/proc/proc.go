@@ -26,6 +26,8 @@ type Command struct {
 	Session    bool
 	Namespaces uintptr   // of its own, as flags of clone
 	Ambient    []uintptr // capabilities that it keeps in a user namespace
+
+	Groups []string // folders of cgroups in which it begins
 }
 
 // Exit is how a process ended.
@@ -61,6 +63,7 @@ type Starter struct {
 
 type start struct {
 	command Command
+	do      func() // instead of a command
 	done    chan<- started
 }
 
@@ -92,9 +95,16 @@ func (t *Table) Within(enter func() error) (*Starter, error) {
 // Start starts c and returns its process ID. The error is the kernel's.
 func (s *Starter) Start(c Command) (int, error) {
 	done := make(chan started, 1)
-	s.starts <- start{c, done}
+	s.starts <- start{command: c, done: done}
 	r := <-done
 	return r.pid, r.err
+}
+
+// Do carries f out on the starter's thread, in its namespaces.
+func (s *Starter) Do(f func()) {
+	done := make(chan started, 1)
+	s.starts <- start{do: f, done: done}
+	<-done
 }
 
 // Ends tells how each process ended that Start started.
@@ -111,6 +121,11 @@ func (s *Starter) startAll(enter func() error, entered chan<- error) {
 		return // and the thread with it
 	}
 	for c := range s.starts {
+		if c.do != nil {
+			c.do()
+			c.done <- started{}
+			continue
+		}
 		pid, err := s.table.fork(c.command)
 		c.done <- started{pid, err}
 	}
@@ -119,13 +134,16 @@ func (s *Starter) startAll(enter func() error, entered chan<- error) {
 func (t *Table) fork(c Command) (int, error) {
 	t.mu.Lock() // or reapAll could see its end before it is known
 	defer t.mu.Unlock()
-	pid, err := syscall.ForkExec(c.Path, c.Args, &syscall.ProcAttr{
-		Dir: c.Dir, Env: c.Env, Files: c.Files,
-		Sys: &syscall.SysProcAttr{
-			Chroot: c.Root, Setsid: c.Session, Setpgid: !c.Session, Pdeathsig: syscall.SIGKILL,
-			Cloneflags: c.Namespaces, AmbientCaps: c.Ambient,
-		},
-	})
+	sys := &syscall.SysProcAttr{
+		Chroot: c.Root, Setsid: c.Session, Setpgid: !c.Session, Pdeathsig: syscall.SIGKILL,
+		Cloneflags: c.Namespaces, AmbientCaps: c.Ambient,
+	}
+	leave, err := join(c.Groups, sys)
+	defer leave()
+	if err != nil {
+		return 0, fmt.Errorf("enter its cgroup: %w", err)
+	}
+	pid, err := syscall.ForkExec(c.Path, c.Args, &syscall.ProcAttr{Dir: c.Dir, Env: c.Env, Files: c.Files, Sys: sys})
 	if err != nil {
 		return 0, err
 	}

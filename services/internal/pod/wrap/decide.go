@@ -4,6 +4,7 @@ package wrap
 
 import (
 	"cmp"
+	"strings"
 	"syscall"
 )
 
@@ -35,10 +36,23 @@ const usualPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 // that a user's own come first.
 func search(path, dir string) string { return cmp.Or(path, usualPath) + ":" + dir }
 
-// keep returns how many of n more bytes are kept, where kept are kept already.
-func keep(n int, kept, limit int64) int {
-	if limit <= 0 {
-		return n
+// maxInterpreter is how much of a script the kernel looks at for its interpreter.
+const maxInterpreter = 256
+
+// interpreter returns the program that a script's first line names, with its argument
+// if it has one, as the kernel reads them; nothing where it names none.
+func interpreter(head string) []string {
+	line, _, _ := strings.Cut(head, "\n")
+	line, ok := strings.CutPrefix(line, "#!")
+	if !ok {
+		return nil
 	}
-	return int(max(0, min(int64(n), limit-kept)))
+	name, arg, _ := strings.Cut(strings.TrimSpace(line), " ")
+	if arg = strings.TrimSpace(arg); arg != "" {
+		return []string{name, arg}
+	}
+	if name == "" {
+		return nil
+	}
+	return []string{name}
 }

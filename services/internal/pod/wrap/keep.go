@@ -24,12 +24,14 @@ func (w *wrapper) keep() error {
 	syscall.Umask(0o022) // the collector may be somebody else
 	var k pod.KeptFiles
 	for _, a := range w.settings.Keep {
-		files, notice := left.Find(a)
-		if notice != "" {
-			k.Notices = append(k.Notices, notice)
-		}
+		files, notices := left.Find(a)
+		k.Notices = append(k.Notices, notices...)
 		for _, f := range files {
 			if slices.Contains(k.Files, f.Name) {
+				continue
+			}
+			if why := w.out.full(f.Size()); why != "" {
+				k.Notices = append(k.Notices, fmt.Sprintf("artifact %q is not kept: %s", f.Name, why))
 				continue
 			}
 			if err := f.CopyTo(filepath.Join(pod.In(w.settings.Dir, pod.KeptDir), f.Name)); err != nil {

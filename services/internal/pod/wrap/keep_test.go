@@ -40,16 +40,16 @@ func TestWhatACommandLeavesIsKept(t *testing.T) {
 		notice   string // its end
 	}{
 		"a file":   {pod.Artifact{Path: "out/a.txt"}, map[string]string{"out/a.txt": "1\n"}, ""},
-		"a folder": {pod.Artifact{Path: "out"}, map[string]string{"out/a.txt": "1\n", "out/inside": "1\n", "out/deep/b.txt": "22\n", "out/c.log": "333\n"}, ""},
+		"a folder": {pod.Artifact{Path: "out"}, map[string]string{"out/a.txt": "1\n", "out/inside": "1\n", "out/deep/b.txt": "22\n", "out/c.log": "333\n"}, `artifact "out" holds what cannot be kept: "outside" (a link that leads out, or nowhere), "pipe" (a FIFO), "up" (a link that leads out, or nowhere)`},
 		"a pattern": {
 			pod.Artifact{Path: "out/*.*"}, map[string]string{"out/a.txt": "1\n", "out/c.log": "333\n"}, "",
 		},
-		"a link to a folder beside it":            {pod.Artifact{Path: "latest"}, map[string]string{"latest/a.txt": "1\n", "latest/inside": "1\n", "latest/deep/b.txt": "22\n", "latest/c.log": "333\n"}, ""},
+		"a link to a folder beside it":            {pod.Artifact{Path: "latest"}, map[string]string{"latest/a.txt": "1\n", "latest/inside": "1\n", "latest/deep/b.txt": "22\n", "latest/c.log": "333\n"}, `artifact "latest" holds what cannot be kept: "latest/outside" (a link that leads out, or nowhere), "latest/pipe" (a FIFO), "latest/up" (a link to a folder)`},
 		"a link that leads out is not followed":   {pod.Artifact{Path: "out/outside"}, map[string]string{}, `artifact "out/outside" is not kept: statat outside: path escapes from parent`},
 		"what is not there is said":               {pod.Artifact{Path: "none*"}, map[string]string{}, `artifact "none*" is not kept: the benchmark left no such file`},
 		"unless nobody wants to know":             {pod.Artifact{Path: "none*", Quiet: true}, map[string]string{}, ""},
 		"what is no pattern is said":              {pod.Artifact{Path: "[x"}, map[string]string{}, `artifact "[x" is not kept: it is no pattern for files`},
-		"what is too large is not kept, and said": {pod.Artifact{Path: "out", MaxSize: 9}, map[string]string{}, `artifact "out" is not kept: it has 11 bytes, more than its max_size, 9`},
+		"what is too large is not kept, and said": {pod.Artifact{Path: "out", MaxSize: 9}, map[string]string{}, `artifact "out" holds what cannot be kept: "outside" (a link that leads out, or nowhere), "pipe" (a FIFO), "up" (a link that leads out, or nowhere)` + `; artifact "out" is not kept: it has 11 bytes, more than its max_size, 9`},
 		"what is just small enough is":            {pod.Artifact{Path: "out/deep", MaxSize: 3}, map[string]string{"out/deep/b.txt": "22\n"}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -66,6 +66,24 @@ func TestWhatACommandLeavesIsKept(t *testing.T) {
 				t.Errorf("it says %q, want %q", notice, tt.notice)
 			}
 		})
+	}
+}
+
+func TestWhatIsNoFileIsNamedInOneNotice(t *testing.T) {
+	t.Parallel()
+	script := `mkdir out && cd out && echo 1 > good && echo 2 > "$(printf 'bad\377')" && mkfifo ff && ln -s /etc/passwd pw && ln -s none gone && ` +
+		`for i in 1 2 3 4 5 6 7 8 9; do mkfifo z$i; done; mkdir "$(printf 'dir\377')" && echo 3 > "$(printf 'dir\377')/x"`
+	r := command(t, wrap.Settings{Args: []string{"sh", "-c", script}, Keep: []pod.Artifact{{Path: "out"}}})
+	r.Dir = t.TempDir()
+	r.end(t)
+	k, got := r.kept(t)
+	if diff := cmp.Diff(map[string]string{"out/good": "1\n"}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	want := []string{`artifact "out" holds what cannot be kept: "bad\xff" (the name is not UTF-8), "dir\xff" (the name is not UTF-8), "ff" (a FIFO), "gone" (a link that leads out, or nowhere), ` +
+		`"pw" (a link that leads out, or nowhere), "z1" (a FIFO), "z2" (a FIFO), "z3" (a FIFO), "z4" (a FIFO), "z5" (a FIFO), and 4 more`}
+	if diff := cmp.Diff(want, k.Notices); diff != "" {
+		t.Errorf("notices (-want +got):\n%s", diff)
 	}
 }
 

@@ -3,11 +3,14 @@
 package wrap
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -17,21 +20,49 @@ import (
 )
 
 // output is the file of records. Several streams may write to it at once.
+//
+// The collector gives back the room of what it is done with. Where it is behind,
+// whatever writes waits for it; where it stands still, the rest is not recorded.
+// Where the disk is full, whatever writes waits until there is room.
 type output struct {
-	path  string
-	limit int64
+	path     string
+	limit    int64         // bytes of the disk that the file may take; zero means no limit
+	floor    int64         // bytes of the disk that stay free; zero means none
+	patience time.Duration // how long to wait for the collector
 
 	mu      sync.Mutex
 	file    *os.File
-	kept    int64 // bytes of data
+	written int64 // bytes since the size was looked at
 	dropped int64
-	broken  bool // the file cannot be written to, and not for want of room
+	lines   int64 // line feeds in what was dropped
+	broken  bool  // nothing is recorded any more
 	said    sync.Once
+	tail    tail         // of what was written
+	until   atomic.Int64 // ns since 1970: how long the disk is waited for; zero means for ever
 }
+
+// stop has the output wait for the disk until a time, and no longer.
+func (o *output) stop(until time.Time) { o.until.CompareAndSwap(0, until.UnixNano()) }
+
+// stopped reports whether the command was told to end.
+func (o *output) stopped() bool { return o.until.Load() != 0 }
+
+// late reports whether nobody waits for the disk any more.
+func (o *output) late() bool {
+	until := o.until.Load()
+	return until != 0 && time.Now().UnixNano() > until
+}
+
+// checkEvery is how many bytes are written before the file's size is looked at
+// again.
+const checkEvery = 64 << 10
 
 func (o *output) open() error {
 	return o.whenThereIsRoom(func() (err error) {
 		o.file, err = os.OpenFile(o.path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644) //nolint:gosec // others read it
+		if err == nil {
+			_ = o.file.Chmod(0o666) // the collector, which may be somebody else, gives back its room
+		}
 		return err
 	})
 }
@@ -43,29 +74,108 @@ func (o *output) record(isErr bool, buf []byte) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	data := buf[pod.RecordHeader:]
-	n := keep(len(data), o.kept, o.limit)
-	if o.broken {
-		n = 0
-	}
-	o.dropped += int64(len(data) - n)
-	if n == 0 {
+	o.tail.add(isErr, data)
+	if o.broken = o.broken || !o.room(); o.broken {
+		o.drop(data)
 		return
 	}
 	// AppendRecord copies the data onto itself.
-	b := pod.AppendRecord(buf[:0], pod.Record{Err: isErr, Time: time.Now().UnixNano(), Data: data[:n]})
-	o.kept += int64(n)
+	b := pod.AppendRecord(buf[:0], pod.Record{Err: isErr, Time: time.Now().UnixNano(), Data: data})
+	o.written += int64(len(b))
 	if err := o.append(b); err != nil {
-		o.broken, o.kept, o.dropped = true, o.kept-int64(n), o.dropped+int64(n)
+		o.broken = true
+		o.drop(data)
 		say("cannot record the output, the rest is dropped: " + err.Error())
 	}
 }
 
+func (o *output) drop(data []byte) {
+	o.dropped += int64(len(data))
+	o.lines += int64(bytes.Count(data, []byte{'\n'}))
+}
+
+// room waits until the disk has room for more, and the file takes no more of it than
+// it may, and reports whether it came to that.
+func (o *output) room() bool {
+	switch {
+	case o.written < checkEvery:
+		return true
+	case !o.diskRoom():
+		return false
+	case o.limit <= 0:
+		o.written = 0
+		return true
+	}
+	for end := time.Now().Add(o.patience); ; time.Sleep(5 * time.Millisecond) {
+		var st unix.Stat_t
+		if err := unix.Fstat(int(o.file.Fd()), &st); err != nil || st.Blocks*512 <= o.limit { //nolint:gosec // a descriptor
+			o.written = 0
+			return true
+		}
+		if time.Now().After(end) {
+			say(fmt.Sprintf("the output was not collected for %s (%d bytes wait): the rest is dropped", o.patience, st.Blocks*512))
+			return false
+		}
+	}
+}
+
+// diskRoom waits until the disk has room, and reports whether it came to that before
+// the command had to end.
+func (o *output) diskRoom() bool {
+	for o.floor > 0 {
+		if free, err := o.free(); err != nil || free >= o.floor {
+			break
+		}
+		if o.late() {
+			say("the disk is full, and the benchmark has to end: the rest of its output is not recorded")
+			return false
+		}
+		o.said.Do(o.sayFull)
+		time.Sleep(20 * time.Millisecond)
+	}
+	return true
+}
+
+// free returns how many bytes of the disk are free.
+func (o *output) free() (int64, error) {
+	var st unix.Statfs_t
+	err := unix.Statfs(filepath.Dir(o.path), &st)
+	return int64(st.Bavail) * int64(st.Bsize), err //nolint:gosec,unconvert // the types differ by system
+}
+
+// full says why a file of some size has no room on the disk; empty where it has.
+func (o *output) full(size int64) string {
+	if o.floor <= 0 {
+		return ""
+	}
+	free, err := o.free()
+	if err != nil || free-size >= o.floor {
+		return ""
+	}
+	return fmt.Sprintf("the platform's disk is full (%s free, %s needed)", pod.Size(free), pod.Size(size+o.floor))
+}
+
+func (o *output) sayFull() {
+	say(fmt.Sprintf("the disk is full: the benchmark waits until its output can be written to %s", o.path))
+}
+
+// append waits for the disk until the command has to end.
 func (o *output) append(b []byte) error {
 	return o.whenThereIsRoom(func() error {
 		n, err := o.file.Write(b)
 		b = b[n:]
+		if err != nil && o.late() {
+			err = fmt.Errorf("the benchmark has to end: %s", err) //nolint:errorlint // nobody waits for the disk
+		}
 		return err
 	})
+}
+
+// lastWords returns the end of what the command has written.
+func (o *output) lastWords() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.tail.words()
 }
 
 // complain records what the wrapper itself has to say to the user, and passes
@@ -82,7 +192,7 @@ func (o *output) whenThereIsRoom(do func() error) error {
 		if !errors.Is(err, syscall.ENOSPC) && !errors.Is(err, syscall.EDQUOT) {
 			return err
 		}
-		o.said.Do(func() { say(fmt.Sprintf("the disk is full; the benchmark waits until %s can be written", o.path)) })
+		o.said.Do(o.sayFull)
 		time.Sleep(pause)
 	}
 }

@@ -5,6 +5,8 @@ package wrap
 import (
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"strings"
@@ -28,6 +30,9 @@ func (w *wrapper) start(s *streams) (pid, code int, err error) {
 		return 0, notExecutable, err
 	}
 	path, err := exec.LookPath(args[0])
+	if errors.Is(err, fs.ErrPermission) && strings.Contains(args[0], "/") {
+		path, args, err = interpreted(args)
+	}
 	if err != nil && !errors.Is(err, exec.ErrDot) {
 		return 0, codeOf(err), problem(err)
 	}
@@ -36,18 +41,45 @@ func (w *wrapper) start(s *streams) (pid, code int, err error) {
 		return 0, notExecutable, err
 	}
 	defer null.Close() //nolint:errcheck // only read
+	env := w.env()
 	pid, err = w.table.Start(proc.Command{
-		Path: path, Args: args, Env: w.env(),
+		Path: path, Args: args, Env: env,
 		Files: []uintptr{null.Fd(), s.stdout.to.Fd(), s.stderr.to.Fd()},
 	})
 	if errors.Is(err, syscall.ENOENT) {
 		return 0, notExecutable, fmt.Errorf("its interpreter: %w", err) // the file itself was found
 	}
 	if err != nil {
-		return 0, codeOf(err), err
+		return 0, codeOf(err), proc.TooLong(err, args, env)
 	}
 	return pid, 0, nil
 }
+
+// interpreted returns how to start a script that lacks the right to be executed, as
+// one whose archive kept no modes does: by the interpreter that its first line names.
+func interpreted(args []string) (path string, with []string, err error) {
+	f, err := os.Open(args[0])
+	if err != nil {
+		return "", nil, syscall.EACCES
+	}
+	defer f.Close() //nolint:errcheck // only read
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return "", nil, syscall.EACCES
+	}
+	head := make([]byte, maxInterpreter)
+	n, err := io.ReadFull(f, head)
+	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, io.EOF) {
+		return "", nil, err
+	}
+	with = interpreter(string(head[:n]))
+	if len(with) == 0 {
+		return "", nil, errNotExecutable
+	}
+	return with[0], append(append(with, args[0]), args[1:]...), nil
+}
+
+// errNotExecutable says what to do about a file that is no script with an interpreter.
+var errNotExecutable = errors.New("it is not executable: chmod +x it, or put its interpreter before it")
 
 // env returns the environment of the command: this one, but that programs find
 // the collector where it listens, unless they were told of another.

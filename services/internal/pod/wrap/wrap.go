@@ -3,6 +3,7 @@
 package wrap
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -22,14 +23,16 @@ type Settings struct {
 	Await  time.Duration  // how long the command waits for the collector to be there; zero means not at all
 	Grace  time.Duration  // between SIGTERM and SIGKILL; zero means 10 s
 	Linger time.Duration  // how long what outlives the command may still write; zero means 500 ms
-	MaxLog int64          // bytes of output that are kept; zero means no limit
+	Spool  int64          // bytes of the disk that output may take which the collector is not done with; zero means no limit
+	Wait   time.Duration  // how long the command then waits for the collector; zero means 10 s
+	Room   int64          // bytes of the volume's disk that stay free of output; zero means none
 	Keep   []pod.Artifact // files to be kept once the command has ended
 
 	// Beside, where it is not nil, is called with the command's process once that
 	// has begun, and what it returns with its end, before that is written down.
 	Beside func(pid int) func(pod.Exit) `json:"-"`
 
-	Message string // file for the last words about a command that could not be started, where there is one
+	Message string // file for the last words about a command that could not be started, or has failed and left none, where there is one
 }
 
 // Run runs the command until it ends, and returns the exit code that a shell
@@ -47,8 +50,10 @@ type Settings struct {
 // Files that are to be kept are copied to the pod's volume (pod.KeptDir) once the
 // command has ended, however it did.
 //
-// While the disk is full it waits, and with it whatever writes. The error is
-// one that kept it from writing how the command ended.
+// While the disk is full it waits, and with it whatever writes; so it does for a
+// while where the collector is behind. Once it is told to end, it waits for the disk
+// no longer than its grace: what cannot be recorded then is counted as dropped. The
+// error is one that kept it from writing how the command ended.
 func Run(s Settings, signals <-chan os.Signal) (int, error) {
 	if err := os.MkdirAll(filepath.Dir(pod.In(s.Dir, pod.Ended)), 0o777); err != nil {
 		return 0, fmt.Errorf("prepare the directory of the output: %w", err)
@@ -57,12 +62,12 @@ func Run(s Settings, signals <-chan os.Signal) (int, error) {
 		return 0, fmt.Errorf("extend PATH: %w", err)
 	}
 	await(pod.In(s.Dir, pod.FIFO), s.Await)
-	w := &wrapper{settings: defaults(s), out: &output{path: pod.In(s.Dir, pod.Output), limit: s.MaxLog}}
+	w := &wrapper{settings: defaults(s), out: &output{path: pod.In(s.Dir, pod.Output), limit: s.Spool, floor: s.Room, patience: cmp.Or(s.Wait, 10*time.Second)}}
 	end, err := w.run(signals)
 	if err != nil {
 		return 0, err
 	}
-	end.Dropped = w.out.dropped
+	end.Dropped, end.DroppedLines, end.Stopped = w.out.dropped, w.out.lines, w.out.stopped()
 	return end.Code, w.writeEnd(end)
 }
 
@@ -121,6 +126,9 @@ func (w *wrapper) run(signals <-chan os.Signal) (pod.Exit, error) {
 	end := exit(started, w.await(pid, signals))
 	streams.finish(w.settings.Linger)
 	_ = syscall.Kill(-pid, syscall.SIGKILL) // what is left of its group
+	if info, err := os.Stat(w.settings.Message); end.Code != 0 && err == nil && info.Mode().IsRegular() && info.Size() == 0 {
+		w.leave(w.out.lastWords())
+	}
 	ended(end)
 	return end, nil
 }
@@ -161,6 +169,7 @@ func (w *wrapper) await(pid int, signals <-chan os.Signal) proc.Exit {
 			f := forward(sig)
 			if f.kill && kill == nil {
 				kill = time.After(w.settings.Grace)
+				w.out.stop(time.Now().Add(w.settings.Grace))
 			}
 			if f.group {
 				pid := -pid

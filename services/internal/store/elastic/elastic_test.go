@@ -40,7 +40,7 @@ func TestOnARealElasticsearch(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) { test(t, server) })
 	}
-	t.Run("what was acknowledged is there after a crash, and nothing twice", func(t *testing.T) { testCrash(t, server) })
+	t.Run("what was acknowledged is there after a crash, and nothing twice", testCrash)
 }
 
 // open opens an empty store that sees soon what was written, and removes it with

@@ -99,6 +99,9 @@ func appendMetric(b []byte, v *event.Sample) []byte {
 	if v.Step != nil {
 		b = strconv.AppendInt(append(b, `,"step":`...), *v.Step, 10)
 	}
+	if v.Direction == event.Higher || v.Direction == event.Lower {
+		b = appendString(append(b, `,"direction":`...), v.Direction)
+	}
 	return append(b, '}')
 }
 
@@ -215,6 +218,8 @@ type (
 			Special string   `json:"special"`
 			Unit    string   `json:"unit"`
 			Step    *int64   `json:"step"`
+
+			Direction string `json:"direction"`
 		} `json:"metric"`
 	}
 	logDoc struct {
@@ -243,7 +248,7 @@ func readSample(b []byte) (v event.Sample, err error) {
 	m := d.Metric
 	return event.Sample{
 		Seq: d.Seq, Sub: d.Sub, Name: m.Name, Value: m.Value, Special: m.Special, Unit: m.Unit,
-		Time: d.Timestamp.UnixNano(), Step: m.Step, Labels: d.Labels,
+		Time: d.Timestamp.UnixNano(), Step: m.Step, Labels: d.Labels, Direction: m.Direction,
 	}, nil
 }
 

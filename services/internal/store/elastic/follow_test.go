@@ -72,9 +72,10 @@ func bring(ctx context.Context, s *elastic.Store, sources, lines, again int) err
 	return nil
 }
 
-// testCrash kills the server twice while lines are written.
-func testCrash(t *testing.T, server *elasticsearch.Server) {
+// testCrash kills a server twice while lines are written.
+func testCrash(t *testing.T) {
 	t.Helper()
+	server := elasticsearch.Own(t)
 	s := open(t, server, elastic.Settings{})
 	setUp(t, s)
 	ctx, stop := context.WithCancel(t.Context())

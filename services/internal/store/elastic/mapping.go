@@ -4,7 +4,7 @@ import "maps"
 
 // Version is that of the mappings below. Never change the meaning of a field:
 // add one and raise the version. Documents of every earlier version stay readable.
-const Version = 3
+const Version = 4
 
 // Indices by name, without prefix and partition, in the order of the flow.
 const (
@@ -70,7 +70,7 @@ func sorted(name, kind, says string) Field {
 func Indices() []Index {
 	return []Index{
 		{Name: indexDocs, Says: "One document for each small document of a service, written by compare-and-set. ID: a digest of kind and key.", Fields: docFields()},
-		{Name: indexRuns, Says: "One document for each run: what is known of it now. ID: the run's.", Fields: runFields()},
+		{Name: indexRuns, Says: "One document for each run, as it stands now. ID: the run's.", Fields: runFields()},
 		{Name: indexStatus, ByMonth: true, Says: "One document for each thing that happened to a run. ID: a digest of the run's and the event's. The newest of a run may be in its document of runs only, for a moment.", Fields: statusFields()},
 		{Name: indexSources, ByMonth: true, Says: "One document for each source of samples or lines, and one for its end. ID: the source's, the topic, and whether it is the end.", Fields: sourceFields()},
 		{Name: indexMetrics, ByMonth: true, Says: "One document for each sample. ID: made of the source, `seq`, `sub` and the metric's name.", Fields: metricFields()},
@@ -121,7 +121,7 @@ func runFields() []Field {
 		number("find.created", "long", "`@timestamp` in ns, also outside of its range"),
 		keyword("find.begin", "what a search by text may begin: ID, name and file, lower case, the first 1024 bytes"),
 		keyword("find.task", "what a search by text may be: the task, lower case"),
-		keyword("find.labels", "digest of each label's key and value"),
+		keyword("find.labels", "digest of each label's key and value, and of framework, its version and the IDs of data"),
 		keptObject("doc", "the whole run"),
 		keptObject("change", "the whole of its newest change"),
 	}
@@ -186,6 +186,7 @@ func metricFields() []Field {
 		keyword("metric.special", "NaN, +Inf or -Inf"),
 		keyword("metric.unit", "as the descriptor or the benchmark says"),
 		number("metric.step", "long", "the benchmark's own count"),
+		keyword("metric.direction", "which values are better, as the descriptor says: higher or lower. Since version 4"),
 		labels("Of the sample."),
 	)
 }
@@ -223,6 +224,7 @@ func resultFields() []Field {
 		keyword("machine.fingerprint", "the same for machines whose numbers may be compared"),
 		keyword("metric.name", "of the metric"),
 		keyword("metric.unit", "as the descriptor or the benchmark says"),
+		keyword("metric.direction", "which values are better, as the descriptor says: higher or lower. Since version 4"),
 		{Name: "metric.labels", Type: "flattened", Says: "of the samples", options: map[string]any{"ignore_above": maxTerm}},
 		number("n", "long", "samples that are numbers or infinite"),
 		flag("complete", "all samples were there"),

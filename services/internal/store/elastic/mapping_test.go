@@ -52,7 +52,7 @@ func dataModel() string {
 		if i.ByMonth {
 			name += "-YYYY.MM"
 		}
-		fmt.Fprintf(&b, "\n## `%s`\n\n%s\n\n| field | type | what it is |\n|---|---|---|\n", name, i.Says)
+		fmt.Fprintf(&b, "\n## `%s`\n\n%s\n\n| field | type | meaning |\n|---|---|---|\n", name, i.Says)
 		for _, f := range i.Fields {
 			fmt.Fprintf(&b, "| `%s` | %s | %s |\n", f.Name, f.Type, strings.TrimSuffix(f.Says, "."))
 		}

@@ -55,6 +55,8 @@ type resultMetric struct {
 	Name   string            `json:"name"`
 	Unit   string            `json:"unit,omitempty"`
 	Labels map[string]string `json:"labels,omitempty"`
+
+	Direction string `json:"direction,omitempty"`
 }
 
 // presentStored presents the summaries of a run that are stored.
@@ -109,7 +111,7 @@ func newResultDoc(r store.Run, where store.Environment, all store.Summaries, one
 			ID: termOf(r.ID), Name: termOf(r.Name), Namespace: termOf(r.Namespace), Owner: termOf(r.Owner), Task: termOf(r.Labels[store.LabelTask]), Attempt: all.Attempt,
 			Outcome: r.Outcome, Set: termOf(r.Set), Cell: termOf(r.Cell), Repetition: r.Repetition, Warmup: r.Warmup, Schedule: termOf(r.Schedule), Version: termOf(version(r)),
 		},
-		Metric: resultMetric{Name: termOf(one.Metric), Unit: termOf(one.Unit)},
+		Metric: resultMetric{Name: termOf(one.Metric), Unit: termOf(one.Unit), Direction: termOf(one.Direction)},
 	}
 	d.Labels, _ = searchable(r.Labels)
 	d.Metric.Labels, _ = searchable(one.Labels)

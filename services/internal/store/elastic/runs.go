@@ -100,8 +100,9 @@ func newRunDoc(r store.Run, c store.Change) runDoc {
 	for _, b := range begin {
 		d.Find.Begin = append(d.Find.Begin, beginning(b))
 	}
-	for _, k := range slices.Sorted(maps.Keys(r.Labels)) {
-		d.Find.Labels = append(d.Find.Labels, digest(k, r.Labels[k]))
+	terms := r.Terms()
+	for _, k := range slices.Sorted(maps.Keys(terms)) {
+		d.Find.Labels = append(d.Find.Labels, digest(k, terms[k]))
 	}
 	d.Labels, _ = searchable(r.Labels)
 	return d
@@ -383,7 +384,7 @@ func find(f store.RunFilter) any {
 	if len(f.Outcomes) > 0 {
 		is = append(is, terms("run.outcome", f.Outcomes))
 	}
-	for k, v := range f.Labels {
+	for k, v := range f.Terms() {
 		is = append(is, term("find.labels", digest(k, v)))
 	}
 	if !f.Since.IsZero() {

@@ -41,6 +41,8 @@ const (
 	flagUnit
 	flagLabels
 	flagStep
+	flagHigher // of the direction; versions that do not know these two read the sample without
+	flagLower
 )
 
 var errChunk = errors.New("a chunk of samples is damaged")
@@ -110,6 +112,12 @@ func flagsOf(s *event.Sample) (flags byte) {
 	}
 	if s.Step != nil {
 		flags |= flagStep
+	}
+	switch s.Direction {
+	case event.Higher:
+		flags |= flagHigher
+	case event.Lower:
+		flags |= flagLower
 	}
 	return flags
 }
@@ -215,6 +223,17 @@ func (u *unpacker) sample(s *event.Sample, value *float64, seq, time *int64) {
 		step := u.signed()
 		s.Step = &step
 	}
+	s.Direction = directionOf(flags)
+}
+
+func directionOf(flags byte) string {
+	switch {
+	case flags&flagHigher != 0:
+		return event.Higher
+	case flags&flagLower != 0:
+		return event.Lower
+	}
+	return ""
 }
 
 func (u *unpacker) fail() { u.rest, u.damaged = nil, true }

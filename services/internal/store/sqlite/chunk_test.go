@@ -19,7 +19,7 @@ func drawn() *rapid.Generator[[]event.Sample] {
 		s := event.Sample{
 			Seq: rapid.OneOf(rapid.Int64Range(0, 3), rapid.Int64()).Draw(t, "seq"), Sub: rapid.IntRange(-1, 1).Draw(t, "sub"),
 			Name: rapid.SampledFrom([]string{"a", "b", "größe\x00"}).Draw(t, "name"), Unit: rapid.SampledFrom([]string{"", "ms"}).Draw(t, "unit"),
-			Time: rapid.Int64().Draw(t, "time"),
+			Time: rapid.Int64().Draw(t, "time"), Direction: rapid.SampledFrom([]string{"", event.Higher, event.Lower}).Draw(t, "direction"),
 		}
 		s.Set(rapid.OneOf(rapid.Float64(), rapid.SampledFrom([]float64{math.NaN(), math.Inf(1), math.Inf(-1), math.Copysign(0, -1)})).Draw(t, "value"))
 		if rapid.Bool().Draw(t, "has a step") {

@@ -94,7 +94,7 @@ func judge(k known, r store.Run, c store.Change) error {
 
 // put stores a run and its change.
 func put(ctx context.Context, t tx, k known, r store.Run, run []byte, c store.Change, change []byte) error {
-	labels, err := json.Marshal(r.Labels)
+	labels, err := json.Marshal(r.Terms())
 	if err != nil {
 		return err
 	}
@@ -127,7 +127,7 @@ func label(ctx context.Context, t tx, k known, r store.Run, created int64) error
 			return err
 		}
 	}
-	for key, value := range r.Labels {
+	for key, value := range r.Terms() {
 		if _, err := t.exec(ctx, addLabel, key, value, created, r.ID); err != nil {
 			return err
 		}
@@ -223,13 +223,14 @@ func find(f store.RunFilter) *finder {
 	if f.Oldest {
 		q.order = "ASC"
 	}
-	for i, key := range slices.Sorted(maps.Keys(f.Labels)) {
+	terms := f.Terms()
+	for i, key := range slices.Sorted(maps.Keys(terms)) {
 		if i == 0 {
 			q.from, q.along = "labels l CROSS JOIN runs r ON r.id = l.id", "l"
-			q.where("l.key = ? AND l.value = ?", key, f.Labels[key])
+			q.where("l.key = ? AND l.value = ?", key, terms[key])
 			continue
 		}
-		q.where("EXISTS (SELECT 1 FROM labels o WHERE o.key = ? AND o.value = ? AND o.created = l.created AND o.id = l.id)", key, f.Labels[key])
+		q.where("EXISTS (SELECT 1 FROM labels o WHERE o.key = ? AND o.value = ? AND o.created = l.created AND o.id = l.id)", key, terms[key])
 	}
 	for _, c := range []struct{ column, value string }{{"owner", f.Owner}, {"namespace", f.Namespace}, {"name", f.Name}} {
 		if c.value != "" {

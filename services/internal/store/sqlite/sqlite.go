@@ -8,9 +8,8 @@
 // A commit is handed to the operating system and not forced onto the disk
 // (synchronous=NORMAL): the death of every process loses nothing, while a power
 // cut may lose the last moments, though it never damages the file. Forcing would
-// cost a disk flush for every small write, 1 to 10 ms on a laptop, to protect
-// what the broker beside it does not flush either. Who needs more runs
-// Elasticsearch and Kafka.
+// cost a disk flush for every small write, 1 to 10 ms on a laptop. Sync forces all
+// that was written before: whoever has to promise something waits for it.
 package sqlite
 
 import (
@@ -46,7 +45,9 @@ type Store struct {
 	reading, writing statements
 	markers          sync.Pool // of *marker
 
-	logLimit atomic.Int64 // size of the write-ahead log from which on it is emptied
+	flusher  flusher
+	damaged  atomic.Pointer[error] // the first damage that was met; nil for none
+	logLimit atomic.Int64          // size of the write-ahead log from which on it is emptied
 }
 
 // Open opens the store in the file at path, and makes it if there is none. It
@@ -68,9 +69,35 @@ func Open(ctx context.Context, path string) (*Store, error) {
 	return s, nil
 }
 
+// ID returns the ID that the file was given when it was made. A file that was
+// emptied or removed and made anew has another.
+func (s *Store) ID() string { return s.id }
+
+// Verify reads the whole file, and says whether all of it can be read. What it
+// finds damaged it names, as ErrDamaged.
+func (s *Store) Verify(ctx context.Context) error {
+	const some = 3
+	var faults []string
+	err := s.query(ctx, func(r *sql.Rows) error {
+		var text string
+		err := r.Scan(&text)
+		faults = append(faults, strings.ReplaceAll(text, "\n", "; "))
+		return err
+	}, fmt.Sprintf("PRAGMA integrity_check(%d)", some))
+	if err == nil && len(faults) == 1 && faults[0] == "ok" {
+		return nil
+	}
+	if err == nil {
+		err = fmt.Errorf("store %s: %w: %s", s.path, ErrDamaged, strings.Join(faults, "; "))
+		s.damaged.CompareAndSwap(nil, &err)
+		return err
+	}
+	return s.explain("verify", err)
+}
+
 // Close ends the use of the file. Calls still under way end with an error.
 func (s *Store) Close() error {
-	var errs []error
+	errs := []error{s.flusher.close()}
 	for _, db := range []*sql.DB{s.reads, s.writes} {
 		if db != nil {
 			errs = append(errs, db.Close())
@@ -79,8 +106,12 @@ func (s *Store) Close() error {
 	return errors.Join(errs...)
 }
 
-// Check says why the file cannot be read, by reading next to nothing of it.
+// Check says why the file cannot be read, by reading next to nothing of it. Once
+// anything that was read has been found damaged it says so.
 func (s *Store) Check(ctx context.Context) error {
+	if err := s.damaged.Load(); err != nil {
+		return *err
+	}
 	var version int
 	return s.explain("check", s.reads.QueryRowContext(ctx, "PRAGMA user_version").Scan(&version))
 }

@@ -13,10 +13,14 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-var (
-	errForeign = errors.New("this file cannot be used")
-	errDamaged = errors.New("the file is damaged: stop the platform, copy the file, and recover what can be with the sqlite3 program (.recover), or begin with an empty data directory")
-)
+var errForeign = errors.New("this file cannot be used")
+
+// ErrDamaged says that the file cannot be read any more as it was written.
+var ErrDamaged = errors.New("the file is damaged: stop the platform, copy the file, and recover what can be with the sqlite3 program (.recover), or begin without it")
+
+// ErrNotDatabase says that the file is of another kind, or that its beginning is
+// damaged.
+var ErrNotDatabase = errors.New("it is not a SQLite database: give another path, or move it away")
 
 // patience is how long a write waits in all for locks that others hold. The lock
 // of one write is held for milliseconds: who waits as long waits for a process
@@ -179,9 +183,13 @@ func (s *Store) explain(doing string, err error) error {
 	case sqlite3.SQLITE_BUSY:
 		why = "another process keeps it locked: "
 	case sqlite3.SQLITE_CORRUPT:
-		return fmt.Errorf("%s: store %s: %w: %w", doing, s.path, errDamaged, err)
+		err = fmt.Errorf("%s: store %s: %w: %w", doing, s.path, ErrDamaged, err)
+		s.damaged.CompareAndSwap(nil, &err)
+		return err
 	case sqlite3.SQLITE_NOTADB:
-		why = "it is not a SQLite database: give another path, or move it away: "
+		err = fmt.Errorf("%s: store %s: %w: %w", doing, s.path, ErrNotDatabase, err)
+		s.damaged.CompareAndSwap(nil, &err)
+		return err
 	case sqlite3.SQLITE_CANTOPEN:
 		why = "it cannot be opened: is its folder there, and may it be written? "
 	case sqlite3.SQLITE_IOERR:

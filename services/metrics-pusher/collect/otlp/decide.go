@@ -111,9 +111,9 @@ func (r *reading) of(m *metricsv1.Metric, p point, delta bool) (event.Sample, bo
 	if p.GetFlags()&uint32(metricsv1.DataPointFlags_DATA_POINT_FLAGS_NO_RECORDED_VALUE_MASK) != 0 {
 		return event.Sample{}, false
 	}
-	s := event.Sample{Name: m.GetName(), Unit: extract.Shorten(m.GetUnit())}
+	s := event.Sample{Name: m.GetName(), Unit: m.GetUnit()}
 	at := p.GetTimeUnixNano()
-	if s.Name == "" || s.Name[0] == '@' || len(s.Name) > maxName || at > maxTime || len(p.GetAttributes()) > extract.MostLabels-3 {
+	if s.Name == "" || s.Name[0] == '@' || len(s.Name) > maxName || at > maxTime || !extract.Fits(s.Unit) || len(p.GetAttributes()) > extract.MostLabels-3 {
 		r.refused++
 		return s, false
 	}
@@ -123,14 +123,20 @@ func (r *reading) of(m *metricsv1.Metric, p point, delta bool) (event.Sample, bo
 	}
 	for _, a := range p.GetAttributes() {
 		if a.GetKey() != "" {
-			s.Labels[extract.Shorten(a.GetKey())] = extract.Shorten(text(a.GetValue()))
+			s.Labels[a.GetKey()] = text(a.GetValue())
 		}
 	}
 	if r.service != "" {
-		s.Labels[LabelService] = extract.Shorten(r.service)
+		s.Labels[LabelService] = r.service
 	}
 	if delta {
 		s.Labels[LabelTemporality] = "delta"
+	}
+	for name, value := range s.Labels {
+		if !extract.Fits(name) || !extract.Fits(value) {
+			r.refused++ // without it the sample would be of another series
+			return s, false
+		}
 	}
 	return s, true
 }

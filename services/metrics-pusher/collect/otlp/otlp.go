@@ -21,8 +21,11 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/event"
 )
 
-// Path is where requests go.
-const Path = "/v1/metrics"
+// path is where requests go.
+const path = "/v1/metrics"
+
+// Path is where requests go that have a key.
+func Path(key string) string { return "/" + key + path }
 
 // Bounds of requests.
 const (
@@ -44,16 +47,18 @@ type Keeper interface {
 // Server takes what programs send.
 type Server struct {
 	http *http.Server
+	key  string
 	to   Keeper
 	log  *zap.Logger
 	turn sync.Mutex // one request is read at a time: so much is in memory
 	done sync.WaitGroup
 }
 
-// Serve takes what comes to l until Close. What was answered with success is
-// kept.
-func Serve(l net.Listener, to Keeper, log *zap.Logger) *Server {
-	s := &Server{to: to, log: log}
+// Serve takes what comes to l until Close, at Path(key), or without a key. What was
+// answered with success is kept. What has another's key is refused: where collectors
+// share a loopback, one may listen where another did, whose benchmark still sends.
+func Serve(l net.Listener, key string, to Keeper, log *zap.Logger) *Server {
+	s := &Server{key: key, to: to, log: log}
 	s.http = &http.Server{
 		Handler: s, ReadHeaderTimeout: slowest, ReadTimeout: slowest, WriteTimeout: slowest, IdleTimeout: 2 * slowest, MaxHeaderBytes: 64 << 10,
 		ErrorLog: zap.NewStdLog(log),
@@ -80,8 +85,8 @@ func (s *Server) Close() {
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	switch {
-	case r.URL.Path != Path:
-		http.Error(w, "metrics alone are taken here, at "+Path, http.StatusNotFound)
+	case r.URL.Path != path && r.URL.Path != Path(s.key):
+		http.Error(w, "metrics of this run alone are taken here, at "+path, http.StatusNotFound)
 		return
 	case r.Method != http.MethodPost:
 		w.Header().Set("Allow", http.MethodPost)

@@ -106,6 +106,7 @@ func TestSamplesOfAMessage(t *testing.T) {
 		"a point without a value is refused":  {message(nil, gauge("g", "", &metricsv1.NumberDataPoint{})), nil, 1},
 		"so is one without a name":            {message(nil, gauge("", "", whole(1))), nil, 1},
 		"and one with too many attributes":    {message(nil, gauge("g", "", double(1, many...))), nil, 1},
+		"and one with a label too long":       {message(nil, gauge("g", "", double(1, label("x", strings.Repeat("y", 300))), double(2, label("x", "y")))), []string{"g{x=y} 2"}, 1},
 		"a histogram has its buckets":         {message(nil, histogram(&metricsv1.HistogramDataPoint{Count: 6, Sum: proto.Float64(12), Min: proto.Float64(1), Max: proto.Float64(5), ExplicitBounds: []float64{2, 4}, BucketCounts: []uint64{1, 2, 3}})), []string{"h.count 6 1", "h.sum 12 ms", "h.min 1 ms", "h.max 5 ms", "h.bucket{le=2} 1 1", "h.bucket{le=4} 3 1", "h.bucket{le=+Inf} 6 1"}, 0},
 		"a histogram without any":             {message(nil, histogram(&metricsv1.HistogramDataPoint{Count: 6})), []string{"h.count 6 1"}, 0},
 		"buckets that do not fit are refused": {message(nil, histogram(&metricsv1.HistogramDataPoint{Count: 6, BucketCounts: []uint64{1, 2}})), nil, 1},
@@ -159,9 +160,9 @@ func serve(t *testing.T, k *keeper) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := otlp.Serve(l, k, zap.NewNop())
+	s := otlp.Serve(l, "key", k, zap.NewNop())
 	t.Cleanup(s.Close)
-	return "http://" + l.Addr().String() + otlp.Path
+	return "http://" + l.Addr().String() + otlp.Path("key")
 }
 
 // answer is what was answered.
@@ -348,4 +349,24 @@ func FuzzSamples(f *testing.F) {
 			}
 		}
 	})
+}
+
+func TestWhatIsSentToAnotherCollectorIsRefused(t *testing.T) {
+	body, err := proto.Marshal(message(nil, gauge("g", "B", double(2.5))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := &keeper{}
+	here := strings.TrimSuffix(serve(t, k), otlp.Path("key"))
+	for path, want := range map[string]int{
+		otlp.Path("key"): http.StatusOK, "/v1/metrics": http.StatusOK,
+		otlp.Path("other"): http.StatusNotFound, "/key/v1/traces": http.StatusNotFound,
+	} {
+		if got := send(t, http.MethodPost, here+path, asProtobuf, "", body); got.code != want {
+			t.Errorf("%s: %d, want %d", path, got.code, want)
+		}
+	}
+	if len(k.samples) != 2 {
+		t.Errorf("%d samples are kept, want 2", len(k.samples))
+	}
 }

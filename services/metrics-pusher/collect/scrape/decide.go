@@ -2,6 +2,7 @@ package scrape
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"maps"
 	"net/url"
@@ -34,19 +35,87 @@ import (
 // where the page is, unless the page itself says one, or instance is empty.
 //
 // Samples without a name are left out, and those whose name begins with @ or has
-// more than 256 bytes. Of a page that is none it returns an error, and nothing.
-func Samples(page []byte, at time.Time, names *regexp.Regexp, instance string) ([]event.Sample, error) {
-	families, err := parse(page)
+// more than 256 bytes. Those that have a label which is too long, or too many, are
+// refused, as are lines that are not in the format, 10 of a page at most. Of a page
+// that is none it returns an error, and nothing.
+func Samples(page []byte, at time.Time, names *regexp.Regexp, instance string) ([]event.Sample, []Refusal, error) {
+	families, refused, err := lenient(page)
 	if err != nil {
-		return nil, fmt.Errorf("read the text format of Prometheus: %w", err)
+		return nil, nil, fmt.Errorf("read the text format of Prometheus: %w", err)
 	}
-	r := reading{at: at.UnixNano(), names: names, instance: extract.Shorten(instance)}
+	r := reading{at: at.UnixNano(), names: names, instance: instance}
 	for _, name := range slices.Sorted(maps.Keys(families)) {
 		for _, m := range families[name].GetMetric() {
 			r.metric(name, m)
 		}
 	}
-	return r.samples, nil
+	if r.refused.N > 0 {
+		refused = append(refused, r.refused)
+	}
+	return r.samples, refused, nil
+}
+
+// maxBad is how many lines of a page may be bad: for each the page is read once
+// more.
+const maxBad = 10
+
+// lenient parses a page without those of its lines that are not in the format.
+func lenient(page []byte) (families map[string]*dto.MetricFamily, refused []Refusal, err error) {
+	for {
+		families, err = parse(page)
+		bad, ok := errors.AsType[expfmt.ParseError](err)
+		if !ok {
+			break
+		}
+		text, rest, there := without(page, bad.Line)
+		if !there || len(refused) == maxBad {
+			break
+		}
+		refused, page = append(refused, Refusal{N: 1, Why: fmt.Sprintf("line %d: %.100q is not in the text format: %s", bad.Line, text, bad.Msg)}), rest
+	}
+	if err == nil && len(families) == 0 && len(refused) > 0 {
+		err = errors.New(refused[0].Why)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	return families, refused, nil
+}
+
+// without returns a line of a page, by its number from 1, and the page with a
+// comment in its place, so that the numbers of others stay.
+func without(page []byte, number int) (line, rest []byte, ok bool) {
+	begin := 0
+	for range number - 1 {
+		i := bytes.IndexByte(page[begin:], '\n')
+		if i < 0 {
+			return nil, nil, false
+		}
+		begin += i + 1
+	}
+	end := len(page)
+	if i := bytes.IndexByte(page[begin:], '\n'); i >= 0 {
+		end = begin + i
+	}
+	line = page[begin:end]
+	if len(bytes.TrimSpace(line)) == 0 || line[0] == '#' && len(line) == 1 {
+		return nil, nil, false
+	}
+	return line, slices.Concat(page[:begin], []byte("#"), page[min(end, len(page)):], ending(page)), true
+}
+
+// ending is the end of a line that a page lacks.
+func ending(page []byte) []byte {
+	if bytes.HasSuffix(page, []byte("\n")) {
+		return nil
+	}
+	return []byte("\n")
+}
+
+// Refusal says how much of a page is not kept, and why.
+type Refusal struct {
+	N   int64
+	Why string
 }
 
 // parse reads a page. The parser panics on some that are none, as "{}": these are
@@ -67,6 +136,7 @@ type reading struct {
 	names    *regexp.Regexp
 	instance string
 	samples  []event.Sample
+	refused  Refusal
 }
 
 // LabelInstance says which of several pages a sample is of.
@@ -85,15 +155,23 @@ func (r *reading) metric(name string, m *dto.Metric) {
 		for _, q := range s.GetQuantile() {
 			r.add(m, name, Unit(name), q.GetValue(), "quantile", number(q.GetQuantile()))
 		}
-		r.add(m, name+"_sum", Unit(name), s.GetSampleSum(), "", "")
-		r.add(m, name+"_count", "1", float64(s.GetSampleCount()), "", "")
+		r.totals(m, name, s.SampleSum, s.SampleCount)
 	case m.GetHistogram() != nil:
 		h := m.GetHistogram()
 		for _, b := range h.GetBucket() {
 			r.add(m, name+"_bucket", "1", float64(b.GetCumulativeCount()), "le", number(b.GetUpperBound()))
 		}
-		r.add(m, name+"_sum", Unit(name), h.GetSampleSum(), "", "")
-		r.add(m, name+"_count", "1", float64(h.GetSampleCount()), "", "")
+		r.totals(m, name, h.SampleSum, h.SampleCount)
+	}
+}
+
+// totals adds the sum and the count of a metric, as far as the page has them.
+func (r *reading) totals(m *dto.Metric, name string, sum *float64, count *uint64) {
+	if sum != nil {
+		r.add(m, name+"_sum", Unit(name), *sum, "", "")
+	}
+	if count != nil {
+		r.add(m, name+"_count", "1", float64(*count), "", "")
 	}
 }
 
@@ -114,12 +192,29 @@ func (r *reading) add(m *dto.Metric, name, unit string, v float64, key, value st
 		s.Labels[LabelInstance] = r.instance
 	}
 	for _, l := range m.GetLabel() {
-		s.Labels[extract.Shorten(l.GetName())] = extract.Shorten(l.GetValue())
+		s.Labels[l.GetName()] = l.GetValue()
 	}
 	if key != "" {
 		s.Labels[key] = value
 	}
+	if !fits(s.Labels) {
+		if r.refused.N++; r.refused.N == 1 {
+			r.refused.Why = fmt.Sprintf("%s has more than %d labels, or one of more than 256 bytes", name, extract.MostLabels)
+		}
+		return
+	}
 	r.samples = append(r.samples, s)
+}
+
+// fits reports whether a sample may have these labels. Without one it would be of
+// another series.
+func fits(labels map[string]string) bool {
+	for name, value := range labels {
+		if !extract.Fits(name) || !extract.Fits(value) {
+			return false
+		}
+	}
+	return len(labels) <= extract.MostLabels
 }
 
 // maxName is how many bytes the name of a metric has at most.

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"regexp"
 	"sync"
@@ -54,15 +55,19 @@ type page struct {
 	client   *http.Client
 	turn     *sync.Mutex // one page is read at a time: so much is in memory
 
-	up   bool  // something has answered
+	up   bool  // it was read
+	bad  error // what was wrong with the last answer that was none of a page
 	last error // what kept it from being read the last time
 	gaps int64 // readings that failed since it was read
 }
 
+// Dial connects to who serves pages, in the benchmark's network.
+type Dial func(ctx context.Context, network, address string) (net.Conn, error)
+
 // Start begins to read what s says. A page is read every so often once somebody
 // answers; until then, and after an error, it is tried as often, until Finish,
 // also where ctx ends before. It fails where the names are no pattern.
-func Start(ctx context.Context, s pod.Scrape, to Keeper, log *zap.Logger) (*Scraper, error) {
+func Start(ctx context.Context, s pod.Scrape, dial Dial, to Keeper, log *zap.Logger) (*Scraper, error) {
 	p := page{every: s.Every, to: to, log: log, turn: &sync.Mutex{}}
 	if p.every <= 0 {
 		p.every = time.Second
@@ -74,7 +79,7 @@ func Start(ctx context.Context, s pod.Scrape, to Keeper, log *zap.Logger) (*Scra
 		}
 	}
 	p.client = &http.Client{
-		Transport:     &http.Transport{MaxIdleConnsPerHost: 1, MaxResponseHeaderBytes: 64 << 10},
+		Transport:     &http.Transport{DialContext: dial, MaxIdleConnsPerHost: 1, MaxResponseHeaderBytes: 64 << 10},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -134,6 +139,9 @@ func (p *page) note(err error) {
 	if err == nil {
 		p.gaps = 0
 	}
+	if err != nil && !away(err) {
+		p.bad = err
+	}
 }
 
 // finish reads the page for the last time. Who was there, and is gone with the
@@ -144,6 +152,8 @@ func (p *page) finish(ctx context.Context) {
 	switch {
 	case err == nil:
 		p.note(nil)
+	case !p.up && p.bad != nil:
+		p.to.Drop(p.gaps, p.why(p.bad)+": nothing was ever read there")
 	case !p.up:
 		p.to.Drop(1, p.why(err)+": nothing was ever read there")
 	case !away(err):
@@ -181,9 +191,12 @@ func (p *page) read(ctx context.Context) error {
 	}
 	p.turn.Lock()
 	defer p.turn.Unlock()
-	samples, err := Samples(text, at, p.names, p.instance)
+	samples, refused, err := Samples(text, at, p.names, p.instance)
 	if err != nil {
 		return err
+	}
+	for _, r := range refused {
+		p.to.Drop(r.N, fmt.Sprintf("output.prometheus: %s: %s", p.url, r.Why))
 	}
 	return p.to.Keep(samples)
 }

@@ -32,13 +32,14 @@ type Row struct {
 	Unit      string            `json:"unit,omitempty" parquet:"unit,dict"`
 	Step      *int64            `json:"step,omitempty" parquet:"step,optional"`
 	Labels    map[string]string `json:"labels,omitempty" parquet:"labels"`
+	Direction string            `json:"direction,omitempty" parquet:"direction,dict"` // which values are better: higher or lower
 }
 
 func rowOf(b *event.Metrics, v *event.Sample) Row {
 	return Row{
 		Run: b.Run, Namespace: b.Namespace, Owner: b.Owner, Attempt: b.Attempt, Set: b.Set, Cell: b.Cell,
 		Role: b.Source.Role, Index: b.Source.Index, Container: b.Source.Container, Stream: b.Source.Stream,
-		Seq: v.Seq, Sub: v.Sub, Time: v.Time, Metric: v.Name, Value: v.Value, Special: v.Special, Unit: v.Unit, Step: v.Step, Labels: v.Labels,
+		Seq: v.Seq, Sub: v.Sub, Time: v.Time, Metric: v.Name, Value: v.Value, Special: v.Special, Unit: v.Unit, Step: v.Step, Labels: v.Labels, Direction: v.Direction,
 	}
 }
 
@@ -59,6 +60,7 @@ func place(b *event.Metrics) string {
 // source, to which metrics.
 type tail struct {
 	size  int64 // bytes of whole lines
+	bare  bool  // it is CSV without columnDirection
 	any   bool  // there is a sample
 	seq   int64
 	sub   int
@@ -97,12 +99,17 @@ func (t *tail) clone() tail {
 func columns() []string {
 	return []string{
 		"seq", "sub", "time_ns", "metric", "value", "unit", "step", "run", "namespace", "owner", "attempt", "set", "cell",
-		"role", "index", "container", "stream", "labels",
+		"role", "index", "container", "stream", "labels", columnDirection,
 	}
 }
 
-// record returns a row as columns has it, in one line.
-func record(r Row, labels string) []string {
+// columnDirection is the last column. Files that an older version began do not
+// have it.
+const columnDirection = "direction"
+
+// record returns a row as columns has it, in one line. Without wide it has no
+// columnDirection.
+func record(r Row, labels string, wide bool) []string {
 	value, step := r.Special, ""
 	if r.Value != nil {
 		value = strconv.FormatFloat(*r.Value, 'g', -1, 64)
@@ -110,8 +117,12 @@ func record(r Row, labels string) []string {
 	if r.Step != nil {
 		step = strconv.FormatInt(*r.Step, 10)
 	}
-	return []string{
+	fields := []string{
 		strconv.FormatInt(r.Seq, 10), strconv.Itoa(r.Sub), strconv.FormatInt(r.Time, 10), flat(r.Metric), value, flat(r.Unit), step,
-		r.Run, r.Namespace, flat(r.Owner), strconv.Itoa(r.Attempt), r.Set, r.Cell, r.Role, strconv.Itoa(r.Index), r.Container, r.Stream, labels,
+		r.Run, r.Namespace, flat(r.Owner), strconv.Itoa(r.Attempt), r.Set, r.Cell, r.Role, strconv.Itoa(r.Index), r.Container, r.Stream, labels, r.Direction,
 	}
+	if !wide {
+		fields = fields[:len(fields)-1]
+	}
+	return fields
 }

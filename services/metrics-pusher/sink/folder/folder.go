@@ -169,7 +169,7 @@ func (t *tail) follow(b *event.Metrics, form form) ([]byte, error) {
 		if t.has(v) {
 			continue
 		}
-		if err := form.put(&text, rowOf(b, v)); err != nil {
+		if err := form.put(&text, rowOf(b, v), !t.bare); err != nil {
 			return nil, err
 		}
 		t.add(v)

@@ -178,6 +178,7 @@ func TestASourceThatHasEndedIsAParquetFile(t *testing.T) {
 	step := int64(7)
 	b := sinktest.Metrics("01kdvr00070000000000000007", 0, "loss", "loss")
 	b.Samples[1].Step, b.Samples[1].Labels = &step, map[string]string{"a": "1", "b": "ü"}
+	b.Samples[1].Direction = event.Lower
 	b.Samples[1].Set(math.NaN())
 	end := sinktest.Metrics(b.Run, 2)
 	end.End = &event.End{Count: 2, Last: 1}
@@ -194,10 +195,41 @@ func TestASourceThatHasEndedIsAParquetFile(t *testing.T) {
 		if err != nil || len(rows) != 2 {
 			t.Fatalf("%d rows, %v", len(rows), err)
 		}
-		if r := rows[1]; r.Value != nil || r.Special != event.NaN || *r.Step != 7 || r.Labels["b"] != "ü" || r.Unit != "s" || r.Seq != 1 || r.Time != b.Samples[1].Time || r.Owner != "ann" {
+		if r := rows[1]; r.Value != nil || r.Special != event.NaN || *r.Step != 7 || r.Labels["b"] != "ü" || r.Unit != "s" || r.Direction != event.Lower || r.Seq != 1 || r.Time != b.Samples[1].Time || r.Owner != "ann" {
 			t.Errorf("the second row is %+v", r)
 		}
 		to = open(t, dir, folder.Parquet)
+	}
+}
+
+func TestAFileOfCSVThatAnOlderVersionBeganKeepsItsColumns(t *testing.T) {
+	dir := t.TempDir()
+	first, second := sinktest.Metrics("r1", 0, "loss"), sinktest.Metrics("r1", 1, "loss")
+	first.Samples[0].Direction, second.Samples[0].Direction = event.Lower, event.Lower
+	err := open(t, dir, folder.CSV).Samples(t.Context(), []event.Metrics{first})
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := only(t, dir)
+	lines := func() []string {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
+	}
+	now := lines()
+	if len(now) != 2 || !strings.HasSuffix(now[0], ",labels,direction") || !strings.HasSuffix(now[1], ",lower") {
+		t.Fatalf("the file is %q, want a last column direction", now)
+	}
+	old := strings.TrimSuffix(now[0], ",direction") + "\n" + strings.TrimSuffix(now[1], ",lower") + "\n"
+	err = errors.Join(os.WriteFile(path, []byte(old), 0o600), open(t, dir, folder.CSV).Samples(t.Context(), []event.Metrics{first, second}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, err := csv.NewReader(strings.NewReader(strings.Join(lines(), "\n"))).ReadAll() // refuses rows of another length
+	if err != nil || len(rows) != 3 {
+		t.Errorf("%d rows, %v; want 3 as long as the first", len(rows), err)
 	}
 }
 

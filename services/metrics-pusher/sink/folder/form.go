@@ -32,8 +32,8 @@ func (f form) head(to *bytes.Buffer) {
 	}
 }
 
-// put writes a row as one line.
-func (f form) put(to *bytes.Buffer, r Row) error {
+// put writes a row as one line. Without wide it leaves out columnDirection of CSV.
+func (f form) put(to *bytes.Buffer, r Row, wide bool) error {
 	if !f.csv {
 		return json.NewEncoder(to).Encode(r)
 	}
@@ -46,7 +46,7 @@ func (f form) put(to *bytes.Buffer, r Row) error {
 		labels = string(text)
 	}
 	w := csv.NewWriter(to)
-	if err := w.Write(record(r, labels)); err != nil {
+	if err := w.Write(record(r, labels, wide)); err != nil {
 		return err
 	}
 	w.Flush()
@@ -86,6 +86,10 @@ func readTail(f io.ReaderAt, size int64, form form) (tail, error) {
 	whole := bytes.LastIndexByte(text, '\n') + 1
 	t := tail{size: from + int64(whole)}
 	text = text[:whole]
+	var err error
+	if t.bare, err = form.bare(f, t.size); err != nil {
+		return tail{}, err
+	}
 	if from > 0 { // it begins within a line
 		text = text[bytes.IndexByte(text, '\n')+1:]
 	}
@@ -104,6 +108,20 @@ func readTail(f io.ReaderAt, size int64, form form) (tail, error) {
 		t.add(&v)
 	}
 	return t, nil
+}
+
+// bare reports whether the first line of a file of CSV lacks columnDirection.
+func (f form) bare(file io.ReaderAt, size int64) (bool, error) {
+	if !f.csv || size == 0 {
+		return false, nil
+	}
+	head := make([]byte, 1<<10) // more than the names take
+	n, err := file.ReadAt(head, 0)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return false, err
+	}
+	names, _, _ := strings.Cut(string(head[:n]), "\n")
+	return !strings.HasSuffix(names, ","+columnDirection), nil
 }
 
 // rows is how many are written to a Parquet file at once.

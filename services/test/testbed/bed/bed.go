@@ -62,8 +62,9 @@ type Info struct {
 	Simulator  string   `json:"simulator"` // kubeconfig of who simulates nodes; what it does is not audited
 }
 
-// Root is the folder of all clusters of this user.
-func Root() string { return filepath.Join(os.TempDir(), "bai-bed-"+strconv.Itoa(os.Getuid())) }
+// Root is the folder of all clusters of this user. It is the same whatever TMPDIR
+// is, so that clusters see each other and those that were killed.
+func Root() string { return "/tmp/bai-bed-" + strconv.Itoa(os.Getuid()) }
 
 // Dir is the folder of a cluster.
 func Dir(name string) string { return filepath.Join(Root(), name) }

@@ -15,6 +15,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	reservation "github.com/benchmark-ai/bai/services/test/testbed/port"
 )
 
 // left is what a cluster changes on this machine outside its namespaces, written
@@ -160,20 +162,13 @@ func link(ctx context.Context, number, pid int) error {
 	return ctx.Err()
 }
 
-// freePorts returns two that nobody listens at.
-func freePorts(ctx context.Context) (ports, error) {
-	var p ports
-	for _, n := range []*int{&p.Etcd, &p.API} {
-		l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
-		if err != nil {
-			return p, err
-		}
-		defer l.Close() //nolint:errcheck // only its number is wanted
-		if at, ok := l.Addr().(*net.TCPAddr); ok {
-			*n = at.Port
-		}
+// reservePorts returns two that nobody else is given while this process lives.
+func reservePorts() (ports, error) {
+	r, err := reservation.Reserve(2)
+	if err != nil {
+		return ports{}, err
 	}
-	return p, nil
+	return ports{Etcd: r.Ports[0], API: r.Ports[1]}, nil
 }
 
 // Sweep waits until no cluster with nodes is up, and undoes what is left of those
@@ -187,6 +182,30 @@ func Sweep(ctx context.Context) error {
 		return fmt.Errorf("another cluster with nodes is up on this machine: %w", err)
 	}
 	return errors.Join(sweep(ctx, ""), turn.Close())
+}
+
+// Abandoned returns the names of the clusters of this user whose keepers are dead
+// and of which something is left.
+func Abandoned() []string {
+	all, err := os.ReadDir(Root())
+	if err != nil {
+		return nil // there was never any
+	}
+	var names []string
+	for _, e := range all {
+		if e.IsDir() && !keeps(e.Name()) {
+			names = append(names, e.Name())
+		}
+	}
+	return names
+}
+
+// SweepAbandoned is Sweep where something is to be undone, and nothing else.
+func SweepAbandoned(ctx context.Context) error {
+	if len(Abandoned()) == 0 {
+		return nil
+	}
+	return Sweep(ctx)
 }
 
 // sweep undoes what is left of clusters whose keepers are dead, and of the one

@@ -65,7 +65,7 @@ const (
 
 // switchOn starts the machines that somebody has asked for.
 func (k *keeper) switchOn(ctx context.Context) error {
-	specs, err := k.specs(ctx)
+	specs, err := k.specs()
 	if err != nil {
 		return err
 	}
@@ -156,7 +156,7 @@ func (k *keeper) unlock() error {
 
 // boot brings the cluster up.
 func (k *keeper) boot(ctx context.Context) error {
-	specs, err := k.specs(ctx)
+	specs, err := k.specs()
 	if err != nil {
 		return err
 	}
@@ -180,14 +180,14 @@ func (k *keeper) boot(ctx context.Context) error {
 }
 
 // specs are what the machines are told, the control plane's first.
-func (k *keeper) specs(ctx context.Context) ([]spec, error) {
+func (k *keeper) specs() ([]spec, error) {
 	base := spec{
 		PKI: filepath.Join(k.dir, "pki"), Bin: k.settings.Bin, Nodes: k.settings.Nodes, Images: k.settings.Images,
 		Ports: ports{Etcd: 2379, API: 6443}, NoControllers: k.settings.NoControllers, Scheduler: k.settings.Scheduler,
 	}
 	if base.alone() {
 		var err error
-		if base.Ports, err = freePorts(ctx); err != nil {
+		if base.Ports, err = reservePorts(); err != nil {
 			return nil, err
 		}
 	}

@@ -2,6 +2,7 @@
 
 // Command bed boots Kubernetes on this machine, for tests.
 //
+//	bed build                  build or fetch what clusters, Kafka and Elasticsearch are made of, once on a machine
 //	bed up NAME [NODES]        boot, 2 nodes if nothing else is said, and leave it up; print the kubeconfig's path
 //	bed down NAME              end it, and leave nothing
 //	bed info NAME              say how it is reached, as JSON
@@ -25,6 +26,10 @@ import (
 
 	"github.com/benchmark-ai/bai/services/test/testbed"
 	"github.com/benchmark-ai/bai/services/test/testbed/bed"
+	"github.com/benchmark-ai/bai/services/test/testbed/jvm"
+	"github.com/benchmark-ai/bai/services/test/testbed/kit"
+	"github.com/benchmark-ai/bai/services/test/testbed/kwok"
+	"github.com/benchmark-ai/bai/services/test/testbed/mpioperator"
 )
 
 func main() {
@@ -48,6 +53,9 @@ func dispatch(ctx context.Context, args []string) error {
 	if verb == "keep" && len(args) == 1 {
 		return keep(ctx, args[0])
 	}
+	if verb == "build" && len(args) == 0 {
+		return build(ctx)
+	}
 	if len(args) > 0 {
 		name, args = args[0], args[1:]
 	}
@@ -66,7 +74,28 @@ func dispatch(ctx context.Context, args []string) error {
 			return errors.Join(err, write(out))
 		})
 	}
-	return errors.New("usage: bed up NAME [NODES] | down NAME | info NAME | load NAME TAR… | exec NAME MACHINE CMD…")
+	return errors.New("usage: bed build | up NAME [NODES] | down NAME | info NAME | load NAME TAR… | exec NAME MACHINE CMD…")
+}
+
+// build has ready what servers of tests are made of. Nodes need root: without it
+// there is the control plane.
+func build(ctx context.Context) error {
+	nodes := os.Geteuid() == 0
+	_, err := kit.Build(ctx, kit.Want{Nodes: nodes})
+	if nodes && err == nil {
+		_, err = kit.Bench().Tar(ctx)
+	}
+	for _, build := range []func(context.Context) (string, error){mpioperator.Build, kwok.Build} {
+		if err == nil {
+			_, err = build(ctx)
+		}
+	}
+	for _, set := range []string{"kafka", "elasticsearch"} {
+		if err == nil {
+			_, err = jvm.Fetch(ctx, set)
+		}
+	}
+	return err
 }
 
 // order is what a keeper is told.

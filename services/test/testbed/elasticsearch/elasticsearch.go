@@ -27,6 +27,7 @@ import (
 
 	"github.com/benchmark-ai/bai/services/test/testbed/docker"
 	"github.com/benchmark-ai/bai/services/test/testbed/jvm"
+	"github.com/benchmark-ai/bai/services/test/testbed/port"
 )
 
 // Version is that of the server that Start starts.
@@ -56,8 +57,21 @@ func Start(tb testing.TB) *Server {
 	return local(tb)
 }
 
-// Kill ends the server at once, as a crash would. Where the server is not this
-// test's own the test is skipped, or fails where BAI_TEST_REAL is 1.
+// Own starts a server for as long as the test lasts, whatever BAI_TEST_ELASTICSEARCH
+// says: nobody else uses it, and it may be killed. Without BAI_TEST_REAL the test
+// is skipped.
+func Own(tb testing.TB) *Server {
+	tb.Helper()
+	if os.Getenv("BAI_TEST_REAL") != "1" {
+		tb.Skip("needs an Elasticsearch that it may kill: set BAI_TEST_REAL=1 to have one started (Docker, or Java 17 and Maven)")
+	}
+	if docker.Healthy(tb.Context()) {
+		return contained(tb)
+	}
+	return local(tb)
+}
+
+// Kill ends a server of the test's own at once, as a crash would.
 func (s *Server) Kill(tb testing.TB) {
 	tb.Helper()
 	switch {
@@ -65,10 +79,8 @@ func (s *Server) Kill(tb testing.TB) {
 		s.process.Kill()
 	case s.container != nil:
 		s.container.Kill(tb)
-	case os.Getenv("BAI_TEST_REAL") == "1":
-		tb.Fatal("needs an Elasticsearch that it may kill: unset BAI_TEST_ELASTICSEARCH")
 	default:
-		tb.Skip("needs an Elasticsearch that it may kill: unset BAI_TEST_ELASTICSEARCH and set BAI_TEST_REAL=1")
+		tb.Fatal("an Elasticsearch that others use must not be killed: begin one with Own")
 	}
 }
 
@@ -134,7 +146,7 @@ func local(tb testing.TB) *Server {
 	}
 	dir = filepath.Join(dir, "elasticsearch-"+Version)
 	home := jvm.NewHome(tb, "elasticsearch")
-	ports := jvm.FreePorts(tb, 2)
+	ports := port.ForTest(tb, 2)
 	configure(tb, home, dir, ports)
 	s := &Server{URL: fmt.Sprintf("http://127.0.0.1:%d", ports[0])}
 	env := []string{"ES_JAVA_HOME=" + java, "ES_PATH_CONF=" + home.Path("config"), "ES_TMPDIR=" + home.Path("tmp"), "CLI_JAVA_OPTS=-Djava.io.tmpdir=" + home.Path("tmp")}
@@ -175,9 +187,9 @@ cluster.max_shards_per_node: 5000
 // contained runs the server in a container.
 func contained(tb testing.TB) *Server {
 	tb.Helper()
-	port := fmt.Sprint(jvm.FreePorts(tb, 1)[0]) // the same after it was killed
+	number := fmt.Sprint(port.ForTest(tb, 1)[0]) // the same after it was killed
 	c := docker.Run(tb, "docker.elastic.co/elasticsearch/elasticsearch:"+Version,
-		testcontainers.WithExposedPorts("127.0.0.1:"+port+":9200/tcp"),
+		testcontainers.WithExposedPorts("127.0.0.1:"+number+":9200/tcp"),
 		testcontainers.WithEnv(map[string]string{
 			"discovery.type": "single-node", "xpack.security.enabled": "false", "action.destructive_requires_name": "false",
 			"cluster.routing.allocation.disk.threshold_enabled": "false", "ES_JAVA_OPTS": "-Xms" + heap() + " -Xmx" + heap(),

@@ -10,7 +10,7 @@ import (
 )
 
 func TestAServerKeepsItsDataWhenItIsKilled(t *testing.T) {
-	s := elasticsearch.Start(t)
+	s := elasticsearch.Own(t)
 	do(t, http.MethodPut, s.URL+"/kept/_doc/1", `{"a":1}`)
 	s.Kill(t)
 	s.Again(t)

@@ -1,8 +1,7 @@
 // Package jvm fetches the pinned artefacts that the test beds are made of, and
 // runs servers made of them for as long as a test lasts.
 //
-// What is fetched is kept by content, in bin/testbed of the repository or where
-// BAI_TESTBED_CACHE says. A server listens on loopback, keeps its data in a
+// What is fetched is kept by content, in kit.Cache. A server listens on loopback, keeps its data in a
 // folder of its own, and ends with the process that started it, however that
 // ends; the folder of one that was killed is removed by whoever starts next.
 package jvm
@@ -23,6 +22,7 @@ import (
 	"time"
 
 	"github.com/benchmark-ai/bai/services/internal/lock"
+	"github.com/benchmark-ai/bai/services/test/testbed/kit"
 )
 
 //go:embed artifacts.txt
@@ -62,7 +62,7 @@ func Fetch(ctx context.Context, set string) (dir string, err error) {
 	if err != nil {
 		return "", err
 	}
-	cache, err := cacheDir()
+	cache, err := kit.Cache()
 	if err != nil {
 		return "", err
 	}
@@ -205,35 +205,6 @@ func extract(f *zip.File, path string) (err error) {
 		err = errors.Join(err, out.Close())
 	}
 	return errors.Join(err, in.Close())
-}
-
-// cacheDir returns where artefacts are kept.
-func cacheDir() (string, error) {
-	dir := os.Getenv("BAI_TESTBED_CACHE")
-	if dir == "" {
-		root, err := repository()
-		if err != nil {
-			return "", err
-		}
-		dir = filepath.Join(root, "bin", "testbed")
-	}
-	return dir, os.MkdirAll(dir, 0o755) //nolint:gosec // read by the user that servers run as
-}
-
-// repository returns the folder above this one that holds go.work.
-func repository() (string, error) {
-	dir, err := os.Getwd()
-	if err != nil {
-		return "", err
-	}
-	for at := dir; ; at = filepath.Dir(at) {
-		if _, err := os.Stat(filepath.Join(at, "go.work")); err == nil {
-			return at, nil
-		}
-		if at == filepath.Dir(at) {
-			return "", fmt.Errorf("no go.work above %s: say in BAI_TESTBED_CACHE where to keep the servers", dir)
-		}
-	}
 }
 
 // tail returns the end of a program's output.

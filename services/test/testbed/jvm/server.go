@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -217,28 +216,6 @@ func (p *Process) pid() int {
 		return p.begun
 	}
 	return pid
-}
-
-// FreePorts returns ports of loopback that nobody listens on, as far as can be
-// told.
-func FreePorts(tb testing.TB, n int) []int {
-	tb.Helper()
-	ports := make([]int, n)
-	for i := range ports {
-		l, err := (&net.ListenConfig{}).Listen(tb.Context(), "tcp", "127.0.0.1:0")
-		if err != nil {
-			tb.Fatal(err)
-		}
-		defer func() { _ = l.Close() }()
-		_, port, err := net.SplitHostPort(l.Addr().String())
-		if err != nil {
-			tb.Fatal(err)
-		}
-		if ports[i], err = strconv.Atoi(port); err != nil {
-			tb.Fatal(err)
-		}
-	}
-	return ports
 }
 
 // Java returns the home of the oldest Java that all servers run on, 17 or later.

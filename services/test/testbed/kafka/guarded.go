@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/benchmark-ai/bai/services/test/testbed/jvm"
+	"github.com/benchmark-ai/bai/services/test/testbed/port"
 )
 
 // Mutual is where a guarded broker knows clients by their certificates.
@@ -43,7 +43,7 @@ func StartGuardedAt(tb testing.TB, host, password string, users ...string) *Serv
 	if os.Getenv("BAI_TEST_REAL") != "1" {
 		tb.Skip("needs a Kafka that checks rights: set BAI_TEST_REAL=1 to have one started (Java 17 and Maven)")
 	}
-	ports := jvm.FreePorts(tb, 4)
+	ports := port.ForTest(tb, 4)
 	var format []string
 	for _, user := range users {
 		for _, mechanism := range []string{"SCRAM-SHA-512", "SCRAM-SHA-256"} {

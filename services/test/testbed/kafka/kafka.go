@@ -27,6 +27,7 @@ import (
 
 	"github.com/benchmark-ai/bai/services/test/testbed/docker"
 	"github.com/benchmark-ai/bai/services/test/testbed/jvm"
+	"github.com/benchmark-ai/bai/services/test/testbed/port"
 )
 
 // Version is that of the broker that Start starts.
@@ -71,8 +72,21 @@ func Steady(tb testing.TB) *Server {
 	return local(tb, "broker.session.timeout.ms=60000")
 }
 
-// Kill ends the broker at once, as a crash would. Where the broker is not this
-// test's own the test is skipped, or fails where BAI_TEST_REAL is 1.
+// Own starts a broker for as long as the test lasts, whatever BAI_TEST_KAFKA says:
+// nobody else uses it, and it may be killed. Without BAI_TEST_REAL the test is
+// skipped.
+func Own(tb testing.TB) *Server {
+	tb.Helper()
+	if os.Getenv("BAI_TEST_REAL") != "1" {
+		tb.Skip("needs a Kafka that it may kill: set BAI_TEST_REAL=1 to have one started (Docker, or Java 17 and Maven)")
+	}
+	if docker.Healthy(tb.Context()) {
+		return contained(tb)
+	}
+	return local(tb)
+}
+
+// Kill ends a broker of the test's own at once, as a crash would.
 func (s *Server) Kill(tb testing.TB) {
 	tb.Helper()
 	switch {
@@ -80,10 +94,8 @@ func (s *Server) Kill(tb testing.TB) {
 		s.process.Kill()
 	case s.container != nil:
 		s.container.Kill(tb)
-	case os.Getenv("BAI_TEST_REAL") == "1":
-		tb.Fatal("needs a Kafka that it may kill: unset BAI_TEST_KAFKA")
 	default:
-		tb.Skip("needs a Kafka that it may kill: unset BAI_TEST_KAFKA and set BAI_TEST_REAL=1")
+		tb.Fatal("a Kafka that others use must not be killed: begin one with Own")
 	}
 }
 
@@ -99,7 +111,7 @@ func (s *Server) Again(tb testing.TB) {
 
 func local(tb testing.TB, further ...string) *Server {
 	tb.Helper()
-	ports := jvm.FreePorts(tb, 2)
+	ports := port.ForTest(tb, 2)
 	return begin(tb, fmt.Sprintf("127.0.0.1:%d", ports[0]), append([]string{
 		fmt.Sprintf("listeners=PLAINTEXT://127.0.0.1:%d,CONTROLLER://127.0.0.1:%d", ports[0], ports[1]),
 		fmt.Sprintf("advertised.listeners=PLAINTEXT://127.0.0.1:%d", ports[0]),
@@ -185,15 +197,15 @@ func common() []string {
 // variable.
 func contained(tb testing.TB) *Server {
 	tb.Helper()
-	port := fmt.Sprint(jvm.FreePorts(tb, 1)[0]) // clients must find the broker where it says it is
+	number := fmt.Sprint(port.ForTest(tb, 1)[0]) // clients must find the broker where it says it is
 	env := map[string]string{}
-	lines := append(common(), "listeners=PLAINTEXT://:"+port+",CONTROLLER://:9093", "advertised.listeners=PLAINTEXT://127.0.0.1:"+port,
+	lines := append(common(), "listeners=PLAINTEXT://:"+number+",CONTROLLER://:9093", "advertised.listeners=PLAINTEXT://127.0.0.1:"+number,
 		"listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT", "controller.quorum.voters=1@localhost:9093")
 	for _, line := range lines {
 		key, value, _ := strings.Cut(line, "=")
 		env["KAFKA_"+strings.ToUpper(strings.ReplaceAll(key, ".", "_"))] = value
 	}
-	c := docker.Run(tb, "apache/kafka:"+Version, testcontainers.WithExposedPorts("127.0.0.1:"+port+":"+port+"/tcp"), testcontainers.WithEnv(env),
+	c := docker.Run(tb, "apache/kafka:"+Version, testcontainers.WithExposedPorts("127.0.0.1:"+number+":"+number+"/tcp"), testcontainers.WithEnv(env),
 		testcontainers.WithWaitStrategyAndDeadline(3*time.Minute, wait.ForLog("Kafka Server started")))
-	return &Server{Addr: "127.0.0.1:" + port, container: c}
+	return &Server{Addr: "127.0.0.1:" + number, container: c}
 }

@@ -8,7 +8,7 @@ import (
 )
 
 func TestABrokerAnswersAgainAfterItWasKilled(t *testing.T) {
-	s := kafka.Start(t)
+	s := kafka.Own(t)
 	s.Kill(t)
 	if c, err := net.Dial("tcp", s.Addr); err == nil {
 		t.Errorf("it answers at %s, want nobody there", c.RemoteAddr())

@@ -1,6 +1,7 @@
 // Package kit builds what a test bed is made of, once: Kubernetes as one
 // program, the program that keeps a cluster, and images from plain files. What
-// is built lies in bin/testbed, below a name that is a sum of all that goes in.
+// this tree alone needs lies in bin/testbed; what other checkouts need too lies in
+// Cache, below a name that is a sum of all that goes in.
 package kit
 
 import (
@@ -17,6 +18,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 )
 
 // Kit is what was built.
@@ -64,10 +66,13 @@ func begin() (b builder, unlock func() error, err error) {
 		return b, nil, err
 	}
 	b = builder{root: root, out: filepath.Join(root, "bin", "testbed")}
+	if b.cache, err = Cache(); err != nil {
+		return b, nil, err
+	}
 	if err := os.MkdirAll(b.out, 0o755); err != nil { //nolint:gosec // as the rest of bin
 		return b, nil, err
 	}
-	lock, err := os.Create(filepath.Join(b.out, "lock"))
+	lock, err := os.Create(filepath.Join(b.cache, "lock"))
 	if err != nil {
 		return b, nil, err
 	}
@@ -94,7 +99,28 @@ func Root() (string, error) {
 	return "", errors.New("the project's folder, with go.work, is not found")
 }
 
-type builder struct{ root, out string }
+// Cache returns the folder of what is built or fetched once for all checkouts on
+// this machine: that of BAI_TESTBED_CACHE; else /var/cache/benchmark-ai/testbed for
+// root, whose servers run as other users and must read it; else one in the user's
+// cache.
+func Cache() (string, error) {
+	dir := os.Getenv("BAI_TESTBED_CACHE")
+	if dir == "" && os.Geteuid() == 0 {
+		dir = "/var/cache/benchmark-ai/testbed"
+	}
+	if dir == "" {
+		user, err := os.UserCacheDir()
+		if err != nil {
+			return "", fmt.Errorf("find a folder for what tests build once (BAI_TESTBED_CACHE names another): %w", err)
+		}
+		dir = filepath.Join(user, "benchmark-ai", "testbed")
+	}
+	return dir, os.MkdirAll(dir, 0o755) //nolint:gosec // read by the users that servers run as
+}
+
+// builder builds into out what belongs to the tree at root, and into cache what
+// other trees use too.
+type builder struct{ root, out, cache string }
 
 func (b builder) build(ctx context.Context, w Want) (k Kit, err error) {
 	if k.Keeper, err = b.keeper(ctx); err != nil {
@@ -195,7 +221,7 @@ func (b builder) debian(ctx context.Context) (string, error) {
 	dir, err := b.once("debian", filepath.Join(b.root, "services", "test", "testbed", "kit"), func(dir string) error {
 		fmt.Fprintln(os.Stderr, "making the image of a small Debian: half a minute, once")
 		rootfs := filepath.Join(dir, "rootfs.tar")
-		if err := run(ctx, dir, nil, "mmdebstrap", "-q", "--variant=minbase", "bookworm", rootfs, "/etc/apt/sources.list.d/debian.sources"); err != nil {
+		if err := strap(ctx, rootfs); err != nil {
 			return err
 		}
 		if err := image(ctx, tool, filepath.Join(dir, "image.tar"), "one", "-ref", DebianImage, "-rootfs", rootfs); err != nil {
@@ -239,29 +265,43 @@ func pack(ctx context.Context, dir, tar string) error {
 	return run(ctx, dir, nil, "tar", "--sort=name", "--mtime=@0", "--owner=0", "--group=0", "--numeric-owner", "-cf", tar, ".")
 }
 
-// once makes a folder whose name is a sum of src's Go files, unless it is there.
-// What an older src made is removed.
+// once makes a folder in the cache whose name is a sum of src's Go files, unless
+// it is there.
 func (b builder) once(name, src string, fill func(dir string) error) (string, error) {
 	sum, err := sumOf(src)
 	if err != nil {
 		return "", err
 	}
-	dir := filepath.Join(b.out, name+"-"+sum)
-	if _, err := os.Stat(dir); err == nil {
+	return b.onceOf(name, sum, fill)
+}
+
+// onceOf makes a folder in the cache for a sum of all that goes in, unless it is
+// there. Those of other sums stay, for other checkouts, until nobody has used them
+// for a month.
+func (b builder) onceOf(name, sum string, fill func(dir string) error) (string, error) {
+	dir, now := filepath.Join(b.cache, name+"-"+sum), time.Now()
+	if err := os.Chtimes(dir, now, now); err == nil {
 		return dir, nil
 	}
-	fresh := filepath.Join(b.out, name+".new")
-	if err := errors.Join(os.RemoveAll(fresh), os.Mkdir(fresh, 0o755)); err != nil { //nolint:gosec // as the rest of bin
+	fresh := filepath.Join(b.cache, name+".new")
+	if err := errors.Join(os.RemoveAll(fresh), os.Mkdir(fresh, 0o755)); err != nil { //nolint:gosec // read by the users that servers run as
 		return "", err
 	}
 	if err := fill(fresh); err != nil {
 		return "", fmt.Errorf("make %s for the test bed: %w", name, err)
 	}
-	older, _ := filepath.Glob(filepath.Join(b.out, name+"-*")) // none, then
-	for _, path := range older {
-		_ = os.RemoveAll(path)
-	}
+	b.forget(name, now.AddDate(0, -1, 0))
 	return dir, os.Rename(fresh, dir)
+}
+
+// forget removes the folders of a name that were last used before a moment.
+func (b builder) forget(name string, before time.Time) {
+	all, _ := filepath.Glob(filepath.Join(b.cache, name+"-*")) // none, then
+	for _, path := range all {
+		if info, err := os.Stat(path); err == nil && info.ModTime().Before(before) {
+			_ = os.RemoveAll(path) // next time, else
+		}
+	}
 }
 
 func sumOf(src string) (string, error) {

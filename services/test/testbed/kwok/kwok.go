@@ -6,6 +6,7 @@
 package kwok
 
 import (
+	"context"
 	_ "embed"
 	"encoding/json"
 	"fmt"
@@ -26,8 +27,14 @@ const EndsAfter = "ends-after"
 //go:embed stages.yaml
 var stages []byte
 
+// Build builds KWOK, or finds what was built before. The first time takes some
+// minutes.
+func Build(ctx context.Context) (string, error) {
+	return kit.Program(ctx, "kwok", "sigs.k8s.io/kwok/cmd/kwok")
+}
+
 // Start has KWOK take care of the nodes that Node makes, for as long as the test
-// lasts. It is built the first time, which takes some minutes.
+// lasts.
 func Start(tb testing.TB, c *testbed.Cluster) {
 	tb.Helper()
 	dir := tb.TempDir()
@@ -40,7 +47,7 @@ func Start(tb testing.TB, c *testbed.Cluster) {
 		tb.Fatal(err)
 	}
 	defer out.Close() //nolint:errcheck // the process has it
-	program, err := kit.Program(tb.Context(), "kwok", "sigs.k8s.io/kwok/cmd/kwok")
+	program, err := Build(tb.Context())
 	if err != nil {
 		tb.Fatal(err)
 	}

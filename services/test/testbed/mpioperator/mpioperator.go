@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -18,21 +19,63 @@ import (
 // program is the operator's own name for itself.
 const program = "github.com/kubeflow/mpi-operator"
 
+// patience is how long the API server may take to know MPIJobs.
+const patience = 5 * time.Minute
+
 // definition is the name of that of MPIJobs.
 const definition = "crd/mpijobs.kubeflow.org"
 
-// Install has a cluster know MPIJobs, until the test ends where it did not
-// before.
+// users are the tests of this process that need MPIJobs at the moment.
+var users struct { //nolint:gochecknoglobals // a cluster has one definition
+	sync.Mutex
+
+	count map[string]int  // by the cluster's kubeconfig
+	ours  map[string]bool // clusters that did not know MPIJobs before
+}
+
+// Build builds the operator, or finds what was built before. The first time takes
+// some minutes.
+func Build(ctx context.Context) (string, error) {
+	return kit.Program(ctx, "mpioperator", program+"/cmd/mpi-operator")
+}
+
+// Install has a cluster know MPIJobs, until the last of the tests ends that need
+// them, where it did not before.
 func Install(tb testing.TB, c *testbed.Cluster) {
 	tb.Helper()
-	if _, err := c.Try(tb.Context(), "get", definition); err != nil {
-		ctx := context.WithoutCancel(tb.Context())
-		tb.Cleanup(func() {
-			if out, err := c.Try(ctx, "delete", definition, "--timeout=60s"); err != nil {
-				tb.Errorf("delete %s: %v\n%s", definition, err, out)
-			}
-		})
+	users.Lock()
+	defer users.Unlock()
+	if users.count == nil {
+		users.count, users.ours = map[string]int{}, map[string]bool{}
 	}
+	users.count[c.Kubeconfig]++
+	ctx := context.WithoutCancel(tb.Context())
+	tb.Cleanup(func() { leave(ctx, tb, c) })
+	if users.count[c.Kubeconfig] > 1 {
+		return
+	}
+	if _, err := c.Try(tb.Context(), "get", definition); err != nil {
+		users.ours[c.Kubeconfig] = true
+		install(tb, c)
+	}
+}
+
+// leave deletes the definition after the last test that needs it.
+func leave(ctx context.Context, tb testing.TB, c *testbed.Cluster) {
+	tb.Helper()
+	users.Lock()
+	defer users.Unlock()
+	if users.count[c.Kubeconfig]--; users.count[c.Kubeconfig] > 0 || !users.ours[c.Kubeconfig] {
+		return
+	}
+	delete(users.ours, c.Kubeconfig)
+	if out, err := c.Try(ctx, "delete", definition, "--ignore-not-found", "--timeout=5m"); err != nil {
+		tb.Errorf("delete %s: %v\n%s", definition, err, out)
+	}
+}
+
+func install(tb testing.TB, c *testbed.Cluster) {
+	tb.Helper()
 	root, err := kit.Root()
 	if err != nil {
 		tb.Fatal(err)
@@ -50,13 +93,13 @@ func Install(tb testing.TB, c *testbed.Cluster) {
 	c.Run(tb, "apply", "--server-side", "-f", filepath.Join(module.Dir, "manifests", "base", "kubeflow.org_mpijobs.yaml"))
 	// Where there are no conditions yet, both kubectl wait and this fail.
 	const established = `jsonpath={.status.conditions[?(@.type=="Established")].status}`
-	for late := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
+	for late := time.Now().Add(patience); ; time.Sleep(100 * time.Millisecond) {
 		out, err := c.Try(tb.Context(), "get", definition, "-o", established)
 		if err == nil && out == "True" {
 			return
 		}
 		if time.Now().After(late) {
-			tb.Fatalf("%s is not established after a minute: %v: %s", definition, err, out)
+			tb.Fatalf("%s is not established after %s: %v: %s", definition, patience, err, out)
 		}
 	}
 }
@@ -66,7 +109,7 @@ func Install(tb testing.TB, c *testbed.Cluster) {
 func Start(tb testing.TB, c *testbed.Cluster, scope string) {
 	tb.Helper()
 	Install(tb, c)
-	path, err := kit.Program(tb.Context(), "mpioperator", program+"/cmd/mpi-operator")
+	path, err := Build(tb.Context())
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -9,8 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -23,10 +21,11 @@ import (
 	"time"
 
 	"github.com/benchmark-ai/bai/services/test/testbed/kit"
+	"github.com/benchmark-ai/bai/services/test/testbed/port"
 )
 
 // patience is how long a program may take to end once it is told to.
-const patience = time.Minute
+const patience = 5 * time.Minute
 
 // Build builds all programs as make build does, which is quick where they are
 // built, and puts them into a folder, where they stay as they are while others
@@ -226,21 +225,11 @@ func (p *Process) AwaitSaid(tb testing.TB, n int, pattern *regexp.Regexp) []stri
 	}
 }
 
-// FreeAddr returns an address of loopback that nobody listens on, with a port
-// that no outgoing connection is given: it is still free when a program comes
-// back.
+// FreeAddr returns an address of loopback whose port nobody else is given until
+// the test has ended: a program may begin on it again and again.
 func FreeAddr(tb testing.TB) string {
 	tb.Helper()
-	for range 100 {
-		addr := fmt.Sprintf("127.0.0.1:%d", 10000+rand.IntN(10000))
-		l, err := (&net.ListenConfig{}).Listen(tb.Context(), "tcp", addr)
-		if err == nil {
-			_ = l.Close()
-			return addr
-		}
-	}
-	tb.Fatal("no free port found")
-	return ""
+	return port.Addr(tb)
 }
 
 // Log is what a program prints. It may be read meanwhile.

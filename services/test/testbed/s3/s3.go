@@ -7,7 +7,6 @@ package s3
 
 import (
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -17,6 +16,7 @@ import (
 	"time"
 
 	"github.com/benchmark-ai/bai/services/test/testbed/kit"
+	"github.com/benchmark-ai/bai/services/test/testbed/port"
 )
 
 // Version is that of the server.
@@ -30,7 +30,6 @@ type Server struct {
 	Region    string
 	Dir       string // of its objects: a bucket is a folder, an object a file
 
-	port    string
 	process *exec.Cmd
 }
 
@@ -41,13 +40,12 @@ func Start(tb testing.TB) *Server {
 	if os.Getenv("BAI_TEST_REAL") != "1" {
 		tb.Skip("needs a server of S3's protocol: set BAI_TEST_REAL=1 to have one built and started")
 	}
-	program := build(tb)
-	s := &Server{AccessKey: "bai-test", SecretKey: "bai-test-secret", Region: "us-east-1", Dir: filepath.Join(tb.TempDir(), "objects"), port: free(tb)}
-	s.Endpoint = "http://" + s.port
+	program, addr := build(tb), port.Addr(tb)
+	s := &Server{Endpoint: "http://" + addr, AccessKey: "bai-test", SecretKey: "bai-test-secret", Region: "us-east-1", Dir: filepath.Join(tb.TempDir(), "objects")}
 	if err := os.MkdirAll(s.Dir, 0o755); err != nil { //nolint:gosec // the server may run as another
 		tb.Fatal(err)
 	}
-	s.process = exec.Command(program, "--quiet", "--port", s.port, "--region", s.Region, "--keep-alive", "posix", s.Dir) //nolint:noctx // it ends with the test
+	s.process = exec.Command(program, "--quiet", "--port", addr, "--region", s.Region, "--keep-alive", "posix", s.Dir) //nolint:noctx // it ends with the test
 	s.process.Env = append(os.Environ(), "ROOT_ACCESS_KEY="+s.AccessKey, "ROOT_SECRET_KEY="+s.SecretKey)
 	if err := kit.Start(s.process); err != nil {
 		tb.Fatal(err)
@@ -81,16 +79,6 @@ func (s *Server) await(tb testing.TB) {
 		}
 		<-time.After(10 * time.Millisecond)
 	}
-}
-
-func free(tb testing.TB) string {
-	tb.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // on loopback
-	if err != nil {
-		tb.Fatal(err)
-	}
-	defer l.Close() //nolint:errcheck // nothing was said on it
-	return l.Addr().String()
 }
 
 // build returns the path of the program, built once for all tests.

@@ -23,6 +23,8 @@ type Context struct {
 	Owner     string `toml:"owner" json:"owner,omitempty"`         // who submits, and whose names are meant
 	Namespace string `toml:"namespace" json:"namespace,omitempty"` // the team of what is submitted
 	Kibana    string `toml:"kibana" json:"kibana,omitempty"`       // URL of the Kibana that shows that platform's runs
+
+	KibanaPrefix string `toml:"kibana_prefix" json:"kibanaPrefix,omitempty"` // of the names of the dashboards in it; empty means bai
 }
 
 // Contexts are those of a user.
@@ -99,7 +101,7 @@ func place(path string, err error) error {
 	if e, ok := errors.AsType[*toml.StrictMissingError](err); ok && len(e.Errors) > 0 {
 		first := e.Errors[0]
 		line, column := first.Position()
-		return &FileError{path, line, column, fmt.Sprintf("%s: unknown key (known: current, contexts.NAME.server, .owner, .namespace, .kibana)", strings.Join(first.Key(), "."))}
+		return &FileError{path, line, column, fmt.Sprintf("%s: unknown key (known: current, contexts.NAME.server, .owner, .namespace, .kibana, .kibana_prefix)", strings.Join(first.Key(), "."))}
 	}
 	if e, ok := errors.AsType[*toml.DecodeError](err); ok {
 		line, column := e.Position()
@@ -136,7 +138,7 @@ func (c Contexts) Text() string {
 	for _, name := range c.Names() {
 		fmt.Fprintf(&b, "\n[contexts.%s]\n", quote(name))
 		one := c.All[name]
-		for _, f := range []struct{ key, value string }{{"server", one.Server}, {"owner", one.Owner}, {"namespace", one.Namespace}, {"kibana", one.Kibana}} {
+		for _, f := range []struct{ key, value string }{{"server", one.Server}, {"owner", one.Owner}, {"namespace", one.Namespace}, {"kibana", one.Kibana}, {"kibana_prefix", one.KibanaPrefix}} {
 			if f.value != "" {
 				fmt.Fprintf(&b, "%s = %s\n", f.key, quote(f.value))
 			}

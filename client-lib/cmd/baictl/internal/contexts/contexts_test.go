@@ -49,7 +49,7 @@ func TestNoFileIsNoContexts(t *testing.T) {
 
 func TestWhatIsWrongWithTheFileIsSaidWithItsPlace(t *testing.T) {
 	for name, tt := range map[string]struct{ text, want string }{
-		"an unknown key":           {"[contexts.a]\nserver = \"h:1\"\nsever = \"x\"\n", "f:3:1: contexts.a.sever: unknown key (known: current, contexts.NAME.server, .owner, .namespace, .kibana)"},
+		"an unknown key":           {"[contexts.a]\nserver = \"h:1\"\nsever = \"x\"\n", "f:3:1: contexts.a.sever: unknown key (known: current, contexts.NAME.server, .owner, .namespace, .kibana, .kibana_prefix)"},
 		"not TOML":                 {"current = \n", "f:1:"},
 		"another type":             {"current = 7\n", "f:1:11: "},
 		"a context that is absent": {"current = \"b\"\n[contexts.a]\n", "f: current = \"b\": there is no context of that name, only [\"a\"]"},

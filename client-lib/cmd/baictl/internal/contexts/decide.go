@@ -36,6 +36,8 @@ func (c Contexts) Settle(ch Choice) (Context, error) {
 		Owner:     first(ch.Owner, typed.Owner, ch.EnvOwner, current.Owner, ch.DefaultOwner),
 		Namespace: first(typed.Namespace, current.Namespace),
 		Kibana:    first(typed.Kibana, current.Kibana),
+
+		KibanaPrefix: first(typed.KibanaPrefix, current.KibanaPrefix),
 	}, nil
 }
 

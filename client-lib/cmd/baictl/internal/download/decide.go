@@ -1,32 +1,33 @@
 package download
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"path"
 	"strings"
-	"unicode"
 )
 
+// longest is how many bytes a part of a path can have.
+const longest = 255
+
 // CheckName says why a file of that name is not written: it could lie elsewhere
-// than where it should, or deceive who looks at it. It is nil for a good name.
+// than where it should. It is nil for every other name that Linux allows, also
+// for one that must be cleaned before it is shown.
 func CheckName(name string) error {
-	const longest = 255
 	refuse := func(why string) error { return &NameError{Name: name, Why: why} }
 	switch {
 	case name == "":
 		return refuse("it is empty")
-	case strings.HasPrefix(name, "/") || strings.Contains(name, `\`) || strings.Contains(name, ":"):
-		return refuse(`it begins with "/", or holds "\" or ":"`)
+	case strings.HasPrefix(name, "/"):
+		return refuse(`it begins with "/"`)
 	case path.Clean(name) != name || name == "." || name == ".." || strings.HasPrefix(name, "../"):
 		return refuse("it leads elsewhere")
-	}
-	for _, r := range name {
-		if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || r == unicode.ReplacementChar {
-			return refuse("it holds characters that are not shown")
-		}
+	case strings.ContainsRune(name, 0):
+		return refuse("it holds a NUL")
 	}
 	for part := range strings.SplitSeq(name, "/") {
-		if len(part) > longest-len(partial("", "")) {
+		if len(part) > longest {
 			return refuse("a part of it is too long")
 		}
 	}
@@ -39,8 +40,15 @@ type NameError struct{ Name, Why string }
 // Error says which, and why.
 func (e *NameError) Error() string { return fmt.Sprintf("artifact %q is refused: %s", e.Name, e.Why) }
 
+// sumDigits is how many digits of a digest tell contents of one name apart.
+const sumDigits = 12
+
 // partial is where the bytes of a file lie until all are there. Another content
 // has another place.
-func partial(name, sha256 string) string {
-	return path.Join(path.Dir(name), fmt.Sprintf(".%s.%.12s.part", path.Base(name), fmt.Sprintf("%-12s", sha256)))
+func partial(name, digest string) string {
+	base := path.Base(name)
+	if sum := sha256.Sum256([]byte(base)); len(base)+len("...part")+sumDigits > longest {
+		base = hex.EncodeToString(sum[:])
+	}
+	return path.Join(path.Dir(name), fmt.Sprintf(".%s.%.*s.part", base, sumDigits, digest))
 }

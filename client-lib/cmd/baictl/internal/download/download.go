@@ -13,7 +13,9 @@ import (
 	"iter"
 	"os"
 	"path"
+	"runtime"
 
+	"github.com/benchmark-ai/bai/client-lib/internal/filename"
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 )
 
@@ -71,45 +73,60 @@ func (e *DamagedError) Error() string {
 	return fmt.Sprintf("artifact %q arrived damaged: %s", e.Name, e.Why)
 }
 
+// Saved says where a file is.
+type Saved struct {
+	Path    string // below the folder, with slashes
+	Already bool   // it was there before
+}
+
 // Save brings a file. What an interrupted Save has left is used. A file that is
-// there already with the same content is left as it is.
-func (s Saver) Save(a *baiv1.Artifact) (already bool, err error) {
-	name := a.GetName()
-	if err := CheckName(name); err != nil {
-		return false, err
+// there already with the same content is left as it is. A name that the system,
+// or the disk, does not have is escaped as filename.Escape does it.
+func (s Saver) Save(a *baiv1.Artifact) (Saved, error) {
+	if err := CheckName(a.GetName()); err != nil {
+		return Saved{}, err
 	}
-	same, err := s.there(a)
+	local, escaped := filename.On(runtime.GOOS, a.GetName())
+	saved, err := s.save(a, local)
+	if err != nil && !escaped && filename.Refused(err) {
+		return s.save(a, filename.Escape(a.GetName()))
+	}
+	return saved, err
+}
+
+func (s Saver) save(a *baiv1.Artifact, local string) (Saved, error) {
+	same, err := s.there(a, local)
 	if same || err != nil {
-		return same, err
+		return Saved{Path: local, Already: same}, err
 	}
-	if err := s.Root.MkdirAll(path.Dir(name), 0o755); err != nil {
-		return false, fmt.Errorf("save artifact %q: %w", name, err)
+	if err := s.Root.MkdirAll(path.Dir(local), 0o755); err != nil {
+		return Saved{}, fmt.Errorf("save artifact %q: %w", a.GetName(), err)
 	}
-	part := partial(name, a.GetSha256())
+	part := partial(local, a.GetSha256())
 	if err := s.bring(a, part); err != nil {
-		return false, err
+		return Saved{}, err
 	}
-	if err := s.move(part, name); err != nil {
-		return false, fmt.Errorf("save artifact %q: %w", name, err)
+	if err := s.move(part, local); err != nil {
+		return Saved{}, fmt.Errorf("save artifact %q: %w", a.GetName(), err)
 	}
-	return false, nil
+	return Saved{Path: local}, nil
 }
 
 // there says whether the file is there already. Another one in its place is an
 // ExistsError, unless it may be overwritten.
-func (s Saver) there(a *baiv1.Artifact) (bool, error) {
-	info, err := s.Root.Lstat(a.GetName())
+func (s Saver) there(a *baiv1.Artifact, local string) (bool, error) {
+	info, err := s.Root.Lstat(local)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
 	if err != nil {
 		return false, fmt.Errorf("save artifact %q: %w", a.GetName(), err)
 	}
-	if info.Mode().IsRegular() && info.Size() == a.GetSize() && s.sum(a.GetName()) == a.GetSha256() {
+	if info.Mode().IsRegular() && info.Size() == a.GetSize() && s.sum(local) == a.GetSha256() {
 		return true, nil
 	}
 	if !s.Force || info.IsDir() {
-		return false, &ExistsError{Path: path.Join(s.Root.Name(), a.GetName())}
+		return false, &ExistsError{Path: path.Join(s.Root.Name(), local)}
 	}
 	return false, nil
 }

@@ -88,8 +88,8 @@ func TestAFileThatWasInterruptedIsGoneOnWith(t *testing.T) {
 	s.Read = serve(text, -1, &offsets)
 	var told []int64
 	s.Told = func(done int64) { told = append(told, done) }
-	if already, err := s.Save(artifact("1/a/x")); err != nil || already {
-		t.Fatal(already, err)
+	if saved, err := s.Save(artifact("1/a/x")); err != nil || saved.Already {
+		t.Fatal(saved, err)
 	}
 	if diff := cmp.Diff(map[string]string{"1/a/x": text}, tree(t, dir)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -97,8 +97,8 @@ func TestAFileThatWasInterruptedIsGoneOnWith(t *testing.T) {
 	if diff := cmp.Diff([][]int64{{0, 6}, {9, 10}}, [][]int64{offsets, told}); diff != "" {
 		t.Errorf("offsets and what was told (-want +got):\n%s", diff)
 	}
-	if already, err := s.Save(artifact("1/a/x")); err != nil || !already || len(offsets) != 2 {
-		t.Errorf("the same again: %t, %v, %d reads", already, err, len(offsets))
+	if saved, err := s.Save(artifact("1/a/x")); err != nil || !saved.Already || len(offsets) != 2 {
+		t.Errorf("the same again: %v, %v, %d reads", saved, err, len(offsets))
 	}
 }
 
@@ -162,7 +162,7 @@ func TestNothingIsWrittenElsewhere(t *testing.T) {
 	}
 	s := saver(t, dir)
 	s.Read, s.Force = serve(text, -1, new([]int64)), true
-	for _, name := range []string{"../x", "/etc/x", "a/../../x", "..", ".", "", "a//b", "a/", "./x", `a\b`, "c:x", "a\x00b", "a\nb", "a\u202eb", "link/x", strings.Repeat("x", 300)} {
+	for _, name := range []string{"../x", "/etc/x", "a/../../x", "..", ".", "", "a//b", "a/", "./x", "a\x00b", "link/x", strings.Repeat("x", 300)} {
 		if _, err := s.Save(artifact(name)); err == nil {
 			t.Errorf("%q was written", name)
 		}
@@ -170,7 +170,7 @@ func TestNothingIsWrittenElsewhere(t *testing.T) {
 	if got := tree(t, outside); len(got) != 0 {
 		t.Errorf("outside: %v", got)
 	}
-	for _, name := range []string{"1/benchmark-0/results/out.json", "a..b", "...", "完成.txt", " x"} {
+	for _, name := range []string{"1/benchmark-0/results/out.json", "a..b", "...", "完成.txt", " x", `a\b`, "c:x", "a\nb", "a\u202eb", `..\x`, strings.Repeat("x", 255)} {
 		if _, err := s.Save(artifact(name)); err != nil {
 			t.Errorf("%q: %v", name, err)
 		}

@@ -25,10 +25,10 @@ func Tells(c *baiv1.Change) string {
 	if why := verdict.Because(c.GetReason(), c.GetFailureClass(), c.GetMessage()); why != "" {
 		said = append(said, why)
 	}
-	if p := show.Progress(c.GetProgress()); p != "" {
-		said = append(said, p)
+	if p := show.Progress(c.GetProgress()); p != "" && (c.GetMessage() == "" || c.GetProgress().GetUnit() == "bytes") {
+		said = append(said, p) // the message counts everything else itself
 	}
-	return show.Clean(strings.Join(said, "  "))
+	return show.Clean(strings.Join(said, ", "))
 }
 
 // isNews says whether a change deserves a line that lasts: anything but progress

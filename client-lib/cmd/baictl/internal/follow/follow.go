@@ -98,7 +98,7 @@ func (f *Follower) show(c *baiv1.Change) {
 	f.Screen.Line(Line(f.Screen, c))
 }
 
-// Line is a change on one line.
+// Line is a change on one line, or on several where it is too long for the screen.
 func Line(s *screen.Screen, c *baiv1.Change) string {
 	at := show.Time(c.GetTime())
 	if s.IsTerminal() {
@@ -110,7 +110,8 @@ func Line(s *screen.Screen, c *baiv1.Change) string {
 		pad = strings.Repeat(" ", max(0, 12-len(phase)))
 	}
 	status := show.Status(&baiv1.Run{Phase: c.GetPhase(), Outcome: c.GetOutcome()})
-	return at + "  " + s.Paint(Style(status), phase) + pad + told
+	line := show.Hang(at+"  "+phase+pad, told, s.Width())
+	return strings.Replace(line, phase, s.Paint(Style(status), phase), 1)
 }
 
 func (f *Follower) refresh() {

@@ -4,6 +4,7 @@ package repeat
 import (
 	"fmt"
 	"maps"
+	"path"
 	"slices"
 	"strings"
 
@@ -26,8 +27,8 @@ type Origin struct {
 }
 
 // Gaps are what cannot be repeated of a run. The descriptor is nil where it is
-// invalid by now.
-func Gaps(run *baiv1.Run, d *descriptors.Descriptor, now Origin) []Gap {
+// invalid by now, and so is the environment where it is not known.
+func Gaps(run *baiv1.Run, d *descriptors.Descriptor, ran *baiv1.Environment, now Origin) []Gap {
 	gaps := origin(run.GetOrigination(), now)
 	if run.GetDescriptorToml() == "" {
 		return append(gaps, Gap{"the descriptor", "the platform does not have it any more", ""})
@@ -35,10 +36,16 @@ func Gaps(run *baiv1.Run, d *descriptors.Descriptor, now Origin) []Gap {
 	if d == nil {
 		return append(gaps, Gap{"the descriptor", "it is invalid for this baictl", "see baictl validate, with the text of baictl repro --descriptor"})
 	}
-	gaps = append(gaps, image("the image", d.Env.DockerImage)...)
+	own := programs(ran, d)
+	gaps = append(gaps, own...)
+	if len(own) == 0 {
+		gaps = append(gaps, image("the image", d.Env.DockerImage)...)
+	}
 	sources := d.Data.Sources
 	if d.Server != nil {
-		gaps = append(gaps, image("the server's image", d.Server.Env.DockerImage)...)
+		if len(own) == 0 {
+			gaps = append(gaps, image("the server's image", d.Server.Env.DockerImage)...)
+		}
 		sources = slices.Concat(sources, d.Server.Models)
 	}
 	for _, s := range sources {
@@ -46,6 +53,61 @@ func Gaps(run *baiv1.Run, d *descriptors.Descriptor, now Origin) []Gap {
 	}
 	gaps = append(gaps, code(run.GetScript(), d)...)
 	return append(gaps, around(d)...)
+}
+
+// noImage is what ran in a pod of the local cluster.
+const noImage = "none"
+
+// programs says that a machine's own programs ran, not those of an image, and which,
+// where that is so.
+func programs(ran *baiv1.Environment, d *descriptors.Descriptor) []Gap {
+	pods := slices.DeleteFunc(slices.Clone(ran.GetPods()), func(p *baiv1.PodEnvironment) bool { return p.GetImageDigest() != noImage })
+	if len(pods) == 0 {
+		if d.Info.ExecutionEngine == "local" {
+			return []Gap{{"the programs", "the local engine runs those of its machine, not the image's", ""}}
+		}
+		return nil
+	}
+	m, tools := pods[0].GetMachine(), make(map[string]string)
+	for _, p := range pods { // of one machine
+		maps.Copy(tools, p.GetTools())
+	}
+	for _, name := range started(d) {
+		if tools[name] == "" {
+			tools[name] = "version not known"
+		}
+	}
+	versions := make([]string, 0, len(tools))
+	for _, name := range slices.Sorted(maps.Keys(tools)) {
+		versions = append(versions, fmt.Sprintf("%s (%s)", name, tools[name]))
+	}
+	var on []string
+	for _, fact := range []string{m.GetNode(), m.GetOs(), strings.TrimSpace("Linux " + m.GetKernel()), m.GetArchitecture()} {
+		if fact != "" {
+			on = append(on, fact)
+		}
+	}
+	why := "no image was pulled: the machine's own programs ran, on " + strings.Join(on, ", ")
+	if len(versions) > 0 {
+		why += ": " + strings.Join(versions, ", ")
+	}
+	return []Gap{{"the programs", why, "install the same versions, or run the image on a Kubernetes cluster"}}
+}
+
+// started are the programs that the commands of a descriptor name, without those that
+// came with its code or its data.
+func started(d *descriptors.Descriptor) []string {
+	var names []string
+	add := func(argv, _ []string, err error) {
+		if err == nil && len(argv) > 0 && !strings.Contains(argv[0], "$(") {
+			names = append(names, path.Base(argv[0]))
+		}
+	}
+	add(d.Command())
+	if d.Server != nil {
+		add(d.Server.Env.Command())
+	}
+	return names
 }
 
 // code says what of the code that was sent along is not held fast.
@@ -108,9 +170,6 @@ func around(d *descriptors.Descriptor) []Gap {
 	}
 	if d.Hardware.InstanceType == "" && len(d.Hardware.NodeSelector) == 0 {
 		gaps = append(gaps, Gap{"the machine", "any that is large enough may be taken", "name hardware.instance_type or hardware.node_selector"})
-	}
-	if d.Info.ExecutionEngine == "local" {
-		gaps = append(gaps, Gap{"the programs", "the local engine runs those of its machine, not the image's", ""})
 	}
 	return gaps
 }

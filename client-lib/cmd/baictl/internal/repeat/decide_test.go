@@ -27,6 +27,7 @@ func TestWhatCannotBeRepeatedIsSaid(t *testing.T) {
 		run  *baiv1.Run
 		d    *descriptors.Descriptor
 		now  repeat.Origin
+		ran  *baiv1.Environment
 		want []string
 	}{
 		"all of it can be":       {d: pinned(func(*descriptors.Descriptor) {})},
@@ -53,7 +54,21 @@ func TestWhatCannotBeRepeatedIsSaid(t *testing.T) {
 		"secrets":          {d: pinned(func(d *descriptors.Descriptor) { d.Env.Secrets = map[string]descriptors.SecretRef{"B": {}, "A": {}} }), want: []string{"the secrets: A, B:"}},
 		"any machine":      {d: pinned(func(d *descriptors.Descriptor) { d.Hardware.InstanceType = "" }), want: []string{"the machine: any"}},
 		"the local engine": {d: pinned(func(d *descriptors.Descriptor) { d.Info.ExecutionEngine = "local" }), want: []string{"the programs:"}},
-		"code sent along":  {d: pinned(func(d *descriptors.Descriptor) { d.ML = &descriptors.ML{Script: &descriptors.Script{Archive: "c.tar"}} }), want: []string{"the code: c.tar"}},
+		"the machine's own programs, not an image's": {
+			d: pinned(func(d *descriptors.Descriptor) {
+				d.Env.DockerImage = "a:1"
+				d.ML = &descriptors.ML{BenchmarkCode: "/usr/bin/sysbench cpu run"}
+			}),
+			ran: &baiv1.Environment{Pods: []*baiv1.PodEnvironment{{
+				ImageDigest: "none", Tools: map[string]string{"python3": "3.11.2"},
+				Machine: &baiv1.Machine{Node: "laptop", Kernel: "6.8.0", Os: "Debian 12", Architecture: "amd64"},
+			}}},
+			want: []string{"the programs: no image was pulled: the machine's own programs ran, on laptop, Debian 12, Linux 6.8.0, amd64: python3 (3.11.2), sysbench (version not known) (install"},
+		},
+		"an image that the cluster ran": {
+			d: pinned(func(*descriptors.Descriptor) {}), ran: &baiv1.Environment{Pods: []*baiv1.PodEnvironment{{ImageDigest: "sha256:" + digest}}},
+		},
+		"code sent along": {d: pinned(func(d *descriptors.Descriptor) { d.ML = &descriptors.ML{Script: &descriptors.Script{Archive: "c.tar"}} }), want: []string{"the code: c.tar"}},
 		"code that is known": {
 			run:  &baiv1.Run{Script: &baiv1.Script{Sha256: digest}},
 			d:    pinned(func(d *descriptors.Descriptor) { d.ML = &descriptors.ML{Script: &descriptors.Script{Archive: "c.tar"}} }),
@@ -73,7 +88,7 @@ func TestWhatCannotBeRepeatedIsSaid(t *testing.T) {
 			if run.GetId() == "" {
 				run.DescriptorToml = "text"
 			}
-			same(t, tt.want, repeat.Gaps(run, tt.d, tt.now))
+			same(t, tt.want, repeat.Gaps(run, tt.d, tt.ran, tt.now))
 		})
 	}
 }

@@ -111,9 +111,9 @@ func Marshal(by string, faults []*baiv1.Fault) (string, error) {
 
 func help(e descriptors.Explanation) string {
 	if e.Mended == "" {
-		return fmt.Sprintf("%s\n\nAt fault:\n\n%s\n", e.Text, e.Example)
+		return fmt.Sprintf("%s\n\nWrong:\n\n%s\n", e.Text, e.Example)
 	}
-	return fmt.Sprintf("%s\n\nAt fault:\n\n%s\n\nMended:\n\n%s\n", e.Text, e.Example, e.Mended)
+	return fmt.Sprintf("%s\n\nWrong:\n\n%s\n\nRight:\n\n%s\n", e.Text, e.Example, e.Mended)
 }
 
 func resultOf(f *baiv1.Fault) result {

@@ -91,6 +91,18 @@ func (s *Screen) Paint(style Style, text string) string {
 // Line writes a line that lasts, above the live line.
 func (s *Screen) Line(text string) { s.lasting(s.out, text) }
 
+// Fold is text as the screen shows it: on a terminal it is broken between words,
+// with the lines after the first indented; elsewhere it stays a line, which tools
+// read.
+func (s *Screen) Fold(text string) string {
+	if !s.tty {
+		return text
+	}
+	const indent = "  "
+	lines := show.Wrap(text, s.Width()-len(indent))
+	return strings.Join(lines, "\n"+indent)
+}
+
 // Note writes a line that lasts to where notes go.
 func (s *Screen) Note(text string) { s.lasting(s.notes, text) }
 

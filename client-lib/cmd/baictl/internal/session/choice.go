@@ -1,6 +1,7 @@
 package session
 
 import (
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -23,6 +24,9 @@ type Choice struct {
 	task      string
 	text      string
 	schedule  string
+	framework string
+	version   string
+	data      string
 	since     string
 	until     string
 }
@@ -41,6 +45,9 @@ func (ch *Choice) Flags(cmd *cobra.Command, done string) {
 	flags.StringVar(&ch.task, "task", "", "only runs of this `TASK`: those with label task_name=TASK")
 	flags.StringVar(&ch.text, "text", "", "only runs whose ID, name or file begins with `TEXT`, or whose task it is")
 	flags.StringVar(&ch.schedule, "schedule", "", "only the firings of this `SCHEDULE`: its ID, or the name that its owner gave it")
+	flags.StringVar(&ch.framework, "framework", "", "only runs whose descriptor names this framework: `NAME`")
+	flags.StringVar(&ch.version, "framework-version", "", "only runs whose descriptor names this `VERSION` of a framework")
+	flags.StringVar(&ch.data, "data-id", "", "only runs with a data source or model of this `ID`")
 	flags.StringVar(&ch.since, "since", "", "only what was "+done+"at `TIME` or later: how long ago, as 2h or 3d, or as 2026-01-31")
 	flags.StringVar(&ch.until, "until", "", "only what was "+done+"before `TIME`")
 	offer(cmd, "phase", baiv1.Phase(0).Descriptor())
@@ -67,7 +74,7 @@ func (ch *Choice) Filter(cmd *cobra.Command, s *Session, now time.Time) (bai.Fil
 	if ch.Until, err = Instant(cmd, "until", ch.until, now, time.Local); err != nil {
 		return bai.Filter{}, err
 	}
-	f := bai.Filter{Namespace: ch.namespace, Labels: labels, Text: ch.text}
+	f := bai.Filter{Namespace: ch.namespace, Labels: labels, Text: ch.text, Framework: ch.framework, FrameworkVersion: ch.version, DataID: ch.data}
 	if f.Phases, err = values[baiv1.Phase](cmd, "phase", ch.phases); err != nil {
 		return bai.Filter{}, err
 	}
@@ -85,7 +92,7 @@ func (ch *Choice) Filter(cmd *cobra.Command, s *Session, now time.Time) (bai.Fil
 // Given are the flags that say which runs are meant, as far as they were typed.
 func (ch *Choice) Given(cmd *cobra.Command) []string {
 	var given []string
-	for _, name := range []string{"all", "all-owners", "namespace", "phase", "outcome", "label", "task", "text", "schedule"} {
+	for _, name := range []string{"all", "all-owners", "namespace", "phase", "outcome", "label", "task", "text", "schedule", "framework", "framework-version", "data-id"} {
 		if cmd.Flags().Changed(name) {
 			given = append(given, "--"+name)
 		}
@@ -102,7 +109,7 @@ func values[E interface {
 	for _, word := range words {
 		n, ok := show.Parse(E(0).Descriptor(), word)
 		if !ok {
-			return nil, Misuse(cmd, "--%s %q: want one of %q", flag, word, show.Words(E(0).Descriptor()))
+			return nil, Misuse(cmd, "--%s %q: use %s", flag, word, Or(show.Words(E(0).Descriptor())))
 		}
 		all = append(all, E(n))
 	}
@@ -120,4 +127,12 @@ func (s *Session) schedule(cmd *cobra.Command, name string) (string, error) {
 	}
 	found, err := c.Schedule(cmd.Context(), name)
 	return found.GetId(), err
+}
+
+// Or joins words that are to be chosen from: "a, b or c".
+func Or(words []string) string {
+	if len(words) < 2 {
+		return strings.Join(words, "")
+	}
+	return strings.Join(words[:len(words)-1], ", ") + " or " + words[len(words)-1]
 }

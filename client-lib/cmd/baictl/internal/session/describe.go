@@ -24,7 +24,7 @@ once. A broken connection is said once and mended.`
 
 // SetFlag is the flag that puts values in place of a descriptor's.
 func SetFlag(cmd *cobra.Command, set *[]string) {
-	cmd.PersistentFlags().StringArrayVar(set, "set", nil, "put a value in place of one of the descriptor's: `PATH=VALUE`, as hardware.gpus=4; may be repeated")
+	cmd.PersistentFlags().StringArrayVar(set, "set", nil, "put a value in place of one of the descriptor's: `PATH=VALUE`, as hardware.gpus=4; PATH= takes the key away; may be repeated")
 }
 
 // Overrides reads what --set says.
@@ -63,7 +63,7 @@ func (s *Session) Team(namespace string) (string, error) {
 // Complain prints faults, one a line.
 func (s *Session) Complain(faults []*baiv1.Fault) {
 	for _, f := range faults {
-		s.Screen.Note(show.Fault(f))
+		s.Screen.Note(s.Screen.Fold(show.Fault(f)))
 	}
 }
 

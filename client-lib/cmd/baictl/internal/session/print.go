@@ -89,7 +89,7 @@ func (s *Session) PrintOne(w io.Writer, text json.RawMessage) error {
 func (s *Session) PrintTable(t show.Table) error {
 	width := s.Screen.Width()
 	if s.Output == "wide" {
-		width = 0
+		width = show.Unbound
 	}
 	return Put(s.Env.Out, t.Render(width))
 }

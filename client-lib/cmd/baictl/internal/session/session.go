@@ -4,6 +4,7 @@ package session
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/url"
@@ -218,7 +219,13 @@ func (s *Session) dial(settings bai.Settings) (*bai.Client, error) {
 }
 
 // Say writes what went wrong on one line.
-func (s *Session) Say(err error) { s.Screen.Note("baictl: " + verdict.Line(err)) }
+func (s *Session) Say(err error) {
+	text := "baictl: " + verdict.Line(err)
+	if _, left := errors.AsType[*verdict.LeftError](err); !left { // its commands are copied
+		text = s.Screen.Fold(text)
+	}
+	s.Screen.Note(text)
+}
 
 // A sink remembers the first error of a writer.
 type sink struct {

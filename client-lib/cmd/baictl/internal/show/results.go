@@ -51,7 +51,14 @@ func metric(m *baiv1.MetricSummary) string {
 	if m.GetInterval() != nil {
 		text += ", " + Level(m.GetInterval()) + " from " + Number(m.GetInterval().GetLow()) + " to " + Number(m.GetInterval().GetHigh())
 	}
-	return Clean(fmt.Sprintf("%s, of %d", text, m.GetN()))
+	if m.GetDirection() != "" {
+		text += ", " + m.GetDirection() + " is better"
+	}
+	samples := "samples"
+	if m.GetN() == 1 {
+		samples = "sample"
+	}
+	return Clean(fmt.Sprintf("%s, %d %s", text, m.GetN(), samples))
 }
 
 // Level is the confidence of an interval, rounded down: "95.2 %".

@@ -21,6 +21,7 @@ type Summary struct {
 	Min, Max   float64
 	Mean       float64
 	StdDev     float64 // of the sample (n-1); NaN for one value
+	Direction  string  // which values are better: higher or lower; empty where no sample says
 }
 
 // Samples gathers samples to be summarised. The zero value is empty.
@@ -36,6 +37,7 @@ type group struct {
 	key
 	values     []float64
 	notNumbers int
+	direction  string
 }
 
 // Add adds a sample of a run.
@@ -53,6 +55,7 @@ func (s *Samples) Add(run string, sample *baiv1.Sample) {
 		s.byKey[k] = g
 		s.groups = append(s.groups, g)
 	}
+	g.direction = cmp.Or(g.direction, sample.GetDirection())
 	if math.IsNaN(sample.GetValue()) {
 		g.notNumbers++
 		return
@@ -82,7 +85,7 @@ func (s *Samples) Summaries() []Summary {
 func (g *group) summary() Summary {
 	nan := math.NaN()
 	s := Summary{
-		Run: g.run, Metric: g.metric, Unit: g.unit, Labels: g.labels, N: len(g.values), NotNumbers: g.notNumbers,
+		Run: g.run, Metric: g.metric, Unit: g.unit, Labels: g.labels, N: len(g.values), NotNumbers: g.notNumbers, Direction: g.direction,
 		Median: nan, Min: nan, Max: nan, Mean: nan, StdDev: nan,
 	}
 	if s.N == 0 {

@@ -1,6 +1,7 @@
 package show
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/mattn/go-runewidth"
@@ -9,15 +10,18 @@ import (
 const (
 	gap       = 2 // spaces between columns
 	narrowest = 6 // to which a column is cut
+
+	narrowestText = 24 // that is worth wrapping
 )
 
 // A Column of a table.
 type Column struct {
-	Title string
-	Right bool // to the right, as numbers are
-	Flex  bool // may be cut where the terminal is narrow
-	Wrap  bool // is broken between words rather than cut; only the last one
-	Least int  // as wide at least
+	Title    string
+	Right    bool // to the right, as numbers are
+	Flex     bool // may be cut where the terminal is narrow
+	Wrap     bool // is broken between words rather than cut; only the last one
+	Least    int  // as wide at least
+	Optional bool // left out where the terminal is narrow, the last one first
 }
 
 // A Table is text in columns, which know how wide characters are.
@@ -28,20 +32,94 @@ type Table struct {
 	Paint func(row, column int, text string) string
 }
 
-// Render is the table for a terminal so many cells wide; 0 means that nothing
-// is cut. Empty cells are "-".
+// Widths of text.
+const (
+	Page    = 80      // where there is no terminal
+	Unbound = 1 << 20 // where nothing is cut or wrapped
+)
+
+// Render is the table for a terminal so many cells wide. 0 means that there is
+// none: a page's width, but nothing is cut. Columns that wrap are broken between
+// words, never within one. Empty cells are "-".
 func (t Table) Render(width int) string {
+	if column := t.optional(width); column >= 0 {
+		return t.without(column).Render(width)
+	}
 	rows := make([][]string, 0, len(t.Rows)+1)
 	rows = append(rows, titles(t.Columns))
 	for _, row := range t.Rows {
 		rows = append(rows, cells(row))
 	}
 	widths := t.widths(rows, width)
+	last := len(t.Columns) - 1
+	below := width > 0 && t.Columns[last].Wrap && widths[last] < min(narrowestText, t.widths(rows, Unbound)[last])
 	var s strings.Builder
 	for i, row := range rows {
+		if below {
+			s.WriteString(t.above(i-1, row, widths, width))
+			continue
+		}
 		s.WriteString(t.lines(i-1, row, widths))
 	}
 	return s.String()
+}
+
+// above is a row with the text of its last column on lines of its own below it,
+// where there is no room beside it.
+func (t Table) above(row int, cells []string, widths []int, width int) string {
+	last := len(cells) - 1
+	text := t.line(row, slices.Concat(cells[:last], []string{""}), widths)
+	if row < 0 || cells[last] == "-" {
+		return text
+	}
+	const indent = "    "
+	for _, piece := range Wrap(cells[last], width-len(indent)) {
+		text += indent + piece + "\n"
+	}
+	return text
+}
+
+// optional is the column that the terminal has no room for; -1 is none.
+func (t Table) optional(width int) int {
+	if width <= 0 {
+		return -1
+	}
+	rows := [][]string{titles(t.Columns)}
+	for _, row := range t.Rows {
+		rows = append(rows, cells(row))
+	}
+	total := gap * (len(t.Columns) - 1)
+	for i, w := range t.widths(rows, Unbound) {
+		if !t.Columns[i].Wrap {
+			total += w
+		}
+	}
+	if total <= width {
+		return -1
+	}
+	for i, c := range slices.Backward(t.Columns) {
+		if c.Optional {
+			return i
+		}
+	}
+	return -1
+}
+
+// without is the table without a column.
+func (t Table) without(column int) Table {
+	less := Table{Columns: slices.Delete(slices.Clone(t.Columns), column, column+1)}
+	for _, row := range t.Rows {
+		less.Rows = append(less.Rows, slices.Delete(slices.Clone(row), column, column+1))
+	}
+	if t.Paint != nil {
+		less.Paint = func(row, i int, text string) string {
+			if i >= column {
+				i++
+			}
+			return t.Paint(row, i, text)
+		}
+	}
+	return less
 }
 
 func titles(columns []Column) []string {
@@ -71,7 +149,14 @@ func (t Table) widths(rows [][]string, limit int) []int {
 		}
 		total += widths[i]
 	}
-	for limit > 0 && total > limit {
+	if limit == 0 { // what is cut here is lost
+		last := len(widths) - 1
+		if left := Page - (total - widths[last]); t.Columns[last].Wrap && left >= narrowestText {
+			widths[last] = min(widths[last], left)
+		}
+		return widths
+	}
+	for total > limit {
 		widest := t.widestFlex(widths)
 		if widest < 0 {
 			break
@@ -108,7 +193,7 @@ func (t Table) lines(row int, cells []string, widths []int) string {
 		indent += w
 	}
 	for _, piece := range pieces[1:] {
-		text.WriteString(strings.Repeat(" ", indent) + Cut(piece, widths[last]) + "\n")
+		text.WriteString(strings.Repeat(" ", indent) + piece + "\n")
 	}
 	return text.String()
 }
@@ -116,8 +201,10 @@ func (t Table) lines(row int, cells []string, widths []int) string {
 func (t Table) line(row int, cells []string, widths []int) string {
 	var s strings.Builder
 	for i, text := range cells {
-		text = Cut(text, widths[i])
-		pad := strings.Repeat(" ", widths[i]-Width(text))
+		if !t.Columns[i].Wrap {
+			text = Cut(text, widths[i])
+		}
+		pad := strings.Repeat(" ", max(0, widths[i]-Width(text)))
 		if t.Paint != nil && row >= 0 {
 			text = t.Paint(row, i, text)
 		}

@@ -67,6 +67,36 @@ func Clean(text string) string {
 	}, text)
 }
 
+// Safe is text in which what could play tricks with a terminal is written as Go
+// writes it: \x1b, \r, \u202e. Tabs stay.
+func Safe(text string) string {
+	if !strings.ContainsFunc(text, tricky) {
+		return text
+	}
+	var b strings.Builder
+	for _, r := range text {
+		if tricky(r) {
+			b.WriteString(strings.Trim(strconv.QuoteRuneToASCII(r), "'"))
+			continue
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}
+
+func tricky(r rune) bool {
+	return r != '\t' && (unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r))
+}
+
+// Name is a file's name as a user can see it and type it: as it is, or quoted as
+// Go quotes it where it holds what Clean takes away, or is such a quotation.
+func Name(name string) string {
+	if Clean(name) == name && !strings.HasPrefix(name, `"`) {
+		return name
+	}
+	return strconv.Quote(name)
+}
+
 // Bytes is a number of bytes: "12.3 MB".
 func Bytes(n int64) string {
 	if n < 1000 {

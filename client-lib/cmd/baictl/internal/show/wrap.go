@@ -25,6 +25,20 @@ func Wrap(text string, width int) []string {
 	return append(lines, line)
 }
 
+// Hang is text in lines of at most so many cells behind a beginning, which the
+// lines after the first leave free; 0 is a page's width.
+func Hang(begin, text string, width int) string {
+	if width == 0 {
+		width = Page
+	}
+	indent := strings.Repeat(" ", Width(begin))
+	lines := Wrap(text, max(width-Width(begin), narrowestText))
+	if len(lines) == 0 {
+		return strings.TrimRight(begin, " ")
+	}
+	return begin + strings.Join(lines, "\n"+indent)
+}
+
 // Indent4 is text with four spaces before each line that is not empty, and
 // without what could play tricks.
 func Indent4(text string) string {

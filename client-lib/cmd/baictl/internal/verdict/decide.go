@@ -104,7 +104,7 @@ func remedy(err error) string {
 		return "see " + e.Help
 	}
 	if e, ok := errors.AsType[*OutcomeError](err); ok && e.Outcome != baiv1.Outcome_OUTCOME_CANCELED {
-		return "see baictl logs " + e.ID
+		return fmt.Sprintf("see baictl %s %s", explains(e.Reason), e.ID)
 	}
 	if e, ok := errors.AsType[*DataError](err); ok {
 		return "look again: baictl get " + e.ID
@@ -119,6 +119,16 @@ func remedy(err error) string {
 		return whenUnavailable(e)
 	}
 	return ""
+}
+
+// explains is the verb that says more about a failed run: logs where the benchmark's
+// own output does, why where there may be none.
+func explains(reason string) string {
+	switch reason {
+	case "NonZeroExit", "Signaled", "OOMKilled", "EndedEarly", "DeadlineExceeded":
+		return "logs"
+	}
+	return "why"
 }
 
 func wayBack(e *LeftError) string {

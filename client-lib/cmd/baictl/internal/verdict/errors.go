@@ -70,7 +70,7 @@ type MissingError struct {
 
 // Error says how much is missing.
 func (e *MissingError) Error() string {
-	return fmt.Sprintf("a run of %q would not find what it needs: %s", e.File, Plural(e.Faults, "fault"))
+	return fmt.Sprintf("a run of %q would fail: %s", e.File, Plural(e.Faults, "fault"))
 }
 
 // A DataError says that not all of a run's data are there.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"testing"
 	"time"
 
@@ -83,11 +84,20 @@ func TestEveryOutcomeHasItsCode(t *testing.T) {
 	}
 }
 
+func TestAFailedRunNamesTheVerbThatSaysMore(t *testing.T) {
+	for reason, verb := range map[string]string{"NonZeroExit": "logs", "Signaled": "logs", "FetchFailed": "why", "NeedsImage": "why", "": "why"} {
+		err := verdict.Of("r1", &baiv1.Change{Outcome: baiv1.Outcome_OUTCOME_FAILED, Reason: reason})
+		if got, want := verdict.Line(err), "(see baictl "+verb+" r1)"; !strings.HasSuffix(got, want) {
+			t.Errorf("%s: %q, want %q at its end", reason, got, want)
+		}
+	}
+}
+
 func TestSamplesOfTheSystemAreCountedApart(t *testing.T) {
 	for want, c := range map[string]*baiv1.Completeness{
-		"7 samples, 5 lines":                                {Samples: 7, Lines: 5},
-		"1 sample, 5 lines, 6 samples of the system":        {Samples: 7, SystemSamples: 6, Lines: 5},
-		"0 samples, 1 line, 2 lines over the limit dropped": {Lines: 1, Dropped: 2},
+		"7 samples, 5 lines":                         {Samples: 7, Lines: 5},
+		"1 sample, 5 lines, 6 samples of the system": {Samples: 7, SystemSamples: 6, Lines: 5},
+		"0 samples, 1 line, 2 lines dropped":         {Lines: 1, Dropped: 2},
 	} {
 		if got := verdict.Stored(c); got != want {
 			t.Errorf("%q, want %q", got, want)

@@ -43,7 +43,7 @@ func Stored(c *baiv1.Completeness) string {
 		text += fmt.Sprintf(", %s of the system", Plural(int(n), "sample"))
 	}
 	if n := c.GetDropped(); n > 0 {
-		text += fmt.Sprintf(", %s over the limit dropped", Plural(int(n), "line"))
+		text += fmt.Sprintf(", %s dropped", Plural(int(n), "line"))
 	}
 	return text
 }

@@ -372,7 +372,7 @@ const SharedMemory = "/dev/shm"
 // Relocated reports whether a path is one of ours, which processes find by
 // their environment where it cannot be mounted.
 func Relocated(at string) bool {
-	for _, dir := range []string{pod.Dir, pod.SecretDir} {
+	for _, dir := range []string{pod.Dir, pod.SecretDir, pod.StateDir} {
 		if at == dir || strings.HasPrefix(at, dir+"/") {
 			return true
 		}

@@ -18,6 +18,7 @@ type Process struct {
 	Parent int
 	Born   uint64 // ticks since the machine began; with PID it is unique
 	Zombie bool   // it has ended, and its parent has not taken note
+	Frozen bool   // a signal or a debugger has stopped it
 }
 
 // Look looks at a process, by its ID or "self". It says ErrGone where there is
@@ -42,7 +43,7 @@ func Look(pid string) (Process, error) {
 	if err := errors.Join(err1, err2, err3); err != nil {
 		return Process{}, fmt.Errorf("process %s: %w", pid, err)
 	}
-	return Process{PID: id, Parent: parent, Born: born, Zombie: fields[0][0] == 'Z' || fields[0][0] == 'X'}, nil
+	return Process{PID: id, Parent: parent, Born: born, Zombie: fields[0][0] == 'Z' || fields[0][0] == 'X', Frozen: fields[0][0] == 'T' || fields[0][0] == 't'}, nil
 }
 
 // Processes returns all processes that can be seen.

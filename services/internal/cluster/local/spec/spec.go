@@ -19,6 +19,10 @@ const LockFD = 3
 // with a Network is born with.
 const NetworkFD = 4
 
+// SocketsFD is the descriptor where a container that is outside its pod's network is
+// given sockets of it.
+const SocketsFD = 3
+
 // HubFD is the descriptor of the listener that a hub is born with.
 const HubFD = 3
 
@@ -31,6 +35,11 @@ const (
 	Root    = "root"     // where the containers' roots are, in the supervisor's mount namespace
 )
 
+// FrozenGrace is how long a process that was told to end may be stopped by a signal before
+// it is killed: it is sent SIGCONT with SIGTERM, and one that is stopped again cannot
+// use its grace.
+const FrozenGrace = 10 * time.Second
+
 // Mark is the environment variable by which the processes of a pod without
 // namespaces are known. Its value is the pod's ID.
 const Mark = "BAI_LOCAL_POD"
@@ -42,7 +51,8 @@ type Pod struct {
 	Lock       string        `json:"lock"`              // the file that its supervisor has as LockFD, and keeps locked
 	Namespaces bool          `json:"namespaces"`        // it has a PID and a mount namespace of its own
 	Binary     string        `json:"binary"`            // the pod binary
-	Grace      time.Duration `json:"grace"`             // between SIGTERM and SIGKILL
+	Grace      time.Duration `json:"grace"`             // between SIGTERM and SIGKILL to its main containers
+	Owed       time.Duration `json:"owed,omitempty"`    // the same for its sidecars, from the same time; zero, or less than Grace, means Grace
 	Deadline   time.Time     `json:"deadline"`          // when it is ended; zero means never
 	Network    *Network      `json:"network,omitempty"` // of its own; nil for the machine's
 	Volumes    []Volume      `json:"volumes,omitempty"`
@@ -102,6 +112,11 @@ type Container struct {
 	Message string   `json:"message"`            // the file where it leaves its last words, as it sees it
 	LogTail bool     `json:"log_tail,omitempty"` // where it failed and left none, they are the end of its log
 	Ours    bool     `json:"ours,omitempty"`     // it runs the pod binary
+	CPU     int64    `json:"cpu,omitempty"`      // thousandths of a core that it may use; zero means all
+	Memory  int64    `json:"memory,omitempty"`   // bytes that it may use; zero means all
+	Groups  []string `json:"groups,omitempty"`   // folders of the cgroups that hold it to these, where the machine allows it
+	Hidden  string   `json:"hidden,omitempty"`   // a folder of the machine that it finds empty, where the pod has namespaces
+	Sockets bool     `json:"sockets,omitempty"`  // it may ask for sockets of the pod's own network, at descriptor SocketsFD
 	Outside bool     `json:"outside,omitempty"`  // it is in the machine's network, also where the pod has one of its own
 }
 
@@ -133,6 +148,7 @@ type Status struct {
 	Last     *End      `json:"last,omitempty"`  // how it ended the time before
 	Termed   time.Time `json:"termed,omitzero"` // when it was sent SIGTERM
 	Killed   time.Time `json:"killed,omitzero"` // when it was sent SIGKILL
+	Frozen   bool      `json:"frozen,omitzero"` // a signal had stopped it when it was looked at last
 }
 
 // End is how a container ended.

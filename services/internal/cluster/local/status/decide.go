@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/benchmark-ai/bai/services/internal/cluster"
 	"github.com/benchmark-ai/bai/services/internal/cluster/local/accept"
 	"github.com/benchmark-ai/bai/services/internal/cluster/local/spec"
 )
@@ -34,6 +35,8 @@ type Facts struct {
 	Expired  time.Time   // when its deadline passed before it could begin
 	Halted   time.Time   // when another pod of its Job failed before it could begin
 	Grace    time.Duration
+	Stopped  time.Time // when the platform was stopped while it ran, and ended it
+	Killed   bool      // its supervisor has ended, whatever its state says
 }
 
 // Waiting is why a pod cannot begin.
@@ -137,7 +140,7 @@ func count(pods []Facts) counts {
 		if late {
 			n.stopped = f.late()
 		}
-		if f.ready() {
+		if f.ready() && !f.Over() {
 			n.ready++
 		}
 		switch {
@@ -227,10 +230,43 @@ func (f Facts) ended() (at time.Time, late bool) {
 		return f.Expired, true
 	case !f.Halted.IsZero():
 		return f.Halted, false
+	case f.cutOff():
+		return f.Stopped, false
 	case f.State == nil:
 		return time.Time{}, false
 	}
 	return f.State.Over, f.State.Deadline
+}
+
+// cutOff reports whether the pod's supervisor was killed when the platform was
+// stopped, before it could write how the pod ended.
+func (f Facts) cutOff() bool {
+	return f.Killed && !f.Stopped.IsZero() && (f.State == nil || f.State.Over.IsZero())
+}
+
+// stopped reports whether the pod has ended because the platform was stopped: a main
+// container was sent SIGTERM, or never ended. What ended before is what it was.
+func (f Facts) stopped() bool {
+	if f.Stopped.IsZero() || !f.Over() || f.State != nil && f.State.Deadline {
+		return false
+	}
+	for i := range f.Job.Spec.Template.Spec.Containers {
+		if e := f.main(i).End; e == nil || !e.Ended.Before(f.Stopped) {
+			return !f.initFailed()
+		}
+	}
+	return false
+}
+
+// initFailed reports whether an init container failed before the platform was
+// stopped, so that the main ones would not have begun.
+func (f Facts) initFailed() bool {
+	for i, c := range f.Job.Spec.Template.Spec.InitContainers {
+		if e := f.at(i).End; c.RestartPolicy == nil && e != nil && e.Code != 0 && e.Ended.Before(f.Stopped) {
+			return true
+		}
+	}
+	return false
 }
 
 // late returns when the deadline passed, of a pod that it ended.
@@ -250,13 +286,13 @@ func (f Facts) Over() bool {
 // phase returns the phase of the pod, as a kubelet decides it.
 func (f Facts) phase() corev1.PodPhase {
 	switch {
-	case !f.Expired.IsZero() || !f.Halted.IsZero():
+	case !f.Expired.IsZero() || !f.Halted.IsZero() || f.stopped():
 		return corev1.PodFailed
 	case f.State == nil:
 		return corev1.PodPending
-	case !f.State.Over.IsZero() && f.succeeded():
+	case f.Over() && f.succeeded():
 		return corev1.PodSucceeded
-	case !f.State.Over.IsZero():
+	case f.Over():
 		return corev1.PodFailed
 	}
 	for i := range f.Job.Spec.Template.Spec.Containers {
@@ -342,6 +378,9 @@ func Pod(f Facts) corev1.Pod {
 	p.Status = corev1.PodStatus{
 		Phase: f.phase(), Conditions: f.podConditions(), QOSClass: corev1.PodQOSBestEffort,
 		StartTime: &began, HostIP: f.HostIP, PodIP: f.IP, PodIPs: []corev1.PodIP{{IP: f.IP}}, HostIPs: []corev1.HostIP{{IP: f.HostIP}},
+	}
+	if f.stopped() {
+		p.Status.Reason, p.Status.Message = cluster.ReasonStopped, "the platform was stopped, and ended its pods"
 	}
 	for i, c := range t.Spec.InitContainers {
 		p.Status.InitContainerStatuses = append(p.Status.InitContainerStatuses, f.container(c, i, true))

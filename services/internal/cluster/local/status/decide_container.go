@@ -26,6 +26,8 @@ func (f Facts) container(c corev1.Container, i int, init bool) corev1.ContainerS
 		out.LastTerminationState.Terminated = terminated(*s.Last, out.ContainerID)
 	}
 	switch {
+	case s.Running() && f.cutOff(): // it was killed with the supervisor
+		out.State.Terminated = terminated(spec.End{Code: 128 + 9, Signal: 9, Started: s.Started, Ended: f.Stopped}, out.ContainerID)
 	case s.Running():
 		out.State.Running = &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(s.Started)}
 	case s.End == nil:

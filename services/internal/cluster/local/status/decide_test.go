@@ -63,6 +63,18 @@ func late(f status.Facts) status.Facts {
 	return f
 }
 
+func stopped(f status.Facts) status.Facts { return stoppedAt(2, f) }
+
+func stoppedAt(when int, f status.Facts) status.Facts {
+	f.Stopped = at(when)
+	return f
+}
+
+func killed(f status.Facts) status.Facts {
+	f.Killed = true
+	return f
+}
+
 func deleted(f status.Facts) status.Facts {
 	f.Deleting = at(2)
 	return f
@@ -73,6 +85,7 @@ type summary struct {
 	Job        string // active succeeded failed ready terminating
 	Conditions string
 	Phase      corev1.PodPhase
+	Reason     string
 	Containers [3]string
 	Ready      corev1.ConditionStatus
 	Initial    corev1.ConditionStatus // the condition Initialized
@@ -84,7 +97,7 @@ func summarize(f status.Facts) summary {
 	st := j.Status
 	s := summary{
 		Job:   string([]byte{'0' + byte(st.Active), '0' + byte(st.Succeeded), '0' + byte(st.Failed), '0' + byte(*st.Ready), '0' + byte(*st.Terminating)}), //nolint:gosec // digits
-		Phase: p.Status.Phase, Deleting: p.DeletionTimestamp != nil,
+		Phase: p.Status.Phase, Reason: p.Status.Reason, Deleting: p.DeletionTimestamp != nil,
 	}
 	for _, c := range st.Conditions {
 		s.Conditions += string(c.Type) + ":" + c.Reason + " "
@@ -153,6 +166,12 @@ func TestAJobAndItsPodAreSaidToBeWhatTheyAre(t *testing.T) {
 		"the deadline has passed":          {over(late(facts(ended(0), ended(0), signaled(15)))), summary{Job: "00100", Conditions: tooLate + "Failed:DeadlineExceeded ", Phase: "Failed", Containers: [3]string{"Terminated Completed", "Terminated Completed", "Terminated Error"}, Ready: no, Initial: yes, Deleting: true}},
 		"it ended well, but too late":      {over(late(facts(ended(0), ended(0), ended(0)))), summary{Job: "00100", Conditions: tooLate + "Failed:DeadlineExceeded ", Phase: "Succeeded", Containers: [3]string{"Terminated Completed", "Terminated Completed", "Terminated Completed"}, Ready: no, Initial: yes, Deleting: true}},
 		"the deadline passed while waited": {expired, summary{Job: "00100", Conditions: tooLate + "Failed:DeadlineExceeded ", Phase: "Failed", Containers: [3]string{initing, initing, initing}, Ready: no, Initial: no}},
+		"the platform was stopped":         {over(stopped(facts(ended(0), ended(0), signaled(15)))), summary{Job: "00100", Conditions: failed, Phase: "Failed", Reason: "PlatformStopped", Containers: [3]string{"Terminated Completed", "Terminated Completed", "Terminated Error"}, Ready: no, Initial: yes}},
+		"it ends well when stopped":        {over(stopped(facts(ended(0), ended(0), ended(0)))), summary{Job: "00100", Conditions: failed, Phase: "Failed", Reason: "PlatformStopped", Containers: [3]string{"Terminated Completed", "Terminated Completed", "Terminated Completed"}, Ready: no, Initial: yes}},
+		"it ended well before the stop":    {over(stoppedAt(3, facts(ended(0), ended(0), ended(0)))), summary{Job: "01000", Conditions: complete, Phase: "Succeeded", Containers: [3]string{"Terminated Completed", "Terminated Completed", "Terminated Completed"}, Ready: no, Initial: yes}},
+		"it is told to end by the stop":    {stopped(facts(ended(0), runs(3), runs(4))), summary{Job: "10010", Phase: "Running", Containers: [3]string{"Terminated Completed", "Running", "Running"}, Ready: yes, Initial: yes}},
+		"it was killed when stopped":       {killed(stopped(facts(ended(0), runs(3), runs(4)))), summary{Job: "00100", Conditions: failed, Phase: "Failed", Reason: "PlatformStopped", Containers: [3]string{"Terminated Completed", "Terminated Error", "Terminated Error"}, Ready: no, Initial: yes}},
+		"it failed to begin before that":   {over(stoppedAt(3, facts(ended(7), none, none))), summary{Job: "00100", Conditions: failed, Phase: "Failed", Containers: [3]string{"Terminated Error", initing, initing}, Ready: no, Initial: no}},
 		"it is deleted":                    {deleted(facts(ended(0), runs(3), runs(4))), summary{Job: "00011", Phase: "Running", Containers: [3]string{"Terminated Completed", "Running", "Running"}, Ready: yes, Initial: yes, Deleting: true}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -143,9 +143,9 @@ func end(p spec.Pod, s spec.State, since, now time.Time) Plan {
 			plan.Wake = st.Started.Add(settling)
 			return plan
 		case st.Running():
-			stop(&plan, i, st, until(s, st, p.Grace), now)
+			stop(&plan, i, st, until(s, st, max(p.Grace, p.Owed)), now)
 			return plan
-		case crashed(c, st) && now.Before(since.Add(p.Grace)):
+		case crashed(c, st) && now.Before(since.Add(max(p.Grace, p.Owed))):
 			again(&plan, i, st, now)
 			return plan
 		}
@@ -154,12 +154,15 @@ func end(p spec.Pod, s spec.State, since, now time.Time) Plan {
 	return plan
 }
 
-// stop tells a container to end, and kills it after until.
+// stop tells a container to end, and kills it after until, or earlier where somebody
+// has stopped it, so that it cannot end.
 func stop(plan *Plan, i int, st spec.Status, until, now time.Time) {
 	switch {
 	case st.Termed.IsZero():
 		plan.Term = append(plan.Term, i)
 	case !st.Killed.IsZero():
+	case st.Frozen && !now.Before(st.Termed.Add(spec.FrozenGrace)):
+		plan.Kill = append(plan.Kill, i)
 	case now.Before(until):
 		plan.Wake = soonest(plan.Wake, until)
 	default:
@@ -207,4 +210,15 @@ func soonest(a, b time.Time) time.Time {
 		return b
 	}
 	return a
+}
+
+// starved reports whether a container ended badly for want of memory. Its own group,
+// where it has one, counts the processes of it that the kernel killed, whichever they
+// were (-1 where no group counts); else it must have been killed itself while the
+// kernel killed anything on the machine.
+func starved(code int, group, machine int64) bool {
+	if group >= 0 {
+		return code != 0 && group > 0
+	}
+	return code == 128+sigKill && machine > 0
 }

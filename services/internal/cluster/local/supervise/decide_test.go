@@ -37,6 +37,11 @@ func termed(s spec.Status, ms int) spec.Status {
 	return s
 }
 
+func frozen(s spec.Status) spec.Status {
+	s.Frozen = true
+	return s
+}
+
 func killed(s spec.Status, ms int) spec.Status {
 	s.Killed = at(ms)
 	return s
@@ -64,9 +69,11 @@ func TestDecide(t *testing.T) {
 	none, good := spec.Status{}, ended(0)
 	for name, test := range map[string]struct {
 		containers [5]spec.Status
-		ours       bool // the sidecar
-		stopped    int  // ms; 0 is never
-		deadline   int  // ms; 0 is never
+		ours       bool          // the sidecar
+		stopped    int           // ms; 0 is never
+		deadline   int           // ms; 0 is never
+		grace      time.Duration // zero is that of pod
+		owed       time.Duration
 		now        int
 		want       supervise.Plan
 	}{
@@ -91,6 +98,13 @@ func TestDecide(t *testing.T) {
 		"it is given its grace":                               {containers: [5]spec.Status{good, termed(runs(), 60), good, good, good}, now: 100, want: supervise.Plan{Wake: at(10060)}},
 		"then it is killed":                                   {containers: [5]spec.Status{good, termed(runs(), 60), good, good, good}, now: 10060, want: supervise.Plan{Kill: []int{1}}},
 		"what is killed is waited for":                        {containers: [5]spec.Status{good, killed(termed(runs(), 60), 10060), good, good, good}, now: 10061},
+		"one that a signal stopped has less time":             {containers: [5]spec.Status{good, termed(runs(), 60), good, frozen(termed(runs(), 60)), good}, stopped: 60, now: 9000, want: supervise.Plan{Wake: at(10060)}},
+		"it is killed however long the grace is":              {containers: [5]spec.Status{good, termed(runs(), 60), good, frozen(termed(runs(), 60)), good}, grace: time.Hour, stopped: 60, now: 10060, want: supervise.Plan{Kill: []int{3}}},
+		"a sidecar goes on while data are owed":               {owed: time.Hour, containers: [5]spec.Status{good, termed(runs(), 60), good, good, good}, now: 1200_000, want: supervise.Plan{Wake: at(3600_060)}},
+		"also in a pod that is stopped":                       {owed: time.Hour, stopped: 60, containers: [5]spec.Status{good, termed(runs(), 60), good, good, good}, now: 1200_000, want: supervise.Plan{Wake: at(3600_060)}},
+		"but no longer than is set":                           {owed: time.Hour, containers: [5]spec.Status{good, termed(runs(), 60), good, good, good}, now: 3600_060, want: supervise.Plan{Kill: []int{1}}},
+		"one that is killed while data are owed begins again": {owed: time.Hour, containers: [5]spec.Status{good, termed(signaled(9), 40), good, good, good}, now: 1200_000, want: supervise.Plan{Start: []int{1}}},
+		"the mains have no more for that":                     {owed: time.Hour, containers: [5]spec.Status{good, runs(), good, termed(runs(), 60), good}, stopped: 60, now: 10060, want: supervise.Plan{Kill: []int{3}}},
 		"when all have ended it is over":                      {containers: [5]spec.Status{good, good, good, good, good}, now: 60, want: supervise.Plan{Over: true}},
 		"a sidecar that fails at its end changes nothing":     {containers: [5]spec.Status{good, termed(ended(1), 40), good, good, good}, now: 60, want: supervise.Plan{Over: true}},
 		"a sidecar that SIGTERM ended has ended":              {containers: [5]spec.Status{good, termed(signaled(15), 40), good, good, good}, now: 60, want: supervise.Plan{Over: true}},
@@ -118,6 +132,10 @@ func TestDecide(t *testing.T) {
 			t.Parallel()
 			p, s := pod(), spec.State{Containers: test.containers[:]}
 			p.Containers[1].Ours = test.ours
+			if test.grace > 0 {
+				p.Grace = test.grace
+			}
+			p.Owed = test.owed
 			if test.stopped > 0 {
 				s.Stopped = at(test.stopped)
 			}

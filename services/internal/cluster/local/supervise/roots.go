@@ -144,9 +144,24 @@ func (r *roots) make(c spec.Container) (string, error) {
 			}
 		}
 	}
+	hidden, err := hide(c, root)
+	if err != nil {
+		return "", err
+	}
 	if err := r.mountPrivate(c, root); err != nil {
 		return "", err
 	}
+	if err := r.mountVolumes(c, root); err != nil {
+		return "", err
+	}
+	if err := r.message(c, root); err != nil {
+		return "", err
+	}
+	return root, seal(hidden)
+}
+
+// mountVolumes mounts the volumes of c, what lies in another after it.
+func (r *roots) mountVolumes(c spec.Container, root string) error {
 	mounts := slices.SortedStableFunc(slices.Values(c.Mounts), func(a, b spec.Mount) int {
 		return cmp.Compare(strings.Count(a.Path, "/"), strings.Count(b.Path, "/"))
 	})
@@ -156,10 +171,37 @@ func (r *roots) make(c spec.Container) (string, error) {
 			err = bind(source, root, resolved(m.Path), m.ReadOnly)
 		}
 		if err != nil {
-			return "", fmt.Errorf("mount volume %q at %s: %w", m.Volume, m.Path, err)
+			return fmt.Errorf("mount volume %q at %s: %w", m.Volume, m.Path, err)
 		}
 	}
-	return root, r.message(c, root)
+	return nil
+}
+
+// hide mounts an empty folder over the one that c does not see, and returns where;
+// empty where there is none. What lies in it and is c's own is mounted there afterwards.
+func hide(c spec.Container, root string) (string, error) {
+	if c.Hidden == "" {
+		return "", nil
+	}
+	at := filepath.Join(root, resolved(c.Hidden))
+	if _, err := os.Lstat(at); err != nil {
+		return "", nil //nolint:nilerr // it is not seen anyway
+	}
+	if err := unix.Mount("tmpfs", at, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=0755"); err != nil {
+		return "", fmt.Errorf("hide %s: %w", c.Hidden, err)
+	}
+	return at, nil
+}
+
+// seal keeps what is hidden from being written to: it would be lost without a word.
+func seal(hidden string) error {
+	if hidden == "" {
+		return nil
+	}
+	if err := unix.Mount("", hidden, "", unix.MS_REMOUNT|unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV, ""); err != nil {
+		return fmt.Errorf("hide %s: %w", hidden, err)
+	}
+	return nil
 }
 
 // private returns the directories that the pod finds empty.

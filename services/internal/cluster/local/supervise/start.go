@@ -15,6 +15,7 @@ import (
 
 	"github.com/benchmark-ai/bai/services/internal/cluster/local/spec"
 	"github.com/benchmark-ai/bai/services/internal/pod/proc"
+	"github.com/benchmark-ai/bai/services/internal/pod/sockets"
 )
 
 // notStarted is the exit code that container runtimes give what they could not
@@ -69,14 +70,33 @@ func (s *supervisor) launch(i int) (int, error) {
 		return 0, err
 	}
 	defer log.Close() //nolint:errcheck // the container's end
+	files := []uintptr{null.Fd(), log.Fd(), log.Fd()}
+	if c.Sockets && s.inside != nil {
+		taker, err := s.sockets()
+		if err != nil {
+			return 0, err
+		}
+		defer unix.Close(taker) //nolint:errcheck // the container's
+		files = append(files, uintptr(taker))
+	}
 	pid, err := s.starter(c).Start(proc.Command{
-		Path: path, Args: c.Args, Env: c.Env, Dir: dir, Root: root, Session: true,
-		Files: []uintptr{null.Fd(), log.Fd(), log.Fd()},
+		Path: path, Args: c.Args, Env: c.Env, Dir: dir, Root: root, Session: true, Groups: c.Groups, Files: files,
 	})
 	if err != nil {
-		return 0, fmt.Errorf("exec %q: %w", c.Args[0], err)
+		return 0, fmt.Errorf("exec %q: %w", c.Args[0], proc.TooLong(err, c.Args, c.Env))
 	}
 	return pid, nil
+}
+
+// sockets returns where sockets of the pod's network are had, until that is closed
+// everywhere.
+func (s *supervisor) sockets() (taker int, err error) {
+	giver, taker, err := sockets.Pair()
+	if err != nil {
+		return -1, err
+	}
+	go sockets.Give(giver, s.inside.Do)
+	return taker, nil
 }
 
 // starter returns what starts a container where it belongs.

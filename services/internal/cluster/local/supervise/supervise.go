@@ -120,6 +120,7 @@ func (s *supervisor) isolate() {
 // loop decides and acts until the pod is over.
 func (s *supervisor) loop(signals <-chan os.Signal) {
 	for {
+		wake := s.lookForFrozen()
 		plan := Decide(s.pod, s.state, time.Now())
 		if plan.Over {
 			return
@@ -129,7 +130,7 @@ func (s *supervisor) loop(signals <-chan os.Signal) {
 			continue
 		}
 		s.save()
-		s.await(plan.Wake, signals)
+		s.await(soonest(plan.Wake, wake), signals)
 	}
 }
 
@@ -146,12 +147,34 @@ func (s *supervisor) act(plan Plan) {
 		st := &s.state.Containers[i]
 		st.Termed = now
 		_ = unix.Kill(st.PID, unix.SIGTERM)
+		_ = unix.Kill(-st.PID, unix.SIGCONT) // what is stopped cannot end
 	}
 	for _, i := range plan.Kill {
 		st := &s.state.Containers[i]
 		st.Killed = now
 		_ = unix.Kill(-st.PID, unix.SIGKILL)
 	}
+}
+
+// lookForFrozen notes which of the containers that were told to end are stopped by a
+// signal, and returns when to look again, zero where none was told to.
+func (s *supervisor) lookForFrozen() (again time.Time) {
+	for i := range s.state.Containers {
+		st := &s.state.Containers[i]
+		if !st.Running() || st.Termed.IsZero() || !st.Killed.IsZero() {
+			continue
+		}
+		st.Frozen = frozen(st.PID)
+		again = time.Now().Add(time.Second)
+	}
+	return again
+}
+
+// frozen reports whether a signal has stopped a child of this process.
+func frozen(pid int) bool {
+	var info unix.Siginfo
+	err := unix.Waitid(unix.P_PID, pid, &info, unix.WSTOPPED|unix.WNOHANG|unix.WNOWAIT, nil)
+	return err == nil && info.Signo == int32(unix.SIGCHLD)
 }
 
 // await waits until a container ends, somebody stops the pod, or it is time.
@@ -188,7 +211,7 @@ func (s *supervisor) ended(e proc.Exit) {
 	st := &s.state.Containers[i]
 	st.PID, s.dirty = 0, true
 	st.End = &spec.End{Code: e.Code, Signal: int(e.Signal), Started: st.Started, Ended: e.At}
-	st.End.OOM = e.Code == 128+sigKill && st.Killed.IsZero() && oomKills() > s.ooms
+	st.End.OOM = st.Killed.IsZero() && starved(e.Code, groupKills(s.pod.Containers[i].Groups), oomKills()-s.ooms)
 	st.End.Message = s.lastWords(i, e.Code)
 }
 

@@ -5,6 +5,7 @@ package supervise
 import (
 	"bytes"
 	"os"
+	"path/filepath"
 	"strconv"
 	"time"
 
@@ -60,9 +61,31 @@ func whoAmI() (int, uint64, error) {
 
 // oomKills returns how many processes the kernel has killed for want of memory.
 func oomKills() int64 {
-	b, _ := os.ReadFile("/proc/vmstat")
-	_, rest, _ := bytes.Cut(b, []byte("oom_kill "))
-	line, _, _ := bytes.Cut(rest, []byte("\n"))
-	n, _ := strconv.ParseInt(string(line), 10, 64)
+	n, _ := killsIn("/proc/vmstat")
 	return n
+}
+
+// groupKills returns how many processes of cgroups the kernel has killed for want of
+// memory; -1 where no group counts them.
+func groupKills(groups []string) int64 {
+	for _, dir := range groups {
+		for _, file := range []string{"memory.events", "memory.oom_control"} { // of version 2, and 1
+			if n, ok := killsIn(filepath.Join(dir, file)); ok {
+				return n
+			}
+		}
+	}
+	return -1
+}
+
+// killsIn returns the count of the kernel's in a file.
+func killsIn(file string) (int64, bool) {
+	b, err := os.ReadFile(file) //nolint:gosec // the kernel's
+	if err != nil {
+		return 0, false
+	}
+	_, rest, ok := bytes.Cut(b, []byte("oom_kill "))
+	line, _, _ := bytes.Cut(rest, []byte("\n"))
+	n, err := strconv.ParseInt(string(line), 10, 64)
+	return n, ok && err == nil
 }

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -40,6 +41,7 @@ type Input struct {
 	HostIP      string            // address of this machine
 	Env         []string          // that every process of this machine has
 	Namespaces  bool
+	Private     string                       // a folder that benchmarks find empty; empty means none
 	Network     *spec.Network                // of the pod's own; nil for the machine's
 	Hosts       string                       // what a pod with a network of its own finds in /etc/hosts
 	HasGPUs     bool                         // the machine has some
@@ -81,6 +83,9 @@ func Pod(in Input) (Output, *Missing) {
 	if g := t.TerminationGracePeriodSeconds; g != nil {
 		out.Pod.Grace = time.Duration(*g) * time.Second
 	}
+	if all := out.Pod.Grace; cluster.BenchmarkGrace(in.Job.Spec.Template.Annotations, all) < all {
+		out.Pod.Grace, out.Pod.Owed = cluster.BenchmarkGrace(in.Job.Spec.Template.Annotations, all), all
+	}
 	for _, v := range t.Volumes {
 		if missing := out.volume(in, v); missing != nil {
 			return Output{}, missing
@@ -100,6 +105,8 @@ func Pod(in Input) (Output, *Missing) {
 		}
 		if !in.Namespaces {
 			out.relocate(in, &made)
+		} else if c.Name == cluster.ContainerBenchmark {
+			made.Hidden = in.Private
 		}
 		out.Pod.Containers = append(out.Pod.Containers, made)
 	}
@@ -145,6 +152,10 @@ func (o *Output) temporary(in Input) {
 func joined(c *spec.Container) {
 	if c.Ours && len(c.Args) > 1 && slices.Contains([]string{"install", "pull", "collect"}, c.Args[1]) {
 		c.Outside = true
+		if c.Args[1] == "collect" {
+			c.Sockets = true
+			c.Env = overlay([]string{pod.EnvSockets + "=" + strconv.Itoa(spec.SocketsFD)}, c.Env)
+		}
 		return
 	}
 	c.Mounts = append(c.Mounts, spec.Mount{Volume: temporaryVolume, Path: temporaryDir})
@@ -282,6 +293,9 @@ func container(in Input, c corev1.Container, init bool) (spec.Container, *Missin
 	for _, a := range slices.Concat(c.Command, c.Args) {
 		made.Args = append(made.Args, cluster.Expand(a, vars.lookup))
 	}
+	if c.Name == cluster.ContainerBenchmark {
+		made.CPU, made.Memory = limits(c.Resources)
+	}
 	made.Ours = made.Args[0] == pod.ImageBinary || made.Args[0] == pod.In("", pod.Binary)
 	if made.Message == "" {
 		made.Message = pod.TerminationMessage
@@ -290,6 +304,20 @@ func container(in Input, c corev1.Container, init bool) (spec.Container, *Missin
 		made.Mounts = append(made.Mounts, spec.Mount{Volume: m.Name, SubPath: m.SubPath, Path: path.Clean(m.MountPath), ReadOnly: m.ReadOnly})
 	}
 	return made, nil
+}
+
+// limits returns how many thousandths of a core and bytes of memory a container may
+// use, zero for all: its limits or, where it has none, what it asks for.
+func limits(r corev1.ResourceRequirements) (cpu, memory int64) {
+	for _, list := range []corev1.ResourceList{r.Requests, r.Limits} {
+		if q, ok := list[corev1.ResourceCPU]; ok {
+			cpu = q.MilliValue()
+		}
+		if q, ok := list[corev1.ResourceMemory]; ok {
+			memory = q.Value()
+		}
+	}
+	return cpu, memory
 }
 
 // own returns the variables that a pod has from its machine: the machine's folder

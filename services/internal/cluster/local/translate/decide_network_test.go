@@ -97,6 +97,9 @@ func TestOnlyThePlatformsOwnProgramsAreInTheMachinesNetwork(t *testing.T) {
 		if c.Outside != outside || set == outside || set && dir != "/bai/tmp" {
 			t.Errorf("%s is outside: %t, with temporary files in %q", c.Name, c.Outside, dir)
 		}
+		if collects := c.Name == "bai-collect"; c.Sockets != collects || (asMap(c.Env)["BAI_SOCKETS"] == "3") != collects {
+			t.Errorf("%s is given sockets of the pod's network: %t, and told %v", c.Name, c.Sockets, c.Env)
+		}
 		if slices.ContainsFunc(c.Mounts, func(m spec.Mount) bool { return m.Path == "/etc/hosts" }) == outside {
 			t.Errorf("%s has the machine's names: %t, want %t", c.Name, !outside, outside)
 		}

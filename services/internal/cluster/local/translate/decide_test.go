@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/benchmark-ai/bai/services/internal/cluster"
 	"github.com/benchmark-ai/bai/services/internal/cluster/local/spec"
 	"github.com/benchmark-ai/bai/services/internal/cluster/local/translate"
 )
@@ -21,7 +22,7 @@ func input() translate.Input {
 	labels := map[string]string{"l": "label"}
 	return translate.Input{
 		PodName: "run-x", PodUID: "pod-uid", Labels: labels, Dir: "/d/pods/u", State: "/d/live/u.json", Lock: "/d/live/u.lock", Binary: "/d/bin/bai-pod",
-		ID: "u", Annotations: map[string]string{"a": "annotation"}, Node: "machine", IP: "127.0.0.1", HostIP: "127.0.0.1", Env: []string{"PATH=/bin", "HOME=/root"}, Namespaces: true,
+		ID: "u", Annotations: map[string]string{"a": "annotation"}, Node: "machine", IP: "127.0.0.1", HostIP: "127.0.0.1", Env: []string{"PATH=/bin", "HOME=/root"}, Namespaces: true, Private: "/d",
 		ConfigMaps: map[string]*corev1.ConfigMap{"c": {Data: map[string]string{"k": "config", "k2": "two"}, BinaryData: map[string][]byte{"bin": {1}}}},
 		Secrets:    map[string]*corev1.Secret{"s": {Data: map[string][]byte{"k": []byte("secret")}, StringData: map[string]string{"k3": "three"}}},
 		Job: &batchv1.Job{
@@ -73,7 +74,7 @@ func TestAPodIsTranslatedWhole(t *testing.T) {
 				{
 					Name: "benchmark", Kind: spec.Main, Args: []string{"/bai/bin/bai-pod", "exec", "--", "/bai/script/a/b", "$(HOME)", "/bai-not-ours"},
 					Env: []string{"PATH=/bin", "HOME=/bai/home", "A=$(HOME)", "AGAIN=/bai/home"}, Mounts: []spec.Mount{bai, {Volume: "script", Path: "/bai/script", ReadOnly: true}},
-					Message: "/dev/termination-log", Ours: true,
+					Message: "/dev/termination-log", Ours: true, Hidden: "/d",
 				},
 			},
 		},
@@ -87,6 +88,19 @@ func TestAPodIsTranslatedWhole(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, out); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestASidecarHasLongerThanABenchmark(t *testing.T) {
+	t.Parallel()
+	in := input()
+	in.Job.Spec.Template.Annotations = map[string]string{cluster.AnnotationGrace: "3"}
+	out, missing := translate.Pod(in)
+	if missing != nil {
+		t.Fatal(missing)
+	}
+	if out.Pod.Grace != 3*time.Second || out.Pod.Owed != 7*time.Second {
+		t.Errorf("the benchmark has %s, its sidecars have %s", out.Pod.Grace, out.Pod.Owed)
 	}
 }
 
@@ -122,6 +136,32 @@ func TestWithoutNamespacesWhatIsOursIsFoundByItsPlace(t *testing.T) {
 	}
 	if diff := cmp.Diff(map[string]string{bai + "/script": script}, out.Links); diff != "" {
 		t.Errorf("links (-want +got):\n%s", diff)
+	}
+}
+
+func TestAVolumeWithinAnotherIsItsOwnWithoutNamespaces(t *testing.T) {
+	t.Parallel()
+	in := input()
+	in.Namespaces = false
+	of := &in.Job.Spec.Template.Spec
+	of.Volumes = append(of.Volumes, corev1.Volume{Name: "programs", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}})
+	for _, all := range [][]corev1.Container{of.InitContainers, of.Containers} {
+		for i := range all {
+			all[i].VolumeMounts = append(all[i].VolumeMounts, corev1.VolumeMount{Name: "programs", MountPath: "/bai/bin", ReadOnly: true})
+		}
+	}
+	out, missing := translate.Pod(in)
+	if missing != nil {
+		t.Fatal(missing)
+	}
+	const programs = "/d/pods/u/volumes/programs"
+	for _, c := range out.Pod.Containers {
+		if !slices.Contains(c.Args, programs+"/bai-pod") {
+			t.Errorf("%s runs %q", c.Name, c.Args)
+		}
+	}
+	if got := out.Links["/d/pods/u/volumes/bai/bin"]; got != programs {
+		t.Errorf("links %v", out.Links)
 	}
 }
 

@@ -71,7 +71,7 @@ func repro(ctx context.Context, s *session.Session, name string, text bool) erro
 		run:      run,
 		asked:    repeat.Asked(run, labels),
 		commands: repeat.Commands(run, labels),
-		gaps:     repeat.Gaps(run, descriptor, lookAgain(ctx, c, run)),
+		gaps:     repeat.Gaps(run, descriptor, whereItRan(ctx, c, run), lookAgain(ctx, c, run)),
 	}
 	switch s.Output {
 	case "json", "yaml":
@@ -84,6 +84,16 @@ func repro(ctx context.Context, s *session.Session, name string, text bool) erro
 		return session.Put(s.Env.Out, strings.Join(r.commands, "\n")+"\n")
 	}
 	return session.Put(s.Env.Out, r.describe(s.Screen.Width()))
+}
+
+// whereItRan is where a run ran, nil where that cannot be said: a platform that is
+// older does not know.
+func whereItRan(ctx context.Context, c *bai.Client, run *baiv1.Run) *baiv1.Environment {
+	e, err := c.Environment(ctx, run.GetId())
+	if err != nil {
+		return nil
+	}
+	return e
 }
 
 // lookAgain looks at the place that a run's descriptor came from.

@@ -3,6 +3,7 @@
 package account
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -88,10 +89,10 @@ func past(ctx context.Context, c *bai.Client, run *baiv1.Run) ([]*baiv1.Change, 
 func tell(s *session.Session, run *baiv1.Run, story timeline.Story) string {
 	width := s.Screen.Width()
 	if s.Output == "wide" {
-		width = 0
+		width = show.Unbound
 	}
 	var b strings.Builder
-	for i, line := range show.Wrap(headline(run, story), max(0, width-2)) {
+	for i, line := range show.Wrap(headline(run, story), cmp.Or(width, show.Page)-2) {
 		b.WriteString([]string{"", "  "}[min(i, 1)] + line + "\n")
 	}
 	b.WriteString("\n" + stepTable(s, story).Render(width))

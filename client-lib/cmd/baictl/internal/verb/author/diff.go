@@ -58,6 +58,9 @@ func diff(cmd *cobra.Command, s *session.Session, assignments []string, file, na
 	if checked.Effective == nil {
 		return s.Refuse(checked.Faults)
 	}
+	if _, broken := descriptors.Diff(checked.Effective, checked.Effective); broken != nil { // it is not TOML
+		return s.Refuse(checked.Faults)
+	}
 	c, err := s.Client()
 	if err != nil {
 		return err
@@ -68,6 +71,7 @@ func diff(cmd *cobra.Command, s *session.Session, assignments []string, file, na
 	}
 	all, err := descriptors.Diff([]byte(run.GetDescriptorToml()), checked.Effective)
 	if e, ok := errors.AsType[*descriptors.InvalidError](err); ok {
+		e.Faults[0].File = "descriptor of the run"
 		return &verdict.UsageError{Message: fmt.Sprintf("compare %s with run %s: %s", doc.Name, run.GetId(), e.Faults[0])}
 	}
 	if err != nil {
@@ -101,7 +105,7 @@ func printDifferences(s *session.Session, file, run string, all []descriptors.Di
 		return nil
 	}
 	if len(all) == 0 {
-		s.Screen.Note(show.Clean(fmt.Sprintf("%s says what run %s had", file, run)))
+		s.Screen.Note(show.Clean(fmt.Sprintf("no differences between %s and run %s", file, run)))
 		return nil
 	}
 	t := show.Table{Columns: []show.Column{{Title: "KEY", Flex: true}, {Title: "RUN", Flex: true}, {Title: "FILE", Flex: true}}}

@@ -76,9 +76,9 @@ func explainOne(s *session.Session, e descriptors.Explanation) error {
 		return session.Put(s.Env.Out, e.Code+"\n")
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s  %s\n\n%s\n\nAt fault:\n\n%s", e.Code, e.Title, strings.Join(show.Wrap(e.Text, 80), "\n"), show.Indent4(e.Example))
+	fmt.Fprintf(&b, "%s  %s\n\n%s\n\nWrong:\n\n%s", e.Code, e.Title, strings.Join(show.Wrap(e.Text, 80), "\n"), show.Indent4(e.Example))
 	if e.Mended != "" {
-		fmt.Fprintf(&b, "\nMended:\n\n%s", show.Indent4(e.Mended))
+		fmt.Fprintf(&b, "\nRight:\n\n%s", show.Indent4(e.Mended))
 	}
 	return session.Put(s.Env.Out, b.String())
 }

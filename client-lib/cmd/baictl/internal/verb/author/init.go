@@ -29,7 +29,7 @@ be there yet, or to standard output. --kind says for what kind of benchmark:
 		RunE: func(cmd *cobra.Command, args []string) error {
 			text, ok := descriptors.Template(kind)
 			if !ok {
-				return session.Misuse(cmd, "--kind %q: want one of %q", kind, descriptors.Templates())
+				return session.Misuse(cmd, "--kind %q: use %s", kind, session.Or(descriptors.Templates()))
 			}
 			if len(args) == 0 || args[0] == "-" {
 				return session.Put(s.Env.Out, string(text))
@@ -40,7 +40,7 @@ be there yet, or to standard output. --kind says for what kind of benchmark:
 			if s.Output == "name" {
 				return session.Put(s.Env.Out, args[0]+"\n")
 			}
-			s.Screen.Note(fmt.Sprintf("wrote %s: change it, then baictl validate %s", args[0], args[0]))
+			s.Screen.Note(fmt.Sprintf("wrote %s; edit it, then run baictl validate %s", args[0], args[0]))
 			return nil
 		},
 	}
@@ -53,7 +53,7 @@ be there yet, or to standard output. --kind says for what kind of benchmark:
 func create(path string, text []byte) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("%s is there already, and is not overwritten", path)
+		return fmt.Errorf("%s already exists", path)
 	}
 	if err != nil {
 		return fmt.Errorf("write the descriptor: %w", err)

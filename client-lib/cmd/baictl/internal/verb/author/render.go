@@ -126,6 +126,10 @@ func online(ctx context.Context, s *session.Session, doc source.Document, set []
 	if err != nil {
 		return "", err
 	}
-	text, err := c.Render(ctx, bai.Draft{Text: doc.Text, File: doc.Name, Overrides: set, WithScript: code})
+	team, err := s.Team("")
+	if err != nil {
+		return "", err
+	}
+	text, err := c.Render(ctx, bai.Draft{Text: doc.Text, File: doc.Name, Namespace: team, Overrides: set, WithScript: code})
 	return text, s.Refused(err)
 }

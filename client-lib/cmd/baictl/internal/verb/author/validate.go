@@ -109,7 +109,7 @@ func printChecked(s *session.Session, all []checked) error {
 	for _, v := range all {
 		complain(s, v.faults)
 		if line := v.line(s.Output); line != "" {
-			s.Screen.Line(show.Clean(line))
+			s.Screen.Line(s.Screen.Fold(show.Clean(line)))
 		}
 	}
 	return nil

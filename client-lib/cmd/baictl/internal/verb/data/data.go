@@ -93,7 +93,7 @@ func printList(s *session.Session, all []*baiv1.StoredData) error {
 		}
 		return nil
 	case len(all) == 0:
-		s.Screen.Note("baictl: no such data are stored")
+		s.Screen.Note("baictl: no data sets stored")
 		return nil
 	}
 	return s.PrintTable(table(all, s.Output == "wide"))

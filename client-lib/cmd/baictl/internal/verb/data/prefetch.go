@@ -130,7 +130,8 @@ func (w wish) fetch(cmd *cobra.Command, s *session.Session, c *bai.Client, all [
 		if !w.detach {
 			s.Screen.Live("fetching " + show.Clean(all[i].Src))
 			var err error
-			if res, err = c.WaitPrefetch(cmd.Context(), name); err != nil {
+			res, err = c.FollowPrefetch(cmd.Context(), name, func(why string) { w.waits(s, all[i].Src, why) })
+			if err != nil {
 				s.Screen.Live("")
 				return err
 			}
@@ -142,6 +143,15 @@ func (w wish) fetch(cmd *cobra.Command, s *session.Session, c *bai.Client, all [
 	}
 	s.Screen.Live("")
 	return errors.Join(printFetched(s, all, ended), failed)
+}
+
+// waits says what a source waits for.
+func (wish) waits(s *session.Session, src, why string) {
+	if why == "" {
+		s.Screen.Live("fetching " + show.Clean(src))
+		return
+	}
+	s.Screen.Note("baictl: " + show.Clean(src+": "+why))
 }
 
 func printFetched(s *session.Session, all []bai.Wanted, ended []*baiv1.GetPrefetchResponse) error {

@@ -19,17 +19,19 @@ import (
 // Preflight is the verb preflight.
 func Preflight(s *session.Session) *cobra.Command {
 	var set []string
+	var script string
 	cmd := &cobra.Command{
 		Use:   "preflight FILE",
 		Short: "Tell before a run whether it would find what it needs",
 		Long: `Holds what a run of a descriptor would need against what the platform can reach
 now: permissions, kinds of objects, nodes with their GPUs, CPUs and memory,
 quotas, disk, secrets, this machine's programs where it runs no images, and
-where data may be read from. Each is fine, a warning (it may be missing, or
+where data may be read from. Each is ok, a warning (it may be missing, or
 could not be seen) or a fault (a run would fail), with what to do about it.
 
 It looks at what there is, not at what is free at the moment, and changes
-nothing.
+nothing. Programs in code that is sent along (--script, ml.script) are taken to
+be there.
 
 Exit codes: 0 where there is no fault, 2 where the descriptor asks for what is
 not there, 3 where the platform itself lacks something.
@@ -38,9 +40,10 @@ not there, 3 where the platform itself lacks something.
 
 With -o json or yaml: {"file", "ready", "faults", "warnings", "checks":
 [{"topic", "subject", "grade", "message", "remedy", "failureClass"}]}. With
--o name: topic/subject of all that is not fine.`,
+-o name: topic/subject of all that is not ok.`,
 		Example: `  baictl preflight resnet.toml
-  baictl preflight resnet.toml --set hardware.gpus=8 -o json`,
+  baictl preflight resnet.toml --set hardware.gpus=8 -o json
+  baictl preflight resnet.toml --script ./code`,
 		Args:              session.Arguments(1, 1, "a descriptor's FILE"),
 		ValidArgsFunction: s.Kept(source.Stored),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -48,14 +51,19 @@ With -o json or yaml: {"file", "ready", "faults", "warnings", "checks":
 			if err != nil {
 				return err
 			}
-			return preflight(cmd.Context(), s, args[0], overrides)
+			code, err := session.Packs(script)
+			if err != nil {
+				return err
+			}
+			return preflight(cmd.Context(), s, args[0], overrides, code)
 		},
 	}
 	session.SetFlag(cmd, &set)
+	cmd.PersistentFlags().StringVar(&script, "script", "", "`DIR` with code that would be sent along, or an archive of it")
 	return session.WithNoun(cmd)
 }
 
-func preflight(ctx context.Context, s *session.Session, name string, set []*baiv1.Override) error {
+func preflight(ctx context.Context, s *session.Session, name string, set []*baiv1.Override, code bool) error {
 	doc, faults, err := s.Reader("").Read(ctx, name)
 	if err != nil {
 		return err
@@ -67,7 +75,11 @@ func preflight(ctx context.Context, s *session.Session, name string, set []*baiv
 	if err != nil {
 		return err
 	}
-	res, err := c.Preflight(ctx, bai.Draft{Text: doc.Text, File: doc.Name, Overrides: set})
+	team, err := s.Team("")
+	if err != nil {
+		return err
+	}
+	res, err := c.Preflight(ctx, bai.Draft{Text: doc.Text, File: doc.Name, Namespace: team, Overrides: set, WithScript: code})
 	if err != nil {
 		return s.Refused(err)
 	}

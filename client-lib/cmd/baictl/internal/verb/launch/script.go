@@ -3,6 +3,7 @@ package launch
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/benchmark-ai/bai/client-lib/bai"
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/session"
@@ -18,7 +19,9 @@ in the folder that BAI_SCRIPTS_PATH names: "$(BAI_SCRIPTS_PATH)/run.sh" as
 benchmark_code runs a file of it. A descriptor with ml.script needs it, any
 other may have it. Code that the platform has is not sent again. .git is left
 out, and what the lines of .baiignore in DIR say (*.pyc, out/, /data); a link
-that leads out of DIR is refused.`
+that leads out of DIR is refused. Files that may hold secrets (.env, *.pem,
+id_rsa, .aws/, .kube/ and the like) are left out and named; the line !NAME in
+.baiignore has one sent.`
 
 // codeScript is the code of the fault of a descriptor that wants code.
 const codeScript = "BAI9010"
@@ -46,6 +49,9 @@ func (w *wish) code(ctx context.Context, s *session.Session, c *bai.Client) (str
 		return "", err
 	}
 	defer func() { _ = a.Close() }() // it was only read
+	if n := len(a.Guarded); n > 0 {
+		s.Screen.Note("baictl: " + guarded(a.Guarded[:min(n, maxGuarded)], n))
+	}
 	s.Screen.Live(fmt.Sprintf("sending the code, %s", show.Bytes(a.Size)))
 	_, err = c.Send(ctx, bai.Code{SHA256: a.SHA256, Size: a.Size, Content: a})
 	s.Screen.Live("")
@@ -54,4 +60,20 @@ func (w *wish) code(ctx context.Context, s *session.Session, c *bai.Client) (str
 	}
 	w.sent = a.SHA256
 	return w.sent, nil
+}
+
+// maxGuarded is how many files that are left out are named.
+const maxGuarded = 10
+
+// guarded says what of n files and folders is left out, of which some are named.
+func guarded(some []string, n int) string {
+	names := make([]string, len(some))
+	for i, name := range some {
+		names[i] = show.Name(name)
+	}
+	text := "not sent, because it may hold secrets: " + strings.Join(names, ", ")
+	if more := n - len(some); more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text + " (to send one: the line !NAME in .baiignore)"
 }

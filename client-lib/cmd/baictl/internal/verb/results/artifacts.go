@@ -1,6 +1,7 @@
 package results
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -30,7 +31,9 @@ func Artifacts(s *session.Session) *cobra.Command {
 		Short:   "List and fetch the files that were kept of a run",
 		Long: `Lists and fetches the files that were kept of a run: those that its descriptor
 names in [[output.artifacts]]. They are there once the benchmark is over. A
-file's name is ATTEMPT/ROLE-INDEX/PATH.`,
+file's name is ATTEMPT/ROLE-INDEX/PATH. A name with characters that are not
+shown, such as the end of a line, is shown in quotes ("a\\nb"), and can be typed
+so.`,
 	}, artifactsList(s), artifactsGet(s))
 }
 
@@ -66,7 +69,7 @@ func printArtifacts(s *session.Session, run string, files []*baiv1.Artifact) err
 		return s.Print(text)
 	case "name":
 		for _, f := range files {
-			if err := session.Put(s.Env.Out, show.Clean(f.GetName())+"\n"); err != nil {
+			if err := session.Put(s.Env.Out, show.Name(f.GetName())+"\n"); err != nil {
 				return err
 			}
 		}
@@ -83,7 +86,7 @@ func printArtifacts(s *session.Session, run string, files []*baiv1.Artifact) err
 		t.Columns = append(t.Columns, show.Column{Title: "KEPT"})
 	}
 	for _, f := range files {
-		row := []string{f.GetName(), show.Bytes(f.GetSize()), fmt.Sprintf("%.*s", digits, f.GetSha256())}
+		row := []string{show.Name(f.GetName()), show.Bytes(f.GetSize()), fmt.Sprintf("%.*s", digits, f.GetSha256())}
 		if s.Output == "wide" {
 			row = append(row, show.Time(f.GetTime()))
 		}
@@ -107,7 +110,9 @@ func artifactsGet(s *session.Session) *cobra.Command {
 pattern as 1/*/results/*.json, and puts them below the folder of --to under
 their names. Each is checked against its sha256 before it has its name. What was
 interrupted is gone on with; a file that is there already is left as it is, and
-another one in its place only overwritten with --force.
+another one in its place only overwritten with --force. A file that cannot be
+fetched stops no other. Names that this system does not have are escaped: a
+character that is not allowed, and "%", become %XX.
 
 With --to - the one file is written to standard output. With -o json or yaml:
 {"artifacts": [{"path", "already", ...}]}. With -o name: the paths.`,
@@ -164,7 +169,7 @@ func wantedOf(files []*baiv1.Artifact, run string, names []string) ([]*baiv1.Art
 
 func matches(name string, f *baiv1.Artifact) bool {
 	ok, err := path.Match(name, f.GetName())
-	return name == f.GetName() || err == nil && ok
+	return name == f.GetName() || name == show.Name(f.GetName()) || err == nil && ok
 }
 
 func writeOut(ctx context.Context, s *session.Session, c *bai.Client, run string, f *baiv1.Artifact) error {
@@ -199,15 +204,58 @@ func (f fetching) save(cmd *cobra.Command, s *session.Session, c *bai.Client, ru
 	ctx, release := s.Env.Interrupts(cmd.Context(), verdict.ErrDetached)
 	defer release()
 	var all []saved
+	var faults []error
 	for _, file := range files {
-		already, err := f.saver(ctx, s, c, run, root, file).Save(file)
+		done, err := f.saver(ctx, s, c, run, root, file).Save(file)
 		s.Screen.Live("")
 		if err != nil {
-			return errors.Join(printSaved(s, all), cause(ctx, err))
+			faults = append(faults, cause(ctx, err))
+			if ends(ctx, err) {
+				break
+			}
+			continue
 		}
-		all = append(all, saved{path.Join(f.folder, file.GetName()), already, file})
+		if done.Path != file.GetName() {
+			s.Screen.Note(fmt.Sprintf("baictl: this system has no file %s: it is written as %s", show.Name(file.GetName()), show.Name(done.Path)))
+		}
+		all = append(all, saved{path.Join(f.folder, done.Path), done.Already, file})
 	}
-	return printSaved(s, all)
+	return errors.Join(printSaved(s, all), unsaved(ctx, s, faults, len(files)))
+}
+
+// ends reports whether an error that one file met ends the fetching of all.
+func ends(ctx context.Context, err error) bool {
+	_, away := errors.AsType[*bai.UnavailableError](err)
+	return ctx.Err() != nil || away
+}
+
+// unsaved is the error of a fetching of so many files. Where several were wanted,
+// it prints the faults, and the error says how many there are.
+func unsaved(ctx context.Context, s *session.Session, faults []error, files int) error {
+	if len(faults) == 0 || files == 1 || len(faults) == 1 && ends(ctx, faults[0]) {
+		return errors.Join(faults...)
+	}
+	for _, err := range faults {
+		s.Screen.Note("baictl: " + verdict.Line(err))
+	}
+	return &unsavedError{faults: faults, files: files}
+}
+
+// An unsavedError says that some files were not fetched. It does not say why: that
+// was printed.
+type unsavedError struct {
+	faults []error
+	files  int
+}
+
+// Error says how many.
+func (e *unsavedError) Error() string {
+	return fmt.Sprintf("%d of %s were not fetched", len(e.faults), verdict.Plural(e.files, "file"))
+}
+
+// Unwrap returns the gravest of the errors, which decides the exit code.
+func (e *unsavedError) Unwrap() error {
+	return slices.MaxFunc(e.faults, func(a, b error) int { return cmp.Compare(verdict.Code(a), verdict.Code(b)) })
 }
 
 func (f fetching) saver(ctx context.Context, s *session.Session, c *bai.Client, run string, root *os.Root, file *baiv1.Artifact) download.Saver {
@@ -242,7 +290,7 @@ func printSaved(s *session.Session, all []saved) error {
 		return printSavedObjects(s, all)
 	}
 	for _, one := range all {
-		text := show.Clean(one.path)
+		text := show.Name(one.path)
 		if s.Output != "name" {
 			text += ", " + show.Bytes(one.file.GetSize())
 			if one.already {

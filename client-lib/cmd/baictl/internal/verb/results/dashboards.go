@@ -1,12 +1,14 @@
 package results
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/contexts"
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/session"
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/verdict"
 	"github.com/benchmark-ai/bai/client-lib/internal/kibana"
@@ -37,7 +39,8 @@ func installDashboards(s *session.Session) *cobra.Command {
 		Short: "Import the dashboards into Kibana",
 		Long: `Imports data views, saved searches and dashboards into Kibana, in place of those
 of an earlier time. Kibana is that of --kibana or of the context (baictl config
-set-context NAME --kibana URL); then baictl get prints the link of a run.`,
+set-context NAME --kibana URL); then baictl get prints the link of a run. A
+--prefix is kept in the contexts with that Kibana, for the link.`,
 		Example: `  baictl dashboards install --kibana https://kibana.example.org \
     --api-key-file ~/.kibana-key`,
 		Args: session.Arguments(0, 0, ""),
@@ -53,8 +56,8 @@ set-context NAME --kibana URL); then baictl get prints the link of a run.`,
 			if err != nil {
 				return err // as for any platform that cannot be reached
 			}
-			s.Screen.Note(fmt.Sprintf("%d objects are in Kibana: %s/app/dashboards", n, strings.TrimSuffix(a.server.URL, "/")))
-			return nil
+			s.Screen.Note(fmt.Sprintf("installed %d objects: %s/app/dashboards", n, strings.TrimSuffix(a.server.URL, "/")))
+			return a.keepPrefix(s)
 		},
 	}
 	f := cmd.Flags()
@@ -63,21 +66,40 @@ set-context NAME --kibana URL); then baictl get prints the link of a run.`,
 	f.StringVar(&a.keyFile, "api-key-file", "", "`FILE` with an API key")
 	f.StringVar(&a.server.User, "user", "", "`NAME` to log in with, instead of a key")
 	f.StringVar(&a.pwFile, "password-file", "", "`FILE` with that user's password")
-	f.StringVar(&a.prefix, "prefix", kibana.Prefix, "`TEXT` with which the names of the platform's indices begin")
+	f.StringVar(&a.prefix, "prefix", "", "`TEXT` with which the names of the platform's indices begin; empty means that of the context, or bai")
 	return cmd
+}
+
+// keepPrefix keeps the prefix in the contexts whose Kibana has the dashboards.
+func (a *access) keepPrefix(s *session.Session) error {
+	all, err := contexts.Load(s.ConfigPath())
+	if err != nil {
+		return &verdict.UsageError{Message: err.Error(), Help: "baictl config --help"}
+	}
+	changed := false
+	for name, one := range all.All {
+		if strings.TrimSuffix(one.Kibana, "/") != strings.TrimSuffix(a.server.URL, "/") || cmp.Or(one.KibanaPrefix, kibana.Prefix) == a.prefix {
+			continue
+		}
+		one.KibanaPrefix, changed = a.prefix, true
+		all.All[name] = one
+	}
+	if !changed {
+		return nil
+	}
+	return all.Save(s.ConfigPath())
 }
 
 // settle reads what is named, and says what is missing.
 func (a *access) settle(s *session.Session) error {
-	if a.server.URL == "" {
-		where, err := s.Where()
-		if err != nil {
-			return err
-		}
-		a.server.URL = where.Kibana
+	where, err := s.Where()
+	if err != nil {
+		return err
 	}
+	a.server.URL = cmp.Or(a.server.URL, where.Kibana)
+	a.prefix = cmp.Or(a.prefix, where.KibanaPrefix, kibana.Prefix)
 	if a.server.URL == "" {
-		return &verdict.UsageError{Message: "which Kibana? Name it with --kibana URL", Help: "baictl dashboards install --help"}
+		return &verdict.UsageError{Message: "name the Kibana: --kibana URL", Help: "baictl dashboards install --help"}
 	}
 	if err := session.CheckKibana(a.server.URL); err != nil {
 		return err

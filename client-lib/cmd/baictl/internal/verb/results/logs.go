@@ -26,6 +26,7 @@ type view struct {
 	timestamps bool
 	stdout     bool
 	stderr     bool
+	raw        bool
 }
 
 // Logs is the verb logs.
@@ -36,8 +37,9 @@ func Logs(s *session.Session) *cobra.Command {
 		Short:       "Show what a run's processes wrote",
 		Annotations: session.Only("table", "wide", "json", "yaml"),
 		Long: `Shows the lines that a run's processes wrote to standard output and error, in
-the order in which they were read, as they are. -o wide says where each comes
-from. With -o json or yaml: one object for each line.
+the order in which they were read. Characters that could play with a terminal
+are written as \x1b, \r, \u202e; --raw prints the lines as they are. -o wide
+says where each comes from. With -o json or yaml: one object for each line.
 
 With --grep only lines that have every one of some words, in any case. A word is
 letters and digits, also joined by _ . and -, whole: "CUDA_error-7" is found by
@@ -71,6 +73,7 @@ mended.`,
 	flags.StringVar(&v.since, "since", "", "only lines read at `TIME` or later: how long ago, as 10m, or as 2026-01-31T15:04:05Z")
 	flags.StringVar(&v.Search, "grep", "", "only lines that have every one of these `WORDS`")
 	flags.BoolVar(&v.timestamps, "timestamps", false, "the time before each line")
+	flags.BoolVar(&v.raw, "raw", false, "the lines as they are, also what could play with a terminal")
 	flags.BoolVar(&v.stdout, "stdout", false, "only standard output")
 	flags.BoolVar(&v.stderr, "stderr", false, "only standard error")
 	return session.WithNoun(cmd)
@@ -128,6 +131,9 @@ func (v view) print(s *session.Session, w io.Writer, line *baiv1.LogLine) error 
 		return s.PrintOne(w, show.JSON(line))
 	}
 	text := line.GetText() + "\n"
+	if !v.raw {
+		text = show.Safe(line.GetText()) + "\n"
+	}
 	if s.Output == "wide" {
 		text = whence(line) + "  " + text
 	}

@@ -128,7 +128,7 @@ func printSamples(ctx context.Context, s *session.Session, c *bai.Client, q bai.
 func printCSV(ctx context.Context, s *session.Session, c *bai.Client, q bai.Query) error {
 	w := csv.NewWriter(s.Env.Out)
 	defer w.Flush()
-	if err := w.Write([]string{"time", "metric", "value", "unit", "step", "labels", "attempt", "role", "index", "container", "stream", "sequence", "sub", "run"}); err != nil {
+	if err := w.Write([]string{"time", "metric", "value", "unit", "step", "labels", "attempt", "role", "index", "container", "stream", "sequence", "sub", "run", "direction"}); err != nil {
 		return fmt.Errorf("write the output: %w", err)
 	}
 	for m, err := range c.Samples(ctx, q) {
@@ -153,7 +153,7 @@ func fields(m bai.Measured) []string {
 	return []string{
 		at, m.GetMetric(), show.Exact(m.GetValue()), m.GetUnit(), step, show.Labels(m.GetLabels()),
 		fmt.Sprint(o.GetAttempt()), o.GetRole(), fmt.Sprint(o.GetIndex()), o.GetContainer(), o.GetStream(),
-		strconv.FormatInt(m.GetSequence(), 10), fmt.Sprint(m.GetSub()), m.RunID,
+		strconv.FormatInt(m.GetSequence(), 10), fmt.Sprint(m.GetSub()), m.RunID, m.GetDirection(),
 	}
 }
 
@@ -162,11 +162,11 @@ func printSummaries(s *session.Session, q bai.Query, all []show.Summary) error {
 		return printMetricNames(s, all)
 	}
 	if len(all) == 0 {
-		of := "of runs that match"
+		none := "no run with such samples"
 		if q.Run != "" {
-			of = "of run " + show.Clean(q.Run)
+			none = "run " + show.Clean(q.Run) + " has no samples"
 		}
-		s.Screen.Note("baictl: there are no samples " + of)
+		s.Screen.Note("baictl: " + none)
 		return nil
 	}
 	for _, m := range all {
@@ -191,10 +191,11 @@ func printMetricNames(s *session.Session, all []show.Summary) error {
 	return nil
 }
 
-// summaryTable has a column of runs where there may be many, and one of labels
-// where there are any.
+// summaryTable has a column of runs where there may be many, and columns of labels
+// and of directions where there are any.
 func summaryTable(all []show.Summary, runs, wide bool) show.Table {
 	labels := slices.ContainsFunc(all, func(m show.Summary) bool { return m.Labels != "" })
+	better := slices.ContainsFunc(all, func(m show.Summary) bool { return m.Direction != "" })
 	t := show.Table{}
 	if runs {
 		t.Columns = append(t.Columns, show.Column{Title: "RUN"})
@@ -202,6 +203,9 @@ func summaryTable(all []show.Summary, runs, wide bool) show.Table {
 	t.Columns = append(t.Columns, show.Column{Title: "METRIC", Flex: true}, show.Column{Title: "UNIT", Flex: true})
 	if labels {
 		t.Columns = append(t.Columns, show.Column{Title: "LABELS", Flex: true})
+	}
+	if better {
+		t.Columns = append(t.Columns, show.Column{Title: "BETTER"})
 	}
 	numbers := []string{"N", "MEDIAN", "MIN", "MAX"}
 	if wide {
@@ -218,6 +222,9 @@ func summaryTable(all []show.Summary, runs, wide bool) show.Table {
 		row = append(row, m.Metric, m.Unit)
 		if labels {
 			row = append(row, m.Labels)
+		}
+		if better {
+			row = append(row, show.Clean(m.Direction))
 		}
 		row = append(row, fmt.Sprint(m.N), show.Number(m.Median), show.Number(m.Min), show.Number(m.Max))
 		if wide {

@@ -5,6 +5,7 @@ import (
 	"encoding/csv"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/benchmark-ai/bai/client-lib/bai"
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/session"
@@ -50,11 +51,11 @@ func remark(res *baiv1.GetSummariesResponse) string {
 	run := show.Clean(res.GetRunId())
 	switch {
 	case res.GetPending():
-		return "the samples of run " + run + " are not summarised yet: it goes on, or not all of them are there; without --summary, baictl metrics shows those that are"
+		return "run " + run + " has no summary yet: it is not over, or samples are missing; leave out --summary to see the samples so far"
 	case !res.GetComplete():
-		return "samples of run " + run + " are missing: these are of those that came"
+		return "samples of run " + run + " are missing: this is a summary of the others"
 	case len(res.GetSummaries()) == 0:
-		return "there are no samples of run " + run
+		return "run " + run + " has no samples"
 	}
 	return ""
 }
@@ -72,24 +73,31 @@ func summaryNames(s *session.Session, res *baiv1.GetSummariesResponse) error {
 	return nil
 }
 
-// summaries has a column of labels where there are any.
+// summaries has columns of labels and of directions where there are any.
 func summaries(all []*baiv1.MetricSummary, wide bool) show.Table {
 	labels := slices.ContainsFunc(all, func(m *baiv1.MetricSummary) bool { return len(m.GetLabels()) > 0 })
 	t := show.Table{Columns: []show.Column{{Title: "METRIC", Flex: true}, {Title: "UNIT", Flex: true}}}
 	if labels {
 		t.Columns = append(t.Columns, show.Column{Title: "LABELS", Flex: true})
 	}
+	better := slices.ContainsFunc(all, func(m *baiv1.MetricSummary) bool { return m.GetDirection() != "" })
+	if better {
+		t.Columns = append(t.Columns, show.Column{Title: "BETTER"})
+	}
 	titles := []string{"N", "MEDIAN", "FROM", "TO", "MIN", "MAX", "P90", "P95", "P99"}
 	if wide {
 		titles = append(titles, "LEVEL", "MEAN", "SD", "FIRST", "LAST", "NAN")
 	}
 	for _, title := range titles {
-		t.Columns = append(t.Columns, show.Column{Title: title, Right: true})
+		t.Columns = append(t.Columns, show.Column{Title: title, Right: true, Optional: strings.HasPrefix(title, "P")})
 	}
 	for _, m := range all {
 		row := []string{m.GetMetric(), m.GetUnit()}
 		if labels {
 			row = append(row, show.Labels(m.GetLabels()))
+		}
+		if better {
+			row = append(row, show.Clean(m.GetDirection()))
 		}
 		from, to, level := "-", "-", "-"
 		if i := m.GetInterval(); i != nil {
@@ -116,7 +124,7 @@ func numbers(form func(float64) string, values ...float64) []string {
 
 func summaryCSV(s *session.Session, res *baiv1.GetSummariesResponse) error {
 	w := csv.NewWriter(s.Env.Out)
-	rows := [][]string{{"metric", "unit", "labels", "n", "not_numbers", "median", "low", "high", "level", "min", "max", "p90", "p95", "p99", "mean", "sd", "first", "last", "run"}}
+	rows := [][]string{{"metric", "unit", "labels", "n", "not_numbers", "median", "low", "high", "level", "min", "max", "p90", "p95", "p99", "mean", "sd", "first", "last", "run", "direction"}}
 	for _, m := range res.GetSummaries() {
 		row := []string{m.GetMetric(), m.GetUnit(), show.Labels(m.GetLabels()), fmt.Sprint(m.GetN()), fmt.Sprint(m.GetNotNumbers()), show.Exact(m.GetMedian())}
 		if i := m.GetInterval(); i != nil {
@@ -125,7 +133,7 @@ func summaryCSV(s *session.Session, res *baiv1.GetSummariesResponse) error {
 			row = append(row, "", "", "")
 		}
 		row = append(row, numbers(show.Exact, m.GetMin(), m.GetMax(), m.GetP90(), m.GetP95(), m.GetP99(), m.GetMean(), m.GetSd(), m.GetFirst(), m.GetLast())...)
-		rows = append(rows, append(row, res.GetRunId()))
+		rows = append(rows, append(row, res.GetRunId(), m.GetDirection()))
 	}
 	if err := w.WriteAll(rows); err != nil {
 		return fmt.Errorf("write the output: %w", err)

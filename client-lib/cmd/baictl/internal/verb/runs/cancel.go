@@ -7,7 +7,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/session"
-	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/show"
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/verdict"
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 )
@@ -62,7 +61,7 @@ func printCanceled(s *session.Session, runs []*baiv1.Run) error {
 	for _, run := range runs {
 		text := run.GetId()
 		if s.Output != "name" {
-			text += " " + show.Status(run)
+			text += " " + canceled(run)
 		}
 		if err := session.Put(s.Env.Out, text+"\n"); err != nil {
 			return err

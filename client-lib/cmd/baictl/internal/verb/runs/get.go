@@ -1,6 +1,7 @@
 package runs
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -116,19 +117,22 @@ func (e extra) entries() []session.Entry {
 // describe is all of a run for people, one line for each thing that is known.
 func describe(s *session.Session, run *baiv1.Run, more extra) string {
 	var b strings.Builder
+	width := widthOf(s)
 	say := func(what, value string) {
 		if value != "" {
-			fmt.Fprintf(&b, "%-11s %s\n", what, value)
+			b.WriteString(show.Hang(fmt.Sprintf("%-11s ", what), value, width) + "\n")
 		}
 	}
 	status := show.Status(run)
 	say("ID", run.GetId())
 	say("Name", show.Clean(run.GetName()))
+	say("About", show.Clean(run.GetDescription()))
 	say("Status", s.Screen.Paint(follow.Style(status), status))
 	say("Why", show.Clean(verdict.Because(run.GetReason(), run.GetFailureClass(), run.GetMessage())))
 	if run.ExitCode != nil {
 		say("Exit code", fmt.Sprint(run.GetExitCode()))
 	}
+	say("Hint", endless(run, time.Now()))
 	say("Progress", show.Progress(run.GetProgress()))
 	say("Attempt", fmt.Sprint(run.GetAttempt()))
 	say("Owner", show.Clean(run.GetOwner()))
@@ -145,6 +149,8 @@ func describe(s *session.Session, run *baiv1.Run, more extra) string {
 	say("Ended", show.Time(run.GetEndTime()))
 	say("Took", show.Span(run.GetCreateTime(), run.GetEndTime()))
 	say("Code", code(run.GetScript()))
+	say("Framework", show.Clean(strings.TrimSpace(run.GetFramework()+" "+run.GetFrameworkVersion())))
+	say("Data IDs", show.Clean(strings.Join(run.GetDataIds(), ", ")))
 	for _, d := range run.GetData() {
 		if !show.IsCode(d) {
 			say("Data set", dataSet(d))
@@ -168,6 +174,15 @@ func describe(s *session.Session, run *baiv1.Run, more extra) string {
 		}
 	}
 	return b.String()
+}
+
+// widthOf is how wide lines about a run are: scripts look for them where there is no
+// terminal.
+func widthOf(s *session.Session) int {
+	if s.Output == "wide" || !s.Screen.IsTerminal() {
+		return show.Unbound
+	}
+	return s.Screen.Width()
 }
 
 // measured says which numbers a run brought, and what it brought that is not there.
@@ -194,7 +209,7 @@ func dashboard(s *session.Session, run *baiv1.Run) string {
 	if t := run.GetEndTime(); t != nil {
 		end = t.AsTime()
 	}
-	return kibana.Link(where.Kibana, kibana.Prefix, run.GetId(), run.GetCreateTime().AsTime(), end)
+	return kibana.Link(where.Kibana, cmp.Or(where.KibanaPrefix, kibana.Prefix), run.GetId(), run.GetCreateTime().AsTime(), end)
 }
 
 // code is what was sent along with a run.
@@ -217,6 +232,8 @@ func completeness(c *baiv1.Completeness) string {
 	switch {
 	case c == nil:
 		return ""
+	case c.GetComplete() && (c.GetDropped() > 0 || len(c.GetNotes()) > 0):
+		return show.Clean(verdict.Stored(c)) // all that was sent, which is not all that the run brought
 	case c.GetComplete():
 		return show.Clean(verdict.Stored(c) + ", complete")
 	default:

@@ -85,7 +85,7 @@ func (l listing) once(ctx context.Context, s *session.Session, filter bai.Filter
 		return err
 	}
 	if more {
-		s.Screen.Note(fmt.Sprintf("baictl: there are more than these %d (see --limit)", l.limit))
+		s.Screen.Note(fmt.Sprintf("baictl: showing %d; more match (--limit 0 shows all)", l.limit))
 	}
 	return nil
 }
@@ -129,9 +129,9 @@ func (l listing) print(s *session.Session, runs []*baiv1.Run, owner string) erro
 
 func whose(owner string) string {
 	if owner == "" {
-		return " that match"
+		return " match"
 	}
-	return fmt.Sprintf(" of %s that match (baictl list -A lists everybody's)", show.Clean(owner))
+	return fmt.Sprintf(" of %s match (baictl list -A lists those of all owners)", show.Clean(owner))
 }
 
 // statusColumn is where a table of runs has the status.

@@ -11,6 +11,7 @@ import (
 	"github.com/benchmark-ai/bai/client-lib/bai"
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/session"
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/show"
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/verdict"
 )
 
 func backfill(s *session.Session) *cobra.Command {
@@ -20,8 +21,8 @@ func backfill(s *session.Session) *cobra.Command {
 		Short: "Make the runs of past firings that have none",
 		Long: `Makes the runs of past firings that have none, from one time on and before
 another, with the descriptor that the schedule has now, and prints the times. It
-takes up to 10,000 firings, a week of a schedule that fires every minute. Again
-it makes no run twice.
+takes up to 10,000 firings, nearly a week of a schedule that fires every minute.
+Again it makes no run twice.
 
 A date or time without an offset is read in the zone of the schedule, in which
 the times are printed too: 2026-01-31 is where that day begins there. Of a time
@@ -98,6 +99,22 @@ func order(ctx context.Context, s *session.Session, c *bai.Client, name string, 
 	return got, nil
 }
 
+// firingsMade says how many of the firings have a run, and how many get one.
+func firingsMade(present, missing int) string {
+	all := verdict.Plural(present+missing, "firing")
+	switch {
+	case present+missing == 0:
+		return "the schedule does not fire in that time"
+	case missing == 0 && present == 1:
+		return "the 1 firing has a run already"
+	case missing == 0:
+		return "all " + all + " have a run already"
+	case present == 0:
+		return "making a run for each of " + all
+	}
+	return fmt.Sprintf("making a run for %d of %s; the others have one", missing, all)
+}
+
 func printMissing(s *session.Session, got bai.Backfilled, zone string) error {
 	if s.Structured() || s.Output == "name" {
 		zone = "UTC"
@@ -119,7 +136,7 @@ func printMissing(s *session.Session, got bai.Backfilled, zone string) error {
 		}
 	}
 	if s.Output != "name" {
-		s.Screen.Note(fmt.Sprintf("baictl: %d of %d firings have their run, the others will have it", got.Present, got.Present+len(times)))
+		s.Screen.Note("baictl: " + firingsMade(got.Present, len(times)))
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/benchmark-ai/bai/client-lib/bai"
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/screen"
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/session"
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/show"
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
@@ -32,7 +33,7 @@ With -o json or yaml: the schedule, with its descriptor. With -o name: its ID.`,
 		case s.Structured() || s.Output == "name":
 			return printOne(s, got)
 		}
-		if err := session.Put(s.Env.Out, about(got)); err != nil || len(got.GetFirings()) == 0 {
+		if err := session.Put(s.Env.Out, about(got, s.Screen)); err != nil || len(got.GetFirings()) == 0 {
 			return err
 		}
 		if err := session.Put(s.Env.Out, "\n"); err != nil {
@@ -43,11 +44,15 @@ With -o json or yaml: the schedule, with its descriptor. With -o name: its ID.`,
 }
 
 // about says what a schedule is, a line for each that there is to say.
-func about(got *baiv1.Schedule) string {
+func about(got *baiv1.Schedule, on *screen.Screen) string {
+	width := show.Unbound // scripts look for its lines
+	if on.IsTerminal() {
+		width = on.Width()
+	}
 	var text strings.Builder
 	line := func(name, value string) {
 		if value != "" {
-			fmt.Fprintf(&text, "%-12s %s\n", name, show.Clean(value))
+			text.WriteString(show.Hang(fmt.Sprintf("%-12s ", name), show.Clean(value), width) + "\n")
 		}
 	}
 	zone := got.GetTimezone()
@@ -88,11 +93,11 @@ func span(seconds int64) string {
 }
 
 func firings(got *baiv1.Schedule) show.Table {
-	t := show.Table{Columns: []show.Column{{Title: "FIRING"}, {Title: "RUN"}, {Title: "STATUS"}, {Title: "MISSED"}, {Title: "REASON"}, {Title: "MESSAGE", Flex: true, Wrap: true}}}
+	t := show.Table{Columns: []show.Column{{Title: "FIRING"}, {Title: "RUN"}, {Title: "STATUS"}, {Title: "MISSED", Optional: true}, {Title: "REASON"}, {Title: "MESSAGE", Flex: true, Wrap: true}}}
 	for _, f := range got.GetFirings() {
 		at := show.In(f.GetTime(), got.GetTimezone())
 		if f.GetCount() > 1 {
-			at += fmt.Sprintf(" and %d more", f.GetCount()-1)
+			at += fmt.Sprintf(" +%d", f.GetCount()-1)
 		}
 		missed := ""
 		if f.GetMissed() {

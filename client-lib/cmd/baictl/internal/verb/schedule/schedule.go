@@ -100,7 +100,7 @@ func printList(s *session.Session, all []*baiv1.Schedule) error {
 
 func table(all []*baiv1.Schedule, wide bool) show.Table {
 	t := show.Table{Columns: []show.Column{
-		{Title: "ID"}, {Title: "NAME", Flex: true}, {Title: "SCHEDULING", Flex: true}, {Title: "ZONE", Flex: true}, {Title: "NEXT"},
+		{Title: "ID"}, {Title: "NAME", Flex: true}, {Title: "SCHEDULING", Flex: true}, {Title: "ZONE", Flex: true, Optional: true}, {Title: "NEXT"},
 	}}
 	if wide {
 		for _, title := range []string{"CONCURRENCY", "MISSED", "VERSION", "OWNER", "NAMESPACE", "DESCRIPTOR", "DESCRIPTION"} {

@@ -167,25 +167,26 @@ func orDash(text string) string {
 }
 
 func configSet(s *session.Session) *cobra.Command {
-	var namespace, kibana string
+	var more contexts.Context
 	cmd := &cobra.Command{
 		Use:   "set-context NAME",
 		Short: "Make or change a context",
-		Long: `Makes or changes a context: what --server, --owner, --namespace and --kibana
-say; what is not given stays, what is given empty is taken away. The first
-context that is made is the current one.`,
+		Long: `Makes or changes a context, from --server, --owner, --namespace, --kibana and
+--kibana-prefix. A flag that is left out changes nothing, an empty one takes its
+value away. The first context becomes the current one.`,
 		Example: `  baictl config set-context lab --server lab.example.org:7070 --namespace vision
   baictl config use-context lab`,
 		Args:              session.Arguments(1, 1, "a context's NAME"),
 		ValidArgsFunction: s.Contexts,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return changing{s}.do(func(all *contexts.Contexts) (string, error) {
-				return setContext(cmd, s, all, args[0], contexts.Context{Namespace: namespace, Kibana: kibana})
+				return setContext(cmd, s, all, args[0], more)
 			})
 		},
 	}
-	cmd.Flags().StringVar(&namespace, "namespace", "", "`TEAM` of what is submitted")
-	cmd.Flags().StringVar(&kibana, "kibana", "", "`URL` of the Kibana that shows the platform's runs")
+	cmd.Flags().StringVar(&more.Namespace, "namespace", "", "`TEAM` of what is submitted")
+	cmd.Flags().StringVar(&more.Kibana, "kibana", "", "`URL` of the Kibana that shows the platform's runs")
+	cmd.Flags().StringVar(&more.KibanaPrefix, "kibana-prefix", "", "`TEXT` that the dashboards were installed with (baictl dashboards install --prefix)")
 	return cmd
 }
 
@@ -199,7 +200,7 @@ func setContext(cmd *cobra.Command, s *session.Session, all *contexts.Contexts, 
 		flag  string
 		value string
 		field *string
-	}{{"server", typed.Server, &one.Server}, {"owner", typed.Owner, &one.Owner}, {"namespace", more.Namespace, &one.Namespace}, {"kibana", more.Kibana, &one.Kibana}} {
+	}{{"server", typed.Server, &one.Server}, {"owner", typed.Owner, &one.Owner}, {"namespace", more.Namespace, &one.Namespace}, {"kibana", more.Kibana, &one.Kibana}, {"kibana-prefix", more.KibanaPrefix, &one.KibanaPrefix}} {
 		if cmd.Flags().Changed(f.flag) {
 			*f.field = f.value
 		}

@@ -52,7 +52,9 @@ that was sent along are named and not exported. The same run gives the same
 bytes.
 
 Nothing is taken for an export before all of it is there. What lies there
-already is only overwritten with --force, and only if it is an export. A bucket
+already is only overwritten with --force, and only if it is an export. Other
+archives (x.zip, x.tar.gz) are not written: a name that ends so is refused, but
+for one with a slash at its end, which is a folder. A bucket
 is reached with the user's own credentials, as Amazon's tools do (AWS_PROFILE,
 AWS_ENDPOINT_URL and the like).
 
@@ -138,7 +140,7 @@ type IncompleteError struct {
 
 // Error says what.
 func (e *IncompleteError) Error() string {
-	return "not all of run " + e.Run + " was there to be exported: " + verdict.Missing(&baiv1.Completeness{Missing: e.Missing, Awaited: e.Awaited})
+	return "the export of run " + e.Run + " lacks data: " + verdict.Missing(&baiv1.Completeness{Missing: e.Missing, Awaited: e.Awaited})
 }
 
 // write exports the run to a sink.
@@ -247,5 +249,5 @@ func (e *exporting) print(m archive.Manifest) error {
 	case s.Output == "name":
 		return session.Put(s.Env.Out, show.Clean(e.target)+"\n")
 	}
-	return session.Put(s.Env.Out, fmt.Sprintf("run %s: %s, %s, in %s\n", m.Run, verdict.Plural(len(m.Files), "file"), show.Bytes(bytes), show.Clean(e.target)))
+	return session.Put(s.Env.Out, fmt.Sprintf("exported run %s to %s (%s, %s)\n", m.Run, show.Clean(e.target), verdict.Plural(len(m.Files), "file"), show.Bytes(bytes)))
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path/filepath"
 	"strings"
 
 	"github.com/benchmark-ai/bai/client-lib/bai/archive"
@@ -36,8 +37,32 @@ func sinkOf(ctx context.Context, target string, force bool) (archive.Sink, error
 		return nil, badPlace(target)
 	case strings.HasSuffix(target, archive.Suffix):
 		return archive.Tar(target, force)
+	case packed(target):
+		return nil, &verdict.UsageError{Message: fmt.Sprintf("%q: exports are folders or %s files: use %q, or %q for a folder of that name", target, archive.Suffix, unpacked(target)+archive.Suffix, target+"/")}
 	}
 	return archive.Folder(target, force)
+}
+
+// suffixes are those of files that hold others, of which baictl writes none.
+func suffixes() []string {
+	return []string{".zip", ".tar", ".gz", ".tgz", ".bz2", ".tbz2", ".xz", ".txz", ".zst", ".tzst", ".7z"}
+}
+
+// packed reports whether a name is one of a file that holds others.
+func packed(name string) bool { return unpacked(name) != name }
+
+// unpacked is the name of such a file without its suffixes.
+func unpacked(name string) string {
+	for {
+		short := name
+		for _, suffix := range suffixes() {
+			short = strings.TrimSuffix(short, suffix)
+		}
+		if short == name || filepath.Base(short) == "." || short == "" || strings.HasSuffix(short, "/") {
+			return name
+		}
+		name = short
+	}
 }
 
 // sourceAt returns the archive that the user names.

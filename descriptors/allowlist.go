@@ -1,0 +1,145 @@
+package descriptors
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/benchmark-ai/bai/descriptors/internal/shape"
+)
+
+// PlatformPrefix begins the names of the platform's own objects in a cluster. No
+// descriptor may name one of them.
+const PlatformPrefix = "bai-"
+
+// AnyNamespace is the key of the Allowlist that holds for every namespace.
+const AnyNamespace = "*"
+
+// An Allowlist says which objects of the cluster the descriptors of a namespace may
+// name. It never allows an object of the platform.
+type Allowlist struct {
+	Secrets []string `toml:"secrets"` // names of Secrets, for env.secrets and env.image_pull_secret; * stands for any text
+	Claims  []string `toml:"claims"`  // names of PersistentVolumeClaims, for volumes.claim; * stands for any text
+	Labels  []string `toml:"labels"`  // key=value: Secrets and claims with one of these labels too. The executor looks at their labels at launch, for which it needs the verb get on both kinds
+}
+
+// Allowlists are the Allowlist of each namespace, by its name.
+type Allowlists map[string]Allowlist
+
+// Check names the entries that can never allow anything.
+func (a Allowlists) Check() error {
+	var errs []error
+	for _, namespace := range slices.Sorted(maps.Keys(a)) {
+		for _, pattern := range slices.Concat(a[namespace].Secrets, a[namespace].Claims) {
+			if strings.HasPrefix(pattern, PlatformPrefix) || strings.Trim(pattern, "abcdefghijklmnopqrstuvwxyz0123456789-.*") != "" || pattern == "" {
+				errs = append(errs, fmt.Errorf("%q: %q is not the name of an object of yours, nor one with *: write lower-case letters, digits, - and ., and no name that begins with %s", namespace, pattern, PlatformPrefix))
+			}
+		}
+		for _, label := range a[namespace].Labels {
+			if key, _, ok := strings.Cut(label, "="); !ok || key == "" {
+				errs = append(errs, fmt.Errorf("%q: the label %q is not key=value", namespace, label))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// A ReferenceKind is a kind of object that a descriptor can name.
+type ReferenceKind string
+
+// The kinds.
+const (
+	RefSecret ReferenceKind = "Secret"
+	RefClaim  ReferenceKind = "PersistentVolumeClaim"
+)
+
+// A Reference is an object of the cluster that a descriptor names.
+type Reference struct {
+	Path string // of the key that names it
+	Kind ReferenceKind
+	Name string
+
+	Pull bool // the Secret only opens the registry of an image
+}
+
+// References are the objects of the cluster that d names, in the order of the
+// language.
+func (d *Descriptor) References() []Reference {
+	all := d.Env.references("env")
+	for i, v := range d.Volumes {
+		if v.Claim != "" {
+			all = append(all, Reference{Path: fmt.Sprintf("volumes[%d].claim", i), Kind: RefClaim, Name: v.Claim})
+		}
+	}
+	if d.Server != nil {
+		all = append(all, d.Server.Env.references("server.env")...)
+	}
+	return all
+}
+
+func (e Env) references(at string) []Reference {
+	var all []Reference
+	for _, name := range slices.Sorted(maps.Keys(e.Secrets)) {
+		all = append(all, Reference{Path: at + ".secrets." + shape.Quoted(name), Kind: RefSecret, Name: e.Secrets[name].Name})
+	}
+	if e.ImagePullSecret != "" {
+		all = append(all, Reference{Path: at + ".image_pull_secret", Kind: RefSecret, Name: e.ImagePullSecret, Pull: true})
+	}
+	return all
+}
+
+// Reserved reports whether the object is the platform's.
+func (r Reference) Reserved() bool { return strings.HasPrefix(r.Name, PlatformPrefix) }
+
+// Allows reports whether descriptors of a namespace may name an object, by its
+// name.
+func (a Allowlists) Allows(namespace string, r Reference) bool {
+	return !r.Reserved() && slices.ContainsFunc(a.of(namespace), func(l Allowlist) bool { return slices.ContainsFunc(l.names(r.Kind), r.matches) })
+}
+
+// Labels are the labels of which one allows the descriptors of a namespace to name
+// an object.
+func (a Allowlists) Labels(namespace string) []string {
+	var all []string
+	for _, l := range a.of(namespace) {
+		all = append(all, l.Labels...)
+	}
+	return all
+}
+
+func (a Allowlists) of(namespace string) []Allowlist {
+	return []Allowlist{a[AnyNamespace], a[namespace]}
+}
+
+func (l Allowlist) names(k ReferenceKind) []string {
+	if k == RefClaim {
+		return l.Claims
+	}
+	return l.Secrets
+}
+
+func (r Reference) matches(pattern string) bool {
+	ok, err := path.Match(pattern, r.Name) // no name of an object has a slash
+	return ok && err == nil
+}
+
+// Refusal says why descriptors of a namespace may not name an object, and what to
+// do; message is empty where they may, or where its labels decide.
+func (a Allowlists) Refusal(namespace string, r Reference) (message, remedy string) {
+	switch {
+	case r.Reserved():
+		return fmt.Sprintf("%q is a name of the platform's own objects, which begin with %s", r.Name, PlatformPrefix), fmt.Sprintf("name a %s of yours", r.Kind)
+	case a.Allows(namespace, r), len(a.Labels(namespace)) > 0:
+		return "", ""
+	}
+	key := "secrets"
+	if r.Kind == RefClaim {
+		key = "claims"
+	}
+	return fmt.Sprintf("descriptors of the namespace %q may not name the %s %q", namespace, r.Kind, r.Name),
+		fmt.Sprintf("the platform's settings have to allow it: [executor.pods.allow.%s] %s = [%q]", strconv.Quote(namespace), key, r.Name)
+}

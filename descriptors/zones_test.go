@@ -1,0 +1,68 @@
+package descriptors_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/benchmark-ai/bai/descriptors"
+)
+
+func TestAZoneIsKnownWhereThePlatformSaysSo(t *testing.T) {
+	const id, both = `aws_zone_id = "use1-az9"`, "aws_zone_id = \"use1-az9\"\navailability_zone = \"us-east-1a\""
+	tests := map[string]struct {
+		parser descriptors.Parser
+		keys   string
+		want   []string
+	}{
+		"a file alone may name any zone": {descriptors.Parser{}, id, nil},
+		"a zone of the settings":         {descriptors.Parser{Zones: []string{"use1-az9"}}, id, nil},
+		"another zone": {
+			descriptors.Parser{Zones: []string{"use1-az1", "use1-az2"}},
+			id,
+			[]string{`BAI0037 hardware.aws_zone_id: this platform does not know the zone "use1-az9" (use one of use1-az1, use1-az2, or availability_zone, which takes the name of a zone)`},
+		},
+		"a platform without a map": {
+			descriptors.Parser{Zones: []string{}},
+			id,
+			[]string{"BAI0037 hardware.aws_zone_id: this platform has no map of zone IDs (use availability_zone, which takes the name of a zone)"},
+		},
+		"what was accepted is not judged again": {descriptors.Parser{Zones: []string{}, Accepted: true}, id, nil},
+		"the name wins": {
+			descriptors.Parser{Zones: []string{}},
+			both,
+			[]string{"BAI0101 hardware.aws_zone_id: warning: availability_zone wins over it (leave one of the two out)"},
+		},
+		"one machine warns once": {
+			descriptors.Parser{OneMachine: true},
+			both,
+			[]string{"BAI0101 hardware.aws_zone_id: warning: the local cluster has no zones: this machine stands for all of them"},
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			_, faults := tt.parser.Parse("f.toml", []byte(whole("[hardware]\ncpus = 1\n"+tt.keys)))
+			var got []string
+			for _, f := range faults {
+				f.File, f.Line, f.Column = "", 0, 0
+				got = append(got, fmt.Sprintf("%s %s", f.Code, f.String()[len(":0:0: "):]))
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestAnAcceptedDescriptorMayNameAMachineThatOnlyThePlatformKnows(t *testing.T) {
+	text := []byte(whole("[hardware]\ninstance_type = \"lab.huge\"\nstrategy = \"mpi\"\n[hardware.distributed]\nprocesses_per_instance = \"gpus\"\nnum_instances = 2\n[ml]\nbenchmark_code = \"train\""))
+	for name, p := range map[string]descriptors.Parser{"its own kinds": {Instances: "lab.huge 8"}, "accepted": {Accepted: true}} {
+		if d, faults := p.Parse("f.toml", text); d == nil {
+			t.Errorf("%s: %v", name, faults)
+		}
+	}
+	if d, _ := descriptors.Parse("f.toml", text); d != nil {
+		t.Error("the language alone knows the machine")
+	}
+}

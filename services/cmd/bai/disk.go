@@ -1,0 +1,196 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math"
+	"os"
+	"syscall"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/benchmark-ai/bai/services/internal/pod"
+	"github.com/benchmark-ai/bai/services/internal/store"
+)
+
+// reserveFile holds room in the data folder for what the platform has to write where
+// others have filled the disk. It is removed then, and made again once there is room.
+const reserveFile = "reserve"
+
+// diskLook is how often is looked whether the disk is full.
+const diskLook = time.Second
+
+// fullDisk watches the disk of a data folder.
+type fullDisk struct {
+	dir *dataDir
+	log *zap.Logger
+}
+
+// look says how the disk is now.
+func (d fullDisk) look() (pod.Disk, error) {
+	free, all, err := space(d.dir.path)
+	if err != nil {
+		return pod.Disk{}, fmt.Errorf("look for free space in %s: %w", d.dir.path, err)
+	}
+	info, err := os.Lstat(d.dir.in(reserveFile))
+	held := err == nil && info.Size() == pod.FloorsOf(all).Reserve // a part of it is none
+	return pod.Disk{Free: free, All: all, Held: held}, nil
+}
+
+// check says that the disk is full, for who asks whether the platform is ready.
+func (d fullDisk) check(context.Context) error {
+	disk, err := d.look()
+	if err != nil {
+		return err
+	}
+	if problem := disk.Problem(d.dir.path); problem != "" {
+		return errors.New(problem)
+	}
+	return nil
+}
+
+// room says why no run is accepted now; empty where one is. Who cannot look accepts.
+func (d fullDisk) room() string {
+	disk, err := d.look()
+	if err != nil || disk.Accepts() {
+		return ""
+	}
+	return disk.Refusal(d.dir.path)
+}
+
+// reserve is how much of the disk stays free of benchmarks' output.
+func (d fullDisk) reserve() int64 {
+	disk, err := d.look()
+	if err != nil {
+		return 0
+	}
+	return pod.FloorsOf(disk.All).Output
+}
+
+// begin gives up the reserve where nothing could be opened without, and removes what
+// is left of one that a kill kept from being made.
+func (d fullDisk) begin() error {
+	if err := os.Remove(d.dir.in(reserveFile + ".new")); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("remove what is left of the disk's reserve: %w", err)
+	}
+	disk, err := d.look()
+	if err != nil || !disk.GivesUp(disk.Free) {
+		return nil //nolint:nilerr // who cannot look goes on
+	}
+	if err := os.Remove(d.dir.in(reserveFile)); err != nil {
+		return fmt.Errorf("give up the reserve of a disk that is full: %w", err)
+	}
+	return nil
+}
+
+// run keeps the reserve, and logs once when the disk is full and once when it has room
+// again.
+func (d fullDisk) run(ctx context.Context) error {
+	tick := time.NewTicker(diskLook)
+	defer tick.Stop()
+	full, failed, before := false, false, int64(math.MaxInt64)
+	for {
+		disk, err := d.look()
+		if err == nil {
+			err = d.keep(disk, before)
+			before = disk.Free
+		}
+		if err != nil && !failed {
+			d.log.Warn("the reserve of the disk cannot be kept", zap.Error(err))
+		}
+		failed = err != nil
+		if problem := disk.Problem(d.dir.path); problem != "" && !full {
+			d.log.Warn(problem)
+			full = true
+		} else if problem == "" && full {
+			d.log.Info("the platform's disk has room again", zap.String("free", pod.Size(disk.Free)))
+			full = false
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}
+
+// keep makes or removes the reserve, given what was free before.
+func (d fullDisk) keep(disk pod.Disk, before int64) error {
+	path := d.dir.in(reserveFile)
+	switch {
+	case disk.GivesUp(before):
+		d.log.Warn("the disk is full: the platform uses its reserve", zap.String("free", pod.Size(disk.Free)))
+		return os.Remove(path)
+	case disk.Holds():
+		return hold(path, pod.FloorsOf(disk.All).Reserve)
+	}
+	return nil
+}
+
+// hold makes a file of some size, whole or not at all. Where its room cannot be had
+// without writing, it is written with random bytes: a file system that compresses would
+// keep no room for zeros.
+func hold(path string, size int64) error {
+	temp := path + ".new"
+	f, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600) //nolint:gosec // in the data folder
+	if err != nil {
+		return err
+	}
+	if err = allocate(f, size); errors.Is(err, errors.ErrUnsupported) {
+		_, err = io.CopyN(f, rand.Reader, size)
+	}
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Rename(temp, path)
+	}
+	if err == nil {
+		return nil
+	}
+	if rest := os.Remove(temp); rest != nil && !errors.Is(rest, fs.ErrNotExist) {
+		err = errors.Join(err, rest)
+	}
+	return err
+}
+
+// results is a store that takes no more results while the disk is full: who brings
+// them waits.
+type results struct {
+	store.Docs
+
+	to   resultStore
+	disk fullDisk
+}
+
+// resultStore takes samples and lines.
+type resultStore interface {
+	AppendSamples(ctx context.Context, batches []store.Samples) error
+	AppendLines(ctx context.Context, batches []store.Lines) error
+}
+
+// AppendSamples implements index.Store.
+func (r results) AppendSamples(ctx context.Context, batches []store.Samples) error {
+	if err := r.full(); err != nil {
+		return err
+	}
+	return r.to.AppendSamples(ctx, batches)
+}
+
+// AppendLines implements index.Store.
+func (r results) AppendLines(ctx context.Context, batches []store.Lines) error {
+	if err := r.full(); err != nil {
+		return err
+	}
+	return r.to.AppendLines(ctx, batches)
+}
+
+func (r results) full() error {
+	disk, err := r.disk.look()
+	if err != nil || disk.Stores() {
+		return nil //nolint:nilerr // who cannot look does not wait
+	}
+	return fmt.Errorf("%s: %w", disk.Problem(r.disk.dir.path), syscall.ENOSPC)
+}

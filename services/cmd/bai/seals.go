@@ -1,0 +1,162 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/benchmark-ai/bai/services/cmd/internal/program"
+	"github.com/benchmark-ai/bai/services/internal/config"
+	"github.com/benchmark-ai/bai/services/internal/kafka"
+	"github.com/benchmark-ai/bai/services/internal/kafka/admin"
+	"github.com/benchmark-ai/bai/services/internal/store/elastic"
+)
+
+// Validate implements config.Validator. What a platform wrote is as it is.
+func (j *joining) Validate() error { return nil }
+
+func (o *operator) seals() *cobra.Command {
+	c := &cobra.Command{
+		Use: "seals", Short: "The seals by which services know each other's messages", Args: cobra.NoArgs,
+		Long: `Services seal the messages by which they tell each other what becomes of runs, with
+the key in kafka.seal_key_file, which no pod of a run has. Messages without a seal
+are refused from the offsets on that are noted in the store.`,
+	}
+	var data string
+	c.PersistentFlags().StringVar(&data, "data", "", "`directory` of a standalone platform, which runs, instead of --config")
+	c.AddCommand(
+		&cobra.Command{
+			Use: "show", Short: "Say from which offsets on messages must have a seal", Args: cobra.NoArgs,
+			Long: fmt.Sprintf(`Say for each partition which offsets it has, from which on messages must have a
+seal, and how many of its newest %d messages have none. Where services of an
+earlier version run, new messages have none.`, admin.Sampled),
+			RunE: func(c *cobra.Command, _ []string) error { return o.withSeals(c.Context(), data, o.showSeals) },
+		},
+		&cobra.Command{
+			Use: "require", Short: "Demand a seal of every message from now on", Args: cobra.NoArgs,
+			Long: `Demand a seal of every message that comes from now on. Messages that are there stay
+believed, so that runs in flight and replays go on. Run it once all services have
+the key and none of an earlier version runs, for what that would write is refused.
+Services learn of it at once. Run it again when the messages of before are
+no longer kept: then seals are demanded of all. It is never taken back.`,
+			RunE: func(c *cobra.Command, _ []string) error { return o.withSeals(c.Context(), data, o.requireSeals) },
+		},
+	)
+	return c
+}
+
+// withSeals does something with the brokers, and what the store notes of seals.
+func (o *operator) withSeals(ctx context.Context, data string, do func(context.Context, kafka.Settings, kafka.SealsIn) error) (err error) {
+	var j joining
+	if data != "" {
+		if err := readJoining(data, &j); err != nil {
+			return err
+		}
+	} else {
+		var s adminSettings
+		if err := config.Load(o.config, &s); err != nil {
+			return err
+		}
+		switch {
+		case len(s.Kafka.Brokers) == 0:
+			return fmt.Errorf("%s: kafka.brokers: at least one is needed, or --data for a standalone platform", o.config)
+		case len(s.Elasticsearch.Addresses) == 0:
+			return fmt.Errorf("%s: elasticsearch.addresses: at least one is needed, or --data for a standalone platform", o.config)
+		}
+		j.Kafka, j.Elasticsearch = s.Kafka, &s.Elasticsearch
+	}
+	j.Kafka.Source = "bai-admin"
+	if j.Elasticsearch == nil {
+		j.Elasticsearch = &elastic.Settings{}
+	}
+	docs, err := program.OpenStore(ctx, j.Store, *j.Elasticsearch)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, docs.Close()) }()
+	return do(ctx, j.Kafka, kafka.SealsIn{Docs: docs})
+}
+
+// readJoining reads how a service joins the platform of a data directory.
+func readJoining(data string, j *joining) error {
+	path := filepath.Join(data, "services.toml")
+	if _, err := os.Stat(path); err != nil {
+		return fmt.Errorf("look for the platform of %s: %w; start it, then try again", data, err)
+	}
+	return config.Load(path, j)
+}
+
+func (o *operator) showSeals(ctx context.Context, s kafka.Settings, in kafka.SealsIn) error {
+	seals, err := in.Seals(ctx)
+	if err != nil {
+		return err
+	}
+	partitions, err := admin.LookAtSeals(ctx, s, seals)
+	if err != nil {
+		return err
+	}
+	w := tabwriter.NewWriter(o.out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "TOPIC\tPARTITION\tFIRST\tEND\tSEALS FROM\tWITHOUT SEAL")
+	for _, p := range partitions {
+		from, without := strconv.FormatInt(p.From, 10), "unknown"
+		if p.From < 0 {
+			from = "not demanded"
+		}
+		if p.Unsealed >= 0 {
+			without = fmt.Sprintf("%d of %d", p.Unsealed, min(p.Extent.End-p.Extent.First, admin.Sampled))
+		}
+		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%s\t%s\n", p.Topic, p.Partition, p.Extent.First, p.Extent.End, from, without)
+	}
+	return w.Flush()
+}
+
+func (o *operator) requireSeals(ctx context.Context, s kafka.Settings, in kafka.SealsIn) error {
+	inspector, err := kafka.NewInspector(s)
+	if err != nil {
+		return err
+	}
+	if !inspector.Knows() {
+		return errors.New("kafka.seal_key_file: is needed: without a key services write no seals, and nothing that they write would be believed. Make one with 'openssl rand -hex 32', and give all services the same")
+	}
+	if _, err := kafka.RequireSeals(ctx, s, in); err != nil {
+		return err
+	}
+	if err := o.showSeals(ctx, s, in); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(o.out, "seals are demanded of every message from these offsets on")
+	return err
+}
+
+// noteMade has all that comes to topics that were just made carry a seal, where the
+// settings have the key of the seals and the store that notes it.
+func (o *operator) noteMade(ctx context.Context, s kafka.Settings, p admin.Plan) (err error) {
+	var made []string
+	for _, t := range p.Create {
+		made = append(made, t.Name)
+	}
+	if s.SealKeyFile == "" || len(kafka.Seals{}.Made(made...).Topics) == 0 {
+		return nil // services say where seals are not demanded
+	}
+	var a adminSettings
+	if err := config.Load(o.config, &a); err != nil {
+		return err
+	}
+	if len(a.Elasticsearch.Addresses) == 0 {
+		_, err := fmt.Fprintln(o.out, "messages without a seal are believed on the new topics: set elasticsearch.addresses, then run 'bai admin seals require'")
+		return err
+	}
+	docs, err := program.OpenStore(ctx, "", a.Elasticsearch)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, docs.Close()) }()
+	_, err = kafka.SealsIn{Docs: docs}.Change(ctx, func(was kafka.Seals) kafka.Seals { return was.Made(made...) })
+	return err
+}

@@ -1,0 +1,79 @@
+package main
+
+import (
+	"bytes"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"github.com/benchmark-ai/bai/services/internal/broker"
+	"github.com/benchmark-ai/bai/services/internal/cluster/local"
+	"github.com/benchmark-ai/bai/services/internal/kafka"
+)
+
+// Users of the embedded broker, and the files with their passwords.
+const (
+	platformUser, platformPassword = "bai", "broker.password"
+	podsUser, podsPassword         = "bai-pods", "pods.password"
+)
+
+// brokerUsers returns who may speak to the embedded broker, and has this platform and
+// its pods speak as these. There are none where pods of a platform that asked nobody
+// still run: these would lose their broker.
+func (p *platform) brokerUsers() ([]broker.User, error) {
+	k := &p.settings.Kafka
+	_, err := os.Lstat(p.dir.in(platformPassword))
+	if errors.Is(err, fs.ErrNotExist) && p.door == nil && local.Runs(p.dir.in("pods")) {
+		p.log.Warn("benchmarks run that an earlier version started: the embedded broker asks programs of this machine for no password until the next start without them")
+		return nil, nil
+	}
+	key, err := os.ReadFile(k.KeyFile)
+	if err != nil {
+		return nil, fmt.Errorf("read the platform's key: %w", err)
+	}
+	own, pods := passwordOf(key, platformUser), passwordOf(key, podsUser)
+	if err := errors.Join(p.dir.keepPassword(platformPassword, own), p.dir.keepPassword(podsPassword, pods)); err != nil {
+		return nil, err
+	}
+	k.TLS, k.Pods.TLS = kafka.TLS{}, kafka.TLS{}
+	k.SASL = kafka.SASL{Mechanism: kafka.ScramSHA256, User: platformUser, PasswordFile: p.dir.in(platformPassword)}
+	k.Pods.SASL = kafka.SASL{Mechanism: kafka.ScramSHA256, User: podsUser, PasswordFile: p.dir.in(podsPassword)}
+	return []broker.User{{Name: platformUser, Password: own, All: true}, {Name: podsUser, Password: pods, Writes: podsWrite()}}, nil
+}
+
+// podsWrite are the topics that pods may write to.
+func podsWrite() []string {
+	var topics []string
+	for _, r := range (kafka.Principals{kafka.Pods: {"User:" + podsUser}}).Rights() {
+		if r.Resource == "topic" && r.Operation == "Write" {
+			topics = append(topics, r.Name)
+		}
+	}
+	return topics
+}
+
+// passwordOf returns a user's password. It follows from the platform's key, so that
+// pods that still run know it after its file was lost. Who has it cannot tell the key,
+// nor another's password.
+func passwordOf(key []byte, user string) string {
+	mac := hmac.New(sha256.New, append([]byte("password of the embedded broker\x00"), bytes.TrimSpace(key)...))
+	mac.Write([]byte(user))
+	return hex.EncodeToString(mac.Sum(nil))
+}
+
+// keepPassword has the file of a password hold it, for its owner alone.
+func (d *dataDir) keepPassword(name, password string) error {
+	path, text := d.in(name), []byte(password+"\n")
+	info, err := os.Lstat(path)
+	if is, rerr := os.ReadFile(path); err == nil && rerr == nil && bytes.Equal(is, text) && info.Mode() == 0o600 {
+		return nil
+	}
+	if err := writeWhole(path, text); err != nil {
+		return fmt.Errorf("keep a password of the embedded broker: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,54 @@
+package executor_test
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/benchmark-ai/bai/services/executor"
+	"github.com/benchmark-ai/bai/services/internal/event"
+)
+
+func TestKeysWithoutEffectAreNamedOnceInEachRun(t *testing.T) {
+	const plain = "starting the command with this machine's own programs (no image)"
+	many := fetched("r1")
+	many.Descriptor = strings.NewReplacer(
+		"cpus = 1", "cpus = 1\nmemory = \"1GiB\"\nnode_selector = { disk = \"ssd\" }\ntolerations = [{ key = \"gpu\" }]",
+		"[env]", "[env]\nprivileged = true\nimage_pull_secret = \"s\"",
+	).Replace(descriptor)
+	for name, tt := range map[string]struct {
+		run      event.Fetched
+		settings executor.Settings
+		want     string
+	}{
+		"a run whose keys all have an effect": {fetched("r1"), executor.Settings{}, plain},
+		"a run with others":                   {many, executor.Settings{}, plain + "; without effect on this machine: hardware.node_selector, hardware.tolerations, env.privileged, env.image_pull_secret"},
+		"where nothing enforces limits": {
+			fetched("r1"),
+			executor.Settings{Unlimited: "no cgroups are mounted"},
+			plain + "; without effect on this machine: hardware.cpus (no limits: no cgroups are mounted)",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				_, stop := w.run(tt.settings, 0, false)
+				w.say(tt.run)
+				time.Sleep(10 * time.Second)
+				stop()
+				var got []string
+				for _, s := range said[event.Status](w.t, w.broker) {
+					if s.Phase == event.PhaseLaunching {
+						got = append(got, s.Message)
+					}
+				}
+				if diff := cmp.Diff([]string{tt.want}, got); diff != "" {
+					t.Errorf("(-want +got):\n%s", diff)
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,120 @@
+package executor_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+
+	"github.com/benchmark-ai/bai/services/executor"
+	"github.com/benchmark-ai/bai/services/internal/cluster"
+	"github.com/benchmark-ai/bai/services/internal/event"
+)
+
+// fakeRegistry answers with the next of its answers, and is away once they are used
+// up.
+type fakeRegistry struct {
+	mu      sync.Mutex
+	answers []cluster.Image
+	asked   int
+}
+
+func (r *fakeRegistry) Image(_ context.Context, q cluster.ImageQuery) (cluster.Image, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.asked++
+	image := cluster.Image{Unread: "example.org answers 503 Service Unavailable"}
+	if len(r.answers) > 0 {
+		image, r.answers = r.answers[0], r.answers[1:]
+	}
+	image.Name = q.Name
+	return image, nil
+}
+
+// byItself is a run whose descriptor names no command.
+func byItself(run string) event.Fetched {
+	ev := fetched(run)
+	ev.Descriptor = ev.Descriptor[:strings.Index(ev.Descriptor, "[ml]")]
+	return ev
+}
+
+// launchedAs runs a run that runs its image's entrypoint and fails once through
+// nobody's fault. It returns the images and the commands of its attempts, and the
+// words about their launches.
+func launchedAs(t *testing.T, r *fakeRegistry, run event.Fetched) (images []string, commands [][]string, words []string) {
+	t.Helper()
+	w := newWorld(t)
+	w.images = r
+	w.infra["bai-"+run.Run+"-1"] = true
+	w.cluster.refuse = func(o cluster.Object) error {
+		if j, ok := o.(*batchv1.Job); ok {
+			c := j.Spec.Template.Spec.Containers[0]
+			images, commands = append(images, c.Image), append(commands, slices.Concat(c.Command, c.Args))
+		}
+		return nil
+	}
+	_, stop := w.run(executor.Settings{Slots: 1, Engine: executor.EngineKubernetes}, 0, false)
+	w.say(run)
+	time.Sleep(10 * time.Second)
+	stop()
+	w.over(t)
+	for _, s := range said[event.Status](t, w.broker) {
+		if s.Phase == event.PhaseLaunching {
+			words = append(words, s.Message)
+		}
+	}
+	if len(commands) != 2 || len(words) != 2 {
+		t.Fatalf("%d attempts, %d words", len(commands), len(words))
+	}
+	return images, commands, words
+}
+
+func TestARegistryThatIsAwayLaterChangesNoAttempt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &fakeRegistry{answers: []cluster.Image{{Digest: "sha256:abc", Entrypoint: []string{"/run"}, Cmd: []string{"-v"}}}}
+		images, commands, words := launchedAs(t, r, byItself("r1"))
+		if r.asked != 1 {
+			t.Errorf("the registry was asked %d times", r.asked)
+		}
+		for i := range commands {
+			if images[i] != "debian:12@sha256:abc" || strings.Join(commands[i], " ") != "/bai/bin/bai-pod exec -- /run -v" {
+				t.Errorf("attempt %d: %s %q", i+1, images[i], commands[i])
+			}
+			if !strings.Contains(words[i], "image debian:12 runs its entrypoint, as its registry gives it for sha256:abc") {
+				t.Errorf("attempt %d: %s", i+1, words[i])
+			}
+		}
+	})
+}
+
+func TestARunWhoseRegistryGivesNoAnswerSaysWhyItsLogIsFollowed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &fakeRegistry{}
+		images, commands, words := launchedAs(t, r, byItself("r1"))
+		if r.asked != 1 {
+			t.Errorf("the registry was asked %d times", r.asked)
+		}
+		for i := range commands {
+			if images[i] != "debian:12" || len(commands[i]) > 0 {
+				t.Errorf("attempt %d: %s %q", i+1, images[i], commands[i])
+			}
+			if !strings.Contains(words[i], "the output is read from the container's log: example.org answers 503") {
+				t.Errorf("attempt %d: %s", i+1, words[i])
+			}
+		}
+	})
+}
+
+func TestARunWithACommandAsksNoRegistry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &fakeRegistry{}
+		if launchedAs(t, r, fetched("r1")); r.asked != 0 {
+			t.Errorf("the registry was asked %d times", r.asked)
+		}
+	})
+}

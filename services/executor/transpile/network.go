@@ -1,0 +1,30 @@
+package transpile
+
+import (
+	"strconv"
+
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/benchmark-ai/bai/services/internal/cluster"
+)
+
+// isolation lets the pods of an attempt with several be reached by each other, and by
+// no other pod. What they reach themselves it leaves open. It is nil for one pod,
+// which nobody has to reach, and where there are no policies.
+func isolation(builders []builder, pods int) *networkingv1.NetworkPolicy {
+	b := builders[len(builders)-1]
+	if pods < 2 || b.settings.OneMachine {
+		return nil
+	}
+	same := metav1.LabelSelector{MatchLabels: map[string]string{
+		cluster.LabelRun: b.in.Run.Run, cluster.LabelAttempt: strconv.Itoa(b.in.Run.Attempt),
+	}}
+	p := &networkingv1.NetworkPolicy{ObjectMeta: b.meta()}
+	p.APIVersion, p.Kind = networkingv1.SchemeGroupVersion.String(), "NetworkPolicy"
+	p.Spec = networkingv1.NetworkPolicySpec{
+		PodSelector: same, PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress},
+		Ingress: []networkingv1.NetworkPolicyIngressRule{{From: []networkingv1.NetworkPolicyPeer{{PodSelector: &same}}}},
+	}
+	return p
+}

@@ -1,0 +1,58 @@
+package api_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
+)
+
+func TestARunIsFoundByTheFrameworkAndTheDataThatItsDescriptorNames(t *testing.T) {
+	w := newWorld(t, options{})
+	other := w.submit(nil)
+	id := w.submit(func(req *baiv1.SubmitRunRequest) {
+		req.DescriptorToml = []byte(valid + "framework = \"PaddlePaddle\"\nframework_version = \"2.6 rc1\"\n" +
+			"[[data.sources]]\nsrc = \"https://example.org/a\"\npath = \"/a\"\nid = \"imagenet\"\n[[data.sources]]\nsrc = \"https://example.org/b\"\npath = \"/b\"\n")
+	})
+	for _, run := range []string{other, id} { // both are recorded
+		stream, err := w.client.WatchRun(t.Context(), &baiv1.WatchRunRequest{Run: run})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := stream.Recv(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := w.client.GetRun(t.Context(), &baiv1.GetRunRequest{Run: id})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := got.GetRun(); r.GetFramework() != "PaddlePaddle" || r.GetFrameworkVersion() != "2.6 rc1" || !cmp.Equal(r.GetDataIds(), []string{"imagenet"}) {
+		t.Errorf("the run says framework %q, version %q, data %q", r.GetFramework(), r.GetFrameworkVersion(), r.GetDataIds())
+	}
+	for name, tt := range map[string]struct {
+		req  *baiv1.ListRunsRequest
+		want []string
+	}{
+		"by its framework":                {&baiv1.ListRunsRequest{Framework: "PaddlePaddle"}, []string{id}},
+		"by another framework":            {&baiv1.ListRunsRequest{Framework: "jax"}, nil},
+		"by its version":                  {&baiv1.ListRunsRequest{Framework: "PaddlePaddle", FrameworkVersion: "2.6 rc1"}, []string{id}},
+		"by another version":              {&baiv1.ListRunsRequest{Framework: "PaddlePaddle", FrameworkVersion: "2.6"}, nil},
+		"by the ID of its data":           {&baiv1.ListRunsRequest{DataId: "imagenet"}, []string{id}},
+		"by the ID of other data":         {&baiv1.ListRunsRequest{DataId: "mnist"}, nil},
+		"by its data and another's label": {&baiv1.ListRunsRequest{DataId: "imagenet", Labels: map[string]string{"color": "blue"}}, nil},
+	} {
+		list, err := w.client.ListRuns(t.Context(), tt.req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var ids []string
+		for _, r := range list.GetRuns() {
+			ids = append(ids, r.GetId())
+		}
+		if diff := cmp.Diff(tt.want, ids); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}

@@ -1,0 +1,90 @@
+package rest
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
+	"google.golang.org/grpc/codes"
+)
+
+// methods are those that a path may have.
+var methods = []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete} //nolint:gochecknoglobals // a constant
+
+// probe is the key of a *bool in the context of a request that is routed only to
+// learn whether a call answers it.
+type probe struct{}
+
+// answersProbe is a middleware that notes that a call answers a probe, instead of
+// calling it.
+func answersProbe(next runtime.HandlerFunc) runtime.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request, params map[string]string) {
+		if found, ok := r.Context().Value(probe{}).(*bool); ok {
+			*found = true
+			return
+		}
+		next(w, r, params)
+	}
+}
+
+// routingError answers a request that no call answers: with 405 and the methods
+// that the path has, or with 404 where it has none.
+func (s *Server) routingError(_ context.Context, _ *runtime.ServeMux, _ runtime.Marshaler, w http.ResponseWriter, r *http.Request, code int) {
+	switch _, isProbe := r.Context().Value(probe{}).(*bool); {
+	case isProbe:
+	case code == http.StatusBadRequest:
+		s.refuse(w, r, code, codes.InvalidArgument, "the path is not escaped as a URL is")
+	default:
+		s.notRouted(w, r)
+	}
+}
+
+// notRouted answers a request whose path does not exist, or not with its method.
+func (s *Server) notRouted(w http.ResponseWriter, r *http.Request) {
+	allowed := s.allowed(r)
+	if len(allowed) == 0 {
+		s.refuse(w, r, http.StatusNotFound, codes.NotFound, r.URL.Path+" does not exist: /v1/openapi.json lists all paths")
+		return
+	}
+	w.Header().Set("Allow", strings.Join(allowed, ", "))
+	s.refuse(w, r, http.StatusMethodNotAllowed, codes.Unimplemented, r.URL.Path+" does not take "+r.Method+": use "+strings.Join(allowed, " or "))
+}
+
+// allowed returns the methods that the path of a request takes.
+func (s *Server) allowed(r *http.Request) []string {
+	var all []string
+	for _, method := range methods {
+		asked := r.Clone(r.Context())
+		asked.Method = method
+		if s.handlerOf(asked) != nil || s.isCall(asked) {
+			all = append(all, method)
+		}
+	}
+	return all
+}
+
+// isCall reports whether a call of the API answers a request.
+func (s *Server) isCall(r *http.Request) bool {
+	found := false
+	s.json.ServeHTTP(discard{}, r.WithContext(context.WithValue(r.Context(), probe{}, &found)))
+	return found
+}
+
+// discard is a response that nobody reads.
+type discard struct{}
+
+// Header implements http.ResponseWriter.
+func (discard) Header() http.Header { return http.Header{} }
+
+// Write implements http.ResponseWriter.
+func (discard) Write(b []byte) (int, error) { return len(b), nil }
+
+// WriteHeader implements http.ResponseWriter.
+func (discard) WriteHeader(int) {}
+
+// readable reports whether a method reads.
+func readable(method string) bool {
+	return slices.Contains([]string{http.MethodGet, http.MethodHead}, method)
+}

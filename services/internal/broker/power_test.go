@@ -1,0 +1,196 @@
+package broker_test
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/benchmark-ai/bai/services/internal/broker"
+	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/internal/service"
+)
+
+// cuts are what the end of a machine may leave of a file that was written lately.
+func cuts() map[string]func(path string) error {
+	return map[string]func(path string) error{
+		"its last bytes are missing": func(path string) error {
+			info, err := os.Stat(path)
+			if err != nil {
+				return err
+			}
+			return os.Truncate(path, max(info.Size()-7, 0))
+		},
+		"it is empty":  func(path string) error { return os.Truncate(path, 0) },
+		"it is absent": os.Remove,
+		"it has a page of zeros": func(path string) error {
+			text, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			at := len(text) / 2 / 4096 * 4096
+			clear(text[at:min(at+4096, len(text))])
+			return os.WriteFile(path, text, 0o600)
+		},
+		"it is longer than it was": func(path string) error {
+			text, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			return os.WriteFile(path, append(text, make([]byte, 5000)...), 0o600)
+		},
+	}
+}
+
+// TestABrokerGoesOnAfterThePowerWasCut plays the cut on each file that it writes,
+// found by a walk, and on all at once: it starts, says what it has lost, and
+// whoever consumed before hears all that is published then.
+func TestABrokerGoesOnAfterThePowerWasCut(t *testing.T) {
+	t.Parallel()
+	whole := t.TempDir()
+	written(t, whole)
+	for name, cut := range cuts() {
+		for _, file := range append(filesBelow(t, whole), "") {
+			if topic := filepath.Base(filepath.Dir(file)); file == "lock" || strings.HasPrefix(topic, "bai.") && !strings.HasPrefix(topic, "bai.status") {
+				continue // it holds nothing
+			}
+			t.Run(name+"/"+strings.ReplaceAll(file, "/", " "), func(t *testing.T) {
+				t.Parallel()
+				wantWorking(t, cutCopy(t, whole, file, cut))
+			})
+		}
+	}
+}
+
+// cutCopy returns a copy of a broker's folder with one of its files cut, or all of
+// them.
+func cutCopy(t *testing.T, whole, file string, cut func(string) error) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "broker")
+	if err := os.CopyFS(dir, os.DirFS(whole)); err != nil {
+		t.Fatal(err)
+	}
+	if file != "port" && os.Remove(filepath.Join(dir, "port")) != nil { // which others of these tests have
+		t.Fatal("no port is kept")
+	}
+	cutOff := []string{file}
+	if file == "" { // all at once
+		cutOff = slices.DeleteFunc(filesBelow(t, dir), func(f string) bool { return f == "lock" })
+	}
+	for _, f := range cutOff {
+		if err := cut(filepath.Join(dir, f)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// written has a broker write in dir: records of several batches, and groups that
+// have heard all of them.
+func written(t *testing.T, dir string) {
+	t.Helper()
+	b, err := broker.Start(broker.Settings{Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	bus := connect(t, b.Addr())
+	for i := range 60 {
+		if err := bus.Publish(t.Context(), statusOf(fmt.Sprint("r", i%7), i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if heard := hear(t, bus.Consume, func(n int) bool { return n >= 60 }); len(heard) != 60 {
+		t.Fatalf("heard %d of 60", len(heard))
+	}
+	bus.Close()
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// wantWorking checks that the broker of dir starts, and that the group hears
+// whatever is published from now on.
+func wantWorking(t *testing.T, dir string) {
+	t.Helper()
+	b, err := broker.Start(broker.Settings{Dir: dir, Check: true})
+	if err != nil {
+		t.Fatalf("Start: %v", err)
+	}
+	defer func() {
+		if err := b.Close(); err != nil {
+			t.Error(err)
+		}
+		if t.Failed() {
+			t.Logf("mended: %q", b.Mended())
+		}
+	}()
+	bus := connect(t, b.Addr())
+	for i := range 20 {
+		if err := bus.Publish(t.Context(), statusOf(fmt.Sprint("r", i%7), 1000+i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	fresh := 0
+	heard := hear(t, bus.Consume, func(int) bool { return false }, func(m string) bool {
+		if len(m) == 4 {
+			fresh++
+		}
+		return fresh == 20
+	})
+	for i := range 20 {
+		if !slices.Contains(heard, fmt.Sprint(1000+i)) {
+			t.Errorf("what was published after the start is not heard: %d", 1000+i)
+		}
+	}
+}
+
+// hear consumes until it has heard so many, or a message says that it is enough,
+// and returns what it heard once all of it is committed.
+func hear(t *testing.T, consume func(string, service.Step) service.Part, enough func(n int) bool, last ...func(string) bool) []string {
+	t.Helper()
+	ctx, stop := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer stop()
+	var mu sync.Mutex
+	var heard []string
+	part := consume("test", service.On(func(_ context.Context, s event.Status) ([]event.Event, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		heard = append(heard, s.Message)
+		if enough(len(heard)) || len(last) > 0 && last[0](s.Message) {
+			time.AfterFunc(300*time.Millisecond, stop) // long enough to commit
+		}
+		return nil, nil
+	}))
+	if err := part(ctx); err != nil {
+		t.Error(err)
+	}
+	return heard
+}
+
+// filesBelow returns the paths of all files below dir, relative to it.
+func filesBelow(t *testing.T, dir string) []string {
+	t.Helper()
+	var files []string
+	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if err == nil && e.Type().IsRegular() {
+			files = append(files, strings.TrimPrefix(path, dir+"/"))
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+// statusOf is a status event of a run.
+func statusOf(run string, i int) event.Status {
+	h := event.NewHeader(fmt.Sprint("m", i), run, "pets", "ann", time.Unix(0, 0).UTC())
+	return event.Status{Header: h, Phase: event.PhaseRunning, Message: fmt.Sprint(i)}
+}

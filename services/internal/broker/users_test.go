@@ -1,0 +1,136 @@
+package broker_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/sasl/scram"
+
+	"github.com/benchmark-ai/bai/services/internal/broker"
+	"github.com/benchmark-ai/bai/services/internal/event"
+)
+
+// as returns a client that speaks as a user, nobody where the name is empty.
+func as(t *testing.T, addr, user, password string) *kgo.Client {
+	t.Helper()
+	opts := []kgo.Opt{kgo.SeedBrokers(addr), kgo.DisableIdempotentWrite(), kgo.RecordRetries(0), kgo.ConsumeTopics(event.TopicLogs), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart())}
+	if user != "" {
+		opts = append(opts, kgo.SASL(scram.Auth{User: user, Pass: password}.AsSha256Mechanism()))
+	}
+	c, err := kgo.NewClient(opts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c
+}
+
+// within is how long a client may try: clients try what is refused again and again.
+func within(t *testing.T, allowed bool) (context.Context, context.CancelFunc) {
+	t.Helper()
+	if allowed {
+		return context.WithTimeout(t.Context(), time.Minute)
+	}
+	return context.WithTimeout(t.Context(), time.Second)
+}
+
+// writes reports whether a client can write to a topic.
+func writes(t *testing.T, c *kgo.Client, topic string, allowed bool) bool {
+	t.Helper()
+	ctx, cancel := within(t, allowed)
+	defer cancel()
+	err := c.ProduceSync(ctx, &kgo.Record{Topic: topic, Value: []byte("x")}).FirstErr()
+	return err == nil
+}
+
+// reads reports whether a client can read what was written.
+func reads(t *testing.T, c *kgo.Client, allowed bool) bool {
+	t.Helper()
+	ctx, cancel := within(t, allowed)
+	defer cancel()
+	return c.PollFetches(ctx).NumRecords() > 0
+}
+
+// may is what somebody may do.
+type may struct{ logs, finished, reads bool }
+
+func TestTheBrokerAsksWhoSpeaks(t *testing.T) {
+	t.Parallel()
+	s := broker.Settings{Dir: t.TempDir(), Users: []broker.User{
+		{Name: "bai", Password: "secret", All: true}, {Name: "pods", Password: "another", Writes: []string{event.TopicLogs}},
+	}}
+	for _, when := range []string{"at first", "once more", "with another password"} {
+		if when == "with another password" {
+			s.Users[0].Password, s.Users[1].Password = "secret2", "another2"
+		}
+		t.Run(when, func(t *testing.T) { asks(t, s) })
+	}
+}
+
+// asks checks what a broker lets users and others do.
+func asks(t *testing.T, s broker.Settings) {
+	t.Helper()
+	b, err := broker.Start(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := b.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	tests := map[string]struct {
+		user, password string
+		want           may
+	}{
+		"the platform":             {"bai", s.Users[0].Password, may{true, true, true}},
+		"a pod":                    {"pods", s.Users[1].Password, may{logs: true}},
+		"nobody":                   {},
+		"who guesses":              {"bai", "guess", may{}},
+		"who has the pods' secret": {"bai", s.Users[1].Password, may{}},
+		"the library's own":        {"admin", "admin", may{}},
+	}
+	for who, tt := range tests {
+		t.Run(who, func(t *testing.T) {
+			t.Parallel()
+			c := as(t, b.Addr(), tt.user, tt.password)
+			got := may{writes(t, c, event.TopicLogs, tt.want.logs), writes(t, c, event.TopicFinished, tt.want.finished), reads(t, c, tt.want.reads)}
+			if got != tt.want {
+				t.Errorf("may do %+v, want %+v", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestAFolderOfABrokerThatAskedNobodyIsGuardedFromNowOn(t *testing.T) {
+	t.Parallel()
+	s := broker.Settings{Dir: t.TempDir()}
+	b, err := broker.Start(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c := as(t, b.Addr(), "", ""); !writes(t, c, event.TopicLogs, true) {
+		t.Error("a broker without users refuses")
+	}
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s.Users = []broker.User{{Name: "bai", Password: "secret", All: true}}
+	if b, err = broker.Start(s); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := b.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	c := as(t, b.Addr(), "bai", "secret")
+	if !reads(t, c, true) {
+		t.Error("what was written before cannot be read")
+	}
+	if nobody := as(t, b.Addr(), "", ""); writes(t, nobody, event.TopicLogs, false) || reads(t, nobody, false) {
+		t.Error("nobody asks for a password")
+	}
+}

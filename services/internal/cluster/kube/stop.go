@@ -1,0 +1,41 @@
+package kube
+
+import (
+	"context"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/benchmark-ai/bai/services/internal/cluster"
+)
+
+// stopped is the patch that ends a Job. A deadline that has passed ends it for good:
+// a suspended Job is what a queue such as Kueue starts again.
+const stopped = `{"metadata":{"annotations":{"` + AnnotationStopped + `":"the run has ended"}},"spec":{"activeDeadlineSeconds":1}}`
+
+// AnnotationStopped is on a Job that was ended because its run is over. The reason in
+// its status is then DeadlineExceeded.
+const AnnotationStopped = "benchmark-ai.dev/stopped"
+
+// Stop implements cluster.Stopper. The controller of Jobs deletes the pods that it
+// ends. What an operator made is its own to end: the MPI operator does where the
+// launcher has ended.
+func (c *Cluster) Stop(ctx context.Context, r cluster.Ref) error {
+	ctx, cancel := c.call(ctx)
+	defer cancel()
+	list, err := c.batch.Jobs(r.Scope).List(ctx, metav1.ListOptions{LabelSelector: attemptOfRef(r).selector()})
+	if err != nil {
+		return explain("look for the jobs of "+r.Job, err)
+	}
+	for i := range list.Items {
+		if !toStop(&list.Items[i]) {
+			continue
+		}
+		name := list.Items[i].Name
+		_, err := c.batch.Jobs(r.Scope).Patch(ctx, name, types.MergePatchType, []byte(stopped), metav1.PatchOptions{FieldManager: manager})
+		if err := gone(err); err != nil {
+			return explain("stop job "+name, err)
+		}
+	}
+	return nil
+}

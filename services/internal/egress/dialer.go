@@ -1,0 +1,31 @@
+package egress
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"syscall"
+	"time"
+)
+
+// AddrError says that a name leads to an address that is not allowed.
+type AddrError struct{ Addr netip.Addr }
+
+// Error implements error.
+func (e *AddrError) Error() string { return fmt.Sprintf("address %s is not allowed", e.Addr) }
+
+// Dialer returns a dialer that connects only where p allows, whatever a name is
+// resolved to at that moment; elsewhere it says *AddrError.
+func (p Policy) Dialer() *net.Dialer {
+	return &net.Dialer{Timeout: 30 * time.Second, ControlContext: func(_ context.Context, _, address string, _ syscall.RawConn) error {
+		ap, err := netip.ParseAddrPort(address)
+		if err != nil {
+			return fmt.Errorf("connect to %q: %w", address, err)
+		}
+		if !p.AllowsAddr(ap.Addr()) {
+			return &AddrError{Addr: ap.Addr()}
+		}
+		return nil
+	}}
+}

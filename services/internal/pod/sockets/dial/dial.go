@@ -1,0 +1,138 @@
+//go:build linux
+
+// Package dial listens and connects in the network of who gives sockets.
+package dial
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"strconv"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/benchmark-ai/bai/services/internal/pod/sockets"
+)
+
+// patience is how long a socket may take to be made, and a connection on the same
+// machine to be there.
+const patience = 5 * time.Second
+
+// Network is the network of who gives the sockets. Any goroutine may use it.
+type Network struct {
+	mu    sync.Mutex
+	taker int
+}
+
+// Open returns the network at the other end of a descriptor that this process was born
+// with, by its number.
+func Open(number string) (*Network, error) {
+	fd, err := strconv.Atoi(number)
+	if err != nil || fd < 0 {
+		return nil, fmt.Errorf("%q is no descriptor", number)
+	}
+	unix.CloseOnExec(fd)
+	wait := unix.NsecToTimeval(int64(patience))
+	if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &wait); err != nil {
+		return nil, fmt.Errorf("descriptor %d gives no sockets: %w", fd, err)
+	}
+	return &Network{taker: fd}, nil
+}
+
+// Listen listens at an address such as 127.0.0.1:4318, whose port may be 0.
+func (n *Network) Listen(address string) (net.Listener, error) {
+	place, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return nil, fmt.Errorf("listen at %s: %w", address, err)
+	}
+	var l net.Listener
+	err = n.with(place, func(fd int) error {
+		err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1)
+		if err == nil {
+			err = at(unix.Bind, fd, place)
+		}
+		if err == nil {
+			err = unix.Listen(fd, 128)
+		}
+		return err
+	}, func(f *os.File) (err error) { l, err = net.FileListener(f); return err })
+	if err != nil {
+		return nil, fmt.Errorf("listen at %s: %w", address, err)
+	}
+	return l, nil
+}
+
+// DialContext connects to an address of the loopback, by number or as localhost.
+func (n *Network) DialContext(ctx context.Context, _, address string) (net.Conn, error) {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, err
+	}
+	hosts := []string{host}
+	if host == "localhost" {
+		hosts = []string{"127.0.0.1", "::1"}
+	}
+	var all error
+	for _, host := range hosts {
+		place, err := netip.ParseAddrPort(net.JoinHostPort(host, port))
+		if err != nil {
+			return nil, fmt.Errorf("connect to %s: %w", address, err)
+		}
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		c, err := n.dial(place)
+		if err == nil {
+			return c, nil
+		}
+		all = errors.Join(all, err)
+	}
+	return nil, fmt.Errorf("connect to %s: %w", address, all)
+}
+
+func (n *Network) dial(place netip.AddrPort) (c net.Conn, err error) {
+	err = n.with(place, func(fd int) error {
+		wait, none := unix.NsecToTimeval(int64(patience)), unix.Timeval{}
+		if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &wait); err != nil {
+			return err
+		}
+		if err := at(unix.Connect, fd, place); err != nil {
+			return err
+		}
+		return unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &none)
+	}, func(f *os.File) (err error) { c, err = net.FileConn(f); return err })
+	return c, err
+}
+
+// with has a socket prepared and used, which has a descriptor of its own then.
+func (n *Network) with(place netip.AddrPort, prepare func(fd int) error, use func(*os.File) error) error {
+	fd, err := n.ask(place.Addr().Is6())
+	if err != nil {
+		return err
+	}
+	if err := prepare(fd); err != nil {
+		_ = unix.Close(fd)
+		return err
+	}
+	f := os.NewFile(uintptr(fd), place.String())
+	return errors.Join(use(f), f.Close())
+}
+
+func (n *Network) ask(v6 bool) (int, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return sockets.Ask(n.taker, v6)
+}
+
+// at calls bind or connect with an address.
+func at(call func(int, unix.Sockaddr) error, fd int, a netip.AddrPort) error {
+	if a.Addr().Is6() {
+		return call(fd, &unix.SockaddrInet6{Port: int(a.Port()), Addr: a.Addr().As16()})
+	}
+	return call(fd, &unix.SockaddrInet4{Port: int(a.Port()), Addr: a.Addr().As4()})
+}

@@ -1,0 +1,161 @@
+package registry
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+	"unicode"
+
+	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
+
+	"github.com/benchmark-ai/bai/services/internal/egress"
+)
+
+// newTransport returns what asks only where p allows. It uses no proxy: nobody could
+// tell then where it connects.
+func newTransport(p egress.Policy) *http.Transport {
+	return &http.Transport{
+		DialContext:            p.Dialer().DialContext,
+		ForceAttemptHTTP2:      true,
+		TLSHandshakeTimeout:    10 * time.Second,
+		MaxResponseHeaderBytes: 256 << 10,
+		IdleConnTimeout:        30 * time.Second,
+	}
+}
+
+// A refusedError says why a place is not asked, or an answer not read on.
+type refusedError struct{ message string }
+
+// Error implements error.
+func (e *refusedError) Error() string { return e.message }
+
+// bounded asks for one image: where it may, and for so much.
+type bounded struct {
+	inner  http.RoundTripper
+	policy egress.Policy
+	plain  bool // the registry may be asked without TLS
+
+	mu   sync.Mutex
+	left int64 // bytes of answers
+	asks int   // requests
+}
+
+// RoundTrip implements http.RoundTripper. It is called for each redirect, too.
+func (b *bounded) RoundTrip(req *http.Request) (*http.Response, error) {
+	if err := b.admit(req.URL); err != nil {
+		return nil, err
+	}
+	answer, err := b.inner.RoundTrip(req)
+	if err != nil {
+		return nil, err
+	}
+	answer.Body = &body{ReadCloser: answer.Body, of: b}
+	return answer, nil
+}
+
+func (b *bounded) admit(u *url.URL) error {
+	host := strings.ToLower(strings.TrimSuffix(u.Hostname(), "."))
+	switch {
+	case u.Scheme != "https" && (u.Scheme != "http" || !b.plain):
+		return &refusedError{fmt.Sprintf("%s is not asked: anybody on the way could change the answer without https", u.Host)}
+	case !b.policy.AllowsHost(host):
+		return &refusedError{fmt.Sprintf("host %q is not one that the platform's settings allow (registry.hosts)", host)}
+	}
+	if a, err := netip.ParseAddr(host); err == nil && !b.policy.AllowsAddr(a) {
+		return &egress.AddrError{Addr: a}
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.asks--; b.asks < 0 {
+		return &refusedError{fmt.Sprintf("it takes more than %d requests", maxAsks)}
+	}
+	return nil
+}
+
+// body counts what is read of an answer.
+type body struct {
+	io.ReadCloser
+
+	of *bounded
+}
+
+// Read implements io.Reader.
+func (b *body) Read(p []byte) (int, error) {
+	b.of.mu.Lock()
+	left := b.of.left
+	b.of.mu.Unlock()
+	if left <= 0 {
+		return 0, &refusedError{fmt.Sprintf("its answers have more than %d MiB", maxBytes>>20)}
+	}
+	n, err := b.ReadCloser.Read(p[:min(int64(len(p)), left)])
+	b.of.mu.Lock()
+	b.of.left -= int64(n)
+	b.of.mu.Unlock()
+	return n, err
+}
+
+// refusesLogin reports whether an error says that another login may be let in.
+func refusesLogin(err error) bool {
+	said, ok := errors.AsType[*transport.Error](err)
+	return ok && (said.StatusCode == http.StatusUnauthorized || said.StatusCode == http.StatusForbidden || said.StatusCode == http.StatusNotFound)
+}
+
+// explain says, for the user, why a registry gave no answer.
+func explain(ctx context.Context, host string, err error, within time.Duration) string {
+	if bad, ok := errors.AsType[*egress.AddrError](err); ok {
+		return fmt.Sprintf("%s: address %s is not public, and the platform's settings do not allow it (registry.networks)", host, bad.Addr)
+	}
+	if bad, ok := errors.AsType[*refusedError](err); ok {
+		return host + ": " + bad.message
+	}
+	if errors.Is(context.Cause(ctx), errTimeout) {
+		return fmt.Sprintf("%s did not answer within %s", host, within)
+	}
+	if said, ok := errors.AsType[*transport.Error](err); ok {
+		return answered(host, said)
+	}
+	if bad, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
+		return fmt.Sprintf("%s: its certificate is not trusted: %v", host, bad.Err)
+	}
+	if bad, ok := errors.AsType[*net.DNSError](err); ok && bad.IsNotFound {
+		return fmt.Sprintf("there is no host %q", bad.Name)
+	}
+	if bad, ok := errors.AsType[*url.Error](err); ok {
+		err = bad.Err
+	}
+	return short(host + ": " + err.Error())
+}
+
+// answered says what a registry answered.
+func answered(host string, e *transport.Error) string {
+	said := fmt.Sprintf("%s answers %d %s", host, e.StatusCode, http.StatusText(e.StatusCode))
+	if len(e.Errors) > 0 {
+		said += ": " + e.Errors[0].Message
+	}
+	return short(said)
+}
+
+// short cuts words that somebody else wrote, and has them be one line.
+func short(s string) string {
+	const most = 300
+	s = strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) || unicode.IsSpace(r) {
+			return r
+		}
+		return -1
+	}, strings.ToValidUTF8(s, ""))
+	s = strings.Join(strings.Fields(s), " ")
+	if len(s) > most {
+		s = strings.ToValidUTF8(s[:most], "") + "…"
+	}
+	return s
+}

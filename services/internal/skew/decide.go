@@ -1,0 +1,52 @@
+// Package skew lets runs wait whose descriptor a service cannot read, though the
+// gateway accepted it: one of the two is an older release, so that the run's user has
+// done nothing wrong. Such a run is put aside, for this service in whatever process and
+// release, until one that can read it comes or its time is over.
+package skew
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/benchmark-ai/bai/descriptors"
+)
+
+// usual is how long a run waits where limits.pending_deadline says nothing: as long as
+// for what never begins.
+const usual = 10 * time.Minute
+
+// Deadline is how long a run of a descriptor waits for a newer release.
+func Deadline(descriptor string) time.Duration {
+	return cmp.Or(descriptors.LimitsOf([]byte(descriptor)).PendingDeadline, usual)
+}
+
+// Late reports whether a run that was put aside at a time has waited for long enough.
+func Late(since time.Time, descriptor string, now time.Time) bool {
+	return !now.Before(since.Add(Deadline(descriptor)))
+}
+
+// Waits tells the user that a run waits for a newer release of a service.
+func Waits(service, descriptor string, faults descriptors.Faults) string {
+	return fmt.Sprintf("waiting for a newer %s, %s at most; this one cannot read what the gateway accepted: %s", service, Deadline(descriptor), Lines(faults))
+}
+
+// Ended tells the user that none came.
+func Ended(service, descriptor string, faults descriptors.Faults) string {
+	return fmt.Sprintf("no newer %s came within %s; this one cannot read what the gateway accepted: %s", service, Deadline(descriptor), Lines(faults))
+}
+
+// Lines says what is wrong with a descriptor, a line for each of the first faults.
+func Lines(faults descriptors.Faults) string {
+	const most = 20
+	errs := faults.Errors()
+	lines := make([]string, 0, most+1)
+	for _, f := range errs[:min(len(errs), most)] {
+		lines = append(lines, f.String())
+	}
+	if more := len(errs) - most; more > 0 {
+		lines = append(lines, fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(lines, "\n")
+}

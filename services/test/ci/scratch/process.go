@@ -1,0 +1,149 @@
+//go:build linux
+
+package scratch
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Processes returns the processes that carry the folder of a check in their
+// environment, but this one and those that it descends from.
+func (f *Folder) Processes() []int { return processesOf(f.Path) }
+
+func processesOf(path string) []int {
+	above := ancestors()
+	var found []int
+	dirs, _ := filepath.Glob("/proc/[0-9]*") // the pattern is right
+	for _, dir := range dirs {
+		pid, err := strconv.Atoi(filepath.Base(dir))
+		if err == nil && !slices.Contains(above, pid) && carries(pid, path) {
+			found = append(found, pid)
+		}
+	}
+	return found
+}
+
+// carries reports whether a process has the folder in its environment.
+func carries(pid int, path string) bool {
+	env, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
+	return err == nil && bytes.Contains(append([]byte{0}, env...), []byte("\x00"+Variable+"="+path+"\x00"))
+}
+
+// ancestors are this process and those above it.
+func ancestors() []int {
+	var all []int
+	for pid := os.Getpid(); pid > 1; {
+		all = append(all, pid)
+		fields := statFields(pid)
+		if len(fields) < 2 {
+			break
+		}
+		pid, _ = strconv.Atoi(fields[1])
+	}
+	return all
+}
+
+// statFields are the fields of /proc/PID/stat from the third on; see proc(5). It
+// returns none where the process is gone.
+func statFields(pid int) []string {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return nil
+	}
+	return strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))
+}
+
+// startTime tells a process from others that had its number before or have it
+// later. It is empty where the process is gone.
+func startTime(pid int) string {
+	fields := statFields(pid)
+	if len(fields) < 20 || fields[0] == "Z" {
+		return ""
+	}
+	return fields[19]
+}
+
+// endProcesses ends the processes that carry the folder, and returns their command
+// lines. Processes that these begin meanwhile are ended too.
+func endProcesses(ctx context.Context, path string) (ended []string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	for {
+		all := processesOf(path)
+		if len(all) == 0 {
+			return ended, nil
+		}
+		for _, pid := range all {
+			line := commandLine(pid)
+			if kill(pid, path) && !slices.Contains(ended, line) {
+				ended = append(ended, line)
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return ended, fmt.Errorf("end the processes of %s: %w: %d are left", path, context.Cause(ctx), len(all))
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// kill ends a process, if it still is the one that carries the folder once it is
+// held: its number may be another's by then.
+func kill(pid int, path string) bool {
+	fd, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		return false // gone
+	}
+	defer unix.Close(fd) //nolint:errcheck // only held
+	return carries(pid, path) && unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0) == nil
+}
+
+func commandLine(pid int) string {
+	b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)) // empty where it is gone
+	line := strings.TrimSpace(strings.ReplaceAll(string(b), "\x00", " "))
+	if len(line) > 160 {
+		line = line[:160] + "…"
+	}
+	return fmt.Sprintf("%d %s", pid, line)
+}
+
+// Quit asks the test binary of a package to print its goroutines and to end. It
+// is an error if the check runs none.
+func (f *Folder) Quit(pkg string) error {
+	for _, pid := range f.Processes() {
+		exe, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
+		cwd, errDir := os.Readlink(fmt.Sprintf("/proc/%d/cwd", pid))
+		if err != nil || errDir != nil || !strings.HasSuffix(exe, ".test") || !strings.HasSuffix(pkg, "/"+filepath.Base(cwd)) {
+			continue
+		}
+		return unix.Kill(pid, unix.SIGQUIT)
+	}
+	return errors.New("no test binary of " + pkg + " runs")
+}
+
+// Left returns the processes and mounts of the check that have not ended or gone.
+// Files go with its folder.
+func (f *Folder) Left() (found []string) {
+	for _, pid := range f.Processes() {
+		found = append(found, "process "+commandLine(pid))
+	}
+	points, err := mountsBelow(f.Path)
+	if err != nil {
+		found = append(found, err.Error())
+	}
+	for _, p := range points {
+		found = append(found, "mount "+p)
+	}
+	return found
+}

@@ -1,0 +1,244 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"go/ast"
+	"go/token"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// counts is what a tree is made of. Lists are sorted, largest first.
+type counts struct {
+	Production, Test int // lines, comments and blank ones counted
+	Functions        quantiles
+	SmallInterfaces  float64 // per cent of interfaces that have at most 3 methods
+	LongLines        int     // of production code, over 140 columns
+	Longest          []string
+	Large            []string // packages of more than 2,000 lines
+	Methods          []string
+	Unused           []string // exported, and named by no other production package
+}
+
+// quantiles are of the lines of functions of production code.
+type quantiles struct{ P50, P90, Max int }
+
+// sized is a thing and its size.
+type sized struct {
+	name string
+	size int
+}
+
+func count(t tree) counts {
+	var c counts
+	var functions []sized
+	packages, methods := map[string]int{}, map[string]int{}
+	small, interfaces := 0, 0
+	for _, f := range t.files {
+		if f.test {
+			c.Test += f.lines()
+			continue
+		}
+		c.Production += f.lines()
+		packages[f.dir] += f.lines()
+		c.LongLines += longLines(string(f.text))
+		functions = append(functions, functionsOf(t.fset, f)...)
+		for name, n := range methodsOf(f) {
+			methods[name] += n
+		}
+		few, all := interfacesOf(f)
+		small, interfaces = small+few, interfaces+all
+	}
+	bySize(functions)
+	c.Functions = quantilesOf(functions)
+	c.Longest = top(functions, 10)
+	if interfaces > 0 {
+		c.SmallInterfaces = float64(1000*small/interfaces) / 10
+	}
+	c.Large = over(packages, 2000)
+	c.Methods = over(methods, 30)
+	c.Unused = unused(t)
+	return c
+}
+
+func longLines(text string) (n int) {
+	for line := range strings.Lines(text) {
+		if utf8.RuneCountInString(strings.ReplaceAll(strings.TrimRight(line, "\n"), "\t", "    ")) > 140 {
+			n++
+		}
+	}
+	return n
+}
+
+// functionsOf returns the functions of a file with their lines, from the first of
+// the signature to the last of the body. The lines of a table (the largest literal
+// in it) do not count.
+func functionsOf(fset *token.FileSet, f file) []sized {
+	var all []sized
+	for _, d := range f.ast.Decls {
+		fn, ok := d.(*ast.FuncDecl)
+		if !ok || fn.Body == nil {
+			continue
+		}
+		table := 0
+		ast.Inspect(fn.Body, func(n ast.Node) bool {
+			if literal, ok := n.(*ast.CompositeLit); ok {
+				table = max(table, lines(fset, literal, literal)-1)
+			}
+			return true
+		})
+		all = append(all, sized{f.name + " " + fn.Name.Name, lines(fset, fn.Type, fn.Body) - table})
+	}
+	return all
+}
+
+// lines counts from the beginning of one node to the end of another.
+func lines(fset *token.FileSet, from, to ast.Node) int {
+	return fset.Position(to.End()).Line - fset.Position(from.Pos()).Line + 1
+}
+
+// methodsOf counts the methods that a file declares, by type.
+func methodsOf(f file) map[string]int {
+	all := map[string]int{}
+	for _, d := range f.ast.Decls {
+		fn, ok := d.(*ast.FuncDecl)
+		if !ok || fn.Recv == nil {
+			continue
+		}
+		receiver := fn.Recv.List[0].Type
+		if star, ok := receiver.(*ast.StarExpr); ok {
+			receiver = star.X
+		}
+		if index, ok := receiver.(*ast.IndexExpr); ok {
+			receiver = index.X
+		}
+		if name, ok := receiver.(*ast.Ident); ok {
+			all[f.dir+" "+name.Name]++
+		}
+	}
+	return all
+}
+
+// interfacesOf counts the named interfaces of a file that have methods or embed
+// others, and of them those with at most three.
+func interfacesOf(f file) (small, all int) {
+	ast.Inspect(f.ast, func(n ast.Node) bool {
+		spec, ok := n.(*ast.TypeSpec)
+		if !ok {
+			return true
+		}
+		if i, ok := spec.Type.(*ast.InterfaceType); ok && i.Methods.NumFields() > 0 {
+			if all++; i.Methods.NumFields() <= 3 {
+				small++
+			}
+		}
+		return true
+	})
+	return small, all
+}
+
+// unused returns the exported types and functions of production packages of
+// services that no other package names outside its tests.
+func unused(t tree) []string {
+	declared, named := map[string]bool{}, map[string]bool{}
+	for _, f := range t.files {
+		if f.test {
+			continue
+		}
+		if strings.HasPrefix(f.dir, "services/") && f.ast.Name.Name != "main" {
+			for _, name := range exportedBy(f) {
+				declared[f.dir+"."+name] = true
+			}
+		}
+	}
+	for _, f := range t.files {
+		if !strings.HasSuffix(f.name, "_test.go") { // services/test and packages of doubles are users
+			for _, name := range namedBy(f) {
+				named[name] = true
+			}
+		}
+	}
+	maps.DeleteFunc(declared, func(name string, _ bool) bool { return named[name] })
+	return slices.Sorted(maps.Keys(declared))
+}
+
+func exportedBy(f file) (names []string) {
+	for _, d := range f.ast.Decls {
+		switch d := d.(type) {
+		case *ast.FuncDecl:
+			if d.Recv == nil && d.Name.IsExported() {
+				names = append(names, d.Name.Name)
+			}
+		case *ast.GenDecl:
+			for _, s := range d.Specs {
+				if spec, ok := s.(*ast.TypeSpec); ok && spec.Name.IsExported() {
+					names = append(names, spec.Name.Name)
+				}
+			}
+		}
+	}
+	return names
+}
+
+// namedBy returns the names of other packages of this tree that a file uses, each
+// as folder and name.
+func namedBy(f file) (names []string) {
+	imports := map[string]string{}
+	for _, spec := range f.ast.Imports {
+		imported := strings.Trim(spec.Path.Value, `"`)
+		dir, ours := strings.CutPrefix(imported, modulePath)
+		if !ours {
+			continue
+		}
+		name := path.Base(imported)
+		if spec.Name != nil {
+			name = spec.Name.Name
+		}
+		imports[name] = dir
+	}
+	ast.Inspect(f.ast, func(n ast.Node) bool {
+		selector, ok := n.(*ast.SelectorExpr)
+		if !ok {
+			return true
+		}
+		if of, ok := selector.X.(*ast.Ident); ok && imports[of.Name] != "" {
+			names = append(names, imports[of.Name]+"."+selector.Sel.Name)
+		}
+		return true
+	})
+	return names
+}
+
+func quantilesOf(sorted []sized) quantiles {
+	if len(sorted) == 0 {
+		return quantiles{}
+	}
+	at := func(share float64) int { return sorted[int(float64(len(sorted)-1)*(1-share))].size }
+	return quantiles{at(0.5), at(0.9), at(1)}
+}
+
+func bySize(all []sized) {
+	slices.SortFunc(all, func(a, b sized) int { return cmp.Or(b.size-a.size, strings.Compare(a.name, b.name)) })
+}
+
+func top(sorted []sized, n int) (lines []string) {
+	for _, s := range sorted[:min(n, len(sorted))] {
+		lines = append(lines, fmt.Sprintf("%5d  %s", s.size, s.name))
+	}
+	return lines
+}
+
+func over(sizes map[string]int, bar int) []string {
+	var all []sized
+	for name, size := range sizes {
+		if size > bar {
+			all = append(all, sized{name, size})
+		}
+	}
+	bySize(all)
+	return top(all, len(all))
+}
