@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/resource"
 )
 
 // kind is a run that is to end well.
@@ -161,7 +162,7 @@ func TestEveryKindOfRunEndsWell(t *testing.T) {
 		"single node": {descriptor: fmt.Sprintf(single, web.URL), want: map[string]string{"size": "900000", "loss": "0.5 0.25"}},
 		"two GPUs":    {descriptor: twoGPUs, want: map[string]string{"n": "2"}, nodes: onlyNode1},
 		"inference":   {descriptor: fmt.Sprintf(inference, web.URL), want: map[string]string{"answer": "40 41 42", "asked": "0 1 2"}},
-		"mpi":         {descriptor: strings.Replace(mpi, "time.sleep(2)", "import os\nwhile not os.path.exists('/tmp/go'): time.sleep(0.2)", 1), want: map[string]string{"ranks": "4", "hosts": "2", "total": "6"}, nodes: workersApart},
+		"mpi":         {descriptor: moreThanHalf(t, w, strings.Replace(mpi, "time.sleep(2)", "import os\nwhile not os.path.exists('/tmp/go'): time.sleep(0.2)", 1)), want: map[string]string{"ranks": "4", "hosts": "2", "total": "6"}, nodes: workersApart},
 	} {
 		t.Run(name, func(t *testing.T) { w.endsWell(t, k) })
 	}
@@ -236,6 +237,18 @@ func onlyNode1(pods []pod) error {
 		return fmt.Errorf("its pods are %+v, want one on node1, which alone has GPUs", pods)
 	}
 	return nil
+}
+
+// moreThanHalf has each worker of a descriptor ask for more than half of a node's
+// processors: the scheduler spreads a role's pods only where nodes are otherwise
+// alike, and others fill them meanwhile.
+func moreThanHalf(t *testing.T, w world, descriptor string) string {
+	t.Helper()
+	all, err := resource.ParseQuantity(w.bed.Run(t, "get", "node", "node1", "-o", "jsonpath={.status.allocatable.cpu}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Replace(descriptor, `cpus = "50m"`, fmt.Sprintf("cpus = \"%dm\"", all.MilliValue()*55/100), 1)
 }
 
 func workersApart(pods []pod) error {

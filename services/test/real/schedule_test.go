@@ -88,7 +88,16 @@ func joinGateway(t *testing.T, b built, data string) gatewayReplica {
 	gateway := process.New("the gateway", "", filepath.Join(b.bin, "gateway"), "-config", config)
 	gateway.Begin(t)
 	gateway.EndWith(t)
-	return gatewayReplica{platform{b, listen, gateway}}
+	g := gatewayReplica{platform{b, listen, gateway}}
+	for late := time.Now().Add(patience); ; time.Sleep(100 * time.Millisecond) { // a client that never had a connection does not wait for one
+		out, code := g.baictl(t, "schedule", "list")
+		if code == 0 {
+			return g
+		}
+		if time.Now().After(late) {
+			t.Fatalf("the gateway does not answer: exit code %d\n%s", code, out)
+		}
+	}
 }
 
 // gatewayReplica is a gateway that goes on while the rest of its platform does not.
