@@ -80,7 +80,11 @@ func TestTheExitCodeOfRunSaysHowTheRunEnded(t *testing.T) {
 			t.Parallel()
 			p := baitest.Start(t)
 			ending(p, tt.end, tt.data)
-			expect(t, piped(t, p.Addr(), "run", "good.toml", "--data-timeout", "100ms"), tt.code, tt.says)
+			wait := "100ms"
+			if tt.data == whole { // what is there is waited for until it is seen
+				wait = "5m"
+			}
+			expect(t, piped(t, p.Addr(), "run", "good.toml", "--data-timeout", wait), tt.code, tt.says)
 			if tt.data == whole {
 				expect(t, piped(t, p.Addr(), "watch", "01kdyt1q880000000000000001"), tt.code, tt.says)
 				expect(t, piped(t, p.Addr(), "get", "01kdyt1q880000000000000001"), 0, "")

@@ -70,7 +70,7 @@ func TestCodeIsUploadedInPiecesAndARunHasIt(t *testing.T) {
 }
 
 func TestCodeThatIsNotTakenIsSaidToBe(t *testing.T) {
-	w := newWorld(t, options{settings: api.Settings{CallTimeout: 200 * time.Millisecond}})
+	w := newWorld(t, options{settings: api.Settings{CallTimeout: 3 * time.Second}})
 	content := []byte("hello")
 	for name, tt := range map[string]struct {
 		digest string

@@ -66,6 +66,7 @@ type world struct {
 // options change a world before it begins.
 type options struct {
 	settings  api.Settings
+	intake    intake.Settings
 	bus       intake.Publisher
 	ready     func(context.Context) error
 	preflight api.Preflight
@@ -91,7 +92,7 @@ func newWorld(t *testing.T, o options) *world {
 		t.Fatal(err)
 	}
 	scripts := script.New(script.Settings{MaxSize: 4 << 20}, objects, w.store, time.Now)
-	in := intake.New(intake.Settings{PublishTimeout: 50 * time.Millisecond}, intake.Deps{
+	in := intake.New(o.intake, intake.Deps{
 		Store: w.store, Bus: o.bus, Scripts: scripts, Parser: o.parser, IDs: intake.NewIDs(rand.Reader), Now: time.Now, Log: zap.NewNop(),
 	})
 	w.files = artifact.New(artifact.Settings{}, objects, w.store, time.Now)
@@ -295,7 +296,7 @@ func (silent) Publish(ctx context.Context, _ ...event.Event) error {
 }
 
 func TestASubmitThatWasNotPublishedNamesTheRun(t *testing.T) {
-	w := newWorld(t, options{bus: silent{}})
+	w := newWorld(t, options{bus: silent{}, intake: intake.Settings{PublishTimeout: 50 * time.Millisecond}})
 	_, err := w.client.SubmitRun(t.Context(), &baiv1.SubmitRunRequest{DescriptorToml: []byte(valid)})
 	refused(t, err, codes.Unavailable, "may still be run")
 	run := failure(err).GetRunId()
@@ -472,11 +473,10 @@ func TestDeadlinesAreRespected(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, options{settings: api.Settings{CallTimeout: tt.server}})
-			id := w.submit(nil)
 			w.store.set(func(f *faults) { f.hangs = true })
 			ctx, cancel := context.WithTimeout(t.Context(), tt.client)
 			defer cancel()
-			_, err := w.client.GetRun(ctx, &baiv1.GetRunRequest{Run: id})
+			_, err := w.client.GetRun(ctx, &baiv1.GetRunRequest{Run: "01kdyt1q880000000000000001"})
 			refused(t, err, codes.DeadlineExceeded, "")
 		})
 	}

@@ -110,7 +110,7 @@ func TestARunTravelsFromOneServerToAnother(t *testing.T) {
 }
 
 func TestWhyRunsDoNotTravelIsTold(t *testing.T) {
-	w := newWorld(t, options{settings: api.Settings{CallTimeout: 200 * time.Millisecond}})
+	w := newWorld(t, options{settings: api.Settings{CallTimeout: 3 * time.Second}})
 	w.over(t)
 	_, files, err := w.export(over)
 	if err != nil {
@@ -136,5 +136,5 @@ func TestWhyRunsDoNotTravelIsTold(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = stream.Recv() // nothing is sent
-	refused(t, err, codes.Unavailable, "nothing came for 200ms")
+	refused(t, err, codes.Unavailable, "nothing came for 3s")
 }
