@@ -41,13 +41,13 @@ func TestSubmitThatWaitsExitsWithTheFirstOutcomeThatIsNotASuccess(t *testing.T) 
 func TestSubmitThatWaitsGivesUpAndTheRunGoesOn(t *testing.T) {
 	p := baitest.Start(t)
 	p.OnSubmit(func(id string) { p.Change(id, &baiv1.Change{Phase: baiv1.Phase_PHASE_RUNNING}) })
-	got := piped(t, p.Addr(), "submit", "good.toml", "--wait", "--timeout", "200ms")
-	expect(t, got, 4, "timed out after 0.2s: run 01kdyt1q880000000000000001 goes on (come back: baictl watch 01kdyt1q880000000000000001")
+	got := piped(t, p.Addr(), "submit", "good.toml", "--wait", "--timeout", "5s")
+	expect(t, got, 4, "timed out after 5s: run 01kdyt1q880000000000000001 goes on (come back: baictl watch 01kdyt1q880000000000000001")
 	if got.out != "01kdyt1q880000000000000001\n" {
 		t.Errorf("the ID is not printed before the end: %s", got)
 	}
-	expect(t, piped(t, p.Addr(), "submit", "good.toml", "good.toml", "--wait", "--timeout", "200ms"), 4, "and others go on (see baictl list)")
-	expect(t, piped(t, p.Addr(), "submit", "bad-not-there.toml", "good.toml", "--wait", "--timeout", "200ms"), 2, "goes on")
+	expect(t, piped(t, p.Addr(), "submit", "good.toml", "good.toml", "--wait", "--timeout", "5s"), 4, "and others go on (see baictl list)")
+	expect(t, piped(t, p.Addr(), "submit", "bad-not-there.toml", "good.toml", "--wait", "--timeout", "5s"), 2, "goes on")
 }
 
 // Lines are what a program writes, while it does.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 	"time"
 
@@ -19,7 +20,10 @@ type Stage struct {
 	Lane string // stages of one lane run one after the other, in the order given
 	// After names stages, listed earlier, that must have passed before. A stage
 	// whose condition cannot come true any more is not run.
-	After  []string
+	After []string
+	// Behind names stages that must have ended before, whatever became of them: those
+	// with which it would compete for the machine.
+	Behind []string
 	Budget time.Duration // how long it should take; one that takes longer is marked, and does not fail for that
 	Setup  bool          // it prepares what others need, and tests nothing
 	Always bool          // it clears up: it runs when all others have ended, whatever became of them, also once the check was told to stop
@@ -95,7 +99,7 @@ type runner struct {
 
 // run runs one stage once those before it have ended.
 func (r *runner) run(ctx context.Context, s Stage) Outcome {
-	for _, name := range s.After {
+	for _, name := range slices.Concat(s.After, s.Behind) {
 		if ended := r.ended[name]; ended != nil {
 			<-ended
 		}

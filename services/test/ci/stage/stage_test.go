@@ -68,6 +68,20 @@ func TestAStageWhoseConditionFailedIsNotRun(t *testing.T) {
 	}
 }
 
+func TestAStageRunsBehindOthersWhateverBecameOfThem(t *testing.T) {
+	t.Parallel()
+	names, states := ran(t.Context(), []stage.Stage{
+		{Name: "build", Lane: "a", Run: passes}, {Name: "tests", Lane: "a", Run: fails},
+		{Name: "cluster", Lane: "b", Behind: []string{"tests", "not chosen"}, Run: passes},
+	})
+	if diff := cmp.Diff([]string{"build", "tests", "cluster"}, names); diff != "" {
+		t.Error(diff)
+	}
+	if states["tests"] != stage.Failed || states["cluster"] != stage.Passed {
+		t.Errorf("%v", states)
+	}
+}
+
 func TestAStageThatClearsUpRunsAlsoWhenTheCheckWasToldToStop(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
