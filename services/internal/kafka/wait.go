@@ -23,25 +23,29 @@ type waiter struct {
 // persist calls do until it succeeds, with growing waits between. It logs the
 // first failure and the end of the trouble, not what lies between, be it of
 // several calls. Its only errors are event.ErrPoison, which no repetition heals,
-// and ctx's, with the last of do's.
+// and ctx's, with the last of do's that says more than that ctx is done.
 func (w waiter) persist(ctx context.Context, what string, do func() error) error {
 	tries := 1
+	var last error
 	for wait := w.bus.settings.Retry; ; wait = min(2*wait, 32*w.bus.settings.Retry) {
 		err := do()
 		if err == nil || errors.Is(err, event.ErrPoison) {
 			w.over(what, tries)
 			return err
 		}
+		if last == nil || ctx.Err() == nil || !errors.Is(err, ctx.Err()) {
+			last = err
+		}
 		if ctx.Err() != nil {
 			w.givesUp(what)
-			return stopped(ctx, what, err)
+			return stopped(ctx, what, last)
 		}
 		w.waits(what, err)
 		tries++
 		select {
 		case <-ctx.Done():
 			w.givesUp(what)
-			return stopped(ctx, what, err)
+			return stopped(ctx, what, last)
 		case <-time.After(wait):
 		}
 	}
