@@ -121,14 +121,20 @@ func failedItself(p corev1.Pod) bool {
 		if t == nil || t.ExitCode == 0 || c.Name == cluster.ContainerCollect {
 			continue
 		}
-		if p.DeletionTimestamp == nil {
-			return true
-		}
-		if t.FinishedAt.Time.Before(deletionAsked(p)) {
+		if p.DeletionTimestamp == nil || t.FinishedAt.Time.Before(deletionAsked(p)) && !endedByDeletion(p, t) {
 			return true
 		}
 	}
 	return false
+}
+
+// endedByDeletion reports whether a container of a pod without grace ended by a
+// signal that a deletion sends, TERM or KILL. The API server then no longer tells when the
+// deletion was asked for: of a pod with finalizers, as those of Jobs have, it sets
+// the time to that of the last step, once the containers have ended.
+func endedByDeletion(p corev1.Pod, t *corev1.ContainerStateTerminated) bool {
+	grace := p.DeletionGracePeriodSeconds
+	return grace != nil && *grace == 0 && (t.ExitCode == exitSignal+15 || t.ExitCode == exitSignal+9)
 }
 
 // removed: somebody deletes a pod. Its job then deletes those beside it: of

@@ -214,6 +214,10 @@ func TestDecide(t *testing.T) {
 			job: job(failed(20, "BackoffLimitExceeded")), pods: pods(newPod(deleting(35), grace(30), ended(corev1.PodFailed), exits(cluster.ContainerBenchmark, 143, "Error", ""))), now: 21,
 			want: "failed infra JobDeleted: somebody deleted the benchmark, and it was not canceled",
 		},
+		"nor is one whose deletion took its last step a second after its end, which is all that is seen of it": {
+			job: job(failed(20, "BackoffLimitExceeded")), pods: pods(newPod(deleting(11), grace(0), ended(corev1.PodFailed), exits(cluster.ContainerBenchmark, 143, "Error", ""))), now: 21,
+			want: "failed infra JobDeleted: somebody deleted the benchmark, and it was not canceled",
+		},
 		"a pod that somebody deletes by force is not either": {
 			job: job(failed(20, "BackoffLimitExceeded")), before: cluster.Seen{Pods: pods(newPod(deleting(9), grace(0), runs(cluster.ContainerBenchmark, 3)))}, now: 21,
 			want: "failed infra JobDeleted: somebody deleted the benchmark, and it was not canceled",

@@ -71,7 +71,8 @@ func TestAStageWhoseConditionFailedIsNotRun(t *testing.T) {
 func TestAStageRunsBehindOthersWhateverBecameOfThem(t *testing.T) {
 	t.Parallel()
 	names, states := ran(t.Context(), []stage.Stage{
-		{Name: "build", Lane: "a", Run: passes}, {Name: "tests", Lane: "a", Run: fails},
+		{Name: "build", Lane: "a", Run: passes},
+		{Name: "tests", Lane: "a", Run: fails},
 		{Name: "cluster", Lane: "b", Behind: []string{"tests", "not chosen"}, Run: passes},
 	})
 	if diff := cmp.Diff([]string{"build", "tests", "cluster"}, names); diff != "" {
