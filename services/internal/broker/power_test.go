@@ -14,43 +14,24 @@ import (
 
 	"github.com/benchmark-ai/bai/services/internal/broker"
 	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/internal/powertest"
 	"github.com/benchmark-ai/bai/services/internal/service"
 )
 
 // cuts are what the end of a machine may leave of a file that was written lately.
 func cuts() map[string]func(path string) error {
 	return map[string]func(path string) error{
-		"its last bytes are missing": func(path string) error {
-			info, err := os.Stat(path)
-			if err != nil {
-				return err
-			}
-			return os.Truncate(path, max(info.Size()-7, 0))
-		},
-		"it is empty":  func(path string) error { return os.Truncate(path, 0) },
-		"it is absent": os.Remove,
-		"it has a page of zeros": func(path string) error {
-			text, err := os.ReadFile(path)
-			if err != nil {
-				return err
-			}
-			at := len(text) / 2 / 4096 * 4096
-			clear(text[at:min(at+4096, len(text))])
-			return os.WriteFile(path, text, 0o600)
-		},
-		"it is longer than it was": func(path string) error {
-			text, err := os.ReadFile(path)
-			if err != nil {
-				return err
-			}
-			return os.WriteFile(path, append(text, make([]byte, 5000)...), 0o600)
-		},
+		"its last bytes are missing": powertest.Truncate,
+		"it is empty":                powertest.Empty,
+		"it is absent":               os.Remove,
+		"it has a page of zeros":     powertest.ZeroMiddle,
+		"it is longer than it was":   powertest.Extend,
 	}
 }
 
 // TestABrokerGoesOnAfterThePowerWasCut plays the cut on each file that it writes,
 // found by a walk, and on all at once: it starts, says what it has lost, and
-// whoever consumed before hears all that is published then.
+// the consumers of before hear all that is published then.
 func TestABrokerGoesOnAfterThePowerWasCut(t *testing.T) {
 	t.Parallel()
 	whole := t.TempDir()

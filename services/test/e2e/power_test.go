@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc"
 
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
+	"github.com/benchmark-ai/bai/services/internal/powertest"
 	"github.com/benchmark-ai/bai/services/internal/tooltest"
 )
 
@@ -143,32 +144,11 @@ func TestAPlatformThatWasKilledIsNotScanned(t *testing.T) {
 // cuts are what a power cut may leave of a file.
 func cuts() map[string]func(path string) error {
 	return map[string]func(path string) error{
-		"its last bytes are missing": func(path string) error {
-			info, err := os.Stat(path)
-			if err != nil {
-				return err
-			}
-			return os.Truncate(path, max(info.Size()-7, 0))
-		},
-		"it is empty":  func(path string) error { return os.Truncate(path, 0) },
-		"it is absent": os.Remove,
-		"it has a page of zeros": func(path string) error {
-			text, err := os.ReadFile(path)
-			if err != nil {
-				return err
-			}
-			at := len(text) / 2 / 4096 * 4096
-			clear(text[at:min(at+4096, len(text))])
-			return os.WriteFile(path, text, 0o600)
-		},
-		"it begins with a page of zeros": func(path string) error {
-			text, err := os.ReadFile(path)
-			if err != nil {
-				return err
-			}
-			clear(text[:min(4096, len(text))])
-			return os.WriteFile(path, text, 0o600)
-		},
+		"its last bytes are missing":     powertest.Truncate,
+		"it is empty":                    powertest.Empty,
+		"it is absent":                   os.Remove,
+		"it has a page of zeros":         powertest.ZeroMiddle,
+		"it begins with a page of zeros": powertest.ZeroFirst,
 	}
 }
 
