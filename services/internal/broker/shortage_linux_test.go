@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/benchmark-ai/bai/services/internal/tooltest"
 )
 
 // TestABrokerGoesOnAfterAMomentWithoutFileDescriptors: whoever asks meanwhile is
@@ -44,7 +46,7 @@ func (s spawned) exhaust(t *testing.T) (restore func()) {
 	t.Helper()
 	open, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", s.pid))
 	if err != nil {
-		t.Skipf("this system does not show the files of a process: %v", err)
+		tooltest.Missing(t, "this system does not show the files of a process: %v", err)
 	}
 	least := uint64(0)
 	for _, e := range open { // the numbers below that of the last are taken, but for a few
