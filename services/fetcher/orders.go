@@ -63,8 +63,8 @@ type round struct {
 // is back, nobody waits longer.
 const longestRest = 8 * time.Second
 
-// do does all that can be done now. What is away is waited for, growing times;
-// what could not be done is done in a later round.
+// do does all that can be done now. It waits for a dependency that is away, growing
+// times, and leaves the rest to a later round.
 func (r *round) do(ctx context.Context, look bool) {
 	if time.Now().Before(r.rest) {
 		return

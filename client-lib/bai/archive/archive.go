@@ -129,7 +129,7 @@ func Document(name string) bool {
 
 // CheckName says why there is no file of that name in an archive: it would lie
 // elsewhere, or no system has such a name. Names may hold control characters:
-// whoever shows one cleans it.
+// a program that shows one cleans it.
 func CheckName(name string) error {
 	refuse := func(why string) error { return fault(fmt.Sprintf("%.100q", name), 0, "%s", why) }
 	switch {

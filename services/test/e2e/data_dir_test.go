@@ -26,7 +26,7 @@ func TestTheDataFolderMayHaveEveryNameThatLinuxAllows(t *testing.T) {
 }
 
 // worksIn runs a platform in a folder of a name, kills it under a run, and looks for
-// what lies beside the folder.
+// files beside the folder.
 func worksIn(t *testing.T, name string) {
 	t.Helper()
 	around := t.TempDir()

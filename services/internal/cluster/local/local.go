@@ -150,7 +150,7 @@ func (c *Cluster) Running() int { return len(c.running()) }
 // Close ends the cluster. With keepPods what runs goes on, to be adopted by the
 // next; without, every pod that runs is told to end, is killed when ctx is done
 // before, and the next says of it that it failed with the reason PlatformStopped.
-// What has ended stays either way. To call it again does nothing.
+// Ended pods stay either way. A second call does nothing.
 func (c *Cluster) Close(ctx context.Context, keepPods bool) error {
 	c.mu.Lock()
 	again := c.closing

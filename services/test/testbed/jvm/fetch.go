@@ -1,7 +1,7 @@
 // Package jvm fetches the pinned artefacts that the test beds are made of, and
 // runs servers made of them for as long as a test lasts.
 //
-// What is fetched is kept by content, in kit.Cache. A server listens on loopback, keeps its data in a
+// Fetched files are kept by content, in kit.Cache. A server listens on loopback, keeps its data in a
 // folder of its own, and ends with the process that started it, however that
 // ends; the folder of one that was killed is removed by whoever starts next.
 package jvm
