@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/benchmark-ai/bai/descriptors/internal/shape"
+	"github.com/benchmark-ai/bai/descriptors/internal/decode"
 )
 
 // PlatformPrefix begins the names of the platform's own objects in a cluster. No
@@ -84,7 +84,7 @@ func (d *Descriptor) References() []Reference {
 func (e Env) references(at string) []Reference {
 	var all []Reference
 	for _, name := range slices.Sorted(maps.Keys(e.Secrets)) {
-		all = append(all, Reference{Path: at + ".secrets." + shape.Quoted(name), Kind: RefSecret, Name: e.Secrets[name].Name})
+		all = append(all, Reference{Path: at + ".secrets." + decode.Quoted(name), Kind: RefSecret, Name: e.Secrets[name].Name})
 	}
 	if e.ImagePullSecret != "" {
 		all = append(all, Reference{Path: at + ".image_pull_secret", Kind: RefSecret, Name: e.ImagePullSecret, Pull: true})

@@ -62,7 +62,7 @@ func TestNoSettingAllowsAnObjectOfThePlatform(t *testing.T) {
 	t.Parallel()
 	everything := descriptors.Parser{Allow: descriptors.Allowlists{"*": {Secrets: []string{"*"}, Claims: []string{"*"}, Labels: []string{"a=b"}}}}
 	for _, p := range []descriptors.Parser{{}, everything, {OneMachine: true, Allow: everything.Allow}} {
-		_, faults := p.Parse("f.toml", []byte(whole("[hardware]\ncpus = 1\n[[volumes]]\npath = \"/x\"\nclaim = \"bai-r-1-data\"\n")))
+		_, faults := p.Parse("f.toml", []byte(completeDescriptor("[hardware]\ncpus = 1\n[[volumes]]\npath = \"/x\"\nclaim = \"bai-r-1-data\"\n")))
 		if len(faults.Errors()) != 1 || faults[0].Code != "BAI0045" {
 			t.Errorf("%+v: %v", p, faults)
 		}

@@ -10,8 +10,8 @@ import (
 	"github.com/benchmark-ai/bai/descriptors"
 )
 
-// long is a descriptor of 1,000 lines with 20 faults, and the lines of these.
-func long() (text string, lines []int) {
+// longDescriptor is a descriptor of 1,000 lines with 20 faults, and the lines of these.
+func longDescriptor() (text string, lines []int) {
 	var out []string
 	add := func(good string, faulty bool, bad string) {
 		if faulty {
@@ -51,7 +51,7 @@ func long() (text string, lines []int) {
 }
 
 func TestTwentyFaultsOfAThousandLinesAreAllReportedInTheirPlaces(t *testing.T) {
-	text, want := long()
+	text, want := longDescriptor()
 	if lines := strings.Count(text, "\n"); lines != 1000 || len(want) != 20 {
 		t.Fatalf("%d lines with %d faults", lines, len(want))
 	}
@@ -68,7 +68,7 @@ func TestTwentyFaultsOfAThousandLinesAreAllReportedInTheirPlaces(t *testing.T) {
 // BenchmarkValidate reads a descriptor of 1,000 lines and reports its 20 faults.
 // The bar is 10 ms.
 func BenchmarkValidate(b *testing.B) {
-	text, want := long()
+	text, want := longDescriptor()
 	bytes := []byte(text)
 	b.SetBytes(int64(len(bytes)))
 	b.ReportAllocs()

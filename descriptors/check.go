@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"github.com/benchmark-ai/bai/descriptors/cron"
+	"github.com/benchmark-ai/bai/descriptors/internal/decode"
 	"github.com/benchmark-ai/bai/descriptors/internal/fault"
-	"github.com/benchmark-ai/bai/descriptors/internal/kind"
-	"github.com/benchmark-ai/bai/descriptors/internal/near"
-	"github.com/benchmark-ai/bai/descriptors/internal/shape"
+	"github.com/benchmark-ai/bai/descriptors/internal/suggest"
+	"github.com/benchmark-ai/bai/descriptors/internal/types"
 	"github.com/benchmark-ai/bai/descriptors/internal/words"
 )
 
@@ -20,7 +20,7 @@ import (
 // nothing about what could not be read.
 type check struct {
 	d       *Descriptor
-	r       *shape.Report
+	r       *decode.Report
 	parser  Parser
 	damaged bool // something of the file could not be read: it may hold what seems missing
 }
@@ -47,11 +47,11 @@ func (c check) all() {
 
 func (c check) info() {
 	info := c.d.Info
-	if label, ok := info.Labels[taskLabel]; ok && c.r.Good("info.task_name") && label != info.TaskName {
+	if label, ok := info.Labels[taskLabel]; ok && c.r.IsValid("info.task_name") && label != info.TaskName {
 		c.r.Fault("info.task_name", fault.TaskName,
 			fmt.Sprintf("says %q, the label %s says %q", info.TaskName, taskLabel, label), "keep one of the two")
 	}
-	if c.r.Has("info.timezone") && !info.Scheduled() && !c.r.Bad("info.scheduling") {
+	if c.r.Has("info.timezone") && !info.Scheduled() && !c.r.HasError("info.scheduling") {
 		c.r.Warn("info.timezone", fault.NotRead, "only a schedule has a time zone, and this runs once", "give info.scheduling, or leave this out")
 	}
 	c.engine(info.ExecutionEngine)
@@ -62,14 +62,14 @@ func (c check) info() {
 func (c check) schedule() {
 	const at = "schedule"
 	info, s := c.d.Info, c.d.Schedule
-	if c.r.Has(at) && !info.Scheduled() && !c.r.Bad("info.scheduling") && !c.r.Bad(at) {
+	if c.r.Has(at) && !info.Scheduled() && !c.r.HasError("info.scheduling") && !c.r.HasError(at) {
 		c.r.Warn(at, fault.NotRead, "only a schedule reads it, and this runs once", "give info.scheduling, or leave this out")
 		return
 	}
-	if s.Missed == SkipMissed && c.r.Has(at+".missed_window") && c.r.Good(at+".missed") {
+	if s.Missed == SkipMissed && c.r.Has(at+".missed_window") && c.r.IsValid(at+".missed") {
 		c.r.Warn(at+".missed_window", fault.NotRead, "no firing that was missed is made, however early", "leave it out")
 	}
-	if !c.r.Good(at+".end") || c.r.Bad(at+".start") || c.r.Bad("info.timezone") {
+	if !c.r.IsValid(at+".end") || c.r.HasError(at+".start") || c.r.HasError("info.timezone") {
 		return
 	}
 	start, end := c.d.Firing()
@@ -94,7 +94,7 @@ func (c check) engine(engine string) {
 	if known {
 		engines = c.parser.Engines
 	}
-	if slices.Contains(engines, engine) || c.r.Bad(at) {
+	if slices.Contains(engines, engine) || c.r.HasError(at) {
 		return
 	}
 	if known {
@@ -102,8 +102,8 @@ func (c check) engine(engine string) {
 		return
 	}
 	remedy := "a platform has default, and one of kubernetes and local"
-	if meant := near.Find(engine, engines); meant != "" {
-		remedy = fmt.Sprintf("did you mean %q?", meant)
+	if suggestion := suggest.Find(engine, engines); suggestion != "" {
+		remedy = fmt.Sprintf("did you mean %q?", suggestion)
 	}
 	c.r.Warn(at, fault.UnknownEngine, fmt.Sprintf("a platform without an engine %q refuses the run", engine), remedy)
 }
@@ -111,14 +111,14 @@ func (c check) engine(engine string) {
 // hardware looks at the table at path, and takes the number of GPUs from the
 // instances where only they know it.
 func (c check) hardware(path string, h *Hardware) {
-	if !c.r.Has(path) || c.r.Bad(path) {
+	if !c.r.Has(path) || c.r.HasError(path) {
 		return
 	}
-	said := false
+	specified := false
 	for _, key := range []string{"instance_type", "gpus", "cpus", "memory", "node_selector"} {
-		said = said || c.r.Has(path+"."+key)
+		specified = specified || c.r.Has(path+"."+key)
 	}
-	if !said && !c.damaged {
+	if !specified && !c.damaged {
 		c.r.Fault(path, fault.NoHardware, "says nothing about the machine", "add instance_type, or gpus, cpus, memory or node_selector")
 	}
 	c.zone(path, h)
@@ -133,7 +133,7 @@ func (c check) zone(path string, h *Hardware) {
 	case c.parser.OneMachine || !c.r.Has(at):
 	case c.r.Has(path + ".availability_zone"):
 		c.r.Warn(at, fault.NotRead, "availability_zone wins over it", "leave one of the two out")
-	case c.parser.Zones == nil || c.parser.Accepted || !c.r.Good(at) || slices.Contains(c.parser.Zones, h.AWSZoneID):
+	case c.parser.Zones == nil || c.parser.Accepted || !c.r.IsValid(at) || slices.Contains(c.parser.Zones, h.AWSZoneID):
 	case len(c.parser.Zones) == 0:
 		c.r.Fault(at, fault.UnknownZone, "this platform has no map of zone IDs", "use availability_zone, which takes the name of a zone")
 	default:
@@ -156,7 +156,7 @@ func (c check) oneMachine() {
 }
 
 func (c check) gpus(path string, h *Hardware) {
-	if !c.r.Good(path+".instance_type") || c.r.Bad(path+".gpus") {
+	if !c.r.IsValid(path+".instance_type") || c.r.HasError(path+".gpus") {
 		return
 	}
 	count, known := c.parser.Instances.GPUs(h.InstanceType)
@@ -190,7 +190,7 @@ func (c check) tolerations(path string, all []Toleration) {
 		case t.Operator == "Equal" && t.Key == "" && !c.r.Has(at+".key"):
 			c.r.Fault(at, fault.BadToleration, "operator Equal needs a key", `add key, or operator = "Exists"`)
 		}
-		if t.Seconds != nil && t.Effect != "NoExecute" && !c.r.Bad(at+".effect") {
+		if t.Seconds != nil && t.Effect != "NoExecute" && !c.r.HasError(at+".effect") {
 			c.r.Fault(at+".toleration_seconds", fault.BadToleration, "only effect NoExecute has a time", `add effect = "NoExecute", or leave this out`)
 		}
 	}
@@ -202,18 +202,18 @@ func (c check) distributed() {
 	const at = "hardware.distributed"
 	c.slots(at + ".processes_per_instance")
 	switch {
-	case c.r.Bad("hardware.strategy") || !c.r.Has("hardware"):
+	case c.r.HasError("hardware.strategy") || !c.r.Has("hardware"):
 		return
 	case c.d.Hardware.Strategy != MPI:
 		c.r.Drop(at, fault.UnknownKey, fault.WrongType)
-		if c.r.Has(at) && !c.r.Bad(at) {
+		if c.r.Has(at) && !c.r.HasError(at) {
 			c.r.Warn(at, fault.NotRead, fmt.Sprintf("strategy %s does not read it", c.d.Hardware.Strategy), "")
 		}
 		return
 	}
 	const least, most = 2, 100_000
 	dist := c.d.Hardware.Distributed
-	if !c.r.Bad(at+".num_instances") && (dist.NumInstances < least || dist.NumInstances > most) {
+	if !c.r.HasError(at+".num_instances") && (dist.NumInstances < least || dist.NumInstances > most) {
 		c.r.Fault(at+".num_instances", fault.FewInstances, fmt.Sprintf("is %d; strategy mpi runs on %d to %d", dist.NumInstances, least, most), "")
 	}
 	if dist.ProcessesPerInstance.OnePerGPU {
@@ -236,7 +236,7 @@ func (c check) slots(at string) {
 
 func (c check) onePerGPU(at string) {
 	count, known := c.d.Hardware.GPUCount()
-	if c.r.Bad("hardware.gpus") || c.r.Bad("hardware.instance_type") {
+	if c.r.HasError("hardware.gpus") || c.r.HasError("hardware.instance_type") {
 		return
 	}
 	switch {
@@ -254,12 +254,12 @@ const mostVariable = 128<<10 - 1
 func (c check) env(at string, env Env) {
 	for name := range env.Secrets {
 		if _, ok := env.Vars[name]; ok {
-			c.r.Fault(at+".secrets."+shape.Quoted(name), fault.VarTwice, "is a variable of vars too", "keep one of the two")
+			c.r.Fault(at+".secrets."+decode.Quoted(name), fault.DuplicateVariable, "is a variable of vars too", "keep one of the two")
 		}
 	}
 	for name, value := range env.Vars {
 		if n := len(name) + len("=") + len(value); n > mostVariable && !c.parser.Accepted {
-			c.r.Fault(at+".vars."+shape.Quoted(name), fault.BadVariable, fmt.Sprintf("NAME=VALUE has %d bytes; the kernel takes %d", n, mostVariable), "put the value into a file of a data source or of the code that is sent along")
+			c.r.Fault(at+".vars."+decode.Quoted(name), fault.BadVariable, fmt.Sprintf("NAME=VALUE has %d bytes; the kernel takes %d", n, mostVariable), "put the value into a file of a data source or of the code that is sent along")
 		}
 	}
 }
@@ -271,7 +271,7 @@ func (c check) references() {
 	for _, r := range c.d.References() {
 		message, remedy := c.parser.Allow.Refusal(namespace, r)
 		switch {
-		case message == "" || c.parser.Accepted || c.r.Bad(r.Path):
+		case message == "" || c.parser.Accepted || c.r.HasError(r.Path):
 		case r.Reserved():
 			c.r.Fault(r.Path, fault.PlatformObject, message, remedy)
 		case c.parser.Allow == nil || c.parser.OneMachine && (r.Pull || r.Kind == RefClaim):
@@ -286,7 +286,7 @@ func (c check) ml() {
 	if ml == nil {
 		return
 	}
-	if c.r.Good("ml.framework_version") && ml.FrameworkVersion != "" && ml.Framework == "" && !c.r.Bad("ml.framework") && !c.damaged {
+	if c.r.IsValid("ml.framework_version") && ml.FrameworkVersion != "" && ml.Framework == "" && !c.r.HasError("ml.framework") && !c.damaged {
 		c.r.Fault("ml.framework_version", fault.Framework, "a version of which framework?", "add framework")
 	}
 }
@@ -295,7 +295,7 @@ func (c check) ml() {
 // entrypoint.
 func (c check) command() {
 	const at = "hardware.strategy"
-	if c.d.Hardware.Strategy != MPI || !c.r.Good(at) || c.damaged || c.r.Bad("ml") || c.r.Bad("ml.benchmark_code") {
+	if c.d.Hardware.Strategy != MPI || !c.r.IsValid(at) || c.damaged || c.r.HasError("ml") || c.r.HasError("ml.benchmark_code") {
 		return
 	}
 	if argv, _, err := c.d.Command(); err == nil && len(argv) == 0 {
@@ -306,34 +306,34 @@ func (c check) command() {
 // variables finds commands with variables of the platform that other commands
 // have: a server is not told its own address, nor is a benchmark without one.
 func (c check) variables() {
-	given := kind.Given
+	provided := types.IsPlatformVariable
 	if c.d.Hardware.Strategy != Inference {
-		given = kind.GivenCode
+		provided = types.IsCodeVariable
 	}
 	if ml := c.d.ML; ml != nil {
 		if _, _, script := c.d.Script(); !script {
-			c.expanded("ml.benchmark_code", ml.BenchmarkCode, given)
+			c.unexpandedVariables("ml.benchmark_code", ml.BenchmarkCode, provided)
 		}
-		c.expanded("ml.args", ml.Args, given)
+		c.unexpandedVariables("ml.args", ml.Args, provided)
 	}
 	if s := c.d.Server; s != nil {
 		none := func(string) bool { return false }
 		if _, _, script := s.Env.Script(); !script {
-			c.expanded("server.env.start_command", s.Env.StartCommand, none)
+			c.unexpandedVariables("server.env.start_command", s.Env.StartCommand, none)
 		}
-		c.expanded("server.env.start_command_args", s.Env.StartCommandArgs, none)
+		c.unexpandedVariables("server.env.start_command_args", s.Env.StartCommandArgs, none)
 	}
 }
 
-// expanded warns of a variable in the command at path that the platform gives to
+// unexpandedVariables warns of a variable in the command at path that the platform gives to
 // other commands only. Of those that it gives to none there is a warning already.
-func (c check) expanded(path, command string, given func(name string) bool) {
+func (c check) unexpandedVariables(path, command string, provided func(name string) bool) {
 	all, err := words.Read(command)
-	if err != nil || !c.r.Good(path) || words.NeedsShell(all, kind.Given) != "" {
+	if err != nil || !c.r.IsValid(path) || words.NeedsShell(all, types.IsPlatformVariable) != "" {
 		return
 	}
-	if word := words.NeedsShell(all, given); word != "" {
-		c.r.Warn(path, fault.NoShell, kind.Unexpanded(word), kind.WithoutShell)
+	if word := words.NeedsShell(all, provided); word != "" {
+		c.r.Warn(path, fault.NoShell, types.Unexpanded(word), types.WithoutShell)
 	}
 }
 
@@ -350,13 +350,13 @@ func (c check) sources(at string, sources []Source) {
 		byRole[role][i] = s.Path
 	}
 	for _, role := range slices.Sorted(maps.Keys(byRole)) {
-		c.beside(at, byRole[role])
+		c.checkPathOverlap(at, byRole[role])
 	}
 }
 
-// beside finds equal paths, and paths inside others; those that are empty are not
+// checkPathOverlap finds equal paths, and paths inside others; those that are empty are not
 // looked at.
-func (c check) beside(at string, paths []string) {
+func (c check) checkPathOverlap(at string, paths []string) {
 	c.paths(at, paths)
 	var outer []int // sources in one another, each in the one before
 	for _, i := range byFolder(paths) {
@@ -404,10 +404,10 @@ func (c check) paths(at string, paths []string) {
 }
 
 func (c check) output(at string, out *Output) {
-	if out == nil || c.r.Bad(at) {
+	if out == nil || c.r.HasError(at) {
 		return
 	}
-	if !c.says(at, "metrics", "artifacts", "system", "prometheus", "otlp") && !c.damaged && !c.r.BadBelow(at) {
+	if !c.hasAny(at, "metrics", "artifacts", "system", "prometheus", "otlp") && !c.damaged && !c.r.HasErrorBelow(at) {
 		c.r.Fault(at, fault.NoOutput, "has neither metrics nor artifacts", fmt.Sprintf("add [[%s.metrics]], or metrics = []", at))
 	}
 	for _, key := range []string{"prometheus_interval", "prometheus_names"} {
@@ -435,8 +435,8 @@ func (c check) output(at string, out *Output) {
 	c.paths(at+".artifacts", paths)
 }
 
-// says reports whether a table has one of keys.
-func (c check) says(at string, keys ...string) bool {
+// hasAny reports whether a table has one of keys.
+func (c check) hasAny(at string, keys ...string) bool {
 	return slices.ContainsFunc(keys, func(key string) bool { return c.r.Has(at + "." + key) })
 }
 
@@ -449,7 +449,7 @@ func (c check) blocks(at string, metrics []Metric) {
 	for i, m := range metrics {
 		path := fmt.Sprintf("%s[%d]", at, i)
 		switch {
-		case c.r.Bad(path + ".parser"):
+		case c.r.HasError(path + ".parser"):
 		case m.Parser != BlockParser:
 			for _, key := range []string{"block", "block_lines", "block_time"} {
 				if c.r.Has(path + "." + key) {
@@ -471,12 +471,12 @@ func (c check) blocks(at string, metrics []Metric) {
 func (c check) server() {
 	strategy := c.d.Hardware.Strategy
 	if c.d.Server == nil {
-		if strategy == Inference && c.r.Good("hardware.strategy") && !c.r.Has("server") && !c.damaged {
+		if strategy == Inference && c.r.IsValid("hardware.strategy") && !c.r.Has("server") && !c.damaged {
 			c.r.Fault("hardware.strategy", fault.NoServer, "strategy inference needs a server", "add the tables [server.hardware] and [server.env]")
 		}
 		return
 	}
-	if strategy != Inference && !c.r.Bad("hardware.strategy") && c.r.Has("hardware") {
+	if strategy != Inference && !c.r.HasError("hardware.strategy") && c.r.Has("hardware") {
 		c.r.Warn("server", fault.NotRead, fmt.Sprintf("strategy %s does not read it", strategy), `write strategy = "inference" in [hardware], or leave it out`)
 	}
 	c.hardware("server.hardware", &c.d.Server.Hardware)

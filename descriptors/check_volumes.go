@@ -12,7 +12,7 @@ import (
 func (c check) shared(at string, sources []Source) {
 	for i, s := range sources {
 		at := fmt.Sprintf("%s[%d]", at, i)
-		if s.Mount == MountShared && !s.ReadOnly && !c.r.Bad(at+".mount") && !c.r.Bad(at+".read_only") {
+		if s.Mount == MountShared && !s.ReadOnly && !c.r.HasError(at+".mount") && !c.r.HasError(at+".read_only") {
 			c.r.Fault(at+".read_only", fault.SharedWritable, "shared data are read by all pods, and none may change them", `leave it out, or write mount = "copy"`)
 		}
 	}
@@ -29,7 +29,7 @@ func (c check) volumes() {
 	}
 	for i, v := range c.d.Volumes {
 		at := fmt.Sprintf("volumes[%d]", i)
-		if c.r.Bad(at) {
+		if c.r.HasError(at) {
 			continue
 		}
 		c.kindOf(at)
@@ -47,7 +47,7 @@ func (c check) kindOf(at string) {
 		}
 	}
 	switch {
-	case len(given) == 0 && !c.damaged && !c.r.BadBelow(at):
+	case len(given) == 0 && !c.damaged && !c.r.HasErrorBelow(at):
 		c.r.Fault(at, fault.VolumeKind, "says nothing about what it is", "add one of claim, template, ephemeral and nfs")
 	case len(given) > 1:
 		c.r.Fault(at+"."+given[1], fault.VolumeKind, "it is a "+given[0]+" already", "keep one of the two")
@@ -57,7 +57,7 @@ func (c check) kindOf(at string) {
 // role finds one that the run does not have.
 func (c check) role(at, role string) {
 	roles := c.d.Hardware.Strategy.Roles()
-	if role != "" && !c.r.Bad(at) && !c.r.Bad("hardware.strategy") && !slices.Contains(roles, role) {
+	if role != "" && !c.r.HasError(at) && !c.r.HasError("hardware.strategy") && !slices.Contains(roles, role) {
 		c.r.Fault(at, fault.NoRole, fmt.Sprintf("strategy %s has no role %s", c.d.Hardware.Strategy, role), "its roles are "+strings.Join(roles, " and "))
 	}
 }

@@ -3,7 +3,7 @@ package descriptors
 import (
 	"regexp"
 
-	"github.com/benchmark-ai/bai/descriptors/internal/kind"
+	"github.com/benchmark-ai/bai/descriptors/internal/types"
 	"github.com/benchmark-ai/bai/descriptors/internal/words"
 )
 
@@ -66,11 +66,11 @@ func (d *Descriptor) Script() (interpreter, text string, ok bool) {
 	if d.ML == nil {
 		return "", "", false
 	}
-	return kind.Script(d.ML.BenchmarkCode)
+	return types.Script(d.ML.BenchmarkCode)
 }
 
 // Script is start_command where it is a script, as Descriptor.Script.
-func (e ServerEnv) Script() (interpreter, text string, ok bool) { return kind.Script(e.StartCommand) }
+func (e ServerEnv) Script() (interpreter, text string, ok bool) { return types.Script(e.StartCommand) }
 
 // Regexp is the compiled pattern of a metric that Parse gave out, and nil for
 // one whose pattern Parse would refuse.

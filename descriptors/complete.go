@@ -1,12 +1,12 @@
 package descriptors
 
-import "github.com/benchmark-ai/bai/descriptors/internal/shape"
+import "github.com/benchmark-ai/bai/descriptors/internal/decode"
 
 // taskLabel is the label that equals info.task_name.
 const taskLabel = "task_name"
 
 // complete says what one part of d says about another.
-func complete(d *Descriptor, r *shape.Report) {
+func complete(d *Descriptor, r *decode.Report) {
 	if label, ok := d.Info.Labels[taskLabel]; ok && d.Info.TaskName == "" {
 		d.Info.TaskName = label
 	}

@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"fmt"
 
-	"github.com/benchmark-ai/bai/descriptors/internal/shape"
+	"github.com/benchmark-ai/bai/descriptors/internal/decode"
 	"github.com/benchmark-ai/bai/descriptors/internal/syntax"
 )
 
@@ -29,8 +29,8 @@ func Diff(a, b []byte) ([]Difference, error) {
 		trees[i] = tree
 	}
 	var all []Difference
-	for _, c := range shape.Compare(trees[0], trees[1], &Descriptor{}, kinds()) {
-		all = append(all, Difference{c.Path, said(c.Old), said(c.New)})
+	for _, c := range decode.Compare(trees[0], trees[1], &Descriptor{}, valueTypes()) {
+		all = append(all, Difference{c.Path, nodeText(c.Old), nodeText(c.New)})
 	}
 	return all, nil
 }
@@ -44,9 +44,9 @@ func treeOf(text []byte) (*syntax.Node, error) {
 	return tree, collect("", broken, nil).Err()
 }
 
-func said(n *syntax.Node) string {
+func nodeText(n *syntax.Node) string {
 	if n == nil {
 		return ""
 	}
-	return n.Said()
+	return n.TOML()
 }

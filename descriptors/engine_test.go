@@ -27,12 +27,12 @@ func TestAnEngineIsThatOfThePlatformWhereItIsKnown(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			text := strings.Replace(whole("[hardware]\ncpus = 1"), "[info]", "[info]\nexecution_engine = \""+tt.engine+"\"", 1)
+			text := strings.Replace(completeDescriptor("[hardware]\ncpus = 1"), "[info]", "[info]\nexecution_engine = \""+tt.engine+"\"", 1)
 			_, faults := tt.parser.Parse("f.toml", []byte(text))
 			got := ""
 			for _, f := range faults {
-				_, said, _ := strings.Cut(f.String(), "info.execution_engine: ")
-				got += f.Code + " " + said
+				_, message, _ := strings.Cut(f.String(), "info.execution_engine: ")
+				got += f.Code + " " + message
 			}
 			if got != tt.want {
 				t.Errorf("got %q, want %q", got, tt.want)

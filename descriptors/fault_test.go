@@ -60,8 +60,8 @@ func TestOnlyErrorsMakeAnError(t *testing.T) {
 	}
 }
 
-// whole is a piece of a descriptor with all that it lacks.
-func whole(piece string) string {
+// completeDescriptor is a piece of a descriptor with all that it lacks.
+func completeDescriptor(piece string) string {
 	text := piece + "\n"
 	if !strings.Contains(piece, "spec_version") {
 		text = "spec_version = \"1.0\"\n" + text
@@ -99,10 +99,10 @@ func TestEveryCodeIsExplainedByAnExampleThatHasItAndOneThatHasNot(t *testing.T) 
 func read(t *testing.T, code, example string) descriptors.Faults {
 	t.Helper()
 	if set, ok := strings.CutPrefix(example, "--set "); ok {
-		_, _, faults := descriptors.ParseWith("example.toml", []byte(whole("")), overrides(set))
+		_, _, faults := descriptors.ParseWith("example.toml", []byte(completeDescriptor("")), overrides(set))
 		return faults
 	}
-	text := []byte(whole(example))
+	text := []byte(completeDescriptor(example))
 	if command, ok := strings.CutPrefix(example, "$ "); ok {
 		out, err := exec.CommandContext(t.Context(), "sh", "-c", command).Output()
 		if err != nil {

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/benchmark-ai/bai/descriptors/internal/kind"
+	"github.com/benchmark-ai/bai/descriptors/internal/types"
 )
 
 // Zone is the zone in which the schedule is read. It fails only for a name that
@@ -24,7 +24,7 @@ func (d *Descriptor) Firing() (start, end time.Time) {
 	if err != nil {
 		zone = time.UTC
 	}
-	start, _ = kind.Moment(d.Schedule.Start, zone) // zero where there is none
-	end, _ = kind.Moment(d.Schedule.End, zone)
+	start, _ = types.ParseTimestamp(d.Schedule.Start, zone) // zero where there is none
+	end, _ = types.ParseTimestamp(d.Schedule.End, zone)
 	return start, end
 }

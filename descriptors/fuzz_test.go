@@ -30,7 +30,7 @@ func FuzzParse(f *testing.F) {
 		if (d == nil) != (faults.Err() != nil) {
 			t.Errorf("descriptor %v, faults %v", d, faults)
 		}
-		inOrder(t, text, faults)
+		wantOrdered(t, text, faults)
 		again, _ := descriptors.Parse("f.toml", text)
 		if diff := cmp.Diff(d, again); diff != "" && !bytes.Contains(text, []byte("nan")) {
 			t.Errorf("read twice: %s", diff)
@@ -39,12 +39,12 @@ func FuzzParse(f *testing.F) {
 			t.Errorf("differs from itself: %v", same)
 		}
 		if d != nil {
-			usable(t, d)
+			wantUsable(t, d)
 		}
 	})
 }
 
-func inOrder(t *testing.T, text []byte, faults descriptors.Faults) {
+func wantOrdered(t *testing.T, text []byte, faults descriptors.Faults) {
 	t.Helper()
 	lines := bytes.Split(text, []byte("\n"))
 	last := descriptors.Fault{Line: 1, Column: 1}
@@ -62,7 +62,7 @@ func inOrder(t *testing.T, text []byte, faults descriptors.Faults) {
 	}
 }
 
-func usable(t *testing.T, d *descriptors.Descriptor) {
+func wantUsable(t *testing.T, d *descriptors.Descriptor) {
 	t.Helper()
 	if _, _, err := d.Command(); err != nil {
 		t.Error(err)

@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// known are the kinds of machines that every Parser knows.
+// builtinInstances are the kinds of machines that every Parser knows.
 //
 //go:embed instances.txt
-var known string
+var builtinInstances string
 
 // Instances are kinds of machines and the number of their GPUs, as a text: on
 // each line a name and a number. In place of the end of a name * stands for any
@@ -43,7 +43,7 @@ func (i Instances) GPUs(name string) (int, bool) {
 	if n, ok := i.find(name); ok {
 		return n, true
 	}
-	return Instances(known).find(name)
+	return Instances(builtinInstances).find(name)
 }
 
 func (i Instances) find(name string) (int, bool) {

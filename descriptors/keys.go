@@ -7,8 +7,8 @@ import (
 	"go/token"
 	"strings"
 
+	"github.com/benchmark-ai/bai/descriptors/internal/decode"
 	"github.com/benchmark-ai/bai/descriptors/internal/fault"
-	"github.com/benchmark-ai/bai/descriptors/internal/shape"
 )
 
 // language is the text of the types, whose comments are the manual.
@@ -34,20 +34,20 @@ type Key struct {
 
 // Keys are the keys of the language, each table before the keys in it.
 func Keys() []Key {
-	all, docs, schemas := kinds(), comments(), schemas()
+	all, docs, schemas := valueTypes(), comments(), schemas()
 	var keys []Key
-	for _, row := range shape.Rows(&Descriptor{}, all) {
+	for _, row := range decode.KeySpecs(&Descriptor{}, all) {
 		keys = append(keys, Key{
 			Path: row.Path, Type: row.Type, Required: row.Required, Default: row.Default,
-			Values: row.Values, Aliases: row.Aliases, Example: row.Example, Rule: all[row.Kind].Rule, Doc: about(row, docs[row.Field]), Schema: row.Schema(schemas),
+			Values: row.Values, Aliases: row.Aliases, Example: row.Example, Rule: all[row.ValueType].Rule, Doc: keyDoc(row, docs[row.Field]), Schema: row.Schema(schemas),
 		})
 	}
 	return keys
 }
 
-// about is the comment of a field with the name of its key in place of that of
+// keyDoc is the comment of a field with the name of its key in place of that of
 // the field, with which it begins.
-func about(row shape.Row, comment string) string {
+func keyDoc(row decode.KeySpec, comment string) string {
 	field := row.Field[strings.LastIndexByte(row.Field, '.')+1:]
 	if rest, ok := strings.CutPrefix(comment, field+" "); ok {
 		return row.Path[strings.LastIndexByte(row.Path, '.')+1:] + " " + rest

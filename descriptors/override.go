@@ -8,9 +8,9 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/benchmark-ai/bai/descriptors/internal/decode"
 	"github.com/benchmark-ai/bai/descriptors/internal/edit"
 	"github.com/benchmark-ai/bai/descriptors/internal/fault"
-	"github.com/benchmark-ai/bai/descriptors/internal/shape"
 	"github.com/benchmark-ai/bai/descriptors/internal/syntax"
 )
 
@@ -69,40 +69,40 @@ func (p Parser) ParseWith(file string, text []byte, set []Override) (d *Descript
 		return d, text, faults
 	}
 	if f, bad := unreadable(text); bad {
-		return nil, nil, Faults{f.in(file)}
+		return nil, nil, Faults{f.inFile(file)}
 	}
 	mark := text[:len(text)-len(bytes.TrimPrefix(text, []byte("\ufeff")))]
 	body := text[len(mark):]
 	if _, broken := syntax.Parse(body); len(broken) > 0 {
 		_, faults = p.Parse(file, text)
-		return nil, nil, slices.Concat(faults, p.alone(set))
+		return nil, nil, slices.Concat(faults, p.overrideFaults(set))
 	}
-	edited, refused := put(body, set, MaxSize-len(mark))
+	edited, refused := applyOverrides(body, set, MaxSize-len(mark))
 	if edited.Len() > MaxSize-len(mark) {
 		return nil, nil, refused
 	}
 	d, faults = p.Parse(file, edited.Bytes())
-	faults = slices.Concat(placed(faults, body, edited, set), refused)
+	faults = slices.Concat(mapToOrigins(faults, body, edited, set), refused)
 	if len(refused) > 0 {
 		return nil, nil, faults
 	}
 	return d, slices.Concat(mark, edited.Bytes()), faults
 }
 
-// alone are the faults of overrides of a text that is not TOML: those that they
+// overrideFaults are the faults of overrides of a text that is not TOML: those that they
 // have whatever the text is.
-func (p Parser) alone(set []Override) Faults {
-	edited, refused := put(nil, set, MaxSize)
+func (p Parser) overrideFaults(set []Override) Faults {
+	edited, refused := applyOverrides(nil, set, MaxSize)
 	tree, _ := syntax.Parse(edited.Bytes())
 	tree.Damage()
 	_, found := p.read(tree, true)
-	return slices.Concat(placed(collect("", nil, found).Errors(), nil, edited, set), refused)
+	return slices.Concat(mapToOrigins(collect("", nil, found).Errors(), nil, edited, set), refused)
 }
 
-// put puts overrides into a text that is TOML. Those that cannot be put in are
+// applyOverrides puts overrides into a text that is TOML. Those that cannot be put in are
 // refused, and left out; after one with which the text has more than most bytes
 // there are no others.
-func put(body []byte, set []Override, most int) (*edit.Text, Faults) {
+func applyOverrides(body []byte, set []Override, most int) (*edit.Text, Faults) {
 	var refused Faults
 	edited := edit.New(body)
 	if len(set) > MaxOverrides {
@@ -110,7 +110,7 @@ func put(body []byte, set []Override, most int) (*edit.Text, Faults) {
 			fmt.Sprintf("is override %d; %d at most are taken", MaxOverrides+1, MaxOverrides), "write a descriptor with these values")}
 	}
 	for i, o := range set {
-		if f, bad := o.put(edited, i); bad {
+		if f, bad := o.applyTo(edited, i); bad {
 			refused = append(refused, f)
 		}
 		if edited.Len() > most {
@@ -121,8 +121,8 @@ func put(body []byte, set []Override, most int) (*edit.Text, Faults) {
 	return edited, refused
 }
 
-// put puts o, which is number i, into a text, or says why not.
-func (o Override) put(text *edit.Text, i int) (Fault, bool) {
+// applyTo puts o, which is number i, into a text, or says why not.
+func (o Override) applyTo(text *edit.Text, i int) (Fault, bool) {
 	const deepest = 24
 	switch {
 	case !utf8.ValidString(o.Path) || !utf8.ValidString(o.Value):
@@ -146,7 +146,7 @@ func (o Override) put(text *edit.Text, i int) (Fault, bool) {
 	} else {
 		err = text.Set(path, o.Value, i, isList)
 	}
-	if e, ok := errors.AsType[*edit.NowhereError](err); ok {
+	if e, ok := errors.AsType[*edit.PathNotFoundError](err); ok {
 		at := display(path[:max(e.Step+1, 0)])
 		f := o.fault(fault.Override, fmt.Sprintf("%s %v", at, e.Err), "")
 		f.Path = display(path)
@@ -166,7 +166,7 @@ func (o Override) fault(code, message, remedy string) Fault {
 
 // isList reports whether the language has a list at a path of keys.
 func isList(keys string) bool {
-	for _, row := range shape.Rows(&Descriptor{}, kinds()) {
+	for _, row := range decode.KeySpecs(&Descriptor{}, valueTypes()) {
 		if strings.ReplaceAll(row.Path, "[]", "") == keys {
 			return strings.HasPrefix(row.Type, "list")
 		}
@@ -182,49 +182,49 @@ func display(path []edit.Step) string {
 		case step.Bracket:
 			s.WriteString("[" + step.Name + "]")
 		case i > 0:
-			s.WriteString("." + shape.Quoted(step.Name))
+			s.WriteString("." + decode.Quoted(step.Name))
 		default:
-			s.WriteString(shape.Quoted(step.Name))
+			s.WriteString(decode.Quoted(step.Name))
 		}
 	}
 	return s.String()
 }
 
-// placed gives faults of an edited text the places where these come from.
-func placed(faults Faults, body []byte, edited *edit.Text, set []Override) Faults {
+// mapToOrigins gives faults of an edited text the places where these come from.
+func mapToOrigins(faults Faults, body []byte, edited *edit.Text, set []Override) Faults {
 	origins := edited.Origins()
 	text := edited.Bytes()
 	starts := lineStarts(text)
-	var ours, theirs Faults
+	var inFile, inOverrides Faults
 	for _, f := range faults {
 		from, at := edit.File, 0
-		if !ofRoot(f) {
+		if !isRootFault(f) {
 			from, at = origins.Of(offset(text, starts, f.Line, f.Column))
 		}
 		if from == edit.File {
-			f.Line, f.Column = place(body, at)
-			ours = append(ours, f)
+			f.Line, f.Column = position(body, at)
+			inFile = append(inFile, f)
 			continue
 		}
 		o := set[from]
 		f.File = o.file()
-		f.Line, f.Column = place([]byte(o.Value), min(at, len(o.Value)))
+		f.Line, f.Column = position([]byte(o.Value), min(at, len(o.Value)))
 		f.Remedy = o.remedy(f)
-		theirs = append(theirs, f)
+		inOverrides = append(inOverrides, f)
 	}
-	slices.SortStableFunc(theirs, func(a, b Fault) int {
-		return slices.IndexFunc(set, a.of) - slices.IndexFunc(set, b.of)
+	slices.SortStableFunc(inOverrides, func(a, b Fault) int {
+		return slices.IndexFunc(set, a.isFrom) - slices.IndexFunc(set, b.isFrom)
 	})
-	return append(ours, theirs...)
+	return append(inFile, inOverrides...)
 }
 
-// ofRoot reports whether f is about the outermost table, which is the file's.
-func ofRoot(f Fault) bool {
+// isRootFault reports whether f is about the outermost table, which is the file's.
+func isRootFault(f Fault) bool {
 	return f.Line == 1 && f.Column == 1 && (f.Code == fault.Missing || f.Path == "")
 }
 
-// of reports whether f comes from o.
-func (f Fault) of(o Override) bool { return f.File == o.file() }
+// isFrom reports whether f comes from o.
+func (f Fault) isFrom(o Override) bool { return f.File == o.file() }
 
 // remedy is that of f where o is written on a command line: its shell takes
 // quotes away.

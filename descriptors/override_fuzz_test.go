@@ -32,22 +32,22 @@ func FuzzParseWith(f *testing.F) {
 		}
 		sameAsEffective(t, d, effective, faults)
 		for _, fault := range faults {
-			places(t, fault, text, set)
+			wantPlace(t, fault, text, set)
 		}
 	})
 }
 
-// places looks at whether a fault lies in what its file says.
-func places(t *testing.T, fault descriptors.Fault, text []byte, set []descriptors.Override) {
+// wantPlace looks at whether a fault lies in what its file says.
+func wantPlace(t *testing.T, fault descriptors.Fault, text []byte, set []descriptors.Override) {
 	t.Helper()
 	one := descriptors.Faults{fault}
 	switch fault.File {
 	case "f.toml":
-		inOrder(t, text, one)
+		wantOrdered(t, text, one)
 	case "--set " + set[1].Path:
-		inOrder(t, []byte(set[1].Value), one)
+		wantOrdered(t, []byte(set[1].Value), one)
 	case "--set " + set[0].Path:
-		inOrder(t, []byte(set[0].Value), one)
+		wantOrdered(t, []byte(set[0].Value), one)
 	default:
 		t.Errorf("%v has an unknown file", fault)
 	}

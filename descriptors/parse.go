@@ -12,8 +12,8 @@ import (
 	_ "time/tzdata" // the zones of Info.Timezone load on every machine
 	"unicode/utf8"
 
+	"github.com/benchmark-ai/bai/descriptors/internal/decode"
 	"github.com/benchmark-ai/bai/descriptors/internal/fault"
-	"github.com/benchmark-ai/bai/descriptors/internal/shape"
 	"github.com/benchmark-ai/bai/descriptors/internal/syntax"
 )
 
@@ -65,7 +65,7 @@ func (p Parser) In(namespace string) Parser {
 // Parse is as the function Parse.
 func (p Parser) Parse(name string, text []byte) (*Descriptor, Faults) {
 	if f, bad := unreadable(text); bad {
-		return nil, Faults{f.in(name)}
+		return nil, Faults{f.inFile(name)}
 	}
 	tree, broken := syntax.Parse(bytes.TrimPrefix(text, []byte("\ufeff")))
 	d, found := p.read(tree, len(broken) > 0)
@@ -78,16 +78,16 @@ func (p Parser) Parse(name string, text []byte) (*Descriptor, Faults) {
 
 // read is the descriptor in tree, and what is wrong with it. Of a damaged file
 // nothing is missing that the rest of it may say.
-func (p Parser) read(tree *syntax.Node, damaged bool) (*Descriptor, []shape.Fault) {
+func (p Parser) read(tree *syntax.Node, damaged bool) (*Descriptor, []decode.Fault) {
 	d := &Descriptor{}
-	report := shape.Decode(tree, d, kindsOf(tree))
+	report := decode.Decode(tree, d, valueTypesOf(tree))
 	complete(d, report)
 	check{d, report, p, damaged}.all()
 	return d, report.Faults
 }
 
-// in is f in a file.
-func (f Fault) in(name string) Fault {
+// inFile is f in a file.
+func (f Fault) inFile(name string) Fault {
 	f.File = name
 	return f
 }
@@ -103,10 +103,10 @@ func unreadable(text []byte) (f Fault, bad bool) {
 	case bytes.HasPrefix(text, []byte("\xff\xfe")) || bytes.HasPrefix(text, []byte("\xfe\xff")):
 		f.Code, f.Message, f.Remedy = fault.NotUTF8, "the file is UTF-16", "save it as UTF-8"
 	case bytes.IndexByte(text, 0) >= 0:
-		f.Line, f.Column = place(text, bytes.IndexByte(text, 0))
+		f.Line, f.Column = position(text, bytes.IndexByte(text, 0))
 		f.Code, f.Message, f.Remedy = fault.Binary, "the file holds a NUL byte: it is no text", "name a TOML file"
 	case !utf8.Valid(text):
-		f.Line, f.Column = place(text, invalid(text))
+		f.Line, f.Column = position(text, invalid(text))
 		f.Code, f.Message, f.Remedy = fault.NotUTF8, "the file is not UTF-8 from here on", "save it as UTF-8"
 	case len(bytes.TrimSpace(bytes.TrimPrefix(text, []byte("\ufeff")))) == 0:
 		f.Code, f.Message, f.Remedy = fault.Empty, "the file is empty", `begin with spec_version = "1.0"`
@@ -128,14 +128,14 @@ func invalid(text []byte) int {
 	return len(text)
 }
 
-func place(text []byte, offset int) (line, column int) {
+func position(text []byte, offset int) (line, column int) {
 	before := text[:offset]
 	line = bytes.Count(before, []byte("\n")) + 1
 	return line, utf8.RuneCount(before[bytes.LastIndexByte(before, '\n')+1:]) + 1
 }
 
 // collect gives the faults of name in the order of their places.
-func collect(name string, broken []syntax.Fault, found []shape.Fault) Faults {
+func collect(name string, broken []syntax.Fault, found []decode.Fault) Faults {
 	faults := make(Faults, 0, len(broken)+len(found))
 	for _, f := range broken {
 		faults = append(faults, Fault{
@@ -159,8 +159,8 @@ func collect(name string, broken []syntax.Fault, found []shape.Fault) Faults {
 
 func codeOf(c syntax.Code) string {
 	switch c {
-	case syntax.Twice:
-		return fault.Twice
+	case syntax.Duplicate:
+		return fault.Duplicate
 	case syntax.TooDeep:
 		return fault.TooDeep
 	case syntax.Malformed:

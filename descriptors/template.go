@@ -4,7 +4,7 @@ import (
 	"embed"
 	"slices"
 
-	"github.com/benchmark-ai/bai/descriptors/internal/near"
+	"github.com/benchmark-ai/bai/descriptors/internal/suggest"
 )
 
 // templates are the files of Templates.
@@ -31,7 +31,7 @@ func Template(kind string) ([]byte, bool) {
 
 // NearTemplate is the kind that a name is most likely meant to be, and "" where
 // none is near.
-func NearTemplate(kind string) string { return near.Find(kind, Templates()) }
+func NearTemplate(kind string) string { return suggest.Find(kind, Templates()) }
 
 // canonical is the name of the strategy that kind is an alias of, else kind.
 func canonical(kind string) string {

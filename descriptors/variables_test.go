@@ -24,7 +24,7 @@ func TestAVariableThatThePlatformPutsIntoACommandNeedsNoShell(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			d, faults := descriptors.Parse("f.toml", []byte(whole(tt.text)))
+			d, faults := descriptors.Parse("f.toml", []byte(completeDescriptor(tt.text)))
 			if d == nil {
 				t.Fatal(faults)
 			}

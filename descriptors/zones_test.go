@@ -42,7 +42,7 @@ func TestAZoneIsKnownWhereThePlatformSaysSo(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			_, faults := tt.parser.Parse("f.toml", []byte(whole("[hardware]\ncpus = 1\n"+tt.keys)))
+			_, faults := tt.parser.Parse("f.toml", []byte(completeDescriptor("[hardware]\ncpus = 1\n"+tt.keys)))
 			var got []string
 			for _, f := range faults {
 				f.File, f.Line, f.Column = "", 0, 0
@@ -56,7 +56,7 @@ func TestAZoneIsKnownWhereThePlatformSaysSo(t *testing.T) {
 }
 
 func TestAnAcceptedDescriptorMayNameAMachineThatOnlyThePlatformKnows(t *testing.T) {
-	text := []byte(whole("[hardware]\ninstance_type = \"lab.huge\"\nstrategy = \"mpi\"\n[hardware.distributed]\nprocesses_per_instance = \"gpus\"\nnum_instances = 2\n[ml]\nbenchmark_code = \"train\""))
+	text := []byte(completeDescriptor("[hardware]\ninstance_type = \"lab.huge\"\nstrategy = \"mpi\"\n[hardware.distributed]\nprocesses_per_instance = \"gpus\"\nnum_instances = 2\n[ml]\nbenchmark_code = \"train\""))
 	for name, p := range map[string]descriptors.Parser{"its own kinds": {Instances: "lab.huge 8"}, "accepted": {Accepted: true}} {
 		if d, faults := p.Parse("f.toml", text); d == nil {
 			t.Errorf("%s: %v", name, faults)

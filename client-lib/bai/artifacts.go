@@ -10,7 +10,7 @@ import (
 
 // Artifacts returns the files that were kept of a run, by name.
 func (c *Client) Artifacts(ctx context.Context, run string) ([]*baiv1.Artifact, error) {
-	res, err := ask(ctx, c, c.rpc.ListArtifacts, &baiv1.ListArtifactsRequest{Run: run, Owner: c.settings.Owner})
+	res, err := callWithRetry(ctx, c, c.rpc.ListArtifacts, &baiv1.ListArtifactsRequest{Run: run, Owner: c.settings.Owner})
 	if err != nil {
 		return nil, fmt.Errorf("list the artifacts of run %q: %w", run, err)
 	}
@@ -25,18 +25,18 @@ func (c *Client) Artifact(ctx context.Context, run, name string, offset int64) i
 	return func(yield func([]byte, error) bool) {
 		req := &baiv1.GetArtifactRequest{Run: run, Owner: c.settings.Owner, Name: name, Offset: offset}
 		if err := c.drain(ctx, c.pieces(req, yield)); err != nil {
-			yield(nil, fmt.Errorf("read artifact %q of run %q: %w", name, run, missing("artifact", err)))
+			yield(nil, fmt.Errorf("read artifact %q of run %q: %w", name, run, withNotFoundKind("artifact", err)))
 		}
 	}
 }
 
-func (c *Client) pieces(req *baiv1.GetArtifactRequest, yield func([]byte, error) bool) source {
-	return func(ctx context.Context, p pulse) error {
+func (c *Client) pieces(req *baiv1.GetArtifactRequest, yield func([]byte, error) bool) streamFunc {
+	return func(ctx context.Context, p streamWatchdog) error {
 		stream, err := c.rpc.GetArtifact(ctx, req)
 		if err != nil {
 			return err
 		}
-		return each(stream.Recv, p, func(res *baiv1.GetArtifactResponse) bool {
+		return receiveAll(stream.Recv, p, func(res *baiv1.GetArtifactResponse) bool {
 			req.Offset += int64(len(res.GetData()))
 			return yield(res.GetData(), nil)
 		})

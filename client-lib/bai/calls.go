@@ -50,13 +50,13 @@ func (c *Client) Submit(ctx context.Context, s Submission) (Submitted, error) {
 	if n := len(s.Descriptor); n > descriptors.MaxSize {
 		return Submitted{}, fmt.Errorf("submit %q: %w", s.File, &InvalidError{Message: fmt.Sprintf("the descriptor has %d bytes, %d at most are allowed", n, descriptors.MaxSize)})
 	}
-	if err := c.need(ctx, s.needs()); err != nil {
+	if err := c.requireFeatures(ctx, s.requiredFeatures()); err != nil {
 		return Submitted{}, fmt.Errorf("submit %q: %w", s.File, err)
 	}
 	if s.Key == "" {
 		s.Key = NewKey()
 	}
-	res, err := ask(ctx, c, c.rpc.SubmitRun, s.request(c.settings.Owner))
+	res, err := callWithRetry(ctx, c, c.rpc.SubmitRun, s.request(c.settings.Owner))
 	if unavailable, ok := errors.AsType[*UnavailableError](err); ok {
 		unavailable.Key = s.Key
 	}
@@ -89,9 +89,9 @@ func (s Submission) request(owner string) *baiv1.SubmitRunRequest {
 	}
 }
 
-// needs are the parts of a submission that not every platform understands.
-func (s Submission) needs() []need {
-	return []need{
+// requiredFeatures are the parts of a submission that not every platform understands.
+func (s Submission) requiredFeatures() []requiredFeature {
+	return []requiredFeature{
 		{2, "values put in place of the descriptor's", len(s.Overrides) > 0},
 		{2, "where a descriptor came from", s.Origin != nil},
 		{2, "which run is repeated", s.RerunOf != ""},
@@ -101,7 +101,7 @@ func (s Submission) needs() []need {
 
 // Get returns what is known of a run.
 func (c *Client) Get(ctx context.Context, run string) (*baiv1.Run, error) {
-	res, err := ask(ctx, c, c.rpc.GetRun, &baiv1.GetRunRequest{Run: run, Owner: c.settings.Owner})
+	res, err := callWithRetry(ctx, c, c.rpc.GetRun, &baiv1.GetRunRequest{Run: run, Owner: c.settings.Owner})
 	if err != nil {
 		return nil, fmt.Errorf("get run %q: %w", run, err)
 	}
@@ -111,7 +111,7 @@ func (c *Client) Get(ctx context.Context, run string) (*baiv1.Run, error) {
 // Cancel asks that a run end, and returns what is known of it then, without
 // waiting for the end. Asking again, or after the end, changes nothing.
 func (c *Client) Cancel(ctx context.Context, run string) (*baiv1.Run, error) {
-	res, err := ask(ctx, c, c.rpc.CancelRun, &baiv1.CancelRunRequest{Run: run, Owner: c.settings.Owner})
+	res, err := callWithRetry(ctx, c, c.rpc.CancelRun, &baiv1.CancelRunRequest{Run: run, Owner: c.settings.Owner})
 	if err != nil {
 		return nil, fmt.Errorf("cancel run %q: %w", run, err)
 	}

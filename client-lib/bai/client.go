@@ -45,10 +45,10 @@ type Settings struct {
 	// Owner submits runs, and is whose names are meant; empty means the caller,
 	// as far as the platform can tell.
 	Owner string
-	// Patience is how long a call is repeated while the platform cannot be
+	// RetryTimeout is how long a call is repeated while the platform cannot be
 	// reached; 0 means 30 s. Watch and a following Logs have no such end once
 	// they were connected: they go on until their context ends.
-	Patience time.Duration
+	RetryTimeout time.Duration
 	// Answer is how long one call waits for its answer; 0 means 30 s.
 	Answer time.Duration
 	// Pause is the wait before the first repetition; 0 means 100 ms. It grows to
@@ -67,18 +67,18 @@ type Settings struct {
 
 // Client is a client of one platform. Close it after use.
 type Client struct {
-	target   string
-	settings Settings
-	conn     *grpc.ClientConn
-	rpc      baiv1.RunServiceClient
-	kept     baiv1.DescriptorServiceClient
-	scripts  baiv1.ScriptServiceClient
-	results  baiv1.ResultServiceClient
-	data     baiv1.DataServiceClient
-	transfer baiv1.TransferServiceClient
+	target      string
+	settings    Settings
+	conn        *grpc.ClientConn
+	rpc         baiv1.RunServiceClient
+	descriptors baiv1.DescriptorServiceClient
+	scripts     baiv1.ScriptServiceClient
+	results     baiv1.ResultServiceClient
+	data        baiv1.DataServiceClient
+	transfer    baiv1.TransferServiceClient
 
-	schedules baiv1.ScheduleServiceClient
-	known     atomic.Int32 // what the platform understands, once it said so
+	schedules      baiv1.ScheduleServiceClient
+	serverRevision atomic.Int32 // what the platform understands, once it said so
 }
 
 // Dial returns a client, with the default settings, of the platform at target:
@@ -90,7 +90,7 @@ func (s Settings) Dial(target string) (*Client, error) {
 	if err := checkTarget(target); err != nil {
 		return nil, err
 	}
-	s.Patience = orElse(s.Patience, 30*time.Second)
+	s.RetryTimeout = orElse(s.RetryTimeout, 30*time.Second)
 	s.Answer = orElse(s.Answer, 30*time.Second)
 	s.Pause = orElse(s.Pause, 100*time.Millisecond)
 	options := []grpc.DialOption{
@@ -111,12 +111,12 @@ func (s Settings) Dial(target string) (*Client, error) {
 	}
 	return &Client{
 		target: target, settings: s, conn: conn,
-		rpc: baiv1.NewRunServiceClient(conn), kept: baiv1.NewDescriptorServiceClient(conn), scripts: baiv1.NewScriptServiceClient(conn), results: baiv1.NewResultServiceClient(conn), data: baiv1.NewDataServiceClient(conn), transfer: baiv1.NewTransferServiceClient(conn), schedules: baiv1.NewScheduleServiceClient(conn),
+		rpc: baiv1.NewRunServiceClient(conn), descriptors: baiv1.NewDescriptorServiceClient(conn), scripts: baiv1.NewScriptServiceClient(conn), results: baiv1.NewResultServiceClient(conn), data: baiv1.NewDataServiceClient(conn), transfer: baiv1.NewTransferServiceClient(conn), schedules: baiv1.NewScheduleServiceClient(conn),
 	}, nil
 }
 
-// introduced is ctx with who calls.
-func (s Settings) introduced(ctx context.Context) context.Context {
+// withUser is ctx with who calls.
+func (s Settings) withUser(ctx context.Context) context.Context {
 	if s.User == "" {
 		return ctx
 	}
@@ -124,11 +124,11 @@ func (s Settings) introduced(ctx context.Context) context.Context {
 }
 
 func (s Settings) call(ctx context.Context, method string, req, res any, conn *grpc.ClientConn, next grpc.UnaryInvoker, o ...grpc.CallOption) error {
-	return next(s.introduced(ctx), method, req, res, conn, o...)
+	return next(s.withUser(ctx), method, req, res, conn, o...)
 }
 
 func (s Settings) stream(ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn, method string, next grpc.Streamer, o ...grpc.CallOption) (grpc.ClientStream, error) { //nolint:ireturn // gRPC's own
-	return next(s.introduced(ctx), desc, conn, method, o...)
+	return next(s.withUser(ctx), desc, conn, method, o...)
 }
 
 // Close closes the connection. Calls and streams that are under way fail.

@@ -24,8 +24,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// quick makes a test's client lose no time.
-func quick() bai.Settings { return bai.Settings{Owner: "ann", Pause: time.Millisecond} }
+// fastSettings makes a test's client lose no time.
+func fastSettings() bai.Settings { return bai.Settings{Owner: "ann", Pause: time.Millisecond} }
 
 func dial(t *testing.T, target string, s bai.Settings) *bai.Client {
 	t.Helper()
@@ -37,7 +37,7 @@ func dial(t *testing.T, target string, s bai.Settings) *bai.Client {
 	return c
 }
 
-func bounded(t *testing.T) context.Context {
+func testContext(t *testing.T) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	t.Cleanup(cancel)
@@ -97,7 +97,7 @@ func TestErrorsCanBeToldApart(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := baitest.Start(t)
 			p.Fail("GetRun", tt.sent)
-			_, err := dial(t, p.Addr(), quick()).Get(bounded(t), "x")
+			_, err := dial(t, p.Addr(), fastSettings()).Get(testContext(t), "x")
 			if diff := cmp.Diff(tt.want, errors.Unwrap(err), protocmp.Transform()); diff != "" {
 				t.Errorf("%v (-want +got):\n%s", err, diff)
 			}
@@ -114,10 +114,10 @@ func TestACallIsRepeatedWhileThePlatformIsUnavailable(t *testing.T) {
 	away := baitest.Status(codes.Unavailable, "starting")
 	p.Fail("GetRun", away, away, away)
 	var lost, found int
-	s := quick()
+	s := fastSettings()
 	s.Lost, s.Found = func(error) { lost++ }, func() { found++ }
 
-	run, err := dial(t, p.Addr(), s).Get(bounded(t), id)
+	run, err := dial(t, p.Addr(), s).Get(testContext(t), id)
 	if err != nil || run.GetId() != id {
 		t.Errorf("Get: %v, %v", run.GetId(), err)
 	}
@@ -129,8 +129,8 @@ func TestACallIsRepeatedWhileThePlatformIsUnavailable(t *testing.T) {
 func TestNothingIsLostWhereTheTimeIsOverBeforeTheNextTry(t *testing.T) {
 	p := baitest.Start(t)
 	p.Fail("GetRun", baitest.Status(codes.Unavailable, "stream terminated by RST_STREAM with error code: CANCEL"))
-	s := quick()
-	s.Pause, s.Patience = time.Hour, 24*time.Hour
+	s := fastSettings()
+	s.Pause, s.RetryTimeout = time.Hour, 24*time.Hour
 	s.Lost = func(err error) { t.Errorf("told of a loss: %v", err) }
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
@@ -141,22 +141,22 @@ func TestNothingIsLostWhereTheTimeIsOverBeforeTheNextTry(t *testing.T) {
 }
 
 func TestPatienceEnds(t *testing.T) {
-	s := quick()
-	s.Patience = 50 * time.Millisecond
+	s := fastSettings()
+	s.RetryTimeout = 50 * time.Millisecond
 	addr := deadAddr(t)
 	c := dial(t, addr, s)
 
-	_, err := c.Get(bounded(t), "x")
+	_, err := c.Get(testContext(t), "x")
 	want := &bai.UnavailableError{Target: addr, Away: true, Message: "connection refused"}
 	if diff := cmp.Diff(error(want), errors.Unwrap(err)); diff != "" {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
-	for _, err := range c.Watch(bounded(t), "x", 0) {
+	for _, err := range c.Watch(testContext(t), "x", 0) {
 		if _, ok := errors.AsType[*bai.UnavailableError](err); !ok {
 			t.Errorf("Watch of a platform that was never reached: %v, want an UnavailableError", err)
 		}
 	}
-	for _, err := range c.Metrics(bounded(t), "x") {
+	for _, err := range c.Metrics(testContext(t), "x") {
 		if _, ok := errors.AsType[*bai.UnavailableError](err); !ok {
 			t.Errorf("Metrics: %v, want an UnavailableError", err)
 		}
@@ -183,9 +183,9 @@ func TestWhyThePlatformCannotBeReached(t *testing.T) {
 		"a web server of our century": {web2.Listener.Addr().String(), "what answers there is not a platform"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := quick()
-			s.Patience = 50 * time.Millisecond
-			_, err := dial(t, tt.addr, s).Get(bounded(t), "x")
+			s := fastSettings()
+			s.RetryTimeout = 50 * time.Millisecond
+			_, err := dial(t, tt.addr, s).Get(testContext(t), "x")
 			if u, ok := errors.AsType[*bai.UnavailableError](err); !ok || !u.Away || u.Message != tt.want {
 				t.Errorf("Get: %v, want %q", err, tt.want)
 			}
@@ -196,7 +196,7 @@ func TestWhyThePlatformCannotBeReached(t *testing.T) {
 func TestACallWhoseContextEndsReturnsThat(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
-	_, err := dial(t, deadAddr(t), quick()).Get(ctx, "x")
+	_, err := dial(t, deadAddr(t), fastSettings()).Get(ctx, "x")
 	if !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("Get: %v, want deadline exceeded", err)
 	}
@@ -206,7 +206,7 @@ func TestASubmissionIsRepeatedUnderOneKey(t *testing.T) {
 	p := baitest.Start(t)
 	away := baitest.Status(codes.Unavailable, "no broker", &baiv1.RunFailure{RunId: "r1", Reason: "NotPublished"})
 	p.Fail("SubmitRun", away, away)
-	got, err := dial(t, p.Addr(), quick()).Submit(bounded(t), bai.Submission{Descriptor: []byte("x"), Name: "n"})
+	got, err := dial(t, p.Addr(), fastSettings()).Submit(testContext(t), bai.Submission{Descriptor: []byte("x"), Name: "n"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -221,17 +221,17 @@ func TestASubmissionIsRepeatedUnderOneKey(t *testing.T) {
 func TestASubmissionThatWasAnsweredButNotHeardIsOneRun(t *testing.T) {
 	p := baitest.Start(t)
 	network := baitest.Break(t, p.Addr(), 20, 300)
-	c := dial(t, network.Addr(), quick())
+	c := dial(t, network.Addr(), fastSettings())
 	var last bai.Submitted
 	for i := range 10 {
-		got, err := c.Submit(bounded(t), bai.Submission{Descriptor: []byte("x"), Key: fmt.Sprint("k", i)})
+		got, err := c.Submit(testContext(t), bai.Submission{Descriptor: []byte("x"), Key: fmt.Sprint("k", i)})
 		if err != nil {
 			t.Fatal(err)
 		}
 		last = got
 	}
-	direct := dial(t, p.Addr(), quick())
-	if runs := collect(t, direct.List(bounded(t), bai.Filter{})); len(runs) != 10 || last.RunID != runs[0].GetId() {
+	direct := dial(t, p.Addr(), fastSettings())
+	if runs := collect(t, direct.List(testContext(t), bai.Filter{})); len(runs) != 10 || last.RunID != runs[0].GetId() {
 		t.Errorf("%d runs after 10 submissions and %d cuts, want 10", len(runs), network.Cuts())
 	}
 }
@@ -241,9 +241,9 @@ func TestAGivenUpSubmissionCarriesItsRunAndKey(t *testing.T) {
 	for range 1000 {
 		p.Fail("SubmitRun", baitest.Status(codes.Unavailable, "no broker", &baiv1.RunFailure{RunId: "r1", Reason: "NotPublished"}))
 	}
-	s := quick()
-	s.Patience = 20 * time.Millisecond
-	_, err := dial(t, p.Addr(), s).Submit(bounded(t), bai.Submission{Key: "k"})
+	s := fastSettings()
+	s.RetryTimeout = 20 * time.Millisecond
+	_, err := dial(t, p.Addr(), s).Submit(testContext(t), bai.Submission{Key: "k"})
 	got, ok := errors.AsType[*bai.UnavailableError](err)
 	want := &bai.UnavailableError{Target: p.Addr(), RunID: "r1", Key: "k", Reason: "NotPublished", Message: "no broker"}
 	if diff := cmp.Diff(want, got); !ok || diff != "" {
@@ -254,28 +254,28 @@ func TestAGivenUpSubmissionCarriesItsRunAndKey(t *testing.T) {
 func TestThePlatformIsToldWhoCalls(t *testing.T) {
 	p := baitest.Start(t)
 	id := p.Add(&baiv1.Run{})
-	s := quick()
+	s := fastSettings()
 	s.User = "Eve Müller\n"
 	c := dial(t, p.Addr(), s)
-	if _, err := c.Cancel(bounded(t), id); err != nil || !cmp.Equal(p.Users(), []string{"Eve%20M%C3%BCller%0A"}) {
+	if _, err := c.Cancel(testContext(t), id); err != nil || !cmp.Equal(p.Users(), []string{"Eve%20M%C3%BCller%0A"}) {
 		t.Errorf("called by %q, %v, want Eve, encoded", p.Users(), err)
 	}
-	collect(t, c.Metrics(bounded(t), id))
+	collect(t, c.Metrics(testContext(t), id))
 	if !cmp.Equal(p.Users(), []string{"Eve%20M%C3%BCller%0A"}) {
 		t.Errorf("streamed to %q, want Eve, encoded", p.Users())
 	}
 }
 
 func TestOneKeyAndAnotherDescriptorIsAnExistsError(t *testing.T) {
-	c := dial(t, baitest.Start(t).Addr(), quick())
-	first, err := c.Submit(bounded(t), bai.Submission{Key: "k", Descriptor: []byte("a")})
+	c := dial(t, baitest.Start(t).Addr(), fastSettings())
+	first, err := c.Submit(testContext(t), bai.Submission{Key: "k", Descriptor: []byte("a")})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if again, err := c.Submit(bounded(t), bai.Submission{Key: "k", Descriptor: []byte("a")}); err != nil || !again.Repeated || again.RunID != first.RunID {
+	if again, err := c.Submit(testContext(t), bai.Submission{Key: "k", Descriptor: []byte("a")}); err != nil || !again.Repeated || again.RunID != first.RunID {
 		t.Errorf("the same again: %+v, %v", again, err)
 	}
-	_, err = c.Submit(bounded(t), bai.Submission{Key: "k", Descriptor: []byte("b")})
+	_, err = c.Submit(testContext(t), bai.Submission{Key: "k", Descriptor: []byte("b")})
 	if e, ok := errors.AsType[*bai.ExistsError](err); !ok || e.RunID != first.RunID {
 		t.Errorf("another descriptor: %v, want an ExistsError with run %s", err, first.RunID)
 	}
@@ -286,16 +286,16 @@ func TestAListGoesThroughAllPagesAndFilters(t *testing.T) {
 	for i := range 25 {
 		p.Add(&baiv1.Run{Name: fmt.Sprint("r", i), Owner: "ann", Labels: map[string]string{"odd": fmt.Sprint(i % 2)}})
 	}
-	c := dial(t, p.Addr(), quick())
-	if n := len(collect(t, c.List(bounded(t), bai.Filter{Page: 4}))); n != 25 {
+	c := dial(t, p.Addr(), fastSettings())
+	if n := len(collect(t, c.List(testContext(t), bai.Filter{Page: 4}))); n != 25 {
 		t.Errorf("%d runs, want 25", n)
 	}
-	odd := collect(t, c.List(bounded(t), bai.Filter{Page: 4, Labels: map[string]string{"odd": "1"}}))
+	odd := collect(t, c.List(testContext(t), bai.Filter{Page: 4, Labels: map[string]string{"odd": "1"}}))
 	if len(odd) != 12 || odd[0].GetName() != "r23" {
 		t.Errorf("%d odd runs from %s, want 12 from r23", len(odd), odd[0].GetName())
 	}
 	calls := p.Calls("ListRuns")
-	for _, err := range c.List(bounded(t), bai.Filter{Page: 4}) {
+	for _, err := range c.List(testContext(t), bai.Filter{Page: 4}) {
 		if err != nil {
 			t.Error(err)
 		}

@@ -19,17 +19,17 @@ type Code struct {
 	Content io.ReaderAt // its bytes
 }
 
-// piece is how much of an archive travels at once.
-const piece = 256 << 10
+// chunkSize is how much of an archive travels at once.
+const chunkSize = 256 << 10
 
 // Send has the platform keep code, for some minutes at least, so that a run can
 // be submitted with its digest. It sends what the platform does not have, and
 // reports whether it had it. While the platform is not available it tries again.
 func (c *Client) Send(ctx context.Context, code Code) (there bool, err error) {
-	if err := c.need(ctx, []need{{3, "code that is sent along", true}}); err != nil {
+	if err := c.requireFeatures(ctx, []requiredFeature{{3, "code that is sent along", true}}); err != nil {
 		return false, fmt.Errorf("send code: %w", err)
 	}
-	_, err = ask(ctx, c, c.scripts.GetScript, &baiv1.GetScriptRequest{Sha256: code.SHA256, Owner: c.settings.Owner})
+	_, err = callWithRetry(ctx, c, c.scripts.GetScript, &baiv1.GetScriptRequest{Sha256: code.SHA256, Owner: c.settings.Owner})
 	if err == nil {
 		return true, nil
 	}
@@ -46,15 +46,15 @@ func (c *Client) Send(ctx context.Context, code Code) (there bool, err error) {
 }
 
 // upload sends all of an archive, and awaits that it is kept.
-func (c *Client) upload(code Code) source {
-	return func(ctx context.Context, p pulse) error {
+func (c *Client) upload(code Code) streamFunc {
+	return func(ctx context.Context, p streamWatchdog) error {
 		stream, err := c.scripts.UploadScript(ctx)
 		if err != nil {
 			return err
 		}
 		content := io.NewSectionReader(code.Content, 0, code.Size)
 		for sent := int64(0); sent < code.Size; {
-			data := make([]byte, min(piece, code.Size-sent))
+			data := make([]byte, min(chunkSize, code.Size-sent))
 			if _, err := io.ReadFull(content, data); err != nil {
 				return fmt.Errorf("read the code: %w", err)
 			}
@@ -62,15 +62,15 @@ func (c *Client) upload(code Code) source {
 			if sent == 0 {
 				req.Sha256, req.Size, req.Owner = code.SHA256, code.Size, c.settings.Owner
 			}
-			p.wait()
+			p.beforeRecv()
 			if err := stream.Send(req); err != nil {
 				break // the answer says why
 			}
 			sent += int64(len(data))
 		}
-		p.wait()
+		p.beforeRecv()
 		if _, err = stream.CloseAndRecv(); err == nil {
-			p.got()
+			p.afterRecv()
 		}
 		return err
 	}

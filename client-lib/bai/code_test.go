@@ -20,7 +20,7 @@ func TestCodeIsSentOnceHoweverOftenTheConnectionBreaks(t *testing.T) {
 	p := baitest.Start(t)
 	p.CutUploads(0, 1<<20, 300_000)
 	content := strings.Repeat("0123456789", 150_000)
-	c := dial(t, p.Addr(), quick())
+	c := dial(t, p.Addr(), fastSettings())
 	for _, want := range []bool{false, true} {
 		if there, err := c.Send(t.Context(), codeOf(content)); there != want || err != nil {
 			t.Fatalf("it was there: %t, %v", there, err)
@@ -41,7 +41,7 @@ func TestCodeIsSentOnceHoweverOftenTheConnectionBreaks(t *testing.T) {
 
 func TestCodeThatThePlatformDoesNotTakeIsTheUsersFault(t *testing.T) {
 	p := baitest.Start(t)
-	c := dial(t, p.Addr(), quick())
+	c := dial(t, p.Addr(), fastSettings())
 	wrong := codeOf("hello")
 	wrong.SHA256 = baitest.Digest("jello")
 	for name, code := range map[string]bai.Code{"other bytes": wrong, "too much": codeOf(strings.Repeat("x", 9<<20))} {

@@ -14,12 +14,12 @@ import (
 func (c *Client) Data(ctx context.Context) iter.Seq2[*baiv1.StoredData, error] {
 	return func(yield func(*baiv1.StoredData, error) bool) {
 		for req := (&baiv1.ListDataRequest{PageSize: 1000}); ; {
-			res, err := ask(ctx, c, c.data.ListData, req)
+			res, err := callWithRetry(ctx, c, c.data.ListData, req)
 			if err != nil {
 				yield(nil, fmt.Errorf("list data: %w", err))
 				return
 			}
-			if !handOut(res.GetData(), yield) {
+			if !yieldAll(res.GetData(), yield) {
 				return
 			}
 			if req.PageToken = res.GetNextPageToken(); req.GetPageToken() == "" {
@@ -34,12 +34,12 @@ func (c *Client) Data(ctx context.Context) iter.Seq2[*baiv1.StoredData, error] {
 // second how many bytes of how many were read. Data that are damaged are
 // forgotten: they are fetched again when a run wants them.
 func (c *Client) VerifyData(ctx context.Context, sha256 string, read func(done, total int64)) (whole bool, err error) {
-	err = c.drain(ctx, func(ctx context.Context, p pulse) error {
+	err = c.drain(ctx, func(ctx context.Context, p streamWatchdog) error {
 		stream, err := c.data.VerifyData(ctx, &baiv1.VerifyDataRequest{Sha256: sha256})
 		if err != nil {
 			return err
 		}
-		return each(stream.Recv, p, func(res *baiv1.VerifyDataResponse) bool {
+		return receiveAll(stream.Recv, p, func(res *baiv1.VerifyDataResponse) bool {
 			if read != nil {
 				read(res.GetDone(), res.GetTotal())
 			}
@@ -48,7 +48,7 @@ func (c *Client) VerifyData(ctx context.Context, sha256 string, read func(done, 
 		})
 	})
 	if err != nil {
-		return false, fmt.Errorf("verify %s: %w", sha256, missing("data", err))
+		return false, fmt.Errorf("verify %s: %w", sha256, withNotFoundKind("data", err))
 	}
 	return whole, nil
 }
@@ -56,7 +56,7 @@ func (c *Client) VerifyData(ctx context.Context, sha256 string, read func(done, 
 // EvictData removes the data with that digest, and reports whether there were
 // any. It is an InvalidError while runs need them.
 func (c *Client) EvictData(ctx context.Context, sha256 string) (stored bool, err error) {
-	res, err := ask(ctx, c, c.data.EvictData, &baiv1.EvictDataRequest{Sha256: sha256})
+	res, err := callWithRetry(ctx, c, c.data.EvictData, &baiv1.EvictDataRequest{Sha256: sha256})
 	if err != nil {
 		return false, fmt.Errorf("evict %s: %w", sha256, err)
 	}
@@ -73,7 +73,7 @@ type Wanted struct {
 // Prefetch has a source fetched before any run wants it, and returns the name of
 // the order without waiting for that.
 func (c *Client) Prefetch(ctx context.Context, w Wanted) (name string, err error) {
-	res, err := ask(ctx, c, c.data.PrefetchData, &baiv1.PrefetchDataRequest{Src: w.Src, Md5: w.MD5, Sha256: w.SHA256})
+	res, err := callWithRetry(ctx, c, c.data.PrefetchData, &baiv1.PrefetchDataRequest{Src: w.Src, Md5: w.MD5, Sha256: w.SHA256})
 	if err != nil {
 		return "", fmt.Errorf("prefetch: %w", err)
 	}
@@ -88,18 +88,18 @@ func (c *Client) WaitPrefetch(ctx context.Context, name string) (*baiv1.GetPrefe
 // FollowPrefetch is WaitPrefetch, and says what a prefetch waits for (an answer of
 // its source, say, that is asked again) as soon as that changes; "" where it moves.
 func (c *Client) FollowPrefetch(ctx context.Context, name string, waits func(why string)) (*baiv1.GetPrefetchResponse, error) {
-	said := ""
+	lastMessage := ""
 	for pause := c.settings.Pause; ; pause = min(2*pause, time.Second) {
-		res, err := ask(ctx, c, c.data.GetPrefetch, &baiv1.GetPrefetchRequest{Prefetch: name})
+		res, err := callWithRetry(ctx, c, c.data.GetPrefetch, &baiv1.GetPrefetchRequest{Prefetch: name})
 		if err != nil {
-			return nil, fmt.Errorf("look for prefetch %q: %w", name, missing("data", err))
+			return nil, fmt.Errorf("look for prefetch %q: %w", name, withNotFoundKind("data", err))
 		}
 		if res.GetState() != baiv1.GetPrefetchResponse_STATE_FETCHING {
 			return res, nil
 		}
-		if res.GetMessage() != said {
-			said = res.GetMessage()
-			waits(said)
+		if res.GetMessage() != lastMessage {
+			lastMessage = res.GetMessage()
+			waits(lastMessage)
 		}
 		select {
 		case <-time.After(pause):

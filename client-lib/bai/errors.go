@@ -85,17 +85,17 @@ func (e *ServerError) Error() string {
 	return fmt.Sprintf("the platform failed (%s): %s", e.Code, e.Message)
 }
 
-// missing says what it is that err says there is not.
-func missing(what string, err error) error {
+// withNotFoundKind says what it is that err says there is not.
+func withNotFoundKind(kind string, err error) error {
 	if e, ok := errors.AsType[*NotFoundError](err); ok {
-		e.What = what
+		e.What = kind
 	}
 	return err
 }
 
-// typed turns what gRPC returned into one of the errors of this package, or
+// toClientError turns what gRPC returned into one of the errors of this package, or
 // into that of ctx if it is over.
-func typed(ctx context.Context, target string, err error) error {
+func toClientError(ctx context.Context, target string, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -134,15 +134,15 @@ func fromStatus(target string, s *status.Status) error {
 // unsupported puts gRPC's own complaint about a method that is not there in
 // words, and leaves what a platform says as it is.
 func unsupported(target, message string) string {
-	what, ok := strings.CutPrefix(message, "unknown method ")
+	name, ok := strings.CutPrefix(message, "unknown method ")
 	if !ok {
-		what, ok = strings.CutPrefix(message, "unknown service bai.v1.")
+		name, ok = strings.CutPrefix(message, "unknown service bai.v1.")
 	}
 	if !ok {
 		return message
 	}
-	what, _, _ = strings.Cut(what, " ")
-	return fmt.Sprintf("the platform at %s is older than this client: it has no %s", target, what)
+	name, _, _ = strings.Cut(name, " ")
+	return fmt.Sprintf("the platform at %s is older than this client: it has no %s", target, name)
 }
 
 func details(s *status.Status) (faults []*baiv1.Fault, failure *baiv1.RunFailure) {

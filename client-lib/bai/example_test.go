@@ -24,7 +24,7 @@ func platform() (addr string, stop func() error) {
 		p.Log(id, &baiv1.LogLine{Text: "hello"})
 		p.Change(id, &baiv1.Change{Phase: baiv1.Phase_PHASE_RUNNING})
 		p.Change(id, &baiv1.Change{Phase: baiv1.Phase_PHASE_FINISHED, Outcome: baiv1.Outcome_OUTCOME_SUCCEEDED})
-		p.Complete(id, &baiv1.Completeness{Complete: true, Samples: 1, Lines: 1})
+		p.SetCompleteness(id, &baiv1.Completeness{Complete: true, Samples: 1, Lines: 1})
 	})
 	return p.Addr(), stop
 }
@@ -96,9 +96,9 @@ func ExampleSettings_Dial() {
 	addr, stop := platform()
 	defer func() { _ = stop() }()
 	settings := bai.Settings{
-		Owner:    "nightly",
-		Patience: 10 * time.Minute,
-		Lost:     func(err error) { fmt.Fprintln(os.Stderr, "waiting:", err) },
+		Owner:        "nightly",
+		RetryTimeout: 10 * time.Minute,
+		Lost:         func(err error) { fmt.Fprintln(os.Stderr, "waiting:", err) },
 	}
 	client, err := settings.Dial(addr)
 	if err != nil {
@@ -126,12 +126,12 @@ func ExampleClient_Submit() {
 	defer func() { _ = client.Close() }()
 	ctx := context.Background()
 
-	kept, err := client.Push(ctx, "", "speed", bai.Draft{File: "speed.toml", Text: []byte(minimal)})
+	pushed, err := client.Push(ctx, "", "speed", bai.Draft{File: "speed.toml", Text: []byte(minimal)})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	text, origin, err := client.Fetch(ctx, "", fmt.Sprintf("stored:%s@%d", kept.GetName(), kept.GetVersion()))
+	text, origin, err := client.Fetch(ctx, "", fmt.Sprintf("stored:%s@%d", pushed.GetName(), pushed.GetVersion()))
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -32,12 +32,12 @@ type Filter struct {
 // as they are needed. After an error there is nothing more.
 func (c *Client) List(ctx context.Context, f Filter) iter.Seq2[*baiv1.Run, error] {
 	return func(yield func(*baiv1.Run, error) bool) {
-		err := c.need(ctx, f.needs())
+		err := c.requireFeatures(ctx, f.requiredFeatures())
 		for req, more := f.request(), true; more && err == nil; {
 			var res *baiv1.ListRunsResponse
-			if res, err = ask(ctx, c, c.rpc.ListRuns, req); err == nil {
+			if res, err = callWithRetry(ctx, c, c.rpc.ListRuns, req); err == nil {
 				req.PageToken = res.GetNextPageToken()
-				more = handOut(res.GetRuns(), yield) && req.GetPageToken() != ""
+				more = yieldAll(res.GetRuns(), yield) && req.GetPageToken() != ""
 			}
 		}
 		if err != nil {
@@ -66,9 +66,9 @@ func (f Filter) request() *baiv1.ListRunsRequest {
 	return req
 }
 
-// needs are the parts of a filter that not every platform understands.
-func (f Filter) needs() []need {
-	return []need{
+// requiredFeatures are the parts of a filter that not every platform understands.
+func (f Filter) requiredFeatures() []requiredFeature {
+	return []requiredFeature{
 		{2, "a list by text", f.Text != ""},
 		{2, "a list in another order", f.Oldest},
 		{3, "a list of a schedule's runs", f.Schedule != ""},

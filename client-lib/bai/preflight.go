@@ -10,10 +10,10 @@ import (
 // Preflight holds what a run of a descriptor would need against what the
 // platform can reach now. What is missing is among its checks, and no error.
 func (c *Client) Preflight(ctx context.Context, d Draft) (*baiv1.PreflightDescriptorResponse, error) {
-	if err := c.need(ctx, []need{{6, "code that is sent along with what is looked at", d.WithScript}}); err != nil {
+	if err := c.requireFeatures(ctx, []requiredFeature{{6, "code that is sent along with what is looked at", d.WithScript}}); err != nil {
 		return nil, fmt.Errorf("preflight %q: %w", d.File, err)
 	}
-	res, err := ask(ctx, c, baiv1.NewPreflightServiceClient(c.conn).PreflightDescriptor, &baiv1.PreflightDescriptorRequest{
+	res, err := callWithRetry(ctx, c, baiv1.NewPreflightServiceClient(c.conn).PreflightDescriptor, &baiv1.PreflightDescriptorRequest{
 		DescriptorToml: d.Text, DescriptorFile: d.File, Overrides: d.Overrides, WithScript: d.WithScript, Namespace: d.Namespace,
 	})
 	if err != nil {

@@ -24,9 +24,9 @@ type LogOptions struct {
 	Search    string    // only lines that have every word of this text; empty means all
 }
 
-// needs are the parts of the options that not every platform understands.
-func (o LogOptions) needs() []need {
-	return []need{{2, "lines since a time", !o.Since.IsZero()}, {5, "a search for lines", o.Search != ""}}
+// requiredFeatures are the parts of the options that not every platform understands.
+func (o LogOptions) requiredFeatures() []requiredFeature {
+	return []requiredFeature{{2, "lines since a time", !o.Since.IsZero()}, {5, "a search for lines", o.Search != ""}}
 }
 
 // Logs returns lines of a run in the order in which they were read from the
@@ -35,14 +35,14 @@ func (o LogOptions) needs() []need {
 // nothing more.
 func (c *Client) Logs(ctx context.Context, run string, o LogOptions) iter.Seq2[*baiv1.LogLine, error] {
 	return func(yield func(*baiv1.LogLine, error) bool) {
-		if err := c.need(ctx, o.needs()); err != nil {
+		if err := c.requireFeatures(ctx, o.requiredFeatures()); err != nil {
 			yield(nil, fmt.Errorf("read the log of run %q: %w", run, err))
 			return
 		}
-		known, err := c.Get(ctx, run)
+		current, err := c.Get(ctx, run)
 		if err == nil {
 			req := &baiv1.StreamLogsRequest{
-				Run:       known.GetId(),
+				Run:       current.GetId(),
 				Follow:    o.Follow,
 				Tail:      int32(min(o.Tail, math.MaxInt32)),
 				Attempt:   int32(min(o.Attempt, math.MaxInt32)),
@@ -62,16 +62,16 @@ func (c *Client) Logs(ctx context.Context, run string, o LogOptions) iter.Seq2[*
 	}
 }
 
-func (c *Client) lines(req *baiv1.StreamLogsRequest, yield func(*baiv1.LogLine, error) bool) source {
-	return func(ctx context.Context, p pulse) error {
+func (c *Client) lines(req *baiv1.StreamLogsRequest, yield func(*baiv1.LogLine, error) bool) streamFunc {
+	return func(ctx context.Context, p streamWatchdog) error {
 		stream, err := c.rpc.StreamLogs(ctx, req)
 		if err != nil {
 			return err
 		}
-		p.reached(stream.Header())
-		return each(stream.Recv, p, func(res *baiv1.StreamLogsResponse) bool {
+		p.onHeader(stream.Header())
+		return receiveAll(stream.Recv, p, func(res *baiv1.StreamLogsResponse) bool {
 			req.Cursor = res.GetCursor()
-			return handOut(res.GetLines(), yield)
+			return yieldAll(res.GetLines(), yield)
 		})
 	}
 }
@@ -109,7 +109,7 @@ type Measured struct {
 // After an error there is nothing more.
 func (c *Client) Samples(ctx context.Context, q Query) iter.Seq2[Measured, error] {
 	return func(yield func(Measured, error) bool) {
-		err := c.need(ctx, q.needs())
+		err := c.requireFeatures(ctx, q.requiredFeatures())
 		if err == nil {
 			err = c.drain(ctx, c.samples(q.request(c.settings.Owner), yield))
 		}
@@ -136,21 +136,21 @@ func (q Query) request(owner string) *baiv1.QueryMetricsRequest {
 	return req
 }
 
-// needs are the parts of a query that not every platform understands.
-func (q Query) needs() []need {
-	return []need{
+// requiredFeatures are the parts of a query that not every platform understands.
+func (q Query) requiredFeatures() []requiredFeature {
+	return []requiredFeature{
 		{2, "samples of many runs", q.Run == ""},
 		{2, "samples of a time", !q.Since.IsZero() || !q.Until.IsZero()},
 	}
 }
 
-func (c *Client) samples(req *baiv1.QueryMetricsRequest, yield func(Measured, error) bool) source {
-	return func(ctx context.Context, p pulse) error {
+func (c *Client) samples(req *baiv1.QueryMetricsRequest, yield func(Measured, error) bool) streamFunc {
+	return func(ctx context.Context, p streamWatchdog) error {
 		stream, err := c.rpc.QueryMetrics(ctx, req)
 		if err != nil {
 			return err
 		}
-		return each(stream.Recv, p, func(res *baiv1.QueryMetricsResponse) bool {
+		return receiveAll(stream.Recv, p, func(res *baiv1.QueryMetricsResponse) bool {
 			req.Cursor = res.GetCursor()
 			for _, s := range res.GetSamples() {
 				if !yield(Measured{res.GetRunId(), s}, nil) {
@@ -170,10 +170,10 @@ func stamp(t time.Time) *timestamppb.Timestamp {
 	return timestamppb.New(t)
 }
 
-// each reads to the end of a stream, or until use wants no more of it.
-func each[Res any](receive func() (Res, error), p pulse, use func(Res) bool) error {
+// receiveAll reads to the end of a stream, or until use wants no more of it.
+func receiveAll[Res any](receive func() (Res, error), p streamWatchdog, use func(Res) bool) error {
 	for {
-		p.wait()
+		p.beforeRecv()
 		res, err := receive()
 		if errors.Is(err, io.EOF) {
 			return nil
@@ -181,13 +181,13 @@ func each[Res any](receive func() (Res, error), p pulse, use func(Res) bool) err
 		if err != nil {
 			return err
 		}
-		if p.got(); !use(res) {
-			return errEnough
+		if p.afterRecv(); !use(res) {
+			return errStopped
 		}
 	}
 }
 
-func handOut[T any](all []T, yield func(T, error) bool) bool {
+func yieldAll[T any](all []T, yield func(T, error) bool) bool {
 	for _, one := range all {
 		if !yield(one, nil) {
 			return false

@@ -12,7 +12,7 @@ import (
 // the run is over and all of its samples are there: before, they are pending. It
 // is an UnsupportedError where the platform is too old to have any.
 func (c *Client) Summaries(ctx context.Context, run string) (*baiv1.GetSummariesResponse, error) {
-	res, err := ask(ctx, c, c.results.GetSummaries, &baiv1.GetSummariesRequest{Run: run, Owner: c.settings.Owner})
+	res, err := callWithRetry(ctx, c, c.results.GetSummaries, &baiv1.GetSummariesRequest{Run: run, Owner: c.settings.Owner})
 	if err != nil {
 		return nil, fmt.Errorf("get the summaries of run %q: %w", run, err)
 	}
@@ -22,7 +22,7 @@ func (c *Client) Summaries(ctx context.Context, run string) (*baiv1.GetSummaries
 // Environment returns where a run ran and of what it was made. It is an
 // UnsupportedError where the platform is too old to know it.
 func (c *Client) Environment(ctx context.Context, run string) (*baiv1.Environment, error) {
-	res, err := ask(ctx, c, c.results.GetEnvironment, &baiv1.GetEnvironmentRequest{Run: run, Owner: c.settings.Owner})
+	res, err := callWithRetry(ctx, c, c.results.GetEnvironment, &baiv1.GetEnvironmentRequest{Run: run, Owner: c.settings.Owner})
 	if err != nil {
 		return nil, fmt.Errorf("get the environment of run %q: %w", run, err)
 	}

@@ -15,44 +15,44 @@ const longestPause = 5 * time.Second
 
 // A trial repeats what failed because the platform was not there, with growing
 // pauses. It is used by one goroutine.
-type trial struct {
-	settings Settings
-	patience time.Duration // without an answer; 0: no end
-	pauses   *backoff.ExponentialBackOff
-	alive    time.Time // when the platform last answered or was first asked
-	lost     bool      // it did not answer since
+type retryer struct {
+	settings   Settings
+	timeout    time.Duration // without an answer; 0: no end
+	pauses     *backoff.ExponentialBackOff
+	lastAnswer time.Time // when the platform last answered or was first asked
+	lost       bool      // it did not answer since
 }
 
-func newTrial(s Settings, patience time.Duration) *trial {
+func newRetryer(s Settings, timeout time.Duration) *retryer {
 	pauses := backoff.NewExponentialBackOff()
 	pauses.InitialInterval, pauses.MaxInterval = s.Pause, max(s.Pause, longestPause)
 	pauses.Reset()
-	return &trial{settings: s, patience: patience, pauses: pauses, alive: time.Now()}
+	return &retryer{settings: s, timeout: timeout, pauses: pauses, lastAnswer: time.Now()}
 }
 
-// progress notes that the platform answered.
-func (t *trial) progress() {
+// onSuccess notes that the platform answered.
+func (t *retryer) onSuccess() {
 	t.pauses.Reset()
-	t.found()
+	t.onReachable()
 }
 
-// found notes that the platform is there.
-func (t *trial) found() {
+// onReachable notes that the platform is there.
+func (t *retryer) onReachable() {
 	if t.lost && t.settings.Found != nil {
 		t.settings.Found()
 	}
-	t.alive, t.lost = time.Now(), false
+	t.lastAnswer, t.lost = time.Now(), false
 }
 
-// again waits before the next try after err. It returns the error to give up
+// waitRetry waits before the next try after err. It returns the error to give up
 // with: err itself if repetition does not mend it or patience is over, that of
 // ctx and err if ctx ended.
-func (t *trial) again(ctx context.Context, err error) error {
+func (t *retryer) waitRetry(ctx context.Context, err error) error {
 	if _, ok := errors.AsType[*UnavailableError](err); !ok {
 		return err
 	}
 	pause := t.pauses.NextBackOff()
-	if t.patience > 0 && time.Since(t.alive)+pause > t.patience {
+	if t.timeout > 0 && time.Since(t.lastAnswer)+pause > t.timeout {
 		return err
 	}
 	if end, ok := ctx.Deadline(); ok && time.Until(end) <= pause { // no other try: nothing was lost
@@ -75,116 +75,116 @@ func (t *trial) again(ctx context.Context, err error) error {
 
 type method[Req, Res any] func(context.Context, *Req, ...grpc.CallOption) (*Res, error)
 
-// ask calls a method that may be called again with the same request.
-func ask[Req, Res any](ctx context.Context, c *Client, m method[Req, Res], req *Req) (*Res, error) {
-	t := newTrial(c.settings, c.settings.Patience)
+// callWithRetry calls a method that may be called again with the same request.
+func callWithRetry[Req, Res any](ctx context.Context, c *Client, m method[Req, Res], req *Req) (*Res, error) {
+	t := newRetryer(c.settings, c.settings.RetryTimeout)
 	for {
-		res, err := askOnce(ctx, c, m, req)
+		res, err := callOnce(ctx, c, m, req)
 		if err == nil {
-			t.progress()
+			t.onSuccess()
 			return res, nil
 		}
-		if err := t.again(ctx, err); err != nil {
+		if err := t.waitRetry(ctx, err); err != nil {
 			return nil, err
 		}
 	}
 }
 
-func askOnce[Req, Res any](ctx context.Context, c *Client, m method[Req, Res], req *Req) (*Res, error) {
+func callOnce[Req, Res any](ctx context.Context, c *Client, m method[Req, Res], req *Req) (*Res, error) {
 	answer, cancel := context.WithTimeout(ctx, c.settings.Answer)
 	defer cancel()
 	res, err := m(answer, req)
 	if err != nil && answer.Err() != nil && ctx.Err() == nil {
-		return nil, c.silent(c.settings.Answer)
+		return nil, c.idleError(c.settings.Answer)
 	}
-	return res, typed(ctx, c.target, err)
+	return res, toClientError(ctx, c.target, err)
 }
 
-// errEnough ends a stream whose reader wants no more of it.
-var errEnough = errors.New("enough")
+// errStopped ends a stream whose reader wants no more of it.
+var errStopped = errors.New("enough")
 
-// errSilent ends a stream from which nothing came for too long.
-var errSilent = errors.New("silent")
+// errIdle ends a stream from which nothing came for too long.
+var errIdle = errors.New("silent")
 
 // A source opens a stream from where the last one broke and hands out what
-// comes, keeping the pulse. It returns nil when all was handed out, and errEnough
+// comes, keeping the pulse. It returns nil when all was handed out, and errStopped
 // when nobody wants more.
-type source func(ctx context.Context, p pulse) error
+type streamFunc func(ctx context.Context, p streamWatchdog) error
 
 // A pulse notices that nothing comes from a stream.
-type pulse struct {
-	trial    *trial
-	watchdog *time.Timer // nil: silence is fine
-	silence  time.Duration
+type streamWatchdog struct {
+	retryer     *retryer
+	timer       *time.Timer // nil: silence is fine
+	idleTimeout time.Duration
 }
 
-// wait is called before each wait for a message.
-func (p pulse) wait() {
-	if !p.trial.lost {
-		p.trial.alive = time.Now() // the reader of the last message took its time
+// beforeRecv is called before each wait for a message.
+func (p streamWatchdog) beforeRecv() {
+	if !p.retryer.lost {
+		p.retryer.lastAnswer = time.Now() // the reader of the last message took its time
 	}
-	if p.watchdog != nil {
-		p.watchdog.Reset(p.silence)
+	if p.timer != nil {
+		p.timer.Reset(p.idleTimeout)
 	}
 }
 
-// reached is called with what a stream begins with. Where messages may be hours
+// onHeader is called with what a stream begins with. Where messages may be hours
 // apart it says that the platform is there.
-func (p pulse) reached(header metadata.MD, err error) {
-	if err == nil && header != nil && p.watchdog == nil {
-		p.trial.found()
+func (p streamWatchdog) onHeader(header metadata.MD, err error) {
+	if err == nil && header != nil && p.timer == nil {
+		p.retryer.onReachable()
 	}
 }
 
-// got is called after each message.
-func (p pulse) got() {
-	if p.watchdog != nil {
-		p.watchdog.Stop()
+// afterRecv is called after each message.
+func (p streamWatchdog) afterRecv() {
+	if p.timer != nil {
+		p.timer.Stop()
 	}
-	p.trial.progress()
+	p.retryer.onSuccess()
 }
 
 // follow reads from a source, where messages may be hours apart, until it is
 // exhausted or ctx ends.
-func (c *Client) follow(ctx context.Context, s source) error {
-	return c.read(ctx, pulse{trial: newTrial(c.settings, 0)}, s)
+func (c *Client) follow(ctx context.Context, s streamFunc) error {
+	return c.read(ctx, streamWatchdog{retryer: newRetryer(c.settings, 0)}, s)
 }
 
 // drain reads from a source that has everything at hand.
-func (c *Client) drain(ctx context.Context, s source) error {
-	return c.read(ctx, pulse{trial: newTrial(c.settings, c.settings.Patience), silence: c.settings.Answer}, s)
+func (c *Client) drain(ctx context.Context, s streamFunc) error {
+	return c.read(ctx, streamWatchdog{retryer: newRetryer(c.settings, c.settings.RetryTimeout), idleTimeout: c.settings.Answer}, s)
 }
 
-func (c *Client) read(ctx context.Context, p pulse, s source) error {
+func (c *Client) read(ctx context.Context, p streamWatchdog, s streamFunc) error {
 	for {
 		err := c.readOnce(ctx, p, s)
-		if err == nil || errors.Is(err, errEnough) {
+		if err == nil || errors.Is(err, errStopped) {
 			return nil
 		}
-		if err := p.trial.again(ctx, err); err != nil {
+		if err := p.retryer.waitRetry(ctx, err); err != nil {
 			return err
 		}
 	}
 }
 
-func (c *Client) readOnce(ctx context.Context, p pulse, s source) error {
+func (c *Client) readOnce(ctx context.Context, p streamWatchdog, s streamFunc) error {
 	open, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	if p.silence > 0 {
-		p.watchdog = time.AfterFunc(p.silence, func() { cancel(errSilent) })
-		defer p.watchdog.Stop()
+	if p.idleTimeout > 0 {
+		p.timer = time.AfterFunc(p.idleTimeout, func() { cancel(errIdle) })
+		defer p.timer.Stop()
 	}
 	err := s(open, p)
 	switch {
-	case errors.Is(err, errEnough):
+	case errors.Is(err, errStopped):
 		return err
-	case err != nil && ctx.Err() == nil && errors.Is(context.Cause(open), errSilent):
-		return c.silent(p.silence)
+	case err != nil && ctx.Err() == nil && errors.Is(context.Cause(open), errIdle):
+		return c.idleError(p.idleTimeout)
 	default:
-		return typed(ctx, c.target, err)
+		return toClientError(ctx, c.target, err)
 	}
 }
 
-func (c *Client) silent(d time.Duration) error {
+func (c *Client) idleError(d time.Duration) error {
 	return &UnavailableError{Target: c.target, Message: fmt.Sprintf("no answer within %s", d)}
 }

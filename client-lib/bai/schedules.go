@@ -17,12 +17,12 @@ import (
 func (c *Client) Schedules(ctx context.Context, owner, namespace string) iter.Seq2[*baiv1.Schedule, error] {
 	return func(yield func(*baiv1.Schedule, error) bool) {
 		for req := (&baiv1.ListSchedulesRequest{Owner: owner, Namespace: namespace, PageSize: 500}); ; {
-			res, err := ask(ctx, c, c.schedules.ListSchedules, req)
+			res, err := callWithRetry(ctx, c, c.schedules.ListSchedules, req)
 			if err != nil {
 				yield(nil, fmt.Errorf("list schedules: %w", err))
 				return
 			}
-			if !handOut(res.GetSchedules(), yield) {
+			if !yieldAll(res.GetSchedules(), yield) {
 				return
 			}
 			if req.PageToken = res.GetNextPageToken(); req.GetPageToken() == "" {
@@ -35,9 +35,9 @@ func (c *Client) Schedules(ctx context.Context, owner, namespace string) iter.Se
 // Schedule returns what is known of a schedule, with what became of its last
 // firings.
 func (c *Client) Schedule(ctx context.Context, name string) (*baiv1.Schedule, error) {
-	res, err := ask(ctx, c, c.schedules.GetSchedule, &baiv1.GetScheduleRequest{Schedule: name, Owner: c.settings.Owner})
+	res, err := callWithRetry(ctx, c, c.schedules.GetSchedule, &baiv1.GetScheduleRequest{Schedule: name, Owner: c.settings.Owner})
 	if err != nil {
-		return nil, fmt.Errorf("get schedule %q: %w", name, missing("schedule", err))
+		return nil, fmt.Errorf("get schedule %q: %w", name, withNotFoundKind("schedule", err))
 	}
 	return res.GetSchedule(), nil
 }
@@ -45,18 +45,18 @@ func (c *Client) Schedule(ctx context.Context, name string) (*baiv1.Schedule, er
 // PauseSchedule has a schedule fire no more until it is resumed. Asking again
 // changes nothing.
 func (c *Client) PauseSchedule(ctx context.Context, name string) (*baiv1.Schedule, error) {
-	res, err := ask(ctx, c, c.schedules.PauseSchedule, &baiv1.PauseScheduleRequest{Schedule: name, Owner: c.settings.Owner})
+	res, err := callWithRetry(ctx, c, c.schedules.PauseSchedule, &baiv1.PauseScheduleRequest{Schedule: name, Owner: c.settings.Owner})
 	if err != nil {
-		return nil, fmt.Errorf("pause schedule %q: %w", name, missing("schedule", err))
+		return nil, fmt.Errorf("pause schedule %q: %w", name, withNotFoundKind("schedule", err))
 	}
 	return res.GetSchedule(), nil
 }
 
 // ResumeSchedule has a schedule fire from now on. Asking again changes nothing.
 func (c *Client) ResumeSchedule(ctx context.Context, name string) (*baiv1.Schedule, error) {
-	res, err := ask(ctx, c, c.schedules.ResumeSchedule, &baiv1.ResumeScheduleRequest{Schedule: name, Owner: c.settings.Owner})
+	res, err := callWithRetry(ctx, c, c.schedules.ResumeSchedule, &baiv1.ResumeScheduleRequest{Schedule: name, Owner: c.settings.Owner})
 	if err != nil {
-		return nil, fmt.Errorf("resume schedule %q: %w", name, missing("schedule", err))
+		return nil, fmt.Errorf("resume schedule %q: %w", name, withNotFoundKind("schedule", err))
 	}
 	return res.GetSchedule(), nil
 }
@@ -67,9 +67,9 @@ func (c *Client) TriggerSchedule(ctx context.Context, name, key string) (run str
 	if key == "" {
 		key = NewKey()
 	}
-	res, err := ask(ctx, c, c.schedules.TriggerSchedule, &baiv1.TriggerScheduleRequest{Schedule: name, Owner: c.settings.Owner, IdempotencyKey: key})
+	res, err := callWithRetry(ctx, c, c.schedules.TriggerSchedule, &baiv1.TriggerScheduleRequest{Schedule: name, Owner: c.settings.Owner, IdempotencyKey: key})
 	if err != nil {
-		return "", fmt.Errorf("trigger schedule %q: %w", name, missing("schedule", err))
+		return "", fmt.Errorf("trigger schedule %q: %w", name, withNotFoundKind("schedule", err))
 	}
 	return res.GetRunId(), nil
 }
@@ -77,7 +77,7 @@ func (c *Client) TriggerSchedule(ctx context.Context, name, key string) (run str
 // DeleteSchedule ends a schedule, and reports whether there was one. Its runs
 // stay.
 func (c *Client) DeleteSchedule(ctx context.Context, name string) (existed bool, err error) {
-	res, err := ask(ctx, c, c.schedules.DeleteSchedule, &baiv1.DeleteScheduleRequest{Schedule: name, Owner: c.settings.Owner})
+	res, err := callWithRetry(ctx, c, c.schedules.DeleteSchedule, &baiv1.DeleteScheduleRequest{Schedule: name, Owner: c.settings.Owner})
 	if err != nil {
 		return false, fmt.Errorf("delete schedule %q: %w", name, err)
 	}
@@ -98,9 +98,9 @@ func (c *Client) BackfillSchedule(ctx context.Context, name string, from, to tim
 	if !to.IsZero() {
 		req.To = timestamppb.New(to)
 	}
-	res, err := ask(ctx, c, c.schedules.BackfillSchedule, req)
+	res, err := callWithRetry(ctx, c, c.schedules.BackfillSchedule, req)
 	if err != nil {
-		return Backfilled{}, fmt.Errorf("backfill schedule %q: %w", name, missing("schedule", err))
+		return Backfilled{}, fmt.Errorf("backfill schedule %q: %w", name, withNotFoundKind("schedule", err))
 	}
 	done := Backfilled{Present: int(res.GetPresent())}
 	for _, at := range res.GetMissing() {

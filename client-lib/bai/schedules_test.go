@@ -12,16 +12,16 @@ import (
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 )
 
-// hourly is a client of a platform with three schedules.
-func hourly(t *testing.T) *bai.Client {
+// clientWithSchedules is a client of a platform with three schedules.
+func clientWithSchedules(t *testing.T) *bai.Client {
 	t.Helper()
 	p := baitest.Start(t)
 	for i, id := range []string{"a", "b", "c"} {
-		p.Schedule(&baiv1.Schedule{
+		p.AddSchedule(&baiv1.Schedule{
 			Id: id, Name: "n" + id, Owner: []string{"ann", "ann", "bob"}[i], Version: 1, Scheduling: "0 * * * *", Timezone: "UTC", Concurrency: "forbid",
 		})
 	}
-	c, err := bai.Settings{Owner: "ann", Patience: 10 * time.Second, Pause: time.Millisecond}.Dial(p.Addr())
+	c, err := bai.Settings{Owner: "ann", RetryTimeout: 10 * time.Second, Pause: time.Millisecond}.Dial(p.Addr())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,7 +30,7 @@ func hourly(t *testing.T) *bai.Client {
 }
 
 func TestSchedulesAreListedPageByPage(t *testing.T) {
-	c := hourly(t)
+	c := clientWithSchedules(t)
 	for owner, want := range map[string][]string{"": {"a", "b", "c"}, "ann": {"a", "b"}, "eve": nil} {
 		var got []string
 		for s, err := range c.Schedules(t.Context(), owner, "") {
@@ -46,7 +46,7 @@ func TestSchedulesAreListedPageByPage(t *testing.T) {
 }
 
 func TestAScheduleIsPausedResumedAndDeletedByItsName(t *testing.T) {
-	c := hourly(t)
+	c := clientWithSchedules(t)
 	if s, err := c.PauseSchedule(t.Context(), "na"); err != nil || !s.GetPaused() || len(s.GetNextFirings()) != 0 {
 		t.Errorf("paused: %v, %v", s, err)
 	}
@@ -65,7 +65,7 @@ func TestAScheduleIsPausedResumedAndDeletedByItsName(t *testing.T) {
 }
 
 func TestATriggerIsARunThatIsListedAsOneOfItsSchedule(t *testing.T) {
-	c := hourly(t)
+	c := clientWithSchedules(t)
 	run, err := c.TriggerSchedule(t.Context(), "na", "")
 	if err != nil {
 		t.Fatal(err)
@@ -87,7 +87,7 @@ func TestATriggerIsARunThatIsListedAsOneOfItsSchedule(t *testing.T) {
 }
 
 func TestABackfillSaysWhichFiringsAreMissing(t *testing.T) {
-	c := hourly(t)
+	c := clientWithSchedules(t)
 	from := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	got, err := c.BackfillSchedule(t.Context(), "na", from, from.Add(3*time.Hour))
 	if diff := cmp.Diff(bai.Backfilled{Missing: []time.Time{from.Add(time.Hour), from.Add(2 * time.Hour)}, Present: 1}, got); err != nil || diff != "" {
@@ -100,7 +100,7 @@ func TestABackfillSaysWhichFiringsAreMissing(t *testing.T) {
 }
 
 func TestADescriptorWithAScheduleIsSubmittedAsOne(t *testing.T) {
-	c := hourly(t)
+	c := clientWithSchedules(t)
 	text := []byte("spec_version = \"1.0\"\n[info]\ndescription = \"x\"\nscheduling = \"@daily\"\n[hardware]\ncpus = 1\n[env]\ndocker_image = \"alpine:3\"\n")
 	for i := range 2 {
 		got, err := c.Submit(t.Context(), bai.Submission{Descriptor: text, Name: "new"})

@@ -9,35 +9,35 @@ import (
 )
 
 // A need is something in a request that an older platform would not see.
-type need struct {
+type requiredFeature struct {
 	revision int32
-	what     string
+	name     string
 	used     bool
 }
 
-// need returns an UnsupportedError where the platform would not see something
+// requireFeatures returns an UnsupportedError where the platform would not see something
 // that is used: it would do less than it was asked, without a word. The platform
 // is asked what it understands only where that matters, and once.
-func (c *Client) need(ctx context.Context, all []need) error {
+func (c *Client) requireFeatures(ctx context.Context, all []requiredFeature) error {
 	for _, n := range all {
-		if !n.used || c.known.Load() >= n.revision {
+		if !n.used || c.serverRevision.Load() >= n.revision {
 			continue
 		}
-		revision, err := c.understood(ctx)
+		revision, err := c.fetchRevision(ctx)
 		if err != nil {
 			return err
 		}
-		c.known.Store(revision)
+		c.serverRevision.Store(revision)
 		if revision < n.revision {
 			return &UnsupportedError{Message: fmt.Sprintf(
-				"the platform at %s is older than this client: it does not understand %s (revision %d of the API; it has %d)", c.target, n.what, n.revision, revision)}
+				"the platform at %s is older than this client: it does not understand %s (revision %d of the API; it has %d)", c.target, n.name, n.revision, revision)}
 		}
 	}
 	return nil
 }
 
-// understood is the revision of the API that the platform has.
-func (c *Client) understood(ctx context.Context) (int32, error) {
+// fetchRevision is the revision of the API that the platform has.
+func (c *Client) fetchRevision(ctx context.Context) (int32, error) {
 	about, err := c.About(ctx)
 	if _, old := errors.AsType[*UnsupportedError](err); old {
 		return 1, nil
@@ -55,7 +55,7 @@ type About struct {
 // About says what the platform is. It is an UnsupportedError where the platform
 // is too old to say it.
 func (c *Client) About(ctx context.Context) (About, error) {
-	res, err := ask(ctx, c, c.rpc.GetVersion, &baiv1.GetVersionRequest{})
+	res, err := callWithRetry(ctx, c, c.rpc.GetVersion, &baiv1.GetVersionRequest{})
 	if err != nil {
 		return About{}, fmt.Errorf("ask for the platform's version: %w", err)
 	}

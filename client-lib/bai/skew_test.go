@@ -51,7 +51,7 @@ func TestWhatAnOlderPlatformWouldNotSeeIsNotSent(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := baitest.StartOld(t)
-			err := call(dial(t, p.Addr(), quick()))
+			err := call(dial(t, p.Addr(), fastSettings()))
 			if e, ok := errors.AsType[*bai.UnsupportedError](err); !ok || !strings.Contains(e.Message, "is older than this client: it does not understand") {
 				t.Errorf("%v, want an UnsupportedError that says so", err)
 			}
@@ -74,7 +74,7 @@ func drain[T any](all func(func(T, error) bool)) error {
 func TestAPlatformThatDoesNotSayWhatItUnderstandsIsOfTheFirstRevision(t *testing.T) {
 	p := baitest.Start(t)
 	p.Fail("GetVersion", baitest.Status(codes.Unimplemented, "unknown method GetVersion for service bai.v1.RunService"))
-	c := dial(t, p.Addr(), quick())
+	c := dial(t, p.Addr(), fastSettings())
 	submission := bai.Submission{Descriptor: []byte("x"), RerunOf: "r0"}
 	if _, err := c.Submit(t.Context(), submission); err == nil {
 		t.Error("it was sent")
@@ -92,7 +92,7 @@ func TestAPlatformThatDoesNotSayWhatItUnderstandsIsOfTheFirstRevision(t *testing
 
 func TestWhatIsOldIsSentWithoutAskingWhatThePlatformUnderstands(t *testing.T) {
 	p := baitest.StartOld(t)
-	c := dial(t, p.Addr(), quick())
+	c := dial(t, p.Addr(), fastSettings())
 	if _, err := c.Submit(t.Context(), bai.Submission{Descriptor: []byte("x")}); err != nil || p.Calls("GetVersion") != 0 {
 		t.Errorf("%v, asked %d times", err, p.Calls("GetVersion"))
 	}
@@ -100,7 +100,7 @@ func TestWhatIsOldIsSentWithoutAskingWhatThePlatformUnderstands(t *testing.T) {
 
 func TestAServiceThatIsNotThereIsSaidInWords(t *testing.T) {
 	p := baitest.StartOld(t)
-	_, _, err := dial(t, p.Addr(), quick()).Fetch(t.Context(), "", "stored:x")
+	_, _, err := dial(t, p.Addr(), fastSettings()).Fetch(t.Context(), "", "stored:x")
 	if e, ok := errors.AsType[*bai.UnsupportedError](err); !ok || e.Message != "the platform at "+p.Addr()+" is older than this client: it has no DescriptorService" {
 		t.Errorf("%v", err)
 	}

@@ -39,10 +39,10 @@ func TestEveryChangeComesOnceThoughConnectionsBreak(t *testing.T) {
 		p.Change(id, &baiv1.Change{Phase: baiv1.Phase_PHASE_FINISHED, Outcome: baiv1.Outcome_OUTCOME_SUCCEEDED})
 	}()
 	var got []int
-	for _, change := range collect(t, dial(t, network.Addr(), quick()).Watch(bounded(t), "n", 0)) {
+	for _, change := range collect(t, dial(t, network.Addr(), fastSettings()).Watch(testContext(t), "n", 0)) {
 		got = append(got, int(change.GetRevision()))
 	}
-	once(t, numbers(events), got, network)
+	wantEachOnce(t, numbers(events), got, network)
 }
 
 func TestEveryLineComesOnceThoughConnectionsBreak(t *testing.T) {
@@ -54,7 +54,7 @@ func TestEveryLineComesOnceThoughConnectionsBreak(t *testing.T) {
 				for _, text := range words(events) {
 					p.Log(id, &baiv1.LogLine{Text: text})
 				}
-				p.Complete(id, &baiv1.Completeness{Complete: true})
+				p.SetCompleteness(id, &baiv1.Completeness{Complete: true})
 			}
 			if follow {
 				go write()
@@ -63,17 +63,17 @@ func TestEveryLineComesOnceThoughConnectionsBreak(t *testing.T) {
 			}
 			network := baitest.Break(t, p.Addr(), cuts, 900)
 			var got []string
-			for _, line := range collect(t, dial(t, network.Addr(), quick()).Logs(bounded(t), id, bai.LogOptions{Follow: follow})) {
+			for _, line := range collect(t, dial(t, network.Addr(), fastSettings()).Logs(testContext(t), id, bai.LogOptions{Follow: follow})) {
 				got = append(got, line.GetText())
 			}
-			once(t, words(events), got, network)
+			wantEachOnce(t, words(events), got, network)
 		})
 	}
 }
 
-// once checks that everything came once though every connection was cut that
+// wantEachOnce checks that everything came once though every connection was cut that
 // was to be.
-func once[T any](t *testing.T, want, got []T, network *baitest.Network) {
+func wantEachOnce[T any](t *testing.T, want, got []T, network *baitest.Network) {
 	t.Helper()
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -98,13 +98,13 @@ func TestEverySampleComesOnceThoughConnectionsBreak(t *testing.T) {
 		p.Sample(id, &baiv1.Sample{Metric: "m", Value: float64(i + 1)})
 	}
 	network := baitest.Break(t, p.Addr(), cuts, 900)
-	samples := dial(t, network.Addr(), quick()).Metrics(bounded(t), id)
+	samples := dial(t, network.Addr(), fastSettings()).Metrics(testContext(t), id)
 	for range 2 { // the second time from the beginning again
 		var got []int
 		for _, s := range collect(t, samples) {
 			got = append(got, int(s.GetValue()))
 		}
-		once(t, numbers(events), got, network)
+		wantEachOnce(t, numbers(events), got, network)
 	}
 }
 
@@ -113,14 +113,14 @@ func TestAWatchOutlivesPatience(t *testing.T) {
 	id := p.Add(&baiv1.Run{})
 	p.Change(id, &baiv1.Change{Phase: baiv1.Phase_PHASE_RUNNING})
 	network := baitest.Break(t, p.Addr(), 0, 0)
-	s := quick()
-	s.Patience = 10 * time.Millisecond
+	s := fastSettings()
+	s.RetryTimeout = 10 * time.Millisecond
 	losses := make(chan error, 1000)
 	s.Lost = func(err error) { losses <- err }
 	done := make(chan []int)
 	go func() {
 		var got []int
-		for change, err := range dial(t, network.Addr(), s).Watch(bounded(t), id, 0) {
+		for change, err := range dial(t, network.Addr(), s).Watch(testContext(t), id, 0) {
 			if err != nil {
 				t.Error(err)
 			}
@@ -150,7 +150,7 @@ func TestAReaderThatHasEnoughEndsItsStream(t *testing.T) {
 		p.Change(id, &baiv1.Change{Phase: baiv1.Phase_PHASE_RUNNING})
 		p.Log(id, &baiv1.LogLine{})
 	}
-	c := dial(t, p.Addr(), quick())
+	c := dial(t, p.Addr(), fastSettings())
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	for _, err := range c.Watch(ctx, id, 0) {
@@ -174,10 +174,10 @@ func TestARevisionThatIsMissingIsAnError(t *testing.T) {
 	for range 3 {
 		p.Change(id, &baiv1.Change{Phase: baiv1.Phase_PHASE_RUNNING})
 	}
-	p.Lose(id, 2)
+	p.DropChange(id, 2)
 	var got []int
 	var last error
-	for change, err := range dial(t, p.Addr(), quick()).Watch(bounded(t), id, 0) {
+	for change, err := range dial(t, p.Addr(), fastSettings()).Watch(testContext(t), id, 0) {
 		if last = err; err == nil {
 			got = append(got, int(change.GetRevision()))
 		}
@@ -195,7 +195,7 @@ func TestWaitReturnsTheRunAfterItsEnd(t *testing.T) {
 		p.Change(id, &baiv1.Change{Phase: baiv1.Phase_PHASE_RUNNING})
 		p.Change(id, &baiv1.Change{Phase: baiv1.Phase_PHASE_FINISHED, Outcome: baiv1.Outcome_OUTCOME_FAILED})
 	}()
-	run, err := dial(t, p.Addr(), quick()).Wait(bounded(t), id)
+	run, err := dial(t, p.Addr(), fastSettings()).Wait(testContext(t), id)
 	if err != nil || run.GetOutcome() != baiv1.Outcome_OUTCOME_FAILED {
 		t.Errorf("Wait: %v, %v", run, err)
 	}
@@ -205,15 +205,15 @@ func TestWaitDataReturnsWhatIsKnownWhenItsTimeIsOver(t *testing.T) {
 	t.Parallel()
 	p := baitest.Start(t)
 	id := p.Add(&baiv1.Run{Completeness: &baiv1.Completeness{Awaited: []string{"metrics of pod 0"}}})
-	c := dial(t, p.Addr(), quick())
+	c := dial(t, p.Addr(), fastSettings())
 	short, cancel := context.WithTimeout(t.Context(), 8*time.Second) // enough for a first answer
 	defer cancel()
 	run, err := c.WaitData(short, id)
 	if !errors.Is(err, context.DeadlineExceeded) || len(run.GetCompleteness().GetAwaited()) != 1 {
 		t.Errorf("WaitData: %v, %v", run, err)
 	}
-	p.Complete(id, &baiv1.Completeness{Complete: true, Samples: 3})
-	if run, err := c.WaitData(bounded(t), id); err != nil || run.GetCompleteness().GetSamples() != 3 {
+	p.SetCompleteness(id, &baiv1.Completeness{Complete: true, Samples: 3})
+	if run, err := c.WaitData(testContext(t), id); err != nil || run.GetCompleteness().GetSamples() != 3 {
 		t.Errorf("WaitData: %v, %v", run, err)
 	}
 }

@@ -20,15 +20,15 @@ type ExportPiece struct {
 	Last   bool // the file ends here
 }
 
-// transferred is the revision of the API that knows of exports and imports.
-const transferred = 4
+// transferRevision is the revision of the API that knows of exports and imports.
+const transferRevision = 4
 
 // Export returns the files of a run in pieces, those of a file one after the
 // other. It goes on where a broken connection left it. After an error there is
 // nothing more. Package archive makes a folder or a tar.zst of them.
 func (c *Client) Export(ctx context.Context, run string) iter.Seq2[ExportPiece, error] {
 	return func(yield func(ExportPiece, error) bool) {
-		err := c.need(ctx, []need{{transferred, "exports of runs", true}})
+		err := c.requireFeatures(ctx, []requiredFeature{{transferRevision, "exports of runs", true}})
 		if err == nil {
 			err = c.drain(ctx, c.export(&baiv1.ExportRunRequest{Run: run, Owner: c.settings.Owner}, yield))
 		}
@@ -38,19 +38,19 @@ func (c *Client) Export(ctx context.Context, run string) iter.Seq2[ExportPiece, 
 	}
 }
 
-func (c *Client) export(req *baiv1.ExportRunRequest, yield func(ExportPiece, error) bool) source {
-	told := false
-	return func(ctx context.Context, p pulse) error {
+func (c *Client) export(req *baiv1.ExportRunRequest, yield func(ExportPiece, error) bool) streamFunc {
+	headerSent := false
+	return func(ctx context.Context, p streamWatchdog) error {
 		stream, err := c.transfer.ExportRun(ctx, req)
 		if err != nil {
 			return err
 		}
-		return each(stream.Recv, p, func(res *baiv1.ExportRunResponse) bool {
+		return receiveAll(stream.Recv, p, func(res *baiv1.ExportRunResponse) bool {
 			req.Place = res.GetPlace()
-			if res.GetExport() != nil && told {
+			if res.GetExport() != nil && headerSent {
 				return true // of the stream that goes on
 			}
-			told = told || res.GetExport() != nil
+			headerSent = headerSent || res.GetExport() != nil
 			return yield(ExportPiece{Export: res.GetExport(), File: res.GetFile(), Data: res.GetData(), Last: res.GetLast()}, nil)
 		})
 	}
@@ -72,12 +72,12 @@ type Importing struct {
 // is not available it tries again. It is an InvalidError for what is wrong with
 // the files, and an ExistsError where another run has the ID.
 func (c *Client) Import(ctx context.Context, run Importing) (*baiv1.Imported, error) {
-	err := c.need(ctx, []need{{transferred, "imports of runs", true}})
+	err := c.requireFeatures(ctx, []requiredFeature{{transferRevision, "imports of runs", true}})
 	var done *baiv1.Imported
 	if err == nil {
 		// A platform may take its time to store what has come: that it is there
 		// the connection itself makes sure.
-		err = c.read(ctx, pulse{trial: newTrial(c.settings, c.settings.Patience)}, func(ctx context.Context, p pulse) (err error) {
+		err = c.read(ctx, streamWatchdog{retryer: newRetryer(c.settings, c.settings.RetryTimeout)}, func(ctx context.Context, p streamWatchdog) (err error) {
 			done, err = c.send(ctx, p, run)
 			return err
 		})
@@ -91,20 +91,20 @@ func (c *Client) Import(ctx context.Context, run Importing) (*baiv1.Imported, er
 	return done, nil
 }
 
-// errAnswered says that the platform answered before all was sent.
-var errAnswered = errors.New("answered")
+// errEarlyAnswer says that the platform answered before all was sent.
+var errEarlyAnswer = errors.New("answered")
 
 // send sends a run, and awaits that it is there.
-func (c *Client) send(ctx context.Context, p pulse, run Importing) (*baiv1.Imported, error) {
+func (c *Client) send(ctx context.Context, p streamWatchdog, run Importing) (*baiv1.Imported, error) {
 	stream, err := c.transfer.ImportRun(ctx)
 	if err != nil {
 		return nil, err
 	}
 	send := func(req *baiv1.ImportRunRequest) error {
-		p.wait()
+		p.beforeRecv()
 		err := stream.Send(req)
 		if errors.Is(err, io.EOF) {
-			return errAnswered
+			return errEarlyAnswer
 		}
 		return err
 	}
@@ -112,10 +112,10 @@ func (c *Client) send(ctx context.Context, p pulse, run Importing) (*baiv1.Impor
 		return send(&baiv1.ImportRunRequest{File: name, Data: data, Last: last})
 	}
 	receive := func() (*baiv1.ImportRunResponse, error) {
-		p.wait()
+		p.beforeRecv()
 		res, err := stream.Recv()
 		if err == nil {
-			p.got()
+			p.afterRecv()
 		}
 		return res, err
 	}
@@ -123,14 +123,14 @@ func (c *Client) send(ctx context.Context, p pulse, run Importing) (*baiv1.Impor
 	if err == nil {
 		err = run.Documents(file)
 	}
-	if err != nil && !errors.Is(err, errAnswered) {
+	if err != nil && !errors.Is(err, errEarlyAnswer) {
 		return nil, err
 	}
 	res, err := receive()
 	if err != nil {
 		return nil, err
 	}
-	if err := run.Content(res.GetWanted().GetFiles(), file); err != nil && !errors.Is(err, errAnswered) {
+	if err := run.Content(res.GetWanted().GetFiles(), file); err != nil && !errors.Is(err, errEarlyAnswer) {
 		return nil, err
 	}
 	if err := stream.CloseSend(); err != nil {

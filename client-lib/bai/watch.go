@@ -16,12 +16,12 @@ import (
 // After an error there is nothing more.
 func (c *Client) Watch(ctx context.Context, run string, after int64) iter.Seq2[*baiv1.Change, error] {
 	return func(yield func(*baiv1.Change, error) bool) {
-		known, err := c.Get(ctx, run)
+		current, err := c.Get(ctx, run)
 		if err != nil {
 			yield(nil, fmt.Errorf("watch run %q: %w", run, err))
 			return
 		}
-		w := watch{client: c, run: known.GetId(), last: after, yield: yield}
+		w := watch{client: c, run: current.GetId(), last: after, yield: yield}
 		if err := c.follow(ctx, w.open); err != nil {
 			yield(nil, fmt.Errorf("watch run %q: %w", run, err))
 		}
@@ -45,14 +45,14 @@ type watch struct {
 	yield  func(*baiv1.Change, error) bool
 }
 
-func (w *watch) open(ctx context.Context, p pulse) error {
+func (w *watch) open(ctx context.Context, p streamWatchdog) error {
 	stream, err := w.client.rpc.WatchRun(ctx, &baiv1.WatchRunRequest{Run: w.run, AfterRevision: w.last})
 	if err != nil {
 		return err
 	}
-	p.reached(stream.Header())
+	p.onHeader(stream.Header())
 	for {
-		p.wait()
+		p.beforeRecv()
 		res, err := stream.Recv()
 		if errors.Is(err, io.EOF) {
 			return &UnavailableError{Target: w.client.target, Message: "it ended the watch before the run had ended"}
@@ -60,7 +60,7 @@ func (w *watch) open(ctx context.Context, p pulse) error {
 		if err != nil {
 			return err
 		}
-		p.got()
+		p.afterRecv()
 		if done, err := w.next(res.GetChange()); done || err != nil {
 			return err
 		}
@@ -77,7 +77,7 @@ func (w *watch) next(change *baiv1.Change) (done bool, err error) {
 		w.last = revision
 	}
 	if !w.yield(change, nil) {
-		return false, errEnough
+		return false, errStopped
 	}
 	return change.GetPhase() == baiv1.Phase_PHASE_FINISHED, nil
 }

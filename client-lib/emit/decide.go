@@ -22,8 +22,8 @@ const (
 	pipeBuf     = 4096 // bytes that a pipe takes whole, among those of other writers
 )
 
-// where lines go.
-type where struct {
+// destination lines go.
+type destination struct {
 	path   string        // empty: standard output
 	fifo   bool          // it must be there, and takes no more than pipeBuf bytes at once
 	wait   time.Duration // how long it may be away before it is said
@@ -32,25 +32,25 @@ type where struct {
 }
 
 // choose decides by the environment where lines go.
-func choose(getenv func(string) string) (where, error) {
+func choose(getenv func(string) string) (destination, error) {
 	given, file := getenv(envBackend), getenv(envFile)
 	backend := strings.ToLower(given)
 	switch {
 	case backend != "" && backend != "stdout" && backend != "fifo":
-		return where{}, fmt.Errorf("%s: %q is none of stdout and fifo", envBackend, given)
+		return destination{}, fmt.Errorf("%s: %q is none of stdout and fifo", envBackend, given)
 	case file != "" && backend != "stdout":
-		return where{path: file, stamp: true, create: true}, nil
+		return destination{path: file, stamp: true, create: true}, nil
 	case backend != "fifo":
-		return where{}, nil
+		return destination{}, nil
 	}
-	w := where{path: getenv(envFIFO), fifo: true, wait: defaultWait}
+	w := destination{path: getenv(envFIFO), fifo: true, wait: defaultWait}
 	if w.path == "" {
 		w.path = defaultFIFO
 	}
 	if v := getenv(envWait); v != "" {
 		s, err := strconv.ParseFloat(v, 64)
 		if err != nil || !(s >= 0 && s < 1e9) {
-			return where{}, fmt.Errorf("%s: %q is no number of seconds", envWait, v)
+			return destination{}, fmt.Errorf("%s: %q is no number of seconds", envWait, v)
 		}
 		w.wait = time.Duration(s * float64(time.Second))
 	}

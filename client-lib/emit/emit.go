@@ -42,7 +42,7 @@ import (
 var std = sync.OnceValue(func() *Emitter {
 	e, err := Open(Settings{})
 	if err != nil {
-		return broken(err)
+		return newBrokenEmitter(err)
 	}
 	return e
 })

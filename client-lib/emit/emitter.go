@@ -39,28 +39,28 @@ type Settings struct {
 type Emitter struct {
 	settings Settings
 	sink     sink
-	broken   error // why nothing can be emitted at all
+	openErr  error // why nothing can be emitted at all
 
-	wake    chan struct{}      // there is something to write
-	full    chan struct{}      // there is much to write
-	flushes chan chan struct{} // to be closed when all is written
-	closing chan struct{}
-	done    chan struct{} // the writer has ended
-	abandon func()        // has the writer end soon
-	closed  sync.Once
-	verdict error
+	wake     chan struct{}      // there is something to write
+	full     chan struct{}      // there is much to write
+	flushes  chan chan struct{} // to be closed when all is written
+	closing  chan struct{}
+	done     chan struct{} // the writer has ended
+	cancel   func()        // has the writer end soon
+	closed   sync.Once
+	closeErr error
 
-	mu      sync.Mutex
-	buf     []byte // what waits
-	spare   []byte
-	started bool
-	ended   bool
-	stalled bool          // a call has waited in vain since lines were last taken
-	freed   chan struct{} // closed when lines are taken, where somebody waits for it
-	lines   int64
-	dropped int64
-	why     error // for the first that was dropped
-	told    bool  // that somebody emits after Close
+	mu            sync.Mutex
+	buf           []byte // what waits
+	freeBuf       []byte
+	started       bool
+	ended         bool
+	stalled       bool          // a call has waited in vain since lines were last taken
+	freed         chan struct{} // closed when lines are taken, where somebody waits for it
+	lines         int64
+	dropped       int64
+	dropCause     error // for the first that was dropped
+	closeReported bool  // that somebody emits after Close
 }
 
 // Open returns an emitter to the place that the environment names. It writes
@@ -86,16 +86,16 @@ func Open(s Settings) (*Emitter, error) {
 		return nil, err
 	}
 	return &Emitter{
-		settings: s, sink: sink{where: w}, abandon: func() {},
+		settings: s, sink: sink{destination: w}, cancel: func() {},
 		wake: make(chan struct{}, 1), full: make(chan struct{}, 1),
 		flushes: make(chan chan struct{}), closing: make(chan struct{}), done: make(chan struct{}),
 	}, nil
 }
 
-// broken returns an emitter that drops everything, for the reason given.
-func broken(err error) *Emitter {
+// newBrokenEmitter returns an emitter that drops everything, for the reason given.
+func newBrokenEmitter(err error) *Emitter {
 	return &Emitter{
-		settings: Settings{Stderr: os.Stderr}, broken: err, abandon: func() {}, closing: make(chan struct{}), done: make(chan struct{}),
+		settings: Settings{Stderr: os.Stderr}, openErr: err, cancel: func() {}, closing: make(chan struct{}), done: make(chan struct{}),
 	}
 }
 
@@ -103,7 +103,7 @@ func broken(err error) *Emitter {
 func (e *Emitter) Emit(values map[string]any, opts ...Option) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if err := e.room(); err != nil {
+	if err := e.waitForRoom(); err != nil {
 		return err
 	}
 	b, err := appendValues(append(e.buf, '{'), values)
@@ -119,7 +119,7 @@ func (e *Emitter) Emit(values map[string]any, opts ...Option) error {
 func (e *Emitter) Value(name string, v float64, opts ...Option) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.room() == nil {
+	if e.waitForRoom() == nil {
 		b := append(appendText(append(e.buf, '{'), name), ": "...)
 		_ = e.finish(appendFloat(b, v), opts, false) // counted
 	}
@@ -129,7 +129,7 @@ func (e *Emitter) Value(name string, v float64, opts ...Option) {
 func (e *Emitter) Count(name string, n int64, opts ...Option) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.room() == nil {
+	if e.waitForRoom() == nil {
 		b := append(appendText(append(e.buf, '{'), name), ": "...)
 		_ = e.finish(strconv.AppendInt(b, n, 10), opts, false) // counted
 	}
@@ -140,35 +140,35 @@ func (e *Emitter) Duration(name string, d time.Duration, opts ...Option) {
 	e.Value(name, d.Seconds(), append(slices.Clip(opts), Unit("s"))...)
 }
 
-// room makes sure that there is room for a line. It waits for it, without the
+// waitForRoom makes sure that there is room for a line. It waits for it, without the
 // lock, no longer than a call may; once it has waited in vain, calls do not wait
 // until lines are taken again.
-func (e *Emitter) room() error {
-	if e.broken != nil || e.ended {
-		return e.refuse()
+func (e *Emitter) waitForRoom() error {
+	if e.openErr != nil || e.ended {
+		return e.dropRefused()
 	}
 	if len(e.buf) < e.settings.Buffer {
 		return nil
 	}
-	late := time.NewTimer(e.settings.Block)
-	defer late.Stop()
+	timer := time.NewTimer(e.settings.Block)
+	defer timer.Stop()
 	for len(e.buf) >= e.settings.Buffer && !e.stalled {
 		if e.freed == nil {
 			e.freed = make(chan struct{})
 		}
 		freed := e.freed
 		e.mu.Unlock()
-		inVain := false
+		timedOut := false
 		select {
 		case <-freed:
-		case <-late.C:
-			inVain = true
+		case <-timer.C:
+			timedOut = true
 		}
 		e.mu.Lock()
 		if e.ended {
-			return e.refuse()
+			return e.dropRefused()
 		}
-		e.stalled = inVain && len(e.buf) >= e.settings.Buffer
+		e.stalled = timedOut && len(e.buf) >= e.settings.Buffer
 	}
 	if e.stalled {
 		e.drop(1, ErrDropped)
@@ -177,15 +177,15 @@ func (e *Emitter) room() error {
 	return nil
 }
 
-// refuse drops a line of an emitter that takes none.
-func (e *Emitter) refuse() error {
-	if e.broken != nil {
-		e.drop(1, e.broken)
-		return e.broken
+// dropRefused drops a line of an emitter that takes none.
+func (e *Emitter) dropRefused() error {
+	if e.openErr != nil {
+		e.drop(1, e.openErr)
+		return e.openErr
 	}
-	if e.dropped++; !e.told {
-		e.told = true
-		e.say("emitted after Close: dropped")
+	if e.dropped++; !e.closeReported {
+		e.closeReported = true
+		e.warnf("emitted after Close: dropped")
 	}
 	return ErrClosed
 }
@@ -213,7 +213,7 @@ func (e *Emitter) finish(b []byte, opts []Option, stamped bool) error {
 	if !e.started {
 		e.started = true
 		ctx, cancel := context.WithCancel(context.Background())
-		e.abandon = cancel
+		e.cancel = cancel
 		go e.run(ctx)
 	}
 	return nil
@@ -236,12 +236,12 @@ func (e *Emitter) print(b []byte) error {
 }
 
 func (e *Emitter) drop(n int64, why error) {
-	if e.dropped += n; e.why == nil {
-		e.why = why
+	if e.dropped += n; e.dropCause == nil {
+		e.dropCause = why
 	}
 }
 
-func (e *Emitter) say(format string, args ...any) {
+func (e *Emitter) warnf(format string, args ...any) {
 	_, _ = fmt.Fprintf(e.settings.Stderr, "emit: "+format+"\n", args...) // nobody else could be told
 }
 
@@ -280,8 +280,8 @@ func (e *Emitter) Flush(ctx context.Context) error {
 // Close is as the function Close, but for the time that it takes, which is that
 // of Settings. Closing again returns what the first Close returned.
 func (e *Emitter) Close() error {
-	e.closed.Do(func() { e.verdict = e.end() })
-	return e.verdict
+	e.closed.Do(func() { e.closeErr = e.end() })
+	return e.closeErr
 }
 
 func (e *Emitter) end() error {
@@ -301,17 +301,17 @@ func (e *Emitter) end() error {
 	if e.dropped == 0 {
 		return nil
 	}
-	e.say("%d of %d dropped: %v", e.dropped, max(e.lines, e.dropped), e.why)
-	return fmt.Errorf("emit: %d dropped: %w", e.dropped, e.why)
+	e.warnf("%d of %d dropped: %v", e.dropped, max(e.lines, e.dropped), e.dropCause)
+	return fmt.Errorf("emit: %d dropped: %w", e.dropped, e.dropCause)
 }
 
 // drain waits until the writer has ended, for a while.
 func (e *Emitter) drain() {
-	late := time.AfterFunc(e.settings.Drain, e.abandon)
-	defer late.Stop()
+	timer := time.AfterFunc(e.settings.Drain, e.cancel)
+	defer timer.Stop()
 	select {
 	case <-e.done:
-		e.abandon()
+		e.cancel()
 	case <-time.After(e.settings.Drain + time.Second): // a disk that hangs cannot be called off
 	}
 }

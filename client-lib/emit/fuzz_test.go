@@ -35,7 +35,7 @@ func FuzzLine(f *testing.F) {
 		if math.IsNaN(v) || math.IsInf(v, 0) || strings.HasPrefix(name, "@") {
 			return
 		}
-		reads(t, line, at, meaning{Step: step, Unit: valid(unit), Labels: map[string]string{valid(key): valid(label)}})
+		wantMeaning(t, line, at, meaning{Step: step, Unit: valid(unit), Labels: map[string]string{valid(key): valid(label)}})
 		var values map[string]any
 		if err := json.Unmarshal([]byte(line), &values); err != nil {
 			t.Fatal(err)
@@ -54,7 +54,7 @@ type meaning struct {
 	Time   json.Number       `json:"@time"`
 }
 
-func reads(t *testing.T, line string, at time.Time, want meaning) {
+func wantMeaning(t *testing.T, line string, at time.Time, want meaning) {
 	t.Helper()
 	var got meaning
 	if err := json.Unmarshal([]byte(line), &got); err != nil {

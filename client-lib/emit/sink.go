@@ -10,7 +10,7 @@ import (
 
 // sink writes lines to a file or a FIFO.
 type sink struct {
-	where
+	destination
 	file *os.File
 	cut  bool // the last line that was written has no end
 }
@@ -28,7 +28,7 @@ func (s *sink) write(ctx context.Context, b []byte) (rest []byte, err error) {
 	defer stop()
 	if s.cut {
 		if _, err := s.file.WriteString("\n"); err != nil {
-			return b, s.failed(err)
+			return b, s.closeIfBroken(err)
 		}
 		s.cut = false
 	}
@@ -40,7 +40,7 @@ func (s *sink) write(ctx context.Context, b []byte) (rest []byte, err error) {
 		n, err := s.file.Write(chunk(b, limit))
 		if err != nil {
 			b, s.cut = remainder(b, n)
-			return b, s.failed(err)
+			return b, s.closeIfBroken(err)
 		}
 		b = b[n:]
 	}
@@ -58,8 +58,8 @@ func (s *sink) open() (err error) {
 	return err
 }
 
-// failed opens the FIFO anew for the next attempt if its reader is gone.
-func (s *sink) failed(err error) error {
+// closeIfBroken opens the FIFO anew for the next attempt if its reader is gone.
+func (s *sink) closeIfBroken(err error) error {
 	if errors.Is(err, syscall.EPIPE) {
 		_ = s.file.Close()
 		s.file = nil

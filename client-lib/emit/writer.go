@@ -51,15 +51,15 @@ func (e *Emitter) await(timer *time.Timer) (flushed chan struct{}, closing bool)
 func (e *Emitter) writeAll(ctx context.Context) {
 	batch := e.take()
 	var waited, before time.Duration
-	told := false
+	reported := false
 	for rest := batch; len(rest) > 0; {
 		var err error
 		if rest, err = e.sink.write(ctx, rest); err == nil {
 			break
 		}
-		if waited >= e.sink.wait && !told {
-			told = true
-			e.say("%v: what is emitted waits", err)
+		if waited >= e.sink.wait && !reported {
+			reported = true
+			e.warnf("%v: what is emitted waits", err)
 		}
 		before = pause(before)
 		waited += before
@@ -71,7 +71,7 @@ func (e *Emitter) writeAll(ctx context.Context) {
 		}
 	}
 	e.mu.Lock()
-	e.spare = batch[:0]
+	e.freeBuf = batch[:0]
 	e.mu.Unlock()
 }
 
@@ -80,7 +80,7 @@ func (e *Emitter) take() []byte {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	batch := e.buf
-	e.buf, e.spare = e.spare[:0], nil
+	e.buf, e.freeBuf = e.freeBuf[:0], nil
 	e.stalled = false
 	if e.freed != nil {
 		close(e.freed)

@@ -174,14 +174,14 @@ func TestALineIsAppendedToTheMetricsFileWithTheTime(t *testing.T) {
 					t.Errorf("(-want +got):\n%s", diff)
 				}
 			}
-			stamped(t, contents(t, file), before, time.Now(), name == "busybox") // whose date knows no more than the second
+			wantStamped(t, contents(t, file), before, time.Now(), name == "busybox") // whose date knows no more than the second
 		})
 	}
 }
 
-// stamped holds that of two lines the first has its own time, and the second the
+// wantStamped holds that of two lines the first has its own time, and the second the
 // time between before and after, or none where that may be.
-func stamped(t *testing.T, lines string, before, after time.Time, may bool) {
+func wantStamped(t *testing.T, lines string, before, after time.Time, may bool) {
 	t.Helper()
 	m := regexp.MustCompile(`^{"loss": 0.25, "@time": 5.5}\n{"loss": 0.25(?:, "@time": (\d+)\.(\d{9}))?}\n$`).FindStringSubmatch(lines)
 	if m == nil || (m[1] == "" && !may) {
@@ -278,7 +278,7 @@ func TestAFIFOIsWaitedForAndSoIsItsReader(t *testing.T) {
 			env := []string{"BENCHMARK_AI=fifo", "BENCHMARK_AI_FIFO_FILEPATH=" + fifo}
 			ended := make(chan result)
 			go func() { ended <- sh.emit(t, append(slices.Clip(env), "BENCHMARK_AI_FIFO_MAX_WAIT_TIME=30"), "a=1") }()
-			if line := first(t, fifo); line != "{\"a\": 1}\n" {
+			if line := firstLine(t, fifo); line != "{\"a\": 1}\n" {
 				t.Errorf("read %q", line)
 			}
 			if diff := gocmp.Diff(result{}, <-ended); diff != "" {
@@ -296,7 +296,7 @@ func TestAReaderIsGivenASecondHoweverShortTheWaitForTheFIFO(t *testing.T) {
 	for name, sh := range shells(t) {
 		t.Run(name, func(t *testing.T) {
 			for _, most := range []string{"0", "0.0", "0.5", ".5", "0.01"} {
-				env := []string{"BENCHMARK_AI=fifo", "BENCHMARK_AI_FIFO_FILEPATH=" + readable(t), "BENCHMARK_AI_FIFO_MAX_WAIT_TIME=" + most}
+				env := []string{"BENCHMARK_AI=fifo", "BENCHMARK_AI_FIFO_FILEPATH=" + fifoWithReader(t), "BENCHMARK_AI_FIFO_MAX_WAIT_TIME=" + most}
 				if diff := gocmp.Diff(result{}, sh.emit(t, env, "a=1")); diff != "" {
 					t.Errorf("%s s: (-want +got):\n%s", most, diff)
 				}
@@ -305,8 +305,8 @@ func TestAReaderIsGivenASecondHoweverShortTheWaitForTheFIFO(t *testing.T) {
 	}
 }
 
-// readable makes a FIFO that has a reader until the end of the test.
-func readable(t *testing.T) (fifo string) {
+// fifoWithReader makes a FIFO that has a reader until the end of the test.
+func fifoWithReader(t *testing.T) (fifo string) {
 	t.Helper()
 	fifo = filepath.Join(t.TempDir(), "fifo")
 	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
@@ -334,8 +334,8 @@ func TestAWaitForTheFIFOThatIsNoNumberIsRefused(t *testing.T) {
 	}
 }
 
-// first makes the FIFO and returns the first line that is written to it.
-func first(t *testing.T, fifo string) string {
+// firstLine makes the FIFO and returns the first line that is written to it.
+func firstLine(t *testing.T, fifo string) string {
 	t.Helper()
 	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
 		t.Fatal(err)

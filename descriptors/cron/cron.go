@@ -29,7 +29,7 @@ import (
 type Schedule struct {
 	minute, hour, day, month, weekday uint64 // bit n stands for n
 	anyDay, anyWeekday                bool
-	rhythm                            bool // minute or hour begins with *
+	everyInterval                     bool // minute or hour begins with *
 }
 
 // An Error says what is wrong with a schedule.
@@ -70,7 +70,7 @@ func Parse(s string) (Schedule, error) {
 		return macro(word)
 	}
 	words, offsets := split(s)
-	if err := counted(words, offsets, len(s)); err != nil {
+	if err := checkFieldCount(words, offsets, len(s)); err != nil {
 		return Schedule{}, err
 	}
 	var sets [5]uint64
@@ -136,7 +136,7 @@ func split(s string) (words []string, offsets []int) {
 	return words, offsets
 }
 
-func counted(words []string, offsets []int, end int) error {
+func checkFieldCount(words []string, offsets []int, end int) error {
 	const want = "write five fields: minute, hour, day of month, month, day of week"
 	switch {
 	case len(words) > 0 && strings.Contains(words[0], "="):

@@ -26,8 +26,8 @@ const mostYears = 41
 // So a schedule for every night fires every night, and one for every ten minutes
 // every ten minutes.
 func (s Schedule) Next(t time.Time) time.Time {
-	if s.rhythm {
-		return s.nextBeat(t)
+	if s.everyInterval {
+		return s.nextInterval(t)
 	}
 	return s.nextTimeOfDay(t)
 }
@@ -76,8 +76,8 @@ func (s Schedule) firstOn(d, t time.Time) time.Time {
 	return first.In(t.Location())
 }
 
-// nextBeat goes from minute to minute, over what cannot be in strides.
-func (s Schedule) nextBeat(t time.Time) time.Time {
+// nextInterval goes from minute to minute, over what cannot be in strides.
+func (s Schedule) nextInterval(t time.Time) time.Time {
 	end := t.AddDate(mostYears, 0, 0)
 	for t = t.Truncate(time.Minute).Add(time.Minute); t.Before(end); {
 		switch {

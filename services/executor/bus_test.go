@@ -30,35 +30,35 @@ func TestEveryEventTwice(t *testing.T) {
 		defer all.Wait()
 		defer stop()
 
-		bus.Say(fetched("r1"))
+		bus.PublishAndWait(fetched("r1"))
 		time.Sleep(time.Second)
-		bus.Say(fetched("r2"))
+		bus.PublishAndWait(fetched("r2"))
 		time.Sleep(time.Second)
-		heard(t, bus, "bai.fetched r1", "bai.status r1 queued: waiting for a free slot",
+		assertPublished(t, bus, "bai.fetched r1", "bai.status r1 queued: waiting for a free slot",
 			"bai.status r1 launching: starting the command with this machine's own programs (no image)",
 			"bai.launched r1", "bai.fetched r2", "bai.status r2 queued: waiting for a free slot")
 
 		if err := store.Create(t.Context(), depot, store.KindCancel, "r2", struct{}{}); err != nil {
 			t.Fatal(err)
 		}
-		bus.Say(event.Command{Header: header("r2").Cause("cancel", ""), Kind: event.CommandCancel})
-		bus.Say(event.Finished{Header: header("r1").Cause("end", ""), Outcome: event.Succeeded, Message: "fine"})
+		bus.PublishAndWait(event.Command{Header: header("r2").Cause("cancel", ""), Kind: event.CommandCancel})
+		bus.PublishAndWait(event.Finished{Header: header("r1").Cause("end", ""), Outcome: event.Succeeded, Message: "fine"})
 		time.Sleep(time.Second)
-		heard(t, bus, "bai.commands r2 cancel", "bai.finished r2 canceled: canceled before it was launched", "bai.finished r1 succeeded: fine")
+		assertPublished(t, bus, "bai.commands r2 cancel", "bai.finished r2 canceled: canceled before it was launched", "bai.finished r1 succeeded: fine")
 
-		asked := pods.asked()
+		writes := pods.writeCount()
 		bus.Replay()
 		time.Sleep(10 * time.Second)
-		heard(t, bus)
-		if left := pods.left(); len(left) > 0 || pods.asked() != asked {
-			t.Errorf("after a replay %q is in the cluster, which was asked %d times more", left, pods.asked()-asked)
+		assertPublished(t, bus)
+		if left := pods.objectKeys(); len(left) > 0 || pods.writeCount() != writes {
+			t.Errorf("after a replay %q is in the cluster, which was asked %d times more", left, pods.writeCount()-writes)
 		}
 	})
 }
 
-func heard(t *testing.T, bus *eventtest.Bus, want ...string) {
+func assertPublished(t *testing.T, bus *eventtest.Bus, want ...string) {
 	t.Helper()
-	if diff := cmp.Diff(want, bus.Heard()); diff != "" {
+	if diff := cmp.Diff(want, bus.TakeLines()); diff != "" {
 		t.Errorf("heard (-want +got):\n%s", diff)
 	}
 }

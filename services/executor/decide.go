@@ -19,96 +19,96 @@ import (
 
 // Facts are what is known of one attempt of a run before it is decided about.
 type Facts struct {
-	Over     bool  // the run has ended
-	Canceled bool  // the run has a cancel mark
-	Plan     *Plan // nil where there is none yet
+	RunFinished bool  // the run has ended
+	Canceled    bool  // the run has a cancel mark
+	Plan        *Plan // nil where there is none yet
 	// Images are answers of registries, for the plan that is to be made.
 	Images []cluster.Image
 }
 
-// Reception is what has to be done about an attempt that could be launched.
-type Reception struct {
-	Queue *Waiting        // put this into the queue, then say so
-	Never *event.Finished // see to it that the attempt is never launched, then say this
-	Say   []event.Event   // say this
-	Aside bool            // put it aside: an executor as new as the gateway can read its descriptor
+// Decision is what has to be done about an attempt that could be launched.
+type Decision struct {
+	Enqueue       *QueuedRun      // put this into the queue, then say so
+	PreventLaunch *event.Finished // see to it that the attempt is never launched, then say this
+	Publish       []event.Event   // say this
+	Defer         bool            // put it aside: an executor as new as the gateway can read its descriptor
 }
 
-// Receive decides about an attempt whose data are there: it waits for a slot,
+// Decide decides about an attempt whose data are there: it waits for a slot,
 // or its run ends at once, or there is nothing left to do.
-func Receive(run event.Fetched, f Facts, s Settings) Reception {
+func Decide(run event.Fetched, f Facts, s Settings) Decision {
 	switch {
-	case f.Over:
-		return Reception{}
+	case f.RunFinished:
+		return Decision{}
 	case f.Plan != nil:
-		return Reception{Say: f.Plan.last()}
+		return Decision{Publish: f.Plan.finalEvents()}
 	case f.Canceled:
-		return Reception{Never: canceled(run.Header)}
+		return Decision{PreventLaunch: canceledEvent(run.Header)}
 	}
-	w, _, err := prepare(run, nil, s)
-	if errors.Is(err, errUnread) {
-		return Reception{Aside: true}
+	w, _, err := buildPlan(run, nil, s)
+	if errors.Is(err, errUnreadable) {
+		return Decision{Defer: true}
 	}
 	if err != nil {
-		return Reception{Say: []event.Event{refused(run.Header, err)}}
+		return Decision{Publish: []event.Event{refusedEvent(run.Header, err)}}
 	}
-	return Reception{Queue: &w}
+	return Decision{Enqueue: &w}
 }
 
-// errUnread says that this executor cannot read a descriptor. The gateway accepted it,
+// errUnreadable says that this executor cannot read a descriptor. The gateway accepted it,
 // so that the user has done nothing wrong: one of the two is older.
-var errUnread = errors.New("the descriptor cannot be read by this executor")
+var errUnreadable = errors.New("the descriptor cannot be read by this executor")
 
-// prepare makes the plan of an attempt, and what the queue has to know of it.
+// buildPlan makes the plan of an attempt, and what the queue has to know of it.
 // Its error says what the user got wrong.
-func prepare(run event.Fetched, images []cluster.Image, s Settings) (Waiting, transpile.Plan, error) {
-	d, faults := parse(run, s)
+func buildPlan(run event.Fetched, images []cluster.Image, s Settings) (QueuedRun, transpile.Workload, error) {
+	d, faults := parseDescriptor(run, s)
 	if faults.Err() != nil {
-		return Waiting{}, transpile.Plan{}, errUnread
+		return QueuedRun{}, transpile.Workload{}, errUnreadable
 	}
 	if engines := s.engines(); !slices.Contains(engines, d.Info.ExecutionEngine) {
-		return Waiting{}, transpile.Plan{}, &transpile.RefusedError{
+		return QueuedRun{}, transpile.Workload{}, &transpile.RefusedError{
 			Reason:  event.EngineUnavailable,
 			Message: fmt.Sprintf("info.execution_engine is %q, which this platform does not have: it has %s", d.Info.ExecutionEngine, strings.Join(engines, ", ")),
 		}
 	}
 	if err := checkReferences(run, d, s); err != nil {
-		return Waiting{}, transpile.Plan{}, err
+		return QueuedRun{}, transpile.Workload{}, err
 	}
 	p, err := transpile.Objects(transpile.Input{Run: run, Descriptor: d, Images: images}, s.Pods)
-	return Waiting{Run: run, Pods: p.Pods}, p, err
+	return QueuedRun{Run: run, Pods: p.Pods}, p, err
 }
 
-// Settle returns the plan for an attempt that has a slot, whose descriptor can be read:
+// MakePlan returns the plan for an attempt that has a slot, whose descriptor can be read:
 // its objects, or that it is never launched, and why.
-func Settle(run event.Fetched, f Facts, s Settings) Plan {
-	if f.Over {
-		return Plan{Never: true, Run: run}
+func MakePlan(run event.Fetched, f Facts, s Settings) Plan {
+	if f.RunFinished {
+		return Plan{NoLaunch: true, Run: run}
 	}
 	if f.Canceled {
-		return Plan{Never: true, Last: canceled(run.Header), Run: run}
+		return Plan{NoLaunch: true, FinalEvent: canceledEvent(run.Header), Run: run}
 	}
-	_, p, err := prepare(run, f.Images, s)
+	_, p, err := buildPlan(run, f.Images, s)
 	if err != nil {
-		last := refused(run.Header, err)
-		return Plan{Never: true, Last: &last, Run: run}
+		last := refusedEvent(run.Header, err)
+		return Plan{NoLaunch: true, FinalEvent: &last, Run: run}
 	}
-	doc := planOf(run, p)
+	doc := newPlan(run, p)
 	doc.Images = f.Images
 	return doc
 }
 
-// parse reads a run's descriptor, which the gateway has accepted: this executor's
+// parseDescriptor reads a run's descriptor, which the gateway has accepted: this executor's
 // settings may have changed since, and launch is where they are held against it.
-func parse(run event.Fetched, s Settings) (*descriptors.Descriptor, descriptors.Faults) {
+func parseDescriptor(run event.Fetched, s Settings) (*descriptors.Descriptor, descriptors.Faults) {
 	p := s.Parser()
 	p.Accepted = true
 	return p.Parse(run.File, []byte(run.Descriptor))
 }
 
-// refused is the end of a run that cannot be launched: as the user wrote it, or
+// refusedEvent is the end of a run that cannot be launched: as the user wrote it, or
 // where it is the platform that lacks what every run needs.
-func refused(h event.Header, err error) event.Finished {
+func refusedEvent(h event.Header, err error) event.Finished {
 	f := event.Finished{Header: h.Cause("finished", ""), Outcome: event.Failed, Class: event.ClassUser, Reason: event.LaunchRefused, Message: err.Error()}
 	if descriptor, ok := errors.AsType[*transpile.RefusedError](err); ok {
 		f.Reason, f.Message = descriptor.Reason, descriptor.Message
@@ -122,14 +122,14 @@ func refused(h event.Header, err error) event.Finished {
 	return f
 }
 
-// canceled is the end of a run of which nothing was launched.
-func canceled(h event.Header) *event.Finished {
+// canceledEvent is the end of a run of which nothing was launched.
+func canceledEvent(h event.Header) *event.Finished {
 	return &event.Finished{Header: h.Cause("finished", ""), Outcome: event.Canceled, Reason: event.CanceledByUser, Message: "canceled before it was launched"}
 }
 
-// lost is the end of a run of which the platform has forgotten what it needs.
-func lost(h event.Header, what string) event.Finished {
-	return event.Finished{Header: h.Cause("finished", ""), Outcome: event.Failed, Class: event.ClassPlatform, Reason: event.NoProgress, Message: what}
+// noProgressEvent is the end of a run of which the platform has forgotten what it needs.
+func noProgressEvent(h event.Header, message string) event.Finished {
+	return event.Finished{Header: h.Cause("finished", ""), Outcome: event.Failed, Class: event.ClassPlatform, Reason: event.NoProgress, Message: message}
 }
 
 // Admit returns who of the queue is given a slot now, in the queue's order:
@@ -139,56 +139,56 @@ func lost(h event.Header, what string) event.Finished {
 // never hold half of what each needs.
 //
 // Those who are in the ledger already are passed over.
-func Admit(l Ledger, queue []Place, r Rules) []Entry {
-	var admitted []Entry
-	t, gang := r.tally(l.Entries), slices.ContainsFunc(l.Entries, Entry.unplaced)
+func Admit(l SlotTable, queue []Item, r Quota) []Allocation {
+	var admitted []Allocation
+	t, gang := r.usage(l.Allocations), slices.ContainsFunc(l.Allocations, Allocation.unscheduled)
 	for _, p := range queue {
-		if l.holds(p.holder()) {
+		if l.holds(p.attemptKey()) {
 			continue
 		}
-		e := r.entry(p)
+		e := r.newAllocation(p)
 		if t.full() {
 			break
 		}
-		if t.barred(e) != "" {
+		if t.exceededLimit(e) != "" {
 			continue
 		}
-		if gang && e.unplaced() {
+		if gang && e.unscheduled() {
 			break
 		}
-		gang = gang || e.unplaced()
+		gang = gang || e.unscheduled()
 		t.add(e)
 		admitted = append(admitted, e)
 	}
 	return admitted
 }
 
-// News is what became of a holder of a slot, in the order in which it can.
-type News int
+// Transition is what became of a holder of a slot, in the order in which it can.
+type Transition int
 
 // News of a holder of a slot.
 const (
-	Launched News = iota + 1 // its objects are there, and it was said
-	Placed                   // all of its pods have a node
-	Ending                   // its run or attempt is over, its objects have to go
-	Gone                     // its objects are gone: the slot is free
+	Launched    Transition = iota + 1 // its objects are there, and it was said
+	Scheduled                         // all of its pods have a node
+	Terminating                       // its run or attempt is over, its objects have to go
+	Released                          // its objects are gone: the slot is free
 )
 
-// Learn returns the ledger with the news of its holders, and whether that
+// Apply returns the ledger with the news of its holders, and whether that
 // changed it. News of who holds no slot change nothing.
-func Learn(l Ledger, news map[Holder]News) (Ledger, bool) {
-	next, changed := Ledger{Fence: l.Fence}, false
-	for _, e := range l.Entries {
-		was, n := e, news[e.Holder]
-		if n == Gone {
+func Apply(l SlotTable, transitions map[AttemptKey]Transition) (SlotTable, bool) {
+	next, changed := SlotTable{Fence: l.Fence}, false
+	for _, e := range l.Allocations {
+		before, transition := e, transitions[e.AttemptKey]
+		if transition == Released {
 			changed = true
 			continue
 		}
-		e.Launched = e.Launched || n == Launched || n == Placed
-		e.Placed = e.Placed || n == Placed
-		e.Ending = e.Ending || n == Ending
-		changed = changed || e != was
-		next.Entries = append(next.Entries, e)
+		e.Launched = e.Launched || transition == Launched || transition == Scheduled
+		e.Scheduled = e.Scheduled || transition == Scheduled
+		e.Terminating = e.Terminating || transition == Terminating
+		changed = changed || e != before
+		next.Allocations = append(next.Allocations, e)
 	}
 	return next, changed
 }
@@ -198,27 +198,27 @@ type Task int
 
 // Tasks.
 const (
-	Nothing Task = iota
-	Launch       // create its objects and say so
-	Release      // delete its objects, and when they are gone free the slot
-	Look         // see whether its pods have their nodes
+	NoTask          Task = iota
+	Launch               // create its objects and say so
+	Release              // delete its objects, and when they are gone free the slot
+	CheckScheduling      // see whether its pods have their nodes
 )
 
-// task returns what a holder of a slot needs, given only the ledger.
-func (e Entry) task() Task {
+// nextTask returns what a holder of a slot needs, given only the ledger.
+func (e Allocation) nextTask() Task {
 	switch {
-	case e.Ending:
+	case e.Terminating:
 		return Release
 	case !e.Launched:
 		return Launch
-	case e.unplaced():
-		return Look
+	case e.unscheduled():
+		return CheckScheduling
 	}
-	return Nothing
+	return NoTask
 }
 
-// placed reports whether every pod of a gang has a node.
-func placed(seen cluster.Seen, pods int) bool {
+// allScheduled reports whether every pod of a gang has a node.
+func allScheduled(seen cluster.Snapshot, pods int) bool {
 	n := 0
 	for _, p := range seen.Pods {
 		for _, c := range p.Status.Conditions {
@@ -230,68 +230,68 @@ func placed(seen cluster.Seen, pods int) bool {
 	return n >= pods
 }
 
-// queued tells the user that a run waits.
-func queued(h event.Header) event.Status {
+// queuedStatus tells the user that a run waits.
+func queuedStatus(h event.Header) event.Status {
 	return event.Status{Header: h.Cause("status/queued", ""), Phase: event.PhaseQueued, Message: "waiting for a free slot"}
 }
 
-// Positions returns what to tell those at the head of the queue about their
+// QueuePositions returns what to tell those at the head of the queue about their
 // place in it, and which limit of their own bars them, given what they were told
 // last, which is brought up to date. A place is a fact of its time.
-func Positions(queue []Place, barred, told map[Holder]string, now time.Time) []event.Event {
-	var say []event.Event
-	here := make(map[Holder]string, len(queue))
+func QueuePositions(queue []Item, blocked, lastReported map[AttemptKey]string, now time.Time) []event.Event {
+	var events []event.Event
+	current := make(map[AttemptKey]string, len(queue))
 	for i, p := range queue {
-		h := p.holder()
+		h := p.attemptKey()
 		msg := fmt.Sprintf("waiting for a free slot, number %d in the queue", i+1)
-		if why := barred[h]; why != "" {
+		if why := blocked[h]; why != "" {
 			msg += "; " + why
 		}
-		here[h] = msg
-		if told[h] == msg {
+		current[h] = msg
+		if lastReported[h] == msg {
 			continue
 		}
-		say = append(say, event.Status{
+		events = append(events, event.Status{
 			Header: p.Run.Cause("status/queued", fmt.Sprintf("%d at %d", i+1, now.UnixMilli())), Phase: event.PhaseQueued, Message: msg,
 		})
 	}
-	maps.DeleteFunc(told, func(h Holder, _ string) bool { return here[h] == "" })
-	maps.Copy(told, here)
-	return say
+	maps.DeleteFunc(lastReported, func(h AttemptKey, _ string) bool { return current[h] == "" })
+	maps.Copy(lastReported, current)
+	return events
 }
 
-// launching tells the user that a run has its slot.
-func launching(p Plan, s Settings) event.Status {
+// launchingStatus tells the user that a run has its slot.
+func launchingStatus(p Plan, s Settings) event.Status {
 	run := p.Run
 	h, msg := run.Header, "creating its objects"
 	for _, i := range p.Images {
-		msg += "; " + entrypointOf(i)
+		msg += "; " + entrypointMessage(i)
 	}
 	if s.engine() == EngineLocal {
 		msg = "starting the command with this machine's own programs (no image)"
-		if ignored := withoutEffect(run, s); len(ignored) > 0 {
+		if ignored := ignoredKeys(run, s); len(ignored) > 0 {
 			msg += "; without effect on this machine: " + strings.Join(ignored, ", ")
 		}
 	}
 	return event.Status{Header: h.Cause("status/launching", ""), Phase: event.PhaseLaunching, Message: msg}
 }
 
-// entrypointOf says whether the program of an image that runs by itself is known.
-func entrypointOf(i cluster.Image) string {
-	if i.Unread == "" {
+// entrypointMessage says whether the program of an image that runs by itself is known.
+func entrypointMessage(i cluster.Image) string {
+	if i.UnreadReason == "" {
 		return fmt.Sprintf("image %s runs its entrypoint, as its registry gives it for %s", i.Name, i.Digest)
 	}
-	return fmt.Sprintf("the entrypoint of image %s is not known, so that the output is read from the container's log: %s", i.Name, i.Unread)
+	return fmt.Sprintf("the entrypoint of image %s is not known, so that the output is read from the container's log: %s", i.Name, i.UnreadReason)
 }
 
-// withoutEffect returns the keys of a run's descriptor that the local cluster takes and
+// ignoredKeys returns the keys of a run's descriptor that the local cluster takes and
 // does not carry out.
-func withoutEffect(run event.Fetched, s Settings) []string {
-	d, _ := parse(run, s)
+func ignoredKeys(run event.Fetched, s Settings) []string {
+	d, _ := parseDescriptor(run, s)
 	if d == nil {
 		return nil
 	}
-	ignored := ignoredOf("hardware", d.Hardware, s)
+	ignored := ignoredHardwareKeys("hardware", d.Hardware, s)
 	if d.Env.Privileged {
 		ignored = append(ignored, "env.privileged")
 	}
@@ -299,17 +299,17 @@ func withoutEffect(run event.Fetched, s Settings) []string {
 		ignored = append(ignored, "env.image_pull_secret")
 	}
 	if d.Server != nil {
-		ignored = append(ignored, ignoredOf("server.hardware", d.Server.Hardware, s)...)
+		ignored = append(ignored, ignoredHardwareKeys("server.hardware", d.Server.Hardware, s)...)
 	}
 	return ignored
 }
 
-// ignoredOf is withoutEffect for a table of hardware.
-func ignoredOf(table string, h descriptors.Hardware, s Settings) []string {
+// ignoredHardwareKeys is ignoredKeys for a table of hardware.
+func ignoredHardwareKeys(table string, h descriptors.Hardware, s Settings) []string {
 	var ignored []string
 	because := ""
-	if s.Unlimited != "" {
-		because = " (no limits: " + s.Unlimited + ")"
+	if s.NoLimitsReason != "" {
+		because = " (no limits: " + s.NoLimitsReason + ")"
 	}
 	for _, key := range []struct {
 		name, because string
@@ -327,8 +327,8 @@ func ignoredOf(table string, h descriptors.Hardware, s Settings) []string {
 	return ignored
 }
 
-// launched says that the objects of an attempt are there.
-func launched(p Plan, uid string, s Settings) event.Launched {
+// launchedEvent says that the objects of an attempt are there.
+func launchedEvent(p Plan, uid string, s Settings) event.Launched {
 	return event.Launched{
 		Header: p.Run.Cause("launched", ""), Cluster: s.engine(), Scope: p.Scope, Job: p.Job, UID: uid,
 		Retries: p.Retries, PendingDeadline: p.PendingDeadline,

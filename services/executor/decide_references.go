@@ -34,8 +34,8 @@ func checkReferences(run event.Fetched, d *descriptors.Descriptor, s Settings) e
 	return nil
 }
 
-// byLabel are the objects that a descriptor may name only if their labels allow it.
-func byLabel(run event.Fetched, d *descriptors.Descriptor, s Settings) []descriptors.Reference {
+// labelGatedReferences are the objects that a descriptor may name only if their labels allow it.
+func labelGatedReferences(run event.Fetched, d *descriptors.Descriptor, s Settings) []descriptors.Reference {
 	var all []descriptors.Reference
 	for _, r := range d.References() {
 		if s.uses(r) && !s.allowed().Allows(teamOf(run), r) {

@@ -26,9 +26,9 @@ func TestReceive(t *testing.T) {
 		want     string
 	}{
 		"a run whose data are there waiting for a free slot":         {run: fetched("r1"), want: "queue"},
-		"a run that has ended is left alone":                         {run: fetched("r1"), facts: executor.Facts{Over: true, Canceled: true}, want: "nothing"},
+		"a run that has ended is left alone":                         {run: fetched("r1"), facts: executor.Facts{RunFinished: true, Canceled: true}, want: "nothing"},
 		"a run that was launched before is left alone":               {run: fetched("r1"), facts: executor.Facts{Plan: &executor.Plan{}, Canceled: true}, want: "nothing"},
-		"a run that was ended before it was launched is ended again": {run: fetched("r1"), facts: executor.Facts{Plan: &executor.Plan{Never: true, Last: &end}}, want: "say canceled"},
+		"a run that was ended before it was launched is ended again": {run: fetched("r1"), facts: executor.Facts{Plan: &executor.Plan{NoLaunch: true, FinalEvent: &end}}, want: "say canceled"},
 		"a run with a cancel mark is never launched":                 {run: fetched("r1"), facts: executor.Facts{Canceled: true}, want: "never: canceled CanceledByUser: canceled before it was launched"},
 		"a descriptor that cannot be read waits for who can": {
 			run:  with(`cpus = 1`, `cpus = 1`+"\n"+`cpsu = 2`),
@@ -52,67 +52,67 @@ func TestReceive(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := received(executor.Receive(tt.run, tt.facts, tt.settings))
+			got := describeDecision(executor.Decide(tt.run, tt.facts, tt.settings))
 			if !strings.HasPrefix(got, tt.want) {
 				t.Errorf("got %q, want %q", got, tt.want)
 			}
-			if again := received(executor.Receive(tt.run, tt.facts, tt.settings)); again != got {
+			if again := describeDecision(executor.Decide(tt.run, tt.facts, tt.settings)); again != got {
 				t.Errorf("another time: %q", again)
 			}
 		})
 	}
 }
 
-func received(r executor.Reception) string {
+func describeDecision(r executor.Decision) string {
 	switch {
-	case r.Aside:
+	case r.Defer:
 		return "aside"
-	case r.Queue != nil:
+	case r.Enqueue != nil:
 		return "queue"
-	case r.Never != nil:
-		return "never: " + endLine(*r.Never)
+	case r.PreventLaunch != nil:
+		return "never: " + describeFinished(*r.PreventLaunch)
 	}
-	for _, ev := range r.Say {
+	for _, ev := range r.Publish {
 		if f, ok := ev.(event.Finished); ok {
-			return "say " + endLine(f)
+			return "say " + describeFinished(f)
 		}
 	}
 	return "nothing"
 }
 
-func endLine(f event.Finished) string {
+func describeFinished(f event.Finished) string {
 	return strings.Join(strings.Fields(fmt.Sprintf("%s %s %s: %s", f.Outcome, f.Class, f.Reason, f.Message)), " ")
 }
 
 func TestAdmit(t *testing.T) {
-	place := func(run string, pods int) executor.Place {
-		return executor.Place{Key: "key of " + run, Waiting: executor.Waiting{Run: event.Fetched{Header: header(run)}, Pods: pods}}
+	place := func(run string, pods int) executor.Item {
+		return executor.Item{Key: "key of " + run, QueuedRun: executor.QueuedRun{Run: event.Fetched{Header: header(run)}, Pods: pods}}
 	}
-	entry := func(run string, pods int, placed bool) executor.Entry {
-		return executor.Entry{Holder: executor.Holder{Run: run, Attempt: 1}, Pods: pods, Placed: placed}
+	entry := func(run string, pods int, placed bool) executor.Allocation {
+		return executor.Allocation{AttemptKey: executor.AttemptKey{Run: run, Attempt: 1}, Pods: pods, Scheduled: placed}
 	}
 	for name, tt := range map[string]struct {
-		ledger []executor.Entry
-		queue  []executor.Place
+		ledger []executor.Allocation
+		queue  []executor.Item
 		slots  int
 		want   []string
 	}{
-		"as many as there are slots, in order":                {nil, []executor.Place{place("a", 1), place("b", 1), place("c", 1)}, 2, []string{"a", "b"}},
-		"nobody where all slots are taken":                    {[]executor.Entry{entry("x", 1, false)}, []executor.Place{place("a", 1)}, 1, nil},
-		"nobody where more are taken than there are now":      {[]executor.Entry{entry("x", 1, false), entry("y", 1, false)}, []executor.Place{place("a", 1)}, 1, nil},
-		"who has a slot is passed over":                       {[]executor.Entry{entry("a", 1, false)}, []executor.Place{place("a", 1), place("b", 1)}, 2, []string{"b"}},
-		"one gang at a time":                                  {nil, []executor.Place{place("a", 4), place("b", 4)}, 9, []string{"a"}},
-		"no gang while one is not placed":                     {[]executor.Entry{entry("x", 4, false)}, []executor.Place{place("a", 4)}, 9, nil},
-		"the next gang once it is":                            {[]executor.Entry{entry("x", 4, true)}, []executor.Place{place("a", 4)}, 9, []string{"a"}},
-		"nobody overtakes a gang that waits":                  {[]executor.Entry{entry("x", 4, false)}, []executor.Place{place("a", 4), place("b", 1)}, 9, nil},
-		"who needs one pod may go while a gang is not placed": {[]executor.Entry{entry("x", 4, false)}, []executor.Place{place("a", 1)}, 9, []string{"a"}},
-		"a gang that ends is not waited for":                  {[]executor.Entry{{Holder: executor.Holder{Run: "x", Attempt: 1}, Pods: 4, Ending: true}}, []executor.Place{place("a", 4)}, 9, []string{"a"}},
+		"as many as there are slots, in order":                {nil, []executor.Item{place("a", 1), place("b", 1), place("c", 1)}, 2, []string{"a", "b"}},
+		"nobody where all slots are taken":                    {[]executor.Allocation{entry("x", 1, false)}, []executor.Item{place("a", 1)}, 1, nil},
+		"nobody where more are taken than there are now":      {[]executor.Allocation{entry("x", 1, false), entry("y", 1, false)}, []executor.Item{place("a", 1)}, 1, nil},
+		"who has a slot is passed over":                       {[]executor.Allocation{entry("a", 1, false)}, []executor.Item{place("a", 1), place("b", 1)}, 2, []string{"b"}},
+		"one gang at a time":                                  {nil, []executor.Item{place("a", 4), place("b", 4)}, 9, []string{"a"}},
+		"no gang while one is not placed":                     {[]executor.Allocation{entry("x", 4, false)}, []executor.Item{place("a", 4)}, 9, nil},
+		"the next gang once it is":                            {[]executor.Allocation{entry("x", 4, true)}, []executor.Item{place("a", 4)}, 9, []string{"a"}},
+		"nobody overtakes a gang that waits":                  {[]executor.Allocation{entry("x", 4, false)}, []executor.Item{place("a", 4), place("b", 1)}, 9, nil},
+		"who needs one pod may go while a gang is not placed": {[]executor.Allocation{entry("x", 4, false)}, []executor.Item{place("a", 1)}, 9, []string{"a"}},
+		"a gang that ends is not waited for":                  {[]executor.Allocation{{AttemptKey: executor.AttemptKey{Run: "x", Attempt: 1}, Pods: 4, Terminating: true}}, []executor.Item{place("a", 4)}, 9, []string{"a"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []string
-			for _, e := range executor.Admit(executor.Ledger{Entries: tt.ledger}, tt.queue, executor.Rules{Slots: tt.slots}) {
-				if e.Queue != "key of "+e.Run {
-					t.Errorf("%s has the key %q", e.Run, e.Queue)
+			for _, e := range executor.Admit(executor.SlotTable{Allocations: tt.ledger}, tt.queue, executor.Quota{Slots: tt.slots}) {
+				if e.QueueKey != "key of "+e.Run {
+					t.Errorf("%s has the key %q", e.Run, e.QueueKey)
 				}
 				got = append(got, e.Run)
 			}
@@ -124,29 +124,29 @@ func TestAdmit(t *testing.T) {
 }
 
 func TestLearn(t *testing.T) {
-	a, b := executor.Holder{Run: "a", Attempt: 1}, executor.Holder{Run: "b", Attempt: 1}
+	a, b := executor.AttemptKey{Run: "a", Attempt: 1}, executor.AttemptKey{Run: "b", Attempt: 1}
 	for name, tt := range map[string]struct {
-		entry   executor.Entry
-		news    executor.News
-		want    []executor.Entry
-		changed bool
+		entry      executor.Allocation
+		transition executor.Transition
+		want       []executor.Allocation
+		changed    bool
 	}{
-		"no news":              {executor.Entry{}, 0, []executor.Entry{{Holder: a}}, false},
-		"launched":             {executor.Entry{}, executor.Launched, []executor.Entry{{Holder: a, Launched: true}}, true},
-		"launched once more":   {executor.Entry{Launched: true}, executor.Launched, []executor.Entry{{Holder: a, Launched: true}}, false},
-		"placed":               {executor.Entry{Launched: true}, executor.Placed, []executor.Entry{{Holder: a, Launched: true, Placed: true}}, true},
-		"ending":               {executor.Entry{}, executor.Ending, []executor.Entry{{Holder: a, Ending: true}}, true},
-		"launched when ending": {executor.Entry{Ending: true}, executor.Launched, []executor.Entry{{Holder: a, Launched: true, Ending: true}}, true},
-		"gone":                 {executor.Entry{Ending: true}, executor.Gone, nil, true},
+		"no news":              {executor.Allocation{}, 0, []executor.Allocation{{AttemptKey: a}}, false},
+		"launched":             {executor.Allocation{}, executor.Launched, []executor.Allocation{{AttemptKey: a, Launched: true}}, true},
+		"launched once more":   {executor.Allocation{Launched: true}, executor.Launched, []executor.Allocation{{AttemptKey: a, Launched: true}}, false},
+		"placed":               {executor.Allocation{Launched: true}, executor.Scheduled, []executor.Allocation{{AttemptKey: a, Launched: true, Scheduled: true}}, true},
+		"ending":               {executor.Allocation{}, executor.Terminating, []executor.Allocation{{AttemptKey: a, Terminating: true}}, true},
+		"launched when ending": {executor.Allocation{Terminating: true}, executor.Launched, []executor.Allocation{{AttemptKey: a, Launched: true, Terminating: true}}, true},
+		"gone":                 {executor.Allocation{Terminating: true}, executor.Released, nil, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			tt.entry.Holder = a
-			before := executor.Ledger{Fence: 7, Entries: []executor.Entry{tt.entry}}
-			got, changed := executor.Learn(before, map[executor.Holder]executor.News{a: tt.news, b: executor.Gone})
-			if diff := cmp.Diff(executor.Ledger{Fence: 7, Entries: tt.want}, got); diff != "" || changed != tt.changed {
+			tt.entry.AttemptKey = a
+			before := executor.SlotTable{Fence: 7, Allocations: []executor.Allocation{tt.entry}}
+			got, changed := executor.Apply(before, map[executor.AttemptKey]executor.Transition{a: tt.transition, b: executor.Released})
+			if diff := cmp.Diff(executor.SlotTable{Fence: 7, Allocations: tt.want}, got); diff != "" || changed != tt.changed {
 				t.Errorf("changed: %t (-want +got):\n%s", changed, diff)
 			}
-			if diff := cmp.Diff(tt.entry, before.Entries[0]); diff != "" {
+			if diff := cmp.Diff(tt.entry, before.Allocations[0]); diff != "" {
 				t.Errorf("the ledger before was changed:\n%s", diff)
 			}
 		})
@@ -155,16 +155,16 @@ func TestLearn(t *testing.T) {
 
 func TestPositions(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	queue := func(runs ...string) []executor.Place {
-		var places []executor.Place
+	queue := func(runs ...string) []executor.Item {
+		var places []executor.Item
 		for _, r := range runs {
-			places = append(places, executor.Place{Waiting: executor.Waiting{Run: event.Fetched{Header: header(r)}}})
+			places = append(places, executor.Item{QueuedRun: executor.QueuedRun{Run: event.Fetched{Header: header(r)}}})
 		}
 		return places
 	}
-	told := make(map[executor.Holder]string)
+	lastReported := make(map[executor.AttemptKey]string)
 	for _, step := range []struct {
-		queue []executor.Place
+		queue []executor.Item
 		want  []string
 	}{
 		{queue("a", "b"), []string{"a: number 1 in the queue", "b: number 2 in the queue"}},
@@ -174,7 +174,7 @@ func TestPositions(t *testing.T) {
 	} {
 		var got []string
 		ids := make(map[string]bool)
-		for _, ev := range executor.Positions(step.queue, nil, told, now) {
+		for _, ev := range executor.QueuePositions(step.queue, nil, lastReported, now) {
 			s, ok := ev.(event.Status)
 			if !ok || s.Phase != event.PhaseQueued || ids[s.ID] {
 				t.Errorf("%+v", ev)

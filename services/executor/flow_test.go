@@ -41,48 +41,48 @@ docker_image = "debian:12"
 benchmark_code = "true"
 `
 
-// world is all that outlives an executor: the store, the topics and the
+// fixture is all that outlives an executor: the store, the topics and the
 // cluster, and what the other services do.
-type world struct {
-	t       *testing.T
-	store   *storetest.Memory
-	broker  *broker
-	cluster *fakeCluster
-	listed  atomic.Int64 // documents that were asked for in lists
-	away    atomic.Bool  // the store is, for executors
-	log     *zap.Logger  // of executors; nil for none
-	images  executor.Images
+type fixture struct {
+	t          *testing.T
+	store      *storetest.Memory
+	broker     *broker
+	cluster    *fakeCluster
+	docsListed atomic.Int64 // documents that were asked for in lists
+	storeDown  atomic.Bool  // the store is, for executors
+	log        *zap.Logger  // of executors; nil for none
+	images     executor.Images
 
-	lasts  time.Duration                  // how long a run runs
-	before func(effect int)               // see process
-	slow   func(store.Kind) time.Duration // how long a document takes to be read; nil: no time
-	infra  map[string]bool                // Jobs that fail through nobody's fault
-	fails  map[string]bool                // Jobs that fail
-	stuck  map[string]bool                // Jobs that are given up before they begin
-	ended  map[string]bool                // Jobs of which the watcher has said how they ended
-	others []service.Part
+	runDuration   time.Duration                  // how long a run runs
+	beforeEffect  func(effect int)               // see process
+	readDelay     func(store.Kind) time.Duration // how long a document takes to be read; nil: no time
+	infraFailures map[string]bool                // Jobs that fail through nobody's fault
+	userFailures  map[string]bool                // Jobs that fail
+	unschedulable map[string]bool                // Jobs that are given up before they begin
+	finished      map[string]bool                // Jobs of which the watcher has said how they ended
+	otherServices []service.Runnable
 }
 
-func newWorld(t *testing.T) *world {
+func newFixture(t *testing.T) *fixture {
 	t.Helper()
-	w := &world{t: t, store: storetest.NewMemory(), broker: newBroker(), cluster: newCluster(), lasts: 20 * time.Millisecond, infra: make(map[string]bool), fails: make(map[string]bool), stuck: make(map[string]bool), ended: make(map[string]bool)}
-	w.cluster.linger = 5 * time.Millisecond
-	w.others = []service.Part{
-		w.broker.Consume("watcher", service.On(w.watch)),
-		w.broker.Consume("record", service.On(w.record)),
+	w := &fixture{t: t, store: storetest.NewMemory(), broker: newBroker(), cluster: newCluster(), runDuration: 20 * time.Millisecond, infraFailures: make(map[string]bool), userFailures: make(map[string]bool), unschedulable: make(map[string]bool), finished: make(map[string]bool)}
+	w.cluster.deletionDelay = 5 * time.Millisecond
+	w.otherServices = []service.Runnable{
+		w.broker.Consume("watcher", service.On(w.runWatcher)),
+		w.broker.Consume("record", service.On(w.projectFinished)),
 	}
 	return w
 }
 
-// watch is a watcher in few words: a run ends by itself after a while, or it is
+// runWatcher is a watcher in few words: a run ends by itself after a while, or it is
 // gone because somebody wanted that.
-func (w *world) watch(ctx context.Context, ev event.Launched) ([]event.Event, error) {
-	if w.ended[ev.Job] {
+func (w *fixture) runWatcher(ctx context.Context, ev event.Launched) ([]event.Event, error) {
+	if w.finished[ev.Job] {
 		return nil, nil // said once more, after the end
 	}
 	ref := cluster.Ref{Run: ev.Run, Attempt: ev.Attempt, Scope: ev.Scope, Job: ev.Job}
 	end := event.Finished{Header: ev.Cause("finished", ""), Outcome: event.Succeeded, Message: "fine"}
-	for since := time.Now(); time.Since(since) < w.lasts; pause(ctx, time.Millisecond) {
+	for since := time.Now(); time.Since(since) < w.runDuration; sleepCtx(ctx, time.Millisecond) {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
@@ -94,21 +94,21 @@ func (w *world) watch(ctx context.Context, ev event.Launched) ([]event.Event, er
 		if _, err := w.store.Doc(ctx, store.KindCancel, ev.Run); err != nil {
 			end.Outcome, end.Class, end.Reason = event.Failed, event.ClassInfra, event.JobDisappeared
 		}
-		w.ended[ev.Job] = true
+		w.finished[ev.Job] = true
 		return []event.Event{end}, nil
 	}
-	w.ended[ev.Job] = true
+	w.finished[ev.Job] = true
 	switch {
-	case w.stuck[ev.Job]:
+	case w.unschedulable[ev.Job]:
 		end.Outcome, end.Class, end.Reason = event.Failed, event.ClassInfra, event.Unschedulable
 		return []event.Event{end}, nil
-	case w.fails[ev.Job]:
-		w.cluster.end(ev.Job, batchv1.JobFailed)
+	case w.userFailures[ev.Job]:
+		w.cluster.endJob(ev.Job, batchv1.JobFailed)
 		end.Outcome, end.Class, end.Reason = event.Failed, event.ClassUser, event.NonZeroExit
 		return []event.Event{end}, nil
 	}
-	w.cluster.end(ev.Job, batchv1.JobComplete)
-	if w.infra[ev.Job] {
+	w.cluster.endJob(ev.Job, batchv1.JobComplete)
+	if w.infraFailures[ev.Job] {
 		h := ev.Cause("retried", "")
 		h.Attempt++
 		return []event.Event{event.Retried{Header: h, Class: event.ClassInfra, Reason: event.NodeLost, Message: "lost"}}, nil
@@ -116,8 +116,8 @@ func (w *world) watch(ctx context.Context, ev event.Launched) ([]event.Event, er
 	return []event.Event{end}, nil
 }
 
-// record is what the gateway remembers of a run: here, that it ended.
-func (w *world) record(ctx context.Context, ev event.Finished) ([]event.Event, error) {
+// projectFinished is what the gateway remembers of a run: here, that it ended.
+func (w *fixture) projectFinished(ctx context.Context, ev event.Finished) ([]event.Event, error) {
 	run, err := w.store.Run(ctx, ev.Run)
 	if err != nil && !errors.Is(err, store.ErrNotFound) || run.Phase == event.PhaseFinished {
 		return nil, err
@@ -127,10 +127,10 @@ func (w *world) record(ctx context.Context, ev event.Finished) ([]event.Event, e
 	return nil, w.store.PutRun(ctx, run, store.Change{Run: run.ID, Revision: run.Revision, Event: ev.ID})
 }
 
-// run starts a process, and the other services, and returns what ends them.
-func (w *world) run(s executor.Settings, killAt int, after bool) (p *process, stop func()) {
+// start starts a process, and the other services, and returns what ends them.
+func (w *fixture) start(s executor.Settings, killAt int, after bool) (p *process, stop func()) {
 	ctx, cancel := context.WithCancel(w.t.Context())
-	p = &process{world: w, killAt: killAt, after: after, kill: cancel, before: w.before}
+	p = &process{fixture: w, killAt: killAt, after: after, kill: cancel, beforeEffect: w.beforeEffect}
 	s.Name = cmpOr(s.Name, "one")
 	token := func(run string) string { return "token of " + run }
 	parts := executor.New(s, executor.Deps{Bus: p, Store: p, Cluster: p, Images: w.images, Token: token, Log: w.log})
@@ -139,7 +139,7 @@ func (w *world) run(s executor.Settings, killAt int, after bool) (p *process, st
 		all.Go(func() { _ = part(ctx) })
 	}
 	rest, end := context.WithCancel(w.t.Context())
-	for _, part := range w.others {
+	for _, part := range w.otherServices {
 		all.Go(func() { _ = part(rest) })
 	}
 	return p, func() { cancel(); end(); all.Wait() }
@@ -152,7 +152,7 @@ func cmpOr(a, b string) string {
 	return b
 }
 
-func (w *world) say(evs ...event.Event) {
+func (w *fixture) publish(evs ...event.Event) {
 	w.t.Helper()
 	if err := w.broker.Publish(w.t.Context(), evs...); err != nil {
 		w.t.Fatal(err)
@@ -160,13 +160,13 @@ func (w *world) say(evs ...event.Event) {
 }
 
 // cancel sets the mark, then says so, as the gateway does.
-func (w *world) cancel(run string) {
+func (w *fixture) cancel(run string) {
 	w.t.Helper()
 	err := store.Create(w.t.Context(), w.store, store.KindCancel, run, struct{}{})
 	if err != nil && !errors.Is(err, store.ErrExists) {
 		w.t.Fatal(err)
 	}
-	w.say(event.Command{Header: header(run).Cause("cancel", ""), Kind: event.CommandCancel})
+	w.publish(event.Command{Header: header(run).Cause("cancel", ""), Kind: event.CommandCancel})
 }
 
 func header(run string) event.Header {
@@ -177,8 +177,8 @@ func fetched(run string) event.Fetched {
 	return event.Fetched{Header: header(run), File: "d.toml", Descriptor: descriptor, Data: []event.Data{}}
 }
 
-// docs returns the keys of all documents of a kind.
-func (w *world) docs(kind store.Kind) []string {
+// docKeys returns the keys of all documents of a kind.
+func (w *fixture) docKeys(kind store.Kind) []string {
 	w.t.Helper()
 	docs, err := w.store.Docs(w.t.Context(), kind, "", 10000)
 	if err != nil {
@@ -191,8 +191,8 @@ func (w *world) docs(kind store.Kind) []string {
 	return keys
 }
 
-// texts returns all documents of a kind.
-func (w *world) texts(kind store.Kind) []string {
+// docTexts returns all documents of a kind.
+func (w *fixture) docTexts(kind store.Kind) []string {
 	w.t.Helper()
 	docs, err := w.store.Docs(w.t.Context(), kind, "", 10000)
 	if err != nil {
@@ -205,43 +205,43 @@ func (w *world) texts(kind store.Kind) []string {
 	return texts
 }
 
-func (w *world) slots() []string {
+func (w *fixture) slots() []string {
 	w.t.Helper()
-	l, _, err := store.Get[executor.Ledger](w.t.Context(), w.store, store.KindLedger, "slots")
+	l, _, err := store.Get[executor.SlotTable](w.t.Context(), w.store, store.KindSlotTable, "slots")
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		w.t.Fatal(err)
 	}
 	held := []string{}
-	for _, e := range l.Entries {
+	for _, e := range l.Allocations {
 		held = append(held, fmt.Sprintf("%s/%d", e.Run, e.Attempt))
 	}
 	return held
 }
 
-// ends returns the outcome of each run, and every further end it has.
-func (w *world) ends() map[string]string {
+// runOutcomes returns the outcome of each run, and every further end it has.
+func (w *fixture) runOutcomes() map[string]string {
 	w.t.Helper()
 	ends := make(map[string]string)
-	for _, f := range said[event.Finished](w.t, w.broker) {
+	for _, f := range published[event.Finished](w.t, w.broker) {
 		ends[f.Run] = strings.TrimPrefix(ends[f.Run]+" and ", " and ") + string(f.Outcome)
 	}
 	return ends
 }
 
-// over checks that nothing is left of anything.
-func (w *world) over(t *testing.T) {
+// assertClean checks that nothing is left of anything.
+func (w *fixture) assertClean(t *testing.T) {
 	t.Helper()
-	for what, left := range map[string][]string{"slots": w.slots(), "queue": w.docs(store.KindQueue), "cluster": w.cluster.left()} {
+	for kind, left := range map[string][]string{"slots": w.slots(), "queue": w.docKeys(store.KindQueue), "cluster": w.cluster.objectKeys()} {
 		if len(left) > 0 {
-			t.Errorf("%s: %q is left", what, left)
+			t.Errorf("%s: %q is left", kind, left)
 		}
 	}
 }
 
-// once checks that no Job was created more than once.
-func (w *world) once(t *testing.T) {
+// assertCreatedOnce checks that no Job was created more than once.
+func (w *fixture) assertCreatedOnce(t *testing.T) {
 	t.Helper()
-	for o, n := range w.cluster.created {
+	for o, n := range w.cluster.createCount {
 		if n != 1 && strings.HasPrefix(o, "Job ") {
 			t.Errorf("%s was created %d times", o, n)
 		}
@@ -250,28 +250,28 @@ func (w *world) once(t *testing.T) {
 
 func TestARunIsLaunchedAndItsSlotFreed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		w.broker.twice = true
-		_, stop := w.run(executor.Settings{Slots: 1}, 0, false)
-		w.say(fetched("r1"), fetched("r2"))
+		w := newFixture(t)
+		w.broker.redeliver = true
+		_, stop := w.start(executor.Settings{Slots: 1}, 0, false)
+		w.publish(fetched("r1"), fetched("r2"))
 		time.Sleep(2 * time.Second)
 		stop()
 
-		w.over(t)
-		w.once(t)
-		if diff := cmp.Diff(map[string]string{"r1": "succeeded", "r2": "succeeded"}, w.ends()); diff != "" {
+		w.assertClean(t)
+		w.assertCreatedOnce(t)
+		if diff := cmp.Diff(map[string]string{"r1": "succeeded", "r2": "succeeded"}, w.runOutcomes()); diff != "" {
 			t.Errorf("ends (-want +got):\n%s", diff)
 		}
-		if w.cluster.most != 1 {
-			t.Errorf("%d Jobs at a time, but there is one slot", w.cluster.most)
+		if w.cluster.maxJobs != 1 {
+			t.Errorf("%d Jobs at a time, but there is one slot", w.cluster.maxJobs)
 		}
-		launched := said[event.Launched](t, w.broker)
+		launched := published[event.Launched](t, w.broker)
 		want := event.Launched{Header: fetched("r1").Cause("launched", ""), Cluster: "local", Scope: "default", Job: "bai-r1-1", UID: "uid-bai-r1-1-1"}
 		if diff := cmp.Diff(want, launched[0]); diff != "" {
 			t.Errorf("launched (-want +got):\n%s", diff)
 		}
 		var phases []string
-		for _, s := range said[event.Status](t, w.broker) {
+		for _, s := range published[event.Status](t, w.broker) {
 			if s.Run == "r1" {
 				phases = append(phases, string(s.Phase))
 			}
@@ -284,17 +284,17 @@ func TestARunIsLaunchedAndItsSlotFreed(t *testing.T) {
 
 func TestAStoreThatIsAwayIsWaitedForAndThatIsSaidOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		core, said := observer.New(zap.InfoLevel)
+		w := newFixture(t)
+		core, logs := observer.New(zap.InfoLevel)
 		w.log = zap.New(core)
-		w.away.Store(true)
+		w.storeDown.Store(true)
 		settings := executor.Settings{Slots: 1, Poll: time.Second}
-		_, stop := w.run(settings, 0, false)
-		w.say(fetched("r1"))
+		_, stop := w.start(settings, 0, false)
+		w.publish(fetched("r1"))
 		time.Sleep(time.Hour)
-		w.away.Store(false)
+		w.storeDown.Store(false)
 		back := time.Now()
-		for len(w.ends()) == 0 && time.Since(back) < time.Hour {
+		for len(w.runOutcomes()) == 0 && time.Since(back) < time.Hour {
 			time.Sleep(10 * time.Millisecond)
 		}
 		if took := time.Since(back); took > 6*settings.Poll {
@@ -302,10 +302,10 @@ func TestAStoreThatIsAwayIsWaitedForAndThatIsSaidOnce(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		stop()
-		w.over(t)
-		w.once(t)
+		w.assertClean(t)
+		w.assertCreatedOnce(t)
 		for _, message := range []string{"cannot admit, tries again", "admits again"} {
-			if n := said.FilterMessage(message).Len(); n != 1 {
+			if n := logs.FilterMessage(message).Len(); n != 1 {
 				t.Errorf("%q is said %d times, want once", message, n)
 			}
 		}
@@ -314,8 +314,8 @@ func TestAStoreThatIsAwayIsWaitedForAndThatIsSaidOnce(t *testing.T) {
 
 // scenario is what happens to some runs, and how it has to end.
 type scenario struct {
-	setup    func(w *world)
-	do       func(w *world)
+	setup    func(w *fixture)
+	do       func(w *fixture)
 	want     map[string]string
 	launches int // -1: depends on when the process is killed
 }
@@ -325,38 +325,38 @@ type scenario struct {
 func TestKilledAnywhere(t *testing.T) {
 	for name, s := range map[string]scenario{
 		"two runs, one slot": {
-			do:   func(w *world) { w.say(fetched("r1"), fetched("r2")) },
+			do:   func(w *fixture) { w.publish(fetched("r1"), fetched("r2")) },
 			want: map[string]string{"r1": "succeeded", "r2": "succeeded"}, launches: 2,
 		},
 		"a run that is canceled while it runs": {
-			setup: func(w *world) { w.lasts = 15 * time.Second },
-			do: func(w *world) {
-				w.say(fetched("r1"))
+			setup: func(w *fixture) { w.runDuration = 15 * time.Second },
+			do: func(w *fixture) {
+				w.publish(fetched("r1"))
 				time.Sleep(10 * time.Millisecond)
 				w.cancel("r1")
 			},
 			want: map[string]string{"r1": "canceled"}, launches: -1,
 		},
 		"a run that is canceled in the queue": {
-			do: func(w *world) {
-				w.say(fetched("r1"), fetched("r2"))
+			do: func(w *fixture) {
+				w.publish(fetched("r1"), fetched("r2"))
 				time.Sleep(10 * time.Millisecond)
 				w.cancel("r2")
 			},
 			want: map[string]string{"r1": "succeeded", "r2": "canceled"}, launches: 1,
 		},
 		"an attempt that another follows": {
-			setup: func(w *world) { w.infra["bai-r1-1"] = true },
-			do:    func(w *world) { w.say(fetched("r1")) },
+			setup: func(w *fixture) { w.infraFailures["bai-r1-1"] = true },
+			do:    func(w *fixture) { w.publish(fetched("r1")) },
 			want:  map[string]string{"r1": "succeeded"}, launches: 2,
 		},
 		"a run that the cluster refuses": {
-			setup: func(w *world) { w.cluster.refuse = refuseJobs },
-			do:    func(w *world) { w.say(fetched("r1")) },
+			setup: func(w *fixture) { w.cluster.refuse = refuseJobs },
+			do:    func(w *fixture) { w.publish(fetched("r1")) },
 			want:  map[string]string{"r1": "failed"},
 		},
 		"a run that nobody can read": {
-			do:   func(w *world) { w.say(unreadable("r1")) },
+			do:   func(w *fixture) { w.publish(runUnreadable("r1")) },
 			want: map[string]string{"r1": "failed"},
 		},
 	} {
@@ -379,25 +379,25 @@ func TestKilledAnywhere(t *testing.T) {
 func (s scenario) play(t *testing.T, settings executor.Settings, killAt int, after bool) (effects int) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+		w := newFixture(t)
 		if s.setup != nil {
 			s.setup(w)
 		}
-		p, stop := w.run(settings, killAt, after)
+		p, stop := w.start(settings, killAt, after)
 		s.do(w)
 		time.Sleep(2 * time.Second)
 		stop()
 		effects = p.effects()
-		_, stop = w.run(settings, 0, false)
+		_, stop = w.start(settings, 0, false)
 		time.Sleep(30 * time.Second)
 		stop()
 
-		w.over(t)
-		w.once(t)
-		if diff := cmp.Diff(s.want, w.ends()); diff != "" {
+		w.assertClean(t)
+		w.assertCreatedOnce(t)
+		if diff := cmp.Diff(s.want, w.runOutcomes()); diff != "" {
 			t.Errorf("ends (-want +got):\n%s", diff)
 		}
-		if got := len(said[event.Launched](t, w.broker)); got != s.launches && s.launches >= 0 {
+		if got := len(published[event.Launched](t, w.broker)); got != s.launches && s.launches >= 0 {
 			t.Errorf("launched %d times, want %d", got, s.launches)
 		}
 		if t.Failed() {
@@ -412,20 +412,20 @@ func (s scenario) play(t *testing.T, settings executor.Settings, killAt int, aft
 func TestCanceledAnywhere(t *testing.T) {
 	for at := 1; at <= 40; at++ {
 		synctest.Test(t, func(t *testing.T) {
-			w := newWorld(t)
+			w := newFixture(t)
 			at, engine := (at+1)/2, []string{executor.EngineLocal, executor.EngineKubernetes}[at%2]
-			w.before = func(effect int) {
+			w.beforeEffect = func(effect int) {
 				if effect == at {
 					w.cancel("r1")
 				}
 			}
-			_, stop := w.run(executor.Settings{Slots: 1, Engine: engine}, 0, false)
-			w.say(fetched("r1"), fetched("r2"))
+			_, stop := w.start(executor.Settings{Slots: 1, Engine: engine}, 0, false)
+			w.publish(fetched("r1"), fetched("r2"))
 			time.Sleep(10 * time.Second)
 			stop()
-			w.over(t)
-			w.once(t)
-			ends := w.ends()
+			w.assertClean(t)
+			w.assertCreatedOnce(t)
+			ends := w.runOutcomes()
 			if got := ends["r1"]; got != "canceled" && got != "succeeded" {
 				t.Errorf("canceled before effect %d: r1 %q", at, got)
 			}
@@ -444,19 +444,19 @@ func TestARefusalIsTheFaultOfWhoeverTheClusterSays(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t)
+				w := newFixture(t)
 				w.cluster.refuse = func(o cluster.Object) error {
 					return &cluster.RefusedError{Object: objectKey(o), Class: tt.says, Message: "no"}
 				}
-				_, stop := w.run(executor.Settings{Slots: 1}, 0, false)
-				w.say(fetched("r1"))
+				_, stop := w.start(executor.Settings{Slots: 1}, 0, false)
+				w.publish(fetched("r1"))
 				time.Sleep(5 * time.Second)
 				stop()
-				ends := said[event.Finished](t, w.broker)
+				ends := published[event.Finished](t, w.broker)
 				if len(ends) != 1 || ends[0].Class != tt.want || ends[0].Reason != event.LaunchRefused {
 					t.Errorf("%+v, want one that is the fault of the %s", ends, tt.want)
 				}
-				w.over(t)
+				w.assertClean(t)
 			})
 		})
 	}
@@ -470,7 +470,7 @@ func refuseJobs(o cluster.Object) error {
 	return nil
 }
 
-func unreadable(run string) event.Fetched {
+func runUnreadable(run string) event.Fetched {
 	f := fetched(run)
 	f.Descriptor = "nonsense = 1\n[limits]\npending_deadline = \"5s\"\n"
 	return f
@@ -478,38 +478,38 @@ func unreadable(run string) event.Fetched {
 
 func TestEverythingReplayedAfterTheEndChangesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		w.infra["bai-r3-1"] = true
-		_, stop := w.run(executor.Settings{Slots: 2}, 0, false)
+		w := newFixture(t)
+		w.infraFailures["bai-r3-1"] = true
+		_, stop := w.start(executor.Settings{Slots: 2}, 0, false)
 		for i := range 10 {
-			w.say(fetched(fmt.Sprintf("r%d", i)))
+			w.publish(fetched(fmt.Sprintf("r%d", i)))
 		}
 		time.Sleep(30 * time.Millisecond)
 		w.cancel("r4")
 		w.cancel("r9")
-		w.say(unreadable("bad"))
+		w.publish(runUnreadable("bad"))
 		time.Sleep(20 * time.Second)
 		stop()
-		w.over(t)
+		w.assertClean(t)
 
-		asked, ends, launched := w.cluster.asked(), w.ends(), len(said[event.Launched](t, w.broker))
-		plans := w.docs(store.KindPlan)
+		writes, ends, launched := w.cluster.writeCount(), w.runOutcomes(), len(published[event.Launched](t, w.broker))
+		plans := w.docKeys(store.KindPlan)
 		w.broker.rewind()
-		_, stop = w.run(executor.Settings{Slots: 2, Name: "two"}, 0, false)
+		_, stop = w.start(executor.Settings{Slots: 2, Name: "two"}, 0, false)
 		time.Sleep(20 * time.Second)
 		stop()
 
-		w.over(t)
-		if got := w.cluster.asked(); got != asked {
-			t.Errorf("the cluster was asked to write %d times more", got-asked)
+		w.assertClean(t)
+		if got := w.cluster.writeCount(); got != writes {
+			t.Errorf("the cluster was asked to write %d times more", got-writes)
 		}
-		if diff := cmp.Diff(ends, w.ends()); diff != "" {
+		if diff := cmp.Diff(ends, w.runOutcomes()); diff != "" {
 			t.Errorf("ends (-before +after):\n%s", diff)
 		}
-		if got := len(said[event.Launched](t, w.broker)); got != launched {
+		if got := len(published[event.Launched](t, w.broker)); got != launched {
 			t.Errorf("launched %d runs, before it were %d", got, launched)
 		}
-		if diff := cmp.Diff(plans, w.docs(store.KindPlan)); diff != "" {
+		if diff := cmp.Diff(plans, w.docKeys(store.KindPlan)); diff != "" {
 			t.Errorf("plans (-before +after):\n%s", diff)
 		}
 	})
@@ -519,43 +519,43 @@ func TestEverythingReplayedAfterTheEndChangesNothing(t *testing.T) {
 // in a run's ID.
 func TestTheQueueIsServedInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+		w := newFixture(t)
 		s := executor.Settings{Slots: 1, Priorities: map[string]int{"class=urgent": 5, "class=later": -5}}
-		_, stop := w.run(s, 0, false)
-		w.say(fetched("r0"))
+		_, stop := w.start(s, 0, false)
+		w.publish(fetched("r0"))
 		time.Sleep(5 * time.Millisecond)
 		for run, class := range map[string]string{"r4": "later", "r3": "", "r2": "", "r1": "later", "r5": "urgent"} {
 			f := fetched(run)
 			f.Labels = map[string]string{"class": class}
-			w.say(f)
+			w.publish(f)
 		}
 		time.Sleep(5 * time.Second)
 		stop()
 		var order []string
-		for _, l := range said[event.Launched](t, w.broker) {
+		for _, l := range published[event.Launched](t, w.broker) {
 			order = append(order, l.Run)
 		}
 		if diff := cmp.Diff([]string{"r0", "r5", "r2", "r3", "r1", "r4"}, order); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
-		w.over(t)
+		w.assertClean(t)
 	})
 }
 
 func TestThoseInTheQueueAreToldTheirPosition(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		w.lasts = 25 * time.Second
-		_, stop := w.run(executor.Settings{Slots: 1}, 0, false)
-		w.say(fetched("r0"))
+		w := newFixture(t)
+		w.runDuration = 25 * time.Second
+		_, stop := w.start(executor.Settings{Slots: 1}, 0, false)
+		w.publish(fetched("r0"))
 		time.Sleep(time.Second)
-		w.say(fetched("r1"), fetched("r2"))
+		w.publish(fetched("r1"), fetched("r2"))
 		time.Sleep(6 * time.Second)
 		w.cancel("r1")
 		time.Sleep(10 * time.Second)
 		stop()
 		var got []string
-		for _, s := range said[event.Status](t, w.broker) {
+		for _, s := range published[event.Status](t, w.broker) {
 			if s.Run == "r2" {
 				got = append(got, s.Message)
 			}
@@ -571,29 +571,29 @@ func TestThoseInTheQueueAreToldTheirPosition(t *testing.T) {
 // when the first is killed.
 func TestTwoExecutors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		w.lasts = 100 * time.Millisecond
-		_, stop1 := w.run(executor.Settings{Slots: 2, Name: "one"}, 60, true)
-		others := w.others
-		w.others = nil
-		_, stop2 := w.run(executor.Settings{Slots: 2, Name: "two"}, 0, false)
-		w.others = others
+		w := newFixture(t)
+		w.runDuration = 100 * time.Millisecond
+		_, stop1 := w.start(executor.Settings{Slots: 2, Name: "one"}, 60, true)
+		others := w.otherServices
+		w.otherServices = nil
+		_, stop2 := w.start(executor.Settings{Slots: 2, Name: "two"}, 0, false)
+		w.otherServices = others
 		want := make(map[string]string)
 		for i := range 20 {
 			run := fmt.Sprintf("r%02d", i)
 			want[run] = "succeeded"
-			w.say(fetched(run))
+			w.publish(fetched(run))
 		}
 		time.Sleep(time.Minute)
 		stop1()
 		stop2()
-		w.over(t)
-		w.once(t)
-		if diff := cmp.Diff(want, w.ends()); diff != "" {
+		w.assertClean(t)
+		w.assertCreatedOnce(t)
+		if diff := cmp.Diff(want, w.runOutcomes()); diff != "" {
 			t.Errorf("ends (-want +got):\n%s", diff)
 		}
-		if w.cluster.most > 2 {
-			t.Errorf("%d Jobs at a time, but there are two slots", w.cluster.most)
+		if w.cluster.maxJobs > 2 {
+			t.Errorf("%d Jobs at a time, but there are two slots", w.cluster.maxJobs)
 		}
 	})
 }
@@ -602,19 +602,19 @@ func TestTwoExecutors(t *testing.T) {
 // machine while its pod goes.
 func TestASlotIsKeptUntilItsObjectsAreGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		w.cluster.linger = 10 * time.Second
-		_, stop := w.run(executor.Settings{Slots: 1}, 0, false)
-		w.say(fetched("r1"), fetched("r2"))
+		w := newFixture(t)
+		w.cluster.deletionDelay = 10 * time.Second
+		_, stop := w.start(executor.Settings{Slots: 1}, 0, false)
+		w.publish(fetched("r1"), fetched("r2"))
 		time.Sleep(5 * time.Second)
 		if diff := cmp.Diff([]string{"r1/1"}, w.slots()); diff != "" {
 			t.Errorf("slots (-want +got):\n%s", diff)
 		}
 		time.Sleep(30 * time.Second)
 		stop()
-		w.over(t)
-		if w.cluster.most != 1 {
-			t.Errorf("%d Jobs at a time, but there is one slot", w.cluster.most)
+		w.assertClean(t)
+		if w.cluster.maxJobs != 1 {
+			t.Errorf("%d Jobs at a time, but there is one slot", w.cluster.maxJobs)
 		}
 	})
 }
@@ -623,20 +623,20 @@ func TestASlotIsKeptUntilItsObjectsAreGone(t *testing.T) {
 // died right after.
 func TestARunThatEndedWhileNobodyListened(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		w.lasts = time.Hour
-		_, stop := w.run(executor.Settings{Slots: 1}, 0, false)
-		w.say(fetched("r1"))
+		w := newFixture(t)
+		w.runDuration = time.Hour
+		_, stop := w.start(executor.Settings{Slots: 1}, 0, false)
+		w.publish(fetched("r1"))
 		time.Sleep(2 * time.Second)
 		stop()
 		end := event.Finished{Header: header("r1").Cause("x", ""), Outcome: event.Succeeded}
-		if _, err := w.record(t.Context(), end); err != nil {
+		if _, err := w.projectFinished(t.Context(), end); err != nil {
 			t.Fatal(err)
 		}
-		_, stop = w.run(executor.Settings{Slots: 1}, 0, false)
+		_, stop = w.start(executor.Settings{Slots: 1}, 0, false)
 		time.Sleep(30 * time.Second)
 		stop()
-		w.over(t)
+		w.assertClean(t)
 	})
 }
 
@@ -645,28 +645,28 @@ func TestARunThatEndedWhileNobodyListened(t *testing.T) {
 // to say.
 func TestALaunchThatWasHeardOfIsNotMadeAnew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		w.others = nil
-		_, stop := w.run(executor.Settings{Slots: 1}, 0, false)
-		w.say(fetched("r1"))
+		w := newFixture(t)
+		w.otherServices = nil
+		_, stop := w.start(executor.Settings{Slots: 1}, 0, false)
+		w.publish(fetched("r1"))
 		time.Sleep(2 * time.Second)
 		stop()
 
-		l, version, err := store.Get[executor.Ledger](t.Context(), w.store, store.KindLedger, "slots")
-		if err != nil || !l.Entries[0].Launched {
+		l, version, err := store.Get[executor.SlotTable](t.Context(), w.store, store.KindSlotTable, "slots")
+		if err != nil || !l.Allocations[0].Launched {
 			t.Fatalf("%+v %v", l, err)
 		}
-		l.Entries[0].Launched = false
-		_, err1 := store.Replace(t.Context(), w.store, store.KindLedger, "slots", version, l)
+		l.Allocations[0].Launched = false
+		_, err1 := store.Replace(t.Context(), w.store, store.KindSlotTable, "slots", version, l)
 		err2 := w.store.PutRun(t.Context(), store.Run{ID: "r1", Attempt: 1, Phase: event.PhaseRunning, Revision: 1}, store.Change{Run: "r1", Revision: 1, Event: "e"})
 		err3 := w.cluster.Delete(t.Context(), cluster.Ref{Run: "r1", Attempt: 1})
 		if err := errors.Join(err1, err2, err3); err != nil {
 			t.Fatal(err)
 		}
-		_, stop = w.run(executor.Settings{Slots: 1}, 0, false)
+		_, stop = w.start(executor.Settings{Slots: 1}, 0, false)
 		time.Sleep(2 * time.Second)
 		stop()
-		w.once(t)
+		w.assertCreatedOnce(t)
 		if diff := cmp.Diff([]string{"r1/1"}, w.slots()); diff != "" {
 			t.Errorf("slots (-want +got):\n%s", diff)
 		}
@@ -677,16 +677,16 @@ func TestALaunchThatWasHeardOfIsNotMadeAnew(t *testing.T) {
 // not recorded yet.
 func TestARunThatEndedBeforeItsDataWereThere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		w.others = w.others[:1]
-		_, stop := w.run(executor.Settings{}, 0, false)
-		w.say(event.Finished{Header: header("r1").Cause("x", ""), Outcome: event.Failed, Class: event.ClassPlatform, Reason: event.NoProgress})
+		w := newFixture(t)
+		w.otherServices = w.otherServices[:1]
+		_, stop := w.start(executor.Settings{}, 0, false)
+		w.publish(event.Finished{Header: header("r1").Cause("x", ""), Outcome: event.Failed, Class: event.ClassPlatform, Reason: event.NoProgress})
 		time.Sleep(time.Second)
-		w.say(fetched("r1"))
+		w.publish(fetched("r1"))
 		time.Sleep(10 * time.Second)
 		stop()
-		w.over(t)
-		if n := len(said[event.Launched](t, w.broker)); n != 0 {
+		w.assertClean(t)
+		if n := len(published[event.Launched](t, w.broker)); n != 0 {
 			t.Errorf("launched %d times", n)
 		}
 	})
@@ -694,21 +694,21 @@ func TestARunThatEndedBeforeItsDataWereThere(t *testing.T) {
 
 func TestACommandAboutARunThatIsElsewhereIsLeftToOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		_, stop := w.run(executor.Settings{}, 0, false)
+		w := newFixture(t)
+		_, stop := w.start(executor.Settings{}, 0, false)
 		w.cancel("r1")
 		time.Sleep(time.Second)
-		if got := w.ends(); len(got) > 0 {
+		if got := w.runOutcomes(); len(got) > 0 {
 			t.Errorf("a run that is being fetched: %v", got)
 		}
-		w.say(fetched("r1"))
+		w.publish(fetched("r1"))
 		time.Sleep(time.Second)
 		stop()
-		if diff := cmp.Diff(map[string]string{"r1": "canceled"}, w.ends()); diff != "" {
+		if diff := cmp.Diff(map[string]string{"r1": "canceled"}, w.runOutcomes()); diff != "" {
 			t.Errorf("once fetched (-want +got):\n%s", diff)
 		}
-		w.over(t)
-		if w.cluster.asked() != 0 {
+		w.assertClean(t)
+		if w.cluster.writeCount() != 0 {
 			t.Error("a canceled run was launched")
 		}
 	})
@@ -720,16 +720,16 @@ func TestTheQueueIsNotScanned(t *testing.T) {
 	listed := func(t *testing.T, runs int) (perRun int64) {
 		t.Helper()
 		synctest.Test(t, func(t *testing.T) {
-			w := newWorld(t)
-			w.lasts = time.Millisecond
-			_, stop := w.run(executor.Settings{Slots: 4, Positions: time.Hour}, 0, false)
+			w := newFixture(t)
+			w.runDuration = time.Millisecond
+			_, stop := w.start(executor.Settings{Slots: 4, Positions: time.Hour}, 0, false)
 			for i := range runs {
-				w.say(fetched(fmt.Sprintf("r%04d", i)))
+				w.publish(fetched(fmt.Sprintf("r%04d", i)))
 			}
 			time.Sleep(time.Minute)
 			stop()
-			w.over(t)
-			perRun = w.listed.Load() / int64(runs)
+			w.assertClean(t)
+			perRun = w.docsListed.Load() / int64(runs)
 		})
 		return perRun
 	}
@@ -741,18 +741,18 @@ func TestTheQueueIsNotScanned(t *testing.T) {
 
 func TestNoDocumentHoldsASecret(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		w.lasts = time.Second
-		_, stop := w.run(executor.Settings{Pods: transpile.Settings{Brokers: []string{"kafka:9092"}}}, 0, false)
-		w.say(fetched("r1"))
+		w := newFixture(t)
+		w.runDuration = time.Second
+		_, stop := w.start(executor.Settings{Pods: transpile.Settings{Brokers: []string{"kafka:9092"}}}, 0, false)
+		w.publish(fetched("r1"))
 		time.Sleep(500 * time.Millisecond)
 		secret, ok := w.cluster.object("Secret bai-r1-1").(*corev1.Secret)
 		if !ok || !strings.Contains(string(secret.Data[pod.CollectFile]), "token of r1") {
 			t.Errorf("the Secret in the cluster lacks the token: %v", secret)
 		}
 		stop()
-		for _, kind := range []store.Kind{store.KindPlan, store.KindQueue, store.KindLedger} {
-			for _, text := range w.texts(kind) {
+		for _, kind := range []store.Kind{store.KindPlan, store.KindQueue, store.KindSlotTable} {
+			for _, text := range w.docTexts(kind) {
 				if strings.Contains(text, "token of") || strings.Contains(text, base64.StdEncoding.EncodeToString([]byte("token of"))[:8]) {
 					t.Errorf("a %s: %s", kind, text)
 				}

@@ -28,19 +28,19 @@ func TestKeysWithoutEffectAreNamedOnceInEachRun(t *testing.T) {
 		"a run with others":                   {many, executor.Settings{}, plain + "; without effect on this machine: hardware.node_selector, hardware.tolerations, env.privileged, env.image_pull_secret"},
 		"where nothing enforces limits": {
 			fetched("r1"),
-			executor.Settings{Unlimited: "no cgroups are mounted"},
+			executor.Settings{NoLimitsReason: "no cgroups are mounted"},
 			plain + "; without effect on this machine: hardware.cpus (no limits: no cgroups are mounted)",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t)
-				_, stop := w.run(tt.settings, 0, false)
-				w.say(tt.run)
+				w := newFixture(t)
+				_, stop := w.start(tt.settings, 0, false)
+				w.publish(tt.run)
 				time.Sleep(10 * time.Second)
 				stop()
 				var got []string
-				for _, s := range said[event.Status](w.t, w.broker) {
+				for _, s := range published[event.Status](w.t, w.broker) {
 					if s.Phase == event.PhaseLaunching {
 						got = append(got, s.Message)
 					}

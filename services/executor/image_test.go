@@ -21,14 +21,14 @@ import (
 type fakeRegistry struct {
 	mu      sync.Mutex
 	answers []cluster.Image
-	asked   int
+	queries int
 }
 
 func (r *fakeRegistry) Image(_ context.Context, q cluster.ImageQuery) (cluster.Image, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.asked++
-	image := cluster.Image{Unread: "example.org answers 503 Service Unavailable"}
+	r.queries++
+	image := cluster.Image{UnreadReason: "example.org answers 503 Service Unavailable"}
 	if len(r.answers) > 0 {
 		image, r.answers = r.answers[0], r.answers[1:]
 	}
@@ -36,21 +36,21 @@ func (r *fakeRegistry) Image(_ context.Context, q cluster.ImageQuery) (cluster.I
 	return image, nil
 }
 
-// byItself is a run whose descriptor names no command.
-func byItself(run string) event.Fetched {
+// entrypointRun is a run whose descriptor names no command.
+func entrypointRun(run string) event.Fetched {
 	ev := fetched(run)
 	ev.Descriptor = ev.Descriptor[:strings.Index(ev.Descriptor, "[ml]")]
 	return ev
 }
 
-// launchedAs runs a run that runs its image's entrypoint and fails once through
+// launchEntrypoint runs a run that runs its image's entrypoint and fails once through
 // nobody's fault. It returns the images and the commands of its attempts, and the
 // words about their launches.
-func launchedAs(t *testing.T, r *fakeRegistry, run event.Fetched) (images []string, commands [][]string, words []string) {
+func launchEntrypoint(t *testing.T, r *fakeRegistry, run event.Fetched) (images []string, commands [][]string, words []string) {
 	t.Helper()
-	w := newWorld(t)
+	w := newFixture(t)
 	w.images = r
-	w.infra["bai-"+run.Run+"-1"] = true
+	w.infraFailures["bai-"+run.Run+"-1"] = true
 	w.cluster.refuse = func(o cluster.Object) error {
 		if j, ok := o.(*batchv1.Job); ok {
 			c := j.Spec.Template.Spec.Containers[0]
@@ -58,12 +58,12 @@ func launchedAs(t *testing.T, r *fakeRegistry, run event.Fetched) (images []stri
 		}
 		return nil
 	}
-	_, stop := w.run(executor.Settings{Slots: 1, Engine: executor.EngineKubernetes}, 0, false)
-	w.say(run)
+	_, stop := w.start(executor.Settings{Slots: 1, Engine: executor.EngineKubernetes}, 0, false)
+	w.publish(run)
 	time.Sleep(10 * time.Second)
 	stop()
-	w.over(t)
-	for _, s := range said[event.Status](t, w.broker) {
+	w.assertClean(t)
+	for _, s := range published[event.Status](t, w.broker) {
 		if s.Phase == event.PhaseLaunching {
 			words = append(words, s.Message)
 		}
@@ -77,9 +77,9 @@ func launchedAs(t *testing.T, r *fakeRegistry, run event.Fetched) (images []stri
 func TestARegistryThatIsAwayLaterChangesNoAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &fakeRegistry{answers: []cluster.Image{{Digest: "sha256:abc", Entrypoint: []string{"/run"}, Cmd: []string{"-v"}}}}
-		images, commands, words := launchedAs(t, r, byItself("r1"))
-		if r.asked != 1 {
-			t.Errorf("the registry was asked %d times", r.asked)
+		images, commands, words := launchEntrypoint(t, r, entrypointRun("r1"))
+		if r.queries != 1 {
+			t.Errorf("the registry was asked %d times", r.queries)
 		}
 		for i := range commands {
 			if images[i] != "debian:12@sha256:abc" || strings.Join(commands[i], " ") != "/bai/bin/bai-pod exec -- /run -v" {
@@ -95,9 +95,9 @@ func TestARegistryThatIsAwayLaterChangesNoAttempt(t *testing.T) {
 func TestARunWhoseRegistryGivesNoAnswerSaysWhyItsLogIsFollowed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &fakeRegistry{}
-		images, commands, words := launchedAs(t, r, byItself("r1"))
-		if r.asked != 1 {
-			t.Errorf("the registry was asked %d times", r.asked)
+		images, commands, words := launchEntrypoint(t, r, entrypointRun("r1"))
+		if r.queries != 1 {
+			t.Errorf("the registry was asked %d times", r.queries)
 		}
 		for i := range commands {
 			if images[i] != "debian:12" || len(commands[i]) > 0 {
@@ -113,8 +113,8 @@ func TestARunWhoseRegistryGivesNoAnswerSaysWhyItsLogIsFollowed(t *testing.T) {
 func TestARunWithACommandAsksNoRegistry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &fakeRegistry{}
-		if launchedAs(t, r, fetched("r1")); r.asked != 0 {
-			t.Errorf("the registry was asked %d times", r.asked)
+		if launchEntrypoint(t, r, fetched("r1")); r.queries != 0 {
+			t.Errorf("the registry was asked %d times", r.queries)
 		}
 	})
 }

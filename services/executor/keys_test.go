@@ -56,12 +56,12 @@ func TestKeysAreWhatSSHReads(t *testing.T) {
 func launchedKeys(t *testing.T) (keys map[string][]byte) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		w.lasts = time.Hour
+		w := newFixture(t)
+		w.runDuration = time.Hour
 		run := fetched("r1")
 		run.Descriptor = mpiDescriptor
-		_, stop := w.run(executor.Settings{Slots: 1}, 0, false)
-		w.say(run)
+		_, stop := w.start(executor.Settings{Slots: 1}, 0, false)
+		w.publish(run)
 		time.Sleep(2 * time.Second)
 		if secret, ok := w.cluster.object("Secret bai-r1-1-keys").(*corev1.Secret); ok {
 			keys = secret.Data

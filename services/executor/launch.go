@@ -19,115 +19,115 @@ import (
 // launch creates the objects of who was given a slot, and says so. It goes on
 // where a launch that was cut off has ended, fresh or not: every step is done
 // once, however often it is tried.
-func (a *admitter) launch(ctx context.Context, e Entry, fresh *Place) error {
-	plan, again, err := a.plan(ctx, e, fresh)
+func (a *scheduler) launch(ctx context.Context, e Allocation, item *Item) error {
+	plan, existed, err := a.ensurePlan(ctx, e, item)
 	if err != nil {
 		return err
 	}
-	if plan.Never {
-		if err := a.drop(ctx, plan, e.Queue); err != nil {
+	if plan.NoLaunch {
+		if err := a.removeFromQueue(ctx, plan, e.QueueKey); err != nil {
 			return err
 		}
-		a.tell(e.Holder, Gone)
+		a.recordTransition(e.AttemptKey, Released)
 		return nil
 	}
 	var (
-		stop  reason
-		since News
-		uid   string
+		stop           stopReason
+		lastTransition Transition
+		uid            string
 	)
-	if again {
-		if stop, err = a.stop(ctx, e); err != nil || stop == over {
+	if existed {
+		if stop, err = a.checkStop(ctx, e); err != nil || stop == stopSlotLost {
 			return err
 		}
-		if since, err = a.desk.since(ctx, e.Holder); err != nil {
+		if lastTransition, err = a.docs.lastTransition(ctx, e.AttemptKey); err != nil {
 			return err
 		}
 	}
 	switch {
-	case since == Ending: // it is over, and the one who knew died before the ledger did
-		a.tell(e.Holder, Ending)
+	case lastTransition == Terminating: // it is over, and the one who knew died before the ledger did
+		a.recordTransition(e.AttemptKey, Terminating)
 		return nil
-	case since == Launched: // what is gone of it is not made anew: the watcher has heard of it
-		uid, err = a.find(ctx, plan)
-	case stop == no:
-		uid, err = a.create(ctx, plan)
+	case lastTransition == Launched: // what is gone of it is not made anew: the watcher has heard of it
+		uid, err = a.findJobUID(ctx, plan)
+	case stop == notStopped:
+		uid, err = a.createObjects(ctx, plan)
 	}
 	if refusal, ok := errors.AsType[*cluster.RefusedError](err); ok {
-		return a.refuse(ctx, e, plan, refusal)
+		return a.reportRefusal(ctx, e, plan, refusal)
 	}
 	if err != nil {
 		return err
 	}
-	return a.confirm(ctx, e, plan, uid)
+	return a.confirmLaunch(ctx, e, plan, uid)
 }
 
-// confirm says that a plan's objects were created. If meanwhile the run was
+// confirmLaunch says that a plan's objects were created. If meanwhile the run was
 // canceled or ended they are deleted at once; of a canceled run the watcher
 // hears all the same, since it is who says that its objects are gone.
-func (a *admitter) confirm(ctx context.Context, e Entry, plan Plan, uid string) error {
-	stop, err := a.stop(ctx, e)
+func (a *scheduler) confirmLaunch(ctx context.Context, e Allocation, plan Plan, uid string) error {
+	stop, err := a.checkStop(ctx, e)
 	if err != nil {
 		return err
 	}
-	if stop != no {
+	if stop != notStopped {
 		if err := a.deps.Cluster.Delete(ctx, plan.ref()); err != nil {
 			return fmt.Errorf("delete the objects of %s: %w", plan.Job, err)
 		}
 	}
-	if stop == over {
+	if stop == stopSlotLost {
 		return nil
 	}
-	if err := a.deps.Bus.Publish(ctx, launched(plan, uid, a.settings)); err != nil {
+	if err := a.deps.Bus.Publish(ctx, launchedEvent(plan, uid, a.settings)); err != nil {
 		return err
 	}
-	if err := a.desk.dequeue(ctx, e.Queue); err != nil {
+	if err := a.docs.dequeue(ctx, e.QueueKey); err != nil {
 		return err
 	}
 	a.deps.Log.Info("launched", zap.String("run", e.Run), zap.Int("attempt", e.Attempt))
-	a.tell(e.Holder, Launched)
+	a.recordTransition(e.AttemptKey, Launched)
 	return nil
 }
 
-// plan returns the plan of who was given a slot, made now if there is none, and
+// ensurePlan returns the plan of who was given a slot, made now if there is none, and
 // whether it was there before.
-func (a *admitter) plan(ctx context.Context, e Entry, fresh *Place) (p Plan, again bool, err error) {
-	if fresh == nil {
-		was, err := a.desk.plan(ctx, e.Holder)
-		if err != nil || was != nil {
-			return deref(was), true, err
+func (a *scheduler) ensurePlan(ctx context.Context, e Allocation, item *Item) (p Plan, existed bool, err error) {
+	if item == nil {
+		existing, err := a.docs.plan(ctx, e.AttemptKey)
+		if err != nil || existing != nil {
+			return deref(existing), true, err
 		}
-		w, err := a.desk.waiting(ctx, e.Queue)
+		queued, err := a.docs.queuedRun(ctx, e.QueueKey)
 		if err != nil {
 			return Plan{}, false, err
 		}
-		if w == nil {
+		if queued == nil {
 			a.deps.Log.Error("neither plan nor queue knows of it", zap.String("run", e.Run), zap.Int("attempt", e.Attempt))
-			return Plan{Never: true}, false, nil
+			return Plan{NoLaunch: true}, false, nil
 		}
-		fresh = &Place{Waiting: *w, Key: e.Queue}
+		item = &Item{QueuedRun: *queued, Key: e.QueueKey}
 	}
-	facts, err := a.desk.facts(ctx, e.Holder)
+	facts, err := a.docs.facts(ctx, e.AttemptKey)
 	if err != nil || facts.Plan != nil {
 		return deref(facts.Plan), true, err
 	}
-	if _, faults := parse(fresh.Run, a.settings); faults.Err() != nil { // a newer executor queued it
-		_, err := a.desk.aside(ctx, fresh.Run, a.deps.Clock())
-		return Plan{Never: true}, false, err
+	if _, faults := parseDescriptor(item.Run, a.settings); faults.Err() != nil { // a newer executor queued it
+		_, err := a.docs.deferAttempt(ctx, item.Run, a.deps.Clock())
+		return Plan{NoLaunch: true}, false, err
 	}
-	if !facts.Over && !facts.Canceled {
-		if facts.Images, err = a.images(ctx, fresh.Run); err != nil {
+	if !facts.RunFinished && !facts.Canceled {
+		if facts.Images, err = a.resolveImages(ctx, item.Run); err != nil {
 			return Plan{}, false, err
 		}
 	}
-	p, err = a.desk.settle(ctx, Settle(fresh.Run, facts, a.settings))
+	p, err = a.docs.putPlanIfAbsent(ctx, MakePlan(item.Run, facts, a.settings))
 	return p, false, err
 }
 
-// images asks the registries of images that run by themselves. An attempt that
+// resolveImages asks the registries of images that run by themselves. An attempt that
 // follows another has the answers of that one, whatever they were.
-func (a *admitter) images(ctx context.Context, run event.Fetched) ([]cluster.Image, error) {
-	d, _ := parse(run, a.settings)
+func (a *scheduler) resolveImages(ctx context.Context, run event.Fetched) ([]cluster.Image, error) {
+	d, _ := parseDescriptor(run, a.settings)
 	if d == nil {
 		return nil, nil
 	}
@@ -135,7 +135,7 @@ func (a *admitter) images(ctx context.Context, run event.Fetched) ([]cluster.Ima
 	if len(queries) == 0 {
 		return nil, nil
 	}
-	before, err := a.desk.plan(ctx, Holder{Run: run.Run, Attempt: run.Attempt - 1})
+	before, err := a.docs.plan(ctx, AttemptKey{Run: run.Run, Attempt: run.Attempt - 1})
 	if err != nil || before != nil {
 		return deref(before).Images, err
 	}
@@ -157,61 +157,61 @@ func deref(p *Plan) Plan {
 	return *p
 }
 
-// reason is why a launch does not go on.
-type reason int
+// stopReason is why a launch does not go on.
+type stopReason int
 
 const (
-	no     reason = iota
-	marked        // the run has a cancel mark
-	over          // the run has ended, or the slot is not held any more
+	notStopped   stopReason = iota
+	stopCanceled            // the run has a cancel mark
+	stopSlotLost            // the run has ended, or the slot is not held any more
 )
 
-// stop looks whether a launch is to go on.
-func (a *admitter) stop(ctx context.Context, e Entry) (reason, error) {
-	ledger, _, err := a.desk.ledger(ctx)
+// checkStop looks whether a launch is to go on.
+func (a *scheduler) checkStop(ctx context.Context, e Allocation) (stopReason, error) {
+	ledger, _, err := a.docs.slotTable(ctx)
 	if err != nil {
-		return no, err
+		return notStopped, err
 	}
-	if now, ok := ledger.entry(e.Holder); !ok || now.Ending {
-		return over, nil
+	if allocation, ok := ledger.allocation(e.AttemptKey); !ok || allocation.Terminating {
+		return stopSlotLost, nil
 	}
-	canceled, err := a.desk.canceled(ctx, e.Run)
+	canceled, err := a.docs.hasCancelMark(ctx, e.Run)
 	if err != nil || !canceled {
-		return no, err
+		return notStopped, err
 	}
-	return marked, nil
+	return stopCanceled, nil
 }
 
-// create creates the objects of a plan while the user is told, and returns the
+// createObjects creates the objects of a plan while the user is told, and returns the
 // UID of its Job, empty where that is gone already.
-func (a *admitter) create(ctx context.Context, p Plan) (uid string, err error) {
-	if err := a.labels(ctx, p); err != nil {
+func (a *scheduler) createObjects(ctx context.Context, p Plan) (uid string, err error) {
+	if err := a.checkReferenceLabels(ctx, p); err != nil {
 		return "", err
 	}
-	secrets, err := a.secrets(p)
+	secrets, err := a.buildSecrets(p)
 	if err != nil {
 		return "", err
 	}
 	g, gctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return a.deps.Bus.Publish(gctx, launching(p, a.settings)) })
+	g.Go(func() error { return a.deps.Bus.Publish(gctx, launchingStatus(p, a.settings)) })
 	g.Go(func() (err error) {
-		uid, err = a.build(gctx, p, p.objects(secrets))
+		uid, err = a.createInOrder(gctx, p, p.objectsWithSecrets(secrets))
 		return err
 	})
 	if err := g.Wait(); err != nil || uid != "" {
 		return uid, err
 	}
-	return a.find(ctx, p)
+	return a.findJobUID(ctx, p)
 }
 
-// labels refuses a plan whose descriptor names an object that its labels do not
+// checkReferenceLabels refuses a plan whose descriptor names an object that its labels do not
 // allow it to name.
-func (a *admitter) labels(ctx context.Context, p Plan) error {
-	d, faults := parse(p.Run, a.settings)
+func (a *scheduler) checkReferenceLabels(ctx context.Context, p Plan) error {
+	d, faults := parseDescriptor(p.Run, a.settings)
 	if err := faults.Err(); err != nil {
 		return fmt.Errorf("read the descriptor of %s once more: %w", p.Job, err)
 	}
-	for _, r := range byLabel(p.Run, d, a.settings) {
+	for _, r := range labelGatedReferences(p.Run, d, a.settings) {
 		has, err := a.deps.Cluster.Labels(ctx, string(r.Kind), p.Scope, r.Name)
 		if err != nil && !errors.Is(err, cluster.ErrNotFound) {
 			return err
@@ -223,9 +223,9 @@ func (a *admitter) labels(ctx context.Context, p Plan) error {
 	return nil
 }
 
-// find returns the UID of the Job of a plan that was created before, empty where
+// findJobUID returns the UID of the Job of a plan that was created before, empty where
 // it is gone already.
-func (a *admitter) find(ctx context.Context, p Plan) (string, error) {
+func (a *scheduler) findJobUID(ctx context.Context, p Plan) (string, error) {
 	seen, err := a.deps.Cluster.Observe(ctx, p.ref())
 	if errors.Is(err, cluster.ErrNotFound) {
 		return "", nil
@@ -239,9 +239,9 @@ func (a *admitter) find(ctx context.Context, p Plan) (string, error) {
 	return string(seen.Job.UID), nil
 }
 
-// secrets makes the Secrets of a plan, which are kept nowhere.
-func (a *admitter) secrets(p Plan) (all []*corev1.Secret, err error) {
-	d, faults := parse(p.Run, a.settings)
+// buildSecrets makes the Secrets of a plan, which are kept nowhere.
+func (a *scheduler) buildSecrets(p Plan) (all []*corev1.Secret, err error) {
+	d, faults := parseDescriptor(p.Run, a.settings)
 	if err := faults.Err(); err != nil {
 		return nil, fmt.Errorf("read the descriptor of %s once more: %w", p.Job, err)
 	}
@@ -256,51 +256,51 @@ func (a *admitter) secrets(p Plan) (all []*corev1.Secret, err error) {
 	return transpile.Secrets(in, a.settings.Pods, a.deps.Token(p.Run.Run))
 }
 
-// refuse ends a run whose objects the cluster will not have, and takes back
+// reportRefusal ends a run whose objects the cluster will not have, and takes back
 // those that it took.
-func (a *admitter) refuse(ctx context.Context, e Entry, p Plan, refusal error) error {
+func (a *scheduler) reportRefusal(ctx context.Context, e Allocation, p Plan, refusal error) error {
 	if err := a.deps.Cluster.Delete(ctx, p.ref()); err != nil {
 		return fmt.Errorf("delete the objects of %s: %w", p.Job, err)
 	}
-	if err := a.deps.Bus.Publish(ctx, refused(p.Run.Header, refusal)); err != nil {
+	if err := a.deps.Bus.Publish(ctx, refusedEvent(p.Run.Header, refusal)); err != nil {
 		return err
 	}
-	if err := a.desk.dequeue(ctx, e.Queue); err != nil {
+	if err := a.docs.dequeue(ctx, e.QueueKey); err != nil {
 		return err
 	}
 	a.deps.Log.Info("refused", zap.String("run", e.Run), zap.Error(refusal))
-	a.tell(e.Holder, Ending)
+	a.recordTransition(e.AttemptKey, Terminating)
 	return nil
 }
 
-// release deletes the objects of an attempt that is over, and when they are
+// releaseSlot deletes the objects of an attempt that is over, and when they are
 // gone has its slot freed.
-func (a *admitter) release(ctx context.Context, e Entry) error {
-	plan, err := a.desk.plan(ctx, e.Holder)
+func (a *scheduler) releaseSlot(ctx context.Context, e Allocation) error {
+	plan, err := a.docs.plan(ctx, e.AttemptKey)
 	if err != nil {
 		return err
 	}
-	if plan == nil || plan.Never { // nothing was created
-		a.tell(e.Holder, Gone)
+	if plan == nil || plan.NoLaunch { // nothing was created
+		a.recordTransition(e.AttemptKey, Released)
 		return nil
 	}
-	kept, err := a.keep(ctx, e, *plan)
+	retained, err := a.retainObjects(ctx, e, *plan)
 	if err != nil {
 		return err
 	}
-	if kept {
-		a.tell(e.Holder, Gone)
+	if retained {
+		a.recordTransition(e.AttemptKey, Released)
 		return nil
 	}
-	return a.clear(ctx, e.Holder, plan.ref())
+	return a.deleteObjects(ctx, e.AttemptKey, plan.ref())
 }
 
-// clear deletes the objects of an attempt, and frees its slot when they are gone.
+// deleteObjects deletes the objects of an attempt, and frees its slot when they are gone.
 // As long as they are not, it asks for that from time to time: a node that is
 // lost never says that what ran on it has ended.
-func (a *admitter) clear(ctx context.Context, h Holder, r cluster.Ref) error {
+func (a *scheduler) deleteObjects(ctx context.Context, h AttemptKey, r cluster.Ref) error {
 	var next time.Time
-	for wait := a.settings.soon(); ; wait = min(2*wait, a.settings.Poll) {
+	for wait := a.settings.deletionDelay(); ; wait = min(2*wait, a.settings.Poll) {
 		if now := a.deps.Clock(); !now.Before(next) {
 			if err := a.deps.Cluster.Delete(ctx, r); err != nil {
 				return fmt.Errorf("delete the objects of %s: %w", r.Job, err)
@@ -309,7 +309,7 @@ func (a *admitter) clear(ctx context.Context, h Holder, r cluster.Ref) error {
 		}
 		_, err := a.deps.Cluster.Observe(ctx, r)
 		if errors.Is(err, cluster.ErrNotFound) {
-			a.tell(h, Gone)
+			a.recordTransition(h, Released)
 			return nil
 		}
 		if err != nil {
@@ -321,9 +321,9 @@ func (a *admitter) clear(ctx context.Context, h Holder, r cluster.Ref) error {
 	}
 }
 
-// look sees whether a gang has all its nodes, so that the next one may go.
-func (a *admitter) look(ctx context.Context, e Entry) error {
-	plan, err := a.desk.plan(ctx, e.Holder)
+// checkScheduling sees whether a gang has all its nodes, so that the next one may go.
+func (a *scheduler) checkScheduling(ctx context.Context, e Allocation) error {
+	plan, err := a.docs.plan(ctx, e.AttemptKey)
 	if err != nil || plan == nil {
 		return err
 	}
@@ -331,8 +331,8 @@ func (a *admitter) look(ctx context.Context, e Entry) error {
 	if err != nil && !errors.Is(err, cluster.ErrNotFound) {
 		return fmt.Errorf("look at the pods of %s: %w", plan.Job, err)
 	}
-	if placed(seen, e.Pods) {
-		a.tell(e.Holder, Placed)
+	if allScheduled(seen, e.Pods) {
+		a.recordTransition(e.AttemptKey, Scheduled)
 	}
 	return nil
 }

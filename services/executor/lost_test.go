@@ -16,26 +16,26 @@ import (
 
 func TestTheSlotOfARunThatEndedOnALostNodeIsFreed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		w.cluster.stuck = time.Minute
-		_, stop := w.run(executor.Settings{Slots: 1}, 0, false)
-		w.say(fetched("r1"))
+		w := newFixture(t)
+		w.cluster.redeleteAfter = time.Minute
+		_, stop := w.start(executor.Settings{Slots: 1}, 0, false)
+		w.publish(fetched("r1"))
 		time.Sleep(50 * time.Second)
 		if diff := cmp.Diff([]string{"r1/1"}, w.slots()); diff != "" {
 			t.Errorf("slots while the node may come back (-want +got):\n%s", diff)
 		}
 		time.Sleep(30 * time.Second)
 		stop()
-		w.over(t)
+		w.assertClean(t)
 	})
 }
 
 func TestTheSlotOfARunThatIsCanceledOnALostNodeIsFreed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		w.cluster.stuck, w.lasts = time.Minute, time.Hour
-		_, stop := w.run(executor.Settings{Slots: 1}, 0, false)
-		w.say(fetched("r1"))
+		w := newFixture(t)
+		w.cluster.redeleteAfter, w.runDuration = time.Minute, time.Hour
+		_, stop := w.start(executor.Settings{Slots: 1}, 0, false)
+		w.publish(fetched("r1"))
 		time.Sleep(time.Second)
 		w.cancel("r1")
 		run := store.Run{ID: "r1", Phase: event.PhaseCanceling, Attempt: 1, Revision: 1}
@@ -44,8 +44,8 @@ func TestTheSlotOfARunThatIsCanceledOnALostNodeIsFreed(t *testing.T) {
 		}
 		time.Sleep(90 * time.Second)
 		stop()
-		w.over(t)
-		if diff := cmp.Diff(map[string]string{"r1": "canceled"}, w.ends()); diff != "" {
+		w.assertClean(t)
+		if diff := cmp.Diff(map[string]string{"r1": "canceled"}, w.runOutcomes()); diff != "" {
 			t.Errorf("ends (-want +got):\n%s", diff)
 		}
 	})

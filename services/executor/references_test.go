@@ -11,8 +11,8 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/event"
 )
 
-// naming is a run whose descriptor names a Secret and a claim.
-func naming(secret, claim string) event.Fetched {
+// runReferencing is a run whose descriptor names a Secret and a claim.
+func runReferencing(secret, claim string) event.Fetched {
 	run := fetched("r1")
 	run.Descriptor = strings.Replace(descriptor, "[env]", "[env]\nsecrets = { TOKEN = \""+secret+"/key\" }", 1) + "\n[[volumes]]\npath = \"/models\"\nclaim = \"" + claim + "\"\n"
 	return run
@@ -30,26 +30,26 @@ func TestARunThatNamesAnObjectWhichItMayNotNameIsNeverLaunched(t *testing.T) {
 		allow lists
 		want  string // in the message of its end; empty where it is launched
 	}{
-		"without an entry":                  {naming("registry", "models"), nil, `env.secrets.TOKEN: descriptors of the namespace "pets" may not name the Secret "registry" (the platform's settings have to allow it: [executor.pods.allow."pets"] secrets = ["registry"])`},
-		"a claim that settings do not name": {naming("registry", "models"), lists{"*": {Secrets: []string{"*"}}}, `volumes[0].claim: descriptors of the namespace "pets" may not name the PersistentVolumeClaim "models"`},
-		"what settings name":                {naming("registry", "models"), lists{"pets": {Secrets: []string{"reg*"}, Claims: []string{"models"}}}, ""},
-		"another namespace's":               {naming("registry", "models"), lists{"vision": {Secrets: []string{"*"}, Claims: []string{"*"}}}, "may not name the Secret"},
-		"the platform's, of another run":    {naming("bai-r2-1", "models"), lists{"*": {Secrets: []string{"*"}, Claims: []string{"*"}}}, "platform's own objects"},
-		"the platform's, with a label":      {naming("bai-r2-1", "models"), byLabel, "platform's own objects"},
-		"a claim of another run's":          {naming("registry", "bai-r2-1-data"), lists{"*": {Secrets: []string{"*"}, Claims: []string{"*"}}}, "platform's own objects"},
-		"what has one of the labels":        {naming("registry", "models"), byLabel, ""},
-		"what has another label":            {naming("billing", "models"), byLabel, "the label allow=all or allow=runs"},
-		"what is not there":                 {naming("none", "models"), byLabel, "the label allow=all or allow=runs"},
+		"without an entry":                  {runReferencing("registry", "models"), nil, `env.secrets.TOKEN: descriptors of the namespace "pets" may not name the Secret "registry" (the platform's settings have to allow it: [executor.pods.allow."pets"] secrets = ["registry"])`},
+		"a claim that settings do not name": {runReferencing("registry", "models"), lists{"*": {Secrets: []string{"*"}}}, `volumes[0].claim: descriptors of the namespace "pets" may not name the PersistentVolumeClaim "models"`},
+		"what settings name":                {runReferencing("registry", "models"), lists{"pets": {Secrets: []string{"reg*"}, Claims: []string{"models"}}}, ""},
+		"another namespace's":               {runReferencing("registry", "models"), lists{"vision": {Secrets: []string{"*"}, Claims: []string{"*"}}}, "may not name the Secret"},
+		"the platform's, of another run":    {runReferencing("bai-r2-1", "models"), lists{"*": {Secrets: []string{"*"}, Claims: []string{"*"}}}, "platform's own objects"},
+		"the platform's, with a label":      {runReferencing("bai-r2-1", "models"), byLabel, "platform's own objects"},
+		"a claim of another run's":          {runReferencing("registry", "bai-r2-1-data"), lists{"*": {Secrets: []string{"*"}, Claims: []string{"*"}}}, "platform's own objects"},
+		"what has one of the labels":        {runReferencing("registry", "models"), byLabel, ""},
+		"what has another label":            {runReferencing("billing", "models"), byLabel, "the label allow=all or allow=runs"},
+		"what is not there":                 {runReferencing("none", "models"), byLabel, "the label allow=all or allow=runs"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t)
+				w := newFixture(t)
 				w.cluster.labels = labels
 				s := executor.Settings{Engine: executor.EngineKubernetes}
 				s.Pods.Allow = tt.allow
-				_, stop := w.run(s, 0, false)
-				w.say(tt.run)
+				_, stop := w.start(s, 0, false)
+				w.publish(tt.run)
 				time.Sleep(10 * time.Second)
 				stop()
 				wantRefused(t, w, tt.want)
@@ -60,9 +60,9 @@ func TestARunThatNamesAnObjectWhichItMayNotNameIsNeverLaunched(t *testing.T) {
 
 // wantRefused holds the end of the one run to why it was refused; empty where it
 // was launched.
-func wantRefused(t *testing.T, w *world, why string) {
+func wantRefused(t *testing.T, w *fixture, why string) {
 	t.Helper()
-	launched, ended := said[event.Launched](w.t, w.broker), said[event.Finished](w.t, w.broker)
+	launched, ended := published[event.Launched](w.t, w.broker), published[event.Finished](w.t, w.broker)
 	if why == "" {
 		if len(launched) != 1 || len(ended) != 1 || ended[0].Outcome != event.Succeeded {
 			t.Errorf("launched %d times, ended %+v", len(launched), ended)
@@ -80,18 +80,18 @@ func wantRefused(t *testing.T, w *world, why string) {
 func TestTheLocalClusterAllowsSecretsAsOthersDo(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+		w := newFixture(t)
 		s := executor.Settings{}
 		s.Pods.Allow = map[string]descriptors.Allowlist{"pets": {Secrets: []string{"mine"}}}
-		_, stop := w.run(s, 0, false)
-		mine, other := fetched("r1"), fetched("r2")
-		mine.Descriptor = strings.Replace(descriptor, "[env]", "[env]\nimage_pull_secret = \"not-read\"\nsecrets = { TOKEN = \"mine/key\" }", 1)
+		_, stop := w.start(s, 0, false)
+		own, other := fetched("r1"), fetched("r2")
+		own.Descriptor = strings.Replace(descriptor, "[env]", "[env]\nimage_pull_secret = \"not-read\"\nsecrets = { TOKEN = \"mine/key\" }", 1)
 		other.Descriptor = strings.Replace(descriptor, "[env]", "[env]\nsecrets = { TOKEN = \"other/key\" }", 1)
-		w.say(mine)
-		w.say(other)
+		w.publish(own)
+		w.publish(other)
 		time.Sleep(10 * time.Second)
 		stop()
-		launched, ended := said[event.Launched](w.t, w.broker), said[event.Finished](w.t, w.broker)
+		launched, ended := published[event.Launched](w.t, w.broker), published[event.Finished](w.t, w.broker)
 		if len(launched) != 1 || launched[0].Run != "r1" || len(ended) != 2 || outcomes(ended)["r1"] != event.Succeeded || outcomes(ended)["r2"] != event.Failed {
 			t.Errorf("launched %+v, ended %+v", launched, ended)
 		}

@@ -45,19 +45,19 @@ const MaxPriority = 1000
 // Settings are what an operator may choose. The zero value works with the local
 // cluster.
 type Settings struct {
-	Engine     string             `toml:"engine"`     // the cluster that runs are launched in: local or kubernetes; empty means local
-	Slots      int                `toml:"slots"`      // runs that may be launched and not gone at a time; zero means 4
-	PerUser    int                `toml:"per_user"`   // of these, runs of one user; zero means no limit
-	PerLabel   map[string]int     `toml:"per_label"`  // of these, runs with a label: "label=value", or "label" for each of its values
-	Keep       string             `toml:"keep"`       // what stays in the cluster after the end of runs that do not say: never, failed, or all for a time such as 1h; empty means never. What still runs at the end, a server or a worker, is ended first
-	Priorities map[string]int     `toml:"priorities"` // "label=value" → priority of runs that have it, -1000 to 1000; others have 0
-	Name       string             `toml:"name"`       // of this process among the executors that run at a time; empty means a random one
-	Lease      time.Duration      `toml:"lease"`      // how long others wait for an admitter that died; zero means 3 s
-	Poll       time.Duration      `toml:"poll"`       // between two looks at the queue that no event gave reason for; zero means 1 s
-	Reconcile  time.Duration      `toml:"reconcile"`  // between two looks for runs that ended unheard; zero means 10 s
-	Positions  time.Duration      `toml:"positions"`  // between two words to the same user about the place in the queue; zero means 5 s
-	Pods       transpile.Settings `toml:"pods"`
-	Unlimited  string             `toml:"-"` // why the local cluster enforces no limits of CPU and memory; empty means that it does
+	Engine         string             `toml:"engine"`     // the cluster that runs are launched in: local or kubernetes; empty means local
+	Slots          int                `toml:"slots"`      // runs that may be launched and not gone at a time; zero means 4
+	PerUser        int                `toml:"per_user"`   // of these, runs of one user; zero means no limit
+	PerLabel       map[string]int     `toml:"per_label"`  // of these, runs with a label: "label=value", or "label" for each of its values
+	Keep           string             `toml:"keep"`       // what stays in the cluster after the end of runs that do not say: never, failed, or all for a time such as 1h; empty means never. What still runs at the end, a server or a worker, is ended first
+	Priorities     map[string]int     `toml:"priorities"` // "label=value" → priority of runs that have it, -1000 to 1000; others have 0
+	Name           string             `toml:"name"`       // of this process among the executors that run at a time; empty means a random one
+	Lease          time.Duration      `toml:"lease"`      // how long others wait for an admitter that died; zero means 3 s
+	Poll           time.Duration      `toml:"poll"`       // between two looks at the queue that no event gave reason for; zero means 1 s
+	Reconcile      time.Duration      `toml:"reconcile"`  // between two looks for runs that ended unheard; zero means 10 s
+	Positions      time.Duration      `toml:"positions"`  // between two words to the same user about the place in the queue; zero means 5 s
+	Pods           transpile.Settings `toml:"pods"`
+	NoLimitsReason string             `toml:"-"` // why the local cluster enforces no limits of CPU and memory; empty means that it does
 }
 
 // Validate names every setting at fault.
@@ -103,15 +103,15 @@ func (s Settings) limits() error {
 	return errors.Join(errs...)
 }
 
-func (s Settings) rules() Rules {
-	return Rules{Slots: s.Slots, PerUser: s.PerUser, PerLabel: s.PerLabel}
+func (s Settings) quota() Quota {
+	return Quota{Slots: s.Slots, PerUser: s.PerUser, PerLabel: s.PerLabel}
 }
 
 func (s Settings) engine() string { return cmp.Or(s.Engine, EngineLocal) }
 
-// soon is after which time objects that were deleted may be gone. On this machine
+// deletionDelay is after which time objects that were deleted may be gone. On this machine
 // that is at once; elsewhere it takes longer than a look, and a look is two calls.
-func (s Settings) soon() time.Duration {
+func (s Settings) deletionDelay() time.Duration {
 	if s.engine() == EngineKubernetes {
 		return 100 * time.Millisecond
 	}
@@ -157,7 +157,7 @@ func (s Settings) withDefaults() Settings {
 type Bus interface {
 	// Consume returns the part that hands what step hears to step, and carries
 	// on what step answers. Parts of one group share the events.
-	Consume(group string, step service.Step) service.Part
+	Consume(group string, step service.Step) service.Runnable
 	// Publish says events, those of one run in their order, and returns when
 	// they are safe.
 	Publish(ctx context.Context, events ...event.Event) error
@@ -177,7 +177,7 @@ type Cluster interface {
 	cluster.Ender
 	// Observe looks at an attempt as it is now. It says cluster.ErrNotFound
 	// once neither its job nor any pod of it is there.
-	Observe(ctx context.Context, r cluster.Ref) (cluster.Seen, error)
+	Observe(ctx context.Context, r cluster.Ref) (cluster.Snapshot, error)
 	cluster.Labeler
 }
 
@@ -201,7 +201,7 @@ type Deps struct {
 
 // New returns the parts of the service, by name. The names are unique among all
 // services, so that one process can run several.
-func New(s Settings, d Deps) map[string]service.Part {
+func New(s Settings, d Deps) map[string]service.Runnable {
 	if d.Clock == nil {
 		d.Clock = time.Now
 	}
@@ -210,12 +210,12 @@ func New(s Settings, d Deps) map[string]service.Part {
 	}
 	s.Pods.NoRegistry = s.Pods.NoRegistry || d.Images == nil
 	e := newExecutor(s.withDefaults(), d)
-	return map[string]service.Part{
-		"executor/fetched":  d.Bus.Consume("executor-fetched", service.On(e.fetched)),
-		"executor/retried":  d.Bus.Consume("executor-retried", service.On(e.retried)),
-		"executor/commands": d.Bus.Consume("executor-commands", service.On(e.commanded)),
-		"executor/finished": d.Bus.Consume("executor-finished", service.Each(64, e.finished)),
-		"executor/admit":    e.admitter.run,
-		"executor/unread":   e.reread,
+	return map[string]service.Runnable{
+		"executor/fetched":  d.Bus.Consume("executor-fetched", service.On(e.onFetched)),
+		"executor/retried":  d.Bus.Consume("executor-retried", service.On(e.onRetried)),
+		"executor/commands": d.Bus.Consume("executor-commands", service.On(e.onCommand)),
+		"executor/finished": d.Bus.Consume("executor-finished", service.Batch(64, e.onFinished)),
+		"executor/admit":    e.scheduler.run,
+		"executor/unread":   e.retryDeferred,
 	}
 }

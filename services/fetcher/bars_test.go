@@ -18,9 +18,9 @@ import (
 // the same, and of memory, in a process that does nothing else; and what may be
 // moved where it is cut five times.
 const (
-	mostTime   = 1.15
-	mostMemory = 64 // MiB
-	mostMoved  = 1.2
+	maxTimeRatio  = 1.15
+	maxMemoryMiB  = 64 // MiB
+	maxMovedRatio = 1.2
 )
 
 // TestProgram is not a test: it is the programs that the next one compares.
@@ -35,7 +35,7 @@ func TestProgram(t *testing.T) {
 		to := filepath.Join(dir, "copy")
 		work = func() error {
 			_ = os.Remove(to) // there is none the first time
-			return bare(src, to, sum)
+			return plainCopy(src, to, sum)
 		}
 	default:
 		s := quick()
@@ -44,7 +44,7 @@ func TestProgram(t *testing.T) {
 		}
 		work = fetching(t, dir, s, src, sum)
 	}
-	if err := pairtest.Play(os.Stdin, os.Stdout, work); err != nil {
+	if err := pairtest.ServeTurns(os.Stdin, os.Stdout, work); err != nil {
 		t.Error(err)
 	}
 }
@@ -52,14 +52,14 @@ func TestProgram(t *testing.T) {
 // fetching returns what fetches a source once more, as another run's.
 func fetching(t *testing.T, dir string, s fetcher.Settings, src, sum string) func() error {
 	t.Helper()
-	w := openWorld(t, dir)
+	w := openFixture(t, dir)
 	p := w.start(t, s)
 	n := 0
 	return func() error {
 		n++
 		run := fmt.Sprintf("r%d", n)
-		p.Say(ask(run, data{src: fmt.Sprintf("%s/%d", src, n), sha256: sum}))
-		return w.forget(t, p.fetched(t, run)[0])
+		p.PublishAndWait(runWith(run, data{src: fmt.Sprintf("%s/%d", src, n), sha256: sum}))
+		return w.deleteFetched(t, p.waitFetched(t, run)[0])
 	}
 }
 
@@ -70,7 +70,7 @@ func TestAFetchKeepsItsBars(t *testing.T) {
 	mib, turns := bars(t)
 	file := filepath.Join(t.TempDir(), "source")
 	sum := writeBig(t, file, mib)
-	whole, parts, cuts := newLine(file, mib, 0), newLine(file, mib, 0), newLine(file, mib, 5)
+	whole, parts, cuts := newCuttingServer(file, mib, 0), newCuttingServer(file, mib, 0), newCuttingServer(file, mib, 5)
 	plain := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { http.ServeFile(w, r, file) }))
 	for _, c := range []interface{ Close() }{whole, parts, cuts, plain} {
 		t.Cleanup(c.Close)
@@ -82,25 +82,25 @@ func TestAFetchKeepsItsBars(t *testing.T) {
 	bareCopy := start("bare", plain.URL)
 	one := start("fetcher", plain.URL)
 	r := pairtest.Compare(t, turns, one, bareCopy, nil)
-	t.Logf("%d MiB, one connection: %s; %.1f MiB of memory", mib, r, one.Peak(t))
-	if r.Best > mostTime && mib == 1024 {
-		t.Errorf("%.2f × the time of a program that copies and sums the same, want %.2f at most", r.Best, mostTime)
+	t.Logf("%d MiB, one connection: %s; %.1f MiB of memory", mib, r, one.PeakMemory(t))
+	if r.Best > maxTimeRatio && mib == 1024 {
+		t.Errorf("%.2f × the time of a program that copies and sums the same, want %.2f at most", r.Best, maxTimeRatio)
 	}
 	split := start("in-parts", parts.URL)
 	r = pairtest.Compare(t, turns, split, bareCopy, nil)
-	t.Logf("%d MiB, in parts though one connection is fast: %s; %.1f MiB of memory", mib, r, split.Peak(t))
+	t.Logf("%d MiB, in parts though one connection is fast: %s; %.1f MiB of memory", mib, r, split.PeakMemory(t))
 	cut := start("cut", cuts.URL)
 	for range turns {
-		cut.Once(t)
+		cut.RunOnce(t)
 	}
 	moved := float64(cuts.moved.Load()) / float64(turns) / float64(int64(mib)<<20)
-	t.Logf("%d MiB, cut 5 times: %.3f × as many bytes moved; %.1f MiB of memory", mib, moved, cut.Peak(t))
-	if moved > mostMoved {
-		t.Errorf("%.2f × the bytes were moved, want %.1f at most", moved, mostMoved)
+	t.Logf("%d MiB, cut 5 times: %.3f × as many bytes moved; %.1f MiB of memory", mib, moved, cut.PeakMemory(t))
+	if moved > maxMovedRatio {
+		t.Errorf("%.2f × the bytes were moved, want %.1f at most", moved, maxMovedRatio)
 	}
 	for name, p := range map[string]*pairtest.Program{"one connection": one, "in parts": split, "cut": cut} {
-		if peak := p.Peak(t); peak > mostMemory {
-			t.Errorf("%s: %.1f MiB of memory, want %d at most", name, peak, mostMemory)
+		if peak := p.PeakMemory(t); peak > maxMemoryMiB {
+			t.Errorf("%s: %.1f MiB of memory, want %d at most", name, peak, maxMemoryMiB)
 		}
 	}
 }

@@ -34,7 +34,7 @@ func BenchmarkFetch(b *testing.B) {
 		b.SetBytes(int64(mib) << 20)
 		to := filepath.Join(b.TempDir(), "copy")
 		for b.Loop() {
-			if err := bare(server.URL, to, sum); err != nil {
+			if err := plainCopy(server.URL, to, sum); err != nil {
 				b.Fatal(err)
 			}
 			b.StopTimer()
@@ -46,13 +46,13 @@ func BenchmarkFetch(b *testing.B) {
 	})
 	b.Run("fetcher", func(b *testing.B) { fetch(b, server.URL, sum, mib, quick()) })
 	b.Run("cut-5-times", func(b *testing.B) {
-		l := newLine(file, mib, 5)
+		l := newCuttingServer(file, mib, 5)
 		defer l.Close()
 		fetch(b, l.URL, sum, mib, quick())
 		b.ReportMetric(float64(l.moved.Load())/float64(b.N)/(1<<20), "MiB-moved/op")
 	})
 	b.Run("in-parts", func(b *testing.B) {
-		l, s := newLine(file, mib, 0), quick()
+		l, s := newCuttingServer(file, mib, 0), quick()
 		defer l.Close()
 		s.Sources.Slow = 1 << 50
 		fetch(b, l.URL, sum, mib, s)
@@ -64,14 +64,14 @@ func BenchmarkFetch(b *testing.B) {
 func fetch(b *testing.B, url, sum string, mib int, s fetcher.Settings) {
 	b.Helper()
 	b.SetBytes(int64(mib) << 20)
-	w := newWorld(b)
+	w := newFixture(b)
 	p := w.start(b, s)
 	for n := 0; b.Loop(); n++ {
 		run := fmt.Sprintf("r%d", n)
-		p.Say(ask(run, data{src: fmt.Sprintf("%s/%d", url, n), sha256: sum}))
-		got := p.fetched(b, run)
+		p.PublishAndWait(runWith(run, data{src: fmt.Sprintf("%s/%d", url, n), sha256: sum}))
+		got := p.waitFetched(b, run)
 		b.StopTimer()
-		if err := w.forget(b, got[0]); err != nil {
+		if err := w.deleteFetched(b, got[0]); err != nil {
 			b.Fatal(err)
 		}
 		b.StartTimer()
@@ -79,9 +79,9 @@ func fetch(b *testing.B, url, sum string, mib int, s fetcher.Settings) {
 	b.ReportMetric(peak(b), "MiB-peak")
 }
 
-// line serves a file, counts what it gives out, and is cut so often on the way
+// cuttingServer serves a file, counts what it gives out, and is cut so often on the way
 // of each copy.
-type line struct {
+type cuttingServer struct {
 	*httptest.Server
 
 	moved atomic.Int64
@@ -89,20 +89,20 @@ type line struct {
 	cuts  map[string]int // that are still to come, by path
 }
 
-func newLine(file string, mib, cuts int) *line {
-	l := &line{cuts: make(map[string]int)}
+func newCuttingServer(file string, mib, cuts int) *cuttingServer {
+	l := &cuttingServer{cuts: make(map[string]int)}
 	each := int64(mib) << 20 / int64(cuts+1)
 	l.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		l.mu.Lock()
-		left, ok := l.cuts[r.URL.Path]
+		cutsLeft, ok := l.cuts[r.URL.Path]
 		if !ok {
-			left = cuts
+			cutsLeft = cuts
 		}
-		l.cuts[r.URL.Path] = left - 1
+		l.cuts[r.URL.Path] = cutsLeft - 1
 		l.mu.Unlock()
 		c := &cutter{ResponseWriter: w, line: l}
-		if left > 0 {
-			c.left = each
+		if cutsLeft > 0 {
+			c.untilCut = each
 		}
 		http.ServeFile(c, r, file)
 	}))
@@ -113,23 +113,23 @@ func newLine(file string, mib, cuts int) *line {
 type cutter struct {
 	http.ResponseWriter
 
-	line *line
-	left int64
+	line     *cuttingServer
+	untilCut int64
 }
 
 // Write implements io.Writer.
 func (c *cutter) Write(p []byte) (int, error) {
-	cut := c.left > 0 && int64(len(p)) >= c.left
+	cut := c.untilCut > 0 && int64(len(p)) >= c.untilCut
 	if cut {
-		p = p[:c.left]
+		p = p[:c.untilCut]
 	}
 	n, err := c.ResponseWriter.Write(p)
 	if cut {
 		_ = http.NewResponseController(c.ResponseWriter).Flush() // or the client is gone
 	}
 	c.line.moved.Add(int64(n))
-	if c.left > 0 {
-		c.left -= int64(n)
+	if c.untilCut > 0 {
+		c.untilCut -= int64(n)
 	}
 	if !cut {
 		return n, err
@@ -140,8 +140,8 @@ func (c *cutter) Write(p []byte) (int, error) {
 	return n, io.ErrClosedPipe
 }
 
-// bare is what is compared to: the shortest program that does the same.
-func bare(url, to, sum string) error {
+// plainCopy is what is compared to: the shortest program that does the same.
+func plainCopy(url, to, sum string) error {
 	answer, err := http.Get(url)
 	if err != nil {
 		return err

@@ -25,18 +25,18 @@ type Source struct {
 	SHA256   string `json:"sha256,omitempty"` // hex, lower case
 	Unpack   bool   `json:"unpack,omitempty"`
 	Writable bool   `json:"writable,omitempty"`
-	Sent     bool   `json:"sent,omitempty"` // along with the run: the object store has it, and nobody else
+	Uploaded bool   `json:"sent,omitempty"` // along with the run: the object store has it, and nobody else
 }
 
 // Sources returns the data sets of a descriptor: its data, then the models of
 // its server, each in their order.
 func Sources(d *descriptors.Descriptor) []Source {
-	given := d.Data.Sources
+	declared := d.Data.Sources
 	if d.Server != nil {
-		given = append(slices.Clip(given), d.Server.Models...)
+		declared = append(slices.Clip(declared), d.Server.Models...)
 	}
 	var all []Source
-	for _, s := range given {
+	for _, s := range declared {
 		all = append(all, Source{
 			URL: s.Src, Path: s.Path, MD5: strings.ToLower(s.MD5), SHA256: strings.ToLower(s.SHA256), Unpack: s.Unpack, Writable: !s.ReadOnly,
 		})
@@ -44,18 +44,18 @@ func Sources(d *descriptors.Descriptor) []Source {
 	return all
 }
 
-// Sent returns the code that was sent along with a run as a source; none where
+// UploadedCode returns the code that was sent along with a run as a source; none where
 // nothing was.
-func Sent(code *event.Script) []Source {
+func UploadedCode(code *event.Bundle) []Source {
 	if code == nil {
 		return nil
 	}
 	d := pod.Code(*code)
-	return []Source{{URL: d.Source, Path: d.Path, SHA256: d.SHA256, Unpack: d.Unpack, Writable: d.Writable, Sent: true}}
+	return []Source{{URL: d.Source, Path: d.Path, SHA256: d.SHA256, Unpack: d.Unpack, Writable: d.Writable, Uploaded: true}}
 }
 
-// Lost says that code is not there any more that was when it was sent along.
-func Lost(s Source) *Failure {
+// CodeLost says that code is not there any more that was when it was sent along.
+func CodeLost(s Source) *Failure {
 	return &Failure{event.FetchFailed, event.ClassPlatform, fmt.Sprintf("the code that was sent along (sha256 %s) is not in the object store any more: send it again", s.SHA256)}
 }
 
@@ -88,14 +88,14 @@ type Failure struct {
 	Message string       `json:"message"`
 }
 
-// wordy is how many bytes of a failure's message are kept: a server's own words
+// maxMessageBytes is how many bytes of a failure's message are kept: a server's own words
 // may be in it.
-const wordy = 4 << 10
+const maxMessageBytes = 4 << 10
 
-// Fit returns the failure as one that can be said: no longer than an event may
+// Truncated returns the failure as one that can be said: no longer than an event may
 // be, and with somebody to blame.
-func (f Failure) Fit() Failure {
-	f.Class, f.Message = cmp.Or(f.Class, event.ClassPlatform), clip(f.Message, wordy)
+func (f Failure) Truncated() Failure {
+	f.Class, f.Message = cmp.Or(f.Class, event.ClassPlatform), clip(f.Message, maxMessageBytes)
 	return f
 }
 
@@ -113,11 +113,11 @@ func clip(s string, n int) string {
 // Order is what is to be fetched for a run, as it is remembered until it is
 // done.
 type Order struct {
-	Submitted event.Submitted `json:"submitted"`
-	Sources   []Source        `json:"sources"`
-	Asked     time.Time       `json:"asked"`              // from when on an answer of a source counts
-	Prefetch  bool            `json:"prefetch,omitempty"` // no run has asked: nothing is said of it
-	Waits     string          `json:"waits,omitempty"`    // of a prefetch: what it waits for now; empty where it moves
+	Submitted   event.Submitted `json:"submitted"`
+	Sources     []Source        `json:"sources"`
+	RequestedAt time.Time       `json:"asked"`              // from when on an answer of a source counts
+	Prefetch    bool            `json:"prefetch,omitempty"` // no run has asked: nothing is said of it
+	WaitReason  string          `json:"waits,omitempty"`    // of a prefetch: what it waits for now; empty where it moves
 }
 
 // Ending is what became of an order, as it is remembered for ever: the first is
@@ -143,27 +143,27 @@ func Fetched(run event.Submitted, data []event.Data) event.Fetched {
 	return event.Fetched{Header: run.Cause("fetched", ""), Name: run.Name, File: run.File, Descriptor: run.Descriptor, Labels: run.Labels, Data: data}
 }
 
-// Transfer is what is remembered of the way of one source into the object
+// DownloadRecord is what is remembered of the way of one source into the object
 // store.
-type Transfer struct {
+type DownloadRecord struct {
 	Source     string            `json:"source"`            // URL, without its secrets
 	Fence      int64             `json:"fence"`             // of the lease under which this was written
-	Writing    string            `json:"writing,omitempty"` // key of an object that may be half a thing
+	PartialKey string            `json:"writing,omitempty"` // key of an object that may be half a thing
 	SHA256     string            `json:"sha256,omitempty"`  // of the content that came last
 	Validators source.Validators `json:"validators,omitzero"`
 	Tree       *source.Tree      `json:"tree,omitempty"`     // of a folder, whose archive the content is
 	Revision   string            `json:"revision,omitempty"` // of a repository, that the content is of
-	Checked    time.Time         `json:"checked,omitzero"`   // when the source last had answered
+	CheckedAt  time.Time         `json:"checked,omitzero"`   // when the source last had answered
 	Failure    *Failure          `json:"failure,omitempty"`  // if that was its answer
 }
 
-// Answers reports whether what is remembered answers who asked for s at that
+// Satisfies reports whether what is remembered answers who asked for s at that
 // time: then SHA256 tells the content, or Failure why there is none. What is
 // pinned never changes; everything else, and a failure, counts only for those
 // who had asked when the source answered. A transfer under way answers nobody.
-func (t Transfer) Answers(s Source, asked time.Time) bool {
-	fresh := !t.Checked.IsZero() && !t.Checked.Before(asked)
-	if t.Writing != "" {
+func (t DownloadRecord) Satisfies(s Source, requestedAt time.Time) bool {
+	fresh := !t.CheckedAt.IsZero() && !t.CheckedAt.Before(requestedAt)
+	if t.PartialKey != "" {
 		return false
 	}
 	if t.Failure != nil {
@@ -172,58 +172,58 @@ func (t Transfer) Answers(s Source, asked time.Time) bool {
 	return t.SHA256 != "" && (fresh || s.Pinned())
 }
 
-// Answer is what is known of a source now: its content, or why there is none,
+// SourceState is what is known of a source now: its content, or why there is none,
 // or nothing.
-type Answer struct {
+type SourceState struct {
 	Object   *store.Object
 	Tree     *source.Tree // where the object is the archive of a folder
 	Revision string       // of a repository, that the object is of
 	Failure  *Failure
 }
 
-// Plan is what follows for an order from what is known.
-type Plan struct {
-	Over    bool         // the run has ended, and nothing is to be said; or
-	Ending  *Ending      // of the order; or
-	Old     bool         // (it was remembered before);
-	Missing []Source     // what must be transferred, each once,
-	Status  event.Status // and what the user is told meanwhile
+// Decision is what follows for an order from what is known.
+type Decision struct {
+	RunEnded      bool         // the run has ended, and nothing is to be said; or
+	Ending        *Ending      // of the order; or
+	AlreadyStored bool         // (it was remembered before);
+	Missing       []Source     // what must be transferred, each once,
+	Status        event.Status // and what the user is told meanwhile
 }
 
-// Want is whether a run still wants its data.
-type Want int
+// RunState is whether a run still wants its data.
+type RunState int
 
 // Whether it does.
 const (
-	Wanted   Want = iota
-	ToEnd         // it has a cancel mark
-	HasEnded      // whoever said so
+	RunActive    RunState = iota
+	RunCanceling          // it has a cancel mark
+	RunEnded              // whoever said so
 )
 
 // Decide returns the plan for an order, given whether its run still wants it,
 // and what is known of its sources, by key.
-func Decide(o Order, want Want, known map[string]Answer) Plan {
-	switch want {
-	case HasEnded:
-		return Plan{Over: true}
-	case ToEnd:
-		return Plan{Ending: &Ending{Finished: new(Canceled(o.Submitted))}}
-	case Wanted:
+func Decide(o Order, state RunState, states map[string]SourceState) Decision {
+	switch state {
+	case RunEnded:
+		return Decision{RunEnded: true}
+	case RunCanceling:
+		return Decision{Ending: &Ending{Finished: new(Canceled(o.Submitted))}}
+	case RunActive:
 	}
 	var (
 		missing []Source
 		data    []event.Data
-		there   int
+		fetched int
 		seen    = make(map[string]bool)
 	)
 	for _, s := range o.Sources {
-		a, first := known[s.Key()], !seen[s.Key()]
+		a, first := states[s.Key()], !seen[s.Key()]
 		seen[s.Key()] = true
 		switch {
 		case a.Failure != nil:
-			return Plan{Ending: &Ending{Finished: new(Failed(o.Submitted, *a.Failure))}}
+			return Decision{Ending: &Ending{Finished: new(Failed(o.Submitted, *a.Failure))}}
 		case a.Object != nil:
-			there++
+			fetched++
 			data = append(data, event.Data{
 				Source: source.Redact(s.URL), Path: s.Path, Object: a.Object.Key, SHA256: a.Object.SHA256, Size: a.Object.Size,
 				Unpack: s.Unpack || a.Tree != nil, Writable: s.Writable, Revision: a.Revision,
@@ -233,19 +233,19 @@ func Decide(o Order, want Want, known map[string]Answer) Plan {
 		}
 	}
 	if len(missing) == 0 {
-		return Plan{Ending: &Ending{Data: data}}
+		return Decision{Ending: &Ending{Data: data}}
 	}
-	return Plan{Missing: missing, Status: Waiting(o.Submitted, there, len(o.Sources))}
+	return Decision{Missing: missing, Status: FetchingStatus(o.Submitted, fetched, len(o.Sources))}
 }
 
-// Unsayable ends a run of which what is remembered cannot be said.
-func Unsayable(run event.Submitted) event.Finished {
+// Unpublishable ends a run of which what is remembered cannot be said.
+func Unpublishable(run event.Submitted) event.Finished {
 	return Failed(run, Failure{event.PoisonedEvent, event.ClassPlatform, "what became of its data cannot be written as an event: have the fetcher's log looked into, and submit it again"})
 }
 
 // Failed ends a run.
 func Failed(run event.Submitted, f Failure) event.Finished {
-	f = f.Fit()
+	f = f.Truncated()
 	return event.Finished{Header: run.Cause("fetcher/finished", ""), Outcome: event.Failed, Class: f.Class, Reason: f.Reason, Message: f.Message}
 }
 
@@ -254,9 +254,9 @@ func Canceled(run event.Submitted) event.Finished {
 	return event.Finished{Header: run.Cause("fetcher/finished", ""), Outcome: event.Canceled, Reason: event.CanceledByUser, Message: "canceled while its data sets were fetched"}
 }
 
-// Waiting tells how many data sets of a run are fetched.
-func Waiting(run event.Submitted, there, all int) event.Status {
-	return status(run, "", fetching(there, all), event.Progress{Done: int64(there), Total: int64(all), Unit: "items"})
+// FetchingStatus tells how many data sets of a run are fetched.
+func FetchingStatus(run event.Submitted, fetched, total int) event.Status {
+	return status(run, "", fetching(fetched, total), event.Progress{Done: int64(fetched), Total: int64(total), Unit: "items"})
 }
 
 // fetching says how many data sets are fetched, and how many of them are there.
@@ -273,15 +273,15 @@ func fetching(there, all int) string {
 
 // Progress is how far the transfers for one run have come.
 type Progress struct {
-	There, All int   // data sets
-	Done       int64 // bytes
-	Total      int64 // bytes; 0 where that is not known
-	Rate       int64 // bytes a second
+	SetsFetched, SetsTotal int   // data sets
+	Done                   int64 // bytes
+	Total                  int64 // bytes; 0 where that is not known
+	Rate                   int64 // bytes a second
 }
 
-// Moving tells how far the transfers for a run have come.
-func Moving(run event.Submitted, p Progress) event.Status {
-	text := fetching(p.There, p.All) + ": " + size(p.Done)
+// ProgressStatus tells how far the transfers for a run have come.
+func ProgressStatus(run event.Submitted, p Progress) event.Status {
+	text := fetching(p.SetsFetched, p.SetsTotal) + ": " + size(p.Done)
 	if p.Total > 0 {
 		text += " of " + size(p.Total)
 	}
@@ -289,14 +289,14 @@ func Moving(run event.Submitted, p Progress) event.Status {
 	return status(run, "", text, event.Progress{Done: p.Done, Total: p.Total, Unit: "bytes"})
 }
 
-// NoSpace tells that a source of a run, of total bytes (-1: not known), must wait
+// NoSpaceStatus tells that a source of a run, of total bytes (-1: not known), must wait
 // until there is space again, and what there is.
-func NoSpace(run event.Submitted, s Source, total int64, space store.Space) event.Status {
-	return status(run, event.NoSpace, "the object store is full: "+fullness(source.Redact(s.URL), total, space), event.Progress{})
+func NoSpaceStatus(run event.Submitted, s Source, total int64, space store.Space) event.Status {
+	return status(run, event.NoSpace, "the object store is full: "+noSpaceText(source.Redact(s.URL), total, space), event.Progress{})
 }
 
-// fullness says what a source of total bytes lacks, and how there is room for it.
-func fullness(name string, total int64, space store.Space) string {
+// noSpaceText says what a source of total bytes lacks, and how there is room for it.
+func noSpaceText(name string, total int64, space store.Space) string {
 	text := name + " waits for room"
 	if total >= 0 && space.Free >= 0 {
 		text = fmt.Sprintf("%s needs %s, %s free", name, size(total), size(space.Free))
@@ -306,59 +306,59 @@ func fullness(name string, total int64, space store.Space) string {
 
 // Wait is what an order waits for.
 type Wait struct {
-	There, All int           // data sets
-	Source     Source        // that is waited for
-	Begun      bool          // its transfer works
-	Before     int           // transfers that are to begin before it, where it has not begun
-	Tried      bool          // it was, in vain
-	Full       bool          // for want of space
-	Total      int64         // bytes; -1 where that is not known
-	Space      store.Space   // where it is full
-	Why        string        // the transfer's own words; empty where it has none
-	Long       time.Duration // since the run asked
+	SetsFetched, SetsTotal int           // data sets
+	Source                 Source        // that is waited for
+	Started                bool          // its transfer works
+	QueuePosition          int           // transfers that are to begin before it, where it has not begun
+	Retrying               bool          // it was, in vain
+	StoreFull              bool          // for want of space
+	Total                  int64         // bytes; -1 where that is not known
+	Space                  store.Space   // where it is full
+	Reason                 string        // the transfer's own words; empty where it has none
+	Waited                 time.Duration // since the run asked
 }
 
-// Still tells what an order waits for of which there is nothing new to tell: that
+// WaitStatus tells what an order waits for of which there is nothing new to tell: that
 // it is not forgotten. Each minute has a fact of its own.
-func Still(run event.Submitted, w Wait) event.Status {
+func WaitStatus(run event.Submitted, w Wait) event.Status {
 	name, why := source.Redact(w.Source.URL), event.Reason("")
-	text := fetching(w.There, w.All) + ": "
+	text := fetching(w.SetsFetched, w.SetsTotal) + ": "
 	switch {
-	case w.Full:
+	case w.StoreFull:
 		why = event.NoSpace
-		text += "the object store is full: " + fullness(name, w.Total, w.Space)
-	case w.Why != "":
-		text += name + ": " + clip(w.Why, wordy/4)
-	case w.Begun:
+		text += "the object store is full: " + noSpaceText(name, w.Total, w.Space)
+	case w.Reason != "":
+		text += name + ": " + clip(w.Reason, maxMessageBytes/4)
+	case w.Started:
 		text += name + " sends nothing"
-	case w.Tried:
+	case w.Retrying:
 		text += "retrying " + name + " after a fault of the platform"
 	default:
-		text += fmt.Sprintf("%s waits for a free transfer (%d ahead)", name, w.Before)
+		text += fmt.Sprintf("%s waits for a free transfer (%d ahead)", name, w.QueuePosition)
 	}
-	if minutes := int(w.Long / time.Minute); minutes > 0 {
+	if minutes := int(w.Waited / time.Minute); minutes > 0 {
 		text += fmt.Sprintf(", for %d min", minutes)
 	}
-	return status(run, why, text, event.Progress{Done: int64(w.There), Total: int64(w.All), Unit: "items"})
+	return status(run, why, text, event.Progress{Done: int64(w.SetsFetched), Total: int64(w.SetsTotal), Unit: "items"})
 }
 
 // How long an order waits without a word. The gateway takes a run of which it
 // hears nothing for a quarter of an hour for one that stands still.
 const (
-	silence     = 4 * time.Minute
-	mostSilence = 10 * time.Minute
+	minHeartbeat = 4 * time.Minute
+	maxHeartbeat = 10 * time.Minute
 )
 
-// Silence returns how long an order may wait without a word, where so many do:
+// HeartbeatInterval returns how long an order may wait without a word, where so many do:
 // the more there are, the less is said of each.
-func Silence(orders int) time.Duration {
-	return min(silence+time.Duration(orders)*crowd, mostSilence)
+func HeartbeatInterval(orders int) time.Duration {
+	return min(minHeartbeat+time.Duration(orders)*intervalPerRun, maxHeartbeat)
 }
 
 // status returns what a user is told. The same words about the same progress are
 // the same fact.
 func status(run event.Submitted, why event.Reason, text string, p event.Progress) event.Status {
-	text = clip(text, wordy)
+	text = clip(text, maxMessageBytes)
 	s := event.Status{Header: run.Cause("fetcher/status", fmt.Sprintf("%s %d/%d", text, p.Done, p.Total)), Phase: event.PhaseFetching, Reason: why, Message: text}
 	if p.Unit != "" {
 		s.Progress = &p
@@ -378,40 +378,42 @@ func size(n int64) string {
 	return fmt.Sprintf("%.4g TiB", f)
 }
 
-// endless is how much of a body of no known size may come before it counts as
+// maxUnsizedBytes is how much of a body of no known size may come before it counts as
 // one that has no end.
-const endless = 1 << 30
+const maxUnsizedBytes = 1 << 30
 
-// Judge says what the source is to blame for when a transfer has ended with err,
+// ClassifyError says what the source is to blame for when a transfer has ended with err,
 // after done bytes of total (-1: not known), where the object store has that
 // space; nil if for nothing. What is larger than an empty store is to blame, and
 // so is a body of no known size that fills it: nobody can tell that it would fit
 // tomorrow.
-func Judge(s Source, err error, done, total int64, space store.Space) *Failure {
+func ClassifyError(s Source, err error, done, total int64, space store.Space) *Failure {
 	if own := new(source.Error); errors.As(err, &own) {
-		return new(Failure{own.Reason, own.Class, own.Message}.Fit())
+		return new(Failure{own.Reason, own.Class, own.Message}.Truncated())
 	}
 	name := source.Redact(s.URL)
 	switch {
-	case !Full(err):
-	case total < 0 && done >= endless:
+	case !IsNoSpace(err):
+	case total < 0 && done >= maxUnsizedBytes:
 		return &Failure{event.DataTooLarge, event.ClassUser, fmt.Sprintf("source %s does not say how much it has, and had filled the object store after %s", name, size(done))}
-	case space.All >= 0 && total > space.All:
-		return &Failure{event.DataTooLarge, event.ClassUser, fmt.Sprintf("source %s has %s, and the object store has room for %s even when it is empty: use less of it, or have the object store moved to a larger disk (objects.url)", name, size(total), size(space.All))}
+	case space.Total >= 0 && total > space.Total:
+		return &Failure{event.DataTooLarge, event.ClassUser, fmt.Sprintf("source %s has %s, and the object store has room for %s even when it is empty: use less of it, or have the object store moved to a larger disk (objects.url)", name, size(total), size(space.Total))}
 	}
 	return nil
 }
 
-// Full reports whether a transfer ended because there is no space.
-func Full(err error) bool { return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) }
+// IsNoSpace reports whether a transfer ended because there is no space.
+func IsNoSpace(err error) bool {
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
+}
 
-// Past reports whether a run in that phase is nothing that the fetcher may still
+// PastFetching reports whether a run in that phase is nothing that the fetcher may still
 // end: it was fetched, whatever its descriptor looks like today.
-func Past(p event.Phase) bool {
+func PastFetching(p event.Phase) bool {
 	return p != event.PhaseSubmitted && p != event.PhaseFetching && p != ""
 }
 
-// Pause returns how long to wait after so many attempts in vain, from 1.
-func Pause(first time.Duration, attempts int) time.Duration {
+// Backoff returns how long to wait after so many attempts in vain, from 1.
+func Backoff(first time.Duration, attempts int) time.Duration {
 	return first << min(max(attempts-1, 0), 5)
 }

@@ -15,15 +15,15 @@ import (
 // Task is a transfer that a Job does, as it is remembered until it is done: what
 // the Job is to bring, and, in its own words, how far it has come.
 type Task struct {
-	Source Source    `json:"source"`
-	Asked  time.Time `json:"asked"` // from when on an answer counts
-	Number int       `json:"number"`
+	Source      Source    `json:"source"`
+	RequestedAt time.Time `json:"asked"` // from when on an answer counts
+	Number      int       `json:"number"`
 
-	Done  int64 `json:"done"`
-	Total int64 `json:"total"` // -1 if not known
-	Full  bool  `json:"full,omitempty"`
+	Done      int64 `json:"done"`
+	Total     int64 `json:"total"` // -1 if not known
+	StoreFull bool  `json:"full,omitempty"`
 
-	Why string `json:"why,omitempty"` // nothing comes for a while
+	WaitReason string `json:"why,omitempty"` // nothing comes for a while
 }
 
 // TransferFlag is the flag that has a fetcher do one task, and nothing else.
@@ -80,52 +80,52 @@ func CheckJob(j batchv1.Job) error {
 	return nil
 }
 
-// Stage is how a Job stands.
-type Stage int
+// JobPhase is how a Job stands.
+type JobPhase int
 
 // The stages of a Job.
 const (
-	Works Stage = iota // or will
-	Worked
-	Broke
-	Gone
+	JobRunning JobPhase = iota // or will
+	JobSucceeded
+	JobFailed
+	JobGone
 )
 
 // How long a Job may be without a container that works.
 const (
-	unsaid  = 2 * time.Minute  // before anybody is told
-	pending = 10 * time.Minute // before it is given up, for another Job to be made
+	startGrace   = 2 * time.Minute  // before anybody is told
+	startTimeout = 10 * time.Minute // before it is given up, for another Job to be made
 )
 
-// Look says how a Job stands that was looked after for so long and, of one that
+// JobStatus says how a Job stands that was looked after for so long and, of one that
 // broke, why, in its own words where it had any. Of one that works and has not
 // started for a while it says what it waits for; one that still has not a good
 // while later broke.
-func Look(seen cluster.Seen, long time.Duration) (Stage, string) {
+func JobStatus(seen cluster.Snapshot, age time.Duration) (JobPhase, string) {
 	if seen.Job == nil {
-		return Gone, ""
+		return JobGone, ""
 	}
 	for _, c := range seen.Job.Status.Conditions {
 		switch {
 		case c.Status != corev1.ConditionTrue:
 		case c.Type == batchv1.JobComplete:
-			return Worked, ""
+			return JobSucceeded, ""
 		case c.Type == batchv1.JobFailed:
-			return Broke, lastWords(seen.Pods, c.Reason+": "+c.Message)
+			return JobFailed, terminationMessage(seen.Pods, c.Reason+": "+c.Message)
 		}
 	}
-	if long < unsaid || started(seen) {
-		return Works, ""
+	if age < startGrace || started(seen) {
+		return JobRunning, ""
 	}
-	why := "its fetch job does not start: " + hindrance(seen)
-	if long < pending || suspended(seen.Job) {
-		return Works, why
+	why := "its fetch job does not start: " + startBlocker(seen)
+	if age < startTimeout || suspended(seen.Job) {
+		return JobRunning, why
 	}
-	return Broke, fmt.Sprintf("%s; given up after %s", why, pending)
+	return JobFailed, fmt.Sprintf("%s; given up after %s", why, startTimeout)
 }
 
 // started reports whether a container of a Job works, or did.
-func started(seen cluster.Seen) bool {
+func started(seen cluster.Snapshot) bool {
 	if s := seen.Job.Status; s.Ready != nil && *s.Ready > 0 || s.Succeeded+s.Failed > 0 {
 		return true
 	}
@@ -141,8 +141,8 @@ func started(seen cluster.Seen) bool {
 
 func suspended(j *batchv1.Job) bool { return j.Spec.Suspend != nil && *j.Spec.Suspend }
 
-// hindrance says why no container of a Job works, in the cluster's words.
-func hindrance(seen cluster.Seen) string {
+// startBlocker says why no container of a Job works, in the cluster's words.
+func startBlocker(seen cluster.Snapshot) string {
 	if suspended(seen.Job) {
 		return "a queue of the cluster's has not let it begin"
 	}
@@ -152,12 +152,12 @@ func hindrance(seen cluster.Seen) string {
 	for _, p := range seen.Pods {
 		for _, c := range p.Status.Conditions {
 			if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
-				return words(c.Reason, c.Message)
+				return joinReason(c.Reason, c.Message)
 			}
 		}
 		for _, c := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
 			if w := c.State.Waiting; w != nil && w.Message != "" {
-				return words(w.Reason, w.Message)
+				return joinReason(w.Reason, w.Message)
 			}
 		}
 	}
@@ -165,15 +165,15 @@ func hindrance(seen cluster.Seen) string {
 	return fmt.Sprintf("pod %s is being prepared; kubectl describe pod %s --namespace %s says what is missing", p.Name, p.Name, p.Namespace)
 }
 
-func words(reason, message string) string {
+func joinReason(reason, message string) string {
 	if reason == "" || message == "" {
 		return reason + message
 	}
 	return reason + ": " + message
 }
 
-// lastWords are what a pod that failed left, or else otherwise.
-func lastWords(pods []corev1.Pod, otherwise string) string {
+// terminationMessage are what a pod that failed left, or else otherwise.
+func terminationMessage(pods []corev1.Pod, otherwise string) string {
 	for _, p := range pods {
 		for _, c := range p.Status.ContainerStatuses {
 			if t := c.State.Terminated; t != nil && t.ExitCode != 0 && t.Message != "" {

@@ -7,41 +7,41 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/event"
 )
 
-// Board is a board whose time is an argument.
-type Board struct{ *board }
+// Scheduler is a board whose time is an argument.
+type Scheduler struct{ *scheduler }
 
-// NewBoard returns a Board.
-func NewBoard() Board { return Board{newBoard()} }
+// NewScheduler returns a Board.
+func NewScheduler() Scheduler { return Scheduler{newScheduler()} }
 
-// Order takes up an order of which everything is missing.
-func (b Board) Order(o Order) {
+// AddOrder takes up an order of which everything is missing.
+func (b Scheduler) AddOrder(o Order) {
 	b.add(o)
-	b.want(o.Submitted.Run, Decide(o, Wanted, nil))
+	b.setMissing(o.Submitted.Run, Decide(o, RunActive, nil))
 }
 
-// Start begins a transfer, the next one.
-func (b Board) Start(ctx context.Context, now time.Time) { b.start(ctx, now) }
+// StartNext begins a transfer, the next one.
+func (b Scheduler) StartNext(ctx context.Context, now time.Time) { b.startNext(ctx, now) }
 
-// Come has so many bytes of a source come.
-func (b Board) Come(s Source, done int64) { b.moved(b.job(s), done, -1) }
+// SetProgress has so many bytes of a source come.
+func (b Scheduler) SetProgress(s Source, done int64) { b.setProgress(b.downloadFor(s), done, -1) }
 
-// Wait has a source say what it waits for.
-func (b Board) Wait(s Source, why string) { b.waits(b.job(s), why) }
+// SetWaitReason has a source say what it waits for.
+func (b Scheduler) SetWaitReason(s Source, why string) { b.setWaitReason(b.downloadFor(s), why) }
 
-// Noted returns what is noted of prefetches at that time.
-func (b Board) Noted(now time.Time) []string {
+// PrefetchNotes returns what is noted of prefetches at that time.
+func (b Scheduler) PrefetchNotes(now time.Time) []string {
 	var all []string
-	for _, s := range b.stuck(now, Silence(1), pace) {
-		all = append(all, s.Why)
+	for _, s := range b.staleOrders(now, HeartbeatInterval(1), progressInterval) {
+		all = append(all, s.Reason)
 	}
 	return all
 }
 
-// Tell returns what users are told at that time.
-func (b Board) Tell(now time.Time) []event.Event {
-	all := b.progress(now, pace)
-	for _, s := range b.stuck(now, Silence(len(b.runs())), pace) {
-		all = append(all, Still(s.order.Submitted, s.Wait))
+// Report returns what users are told at that time.
+func (b Scheduler) Report(now time.Time) []event.Event {
+	all := b.progress(now, progressInterval)
+	for _, s := range b.staleOrders(now, HeartbeatInterval(len(b.runs())), progressInterval) {
+		all = append(all, WaitStatus(s.order.Submitted, s.Wait))
 	}
 	return all
 }

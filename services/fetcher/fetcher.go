@@ -16,28 +16,28 @@ import (
 
 // fetcher handles submitted runs, and carries out their orders.
 type fetcher struct {
-	settings Settings
-	deps     Deps
-	sources  *source.Reader
-	board    *board
-	holder   string // of leases
+	settings  Settings
+	deps      Deps
+	sources   *source.Reader
+	scheduler *scheduler
+	holder    string // of leases
 }
 
 // Orders that are open and orders that have ended are documents of one kind.
 // Only the open ones are ever listed.
 const (
-	openOrders = "open/"
-	doneOrders = "done/"
+	openOrderPrefix = "open/"
+	doneOrderPrefix = "done/"
 )
 
-// submitted ends the order of a run, or remembers it. It needs no store for a
+// handleSubmitted ends the order of a run, or remembers it. It needs no store for a
 // run without data.
-func (f *fetcher) submitted(ctx context.Context, run event.Submitted) ([]event.Event, error) {
+func (f *fetcher) handleSubmitted(ctx context.Context, run event.Submitted) ([]event.Event, error) {
 	d, faults := descriptors.Parser{Accepted: true}.Parse(run.File, []byte(run.Descriptor))
 	if d == nil {
-		return f.unread(ctx, run, faults)
+		return f.deferUnreadable(ctx, run, faults)
 	}
-	sources := append(Sources(d), Sent(run.Script)...)
+	sources := append(Sources(d), UploadedCode(run.Bundle)...)
 	if len(sources) == 0 {
 		return []event.Event{Fetched(run, nil)}, nil
 	}
@@ -48,20 +48,20 @@ func (f *fetcher) submitted(ctx context.Context, run event.Submitted) ([]event.E
 	if before != nil {
 		return before.Events(run), nil
 	}
-	if over, err := f.over(ctx, run.Run); over || err != nil {
+	if ended, err := f.runEnded(ctx, run.Run); ended || err != nil {
 		return nil, err
 	}
 	for _, s := range sources {
-		if refusal := new(source.Error); !s.Sent && errors.As(f.sources.Check(s.URL), &refusal) {
+		if refusal := new(source.Error); !s.Uploaded && errors.As(f.sources.Check(s.URL), &refusal) {
 			return f.refuse(ctx, run, Failed(run, Failure{refusal.Reason, refusal.Class, refusal.Message}))
 		}
 	}
-	return f.order(ctx, Order{Submitted: run, Sources: sources, Asked: time.Now().UTC()})
+	return f.openOrder(ctx, Order{Submitted: run, Sources: sources, RequestedAt: time.Now().UTC()})
 }
 
-// over reports whether a run has ended, and so needs no data: the end of its
+// runEnded reports whether a run has ended, and so needs no data: the end of its
 // order need not be remembered any more.
-func (f *fetcher) over(ctx context.Context, run string) (bool, error) {
+func (f *fetcher) runEnded(ctx context.Context, run string) (bool, error) {
 	r, err := f.deps.Store.Run(ctx, run)
 	if errors.Is(err, store.ErrNotFound) {
 		return false, nil
@@ -79,91 +79,91 @@ func (f *fetcher) refuse(ctx context.Context, run event.Submitted, end event.Fin
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return nil, fmt.Errorf("look at run %s: %w", run.Run, err)
 	}
-	if Past(r.Phase) {
+	if PastFetching(r.Phase) {
 		return nil, nil
 	}
 	return []event.Event{end}, nil
 }
 
-// order remembers an order, unless it can be ended at once. What there is to tell
+// openOrder remembers an order, unless it can be ended at once. What there is to tell
 // of it is told by who carries it out, so that all of that has one order.
-func (f *fetcher) order(ctx context.Context, o Order) ([]event.Event, error) {
-	plan, err := f.settle(ctx, o)
+func (f *fetcher) openOrder(ctx context.Context, o Order) ([]event.Event, error) {
+	plan, err := f.reconcile(ctx, o)
 	if err != nil {
 		return nil, err
 	}
-	if plan.Over {
+	if plan.RunEnded {
 		return nil, nil
 	}
 	if plan.Ending != nil {
 		return plan.Ending.Events(o.Submitted), nil
 	}
-	err = store.Create(ctx, f.deps.Store, store.KindOrder, openOrders+o.Submitted.Run, o)
+	err = store.Create(ctx, f.deps.Store, store.KindOrder, openOrderPrefix+o.Submitted.Run, o)
 	if errors.Is(err, store.ErrExists) {
-		f.board.touch(o.Submitted.Run)
+		f.scheduler.requeueNow(o.Submitted.Run)
 		return nil, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("remember order of run %s: %w", o.Submitted.Run, err)
 	}
 	f.deps.Log.Info("order", zap.String("run", o.Submitted.Run), zap.Int("sources", len(o.Sources)), zap.Int("missing", len(plan.Missing)))
-	f.board.add(o)
+	f.scheduler.add(o)
 	return nil, nil
 }
 
-// command looks at a run again, whose cancel mark was set before this was said.
+// handleCommand looks at a run again, whose cancel mark was set before this was said.
 // A run whose order another process works on is found by that one.
-func (f *fetcher) command(_ context.Context, c event.Command) ([]event.Event, error) {
-	f.board.touch(c.Run)
+func (f *fetcher) handleCommand(_ context.Context, c event.Command) ([]event.Event, error) {
+	f.scheduler.requeueNow(c.Run)
 	return nil, nil
 }
 
-// settle gathers what is known for an order, and decides. An ending is
+// reconcile gathers what is known for an order, and decides. An ending is
 // remembered before it is returned: whoever settles an order that has ended
 // gets the same one.
-func (f *fetcher) settle(ctx context.Context, o Order) (Plan, error) {
+func (f *fetcher) reconcile(ctx context.Context, o Order) (Decision, error) {
 	run := o.Submitted.Run
 	before, err := f.ending(ctx, run)
 	if err != nil {
-		return Plan{}, err
+		return Decision{}, err
 	}
 	if before != nil {
-		return Plan{Ending: before, Old: true}, nil
+		return Decision{Ending: before, AlreadyStored: true}, nil
 	}
-	want, known, err := f.gather(ctx, o)
+	state, states, err := f.gather(ctx, o)
 	if err != nil {
-		return Plan{}, fmt.Errorf("look at the order of run %s: %w", run, err)
+		return Decision{}, fmt.Errorf("look at the order of run %s: %w", run, err)
 	}
-	plan := Decide(o, want, known)
+	plan := Decide(o, state, states)
 	if plan.Ending == nil {
 		return plan, nil
 	}
 	if plan.Ending.Finished == nil {
-		if there, err := f.claim(ctx, known); !there || err != nil {
-			return f.unclaimed(ctx, o, err)
+		if present, err := f.claim(ctx, states); !present || err != nil {
+			return f.retryUnclaimed(ctx, o, err)
 		}
 	}
-	err = store.Create(ctx, f.deps.Store, store.KindOrder, doneOrders+run, plan.Ending)
+	err = store.Create(ctx, f.deps.Store, store.KindOrder, doneOrderPrefix+run, plan.Ending)
 	if errors.Is(err, store.ErrExists) {
-		return f.settle(ctx, o)
+		return f.reconcile(ctx, o)
 	}
 	if err != nil {
-		return Plan{}, fmt.Errorf("remember the end of the order of run %s: %w", run, err)
+		return Decision{}, fmt.Errorf("remember the end of the order of run %s: %w", run, err)
 	}
 	return plan, nil
 }
 
-// unclaimed settles an order again of which an object was evicted meanwhile.
-func (f *fetcher) unclaimed(ctx context.Context, o Order, err error) (Plan, error) {
+// retryUnclaimed settles an order again of which an object was evicted meanwhile.
+func (f *fetcher) retryUnclaimed(ctx context.Context, o Order, err error) (Decision, error) {
 	if err != nil {
-		return Plan{}, fmt.Errorf("claim the data of run %s: %w", o.Submitted.Run, err)
+		return Decision{}, fmt.Errorf("claim the data of run %s: %w", o.Submitted.Run, err)
 	}
-	return f.settle(ctx, o)
+	return f.reconcile(ctx, o)
 }
 
 // ending returns how the order of a run has ended, nil if it has not.
 func (f *fetcher) ending(ctx context.Context, run string) (*Ending, error) {
-	e, _, err := store.Get[Ending](ctx, f.deps.Store, store.KindOrder, doneOrders+run)
+	e, _, err := store.Get[Ending](ctx, f.deps.Store, store.KindOrder, doneOrderPrefix+run)
 	if errors.Is(err, store.ErrNotFound) {
 		return nil, nil //nolint:nilnil // it has not, and nothing is wrong
 	}
@@ -175,68 +175,68 @@ func (f *fetcher) ending(ctx context.Context, run string) (*Ending, error) {
 
 // gather returns whether a run still wants its data, and what is known of its
 // sources.
-func (f *fetcher) gather(ctx context.Context, o Order) (want Want, known map[string]Answer, err error) {
-	if want, err = f.wants(ctx, o.Submitted.Run); want != Wanted || err != nil {
-		return want, nil, err
+func (f *fetcher) gather(ctx context.Context, o Order) (state RunState, states map[string]SourceState, err error) {
+	if state, err = f.runState(ctx, o.Submitted.Run); state != RunActive || err != nil {
+		return state, nil, err
 	}
-	known = make(map[string]Answer)
+	states = make(map[string]SourceState)
 	for _, s := range o.Sources {
-		if _, ok := known[s.Key()]; ok {
+		if _, ok := states[s.Key()]; ok {
 			continue
 		}
-		if known[s.Key()], err = f.answer(ctx, s, o.Asked); err != nil {
-			return Wanted, nil, err
+		if states[s.Key()], err = f.sourceState(ctx, s, o.RequestedAt); err != nil {
+			return RunActive, nil, err
 		}
 	}
-	return Wanted, known, nil
+	return RunActive, states, nil
 }
 
-// wants returns whether a run still wants its data.
-func (f *fetcher) wants(ctx context.Context, run string) (Want, error) {
-	if over, err := f.over(ctx, run); over || err != nil {
-		return HasEnded, err
+// runState returns whether a run still wants its data.
+func (f *fetcher) runState(ctx context.Context, run string) (RunState, error) {
+	if ended, err := f.runEnded(ctx, run); ended || err != nil {
+		return RunEnded, err
 	}
 	_, err := f.deps.Store.Doc(ctx, store.KindCancel, run)
 	if errors.Is(err, store.ErrNotFound) {
-		return Wanted, nil
+		return RunActive, nil
 	}
-	return ToEnd, err
+	return RunCanceling, err
 }
 
-// answer returns what is known of a source by who asked at that time.
-func (f *fetcher) answer(ctx context.Context, s Source, asked time.Time) (Answer, error) {
-	if s.Sent {
-		return f.sent(ctx, s)
+// sourceState returns what is known of a source by who asked at that time.
+func (f *fetcher) sourceState(ctx context.Context, s Source, requestedAt time.Time) (SourceState, error) {
+	if s.Uploaded {
+		return f.uploadedCode(ctx, s)
 	}
-	t, _, err := store.Get[Transfer](ctx, f.deps.Store, store.KindTransfer, s.Key())
+	t, _, err := store.Get[DownloadRecord](ctx, f.deps.Store, store.KindDownload, s.Key())
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
-		return Answer{}, err
+		return SourceState{}, err
 	}
-	if t.Tree == nil && !source.Folder(s.URL) {
+	if t.Tree == nil && !source.IsFolder(s.URL) {
 		if o, err := f.object(ctx, s.SHA256); o != nil || err != nil {
-			return Answer{Object: o}, err
+			return SourceState{Object: o}, err
 		}
 	}
-	if !t.Answers(s, asked) {
-		return Answer{}, nil
+	if !t.Satisfies(s, requestedAt) {
+		return SourceState{}, nil
 	}
 	if t.Failure != nil {
-		return Answer{Failure: t.Failure}, nil
+		return SourceState{Failure: t.Failure}, nil
 	}
 	o, err := f.object(ctx, t.SHA256)
-	return Answer{Object: o, Tree: t.Tree, Revision: t.Revision}, err
+	return SourceState{Object: o, Tree: t.Tree, Revision: t.Revision}, err
 }
 
-// sent returns what is known of code that was sent along.
-func (f *fetcher) sent(ctx context.Context, s Source) (Answer, error) {
+// uploadedCode returns what is known of code that was sent along.
+func (f *fetcher) uploadedCode(ctx context.Context, s Source) (SourceState, error) {
 	o, err := f.object(ctx, s.SHA256)
 	if err != nil {
-		return Answer{}, err
+		return SourceState{}, err
 	}
 	if o == nil {
-		return Answer{Failure: Lost(s)}, nil
+		return SourceState{Failure: CodeLost(s)}, nil
 	}
-	return Answer{Object: o}, nil
+	return SourceState{Object: o}, nil
 }
 
 // object returns the object with that content, nil if the store has none, or
@@ -261,9 +261,9 @@ func (f *fetcher) object(ctx context.Context, sha256 string) (*store.Object, err
 
 // claim remembers that objects are used, so that none is evicted before the run
 // that they are given to is remembered. It reports whether all still are there.
-func (f *fetcher) claim(ctx context.Context, known map[string]Answer) (there bool, err error) {
-	for _, a := range known {
-		if there, err := store.Claim(ctx, f.deps.Store, *a.Object, time.Now()); !there || err != nil {
+func (f *fetcher) claim(ctx context.Context, states map[string]SourceState) (present bool, err error) {
+	for _, a := range states {
+		if present, err := store.Claim(ctx, f.deps.Store, *a.Object, time.Now()); !present || err != nil {
 			return false, err
 		}
 	}

@@ -76,11 +76,11 @@ func (r *fakeRepo) Walk(path string, file func(name string, size int64, executab
 func TestACommitIsFetchedAsAFolderAndRecorded(t *testing.T) {
 	commit := strings.Repeat("ab", 20)
 	files := map[string]string{"a": "one", "dir/b": "two", "dir/run*": "#!", "link": "-> a"}
-	w := newWorld(t)
+	w := newFixture(t)
 	w.clone = repositories{"https://example.com/x/repo@v1": {commit: commit, files: files}}.open
 	p := w.start(t, quick())
-	p.Say(ask("r1", data{src: "git+https://example.com/x/repo@v1"}, data{src: "git+https://example.com/x/repo@v1#dir"}, data{src: "git+https://example.com/x/repo@v1#dir/b"}))
-	got := p.fetched(t, "r1")
+	p.PublishAndWait(runWith("r1", data{src: "git+https://example.com/x/repo@v1"}, data{src: "git+https://example.com/x/repo@v1#dir"}, data{src: "git+https://example.com/x/repo@v1#dir/b"}))
+	got := p.waitFetched(t, "r1")
 	for _, d := range got {
 		if d.Revision != commit {
 			t.Errorf("%s: revision %q", d.Source, d.Revision)
@@ -98,24 +98,24 @@ func TestACommitIsFetchedAsAFolderAndRecorded(t *testing.T) {
 	if got[1].Source != "git+https://example.com/x/repo@v1#dir" {
 		t.Errorf("source %s", got[1].Source)
 	}
-	w.clean(t)
+	w.waitClean(t)
 }
 
 func TestACommitThatIsThereIsNotFetchedAgainAndABranchThatMovedIs(t *testing.T) {
 	all := repositories{"https://example.com/repo@main": {commit: "c1", files: map[string]string{"a": "one"}}}
-	w := newWorld(t)
+	w := newFixture(t)
 	w.clone = all.open
 	p := w.start(t, quick())
 	src := data{src: "git+https://example.com/repo@main"}
-	p.Say(ask("r1", src))
-	first := p.fetched(t, "r1")[0]
-	p.Say(ask("r2", src))
-	if again := p.fetched(t, "r2")[0]; again != first {
-		t.Errorf("fetched %+v, then %+v", first, again)
+	p.PublishAndWait(runWith("r1", src))
+	first := p.waitFetched(t, "r1")[0]
+	p.PublishAndWait(runWith("r2", src))
+	if second := p.waitFetched(t, "r2")[0]; second != first {
+		t.Errorf("fetched %+v, then %+v", first, second)
 	}
 	all["https://example.com/repo@main"] = fakeRepo{commit: "c2", files: map[string]string{"a": "two"}}
-	p.Say(ask("r3", src))
-	if moved := p.fetched(t, "r3")[0]; moved.Revision != "c2" || untar(t, w.content(t, moved))["a"] != "two" {
+	p.PublishAndWait(runWith("r3", src))
+	if moved := p.waitFetched(t, "r3")[0]; moved.Revision != "c2" || untar(t, w.content(t, moved))["a"] != "two" {
 		t.Errorf("fetched %+v", moved)
 	}
 }
@@ -154,15 +154,15 @@ func TestWhatRepositoriesRefuse(t *testing.T) {
 		"another digest than that of the list": {data{src: "git+https://example.com/up", sha256: sha256Of(nil)}, event.SourceRefused, "cannot be a file"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w, s := newWorld(t), quick()
+			w, s := newFixture(t), quick()
 			w.clone = all.open
 			s.Sources.Hosts, s.Sources.MaxSize, s.Sources.MaxFiles = []string{"example.com", "10.0.0.1"}, 1000, 3
 			p := w.start(t, s)
-			p.Say(ask("r1", tt.src))
-			if got := p.finished(t, "r1"); got.Reason != tt.reason || !strings.Contains(got.Message, tt.want) {
+			p.PublishAndWait(runWith("r1", tt.src))
+			if got := p.waitFinished(t, "r1"); got.Reason != tt.reason || !strings.Contains(got.Message, tt.want) {
 				t.Errorf("finished %s: %s\nwant %s: %s", got.Reason, got.Message, tt.reason, tt.want)
 			}
-			w.clean(t)
+			w.waitClean(t)
 		})
 	}
 }

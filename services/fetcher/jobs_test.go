@@ -35,29 +35,29 @@ func template() *batchv1.Job {
 	}
 }
 
-// jobs is a cluster whose Jobs do their tasks in this process.
-type jobs struct {
-	w        *world
-	settings fetcher.Settings
-	refuse   error         // what Create says
-	die      chan struct{} // the first Job does nothing, and breaks once this is closed; nil: it works
-	running  sync.WaitGroup
+// fakeJobs is a cluster whose Jobs do their tasks in this process.
+type fakeJobs struct {
+	fixture   *fixture
+	settings  fetcher.Settings
+	refuse    error         // what Create says
+	killFirst chan struct{} // the first Job does nothing, and breaks once this is closed; nil: it works
+	running   sync.WaitGroup
 
-	mu   sync.Mutex
-	made []string // names of all that were ever created
-	all  map[string]*work
+	mu           sync.Mutex
+	createdNames []string // names of all that were ever created
+	all          map[string]*fakeJob
 }
 
-type work struct {
+type fakeJob struct {
 	job    *batchv1.Job
 	cancel context.CancelFunc
 	ended  bool
 	err    error
 }
 
-func newJobs(t *testing.T, w *world) *jobs {
+func newFakeJobs(t *testing.T, w *fixture) *fakeJobs {
 	t.Helper()
-	j := &jobs{w: w, settings: quick(), all: make(map[string]*work)}
+	j := &fakeJobs{fixture: w, settings: quick(), all: make(map[string]*fakeJob)}
 	t.Cleanup(func() {
 		j.mu.Lock()
 		for _, w := range j.all {
@@ -71,7 +71,7 @@ func newJobs(t *testing.T, w *world) *jobs {
 }
 
 // Create implements fetcher.Jobs.
-func (j *jobs) Create(ctx context.Context, o cluster.Object) error {
+func (j *fakeJobs) Create(ctx context.Context, o cluster.Object) error {
 	job, ok := o.(*batchv1.Job)
 	if !ok {
 		return fmt.Errorf("a %T", o)
@@ -81,15 +81,15 @@ func (j *jobs) Create(ctx context.Context, o cluster.Object) error {
 	if j.refuse != nil {
 		return j.refuse
 	}
-	if _, there := j.all[job.Name]; there {
+	if _, exists := j.all[job.Name]; exists {
 		return cluster.ErrExists
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	w := &work{job: job, cancel: cancel}
-	j.all[job.Name], j.made = w, append(j.made, job.Name)
-	args, doomed := job.Spec.Template.Spec.Containers[0].Args, j.die != nil && len(j.made) == 1
+	w := &fakeJob{job: job, cancel: cancel}
+	j.all[job.Name], j.createdNames = w, append(j.createdNames, job.Name)
+	args, doomed := job.Spec.Template.Spec.Containers[0].Args, j.killFirst != nil && len(j.createdNames) == 1
 	j.running.Go(func() {
-		err := j.do(ctx, args[len(args)-1], doomed)
+		err := j.runTask(ctx, args[len(args)-1], doomed)
 		j.mu.Lock()
 		defer j.mu.Unlock()
 		w.ended, w.err = true, err
@@ -97,20 +97,20 @@ func (j *jobs) Create(ctx context.Context, o cluster.Object) error {
 	return nil
 }
 
-func (j *jobs) do(ctx context.Context, key string, doomed bool) error {
+func (j *fakeJobs) runTask(ctx context.Context, key string, doomed bool) error {
 	if doomed {
 		select {
-		case <-j.die:
+		case <-j.killFirst:
 			return errors.New("killed")
 		case <-ctx.Done():
 			return ctx.Err()
 		}
 	}
-	return fetcher.DoTask(ctx, j.settings, fetcher.Deps{Store: j.w.docs, Objects: j.w.shelf, Log: zap.NewNop()}, key)
+	return fetcher.DoTask(ctx, j.settings, fetcher.Deps{Store: j.fixture.docs, Objects: j.fixture.objectStore, Log: zap.NewNop()}, key)
 }
 
 // Delete implements fetcher.Jobs.
-func (j *jobs) Delete(_ context.Context, r cluster.Ref) error {
+func (j *fakeJobs) Delete(_ context.Context, r cluster.Ref) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if w, ok := j.all[r.Job]; ok {
@@ -121,14 +121,14 @@ func (j *jobs) Delete(_ context.Context, r cluster.Ref) error {
 }
 
 // Observe implements fetcher.Jobs.
-func (j *jobs) Observe(_ context.Context, r cluster.Ref) (cluster.Seen, error) {
+func (j *fakeJobs) Observe(_ context.Context, r cluster.Ref) (cluster.Snapshot, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	w, ok := j.all[r.Job]
 	if !ok {
-		return cluster.Seen{}, cluster.ErrNotFound
+		return cluster.Snapshot{}, cluster.ErrNotFound
 	}
-	seen := cluster.Seen{Ref: r, Job: w.job.DeepCopy()}
+	seen := cluster.Snapshot{Ref: r, Job: w.job.DeepCopy()}
 	switch {
 	case w.ended && w.err == nil:
 		seen.Job.Status.Conditions = []batchv1.JobCondition{{Type: batchv1.JobComplete, Status: corev1.ConditionTrue}}
@@ -138,29 +138,29 @@ func (j *jobs) Observe(_ context.Context, r cluster.Ref) (cluster.Seen, error) {
 	return seen, nil
 }
 
-func (j *jobs) created() int {
+func (j *fakeJobs) createdCount() int {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return len(j.made)
+	return len(j.createdNames)
 }
 
-func (j *jobs) left() int {
+func (j *fakeJobs) remaining() int {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return len(j.all)
 }
 
 func TestAJobBringsASourceForAllWhoWantIt(t *testing.T) {
-	w, s := newWorld(t), newSite(t)
-	j := newJobs(t, w)
+	w, s := newFixture(t), newSite(t)
+	j := newFakeJobs(t, w)
 	dogs := bytesOf(1, 3<<20)
-	src := s.put("/dogs", page{content: dogs, held: true})
+	src := s.put("/dogs", page{content: dogs, gated: true})
 	ps := []*process{w.start(t, quick()), w.start(t, quick())}
 	for i := range 10 {
-		ps[i%2].Say(ask(fmt.Sprint("r", i), data{src: src}))
+		ps[i%2].PublishAndWait(runWith(fmt.Sprint("r", i), data{src: src}))
 	}
 	eventually(t, "no progress is told", func() bool {
-		for _, line := range append(ps[0].said(), ps[1].said()...) {
+		for _, line := range append(ps[0].statusMessages(), ps[1].statusMessages()...) {
 			if strings.Contains(line, "1.5 MiB of 3 MiB") {
 				return true
 			}
@@ -172,70 +172,70 @@ func TestAJobBringsASourceForAllWhoWantIt(t *testing.T) {
 		run := fmt.Sprint("r", i)
 		eventually(t, run+" is not fetched", func() bool { return !open(t, w, run) })
 	}
-	if j.created() != 1 || s.times("/dogs") != 1 {
-		t.Errorf("%d jobs, %d transfers", j.created(), s.times("/dogs"))
+	if j.createdCount() != 1 || s.requestCount("/dogs") != 1 {
+		t.Errorf("%d jobs, %d transfers", j.createdCount(), s.requestCount("/dogs"))
 	}
-	ps[0].Say(ask("again", data{src: src, sha256: sha256Of(dogs)}))
-	if got := ps[0].fetched(t, "again"); !bytes.Equal(dogs, w.content(t, got[0])) {
+	ps[0].PublishAndWait(runWith("again", data{src: src, sha256: sha256Of(dogs)}))
+	if got := ps[0].waitFetched(t, "again"); !bytes.Equal(dogs, w.content(t, got[0])) {
 		t.Error("something else was fetched")
 	}
-	w.clean(t)
-	eventually(t, "a job is left", func() bool { return j.left() == 0 })
+	w.waitClean(t)
+	eventually(t, "a job is left", func() bool { return j.remaining() == 0 })
 }
 
 func TestWhatASourceIsToBlameForIsFoundOutByAJob(t *testing.T) {
-	w, s := newWorld(t), newSite(t)
-	j := newJobs(t, w)
+	w, s := newFixture(t), newSite(t)
+	j := newFakeJobs(t, w)
 	p := w.start(t, quick())
-	p.Say(ask("r1", data{src: s.URL + "/nothing"}))
-	if got := p.finished(t, "r1"); got.Reason != event.FetchFailed || !strings.Contains(got.Message, "404") {
+	p.PublishAndWait(runWith("r1", data{src: s.URL + "/nothing"}))
+	if got := p.waitFinished(t, "r1"); got.Reason != event.FetchFailed || !strings.Contains(got.Message, "404") {
 		t.Errorf("finished %s: %s", got.Reason, got.Message)
 	}
-	w.clean(t)
-	eventually(t, "a job is left", func() bool { return j.left() == 0 })
+	w.waitClean(t)
+	eventually(t, "a job is left", func() bool { return j.remaining() == 0 })
 }
 
 func TestCancelEndsTheJobOfATransfer(t *testing.T) {
-	w, s := newWorld(t), newSite(t)
-	j := newJobs(t, w)
+	w, s := newFixture(t), newSite(t)
+	j := newFakeJobs(t, w)
 	p := w.start(t, quick())
-	p.Say(ask("r1", data{src: s.put("/dogs", page{content: bytesOf(1, 4<<20), held: true})}))
-	eventually(t, "nothing moves", func() bool { return s.times("/dogs") == 1 })
+	p.PublishAndWait(runWith("r1", data{src: s.put("/dogs", page{content: bytesOf(1, 4<<20), gated: true})}))
+	eventually(t, "nothing moves", func() bool { return s.requestCount("/dogs") == 1 })
 	w.cancel(t, p, "r1")
-	if got := p.finished(t, "r1"); got.Outcome != event.Canceled {
+	if got := p.waitFinished(t, "r1"); got.Outcome != event.Canceled {
 		t.Errorf("finished %s", got.Outcome)
 	}
-	eventually(t, "a job is left", func() bool { return j.left() == 0 })
-	w.clean(t)
+	eventually(t, "a job is left", func() bool { return j.remaining() == 0 })
+	w.waitClean(t)
 }
 
 func TestAJobGoesOnWhenItsFetcherIsReplaced(t *testing.T) {
-	w, s := newWorld(t), newSite(t)
-	j := newJobs(t, w)
+	w, s := newFixture(t), newSite(t)
+	j := newFakeJobs(t, w)
 	dogs := bytesOf(1, 4<<20)
-	src := s.put("/dogs", page{content: dogs, held: true})
+	src := s.put("/dogs", page{content: dogs, gated: true})
 	first := w.start(t, quick())
-	first.Say(ask("r1", data{src: src}))
-	eventually(t, "nothing moves", func() bool { return s.times("/dogs") == 1 })
+	first.PublishAndWait(runWith("r1", data{src: src}))
+	eventually(t, "nothing moves", func() bool { return s.requestCount("/dogs") == 1 })
 	first.stop()
-	if j.left() != 1 {
-		t.Fatalf("%d jobs are left", j.left())
+	if j.remaining() != 1 {
+		t.Fatalf("%d jobs are left", j.remaining())
 	}
 	second := w.start(t, quick())
 	s.release()
-	if !bytes.Equal(dogs, w.content(t, second.fetched(t, "r1")[0])) {
+	if !bytes.Equal(dogs, w.content(t, second.waitFetched(t, "r1")[0])) {
 		t.Error("something else was fetched")
 	}
-	if j.created() != 1 || s.times("/dogs") != 1 {
-		t.Errorf("%d jobs, %d transfers", j.created(), s.times("/dogs"))
+	if j.createdCount() != 1 || s.requestCount("/dogs") != 1 {
+		t.Errorf("%d jobs, %d transfers", j.createdCount(), s.requestCount("/dogs"))
 	}
-	w.clean(t)
+	w.waitClean(t)
 }
 
 func TestAJobThatBreaksOrIsGoneIsReplaced(t *testing.T) {
-	for name, end := range map[string]func(j *jobs){
-		"it breaks": func(j *jobs) { close(j.die) },
-		"it is gone": func(j *jobs) {
+	for name, end := range map[string]func(j *fakeJobs){
+		"it breaks": func(j *fakeJobs) { close(j.killFirst) },
+		"it is gone": func(j *fakeJobs) {
 			j.mu.Lock()
 			defer j.mu.Unlock()
 			for _, w := range j.all {
@@ -245,35 +245,35 @@ func TestAJobThatBreaksOrIsGoneIsReplaced(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w, s := newWorld(t), newSite(t)
-			j := newJobs(t, w)
-			j.die = make(chan struct{})
+			w, s := newFixture(t), newSite(t)
+			j := newFakeJobs(t, w)
+			j.killFirst = make(chan struct{})
 			p := w.start(t, quick())
-			p.Say(ask("r1", data{src: s.put("/dogs", page{content: []byte("dogs")})}))
-			eventually(t, "there is no job", func() bool { return j.created() == 1 })
+			p.PublishAndWait(runWith("r1", data{src: s.put("/dogs", page{content: []byte("dogs")})}))
+			eventually(t, "there is no job", func() bool { return j.createdCount() == 1 })
 			end(j)
-			if string(w.content(t, p.fetched(t, "r1")[0])) != "dogs" {
+			if string(w.content(t, p.waitFetched(t, "r1")[0])) != "dogs" {
 				t.Error("something else was fetched")
 			}
-			if j.created() != 2 {
-				t.Errorf("%d jobs", j.created())
+			if j.createdCount() != 2 {
+				t.Errorf("%d jobs", j.createdCount())
 			}
-			w.clean(t)
+			w.waitClean(t)
 		})
 	}
 }
 
 func TestAJobThatNobodyWaitsForAndNobodyLooksAfterIsEnded(t *testing.T) {
-	w, s := newWorld(t), newSite(t)
-	j := newJobs(t, w)
+	w, s := newFixture(t), newSite(t)
+	j := newFakeJobs(t, w)
 	p := w.start(t, quick())
-	p.Say(ask("r1", data{src: s.put("/dogs", page{content: bytesOf(1, 4<<20), held: true})}))
-	eventually(t, "nothing moves", func() bool { return s.times("/dogs") == 1 })
+	p.PublishAndWait(runWith("r1", data{src: s.put("/dogs", page{content: bytesOf(1, 4<<20), gated: true})}))
+	eventually(t, "nothing moves", func() bool { return s.requestCount("/dogs") == 1 })
 	p.stop() // it dies, and the run is canceled and forgotten before another comes
 	if err := w.docs.DeleteDoc(t.Context(), store.Doc{Kind: store.KindOrder, Key: "open/r1"}); err != nil {
 		t.Fatal(err)
 	}
-	stock, err := fetcher.NewStock(quick(), fetcher.Deps{Store: w.docs, Objects: w.objects, Log: zap.NewNop(), Jobs: j, Job: template()})
+	stock, err := fetcher.NewDatasetCache(quick(), fetcher.Deps{Store: w.docs, Objects: w.objects, Log: zap.NewNop(), Jobs: j, JobTemplate: template()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -281,42 +281,42 @@ func TestAJobThatNobodyWaitsForAndNobodyLooksAfterIsEnded(t *testing.T) {
 		if err := stock.Sweep(t.Context()); err != nil && !errors.Is(err, store.ErrHeld) {
 			t.Fatal(err)
 		}
-		return j.left() == 0
+		return j.remaining() == 0
 	})
-	w.clean(t)
+	w.waitClean(t)
 }
 
 func TestAnotherFetcherEndsAJobThatNobodyWaitsForSoon(t *testing.T) {
-	w, s := newWorld(t), newSite(t)
-	j := newJobs(t, w)
+	w, s := newFixture(t), newSite(t)
+	j := newFakeJobs(t, w)
 	p := w.start(t, quick())
-	p.Say(ask("r1", data{src: s.put("/dogs", page{content: bytesOf(1, 4<<20), held: true})}))
-	eventually(t, "nothing moves", func() bool { return s.times("/dogs") == 1 })
+	p.PublishAndWait(runWith("r1", data{src: s.put("/dogs", page{content: bytesOf(1, 4<<20), gated: true})}))
+	eventually(t, "nothing moves", func() bool { return s.requestCount("/dogs") == 1 })
 	p.stop()
 	if err := w.docs.DeleteDoc(t.Context(), store.Doc{Kind: store.KindOrder, Key: "open/r1"}); err != nil {
 		t.Fatal(err)
 	}
 	w.start(t, quick()) // it sweeps in ten minutes
-	eventually(t, "the job goes on", func() bool { return j.left() == 0 })
-	w.clean(t)
+	eventually(t, "the job goes on", func() bool { return j.remaining() == 0 })
+	w.waitClean(t)
 }
 
 func TestAJobThatIsRefusedIsTriedAgain(t *testing.T) {
-	w, s := newWorld(t), newSite(t)
-	j := newJobs(t, w)
+	w, s := newFixture(t), newSite(t)
+	j := newFakeJobs(t, w)
 	j.refuse = &cluster.RefusedError{Object: "Job x", Message: "exceeded quota"}
 	p := w.start(t, quick())
-	p.Say(ask("r1", data{src: s.put("/dogs", page{content: []byte("dogs")})}))
+	p.PublishAndWait(runWith("r1", data{src: s.put("/dogs", page{content: []byte("dogs")})}))
 	eventually(t, "nothing is waited for", func() bool { return open(t, w, "r1") })
 	j.mu.Lock()
 	j.refuse = nil
 	j.mu.Unlock()
-	p.fetched(t, "r1")
-	w.clean(t)
+	p.waitFetched(t, "r1")
+	w.waitClean(t)
 }
 
-// cramped is a store of objects that is full until it is told to have space.
-type cramped struct {
+// fullStore is a store of objects that is full until it is told to have space.
+type fullStore struct {
 	fetcher.Objects
 
 	mu   sync.Mutex
@@ -324,12 +324,12 @@ type cramped struct {
 }
 
 // Space implements fetcher.Objects.
-func (c *cramped) Space(context.Context) (store.Space, error) {
-	return store.Space{Free: 3, All: 1 << 40}, nil
+func (c *fullStore) Space(context.Context) (store.Space, error) {
+	return store.Space{Free: 3, Total: 1 << 40}, nil
 }
 
 // Put implements fetcher.Objects.
-func (c *cramped) Put(ctx context.Context, key string, size int64, withMD5 bool, fill func(w io.Writer) error) (store.Object, error) {
+func (c *fullStore) Put(ctx context.Context, key string, size int64, withMD5 bool, fill func(w io.Writer) error) (store.Object, error) {
 	c.mu.Lock()
 	full := c.full
 	c.mu.Unlock()
@@ -340,20 +340,20 @@ func (c *cramped) Put(ctx context.Context, key string, size int64, withMD5 bool,
 }
 
 func TestThatAJobHasNoSpaceIsSaid(t *testing.T) {
-	w, s := newWorld(t), newSite(t)
-	disk := &cramped{Objects: w.objects, full: true}
-	w.shelf = disk
-	newJobs(t, w)
+	w, s := newFixture(t), newSite(t)
+	disk := &fullStore{Objects: w.objects, full: true}
+	w.objectStore = disk
+	newFakeJobs(t, w)
 	p := w.start(t, quick())
-	p.Say(ask("r1", data{src: s.put("/dogs", page{content: []byte("dogs")})}))
+	p.PublishAndWait(runWith("r1", data{src: s.put("/dogs", page{content: []byte("dogs")})}))
 	eventually(t, "nobody says that there is no space", func() bool {
-		return slices.ContainsFunc(p.said(), func(line string) bool { return strings.Contains(line, "the object store is full") })
+		return slices.ContainsFunc(p.statusMessages(), func(line string) bool { return strings.Contains(line, "the object store is full") })
 	})
 	disk.mu.Lock()
 	disk.full = false
 	disk.mu.Unlock()
-	p.fetched(t, "r1")
-	w.clean(t)
+	p.waitFetched(t, "r1")
+	w.waitClean(t)
 }
 
 func TestAJobIsTheTemplateWithATask(t *testing.T) {
@@ -396,10 +396,10 @@ func TestLookTellsHowAJobStands(t *testing.T) {
 	words := corev1.Pod{Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{State: corev1.ContainerState{
 		Terminated: &corev1.ContainerStateTerminated{ExitCode: 1, Message: "no store"},
 	}}}}}
-	broken := func(pods ...corev1.Pod) cluster.Seen {
+	broken := func(pods ...corev1.Pod) cluster.Snapshot {
 		j := template()
 		j.Name, j.Status.Active = "bai-fetch-x-1", int32(len(pods))
-		return cluster.Seen{Job: j, Pods: pods}
+		return cluster.Snapshot{Job: j, Pods: pods}
 	}
 	pod := func(status corev1.PodStatus) corev1.Pod {
 		return corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "bai-fetch-x-1-abcde", Namespace: "platform"}, Status: status}
@@ -407,7 +407,7 @@ func TestLookTellsHowAJobStands(t *testing.T) {
 	container := func(state corev1.ContainerState) []corev1.ContainerStatus {
 		return []corev1.ContainerStatus{{Name: "fetch", State: state}}
 	}
-	waits := func(reason, message string) corev1.Pod {
+	waitingPod := func(reason, message string) corev1.Pod {
 		return pod(corev1.PodStatus{
 			Phase:             corev1.PodPending,
 			Conditions:        []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionTrue}},
@@ -417,36 +417,36 @@ func TestLookTellsHowAJobStands(t *testing.T) {
 	noNode := pod(corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{
 		{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: "0/3 nodes are available: 3 Insufficient memory."},
 	}})
-	noImage := waits("ImagePullBackOff", `Back-off pulling image "fetcher:1"`)
-	noSecret := waits("CreateContainerConfigError", `secret "fetcher" not found`)
+	noImage := waitingPod("ImagePullBackOff", `Back-off pulling image "fetcher:1"`)
+	noSecret := waitingPod("CreateContainerConfigError", `secret "fetcher" not found`)
 	runs := pod(corev1.PodStatus{Phase: corev1.PodRunning, ContainerStatuses: container(corev1.ContainerState{Running: &corev1.ContainerStateRunning{}})})
 	one, yes := int32(1), true
 	ready, queued := broken(), broken()
 	ready.Job.Status.Ready, queued.Job.Spec.Suspend = &one, &yes
 	for name, tt := range map[string]struct {
-		seen  cluster.Seen
+		seen  cluster.Snapshot
 		long  time.Duration
-		stage fetcher.Stage
+		stage fetcher.JobPhase
 		why   string
 	}{
-		"one that has not started has a moment for it":             {broken(noImage), 110 * time.Second, fetcher.Works, ""},
-		"then it is said that its image cannot be had":             {broken(noImage), 2 * time.Minute, fetcher.Works, `its fetch job does not start: ImagePullBackOff: Back-off pulling image "fetcher:1"`},
-		"or that no node takes it":                                 {broken(noNode), 2 * time.Minute, fetcher.Works, "its fetch job does not start: Unschedulable: 0/3 nodes are available: 3 Insufficient memory."},
-		"or that a secret is missing":                              {broken(noSecret), 9 * time.Minute, fetcher.Works, `its fetch job does not start: CreateContainerConfigError: secret "fetcher" not found`},
-		"or that it has no pod":                                    {broken(), 2 * time.Minute, fetcher.Works, "its fetch job does not start: it has no pod; kubectl describe job bai-fetch-x-1 --namespace platform says why"},
-		"or at least which pod it is":                              {broken(waits("ContainerCreating", "")), 2 * time.Minute, fetcher.Works, "its fetch job does not start: pod bai-fetch-x-1-abcde is being prepared; kubectl describe pod bai-fetch-x-1-abcde --namespace platform says what is missing"},
-		"and after ten minutes it is given up":                     {broken(noNode), 10 * time.Minute, fetcher.Broke, "its fetch job does not start: Unschedulable: 0/3 nodes are available: 3 Insufficient memory.; given up after 10m0s"},
-		"one that has started may take its time":                   {broken(runs), 24 * time.Hour, fetcher.Works, ""},
-		"also where its pods were not looked at, for one is ready": {ready, 24 * time.Hour, fetcher.Works, ""},
-		"one that waits in a queue of the cluster's may wait":      {queued, 24 * time.Hour, fetcher.Works, "its fetch job does not start: a queue of the cluster's has not let it begin"},
-		"there is none":                                            {cluster.Seen{}, 0, fetcher.Gone, ""},
-		"it works":                                                 {cluster.Seen{Job: template()}, 0, fetcher.Works, ""},
-		"it suspends nothing by itself":                            {cluster.Seen{Job: with(batchv1.JobSuspended, "")}, 0, fetcher.Works, ""},
-		"it has worked":                                            {cluster.Seen{Job: with(batchv1.JobComplete, "")}, time.Hour, fetcher.Worked, ""},
-		"it failed without words":                                  {cluster.Seen{Job: with(batchv1.JobFailed, "late")}, 0, fetcher.Broke, "R: late"},
-		"it failed with last words":                                {cluster.Seen{Job: with(batchv1.JobFailed, "late"), Pods: []corev1.Pod{words}}, 0, fetcher.Broke, "no store"},
+		"one that has not started has a moment for it":             {broken(noImage), 110 * time.Second, fetcher.JobRunning, ""},
+		"then it is said that its image cannot be had":             {broken(noImage), 2 * time.Minute, fetcher.JobRunning, `its fetch job does not start: ImagePullBackOff: Back-off pulling image "fetcher:1"`},
+		"or that no node takes it":                                 {broken(noNode), 2 * time.Minute, fetcher.JobRunning, "its fetch job does not start: Unschedulable: 0/3 nodes are available: 3 Insufficient memory."},
+		"or that a secret is missing":                              {broken(noSecret), 9 * time.Minute, fetcher.JobRunning, `its fetch job does not start: CreateContainerConfigError: secret "fetcher" not found`},
+		"or that it has no pod":                                    {broken(), 2 * time.Minute, fetcher.JobRunning, "its fetch job does not start: it has no pod; kubectl describe job bai-fetch-x-1 --namespace platform says why"},
+		"or at least which pod it is":                              {broken(waitingPod("ContainerCreating", "")), 2 * time.Minute, fetcher.JobRunning, "its fetch job does not start: pod bai-fetch-x-1-abcde is being prepared; kubectl describe pod bai-fetch-x-1-abcde --namespace platform says what is missing"},
+		"and after ten minutes it is given up":                     {broken(noNode), 10 * time.Minute, fetcher.JobFailed, "its fetch job does not start: Unschedulable: 0/3 nodes are available: 3 Insufficient memory.; given up after 10m0s"},
+		"one that has started may take its time":                   {broken(runs), 24 * time.Hour, fetcher.JobRunning, ""},
+		"also where its pods were not looked at, for one is ready": {ready, 24 * time.Hour, fetcher.JobRunning, ""},
+		"one that waits in a queue of the cluster's may wait":      {queued, 24 * time.Hour, fetcher.JobRunning, "its fetch job does not start: a queue of the cluster's has not let it begin"},
+		"there is none":                                            {cluster.Snapshot{}, 0, fetcher.JobGone, ""},
+		"it works":                                                 {cluster.Snapshot{Job: template()}, 0, fetcher.JobRunning, ""},
+		"it suspends nothing by itself":                            {cluster.Snapshot{Job: with(batchv1.JobSuspended, "")}, 0, fetcher.JobRunning, ""},
+		"it has worked":                                            {cluster.Snapshot{Job: with(batchv1.JobComplete, "")}, time.Hour, fetcher.JobSucceeded, ""},
+		"it failed without words":                                  {cluster.Snapshot{Job: with(batchv1.JobFailed, "late")}, 0, fetcher.JobFailed, "R: late"},
+		"it failed with last words":                                {cluster.Snapshot{Job: with(batchv1.JobFailed, "late"), Pods: []corev1.Pod{words}}, 0, fetcher.JobFailed, "no store"},
 	} {
-		if stage, why := fetcher.Look(tt.seen, tt.long); stage != tt.stage || why != tt.why {
+		if stage, why := fetcher.JobStatus(tt.seen, tt.long); stage != tt.stage || why != tt.why {
 			t.Errorf("%s: %v %q, want %v %q", name, stage, why, tt.stage, tt.why)
 		}
 	}

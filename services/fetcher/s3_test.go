@@ -38,7 +38,7 @@ import (
 type cloud struct {
 	*s3bed.Server
 
-	line  *httptest.Server
+	proxy *httptest.Server
 	api   *s3.Client
 	reads atomic.Int64 // of objects
 	moved atomic.Int64 // bytes of them
@@ -57,8 +57,8 @@ func newCloud(tb testing.TB) *cloud {
 		ModifyResponse: c.count,
 		ErrorHandler:   func(w http.ResponseWriter, _ *http.Request, _ error) { w.WriteHeader(http.StatusBadGateway) },
 	}
-	c.line = httptest.NewServer(proxy)
-	tb.Cleanup(c.line.Close)
+	c.proxy = httptest.NewServer(proxy)
+	tb.Cleanup(c.proxy.Close)
 	c.api = s3.New(s3.Options{
 		BaseEndpoint: aws.String(c.Endpoint), Region: c.Region, UsePathStyle: true,
 		Credentials: credentials.NewStaticCredentialsProvider(c.AccessKey, c.SecretKey, ""),
@@ -94,15 +94,15 @@ func (c *counted) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// world returns a world whose fetchers read from the cloud.
-func (c *cloud) world(tb testing.TB, change func(*bucket.Settings)) *world {
+// fixture returns a world whose fetchers read from the cloud.
+func (c *cloud) fixture(tb testing.TB, change func(*bucket.Settings)) *fixture {
 	tb.Helper()
 	dir := tb.TempDir()
 	id, key := filepath.Join(dir, "id"), filepath.Join(dir, "key")
 	if err := errors.Join(os.WriteFile(id, []byte(c.AccessKey+"\n"), 0o600), os.WriteFile(key, []byte(c.SecretKey+"\n"), 0o600)); err != nil {
 		tb.Fatal(err)
 	}
-	s := bucket.Settings{S3: bucket.S3{Endpoint: c.line.URL, Region: c.Region, PathStyle: true, AccessKeyFile: id, SecretKeyFile: key}}
+	s := bucket.Settings{S3: bucket.S3{Endpoint: c.proxy.URL, Region: c.Region, PathStyle: true, AccessKeyFile: id, SecretKeyFile: key}}
 	if change != nil {
 		change(&s)
 	}
@@ -110,7 +110,7 @@ func (c *cloud) world(tb testing.TB, change func(*bucket.Settings)) *world {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	w := newWorld(tb)
+	w := newFixture(tb)
 	w.buckets = fetcher.OpenBuckets(o)
 	return w
 }
@@ -126,21 +126,21 @@ func (c *cloud) put(tb testing.TB, key string, content []byte) {
 func (c *cloud) putParts(tb testing.TB, key string, parts ...[]byte) (etag string) {
 	tb.Helper()
 	name := "cats"
-	begun, err := c.api.CreateMultipartUpload(tb.Context(), &s3.CreateMultipartUploadInput{Bucket: &name, Key: &key})
+	upload, err := c.api.CreateMultipartUpload(tb.Context(), &s3.CreateMultipartUploadInput{Bucket: &name, Key: &key})
 	if err != nil {
 		tb.Fatal(err)
 	}
 	var done []types.CompletedPart
 	for i, p := range parts {
 		n := aws.Int32(int32(i + 1))
-		up, err := c.api.UploadPart(tb.Context(), &s3.UploadPartInput{Bucket: &name, Key: &key, UploadId: begun.UploadId, PartNumber: n, Body: bytes.NewReader(p)})
+		up, err := c.api.UploadPart(tb.Context(), &s3.UploadPartInput{Bucket: &name, Key: &key, UploadId: upload.UploadId, PartNumber: n, Body: bytes.NewReader(p)})
 		if err != nil {
 			tb.Fatal(err)
 		}
 		done = append(done, types.CompletedPart{ETag: up.ETag, PartNumber: n, ChecksumCRC32: up.ChecksumCRC32})
 	}
 	end, err := c.api.CompleteMultipartUpload(tb.Context(), &s3.CompleteMultipartUploadInput{
-		Bucket: &name, Key: &key, UploadId: begun.UploadId, MultipartUpload: &types.CompletedMultipartUpload{Parts: done},
+		Bucket: &name, Key: &key, UploadId: upload.UploadId, MultipartUpload: &types.CompletedMultipartUpload{Parts: done},
 	})
 	if err != nil {
 		tb.Fatal(err)
@@ -158,28 +158,28 @@ func TestObjectsOfS3AreFetchedAndRevalidated(t *testing.T) {
 		t.Fatalf("the server made %s of two parts", etag)
 	}
 	c.put(t, "empty", nil)
-	w := c.world(t, nil)
+	w := c.fixture(t, nil)
 	p := w.start(t, quick())
 	sources := []data{{src: "s3://cats/a/small file+%"}, {src: "s3://cats/a/big"}, {src: "s3://cats/empty"}}
-	p.Say(ask("r1", sources...))
-	got := p.fetched(t, "r1")
+	p.PublishAndWait(runWith("r1", sources...))
+	got := p.waitFetched(t, "r1")
 	for i, want := range [][]byte{small, big, nil} {
 		if !bytes.Equal(want, w.content(t, got[i])) || got[i].Unpack {
 			t.Errorf("%s: other bytes came", sources[i].src)
 		}
 	}
 	before := c.reads.Load()
-	p.Say(ask("r2", sources...))
-	p.fetched(t, "r2")
+	p.PublishAndWait(runWith("r2", sources...))
+	p.waitFetched(t, "r2")
 	if after := c.reads.Load(); after != before {
 		t.Errorf("what has not changed was read again, %d times", after-before)
 	}
 	c.putParts(t, "a/big", big[1<<20:6<<20], small)
-	p.Say(ask("r3", sources[1]))
-	if got := w.content(t, p.fetched(t, "r3")[0]); string(got[len(got)-4:]) != "dogs" {
+	p.PublishAndWait(runWith("r3", sources[1]))
+	if got := w.content(t, p.waitFetched(t, "r3")[0]); string(got[len(got)-4:]) != "dogs" {
 		t.Error("what has changed was not read again")
 	}
-	w.clean(t)
+	w.waitClean(t)
 }
 
 func TestAnObjectOfS3IsResumedWhereItIsCut(t *testing.T) {
@@ -187,11 +187,11 @@ func TestAnObjectOfS3IsResumedWhereItIsCut(t *testing.T) {
 	c.Bucket(t, "cats")
 	big := bytesOf(1, 24<<20)
 	c.put(t, "big", big)
-	w := c.world(t, nil)
+	w := c.fixture(t, nil)
 	c.cuts.Store(5)
 	p := w.start(t, quick())
-	p.Say(ask("r1", data{src: "s3://cats/big", sha256: sha256Of(big)}))
-	if !bytes.Equal(big, w.content(t, p.fetched(t, "r1")[0])) {
+	p.PublishAndWait(runWith("r1", data{src: "s3://cats/big", sha256: sha256Of(big)}))
+	if !bytes.Equal(big, w.content(t, p.waitFetched(t, "r1")[0])) {
 		t.Error("other bytes came")
 	}
 	if moved := c.moved.Load(); moved > 24<<20*12/10 {
@@ -211,29 +211,29 @@ func TestAPrefixOfS3IsFetchedAsAFolder(t *testing.T) {
 	want["big"] = string(bytesOf(3, 5<<20))
 	c.put(t, "set/big", []byte(want["big"]))
 	c.put(t, "settings", []byte("not in it"))
-	w := c.world(t, nil)
+	w := c.fixture(t, nil)
 	p := w.start(t, quick())
-	list := listOf(want)
-	p.Say(ask("r1", data{src: "s3://cats/set/", sha256: list}, data{src: "s3://cats/set"}))
-	got := p.fetched(t, "r1")
+	list := folderDigest(want)
+	p.PublishAndWait(runWith("r1", data{src: "s3://cats/set/", sha256: list}, data{src: "s3://cats/set"}))
+	got := p.waitFetched(t, "r1")
 	if !got[0].Unpack || got[0].Object != got[1].Object {
 		t.Errorf("fetched %+v", got)
 	}
-	if files := untar(t, w.content(t, got[0])); len(files) != len(want) || listOf(files) != list {
+	if files := untar(t, w.content(t, got[0])); len(files) != len(want) || folderDigest(files) != list {
 		t.Errorf("%d files came, want %d", len(files), len(want))
 	}
 	before := c.reads.Load()
-	p.Say(ask("r2", data{src: "s3://cats/set/", sha256: list}, data{src: "s3://cats/set"}))
-	p.fetched(t, "r2")
+	p.PublishAndWait(runWith("r2", data{src: "s3://cats/set/", sha256: list}, data{src: "s3://cats/set"}))
+	p.waitFetched(t, "r2")
 	if after := c.reads.Load(); after != before {
 		t.Errorf("what has not changed was read again, %d times", after-before)
 	}
 	c.put(t, "set/new", []byte("new"))
-	p.Say(ask("r3", data{src: "s3://cats/set"}))
-	if files := untar(t, w.content(t, p.fetched(t, "r3")[0])); files["new"] != "new" {
+	p.PublishAndWait(runWith("r3", data{src: "s3://cats/set"}))
+	if files := untar(t, w.content(t, p.waitFetched(t, "r3")[0])); files["new"] != "new" {
 		t.Error("what has changed was not read again")
 	}
-	w.clean(t)
+	w.waitClean(t)
 }
 
 func TestWhatS3Refuses(t *testing.T) {
@@ -255,7 +255,7 @@ func TestWhatS3Refuses(t *testing.T) {
 		"a prefix that is not there":             {src: data{src: "s3://cats/b/"}, reason: event.FetchFailed, want: `has no object "b/", and none below it`},
 		"a bucket that is not there":             {src: data{src: "s3://dogs/a"}, reason: event.FetchFailed, want: `there is no bucket "dogs"`},
 		"all of a bucket that is not there":      {src: data{src: "s3://dogs"}, reason: event.FetchFailed, want: `there is no bucket "dogs"`},
-		"another sha256 of a folder":             {src: data{src: "s3://cats/dir/", sha256: sha256Of(nil)}, reason: event.ChecksumMismatch, want: "has sha256 " + listOf(map[string]string{"a": "x"})},
+		"another sha256 of a folder":             {src: data{src: "s3://cats/dir/", sha256: sha256Of(nil)}, reason: event.ChecksumMismatch, want: "has sha256 " + folderDigest(map[string]string{"a": "x"})},
 		"an md5 of a folder":                     {src: data{src: "s3://cats/dir/", md5: md5Of(nil)}, reason: event.ChecksumMismatch, want: "has md5 none, for it is a folder"},
 		"credentials that nobody knows":          {change: func(s *bucket.Settings) { s.S3.AccessKeyFile = other }, src: data{src: "s3://cats/a"}, reason: event.FetchFailed, want: "the platform is not let in"},
 		"a secret that is not the one":           {change: func(s *bucket.Settings) { s.S3.SecretKeyFile = other }, src: data{src: "s3://cats/a"}, reason: event.FetchFailed, want: "the platform is not let in"},
@@ -265,18 +265,18 @@ func TestWhatS3Refuses(t *testing.T) {
 		"a private endpoint that is not allowed": {change: func(s *bucket.Settings) { s.S3.Endpoint = "http://10.0.0.1" }, src: data{src: "s3://cats/a"}, reason: event.SourceRefused, want: "is not public"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w, s := c.world(t, tt.change), quick()
+			w, s := c.fixture(t, tt.change), quick()
 			s.Sources.Buckets = []string{"s3://cats", "s3://dogs"}
 			p := w.start(t, s)
-			p.Say(ask("r1", tt.src))
-			got := p.finished(t, "r1")
+			p.PublishAndWait(runWith("r1", tt.src))
+			got := p.waitFinished(t, "r1")
 			if got.Reason != tt.reason || !strings.Contains(got.Message, tt.want) {
 				t.Errorf("finished %s: %s\nwant %s: %s", got.Reason, got.Message, tt.reason, tt.want)
 			}
-			if strings.Contains(got.Message, c.SecretKey) || strings.Contains(strings.Join(p.said(), " "), c.SecretKey) {
+			if strings.Contains(got.Message, c.SecretKey) || strings.Contains(strings.Join(p.statusMessages(), " "), c.SecretKey) {
 				t.Errorf("a secret is told: %s", got.Message)
 			}
-			w.clean(t)
+			w.waitClean(t)
 		})
 	}
 }
@@ -284,7 +284,7 @@ func TestWhatS3Refuses(t *testing.T) {
 // BenchmarkS3Folder compares a run's way from submitted to fetched, for a prefix
 // of small objects, with a plain copy of as many at once. S3_FILES says how many.
 // A folder comes with so many files a second, over those of a plain copy.
-const leastRate = 0.8
+const minRate = 0.8
 
 // TestAFolderOfManyFilesKeepsItsBar compares, where BAI_BARS says so, how fast a
 // folder of 10,000 files (S3_FILES) comes from a server of S3's protocol with a
@@ -301,7 +301,7 @@ func TestAFolderOfManyFilesKeepsItsBar(t *testing.T) {
 	c := newCloud(t)
 	c.Bucket(t, "cats")
 	each(16, n, func(i int) { c.put(t, fmt.Sprintf("set/%03d/%d", i%100, i), bytesOf(byte(i), 4096)) })
-	w := c.world(t, func(s *bucket.Settings) { s.S3.Endpoint = c.Endpoint })
+	w := c.fixture(t, func(s *bucket.Settings) { s.S3.Endpoint = c.Endpoint })
 	p := w.start(t, quick())
 	var plain, fetched []time.Duration
 	for i := range turns {
@@ -310,18 +310,18 @@ func TestAFolderOfManyFilesKeepsItsBar(t *testing.T) {
 		plain = append(plain, time.Since(began))
 		began = time.Now()
 		run := fmt.Sprint("r", i)
-		p.Say(ask(run, data{src: "s3://cats/set/"}))
-		got := p.fetched(t, run)
+		p.PublishAndWait(runWith(run, data{src: "s3://cats/set/"}))
+		got := p.waitFetched(t, run)
 		fetched = append(fetched, time.Since(began))
-		if err := w.forget(t, got[0]); err != nil {
+		if err := w.deleteFetched(t, got[0]); err != nil {
 			t.Fatal(err)
 		}
 	}
 	best := slices.Min(plain).Seconds() / slices.Min(fetched).Seconds()
 	t.Logf("%d files: plain %.0f/s, fetcher %.0f/s: %.2f of the rate (of the best of %d turns each; plain %v, fetcher %v)",
 		n, float64(n)/slices.Min(plain).Seconds(), float64(n)/slices.Min(fetched).Seconds(), best, turns, plain, fetched)
-	if best < leastRate {
-		t.Errorf("%.2f of the rate of a plain copy, want %.1f at least", best, leastRate)
+	if best < minRate {
+		t.Errorf("%.2f of the rate of a plain copy, want %.1f at least", best, minRate)
 	}
 }
 
@@ -379,8 +379,8 @@ func each(at, n int, do func(i int)) {
 	all.Wait()
 }
 
-// listOf is the digest of a folder with these files.
-func listOf(files map[string]string) string {
+// folderDigest is the digest of a folder with these files.
+func folderDigest(files map[string]string) string {
 	var list strings.Builder
 	names := make([]string, 0, len(files))
 	for name := range files {

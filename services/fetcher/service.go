@@ -32,27 +32,27 @@ import (
 // Settings are what an operator may choose. The zero value works, for sources
 // on the Internet.
 type Settings struct {
-	Transfers int             `toml:"transfers"` // at once in this process; zero means 4
-	Lease     time.Duration   `toml:"lease"`     // after which another process takes over a transfer whose holder died; zero means 10 s
-	Look      time.Duration   `toml:"look"`      // between two looks at cancel marks and other processes' orders; zero means 1 s
-	Sources   source.Settings `toml:"sources"`
+	Downloads    int             `toml:"transfers"` // at once in this process; zero means 4
+	Lease        time.Duration   `toml:"lease"`     // after which another process takes over a transfer whose holder died; zero means 10 s
+	PollInterval time.Duration   `toml:"look"`      // between two looks at cancel marks and other processes' orders; zero means 1 s
+	Sources      source.Settings `toml:"sources"`
 
-	MaxStored int64         `toml:"max_stored"` // bytes that are kept, as far as no run needs more; zero means no limit
-	MaxUnused time.Duration `toml:"max_unused"` // since data were last used by a run; zero means no limit
-	Sweep     time.Duration `toml:"sweep"`      // between two looks at what need not be kept; zero means 10 min
-	Keep      time.Duration `toml:"keep"`       // how long after a run's end it is remembered what was fetched for it; zero means 1 h
+	MaxStored       int64         `toml:"max_stored"` // bytes that are kept, as far as no run needs more; zero means no limit
+	MaxUnused       time.Duration `toml:"max_unused"` // since data were last used by a run; zero means no limit
+	SweepInterval   time.Duration `toml:"sweep"`      // between two looks at what need not be kept; zero means 10 min
+	EndingRetention time.Duration `toml:"keep"`       // how long after a run's end it is remembered what was fetched for it; zero means 1 h
 }
 
 // Validate names every setting at fault.
 func (s Settings) Validate() error {
 	var errs []error
-	if s.Transfers < 0 {
+	if s.Downloads < 0 {
 		errs = append(errs, errors.New("transfers: must not be negative"))
 	}
-	if s.MaxStored < 0 || s.MaxUnused < 0 || s.Sweep < 0 || s.Keep < 0 {
+	if s.MaxStored < 0 || s.MaxUnused < 0 || s.SweepInterval < 0 || s.EndingRetention < 0 {
 		errs = append(errs, errors.New("max_stored, max_unused, sweep, keep: must not be negative"))
 	}
-	if s.Lease < 0 || s.Look < 0 {
+	if s.Lease < 0 || s.PollInterval < 0 {
 		errs = append(errs, errors.New("lease, look: must not be negative"))
 	}
 	if err := errors.Join(append(errs, s.Sources.Validate())...); err != nil {
@@ -65,7 +65,7 @@ func (s Settings) Validate() error {
 type Bus interface {
 	// Consume returns the part that hands what step hears to step, and carries
 	// on what step answers. Parts of one group share the events.
-	Consume(group string, step service.Step) service.Part
+	Consume(group string, step service.Step) service.Runnable
 	// Publish says events that follow from no event that is being handled.
 	Publish(ctx context.Context, events ...event.Event) error
 }
@@ -79,10 +79,10 @@ type Store interface {
 	Run(ctx context.Context, id string) (store.Run, error)
 }
 
-// Shelf shows what the object store has, and has room for.
-type Shelf interface {
+// ObjectReader shows what the object store has, and has room for.
+type ObjectReader interface {
 	// Items tells of all objects. It ends after an error.
-	Items(ctx context.Context) iter.Seq2[store.Item, error]
+	Items(ctx context.Context) iter.Seq2[store.BucketObject, error]
 	// Open opens an object for reading, or says store.ErrNotFound.
 	Open(ctx context.Context, key string) (io.ReadCloser, error)
 	// Space says what there is room for, as far as that is known.
@@ -91,7 +91,7 @@ type Shelf interface {
 
 // Objects is the object store.
 type Objects interface {
-	Shelf
+	ObjectReader
 
 	// Put stores under a new key what fill writes, all of it or nothing, and
 	// says its size and sums; MD5 only if asked. Size is -1 if it is not known.
@@ -113,13 +113,13 @@ type Deps struct {
 	Buckets      source.OpenBucket     // opens the buckets of clouds; nil where none are read
 	Repositories source.OpenRepository // opens those of git; nil where none are read
 
-	Jobs Jobs         // does the transfers; nil: this process does
-	Job  *batchv1.Job // what each of them is made from (see CheckJob); where Jobs is not nil
+	Jobs        Jobs         // does the transfers; nil: this process does
+	JobTemplate *batchv1.Job // what each of them is made from (see CheckJob); where Jobs is not nil
 }
 
 // New returns the parts of the service, by name. The names are unique among all
 // services, so that one process can run several.
-func New(s Settings, d Deps) (map[string]service.Part, error) {
+func New(s Settings, d Deps) (map[string]service.Runnable, error) {
 	if err := s.Validate(); err != nil {
 		return nil, err
 	}
@@ -129,22 +129,22 @@ func New(s Settings, d Deps) (map[string]service.Part, error) {
 	}
 	sources.ReadBuckets(d.Buckets)
 	sources.ReadRepositories(d.Repositories)
-	f := &fetcher{settings: s.orDefault(), deps: d, sources: sources, board: newBoard(), holder: rand.Text()}
-	stock := &Stock{fetcher: f}
-	return map[string]service.Part{
-		"fetcher/submitted": d.Bus.Consume("fetcher", service.On(f.submitted)),
-		"fetcher/commands":  d.Bus.Consume("fetcher", service.On(f.command)),
-		"fetcher/orders":    f.orders,
+	f := &fetcher{settings: s.orDefault(), deps: d, sources: sources, scheduler: newScheduler(), holder: rand.Text()}
+	stock := &DatasetCache{fetcher: f}
+	return map[string]service.Runnable{
+		"fetcher/submitted": d.Bus.Consume("fetcher", service.On(f.handleSubmitted)),
+		"fetcher/commands":  d.Bus.Consume("fetcher", service.On(f.handleCommand)),
+		"fetcher/orders":    f.runOrders,
 		"fetcher/sweep":     stock.sweep,
 	}, nil
 }
 
 // orDefault returns the settings with what the zero values mean.
 func (s Settings) orDefault() Settings {
-	s.Transfers = cmp.Or(s.Transfers, 4)
+	s.Downloads = cmp.Or(s.Downloads, 4)
 	s.Lease = cmp.Or(s.Lease, 10*time.Second)
-	s.Look = cmp.Or(s.Look, time.Second)
-	s.Sweep = cmp.Or(s.Sweep, 10*time.Minute)
-	s.Keep = cmp.Or(s.Keep, time.Hour)
+	s.PollInterval = cmp.Or(s.PollInterval, time.Second)
+	s.SweepInterval = cmp.Or(s.SweepInterval, 10*time.Minute)
+	s.EndingRetention = cmp.Or(s.EndingRetention, time.Hour)
 	return s
 }

@@ -26,7 +26,7 @@ func DoTask(ctx context.Context, s Settings, d Deps, key string) error {
 	sources.ReadBuckets(d.Buckets)
 	sources.ReadRepositories(d.Repositories)
 	defer sources.Close()
-	f := &fetcher{settings: s.orDefault(), deps: d, sources: sources, board: newBoard(), holder: rand.Text()}
+	f := &fetcher{settings: s.orDefault(), deps: d, sources: sources, scheduler: newScheduler(), holder: rand.Text()}
 	t, version, err := store.Get[Task](ctx, d.Store, store.KindOrder, taskKey(key))
 	if errors.Is(err, store.ErrNotFound) {
 		return nil
@@ -34,8 +34,8 @@ func DoTask(ctx context.Context, s Settings, d Deps, key string) error {
 	if err != nil {
 		return fmt.Errorf("read task %s: %w", key, err)
 	}
-	w := &worker{fetcher: f, key: key, task: t, version: version, job: f.board.job(t.Source)}
-	w.job.wait(key, t.Asked)
+	w := &worker{fetcher: f, key: key, task: t, version: version, download: f.scheduler.downloadFor(t.Source)}
+	w.download.addRun(key, t.RequestedAt)
 	return w.run(ctx)
 }
 
@@ -43,24 +43,24 @@ func DoTask(ctx context.Context, s Settings, d Deps, key string) error {
 type worker struct {
 	*fetcher
 
-	key     string
-	task    Task
-	version int64
-	job     *job
+	key      string
+	task     Task
+	version  int64
+	download *download
 }
 
 // run transfers, as often as another process that did so before still holds the
 // lease, or has just died.
 func (w *worker) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
-	var telling sync.WaitGroup
-	defer telling.Wait()
+	var reporter sync.WaitGroup
+	defer reporter.Wait()
 	defer cancel(nil)
-	telling.Go(func() { w.tell(ctx, cancel) })
+	reporter.Go(func() { w.reportProgress(ctx, cancel) })
 	for {
-		err := w.transfer(ctx, w.job)
-		if Full(err) {
-			return errors.Join(err, w.full(ctx, cancel))
+		err := w.downloadSource(ctx, w.download)
+		if IsNoSpace(err) {
+			return errors.Join(err, w.reportNoSpace(ctx, cancel))
 		}
 		if errors.Is(context.Cause(ctx), errUnwanted) {
 			return nil
@@ -71,15 +71,15 @@ func (w *worker) run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-time.After(w.settings.Look):
+		case <-time.After(w.settings.PollInterval):
 		}
 	}
 }
 
-// tell writes how far the transfer has come, as often as anybody looks, and
+// reportProgress writes how far the transfer has come, as often as anybody looks, and
 // cancels it once nobody does.
-func (w *worker) tell(ctx context.Context, cancel context.CancelCauseFunc) {
-	tick := time.NewTicker(w.settings.Look)
+func (w *worker) reportProgress(ctx context.Context, cancel context.CancelCauseFunc) {
+	tick := time.NewTicker(w.settings.PollInterval)
 	defer tick.Stop()
 	for {
 		select {
@@ -87,7 +87,7 @@ func (w *worker) tell(ctx context.Context, cancel context.CancelCauseFunc) {
 			return
 		case <-tick.C:
 		}
-		w.task.Done, w.task.Total, w.task.Why = w.board.come(w.job)
+		w.task.Done, w.task.Total, w.task.WaitReason = w.scheduler.progressOf(w.download)
 		version, err := store.Replace(ctx, w.deps.Store, store.KindOrder, taskKey(w.key), w.version, w.task)
 		switch {
 		case err == nil:
@@ -99,15 +99,15 @@ func (w *worker) tell(ctx context.Context, cancel context.CancelCauseFunc) {
 	}
 }
 
-// full says that there is no space: whoever supervises makes some.
-func (w *worker) full(ctx context.Context, cancel context.CancelCauseFunc) error {
+// reportNoSpace says that there is no space: whoever supervises makes some.
+func (w *worker) reportNoSpace(ctx context.Context, cancel context.CancelCauseFunc) error {
 	cancel(nil)
 	ctx, done := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer done()
 	t, version, err := store.Get[Task](ctx, w.deps.Store, store.KindOrder, taskKey(w.key))
 	if err == nil {
-		t.Full = true
-		t.Done, t.Total, _ = w.board.come(w.job)
+		t.StoreFull = true
+		t.Done, t.Total, _ = w.scheduler.progressOf(w.download)
 		_, err = store.Replace(ctx, w.deps.Store, store.KindOrder, taskKey(w.key), version, t)
 	}
 	return err

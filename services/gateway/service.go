@@ -19,16 +19,16 @@ import (
 	"github.com/benchmark-ai/bai/descriptors"
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 	"github.com/benchmark-ai/bai/services/gateway/api"
+	"github.com/benchmark-ai/bai/services/gateway/archive"
 	"github.com/benchmark-ai/bai/services/gateway/artifact"
+	"github.com/benchmark-ai/bai/services/gateway/bundle"
+	"github.com/benchmark-ai/bai/services/gateway/catalog"
 	"github.com/benchmark-ai/bai/services/gateway/data"
-	"github.com/benchmark-ai/bai/services/gateway/intake"
 	"github.com/benchmark-ai/bai/services/gateway/preflight"
-	"github.com/benchmark-ai/bai/services/gateway/record"
+	"github.com/benchmark-ai/bai/services/gateway/projection"
 	"github.com/benchmark-ai/bai/services/gateway/rest"
 	"github.com/benchmark-ai/bai/services/gateway/schedule"
-	"github.com/benchmark-ai/bai/services/gateway/script"
-	"github.com/benchmark-ai/bai/services/gateway/shelf"
-	"github.com/benchmark-ai/bai/services/gateway/transfer"
+	"github.com/benchmark-ai/bai/services/gateway/submit"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/service"
 	"github.com/benchmark-ai/bai/services/internal/store"
@@ -36,28 +36,28 @@ import (
 
 // Settings are what an operator may choose. The zero value works.
 type Settings struct {
-	Intake intake.Settings `toml:"intake"`
-	Record record.Settings `toml:"record"`
-	API    api.Settings    `toml:"api"`
+	Submit     submit.Settings     `toml:"intake"`
+	Projection projection.Settings `toml:"record"`
+	API        api.Settings        `toml:"api"`
 
 	REST        rest.Settings      `toml:"rest"`
-	Descriptors shelf.Settings     `toml:"descriptors"`
+	Descriptors catalog.Settings   `toml:"descriptors"`
 	Artifacts   artifact.Settings  `toml:"artifacts"`
-	Scripts     script.Settings    `toml:"scripts"`
+	Scripts     bundle.Settings    `toml:"scripts"`
 	Preflight   preflight.Settings `toml:"preflight"`
 	Schedules   schedule.Settings  `toml:"schedules"`
 }
 
 // Validate names every setting at fault.
 func (s Settings) Validate() error {
-	return errors.Join(s.Intake.Validate(), s.Record.Validate(), s.API.Validate(), s.REST.Validate(), s.Artifacts.Validate(), s.Scripts.Validate(), s.Schedules.Validate())
+	return errors.Join(s.Submit.Validate(), s.Projection.Validate(), s.API.Validate(), s.REST.Validate(), s.Artifacts.Validate(), s.Scripts.Validate(), s.Schedules.Validate())
 }
 
 // Bus carries events.
 type Bus interface {
 	// Consume returns the part that hands what step hears to step, and carries
 	// on what step answers. Parts of one group share the events.
-	Consume(group string, step service.Step) service.Part
+	Consume(group string, step service.Step) service.Runnable
 	// Publish returns when the events are kept for all who hear them. With an
 	// error some of them may be.
 	Publish(ctx context.Context, events ...event.Event) error
@@ -68,91 +68,91 @@ type Store interface {
 	store.Docs
 	store.Lister
 	store.Runs
-	Written
+	StreamStore
 }
 
-// Written is what runs wrote, and how to follow it.
-type Written interface {
+// StreamStore is what runs wrote, and how to follow it.
+type StreamStore interface {
 	store.Streams
 	store.Notifier
 }
 
 // Deps are what the service needs from others.
 type Deps struct {
-	Bus       Bus
-	Store     Store
-	Listener  net.Listener                     // where the API is served, over gRPC and HTTP
-	Objects   Objects                          // where files that runs leave, and code that is sent along with them, lie; nil: none are kept
-	Source    shelf.Source                     // reads descriptors that lie elsewhere; nil: none are read
-	Parser    descriptors.Parser               // by which descriptors are judged: that of the executor's settings
-	Renderer  api.Renderer                     // nil: nothing is rendered
-	Preflight preflight.Deps                   // what runs are held against before they begin; without a Cluster nobody is told
-	Stock     Stock                            // what the object store holds; nil: nobody may look after it here
-	Token     func(run string) string          // the right to speak for a run; nil: nobody has it
-	OpenAPI   []byte                           // the description of what is served over HTTP
-	Room      func() string                    // says why there is no room for another run; nil: there always is
-	Sync      func(ctx context.Context) error  // returns when what was stored before survives a power cut; nil: it does at once
-	Entropy   io.Reader                        // crypto/rand.Reader but in tests
-	Ready     func(ctx context.Context) error  // why calls would fail now; nil means they never would
-	Notes     func(ctx context.Context) string // what who asks for readiness is to know, empty for nothing; nil: there is never anything
-	Version   api.Version
-	Log       *zap.Logger
+	Bus          Bus
+	Store        Store
+	Listener     net.Listener                     // where the API is served, over gRPC and HTTP
+	Objects      Objects                          // where files that runs leave, and code that is sent along with them, lie; nil: none are kept
+	Source       catalog.Source                   // reads descriptors that lie elsewhere; nil: none are read
+	Parser       descriptors.Parser               // by which descriptors are judged: that of the executor's settings
+	Renderer     api.Renderer                     // nil: nothing is rendered
+	Preflight    preflight.Deps                   // what runs are held against before they begin; without a Cluster nobody is told
+	DatasetCache DatasetCache                     // what the object store holds; nil: nobody may look after it here
+	Token        func(run string) string          // the right to speak for a run; nil: nobody has it
+	OpenAPI      []byte                           // the description of what is served over HTTP
+	StorageFull  func() string                    // says why there is no room for another run; nil: there always is
+	Sync         func(ctx context.Context) error  // returns when what was stored before survives a power cut; nil: it does at once
+	Entropy      io.Reader                        // crypto/rand.Reader but in tests
+	Ready        func(ctx context.Context) error  // why calls would fail now; nil means they never would
+	Notes        func(ctx context.Context) string // what who asks for readiness is to know, empty for nothing; nil: there is never anything
+	Version      api.Version
+	Log          *zap.Logger
 }
 
 // Objects keeps content.
 type Objects interface {
 	artifact.Objects
-	script.Objects
+	bundle.Objects
 	rest.Objects
 }
 
-// Stock is what the object store holds, and how it comes to hold more.
-type Stock interface {
-	data.Stock
+// DatasetCache is what the object store holds, and how it comes to hold more.
+type DatasetCache interface {
+	data.Cache
 	data.Prefetcher
 }
 
 // New returns the parts of the service, by name. The names are unique among
 // all services, so that one process can run several.
-func New(s Settings, d Deps) map[string]service.Part {
-	scripts := script.New(s.Scripts, d.Objects, d.Store, time.Now)
-	in := intake.New(s.Intake, intake.Deps{Store: d.Store, Bus: d.Bus, Scripts: scripts, Parser: d.Parser, IDs: intake.NewIDs(d.Entropy), Room: d.Room, Sync: d.Sync, Now: time.Now, Log: d.Log})
-	schedules := schedule.New(s.Schedules, schedule.Deps{Store: d.Store, Intake: in, Code: in, Bus: d.Bus, Holder: rand.Text(), Now: time.Now, Log: d.Log})
-	calendar := schedule.NewServer(schedules)
+func New(s Settings, d Deps) map[string]service.Runnable {
+	scripts := bundle.New(s.Scripts, d.Objects, d.Store, time.Now)
+	submitter := submit.New(s.Submit, submit.Deps{Store: d.Store, Bus: d.Bus, Scripts: scripts, Parser: d.Parser, IDs: submit.NewIDs(d.Entropy), StorageFull: d.StorageFull, Sync: d.Sync, Now: time.Now, Log: d.Log})
+	schedules := schedule.New(s.Schedules, schedule.Deps{Store: d.Store, Submitter: submitter, Scripts: submitter, Bus: d.Bus, Holder: rand.Text(), Now: time.Now, Log: d.Log})
+	scheduleServer := schedule.NewServer(schedules)
 	files := artifact.New(s.Artifacts, d.Objects, d.Store, time.Now)
 	server := api.New(s.API, api.Deps{
-		Intake: in, Store: d.Store, Shelf: shelf.New(s.Descriptors, d.Store, d.Source, d.Parser, time.Now), Renderer: d.Renderer, Artifacts: files,
-		Preflight: foresee(s.Preflight, d.Preflight), Parser: d.Parser,
-		Transfer: transfer.New(transfer.Deps{Store: d.Store, Room: d.Room, Artifacts: files, Names: in, Version: d.Version.Version, Now: time.Now}),
-		Scripts:  scripts, Data: look(d.Stock), Schedules: calendar, Schedule: calendar.Schedule, Ready: d.Ready, Version: d.Version, Log: d.Log,
+		Submitter: submitter, Store: d.Store, Catalog: catalog.New(s.Descriptors, d.Store, d.Source, d.Parser, time.Now), Renderer: d.Renderer, Artifacts: files,
+		Preflight: newPreflight(s.Preflight, d.Preflight), Parser: d.Parser,
+		Archiver: archive.New(archive.Deps{Store: d.Store, StorageFull: d.StorageFull, Artifacts: files, Names: submitter, Version: d.Version.Version, Now: time.Now}),
+		Scripts:  scripts, Data: newDataServer(d.DatasetCache), Schedules: scheduleServer, PutSchedule: scheduleServer.PutSchedule, Ready: d.Ready, Version: d.Version, Log: d.Log,
 	})
 	http2, others, split := rest.Split(s.REST, d.Listener)
-	inside := rest.NewInside()
-	parts := map[string]service.Part{
-		"gateway/outbox":    in.Run,
+	inProcess := rest.NewInProcessListener()
+	parts := map[string]service.Runnable{
+		"gateway/outbox":    submitter.RunOutboxRelay,
 		"gateway/schedules": schedules.Run,
-		"gateway/reconcile": record.NewReconciler(s.Record, d.Store, d.Bus, d.Log).Run,
+		"gateway/reconcile": projection.NewReconciler(s.Projection, d.Store, d.Bus, d.Log).Run,
 		"gateway/port":      split,
-		"gateway/api":       server.Serve(http2, inside),
-		"gateway/rest":      rest.Serve(s.REST, rest.Deps{API: inside, Files: files, Scripts: scripts, Objects: d.Objects, Runs: d.Store, Token: d.Token, Ready: d.Ready, Notes: d.Notes, OpenAPI: d.OpenAPI, Log: d.Log}, others),
+		"gateway/api":       server.Serve(http2, inProcess),
+		"gateway/rest":      rest.Serve(s.REST, rest.Deps{API: inProcess, Files: files, Scripts: scripts, Objects: d.Objects, Runs: d.Store, Token: d.Token, Ready: d.Ready, Notes: d.Notes, OpenAPI: d.OpenAPI, Log: d.Log}, others),
 	}
-	for _, step := range record.NewRecorder(d.Store).Steps() {
-		parts["gateway/record/"+step.Topic] = d.Bus.Consume("gateway", step)
+	for _, step := range projection.NewProjector(d.Store).Steps() {
+		parts["gateway/projection/"+step.Topic] = d.Bus.Consume("gateway", step)
 	}
 	return parts
 }
 
-// foresee returns who tells whether a run would find what it needs; nil where
+// newPreflight returns who tells whether a run would find what it needs; nil where
 // there is nothing to hold it against.
-func foresee(s preflight.Settings, d preflight.Deps) api.Preflight { //nolint:ireturn // nil is none
+func newPreflight(s preflight.Settings, d preflight.Deps) api.Preflight { //nolint:ireturn // nil is none
 	if d.Cluster == nil || d.Planner == nil {
 		return nil
 	}
 	return preflight.New(s, d)
 }
 
-// look returns who serves what the object store holds; nil where there is none.
-func look(s Stock) baiv1.DataServiceServer { //nolint:ireturn // nil is none
+// newDataServer returns who serves what the object store holds; nil where there is none.
+func newDataServer(s DatasetCache) baiv1.DataServiceServer { //nolint:ireturn // nil is none
 	if s == nil {
 		return nil
 	}

@@ -83,8 +83,8 @@ func open(t *testing.T) *sqlite.Store {
 	return s
 }
 
-// platform is what the other services would say of each submitted run.
-func platform(bus *eventtest.Bus) {
+// fakePlatform is what the other services would say of each submitted run.
+func fakePlatform(bus *eventtest.Bus) {
 	bus.Consume("platform", service.On(func(_ context.Context, sub event.Submitted) ([]event.Event, error) {
 		h := sub.Header
 		return []event.Event{
@@ -99,7 +99,7 @@ func platform(bus *eventtest.Bus) {
 
 func TestARunIsSubmittedWatchedAndOver(t *testing.T) {
 	st, bus := open(t), eventtest.NewBus(t)
-	platform(bus)
+	fakePlatform(bus)
 	client := start(t, gateway.Settings{}, st, bus)
 	var ids []string
 	for range 5 {
@@ -117,12 +117,12 @@ func TestARunIsSubmittedWatchedAndOver(t *testing.T) {
 		}
 	}
 	before := runs(t, st)
-	bus.Heard()
+	bus.TakeLines()
 	bus.Replay()
 	if diff := cmp.Diff(before, runs(t, st)); diff != "" {
 		t.Errorf("replayed:\n%s", diff)
 	}
-	if got := bus.Heard(); len(got) != 0 {
+	if got := bus.TakeLines(); len(got) != 0 {
 		t.Errorf("a replay says %v", got)
 	}
 }
@@ -157,7 +157,7 @@ func runs(t *testing.T, st *sqlite.Store) []store.Run {
 
 func TestARunThatNobodyTakesIsGivenUp(t *testing.T) {
 	s := gateway.Settings{}
-	s.Record.Interval, s.Record.NoProgress = 10*time.Millisecond, 50*time.Millisecond
+	s.Projection.Interval, s.Projection.NoProgress = 10*time.Millisecond, 50*time.Millisecond
 	client := start(t, s, open(t), eventtest.NewBus(t))
 	resp, err := client.SubmitRun(t.Context(), &baiv1.SubmitRunRequest{DescriptorToml: []byte(descriptor)})
 	if err != nil {
@@ -175,9 +175,9 @@ func TestARunThatNobodyTakesIsGivenUp(t *testing.T) {
 func TestTheServiceHasItsParts(t *testing.T) {
 	parts := gateway.New(gateway.Settings{}, gateway.Deps{Bus: eventtest.NewBus(t), Store: open(t), Log: zap.NewNop()})
 	want := []string{
-		"gateway/api", "gateway/outbox", "gateway/port", "gateway/reconcile", "gateway/record/bai.commands", "gateway/record/bai.fetched",
-		"gateway/record/bai.finished", "gateway/record/bai.launched", "gateway/record/bai.retried", "gateway/record/bai.status",
-		"gateway/record/bai.submitted", "gateway/rest", "gateway/schedules",
+		"gateway/api", "gateway/outbox", "gateway/port", "gateway/reconcile", "gateway/projection/bai.commands", "gateway/projection/bai.fetched",
+		"gateway/projection/bai.finished", "gateway/projection/bai.launched", "gateway/projection/bai.retried", "gateway/projection/bai.status",
+		"gateway/projection/bai.submitted", "gateway/rest", "gateway/schedules",
 	}
 	if diff := cmp.Diff(want, slices.Sorted(maps.Keys(parts))); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -204,7 +204,7 @@ func BenchmarkSubmit(b *testing.B) {
 		b.Fatal(err)
 	}
 	client := baiv1.NewRunServiceClient(conn)
-	platform(bus)
+	fakePlatform(bus)
 	for b.Loop() {
 		if _, err := client.SubmitRun(b.Context(), &baiv1.SubmitRunRequest{IdempotencyKey: rand.Text(), DescriptorToml: []byte(descriptor)}); err != nil {
 			b.Fatal(err)

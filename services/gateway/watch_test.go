@@ -50,10 +50,10 @@ func TestAClientThatIsCutAHundredTimesSeesEveryChangeOnce(t *testing.T) {
 	})
 	defer all.Wait()
 	defer stop()
-	change(ctx, t, st, 1)
+	putChange(ctx, t, st, 1)
 	all.Go(func() {
 		for revision := int64(2); revision <= changes && ctx.Err() == nil; revision++ {
-			change(ctx, t, st, revision)
+			putChange(ctx, t, st, revision)
 		}
 	})
 	p := newProxy(t, l.Addr().String())
@@ -62,7 +62,7 @@ func TestAClientThatIsCutAHundredTimesSeesEveryChangeOnce(t *testing.T) {
 		if time.Now().After(end) {
 			t.Fatalf("seen %d of %d changes, with %d cuts", last, changes, p.cuts.Load())
 		}
-		last = glimpse(t, p.addr, last)
+		last = watchOnce(t, p.addr, last)
 	}
 	if n := p.cuts.Load(); n < 100 {
 		t.Errorf("%d cuts, want 100 or more", n)
@@ -70,8 +70,8 @@ func TestAClientThatIsCutAHundredTimesSeesEveryChangeOnce(t *testing.T) {
 	t.Logf("%d changes over %d connections, %d of them cut", last, p.conns.Load(), p.cuts.Load())
 }
 
-// change records a change of the run: the last one is its end.
-func change(ctx context.Context, t *testing.T, st store.Runs, revision int64) {
+// putChange records a change of the run: the last one is its end.
+func putChange(ctx context.Context, t *testing.T, st store.Runs, revision int64) {
 	t.Helper()
 	r, c := storetest.NewRun(watchedRun, time.Now())
 	r.Revision, c.Revision, c.Event = revision, revision, fmt.Sprint("e", revision)
@@ -85,10 +85,10 @@ func change(ctx context.Context, t *testing.T, st store.Runs, revision int64) {
 	}
 }
 
-// glimpse watches the run over one connection, from after a revision until that is
+// watchOnce watches the run over one connection, from after a revision until that is
 // cut, and returns the last revision that it has seen. Each must follow the one
 // before it.
-func glimpse(t *testing.T, addr string, last int64) int64 {
+func watchOnce(t *testing.T, addr string, last int64) int64 {
 	t.Helper()
 	conn, err := grpc.NewClient(addr, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDisableRetry())
 	if err != nil {
@@ -136,7 +136,7 @@ func newProxy(t *testing.T, to string) *proxy {
 				return
 			}
 			p.conns.Add(1)
-			all.Go(func() { p.pass(conn, to) })
+			all.Go(func() { p.forward(conn, to) })
 		}
 	})
 	t.Cleanup(func() {
@@ -148,8 +148,8 @@ func newProxy(t *testing.T, to string) *proxy {
 	return p
 }
 
-// pass passes one connection on until one side closes it, or enough was said.
-func (p *proxy) pass(client net.Conn, to string) {
+// forward passes one connection on until one side closes it, or enough was said.
+func (p *proxy) forward(client net.Conn, to string) {
 	defer client.Close() //nolint:errcheck // that is what it is for
 	server, err := (&net.Dialer{}).Dial("tcp", to)
 	if err != nil {

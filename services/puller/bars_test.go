@@ -16,8 +16,8 @@ import (
 	"github.com/benchmark-ai/bai/services/puller"
 )
 
-// mostMemory is what a pull may take, in a process that does nothing else, in MiB.
-const mostMemory = 64
+// maxMemory is what a pull may take, in a process that does nothing else, in MiB.
+const maxMemory = 64
 
 // TestProgram is not a test: it is the programs that the next one compares.
 func TestProgram(t *testing.T) {
@@ -31,9 +31,9 @@ func TestProgram(t *testing.T) {
 	}
 	work := func() error { return puller.Run(t.Context(), dir, cfg, nil) }
 	if part == "bare" {
-		work = func() error { return bare(cfg.Store+"/"+cfg.Data[0].Object, dir, cfg.Data[0].SHA256) }
+		work = func() error { return baselinePull(cfg.Store+"/"+cfg.Data[0].Object, dir, cfg.Data[0].SHA256) }
 	}
-	if err := pairtest.Play(os.Stdin, os.Stdout, func() error {
+	if err := pairtest.ServeTurns(os.Stdin, os.Stdout, func() error {
 		if err := os.RemoveAll(dir); err != nil {
 			return err
 		}
@@ -56,7 +56,7 @@ func TestAPullKeepsItsBars(t *testing.T) {
 	if mib == 1 {
 		mib = 1024
 	}
-	depot, d := filled(t, mib)
+	depot, d := filledStore(t, mib)
 	server := httptest.NewServer(http.FileServer(http.Dir(depot)))
 	defer server.Close()
 	start := func(part, store string) *pairtest.Program {
@@ -70,10 +70,10 @@ func TestAPullKeepsItsBars(t *testing.T) {
 	for name, store := range map[string]string{"over HTTP": server.URL, "from a folder": "file://" + depot} {
 		p := start("puller", store)
 		r := pairtest.Compare(t, 3, p, plain, nil)
-		peak := p.Peak(t)
+		peak := p.PeakMemory(t)
 		t.Logf("%d MiB %s: %s; %.1f MiB of memory", mib, name, r, peak)
-		if peak > mostMemory {
-			t.Errorf("%s: %.1f MiB of memory, want %d at most", name, peak, mostMemory)
+		if peak > maxMemory {
+			t.Errorf("%s: %.1f MiB of memory, want %d at most", name, peak, maxMemory)
 		}
 	}
 }

@@ -26,11 +26,13 @@ func BenchmarkPull(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	depot, d := filled(b, mib)
+	depot, d := filledStore(b, mib)
 	server := httptest.NewServer(http.FileServer(http.Dir(depot)))
 	defer server.Close()
 	b.Run("bare", func(b *testing.B) {
-		measure(b, mib, func(dir string) error { return bare(server.URL+"/"+d.Object, filepath.Join(dir, "0"), d.SHA256) })
+		measure(b, mib, func(dir string) error {
+			return baselinePull(server.URL+"/"+d.Object, filepath.Join(dir, "0"), d.SHA256)
+		})
 	})
 	for name, cfg := range map[string]pod.Pull{
 		"http": {Store: server.URL}, "file": {Store: "file://" + depot}, "linked": {Store: "file://" + depot, Linked: true},
@@ -42,8 +44,8 @@ func BenchmarkPull(b *testing.B) {
 	}
 }
 
-// filled is a depot with one object of so many MiB, readable for all.
-func filled(tb testing.TB, mib int) (dir string, d event.Data) {
+// filledStore is a depot with one object of so many MiB, readable for all.
+func filledStore(tb testing.TB, mib int) (dir string, d event.Data) {
 	tb.Helper()
 	dir = tb.TempDir()
 	d = event.Data{Source: "x", Path: "/x", Object: "objects/big", Size: int64(mib) << 20}
@@ -82,11 +84,11 @@ func measure(b *testing.B, mib int, bring func(dir string) error) {
 		}
 		b.StartTimer()
 	}
-	b.ReportMetric(peak(b), "MiB-peak")
+	b.ReportMetric(peakMemory(b), "MiB-peak")
 }
 
-// bare is what is compared to: the shortest program that does the same.
-func bare(url, to, sum string) error {
+// baselinePull is what is compared to: the shortest program that does the same.
+func baselinePull(url, to, sum string) error {
 	answer, err := http.Get(url)
 	if err != nil {
 		return err
@@ -109,9 +111,9 @@ func bare(url, to, sum string) error {
 	return nil
 }
 
-// peak returns the most memory that this process had, with the server, in MiB; 0
+// peakMemory returns the most memory that this process had, with the server, in MiB; 0
 // where the system does not tell.
-func peak(b *testing.B) float64 {
+func peakMemory(b *testing.B) float64 {
 	b.Helper()
 	status, err := os.ReadFile("/proc/self/status")
 	if err != nil {

@@ -2,5 +2,5 @@
 
 package puller
 
-// spaceOf returns how much a volume holds, where that can be known.
-func spaceOf(string) (s space, known bool) { return space{}, false }
+// diskSpaceOf returns how much a volume holds, where that can be known.
+func diskSpaceOf(string) (s diskSpace, known bool) { return diskSpace{}, false }

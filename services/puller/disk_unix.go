@@ -4,13 +4,13 @@ package puller
 
 import "syscall"
 
-// spaceOf returns how much a volume holds, where that can be known. What only the
+// diskSpaceOf returns how much a volume holds, where that can be known. What only the
 // system's own user may fill counts as taken.
-func spaceOf(dir string) (s space, known bool) {
+func diskSpaceOf(dir string) (s diskSpace, known bool) {
 	var st syscall.Statfs_t
 	if syscall.Statfs(dir, &st) != nil || st.Blocks == 0 {
-		return space{}, false
+		return diskSpace{}, false
 	}
-	block, kept := int64(st.Bsize), int64(st.Bfree)-int64(st.Bavail)                             //nolint:gosec,unconvert // the types differ by system
-	return space{free: int64(st.Bavail) * block, total: (int64(st.Blocks) - kept) * block}, true //nolint:gosec // the same
+	block, reserved := int64(st.Bsize), int64(st.Bfree)-int64(st.Bavail)                                 //nolint:gosec,unconvert // the types differ by system
+	return diskSpace{free: int64(st.Bavail) * block, total: (int64(st.Blocks) - reserved) * block}, true //nolint:gosec // the same
 }

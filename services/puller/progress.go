@@ -10,24 +10,24 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/pod"
 )
 
-// Patience is how long whoever publishes the progress should try.
-const Patience = 3 * time.Second
+// PublishTimeout is how long whoever publishes the progress should try.
+const PublishTimeout = 3 * time.Second
 
-// pace is the time between two words about the progress.
-const pace = time.Second
+// reportInterval is the time between two words about the progress.
+const reportInterval = time.Second
 
 // progress counts, and tells.
 type progress struct {
-	header event.Header
-	say    func(event.Status)
-	total  int64
-	sets   int
-	bytes  atomic.Int64
-	there  atomic.Int64
+	header     event.Header
+	publish    func(event.Status)
+	total      int64
+	sets       int
+	bytes      atomic.Int64
+	placedSets atomic.Int64
 }
 
-func newProgress(cfg pod.Pull, all []group, say func(event.Status)) *progress {
-	p := &progress{header: cfg.Header, say: say, sets: len(cfg.Data)}
+func newProgress(cfg pod.Pull, all []objectGroup, publish func(event.Status)) *progress {
+	p := &progress{header: cfg.Header, publish: publish, sets: len(cfg.Data)}
 	for _, g := range all {
 		if !g.shared || cfg.Index == 0 {
 			p.total += g.sets()[0].Size
@@ -36,28 +36,28 @@ func newProgress(cfg pod.Pull, all []group, say func(event.Status)) *progress {
 	return p
 }
 
-// came counts bytes of objects; placed counts data sets.
-func (p *progress) came(n int64) { p.bytes.Add(n) }
-func (p *progress) placed()      { p.there.Add(1) }
+// addBytes counts bytes of objects; placed counts data sets.
+func (p *progress) addBytes(n int64) { p.bytes.Add(n) }
+func (p *progress) addPlaced()       { p.placedSets.Add(1) }
 
 // start tells the progress from time to time, until the function that it
 // returns is called; that tells it for the last time.
 func (p *progress) start() (stop func()) {
-	if p.say == nil {
+	if p.publish == nil {
 		return func() {}
 	}
 	var w sync.WaitGroup
 	ended := make(chan struct{})
 	w.Go(func() {
-		tick := time.NewTicker(pace)
+		tick := time.NewTicker(reportInterval)
 		defer tick.Stop()
 		for {
 			select {
 			case <-ended:
-				p.tell()
+				p.report()
 				return
 			case <-tick.C:
-				p.tell()
+				p.report()
 			}
 		}
 	})
@@ -67,14 +67,16 @@ func (p *progress) start() (stop func()) {
 	}
 }
 
-func (p *progress) tell() { p.say(status(p.header, p.there.Load(), p.sets, p.bytes.Load(), p.total)) }
+func (p *progress) report() {
+	p.publish(progressStatus(p.header, p.placedSets.Load(), p.sets, p.bytes.Load(), p.total))
+}
 
-// status says how far the pull has come. The same progress is the same fact.
-func status(h event.Header, there int64, sets int, bytes, total int64) event.Status {
+// progressStatus says how far the pull has come. The same progress is the same fact.
+func progressStatus(h event.Header, placed int64, sets int, bytes, total int64) event.Status {
 	return event.Status{
-		Header:   h.Cause("status/pulling", fmt.Sprintf("%d/%d %d/%d", there, sets, bytes, total)),
+		Header:   h.Cause("status/pulling", fmt.Sprintf("%d/%d %d/%d", placed, sets, bytes, total)),
 		Phase:    event.PhasePending,
-		Message:  fmt.Sprintf("copied %d of %d data sets to the machine", there, sets),
+		Message:  fmt.Sprintf("copied %d of %d data sets to the machine", placed, sets),
 		Progress: &event.Progress{Done: bytes, Total: total, Unit: "bytes"},
 	}
 }

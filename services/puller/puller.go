@@ -36,7 +36,7 @@ func Read(secrets string) (pod.Pull, error) {
 		err = json.Unmarshal(b, &cfg)
 	}
 	if err != nil {
-		return cfg, infra("read what to pull: %v", err)
+		return cfg, infraError("read what to pull: %v", err)
 	}
 	return cfg, nil
 }
@@ -51,29 +51,29 @@ func Read(secrets string) (pod.Pull, error) {
 // called by one goroutine at a time and holds up the progress while it takes.
 //
 // The error is an *Error, or ctx's.
-func Run(ctx context.Context, dir string, cfg pod.Pull, say func(event.Status)) error {
+func Run(ctx context.Context, dir string, cfg pod.Pull, publish func(event.Status)) error {
 	for _, d := range cfg.Data {
-		if err := check(d); err != nil {
+		if err := checkDataSet(d); err != nil {
 			return err
 		}
 	}
-	p := &puller{dir: pod.In(dir, pod.Data), common: pod.In(dir, pod.Shared), cfg: cfg}
-	if err := p.prepare(); err != nil {
+	p := &puller{dir: pod.PathIn(dir, pod.Data), sharedDir: pod.PathIn(dir, pod.Shared), cfg: cfg}
+	if err := p.removeLeftovers(); err != nil {
 		return err
 	}
-	all := groups(cfg.Data, cfg.Shared)
-	p.measure(all)
-	if err := p.room(all); err != nil {
+	all := groupByObject(cfg.Data, cfg.Shared)
+	p.sizeVolumes(all)
+	if err := p.checkSpace(all); err != nil {
 		return err
 	}
-	p.progress = newProgress(cfg, all, say)
+	p.progress = newProgress(cfg, all, publish)
 	defer p.progress.start()()
-	return p.all(ctx, all)
+	return p.pullAll(ctx, all)
 }
 
-// End leaves the last words about how Run ended in the file at path,
+// WriteTermination leaves the last words about how Run ended in the file at path,
 // pod.TerminationMessage if that is "", and returns the exit code that says so.
-func End(path string, err error) (code int) {
+func WriteTermination(path string, err error) (code int) {
 	if err == nil {
 		return 0
 	}
@@ -89,19 +89,19 @@ func End(path string, err error) (code int) {
 }
 
 type puller struct {
-	dir      string // of what is this pod's own
-	common   string // of what is shared
-	cfg      pod.Pull
-	store    store
-	progress *progress
-	volumes  [2]*volume // this pod's own, and what is shared
+	dir       string // of what is this pod's own
+	sharedDir string // of what is shared
+	cfg       pod.Pull
+	store     store
+	progress  *progress
+	volumes   [2]*volume // this pod's own, and what is shared
 }
 
-// measure says of each volume what belongs there.
-func (p *puller) measure(all []group) {
-	p.volumes = [2]*volume{{dir: p.dir, setting: p.cfg.Reserve}, {dir: p.common, shared: true}}
+// sizeVolumes says of each volume what belongs there.
+func (p *puller) sizeVolumes(all []objectGroup) {
+	p.volumes = [2]*volume{{dir: p.dir, reserveSetting: p.cfg.Reserve}, {dir: p.sharedDir, shared: true}}
 	for _, v := range p.volumes {
-		v.objects = need(on(all, v.shared), func(set) bool { return false })
+		v.objectBytes = neededBytes(onVolume(all, v.shared), func(dataSet) bool { return false })
 	}
 }
 
@@ -113,66 +113,66 @@ func (p *puller) volume(shared bool) *volume {
 	return p.volumes[0]
 }
 
-// prepare removes what a puller that was killed has left half done.
-func (p *puller) prepare() (err error) {
-	if p.store, err = open(p.cfg); err != nil {
+// removeLeftovers removes what a puller that was killed has left half done.
+func (p *puller) removeLeftovers() (err error) {
+	if p.store, err = openStore(p.cfg); err != nil {
 		return err
 	}
-	if err := tidy(p.dir); err != nil {
+	if err := cleanDir(p.dir); err != nil {
 		return err
 	}
-	if len(p.cfg.Shared) > 0 && !p.waits() {
-		return tidy(p.common)
+	if len(p.cfg.Shared) > 0 && !p.waitsForShared() {
+		return cleanDir(p.sharedDir)
 	}
 	return nil
 }
 
-// tidy makes a folder for data, without what is half done.
-func tidy(dir string) error {
+// cleanDir makes a folder for data, without what is half done.
+func cleanDir(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // the benchmark may run as anybody
-		return infra("prepare the data volume: %v", err)
+		return infraError("prepare the data volume: %v", err)
 	}
 	left, err := filepath.Glob(filepath.Join(dir, ".*.tmp"))
 	if err != nil {
-		return infra("prepare the data volume: %v", err)
+		return infraError("prepare the data volume: %v", err)
 	}
 	for _, path := range left {
 		if err := os.RemoveAll(path); err != nil {
-			return infra("prepare the data volume: %v", err)
+			return infraError("prepare the data volume: %v", err)
 		}
 	}
 	return nil
 }
 
-// waits reports whether another pod brings what is shared.
-func (p *puller) waits() bool { return p.cfg.Index > 0 }
+// waitsForShared reports whether another pod brings what is shared.
+func (p *puller) waitsForShared() bool { return p.cfg.Index > 0 }
 
-// room says if a volume has too little space for what is to be brought to it. Of
+// checkSpace says if a volume has too little space for what is to be brought to it. Of
 // what lies on this machine already nobody can tell how much it will take.
-func (p *puller) room(all []group) error {
+func (p *puller) checkSpace(all []objectGroup) error {
 	if p.store.dir != "" {
 		return nil
 	}
 	for _, v := range p.volumes {
-		if v.shared && p.waits() {
+		if v.shared && p.waitsForShared() {
 			continue
 		}
-		needed := need(on(all, v.shared), func(s set) bool { _, err := os.Lstat(p.at(s)); return err == nil })
+		needed := neededBytes(onVolume(all, v.shared), func(s dataSet) bool { _, err := os.Lstat(p.setPath(s)); return err == nil })
 		if needed == 0 {
 			continue
 		}
-		if s, known := spaceOf(v.dir); known && s.free < needed {
-			return noRoom(needed, s)
+		if s, ok := diskSpaceOf(v.dir); ok && s.free < needed {
+			return noSpaceError(needed, s)
 		}
 	}
 	return nil
 }
 
-// all brings all groups, some at once, until one fails.
-func (p *puller) all(ctx context.Context, all []group) error {
+// pullAll brings all groups, some at once, until one fails.
+func (p *puller) pullAll(ctx context.Context, all []objectGroup) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	queue := make(chan group, len(all))
+	queue := make(chan objectGroup, len(all))
 	for _, g := range all {
 		queue <- g
 	}
@@ -181,7 +181,7 @@ func (p *puller) all(ctx context.Context, all []group) error {
 	for range workers {
 		w.Go(func() {
 			for g := range queue {
-				if err := p.group(ctx, g); err != nil {
+				if err := p.pullGroup(ctx, g); err != nil {
 					cancel(err)
 					return
 				}
@@ -192,55 +192,55 @@ func (p *puller) all(ctx context.Context, all []group) error {
 	return context.Cause(ctx)
 }
 
-// group brings one object to all places where it is wanted, and reads the store
+// pullGroup brings one object to all places where it is wanted, and reads the store
 // once for all of them.
-func (p *puller) group(ctx context.Context, g group) error {
-	if g.shared && p.waits() {
-		return p.await(ctx, g)
+func (p *puller) pullGroup(ctx context.Context, g objectGroup) error {
+	if g.shared && p.waitsForShared() {
+		return p.awaitGroup(ctx, g)
 	}
-	var first *set
+	var first *dataSet
 	for i, s := range g.plain {
-		if err := p.plain(ctx, s, first); err != nil {
-			return blame(s, err)
+		if err := p.placeFile(ctx, s, first); err != nil {
+			return withDataSet(s, err)
 		}
 		if first == nil {
 			first = &g.plain[i]
 		}
-		p.progress.placed()
+		p.progress.addPlaced()
 	}
 	return p.unpackAll(ctx, g, first)
 }
 
-// await waits until another pod has brought a group.
-func (p *puller) await(ctx context.Context, g group) error {
+// awaitGroup waits until another pod has brought a group.
+func (p *puller) awaitGroup(ctx context.Context, g objectGroup) error {
 	for _, s := range g.sets() {
-		for wait := 50 * time.Millisecond; !p.whole(s); wait = min(2*wait, 2*time.Second) {
+		for wait := 50 * time.Millisecond; !p.isComplete(s); wait = min(2*wait, 2*time.Second) {
 			select {
 			case <-time.After(wait):
 			case <-ctx.Done():
 				return context.Cause(ctx)
 			}
 		}
-		p.progress.placed()
+		p.progress.addPlaced()
 	}
 	return nil
 }
 
-// whole reports whether a data set is in its place, of which another pod has
+// isComplete reports whether a data set is in its place, of which another pod has
 // checked what it is.
-func (p *puller) whole(s set) bool {
+func (p *puller) isComplete(s dataSet) bool {
 	if s.Unpack {
-		return p.marked(s)
+		return p.isUnpacked(s)
 	}
-	info, err := os.Lstat(p.at(s))
+	info, err := os.Lstat(p.setPath(s))
 	return err == nil && info.Mode().IsRegular() && info.Size() == s.Size
 }
 
-// blame says which data set an error is about.
-func blame(s set, err error) error {
+// withDataSet says which data set an error is about.
+func withDataSet(s dataSet, err error) error {
 	own := new(Error)
 	if !errors.As(err, &own) {
 		return err
 	}
-	return &Error{Class: own.Class, Message: fmt.Sprintf("%s: %s", s.what(), own.Message)}
+	return &Error{Class: own.Class, Message: fmt.Sprintf("%s: %s", s.describe(), own.Message)}
 }

@@ -30,7 +30,7 @@ import (
 
 func TestDataComeToTheirPlaces(t *testing.T) {
 	cats, dogs := bytesOf(40<<20+7), []byte("dogs")
-	d := newDepot(t)
+	d := newFakeStore(t)
 	data := []event.Data{d.data("/data/cats", cats), d.data("/data/dogs", dogs), d.data("/data/none", nil)}
 	data[1].Writable = true
 	for name, url := range d.urls(t) {
@@ -38,25 +38,25 @@ func TestDataComeToTheirPlaces(t *testing.T) {
 			dir := t.TempDir()
 			run(t, dir, pod.Pull{Store: url, Data: data})
 			for n, want := range [][]byte{cats, dogs, nil} {
-				if got := read(t, place(dir, n)); !bytes.Equal(got, want) {
+				if got := read(t, dataPath(dir, n)); !bytes.Equal(got, want) {
 					t.Errorf("data set %d: %d bytes, want %d, or others", n, len(got), len(want))
 				}
 			}
-			want(t, modes(t, dir), "0 -r--r--r--", "1 -rw-rw-rw-", "2 -r--r--r--")
+			assertLines(t, modes(t, dir), "0 -r--r--r--", "1 -rw-rw-rw-", "2 -r--r--r--")
 		})
 	}
 }
 
 func TestWhatIsThereIsNotBroughtAgain(t *testing.T) {
-	d := newDepot(t)
-	data := []event.Data{d.data("/a", []byte("cats")), d.unpack("/b", archive(t, tarOf, thing{name: "x", content: "dogs"}))}
+	d := newFakeStore(t)
+	data := []event.Data{d.data("/a", []byte("cats")), d.unpack("/b", archive(t, tarOf, archiveEntry{name: "x", content: "dogs"}))}
 	for name, url := range d.urls(t) {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			run(t, dir, pod.Pull{Store: url, Data: data})
-			before := stat(t, place(dir, 0), place(dir, 1))
+			before := stat(t, dataPath(dir, 0), dataPath(dir, 1))
 			run(t, dir, pod.Pull{Store: "file:///nowhere", Data: data})
-			if diff := cmp.Diff(before, stat(t, place(dir, 0), place(dir, 1))); diff != "" {
+			if diff := cmp.Diff(before, stat(t, dataPath(dir, 0), dataPath(dir, 1))); diff != "" {
 				t.Errorf("it was replaced:\n%s", diff)
 			}
 		})
@@ -64,19 +64,19 @@ func TestWhatIsThereIsNotBroughtAgain(t *testing.T) {
 }
 
 func TestWhatAPullerThatWasKilledLeftIsReplaced(t *testing.T) {
-	d := newDepot(t)
-	data := []event.Data{d.data("/a", []byte("cats")), d.data("/b", []byte("dogs")), d.unpack("/c", archive(t, tarOf, thing{name: "x", content: "fish"}))}
+	d := newFakeStore(t)
+	data := []event.Data{d.data("/a", []byte("cats")), d.data("/b", []byte("dogs")), d.unpack("/c", archive(t, tarOf, archiveEntry{name: "x", content: "fish"}))}
 	dir := t.TempDir()
 	err := errors.Join(
 		os.MkdirAll(filepath.Join(dir, "data", ".2.tmp", "sub"), 0o755),
 		os.MkdirAll(filepath.Join(dir, "data", "2"), 0o755), // not marked
 		os.WriteFile(filepath.Join(dir, "data", ".0.tmp"), []byte("ca"), 0o600),
-		os.WriteFile(place(dir, 1), []byte("dags"), 0o600))
+		os.WriteFile(dataPath(dir, 1), []byte("dags"), 0o600))
 	if err != nil {
 		t.Fatal(err)
 	}
 	run(t, dir, pod.Pull{Store: d.fileURL(), Data: data})
-	for path, want := range map[string]string{place(dir, 0): "cats", place(dir, 1): "dogs", place(dir, 2) + "/x": "fish"} {
+	for path, want := range map[string]string{dataPath(dir, 0): "cats", dataPath(dir, 1): "dogs", dataPath(dir, 2) + "/x": "fish"} {
 		if got := string(read(t, path)); got != want {
 			t.Errorf("%s says %q, want %q", path, got, want)
 		}
@@ -87,44 +87,44 @@ func TestWhatAPullerThatWasKilledLeftIsReplaced(t *testing.T) {
 }
 
 func TestOneObjectAtTwoPlacesIsPulledOnce(t *testing.T) {
-	d := newDepot(t)
-	cats := archive(t, tarOf, thing{name: "cat", content: "meow"})
+	d := newFakeStore(t)
+	cats := archive(t, tarOf, archiveEntry{name: "cat", content: "meow"})
 	data := []event.Data{d.data("/a", cats), d.data("/b", cats), d.data("/c", cats), d.unpack("/d", cats), d.unpack("/e", cats)}
 	data[1].Writable = true
-	server, asked := d.serve(t)
+	server, requests := d.serve(t)
 	dir := t.TempDir()
 	run(t, dir, pod.Pull{Store: server.URL, Data: data})
-	want(t, asked(), "GET /"+data[0].Object)
+	assertLines(t, requests(), "GET /"+data[0].Object)
 	for n := range 3 {
-		if !bytes.Equal(cats, read(t, place(dir, n))) {
+		if !bytes.Equal(cats, read(t, dataPath(dir, n))) {
 			t.Errorf("data set %d is something else", n)
 		}
 	}
 	for n := 3; n < 5; n++ {
-		if got := string(read(t, place(dir, n)+"/cat")); got != "meow" {
+		if got := string(read(t, dataPath(dir, n)+"/cat")); got != "meow" {
 			t.Errorf("data set %d says %q", n, got)
 		}
 	}
-	if !same(t, place(dir, 0), place(dir, 2)) {
+	if !same(t, dataPath(dir, 0), dataPath(dir, 2)) {
 		t.Error("two that nobody may change are two files")
 	}
-	if same(t, place(dir, 0), place(dir, 1)) {
+	if same(t, dataPath(dir, 0), dataPath(dir, 1)) {
 		t.Error("one that may be changed is a file that must not")
 	}
 }
 
 func TestNothingInThePodIsAFileOfTheStore(t *testing.T) {
-	d := newDepot(t)
+	d := newFakeStore(t)
 	data := []event.Data{d.data("/a", []byte("cats"))}
 	dir := t.TempDir()
 	run(t, dir, pod.Pull{Store: d.fileURL(), Data: data})
-	if same(t, place(dir, 0), filepath.Join(d.dir, data[0].Object)) {
+	if same(t, dataPath(dir, 0), filepath.Join(d.dir, data[0].Object)) {
 		t.Error("who changes the one changes the other")
 	}
 }
 
 func TestADownloadThatIsCutGoesOn(t *testing.T) {
-	d := newDepot(t)
+	d := newFakeStore(t)
 	content := bytesOf(3 << 20)
 	data := []event.Data{d.data("/a", content)}
 	for name, ranges := range map[string]bool{"with ranges": true, "without ranges": false} {
@@ -135,14 +135,14 @@ func TestADownloadThatIsCutGoesOn(t *testing.T) {
 					r.Header.Del("Range")
 				}
 				if cuts--; cuts >= 0 {
-					w = &cutter{ResponseWriter: w, left: 1 << 20}
+					w = &truncatingWriter{ResponseWriter: w, remaining: 1 << 20}
 				}
 				http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(content))
 			}))
 			defer server.Close()
 			dir := t.TempDir()
 			run(t, dir, pod.Pull{Store: server.URL, Data: data})
-			if !bytes.Equal(content, read(t, place(dir, 0))) {
+			if !bytes.Equal(content, read(t, dataPath(dir, 0))) {
 				t.Error("other bytes came")
 			}
 		})
@@ -150,7 +150,7 @@ func TestADownloadThatIsCutGoesOn(t *testing.T) {
 }
 
 func TestAStoreThatNamesTheRunIsToldItsTokenAndWhereItLeadsIsNot(t *testing.T) {
-	d := newDepot(t)
+	d := newFakeStore(t)
 	content := bytesOf(3 << 20)
 	data := []event.Data{d.data("/a", content)}
 	cuts := 2
@@ -159,14 +159,14 @@ func TestAStoreThatNamesTheRunIsToldItsTokenAndWhereItLeadsIsNot(t *testing.T) {
 			t.Errorf("the bucket is told %q and %q", r.Header.Get("Authorization"), r.URL.RawQuery)
 		}
 		if cuts--; cuts >= 0 {
-			w = &cutter{ResponseWriter: w, left: 1 << 20}
+			w = &truncatingWriter{ResponseWriter: w, remaining: 1 << 20}
 		}
 		http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(content))
 	}))
 	defer bucket.Close()
-	asked := 0
+	requests := 0
 	gateway := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		asked++
+		requests++
 		if r.URL.Path != "/v1/runs/r1/"+data[0].Object || r.Header.Get("Authorization") != "Bearer secret" {
 			t.Errorf("the gateway is asked for %s by %q", r.URL.Path, r.Header.Get("Authorization"))
 		}
@@ -176,8 +176,8 @@ func TestAStoreThatNamesTheRunIsToldItsTokenAndWhereItLeadsIsNot(t *testing.T) {
 	cfg := pod.Pull{Header: event.Header{Run: "r1"}, Token: "secret", Store: gateway.URL + "/v1/runs/{run}", Data: data}
 	dir := t.TempDir()
 	run(t, dir, cfg)
-	if !bytes.Equal(content, read(t, place(dir, 0))) || asked != 3 {
-		t.Errorf("other bytes came, or after %d requests instead of 3", asked)
+	if !bytes.Equal(content, read(t, dataPath(dir, 0))) || requests != 3 {
+		t.Errorf("other bytes came, or after %d requests instead of 3", requests)
 	}
 	bucket.Close()
 	err := puller.Run(t.Context(), t.TempDir(), cfg, nil)
@@ -202,7 +202,7 @@ func serveAll(t *testing.T, content []byte) string {
 }
 
 func TestFailures(t *testing.T) {
-	d := newDepot(t)
+	d := newFakeStore(t)
 	good := d.data("/data/good", []byte("good"))
 	other := good
 	other.SHA256 = strings.Repeat("0", 64)
@@ -235,7 +235,7 @@ func TestFailures(t *testing.T) {
 			dir := t.TempDir()
 			err := puller.Run(t.Context(), dir, pod.Pull{Store: tt.store, Data: []event.Data{tt.data}}, nil)
 			words := filepath.Join(dir, "words")
-			if code := puller.End(words, err); code != tt.code {
+			if code := puller.WriteTermination(words, err); code != tt.code {
 				t.Errorf("End: %d, want %d (%v)", code, tt.code, err)
 			}
 			got := string(read(t, words))
@@ -251,7 +251,7 @@ func TestFailures(t *testing.T) {
 
 func TestNoErrorHasNoLastWords(t *testing.T) {
 	words := filepath.Join(t.TempDir(), "words")
-	if code := puller.End(words, nil); code != 0 {
+	if code := puller.WriteTermination(words, nil); code != 0 {
 		t.Errorf("End: %d", code)
 	}
 	if _, err := os.Stat(words); !errors.Is(err, os.ErrNotExist) {
@@ -260,7 +260,7 @@ func TestNoErrorHasNoLastWords(t *testing.T) {
 }
 
 func TestRunEndsWhenItIsCanceled(t *testing.T) {
-	d := newDepot(t)
+	d := newFakeStore(t)
 	data := []event.Data{d.data("/a", []byte("cats"))}
 	began := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -282,15 +282,15 @@ func TestRunEndsWhenItIsCanceled(t *testing.T) {
 }
 
 func TestProgressIsToldAndItsLastWordIsAll(t *testing.T) {
-	d := newDepot(t)
+	d := newFakeStore(t)
 	cats := bytesOf(1000)
-	data := []event.Data{d.data("/a", cats), d.data("/b", cats), d.unpack("/c", archive(t, tarOf, thing{name: "x", content: "fish"}))}
+	data := []event.Data{d.data("/a", cats), d.data("/b", cats), d.unpack("/c", archive(t, tarOf, archiveEntry{name: "x", content: "fish"}))}
 	header := event.NewHeader("launch", "r1", "team", "me", time.Unix(0, 0).UTC())
-	var heard []event.Status
+	var published []event.Status
 	cfg := pod.Pull{Store: d.fileURL(), Data: data, Header: header}
 	dir := t.TempDir()
 	for range 2 { // the second time nothing is to be done
-		if err := puller.Run(t.Context(), dir, cfg, func(s event.Status) { heard = append(heard, s) }); err != nil {
+		if err := puller.Run(t.Context(), dir, cfg, func(s event.Status) { published = append(published, s) }); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -299,10 +299,10 @@ func TestProgressIsToldAndItsLastWordIsAll(t *testing.T) {
 		Header: header.Cause("status/pulling", fmt.Sprintf("3/3 %d/%d", total, total)), Phase: event.PhasePending,
 		Message: "copied 3 of 3 data sets to the machine", Progress: &event.Progress{Done: total, Total: total, Unit: "bytes"},
 	}
-	if diff := cmp.Diff(last, heard[0]); diff != "" {
+	if diff := cmp.Diff(last, published[0]); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if err := heard[len(heard)-1].Validate(); err != nil {
+	if err := published[len(published)-1].Validate(); err != nil {
 		t.Error(err)
 	}
 }
@@ -321,30 +321,30 @@ func TestRead(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("Read (-want +got):\n%s", diff)
 	}
-	if _, err := puller.Read(t.TempDir()); puller.End(filepath.Join(dir, "words"), err) != pod.PullInfra {
+	if _, err := puller.Read(t.TempDir()); puller.WriteTermination(filepath.Join(dir, "words"), err) != pod.PullInfra {
 		t.Errorf("Read of nothing: %v", err)
 	}
 }
 
-// depot is an object store.
-type depot struct {
+// fakeStore is an object store.
+type fakeStore struct {
 	tb  testing.TB
 	dir string
 }
 
-func newDepot(t *testing.T) *depot {
+func newFakeStore(t *testing.T) *fakeStore {
 	t.Helper()
-	d := &depot{t, t.TempDir()}
+	d := &fakeStore{t, t.TempDir()}
 	if err := os.Mkdir(filepath.Join(d.dir, "objects"), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	return d
 }
 
-func (d *depot) fileURL() string { return "file://" + d.dir }
+func (d *fakeStore) fileURL() string { return "file://" + d.dir }
 
 // data puts content into the depot, and says what was fetched to path.
-func (d *depot) data(path string, content []byte) event.Data {
+func (d *fakeStore) data(path string, content []byte) event.Data {
 	sum := sha256.Sum256(content)
 	digest := hex.EncodeToString(sum[:])
 	object := "objects/" + digest[:20]
@@ -354,7 +354,7 @@ func (d *depot) data(path string, content []byte) event.Data {
 	return event.Data{Source: "https://example.com", Path: path, Object: object, SHA256: digest, Size: int64(len(content))}
 }
 
-func (d *depot) unpack(path string, content []byte) event.Data {
+func (d *fakeStore) unpack(path string, content []byte) event.Data {
 	return unpacked(d.data(path, content))
 }
 
@@ -364,13 +364,13 @@ func unpacked(data event.Data) event.Data {
 }
 
 // urls are all ways by which a pod may reach the depot.
-func (d *depot) urls(t *testing.T) map[string]string {
+func (d *fakeStore) urls(t *testing.T) map[string]string {
 	t.Helper()
 	return map[string]string{"from files": d.fileURL(), "by HTTP": serveDir(t, d.dir) + "/"}
 }
 
 // serve says also what it was asked for.
-func (d *depot) serve(t *testing.T) (s *httptest.Server, asked func() []string) {
+func (d *fakeStore) serve(t *testing.T) (s *httptest.Server, requests func() []string) {
 	t.Helper()
 	var (
 		mu    sync.Mutex
@@ -398,24 +398,24 @@ func serveDir(t *testing.T, dir string) string {
 	return s.URL
 }
 
-// cutter ends an answer early.
-type cutter struct {
+// truncatingWriter ends an answer early.
+type truncatingWriter struct {
 	http.ResponseWriter
 
-	left int
+	remaining int
 }
 
 // Write implements io.Writer.
-func (c *cutter) Write(p []byte) (int, error) {
-	if len(p) >= c.left {
-		_, _ = c.ResponseWriter.Write(p[:c.left])                // or the client is gone
+func (c *truncatingWriter) Write(p []byte) (int, error) {
+	if len(p) >= c.remaining {
+		_, _ = c.ResponseWriter.Write(p[:c.remaining])           // or the client is gone
 		_ = http.NewResponseController(c.ResponseWriter).Flush() // likewise
 		if c, _, err := http.NewResponseController(c.ResponseWriter).Hijack(); err == nil {
 			_ = c.Close() // the client may have done so
 		}
 		return 0, http.ErrAbortHandler
 	}
-	c.left -= len(p)
+	c.remaining -= len(p)
 	return c.ResponseWriter.Write(p)
 }
 
@@ -426,7 +426,7 @@ func run(t *testing.T, dir string, cfg pod.Pull) {
 	}
 }
 
-func place(dir string, n int) string { return filepath.Join(dir, "data", strconv.Itoa(n)) }
+func dataPath(dir string, n int) string { return filepath.Join(dir, "data", strconv.Itoa(n)) }
 
 func read(t *testing.T, path string) []byte {
 	t.Helper()
@@ -491,7 +491,7 @@ func modes(t *testing.T, dir string) []string {
 	return all
 }
 
-func want(t *testing.T, got []string, lines ...string) {
+func assertLines(t *testing.T, got []string, lines ...string) {
 	t.Helper()
 	if diff := cmp.Diff(lines, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -33,7 +33,7 @@ func smallDisk(t *testing.T, size string) string {
 
 func TestAnArchiveThatFillsItsVolumeIsToBlameWhereNothingElseHasTakenTheSpace(t *testing.T) {
 	const mib = 1 << 20
-	raw := archive(t, zstdOf, thing{name: "a", content: strings.Repeat("\x00", 40*mib)}, thing{name: "b", content: strings.Repeat("\x00", 40*mib)})
+	raw := archive(t, zstdOf, archiveEntry{name: "a", content: strings.Repeat("\x00", 40*mib)}, archiveEntry{name: "b", content: strings.Repeat("\x00", 40*mib)})
 	for name, tt := range map[string]struct {
 		disk    string
 		others  int // bytes that lie there before
@@ -48,7 +48,7 @@ func TestAnArchiveThatFillsItsVolumeIsToBlameWhereNothingElseHasTakenTheSpace(t 
 		"it fits":                               {disk: "96m"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d, dir := newDepot(t), smallDisk(t, tt.disk)
+			d, dir := newFakeStore(t), smallDisk(t, tt.disk)
 			if err := os.WriteFile(filepath.Join(dir, "others"), make([]byte, tt.others), 0o600); err != nil {
 				t.Fatal(err)
 			}
@@ -56,7 +56,7 @@ func TestAnArchiveThatFillsItsVolumeIsToBlameWhereNothingElseHasTakenTheSpace(t 
 			if tt.class == "" && err == nil {
 				return
 			}
-			blamed(t, err, tt.class, tt.want...)
+			assertErrorClass(t, err, tt.class, tt.want...)
 			if left, err := filepath.Glob(filepath.Join(dir, "data", "*")); err != nil || len(left) > 0 {
 				t.Errorf("left: %q, %v", left, err)
 			}
@@ -65,17 +65,17 @@ func TestAnArchiveThatFillsItsVolumeIsToBlameWhereNothingElseHasTakenTheSpace(t 
 }
 
 func TestDataThatWouldFitHadOthersTakenLessAreNotToBlame(t *testing.T) {
-	d, dir := newDepot(t), smallDisk(t, "16m")
+	d, dir := newFakeStore(t), smallDisk(t, "16m")
 	if err := os.WriteFile(filepath.Join(dir, "others"), make([]byte, 12<<20), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	server, _ := d.serve(t)
 	err := puller.Run(t.Context(), dir, pod.Pull{Store: server.URL, Data: []event.Data{d.data("/a", make([]byte, 8<<20))}}, nil)
-	blamed(t, err, event.ClassInfra, "need at least 8388608 bytes", "of 16777216 free")
+	assertErrorClass(t, err, event.ClassInfra, "need at least 8388608 bytes", "of 16777216 free")
 }
 
-// blamed checks that an error is of a class and has these words.
-func blamed(t *testing.T, err error, class event.Class, words ...string) {
+// assertErrorClass checks that an error is of a class and has these words.
+func assertErrorClass(t *testing.T, err error, class event.Class, words ...string) {
 	t.Helper()
 	own := new(puller.Error)
 	if !errors.As(err, &own) || own.Class != class {

@@ -25,16 +25,16 @@ type store struct {
 	client *http.Client
 }
 
-// ofRun stands in the URL of an object store for the run: such a store lets in
+// runPlaceholder stands in the URL of an object store for the run: such a store lets in
 // who has the run's token.
-const ofRun = "{run}"
+const runPlaceholder = "{run}"
 
-// open reads the URL of the object store.
-func open(cfg pod.Pull) (store, error) {
-	raw, named := strings.ReplaceAll(cfg.Store, ofRun, url.PathEscape(cfg.Header.Run)), strings.Contains(cfg.Store, ofRun)
+// openStore reads the URL of the object store.
+func openStore(cfg pod.Pull) (store, error) {
+	raw, named := strings.ReplaceAll(cfg.Store, runPlaceholder, url.PathEscape(cfg.Header.Run)), strings.Contains(cfg.Store, runPlaceholder)
 	u, err := url.Parse(raw)
 	if err != nil {
-		return store{}, infra("%q is not the URL of an object store", raw)
+		return store{}, infraError("%q is not the URL of an object store", raw)
 	}
 	switch u.Scheme {
 	case "file":
@@ -46,18 +46,18 @@ func open(cfg pod.Pull) (store, error) {
 		}
 		return s, nil
 	}
-	return store{}, infra("object store %q: a pod reads file, http and https", raw)
+	return store{}, infraError("object store %q: a pod reads file, http and https", raw)
 }
 
 // newClient returns a client that takes the token along to nobody: a store says
 // where an object is with a link that lets in by itself.
 func newClient() *http.Client {
 	transport := &http.Transport{
-		Proxy: http.ProxyFromEnvironment, DisableCompression: true, ResponseHeaderTimeout: stall, ForceAttemptHTTP2: true, MaxIdleConnsPerHost: workers,
+		Proxy: http.ProxyFromEnvironment, DisableCompression: true, ResponseHeaderTimeout: stallTimeout, ForceAttemptHTTP2: true, MaxIdleConnsPerHost: workers,
 	}
 	return &http.Client{Transport: transport, CheckRedirect: func(next *http.Request, via []*http.Request) error {
-		if len(via) > redirects {
-			return fmt.Errorf("it leads on more than %d times", redirects)
+		if len(via) > maxRedirects {
+			return fmt.Errorf("it leads on more than %d times", maxRedirects)
 		}
 		next.Header.Del("Authorization")
 		next.Header.Del("Referer")
@@ -74,19 +74,19 @@ func (s store) local(object string) string {
 }
 
 const (
-	attempts = 6                // in a row that bring nothing
-	stall    = 1 * time.Minute  // after which a silent store is asked again
-	longest  = 10 * time.Second // between two attempts
+	attempts      = 6                // in a row that bring nothing
+	stallTimeout  = 1 * time.Minute  // after which a silent store is asked again
+	maxRetryPause = 10 * time.Second // between two attempts
 
-	redirects = 3
+	maxRedirects = 3
 )
 
 // download appends the rest of an object to f, as often as that takes. Objects
 // never change, so the rest of one is the rest of one.
-func (s store) download(ctx context.Context, object string, f *os.File, came func(int64)) error {
+func (s store) download(ctx context.Context, object string, f *os.File, onBytes func(int64)) error {
 	wait := 100 * time.Millisecond
 	for failures := 0; ; {
-		n, err := s.rest(ctx, object, f, came)
+		n, err := s.downloadRest(ctx, object, f, onBytes)
 		if err == nil || ctx.Err() != nil {
 			return errors.Join(err, ctx.Err())
 		}
@@ -97,30 +97,30 @@ func (s store) download(ctx context.Context, object string, f *os.File, came fun
 			return final
 		}
 		if failures++; failures == attempts {
-			return infra("object store: %v; tried %d times", err, failures)
+			return infraError("object store: %v; tried %d times", err, failures)
 		}
 		select {
 		case <-time.After(wait):
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-		wait = min(2*wait, longest)
+		wait = min(2*wait, maxRetryPause)
 	}
 }
 
-// rest asks once for what f lacks, and says how much of it came.
-func (s store) rest(ctx context.Context, object string, f *os.File, came func(int64)) (int64, error) {
+// downloadRest asks once for what f lacks, and says how much of it came.
+func (s store) downloadRest(ctx context.Context, object string, f *os.File, onBytes func(int64)) (int64, error) {
 	at, err := f.Seek(0, io.SeekEnd)
 	if err != nil {
-		return 0, infra("write: %v", err)
+		return 0, infraError("write: %v", err)
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	watch := time.AfterFunc(stall, func() { cancel(errStalled) })
+	watch := time.AfterFunc(stallTimeout, func() { cancel(errStalled) })
 	defer watch.Stop()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url+"/"+object, http.NoBody)
 	if err != nil {
-		return 0, infra("object store: %v", err)
+		return 0, infraError("object store: %v", err)
 	}
 	if s.token != "" {
 		req.Header.Set("Authorization", "Bearer "+s.token)
@@ -130,26 +130,26 @@ func (s store) rest(ctx context.Context, object string, f *os.File, came func(in
 	}
 	answer, err := s.client.Do(req)
 	if err != nil {
-		return 0, cmp.Or(context.Cause(ctx), plainly(err))
+		return 0, cmp.Or(context.Cause(ctx), withoutURL(err))
 	}
 	defer func() { _ = answer.Body.Close() }() // it was only read
 	switch code := answer.StatusCode; {
 	case code == http.StatusPartialContent && strings.HasPrefix(answer.Header.Get("Content-Range"), "bytes "+strconv.FormatInt(at, 10)+"-"):
 	case code == http.StatusOK:
-		if err := rewind(f); err != nil {
+		if err := truncate(f); err != nil {
 			return 0, err
 		}
-		came(-at)
+		onBytes(-at)
 	case code == http.StatusRequestedRangeNotSatisfiable && at > 0:
 		return 0, nil // it has no more; the digest tells whether that is all
 	case code >= http.StatusInternalServerError || code == http.StatusTooManyRequests:
 		return 0, fmt.Errorf("it answers %s", answer.Status)
 	default:
-		return 0, infra("object store: it answers %s", answer.Status)
+		return 0, infraError("object store: it answers %s", answer.Status)
 	}
-	n, err := write(f, answer.Body, func(n int64) {
-		watch.Reset(stall)
-		came(n)
+	n, err := appendTo(f, answer.Body, func(n int64) {
+		watch.Reset(stallTimeout)
+		onBytes(n)
 	})
 	if err != nil {
 		err = cmp.Or(context.Cause(ctx), err)
@@ -157,8 +157,8 @@ func (s store) rest(ctx context.Context, object string, f *os.File, came func(in
 	return n, err
 }
 
-// plainly returns an error without its URL, which may let in who reads it.
-func plainly(err error) error {
+// withoutURL returns an error without its URL, which may let in who reads it.
+func withoutURL(err error) error {
 	if long := new(url.Error); errors.As(err, &long) {
 		return long.Err
 	}
@@ -168,27 +168,27 @@ func plainly(err error) error {
 // errStalled says that an answer was given up.
 var errStalled = errors.New("nothing came for a minute")
 
-// rewind makes f empty.
-func rewind(f *os.File) error {
+// truncate makes f empty.
+func truncate(f *os.File) error {
 	if err := f.Truncate(0); err != nil {
-		return infra("write: %v", err)
+		return infraError("write: %v", err)
 	}
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
-		return infra("write: %v", err)
+		return infraError("write: %v", err)
 	}
 	return nil
 }
 
-// write appends what r has to f. What goes wrong with f is an *Error.
-func write(f *os.File, r io.Reader, came func(int64)) (n int64, err error) {
+// appendTo appends what r has to f. What goes wrong with f is an *Error.
+func appendTo(f *os.File, r io.Reader, onBytes func(int64)) (n int64, err error) {
 	buf := make([]byte, 1<<20)
 	for {
 		got, rerr := r.Read(buf)
 		if _, err := f.Write(buf[:got]); err != nil {
-			return n, infra("write: %v", err)
+			return n, infraError("write: %v", err)
 		}
 		n += int64(got)
-		came(int64(got))
+		onBytes(int64(got))
 		if errors.Is(rerr, io.EOF) {
 			return n, nil
 		}

@@ -13,65 +13,65 @@ import (
 
 // unpackAll unpacks one object to all places where that is wanted. First is
 // where it lies already, nil if nowhere.
-func (p *puller) unpackAll(ctx context.Context, g group, first *set) error {
+func (p *puller) unpackAll(ctx context.Context, g objectGroup, first *dataSet) error {
 	var archive *os.File
 	for _, s := range g.unpack {
-		if p.marked(s) {
-			p.progress.placed()
+		if p.isUnpacked(s) {
+			p.progress.addPlaced()
 			continue
 		}
 		if archive == nil {
 			f, err := p.archive(ctx, s, first)
 			if err != nil {
-				return blame(s, err)
+				return withDataSet(s, err)
 			}
 			defer func() { _ = f.Close() }() // it was only read
 			archive = f
 		}
 		if err := p.unpack(ctx, s, archive); err != nil {
-			return blame(s, err)
+			return withDataSet(s, err)
 		}
-		p.progress.placed()
+		p.progress.addPlaced()
 	}
 	return nil
 }
 
 // archive opens an object that is checked.
-func (p *puller) archive(ctx context.Context, s set, first *set) (*os.File, error) {
+func (p *puller) archive(ctx context.Context, s dataSet, first *dataSet) (*os.File, error) {
 	if first != nil {
-		return opened(os.Open(p.at(*first)))
+		return checkOpened(os.Open(p.setPath(*first)))
 	}
 	if local := p.store.local(s.Object); local != "" {
-		f, err := opened(os.Open(local))
+		f, err := checkOpened(os.Open(local))
 		if err != nil {
 			return nil, err
 		}
 		sum := sha256.New()
 		if err = sumOf(ctx, f, sum); err == nil {
-			p.progress.came(s.Size)
-			err = matches(s, sum)
+			p.progress.addBytes(s.Size)
+			err = verifyDigest(s, sum)
 		}
-		return f, closed(f, err)
+		return f, closeOnError(f, err)
 	}
-	if err := p.bring(ctx, s, "", p.progress.came); err != nil {
+	if err := p.copyObject(ctx, s, "", p.progress.addBytes); err != nil {
 		return nil, err
 	}
-	f, err := opened(os.Open(p.temp(s)))
+	f, err := checkOpened(os.Open(p.tempPath(s)))
 	if err != nil {
 		return nil, err
 	}
-	return f, closed(f, os.Remove(p.temp(s))) // it goes with its last reader
+	return f, closeOnError(f, os.Remove(p.tempPath(s))) // it goes with its last reader
 }
 
-func opened(f *os.File, err error) (*os.File, error) {
+func checkOpened(f *os.File, err error) (*os.File, error) {
 	if err != nil {
-		return nil, infra("object store: %v", err)
+		return nil, infraError("object store: %v", err)
 	}
 	return f, nil
 }
 
-// closed closes f if there is an error.
-func closed(f *os.File, err error) error {
+// closeOnError closes f if there is an error.
+func closeOnError(f *os.File, err error) error {
 	if err != nil {
 		_ = f.Close() // it was only read
 	}
@@ -80,34 +80,34 @@ func closed(f *os.File, err error) error {
 
 // unpack unpacks an archive into a folder that appears at its place when it is
 // whole.
-func (p *puller) unpack(ctx context.Context, s set, archive *os.File) error {
-	if err := errors.Join(os.RemoveAll(p.at(s)), os.RemoveAll(p.temp(s)), os.Mkdir(p.temp(s), 0o700)); err != nil {
-		return infra("make its folder: %v", err)
+func (p *puller) unpack(ctx context.Context, s dataSet, archive *os.File) error {
+	if err := errors.Join(os.RemoveAll(p.setPath(s)), os.RemoveAll(p.tempPath(s)), os.Mkdir(p.tempPath(s), 0o700)); err != nil {
+		return infraError("make its folder: %v", err)
 	}
-	root, err := os.OpenRoot(p.temp(s))
+	root, err := os.OpenRoot(p.tempPath(s))
 	if err != nil {
-		return infra("open its folder: %v", err)
+		return infraError("open its folder: %v", err)
 	}
 	defer func() { _ = root.Close() }() // it was only a way to the folder
 	u := &unpacker{
 		root: root, guard: newGuard(s.Size, p.cfg.MaxFiles, p.cfg.MaxUnpacked), volume: p.volume(s.shared), writable: s.Writable, buf: make([]byte, 256<<10),
 	}
-	if err = u.all(ctx, archive); err == nil {
+	if err = u.unpackArchive(ctx, archive); err == nil {
 		err = u.checkLinks(ctx)
 	}
 	if err != nil {
-		return errors.Join(explain(u.volume, err), os.RemoveAll(p.temp(s)))
+		return errors.Join(explainUnpackError(u.volume, err), os.RemoveAll(p.tempPath(s)))
 	}
-	if err := p.finish(s, os.Chmod(p.temp(s), os.FileMode(dirMode(s.Writable)))); err != nil {
+	if err := p.finish(s, os.Chmod(p.tempPath(s), os.FileMode(dirMode(s.Writable)))); err != nil {
 		return err
 	}
-	return p.mark(s)
+	return p.markUnpacked(s)
 }
 
-// explain says whose fault an error is that came up while an archive was
+// explainUnpackError says whose fault an error is that came up while an archive was
 // unpacked: the archive's, unless the disk would not have it.
-func explain(v *volume, err error) error {
-	if none := v.exhausted(err); none != nil {
+func explainUnpackError(v *volume, err error) error {
+	if none := v.spaceError(err); none != nil {
 		err = none
 	}
 	if own := new(Error); errors.As(err, &own) {
@@ -120,10 +120,10 @@ func explain(v *volume, err error) error {
 		syscall.EIO, syscall.EROFS, syscall.EACCES, syscall.EPERM, syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM,
 	} {
 		if errors.Is(err, disk) {
-			return infra("unpack: %v", err)
+			return infraError("unpack: %v", err)
 		}
 	}
-	return user("unpack: it is not an archive that can be unpacked: %v", err)
+	return userError("unpack: it is not an archive that can be unpacked: %v", err)
 }
 
 // unpacker puts entries below one folder, and nothing anywhere else.
@@ -136,8 +136,8 @@ type unpacker struct {
 	buf      []byte
 }
 
-// add puts one entry in its place. Of two with one name the last one counts.
-func (u *unpacker) add(ctx context.Context, e entry, content io.Reader) error {
+// addEntry puts one entry in its place. Of two with one name the last one counts.
+func (u *unpacker) addEntry(ctx context.Context, e entry, content io.Reader) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -145,10 +145,10 @@ func (u *unpacker) add(ctx context.Context, e entry, content io.Reader) error {
 	if err != nil || name == "" {
 		return err
 	}
-	if err := u.parents(ctx, path.Dir(name)); err != nil {
+	if err := u.makeParents(ctx, path.Dir(name)); err != nil {
 		return err
 	}
-	if e.kind == folder {
+	if e.kind == dirEntry {
 		if u.isFolder(name) {
 			return nil
 		}
@@ -158,19 +158,19 @@ func (u *unpacker) add(ctx context.Context, e entry, content io.Reader) error {
 		return err
 	}
 	switch e.kind {
-	case symlink:
+	case symlinkEntry:
 		u.links = append(u.links, name)
 		return u.root.Symlink(e.link, name)
-	case hardlink:
+	case hardlinkEntry:
 		return u.hardlink(e, name)
-	case file, folder, other, nothing:
+	case fileEntry, dirEntry, otherEntry, skippedEntry:
 	}
-	return u.file(ctx, name, e.executable, content)
+	return u.writeFile(ctx, name, e.executable, content)
 }
 
-// parents makes a folder where it is not there, and those that it lies in. Each
+// makeParents makes a folder where it is not there, and those that it lies in. Each
 // counts as an entry of the archive.
-func (u *unpacker) parents(ctx context.Context, name string) error {
+func (u *unpacker) makeParents(ctx context.Context, name string) error {
 	var missing []string
 	for ; !u.isFolder(name); name = path.Dir(name) {
 		missing = append(missing, name)
@@ -199,7 +199,7 @@ func (u *unpacker) mkdir(name string) error {
 	if err := u.root.Mkdir(name, mode); err != nil {
 		return err
 	}
-	if err := u.volume.take(least); err != nil {
+	if err := u.volume.addUnpacked(minReserve); err != nil {
 		return err
 	}
 	return u.root.Chmod(name, mode)
@@ -212,26 +212,26 @@ func (u *unpacker) hardlink(e entry, name string) error {
 		return err
 	}
 	if !info.Mode().IsRegular() {
-		return user("%.100q is a link to what is not a file", e.name)
+		return userError("%.100q is a link to what is not a file", e.name)
 	}
 	return u.root.Link(target, name)
 }
 
-func (u *unpacker) file(ctx context.Context, name string, executable bool, content io.Reader) (err error) {
+func (u *unpacker) writeFile(ctx context.Context, name string, executable bool, content io.Reader) (err error) {
 	f, err := u.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	n, err := io.CopyBuffer(counted{u.volume, f}, io.LimitReader(reader{ctx, content}, u.guard.bytes+1), u.buf)
+	n, err := io.CopyBuffer(countingWriter{u.volume, f}, io.LimitReader(reader{ctx, content}, u.guard.bytes+1), u.buf)
 	if err == nil {
-		err = u.volume.take(max(0, least-n))
+		err = u.volume.addUnpacked(max(0, minReserve-n))
 	}
 	if err != nil {
 		return err
 	}
 	if u.guard.bytes -= n; u.guard.bytes < 0 {
-		return u.guard.tooLarge()
+		return u.guard.tooLargeError()
 	}
 	return f.Chmod(os.FileMode(fileMode(u.writable, executable)))
 }
@@ -244,23 +244,23 @@ func (u *unpacker) checkLinks(ctx context.Context) error {
 			return err
 		}
 		if _, err := u.root.Stat(name); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return user("%.100q is a link that cannot be followed: %v", name, err)
+			return userError("%.100q is a link that cannot be followed: %v", name, err)
 		}
 	}
 	return nil
 }
 
-// all unpacks the archive, whatever form it has.
-func (u *unpacker) all(ctx context.Context, archive *os.File) error {
+// unpackArchive unpacks the archive, whatever form it has.
+func (u *unpacker) unpackArchive(ctx context.Context, archive *os.File) error {
 	if _, err := archive.Seek(0, io.SeekStart); err != nil {
-		return infra("read: %v", err)
+		return infraError("read: %v", err)
 	}
-	form, err := formOf(archive)
+	form, err := detectFormat(archive)
 	if err != nil {
 		return err
 	}
-	if form == zipForm {
-		return u.zip(ctx, archive)
+	if form == zipFormat {
+		return u.unpackZip(ctx, archive)
 	}
-	return u.tar(ctx, form, archive)
+	return u.unpackTar(ctx, form, archive)
 }

@@ -18,8 +18,8 @@ import (
 )
 
 func TestWhatNobodyCanWriteToMayBeTheStoresOwnFile(t *testing.T) {
-	d := newDepot(t)
-	cats := archive(t, tarOf, thing{name: "cat", content: "meow"})
+	d := newFakeStore(t)
+	cats := archive(t, tarOf, archiveEntry{name: "cat", content: "meow"})
 	data := []event.Data{d.data("/a", cats), d.data("/b", cats), d.data("/c", cats), d.unpack("/d", cats)}
 	data[1].Writable = true
 	object := filepath.Join(d.dir, data[0].Object)
@@ -45,7 +45,7 @@ func TestWhatNobodyCanWriteToMayBeTheStoresOwnFile(t *testing.T) {
 			if info, err := os.Stat(object); err != nil || info.Mode().Perm() != tt.mode {
 				t.Errorf("the store's file is %v now, %v", info.Mode(), err)
 			}
-			if string(read(t, place(dir, 3)+"/cat")) != "meow" || !bytes.Equal(cats, read(t, place(dir, 1))) {
+			if string(read(t, dataPath(dir, 3)+"/cat")) != "meow" || !bytes.Equal(cats, read(t, dataPath(dir, 1))) {
 				t.Error("other bytes came")
 			}
 		})
@@ -54,18 +54,18 @@ func TestWhatNobodyCanWriteToMayBeTheStoresOwnFile(t *testing.T) {
 
 // linkedTo pulls twice, and says which of the first three data sets are the
 // store's file; the second time they are there.
-func linkedTo(t *testing.T, d *depot, dir string, cfg pod.Pull) (is []bool) {
+func linkedTo(t *testing.T, d *fakeStore, dir string, cfg pod.Pull) (is []bool) {
 	t.Helper()
 	run(t, dir, cfg)
 	run(t, dir, cfg)
 	for n := range 3 {
-		is = append(is, same(t, place(dir, n), filepath.Join(d.dir, cfg.Data[n].Object)))
+		is = append(is, same(t, dataPath(dir, n), filepath.Join(d.dir, cfg.Data[n].Object)))
 	}
 	return is
 }
 
 func TestADamagedFileOfTheStoreIsNotLinkedTo(t *testing.T) {
-	d := newDepot(t)
+	d := newFakeStore(t)
 	data := []event.Data{d.data("/a", []byte("cats"))}
 	object := filepath.Join(d.dir, data[0].Object)
 	if err := errors.Join(os.WriteFile(object, []byte("dogs"), 0o600), os.Chmod(object, 0o644)); err != nil {
@@ -82,8 +82,8 @@ func TestADamagedFileOfTheStoreIsNotLinkedTo(t *testing.T) {
 }
 
 func TestDataThatDoNotFitAreRefusedBeforeTheyAreBrought(t *testing.T) {
-	d := newDepot(t)
-	server, asked := d.serve(t)
+	d := newFakeStore(t)
+	server, requests := d.serve(t)
 	data := []event.Data{d.data("/a", []byte("cats")), d.unpack("/b", []byte("dogs"))}
 	for n := range data {
 		whole := data[n].Size
@@ -94,7 +94,7 @@ func TestDataThatDoNotFitAreRefusedBeforeTheyAreBrought(t *testing.T) {
 		}
 		data[n].Size = whole
 	}
-	if got := asked(); len(got) > 0 {
+	if got := requests(); len(got) > 0 {
 		t.Errorf("asked for %q", got)
 	}
 	run(t, t.TempDir(), pod.Pull{Store: server.URL, Data: data[:1]})
@@ -103,9 +103,9 @@ func TestDataThatDoNotFitAreRefusedBeforeTheyAreBrought(t *testing.T) {
 // TestSixteenPodsWithSharedDataNeedOneTransfer: one brings them, the others wait
 // until they are whole; what is not shared each has for itself.
 func TestSixteenPodsWithSharedDataNeedOneTransfer(t *testing.T) {
-	d := newDepot(t)
-	cats, dogs := bytesOf(3<<20), archive(t, tarOf, thing{name: "dog", content: "woof"})
-	server, asked := d.serve(t)
+	d := newFakeStore(t)
+	cats, dogs := bytesOf(3<<20), archive(t, tarOf, archiveEntry{name: "dog", content: "woof"})
+	server, requests := d.serve(t)
 	cfg := pod.Pull{Store: server.URL, Data: []event.Data{d.data("/cats", cats), d.unpack("/dogs", dogs), d.data("/own", []byte("own"))}, Shared: []int{0, 1}}
 	common := t.TempDir()
 	const pods = 16
@@ -124,14 +124,14 @@ func TestSixteenPodsWithSharedDataNeedOneTransfer(t *testing.T) {
 				return
 			}
 			shared := func(name string) string { return filepath.Join(dirs[i], pod.Shared, name) }
-			if !bytes.Equal(cats, read(t, shared("0"))) || string(read(t, shared("1/dog"))) != "woof" || string(read(t, place(dirs[i], 2))) != "own" {
+			if !bytes.Equal(cats, read(t, shared("0"))) || string(read(t, shared("1/dog"))) != "woof" || string(read(t, dataPath(dirs[i], 2))) != "own" {
 				t.Errorf("pod %d has other data", i)
 			}
 		})
 	}
 	all.Wait()
 	times := make(map[string]int)
-	for _, line := range asked() {
+	for _, line := range requests() {
 		times[strings.TrimPrefix(line, "GET /")]++
 	}
 	want := map[string]int{cfg.Data[0].Object: 1, cfg.Data[1].Object: 1, cfg.Data[2].Object: pods}
@@ -141,7 +141,7 @@ func TestSixteenPodsWithSharedDataNeedOneTransfer(t *testing.T) {
 }
 
 func TestAPodThatWaitsForSharedDataEndsWhenItIsCanceled(t *testing.T) {
-	d := newDepot(t)
+	d := newFakeStore(t)
 	cfg := pod.Pull{Store: d.fileURL(), Data: []event.Data{d.data("/cats", []byte("cats"))}, Shared: []int{0}, Index: 3}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
@@ -152,14 +152,14 @@ func TestAPodThatWaitsForSharedDataEndsWhenItIsCanceled(t *testing.T) {
 	}
 }
 
-// errEnough ends what waits.
-var errEnough = errors.New("enough")
+// errCanceled ends what waits.
+var errCanceled = errors.New("enough")
 
 // TestHalfOfWhatIsSharedIsNotTakenForTheWhole: a pod that was killed in the
 // middle has left only what has another name.
 func TestHalfOfWhatIsSharedIsNotTakenForTheWhole(t *testing.T) {
-	d := newDepot(t)
-	cfg := pod.Pull{Store: d.fileURL(), Data: []event.Data{d.data("/cats", []byte("cats")), d.unpack("/dogs", archive(t, tarOf, thing{name: "dog"}))}, Shared: []int{0, 1}}
+	d := newFakeStore(t)
+	cfg := pod.Pull{Store: d.fileURL(), Data: []event.Data{d.data("/cats", []byte("cats")), d.unpack("/dogs", archive(t, tarOf, archiveEntry{name: "dog"}))}, Shared: []int{0, 1}}
 	dir := t.TempDir()
 	shared := filepath.Join(dir, pod.Shared)
 	if err := errors.Join(os.MkdirAll(filepath.Join(shared, "1"), 0o755), os.WriteFile(filepath.Join(shared, ".0.tmp"), []byte("ca"), 0o600)); err != nil {
@@ -170,8 +170,8 @@ func TestHalfOfWhatIsSharedIsNotTakenForTheWhole(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- puller.Run(ctx, dir, waiting, nil) }()
-	cancel(errEnough)
-	if err := <-ended; !errors.Is(err, errEnough) {
+	cancel(errCanceled)
+	if err := <-ended; !errors.Is(err, errCanceled) {
 		t.Errorf("it did not wait: %v", err)
 	}
 	go func() { ended <- puller.Run(t.Context(), dir, waiting, nil) }()

@@ -19,7 +19,7 @@ import (
 // and holds facts to their IDs, then everything once more.
 func TestEveryEventTwice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		bus, w := eventtest.NewBus(t), newWorld(t)
+		bus, w := eventtest.NewBus(t), newFixture(t)
 		ctx, stop := context.WithCancel(t.Context())
 		var all sync.WaitGroup
 		for _, part := range watcher.New(watcher.Settings{}, watcher.Deps{Bus: bus, Store: storetest.NewMemory(), Cluster: w.cluster}) {
@@ -29,12 +29,12 @@ func TestEveryEventTwice(t *testing.T) {
 		defer stop()
 
 		good, bad := launchedRun("r1", 1), launchedRun("r2", 1)
-		bus.Say(good)
-		bus.Say(bad)
-		for _, s := range [][2]cluster.Seen{{preparing(), preparing()}, {running(), running()}, {done(), lostNode()}, {}} {
-			w.cluster.is(refOf(good), s[0])
+		bus.PublishAndWait(good)
+		bus.PublishAndWait(bad)
+		for _, s := range [][2]cluster.Snapshot{{preparing(), preparing()}, {running(), running()}, {done(), lostNode()}, {}} {
+			w.cluster.set(refOf(good), s[0])
 			time.Sleep(time.Second)
-			w.cluster.is(refOf(bad), s[1])
+			w.cluster.set(refOf(bad), s[1])
 			time.Sleep(time.Second)
 		}
 		want := []string{
@@ -44,12 +44,12 @@ func TestEveryEventTwice(t *testing.T) {
 			"bai.finished r1 succeeded: the benchmark finished (exit code 0)",
 			"bai.retried r2 attempt 2 after infra NodeLost: its pod had to leave node n1, which is lost or drained: DeletionByTaintManager: gone",
 		}
-		if diff := cmp.Diff(want, bus.Heard()); diff != "" {
+		if diff := cmp.Diff(want, bus.TakeLines()); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
 		bus.Replay()
 		time.Sleep(time.Hour)
-		if got := bus.Heard(); len(got) > 0 {
+		if got := bus.TakeLines(); len(got) > 0 {
 			t.Errorf("after a replay: %q", got)
 		}
 	})

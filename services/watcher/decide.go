@@ -11,13 +11,13 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/event"
 )
 
-// Sight is what is known of a launched attempt at one time.
-type Sight struct {
-	Seen     cluster.Seen
-	Before   cluster.Seen // what was there last of it
-	Gone     time.Time    // since when, by live looks, nothing of it is there; zero where something is
-	Canceled bool         // the run has a cancel mark
-	Now      time.Time
+// Observation is what is known of a launched attempt at one time.
+type Observation struct {
+	Seen      cluster.Snapshot
+	LastSeen  cluster.Snapshot // what was there last of it
+	GoneSince time.Time        // since when, by live looks, nothing of it is there; zero where something is
+	Canceled  bool             // the run has a cancel mark
+	Now       time.Time
 
 	// PendingDeadline is how long the attempt may wait for what may never come.
 	PendingDeadline time.Duration
@@ -28,9 +28,9 @@ type Sight struct {
 	Grace time.Duration
 }
 
-// latest returns what was there last of an attempt: what is seen of it now, with the
+// mergeLastSeen returns what was there last of an attempt: what is seen of it now, with the
 // pods that it had where they have gone before their job says why it failed.
-func latest(before, seen cluster.Seen) cluster.Seen {
+func mergeLastSeen(before, seen cluster.Snapshot) cluster.Snapshot {
 	if len(seen.Pods) == 0 {
 		seen.Pods = before.Pods
 	}
@@ -39,35 +39,35 @@ func latest(before, seen cluster.Seen) cluster.Seen {
 
 // Verdict is what an attempt's state means for its run.
 type Verdict struct {
-	Phase   event.Phase // PhaseFinished: the attempt is over; empty: nothing can be said now
-	Outcome event.Outcome
-	Class   event.Class
-	Reason  event.Reason
-	Message string    // for the user
-	Since   time.Time // when what it says began; zero where the cluster does not tell
-	Again   time.Time // when to look again though nothing changes; zero for never
+	Phase     event.Phase // PhaseFinished: the attempt is over; empty: nothing can be said now
+	Outcome   event.Outcome
+	Class     event.Class
+	Reason    event.Reason
+	Message   string    // for the user
+	Since     time.Time // when what it says began; zero where the cluster does not tell
+	RecheckAt time.Time // when to look again though nothing changes; zero for never
 }
 
 // check is one rule. It is false where it does not apply.
-type check func(Sight) (Verdict, bool)
+type check func(Observation) (Verdict, bool)
 
 // Decide returns what the first check that applies says.
-func Decide(s Sight) Verdict {
+func Decide(s Observation) Verdict {
 	for _, c := range []check{
-		gone,
+		disappeared,
 		canceling,
 		complete,
 		failed,
-		cutOff,
-		endsEarly,
-		deleted,
-		otherFails,
+		nodeLost,
+		endedEarly,
+		jobDeleted,
+		otherJobFailed,
 		suspended,
-		withoutPod,
+		podMissing,
 		unschedulable,
 		containerWaits,
 		volumeFails,
-		neverBegins,
+		idleTooLong,
 		neverReady,
 		preparing,
 		running,
@@ -79,83 +79,83 @@ func Decide(s Sight) Verdict {
 	return Verdict{Phase: event.PhasePending, Message: "preparing the pod"}
 }
 
-// gone: nothing of the attempt is there. What a user canceled has ended so.
+// disappeared: nothing of the attempt is there. What a user canceled has ended so.
 // Anything else is believed only once it has been so for a while.
-func gone(s Sight) (Verdict, bool) {
+func disappeared(s Observation) (Verdict, bool) {
 	if s.Seen.Job != nil || len(s.Seen.Pods) > 0 {
 		return Verdict{}, false
 	}
-	switch believed := s.Gone.Add(s.Grace); {
-	case s.Gone.IsZero():
+	switch confirmed := s.GoneSince.Add(s.Grace); {
+	case s.GoneSince.IsZero():
 		return Verdict{}, true
 	case s.Canceled:
-		return canceled(s), true
-	case s.Now.Before(believed):
-		return Verdict{Again: believed}, true
+		return canceledVerdict(s), true
+	case s.Now.Before(confirmed):
+		return Verdict{RecheckAt: confirmed}, true
 	}
-	if j := s.Before.Job; j != nil && j.DeletionTimestamp != nil || j == nil && len(s.Before.Pods) > 0 { // it went before its pods
-		return failure(event.ClassInfra, event.JobDeleted, s.Gone, "its job was deleted from outside the platform"), true
+	if j := s.LastSeen.Job; j != nil && j.DeletionTimestamp != nil || j == nil && len(s.LastSeen.Pods) > 0 { // it went before its pods
+		return failedVerdict(event.ClassInfra, event.JobDeleted, s.GoneSince, "its job was deleted from outside the platform"), true
 	}
-	return failure(event.ClassInfra, event.JobDisappeared, s.Gone, "its job was deleted from outside the platform"), true
+	return failedVerdict(event.ClassInfra, event.JobDisappeared, s.GoneSince, "its job was deleted from outside the platform"), true
 }
 
-// canceled is the end of a run that its user canceled and of which nothing is left.
+// canceledVerdict is the end of a run that its user canceled and of which nothing is left.
 // A benchmark that ended before its TERM was sent keeps its own outcome; one that
 // got the TERM is canceled, whatever its exit code.
-func canceled(s Sight) Verdict {
+func canceledVerdict(s Observation) Verdict {
 	before := s
-	before.Seen = s.Before
-	if endedFirst(before) {
-		for _, c := range []check{complete, failed, func(s Sight) (Verdict, bool) { return benchmarkFails(main(s)) }} {
+	before.Seen = s.LastSeen
+	if endedBeforeDeletion(before) {
+		for _, c := range []check{complete, failed, func(s Observation) (Verdict, bool) { return benchmarkFails(mainPodsOnly(s)) }} {
 			if v, ok := c(before); ok {
 				return v
 			}
 		}
 		return Verdict{Phase: event.PhaseFinished, Outcome: event.Succeeded, Message: "the benchmark finished (exit code 0)"}
 	}
-	return Verdict{Phase: event.PhaseFinished, Outcome: event.Canceled, Reason: event.CanceledByUser, Message: "canceled; its objects are deleted" + unshipped(before)}
+	return Verdict{Phase: event.PhaseFinished, Outcome: event.Canceled, Reason: event.CanceledByUser, Message: "canceled; its objects are deleted" + lostOutput(before)}
 }
 
 // canceling: the run is to end, and its objects are still there. A job that ended
 // before its deletion was asked for keeps its own outcome.
-func canceling(s Sight) (Verdict, bool) {
-	if !s.Canceled || jobEndedFirst(s) {
+func canceling(s Observation) (Verdict, bool) {
+	if !s.Canceled || jobEndedBeforeDeletion(s) {
 		return Verdict{}, false
 	}
 	v := Verdict{Phase: event.PhaseCanceling, Message: "waiting until its objects are deleted"}
 	for _, p := range s.Seen.Pods {
 		if p.DeletionTimestamp == nil || hasEnded(p) {
-			if end, until, owes := collects(p); owes {
-				v = owing(s, v, end, until, v.Message)
+			if end, until, shipping := collectorRunning(p); shipping {
+				v = shippingVerdict(s, v, end, until, v.Message)
 			}
 			continue
 		}
-		if late := cluster.EndsBy(p).Add(s.Grace); s.Now.Before(late) {
-			v.Again = late
+		if deadline := cluster.DeletionDeadline(p).Add(s.Grace); s.Now.Before(deadline) {
+			v.RecheckAt = deadline
 			continue
 		}
 		return Verdict{
 			Phase: event.PhaseCanceling, Reason: event.NodeLost, Since: p.DeletionTimestamp.Time,
-			Message: fmt.Sprintf("waiting for node %s to report the end of the %s", p.Spec.NodeName, who(p)),
+			Message: fmt.Sprintf("waiting for node %s to report the end of the %s", p.Spec.NodeName, describePod(p)),
 		}, true
 	}
 	return v, true
 }
 
 // complete: the job says that all is well, and so does the benchmark.
-func complete(s Sight) (Verdict, bool) {
+func complete(s Observation) (Verdict, bool) {
 	c, ok := cluster.Condition(s.Seen.Job, batchv1.JobComplete)
 	if !ok {
 		return Verdict{}, false
 	}
-	if v, bad := benchmarkFails(main(s)); bad { // others may be on their way out
+	if v, bad := benchmarkFails(mainPodsOnly(s)); bad { // others may be on their way out
 		return v, true
 	}
-	return Verdict{Phase: event.PhaseFinished, Outcome: event.Succeeded, Message: "the benchmark finished (exit code 0)" + unshipped(s), Since: c.LastTransitionTime.Time}, true
+	return Verdict{Phase: event.PhaseFinished, Outcome: event.Succeeded, Message: "the benchmark finished (exit code 0)" + lostOutput(s), Since: c.LastTransitionTime.Time}, true
 }
 
 // failed: the job has failed, and all of its pods have ended.
-func failed(s Sight) (Verdict, bool) {
+func failed(s Observation) (Verdict, bool) {
 	c, ok := cluster.Condition(s.Seen.Job, batchv1.JobFailed)
 	if !ok {
 		if c, ok = cluster.Condition(s.Seen.Job, batchv1.JobFailureTarget); !ok || slices.ContainsFunc(s.Seen.Pods, cluster.Alive) {
@@ -163,14 +163,14 @@ func failed(s Sight) (Verdict, bool) {
 		}
 	}
 	if len(s.Seen.Pods) == 0 {
-		s.Seen.Pods = s.Before.Pods
+		s.Seen.Pods = s.LastSeen.Pods
 	}
 	for _, cause := range []check{
 		deadlinePassed,
 		platformStopped,
 		disrupted,
-		turnedAway,
-		cutShort,
+		podRejected,
+		deletedBeforeFailure,
 		initFails,
 		benchmarkFails,
 		sidecarFails,
@@ -178,34 +178,34 @@ func failed(s Sight) (Verdict, bool) {
 		if v, ok := cause(s); ok {
 			v.Since = c.LastTransitionTime.Time
 			if v.Reason != event.SidecarFailed {
-				v.Message += unshipped(s)
+				v.Message += lostOutput(s)
 			}
 			return v, true
 		}
 	}
-	message := "its job failed: " + words(c.Reason, c.Message)
+	message := "its job failed: " + joinReasonMessage(c.Reason, c.Message)
 	if len(s.Seen.Pods) == 0 {
 		message += "; its pod is gone"
 	}
-	return failure(event.ClassInfra, event.JobDisappeared, c.LastTransitionTime.Time, "%s", message), true
+	return failedVerdict(event.ClassInfra, event.JobDisappeared, c.LastTransitionTime.Time, "%s", message), true
 }
 
-// cutOff: a pod was told to go because its node is lost, and the node does not
+// nodeLost: a pod was told to go because its node is lost, and the node does not
 // say that it went.
-func cutOff(s Sight) (Verdict, bool) {
+func nodeLost(s Observation) (Verdict, bool) {
 	for _, p := range s.Seen.Pods {
 		if p.DeletionTimestamp == nil || !cluster.Alive(p) {
 			continue
 		}
-		if v, ok := disruption(p); ok && s.Now.After(cluster.EndsBy(p).Add(s.Grace)) {
+		if v, ok := disruption(p); ok && s.Now.After(cluster.DeletionDeadline(p).Add(s.Grace)) {
 			return v, true
 		}
 	}
 	return Verdict{}, false
 }
 
-// deleted: somebody deletes the job, and it is not canceled.
-func deleted(s Sight) (Verdict, bool) {
+// jobDeleted: somebody deletes the job, and it is not canceled.
+func jobDeleted(s Observation) (Verdict, bool) {
 	j := s.Seen.Job
 	if j != nil && j.DeletionTimestamp == nil {
 		return Verdict{}, false
@@ -218,23 +218,23 @@ func deleted(s Sight) (Verdict, bool) {
 }
 
 // running: the benchmark runs, or has ended and is being cleared up after.
-func running(s Sight) (Verdict, bool) {
-	for _, p := range main(s).Seen.Pods {
-		c, ok := container(p, cluster.ContainerBenchmark)
+func running(s Observation) (Verdict, bool) {
+	for _, p := range mainPodsOnly(s).Seen.Pods {
+		c, ok := containerStatus(p, cluster.ContainerBenchmark)
 		if !ok {
 			continue
 		}
 		if t := c.State.Terminated; t != nil {
 			ended := fmt.Sprintf("the benchmark ended (exit code %d)", t.ExitCode)
 			v := Verdict{Phase: event.PhaseRunning, Message: ended + "; collecting the rest of its output", Since: t.FinishedAt.Time}
-			if end, until, owes := collects(p); owes {
-				v = owing(s, v, end, until, ended)
+			if end, until, shipping := collectorRunning(p); shipping {
+				v = shippingVerdict(s, v, end, until, ended)
 			}
-			return lasting(s, v, 4*hush), true
+			return debounced(s, v, 4*debounce), true
 		}
 		if r := c.State.Running; r != nil {
 			message := "running the benchmark"
-			if cluster.Unwrapped(p) {
+			if cluster.RunsWithoutEntrypoint(p) {
 				message += ", by the entrypoint of its image: output is read from the container's log, which the node may cut"
 			}
 			return Verdict{Phase: event.PhaseRunning, Message: message, Since: r.StartedAt.Time}, true
@@ -244,15 +244,15 @@ func running(s Sight) (Verdict, bool) {
 }
 
 // phase is pending until a benchmark has begun, and running from then on.
-func phase(s Sight) event.Phase {
-	for _, p := range main(s).Seen.Pods {
-		if _, ok := started(p); ok {
+func phase(s Observation) event.Phase {
+	for _, p := range mainPodsOnly(s).Seen.Pods {
+		if _, ok := benchmarkStartedAt(p); ok {
 			return event.PhaseRunning
 		}
 	}
 	return event.PhasePending
 }
 
-func failure(class event.Class, reason event.Reason, since time.Time, format string, args ...any) Verdict {
+func failedVerdict(class event.Class, reason event.Reason, since time.Time, format string, args ...any) Verdict {
 	return Verdict{Phase: event.PhaseFinished, Outcome: event.Failed, Class: class, Reason: reason, Message: fmt.Sprintf(format, args...), Since: since}
 }

@@ -26,11 +26,11 @@ const (
 	maxSignal         = 64
 )
 
-// maxWords is how much of a benchmark's last words is repeated.
-const maxWords = 500
+// maxLastWords is how much of a benchmark's last words is repeated.
+const maxLastWords = 500
 
 // deadlinePassed: the job ran for longer than it may.
-func deadlinePassed(s Sight) (Verdict, bool) {
+func deadlinePassed(s Observation) (Verdict, bool) {
 	exceeded := slices.ContainsFunc(s.Seen.Pods, func(p corev1.Pod) bool { return p.Status.Reason == batchv1.JobReasonDeadlineExceeded })
 	for _, t := range []batchv1.JobConditionType{batchv1.JobFailed, batchv1.JobFailureTarget} {
 		c, ok := cluster.Condition(s.Seen.Job, t)
@@ -41,14 +41,14 @@ func deadlinePassed(s Sight) (Verdict, bool) {
 	}
 	message := "timed out (limits.deadline)"
 	if j := s.Seen.Job; j != nil && j.Spec.ActiveDeadlineSeconds != nil {
-		message = fmt.Sprintf("timed out after %s (limits.deadline)", span(time.Duration(*j.Spec.ActiveDeadlineSeconds)*time.Second))
+		message = fmt.Sprintf("timed out after %s (limits.deadline)", formatDuration(time.Duration(*j.Spec.ActiveDeadlineSeconds)*time.Second))
 	}
-	return failure(event.ClassTimeout, event.DeadlineExceeded, time.Time{}, "%s", message), true
+	return failedVerdict(event.ClassTimeout, event.DeadlineExceeded, time.Time{}, "%s", message), true
 }
 
 // platformStopped: the platform that ran the pods itself was stopped and ended them,
 // and none had failed before.
-func platformStopped(s Sight) (Verdict, bool) {
+func platformStopped(s Observation) (Verdict, bool) {
 	stopped := func(p corev1.Pod) bool { return p.Status.Reason == cluster.ReasonStopped }
 	if !slices.ContainsFunc(s.Seen.Pods, stopped) {
 		return Verdict{}, false
@@ -58,11 +58,11 @@ func platformStopped(s Sight) (Verdict, bool) {
 	if _, failed := benchmarkFails(others); failed {
 		return Verdict{}, false
 	}
-	return failure(event.ClassPlatform, event.PlatformStopped, time.Time{}, "the platform was stopped and ended this benchmark (with --keep-pods benchmarks go on)"), true
+	return failedVerdict(event.ClassPlatform, event.PlatformStopped, time.Time{}, "the platform was stopped and ended this benchmark (with --keep-pods benchmarks go on)"), true
 }
 
 // disrupted: a pod had to go for somebody else's reasons.
-func disrupted(s Sight) (Verdict, bool) {
+func disrupted(s Observation) (Verdict, bool) {
 	for _, p := range s.Seen.Pods {
 		if v, ok := disruption(p); ok {
 			return v, true
@@ -76,105 +76,105 @@ func disruption(p corev1.Pod) (Verdict, bool) {
 	if !ok || c.Status != corev1.ConditionTrue {
 		return Verdict{}, false
 	}
-	v := failure(event.ClassInfra, event.Evicted, c.LastTransitionTime.Time, "its pod had to leave node %s: %s", p.Spec.NodeName, words(c.Reason, c.Message))
+	v := failedVerdict(event.ClassInfra, event.Evicted, c.LastTransitionTime.Time, "its pod had to leave node %s: %s", p.Spec.NodeName, joinReasonMessage(c.Reason, c.Message))
 	switch c.Reason {
 	case corev1.PodReasonPreemptionByScheduler:
 		v.Reason = event.Preempted
 	case "DeletionByTaintManager", "DeletionByPodGC":
 		v.Reason = event.NodeLost
-		v.Message = fmt.Sprintf("its pod had to leave node %s, which is lost or drained: %s", p.Spec.NodeName, words(c.Reason, c.Message))
+		v.Message = fmt.Sprintf("its pod had to leave node %s, which is lost or drained: %s", p.Spec.NodeName, joinReasonMessage(c.Reason, c.Message))
 	case corev1.PodReasonTerminationByKubelet:
-		if own, ok := ownEviction(p); ok {
+		if own, ok := diskLimitEviction(p); ok {
 			return own, true
 		}
 	}
 	return v, true
 }
 
-// turnedAway: a node would not have a pod, or not keep it.
-func turnedAway(s Sight) (Verdict, bool) {
+// podRejected: a node would not have a pod, or not keep it.
+func podRejected(s Observation) (Verdict, bool) {
 	for _, p := range s.Seen.Pods {
-		if v, ok := ownEviction(p); ok {
+		if v, ok := diskLimitEviction(p); ok {
 			return v, true
 		}
-		message := fmt.Sprintf("node %s does not keep its pod: %s", p.Spec.NodeName, words(p.Status.Reason, p.Status.Message))
+		message := fmt.Sprintf("node %s does not keep its pod: %s", p.Spec.NodeName, joinReasonMessage(p.Status.Reason, p.Status.Message))
 		switch r := p.Status.Reason; {
 		case r == "NodeLost", r == "NodeShutdown", r == "Shutdown", r == "Terminated":
-			return failure(event.ClassInfra, event.NodeLost, time.Time{}, "%s", message), true
+			return failedVerdict(event.ClassInfra, event.NodeLost, time.Time{}, "%s", message), true
 		case r == "Preempting":
-			return failure(event.ClassInfra, event.Preempted, time.Time{}, "%s", message), true
+			return failedVerdict(event.ClassInfra, event.Preempted, time.Time{}, "%s", message), true
 		case r == "Evicted", r == "UnexpectedAdmissionError", r == "NodeAffinity", strings.HasPrefix(r, "OutOf"):
-			return failure(event.ClassInfra, event.Evicted, time.Time{}, "%s", message), true
+			return failedVerdict(event.ClassInfra, event.Evicted, time.Time{}, "%s", message), true
 		}
 	}
 	return Verdict{}, false
 }
 
-// ownEviction: a pod was evicted because it used more disk than it may, which
+// diskLimitEviction: a pod was evicted because it used more disk than it may, which
 // is its user's doing, not the node's.
-func ownEviction(p corev1.Pod) (Verdict, bool) {
+func diskLimitEviction(p corev1.Pod) (Verdict, bool) {
 	m := p.Status.Message
 	if p.Status.Reason != "Evicted" || !strings.Contains(m, "exceed") || strings.Contains(m, "node was low") {
 		return Verdict{}, false
 	}
-	return failure(event.ClassUser, event.Evicted, time.Time{}, "its pod used more disk than its limit: %s", m), true
+	return failedVerdict(event.ClassUser, event.Evicted, time.Time{}, "its pod used more disk than its limit: %s", m), true
 }
 
 // initFails: what comes before the benchmark did not succeed.
-func initFails(s Sight) (Verdict, bool) {
+func initFails(s Observation) (Verdict, bool) {
 	for _, p := range s.Seen.Pods {
 		for _, c := range p.Status.InitContainerStatuses {
 			t := c.State.Terminated
 			if t == nil || t.ExitCode == 0 || c.Name == cluster.ContainerCollect {
 				continue
 			}
-			return unprepared(c.Name, t), true
+			return initFailure(c.Name, t), true
 		}
 	}
 	return Verdict{}, false
 }
 
-// unprepared is the verdict on a container that comes before the benchmark and
+// initFailure is the verdict on a container that comes before the benchmark and
 // failed.
-func unprepared(name string, t *corev1.ContainerStateTerminated) Verdict {
+func initFailure(name string, t *corev1.ContainerStateTerminated) Verdict {
 	switch {
 	case name == cluster.ContainerPull && t.ExitCode == pod.PullUser:
-		return failure(event.ClassUser, event.PullFailed, time.Time{}, "its data sets could not be copied to the machine: %s", said(t))
+		return failedVerdict(event.ClassUser, event.PullFailed, time.Time{}, "its data sets could not be copied to the machine: %s", clusterMessage(t))
 	case name == cluster.ContainerPull:
-		return failure(event.ClassInfra, event.PullFailed, time.Time{}, "its data sets could not be copied to the machine: %s", said(t))
+		return failedVerdict(event.ClassInfra, event.PullFailed, time.Time{}, "its data sets could not be copied to the machine: %s", clusterMessage(t))
 	case name == cluster.ContainerWait:
-		return failure(event.ClassUser, event.NotReady, time.Time{}, "the server or a worker was not ready in time: %s", said(t))
+		return failedVerdict(event.ClassUser, event.NotReady, time.Time{}, "the server or a worker was not ready in time: %s", clusterMessage(t))
 	}
-	return failure(event.ClassPlatform, event.InitFailed, time.Time{}, "its pod could not be prepared: container %s: %s", name, said(t))
+	return failedVerdict(event.ClassPlatform, event.InitFailed, time.Time{}, "its pod could not be prepared: container %s: %s", name, clusterMessage(t))
 }
 
 // benchmarkFails: the benchmark itself said so, or was ended. Of several the
 // first to end is the cause.
-func benchmarkFails(s Sight) (Verdict, bool) {
+func benchmarkFails(s Observation) (Verdict, bool) {
 	var first *corev1.ContainerStateTerminated
 	var limit, subject string
 	for _, p := range s.Seen.Pods {
-		c, ok := container(p, cluster.ContainerBenchmark)
+		c, ok := containerStatus(p, cluster.ContainerBenchmark)
 		t := c.State.Terminated
 		if !ok || t == nil || t.ExitCode == 0 && t.Reason != "OOMKilled" {
 			continue
 		}
 		if first == nil || t.FinishedAt.Before(&first.FinishedAt) {
-			first, limit, subject = t, memoryLimit(p), "the "+who(p)
+			first, limit, subject = t, memoryLimit(p), "the "+describePod(p)
 		}
 	}
 	if first == nil {
 		return Verdict{}, false
 	}
-	reason, message := exit(first, subject, limit)
+	reason, message := exitReason(first, subject, limit)
 	if rank := firstRank(first.Message); rank != "" {
 		message += "; " + rank
 	}
-	return failure(event.ClassUser, reason, time.Time{}, "%s", message), true
+	return failedVerdict(event.ClassUser, reason, time.Time{}, "%s", message), true
 }
 
-// exit returns why a process of the user's ended badly.
-func exit(t *corev1.ContainerStateTerminated, subject, limit string) (event.Reason, string) {
+// exitReason returns why a process of the user's ended badly.
+func exitReason(t *corev1.ContainerStateTerminated, subject, limit string) (event.Reason, string) {
 	code := int(t.ExitCode)
 	tail := ""
 	if w := lastWords(t.Message); w != "" {
@@ -193,8 +193,8 @@ func exit(t *corev1.ContainerStateTerminated, subject, limit string) (event.Reas
 	return event.NonZeroExit, fmt.Sprintf("%s ended with exit code %d%s", subject, code, tail)
 }
 
-// span writes a time as people do: "1h", not "1h0m0s".
-func span(d time.Duration) string {
+// formatDuration writes a time as people do: "1h", not "1h0m0s".
+func formatDuration(d time.Duration) string {
 	text := d.String()
 	if strings.HasSuffix(text, "m0s") {
 		text = strings.TrimSuffix(text, "0s")
@@ -231,23 +231,23 @@ func signalName(n int) string {
 }
 
 // sidecarFails: the benchmark is fine, what runs beside it is not.
-func sidecarFails(s Sight) (Verdict, bool) {
+func sidecarFails(s Observation) (Verdict, bool) {
 	for _, p := range s.Seen.Pods {
-		c, ok := container(p, cluster.ContainerCollect)
+		c, ok := containerStatus(p, cluster.ContainerCollect)
 		if !ok {
 			continue
 		}
 		for _, t := range []*corev1.ContainerStateTerminated{c.State.Terminated, c.LastTerminationState.Terminated} {
 			if t != nil && t.ExitCode != 0 {
-				return failure(event.ClassPlatform, event.SidecarFailed, time.Time{}, "the collector of its output failed: %s", said(t)), true
+				return failedVerdict(event.ClassPlatform, event.SidecarFailed, time.Time{}, "the collector of its output failed: %s", clusterMessage(t)), true
 			}
 		}
 	}
 	return Verdict{}, false
 }
 
-// said returns how a container ended and its last words.
-func said(t *corev1.ContainerStateTerminated) string {
+// clusterMessage returns how a container ended and its last words.
+func clusterMessage(t *corev1.ContainerStateTerminated) string {
 	s := fmt.Sprintf("exit code %d", t.ExitCode)
 	if t.Reason != "" && t.Reason != "Error" {
 		s += ", " + t.Reason
@@ -272,17 +272,17 @@ func lastWords(message string) string {
 			}
 			framed = false // the program has said nothing
 		}
-		if strings.ContainsFunc(line, speaks) {
+		if strings.ContainsFunc(line, isWordRune) {
 			w = line
 		}
 	}
-	if r := []rune(w); len(r) > maxWords {
-		return string(r[:maxWords]) + "…"
+	if r := []rune(w); len(r) > maxLastWords {
+		return string(r[:maxLastWords]) + "…"
 	}
 	return w
 }
 
-func speaks(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
+func isWordRune(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
 
 // waitingReason returns what a container waits for, empty for what comes by
 // itself, and whether it is hopeless.

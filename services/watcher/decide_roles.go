@@ -14,25 +14,25 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/event"
 )
 
-// endsEarly: a pod that the one whose end ends the run needs, a server or a
+// endedEarly: a pod that the one whose end ends the run needs, a server or a
 // worker, has ended before it.
-func endsEarly(s Sight) (Verdict, bool) {
+func endedEarly(s Observation) (Verdict, bool) {
 	if j := s.Seen.Job; j == nil || j.DeletionTimestamp != nil {
 		return Verdict{}, false
 	}
 	dead := s
-	dead.Seen.Pods = slices.DeleteFunc(slices.Clone(s.Seen.Pods), func(p corev1.Pod) bool { return ends(s, p) || !hasEnded(p) })
+	dead.Seen.Pods = slices.DeleteFunc(slices.Clone(s.Seen.Pods), func(p corev1.Pod) bool { return endsRun(s, p) || !hasEnded(p) })
 	if len(dead.Seen.Pods) == 0 {
 		return Verdict{}, false
 	}
-	for _, cause := range []check{platformStopped, disrupted, turnedAway, removedWith(s), initFails, benchmarkFails, sidecarFails} {
+	for _, cause := range []check{platformStopped, disrupted, podRejected, podDeletedAmong(s), initFails, benchmarkFails, sidecarFails} {
 		if v, ok := cause(dead); ok {
 			return v, true
 		}
 	}
 	p := dead.Seen.Pods[0]
-	c, _ := container(p, cluster.ContainerBenchmark)
-	v := failure(event.ClassUser, event.EndedEarly, time.Time{}, "the %s has ended before the benchmark did", who(p))
+	c, _ := containerStatus(p, cluster.ContainerBenchmark)
+	v := failedVerdict(event.ClassUser, event.EndedEarly, time.Time{}, "the %s has ended before the benchmark did", describePod(p))
 	if t := c.State.Terminated; t != nil {
 		v.Since = t.FinishedAt.Time
 	}
@@ -41,23 +41,23 @@ func endsEarly(s Sight) (Verdict, bool) {
 
 // neverReady: what a pod needs of the others, which all run, is not ready in the time
 // that the descriptor gives.
-func neverReady(s Sight) (Verdict, bool) {
-	targets, since, ok := awaited(s)
+func neverReady(s Observation) (Verdict, bool) {
+	targets, since, ok := readinessWait(s)
 	until := since.Add(s.ReadyDeadline)
 	if !ok || s.Now.Before(until) {
 		return Verdict{}, false
 	}
-	return failure(event.ClassUser, event.NotReady, until, "%s did not answer within limits.pending_deadline, %s", targets, s.ReadyDeadline), true
+	return failedVerdict(event.ClassUser, event.NotReady, until, "%s did not answer within limits.pending_deadline, %s", targets, s.ReadyDeadline), true
 }
 
-// awaited returns what a pod asks whether the others are ready, and since when all of
+// readinessWait returns what a pod asks whether the others are ready, and since when all of
 // these run. It is false where nobody waits, where another pod does not run yet, for
 // which there are other rules, and where the descriptor gives no time.
-func awaited(s Sight) (targets string, since time.Time, ok bool) {
+func readinessWait(s Observation) (targets string, since time.Time, ok bool) {
 	for _, p := range s.Seen.Pods {
-		began, runs := started(p)
-		if c, waits := container(p, cluster.ContainerWait); waits && c.State.Running != nil {
-			began, runs, ok, targets = c.State.Running.StartedAt, true, true, asks(p)
+		began, runs := benchmarkStartedAt(p)
+		if c, waits := containerStatus(p, cluster.ContainerWait); waits && c.State.Running != nil {
+			began, runs, ok, targets = c.State.Running.StartedAt, true, true, readinessTargets(p)
 		}
 		if !runs {
 			return "", time.Time{}, false
@@ -69,8 +69,8 @@ func awaited(s Sight) (targets string, since time.Time, ok bool) {
 	return targets, since, ok && s.ReadyDeadline > 0
 }
 
-// asks returns the addresses that a pod asks whether the others are ready.
-func asks(p corev1.Pod) string {
+// readinessTargets returns the addresses that a pod asks whether the others are ready.
+func readinessTargets(p corev1.Pod) string {
 	var targets []string
 	for _, c := range p.Spec.InitContainers {
 		for _, arg := range c.Args {
@@ -85,8 +85,8 @@ func asks(p corev1.Pod) string {
 	return cmp.Or(strings.Join(targets, ", "), "another of its pods")
 }
 
-// otherFails: the job of another role has failed, and no pod of it says why.
-func otherFails(s Sight) (Verdict, bool) {
+// otherJobFailed: the job of another role has failed, and no pod of it says why.
+func otherJobFailed(s Observation) (Verdict, bool) {
 	for i := range s.Seen.Others {
 		one := s
 		one.Seen.Job, one.Seen.Pods = &s.Seen.Others[i], nil
@@ -96,32 +96,32 @@ func otherFails(s Sight) (Verdict, bool) {
 		}
 		v, late := deadlinePassed(one)
 		if !late {
-			v = failure(event.ClassInfra, event.JobDisappeared, time.Time{}, "the job of the %s failed: %s; its pod is gone",
-				one.Seen.Job.Labels[cluster.LabelRole], words(c.Reason, c.Message))
+			v = failedVerdict(event.ClassInfra, event.JobDisappeared, time.Time{}, "the job of the %s failed: %s; its pod is gone",
+				one.Seen.Job.Labels[cluster.LabelRole], joinReasonMessage(c.Reason, c.Message))
 		}
 		v.Since = c.LastTransitionTime.Time
-		return lasting(s, v, 8*hush), true // its pod may be heard of after it
+		return debounced(s, v, 8*debounce), true // its pod may be heard of after it
 	}
 	return Verdict{}, false
 }
 
-// cutShort: somebody deleted pods, and no other failed.
-func cutShort(s Sight) (Verdict, bool) {
-	if slices.ContainsFunc(s.Seen.Pods, failedItself) {
+// deletedBeforeFailure: somebody deleted pods, and no other failed.
+func deletedBeforeFailure(s Observation) (Verdict, bool) {
+	if slices.ContainsFunc(s.Seen.Pods, failedBeforeDeletion) {
 		return Verdict{}, false
 	}
-	return removed(s)
+	return podDeleted(s)
 }
 
-// failedItself reports whether a container of a pod failed before anybody asked
+// failedBeforeDeletion reports whether a container of a pod failed before anybody asked
 // that the pod ends.
-func failedItself(p corev1.Pod) bool {
-	for _, c := range statuses(p) {
+func failedBeforeDeletion(p corev1.Pod) bool {
+	for _, c := range containerStatuses(p) {
 		t := c.State.Terminated
 		if t == nil || t.ExitCode == 0 || c.Name == cluster.ContainerCollect {
 			continue
 		}
-		if p.DeletionTimestamp == nil || t.FinishedAt.Time.Before(deletionAsked(p)) && !endedByDeletion(p, t) {
+		if p.DeletionTimestamp == nil || t.FinishedAt.Time.Before(podDeletionRequestedAt(p)) && !endedByDeletion(p, t) {
 			return true
 		}
 	}
@@ -137,22 +137,22 @@ func endedByDeletion(p corev1.Pod, t *corev1.ContainerStateTerminated) bool {
 	return grace != nil && *grace == 0 && (t.ExitCode == exitSignal+15 || t.ExitCode == exitSignal+9)
 }
 
-// removed: somebody deletes a pod. Its job then deletes those beside it: of
+// podDeleted: somebody deletes a pod. Its job then deletes those beside it: of
 // several the first is meant, or all of the same second. When the deletion was asked
 // for counts, not when its grace is over: a pod that has ended has none left.
-func removed(s Sight) (Verdict, bool) {
+func podDeleted(s Observation) (Verdict, bool) {
 	var first time.Time
 	var names []string
 	for _, p := range s.Seen.Pods {
 		if p.DeletionTimestamp == nil {
 			continue
 		}
-		switch asked := deletionAsked(p); {
-		case len(names) > 0 && asked.After(first):
-		case len(names) > 0 && asked.Equal(first):
-			names = append(names, "the "+who(p))
+		switch requestedAt := podDeletionRequestedAt(p); {
+		case len(names) > 0 && requestedAt.After(first):
+		case len(names) > 0 && requestedAt.Equal(first):
+			names = append(names, "the "+describePod(p))
 		default:
-			first, names = asked, []string{"the " + who(p)}
+			first, names = requestedAt, []string{"the " + describePod(p)}
 		}
 	}
 	if len(names) == 0 {
@@ -161,34 +161,34 @@ func removed(s Sight) (Verdict, bool) {
 	if len(names) > maxNames {
 		names = append(names[:maxNames], "another of its pods")
 	}
-	return failure(event.ClassInfra, event.JobDeleted, first, "somebody deleted %s, and it was not canceled", strings.Join(names, " or ")), true
+	return failedVerdict(event.ClassInfra, event.JobDeleted, first, "somebody deleted %s, and it was not canceled", strings.Join(names, " or ")), true
 }
 
-// removedWith is removed, where any of all that is seen may have been first.
-func removedWith(all Sight) check {
-	return func(dead Sight) (Verdict, bool) {
-		if _, ok := removed(dead); !ok {
+// podDeletedAmong is removed, where any of all that is seen may have been first.
+func podDeletedAmong(all Observation) check {
+	return func(dead Observation) (Verdict, bool) {
+		if _, ok := podDeleted(dead); !ok {
 			return Verdict{}, false
 		}
-		return removed(all)
+		return podDeleted(all)
 	}
 }
 
 // maxNames is how many pods are named where any of them may be meant.
 const maxNames = 4
 
-// main returns the sight of those pods alone whose end ends the run.
-func main(s Sight) Sight {
+// mainPodsOnly returns the sight of those pods alone whose end ends the run.
+func mainPodsOnly(s Observation) Observation {
 	all := s
-	s.Seen.Pods = slices.DeleteFunc(slices.Clone(s.Seen.Pods), func(p corev1.Pod) bool { return !ends(all, p) })
-	s.Before.Pods = slices.DeleteFunc(slices.Clone(s.Before.Pods), func(p corev1.Pod) bool { return !ends(all, p) })
+	s.Seen.Pods = slices.DeleteFunc(slices.Clone(s.Seen.Pods), func(p corev1.Pod) bool { return !endsRun(all, p) })
+	s.LastSeen.Pods = slices.DeleteFunc(slices.Clone(s.LastSeen.Pods), func(p corev1.Pod) bool { return !endsRun(all, p) })
 	return s
 }
 
-// ends reports whether a pod is of the role whose end ends the run: that of the
+// endsRun reports whether a pod is of the role whose end ends the run: that of the
 // run's job.
-func ends(s Sight, p corev1.Pod) bool {
-	for _, j := range []*batchv1.Job{s.Seen.Job, s.Before.Job} {
+func endsRun(s Observation, p corev1.Pod) bool {
+	for _, j := range []*batchv1.Job{s.Seen.Job, s.LastSeen.Job} {
 		if j != nil && j.Labels[cluster.LabelRole] != "" {
 			return p.Labels[cluster.LabelRole] == j.Labels[cluster.LabelRole]
 		}
@@ -198,16 +198,16 @@ func ends(s Sight, p corev1.Pod) bool {
 
 // hasEnded reports whether what a pod runs has ended.
 func hasEnded(p corev1.Pod) bool {
-	c, ok := container(p, cluster.ContainerBenchmark)
+	c, ok := containerStatus(p, cluster.ContainerBenchmark)
 	return !cluster.Alive(p) || ok && c.State.Terminated != nil
 }
 
 // operatorIndex is the label with a pod's number where the MPI operator made it.
 const operatorIndex = "training.kubeflow.org/replica-index"
 
-// who names a pod by what it is to its run: its role, its number where it has
+// describePod names a pod by what it is to its run: its role, its number where it has
 // one, and where it is.
-func who(p corev1.Pod) string {
+func describePod(p corev1.Pod) string {
 	name := p.Labels[cluster.LabelRole]
 	if name == "" || name == cluster.ContainerBenchmark {
 		return cluster.ContainerBenchmark

@@ -20,8 +20,8 @@ func role(name string) func(*batchv1.Job) {
 	return func(j *batchv1.Job) { j.Labels = map[string]string{cluster.LabelRole: name} }
 }
 
-// of returns a pod of a role.
-func of(name string, with ...func(*corev1.Pod)) corev1.Pod {
+// podOfRole returns a pod of a role.
+func podOfRole(name string, with ...func(*corev1.Pod)) corev1.Pod {
 	p := newPod(with...)
 	p.Name, p.Labels = name, map[string]string{cluster.LabelRole: name, batchv1.JobNameLabel: "bai-r1-1-" + name}
 	return p
@@ -42,16 +42,16 @@ func ofContainer(name string, events []corev1.Event) []corev1.Event {
 	return events
 }
 
-// warned is a warning about a pod, of a time.
-func warned(when int, about, reason, message string) []corev1.Event {
-	e := said(when, reason, message, about)
+// warningAbout is a warning about a pod, of a time.
+func warningAbout(when int, about, reason, message string) []corev1.Event {
+	e := clusterMessage(when, reason, message, about)
 	e[0].Type = corev1.EventTypeWarning
 	return e
 }
 
-// rank returns a worker's pod.
-func rank(index string, with ...func(*corev1.Pod)) corev1.Pod {
-	p := of("worker", with...)
+// workerPod returns a worker's pod.
+func workerPod(index string, with ...func(*corev1.Pod)) corev1.Pod {
+	p := podOfRole("worker", with...)
 	p.Name, p.Annotations = "worker-"+index, map[string]string{batchv1.JobCompletionIndexAnnotation: index}
 	p.Spec.NodeName = "n" + index
 	return p
@@ -76,7 +76,7 @@ func TestAServerMustBeReadyWithinThePendingDeadlineOfItsDescriptor(t *testing.T)
 	asks := func(p *corev1.Pod) {
 		p.Spec.InitContainers = []corev1.Container{{Name: cluster.ContainerWait, Args: []string{"--within=30m0s", "http://server:8080/ping"}}}
 	}
-	waits := of("client", asks, scheduled(), runs(cluster.ContainerWait, 3))
+	waits := podOfRole("client", asks, scheduled(), runs(cluster.ContainerWait, 3))
 	for name, tt := range map[string]struct {
 		server   corev1.Pod
 		deadline time.Duration
@@ -85,39 +85,39 @@ func TestAServerMustBeReadyWithinThePendingDeadlineOfItsDescriptor(t *testing.T)
 		again    int // seconds; zero for never
 	}{
 		"it has its time": {
-			server: of("server", runs(cluster.ContainerBenchmark, 5)), deadline: 6 * time.Second, now: 10,
+			server: podOfRole("server", runs(cluster.ContainerBenchmark, 5)), deadline: 6 * time.Second, now: 10,
 			want: "pending: waiting until its other pods are ready", again: 11,
 		},
 		"which begins when all of them run": {
-			server: of("server", runs(cluster.ContainerBenchmark, 5)), deadline: 6 * time.Second, now: 11,
+			server: podOfRole("server", runs(cluster.ContainerBenchmark, 5)), deadline: 6 * time.Second, now: 11,
 			want: "failed user NotReady: http://server:8080/ping did not answer within limits.pending_deadline, 6s",
 		},
 		"a server whose data are pulled is waited for": {
-			server: of("server", scheduled(), runs(cluster.ContainerPull, 2)), deadline: 6 * time.Second, now: 3000,
+			server: podOfRole("server", scheduled(), runs(cluster.ContainerPull, 2)), deadline: 6 * time.Second, now: 3000,
 			want: "pending: waiting until its other pods are ready",
 		},
 		"without a time of its own the client decides": {
-			server: of("server", runs(cluster.ContainerBenchmark, 5)), now: 3000,
+			server: podOfRole("server", runs(cluster.ContainerBenchmark, 5)), now: 3000,
 			want: "pending: waiting until its other pods are ready",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			v := watcher.Decide(watcher.Sight{
-				Seen: cluster.Seen{Job: client, Pods: pods(tt.server, waits)}, Now: at(tt.now).Time,
+			v := watcher.Decide(watcher.Observation{
+				Seen: cluster.Snapshot{Job: client, Pods: pods(tt.server, waits)}, Now: at(tt.now).Time,
 				PendingDeadline: time.Hour, ReadyDeadline: tt.deadline, Grace: time.Second,
 			})
-			if diff := cmp.Diff(tt.want, line(v)); diff != "" {
+			if diff := cmp.Diff(tt.want, verdictLine(v)); diff != "" {
 				t.Errorf("Decide (-want +got):\n%s", diff)
 			}
-			if tt.again > 0 && !v.Again.Equal(at(tt.again).Time) {
-				t.Errorf("again at %s, want %s", v.Again, at(tt.again))
+			if tt.again > 0 && !v.RecheckAt.Equal(at(tt.again).Time) {
+				t.Errorf("again at %s, want %s", v.RecheckAt, at(tt.again))
 			}
 		})
 	}
 }
 
 func TestDecideOfSeveralRoles(t *testing.T) {
-	client, launcher, serves := role("client"), role("launcher"), of("server", runs(cluster.ContainerBenchmark, 2))
+	client, launcher, serves := role("client"), role("launcher"), podOfRole("server", runs(cluster.ContainerBenchmark, 2))
 	for name, tt := range map[string]struct {
 		job    *batchv1.Job
 		pods   []corev1.Pod
@@ -129,101 +129,101 @@ func TestDecideOfSeveralRoles(t *testing.T) {
 		canceled bool
 	}{
 		"a client that waits for its server does not run yet": {
-			job: job(client), pods: pods(serves, of("client", scheduled(), runs(cluster.ContainerWait, 3))), now: 30,
+			job: job(client), pods: pods(serves, podOfRole("client", scheduled(), runs(cluster.ContainerWait, 3))), now: 30,
 			want: "pending: waiting until its other pods are ready",
 		},
 		"a client that runs": {
-			job: job(client), pods: pods(serves, of("client", runs(cluster.ContainerBenchmark, 5))), now: 30,
+			job: job(client), pods: pods(serves, podOfRole("client", runs(cluster.ContainerBenchmark, 5))), now: 30,
 			want: "running: running the benchmark",
 		},
 		"a server that dies fails the run at once, with its reason": {
-			job: job(client), pods: pods(of("server", exitsAt(10, 3)), of("client", runs(cluster.ContainerBenchmark, 5))), now: 30,
+			job: job(client), pods: pods(podOfRole("server", exitsAt(10, 3)), podOfRole("client", runs(cluster.ContainerBenchmark, 5))), now: 30,
 			want: "failed user NonZeroExit: the server on n1 ended with exit code 3",
 		},
 		"a server that dies while its client waits does too": {
-			job: job(client), pods: pods(of("server", exitsAt(10, 137)), of("client", runs(cluster.ContainerWait, 3))), now: 30,
+			job: job(client), pods: pods(podOfRole("server", exitsAt(10, 137)), podOfRole("client", runs(cluster.ContainerWait, 3))), now: 30,
 			want: "failed user Signaled: the server on n1 was ended by signal 9 SIGKILL (exit code 137)",
 		},
 		"a server that ends well, but before its client, fails the run": {
-			job: job(client), pods: pods(of("server", exitsAt(10, 0)), of("client", runs(cluster.ContainerBenchmark, 5))), now: 30,
+			job: job(client), pods: pods(podOfRole("server", exitsAt(10, 0)), podOfRole("client", runs(cluster.ContainerBenchmark, 5))), now: 30,
 			want: "failed user EndedEarly: the server on n1 has ended before the benchmark did",
 		},
 		"a server whose data cannot be had fails the run": {
-			job: job(client), pods: pods(of("server", ended(corev1.PodFailed), exits(cluster.ContainerPull, 75, "", "no store")), of("client", runs(cluster.ContainerWait, 3))), now: 30,
+			job: job(client), pods: pods(podOfRole("server", ended(corev1.PodFailed), exits(cluster.ContainerPull, 75, "", "no store")), podOfRole("client", runs(cluster.ContainerWait, 3))), now: 30,
 			want: "failed infra PullFailed: its data sets could not be copied to the machine: no store (exit code 75)",
 		},
 		"a server whose node is lost is nobody's fault": {
-			job: job(client), pods: pods(of("server", ended(corev1.PodFailed), disrupted("DeletionByTaintManager", "gone")), of("client", runs(cluster.ContainerBenchmark, 3))), now: 30,
+			job: job(client), pods: pods(podOfRole("server", ended(corev1.PodFailed), disrupted("DeletionByTaintManager", "gone")), podOfRole("client", runs(cluster.ContainerBenchmark, 3))), now: 30,
 			want: "failed infra NodeLost: its pod had to leave node n1, which is lost or drained: DeletionByTaintManager: gone",
 		},
 		"a server that somebody deletes is not its user's fault": {
-			job: job(client), pods: pods(of("server", deleting(9), exitsAt(10, 143)), of("client", runs(cluster.ContainerBenchmark, 3))), now: 30,
+			job: job(client), pods: pods(podOfRole("server", deleting(9), exitsAt(10, 143)), podOfRole("client", runs(cluster.ContainerBenchmark, 3))), now: 30,
 			want: "failed infra JobDeleted: somebody deleted the server on n1, and it was not canceled",
 		},
 		"of workers that are deleted the first is meant, though the other has ended and has no grace left": {
-			job: job(launcher), pods: pods(rank("0", deleting(7), grace(0), exitsAt(8, 0), ended(corev1.PodSucceeded)), rank("1", deleting(3605), grace(3600), exitsAt(8, 0)), of("launcher", runs(cluster.ContainerBenchmark, 5))), now: 30,
+			job: job(launcher), pods: pods(workerPod("0", deleting(7), grace(0), exitsAt(8, 0), ended(corev1.PodSucceeded)), workerPod("1", deleting(3605), grace(3600), exitsAt(8, 0)), podOfRole("launcher", runs(cluster.ContainerBenchmark, 5))), now: 30,
 			want: "failed infra JobDeleted: somebody deleted the worker 1 on n1, and it was not canceled",
 		},
 		"nor does it matter once the run is canceled": {
-			job: job(client), pods: pods(of("server", deleting(9), exitsAt(10, 143)), of("client", runs(cluster.ContainerBenchmark, 3))), now: 30, canceled: true,
+			job: job(client), pods: pods(podOfRole("server", deleting(9), exitsAt(10, 143)), podOfRole("client", runs(cluster.ContainerBenchmark, 3))), now: 30, canceled: true,
 			want: "canceling: waiting until its objects are deleted",
 		},
 		"what ends with the client that has ended well has not failed": {
-			job: job(client, complete(9)), pods: pods(of("server", exitsAt(10, 143)), of("client", exitsAt(9, 0))), now: 30,
+			job: job(client, complete(9)), pods: pods(podOfRole("server", exitsAt(10, 143)), podOfRole("client", exitsAt(9, 0))), now: 30,
 			want: "succeeded: the benchmark finished (exit code 0)",
 		},
 		"a client that fails after its server is not the cause": {
-			job: job(client, failed(11, "")), pods: pods(of("server", exitsAt(8, 1)), of("client", exitsAt(10, 2))), now: 30,
+			job: job(client, failed(11, "")), pods: pods(podOfRole("server", exitsAt(8, 1)), podOfRole("client", exitsAt(10, 2))), now: 30,
 			want: "failed user NonZeroExit: the server on n1 ended with exit code 1",
 		},
 		"a server that is ended after its client failed is not the cause": {
-			job: job(client, failed(11, "")), pods: pods(of("server", exitsAt(12, 143)), of("client", exitsAt(10, 2))), now: 30,
+			job: job(client, failed(11, "")), pods: pods(podOfRole("server", exitsAt(12, 143)), podOfRole("client", exitsAt(10, 2))), now: 30,
 			want: "failed user NonZeroExit: the client on n1 ended with exit code 2",
 		},
 		"a server that is not ready in time is the user's fault": {
-			job: job(client, failed(11, "")), pods: pods(serves, of("client", ended(corev1.PodFailed), exits(cluster.ContainerWait, 1, "Error", "bai-pod: 1 of 1 did not answer"))), now: 30,
+			job: job(client, failed(11, "")), pods: pods(serves, podOfRole("client", ended(corev1.PodFailed), exits(cluster.ContainerWait, 1, "Error", "bai-pod: 1 of 1 did not answer"))), now: 30,
 			want: "failed user NotReady: the server or a worker was not ready in time: bai-pod: 1 of 1 did not answer (exit code 1)",
 		},
 		"of several workers the first to fail is the cause, and named": {
-			job: job(launcher), pods: pods(rank("0", exitsAt(9, 2)), rank("1", exitsAt(8, 1)), of("launcher", runs(cluster.ContainerBenchmark, 5))), now: 30,
+			job: job(launcher), pods: pods(workerPod("0", exitsAt(9, 2)), workerPod("1", exitsAt(8, 1)), podOfRole("launcher", runs(cluster.ContainerBenchmark, 5))), now: 30,
 			want: "failed user NonZeroExit: the worker 1 on n1 ended with exit code 1",
 		},
 		"the rank that failed first is what mpirun says": {
-			job: job(launcher, failed(11, "")), pods: pods(rank("0", runs(cluster.ContainerBenchmark, 2)), of("launcher", exits(cluster.ContainerBenchmark, 9, "Error",
+			job: job(launcher, failed(11, "")), pods: pods(workerPod("0", runs(cluster.ContainerBenchmark, 2)), podOfRole("launcher", exits(cluster.ContainerBenchmark, 9, "Error",
 				"mpirun noticed that process rank 3 with PID 0 on node w-1 exited on signal 9 (Killed).\n----"))), now: 30,
 			want: "failed user NonZeroExit: the launcher on n1 ended with exit code 9: mpirun noticed that process rank 3 with PID 0 on node w-1 exited on signal 9 (Killed).; rank 3 on w-1 failed first",
 		},
 		"a program that mpirun cannot start is named": {
-			job: job(launcher, failed(11, "")), pods: pods(rank("0", runs(cluster.ContainerBenchmark, 2)), of("launcher", exits(cluster.ContainerBenchmark, 134, "Error", recordedMPI(t, "openmpi-4-not-found")))), now: 30,
+			job: job(launcher, failed(11, "")), pods: pods(workerPod("0", runs(cluster.ContainerBenchmark, 2)), podOfRole("launcher", exits(cluster.ContainerBenchmark, 134, "Error", recordedMPI(t, "openmpi-4-not-found")))), now: 30,
 			want: `failed user CommandNotFound: the launcher on n1 could not start "nosuchprog" on vm: mpirun did not find it, or may not execute it (exit code 134)`,
 		},
 		"what the program says is told, not the frame that mpirun puts below": {
-			job: job(launcher, failed(11, "")), pods: pods(rank("0", runs(cluster.ContainerBenchmark, 2)), of("launcher", exits(cluster.ContainerBenchmark, 1, "Error",
+			job: job(launcher, failed(11, "")), pods: pods(workerPod("0", runs(cluster.ContainerBenchmark, 2)), podOfRole("launcher", exits(cluster.ContainerBenchmark, 1, "Error",
 				"ModuleNotFoundError: No module named 'mpi4py'\n"+strings.Repeat("-", 74)+"\nPrimary job  terminated normally, but 1 process returned\na non-zero exit code.\n"+strings.Repeat("-", 74)+"\n  Process name: [[5463,1],1]\n  Exit code:    1\n"+strings.Repeat("-", 74)))), now: 30,
 			want: "failed user NonZeroExit: the launcher on n1 ended with exit code 1: ModuleNotFoundError: No module named 'mpi4py'; rank 1 failed first",
 		},
 		"some pods of a gang that have no node are counted": {
-			job: job(launcher), pods: pods(rank("0", scheduled()), rank("1", unscheduled("0/2 nodes are available")), of("launcher", unscheduled("x"))), now: 30,
+			job: job(launcher), pods: pods(workerPod("0", scheduled()), workerPod("1", unscheduled("0/2 nodes are available")), podOfRole("launcher", unscheduled("x"))), now: 30,
 			want: "pending Unschedulable: no node can take 2 of its 3 pods: Unschedulable: 0/2 nodes are available",
 		},
 		"workers that the cluster refuses are said though the launcher is there": {
-			job: job(launcher), others: workers(2), pods: pods(of("launcher", scheduled(), runs(cluster.ContainerWait, 3))), now: 30,
+			job: job(launcher), others: workers(2), pods: pods(podOfRole("launcher", scheduled(), runs(cluster.ContainerWait, 3))), now: 30,
 			events: events("bai-r1-1-worker", "FailedCreate", "exceeded quota: x"),
 			want:   "pending LaunchRefused: the cluster refuses 2 of its 3 pods: exceeded quota: x",
 		},
 		"so is one of several": {
-			job: job(launcher), others: workers(2), pods: pods(rank("0", scheduled()), of("launcher", scheduled(), runs(cluster.ContainerWait, 3))), now: 30,
-			events: said(5, "FailedCreate", "exceeded quota: x", "bai-r1-1-worker"),
+			job: job(launcher), others: workers(2), pods: pods(workerPod("0", scheduled()), podOfRole("launcher", scheduled(), runs(cluster.ContainerWait, 3))), now: 30,
+			events: clusterMessage(5, "FailedCreate", "exceeded quota: x", "bai-r1-1-worker"),
 			want:   "pending LaunchRefused: the cluster refuses 1 of its 3 pods: exceeded quota: x",
 		},
 		"workers that a policy keeps out end the run": {
-			job: job(launcher), others: workers(2), pods: pods(of("launcher", scheduled(), runs(cluster.ContainerWait, 3))), now: 30,
+			job: job(launcher), others: workers(2), pods: pods(podOfRole("launcher", scheduled(), runs(cluster.ContainerWait, 3))), now: 30,
 			events: events("bai-r1-1-worker", "FailedCreate", `pods "x" is forbidden: violates PodSecurity`),
 			want:   `failed user LaunchRefused: the cluster refuses 2 of its 3 pods: pods "x" is forbidden: violates PodSecurity`,
 		},
 		"workers that were refused and came are not": {
-			job: job(launcher), others: workers(1), pods: pods(rank("0", scheduled()), of("launcher", scheduled(), runs(cluster.ContainerWait, 3))), now: 30,
-			events: said(5, "FailedCreate", "exceeded quota: x", "bai-r1-1-worker"),
+			job: job(launcher), others: workers(1), pods: pods(workerPod("0", scheduled()), podOfRole("launcher", scheduled(), runs(cluster.ContainerWait, 3))), now: 30,
+			events: clusterMessage(5, "FailedCreate", "exceeded quota: x", "bai-r1-1-worker"),
 			want:   "pending: waiting until its other pods are ready",
 		},
 		"a priority class that there is not is the platform's fault": {
@@ -231,20 +231,20 @@ func TestDecideOfSeveralRoles(t *testing.T) {
 			want: `failed platform LaunchRefused: the cluster refuses its pod: pods "x" is forbidden: no PriorityClass with name fast was found`,
 		},
 		"workers whose job failed and whose pod is gone end the run": {
-			job: job(launcher), others: workers(2, failed(20, "BackoffLimitExceeded")), pods: pods(rank("0", scheduled()), of("launcher", runs(cluster.ContainerBenchmark, 3))), now: 30,
+			job: job(launcher), others: workers(2, failed(20, "BackoffLimitExceeded")), pods: pods(workerPod("0", scheduled()), podOfRole("launcher", runs(cluster.ContainerBenchmark, 3))), now: 30,
 			want: "failed infra JobDisappeared: the job of the worker failed: BackoffLimitExceeded: too often; its pod is gone",
 		},
 		"the pod of such a job may be heard of after it": {
-			job: job(launcher), others: workers(2, failed(20, "BackoffLimitExceeded")), pods: pods(rank("0", scheduled()), of("launcher", runs(cluster.ContainerBenchmark, 3))), now: 21,
+			job: job(launcher), others: workers(2, failed(20, "BackoffLimitExceeded")), pods: pods(workerPod("0", scheduled()), podOfRole("launcher", runs(cluster.ContainerBenchmark, 3))), now: 21,
 			want: "",
 		},
 		"workers whose time is up": {
-			job: job(launcher), others: workers(1, failed(20, "DeadlineExceeded")), pods: pods(of("launcher", runs(cluster.ContainerBenchmark, 3))), now: 30,
+			job: job(launcher), others: workers(1, failed(20, "DeadlineExceeded")), pods: pods(podOfRole("launcher", runs(cluster.ContainerBenchmark, 3))), now: 30,
 			want: "failed timeout DeadlineExceeded: timed out (limits.deadline)",
 		},
 		"a server that says that it is not ready is told while its client waits": {
-			job: job(client), pods: pods(of("server", scheduled(), runs(cluster.ContainerBenchmark, 2)), of("client", scheduled(), runs(cluster.ContainerWait, 3))), now: 30,
-			events: warned(9, "server", "Unhealthy", "Readiness probe failed: HTTP probe failed with statuscode: 500"),
+			job: job(client), pods: pods(podOfRole("server", scheduled(), runs(cluster.ContainerBenchmark, 2)), podOfRole("client", scheduled(), runs(cluster.ContainerWait, 3))), now: 30,
+			events: warningAbout(9, "server", "Unhealthy", "Readiness probe failed: HTTP probe failed with statuscode: 500"),
 			want:   "pending: waiting until its other pods are ready; the server on n1: Unhealthy: Readiness probe failed: HTTP probe failed with statuscode: 500",
 		},
 		"a job that the cluster's own queue holds back waits": {
@@ -284,11 +284,11 @@ func TestDecideOfSeveralRoles(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := watcher.Sight{
-				Seen: cluster.Seen{Job: tt.job, Others: tt.others, Pods: tt.pods, Events: tt.events}, Now: at(tt.now).Time, Canceled: tt.canceled,
+			s := watcher.Observation{
+				Seen: cluster.Snapshot{Job: tt.job, Others: tt.others, Pods: tt.pods, Events: tt.events}, Now: at(tt.now).Time, Canceled: tt.canceled,
 				PendingDeadline: 10 * time.Minute, Grace: 3 * time.Second,
 			}
-			if diff := cmp.Diff(tt.want, line(watcher.Decide(s))); diff != "" {
+			if diff := cmp.Diff(tt.want, verdictLine(watcher.Decide(s))); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
@@ -296,8 +296,8 @@ func TestDecideOfSeveralRoles(t *testing.T) {
 }
 
 func TestTheEndOfARunIsThatOfItsLastRole(t *testing.T) {
-	s := watcher.Sight{Seen: cluster.Seen{Job: job(role("client"), complete(10)), Pods: pods(of("server", exitsAt(12, 143)), of("client", exitsAt(9, 0)))}}
-	got, ok := watcher.Tell(event.Launched{}, watcher.Verdict{Phase: event.PhaseFinished, Outcome: event.Succeeded}, s)[0].(event.Finished)
+	s := watcher.Observation{Seen: cluster.Snapshot{Job: job(role("client"), complete(10)), Pods: pods(podOfRole("server", exitsAt(12, 143)), podOfRole("client", exitsAt(9, 0)))}}
+	got, ok := watcher.EventsFor(event.Launched{}, watcher.Verdict{Phase: event.PhaseFinished, Outcome: event.Succeeded}, s)[0].(event.Finished)
 	if !ok || got.ExitCode == nil || *got.ExitCode != 0 || !got.Ended.Equal(at(9).Time) {
 		t.Errorf("it ended as %+v", got)
 	}
@@ -326,8 +326,8 @@ func TestAProgramThatMpirunCannotStartIsTheReason(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := of("launcher", exits(cluster.ContainerBenchmark, 134, "Error", recordedMPI(t, name)))
-			got := watcher.Decide(watcher.Sight{Seen: cluster.Seen{Job: job(role("launcher"), failed(11, "")), Pods: pods(p)}, Now: metav1.Now().Time})
+			p := podOfRole("launcher", exits(cluster.ContainerBenchmark, 134, "Error", recordedMPI(t, name)))
+			got := watcher.Decide(watcher.Observation{Seen: cluster.Snapshot{Job: job(role("launcher"), failed(11, "")), Pods: pods(p)}, Now: metav1.Now().Time})
 			if want == "" && got.Reason == event.CommandNotFound || want != "" && (got.Reason != event.CommandNotFound || got.Class != event.ClassUser || !strings.Contains(got.Message, " could not start "+want+" (exit code 134)")) {
 				t.Errorf("%s %s: %s", got.Class, got.Reason, got.Message)
 			}
@@ -348,8 +348,8 @@ func TestTheRankThatFailedFirst(t *testing.T) {
 		"Process name: [prterun-h-1@1,4] Exit code: 3":                                                                                                                          "rank 4 failed first",
 		"rank 5 says hello": "",
 	} {
-		p := of("launcher", exits(cluster.ContainerBenchmark, 1, "Error", says))
-		s := watcher.Sight{Seen: cluster.Seen{Job: job(role("launcher"), failed(11, "")), Pods: pods(p)}, Now: metav1.Now().Time}
+		p := podOfRole("launcher", exits(cluster.ContainerBenchmark, 1, "Error", says))
+		s := watcher.Observation{Seen: cluster.Snapshot{Job: job(role("launcher"), failed(11, "")), Pods: pods(p)}, Now: metav1.Now().Time}
 		if got := watcher.Decide(s).Message; want == "" && strings.Contains(got, "failed first") || want != "" && !strings.HasSuffix(got, "; "+want) {
 			t.Errorf("%q: %q, want %q", says, got, want)
 		}

@@ -23,7 +23,7 @@ func TestDecide(t *testing.T) {
 		job      *batchv1.Job
 		pods     []corev1.Pod
 		events   []corev1.Event
-		before   cluster.Seen
+		before   cluster.Snapshot
 		gone     int // seconds since nothing is there, 0: something is
 		canceled bool
 		now      int
@@ -38,7 +38,7 @@ func TestDecide(t *testing.T) {
 			want: "failed infra PendingTooLong: waiting for its pod; timed out after 10m0s",
 		},
 		"a job whose pod has gone is about to say why, and waits for none": {
-			job: job(), before: cluster.Seen{Job: job(), Pods: pods(newPod(scheduled()))}, now: 601,
+			job: job(), before: cluster.Snapshot{Job: job(), Pods: pods(newPod(scheduled()))}, now: 601,
 			want: "",
 		},
 		"a job that counts a pod that has gone waits for none": {
@@ -59,17 +59,17 @@ func TestDecide(t *testing.T) {
 		},
 		"a pod whose image is being brought, in the node's own words": {
 			job: job(), pods: pods(newPod(scheduled(), waiting(cluster.ContainerBenchmark, "PodInitializing", ""))), now: 9,
-			events: said(5, "Pulling", `Pulling image "image:1"`),
+			events: clusterMessage(5, "Pulling", `Pulling image "image:1"`),
 			want:   `pending: n1: Pulling image "image:1"`,
 		},
 		"an image that was brought, and how long that took": {
 			job: job(), pods: pods(newPod(scheduled(), waiting(cluster.ContainerBenchmark, "PodInitializing", ""))), now: 9,
-			events: slices.Concat(said(3, "Pulling", `Pulling image "image:1"`), said(8, "Pulled", `Successfully pulled image "image:1" in 5.1s`)),
+			events: slices.Concat(clusterMessage(3, "Pulling", `Pulling image "image:1"`), clusterMessage(8, "Pulled", `Successfully pulled image "image:1" in 5.1s`)),
 			want:   `pending: n1: Successfully pulled image "image:1" in 5.1s`,
 		},
 		"an image that was there already is not worth a word": {
 			job: job(), pods: pods(newPod(scheduled())), now: 9,
-			events: said(5, "Pulled", `Container image "image:1" already present on machine`),
+			events: clusterMessage(5, "Pulled", `Container image "image:1" already present on machine`),
 			want:   "pending: preparing the pod on n1",
 		},
 		"an image's own entrypoint promises less of its output": {
@@ -122,27 +122,27 @@ func TestDecide(t *testing.T) {
 		},
 		"a secret that is missing is told when the node has said so, and the pod has not yet": {
 			job: job(), pods: pods(newPod(scheduled(), runs(cluster.ContainerCollect, 2), waiting(cluster.ContainerBenchmark, "PodInitializing", ""))), now: 30,
-			events: ofContainer(cluster.ContainerBenchmark, warned(9, "pod-0", "Failed", `Error: secret "x" not found`)),
+			events: ofContainer(cluster.ContainerBenchmark, warningAbout(9, "pod-0", "Failed", `Error: secret "x" not found`)),
 			want:   `pending ConfigError: container benchmark cannot be started: secret "x" not found`,
 		},
 		"and is its user's fault once its time is up": {
 			job: job(), pods: pods(newPod(scheduled(), runs(cluster.ContainerCollect, 2), waiting(cluster.ContainerBenchmark, "PodInitializing", ""))), now: 610,
-			events: ofContainer(cluster.ContainerBenchmark, warned(590, "pod-0", "Failed", `Error: secret "x" not found`)),
+			events: ofContainer(cluster.ContainerBenchmark, warningAbout(590, "pod-0", "Failed", `Error: secret "x" not found`)),
 			want:   `failed user ConfigError: container benchmark cannot be started: secret "x" not found; timed out after 10m0s`,
 		},
 		"an image that a node could not have is told, too": {
 			job: job(), pods: pods(newPod(scheduled(), waiting(cluster.ContainerBenchmark, "ContainerCreating", ""))), now: 30,
-			events: ofContainer(cluster.ContainerBenchmark, append(warned(9, "pod-0", "Failed", `Failed to pull image "example.org/none:1": not found`), warned(9, "pod-0", "Failed", "Error: ErrImagePull")...)),
+			events: ofContainer(cluster.ContainerBenchmark, append(warningAbout(9, "pod-0", "Failed", `Failed to pull image "example.org/none:1": not found`), warningAbout(9, "pod-0", "Failed", "Error: ErrImagePull")...)),
 			want:   `pending ImagePullBackOff: container benchmark cannot be started: ErrImagePull: Failed to pull image "example.org/none:1": not found`,
 		},
 		"of a container that could not be made at first nothing is said once it runs": {
 			job: job(), pods: pods(newPod(scheduled(), runs(cluster.ContainerBenchmark, 20))), now: 30,
-			events: ofContainer(cluster.ContainerBenchmark, warned(9, "pod-0", "Failed", `Error: secret "x" not found`)),
+			events: ofContainer(cluster.ContainerBenchmark, warningAbout(9, "pod-0", "Failed", `Error: secret "x" not found`)),
 			want:   "running: running the benchmark",
 		},
 		"what is said of another container is not said of this one": {
 			job: job(), pods: pods(newPod(scheduled(), waiting(cluster.ContainerBenchmark, "PodInitializing", ""))), now: 30,
-			events: ofContainer(cluster.ContainerCollect, warned(9, "pod-0", "Failed", `Error: secret "x" not found`)),
+			events: ofContainer(cluster.ContainerCollect, warningAbout(9, "pod-0", "Failed", `Error: secret "x" not found`)),
 			want:   `pending: preparing the pod on n1; n1: Failed: Error: secret "x" not found`,
 		},
 		"a volume that could not be mounted right away may be on its way": {
@@ -190,12 +190,12 @@ func TestDecide(t *testing.T) {
 		},
 		"a pod that its node cannot prepare is told in the node's words": {
 			job: job(), pods: pods(newPod(scheduled(), waiting(cluster.ContainerInstall, "ContainerCreating", ""))), now: 30,
-			events: warned(9, "pod-0", "FailedCreatePodSandBox", "no network"),
+			events: warningAbout(9, "pod-0", "FailedCreatePodSandBox", "no network"),
 			want:   "pending: preparing the pod on n1; n1: FailedCreatePodSandBox: no network",
 		},
 		"and fails with them once its time is up": {
 			job: job(), pods: pods(newPod(scheduled(), waiting(cluster.ContainerInstall, "ContainerCreating", ""))), now: 601,
-			events: warned(590, "pod-0", "FailedCreatePodSandBox", "no network"),
+			events: warningAbout(590, "pod-0", "FailedCreatePodSandBox", "no network"),
 			want:   "failed infra PendingTooLong: preparing the pod on n1; FailedCreatePodSandBox: no network; timed out after 10m0s",
 		},
 		"an image that is not there in time fails, however long the data took": {
@@ -219,7 +219,7 @@ func TestDecide(t *testing.T) {
 			want: "failed infra JobDeleted: somebody deleted the benchmark, and it was not canceled",
 		},
 		"a pod that somebody deletes by force is not either": {
-			job: job(failed(20, "BackoffLimitExceeded")), before: cluster.Seen{Pods: pods(newPod(deleting(9), grace(0), runs(cluster.ContainerBenchmark, 3)))}, now: 21,
+			job: job(failed(20, "BackoffLimitExceeded")), before: cluster.Snapshot{Pods: pods(newPod(deleting(9), grace(0), runs(cluster.ContainerBenchmark, 3)))}, now: 21,
 			want: "failed infra JobDeleted: somebody deleted the benchmark, and it was not canceled",
 		},
 		"a pod that somebody deletes after it failed has failed": {
@@ -335,7 +335,7 @@ func TestDecide(t *testing.T) {
 			want: "running: running the benchmark",
 		},
 		"a pod that was evicted and is gone was seen before": {
-			job: job(failed(20, "BackoffLimitExceeded")), before: cluster.Seen{Pods: pods(newPod(disrupted("EvictionByEvictionAPI", "drain")))},
+			job: job(failed(20, "BackoffLimitExceeded")), before: cluster.Snapshot{Pods: pods(newPod(disrupted("EvictionByEvictionAPI", "drain")))},
 			want: "failed infra Evicted: its pod had to leave node n1: EvictionByEvictionAPI: drain",
 		},
 		"a pod that was evicted because its node was full": {
@@ -384,32 +384,32 @@ func TestDecide(t *testing.T) {
 		},
 		"and canceled, once it is gone": {
 			gone: 21, now: 21, canceled: true,
-			before: cluster.Seen{Job: job(jobDeleting(5), complete(20)), Pods: pods(newPod(ended(corev1.PodSucceeded), exitsAt(6, 0)))},
+			before: cluster.Snapshot{Job: job(jobDeleting(5), complete(20)), Pods: pods(newPod(ended(corev1.PodSucceeded), exitsAt(6, 0)))},
 			want:   "canceled CanceledByUser: canceled; its objects are deleted",
 		},
 		"what ends in the second of its deletion is canceled": {
 			gone: 21, now: 21, canceled: true,
-			before: cluster.Seen{Job: job(jobDeleting(5)), Pods: pods(newPod(exitsAt(5, 0)))},
+			before: cluster.Snapshot{Job: job(jobDeleting(5)), Pods: pods(newPod(exitsAt(5, 0)))},
 			want:   "canceled CanceledByUser: canceled; its objects are deleted",
 		},
 		"what the kubelet cannot find any more, at a time that it does not tell, is canceled": {
 			gone: 21, now: 21, canceled: true,
-			before: cluster.Seen{Job: job(jobDeleting(5)), Pods: pods(newPod(unknown()))},
+			before: cluster.Snapshot{Job: job(jobDeleting(5)), Pods: pods(newPod(containerNotFound()))},
 			want:   "canceled CanceledByUser: canceled; its objects are deleted",
 		},
 		"what answers TERM with an exit code of its own is canceled": {
 			gone: 21, now: 21, canceled: true,
-			before: cluster.Seen{Job: job(jobDeleting(5), failed(20, "")), Pods: pods(newPod(exitsAt(6, 3)))},
+			before: cluster.Snapshot{Job: job(jobDeleting(5), failed(20, "")), Pods: pods(newPod(exitsAt(6, 3)))},
 			want:   "canceled CanceledByUser: canceled; its objects are deleted",
 		},
 		"a canceled run whose benchmark ended well before the deletion has succeeded": {
 			gone: 21, now: 21, canceled: true,
-			before: cluster.Seen{Job: job(jobDeleting(9)), Pods: pods(newPod(exitsAt(5, 0)))},
+			before: cluster.Snapshot{Job: job(jobDeleting(9)), Pods: pods(newPod(exitsAt(5, 0)))},
 			want:   "succeeded: the benchmark finished (exit code 0)",
 		},
 		"a canceled run whose benchmark failed before the deletion has failed": {
 			gone: 21, now: 21, canceled: true,
-			before: cluster.Seen{Job: job(jobDeleting(9)), Pods: pods(newPod(exitsAt(5, 3)))},
+			before: cluster.Snapshot{Job: job(jobDeleting(9)), Pods: pods(newPod(exitsAt(5, 3)))},
 			want:   "failed user NonZeroExit: the benchmark ended with exit code 3",
 		},
 		"a canceled run whose job failed before the deletion has failed": {
@@ -422,7 +422,7 @@ func TestDecide(t *testing.T) {
 		},
 		"a pod without its job tells when it was deleted, by its grace": {
 			gone: 21, now: 21, canceled: true,
-			before: cluster.Seen{Pods: pods(newPod(deleting(35), grace(30), exitsAt(6, 0)))},
+			before: cluster.Snapshot{Pods: pods(newPod(deleting(35), grace(30), exitsAt(6, 0)))},
 			want:   "canceled CanceledByUser: canceled; its objects are deleted",
 		},
 		"a canceled run that ended well before anybody deleted it ended well": {
@@ -454,11 +454,11 @@ func TestDecide(t *testing.T) {
 			want: "failed infra JobDisappeared: its job was deleted from outside the platform",
 		},
 		"a job that was seen being deleted was deleted": {
-			gone: 10, now: 13, before: cluster.Seen{Job: job(jobDeleting(5))},
+			gone: 10, now: 13, before: cluster.Snapshot{Job: job(jobDeleting(5))},
 			want: "failed infra JobDeleted: its job was deleted from outside the platform",
 		},
 		"a job that went before its pods was deleted": {
-			gone: 10, now: 13, before: cluster.Seen{Pods: pods(newPod(scheduled()))},
+			gone: 10, now: 13, before: cluster.Snapshot{Pods: pods(newPod(scheduled()))},
 			want: "failed infra JobDeleted: its job was deleted from outside the platform",
 		},
 		"a job that somebody deletes is not canceled": {
@@ -472,14 +472,14 @@ func TestDecide(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			s := watcher.Sight{
-				Seen: cluster.Seen{Job: tt.job, Pods: tt.pods, Events: tt.events}, Before: tt.before, Canceled: tt.canceled,
+			s := watcher.Observation{
+				Seen: cluster.Snapshot{Job: tt.job, Pods: tt.pods, Events: tt.events}, LastSeen: tt.before, Canceled: tt.canceled,
 				Now: at(tt.now).Time, PendingDeadline: 10 * time.Minute, Grace: 3 * time.Second,
 			}
 			if tt.gone > 0 {
-				s.Gone = at(tt.gone).Time
+				s.GoneSince = at(tt.gone).Time
 			}
-			if diff := cmp.Diff(tt.want, line(watcher.Decide(s))); diff != "" {
+			if diff := cmp.Diff(tt.want, verdictLine(watcher.Decide(s))); diff != "" {
 				t.Errorf("Decide (-want +got):\n%s", diff)
 			}
 		})
@@ -488,32 +488,32 @@ func TestDecide(t *testing.T) {
 
 func TestWhenToLookAgain(t *testing.T) {
 	for name, tt := range map[string]struct {
-		sight watcher.Sight
-		want  metav1.Time
+		observation watcher.Observation
+		want        metav1.Time
 	}{
 		"at the end of the pending deadline": {
-			watcher.Sight{Seen: cluster.Seen{Job: job(), Pods: pods(newPod(unscheduled("full")))}, Now: at(30).Time}, at(602),
+			watcher.Observation{Seen: cluster.Snapshot{Job: job(), Pods: pods(newPod(unscheduled("full")))}, Now: at(30).Time}, at(602),
 		},
 		"at the end of the grace": {
-			watcher.Sight{Gone: at(10).Time, Now: at(11).Time}, at(13),
+			watcher.Observation{GoneSince: at(10).Time, Now: at(11).Time}, at(13),
 		},
 		"once a state has lasted": {
-			watcher.Sight{Seen: cluster.Seen{Job: job(), Pods: pods(newPod(scheduled()))}, Now: at(1).Add(time.Millisecond)},
+			watcher.Observation{Seen: cluster.Snapshot{Job: job(), Pods: pods(newPod(scheduled()))}, Now: at(1).Add(time.Millisecond)},
 			metav1.NewTime(at(1).Add(250 * time.Millisecond)),
 		},
 		"at the end of the pending deadline of what is being prepared": {
-			watcher.Sight{Seen: cluster.Seen{Job: job(), Pods: pods(newPod(scheduled()))}, Now: at(30).Time}, at(601),
+			watcher.Observation{Seen: cluster.Snapshot{Job: job(), Pods: pods(newPod(scheduled()))}, Now: at(30).Time}, at(601),
 		},
 		"when an autoscaler's word is not good any more": {
-			watcher.Sight{Seen: cluster.Seen{Job: job(), Pods: pods(newPod(unscheduled("full"))), Events: []corev1.Event{scaler(20, "Nominated", "n2")}}, Now: at(30).Time}, at(1220),
+			watcher.Observation{Seen: cluster.Snapshot{Job: job(), Pods: pods(newPod(unscheduled("full"))), Events: []corev1.Event{scaler(20, "Nominated", "n2")}}, Now: at(30).Time}, at(1220),
 		},
 		"not at all while the benchmark runs": {
-			watcher.Sight{Seen: cluster.Seen{Job: job(), Pods: pods(newPod(runs(cluster.ContainerBenchmark, 1)))}, Now: at(30).Time}, metav1.Time{},
+			watcher.Observation{Seen: cluster.Snapshot{Job: job(), Pods: pods(newPod(runs(cluster.ContainerBenchmark, 1)))}, Now: at(30).Time}, metav1.Time{},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			tt.sight.PendingDeadline, tt.sight.Grace = 10*time.Minute, 3*time.Second
-			if got := watcher.Decide(tt.sight).Again; !got.Equal(tt.want.Time) {
+			tt.observation.PendingDeadline, tt.observation.Grace = 10*time.Minute, 3*time.Second
+			if got := watcher.Decide(tt.observation).RecheckAt; !got.Equal(tt.want.Time) {
 				t.Errorf("again at %s, want %s", got, tt.want)
 			}
 		})
@@ -524,11 +524,11 @@ func TestWhenToLookAgain(t *testing.T) {
 // seen; another state is another; its time is the cluster's.
 func TestStatusesAreFacts(t *testing.T) {
 	launched := event.Launched{Header: event.NewHeader("l", "r1", "pets", "ann", at(0).Time), Job: "bai-r1-1"}
-	tell := func(message string, now int) event.Header {
-		s := watcher.Sight{Seen: cluster.Seen{Job: job(), Pods: pods(newPod(unscheduled(message)))}, Now: at(now).Time, PendingDeadline: time.Hour}
-		return watcher.Tell(launched, watcher.Decide(s), s)[0].Head()
+	headerOf := func(message string, now int) event.Header {
+		s := watcher.Observation{Seen: cluster.Snapshot{Job: job(), Pods: pods(newPod(unscheduled(message)))}, Now: at(now).Time, PendingDeadline: time.Hour}
+		return watcher.EventsFor(launched, watcher.Decide(s), s)[0].Head()
 	}
-	first, again, other := tell("full", 3), tell("full", 30), tell("fuller", 30)
+	first, again, other := headerOf("full", 3), headerOf("full", 30), headerOf("fuller", 30)
 	if diff := cmp.Diff(first, again); diff != "" {
 		t.Errorf("one state, two facts:\n%s", diff)
 	}
@@ -547,12 +547,12 @@ func TestSettings(t *testing.T) {
 	}
 }
 
-func line(v watcher.Verdict) string {
-	what := string(v.Phase)
+func verdictLine(v watcher.Verdict) string {
+	state := string(v.Phase)
 	if v.Phase == event.PhaseFinished {
-		what = string(v.Outcome)
+		state = string(v.Outcome)
 	}
-	s := strings.Join(strings.Fields(fmt.Sprintf("%s %s %s", what, v.Class, v.Reason)), " ")
+	s := strings.Join(strings.Fields(fmt.Sprintf("%s %s %s", state, v.Class, v.Reason)), " ")
 	if v.Message != "" {
 		s += ": " + v.Message
 	}

@@ -16,7 +16,7 @@ import (
 )
 
 // suspended: a queue system of the cluster's has not let the job begin.
-func suspended(s Sight) (Verdict, bool) {
+func suspended(s Observation) (Verdict, bool) {
 	j := s.Seen.Job
 	if j.Spec.Suspend == nil || !*j.Spec.Suspend || len(s.Seen.Pods) > 0 {
 		return Verdict{}, false
@@ -25,11 +25,11 @@ func suspended(s Sight) (Verdict, bool) {
 	if c, ok := cluster.Condition(j, batchv1.JobSuspended); ok {
 		since = c.LastTransitionTime.Time
 	}
-	return waits(s, since, event.ClassInfra, event.Unschedulable, "waiting in the cluster's queue"), true
+	return pendingVerdict(s, since, event.ClassInfra, event.Unschedulable, "waiting in the cluster's queue"), true
 }
 
-// withoutPod: a job of the run has no pod yet, or is refused one.
-func withoutPod(s Sight) (Verdict, bool) {
+// podMissing: a job of the run has no pod yet, or is refused one.
+func podMissing(s Observation) (Verdict, bool) {
 	r, refused := refusedPods(s)
 	if len(s.Seen.Pods) > 0 && !refused {
 		return Verdict{}, false
@@ -41,20 +41,20 @@ func withoutPod(s Sight) (Verdict, bool) {
 			class = event.ClassPlatform
 		}
 		if forbidden(r.words) {
-			return failure(class, event.LaunchRefused, since, "%s", message), true
+			return failedVerdict(class, event.LaunchRefused, since, "%s", message), true
 		}
-		return waits(s, since, class, event.LaunchRefused, message), true
+		return pendingVerdict(s, since, class, event.LaunchRefused, message), true
 	}
 	if hadPods(s) { // they went, and their job is about to say what it makes of that
 		return Verdict{}, true
 	}
-	return waits(s, since, event.ClassInfra, event.PendingTooLong, "waiting for its pod"), true
+	return pendingVerdict(s, since, event.ClassInfra, event.PendingTooLong, "waiting for its pod"), true
 }
 
 // hadPods reports whether a pod of the job was seen, or its job says that it had one.
-func hadPods(s Sight) bool {
+func hadPods(s Observation) bool {
 	j := s.Seen.Job.Status
-	return len(s.Before.Pods) > 0 || j.Active+j.Failed+j.Succeeded > 0 || j.UncountedTerminatedPods != nil
+	return len(s.LastSeen.Pods) > 0 || j.Active+j.Failed+j.Succeeded > 0 || j.UncountedTerminatedPods != nil
 }
 
 // refusal is that the cluster refuses pods, and why.
@@ -62,19 +62,19 @@ type refusal struct{ pods, words string }
 
 // refusedPods returns what was heard last of a job of the run that lacks pods
 // because the cluster refuses them.
-func refusedPods(s Sight) (refusal, bool) {
+func refusedPods(s Observation) (refusal, bool) {
 	jobs := append([]batchv1.Job{*s.Seen.Job}, s.Seen.Others...)
 	all := 0
 	for i := range jobs {
-		all += wanted(jobs[i])
+		all += wantedPods(jobs[i])
 	}
 	for _, e := range slices.Backward(s.Seen.Events) {
 		i := slices.IndexFunc(jobs, func(j batchv1.Job) bool { return j.Name == e.InvolvedObject.Name })
 		if e.Reason != "FailedCreate" || i < 0 || e.InvolvedObject.Kind == mpijob.Kind && len(s.Seen.Pods) > 0 {
 			continue
 		}
-		switch lacks, newest := lacking(jobs[i], s.Seen.Pods); {
-		case lacks <= 0 || when(e).Before(newest): // it got them after all
+		switch lacks, newest := missingPods(jobs[i], s.Seen.Pods); {
+		case lacks <= 0 || eventTime(e).Before(newest): // it got them after all
 		case all == 1:
 			return refusal{"its pod", e.Message}, true
 		default:
@@ -84,10 +84,10 @@ func refusedPods(s Sight) (refusal, bool) {
 	return refusal{}, false
 }
 
-// lacking returns how many pods a job lacks, and when the last that it has was
+// missingPods returns how many pods a job lacks, and when the last that it has was
 // made.
-func lacking(j batchv1.Job, pods []corev1.Pod) (n int, newest time.Time) {
-	n = wanted(j)
+func missingPods(j batchv1.Job, pods []corev1.Pod) (n int, newest time.Time) {
+	n = wantedPods(j)
 	for _, p := range pods {
 		if p.Labels[batchv1.JobNameLabel] != j.Name {
 			continue
@@ -100,8 +100,8 @@ func lacking(j batchv1.Job, pods []corev1.Pod) (n int, newest time.Time) {
 	return n, newest
 }
 
-// wanted is how many pods a job is to have at a time.
-func wanted(j batchv1.Job) int {
+// wantedPods is how many pods a job is to have at a time.
+func wantedPods(j batchv1.Job) int {
 	if j.Spec.Parallelism == nil {
 		return 1
 	}
@@ -109,7 +109,7 @@ func wanted(j batchv1.Job) int {
 }
 
 // unschedulable: no node takes a pod.
-func unschedulable(s Sight) (Verdict, bool) {
+func unschedulable(s Observation) (Verdict, bool) {
 	var without []corev1.Pod
 	for _, p := range s.Seen.Pods {
 		if c, ok := podCondition(p, corev1.PodScheduled); ok && c.Status != corev1.ConditionTrue {
@@ -131,75 +131,75 @@ func unschedulable(s Sight) (Verdict, bool) {
 	case tooLarge(c.Message):
 		class, can = event.ClassUser, "is large enough for"
 	}
-	scaler := scaling(about(s.Seen.Events, p), s.Now)
-	began := since(c.LastTransitionTime, p).Add(scaler.paused)
-	if scaler.adding != "" {
-		v := waits(s, began, class, event.Unschedulable, fmt.Sprintf("a node is being added for %s: %s", pods, scaler.adding))
+	scaler := readAutoscaler(eventsAbout(s.Seen.Events, p), s.Now)
+	began := timeOrCreation(c.LastTransitionTime, p).Add(scaler.scalingTime)
+	if scaler.scaleUpMessage != "" {
+		v := pendingVerdict(s, began, class, event.Unschedulable, fmt.Sprintf("a node is being added for %s: %s", pods, scaler.scaleUpMessage))
 		if v.Phase != event.PhaseFinished {
-			v.Reason, v.Since, v.Again = event.NodeScaling, scaler.since, scaler.until
+			v.Reason, v.Since, v.RecheckAt = event.NodeScaling, scaler.since, scaler.until
 		}
 		return v, true
 	}
-	message := fmt.Sprintf("no node %s %s: %s", can, pods, words(c.Reason, c.Message))
-	if scaler.refuses != "" {
-		message += "; the autoscaler adds none: " + scaler.refuses
+	message := fmt.Sprintf("no node %s %s: %s", can, pods, joinReasonMessage(c.Reason, c.Message))
+	if scaler.refusalMessage != "" {
+		message += "; the autoscaler adds none: " + scaler.refusalMessage
 	}
-	v := waits(s, began, class, event.Unschedulable, message)
+	v := pendingVerdict(s, began, class, event.Unschedulable, message)
 	if v.Phase != event.PhaseFinished {
-		v.Since = since(c.LastTransitionTime, p)
+		v.Since = timeOrCreation(c.LastTransitionTime, p)
 	}
 	return v, true
 }
 
-// provisioning is for how long an autoscaler's word is taken that a node comes:
+// maxProvisioning is for how long an autoscaler's word is taken that a node comes:
 // cluster-autoscaler itself gives a node up after 15 min.
-const provisioning = 20 * time.Minute
+const maxProvisioning = 20 * time.Minute
 
-// scale is what an autoscaler has said of a pod.
-type scale struct {
-	adding       string        // its words, while it adds a node
-	since, until time.Time     // where it does: since when, and for how long that is believed
-	refuses      string        // its words where it said last that it adds none
-	paused       time.Duration // for how long in all it was adding nodes
+// autoscalerState is what an autoscaler has said of a pod.
+type autoscalerState struct {
+	scaleUpMessage string        // its words, while it adds a node
+	since, until   time.Time     // where it does: since when, and for how long that is believed
+	refusalMessage string        // its words where it said last that it adds none
+	scalingTime    time.Duration // for how long in all it was adding nodes
 }
 
-// scaling reads an autoscaler's events about a pod.
-func scaling(events []corev1.Event, now time.Time) scale {
-	var s scale
+// readAutoscaler reads an autoscaler's events about a pod.
+func readAutoscaler(events []corev1.Event, now time.Time) autoscalerState {
+	var s autoscalerState
 	stop := func(at time.Time) {
-		if s.adding != "" {
-			s.paused += max(0, min(at.Sub(s.since), provisioning))
-			s.adding = ""
+		if s.scaleUpMessage != "" {
+			s.scalingTime += max(0, min(at.Sub(s.since), maxProvisioning))
+			s.scaleUpMessage = ""
 		}
 	}
 	for _, e := range events {
 		switch e.Reason {
 		case "TriggeredScaleUp", "Nominated":
-			stop(when(e))
-			s.adding, s.refuses = e.Message, ""
-			s.since, s.until = when(e), when(e).Add(provisioning)
+			stop(eventTime(e))
+			s.scaleUpMessage, s.refusalMessage = e.Message, ""
+			s.since, s.until = eventTime(e), eventTime(e).Add(maxProvisioning)
 		case "NotTriggerScaleUp", "FailedScaleUp":
-			stop(when(e))
-			s.refuses = e.Message
+			stop(eventTime(e))
+			s.refusalMessage = e.Message
 		}
 	}
-	if adding := s.adding; adding != "" {
+	if adding := s.scaleUpMessage; adding != "" {
 		stop(now)
 		if now.Before(s.until) {
-			s.adding = adding
+			s.scaleUpMessage = adding
 		}
 	}
 	return s
 }
 
 // containerWaits: a container cannot begin, and the benchmark has not.
-func containerWaits(s Sight) (Verdict, bool) {
+func containerWaits(s Observation) (Verdict, bool) {
 	if phase(s) == event.PhaseRunning {
 		return Verdict{}, false
 	}
 	for _, p := range s.Seen.Pods {
-		for _, c := range statuses(p) {
-			if v, ok := stuck(s, p, c); ok {
+		for _, c := range containerStatuses(p) {
+			if v, ok := containerBlocked(s, p, c); ok {
 				return v, true
 			}
 		}
@@ -207,17 +207,17 @@ func containerWaits(s Sight) (Verdict, bool) {
 	return Verdict{}, false
 }
 
-// stuck is the verdict on a container that cannot begin. What is wrong with the
+// containerBlocked is the verdict on a container that cannot begin. What is wrong with the
 // benchmark's own is its user's, what is wrong with ours is not.
-func stuck(s Sight, p corev1.Pod, c corev1.ContainerStatus) (Verdict, bool) {
+func containerBlocked(s Observation, p corev1.Pod, c corev1.ContainerStatus) (Verdict, bool) {
 	w := c.State.Waiting
 	if w == nil {
 		return Verdict{}, false
 	}
 	reason, hopeless := waitingReason(w.Reason)
-	said := words(w.Reason, w.Message)
+	detail := joinReasonMessage(w.Reason, w.Message)
 	if reason == "" {
-		if reason, said = unmade(s, p, c); reason == "" {
+		if reason, detail = creationFailure(s, p, c); reason == "" {
 			return Verdict{}, false
 		}
 	}
@@ -225,93 +225,93 @@ func stuck(s Sight, p corev1.Pod, c corev1.ContainerStatus) (Verdict, bool) {
 	if c.Name != cluster.ContainerBenchmark {
 		class = event.ClassPlatform
 	}
-	message := fmt.Sprintf("container %s cannot be started: %s", c.Name, said)
+	message := fmt.Sprintf("container %s cannot be started: %s", c.Name, detail)
 	if hopeless {
-		return failure(class, reason, scheduled(p), "%s", message), true
+		return failedVerdict(class, reason, scheduled(p), "%s", message), true
 	}
-	return waits(s, scheduled(p), class, reason, message), true
+	return pendingVerdict(s, scheduled(p), class, reason, message), true
 }
 
-// unmade returns why a node could not make a container that is to be made, in its
+// creationFailure returns why a node could not make a container that is to be made, in its
 // words: it says so before the pod's status does, which waits for the container's
 // next turn.
-func unmade(s Sight, p corev1.Pod, c corev1.ContainerStatus) (reason event.Reason, said string) {
-	if !creating(c) || begun(c) || s.Now.Before(scheduled(p).Add(8*hush)) {
+func creationFailure(s Observation, p corev1.Pod, c corev1.ContainerStatus) (reason event.Reason, detail string) {
+	if !isCreating(c) || hasStarted(c) || s.Now.Before(scheduled(p).Add(8*debounce)) {
 		return "", ""
 	}
-	of := slices.DeleteFunc(about(s.Seen.Events, p), func(e corev1.Event) bool {
-		return e.Type != corev1.EventTypeWarning || !strings.HasSuffix(e.InvolvedObject.FieldPath, "{"+c.Name+"}") || when(e).Before(scheduled(p))
+	warnings := slices.DeleteFunc(eventsAbout(s.Seen.Events, p), func(e corev1.Event) bool {
+		return e.Type != corev1.EventTypeWarning || !strings.HasSuffix(e.InvolvedObject.FieldPath, "{"+c.Name+"}") || eventTime(e).Before(scheduled(p))
 	})
-	e, _ := last(of, "Failed")
-	said, ok := strings.CutPrefix(e.Message, "Error: ")
+	e, _ := lastEvent(warnings, "Failed")
+	detail, ok := strings.CutPrefix(e.Message, "Error: ")
 	if !ok {
 		return "", ""
 	}
-	reason, _ = waitingReason(said)
+	reason, _ = waitingReason(detail)
 	if reason == "" {
-		return event.ConfigError, said
+		return event.ConfigError, detail
 	}
-	for _, e := range slices.Backward(of) { // that says more
+	for _, e := range slices.Backward(warnings) { // that says more
 		if strings.HasPrefix(e.Message, "Failed to pull image") {
-			return reason, words(said, e.Message)
+			return reason, joinReasonMessage(detail, e.Message)
 		}
 	}
-	return reason, said
+	return reason, detail
 }
 
 // volumeFails: a volume cannot be mounted, for all that was heard lately. What is
 // to be mounted may be made a moment after the pod.
-func volumeFails(s Sight) (Verdict, bool) {
+func volumeFails(s Observation) (Verdict, bool) {
 	for _, p := range s.Seen.Pods {
-		if !slices.ContainsFunc(statuses(p), creating) || slices.ContainsFunc(statuses(p), begun) {
+		if !slices.ContainsFunc(containerStatuses(p), isCreating) || slices.ContainsFunc(containerStatuses(p), hasStarted) {
 			continue
 		}
 		for _, reason := range []string{"FailedMount", "FailedAttachVolume"} {
-			if e, ok := last(about(s.Seen.Events, p), reason); ok {
-				return lasting(s, waits(s, scheduled(p), event.ClassInfra, event.VolumeError, "a volume cannot be mounted: "+e.Message), 8*hush), true
+			if e, ok := lastEvent(eventsAbout(s.Seen.Events, p), reason); ok {
+				return debounced(s, pendingVerdict(s, scheduled(p), event.ClassInfra, event.VolumeError, "a volume cannot be mounted: "+e.Message), 8*debounce), true
 			}
 		}
 	}
 	return Verdict{}, false
 }
 
-// hush is how long a state must last to be worth a word, where it is on the way
+// debounce is how long a state must last to be worth a word, where it is on the way
 // to another.
-const hush = 250 * time.Millisecond
+const debounce = 250 * time.Millisecond
 
-// neverBegins: nothing happens to a pod for longer than it may wait.
-func neverBegins(s Sight) (Verdict, bool) {
-	p, since, ok := idlest(s)
+// idleTooLong: nothing happens to a pod for longer than it may wait.
+func idleTooLong(s Observation) (Verdict, bool) {
+	p, since, ok := longestIdle(s)
 	if !ok || s.Now.Before(since.Add(s.PendingDeadline)) {
 		return Verdict{}, false
 	}
-	message := preparation([]corev1.Pod{p})
-	if c := complaint(s, p); c != "" {
+	message := preparationMessage([]corev1.Pod{p})
+	if c := lastWarning(s, p); c != "" {
 		message += "; " + c
 	}
-	return waits(s, since, event.ClassInfra, event.PendingTooLong, message), true
+	return pendingVerdict(s, since, event.ClassInfra, event.PendingTooLong, message), true
 }
 
-// idlest returns the pod to which nothing has happened for longest, and since when
+// longestIdle returns the pod to which nothing has happened for longest, and since when
 // that is so.
-func idlest(s Sight) (idlest corev1.Pod, since time.Time, ok bool) {
+func longestIdle(s Observation) (idlest corev1.Pod, since time.Time, ok bool) {
 	if phase(s) == event.PhaseRunning {
 		return idlest, since, false
 	}
 	for _, p := range s.Seen.Pods {
-		if at, is := idle(p); is && (!ok || at.Before(since)) {
+		if at, is := idleSince(p); is && (!ok || at.Before(since)) {
 			idlest, since, ok = p, at, true
 		}
 	}
 	return idlest, since, ok
 }
 
-// idle reports whether no container of a pod does anything before its benchmark
+// idleSince reports whether no container of a pod does anything before its benchmark
 // begins, and since when: a scheduler, a network, a volume or an image is waited
 // for. What collects the benchmark's output waits with it.
-func idle(p corev1.Pod) (since time.Time, ok bool) {
+func idleSince(p corev1.Pod) (since time.Time, ok bool) {
 	since = scheduled(p)
-	for _, c := range statuses(p) {
+	for _, c := range containerStatuses(p) {
 		switch t := c.State.Terminated; {
 		case c.Name == cluster.ContainerCollect:
 		case c.State.Running != nil, t != nil && c.Name == cluster.ContainerBenchmark:
@@ -323,58 +323,58 @@ func idle(p corev1.Pod) (since time.Time, ok bool) {
 	return since, cluster.Alive(p)
 }
 
-// complaint is what was said last, as a warning, of a pod that has its node.
-func complaint(s Sight, p corev1.Pod) string {
-	for _, e := range slices.Backward(about(s.Seen.Events, p)) {
-		if e.Type == corev1.EventTypeWarning && e.Reason != "FailedScheduling" && !when(e).Before(scheduled(p)) {
-			return words(e.Reason, e.Message)
+// lastWarning is what was said last, as a warning, of a pod that has its node.
+func lastWarning(s Observation, p corev1.Pod) string {
+	for _, e := range slices.Backward(eventsAbout(s.Seen.Events, p)) {
+		if e.Type == corev1.EventTypeWarning && e.Reason != "FailedScheduling" && !eventTime(e).Before(scheduled(p)) {
+			return joinReasonMessage(e.Reason, e.Message)
 		}
 	}
 	return ""
 }
 
 // preparing: the pod is there, and its benchmark has not begun.
-func preparing(s Sight) (Verdict, bool) {
+func preparing(s Observation) (Verdict, bool) {
 	if phase(s) == event.PhaseRunning {
 		return Verdict{}, false
 	}
-	v := Verdict{Phase: event.PhasePending, Message: preparation(s.Seen.Pods), Since: scheduled(s.Seen.Pods[0])}
+	v := Verdict{Phase: event.PhasePending, Message: preparationMessage(s.Seen.Pods), Since: scheduled(s.Seen.Pods[0])}
 	complaints := ""
 	for _, p := range s.Seen.Pods {
-		if c := complaint(s, p); c != "" {
-			complaints = strings.TrimSpace(where(p) + ": " + c)
+		if c := lastWarning(s, p); c != "" {
+			complaints = strings.TrimSpace(describeLocation(p) + ": " + c)
 		}
-		if e, ok := pulling(about(s.Seen.Events, p)); ok && when(e).After(v.Since) && !slices.ContainsFunc(p.Status.ContainerStatuses, begun) {
-			v.Message, v.Since = strings.TrimSpace(where(p)+": "+e.Message), when(e)
+		if e, ok := lastImageEvent(eventsAbout(s.Seen.Events, p)); ok && eventTime(e).After(v.Since) && !slices.ContainsFunc(p.Status.ContainerStatuses, hasStarted) {
+			v.Message, v.Since = strings.TrimSpace(describeLocation(p)+": "+e.Message), eventTime(e)
 		}
-		if c, ok := container(p, cluster.ContainerPull); ok && c.State.Running != nil {
+		if c, ok := containerStatus(p, cluster.ContainerPull); ok && c.State.Running != nil {
 			v.Message, v.Since = "copying its data sets to the machine", c.State.Running.StartedAt.Time
 		}
-		if c, ok := container(p, cluster.ContainerWait); ok && c.State.Running != nil {
+		if c, ok := containerStatus(p, cluster.ContainerWait); ok && c.State.Running != nil {
 			v.Message, v.Since = "waiting until its other pods are ready", c.State.Running.StartedAt.Time
 		}
 	}
 	if complaints != "" {
 		v.Message += "; " + complaints
 	}
-	v.Again = givenUp(s)
-	return lasting(s, v, hush), true
+	v.RecheckAt = giveUpAt(s)
+	return debounced(s, v, debounce), true
 }
 
-// givenUp returns when a pod that is being prepared is waited for no longer, zero where
+// giveUpAt returns when a pod that is being prepared is waited for no longer, zero where
 // it may take as long as it needs.
-func givenUp(s Sight) time.Time {
-	if _, since, ok := awaited(s); ok {
+func giveUpAt(s Observation) time.Time {
+	if _, since, ok := readinessWait(s); ok {
 		return since.Add(s.ReadyDeadline)
 	}
-	if _, since, ok := idlest(s); ok {
+	if _, since, ok := longestIdle(s); ok {
 		return since.Add(s.PendingDeadline)
 	}
 	return time.Time{}
 }
 
-// preparation says where the pods were placed, as far as they are.
-func preparation(pods []corev1.Pod) string {
+// preparationMessage says where the pods were placed, as far as they are.
+func preparationMessage(pods []corev1.Pod) string {
 	nodes := map[string]bool{}
 	for _, p := range pods {
 		if p.Spec.NodeName != "" {
@@ -395,17 +395,17 @@ func preparation(pods []corev1.Pod) string {
 	return fmt.Sprintf("preparing %d pods on %s", len(pods), strings.Join(names, ", "))
 }
 
-// where names a pod's node, and what the pod is to its run where it has others.
-func where(p corev1.Pod) string {
-	if name := who(p); name != cluster.ContainerBenchmark {
+// describeLocation names a pod's node, and what the pod is to its run where it has others.
+func describeLocation(p corev1.Pod) string {
+	if name := describePod(p); name != cluster.ContainerBenchmark {
 		return "the " + name
 	}
 	return p.Spec.NodeName
 }
 
-// pulling returns what was said last of the images of a pod. One that was there
+// lastImageEvent returns what was said last of the images of a pod. One that was there
 // already is not worth a word.
-func pulling(events []corev1.Event) (corev1.Event, bool) {
+func lastImageEvent(events []corev1.Event) (corev1.Event, bool) {
 	for _, e := range slices.Backward(events) {
 		switch {
 		case e.Reason == "Pulled" && strings.Contains(e.Message, "already present"):
@@ -416,23 +416,23 @@ func pulling(events []corev1.Event) (corev1.Event, bool) {
 	return corev1.Event{}, false
 }
 
-// lasting returns v once it has lasted for d, and until then nothing to say. A
+// debounced returns v once it has lasted for d, and until then nothing to say. A
 // cluster whose clock is ahead is believed at once.
-func lasting(s Sight, v Verdict, d time.Duration) Verdict {
+func debounced(s Observation, v Verdict, d time.Duration) Verdict {
 	if until := v.Since.Add(d); s.Now.Before(until) && !s.Now.Before(v.Since) {
-		return Verdict{Again: until}
+		return Verdict{RecheckAt: until}
 	}
 	return v
 }
 
-// waits is the verdict for what may never come: the run waits until its time is
+// pendingVerdict is the verdict for what may never come: the run waits until its time is
 // up, then it has failed.
-func waits(s Sight, since time.Time, class event.Class, reason event.Reason, message string) Verdict {
+func pendingVerdict(s Observation, since time.Time, class event.Class, reason event.Reason, message string) Verdict {
 	until := since.Add(s.PendingDeadline)
 	if !s.Now.Before(until) {
-		return failure(class, reason, until, "%s; timed out after %s", message, s.PendingDeadline)
+		return failedVerdict(class, reason, until, "%s; timed out after %s", message, s.PendingDeadline)
 	}
-	v := Verdict{Phase: phase(s), Reason: reason, Message: message, Since: since, Again: until}
+	v := Verdict{Phase: phase(s), Reason: reason, Message: message, Since: since, RecheckAt: until}
 	if reason == event.PendingTooLong {
 		v.Reason = "" // it is not late yet
 	}

@@ -14,16 +14,16 @@ import (
 	"github.com/benchmark-ai/bai/services/watcher"
 )
 
-// entered is an attempt whose image's own entrypoint has ended well.
-func entered() cluster.Seen {
-	return cluster.Seen{Job: job(complete(11)), Pods: pods(newPod(ended(corev1.PodSucceeded), unwrapped(), collects(), exits(cluster.ContainerBenchmark, 0, "Completed", "")))}
+// entrypointEnded is an attempt whose image's own entrypoint has ended well.
+func entrypointEnded() cluster.Snapshot {
+	return cluster.Snapshot{Job: job(complete(11)), Pods: pods(newPod(ended(corev1.PodSucceeded), unwrapped(), collectorRunning(), exits(cluster.ContainerBenchmark, 0, "Completed", "")))}
 }
 
-// endOf returns the end of the run, if it was said.
-func (w *world) endOf() *event.Finished {
+// finishedEvent returns the end of the run, if it was said.
+func (w *fixture) finishedEvent() *event.Finished {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, e := range w.said {
+	for _, e := range w.published {
 		if f, ok := e.(event.Finished); ok {
 			return &f
 		}
@@ -33,25 +33,25 @@ func (w *world) endOf() *event.Finished {
 
 func TestTheEndOfAnEntrypointIsSaidOnceItsLogIsRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+		w := newFixture(t)
 		p := w.start(watcher.Settings{}, 0, false)
 		defer p.stop()
 		l := launchedRun("r1", 0)
-		w.cluster.is(refOf(l), entered())
-		p.hear(l)
+		w.cluster.set(refOf(l), entrypointEnded())
+		p.deliver(l)
 		time.Sleep(5 * time.Second)
-		if f := w.endOf(); f != nil {
+		if f := w.finishedEvent(); f != nil {
 			t.Fatalf("its end was said: %+v", f)
 		}
-		if err := store.Create(t.Context(), w.store, store.KindFollowed, store.Followed("uid-0"), "read"); err != nil {
+		if err := store.Create(t.Context(), w.store, store.KindLogProgress, store.LogShippedKey("uid-0"), "read"); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Second)
-		f := w.endOf()
+		f := w.finishedEvent()
 		if f == nil {
 			t.Fatal("its end was not said")
 		}
-		if diff := cmp.Diff([]string{"uid-0", event.Follower("uid-0")}, f.Collectors); diff != "" {
+		if diff := cmp.Diff([]string{"uid-0", event.LogFollower("uid-0")}, f.Collectors); diff != "" {
 			t.Errorf("whose data are awaited (-want +got):\n%s", diff)
 		}
 	})
@@ -59,18 +59,18 @@ func TestTheEndOfAnEntrypointIsSaidOnceItsLogIsRead(t *testing.T) {
 
 func TestTheEndOfAnEntrypointWaitsForItsLogNoLongerThanSettingsSay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+		w := newFixture(t)
 		p := w.start(watcher.Settings{LogGrace: 3 * time.Second}, 0, false)
 		defer p.stop()
 		l := launchedRun("r1", 0)
-		w.cluster.is(refOf(l), entered())
-		p.hear(l)
+		w.cluster.set(refOf(l), entrypointEnded())
+		p.deliver(l)
 		time.Sleep(2 * time.Second)
-		if f := w.endOf(); f != nil {
+		if f := w.finishedEvent(); f != nil {
 			t.Fatalf("its end was said too early: %+v", f)
 		}
 		time.Sleep(2 * time.Second)
-		if w.endOf() == nil {
+		if w.finishedEvent() == nil {
 			t.Error("its end was not said")
 		}
 	})

@@ -135,7 +135,7 @@ func runs(name string, since int) func(*corev1.Pod) {
 	return containerIs(name, corev1.ContainerStatus{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: at(since)}}})
 }
 
-func collects() func(*corev1.Pod) {
+func collectorRunning() func(*corev1.Pod) {
 	yes := true
 	return containerIs(cluster.ContainerCollect, corev1.ContainerStatus{Started: &yes, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: at(2)}}})
 }
@@ -146,15 +146,15 @@ func exits(name string, code int32, reason, message string) func(*corev1.Pod) {
 	}}})
 }
 
-// unknown is the benchmark of which the kubelet found nothing when its pod had to end.
-func unknown() func(*corev1.Pod) {
+// containerNotFound is the benchmark of which the kubelet found nothing when its pod had to end.
+func containerNotFound() func(*corev1.Pod) {
 	return containerIs(cluster.ContainerBenchmark, corev1.ContainerStatus{State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
 		ExitCode: 137, Reason: "ContainerStatusUnknown", Message: "The container could not be located when the pod was terminated",
 	}}})
 }
 
-// said is an event about the pod, or about another object, of a time.
-func said(when int, reason, message string, about ...string) []corev1.Event {
+// clusterMessage is an event about the pod, or about another object, of a time.
+func clusterMessage(when int, reason, message string, about ...string) []corev1.Event {
 	e := events(strings.Join(append(about, "pod-0")[:1], ""), reason, message)
 	e[0].LastTimestamp = at(when)
 	return e

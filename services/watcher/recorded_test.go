@@ -16,9 +16,9 @@ import (
 	"github.com/benchmark-ai/bai/services/watcher"
 )
 
-// recorded is what a real Kubernetes showed of a run that was hurt, before
+// recording is what a real Kubernetes showed of a run that was hurt, before
 // anything of it was deleted by the platform, and what follows from it.
-type recorded struct {
+type recording struct {
 	Now             metav1.Time
 	PendingDeadline string
 	Job             *batchv1.Job
@@ -38,7 +38,7 @@ func TestWhatARealClusterShowed(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			var r recorded
+			var r recording
 			if err := json.Unmarshal(text, &r); err != nil {
 				t.Fatal(err)
 			}
@@ -46,11 +46,11 @@ func TestWhatARealClusterShowed(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			s := watcher.Sight{
-				Seen: cluster.Seen{Job: r.Job, Pods: r.Pods, Events: r.Events},
+			s := watcher.Observation{
+				Seen: cluster.Snapshot{Job: r.Job, Pods: r.Pods, Events: r.Events},
 				Now:  r.Now.Time, PendingDeadline: deadline, Grace: 3 * time.Second,
 			}
-			if diff := cmp.Diff(r.Want, line(watcher.Decide(s))); diff != "" {
+			if diff := cmp.Diff(r.Want, verdictLine(watcher.Decide(s))); diff != "" {
 				t.Errorf("Decide (-want +got):\n%s", diff)
 			}
 		})

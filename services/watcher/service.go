@@ -62,7 +62,7 @@ func (s Settings) withDefaults() Settings {
 type Bus interface {
 	// Consume returns the part that hands what step hears to step, and carries
 	// on what step answers. Parts of one group share the events.
-	Consume(group string, step service.Step) service.Part
+	Consume(group string, step service.Step) service.Runnable
 	// Publish says events, those of one run in their order, and returns when
 	// they are safe.
 	Publish(ctx context.Context, events ...event.Event) error
@@ -87,7 +87,7 @@ type Deps struct {
 
 // New returns the parts of the service, by name. The names are unique among all
 // services, so that one process can run several.
-func New(s Settings, d Deps) map[string]service.Part {
+func New(s Settings, d Deps) map[string]service.Runnable {
 	if d.Clock == nil {
 		d.Clock = time.Now
 	}
@@ -95,10 +95,10 @@ func New(s Settings, d Deps) map[string]service.Part {
 		d.Log = zap.NewNop()
 	}
 	w := newWatcher(s.withDefaults(), d)
-	return map[string]service.Part{
-		"watcher/launched": d.Bus.Consume("watcher-launched", service.On(w.launched)),
-		"watcher/commands": d.Bus.Consume("watcher-commands", service.On(w.commanded)),
-		"watcher/cluster":  w.listen,
+	return map[string]service.Runnable{
+		"watcher/launched": d.Bus.Consume("watcher-launched", service.On(w.onLaunched)),
+		"watcher/commands": d.Bus.Consume("watcher-commands", service.On(w.onCommand)),
+		"watcher/cluster":  w.watchCluster,
 		"watcher/decide":   w.run,
 	}
 }

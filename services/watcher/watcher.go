@@ -13,118 +13,118 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/event"
 )
 
-// maxLooks is how many attempts are looked at and decided about at a time.
-const maxLooks = 16
+// maxWorkers is how many attempts are looked at and decided about at a time.
+const maxWorkers = 16
 
 // watcher looks at attempts, and says what it decides about them.
 type watcher struct {
 	settings Settings
 	deps     Deps
-	desk     desk
-	agenda   *agenda
+	docs     documents
+	queue    *workQueue
 
-	mu    sync.Mutex
-	known map[attempt]*memory
+	mu       sync.Mutex
+	attempts map[attempt]*tracked
 }
 
-// memory is what this process remembers of an attempt. All of it can be found
+// tracked is what this process remembers of an attempt. All of it can be found
 // again, but for what was seen last of one that is gone.
-type memory struct {
-	watched Watched
-	seen    *cluster.Seen // as heard; nil: look
-	heard   time.Time     // when that was
-	before  cluster.Seen  // the last time that something of it was there
-	gone    time.Time     // since when nothing is, by live looks
-	told    string        // ID of the last status that was said
-	failed  int           // looks in a row that failed
-	held    time.Time     // since when its end is not said because a log is being read; zero where it is not
+type tracked struct {
+	doc          WatchedAttempt
+	seen         *cluster.Snapshot // as heard; nil: look
+	observedAt   time.Time         // when that was
+	lastSeen     cluster.Snapshot  // the last time that something of it was there
+	goneSince    time.Time         // since when nothing is, by live looks
+	lastReported string            // ID of the last status that was said
+	failures     int               // looks in a row that failed
+	heldSince    time.Time         // since when its end is not said because a log is being read; zero where it is not
 }
 
 func newWatcher(s Settings, d Deps) *watcher {
-	return &watcher{settings: s, deps: d, desk: desk{d.Store}, agenda: newAgenda(), known: make(map[attempt]*memory)}
+	return &watcher{settings: s, deps: d, docs: documents{d.Store}, queue: newWorkQueue(), attempts: make(map[attempt]*tracked)}
 }
 
-// launched hears of an attempt that is to be watched. Of one that has ended it
+// onLaunched hears of an attempt that is to be watched. Of one that has ended it
 // says the end again unless the run has it: the topic may have lost it.
-func (w *watcher) launched(ctx context.Context, ev event.Launched) ([]event.Event, error) {
+func (w *watcher) onLaunched(ctx context.Context, ev event.Launched) ([]event.Event, error) {
 	a := attempt{ev.Run, ev.Attempt}
-	known, over, err := w.desk.recorded(ctx, a)
-	if err != nil || over {
+	runExists, runEnded, err := w.docs.runState(ctx, a)
+	if err != nil || runEnded {
 		return nil, err
 	}
-	ended, err := w.desk.open(ctx, ev)
-	if err != nil || ended != nil && !known {
+	ended, err := w.docs.startWatch(ctx, ev)
+	if err != nil || ended != nil && !runExists {
 		return nil, err
 	}
 	if ended != nil {
 		return ended.events(), nil
 	}
-	w.remember(a, Watched{Launched: ev})
-	w.agenda.now(a)
+	w.track(a, WatchedAttempt{Launched: ev})
+	w.queue.enqueue(a)
 	return nil, nil
 }
 
-// commanded hears that somebody wants something of a run: its mark is set, so
+// onCommand hears that somebody wants something of a run: its mark is set, so
 // it is enough to look.
-func (w *watcher) commanded(_ context.Context, c event.Command) ([]event.Event, error) {
+func (w *watcher) onCommand(_ context.Context, c event.Command) ([]event.Event, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for a := range w.known {
+	for a := range w.attempts {
 		if a.run == c.Run {
-			w.agenda.now(a)
+			w.queue.enqueue(a)
 		}
 	}
 	return nil, nil
 }
 
-// listen hears what changes in the cluster. Where that fails it begins anew,
+// watchCluster hears what changes in the cluster. Where that fails it begins anew,
 // said once, with growing waits.
-func (w *watcher) listen(ctx context.Context) error {
+func (w *watcher) watchCluster(ctx context.Context) error {
 	for tries := 1; ; tries++ {
 		began := w.deps.Clock()
-		err := w.deps.Cluster.Watch(ctx, w.heard)
+		err := w.deps.Cluster.Watch(ctx, w.onChange)
 		if w.deps.Clock().Sub(began) > w.settings.Reconcile {
 			tries = 1
 		}
 		if tries == 1 && ctx.Err() == nil {
 			w.deps.Log.Warn("the watch over the cluster broke, begins anew", zap.Error(err))
 		}
-		if !sleep(ctx, w.patience(tries)) {
+		if !sleep(ctx, w.backoff(tries)) {
 			break
 		}
 	}
 	return nil
 }
 
-// heard notes what was seen of an attempt, for who decides about it.
-func (w *watcher) heard(s cluster.Seen) {
+// onChange notes what was seen of an attempt, for who decides about it.
+func (w *watcher) onChange(s cluster.Snapshot) {
 	a := attempt{s.Ref.Run, s.Ref.Attempt}
 	w.mu.Lock()
-	if m, ok := w.known[a]; ok {
-		m.seen, m.heard = &s, w.deps.Clock()
+	if m, ok := w.attempts[a]; ok {
+		m.seen, m.observedAt = &s, w.deps.Clock()
 		if s.Job != nil {
-			m.before, m.gone = latest(m.before, s), time.Time{}
+			m.lastSeen, m.goneSince = mergeLastSeen(m.lastSeen, s), time.Time{}
 		}
 	}
 	w.mu.Unlock()
-	w.agenda.now(a)
+	w.queue.enqueue(a)
 }
 
 // run decides about attempts as they come up, and looks at all of them from
 // time to time.
 func (w *watcher) run(ctx context.Context) error {
-	var looks sync.WaitGroup
-	defer looks.Wait()
-	for range maxLooks {
-		looks.Go(func() { w.work(ctx) })
+	var workers sync.WaitGroup
+	defer workers.Wait()
+	for range maxWorkers {
+		workers.Go(func() { w.worker(ctx) })
 	}
 	for tries := 0; ; {
 		wait := w.settings.Reconcile
-		if err := w.reconcile(ctx); err != nil && ctx.Err() == nil {
+		if err := w.resync(ctx); err != nil && ctx.Err() == nil {
 			if tries++; tries == 1 {
 				w.deps.Log.Warn("cannot look at what is watched, tries again", zap.Error(err))
 			}
-			wait = w.patience(tries)
+			wait = w.backoff(tries)
 		} else {
 			tries = 0
 		}
@@ -134,46 +134,46 @@ func (w *watcher) run(ctx context.Context) error {
 	}
 }
 
-// work decides about one attempt after the other.
-func (w *watcher) work(ctx context.Context) {
+// worker decides about one attempt after the other.
+func (w *watcher) worker(ctx context.Context) {
 	for {
-		a, ok := w.agenda.next(ctx)
+		a, ok := w.queue.get(ctx)
 		if !ok {
 			return
 		}
-		again, err := w.look(ctx, a)
+		requeueAt, err := w.reconcile(ctx, a)
 		if err != nil && ctx.Err() == nil {
-			again = w.deps.Clock().Add(w.patience(w.failedAgain(a, err)))
+			requeueAt = w.deps.Clock().Add(w.backoff(w.recordFailure(a, err)))
 		}
-		if rest := w.rest(a); rest > 0 {
-			time.AfterFunc(rest, func() { w.agenda.done(a, again, w.deps.Clock()) })
+		if throttle := w.throttle(a); throttle > 0 {
+			time.AfterFunc(throttle, func() { w.queue.done(a, requeueAt, w.deps.Clock()) })
 			continue
 		}
-		w.agenda.done(a, again, w.deps.Clock())
+		w.queue.done(a, requeueAt, w.deps.Clock())
 	}
 }
 
-// rest is for how long an attempt is not looked at after it was: the longer the
+// throttle is for how long an attempt is not looked at after it was: the longer the
 // more pods it has, each of whose changes is a reason to look at all of them.
-func (w *watcher) rest(a attempt) time.Duration {
+func (w *watcher) throttle(a attempt) time.Duration {
 	const few, each = 50, 200 * time.Microsecond
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if m, ok := w.known[a]; ok && len(m.before.Pods) > few {
-		return time.Duration(len(m.before.Pods)) * each
+	if m, ok := w.attempts[a]; ok && len(m.lastSeen.Pods) > few {
+		return time.Duration(len(m.lastSeen.Pods)) * each
 	}
 	return 0
 }
 
-// failedAgain counts the looks at an attempt that failed in a row, and says so
+// recordFailure counts the looks at an attempt that failed in a row, and says so
 // once.
-func (w *watcher) failedAgain(a attempt, err error) int {
+func (w *watcher) recordFailure(a attempt, err error) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	tries := 1
-	if m, ok := w.known[a]; ok {
-		m.failed++
-		tries = m.failed
+	if m, ok := w.attempts[a]; ok {
+		m.failures++
+		tries = m.failures
 	}
 	if tries == 1 {
 		w.deps.Log.Warn("cannot look, tries again", zap.String("run", a.run), zap.Int("attempt", a.number), zap.Error(err))
@@ -181,87 +181,87 @@ func (w *watcher) failedAgain(a attempt, err error) int {
 	return tries
 }
 
-// patience is how long to wait after so many failures in a row: at most 32 times
+// backoff is how long to wait after so many failures in a row: at most 32 times
 // as long as after the first, so that nobody waits longer once all is back.
-func (w *watcher) patience(tries int) time.Duration {
+func (w *watcher) backoff(tries int) time.Duration {
 	return min(w.settings.Retry<<min(tries-1, 5), w.settings.Reconcile)
 }
 
-// silence is for how many rounds of reconcile nothing may be heard of an attempt
+// staleRounds is for how many rounds of reconcile nothing may be heard of an attempt
 // before it is looked at live: all that is there is heard of again more often.
-const silence = 3
+const staleRounds = 3
 
-// reconcile has every watched attempt decided about, whoever launched it, and
+// resync has every watched attempt decided about, whoever launched it, and
 // looked at live where nothing was heard of it lately.
-func (w *watcher) reconcile(ctx context.Context) error {
-	return w.desk.all(ctx, func(d Watched) {
+func (w *watcher) resync(ctx context.Context) error {
+	return w.docs.forEachWatched(ctx, func(d WatchedAttempt) {
 		a := attempt{d.Launched.Run, d.Launched.Attempt}
-		w.remember(a, d)
-		w.doubtSeen(a)
-		w.agenda.now(a)
+		w.track(a, d)
+		w.invalidate(a)
+		w.queue.enqueue(a)
 	})
 }
 
-// look gathers what is known of an attempt, decides, and says what follows. It
+// reconcile gathers what is known of an attempt, decides, and says what follows. It
 // returns when to look again though nothing changes.
-func (w *watcher) look(ctx context.Context, a attempt) (again time.Time, err error) {
-	m, err := w.recall(ctx, a)
+func (w *watcher) reconcile(ctx context.Context, a attempt) (recheckAt time.Time, err error) {
+	m, err := w.findTracked(ctx, a)
 	if err != nil || m == nil {
 		return time.Time{}, err
 	}
-	s, err := w.gather(ctx, a, *m)
+	s, err := w.observe(ctx, a, *m)
 	if err != nil {
 		return time.Time{}, err
 	}
 	v := Decide(s)
-	say := Tell(m.watched.Launched, v, s)
+	events := EventsFor(m.doc.Launched, v, s)
 	if v.Phase == event.PhaseFinished {
-		if again, err := w.awaitLogs(ctx, a, s); err != nil || !again.IsZero() {
-			return again, err
+		if recheckAt, err := w.awaitLogs(ctx, a, s); err != nil || !recheckAt.IsZero() {
+			return recheckAt, err
 		}
-		return time.Time{}, w.end(ctx, a, say)
+		return time.Time{}, w.finish(ctx, a, events)
 	}
-	if len(say) > 0 && say[0].Head().ID != m.told {
-		if err := w.deps.Bus.Publish(ctx, say...); err != nil {
+	if len(events) > 0 && events[0].Head().ID != m.lastReported {
+		if err := w.deps.Bus.Publish(ctx, events...); err != nil {
 			return time.Time{}, err
 		}
-		w.told(a, say[0].Head().ID)
+		w.setLastReported(a, events[0].Head().ID)
 	}
-	w.succeeded(a)
-	return v.Again, nil
+	w.resetFailures(a)
+	return v.RecheckAt, nil
 }
 
-// gather returns what is known of an attempt. That nothing of it is there is
+// observe returns what is known of an attempt. That nothing of it is there is
 // believed of a live look only.
-func (w *watcher) gather(ctx context.Context, a attempt, m memory) (Sight, error) {
-	l, now := m.watched.Launched, w.deps.Clock()
-	s := Sight{Before: m.before, Now: now, Grace: w.settings.Grace, PendingDeadline: cmp.Or(l.PendingDeadline, w.settings.PendingDeadline), ReadyDeadline: l.PendingDeadline}
+func (w *watcher) observe(ctx context.Context, a attempt, m tracked) (Observation, error) {
+	l, now := m.doc.Launched, w.deps.Clock()
+	s := Observation{LastSeen: m.lastSeen, Now: now, Grace: w.settings.Grace, PendingDeadline: cmp.Or(l.PendingDeadline, w.settings.PendingDeadline), ReadyDeadline: l.PendingDeadline}
 	if m.seen != nil && m.seen.Job != nil && (l.UID == "" || string(m.seen.Job.UID) == l.UID) {
 		s.Seen = *m.seen
 	} else {
-		seen, err := w.deps.Cluster.Observe(ctx, m.watched.ref())
+		seen, err := w.deps.Cluster.Observe(ctx, m.doc.ref())
 		if err != nil && !errors.Is(err, cluster.ErrNotFound) {
-			return s, wrap(err, "look at job %s", l.Job)
+			return s, wrapError(err, "look at job %s", l.Job)
 		}
 		s.Seen = seen
-		s.Gone = w.note(a, seen, now)
+		s.GoneSince = w.recordObservation(a, seen, now)
 	}
-	canceled, err := w.desk.canceled(ctx, a.run)
+	canceled, err := w.docs.hasCancelMark(ctx, a.run)
 	s.Canceled = canceled
 	return s, err
 }
 
-// end writes down how an attempt ended, says it, and watches it no longer.
+// finish writes down how an attempt ended, says it, and watches it no longer.
 // Should another process have been faster, what that one wrote is said. Nothing is
 // said of an attempt whose end the run has: only its document was left, or came
 // back with a store that was older.
-func (w *watcher) end(ctx context.Context, a attempt, say []event.Event) error {
-	_, over, err := w.desk.recorded(ctx, a)
+func (w *watcher) finish(ctx context.Context, a attempt, events []event.Event) error {
+	_, runEnded, err := w.docs.runState(ctx, a)
 	if err != nil {
 		return err
 	}
-	if !over {
-		e, err := w.desk.settle(ctx, a, endedBy(say))
+	if !runEnded {
+		e, err := w.docs.putEndIfAbsent(ctx, a, newEndedAttempt(events))
 		if err != nil {
 			return err
 		}
@@ -269,85 +269,85 @@ func (w *watcher) end(ctx context.Context, a attempt, say []event.Event) error {
 			return err
 		}
 	}
-	if err := w.desk.close(ctx, a); err != nil {
+	if err := w.docs.endWatch(ctx, a); err != nil {
 		return err
 	}
 	w.mu.Lock()
-	delete(w.known, a)
+	delete(w.attempts, a)
 	w.mu.Unlock()
 	w.deps.Log.Info("ended", zap.String("run", a.run), zap.Int("attempt", a.number))
 	return nil
 }
 
-// remember notes that an attempt is watched.
-func (w *watcher) remember(a attempt, d Watched) {
+// track notes that an attempt is watched.
+func (w *watcher) track(a attempt, d WatchedAttempt) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.known[a] == nil {
-		w.known[a] = &memory{watched: d}
+	if w.attempts[a] == nil {
+		w.attempts[a] = &tracked{doc: d}
 	}
 }
 
-// recall returns what is remembered of an attempt, nil of one that is not
+// findTracked returns what is remembered of an attempt, nil of one that is not
 // watched. One that another process has heard of is looked up.
-func (w *watcher) recall(ctx context.Context, a attempt) (*memory, error) {
-	if m, ok := w.memory(a); ok {
+func (w *watcher) findTracked(ctx context.Context, a attempt) (*tracked, error) {
+	if m, ok := w.lookup(a); ok {
 		return &m, nil
 	}
-	d, err := w.desk.watched(ctx, a)
+	d, err := w.docs.watchedAttempt(ctx, a)
 	if err != nil || d == nil {
 		return nil, err
 	}
-	w.remember(a, *d)
-	return &memory{watched: *d}, nil
+	w.track(a, *d)
+	return &tracked{doc: *d}, nil
 }
 
-func (w *watcher) memory(a attempt) (memory, bool) {
+func (w *watcher) lookup(a attempt) (tracked, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	m, ok := w.known[a]
+	m, ok := w.attempts[a]
 	if !ok {
-		return memory{}, false
+		return tracked{}, false
 	}
 	return *m, true
 }
 
-// note keeps what a live look saw, and returns since when nothing is there.
-func (w *watcher) note(a attempt, seen cluster.Seen, now time.Time) time.Time {
+// recordObservation keeps what a live look saw, and returns since when nothing is there.
+func (w *watcher) recordObservation(a attempt, seen cluster.Snapshot, now time.Time) time.Time {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	m, ok := w.known[a]
+	m, ok := w.attempts[a]
 	switch {
 	case !ok:
 		return time.Time{}
 	case seen.Job != nil || len(seen.Pods) > 0:
-		m.before, m.gone = latest(m.before, seen), time.Time{}
-	case m.gone.IsZero():
-		m.gone = now
+		m.lastSeen, m.goneSince = mergeLastSeen(m.lastSeen, seen), time.Time{}
+	case m.goneSince.IsZero():
+		m.goneSince = now
 	}
-	return m.gone
+	return m.goneSince
 }
 
-func (w *watcher) told(a attempt, id string) {
+func (w *watcher) setLastReported(a attempt, id string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if m, ok := w.known[a]; ok {
-		m.told = id
-	}
-}
-
-func (w *watcher) succeeded(a attempt) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if m, ok := w.known[a]; ok {
-		m.failed = 0
+	if m, ok := w.attempts[a]; ok {
+		m.lastReported = id
 	}
 }
 
-func (w *watcher) doubtSeen(a attempt) {
+func (w *watcher) resetFailures(a attempt) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if m, ok := w.known[a]; ok && w.deps.Clock().Sub(m.heard) >= silence*w.settings.Reconcile {
+	if m, ok := w.attempts[a]; ok {
+		m.failures = 0
+	}
+}
+
+func (w *watcher) invalidate(a attempt) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if m, ok := w.attempts[a]; ok && w.deps.Clock().Sub(m.observedAt) >= staleRounds*w.settings.Reconcile {
 		m.seen = nil
 	}
 }

@@ -18,37 +18,37 @@ import (
 )
 
 // States of an attempt, in the order in which it passes them.
-func preparing() cluster.Seen {
-	return cluster.Seen{Job: job(), Pods: pods(newPod(scheduled()))}
+func preparing() cluster.Snapshot {
+	return cluster.Snapshot{Job: job(), Pods: pods(newPod(scheduled()))}
 }
 
-func running() cluster.Seen {
-	return cluster.Seen{Job: job(), Pods: pods(newPod(scheduled(), collects(), runs(cluster.ContainerBenchmark, 3)))}
+func running() cluster.Snapshot {
+	return cluster.Snapshot{Job: job(), Pods: pods(newPod(scheduled(), collectorRunning(), runs(cluster.ContainerBenchmark, 3)))}
 }
 
-func done() cluster.Seen {
-	return cluster.Seen{Job: job(complete(11)), Pods: pods(newPod(ended(corev1.PodSucceeded), collects(), exits(cluster.ContainerBenchmark, 0, "Completed", "")))}
+func done() cluster.Snapshot {
+	return cluster.Snapshot{Job: job(complete(11)), Pods: pods(newPod(ended(corev1.PodSucceeded), collectorRunning(), exits(cluster.ContainerBenchmark, 0, "Completed", "")))}
 }
 
-func lostNode() cluster.Seen {
-	return cluster.Seen{Job: job(failed(11, "")), Pods: pods(newPod(ended(corev1.PodFailed), disrupted("DeletionByTaintManager", "gone")))}
+func lostNode() cluster.Snapshot {
+	return cluster.Snapshot{Job: job(failed(11, "")), Pods: pods(newPod(ended(corev1.PodFailed), disrupted("DeletionByTaintManager", "gone")))}
 }
 
 func TestARunIsWatchedToItsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+		w := newFixture(t)
 		p := w.start(watcher.Settings{}, 0, false)
 		l := launchedRun("r1", 0)
-		w.cluster.is(refOf(l), preparing()) // seen before it is heard of
+		w.cluster.set(refOf(l), preparing()) // seen before it is heard of
 		synctest.Wait()
-		p.hear(l)
-		p.hear(l)
+		p.deliver(l)
+		p.deliver(l)
 		time.Sleep(time.Second)
-		for _, s := range []cluster.Seen{running(), running(), done(), done(), {}} {
-			w.cluster.is(refOf(l), s)
+		for _, s := range []cluster.Snapshot{running(), running(), done(), done(), {}} {
+			w.cluster.set(refOf(l), s)
 			time.Sleep(time.Second)
 		}
-		p.hear(l)
+		p.deliver(l)
 		time.Sleep(time.Minute)
 		p.stop()
 		want := []string{
@@ -56,21 +56,21 @@ func TestARunIsWatchedToItsEnd(t *testing.T) {
 			"bai.status attempt 1: running: running the benchmark",
 			"bai.finished attempt 1: succeeded: the benchmark finished (exit code 0)",
 		}
-		if diff := cmp.Diff(want, w.heard()); diff != "" {
+		if diff := cmp.Diff(want, w.publishedLines()); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
-		if diff := cmp.Diff([]string{}, w.live()); diff != "" {
+		if diff := cmp.Diff([]string{}, w.liveKeys()); diff != "" {
 			t.Errorf("watched (-want +got):\n%s", diff)
 		}
-		if w.dups > 0 {
-			t.Errorf("%d words were said twice", w.dups)
+		if w.duplicates > 0 {
+			t.Errorf("%d words were said twice", w.duplicates)
 		}
 	})
 }
 
-// story is what the cluster shows of one attempt, and how it has to end.
-type story struct {
-	states   []cluster.Seen // each for a second
+// scenario is what the cluster shows of one attempt, and how it has to end.
+type scenario struct {
+	states   []cluster.Snapshot // each for a second
 	retries  int
 	canceled bool // while it is in its second state
 	want     string
@@ -79,21 +79,21 @@ type story struct {
 // TestKilledAnywhere kills the process at each of its effects, before it
 // happens or right after, then starts it again, while the cluster goes on.
 func TestKilledAnywhere(t *testing.T) {
-	for name, s := range map[string]story{
+	for name, s := range map[string]scenario{
 		"a run that ends well": {
-			states: []cluster.Seen{preparing(), running(), done()},
+			states: []cluster.Snapshot{preparing(), running(), done()},
 			want:   "bai.finished attempt 1: succeeded: the benchmark finished (exit code 0)",
 		},
 		"a run that is canceled": {
-			states: []cluster.Seen{preparing(), running(), {}}, canceled: true,
+			states: []cluster.Snapshot{preparing(), running(), {}}, canceled: true,
 			want: "bai.finished attempt 1: canceled CanceledByUser: canceled; its objects are deleted",
 		},
 		"an attempt that another follows": {
-			states: []cluster.Seen{preparing(), running(), lostNode()}, retries: 1,
+			states: []cluster.Snapshot{preparing(), running(), lostNode()}, retries: 1,
 			want: "bai.retried attempt 2: infra NodeLost: its pod had to leave node n1, which is lost or drained: DeletionByTaintManager: gone",
 		},
 		"a job that disappears": {
-			states: []cluster.Seen{preparing(), running(), {}},
+			states: []cluster.Snapshot{preparing(), running(), {}},
 			want:   "bai.finished attempt 1: failed infra JobDisappeared: its job was deleted from outside the platform",
 		},
 	} {
@@ -110,39 +110,39 @@ func TestKilledAnywhere(t *testing.T) {
 
 // play tells the story to a process that is killed at an effect, and the rest
 // to one that is not. It returns the number of the former's effects.
-func (s story) play(t *testing.T, killAt int, after bool) (effects int) {
+func (s scenario) play(t *testing.T, killAt int, after bool) (effects int) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+		w := newFixture(t)
 		p := w.start(watcher.Settings{}, killAt, after)
 		l := launchedRun("r1", s.retries)
-		s.tell(w, p, l)
+		s.showTo(w, p, l)
 		p.stop()
 		effects = p.effects()
-		if len(w.ends()) > 0 { // its end was heard, and the executor has deleted it
-			w.cluster.is(refOf(l), cluster.Seen{})
+		if len(w.endLines()) > 0 { // its end was heard, and the executor has deleted it
+			w.cluster.set(refOf(l), cluster.Snapshot{})
 		}
 		p = w.start(watcher.Settings{}, 0, false)
-		p.hear(l)
+		p.deliver(l)
 		time.Sleep(time.Minute)
 		p.stop()
-		if diff := cmp.Diff([]string{s.want}, w.ends()); diff != "" {
+		if diff := cmp.Diff([]string{s.want}, w.endLines()); diff != "" {
 			t.Errorf("killed at effect %d, after it: %t: ends (-want +got):\n%s", killAt, after, diff)
 		}
-		if diff := cmp.Diff([]string{}, w.live()); diff != "" {
+		if diff := cmp.Diff([]string{}, w.liveKeys()); diff != "" {
 			t.Errorf("killed at effect %d, after it: %t: watched (-want +got):\n%s", killAt, after, diff)
 		}
 	})
 	return effects
 }
 
-func (s story) tell(w *world, p *process, l event.Launched) {
-	heard := false
+func (s scenario) showTo(w *fixture, p *process, l event.Launched) {
+	delivered := false
 	for i, seen := range s.states {
-		w.cluster.is(refOf(l), seen)
-		heard = heard || p.hear(l)
+		w.cluster.set(refOf(l), seen)
+		delivered = delivered || p.deliver(l)
 		if i == 1 && s.canceled {
-			p.hear(w.cancel("r1"))
+			p.deliver(w.cancel("r1"))
 		}
 		time.Sleep(time.Second)
 	}
@@ -151,18 +151,18 @@ func (s story) tell(w *world, p *process, l event.Launched) {
 
 func TestACanceledRunIsCanceledOnlyWhenItIsGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+		w := newFixture(t)
 		p := w.start(watcher.Settings{}, 0, false)
 		l := launchedRun("r1", 3)
-		w.cluster.is(refOf(l), running())
-		p.hear(l)
+		w.cluster.set(refOf(l), running())
+		p.deliver(l)
 		time.Sleep(time.Second)
-		p.hear(w.cancel("r1"))
+		p.deliver(w.cancel("r1"))
 		time.Sleep(time.Second)
-		killed := cluster.Seen{Job: job(jobDeleting(5), failed(20, "")), Pods: pods(newPod(ended(corev1.PodFailed), collects(), exits(cluster.ContainerBenchmark, 143, "Error", "")))}
-		w.cluster.is(refOf(l), killed)
+		killed := cluster.Snapshot{Job: job(jobDeleting(5), failed(20, "")), Pods: pods(newPod(ended(corev1.PodFailed), collectorRunning(), exits(cluster.ContainerBenchmark, 143, "Error", "")))}
+		w.cluster.set(refOf(l), killed)
 		time.Sleep(time.Minute)
-		w.cluster.is(refOf(l), cluster.Seen{})
+		w.cluster.set(refOf(l), cluster.Snapshot{})
 		time.Sleep(time.Second)
 		p.stop()
 		want := []string{
@@ -170,10 +170,10 @@ func TestACanceledRunIsCanceledOnlyWhenItIsGone(t *testing.T) {
 			"bai.status attempt 1: canceling: waiting until its objects are deleted",
 			"bai.finished attempt 1: canceled CanceledByUser: canceled; its objects are deleted",
 		}
-		if diff := cmp.Diff(want, w.heard()); diff != "" {
+		if diff := cmp.Diff(want, w.publishedLines()); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
-		last, ok := w.said[len(w.said)-1].(event.Finished)
+		last, ok := w.published[len(w.published)-1].(event.Finished)
 		if diff := cmp.Diff([]string{"uid-0"}, last.Collectors); !ok || diff != "" {
 			t.Errorf("collectors of a run that is gone (-want +got):\n%s", diff)
 		}
@@ -183,15 +183,15 @@ func TestACanceledRunIsCanceledOnlyWhenItIsGone(t *testing.T) {
 // TestAJobThatSomebodyMadeAnewIsNotTheOneThatWasLaunched: it has another UID.
 func TestAJobThatSomebodyMadeAnewIsNotTheOneThatWasLaunched(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+		w := newFixture(t)
 		p := w.start(watcher.Settings{}, 0, false)
 		l := launchedRun("r1", 0)
 		l.UID = "another"
-		w.cluster.is(refOf(l), running())
-		p.hear(l)
+		w.cluster.set(refOf(l), running())
+		p.deliver(l)
 		time.Sleep(10 * time.Second)
 		p.stop()
-		if diff := cmp.Diff([]string{"bai.finished attempt 1: failed infra JobDisappeared: its job was deleted from outside the platform"}, w.heard()); diff != "" {
+		if diff := cmp.Diff([]string{"bai.finished attempt 1: failed infra JobDisappeared: its job was deleted from outside the platform"}, w.publishedLines()); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
 	})
@@ -201,22 +201,22 @@ func TestAJobThatSomebodyMadeAnewIsNotTheOneThatWasLaunched(t *testing.T) {
 // then, and a moment before, has no pod.
 func TestWhyAPodHadToGoIsKnownAlsoWhenItIsGoneBeforeItsJobHasFailed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+		w := newFixture(t)
 		p := w.start(watcher.Settings{}, 0, false)
 		l := launchedRun("r1", 0)
-		p.hear(l)
+		p.deliver(l)
 		evicted := running()
 		evicted.Pods = pods(newPod(runs(cluster.ContainerBenchmark, 3), disrupted("EvictionByEvictionAPI", "Eviction API: evicting")))
 		without := running()
 		without.Pods = nil
 		over := without
 		over.Job = job(failed(20, "BackoffLimitExceeded"))
-		for _, seen := range []cluster.Seen{running(), evicted, without, over} {
-			w.cluster.is(refOf(l), seen)
+		for _, seen := range []cluster.Snapshot{running(), evicted, without, over} {
+			w.cluster.set(refOf(l), seen)
 			time.Sleep(time.Second)
 		}
 		p.stop()
-		if got := strings.Join(w.ends(), "\n"); !strings.Contains(got, "failed infra Evicted: its pod had to leave node") {
+		if got := strings.Join(w.endLines(), "\n"); !strings.Contains(got, "failed infra Evicted: its pod had to leave node") {
 			t.Errorf("it ended %q", got)
 		}
 	})
@@ -225,23 +225,23 @@ func TestWhyAPodHadToGoIsKnownAlsoWhenItIsGoneBeforeItsJobHasFailed(t *testing.T
 // TestAClusterThatIsAwayEndsNoRun, however long.
 func TestAClusterThatIsAwayEndsNoRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+		w := newFixture(t)
 		p := w.start(watcher.Settings{}, 0, false)
-		w.cluster.goes(errors.New("connection refused"))
+		w.cluster.failWith(errors.New("connection refused"))
 		l := launchedRun("r1", 0)
-		p.hear(l)
+		p.deliver(l)
 		time.Sleep(time.Hour)
-		if got := w.heard(); len(got) > 0 {
+		if got := w.publishedLines(); len(got) > 0 {
 			t.Errorf("while the cluster is away: %q", got)
 		}
-		if looks := w.cluster.looked(); looks > 500 { // one in 8 s: once it is back, nobody waits for 15 s
+		if looks := w.cluster.observeCount(); looks > 500 { // one in 8 s: once it is back, nobody waits for 15 s
 			t.Errorf("%d looks in an hour at a cluster that is away", looks)
 		}
-		w.cluster.goes(nil)
-		w.cluster.is(refOf(l), done())
+		w.cluster.failWith(nil)
+		w.cluster.set(refOf(l), done())
 		time.Sleep(time.Minute)
 		p.stop()
-		if diff := cmp.Diff([]string{"bai.finished attempt 1: succeeded: the benchmark finished (exit code 0)"}, w.heard()); diff != "" {
+		if diff := cmp.Diff([]string{"bai.finished attempt 1: succeeded: the benchmark finished (exit code 0)"}, w.publishedLines()); diff != "" {
 			t.Errorf("once it is back (-want +got):\n%s", diff)
 		}
 	})
@@ -250,17 +250,17 @@ func TestAClusterThatIsAwayEndsNoRun(t *testing.T) {
 // TestTwoWatchersSayTheSame of every run, and one end.
 func TestTwoWatchersSayTheSame(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+		w := newFixture(t)
 		one, two := w.start(watcher.Settings{}, 0, false), w.start(watcher.Settings{}, 0, false)
 		var want []string
 		for i := range 20 {
 			l := launchedRun(fmt.Sprintf("r%d", i), i%2)
-			w.cluster.is(refOf(l), running())
-			one.hear(l)
-			two.hear(l)
+			w.cluster.set(refOf(l), running())
+			one.deliver(l)
+			two.deliver(l)
 			time.Sleep(time.Second)
-			end := map[int]cluster.Seen{0: done(), 1: lostNode()}[i%2]
-			w.cluster.is(refOf(l), end)
+			end := map[int]cluster.Snapshot{0: done(), 1: lostNode()}[i%2]
+			w.cluster.set(refOf(l), end)
 			time.Sleep(time.Minute)
 			want = append(want, map[int]string{
 				0: "bai.finished attempt 1: succeeded: the benchmark finished (exit code 0)",
@@ -269,7 +269,7 @@ func TestTwoWatchersSayTheSame(t *testing.T) {
 		}
 		one.stop()
 		two.stop()
-		if diff := cmp.Diff(want, w.ends()); diff != "" {
+		if diff := cmp.Diff(want, w.endLines()); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
 	})
@@ -278,30 +278,30 @@ func TestTwoWatchersSayTheSame(t *testing.T) {
 // TestEverythingHeardAgainAfterTheEndChangesNothing, though the objects are gone.
 func TestEverythingHeardAgainAfterTheEndChangesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+		w := newFixture(t)
 		p := w.start(watcher.Settings{}, 0, false)
 		var evs []event.Event
 		for i := range 5 {
 			l := launchedRun(fmt.Sprintf("r%d", i), 1)
-			w.cluster.is(refOf(l), []cluster.Seen{done(), lostNode()}[i%2])
-			p.hear(l)
+			w.cluster.set(refOf(l), []cluster.Snapshot{done(), lostNode()}[i%2])
+			p.deliver(l)
 			c := w.cancel(fmt.Sprintf("r%d", i))
 			evs = append(evs, l, c)
 			time.Sleep(time.Second)
-			w.cluster.is(refOf(l), cluster.Seen{})
+			w.cluster.set(refOf(l), cluster.Snapshot{})
 			time.Sleep(10 * time.Second)
 		}
 		p.stop()
-		before, dups := w.heard(), w.dups
+		before, dups := w.publishedLines(), w.duplicates
 		p = w.start(watcher.Settings{}, 0, false)
 		effects := p.effects()
 		for _, ev := range evs {
-			p.hear(ev)
+			p.deliver(ev)
 		}
 		time.Sleep(time.Hour)
 		p.stop()
-		if diff := cmp.Diff(before, w.heard()); diff != "" || w.dups != dups {
-			t.Errorf("said again: %d, (-before +after):\n%s", w.dups-dups, diff)
+		if diff := cmp.Diff(before, w.publishedLines()); diff != "" || w.duplicates != dups {
+			t.Errorf("said again: %d, (-before +after):\n%s", w.duplicates-dups, diff)
 		}
 		if p.effects() != effects {
 			t.Errorf("%d effects", p.effects()-effects)
@@ -312,21 +312,21 @@ func TestEverythingHeardAgainAfterTheEndChangesNothing(t *testing.T) {
 // TestAnEndThatTheTopicLostIsSaidAgain, as long as the run knows of none.
 func TestAnEndThatTheTopicLostIsSaidAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+		w := newFixture(t)
 		p := w.start(watcher.Settings{}, 0, false)
 		l := launchedRun("r1", 0)
-		w.record(store.Run{ID: "r1", Attempt: 1, Phase: event.PhaseRunning, Revision: 1})
-		w.cluster.is(refOf(l), done())
-		p.hear(l)
+		w.putRun(store.Run{ID: "r1", Attempt: 1, Phase: event.PhaseRunning, Revision: 1})
+		w.cluster.set(refOf(l), done())
+		p.deliver(l)
 		time.Sleep(time.Minute)
-		want, dups := w.ends(), w.dups
-		p.hear(l)
-		if len(want) != 1 || w.dups != dups+1 {
-			t.Errorf("%q was said, %d times again, want it once more", want, w.dups-dups)
+		want, dups := w.endLines(), w.duplicates
+		p.deliver(l)
+		if len(want) != 1 || w.duplicates != dups+1 {
+			t.Errorf("%q was said, %d times again, want it once more", want, w.duplicates-dups)
 		}
-		w.record(store.Run{ID: "r1", Attempt: 1, Phase: event.PhaseFinished, Revision: 2})
-		p.hear(l)
-		if p.stop(); w.dups != dups+1 {
+		w.putRun(store.Run{ID: "r1", Attempt: 1, Phase: event.PhaseFinished, Revision: 2})
+		p.deliver(l)
+		if p.stop(); w.duplicates != dups+1 {
 			t.Error("it was said again though the run knows it")
 		}
 	})
@@ -341,24 +341,24 @@ func TestAnAttemptWhoseEndTheRunHasIsNotJudgedAnew(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t)
+				w := newFixture(t)
 				p := w.start(watcher.Settings{}, 0, false)
 				l := launchedRun("r1", 1)
-				w.record(store.Run{ID: "r1", Attempt: 1, Phase: event.PhaseRunning, Revision: 1})
-				w.cluster.is(refOf(l), running())
-				p.hear(l)
+				w.putRun(store.Run{ID: "r1", Attempt: 1, Phase: event.PhaseRunning, Revision: 1})
+				w.cluster.set(refOf(l), running())
+				p.deliver(l)
 				time.Sleep(time.Second)
 				p.stop()
-				w.record(run)
-				w.cluster.is(refOf(l), cluster.Seen{})
+				w.putRun(run)
+				w.cluster.set(refOf(l), cluster.Snapshot{})
 				p = w.start(watcher.Settings{}, 0, false)
-				p.hear(l)
+				p.deliver(l)
 				time.Sleep(time.Hour)
 				p.stop()
-				if ends := w.ends(); len(ends) > 0 {
+				if ends := w.endLines(); len(ends) > 0 {
 					t.Errorf("it is said to have ended anew: %q", ends)
 				}
-				if live := w.live(); len(live) > 0 {
+				if live := w.liveKeys(); len(live) > 0 {
 					t.Errorf("it is watched still: %q", live)
 				}
 			})
@@ -370,21 +370,21 @@ func TestAnAttemptWhoseEndTheRunHasIsNotJudgedAnew(t *testing.T) {
 // grows with what runs, not with what ran.
 func TestWhatHasEndedIsNotLookedThroughAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+		w := newFixture(t)
 		p := w.start(watcher.Settings{Reconcile: time.Hour}, 0, false)
 		for i := range 300 {
 			l := launchedRun(fmt.Sprintf("r%03d", i), 0)
-			w.cluster.is(refOf(l), done())
-			p.hear(l)
+			w.cluster.set(refOf(l), done())
+			p.deliver(l)
 		}
 		time.Sleep(time.Minute)
-		before := w.listed()
+		before := w.listedCount()
 		time.Sleep(time.Hour)
 		p.stop()
-		if n := len(w.ends()); n != 300 {
+		if n := len(w.endLines()); n != 300 {
 			t.Errorf("%d runs ended, want 300", n)
 		}
-		if listed := w.listed() - before; listed > 100 {
+		if listed := w.listedCount() - before; listed > 100 {
 			t.Errorf("%d documents listed while nothing runs", listed)
 		}
 	})
@@ -394,23 +394,23 @@ func TestWhatHasEndedIsNotLookedThroughAgain(t *testing.T) {
 // run that only runs.
 func TestWhatIsHeardOfIsNotLookedAtLive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+		w := newFixture(t)
 		p := w.start(watcher.Settings{Reconcile: 30 * time.Second}, 0, false)
 		l := launchedRun("r1", 0)
-		p.hear(l)
+		p.deliver(l)
 		for range 20 {
-			w.cluster.is(refOf(l), running())
+			w.cluster.set(refOf(l), running())
 			time.Sleep(time.Minute)
 		}
-		heard := w.cluster.looked()
+		looksWhileHeard := w.cluster.observeCount()
 		time.Sleep(10 * time.Minute)
-		unheard := w.cluster.looked() - heard
+		looksUnheard := w.cluster.observeCount() - looksWhileHeard
 		p.stop()
-		if heard > 2 {
-			t.Errorf("%d live looks while it was heard of each minute", heard)
+		if looksWhileHeard > 2 {
+			t.Errorf("%d live looks while it was heard of each minute", looksWhileHeard)
 		}
-		if unheard < 10 {
-			t.Errorf("%d live looks in ten minutes in which nothing was heard of it", unheard)
+		if looksUnheard < 10 {
+			t.Errorf("%d live looks in ten minutes in which nothing was heard of it", looksUnheard)
 		}
 	})
 }
@@ -419,23 +419,23 @@ func TestWhatIsHeardOfIsNotLookedAtLive(t *testing.T) {
 // pods.
 func TestARunOfManyPodsIsNotLookedAtForEachOfTheirChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+		w := newFixture(t)
 		p := w.start(watcher.Settings{}, 0, false)
 		l := launchedRun("r1", 0)
 		gang := running()
 		for len(gang.Pods) < 1000 {
 			gang.Pods = append(gang.Pods, gang.Pods[0])
 		}
-		w.cluster.is(refOf(l), gang)
-		p.hear(l)
+		w.cluster.set(refOf(l), gang)
+		p.deliver(l)
 		time.Sleep(time.Second)
-		before := w.looked()
+		before := w.reconcileCount()
 		for range 1000 {
-			w.cluster.is(refOf(l), gang)
+			w.cluster.set(refOf(l), gang)
 			time.Sleep(time.Millisecond)
 		}
 		time.Sleep(time.Second)
-		if looks := w.looked() - before; looks < 1 || looks > 10 {
+		if looks := w.reconcileCount() - before; looks < 1 || looks > 10 {
 			t.Errorf("%d looks in a second, want a few", looks)
 		}
 		p.stop()

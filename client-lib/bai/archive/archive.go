@@ -165,7 +165,7 @@ func decode(text []byte) (Manifest, error) {
 		Format int `json:"format"`
 	}
 	if err := json.Unmarshal(text, &version); err != nil {
-		return Manifest{}, fault(ManifestName, lineOf(text, err), "%s", plain(err))
+		return Manifest{}, fault(ManifestName, lineOf(text, err), "%s", jsonMessage(err))
 	}
 	if version.Format > Format {
 		return Manifest{}, &FormatError{Format: version.Format}
@@ -174,7 +174,7 @@ func decode(text []byte) (Manifest, error) {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&m); err != nil {
-		return Manifest{}, fault(ManifestName, lineOf(text, err), "%s", plain(err))
+		return Manifest{}, fault(ManifestName, lineOf(text, err), "%s", jsonMessage(err))
 	}
 	return m, m.check()
 }
@@ -224,8 +224,8 @@ func lineOf(text []byte, err error) int {
 	return 1 + bytes.Count(text[:min(at, int64(len(text)))], []byte("\n"))
 }
 
-// plain is what encoding/json says, in words of the file.
-func plain(err error) string {
+// jsonMessage is what encoding/json says, in words of the file.
+func jsonMessage(err error) string {
 	if text := err.Error(); text == "EOF" || text == "unexpected EOF" || text == "unexpected end of JSON input" {
 		return "the JSON ends early"
 	}

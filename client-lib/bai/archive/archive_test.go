@@ -20,7 +20,7 @@ import (
 
 func TestAnArchiveHoldsWhatWasSentAndWhatIsMadeOfIt(t *testing.T) {
 	files := tree(t, folder(t))
-	for _, f := range sent() {
+	for _, f := range runFiles() {
 		if files[f.name] != f.content {
 			t.Errorf("%s is not as it was sent: %.200q", f.name, files[f.name])
 		}
@@ -56,7 +56,7 @@ func TestTheSameFilesMakeTheSameBytesHoweverTheyCome(t *testing.T) {
 		}
 		file := filepath.Join(t.TempDir(), "x.tar.zst")
 		sink, err := archive.Tar(file, false)
-		written(t, sink, err, size)
+		writeArchive(t, sink, err, size)
 		b, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
@@ -76,27 +76,27 @@ func TestTheSameFilesMakeTheSameBytesHoweverTheyCome(t *testing.T) {
 
 func TestAnArchiveIsReadBack(t *testing.T) {
 	want := make(map[string]string)
-	for _, f := range sent() {
+	for _, f := range runFiles() {
 		if !archive.Derived(f.name) {
 			want[f.name] = f.content
 		}
 	}
-	for name, path := range map[string]string{"folder": folder(t), "file": packed(t)} {
+	for name, path := range map[string]string{"folder": folder(t), "file": tarArchive(t)} {
 		t.Run(name, func(t *testing.T) {
 			checked, err := archive.Check(open(t, path))
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(want, received(t, checked)); diff != "" {
+			if diff := cmp.Diff(want, collectSent(t, checked)); diff != "" {
 				t.Errorf("(-want +got):\n%.2000s", diff)
 			}
 		})
 	}
 }
 
-// received is all that is sent of an archive, and checks that documents are sent
+// collectSent is all that is sent of an archive, and checks that documents are sent
 // first and whole.
-func received(t *testing.T, checked *archive.Checked) map[string]string {
+func collectSent(t *testing.T, checked *archive.Checked) map[string]string {
 	t.Helper()
 	got := make(map[string]string)
 	ended := make(map[string]bool)
@@ -133,8 +133,8 @@ func TestNothingIsAnArchiveBeforeItIsWhole(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			w := archive.NewWriter(sink, about())
-			if err := write(w, sent(), 1000); err != nil {
+			w := archive.NewWriter(sink, runManifest())
+			if err := write(w, runFiles(), 1000); err != nil {
 				t.Fatal(err)
 			}
 			if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
@@ -168,14 +168,14 @@ func TestWhatIsThereIsOnlyOverwrittenIfAskedAndIfItIsAnExport(t *testing.T) {
 		for when, late := range map[string]bool{"before": false, "meanwhile": true} {
 			t.Run(name+" "+when, func(t *testing.T) {
 				path := filepath.Join(t.TempDir(), "x")
-				wantCrowded(t, path, crowded(path, tt.sink, tt.force, tt.there, late), tt.refused)
+				wantTargetExists(t, path, writeOverExisting(path, tt.sink, tt.force, tt.there, late), tt.refused)
 			})
 		}
 	}
 }
 
-// wantCrowded checks what came of an archive at a path where something was.
-func wantCrowded(t *testing.T, path string, err error, refused bool) {
+// wantTargetExists checks what came of an archive at a path where something was.
+func wantTargetExists(t *testing.T, path string, err error, refused bool) {
 	t.Helper()
 	exists := new(archive.ExistsError)
 	if was := errors.As(err, &exists); was != refused || !was && err != nil {
@@ -189,9 +189,9 @@ func wantCrowded(t *testing.T, path string, err error, refused bool) {
 	}
 }
 
-// crowded writes an archive where something is before it, or comes before its
+// writeOverExisting writes an archive where something is before it, or comes before its
 // end.
-func crowded(path string, sinkAt func(path string, force bool) (archive.Sink, error), force bool, there func(path string) error, late bool) error {
+func writeOverExisting(path string, sinkAt func(path string, force bool) (archive.Sink, error), force bool, there func(path string) error, late bool) error {
 	if !late {
 		if err := there(path); err != nil {
 			return err
@@ -201,8 +201,8 @@ func crowded(path string, sinkAt func(path string, force bool) (archive.Sink, er
 	if err != nil {
 		return err
 	}
-	w := archive.NewWriter(sink, about())
-	err = write(w, sent(), 1000)
+	w := archive.NewWriter(sink, runManifest())
+	err = write(w, runFiles(), 1000)
 	if err == nil && late {
 		err = there(path)
 	}
@@ -229,8 +229,8 @@ func TestADiskThatIsFullIsToldAndLeavesNoExport(t *testing.T) {
 		t.Skip("needs /dev/full")
 	}
 	sink := &fullSink{}
-	w := archive.NewWriter(sink, about())
-	err := write(w, sent(), 1000)
+	w := archive.NewWriter(sink, runManifest())
+	err := write(w, runFiles(), 1000)
 	if err == nil || !strings.Contains(err.Error(), "write run.json: ") || !strings.Contains(err.Error(), "no space left on device") {
 		t.Errorf("%v", err)
 	}
@@ -252,19 +252,19 @@ func (*fullSink) Abort() {}
 
 func TestAWriterRefusesWhatIsNoFileOfARun(t *testing.T) {
 	for name, tt := range map[string]struct {
-		files []named
+		files []namedFile
 		want  string
 	}{
-		"a name that leads elsewhere":      {with("artifacts/../../x", replacing("", "x")), "leads elsewhere"},
-		"a name from the root":             {with("/etc/passwd", replacing("", "x")), `begins with "/"`},
-		"a name with a NUL":                {with("artifacts/1/a/\x00", replacing("", "x")), "holds a NUL"},
-		"a file twice":                     {append(sent(), sent()[0]), "two files of this name"},
-		"the manifest":                     {with(archive.ManifestName, replacing("", "x")), "not a file that a platform sends"},
-		"what is made of others":           {with("metrics/samples.csv", replacing("", "x")), "not a file that a platform sends"},
-		"a sample that is broken":          {with("metrics/samples.jsonl", replacing(`"seq":2`, `"seq":two`)), "metrics/samples.jsonl:2: invalid character"},
-		"a sample with a field of its own": {with("metrics/samples.jsonl", replacing(`"sub":1`, `"sup":1`)), `metrics/samples.jsonl:2: unknown field "sup"`},
-		"a line without its end":           {with("logs/lines.jsonl", func(s string) string { return s[:len(s)-1] }), "logs/lines.jsonl:4: the last line does not end"},
-		"a line without end":               {with("logs/lines.jsonl", func(string) string { return strings.Repeat("x", 9<<20) }), "logs/lines.jsonl:1: has more than"},
+		"a name that leads elsewhere":      {withContent("artifacts/../../x", replacing("", "x")), "leads elsewhere"},
+		"a name from the root":             {withContent("/etc/passwd", replacing("", "x")), `begins with "/"`},
+		"a name with a NUL":                {withContent("artifacts/1/a/\x00", replacing("", "x")), "holds a NUL"},
+		"a file twice":                     {append(runFiles(), runFiles()[0]), "two files of this name"},
+		"the manifest":                     {withContent(archive.ManifestName, replacing("", "x")), "not a file that a platform sends"},
+		"what is made of others":           {withContent("metrics/samples.csv", replacing("", "x")), "not a file that a platform sends"},
+		"a sample that is broken":          {withContent("metrics/samples.jsonl", replacing(`"seq":2`, `"seq":two`)), "metrics/samples.jsonl:2: invalid character"},
+		"a sample with a field of its own": {withContent("metrics/samples.jsonl", replacing(`"sub":1`, `"sup":1`)), `metrics/samples.jsonl:2: unknown field "sup"`},
+		"a line without its end":           {withContent("logs/lines.jsonl", func(s string) string { return s[:len(s)-1] }), "logs/lines.jsonl:4: the last line does not end"},
+		"a line without end":               {withContent("logs/lines.jsonl", func(string) string { return strings.Repeat("x", 9<<20) }), "logs/lines.jsonl:1: has more than"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -272,7 +272,7 @@ func TestAWriterRefusesWhatIsNoFileOfARun(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			w := archive.NewWriter(sink, about())
+			w := archive.NewWriter(sink, runManifest())
 			if err := write(w, tt.files, 5000); err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("got  %v\nwant %s", err, tt.want)
 			}
@@ -286,9 +286,9 @@ func TestAWriterRefusesWhatIsNoFileOfARun(t *testing.T) {
 
 func TestEveryNameThatLinuxAllowsIsExportedAndReadBack(t *testing.T) {
 	names := []string{"artifacts/1/a-0/2026-11-23T07:47:50.json", `artifacts/1/a-0/C:\x`, "artifacts/1/a-0/a\nb", "artifacts/1/a-0/\x1b[2J", "artifacts/1/a-0/\u202ez", "artifacts/1/a-0/" + strings.Repeat("x", 255)}
-	files := sent()
+	files := runFiles()
 	for _, name := range names {
-		files = append(files, named{name, name})
+		files = append(files, namedFile{name, name})
 	}
 	for kind, sinkAt := range map[string]func(path string, force bool) (archive.Sink, error){"folder": archive.Folder, "x.tar.zst": archive.Tar} {
 		t.Run(kind, func(t *testing.T) {
@@ -297,14 +297,14 @@ func TestEveryNameThatLinuxAllowsIsExportedAndReadBack(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			w := archive.NewWriter(sink, about())
+			w := archive.NewWriter(sink, runManifest())
 			if err := write(w, files, 1000); err != nil {
 				t.Fatal(err)
 			}
 			if _, err := w.Finish(); err != nil {
 				t.Fatal(err)
 			}
-			wantBack(t, path, names)
+			wantRoundTrip(t, path, names)
 		})
 	}
 }
@@ -317,8 +317,8 @@ func TestAFolderThatWasWrittenOnAnotherSystemIsRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	const name = "artifacts/1/a-0/07:47.json"
-	w := archive.NewWriter(sink, about())
-	if err := write(w, append(sent(), named{name, name}), 1000); err != nil {
+	w := archive.NewWriter(sink, runManifest())
+	if err := write(w, append(runFiles(), namedFile{name, name}), 1000); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := w.Finish(); err != nil {
@@ -327,17 +327,17 @@ func TestAFolderThatWasWrittenOnAnotherSystemIsRead(t *testing.T) {
 	if err := os.Rename(filepath.Join(path, name), filepath.Join(path, "artifacts/1/a-0/07%3A47.json")); err != nil {
 		t.Fatal(err)
 	}
-	wantBack(t, path, []string{name})
+	wantRoundTrip(t, path, []string{name})
 }
 
-// wantBack checks that an archive has files whose content is their name.
-func wantBack(t *testing.T, path string, names []string) {
+// wantRoundTrip checks that an archive has files whose content is their name.
+func wantRoundTrip(t *testing.T, path string, names []string) {
 	t.Helper()
 	checked, err := archive.Check(open(t, path))
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := received(t, checked)
+	got := collectSent(t, checked)
 	for _, name := range names {
 		if got[name] != name {
 			t.Errorf("%q holds %.100q", name, got[name])
@@ -348,7 +348,7 @@ func wantBack(t *testing.T, path string, names []string) {
 func TestWhatIsWrongWithAnArchiveIsToldByFileAndLine(t *testing.T) {
 	keep := func(s string) string { return s }
 	manifest := func(text string) archive.Source {
-		return sourceOf(t, append(sent(), named{archive.ManifestName, text})...)
+		return sourceOf(t, append(runFiles(), namedFile{archive.ManifestName, text})...)
 	}
 	for name, tt := range map[string]struct {
 		source archive.Source
@@ -365,12 +365,12 @@ func TestWhatIsWrongWithAnArchiveIsToldByFileAndLine(t *testing.T) {
 		"a file that has less":             {manifest(`{"format":1,"files":[{"name":"events.jsonl","size":99,"sha256":"` + strings.Repeat("0", 64) + `"}]}`), "events.jsonl: has 30 bytes, and bai-export.json says 99"},
 		"a file that has more":             {manifest(`{"format":1,"files":[{"name":"artifacts/1/benchmark-0/füße","size":9,"sha256":"` + strings.Repeat("0", 64) + `"}]}`), "has more than the 9 bytes"},
 		"a file that is another":           {manifest(`{"format":1,"files":[{"name":"events.jsonl","size":30,"sha256":"` + strings.Repeat("0", 64) + `"}]}`), "is not what its digest"},
-		"no run":                           {sourceOf(t, sent()[1:]...), "run.json: is not there"},
-		"a run that is broken":             {sourceOf(t, with("run.json", replacing(`"id"`, `id`))...), "run.json:2: invalid character"},
-		"an event that is broken":          {sourceOf(t, with("events.jsonl", replacing(`2}`, `2`))...), "events.jsonl:2: the JSON ends early"},
-		"a sample that is broken":          {sourceOf(t, with("metrics/samples.jsonl", replacing(`"seq":3`, `"seq":"3"`))...), "metrics/samples.jsonl:3: "},
-		"a line with more than one":        {sourceOf(t, with("logs/lines.jsonl", replacing("\n", ""))...), "logs/lines.jsonl:1: more than one"},
-		"what is right":                    {sourceOf(t, with("x", keep)...), ""},
+		"no run":                           {sourceOf(t, runFiles()[1:]...), "run.json: is not there"},
+		"a run that is broken":             {sourceOf(t, withContent("run.json", replacing(`"id"`, `id`))...), "run.json:2: invalid character"},
+		"an event that is broken":          {sourceOf(t, withContent("events.jsonl", replacing(`2}`, `2`))...), "events.jsonl:2: the JSON ends early"},
+		"a sample that is broken":          {sourceOf(t, withContent("metrics/samples.jsonl", replacing(`"seq":3`, `"seq":"3"`))...), "metrics/samples.jsonl:3: "},
+		"a line with more than one":        {sourceOf(t, withContent("logs/lines.jsonl", replacing("\n", ""))...), "logs/lines.jsonl:1: more than one"},
+		"what is right":                    {sourceOf(t, withContent("x", keep)...), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := archive.Check(tt.source)
@@ -383,7 +383,7 @@ func TestWhatIsWrongWithAnArchiveIsToldByFileAndLine(t *testing.T) {
 
 func TestHostileTarsAreRefused(t *testing.T) {
 	good := tar.Header{Typeflag: tar.TypeReg, Name: "run.json"}
-	whole, err := os.ReadFile(packed(t))
+	whole, err := os.ReadFile(tarArchive(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -506,15 +506,15 @@ func FuzzManifestAndRows(f *testing.F) {
 	f.Add(`{"format":1,"files":[]}`, `{"seq":1}`+"\n", `{"text":"x"}`+"\n")
 	f.Add(`{"format":2}`, "", "\n\n")
 	f.Fuzz(func(t *testing.T, manifest, samples, lines string) {
-		_, _ = archive.Check(sourceOf(t, named{archive.ManifestName, manifest}))
-		_, _ = archive.Check(sourceOf(t, named{"run.json", "{}"}, named{"metrics/samples.jsonl", samples}, named{"logs/lines.jsonl", lines}))
+		_, _ = archive.Check(sourceOf(t, namedFile{archive.ManifestName, manifest}))
+		_, _ = archive.Check(sourceOf(t, namedFile{"run.json", "{}"}, namedFile{"metrics/samples.jsonl", samples}, namedFile{"logs/lines.jsonl", lines}))
 		dir := filepath.Join(t.TempDir(), "x")
 		sink, err := archive.Folder(dir, false)
 		if err != nil {
 			t.Fatal(err)
 		}
-		w := archive.NewWriter(sink, about())
-		if write(w, []named{{"run.json", "{}"}, {"metrics/samples.jsonl", samples}, {"logs/lines.jsonl", lines}}, 10) != nil {
+		w := archive.NewWriter(sink, runManifest())
+		if write(w, []namedFile{{"run.json", "{}"}, {"metrics/samples.jsonl", samples}, {"logs/lines.jsonl", lines}}, 10) != nil {
 			w.Abort()
 			return
 		}

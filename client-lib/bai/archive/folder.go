@@ -40,7 +40,7 @@ type folder struct {
 // it says *ExistsError.
 func Folder(path string, force bool) (Sink, error) { //nolint:ireturn // one of several
 	path = filepath.Clean(path)
-	if err := free(path, force); err != nil {
+	if err := checkFolderTarget(path, force); err != nil {
 		return nil, err
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -60,8 +60,8 @@ func Folder(path string, force bool) (Sink, error) { //nolint:ireturn // one of 
 	return f, nil
 }
 
-// free says what is in the way of a folder.
-func free(path string, force bool) error {
+// checkFolderTarget says what is in the way of a folder.
+func checkFolderTarget(path string, force bool) error {
 	info, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -93,9 +93,9 @@ func (f *folder) Create(name string) (io.WriteCloser, error) {
 		w, err = f.create(filename.Escape(name))
 	}
 	if err != nil {
-		return nil, cause(err)
+		return nil, withoutPath(err)
 	}
-	return synced{w}, nil
+	return syncedFile{w}, nil
 }
 
 func (f *folder) create(local string) (*os.File, error) {
@@ -106,18 +106,18 @@ func (f *folder) create(local string) (*os.File, error) {
 	return f.root.OpenFile(file, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
 }
 
-// synced is a file that lies on the disk once it is closed.
-type synced struct{ *os.File }
+// syncedFile is a file that lies on the disk once it is closed.
+type syncedFile struct{ *os.File }
 
 // Close implements io.Closer.
-func (s synced) Close() error {
+func (s syncedFile) Close() error {
 	err := s.Sync()
 	return errors.Join(err, s.File.Close())
 }
 
-// cause is an error without the name of the file in a folder that will be
+// withoutPath is an error without the name of the file in a folder that will be
 // another.
-func cause(err error) error {
+func withoutPath(err error) error {
 	if e := (*fs.PathError)(nil); errors.As(err, &e) {
 		return e.Err
 	}
@@ -129,23 +129,23 @@ func (f *folder) Commit() error {
 	if err := f.root.Close(); err != nil {
 		return err
 	}
-	if err := free(f.path, f.force); err != nil {
+	if err := checkFolderTarget(f.path, f.force); err != nil {
 		return err
 	}
-	aside := f.temp + ".old"
-	err := os.Rename(f.path, aside) // an empty folder, or the export that is overwritten
+	backup := f.temp + ".old"
+	err := os.Rename(f.path, backup) // an empty folder, or the export that is overwritten
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	there := err == nil
+	replaced := err == nil
 	if err := os.Rename(f.temp, f.path); err != nil {
-		if there {
-			err = errors.Join(err, os.Rename(aside, f.path))
+		if replaced {
+			err = errors.Join(err, os.Rename(backup, f.path))
 		}
 		return err
 	}
 	f.temp = ""
-	return os.RemoveAll(aside)
+	return os.RemoveAll(backup)
 }
 
 // Abort implements Sink.
@@ -175,7 +175,7 @@ func (f folderSource) Each(use func(name string, content io.Reader) error) error
 		names = append(names, file.Name)
 	}
 	for _, name := range names {
-		if err := one(func() (io.ReadCloser, error) { return openIn(root, name) }, name, use); err != nil {
+		if err := readEntry(func() (io.ReadCloser, error) { return openIn(root, name) }, name, use); err != nil {
 			return err
 		}
 	}
@@ -193,20 +193,20 @@ func openIn(root *os.Root, name string) (io.ReadCloser, error) {
 		info, err = root.Lstat(file)
 	}
 	if err != nil {
-		return nil, absent(name, err)
+		return nil, missingFileError(name, err)
 	}
 	if !info.Mode().IsRegular() {
 		return nil, fault(name, 0, "is a link or something else that is no file")
 	}
 	r, err := root.Open(file)
 	if err != nil {
-		return nil, absent(name, err)
+		return nil, missingFileError(name, err)
 	}
 	return r, nil
 }
 
-// absent says that a file is not there.
-func absent(name string, err error) error {
+// missingFileError says that a file is not there.
+func missingFileError(name string, err error) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && name == ManifestName:
 		return fault("", 0, "it is no export of a run, or only a part of one: it has no %s", ManifestName)

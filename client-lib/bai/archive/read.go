@@ -55,7 +55,7 @@ func (l looseSource) Each(use func(name string, content io.Reader) error) error 
 		return func() (io.ReadCloser, error) {
 			r, err := l.open(name)
 			if err != nil {
-				return nil, absent(name, err)
+				return nil, missingFileError(name, err)
 			}
 			return r, nil
 		}
@@ -64,11 +64,11 @@ func (l looseSource) Each(use func(name string, content io.Reader) error) error 
 	if err != nil {
 		return err
 	}
-	if err := one(opened(ManifestName), ManifestName, use); err != nil {
+	if err := readEntry(opened(ManifestName), ManifestName, use); err != nil {
 		return err
 	}
 	for _, f := range m.Files {
-		if err := one(opened(f.Name), f.Name, use); err != nil {
+		if err := readEntry(opened(f.Name), f.Name, use); err != nil {
 			return err
 		}
 	}
@@ -77,8 +77,8 @@ func (l looseSource) Each(use func(name string, content io.Reader) error) error 
 
 // manifestIn reads the manifest before all else.
 func manifestIn(open func() (io.ReadCloser, error)) (m Manifest, err error) {
-	err = one(open, ManifestName, func(_ string, r io.Reader) error {
-		text, err := all(ManifestName, r, maxManifest)
+	err = readEntry(open, ManifestName, func(_ string, r io.Reader) error {
+		text, err := readAll(ManifestName, r, maxManifest)
 		if err == nil {
 			m, err = decode(text)
 		}
@@ -87,8 +87,8 @@ func manifestIn(open func() (io.ReadCloser, error)) (m Manifest, err error) {
 	return m, err
 }
 
-// one hands out one file.
-func one(open func() (io.ReadCloser, error), name string, use func(name string, content io.Reader) error) (err error) {
+// readEntry hands out one file.
+func readEntry(open func() (io.ReadCloser, error), name string, use func(name string, content io.Reader) error) (err error) {
 	r, err := open()
 	if err != nil {
 		return err
@@ -97,8 +97,8 @@ func one(open func() (io.ReadCloser, error), name string, use func(name string, 
 	return use(name, r)
 }
 
-// all reads a file of which so much may be in memory.
-func all(name string, r io.Reader, most int64) ([]byte, error) {
+// readAll reads a file of which so much may be in memory.
+func readAll(name string, r io.Reader, most int64) ([]byte, error) {
 	text, err := io.ReadAll(io.LimitReader(r, most+1))
 	if err == nil && int64(len(text)) > most {
 		err = fault(name, 0, "has more than %d bytes", most)
@@ -118,11 +118,11 @@ type Checked struct {
 // *FaultError. Of what is in memory at once there are bounds, whatever it holds.
 func Check(source Source) (*Checked, error) {
 	c := &check{seen: make(map[string]File), documents: make(map[string][]byte)}
-	if err := source.Each(c.file); err != nil {
+	if err := source.Each(c.addFile); err != nil {
 		return nil, err
 	}
 	if c.manifest == nil {
-		return nil, absent(ManifestName, os.ErrNotExist)
+		return nil, missingFileError(ManifestName, os.ErrNotExist)
 	}
 	if err := c.compare(); err != nil {
 		return nil, err
@@ -138,13 +138,13 @@ type check struct {
 	size      int64 // of the documents
 }
 
-// file looks at one file.
-func (c *check) file(name string, content io.Reader) error {
-	if _, twice := c.seen[name]; twice || name == ManifestName && c.manifest != nil {
+// addFile looks at one file.
+func (c *check) addFile(name string, content io.Reader) error {
+	if _, duplicate := c.seen[name]; duplicate || name == ManifestName && c.manifest != nil {
 		return fault(name, 0, "is there twice")
 	}
 	if name == ManifestName {
-		text, err := all(name, content, maxManifest)
+		text, err := readAll(name, content, maxManifest)
 		if err != nil {
 			return err
 		}
@@ -152,10 +152,10 @@ func (c *check) file(name string, content io.Reader) error {
 		c.manifest = &m
 		return err
 	}
-	sum := &summer{hash: sha256.New()}
-	most := c.most(name)
+	sum := &hashWriter{hash: sha256.New()}
+	most := c.sizeLimit(name)
 	r := io.TeeReader(io.LimitReader(content, most), sum)
-	err := c.look(name, r)
+	err := c.checkContent(name, r)
 	if err == nil {
 		_, err = io.Copy(io.Discard, r)
 	}
@@ -169,9 +169,9 @@ func (c *check) file(name string, content io.Reader) error {
 	return nil
 }
 
-// most is how many bytes of a file are too many, where the manifest is known
+// sizeLimit is how many bytes of a file are too many, where the manifest is known
 // already.
-func (c *check) most(name string) int64 {
+func (c *check) sizeLimit(name string) int64 {
 	if c.manifest != nil {
 		for _, f := range c.manifest.Files {
 			if f.Name == name && f.Size < math.MaxInt64 {
@@ -182,16 +182,16 @@ func (c *check) most(name string) int64 {
 	return math.MaxInt64
 }
 
-// look reads what must be more than bytes.
-func (c *check) look(name string, r io.Reader) error {
+// checkContent reads what must be more than bytes.
+func (c *check) checkContent(name string, r io.Reader) error {
 	switch {
 	case Derived(name):
 	case name == samplesFile:
-		return rows(name, r, func(n int, text []byte) error { return read(name, n, text, new(Sample)) })
+		return rows(name, r, func(n int, text []byte) error { return decodeLine(name, n, text, new(Sample)) })
 	case name == linesFile:
-		return rows(name, r, func(n int, text []byte) error { return read(name, n, text, new(Line)) })
+		return rows(name, r, func(n int, text []byte) error { return decodeLine(name, n, text, new(Line)) })
 	case Document(name):
-		text, err := all(name, r, maxDocuments-c.size)
+		text, err := readAll(name, r, maxDocuments-c.size)
 		if err != nil {
 			return err
 		}
@@ -216,11 +216,11 @@ func rows(name string, r io.Reader, use func(n int, line []byte) error) error {
 func wellFormed(name string, text []byte) error {
 	switch {
 	case strings.HasSuffix(name, ".jsonl"):
-		return rows(name, bytes.NewReader(text), func(n int, line []byte) error { return read(name, n, line, new(json.RawMessage)) })
+		return rows(name, bytes.NewReader(text), func(n int, line []byte) error { return decodeLine(name, n, line, new(json.RawMessage)) })
 	case strings.HasSuffix(name, ".json"):
 		var v json.RawMessage
 		if err := json.Unmarshal(text, &v); err != nil {
-			return fault(name, lineOf(text, err), "%s", plain(err))
+			return fault(name, lineOf(text, err), "%s", jsonMessage(err))
 		}
 	}
 	return nil
@@ -229,13 +229,13 @@ func wellFormed(name string, text []byte) error {
 // compare holds what there is against the manifest.
 func (c *check) compare() error {
 	for _, f := range c.manifest.Files {
-		have, ok := c.seen[f.Name]
+		found, ok := c.seen[f.Name]
 		switch {
 		case !ok:
-			return absent(f.Name, os.ErrNotExist)
-		case have.Size != f.Size:
-			return fault(f.Name, 0, "has %d bytes, and %s says %d: it was changed or cut", have.Size, ManifestName, f.Size)
-		case have.SHA256 != f.SHA256:
+			return missingFileError(f.Name, os.ErrNotExist)
+		case found.Size != f.Size:
+			return fault(f.Name, 0, "has %d bytes, and %s says %d: it was changed or cut", found.Size, ManifestName, f.Size)
+		case found.SHA256 != f.SHA256:
 			return fault(f.Name, 0, "is not what its digest in %s says: it was changed", ManifestName)
 		}
 		delete(c.seen, f.Name)
@@ -261,7 +261,7 @@ func (c *Checked) Documents(send func(name string, data []byte, last bool) error
 		if !ok {
 			continue
 		}
-		if err := pieces(f, bytes.NewReader(text), send); err != nil {
+		if err := sendChunks(f, bytes.NewReader(text), send); err != nil {
 			return err
 		}
 	}
@@ -271,37 +271,37 @@ func (c *Checked) Documents(send func(name string, data []byte, last bool) error
 // Content calls send with the pieces of those files that are wanted. It says
 // *FaultError for one that is no longer what it was when it was checked.
 func (c *Checked) Content(wanted []string, send func(name string, data []byte, last bool) error) error {
-	left := make(map[string]File)
+	remaining := make(map[string]File)
 	for _, f := range c.Files() {
 		if slices.Contains(wanted, f.Name) {
-			left[f.Name] = f
+			remaining[f.Name] = f
 		}
 	}
-	if len(left) == 0 {
+	if len(remaining) == 0 {
 		return nil
 	}
 	err := c.source.Each(func(name string, content io.Reader) error {
-		f, ok := left[name]
+		f, ok := remaining[name]
 		if !ok {
 			return nil
 		}
-		delete(left, name)
-		return pieces(f, content, send)
+		delete(remaining, name)
+		return sendChunks(f, content, send)
 	})
-	for name := range left {
+	for name := range remaining {
 		err = errors.Join(err, fault(name, 0, "is not there any more"))
 	}
 	return err
 }
 
-// piece is how much of a file is sent at once.
-const piece = 256 << 10
+// chunkSize is how much of a file is sent at once.
+const chunkSize = 256 << 10
 
-// pieces sends a file, and with its last piece only what it was when it was
+// sendChunks sends a file, and with its last piece only what it was when it was
 // checked.
-func pieces(f File, r io.Reader, send func(name string, data []byte, last bool) error) error {
-	sum := &summer{hash: sha256.New()}
-	buf := make([]byte, piece)
+func sendChunks(f File, r io.Reader, send func(name string, data []byte, last bool) error) error {
+	sum := &hashWriter{hash: sha256.New()}
+	buf := make([]byte, chunkSize)
 	r = io.TeeReader(io.LimitReader(r, f.Size+1), sum)
 	for {
 		n, err := io.ReadFull(r, buf)
@@ -318,14 +318,14 @@ func pieces(f File, r io.Reader, send func(name string, data []byte, last bool) 
 	}
 }
 
-// summer counts and sums what is written.
-type summer struct {
+// hashWriter counts and sums what is written.
+type hashWriter struct {
 	hash hash.Hash
 	size int64
 }
 
 // Write implements io.Writer.
-func (s *summer) Write(p []byte) (int, error) {
+func (s *hashWriter) Write(p []byte) (int, error) {
 	s.size += int64(len(p))
 	return s.hash.Write(p)
 }
@@ -338,7 +338,7 @@ func Names(source Source) ([]string, error) {
 		if name != ManifestName {
 			return nil
 		}
-		text, err := all(name, content, maxManifest)
+		text, err := readAll(name, content, maxManifest)
 		if err != nil {
 			return err
 		}
@@ -346,13 +346,13 @@ func Names(source Source) ([]string, error) {
 		for _, f := range m.Files {
 			names = append(names, f.Name)
 		}
-		return errors.Join(err, errEnough)
+		return errors.Join(err, errStop)
 	})
-	if known := (*FaultError)(nil); errors.As(err, &known) || errors.Is(err, errEnough) {
+	if faultErr := (*FaultError)(nil); errors.As(err, &faultErr) || errors.Is(err, errStop) {
 		return names, nil
 	}
 	return names, err
 }
 
-// errEnough ends the reading of an archive.
-var errEnough = errors.New("enough")
+// errStop ends the reading of an archive.
+var errStop = errors.New("enough")

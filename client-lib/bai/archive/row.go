@@ -70,12 +70,12 @@ type Line struct {
 	Open bool   `json:"open"` // it ended without a line feed
 }
 
-// read reads one line of a file into v, and refuses what it does not know.
-func read(file string, n int, text []byte, v any) error {
+// decodeLine reads one line of a file into v, and refuses what it does not know.
+func decodeLine(file string, n int, text []byte, v any) error {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
 	if err := d.Decode(v); err != nil {
-		return fault(file, n, "%s", plain(err))
+		return fault(file, n, "%s", jsonMessage(err))
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return fault(file, n, "more than one JSON value in a line")
@@ -143,7 +143,7 @@ func (t *table) add(s Sample) error {
 		step = strconv.FormatInt(*s.Step, 10)
 	}
 	return t.csv.Write([]string{
-		time.Unix(0, s.Time).UTC().Format(time.RFC3339Nano), s.Name, exact(s.Float()), s.Unit, step, labels(s.Labels),
+		time.Unix(0, s.Time).UTC().Format(time.RFC3339Nano), s.Name, formatFloat(s.Float()), s.Unit, step, labels(s.Labels),
 		strconv.Itoa(s.Attempt), s.Role, strconv.Itoa(s.Index), s.Container, s.Stream,
 		strconv.FormatInt(s.Seq, 10), strconv.Itoa(s.Sub), t.run, s.Direction,
 	})
@@ -154,8 +154,8 @@ func (t *table) end() error {
 	return t.csv.Error()
 }
 
-// exact is a value that is read back as the same.
-func exact(x float64) string {
+// formatFloat is a value that is read back as the same.
+func formatFloat(x float64) string {
 	if size := math.Abs(x); size != 0 && (size < 1e-6 || size >= 1e21) {
 		return strconv.FormatFloat(x, 'e', -1, 64)
 	}
@@ -180,12 +180,12 @@ func (l Line) textName() string {
 	default:
 		output = "stdout"
 	}
-	return fmt.Sprintf("%s%d/%s-%d/%s/%s.%s.txt", logs, l.Attempt, part(l.Role), l.Index, part(l.Pod), part(l.Container), output)
+	return fmt.Sprintf("%s%d/%s-%d/%s/%s.%s.txt", logs, l.Attempt, safePart(l.Role), l.Index, safePart(l.Pod), safePart(l.Container), output)
 }
 
-// part returns a word as it may be part of a file's name: itself, or a digest of
+// safePart returns a word as it may be part of a file's name: itself, or a digest of
 // it where it could deceive or lead elsewhere.
-func part(word string) string {
+func safePart(word string) string {
 	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_."
 	if word != "" && len(word) <= 100 && strings.Trim(word, plain) == "" && strings.Trim(word, ".") != "" {
 		return word

@@ -37,7 +37,7 @@ type tarball struct {
 // the archive, until its size is known.
 func Tar(path string, force bool) (Sink, error) { //nolint:ireturn // one of several
 	path = filepath.Clean(path)
-	if err := freeFile(path, force); err != nil {
+	if err := checkFileTarget(path, force); err != nil {
 		return nil, err
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -57,8 +57,8 @@ func Tar(path string, force bool) (Sink, error) { //nolint:ireturn // one of sev
 	return t, file.Chmod(0o644)
 }
 
-// freeFile says what is in the way of a file.
-func freeFile(path string, force bool) error {
+// checkFileTarget says what is in the way of a file.
+func checkFileTarget(path string, force bool) error {
 	info, err := os.Lstat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -93,25 +93,25 @@ func (m *member) Close() (err error) {
 	defer func() { err = errors.Join(err, m.Discard()) }()
 	head := &tar.Header{Typeflag: tar.TypeReg, Name: m.name, Size: m.Size(), Mode: 0o644, ModTime: time.Unix(0, 0)}
 	if err := m.in.tar.WriteHeader(head); err != nil {
-		return cause(err)
+		return withoutPath(err)
 	}
 	r, err := m.Content()
 	if err != nil {
 		return err
 	}
 	_, err = io.Copy(m.in.tar, r)
-	return cause(err)
+	return withoutPath(err)
 }
 
 // Commit implements Sink.
 func (t *tarball) Commit() error {
 	if err := errors.Join(t.tar.Close(), t.zstd.Close(), t.file.Sync()); err != nil {
-		return fmt.Errorf("write %s: %w", t.path, cause(err))
+		return fmt.Errorf("write %s: %w", t.path, withoutPath(err))
 	}
 	if err := t.file.Close(); err != nil {
-		return fmt.Errorf("write %s: %w", t.path, cause(err))
+		return fmt.Errorf("write %s: %w", t.path, withoutPath(err))
 	}
-	if err := freeFile(t.path, t.force); err != nil {
+	if err := checkFileTarget(t.path, t.force); err != nil {
 		return err
 	}
 	if !t.force { // not over what came meanwhile
@@ -163,7 +163,7 @@ func (s *Spool) Write(p []byte) (int, error) {
 	}
 	n, err := s.file.Write(p)
 	s.size += int64(n)
-	return n, cause(err)
+	return n, withoutPath(err)
 }
 
 // spill goes on in a file.
@@ -177,7 +177,7 @@ func (s *Spool) spill() error {
 		return err
 	}
 	_, err = s.memory.WriteTo(file)
-	return cause(err)
+	return withoutPath(err)
 }
 
 // Size is how many bytes there are.
@@ -207,41 +207,41 @@ func (s *Spool) Discard() error {
 
 // tarSource is an archive that is a tar.zst.
 type tarSource struct {
-	open func() (io.ReadCloser, error)
-	bomb int64 // bytes beyond which an archive that unpacks to very much more than it has is refused
+	open        func() (io.ReadCloser, error)
+	maxUnpacked int64 // bytes beyond which an archive that unpacks to very much more than it has is refused
 }
 
 // ratio is how many times its size an archive may unpack to that has much.
 const ratio = 2000
 
-// counted counts what is read.
-type counted struct {
+// countingReader counts what is read.
+type countingReader struct {
 	io.Reader
 
 	n int64
 }
 
 // Read implements io.Reader.
-func (c *counted) Read(p []byte) (int, error) {
+func (c *countingReader) Read(p []byte) (int, error) {
 	n, err := c.Reader.Read(p)
 	c.n += int64(n)
 	return n, err
 }
 
-// guard ends the reading of an archive that unpacks to too much.
-type guard struct {
-	counted
+// bombReader ends the reading of an archive that unpacks to too much.
+type bombReader struct {
+	countingReader
 
-	packed *counted
-	bomb   int64
+	compressed  *countingReader
+	maxUnpacked int64
 }
 
 // Read implements io.Reader.
-func (g *guard) Read(p []byte) (int, error) {
-	if g.n > g.bomb && g.n > ratio*g.packed.n {
+func (g *bombReader) Read(p []byte) (int, error) {
+	if g.n > g.maxUnpacked && g.n > ratio*g.compressed.n {
 		return 0, fault("", 0, "it unpacks to more than %d times what it has: no export does", ratio)
 	}
-	return g.counted.Read(p)
+	return g.countingReader.Read(p)
 }
 
 // Each implements Source.
@@ -251,13 +251,13 @@ func (t tarSource) Each(use func(name string, content io.Reader) error) (err err
 		return err
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
-	packed := &counted{Reader: file}
+	packed := &countingReader{Reader: file}
 	unpacked, err := zstd.NewReader(bufio.NewReaderSize(packed, 256<<10), zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(64<<20), zstd.WithDecoderMaxMemory(128<<20))
 	if err != nil {
 		return fault("", 0, "it is not in zstd: %v", err)
 	}
 	defer unpacked.Close()
-	r := tar.NewReader(&guard{counted: counted{Reader: unpacked}, packed: packed, bomb: t.bomb})
+	r := tar.NewReader(&bombReader{countingReader: countingReader{Reader: unpacked}, compressed: packed, maxUnpacked: t.maxUnpacked})
 	for n := 0; ; n++ {
 		head, err := r.Next()
 		switch {
@@ -266,7 +266,7 @@ func (t tarSource) Each(use func(name string, content io.Reader) error) (err err
 		case errors.Is(err, io.EOF):
 			return nil
 		case err != nil:
-			return spoiled("", err)
+			return damagedError("", err)
 		case n > maxFiles:
 			return fault("", 0, "it has more than %d files", maxFiles)
 		case head.Typeflag == tar.TypeDir:
@@ -277,32 +277,32 @@ func (t tarSource) Each(use func(name string, content io.Reader) error) (err err
 		if err := CheckName(head.Name); err != nil {
 			return err
 		}
-		if err := use(head.Name, damaged{r, head.Name}); err != nil {
+		if err := use(head.Name, damagedReader{r, head.Name}); err != nil {
 			return err
 		}
 	}
 }
 
-// damaged tells what is wrong with a file of a tar.
-type damaged struct {
+// damagedReader tells what is wrong with a file of a tar.
+type damagedReader struct {
 	io.Reader
 
 	name string
 }
 
 // Read implements io.Reader.
-func (d damaged) Read(p []byte) (int, error) {
+func (d damagedReader) Read(p []byte) (int, error) {
 	n, err := d.Reader.Read(p)
 	if err != nil && !errors.Is(err, io.EOF) {
-		err = spoiled(d.name, err)
+		err = damagedError(d.name, err)
 	}
 	return n, err
 }
 
-// spoiled says that an archive cannot be read on.
-func spoiled(name string, err error) error {
-	if known := (*FaultError)(nil); errors.As(err, &known) {
-		return known
+// damagedError says that an archive cannot be read on.
+func damagedError(name string, err error) error {
+	if faultErr := (*FaultError)(nil); errors.As(err, &faultErr) {
+		return faultErr
 	}
 	return fault(name, 0, "the archive is damaged, or cut: %v", err)
 }

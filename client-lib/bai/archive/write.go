@@ -29,7 +29,7 @@ type Writer struct {
 	sink     Sink
 	manifest Manifest
 	names    map[string]bool
-	file     *out // that is being written
+	file     *outputFile // that is being written
 	rows     *splitter
 	derived  deriver // what is made of it; nil for nothing
 }
@@ -46,8 +46,8 @@ func NewWriter(sink Sink, about Manifest) *Writer {
 	return &Writer{sink: sink, manifest: about, names: map[string]bool{ManifestName: true}}
 }
 
-// out is a file that is written.
-type out struct {
+// outputFile is a file that is written.
+type outputFile struct {
 	name string
 	to   io.WriteCloser
 	buf  *bufio.Writer
@@ -56,7 +56,7 @@ type out struct {
 }
 
 // Write implements io.Writer.
-func (o *out) Write(p []byte) (int, error) {
+func (o *outputFile) Write(p []byte) (int, error) {
 	n, err := o.buf.Write(p)
 	o.sum.Write(p[:n])
 	o.size += int64(n)
@@ -66,7 +66,7 @@ func (o *out) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-func (w *Writer) create(name string) (*out, error) {
+func (w *Writer) create(name string) (*outputFile, error) {
 	if err := CheckName(name); err != nil {
 		return nil, err
 	}
@@ -78,11 +78,11 @@ func (w *Writer) create(name string) (*out, error) {
 	if err != nil {
 		return nil, fmt.Errorf("write %s: %w", name, err)
 	}
-	return &out{name: name, to: to, buf: bufio.NewWriterSize(to, 64<<10), sum: sha256.New()}, nil
+	return &outputFile{name: name, to: to, buf: bufio.NewWriterSize(to, 64<<10), sum: sha256.New()}, nil
 }
 
 // close ends a file.
-func (w *Writer) close(o *out) error {
+func (w *Writer) close(o *outputFile) error {
 	err := o.buf.Flush()
 	if end := o.to.Close(); err == nil {
 		err = end
@@ -134,7 +134,7 @@ func (w *Writer) begin(name string) (err error) {
 		}
 		w.derived = made
 	case linesFile:
-		w.derived = &texts{w: w}
+		w.derived = &logTextDeriver{w: w}
 	}
 	if w.derived != nil {
 		w.rows = &splitter{file: name, use: w.derived.row}
@@ -185,54 +185,54 @@ func (w *Writer) Finish() (Manifest, error) {
 // Abort removes what was written, unless Finish has returned no error.
 func (w *Writer) Abort() { w.sink.Abort() }
 
-// samples makes metrics/samples.csv.
-type samples struct {
+// csvDeriver makes metrics/samples.csv.
+type csvDeriver struct {
 	w   *Writer
-	out *out
+	out *outputFile
 	to  *table
 }
 
-func (w *Writer) table() (*samples, error) {
+func (w *Writer) table() (*csvDeriver, error) {
 	o, err := w.create(csvFile)
 	if err != nil {
 		return nil, err
 	}
 	to, err := newTable(w.manifest.Run, o)
-	return &samples{w: w, out: o, to: to}, err
+	return &csvDeriver{w: w, out: o, to: to}, err
 }
 
-func (s *samples) row(n int, text []byte) error {
+func (s *csvDeriver) row(n int, text []byte) error {
 	var one Sample
-	if err := read(samplesFile, n, text, &one); err != nil {
+	if err := decodeLine(samplesFile, n, text, &one); err != nil {
 		return err
 	}
 	return s.to.add(one)
 }
 
-func (s *samples) end() error {
+func (s *csvDeriver) end() error {
 	if err := s.to.end(); err != nil {
 		return err
 	}
 	return s.w.close(s.out)
 }
 
-// texts makes the text of each source.
-type texts struct {
-	w    *Writer
-	of   Origin // whose files are open
-	open []*out
+// logTextDeriver makes the text of each source.
+type logTextDeriver struct {
+	w      *Writer
+	origin Origin // whose files are open
+	open   []*outputFile
 }
 
-func (t *texts) row(n int, text []byte) error {
+func (t *logTextDeriver) row(n int, text []byte) error {
 	var one Line
-	if err := read(linesFile, n, text, &one); err != nil {
+	if err := decodeLine(linesFile, n, text, &one); err != nil {
 		return err
 	}
-	if one.Origin != t.of {
+	if one.Origin != t.origin {
 		if err := t.end(); err != nil {
 			return err
 		}
-		t.of = one.Origin
+		t.origin = one.Origin
 	}
 	o, err := t.out(one.textName())
 	if err != nil {
@@ -245,7 +245,7 @@ func (t *texts) row(n int, text []byte) error {
 	return err
 }
 
-func (t *texts) out(name string) (*out, error) {
+func (t *logTextDeriver) out(name string) (*outputFile, error) {
 	for _, o := range t.open {
 		if o.name == name {
 			return o, nil
@@ -258,7 +258,7 @@ func (t *texts) out(name string) (*out, error) {
 	return o, err
 }
 
-func (t *texts) end() error {
+func (t *logTextDeriver) end() error {
 	for _, o := range t.open {
 		if err := t.w.close(o); err != nil {
 			return err

@@ -16,10 +16,10 @@ const IgnoreFile = ".baiignore"
 type Ignore struct{ patterns []pattern }
 
 type pattern struct {
-	glob  string
-	dir   bool // it means folders only
-	whole bool // it is about a path from the folder, not about a name
-	keep  bool // it takes what else is left out because it may hold secrets
+	glob     string
+	dir      bool // it means folders only
+	anchored bool // it is about a path from the folder, not about a name
+	keep     bool // it takes what else is left out because it may hold secrets
 }
 
 // ParseIgnore reads an IgnoreFile: a pattern of path.Match on each line, for a
@@ -36,7 +36,7 @@ func ParseIgnore(text []byte) (Ignore, error) {
 		}
 		glob, keep := strings.CutPrefix(line, "!")
 		p := pattern{glob: strings.TrimSuffix(glob, "/"), dir: strings.HasSuffix(glob, "/"), keep: keep}
-		p.whole = strings.Contains(p.glob, "/")
+		p.anchored = strings.Contains(p.glob, "/")
 		p.glob = strings.TrimPrefix(p.glob, "/")
 		if _, err := path.Match(p.glob, ""); err != nil || p.glob == "" || strings.Contains(p.glob, "**") {
 			return Ignore{}, fmt.Errorf("%s:%d: %q is not a pattern: * stands for any part of a name, ? for a character, [a-z] for one of some", IgnoreFile, i+1, line)
@@ -62,7 +62,7 @@ func (ig Ignore) Skips(name string, dir bool) bool {
 func (ig Ignore) matches(name string, dir, keep bool) bool {
 	for _, p := range ig.patterns {
 		subject := path.Base(name)
-		if p.whole {
+		if p.anchored {
 			subject = name
 		}
 		if ok, err := path.Match(p.glob, subject); ok && err == nil && p.keep == keep && (dir || !p.dir) {
@@ -76,11 +76,11 @@ func (ig Ignore) matches(name string, dir, keep bool) bool {
 // secrets: a .env, a private key, what tools keep credentials in. The IgnoreFile
 // can have it sent.
 func (ig Ignore) Guards(name string, dir bool) bool {
-	return secret(path.Base(name), dir) && !ig.matches(name, dir, true)
+	return isSecretName(path.Base(name), dir) && !ig.matches(name, dir, true)
 }
 
-// secret reports whether a file or folder of that name may hold secrets.
-func secret(base string, dir bool) bool {
+// isSecretName reports whether a file or folder of that name may hold secrets.
+func isSecretName(base string, dir bool) bool {
 	if dir {
 		switch base {
 		case ".aws", ".azure", ".docker", ".gcloud", ".gnupg", ".kube", ".ssh":
@@ -99,16 +99,16 @@ func secret(base string, dir bool) bool {
 	return key || strings.HasPrefix(base, ".env.") || end == ".pem" || end == ".p12" || end == ".pfx"
 }
 
-// leaves reports whether a link at name, which leads to target, leads out of the
+// leadsOutside reports whether a link at name, which leads to target, leads out of the
 // folder that name is a path from.
-func leaves(name, target string) bool {
+func leadsOutside(name, target string) bool {
 	target = filepath.ToSlash(target)
 	return path.IsAbs(target) || filepath.IsAbs(target) || !filepath.IsLocal(path.Join(path.Dir(name), target))
 }
 
-// packed reports whether a file that begins so is an archive, of a form that is
+// hasArchiveMagic reports whether a file that begins so is an archive, of a form that is
 // unpacked before a benchmark starts.
-func packed(head []byte) bool {
+func hasArchiveMagic(head []byte) bool {
 	for _, magic := range []string{"\x1f\x8b", "BZh", "\x28\xb5\x2f\xfd", "PK\x03\x04", "PK\x05\x06"} {
 		if bytes.HasPrefix(head, []byte(magic)) {
 			return true
@@ -117,8 +117,8 @@ func packed(head []byte) bool {
 	return len(head) >= 262 && string(head[257:262]) == "ustar"
 }
 
-// pretends reports whether a file's name is that of an archive.
-func pretends(name string) bool {
+// hasArchiveSuffix reports whether a file's name is that of an archive.
+func hasArchiveSuffix(name string) bool {
 	for _, end := range []string{".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tbz2", ".tar.zst", ".tzst", ".zip"} {
 		if strings.HasSuffix(strings.ToLower(name), end) {
 			return true

@@ -55,13 +55,13 @@ func (a *Archive) Close() error {
 func Pack(path string) (*Archive, error) {
 	a, err := pack(path)
 	if err != nil {
-		return nil, fmt.Errorf("pack %q: %w", path, why(err))
+		return nil, fmt.Errorf("pack %q: %w", path, withoutPath(err))
 	}
 	return a, nil
 }
 
-// why is err without the path, which is said beside it.
-func why(err error) error {
+// withoutPath is err without the path, which is said beside it.
+func withoutPath(err error) error {
 	if e, ok := errors.AsType[*fs.PathError](err); ok {
 		return e.Err
 	}
@@ -79,18 +79,18 @@ func pack(path string) (*Archive, error) {
 	case !info.Mode().IsRegular():
 		return nil, errors.New("it is neither a folder nor a file")
 	}
-	ready, err := archived(path)
+	ready, err := isArchive(path)
 	if err != nil {
 		return nil, err
 	}
 	if ready {
-		return take(path)
+		return hashArchive(path)
 	}
 	return packFile(path, info)
 }
 
-// archived reports whether the file at path is an archive.
-func archived(path string) (bool, error) {
+// isArchive reports whether the file at path is an archive.
+func isArchive(path string) (bool, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return false, err
@@ -101,17 +101,17 @@ func archived(path string) (bool, error) {
 	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, io.EOF) {
 		return false, err
 	}
-	if packed(head[:n]) {
+	if hasArchiveMagic(head[:n]) {
 		return true, nil
 	}
-	if !pretends(path) {
+	if !hasArchiveSuffix(path) {
 		return false, nil
 	}
 	return false, errors.New("it has the name of an archive and is none: one is tar, tar.gz, tar.bz2, tar.zst or zip")
 }
 
-// take sums the archive at path.
-func take(path string) (*Archive, error) {
+// hashArchive sums the archive at path.
+func hashArchive(path string) (*Archive, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
@@ -221,7 +221,7 @@ func (p *packer) ignore() error {
 		return nil
 	}
 	if err != nil {
-		return inside(IgnoreFile, err)
+		return withName(IgnoreFile, err)
 	}
 	p.skip, err = ParseIgnore(text)
 	return err
@@ -230,7 +230,7 @@ func (p *packer) ignore() error {
 // add implements fs.WalkDirFunc: it packs one entry.
 func (p *packer) add(name string, d fs.DirEntry, err error) error {
 	if err != nil {
-		return inside(name, err)
+		return withName(name, err)
 	}
 	if name == "." {
 		return nil
@@ -253,7 +253,7 @@ func (p *packer) add(name string, d fs.DirEntry, err error) error {
 	case kind.IsRegular():
 		info, err := d.Info()
 		if err != nil {
-			return inside(name, err)
+			return withName(name, err)
 		}
 		return p.file(name, info)
 	}
@@ -271,7 +271,7 @@ func (p *packer) file(name string, info fs.FileInfo) error {
 	}
 	f, err := p.root.Open(name)
 	if err != nil {
-		return inside(name, err)
+		return withName(name, err)
 	}
 	defer func() { _ = f.Close() }() // it was only read
 	h := tar.Header{Typeflag: tar.TypeReg, Name: name, Size: info.Size(), Mode: 0o644}
@@ -283,7 +283,7 @@ func (p *packer) file(name string, info fs.FileInfo) error {
 	}
 	n, err := io.Copy(p.to, io.LimitReader(f, info.Size()))
 	if err != nil {
-		return inside(name, err)
+		return withName(name, err)
 	}
 	if n != info.Size() {
 		return fmt.Errorf("%q changed while it was read", name)
@@ -294,19 +294,19 @@ func (p *packer) file(name string, info fs.FileInfo) error {
 func (p *packer) link(name string) error {
 	target, err := p.root.Readlink(name)
 	if err != nil {
-		return inside(name, err)
+		return withName(name, err)
 	}
 	// The text of the link tells, unless it leads through others.
-	if _, err := p.root.Stat(name); leaves(name, target) || err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if _, err := p.root.Stat(name); leadsOutside(name, target) || err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%q is a link that leads out of the folder, to %q: code that is sent along has its own files only", name, target)
 	}
 	return p.header(tar.Header{Typeflag: tar.TypeSymlink, Name: name, Linkname: filepath.ToSlash(target), Mode: 0o777})
 }
 
-// inside says that err is about something below the path that is packed.
-func inside(name string, err error) error {
+// withName says that err is about something below the path that is packed.
+func withName(name string, err error) error {
 	if errors.Is(err, errTooLarge) {
 		return err
 	}
-	return fmt.Errorf("%q: %w", name, why(err))
+	return fmt.Errorf("%q: %w", name, withoutPath(err))
 }

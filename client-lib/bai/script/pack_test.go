@@ -54,7 +54,7 @@ func try(t *testing.T, err error) {
 	}
 }
 
-func packed(t *testing.T, path string) *script.Archive {
+func hasArchiveMagic(t *testing.T, path string) *script.Archive {
 	t.Helper()
 	a, err := script.Pack(path)
 	try(t, err)
@@ -84,7 +84,7 @@ func TestAFolderIsPackedSortedAndWithoutWhatIsNotItsOwn(t *testing.T) {
 		"2 777 dangling nowhere", "5 755 empty/", "5 755 lib/", "2 777 lib/main.py train.py", "0 644 lib/train.py", "0 644 lib.txt",
 		"0 755 run.sh", "0 644 ä " + strings.Repeat("long", 40),
 	}
-	if diff := cmp.Diff(want, entries(t, packed(t, tree(t)))); diff != "" {
+	if diff := cmp.Diff(want, entries(t, hasArchiveMagic(t, tree(t)))); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -98,18 +98,18 @@ func TestTheSameFilesGiveTheSameBytesWhereverAndWheneverTheyAre(t *testing.T) {
 		}
 		return err
 	}))
-	a, b := packed(t, first), packed(t, dir)
+	a, b := hasArchiveMagic(t, first), hasArchiveMagic(t, dir)
 	if a.SHA256 != b.SHA256 || a.SHA256 != golden {
 		t.Errorf("digests %s and %s, want %s", a.SHA256, b.SHA256, golden)
 	}
 	file(t, dir, "run.sh", "#!/bin/sh\necho hello\n", 0o644)
-	if c := packed(t, dir); c.SHA256 == golden {
+	if c := hasArchiveMagic(t, dir); c.SHA256 == golden {
 		t.Error("a file that cannot be executed any more makes no difference")
 	}
 }
 
 func TestTheDigestIsThatOfTheBytes(t *testing.T) {
-	a := packed(t, tree(t))
+	a := hasArchiveMagic(t, tree(t))
 	sum := sha256.New()
 	n, err := io.Copy(sum, io.NewSectionReader(a, 0, 1<<40))
 	try(t, err)
@@ -125,26 +125,26 @@ func TestWhatThePatternsMeanIsLeftOut(t *testing.T) {
 	}
 	file(t, dir, script.IgnoreFile, "# no caches\n*.pyc\n\n out/ \n/data\n", 0o644)
 	want := []string{"0 644 a.py", "5 755 sub/", "5 755 sub/data/", "0 644 sub/data/small", "5 755 sub/keep/", "0 644 sub/keep/out"}
-	if diff := cmp.Diff(want, entries(t, packed(t, dir))); diff != "" {
+	if diff := cmp.Diff(want, entries(t, hasArchiveMagic(t, dir))); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
 func TestAFileIsPackedAloneAndAnArchiveIsTakenAsItIs(t *testing.T) {
 	dir := tree(t)
-	if diff := cmp.Diff([]string{"0 755 run.sh"}, entries(t, packed(t, filepath.Join(dir, "run.sh")))); diff != "" {
+	if diff := cmp.Diff([]string{"0 755 run.sh"}, entries(t, hasArchiveMagic(t, filepath.Join(dir, "run.sh")))); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	made := packed(t, dir)
+	made := hasArchiveMagic(t, dir)
 	ready := filepath.Join(t.TempDir(), "code.bin")
 	content, err := io.ReadAll(io.NewSectionReader(made, 0, made.Size))
 	try(t, err)
 	try(t, os.WriteFile(ready, content, 0o600))
-	if a := packed(t, ready); a.SHA256 != made.SHA256 || a.Size != made.Size {
+	if a := hasArchiveMagic(t, ready); a.SHA256 != made.SHA256 || a.Size != made.Size {
 		t.Errorf("an archive is packed anew: %+v", a)
 	}
 	try(t, os.WriteFile(ready, []byte("PK\x03\x04 and so on"), 0o600))
-	if a := packed(t, ready); a.Size != 14 {
+	if a := hasArchiveMagic(t, ready); a.Size != 14 {
 		t.Errorf("a zip archive is packed anew: %d bytes", a.Size)
 	}
 }
@@ -232,7 +232,7 @@ func TestWhatMayHoldSecretsIsLeftOutAndNamed(t *testing.T) {
 		file(t, dir, name, "x", 0o644)
 	}
 	file(t, dir, ".baiignore", "!/ca/*.pem\n", 0o644)
-	a := packed(t, dir)
+	a := hasArchiveMagic(t, dir)
 	var got []string
 	for _, e := range entries(t, a) {
 		got = append(got, strings.Fields(e)[0])

@@ -39,13 +39,13 @@ func withBinary(m *testing.M) int {
 	return m.Run()
 }
 
-// patience is how long a test waits for what must come.
-const patience = time.Minute
+// waitTimeout is how long a test waits for what must come.
+const waitTimeout = time.Minute
 
 // command is baictl with a home of its own, ann's, at a platform.
 func command(t *testing.T, server string, args ...string) *exec.Cmd {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)
 	t.Cleanup(cancel)
 	home := t.TempDir()
 	cmd := exec.CommandContext(ctx, binary, args...)
@@ -85,8 +85,8 @@ func finish(t *testing.T, cmd *exec.Cmd) result {
 	return result{code, out.String(), notes.String()}
 }
 
-// piped runs baictl to its end, in a pipe.
-func piped(t *testing.T, server string, args ...string) result {
+// runPiped runs baictl to its end, in a pipe.
+func runPiped(t *testing.T, server string, args ...string) result {
 	t.Helper()
 	return finish(t, command(t, server, args...))
 }
@@ -186,7 +186,7 @@ func (s *terminal) screen() string {
 // until polls what must become true.
 func until(t *testing.T, what string, is func() bool) {
 	t.Helper()
-	deadline := time.NewTimer(patience)
+	deadline := time.NewTimer(waitTimeout)
 	defer deadline.Stop()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()

@@ -18,13 +18,13 @@ import (
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 )
 
-// ending makes each submitted run end so, with its data.
-func ending(p *baitest.Platform, end *baiv1.Change, data *baiv1.Completeness) {
+// endSubmitted makes each submitted run end so, with its data.
+func endSubmitted(p *baitest.Platform, end *baiv1.Change, data *baiv1.Completeness) {
 	end.Phase = baiv1.Phase_PHASE_FINISHED
 	p.OnSubmit(func(id string) {
 		p.Change(id, &baiv1.Change{Phase: baiv1.Phase_PHASE_RUNNING})
 		p.Change(id, end)
-		p.Complete(id, data)
+		p.SetCompleteness(id, data)
 	})
 }
 
@@ -79,16 +79,16 @@ func TestTheExitCodeOfRunSaysHowTheRunEnded(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := baitest.Start(t)
-			ending(p, tt.end, tt.data)
+			endSubmitted(p, tt.end, tt.data)
 			wait := "100ms"
 			if tt.data == whole { // what is there is waited for until it is seen
 				wait = "5m"
 			}
-			expect(t, piped(t, p.Addr(), "run", "good.toml", "--data-timeout", wait), tt.code, tt.says)
+			expect(t, runPiped(t, p.Addr(), "run", "good.toml", "--data-timeout", wait), tt.code, tt.says)
 			if tt.data == whole {
-				expect(t, piped(t, p.Addr(), "watch", "01kdyt1q880000000000000001"), tt.code, tt.says)
-				expect(t, piped(t, p.Addr(), "get", "01kdyt1q880000000000000001"), 0, "")
-				expect(t, piped(t, p.Addr(), "logs", "-f", "01kdyt1q880000000000000001"), 0, "")
+				expect(t, runPiped(t, p.Addr(), "watch", "01kdyt1q880000000000000001"), tt.code, tt.says)
+				expect(t, runPiped(t, p.Addr(), "get", "01kdyt1q880000000000000001"), 0, "")
+				expect(t, runPiped(t, p.Addr(), "logs", "-f", "01kdyt1q880000000000000001"), 0, "")
 			}
 		})
 	}
@@ -102,8 +102,8 @@ func TestADescriptorThatIsNoTOMLIsComparedWithNothing(t *testing.T) {
 	if err := os.WriteFile(broken, []byte("[info\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	expect(t, piped(t, p.Addr(), "diff", broken, "hello"), 2, broken+":1:6: ")
-	expect(t, piped(t, p.Addr(), "diff", "good.toml", "broken"), 2, "descriptor of the run:1:6: ")
+	expect(t, runPiped(t, p.Addr(), "diff", broken, "hello"), 2, broken+":1:6: ")
+	expect(t, runPiped(t, p.Addr(), "diff", "good.toml", "broken"), 2, "descriptor of the run:1:6: ")
 }
 
 func TestWhatIsNotThereIsSaidInOneLineWithinTwoSeconds(t *testing.T) {
@@ -133,7 +133,9 @@ func TestWhatIsNotThereIsSaidInOneLineWithinTwoSeconds(t *testing.T) {
 			go func(begin time.Time) { // they mostly wait: all at once
 				_ = cmd.Wait()
 				took := time.Since(begin)
-				checks <- func() { unreached(t, args, addr, result{code: cmd.ProcessState.ExitCode(), err: notes.String()}, took) }
+				checks <- func() {
+					wantUnreachable(t, args, addr, result{code: cmd.ProcessState.ExitCode(), err: notes.String()}, took)
+				}
 			}(time.Now())
 		}
 	}
@@ -142,7 +144,7 @@ func TestWhatIsNotThereIsSaidInOneLineWithinTwoSeconds(t *testing.T) {
 	}
 }
 
-func unreached(t *testing.T, args, addr string, got result, took time.Duration) {
+func wantUnreachable(t *testing.T, args, addr string, got result, took time.Duration) {
 	t.Helper()
 	expect(t, got, 3, "the platform at "+addr+" cannot be reached: ")
 	if strings.Count(got.err, "\n") != 1 || !strings.Contains(got.err, "is `bai standalone` running?") {
@@ -176,7 +178,7 @@ func TestWhatTheServerSaysBecomesAnExitCode(t *testing.T) {
 			t.Parallel()
 			p := baitest.Start(t)
 			p.Fail(tt.method, tt.sent)
-			expect(t, piped(t, p.Addr(), strings.Fields(tt.args)...), tt.code, tt.says)
+			expect(t, runPiped(t, p.Addr(), strings.Fields(tt.args)...), tt.code, tt.says)
 		})
 	}
 }
@@ -186,22 +188,22 @@ func TestASubmissionThatMayStillBeRunSaysHowToRepeatIt(t *testing.T) {
 	for range 1000 {
 		p.Fail("SubmitRun", baitest.Status(codes.Unavailable, "no broker", &baiv1.RunFailure{RunId: "r1"}))
 	}
-	expect(t, piped(t, p.Addr(), "submit", "good.toml", "--idempotency-key", "k7"), 3,
+	expect(t, runPiped(t, p.Addr(), "submit", "good.toml", "--idempotency-key", "k7"), 3,
 		"run r1 may still be run: submit again with --idempotency-key k7, or look: baictl get r1")
 }
 
 func TestArgumentsThatAreNotTextAreRefused(t *testing.T) {
 	p := baitest.Start(t)
 	for _, args := range [][]string{{"get", "\xff"}, {"submit", "good.toml", "--label", "a=\xff"}} {
-		expect(t, piped(t, p.Addr(), args...), 2, "is not UTF-8")
+		expect(t, runPiped(t, p.Addr(), args...), 2, "is not UTF-8")
 	}
-	expect(t, piped(t, p.Addr(), "get", ""), 2, "an argument is empty")
+	expect(t, runPiped(t, p.Addr(), "get", ""), 2, "an argument is empty")
 }
 
 func TestOneKeyIsOneRun(t *testing.T) {
 	p := baitest.Start(t)
-	first := piped(t, p.Addr(), "submit", "good.toml", "--idempotency-key", "k")
-	again := piped(t, p.Addr(), "submit", "good.toml", "--idempotency-key", "k")
+	first := runPiped(t, p.Addr(), "submit", "good.toml", "--idempotency-key", "k")
+	again := runPiped(t, p.Addr(), "submit", "good.toml", "--idempotency-key", "k")
 	if first.out == "" || first.out != again.out {
 		t.Errorf("%s%s", first, again)
 	}
@@ -220,13 +222,13 @@ func TestTimeoutBoundsEverything(t *testing.T) {
 		"watch " + id:   "timed out after 0.2s: run " + id + " goes on (come back: baictl watch " + id + ", end it: baictl cancel " + id + ")\n",
 		"logs -f " + id: "timed out after 0.2s: reading the log of run " + id + " (come back: baictl logs -f " + id + ")\n",
 	} {
-		expect(t, piped(t, p.Addr(), strings.Fields(args+" --timeout 200ms")...), 4, says)
-		expect(t, piped(t, dead.Addr(), strings.Fields(args+" --timeout 200ms")...), 4, "timed out after 0.2s")
+		expect(t, runPiped(t, p.Addr(), strings.Fields(args+" --timeout 200ms")...), 4, says)
+		expect(t, runPiped(t, dead.Addr(), strings.Fields(args+" --timeout 200ms")...), 4, "timed out after 0.2s")
 	}
 	// the platform accepts the run before: 200 ms would not always do
-	expect(t, piped(t, p.Addr(), "run", "good.toml", "--timeout", "5s"), 4, "timed out after 5s: run 01kdyt1q88000000000000000")
-	expect(t, piped(t, dead.Addr(), "run", "good.toml", "--timeout", "200ms"), 4, "timed out after 0.2s")
-	expect(t, piped(t, dead.Addr(), "list", "--timeout", "200ms"), 4, "list runs: timed out after 0.2s")
+	expect(t, runPiped(t, p.Addr(), "run", "good.toml", "--timeout", "5s"), 4, "timed out after 5s: run 01kdyt1q88000000000000000")
+	expect(t, runPiped(t, dead.Addr(), "run", "good.toml", "--timeout", "200ms"), 4, "timed out after 0.2s")
+	expect(t, runPiped(t, dead.Addr(), "list", "--timeout", "200ms"), 4, "list runs: timed out after 0.2s")
 }
 
 func TestOutputThatCannotBeWrittenIsAnError(t *testing.T) {
@@ -235,7 +237,7 @@ func TestOutputThatCannotBeWrittenIsAnError(t *testing.T) {
 		t.Skip(err)
 	}
 	defer func() { _ = full.Close() }() // nothing was written
-	p := world(t, newYear)
+	p := newFixture(t, newYear)
 	for _, args := range []string{"list", "list -o name", "get hello -o json", "logs hello", "logs -f hello", "metrics hello -o csv", "watch hello", "watch hello -o json", "validate good.toml", "version"} {
 		t.Run(args, func(t *testing.T) {
 			cmd := command(t, p.Addr(), strings.Fields(args)...)
@@ -252,7 +254,7 @@ func TestOutputThatCannotBeWrittenIsAnError(t *testing.T) {
 func TestDescriptorsThatAreNoneAreRefusedAtOnce(t *testing.T) {
 	p := baitest.Start(t)
 	for name, text := range map[string]io.Reader{
-		"endless": endless{}, "empty": strings.NewReader(""), "binary": strings.NewReader("\x7fELF\x00\x01"), "not UTF-8": strings.NewReader("a = \"\xff\""),
+		"endless": endlessReader{}, "empty": strings.NewReader(""), "binary": strings.NewReader("\x7fELF\x00\x01"), "not UTF-8": strings.NewReader("a = \"\xff\""),
 	} {
 		t.Run(name, func(t *testing.T) {
 			cmd := command(t, p.Addr(), "validate", "-")
@@ -262,19 +264,19 @@ func TestDescriptorsThatAreNoneAreRefusedAtOnce(t *testing.T) {
 	}
 	for _, verb := range []string{"submit", "run"} {
 		cmd := command(t, p.Addr(), verb, "-")
-		cmd.Stdin = endless{}
+		cmd.Stdin = endlessReader{}
 		expect(t, finish(t, cmd), 2, "<stdin>:1:")
 	}
-	expect(t, piped(t, p.Addr(), "submit", "."), 2, "is a directory")
+	expect(t, runPiped(t, p.Addr(), "submit", "."), 2, "is a directory")
 	if n := p.Calls("SubmitRun"); n != 0 {
 		t.Errorf("%d submissions of what is no descriptor", n)
 	}
 }
 
-// endless is a descriptor of any size.
-type endless struct{}
+// endlessReader is a descriptor of any size.
+type endlessReader struct{}
 
-func (endless) Read(p []byte) (int, error) {
+func (endlessReader) Read(p []byte) (int, error) {
 	for i := range p {
 		p[i] = 'a'
 	}
@@ -323,7 +325,7 @@ func TestASecondCtrlCEndsBaictlAtOnce(t *testing.T) {
 	if _, err := io.ReadFull(out, make([]byte, 100)); err != nil { // and no more: the pipe fills up
 		t.Fatal(err)
 	}
-	untilFull(t, out)
+	waitUntilFull(t, out)
 	until(t, "its end", func() bool {
 		_ = cmd.Process.Signal(os.Interrupt) // fails once it has ended
 		var status syscall.WaitStatus
@@ -338,8 +340,8 @@ func TestASecondCtrlCEndsBaictlAtOnce(t *testing.T) {
 	})
 }
 
-// untilFull waits until nothing more goes into a pipe.
-func untilFull(t *testing.T, out io.Reader) {
+// waitUntilFull waits until nothing more goes into a pipe.
+func waitUntilFull(t *testing.T, out io.Reader) {
 	t.Helper()
 	pipe, ok := out.(*os.File)
 	if !ok {
@@ -362,8 +364,8 @@ func untilFull(t *testing.T, out io.Reader) {
 func TestDataOfWhichSomeWereDroppedAreNotCalledComplete(t *testing.T) {
 	p := baitest.Start(t)
 	id := p.Add(&baiv1.Run{Phase: baiv1.Phase_PHASE_FINISHED, Outcome: baiv1.Outcome_OUTCOME_SUCCEEDED})
-	p.Complete(id, &baiv1.Completeness{Complete: true, Samples: 3, Lines: 4, Dropped: 97})
-	got := piped(t, p.Addr(), "get", id)
+	p.SetCompleteness(id, &baiv1.Completeness{Complete: true, Samples: 3, Lines: 4, Dropped: 97})
+	got := runPiped(t, p.Addr(), "get", id)
 	if want := "3 samples, 4 lines, 97 lines dropped\n"; got.code != 0 || !strings.Contains(got.out, want) || strings.Contains(got.out, "complete") {
 		t.Errorf("want %q, and nothing called complete: %s", want, got)
 	}
@@ -374,15 +376,15 @@ func TestALogLineCannotPlayWithTheTerminal(t *testing.T) {
 	id := p.Add(&baiv1.Run{Phase: baiv1.Phase_PHASE_FINISHED, Outcome: baiv1.Outcome_OUTCOME_SUCCEEDED})
 	const line = "\x1b]0;mine\x07a\tb\x1b[2J 50%\r100% \u202eevil \u009b31m café"
 	p.Log(id, &baiv1.LogLine{Text: line})
-	p.Complete(id, &baiv1.Completeness{Complete: true, Lines: 1})
+	p.SetCompleteness(id, &baiv1.Completeness{Complete: true, Lines: 1})
 	const safe = `\x1b]0;mine\aa` + "\t" + `b\x1b[2J 50%\r100% \u202eevil \u009b31m café` + "\n"
 	for args, want := range map[string]string{"": safe, "-f": safe, "--raw": line + "\n", "-f --raw": line + "\n"} {
-		got := piped(t, p.Addr(), append([]string{"logs", id}, strings.Fields(args)...)...)
+		got := runPiped(t, p.Addr(), append([]string{"logs", id}, strings.Fields(args)...)...)
 		if got.code != 0 || got.out != want {
 			t.Errorf("logs %s: %d, %q, want %q", args, got.code, got.out, want)
 		}
 	}
-	if wide := piped(t, p.Addr(), "logs", id, "-o", "wide"); !strings.HasSuffix(wide.out, safe) {
+	if wide := runPiped(t, p.Addr(), "logs", id, "-o", "wide"); !strings.HasSuffix(wide.out, safe) {
 		t.Errorf("-o wide: %q", wide.out)
 	}
 }

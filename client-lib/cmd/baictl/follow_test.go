@@ -8,7 +8,7 @@ import (
 
 	"google.golang.org/protobuf/types/known/timestamppb"
 
-	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/show"
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/printer"
 	"github.com/benchmark-ai/bai/client-lib/internal/baitest"
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 )
@@ -42,7 +42,7 @@ func TestTheLiveLineTellsPhaseTimeProgressAndRate(t *testing.T) {
 		t.Errorf("the terminal shows at the end\n%q, want\n%q", got, want)
 	}
 	for piece := range strings.SplitSeq(s.received(), "\r\x1b[K") {
-		if !strings.HasSuffix(piece, "\r\n") && show.Width(piece) > 49 {
+		if !strings.HasSuffix(piece, "\r\n") && printer.Width(piece) > 49 {
 			t.Errorf("a live line is too wide for the terminal: %q", piece)
 		}
 	}
@@ -60,7 +60,7 @@ func TestColoursAreForTerminalsThatWantThem(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := world(t, newYear)
+			p := newFixture(t, newYear)
 			cmd := command(t, p.Addr(), "list")
 			cmd.Env = append(cmd.Env, tt.env)
 			s := open(t, cmd, 80)
@@ -76,7 +76,7 @@ func TestColoursAreForTerminalsThatWantThem(t *testing.T) {
 }
 
 func TestADumbTerminalGetsPlainLines(t *testing.T) {
-	p := world(t, newYear)
+	p := newFixture(t, newYear)
 	cmd := command(t, p.Addr(), "watch", "hello")
 	cmd.Env = append(cmd.Env, "TERM=dumb")
 	s := open(t, cmd, 80)
@@ -108,7 +108,7 @@ func TestFollowingOutlivesABrokenConnectionAndSaysSoOnce(t *testing.T) {
 			happen(2)
 			s.await("event 2\r\n")
 			p.Change(id, &baiv1.Change{Phase: baiv1.Phase_PHASE_FINISHED, Outcome: baiv1.Outcome_OUTCOME_SUCCEEDED})
-			p.Complete(id, &baiv1.Completeness{Complete: true})
+			p.SetCompleteness(id, &baiv1.Completeness{Complete: true})
 			if code := s.end(); code != 0 {
 				t.Errorf("exit %d", code)
 			}
@@ -132,10 +132,10 @@ func TestARunIsFollowedThroughManyBreaks(t *testing.T) {
 			p.Change(id, &baiv1.Change{Phase: baiv1.Phase_PHASE_RUNNING, Message: fmt.Sprint("event ", i+1)})
 		}
 		p.Change(id, &baiv1.Change{Phase: baiv1.Phase_PHASE_FINISHED, Outcome: baiv1.Outcome_OUTCOME_SUCCEEDED})
-		p.Complete(id, &baiv1.Completeness{Complete: true})
+		p.SetCompleteness(id, &baiv1.Completeness{Complete: true})
 	})
 	network := baitest.Break(t, p.Addr(), 30, 2000)
-	got := piped(t, network.Addr(), "run", "good.toml")
+	got := runPiped(t, network.Addr(), "run", "good.toml")
 	if got.code != 0 {
 		t.Fatal(got)
 	}
@@ -159,9 +159,9 @@ func TestAllLinesOfALongLogComeInOrder(t *testing.T) {
 		all = append(all, &baiv1.LogLine{Text: fmt.Sprint(i), Stderr: i%2 == 1})
 	}
 	p.Log(id, all...)
-	p.Complete(id, &baiv1.Completeness{Complete: true})
+	p.SetCompleteness(id, &baiv1.Completeness{Complete: true})
 	for _, args := range []string{"logs", "logs -f"} {
-		got := piped(t, p.Addr(), append(strings.Fields(args), id)...)
+		got := runPiped(t, p.Addr(), append(strings.Fields(args), id)...)
 		lines := strings.Split(got.out, "\n")
 		if got.code != 0 || len(lines) != n+1 {
 			t.Fatalf("%s: exit %d, %d lines", args, got.code, len(lines)-1)
@@ -175,7 +175,7 @@ func TestAllLinesOfALongLogComeInOrder(t *testing.T) {
 }
 
 func TestTheEnvironmentNamesPlatformAndOwner(t *testing.T) {
-	p := world(t, newYear)
+	p := newFixture(t, newYear)
 	cmd := command(t, "127.0.0.1:1", "get", "secret", "-o", "name", "--server", p.Addr())
 	cmd.Env = append(cmd.Env, "BAI_OWNER=bob")
 	if got := finish(t, cmd); got.code != 0 {
@@ -195,7 +195,7 @@ func TestTheEnvironmentNamesPlatformAndOwner(t *testing.T) {
 
 func TestCompletionScriptsAreForFourShells(t *testing.T) {
 	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
-		if got := piped(t, "127.0.0.1:1", "completion", shell); got.code != 0 || !strings.Contains(got.out, "baictl") {
+		if got := runPiped(t, "127.0.0.1:1", "completion", shell); got.code != 0 || !strings.Contains(got.out, "baictl") {
 			t.Errorf("%s: exit %d", shell, got.code)
 		}
 	}

@@ -16,8 +16,8 @@ import (
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 )
 
-// every is a name and a command line for each output of each verb.
-func every() map[string]string {
+// allCommands is a name and a command line for each output of each verb.
+func allCommands() map[string]string {
 	all := map[string]string{
 		"list-none":         "list --owner nobody",
 		"list-filters":      "list -A --phase finished --outcome failed,canceled -o name",
@@ -58,12 +58,12 @@ func every() map[string]string {
 		"bad-phase":         "list --phase walking",
 		"bad-server":        "list --server http://localhost:1",
 	}
-	maps.Copy(all, authors())
-	maps.Copy(all, readers())
-	maps.Copy(all, keepers())
-	maps.Copy(all, planners())
-	maps.Copy(all, movers())
-	for verb, line := range formatted() {
+	maps.Copy(all, authorCommands())
+	maps.Copy(all, resultCommands())
+	maps.Copy(all, dataCommands())
+	maps.Copy(all, scheduleCommands())
+	maps.Copy(all, transferCommands())
+	for verb, line := range formattedCommands() {
 		for _, format := range []string{"table", "wide", "json", "yaml", "name"} {
 			if verb != "logs" || format != "name" {
 				all[verb+"-"+format] = line + " -o " + format
@@ -73,8 +73,8 @@ func every() map[string]string {
 	return all
 }
 
-// formatted are the verbs that have every format.
-func formatted() map[string]string {
+// formattedCommands are the verbs that have every format.
+func formattedCommands() map[string]string {
 	return map[string]string{
 		"validate":    "validate good.toml",
 		"invalid":     "validate bad.toml",
@@ -113,8 +113,8 @@ func formatted() map[string]string {
 	}
 }
 
-// authors are command lines for who writes descriptors.
-func authors() map[string]string {
+// authorCommands are command lines for who writes descriptors.
+func authorCommands() map[string]string {
 	return map[string]string{
 		"validate-strict":         "validate folder/sub/warn.toml --strict",
 		"validate-warnings":       "validate folder/sub/warn.toml",
@@ -165,8 +165,8 @@ func authors() map[string]string {
 	}
 }
 
-// readers are command lines for who reads what runs brought.
-func readers() map[string]string {
+// resultCommands are command lines for who reads what runs brought.
+func resultCommands() map[string]string {
 	return map[string]string{
 		"list-oldest":        "list -A --sort oldest -o name",
 		"list-unsorted":      "list --sort size",
@@ -209,8 +209,8 @@ func readers() map[string]string {
 	}
 }
 
-// keepers are command lines for who looks after data.
-func keepers() map[string]string {
+// dataCommands are command lines for who looks after data.
+func dataCommands() map[string]string {
 	return map[string]string{
 		"data-unneeded":       "data list --unneeded -o name",
 		"data-nothing":        "data",
@@ -231,8 +231,8 @@ func keepers() map[string]string {
 	}
 }
 
-// planners are command lines for who looks after schedules.
-func planners() map[string]string {
+// scheduleCommands are command lines for who looks after schedules.
+func scheduleCommands() map[string]string {
 	return map[string]string{
 		"schedule-nothing":         "schedule",
 		"schedule-no-verb":         "schedule lst",
@@ -261,8 +261,8 @@ func planners() map[string]string {
 	}
 }
 
-// movers are command lines for who takes runs from one platform to another.
-func movers() map[string]string {
+// transferCommands are command lines for who takes runs from one platform to another.
+func transferCommands() map[string]string {
 	return map[string]string{
 		"export-where":      "export hello",
 		"export-in-the-way": "export hello good.toml",
@@ -283,8 +283,8 @@ func movers() map[string]string {
 	}
 }
 
-// settled replaces what differs from one test to the next.
-func settled(text string, p *baitest.Platform) string {
+// normalizeOutput replaces what differs from one test to the next.
+func normalizeOutput(text string, p *baitest.Platform) string {
 	text = strings.ReplaceAll(text, p.Addr(), "127.0.0.1:7070")
 	text = strings.ReplaceAll(text, runtime.Version(), "go1.99")
 	text = strings.ReplaceAll(text, runtime.GOOS+"/"+runtime.GOARCH, "os/arch")
@@ -292,18 +292,18 @@ func settled(text string, p *baitest.Platform) string {
 	return regexp.MustCompile(`"?idempotencyKey"?: "?[A-Z2-7]{26}"?`).ReplaceAllString(text, "idempotencyKey: KEY")
 }
 
-// finishing makes each submitted run live for ten seconds of the platform's.
-func finishing(p *baitest.Platform) {
+// finishSubmitted makes each submitted run live for ten seconds of the platform's.
+func finishSubmitted(p *baitest.Platform) {
 	p.OnSubmit(func(id string) {
-		history(p, id, func(s int) *timestamppb.Timestamp {
+		addHistory(p, id, func(s int) *timestamppb.Timestamp {
 			return timestamppb.New(newYear.Add(245*time.Second + time.Duration(s)*time.Second))
 		})
-		p.Complete(id, &baiv1.Completeness{Complete: true, Samples: 3, Lines: 1})
+		p.SetCompleteness(id, &baiv1.Completeness{Complete: true, Samples: 3, Lines: 1})
 	})
 }
 
-// age is when a run was submitted whose age is shown in minutes.
-func age(name string) time.Time {
+// submitTime is when a run was submitted whose age is shown in minutes.
+func submitTime(name string) time.Time {
 	if strings.HasPrefix(name, "list-table") || strings.HasPrefix(name, "list-wide") {
 		return time.Now().Add(-5*time.Minute - 10*time.Second)
 	}
@@ -311,14 +311,14 @@ func age(name string) time.Time {
 }
 
 func TestOutputInAPipe(t *testing.T) {
-	for name, line := range every() {
+	for name, line := range allCommands() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := world(t, age(name))
-			finishing(p)
+			p := newFixture(t, submitTime(name))
+			finishSubmitted(p)
 			cmd := command(t, p.Addr(), strings.Fields(line)...)
 			cmd.Stdin = strings.NewReader("[info]\nfoo = 1\n")
-			golden.Check(t, filepath.Join("testdata", "pipe", name+".txt"), settled(finish(t, cmd).String(), p))
+			golden.Check(t, filepath.Join("testdata", "pipe", name+".txt"), normalizeOutput(finish(t, cmd).String(), p))
 		})
 	}
 }
@@ -331,11 +331,11 @@ func TestOutputOnATerminalOf80Columns(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := world(t, age(name))
-			finishing(p)
-			s := open(t, command(t, p.Addr(), strings.Fields(every()[name])...), 80)
+			p := newFixture(t, submitTime(name))
+			finishSubmitted(p)
+			s := open(t, command(t, p.Addr(), strings.Fields(allCommands()[name])...), 80)
 			s.end()
-			golden.Check(t, filepath.Join("testdata", "terminal", name+".txt"), settled(s.screen(), p))
+			golden.Check(t, filepath.Join("testdata", "terminal", name+".txt"), normalizeOutput(s.screen(), p))
 		})
 	}
 }

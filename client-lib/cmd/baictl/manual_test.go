@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/show"
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/printer"
 )
 
 func TestTheManualIsCurrent(t *testing.T) {
@@ -14,7 +14,7 @@ func TestTheManualIsCurrent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := piped(t, "", "manual", "markdown")
+	got := runPiped(t, "", "manual", "markdown")
 	if got.code != 0 || got.out != string(want) {
 		t.Error("docs/baictl.md is not what the commands say: run `cd client-lib && go run ./cmd/baictl manual markdown ../docs`")
 	}
@@ -22,7 +22,7 @@ func TestTheManualIsCurrent(t *testing.T) {
 
 func TestEveryVerbHasAManPage(t *testing.T) {
 	dir := t.TempDir()
-	if got := piped(t, "", "manual", "man", dir); got.code != 0 {
+	if got := runPiped(t, "", "manual", "man", dir); got.code != 0 {
 		t.Fatal(got)
 	}
 	pages, err := filepath.Glob(filepath.Join(dir, "*.1"))
@@ -55,7 +55,7 @@ func checkPage(t *testing.T, name, text string) {
 
 func TestHelpFitsIntoATerminalOf80Columns(t *testing.T) {
 	dir := t.TempDir()
-	if got := piped(t, "", "manual", "man", dir); got.code != 0 {
+	if got := runPiped(t, "", "manual", "man", dir); got.code != 0 {
 		t.Fatal(got)
 	}
 	pages, err := filepath.Glob(filepath.Join(dir, "*.1"))
@@ -65,10 +65,10 @@ func TestHelpFitsIntoATerminalOf80Columns(t *testing.T) {
 	for _, page := range pages {
 		name := strings.TrimSuffix(filepath.Base(page), ".1")
 		verb := append(strings.SplitN(strings.TrimPrefix(strings.TrimPrefix(name, "baictl"), "-"), "-", 2), "--help")
-		got := piped(t, "", strings.Fields(strings.Join(verb, " "))...)
+		got := runPiped(t, "", strings.Fields(strings.Join(verb, " "))...)
 		for line := range strings.Lines(got.out) {
-			if show.Width(strings.TrimSuffix(line, "\n")) > 80 {
-				t.Errorf("%s: %d cells: %s", name, show.Width(line), line)
+			if printer.Width(strings.TrimSuffix(line, "\n")) > 80 {
+				t.Errorf("%s: %d cells: %s", name, printer.Width(line), line)
 			}
 		}
 		if got.code != 0 {

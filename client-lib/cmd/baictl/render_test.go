@@ -29,7 +29,7 @@ func checkRendered(t *testing.T, file string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	first, second := piped(t, "", "render", path), piped(t, "", "render", path)
+	first, second := runPiped(t, "", "render", path), runPiped(t, "", "render", path)
 	if first.out != second.out || first.code != second.code {
 		t.Errorf("first\n%s\nthen\n%s", first, second)
 	}
@@ -59,25 +59,25 @@ func kindsOf(t *testing.T, text string) map[string]int {
 }
 
 func TestOverridesAreRendered(t *testing.T) {
-	got := piped(t, "", "render", "good.toml", "--set", "env.vars.COLOUR=teal", "--set", "env.docker_image=alpine:7")
+	got := runPiped(t, "", "render", "good.toml", "--set", "env.vars.COLOUR=teal", "--set", "env.docker_image=alpine:7")
 	if got.code != 0 || !strings.Contains(got.out, "teal") || !strings.Contains(got.out, "alpine:7") {
 		t.Errorf("%s", got)
 	}
 }
 
 func TestEveryFaultIsExplained(t *testing.T) {
-	listed := piped(t, "", "explain", "-o", "name")
+	listed := runPiped(t, "", "explain", "-o", "name")
 	codes := strings.Fields(listed.out)
 	if listed.code != 0 || len(codes) < 40 {
 		t.Fatal(listed)
 	}
-	table := piped(t, "", "explain")
+	table := runPiped(t, "", "explain")
 	for _, code := range codes {
 		if !strings.Contains(table.out, code+"  ") {
 			t.Errorf("%s is not in the table", code)
 		}
 	}
-	completed := piped(t, "", "__complete", "explain", "")
+	completed := runPiped(t, "", "__complete", "explain", "")
 	if !strings.Contains(completed.out, codes[0]+"\t") {
 		t.Errorf("codes are not completed: %s", completed)
 	}
@@ -91,7 +91,7 @@ func TestTheSameTextIsReadFromAFileAndTheStandardInput(t *testing.T) {
 	defer func() { _ = text.Close() }() // it was only read
 	cmd := command(t, "", "render", "-")
 	cmd.Stdin = text
-	if got, want := finish(t, cmd), piped(t, "", "render", "good.toml"); got.out != want.out || got.code != 0 {
+	if got, want := finish(t, cmd), runPiped(t, "", "render", "good.toml"); got.out != want.out || got.code != 0 {
 		t.Errorf("%s", got)
 	}
 }

@@ -10,9 +10,9 @@ import (
 
 // Days are those of the schedule, wherever baictl runs: here, in UTC.
 func TestDatesOfABackfillAreThoseOfTheSchedulesZone(t *testing.T) {
-	p := world(t, newYear)
+	p := newFixture(t, newYear)
 	for name, zone := range map[string]string{"tokyo": "Asia/Tokyo", "berlin": "Europe/Berlin"} {
-		p.Schedule(&baiv1.Schedule{Id: fmt.Sprintf("7zzz%022s", name), Name: name, Owner: "ann", Scheduling: "0 * * * *", Timezone: zone})
+		p.AddSchedule(&baiv1.Schedule{Id: fmt.Sprintf("7zzz%022s", name), Name: name, Owner: "ann", Scheduling: "0 * * * *", Timezone: zone})
 	}
 	for title, tt := range map[string]struct {
 		schedule, from, to string
@@ -26,7 +26,7 @@ func TestDatesOfABackfillAreThoseOfTheSchedulesZone(t *testing.T) {
 		"a day that has an hour twice":            {"berlin", "2025-10-26", "2025-10-27", 25, "2025-10-26T01:00:00+02:00", "2025-10-26T23:00:00+01:00"},
 	} {
 		t.Run(title, func(t *testing.T) {
-			got := piped(t, p.Addr(), "schedule", "backfill", tt.schedule, "--from", tt.from, "--to", tt.to)
+			got := runPiped(t, p.Addr(), "schedule", "backfill", tt.schedule, "--from", tt.from, "--to", tt.to)
 			times := strings.Fields(got.out)
 			if got.code != 0 || len(times) != tt.firings-1 || times[0] != tt.second || times[len(times)-1] != tt.last {
 				t.Errorf("%d times of %d: %s", len(times), tt.firings-1, got)

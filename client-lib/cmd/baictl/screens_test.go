@@ -10,7 +10,7 @@ import (
 
 	"google.golang.org/protobuf/types/known/timestamppb"
 
-	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/show"
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/printer"
 	"github.com/benchmark-ai/bai/client-lib/internal/baitest"
 	"github.com/benchmark-ai/bai/client-lib/internal/golden"
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
@@ -88,9 +88,9 @@ gpus = "four"
 docker_image = "ghcr.io/team/resnet:7"
 `
 
-// tour is a platform with the runs of the page. Reasons and messages are those that
+// newScreensFixture is a platform with the runs of the page. Reasons and messages are those that
 // the platform gives.
-func tour(t *testing.T, begin time.Time) *baitest.Platform {
+func newScreensFixture(t *testing.T, begin time.Time) *baitest.Platform {
 	t.Helper()
 	p := baitest.Start(t)
 	at := func(seconds int) *timestamppb.Timestamp {
@@ -104,29 +104,29 @@ func tour(t *testing.T, begin time.Time) *baitest.Platform {
 			Sha256: "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
 		}},
 	})
-	succeed(p, compressed, at)
-	measure(p, compressed, at)
-	fail(p, at)
-	nightly(p)
-	p.Stock(&baiv1.StoredData{
+	addSuccess(p, compressed, at)
+	addMeasurements(p, compressed, at)
+	addFailures(p, at)
+	addNightlySchedule(p)
+	p.AddData(&baiv1.StoredData{
 		Sha256: "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08", Size: 4 << 20, CreateTime: at(0), UseTime: at(100),
 		Sources: []string{"https://data.example.org/corpus.tar"}, Runs: []string{compressed},
 	})
-	p.Stock(&baiv1.StoredData{Sha256: damagedSHA256, Size: 3600, CreateTime: at(3), UseTime: at(3), Sources: []string{"code sent by ann"}})
-	p.Transfer(compressed, &baiv1.Export{Complete: true, Format: 1, PlatformVersion: "v1.2.0"},
+	p.AddData(&baiv1.StoredData{Sha256: damagedSHA256, Size: 3600, CreateTime: at(3), UseTime: at(3), Sources: []string{"code sent by ann"}})
+	p.SetExport(compressed, &baiv1.Export{Complete: true, Format: 1, PlatformVersion: "v1.2.0"},
 		baitest.Transferred{Name: "run.json", Content: `{"id": "` + compressed + "\"}\n"},
 		baitest.Transferred{Name: "descriptor/submitted.toml", Content: compressTOML},
 		baitest.Transferred{Name: "descriptor/resolved.toml", Content: compressTOML})
 	p.OnSubmit(func(id string) {
-		succeed(p, id, func(s int) *timestamppb.Timestamp {
+		addSuccess(p, id, func(s int) *timestamppb.Timestamp {
 			return timestamppb.New(newYear.Add(time.Duration(245+s) * time.Second))
 		})
 	})
 	return p
 }
 
-// succeed gives a run the history of one that goes well.
-func succeed(p *baitest.Platform, id string, at func(int) *timestamppb.Timestamp) {
+// addSuccess gives a run the history of one that goes well.
+func addSuccess(p *baitest.Platform, id string, at func(int) *timestamppb.Timestamp) {
 	for _, c := range []struct {
 		at      int
 		phase   baiv1.Phase
@@ -146,11 +146,11 @@ func succeed(p *baitest.Platform, id string, at func(int) *timestamppb.Timestamp
 		p.Change(id, &baiv1.Change{Phase: c.phase, Kind: "bai.status", Message: c.message, Time: at(c.at)})
 	}
 	p.Change(id, &baiv1.Change{Phase: baiv1.Phase_PHASE_FINISHED, Kind: "bai.finished", Outcome: baiv1.Outcome_OUTCOME_SUCCEEDED, Message: "the benchmark finished (exit code 0)", Time: at(65)})
-	p.Complete(id, &baiv1.Completeness{Complete: true, Samples: 4, Lines: 5})
+	p.SetCompleteness(id, &baiv1.Completeness{Complete: true, Samples: 4, Lines: 5})
 }
 
-// measure gives a run a log, samples, a summary and a file.
-func measure(p *baitest.Platform, id string, at func(int) *timestamppb.Timestamp) {
+// addMeasurements gives a run a log, samples, a summary and a file.
+func addMeasurements(p *baitest.Platform, id string, at func(int) *timestamppb.Timestamp) {
 	origin := &baiv1.Origin{Attempt: 1, Role: "benchmark", Pod: "p1", Container: "benchmark", Stream: "output"}
 	for i, text := range []string{"zstd 1.5.4, 2 threads", "level 1: 512.4 MB/s", "level 3: 301.7 MB/s", "level 9: 61.2 MB/s", "done"} {
 		p.Log(id, &baiv1.LogLine{Origin: origin, Sequence: int64(i * 100), Time: at(23 + 8*i), Text: text})
@@ -167,12 +167,12 @@ func measure(p *baitest.Platform, id string, at func(int) *timestamppb.Timestamp
 			Mean: level.speed, First: level.speed, Last: level.speed,
 		})
 	}
-	p.Summarise(id, &baiv1.GetSummariesResponse{Complete: true, Attempt: 1, Samples: 3, Method: "median: the value in the middle", Summaries: summaries})
-	p.Keep(id, "1/benchmark-0/results/speed.json", `{"1": 512.4, "3": 301.7, "9": 61.2}`)
+	p.SetSummaries(id, &baiv1.GetSummariesResponse{Complete: true, Attempt: 1, Samples: 3, Method: "median: the value in the middle", Summaries: summaries})
+	p.AddArtifact(id, "1/benchmark-0/results/speed.json", `{"1": 512.4, "3": 301.7, "9": 61.2}`)
 }
 
-// fail adds a run of each class of failure, one that was canceled and one that waits.
-func fail(p *baitest.Platform, at func(int) *timestamppb.Timestamp) {
+// addFailures adds a run of each class of failure, one that was canceled and one that waits.
+func addFailures(p *baitest.Platform, at func(int) *timestamppb.Timestamp) {
 	const started = "starting the command with this machine's own programs (no image)"
 	for _, r := range []struct {
 		name, reason, message string
@@ -191,7 +191,7 @@ func fail(p *baitest.Platform, at func(int) *timestamppb.Timestamp) {
 		p.Change(id, &baiv1.Change{Phase: baiv1.Phase_PHASE_LAUNCHING, Kind: "bai.status", Message: started, Time: at(101)})
 		p.Change(id, &baiv1.Change{Phase: baiv1.Phase_PHASE_RUNNING, Kind: "bai.status", Message: "running the benchmark", Time: at(103)})
 		p.Change(id, &baiv1.Change{Phase: baiv1.Phase_PHASE_FINISHED, Kind: "bai.finished", Outcome: r.outcome, FailureClass: r.class, Reason: r.reason, Message: r.message, Time: at(160)})
-		p.Complete(id, &baiv1.Completeness{Complete: true, Lines: 12})
+		p.SetCompleteness(id, &baiv1.Completeness{Complete: true, Lines: 12})
 	}
 	id := p.Add(&baiv1.Run{Name: "resnet-9", Owner: "ann", CreateTime: at(180), DescriptorFile: "resnet.toml"})
 	p.Change(id, &baiv1.Change{Phase: baiv1.Phase_PHASE_SUBMITTED, Kind: "bai.submitted", Message: "submitted by ann", Time: at(180)})
@@ -202,9 +202,9 @@ func fail(p *baitest.Platform, at func(int) *timestamppb.Timestamp) {
 	})
 }
 
-// nightly adds a schedule.
-func nightly(p *baitest.Platform) {
-	p.Schedule(&baiv1.Schedule{
+// addNightlySchedule adds a schedule.
+func addNightlySchedule(p *baitest.Platform) {
+	p.AddSchedule(&baiv1.Schedule{
 		Id: nightlyID, Name: "nightly", Namespace: "default", Owner: "ann", Version: 3, Description: "How fast zstd compresses, by level", Scheduling: "0 3 * * mon-fri",
 		Timezone: "Europe/Berlin", Concurrency: "forbid", Missed: "latest", MissedWindowSeconds: 3600, CreateTime: timestamppb.New(newYear), UpdateTime: timestamppb.New(newYear),
 		DescriptorFile: "nightly.toml", Labels: map[string]string{"task_name": "compress"},
@@ -232,7 +232,7 @@ func screen(t *testing.T, one shot) string {
 	if one.line == "list" { // its ages are those of today
 		begin = time.Now().Add(-5*time.Minute - 10*time.Second)
 	}
-	p, dir := tour(t, begin), t.TempDir()
+	p, dir := newScreensFixture(t, begin), t.TempDir()
 	for name, text := range map[string]string{"compress.toml": compressTOML, "resnet.toml": resnetTOML} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -242,9 +242,9 @@ func screen(t *testing.T, one shot) string {
 	cmd.Dir = dir
 	s := open(t, cmd, 80)
 	s.end()
-	text := strings.ReplaceAll(settled(s.screen(), p), dir+"/", "")
+	text := strings.ReplaceAll(normalizeOutput(s.screen(), p), dir+"/", "")
 	for line := range strings.Lines(text) {
-		if show.Width(strings.TrimSuffix(line, "\n")) > 80 && !strings.Contains(line, "baictl: ") {
+		if printer.Width(strings.TrimSuffix(line, "\n")) > 80 && !strings.Contains(line, "baictl: ") {
 			t.Errorf("%s: a line has more than 80 columns: %s", one.title, line)
 		}
 	}

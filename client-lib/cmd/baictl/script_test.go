@@ -9,9 +9,9 @@ import (
 	"github.com/benchmark-ai/bai/client-lib/internal/baitest"
 )
 
-// code makes a home with a context of p's, a folder with code, a descriptor that
+// newCodeHome makes a home with a context of p's, a folder with code, a descriptor that
 // wants code and one that does not.
-func code(t *testing.T, p *baitest.Platform) home {
+func newCodeHome(t *testing.T, p *baitest.Platform) home {
 	t.Helper()
 	h := home{t, t.TempDir()}
 	if p != nil {
@@ -34,7 +34,7 @@ func code(t *testing.T, p *baitest.Platform) home {
 
 func TestCodeIsSentOnceAndItsRunsHaveItsDigest(t *testing.T) {
 	p := baitest.Start(t)
-	h := code(t, p)
+	h := newCodeHome(t, p)
 	first := strings.TrimSpace(h.must("submit", "wants.toml", "plain.toml", "--script", "code"))
 	second := strings.TrimSpace(h.must("submit", "wants.toml", "--script", "code"))
 	again := strings.TrimSpace(h.must("rerun", second))
@@ -71,7 +71,7 @@ func TestCodeIsSentOnceAndItsRunsHaveItsDigest(t *testing.T) {
 
 func TestWhatIsWrongWithCodeIsSaidBeforeAnythingIsSent(t *testing.T) {
 	p := baitest.Start(t)
-	h := code(t, p)
+	h := newCodeHome(t, p)
 	if err := os.Symlink("/etc/passwd", filepath.Join(h.dir, "code", "secret")); err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +93,7 @@ func TestWhatIsWrongWithCodeIsSaidBeforeAnythingIsSent(t *testing.T) {
 }
 
 func TestWhatCodeMakesOfARunIsRenderedWithoutAPlatform(t *testing.T) {
-	h := code(t, nil)
+	h := newCodeHome(t, nil)
 	for line, want := range map[string]bool{"render plain.toml": false, "render plain.toml --script code": true, "render wants.toml": true} {
 		if got := h.must(strings.Fields(line)...); strings.Contains(got, "value: /bai/scripts") != want {
 			t.Errorf("%s: %t, want %t", line, !want, want)
@@ -106,13 +106,13 @@ func TestWhatCodeMakesOfARunIsRenderedWithoutAPlatform(t *testing.T) {
 
 func TestCodeThatMayHoldSecretsIsNotSentAndSaid(t *testing.T) {
 	p := baitest.Start(t)
-	h := code(t, p)
+	h := newCodeHome(t, p)
 	for _, name := range []string{"code/.env", "code/lib/a.pem"} {
 		if err := os.WriteFile(filepath.Join(h.dir, name), []byte("KEY=1"), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	got := piped(t, p.Addr(), "submit", filepath.Join(h.dir, "wants.toml"), "--script", filepath.Join(h.dir, "code"))
+	got := runPiped(t, p.Addr(), "submit", filepath.Join(h.dir, "wants.toml"), "--script", filepath.Join(h.dir, "code"))
 	expect(t, got, 0, "baictl: not sent, because it may hold secrets: .env, lib/a.pem (to send one: the line !NAME in .baiignore)\n")
 	for _, content := range p.Scripts() {
 		if strings.Contains(content, "KEY=1") {

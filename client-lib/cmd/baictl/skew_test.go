@@ -26,22 +26,22 @@ func TestAnOlderPlatformSaysWhatItDoesNotUnderstand(t *testing.T) {
 		"render --server good.toml":              "is older than this client: it has no DescriptorService",
 		"descriptors list":                       "is older than this client: it has no DescriptorService",
 	} {
-		expect(t, piped(t, p.Addr(), strings.Fields(args)...), 3, says)
+		expect(t, runPiped(t, p.Addr(), strings.Fields(args)...), 3, says)
 	}
 	if n := p.Calls("SubmitRun") + p.Calls("ListRuns") + p.Calls("StreamLogs") + p.Calls("QueryMetrics"); n != 0 {
 		t.Errorf("%d calls went to a platform that would have done less than was asked", n)
 	}
 	for _, args := range []string{"submit good.toml", "list", "get r", "why " + id, "repro r", "logs r", "metrics r", "cancel r"} {
-		expect(t, piped(t, p.Addr(), strings.Fields(args)...), 0, "")
+		expect(t, runPiped(t, p.Addr(), strings.Fields(args)...), 0, "")
 	}
-	expect(t, piped(t, p.Addr(), "version"), 0, "baictl: the platform is older: it understands revision 1 of the API, this baictl 6")
+	expect(t, runPiped(t, p.Addr(), "version"), 0, "baictl: the platform is older: it understands revision 1 of the API, this baictl 6")
 }
 
 func TestANewerPlatformWorks(t *testing.T) {
-	p := world(t, newYear)
-	p.Understand(7)
+	p := newFixture(t, newYear)
+	p.SetRevision(7)
 	for _, args := range []string{"submit good.toml --set hardware.gpus=1", "list --text hello", "rerun hello", "metrics --task hello"} {
-		expect(t, piped(t, p.Addr(), strings.Fields(args)...), 0, "")
+		expect(t, runPiped(t, p.Addr(), strings.Fields(args)...), 0, "")
 	}
-	expect(t, piped(t, p.Addr(), "version"), 0, "this baictl is older: it understands revision 6 of the API, the platform 7; everything that it has works")
+	expect(t, runPiped(t, p.Addr(), "version"), 0, "this baictl is older: it understands revision 6 of the API, the platform 7; everything that it has works")
 }

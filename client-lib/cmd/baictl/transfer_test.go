@@ -22,16 +22,16 @@ import (
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 )
 
-// moving is a platform with a run that can be exported.
-func moving(t *testing.T, about *baiv1.Export) (p *baitest.Platform, id string) {
+// newExportFixture is a platform with a run that can be exported.
+func newExportFixture(t *testing.T, about *baiv1.Export) (p *baitest.Platform, id string) {
 	t.Helper()
 	p = baitest.Start(t)
 	id = p.Add(&baiv1.Run{Name: "r", Owner: "ann", Phase: baiv1.Phase_PHASE_FINISHED, Outcome: baiv1.Outcome_OUTCOME_SUCCEEDED})
-	p.Complete(id, &baiv1.Completeness{Complete: true})
-	p.Summarise(id, &baiv1.GetSummariesResponse{Complete: true})
+	p.SetCompleteness(id, &baiv1.Completeness{Complete: true})
+	p.SetSummaries(id, &baiv1.GetSummariesResponse{Complete: true})
 	about.Format, about.PlatformVersion = max(about.GetFormat(), 1), "v1.2.0"
 	source := `{"attempt":1,"role":"benchmark","index":0,"pod":"p","container":"c","stream":"output",`
-	p.Transfer(id, about,
+	p.SetExport(id, about,
 		baitest.Transferred{Name: "run.json", Content: `{"id": "` + id + "\"}\n"},
 		baitest.Transferred{Name: "descriptor/submitted.toml", Content: "# sent\n"},
 		baitest.Transferred{Name: "descriptor/resolved.toml", Content: "# run\n"},
@@ -44,12 +44,12 @@ func moving(t *testing.T, about *baiv1.Export) (p *baitest.Platform, id string) 
 }
 
 func TestAnExportIsWrittenAndImported(t *testing.T) {
-	p, id := moving(t, &baiv1.Export{Complete: true})
+	p, id := newExportFixture(t, &baiv1.Export{Complete: true})
 	other := baitest.Start(t)
 	dir := t.TempDir()
 	network := baitest.Break(t, p.Addr(), 10, 20_000)
-	expect(t, piped(t, network.Addr(), "export", "r", filepath.Join(dir, "run")), 0, "")
-	got := piped(t, p.Addr(), "export", id, filepath.Join(dir, "run.tar.zst"), "-o", "json")
+	expect(t, runPiped(t, network.Addr(), "export", "r", filepath.Join(dir, "run")), 0, "")
+	got := runPiped(t, p.Addr(), "export", id, filepath.Join(dir, "run.tar.zst"), "-o", "json")
 	if want := `{
   "run": "` + id + `",
   "target": "` + dir + `/run.tar.zst",
@@ -62,10 +62,10 @@ func TestAnExportIsWrittenAndImported(t *testing.T) {
 	if text, err := os.ReadFile(filepath.Join(dir, "run", "logs/1/benchmark-0/p/c.stdout.txt")); err != nil || string(text) != strings.Repeat("hello\n", 500) {
 		t.Errorf("the log: %.100q, %v", text, err)
 	}
-	expect(t, piped(t, "127.0.0.1:1", "import", filepath.Join(dir, "run"), "--check"), 0, "")
-	first := piped(t, other.Addr(), "import", filepath.Join(dir, "run.tar.zst"))
+	expect(t, runPiped(t, "127.0.0.1:1", "import", filepath.Join(dir, "run"), "--check"), 0, "")
+	first := runPiped(t, other.Addr(), "import", filepath.Join(dir, "run.tar.zst"))
 	expect(t, first, 0, "baictl: its name is taken")
-	again := piped(t, other.Addr(), "import", filepath.Join(dir, "run"), "-o", "json")
+	again := runPiped(t, other.Addr(), "import", filepath.Join(dir, "run"), "-o", "json")
 	if want := "{\n  \"run\": \"" + id + "\",\n  \"already\": true,\n"; first.out != "run "+id+" was imported\n" || !strings.HasPrefix(again.out, want) {
 		t.Errorf("said %s and then %s", first, again)
 	}
@@ -81,10 +81,10 @@ func TestAnExportIsWrittenAndImported(t *testing.T) {
 }
 
 func TestAnExportThatLacksSomethingSaysSo(t *testing.T) {
-	p, id := moving(t, &baiv1.Export{Missing: 3, Awaited: []string{"3 lines of output of pod p"}})
+	p, id := newExportFixture(t, &baiv1.Export{Missing: 3, Awaited: []string{"3 lines of output of pod p"}})
 	dir := t.TempDir()
-	p.Complete(id, &baiv1.Completeness{Missing: 3})
-	expect(t, piped(t, p.Addr(), "export", id, filepath.Join(dir, "x"), "--wait", "50ms"), 3, "the export of run "+id+" lacks data")
+	p.SetCompleteness(id, &baiv1.Completeness{Missing: 3})
+	expect(t, runPiped(t, p.Addr(), "export", id, filepath.Join(dir, "x"), "--wait", "50ms"), 3, "the export of run "+id+" lacks data")
 	text, err := os.ReadFile(filepath.Join(dir, "x", "bai-export.json"))
 	if err != nil || !strings.Contains(string(text), `"missing": 3`) || !strings.Contains(string(text), `"complete": false`) {
 		t.Errorf("%s, %v", text, err)
@@ -92,8 +92,8 @@ func TestAnExportThatLacksSomethingSaysSo(t *testing.T) {
 }
 
 func TestWhoInterruptsAnExportFindsNothing(t *testing.T) {
-	p, id := moving(t, &baiv1.Export{})
-	p.Summarise(id, &baiv1.GetSummariesResponse{Pending: true})
+	p, id := newExportFixture(t, &baiv1.Export{})
+	p.SetSummaries(id, &baiv1.GetSummariesResponse{Pending: true})
 	dir := t.TempDir()
 	cmd := command(t, p.Addr(), "export", id, filepath.Join(dir, "x.tar.zst"), "--wait", "1h")
 	if err := cmd.Start(); err != nil {
@@ -122,20 +122,20 @@ func eventually(t *testing.T, done func() bool) {
 }
 
 func TestAnExportFromANewerPlatformIsRefusedWithTheRemedy(t *testing.T) {
-	p, id := moving(t, &baiv1.Export{Format: 2})
+	p, id := newExportFixture(t, &baiv1.Export{Format: 2})
 	dir := t.TempDir()
-	expect(t, piped(t, p.Addr(), "export", id, filepath.Join(dir, "x")), 3, "use a newer baictl")
+	expect(t, runPiped(t, p.Addr(), "export", id, filepath.Join(dir, "x")), 3, "use a newer baictl")
 	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
 		t.Errorf("left %v, %v", left, err)
 	}
-	p.Understand(3)
-	expect(t, piped(t, p.Addr(), "export", id, filepath.Join(dir, "x")), 3, "it does not understand exports of runs")
+	p.SetRevision(3)
+	expect(t, runPiped(t, p.Addr(), "export", id, filepath.Join(dir, "x")), 3, "it does not understand exports of runs")
 }
 
 func TestWhatThePlatformRefusesOfAnImportIsTold(t *testing.T) {
-	p, id := moving(t, &baiv1.Export{Complete: true})
+	p, id := newExportFixture(t, &baiv1.Export{Complete: true})
 	file := filepath.Join(t.TempDir(), "x.tar.zst")
-	expect(t, piped(t, p.Addr(), "export", id, file), 0, "")
+	expect(t, runPiped(t, p.Addr(), "export", id, file), 0, "")
 	for name, tt := range map[string]struct {
 		err  error
 		code int
@@ -148,18 +148,18 @@ func TestWhatThePlatformRefusesOfAnImportIsTold(t *testing.T) {
 		"no disk":      {status.Error(codes.Internal, "no disk"), 3, "no disk"},
 	} {
 		p.Fail("ImportRun", tt.err)
-		got := piped(t, p.Addr(), "import", file)
+		got := runPiped(t, p.Addr(), "import", file)
 		if got.code != tt.code || !strings.Contains(got.err, tt.want) {
 			t.Errorf("%s: %s, want %d and %q", name, got, tt.code, tt.want)
 		}
 	}
 	p.Fail("ImportRun", status.Error(codes.Unavailable, "a moment"))
-	expect(t, piped(t, p.Addr(), "import", file), 0, "")
+	expect(t, runPiped(t, p.Addr(), "import", file), 0, "")
 }
 
 func TestAnExportInABucketHasItsManifestLast(t *testing.T) {
-	p, id := moving(t, &baiv1.Export{Complete: true})
-	cloud := &cloud{objects: map[string]string{}}
+	p, id := newExportFixture(t, &baiv1.Export{Complete: true})
+	cloud := &fakeS3{objects: map[string]string{}}
 	server := httptest.NewServer(cloud)
 	t.Cleanup(server.Close)
 	baictl := func(args ...string) result {
@@ -168,7 +168,7 @@ func TestAnExportInABucketHasItsManifestLast(t *testing.T) {
 		return finish(t, cmd)
 	}
 	expect(t, baictl("export", id, "s3://results/a/b"), 0, "")
-	cloud.look(func() {
+	cloud.withLock(func() {
 		if last := cloud.puts[len(cloud.puts)-1]; last != "/results/a/b/bai-export.json" {
 			t.Errorf("the last object that was written is %s", last)
 		}
@@ -176,18 +176,18 @@ func TestAnExportInABucketHasItsManifestLast(t *testing.T) {
 	})
 	expect(t, baictl("export", id, "s3://results/a/b"), 2, "--force")
 	expect(t, baictl("export", id, "s3://results/a/b", "--force"), 0, "")
-	cloud.look(func() {
+	cloud.withLock(func() {
 		if cloud.objects["/results/a/b/mine"] != "mine" || cloud.deleted[0] != "/results/a/b/bai-export.json" {
 			t.Errorf("deleted: %q", cloud.deleted)
 		}
 	})
 	expect(t, baictl("import", "s3://results/a/b"), 0, "")
 	expect(t, baictl("import", "s3://results/none"), 2, "it is no export of a run")
-	cloud.look(func() { cloud.objects["/results/a/b/events.jsonl"] += "{}\n" })
+	cloud.withLock(func() { cloud.objects["/results/a/b/events.jsonl"] += "{}\n" })
 	expect(t, baictl("import", "s3://results/a/b"), 2, "events.jsonl: has more than the 3000 bytes")
-	cloud.look(func() { cloud.fail = "/results/c/logs/lines.jsonl" })
+	cloud.withLock(func() { cloud.fail = "/results/c/logs/lines.jsonl" })
 	expect(t, baictl("export", id, "s3://results/c"), 3, "AccessDenied")
-	cloud.look(func() {
+	cloud.withLock(func() {
 		for key := range cloud.objects {
 			if strings.HasPrefix(key, "/results/c/") {
 				t.Errorf("%s is left of an export that failed", key)
@@ -196,8 +196,8 @@ func TestAnExportInABucketHasItsManifestLast(t *testing.T) {
 	})
 }
 
-// cloud answers as much of S3's protocol as is asked for here.
-type cloud struct {
+// fakeS3 answers as much of S3's protocol as is asked for here.
+type fakeS3 struct {
 	mu      sync.Mutex
 	objects map[string]string
 	puts    []string
@@ -205,19 +205,19 @@ type cloud struct {
 	fail    string // no object of this key is taken
 }
 
-// look does something while nobody is answered.
-func (c *cloud) look(do func()) {
+// withLock does something while nobody is answered.
+func (c *fakeS3) withLock(do func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	do()
 }
 
 // ServeHTTP implements http.Handler.
-func (c *cloud) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (c *fakeS3) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	key := r.URL.Path
-	content, there := c.objects[key]
+	content, exists := c.objects[key]
 	switch {
 	case r.Method == http.MethodGet && r.URL.Query().Has("list-type"):
 		c.list(w, key, r.URL.Query().Get("prefix"))
@@ -235,7 +235,7 @@ func (c *cloud) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		delete(c.objects, key)
 		c.deleted = append(c.deleted, key)
 		w.WriteHeader(http.StatusNoContent)
-	case !there:
+	case !exists:
 		w.WriteHeader(http.StatusNotFound)
 		_, _ = w.Write([]byte(`<Error><Code>NoSuchKey</Code></Error>`)) // or the client is gone
 	default:
@@ -243,7 +243,7 @@ func (c *cloud) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (c *cloud) list(w http.ResponseWriter, bucket, prefix string) {
+func (c *fakeS3) list(w http.ResponseWriter, bucket, prefix string) {
 	text := `<ListBucketResult>`
 	for key := range c.objects {
 		if name := strings.TrimPrefix(key, strings.TrimSuffix(bucket, "/")+"/"); strings.HasPrefix(name, prefix) {
@@ -269,14 +269,14 @@ func copyBody(to *strings.Builder, r *http.Request) (int64, error) {
 }
 
 func TestAnExportNeedsAPlaceThatCanBeWritten(t *testing.T) {
-	p, id := moving(t, &baiv1.Export{Complete: true})
+	p, id := newExportFixture(t, &baiv1.Export{Complete: true})
 	if os.Geteuid() == 0 {
-		expect(t, piped(t, p.Addr(), "export", id, "/proc/none/x"), 3, "/proc/none")
+		expect(t, runPiped(t, p.Addr(), "export", id, "/proc/none/x"), 3, "/proc/none")
 		return
 	}
 	dir := t.TempDir()
 	if err := os.Chmod(dir, 0o500); err != nil && !errors.Is(err, fs.ErrPermission) { //nolint:gosec // it is the test
 		t.Fatal(err)
 	}
-	expect(t, piped(t, p.Addr(), "export", id, filepath.Join(dir, "x")), 2, "permission denied")
+	expect(t, runPiped(t, p.Addr(), "export", id, filepath.Join(dir, "x")), 2, "permission denied")
 }

@@ -10,7 +10,7 @@ import (
 
 	"google.golang.org/protobuf/types/known/timestamppb"
 
-	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/show"
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/printer"
 	"github.com/benchmark-ai/bai/client-lib/internal/baitest"
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 )
@@ -32,8 +32,8 @@ func TestSubmitThatWaitsExitsWithTheFirstOutcomeThatIsNotASuccess(t *testing.T) 
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := baitest.Start(t)
-			ending(p, outcomes[name], nil)
-			expect(t, piped(t, p.Addr(), "submit", "good.toml", "good.toml", "--wait"), tt.code, tt.says)
+			endSubmitted(p, outcomes[name], nil)
+			expect(t, runPiped(t, p.Addr(), "submit", "good.toml", "good.toml", "--wait"), tt.code, tt.says)
 		})
 	}
 }
@@ -41,42 +41,42 @@ func TestSubmitThatWaitsExitsWithTheFirstOutcomeThatIsNotASuccess(t *testing.T) 
 func TestSubmitThatWaitsGivesUpAndTheRunGoesOn(t *testing.T) {
 	p := baitest.Start(t)
 	p.OnSubmit(func(id string) { p.Change(id, &baiv1.Change{Phase: baiv1.Phase_PHASE_RUNNING}) })
-	got := piped(t, p.Addr(), "submit", "good.toml", "--wait", "--timeout", "5s")
+	got := runPiped(t, p.Addr(), "submit", "good.toml", "--wait", "--timeout", "5s")
 	expect(t, got, 4, "timed out after 5s: run 01kdyt1q880000000000000001 goes on (come back: baictl watch 01kdyt1q880000000000000001")
 	if got.out != "01kdyt1q880000000000000001\n" {
 		t.Errorf("the ID is not printed before the end: %s", got)
 	}
-	expect(t, piped(t, p.Addr(), "submit", "good.toml", "good.toml", "--wait", "--timeout", "5s"), 4, "and others go on (see baictl list)")
-	expect(t, piped(t, p.Addr(), "submit", "bad-not-there.toml", "good.toml", "--wait", "--timeout", "5s"), 2, "goes on")
+	expect(t, runPiped(t, p.Addr(), "submit", "good.toml", "good.toml", "--wait", "--timeout", "5s"), 4, "and others go on (see baictl list)")
+	expect(t, runPiped(t, p.Addr(), "submit", "bad-not-there.toml", "good.toml", "--wait", "--timeout", "5s"), 2, "goes on")
 }
 
 // Lines are what a program writes, while it does.
-type lines struct {
+type syncBuffer struct {
 	mu   sync.Mutex
 	text bytes.Buffer
 }
 
 // Write implements io.Writer.
-func (l *lines) Write(p []byte) (int, error) {
+func (l *syncBuffer) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.text.Write(p)
 }
 
 // String is all of it.
-func (l *lines) String() string {
+func (l *syncBuffer) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.text.String()
 }
 
-func (l *lines) count() int { return strings.Count(l.String(), "\n") }
+func (l *syncBuffer) count() int { return strings.Count(l.String(), "\n") }
 
 func TestAListThatIsWatchedTellsEachChangeInAPipe(t *testing.T) {
 	p := baitest.Start(t)
 	id := p.Add(&baiv1.Run{Name: "训练", Owner: "ann", CreateTime: timestamppb.Now()})
 	cmd := command(t, p.Addr(), "list", "--watch")
-	out := &lines{}
+	out := &syncBuffer{}
 	cmd.Stdout = out
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -98,7 +98,7 @@ func TestAListThatIsWatchedTellsEachChangeInAPipe(t *testing.T) {
 			t.Errorf("line %d is %q, want %q", i+1, all[i], want)
 		}
 	}
-	expect(t, piped(t, p.Addr(), "list", "--watch", "-o", "json", "--timeout", "300ms"), 4, "timed out")
+	expect(t, runPiped(t, p.Addr(), "list", "--watch", "-o", "json", "--timeout", "300ms"), 4, "timed out")
 }
 
 func TestAListThatIsWatchedIsKeptCurrentOnATerminal(t *testing.T) {
@@ -119,8 +119,8 @@ func TestAListThatIsWatchedIsKeptCurrentOnATerminal(t *testing.T) {
 		if _, text, ok := strings.Cut(line, "\x1b[J"); ok {
 			line = text
 		}
-		if show.Width(line) > 80 {
-			t.Errorf("%d cells: %q", show.Width(line), line)
+		if printer.Width(line) > 80 {
+			t.Errorf("%d cells: %q", printer.Width(line), line)
 		}
 	}
 }
@@ -130,8 +130,8 @@ func TestAListThatIsWatchedIsKeptCurrentOnATerminal(t *testing.T) {
 func wantWrapped(t *testing.T, where, text, message string, times int) {
 	t.Helper()
 	for line := range strings.Lines(text) {
-		if show.Width(strings.TrimSuffix(line, "\n")) > show.Page {
-			t.Errorf("%s: %d cells: %s", where, show.Width(line), line)
+		if printer.Width(strings.TrimSuffix(line, "\n")) > printer.Page {
+			t.Errorf("%s: %d cells: %s", where, printer.Width(line), line)
 		}
 	}
 	words := func(text string) string { return strings.Join(strings.Fields(text), " ") }
@@ -153,9 +153,9 @@ func TestWhyAndWatchWrapBetweenWordsAtTheTerminalsWidthAndAtAPagesElsewhere(t *t
 		if verb == "watch" { // whose last words are an error's, which go elsewhere
 			times--
 		}
-		wantWrapped(t, verb+" in a pipe", piped(t, p.Addr(), verb, id).out, message, times)
+		wantWrapped(t, verb+" in a pipe", runPiped(t, p.Addr(), verb, id).out, message, times)
 	}
-	if got := piped(t, p.Addr(), "why", id, "-o", "wide"); !strings.Contains(got.out, strings.TrimSpace(message)) {
+	if got := runPiped(t, p.Addr(), "why", id, "-o", "wide"); !strings.Contains(got.out, strings.TrimSpace(message)) {
 		t.Errorf("lines are broken with -o wide: %s", got)
 	}
 }
@@ -166,7 +166,7 @@ func TestCompletionIsSilentAndQuickWhereNothingCanBeKnown(t *testing.T) {
 	dead.Down()
 	for _, args := range []string{"get x", "watch ", "artifacts get x ", "submit stored:", "descriptors get ", "diff good.toml "} {
 		begin := time.Now()
-		got := piped(t, dead.Addr(), append([]string{"__complete"}, strings.Split(args, " ")...)...)
+		got := runPiped(t, dead.Addr(), append([]string{"__complete"}, strings.Split(args, " ")...)...)
 		if got.code != 0 || strings.Contains(got.err, "cannot be reached") || !strings.HasPrefix(got.out, ":") {
 			t.Errorf("%q: %s", args, got)
 		}

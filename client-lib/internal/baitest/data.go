@@ -13,8 +13,8 @@ import (
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 )
 
-// Stock adds data to what is stored.
-func (p *Platform) Stock(d *baiv1.StoredData) {
+// AddData adds data to what is stored.
+func (p *Platform) AddData(d *baiv1.StoredData) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.data = append(p.data, d)
@@ -29,18 +29,18 @@ func (p *Platform) Damage(sha256 string) {
 }
 
 // A storehouse is the part of a platform that looks after data.
-type storehouse struct {
+type dataService struct {
 	baiv1.UnimplementedDataServiceServer
 
 	p *Platform
 }
 
-func (s storehouse) at(sha256 string) int {
+func (s dataService) at(sha256 string) int {
 	return slices.IndexFunc(s.p.data, func(d *baiv1.StoredData) bool { return d.GetSha256() == sha256 })
 }
 
 // ListData returns pages of two at most, so that there are several.
-func (s storehouse) ListData(_ context.Context, req *baiv1.ListDataRequest) (*baiv1.ListDataResponse, error) {
+func (s dataService) ListData(_ context.Context, req *baiv1.ListDataRequest) (*baiv1.ListDataResponse, error) {
 	s.p.mu.Lock()
 	defer s.p.mu.Unlock()
 	res := &baiv1.ListDataResponse{}
@@ -58,7 +58,7 @@ func (s storehouse) ListData(_ context.Context, req *baiv1.ListDataRequest) (*ba
 }
 
 // VerifyData says how far it has come once.
-func (s storehouse) VerifyData(req *baiv1.VerifyDataRequest, stream grpc.ServerStreamingServer[baiv1.VerifyDataResponse]) error {
+func (s dataService) VerifyData(req *baiv1.VerifyDataRequest, stream grpc.ServerStreamingServer[baiv1.VerifyDataResponse]) error {
 	s.p.mu.Lock()
 	i := s.at(req.GetSha256())
 	res := &baiv1.VerifyDataResponse{Verdict: baiv1.VerifyDataResponse_VERDICT_WHOLE}
@@ -81,7 +81,7 @@ func (s storehouse) VerifyData(req *baiv1.VerifyDataRequest, stream grpc.ServerS
 }
 
 // EvictData leaves what runs need.
-func (s storehouse) EvictData(_ context.Context, req *baiv1.EvictDataRequest) (*baiv1.EvictDataResponse, error) {
+func (s dataService) EvictData(_ context.Context, req *baiv1.EvictDataRequest) (*baiv1.EvictDataResponse, error) {
 	s.p.mu.Lock()
 	defer s.p.mu.Unlock()
 	i := s.at(req.GetSha256())
@@ -97,30 +97,30 @@ func (s storehouse) EvictData(_ context.Context, req *baiv1.EvictDataRequest) (*
 
 // PrefetchData takes what there is a text for; the name of a prefetch is its
 // source.
-func (s storehouse) PrefetchData(_ context.Context, req *baiv1.PrefetchDataRequest) (*baiv1.PrefetchDataResponse, error) {
+func (s dataService) PrefetchData(_ context.Context, req *baiv1.PrefetchDataRequest) (*baiv1.PrefetchDataResponse, error) {
 	if strings.HasPrefix(req.GetSrc(), "ftp:") {
 		return nil, status.Error(codes.InvalidArgument, `src: source `+req.GetSrc()+`: nothing is read by "ftp"`)
 	}
 	return &baiv1.PrefetchDataResponse{Prefetch: req.GetSrc()}, nil
 }
 
-// Waits has a prefetch of a source wait for things before it ends.
-func (p *Platform) Waits(source string, why ...string) {
+// SetPrefetchWaits has a prefetch of a source wait for things before it ends.
+func (p *Platform) SetPrefetchWaits(source string, why ...string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.waits[source] = why
+	p.prefetchWaits[source] = why
 }
 
 // GetPrefetch says that it was fetched where Put has put something, and that it
 // failed where not.
-func (s storehouse) GetPrefetch(_ context.Context, req *baiv1.GetPrefetchRequest) (*baiv1.GetPrefetchResponse, error) {
+func (s dataService) GetPrefetch(_ context.Context, req *baiv1.GetPrefetchRequest) (*baiv1.GetPrefetchResponse, error) {
 	s.p.mu.Lock()
 	defer s.p.mu.Unlock()
-	if why := s.p.waits[req.GetPrefetch()]; len(why) > 0 {
-		s.p.waits[req.GetPrefetch()] = why[1:]
+	if why := s.p.prefetchWaits[req.GetPrefetch()]; len(why) > 0 {
+		s.p.prefetchWaits[req.GetPrefetch()] = why[1:]
 		return &baiv1.GetPrefetchResponse{State: baiv1.GetPrefetchResponse_STATE_FETCHING, Message: why[0]}, nil
 	}
-	text, ok := s.p.remote[req.GetPrefetch()]
+	text, ok := s.p.uriTexts[req.GetPrefetch()]
 	if !ok {
 		return &baiv1.GetPrefetchResponse{
 			State: baiv1.GetPrefetchResponse_STATE_FAILED, Reason: "FetchFailed", Message: "source " + req.GetPrefetch() + " answers 404 Not Found",

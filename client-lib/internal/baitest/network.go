@@ -14,14 +14,14 @@ type Network struct {
 	addr   string
 	target string
 
-	mu    sync.Mutex
-	left  int // connections still to be cut by themselves
-	cut   int
-	dice  *rand.Rand
-	most  int64 // bytes that a connection carries before it is cut
-	down  bool
-	pipes map[*pipe]bool
-	work  sync.WaitGroup
+	mu       sync.Mutex
+	cutsLeft int // connections still to be cut by themselves
+	cut      int
+	rng      *rand.Rand
+	most     int64 // bytes that a connection carries before it is cut
+	down     bool
+	pipes    map[*pipe]bool
+	work     sync.WaitGroup
 }
 
 type pipe struct{ client, server net.Conn }
@@ -35,8 +35,8 @@ func Break(t *testing.T, target string, n int, most int64) *Network {
 		t.Fatal(err)
 	}
 	w := &Network{
-		addr: listener.Addr().String(), target: target, left: n, most: most,
-		dice: rand.New(rand.NewPCG(1, uint64(n))), pipes: map[*pipe]bool{},
+		addr: listener.Addr().String(), target: target, cutsLeft: n, most: most,
+		rng: rand.New(rand.NewPCG(1, uint64(n))), pipes: map[*pipe]bool{},
 	}
 	w.work.Go(func() { w.serve(listener) })
 	t.Cleanup(func() {
@@ -97,9 +97,9 @@ func (w *Network) carry(p *pipe) {
 		return
 	}
 	budget := int64(-1)
-	if w.left > 0 {
-		w.left--
-		budget = w.dice.Int64N(w.most)
+	if w.cutsLeft > 0 {
+		w.cutsLeft--
+		budget = w.rng.Int64N(w.most)
 	}
 	w.pipes[p] = true
 	w.work.Go(func() {

@@ -24,28 +24,28 @@ type Platform struct {
 
 	addr string
 
-	mu       sync.Mutex
-	changed  chan struct{}     // closed and made anew at each change
-	runs     []*record         // in order of submission
-	calendar []*baiv1.Schedule // in order
-	keys     map[string]*record
-	failures map[string][]error // method → what its next calls return
-	calls    map[string]int
-	users    []string // who called last
-	revision int32    // what GetVersion says
-	kept     []*draft
-	data     []*baiv1.StoredData // in order
-	damaged  map[string]bool     // digests of those that are not what they were
-	remote   map[string]string   // URI → text
-	waits    map[string][]string // source → what its prefetch waits for, one at a time
-	scripts  map[string]string   // code, by digest
-	cuts     []int               // after how many bytes the next uploads break
-	submits  []*baiv1.SubmitRunRequest
-	onSubmit func(id string)
-	exports  map[string]transfer
-	imported map[string][]Transferred
-	now      time.Time
-	work     sync.WaitGroup
+	mu            sync.Mutex
+	changed       chan struct{}     // closed and made anew at each change
+	runs          []*record         // in order of submission
+	schedules     []*baiv1.Schedule // in order
+	keys          map[string]*record
+	failures      map[string][]error // method → what its next calls return
+	calls         map[string]int
+	users         []string // who called last
+	revision      int32    // what GetVersion says
+	descriptors   []*draft
+	data          []*baiv1.StoredData // in order
+	damaged       map[string]bool     // digests of those that are not what they were
+	uriTexts      map[string]string   // URI → text
+	prefetchWaits map[string][]string // source → what its prefetch waits for, one at a time
+	scripts       map[string]string   // code, by digest
+	cuts          []int               // after how many bytes the next uploads break
+	submits       []*baiv1.SubmitRunRequest
+	onSubmit      func(id string)
+	exports       map[string]transfer
+	imported      map[string][]Transferred
+	now           time.Time
+	work          sync.WaitGroup
 }
 
 type record struct {
@@ -98,19 +98,19 @@ func serve(ctx context.Context, old bool) (p *Platform, stop func() error, err e
 		return nil, nil, fmt.Errorf("serve a platform: %w", err)
 	}
 	p = &Platform{
-		addr:     listener.Addr().String(),
-		changed:  make(chan struct{}),
-		keys:     map[string]*record{},
-		failures: map[string][]error{},
-		calls:    map[string]int{},
-		remote:   map[string]string{},
-		waits:    map[string][]string{},
-		damaged:  map[string]bool{},
-		scripts:  map[string]string{},
-		exports:  map[string]transfer{},
-		imported: map[string][]Transferred{},
-		revision: 6,
-		now:      time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
+		addr:          listener.Addr().String(),
+		changed:       make(chan struct{}),
+		keys:          map[string]*record{},
+		failures:      map[string][]error{},
+		calls:         map[string]int{},
+		uriTexts:      map[string]string{},
+		prefetchWaits: map[string][]string{},
+		damaged:       map[string]bool{},
+		scripts:       map[string]string{},
+		exports:       map[string]transfer{},
+		imported:      map[string][]Transferred{},
+		revision:      6,
+		now:           time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
 	}
 	if old {
 		p.revision = 1
@@ -118,13 +118,13 @@ func serve(ctx context.Context, old bool) (p *Platform, stop func() error, err e
 	server := grpc.NewServer(grpc.UnaryInterceptor(p.unary), grpc.StreamInterceptor(p.stream))
 	baiv1.RegisterRunServiceServer(server, p)
 	if !old {
-		baiv1.RegisterDescriptorServiceServer(server, keeper{p: p})
-		baiv1.RegisterScriptServiceServer(server, wardrobe{p: p})
-		baiv1.RegisterPreflightServiceServer(server, scout{})
-		baiv1.RegisterResultServiceServer(server, laboratory{p: p})
-		baiv1.RegisterDataServiceServer(server, storehouse{p: p})
-		baiv1.RegisterScheduleServiceServer(server, calendar{p: p})
-		baiv1.RegisterTransferServiceServer(server, mover{p: p})
+		baiv1.RegisterDescriptorServiceServer(server, descriptorService{p: p})
+		baiv1.RegisterScriptServiceServer(server, scriptService{p: p})
+		baiv1.RegisterPreflightServiceServer(server, preflightService{})
+		baiv1.RegisterResultServiceServer(server, resultService{p: p})
+		baiv1.RegisterDataServiceServer(server, dataService{p: p})
+		baiv1.RegisterScheduleServiceServer(server, scheduleService{p: p})
+		baiv1.RegisterTransferServiceServer(server, transferService{p: p})
 	}
 	done := make(chan error, 1)
 	go func() { done <- server.Serve(listener) }()
@@ -169,9 +169,9 @@ func (p *Platform) Users() []string {
 	return p.users
 }
 
-// Understand sets what the platform says that it understands of the API; 0 is
+// SetRevision sets what the platform says that it understands of the API; 0 is
 // what platforms say that are too old to say it.
-func (p *Platform) Understand(revision int32) {
+func (p *Platform) SetRevision(revision int32) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.revision = revision
@@ -208,17 +208,17 @@ func (p *Platform) add(run *baiv1.Run) *record {
 	run.Attempt = max(run.GetAttempt(), 1)
 	r := &record{run: run, descriptor: run.GetDescriptorToml()}
 	p.runs = append(p.runs, r)
-	p.announce()
+	p.notifyWaiters()
 	return r
 }
 
 // Change makes something happen to a run. The change's revision, and its time
 // and attempt unless given, are filled in.
 func (p *Platform) Change(id string, change *baiv1.Change) {
-	p.update(id, func(r *record) { p.happen(r, change) })
+	p.update(id, func(r *record) { p.applyChange(r, change) })
 }
 
-func (p *Platform) happen(r *record, change *baiv1.Change) {
+func (p *Platform) applyChange(r *record, change *baiv1.Change) {
 	change = proto.CloneOf(change)
 	change.Revision = int64(len(r.changes) + 1)
 	if change.GetTime() == nil {
@@ -255,8 +255,8 @@ func (p *Platform) Sample(id string, samples ...*baiv1.Sample) {
 	p.update(id, func(r *record) { r.samples = append(r.samples, samples...) })
 }
 
-// Complete says what is stored of a run's data.
-func (p *Platform) Complete(id string, c *baiv1.Completeness) {
+// SetCompleteness says what is stored of a run's data.
+func (p *Platform) SetCompleteness(id string, c *baiv1.Completeness) {
 	p.update(id, func(r *record) { r.run.Completeness = c })
 }
 
@@ -268,17 +268,17 @@ func (p *Platform) update(id string, f func(*record)) {
 			f(r)
 		}
 	}
-	p.announce()
+	p.notifyWaiters()
 }
 
-// announce wakes all who wait for a change.
-func (p *Platform) announce() {
+// notifyWaiters wakes all who wait for a change.
+func (p *Platform) notifyWaiters() {
 	close(p.changed)
 	p.changed = make(chan struct{})
 }
 
-// due counts a call and returns the failure that it is to have.
-func (p *Platform) due(ctx context.Context, method string) error {
+// nextFailure counts a call and returns the failure that it is to have.
+func (p *Platform) nextFailure(ctx context.Context, method string) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.users = metadata.ValueFromIncomingContext(ctx, "bai-user")
@@ -292,20 +292,20 @@ func (p *Platform) due(ctx context.Context, method string) error {
 }
 
 func (p *Platform) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
-	if err := p.due(ctx, base(info.FullMethod)); err != nil {
+	if err := p.nextFailure(ctx, base(info.FullMethod)); err != nil {
 		return nil, err
 	}
 	return next(ctx, req)
 }
 
 func (p *Platform) stream(srv any, s grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler) error {
-	if err := p.due(s.Context(), base(info.FullMethod)); err != nil {
+	if err := p.nextFailure(s.Context(), base(info.FullMethod)); err != nil {
 		return err
 	}
 	return next(srv, s)
 }
 
-// Lose removes a change of a run, as a platform that breaks its contract would.
-func (p *Platform) Lose(id string, revision int) {
+// DropChange removes a change of a run, as a platform that breaks its contract would.
+func (p *Platform) DropChange(id string, revision int) {
 	p.update(id, func(r *record) { r.changes = append(r.changes[:revision-1:revision-1], r.changes[revision:]...) })
 }

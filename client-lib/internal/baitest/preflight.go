@@ -10,12 +10,12 @@ import (
 // A scout is the part of a platform that looks before a run. Its cluster has one
 // node without GPUs, no secret, and an account without rights where a descriptor
 // has the label account = "poor".
-type scout struct {
+type preflightService struct {
 	baiv1.UnimplementedPreflightServiceServer
 }
 
 // PreflightDescriptor says what is there.
-func (scout) PreflightDescriptor(_ context.Context, req *baiv1.PreflightDescriptorRequest) (*baiv1.PreflightDescriptorResponse, error) {
+func (preflightService) PreflightDescriptor(_ context.Context, req *baiv1.PreflightDescriptorRequest) (*baiv1.PreflightDescriptorResponse, error) {
 	set := make([]descriptors.Override, len(req.GetOverrides()))
 	for i, o := range req.GetOverrides() {
 		set[i] = descriptors.Override{Path: o.GetPath(), Value: o.GetValue()}
@@ -45,5 +45,5 @@ func (scout) PreflightDescriptor(_ context.Context, req *baiv1.PreflightDescript
 			Message: "4 nvidia.com/gpu asked for, no node has any", Remedy: "install what offers it to pods",
 		})
 	}
-	return &baiv1.PreflightDescriptorResponse{Checks: checks, Warnings: travel(faults)}, nil
+	return &baiv1.PreflightDescriptorResponse{Checks: checks, Warnings: toProto(faults)}, nil
 }

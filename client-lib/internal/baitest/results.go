@@ -8,26 +8,26 @@ import (
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 )
 
-// Summarise says what the samples of a run come to. Until it does they are
+// SetSummaries says what the samples of a run come to. Until it does they are
 // pending.
-func (p *Platform) Summarise(id string, s *baiv1.GetSummariesResponse) {
+func (p *Platform) SetSummaries(id string, s *baiv1.GetSummariesResponse) {
 	p.update(id, func(r *record) { r.summaries = s })
 }
 
-// Place says where a run ran.
-func (p *Platform) Place(id string, e *baiv1.Environment) {
+// SetEnvironment says where a run ran.
+func (p *Platform) SetEnvironment(id string, e *baiv1.Environment) {
 	p.update(id, func(r *record) { r.environment = e })
 }
 
 // A laboratory is the part of a platform that knows what runs came to.
-type laboratory struct {
+type resultService struct {
 	baiv1.UnimplementedResultServiceServer
 
 	p *Platform
 }
 
 // GetSummaries implements bai.v1.ResultService.
-func (l laboratory) GetSummaries(_ context.Context, req *baiv1.GetSummariesRequest) (*baiv1.GetSummariesResponse, error) {
+func (l resultService) GetSummaries(_ context.Context, req *baiv1.GetSummariesRequest) (*baiv1.GetSummariesResponse, error) {
 	r, err := l.p.lookup(req.GetRun(), req.GetOwner())
 	if err != nil {
 		return nil, err
@@ -43,7 +43,7 @@ func (l laboratory) GetSummaries(_ context.Context, req *baiv1.GetSummariesReque
 }
 
 // GetEnvironment implements bai.v1.ResultService.
-func (l laboratory) GetEnvironment(_ context.Context, req *baiv1.GetEnvironmentRequest) (*baiv1.GetEnvironmentResponse, error) {
+func (l resultService) GetEnvironment(_ context.Context, req *baiv1.GetEnvironmentRequest) (*baiv1.GetEnvironmentResponse, error) {
 	r, err := l.p.lookup(req.GetRun(), req.GetOwner())
 	if err != nil {
 		return nil, err

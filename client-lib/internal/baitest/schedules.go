@@ -17,49 +17,49 @@ import (
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 )
 
-// Schedule adds a schedule.
-func (p *Platform) Schedule(s *baiv1.Schedule) {
+// AddSchedule adds a schedule.
+func (p *Platform) AddSchedule(s *baiv1.Schedule) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.calendar = append(p.calendar, s)
-	slices.SortFunc(p.calendar, func(a, b *baiv1.Schedule) int { return cmp.Compare(a.GetId(), b.GetId()) })
+	p.schedules = append(p.schedules, s)
+	slices.SortFunc(p.schedules, func(a, b *baiv1.Schedule) int { return cmp.Compare(a.GetId(), b.GetId()) })
 }
 
 // A calendar is the part of a platform that keeps schedules.
-type calendar struct {
+type scheduleService struct {
 	baiv1.UnimplementedScheduleServiceServer
 
 	p *Platform
 }
 
-// scheduled makes the schedule that a submission asks for, if it asks for one:
+// submitSchedule makes the schedule that a submission asks for, if it asks for one:
 // every name has one, and every text a version.
-func (p *Platform) scheduled(req *baiv1.SubmitRunRequest, text string) (*baiv1.SubmitRunResponse, bool) {
+func (p *Platform) submitSchedule(req *baiv1.SubmitRunRequest, text string) (*baiv1.SubmitRunResponse, bool) {
 	d, _ := descriptors.Parse(req.GetDescriptorFile(), []byte(text))
 	if d == nil || !d.Info.Scheduled() || req.GetRerunOf() != "" {
 		return nil, false
 	}
-	i := slices.IndexFunc(p.calendar, func(s *baiv1.Schedule) bool {
+	i := slices.IndexFunc(p.schedules, func(s *baiv1.Schedule) bool {
 		return s.GetOwner() == req.GetOwner() && s.GetName() == req.GetName()
 	})
 	if i < 0 {
-		s := &baiv1.Schedule{Id: fmt.Sprintf("7zzz%022d", len(p.calendar)+1), Name: req.GetName(), Owner: req.GetOwner(), Namespace: cmp.Or(req.GetNamespace(), "default")}
-		p.calendar = append(p.calendar, s)
-		i = len(p.calendar) - 1
+		s := &baiv1.Schedule{Id: fmt.Sprintf("7zzz%022d", len(p.schedules)+1), Name: req.GetName(), Owner: req.GetOwner(), Namespace: cmp.Or(req.GetNamespace(), "default")}
+		p.schedules = append(p.schedules, s)
+		i = len(p.schedules) - 1
 	}
-	s := p.calendar[i]
+	s := p.schedules[i]
 	repeated := s.GetDescriptorToml() == text
 	if !repeated {
 		s.Version++
 	}
 	s.Scheduling, s.Timezone, s.Concurrency, s.Missed, s.MissedWindowSeconds = d.Info.Scheduling, d.Info.Timezone, d.Schedule.Concurrency, d.Schedule.Missed, int64(d.Schedule.MissedWindow/time.Second)
 	s.DescriptorToml, s.DescriptorFile, s.Description, s.Labels = text, req.GetDescriptorFile(), d.Info.Description, d.Info.Labels
-	p.plan(s)
+	p.setNextFirings(s)
 	return &baiv1.SubmitRunResponse{Result: &baiv1.SubmitRunResponse_ScheduleId{ScheduleId: s.GetId()}, Repeated: repeated}, true
 }
 
-// plan says when a schedule fires next.
-func (p *Platform) plan(s *baiv1.Schedule) {
+// setNextFirings says when a schedule fires next.
+func (p *Platform) setNextFirings(s *baiv1.Schedule) {
 	s.NextFirings = nil
 	times, err := cron.Parse(s.GetScheduling())
 	zone, unknown := time.LoadLocation(s.GetTimezone())
@@ -73,8 +73,8 @@ func (p *Platform) plan(s *baiv1.Schedule) {
 	}
 }
 
-func (c calendar) find(ref, owner string) (*baiv1.Schedule, error) {
-	for _, s := range c.p.calendar {
+func (c scheduleService) find(ref, owner string) (*baiv1.Schedule, error) {
+	for _, s := range c.p.schedules {
 		if s.GetId() == ref || s.GetName() == ref && s.GetOwner() == owner {
 			return s, nil
 		}
@@ -83,11 +83,11 @@ func (c calendar) find(ref, owner string) (*baiv1.Schedule, error) {
 }
 
 // ListSchedules returns pages of one, so that there are several.
-func (c calendar) ListSchedules(_ context.Context, req *baiv1.ListSchedulesRequest) (*baiv1.ListSchedulesResponse, error) {
+func (c scheduleService) ListSchedules(_ context.Context, req *baiv1.ListSchedulesRequest) (*baiv1.ListSchedulesResponse, error) {
 	c.p.mu.Lock()
 	defer c.p.mu.Unlock()
 	res := &baiv1.ListSchedulesResponse{}
-	for _, s := range c.p.calendar {
+	for _, s := range c.p.schedules {
 		switch {
 		case s.GetId() <= req.GetPageToken(), req.GetOwner() != "" && req.GetOwner() != s.GetOwner(), req.GetNamespace() != "" && req.GetNamespace() != s.GetNamespace():
 		case len(res.GetSchedules()) == 0:
@@ -103,7 +103,7 @@ func (c calendar) ListSchedules(_ context.Context, req *baiv1.ListSchedulesReque
 }
 
 // GetSchedule returns a schedule.
-func (c calendar) GetSchedule(_ context.Context, req *baiv1.GetScheduleRequest) (*baiv1.GetScheduleResponse, error) {
+func (c scheduleService) GetSchedule(_ context.Context, req *baiv1.GetScheduleRequest) (*baiv1.GetScheduleResponse, error) {
 	c.p.mu.Lock()
 	defer c.p.mu.Unlock()
 	s, err := c.find(req.GetSchedule(), req.GetOwner())
@@ -113,7 +113,7 @@ func (c calendar) GetSchedule(_ context.Context, req *baiv1.GetScheduleRequest) 
 	return &baiv1.GetScheduleResponse{Schedule: proto.CloneOf(s)}, nil
 }
 
-func (c calendar) pause(ref, owner, by string, paused bool) (*baiv1.Schedule, error) {
+func (c scheduleService) pause(ref, owner, by string, paused bool) (*baiv1.Schedule, error) {
 	c.p.mu.Lock()
 	defer c.p.mu.Unlock()
 	s, err := c.find(ref, owner)
@@ -121,24 +121,24 @@ func (c calendar) pause(ref, owner, by string, paused bool) (*baiv1.Schedule, er
 		return nil, err
 	}
 	s.Paused, s.PausedBy, s.UpdateTime = paused, by, timestamppb.New(c.p.now)
-	c.p.plan(s)
+	c.p.setNextFirings(s)
 	return proto.CloneOf(s), nil
 }
 
 // PauseSchedule pauses a schedule.
-func (c calendar) PauseSchedule(_ context.Context, req *baiv1.PauseScheduleRequest) (*baiv1.PauseScheduleResponse, error) {
+func (c scheduleService) PauseSchedule(_ context.Context, req *baiv1.PauseScheduleRequest) (*baiv1.PauseScheduleResponse, error) {
 	s, err := c.pause(req.GetSchedule(), req.GetOwner(), req.GetOwner(), true)
 	return &baiv1.PauseScheduleResponse{Schedule: s}, err
 }
 
 // ResumeSchedule resumes a schedule.
-func (c calendar) ResumeSchedule(_ context.Context, req *baiv1.ResumeScheduleRequest) (*baiv1.ResumeScheduleResponse, error) {
+func (c scheduleService) ResumeSchedule(_ context.Context, req *baiv1.ResumeScheduleRequest) (*baiv1.ResumeScheduleResponse, error) {
 	s, err := c.pause(req.GetSchedule(), req.GetOwner(), "", false)
 	return &baiv1.ResumeScheduleResponse{Schedule: s}, err
 }
 
 // TriggerSchedule makes a run, unless one goes on and the schedule forbids it.
-func (c calendar) TriggerSchedule(_ context.Context, req *baiv1.TriggerScheduleRequest) (*baiv1.TriggerScheduleResponse, error) {
+func (c scheduleService) TriggerSchedule(_ context.Context, req *baiv1.TriggerScheduleRequest) (*baiv1.TriggerScheduleResponse, error) {
 	c.p.mu.Lock()
 	defer c.p.mu.Unlock()
 	s, err := c.find(req.GetSchedule(), req.GetOwner())
@@ -155,19 +155,19 @@ func (c calendar) TriggerSchedule(_ context.Context, req *baiv1.TriggerScheduleR
 }
 
 // DeleteSchedule removes a schedule.
-func (c calendar) DeleteSchedule(_ context.Context, req *baiv1.DeleteScheduleRequest) (*baiv1.DeleteScheduleResponse, error) {
+func (c scheduleService) DeleteSchedule(_ context.Context, req *baiv1.DeleteScheduleRequest) (*baiv1.DeleteScheduleResponse, error) {
 	c.p.mu.Lock()
 	defer c.p.mu.Unlock()
 	s, err := c.find(req.GetSchedule(), req.GetOwner())
 	if err != nil {
 		return &baiv1.DeleteScheduleResponse{}, nil
 	}
-	c.p.calendar = slices.DeleteFunc(c.p.calendar, func(o *baiv1.Schedule) bool { return o == s })
+	c.p.schedules = slices.DeleteFunc(c.p.schedules, func(o *baiv1.Schedule) bool { return o == s })
 	return &baiv1.DeleteScheduleResponse{Existed: true}, nil
 }
 
 // BackfillSchedule says that the first of the times has its run, and makes none.
-func (c calendar) BackfillSchedule(_ context.Context, req *baiv1.BackfillScheduleRequest) (*baiv1.BackfillScheduleResponse, error) {
+func (c scheduleService) BackfillSchedule(_ context.Context, req *baiv1.BackfillScheduleRequest) (*baiv1.BackfillScheduleResponse, error) {
 	c.p.mu.Lock()
 	defer c.p.mu.Unlock()
 	s, err := c.find(req.GetSchedule(), req.GetOwner())

@@ -31,14 +31,14 @@ func (p *Platform) CutUploads(after ...int) {
 }
 
 // A wardrobe is the part of a platform that keeps code.
-type wardrobe struct {
+type scriptService struct {
 	baiv1.UnimplementedScriptServiceServer
 
 	p *Platform
 }
 
 // GetScript implements bai.v1.ScriptService.
-func (w wardrobe) GetScript(_ context.Context, req *baiv1.GetScriptRequest) (*baiv1.GetScriptResponse, error) {
+func (w scriptService) GetScript(_ context.Context, req *baiv1.GetScriptRequest) (*baiv1.GetScriptResponse, error) {
 	content, ok := w.p.Scripts()[req.GetSha256()]
 	if !ok {
 		return nil, status.Error(codes.NotFound, "code with sha256 "+req.GetSha256()+" does not exist")
@@ -47,7 +47,7 @@ func (w wardrobe) GetScript(_ context.Context, req *baiv1.GetScriptRequest) (*ba
 }
 
 // UploadScript implements bai.v1.ScriptService.
-func (w wardrobe) UploadScript(stream grpc.ClientStreamingServer[baiv1.UploadScriptRequest, baiv1.UploadScriptResponse]) error {
+func (w scriptService) UploadScript(stream grpc.ClientStreamingServer[baiv1.UploadScriptRequest, baiv1.UploadScriptResponse]) error {
 	cut := w.p.cut()
 	var first *baiv1.UploadScriptRequest
 	var content []byte

@@ -29,20 +29,20 @@ func (p *Platform) SubmitRun(_ context.Context, req *baiv1.SubmitRunRequest) (*b
 	p.submits = append(p.submits, req)
 	key := req.GetOwner() + "/" + req.GetIdempotencyKey()
 	if r := p.keys[key]; r != nil && req.GetIdempotencyKey() != "" {
-		if r.descriptor != asked(req) {
+		if r.descriptor != requestFingerprint(req) {
 			return nil, Status(codes.AlreadyExists, "the idempotency key was used for another descriptor",
 				&baiv1.RunFailure{RunId: r.run.GetId(), Reason: "KeyUsed"})
 		}
-		return submitted(r, true), nil
+		return submitResponse(r, true), nil
 	}
 	if r := p.find(req.GetName(), req.GetOwner()); r != nil && req.GetName() != "" {
 		return nil, Status(codes.AlreadyExists, "the name is taken", &baiv1.RunFailure{RunId: r.run.GetId(), Reason: "NameTaken"})
 	}
-	text, err := effective(req.GetDescriptorFile(), req.GetDescriptorToml(), req.GetOverrides())
+	text, err := applyOverrides(req.GetDescriptorFile(), req.GetDescriptorToml(), req.GetOverrides())
 	if err != nil {
 		return nil, err
 	}
-	if res, ok := p.scheduled(req, text); ok {
+	if res, ok := p.submitSchedule(req, text); ok {
 		return res, nil
 	}
 	run := &baiv1.Run{
@@ -60,16 +60,16 @@ func (p *Platform) SubmitRun(_ context.Context, req *baiv1.SubmitRunRequest) (*b
 		run.Lineage = &baiv1.Lineage{RerunOf: req.GetRerunOf()}
 	}
 	r := p.add(run)
-	r.descriptor = asked(req)
+	r.descriptor = requestFingerprint(req)
 	p.keys[key] = r
 	if f := p.onSubmit; f != nil {
 		p.work.Go(func() { f(r.run.GetId()) })
 	}
-	return submitted(r, false), nil
+	return submitResponse(r, false), nil
 }
 
-// asked is what of a submission a key stands for.
-func asked(req *baiv1.SubmitRunRequest) string {
+// requestFingerprint is what of a submission a key stands for.
+func requestFingerprint(req *baiv1.SubmitRunRequest) string {
 	parts := []string{string(req.GetDescriptorToml()), req.GetScriptSha256()}
 	for _, o := range req.GetOverrides() {
 		parts = append(parts, o.GetPath(), o.GetValue())
@@ -77,7 +77,7 @@ func asked(req *baiv1.SubmitRunRequest) string {
 	return strings.Join(parts, "\x00")
 }
 
-func submitted(r *record, repeated bool) *baiv1.SubmitRunResponse {
+func submitResponse(r *record, repeated bool) *baiv1.SubmitRunResponse {
 	return &baiv1.SubmitRunResponse{Result: &baiv1.SubmitRunResponse_RunId{RunId: r.run.GetId()}, Repeated: repeated}
 }
 
@@ -181,8 +181,8 @@ func (p *Platform) CancelRun(_ context.Context, req *baiv1.CancelRunRequest) (*b
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if r.run.GetPhase() < baiv1.Phase_PHASE_CANCELING {
-		p.happen(r, &baiv1.Change{Phase: baiv1.Phase_PHASE_CANCELING})
-		p.announce()
+		p.applyChange(r, &baiv1.Change{Phase: baiv1.Phase_PHASE_CANCELING})
+		p.notifyWaiters()
 	}
 	return &baiv1.CancelRunResponse{Run: proto.CloneOf(r.run)}, nil
 }
@@ -243,7 +243,7 @@ func (p *Platform) StreamLogs(req *baiv1.StreamLogsRequest, s grpc.ServerStreami
 		p.mu.Unlock()
 		for some := range slices.Chunk(lines, batch) {
 			next += len(some)
-			res := &baiv1.StreamLogsResponse{Lines: keep(some, req), Cursor: strconv.Itoa(next)}
+			res := &baiv1.StreamLogsResponse{Lines: filterLines(some, req), Cursor: strconv.Itoa(next)}
 			if err := s.Send(res); err != nil {
 				return err
 			}
@@ -273,17 +273,17 @@ func (p *Platform) firstLine(r *record, req *baiv1.StreamLogsRequest) (int, erro
 	return 0, nil
 }
 
-func keep(lines []*baiv1.LogLine, req *baiv1.StreamLogsRequest) []*baiv1.LogLine {
+func filterLines(lines []*baiv1.LogLine, req *baiv1.StreamLogsRequest) []*baiv1.LogLine {
 	return slices.DeleteFunc(slices.Clone(lines), func(l *baiv1.LogLine) bool {
 		return req.GetAttempt() != 0 && req.GetAttempt() != l.GetOrigin().GetAttempt() ||
 			req.GetContainer() != "" && req.GetContainer() != l.GetOrigin().GetContainer() ||
-			req.GetCursor() == "" && !within(l.GetTime(), req.GetSince(), nil) || !found(l.GetText(), req.GetSearch())
+			req.GetCursor() == "" && !within(l.GetTime(), req.GetSince(), nil) || !matchesSearch(l.GetText(), req.GetSearch())
 	})
 }
 
-// found reports whether a line has every word of a search, which is simpler here
+// matchesSearch reports whether a line has every word of a search, which is simpler here
 // than on a platform.
-func found(line, search string) bool {
+func matchesSearch(line, search string) bool {
 	words := strings.Fields(strings.ToLower(line))
 	return !slices.ContainsFunc(strings.Fields(strings.ToLower(search)), func(word string) bool { return !slices.Contains(words, word) })
 }
@@ -291,7 +291,7 @@ func found(line, search string) bool {
 // QueryMetrics sends the samples of a run, or of all that a filter names; the
 // cursor is the number of samples before.
 func (p *Platform) QueryMetrics(req *baiv1.QueryMetricsRequest, s grpc.ServerStreamingServer[baiv1.QueryMetricsResponse]) error {
-	records, err := p.measured(req)
+	records, err := p.selectedRuns(req)
 	if err != nil {
 		return err
 	}
@@ -307,7 +307,7 @@ func (p *Platform) QueryMetrics(req *baiv1.QueryMetricsRequest, s grpc.ServerStr
 			if from == len(some) {
 				continue
 			}
-			res := &baiv1.QueryMetricsResponse{Samples: wanted(some[from:], req), Cursor: strconv.Itoa(next), RunId: r.run.GetId()}
+			res := &baiv1.QueryMetricsResponse{Samples: filterSamples(some[from:], req), Cursor: strconv.Itoa(next), RunId: r.run.GetId()}
 			if err := s.Send(res); err != nil {
 				return err
 			}
@@ -316,8 +316,8 @@ func (p *Platform) QueryMetrics(req *baiv1.QueryMetricsRequest, s grpc.ServerStr
 	return nil
 }
 
-// measured are the runs whose samples are asked for.
-func (p *Platform) measured(req *baiv1.QueryMetricsRequest) ([]*record, error) {
+// selectedRuns are the runs whose samples are asked for.
+func (p *Platform) selectedRuns(req *baiv1.QueryMetricsRequest) ([]*record, error) {
 	if req.GetRun() != "" {
 		r, err := p.lookup(req.GetRun(), req.GetOwner())
 		return []*record{r}, err
@@ -333,7 +333,7 @@ func (p *Platform) measured(req *baiv1.QueryMetricsRequest) ([]*record, error) {
 	return all, nil
 }
 
-func wanted(samples []*baiv1.Sample, req *baiv1.QueryMetricsRequest) []*baiv1.Sample {
+func filterSamples(samples []*baiv1.Sample, req *baiv1.QueryMetricsRequest) []*baiv1.Sample {
 	return slices.DeleteFunc(slices.Clone(samples), func(s *baiv1.Sample) bool {
 		return len(req.GetMetrics()) > 0 && !slices.Contains(req.GetMetrics(), s.GetMetric()) || !within(s.GetTime(), req.GetSince(), req.GetUntil())
 	})

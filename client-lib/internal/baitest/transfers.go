@@ -14,9 +14,9 @@ import (
 // A Transferred file is one of a run that is exported or was imported.
 type Transferred struct{ Name, Content string }
 
-// Transfer says which files the run has when it is exported, and what is said of
+// SetExport says which files the run has when it is exported, and what is said of
 // them.
-func (p *Platform) Transfer(id string, about *baiv1.Export, files ...Transferred) {
+func (p *Platform) SetExport(id string, about *baiv1.Export, files ...Transferred) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	about.RunId = id
@@ -37,7 +37,7 @@ type transfer struct {
 }
 
 // A mover is the part of a platform that exports and imports runs.
-type mover struct {
+type transferService struct {
 	baiv1.UnimplementedTransferServiceServer
 
 	p *Platform
@@ -45,7 +45,7 @@ type mover struct {
 
 // ExportRun implements bai.v1.TransferService. A place is the name of a file
 // that was sent.
-func (m mover) ExportRun(req *baiv1.ExportRunRequest, stream grpc.ServerStreamingServer[baiv1.ExportRunResponse]) error {
+func (m transferService) ExportRun(req *baiv1.ExportRunRequest, stream grpc.ServerStreamingServer[baiv1.ExportRunResponse]) error {
 	r, err := m.p.lookup(req.GetRun(), req.GetOwner())
 	if err != nil {
 		return err
@@ -69,7 +69,7 @@ func (m mover) ExportRun(req *baiv1.ExportRunRequest, stream grpc.ServerStreamin
 }
 
 // ImportRun implements bai.v1.TransferService. It wants all that is no document.
-func (m mover) ImportRun(stream grpc.BidiStreamingServer[baiv1.ImportRunRequest, baiv1.ImportRunResponse]) error {
+func (m transferService) ImportRun(stream grpc.BidiStreamingServer[baiv1.ImportRunRequest, baiv1.ImportRunResponse]) error {
 	first, err := stream.Recv()
 	if err != nil {
 		return err

@@ -38,7 +38,7 @@ func (s Server) Install(ctx context.Context, objects []byte) (int, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.place(), &body)
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.importURL(), &body)
 	if err != nil {
 		return 0, fmt.Errorf("install dashboards: %w", err)
 	}
@@ -56,19 +56,19 @@ func (s Server) Install(ctx context.Context, objects []byte) (int, error) {
 		return 0, fmt.Errorf("install dashboards: %w", err)
 	}
 	defer func() { _ = resp.Body.Close() }()
-	return taken(resp)
+	return readImportResult(resp)
 }
 
-func (s Server) place() string {
-	place := strings.TrimSuffix(s.URL, "/")
+func (s Server) importURL() string {
+	base := strings.TrimSuffix(s.URL, "/")
 	if s.Space != "" {
-		place += "/s/" + url.PathEscape(s.Space)
+		base += "/s/" + url.PathEscape(s.Space)
 	}
-	return place + "/api/saved_objects/_import?overwrite=true"
+	return base + "/api/saved_objects/_import?overwrite=true"
 }
 
-// taken reads what Kibana says of an import.
-func taken(resp *http.Response) (int, error) {
+// readImportResult reads what Kibana says of an import.
+func readImportResult(resp *http.Response) (int, error) {
 	text, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
 	if err != nil {
 		return 0, fmt.Errorf("install dashboards: read the answer: %w", err)

@@ -63,31 +63,31 @@ func objects(t *testing.T, prefix string) []object {
 	return out
 }
 
-// kept are objects by type and ID.
-func kept(t *testing.T, all []object) map[string]object {
+// objectsByID are objects by type and ID.
+func objectsByID(t *testing.T, all []object) map[string]object {
 	t.Helper()
-	known := make(map[string]object)
+	byID := make(map[string]object)
 	for _, o := range all {
 		name := o.Type + " " + o.ID
-		if _, ok := known[name]; ok {
+		if _, ok := byID[name]; ok {
 			t.Errorf("there are two of %s", name)
 		}
 		if !strings.HasPrefix(o.ID, "lab-") {
 			t.Errorf("%s would collide with that of another platform", name)
 		}
-		known[name] = o
+		byID[name] = o
 	}
-	return known
+	return byID
 }
 
 func TestEveryReferenceLeadsToAnObjectThatIsThere(t *testing.T) {
-	known := kept(t, objects(t, "lab"))
+	byID := objectsByID(t, objects(t, "lab"))
 	used := make(map[string]bool)
-	for name, o := range known {
+	for name, o := range byID {
 		panels, _ := o.Attributes["panelsJSON"].(string)
 		for _, r := range o.References {
 			used[r.Type+" "+r.ID] = true
-			if _, ok := known[r.Type+" "+r.ID]; !ok {
+			if _, ok := byID[r.Type+" "+r.ID]; !ok {
 				t.Errorf("%s refers to %s %s, which is not there", name, r.Type, r.ID)
 			}
 			if panel, _, _ := strings.Cut(r.Name, ":"); panels != "" && !strings.Contains(panels, `"panelIndex":"`+panel+`"`) {
@@ -95,7 +95,7 @@ func TestEveryReferenceLeadsToAnObjectThatIsThere(t *testing.T) {
 			}
 		}
 	}
-	for name, o := range known {
+	for name, o := range byID {
 		if o.Type == "visualization" && !used[name] {
 			t.Errorf("%s is on no dashboard", name)
 		}
@@ -134,10 +134,10 @@ func TestDashboardsAreInstalledOrItIsSaidWhyNot(t *testing.T) {
 		"it leads elsewhere, as logins": {302, ``, 0, "302 Found"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var asked *http.Request
+			var request *http.Request
 			var body []byte
 			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				asked = r
+				request = r
 				body, _ = io.ReadAll(r.Body)
 				if tt.status == http.StatusFound {
 					w.Header().Set("Location", "/login")
@@ -150,8 +150,8 @@ func TestDashboardsAreInstalledOrItIsSaidWhyNot(t *testing.T) {
 			if n != tt.count || (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("%d, %v, want %d, %q", n, err, tt.count, tt.want)
 			}
-			if asked.URL.String() != "/s/lab/api/saved_objects/_import?overwrite=true" || asked.Header.Get("Kbn-Xsrf") == "" || asked.Header.Get("Authorization") != "ApiKey a2V5" || !bytes.Contains(body, []byte(`filename="benchmark-ai.ndjson"`)) {
-				t.Errorf("asked %s %v", asked.URL, asked.Header)
+			if request.URL.String() != "/s/lab/api/saved_objects/_import?overwrite=true" || request.Header.Get("Kbn-Xsrf") == "" || request.Header.Get("Authorization") != "ApiKey a2V5" || !bytes.Contains(body, []byte(`filename="benchmark-ai.ndjson"`)) {
+				t.Errorf("asked %s %v", request.URL, request.Header)
 			}
 		})
 	}

@@ -60,7 +60,7 @@ type reference struct {
 // Objects returns all saved objects for indices whose names begin with prefix, a
 // line of JSON each, as Kibana's import takes them.
 func Objects(prefix string) ([]byte, error) {
-	m := maker{prefix: prefix}
+	m := objectBuilder{prefix: prefix}
 	objects := append(m.views(), m.searches()...)
 	for _, d := range Dashboards() {
 		for _, p := range d.Panels {
@@ -91,13 +91,13 @@ func Objects(prefix string) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-type maker struct{ prefix string }
+type objectBuilder struct{ prefix string }
 
 // id returns that of an object.
-func (m maker) id(name string) string { return m.prefix + "-" + name }
+func (m objectBuilder) id(name string) string { return m.prefix + "-" + name }
 
 // view is the ID of the data view of an index.
-func (m maker) view(i Index) string {
+func (m objectBuilder) view(i Index) string {
 	name := string(i)
 	if n := len(name); name[n-1] == '*' {
 		name = name[:n-2]
@@ -105,7 +105,7 @@ func (m maker) view(i Index) string {
 	return m.id("view-" + name)
 }
 
-func (m maker) views() []object {
+func (m objectBuilder) views() []object {
 	var out []object
 	for _, v := range []struct {
 		index Index
@@ -118,7 +118,7 @@ func (m maker) views() []object {
 	return out
 }
 
-func (m maker) searches() []object {
+func (m objectBuilder) searches() []object {
 	return []object{
 		m.search("run-records", "Runs", Runs, []string{"run.id", "run.name", "run.task", "run.owner", "run.phase", "run.outcome", "run.class", "run.reason", "run.message", "run.duration"}, "desc"),
 		m.search("run-results", "What runs came to, and where they ran", Results, []string{"metric.name", "metric.unit", "n", "value.median", "value.low", "value.high", "complete", "machine.name", "machine.fingerprint", "run.version", "run.attempt", "labels"}, "desc"),
@@ -126,7 +126,7 @@ func (m maker) searches() []object {
 	}
 }
 
-func (m maker) search(id, title string, index Index, columns []string, order string) object {
+func (m objectBuilder) search(id, title string, index Index, columns []string, order string) object {
 	const ref = "kibanaSavedObjectMeta.searchSourceJSON.index"
 	return object{
 		Type: "search", ID: m.id(id), Version: "8.0.0",
@@ -147,7 +147,7 @@ func source(index string) tree {
 	return tree{"searchSourceJSON": text + "}"}
 }
 
-func (m maker) panel(p Panel) (object, error) {
+func (m objectBuilder) panel(p Panel) (object, error) {
 	spec, err := text(p.spec(m.prefix))
 	if err != nil {
 		return object{}, fmt.Errorf("panel %s: %w", p.ID, err)
@@ -165,7 +165,7 @@ const (
 	height = 15
 )
 
-func (m maker) dashboard(d Dashboard) (object, error) {
+func (m objectBuilder) dashboard(d Dashboard) (object, error) {
 	var panels []tree
 	var refs []reference
 	add := func(kind, id, title string, x, y, w int) {

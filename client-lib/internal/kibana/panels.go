@@ -56,24 +56,24 @@ func (p Panel) spec(prefix string) tree {
 
 // Parts of specifications.
 
-func quantity(field, title string) tree {
+func quantitative(field, title string) tree {
 	return tree{"field": field, "type": "quantitative", "title": title}
 }
 
-// measured is a value of a metric, whose axis need not begin at zero.
-func measured(field string) tree {
+// metricValue is a value of a metric, whose axis need not begin at zero.
+func metricValue(field string) tree {
 	return tree{"field": field, "type": "quantitative", "title": "value", "scale": tree{"zero": false}}
 }
 
 // system are the metrics that the platform itself takes of the machine.
 func system() []tree { return []tree{{"prefix": tree{"metric.name": "system."}}} }
 
-func name(field, title string) tree {
+func nominal(field, title string) tree {
 	return tree{"field": field, "type": "nominal", "title": title}
 }
 
-// moment is a time in milliseconds.
-func moment(field, title string) tree {
+// temporal is a time in milliseconds.
+func temporal(field, title string) tree {
 	return tree{"field": field, "type": "temporal", "title": title}
 }
 
@@ -123,10 +123,10 @@ func phases() Panel {
 			},
 			"mark": tree{"type": "point", "filled": true, "size": 60},
 			"encoding": tree{
-				"x":       moment("at", "time"),
+				"x":       temporal("at", "time"),
 				"y":       tree{"field": "phase", "type": "nominal", "title": "phase", "sort": []string{"submitted", "fetching", "queued", "launching", "pending", "running", "canceling", "finished"}},
-				"color":   name("run", "run"),
-				"tooltip": []tree{name("message", "what happened"), moment("at", "time")},
+				"color":   nominal("run", "run"),
+				"tooltip": []tree{nominal("message", "what happened"), temporal("at", "time")},
 			},
 		},
 	}
@@ -158,8 +158,8 @@ func environment() Panel {
 				"encoding": tree{
 					"x":       tree{"value": 4},
 					"y":       tree{"field": "what", "type": "nominal", "title": nil, "sort": []string{"machine", "version", "fingerprint"}},
-					"text":    name("is", ""),
-					"tooltip": name("is", ""),
+					"text":    nominal("is", ""),
+					"tooltip": nominal("is", ""),
 				},
 			},
 		},
@@ -187,7 +187,7 @@ func overTimeOf(id, title string) Panel {
 		Draw: small([]tree{
 			flatten("over.buckets", "at"), compute("time", "toDate(datum.at.key)"),
 			compute("mean", "datum.at.mean.value"), compute("low", "datum.at.low.value"), compute("high", "datum.at.high.value"),
-		}, moment("time", "time")),
+		}, temporal("time", "time")),
 	}
 }
 
@@ -202,7 +202,7 @@ func overSteps() Panel {
 		Draw: small([]tree{
 			flatten("over.buckets", "at"), compute("step", "datum.at.key"),
 			compute("mean", "datum.at.mean.value"), compute("low", "datum.at.low.value"), compute("high", "datum.at.high.value"),
-		}, quantity("step", "step")),
+		}, quantitative("step", "step")),
 	}
 }
 
@@ -216,8 +216,8 @@ func small(transform []tree, x tree) tree {
 		"spec": tree{
 			"width": 260, "height": 120,
 			"layer": []tree{
-				{"mark": tree{"type": "area", "opacity": 0.25}, "encoding": tree{"x": x, "y": measured("low"), "y2": tree{"field": "high"}}},
-				{"mark": tree{"type": "line", "point": true}, "encoding": tree{"x": x, "y": measured("mean")}},
+				{"mark": tree{"type": "area", "opacity": 0.25}, "encoding": tree{"x": x, "y": metricValue("low"), "y2": tree{"field": "high"}}},
+				{"mark": tree{"type": "line", "point": true}, "encoding": tree{"x": x, "y": metricValue("mean")}},
 			},
 		},
 	}
@@ -230,7 +230,7 @@ func byOutcome() Panel {
 		Draw: tree{
 			"transform": []tree{flatten("outcome.buckets", "o"), compute("outcome", "datum.o.key"), compute("runs", "datum.o.doc_count"), compute("time", "toDate(datum.key)")},
 			"mark":      "bar",
-			"encoding":  tree{"x": moment("time", "submitted"), "y": quantity("runs", "runs"), "color": outcomes()},
+			"encoding":  tree{"x": temporal("time", "submitted"), "y": quantitative("runs", "runs"), "color": outcomes()},
 		},
 	}
 }
@@ -243,7 +243,7 @@ func byReason() Panel {
 			"transform": []tree{flatten("class.buckets", "c"), compute("class", "datum.c.key"), compute("runs", "datum.c.doc_count")},
 			"mark":      "bar",
 			"encoding": tree{
-				"y": tree{"field": "key", "type": "nominal", "title": "reason", "sort": "-x"}, "x": quantity("runs", "runs"), "color": name("class", "whose fault"),
+				"y": tree{"field": "key", "type": "nominal", "title": "reason", "sort": "-x"}, "x": quantitative("runs", "runs"), "color": nominal("class", "whose fault"),
 			},
 		},
 	}
@@ -256,7 +256,7 @@ func byOwner() Panel {
 		Draw: tree{
 			"transform": []tree{flatten("outcome.buckets", "o"), compute("outcome", "datum.o.key"), compute("runs", "datum.o.doc_count")},
 			"mark":      "bar",
-			"encoding":  tree{"y": tree{"field": "key", "type": "nominal", "title": "who", "sort": "-x"}, "x": quantity("runs", "runs"), "color": outcomes()},
+			"encoding":  tree{"y": tree{"field": "key", "type": "nominal", "title": "who", "sort": "-x"}, "x": quantitative("runs", "runs"), "color": outcomes()},
 		},
 	}
 }
@@ -269,7 +269,7 @@ func now() Panel {
 			"mark": "bar",
 			"encoding": tree{
 				"y": tree{"field": "key", "type": "nominal", "title": "phase", "sort": []string{"submitted", "fetching", "queued", "launching", "pending", "running", "canceling"}},
-				"x": quantity("doc_count", "runs"),
+				"x": quantitative("doc_count", "runs"),
 			},
 		},
 	}
@@ -285,7 +285,7 @@ func durations() Panel {
 				{"fold": []string{"median", "p90"}, "as": []string{"which", "seconds"}},
 			},
 			"mark":     tree{"type": "line", "point": true},
-			"encoding": tree{"x": moment("time", "submitted"), "y": quantity("seconds", "seconds"), "color": name("which", "")},
+			"encoding": tree{"x": temporal("time", "submitted"), "y": quantitative("seconds", "seconds"), "color": nominal("which", "")},
 		},
 	}
 }
@@ -306,11 +306,11 @@ func history() Panel {
 			"resolve":   tree{"scale": tree{"y": "independent"}},
 			"spec": tree{
 				"width": 400, "height": 160,
-				"encoding": tree{"x": moment("time", "run")},
+				"encoding": tree{"x": temporal("time", "run")},
 				"layer": []tree{
-					{"mark": tree{"type": "rule", "opacity": 0.4}, "encoding": tree{"y": measured("p5"), "y2": tree{"field": "p95"}}},
-					{"mark": tree{"type": "bar", "width": 6, "opacity": 0.5}, "encoding": tree{"y": measured("p25"), "y2": tree{"field": "p75"}}},
-					{"mark": tree{"type": "line", "point": true}, "encoding": tree{"y": measured("median"), "tooltip": []tree{name("one", "run"), quantity("median", "median")}}},
+					{"mark": tree{"type": "rule", "opacity": 0.4}, "encoding": tree{"y": metricValue("p5"), "y2": tree{"field": "p95"}}},
+					{"mark": tree{"type": "bar", "width": 6, "opacity": 0.5}, "encoding": tree{"y": metricValue("p25"), "y2": tree{"field": "p75"}}},
+					{"mark": tree{"type": "line", "point": true}, "encoding": tree{"y": metricValue("median"), "tooltip": []tree{nominal("one", "run"), quantitative("median", "median")}}},
 				},
 			},
 		},
@@ -339,12 +339,12 @@ func historyBy(id, title, field, label string) Panel {
 			"spec": tree{
 				"width": 400, "height": 160,
 				"encoding": tree{
-					"x":     moment("time", "run"),
+					"x":     temporal("time", "run"),
 					"color": tree{"field": "by", "type": "nominal", "title": label, "legend": tree{"orient": "bottom", "direction": "vertical", "labelLimit": 800}},
 				},
 				"layer": []tree{
-					{"mark": tree{"type": "rule", "opacity": 0.6}, "encoding": tree{"y": measured("low"), "y2": tree{"field": "high"}}},
-					{"mark": tree{"type": "line", "point": true}, "encoding": tree{"y": measured("median"), "tooltip": []tree{name("one", "run"), name("by", label), quantity("median", "median")}}},
+					{"mark": tree{"type": "rule", "opacity": 0.6}, "encoding": tree{"y": metricValue("low"), "y2": tree{"field": "high"}}},
+					{"mark": tree{"type": "line", "point": true}, "encoding": tree{"y": metricValue("median"), "tooltip": []tree{nominal("one", "run"), nominal("by", label), quantitative("median", "median")}}},
 				},
 			},
 		},
@@ -386,9 +386,9 @@ func compare() Panel {
 				"width": 320, "height": tree{"step": 18},
 				"encoding": tree{"y": tree{"field": "one", "type": "nominal", "title": nil}, "color": tree{"field": "one", "type": "nominal", "legend": nil}},
 				"layer": []tree{
-					{"mark": tree{"type": "rule"}, "encoding": tree{"x": measured("p5"), "x2": tree{"field": "p95"}}},
-					{"mark": tree{"type": "bar", "height": 8}, "encoding": tree{"x": measured("p25"), "x2": tree{"field": "p75"}}},
-					{"mark": tree{"type": "tick", "thickness": 2, "color": "black"}, "encoding": tree{"x": measured("median")}},
+					{"mark": tree{"type": "rule"}, "encoding": tree{"x": metricValue("p5"), "x2": tree{"field": "p95"}}},
+					{"mark": tree{"type": "bar", "height": 8}, "encoding": tree{"x": metricValue("p25"), "x2": tree{"field": "p75"}}},
+					{"mark": tree{"type": "tick", "thickness": 2, "color": "black"}, "encoding": tree{"x": metricValue("median")}},
 				},
 			},
 		},

@@ -9,8 +9,8 @@ import (
 // key writes the steps rest, which the table at the steps above does not have.
 func (s *setter) key(table *syntax.Node, above, rest []Step) error {
 	first := len(above)
-	if w := table.Home.Within; w != nil {
-		first -= table.Home.Depth
+	if w := table.InsertPoint.Parent; w != nil {
+		first -= table.InsertPoint.Depth
 		table = w
 	}
 	name, v := s.chain(len(above))
@@ -21,12 +21,12 @@ func (s *setter) key(table *syntax.Node, above, rest []Step) error {
 	case table.Span != syntax.Span{}:
 		s.inline(table, v.in(name+" = ", ""))
 	case table == s.tree && len(rest) > 1 && !s.element(len(above)+1) && first == len(above):
-		s.headed(len(s.text), nil, rest)
-	case table.Home.Own == nil:
-		sections := table.Home.Sections
-		s.headed(s.lineEnd(sections[len(sections)-1].Span.To), above, rest)
+		s.addSection(len(s.text), nil, rest)
+	case table.InsertPoint.Header == nil:
+		sections := table.InsertPoint.Sections
+		s.addSection(s.lineEnd(sections[len(sections)-1].Span.To), above, rest)
 	default:
-		s.line(table.Home.Own, v.in(name+" = ", s.newline()))
+		s.line(table.InsertPoint.Header, v.in(name+" = ", s.newline()))
 	}
 	return nil
 }
@@ -49,13 +49,13 @@ func (s *setter) inline(table *syntax.Node, pair []piece) {
 func (s *setter) line(section *syntax.Section, line []piece) {
 	if section.Span.To == 0 { // before the first header, where there is no key
 		at := s.head()
-		s.t.splice(at, at, append([]piece{s.value.glue(s.broken(at))}, line...)...)
+		s.t.splice(at, at, append([]piece{s.value.glue(s.missingNewline(at))}, line...)...)
 		return
 	}
 	at := s.lineEnd(section.Span.To)
 	start := s.lineStart(section.Span.To)
 	indent := s.text[start : len(s.text)-len(bytes.TrimLeft(s.text[start:], " \t"))]
-	s.t.splice(at, at, append([]piece{s.value.glue(s.broken(at) + string(indent))}, line...)...)
+	s.t.splice(at, at, append([]piece{s.value.glue(s.missingNewline(at) + string(indent))}, line...)...)
 }
 
 // head is where the first key of a text goes: before the first header and the
@@ -76,9 +76,9 @@ func (s *setter) head() int {
 	return at
 }
 
-// headed writes a new section for the last table on the way of above and rest,
+// addSection writes a new section for the last table on the way of above and rest,
 // with the key in it.
-func (s *setter) headed(at int, above, rest []Step) {
+func (s *setter) addSection(at int, above, rest []Step) {
 	first := len(above)
 	last := first
 	for last+1 < len(s.path) && !s.element(last+1) {
@@ -97,7 +97,7 @@ func (s *setter) headed(at int, above, rest []Step) {
 
 // section writes a header and what belongs to it, with an empty line before it.
 func (s *setter) section(at int, header string, body []piece) {
-	glue := s.broken(at)
+	glue := s.missingNewline(at)
 	if before := s.text[:at]; len(before) > 0 && !bytes.HasSuffix(before, []byte("\n\n")) && !bytes.HasSuffix(before, []byte("\n\r\n")) {
 		glue += s.newline()
 	}
@@ -112,8 +112,8 @@ func (s *setter) newline() string {
 	return "\n"
 }
 
-// broken ends the line at the end of the text, where that is at and has no end.
-func (s *setter) broken(at int) string {
+// missingNewline ends the line at the end of the text, where that is at and has no end.
+func (s *setter) missingNewline(at int) string {
 	if at > 0 && s.text[at-1] != '\n' {
 		return s.newline()
 	}

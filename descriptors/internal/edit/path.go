@@ -38,7 +38,7 @@ func ReadPath(s string) ([]Step, error) {
 			return r.steps, nil
 		}
 		if r.rest()[0] != '.' {
-			return nil, r.wrong("write . between two keys")
+			return nil, r.pathError("write . between two keys")
 		}
 		r.at++
 	}
@@ -61,7 +61,7 @@ type pathReader struct {
 
 func (r *pathReader) rest() string { return r.in[r.at:] }
 
-func (r *pathReader) wrong(remedy string) error { return &PathError{r.at, remedy} }
+func (r *pathReader) pathError(remedy string) error { return &PathError{r.at, remedy} }
 
 func (r *pathReader) name() error {
 	rest := r.rest()
@@ -73,7 +73,7 @@ func (r *pathReader) name() error {
 		end = len(rest)
 	}
 	if end == 0 {
-		return r.wrong("write a key here, as in info.labels.team")
+		return r.pathError("write a key here, as in info.labels.team")
 	}
 	r.steps = append(r.steps, Step{Name: rest[:end]})
 	r.at += end
@@ -90,21 +90,21 @@ func (r *pathReader) quoted() error {
 		case rest[end] == rest[0]:
 			tree, broken := syntax.Parse([]byte("x = " + rest[:end+1]))
 			if len(broken) > 0 || len(tree.Entries) != 1 {
-				return r.wrong(broken[0].Message)
+				return r.pathError(broken[0].Message)
 			}
 			r.steps = append(r.steps, Step{Name: tree.Entries[0].Value.Text})
 			r.at += end + 1
 			return nil
 		}
 	}
-	return r.wrong("close the quotes")
+	return r.pathError("close the quotes")
 }
 
 func (r *pathReader) bracket() error {
 	number, _, found := strings.Cut(r.rest()[1:], "]")
 	step := Step{Name: number, Bracket: true}
 	if _, ok := step.number(); !found || !ok {
-		return r.wrong("write the number of an element, from 0, as in output.metrics[0].units")
+		return r.pathError("write the number of an element, from 0, as in output.metrics[0].units")
 	}
 	r.steps = append(r.steps, step)
 	r.at += len(number) + 2
@@ -118,17 +118,17 @@ var (
 	errNumber  = errors.New("is a list; its elements have numbers, from 0")
 )
 
-// A NowhereError says at which step a path leads nowhere.
-type NowhereError struct {
+// A PathNotFoundError says at which step a path leads nowhere.
+type PathNotFoundError struct {
 	Step int // the last one that leads somewhere
 	Err  error
 }
 
 // Error says why.
-func (e *NowhereError) Error() string { return e.Err.Error() }
+func (e *PathNotFoundError) Error() string { return e.Err.Error() }
 
 // Unwrap is why.
-func (e *NowhereError) Unwrap() error { return e.Err }
+func (e *PathNotFoundError) Unwrap() error { return e.Err }
 
 // follow goes along path as far as tree has it: to the node at, after done
 // steps.
@@ -137,7 +137,7 @@ func follow(tree *syntax.Node, path []Step) (at *syntax.Node, done int, err erro
 	for done < len(path) {
 		next, err := enter(at, path[done])
 		if err != nil {
-			return nil, 0, &NowhereError{done - 1, err}
+			return nil, 0, &PathNotFoundError{done - 1, err}
 		}
 		if next == nil {
 			return at, done, nil
@@ -164,15 +164,15 @@ func enter(at *syntax.Node, step Step) (*syntax.Node, error) {
 		case n < len(at.Items):
 			return at.Items[n], nil
 		case n > len(at.Items):
-			return nil, beyond(len(at.Items))
+			return nil, indexError(len(at.Items))
 		}
 		return nil, nil //nolint:nilnil // the next element may be added
 	}
 	return nil, errNoTable
 }
 
-// beyond says that a list of n elements has no such number.
-func beyond(n int) error {
+// indexError says that a list of n elements has no such number.
+func indexError(n int) error {
 	elements := "elements"
 	if n == 1 {
 		elements = "element"

@@ -6,11 +6,11 @@ import (
 	"github.com/benchmark-ai/bai/descriptors/internal/syntax"
 )
 
-var errElementStays = errors.New("is a list, and no element is taken out of it; write the list without it")
+var errRemoveElement = errors.New("is a list, and no element is taken out of it; write the list without it")
 
 // Remove takes the key at path out of the text, with its line and the comment on
 // it. A text without the key stays as it is. The text must be TOML. Errors are
-// *NowhereError; the text is then as before.
+// *PathNotFoundError; the text is then as before.
 func (t *Text) Remove(path []Step) error {
 	s := setter{t: t, path: path}
 	s.text, s.tree, _ = t.read()
@@ -23,11 +23,11 @@ func (t *Text) Remove(path []Step) error {
 	case err != nil:
 		return err
 	case parent.Kind == syntax.List:
-		return &NowhereError{done - 2, errElementStays}
+		return &PathNotFoundError{done - 2, errRemoveElement}
 	case at.Span == syntax.Span{}: // headers or dotted keys made it
 		s.remove(at)
 	default:
-		line := s.around(parent, at.Pair)
+		line := s.removalSpan(parent, at.Pair)
 		t.splice(line.From, line.To)
 	}
 	return nil

@@ -14,14 +14,14 @@ type Lists func(keys string) bool
 
 // Set puts said in place of what is at path, which lists tell how to read where
 // the text does not have it yet; what is missing on the way is added. The text
-// must be TOML. Errors are *NowhereError, and *BrokenError where the text would not
+// must be TOML. Errors are *PathNotFoundError, and *BrokenError where the text would not
 // be TOML with it; the text is then as before.
-func (t *Text) Set(path []Step, said string, origin int, lists Lists) error {
+func (t *Text) Set(path []Step, newValue string, origin int, lists Lists) error {
 	before := *t
-	s := setter{t: t, path: path, value: read(said, origin), lists: lists}
-	again, err := s.once()
+	s := setter{t: t, path: path, value: read(newValue, origin), lists: lists}
+	again, err := s.apply()
 	if again {
-		_, err = s.once()
+		_, err = s.apply()
 	}
 	if err == nil {
 		if _, _, broken := t.read(); len(broken) > 0 {
@@ -51,9 +51,9 @@ type setter struct {
 	tree *syntax.Node
 }
 
-// once puts the value in, or removes what is in its place and has to be called
+// apply puts the value in, or removes what is in its place and has to be called
 // again.
-func (s *setter) once() (again bool, err error) {
+func (s *setter) apply() (again bool, err error) {
 	s.text, s.tree, _ = s.t.read()
 	at, done, err := follow(s.tree, s.path)
 	switch {
@@ -81,9 +81,9 @@ var errElement = errors.New("has tables as its elements; write one as {key = val
 // refill gives an element of [[tables]] the keys of the value.
 func (s *setter) refill(element *syntax.Node) error {
 	if s.value.node.Kind != syntax.Table {
-		return &NowhereError{len(s.path) - 2, errElement}
+		return &PathNotFoundError{len(s.path) - 2, errElement}
 	}
-	sections := element.Home.Sections
+	sections := element.InsertPoint.Sections
 	for i, section := range slices.Backward(sections) {
 		from, to := section.Span.From, s.lineEnd(section.Span.To)
 		if i == 0 {
@@ -114,12 +114,12 @@ func (s *setter) lines(indent string) []piece {
 // remove takes a table, or a list of tables, out of the text.
 func (s *setter) remove(n *syntax.Node) {
 	var spans []syntax.Span
-	for _, section := range n.Home.Sections {
+	for _, section := range n.InsertPoint.Sections {
 		spans = append(spans, syntax.Span{From: section.Span.From, To: s.lineEnd(section.Span.To)})
 	}
-	if n.Home.Within != nil {
+	if n.InsertPoint.Parent != nil {
 		for _, pair := range pairs(n) {
-			spans = append(spans, s.around(n, pair))
+			spans = append(spans, s.removalSpan(n, pair))
 		}
 	}
 	slices.SortFunc(spans, func(a, b syntax.Span) int { return b.From - a.From })
@@ -128,11 +128,11 @@ func (s *setter) remove(n *syntax.Node) {
 	}
 }
 
-// around is a pair of the table n with its line or, in a table of one line, with
+// removalSpan is a pair of the table n with its line or, in a table of one line, with
 // its comma.
-func (s *setter) around(n *syntax.Node, pair syntax.Span) syntax.Span {
-	if n.Home.Within != nil { // dotted keys made it
-		n = n.Home.Within
+func (s *setter) removalSpan(n *syntax.Node, pair syntax.Span) syntax.Span {
+	if n.InsertPoint.Parent != nil { // dotted keys made it
+		n = n.InsertPoint.Parent
 	}
 	if (n.Span == syntax.Span{}) {
 		return syntax.Span{From: s.lineStart(pair.From), To: s.lineEnd(pair.To)}
@@ -156,7 +156,7 @@ func (s *setter) blanks(at int) int {
 func (s *setter) add(at *syntax.Node, done int) error {
 	for i := done + 1; i < len(s.path); i++ {
 		if n, _ := s.path[i].number(); n > 0 && s.element(i) {
-			return &NowhereError{i - 1, beyond(0)}
+			return &PathNotFoundError{i - 1, indexError(0)}
 		}
 	}
 	switch {
@@ -189,9 +189,9 @@ func (s *setter) extend(list *syntax.Node, done int) error {
 	case s.value.node.Kind == syntax.Table:
 		body = s.lines("")
 	default:
-		return &NowhereError{done - 1, errElement}
+		return &PathNotFoundError{done - 1, errElement}
 	}
-	sections := list.Home.Sections
+	sections := list.InsertPoint.Sections
 	s.section(s.lineEnd(sections[len(sections)-1].Span.To), "[["+s.names(s.path[:done])+"]]", body)
 	return nil
 }

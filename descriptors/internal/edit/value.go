@@ -18,23 +18,23 @@ const before = "x = "
 
 // read is said where it is a value of TOML, else the string that has it as its
 // text.
-func read(said string, origin int) value {
-	trimmed := strings.Trim(said, " \t")
+func read(raw string, origin int) value {
+	trimmed := strings.Trim(raw, " \t")
 	if node, ok := parse(trimmed); ok {
-		skipped := strings.Index(said, trimmed)
+		skipped := strings.Index(raw, trimmed)
 		return value{
 			text: []piece{{[]byte(trimmed), origin, skipped}}, node: node,
 			source: []byte(before + trimmed), origin: origin,
 		}
 	}
-	text := syntax.Quote(said)
+	text := syntax.Quote(raw)
 	node, _ := parse(text) // Quote makes strings of TOML
 	v := value{node: node, source: []byte(before + text), origin: origin}
-	if text[1:len(text)-1] != said {
+	if text[1:len(text)-1] != raw {
 		v.text = []piece{v.glue(text)}
 		return v
 	}
-	v.text = []piece{v.glue(text[:1]), {[]byte(said), origin, 0}, v.glue(text[:1])}
+	v.text = []piece{v.glue(text[:1]), {[]byte(raw), origin, 0}, v.glue(text[:1])}
 	return v
 }
 
@@ -73,7 +73,7 @@ func pairs(table *syntax.Node) []syntax.Span {
 		switch {
 		case e.Value.Pair != syntax.Span{}:
 			all = append(all, e.Value.Pair)
-		case e.Value.Home.Within != nil:
+		case e.Value.InsertPoint.Parent != nil:
 			all = append(all, pairs(e.Value)...)
 		}
 	}

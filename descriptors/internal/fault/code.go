@@ -5,14 +5,14 @@ package fault
 // The codes. A code keeps its meaning for ever; a new fault gets a new one.
 const (
 	// The file.
-	Syntax   = "BAI0001"
-	Twice    = "BAI0002"
-	Empty    = "BAI0003"
-	TooLarge = "BAI0004"
-	Binary   = "BAI0005"
-	NotUTF8  = "BAI0006"
-	TooDeep  = "BAI0007"
-	Override = "BAI0008"
+	Syntax    = "BAI0001"
+	Duplicate = "BAI0002"
+	Empty     = "BAI0003"
+	TooLarge  = "BAI0004"
+	Binary    = "BAI0005"
+	NotUTF8   = "BAI0006"
+	TooDeep   = "BAI0007"
+	Override  = "BAI0008"
 
 	// Keys and values of any table.
 	UnknownKey = "BAI0010"
@@ -32,7 +32,7 @@ const (
 	BadSchedule   = "BAI0024"
 	NeverFires    = "BAI0025"
 	TimeZone      = "BAI0026"
-	Moment        = "BAI0027"
+	BadTimestamp  = "BAI0027"
 	NoTime        = "BAI0028"
 	NoEngine      = "BAI0029"
 
@@ -47,11 +47,11 @@ const (
 	UnknownZone   = "BAI0037"
 
 	// [env].
-	BadImage    = "BAI0040"
-	BadVariable = "BAI0041"
-	BadSecret   = "BAI0042"
-	BadName     = "BAI0043"
-	VarTwice    = "BAI0044"
+	BadImage          = "BAI0040"
+	BadVariable       = "BAI0041"
+	BadSecret         = "BAI0042"
+	BadName           = "BAI0043"
+	DuplicateVariable = "BAI0044"
 
 	// Objects of the cluster that a descriptor names.
 	PlatformObject = "BAI0045"
@@ -102,5 +102,5 @@ const (
 	NoShell       = "BAI0106"
 	OneCommand    = "BAI0107"
 	SecretInURL   = "BAI0108"
-	Mended        = "BAI0109"
+	LegacyValue   = "BAI0109"
 )

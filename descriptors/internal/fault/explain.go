@@ -29,7 +29,7 @@ func file() []Explanation {
 			"[ml]\nbenchmark_code = \"python train.py\"",
 		},
 		{
-			Twice, "defined twice",
+			Duplicate, "defined twice",
 			"A key or a table may be there once only. Lists of tables are written with two brackets.",
 			"[ml]\nargs = \"a\"\nargs = \"b\"",
 			"[ml]\nargs = \"a b\"",
@@ -167,7 +167,7 @@ func info() []Explanation {
 			"[info]\ndescription = \"x\"\nscheduling = \"@daily\"\ntimezone = \"Europe/Berlin\"",
 		},
 		{
-			Moment, "not a time",
+			BadTimestamp, "not a time",
 			"A time is a date, of which it is the beginning, or a date and a time of day with a T between them. Without a zone at its end it is a time of info.timezone.",
 			"[info]\ndescription = \"x\"\nscheduling = \"@daily\"\n[schedule]\nstart = \"1st of May\"",
 			"[info]\ndescription = \"x\"\nscheduling = \"@daily\"\n[schedule]\nstart = \"2026-05-01\"",
@@ -267,7 +267,7 @@ func env() []Explanation {
 			"[env]\ndocker_image = \"alpine:3\"\nimage_pull_secret = \"my-secret\"",
 		},
 		{
-			VarTwice, "a variable with two values",
+			DuplicateVariable, "a variable with two values",
 			"The same variable is in vars and in secrets.",
 			"[env]\ndocker_image = \"alpine:3\"\nvars = { TOKEN = \"x\" }\nsecrets = { TOKEN = \"registry/token\" }",
 			"[env]\ndocker_image = \"alpine:3\"\nsecrets = { TOKEN = \"registry/token\" }",
@@ -522,7 +522,7 @@ func warnings() []Explanation {
 			"[ml]\nbenchmark_code = \"\"\"\n#!/bin/sh -e\nmake\n./bench\n\"\"\"",
 		},
 		{
-			Mended, "what only version 0.1 took",
+			LegacyValue, "what only version 0.1 took",
 			"Files of version 0.1, which the system that this one replaces reads, may have blanks in info.task_name and paths that begin with ~/. The blanks become hyphens, and ~ becomes /root.",
 			"spec_version = \"0.1.0\"\n[info]\ndescription = \"x\"\ntask_name = \"my task\"",
 			"spec_version = \"0.1.0\"\n[info]\ndescription = \"x\"\ntask_name = \"my-task\"",

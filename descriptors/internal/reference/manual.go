@@ -100,7 +100,7 @@ func (m *manual) example(key descriptors.Key) string {
 		return ""
 	}
 	if at := first(m.examples, key.Path); at != nil {
-		return at.Said()
+		return at.TOML()
 	}
 	return ""
 }

@@ -194,7 +194,7 @@ func beyond(f descriptors.Fault) bool {
 
 func TestTheSchemaRefusesEveryBadFileWithAFaultThatASchemaCanTell(t *testing.T) {
 	schema := compiled(t)
-	told := map[string]bool{}
+	reported := map[string]bool{}
 	for name, text := range bad(t) {
 		if why := agree(schema, text); why != "" {
 			t.Errorf("%s: %s", name, why)
@@ -202,11 +202,11 @@ func TestTheSchemaRefusesEveryBadFileWithAFaultThatASchemaCanTell(t *testing.T) 
 		why, _ := refused(schema, text)
 		_, faults := descriptors.Parse(name, text)
 		for _, f := range faults {
-			told[f.Code] = told[f.Code] || why != ""
+			reported[f.Code] = reported[f.Code] || why != ""
 		}
 	}
 	for _, code := range expressible() {
-		if !told[code] {
+		if !reported[code] {
 			t.Errorf("no file has %s", code)
 		}
 	}

@@ -47,7 +47,7 @@ func Schema() ([]byte, error) {
 			tables[parent]["required"] = append(required, name)
 		}
 	}
-	for path, rules := range between() {
+	for path, rules := range tableRules() {
 		tables[path]["allOf"] = rules
 	}
 	var out bytes.Buffer
@@ -95,10 +95,10 @@ func property(key descriptors.Key) schema {
 	return p
 }
 
-// between are the rules between the keys of a table.
-func between() map[string][]schema {
+// tableRules are the rules between the keys of a table.
+func tableRules() map[string][]schema {
 	machine := schema{"anyOf": needs("instance_type", "gpus", "cpus", "memory", "node_selector")}
-	kept := []schema{{"anyOf": needs("metrics", "artifacts", "system", "prometheus", "otlp")}}
+	outputRules := []schema{{"anyOf": needs("metrics", "artifacts", "system", "prometheus", "otlp")}}
 	block := []schema{when(one("parser", "blocks"), need("block"))}
 	return map[string][]schema{
 		"":                              {when(with("hardware", one("strategy", "inference", "client_server")), need("server"))},
@@ -107,8 +107,8 @@ func between() map[string][]schema {
 		"hardware.tolerations[]":        toleration(),
 		"server.hardware.tolerations[]": toleration(),
 		"ml":                            {when(with("framework_version", schema{"minLength": 1}), with("framework", schema{"minLength": 1}))},
-		"output":                        kept,
-		"server.output":                 kept,
+		"output":                        outputRules,
+		"server.output":                 outputRules,
 		"output.metrics[]":              block,
 		"server.output.metrics[]":       block,
 	}

@@ -6,16 +6,16 @@ import (
 	"strings"
 )
 
-// saying is what we say where the parser begins its message so.
-type saying struct {
+// messageRule is what we say where the parser begins its message so.
+type messageRule struct {
 	begin, message, remedy string
 }
 
-// sayings are looked through in order. What is empty is left as the parser says
+// messageRules are looked through in order. What is empty is left as the parser says
 // it.
-func sayings() []saying {
+func messageRules() []messageRule {
 	const quotes = "close the quotes on the line, or use three of them around a text of several lines"
-	return []saying{
+	return []messageRule{
 		{"unexpected character", "this is no value", "put text into quotes"},
 		{"expected keyword", "this is no value", "put text into quotes; true and false are lower case"},
 		{"expected value, not end", "the value is missing", "write key = value"},
@@ -40,7 +40,7 @@ func sayings() []saying {
 // somebody who writes a file and not a parser.
 func translate(message string, text []byte) (string, string) {
 	word := firstWord(text)
-	for _, s := range sayings() {
+	for _, s := range messageRules() {
 		if !strings.HasPrefix(message, s.begin) {
 			continue
 		}

@@ -81,7 +81,7 @@ func (r *reader) expression(e *unstable.Node, base int) int {
 	switch {
 	case len(keys) > maxParts:
 		r.tree.fault(keys[0].at, TooDeep, fmt.Sprintf("a key of %d parts", len(keys)), "")
-		r.tree.current = detached(keys[0].at)
+		r.tree.current = newDetachedTable(keys[0].at)
 	case e.Kind == unstable.Table:
 		r.tree.begin(keys)
 		r.tree.open(keys)
@@ -168,7 +168,7 @@ func (r *reader) next(offset int) int {
 		case ' ', '\t', '\r', '\n', ',':
 			offset++
 		case '#':
-			offset = r.after(offset)
+			offset = r.nextLine(offset)
 		default:
 			return offset
 		}
@@ -233,8 +233,8 @@ func (r *reader) line(offset int) int {
 	return sort.SearchInts(r.lines, offset+1) - 1
 }
 
-// after is the offset of the line after that of offset.
-func (r *reader) after(offset int) int {
+// nextLine is the offset of the line after that of offset.
+func (r *reader) nextLine(offset int) int {
 	if next := r.line(offset) + 1; next < len(r.lines) {
 		return r.lines[next]
 	}
@@ -246,14 +246,14 @@ func (r *reader) after(offset int) int {
 func (r *reader) start(end, from int) int {
 	at := from
 	if end > from {
-		at = r.after(end)
+		at = r.nextLine(end)
 	}
 	for at < len(r.text) {
-		rest := bytes.TrimLeft(r.text[at:r.after(at)], " \t")
+		rest := bytes.TrimLeft(r.text[at:r.nextLine(at)], " \t")
 		if len(bytes.TrimRight(rest, "\r\n")) > 0 && rest[0] != '#' {
-			return r.after(at) - len(rest)
+			return r.nextLine(at) - len(rest)
 		}
-		at = r.after(at)
+		at = r.nextLine(at)
 	}
 	return at
 }
@@ -261,28 +261,28 @@ func (r *reader) start(end, from int) int {
 // recover reports err in the expression that begins at start, and gives the
 // offset of the next line that looks like a beginning.
 func (r *reader) recover(err error, start int) int {
-	at := r.place(err)
+	at := r.errorOffset(err)
 	start = min(start, r.lines[r.line(at)]) // later only where a comment is what is wrong
-	next := r.after(at)
+	next := r.nextLine(at)
 	text, remedy := translate(err.Error(), r.text[at:])
-	if later := r.line(at) - r.line(start); later > 0 && (r.begins(r.lines[r.line(at)]) || next == len(r.text)) {
+	if later := r.line(at) - r.line(start); later > 0 && (r.startsEntry(r.lines[r.line(at)]) || next == len(r.text)) {
 		text, remedy = unclosed(r.line(at) + 1)
-		at, next = start, r.after(start)
+		at, next = start, r.nextLine(start)
 	}
 	r.tree.fault(r.position(at), Malformed, text, remedy)
 	if r.text[start] == '[' {
 		r.tree.root.Damage()
-		r.tree.current = detached(r.position(start))
+		r.tree.current = newDetachedTable(r.position(start))
 	}
 	r.tree.current.Damaged = true
-	for next < len(r.text) && !r.begins(next) {
-		next = r.after(next)
+	for next < len(r.text) && !r.startsEntry(next) {
+		next = r.nextLine(next)
 	}
 	return next
 }
 
-// place is the offset of err.
-func (r *reader) place(err error) int {
+// errorOffset is the offset of err.
+func (r *reader) errorOffset(err error) int {
 	at := len(r.text)
 	if e, ok := errors.AsType[*unstable.ParserError](err); ok {
 		at = cap(r.text) - cap(e.Highlight)
@@ -294,18 +294,18 @@ func (r *reader) place(err error) int {
 	return at
 }
 
-// begins reports whether a table or a key begins on the line at offset.
-func (r *reader) begins(offset int) bool {
-	line := bytes.TrimSpace(r.text[offset:r.after(offset)])
+// startsEntry reports whether a table or a key begins on the line at offset.
+func (r *reader) startsEntry(offset int) bool {
+	line := bytes.TrimSpace(r.text[offset:r.nextLine(offset)])
 	if len(line) > 0 && line[0] == '[' {
-		return bytes.HasSuffix(uncommented(line), []byte("]")) && !bytes.ContainsAny(line, "{,")
+		return bytes.HasSuffix(stripComment(line), []byte("]")) && !bytes.ContainsAny(line, "{,")
 	}
 	key, _, found := bytes.Cut(line, []byte("="))
 	return found && isKey(bytes.TrimSpace(key))
 }
 
-// uncommented is a header without what follows it.
-func uncommented(line []byte) []byte {
+// stripComment is a header without what follows it.
+func stripComment(line []byte) []byte {
 	line, _, _ = bytes.Cut(line, []byte("#"))
 	return bytes.TrimSpace(line)
 }

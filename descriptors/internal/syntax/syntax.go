@@ -24,10 +24,10 @@ type Section struct {
 
 // A Home says where in a text more can be written to a table, or to a list of
 // tables. It is empty for values that are in one place.
-type Home struct {
+type InsertPoint struct {
 	Sections []*Section // in whose headers it is
-	Own      *Section   // of a table that has a header
-	Within   *Node      // of a table made by dotted keys: the table that they are in
+	Header   *Section   // of a table that has a header
+	Parent   *Node      // of a table made by dotted keys: the table that they are in
 	Depth    int        // and the number of the parts of these keys that name it
 }
 
@@ -77,9 +77,9 @@ type Node struct {
 
 	// Span is where the value is in the text. It is empty for what headers and
 	// dotted keys make; Pair is then empty too.
-	Span Span
-	Pair Span // of the value of a key: the key and the value
-	Home Home
+	Span        Span
+	Pair        Span // of the value of a key: the key and the value
+	InsertPoint InsertPoint
 
 	source string // of a String: what the file says, with quotes
 	header bool   // a List or Table made by [header] or [[header]]

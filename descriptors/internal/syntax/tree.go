@@ -29,7 +29,7 @@ type Code int
 // The ways in which a file is not TOML.
 const (
 	Malformed Code = iota // the grammar
-	Twice                 // a key or a table that there is already
+	Duplicate             // a key or a table that there is already
 	TooDeep               // nested without end
 )
 
@@ -52,7 +52,7 @@ type tree struct {
 
 func newTree() *tree {
 	section := &Section{}
-	root := &Node{Kind: Table, At: Position{1, 1}, origin: opened, Home: Home{Own: section}}
+	root := &Node{Kind: Table, At: Position{1, 1}, origin: opened, InsertPoint: InsertPoint{Header: section}}
 	return &tree{root: root, current: root, section: section}
 }
 
@@ -63,12 +63,12 @@ func (t *tree) begin(keys []part) {
 }
 
 // visit notes that the current section says something of n.
-func (t *tree) visit(n *Node) { n.Home.Sections = append(n.Home.Sections, t.section) }
+func (t *tree) visit(n *Node) { n.InsertPoint.Sections = append(n.InsertPoint.Sections, t.section) }
 
-// own notes that the current section is that of the table n.
-func (t *tree) own(n *Node) {
+// setHeader notes that the current section is that of the table n.
+func (t *tree) setHeader(n *Node) {
 	t.visit(n)
-	n.Home.Own = t.section
+	n.InsertPoint.Header = t.section
 }
 
 func (t *tree) fault(at Position, code Code, message, remedy string) {
@@ -88,21 +88,21 @@ func (t *tree) open(keys []part) {
 	case old == nil:
 		t.current = &Node{Kind: Table, At: last.at, header: true, origin: opened}
 		parent.add(Entry{last.name, last.at, t.current})
-		t.own(t.current)
+		t.setHeader(t.current)
 	case old.Kind == Table && old.origin == implied:
 		old.origin, old.At = opened, last.at
 		t.current = old
-		t.own(old)
+		t.setHeader(old)
 	case old.Kind == Table && old.origin != inline:
-		t.twice(last, old)
+		t.duplicate(last, old)
 		t.current = old
 	case old.Kind == List && old.header:
-		t.fault(last.at, Twice, fmt.Sprintf("%q is a list of tables, begun on line %d", last.name, old.At.Line),
-			fmt.Sprintf("write [[%s]]", spell(keys)))
-		t.current = detached(last.at)
+		t.fault(last.at, Duplicate, fmt.Sprintf("%q is a list of tables, begun on line %d", last.name, old.At.Line),
+			fmt.Sprintf("write [[%s]]", dottedName(keys)))
+		t.current = newDetachedTable(last.at)
 	default:
-		t.twice(last, old)
-		t.current = detached(last.at)
+		t.duplicate(last, old)
+		t.current = newDetachedTable(last.at)
 	}
 }
 
@@ -113,19 +113,19 @@ func (t *tree) extend(keys []part) {
 	if !ok {
 		return
 	}
-	t.current = detached(last.at)
+	t.current = newDetachedTable(last.at)
 	list := parent.Get(last.name)
 	switch {
 	case list == nil:
 		list = &Node{Kind: List, At: last.at, header: true}
 		parent.add(Entry{last.name, last.at, list})
 	case list.Kind != List || !list.header:
-		t.twice(last, list)
+		t.duplicate(last, list)
 		return
 	}
 	list.Items = append(list.Items, t.current)
 	t.visit(list)
-	t.own(t.current)
+	t.setHeader(t.current)
 }
 
 // parent is the table that holds the last of keys.
@@ -142,8 +142,8 @@ func (t *tree) parent(keys []part) (*Node, bool) {
 			next = next.Items[len(next.Items)-1]
 		}
 		if next.Kind != Table || next.origin == inline {
-			t.twice(key, next)
-			t.current = detached(key.at)
+			t.duplicate(key, next)
+			t.current = newDetachedTable(key.at)
 			return nil, false
 		}
 		t.visit(next)
@@ -158,33 +158,33 @@ func (t *tree) set(table *Node, keys []part, value *Node) {
 	for i, key := range keys[:len(keys)-1] {
 		next := table.Get(key.name)
 		if next == nil {
-			next = &Node{Kind: Table, At: key.at, origin: dotted, Home: Home{Within: within, Depth: i + 1}}
+			next = &Node{Kind: Table, At: key.at, origin: dotted, InsertPoint: InsertPoint{Parent: within, Depth: i + 1}}
 			table.add(Entry{key.name, key.at, next})
 		}
 		if next.Kind != Table || next.origin != dotted {
-			t.twice(key, next)
+			t.duplicate(key, next)
 			return
 		}
 		table = next
 	}
 	if old := table.Get(last.name); old != nil {
-		t.twice(last, old)
+		t.duplicate(last, old)
 		return
 	}
 	table.add(Entry{last.name, last.at, value})
 }
 
-func (t *tree) twice(key part, old *Node) {
-	t.fault(key.at, Twice, fmt.Sprintf("%q is defined already, on line %d", key.name, old.At.Line),
+func (t *tree) duplicate(key part, old *Node) {
+	t.fault(key.at, Duplicate, fmt.Sprintf("%q is defined already, on line %d", key.name, old.At.Line),
 		"keep one of the two")
 }
 
-// detached is a table that belongs to nothing yet.
-func detached(at Position) *Node {
+// newDetachedTable is a table that belongs to nothing yet.
+func newDetachedTable(at Position) *Node {
 	return &Node{Kind: Table, At: at, header: true, origin: opened}
 }
 
-func spell(keys []part) string {
+func dottedName(keys []part) string {
 	names := make([]string, len(keys))
 	for i, key := range keys {
 		names[i] = key.name

@@ -23,8 +23,8 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/kafka"
 	"github.com/benchmark-ai/bai/services/internal/pod"
-	"github.com/benchmark-ai/bai/services/internal/pod/await"
 	"github.com/benchmark-ai/bai/services/internal/pod/sockets/dial"
+	"github.com/benchmark-ai/bai/services/internal/pod/waitready"
 	"github.com/benchmark-ai/bai/services/internal/run"
 	"github.com/benchmark-ai/bai/services/metrics-pusher/collect"
 	"github.com/benchmark-ai/bai/services/puller"
@@ -45,24 +45,24 @@ func main() {
 func ship(ctx context.Context, args []string) (int, error) {
 	switch {
 	case len(args) == 1 && args[0] == "collect":
-		return 0, collected(ctx)
+		return 0, runCollect(ctx)
 	case len(args) == 1 && args[0] == "pull":
-		return pulled(ctx)
+		return runPull(ctx)
 	case len(args) > 1 && args[0] == "await":
-		return 0, awaited(ctx, args[1:])
+		return 0, runAwait(ctx, args[1:])
 	}
 	return 0, errors.New("usage: bai-pod collect, bai-pod pull, or bai-pod await [OPTION…] URL…")
 }
 
-// collected ships what the benchmark writes until it has ended and all is
+// runCollect ships what the benchmark writes until it has ended and all is
 // shipped.
-func collected(ctx context.Context) error {
+func runCollect(ctx context.Context) error {
 	if os.Getenv("GOGC") == "" { // its heap is small: collected rarely, but never beyond what a sidecar may have
 		debug.SetGCPercent(400)
 		debug.SetMemoryLimit(44 << 20)
 	}
-	s := collect.Settings{Dir: os.Getenv(pod.EnvDir), Own: os.Getenv(pod.EnvStateDir), Pod: os.Getenv(pod.EnvPodUID), Node: os.Getenv(pod.EnvNode)}
-	if err := told(pod.CollectFile, &s.Collect); err != nil {
+	s := collect.Settings{Dir: os.Getenv(pod.EnvDir), StateDir: os.Getenv(pod.EnvStateDir), Pod: os.Getenv(pod.EnvPodUID), Node: os.Getenv(pod.EnvNode)}
+	if err := readSecretFile(pod.CollectFile, &s.Collect); err != nil {
 		return err
 	}
 	var err error
@@ -74,7 +74,7 @@ func collected(ctx context.Context) error {
 			return fmt.Errorf("%s: %w", pod.EnvSockets, err)
 		}
 	}
-	bus, log, err := bus(s.Brokers, s.Access, s.Token, "collect")
+	bus, log, err := openBus(s.Brokers, s.Access, s.Token, "collect")
 	if err != nil {
 		return err
 	}
@@ -99,17 +99,17 @@ func podIndex() (int, error) {
 	return index, nil
 }
 
-// awaited waits until others are ready.
-func awaited(ctx context.Context, args []string) error {
-	s, err := await.Parse(args)
+// runAwait waits until others are ready.
+func runAwait(ctx context.Context, args []string) error {
+	s, err := waitready.Parse(args)
 	if err != nil {
 		return err
 	}
-	return await.Run(ctx, s)
+	return waitready.Run(ctx, s)
 }
 
-// pulled brings the data, and returns the exit code that says how that ended.
-func pulled(ctx context.Context) (int, error) {
+// runPull brings the data, and returns the exit code that says how that ended.
+func runPull(ctx context.Context) (int, error) {
 	cfg, err := puller.Read(os.Getenv(pod.EnvSecretDir))
 	if err == nil {
 		cfg.Linked = os.Getenv(pod.EnvDir) == "" // the benchmark sees mounts
@@ -121,28 +121,28 @@ func pulled(ctx context.Context) (int, error) {
 	if err != nil {
 		_, _ = fmt.Fprintln(os.Stderr, "bai-pod: pull:", err) // the last words say it too
 	}
-	return puller.End(os.Getenv(pod.EnvMessage), err), nil
+	return puller.WriteTermination(os.Getenv(pod.EnvMessage), err), nil
 }
 
 func pull(ctx context.Context, cfg pod.Pull) error {
-	var say func(event.Status)
+	var publish func(event.Status)
 	if len(cfg.Brokers) > 0 {
-		bus, _, err := bus(cfg.Brokers, cfg.Access, cfg.Token, "pull")
+		bus, _, err := openBus(cfg.Brokers, cfg.Access, cfg.Token, "pull")
 		if err != nil {
 			return err
 		}
 		defer bus.Close()
-		say = func(s event.Status) {
-			ctx, cancel := context.WithTimeout(ctx, puller.Patience)
+		publish = func(s event.Status) {
+			ctx, cancel := context.WithTimeout(ctx, puller.PublishTimeout)
 			defer cancel()
 			_ = bus.Publish(ctx, s) // progress is told as far as it can be
 		}
 	}
-	return puller.Run(ctx, os.Getenv(pod.EnvDir), cfg, say)
+	return puller.Run(ctx, os.Getenv(pod.EnvDir), cfg, publish)
 }
 
-// bus returns what the pod speaks through, with its run's token.
-func bus(brokers []string, access pod.Access, token, source string) (*kafka.Bus, *zap.Logger, error) {
+// openBus returns what the pod speaks through, with its run's token.
+func openBus(brokers []string, access pod.Access, token, source string) (*kafka.Bus, *zap.Logger, error) {
 	log, err := run.Log{}.New(os.Stderr)
 	if err != nil {
 		return nil, nil, err
@@ -151,8 +151,8 @@ func bus(brokers []string, access pod.Access, token, source string) (*kafka.Bus,
 	return b, log, err
 }
 
-// told reads what the pod's Secret says.
-func told(name string, into any) error {
+// readSecretFile reads what the pod's Secret says.
+func readSecretFile(name string, into any) error {
 	dir := os.Getenv(pod.EnvSecretDir)
 	if dir == "" {
 		dir = pod.SecretDir

@@ -11,28 +11,28 @@ import (
 	"strings"
 	"time"
 
-	"github.com/benchmark-ai/bai/services/internal/cluster/local/supervise"
+	"github.com/benchmark-ai/bai/services/internal/cluster/local/shim"
 	"github.com/benchmark-ai/bai/services/internal/pod"
-	"github.com/benchmark-ai/bai/services/internal/pod/wrap"
+	"github.com/benchmark-ai/bai/services/internal/pod/entrypoint"
 )
 
 // spool is how many bytes of output may wait for the collector, above the limit of
 // the log.
 const spool = 64 << 20
 
-// wrapped runs the benchmark's command.
-func wrapped(args []string, signals <-chan os.Signal) (int, error) {
-	s, err := wrapSettings(args, os.Getenv)
+// runExec runs the benchmark's command.
+func runExec(args []string, signals <-chan os.Signal) (int, error) {
+	s, err := execSettings(args, os.Getenv)
 	if err != nil {
 		return 0, err
 	}
-	s.Beside = newObserver(s.Dir, os.Getenv(pod.EnvSystem)).beside
-	return wrap.Run(s, signals)
+	s.OnStart = newHostRecorder(s.Dir, os.Getenv(pod.EnvSystem)).start
+	return entrypoint.Run(s, signals)
 }
 
-// wrapSettings reads the command line and the environment of exec.
-func wrapSettings(args []string, env func(string) string) (wrap.Settings, error) {
-	s := wrap.Settings{Dir: env(pod.EnvDir), Message: cmp.Or(env(pod.EnvMessage), pod.TerminationMessage)}
+// execSettings reads the command line and the environment of exec.
+func execSettings(args []string, env func(string) string) (entrypoint.Settings, error) {
+	s := entrypoint.Settings{Dir: env(pod.EnvDir), MessagePath: cmp.Or(env(pod.EnvMessage), pod.TerminationMessage)}
 	for len(args) > 0 && args[0] != "--" {
 		shell, isScript := strings.CutPrefix(args[0], "--script")
 		if !isScript || shell != "" && shell[0] != '=' {
@@ -44,14 +44,14 @@ func wrapSettings(args []string, env func(string) string) (wrap.Settings, error)
 		return s, fmt.Errorf("%w: exec: no command after --", errUsage)
 	}
 	s.Args = args[1:]
-	err := bounds(&s, env)
+	err := readLimits(&s, env)
 	return s, err
 }
 
-// bounds reads what of the settings comes from the environment.
-func bounds(s *wrap.Settings, env func(string) string) (err error) {
+// readLimits reads what of the settings comes from the environment.
+func readLimits(s *entrypoint.Settings, env func(string) string) (err error) {
 	if v := env(pod.EnvAwait); v != "" {
-		if s.Await, err = time.ParseDuration(v); err != nil || s.Await < 0 {
+		if s.ReadyTimeout, err = time.ParseDuration(v); err != nil || s.ReadyTimeout < 0 {
 			return fmt.Errorf("%s: %q is not a time such as 10s", pod.EnvAwait, v)
 		}
 	}
@@ -61,19 +61,19 @@ func bounds(s *wrap.Settings, env func(string) string) (err error) {
 		}
 	}
 	if v := env(pod.EnvArtifacts); v != "" {
-		if err = json.Unmarshal([]byte(v), &s.Keep); err != nil {
+		if err = json.Unmarshal([]byte(v), &s.Artifacts); err != nil {
 			return fmt.Errorf("%s: %w", pod.EnvArtifacts, err)
 		}
 	}
-	if s.Spool, err = spooled(env(pod.EnvMaxLog)); err != nil {
+	if s.MaxBacklog, err = spoolBytes(env(pod.EnvMaxLog)); err != nil {
 		return err
 	}
-	s.Room, err = bytesOf(pod.EnvReserve, env(pod.EnvReserve))
+	s.MinFree, err = bytesOf(pod.EnvReserve, env(pod.EnvReserve))
 	return err
 }
 
-// spooled is how many bytes of output may wait, by the limit of the log.
-func spooled(text string) (int64, error) {
+// spoolBytes is how many bytes of output may wait, by the limit of the log.
+func spoolBytes(text string) (int64, error) {
 	limit, err := bytesOf(pod.EnvMaxLog, text)
 	if err != nil || limit == 0 {
 		return 0, err
@@ -93,17 +93,17 @@ func bytesOf(name, text string) (int64, error) {
 	return n, nil
 }
 
-// supervised runs a pod of the local cluster, or joins several.
-func supervised(args []string, signals <-chan os.Signal) error {
+// runSupervise runs a pod of the local cluster, or joins several.
+func runSupervise(args []string, signals <-chan os.Signal) error {
 	switch {
 	case len(args) == 2 && args[0] == "--probe":
-		return supervise.Probe(args[1])
+		return shim.Probe(args[1])
 	case len(args) == 2 && args[0] == "--probe-network":
-		return supervise.ProbeNetwork()
+		return shim.ProbeNetwork()
 	case len(args) == 2 && args[0] == "--hub": // the directory is for people to see
-		return supervise.Hub()
+		return shim.RunBridge()
 	case len(args) != 1:
 		return fmt.Errorf("%w: supervise wants one directory", errUsage)
 	}
-	return supervise.Run(args[0], signals)
+	return shim.Run(args[0], signals)
 }

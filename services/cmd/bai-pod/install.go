@@ -25,7 +25,7 @@ func install(args []string) error {
 	}
 	path, err := os.Executable()
 	if err == nil {
-		err = errors.Join(place(path+pod.ShipSuffix, args[0]+pod.ShipSuffix), place(self, args[0]), link(args[0]))
+		err = errors.Join(installProgram(path+pod.ShipSuffix, args[0]+pod.ShipSuffix), installProgram(self, args[0]), linkEmit(args[0]))
 	}
 	if err != nil {
 		return fmt.Errorf("install %s: %w", args[0], err)
@@ -33,8 +33,8 @@ func install(args []string) error {
 	return nil
 }
 
-// place copies a program to dst, whole or not at all.
-func place(src, dst string) error {
+// installProgram copies a program to dst, whole or not at all.
+func installProgram(src, dst string) error {
 	if err := os.MkdirAll(filepath.Dir(dst), 0o777); err != nil { //nolint:gosec // the benchmark may have another user
 		return err
 	}
@@ -49,8 +49,8 @@ func place(src, dst string) error {
 	return os.Rename(tmp.Name(), dst)
 }
 
-// link gives the program at path the name beside it by which it emits.
-func link(path string) error {
+// linkEmit gives the program at path the name beside it by which it emits.
+func linkEmit(path string) error {
 	err := os.Symlink(filepath.Base(path), filepath.Join(filepath.Dir(path), filepath.Base(pod.Emit)))
 	if errors.Is(err, fs.ErrExist) {
 		return nil

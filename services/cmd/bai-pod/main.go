@@ -68,11 +68,11 @@ func dispatch(args []string, signals <-chan os.Signal, out io.Writer) (int, erro
 	case "install":
 		return 0, install(args)
 	case "exec":
-		return wrapped(args, signals)
+		return runExec(args, signals)
 	case "pull", "collect", "await":
-		return 0, become(name, args)
+		return 0, execShip(name, args)
 	case "supervise":
-		return 0, supervised(args, signals)
+		return 0, runSupervise(args, signals)
 	case "version":
 		return 0, printVersion(out)
 	case "help", "-h", "--help":
@@ -83,8 +83,8 @@ func dispatch(args []string, signals <-chan os.Signal, out io.Writer) (int, erro
 	}
 }
 
-// become has the program that ships take this one's place. It lies beside it.
-func become(name string, args []string) error {
+// execShip has the program that ships take this one's place. It lies beside it.
+func execShip(name string, args []string) error {
 	path, err := os.Executable()
 	if err == nil {
 		path += pod.ShipSuffix

@@ -14,7 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/benchmark-ai/bai/services/internal/cluster/local/spec"
+	"github.com/benchmark-ai/bai/services/internal/cluster/local/shimapi"
 	"github.com/benchmark-ai/bai/services/internal/clustertest"
 	"github.com/benchmark-ai/bai/services/internal/pod"
 )
@@ -124,7 +124,7 @@ func TestExecRunsACommandUnderTheSettingsOfItsEnvironment(t *testing.T) {
 	if stdout != "word\n" || code != 5 {
 		t.Errorf("exit code %d and %q", code, stdout)
 	}
-	if b, err := os.ReadFile(pod.In(dir, pod.Output)); err != nil || len(b) != pod.RecordHeader+len("word\n") {
+	if b, err := os.ReadFile(pod.PathIn(dir, pod.Output)); err != nil || len(b) != pod.RecordHeader+len("word\n") {
 		t.Errorf("the output is %d bytes (%v)", len(b), err)
 	}
 }
@@ -132,7 +132,7 @@ func TestExecRunsACommandUnderTheSettingsOfItsEnvironment(t *testing.T) {
 func TestACommandFindsTheProgramThatEmitsBehindItsOwn(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	program, file := pod.In(dir, pod.Binary), filepath.Join(dir, "metrics")
+	program, file := pod.PathIn(dir, pod.Binary), filepath.Join(dir, "metrics")
 	if _, stderr, code := run(t, nil, "install", program); code != 0 {
 		t.Fatal(stderr)
 	}
@@ -161,7 +161,7 @@ func TestASupervisorWithoutALockRunsNothing(t *testing.T) {
 	lock := filepath.Join(dir, "lock")
 	for _, err := range []error{
 		os.WriteFile(lock, nil, 0o600),
-		spec.Write(filepath.Join(dir, spec.PodFile), spec.Pod{State: filepath.Join(dir, "state"), Lock: lock}),
+		shimapi.Write(filepath.Join(dir, shimapi.PodFile), shimapi.Pod{State: filepath.Join(dir, "state"), Lock: lock}),
 	} {
 		if err != nil {
 			t.Fatal(err)

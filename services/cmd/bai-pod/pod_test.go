@@ -22,7 +22,7 @@ import (
 
 	"github.com/benchmark-ai/bai/services/internal/cluster"
 	"github.com/benchmark-ai/bai/services/internal/cluster/local"
-	"github.com/benchmark-ai/bai/services/internal/cluster/local/spec"
+	"github.com/benchmark-ai/bai/services/internal/cluster/local/shimapi"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/kafka"
 	"github.com/benchmark-ai/bai/services/internal/kafkatest"
@@ -30,8 +30,8 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/service"
 )
 
-// bench is a local cluster, and what its pods said.
-type bench struct {
+// harness is a local cluster, and what its pods said.
+type harness struct {
 	*local.Cluster
 
 	dir     string
@@ -42,9 +42,9 @@ type bench struct {
 	ends  map[string]*event.End       // of the output, by run
 }
 
-func newBench(t *testing.T) *bench {
+func newHarness(t *testing.T) *harness {
 	t.Helper()
-	b := &bench{
+	b := &harness{
 		dir: t.TempDir(), brokers: kafkatest.Start(t, event.Topics()...).Addrs,
 		lines: map[string]map[int64]string{}, ends: map[string]*event.End{},
 	}
@@ -58,7 +58,7 @@ func newBench(t *testing.T) *bench {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	part := bus.Consume("test", service.On(b.heard))
+	part := bus.Consume("test", service.On(b.onLogs))
 	go func() { done <- part(ctx) }()
 	t.Cleanup(func() {
 		cancel()
@@ -75,10 +75,10 @@ func newBench(t *testing.T) *bench {
 	return b
 }
 
-func (b *bench) heard(_ context.Context, l event.Logs) ([]event.Event, error) {
+func (b *harness) onLogs(_ context.Context, l event.Logs) ([]event.Event, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if l.Source.Stream != event.StreamOutput {
+	if l.Stream.Kind != event.StreamOutput {
 		return nil, nil
 	}
 	if b.lines[l.Run] == nil {
@@ -94,22 +94,22 @@ func (b *bench) heard(_ context.Context, l event.Logs) ([]event.Event, error) {
 }
 
 // end returns the end of a run's output once it was heard, and its lines.
-func (b *bench) end(run string) (*event.End, int) {
+func (b *harness) end(run string) (*event.End, int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.ends[run], len(b.lines[run])
 }
 
 // launch creates the objects of a run, as the executor does.
-func (b *bench) launch(t *testing.T, run string, command ...string) {
+func (b *harness) launch(t *testing.T, run string, command ...string) {
 	t.Helper()
 	h := event.NewHeader("h"+run, run, "team", "owner", time.Now())
-	told, err := json.Marshal(pod.Collect{Header: h, Role: "benchmark", Container: cluster.ContainerBenchmark, Brokers: b.brokers})
+	config, err := json.Marshal(pod.Collect{Header: h, Role: "benchmark", Container: cluster.ContainerBenchmark, Brokers: b.brokers})
 	if err != nil {
 		t.Fatal(err)
 	}
 	meta := metav1.ObjectMeta{Name: run, Namespace: "default", Labels: map[string]string{cluster.LabelRun: run, cluster.LabelAttempt: "1"}}
-	secret := &corev1.Secret{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}, ObjectMeta: meta, Data: map[string][]byte{pod.CollectFile: told}}
+	secret := &corev1.Secret{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}, ObjectMeta: meta, Data: map[string][]byte{pod.CollectFile: config}}
 	for _, o := range []cluster.Object{secret, b.job(meta, command)} {
 		if err := b.Create(t.Context(), o); err != nil {
 			t.Fatal(err)
@@ -117,11 +117,11 @@ func (b *bench) launch(t *testing.T, run string, command ...string) {
 	}
 }
 
-func (*bench) job(meta metav1.ObjectMeta, command []string) *batchv1.Job {
+func (*harness) job(meta metav1.ObjectMeta, command []string) *batchv1.Job {
 	zero, grace, always := int32(0), int64(20), corev1.ContainerRestartPolicyAlways
 	mounts := []corev1.VolumeMount{{Name: "bai", MountPath: pod.Dir}}
 	uid := []corev1.EnvVar{{Name: pod.EnvPodUID, ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.uid"}}}}
-	program := pod.In("", pod.Binary)
+	program := pod.PathIn("", pod.Binary)
 	return &batchv1.Job{
 		TypeMeta: metav1.TypeMeta{APIVersion: "batch/v1", Kind: "Job"}, ObjectMeta: meta,
 		Spec: batchv1.JobSpec{BackoffLimit: &zero, Template: corev1.PodTemplateSpec{
@@ -166,9 +166,9 @@ func eventually(t *testing.T, what string, ok func() bool) {
 }
 
 // succeeded waits for a run's end.
-func (b *bench) succeeded(t *testing.T, run string) cluster.Seen {
+func (b *harness) succeeded(t *testing.T, run string) cluster.Snapshot {
 	t.Helper()
-	var seen cluster.Seen
+	var seen cluster.Snapshot
 	eventually(t, "the end of "+run, func() (over bool) {
 		var err error
 		if seen, err = b.Observe(t.Context(), ref(run)); err != nil {
@@ -184,7 +184,7 @@ func (b *bench) succeeded(t *testing.T, run string) cluster.Seen {
 
 func TestARunThatIsOverAtOnceIsShippedWhole(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newHarness(t)
 	for i := range 10 {
 		run := fmt.Sprintf("short%d", i)
 		b.launch(t, run, "echo", "hello")
@@ -199,7 +199,7 @@ func TestARunThatIsOverAtOnceIsShippedWhole(t *testing.T) {
 func TestACollectorThatIsKilledLosesNothing(t *testing.T) {
 	t.Parallel()
 	const lines = 3000
-	b := newBench(t)
+	b := newHarness(t)
 	killed := filepath.Join(t.TempDir(), "killed") // the benchmark writes the last lines once the collector was killed
 	b.launch(t, "killed", "sh", "-c", "i=0; while [ $i -lt "+strconv.Itoa(lines)+" ]; do i=$((i+1)); echo line $i; [ $((i % 300)) -eq 0 ] && sleep 0.1; "+
 		"while [ $i -eq 2700 ] && [ ! -e "+killed+" ]; do sleep 0.05; done; done")
@@ -223,7 +223,7 @@ func TestACollectorThatIsKilledLosesNothing(t *testing.T) {
 // mounts, and reports whether there was one.
 func kill(t *testing.T, args, dir string) bool {
 	t.Helper()
-	for _, p := range spec.Processes() {
+	for _, p := range shimapi.Processes() {
 		proc := filepath.Join("/proc", strconv.Itoa(p.PID))
 		line, _ := os.ReadFile(filepath.Join(proc, "cmdline"))
 		mounts, _ := os.ReadFile(filepath.Join(proc, "mountinfo"))

@@ -41,14 +41,14 @@ func (s *adminSettings) Validate() error {
 	return errors.Join(errs...)
 }
 
-// operator is the way of an operator to the brokers and the store.
-type operator struct {
+// adminClient is the way of an operator to the brokers and the store.
+type adminClient struct {
 	config string
 	out    io.Writer
 }
 
 // kafka returns how to reach the brokers.
-func (o *operator) kafka() (kafka.Settings, error) {
+func (o *adminClient) kafka() (kafka.Settings, error) {
 	var s adminSettings
 	if err := config.Load(o.config, &s); err != nil {
 		return s.Kafka, err
@@ -61,7 +61,7 @@ func (o *operator) kafka() (kafka.Settings, error) {
 }
 
 func adminCommand(out io.Writer) *cobra.Command {
-	o := &operator{out: out}
+	o := &adminClient{out: out}
 	c := &cobra.Command{
 		Use:   "admin",
 		Short: "Prepare what the platform stands on, and look after it",
@@ -70,11 +70,11 @@ handle. The settings are those of a service, with users that may do this.`,
 		Args: cobra.NoArgs,
 	}
 	c.PersistentFlags().StringVar(&o.config, "config", "/etc/bai/admin.toml", "TOML `file` with the settings")
-	c.AddCommand(o.topics(), o.dead(), o.seals(), o.store())
+	c.AddCommand(o.topics(), o.deadLetters(), o.seals(), o.store())
 	return c
 }
 
-func (o *operator) topics() *cobra.Command {
+func (o *adminClient) topics() *cobra.Command {
 	c := &cobra.Command{Use: "topics", Short: "Topics of Kafka, and who has which rights to them", Args: cobra.NoArgs}
 	plan := &cobra.Command{
 		Use: "plan", Short: "Say what apply would do", Args: cobra.NoArgs,
@@ -94,7 +94,7 @@ func (o *operator) topics() *cobra.Command {
 			if err := admin.Apply(c.Context(), s, p, grow); err != nil {
 				return err
 			}
-			if err := o.noteMade(c.Context(), s, p); err != nil {
+			if err := o.requireSealsOfNewTopics(c.Context(), s, p); err != nil {
 				return err
 			}
 			_, err = fmt.Fprintln(o.out, "done")
@@ -107,16 +107,16 @@ func (o *operator) topics() *cobra.Command {
 }
 
 // plan prints the plan by which the brokers get what settings say.
-func (o *operator) plan(ctx context.Context) (kafka.Settings, admin.Plan, error) {
+func (o *adminClient) plan(ctx context.Context) (kafka.Settings, admin.Changes, error) {
 	s, err := o.kafka()
 	if err != nil {
-		return s, admin.Plan{}, err
+		return s, admin.Changes{}, err
 	}
-	have, err := admin.Look(ctx, s)
+	have, err := admin.ReadState(ctx, s)
 	if err != nil {
-		return s, admin.Plan{}, err
+		return s, admin.Changes{}, err
 	}
-	p := admin.Decide(s.Topics.Topics(), s.Principals.Rights(), have)
+	p := admin.Decide(s.Topics.Topics(), s.Principals.ACLs(), have)
 	for _, line := range p.Lines() {
 		if _, err := fmt.Fprintln(o.out, line); err != nil {
 			return s, p, err
@@ -128,20 +128,20 @@ func (o *operator) plan(ctx context.Context) (kafka.Settings, admin.Plan, error)
 	return s, p, err
 }
 
-func (o *operator) dead() *cobra.Command {
+func (o *adminClient) deadLetters() *cobra.Command {
 	c := &cobra.Command{Use: "dead", Short: "Messages that nobody could handle", Args: cobra.NoArgs}
 	var from int64
 	var runID string
 	list := &cobra.Command{
 		Use: "list", Short: "List dead letters, oldest first", Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error { return o.list(c.Context(), from, runID) },
+		RunE: func(c *cobra.Command, _ []string) error { return o.listDeadLetters(c.Context(), from, runID) },
 	}
 	list.Flags().Int64Var(&from, "from", 0, "`offset` of the first")
 	list.Flags().StringVar(&runID, "run", "", "only those of the run of this `ID`")
 	show := &cobra.Command{
 		Use: "show OFFSET", Short: "Show one dead letter whole", Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			return o.each(args, func(s kafka.Settings, offset int64) error {
+			return o.forEachDeadLetter(args, func(s kafka.Settings, offset int64) error {
 				l, err := admin.Find(c.Context(), s, offset)
 				if err != nil {
 					return err
@@ -160,26 +160,26 @@ func (o *operator) dead() *cobra.Command {
 	return c
 }
 
-func (o *operator) list(ctx context.Context, from int64, runID string) error {
+func (o *adminClient) listDeadLetters(ctx context.Context, from int64, runID string) error {
 	s, err := o.kafka()
 	if err != nil {
 		return err
 	}
 	w := tabwriter.NewWriter(o.out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "OFFSET\tAT\tRUN\tTYPE\tREASON")
-	for l, err := range admin.Dead(ctx, s, from) {
+	for l, err := range admin.DeadLetters(ctx, s, from) {
 		if err != nil {
 			return err
 		}
 		if runID == "" || l.Run == runID {
-			fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\n", l.Offset, l.At.UTC().Format(time.RFC3339), plain(l.Run), plain(l.Type), plain(l.Reason))
+			fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\n", l.Offset, l.At.UTC().Format(time.RFC3339), escapeControl(l.Run), escapeControl(l.Type), escapeControl(l.Reason))
 		}
 	}
 	return w.Flush()
 }
 
-// plain returns text that others wrote in a form that stays on its line.
-func plain(text string) string {
+// escapeControl returns text that others wrote in a form that stays on its line.
+func escapeControl(text string) string {
 	b, err := json.Marshal(text)
 	if err != nil || len(b) < 2 {
 		return "?"
@@ -187,8 +187,8 @@ func plain(text string) string {
 	return string(b[1 : len(b)-1])
 }
 
-// each does something with each dead letter that is named.
-func (o *operator) each(args []string, do func(s kafka.Settings, offset int64) error) error {
+// forEachDeadLetter does something with each dead letter that is named.
+func (o *adminClient) forEachDeadLetter(args []string, do func(s kafka.Settings, offset int64) error) error {
 	s, err := o.kafka()
 	if err != nil {
 		return err
@@ -205,8 +205,8 @@ func (o *operator) each(args []string, do func(s kafka.Settings, offset int64) e
 	return nil
 }
 
-func (o *operator) replay(ctx context.Context, args []string, unsealed bool) error {
-	return o.each(args, func(s kafka.Settings, offset int64) error {
+func (o *adminClient) replay(ctx context.Context, args []string, unsealed bool) error {
+	return o.forEachDeadLetter(args, func(s kafka.Settings, offset int64) error {
 		if s.KeyFile == "" {
 			return fmt.Errorf("%s: kafka.key_file: the platform's key is needed, for services take nothing without its seal", o.config)
 		}
@@ -214,7 +214,7 @@ func (o *operator) replay(ctx context.Context, args []string, unsealed bool) err
 		if err != nil {
 			return err
 		}
-		l.Vouched = unsealed
+		l.Trusted = unsealed
 		bus, err := kafka.NewBus(s, zap.NewNop())
 		if err != nil {
 			return err
@@ -228,7 +228,7 @@ func (o *operator) replay(ctx context.Context, args []string, unsealed bool) err
 	})
 }
 
-func (o *operator) store() *cobra.Command {
+func (o *adminClient) store() *cobra.Command {
 	c := &cobra.Command{Use: "store", Short: "Indices of Elasticsearch, or the store of a data directory", Args: cobra.NoArgs}
 	var data string
 	check := &cobra.Command{
@@ -237,7 +237,7 @@ func (o *operator) store() *cobra.Command {
 			if data != "" {
 				return o.checkFile(c.Context(), filepath.Join(data, "store.db"))
 			}
-			return o.with(o.check)(c, args)
+			return o.withStore(o.check)(c, args)
 		},
 	}
 	check.Flags().StringVar(&data, "data", "", "`directory` of a standalone platform, whose store is read whole; it may run meanwhile")
@@ -247,7 +247,7 @@ func (o *operator) store() *cobra.Command {
 			Long: `Make the templates and indices, or bring those of an earlier version to this one,
 and have them as elasticsearch.shards, replicas and refresh say. It says what it
 did. Indices of months that there are keep their settings.`,
-			RunE: o.with(o.setup),
+			RunE: o.withStore(o.setup),
 		},
 		check,
 		o.forget(),
@@ -256,7 +256,7 @@ did. Indices of months that there are keep their settings.`,
 }
 
 // check says whether setup is needed.
-func (o *operator) check(ctx context.Context, s *elastic.Store) error {
+func (o *adminClient) check(ctx context.Context, s *elastic.Store) error {
 	if err := s.Check(ctx); err != nil {
 		return err
 	}
@@ -265,7 +265,7 @@ func (o *operator) check(ctx context.Context, s *elastic.Store) error {
 }
 
 // checkFile says whether a store can be read whole, and if not what to do.
-func (o *operator) checkFile(ctx context.Context, path string) (err error) {
+func (o *adminClient) checkFile(ctx context.Context, path string) (err error) {
 	if _, err := os.Stat(path); err != nil {
 		return err
 	}
@@ -283,8 +283,8 @@ func (o *operator) checkFile(ctx context.Context, path string) (err error) {
 	return err
 }
 
-// with runs do on the store.
-func (o *operator) with(do func(context.Context, *elastic.Store) error) func(*cobra.Command, []string) error {
+// withStore runs do on the store.
+func (o *adminClient) withStore(do func(context.Context, *elastic.Store) error) func(*cobra.Command, []string) error {
 	return func(c *cobra.Command, _ []string) (err error) {
 		var s adminSettings
 		if err := config.Load(o.config, &s); err != nil {
@@ -302,7 +302,7 @@ func (o *operator) with(do func(context.Context, *elastic.Store) error) func(*co
 	}
 }
 
-func (o *operator) setup(ctx context.Context, s *elastic.Store) error {
+func (o *adminClient) setup(ctx context.Context, s *elastic.Store) error {
 	done, err := s.Setup(ctx)
 	for _, line := range done {
 		if _, err := fmt.Fprintln(o.out, line); err != nil {
@@ -316,15 +316,15 @@ func (o *operator) setup(ctx context.Context, s *elastic.Store) error {
 	return err
 }
 
-// forgetting is what of the store is to be forgotten.
-type forgetting struct {
+// purge is what of the store is to be forgotten.
+type purge struct {
 	before string
 	dry    bool
 	yes    bool
 }
 
-func (o *operator) forget() *cobra.Command {
-	var f forgetting
+func (o *adminClient) forget() *cobra.Command {
+	var f purge
 	c := &cobra.Command{
 		Use: "forget --before YYYY-MM", Short: "Remove what belongs to runs of past months, for ever", Args: cobra.NoArgs,
 		Long: `Remove the indices of all months before one, whole, with what the runs that were
@@ -336,7 +336,7 @@ runs has not finished. 'baictl export' keeps a run before.`,
 			if err != nil {
 				return err
 			}
-			return o.with(func(ctx context.Context, s *elastic.Store) error { return o.forgetBefore(ctx, s, before, f) })(c, args)
+			return o.withStore(func(ctx context.Context, s *elastic.Store) error { return o.forgetBefore(ctx, s, before, f) })(c, args)
 		},
 	}
 	c.Flags().StringVar(&f.before, "before", "", "the first `month` that stays, as 2026-01")
@@ -347,7 +347,7 @@ runs has not finished. 'baictl export' keeps a run before.`,
 }
 
 // month returns the first month that stays: this one at most.
-func (f forgetting) month(now time.Time) (time.Time, error) {
+func (f purge) month(now time.Time) (time.Time, error) {
 	before, err := time.Parse("2006-01", f.before)
 	if err != nil {
 		return before, fmt.Errorf("--before %q is no month: give one as 2026-01", f.before)
@@ -358,39 +358,39 @@ func (f forgetting) month(now time.Time) (time.Time, error) {
 	return before, nil
 }
 
-func (o *operator) forgetBefore(ctx context.Context, s *elastic.Store, before time.Time, f forgetting) error {
-	past, err := s.Past(ctx, before)
+func (o *adminClient) forgetBefore(ctx context.Context, s *elastic.Store, before time.Time, f purge) error {
+	past, err := s.Expired(ctx, before)
 	if err != nil {
 		return err
 	}
-	for _, line := range pastLines(past) {
+	for _, line := range purgeLines(past) {
 		if _, err := fmt.Fprintln(o.out, line); err != nil {
 			return err
 		}
 	}
-	if f.dry || len(past.Indices) == 0 && past.Runs == 0 && len(past.Open) == 0 {
+	if f.dry || len(past.Indices) == 0 && past.Runs == 0 && len(past.Unfinished) == 0 {
 		return nil
 	}
 	if !f.yes {
 		return errors.New("nothing was removed: give --yes to remove this for ever")
 	}
-	if _, err := s.Forget(ctx, before); err != nil {
+	if _, err := s.DeleteExpired(ctx, before); err != nil {
 		return err
 	}
 	_, err = fmt.Fprintln(o.out, "done")
 	return err
 }
 
-// pastLines says what would be removed.
-func pastLines(p elastic.Past) []string {
-	lines := make([]string, 0, len(p.Indices)+len(p.Open)+1)
+// purgeLines says what would be removed.
+func purgeLines(p elastic.Expired) []string {
+	lines := make([]string, 0, len(p.Indices)+len(p.Unfinished)+1)
 	for _, name := range p.Indices {
 		lines = append(lines, "- index "+name)
 	}
 	if p.Runs > 0 {
 		lines = append(lines, fmt.Sprintf("- %d runs", p.Runs))
 	}
-	for _, run := range p.Open {
+	for _, run := range p.Unfinished {
 		lines = append(lines, "! run "+run+" has not finished: nothing is removed before it has")
 	}
 	if len(lines) == 0 {

@@ -46,7 +46,7 @@ func settingsFile(t *testing.T, text string) string {
 }
 
 func TestAnOperatorPlansAndAppliesTopics(t *testing.T) {
-	b := kafkatest.StartGuarded(t)
+	b := kafkatest.StartSecured(t)
 	password := filepath.Join(t.TempDir(), "password")
 	if err := os.WriteFile(password, []byte(kafkatest.Password), 0o600); err != nil {
 		t.Fatal(err)
@@ -140,25 +140,25 @@ func TestAnOperatorSetsUpTheStore(t *testing.T) {
 // forgetOld has an index of a past month removed.
 func forgetOld(t *testing.T, server *elasticsearch.Server, file, prefix string) {
 	t.Helper()
-	kept, err := elastic.Open(elastic.Settings{Addresses: []string{server.URL}, Prefix: prefix})
+	opened, err := elastic.Open(elastic.Settings{Addresses: []string{server.URL}, Prefix: prefix})
 	if err != nil {
 		t.Fatal(err)
 	}
 	line := store.Lines{Origin: storetest.NewOrigin("01kdvr00070000000000000007", "p"), Lines: []event.Line{storetest.NewLine(1, "x")}} // of January 2026
-	if err := errors.Join(kept.AppendLines(t.Context(), []store.Lines{line}), kept.Close()); err != nil {
+	if err := errors.Join(opened.AppendLines(t.Context(), []store.Lines{line}), opened.Close()); err != nil {
 		t.Fatal(err)
 	}
 	forget := func(flags ...string) (string, error) {
 		return administer(t, append([]string{"store", "forget", "--before", "2026-02", "--config", file}, flags...)...)
 	}
-	what := fmt.Sprintf("- index %s-sources-2026.01\n- index %s-logs-2026.01\n", prefix, prefix)
-	if out, err := forget("--dry-run"); err != nil || out != what {
+	want := fmt.Sprintf("- index %s-sources-2026.01\n- index %s-logs-2026.01\n", prefix, prefix)
+	if out, err := forget("--dry-run"); err != nil || out != want {
 		t.Errorf("what would be forgotten: %q, %v", out, err)
 	}
-	if out, err := forget(); err == nil || out != what || !strings.Contains(err.Error(), "give --yes") {
+	if out, err := forget(); err == nil || out != want || !strings.Contains(err.Error(), "give --yes") {
 		t.Errorf("forgotten without being sure: %q, %v", out, err)
 	}
-	if out, err := forget("--yes"); err != nil || out != what+"done\n" {
+	if out, err := forget("--yes"); err != nil || out != want+"done\n" {
 		t.Errorf("forget: %q, %v", out, err)
 	}
 	if out, err := forget("--yes"); err != nil || out != "there is nothing to be removed\n" {
@@ -176,14 +176,14 @@ func TestTheSettingsInTheManualAreSettings(t *testing.T) {
 		t.Errorf("%d blocks of settings, want 4 or more", len(blocks))
 	}
 	for _, b := range blocks {
-		for _, key := range unknown(t, string(b[1])) {
+		for _, key := range unknownSettings(t, string(b[1])) {
 			t.Errorf("no program has the setting %s of the manual:\n%s", key, b[1])
 		}
 	}
 }
 
-// unknown returns the settings of a text that no program has.
-func unknown(t *testing.T, text string) (keys []string) {
+// unknownSettings returns the settings of a text that no program has.
+func unknownSettings(t *testing.T, text string) (keys []string) {
 	t.Helper()
 	programs := []any{&program.Settings{}, &settings{}, &struct{ Objects wiring.Objects }{}}
 	times := map[string]int{}

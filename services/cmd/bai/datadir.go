@@ -66,7 +66,7 @@ func openDataDir(path string) (*dataDir, error) {
 	if err := refuseShared(path, mode); err != nil {
 		return nil, err
 	}
-	l, err := lock.Take(filepath.Join(path, "lock"))
+	l, err := lock.Acquire(filepath.Join(path, "lock"))
 	if held := (*lock.HeldError)(nil); errors.As(err, &held) {
 		return nil, fmt.Errorf("data directory %s is used by another platform (process %d): stop it, or choose another directory with --data", path, held.Holder)
 	}
@@ -76,8 +76,8 @@ func openDataDir(path string) (*dataDir, error) {
 	return &dataDir{path: path, lock: l, warning: warnShared(path, mode)}, nil
 }
 
-// in returns the path of what lies in the directory.
-func (d *dataDir) in(name string) string { return filepath.Join(d.path, name) }
+// join returns the path of what lies in the directory.
+func (d *dataDir) join(name string) string { return filepath.Join(d.path, name) }
 
 // keyFile returns the path of the key of the runs' tokens, made when it is first
 // asked for.
@@ -87,7 +87,7 @@ func (d *dataDir) keyFile() (string, error) { return d.makeKey("token.key", "run
 func (d *dataDir) sealFile() (string, error) { return d.makeKey("seal.key", "seals") }
 
 func (d *dataDir) makeKey(name, of string) (string, error) {
-	path := d.in(name)
+	path := d.join(name)
 	if text, err := os.ReadFile(path); err == nil && strings.Trim(string(text), "\x00 \n") != "" {
 		return path, nil
 	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {

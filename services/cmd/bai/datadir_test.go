@@ -23,7 +23,7 @@ func TestWhatDoesNotBelongIntoTheDataFolderIsToldWithARemedy(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "data")
 			path := filepath.Join(dir, name)
 			misplace(t, path)
-			err := begin(t, dir)
+			err := openAndClose(t, dir)
 			if err == nil || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "--data") && !strings.Contains(err.Error(), "give the path of a file") {
 				t.Errorf("it says %v, want the path and a remedy", err)
 			}
@@ -57,15 +57,15 @@ func TestADataFolderThatOthersCanWriteToIsNotTaken(t *testing.T) {
 			if err := os.Chmod(dir, mode); err != nil { //nolint:gosec // what is tested
 				t.Fatal(err)
 			}
-			if err := begin(t, dir); err == nil != (words == "") || err != nil && !strings.Contains(err.Error(), words) {
+			if err := openAndClose(t, dir); err == nil != (words == "") || err != nil && !strings.Contains(err.Error(), words) {
 				t.Errorf("with mode %s: %v", mode, err)
 			}
 		})
 	}
 }
 
-// begin opens a platform and closes it again.
-func begin(t *testing.T, dir string) error {
+// openAndClose opens a platform and closes it again.
+func openAndClose(t *testing.T, dir string) error {
 	t.Helper()
 	var log bytes.Buffer
 	program := filepath.Join(t.TempDir(), "bai-pod")

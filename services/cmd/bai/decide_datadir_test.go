@@ -20,9 +20,9 @@ func TestADataFolderThatEverybodyCanWriteToIsRefused(t *testing.T) {
 			if (err != nil) != want.refused || (warning != "") != want.warned {
 				t.Errorf("refused: %v, warned: %q; want %+v", err, warning, want)
 			}
-			for _, said := range []string{fmt.Sprint(err), warning} {
-				if said != "" && said != "<nil>" && (!strings.Contains(said, "chmod") || !strings.Contains(said, "/data")) {
-					t.Errorf("no remedy: %s", said)
+			for _, message := range []string{fmt.Sprint(err), warning} {
+				if message != "" && message != "<nil>" && (!strings.Contains(message, "chmod") || !strings.Contains(message, "/data")) {
+					t.Errorf("no remedy: %s", message)
 				}
 			}
 		})

@@ -22,67 +22,67 @@ import (
 // others have filled the disk. It is removed then, and made again once there is room.
 const reserveFile = "reserve"
 
-// diskLook is how often is looked whether the disk is full.
-const diskLook = time.Second
+// diskCheckInterval is how often is looked whether the disk is full.
+const diskCheckInterval = time.Second
 
-// fullDisk watches the disk of a data folder.
-type fullDisk struct {
+// diskMonitor watches the disk of a data folder.
+type diskMonitor struct {
 	dir *dataDir
 	log *zap.Logger
 }
 
-// look says how the disk is now.
-func (d fullDisk) look() (pod.Disk, error) {
-	free, all, err := space(d.dir.path)
+// measure says how the disk is now.
+func (d diskMonitor) measure() (pod.Disk, error) {
+	free, all, err := diskSpace(d.dir.path)
 	if err != nil {
 		return pod.Disk{}, fmt.Errorf("look for free space in %s: %w", d.dir.path, err)
 	}
-	info, err := os.Lstat(d.dir.in(reserveFile))
+	info, err := os.Lstat(d.dir.join(reserveFile))
 	held := err == nil && info.Size() == pod.FloorsOf(all).Reserve // a part of it is none
-	return pod.Disk{Free: free, All: all, Held: held}, nil
+	return pod.Disk{Free: free, Total: all, ReserveHeld: held}, nil
 }
 
 // check says that the disk is full, for who asks whether the platform is ready.
-func (d fullDisk) check(context.Context) error {
-	disk, err := d.look()
+func (d diskMonitor) check(context.Context) error {
+	disk, err := d.measure()
 	if err != nil {
 		return err
 	}
-	if problem := disk.Problem(d.dir.path); problem != "" {
+	if problem := disk.ProblemMessage(d.dir.path); problem != "" {
 		return errors.New(problem)
 	}
 	return nil
 }
 
-// room says why no run is accepted now; empty where one is. Who cannot look accepts.
-func (d fullDisk) room() string {
-	disk, err := d.look()
-	if err != nil || disk.Accepts() {
+// refusalReason says why no run is accepted now; empty where one is. Who cannot look accepts.
+func (d diskMonitor) refusalReason() string {
+	disk, err := d.measure()
+	if err != nil || disk.AcceptsRuns() {
 		return ""
 	}
-	return disk.Refusal(d.dir.path)
+	return disk.RefusalMessage(d.dir.path)
 }
 
-// reserve is how much of the disk stays free of benchmarks' output.
-func (d fullDisk) reserve() int64 {
-	disk, err := d.look()
+// outputReserve is how much of the disk stays free of benchmarks' output.
+func (d diskMonitor) outputReserve() int64 {
+	disk, err := d.measure()
 	if err != nil {
 		return 0
 	}
-	return pod.FloorsOf(disk.All).Output
+	return pod.FloorsOf(disk.Total).Output
 }
 
-// begin gives up the reserve where nothing could be opened without, and removes what
+// prepare gives up the reserve where nothing could be opened without, and removes what
 // is left of one that a kill kept from being made.
-func (d fullDisk) begin() error {
-	if err := os.Remove(d.dir.in(reserveFile + ".new")); err != nil && !errors.Is(err, fs.ErrNotExist) {
+func (d diskMonitor) prepare() error {
+	if err := os.Remove(d.dir.join(reserveFile + ".new")); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("remove what is left of the disk's reserve: %w", err)
 	}
-	disk, err := d.look()
-	if err != nil || !disk.GivesUp(disk.Free) {
+	disk, err := d.measure()
+	if err != nil || !disk.NeedsReserve(disk.Free) {
 		return nil //nolint:nilerr // who cannot look goes on
 	}
-	if err := os.Remove(d.dir.in(reserveFile)); err != nil {
+	if err := os.Remove(d.dir.join(reserveFile)); err != nil {
 		return fmt.Errorf("give up the reserve of a disk that is full: %w", err)
 	}
 	return nil
@@ -90,25 +90,25 @@ func (d fullDisk) begin() error {
 
 // run keeps the reserve, and logs once when the disk is full and once when it has room
 // again.
-func (d fullDisk) run(ctx context.Context) error {
-	tick := time.NewTicker(diskLook)
+func (d diskMonitor) run(ctx context.Context) error {
+	tick := time.NewTicker(diskCheckInterval)
 	defer tick.Stop()
 	full, failed, before := false, false, int64(math.MaxInt64)
 	for {
-		disk, err := d.look()
+		disk, err := d.measure()
 		if err == nil {
-			err = d.keep(disk, before)
+			err = d.keepReserve(disk, before)
 			before = disk.Free
 		}
 		if err != nil && !failed {
 			d.log.Warn("the reserve of the disk cannot be kept", zap.Error(err))
 		}
 		failed = err != nil
-		if problem := disk.Problem(d.dir.path); problem != "" && !full {
+		if problem := disk.ProblemMessage(d.dir.path); problem != "" && !full {
 			d.log.Warn(problem)
 			full = true
 		} else if problem == "" && full {
-			d.log.Info("the platform's disk has room again", zap.String("free", pod.Size(disk.Free)))
+			d.log.Info("the platform's disk has room again", zap.String("free", pod.FormatSize(disk.Free)))
 			full = false
 		}
 		select {
@@ -119,23 +119,23 @@ func (d fullDisk) run(ctx context.Context) error {
 	}
 }
 
-// keep makes or removes the reserve, given what was free before.
-func (d fullDisk) keep(disk pod.Disk, before int64) error {
-	path := d.dir.in(reserveFile)
+// keepReserve makes or removes the reserve, given what was free before.
+func (d diskMonitor) keepReserve(disk pod.Disk, before int64) error {
+	path := d.dir.join(reserveFile)
 	switch {
-	case disk.GivesUp(before):
-		d.log.Warn("the disk is full: the platform uses its reserve", zap.String("free", pod.Size(disk.Free)))
+	case disk.NeedsReserve(before):
+		d.log.Warn("the disk is full: the platform uses its reserve", zap.String("free", pod.FormatSize(disk.Free)))
 		return os.Remove(path)
-	case disk.Holds():
-		return hold(path, pod.FloorsOf(disk.All).Reserve)
+	case disk.CanReserve():
+		return writeReserve(path, pod.FloorsOf(disk.Total).Reserve)
 	}
 	return nil
 }
 
-// hold makes a file of some size, whole or not at all. Where its room cannot be had
+// writeReserve makes a file of some size, whole or not at all. Where its room cannot be had
 // without writing, it is written with random bytes: a file system that compresses would
 // keep no room for zeros.
-func hold(path string, size int64) error {
+func writeReserve(path string, size int64) error {
 	temp := path + ".new"
 	f, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600) //nolint:gosec // in the data folder
 	if err != nil {
@@ -156,13 +156,13 @@ func hold(path string, size int64) error {
 	return err
 }
 
-// results is a store that takes no more results while the disk is full: who brings
+// diskGuardedStore is a store that takes no more results while the disk is full: who brings
 // them waits.
-type results struct {
+type diskGuardedStore struct {
 	store.Docs
 
-	to   resultStore
-	disk fullDisk
+	next resultStore
+	disk diskMonitor
 }
 
 // resultStore takes samples and lines.
@@ -172,25 +172,25 @@ type resultStore interface {
 }
 
 // AppendSamples implements index.Store.
-func (r results) AppendSamples(ctx context.Context, batches []store.Samples) error {
-	if err := r.full(); err != nil {
+func (r diskGuardedStore) AppendSamples(ctx context.Context, batches []store.Samples) error {
+	if err := r.checkFull(); err != nil {
 		return err
 	}
-	return r.to.AppendSamples(ctx, batches)
+	return r.next.AppendSamples(ctx, batches)
 }
 
 // AppendLines implements index.Store.
-func (r results) AppendLines(ctx context.Context, batches []store.Lines) error {
-	if err := r.full(); err != nil {
+func (r diskGuardedStore) AppendLines(ctx context.Context, batches []store.Lines) error {
+	if err := r.checkFull(); err != nil {
 		return err
 	}
-	return r.to.AppendLines(ctx, batches)
+	return r.next.AppendLines(ctx, batches)
 }
 
-func (r results) full() error {
-	disk, err := r.disk.look()
-	if err != nil || disk.Stores() {
+func (r diskGuardedStore) checkFull() error {
+	disk, err := r.disk.measure()
+	if err != nil || disk.AcceptsResults() {
 		return nil //nolint:nilerr // who cannot look does not wait
 	}
-	return fmt.Errorf("%s: %w", disk.Problem(r.disk.dir.path), syscall.ENOSPC)
+	return fmt.Errorf("%s: %w", disk.ProblemMessage(r.disk.dir.path), syscall.ENOSPC)
 }

@@ -14,7 +14,7 @@ import (
 
 func TestTheReserveIsGivenUpOnAFullDiskAndMadeAgainWhenThereIsRoom(t *testing.T) {
 	t.Parallel()
-	d := fullDisk{dir: &dataDir{path: t.TempDir()}, log: zap.NewNop()}
+	d := diskMonitor{dir: &dataDir{path: t.TempDir()}, log: zap.NewNop()}
 	const all = 1 << 20 // so that the reserve is small
 	reserve := pod.FloorsOf(all).Reserve
 	steps := []struct {
@@ -24,20 +24,20 @@ func TestTheReserveIsGivenUpOnAFullDiskAndMadeAgainWhenThereIsRoom(t *testing.T)
 
 		before int64 // that was free
 	}{
-		{"there is room for it", pod.Disk{Free: all, All: all}, reserve, 0},
-		{"there is still room", pod.Disk{Free: all, All: all, Held: true}, reserve, 0},
-		{"benchmarks have filled what is theirs", pod.Disk{Free: all / 5, All: all, Held: true}, reserve, 0},
-		{"others fill the disk", pod.Disk{Free: 10, All: all, Held: true}, reserve, 11},
-		{"others have filled the disk", pod.Disk{Free: 10, All: all, Held: true}, -1, 10},
-		{"the platform uses it", pod.Disk{Free: reserve, All: all}, -1, 0},
-		{"there is room again", pod.Disk{Free: all / 2, All: all}, reserve, 0},
+		{"there is room for it", pod.Disk{Free: all, Total: all}, reserve, 0},
+		{"there is still room", pod.Disk{Free: all, Total: all, ReserveHeld: true}, reserve, 0},
+		{"benchmarks have filled what is theirs", pod.Disk{Free: all / 5, Total: all, ReserveHeld: true}, reserve, 0},
+		{"others fill the disk", pod.Disk{Free: 10, Total: all, ReserveHeld: true}, reserve, 11},
+		{"others have filled the disk", pod.Disk{Free: 10, Total: all, ReserveHeld: true}, -1, 10},
+		{"the platform uses it", pod.Disk{Free: reserve, Total: all}, -1, 0},
+		{"there is room again", pod.Disk{Free: all / 2, Total: all}, reserve, 0},
 	}
 	for _, s := range steps {
-		if err := d.keep(s.disk, s.before); err != nil {
+		if err := d.keepReserve(s.disk, s.before); err != nil {
 			t.Fatalf("%s: %v", s.rule, err)
 		}
 		size := int64(-1)
-		info, err := os.Stat(d.dir.in(reserveFile))
+		info, err := os.Stat(d.dir.join(reserveFile))
 		if err == nil {
 			size = info.Size()
 		}

@@ -18,9 +18,9 @@ func maxFiles() (uint64, error) {
 	return uint64(l.Cur), nil //nolint:unconvert // the types differ by system
 }
 
-// space returns how many bytes of the disk of a folder are free, and how many there
+// diskSpace returns how many bytes of the disk of a folder are free, and how many there
 // are for who is not the machine's administrator.
-func space(dir string) (free, all int64, err error) {
+func diskSpace(dir string) (free, all int64, err error) {
 	var st syscall.Statfs_t
 	if err := syscall.Statfs(dir, &st); err != nil {
 		return 0, 0, err

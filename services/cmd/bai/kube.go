@@ -30,8 +30,8 @@ type kubeOptions struct {
 	image             string // with bai-pod
 }
 
-// pods is what runs the objects of this platform.
-type pods interface {
+// podCluster is what runs the objects of this platform.
+type podCluster interface {
 	executor.Cluster
 	cluster.Observer
 	cluster.Surveyor
@@ -76,7 +76,7 @@ func (p *platform) openDoor(ctx context.Context) error {
 	address := p.options.kube.address
 	if address == "" {
 		var err error
-		if address, err = towards(ctx, p.settings.Kubernetes); err != nil {
+		if address, err = localAddressFor(ctx, p.settings.Kubernetes); err != nil {
 			return fmt.Errorf("find this machine's address as pods reach it: %w; say it with --pod-address", err)
 		}
 	}
@@ -91,14 +91,14 @@ func (p *platform) openDoor(ctx context.Context) error {
 	mac := hmac.New(sha256.New, text)
 	mac.Write([]byte("objects"))
 	d := &door{secret: hex.EncodeToString(mac.Sum(nil)[:16])}
-	if err := os.MkdirAll(p.dir.in("objects"), 0o700); err != nil {
+	if err := os.MkdirAll(p.dir.join("objects"), 0o700); err != nil {
 		return err
 	}
-	if d.objects, err = os.OpenRoot(p.dir.in("objects")); err != nil {
+	if d.objects, err = os.OpenRoot(p.dir.join("objects")); err != nil {
 		return err
 	}
 	p.onClose(d.objects.Close)
-	if d.listener, err = broker.Listen(address, p.dir.in("door")); err != nil { //nolint:contextcheck // it outlives the start
+	if d.listener, err = broker.Listen(address, p.dir.join("door")); err != nil { //nolint:contextcheck // it outlives the start
 		return fmt.Errorf("listen for pods: %w", err)
 	}
 	if p.listener != nil {
@@ -108,9 +108,9 @@ func (p *platform) openDoor(ctx context.Context) error {
 	return nil
 }
 
-// towards returns the address of this machine from which it speaks to the API
+// localAddressFor returns the address of this machine from which it speaks to the API
 // server.
-func towards(ctx context.Context, s kube.Settings) (string, error) {
+func localAddressFor(ctx context.Context, s kube.Settings) (string, error) {
 	host, port, err := s.Server()
 	if err != nil {
 		return "", err

@@ -34,12 +34,12 @@ func TestPodsOfKubernetesReadObjectsByWayOfTheGatewayAlone(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			d := opened(t, tt.gateway)
+			d := newDoor(t, tt.gateway)
 			if got := strings.TrimPrefix(d.objectsURL(), d.url()); got != tt.below {
 				t.Errorf("pods are told %q, want %q", got, tt.below)
 			}
 			for path, want := range map[string]string{"/secret/objects/a": tt.secret, "/v1/runs/r1/objects/a": tt.ofTheRun} {
-				if got := ask(t, d.url()+path); !strings.HasPrefix(got, want) {
+				if got := get(t, d.url()+path); !strings.HasPrefix(got, want) {
 					t.Errorf("%s: %s, want %s", path, got, want)
 				}
 			}
@@ -47,9 +47,9 @@ func TestPodsOfKubernetesReadObjectsByWayOfTheGatewayAlone(t *testing.T) {
 	}
 }
 
-// opened returns a door to an object of another team's, which is served until the
+// newDoor returns a door to an object of another team's, which is served until the
 // test ends.
-func opened(t *testing.T, gateway *httputil.ReverseProxy) *door {
+func newDoor(t *testing.T, gateway *httputil.ReverseProxy) *door {
 	t.Helper()
 	dir := t.TempDir()
 	if err := os.MkdirAll(filepath.Join(dir, "objects"), 0o700); err != nil {
@@ -80,7 +80,7 @@ func opened(t *testing.T, gateway *httputil.ReverseProxy) *door {
 	return d
 }
 
-func ask(t *testing.T, url string) string {
+func get(t *testing.T, url string) string {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)
 	if err != nil {

@@ -39,7 +39,7 @@ func TestTheAPIListensWhereOthersReachItOnlyIfThatIsSaid(t *testing.T) {
 		for _, allowed := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, allowed %t", listen, allowed), func(t *testing.T) {
 				t.Parallel()
-				wantListener(t, options{listen: listen, anyone: allowed}, open)
+				wantListener(t, options{listen: listen, allowAnyone: allowed}, open)
 			})
 		}
 	}
@@ -52,7 +52,7 @@ func wantListener(t *testing.T, o options, open bool) {
 	o.log = &log
 	p := &platform{options: o}
 	err := p.listen(t.Context())
-	if refused := err != nil; refused != (open && !o.anyone) {
+	if refused := err != nil; refused != (open && !o.allowAnyone) {
 		t.Errorf("it says %v", err)
 	}
 	if err != nil {
@@ -61,8 +61,8 @@ func wantListener(t *testing.T, o options, open bool) {
 	if err := errors.Join(p.openLog(t.Context()), p.close()); err != nil {
 		t.Fatal(err)
 	}
-	if said := strings.Contains(log.String(), "anyone who reaches"); said != open {
-		t.Errorf("the log warns: %t, want %t: %s", said, open, log.String())
+	if warned := strings.Contains(log.String(), "anyone who reaches"); warned != open {
+		t.Errorf("the log warns: %t, want %t: %s", warned, open, log.String())
 	}
 }
 
@@ -93,13 +93,13 @@ func TestTheEmbeddedBrokerHasPasswordsOfItsOwn(t *testing.T) {
 	p := begin()
 	first := make(map[string]string)
 	for _, name := range []string{platformPassword, podsPassword} {
-		info, err := os.Stat(dir.in(name))
+		info, err := os.Stat(dir.join(name))
 		if err != nil || info.Mode() != 0o600 {
 			t.Fatalf("%s: %v, %v", name, info, err)
 		}
-		first[name] = read(t, dir.in(name))
+		first[name] = read(t, dir.join(name))
 	}
-	if key := read(t, dir.in("token.key")); first[platformPassword] == first[podsPassword] || strings.Contains(key, first[podsPassword]) {
+	if key := read(t, dir.join("token.key")); first[platformPassword] == first[podsPassword] || strings.Contains(key, first[podsPassword]) {
 		t.Error("two of the key and the passwords are the same")
 	}
 	wantAccess(t, p, p.settings.Kafka.SASL, []string{event.TopicStatus, event.TopicFinished})
@@ -108,11 +108,11 @@ func TestTheEmbeddedBrokerHasPasswordsOfItsOwn(t *testing.T) {
 	if err := p.close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(dir.in(podsPassword), nil, 0o600); err != nil { // as the end of the machine leaves it
+	if err := os.WriteFile(dir.join(podsPassword), nil, 0o600); err != nil { // as the end of the machine leaves it
 		t.Fatal(err)
 	}
 	p = begin()
-	if got := read(t, dir.in(podsPassword)); got != first[podsPassword] {
+	if got := read(t, dir.join(podsPassword)); got != first[podsPassword] {
 		t.Error("a password that was lost is another than before: pods that run would lose the broker")
 	}
 	if err := p.close(); err != nil {
@@ -121,9 +121,9 @@ func TestTheEmbeddedBrokerHasPasswordsOfItsOwn(t *testing.T) {
 }
 
 // wantAccess checks to which topics of the embedded broker somebody can write.
-func wantAccess(t *testing.T, p *platform, who kafka.SASL, topics []string) {
+func wantAccess(t *testing.T, p *platform, user kafka.SASL, topics []string) {
 	t.Helper()
-	bus, err := kafka.NewBus(kafka.Settings{Brokers: p.settings.Kafka.Brokers, Token: "token", Access: kafka.Access{SASL: who}}, zap.NewNop())
+	bus, err := kafka.NewBus(kafka.Settings{Brokers: p.settings.Kafka.Brokers, Token: "token", Access: kafka.Access{SASL: user}}, zap.NewNop())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,13 +134,13 @@ func wantAccess(t *testing.T, p *platform, who kafka.SASL, topics []string) {
 		event.Finished{Header: head, Outcome: event.Succeeded, Message: "m"},
 	} {
 		may := slices.Contains(topics, e.Topic())
-		if err := bus.Publish(timed(t, may), e); (err == nil) != may {
-			t.Errorf("%q writes to %s: %v, want %t", who.User, e.Topic(), err, may)
+		if err := bus.Publish(shortContext(t, may), e); (err == nil) != may {
+			t.Errorf("%q writes to %s: %v, want %t", user.User, e.Topic(), err, may)
 		}
 	}
 }
 
-func timed(t *testing.T, may bool) context.Context {
+func shortContext(t *testing.T, may bool) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), map[bool]time.Duration{true: time.Minute, false: time.Second}[may])
 	t.Cleanup(cancel)
@@ -161,7 +161,7 @@ func read(t *testing.T, path string) string {
 func TestABrokerThatOldPodsKnowAsksNobodyUntilTheyHaveEnded(t *testing.T) {
 	t.Parallel()
 	dir := &dataDir{path: t.TempDir()}
-	pods := dir.in("pods/live")
+	pods := dir.join("pods/live")
 	if err := os.MkdirAll(pods, 0o700); err != nil {
 		t.Fatal(err)
 	}

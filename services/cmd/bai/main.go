@@ -67,7 +67,7 @@ func standaloneCommand(out, log io.Writer) *cobra.Command {
 	f := c.Flags()
 	f.StringVar(&o.data, "data", defaultDataDir(), "`directory` of everything that the platform remembers")
 	f.StringVar(&o.listen, "listen", "127.0.0.1:7070", "`address` of the API; port 0 means a free one")
-	f.BoolVar(&o.anyone, "allow-anyone", false, "listen also where others than this machine reach the API, who can then run any command as this user")
+	f.BoolVar(&o.allowAnyone, "allow-anyone", false, "listen also where others than this machine reach the API, who can then run any command as this user")
 	f.StringVar(&o.config, "config", "", "TOML `file` with settings over the defaults")
 	f.IntVar(&o.slots, "slots", 0, "`number` of runs that may run at a time; 0 means what the settings say, 1 by default")
 	f.StringSliceVar(&o.without, "without", nil, "`services` that run in processes of their own, with the settings of services.toml in the directory: gateway, fetcher, executor, watcher, metrics-pusher")
@@ -78,8 +78,8 @@ func standaloneCommand(out, log io.Writer) *cobra.Command {
 	f.StringVar(&o.kube.namespace, "kube-namespace", "", "`namespace` of Kubernetes to run benchmarks in; empty means default")
 	f.StringVar(&o.kube.address, "pod-address", "", "`address` of this machine as pods of Kubernetes reach it; empty means the one that speaks to the API server")
 	f.StringVar(&o.kube.image, "pod-image", "", "`image` with bai-pod for pods of Kubernetes")
-	f.StringSliceVar(&o.outside.brokers, "kafka", nil, "`HOST:PORT`s of Kafka brokers, in place of the embedded one")
-	f.StringSliceVar(&o.outside.elasticsearch, "elasticsearch", nil, "`URL`s of an Elasticsearch, in place of the embedded store")
+	f.StringSliceVar(&o.external.brokers, "kafka", nil, "`HOST:PORT`s of Kafka brokers, in place of the embedded one")
+	f.StringSliceVar(&o.external.elasticsearch, "elasticsearch", nil, "`URL`s of an Elasticsearch, in place of the embedded store")
 	f.StringVar(&o.podBinary, "pod-binary", "", "`path` of bai-pod; empty means beside this program, or on PATH")
 	return c
 }

@@ -19,9 +19,9 @@ import (
 )
 
 // Validate implements config.Validator. What a platform wrote is as it is.
-func (j *joining) Validate() error { return nil }
+func (j *joinSettings) Validate() error { return nil }
 
-func (o *operator) seals() *cobra.Command {
+func (o *adminClient) seals() *cobra.Command {
 	c := &cobra.Command{
 		Use: "seals", Short: "The seals by which services know each other's messages", Args: cobra.NoArgs,
 		Long: `Services seal the messages by which they tell each other what becomes of runs, with
@@ -52,8 +52,8 @@ no longer kept: then seals are demanded of all. It is never taken back.`,
 }
 
 // withSeals does something with the brokers, and what the store notes of seals.
-func (o *operator) withSeals(ctx context.Context, data string, do func(context.Context, kafka.Settings, kafka.SealsIn) error) (err error) {
-	var j joining
+func (o *adminClient) withSeals(ctx context.Context, data string, do func(context.Context, kafka.Settings, kafka.SignaturePolicyStore) error) (err error) {
+	var j joinSettings
 	if data != "" {
 		if err := readJoining(data, &j); err != nil {
 			return err
@@ -80,11 +80,11 @@ func (o *operator) withSeals(ctx context.Context, data string, do func(context.C
 		return err
 	}
 	defer func() { err = errors.Join(err, docs.Close()) }()
-	return do(ctx, j.Kafka, kafka.SealsIn{Docs: docs})
+	return do(ctx, j.Kafka, kafka.SignaturePolicyStore{Docs: docs})
 }
 
 // readJoining reads how a service joins the platform of a data directory.
-func readJoining(data string, j *joining) error {
+func readJoining(data string, j *joinSettings) error {
 	path := filepath.Join(data, "services.toml")
 	if _, err := os.Stat(path); err != nil {
 		return fmt.Errorf("look for the platform of %s: %w; start it, then try again", data, err)
@@ -92,39 +92,39 @@ func readJoining(data string, j *joining) error {
 	return config.Load(path, j)
 }
 
-func (o *operator) showSeals(ctx context.Context, s kafka.Settings, in kafka.SealsIn) error {
-	seals, err := in.Seals(ctx)
+func (o *adminClient) showSeals(ctx context.Context, s kafka.Settings, in kafka.SignaturePolicyStore) error {
+	seals, err := in.Policy(ctx)
 	if err != nil {
 		return err
 	}
-	partitions, err := admin.LookAtSeals(ctx, s, seals)
+	partitions, err := admin.InspectSignatures(ctx, s, seals)
 	if err != nil {
 		return err
 	}
 	w := tabwriter.NewWriter(o.out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "TOPIC\tPARTITION\tFIRST\tEND\tSEALS FROM\tWITHOUT SEAL")
 	for _, p := range partitions {
-		from, without := strconv.FormatInt(p.From, 10), "unknown"
-		if p.From < 0 {
+		from, without := strconv.FormatInt(p.RequiredFrom, 10), "unknown"
+		if p.RequiredFrom < 0 {
 			from = "not demanded"
 		}
-		if p.Unsealed >= 0 {
-			without = fmt.Sprintf("%d of %d", p.Unsealed, min(p.Extent.End-p.Extent.First, admin.Sampled))
+		if p.Unsigned >= 0 {
+			without = fmt.Sprintf("%d of %d", p.Unsigned, min(p.Range.End-p.Range.First, admin.Sampled))
 		}
-		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%s\t%s\n", p.Topic, p.Partition, p.Extent.First, p.Extent.End, from, without)
+		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%s\t%s\n", p.Topic, p.Partition, p.Range.First, p.Range.End, from, without)
 	}
 	return w.Flush()
 }
 
-func (o *operator) requireSeals(ctx context.Context, s kafka.Settings, in kafka.SealsIn) error {
-	inspector, err := kafka.NewInspector(s)
+func (o *adminClient) requireSeals(ctx context.Context, s kafka.Settings, in kafka.SignaturePolicyStore) error {
+	inspector, err := kafka.NewVerifier(s)
 	if err != nil {
 		return err
 	}
-	if !inspector.Knows() {
+	if !inspector.HasKey() {
 		return errors.New("kafka.seal_key_file: is needed: without a key services write no seals, and nothing that they write would be believed. Make one with 'openssl rand -hex 32', and give all services the same")
 	}
-	if _, err := kafka.RequireSeals(ctx, s, in); err != nil {
+	if _, err := kafka.RequireSignatures(ctx, s, in); err != nil {
 		return err
 	}
 	if err := o.showSeals(ctx, s, in); err != nil {
@@ -134,14 +134,14 @@ func (o *operator) requireSeals(ctx context.Context, s kafka.Settings, in kafka.
 	return err
 }
 
-// noteMade has all that comes to topics that were just made carry a seal, where the
+// requireSealsOfNewTopics has all that comes to topics that were just made carry a seal, where the
 // settings have the key of the seals and the store that notes it.
-func (o *operator) noteMade(ctx context.Context, s kafka.Settings, p admin.Plan) (err error) {
+func (o *adminClient) requireSealsOfNewTopics(ctx context.Context, s kafka.Settings, p admin.Changes) (err error) {
 	var made []string
 	for _, t := range p.Create {
 		made = append(made, t.Name)
 	}
-	if s.SealKeyFile == "" || len(kafka.Seals{}.Made(made...).Topics) == 0 {
+	if s.SigningKeyFile == "" || len(kafka.SignaturePolicy{}.RequireAll(made...).Topics) == 0 {
 		return nil // services say where seals are not demanded
 	}
 	var a adminSettings
@@ -157,6 +157,6 @@ func (o *operator) noteMade(ctx context.Context, s kafka.Settings, p admin.Plan)
 		return err
 	}
 	defer func() { err = errors.Join(err, docs.Close()) }()
-	_, err = kafka.SealsIn{Docs: docs}.Change(ctx, func(was kafka.Seals) kafka.Seals { return was.Made(made...) })
+	_, err = kafka.SignaturePolicyStore{Docs: docs}.Update(ctx, func(was kafka.SignaturePolicy) kafka.SignaturePolicy { return was.RequireAll(made...) })
 	return err
 }

@@ -19,7 +19,7 @@ func TestAnOperatorDemandsSealsOfWhatComesFromNowOn(t *testing.T) {
 	t.Parallel()
 	broker, dir := kafkatest.Start(t, event.Topics()...), t.TempDir()
 	key := filepath.Join(dir, "seal.key")
-	j := joining{Store: filepath.Join(dir, "store.db"), Kafka: kafka.Settings{Brokers: broker.Addrs, SealKeyFile: key}}
+	j := joinSettings{Store: filepath.Join(dir, "store.db"), Kafka: kafka.Settings{Brokers: broker.Addrs, SigningKeyFile: key}}
 	text, err := j.text()
 	if err != nil {
 		t.Fatal(err)
@@ -74,20 +74,20 @@ func TestAllThatComesToANewBrokerMustHaveASeal(t *testing.T) {
 	for name, tt := range map[string]struct {
 		made string
 		open int
-	}{"a new folder": {".", 0}, "the folder of an earlier version": {"broker/data", len(kafka.Sealed())}} {
+	}{"a new folder": {".", 0}, "the folder of an earlier version": {"broker/data", len(kafka.SignedTopics())}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := &platform{dir: &dataDir{path: t.TempDir()}, store: storetest.Open(t)}
-			if err := os.MkdirAll(p.dir.in(tt.made), 0o700); err != nil {
+			if err := os.MkdirAll(p.dir.join(tt.made), 0o700); err != nil {
 				t.Fatal(err)
 			}
-			in := kafka.SealsIn{Docs: p.store}
-			p.settings.Kafka.Seals = in
+			in := kafka.SignaturePolicyStore{Docs: p.store}
+			p.settings.Kafka.SignaturePolicy = in
 			if err := p.sealNew(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			seals, err := in.Seals(t.Context())
-			if err != nil || len(seals.Open()) != tt.open {
+			seals, err := in.Policy(t.Context())
+			if err != nil || len(seals.UnsignedTopics()) != tt.open {
 				t.Errorf("%v, %v, want %d topics without", seals, err, tt.open)
 			}
 		})

@@ -35,9 +35,9 @@ type options struct {
 	slots                           int
 	without                         []string
 	keepPods, replay, noNamespaces  bool
-	anyone                          bool // may reach the API
+	allowAnyone                     bool // may reach the API
 	kube                            kubeOptions
-	outside                         outside
+	external                        externalServices
 	out, log                        io.Writer
 }
 
@@ -88,7 +88,7 @@ func (o options) load() (settings, error) {
 		return s, err
 	}
 	o.kube.apply(&s)
-	o.outside.apply(&s)
+	o.external.apply(&s)
 	if !s.Kubernetes.Set() {
 		s.Executor.Slots = cmp.Or(s.Executor.Slots, 1) // two benchmarks on one machine disturb each other
 		s.Executor.Pods.NoLimits = true                // nothing enforces them here

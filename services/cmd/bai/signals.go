@@ -32,9 +32,9 @@ func newStopper(o options) *stopper {
 	return s
 }
 
-// heed returns a context that is done once the process is told to end. A reader of
+// contextUntilStopped returns a context that is done once the process is told to end. A reader of
 // its output that has gone ends nothing. Call release in the end.
-func (s *stopper) heed(ctx context.Context) (stopped context.Context, release func()) {
+func (s *stopper) contextUntilStopped(ctx context.Context) (stopped context.Context, release func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	signals, closed := make(chan os.Signal, 1), make(chan os.Signal, 1)
 	signal.Notify(signals, run.Signals()...)
@@ -53,7 +53,7 @@ func (s *stopper) heed(ctx context.Context) (stopped context.Context, release fu
 		}
 		select {
 		case <-signals:
-			s.endNow()
+			s.killNow()
 		case <-done:
 		}
 	}()
@@ -63,8 +63,8 @@ func (s *stopper) heed(ctx context.Context) (stopped context.Context, release fu
 	})
 }
 
-// opened hears of the cluster whose benchmarks are to be ended.
-func (s *stopper) opened(c *local.Cluster) {
+// setCluster hears of the cluster whose benchmarks are to be ended.
+func (s *stopper) setCluster(c *local.Cluster) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.cluster = c
@@ -80,9 +80,9 @@ func (s *stopper) running() int {
 	return s.cluster.Running()
 }
 
-// endNow kills what runs, whether close has begun to end it or not.
-func (s *stopper) endNow() {
-	s.say("killing %s now", benchmarks(s.running()))
+// killNow kills what runs, whether close has begun to end it or not.
+func (s *stopper) killNow() {
+	s.printf("killing %s now", countBenchmarks(s.running()))
 	s.kill()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -110,21 +110,21 @@ func (s *stopper) close(c *local.Cluster) error {
 	n := c.Running()
 	switch {
 	case n > 0 && s.options.keepPods:
-		s.say("stopping; %s left running: start the platform on %s again to follow them", benchmarks(n), s.options.data)
+		s.printf("stopping; %s left running: start the platform on %s again to follow them", countBenchmarks(n), s.options.data)
 	case n > 0:
-		s.say("stopping; ending %s, at most %s: a second signal kills them now, --keep-pods leaves them running", benchmarks(n), podsGrace)
+		s.printf("stopping; ending %s, at most %s: a second signal kills them now, --keep-pods leaves them running", countBenchmarks(n), podsGrace)
 	}
 	ctx, cancel := s.grace()
 	defer cancel()
 	return c.Close(ctx, s.options.keepPods)
 }
 
-// say tells the user something. A terminal that has gone hears nothing of it.
-func (s *stopper) say(format string, args ...any) {
+// printf tells the user something. A terminal that has gone hears nothing of it.
+func (s *stopper) printf(format string, args ...any) {
 	_, _ = fmt.Fprintf(s.options.out, format+"\n", args...)
 }
 
-func benchmarks(n int) string {
+func countBenchmarks(n int) string {
 	if n == 1 {
 		return "1 benchmark"
 	}
@@ -134,13 +134,13 @@ func benchmarks(n int) string {
 // openLocal opens the cluster of this machine.
 func (p *platform) openLocal() (err error) {
 	s := local.Settings{
-		Dir: p.dir.in("pods"), PodBinary: p.podBinary, Log: p.log, NoNamespaces: p.options.noNamespaces, Secrets: p.dir.in("secrets"), Private: p.dir.path,
+		Dir: p.dir.join("pods"), PodBinary: p.podBinary, Log: p.log, NoNamespaces: p.options.noNamespaces, Secrets: p.dir.join("secrets"), Private: p.dir.path,
 	}
 	if p.cluster, err = local.New(s); err != nil {
 		return err
 	}
 	p.pods = p.cluster
-	p.stopper.opened(p.cluster)
+	p.stopper.setCluster(p.cluster)
 	p.onClose(func() error {
 		err := p.stopper.close(p.cluster)
 		p.log.Info("the local cluster is closed", zap.Error(err))

@@ -76,7 +76,7 @@ func standalone(ctx context.Context, o options) error {
 		debug.SetGCPercent(gcPercent)
 	}
 	p := &platform{options: o, settings: s, podBinary: binary, stopper: newStopper(o)}
-	ctx, release := p.stopper.heed(ctx)
+	ctx, release := p.stopper.contextUntilStopped(ctx)
 	defer release()
 	return errors.Join(p.run(ctx), p.close())
 }
@@ -89,22 +89,22 @@ type platform struct {
 	podBinary string
 	stopper   *stopper
 
-	dir      *dataDir
-	listener net.Listener
-	log      *zap.Logger
-	store    program.Store
-	objects  *blob.Store
-	cluster  *local.Cluster // nil where pods run in Kubernetes
-	kube     *kube.Cluster  // nil where they do not
-	pods     pods           // the one of the two that there is
-	door     *door          // for the pods of Kubernetes
-	bus      *kafka.Bus
-	outside  bool   // the brokers are not the platform's own
-	again    bool   // every event is heard again from the beginning
-	marks    *marks // nil where the store or the broker is elsewhere
-	recovery *recovery
-	sqlite   *sqlite.Store // likewise
-	begun    bool          // that is noted
+	dir         *dataDir
+	listener    net.Listener
+	log         *zap.Logger
+	store       program.Store
+	objects     *blob.Store
+	cluster     *local.Cluster // nil where pods run in Kubernetes
+	kube        *kube.Cluster  // nil where they do not
+	pods        podCluster     // the one of the two that there is
+	door        *door          // for the pods of Kubernetes
+	bus         *kafka.Bus
+	externalBus bool              // the brokers are not the platform's own
+	replay      bool              // every event is heard again from the beginning
+	marks       *consistencyMarks // nil where the store or the broker is elsewhere
+	recovery    *recovery
+	sqlite      *sqlite.Store // likewise
+	marked      bool          // that is noted
 
 	telemetry *telemetry.Telemetry
 	closers   []func() error
@@ -134,8 +134,8 @@ func (p *platform) withRemedy(err error) error {
 	if path == "" || p.dir == nil || strings.Contains(err.Error(), "--data") {
 		return err
 	}
-	if what := remedy(p.dir.path, path, err); what != "" {
-		return fmt.Errorf("%w: %s", err, what)
+	if hint := remedy(p.dir.path, path, err); hint != "" {
+		return fmt.Errorf("%w: %s", err, hint)
 	}
 	return err
 }
@@ -149,10 +149,10 @@ func (p *platform) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if p.outside {
+	if p.externalBus {
 		parts["bai/topics"] = p.topics
 	}
-	if p.options.replay || p.again {
+	if p.options.replay || p.replay {
 		if err := p.bus.Rewind(ctx); err != nil {
 			return fmt.Errorf("go back to the first event: %w", err)
 		}
@@ -160,16 +160,16 @@ func (p *platform) run(ctx context.Context) error {
 	if err := p.writeServices(); err != nil {
 		return err
 	}
-	if err := p.begin(ctx); err != nil {
+	if err := p.markRunning(ctx); err != nil {
 		return err
 	}
 	if p.marks != nil {
 		parts["bai/marks"] = p.marks.run
 	}
 	parts["bai/ready"] = p.announce
-	if p.again {
-		p.recovery = &recovery{platform: p, over: make(chan struct{})}
-		parts = p.recovery.first(parts)
+	if p.replay {
+		p.recovery = &recovery{platform: p, done: make(chan struct{})}
+		parts = p.recovery.gate(parts)
 	}
 	parts["bai/disk"] = p.disk().run
 	parts["bai/health"] = run.Health(p.settings.Health, p.checks(), p.telemetry.Handler())
@@ -196,15 +196,15 @@ func (p *platform) ready(ctx context.Context) error {
 	return errors.Join(p.bus.Ready(ctx), p.store.Check(ctx))
 }
 
-// begin notes that the platform runs, for the next start.
-func (p *platform) begin(ctx context.Context) error {
+// markRunning notes that the platform runs, for the next start.
+func (p *platform) markRunning(ctx context.Context) error {
 	if p.marks == nil {
 		return nil
 	}
-	if err := p.marks.begin(ctx, p.sqlite.ID(), p.again); err != nil {
+	if err := p.marks.markRunning(ctx, p.sqlite.ID(), p.replay); err != nil {
 		return err
 	}
-	p.begun = true
+	p.marked = true
 	return nil
 }
 
@@ -217,17 +217,17 @@ func (p *platform) close() error {
 	return errors.Join(errs...)
 }
 
-// end notes that the platform ended as it was told to, and that nobody else uses
+// markClean notes that the platform ended as it was told to, and that nobody else uses
 // its files.
-func (p *platform) end() error {
-	if !p.begun || len(p.options.without) > 0 {
+func (p *platform) markClean() error {
+	if !p.marked || len(p.options.without) > 0 {
 		return nil
 	}
-	return p.marks.end()
+	return p.marks.markClean()
 }
 
 // disk watches the disk of the data folder.
-func (p *platform) disk() fullDisk { return fullDisk{dir: p.dir, log: p.log} }
+func (p *platform) disk() diskMonitor { return diskMonitor{dir: p.dir, log: p.log} }
 
 func (p *platform) onClose(c func() error) { p.closers = append(p.closers, c) }
 
@@ -236,8 +236,8 @@ func (p *platform) openDir(context.Context) (err error) {
 		return err
 	}
 	p.onClose(p.dir.close)
-	p.onClose(p.end)
-	return p.disk().begin()
+	p.onClose(p.markClean)
+	return p.disk().prepare()
 }
 
 // listen takes the address first: what cannot be reached need not be started.
@@ -250,7 +250,7 @@ func (p *platform) listen(ctx context.Context) error {
 		return fmt.Errorf("listen for users: %w; choose another address with --listen", err)
 	}
 	if at, ok := l.Addr().(*net.TCPAddr); ok {
-		if err := refuseExposed(p.options.listen, at.AddrPort(), p.options.anyone); err != nil {
+		if err := refuseExposed(p.options.listen, at.AddrPort(), p.options.allowAnyone); err != nil {
 			return errors.Join(err, l.Close())
 		}
 	}
@@ -297,19 +297,19 @@ func (p *platform) openTelemetry(ctx context.Context) (err error) {
 }
 
 func (p *platform) openObjects(ctx context.Context) (err error) {
-	if err := os.MkdirAll(p.dir.in("objects"), 0o755); err != nil { //nolint:gosec // below the data folder, which is its owner's; pods read there
+	if err := os.MkdirAll(p.dir.join("objects"), 0o755); err != nil { //nolint:gosec // below the data folder, which is its owner's; pods read there
 		return fmt.Errorf("make the folder of the data sets: %w", err)
 	}
 	if p.objects, err = blob.Open(ctx, p.objectSettings()); err != nil {
 		return err
 	}
 	p.onClose(p.objects.Close)
-	p.settings.Fetcher.Sources.Own = p.objectSettings().URL
+	p.settings.Fetcher.Sources.ObjectStoreURL = p.objectSettings().URL
 	return nil
 }
 
 func (p *platform) objectSettings() blob.Settings {
-	return blob.Settings{URL: blob.FolderURL(p.dir.in("objects")), PodURL: p.door.objectsURL()}
+	return blob.Settings{URL: blob.FolderURL(p.dir.join("objects")), PodURL: p.door.objectsURL()}
 }
 
 func (p *platform) openCluster(context.Context) error {
@@ -322,9 +322,9 @@ func (p *platform) openCluster(context.Context) error {
 func (p *platform) without(name string) bool { return slices.Contains(p.options.without, name) }
 
 // parts returns the parts of every service that this process runs.
-func (p *platform) parts() (map[string]service.Part, error) {
-	all := make(map[string]service.Part)
-	for name, parts := range map[string]func() (map[string]service.Part, error){
+func (p *platform) parts() (map[string]service.Runnable, error) {
+	all := make(map[string]service.Runnable)
+	for name, parts := range map[string]func() (map[string]service.Runnable, error){
 		"gateway": p.gateway, "fetcher": p.fetcher, "executor": p.executor, "watcher": p.watcher, "metrics-pusher": p.index,
 	} {
 		if p.without(name) {
@@ -339,7 +339,7 @@ func (p *platform) parts() (map[string]service.Part, error) {
 	return all, nil
 }
 
-func (p *platform) gateway() (map[string]service.Part, error) {
+func (p *platform) gateway() (map[string]service.Runnable, error) {
 	source, err := wiring.NewSource(p.settings.Fetcher.Sources, p.settings.Buckets)
 	if err != nil {
 		return nil, err
@@ -349,7 +349,7 @@ func (p *platform) gateway() (map[string]service.Part, error) {
 	if err != nil {
 		return nil, err
 	}
-	stock, err := wiring.NewStock(p.settings.Fetcher, d)
+	stock, err := wiring.NewDatasetCache(p.settings.Fetcher, d)
 	if err != nil {
 		return nil, err
 	}
@@ -364,8 +364,8 @@ func (p *platform) gateway() (map[string]service.Part, error) {
 	p.onClose(func() error { closeSources(); return nil })
 	return gateway.New(p.settings.Gateway, gateway.Deps{
 		Preflight: flight,
-		Bus:       p.bus, Store: p.store, Listener: p.listener, Objects: p.objects, Stock: stock, Source: source, Parser: p.executorSettings().Parser(), Renderer: wiring.NewRenderer(p.executorSettings(), p.settings.Registry.Off),
-		Token: p.bus.Token, OpenAPI: proto.OpenAPI(), Entropy: rand.Reader, Ready: p.ready, Notes: p.bus.Unsealed, Room: p.disk().room, Sync: syncOf(p.sqlite), Version: api.Version{Version: version}, Log: p.log,
+		Bus:       p.bus, Store: p.store, Listener: p.listener, Objects: p.objects, DatasetCache: stock, Source: source, Parser: p.executorSettings().Parser(), Renderer: wiring.NewRenderer(p.executorSettings(), p.settings.Registry.Off),
+		Token: p.bus.Token, OpenAPI: proto.OpenAPI(), Entropy: rand.Reader, Ready: p.ready, Notes: p.bus.UnsignedWarning, StorageFull: p.disk().refusalReason, Sync: syncOf(p.sqlite), Version: api.Version{Version: version}, Log: p.log,
 	}), nil
 }
 
@@ -383,7 +383,7 @@ func syncOf(s *sqlite.Store) func(context.Context) error {
 func (p *platform) executorSettings() executor.Settings {
 	s := p.settings.Executor
 	if p.cluster != nil {
-		s.Unlimited, s.Pods.Reserve = p.cluster.Limits(), p.disk().reserve()
+		s.NoLimitsReason, s.Pods.Reserve = p.cluster.Limits(), p.disk().outputReserve()
 	}
 	s.Pods.Brokers, s.Pods.ObjectStore = p.settings.Kafka.Brokers, p.objects.PodURL()
 	if s.Pods.Gateway == "" && p.door != nil {
@@ -408,7 +408,7 @@ func gatewayURL(a net.Addr) string {
 	return "http://" + net.JoinHostPort(host, port)
 }
 
-func (p *platform) fetcher() (map[string]service.Part, error) {
+func (p *platform) fetcher() (map[string]service.Runnable, error) {
 	d, err := p.fetcherDeps()
 	if err != nil {
 		return nil, err
@@ -428,7 +428,7 @@ func (p *platform) fetcherDeps() (fetcher.Deps, error) {
 	}, nil
 }
 
-func (p *platform) executor() (map[string]service.Part, error) {
+func (p *platform) executor() (map[string]service.Runnable, error) {
 	s := p.executorSettings()
 	var err error
 	if s.Pods.Access, err = p.settings.Kafka.ForPods(); err != nil {
@@ -454,22 +454,22 @@ func (p *platform) images() (executor.Images, error) { //nolint:ireturn // nil i
 	return r, nil
 }
 
-func (p *platform) watcher() (map[string]service.Part, error) {
+func (p *platform) watcher() (map[string]service.Runnable, error) {
 	parts := watcher.New(p.settings.Watcher, watcher.Deps{Bus: p.bus, Store: p.store, Cluster: p.pods, Log: p.log})
 	if p.kube != nil {
-		maps.Copy(parts, follow.New(p.settings.Follow, follow.Deps{Bus: p.bus, Store: p.store, Cluster: p.kube, Holder: wiring.Holder(), Log: p.log}))
+		maps.Copy(parts, follow.New(p.settings.Follow, follow.Deps{Bus: p.bus, Store: p.store, Cluster: p.kube, Holder: wiring.ProcessName(), Log: p.log}))
 	}
 	return parts, nil
 }
 
-func (p *platform) index() (map[string]service.Part, error) {
+func (p *platform) index() (map[string]service.Runnable, error) {
 	d := index.Deps{Bus: p.bus, Store: p.store}
 	if p.sqlite != nil {
-		d.Store = results{Docs: p.store, to: p.store, disk: p.disk()}
+		d.Store = diskGuardedStore{Docs: p.store, next: p.store, disk: p.disk()}
 	}
 	parts := index.New(p.settings.Index, d)
 	maps.Copy(parts, summarise.New(p.settings.Summaries, summarise.Deps{Bus: p.bus, Store: p.store, Now: time.Now, Log: p.log}))
-	sinks, end, err := open.Parts(context.Background(), p.settings.Sinks, sink.Deps{Bus: p.bus, Meter: p.telemetry, Now: time.Now, Log: p.log})
+	sinks, end, err := open.Runnables(context.Background(), p.settings.Sinks, sink.Deps{Bus: p.bus, Meter: p.telemetry, Now: time.Now, Log: p.log})
 	p.onClose(end)
 	maps.Copy(parts, sinks)
 	return parts, err

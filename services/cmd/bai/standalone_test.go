@@ -33,7 +33,7 @@ func TestAnEmptyDataFolderIsRefusedWithTheRemedy(t *testing.T) {
 		c.SetOut(io.Discard)
 		c.SetErr(io.Discard)
 		err := c.Execute()
-		if told := err != nil && strings.Contains(err.Error(), "--data is empty") && strings.Contains(err.Error(), "leave --data out"); told != (empty == "--data=") {
+		if refused := err != nil && strings.Contains(err.Error(), "--data is empty") && strings.Contains(err.Error(), "leave --data out"); refused != (empty == "--data=") {
 			t.Errorf("standalone %s: %v", empty, err)
 		}
 	}

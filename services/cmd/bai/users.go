@@ -26,8 +26,8 @@ const (
 // still run: these would lose their broker.
 func (p *platform) brokerUsers() ([]broker.User, error) {
 	k := &p.settings.Kafka
-	_, err := os.Lstat(p.dir.in(platformPassword))
-	if errors.Is(err, fs.ErrNotExist) && p.door == nil && local.Runs(p.dir.in("pods")) {
+	_, err := os.Lstat(p.dir.join(platformPassword))
+	if errors.Is(err, fs.ErrNotExist) && p.door == nil && local.Runs(p.dir.join("pods")) {
 		p.log.Warn("benchmarks run that an earlier version started: the embedded broker asks programs of this machine for no password until the next start without them")
 		return nil, nil
 	}
@@ -40,15 +40,15 @@ func (p *platform) brokerUsers() ([]broker.User, error) {
 		return nil, err
 	}
 	k.TLS, k.Pods.TLS = kafka.TLS{}, kafka.TLS{}
-	k.SASL = kafka.SASL{Mechanism: kafka.ScramSHA256, User: platformUser, PasswordFile: p.dir.in(platformPassword)}
-	k.Pods.SASL = kafka.SASL{Mechanism: kafka.ScramSHA256, User: podsUser, PasswordFile: p.dir.in(podsPassword)}
-	return []broker.User{{Name: platformUser, Password: own, All: true}, {Name: podsUser, Password: pods, Writes: podsWrite()}}, nil
+	k.SASL = kafka.SASL{Mechanism: kafka.ScramSHA256, User: platformUser, PasswordFile: p.dir.join(platformPassword)}
+	k.Pods.SASL = kafka.SASL{Mechanism: kafka.ScramSHA256, User: podsUser, PasswordFile: p.dir.join(podsPassword)}
+	return []broker.User{{Name: platformUser, Password: own, Superuser: true}, {Name: podsUser, Password: pods, WriteTopics: podsWrite()}}, nil
 }
 
 // podsWrite are the topics that pods may write to.
 func podsWrite() []string {
 	var topics []string
-	for _, r := range (kafka.Principals{kafka.Pods: {"User:" + podsUser}}).Rights() {
+	for _, r := range (kafka.Principals{kafka.Pods: {"User:" + podsUser}}).ACLs() {
 		if r.Resource == "topic" && r.Operation == "Write" {
 			topics = append(topics, r.Name)
 		}
@@ -67,7 +67,7 @@ func passwordOf(key []byte, user string) string {
 
 // keepPassword has the file of a password hold it, for its owner alone.
 func (d *dataDir) keepPassword(name, password string) error {
-	path, text := d.in(name), []byte(password+"\n")
+	path, text := d.join(name), []byte(password+"\n")
 	info, err := os.Lstat(path)
 	if is, rerr := os.ReadFile(path); err == nil && rerr == nil && bytes.Equal(is, text) && info.Mode() == 0o600 {
 		return nil

@@ -39,7 +39,7 @@ func (s *settings) executor() executor.Settings {
 }
 
 // Parts implements program.Service.
-func (s *settings) Parts(ctx context.Context, c *program.Common) (map[string]service.Part, error) {
+func (s *settings) Parts(ctx context.Context, c *program.Common) (map[string]service.Runnable, error) {
 	settings := s.executor()
 	var err error
 	if settings.Pods.Access, err = s.Kafka.ForPods(); err != nil {

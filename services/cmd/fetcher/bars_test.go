@@ -26,8 +26,8 @@ import (
 // What the program may take, in MiB, its own text included; and for the pieces of
 // what it writes to a bucket.
 const (
-	mostMemory = 64
-	forPieces  = 8
+	maxMemory    = 64
+	uploadMemory = 8
 )
 
 // TestTheProgramTakesLittleMemory measures, where BAI_BARS says so, the program
@@ -51,7 +51,7 @@ func TestTheProgramTakesLittleMemory(t *testing.T) {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	sum := large(t, source, mib)
+	sum := writeLargeFile(t, source, mib)
 	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("ETag", `"1"`)
 		http.ServeFile(w, r, source)
@@ -66,9 +66,9 @@ func TestTheProgramTakesLittleMemory(t *testing.T) {
 		config func(t *testing.T, dir string) string
 		most   float64
 	}{
-		"on one connection": {folder(0), mostMemory},
-		"in parts":          {folder(1 << 50), mostMemory},
-		"into a bucket":     {inBucket, mostMemory + forPieces},
+		"on one connection": {folder(0), maxMemory},
+		"in parts":          {folder(1 << 50), maxMemory},
+		"into a bucket":     {bucketSettings, maxMemory + uploadMemory},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if peak := peakOf(t, program, site.URL, sum, do.config); peak > do.most {
@@ -80,8 +80,8 @@ func TestTheProgramTakesLittleMemory(t *testing.T) {
 	}
 }
 
-// inBucket returns the settings of a program whose objects lie in a bucket of S3.
-func inBucket(t *testing.T, dir string) string {
+// bucketSettings returns the settings of a program whose objects lie in a bucket of S3.
+func bucketSettings(t *testing.T, dir string) string {
 	t.Helper()
 	server := s3.Start(t)
 	server.Bucket(t, "team")
@@ -93,8 +93,8 @@ func inBucket(t *testing.T, dir string) string {
 		server.Endpoint, server.Region, id, key)
 }
 
-// large writes a file, and returns its digest.
-func large(t *testing.T, path string, mib int) string {
+// writeLargeFile writes a file, and returns its digest.
+func writeLargeFile(t *testing.T, path string, mib int) string {
 	t.Helper()
 	f, err := os.Create(path)
 	if err != nil {
@@ -126,7 +126,7 @@ func peakOf(t *testing.T, program, url, sum string, objects func(t *testing.T, d
 		t.Fatal(err)
 	}
 	defer docs.Close() //nolint:errcheck // nothing is wanted of it any more
-	task := fetcher.Task{Source: fetcher.Source{URL: url, SHA256: sum}, Asked: time.Now(), Number: 1}
+	task := fetcher.Task{Source: fetcher.Source{URL: url, SHA256: sum}, RequestedAt: time.Now(), Number: 1}
 	if err := store.Create(t.Context(), docs, store.KindOrder, "job/"+task.Source.Key(), task); err != nil {
 		t.Fatal(err)
 	}
@@ -145,7 +145,7 @@ func peakOf(t *testing.T, program, url, sum string, objects func(t *testing.T, d
 				t.Fatal(err)
 			}
 		case <-time.After(5 * time.Millisecond):
-			peak = max(peak, highest(cmd.Process.Pid))
+			peak = max(peak, peakRSS(cmd.Process.Pid))
 		}
 	}
 	if o, _, err := store.Get[store.Object](t.Context(), docs, store.KindObject, sum); err != nil || o.Size == 0 {
@@ -157,9 +157,9 @@ func peakOf(t *testing.T, program, url, sum string, objects func(t *testing.T, d
 	return peak
 }
 
-// highest is the most memory that a process has had so far, in MiB; 0 where that
+// peakRSS is the most memory that a process has had so far, in MiB; 0 where that
 // is not known. What wait4 tells counts the memory of who started it, too.
-func highest(pid int) float64 {
+func peakRSS(pid int) float64 {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
 		return 0

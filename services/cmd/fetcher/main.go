@@ -22,18 +22,18 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/service"
 )
 
-// collect is after how much of new memory garbage is collected, in percent of
+// gcPercent is after how much of new memory garbage is collected, in percent of
 // what is in use: sooner than usual, for most of it is buffers of transfers; and
 // sooner still where they would have the heap take more than ample.
 const (
-	collect = 50
-	ample   = 36 << 20
+	gcPercent   = 50
+	memoryLimit = 36 << 20
 )
 
 func main() {
 	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(collect)
-		debug.SetMemoryLimit(ample)
+		debug.SetGCPercent(gcPercent)
+		debug.SetMemoryLimit(memoryLimit)
 	}
 	args, task := taskOf(os.Args[1:])
 	if err := program.Run(context.Background(), "fetcher", args, settingsFor(task)); err != nil {
@@ -68,7 +68,7 @@ type settings struct {
 // settingsFor returns the settings of a task, or of the service where that is
 // empty.
 func settingsFor(task string) *settings {
-	return &settings{Settings: program.Settings{Mute: task != ""}, task: task}
+	return &settings{Settings: program.Settings{NoBus: task != ""}, task: task}
 }
 
 // Jobs are how Jobs of a cluster bring data.
@@ -82,7 +82,7 @@ func (s *settings) Validate() error {
 }
 
 // Parts implements program.Service.
-func (s *settings) Parts(ctx context.Context, c *program.Common) (map[string]service.Part, error) {
+func (s *settings) Parts(ctx context.Context, c *program.Common) (map[string]service.Runnable, error) {
 	objects, err := s.Objects.Open(ctx, c.Log)
 	if err != nil {
 		return nil, err
@@ -96,10 +96,10 @@ func (s *settings) Parts(ctx context.Context, c *program.Common) (map[string]ser
 		Bus: c.Bus, Store: c.Store, Objects: objects, Log: c.Log,
 		Buckets: fetcher.OpenBuckets(buckets), Repositories: fetcher.OpenRepositories(git.Opener{}),
 	}
-	s.Fetcher.Sources.Own = s.Objects.URL
-	forget() // what only the start has needed
+	s.Fetcher.Sources.ObjectStoreURL = s.Objects.URL
+	releaseFilePages() // what only the start has needed
 	if s.task != "" {
-		return map[string]service.Part{
+		return map[string]service.Runnable{
 			"fetcher/task": func(ctx context.Context) error { return fetcher.DoTask(ctx, s.Fetcher, deps, s.task) },
 		}, nil
 	}
@@ -125,7 +125,7 @@ func (s *settings) openJobs(c *program.Common, deps *fetcher.Deps) error {
 	}
 	c.OnClose(func() error { k.Close(); return nil })
 	c.Checks["kubernetes"] = k.Ready
-	deps.Jobs, deps.Job = k.Jobs(), job
+	deps.Jobs, deps.JobTemplate = k.Jobs(), job
 	return nil
 }
 

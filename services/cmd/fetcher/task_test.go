@@ -31,7 +31,7 @@ func TestATaskIsDoneWithoutABroker(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer docs.Close() //nolint:errcheck // nothing is wanted of it any more
-	task := fetcher.Task{Source: fetcher.Source{URL: site.URL}, Asked: time.Now(), Number: 1}
+	task := fetcher.Task{Source: fetcher.Source{URL: site.URL}, RequestedAt: time.Now(), Number: 1}
 	if err := store.Create(t.Context(), docs, store.KindOrder, "job/"+task.Source.Key(), task); err != nil {
 		t.Fatal(err)
 	}

@@ -57,12 +57,12 @@ func (s *settings) Validate() error {
 }
 
 // Parts implements program.Service.
-func (s *settings) Parts(ctx context.Context, c *program.Common) (map[string]service.Part, error) {
+func (s *settings) Parts(ctx context.Context, c *program.Common) (map[string]service.Runnable, error) {
 	deps := gateway.Deps{
 		Bus: c.Bus, Store: c.Store, Parser: s.Executor.Parser(), Renderer: wiring.NewRenderer(s.Executor, s.Registry.Off), Token: c.Bus.Token, OpenAPI: proto.OpenAPI(),
-		Entropy: rand.Reader, Ready: c.Bus.Ready, Notes: c.Bus.Unsealed, Version: api.Version{Version: version}, Log: c.Log,
+		Entropy: rand.Reader, Ready: c.Bus.Ready, Notes: c.Bus.UnsignedWarning, Version: api.Version{Version: version}, Log: c.Log,
 	}
-	s.Fetcher.Sources.Own = s.Objects.URL
+	s.Fetcher.Sources.ObjectStoreURL = s.Objects.URL
 	source, err := wiring.NewSource(s.Fetcher.Sources, s.Buckets)
 	if err != nil {
 		return nil, err
@@ -126,12 +126,12 @@ func (s *settings) openObjects(ctx context.Context, c *program.Common, deps *gat
 	if err != nil {
 		return err
 	}
-	stock, err := wiring.NewStock(s.Fetcher, fetcher.Deps{
+	stock, err := wiring.NewDatasetCache(s.Fetcher, fetcher.Deps{
 		Store: c.Store, Objects: objects, Log: c.Log, Buckets: fetcher.OpenBuckets(buckets), Repositories: fetcher.OpenRepositories(git.Opener{}),
 	})
 	if err != nil {
 		return err
 	}
-	deps.Stock = stock
+	deps.DatasetCache = stock
 	return nil
 }

@@ -37,7 +37,7 @@ benchmark_code = "echo hello"
 // again after a restart.
 func TestProcess(t *testing.T) {
 	broker := kafkatest.Start(t, event.Topics()...)
-	addr := free(t)
+	addr := freeAddr(t)
 	file := writeFile(t, fmt.Sprintf("listen = %q\nstore = %q\n[log]\nlevel = \"error\"\n[kafka]\nbrokers = [%q]\nkey_file = %q\nretry = \"10ms\"\n", addr, filepath.Join(t.TempDir(), "bai.db"), broker.Addrs[0], writeFile(t, "0123456789abcdef")))
 
 	client, stop := start(t, file, addr)
@@ -96,7 +96,7 @@ func start(t *testing.T, file, addr string) (baiv1.RunServiceClient, func()) {
 	}
 }
 
-func free(t *testing.T) string {
+func freeAddr(t *testing.T) string {
 	t.Helper()
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {

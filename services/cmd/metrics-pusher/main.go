@@ -47,10 +47,10 @@ func (s *settings) Validate() error {
 }
 
 // Parts implements program.Service.
-func (s *settings) Parts(ctx context.Context, c *program.Common) (map[string]service.Part, error) {
+func (s *settings) Parts(ctx context.Context, c *program.Common) (map[string]service.Runnable, error) {
 	parts := index.New(s.Index, index.Deps{Bus: c.Bus, Store: c.Store})
 	maps.Copy(parts, summarise.New(s.Summaries, summarise.Deps{Bus: c.Bus, Store: c.Store, Now: time.Now, Log: c.Log}))
-	sinks, end, err := open.Parts(ctx, s.Sinks, sink.Deps{Bus: c.Bus, Meter: c.Meter(), Now: time.Now, Log: c.Log})
+	sinks, end, err := open.Runnables(ctx, s.Sinks, sink.Deps{Bus: c.Bus, Meter: c.Meter(), Now: time.Now, Log: c.Log})
 	c.OnClose(end)
 	maps.Copy(parts, sinks)
 	return parts, err

@@ -39,27 +39,27 @@ func TestMain(m *testing.M) {
 func TestKilled(t *testing.T) {
 	broker, path := kafkatest.Start(t, event.Topics()...), filepath.Join(t.TempDir(), "bai.db")
 	file := writeFile(t, fmt.Sprintf("store = %q\n[log]\nlevel = \"error\"\n[kafka]\nbrokers = [%q]\nkey_file = %q\nretry = \"10ms\"\nsession = \"1s\"\n", path, broker.Addrs[0], writeFile(t, key)))
-	kept, err := sqlite.Open(t.Context(), path)
+	opened, err := sqlite.Open(t.Context(), path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer kept.Close() //nolint:errcheck // only read
+	defer opened.Close() //nolint:errcheck // only read
 	const kills, between = 3, 40
 	for n := range kills * between {
-		ship(t, broker, event.Metrics{Header: header(fmt.Sprint(n)), Source: source(), Samples: []event.Sample{storetest.NewSample(int64(2*n), "x", 1), storetest.NewSample(int64(2*n+1), "x", 1)}})
+		ship(t, broker, event.Metrics{Header: header(fmt.Sprint(n)), Stream: source(), Samples: []event.Sample{storetest.NewSample(int64(2*n), "x", 1), storetest.NewSample(int64(2*n+1), "x", 1)}})
 		if n%between != 0 {
 			continue
 		}
 		kill := spawn(t, file)
-		wait(t, kept, fmt.Sprintf("0 lines, %d samples", 2*(n+1)))
+		wait(t, opened, fmt.Sprintf("0 lines, %d samples", 2*(n+1)))
 		kill()
 	}
 	defer spawn(t, file)()
-	wait(t, kept, fmt.Sprintf("0 lines, %d samples", 2*kills*between))
+	wait(t, opened, fmt.Sprintf("0 lines, %d samples", 2*kills*between))
 	if n := broker.Count(t, event.TopicDead); n > 0 {
 		t.Errorf("%d dead letters", n)
 	}
-	samples, _, err := kept.Samples(t.Context(), store.SampleQuery{Run: "r"}, "", 1000)
+	samples, _, err := opened.Samples(t.Context(), store.SampleQuery{Run: "r"}, "", 1000)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,27 +93,27 @@ func spawn(t *testing.T, file string) (kill func()) {
 func TestProcess(t *testing.T) {
 	broker, path := kafkatest.Start(t, event.Topics()...), filepath.Join(t.TempDir(), "bai.db")
 	file := writeFile(t, fmt.Sprintf("store = %q\n[log]\nlevel = \"error\"\n[kafka]\nbrokers = [%q]\nkey_file = %q\nretry = \"10ms\"\n[metrics-pusher]\nbatch = 8\n", path, broker.Addrs[0], writeFile(t, key)))
-	kept, err := sqlite.Open(t.Context(), path)
+	opened, err := sqlite.Open(t.Context(), path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer kept.Close() //nolint:errcheck // only read
+	defer opened.Close() //nolint:errcheck // only read
 
 	for n := range 3 {
-		ship(t, broker, event.Metrics{Header: header(fmt.Sprint("m", n)), Source: source(), Samples: []event.Sample{storetest.NewSample(int64(n), "x", 1)}})
-		ship(t, broker, event.Logs{Header: header(fmt.Sprint("l", n)), Source: source(), Lines: []event.Line{storetest.NewLine(int64(n), "text")}})
+		ship(t, broker, event.Metrics{Header: header(fmt.Sprint("m", n)), Stream: source(), Samples: []event.Sample{storetest.NewSample(int64(n), "x", 1)}})
+		ship(t, broker, event.Logs{Header: header(fmt.Sprint("l", n)), Stream: source(), Lines: []event.Line{storetest.NewLine(int64(n), "text")}})
 	}
-	ship(t, broker, event.Metrics{Header: header("bad"), Source: source(), Samples: []event.Sample{storetest.NewSample(-1, "x", 1)}})
+	ship(t, broker, event.Metrics{Header: header("bad"), Stream: source(), Samples: []event.Sample{storetest.NewSample(-1, "x", 1)}})
 	stop := start(t, file)
-	wait(t, kept, "3 lines, 3 samples")
+	wait(t, opened, "3 lines, 3 samples")
 	if dead := broker.Read(t, event.TopicDead); !strings.Contains(fmt.Sprint(dead), "seq -1") {
 		t.Errorf("dead letter: %v", dead)
 	}
 	stop()
 
-	ship(t, broker, event.Metrics{Header: header("m3"), Source: source(), Samples: []event.Sample{storetest.NewSample(3, "x", 1)}})
+	ship(t, broker, event.Metrics{Header: header("m3"), Stream: source(), Samples: []event.Sample{storetest.NewSample(3, "x", 1)}})
 	stop = start(t, file)
-	wait(t, kept, "3 lines, 4 samples")
+	wait(t, opened, "3 lines, 4 samples")
 	stop()
 }
 
@@ -141,15 +141,15 @@ secret_file = %q
 samples = true
 `, filepath.Join(dir, "bai.db"), broker.Addrs[0], writeFile(t, key), filepath.Join(dir, "samples"), secret))
 	for n := range 3 {
-		ship(t, broker, event.Metrics{Header: header(fmt.Sprint("m", n)), Source: source(), Samples: []event.Sample{storetest.NewSample(int64(n), "x", float64(n))}})
+		ship(t, broker, event.Metrics{Header: header(fmt.Sprint("m", n)), Stream: source(), Samples: []event.Sample{storetest.NewSample(int64(n), "x", float64(n))}})
 	}
 	stop := start(t, file)
-	kept, err := sqlite.Open(t.Context(), filepath.Join(dir, "bai.db"))
+	opened, err := sqlite.Open(t.Context(), filepath.Join(dir, "bai.db"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer kept.Close() //nolint:errcheck // only read
-	wait(t, kept, "0 lines, 3 samples")
+	defer opened.Close() //nolint:errcheck // only read
+	wait(t, opened, "0 lines, 3 samples")
 	lines := 0
 	for end := time.Now().Add(time.Minute); lines < 4 && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		found, _ := filepath.Glob(filepath.Join(dir, "samples", "r", "*.csv"))
@@ -207,11 +207,11 @@ func start(t *testing.T, file string) func() {
 }
 
 // wait waits until so much is stored.
-func wait(t *testing.T, kept *sqlite.Store, want string) {
+func wait(t *testing.T, opened *sqlite.Store, want string) {
 	t.Helper()
 	got := ""
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-		streams, err := kept.Streams(t.Context(), "r")
+		streams, err := opened.Streams(t.Context(), "r")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -236,7 +236,7 @@ func header(id string) event.Header {
 	return event.NewHeader(id, "r", "pets", "ann", time.Unix(1, 0).UTC())
 }
 
-func source() event.Source { return storetest.NewOrigin("r", "p").Source }
+func source() event.Stream { return storetest.NewOrigin("r", "p").Stream }
 
 func writeFile(t *testing.T, content string) string {
 	t.Helper()

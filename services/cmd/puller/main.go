@@ -25,7 +25,7 @@ func main() {
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "puller:", err)
 	}
-	os.Exit(puller.End(os.Getenv(pod.EnvMessage), err))
+	os.Exit(puller.WriteTermination(os.Getenv(pod.EnvMessage), err))
 }
 
 func pull(ctx context.Context, env func(string) string) error {
@@ -33,14 +33,14 @@ func pull(ctx context.Context, env func(string) string) error {
 	if err != nil {
 		return err
 	}
-	say, stop := speaker(ctx, cfg)
+	publish, stop := newPublisher(ctx, cfg)
 	defer stop()
-	return puller.Run(ctx, env(pod.EnvDir), cfg, say)
+	return puller.Run(ctx, env(pod.EnvDir), cfg, publish)
 }
 
-// speaker returns what publishes the progress. It is a courtesy: a broker that
+// newPublisher returns what publishes the progress. It is a courtesy: a broker that
 // is away holds nothing up for long, and fails nothing.
-func speaker(ctx context.Context, cfg pod.Pull) (say func(event.Status), stop func()) {
+func newPublisher(ctx context.Context, cfg pod.Pull) (publish func(event.Status), stop func()) {
 	if len(cfg.Brokers) == 0 {
 		return nil, func() {}
 	}
@@ -49,7 +49,7 @@ func speaker(ctx context.Context, cfg pod.Pull) (say func(event.Status), stop fu
 		return nil, func() {}
 	}
 	return func(s event.Status) {
-		ctx, cancel := context.WithTimeout(ctx, puller.Patience)
+		ctx, cancel := context.WithTimeout(ctx, puller.PublishTimeout)
 		defer cancel()
 		_ = bus.Publish(ctx, s) // see above
 	}, bus.Close

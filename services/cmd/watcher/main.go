@@ -30,7 +30,7 @@ func (s *settings) Validate() error {
 }
 
 // Parts implements program.Service.
-func (s *settings) Parts(ctx context.Context, c *program.Common) (map[string]service.Part, error) {
+func (s *settings) Parts(ctx context.Context, c *program.Common) (map[string]service.Runnable, error) {
 	cluster, err := s.Open(c.Log)
 	if err != nil {
 		return nil, err
@@ -40,7 +40,7 @@ func (s *settings) Parts(ctx context.Context, c *program.Common) (map[string]ser
 	parts := watcher.New(s.Watcher, watcher.Deps{Bus: c.Bus, Store: c.Store, Cluster: cluster, Log: c.Log})
 	if cluster.Logs != nil {
 		maps.Copy(parts, follow.New(s.Follow, follow.Deps{
-			Bus: c.Bus, Store: c.Store, Cluster: wiring.NewLogs(cluster, cluster.Logs), Holder: wiring.Holder(), Log: c.Log,
+			Bus: c.Bus, Store: c.Store, Cluster: wiring.NewLogs(cluster, cluster.Logs), Holder: wiring.ProcessName(), Log: c.Log,
 		}))
 	}
 	return parts, nil

@@ -42,27 +42,27 @@ func Images(d *descriptors.Descriptor, s Settings) []cluster.ImageQuery {
 // digest.
 func (in Input) image(name string) cluster.Image {
 	for _, i := range in.Images {
-		if i.Name == name && i.Unread == "" {
+		if i.Name == name && i.UnreadReason == "" {
 			return i
 		}
 	}
 	return cluster.Image{}
 }
 
-// pinned is the image that an answer is about, whatever becomes of its tag.
-func pinned(i cluster.Image) string {
+// pinnedImage is the image that an answer is about, whatever becomes of its tag.
+func pinnedImage(i cluster.Image) string {
 	if strings.Contains(i.Name, "@") {
 		return i.Name
 	}
 	return i.Name + "@" + i.Digest
 }
 
-// verbatim has Kubernetes hand on words as they are: in those of an image it puts no
+// escapeDollars has Kubernetes hand on words as they are: in those of an image it puts no
 // variables.
-func verbatim(words []string) []string {
-	var kept []string
+func escapeDollars(words []string) []string {
+	var escaped []string
 	for _, w := range words {
-		kept = append(kept, strings.ReplaceAll(w, "$", "$$"))
+		escaped = append(escaped, strings.ReplaceAll(w, "$", "$$"))
 	}
-	return kept
+	return escaped
 }

@@ -15,9 +15,9 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/event"
 )
 
-const byItself = "spec_version = \"1.0\"\n[info]\ndescription = \"x\"\n[hardware]\ncpus = 1\n[env]\ndocker_image = \"example.org/bench:1\"\nimage_pull_secret = \"mine\"\n"
+const entrypointDescriptor = "spec_version = \"1.0\"\n[info]\ndescription = \"x\"\n[hardware]\ncpus = 1\n[env]\ndocker_image = \"example.org/bench:1\"\nimage_pull_secret = \"mine\"\n"
 
-func parsed(t *testing.T, text string) *descriptors.Descriptor {
+func parseDescriptor(t *testing.T, text string) *descriptors.Descriptor {
 	t.Helper()
 	d, faults := descriptors.Parse("d.toml", []byte(text))
 	if d == nil {
@@ -26,11 +26,11 @@ func parsed(t *testing.T, text string) *descriptors.Descriptor {
 	return d
 }
 
-// ran returns the benchmark's container of a run, given answers of registries.
-func ran(t *testing.T, text string, images ...cluster.Image) corev1.Container {
+// benchmarkContainerOf returns the benchmark's container of a run, given answers of registries.
+func benchmarkContainerOf(t *testing.T, text string, images ...cluster.Image) corev1.Container {
 	t.Helper()
 	run := event.Fetched{Header: event.Header{Run: runID, Attempt: 1}, Descriptor: text}
-	plan, err := transpile.Objects(transpile.Input{Run: run, Descriptor: parsed(t, text), Images: images}, settings)
+	plan, err := transpile.Objects(transpile.Input{Run: run, Descriptor: parseDescriptor(t, text), Images: images}, settings)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +42,7 @@ func ran(t *testing.T, text string, images ...cluster.Image) corev1.Container {
 	return job.Spec.Template.Spec.Containers[0]
 }
 
-func answer() cluster.Image {
+func registryAnswer() cluster.Image {
 	return cluster.Image{Name: "example.org/bench:1", Digest: "sha256:abc", Entrypoint: []string{"/bin/sh", "-c", "echo $(HOME) $$ $1"}, Cmd: []string{"--n", "$(N)"}}
 }
 
@@ -55,27 +55,27 @@ func TestAnEntrypointThatIsKnownIsRunAsACommandIs(t *testing.T) {
 		command, args []string
 	}{
 		"with its own arguments, as they are": {
-			text: byItself, image: answer(), from: "example.org/bench:1@sha256:abc",
+			text: entrypointDescriptor, image: registryAnswer(), from: "example.org/bench:1@sha256:abc",
 			command: []string{"/bai/bin/bai-pod", "exec", "--", "/bin/sh", "-c", "echo $$(HOME) $$$$ $$1"}, args: []string{"--n", "$$(N)"},
 		},
 		"with the descriptor's arguments in the place of its own": {
-			text: byItself + "[ml]\nargs = \"--n $(BAI_RUN)\"\n", image: answer(), from: "example.org/bench:1@sha256:abc",
+			text: entrypointDescriptor + "[ml]\nargs = \"--n $(BAI_RUN)\"\n", image: registryAnswer(), from: "example.org/bench:1@sha256:abc",
 			command: []string{"/bai/bin/bai-pod", "exec", "--", "/bin/sh", "-c", "echo $$(HOME) $$$$ $$1"}, args: []string{"--n", "$(BAI_RUN)"},
 		},
 		"not where the descriptor has a command": {
-			text: byItself + "[ml]\nbenchmark_code = \"true\"\n", image: answer(), from: "example.org/bench:1",
+			text: entrypointDescriptor + "[ml]\nbenchmark_code = \"true\"\n", image: registryAnswer(), from: "example.org/bench:1",
 			command: []string{"/bai/bin/bai-pod", "exec", "--", "true"},
 		},
 		"not where the registry gave no answer": {
-			text: byItself, image: cluster.Image{Name: "example.org/bench:1", Unread: "away"}, from: "example.org/bench:1",
+			text: entrypointDescriptor, image: cluster.Image{Name: "example.org/bench:1", UnreadReason: "away"}, from: "example.org/bench:1",
 		},
 		"not where the answer is about another image": {
-			text: byItself, image: cluster.Image{Name: "other", Digest: "sha256:d", Entrypoint: []string{"x"}}, from: "example.org/bench:1",
+			text: entrypointDescriptor, image: cluster.Image{Name: "other", Digest: "sha256:d", Entrypoint: []string{"x"}}, from: "example.org/bench:1",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := ran(t, tt.text, tt.image)
+			c := benchmarkContainerOf(t, tt.text, tt.image)
 			if diff := cmp.Diff([]any{tt.from, tt.command, tt.args}, []any{c.Image, c.Command, c.Args}); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
@@ -85,9 +85,9 @@ func TestAnEntrypointThatIsKnownIsRunAsACommandIs(t *testing.T) {
 
 func TestAnImageThatItsDigestNamesIsLaunchedByThatName(t *testing.T) {
 	t.Parallel()
-	image := answer()
+	image := registryAnswer()
 	image.Name = "example.org/bench@sha256:" + strings.Repeat("ab", 32)
-	c := ran(t, strings.ReplaceAll(byItself, "example.org/bench:1", image.Name), image)
+	c := benchmarkContainerOf(t, strings.ReplaceAll(entrypointDescriptor, "example.org/bench:1", image.Name), image)
 	if c.Image != image.Name || len(c.Command) == 0 {
 		t.Errorf("%s %q", c.Image, c.Command)
 	}
@@ -103,18 +103,18 @@ func TestOnlyImagesThatRunByThemselvesAreAskedFor(t *testing.T) {
 		want []cluster.ImageQuery
 	}{
 		"with the descriptor's secret first": {
-			text: byItself, set: func(s *transpile.Settings) { s.PullSecrets = []string{"theirs"} },
+			text: entrypointDescriptor, set: func(s *transpile.Settings) { s.PullSecrets = []string{"theirs"} },
 			want: []cluster.ImageQuery{{Name: "example.org/bench:1", Scope: "benchmarks", Secrets: []string{"mine", "theirs"}}},
 		},
 		"of a client and its server": {
 			text: frame + server, want: []cluster.ImageQuery{{Name: "client", Arch: "arm64", Scope: "benchmarks"}, {Name: "server", Scope: "benchmarks"}},
 		},
-		"not with a command":                        {text: byItself + "[ml]\nbenchmark_code = \"true\"\n"},
-		"not with a script":                         {text: byItself + "[ml]\nbenchmark_code = \"\"\"#!/bin/sh\ntrue\n\"\"\"\n"},
-		"not on the local cluster":                  {text: byItself, set: func(s *transpile.Settings) { s.OneMachine = true }},
-		"not where settings let none be asked":      {text: byItself, set: func(s *transpile.Settings) { s.NoRegistry = true }},
-		"not where a node has images of its own":    {text: byItself, set: func(s *transpile.Settings) { s.PullPolicy = "Never" }},
-		"with arguments, which an entrypoint takes": {text: byItself + "[ml]\nargs = \"-n 1\"\n", want: []cluster.ImageQuery{{Name: "example.org/bench:1", Scope: "benchmarks", Secrets: []string{"mine"}}}},
+		"not with a command":                        {text: entrypointDescriptor + "[ml]\nbenchmark_code = \"true\"\n"},
+		"not with a script":                         {text: entrypointDescriptor + "[ml]\nbenchmark_code = \"\"\"#!/bin/sh\ntrue\n\"\"\"\n"},
+		"not on the local cluster":                  {text: entrypointDescriptor, set: func(s *transpile.Settings) { s.OneMachine = true }},
+		"not where settings let none be asked":      {text: entrypointDescriptor, set: func(s *transpile.Settings) { s.NoRegistry = true }},
+		"not where a node has images of its own":    {text: entrypointDescriptor, set: func(s *transpile.Settings) { s.PullPolicy = "Never" }},
+		"with arguments, which an entrypoint takes": {text: entrypointDescriptor + "[ml]\nargs = \"-n 1\"\n", want: []cluster.ImageQuery{{Name: "example.org/bench:1", Scope: "benchmarks", Secrets: []string{"mine"}}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -122,7 +122,7 @@ func TestOnlyImagesThatRunByThemselvesAreAskedFor(t *testing.T) {
 			if tt.set != nil {
 				tt.set(&s)
 			}
-			if diff := cmp.Diff(tt.want, transpile.Images(parsed(t, tt.text), s)); diff != "" {
+			if diff := cmp.Diff(tt.want, transpile.Images(parseDescriptor(t, tt.text), s)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})

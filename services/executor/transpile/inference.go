@@ -32,34 +32,34 @@ func inference(in Input, s Settings, client role) ([]role, error) {
 	}
 	host := builder{in: in, settings: s, role: server}.host()
 	client.name = roleClient
-	client.vars = append(client.vars, addresses(host, d.Env.Ports)...)
-	client.command, client.args = known(client.command, client.vars), known(client.args, client.vars)
-	client.await = s.serverReady(host, d.Env)
+	client.vars = append(client.vars, serverAddressVars(host, d.Env.Ports)...)
+	client.command, client.args = useKubernetesVariables(client.command, client.vars), useKubernetesVariables(client.args, client.vars)
+	client.awaitArgs = s.serverReady(host, d.Env)
 	return []role{server, client}, nil
 }
 
 func serverOf(in Input, d *descriptors.Server) (role, error) {
 	argv, args, err := d.Env.Command()
 	if err != nil {
-		return role{}, unreadable(err)
+		return role{}, unreadableCommandError(err)
 	}
 	data, _ := in.sources(roleServer)
-	models, _ := in.further()
+	models, _ := in.modelsAndScripts()
 	r := role{
 		name: roleServer, replicas: 1, env: d.Env.Env, hardware: d.Hardware,
-		command: argv, args: args, data: slices.Concat(data, models), ports: answering(d.Env), probe: probeOf(d.Env.ReadinessProbe),
+		command: argv, args: args, data: slices.Concat(data, models), ports: servicePorts(d.Env), probe: probeOf(d.Env.ReadinessProbe),
 		image: in.image(d.Env.DockerImage),
 	}
 	if _, text, ok := d.Env.Script(); ok {
 		r.command, r.args, r.script = slices.Concat(argv, []string{scriptPath}, args), nil, text
 	}
-	r.observe(d.Output)
+	r.applyOutput(d.Output)
 	return r, nil
 }
 
-// answering are the ports that a server's Service has: those that the client is
+// servicePorts are the ports that a server's Service has: those that the client is
 // told of, and that of the probe by which it waits.
-func answering(e descriptors.ServerEnv) []int {
+func servicePorts(e descriptors.ServerEnv) []int {
 	p := e.ReadinessProbe
 	if p == nil || slices.Contains(e.Ports, portOf(p)) {
 		return e.Ports
@@ -67,8 +67,8 @@ func answering(e descriptors.ServerEnv) []int {
 	return append(slices.Clone(e.Ports), portOf(p))
 }
 
-// addresses are the variables by which a client finds its server.
-func addresses(host string, ports []int) []corev1.EnvVar {
+// serverAddressVars are the variables by which a client finds its server.
+func serverAddressVars(host string, ports []int) []corev1.EnvVar {
 	vars := []corev1.EnvVar{{Name: "INFERENCE_SERVER_HOST", Value: host}}
 	for i, port := range ports {
 		name := "INFERENCE_SERVER_PORT"
@@ -89,11 +89,11 @@ func (s Settings) serverReady(host string, e descriptors.ServerEnv) []string {
 		for _, port := range e.Ports {
 			targets = append(targets, fmt.Sprintf("tcp://%s:%d", host, port))
 		}
-		return s.awaiting(250*time.Millisecond, time.Second, 1, targets...)
+		return s.awaitArgs(250*time.Millisecond, time.Second, 1, targets...)
 	}
 	every := min(time.Second, time.Duration(p.PeriodSeconds)*time.Second)
 	target := fmt.Sprintf("%s://%s:%d/%s", strings.ToLower(p.Scheme), host, portOf(p), strings.TrimPrefix(p.Path, "/"))
-	return s.awaiting(every, time.Duration(p.TimeoutSeconds)*time.Second, p.SuccessThreshold, target)
+	return s.awaitArgs(every, time.Duration(p.TimeoutSeconds)*time.Second, p.SuccessThreshold, target)
 }
 
 func portOf(p *descriptors.Probe) int {

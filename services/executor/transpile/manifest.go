@@ -43,11 +43,11 @@ func Manifest(d *descriptors.Descriptor, text []byte, withCode bool, s Settings)
 
 // entrypoints is a comment that says how images run by themselves.
 func entrypoints(d *descriptors.Descriptor, s Settings) string {
-	asked, open := Images(d, s), s
+	queries, open := Images(d, s), s
 	open.NoRegistry, open.PullPolicy = false, ""
 	var comment strings.Builder
 	for _, q := range Images(d, open) {
-		if len(asked) > 0 {
+		if len(queries) > 0 {
 			fmt.Fprintf(&comment, "# image %q: at launch its registry is asked for its entrypoint, which is then run as\n"+
 				"# a command is; where it gives no answer, output is read from the container's log.\n", q.Name)
 			continue
@@ -59,15 +59,15 @@ func entrypoints(d *descriptors.Descriptor, s Settings) string {
 
 // Preview returns the plan that Manifest writes down, with the answers of registries
 // that are known.
-func Preview(d *descriptors.Descriptor, text []byte, withCode bool, s Settings, images ...cluster.Image) (Plan, error) {
+func Preview(d *descriptors.Descriptor, text []byte, withCode bool, s Settings, images ...cluster.Image) (Workload, error) {
 	header := event.NewHeader("manifest", ManifestRun, "default", "nobody", time.Unix(0, 0).UTC())
-	run := event.Fetched{Header: header, Descriptor: string(text), Labels: d.Info.Labels, Data: expected(d, withCode)}
+	run := event.Fetched{Header: header, Descriptor: string(text), Labels: d.Info.Labels, Data: expectedData(d, withCode)}
 	return Objects(Input{Run: run, Descriptor: d, Images: images}, s)
 }
 
-// expected returns the data of a descriptor as they would be once fetched, but
+// expectedData returns the data of a descriptor as they would be once fetched, but
 // for what only the fetcher knows.
-func expected(d *descriptors.Descriptor, withCode bool) []event.Data {
+func expectedData(d *descriptors.Descriptor, withCode bool) []event.Data {
 	given := d.Data.Sources
 	if d.Server != nil {
 		given = append(slices.Clip(given), d.Server.Models...)
@@ -77,7 +77,7 @@ func expected(d *descriptors.Descriptor, withCode bool) []event.Data {
 		data = append(data, event.Data{Source: s.Src, Path: s.Path, Unpack: s.Unpack, Writable: !s.ReadOnly})
 	}
 	if withCode || d.ML != nil && d.ML.Script != nil {
-		data = append(data, pod.Code(event.Script{}))
+		data = append(data, pod.Code(event.Bundle{}))
 	}
 	return data
 }

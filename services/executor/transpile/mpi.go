@@ -35,10 +35,10 @@ const HostAlias = "worker"
 
 // Files of the run's ssh, below mpiDir, and its keys, below keysDir.
 const (
-	mpiDir  = pod.Dir + "/mpi"
-	keysDir = pod.Dir + "/mpi-keys"
-	mpiOwn  = pod.Dir + "/run/mpi" // of one pod alone
-	sshPort = 2222                 // one that needs no rights
+	mpiDir    = pod.Dir + "/mpi"
+	keysDir   = pod.Dir + "/mpi-keys"
+	mpiPodDir = pod.Dir + "/run/mpi" // of one pod alone
+	sshPort   = 2222                 // one that needs no rights
 )
 
 // mpi returns the workers, and the launcher that starts what they run.
@@ -54,27 +54,27 @@ func mpi(in Input, s Settings, r role) ([]role, error) {
 			Message: "strategy mpi needs ml.benchmark_code (add it)",
 		}
 	}
-	for i := range r.output {
-		r.output[i].Quiet = true // it may be left by any rank
+	for i := range r.artifacts {
+		r.artifacts[i].Quiet = true // it may be left by any rank
 	}
 	worker, launcher := r, r
-	worker.name, worker.replicas, worker.indexed, worker.ends, worker.mpi = roleWorker, d.NumInstances, true, false, true
+	worker.name, worker.replicas, worker.indexed, worker.endsRun, worker.mpi = roleWorker, d.NumInstances, true, false, true
 	worker.command, worker.script, worker.metrics, worker.ports = []string{mpiDir + "/worker"}, "", nil, []int{sshPort}
 	b := builder{in: in, settings: s, role: worker}
-	worker.files, worker.keysHere = sshFiles(b.hosts(), slots), true
+	worker.sshFiles, worker.ownsKeys = sshFiles(b.hosts(), slots), true
 
 	launcher.slots = slots
-	launcher.name, launcher.mpi, launcher.hardware = roleLauncher, true, small(r.hardware)
-	_, scripts := in.further()
+	launcher.name, launcher.mpi, launcher.hardware = roleLauncher, true, launcherHardware(r.hardware)
+	_, scripts := in.modelsAndScripts()
 	launcher.data, launcher.shared = in.sources(roleLauncher)
 	launcher.data = append(launcher.data, scripts...)
 	launcher.vars = append(slices.Clone(r.vars), mpiVars(slots*d.NumInstances)...)
-	launcher.command = slices.Concat([]string{mpiDir + "/launch"}, started(r, slots*d.NumInstances))
+	launcher.command = slices.Concat([]string{mpiDir + "/launch"}, launcherCommand(r, slots*d.NumInstances))
 	var targets []string
 	for _, h := range b.hosts() {
 		targets = append(targets, fmt.Sprintf("tcp://%s:%d", h, sshPort))
 	}
-	launcher.await = s.awaiting(250*time.Millisecond, 5*time.Second, 1, targets...)
+	launcher.awaitArgs = s.awaitArgs(250*time.Millisecond, 5*time.Second, 1, targets...)
 	return []role{worker, launcher}, nil
 }
 
@@ -93,16 +93,16 @@ func slotsOf(in Input, s Settings) (int, error) {
 	}
 }
 
-// small is the hardware of a pod that starts others and measures nothing.
-func small(h descriptors.Hardware) descriptors.Hardware {
+// launcherHardware is the hardware of a pod that starts others and measures nothing.
+func launcherHardware(h descriptors.Hardware) descriptors.Hardware {
 	none := 0
 	h.InstanceType, h.CPUs, h.Memory, h.GPUs = "", "", "", &none
 	return h
 }
 
-// started is the command of the launcher: the user's, under mpirun unless it is a
+// launcherCommand is the command of the launcher: the user's, under mpirun unless it is a
 // script or calls mpirun itself.
-func started(r role, processes int) []string {
+func launcherCommand(r role, processes int) []string {
 	own := []string{"mpirun", "mpiexec", "mpiexec.hydra", "mpiexec.openmpi", "mpirun.openmpi", "horovodrun", "prterun"}
 	if r.script != "" || slices.Contains(own, path.Base(r.command[0])) {
 		return r.command
@@ -160,27 +160,27 @@ func sshFiles(hosts []string, slots int) map[string]string {
 		"hostfile":       open.String(),
 		"hostfile.hydra": hydra.String(),
 		"ssh_config": lines(
-			"Host *", "Port "+strconv.Itoa(sshPort), "IdentityFile "+mpiOwn+"/id", "IdentitiesOnly yes", "BatchMode yes",
+			"Host *", "Port "+strconv.Itoa(sshPort), "IdentityFile "+mpiPodDir+"/id", "IdentitiesOnly yes", "BatchMode yes",
 			"HostKeyAlias "+HostAlias, "UserKnownHostsFile "+keysDir+"/known_hosts", "GlobalKnownHostsFile /dev/null",
 			"StrictHostKeyChecking yes", "ConnectTimeout 20", "LogLevel ERROR"),
 		"sshd_config": lines(
-			"Port "+strconv.Itoa(sshPort), "HostKey "+mpiOwn+"/host", "AuthorizedKeysFile "+keysDir+"/id.pub", "PidFile none",
+			"Port "+strconv.Itoa(sshPort), "HostKey "+mpiPodDir+"/host", "AuthorizedKeysFile "+keysDir+"/id.pub", "PidFile none",
 			"StrictModes no", "UsePAM no", "PasswordAuthentication no", "KbdInteractiveAuthentication no",
 			"PermitRootLogin prohibit-password", "MaxStartups 1000", "MaxSessions 1000", "LogLevel ERROR", "ForceCommand "+mpiDir+"/session"),
 		"rsh": lines("#!/bin/sh", "exec ssh -F "+mpiDir+`/ssh_config "$@"`),
-		"launch": lines("#!/bin/sh -e", "umask 077", "mkdir -p "+mpiOwn, "cp "+keysDir+"/id "+mpiOwn+"/id",
-			"umask 022", missing("$1", "openmpi-bin or mpich", `command -v "$1" >/dev/null`), `exec "$@"`),
-		"worker": lines("#!/bin/sh -e", "umask 077", "mkdir -p "+mpiOwn, "cp "+keysDir+"/host "+mpiOwn+"/host",
-			"export -p > "+mpiOwn+"/environment", "umask 022", "mkdir -p /run/sshd 2>/dev/null || true",
+		"launch": lines("#!/bin/sh -e", "umask 077", "mkdir -p "+mpiPodDir, "cp "+keysDir+"/id "+mpiPodDir+"/id",
+			"umask 022", requireProgram("$1", "openmpi-bin or mpich", `command -v "$1" >/dev/null`), `exec "$@"`),
+		"worker": lines("#!/bin/sh -e", "umask 077", "mkdir -p "+mpiPodDir, "cp "+keysDir+"/host "+mpiPodDir+"/host",
+			"export -p > "+mpiPodDir+"/environment", "umask 022", "mkdir -p /run/sshd 2>/dev/null || true",
 			"sshd=$(command -v sshd || echo /usr/sbin/sshd)",
-			missing("sshd", "openssh-server", `[ -x "$sshd" ]`),
+			requireProgram("sshd", "openssh-server", `[ -x "$sshd" ]`),
 			`exec "$sshd" -D -e -f `+mpiDir+"/sshd_config"),
-		"session": lines("#!/bin/sh", ". "+mpiOwn+"/environment", `exec /bin/sh -c "$SSH_ORIGINAL_COMMAND"`),
+		"session": lines("#!/bin/sh", ". "+mpiPodDir+"/environment", `exec /bin/sh -c "$SSH_ORIGINAL_COMMAND"`),
 	}
 }
 
-// missing is a line of a shell that ends it where a test fails.
-func missing(program, from, test string) string {
+// requireProgram is a line of a shell that ends it where a test fails.
+func requireProgram(program, from, test string) string {
 	return fmt.Sprintf(`%s || { echo "strategy mpi needs %s, in the image or on the local cluster's machine: install %s (Debian)" >&2; exit 127; }`, test, program, from)
 }
 

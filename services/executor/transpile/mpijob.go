@@ -11,8 +11,8 @@ import (
 // replicaIndex is the label in which the MPI operator gives a worker its number.
 const replicaIndex = "training.kubeflow.org/replica-index"
 
-// operated reports whether an operator makes the pods of the run's roles.
-func (b builder) operated() bool {
+// usesMPIOperator reports whether an operator makes the pods of the run's roles.
+func (b builder) usesMPIOperator() bool {
 	return b.settings.MPIOperator && b.in.Descriptor.Hardware.Strategy == descriptors.MPI
 }
 
@@ -37,7 +37,7 @@ func mpiJob(builders []builder) *mpijob.Job {
 	}
 	for _, b := range builders {
 		name := mpijob.Worker
-		if b.role.ends {
+		if b.role.endsRun {
 			name = mpijob.Launcher
 		}
 		j.Spec.ReplicaSpecs[name] = b.replica()
@@ -48,7 +48,7 @@ func mpiJob(builders []builder) *mpijob.Job {
 // replica returns a role as an MPIJob has it, which says itself when pods are
 // tried again, and gives them their names.
 func (b builder) replica() mpijob.Replica {
-	template := corev1.PodTemplateSpec{ObjectMeta: b.podMeta(), Spec: b.pod()}
+	template := corev1.PodTemplateSpec{ObjectMeta: b.podMeta(), Spec: b.podSpec()}
 	template.Spec.RestartPolicy, template.Spec.Hostname, template.Spec.Subdomain = "", "", ""
 	return mpijob.Replica{Replicas: int32(b.role.replicas), RestartPolicy: string(corev1.RestartPolicyNever), Template: template} //nolint:gosec // as above
 }
@@ -56,7 +56,7 @@ func (b builder) replica() mpijob.Replica {
 // jobs returns what runs the roles of a run: a Job for each, or, where that is
 // what settings say, one object of the MPI operator's.
 func jobs(builders []builder) []cluster.Object {
-	if builders[0].operated() {
+	if builders[0].usesMPIOperator() {
 		return []cluster.Object{mpiJob(builders)}
 	}
 	all := make([]cluster.Object, 0, len(builders))

@@ -16,14 +16,14 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/mpijob"
 )
 
-// operator are the settings of a platform whose cluster has the MPI operator.
-func operator() transpile.Settings {
+// operatorSettings are the settings of a platform whose cluster has the MPI operator.
+func operatorSettings() transpile.Settings {
 	s := settings
 	s.MPIOperator = true
 	return s
 }
 
-func mpiJobOf(t *testing.T, p transpile.Plan) *mpijob.Job {
+func mpiJobOf(t *testing.T, p transpile.Workload) *mpijob.Job {
 	t.Helper()
 	j, ok := p.Objects[len(p.Objects)-1].(*mpijob.Job)
 	if !ok || j.Name != p.Job {
@@ -33,7 +33,7 @@ func mpiJobOf(t *testing.T, p transpile.Plan) *mpijob.Job {
 }
 
 func TestWhereThereIsAnOperatorARunOfStrategyMPIIsAnMPIJob(t *testing.T) {
-	p := objects(t, input(t, examples+"/mpi.toml"), operator())
+	p := objects(t, input(t, examples+"/mpi.toml"), operatorSettings())
 	golden.Check(t, filepath.Join("testdata", "mpijob.yaml"), manifest(t, p.Objects))
 	j := mpiJobOf(t, p)
 	for _, o := range p.Objects {
@@ -49,7 +49,7 @@ func TestWhereThereIsAnOperatorARunOfStrategyMPIIsAnMPIJob(t *testing.T) {
 
 func TestThePodsOfAnMPIJobAreThoseOfTheJobs(t *testing.T) {
 	in := input(t, examples+"/mpi.toml")
-	native, with := objects(t, in, settings), objects(t, in, operator())
+	native, with := objects(t, in, settings), objects(t, in, operatorSettings())
 	j := mpiJobOf(t, with)
 	if native.Pods != with.Pods || native.Job != with.Job {
 		t.Errorf("%d pods of %s, without the operator %d of %s", with.Pods, with.Job, native.Pods, native.Job)
@@ -77,7 +77,7 @@ func TestThePodsOfAnMPIJobAreThoseOfTheJobs(t *testing.T) {
 }
 
 func TestTheHostsOfAnMPIJobAreThoseThatTheOperatorMakes(t *testing.T) {
-	for _, o := range objects(t, input(t, examples+"/mpi.toml"), operator()).Objects {
+	for _, o := range objects(t, input(t, examples+"/mpi.toml"), operatorSettings()).Objects {
 		c, ok := o.(*corev1.ConfigMap)
 		if !ok || c.Data["hostfile"] == "" {
 			continue
@@ -94,14 +94,14 @@ func TestTheHostsOfAnMPIJobAreThoseThatTheOperatorMakes(t *testing.T) {
 func TestTheOperatorMakesNothingOfOtherStrategies(t *testing.T) {
 	for _, file := range []string{"/hello-world.toml", "/inference.toml"} {
 		in := input(t, examples+file)
-		if diff := cmp.Diff(string(manifest(t, objects(t, in, settings).Objects)), string(manifest(t, objects(t, in, operator()).Objects))); diff != "" {
+		if diff := cmp.Diff(string(manifest(t, objects(t, in, settings).Objects)), string(manifest(t, objects(t, in, operatorSettings()).Objects))); diff != "" {
 			t.Errorf("%s (-without +with the operator):\n%s", file, diff)
 		}
 	}
 }
 
 func TestAnMPIJobWaitsInItsQueue(t *testing.T) {
-	s := operator()
+	s := operatorSettings()
 	s.Queue = "team"
 	j := mpiJobOf(t, objects(t, input(t, examples+"/mpi.toml"), s))
 	if j.Labels["kueue.x-k8s.io/queue-name"] != "team" || j.Spec.RunPolicy.Suspend == nil || !*j.Spec.RunPolicy.Suspend {

@@ -9,10 +9,10 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/cluster"
 )
 
-// isolation lets the pods of an attempt with several be reached by each other, and by
+// isolationPolicy lets the pods of an attempt with several be reached by each other, and by
 // no other pod. What they reach themselves it leaves open. It is nil for one pod,
 // which nobody has to reach, and where there are no policies.
-func isolation(builders []builder, pods int) *networkingv1.NetworkPolicy {
+func isolationPolicy(builders []builder, pods int) *networkingv1.NetworkPolicy {
 	b := builders[len(builders)-1]
 	if pods < 2 || b.settings.OneMachine {
 		return nil

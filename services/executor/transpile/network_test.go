@@ -13,7 +13,7 @@ import (
 
 // policiesOf are the network policies of a run, and how many objects are created
 // before the first of them.
-func policiesOf(p transpile.Plan) (all []*networkingv1.NetworkPolicy, before int) {
+func policiesOf(p transpile.Workload) (all []*networkingv1.NetworkPolicy, before int) {
 	for i, o := range p.Objects {
 		if n, ok := o.(*networkingv1.NetworkPolicy); ok {
 			all, before = append(all, n), i
@@ -63,7 +63,7 @@ func TestPodsOfARunAreReachedByEachOtherAlone(t *testing.T) {
 func TestWhatNobodyHasToReachNeedsNoPolicy(t *testing.T) {
 	local := settings
 	local.OneMachine = true
-	for name, plan := range map[string]transpile.Plan{
+	for name, plan := range map[string]transpile.Workload{
 		"a run of one pod":                 objects(t, input(t, examples+"/minimal.toml"), settings),
 		"the local cluster's own networks": objects(t, input(t, examples+"/mpi.toml"), local),
 	} {

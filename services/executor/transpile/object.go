@@ -38,7 +38,7 @@ type builder struct {
 // run's own.
 func (b builder) name() string {
 	name := Name(b.in.Run.Run, b.in.Run.Attempt)
-	if b.role.ends {
+	if b.role.endsRun {
 		return name
 	}
 	return name + "-" + b.role.name
@@ -55,8 +55,8 @@ func (b builder) meta() metav1.ObjectMeta {
 func (b builder) podMeta() metav1.ObjectMeta {
 	m := b.meta()
 	m.Annotations[annotationEvict] = "false"
-	m.Annotations[cluster.AnnotationGrace] = strconv.FormatInt(int64(b.grace()/time.Second), 10)
-	b.grouped(m.Annotations)
+	m.Annotations[cluster.AnnotationGrace] = strconv.FormatInt(int64(b.benchmarkGrace()/time.Second), 10)
+	b.annotatePodGroup(m.Annotations)
 	return metav1.ObjectMeta{Labels: m.Labels, Annotations: m.Annotations}
 }
 
@@ -100,8 +100,10 @@ func labelValue(s string) string {
 	return strings.Trim(safe[:min(len(safe), validation.LabelValueMaxLength)], "-_.")
 }
 
-// shared is the name of an object that all roles use.
-func (b builder) shared(what string) string { return Name(b.in.Run.Run, b.in.Run.Attempt) + "-" + what }
+// runObjectName is the name of an object that all roles use.
+func (b builder) runObjectName(suffix string) string {
+	return Name(b.in.Run.Run, b.in.Run.Attempt) + "-" + suffix
+}
 
 // selector are the labels that all pods of the role have, and no others.
 func (b builder) selector() map[string]string {
@@ -125,53 +127,53 @@ func (b builder) hosts() []string {
 // subdomain is that of all pods of a run that speaks MPI, the name of its
 // headless Service.
 func (b builder) subdomain() string {
-	if b.operated() {
+	if b.usesMPIOperator() {
 		return Name(b.in.Run.Run, b.in.Run.Attempt) // the operator's
 	}
-	return b.shared("mpi")
+	return b.runObjectName("mpi")
 }
 
-// supplies are what the role's pods need to be there before them.
-func (b builder) supplies() []cluster.Object {
+// prerequisites are what the role's pods need to be there before them.
+func (b builder) prerequisites() []cluster.Object {
 	var objects []cluster.Object
-	if b.role.script != "" && (!b.settings.Owner || !b.role.ends) {
-		objects = append(objects, b.owner())
+	if b.role.script != "" && (!b.settings.Owner || !b.role.endsRun) {
+		objects = append(objects, b.roleConfigMap())
 	}
-	if len(b.role.files) > 0 {
-		objects = append(objects, b.config(b.shared("mpi"), b.role.files))
+	if len(b.role.sshFiles) > 0 {
+		objects = append(objects, b.newConfigMap(b.runObjectName("mpi"), b.role.sshFiles))
 	}
-	objects = append(objects, b.secret())
-	if b.role.keysHere {
-		objects = append(objects, b.keys(Keys{}))
+	objects = append(objects, b.emptySecret())
+	if b.role.ownsKeys {
+		objects = append(objects, b.keysSecret(Keys{}))
 	}
-	if len(b.role.ports) > 0 && !b.operated() {
-		objects = append(objects, b.service())
+	if len(b.role.ports) > 0 && !b.usesMPIOperator() {
+		objects = append(objects, b.networkService())
 	}
 	return objects
 }
 
-// owner is the role's ConfigMap, with its script if it has one.
-func (b builder) owner() *corev1.ConfigMap {
+// roleConfigMap is the role's ConfigMap, with its script if it has one.
+func (b builder) roleConfigMap() *corev1.ConfigMap {
 	var data map[string]string
 	if b.role.script != "" {
 		data = map[string]string{scriptFile: b.role.script}
 	}
-	return b.config(b.name(), data)
+	return b.newConfigMap(b.name(), data)
 }
 
-func (b builder) config(name string, data map[string]string) *corev1.ConfigMap {
+func (b builder) newConfigMap(name string, data map[string]string) *corev1.ConfigMap {
 	c := &corev1.ConfigMap{ObjectMeta: b.meta(), Data: data}
 	c.APIVersion, c.Kind, c.Name = "v1", "ConfigMap", name
 	return c
 }
 
-// service gives the role a name on the network or, where its replicas have
+// networkService gives the role a name on the network or, where its replicas have
 // numbers, each pod of the run one of its own.
-func (b builder) service() *corev1.Service {
+func (b builder) networkService() *corev1.Service {
 	s := &corev1.Service{ObjectMeta: b.meta(), Spec: corev1.ServiceSpec{Selector: b.selector()}}
 	s.APIVersion, s.Kind = "v1", "Service"
 	if b.role.indexed {
-		s.Name = b.shared("mpi")
+		s.Name = b.runObjectName("mpi")
 		delete(s.Spec.Selector, cluster.LabelRole)
 		s.Spec.ClusterIP, s.Spec.PublishNotReadyAddresses = corev1.ClusterIPNone, true
 	}
@@ -186,36 +188,36 @@ func (b builder) service() *corev1.Service {
 
 func portName(i int) string { return fmt.Sprintf("port-%d", i) }
 
-// keys is the Secret with the keys of the run's ssh; empty without keys.
-func (b builder) keys(k Keys) *corev1.Secret {
-	s := b.secret()
-	s.Name = b.shared("keys")
+// keysSecret is the Secret with the keys of the run's ssh; empty without keys.
+func (b builder) keysSecret(k Keys) *corev1.Secret {
+	s := b.emptySecret()
+	s.Name = b.runObjectName("keys")
 	if len(k.Private) > 0 {
 		s.Data = map[string][]byte{"id": k.Private, "id.pub": k.Public, "host": k.HostKey, "known_hosts": k.KnownHosts}
 	}
 	return s
 }
 
-// secret is the role's Secret, without what is secret.
-func (b builder) secret() *corev1.Secret {
+// emptySecret is the role's Secret, without what is secret.
+func (b builder) emptySecret() *corev1.Secret {
 	s := &corev1.Secret{ObjectMeta: b.meta(), Type: corev1.SecretTypeOpaque}
 	s.APIVersion, s.Kind = "v1", "Secret"
 	return s
 }
 
-// filled is the role's Secret, whole.
-func (b builder) filled(token string) (*corev1.Secret, error) {
-	secret, header := b.secret(), b.in.Run.Cause("launched", "")
+// filledSecret is the role's Secret, whole.
+func (b builder) filledSecret(token string) (*corev1.Secret, error) {
+	secret, header := b.emptySecret(), b.in.Run.Cause("launched", "")
 	secret.Data = make(map[string][]byte)
 	files := map[string]any{pod.CollectFile: pod.Collect{
 		Header: header, Role: b.role.name, Container: cluster.ContainerBenchmark,
-		Brokers: b.settings.Brokers, Access: b.settings.Access, Token: token, Metrics: metrics(b.role.metrics), MaxLog: b.maxLog(), Reserve: b.settings.Reserve,
-		Gateway: b.settings.Gateway, Artifacts: b.role.output, Volumes: paths(b.kept()), Drain: max(b.whole()-15*time.Second, b.whole()/2),
-		Scrape: b.role.scrape, OTLP: b.role.otlp, Series: b.series(),
+		Brokers: b.settings.Brokers, Access: b.settings.Access, Token: token, Metrics: podMetrics(b.role.metrics), MaxLog: b.maxLog(), Reserve: b.settings.Reserve,
+		Gateway: b.settings.Gateway, Artifacts: b.role.artifacts, Volumes: mountPaths(b.artifactMounts()), Drain: max(b.podGrace()-15*time.Second, b.podGrace()/2),
+		Scrape: b.role.scrape, OTLP: b.role.otlp, Series: b.maxSeries(),
 	}}
 	if len(b.role.data) > 0 {
 		files[pod.PullFile] = pod.Pull{
-			Header: header, Brokers: b.settings.Brokers, Access: b.settings.Access, Token: token, Store: b.settings.ObjectStore, Data: b.role.data, Shared: b.common(),
+			Header: header, Brokers: b.settings.Brokers, Access: b.settings.Access, Token: token, Store: b.settings.ObjectStore, Data: b.role.data, Shared: b.sharedDataSets(),
 			MaxFiles: b.settings.Unpack.MaxFiles, MaxUnpacked: b.settings.Unpack.MaxBytes, Reserve: b.settings.Unpack.Reserve,
 		}
 	}
@@ -229,11 +231,11 @@ func (b builder) filled(token string) (*corev1.Secret, error) {
 	return secret, nil
 }
 
-// series is how many series the collector of a pod keeps, zero for all that there may
+// maxSeries is how many series the collector of a pod keeps, zero for all that there may
 // be of a run. Where the output is followed from outside, the follower has the other
 // half.
-func (b builder) series() int {
-	n := pod.SeriesOf(b.role.ends, b.role.others)
+func (b builder) maxSeries() int {
+	n := pod.SeriesLimit(b.role.endsRun, b.role.otherPods)
 	if len(b.role.command) == 0 {
 		n /= 2
 	}
@@ -243,8 +245,8 @@ func (b builder) series() int {
 	return max(1, n)
 }
 
-// paths are where mounts are.
-func paths(mounts []corev1.VolumeMount) []string {
+// mountPaths are where mounts are.
+func mountPaths(mounts []corev1.VolumeMount) []string {
 	var all []string
 	for _, m := range mounts {
 		all = append(all, m.MountPath)
@@ -255,10 +257,10 @@ func paths(mounts []corev1.VolumeMount) []string {
 // artifacts is what the program in the benchmark's container is told to keep;
 // empty for nothing, or where there is nobody to keep it.
 func (b builder) artifacts() string {
-	if len(b.role.output) == 0 || b.settings.Gateway == "" {
+	if len(b.role.artifacts) == 0 || b.settings.Gateway == "" {
 		return ""
 	}
-	text, err := json.Marshal(b.role.output)
+	text, err := json.Marshal(b.role.artifacts)
 	if err != nil {
 		return ""
 	}
@@ -272,7 +274,7 @@ func (b builder) maxLog() int64 {
 	return b.settings.MaxLog
 }
 
-func metrics(ms []descriptors.Metric) []pod.Metric {
+func podMetrics(ms []descriptors.Metric) []pod.Metric {
 	var out []pod.Metric
 	for _, m := range ms {
 		parser := m.Parser
@@ -288,9 +290,9 @@ func metrics(ms []descriptors.Metric) []pod.Metric {
 	return out
 }
 
-// ordered returns the keys of m: those in order first, as there, then the rest
+// orderedKeys returns the keys of m: those in order first, as there, then the rest
 // by name.
-func ordered[V any](m map[string]V, order []string) []string {
+func orderedKeys[V any](m map[string]V, order []string) []string {
 	var names []string
 	for _, name := range order {
 		if _, ok := m[name]; ok && !slices.Contains(names, name) {

@@ -21,15 +21,15 @@ import (
 
 // Volumes of a pod.
 const (
-	volumeOurs   = "bai"
-	volumeProgs  = "programs" // that install brings, and nobody writes to after it
-	volumeState  = "state"    // the collector's own
-	volumeData   = "data"
-	volumeSecret = "secret"
-	volumeScript = "script"
-	volumeShm    = "shm"
-	volumeMPI    = "mpi"
-	volumeKeys   = "mpi-keys"
+	volumePod      = "bai"
+	volumePrograms = "programs" // that install brings, and nobody writes to after it
+	volumeState    = "state"    // the collector's own
+	volumeData     = "data"
+	volumeSecret   = "secret"
+	volumeScript   = "script"
+	volumeShm      = "shm"
+	volumeMPI      = "mpi"
+	volumeKeys     = "mpi-keys"
 )
 
 // Where a script lies in the benchmark's container.
@@ -50,9 +50,9 @@ const artifactsGrace = 4 * time.Minute
 // ms where all is well.
 const collectorWait = 10 * time.Second
 
-// pod returns what one pod of the role is.
-func (b builder) pod() corev1.PodSpec {
-	off, grace := false, int64(b.whole()/time.Second)
+// podSpec returns what one pod of the role is.
+func (b builder) podSpec() corev1.PodSpec {
+	off, grace := false, int64(b.podGrace()/time.Second)
 	spec := corev1.PodSpec{
 		RestartPolicy:                 corev1.RestartPolicyNever,
 		TerminationGracePeriodSeconds: &grace,
@@ -62,15 +62,15 @@ func (b builder) pod() corev1.PodSpec {
 		NodeSelector:                  b.nodeSelector(),
 		Tolerations:                   tolerations(b.role.hardware.Tolerations),
 		Affinity:                      b.affinity(),
-		TopologySpreadConstraints:     b.spread(),
+		TopologySpreadConstraints:     b.topologySpread(),
 		PriorityClassName:             b.settings.PriorityClass,
 		SchedulerName:                 b.settings.Scheduler,
-		InitContainers:                b.before(),
-		Containers:                    []corev1.Container{b.benchmark()},
+		InitContainers:                b.initContainers(),
+		Containers:                    []corev1.Container{b.benchmarkContainer()},
 		Volumes:                       b.volumes(),
 	}
 	if b.role.mpi {
-		b.network(&spec)
+		b.setPodDNS(&spec)
 	}
 	for _, name := range append([]string{b.role.env.ImagePullSecret}, b.settings.PullSecrets...) {
 		if name != "" {
@@ -80,9 +80,9 @@ func (b builder) pod() corev1.PodSpec {
 	return spec
 }
 
-// network gives a pod that speaks MPI a name that all others of its run can look
+// setPodDNS gives a pod that speaks MPI a name that all others of its run can look
 // up, also where a launcher tells them the short one.
-func (b builder) network(spec *corev1.PodSpec) {
+func (b builder) setPodDNS(spec *corev1.PodSpec) {
 	spec.Subdomain = b.subdomain()
 	if !b.role.indexed {
 		spec.Hostname = b.name()
@@ -91,45 +91,47 @@ func (b builder) network(spec *corev1.PodSpec) {
 	spec.DNSConfig = &corev1.PodDNSConfig{Searches: []string{domain}}
 }
 
-// Longest is what any pod has to end.
-func (s Settings) Longest() time.Duration { return max(s.grace()+artifactsGrace, s.owed()) }
+// MaxTermination is what any pod has to end.
+func (s Settings) MaxTermination() time.Duration {
+	return max(s.grace()+artifactsGrace, s.shippingGrace())
+}
 
 // grace is what every benchmark has to end.
 func (s Settings) grace() time.Duration {
 	return time.Duration(*seconds32(s.Grace, 5*time.Minute)) * time.Second
 }
 
-// owed is for how long a collector may go on to ship what its pod owes.
-func (s Settings) owed() time.Duration {
-	return time.Duration(*seconds32(s.Owed, time.Hour)) * time.Second
+// shippingGrace is for how long a collector may go on to ship what its pod owes.
+func (s Settings) shippingGrace() time.Duration {
+	return time.Duration(*seconds32(s.ShippingGrace, time.Hour)) * time.Second
 }
 
-// grace is what a benchmark has to end. One that keeps files has longer.
-func (b builder) grace() time.Duration {
+// benchmarkGrace is what a benchmark has to end. One that keeps files has longer.
+func (b builder) benchmarkGrace() time.Duration {
 	grace := b.settings.grace()
-	if len(b.role.output) > 0 {
+	if len(b.role.artifacts) > 0 {
 		grace += artifactsGrace
 	}
 	return grace
 }
 
-// whole is what a pod has to end, its collector with it. Where our program does not
+// podGrace is what a pod has to end, its collector with it. Where our program does not
 // end the benchmark in its time, Kubernetes must, which has one time for the pod.
-func (b builder) whole() time.Duration {
+func (b builder) podGrace() time.Duration {
 	if len(b.role.command) == 0 {
-		return b.grace()
+		return b.benchmarkGrace()
 	}
-	return max(b.grace(), b.settings.owed())
+	return max(b.benchmarkGrace(), b.settings.shippingGrace())
 }
 
-// before are the containers that come before the benchmark.
-func (b builder) before() []corev1.Container {
-	all := []corev1.Container{b.install(), b.collect()}
+// initContainers are the containers that come before the benchmark.
+func (b builder) initContainers() []corev1.Container {
+	all := []corev1.Container{b.installContainer(), b.collectorContainer()}
 	if len(b.role.data) > 0 {
-		all = append(all, b.pull())
+		all = append(all, b.pullContainer())
 	}
-	if len(b.role.await) > 0 {
-		all = append(all, b.wait())
+	if len(b.role.awaitArgs) > 0 {
+		all = append(all, b.waitContainer())
 	}
 	return all
 }
@@ -144,84 +146,84 @@ func (b builder) podSecurity() *corev1.PodSecurityContext {
 	return s
 }
 
-// install brings the program. It is the only one that runs from our image's
+// installContainer brings the program. It is the only one that runs from our image's
 // own disk.
-func (b builder) install() corev1.Container {
-	c := b.ours(cluster.ContainerInstall, pod.ImageBinary, "install", pod.In("", pod.Binary))
+func (b builder) installContainer() corev1.Container {
+	c := b.platformContainer(cluster.ContainerInstall, pod.ImageBinary, "install", pod.PathIn("", pod.Binary))
 	c.Env = nil
-	c.VolumeMounts = []corev1.VolumeMount{programs(false)}
+	c.VolumeMounts = []corev1.VolumeMount{programsMount(false)}
 	return c
 }
 
-// collect is a native sidecar: it starts before the benchmark and ends after.
-func (b builder) collect() corev1.Container {
-	c := b.ours(cluster.ContainerCollect, pod.In("", pod.Binary), "collect")
+// collectorContainer is a native sidecar: it starts before the benchmark and ends after.
+func (b builder) collectorContainer() corev1.Container {
+	c := b.platformContainer(cluster.ContainerCollect, pod.PathIn("", pod.Binary), "collect")
 	always := corev1.ContainerRestartPolicyAlways
 	c.RestartPolicy = &always
 	c.Env = append(c.Env, corev1.EnvVar{Name: pod.EnvStateDir, Value: pod.StateDir})
 	c.VolumeMounts = append(c.VolumeMounts,
 		corev1.VolumeMount{Name: volumeState, MountPath: pod.StateDir},
 		corev1.VolumeMount{Name: volumeSecret, MountPath: pod.SecretDir, ReadOnly: true})
-	for _, m := range b.kept() {
+	for _, m := range b.artifactMounts() {
 		m.MountPath, m.ReadOnly = pod.VolumesDir+m.MountPath, true
 		c.VolumeMounts = append(c.VolumeMounts, m)
 	}
 	if b.role.indexed {
-		c.Env = append(c.Env, b.podIndex())
+		c.Env = append(c.Env, b.podIndexVar())
 	}
 	return c
 }
 
-// podIndex tells a pod its number within its role.
-func (b builder) podIndex() corev1.EnvVar {
+// podIndexVar tells a pod its number within its role.
+func (b builder) podIndexVar() corev1.EnvVar {
 	path := "metadata.annotations['batch.kubernetes.io/job-completion-index']"
-	if b.operated() {
+	if b.usesMPIOperator() {
 		path = "metadata.labels['" + replicaIndex + "']"
 	}
 	return corev1.EnvVar{Name: pod.EnvIndex, ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: path}}}
 }
 
-// wait waits until another role is ready.
-func (b builder) wait() corev1.Container {
-	c := b.ours(cluster.ContainerWait, pod.In("", pod.Binary), "await")
-	c.Args = b.role.await
+// waitContainer waits until another role is ready.
+func (b builder) waitContainer() corev1.Container {
+	c := b.platformContainer(cluster.ContainerWait, pod.PathIn("", pod.Binary), "await")
+	c.Args = b.role.awaitArgs
 	return c
 }
 
-// pull brings the data, number n to data/<n>, or to shared/<n>.
-func (b builder) pull() corev1.Container {
-	c := b.ours(cluster.ContainerPull, pod.In("", pod.Binary), "pull")
-	if len(b.common()) > 0 {
-		c.Env = append(c.Env, b.podIndex())
-		b.ownsVolume(c.SecurityContext)
+// pullContainer brings the data, number n to data/<n>, or to shared/<n>.
+func (b builder) pullContainer() corev1.Container {
+	c := b.platformContainer(cluster.ContainerPull, pod.PathIn("", pod.Binary), "pull")
+	if len(b.sharedDataSets()) > 0 {
+		c.Env = append(c.Env, b.podIndexVar())
+		b.runAsVolumeOwner(c.SecurityContext)
 	}
 	c.VolumeMounts = append(append(c.VolumeMounts, b.pullMounts()...), corev1.VolumeMount{Name: volumeSecret, MountPath: pod.SecretDir, ReadOnly: true})
 	return c
 }
 
-// ours returns a container that runs our program and needs no right at all.
-func (b builder) ours(name string, command ...string) corev1.Container {
+// platformContainer returns a container that runs our program and needs no right at all.
+func (b builder) platformContainer(name string, command ...string) corev1.Container {
 	image := b.settings.Image
 	if image == "" {
 		image = DefaultImage
 	}
 	return corev1.Container{
-		Name: name, Image: image, Command: command, Env: []corev1.EnvVar{podUID(), node()},
+		Name: name, Image: image, Command: command, Env: []corev1.EnvVar{podUIDVar(), nodeNameVar()},
 		ImagePullPolicy:          corev1.PullPolicy(b.settings.PullPolicy),
-		VolumeMounts:             []corev1.VolumeMount{{Name: volumeOurs, MountPath: pod.Dir}, programs(true)},
+		VolumeMounts:             []corev1.VolumeMount{{Name: volumePod, MountPath: pod.Dir}, programsMount(true)},
 		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
-		SecurityContext:          powerless(),
+		SecurityContext:          restrictedSecurityContext(),
 	}
 }
 
-// programs is where our programs lie. What runs with the pod's credentials is
+// programsMount is where our programs lie. What runs with the pod's credentials is
 // started from there, so the benchmark must not be able to write to it.
-func programs(readOnly bool) corev1.VolumeMount {
-	return corev1.VolumeMount{Name: volumeProgs, MountPath: path.Dir(pod.In("", pod.Binary)), ReadOnly: readOnly}
+func programsMount(readOnly bool) corev1.VolumeMount {
+	return corev1.VolumeMount{Name: volumePrograms, MountPath: path.Dir(pod.PathIn("", pod.Binary)), ReadOnly: readOnly}
 }
 
-// powerless is the security context of who needs no right at all.
-func powerless() *corev1.SecurityContext {
+// restrictedSecurityContext is the security context of who needs no right at all.
+func restrictedSecurityContext() *corev1.SecurityContext {
 	no := false
 	return &corev1.SecurityContext{
 		AllowPrivilegeEscalation: &no,
@@ -229,14 +231,14 @@ func powerless() *corev1.SecurityContext {
 	}
 }
 
-// benchmark is what is measured: the user's image, and the user's command under
+// benchmarkContainer is what is measured: the user's image, and the user's command under
 // our program, which records what it writes and how it ends. Where there is no
 // command the image's own entrypoint is run so, if it is known; else it is run as it
 // is.
-func (b builder) benchmark() corev1.Container {
+func (b builder) benchmarkContainer() corev1.Container {
 	r := b.role
 	c := corev1.Container{
-		Name: cluster.ContainerBenchmark, Image: r.env.DockerImage, Args: literal(r.args),
+		Name: cluster.ContainerBenchmark, Image: r.env.DockerImage, Args: escapeNonVariables(r.args),
 		Env: b.env(), Resources: b.resources(), VolumeMounts: b.mounts(),
 		ImagePullPolicy:          corev1.PullPolicy(b.settings.PullPolicy),
 		ReadinessProbe:           r.probe,
@@ -247,11 +249,11 @@ func (b builder) benchmark() corev1.Container {
 	}
 	switch {
 	case len(r.command) > 0:
-		c.Command = append([]string{pod.In("", pod.Binary), "exec", "--"}, literal(r.command)...)
+		c.Command = append([]string{pod.PathIn("", pod.Binary), "exec", "--"}, escapeNonVariables(r.command)...)
 	case r.image.Digest != "":
-		c.Image, c.Command = pinned(r.image), append([]string{pod.In("", pod.Binary), "exec", "--"}, verbatim(r.image.Entrypoint)...)
+		c.Image, c.Command = pinnedImage(r.image), append([]string{pod.PathIn("", pod.Binary), "exec", "--"}, escapeDollars(r.image.Entrypoint)...)
 		if len(r.args) == 0 {
-			c.Args = verbatim(r.image.Cmd)
+			c.Args = escapeDollars(r.image.Cmd)
 		}
 	}
 	switch {
@@ -259,32 +261,32 @@ func (b builder) benchmark() corev1.Container {
 		yes := true
 		c.SecurityContext = &corev1.SecurityContext{Privileged: &yes}
 	case b.settings.Security == Restricted:
-		c.SecurityContext = powerless()
+		c.SecurityContext = restrictedSecurityContext()
 	}
 	return c
 }
 
-// literal has words keep what is no variable: Kubernetes takes $$ for a single
+// escapeNonVariables has words keep what is no variable: Kubernetes takes $$ for a single
 // $, which to a shell is another thing. $$(NAME) stays, as what is not to be
 // taken for a variable.
-func literal(words []string) []string {
+func escapeNonVariables(words []string) []string {
 	several := regexp.MustCompile(`\$\$+\(?`)
-	var kept []string
+	var escaped []string
 	for _, w := range words {
-		kept = append(kept, several.ReplaceAllStringFunc(w, func(dollars string) string {
+		escaped = append(escaped, several.ReplaceAllStringFunc(w, func(dollars string) string {
 			if strings.HasSuffix(dollars, "(") {
 				return dollars
 			}
 			return dollars + dollars
 		}))
 	}
-	return kept
+	return escaped
 }
 
 // mounts are what the benchmark sees: never the Secret, and of the data volume
 // only each set at the path that its source names.
 func (b builder) mounts() []corev1.VolumeMount {
-	mounts := []corev1.VolumeMount{{Name: volumeOurs, MountPath: pod.Dir}, programs(true)}
+	mounts := []corev1.VolumeMount{{Name: volumePod, MountPath: pod.Dir}, programsMount(true)}
 	if b.role.script != "" {
 		mounts = append(mounts, corev1.VolumeMount{Name: volumeScript, MountPath: scriptDir, ReadOnly: true})
 	}
@@ -303,18 +305,18 @@ func (b builder) mounts() []corev1.VolumeMount {
 	return mounts
 }
 
-// kept are the benchmark's mounts on which artifacts lie. Where its container is
+// artifactMounts are the benchmark's mounts on which artifacts lie. Where its container is
 // killed whole, as the kernel does when its memory runs out, they outlive it, and
 // the collector takes the files from there.
-func (b builder) kept() []corev1.VolumeMount {
+func (b builder) artifactMounts() []corev1.VolumeMount {
 	var all []corev1.VolumeMount
 	if b.settings.Gateway == "" {
 		return nil // nobody keeps anything
 	}
-	ours := []string{volumeOurs, volumeProgs, volumeScript, volumeMPI, volumeKeys} // nothing is left there
+	ours := []string{volumePod, volumePrograms, volumeScript, volumeMPI, volumeKeys} // nothing is left there
 	for _, m := range b.mounts() {
 		holds := func(a pod.Artifact) bool { return b.mountOf(a.Path).MountPath == m.MountPath }
-		if !slices.Contains(ours, m.Name) && slices.ContainsFunc(b.role.output, holds) {
+		if !slices.Contains(ours, m.Name) && slices.ContainsFunc(b.role.artifacts, holds) {
 			all = append(all, m)
 		}
 	}
@@ -336,8 +338,8 @@ func (b builder) mountOf(file string) (on corev1.VolumeMount) {
 
 func (b builder) volumes() []corev1.Volume {
 	volumes := []corev1.Volume{
-		{Name: volumeOurs, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
-		{Name: volumeProgs, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
+		{Name: volumePod, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
+		{Name: volumePrograms, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
 		{Name: volumeState, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
 		{Name: volumeSecret, VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: b.name()}}},
 	}
@@ -349,8 +351,8 @@ func (b builder) volumes() []corev1.Volume {
 		volumes = append(volumes, corev1.Volume{Name: volumeScript, VolumeSource: config(b.name())})
 	}
 	if b.role.mpi {
-		keys := corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: b.shared("keys"), DefaultMode: &readable}}
-		volumes = append(volumes, corev1.Volume{Name: volumeMPI, VolumeSource: config(b.shared("mpi"))}, corev1.Volume{Name: volumeKeys, VolumeSource: keys})
+		keys := corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: b.runObjectName("keys"), DefaultMode: &readable}}
+		volumes = append(volumes, corev1.Volume{Name: volumeMPI, VolumeSource: config(b.runObjectName("mpi"))}, corev1.Volume{Name: volumeKeys, VolumeSource: keys})
 	}
 	volumes = slices.Concat(volumes, b.dataVolumes(), b.userVolumes())
 	if b.role.env.ExtendedShm {
@@ -363,7 +365,7 @@ func (b builder) volumes() []corev1.Volume {
 // env is our environment, then the user's: a variable of the user's takes the
 // place of ours of that name.
 func (b builder) env() []corev1.EnvVar {
-	e := environment{vars: []corev1.EnvVar{podUID()}}
+	e := envVars{vars: []corev1.EnvVar{podUIDVar()}}
 	e.set(pod.EnvAwait, collectorWait.String())
 	if n := b.maxLog(); n > 0 {
 		e.set(pod.EnvMaxLog, strconv.FormatInt(n, 10))
@@ -372,22 +374,22 @@ func (b builder) env() []corev1.EnvVar {
 		e.set(pod.EnvReserve, strconv.FormatInt(n, 10))
 	}
 	e.set(pod.EnvBackend, "fifo")
-	e.set(pod.EnvFile, pod.In("", pod.Metrics))
-	e.set(pod.EnvFIFO, pod.In("", pod.FIFO))
+	e.set(pod.EnvFile, pod.PathIn("", pod.Metrics))
+	e.set(pod.EnvFIFO, pod.PathIn("", pod.FIFO))
 	e.set(pod.EnvFIFOWait, strconv.Itoa(int(fifoWait.Seconds())))
 	e.set(pod.EnvRun, b.in.Run.Run)
 	e.set(pod.EnvAttempt, strconv.Itoa(b.in.Run.Attempt))
 	if text := b.artifacts(); text != "" {
 		e.set(pod.EnvArtifacts, text)
 	}
-	b.measured(&e)
+	b.addMetricVars(&e)
 	for _, v := range b.role.vars {
 		e.put(v)
 	}
-	for _, name := range ordered(b.role.env.Vars, b.role.env.VarOrder) {
+	for _, name := range orderedKeys(b.role.env.Vars, b.role.env.VarOrder) {
 		e.set(name, b.role.env.Vars[name])
 	}
-	for _, name := range ordered(b.role.env.Secrets, nil) {
+	for _, name := range orderedKeys(b.role.env.Secrets, nil) {
 		ref := b.role.env.Secrets[name]
 		e.put(corev1.EnvVar{Name: name, ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{
 			LocalObjectReference: corev1.LocalObjectReference{Name: ref.Name}, Key: ref.Key,
@@ -396,11 +398,11 @@ func (b builder) env() []corev1.EnvVar {
 	return e.vars
 }
 
-// measured is what of the environment says which numbers are taken beside those
+// addMetricVars is what of the environment says which numbers are taken beside those
 // that the benchmark writes.
-func (b builder) measured(e *environment) {
-	if b.role.system != nil {
-		e.set(pod.EnvSystem, b.role.system.String())
+func (b builder) addMetricVars(e *envVars) {
+	if b.role.systemInterval != nil {
+		e.set(pod.EnvSystem, b.role.systemInterval.String())
 	}
 	if b.role.otlp {
 		e.set(pod.EnvOTLPEndpoint, pod.DefaultOTLP)
@@ -409,12 +411,12 @@ func (b builder) measured(e *environment) {
 	}
 }
 
-// environment is a list of variables without two of one name.
-type environment struct{ vars []corev1.EnvVar }
+// envVars is a list of variables without two of one name.
+type envVars struct{ vars []corev1.EnvVar }
 
-func (e *environment) set(name, value string) { e.put(corev1.EnvVar{Name: name, Value: value}) }
+func (e *envVars) set(name, value string) { e.put(corev1.EnvVar{Name: name, Value: value}) }
 
-func (e *environment) put(v corev1.EnvVar) {
+func (e *envVars) put(v corev1.EnvVar) {
 	for i := range e.vars {
 		if e.vars[i].Name == v.Name {
 			e.vars[i] = v
@@ -424,12 +426,12 @@ func (e *environment) put(v corev1.EnvVar) {
 	e.vars = append(e.vars, v)
 }
 
-func podUID() corev1.EnvVar {
+func podUIDVar() corev1.EnvVar {
 	return corev1.EnvVar{Name: pod.EnvPodUID, ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.uid"}}}
 }
 
-// node tells the name of the node that the pod is on.
-func node() corev1.EnvVar {
+// nodeNameVar tells the name of the node that the pod is on.
+func nodeNameVar() corev1.EnvVar {
 	return corev1.EnvVar{Name: pod.EnvNode, ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "spec.nodeName"}}}
 }
 

@@ -26,40 +26,40 @@ const Scripts = pod.ScriptsDir
 // role is one kind of pod of a run: what it runs, how often, when it begins and
 // what its end means.
 type role struct {
-	name     string // event.Source.Role of its samples and lines
-	replicas int
-	indexed  bool // each replica has a number, and a name on the network
-	ends     bool // its end, good or bad, ends the run; of others any end before that fails it
-	env      descriptors.Env
-	vars     []corev1.EnvVar // the platform's, which the user's may use
-	hardware descriptors.Hardware
-	command  []string      // run under bai-pod; nil means the image's entrypoint
-	args     []string      // of the image's entrypoint
-	image    cluster.Image // its entrypoint, where there is no command and its registry gave an answer
-	script   string        // text of the script that command runs; empty for none
-	data     []event.Data
-	shared   []bool // of the first of data: its pods have them in common, where it has several
-	metrics  []descriptors.Metric
-	system   *time.Duration // how often to measure what it uses of the machine; nil is not said
-	scrape   pod.Scrape
-	otlp     bool
-	output   []pod.Artifact
+	name           string // event.Source.Role of its samples and lines
+	replicas       int
+	indexed        bool // each replica has a number, and a name on the network
+	endsRun        bool // its end, good or bad, ends the run; of others any end before that fails it
+	env            descriptors.Env
+	vars           []corev1.EnvVar // the platform's, which the user's may use
+	hardware       descriptors.Hardware
+	command        []string      // run under bai-pod; nil means the image's entrypoint
+	args           []string      // of the image's entrypoint
+	image          cluster.Image // its entrypoint, where there is no command and its registry gave an answer
+	script         string        // text of the script that command runs; empty for none
+	data           []event.Data
+	shared         []bool // of the first of data: its pods have them in common, where it has several
+	metrics        []descriptors.Metric
+	systemInterval *time.Duration // how often to measure what it uses of the machine; nil is not said
+	scrape         pod.Scrape
+	otlp           bool
+	artifacts      []pod.Artifact
 
-	ports  []int             // where it answers
-	probe  *corev1.Probe     // says when it is ready
-	await  []string          // arguments of bai-pod await, before the benchmark begins; nil to begin at once
-	mpi    bool              // it has the keys and the files of the run's ssh
-	others int               // pods of the run beside one of these
-	slots  int               // processes of MPI on each worker, for who starts them
-	files  map[string]string // the files of the run's ssh, in the role that brings them
+	ports     []int             // where it answers
+	probe     *corev1.Probe     // says when it is ready
+	awaitArgs []string          // arguments of bai-pod await, before the benchmark begins; nil to begin at once
+	mpi       bool              // it has the keys and the files of the run's ssh
+	otherPods int               // pods of the run beside one of these
+	slots     int               // processes of MPI on each worker, for who starts them
+	sshFiles  map[string]string // the files of the run's ssh, in the role that brings them
 
-	keysHere bool // the Secret with the keys is made with this role
+	ownsKeys bool // the Secret with the keys is made with this role
 }
 
 // rolesOf returns what pods a run has, by its strategy, the one that ends it
 // last.
 func rolesOf(in Input, s Settings) ([]role, error) {
-	r, err := benchmark(in)
+	r, err := benchmarkRole(in)
 	if err != nil {
 		return nil, err
 	}
@@ -78,36 +78,36 @@ func rolesOf(in Input, s Settings) ([]role, error) {
 	}
 }
 
-// benchmark returns the role of the pod that is measured.
-func benchmark(in Input) (role, error) {
+// benchmarkRole returns the role of the pod that is measured.
+func benchmarkRole(in Input) (role, error) {
 	d := in.Descriptor
 	argv, args, err := d.Command()
 	if err != nil {
-		return role{}, unreadable(err)
+		return role{}, unreadableCommandError(err)
 	}
 	sources, shared := in.sources(d.Hardware.Strategy.Roles()[0])
-	_, scripts := in.further()
+	_, scripts := in.modelsAndScripts()
 	r := role{
-		name: cluster.ContainerBenchmark, replicas: 1, ends: true,
+		name: cluster.ContainerBenchmark, replicas: 1, endsRun: true,
 		env: d.Env, hardware: d.Hardware, command: argv, args: args, data: slices.Concat(sources, scripts), shared: shared,
 		image: in.image(d.Env.DockerImage),
 	}
 	if _, text, ok := d.Script(); ok {
 		r.command, r.args, r.script = slices.Concat(argv, []string{scriptPath}, args), nil, text
 	}
-	if err := r.code(d, scripts); err != nil {
+	if err := r.addCode(d, scripts); err != nil {
 		return role{}, err
 	}
-	r.observe(d.Output)
+	r.applyOutput(d.Output)
 	return r, nil
 }
 
-// code has the role find code that was sent along, which is there whether or not
+// addCode has the role find code that was sent along, which is there whether or not
 // the descriptor asks for it.
-func (r *role) code(d *descriptors.Descriptor, scripts []event.Data) error {
+func (r *role) addCode(d *descriptors.Descriptor, scripts []event.Data) error {
 	if len(scripts) > 0 {
 		r.vars = append(r.vars, corev1.EnvVar{Name: pod.EnvScripts, Value: Scripts})
-		r.command, r.args = known(r.command, r.vars), known(r.args, r.vars)
+		r.command, r.args = useKubernetesVariables(r.command, r.vars), useKubernetesVariables(r.args, r.vars)
 		return nil
 	}
 	if d.ML == nil || d.ML.Script == nil {
@@ -119,21 +119,21 @@ func (r *role) code(d *descriptors.Descriptor, scripts []event.Data) error {
 	}
 }
 
-func unreadable(err error) error {
+func unreadableCommandError(err error) error {
 	return &RefusedError{Reason: event.InvalidDescriptor, Message: fmt.Sprintf("the command cannot be read: %v", err)}
 }
 
-// observe has the role's output kept as o says.
-func (r *role) observe(o *descriptors.Output) {
+// applyOutput has the role's output kept as o says.
+func (r *role) applyOutput(o *descriptors.Output) {
 	if o == nil {
 		return
 	}
-	r.metrics, r.system, r.otlp = o.Metrics, o.System, o.OTLP
+	r.metrics, r.systemInterval, r.otlp = o.Metrics, o.System, o.OTLP
 	if len(o.Prometheus) > 0 {
 		r.scrape = pod.Scrape{URLs: o.Prometheus, Every: o.PrometheusInterval, Names: o.PrometheusNames}
 	}
 	for _, a := range o.Artifacts {
-		r.output = append(r.output, pod.Artifact{Path: a.Path, MaxSize: a.MaxSize})
+		r.artifacts = append(r.artifacts, pod.Artifact{Path: a.Path, MaxSize: a.MaxSize})
 	}
 }
 
@@ -141,7 +141,7 @@ func (r *role) observe(o *descriptors.Output) {
 // whether its pods have it in common.
 func (in Input) sources(role string) (data []event.Data, shared []bool) {
 	strategy := in.Descriptor.Hardware.Strategy
-	for i, s := range in.Descriptor.Data.Sources[:in.given()] {
+	for i, s := range in.Descriptor.Data.Sources[:in.sourceCount()] {
 		if strategy.Reader(s) == role {
 			data, shared = append(data, in.Run.Data[i]), append(shared, s.Mount == descriptors.MountShared)
 		}
@@ -149,13 +149,13 @@ func (in Input) sources(role string) (data []event.Data, shared []bool) {
 	return data, shared
 }
 
-// given is how many of the run's data are the descriptor's sources.
-func (in Input) given() int { return min(len(in.Descriptor.Data.Sources), len(in.Run.Data)) }
+// sourceCount is how many of the run's data are the descriptor's sources.
+func (in Input) sourceCount() int { return min(len(in.Descriptor.Data.Sources), len(in.Run.Data)) }
 
-// further returns the run's data beside those of its sources: the server's models,
+// modelsAndScripts returns the run's data beside those of its sources: the server's models,
 // and code that was sent along.
-func (in Input) further() (models, scripts []event.Data) {
-	for _, d := range in.Run.Data[in.given():] {
+func (in Input) modelsAndScripts() (models, scripts []event.Data) {
+	for _, d := range in.Run.Data[in.sourceCount():] {
 		if d.Path == Scripts {
 			d.Unpack, d.Writable = true, true
 			scripts = append(scripts, d)
@@ -166,9 +166,9 @@ func (in Input) further() (models, scripts []event.Data) {
 	return models, scripts
 }
 
-// known has $(NAME) take the place of ${NAME} in words, for the variables that
+// useKubernetesVariables has $(NAME) take the place of ${NAME} in words, for the variables that
 // the platform sets: no shell reads them.
-func known(words []string, vars []corev1.EnvVar) []string {
+func useKubernetesVariables(words []string, vars []corev1.EnvVar) []string {
 	var pairs []string
 	for _, v := range vars {
 		pairs = append(pairs, "${"+v.Name+"}", "$("+v.Name+")")
@@ -181,8 +181,8 @@ func known(words []string, vars []corev1.EnvVar) []string {
 	return out
 }
 
-// awaiting are the arguments of bai-pod await that wait for all of targets.
-func (s Settings) awaiting(every, timeout time.Duration, successes int, targets ...string) []string {
+// awaitArgs are the arguments of bai-pod await that wait for all of targets.
+func (s Settings) awaitArgs(every, timeout time.Duration, successes int, targets ...string) []string {
 	within := s.Ready
 	if within == 0 {
 		within = 30 * time.Minute

@@ -23,8 +23,8 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/pod"
 )
 
-// strict fails where a document has a field that Kubernetes does not know.
-func strict(t *testing.T, text []byte) {
+// checkStrict fails where a document has a field that Kubernetes does not know.
+func checkStrict(t *testing.T, text []byte) {
 	t.Helper()
 	for document := range bytes.SplitSeq(text, []byte("---\n")) {
 		var kind struct{ APIVersion, Kind string }
@@ -69,7 +69,7 @@ func TestAManifestIsTheSameEveryTime(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		strict(t, first)
+		checkStrict(t, first)
 		golden.Check(t, filepath.Join("testdata", name+".manifest.yaml"), first)
 		for range 5 {
 			if again, err := transpile.Manifest(d, text, false, settings); err != nil || !bytes.Equal(first, again) {
@@ -110,8 +110,8 @@ func TestRolesOfOneRun(t *testing.T) {
 	}
 }
 
-// pulled is what the pullers of a run bring, by role.
-func pulled(t *testing.T, in transpile.Input) []string {
+// pulledByRole is what the pullers of a run bring, by role.
+func pulledByRole(t *testing.T, in transpile.Input) []string {
 	t.Helper()
 	whole, err := transpile.Secrets(in, settings, secret)
 	if err != nil {
@@ -135,7 +135,7 @@ func pulled(t *testing.T, in transpile.Input) []string {
 
 func TestEachRoleHasTheDataThatAreItsOwn(t *testing.T) {
 	asClient := func(role string) transpile.Input {
-		return change(t, input(t, examples+"/every-key.toml"), `role = "client"`, role)
+		return replaceInDescriptor(t, input(t, examples+"/every-key.toml"), `role = "client"`, role)
 	}
 	for name, tt := range map[string]struct {
 		in   transpile.Input
@@ -157,11 +157,11 @@ func TestEachRoleHasTheDataThatAreItsOwn(t *testing.T) {
 			input(t, "testdata/launcher-data.toml"), []string{"worker /data/train", "worker /data/common", "launcher /data/plan", "launcher /data/common"},
 		},
 		"the one pod of a run may be named": {
-			change(t, input(t, "testdata/everything.toml"), `path = "/data/a"`, "path = \"/data/a\"\nrole = \"benchmark\""), []string{"benchmark /data/a", "benchmark /data/b"},
+			replaceInDescriptor(t, input(t, "testdata/everything.toml"), `path = "/data/a"`, "path = \"/data/a\"\nrole = \"benchmark\""), []string{"benchmark /data/a", "benchmark /data/b"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tt.want, pulled(t, tt.in)); diff != "" {
+			if diff := cmp.Diff(tt.want, pulledByRole(t, tt.in)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
@@ -171,7 +171,7 @@ func TestEachRoleHasTheDataThatAreItsOwn(t *testing.T) {
 // TestAProbeMayAskAPortOfItsOwn: the server's Service has it, and the client, which
 // waits there, is told of the others only.
 func TestAProbeMayAskAPortOfItsOwn(t *testing.T) {
-	p := objects(t, change(t, input(t, examples+"/inference.toml"), "port = 8080", "port = 9090"), settings)
+	p := objects(t, replaceInDescriptor(t, input(t, examples+"/inference.toml"), "port = 8080", "port = 9090"), settings)
 	golden.Check(t, "testdata/probe.yaml", manifest(t, p.Objects))
 	var served []int32
 	for _, o := range p.Objects {
@@ -188,13 +188,13 @@ func TestAProbeMayAskAPortOfItsOwn(t *testing.T) {
 	if wait := spec.InitContainers[len(spec.InitContainers)-1].Args; !strings.Contains(wait[len(wait)-1], ":9090/ping") {
 		t.Errorf("the client waits for %q", wait)
 	}
-	told := map[string]string{}
+	vars := map[string]string{}
 	for _, v := range spec.Containers[0].Env {
 		if strings.HasPrefix(v.Name, "INFERENCE_SERVER_PORT") {
-			told[v.Name] = v.Value
+			vars[v.Name] = v.Value
 		}
 	}
-	if diff := cmp.Diff(map[string]string{"INFERENCE_SERVER_PORT": "8080", "INFERENCE_SERVER_PORT_1": "8081"}, told); diff != "" {
+	if diff := cmp.Diff(map[string]string{"INFERENCE_SERVER_PORT": "8080", "INFERENCE_SERVER_PORT_1": "8081"}, vars); diff != "" {
 		t.Errorf("the client is told (-want +got):\n%s", diff)
 	}
 }
@@ -217,8 +217,8 @@ func TestAPullerIsToldWhatArchivesMayHold(t *testing.T) {
 	}
 }
 
-// code puts another command in place of the example's.
-func code(t *testing.T, in transpile.Input, toml string) transpile.Input {
+// withCommand puts another command in place of the example's.
+func withCommand(t *testing.T, in transpile.Input, toml string) transpile.Input {
 	t.Helper()
 	text := in.Run.Descriptor
 	at, end := strings.Index(text, "benchmark_code"), strings.Index(text, "[[output.metrics]]")
@@ -226,11 +226,11 @@ func code(t *testing.T, in transpile.Input, toml string) transpile.Input {
 		end = source
 	}
 	in.Run.Descriptor = text[:at] + "benchmark_code = " + toml + "\n" + text[end:]
-	return with(t, in.Run)
+	return newInput(t, in.Run)
 }
 
 func TestVariablesOfTheServerAreKnownInArguments(t *testing.T) {
-	in := code(t, input(t, examples+"/inference.toml"), `"ask http://${INFERENCE_SERVER_HOST}:$(INFERENCE_SERVER_PORT_1)/${OTHER}"`)
+	in := withCommand(t, input(t, examples+"/inference.toml"), `"ask http://${INFERENCE_SERVER_HOST}:$(INFERENCE_SERVER_PORT_1)/${OTHER}"`)
 	c := podOf(t, objects(t, in, settings)).Containers[0]
 	if got, want := c.Command[len(c.Command)-1], "http://$(INFERENCE_SERVER_HOST):$(INFERENCE_SERVER_PORT_1)/${OTHER}"; got != want {
 		t.Errorf("%s, want %s", got, want)
@@ -245,7 +245,7 @@ func TestDollarsOfAShellReachIt(t *testing.T) {
 		"$$(NAME)":       "$$(NAME)",
 		"$$$x":           "$$$$$$x",
 	} {
-		in := code(t, input(t, examples+"/hello-world.toml"), fmt.Sprintf(`"sh -c '%s'"`, word))
+		in := withCommand(t, input(t, examples+"/hello-world.toml"), fmt.Sprintf(`"sh -c '%s'"`, word))
 		c := podOf(t, objects(t, in, settings)).Containers[0]
 		if got := c.Command[len(c.Command)-1]; got != want {
 			t.Errorf("%s becomes %s, want %s", word, got, want)
@@ -264,7 +264,7 @@ func TestACommandThatDoesNotCallMPIRunIsRunUnderIt(t *testing.T) {
 		"a script":         {"\"\"\"\n#!/bin/sh -e\nmpirun ./rank\n\"\"\"", []string{"/bin/sh", "-e", "/bai/script/benchmark"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			in := code(t, input(t, examples+"/mpi.toml"), tt.code)
+			in := withCommand(t, input(t, examples+"/mpi.toml"), tt.code)
 			c := podOf(t, objects(t, in, settings)).Containers[0]
 			want := append([]string{"/bai/bin/bai-pod", "exec", "--", "/bai/mpi/launch"}, tt.want...)
 			if diff := cmp.Diff(want, c.Command); diff != "" {
@@ -303,9 +303,9 @@ func TestWhatSettingsSayOfPods(t *testing.T) {
 	s := settings
 	s.Placement, s.Security, s.PullPolicy, s.PullSecrets = transpile.Exclusive, transpile.Restricted, "Never", []string{"ours"}
 	s.PriorityClass, s.Queue, s.Gateway = "high", "benchmarks", "http://gateway:8080"
-	p := objects(t, change(t, input(t, examples+"/every-key.toml"), `nfs = { server = "nfs.example.org", path = "/export/data" }`, `claim = "nfs"`), s)
+	p := objects(t, replaceInDescriptor(t, input(t, examples+"/every-key.toml"), `nfs = { server = "nfs.example.org", path = "/export/data" }`, `claim = "nfs"`), s)
 	text := manifest(t, p.Objects)
-	strict(t, text)
+	checkStrict(t, text)
 	golden.Check(t, "testdata/restricted.yaml", text)
 	job := jobOf(t, p)
 	if !*job.Spec.Suspend || job.Labels["kueue.x-k8s.io/queue-name"] != "benchmarks" {
@@ -317,7 +317,7 @@ func TestWhatSettingsSayOfPods(t *testing.T) {
 }
 
 func TestOnlyTheJobThatEndsTheRunEndsItByItsDeadline(t *testing.T) {
-	in := change(t, input(t, examples+"/inference.toml"), "[server.hardware]", "[limits]\ndeadline = \"10m\"\n[server.hardware]")
+	in := replaceInDescriptor(t, input(t, examples+"/inference.toml"), "[server.hardware]", "[limits]\ndeadline = \"10m\"\n[server.hardware]")
 	var got []int64
 	for _, o := range objects(t, in, settings).Objects {
 		if j, ok := o.(*batchv1.Job); ok {
@@ -347,7 +347,7 @@ func TestAWorkerHasASlotForEachGPUUnlessTheDescriptorSaysANumber(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			in := input(t, examples+"/mpi.toml")
 			in.Run.Descriptor = strings.Replace(in.Run.Descriptor, `instance_type = "p3.8xlarge"`, tt.machine, 1)
-			in = change(t, in, `processes_per_instance = "gpus"`, tt.processes)
+			in = replaceInDescriptor(t, in, `processes_per_instance = "gpus"`, tt.processes)
 			s := settings
 			s.Instances = "z9.huge 3"
 			p := objects(t, in, s)
@@ -363,7 +363,7 @@ func TestAWorkerHasASlotForEachGPUUnlessTheDescriptorSaysANumber(t *testing.T) {
 }
 
 // hostfile is the list of hosts that the mpirun of a plan reads.
-func hostfile(p transpile.Plan) string {
+func hostfile(p transpile.Workload) string {
 	for _, o := range p.Objects {
 		if c, ok := o.(*corev1.ConfigMap); ok && c.Data["hostfile"] != "" {
 			return c.Data["hostfile"]

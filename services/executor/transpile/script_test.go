@@ -18,16 +18,16 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/pod"
 )
 
-// sent adds code to the data of a run, as the fetcher would.
-func sent(in transpile.Input) transpile.Input {
-	code := pod.Code(event.Script{SHA256: strings.Repeat("ab", 32), Size: 7})
+// withSentCode adds code to the data of a run, as the fetcher would.
+func withSentCode(in transpile.Input) transpile.Input {
+	code := pod.Code(event.Bundle{SHA256: strings.Repeat("ab", 32), Size: 7})
 	code.Object = "objects/code"
 	in.Run.Data = append(slices.Clone(in.Run.Data), code)
 	return in
 }
 
-// finders are the roles whose benchmark has the code and finds it.
-func finders(t *testing.T, in transpile.Input) (roles []string) {
+// rolesThatFindCode are the roles whose benchmark has the code and finds it.
+func rolesThatFindCode(t *testing.T, in transpile.Input) (roles []string) {
 	t.Helper()
 	for _, o := range objects(t, in, settings).Objects {
 		job, ok := o.(*batchv1.Job)
@@ -47,19 +47,19 @@ func finders(t *testing.T, in transpile.Input) (roles []string) {
 	return roles
 }
 
-// pullers are the roles whose pods are told to bring the code.
-func pullers(t *testing.T, in transpile.Input) (roles []string) {
+// rolesThatPullCode are the roles whose pods are told to bring the code.
+func rolesThatPullCode(t *testing.T, in transpile.Input) (roles []string) {
 	t.Helper()
 	whole, err := transpile.Secrets(in, settings, secret)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, s := range whole {
-		var told pod.Pull
-		if text, ok := s.Data[pod.PullFile]; !ok || json.Unmarshal(text, &told) != nil {
+		var pull pod.Pull
+		if text, ok := s.Data[pod.PullFile]; !ok || json.Unmarshal(text, &pull) != nil {
 			continue
 		}
-		if slices.ContainsFunc(told.Data, func(d event.Data) bool {
+		if slices.ContainsFunc(pull.Data, func(d event.Data) bool {
 			return d.Path == "/bai/scripts" && d.Unpack && d.Writable && d.Object == "objects/code"
 		}) {
 			roles = append(roles, s.Labels[cluster.LabelRole])
@@ -77,15 +77,15 @@ func TestCodeThatIsSentAlongIsInThePodsOfTheBenchmarkWhetherOrNotItIsAskedFor(t 
 		"mpi":         {"worker", "launcher"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			in := sent(input(t, examples+"/"+name+".toml"))
-			if diff := cmp.Diff(want, finders(t, in)); diff != "" {
+			in := withSentCode(input(t, examples+"/"+name+".toml"))
+			if diff := cmp.Diff(want, rolesThatFindCode(t, in)); diff != "" {
 				t.Errorf("who finds it (-want +got):\n%s", diff)
 			}
-			if diff := cmp.Diff(want, pullers(t, in)); diff != "" {
+			if diff := cmp.Diff(want, rolesThatPullCode(t, in)); diff != "" {
 				t.Errorf("who pulls it (-want +got):\n%s", diff)
 			}
 			in.Run.Data = in.Run.Data[:len(in.Run.Data)-1]
-			if find, pull := finders(t, in), pullers(t, in); len(find)+len(pull) > 0 {
+			if find, pull := rolesThatFindCode(t, in), rolesThatPullCode(t, in); len(find)+len(pull) > 0 {
 				t.Errorf("without code %v find it and %v pull it", find, pull)
 			}
 		})
@@ -93,7 +93,7 @@ func TestCodeThatIsSentAlongIsInThePodsOfTheBenchmarkWhetherOrNotItIsAskedFor(t 
 }
 
 func TestTheFolderOfCodeIsKnownInCommandsHoweverItIsWritten(t *testing.T) {
-	in := sent(code(t, input(t, examples+"/hello-world.toml"), `"${BAI_SCRIPTS_PATH}/run.sh $(BAI_SCRIPTS_PATH)/a $BAI_SCRIPTS_PATH"`))
+	in := withSentCode(withCommand(t, input(t, examples+"/hello-world.toml"), `"${BAI_SCRIPTS_PATH}/run.sh $(BAI_SCRIPTS_PATH)/a $BAI_SCRIPTS_PATH"`))
 	in.Run.Data = []event.Data{in.Run.Data[len(in.Run.Data)-1]}
 	c := podOf(t, objects(t, in, settings)).Containers[0]
 	want := []string{"/bai/bin/bai-pod", "exec", "--", "$(BAI_SCRIPTS_PATH)/run.sh", "$(BAI_SCRIPTS_PATH)/a", "$BAI_SCRIPTS_PATH"}
@@ -110,7 +110,7 @@ func TestADescriptorThatWantsCodeIsRefusedWithout(t *testing.T) {
 	if !ok || refused.Reason != event.InvalidDescriptor || !strings.Contains(refused.Message, "submit it with --script DIR") {
 		t.Errorf("%v", err)
 	}
-	if _, err := transpile.Objects(sent(in), settings); err != nil {
+	if _, err := transpile.Objects(withSentCode(in), settings); err != nil {
 		t.Errorf("with code: %v", err)
 	}
 }

@@ -77,24 +77,24 @@ import (
 // Settings are what an operator decides about the objects of every run. The
 // zero value works where pods need neither an image of ours nor brokers.
 type Settings struct {
-	Scope       string                `toml:"namespace"`    // Kubernetes namespace of the objects; empty means default
-	Image       string                `toml:"image"`        // image with bai-pod; empty means bai-pod:latest
-	Brokers     []string              `toml:"brokers"`      // of Kafka, as pods reach them
-	Access      pod.Access            `toml:"-"`            // to the brokers; it is written into Secrets only
-	ObjectStore string                `toml:"object_store"` // its URL, as pods reach it
-	Zones       map[string]string     `toml:"zones"`        // ID of a zone → its name
-	Instances   descriptors.Instances `toml:"instances"`    // kinds of machines beside those that are known, a line each: its name and its GPUs, as "z9.huge 3"
-	Deadline    time.Duration         `toml:"deadline"`     // of runs that give none; zero means none
-	Keep        time.Duration         `toml:"keep"`         // how long Kubernetes keeps an ended Job that nobody deleted; zero means a day
-	Grace       time.Duration         `toml:"grace"`        // between SIGTERM and SIGKILL to what runs in a pod; zero means 5 minutes
-	Owed        time.Duration         `toml:"owed"`         // how long a pod stays after its benchmark while its collector cannot ship all that it has, because brokers are away; zero means an hour, and less than grace is grace
-	NoLimits    bool                  `toml:"no_limits"`    // the cluster enforces no limits of CPU and memory: what a pod is given is asked for only
-	OneMachine  bool                  `toml:"-"`            // it is the local cluster, which has no zones: those of descriptors are not read
-	NoRegistry  bool                  `toml:"-"`            // no registry is asked for the entrypoint of an image
-	Owner       bool                  `toml:"-"`            // the first object is a ConfigMap that can own all others; the executor knows where that is of use
-	MaxLog      int64                 `toml:"max_log"`      // bytes of output that are kept of runs that give no limit; zero means no limit
-	Reserve     int64                 `toml:"-"`            // bytes of the disk under a pod's volume that stay free of its output; zero means none
-	Gateway     string                `toml:"gateway"`      // URL of the gateway, as pods reach it; empty means that no artifacts are kept
+	Scope         string                `toml:"namespace"`    // Kubernetes namespace of the objects; empty means default
+	Image         string                `toml:"image"`        // image with bai-pod; empty means bai-pod:latest
+	Brokers       []string              `toml:"brokers"`      // of Kafka, as pods reach them
+	Access        pod.Access            `toml:"-"`            // to the brokers; it is written into Secrets only
+	ObjectStore   string                `toml:"object_store"` // its URL, as pods reach it
+	Zones         map[string]string     `toml:"zones"`        // ID of a zone → its name
+	Instances     descriptors.Instances `toml:"instances"`    // kinds of machines beside those that are known, a line each: its name and its GPUs, as "z9.huge 3"
+	Deadline      time.Duration         `toml:"deadline"`     // of runs that give none; zero means none
+	Keep          time.Duration         `toml:"keep"`         // how long Kubernetes keeps an ended Job that nobody deleted; zero means a day
+	Grace         time.Duration         `toml:"grace"`        // between SIGTERM and SIGKILL to what runs in a pod; zero means 5 minutes
+	ShippingGrace time.Duration         `toml:"owed"`         // how long a pod stays after its benchmark while its collector cannot ship all that it has, because brokers are away; zero means an hour, and less than grace is grace
+	NoLimits      bool                  `toml:"no_limits"`    // the cluster enforces no limits of CPU and memory: what a pod is given is asked for only
+	OneMachine    bool                  `toml:"-"`            // it is the local cluster, which has no zones: those of descriptors are not read
+	NoRegistry    bool                  `toml:"-"`            // no registry is asked for the entrypoint of an image
+	Owner         bool                  `toml:"-"`            // the first object is a ConfigMap that can own all others; the executor knows where that is of use
+	MaxLog        int64                 `toml:"max_log"`      // bytes of output that are kept of runs that give no limit; zero means no limit
+	Reserve       int64                 `toml:"-"`            // bytes of the disk under a pod's volume that stay free of its output; zero means none
+	Gateway       string                `toml:"gateway"`      // URL of the gateway, as pods reach it; empty means that no artifacts are kept
 
 	Placement     string   `toml:"placement"`      // exclusive: no other run on a run's nodes; spread: elsewhere if there is room; anywhere; empty means spread
 	Security      string   `toml:"security"`       // Pod Security level that pods keep to: baseline, or restricted; empty means baseline
@@ -127,7 +127,7 @@ type Unpack struct {
 func (s Settings) Validate(name string) error {
 	var errs []error
 	for _, key := range []string{"deadline", "keep", "grace", "owed", "ready"} {
-		if d := map[string]time.Duration{"deadline": s.Deadline, "keep": s.Keep, "grace": s.Grace, "owed": s.Owed, "ready": s.Ready}[key]; d < 0 {
+		if d := map[string]time.Duration{"deadline": s.Deadline, "keep": s.Keep, "grace": s.Grace, "owed": s.ShippingGrace, "ready": s.Ready}[key]; d < 0 {
 			errs = append(errs, fmt.Errorf("%s.%s: must not be negative", name, key))
 		}
 	}
@@ -150,7 +150,7 @@ func (s Settings) Validate(name string) error {
 		{"placement", s.Placement, []string{"", Exclusive, Spread, Anywhere}},
 		{"security", s.Security, []string{"", Baseline, Restricted}},
 		{"pull_policy", s.PullPolicy, []string{"", "Always", "IfNotPresent", "Never"}},
-		{"shared.access", s.Shared.Access, accesses()},
+		{"shared.access", s.Shared.Access, accessModes()},
 	} {
 		if !slices.Contains(choice.of, choice.value) {
 			errs = append(errs, fmt.Errorf("%s.%s: %q: use %s", name, choice.key, choice.value, strings.Join(choice.of[1:], ", ")))
@@ -183,8 +183,8 @@ type Input struct {
 	Images     []cluster.Image         // answers of registries to what Images asks; none where they are not known
 }
 
-// Plan is one attempt of a run as objects.
-type Plan struct {
+// Workload is one attempt of a run as objects.
+type Workload struct {
 	Scope string // Kubernetes namespace
 	Job   string // name of the Job whose end ends the run
 	Pods  int    // of all roles; more than one are a gang, to be placed together
@@ -211,29 +211,29 @@ func Name(run string, attempt int) string { return fmt.Sprintf("bai-%s-%d", run,
 
 // Objects returns the plan for one attempt of a run. Its only error is
 // *RefusedError.
-func Objects(in Input, s Settings) (Plan, error) {
+func Objects(in Input, s Settings) (Workload, error) {
 	builders, err := buildersOf(in, s)
 	if err != nil {
-		return Plan{}, err
+		return Workload{}, err
 	}
 	limits := in.Descriptor.Limits
-	p := Plan{Scope: s.scope(), Retries: max(0, limits.Retries+1-in.Run.Attempt), PendingDeadline: limits.PendingDeadline, Keep: limits.Keep}
+	p := Workload{Scope: s.scope(), Retries: max(0, limits.Retries+1-in.Run.Attempt), PendingDeadline: limits.PendingDeadline, Keep: limits.Keep}
 	if s.Owner {
-		p.Objects = append(p.Objects, builders[len(builders)-1].owner())
+		p.Objects = append(p.Objects, builders[len(builders)-1].roleConfigMap())
 	}
 	for _, b := range builders {
-		p.Objects = append(p.Objects, b.supplies()...)
+		p.Objects = append(p.Objects, b.prerequisites()...)
 		p.Pods += b.role.replicas
 	}
-	if n := isolation(builders, p.Pods); n != nil {
+	if n := isolationPolicy(builders, p.Pods); n != nil {
 		p.Objects = append(p.Objects, n)
 	}
 	made, err := claims(builders)
 	if err != nil {
-		return Plan{}, err
+		return Workload{}, err
 	}
 	p.Objects = append(p.Objects, made...)
-	if g := group(builders, p.Pods); g != nil {
+	if g := podGroup(builders, p.Pods); g != nil {
 		p.Objects = append(p.Objects, g)
 	}
 	p.Objects = append(p.Objects, jobs(builders)...)
@@ -251,13 +251,13 @@ func Secrets(in Input, s Settings, token string) ([]*corev1.Secret, error) {
 	}
 	secrets := make([]*corev1.Secret, 0, len(builders)+1)
 	for _, b := range builders {
-		secret, err := b.filled(token)
+		secret, err := b.filledSecret(token)
 		if err != nil {
 			return nil, err
 		}
 		secrets = append(secrets, secret)
-		if b.role.keysHere {
-			secrets = append(secrets, b.keys(in.Keys))
+		if b.role.ownsKeys {
+			secrets = append(secrets, b.keysSecret(in.Keys))
 		}
 	}
 	return secrets, nil
@@ -269,7 +269,7 @@ func buildersOf(in Input, s Settings) ([]builder, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := permitted(in, s); err != nil {
+	if err := checkVolumes(in, s); err != nil {
 		return nil, err
 	}
 	builders, pods := make([]builder, 0, len(roles)), 0
@@ -277,7 +277,7 @@ func buildersOf(in Input, s Settings) ([]builder, error) {
 		pods += r.replicas
 	}
 	for _, r := range roles {
-		r.others = pods - 1
+		r.otherPods = pods - 1
 		zone, err := zoneOf(r.hardware, s)
 		if err != nil {
 			return nil, err
@@ -293,9 +293,9 @@ func buildersOf(in Input, s Settings) ([]builder, error) {
 	return builders, nil
 }
 
-// permitted refuses volumes that pods of the level restricted of Pod Security may
+// checkVolumes refuses volumes that pods of the level restricted of Pod Security may
 // not have.
-func permitted(in Input, s Settings) error {
+func checkVolumes(in Input, s Settings) error {
 	i := slices.IndexFunc(in.Descriptor.Volumes, func(v descriptors.Volume) bool { return v.NFS != nil })
 	if i < 0 || s.Security != Restricted {
 		return nil
@@ -317,18 +317,18 @@ func zoneOf(h descriptors.Hardware, s Settings) (string, error) {
 	if zone, ok := s.Zones[h.AWSZoneID]; ok {
 		return zone, nil
 	}
-	known := "it knows none"
+	suffix := "it knows none"
 	if len(s.Zones) > 0 {
-		known = "it knows " + strings.Join(slices.Sorted(maps.Keys(s.Zones)), ", ")
+		suffix = "it knows " + strings.Join(slices.Sorted(maps.Keys(s.Zones)), ", ")
 	}
 	return "", &RefusedError{
 		Reason:  event.InvalidDescriptor,
-		Message: fmt.Sprintf("hardware.aws_zone_id is %q, a zone that this platform does not know: %s; hardware.availability_zone takes the name of any", h.AWSZoneID, known),
+		Message: fmt.Sprintf("hardware.aws_zone_id is %q, a zone that this platform does not know: %s; hardware.availability_zone takes the name of any", h.AWSZoneID, suffix),
 	}
 }
 
-// KeptFor is how long Kubernetes keeps an ended Job that nobody deleted.
-func (s Settings) KeptFor() time.Duration { return cmp.Or(s.Keep, 24*time.Hour) }
+// RetentionPeriod is how long Kubernetes keeps an ended Job that nobody deleted.
+func (s Settings) RetentionPeriod() time.Duration { return cmp.Or(s.Keep, 24*time.Hour) }
 
 func (s Settings) scope() string {
 	if s.Scope == "" {
@@ -343,15 +343,15 @@ func (b builder) job() *batchv1.Job {
 	j.APIVersion, j.Kind = "batch/v1", "Job"
 	j.Spec = batchv1.JobSpec{
 		BackoffLimit:            new(int32),
-		TTLSecondsAfterFinished: seconds32(max(b.settings.KeptFor(), b.in.Descriptor.Limits.Keep.For), 0),
+		TTLSecondsAfterFinished: seconds32(max(b.settings.RetentionPeriod(), b.in.Descriptor.Limits.Keep.For), 0),
 		ActiveDeadlineSeconds:   b.deadline(),
-		Template:                corev1.PodTemplateSpec{ObjectMeta: b.podMeta(), Spec: b.pod()},
+		Template:                corev1.PodTemplateSpec{ObjectMeta: b.podMeta(), Spec: b.podSpec()},
 	}
 	if b.role.indexed {
 		n, mode := int32(b.role.replicas), batchv1.IndexedCompletion //nolint:gosec // a descriptor has at most some thousands
 		j.Spec.Parallelism, j.Spec.Completions, j.Spec.CompletionMode = &n, &n, &mode
 	}
-	b.queued(j)
+	b.setKueueQueue(j)
 	return j
 }
 
@@ -362,8 +362,8 @@ func (b builder) deadline() *int64 {
 	if d == 0 {
 		return nil
 	}
-	if !b.role.ends {
-		d += b.whole() + 2*time.Minute
+	if !b.role.endsRun {
+		d += b.podGrace() + 2*time.Minute
 	}
 	s := max(1, int64(d.Round(time.Second)/time.Second))
 	return &s

@@ -57,7 +57,7 @@ func TestObjectsOfExamples(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := objects(t, input(t, file), settings)
 			text := manifest(t, p.Objects)
-			strict(t, text)
+			checkStrict(t, text)
 			golden.Check(t, filepath.Join("testdata", name+".yaml"), text)
 		})
 	}
@@ -142,7 +142,7 @@ func TestSecretsTakeThePlaceOfThoseInThePlan(t *testing.T) {
 
 func TestPlan(t *testing.T) {
 	in := input(t, "testdata/everything.toml")
-	type plan struct {
+	type summary struct {
 		Scope, Job string
 		Pods       int
 		Retries    int
@@ -150,16 +150,16 @@ func TestPlan(t *testing.T) {
 	}
 	for name, tt := range map[string]struct {
 		attempt int
-		want    plan
+		want    summary
 	}{
-		"the first attempt has all retries left": {1, plan{"benchmarks", "bai-" + runID + "-1", 1, 2, 2 * time.Minute}},
-		"the last attempt has none":              {3, plan{"benchmarks", "bai-" + runID + "-3", 1, 0, 2 * time.Minute}},
-		"nor has any beyond":                     {9, plan{"benchmarks", "bai-" + runID + "-9", 1, 0, 2 * time.Minute}},
+		"the first attempt has all retries left": {1, summary{"benchmarks", "bai-" + runID + "-1", 1, 2, 2 * time.Minute}},
+		"the last attempt has none":              {3, summary{"benchmarks", "bai-" + runID + "-3", 1, 0, 2 * time.Minute}},
+		"nor has any beyond":                     {9, summary{"benchmarks", "bai-" + runID + "-9", 1, 0, 2 * time.Minute}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in.Run.Attempt = tt.attempt
 			p := objects(t, in, settings)
-			if diff := cmp.Diff(tt.want, plan{p.Scope, p.Job, p.Pods, p.Retries, p.PendingDeadline}); diff != "" {
+			if diff := cmp.Diff(tt.want, summary{p.Scope, p.Job, p.Pods, p.Retries, p.PendingDeadline}); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
@@ -188,7 +188,7 @@ func TestWhatCannotBeRunHere(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			in := input(t, tt.file)
 			if tt.old != "" {
-				in = change(t, in, tt.old, tt.new)
+				in = replaceInDescriptor(t, in, tt.old, tt.new)
 			}
 			s := settings
 			s.Security = tt.security
@@ -233,9 +233,9 @@ func TestOnlyTheCollectorHasAndKnowsTheVolumeThatIsItsOwn(t *testing.T) {
 		spec := podOf(t, objects(t, input(t, file), settings))
 		for _, c := range slices.Concat(spec.InitContainers, spec.Containers) {
 			has := slices.ContainsFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool { return m.MountPath == pod.StateDir || m.Name == "state" })
-			told := slices.ContainsFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == pod.EnvStateDir && e.Value == pod.StateDir })
-			if want := c.Name == cluster.ContainerCollect; has != want || told != want {
-				t.Errorf("%s: container %s has the volume: %t, knows it: %t", file, c.Name, has, told)
+			hasEnv := slices.ContainsFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == pod.EnvStateDir && e.Value == pod.StateDir })
+			if want := c.Name == cluster.ContainerCollect; has != want || hasEnv != want {
+				t.Errorf("%s: container %s has the volume: %t, knows it: %t", file, c.Name, has, hasEnv)
 			}
 		}
 	}
@@ -258,17 +258,17 @@ func TestACollectorHasAsLongAsItsPodMayBeOwing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := settings
-			s.Grace, s.Owed = tt.grace, tt.owed
+			s.Grace, s.ShippingGrace = tt.grace, tt.owed
 			in := input(t, examples+"/hello-world.toml")
 			if tt.image {
 				in = input(t, examples+"/minimal.toml")
 			}
 			job := jobOf(t, objects(t, in, s))
-			var told pod.Collect
-			if err := json.Unmarshal(secrets(t, in, s).Data[pod.CollectFile], &told); err != nil {
+			var collect pod.Collect
+			if err := json.Unmarshal(secrets(t, in, s).Data[pod.CollectFile], &collect); err != nil {
 				t.Fatal(err)
 			}
-			got := []any{*job.Spec.Template.Spec.TerminationGracePeriodSeconds, job.Spec.Template.Annotations[cluster.AnnotationGrace], told.Drain}
+			got := []any{*job.Spec.Template.Spec.TerminationGracePeriodSeconds, job.Spec.Template.Annotations[cluster.AnnotationGrace], collect.Drain}
 			if diff := cmp.Diff([]any{tt.pod, tt.benchmark, tt.drain}, got); diff != "" {
 				t.Errorf("the pod, its benchmark, its collector (-want +got):\n%s", diff)
 			}
@@ -307,11 +307,11 @@ func sharesOf(t *testing.T, in transpile.Input) (shares []int) {
 		if !ok {
 			continue
 		}
-		var told pod.Collect
-		if err := json.Unmarshal(text, &told); err != nil {
+		var collect pod.Collect
+		if err := json.Unmarshal(text, &collect); err != nil {
 			t.Fatal(err)
 		}
-		shares = append(shares, told.Series)
+		shares = append(shares, collect.Series)
 	}
 	return shares
 }
@@ -335,8 +335,8 @@ func TestWhatAUserWritesIntoLabels(t *testing.T) {
 }
 
 func TestGPUsOfAnInstanceTypeThatSettingsKnow(t *testing.T) {
-	in := change(t, input(t, "testdata/everything.toml"), "gpus = 2", "")
-	in = change(t, in, "p3.8xlarge", "z9.huge")
+	in := replaceInDescriptor(t, input(t, "testdata/everything.toml"), "gpus = 2", "")
+	in = replaceInDescriptor(t, in, "p3.8xlarge", "z9.huge")
 	s := settings
 	s.Instances = "z9.huge 3"
 	limits := podOf(t, objects(t, in, s)).Containers[0].Resources.Limits
@@ -370,11 +370,11 @@ func input(t *testing.T, file string) transpile.Input {
 		t.Fatal(err)
 	}
 	h := event.NewHeader("m1", runID, "pets", "ann@example.org", time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
-	return with(t, event.Fetched{Header: h, File: filepath.Base(file), Descriptor: string(text)})
+	return newInput(t, event.Fetched{Header: h, File: filepath.Base(file), Descriptor: string(text)})
 }
 
-// with reads the run's descriptor and adds what the fetcher would.
-func with(t *testing.T, run event.Fetched) transpile.Input {
+// newInput reads the run's descriptor and adds what the fetcher would.
+func newInput(t *testing.T, run event.Fetched) transpile.Input {
 	t.Helper()
 	d, faults := descriptors.Parser{Instances: "z9.huge 3"}.Parse(run.File, []byte(run.Descriptor))
 	if err := faults.Err(); err != nil {
@@ -394,13 +394,13 @@ func with(t *testing.T, run event.Fetched) transpile.Input {
 	return transpile.Input{Run: run, Descriptor: d}
 }
 
-func change(t *testing.T, in transpile.Input, old, replacement string) transpile.Input {
+func replaceInDescriptor(t *testing.T, in transpile.Input, old, replacement string) transpile.Input {
 	t.Helper()
 	in.Run.Descriptor = strings.Replace(in.Run.Descriptor, old, replacement, 1)
-	return with(t, in.Run)
+	return newInput(t, in.Run)
 }
 
-func objects(t *testing.T, in transpile.Input, s transpile.Settings) transpile.Plan {
+func objects(t *testing.T, in transpile.Input, s transpile.Settings) transpile.Workload {
 	t.Helper()
 	p, err := transpile.Objects(in, s)
 	if err != nil {
@@ -421,7 +421,7 @@ func secrets(t *testing.T, in transpile.Input, s transpile.Settings) *corev1.Sec
 	return all[0]
 }
 
-func jobOf(t *testing.T, p transpile.Plan) *batchv1.Job {
+func jobOf(t *testing.T, p transpile.Workload) *batchv1.Job {
 	t.Helper()
 	job, ok := p.Objects[len(p.Objects)-1].(*batchv1.Job)
 	if !ok {
@@ -430,7 +430,7 @@ func jobOf(t *testing.T, p transpile.Plan) *batchv1.Job {
 	return job
 }
 
-func podOf(t *testing.T, p transpile.Plan) corev1.PodSpec {
+func podOf(t *testing.T, p transpile.Workload) corev1.PodSpec {
 	t.Helper()
 	return jobOf(t, p).Spec.Template.Spec
 }

@@ -22,24 +22,24 @@ type Shared struct {
 	Access       string `toml:"access"`        // ReadWriteMany, or ReadWriteOnce where all pods of a run are on one node; empty means ReadWriteMany
 }
 
-// accesses are what Shared.Access may be.
-func accesses() []string {
+// accessModes are what Shared.Access may be.
+func accessModes() []string {
 	return []string{"", string(corev1.ReadWriteMany), string(corev1.ReadWriteOnce)}
 }
 
 // volumeShared is the volume with a role's shared data.
 const volumeShared = "shared"
 
-// shares reports whether the role's pods share data set n.
-func (b builder) shares(n int) bool {
+// sharesDataSet reports whether the role's pods share data set n.
+func (b builder) sharesDataSet(n int) bool {
 	return b.role.replicas > 1 && !b.settings.Shared.Off && n < len(b.role.shared) && n < len(b.role.data) && b.role.shared[n]
 }
 
-// common are the numbers of the data sets that the role's pods share.
-func (b builder) common() []int {
+// sharedDataSets are the numbers of the data sets that the role's pods share.
+func (b builder) sharedDataSets() []int {
 	var all []int
 	for n := range b.role.data {
-		if b.shares(n) {
+		if b.sharesDataSet(n) {
 			all = append(all, n)
 		}
 	}
@@ -50,7 +50,7 @@ func (b builder) common() []int {
 func (b builder) dataMount(n int) corev1.VolumeMount {
 	d := b.role.data[n]
 	m := corev1.VolumeMount{Name: volumeData, MountPath: path.Clean(d.Path), SubPath: strconv.Itoa(n), ReadOnly: !d.Writable}
-	if b.shares(n) {
+	if b.sharesDataSet(n) {
 		m.Name, m.ReadOnly = volumeShared, true
 	}
 	return m
@@ -58,9 +58,9 @@ func (b builder) dataMount(n int) corev1.VolumeMount {
 
 // pullMounts are where the puller brings the data.
 func (b builder) pullMounts() []corev1.VolumeMount {
-	all := []corev1.VolumeMount{{Name: volumeData, MountPath: pod.In("", pod.Data)}}
-	if len(b.common()) > 0 {
-		all = append(all, corev1.VolumeMount{Name: volumeShared, MountPath: pod.In("", pod.Shared)})
+	all := []corev1.VolumeMount{{Name: volumeData, MountPath: pod.PathIn("", pod.Data)}}
+	if len(b.sharedDataSets()) > 0 {
+		all = append(all, corev1.VolumeMount{Name: volumeShared, MountPath: pod.PathIn("", pod.Shared)})
 	}
 	return all
 }
@@ -71,19 +71,19 @@ func (b builder) dataVolumes() []corev1.Volume {
 		return nil
 	}
 	all := []corev1.Volume{{Name: volumeData, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
-	if len(b.common()) > 0 {
-		all = append(all, corev1.Volume{Name: volumeShared, VolumeSource: claimed(b.sharedName())})
+	if len(b.sharedDataSets()) > 0 {
+		all = append(all, corev1.Volume{Name: volumeShared, VolumeSource: claimVolumeSource(b.sharedClaimName())})
 	}
 	return all
 }
 
-// sharedName is the name of the claim with the role's shared data.
-func (b builder) sharedName() string { return b.name() + "-data" }
+// sharedClaimName is the name of the claim with the role's shared data.
+func (b builder) sharedClaimName() string { return b.name() + "-data" }
 
-// ownsVolume lets a container write to a volume that has just been made, which is
+// runAsVolumeOwner lets a container write to a volume that has just been made, which is
 // root's: it needs no right for that but to be root. Where pods may not be root
 // the volume is given to a group of theirs (see sharedGroup).
-func (b builder) ownsVolume(c *corev1.SecurityContext) {
+func (b builder) runAsVolumeOwner(c *corev1.SecurityContext) {
 	if b.settings.Security == Restricted {
 		return
 	}
@@ -94,20 +94,20 @@ func (b builder) ownsVolume(c *corev1.SecurityContext) {
 // sharedGroup is the group that volumes are given to in a pod that shares data,
 // where its containers may not be root; nil for none.
 func (b builder) sharedGroup() *int64 {
-	if len(b.common()) == 0 {
+	if len(b.sharedDataSets()) == 0 {
 		return nil
 	}
 	group := int64(65532)
 	return &group
 }
 
-// claimed is a volume that is a claim's.
-func claimed(claim string) corev1.VolumeSource {
+// claimVolumeSource is a volume that is a claim's.
+func claimVolumeSource(claim string) corev1.VolumeSource {
 	return corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim}}
 }
 
-// claim returns a claim of the run's.
-func (b builder) claim(name string, spec corev1.PersistentVolumeClaimSpec) *corev1.PersistentVolumeClaim {
+// newClaim returns a claim of the run's.
+func (b builder) newClaim(name string, spec corev1.PersistentVolumeClaimSpec) *corev1.PersistentVolumeClaim {
 	c := &corev1.PersistentVolumeClaim{ObjectMeta: b.meta(), Spec: spec}
 	c.APIVersion, c.Kind, c.Name = "v1", "PersistentVolumeClaim", name
 	return c
@@ -124,14 +124,14 @@ func claimSpec(size resource.Quantity, class, access string) corev1.PersistentVo
 	return spec
 }
 
-// unpacked is how much larger an archive may become that is unpacked on a volume
+// maxUnpackRatio is how much larger an archive may become that is unpacked on a volume
 // whose size must be said before; the archive itself lies beside it meanwhile.
-const unpacked = 10
+const maxUnpackRatio = 10
 
 // sharedClaim returns the claim that holds what the role's pods share; nil where
 // they share nothing.
 func (b builder) sharedClaim() *corev1.PersistentVolumeClaim {
-	common := b.common()
+	common := b.sharedDataSets()
 	if len(common) == 0 {
 		return nil
 	}
@@ -141,11 +141,11 @@ func (b builder) sharedClaim() *corev1.PersistentVolumeClaim {
 		d := b.role.data[n]
 		total += d.Size
 		if d.Unpack {
-			total += unpacked * d.Size
+			total += maxUnpackRatio * d.Size
 		}
 	}
 	size := *resource.NewQuantity((total/gib+least)*gib, resource.BinarySI)
-	return b.claim(b.sharedName(), claimSpec(size, b.settings.Shared.StorageClass, cmp.Or(b.settings.Shared.Access, string(corev1.ReadWriteMany))))
+	return b.newClaim(b.sharedClaimName(), claimSpec(size, b.settings.Shared.StorageClass, cmp.Or(b.settings.Shared.Access, string(corev1.ReadWriteMany))))
 }
 
 // claims are the claims that are made for a run, before its pods.
@@ -167,25 +167,27 @@ func claims(builders []builder) ([]cluster.Object, error) {
 				Reason: event.InvalidDescriptor, Message: fmt.Sprintf("volumes[%d].template.size is %q, which is no size", i, v.Template.Size),
 			}
 		}
-		all = append(all, b.claim(b.volumeClaim(i), claimSpec(size, v.Template.StorageClass, cmp.Or(v.Template.Access, string(corev1.ReadWriteOnce)))))
+		all = append(all, b.newClaim(b.volumeClaimName(i), claimSpec(size, v.Template.StorageClass, cmp.Or(v.Template.Access, string(corev1.ReadWriteOnce)))))
 	}
 	return all, nil
 }
 
-// volumeClaim is the name of the claim that is made for volume i of a run.
-func (b builder) volumeClaim(i int) string { return b.shared(volumeName(i)) }
+// volumeClaimName is the name of the claim that is made for volume i of a run.
+func (b builder) volumeClaimName(i int) string { return b.runObjectName(volumeName(i)) }
 
 // volumeName is that of volume i of a descriptor in pods.
 func volumeName(i int) string { return fmt.Sprintf("volume-%d", i) }
 
-// mounted reports whether the role's pods mount a volume.
-func (b builder) mounted(v descriptors.Volume) bool { return v.Role == "" || v.Role == b.role.name }
+// mountsVolume reports whether the role's pods mount a volume.
+func (b builder) mountsVolume(v descriptors.Volume) bool {
+	return v.Role == "" || v.Role == b.role.name
+}
 
 // userMounts are where the benchmark sees the descriptor's volumes.
 func (b builder) userMounts() []corev1.VolumeMount {
 	var all []corev1.VolumeMount
 	for i, v := range b.in.Descriptor.Volumes {
-		if b.mounted(v) {
+		if b.mountsVolume(v) {
 			all = append(all, corev1.VolumeMount{Name: volumeName(i), MountPath: path.Clean(v.Path), ReadOnly: v.ReadOnly})
 		}
 	}
@@ -196,7 +198,7 @@ func (b builder) userMounts() []corev1.VolumeMount {
 func (b builder) userVolumes() []corev1.Volume {
 	var all []corev1.Volume
 	for i, v := range b.in.Descriptor.Volumes {
-		if b.mounted(v) {
+		if b.mountsVolume(v) {
 			all = append(all, corev1.Volume{Name: volumeName(i), VolumeSource: b.userVolume(i, v)})
 		}
 	}
@@ -206,22 +208,22 @@ func (b builder) userVolumes() []corev1.Volume {
 func (b builder) userVolume(i int, v descriptors.Volume) corev1.VolumeSource {
 	switch {
 	case v.Claim != "":
-		s := claimed(v.Claim)
+		s := claimVolumeSource(v.Claim)
 		s.PersistentVolumeClaim.ReadOnly = v.ReadOnly
 		return s
 	case v.Template != nil:
-		return claimed(b.volumeClaim(i))
+		return claimVolumeSource(b.volumeClaimName(i))
 	case v.NFS != nil:
 		return corev1.VolumeSource{NFS: &corev1.NFSVolumeSource{Server: v.NFS.Server, Path: v.NFS.Path, ReadOnly: v.ReadOnly}}
 	case v.Ephemeral != nil:
-		return b.ephemeral(*v.Ephemeral)
+		return b.ephemeralVolumeSource(*v.Ephemeral)
 	}
 	return corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}} // no descriptor that was read has such a volume
 }
 
-// ephemeral is space of a pod's own: a claim that comes and goes with the pod, or
+// ephemeralVolumeSource is space of a pod's own: a claim that comes and goes with the pod, or
 // of the node's disk. A cluster that enforces no limits is not told of one.
-func (b builder) ephemeral(e descriptors.Ephemeral) corev1.VolumeSource {
+func (b builder) ephemeralVolumeSource(e descriptors.Ephemeral) corev1.VolumeSource {
 	size, err := resource.ParseQuantity(e.Size)
 	if e.StorageClass != "" {
 		spec := claimSpec(size, e.StorageClass, string(corev1.ReadWriteOnce))

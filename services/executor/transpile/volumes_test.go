@@ -33,23 +33,23 @@ func claimsOf(all []cluster.Object) []string {
 	return found
 }
 
-// toldToPull is what the pullers of a role are told to share.
-func toldToPull(t *testing.T, in transpile.Input, s transpile.Settings, role string) []int {
+// sharedPulls is what the pullers of a role are told to share.
+func sharedPulls(t *testing.T, in transpile.Input, s transpile.Settings, role string) []int {
 	t.Helper()
 	all, err := transpile.Secrets(in, s, secret)
 	if err != nil {
 		t.Fatal(err)
 	}
 	i := slices.IndexFunc(all, func(s *corev1.Secret) bool { return s.Labels[cluster.LabelRole] == role })
-	var told pod.Pull
-	if err := json.Unmarshal(all[i].Data[pod.PullFile], &told); err != nil {
+	var pull pod.Pull
+	if err := json.Unmarshal(all[i].Data[pod.PullFile], &pull); err != nil {
 		t.Fatal(err)
 	}
-	return told.Shared
+	return pull.Shared
 }
 
-// where says of a role's benchmark at which volume each path lies.
-func where(t *testing.T, p transpile.Plan, role string) map[string]string {
+// mountsByPath says of a role's benchmark at which volume each path lies.
+func mountsByPath(t *testing.T, p transpile.Workload, role string) map[string]string {
 	t.Helper()
 	at := make(map[string]string)
 	for _, o := range p.Objects {
@@ -95,24 +95,24 @@ func TestDataAreSharedWhereARoleHasSeveralPodsAndTheClusterCan(t *testing.T) {
 			if diff := cmp.Diff(tt.claims, claimsOf(p.Objects)); diff != "" {
 				t.Errorf("claims (-want +got):\n%s", diff)
 			}
-			if diff := cmp.Diff(tt.shared, toldToPull(t, in, tt.settings, "worker")); diff != "" {
+			if diff := cmp.Diff(tt.shared, sharedPulls(t, in, tt.settings, "worker")); diff != "" {
 				t.Errorf("the puller is told (-want +got):\n%s", diff)
 			}
-			at := where(t, p, "worker")
+			at := mountsByPath(t, p, "worker")
 			if at["/data/train"] != tt.train || at["/data/weights"] != "data 1" {
 				t.Errorf("data lie at %q, want %q", at, tt.train)
 			}
 		})
 	}
 	in.Run.Descriptor = strings.NewReplacer(`strategy = "mpi"`, "", "role = \"worker\"\n", "", "role = \"launcher\"\n", "").Replace(in.Run.Descriptor)
-	one := with(t, in.Run)
-	if got := claimsOf(objects(t, one, settings).Objects); len(got) != 1 || toldToPull(t, one, settings, "benchmark") != nil {
+	one := newInput(t, in.Run)
+	if got := claimsOf(objects(t, one, settings).Objects); len(got) != 1 || sharedPulls(t, one, settings, "benchmark") != nil {
 		t.Errorf("a single pod shares with nobody, and has %q", got)
 	}
 }
 
-// rights are those that matter to a volume.
-type rights struct {
+// volumeRights are those that matter to a volume.
+type volumeRights struct {
 	Root  bool
 	Group int64
 }
@@ -122,16 +122,16 @@ type rights struct {
 func TestAPullerMayWriteToAVolumeThatIsRoots(t *testing.T) {
 	restricted, off := settings, settings
 	restricted.Security, off.Shared.Off = transpile.Restricted, true
-	in := change(t, input(t, "testdata/volumes.toml"), `nfs = { server = "nfs.example.org", path = "/export/results" }`, `claim = "results"`)
+	in := replaceInDescriptor(t, input(t, "testdata/volumes.toml"), `nfs = { server = "nfs.example.org", path = "/export/results" }`, `claim = "results"`)
 	for name, tt := range map[string]struct {
 		settings transpile.Settings
-		want     rights
+		want     volumeRights
 	}{
-		"as root":            {settings, rights{Root: true}},
-		"as one of a group":  {restricted, rights{Group: 65532}},
-		"no more than usual": {off, rights{}},
+		"as root":            {settings, volumeRights{Root: true}},
+		"as one of a group":  {restricted, volumeRights{Group: 65532}},
+		"no more than usual": {off, volumeRights{}},
 	} {
-		var got rights
+		var got volumeRights
 		for _, o := range objects(t, in, tt.settings).Objects {
 			if j, ok := o.(*batchv1.Job); ok && j.Labels[cluster.LabelRole] == "worker" {
 				got = rightsOf(j.Spec.Template.Spec)
@@ -145,7 +145,7 @@ func TestAPullerMayWriteToAVolumeThatIsRoots(t *testing.T) {
 
 // rightsOf says whether a pod's puller is root, and which group its volumes are
 // given to.
-func rightsOf(s corev1.PodSpec) (r rights) {
+func rightsOf(s corev1.PodSpec) (r volumeRights) {
 	if s.SecurityContext.FSGroup != nil {
 		r.Group = *s.SecurityContext.FSGroup
 	}
@@ -164,7 +164,7 @@ func TestEachRoleMountsItsVolumes(t *testing.T) {
 		"launcher": {"/exchange", "/home/claim", "/results"},
 	} {
 		var got []string
-		for path, volume := range where(t, p, role) {
+		for path, volume := range mountsByPath(t, p, role) {
 			if strings.HasPrefix(volume, "volume-") {
 				got = append(got, path)
 			}
@@ -239,37 +239,37 @@ func TestTheCollectorSeesTheVolumesThatArtifactsLieOn(t *testing.T) {
 		"a pattern that may match a volume": {[]string{"/o*/x"}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			in := leaving(t, tt.paths...)
-			if diff := cmp.Diff(tt.seen, seen(t, in, s), cmpopts.EquateEmpty()); diff != "" {
+			in := inputWithArtifacts(t, tt.paths...)
+			if diff := cmp.Diff(tt.seen, collectorMounts(t, in, s), cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
-			var told pod.Collect
-			if err := json.Unmarshal(secrets(t, in, s).Data[pod.CollectFile], &told); err != nil {
+			var collect pod.Collect
+			if err := json.Unmarshal(secrets(t, in, s).Data[pod.CollectFile], &collect); err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(slices.Sorted(maps.Keys(tt.seen)), told.Volumes, cmpopts.SortSlices(strings.Compare), cmpopts.EquateEmpty()); diff != "" {
+			if diff := cmp.Diff(slices.Sorted(maps.Keys(tt.seen)), collect.Volumes, cmpopts.SortSlices(strings.Compare), cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("it is told (-want +got):\n%s", diff)
 			}
-			if got := seen(t, in, settings); len(got) > 0 {
+			if got := collectorMounts(t, in, settings); len(got) > 0 {
 				t.Errorf("where nobody keeps artifacts it sees %v", got)
 			}
 		})
 	}
 }
 
-// leaving is a run whose artifacts have these paths.
-func leaving(t *testing.T, paths ...string) transpile.Input {
+// inputWithArtifacts is a run whose artifacts have these paths.
+func inputWithArtifacts(t *testing.T, paths ...string) transpile.Input {
 	t.Helper()
 	in := input(t, "testdata/volumes.toml")
 	in.Run.Descriptor = artifacts
 	for _, p := range paths {
 		in.Run.Descriptor += "[[output.artifacts]]\npath = \"" + p + "\"\n"
 	}
-	return with(t, in.Run)
+	return newInput(t, in.Run)
 }
 
-// seen is what the collector sees below pod.VolumesDir: path -> volume and path on it.
-func seen(t *testing.T, in transpile.Input, s transpile.Settings) map[string]string {
+// collectorMounts is what the collector sees below pod.VolumesDir: path -> volume and path on it.
+func collectorMounts(t *testing.T, in transpile.Input, s transpile.Settings) map[string]string {
 	t.Helper()
 	at := make(map[string]string)
 	for _, m := range podOf(t, objects(t, in, s)).InitContainers[1].VolumeMounts {

@@ -11,45 +11,45 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
-// gathering is how many files of a folder are asked for at once.
-const gathering = 16
+// folderConcurrency is how many files of a folder are asked for at once.
+const folderConcurrency = 16
 
-// bucketed is what lies at a place of a bucket, on its way.
-type bucketed struct {
+// bucketDownload is what lies at a place of a bucket, on its way.
+type bucketDownload struct {
 	*download
-	place
+	bucketLocation
 
-	from Bucket
+	opened Bucket
 }
 
 // bucket brings an object, or all that lie below a prefix as a folder, into put.
-func (r *Reader) bucket(ctx context.Context, p place, req Request, put Sink) (Answer, error) {
-	if oddKey(p.key) {
-		return Answer{}, refused("source %s cannot be read: %s", Redact(req.URL), odd)
+func (r *Reader) bucket(ctx context.Context, p bucketLocation, req Request, put Sink) (Result, error) {
+	if isUnsafeKey(p.key) {
+		return Result{}, refused("source %s cannot be read: %s", Redact(req.URL), unsafeKeyText)
 	}
 	host := p.scheme + "://" + p.bucket
 	d := r.download(host, req)
-	defer r.hosts.leave(host)
+	defer r.hosts.release(host)
 	opened, err := r.open(ctx, p.scheme, p.bucket, r.client)
 	if err != nil {
-		return Answer{}, failed(event.ClassPlatform, "source %s cannot be read: %v", d.name, err)
+		return Result{}, failed(event.ClassPlatform, "source %s cannot be read: %v", d.name, err)
 	}
 	defer func() { _ = opened.Close() }() // it was only read
-	b := &bucketed{download: d, place: p, from: opened}
+	b := &bucketDownload{download: d, bucketLocation: p, opened: opened}
 	for {
 		a, err := b.get(ctx, put)
 		if !errors.Is(err, store.ErrConflict) {
 			return a, err
 		}
-		b.req.Known, b.blame = Validators{}, event.ClassInfra
-		if err := b.pause(ctx, "it changes while it is read", 0); err != nil {
-			return Answer{}, err
+		b.req.Previous, b.blameClass = Validators{}, event.ClassInfra
+		if err := b.waitRetry(ctx, "it changes while it is read", 0); err != nil {
+			return Result{}, err
 		}
 	}
 }
 
 // get brings what is there now, or says store.ErrConflict if it changes.
-func (b *bucketed) get(ctx context.Context, put Sink) (Answer, error) {
+func (b *bucketDownload) get(ctx context.Context, put Sink) (Result, error) {
 	if b.key == "" || strings.HasSuffix(b.key, "/") {
 		return b.folder(ctx, b.key, put)
 	}
@@ -58,75 +58,75 @@ func (b *bucketed) get(ctx context.Context, put Sink) (Answer, error) {
 		return b.folder(ctx, b.key+"/", put)
 	}
 	if err != nil {
-		return Answer{}, err
+		return Result{}, err
 	}
 	v := Validators{ETag: tagOf(item)}
-	if v == b.req.Known {
-		return Answer{Validators: v, Unchanged: true}, nil
+	if v == b.req.Previous {
+		return Result{Validators: v, Unchanged: true}, nil
 	}
 	if item.Size > b.reader.settings.MaxSize {
-		return Answer{}, tooLarge(b.name, b.reader.settings.MaxSize)
+		return Result{}, tooLarge(b.name, b.reader.settings.MaxSize)
 	}
 	err = put(ctx, item.Size, func(w io.Writer) error {
-		return b.inOrder(ctx, b.reader.settings.Parts, cut(item, 0, item.Size), func(p *part) error {
+		return b.fetchInOrder(ctx, b.reader.settings.Parts, splitParts(item, 0, item.Size), func(p *part) error {
 			_, err := w.Write(p.buf)
-			b.req.Progress(p.end, item.Size)
+			b.req.OnProgress(p.end, item.Size)
 			return err
 		})
 	})
-	return Answer{Validators: v}, err
+	return Result{Validators: v}, err
 }
 
 // stat tells of the object, or says store.ErrNotFound.
-func (b *bucketed) stat(ctx context.Context) (item store.Item, err error) {
-	err = b.again(ctx, func(ctx context.Context) (err error) {
-		item, err = b.from.Stat(ctx, b.key)
+func (b *bucketDownload) stat(ctx context.Context) (item store.BucketObject, err error) {
+	err = b.retry(ctx, func(ctx context.Context) (err error) {
+		item, err = b.opened.Stat(ctx, b.key)
 		return err
 	})
 	return item, err
 }
 
 // folder brings all that lies below prefix.
-func (b *bucketed) folder(ctx context.Context, prefix string, put Sink) (Answer, error) {
+func (b *bucketDownload) folder(ctx context.Context, prefix string, put Sink) (Result, error) {
 	items, err := b.list(ctx, prefix)
 	if errors.Is(err, store.ErrNotFound) {
-		return Answer{}, failed(event.ClassUser, "source %s: there is no bucket %q", b.name, b.bucket)
+		return Result{}, failed(event.ClassUser, "source %s: there is no bucket %q", b.name, b.bucket)
 	}
 	if err != nil {
-		return Answer{}, err
+		return Result{}, err
 	}
 	all, why := arrange(b.name, prefix, items)
 	switch {
 	case why != nil:
-		return Answer{}, why
+		return Result{}, why
 	case len(all) == 0:
-		return Answer{}, failed(event.ClassUser, "source %s: bucket %q has no object %q, and none below it", b.name, b.bucket, b.key)
+		return Result{}, failed(event.ClassUser, "source %s: bucket %q has no object %q, and none below it", b.name, b.bucket, b.key)
 	}
 	bytes, size := sizes(all)
 	if bytes > b.reader.settings.MaxSize {
-		return Answer{}, tooLarge(b.name, b.reader.settings.MaxSize)
+		return Result{}, tooLarge(b.name, b.reader.settings.MaxSize)
 	}
 	v := Validators{ETag: tagOfAll(all)}
-	if v == b.req.Known {
-		return Answer{Validators: v, Unchanged: true}, nil
+	if v == b.req.Previous {
+		return Result{Validators: v, Unchanged: true}, nil
 	}
 	var tree Tree
 	err = put(ctx, size, func(w io.Writer) (err error) {
 		tree, err = b.pack(ctx, all, bytes, w)
 		return err
 	})
-	return Answer{Validators: v, Tree: &tree}, err
+	return Result{Validators: v, Tree: &tree}, err
 }
 
 // list tells of all objects below prefix, no more than settings allow.
-func (b *bucketed) list(ctx context.Context, prefix string) (items []store.Item, err error) {
-	err = b.again(ctx, func(ctx context.Context) error {
+func (b *bucketDownload) list(ctx context.Context, prefix string) (items []store.BucketObject, err error) {
+	err = b.retry(ctx, func(ctx context.Context) error {
 		items = items[:0]
-		for it, err := range b.from.List(ctx, prefix) {
+		for it, err := range b.opened.List(ctx, prefix) {
 			if err != nil {
 				return err
 			}
-			b.body.alive()
+			b.body.resetStall()
 			if items = append(items, it); len(items) > b.reader.settings.MaxFiles {
 				return tooMany(b.name, b.reader.settings.MaxFiles)
 			}
@@ -137,9 +137,9 @@ func (b *bucketed) list(ctx context.Context, prefix string) (items []store.Item,
 }
 
 // pack writes the archive of a folder.
-func (b *bucketed) pack(ctx context.Context, all []member, bytes int64, w io.Writer) (Tree, error) {
+func (b *bucketDownload) pack(ctx context.Context, all []member, bytes int64, w io.Writer) (Tree, error) {
 	a, next, done := newArchive(w), 0, int64(0)
-	err := b.inOrder(ctx, min(gathering, b.reader.settings.PerHost), partsOf(all), func(p *part) error {
+	err := b.fetchInOrder(ctx, min(folderConcurrency, b.reader.settings.PerHost), partsOf(all), func(p *part) error {
 		if p.at == 0 {
 			if err := a.begin(all[next].name, p.item.Size, false); err != nil {
 				return err
@@ -153,7 +153,7 @@ func (b *bucketed) pack(ctx context.Context, all []member, bytes int64, w io.Wri
 			a.end()
 		}
 		done += int64(len(p.buf))
-		b.req.Progress(done, bytes)
+		b.req.OnProgress(done, bytes)
 		return nil
 	})
 	if err != nil {
@@ -166,10 +166,10 @@ func (b *bucketed) pack(ctx context.Context, all []member, bytes int64, w io.Wri
 func partsOf(all []member) iter.Seq[*part] {
 	return func(yield func(*part) bool) {
 		for _, m := range all {
-			if m.Size == 0 && !yield(&part{item: m.Item}) {
+			if m.Size == 0 && !yield(&part{item: m.BucketObject}) {
 				return
 			}
-			for p := range cut(m.Item, 0, m.Size) {
+			for p := range splitParts(m.BucketObject, 0, m.Size) {
 				if !yield(p) {
 					return
 				}
@@ -180,7 +180,7 @@ func partsOf(all []member) iter.Seq[*part] {
 
 // fill reads what one answer has of a part, from at on, and returns how far it
 // came.
-func (b *bucketed) fill(ctx context.Context, p *part, at int64) (int64, error) {
+func (b *bucketDownload) fill(ctx context.Context, p *part, at int64) (int64, error) {
 	for at < p.end {
 		n, err := b.body.read(ctx, p.buf[at-p.at:])
 		if at += int64(n); n > 0 {
@@ -197,9 +197,9 @@ func (b *bucketed) fill(ctx context.Context, p *part, at int64) (int64, error) {
 	return at, nil
 }
 
-// inOrder has parts brought, and says what went wrong with them.
-func (b *bucketed) inOrder(ctx context.Context, n int, parts iter.Seq[*part], use func(*part) error) error {
-	err := inOrder(ctx, n, parts, b.bring, use)
+// fetchInOrder has parts brought, and says what went wrong with them.
+func (b *bucketDownload) fetchInOrder(ctx context.Context, n int, parts iter.Seq[*part], use func(*part) error) error {
+	err := fetchInOrder(ctx, n, parts, b.bring, use)
 	if bad := new(partError); errors.As(err, bad) {
 		return bad.error
 	}
@@ -210,18 +210,18 @@ func (b *bucketed) inOrder(ctx context.Context, n int, parts iter.Seq[*part], us
 }
 
 // bring reads one part, over as many answers as that takes.
-func (b *bucketed) bring(ctx context.Context, p *part) error {
+func (b *bucketDownload) bring(ctx context.Context, p *part) error {
 	at := p.at
 	if at == p.end {
 		return nil
 	}
-	sub := &bucketed{download: b.reader.sub(b.download), place: b.place, from: b.from}
-	err := sub.again(ctx, func(ctx context.Context) error {
-		r, err := b.from.Read(ctx, p.item, at, p.end)
+	sub := &bucketDownload{download: b.reader.partDownload(b.download), bucketLocation: b.bucketLocation, opened: b.opened}
+	err := sub.retry(ctx, func(ctx context.Context) error {
+		r, err := b.opened.Read(ctx, p.item, at, p.end)
 		if err != nil {
 			return err
 		}
-		sub.body.begin(r)
+		sub.body.attach(r)
 		at, err = sub.fill(ctx, p, at)
 		return err
 	})
@@ -231,7 +231,7 @@ func (b *bucketed) bring(ctx context.Context, p *part) error {
 	return err
 }
 
-// sub returns a download of a part of what d is one of.
-func (r *Reader) sub(d *download) *download {
-	return &download{reader: r, host: d.host, req: d.req, name: d.name, size: d.size, validators: d.validators, ranges: d.ranges}
+// partDownload returns a download of a part of what d is one of.
+func (r *Reader) partDownload(d *download) *download {
+	return &download{reader: r, host: d.host, req: d.req, name: d.name, size: d.size, validators: d.validators, acceptRanges: d.acceptRanges}
 }

@@ -18,11 +18,11 @@ const MaxRedirects = 5
 
 // guard says which sources may be read.
 type guard struct {
-	schemes []string // lower case
-	folders []string // absolute and clean
-	buckets []string // s3://name
-	egress  egress.Policy
-	own     *url.URL // of the platform's object store; nil for none
+	schemes     []string // lower case
+	folders     []string // absolute and clean
+	buckets     []string // s3://name
+	egress      egress.Policy
+	objectStore *url.URL // of the platform's object store; nil for none
 }
 
 func newGuard(s Settings) (guard, error) {
@@ -31,12 +31,12 @@ func newGuard(s Settings) (guard, error) {
 		errs []error
 	)
 	errs = append(errs, g.allowSchemes(s.Schemes), g.allowBuckets(s.Buckets))
-	if s.Own != "" {
-		own, err := url.Parse(s.Own)
+	if s.ObjectStoreURL != "" {
+		own, err := url.Parse(s.ObjectStoreURL)
 		if err != nil {
 			err = errors.New("the URL of the object store is none")
 		}
-		g.own, errs = own, append(errs, err)
+		g.objectStore, errs = own, append(errs, err)
 	}
 	for _, f := range s.Folders {
 		if !path.IsAbs(f) {
@@ -65,7 +65,7 @@ func (g *guard) allowSchemes(names []string) error {
 func (g *guard) allowBuckets(names []string) error {
 	var errs []error
 	for _, name := range names {
-		if p, ok := inBucket(name); !ok || p.bucket == "" || p.key != "" {
+		if p, ok := parseBucketURL(name); !ok || p.bucket == "" || p.key != "" {
 			errs = append(errs, fmt.Errorf("sources.buckets: %q is not a bucket, as s3://name", name))
 		}
 		g.buckets = append(g.buckets, strings.TrimSuffix(name, "/"))
@@ -88,9 +88,9 @@ type revision struct {
 	path      string // empty for all
 }
 
-// inRepository returns the revision that git+https://host/repository@ref#path
+// parseRepositoryURL returns the revision that git+https://host/repository@ref#path
 // names, if it is one.
-func inRepository(source string) (revision, bool) {
+func parseRepositoryURL(source string) (revision, bool) {
 	u, err := url.Parse(source)
 	if err != nil || u.Scheme != gitScheme {
 		return revision{}, false
@@ -106,29 +106,29 @@ func inRepository(source string) (revision, bool) {
 
 func bucketSchemes() []string { return []string{"s3", "gs", "azblob"} }
 
-// place is where objects of a bucket lie.
-type place struct{ scheme, bucket, key string }
+// bucketLocation is where objects of a bucket lie.
+type bucketLocation struct{ scheme, bucket, key string }
 
-// inBucket returns the place that a URL names, if it is one in a bucket. A key
+// parseBucketURL returns the place that a URL names, if it is one in a bucket. A key
 // is taken as it is written.
-func inBucket(source string) (place, bool) {
+func parseBucketURL(source string) (bucketLocation, bool) {
 	scheme, rest, ok := strings.Cut(source, "://")
 	if scheme = strings.ToLower(scheme); !ok || !slices.Contains(bucketSchemes(), scheme) {
-		return place{}, false
+		return bucketLocation{}, false
 	}
 	name, key, _ := strings.Cut(rest, "/")
-	return place{scheme, name, key}, true
+	return bucketLocation{scheme, name, key}, true
 }
 
-// Folder reports whether a URL can only be that of a folder.
-func Folder(source string) bool {
-	p, ok := inBucket(source)
-	of, isGit := inRepository(source)
+// IsFolder reports whether a URL can only be that of a folder.
+func IsFolder(source string) bool {
+	p, ok := parseBucketURL(source)
+	of, isGit := parseRepositoryURL(source)
 	return ok && (p.key == "" || strings.HasSuffix(p.key, "/")) || isGit && of.path == ""
 }
 
 // refuseBucket says why what lies at p is not read; nil where it may be tried.
-func (g guard) refuseBucket(p place, name string, open bool) *Error {
+func (g guard) refuseBucket(p bucketLocation, name string, open bool) *Error {
 	switch {
 	case !open || !slices.Contains(g.schemes, p.scheme):
 		return refused("source %s: scheme %q is not one of %s", name, p.scheme, strings.Join(g.schemes, ", "))
@@ -136,8 +136,8 @@ func (g guard) refuseBucket(p place, name string, open bool) *Error {
 		return refused("source %s names no bucket", name)
 	case strings.Trim(p.bucket, "abcdefghijklmnopqrstuvwxyz0123456789.-_$") != "" || strings.Contains(p.bucket, ".."):
 		return refused("source %s: that is not the name of a bucket", name)
-	case g.owns(p.scheme, p.bucket, "/"+p.key):
-		return refusedOwn(name)
+	case g.inObjectStore(p.scheme, p.bucket, "/"+p.key):
+		return refusedObjectStore(name)
 	case len(g.buckets) > 0 && !slices.Contains(g.buckets, p.scheme+"://"+p.bucket):
 		return refused("source %s: bucket %s://%s is not one that the platform's settings allow (sources.buckets)", name, p.scheme, p.bucket)
 	}
@@ -207,30 +207,30 @@ func (g guard) refuseFile(u *url.URL, name string) *Error {
 		return refused("source %s does not name an absolute path: file:///folder/file does", name)
 	case len(g.folders) == 0:
 		return refused("source %s: the platform's settings allow no files (sources.folders)", name)
-	case g.folder(path.Clean(u.Path)) == "":
+	case g.allowedFolder(path.Clean(u.Path)) == "":
 		return refusedFile(name)
-	case g.owns("file", "", u.Path):
-		return refusedOwn(name)
+	case g.inObjectStore("file", "", u.Path):
+		return refusedObjectStore(name)
 	}
 	return nil
 }
 
-// owns reports whether something lies in the platform's object store, or holds it.
-func (g guard) owns(scheme, host, name string) bool {
-	if g.own == nil || g.own.Scheme != scheme || g.own.Host != host {
+// inObjectStore reports whether something lies in the platform's object store, or holds it.
+func (g guard) inObjectStore(scheme, host, name string) bool {
+	if g.objectStore == nil || g.objectStore.Scheme != scheme || g.objectStore.Host != host {
 		return false
 	}
 	folder := func(p string) string { return strings.TrimSuffix(path.Clean("/"+p), "/") + "/" }
-	ours, theirs := folder(g.own.Path), folder(name)
+	ours, theirs := folder(g.objectStore.Path), folder(name)
 	return strings.HasPrefix(theirs, ours) || strings.HasPrefix(ours, theirs)
 }
 
-func refusedOwn(name string) *Error {
+func refusedObjectStore(name string) *Error {
 	return refused("source %s lies in the object store of the platform, of which runs read only what is theirs", name)
 }
 
-// folder returns the allowed folder that file lies in, "" if it is in none.
-func (g guard) folder(file string) string {
+// allowedFolder returns the allowed folder that file lies in, "" if it is in none.
+func (g guard) allowedFolder(file string) string {
 	for _, f := range g.folders {
 		if within(f, file) {
 			return f

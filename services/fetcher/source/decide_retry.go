@@ -11,36 +11,36 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
-// longest is how long a source may ask its reader to wait.
-const longest = 5 * time.Minute
+// maxRetryAfter is how long a source may ask its reader to wait.
+const maxRetryAfter = 5 * time.Minute
 
-// verdict is what follows from an answer.
-type verdict struct {
-	use    bool          // its body is what is wanted
+// retryDecision is what follows from an answer.
+type retryDecision struct {
+	usable bool          // its body is what is wanted
 	fatal  *Error        // asking again would not help
 	reason string        // otherwise: why it is asked again
 	wait   time.Duration // at least so long; zero where the source does not say
 }
 
-// judge says what follows from an answer of the source name: its status, in
+// classifyStatus says what follows from an answer of the source name: its status, in
 // words said, and its Retry-After, at the time now.
-func judge(name string, status int, said, retryAfter string, now time.Time) verdict {
+func classifyStatus(name string, status int, statusText, retryAfter string, now time.Time) retryDecision {
 	const ok = 200
 	switch {
 	case status == ok:
-		return verdict{use: true}
-	case store.Busy(status):
-		wait := after(retryAfter, now)
-		if wait > longest {
-			return verdict{fatal: failed(event.ClassInfra, "source %s answers %s and asks to come back in %s", name, said, wait.Round(time.Second))}
+		return retryDecision{usable: true}
+	case store.RetryableStatus(status):
+		wait := parseRetryAfter(retryAfter, now)
+		if wait > maxRetryAfter {
+			return retryDecision{fatal: failed(event.ClassInfra, "source %s answers %s and asks to come back in %s", name, statusText, wait.Round(time.Second))}
 		}
-		return verdict{reason: "answers " + said, wait: wait}
+		return retryDecision{reason: "answers " + statusText, wait: wait}
 	}
-	return verdict{fatal: failed(event.ClassUser, "source %s answers %s", name, said)}
+	return retryDecision{fatal: failed(event.ClassUser, "source %s answers %s", name, statusText)}
 }
 
-// after reads Retry-After, seconds or a date. What is neither is zero.
-func after(s string, now time.Time) time.Duration {
+// parseRetryAfter reads Retry-After, seconds or a date. What is neither is zero.
+func parseRetryAfter(s string, now time.Time) time.Duration {
 	if n, err := strconv.ParseInt(strings.TrimSpace(s), 10, 64); err == nil {
 		return time.Duration(min(max(n, 0), math.MaxInt64/int64(time.Second))) * time.Second
 	}

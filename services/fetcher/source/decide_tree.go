@@ -19,21 +19,21 @@ const (
 
 // member is a file of a folder that lies in a bucket.
 type member struct {
-	store.Item
+	store.BucketObject
 
 	name string // in the folder
 }
 
 // arrange returns the files of the folder that prefix is in a bucket, in the
 // order of their names, or why the source name cannot be a folder.
-func arrange(name, prefix string, items []store.Item) ([]member, *Error) {
+func arrange(name, prefix string, items []store.BucketObject) ([]member, *Error) {
 	all := make([]member, 0, len(items))
 	for _, it := range items {
 		file := strings.TrimPrefix(it.Key, prefix)
 		if file == "" || strings.HasSuffix(file, "/") && it.Size == 0 {
 			continue // what some tools put where a folder is
 		}
-		if why := unlike(it, file); why != "" {
+		if why := whyNotFile(it, file); why != "" {
 			return nil, refused("source %s: object %.200q %s", name, it.Key, why)
 		}
 		all = append(all, member{it, file})
@@ -53,37 +53,37 @@ func arrange(name, prefix string, items []store.Item) ([]member, *Error) {
 	return all, nil
 }
 
-// unlike says why an object is not to be file.
-func unlike(it store.Item, file string) string {
-	if it.Odd {
-		return "cannot be read: " + odd
+// whyNotFile says why an object is not to be file.
+func whyNotFile(it store.BucketObject, file string) string {
+	if it.InvalidKey {
+		return "cannot be read: " + unsafeKeyText
 	}
-	if why := unfit(file); why != "" {
+	if why := whyBadName(file); why != "" {
 		return "cannot be a file: " + why
 	}
 	return ""
 }
 
-// odd says of an object why it is not read (see store.Item.Odd).
-const odd = "its key holds characters that cannot be asked for, or what stands for one, as __0x2f__: give it another name"
+// unsafeKeyText says of an object why it is not read (see store.Item.Odd).
+const unsafeKeyText = "its key holds characters that cannot be asked for, or what stands for one, as __0x2f__: give it another name"
 
-// oddKey reports whether a key holds what clouds' drivers take for a character.
-func oddKey(key string) bool {
+// isUnsafeKey reports whether a key holds what clouds' drivers take for a character.
+func isUnsafeKey(key string) bool {
 	for {
-		_, after, ok := strings.Cut(key, "__0x")
+		_, rest, ok := strings.Cut(key, "__0x")
 		if !ok {
 			return false
 		}
-		digits := strings.TrimLeft(after, "0123456789abcdefABCDEF")
-		if len(digits) < len(after) && strings.HasPrefix(digits, "__") {
+		digits := strings.TrimLeft(rest, "0123456789abcdefABCDEF")
+		if len(digits) < len(rest) && strings.HasPrefix(digits, "__") {
 			return true
 		}
-		key = after
+		key = rest
 	}
 }
 
-// unfit says why no file of a folder can have that name.
-func unfit(file string) string {
+// whyBadName says why no file of a folder can have that name.
+func whyBadName(file string) string {
 	if len(file) > longestName {
 		return "its name is too long"
 	}
@@ -104,15 +104,15 @@ func unfit(file string) string {
 }
 
 // tagOf tells a file of a bucket apart from what it was before.
-func tagOf(it store.Item) string {
-	return fmt.Sprintf("%d %d %s", it.Size, it.Modified.UnixNano(), it.Tag)
+func tagOf(it store.BucketObject) string {
+	return fmt.Sprintf("%d %d %s", it.Size, it.Modified.UnixNano(), it.ContentTag)
 }
 
 // tagOfAll tells a folder apart from what it was before.
 func tagOfAll(all []member) string {
 	sum := sha256.New()
 	for _, m := range all {
-		_, _ = fmt.Fprintf(sum, "%q %s\n", m.name, tagOf(m.Item))
+		_, _ = fmt.Fprintf(sum, "%q %s\n", m.name, tagOf(m.BucketObject))
 	}
 	return "folder " + hex.EncodeToString(sum.Sum(nil))
 }

@@ -9,11 +9,11 @@ import (
 
 // Rules that are pure but nobody else's business.
 var (
-	Backoff   = backoff
-	Continues = continues
-	Resumable = resumable
-	After     = after
-	HostOf    = hostOf
+	Backoff         = backoff
+	Continues       = continues
+	Resumable       = resumable
+	ParseRetryAfter = parseRetryAfter
+	HostOf          = hostOf
 )
 
 // ResolveWith has names resolved by res.
@@ -21,13 +21,13 @@ func (r *Reader) ResolveWith(res *net.Resolver) { r.dialer.Resolver = res }
 
 // ConnectTo connects to another address than the one that is asked for, which
 // is taken to be allowed.
-func (r *Reader) ConnectTo(asked, to string) {
+func (r *Reader) ConnectTo(target, to string) {
 	t, ok := r.client.Transport.(*http.Transport)
 	if !ok {
 		return
 	}
 	t.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
-		if address == asked {
+		if address == target {
 			var plain net.Dialer
 			return plain.DialContext(ctx, network, to)
 		}

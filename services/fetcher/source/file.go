@@ -16,22 +16,22 @@ import (
 )
 
 // file brings a file into put.
-func (r *Reader) file(ctx context.Context, u *url.URL, req Request, put Sink) (Answer, error) {
+func (r *Reader) file(ctx context.Context, u *url.URL, req Request, put Sink) (Result, error) {
 	name := Redact(req.URL)
 	f, info, err := r.guard.open(u.Path, name)
 	if err != nil {
-		return Answer{}, err
+		return Result{}, err
 	}
 	defer func() { _ = f.Close() }() // it was only read
 	v := Validators{ETag: fmt.Sprintf("%x-%x", info.Size(), info.ModTime().UnixNano())}
-	if v == req.Known {
-		return Answer{Validators: v, Unchanged: true}, nil
+	if v == req.Previous {
+		return Result{Validators: v, Unchanged: true}, nil
 	}
 	if info.Size() > r.settings.MaxSize {
-		return Answer{}, tooLarge(name, r.settings.MaxSize)
+		return Result{}, tooLarge(name, r.settings.MaxSize)
 	}
-	err = put(ctx, info.Size(), func(w io.Writer) error { return copyFile(ctx, name, f, info.Size(), w, req.Progress) })
-	return Answer{Validators: v}, err
+	err = put(ctx, info.Size(), func(w io.Writer) error { return copyFile(ctx, name, f, info.Size(), w, req.OnProgress) })
+	return Result{Validators: v}, err
 }
 
 // open opens the file that lies at path once symbolic links are followed, if

@@ -18,18 +18,18 @@ func TestAFileIsBrought(t *testing.T) {
 	put(t, filepath.Join(allowed, "a b.bin"), content)
 	link(t, "a b.bin", filepath.Join(allowed, "link"))
 	link(t, filepath.Join(allowed, "a b.bin"), filepath.Join(allowed, "absolute"))
-	linked := filepath.Join(t.TempDir(), "allowed")
-	link(t, allowed, linked)
-	r := reader(t, source.Settings{Folders: []string{allowed, linked}})
+	symlink := filepath.Join(t.TempDir(), "allowed")
+	link(t, allowed, symlink)
+	r := reader(t, source.Settings{Folders: []string{allowed, symlink}})
 	for name, url := range map[string]string{
 		"by its name":                       "file://" + allowed + "/a%20b.bin",
 		"by a link in the folder":           "file://" + allowed + "/link",
 		"by an absolute link in the folder": "file://" + allowed + "/absolute",
-		"in a folder that is a link itself": "file://" + linked + "/link",
+		"in a folder that is a link itself": "file://" + symlink + "/link",
 	} {
 		t.Run(name, func(t *testing.T) {
 			var k sink
-			a, err := r.Get(t.Context(), source.Request{URL: url, Progress: k.progress}, k.put)
+			a, err := r.Get(t.Context(), source.Request{URL: url, OnProgress: k.progress}, k.put)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -39,9 +39,9 @@ func TestAFileIsBrought(t *testing.T) {
 			if k.done != int64(len(content)) || k.total != int64(len(content)) {
 				t.Errorf("progress ended at %d of %d", k.done, k.total)
 			}
-			again, err := r.Get(t.Context(), source.Request{URL: url, Known: a.Validators}, k.put)
-			if err != nil || !again.Unchanged || k.calls != 1 {
-				t.Errorf("Get again: %+v, %v, %d calls", again, err, k.calls)
+			second, err := r.Get(t.Context(), source.Request{URL: url, Previous: a.Validators}, k.put)
+			if err != nil || !second.Unchanged || k.calls != 1 {
+				t.Errorf("Get again: %+v, %v, %d calls", second, err, k.calls)
 			}
 		})
 	}
@@ -58,7 +58,7 @@ func TestAFileThatHasChangedIsBroughtAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	put(t, file, []byte("horses"))
-	if a, err = r.Get(t.Context(), source.Request{URL: "file://" + file, Known: a.Validators}, k.put); err != nil || a.Unchanged || k.String() != "horses" {
+	if a, err = r.Get(t.Context(), source.Request{URL: "file://" + file, Previous: a.Validators}, k.put); err != nil || a.Unchanged || k.String() != "horses" {
 		t.Errorf("Get: %+v, %v, %q", a, err, k.String())
 	}
 }
@@ -97,7 +97,7 @@ func TestAFileIsRefused(t *testing.T) {
 				t.Error("it was brought")
 				return nil
 			})
-			fails(t, err, tt.reason, event.ClassUser, tt.want)
+			wantError(t, err, tt.reason, event.ClassUser, tt.want)
 		})
 	}
 }

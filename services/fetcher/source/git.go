@@ -36,30 +36,30 @@ type OpenRepository func(ctx context.Context, url, ref, token string, client *ht
 // before anything is read, or not at all: then their URLs are refused.
 func (r *Reader) ReadRepositories(open OpenRepository) { r.clone = open }
 
-// clones is what a commit of a repository has below a path, on its way.
-type clones struct {
+// gitDownload is what a commit of a repository has below a path, on its way.
+type gitDownload struct {
 	*download
 
-	of    revision
-	token string
+	revision revision
+	token    string
 }
 
 // git brings what a commit has into put.
-func (r *Reader) git(ctx context.Context, of revision, req Request, put Sink) (Answer, error) {
+func (r *Reader) git(ctx context.Context, of revision, req Request, put Sink) (Result, error) {
 	d := r.download(of.host, req)
-	defer r.hosts.leave(of.host)
+	defer r.hosts.release(of.host)
 	token, err := r.token(of.host)
 	if err != nil {
-		return Answer{}, failed(event.ClassPlatform, "source %s: the platform's token for %s cannot be read", d.name, of.host)
+		return Result{}, failed(event.ClassPlatform, "source %s: the platform's token for %s cannot be read", d.name, of.host)
 	}
-	g := &clones{download: d, of: of, token: token}
-	var a Answer
-	err = g.again(ctx, func(ctx context.Context) (err error) {
+	g := &gitDownload{download: d, revision: of, token: token}
+	var a Result
+	err = g.retry(ctx, func(ctx context.Context) (err error) {
 		a, err = g.get(ctx, put)
 		return err
 	})
 	if errors.Is(err, store.ErrNotFound) {
-		return Answer{}, failed(event.ClassUser, "source %s cannot be read: %v", d.name, err)
+		return Result{}, failed(event.ClassUser, "source %s cannot be read: %v", d.name, err)
 	}
 	return a, err
 }
@@ -74,38 +74,38 @@ func (r *Reader) token(host string) (string, error) {
 	return strings.TrimSpace(string(b)), err
 }
 
-func (g *clones) get(ctx context.Context, put Sink) (Answer, error) {
-	repo, err := g.reader.clone(ctx, g.of.url, g.of.ref, g.token, g.reader.client)
+func (g *gitDownload) get(ctx context.Context, put Sink) (Result, error) {
+	repo, err := g.reader.clone(ctx, g.revision.url, g.revision.ref, g.token, g.reader.client)
 	if err != nil {
-		return Answer{}, err
+		return Result{}, err
 	}
 	defer func() { _ = repo.Close() }() // it was only read
-	a := Answer{Validators: Validators{ETag: "commit " + repo.Commit()}, Revision: repo.Commit()}
-	if a.Validators == g.req.Known {
+	a := Result{Validators: Validators{ETag: "commit " + repo.Commit()}, Revision: repo.Commit()}
+	if a.Validators == g.req.Previous {
 		a.Unchanged = true
 		return a, nil
 	}
 	done, limit := int64(0), g.reader.settings.MaxSize
 	err = repo.Fetch(ctx, func(n int) error {
-		g.body.alive()
+		g.body.resetStall()
 		if done += int64(n); done > limit {
 			return tooLarge(g.name, limit)
 		}
-		g.req.Progress(done, -1)
-		return g.host.came(ctx, n)
+		g.req.OnProgress(done, -1)
+		return g.host.throttle(ctx, n)
 	})
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
 		err = sinkError{err} // it lies on our disk first
 	}
 	if err != nil {
-		return Answer{}, err
+		return Result{}, err
 	}
 	g.body.watch.Stop() // nothing more is asked for
 	err = put(ctx, -1, func(w io.Writer) (err error) {
 		a.Tree, err = g.pack(repo, w)
-		return sunk(err)
+		return asSinkError(err)
 	})
-	return a, sunk(err)
+	return a, asSinkError(err)
 }
 
 // sinkError is one of who takes the content.
@@ -114,9 +114,9 @@ type sinkError struct{ error }
 // Unwrap returns it.
 func (e sinkError) Unwrap() error { return e.error }
 
-// sunk marks an error that came up while content was written: it is no use to
+// asSinkError marks an error that came up while content was written: it is no use to
 // ask for that again.
-func sunk(err error) error {
+func asSinkError(err error) error {
 	if own := new(Error); err == nil || errors.As(err, &own) || errors.Is(err, store.ErrNotFound) || errors.As(err, new(sinkError)) {
 		return err
 	}
@@ -124,35 +124,35 @@ func sunk(err error) error {
 }
 
 // pack writes the archive of a folder, or a file as it is.
-func (g *clones) pack(repo Repository, w io.Writer) (*Tree, error) {
-	p := &packing{clones: g, to: w, archive: newArchive(w), left: g.reader.settings.MaxSize}
-	if err := repo.Walk(g.of.path, p.addFile, p.addLink); err != nil || p.alone {
+func (g *gitDownload) pack(repo Repository, w io.Writer) (*Tree, error) {
+	p := &gitArchive{gitDownload: g, to: w, archive: newArchive(w), bytesLeft: g.reader.settings.MaxSize}
+	if err := repo.Walk(g.revision.path, p.addFile, p.addLink); err != nil || p.singleFile {
 		return nil, err
 	}
 	tree, err := p.archive.close()
 	return &tree, err
 }
 
-// packing is an archive that is being written.
-type packing struct {
-	*clones
+// gitArchive is an archive that is being written.
+type gitArchive struct {
+	*gitDownload
 
-	to      io.Writer
-	archive *archive
-	alone   bool  // it is a file, and no archive
-	left    int64 // bytes that it may still have
-	files   int   // that it has, and links
+	to         io.Writer
+	archive    *archive
+	singleFile bool  // it is a file, and no archive
+	bytesLeft  int64 // bytes that it may still have
+	files      int   // that it has, and links
 }
 
-func (p *packing) addFile(name string, size int64, executable bool, content io.Reader) error {
-	if p.left -= size; p.left < 0 {
+func (p *gitArchive) addFile(name string, size int64, executable bool, content io.Reader) error {
+	if p.bytesLeft -= size; p.bytesLeft < 0 {
 		return tooLarge(p.name, p.reader.settings.MaxSize)
 	}
-	if p.alone = name == ""; p.alone {
+	if p.singleFile = name == ""; p.singleFile {
 		_, err := io.Copy(p.to, content)
 		return err
 	}
-	if err := p.fits(name, "file"); err != nil {
+	if err := p.checkMember(name, "file"); err != nil {
 		return err
 	}
 	if err := p.archive.begin(name, size, executable); err != nil {
@@ -165,20 +165,20 @@ func (p *packing) addFile(name string, size int64, executable bool, content io.R
 	return nil
 }
 
-func (p *packing) addLink(name, to string) error {
-	if err := p.fits(name, "link"); err != nil {
+func (p *gitArchive) addLink(name, to string) error {
+	if err := p.checkMember(name, "link"); err != nil {
 		return err
 	}
 	return p.archive.link(name, to)
 }
 
-// fits says why an archive does not take one more of that name.
-func (p *packing) fits(name, what string) error {
+// checkMember says why an archive does not take one more of that name.
+func (p *gitArchive) checkMember(name, kind string) error {
 	if p.files++; p.files > p.reader.settings.MaxFiles {
 		return tooMany(p.name, p.reader.settings.MaxFiles)
 	}
-	if why := unfit(name); why != "" {
-		return refused("source %s: %.200q cannot be a %s: %s", p.name, name, what, why)
+	if why := whyBadName(name); why != "" {
+		return refused("source %s: %.200q cannot be a %s: %s", p.name, name, kind, why)
 	}
 	return nil
 }

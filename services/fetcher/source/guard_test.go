@@ -77,14 +77,14 @@ func hostile() map[string]string {
 	}
 }
 
-// only allows the hosts that the hostile URLs are not on, and all addresses.
-func only() source.Settings {
+// testHostSettings allows the hosts that the hostile URLs are not on, and all addresses.
+func testHostSettings() source.Settings {
 	return source.Settings{Schemes: []string{"http", "https"}, Hosts: []string{"start.test", "example.com"}, Retry: 1}
 }
 
 // hosts is only(), and allows the hosts that are addresses.
 func hosts(url string) source.Settings {
-	s := only()
+	s := testHostSettings()
 	if strings.Contains(url, "example.") {
 		return s
 	}
@@ -102,8 +102,8 @@ func TestEachHostileURLIsRefusedWithItsReason(t *testing.T) {
 	t.Logf("%d hostile URLs, as they are and as redirects", len(hostile()))
 	for url, want := range hostile() {
 		t.Run(url, func(t *testing.T) {
-			_, err := reader(t, hosts(url)).Get(t.Context(), source.Request{URL: url}, nothing(t))
-			fails(t, err, event.SourceRefused, event.ClassUser, want)
+			_, err := reader(t, hosts(url)).Get(t.Context(), source.Request{URL: url}, rejectingSink(t))
+			wantError(t, err, event.SourceRefused, event.ClassUser, want)
 		})
 	}
 }
@@ -120,8 +120,8 @@ func TestEachHostileRedirectIsRefusedWithItsReason(t *testing.T) {
 			defer site.Close()
 			r := reader(t, hosts(url))
 			r.ConnectTo("start.test:80", site.Listener.Addr().String())
-			_, err := r.Get(t.Context(), source.Request{URL: "http://start.test/begin?token=hunter2"}, nothing(t))
-			fails(t, err, event.SourceRefused, event.ClassUser, want)
+			_, err := r.Get(t.Context(), source.Request{URL: "http://start.test/begin?token=hunter2"}, rejectingSink(t))
+			wantError(t, err, event.SourceRefused, event.ClassUser, want)
 			if strings.Contains(err.Error(), "hunter2") {
 				t.Errorf("a token is shown: %v", err)
 			}
@@ -130,10 +130,10 @@ func TestEachHostileRedirectIsRefusedWithItsReason(t *testing.T) {
 }
 
 func TestWhoIsRedirectedToIsNotToldTheTokensOfWhereItCameFrom(t *testing.T) {
-	var told string
+	var leaked string
 	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/there" {
-			told = r.Header.Get("Referer") + r.Header.Get("Authorization")
+			leaked = r.Header.Get("Referer") + r.Header.Get("Authorization")
 			return
 		}
 		w.Header().Set("Location", "/there")
@@ -143,8 +143,8 @@ func TestWhoIsRedirectedToIsNotToldTheTokensOfWhereItCameFrom(t *testing.T) {
 	if _, err := reader(t, quick).Get(t.Context(), source.Request{URL: site.URL + "/begin?token=hunter2"}, new(sink).put); err != nil {
 		t.Fatal(err)
 	}
-	if told != "" {
-		t.Errorf("it is told %q", told)
+	if leaked != "" {
+		t.Errorf("it is told %q", leaked)
 	}
 }
 
@@ -171,7 +171,7 @@ func TestANameIsCheckedWhereItLeadsWhenItIsConnectedTo(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := reader(t, source.Settings{Retry: 1})
-			res := names(t, tt.answers)
+			res := fakeResolver(t, tt.answers)
 			for range len(tt.answers) - 1 { // somebody has looked at it, and found it good
 				if _, err := res.LookupNetIP(t.Context(), "ip4", "rebind.test"); err != nil {
 					t.Fatal(err)
@@ -181,15 +181,15 @@ func TestANameIsCheckedWhereItLeadsWhenItIsConnectedTo(t *testing.T) {
 			if tt.url == "" {
 				tt.url = "http://rebind.test/"
 			}
-			_, err := r.Get(t.Context(), source.Request{URL: tt.url}, nothing(t))
+			_, err := r.Get(t.Context(), source.Request{URL: tt.url}, rejectingSink(t))
 			last := tt.answers[len(tt.answers)-1]
-			fails(t, err, event.SourceRefused, event.ClassUser, "address "+last+" is not public")
+			wantError(t, err, event.SourceRefused, event.ClassUser, "address "+last+" is not public")
 		})
 	}
 }
 
-// nothing is a sink that must not be given anything.
-func nothing(t *testing.T) source.Sink {
+// rejectingSink is a sink that must not be given anything.
+func rejectingSink(t *testing.T) source.Sink {
 	t.Helper()
 	return func(context.Context, int64, func(io.Writer) error) error {
 		t.Error("it was read")
@@ -197,8 +197,8 @@ func nothing(t *testing.T) source.Sink {
 	}
 }
 
-// names returns a resolver with a name server of its own.
-func names(t *testing.T, answers []string) *net.Resolver {
+// fakeResolver returns a resolver with a name server of its own.
+func fakeResolver(t *testing.T, answers []string) *net.Resolver {
 	t.Helper()
 	var config net.ListenConfig
 	conn, err := config.ListenPacket(t.Context(), "udp", "127.0.0.1:0")
@@ -206,17 +206,17 @@ func names(t *testing.T, answers []string) *net.Resolver {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = conn.Close() }) // it has nothing to lose
-	var asked atomic.Int64
+	var queries atomic.Int64
 	go func() {
 		for buf := make([]byte, 512); ; {
 			n, from, err := conn.ReadFrom(buf)
 			if err != nil {
 				return
 			}
-			i := min(int(asked.Load()), len(answers)-1)
+			i := min(int(queries.Load()), len(answers)-1)
 			if b, isA := answerDNS(buf[:n], answers[i]); b != nil {
 				if isA {
-					asked.Add(1)
+					queries.Add(1)
 				}
 				_, _ = conn.WriteTo(b, from) // or it is asked again
 			}

@@ -8,52 +8,52 @@ import (
 
 // hosts keeps what is asked of each host within its limits.
 type hosts struct {
-	most int   // requests at once
-	rate int64 // bytes a second; 0 is as many as come
+	maxRequests int   // requests at once
+	rate        int64 // bytes a second; 0 is as many as come
 
-	mu sync.Mutex
-	m  map[string]*host
+	mu     sync.Mutex
+	byName map[string]*host
 }
 
 // host is what goes on with one host.
 type host struct {
 	slots chan struct{} // holds one for each request
-	users int           // that know it
+	refs  int           // that know it
 
-	mu   sync.Mutex
-	rate int64
-	free time.Time // when the bytes that have come will have been due
+	mu     sync.Mutex
+	rate   int64
+	freeAt time.Time // when the bytes that have come will have been due
 }
 
-// of returns the host of that name, until the caller leaves it.
-func (h *hosts) of(name string) *host {
+// acquire returns the host of that name, until the caller leaves it.
+func (h *hosts) acquire(name string) *host {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.m == nil {
-		h.m = make(map[string]*host)
+	if h.byName == nil {
+		h.byName = make(map[string]*host)
 	}
-	one, ok := h.m[name]
+	one, ok := h.byName[name]
 	if !ok {
-		one = &host{slots: make(chan struct{}, h.most), rate: h.rate}
-		h.m[name] = one
+		one = &host{slots: make(chan struct{}, h.maxRequests), rate: h.rate}
+		h.byName[name] = one
 	}
-	one.users++
+	one.refs++
 	return one
 }
 
-// leave says that the caller does no more with a host.
-func (h *hosts) leave(name string) {
+// release says that the caller does no more with a host.
+func (h *hosts) release(name string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if one, ok := h.m[name]; ok {
-		if one.users--; one.users == 0 {
-			delete(h.m, name)
+	if one, ok := h.byName[name]; ok {
+		if one.refs--; one.refs == 0 {
+			delete(h.byName, name)
 		}
 	}
 }
 
-// enter waits until one more request may be made. What it returns ends it.
-func (h *host) enter(ctx context.Context) (leave func(), err error) {
+// acquire waits until one more request may be made. What it returns ends it.
+func (h *host) acquire(ctx context.Context) (release func(), err error) {
 	select {
 	case h.slots <- struct{}{}:
 		return sync.OnceFunc(func() { <-h.slots }), nil
@@ -62,12 +62,12 @@ func (h *host) enter(ctx context.Context) (leave func(), err error) {
 	}
 }
 
-// came waits so long that n bytes more keep the rate.
-func (h *host) came(ctx context.Context, n int) error {
+// throttle waits so long that n bytes more keep the rate.
+func (h *host) throttle(ctx context.Context, n int) error {
 	if h.rate <= 0 || n <= 0 {
 		return nil
 	}
-	wait := h.due(n, time.Now())
+	wait := h.reserve(n, time.Now())
 	if wait <= 0 {
 		return nil
 	}
@@ -81,13 +81,13 @@ func (h *host) came(ctx context.Context, n int) error {
 	}
 }
 
-// due notes that n bytes have come, and returns how long they came too early.
-func (h *host) due(n int, now time.Time) time.Duration {
+// reserve notes that n bytes have come, and returns how long they came too early.
+func (h *host) reserve(n int, now time.Time) time.Duration {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.free.Before(now) {
-		h.free = now
+	if h.freeAt.Before(now) {
+		h.freeAt = now
 	}
-	h.free = h.free.Add(time.Duration(float64(n) / float64(h.rate) * float64(time.Second)))
-	return h.free.Sub(now)
+	h.freeAt = h.freeAt.Add(time.Duration(float64(n) / float64(h.rate) * float64(time.Second)))
+	return h.freeAt.Sub(now)
 }

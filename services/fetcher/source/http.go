@@ -44,38 +44,38 @@ func newClient(g guard, dialer *net.Dialer, perHost int) *http.Client {
 
 // download is one source on its way, over as many answers as that takes.
 type download struct {
-	reader *Reader
-	host   *host
-	req    Request
-	name   string // of the source, without its secrets
-	whole  bool   // it is not asked for in parts (any more)
+	reader  *Reader
+	host    *host
+	req     Request
+	name    string // of the source, without its secrets
+	noSplit bool   // it is not asked for in parts (any more)
 
-	body       *body
-	size       int64 // of the whole, -1 if not known
-	validators Validators
-	ranges     string      // Accept-Ranges
-	at         int64       // bytes that the sink has taken since it was last called
-	best       int64       // the most that it ever took
-	buf        []byte      // through which a body goes
-	failures   int         // in a row that brought nothing
-	blame      event.Class // for the last of them
+	body         *body
+	size         int64 // of the whole, -1 if not known
+	validators   Validators
+	acceptRanges string      // Accept-Ranges
+	offset       int64       // bytes that the sink has taken since it was last called
+	maxOffset    int64       // the most that it ever took
+	buf          []byte      // through which a body goes
+	failures     int         // in a row that brought nothing
+	blameClass   event.Class // for the last of them
 }
 
-func (d *download) run(ctx context.Context, put Sink) (Answer, error) {
+func (d *download) run(ctx context.Context, put Sink) (Result, error) {
 	unchanged, err := d.begin(ctx)
 	if err != nil || unchanged {
-		return Answer{Validators: d.req.Known, Unchanged: unchanged}, err
+		return Result{Validators: d.req.Previous, Unchanged: unchanged}, err
 	}
 	for {
-		d.at = 0
+		d.offset = 0
 		if limit := d.reader.settings.MaxSize; d.size > limit {
-			return Answer{}, tooLarge(d.name, limit)
+			return Result{}, tooLarge(d.name, limit)
 		}
 		err := put(ctx, d.size, func(w io.Writer) error { return d.copy(ctx, w) })
 		if errors.Is(err, errRestart) {
 			continue // the body that is open is a new one
 		}
-		return Answer{Validators: d.validators}, err
+		return Result{Validators: d.validators}, err
 	}
 }
 
@@ -91,29 +91,29 @@ func (d *download) close() {
 func (d *download) begin(ctx context.Context) (unchanged bool, err error) {
 	for {
 		header := make(http.Header)
-		set(header, "If-None-Match", d.req.Known.ETag)
-		set(header, "If-Modified-Since", d.req.Known.Modified)
-		answer, err := d.ask(ctx, header)
+		set(header, "If-None-Match", d.req.Previous.ETag)
+		set(header, "If-Modified-Since", d.req.Previous.Modified)
+		answer, err := d.request(ctx, header)
 		if err != nil {
 			return false, err
 		}
-		if answer.status == http.StatusNotModified && d.req.Known != (Validators{}) {
+		if answer.status == http.StatusNotModified && d.req.Previous != (Validators{}) {
 			d.close()
 			return true, nil
 		}
-		if ok, err := d.take(ctx, answer); ok || err != nil {
+		if ok, err := d.acceptResponse(ctx, answer); ok || err != nil {
 			return false, err
 		}
 	}
 }
 
-// take makes the answer the body from its beginning, if it is one. If it may be
+// acceptResponse makes the answer the body from its beginning, if it is one. If it may be
 // one later, take waits.
-func (d *download) take(ctx context.Context, a answer) (ok bool, err error) {
-	said := fmt.Sprintf("%d %s", a.status, http.StatusText(a.status))
-	v := judge(d.name, a.status, said, a.header.Get("Retry-After"), time.Now())
-	if v.use {
-		d.size, d.ranges = a.size, a.header.Get("Accept-Ranges")
+func (d *download) acceptResponse(ctx context.Context, a response) (ok bool, err error) {
+	statusText := fmt.Sprintf("%d %s", a.status, http.StatusText(a.status))
+	v := classifyStatus(d.name, a.status, statusText, a.header.Get("Retry-After"), time.Now())
+	if v.usable {
+		d.size, d.acceptRanges = a.size, a.header.Get("Accept-Ranges")
 		d.validators = Validators{ETag: a.header.Get("ETag"), Modified: a.header.Get("Last-Modified")}
 		return true, nil
 	}
@@ -121,8 +121,8 @@ func (d *download) take(ctx context.Context, a answer) (ok bool, err error) {
 	if v.fatal != nil {
 		return false, v.fatal
 	}
-	d.blame = event.ClassInfra
-	return false, d.pause(ctx, v.reason, v.wait)
+	d.blameClass = event.ClassInfra
+	return false, d.waitRetry(ctx, v.reason, v.wait)
 }
 
 // copy writes the body to w. Where it is cut it goes on with the rest, or says
@@ -134,7 +134,7 @@ func (d *download) copy(ctx context.Context, w io.Writer) error {
 			return err
 		}
 		d.close()
-		if err := d.pause(ctx, why, 0); err != nil {
+		if err := d.waitRetry(ctx, why, 0); err != nil {
 			return err
 		}
 		if err := d.resume(ctx); err != nil {
@@ -155,22 +155,22 @@ func (d *download) pump(ctx context.Context, w io.Writer) (why string, err error
 	}
 	for {
 		n, rerr := d.body.read(ctx, d.buf)
-		if d.at+int64(n) > d.reader.settings.MaxSize {
+		if d.offset+int64(n) > d.reader.settings.MaxSize {
 			return "", tooLarge(d.name, d.reader.settings.MaxSize)
 		}
 		if _, err := w.Write(d.buf[:n]); err != nil {
 			return "", err
 		}
-		if d.at += int64(n); d.at > d.best {
-			d.best, d.failures = d.at, 0
+		if d.offset += int64(n); d.offset > d.maxOffset {
+			d.maxOffset, d.failures = d.offset, 0
 		}
-		d.req.Progress(d.at, d.size)
+		d.req.OnProgress(d.offset, d.size)
 		switch {
 		case errors.Is(rerr, io.EOF):
 			return "", nil
 		case rerr != nil:
 			return d.explain(ctx, rerr)
-		case d.splits():
+		case d.shouldSplit():
 			d.close()
 			d.buf = nil // parts have theirs
 			return d.parallel(ctx, w)
@@ -181,21 +181,21 @@ func (d *download) pump(ctx context.Context, w io.Writer) (why string, err error
 // resume opens the rest of the body, or says errRestart once one is open at its
 // beginning.
 func (d *download) resume(ctx context.Context) error {
-	unchanged := resumable(d.validators, d.ranges)
-	if unchanged == "" || d.at == 0 {
+	unchanged := resumable(d.validators, d.acceptRanges)
+	if unchanged == "" || d.offset == 0 {
 		return d.restart(ctx)
 	}
 	for {
 		header := make(http.Header)
-		header.Set("Range", fmt.Sprintf("bytes=%d-", d.at))
+		header.Set("Range", fmt.Sprintf("bytes=%d-", d.offset))
 		header.Set("If-Range", unchanged)
-		answer, err := d.ask(ctx, header)
+		answer, err := d.request(ctx, header)
 		if err != nil {
 			return err
 		}
 		switch answer.status {
 		case http.StatusPartialContent:
-			if continues(answer.header.Get("Content-Range"), d.at, d.size, d.size) {
+			if continues(answer.header.Get("Content-Range"), d.offset, d.size, d.size) {
 				return nil
 			}
 			d.close()
@@ -204,7 +204,7 @@ func (d *download) resume(ctx context.Context) error {
 			d.close()
 			return d.restart(ctx)
 		}
-		switch ok, err := d.take(ctx, answer); {
+		switch ok, err := d.acceptResponse(ctx, answer); {
 		case err != nil:
 			return err
 		case ok:
@@ -215,67 +215,67 @@ func (d *download) resume(ctx context.Context) error {
 
 // restart opens a body at its beginning and says errRestart.
 func (d *download) restart(ctx context.Context) error {
-	d.req.Known = Validators{}
+	d.req.Previous = Validators{}
 	if _, err := d.begin(ctx); err != nil {
 		return err
 	}
 	return errRestart
 }
 
-// answer is what a source answers, without its body.
-type answer struct {
+// response is what a source answers, without its body.
+type response struct {
 	status int
 	header http.Header
 	size   int64 // -1 if not known
 }
 
-// ask asks until there is an answer, and keeps its body open.
-func (d *download) ask(ctx context.Context, header http.Header) (answer, error) {
+// request asks until there is an answer, and keeps its body open.
+func (d *download) request(ctx context.Context, header http.Header) (response, error) {
 	header.Set("Accept-Encoding", "identity")
 	header.Set("User-Agent", "benchmark-ai")
 	for {
-		a, err := d.try(ctx, header)
+		a, err := d.requestOnce(ctx, header)
 		if err == nil {
 			return a, nil
 		}
 		why, fatal := d.explain(ctx, err)
 		d.close()
 		if fatal != nil {
-			return answer{}, fatal
+			return response{}, fatal
 		}
-		if err := d.pause(ctx, why, 0); err != nil {
-			return answer{}, err
+		if err := d.waitRetry(ctx, why, 0); err != nil {
+			return response{}, err
 		}
 	}
 }
 
-// try asks once.
-func (d *download) try(ctx context.Context, header http.Header) (answer, error) {
+// requestOnce asks once.
+func (d *download) requestOnce(ctx context.Context, header http.Header) (response, error) {
 	ctx, b, err := newBody(ctx, d.host, d.reader.settings.Stall)
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	d.body = b
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, d.req.URL, http.NoBody)
 	if err != nil {
-		return answer{}, refused("source %s is not a URL that can be asked", d.name)
+		return response{}, refused("source %s is not a URL that can be asked", d.name)
 	}
 	req.Header = header.Clone()
 	a, err := d.reader.client.Do(req) //nolint:bodyclose // d.close closes it
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
-	d.body.begin(a.Body)
-	return answer{a.StatusCode, a.Header, a.ContentLength}, nil
+	d.body.attach(a.Body)
+	return response{a.StatusCode, a.Header, a.ContentLength}, nil
 }
 
-// pause waits after a failure, at least so long, or says that it was the last.
-func (d *download) pause(ctx context.Context, why string, least time.Duration) error {
+// waitRetry waits after a failure, at least so long, or says that it was the last.
+func (d *download) waitRetry(ctx context.Context, why string, least time.Duration) error {
 	if d.failures++; d.failures >= d.reader.settings.Attempts {
-		return failed(cmp.Or(d.blame, event.ClassInfra), "source %s cannot be read: %s; tried %d times", d.name, why, d.failures)
+		return failed(cmp.Or(d.blameClass, event.ClassInfra), "source %s cannot be read: %s; tried %d times", d.name, why, d.failures)
 	}
 	wait := max(least, backoff(d.reader.settings.Retry, d.failures, rand.Float64())) //nolint:gosec // jitter is no secret
-	d.req.Waits(fmt.Sprintf("%s, retrying in %s (try %d of %d)", why, max(wait, time.Second).Round(time.Second), d.failures+1, d.reader.settings.Attempts))
+	d.req.OnWait(fmt.Sprintf("%s, retrying in %s (try %d of %d)", why, max(wait, time.Second).Round(time.Second), d.failures+1, d.reader.settings.Attempts))
 	end := time.NewTimer(wait)
 	defer end.Stop()
 	select {
@@ -290,7 +290,7 @@ func (d *download) pause(ctx context.Context, why string, least time.Duration) e
 // explain says why a request or a body failed, or, as err, that it is no use to
 // try again.
 func (d *download) explain(ctx context.Context, cause error) (why string, err error) {
-	d.blame = event.ClassInfra
+	d.blameClass = event.ClassInfra
 	if own := new(Error); errors.As(cause, &own) {
 		return "", own
 	}
@@ -309,7 +309,7 @@ func (d *download) explain(ctx context.Context, cause error) (why string, err er
 		return "", failed(event.ClassUser, "source %s: its certificate is not trusted: %v", d.name, bad.Err)
 	}
 	if bad := new(net.DNSError); errors.As(cause, &bad) && bad.IsNotFound {
-		d.blame = event.ClassUser
+		d.blameClass = event.ClassUser
 		return fmt.Sprintf("host %q not found", bad.Name), nil
 	}
 	if errors.Is(cause, io.ErrUnexpectedEOF) {
@@ -324,9 +324,9 @@ func (d *download) explain(ctx context.Context, cause error) (why string, err er
 // progress says how far it came.
 func (d *download) progress() string {
 	if d.size < 0 {
-		return fmt.Sprintf(", after %d bytes", d.at)
+		return fmt.Sprintf(", after %d bytes", d.offset)
 	}
-	return fmt.Sprintf(", after %d of %d bytes", d.at, d.size)
+	return fmt.Sprintf(", after %d of %d bytes", d.offset, d.size)
 }
 
 func set(h http.Header, name, value string) {

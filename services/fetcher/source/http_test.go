@@ -122,11 +122,11 @@ func TestGet(t *testing.T) {
 			s := serve(t)
 			tt.serve(s)
 			var k sink
-			if _, err := reader(t, quick).Get(t.Context(), source.Request{URL: s.URL, Progress: k.progress}, k.put); err != nil {
+			if _, err := reader(t, quick).Get(t.Context(), source.Request{URL: s.URL, OnProgress: k.progress}, k.put); err != nil {
 				t.Fatal(err)
 			}
 			k.check(t, tt.want, tt.thrown, tt.unknown)
-			if diff := cmp.Diff(tt.asked, s.heard()); diff != "" {
+			if diff := cmp.Diff(tt.asked, s.requested()); diff != "" {
 				t.Errorf("asked for (-want +got):\n%s", diff)
 			}
 		})
@@ -134,13 +134,13 @@ func TestGet(t *testing.T) {
 }
 
 // check checks what came, and what was said of it.
-func (k *sink) check(t *testing.T, want []byte, thrown int, unknown bool) {
+func (k *sink) check(t *testing.T, want []byte, discarded int, unknown bool) {
 	t.Helper()
 	if !bytes.Equal(want, k.Bytes()) {
 		t.Errorf("%d bytes came, %d wanted, or others", k.Len(), len(want))
 	}
-	if k.thrown != thrown {
-		t.Errorf("began anew %d times, want %d", k.thrown, thrown)
+	if k.discarded != discarded {
+		t.Errorf("began anew %d times, want %d", k.discarded, discarded)
 	}
 	total := int64(len(want))
 	if unknown {
@@ -286,8 +286,8 @@ func TestGetFails(t *testing.T) {
 				tt.settings(&settings)
 			}
 			_, err := reader(t, settings).Get(t.Context(), source.Request{URL: s.URL + tt.path}, new(sink).put)
-			fails(t, err, tt.reason, tt.class, tt.want)
-			if got := len(s.heard()); got != tt.asked {
+			wantError(t, err, tt.reason, tt.class, tt.want)
+			if got := len(s.requested()); got != tt.asked {
 				t.Errorf("asked %d times, want %d", got, tt.asked)
 			}
 		})
@@ -304,12 +304,12 @@ func TestANameThatLeadsToAPrivateAddressIsRefusedWhenItIsConnectedTo(t *testing.
 	r := reader(t, source.Settings{Retry: time.Millisecond})
 	for _, url := range []string{"http://localhost:" + port, "http://localhost:" + port + "/?sig=hunter2"} {
 		_, err := r.Get(t.Context(), source.Request{URL: url}, new(sink).put)
-		fails(t, err, event.SourceRefused, event.ClassUser, "is not public")
+		wantError(t, err, event.SourceRefused, event.ClassUser, "is not public")
 		if strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("a password is shown: %v", err)
 		}
 	}
-	if got := s.heard(); len(got) > 0 {
+	if got := s.requested(); len(got) > 0 {
 		t.Errorf("it was asked for %q", got)
 	}
 }
@@ -317,10 +317,10 @@ func TestANameThatLeadsToAPrivateAddressIsRefusedWhenItIsConnectedTo(t *testing.
 func TestNobodyThereIsNotTheUsersFaultButAHostThatDoesNotExistIs(t *testing.T) {
 	settings := quick
 	settings.Attempts = 2
-	gone := httptest.NewServer(nil)
-	gone.Close()
-	_, err := reader(t, settings).Get(t.Context(), source.Request{URL: gone.URL}, new(sink).put)
-	fails(t, err, event.FetchFailed, event.ClassInfra, "connection refused")
+	closedServer := httptest.NewServer(nil)
+	closedServer.Close()
+	_, err := reader(t, settings).Get(t.Context(), source.Request{URL: closedServer.URL}, new(sink).put)
+	wantError(t, err, event.FetchFailed, event.ClassInfra, "connection refused")
 }
 
 func TestACertificateThatNobodyTrustsIsSaidAtOnce(t *testing.T) {
@@ -329,30 +329,30 @@ func TestACertificateThatNobodyTrustsIsSaidAtOnce(t *testing.T) {
 	s.StartTLS()
 	defer s.Close()
 	_, err := reader(t, quick).Get(t.Context(), source.Request{URL: s.URL}, new(sink).put)
-	fails(t, err, event.FetchFailed, event.ClassUser, "its certificate is not trusted")
+	wantError(t, err, event.FetchFailed, event.ClassUser, "its certificate is not trusted")
 }
 
 func TestWhatIsKnownIsNotBroughtAgain(t *testing.T) {
-	for name, known := range map[string]source.Validators{
+	for name, previous := range map[string]source.Validators{
 		"by its tag":  {ETag: `"a"`},
 		"by its time": {Modified: "Fri, 02 Jan 2026 03:04:05 GMT"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, r := serve(t), reader(t, quick)
-			s.header("ETag", known.ETag)
-			s.header("Last-Modified", known.Modified)
+			s.header("ETag", previous.ETag)
+			s.header("Last-Modified", previous.Modified)
 			s.whole([]byte("cats"))
 			s.whole([]byte("cats"))
 			var k sink
 			a, err := r.Get(t.Context(), source.Request{URL: s.URL}, k.put)
-			if err != nil || a.Validators != known || a.Unchanged || k.String() != "cats" {
+			if err != nil || a.Validators != previous || a.Unchanged || k.String() != "cats" {
 				t.Fatalf("Get: %+v, %v, %q", a, err, k.String())
 			}
-			a, err = r.Get(t.Context(), source.Request{URL: s.URL, Known: a.Validators}, func(context.Context, int64, func(io.Writer) error) error {
+			a, err = r.Get(t.Context(), source.Request{URL: s.URL, Previous: a.Validators}, func(context.Context, int64, func(io.Writer) error) error {
 				t.Error("it was brought again")
 				return nil
 			})
-			if err != nil || !a.Unchanged || a.Validators != known {
+			if err != nil || !a.Unchanged || a.Validators != previous {
 				t.Errorf("Get: %+v, %v", a, err)
 			}
 		})
@@ -364,7 +364,7 @@ func TestWhatHasChangedIsBroughtAgain(t *testing.T) {
 	s.etag(`"b"`)
 	s.whole([]byte("dogs"))
 	var k sink
-	a, err := reader(t, quick).Get(t.Context(), source.Request{URL: s.URL, Known: source.Validators{ETag: `"a"`}}, k.put)
+	a, err := reader(t, quick).Get(t.Context(), source.Request{URL: s.URL, Previous: source.Validators{ETag: `"a"`}}, k.put)
 	if err != nil || a.Unchanged || a.ETag != `"b"` || k.String() != "dogs" {
 		t.Errorf("Get: %+v, %v, %q", a, err, k.String())
 	}
@@ -406,19 +406,19 @@ func TestGetEndsAtOnceWhenItIsCanceled(t *testing.T) {
 			script(s)
 			ctx, cancel := context.WithCancelCause(t.Context())
 			time.AfterFunc(50*time.Millisecond, func() { cancel(enough) })
-			begun := time.Now()
+			start := time.Now()
 			_, err := reader(t, quick).Get(ctx, source.Request{URL: s.URL}, new(sink).put)
 			if !errors.Is(err, enough) {
 				t.Errorf("Get: %v, want %v", err, enough)
 			}
-			if took := time.Since(begun); took > time.Minute {
+			if took := time.Since(start); took > time.Minute {
 				t.Errorf("it took %s to end", took)
 			}
 		})
 	}
 }
 
-func fails(t *testing.T, err error, reason event.Reason, class event.Class, want string) {
+func wantError(t *testing.T, err error, reason event.Reason, class event.Class, want string) {
 	t.Helper()
 	own := new(source.Error)
 	if !errors.As(err, &own) {
@@ -433,13 +433,13 @@ func fails(t *testing.T, err error, reason event.Reason, class event.Class, want
 type sink struct {
 	bytes.Buffer
 
-	calls, thrown int
-	done, total   int64
+	calls, discarded int
+	done, total      int64
 }
 
 func (k *sink) put(_ context.Context, _ int64, fill func(w io.Writer) error) error {
 	if k.calls++; k.calls > 1 {
-		k.thrown++
+		k.discarded++
 	}
 	k.Reset()
 	return fill(writer(k.Write)) // no shortcuts
@@ -457,11 +457,11 @@ func (w writer) Write(p []byte) (int, error) { return w(p) }
 type server struct {
 	*httptest.Server
 
-	mu      sync.Mutex
-	answers []http.HandlerFunc
-	headers http.Header // of the answers that are told from now on
-	asked   []string
-	done    chan struct{}
+	mu              sync.Mutex
+	answers         []http.HandlerFunc
+	headers         http.Header // of the answers that are told from now on
+	requestedRanges []string
+	done            chan struct{}
 }
 
 func serve(t *testing.T) *server {
@@ -482,7 +482,7 @@ func (s *server) answer(w http.ResponseWriter, r *http.Request) {
 	if rng := r.Header.Get("Range"); rng != "" {
 		part = strings.TrimPrefix(rng, "bytes=")
 	}
-	s.asked = append(s.asked, part)
+	s.requestedRanges = append(s.requestedRanges, part)
 	if len(s.answers) == 0 {
 		s.mu.Unlock()
 		w.WriteHeader(http.StatusTeapot)
@@ -496,10 +496,10 @@ func (s *server) answer(w http.ResponseWriter, r *http.Request) {
 	a(w, r)
 }
 
-func (s *server) heard() []string {
+func (s *server) requested() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.asked
+	return s.requestedRanges
 }
 
 func (s *server) header(name, value string) {
@@ -643,10 +643,10 @@ func (s *server) redirectTo(url string) {
 
 // wait waits until the client or the test has ended, or so long; 0 is for ever.
 // It reports whether both go on.
-func (s *server) wait(r *http.Request, long time.Duration) bool {
+func (s *server) wait(r *http.Request, timeout time.Duration) bool {
 	var end <-chan time.Time
-	if long > 0 {
-		end = time.After(long)
+	if timeout > 0 {
+		end = time.After(timeout)
 	}
 	select {
 	case <-r.Context().Done():

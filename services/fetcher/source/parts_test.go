@@ -27,8 +27,8 @@ func slow() source.Settings {
 	return s
 }
 
-// shop serves one body, and counts what is asked at once and given out.
-type shop struct {
+// rangeServer serves one body, and counts what is asked at once and given out.
+type rangeServer struct {
 	*httptest.Server
 
 	content []byte
@@ -36,13 +36,13 @@ type shop struct {
 	refuse  func(n int, r *http.Request, w http.ResponseWriter) bool // answers in place of it
 	cut     func(n int) int64                                        // bytes after which the n-th answer is cut, from 1; 0 for none
 
-	asked, at, most, ranges atomic.Int64
-	given                   atomic.Int64
+	requests, inFlight, maxInFlight, rangeRequests atomic.Int64
+	bytesSent                                      atomic.Int64
 }
 
-func newShop(t *testing.T, content []byte) *shop {
+func newRangeServer(t *testing.T, content []byte) *rangeServer {
 	t.Helper()
-	s := &shop{content: content, etag: `"a"`}
+	s := &rangeServer{content: content, etag: `"a"`}
 	s.Server = httptest.NewServer(http.HandlerFunc(s.serve))
 	t.Cleanup(func() {
 		s.CloseClientConnections()
@@ -51,15 +51,15 @@ func newShop(t *testing.T, content []byte) *shop {
 	return s
 }
 
-func (s *shop) serve(w http.ResponseWriter, r *http.Request) {
-	n := int(s.asked.Add(1))
-	now := s.at.Add(1)
-	defer s.at.Add(-1)
-	for most := s.most.Load(); now > most && !s.most.CompareAndSwap(most, now); {
-		most = s.most.Load()
+func (s *rangeServer) serve(w http.ResponseWriter, r *http.Request) {
+	n := int(s.requests.Add(1))
+	now := s.inFlight.Add(1)
+	defer s.inFlight.Add(-1)
+	for most := s.maxInFlight.Load(); now > most && !s.maxInFlight.CompareAndSwap(most, now); {
+		most = s.maxInFlight.Load()
 	}
 	if r.Header.Get("Range") != "" {
-		s.ranges.Add(1)
+		s.rangeRequests.Add(1)
 	}
 	if s.refuse != nil && s.refuse(n, r, w) {
 		return
@@ -78,7 +78,7 @@ func (s *shop) serve(w http.ResponseWriter, r *http.Request) {
 type counter struct {
 	http.ResponseWriter
 
-	of   *shop
+	of   *rangeServer
 	left int64
 }
 
@@ -86,7 +86,7 @@ type counter struct {
 func (c *counter) Write(p []byte) (int, error) {
 	if c.left > 0 && int64(len(p)) >= c.left {
 		n, _ := c.ResponseWriter.Write(p[:c.left]) // or the client is gone
-		c.of.given.Add(int64(n))
+		c.of.bytesSent.Add(int64(n))
 		_ = http.NewResponseController(c.ResponseWriter).Flush() // likewise
 		abort(c.ResponseWriter)
 		return n, io.ErrClosedPipe
@@ -95,7 +95,7 @@ func (c *counter) Write(p []byte) (int, error) {
 		c.left -= int64(len(p))
 	}
 	n, err := c.ResponseWriter.Write(p)
-	c.of.given.Add(int64(n))
+	c.of.bytesSent.Add(int64(n))
 	return n, err
 }
 
@@ -103,7 +103,7 @@ func TestASlowSourceIsAskedForSeveralPartsAtOnce(t *testing.T) {
 	big := bytesOf(14<<20 + 7)
 	for name, tt := range map[string]struct {
 		settings func(*source.Settings)
-		serve    func(*shop)
+		serve    func(*rangeServer)
 		parts    bool
 		most     int64
 	}{
@@ -112,38 +112,38 @@ func TestASlowSourceIsAskedForSeveralPartsAtOnce(t *testing.T) {
 		"and no more than its host may be":         {settings: func(s *source.Settings) { s.PerHost = 2 }, parts: true, most: 2},
 		"not where settings say one":               {settings: func(s *source.Settings) { s.Parts = 1 }, most: 1},
 		"not where it is fast":                     {settings: func(s *source.Settings) { s.Slow = 1 }, most: 1},
-		"not where nothing tells that it is one":   {serve: func(s *shop) { s.etag = "" }, most: 1},
-		"and each of them is resumed after a cut":  {serve: func(s *shop) { s.cut = func(n int) int64 { return int64(n%3) << 20 } }, parts: true, most: 4},
-		"and each of them is asked for again":      {serve: func(s *shop) { s.refuse = every(3, http.StatusServiceUnavailable) }, parts: true, most: 4},
-		"and in one piece where that is refused":   {serve: func(s *shop) { s.refuse = parts(http.StatusForbidden) }, parts: true, most: 4},
-		"and in one piece where it is not a part":  {serve: func(s *shop) { s.refuse = parts(http.StatusOK) }, parts: true, most: 4},
-		"and in one piece where all that fails":    {serve: func(s *shop) { s.refuse = parts(http.StatusBadGateway) }, parts: true, most: 4},
-		"and in one piece where it has other ends": {serve: func(s *shop) { s.refuse = parts(http.StatusRequestedRangeNotSatisfiable) }, parts: true, most: 4},
+		"not where nothing tells that it is one":   {serve: func(s *rangeServer) { s.etag = "" }, most: 1},
+		"and each of them is resumed after a cut":  {serve: func(s *rangeServer) { s.cut = func(n int) int64 { return int64(n%3) << 20 } }, parts: true, most: 4},
+		"and each of them is asked for again":      {serve: func(s *rangeServer) { s.refuse = every(3, http.StatusServiceUnavailable) }, parts: true, most: 4},
+		"and in one piece where that is refused":   {serve: func(s *rangeServer) { s.refuse = parts(http.StatusForbidden) }, parts: true, most: 4},
+		"and in one piece where it is not a part":  {serve: func(s *rangeServer) { s.refuse = parts(http.StatusOK) }, parts: true, most: 4},
+		"and in one piece where all that fails":    {serve: func(s *rangeServer) { s.refuse = parts(http.StatusBadGateway) }, parts: true, most: 4},
+		"and in one piece where it has other ends": {serve: func(s *rangeServer) { s.refuse = parts(http.StatusRequestedRangeNotSatisfiable) }, parts: true, most: 4},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s, settings := newShop(t, big), slow()
+			s, settings := newRangeServer(t, big), slow()
 			if tt.serve != nil {
 				tt.serve(s)
 			}
 			if tt.settings != nil {
 				tt.settings(&settings)
 			}
-			s.brings(t, settings)
-			if got := s.ranges.Load() > 0; got != tt.parts {
+			s.checkDownload(t, settings)
+			if got := s.rangeRequests.Load() > 0; got != tt.parts {
 				t.Errorf("asked for parts: %v, want %v", got, tt.parts)
 			}
-			if got := s.most.Load(); got > tt.most+1 { // the one that was given up may still be about to end
+			if got := s.maxInFlight.Load(); got > tt.most+1 { // the one that was given up may still be about to end
 				t.Errorf("%d requests at once, want at most %d", got, tt.most)
 			}
 		})
 	}
 }
 
-// brings checks that all comes that the shop has.
-func (s *shop) brings(t *testing.T, settings source.Settings) {
+// checkDownload checks that all comes that the shop has.
+func (s *rangeServer) checkDownload(t *testing.T, settings source.Settings) {
 	t.Helper()
 	var k sink
-	a, err := reader(t, settings).Get(t.Context(), source.Request{URL: s.URL, Progress: k.progress}, k.put)
+	a, err := reader(t, settings).Get(t.Context(), source.Request{URL: s.URL, OnProgress: k.progress}, k.put)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -179,7 +179,7 @@ func parts(status int) func(int, *http.Request, http.ResponseWriter) bool {
 
 func TestASourceThatChangesBetweenItsPartsIsBroughtAsItIsAtTheEnd(t *testing.T) {
 	old, young := bytesOf(14<<20), append(bytesOf(13<<20), "young"...)
-	s := newShop(t, old)
+	s := newRangeServer(t, old)
 	var once sync.Once
 	var mu sync.Mutex
 	s.refuse = func(_ int, r *http.Request, w http.ResponseWriter) bool {
@@ -202,7 +202,7 @@ func TestASourceThatChangesBetweenItsPartsIsBroughtAsItIsAtTheEnd(t *testing.T) 
 func TestAllPartsEndAtOnceWhenATransferIsCanceledOrItsSinkIsFull(t *testing.T) {
 	before := runtime.NumGoroutine()
 	enough := errors.New("enough")
-	s := newShop(t, bytesOf(14<<20))
+	s := newRangeServer(t, bytesOf(14<<20))
 	hold := make(chan struct{})
 	defer close(hold)
 	s.refuse = func(_ int, r *http.Request, _ http.ResponseWriter) bool {
@@ -245,10 +245,10 @@ func TestAllPartsEndAtOnceWhenATransferIsCanceledOrItsSinkIsFull(t *testing.T) {
 }
 
 func TestAHostIsAskedNoMoreAtOnceThanSettingsSayWhoeverWantsIt(t *testing.T) {
-	s, settings := newShop(t, bytesOf(1<<20)), quick
+	s, settings := newRangeServer(t, bytesOf(1<<20)), quick
 	settings.PerHost = 2
 	s.refuse = func(int, *http.Request, http.ResponseWriter) bool {
-		for end := time.Now().Add(20 * time.Millisecond); time.Now().Before(end) && s.at.Load() < 3; {
+		for end := time.Now().Add(20 * time.Millisecond); time.Now().Before(end) && s.inFlight.Load() < 3; {
 			runtime.Gosched()
 		}
 		return false
@@ -263,16 +263,16 @@ func TestAHostIsAskedNoMoreAtOnceThanSettingsSayWhoeverWantsIt(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if got := s.most.Load(); got > 2 {
+	if got := s.maxInFlight.Load(); got > 2 {
 		t.Errorf("%d at once", got)
 	}
 }
 
 func TestAHostsRateIsKeptAndIsNoStall(t *testing.T) {
-	s, settings := newShop(t, bytesOf(3<<20)), quick
+	s, settings := newRangeServer(t, bytesOf(3<<20)), quick
 	settings.Rate, settings.Stall = 4<<20, 250*time.Millisecond
 	r := reader(t, settings)
-	begun := time.Now()
+	start := time.Now()
 	var all sync.WaitGroup
 	for i := range 2 {
 		all.Go(func() {
@@ -282,13 +282,13 @@ func TestAHostsRateIsKeptAndIsNoStall(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if took := time.Since(begun); took < 1200*time.Millisecond {
+	if took := time.Since(start); took < 1200*time.Millisecond {
 		t.Errorf("6 MiB at 4 MiB a second took %s", took)
 	}
 }
 
 func TestWhatARateHoldsBackEndsWhenItIsCanceled(t *testing.T) {
-	s, settings := newShop(t, bytesOf(3<<20)), quick
+	s, settings := newRangeServer(t, bytesOf(3<<20)), quick
 	settings.Rate = 1
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
@@ -298,7 +298,7 @@ func TestWhatARateHoldsBackEndsWhenItIsCanceled(t *testing.T) {
 }
 
 func TestARequestThatFindsNoEndOfItsPartsIsNotTheUsersFault(t *testing.T) {
-	s := newShop(t, bytesOf(14<<20))
+	s := newRangeServer(t, bytesOf(14<<20))
 	s.refuse = func(_ int, r *http.Request, w http.ResponseWriter) bool {
 		if r.Header.Get("Range") != "" {
 			w.WriteHeader(http.StatusBadGateway)
@@ -306,5 +306,5 @@ func TestARequestThatFindsNoEndOfItsPartsIsNotTheUsersFault(t *testing.T) {
 		return r.Header.Get("Range") != ""
 	}
 	_, err := reader(t, slow()).Get(t.Context(), source.Request{URL: s.URL}, new(sink).put)
-	fails(t, err, event.FetchFailed, event.ClassInfra, "502 Bad Gateway; tried 7 times")
+	wantError(t, err, event.FetchFailed, event.ClassInfra, "502 Bad Gateway; tried 7 times")
 }

@@ -45,7 +45,7 @@ func TestRetryAfter(t *testing.T) {
 		"what is neither of them": {"soon", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := source.After(tt.header, now); got != tt.want {
+			if got := source.ParseRetryAfter(tt.header, now); got != tt.want {
 				t.Errorf("after: %s, want %s", got, tt.want)
 			}
 		})

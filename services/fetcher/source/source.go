@@ -40,7 +40,7 @@ type Settings struct {
 	PerHost  int               `toml:"per_host"`  // requests at once to one host; zero means 16
 	Rate     int64             `toml:"rate"`      // bytes a second from one host; zero means no limit
 
-	Own string `toml:"-"` // URL of the platform's object store, of which nothing is read, for it holds what all teams keep
+	ObjectStoreURL string `toml:"-"` // URL of the platform's object store, of which nothing is read, for it holds what all teams keep
 }
 
 // Validate names every setting at fault.
@@ -77,14 +77,14 @@ type Validators struct {
 
 // Request is what is wanted.
 type Request struct {
-	URL      string
-	Known    Validators              // of what is there already; zero to have the content in any case
-	Progress func(done, total int64) // is told how far it has come, often; total is -1 where that is not known; may be nil
-	Waits    func(why string)        // is told why nothing comes for a while, by several goroutines at once; may be nil
+	URL        string
+	Previous   Validators              // of what is there already; zero to have the content in any case
+	OnProgress func(done, total int64) // is told how far it has come, often; total is -1 where that is not known; may be nil
+	OnWait     func(why string)        // is told why nothing comes for a while, by several goroutines at once; may be nil
 }
 
-// Answer is what the source said about itself.
-type Answer struct {
+// Result is what the source said about itself.
+type Result struct {
 	Validators
 
 	Unchanged bool   // it still is what Request.Known told; nothing was brought
@@ -114,11 +114,11 @@ type Tree struct {
 // may work the next time.
 type Bucket interface {
 	// Stat tells of one object.
-	Stat(ctx context.Context, key string) (store.Item, error)
+	Stat(ctx context.Context, key string) (store.BucketObject, error)
 	// List tells of all objects whose keys begin so.
-	List(ctx context.Context, prefix string) iter.Seq2[store.Item, error]
+	List(ctx context.Context, prefix string) iter.Seq2[store.BucketObject, error]
 	// Read opens an object from one byte to before another.
-	Read(ctx context.Context, item store.Item, from, to int64) (io.ReadCloser, error)
+	Read(ctx context.Context, item store.BucketObject, from, to int64) (io.ReadCloser, error)
 	// Close gives back what the bucket holds.
 	Close() error
 }
@@ -163,16 +163,16 @@ func New(s Settings) (*Reader, error) {
 	s.PerHost = cmp.Or(s.PerHost, 16)
 	s.Tokens = byHost(s.Tokens)
 	d := g.egress.Dialer()
-	return &Reader{settings: s, guard: g, dialer: d, client: newClient(g, d, s.PerHost), hosts: hosts{most: s.PerHost, rate: s.Rate}}, nil
+	return &Reader{settings: s, guard: g, dialer: d, client: newClient(g, d, s.PerHost), hosts: hosts{maxRequests: s.PerHost, rate: s.Rate}}, nil
 }
 
 // byHost names the hosts of git+https as hostOf does.
 func byHost[T any](all map[string]T) map[string]T {
-	named := make(map[string]T, len(all))
+	byName := make(map[string]T, len(all))
 	for host, v := range all {
-		named[hostOf(&url.URL{Scheme: "https", Host: host})] = v
+		byName[hostOf(&url.URL{Scheme: "https", Host: host})] = v
 	}
-	return named
+	return byName
 }
 
 // ReadBuckets has buckets read, too, which open opens. It is called before
@@ -192,7 +192,7 @@ func (r *Reader) Check(source string) error {
 }
 
 func (r *Reader) check(source string) *Error {
-	if bucket, ok := inBucket(source); ok {
+	if bucket, ok := parseBucketURL(source); ok {
 		return r.guard.refuseBucket(bucket, Redact(source), r.open != nil)
 	}
 	u, refusal := parse(source)
@@ -207,41 +207,41 @@ func (r *Reader) check(source string) *Error {
 
 // Get brings what lies at a source into put, whole. What went wrong with the
 // source is an *Error, unless ctx was done; every other error is put's.
-func (r *Reader) Get(ctx context.Context, req Request, put Sink) (Answer, error) {
+func (r *Reader) Get(ctx context.Context, req Request, put Sink) (Result, error) {
 	if err := r.Check(req.URL); err != nil {
-		return Answer{}, err
+		return Result{}, err
 	}
-	if req.Progress == nil {
-		req.Progress = func(int64, int64) {}
+	if req.OnProgress == nil {
+		req.OnProgress = func(int64, int64) {}
 	}
-	if req.Waits == nil {
-		req.Waits = func(string) {}
+	if req.OnWait == nil {
+		req.OnWait = func(string) {}
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, r.settings.Deadline, errDeadline)
 	defer cancel()
-	if place, ok := inBucket(req.URL); ok {
-		return r.bucket(ctx, place, req, put)
+	if location, ok := parseBucketURL(req.URL); ok {
+		return r.bucket(ctx, location, req, put)
 	}
-	if of, ok := inRepository(req.URL); ok {
-		return r.git(ctx, of, req, put)
+	if revision, ok := parseRepositoryURL(req.URL); ok {
+		return r.git(ctx, revision, req, put)
 	}
 	u, err := url.Parse(req.URL)
 	if err != nil {
-		return Answer{}, err
+		return Result{}, err
 	}
 	if u.Scheme == "file" {
 		return r.file(ctx, u, req, put)
 	}
 	host := hostOf(u)
 	d := r.download(host, req)
-	defer r.hosts.leave(host)
+	defer r.hosts.release(host)
 	defer d.close()
 	return d.run(ctx, put)
 }
 
 // download returns one of what a host has. Who is given it leaves the host.
 func (r *Reader) download(host string, req Request) *download {
-	return &download{reader: r, host: r.hosts.of(host), req: req, name: Redact(req.URL), size: -1}
+	return &download{reader: r, host: r.hosts.acquire(host), req: req, name: Redact(req.URL), size: -1}
 }
 
 // Errors by which the ends of a transfer are told apart.

@@ -59,7 +59,7 @@ func runOf(r store.Run) *baiv1.Run {
 		Phase: phaseOf(r.Phase), Outcome: outcomeOf(r.Outcome), FailureClass: classOf(r.Class), Reason: string(r.Reason), Message: r.Message,
 		Progress: progressOf(r.Progress), Attempt: int32Of(r.Attempt),
 		CreateTime: timeOf(r.Created), UpdateTime: timeOf(r.Updated), StartTime: timeAt(r.Started), EndTime: timeAt(r.Ended),
-		Revision: r.Revision, Overrides: overridesOf(r.Overrides), Origination: originationOf(r.Origination),
+		Revision: r.Revision, Overrides: overridesOf(r.Overrides), Origination: provenanceOf(r.Origination),
 		Description: r.Description, Framework: r.Framework, FrameworkVersion: r.FrameworkVersion, DataIds: r.DataIDs,
 	}
 	if r.ExitCode != nil {
@@ -75,7 +75,7 @@ func runOf(r store.Run) *baiv1.Run {
 	return out
 }
 
-func scriptOf(s event.Script) *baiv1.Script { return &baiv1.Script{Sha256: s.SHA256, Size: s.Size} }
+func scriptOf(s event.Bundle) *baiv1.Script { return &baiv1.Script{Sha256: s.SHA256, Size: s.Size} }
 
 func overridesOf(all []event.Override) []*baiv1.Override {
 	out := make([]*baiv1.Override, len(all))
@@ -93,18 +93,18 @@ func overridesFrom(all []*baiv1.Override) []event.Override {
 	return out
 }
 
-func originationOf(o *event.Origination) *baiv1.Origination {
+func provenanceOf(o *event.Provenance) *baiv1.Origination {
 	if o == nil {
 		return nil
 	}
 	return &baiv1.Origination{Uri: o.URI, Sha256: o.SHA256}
 }
 
-func originationFrom(o *baiv1.Origination) *event.Origination {
+func provenanceFrom(o *baiv1.Origination) *event.Provenance {
 	if o == nil {
 		return nil
 	}
-	return &event.Origination{URI: o.GetUri(), SHA256: o.GetSha256()}
+	return &event.Provenance{URI: o.GetUri(), SHA256: o.GetSha256()}
 }
 
 func lineageOf(l event.Lineage) *baiv1.Lineage {
@@ -133,14 +133,14 @@ func changeOf(c store.Change) *baiv1.Change {
 
 func originOf(o store.Origin) *baiv1.Origin {
 	return &baiv1.Origin{
-		Attempt: int32Of(o.Attempt), Role: o.Role, Index: int32Of(o.Index), Pod: o.Pod, Container: o.Container, Stream: o.Stream,
+		Attempt: int32Of(o.Attempt), Role: o.Role, Index: int32Of(o.Index), Pod: o.Pod, Container: o.Container, Stream: o.Kind,
 	}
 }
 
 func lineOf(l store.Line) *baiv1.LogLine {
 	return &baiv1.LogLine{
-		Origin: originOf(l.Origin), Sequence: l.Seq, Stderr: l.Err, Time: timestamppb.New(time.Unix(0, l.Time)),
-		Text: strings.ToValidUTF8(l.Text, "\uFFFD"), Cut: l.Cut,
+		Origin: originOf(l.Origin), Sequence: l.Seq, Stderr: l.Stderr, Time: timestamppb.New(time.Unix(0, l.Time)),
+		Text: strings.ToValidUTF8(l.Text, "\uFFFD"), Cut: l.Truncated,
 	}
 }
 

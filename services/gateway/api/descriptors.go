@@ -9,20 +9,20 @@ import (
 
 	"github.com/benchmark-ai/bai/descriptors"
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
-	"github.com/benchmark-ai/bai/services/gateway/intake"
-	"github.com/benchmark-ai/bai/services/gateway/shelf"
+	"github.com/benchmark-ai/bai/services/gateway/catalog"
+	"github.com/benchmark-ai/bai/services/gateway/submit"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
-// Shelf keeps descriptors.
-type Shelf interface {
+// Catalog keeps descriptors.
+type Catalog interface {
 	// Push is that of shelf.Shelf.
-	Push(ctx context.Context, p shelf.Push) (kept shelf.Kept, repeated bool, warnings descriptors.Faults, err error)
+	Push(ctx context.Context, p catalog.Push) (kept catalog.StoredDescriptor, repeated bool, warnings descriptors.Faults, err error)
 	// List is that of shelf.Shelf.
-	List(ctx context.Context, namespace, name, token string, limit int) (kept []shelf.Kept, next string, err error)
+	List(ctx context.Context, namespace, name, token string, limit int) (kept []catalog.StoredDescriptor, next string, err error)
 	// Find is that of shelf.Shelf.
-	Find(ctx context.Context, namespace, uri string) (text []byte, from event.Origination, err error)
+	Find(ctx context.Context, namespace, uri string) (text []byte, from event.Provenance, err error)
 }
 
 // Renderer says which objects a run would be.
@@ -38,19 +38,19 @@ type Renderer interface {
 type descriptorServer struct {
 	baiv1.UnimplementedDescriptorServiceServer
 
-	shelf    Shelf
+	catalog  Catalog
 	renderer Renderer
 	parser   descriptors.Parser
 }
 
 // ValidateDescriptor implements bai.v1.DescriptorService.
 func (s *descriptorServer) ValidateDescriptor(_ context.Context, req *baiv1.ValidateDescriptorRequest) (*baiv1.ValidateDescriptorResponse, error) {
-	_, _, faults := intake.Parse(s.parser.In(req.GetNamespace()), req.GetDescriptorFile(), req.GetDescriptorToml(), overridesFrom(req.GetOverrides()))
-	return &baiv1.ValidateDescriptorResponse{Faults: fit(faultsOf(faults))}, nil
+	_, _, faults := submit.Parse(s.parser.In(req.GetNamespace()), req.GetDescriptorFile(), req.GetDescriptorToml(), overridesFrom(req.GetOverrides()))
+	return &baiv1.ValidateDescriptorResponse{Faults: truncateFaults(faultsOf(faults))}, nil
 }
 
-// fit returns as many faults as a response has room for.
-func fit(faults []*baiv1.Fault) []*baiv1.Fault {
+// truncateFaults returns as many faults as a response has room for.
+func truncateFaults(faults []*baiv1.Fault) []*baiv1.Fault {
 	size := 0
 	for i, f := range faults {
 		if size += proto.Size(f) + 8; size > maxResponse {
@@ -63,11 +63,11 @@ func fit(faults []*baiv1.Fault) []*baiv1.Fault {
 // RenderDescriptor implements bai.v1.DescriptorService.
 func (s *descriptorServer) RenderDescriptor(_ context.Context, req *baiv1.RenderDescriptorRequest) (*baiv1.RenderDescriptorResponse, error) {
 	if s.renderer == nil {
-		return nil, &intake.UnsupportedError{What: "rendered descriptors"}
+		return nil, &submit.UnsupportedError{Feature: "rendered descriptors"}
 	}
-	d, text, faults := intake.Parse(s.parser.In(req.GetNamespace()), req.GetDescriptorFile(), req.GetDescriptorToml(), overridesFrom(req.GetOverrides()))
+	d, text, faults := submit.Parse(s.parser.In(req.GetNamespace()), req.GetDescriptorFile(), req.GetDescriptorToml(), overridesFrom(req.GetOverrides()))
 	if len(faults.Errors()) > 0 {
-		return nil, &intake.InvalidError{Faults: intake.Brief(faults)}
+		return nil, &submit.InvalidError{Faults: submit.TruncateFaults(faults)}
 	}
 	manifest, err := s.renderer.Render(d, text, req.GetWithScript())
 	if err != nil {
@@ -78,13 +78,13 @@ func (s *descriptorServer) RenderDescriptor(_ context.Context, req *baiv1.Render
 
 // PushDescriptor implements bai.v1.DescriptorService.
 func (s *descriptorServer) PushDescriptor(ctx context.Context, req *baiv1.PushDescriptorRequest) (*baiv1.PushDescriptorResponse, error) {
-	kept, repeated, warnings, err := s.shelf.Push(ctx, shelf.Push{
-		Namespace: namespace(req), Name: req.GetName(), Owner: caller(ctx), File: req.GetDescriptorFile(), Text: req.GetDescriptorToml(),
+	stored, repeated, warnings, err := s.catalog.Push(ctx, catalog.Push{
+		Namespace: namespaceOf(req), Name: req.GetName(), Owner: caller(ctx), File: req.GetDescriptorFile(), Text: req.GetDescriptorToml(),
 	})
 	if err != nil {
 		return nil, err
 	}
-	return &baiv1.PushDescriptorResponse{Descriptor_: keptOf(kept), Repeated: repeated, Warnings: faultsOf(warnings)}, nil
+	return &baiv1.PushDescriptorResponse{Descriptor_: storedDescriptorOf(stored), Repeated: repeated, Warnings: faultsOf(warnings)}, nil
 }
 
 // ListDescriptors implements bai.v1.DescriptorService.
@@ -92,8 +92,8 @@ func (s *descriptorServer) ListDescriptors(ctx context.Context, req *baiv1.ListD
 	if req.GetPageSize() < 0 {
 		return nil, invalidArgument("page_size", "must be 0 or more", "leave it out")
 	}
-	limit := min(cmp.Or(int(req.GetPageSize()), usualPage), mostPage)
-	kept, next, err := s.shelf.List(ctx, namespace(req), req.GetName(), req.GetPageToken(), limit)
+	limit := min(cmp.Or(int(req.GetPageSize()), defaultPageSize), maxPageSize)
+	stored, next, err := s.catalog.List(ctx, namespaceOf(req), req.GetName(), req.GetPageToken(), limit)
 	if errors.Is(err, store.ErrCursor) {
 		return nil, invalidArgument("page_token", "is not one that this server gave for this list", "leave it empty for the first page")
 	}
@@ -101,27 +101,27 @@ func (s *descriptorServer) ListDescriptors(ctx context.Context, req *baiv1.ListD
 		return nil, err
 	}
 	resp := &baiv1.ListDescriptorsResponse{NextPageToken: next}
-	for _, k := range kept {
-		resp.Descriptors = append(resp.Descriptors, keptOf(k))
+	for _, k := range stored {
+		resp.Descriptors = append(resp.Descriptors, storedDescriptorOf(k))
 	}
 	return resp, nil
 }
 
 // GetDescriptor implements bai.v1.DescriptorService.
 func (s *descriptorServer) GetDescriptor(ctx context.Context, req *baiv1.GetDescriptorRequest) (*baiv1.GetDescriptorResponse, error) {
-	text, from, err := s.shelf.Find(ctx, namespace(req), req.GetUri())
+	text, from, err := s.catalog.Find(ctx, namespaceOf(req), req.GetUri())
 	if err != nil {
 		return nil, err
 	}
-	return &baiv1.GetDescriptorResponse{DescriptorToml: text, Origination: originationOf(&from)}, nil
+	return &baiv1.GetDescriptorResponse{DescriptorToml: text, Origination: provenanceOf(&from)}, nil
 }
 
-// namespace returns the team that a request is about.
-func namespace(req interface{ GetNamespace() string }) string {
+// namespaceOf returns the team that a request is about.
+func namespaceOf(req interface{ GetNamespace() string }) string {
 	return cmp.Or(req.GetNamespace(), "default")
 }
 
-func keptOf(k shelf.Kept) *baiv1.StoredDescriptor {
+func storedDescriptorOf(k catalog.StoredDescriptor) *baiv1.StoredDescriptor {
 	return &baiv1.StoredDescriptor{
 		Name: k.Name, Version: int32Of(k.Version), Namespace: k.Namespace, Owner: k.Owner, Sha256: k.SHA256, CreateTime: timeOf(k.Created),
 	}

@@ -23,51 +23,51 @@ const retryAfter = 5 * time.Second
 // limiter bounds how many of something there are at a time, of all clients and of
 // each.
 type limiter struct {
-	what, setting string
-	all, each     int
+	resource, setting     string
+	limit, limitPerClient int
 
-	mu    sync.Mutex
-	count int
-	by    map[string]int
+	mu        sync.Mutex
+	count     int
+	perClient map[string]int
 }
 
-func newLimiter(what, setting string, all, each int) *limiter {
-	return &limiter{what: what, setting: setting, all: all, each: each, by: map[string]int{}}
+func newLimiter(resource, setting string, limit, limitPerClient int) *limiter {
+	return &limiter{resource: resource, setting: setting, limit: limit, limitPerClient: limitPerClient, perClient: map[string]int{}}
 }
 
-// enter counts one more of a client. It says RESOURCE_EXHAUSTED, with the time
+// acquire counts one more of a client. It says RESOURCE_EXHAUSTED, with the time
 // after which to try again, for one too many. Leave ends it, and is called once.
-func (l *limiter) enter(client string) (leave func(), err error) {
+func (l *limiter) acquire(client string) (release func(), err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
-	case l.count >= l.all:
-		return nil, exhausted(fmt.Sprintf("the gateway serves %d %s already, as many as it may (%s)", l.count, l.what, l.setting))
-	case l.by[client] >= l.each:
-		return nil, exhausted(fmt.Sprintf("the gateway serves %d %s of this client already, as many as one may have (%s)", l.by[client], l.what, l.setting))
+	case l.count >= l.limit:
+		return nil, resourceExhausted(fmt.Sprintf("the gateway serves %d %s already, as many as it may (%s)", l.count, l.resource, l.setting))
+	case l.perClient[client] >= l.limitPerClient:
+		return nil, resourceExhausted(fmt.Sprintf("the gateway serves %d %s of this client already, as many as one may have (%s)", l.perClient[client], l.resource, l.setting))
 	}
 	l.count++
-	l.by[client]++
-	return func() { l.leave(client) }, nil
+	l.perClient[client]++
+	return func() { l.release(client) }, nil
 }
 
-func (l *limiter) leave(client string) {
+func (l *limiter) release(client string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.count--
-	if l.by[client]--; l.by[client] == 0 {
-		delete(l.by, client)
+	if l.perClient[client]--; l.perClient[client] == 0 {
+		delete(l.perClient, client)
 	}
 }
 
-func exhausted(why string) error {
-	return with(codes.ResourceExhausted, fmt.Sprintf("%s: try again in %.0f s", why, retryAfter.Seconds()),
+func resourceExhausted(reason string) error {
+	return statusWithDetails(codes.ResourceExhausted, fmt.Sprintf("%s: try again in %.0f s", reason, retryAfter.Seconds()),
 		protoadapt.MessageV1Of(&errdetails.RetryInfo{RetryDelay: durationpb.New(retryAfter)}))
 }
 
-// clientOf is the host that a call comes from. What came by HTTP says it in a
+// clientHost is the host that a call comes from. What came by HTTP says it in a
 // header that the gateway itself has written last.
-func clientOf(ctx context.Context) string {
+func clientHost(ctx context.Context) string {
 	p, ok := peer.FromContext(ctx)
 	if !ok {
 		return ""

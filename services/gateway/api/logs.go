@@ -17,7 +17,7 @@ func (s *Server) StreamLogs(req *baiv1.StreamLogsRequest, stream grpc.ServerStre
 	if req.GetTail() < 0 || req.GetAttempt() < 0 {
 		return invalidArgument("tail", "or attempt is less than 0", "leave it out for all")
 	}
-	words, err := wordsOf(req.GetSearch())
+	words, err := searchTerms(req.GetSearch())
 	if err != nil {
 		return err
 	}
@@ -28,8 +28,8 @@ func (s *Server) StreamLogs(req *baiv1.StreamLogsRequest, stream grpc.ServerStre
 	if err := stream.SendHeader(nil); err != nil { // the client may know that it is being served
 		return err
 	}
-	l := &lines{
-		server: s, stream: stream, at: place{req.GetCursor(), streamPage}, read: make(map[string]int64),
+	l := &logSender{
+		server: s, stream: stream, position: pageCursor{req.GetCursor(), streamPage}, lastSeq: make(map[string]int64),
 		query: store.LineQuery{
 			Run: run.ID, Attempt: int(req.GetAttempt()), Container: req.GetContainer(), Tokens: words, Last: int(req.GetTail()), Since: timeFrom(req.GetSince()),
 		},
@@ -42,11 +42,11 @@ func (s *Server) StreamLogs(req *baiv1.StreamLogsRequest, stream grpc.ServerStre
 	if err != nil || l.sent {
 		return err
 	}
-	return stream.Send(&baiv1.StreamLogsResponse{Cursor: l.at.cursor}) // no line has said where to go on
+	return stream.Send(&baiv1.StreamLogsResponse{Cursor: l.position.cursor}) // no line has said where to go on
 }
 
-// wordsOf returns what is searched for.
-func wordsOf(search string) ([]string, error) {
+// searchTerms returns what is searched for.
+func searchTerms(search string) ([]string, error) {
 	words := store.Words(search)
 	switch {
 	case search != "" && len(words) == 0:
@@ -57,72 +57,72 @@ func wordsOf(search string) ([]string, error) {
 	return words, nil
 }
 
-// lines sends the lines of a run.
-type lines struct {
-	server *Server
-	stream grpc.ServerStreamingServer[baiv1.StreamLogsResponse]
-	query  store.LineQuery
-	at     place
-	sent   bool
-	read   map[string]int64 // sequence of the last line, by source
+// logSender sends the lines of a run.
+type logSender struct {
+	server   *Server
+	stream   grpc.ServerStreamingServer[baiv1.StreamLogsResponse]
+	query    store.LineQuery
+	position pageCursor
+	sent     bool
+	lastSeq  map[string]int64 // sequence of the last line, by source
 }
 
 // follow sends lines until all are sent that there will ever be.
-func (l *lines) follow(ctx context.Context) error {
-	var t tide
+func (l *logSender) follow(ctx context.Context) error {
+	var t followState
 	for {
 		changed := l.server.store.Changed(l.query.Run)
-		streams, err := l.server.look(ctx, l.query.Run, &t)
+		streams, err := l.server.observeStreams(ctx, l.query.Run, &t)
 		if err != nil {
 			return err
 		}
 		if err := l.drain(ctx); err != nil {
 			return err
 		}
-		if t.out() {
-			all, err := l.all(ctx, streams)
-			if err != nil || all || t.waited(time.Now(), l.server.settings.LogsTimeout) {
+		if t.complete() {
+			done, err := l.sendRest(ctx, streams)
+			if err != nil || done || t.readTimedOut(time.Now(), l.server.settings.LogsTimeout) {
 				return err
 			}
 		}
-		if err := wait(ctx, changed); err != nil {
+		if err := waitForChange(ctx, changed); err != nil {
 			return err
 		}
 	}
 }
 
-// all sends what is left and reports whether the last line of each source is
+// sendRest sends what is left and reports whether the last line of each source is
 // sent: who counts lines and who reads them may ask copies of the store of which
 // one lags. Where a line was not sent because it is not meant, or was sent by
 // another call, it is enough that it could be read.
-func (l *lines) all(ctx context.Context, streams []store.Stream) (bool, error) {
-	unsure := false
+func (l *logSender) sendRest(ctx context.Context, streams []store.Stream) (bool, error) {
+	skipped := false
 	for _, s := range streams {
-		id := s.Origin.SourceID()
-		if last, ok := l.read[id]; s.Topic != event.TopicLogs || !l.query.Of(s.Origin) || s.Last < 0 || ok && last >= s.Last {
+		id := s.Origin.StreamID()
+		if last, ok := l.lastSeq[id]; s.Topic != event.TopicLogs || !l.query.Matches(s.Origin) || s.Last < 0 || ok && last >= s.Last {
 			continue
 		}
-		tail, _, err := l.server.store.Lines(ctx, store.LineQuery{Run: l.query.Run, Source: id, Last: 1}, "", 1)
+		tail, _, err := l.server.store.Lines(ctx, store.LineQuery{Run: l.query.Run, StreamID: id, Last: 1}, "", 1)
 		if err != nil || len(tail) == 0 || tail[0].Seq < s.Last {
 			return false, err
 		}
-		unsure = true
+		skipped = true
 	}
-	if unsure {
+	if skipped {
 		return true, l.drain(ctx)
 	}
 	return true, nil
 }
 
 // drain sends all lines that are there now.
-func (l *lines) drain(ctx context.Context) error {
+func (l *logSender) drain(ctx context.Context) error {
 	read := func(cursor string, limit int) ([]store.Line, string, error) {
 		return l.server.store.Lines(ctx, l.query, cursor, limit)
 	}
 	for more := true; more; {
 		var resp *baiv1.StreamLogsResponse
 		var err error
-		if resp, more, err = page(&l.at, read, l.response); err != nil {
+		if resp, more, err = readPage(&l.position, read, l.response); err != nil {
 			return err
 		}
 		if len(resp.GetLines()) == 0 {
@@ -136,17 +136,17 @@ func (l *lines) drain(ctx context.Context) error {
 	return nil
 }
 
-func (l *lines) response(page []store.Line, cursor string) *baiv1.StreamLogsResponse {
+func (l *logSender) response(page []store.Line, cursor string) *baiv1.StreamLogsResponse {
 	resp := &baiv1.StreamLogsResponse{Cursor: cursor}
 	for _, line := range page {
 		resp.Lines = append(resp.Lines, lineOf(line))
-		l.read[line.Origin.SourceID()] = line.Seq // what does not fit is read again
+		l.lastSeq[line.Origin.StreamID()] = line.Seq // what does not fit is read again
 	}
 	return resp
 }
 
-// look looks at what a run wrote, for who follows it, and returns what is stored.
-func (s *Server) look(ctx context.Context, id string, t *tide) ([]store.Stream, error) {
+// observeStreams looks at what a run wrote, for who follows it, and returns what is stored.
+func (s *Server) observeStreams(ctx context.Context, id string, t *followState) ([]store.Stream, error) {
 	run, err := s.run(ctx, id)
 	if err != nil {
 		return nil, err
@@ -155,6 +155,6 @@ func (s *Server) look(ctx context.Context, id string, t *tide) ([]store.Stream, 
 	if err != nil {
 		return nil, err
 	}
-	t.look(run, streams, time.Now(), s.settings.LogsTimeout)
+	t.observe(run, streams, time.Now(), s.settings.LogsTimeout)
 	return streams, nil
 }

@@ -14,7 +14,7 @@ import (
 // QueryMetrics implements bai.v1.RunService.
 func (s *Server) QueryMetrics(req *baiv1.QueryMetricsRequest, stream grpc.ServerStreamingServer[baiv1.QueryMetricsResponse]) error {
 	query := store.SampleQuery{Names: req.GetMetrics(), Since: timeFrom(req.GetSince()), Until: timeFrom(req.GetUntil())}
-	m := &samples{store: s.store, stream: stream, query: query, cursor: func(cursor string) string { return cursor }}
+	m := &sampleSender{store: s.store, stream: stream, query: query, cursor: func(cursor string) string { return cursor }}
 	if req.GetRun() != "" {
 		return s.queryRun(req, m)
 	}
@@ -28,7 +28,7 @@ func (s *Server) QueryMetrics(req *baiv1.QueryMetricsRequest, stream grpc.Server
 }
 
 // queryRun sends the samples of one run.
-func (s *Server) queryRun(req *baiv1.QueryMetricsRequest, m *samples) error {
+func (s *Server) queryRun(req *baiv1.QueryMetricsRequest, m *sampleSender) error {
 	run, err := s.find(m.stream.Context(), req)
 	if err != nil {
 		return err
@@ -37,14 +37,14 @@ func (s *Server) queryRun(req *baiv1.QueryMetricsRequest, m *samples) error {
 	if err := m.send(req.GetCursor()); err != nil || m.sent {
 		return err
 	}
-	return m.stream.Send(&baiv1.QueryMetricsResponse{Cursor: m.at.cursor, RunId: run.ID}) // says where to go on in any case
+	return m.stream.Send(&baiv1.QueryMetricsResponse{Cursor: m.position.cursor, RunId: run.ID}) // says where to go on in any case
 }
 
 // queryAll sends the samples of all runs of a filter, run by run. It asks for
 // one run at a time, so that the cursor can name the place behind each.
-func (s *Server) queryAll(req *baiv1.QueryMetricsRequest, m *samples) error {
+func (s *Server) queryAll(req *baiv1.QueryMetricsRequest, m *sampleSender) error {
 	ctx, filter := m.stream.Context(), filterOf(req.GetFilter())
-	at, err := march(req.GetCursor())
+	at, err := parseRunsCursor(req.GetCursor())
 	if err != nil {
 		return err
 	}
@@ -54,7 +54,7 @@ func (s *Server) queryAll(req *baiv1.QueryMetricsRequest, m *samples) error {
 	}
 	for {
 		if at.Run == "" && !at.Last {
-			if err := s.next(ctx, filter, &at); err != nil {
+			if err := s.nextRun(ctx, filter, &at); err != nil {
 				return err
 			}
 		}
@@ -73,8 +73,8 @@ func (s *Server) queryAll(req *baiv1.QueryMetricsRequest, m *samples) error {
 	return m.stream.Send(&baiv1.QueryMetricsResponse{Cursor: at.encode()})
 }
 
-// next moves at to the next run of a filter, or to the end.
-func (s *Server) next(ctx context.Context, filter store.RunFilter, at *across) error {
+// nextRun moves at to the next run of a filter, or to the end.
+func (s *Server) nextRun(ctx context.Context, filter store.RunFilter, at *runsCursor) error {
 	runs, token, err := s.store.Runs(ctx, filter, at.Token, 1)
 	if err != nil {
 		return err
@@ -86,15 +86,15 @@ func (s *Server) next(ctx context.Context, filter store.RunFilter, at *across) e
 	return nil
 }
 
-// across is a place in the samples of many runs.
-type across struct {
+// runsCursor is a place in the samples of many runs.
+type runsCursor struct {
 	Run     string `json:"r,omitempty"` // that is being read; empty before the next
 	Samples string `json:"s,omitempty"` // the place in its samples
 	Token   string `json:"t,omitempty"` // of the runs that follow it
 	Last    bool   `json:"l,omitempty"` // none follows it
 }
 
-func (a across) encode() string {
+func (a runsCursor) encode() string {
 	b, err := json.Marshal(a)
 	if err != nil {
 		return "" // text can always be written
@@ -102,39 +102,39 @@ func (a across) encode() string {
 	return base64.RawURLEncoding.EncodeToString(b)
 }
 
-// march returns the place that a cursor means.
-func march(cursor string) (across, error) {
-	var a across
+// parseRunsCursor returns the place that a cursor means.
+func parseRunsCursor(cursor string) (runsCursor, error) {
+	var a runsCursor
 	if cursor == "" {
 		return a, nil
 	}
 	b, err := base64.RawURLEncoding.DecodeString(cursor)
 	if err != nil || json.Unmarshal(b, &a) != nil {
-		return across{}, store.ErrCursor
+		return runsCursor{}, store.ErrCursor
 	}
 	return a, nil
 }
 
-// samples sends samples, page by page.
-type samples struct {
-	store  Store
-	stream grpc.ServerStreamingServer[baiv1.QueryMetricsResponse]
-	query  store.SampleQuery
-	cursor func(cursor string) string // as clients see it
-	at     place
-	sent   bool
+// sampleSender sends samples, page by page.
+type sampleSender struct {
+	store    Store
+	stream   grpc.ServerStreamingServer[baiv1.QueryMetricsResponse]
+	query    store.SampleQuery
+	cursor   func(cursor string) string // as clients see it
+	position pageCursor
+	sent     bool
 }
 
 // send sends what the query means after a cursor.
-func (m *samples) send(cursor string) error {
-	m.at = place{cursor, streamPage}
+func (m *sampleSender) send(cursor string) error {
+	m.position = pageCursor{cursor, streamPage}
 	read := func(cursor string, limit int) ([]store.Sample, string, error) {
 		return m.store.Samples(m.stream.Context(), m.query, cursor, limit)
 	}
 	for more := true; more; {
 		var resp *baiv1.QueryMetricsResponse
 		var err error
-		if resp, more, err = page(&m.at, read, m.response); err != nil {
+		if resp, more, err = readPage(&m.position, read, m.response); err != nil {
 			return err
 		}
 		if len(resp.GetSamples()) == 0 {
@@ -148,7 +148,7 @@ func (m *samples) send(cursor string) error {
 	return nil
 }
 
-func (m *samples) response(page []store.Sample, cursor string) *baiv1.QueryMetricsResponse {
+func (m *sampleSender) response(page []store.Sample, cursor string) *baiv1.QueryMetricsResponse {
 	resp := &baiv1.QueryMetricsResponse{Cursor: m.cursor(cursor), RunId: m.query.Run}
 	for _, sample := range page {
 		resp.Samples = append(resp.Samples, sampleOf(sample))

@@ -27,10 +27,10 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
-// upper renders a descriptor as its text in capitals.
-type upper struct{}
+// upperRenderer renders a descriptor as its text in capitals.
+type upperRenderer struct{}
 
-func (upper) Render(d *descriptors.Descriptor, text []byte, _ bool) ([]byte, error) {
+func (upperRenderer) Render(d *descriptors.Descriptor, text []byte, _ bool) ([]byte, error) {
 	if d.Info.Description == "refuse" {
 		return nil, errors.New("it is refused")
 	}
@@ -38,7 +38,7 @@ func (upper) Render(d *descriptors.Descriptor, text []byte, _ bool) ([]byte, err
 }
 
 func TestWhatIsRunIsTheDescriptorWithItsOverrides(t *testing.T) {
-	w := newWorld(t, options{})
+	w := newFixture(t, options{})
 	first := w.submit(nil)
 	sum := strings.Repeat("ab", 32)
 	req := &baiv1.SubmitRunRequest{
@@ -66,9 +66,9 @@ func TestWhatIsRunIsTheDescriptorWithItsOverrides(t *testing.T) {
 	if diff := cmp.Diff(want, &baiv1.Run{Overrides: run.GetOverrides(), Origination: run.GetOrigination(), Lineage: run.GetLineage(), Labels: run.GetLabels()}, protocmp.Transform()); diff != "" {
 		t.Errorf("what is kept beside it (-want +got):\n%s", diff)
 	}
-	for _, said := range w.said(resp.GetRunId()) {
-		if said.Descriptor != text || said.RerunOf != first {
-			t.Errorf("published %+v", said)
+	for _, sub := range w.submitted(resp.GetRunId()) {
+		if sub.Descriptor != text || sub.RerunOf != first {
+			t.Errorf("published %+v", sub)
 		}
 	}
 
@@ -78,15 +78,15 @@ func TestWhatIsRunIsTheDescriptorWithItsOverrides(t *testing.T) {
 	}
 	again.Overrides = []*baiv1.Override{{Path: "info.description", Value: "other"}}
 	_, err = w.client.SubmitRun(t.Context(), again)
-	refused(t, err, codes.AlreadyExists, "was used before")
+	checkRefused(t, err, codes.AlreadyExists, "was used before")
 	list, err := w.client.ListRuns(t.Context(), &baiv1.ListRunsRequest{})
 	if err != nil || len(list.GetRuns()[0].GetOverrides()) != 0 || list.GetRuns()[0].GetOrigination() == nil {
 		t.Errorf("listed: %v, %v", list, err)
 	}
 }
 
-// said returns what was published of a run that was submitted.
-func (w *world) said(run string) (all []event.Submitted) {
+// submitted returns what was published of a run that was submitted.
+func (w *fixture) submitted(run string) (all []event.Submitted) {
 	d, err := w.store.Doc(w.t.Context(), store.KindSubmission, run)
 	if err != nil {
 		w.t.Fatal(err)
@@ -100,7 +100,7 @@ func (w *world) said(run string) (all []event.Submitted) {
 }
 
 func TestWhatARequestSaysOfItsDescriptorIsChecked(t *testing.T) {
-	w := newWorld(t, options{})
+	w := newFixture(t, options{})
 	sum := strings.Repeat("ab", 32)
 	for name, tt := range map[string]struct {
 		change func(*baiv1.SubmitRunRequest)
@@ -121,7 +121,7 @@ func TestWhatARequestSaysOfItsDescriptorIsChecked(t *testing.T) {
 			req := &baiv1.SubmitRunRequest{DescriptorToml: []byte(valid)}
 			tt.change(req)
 			_, err := w.client.SubmitRun(t.Context(), req)
-			faults := refused(t, err, codes.InvalidArgument, "")
+			faults := checkRefused(t, err, codes.InvalidArgument, "")
 			if len(faults) == 0 || faults[0].GetPath() != tt.path {
 				t.Errorf("faults %v, want one of %s", faults, tt.path)
 			}
@@ -130,7 +130,7 @@ func TestWhatARequestSaysOfItsDescriptorIsChecked(t *testing.T) {
 }
 
 func TestTheServerSaysTheFaultsThatTheParserSays(t *testing.T) {
-	w := newWorld(t, options{})
+	w := newFixture(t, options{})
 	files, err := filepath.Glob("../../../descriptors/testdata/bad/*.toml")
 	if err != nil || len(files) < 50 {
 		t.Fatalf("%d files, %v", len(files), err)
@@ -141,7 +141,7 @@ func TestTheServerSaysTheFaultsThatTheParserSays(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, want := descriptors.Parse(filepath.Base(file), text)
-		resp, err := w.kept.ValidateDescriptor(t.Context(), &baiv1.ValidateDescriptorRequest{DescriptorToml: text, DescriptorFile: filepath.Base(file)})
+		resp, err := w.descriptors.ValidateDescriptor(t.Context(), &baiv1.ValidateDescriptorRequest{DescriptorToml: text, DescriptorFile: filepath.Base(file)})
 		if err != nil {
 			t.Errorf("%s: %v", file, err)
 			continue
@@ -151,7 +151,7 @@ func TestTheServerSaysTheFaultsThatTheParserSays(t *testing.T) {
 		}
 		if errs := want.Errors(); len(errs) > 0 && len(want) <= 50 {
 			_, err := w.client.SubmitRun(t.Context(), &baiv1.SubmitRunRequest{DescriptorToml: text, DescriptorFile: filepath.Base(file)})
-			if diff := cmp.Diff(want, faultsFrom(refused(t, err, codes.InvalidArgument, ""))); diff != "" {
+			if diff := cmp.Diff(want, faultsFrom(checkRefused(t, err, codes.InvalidArgument, ""))); diff != "" {
 				t.Errorf("submit %s (-want +got):\n%s", file, diff)
 			}
 		}
@@ -168,17 +168,17 @@ func faultsFrom(faults []*baiv1.Fault) (out descriptors.Faults) {
 }
 
 func TestOverridesAreValidatedAndRenderedToo(t *testing.T) {
-	w := newWorld(t, options{})
+	w := newFixture(t, options{})
 	set := []*baiv1.Override{{Path: "info.description", Value: "1 = 1"}}
-	rendered, err := w.kept.RenderDescriptor(t.Context(), &baiv1.RenderDescriptorRequest{DescriptorToml: []byte(valid), Overrides: set})
+	rendered, err := w.descriptors.RenderDescriptor(t.Context(), &baiv1.RenderDescriptorRequest{DescriptorToml: []byte(valid), Overrides: set})
 	if err != nil || rendered.GetManifest() != strings.ToUpper(strings.Replace(valid, `"hello"`, `"1 = 1"`, 1)) {
 		t.Errorf("rendered %v, %v", rendered, err)
 	}
-	_, err = w.kept.RenderDescriptor(t.Context(), &baiv1.RenderDescriptorRequest{DescriptorToml: []byte("x"), DescriptorFile: "a.toml"})
-	refused(t, err, codes.InvalidArgument, "a.toml:1:")
-	_, err = w.kept.RenderDescriptor(t.Context(), &baiv1.RenderDescriptorRequest{DescriptorToml: []byte(valid), Overrides: []*baiv1.Override{{Path: "info.description", Value: "refuse"}}})
-	refused(t, err, codes.InvalidArgument, "it is refused")
-	checked, err := w.kept.ValidateDescriptor(t.Context(), &baiv1.ValidateDescriptorRequest{DescriptorToml: []byte(valid), Overrides: []*baiv1.Override{{Path: "env.docker_image", Value: ""}}})
+	_, err = w.descriptors.RenderDescriptor(t.Context(), &baiv1.RenderDescriptorRequest{DescriptorToml: []byte("x"), DescriptorFile: "a.toml"})
+	checkRefused(t, err, codes.InvalidArgument, "a.toml:1:")
+	_, err = w.descriptors.RenderDescriptor(t.Context(), &baiv1.RenderDescriptorRequest{DescriptorToml: []byte(valid), Overrides: []*baiv1.Override{{Path: "info.description", Value: "refuse"}}})
+	checkRefused(t, err, codes.InvalidArgument, "it is refused")
+	checked, err := w.descriptors.ValidateDescriptor(t.Context(), &baiv1.ValidateDescriptorRequest{DescriptorToml: []byte(valid), Overrides: []*baiv1.Override{{Path: "env.docker_image", Value: ""}}})
 	_, _, want := descriptors.ParseWith("descriptor.toml", []byte(valid), []descriptors.Override{{Path: "env.docker_image", Value: ""}})
 	if diff := cmp.Diff(want, faultsFrom(checked.GetFaults())); diff != "" || err != nil {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
@@ -186,56 +186,56 @@ func TestOverridesAreValidatedAndRenderedToo(t *testing.T) {
 }
 
 func TestDescriptorsAreKeptAndFound(t *testing.T) {
-	w := newWorld(t, options{})
+	w := newFixture(t, options{})
 	ann := metadata.AppendToOutgoingContext(t.Context(), api.UserMetadata, "ann")
 	for i, text := range []string{valid, valid, valid + "\n"} {
-		resp, err := w.kept.PushDescriptor(ann, &baiv1.PushDescriptorRequest{Name: "a", DescriptorToml: []byte(text)})
+		resp, err := w.descriptors.PushDescriptor(ann, &baiv1.PushDescriptorRequest{Name: "a", DescriptorToml: []byte(text)})
 		if err != nil || resp.GetRepeated() != (i == 1) || resp.GetDescriptor_().GetVersion() != int32(max(i, 1)) || resp.GetDescriptor_().GetOwner() != "ann" {
 			t.Errorf("%d: %v, %v", i, resp, err)
 		}
 	}
-	list, err := w.kept.ListDescriptors(t.Context(), &baiv1.ListDescriptorsRequest{Name: "a", PageSize: 1})
+	list, err := w.descriptors.ListDescriptors(t.Context(), &baiv1.ListDescriptorsRequest{Name: "a", PageSize: 1})
 	if err != nil || len(list.GetDescriptors()) != 1 || list.GetDescriptors()[0].GetVersion() != 2 || list.GetNextPageToken() == "" {
 		t.Fatalf("listed %v, %v", list, err)
 	}
-	list, err = w.kept.ListDescriptors(t.Context(), &baiv1.ListDescriptorsRequest{Name: "a", PageSize: 1, PageToken: list.GetNextPageToken()})
+	list, err = w.descriptors.ListDescriptors(t.Context(), &baiv1.ListDescriptorsRequest{Name: "a", PageSize: 1, PageToken: list.GetNextPageToken()})
 	if err != nil || len(list.GetDescriptors()) != 1 || list.GetDescriptors()[0].GetVersion() != 1 || list.GetNextPageToken() != "" {
 		t.Errorf("listed %v, %v", list, err)
 	}
 	sum := sha256.Sum256([]byte(valid))
-	got, err := w.kept.GetDescriptor(t.Context(), &baiv1.GetDescriptorRequest{Uri: "stored:a@1"})
+	got, err := w.descriptors.GetDescriptor(t.Context(), &baiv1.GetDescriptorRequest{Uri: "stored:a@1"})
 	if err != nil || string(got.GetDescriptorToml()) != valid || got.GetOrigination().GetUri() != "stored:a@1" || got.GetOrigination().GetSha256() != hex.EncodeToString(sum[:]) {
 		t.Errorf("got %v, %v", got, err)
 	}
 	for what, call := range map[string]func() error{
 		"page_token": func() error {
-			_, err := w.kept.ListDescriptors(t.Context(), &baiv1.ListDescriptorsRequest{PageToken: "x"})
+			_, err := w.descriptors.ListDescriptors(t.Context(), &baiv1.ListDescriptorsRequest{PageToken: "x"})
 			return err
 		},
 		"page_size": func() error {
-			_, err := w.kept.ListDescriptors(t.Context(), &baiv1.ListDescriptorsRequest{PageSize: -1})
+			_, err := w.descriptors.ListDescriptors(t.Context(), &baiv1.ListDescriptorsRequest{PageSize: -1})
 			return err
 		},
 		"uri": func() error {
-			_, err := w.kept.GetDescriptor(t.Context(), &baiv1.GetDescriptorRequest{Uri: "file:///etc/passwd"})
+			_, err := w.descriptors.GetDescriptor(t.Context(), &baiv1.GetDescriptorRequest{Uri: "file:///etc/passwd"})
 			return err
 		},
 		"name": func() error {
-			_, err := w.kept.PushDescriptor(t.Context(), &baiv1.PushDescriptorRequest{Name: "a/b", DescriptorToml: []byte(valid)})
+			_, err := w.descriptors.PushDescriptor(t.Context(), &baiv1.PushDescriptorRequest{Name: "a/b", DescriptorToml: []byte(valid)})
 			return err
 		},
 	} {
-		refused(t, call(), codes.InvalidArgument, what)
+		checkRefused(t, call(), codes.InvalidArgument, what)
 	}
-	_, err = w.kept.GetDescriptor(t.Context(), &baiv1.GetDescriptorRequest{Uri: "stored:a@3"})
-	refused(t, err, codes.NotFound, `version 3 of descriptor "a"`)
+	_, err = w.descriptors.GetDescriptor(t.Context(), &baiv1.GetDescriptorRequest{Uri: "stored:a@3"})
+	checkRefused(t, err, codes.NotFound, `version 3 of descriptor "a"`)
 }
 
-// elsewhere has one text for every URL.
-type elsewhere string
+// fakeSource has one text for every URL.
+type fakeSource string
 
 // Read implements shelf.Source.
-func (e elsewhere) Read(context.Context, string) ([]byte, error) { return []byte(e), nil }
+func (e fakeSource) Read(context.Context, string) ([]byte, error) { return []byte(e), nil }
 
 func TestOfElsewhereOnlyDescriptorsAreRead(t *testing.T) {
 	for name, tt := range map[string]struct {
@@ -248,8 +248,8 @@ func TestOfElsewhereOnlyDescriptorsAreRead(t *testing.T) {
 		"a descriptor at fault": {strings.Replace(valid, "[env]", "[enw]", 1), codes.InvalidArgument},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, options{source: elsewhere(tt.text)})
-			got, err := w.kept.GetDescriptor(t.Context(), &baiv1.GetDescriptorRequest{Uri: "s3://team/file"})
+			w := newFixture(t, options{source: fakeSource(tt.text)})
+			got, err := w.descriptors.GetDescriptor(t.Context(), &baiv1.GetDescriptorRequest{Uri: "s3://team/file"})
 			if status.Code(err) != tt.code || err == nil && string(got.GetDescriptorToml()) != tt.text {
 				t.Errorf("%v, %v, want %s", got, err, tt.code)
 			}
@@ -261,7 +261,7 @@ func TestOfElsewhereOnlyDescriptorsAreRead(t *testing.T) {
 }
 
 func TestArtifactsAreListedAndSentFromAnyPlace(t *testing.T) {
-	w := newWorld(t, options{})
+	w := newFixture(t, options{})
 	id := w.submit(nil)
 	content := bytes.Repeat([]byte("0123456789abcdef"), 100_000) // more than a response carries
 	if _, _, err := w.files.Put(t.Context(), id, "1/benchmark-0/a", -1, bytes.NewReader(content)); err != nil {
@@ -275,7 +275,7 @@ func TestArtifactsAreListedAndSentFromAnyPlace(t *testing.T) {
 	for _, offset := range []int64{0, 1, 1_000_000, int64(len(content))} {
 		stream, err := w.client.GetArtifact(t.Context(), &baiv1.GetArtifactRequest{Run: id, Name: "1/benchmark-0/a", Offset: offset})
 		var got []byte
-		for _, r := range all(t, stream, err) {
+		for _, r := range receiveAll(t, stream, err) {
 			if len(r.GetData()) > 1<<20 {
 				t.Errorf("a response has %d bytes", len(r.GetData()))
 			}
@@ -294,12 +294,12 @@ func TestArtifactsAreListedAndSentFromAnyPlace(t *testing.T) {
 		if err == nil {
 			_, err = stream.Recv()
 		}
-		refused(t, err, tt.code, "")
+		checkRefused(t, err, tt.code, "")
 	}
 }
 
 func TestMetricsOfManyRunsComeRunByRunFromAnyPlace(t *testing.T) {
-	w := newWorld(t, options{})
+	w := newFixture(t, options{})
 	var want []string
 	for i := range 4 {
 		id := w.submit(func(r *baiv1.SubmitRunRequest) {
@@ -308,18 +308,18 @@ func TestMetricsOfManyRunsComeRunByRunFromAnyPlace(t *testing.T) {
 		if i == 2 {
 			continue // it measures nothing
 		}
-		w.measure(id)
+		w.writeSamples(id)
 		if i%2 == 1 {
 			want = append([]string{id}, want...)
 		}
 	}
 	req := &baiv1.QueryMetricsRequest{Metrics: []string{"speed"}, Filter: &baiv1.ListRunsRequest{Labels: map[string]string{"task_name": "test"}}}
 	stream, err := w.client.QueryMetrics(t.Context(), req)
-	resps := all(t, stream, err)
-	if diff := cmp.Diff(want, order(resps)); diff != "" {
+	resps := receiveAll(t, stream, err)
+	if diff := cmp.Diff(want, runsInOrder(resps)); diff != "" {
 		t.Errorf("runs (-want +got):\n%s", diff)
 	}
-	total := count(resps)
+	total := countSamples(resps)
 	if total != 2*1250 {
 		t.Errorf("%d samples", total)
 	}
@@ -328,17 +328,17 @@ func TestMetricsOfManyRunsComeRunByRunFromAnyPlace(t *testing.T) {
 		seen += len(r.GetSamples())
 		req.Cursor = r.GetCursor()
 		late := w.submit(func(r *baiv1.SubmitRunRequest) { r.Labels = map[string]string{"task_name": "test"} })
-		w.measure(late) // it is newer than all that follow
+		w.writeSamples(late) // it is newer than all that follow
 		stream, err := w.client.QueryMetrics(t.Context(), req)
-		if got := count(all(t, stream, err)); got != total-seen {
+		if got := countSamples(receiveAll(t, stream, err)); got != total-seen {
 			t.Errorf("%d samples after %d", got, seen)
 		}
 	}
 	req.Cursor, req.Since, req.Until = "", timestamppb.New(time.Unix(0, 11)), timestamppb.New(time.Unix(0, 21))
 	req.Filter.Order, req.Filter.PageSize, req.Filter.PageToken = baiv1.Order_ORDER_OLDEST_FIRST, 7, "ignored"
 	stream, err = w.client.QueryMetrics(t.Context(), req)
-	resps = all(t, stream, err)
-	if got := order(resps); got[0] != want[1] || len(resps[0].GetSamples()) != 5 {
+	resps = receiveAll(t, stream, err)
+	if got := runsInOrder(resps); got[0] != want[1] || len(resps[0].GetSamples()) != 5 {
 		t.Errorf("oldest first, between two times: %v with %d", got, len(resps[0].GetSamples()))
 	}
 	for what, req := range map[string]*baiv1.QueryMetricsRequest{
@@ -350,12 +350,12 @@ func TestMetricsOfManyRunsComeRunByRunFromAnyPlace(t *testing.T) {
 		if err == nil {
 			_, err = stream.Recv()
 		}
-		refused(t, err, codes.InvalidArgument, what)
+		checkRefused(t, err, codes.InvalidArgument, what)
 	}
 }
 
-// order returns the runs that responses are of, each once.
-func order(resps []*baiv1.QueryMetricsResponse) (runs []string) {
+// runsInOrder returns the runs that responses are of, each once.
+func runsInOrder(resps []*baiv1.QueryMetricsResponse) (runs []string) {
 	for _, r := range resps {
 		if n := len(runs); n == 0 || runs[n-1] != r.GetRunId() {
 			runs = append(runs, r.GetRunId())
@@ -364,7 +364,7 @@ func order(resps []*baiv1.QueryMetricsResponse) (runs []string) {
 	return runs
 }
 
-func count(resps []*baiv1.QueryMetricsResponse) (n int) {
+func countSamples(resps []*baiv1.QueryMetricsResponse) (n int) {
 	for _, r := range resps {
 		n += len(r.GetSamples())
 	}
@@ -372,9 +372,9 @@ func count(resps []*baiv1.QueryMetricsResponse) (n int) {
 }
 
 func TestLogsBeginAtATime(t *testing.T) {
-	w := newWorld(t, options{})
+	w := newFixture(t, options{})
 	id := w.submit(nil)
-	w.write(id, 0, numbered(0, 30)...)
+	w.writeLines(id, 0, numbered(0, 30)...)
 	since := timestamppb.New(time.Unix(0, 25))
 	resps := w.logs(&baiv1.StreamLogsRequest{Run: id, Since: since})
 	if diff := cmp.Diff(numbered(25, 30), texts(resps)); diff != "" {
@@ -386,7 +386,7 @@ func TestLogsBeginAtATime(t *testing.T) {
 }
 
 func TestListsAreFilteredByTextInEitherOrder(t *testing.T) {
-	w := newWorld(t, options{})
+	w := newFixture(t, options{})
 	var ids []string
 	for _, name := range []string{"Nightly-1", "weekly", "nightly-2"} {
 		ids = append(ids, w.submit(func(r *baiv1.SubmitRunRequest) { r.Name = name }))
@@ -401,12 +401,12 @@ func TestListsAreFilteredByTextInEitherOrder(t *testing.T) {
 		"phases": {Phases: []baiv1.Phase{baiv1.Phase_PHASE_UNSPECIFIED}}, "outcomes": {Outcomes: []baiv1.Outcome{7}}, "order": {Order: 9}, "text": {Text: strings.Repeat("x", 2000)},
 	} {
 		_, err := w.client.ListRuns(t.Context(), req)
-		refused(t, err, codes.InvalidArgument, what)
+		checkRefused(t, err, codes.InvalidArgument, what)
 	}
 }
 
 func TestVersionsThatDifferAreToldApart(t *testing.T) {
-	w := newWorld(t, options{})
+	w := newFixture(t, options{})
 	needs := func(revision string) context.Context {
 		return metadata.AppendToOutgoingContext(t.Context(), baiv1.RevisionMetadata, revision)
 	}
@@ -415,25 +415,25 @@ func TestVersionsThatDifferAreToldApart(t *testing.T) {
 		t.Errorf("a client that needs what there is: %v", err)
 	}
 	_, err = w.client.ListRuns(needs("99"), &baiv1.ListRunsRequest{})
-	refused(t, err, codes.FailedPrecondition, "the client needs revision 99 of the API, but this server is v1.2.3 and understands revision 6 of the API: update the server")
+	checkRefused(t, err, codes.FailedPrecondition, "the client needs revision 99 of the API, but this server is v1.2.3 and understands revision 6 of the API: update the server")
 	stream, err := w.client.WatchRun(needs("99"), &baiv1.WatchRunRequest{Run: "x"})
 	if err == nil {
 		_, err = stream.Recv()
 	}
-	refused(t, err, codes.FailedPrecondition, "revision 99")
+	checkRefused(t, err, codes.FailedPrecondition, "revision 99")
 	_, err = w.client.ListRuns(needs("new"), &baiv1.ListRunsRequest{})
-	refused(t, err, codes.InvalidArgument, "bai-revision")
+	checkRefused(t, err, codes.InvalidArgument, "bai-revision")
 	if v, err := w.client.GetVersion(needs("99"), &baiv1.GetVersionRequest{}); err != nil || v.GetRevision() != baiv1.Revision {
 		t.Errorf("version: %v, %v", v, err)
 	}
 	for _, method := range []string{"/bai.v1.RunService/Fly", "/bai.v9.RunService/GetRun"} {
 		err := w.conn.Invoke(t.Context(), method, &baiv1.GetVersionRequest{}, &baiv1.GetVersionResponse{})
-		refused(t, err, codes.Unimplemented, method+" does not exist here: this server is v1.2.3")
+		checkRefused(t, err, codes.Unimplemented, method+" does not exist here: this server is v1.2.3")
 	}
 }
 
 func TestARequestThatIsTooLargeIsToldHowLargeItMayBe(t *testing.T) {
-	w := newWorld(t, options{})
+	w := newFixture(t, options{})
 	for size, want := range map[int]string{
 		300 << 10: "larger than 256 KiB", 2 << 20: "1048576 at most", 5 << 20: "4194304",
 	} {

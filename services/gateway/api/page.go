@@ -5,15 +5,15 @@ import "google.golang.org/protobuf/proto"
 // streamPage is how many lines or samples are read at once, where they are small.
 const streamPage = 1000
 
-// place is where a stream is in what a run wrote.
-type place struct {
+// pageCursor is where a stream is in what a run wrote.
+type pageCursor struct {
 	cursor string
 	limit  int // of the next page: what is likely to fit into a response
 }
 
-// page reads what comes after at, as much as fits into a response, moves at
+// readPage reads what comes after at, as much as fits into a response, moves at
 // there, and reports whether there may be more.
-func page[T any, R proto.Message](at *place, read func(cursor string, limit int) ([]T, string, error), response func(page []T, cursor string) R) (R, bool, error) {
+func readPage[T any, R proto.Message](at *pageCursor, read func(cursor string, limit int) ([]T, string, error), response func(page []T, cursor string) R) (R, bool, error) {
 	for {
 		items, next, err := read(at.cursor, at.limit)
 		resp := response(items, next)

@@ -8,8 +8,8 @@ import (
 
 	"github.com/benchmark-ai/bai/descriptors"
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
-	"github.com/benchmark-ai/bai/services/gateway/intake"
 	"github.com/benchmark-ai/bai/services/gateway/preflight"
+	"github.com/benchmark-ai/bai/services/gateway/submit"
 )
 
 // Preflight says whether a run would find what it needs.
@@ -29,15 +29,15 @@ type preflightServer struct {
 // PreflightDescriptor implements bai.v1.PreflightService.
 func (s *preflightServer) PreflightDescriptor(ctx context.Context, req *baiv1.PreflightDescriptorRequest) (*baiv1.PreflightDescriptorResponse, error) {
 	if s.preflight == nil {
-		return nil, &intake.UnsupportedError{What: "preflight checks"}
+		return nil, &submit.UnsupportedError{Feature: "preflight checks"}
 	}
 	parser := s.parser.In(req.GetNamespace())
 	parser.Engines = nil // one that is not here is a check among others
-	d, text, faults := intake.Parse(parser, req.GetDescriptorFile(), req.GetDescriptorToml(), overridesFrom(req.GetOverrides()))
+	d, text, faults := submit.Parse(parser, req.GetDescriptorFile(), req.GetDescriptorToml(), overridesFrom(req.GetOverrides()))
 	if len(faults.Errors()) > 0 {
-		return nil, &intake.InvalidError{Faults: intake.Brief(faults)}
+		return nil, &submit.InvalidError{Faults: submit.TruncateFaults(faults)}
 	}
-	resp := &baiv1.PreflightDescriptorResponse{Warnings: fit(faultsOf(faults))}
+	resp := &baiv1.PreflightDescriptorResponse{Warnings: truncateFaults(faultsOf(faults))}
 	size := 0
 	for _, c := range s.preflight.Check(ctx, d, text, req.GetWithScript()) {
 		check := checkOf(c)

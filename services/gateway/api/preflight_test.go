@@ -16,10 +16,10 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/event"
 )
 
-// foresees finds one thing of each grade, and the descriptor's description.
-type foresees struct{}
+// fakePreflight finds one thing of each grade, and the descriptor's description.
+type fakePreflight struct{}
 
-func (foresees) Check(_ context.Context, d *descriptors.Descriptor, _ []byte, _ bool) []preflight.Check {
+func (fakePreflight) Check(_ context.Context, d *descriptors.Descriptor, _ []byte, _ bool) []preflight.Check {
 	return []preflight.Check{
 		{Topic: "cluster", Message: d.Info.Description},
 		{Topic: "quota", Grade: preflight.Warning, Message: "not \xff seen", Remedy: "look"},
@@ -28,7 +28,7 @@ func (foresees) Check(_ context.Context, d *descriptors.Descriptor, _ []byte, _ 
 }
 
 func TestWhatIsMissingIsAnAnswerAndFaultsAreAnError(t *testing.T) {
-	w := newWorld(t, options{preflight: foresees{}})
+	w := newFixture(t, options{preflight: fakePreflight{}})
 	client := baiv1.NewPreflightServiceClient(w.conn)
 	set := []*baiv1.Override{{Path: "info.description", Value: "two"}}
 	got, err := client.PreflightDescriptor(t.Context(), &baiv1.PreflightDescriptorRequest{DescriptorToml: []byte(valid), Overrides: set})
@@ -44,46 +44,46 @@ func TestWhatIsMissingIsAnAnswerAndFaultsAreAnError(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	_, err = client.PreflightDescriptor(t.Context(), &baiv1.PreflightDescriptorRequest{DescriptorToml: []byte("x"), DescriptorFile: "a.toml"})
-	refused(t, err, codes.InvalidArgument, "a.toml:1:")
+	checkRefused(t, err, codes.InvalidArgument, "a.toml:1:")
 }
 
 func TestWhoeverJudgesADescriptorKnowsWhatThePlatformsSettingsKnow(t *testing.T) {
 	mine := []byte("spec_version = \"1.0\"\n[info]\ndescription = \"x\"\n[hardware]\ninstance_type = \"lab.huge\"\nstrategy = \"mpi\"\n" +
 		"[hardware.distributed]\nnum_instances = 2\nprocesses_per_instance = \"gpus\"\n[env]\ndocker_image = \"alpine:3\"\n[ml]\nbenchmark_code = \"train\"\n")
-	elsewhere := []*baiv1.Override{{Path: "hardware.aws_zone_id", Value: "use1-az9"}}
-	knows := newWorld(t, options{preflight: foresees{}, parser: descriptors.Parser{Zones: []string{"use1-az1"}, Instances: "lab.huge 8"}})
-	knowsNot := newWorld(t, options{preflight: foresees{}, parser: descriptors.Parser{Zones: []string{"use1-az1"}}})
-	for call, judge := range judges() {
+	otherZone := []*baiv1.Override{{Path: "hardware.aws_zone_id", Value: "use1-az9"}}
+	knows := newFixture(t, options{preflight: fakePreflight{}, parser: descriptors.Parser{Zones: []string{"use1-az1"}, Instances: "lab.huge 8"}})
+	knowsNot := newFixture(t, options{preflight: fakePreflight{}, parser: descriptors.Parser{Zones: []string{"use1-az1"}}})
+	for call, judge := range validators() {
 		if err := judge(t.Context(), knows, mine); err != nil {
 			t.Errorf("%s of the operator's own machine: %v", call, err)
 		}
 		if err := judge(t.Context(), knowsNot, mine); err == nil {
 			t.Errorf("%s of another operator's machine: taken", call)
 		}
-		if err := judge(t.Context(), knows, []byte(valid), elsewhere...); err == nil || !strings.Contains(err.Error(), "zone") {
+		if err := judge(t.Context(), knows, []byte(valid), otherZone...); err == nil || !strings.Contains(err.Error(), "zone") {
 			t.Errorf("%s of a zone that the platform does not know: %v", call, err)
 		}
 	}
 }
 
-// judges are the calls that judge a descriptor, by name. Their error says that it
+// validators are the calls that judge a descriptor, by name. Their error says that it
 // has a fault.
-func judges() map[string]func(ctx context.Context, w *world, text []byte, set ...*baiv1.Override) error {
-	return map[string]func(ctx context.Context, w *world, text []byte, set ...*baiv1.Override) error{
-		"submit": func(ctx context.Context, w *world, text []byte, set ...*baiv1.Override) error {
+func validators() map[string]func(ctx context.Context, w *fixture, text []byte, set ...*baiv1.Override) error {
+	return map[string]func(ctx context.Context, w *fixture, text []byte, set ...*baiv1.Override) error{
+		"submit": func(ctx context.Context, w *fixture, text []byte, set ...*baiv1.Override) error {
 			_, err := w.client.SubmitRun(ctx, &baiv1.SubmitRunRequest{DescriptorToml: text, Overrides: set})
 			return err
 		},
-		"render": func(ctx context.Context, w *world, text []byte, set ...*baiv1.Override) error {
-			_, err := w.kept.RenderDescriptor(ctx, &baiv1.RenderDescriptorRequest{DescriptorToml: text, Overrides: set})
+		"render": func(ctx context.Context, w *fixture, text []byte, set ...*baiv1.Override) error {
+			_, err := w.descriptors.RenderDescriptor(ctx, &baiv1.RenderDescriptorRequest{DescriptorToml: text, Overrides: set})
 			return err
 		},
-		"preflight": func(ctx context.Context, w *world, text []byte, set ...*baiv1.Override) error {
+		"preflight": func(ctx context.Context, w *fixture, text []byte, set ...*baiv1.Override) error {
 			_, err := baiv1.NewPreflightServiceClient(w.conn).PreflightDescriptor(ctx, &baiv1.PreflightDescriptorRequest{DescriptorToml: text, Overrides: set})
 			return err
 		},
-		"validate": func(ctx context.Context, w *world, text []byte, set ...*baiv1.Override) error {
-			resp, err := w.kept.ValidateDescriptor(ctx, &baiv1.ValidateDescriptorRequest{DescriptorToml: text, Overrides: set})
+		"validate": func(ctx context.Context, w *fixture, text []byte, set ...*baiv1.Override) error {
+			resp, err := w.descriptors.ValidateDescriptor(ctx, &baiv1.ValidateDescriptorRequest{DescriptorToml: text, Overrides: set})
 			for _, f := range resp.GetFaults() {
 				if !f.GetWarning() {
 					err = errors.New(f.GetMessage())
@@ -95,7 +95,7 @@ func judges() map[string]func(ctx context.Context, w *world, text []byte, set ..
 }
 
 func TestAServerThatKnowsNoClusterHasNoPreflight(t *testing.T) {
-	w := newWorld(t, options{})
+	w := newFixture(t, options{})
 	_, err := baiv1.NewPreflightServiceClient(w.conn).PreflightDescriptor(t.Context(), &baiv1.PreflightDescriptorRequest{DescriptorToml: []byte(valid)})
-	refused(t, err, codes.Unimplemented, "does not have preflight checks")
+	checkRefused(t, err, codes.Unimplemented, "does not have preflight checks")
 }

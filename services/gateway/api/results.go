@@ -66,14 +66,14 @@ func (r *resultServer) GetEnvironment(ctx context.Context, req *baiv1.GetEnviron
 	if err != nil {
 		return nil, err
 	}
-	known, _, err := store.Get[store.Environment](ctx, r.runs.store, store.KindEnvironment, run.ID)
+	environment, _, err := store.Get[store.RunEnvironment](ctx, r.runs.store, store.KindEnvironment, run.ID)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return nil, err
 	}
-	return &baiv1.GetEnvironmentResponse{RunId: run.ID, Environment: environmentOf(run, known)}, nil
+	return &baiv1.GetEnvironmentResponse{RunId: run.ID, Environment: environmentOf(run, environment)}, nil
 }
 
-func environmentOf(run store.Run, known store.Environment) *baiv1.Environment {
+func environmentOf(run store.Run, environment store.RunEnvironment) *baiv1.Environment {
 	sum := sha256.Sum256([]byte(run.Descriptor))
 	out := &baiv1.Environment{DescriptorSha256: hex.EncodeToString(sum[:])}
 	if d, _ := (descriptors.Parser{Accepted: true}).Parse(run.File, []byte(run.Descriptor)); d != nil {
@@ -82,7 +82,7 @@ func environmentOf(run store.Run, known store.Environment) *baiv1.Environment {
 	for _, d := range run.Data {
 		out.Data = append(out.Data, &baiv1.DataSet{Source: d.Source, Path: d.Path, Sha256: d.SHA256, Size: d.Size})
 	}
-	pods := known.Attempt(run.Attempt)
+	pods := environment.Attempt(run.Attempt)
 	for i := range pods {
 		pods[i].Image = run.Images[pods[i].Origin.Pod]
 	}

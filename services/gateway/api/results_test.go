@@ -18,12 +18,12 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/storetest"
 )
 
-const over = "01k8h4fzqh3v7x9y2m5n8p0r4t"
+const finishedRun = "01k8h4fzqh3v7x9y2m5n8p0r4t"
 
-// ended puts a run in the store that is over, at its second attempt.
-func (w *world) ended(t *testing.T) {
+// putFinishedSecondAttempt puts a run in the store that is over, at its second attempt.
+func (w *fixture) putFinishedSecondAttempt(t *testing.T) {
 	t.Helper()
-	run, change := storetest.NewRun(over, time.Unix(1, 0).UTC())
+	run, change := storetest.NewRun(finishedRun, time.Unix(1, 0).UTC())
 	run.Descriptor, run.Phase, run.Outcome, run.Attempt = valid, event.PhaseFinished, event.Succeeded, 2
 	run.Data = []event.Data{{Source: "https://example.com/cats", Path: "/cats", SHA256: "abc", Size: 9}}
 	if err := w.store.PutRun(t.Context(), run, change); err != nil {
@@ -32,30 +32,30 @@ func (w *world) ended(t *testing.T) {
 }
 
 func TestWhatARunCameToIsToldOnceItIsComputed(t *testing.T) {
-	w := newWorld(t, options{})
-	w.ended(t)
+	w := newFixture(t, options{})
+	w.putFinishedSecondAttempt(t)
 	ask := func() *baiv1.GetSummariesResponse {
 		t.Helper()
-		got, err := baiv1.NewResultServiceClient(w.conn).GetSummaries(t.Context(), &baiv1.GetSummariesRequest{Run: over})
+		got, err := baiv1.NewResultServiceClient(w.conn).GetSummaries(t.Context(), &baiv1.GetSummariesRequest{Run: finishedRun})
 		if err != nil {
 			t.Fatal(err)
 		}
 		return got
 	}
-	none := &baiv1.GetSummariesResponse{RunId: over, Attempt: 2, Complete: true}
+	none := &baiv1.GetSummariesResponse{RunId: finishedRun, Attempt: 2, Complete: true}
 	if diff := cmp.Diff(none, ask(), protocmp.Transform()); diff != "" {
 		t.Errorf("of a run without samples (-want +got):\n%s", diff)
 	}
-	o := storetest.NewOrigin(over, "p")
+	o := storetest.NewOrigin(finishedRun, "p")
 	if err := w.store.AppendSamples(t.Context(), []store.Samples{{Origin: o, Samples: []event.Sample{storetest.NewSample(1, "loss", 2)}}}); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(&baiv1.GetSummariesResponse{RunId: over, Attempt: 2, Pending: true}, ask(), protocmp.Transform()); diff != "" {
+	if diff := cmp.Diff(&baiv1.GetSummariesResponse{RunId: finishedRun, Attempt: 2, Pending: true}, ask(), protocmp.Transform()); diff != "" {
 		t.Errorf("before it is computed (-want +got):\n%s", diff)
 	}
 	nan := store.Float(math.NaN())
-	err := store.Create(t.Context(), w.store, store.KindSummary, over, store.Summaries{
-		Run: over, Attempt: 2, Complete: true, Samples: 7, Method: "m", Notes: []string{"n"}, Summaries: []store.Summary{{
+	err := store.Create(t.Context(), w.store, store.KindSummary, finishedRun, store.Summaries{
+		Run: finishedRun, Attempt: 2, Complete: true, Samples: 7, Method: "m", Notes: []string{"n"}, Summaries: []store.Summary{{
 			Metric: "loss", Unit: "1", Labels: map[string]string{"a": "b"}, N: 6, NotNumbers: 1, Min: 1, Max: 2, Median: 3, P90: 4, P95: 5, P99: 6, Mean: 7, SD: nan,
 			First: 8, Last: 9, Interval: &store.Interval{Low: 10, High: 11, Level: 0.96875},
 		}},
@@ -64,7 +64,7 @@ func TestWhatARunCameToIsToldOnceItIsComputed(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := &baiv1.GetSummariesResponse{
-		RunId: over, Attempt: 2, Complete: true, Samples: 7, Method: "m", Notes: []string{"n"}, Summaries: []*baiv1.MetricSummary{{
+		RunId: finishedRun, Attempt: 2, Complete: true, Samples: 7, Method: "m", Notes: []string{"n"}, Summaries: []*baiv1.MetricSummary{{
 			Metric: "loss", Unit: "1", Labels: map[string]string{"a": "b"}, N: 6, NotNumbers: 1, Min: 1, Max: 2, Median: 3, P90: 4, P95: 5, P99: 6, Mean: 7, Sd: math.NaN(),
 			First: 8, Last: 9, Interval: &baiv1.Interval{Low: 10, High: 11, Level: 0.96875},
 		}},
@@ -75,21 +75,21 @@ func TestWhatARunCameToIsToldOnceItIsComputed(t *testing.T) {
 }
 
 func TestWhereARunRanIsToldOfItsLastAttempt(t *testing.T) {
-	w := newWorld(t, options{})
-	w.ended(t)
-	var where store.Environment
+	w := newFixture(t, options{})
+	w.putFinishedSecondAttempt(t)
+	var where store.RunEnvironment
 	for attempt := range 2 {
-		o := storetest.NewOrigin(over, "p")
+		o := storetest.NewOrigin(finishedRun, "p")
 		o.Attempt = attempt + 1
 		where, _ = where.With(store.PodEnvironment{Origin: o, Environment: event.Environment{
 			Platform: "v1", Tools: map[string]string{"gcc": "12"}, Unknown: []string{"u"},
 			Machine: event.Machine{CPUModel: "EPYC", CPUs: 8, GPUs: []event.GPU{{Model: "H200", Memory: 5, UUID: "G"}}},
 		}})
 	}
-	if err := store.Create(t.Context(), w.store, store.KindEnvironment, over, where); err != nil {
+	if err := store.Create(t.Context(), w.store, store.KindEnvironment, finishedRun, where); err != nil {
 		t.Fatal(err)
 	}
-	got, err := baiv1.NewResultServiceClient(w.conn).GetEnvironment(t.Context(), &baiv1.GetEnvironmentRequest{Run: over})
+	got, err := baiv1.NewResultServiceClient(w.conn).GetEnvironment(t.Context(), &baiv1.GetEnvironmentRequest{Run: finishedRun})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,8 +109,8 @@ func TestWhereARunRanIsToldOfItsLastAttempt(t *testing.T) {
 }
 
 func TestResultsAreOfRunsThatThereAre(t *testing.T) {
-	w := newWorld(t, options{})
-	_, err := baiv1.NewResultServiceClient(w.conn).GetSummaries(t.Context(), &baiv1.GetSummariesRequest{Run: over})
+	w := newFixture(t, options{})
+	_, err := baiv1.NewResultServiceClient(w.conn).GetSummaries(t.Context(), &baiv1.GetSummariesRequest{Run: finishedRun})
 	_, err2 := baiv1.NewResultServiceClient(w.conn).GetEnvironment(t.Context(), &baiv1.GetEnvironmentRequest{})
 	if status.Code(err) != codes.NotFound || status.Code(err2) != codes.InvalidArgument {
 		t.Errorf("%v, and %v", err, err2)

@@ -9,13 +9,13 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
-	"github.com/benchmark-ai/bai/services/gateway/record"
+	"github.com/benchmark-ai/bai/services/gateway/projection"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
 func TestARunIsToldWhole(t *testing.T) {
-	w := newWorld(t, options{})
+	w := newFixture(t, options{})
 	at := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 	later := at.Add(time.Minute)
 	code := 3
@@ -55,7 +55,7 @@ func TestARunIsToldWhole(t *testing.T) {
 		t.Errorf("run (-want +got):\n%s", diff)
 	}
 	stream, err := w.client.WatchRun(t.Context(), &baiv1.WatchRunRequest{Run: run.ID})
-	changes := all(t, stream, err)
+	changes := receiveAll(t, stream, err)
 	if len(changes) != 1 {
 		t.Fatalf("%d changes", len(changes))
 	}
@@ -68,10 +68,10 @@ func TestARunIsToldWhole(t *testing.T) {
 }
 
 func TestEveryWordHasItsNameInTheContract(t *testing.T) {
-	w := newWorld(t, options{})
+	w := newFixture(t, options{})
 	for i, phase := range event.Phases()[:7] {
 		id := w.submit(nil)
-		w.say(id, phase, "now")
+		w.reportStatus(id, phase, "now")
 		got := w.list(&baiv1.ListRunsRequest{Phases: []baiv1.Phase{baiv1.Phase(i + 1)}}) //nolint:gosec // seven phases
 		if diff := cmp.Diff([]string{id}, got); diff != "" {
 			t.Errorf("phase %s (-want +got):\n%s", phase, diff)
@@ -80,9 +80,9 @@ func TestEveryWordHasItsNameInTheContract(t *testing.T) {
 }
 
 func TestARunWhoseSubmissionWasOvertakenIsToldWhole(t *testing.T) {
-	w := newWorld(t, options{unheard: true})
+	w := newFixture(t, options{noProjection: true})
 	id := w.submit(nil)
-	run, change, _ := record.Apply(nil, event.Status{Header: w.header(id, "running"), Phase: event.PhaseRunning, Message: "runs"})
+	run, change, _ := projection.Apply(nil, event.Status{Header: w.header(id, "running"), Phase: event.PhaseRunning, Message: "runs"})
 	if err := w.store.PutRun(t.Context(), run, change); err != nil {
 		t.Fatal(err)
 	}

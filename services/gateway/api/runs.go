@@ -14,8 +14,8 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
-	"github.com/benchmark-ai/bai/services/gateway/intake"
-	"github.com/benchmark-ai/bai/services/gateway/record"
+	"github.com/benchmark-ai/bai/services/gateway/projection"
+	"github.com/benchmark-ai/bai/services/gateway/submit"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
@@ -28,24 +28,24 @@ const anonymous = "anonymous"
 
 // Sizes of pages of runs.
 const (
-	usualPage = 50
-	mostPage  = 1000
+	defaultPageSize = 50
+	maxPageSize     = 1000
 )
 
 // SubmitRun implements bai.v1.RunService.
 func (s *Server) SubmitRun(ctx context.Context, req *baiv1.SubmitRunRequest) (*baiv1.SubmitRunResponse, error) {
-	if err := s.repeats(ctx, req.GetRerunOf()); err != nil {
+	if err := s.checkRerun(ctx, req.GetRerunOf()); err != nil {
 		return nil, err
 	}
-	asked := intake.Request{
+	request := submit.Request{
 		Key: req.GetIdempotencyKey(), Descriptor: req.GetDescriptorToml(), File: req.GetDescriptorFile(),
 		Owner: owner(ctx, req), Namespace: req.GetNamespace(), Name: req.GetName(), Labels: req.GetLabels(),
-		Overrides: overridesFrom(req.GetOverrides()), Origination: originationFrom(req.GetOrigination()), RerunOf: req.GetRerunOf(),
+		Overrides: overridesFrom(req.GetOverrides()), Provenance: provenanceFrom(req.GetOrigination()), RerunOf: req.GetRerunOf(),
 		Script: req.GetScriptSha256(),
 	}
-	acc, err := s.intake.Submit(ctx, asked)
-	if plan := new(intake.ScheduleError); errors.As(err, &plan) && s.schedule != nil {
-		return s.submitSchedule(ctx, asked, plan)
+	acc, err := s.submitter.Submit(ctx, request)
+	if scheduled := new(submit.ScheduleError); errors.As(err, &scheduled) && s.putSchedule != nil {
+		return s.submitSchedule(ctx, request, scheduled)
 	}
 	if err != nil {
 		return nil, err
@@ -56,20 +56,20 @@ func (s *Server) SubmitRun(ctx context.Context, req *baiv1.SubmitRunRequest) (*b
 }
 
 // submitSchedule makes a schedule of a request that asks for one.
-func (s *Server) submitSchedule(ctx context.Context, req intake.Request, plan *intake.ScheduleError) (*baiv1.SubmitRunResponse, error) {
-	id, repeated, err := s.schedule(ctx, req, plan)
+func (s *Server) submitSchedule(ctx context.Context, req submit.Request, scheduled *submit.ScheduleError) (*baiv1.SubmitRunResponse, error) {
+	id, repeated, err := s.putSchedule(ctx, req, scheduled)
 	if err != nil {
 		return nil, err
 	}
 	return &baiv1.SubmitRunResponse{
-		Result: &baiv1.SubmitRunResponse_ScheduleId{ScheduleId: id}, Repeated: repeated, Warnings: faultsOf(plan.Warnings),
+		Result: &baiv1.SubmitRunResponse_ScheduleId{ScheduleId: id}, Repeated: repeated, Warnings: faultsOf(scheduled.Warnings),
 	}, nil
 }
 
-// repeats says why a run that is said to be repeated is none. What is not of the
+// checkRerun says why a run that is said to be repeated is none. What is not of the
 // form of an ID is left to the intake, which tells it beside the other faults.
-func (s *Server) repeats(ctx context.Context, id string) error {
-	if !intake.IsRun(id) {
+func (s *Server) checkRerun(ctx context.Context, id string) error {
+	if !submit.IsRunID(id) {
 		return nil
 	}
 	_, err := s.run(ctx, strings.ToLower(id))
@@ -103,7 +103,7 @@ func (s *Server) ListRuns(ctx context.Context, req *baiv1.ListRunsRequest) (*bai
 		return nil, err
 	}
 	filter := filterOf(req)
-	for limit := min(cmp.Or(int(req.GetPageSize()), usualPage), mostPage); ; limit /= 2 {
+	for limit := min(cmp.Or(int(req.GetPageSize()), defaultPageSize), maxPageSize); ; limit /= 2 {
 		runs, next, err := s.store.Runs(ctx, filter, req.GetPageToken(), limit)
 		if errors.Is(err, store.ErrCursor) {
 			return nil, invalidArgument("page_token", "is not one that this server gave for these filters", "leave it empty for the first page")
@@ -162,7 +162,7 @@ func (s *Server) CancelRun(ctx context.Context, req *baiv1.CancelRunRequest) (*b
 		return nil, err
 	}
 	if run.Phase != event.PhaseFinished {
-		if err := s.intake.Cancel(ctx, run, caller(ctx)); err != nil {
+		if err := s.submitter.Cancel(ctx, run, caller(ctx)); err != nil {
 			return nil, err
 		}
 		if run, err = s.run(ctx, run.ID); err != nil {
@@ -192,23 +192,23 @@ func owner(ctx context.Context, req interface{ GetOwner() string }) string {
 	return cmp.Or(req.GetOwner(), caller(ctx))
 }
 
-// named is a request about one run.
-type named interface {
+// runRequest is a request about one run.
+type runRequest interface {
 	GetRun() string
 	GetOwner() string
 }
 
 // find returns the run that a request names, by its ID or by the name that its
 // owner gave it, or says NOT_FOUND.
-func (s *Server) find(ctx context.Context, req named) (store.Run, error) {
+func (s *Server) find(ctx context.Context, req runRequest) (store.Run, error) {
 	ref := req.GetRun()
 	if ref == "" {
 		return store.Run{}, invalidArgument("run", "is empty", "give the ID or the name of a run")
 	}
-	if intake.IsRun(ref) {
+	if submit.IsRunID(ref) {
 		return s.run(ctx, strings.ToLower(ref))
 	}
-	id, err := s.intake.Named(ctx, owner(ctx, req), ref)
+	id, err := s.submitter.RunByName(ctx, owner(ctx, req), ref)
 	if errors.Is(err, store.ErrNotFound) {
 		return store.Run{}, notFound(fmt.Sprintf("run %.100q of owner %.100q", ref, owner(ctx, req)))
 	}
@@ -228,12 +228,12 @@ func (s *Server) run(ctx context.Context, id string) (store.Run, error) {
 	if err == nil && run.Descriptor != "" {
 		return run, nil
 	}
-	known := &run
+	projected := &run
 	if err != nil {
-		known = nil
+		projected = nil
 	}
 	d, err := s.store.Doc(ctx, store.KindSubmission, id)
-	if errors.Is(err, store.ErrNotFound) && known != nil {
+	if errors.Is(err, store.ErrNotFound) && projected != nil {
 		return run, nil
 	}
 	if errors.Is(err, store.ErrNotFound) {
@@ -246,7 +246,7 @@ func (s *Server) run(ctx context.Context, id string) (store.Run, error) {
 	if err != nil {
 		return store.Run{}, fmt.Errorf("read what was submitted as run %s: %w", id, err)
 	}
-	return record.Foresee(known, sub), nil
+	return projection.WithSubmission(projected, sub), nil
 }
 
 // completeness says what is stored of what a run wrote.

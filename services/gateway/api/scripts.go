@@ -11,7 +11,7 @@ import (
 	"google.golang.org/grpc"
 
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
-	"github.com/benchmark-ai/bai/services/gateway/intake"
+	"github.com/benchmark-ai/bai/services/gateway/submit"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
@@ -19,17 +19,17 @@ import (
 // Scripts keeps code that is sent along with runs.
 type Scripts interface {
 	// Find is that of script.Keeper.
-	Find(ctx context.Context, sha256 string) (event.Script, error)
+	Find(ctx context.Context, sha256 string) (event.Bundle, error)
 	// Put is that of script.Keeper.
-	Put(ctx context.Context, owner, sha256 string, size int64, body io.Reader) (code event.Script, repeated bool, err error)
+	Put(ctx context.Context, owner, sha256 string, size int64, body io.Reader) (code event.Bundle, repeated bool, err error)
 }
 
 // scriptServer implements bai.v1.ScriptService.
 type scriptServer struct {
 	baiv1.UnimplementedScriptServiceServer
 
-	scripts Scripts
-	stall   time.Duration // in which a client must send something
+	scripts     Scripts
+	idleTimeout time.Duration // in which a client must send something
 }
 
 // GetScript implements bai.v1.ScriptService.
@@ -47,18 +47,18 @@ func (s *scriptServer) GetScript(ctx context.Context, req *baiv1.GetScriptReques
 
 // UploadScript implements bai.v1.ScriptService.
 func (s *scriptServer) UploadScript(stream grpc.ClientStreamingServer[baiv1.UploadScriptRequest, baiv1.UploadScriptResponse]) error {
-	up := newUpload(stream, s.stall)
+	up := newUpload(stream, s.idleTimeout)
 	defer up.close()
 	first, err := up.next()
 	if err != nil {
 		return err
 	}
-	who := owner(stream.Context(), first)
-	if faults := intake.CheckOwner(who); len(faults) > 0 {
-		return &intake.InvalidError{Faults: faults}
+	uploader := owner(stream.Context(), first)
+	if faults := submit.CheckOwner(uploader); len(faults) > 0 {
+		return &submit.InvalidError{Faults: faults}
 	}
-	up.left = first.GetData()
-	code, repeated, err := s.scripts.Put(stream.Context(), who, strings.ToLower(first.GetSha256()), first.GetSize(), up)
+	up.remaining = first.GetData()
+	code, repeated, err := s.scripts.Put(stream.Context(), uploader, strings.ToLower(first.GetSha256()), first.GetSize(), up)
 	if err != nil {
 		return err
 	}
@@ -68,25 +68,25 @@ func (s *scriptServer) UploadScript(stream grpc.ClientStreamingServer[baiv1.Uplo
 // upload reads the data of a stream, of which something must come from time to
 // time.
 type upload struct {
-	stall time.Duration
-	came  chan piece
-	done  chan struct{}
-	left  []byte
+	idleTimeout time.Duration
+	received    chan recvRequest
+	done        chan struct{}
+	remaining   []byte
 }
 
-type piece struct {
+type recvRequest struct {
 	req *baiv1.UploadScriptRequest
 	err error
 }
 
 // newUpload reads from stream until it ends, which it does when its call does.
-func newUpload(stream grpc.ClientStreamingServer[baiv1.UploadScriptRequest, baiv1.UploadScriptResponse], stall time.Duration) *upload {
-	u := &upload{stall: stall, came: make(chan piece), done: make(chan struct{})}
+func newUpload(stream grpc.ClientStreamingServer[baiv1.UploadScriptRequest, baiv1.UploadScriptResponse], idleTimeout time.Duration) *upload {
+	u := &upload{idleTimeout: idleTimeout, received: make(chan recvRequest), done: make(chan struct{})}
 	go func() {
 		for {
 			req, err := stream.Recv()
 			select {
-			case u.came <- piece{req, err}:
+			case u.received <- recvRequest{req, err}:
 			case <-u.done:
 				return
 			}
@@ -102,26 +102,26 @@ func newUpload(stream grpc.ClientStreamingServer[baiv1.UploadScriptRequest, baiv
 func (u *upload) close() { close(u.done) }
 
 func (u *upload) next() (*baiv1.UploadScriptRequest, error) {
-	patience := time.NewTimer(u.stall)
-	defer patience.Stop()
+	timer := time.NewTimer(u.idleTimeout)
+	defer timer.Stop()
 	select {
-	case p := <-u.came:
+	case p := <-u.received:
 		return p.req, p.err
-	case <-patience.C:
-		return nil, fmt.Errorf("nothing came for %s", u.stall)
+	case <-timer.C:
+		return nil, fmt.Errorf("nothing came for %s", u.idleTimeout)
 	}
 }
 
 // Read implements io.Reader.
 func (u *upload) Read(b []byte) (int, error) {
-	for len(u.left) == 0 {
+	for len(u.remaining) == 0 {
 		req, err := u.next()
 		if err != nil {
 			return 0, err
 		}
-		u.left = req.GetData()
+		u.remaining = req.GetData()
 	}
-	n := copy(b, u.left)
-	u.left = u.left[n:]
+	n := copy(b, u.remaining)
+	u.remaining = u.remaining[n:]
 	return n, nil
 }

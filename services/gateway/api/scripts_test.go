@@ -19,7 +19,7 @@ import (
 )
 
 // upload sends content under a digest, in pieces of so many bytes.
-func (w *world) upload(ctx context.Context, digest string, size int64, content []byte, piece int) (*baiv1.UploadScriptResponse, error) {
+func (w *fixture) upload(ctx context.Context, digest string, size int64, content []byte, piece int) (*baiv1.UploadScriptResponse, error) {
 	w.t.Helper()
 	stream, err := baiv1.NewScriptServiceClient(w.conn).UploadScript(ctx)
 	if err != nil {
@@ -43,7 +43,7 @@ func digestOf(content []byte) string {
 }
 
 func TestCodeIsUploadedInPiecesAndARunHasIt(t *testing.T) {
-	w := newWorld(t, options{})
+	w := newFixture(t, options{})
 	content := bytes.Repeat([]byte("0123456789"), 100_000)
 	digest := digestOf(content)
 	ann := metadata.AppendToOutgoingContext(t.Context(), api.UserMetadata, "ann")
@@ -53,24 +53,24 @@ func TestCodeIsUploadedInPiecesAndARunHasIt(t *testing.T) {
 			t.Fatalf("uploaded: %v, %v", resp, err)
 		}
 	}
-	if _, err := w.store.Doc(t.Context(), store.KindScript, "ann!"+digest); err != nil {
+	if _, err := w.store.Doc(t.Context(), store.KindCodeBundle, "ann!"+digest); err != nil {
 		t.Errorf("it is not kept for who sent it: %v", err)
 	}
 	id := w.submit(func(req *baiv1.SubmitRunRequest) { req.ScriptSha256 = digest })
-	for _, heard := range []bool{false, true} {
+	for _, recorded := range []bool{false, true} {
 		resp, err := w.client.GetRun(t.Context(), &baiv1.GetRunRequest{Run: id})
 		if got := resp.GetRun().GetScript(); err != nil || got.GetSha256() != digest || got.GetSize() != int64(len(content)) {
-			t.Errorf("recorded %t: the run has %v, %v", heard, got, err)
+			t.Errorf("recorded %t: the run has %v, %v", recorded, got, err)
 		}
 		w.bus.Replay()
 	}
-	if sent := w.said(id); len(sent) == 0 || sent[0].Script == nil || sent[0].Script.SHA256 != digest {
+	if sent := w.submitted(id); len(sent) == 0 || sent[0].Bundle == nil || sent[0].Bundle.SHA256 != digest {
 		t.Errorf("said %+v", sent)
 	}
 }
 
 func TestCodeThatIsNotTakenIsSaidToBe(t *testing.T) {
-	w := newWorld(t, options{settings: api.Settings{CallTimeout: 3 * time.Second}})
+	w := newFixture(t, options{settings: api.Settings{CallTimeout: 3 * time.Second}})
 	content := []byte("hello")
 	for name, tt := range map[string]struct {
 		digest string
@@ -85,7 +85,7 @@ func TestCodeThatIsNotTakenIsSaidToBe(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := w.upload(t.Context(), tt.digest, tt.size, content, 2)
-			refused(t, err, tt.want, tt.text)
+			checkRefused(t, err, tt.want, tt.text)
 		})
 	}
 	stream, err := baiv1.NewScriptServiceClient(w.conn).UploadScript(t.Context())
@@ -102,7 +102,7 @@ func TestCodeThatIsNotTakenIsSaidToBe(t *testing.T) {
 		t.Errorf("found what was not taken: %v", err)
 	}
 	_, err = w.client.SubmitRun(t.Context(), &baiv1.SubmitRunRequest{DescriptorToml: []byte(valid), ScriptSha256: digestOf(content)})
-	if faults := refused(t, err, codes.InvalidArgument, "is not kept here"); len(faults) != 1 || faults[0].GetPath() != "script_sha256" {
+	if faults := checkRefused(t, err, codes.InvalidArgument, "is not kept here"); len(faults) != 1 || faults[0].GetPath() != "script_sha256" {
 		t.Errorf("faults %v", faults)
 	}
 }

@@ -25,7 +25,7 @@ import (
 
 	"github.com/benchmark-ai/bai/descriptors"
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
-	"github.com/benchmark-ai/bai/services/gateway/intake"
+	"github.com/benchmark-ai/bai/services/gateway/submit"
 	"github.com/benchmark-ai/bai/services/internal/service"
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
@@ -67,14 +67,14 @@ const (
 	maxResponse = 900 << 10 // bytes of what a response lists; together with the rest it is below 1 MiB
 )
 
-// Intake takes runs in.
-type Intake interface {
+// Submitter takes runs in.
+type Submitter interface {
 	// Submit is that of intake.Intake.
-	Submit(ctx context.Context, req intake.Request) (intake.Accepted, error)
+	Submit(ctx context.Context, req submit.Request) (submit.Accepted, error)
 	// Cancel is that of intake.Intake.
 	Cancel(ctx context.Context, run store.Run, by string) error
-	// Named is that of intake.Intake.
-	Named(ctx context.Context, owner, name string) (run string, err error)
+	// RunByName is that of intake.Intake.
+	RunByName(ctx context.Context, owner, name string) (run string, err error)
 }
 
 // Runs is what is known of runs: part of store.Runs.
@@ -101,42 +101,42 @@ type Version struct {
 
 // Deps are what a Server needs from others.
 type Deps struct {
-	Intake    Intake
-	Store     Store
-	Shelf     Shelf
-	Renderer  Renderer // nil: nothing is rendered
-	Parser    descriptors.Parser
-	Preflight Preflight // nil: nobody is told whether a run would find what it needs
-	Artifacts Artifacts
-	Scripts   Scripts
-	Data      baiv1.DataServiceServer         // nil: this server looks after no data
-	Transfer  Transfer                        // nil: this server neither exports nor imports runs
-	Schedules baiv1.ScheduleServiceServer     // nil: this server has no schedules
-	Schedule  Scheduler                       // makes them; nil with Schedules
-	Ready     func(ctx context.Context) error // says why calls would fail now; nil: they would not
-	Version   Version
-	Log       *zap.Logger
+	Submitter   Submitter
+	Store       Store
+	Catalog     Catalog
+	Renderer    Renderer // nil: nothing is rendered
+	Parser      descriptors.Parser
+	Preflight   Preflight // nil: nobody is told whether a run would find what it needs
+	Artifacts   Artifacts
+	Scripts     Scripts
+	Data        baiv1.DataServiceServer         // nil: this server looks after no data
+	Archiver    Archiver                        // nil: this server neither exports nor imports runs
+	Schedules   baiv1.ScheduleServiceServer     // nil: this server has no schedules
+	PutSchedule PutScheduleFunc                 // makes them; nil with Schedules
+	Ready       func(ctx context.Context) error // says why calls would fail now; nil: they would not
+	Version     Version
+	Log         *zap.Logger
 }
 
-// Scheduler makes the schedule that a request asks for, and returns its ID and
+// PutScheduleFunc makes the schedule that a request asks for, and returns its ID and
 // whether it is as it was: see schedule.Schedules.Put.
-type Scheduler func(ctx context.Context, req intake.Request, asked *intake.ScheduleError) (id string, repeated bool, err error)
+type PutScheduleFunc func(ctx context.Context, req submit.Request, asked *submit.ScheduleError) (id string, repeated bool, err error)
 
 // Server implements bai.v1.RunService.
 type Server struct {
 	baiv1.UnimplementedRunServiceServer
 
 	settings    Settings
-	intake      Intake
+	submitter   Submitter
 	store       Store
 	artifacts   Artifacts
 	descriptors *descriptorServer
 	preflight   *preflightServer
 	scripts     *scriptServer
 	data        baiv1.DataServiceServer
-	transfer    Transfer
+	archiver    Archiver
 	schedules   baiv1.ScheduleServiceServer
-	schedule    Scheduler
+	putSchedule PutScheduleFunc
 	ready       func(ctx context.Context) error
 	version     Version
 	streams     *limiter
@@ -152,9 +152,9 @@ func New(s Settings, d Deps) *Server {
 	s.MaxStreams, s.MaxImports = cmp.Or(s.MaxStreams, 1000), cmp.Or(s.MaxImports, 2)
 	d.Version.Version = cmp.Or(d.Version.Version, "devel")
 	return &Server{
-		settings: s, intake: d.Intake, store: d.Store, artifacts: d.Artifacts, descriptors: &descriptorServer{shelf: d.Shelf, renderer: d.Renderer, parser: d.Parser},
+		settings: s, submitter: d.Submitter, store: d.Store, artifacts: d.Artifacts, descriptors: &descriptorServer{catalog: d.Catalog, renderer: d.Renderer, parser: d.Parser},
 		preflight: &preflightServer{preflight: d.Preflight, parser: d.Parser},
-		scripts:   &scriptServer{scripts: d.Scripts, stall: s.CallTimeout}, data: d.Data, transfer: d.Transfer, schedules: d.Schedules, schedule: d.Schedule, ready: d.Ready, version: d.Version, log: d.Log,
+		scripts:   &scriptServer{scripts: d.Scripts, idleTimeout: s.CallTimeout}, data: d.Data, archiver: d.Archiver, schedules: d.Schedules, putSchedule: d.PutSchedule, ready: d.Ready, version: d.Version, log: d.Log,
 		streams: newLimiter("calls that stream", "gateway.api.max_streams", s.MaxStreams, max(1, s.MaxStreams/2)),
 		imports: newLimiter("imports", "gateway.api.max_imports", s.MaxImports, s.MaxImports),
 	}
@@ -164,11 +164,11 @@ func New(s Settings, d Deps) *Server {
 // closes them. The health service says SERVING while calls can be expected to succeed.
 // Streams end with UNAVAILABLE when the part stops: clients go on with whoever
 // serves next.
-func (s *Server) Serve(ls ...net.Listener) service.Part {
+func (s *Server) Serve(ls ...net.Listener) service.Runnable {
 	return func(ctx context.Context) error {
 		streams, endStreams := context.WithCancel(context.WithoutCancel(ctx))
 		defer endStreams()
-		g, h := s.grpc(streams), health.NewServer()
+		g, h := s.newGRPCServer(streams), health.NewServer()
 		healthv1.RegisterHealthServer(g, h)
 		baiv1.RegisterRunServiceServer(g, s)
 		baiv1.RegisterDescriptorServiceServer(g, s.descriptors)
@@ -180,8 +180,8 @@ func (s *Server) Serve(ls ...net.Listener) service.Part {
 		if s.schedules != nil {
 			baiv1.RegisterScheduleServiceServer(g, s.schedules)
 		}
-		if s.transfer != nil {
-			baiv1.RegisterTransferServiceServer(g, &transferServer{runs: s, transfer: s.transfer, stall: s.settings.CallTimeout})
+		if s.archiver != nil {
+			baiv1.RegisterTransferServiceServer(g, &transferServer{runs: s, archiver: s.archiver, idleTimeout: s.settings.CallTimeout})
 		}
 		baiv1.RegisterResultServiceServer(g, &resultServer{runs: s})
 		reflection.Register(g)
@@ -190,16 +190,16 @@ func (s *Server) Serve(ls ...net.Listener) service.Part {
 		for _, l := range ls {
 			go func() { served <- serve(g, l) }()
 		}
-		watched := make(chan struct{})
-		watching, stopWatching := context.WithCancel(ctx)
-		go func() { defer close(watched); s.watchHealth(watching, h) }()
-		defer func() { stopWatching(); <-watched }()
+		watchDone := make(chan struct{})
+		watchCtx, stopWatching := context.WithCancel(ctx)
+		go func() { defer close(watchDone); s.watchHealth(watchCtx, h) }()
+		defer func() { stopWatching(); <-watchDone }()
 
 		var first error
-		left := len(ls)
+		remaining := len(ls)
 		select {
 		case first = <-served:
-			left--
+			remaining--
 		case <-ctx.Done():
 		}
 		h.Shutdown()
@@ -207,7 +207,7 @@ func (s *Server) Serve(ls ...net.Listener) service.Part {
 		force := time.AfterFunc(s.settings.StopTimeout, g.Stop)
 		defer force.Stop()
 		g.GracefulStop()
-		for range left {
+		for range remaining {
 			first = cmp.Or(first, <-served) // nil: it was told to stop
 		}
 		return first
@@ -226,34 +226,34 @@ var errStopping = status.Error(codes.Unavailable, "the server is stopping: call 
 
 // Pauses between two questions whether the server is ready.
 const (
-	unreadyPause = 100 * time.Millisecond
-	readyPause   = 5 * time.Second
+	unreadyInterval = 100 * time.Millisecond
+	readyInterval   = 5 * time.Second
 )
 
 // watchHealth keeps the health service's answer right.
 func (s *Server) watchHealth(ctx context.Context, h *health.Server) {
 	for {
-		answer, pause := healthv1.HealthCheckResponse_SERVING, readyPause
-		if err := s.check(ctx); err != nil {
-			answer, pause = healthv1.HealthCheckResponse_NOT_SERVING, unreadyPause
+		servingStatus, pause := healthv1.HealthCheckResponse_SERVING, readyInterval
+		if err := s.checkReady(ctx); err != nil {
+			servingStatus, pause = healthv1.HealthCheckResponse_NOT_SERVING, unreadyInterval
 		}
 		if ctx.Err() != nil {
 			return
 		}
-		h.SetServingStatus("", answer)
-		h.SetServingStatus(baiv1.RunService_ServiceDesc.ServiceName, answer)
-		h.SetServingStatus(baiv1.DescriptorService_ServiceDesc.ServiceName, answer)
-		h.SetServingStatus(baiv1.PreflightService_ServiceDesc.ServiceName, answer)
-		h.SetServingStatus(baiv1.ScriptService_ServiceDesc.ServiceName, answer)
-		h.SetServingStatus(baiv1.ResultService_ServiceDesc.ServiceName, answer)
+		h.SetServingStatus("", servingStatus)
+		h.SetServingStatus(baiv1.RunService_ServiceDesc.ServiceName, servingStatus)
+		h.SetServingStatus(baiv1.DescriptorService_ServiceDesc.ServiceName, servingStatus)
+		h.SetServingStatus(baiv1.PreflightService_ServiceDesc.ServiceName, servingStatus)
+		h.SetServingStatus(baiv1.ScriptService_ServiceDesc.ServiceName, servingStatus)
+		h.SetServingStatus(baiv1.ResultService_ServiceDesc.ServiceName, servingStatus)
 		if s.data != nil {
-			h.SetServingStatus(baiv1.DataService_ServiceDesc.ServiceName, answer)
+			h.SetServingStatus(baiv1.DataService_ServiceDesc.ServiceName, servingStatus)
 		}
-		if s.transfer != nil {
-			h.SetServingStatus(baiv1.TransferService_ServiceDesc.ServiceName, answer)
+		if s.archiver != nil {
+			h.SetServingStatus(baiv1.TransferService_ServiceDesc.ServiceName, servingStatus)
 		}
 		if s.schedules != nil {
-			h.SetServingStatus(baiv1.ScheduleService_ServiceDesc.ServiceName, answer)
+			h.SetServingStatus(baiv1.ScheduleService_ServiceDesc.ServiceName, servingStatus)
 		}
 		select {
 		case <-ctx.Done():
@@ -263,43 +263,43 @@ func (s *Server) watchHealth(ctx context.Context, h *health.Server) {
 	}
 }
 
-func (s *Server) check(ctx context.Context) error {
+func (s *Server) checkReady(ctx context.Context) error {
 	if s.ready == nil {
 		return nil
 	}
 	return s.ready(ctx)
 }
 
-func (s *Server) grpc(streams context.Context) *grpc.Server {
+func (s *Server) newGRPCServer(streams context.Context) *grpc.Server {
 	return grpc.NewServer(
 		grpc.MaxRecvMsgSize(maxFrame),
 		grpc.MaxHeaderListSize(maxHeader),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 30 * time.Second, Timeout: 10 * time.Second}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),
 		grpc.ConnectionTimeout(10*time.Second),
-		grpc.UnaryInterceptor(s.call),
+		grpc.UnaryInterceptor(s.interceptUnary),
 		grpc.StreamInterceptor(func(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler) error {
-			return s.stream(streams, srv, ss, info, next)
+			return s.interceptStream(streams, srv, ss, info, next)
 		}),
 		grpc.UnknownServiceHandler(func(_ any, ss grpc.ServerStream) error {
 			method, _ := grpc.MethodFromServerStream(ss)
-			return s.version.unknown(method)
+			return s.version.unknownMethod(method)
 		}),
 	)
 }
 
-// admit says why a request is not looked at.
-func (s *Server) admit(ctx context.Context, method string, req any) error {
+// checkRequest says why a request is not looked at.
+func (s *Server) checkRequest(ctx context.Context, method string, req any) error {
 	if m, ok := req.(proto.Message); ok && proto.Size(m) > maxRequest {
 		return status.Errorf(codes.ResourceExhausted, "the request has %d bytes, %d at most; a descriptor has %d at most: name data and code in it instead of writing them into it", proto.Size(m), maxRequest, descriptors.MaxSize)
 	}
-	return s.version.skew(method, metadata.ValueFromIncomingContext(ctx, baiv1.RevisionMetadata))
+	return s.version.checkRevision(method, metadata.ValueFromIncomingContext(ctx, baiv1.RevisionMetadata))
 }
 
-// call answers a call that streams nothing.
-func (s *Server) call(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (resp any, err error) {
-	defer s.done(info.FullMethod, time.Now(), &err)
-	if err := s.admit(ctx, info.FullMethod, req); err != nil {
+// interceptUnary answers a call that streams nothing.
+func (s *Server) interceptUnary(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (resp any, err error) {
+	defer s.finishCall(info.FullMethod, time.Now(), &err)
+	if err := s.checkRequest(ctx, info.FullMethod, req); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.settings.CallTimeout)
@@ -307,51 +307,51 @@ func (s *Server) call(ctx context.Context, req any, info *grpc.UnaryServerInfo, 
 	return next(ctx, req)
 }
 
-// bound is a stream whose context ends also when the server stops.
-type bound struct {
+// stoppableStream is a stream whose context ends also when the server stops.
+type stoppableStream struct {
 	grpc.ServerStream
 
 	ctx context.Context //nolint:containedctx // gRPC hands contexts of streams over so
 }
 
 // Context implements grpc.ServerStream.
-func (b bound) Context() context.Context { return b.ctx }
+func (b stoppableStream) Context() context.Context { return b.ctx }
 
-// stream answers a call that streams, unless streams ends.
-func (s *Server) stream(streams context.Context, srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler) (err error) {
-	defer s.done(info.FullMethod, time.Now(), &err)
+// interceptStream answers a call that streams, unless streams ends.
+func (s *Server) interceptStream(streams context.Context, srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler) (err error) {
+	defer s.finishCall(info.FullMethod, time.Now(), &err)
 	ctx, cancel := context.WithCancel(ss.Context())
 	defer cancel()
 	defer context.AfterFunc(streams, cancel)()
-	if err := s.admit(ctx, info.FullMethod, nil); err != nil { //nolint:contextcheck // it is the stream's
+	if err := s.checkRequest(ctx, info.FullMethod, nil); err != nil { //nolint:contextcheck // it is the stream's
 		return err
 	}
-	leave, err := s.limit(ctx, info.FullMethod) //nolint:contextcheck // it is the stream's
+	release, err := s.acquireStream(ctx, info.FullMethod) //nolint:contextcheck // it is the stream's
 	if err != nil {
 		return err
 	}
-	defer leave()
-	err = next(srv, bound{ss, ctx})
+	defer release()
+	err = next(srv, stoppableStream{ss, ctx})
 	if err != nil && streams.Err() != nil {
 		return errStopping
 	}
 	return err
 }
 
-// limit counts a call that streams.
-func (s *Server) limit(ctx context.Context, method string) (leave func(), err error) {
+// acquireStream counts a call that streams.
+func (s *Server) acquireStream(ctx context.Context, method string) (release func(), err error) {
 	if method == baiv1.TransferService_ImportRun_FullMethodName {
-		return s.imports.enter(clientOf(ctx))
+		return s.imports.acquire(clientHost(ctx))
 	}
-	return s.streams.enter(clientOf(ctx))
+	return s.streams.acquire(clientHost(ctx))
 }
 
-// done ends a call: it turns a panic into an answer, and errors into statuses.
-func (s *Server) done(method string, began time.Time, err *error) {
+// finishCall ends a call: it turns a panic into an answer, and errors into statuses.
+func (s *Server) finishCall(method string, began time.Time, err *error) {
 	if p := recover(); p != nil {
 		s.log.Error("panic", zap.String("method", method), zap.Any("panic", p), zap.ByteString("stack", debug.Stack()))
 		*err = status.Error(codes.Internal, "the server has a fault: its log says more")
 	}
-	*err = answer(*err)
+	*err = statusOf(*err)
 	s.log.Debug("call", zap.String("method", method), zap.Duration("took", time.Since(began)), zap.Stringer("code", status.Code(*err)))
 }

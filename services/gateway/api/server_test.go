@@ -26,12 +26,12 @@ import (
 	"github.com/benchmark-ai/bai/descriptors"
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 	"github.com/benchmark-ai/bai/services/gateway/api"
+	"github.com/benchmark-ai/bai/services/gateway/archive"
 	"github.com/benchmark-ai/bai/services/gateway/artifact"
-	"github.com/benchmark-ai/bai/services/gateway/intake"
-	"github.com/benchmark-ai/bai/services/gateway/record"
-	"github.com/benchmark-ai/bai/services/gateway/script"
-	"github.com/benchmark-ai/bai/services/gateway/shelf"
-	"github.com/benchmark-ai/bai/services/gateway/transfer"
+	"github.com/benchmark-ai/bai/services/gateway/bundle"
+	"github.com/benchmark-ai/bai/services/gateway/catalog"
+	"github.com/benchmark-ai/bai/services/gateway/projection"
+	"github.com/benchmark-ai/bai/services/gateway/submit"
 	"github.com/benchmark-ai/bai/services/internal/blob"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/eventtest"
@@ -51,39 +51,39 @@ docker_image = "alpine"
 benchmark_code = "echo hello"
 `
 
-// world is a server with a store and a bus, and a client of it.
-type world struct {
-	t      *testing.T
-	store  *watched
-	bus    *eventtest.Bus
-	client baiv1.RunServiceClient
-	kept   baiv1.DescriptorServiceClient
-	files  *artifact.Keeper
-	conn   *grpc.ClientConn
-	stop   func()
+// fixture is a server with a store and a bus, and a client of it.
+type fixture struct {
+	t           *testing.T
+	store       *flakyStore
+	bus         *eventtest.Bus
+	client      baiv1.RunServiceClient
+	descriptors baiv1.DescriptorServiceClient
+	files       *artifact.Repository
+	conn        *grpc.ClientConn
+	stop        func()
 }
 
 // options change a world before it begins.
 type options struct {
-	settings  api.Settings
-	intake    intake.Settings
-	bus       intake.Publisher
-	ready     func(context.Context) error
-	preflight api.Preflight
-	source    shelf.Source
-	parser    descriptors.Parser
-	deaf      bool // nothing is said in this process about writes
-	unheard   bool // nothing is recorded
+	settings     api.Settings
+	submit       submit.Settings
+	bus          submit.Publisher
+	ready        func(context.Context) error
+	preflight    api.Preflight
+	source       catalog.Source
+	parser       descriptors.Parser
+	noNotify     bool // nothing is said in this process about writes
+	noProjection bool // nothing is recorded
 }
 
-func newWorld(t *testing.T, o options) *world {
+func newFixture(t *testing.T, o options) *fixture {
 	t.Helper()
-	w := &world{t: t, store: newWatched(!o.deaf), bus: eventtest.NewBus(t)}
+	w := &fixture{t: t, store: newFlakyStore(!o.noNotify), bus: eventtest.NewBus(t)}
 	if o.bus == nil {
 		o.bus = w.bus
 	}
-	if !o.unheard {
-		for _, step := range record.NewRecorder(w.store).Steps() {
+	if !o.noProjection {
+		for _, step := range projection.NewProjector(w.store).Steps() {
 			w.bus.Consume("gateway", step)
 		}
 	}
@@ -91,15 +91,15 @@ func newWorld(t *testing.T, o options) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	scripts := script.New(script.Settings{MaxSize: 4 << 20}, objects, w.store, time.Now)
-	in := intake.New(o.intake, intake.Deps{
-		Store: w.store, Bus: o.bus, Scripts: scripts, Parser: o.parser, IDs: intake.NewIDs(rand.Reader), Now: time.Now, Log: zap.NewNop(),
+	scripts := bundle.New(bundle.Settings{MaxSize: 4 << 20}, objects, w.store, time.Now)
+	in := submit.New(o.submit, submit.Deps{
+		Store: w.store, Bus: o.bus, Scripts: scripts, Parser: o.parser, IDs: submit.NewIDs(rand.Reader), Now: time.Now, Log: zap.NewNop(),
 	})
 	w.files = artifact.New(artifact.Settings{}, objects, w.store, time.Now)
-	moves := transfer.New(transfer.Deps{Store: w.store, Artifacts: w.files, Names: in, Version: "v1.2.3", Now: time.Now})
+	archiver := archive.New(archive.Deps{Store: w.store, Artifacts: w.files, Names: in, Version: "v1.2.3", Now: time.Now})
 	server := api.New(o.settings, api.Deps{
-		Transfer: moves,
-		Intake:   in, Store: w.store, Shelf: shelf.New(shelf.Settings{}, w.store, o.source, o.parser, time.Now), Parser: o.parser, Renderer: upper{}, Artifacts: w.files, Scripts: scripts,
+		Archiver:  archiver,
+		Submitter: in, Store: w.store, Catalog: catalog.New(catalog.Settings{}, w.store, o.source, o.parser, time.Now), Parser: o.parser, Renderer: upperRenderer{}, Artifacts: w.files, Scripts: scripts,
 		Preflight: o.preflight, Ready: o.ready, Version: api.Version{Version: "v1.2.3", Commit: "abc"}, Log: zap.NewNop(),
 	})
 
@@ -124,12 +124,12 @@ func newWorld(t *testing.T, o options) *world {
 		}
 		w.stop()
 	})
-	w.conn, w.client, w.kept = conn, baiv1.NewRunServiceClient(conn), baiv1.NewDescriptorServiceClient(conn)
+	w.conn, w.client, w.descriptors = conn, baiv1.NewRunServiceClient(conn), baiv1.NewDescriptorServiceClient(conn)
 	return w
 }
 
 // submit submits a valid descriptor.
-func (w *world) submit(change func(*baiv1.SubmitRunRequest)) string {
+func (w *fixture) submit(change func(*baiv1.SubmitRunRequest)) string {
 	w.t.Helper()
 	req := &baiv1.SubmitRunRequest{DescriptorToml: []byte(valid), DescriptorFile: "bench.toml"}
 	if change != nil {
@@ -143,23 +143,23 @@ func (w *world) submit(change func(*baiv1.SubmitRunRequest)) string {
 }
 
 // header returns that of a fact about a run.
-func (w *world) header(run, id string) event.Header {
+func (w *fixture) header(run, id string) event.Header {
 	return event.NewHeader(event.Derive(run, id), run, "default", "anonymous", time.Now())
 }
 
-func (w *world) say(run string, phase event.Phase, message string) {
+func (w *fixture) reportStatus(run string, phase event.Phase, message string) {
 	w.t.Helper()
-	w.bus.Say(event.Status{Header: w.header(run, message), Phase: phase, Message: message})
+	w.bus.PublishAndWait(event.Status{Header: w.header(run, message), Phase: phase, Message: message})
 }
 
-func (w *world) finish(run string, collectors ...string) {
+func (w *fixture) finishRun(run string, collectors ...string) {
 	w.t.Helper()
-	w.bus.Say(event.Finished{Header: w.header(run, "finished"), Outcome: event.Succeeded, Message: "done", Collectors: collectors})
+	w.bus.PublishAndWait(event.Finished{Header: w.header(run, "finished"), Outcome: event.Succeeded, Message: "done", Collectors: collectors})
 }
 
-// refused checks the code of err and that it says something, and returns the
+// checkRefused checks the code of err and that it says something, and returns the
 // faults in it.
-func refused(t *testing.T, err error, code codes.Code, text string) []*baiv1.Fault {
+func checkRefused(t *testing.T, err error, code codes.Code, text string) []*baiv1.Fault {
 	t.Helper()
 	s := status.Convert(err)
 	if s.Code() != code || !strings.Contains(s.Message(), text) {
@@ -174,8 +174,8 @@ func refused(t *testing.T, err error, code codes.Code, text string) []*baiv1.Fau
 	return faults
 }
 
-// failure returns the RunFailure in err.
-func failure(err error) *baiv1.RunFailure {
+// runFailureOf returns the RunFailure in err.
+func runFailureOf(err error) *baiv1.RunFailure {
 	for _, d := range status.Convert(err).Details() {
 		if f, ok := d.(*baiv1.RunFailure); ok {
 			return f
@@ -186,12 +186,12 @@ func failure(err error) *baiv1.RunFailure {
 
 func TestAServerThatIsStoppedBeforeItServesEndsWell(t *testing.T) {
 	for range 200 { // whoever of the two is first
-		newWorld(t, options{}).stop()
+		newFixture(t, options{}).stop()
 	}
 }
 
 func TestARunIsFoundByItsIDAndByItsName(t *testing.T) {
-	w := newWorld(t, options{})
+	w := newFixture(t, options{})
 	ann := metadata.AppendToOutgoingContext(t.Context(), api.UserMetadata, "ann")
 	resp, err := w.client.SubmitRun(ann, &baiv1.SubmitRunRequest{DescriptorToml: []byte(valid), Name: "nightly"})
 	if err != nil {
@@ -224,7 +224,7 @@ func TestARunIsFoundByItsIDAndByItsName(t *testing.T) {
 }
 
 func TestARunThatIsNotRecordedYetIsKnownByWhatWasSubmitted(t *testing.T) {
-	w := newWorld(t, options{unheard: true})
+	w := newFixture(t, options{noProjection: true})
 	id := w.submit(func(r *baiv1.SubmitRunRequest) { r.Labels = map[string]string{"size": "small"} })
 	got, err := w.client.GetRun(t.Context(), &baiv1.GetRunRequest{Run: id})
 	if err != nil {
@@ -240,73 +240,73 @@ func TestARunThatIsNotRecordedYetIsKnownByWhatWasSubmitted(t *testing.T) {
 }
 
 func TestSubmitAnswersWhatIsWrong(t *testing.T) {
-	w := newWorld(t, options{})
-	submit := func(change func(*baiv1.SubmitRunRequest)) (*baiv1.SubmitRunResponse, error) {
+	w := newFixture(t, options{})
+	send := func(change func(*baiv1.SubmitRunRequest)) (*baiv1.SubmitRunResponse, error) {
 		req := &baiv1.SubmitRunRequest{IdempotencyKey: "k", DescriptorToml: []byte(valid), DescriptorFile: "bench.toml"}
 		change(req)
 		return w.client.SubmitRun(t.Context(), req)
 	}
-	first, err := submit(func(*baiv1.SubmitRunRequest) {})
+	first, err := send(func(*baiv1.SubmitRunRequest) {})
 	if err != nil || first.GetRepeated() {
 		t.Fatalf("submitted: %v, %v", first, err)
 	}
-	again, err := submit(func(*baiv1.SubmitRunRequest) {})
+	again, err := send(func(*baiv1.SubmitRunRequest) {})
 	if err != nil || !again.GetRepeated() || again.GetRunId() != first.GetRunId() {
 		t.Errorf("again: %v, %v", again, err)
 	}
-	_, err = submit(func(r *baiv1.SubmitRunRequest) { r.Name = "other" })
-	refused(t, err, codes.AlreadyExists, `idempotency key "k" was used before`)
-	if f := failure(err); f.GetRunId() != first.GetRunId() {
+	_, err = send(func(r *baiv1.SubmitRunRequest) { r.Name = "other" })
+	checkRefused(t, err, codes.AlreadyExists, `idempotency key "k" was used before`)
+	if f := runFailureOf(err); f.GetRunId() != first.GetRunId() {
 		t.Errorf("the run in the way is %v", f)
 	}
-	_, err = submit(func(r *baiv1.SubmitRunRequest) {
+	_, err = send(func(r *baiv1.SubmitRunRequest) {
 		r.IdempotencyKey, r.Name = "", "a b"
 		r.DescriptorToml = []byte(strings.Replace(valid, "docker_image", "docker_imag", 1))
 	})
-	faults := refused(t, err, codes.InvalidArgument, "name:")
+	faults := checkRefused(t, err, codes.InvalidArgument, "name:")
 	if len(faults) < 2 || faults[0].GetPath() != "name" || faults[1].GetFile() != "bench.toml" || faults[1].GetLine() == 0 {
 		t.Errorf("faults %v", faults)
 	}
-	_, err = submit(func(r *baiv1.SubmitRunRequest) {
+	_, err = send(func(r *baiv1.SubmitRunRequest) {
 		r.DescriptorToml = []byte(strings.Replace(valid, "[info]", "[info]\nscheduling = \"@daily\"", 1))
 	})
-	refused(t, err, codes.Unimplemented, "schedules")
-	_, err = submit(func(r *baiv1.SubmitRunRequest) { r.DescriptorToml = make([]byte, 2<<20) })
-	refused(t, err, codes.ResourceExhausted, "a descriptor has 262144 at most")
+	checkRefused(t, err, codes.Unimplemented, "schedules")
+	_, err = send(func(r *baiv1.SubmitRunRequest) { r.DescriptorToml = make([]byte, 2<<20) })
+	checkRefused(t, err, codes.ResourceExhausted, "a descriptor has 262144 at most")
 }
 
 func TestManyFaultsReachTheClient(t *testing.T) {
-	w := newWorld(t, options{})
+	w := newFixture(t, options{})
 	var b strings.Builder
 	for i := range 1000 {
 		fmt.Fprintf(&b, "%s%d = 1\n", strings.Repeat("k", 200), i)
 	}
 	_, err := w.client.SubmitRun(t.Context(), &baiv1.SubmitRunRequest{DescriptorToml: []byte(b.String())})
-	if faults := refused(t, err, codes.InvalidArgument, "more)"); len(faults) != 50 {
+	if faults := checkRefused(t, err, codes.InvalidArgument, "more)"); len(faults) != 50 {
 		t.Errorf("%d faults, want 50", len(faults))
 	}
 }
 
-// silent is a bus that does not answer.
-type silent struct{}
+// unresponsiveBus is a bus that does not answer.
+type unresponsiveBus struct{}
 
-func (silent) Publish(ctx context.Context, _ ...event.Event) error {
+func (unresponsiveBus) Publish(ctx context.Context, _ ...event.Event) error {
 	<-ctx.Done()
 	return ctx.Err()
 }
 
 func TestASubmitThatWasNotPublishedNamesTheRun(t *testing.T) {
-	w := newWorld(t, options{bus: silent{}, intake: intake.Settings{PublishTimeout: 50 * time.Millisecond}})
+	w := newFixture(t, options{bus: unresponsiveBus{}, submit: submit.Settings{PublishTimeout: 50 * time.Millisecond}})
 	_, err := w.client.SubmitRun(t.Context(), &baiv1.SubmitRunRequest{DescriptorToml: []byte(valid)})
-	refused(t, err, codes.Unavailable, "may still be run")
-	run := failure(err).GetRunId()
+	checkRefused(t, err, codes.Unavailable, "may still be run")
+	run := runFailureOf(err).GetRunId()
 	if _, err := w.client.GetRun(t.Context(), &baiv1.GetRunRequest{Run: run}); err != nil {
 		t.Errorf("the run that it names: %v", err)
 	}
 }
 
 func TestCancelIsRepeatableAndSilentAfterTheEnd(t *testing.T) {
-	w := newWorld(t, options{})
+	w := newFixture(t, options{})
 	id := w.submit(nil)
 	for range 2 {
 		resp, err := w.client.CancelRun(t.Context(), &baiv1.CancelRunRequest{Run: id})
@@ -317,27 +317,27 @@ func TestCancelIsRepeatableAndSilentAfterTheEnd(t *testing.T) {
 			t.Errorf("phase %s", got)
 		}
 	}
-	if n := len(eventtest.Said[event.Command](w.bus)); n != 1 {
+	if n := len(eventtest.Published[event.Command](w.bus)); n != 1 {
 		t.Errorf("%d commands", n)
 	}
-	over := w.submit(nil)
-	w.finish(over)
-	if _, err := w.client.CancelRun(t.Context(), &baiv1.CancelRunRequest{Run: over}); err != nil {
+	finished := w.submit(nil)
+	w.finishRun(finished)
+	if _, err := w.client.CancelRun(t.Context(), &baiv1.CancelRunRequest{Run: finished}); err != nil {
 		t.Errorf("after the end: %v", err)
 	}
-	if n := len(eventtest.Said[event.Command](w.bus)); n != 1 {
+	if n := len(eventtest.Published[event.Command](w.bus)); n != 1 {
 		t.Errorf("%d commands after the end", n)
 	}
-	_, err := w.store.Doc(t.Context(), store.KindCancel, over)
+	_, err := w.store.Doc(t.Context(), store.KindCancel, finished)
 	if !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("mark after the end: %v", err)
 	}
 	_, err = w.client.CancelRun(t.Context(), &baiv1.CancelRunRequest{Run: "nothing"})
-	refused(t, err, codes.NotFound, "nothing")
+	checkRefused(t, err, codes.NotFound, "nothing")
 }
 
 // list returns the IDs of the runs that a request means, of all pages.
-func (w *world) list(req *baiv1.ListRunsRequest) []string {
+func (w *fixture) list(req *baiv1.ListRunsRequest) []string {
 	w.t.Helper()
 	var ids []string
 	for {
@@ -358,7 +358,7 @@ func (w *world) list(req *baiv1.ListRunsRequest) []string {
 }
 
 func TestListPagesThroughWhatTheFiltersMean(t *testing.T) {
-	w := newWorld(t, options{})
+	w := newFixture(t, options{})
 	var odd []string
 	for i := range 7 {
 		id := w.submit(func(r *baiv1.SubmitRunRequest) { r.Labels = map[string]string{"parity": fmt.Sprint(i % 2)} })
@@ -366,7 +366,7 @@ func TestListPagesThroughWhatTheFiltersMean(t *testing.T) {
 			odd = append([]string{id}, odd...)
 		}
 	}
-	w.finish(odd[0])
+	w.finishRun(odd[0])
 	labels := map[string]string{"parity": "1"}
 	for name, tt := range map[string]struct {
 		req  *baiv1.ListRunsRequest
@@ -383,15 +383,15 @@ func TestListPagesThroughWhatTheFiltersMean(t *testing.T) {
 		}
 	}
 	_, err := w.client.ListRuns(t.Context(), &baiv1.ListRunsRequest{PageToken: "made up"})
-	refused(t, err, codes.InvalidArgument, "page_token")
+	checkRefused(t, err, codes.InvalidArgument, "page_token")
 	_, err = w.client.ListRuns(t.Context(), &baiv1.ListRunsRequest{PageSize: -1})
-	refused(t, err, codes.InvalidArgument, "page_size")
+	checkRefused(t, err, codes.InvalidArgument, "page_size")
 }
 
 func TestHealthReflectionAndVersion(t *testing.T) {
 	var mu sync.Mutex
 	missing := errors.New("the bus is away")
-	w := newWorld(t, options{ready: func(context.Context) error {
+	w := newFixture(t, options{ready: func(context.Context) error {
 		mu.Lock()
 		defer mu.Unlock()
 		return missing
@@ -437,31 +437,31 @@ func TestHealthReflectionAndVersion(t *testing.T) {
 }
 
 func TestAPanicIsAnAnswerAndTheServerLives(t *testing.T) {
-	w := newWorld(t, options{})
+	w := newFixture(t, options{})
 	id := w.submit(nil)
-	w.store.set(func(f *faults) { f.panics = true })
+	w.store.setFaults(func(f *faults) { f.panics = true })
 	_, err := w.client.GetRun(t.Context(), &baiv1.GetRunRequest{Run: id})
-	refused(t, err, codes.Internal, "the server has a fault")
+	checkRefused(t, err, codes.Internal, "the server has a fault")
 	stream, err := w.client.WatchRun(t.Context(), &baiv1.WatchRunRequest{Run: id})
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, err = stream.Recv()
-	refused(t, err, codes.Internal, "the server has a fault")
-	w.store.set(func(f *faults) { f.panics = false })
+	checkRefused(t, err, codes.Internal, "the server has a fault")
+	w.store.setFaults(func(f *faults) { f.panics = false })
 	if _, err := w.client.GetRun(t.Context(), &baiv1.GetRunRequest{Run: id}); err != nil {
 		t.Error(err)
 	}
 }
 
 func TestAStoreThatIsAwayIsUnavailable(t *testing.T) {
-	w := newWorld(t, options{})
+	w := newFixture(t, options{})
 	id := w.submit(nil)
-	w.store.set(func(f *faults) { f.err = errors.New("the disk is gone") })
+	w.store.setFaults(func(f *faults) { f.err = errors.New("the disk is gone") })
 	_, err := w.client.GetRun(t.Context(), &baiv1.GetRunRequest{Run: id})
-	refused(t, err, codes.Unavailable, "the disk is gone")
+	checkRefused(t, err, codes.Unavailable, "the disk is gone")
 	_, err = w.client.CancelRun(t.Context(), &baiv1.CancelRunRequest{Run: id})
-	refused(t, err, codes.Unavailable, "the disk is gone")
+	checkRefused(t, err, codes.Unavailable, "the disk is gone")
 }
 
 func TestDeadlinesAreRespected(t *testing.T) {
@@ -472,18 +472,18 @@ func TestDeadlinesAreRespected(t *testing.T) {
 		"the server's": {50 * time.Millisecond, time.Hour},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, options{settings: api.Settings{CallTimeout: tt.server}})
-			w.store.set(func(f *faults) { f.hangs = true })
+			w := newFixture(t, options{settings: api.Settings{CallTimeout: tt.server}})
+			w.store.setFaults(func(f *faults) { f.hangs = true })
 			ctx, cancel := context.WithTimeout(t.Context(), tt.client)
 			defer cancel()
 			_, err := w.client.GetRun(ctx, &baiv1.GetRunRequest{Run: "01kdyt1q880000000000000001"})
-			refused(t, err, codes.DeadlineExceeded, "")
+			checkRefused(t, err, codes.DeadlineExceeded, "")
 		})
 	}
 }
 
 func TestStreamsEndWhenTheServerStops(t *testing.T) {
-	w := newWorld(t, options{})
+	w := newFixture(t, options{})
 	id := w.submit(nil)
 	watch, err := w.client.WatchRun(t.Context(), &baiv1.WatchRunRequest{Run: id})
 	if err != nil {
@@ -505,7 +505,7 @@ func TestStreamsEndWhenTheServerStops(t *testing.T) {
 		t.Errorf("it took %s", took)
 	}
 	_, err = watch.Recv()
-	refused(t, err, codes.Unavailable, "stopping")
+	checkRefused(t, err, codes.Unavailable, "stopping")
 	_, err = logs.Recv()
-	refused(t, err, codes.Unavailable, "stopping")
+	checkRefused(t, err, codes.Unavailable, "stopping")
 }

@@ -12,40 +12,40 @@ import (
 
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 	"github.com/benchmark-ai/bai/services/gateway/artifact"
-	"github.com/benchmark-ai/bai/services/gateway/intake"
-	"github.com/benchmark-ai/bai/services/gateway/script"
-	"github.com/benchmark-ai/bai/services/gateway/shelf"
+	"github.com/benchmark-ai/bai/services/gateway/bundle"
+	"github.com/benchmark-ai/bai/services/gateway/catalog"
+	"github.com/benchmark-ai/bai/services/gateway/submit"
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
-// answer returns err as a status: what is not typed means that something the
+// statusOf returns err as a status: what is not typed means that something the
 // gateway needs is away. Nil and statuses stay as they are.
-func answer(err error) error {
-	if _, told := status.FromError(err); told {
+func statusOf(err error) error {
+	if _, isStatus := status.FromError(err); isStatus {
 		return err
 	}
 	var (
-		invalid     *intake.InvalidError
-		unsupported *intake.UnsupportedError
-		scheduled   *intake.ScheduleError
-		taken       *intake.TakenError
-		full        *intake.FullError
-		unavailable *intake.UnavailableError
+		invalid     *submit.InvalidError
+		unsupported *submit.UnsupportedError
+		scheduled   *submit.ScheduleError
+		taken       *submit.NotUniqueError
+		full        *submit.StorageFullError
+		unavailable *submit.UnavailableError
 	)
-	if refusal := cmp.Or(refusal(err), untransferred(err)); refusal != nil {
-		return refusal
+	if userErr := cmp.Or(userErrorStatus(err), archiveErrorStatus(err)); userErr != nil {
+		return userErr
 	}
 	switch {
 	case errors.As(err, &invalid):
-		return refuse(faultsOf(invalid.Faults))
+		return faultsStatus(faultsOf(invalid.Faults))
 	case errors.As(err, &unsupported), errors.As(err, &scheduled):
 		return status.Error(codes.Unimplemented, err.Error())
 	case errors.As(err, &taken):
-		return detail(codes.AlreadyExists, err.Error(), &baiv1.RunFailure{RunId: taken.Run, Reason: "AlreadyExists"})
+		return failureStatus(codes.AlreadyExists, err.Error(), &baiv1.RunFailure{RunId: taken.Run, Reason: "AlreadyExists"})
 	case errors.As(err, &full):
 		return status.Error(codes.ResourceExhausted, full.Error())
 	case errors.As(err, &unavailable) && unavailable.Run != "":
-		return detail(codes.Unavailable, err.Error(), &baiv1.RunFailure{RunId: unavailable.Run, Reason: "NotPublished"})
+		return failureStatus(codes.Unavailable, err.Error(), &baiv1.RunFailure{RunId: unavailable.Run, Reason: "NotPublished"})
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return status.FromContextError(err).Err()
 	case errors.Is(err, store.ErrCursor):
@@ -54,17 +54,17 @@ func answer(err error) error {
 	return status.Error(codes.Unavailable, err.Error())
 }
 
-// refusal returns what a user must change about a descriptor or a file as a
+// userErrorStatus returns what a user must change about a descriptor or a file as a
 // status, nil where err says nothing of the kind.
-func refusal(err error) error {
+func userErrorStatus(err error) error {
 	var (
-		ref     *shelf.RefError
-		missing *shelf.MissingError
-		source  *shelf.SourceError
+		ref     *catalog.RefError
+		missing *catalog.MissingError
+		source  *catalog.SourceError
 		name    *artifact.NameError
-		digest  *script.DigestError
-		limit   *script.LimitError
-		body    *script.BodyError
+		digest  *bundle.DigestError
+		limit   *bundle.LimitError
+		body    *bundle.BodyError
 		offset  *artifact.OffsetError
 	)
 	switch {
@@ -75,7 +75,7 @@ func refusal(err error) error {
 	case errors.As(err, &source) && source.User:
 		return invalidArgument("uri", source.Message, "")
 	case errors.As(err, &name):
-		return invalidArgument("name", name.Why, "give a name as ListArtifacts does")
+		return invalidArgument("name", name.Reason, "give a name as ListArtifacts does")
 	case errors.As(err, &digest):
 		return invalidArgument("sha256", digest.Message, "")
 	case errors.As(err, &limit):
@@ -88,9 +88,9 @@ func refusal(err error) error {
 	return nil
 }
 
-// refuse says what the user must change. The first fault is in the text, for
+// faultsStatus says what the user must change. The first fault is in the text, for
 // clients that do not read details.
-func refuse(faults []*baiv1.Fault) error {
+func faultsStatus(faults []*baiv1.Fault) error {
 	f := faults[0]
 	text := f.GetMessage()
 	if f.GetPath() != "" {
@@ -106,22 +106,22 @@ func refuse(faults []*baiv1.Fault) error {
 	for i, f := range faults {
 		details[i] = protoadapt.MessageV1Of(f)
 	}
-	return with(codes.InvalidArgument, text, details...)
+	return statusWithDetails(codes.InvalidArgument, text, details...)
 }
 
 // invalidArgument says what is wrong with one field of a request.
 func invalidArgument(field, message, remedy string) error {
-	return refuse([]*baiv1.Fault{{Path: field, Code: codeRequest, Message: message, Remedy: remedy}})
+	return faultsStatus([]*baiv1.Fault{{Path: field, Code: codeRequest, Message: message, Remedy: remedy}})
 }
 
 // codeRequest is the code of a fault of a request other than SubmitRun.
 const codeRequest = "BAI9000"
 
-func detail(code codes.Code, text string, f *baiv1.RunFailure) error {
-	return with(code, text, protoadapt.MessageV1Of(f))
+func failureStatus(code codes.Code, text string, f *baiv1.RunFailure) error {
+	return statusWithDetails(code, text, protoadapt.MessageV1Of(f))
 }
 
-func with(code codes.Code, text string, details ...protoadapt.MessageV1) error {
+func statusWithDetails(code codes.Code, text string, details ...protoadapt.MessageV1) error {
 	s := status.New(code, text)
 	full, err := s.WithDetails(details...)
 	if err != nil {
@@ -130,4 +130,4 @@ func with(code codes.Code, text string, details ...protoadapt.MessageV1) error {
 	return full.Err()
 }
 
-func notFound(what string) error { return status.Error(codes.NotFound, what+" does not exist") }
+func notFound(subject string) error { return status.Error(codes.NotFound, subject+" does not exist") }

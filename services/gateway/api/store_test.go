@@ -13,35 +13,35 @@ import (
 type faults struct {
 	panics, hangs bool
 	err           error
-	unseen        int64 // lines of this sequence and later are counted and cannot be read, as where one copy lags; 0 means none
+	hiddenFrom    int64 // lines of this sequence and later are counted and cannot be read, as where one copy lags; 0 means none
 }
 
-// watched is a store that says when it was written to, unless it is deaf, and
+// flakyStore is a store that says when it was written to, unless it is deaf, and
 // that can be broken.
-type watched struct {
+type flakyStore struct {
 	*storetest.Memory
 
-	mu      sync.Mutex
-	tells   bool
-	changed chan struct{}
-	faults  faults
+	mu       sync.Mutex
+	notifies bool
+	changed  chan struct{}
+	faults   faults
 }
 
-func newWatched(tells bool) *watched {
-	return &watched{Memory: storetest.NewMemory(), tells: tells, changed: make(chan struct{})}
+func newFlakyStore(notifies bool) *flakyStore {
+	return &flakyStore{Memory: storetest.NewMemory(), notifies: notifies, changed: make(chan struct{})}
 }
 
-func (w *watched) set(change func(*faults)) {
+func (w *flakyStore) setFaults(change func(*faults)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	change(&w.faults)
 }
 
-// tell wakes who waits, if the write succeeded.
-func (w *watched) tell(err error) error {
+// notify wakes who waits, if the write succeeded.
+func (w *flakyStore) notify(err error) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if err == nil && w.tells {
+	if err == nil && w.notifies {
 		close(w.changed)
 		w.changed = make(chan struct{})
 	}
@@ -49,14 +49,14 @@ func (w *watched) tell(err error) error {
 }
 
 // Changed implements store.Notifier.
-func (w *watched) Changed(string) <-chan struct{} {
+func (w *flakyStore) Changed(string) <-chan struct{} {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.changed
 }
 
 // Run implements store.Runs, with faults.
-func (w *watched) Run(ctx context.Context, id string) (store.Run, error) {
+func (w *flakyStore) Run(ctx context.Context, id string) (store.Run, error) {
 	w.mu.Lock()
 	f := w.faults
 	w.mu.Unlock()
@@ -74,12 +74,12 @@ func (w *watched) Run(ctx context.Context, id string) (store.Run, error) {
 }
 
 // Lines implements store.Reader, with faults.
-func (w *watched) Lines(ctx context.Context, q store.LineQuery, cursor string, limit int) ([]store.Line, string, error) {
+func (w *flakyStore) Lines(ctx context.Context, q store.LineQuery, cursor string, limit int) ([]store.Line, string, error) {
 	w.mu.Lock()
-	unseen := w.faults.unseen
+	hiddenFrom := w.faults.hiddenFrom
 	w.mu.Unlock()
 	page, next, err := w.Memory.Lines(ctx, q, cursor, limit)
-	n := slices.IndexFunc(page, func(l store.Line) bool { return unseen > 0 && l.Seq >= unseen })
+	n := slices.IndexFunc(page, func(l store.Line) bool { return hiddenFrom > 0 && l.Seq >= hiddenFrom })
 	switch {
 	case err != nil || n < 0:
 		return page, next, err
@@ -90,16 +90,16 @@ func (w *watched) Lines(ctx context.Context, q store.LineQuery, cursor string, l
 }
 
 // PutRun implements store.Runs.
-func (w *watched) PutRun(ctx context.Context, r store.Run, c store.Change) error {
-	return w.tell(w.Memory.PutRun(ctx, r, c))
+func (w *flakyStore) PutRun(ctx context.Context, r store.Run, c store.Change) error {
+	return w.notify(w.Memory.PutRun(ctx, r, c))
 }
 
 // AppendLines implements store.Appender.
-func (w *watched) AppendLines(ctx context.Context, batches []store.Lines) error {
-	return w.tell(w.Memory.AppendLines(ctx, batches))
+func (w *flakyStore) AppendLines(ctx context.Context, batches []store.Lines) error {
+	return w.notify(w.Memory.AppendLines(ctx, batches))
 }
 
 // AppendSamples implements store.Appender.
-func (w *watched) AppendSamples(ctx context.Context, batches []store.Samples) error {
-	return w.tell(w.Memory.AppendSamples(ctx, batches))
+func (w *flakyStore) AppendSamples(ctx context.Context, batches []store.Samples) error {
+	return w.notify(w.Memory.AppendSamples(ctx, batches))
 }

@@ -22,8 +22,8 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
-// all receives what a stream has until it ends.
-func all[T any](t *testing.T, stream grpc.ServerStreamingClient[T], err error) []*T {
+// receiveAll receives what a stream has until it ends.
+func receiveAll[T any](t *testing.T, stream grpc.ServerStreamingClient[T], err error) []*T {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
@@ -60,9 +60,9 @@ func upTo(from, to int64) []int64 {
 // TestWatchSendsEveryChangeOnceAndEndsAfterTheTerminalOne does so with and
 // without notice of writes, which those of another process's lack.
 func TestWatchSendsEveryChangeOnceAndEndsAfterTheTerminalOne(t *testing.T) {
-	for name, deaf := range map[string]bool{"woken": false, "polling": true} {
+	for name, noNotify := range map[string]bool{"woken": false, "polling": true} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, options{deaf: deaf})
+			w := newFixture(t, options{noNotify: noNotify})
 			id := w.submit(nil)
 			stream, err := w.client.WatchRun(t.Context(), &baiv1.WatchRunRequest{Run: id})
 			if err != nil {
@@ -72,12 +72,12 @@ func TestWatchSendsEveryChangeOnceAndEndsAfterTheTerminalOne(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			w.say(id, event.PhasePending, "waits")
-			w.say(id, event.PhaseRunning, "runs")
-			w.finish(id)
-			w.say(id, event.PhaseRunning, "late")
+			w.reportStatus(id, event.PhasePending, "waits")
+			w.reportStatus(id, event.PhaseRunning, "runs")
+			w.finishRun(id)
+			w.reportStatus(id, event.PhaseRunning, "late")
 			var got []string
-			for _, r := range append([]*baiv1.WatchRunResponse{first}, all(t, stream, nil)...) {
+			for _, r := range append([]*baiv1.WatchRunResponse{first}, receiveAll(t, stream, nil)...) {
 				c := r.GetChange()
 				got = append(got, fmt.Sprintf("%d %s %s %s %s", c.GetRevision(), c.GetPhase(), c.GetOutcome(), c.GetKind(), c.GetMessage()))
 			}
@@ -94,13 +94,13 @@ func TestWatchSendsEveryChangeOnceAndEndsAfterTheTerminalOne(t *testing.T) {
 }
 
 func TestWatchGoesOnFromAnyRevision(t *testing.T) {
-	w := newWorld(t, options{})
+	w := newFixture(t, options{})
 	id := w.submit(nil)
 	for i := range 500 { // more than are read at once
-		w.say(id, event.PhaseRunning, fmt.Sprint("runs ", i))
+		w.reportStatus(id, event.PhaseRunning, fmt.Sprint("runs ", i))
 	}
-	w.finish(id)
-	w.bus.Say(event.Retried{Header: func() event.Header { h := w.header(id, "late"); h.Attempt = 2; return h }(), Class: event.ClassInfra, Reason: event.NodeLost})
+	w.finishRun(id)
+	w.bus.PublishAndWait(event.Retried{Header: func() event.Header { h := w.header(id, "late"); h.Attempt = 2; return h }(), Class: event.ClassInfra, Reason: event.NodeLost})
 	run, err := w.client.GetRun(t.Context(), &baiv1.GetRunRequest{Run: id})
 	if err != nil {
 		t.Fatal(err)
@@ -108,7 +108,7 @@ func TestWatchGoesOnFromAnyRevision(t *testing.T) {
 	end := run.GetRun().GetRevision() - 1 // the last is late
 	for _, after := range []int64{0, 1, end / 2, end - 1, end, end + 1} {
 		stream, err := w.client.WatchRun(t.Context(), &baiv1.WatchRunRequest{Run: id, AfterRevision: after})
-		if diff := cmp.Diff(upTo(after+1, end), revisions(all(t, stream, err))); diff != "" {
+		if diff := cmp.Diff(upTo(after+1, end), revisions(receiveAll(t, stream, err))); diff != "" {
 			t.Errorf("after %d (-want +got):\n%s", after, diff)
 		}
 	}
@@ -117,14 +117,14 @@ func TestWatchGoesOnFromAnyRevision(t *testing.T) {
 		if err == nil {
 			_, err = stream.Recv()
 		}
-		refused(t, err, codes.InvalidArgument, "after_revision")
+		checkRefused(t, err, codes.InvalidArgument, "after_revision")
 	}
 }
 
 // TestAWatchThatIsCutSeesEveryChangeOnce cuts after each one, two or three
 // changes.
 func TestAWatchThatIsCutSeesEveryChangeOnce(t *testing.T) {
-	w := newWorld(t, options{})
+	w := newFixture(t, options{})
 	id := w.submit(nil)
 	const n = 40
 	go func() {
@@ -140,7 +140,7 @@ func TestAWatchThatIsCutSeesEveryChangeOnce(t *testing.T) {
 			after = seen[len(seen)-1]
 		}
 		var some []int64
-		some, ended = w.glimpse(id, after, 1+len(seen)%3)
+		some, ended = w.watchUpTo(id, after, 1+len(seen)%3)
 		seen = append(seen, some...)
 	}
 	if diff := cmp.Diff(upTo(1, n+2), seen); diff != "" {
@@ -148,9 +148,9 @@ func TestAWatchThatIsCutSeesEveryChangeOnce(t *testing.T) {
 	}
 }
 
-// glimpse watches a run until it has seen that many changes, and reports
+// watchUpTo watches a run until it has seen that many changes, and reports
 // whether the stream ended before.
-func (w *world) glimpse(run string, after int64, most int) (seen []int64, ended bool) {
+func (w *fixture) watchUpTo(run string, after int64, most int) (seen []int64, ended bool) {
 	w.t.Helper()
 	ctx, cut := context.WithCancel(w.t.Context())
 	defer cut()
@@ -173,15 +173,15 @@ func (w *world) glimpse(run string, after int64, most int) (seen []int64, ended 
 
 // origin returns a source of a run, in pod p1.
 func origin(run, container, stream string) store.Origin {
-	return store.Origin{Run: run, Attempt: 1, Source: event.Source{Role: "benchmark", Pod: "p1", Container: container, Stream: stream}}
+	return store.Origin{Run: run, Attempt: 1, Stream: event.Stream{Role: "benchmark", Pod: "p1", Container: container, Kind: stream}}
 }
 
-// write stores lines of the benchmark in pod p1, with sequences from from on.
-func (w *world) write(run string, from int, texts ...string) {
+// writeLines stores lines of the benchmark in pod p1, with sequences from from on.
+func (w *fixture) writeLines(run string, from int, texts ...string) {
 	w.t.Helper()
 	b := store.Lines{Origin: origin(run, "benchmark", event.StreamOutput)}
 	for i, text := range texts {
-		b.Lines = append(b.Lines, event.Line{Seq: int64(from + i), Time: int64(from + i), Text: text, Err: i%2 == 1})
+		b.Lines = append(b.Lines, event.Line{Seq: int64(from + i), Time: int64(from + i), Text: text, Stderr: i%2 == 1})
 	}
 	if err := w.store.AppendLines(w.t.Context(), []store.Lines{b}); err != nil {
 		w.t.Fatal(err)
@@ -198,10 +198,10 @@ func texts(resps []*baiv1.StreamLogsResponse) []string {
 	return out
 }
 
-func (w *world) logs(req *baiv1.StreamLogsRequest) []*baiv1.StreamLogsResponse {
+func (w *fixture) logs(req *baiv1.StreamLogsRequest) []*baiv1.StreamLogsResponse {
 	w.t.Helper()
 	stream, err := w.client.StreamLogs(w.t.Context(), req)
-	return all(w.t, stream, err)
+	return receiveAll(w.t, stream, err)
 }
 
 func numbered(from, to int) []string {
@@ -213,9 +213,9 @@ func numbered(from, to int) []string {
 }
 
 func TestLogs(t *testing.T) {
-	w := newWorld(t, options{})
+	w := newFixture(t, options{})
 	id := w.submit(nil)
-	w.write(id, 0, numbered(0, 2500)...)
+	w.writeLines(id, 0, numbered(0, 2500)...)
 	b := store.Lines{Origin: origin(id, "server", event.StreamOutput), Lines: []event.Line{{Seq: 1, Text: "hello"}}}
 	if err := w.store.AppendLines(t.Context(), []store.Lines{b}); err != nil {
 		t.Fatal(err)
@@ -251,15 +251,15 @@ func TestLogs(t *testing.T) {
 		if err == nil {
 			_, err = stream.Recv()
 		}
-		refused(t, err, codes.InvalidArgument, what)
+		checkRefused(t, err, codes.InvalidArgument, what)
 	}
 }
 
 func TestLogsAreSearched(t *testing.T) {
-	w := newWorld(t, options{})
+	w := newFixture(t, options{})
 	id := w.submit(nil)
-	w.write(id, 0, numbered(0, 2500)...)
-	w.write(id, 2500, "ERROR: cuda_error-7", "error 7")
+	w.writeLines(id, 0, numbered(0, 2500)...)
+	w.writeLines(id, 2500, "ERROR: cuda_error-7", "error 7")
 	for search, want := range map[string][]string{
 		"line 77": {"line 77"}, "Error": {"ERROR: cuda_error-7", "error 7"}, "CUDA_ERROR-7": {"ERROR: cuda_error-7"}, "error 7": {"error 7"}, "none": nil,
 	} {
@@ -276,7 +276,7 @@ func TestLogsAreSearched(t *testing.T) {
 }
 
 // follow receives what is sent to who follows a log, in the background.
-func (w *world) follow(req *baiv1.StreamLogsRequest) (got <-chan []string) {
+func (w *fixture) follow(req *baiv1.StreamLogsRequest) (got <-chan []string) {
 	w.t.Helper()
 	req.Follow = true
 	stream, err := w.client.StreamLogs(w.t.Context(), req)
@@ -309,12 +309,12 @@ func TestFollowedLogsEndOnlyWhenTheLastLineThatIsCountedWasSent(t *testing.T) {
 		"all": {&baiv1.StreamLogsRequest{}, numbered(0, 5)}, "some": {&baiv1.StreamLogsRequest{Search: "line 4"}, numbered(4, 5)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, options{settings: api.Settings{LogsTimeout: time.Hour}})
+			w := newFixture(t, options{settings: api.Settings{LogsTimeout: time.Hour}})
 			id := w.submit(nil)
-			w.write(id, 0, numbered(0, 5)...)
-			w.store.set(func(f *faults) { f.unseen = 3 })
-			w.end(id, 5)
-			w.finish(id, "p1")
+			w.writeLines(id, 0, numbered(0, 5)...)
+			w.store.setFaults(func(f *faults) { f.hiddenFrom = 3 })
+			w.endStreams(id, 5)
+			w.finishRun(id, "p1")
 			tt.req.Run = id
 			got := w.follow(tt.req)
 			select {
@@ -322,7 +322,7 @@ func TestFollowedLogsEndOnlyWhenTheLastLineThatIsCountedWasSent(t *testing.T) {
 				t.Fatalf("it ended with %q while the last lines could not be read", lines)
 			case <-time.After(time.Second):
 			}
-			w.store.set(func(f *faults) { f.unseen = 0 })
+			w.store.setFaults(func(f *faults) { f.hiddenFrom = 0 })
 			if diff := cmp.Diff(tt.want, <-got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
@@ -331,23 +331,23 @@ func TestFollowedLogsEndOnlyWhenTheLastLineThatIsCountedWasSent(t *testing.T) {
 }
 
 func TestFollowedLogsEndInTimeWhereTheLastLineCannotBeRead(t *testing.T) {
-	w := newWorld(t, options{settings: api.Settings{LogsTimeout: 50 * time.Millisecond}})
+	w := newFixture(t, options{settings: api.Settings{LogsTimeout: 50 * time.Millisecond}})
 	id := w.submit(nil)
-	w.write(id, 0, numbered(0, 5)...)
-	w.store.set(func(f *faults) { f.unseen = 3 })
-	w.end(id, 5)
-	w.finish(id, "p1")
+	w.writeLines(id, 0, numbered(0, 5)...)
+	w.store.setFaults(func(f *faults) { f.hiddenFrom = 3 })
+	w.endStreams(id, 5)
+	w.finishRun(id, "p1")
 	if diff := cmp.Diff(numbered(0, 3), <-w.follow(&baiv1.StreamLogsRequest{Run: id})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
 func TestFollowedLogsEndAtOnceForWhoHasSeenAll(t *testing.T) {
-	w := newWorld(t, options{settings: api.Settings{LogsTimeout: time.Hour}})
+	w := newFixture(t, options{settings: api.Settings{LogsTimeout: time.Hour}})
 	id := w.submit(nil)
-	w.write(id, 0, numbered(0, 5)...)
-	w.end(id, 5)
-	w.finish(id, "p1")
+	w.writeLines(id, 0, numbered(0, 5)...)
+	w.endStreams(id, 5)
+	w.finishRun(id, "p1")
 	all := w.logs(&baiv1.StreamLogsRequest{Run: id})
 	if got := <-w.follow(&baiv1.StreamLogsRequest{Run: id, Cursor: all[len(all)-1].GetCursor()}); len(got) > 0 {
 		t.Errorf("sent again: %q", got)
@@ -355,13 +355,13 @@ func TestFollowedLogsEndAtOnceForWhoHasSeenAll(t *testing.T) {
 }
 
 func TestResponsesStayBelowOneMiB(t *testing.T) {
-	w := newWorld(t, options{})
+	w := newFixture(t, options{})
 	id := w.submit(nil)
 	var want []string
 	for i := range 60 {
 		want = append(want, strings.Repeat(fmt.Sprint(i%10), 64<<10))
 	}
-	w.write(id, 0, want...)
+	w.writeLines(id, 0, want...)
 	resps := w.logs(&baiv1.StreamLogsRequest{Run: id})
 	if !slices.Equal(want, texts(resps)) {
 		t.Error("lines differ")
@@ -374,9 +374,9 @@ func TestResponsesStayBelowOneMiB(t *testing.T) {
 }
 
 func TestFollowedLogsEndWhenTheRunIsOverAndAllIsThere(t *testing.T) {
-	w := newWorld(t, options{})
+	w := newFixture(t, options{})
 	id := w.submit(nil)
-	w.write(id, 0, numbered(0, 3)...)
+	w.writeLines(id, 0, numbered(0, 3)...)
 	stream, err := w.client.StreamLogs(t.Context(), &baiv1.StreamLogsRequest{Run: id, Follow: true})
 	if err != nil {
 		t.Fatal(err)
@@ -385,17 +385,17 @@ func TestFollowedLogsEndWhenTheRunIsOverAndAllIsThere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.finish(id, "p1")
-	w.write(id, 3, numbered(3, 5)...)
-	w.end(id, 5)
-	if diff := cmp.Diff(numbered(0, 5), texts(append([]*baiv1.StreamLogsResponse{first}, all(t, stream, nil)...))); diff != "" {
+	w.finishRun(id, "p1")
+	w.writeLines(id, 3, numbered(3, 5)...)
+	w.endStreams(id, 5)
+	if diff := cmp.Diff(numbered(0, 5), texts(append([]*baiv1.StreamLogsResponse{first}, receiveAll(t, stream, nil)...))); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
-// end says that nothing more comes from pod p1, whose benchmark wrote so many
+// endStreams says that nothing more comes from pod p1, whose benchmark wrote so many
 // lines.
-func (w *world) end(run string, lines int64) {
+func (w *fixture) endStreams(run string, lines int64) {
 	w.t.Helper()
 	for _, s := range []struct{ stream, topic string }{
 		{event.StreamOutput, event.TopicLogs}, {event.StreamOutput, event.TopicMetrics}, {event.StreamMetrics, event.TopicMetrics}, {event.StreamFIFO, event.TopicMetrics},
@@ -414,10 +414,10 @@ func (w *world) end(run string, lines int64) {
 }
 
 func TestFollowedLogsEndInTimeWhereWhatIsMissingNeverComes(t *testing.T) {
-	w := newWorld(t, options{settings: api.Settings{LogsTimeout: 300 * time.Millisecond}})
+	w := newFixture(t, options{settings: api.Settings{LogsTimeout: 300 * time.Millisecond}})
 	id := w.submit(nil)
-	w.write(id, 0, numbered(0, 3)...)
-	w.finish(id, "p1")
+	w.writeLines(id, 0, numbered(0, 3)...)
+	w.finishRun(id, "p1")
 	began := time.Now()
 	if diff := cmp.Diff(numbered(0, 3), texts(w.logs(&baiv1.StreamLogsRequest{Run: id, Follow: true}))); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -427,8 +427,8 @@ func TestFollowedLogsEndInTimeWhereWhatIsMissingNeverComes(t *testing.T) {
 	}
 }
 
-// measure stores 2500 samples, every second one of loss.
-func (w *world) measure(run string) {
+// writeSamples stores 2500 samples, every second one of loss.
+func (w *fixture) writeSamples(run string) {
 	w.t.Helper()
 	b := store.Samples{Origin: origin(run, "benchmark", event.StreamMetrics)}
 	step := int64(7)
@@ -447,11 +447,11 @@ func (w *world) measure(run string) {
 
 // query returns the samples that a request means, and after how many of them
 // each cursor is.
-func (w *world) query(req *baiv1.QueryMetricsRequest) (samples []*baiv1.Sample, cursors map[string]int) {
+func (w *fixture) query(req *baiv1.QueryMetricsRequest) (samples []*baiv1.Sample, cursors map[string]int) {
 	w.t.Helper()
 	stream, err := w.client.QueryMetrics(w.t.Context(), req)
 	cursors = make(map[string]int)
-	for _, r := range all(w.t, stream, err) {
+	for _, r := range receiveAll(w.t, stream, err) {
 		samples = append(samples, r.GetSamples()...)
 		cursors[r.GetCursor()] = len(samples)
 	}
@@ -459,9 +459,9 @@ func (w *world) query(req *baiv1.QueryMetricsRequest) (samples []*baiv1.Sample, 
 }
 
 func TestMetrics(t *testing.T) {
-	w := newWorld(t, options{})
+	w := newFixture(t, options{})
 	id := w.submit(nil)
-	w.measure(id)
+	w.writeSamples(id)
 	samples, cursors := w.query(&baiv1.QueryMetricsRequest{Run: id})
 	if len(samples) != 2500 || len(cursors) < 3 {
 		t.Fatalf("%d samples in %d responses", len(samples), len(cursors))
@@ -487,14 +487,14 @@ func TestMetrics(t *testing.T) {
 	if err == nil {
 		_, err = stream.Recv()
 	}
-	refused(t, err, codes.InvalidArgument, "cursor")
+	checkRefused(t, err, codes.InvalidArgument, "cursor")
 }
 
 func TestCompletenessIsPartOfARun(t *testing.T) {
-	w := newWorld(t, options{})
+	w := newFixture(t, options{})
 	id := w.submit(nil)
-	w.write(id, 0, numbered(0, 3)...)
-	w.finish(id, "p1")
+	w.writeLines(id, 0, numbered(0, 3)...)
+	w.finishRun(id, "p1")
 	get := func() *baiv1.Completeness {
 		t.Helper()
 		resp, err := w.client.GetRun(t.Context(), &baiv1.GetRunRequest{Run: id})
@@ -506,7 +506,7 @@ func TestCompletenessIsPartOfARun(t *testing.T) {
 	if c := get(); c.GetComplete() || c.GetLines() != 3 || len(c.GetAwaited()) == 0 {
 		t.Errorf("before the end: %v", c)
 	}
-	w.end(id, 3)
+	w.endStreams(id, 3)
 	if c := get(); !c.GetComplete() || c.GetLines() != 3 || c.GetMissing() != 0 || len(c.GetAwaited()) != 0 {
 		t.Errorf("after the end: %v", c)
 	}

@@ -12,29 +12,29 @@ import (
 
 	"github.com/benchmark-ai/bai/descriptors"
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
+	"github.com/benchmark-ai/bai/services/gateway/archive"
 	"github.com/benchmark-ai/bai/services/gateway/artifact"
-	"github.com/benchmark-ai/bai/services/gateway/intake"
-	"github.com/benchmark-ai/bai/services/gateway/transfer"
+	"github.com/benchmark-ai/bai/services/gateway/submit"
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
-// Transfer takes whole runs out of the platform, and into it.
-type Transfer interface {
+// Archiver takes whole runs out of the platform, and into it.
+type Archiver interface {
 	// Head is that of transfer.Transfer.
-	Head(ctx context.Context, run store.Run) (transfer.Header, error)
+	Head(ctx context.Context, run store.Run) (archive.Header, error)
 	// Export is that of transfer.Transfer.
-	Export(ctx context.Context, run store.Run, place string, send func(transfer.Piece) error) error
+	Export(ctx context.Context, run store.Run, place string, send func(archive.Piece) error) error
 	// Import is that of transfer.Transfer.
-	Import(ctx context.Context, begin transfer.Begin, stream transfer.Stream) (transfer.Result, error)
+	Import(ctx context.Context, begin archive.Begin, stream archive.ImportStream) (archive.Result, error)
 }
 
 // transferServer implements bai.v1.TransferService.
 type transferServer struct {
 	baiv1.UnimplementedTransferServiceServer
 
-	runs     *Server
-	transfer Transfer
-	stall    time.Duration
+	runs        *Server
+	archiver    Archiver
+	idleTimeout time.Duration
 }
 
 // ExportRun implements bai.v1.TransferService.
@@ -44,7 +44,7 @@ func (s *transferServer) ExportRun(req *baiv1.ExportRunRequest, stream grpc.Serv
 	if err != nil {
 		return err
 	}
-	head, err := s.transfer.Head(ctx, run)
+	head, err := s.archiver.Head(ctx, run)
 	if err != nil {
 		return err
 	}
@@ -55,28 +55,28 @@ func (s *transferServer) ExportRun(req *baiv1.ExportRunRequest, stream grpc.Serv
 	if err != nil {
 		return err
 	}
-	return s.transfer.Export(ctx, run, req.GetPlace(), func(p transfer.Piece) error {
-		return stream.Send(&baiv1.ExportRunResponse{File: p.File, Data: p.Data, Last: p.Last, Place: p.Place})
+	return s.archiver.Export(ctx, run, req.GetPlace(), func(p archive.Piece) error {
+		return stream.Send(&baiv1.ExportRunResponse{File: p.File, Data: p.Data, Last: p.Last, Place: p.Cursor})
 	})
 }
 
 // ImportRun implements bai.v1.TransferService.
 func (s *transferServer) ImportRun(stream grpc.BidiStreamingServer[baiv1.ImportRunRequest, baiv1.ImportRunResponse]) error {
-	in := &imports{stream: stream, came: awaited(stream.Recv, s.stall)}
-	defer in.came.close()
-	first, err := in.came.next()
+	in := &importStream{stream: stream, requests: newReceiver(stream.Recv, s.idleTimeout)}
+	defer in.requests.close()
+	first, err := in.requests.next()
 	if err != nil {
 		return err
 	}
-	asked := first.GetImport()
-	if asked == nil {
+	announced := first.GetImport()
+	if announced == nil {
 		return invalidArgument("import", "is missing in the first request", "say first which files there are")
 	}
-	begin := transfer.Begin{Format: int(asked.GetFormat()), Run: asked.GetRunId(), By: caller(stream.Context())}
-	for _, f := range asked.GetFiles() {
-		begin.Files = append(begin.Files, transfer.File{Name: f.GetName(), Size: f.GetSize(), SHA256: f.GetSha256()})
+	begin := archive.Begin{Format: int(announced.GetFormat()), Run: announced.GetRunId(), By: caller(stream.Context())}
+	for _, f := range announced.GetFiles() {
+		begin.Files = append(begin.Files, archive.File{Name: f.GetName(), Size: f.GetSize(), SHA256: f.GetSha256()})
 	}
-	result, err := s.transfer.Import(stream.Context(), begin, in)
+	result, err := s.archiver.Import(stream.Context(), begin, in)
 	if err != nil {
 		return err
 	}
@@ -85,46 +85,46 @@ func (s *transferServer) ImportRun(stream grpc.BidiStreamingServer[baiv1.ImportR
 	}})
 }
 
-// imports is an import under way.
-type imports struct {
-	stream grpc.BidiStreamingServer[baiv1.ImportRunRequest, baiv1.ImportRunResponse]
-	came   *waiting[*baiv1.ImportRunRequest]
+// importStream is an import under way.
+type importStream struct {
+	stream   grpc.BidiStreamingServer[baiv1.ImportRunRequest, baiv1.ImportRunResponse]
+	requests *receiver[*baiv1.ImportRunRequest]
 }
 
 // Next implements transfer.Stream.
-func (i *imports) Next() (transfer.Piece, error) {
-	req, err := i.came.next()
+func (i *importStream) Next() (archive.Piece, error) {
+	req, err := i.requests.next()
 	if err != nil {
-		return transfer.Piece{}, err
+		return archive.Piece{}, err
 	}
-	return transfer.Piece{File: req.GetFile(), Data: req.GetData(), Last: req.GetLast()}, nil
+	return archive.Piece{File: req.GetFile(), Data: req.GetData(), Last: req.GetLast()}, nil
 }
 
-// Want implements transfer.Stream.
-func (i *imports) Want(files []string) error {
+// RequestFiles implements transfer.Stream.
+func (i *importStream) RequestFiles(files []string) error {
 	return i.stream.Send(&baiv1.ImportRunResponse{Step: &baiv1.ImportRunResponse_Wanted{Wanted: &baiv1.WantedFiles{Files: files}}})
 }
 
-// waiting receives what comes, of which something must from time to time.
-type waiting[T any] struct {
-	stall time.Duration
-	came  chan arrival[T]
-	done  chan struct{}
+// receiver receives what comes, of which something must from time to time.
+type receiver[T any] struct {
+	idleTimeout time.Duration
+	received    chan recvResult[T]
+	done        chan struct{}
 }
 
-type arrival[T any] struct {
-	what T
-	err  error
+type recvResult[T any] struct {
+	msg T
+	err error
 }
 
-// awaited receives until there is an error, which there is when the call ends.
-func awaited[T any](receive func() (T, error), stall time.Duration) *waiting[T] {
-	w := &waiting[T]{stall: stall, came: make(chan arrival[T]), done: make(chan struct{})}
+// newReceiver receives until there is an error, which there is when the call ends.
+func newReceiver[T any](receive func() (T, error), idleTimeout time.Duration) *receiver[T] {
+	w := &receiver[T]{idleTimeout: idleTimeout, received: make(chan recvResult[T]), done: make(chan struct{})}
 	go func() {
 		for {
 			what, err := receive()
 			select {
-			case w.came <- arrival[T]{what, err}:
+			case w.received <- recvResult[T]{what, err}:
 			case <-w.done:
 				return
 			}
@@ -137,42 +137,42 @@ func awaited[T any](receive func() (T, error), stall time.Duration) *waiting[T] 
 }
 
 // close lets go of the stream: what receives from it ends with the call.
-func (w *waiting[T]) close() { close(w.done) }
+func (w *receiver[T]) close() { close(w.done) }
 
-func (w *waiting[T]) next() (T, error) {
-	patience := time.NewTimer(w.stall)
-	defer patience.Stop()
+func (w *receiver[T]) next() (T, error) {
+	timer := time.NewTimer(w.idleTimeout)
+	defer timer.Stop()
 	select {
-	case a := <-w.came:
-		return a.what, a.err
-	case <-patience.C:
+	case a := <-w.received:
+		return a.msg, a.err
+	case <-timer.C:
 		var none T
-		return none, fmt.Errorf("nothing came for %s", w.stall)
+		return none, fmt.Errorf("nothing came for %s", w.idleTimeout)
 	}
 }
 
-// untransferred returns what a user must know of a transfer as a status, nil
+// archiveErrorStatus returns what a user must know of a transfer as a status, nil
 // where err says nothing of the kind.
-func untransferred(err error) error {
+func archiveErrorStatus(err error) error {
 	var (
-		file    *transfer.FileError
-		state   *transfer.StateError
-		taken   *transfer.TakenError
-		busy    *transfer.BusyError
-		changed *transfer.ChangedError
-		stream  *transfer.StreamError
-		limit   *artifact.LimitError
-		full    *transfer.FullError
+		file       *archive.FileError
+		state      *archive.PreconditionError
+		exists     *archive.RunExistsError
+		inProgress *archive.ImportInProgressError
+		changed    *archive.ChangedError
+		stream     *archive.StreamError
+		limit      *artifact.LimitError
+		full       *archive.StorageFullError
 	)
 	switch {
 	case errors.As(err, &file):
-		return refuse(faultsOf(intake.Brief(descriptors.Faults{{File: file.File, Line: file.Line, Column: min(file.Line, 1), Path: file.File, Code: codeRequest, Message: file.Message}})))
+		return faultsStatus(faultsOf(submit.TruncateFaults(descriptors.Faults{{File: file.File, Line: file.Line, Column: min(file.Line, 1), Path: file.File, Code: codeRequest, Message: file.Message}})))
 	case errors.As(err, &state):
 		return status.Error(codes.FailedPrecondition, state.Message)
-	case errors.As(err, &taken):
-		return detail(codes.AlreadyExists, taken.Error(), &baiv1.RunFailure{Reason: "AlreadyExists"})
-	case errors.As(err, &busy):
-		return status.Error(codes.Aborted, busy.Error())
+	case errors.As(err, &exists):
+		return failureStatus(codes.AlreadyExists, exists.Error(), &baiv1.RunFailure{Reason: "AlreadyExists"})
+	case errors.As(err, &inProgress):
+		return status.Error(codes.Aborted, inProgress.Error())
 	case errors.As(err, &changed):
 		return status.Error(codes.Aborted, changed.Error())
 	case errors.As(err, &stream):

@@ -16,11 +16,11 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/storetest"
 )
 
-// exported are the files of a run, in their order.
-type exported []*baiv1.ImportRunRequest
+// exportedFiles are the files of a run, in their order.
+type exportedFiles []*baiv1.ImportRunRequest
 
-// export returns what is exported of a run.
-func (w *world) export(run string) (head *baiv1.Export, files exported, err error) {
+// exportRun returns what is exported of a run.
+func (w *fixture) exportRun(run string) (head *baiv1.Export, files exportedFiles, err error) {
 	stream, err := baiv1.NewTransferServiceClient(w.conn).ExportRun(w.t.Context(), &baiv1.ExportRunRequest{Run: run})
 	if err != nil {
 		return nil, nil, err
@@ -41,9 +41,9 @@ func (w *world) export(run string) (head *baiv1.Export, files exported, err erro
 	}
 }
 
-// begin is what is said first of an import; every file is one piece.
-func (x exported) begin() *baiv1.ImportRunRequest {
-	in := &baiv1.Import{Format: 1, RunId: over}
+// importRequest is what is said first of an import; every file is one piece.
+func (x exportedFiles) importRequest() *baiv1.ImportRunRequest {
+	in := &baiv1.Import{Format: 1, RunId: finishedRun}
 	for _, f := range x {
 		sum := sha256.Sum256(f.GetData())
 		in.Files = append(in.Files, &baiv1.TransferredFile{Name: f.GetFile(), Size: int64(len(f.GetData())), Sha256: hex.EncodeToString(sum[:])})
@@ -51,8 +51,8 @@ func (x exported) begin() *baiv1.ImportRunRequest {
 	return &baiv1.ImportRunRequest{Import: in}
 }
 
-// imports sends requests, all at once, and returns the last answer.
-func (w *world) imports(requests ...*baiv1.ImportRunRequest) (*baiv1.Imported, error) {
+// importRun sends requests, all at once, and returns the last answer.
+func (w *fixture) importRun(requests ...*baiv1.ImportRunRequest) (*baiv1.Imported, error) {
 	stream, err := baiv1.NewTransferServiceClient(w.conn).ImportRun(w.t.Context())
 	if err != nil {
 		return nil, err
@@ -73,10 +73,10 @@ func (w *world) imports(requests ...*baiv1.ImportRunRequest) (*baiv1.Imported, e
 	}
 }
 
-// over puts a run in the store that came to its end.
-func (w *world) over(t *testing.T) {
+// putFinishedRun puts a run in the store that came to its end.
+func (w *fixture) putFinishedRun(t *testing.T) {
 	t.Helper()
-	run, change := storetest.NewRun(over, time.Unix(1, 0).UTC())
+	run, change := storetest.NewRun(finishedRun, time.Unix(1, 0).UTC())
 	end := time.Unix(9, 0).UTC()
 	run.Descriptor, run.Phase, run.Outcome, run.Attempt, run.Ended = valid, event.PhaseFinished, event.Succeeded, 1, &end
 	if err := w.store.PutRun(t.Context(), run, change); err != nil {
@@ -85,50 +85,50 @@ func (w *world) over(t *testing.T) {
 }
 
 func TestARunTravelsFromOneServerToAnother(t *testing.T) {
-	w, other := newWorld(t, options{}), newWorld(t, options{})
-	w.over(t)
-	head, files, err := w.export(over)
-	if err != nil || head.GetRunId() != over || head.GetFormat() != 1 || head.GetPlatformVersion() != "v1.2.3" || !head.GetComplete() {
+	w, other := newFixture(t, options{}), newFixture(t, options{})
+	w.putFinishedRun(t)
+	head, files, err := w.exportRun(finishedRun)
+	if err != nil || head.GetRunId() != finishedRun || head.GetFormat() != 1 || head.GetPlatformVersion() != "v1.2.3" || !head.GetComplete() {
 		t.Fatalf("%v, %v", head, err)
 	}
-	requests := append([]*baiv1.ImportRunRequest{files.begin()}, files...)
+	requests := append([]*baiv1.ImportRunRequest{files.importRequest()}, files...)
 	for _, already := range []bool{false, true} {
 		if already {
 			requests = requests[:len(requests)-2] // samples and lines are not asked for any more
 		}
-		got, err := other.imports(requests...)
-		if err != nil || got.GetRunId() != over || got.GetAlready() != already {
+		got, err := other.importRun(requests...)
+		if err != nil || got.GetRunId() != finishedRun || got.GetAlready() != already {
 			t.Errorf("imported: %v, %v; want already %t", got, err, already)
 		}
 	}
-	if _, err := other.client.GetRun(t.Context(), &baiv1.GetRunRequest{Run: over}); err != nil {
+	if _, err := other.client.GetRun(t.Context(), &baiv1.GetRunRequest{Run: finishedRun}); err != nil {
 		t.Error(err)
 	}
-	if n := len(other.bus.Heard()); n > 0 {
+	if n := len(other.bus.TakeLines()); n > 0 {
 		t.Errorf("%d events were said of it", n)
 	}
 }
 
 func TestWhyRunsDoNotTravelIsTold(t *testing.T) {
-	w := newWorld(t, options{settings: api.Settings{CallTimeout: 3 * time.Second}})
-	w.over(t)
-	_, files, err := w.export(over)
+	w := newFixture(t, options{settings: api.Settings{CallTimeout: 3 * time.Second}})
+	w.putFinishedRun(t)
+	_, files, err := w.exportRun(finishedRun)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, _, err = w.export("01k8h4fzqh3v7x9y2m5n8p0r4z")
-	refused(t, err, codes.NotFound, "does not exist")
-	_, err = w.imports(&baiv1.ImportRunRequest{File: "run.json"})
-	refused(t, err, codes.InvalidArgument, "is missing in the first request")
-	newer := files.begin()
+	_, _, err = w.exportRun("01k8h4fzqh3v7x9y2m5n8p0r4z")
+	checkRefused(t, err, codes.NotFound, "does not exist")
+	_, err = w.importRun(&baiv1.ImportRunRequest{File: "run.json"})
+	checkRefused(t, err, codes.InvalidArgument, "is missing in the first request")
+	newer := files.importRequest()
 	newer.Import.Format = 9
-	_, err = w.imports(newer)
-	refused(t, err, codes.FailedPrecondition, "reads up to 1")
-	_, err = w.imports(files.begin())
-	refused(t, err, codes.Aborted, "unexpected EOF")
+	_, err = w.importRun(newer)
+	checkRefused(t, err, codes.FailedPrecondition, "reads up to 1")
+	_, err = w.importRun(files.importRequest())
+	checkRefused(t, err, codes.Aborted, "unexpected EOF")
 	files[0].Data = append(files[0].GetData()[:len(files[0].GetData())-3], "?}\n"...)
-	_, err = w.imports(append([]*baiv1.ImportRunRequest{files.begin()}, files...)...)
-	if faults := refused(t, err, codes.InvalidArgument, "run.json:"); len(faults) != 1 || faults[0].GetFile() != "run.json" || faults[0].GetLine() == 0 {
+	_, err = w.importRun(append([]*baiv1.ImportRunRequest{files.importRequest()}, files...)...)
+	if faults := checkRefused(t, err, codes.InvalidArgument, "run.json:"); len(faults) != 1 || faults[0].GetFile() != "run.json" || faults[0].GetLine() == 0 {
 		t.Errorf("faults: %v", faults)
 	}
 	stream, err := baiv1.NewTransferServiceClient(w.conn).ImportRun(t.Context())
@@ -136,5 +136,5 @@ func TestWhyRunsDoNotTravelIsTold(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = stream.Recv() // nothing is sent
-	refused(t, err, codes.Unavailable, "nothing came for 3s")
+	checkRefused(t, err, codes.Unavailable, "nothing came for 3s")
 }

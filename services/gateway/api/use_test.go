@@ -9,7 +9,7 @@ import (
 )
 
 func TestARunIsFoundByTheFrameworkAndTheDataThatItsDescriptorNames(t *testing.T) {
-	w := newWorld(t, options{})
+	w := newFixture(t, options{})
 	other := w.submit(nil)
 	id := w.submit(func(req *baiv1.SubmitRunRequest) {
 		req.DescriptorToml = []byte(valid + "framework = \"PaddlePaddle\"\nframework_version = \"2.6 rc1\"\n" +

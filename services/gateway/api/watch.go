@@ -12,8 +12,8 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
-// poll is how long a write of another process may go unseen.
-const poll = 400 * time.Millisecond
+// pollInterval is how long a write of another process may go unseen.
+const pollInterval = 400 * time.Millisecond
 
 // changesPage is how many changes are read at once.
 const changesPage = 200
@@ -33,16 +33,16 @@ func (s *Server) WatchRun(req *baiv1.WatchRunRequest, stream grpc.ServerStreamin
 	}
 	for {
 		changed := s.store.Changed(run.ID)
-		over, err := s.over(ctx, run.ID)
+		finished, err := s.isFinished(ctx, run.ID)
 		if err != nil {
 			return err
 		}
 		next, ended, err := s.sendChanges(stream, run.ID, after)
-		if err != nil || ended || over { // over: all changes until the end were there to be read
+		if err != nil || ended || finished { // over: all changes until the end were there to be read
 			return err
 		}
 		after = next
-		if err := wait(ctx, changed); err != nil {
+		if err := waitForChange(ctx, changed); err != nil {
 			return err
 		}
 	}
@@ -77,16 +77,16 @@ func sendChange(stream grpc.ServerStreamingServer[baiv1.WatchRunResponse], c sto
 	return c.Phase == event.PhaseFinished, stream.Send(&baiv1.WatchRunResponse{Change: changeOf(c)})
 }
 
-// over reports whether a run has come to its end.
-func (s *Server) over(ctx context.Context, id string) (bool, error) {
+// isFinished reports whether a run has come to its end.
+func (s *Server) isFinished(ctx context.Context, id string) (bool, error) {
 	run, err := s.run(ctx, id)
 	return run.Phase == event.PhaseFinished, err
 }
 
-// wait returns when changed is closed or it is time to look again. Its only
+// waitForChange returns when changed is closed or it is time to look again. Its only
 // errors are ctx's.
-func wait(ctx context.Context, changed <-chan struct{}) error {
-	t := time.NewTimer(poll)
+func waitForChange(ctx context.Context, changed <-chan struct{}) error {
+	t := time.NewTimer(pollInterval)
 	defer t.Stop()
 	select {
 	case <-ctx.Done():

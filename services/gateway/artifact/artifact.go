@@ -72,9 +72,9 @@ type File struct {
 	Time   time.Time `json:"time"`   // when it was kept
 }
 
-// Keeper keeps files. It may be used by several goroutines, and by several
+// Repository keeps files. It may be used by several goroutines, and by several
 // processes on one store.
-type Keeper struct {
+type Repository struct {
 	settings Settings
 	objects  Objects
 	index    Index
@@ -82,28 +82,28 @@ type Keeper struct {
 }
 
 // New returns a Keeper. Without objects it has no files and takes none.
-func New(s Settings, objects Objects, index Index, now func() time.Time) *Keeper {
+func New(s Settings, objects Objects, index Index, now func() time.Time) *Repository {
 	s.MaxSize = cmp.Or(s.MaxSize, 1<<30)
 	s.MaxTotal = cmp.Or(s.MaxTotal, 16<<30)
 	s.MaxFiles = cmp.Or(s.MaxFiles, 1000)
-	return &Keeper{settings: s, objects: objects, index: index, now: now}
+	return &Repository{settings: s, objects: objects, index: index, now: now}
 }
 
 // Put keeps body as a file of a run, and reports whether the same content was
 // kept under that name before. Size is how much there will be, -1 where that is
-// not known. Another content under a name is *TakenError, a bad name *NameError,
+// not known. Another content under a name is *ContentConflictError, a bad name *NameError,
 // what is too much *LimitError; body's own errors come back as *BodyError. With
 // an error nothing is kept.
-func (k *Keeper) Put(ctx context.Context, run, name string, size int64, body io.Reader) (File, bool, error) {
+func (k *Repository) Put(ctx context.Context, run, name string, size int64, body io.Reader) (File, bool, error) {
 	if err := CheckName(name); err != nil {
 		return File{}, false, err
 	}
 	if k.objects == nil {
 		return File{}, false, errNoObjects
 	}
-	there, _, err := store.Get[File](ctx, k.index, store.KindArtifact, keyOf(run, name))
+	existing, _, err := store.Get[File](ctx, k.index, store.KindArtifact, keyOf(run, name))
 	if err == nil {
-		return k.same(there, size, body)
+		return k.checkSame(existing, size, body)
 	}
 	if !errors.Is(err, store.ErrNotFound) {
 		return File{}, false, fmt.Errorf("look for artifact %q: %w", name, err)
@@ -112,11 +112,11 @@ func (k *Keeper) Put(ctx context.Context, run, name string, size int64, body io.
 	if err != nil {
 		return File{}, false, err
 	}
-	return k.keep(ctx, run, f)
+	return k.commit(ctx, run, f)
 }
 
-// keep makes a file visible whose content is stored.
-func (k *Keeper) keep(ctx context.Context, run string, f File) (File, bool, error) {
+// commit makes a file visible whose content is stored.
+func (k *Repository) commit(ctx context.Context, run string, f File) (File, bool, error) {
 	err := store.Create(ctx, k.index, store.KindArtifact, keyOf(run, f.Name), f)
 	if err == nil {
 		return f, false, nil
@@ -126,22 +126,22 @@ func (k *Keeper) keep(ctx context.Context, run string, f File) (File, bool, erro
 	if !errors.Is(err, store.ErrExists) {
 		return File{}, false, fmt.Errorf("keep artifact %q: %w", f.Name, err)
 	}
-	return k.lost(ctx, run, f)
+	return k.discardDuplicate(ctx, run, f)
 }
 
 // Restore keeps body as the file of a run that it was where the run comes from,
 // f, whose Object means nothing. The same again is no error; the errors are those
 // of Put. Body must end with an error where it is not what f says.
-func (k *Keeper) Restore(ctx context.Context, run string, f File, body io.Reader) error {
+func (k *Repository) Restore(ctx context.Context, run string, f File, body io.Reader) error {
 	if err := CheckName(f.Name); err != nil {
 		return err
 	}
 	if k.objects == nil {
 		return errNoObjects
 	}
-	there, _, err := store.Get[File](ctx, k.index, store.KindArtifact, keyOf(run, f.Name))
+	existing, _, err := store.Get[File](ctx, k.index, store.KindArtifact, keyOf(run, f.Name))
 	if err == nil {
-		_, _, err = k.same(there, f.Size, body)
+		_, _, err = k.checkSame(existing, f.Size, body)
 		return err
 	}
 	if !errors.Is(err, store.ErrNotFound) {
@@ -152,17 +152,17 @@ func (k *Keeper) Restore(ctx context.Context, run string, f File, body io.Reader
 		return err
 	}
 	stored.Time = f.Time
-	_, _, err = k.keep(ctx, run, stored)
+	_, _, err = k.commit(ctx, run, stored)
 	return err
 }
 
 // write stores the content under a key of its own.
-func (k *Keeper) write(ctx context.Context, run, name string, size int64, body io.Reader) (File, error) {
+func (k *Repository) write(ctx context.Context, run, name string, size int64, body io.Reader) (File, error) {
 	others, err := k.List(ctx, run)
 	if err != nil {
 		return File{}, err
 	}
-	limit, err := k.settings.room(others)
+	limit, err := k.settings.remainingSize(others)
 	if err != nil {
 		return File{}, err
 	}
@@ -170,7 +170,7 @@ func (k *Keeper) write(ctx context.Context, run, name string, size int64, body i
 		return File{}, k.settings.tooLarge(name, limit)
 	}
 	o, err := k.objects.Put(ctx, "artifacts/"+run+strings.ToLower(rand.Text()), size, false, func(w io.Writer) error {
-		n, err := io.Copy(w, io.LimitReader(reader{body}, limit+1))
+		n, err := io.Copy(w, io.LimitReader(bodyReader{body}, limit+1))
 		if err == nil && n > limit {
 			err = k.settings.tooLarge(name, limit)
 		}
@@ -182,42 +182,42 @@ func (k *Keeper) write(ctx context.Context, run, name string, size int64, body i
 	return File{Name: name, Object: o.Key, Size: o.Size, SHA256: o.SHA256, Time: k.now().UTC().Round(0)}, nil
 }
 
-// lost drops what was written while another kept a file of that name.
-func (k *Keeper) lost(ctx context.Context, run string, f File) (File, bool, error) {
-	there, _, err := store.Get[File](ctx, k.index, store.KindArtifact, keyOf(run, f.Name))
+// discardDuplicate drops what was written while another kept a file of that name.
+func (k *Repository) discardDuplicate(ctx context.Context, run string, f File) (File, bool, error) {
+	existing, _, err := store.Get[File](ctx, k.index, store.KindArtifact, keyOf(run, f.Name))
 	if err != nil {
 		return File{}, false, fmt.Errorf("look for artifact %q: %w", f.Name, err)
 	}
 	if err := k.objects.Delete(ctx, f.Object); err != nil {
 		return File{}, false, fmt.Errorf("drop what was stored of artifact %q: %w", f.Name, err)
 	}
-	if there.SHA256 != f.SHA256 {
-		return File{}, false, &TakenError{Name: f.Name}
+	if existing.SHA256 != f.SHA256 {
+		return File{}, false, &ContentConflictError{Name: f.Name}
 	}
-	return there, true, nil
+	return existing, true, nil
 }
 
-// same checks that body is the content of a file that is kept.
-func (k *Keeper) same(there File, size int64, body io.Reader) (File, bool, error) {
-	if size >= 0 && size != there.Size {
-		return File{}, false, &TakenError{Name: there.Name}
+// checkSame checks that body is the content of a file that is kept.
+func (k *Repository) checkSame(existing File, size int64, body io.Reader) (File, bool, error) {
+	if size >= 0 && size != existing.Size {
+		return File{}, false, &ContentConflictError{Name: existing.Name}
 	}
 	sum := sha256.New()
-	n, err := io.Copy(sum, io.LimitReader(reader{body}, there.Size+1))
+	n, err := io.Copy(sum, io.LimitReader(bodyReader{body}, existing.Size+1))
 	if err != nil {
-		return File{}, false, fmt.Errorf("compare artifact %q: %w", there.Name, err)
+		return File{}, false, fmt.Errorf("compare artifact %q: %w", existing.Name, err)
 	}
-	if n != there.Size || hex.EncodeToString(sum.Sum(nil)) != there.SHA256 {
-		return File{}, false, &TakenError{Name: there.Name}
+	if n != existing.Size || hex.EncodeToString(sum.Sum(nil)) != existing.SHA256 {
+		return File{}, false, &ContentConflictError{Name: existing.Name}
 	}
-	return there, true, nil
+	return existing, true, nil
 }
 
 // page is how many files are looked up at once.
 const page = 200
 
 // List returns the files that are kept of a run, by name.
-func (k *Keeper) List(ctx context.Context, run string) ([]File, error) {
+func (k *Repository) List(ctx context.Context, run string) ([]File, error) {
 	var files []File
 	for after := run + "!"; ; {
 		docs, err := k.index.Docs(ctx, store.KindArtifact, after, page)
@@ -247,7 +247,7 @@ func byName(files []File) []File {
 
 // Open opens a file of a run for reading from an offset on, or says
 // store.ErrNotFound, or, for an offset that it has not, *OffsetError.
-func (k *Keeper) Open(ctx context.Context, run, name string, offset int64) (File, io.ReadCloser, error) {
+func (k *Repository) Open(ctx context.Context, run, name string, offset int64) (File, io.ReadCloser, error) {
 	if err := CheckName(name); err != nil {
 		return File{}, nil, err
 	}

@@ -27,14 +27,14 @@ const sum = "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824"
 
 func noon() time.Time { return time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC) }
 
-// counted is an object store that says how many objects it has.
-type counted struct {
+// countingStore is an object store that says how many objects it has.
+type countingStore struct {
 	*blob.Store
 
 	n atomic.Int64
 }
 
-func (c *counted) Put(ctx context.Context, key string, size int64, withMD5 bool, fill func(w io.Writer) error) (store.Object, error) {
+func (c *countingStore) Put(ctx context.Context, key string, size int64, withMD5 bool, fill func(w io.Writer) error) (store.Object, error) {
 	o, err := c.Store.Put(ctx, key, size, withMD5, fill)
 	if err == nil {
 		c.n.Add(1)
@@ -42,12 +42,12 @@ func (c *counted) Put(ctx context.Context, key string, size int64, withMD5 bool,
 	return o, err
 }
 
-func (c *counted) Delete(ctx context.Context, key string) error {
+func (c *countingStore) Delete(ctx context.Context, key string) error {
 	c.n.Add(-1)
 	return c.Store.Delete(ctx, key)
 }
 
-func objects(t *testing.T) *counted {
+func objects(t *testing.T) *countingStore {
 	t.Helper()
 	s, err := blob.Open(t.Context(), blob.Settings{URL: "file://" + t.TempDir()})
 	if err != nil {
@@ -58,23 +58,23 @@ func objects(t *testing.T) *counted {
 			t.Error(err)
 		}
 	})
-	return &counted{Store: s}
+	return &countingStore{Store: s}
 }
 
-func keeper(t *testing.T, s artifact.Settings) (*artifact.Keeper, *counted) {
+func newRepository(t *testing.T, s artifact.Settings) (*artifact.Repository, *countingStore) {
 	t.Helper()
 	o := objects(t)
 	return artifact.New(s, o, storetest.Open(t), noon), o
 }
 
-func put(t *testing.T, k *artifact.Keeper, name, content string) (bool, error) {
+func put(t *testing.T, k *artifact.Repository, name, content string) (bool, error) {
 	t.Helper()
 	_, repeated, err := k.Put(t.Context(), run, name, -1, strings.NewReader(content))
 	return repeated, err
 }
 
 func TestAFileIsKeptWholeAndReadFromAnyPlace(t *testing.T) {
-	k, _ := keeper(t, artifact.Settings{})
+	k, _ := newRepository(t, artifact.Settings{})
 	const name = "1/benchmark-0/a dir/ö%2F.json"
 	if repeated, err := put(t, k, name, "hello"); repeated || err != nil {
 		t.Fatal(repeated, err)
@@ -87,10 +87,10 @@ func TestAFileIsKeptWholeAndReadFromAnyPlace(t *testing.T) {
 	if diff := cmp.Diff(want, files[0]); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	readFromAnyPlace(t, k, name)
+	readAtOffsets(t, k, name)
 }
 
-func readFromAnyPlace(t *testing.T, k *artifact.Keeper, name string) {
+func readAtOffsets(t *testing.T, k *artifact.Repository, name string) {
 	t.Helper()
 	for offset, want := range map[int64]string{0: "hello", 3: "lo", 5: ""} {
 		_, r, err := k.Open(t.Context(), run, name, offset)
@@ -118,13 +118,13 @@ func readFromAnyPlace(t *testing.T, k *artifact.Keeper, name string) {
 }
 
 func TestTheSameAgainIsFineAndAnotherContentIsRefused(t *testing.T) {
-	k, o := keeper(t, artifact.Settings{})
+	k, o := newRepository(t, artifact.Settings{})
 	for i, content := range []string{"hello", "hello", "hallo", "hell", "hello!"} {
 		repeated, err := put(t, k, "1/benchmark-0/a", content)
 		if i < 2 && (err != nil || repeated != (i == 1)) {
 			t.Errorf("%q: %v, %v", content, repeated, err)
 		}
-		if i >= 2 && !errors.As(err, new(*artifact.TakenError)) {
+		if i >= 2 && !errors.As(err, new(*artifact.ContentConflictError)) {
 			t.Errorf("%q: %v, want it refused", content, err)
 		}
 	}
@@ -134,14 +134,14 @@ func TestTheSameAgainIsFineAndAnotherContentIsRefused(t *testing.T) {
 }
 
 func TestOfManyAtOnceOneIsKeptAndNothingIsLeftBehind(t *testing.T) {
-	k, o := keeper(t, artifact.Settings{})
+	k, o := newRepository(t, artifact.Settings{})
 	var wg sync.WaitGroup
 	var kept, repeated, taken atomic.Int32
 	for i := range 16 {
 		wg.Go(func() {
 			_, again, err := k.Put(context.Background(), run, "1/benchmark-0/a", -1, strings.NewReader([]string{"hello", "hallo"}[i%2]))
 			switch {
-			case errors.As(err, new(*artifact.TakenError)):
+			case errors.As(err, new(*artifact.ContentConflictError)):
 				taken.Add(1)
 			case err != nil:
 				t.Error(err)
@@ -159,7 +159,7 @@ func TestOfManyAtOnceOneIsKeptAndNothingIsLeftBehind(t *testing.T) {
 }
 
 func TestOfAnUploadThatIsCutNothingIsSeen(t *testing.T) {
-	k, o := keeper(t, artifact.Settings{})
+	k, o := newRepository(t, artifact.Settings{})
 	body := io.MultiReader(strings.NewReader("hel"), iotest.ErrReader(io.ErrUnexpectedEOF))
 	if _, _, err := k.Put(t.Context(), run, "1/benchmark-0/a", 5, body); !errors.As(err, new(*artifact.BodyError)) {
 		t.Errorf("put: %v", err)
@@ -173,7 +173,7 @@ func TestOfAnUploadThatIsCutNothingIsSeen(t *testing.T) {
 }
 
 func TestWhatIsTooMuchIsRefusedAndLeavesNothing(t *testing.T) {
-	k, o := keeper(t, artifact.Settings{MaxSize: 5, MaxTotal: 8, MaxFiles: 3})
+	k, o := newRepository(t, artifact.Settings{MaxSize: 5, MaxTotal: 8, MaxFiles: 3})
 	for i, tt := range []struct {
 		name, content string
 		size          int64
@@ -214,7 +214,7 @@ func TestNames(t *testing.T) {
 }
 
 func TestEveryNameThatLinuxAllowsIsKept(t *testing.T) {
-	k, _ := keeper(t, artifact.Settings{})
+	k, _ := newRepository(t, artifact.Settings{})
 	names := []string{"1/benchmark-0/\x01\x7f", "1/benchmark-0/a\tb", "1/benchmark-0/a\nb", "1/benchmark-0/a:b", `1/benchmark-0/a\b`, "1/benchmark-0/a\u202eb"}
 	for _, name := range names {
 		if repeated, err := put(t, k, name, name); repeated || err != nil {
@@ -245,7 +245,7 @@ func TestEveryNameThatLinuxAllowsIsKept(t *testing.T) {
 }
 
 func TestLongNamesThatBeginAlikeAreOthers(t *testing.T) {
-	k, _ := keeper(t, artifact.Settings{})
+	k, _ := newRepository(t, artifact.Settings{})
 	var want []string
 	for i := range 3 {
 		name := "1/benchmark-0/" + strings.Repeat("x", 900) + fmt.Sprint(i)
@@ -268,7 +268,7 @@ func TestLongNamesThatBeginAlikeAreOthers(t *testing.T) {
 }
 
 func TestMoreFilesThanAreLookedUpAtOnceAreAllListed(t *testing.T) {
-	k, _ := keeper(t, artifact.Settings{})
+	k, _ := newRepository(t, artifact.Settings{})
 	for i := range 205 {
 		if _, err := put(t, k, fmt.Sprintf("1/benchmark-0/%03d", i), ""); err != nil {
 			t.Fatal(err)

@@ -23,7 +23,7 @@ const maxPlain = 400
 // path leads nowhere else. Every path that Linux allows and that is UTF-8 is one.
 func CheckName(name string) error {
 	refuse := func(format string, args ...any) error {
-		return &NameError{Name: name, Why: fmt.Sprintf(format, args...)}
+		return &NameError{Name: name, Reason: fmt.Sprintf(format, args...)}
 	}
 	switch {
 	case len(name) > maxName:
@@ -40,7 +40,7 @@ func CheckName(name string) error {
 	if attempt, err := strconv.Atoi(parts[0]); err != nil || attempt < 1 || strconv.Itoa(attempt) != parts[0] {
 		return refuse("does not begin with the number of an attempt")
 	}
-	if !pod(parts[1]) {
+	if !isPodName(parts[1]) {
 		return refuse("has %q where a role and the index of a pod are wanted, such as benchmark-0", parts[1])
 	}
 	if slices.ContainsFunc(parts[2:], func(part string) bool { return part == "" || part == "." || part == ".." }) {
@@ -49,8 +49,8 @@ func CheckName(name string) error {
 	return nil
 }
 
-// pod reports whether s is a role and the index of a pod.
-func pod(s string) bool {
+// isPodName reports whether s is a role and the index of a pod.
+func isPodName(s string) bool {
 	role, index, ok := strings.Cut(s, "-")
 	n, err := strconv.Atoi(index)
 	return ok && role != "" && strings.Trim(role, "abcdefghijklmnopqrstuvwxyz") == "" && err == nil && n >= 0 && strconv.Itoa(n) == index
@@ -72,9 +72,9 @@ func keyOf(run, name string) string {
 	return run + "!" + plain + "!" + hex.EncodeToString(sum[:])
 }
 
-// room says how much a file may have, where a run has others already, or that
+// remainingSize says how much a file may have, where a run has others already, or that
 // there is no room for one more, *LimitError.
-func (s Settings) room(others []File) (int64, error) {
+func (s Settings) remainingSize(others []File) (int64, error) {
 	var total int64
 	for _, f := range others {
 		total += f.Size

@@ -9,16 +9,16 @@ import (
 var errNoObjects = errors.New("this server has no object store")
 
 // NameError says why a name is not one of a file.
-type NameError struct{ Name, Why string }
+type NameError struct{ Name, Reason string }
 
 // Error implements error.
-func (e *NameError) Error() string { return fmt.Sprintf("name %.100q %s", e.Name, e.Why) }
+func (e *NameError) Error() string { return fmt.Sprintf("name %.100q %s", e.Name, e.Reason) }
 
-// TakenError says that another content is kept under a name.
-type TakenError struct{ Name string }
+// ContentConflictError says that another content is kept under a name.
+type ContentConflictError struct{ Name string }
 
 // Error implements error.
-func (e *TakenError) Error() string {
+func (e *ContentConflictError) Error() string {
 	return fmt.Sprintf("artifact %q is kept already, with another content: what is kept never changes", e.Name)
 }
 
@@ -48,11 +48,11 @@ func (e *BodyError) Error() string { return fmt.Sprintf("read what is sent: %v",
 // Unwrap implements errors.Unwrap.
 func (e *BodyError) Unwrap() error { return e.Err }
 
-// reader tells the errors of what is read from those of what is written.
-type reader struct{ from io.Reader }
+// bodyReader tells the errors of what is read from those of what is written.
+type bodyReader struct{ from io.Reader }
 
 // Read implements io.Reader.
-func (r reader) Read(p []byte) (int, error) {
+func (r bodyReader) Read(p []byte) (int, error) {
 	n, err := r.from.Read(p)
 	if err != nil && !errors.Is(err, io.EOF) {
 		err = &BodyError{Err: err}

@@ -20,8 +20,8 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
-// Stored is an object of the object store, and what is known of it.
-type Stored struct {
+// Dataset is an object of the object store, and what is known of it.
+type Dataset struct {
 	SHA256  string // hex
 	Size    int64
 	Sources []string // that it came from, without credentials
@@ -30,16 +30,16 @@ type Stored struct {
 	Used    time.Time
 }
 
-// Stock is what the object store holds.
-type Stock interface {
+// Cache is what the object store holds.
+type Cache interface {
 	// List returns all of it, in the order of the digests.
-	List(ctx context.Context) ([]Stored, error)
+	List(ctx context.Context) ([]Dataset, error)
 	// Verify reads an object and reports whether it is whole; it tells read,
 	// often, how many bytes of how many it has read. It forgets one that is not,
 	// and says store.ErrNotFound for one that is not there.
 	Verify(ctx context.Context, sha256 string, read func(done, total int64)) (whole bool, err error)
 	// Evict removes an object. It says store.ErrNotFound for one that is not
-	// there, and *NeededError for one that must stay.
+	// there, and *InUseError for one that must stay.
 	Evict(ctx context.Context, sha256 string) error
 }
 
@@ -52,7 +52,7 @@ type Source struct {
 
 // Prefetch is how a prefetch stands.
 type Prefetch struct {
-	Over     bool
+	Done     bool
 	SHA256   string // of what came, once it is over
 	Size     int64
 	Revision string // of a repository
@@ -63,34 +63,36 @@ type Prefetch struct {
 // Prefetcher fetches what no run wants yet.
 type Prefetcher interface {
 	// Prefetch orders a source, and says how the order is called. It says
-	// *RefusedError for a source that is wrong in itself.
+	// *InvalidSourceError for a source that is wrong in itself.
 	Prefetch(ctx context.Context, s Source) (name string, err error)
-	// Prefetched says how an order stands, or store.ErrNotFound.
-	Prefetched(ctx context.Context, name string) (Prefetch, error)
+	// PrefetchStatus says how an order stands, or store.ErrNotFound.
+	PrefetchStatus(ctx context.Context, name string) (Prefetch, error)
 }
 
-// NeededError says why data must stay.
-type NeededError struct{ Message string }
+// InUseError says why data must stay.
+type InUseError struct{ Message string }
 
 // Error implements error.
-func (e *NeededError) Error() string { return e.Message }
+func (e *InUseError) Error() string { return e.Message }
 
-// RefusedError says why a source is never fetched.
-type RefusedError struct{ Message string } // names it, without its credentials
+// InvalidSourceError says why a source is never fetched.
+type InvalidSourceError struct{ Message string } // names it, without its credentials
 
 // Error implements error.
-func (e *RefusedError) Error() string { return e.Message }
+func (e *InvalidSourceError) Error() string { return e.Message }
 
 // Server implements bai.v1.DataService. It may be used by several goroutines.
 type Server struct {
 	baiv1.UnimplementedDataServiceServer
 
-	stock Stock
-	fetch Prefetcher
+	cache      Cache
+	prefetcher Prefetcher
 }
 
 // New returns a Server.
-func New(stock Stock, fetch Prefetcher) *Server { return &Server{stock: stock, fetch: fetch} }
+func New(cache Cache, prefetcher Prefetcher) *Server {
+	return &Server{cache: cache, prefetcher: prefetcher}
+}
 
 // ListData implements bai.v1.DataService.
 func (s *Server) ListData(ctx context.Context, req *baiv1.ListDataRequest) (*baiv1.ListDataResponse, error) {
@@ -98,11 +100,11 @@ func (s *Server) ListData(ctx context.Context, req *baiv1.ListDataRequest) (*bai
 	if fault != nil {
 		return nil, invalid(*fault)
 	}
-	all, err := s.stock.List(ctx)
+	all, err := s.cache.List(ctx)
 	if err != nil {
 		return nil, err
 	}
-	page, next := cut(all, after, limit)
+	page, next := paginate(all, after, limit)
 	resp := &baiv1.ListDataResponse{NextPageToken: next}
 	for _, d := range all {
 		resp.TotalSize += d.Size
@@ -113,21 +115,21 @@ func (s *Server) ListData(ctx context.Context, req *baiv1.ListDataRequest) (*bai
 	return resp, nil
 }
 
-func (d Stored) message() *baiv1.StoredData {
+func (d Dataset) message() *baiv1.StoredData {
 	return &baiv1.StoredData{
-		Sha256: d.SHA256, Size: d.Size, Sources: d.Sources, Runs: d.Runs, CreateTime: stamp(d.Created), UseTime: stamp(d.Used),
+		Sha256: d.SHA256, Size: d.Size, Sources: d.Sources, Runs: d.Runs, CreateTime: timestampOf(d.Created), UseTime: timestampOf(d.Used),
 	}
 }
 
-func stamp(t time.Time) *timestamppb.Timestamp {
+func timestampOf(t time.Time) *timestamppb.Timestamp {
 	if t.IsZero() {
 		return nil
 	}
 	return timestamppb.New(t)
 }
 
-// pace is the time between two words about how far a verification has come.
-const pace = time.Second
+// progressInterval is the time between two words about how far a verification has come.
+const progressInterval = time.Second
 
 // VerifyData implements bai.v1.DataService.
 func (s *Server) VerifyData(req *baiv1.VerifyDataRequest, stream grpc.ServerStreamingServer[baiv1.VerifyDataResponse]) error {
@@ -137,19 +139,19 @@ func (s *Server) VerifyData(req *baiv1.VerifyDataRequest, stream grpc.ServerStre
 	ctx, cancel := context.WithCancelCause(stream.Context())
 	defer cancel(nil)
 	var last baiv1.VerifyDataResponse
-	said := time.Now()
-	whole, err := s.stock.Verify(ctx, req.GetSha256(), func(done, total int64) {
+	lastSent := time.Now()
+	whole, err := s.cache.Verify(ctx, req.GetSha256(), func(done, total int64) {
 		last.Done, last.Total = done, total
-		if time.Since(said) < pace {
+		if time.Since(lastSent) < progressInterval {
 			return
 		}
-		said = time.Now()
+		lastSent = time.Now()
 		if err := stream.Send(&baiv1.VerifyDataResponse{Done: done, Total: total}); err != nil {
 			cancel(err)
 		}
 	})
 	if errors.Is(err, store.ErrNotFound) {
-		return missing(req.GetSha256())
+		return notStored(req.GetSha256())
 	}
 	if err != nil {
 		return err
@@ -166,13 +168,13 @@ func (s *Server) EvictData(ctx context.Context, req *baiv1.EvictDataRequest) (*b
 	if fault := digest("sha256", req.GetSha256(), sha256Digits, true); fault != nil {
 		return nil, invalid(*fault)
 	}
-	err := s.stock.Evict(ctx, req.GetSha256())
-	var needed *NeededError
+	err := s.cache.Evict(ctx, req.GetSha256())
+	var inUse *InUseError
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		return &baiv1.EvictDataResponse{}, nil
-	case errors.As(err, &needed):
-		return nil, status.Error(codes.FailedPrecondition, needed.Message)
+	case errors.As(err, &inUse):
+		return nil, status.Error(codes.FailedPrecondition, inUse.Message)
 	case err != nil:
 		return nil, err
 	}
@@ -185,9 +187,9 @@ func (s *Server) PrefetchData(ctx context.Context, req *baiv1.PrefetchDataReques
 	if fault != nil {
 		return nil, invalid(*fault)
 	}
-	name, err := s.fetch.Prefetch(ctx, from)
-	if refused := new(RefusedError); errors.As(err, &refused) {
-		return nil, invalid(Fault{Field: "src", Message: refused.Message})
+	name, err := s.prefetcher.Prefetch(ctx, from)
+	if invalidSource := new(InvalidSourceError); errors.As(err, &invalidSource) {
+		return nil, invalid(Fault{Field: "src", Message: invalidSource.Message})
 	}
 	if err != nil {
 		return nil, err
@@ -197,10 +199,10 @@ func (s *Server) PrefetchData(ctx context.Context, req *baiv1.PrefetchDataReques
 
 // GetPrefetch implements bai.v1.DataService.
 func (s *Server) GetPrefetch(ctx context.Context, req *baiv1.GetPrefetchRequest) (*baiv1.GetPrefetchResponse, error) {
-	if !named(req.GetPrefetch()) {
+	if !validPrefetchName(req.GetPrefetch()) {
 		return nil, status.Errorf(codes.NotFound, "there is no prefetch %.100q", req.GetPrefetch())
 	}
-	p, err := s.fetch.Prefetched(ctx, req.GetPrefetch())
+	p, err := s.prefetcher.PrefetchStatus(ctx, req.GetPrefetch())
 	if errors.Is(err, store.ErrNotFound) {
 		return nil, status.Errorf(codes.NotFound, "there is no prefetch %q, or it ended long ago", req.GetPrefetch())
 	}
@@ -213,7 +215,7 @@ func (s *Server) GetPrefetch(ctx context.Context, req *baiv1.GetPrefetchRequest)
 func (p Prefetch) message() *baiv1.GetPrefetchResponse {
 	resp := &baiv1.GetPrefetchResponse{State: baiv1.GetPrefetchResponse_STATE_FETCHING}
 	switch {
-	case !p.Over:
+	case !p.Done:
 		resp.Message = p.Message
 	case p.Reason != "":
 		resp.State, resp.Reason, resp.Message = baiv1.GetPrefetchResponse_STATE_FAILED, p.Reason, p.Message
@@ -223,16 +225,16 @@ func (p Prefetch) message() *baiv1.GetPrefetchResponse {
 	return resp
 }
 
-func missing(sha256 string) error {
+func notStored(sha256 string) error {
 	return status.Errorf(codes.NotFound, "no data with sha256 %s is stored", sha256)
 }
 
 // invalid says what is wrong with one field of a request.
 func invalid(f Fault) error {
-	told := status.New(codes.InvalidArgument, fmt.Sprintf("%s: %s", f.Field, f.Message))
-	full, err := told.WithDetails(&baiv1.Fault{Path: f.Field, Code: codeRequest, Message: f.Message, Remedy: f.Remedy})
+	st := status.New(codes.InvalidArgument, fmt.Sprintf("%s: %s", f.Field, f.Message))
+	full, err := st.WithDetails(&baiv1.Fault{Path: f.Field, Code: codeRequest, Message: f.Message, Remedy: f.Remedy})
 	if err != nil {
-		return told.Err()
+		return st.Err()
 	}
 	return full.Err()
 }

@@ -19,19 +19,19 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
-// house is a Stock and a Prefetcher in memory.
-type house struct {
-	stored  []data.Stored
-	damaged map[string]bool
-	ordered []data.Source
-	ended   map[string]data.Prefetch
+// fakeCache is a Stock and a Prefetcher in memory.
+type fakeCache struct {
+	stored     []data.Dataset
+	damaged    map[string]bool
+	prefetched []data.Source
+	statuses   map[string]data.Prefetch
 }
 
 // List implements data.Stock.
-func (h *house) List(context.Context) ([]data.Stored, error) { return h.stored, nil }
+func (h *fakeCache) List(context.Context) ([]data.Dataset, error) { return h.stored, nil }
 
 // Verify implements data.Stock.
-func (h *house) Verify(_ context.Context, sha256 string, read func(done, total int64)) (bool, error) {
+func (h *fakeCache) Verify(_ context.Context, sha256 string, read func(done, total int64)) (bool, error) {
 	for _, d := range h.stored {
 		if d.SHA256 == sha256 {
 			read(d.Size, d.Size)
@@ -42,12 +42,12 @@ func (h *house) Verify(_ context.Context, sha256 string, read func(done, total i
 }
 
 // Evict implements data.Stock.
-func (h *house) Evict(_ context.Context, sha256 string) error {
+func (h *fakeCache) Evict(_ context.Context, sha256 string) error {
 	for _, d := range h.stored {
 		switch {
 		case d.SHA256 != sha256:
 		case len(d.Runs) > 0:
-			return &data.NeededError{Message: "it is needed by " + strings.Join(d.Runs, ", ")}
+			return &data.InUseError{Message: "it is needed by " + strings.Join(d.Runs, ", ")}
 		default:
 			return nil
 		}
@@ -56,17 +56,17 @@ func (h *house) Evict(_ context.Context, sha256 string) error {
 }
 
 // Prefetch implements data.Prefetcher.
-func (h *house) Prefetch(_ context.Context, s data.Source) (string, error) {
+func (h *fakeCache) Prefetch(_ context.Context, s data.Source) (string, error) {
 	if strings.HasPrefix(s.URL, "ftp:") {
-		return "", &data.RefusedError{Message: "nothing is read by ftp"}
+		return "", &data.InvalidSourceError{Message: "nothing is read by ftp"}
 	}
-	h.ordered = append(h.ordered, s)
+	h.prefetched = append(h.prefetched, s)
 	return "prefetch-1", nil
 }
 
-// Prefetched implements data.Prefetcher.
-func (h *house) Prefetched(_ context.Context, name string) (data.Prefetch, error) {
-	p, ok := h.ended[name]
+// PrefetchStatus implements data.Prefetcher.
+func (h *fakeCache) PrefetchStatus(_ context.Context, name string) (data.Prefetch, error) {
+	p, ok := h.statuses[name]
 	if !ok {
 		return p, store.ErrNotFound
 	}
@@ -76,7 +76,7 @@ func (h *house) Prefetched(_ context.Context, name string) (data.Prefetch, error
 func digest(c string) string { return strings.Repeat(c, 64) }
 
 // serve returns a client of what looks after h.
-func serve(t *testing.T, h *house) baiv1.DataServiceClient {
+func serve(t *testing.T, h *fakeCache) baiv1.DataServiceClient {
 	t.Helper()
 	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -100,9 +100,9 @@ func serve(t *testing.T, h *house) baiv1.DataServiceClient {
 }
 
 func TestTheListComesInPagesThatMissNothing(t *testing.T) {
-	h := &house{}
+	h := &fakeCache{}
 	for _, c := range []string{"1", "3", "5", "7", "9"} {
-		h.stored = append(h.stored, data.Stored{SHA256: digest(c), Size: 10})
+		h.stored = append(h.stored, data.Dataset{SHA256: digest(c), Size: 10})
 	}
 	client := serve(t, h)
 	var got []string
@@ -119,7 +119,7 @@ func TestTheListComesInPagesThatMissNothing(t *testing.T) {
 			got = append(got, d.GetSha256()[:1])
 		}
 		if n == 0 { // what its token names goes meanwhile, and something comes
-			h.stored = append(h.stored[:1:1], append([]data.Stored{{SHA256: digest("4"), Size: 10}}, h.stored[2:]...)...)
+			h.stored = append(h.stored[:1:1], append([]data.Dataset{{SHA256: digest("4"), Size: 10}}, h.stored[2:]...)...)
 		}
 		if req.PageToken = res.GetNextPageToken(); req.GetPageToken() == "" {
 			break
@@ -131,7 +131,7 @@ func TestTheListComesInPagesThatMissNothing(t *testing.T) {
 }
 
 func TestDataAreVerified(t *testing.T) {
-	h := &house{stored: []data.Stored{{SHA256: digest("a"), Size: 7}, {SHA256: digest("b"), Size: 8}}, damaged: map[string]bool{digest("b"): true}}
+	h := &fakeCache{stored: []data.Dataset{{SHA256: digest("a"), Size: 7}, {SHA256: digest("b"), Size: 8}}, damaged: map[string]bool{digest("b"): true}}
 	client := serve(t, h)
 	for sha256, want := range map[string]string{
 		digest("a"): "VERDICT_WHOLE 7/7", digest("b"): "VERDICT_DAMAGED 8/8",
@@ -151,7 +151,7 @@ func TestDataAreVerified(t *testing.T) {
 }
 
 func TestWhatIsNeededIsNotEvictedAndWhatIsGoneIsNoError(t *testing.T) {
-	client := serve(t, &house{stored: []data.Stored{{SHA256: digest("a")}, {SHA256: digest("b"), Runs: []string{"r1"}}}})
+	client := serve(t, &fakeCache{stored: []data.Dataset{{SHA256: digest("a")}, {SHA256: digest("b"), Runs: []string{"r1"}}}})
 	for sha256, want := range map[string]string{
 		digest("a"): "true OK ", digest("b"): "false FailedPrecondition it is needed by r1", digest("c"): "false OK ",
 	} {
@@ -163,17 +163,17 @@ func TestWhatIsNeededIsNotEvictedAndWhatIsGoneIsNoError(t *testing.T) {
 }
 
 func TestAPrefetchIsFollowed(t *testing.T) {
-	h := &house{ended: map[string]data.Prefetch{
+	h := &fakeCache{statuses: map[string]data.Prefetch{
 		"prefetch-1": {},
-		"prefetch-2": {Over: true, SHA256: digest("a"), Size: 3, Revision: "c0ffee"},
-		"prefetch-3": {Over: true, Reason: "FetchFailed", Message: "404"},
+		"prefetch-2": {Done: true, SHA256: digest("a"), Size: 3, Revision: "c0ffee"},
+		"prefetch-3": {Done: true, Reason: "FetchFailed", Message: "404"},
 	}}
 	client := serve(t, h)
 	res, err := client.PrefetchData(t.Context(), &baiv1.PrefetchDataRequest{Src: "s3://cats", Sha256: digest("A")})
 	if err != nil || res.GetPrefetch() != "prefetch-1" {
 		t.Errorf("prefetch: %v, %v", res, err)
 	}
-	if diff := cmp.Diff([]data.Source{{URL: "s3://cats", SHA256: digest("a")}}, h.ordered); diff != "" {
+	if diff := cmp.Diff([]data.Source{{URL: "s3://cats", SHA256: digest("a")}}, h.prefetched); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	for name, want := range map[string]string{
@@ -188,7 +188,7 @@ func TestAPrefetchIsFollowed(t *testing.T) {
 }
 
 func TestRequestsThatAreWrong(t *testing.T) {
-	client := serve(t, &house{})
+	client := serve(t, &fakeCache{})
 	ctx := t.Context()
 	verify := func(sha256 string) error {
 		stream, err := client.VerifyData(ctx, &baiv1.VerifyDataRequest{Sha256: sha256})

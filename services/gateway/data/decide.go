@@ -18,8 +18,8 @@ type Fault struct {
 
 // Pages of a list.
 const (
-	usualPage = 50
-	mostPage  = 1000
+	defaultPageSize = 50
+	maxPageSize     = 1000
 )
 
 // Hex digits of digests.
@@ -28,8 +28,8 @@ const (
 	sha256Digits = 64
 )
 
-// mostURL is how many bytes a URL can have.
-const mostURL = 4096
+// maxURL is how many bytes a URL can have.
+const maxURL = 4096
 
 // pageOf returns after which digest a page begins, and how many it has.
 func pageOf(req *baiv1.ListDataRequest) (after string, limit int, fault *Fault) {
@@ -39,14 +39,14 @@ func pageOf(req *baiv1.ListDataRequest) (after string, limit int, fault *Fault) 
 	if fault := digest("page_token", req.GetPageToken(), sha256Digits, false); fault != nil {
 		return "", 0, &Fault{"page_token", "is not one that this server gave for this list", "leave it empty for the first page"}
 	}
-	return req.GetPageToken(), min(cmp.Or(int(req.GetPageSize()), usualPage), mostPage), nil
+	return req.GetPageToken(), min(cmp.Or(int(req.GetPageSize()), defaultPageSize), maxPageSize), nil
 }
 
-// cut returns those of all, which are in order, that come after a digest, and
+// paginate returns those of all, which are in order, that come after a digest, and
 // the token of the next page.
-func cut(all []Stored, after string, limit int) (page []Stored, next string) {
-	from, there := slices.BinarySearchFunc(all, after, func(d Stored, sha256 string) int { return strings.Compare(d.SHA256, sha256) })
-	if there {
+func paginate(all []Dataset, after string, limit int) (page []Dataset, next string) {
+	from, found := slices.BinarySearchFunc(all, after, func(d Dataset, sha256 string) int { return strings.Compare(d.SHA256, sha256) })
+	if found {
 		from++
 	}
 	page = all[from:min(from+limit, len(all))]
@@ -73,13 +73,13 @@ func sourceOf(req *baiv1.PrefetchDataRequest) (Source, *Fault) {
 	switch {
 	case s.URL == "":
 		return Source{}, &Fault{"src", "is missing", "give the URL of the data"}
-	case len(s.URL) > mostURL:
-		return Source{}, &Fault{"src", fmt.Sprintf("has %d bytes, %d at most", len(s.URL), mostURL), ""}
+	case len(s.URL) > maxURL:
+		return Source{}, &Fault{"src", fmt.Sprintf("has %d bytes, %d at most", len(s.URL), maxURL), ""}
 	}
 	return s, cmp.Or(digest("md5", s.MD5, md5Digits, false), digest("sha256", s.SHA256, sha256Digits, false))
 }
 
-// named reports whether a prefetch can have that name.
-func named(name string) bool {
+// validPrefetchName reports whether a prefetch can have that name.
+func validPrefetchName(name string) bool {
 	return len(name) < 100 && strings.HasPrefix(name, "prefetch-") && strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789-") == ""
 }

@@ -17,38 +17,38 @@ import (
 
 // Decide says of everything that a run needs whether it is there, in the order in
 // which it would need it.
-func Decide(n Need, s cluster.Survey) []Check {
-	if n.Refused != "" {
-		return append([]Check{{Topic: TopicPlan, Grade: Fault, Message: n.Refused, Class: event.ClassUser}}, data(n.Data)...)
+func Decide(n Requirements, s cluster.Survey) []Check {
+	if n.PlanError != "" {
+		return append([]Check{{Topic: TopicPlan, Grade: Fault, Message: n.PlanError, Class: event.ClassUser}}, checkData(n.Data)...)
 	}
-	if n.Away != "" {
-		away := Check{
-			Topic: TopicCluster, Grade: Fault, Class: event.ClassPlatform, Message: "the cluster cannot be asked: " + n.Away,
+	if n.ClusterError != "" {
+		unreachable := Check{
+			Topic: TopicCluster, Grade: Fault, Class: event.ClassPlatform, Message: "the cluster cannot be asked: " + n.ClusterError,
 			Remedy: "look whether it runs, and whether the platform's settings name it right",
 		}
-		return append([]Check{away}, data(n.Data)...)
+		return append([]Check{unreachable}, checkData(n.Data)...)
 	}
 	checks := []Check{{Topic: TopicCluster, Message: s.Name}}
-	checks = append(checks, limits(n.Objects)...)
-	checks = append(checks, refusals(s)...)
-	checks = append(checks, permissions(n, s)...)
-	checks = append(checks, served(s)...)
-	checks = append(checks, classes(s)...)
+	checks = append(checks, checkLimits(n.Objects)...)
+	checks = append(checks, checkRefusals(s)...)
+	checks = append(checks, checkPermissions(n, s)...)
+	checks = append(checks, checkKinds(s)...)
+	checks = append(checks, checkPriorityClasses(s)...)
 	if len(s.Refusals) == 0 { // else it has been said why there is none
-		checks = append(checks, rooms(rolesOf(n.Objects), s)...)
+		checks = append(checks, checkNodes(rolesOf(n.Objects), s)...)
 	}
-	checks = append(checks, quotas(n, s)...)
-	checks = append(checks, storageClasses(s)...)
-	checks = append(checks, storage(n, s)...)
-	checks = append(checks, secretsThere(n, s)...)
-	checks = append(checks, images(n, s)...)
-	checks = append(checks, programsThere(s)...)
-	return append(checks, data(n.Data)...)
+	checks = append(checks, checkQuotas(n, s)...)
+	checks = append(checks, checkStorageClasses(s)...)
+	checks = append(checks, checkStorage(n, s)...)
+	checks = append(checks, checkSecrets(n, s)...)
+	checks = append(checks, checkImages(n, s)...)
+	checks = append(checks, checkPrograms(s)...)
+	return append(checks, checkData(n.Data)...)
 }
 
-// limits says where nothing ends a run that does not end by itself. A benchmark may
+// checkLimits says where nothing ends a run that does not end by itself. A benchmark may
 // be meant to go on, so that is no fault.
-func limits(objects []cluster.Object) []Check {
+func checkLimits(objects []cluster.Object) []Check {
 	jobs := 0
 	for _, o := range objects {
 		job, ok := o.(*batchv1.Job)
@@ -69,8 +69,8 @@ func limits(objects []cluster.Object) []Check {
 	}}
 }
 
-// refusals are the objects that the cluster is known not to take.
-func refusals(s cluster.Survey) []Check {
+// checkRefusals are the objects that the cluster is known not to take.
+func checkRefusals(s cluster.Survey) []Check {
 	var all []Check
 	for _, r := range s.Refusals {
 		all = append(all, Check{Topic: TopicPlan, Subject: r.Object, Grade: Fault, Message: r.Message, Class: cmp.Or(r.Class, event.ClassUser)})
@@ -78,30 +78,30 @@ func refusals(s cluster.Survey) []Check {
 	return all
 }
 
-// permissions are those that the platform lacks, by account.
-func permissions(n Need, s cluster.Survey) []Check {
-	if s.Machine {
+// checkPermissions are those that the platform lacks, by account.
+func checkPermissions(n Requirements, s cluster.Survey) []Check {
+	if s.LocalMachine {
 		return nil
 	}
 	missing, unknown := map[string][]string{}, ""
-	for r, a := range s.Rights {
+	for r, a := range s.Permissions {
 		switch {
-		case a.Unknown != "":
-			unknown = max(unknown, a.Unknown)
+		case a.UnknownReason != "":
+			unknown = max(unknown, a.UnknownReason)
 		case !a.Yes:
-			missing[r.Account] = append(missing[r.Account], rightWords(r))
+			missing[r.Account] = append(missing[r.Account], rightText(r))
 		}
 	}
 	var all []Check
 	for _, account := range slices.Sorted(maps.Keys(missing)) {
-		who := account
-		if who == "" {
-			who = "the platform's account"
+		subject := account
+		if subject == "" {
+			subject = "the platform's account"
 		}
 		slices.Sort(missing[account])
 		all = append(all, Check{
 			Topic: TopicPermissions, Subject: account, Grade: Fault, Class: event.ClassPlatform,
-			Message: fmt.Sprintf("%s may not %s", who, strings.Join(missing[account], ", ")),
+			Message: fmt.Sprintf("%s may not %s", subject, strings.Join(missing[account], ", ")),
 			Remedy:  fmt.Sprintf("grant these verbs in the namespace %s by a role, as deploy/kubernetes/base/rbac does", n.Scope),
 		})
 	}
@@ -112,12 +112,12 @@ func permissions(n Need, s cluster.Survey) []Check {
 		})
 	}
 	if len(all) == 0 {
-		all = append(all, Check{Topic: TopicPermissions, Message: fmt.Sprintf("all %d permissions in the namespace %s", len(s.Rights), n.Scope)})
+		all = append(all, Check{Topic: TopicPermissions, Message: fmt.Sprintf("all %d permissions in the namespace %s", len(s.Permissions), n.Scope)})
 	}
 	return all
 }
 
-func rightWords(r cluster.Right) string {
+func rightText(r cluster.Permission) string {
 	words := r.Verb + " " + r.Resource
 	if r.Group != "" {
 		words += "." + r.Group
@@ -125,38 +125,38 @@ func rightWords(r cluster.Right) string {
 	return words
 }
 
-// served says whether the cluster has the kinds that not every cluster has.
-func served(s cluster.Survey) []Check {
+// checkKinds says whether the cluster has the kinds that not every cluster has.
+func checkKinds(s cluster.Survey) []Check {
 	var all []Check
 	for _, k := range slices.SortedFunc(maps.Keys(s.Kinds), func(a, b schema.GroupVersionKind) int { return strings.Compare(a.String(), b.String()) }) {
 		a, c := s.Kinds[k], Check{Topic: TopicKinds, Subject: k.Kind, Message: "the cluster has " + k.Kind + " of " + k.Group}
 		switch {
-		case a.Unknown != "":
-			c.Grade, c.Message = Warning, k.Kind+" of "+k.Group+" cannot be looked up: "+a.Unknown
+		case a.UnknownReason != "":
+			c.Grade, c.Message = Warning, k.Kind+" of "+k.Group+" cannot be looked up: "+a.UnknownReason
 		case !a.Yes:
 			c.Grade, c.Class = Fault, event.ClassPlatform
 			c.Message = "the cluster has no " + k.Kind + " of " + k.Group
 			c.Remedy = "install what brings it, or take the platform's setting away that asks for it (executor.pods.scheduler, executor.pods.queue, executor.pods.mpi_operator)"
 		}
-		if !s.Machine {
+		if !s.LocalMachine {
 			all = append(all, c)
 		}
 	}
 	return all
 }
 
-// classes says whether priority classes are there.
-func classes(s cluster.Survey) []Check {
+// checkPriorityClasses says whether priority classes are there.
+func checkPriorityClasses(s cluster.Survey) []Check {
 	var all []Check
-	for _, name := range slices.Sorted(maps.Keys(s.Classes)) {
-		a, c := s.Classes[name], Check{Topic: TopicKinds, Subject: name, Message: "the cluster has the priority class"}
+	for _, name := range slices.Sorted(maps.Keys(s.PriorityClasses)) {
+		a, c := s.PriorityClasses[name], Check{Topic: TopicKinds, Subject: name, Message: "the cluster has the priority class"}
 		switch {
-		case a.Unknown != "":
-			c.Grade, c.Message = Warning, "the priority class cannot be looked up: "+a.Unknown
+		case a.UnknownReason != "":
+			c.Grade, c.Message = Warning, "the priority class cannot be looked up: "+a.UnknownReason
 		case !a.Yes:
 			c.Grade, c.Class, c.Message = Fault, event.ClassPlatform, "the cluster has no such priority class, so that every pod is refused"
 			c.Remedy = "make it, or change the platform's setting executor.pods.priority_class"
-		case s.Machine:
+		case s.LocalMachine:
 			continue
 		}
 		all = append(all, c)
@@ -164,21 +164,21 @@ func classes(s cluster.Survey) []Check {
 	return all
 }
 
-// secretsThere says whether the secrets that a run names are there.
-func secretsThere(n Need, s cluster.Survey) []Check {
+// checkSecrets says whether the secrets that a run names are there.
+func checkSecrets(n Requirements, s cluster.Survey) []Check {
 	var all []Check
 	keys := slices.SortedFunc(maps.Keys(s.Secrets), func(a, b cluster.SecretKey) int {
 		return strings.Compare(a.Name+"/"+a.Key, b.Name+"/"+b.Key)
 	})
 	for _, k := range keys {
-		if c, ok := secretThere(k, s.Secrets[k], n.Scope, s.Machine); ok {
+		if c, ok := checkSecret(k, s.Secrets[k], n.Scope, s.LocalMachine); ok {
 			all = append(all, c)
 		}
 	}
 	return all
 }
 
-func secretThere(k cluster.SecretKey, a cluster.Answer, scope string, machine bool) (Check, bool) {
+func checkSecret(k cluster.SecretKey, a cluster.Answer, scope string, machine bool) (Check, bool) {
 	c := Check{Topic: TopicSecrets, Subject: strings.TrimSuffix(k.Name+"/"+k.Key, "/"), Message: "it is there"}
 	pulls := k.Key == ""
 	creation := fmt.Sprintf("kubectl -n %s create secret generic %s --from-literal=%s=VALUE", scope, k.Name, k.Key)
@@ -188,11 +188,11 @@ func secretThere(k cluster.SecretKey, a cluster.Answer, scope string, machine bo
 	switch {
 	case machine && pulls:
 		return c, false
-	case a.Unknown != "":
-		c.Grade, c.Message = Warning, "it cannot be looked up: "+a.Unknown
+	case a.UnknownReason != "":
+		c.Grade, c.Message = Warning, "it cannot be looked up: "+a.UnknownReason
 		c.Remedy = fmt.Sprintf("look: kubectl -n %s get secret %s", scope, k.Name)
 	case !a.Yes && machine:
-		c.Grade, c.Class, c.Message, c.Remedy = Fault, event.ClassUser, "it cannot be had", a.Words
+		c.Grade, c.Class, c.Message, c.Remedy = Fault, event.ClassUser, "it cannot be had", a.Detail
 	case !a.Yes:
 		c.Grade, c.Class, c.Message, c.Remedy = Fault, event.ClassUser, fmt.Sprintf("the namespace %s has no secret %s", scope, k.Name), creation
 	case !pulls && !machine:
@@ -201,12 +201,12 @@ func secretThere(k cluster.SecretKey, a cluster.Answer, scope string, machine bo
 	return c, true
 }
 
-// images says of each image that runs by itself whether its program is known: of
+// checkImages says of each image that runs by itself whether its program is known: of
 // one that is not, less can be known than of a command that the platform runs.
-func images(n Need, s cluster.Survey) []Check {
+func checkImages(n Requirements, s cluster.Survey) []Check {
 	var all []Check
 	for _, i := range n.Images {
-		if i.Unread == "" {
+		if i.UnreadReason == "" {
 			all = append(all, Check{
 				Topic: TopicImages, Subject: i.Name,
 				Message: fmt.Sprintf("its registry gives its entrypoint (%s, %s): it is run as a command of a descriptor is", i.Platform, i.Digest),
@@ -214,15 +214,15 @@ func images(n Need, s cluster.Survey) []Check {
 		}
 	}
 	for _, r := range rolesOf(n.Objects) {
-		if entrypoint(r) && !s.Machine { // there it is a refusal
-			all = append(all, followed(n, r))
+		if runsEntrypoint(r) && !s.LocalMachine { // there it is a refusal
+			all = append(all, entrypointWarning(n, r))
 		}
 	}
 	return all
 }
 
-// followed says that a role's output is read from its container's log, and why.
-func followed(n Need, r role) Check {
+// entrypointWarning says that a role's output is read from its container's log, and why.
+func entrypointWarning(n Requirements, r role) Check {
 	c := Check{
 		Topic: TopicImages, Subject: r.name, Grade: Warning,
 		Message: "the image's own entrypoint is run: its output is read from the container's log, without telling standard error apart, without what the node's log rotation takes, and files that it leaves are not kept",
@@ -230,26 +230,26 @@ func followed(n Need, r role) Check {
 	}
 	for _, i := range n.Images {
 		switch {
-		case i.Unread == "" || i.Name != r.benchmark().Image:
+		case i.UnreadReason == "" || i.Name != r.benchmark().Image:
 		case i.NoSecret: // the executor may read it
-			c.Message = "whether the image's entrypoint can be read from its registry shows at launch, when the executor asks with the pull secrets: it is then run as a command is, or its output is read from the container's log; asked from here, " + i.Unread
+			c.Message = "whether the image's entrypoint can be read from its registry shows at launch, when the executor asks with the pull secrets: it is then run as a command is, or its output is read from the container's log; asked from here, " + i.UnreadReason
 		default:
-			c.Message += "; asked from here, " + i.Unread
+			c.Message += "; asked from here, " + i.UnreadReason
 			c.Remedy += ", or see to it that the platform can ask the image's registry"
 		}
 	}
 	return c
 }
 
-// programsThere says whether this machine has what is run.
-func programsThere(s cluster.Survey) []Check {
+// checkPrograms says whether this machine has what is run.
+func checkPrograms(s cluster.Survey) []Check {
 	var all []Check
 	for _, name := range slices.Sorted(maps.Keys(s.Programs)) {
 		a := s.Programs[name]
-		c := Check{Topic: TopicPrograms, Subject: name, Message: a.Words}
+		c := Check{Topic: TopicPrograms, Subject: name, Message: a.Detail}
 		if !a.Yes {
 			c.Grade, c.Class = Fault, event.ClassUser
-			c.Message = "this machine, whose own programs are run, does not have it: " + a.Words
+			c.Message = "this machine, whose own programs are run, does not have it: " + a.Detail
 			c.Remedy = "install it, or run on a Kubernetes cluster, in the image"
 		}
 		all = append(all, c)
@@ -257,13 +257,13 @@ func programsThere(s cluster.Survey) []Check {
 	return all
 }
 
-// data says which sources may be read.
-func data(given []Datum) []Check {
+// checkData says which sources may be read.
+func checkData(given []DataSource) []Check {
 	var all []Check
 	for _, d := range given {
 		c := Check{Topic: TopicData, Subject: d.Source, Message: "it may be asked for; whether it is there shows when it is fetched"}
-		if d.Refused != "" {
-			c.Grade, c.Class, c.Message = Fault, event.ClassUser, d.Refused
+		if d.DenyReason != "" {
+			c.Grade, c.Class, c.Message = Fault, event.ClassUser, d.DenyReason
 			c.Remedy = "name another source, or have the platform's settings allow this one (fetcher.sources)"
 		}
 		all = append(all, c)
@@ -271,21 +271,21 @@ func data(given []Datum) []Check {
 	return all
 }
 
-// storageClasses says whether volumes can be had that pods of a run share.
-func storageClasses(s cluster.Survey) []Check {
+// checkStorageClasses says whether volumes can be had that pods of a run share.
+func checkStorageClasses(s cluster.Survey) []Check {
 	var all []Check
-	for _, name := range slices.Sorted(maps.Keys(s.Storage)) {
-		a, what := s.Storage[name], "class of storage "+name
+	for _, name := range slices.Sorted(maps.Keys(s.StorageClasses)) {
+		a, class := s.StorageClasses[name], "class of storage "+name
 		if name == "" {
-			what = "class of storage that is the default"
+			class = "class of storage that is the default"
 		}
-		c := Check{Topic: TopicStorage, Subject: name, Message: "the cluster has the " + what + ", for what pods share"}
+		c := Check{Topic: TopicStorage, Subject: name, Message: "the cluster has the " + class + ", for what pods share"}
 		switch {
-		case a.Unknown != "":
-			c.Grade, c.Message = Warning, "the "+what+" cannot be looked up: "+a.Unknown
+		case a.UnknownReason != "":
+			c.Grade, c.Message = Warning, "the "+class+" cannot be looked up: "+a.UnknownReason
 			c.Remedy = "look: kubectl get storageclasses"
 		case !a.Yes:
-			c.Grade, c.Class, c.Message = Fault, event.ClassPlatform, "the cluster has no "+what+", so that what pods are to share never comes"
+			c.Grade, c.Class, c.Message = Fault, event.ClassPlatform, "the cluster has no "+class+", so that what pods are to share never comes"
 			c.Remedy = "name one that there is in the platform's settings (executor.pods.shared.storage_class), or have each pod get a copy (executor.pods.shared.off)"
 		}
 		all = append(all, c)
@@ -293,24 +293,24 @@ func storageClasses(s cluster.Survey) []Check {
 	return all
 }
 
-// storage says what disk there is for data, logs and results, which lie on the
+// checkStorage says what disk there is for data, logs and results, which lie on the
 // node's own.
-func storage(n Need, s cluster.Survey) []Check {
+func checkStorage(n Requirements, s cluster.Survey) []Check {
 	const little = 1 << 30
 	var least *corev1.Node
 	for i := range s.Nodes {
 		node := &s.Nodes[i]
-		if !slices.ContainsFunc(rolesOf(n.Objects), func(r role) bool { return unfit(*node, r, s.Machine) == "" }) {
+		if !slices.ContainsFunc(rolesOf(n.Objects), func(r role) bool { return unfitReason(*node, r, s.LocalMachine) == "" }) {
 			continue
 		}
-		if q, ok := node.Status.Allocatable[corev1.ResourceEphemeralStorage]; ok && (least == nil || q.Cmp(disk(least)) < 0) {
+		if q, ok := node.Status.Allocatable[corev1.ResourceEphemeralStorage]; ok && (least == nil || q.Cmp(ephemeralStorage(least)) < 0) {
 			least = node
 		}
 	}
 	if least == nil {
 		return nil
 	}
-	size := disk(least)
+	size := ephemeralStorage(least)
 	c := Check{Topic: TopicStorage, Subject: least.Name, Message: fmt.Sprintf("data, logs and results lie on the node's own disk, of which pods may use %.1f GiB", float64(size.Value())/(1<<30))}
 	if size.Value() < little {
 		c.Grade, c.Remedy = Warning, "make room there: a pod that uses more is evicted"

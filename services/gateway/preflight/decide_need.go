@@ -16,34 +16,34 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/pod"
 )
 
-// Need is what a run would need.
-type Need struct {
-	Settings Settings
-	Scope    string           // Kubernetes namespace
-	Objects  []cluster.Object // that it would be
-	Refused  string           // why it can be none; empty where it can
-	Away     string           // why the cluster cannot be asked; empty where it was
-	Data     []Datum
-	Images   []cluster.Image // answers of registries about images that run by themselves
+// Requirements is what a run would need.
+type Requirements struct {
+	Settings     Settings
+	Scope        string           // Kubernetes namespace
+	Objects      []cluster.Object // that it would be
+	PlanError    string           // why it can be none; empty where it can
+	ClusterError string           // why the cluster cannot be asked; empty where it was
+	Data         []DataSource
+	Images       []cluster.Image // answers of registries about images that run by themselves
 }
 
-// Datum is one data set.
-type Datum struct {
-	Source  string
-	Refused string // why it may not be read; empty where it may
+// DataSource is one data set.
+type DataSource struct {
+	Source     string
+	DenyReason string // why it may not be read; empty where it may
 }
 
 // kueueLabel is that of Jobs which Kueue lets begin.
 const kueueLabel = "kueue.x-k8s.io/queue-name"
 
-// Inquire returns what is to be asked of the cluster.
-func Inquire(n Need, s Settings) cluster.Inquiry {
-	q := cluster.Inquiry{Scope: n.Scope, Objects: n.Objects, Rights: rights(n.Objects, s), Kinds: kinds(n.Objects)}
+// NewInquiry returns what is to be asked of the cluster.
+func NewInquiry(n Requirements, s Settings) cluster.SurveyRequest {
+	q := cluster.SurveyRequest{Scope: n.Scope, Objects: n.Objects, Permissions: rights(n.Objects, s), Kinds: kinds(n.Objects)}
 	own := map[string]bool{}
 	for _, o := range n.Objects {
 		switch o := o.(type) {
 		case *corev1.PersistentVolumeClaim:
-			q.Storage = append(q.Storage, className(o))
+			q.StorageClasses = append(q.StorageClasses, className(o))
 		case *corev1.Secret:
 			own[o.GetName()] = true
 		}
@@ -52,7 +52,7 @@ func Inquire(n Need, s Settings) cluster.Inquiry {
 		foreign := slices.DeleteFunc(secrets(r.spec), func(k cluster.SecretKey) bool { return own[k.Name] })
 		q.Secrets, q.Programs = union(q.Secrets, foreign), union(q.Programs, programs(r))
 		if name := r.spec.PriorityClassName; name != "" {
-			q.Classes = union(q.Classes, []string{name})
+			q.PriorityClasses = union(q.PriorityClasses, []string{name})
 		}
 	}
 	return q
@@ -87,15 +87,15 @@ func rolesOf(objects []cluster.Object) []role {
 			}
 			all = append(all, r)
 		case *mpijob.Job:
-			all = append(all, parts(o)...)
+			all = append(all, mpiRoles(o)...)
 		}
 	}
 	return all
 }
 
-// parts are the roles of an MPIJob, in the order in which two Jobs would be
+// mpiRoles are the roles of an MPIJob, in the order in which two Jobs would be
 // created.
-func parts(j *mpijob.Job) []role {
+func mpiRoles(j *mpijob.Job) []role {
 	var all []role
 	for _, name := range []string{mpijob.Worker, mpijob.Launcher} {
 		if r, ok := j.Spec.ReplicaSpecs[name]; ok {
@@ -126,11 +126,11 @@ func className(c *corev1.PersistentVolumeClaim) string {
 }
 
 // rights are those that the executor and the watcher use for a run of objects.
-func rights(objects []cluster.Object, s Settings) []cluster.Right {
-	var all []cluster.Right
+func rights(objects []cluster.Object, s Settings) []cluster.Permission {
+	var all []cluster.Permission
 	add := func(account, group, resource string, verbs ...string) {
 		for _, verb := range verbs {
-			if r := (cluster.Right{Account: account, Verb: verb, Group: group, Resource: resource}); !slices.Contains(all, r) {
+			if r := (cluster.Permission{Account: account, Verb: verb, Group: group, Resource: resource}); !slices.Contains(all, r) {
 				all = append(all, r)
 			}
 		}
@@ -156,14 +156,14 @@ func rights(objects []cluster.Object, s Settings) []cluster.Right {
 	add(s.Watcher, "batch", "jobs", "get", "list", "watch")
 	add(s.Watcher, "", "pods", "list", "watch")
 	add(s.Watcher, "", "events", "list", "watch")
-	if slices.ContainsFunc(rolesOf(objects), entrypoint) {
+	if slices.ContainsFunc(rolesOf(objects), runsEntrypoint) {
 		add(s.Watcher, "", "pods/log", "get")
 	}
 	return all
 }
 
-// entrypoint reports whether a role runs what its image says.
-func entrypoint(r role) bool { return len(r.benchmark().Command) == 0 }
+// runsEntrypoint reports whether a role runs what its image says.
+func runsEntrypoint(r role) bool { return len(r.benchmark().Command) == 0 }
 
 // kinds are those of objects that not every cluster has.
 func kinds(objects []cluster.Object) []schema.GroupVersionKind {
@@ -217,8 +217,8 @@ func programs(r role) []string {
 		}
 		command = command[1:]
 	}
-	all = append(all, begun(command, r.benchmark().Env)...)
-	return append(all, begun(startedByMPI(command), r.benchmark().Env)...)
+	all = append(all, leadingPrograms(command, r.benchmark().Env)...)
+	return append(all, leadingPrograms(startedByMPI(command), r.benchmark().Env)...)
 }
 
 // startedByMPI is the command that a command of mpirun has started on each of its
@@ -251,9 +251,9 @@ func startedByMPI(command []string) []string {
 	return nil
 }
 
-// begun are the programs that a command begins with: its first word, and what env
+// leadingPrograms are the programs that a command begins with: its first word, and what env
 // is to look for.
-func begun(command []string, vars []corev1.EnvVar) []string {
+func leadingPrograms(command []string, vars []corev1.EnvVar) []string {
 	var all []string
 	for i, word := range command {
 		if strings.HasPrefix(word, pod.Dir+"/") || i > 0 && strings.HasPrefix(word, "-") {
@@ -262,7 +262,7 @@ func begun(command []string, vars []corev1.EnvVar) []string {
 		if i > 0 && strings.Contains(word, "=") {
 			continue // a variable that env sets
 		}
-		word = known(word, vars)
+		word = expandVars(word, vars)
 		if strings.Contains(word, "$(") || strings.HasPrefix(word, pod.ScriptsDir+"/") {
 			break // what it is shows only when it runs
 		}
@@ -274,9 +274,9 @@ func begun(command []string, vars []corev1.EnvVar) []string {
 	return all
 }
 
-// known puts the variables that have a value into a word, as Kubernetes does with
+// expandVars puts the variables that have a value into a word, as Kubernetes does with
 // commands.
-func known(word string, vars []corev1.EnvVar) string {
+func expandVars(word string, vars []corev1.EnvVar) string {
 	return cluster.Expand(word, func(name string) (string, bool) {
 		i := slices.IndexFunc(vars, func(v corev1.EnvVar) bool { return v.Name == name && v.ValueFrom == nil })
 		if i < 0 {

@@ -14,22 +14,22 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/event"
 )
 
-// quotas says whether the namespace's quotas leave room for a run.
-func quotas(n Need, s cluster.Survey) []Check {
-	if s.QuotasUnknown != "" {
+// checkQuotas says whether the namespace's quotas leave room for a run.
+func checkQuotas(n Requirements, s cluster.Survey) []Check {
+	if s.QuotasUnknownReason != "" {
 		return []Check{{
-			Topic: TopicQuota, Grade: Warning, Message: "the quotas of the namespace cannot be listed: " + s.QuotasUnknown,
+			Topic: TopicQuota, Grade: Warning, Message: "the quotas of the namespace cannot be listed: " + s.QuotasUnknownReason,
 			Remedy: "grant the platform's account the verb list on resourcequotas",
 		}}
 	}
 	var all []Check
-	uses := consumption(n.Objects)
+	uses := quotaUsage(n.Objects)
 	for _, q := range s.Quotas {
 		if c, ok := quota(q, n, uses); ok {
 			all = append(all, c)
 		}
 	}
-	if len(all) == 0 && !s.Machine {
+	if len(all) == 0 && !s.LocalMachine {
 		all = append(all, Check{Topic: TopicQuota, Message: "the namespace has none that a run counts against"})
 	}
 	return all
@@ -37,7 +37,7 @@ func quotas(n Need, s cluster.Survey) []Check {
 
 // quota holds a run against one quota. It is false for one that the run does not
 // count against.
-func quota(q corev1.ResourceQuota, n Need, uses corev1.ResourceList) (Check, bool) {
+func quota(q corev1.ResourceQuota, n Requirements, uses corev1.ResourceList) (Check, bool) {
 	c := Check{Topic: TopicQuota, Subject: q.Name}
 	if len(q.Spec.Scopes) > 0 || q.Spec.ScopeSelector != nil {
 		c.Grade, c.Message = Warning, "it holds for some pods only, which is not looked at"
@@ -62,7 +62,7 @@ func quota(q corev1.ResourceQuota, n Need, uses corev1.ResourceList) (Check, boo
 			fits = append(fits, words)
 		}
 	}
-	bare := unmeasured(q, n.Objects)
+	bare := unspecifiedResource(q, n.Objects)
 	switch {
 	case len(never) > 0:
 		c.Grade, c.Class, c.Message = Fault, event.ClassUser, "the quota never allows it: "+strings.Join(never, "; ")
@@ -81,18 +81,18 @@ func quota(q corev1.ResourceQuota, n Need, uses corev1.ResourceList) (Check, boo
 	return c, true
 }
 
-// consumption is what a run counts as, by the names of quotas.
-func consumption(objects []cluster.Object) corev1.ResourceList {
+// quotaUsage is what a run counts as, by the names of quotas.
+func quotaUsage(objects []cluster.Object) corev1.ResourceList {
 	uses := usage{}
 	for _, o := range objects {
 		kind := o.GetObjectKind().GroupVersionKind()
 		plural, _ := meta.UnsafeGuessKindToResource(kind)
 		if kind.Group == "" {
-			uses.add(corev1.ResourceName(plural.Resource), one(), 1)
-			uses.add(corev1.ResourceName("count/"+plural.Resource), one(), 1)
+			uses.add(corev1.ResourceName(plural.Resource), oneUnit(), 1)
+			uses.add(corev1.ResourceName("count/"+plural.Resource), oneUnit(), 1)
 			continue
 		}
-		uses.add(corev1.ResourceName("count/"+plural.Resource+"."+kind.Group), one(), 1)
+		uses.add(corev1.ResourceName("count/"+plural.Resource+"."+kind.Group), oneUnit(), 1)
 	}
 	for _, r := range rolesOf(objects) {
 		uses.pods(r)
@@ -103,7 +103,7 @@ func consumption(objects []cluster.Object) corev1.ResourceList {
 // usage is how much of what is used.
 type usage corev1.ResourceList
 
-func one() resource.Quantity { return *resource.NewQuantity(1, resource.DecimalSI) }
+func oneUnit() resource.Quantity { return *resource.NewQuantity(1, resource.DecimalSI) }
 
 func (u usage) add(name corev1.ResourceName, q resource.Quantity, times int64) {
 	total := u[name]
@@ -115,9 +115,9 @@ func (u usage) add(name corev1.ResourceName, q resource.Quantity, times int64) {
 
 // pods adds those of a role.
 func (u usage) pods(r role) {
-	u.add(corev1.ResourcePods, one(), r.replicas)
-	u.add("count/pods", one(), r.replicas)
-	for name, q := range requests(r.spec) {
+	u.add(corev1.ResourcePods, oneUnit(), r.replicas)
+	u.add("count/pods", oneUnit(), r.replicas)
+	for name, q := range podRequests(r.spec) {
 		u.add("requests."+name, q, r.replicas)
 		if !strings.Contains(string(name), "/") {
 			u.add(name, q, r.replicas)
@@ -130,26 +130,26 @@ func (u usage) pods(r role) {
 	}
 }
 
-// unmeasured names a resource that a quota counts and that some container says
+// unspecifiedResource names a resource that a quota counts and that some container says
 // nothing of.
-func unmeasured(q corev1.ResourceQuota, objects []cluster.Object) string {
+func unspecifiedResource(q corev1.ResourceQuota, objects []cluster.Object) string {
 	for _, name := range slices.Sorted(maps.Keys(q.Spec.Hard)) {
 		of, limit := strings.CutPrefix(string(name), "limits.")
 		of = strings.TrimPrefix(of, "requests.")
 		if of != string(corev1.ResourceCPU) && of != string(corev1.ResourceMemory) {
 			continue
 		}
-		if slices.ContainsFunc(rolesOf(objects), func(r role) bool { return silent(r, corev1.ResourceName(of), limit) }) {
+		if slices.ContainsFunc(rolesOf(objects), func(r role) bool { return omitsResource(r, corev1.ResourceName(of), limit) }) {
 			return string(name)
 		}
 	}
 	return ""
 }
 
-// silent reports whether some container of a role says nothing of a resource.
-func silent(r role, name corev1.ResourceName, limit bool) bool {
+// omitsResource reports whether some container of a role says nothing of a resource.
+func omitsResource(r role, name corev1.ResourceName, limit bool) bool {
 	return slices.ContainsFunc(slices.Concat(r.spec.InitContainers, r.spec.Containers), func(c corev1.Container) bool {
-		has := requested(c)
+		has := containerRequests(c)
 		if limit {
 			has = c.Resources.Limits
 		}

@@ -69,8 +69,8 @@ func tainted(n *corev1.Node) {
 
 func cordoned(n *corev1.Node) { n.Spec.Unschedulable = true }
 
-// told is what is said of a topic, a line for each check.
-func told(checks []preflight.Check, topic string) string {
+// messages is what is said of a topic, a line for each check.
+func messages(checks []preflight.Check, topic string) string {
 	var lines []string
 	for _, c := range checks {
 		if c.Topic == topic {
@@ -91,7 +91,7 @@ func TestARunThatNothingEndsIsTold(t *testing.T) {
 		"fine : limits.deadline is not set: a run that does not end by itself goes on until it is canceled": endless,
 		"": ended,
 	} {
-		if got := told(preflight.Decide(preflight.Need{Objects: []cluster.Object{o}}, cluster.Survey{}), preflight.TopicLimits); got != want {
+		if got := messages(preflight.Decide(preflight.Requirements{Objects: []cluster.Object{o}}, cluster.Survey{}), preflight.TopicLimits); got != want {
 			t.Errorf("told %q, want %q", got, want)
 		}
 	}
@@ -139,7 +139,7 @@ func TestANodeIsLookedForThatTakesThePods(t *testing.T) {
 		},
 		"an instance type that an autoscaler may add is a warning": {
 			job("benchmark", nil, selecting(corev1.LabelInstanceTypeStable, "p3.8xlarge")),
-			cluster.Survey{Nodes: two, Scaler: "Karpenter"},
+			cluster.Survey{Nodes: two, Autoscaler: "Karpenter"},
 			"warning benchmark: no node is a p3.8xlarge; there are m5.large; Karpenter may add one that has it",
 		},
 		"no node at all": {
@@ -147,7 +147,7 @@ func TestANodeIsLookedForThatTakesThePods(t *testing.T) {
 		},
 		"no node at all where an autoscaler begins with none": {
 			job("benchmark", nil),
-			cluster.Survey{Scaler: "the cluster autoscaler"},
+			cluster.Survey{Autoscaler: "the cluster autoscaler"},
 			"warning benchmark: the cluster has no node; the cluster autoscaler may add one that has it",
 		},
 		"nodes that take no pods do not count": {
@@ -179,22 +179,22 @@ func TestANodeIsLookedForThatTakesThePods(t *testing.T) {
 		},
 		"nodes that nobody may see are a warning": {
 			job("benchmark", nil),
-			cluster.Survey{NodesUnknown: "forbidden"},
+			cluster.Survey{NodesUnknownReason: "forbidden"},
 			"warning benchmark: the nodes cannot be listed: forbidden",
 		},
 		"a machine that has less than is asked for runs it all the same": {
 			job("benchmark", map[string]string{"cpu": "64"}),
-			cluster.Survey{Machine: true, Nodes: two[:1]},
+			cluster.Survey{LocalMachine: true, Nodes: two[:1]},
 			"warning benchmark: 64 cpu asked for, the largest node has 4, on a; nothing enforces it here",
 		},
 		"labels of nodes mean nothing on a machine": {
 			job("benchmark", nil, selecting(corev1.LabelInstanceTypeStable, "p3.8xlarge")),
-			cluster.Survey{Machine: true, Nodes: two[:1]},
+			cluster.Survey{LocalMachine: true, Nodes: two[:1]},
 			"fine benchmark: the machine is large enough for what it asks for, which is nothing",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := told(preflight.Decide(preflight.Need{Scope: "benchmarks", Objects: []cluster.Object{tt.job}}, tt.survey), preflight.TopicNodes)
+			got := messages(preflight.Decide(preflight.Requirements{Scope: "benchmarks", Objects: []cluster.Object{tt.job}}, tt.survey), preflight.TopicNodes)
 			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
@@ -220,12 +220,12 @@ func TestRoomIsLookedForForAllRolesTogether(t *testing.T) {
 		},
 		"what adds nodes may add one": {
 			[]*batchv1.Job{server, client},
-			cluster.Survey{Nodes: []corev1.Node{node("a", gpu("1"))}, Scaler: "Karpenter"},
+			cluster.Survey{Nodes: []corev1.Node{node("a", gpu("1"))}, Autoscaler: "Karpenter"},
 			"warning server, client: the pods of all roles are needed at a time, and beside the others the nodes have no room for 1 pod of client with nvidia.com/gpu 1, also when nothing else runs: a; Karpenter may add one that has it",
 		},
 		"a machine enforces nothing": {
 			[]*batchv1.Job{server, client},
-			cluster.Survey{Machine: true, Nodes: []corev1.Node{node("a", gpu("1"))}},
+			cluster.Survey{LocalMachine: true, Nodes: []corev1.Node{node("a", gpu("1"))}},
 			"warning server, client: the pods of all roles are needed at a time, and beside the others the nodes have no room for 1 pod of client with nvidia.com/gpu 1, also when nothing else runs: a; nothing enforces it here",
 		},
 		"two GPUs are enough, of one node or two": {
@@ -260,9 +260,9 @@ func TestRoomIsLookedForForAllRolesTogether(t *testing.T) {
 			for _, j := range tt.jobs {
 				all = append(all, j)
 			}
-			checks := preflight.Decide(preflight.Need{Objects: all}, tt.survey)
+			checks := preflight.Decide(preflight.Requirements{Objects: all}, tt.survey)
 			checks = slices.DeleteFunc(checks, func(c preflight.Check) bool { return !strings.Contains(c.Subject, ", ") })
-			if diff := cmp.Diff(tt.want, told(checks, preflight.TopicNodes)); diff != "" {
+			if diff := cmp.Diff(tt.want, messages(checks, preflight.TopicNodes)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
@@ -302,21 +302,21 @@ func TestAnMPIJobIsHeldAgainstTheClusterAsItsJobsWouldBe(t *testing.T) {
 		Quotas: []corev1.ResourceQuota{quota(map[string]string{"requests.nvidia.com/gpu": "4", "pods": "3"}, nil)},
 	}
 	for _, topic := range []string{preflight.TopicNodes, preflight.TopicQuota, preflight.TopicStorage, preflight.TopicImages} {
-		want := told(preflight.Decide(preflight.Need{Objects: two}, survey), topic)
-		if got := told(preflight.Decide(preflight.Need{Objects: one}, survey), topic); got != want || topic == preflight.TopicNodes && got == "" {
+		want := messages(preflight.Decide(preflight.Requirements{Objects: two}, survey), topic)
+		if got := messages(preflight.Decide(preflight.Requirements{Objects: one}, survey), topic); got != want || topic == preflight.TopicNodes && got == "" {
 			t.Errorf("%s:\n%s\nwant\n%s", topic, got, want)
 		}
 	}
-	jobs, mpi := preflight.Inquire(preflight.Need{Objects: two}, preflight.Settings{}), preflight.Inquire(preflight.Need{Objects: one}, preflight.Settings{Executor: "e", Watcher: "w"})
-	if diff := cmp.Diff([]any{jobs.Secrets, jobs.Classes, jobs.Programs}, []any{mpi.Secrets, mpi.Classes, mpi.Programs}); diff != "" || len(mpi.Secrets) == 0 {
+	jobs, mpi := preflight.NewInquiry(preflight.Requirements{Objects: two}, preflight.Settings{}), preflight.NewInquiry(preflight.Requirements{Objects: one}, preflight.Settings{Executor: "e", Watcher: "w"})
+	if diff := cmp.Diff([]any{jobs.Secrets, jobs.PriorityClasses, jobs.Programs}, []any{mpi.Secrets, mpi.PriorityClasses, mpi.Programs}); diff != "" || len(mpi.Secrets) == 0 {
 		t.Errorf("it is asked for (-of two Jobs +of the MPIJob):\n%s", diff)
 	}
-	for _, r := range []cluster.Right{
+	for _, r := range []cluster.Permission{
 		{Account: "e", Verb: "create", Group: "kubeflow.org", Resource: "mpijobs"},
 		{Account: "e", Verb: "get", Group: "kubeflow.org", Resource: "mpijobs"},
 		{Account: "w", Verb: "watch", Group: "kubeflow.org", Resource: "mpijobs"},
 	} {
-		if !slices.Contains(mpi.Rights, r) {
+		if !slices.Contains(mpi.Permissions, r) {
 			t.Errorf("%+v is not asked for", r)
 		}
 	}
@@ -369,12 +369,12 @@ func TestAQuotaThatLeavesNoRoomIsSaid(t *testing.T) {
 			"fine : the namespace has none that a run counts against",
 		},
 		"quotas that nobody may see": {
-			cluster.Survey{QuotasUnknown: "forbidden"}, "warning : the quotas of the namespace cannot be listed: forbidden",
+			cluster.Survey{QuotasUnknownReason: "forbidden"}, "warning : the quotas of the namespace cannot be listed: forbidden",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tt.survey.Nodes = []corev1.Node{node("a", map[string]string{"nvidia.com/gpu": "8"})}
-			got := told(preflight.Decide(preflight.Need{Objects: []cluster.Object{gpus}}, tt.survey), preflight.TopicQuota)
+			got := messages(preflight.Decide(preflight.Requirements{Objects: []cluster.Object{gpus}}, tt.survey), preflight.TopicQuota)
 			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
@@ -383,29 +383,29 @@ func TestAQuotaThatLeavesNoRoomIsSaid(t *testing.T) {
 }
 
 func TestWhatThePlatformLacksIsThePlatformsToMend(t *testing.T) {
-	create := cluster.Right{Account: "executor", Verb: "create", Group: "batch", Resource: "jobs"}
-	list := cluster.Right{Account: "executor", Verb: "list", Resource: "pods"}
+	create := cluster.Permission{Account: "executor", Verb: "create", Group: "batch", Resource: "jobs"}
+	list := cluster.Permission{Account: "executor", Verb: "list", Resource: "pods"}
 	group := schema.GroupVersionKind{Group: "scheduling.volcano.sh", Version: "v1beta1", Kind: "PodGroup"}
 	for name, tt := range map[string]struct {
-		need   preflight.Need
+		need   preflight.Requirements
 		survey cluster.Survey
 		topic  string
 		want   string
 	}{
 		"every permission": {
-			need: preflight.Need{Scope: "benchmarks"}, survey: cluster.Survey{Rights: map[cluster.Right]cluster.Answer{create: {Yes: true}, list: {Yes: true}}},
+			need: preflight.Requirements{Scope: "benchmarks"}, survey: cluster.Survey{Permissions: map[cluster.Permission]cluster.Answer{create: {Yes: true}, list: {Yes: true}}},
 			topic: preflight.TopicPermissions, want: "fine : all 2 permissions in the namespace benchmarks",
 		},
 		"permissions that are missing, all in one": {
-			survey: cluster.Survey{Rights: map[cluster.Right]cluster.Answer{create: {}, list: {}}},
+			survey: cluster.Survey{Permissions: map[cluster.Permission]cluster.Answer{create: {}, list: {}}},
 			topic:  preflight.TopicPermissions, want: "platform fault executor: executor may not create jobs.batch, list pods",
 		},
 		"permissions that nobody could look up": {
-			survey: cluster.Survey{Rights: map[cluster.Right]cluster.Answer{create: {Unknown: "forbidden"}, list: {Yes: true}}},
+			survey: cluster.Survey{Permissions: map[cluster.Permission]cluster.Answer{create: {UnknownReason: "forbidden"}, list: {Yes: true}}},
 			topic:  preflight.TopicPermissions, want: "warning : not every permission could be looked up: forbidden",
 		},
 		"on a machine there are none": {
-			survey: cluster.Survey{Machine: true, Rights: map[cluster.Right]cluster.Answer{create: {Yes: true}}},
+			survey: cluster.Survey{LocalMachine: true, Permissions: map[cluster.Permission]cluster.Answer{create: {Yes: true}}},
 			topic:  preflight.TopicPermissions, want: "",
 		},
 		"a kind that the cluster has": {
@@ -417,21 +417,21 @@ func TestWhatThePlatformLacksIsThePlatformsToMend(t *testing.T) {
 			topic:  preflight.TopicKinds, want: "platform fault PodGroup: the cluster has no PodGroup of scheduling.volcano.sh",
 		},
 		"a priority class that the cluster lacks": {
-			survey: cluster.Survey{Classes: map[string]cluster.Answer{"urgent": {}}},
+			survey: cluster.Survey{PriorityClasses: map[string]cluster.Answer{"urgent": {}}},
 			topic:  preflight.TopicKinds, want: "platform fault urgent: the cluster has no such priority class, so that every pod is refused",
 		},
 		"classes of storage": {
-			survey: cluster.Survey{Storage: map[string]cluster.Answer{"": {}, "fast": {Yes: true}}},
+			survey: cluster.Survey{StorageClasses: map[string]cluster.Answer{"": {}, "fast": {Yes: true}}},
 			topic:  preflight.TopicStorage,
 			want:   "platform fault : the cluster has no class of storage that is the default, so that what pods are to share never comes\nfine fast: the cluster has the class of storage fast, for what pods share",
 		},
 		"a cluster that cannot be asked": {
-			need:  preflight.Need{Away: "connection refused"},
+			need:  preflight.Requirements{ClusterError: "connection refused"},
 			topic: preflight.TopicCluster, want: "platform fault : the cluster cannot be asked: connection refused",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tt.want, told(preflight.Decide(tt.need, tt.survey), tt.topic)); diff != "" {
+			if diff := cmp.Diff(tt.want, messages(preflight.Decide(tt.need, tt.survey), tt.topic)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
@@ -443,13 +443,13 @@ func TestWhatTheDescriptorAsksForIsTheUsersToMend(t *testing.T) {
 	entrypoint := job("benchmark", nil, func(j *batchv1.Job) { j.Spec.Template.Spec.Containers[0].Command = nil })
 	entrypoint.Spec.Template.Spec.Containers[0].Image = "bench:1"
 	for name, tt := range map[string]struct {
-		need   preflight.Need
+		need   preflight.Requirements
 		survey cluster.Survey
 		topic  string
 		want   string
 	}{
 		"a run that cannot be": {
-			need:  preflight.Need{Refused: `EngineUnavailable: info.execution_engine is "aws.sagemaker"`},
+			need:  preflight.Requirements{PlanError: `EngineUnavailable: info.execution_engine is "aws.sagemaker"`},
 			topic: preflight.TopicPlan, want: `user fault : EngineUnavailable: info.execution_engine is "aws.sagemaker"`,
 		},
 		"an object that the cluster does not take": {
@@ -465,61 +465,61 @@ func TestWhatTheDescriptorAsksForIsTheUsersToMend(t *testing.T) {
 			topic:  preflight.TopicSecrets, want: "fine registry/token: the secret is there; whether it has the key token is not looked at",
 		},
 		"secrets that are not there": {
-			need:   preflight.Need{Scope: "benchmarks"},
+			need:   preflight.Requirements{Scope: "benchmarks"},
 			survey: cluster.Survey{Secrets: map[cluster.SecretKey]cluster.Answer{token: {}, pull: {}}},
 			topic:  preflight.TopicSecrets,
 			want:   "user fault login: the namespace benchmarks has no secret login\nuser fault registry/token: the namespace benchmarks has no secret registry",
 		},
 		"a secret that nobody may look for": {
-			survey: cluster.Survey{Secrets: map[cluster.SecretKey]cluster.Answer{pull: {Unknown: "forbidden"}}},
+			survey: cluster.Survey{Secrets: map[cluster.SecretKey]cluster.Answer{pull: {UnknownReason: "forbidden"}}},
 			topic:  preflight.TopicSecrets, want: "warning login: it cannot be looked up: forbidden",
 		},
 		"with what images are pulled means nothing on a machine": {
-			survey: cluster.Survey{Machine: true, Secrets: map[cluster.SecretKey]cluster.Answer{pull: {Yes: true}, token: {Words: "chmod 600 it"}}},
+			survey: cluster.Survey{LocalMachine: true, Secrets: map[cluster.SecretKey]cluster.Answer{pull: {Yes: true}, token: {Detail: "chmod 600 it"}}},
 			topic:  preflight.TopicSecrets, want: "user fault registry/token: it cannot be had",
 		},
 		"a program that the machine lacks": {
-			survey: cluster.Survey{Machine: true, Programs: map[string]cluster.Answer{"sh": {Yes: true, Words: "/bin/sh"}, "train": {Words: "it is not on PATH"}}},
+			survey: cluster.Survey{LocalMachine: true, Programs: map[string]cluster.Answer{"sh": {Yes: true, Detail: "/bin/sh"}, "train": {Detail: "it is not on PATH"}}},
 			topic:  preflight.TopicPrograms,
 			want:   "fine sh: /bin/sh\nuser fault train: this machine, whose own programs are run, does not have it: it is not on PATH",
 		},
 		"a source that may not be read": {
-			need:  preflight.Need{Data: []preflight.Datum{{Source: "https://a/x"}, {Source: "ftp://a/x", Refused: "scheme ftp"}}},
+			need:  preflight.Requirements{Data: []preflight.DataSource{{Source: "https://a/x"}, {Source: "ftp://a/x", DenyReason: "scheme ftp"}}},
 			topic: preflight.TopicData,
 			want:  "fine https://a/x: it may be asked for; whether it is there shows when it is fetched\nuser fault ftp://a/x: scheme ftp",
 		},
 		"sources are looked at also where the cluster is away": {
-			need:  preflight.Need{Away: "gone", Data: []preflight.Datum{{Source: "ftp://a/x", Refused: "scheme ftp"}}},
+			need:  preflight.Requirements{ClusterError: "gone", Data: []preflight.DataSource{{Source: "ftp://a/x", DenyReason: "scheme ftp"}}},
 			topic: preflight.TopicData, want: "user fault ftp://a/x: scheme ftp",
 		},
 		"an image's own entrypoint promises less": {
-			need:  preflight.Need{Objects: []cluster.Object{entrypoint}},
+			need:  preflight.Requirements{Objects: []cluster.Object{entrypoint}},
 			topic: preflight.TopicImages,
 			want:  "warning benchmark: the image's own entrypoint is run: its output is read from the container's log, without telling standard error apart, without what the node's log rotation takes, and files that it leaves are not kept",
 		},
 		"an entrypoint whose registry gives no answer": {
-			need:  preflight.Need{Objects: []cluster.Object{entrypoint}, Images: []cluster.Image{{Name: "other", Unread: "x"}, {Name: "bench:1", Unread: "example.org answers 401"}}},
+			need:  preflight.Requirements{Objects: []cluster.Object{entrypoint}, Images: []cluster.Image{{Name: "other", UnreadReason: "x"}, {Name: "bench:1", UnreadReason: "example.org answers 401"}}},
 			topic: preflight.TopicImages,
 			want:  "warning benchmark: the image's own entrypoint is run: its output is read from the container's log, without telling standard error apart, without what the node's log rotation takes, and files that it leaves are not kept; asked from here, example.org answers 401",
 		},
 		"an entrypoint that only the executor may be told": {
-			need:  preflight.Need{Objects: []cluster.Object{entrypoint}, Images: []cluster.Image{{Name: "bench:1", NoSecret: true, Unread: "example.org answers 401; the pull secret cannot be read"}}},
+			need:  preflight.Requirements{Objects: []cluster.Object{entrypoint}, Images: []cluster.Image{{Name: "bench:1", NoSecret: true, UnreadReason: "example.org answers 401; the pull secret cannot be read"}}},
 			topic: preflight.TopicImages,
 			want:  "warning benchmark: whether the image's entrypoint can be read from its registry shows at launch, when the executor asks with the pull secrets: it is then run as a command is, or its output is read from the container's log; asked from here, example.org answers 401; the pull secret cannot be read",
 		},
 		"an entrypoint that is known": {
-			need:  preflight.Need{Objects: []cluster.Object{job("benchmark", nil)}, Images: []cluster.Image{{Name: "bench:1", Digest: "sha256:abc", Platform: "linux/amd64"}}},
+			need:  preflight.Requirements{Objects: []cluster.Object{job("benchmark", nil)}, Images: []cluster.Image{{Name: "bench:1", Digest: "sha256:abc", Platform: "linux/amd64"}}},
 			topic: preflight.TopicImages,
 			want:  "fine bench:1: its registry gives its entrypoint (linux/amd64, sha256:abc): it is run as a command of a descriptor is",
 		},
 		"little disk": {
-			need:   preflight.Need{Objects: []cluster.Object{job("benchmark", nil)}},
+			need:   preflight.Requirements{Objects: []cluster.Object{job("benchmark", nil)}},
 			survey: cluster.Survey{Nodes: []corev1.Node{node("a", map[string]string{"ephemeral-storage": "50Gi"}), node("b", map[string]string{"ephemeral-storage": "100Mi"})}},
 			topic:  preflight.TopicStorage, want: "warning b: data, logs and results lie on the node's own disk, of which pods may use 0.1 GiB",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tt.want, told(preflight.Decide(tt.need, tt.survey), tt.topic)); diff != "" {
+			if diff := cmp.Diff(tt.want, messages(preflight.Decide(tt.need, tt.survey), tt.topic)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
@@ -528,11 +528,11 @@ func TestWhatTheDescriptorAsksForIsTheUsersToMend(t *testing.T) {
 
 func TestWhateverIsNotFineSaysWhatToDo(t *testing.T) {
 	s := cluster.Survey{
-		Rights: map[cluster.Right]cluster.Answer{{Verb: "create", Resource: "jobs"}: {}}, Secrets: map[cluster.SecretKey]cluster.Answer{{Name: "a"}: {}},
-		Classes: map[string]cluster.Answer{"a": {}}, QuotasUnknown: "x", Kinds: map[schema.GroupVersionKind]cluster.Answer{{Kind: "A"}: {}},
+		Permissions: map[cluster.Permission]cluster.Answer{{Verb: "create", Resource: "jobs"}: {}}, Secrets: map[cluster.SecretKey]cluster.Answer{{Name: "a"}: {}},
+		PriorityClasses: map[string]cluster.Answer{"a": {}}, QuotasUnknownReason: "x", Kinds: map[schema.GroupVersionKind]cluster.Answer{{Kind: "A"}: {}},
 		Programs: map[string]cluster.Answer{"a": {}},
 	}
-	n := preflight.Need{Objects: []cluster.Object{job("benchmark", nil)}, Data: []preflight.Datum{{Source: "a", Refused: "b"}}}
+	n := preflight.Requirements{Objects: []cluster.Object{job("benchmark", nil)}, Data: []preflight.DataSource{{Source: "a", DenyReason: "b"}}}
 	for _, c := range preflight.Decide(n, s) {
 		if c.Grade != preflight.Fine && c.Remedy == "" {
 			t.Errorf("%s %s has no remedy: %s", c.Topic, c.Subject, c.Message)

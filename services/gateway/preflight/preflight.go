@@ -63,11 +63,11 @@ type Planner interface {
 	// Plan returns the objects of a run of d, which was read from text, or why
 	// there can be none, for the user: of a run with which code is sent along where
 	// d asks for it, or withCode does.
-	Plan(ctx context.Context, d *descriptors.Descriptor, text []byte, withCode bool) (Planned, error)
+	Plan(ctx context.Context, d *descriptors.Descriptor, text []byte, withCode bool) (PlannedRun, error)
 }
 
-// Planned is a run as it would be.
-type Planned struct {
+// PlannedRun is a run as it would be.
+type PlannedRun struct {
 	Objects []cluster.Object
 	Scope   string          // the namespace that they would lie in
 	Images  []cluster.Image // answers of registries about images that run by themselves
@@ -100,22 +100,22 @@ func New(s Settings, d Deps) *Checker { return &Checker{settings: s, deps: d} }
 // whether it is there. Code is sent along where d asks for it, or withCode does;
 // the programs in it are taken to be there. A cluster that cannot be asked is a fault among others.
 func (c *Checker) Check(ctx context.Context, d *descriptors.Descriptor, text []byte, withCode bool) []Check {
-	n := c.need(ctx, d, text, withCode)
-	if n.Refused != "" {
+	n := c.requirements(ctx, d, text, withCode)
+	if n.PlanError != "" {
 		return Decide(n, cluster.Survey{})
 	}
-	s, err := c.deps.Cluster.Survey(ctx, Inquire(n, c.settings))
+	s, err := c.deps.Cluster.Survey(ctx, NewInquiry(n, c.settings))
 	if err != nil {
-		n.Away = err.Error()
+		n.ClusterError = err.Error()
 	}
 	return Decide(n, s)
 }
 
-func (c *Checker) need(ctx context.Context, d *descriptors.Descriptor, text []byte, withCode bool) Need {
-	n := Need{Settings: c.settings}
+func (c *Checker) requirements(ctx context.Context, d *descriptors.Descriptor, text []byte, withCode bool) Requirements {
+	n := Requirements{Settings: c.settings}
 	planned, err := c.deps.Planner.Plan(ctx, d, text, withCode)
 	if err != nil {
-		n.Refused = err.Error()
+		n.PlanError = err.Error()
 	}
 	n.Objects, n.Scope, n.Images = planned.Objects, planned.Scope, planned.Images
 	if c.deps.Sources == nil {
@@ -126,9 +126,9 @@ func (c *Checker) need(ctx context.Context, d *descriptors.Descriptor, text []by
 		given = append(slices.Clip(given), d.Server.Models...)
 	}
 	for _, s := range given {
-		datum := Datum{Source: s.Src}
+		datum := DataSource{Source: s.Src}
 		if err := c.deps.Sources.Check(s.Src); err != nil {
-			datum.Refused = err.Error()
+			datum.DenyReason = err.Error()
 		}
 		n.Data = append(n.Data, datum)
 	}

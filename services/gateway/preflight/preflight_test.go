@@ -19,37 +19,37 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/cluster"
 )
 
-// planned is a Planner that always has the same plan.
-type planned struct {
+// fakePlanner is a Planner that always has the same plan.
+type fakePlanner struct {
 	objects []cluster.Object
 	err     error
 }
 
-func (p planned) Plan(context.Context, *descriptors.Descriptor, []byte, bool) (preflight.Planned, error) {
-	return preflight.Planned{Objects: p.objects, Scope: "benchmarks"}, p.err
+func (p fakePlanner) Plan(context.Context, *descriptors.Descriptor, []byte, bool) (preflight.PlannedRun, error) {
+	return preflight.PlannedRun{Objects: p.objects, Scope: "benchmarks"}, p.err
 }
 
-// scene is a cluster that remembers what it was asked.
-type scene struct {
-	asked *cluster.Inquiry
-	err   error
+// fakeCluster is a cluster that remembers what it was asked.
+type fakeCluster struct {
+	inquiry *cluster.SurveyRequest
+	err     error
 }
 
-func (s *scene) Survey(_ context.Context, q cluster.Inquiry) (cluster.Survey, error) {
-	s.asked = &q
+func (s *fakeCluster) Survey(_ context.Context, q cluster.SurveyRequest) (cluster.Survey, error) {
+	s.inquiry = &q
 	return cluster.Survey{Name: "a cluster"}, s.err
 }
 
-type refuses map[string]string
+type deniedSources map[string]string
 
-func (r refuses) Check(source string) error {
+func (r deniedSources) Check(source string) error {
 	if why := r[source]; why != "" {
 		return errors.New(why)
 	}
 	return nil
 }
 
-func described() *descriptors.Descriptor {
+func descriptorWithData() *descriptors.Descriptor {
 	return &descriptors.Descriptor{
 		Data:   descriptors.Data{Sources: []descriptors.Source{{Src: "https://a/set"}}},
 		Server: &descriptors.Server{Models: []descriptors.Source{{Src: "ftp://a/model"}}},
@@ -57,23 +57,23 @@ func described() *descriptors.Descriptor {
 }
 
 func TestARunThatCannotBeIsNotHeldAgainstACluster(t *testing.T) {
-	s := &scene{}
-	c := preflight.New(preflight.Settings{}, preflight.Deps{Planner: planned{err: errors.New("no such engine")}, Cluster: s, Sources: refuses{"ftp://a/model": "scheme"}})
-	checks := c.Check(t.Context(), described(), nil, false)
-	if s.asked != nil {
-		t.Errorf("the cluster was asked %+v", s.asked)
+	s := &fakeCluster{}
+	c := preflight.New(preflight.Settings{}, preflight.Deps{Planner: fakePlanner{err: errors.New("no such engine")}, Cluster: s, Sources: deniedSources{"ftp://a/model": "scheme"}})
+	checks := c.Check(t.Context(), descriptorWithData(), nil, false)
+	if s.inquiry != nil {
+		t.Errorf("the cluster was asked %+v", s.inquiry)
 	}
-	if got := told(checks, preflight.TopicPlan); got != "user fault : no such engine" {
+	if got := messages(checks, preflight.TopicPlan); got != "user fault : no such engine" {
 		t.Error(got)
 	}
-	if got := told(checks, preflight.TopicData); got != "fine https://a/set: it may be asked for; whether it is there shows when it is fetched\nuser fault ftp://a/model: scheme" {
+	if got := messages(checks, preflight.TopicData); got != "fine https://a/set: it may be asked for; whether it is there shows when it is fetched\nuser fault ftp://a/model: scheme" {
 		t.Error(got)
 	}
 }
 
 func TestAClusterThatIsAwayIsAFaultAmongOthers(t *testing.T) {
-	c := preflight.New(preflight.Settings{}, preflight.Deps{Planner: planned{}, Cluster: &scene{err: errors.New("refused")}})
-	if got := told(c.Check(t.Context(), described(), nil, false), preflight.TopicCluster); got != "platform fault : the cluster cannot be asked: refused" {
+	c := preflight.New(preflight.Settings{}, preflight.Deps{Planner: fakePlanner{}, Cluster: &fakeCluster{err: errors.New("refused")}})
+	if got := messages(c.Check(t.Context(), descriptorWithData(), nil, false), preflight.TopicCluster); got != "platform fault : the cluster cannot be asked: refused" {
 		t.Error(got)
 	}
 }
@@ -121,7 +121,7 @@ func TestAProgramThatAVariableNamesIsTheOneThatItStandsFor(t *testing.T) {
 					{Name: "SECRET", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{Key: "k"}}},
 				}
 			})
-			q := preflight.Inquire(preflight.Need{Scope: "benchmarks", Objects: []cluster.Object{j}}, preflight.Settings{})
+			q := preflight.NewInquiry(preflight.Requirements{Scope: "benchmarks", Objects: []cluster.Object{j}}, preflight.Settings{})
 			if diff := cmp.Diff(tt.want, q.Programs); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
@@ -144,7 +144,7 @@ func TestTheProgramThatMpirunStartsIsLookedFor(t *testing.T) {
 			j := job("launcher", nil, func(j *batchv1.Job) {
 				j.Spec.Template.Spec.Containers[0].Command = append([]string{"/bai/bin/bai-pod", "exec", "--", "/bai/mpi/launch"}, strings.Fields(tt.command)...)
 			})
-			q := preflight.Inquire(preflight.Need{Scope: "benchmarks", Objects: []cluster.Object{j}}, preflight.Settings{})
+			q := preflight.NewInquiry(preflight.Requirements{Scope: "benchmarks", Objects: []cluster.Object{j}}, preflight.Settings{})
 			if got := strings.Join(q.Programs, " "); got != tt.want {
 				t.Errorf("it looks for %q, want %q", got, tt.want)
 			}
@@ -153,8 +153,8 @@ func TestTheProgramThatMpirunStartsIsLookedFor(t *testing.T) {
 }
 
 func TestWhatARunNeedsIsAskedFor(t *testing.T) {
-	q := preflight.Inquire(preflight.Need{Scope: "benchmarks", Objects: objects()}, preflight.Settings{Executor: "e", Watcher: "w"})
-	got := map[string]any{"secrets": q.Secrets, "classes": q.Classes, "programs": q.Programs, "kinds": q.Kinds, "scope": q.Scope, "storage": q.Storage}
+	q := preflight.NewInquiry(preflight.Requirements{Scope: "benchmarks", Objects: objects()}, preflight.Settings{Executor: "e", Watcher: "w"})
+	got := map[string]any{"secrets": q.Secrets, "classes": q.PriorityClasses, "programs": q.Programs, "kinds": q.Kinds, "scope": q.Scope, "storage": q.StorageClasses}
 	want := map[string]any{
 		"secrets":  []cluster.SecretKey{{Name: "login"}, {Name: "registry", Key: "token"}},
 		"classes":  []string{"urgent"},
@@ -167,7 +167,7 @@ func TestWhatARunNeedsIsAskedFor(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	for right, asked := range map[cluster.Right]bool{
+	for right, asked := range map[cluster.Permission]bool{
 		{Account: "e", Verb: "create", Group: "batch", Resource: "jobs"}:                      true,
 		{Account: "e", Verb: "create", Group: "scheduling.volcano.sh", Resource: "podgroups"}: true,
 		{Account: "e", Verb: "deletecollection", Resource: "secrets"}:                         true,
@@ -179,7 +179,7 @@ func TestWhatARunNeedsIsAskedFor(t *testing.T) {
 		{Account: "e", Verb: "watch", Resource: "pods"}:                                       false,
 		{Account: "e", Verb: "delete", Group: "scheduling.volcano.sh", Resource: "podgroups"}: true,
 	} {
-		if slices.Contains(q.Rights, right) != asked {
+		if slices.Contains(q.Permissions, right) != asked {
 			t.Errorf("%+v is asked for: %t, want %t", right, !asked, asked)
 		}
 	}
@@ -187,8 +187,8 @@ func TestWhatARunNeedsIsAskedFor(t *testing.T) {
 
 func TestTheRightToReadLogsIsNeededForAnImagesEntrypointOnly(t *testing.T) {
 	entrypoint := job("benchmark", nil, func(j *batchv1.Job) { j.Spec.Template.Spec.Containers[0].Command = nil })
-	q := preflight.Inquire(preflight.Need{Objects: []cluster.Object{entrypoint}}, preflight.Settings{})
-	if !slices.Contains(q.Rights, cluster.Right{Verb: "get", Resource: "pods/log"}) {
-		t.Errorf("not among %+v", q.Rights)
+	q := preflight.NewInquiry(preflight.Requirements{Objects: []cluster.Object{entrypoint}}, preflight.Settings{})
+	if !slices.Contains(q.Permissions, cluster.Permission{Verb: "get", Resource: "pods/log"}) {
+		t.Errorf("not among %+v", q.Permissions)
 	}
 }

@@ -20,20 +20,20 @@ import (
 // is shared with HTTP.
 func BenchmarkGRPC(b *testing.B) {
 	b.Run("own port", func(b *testing.B) {
-		call(b, func(l net.Listener, s *api.Server) map[string]service.Part {
-			return map[string]service.Part{"api": s.Serve(l)}
+		call(b, func(l net.Listener, s *api.Server) map[string]service.Runnable {
+			return map[string]service.Runnable{"api": s.Serve(l)}
 		})
 	})
 	b.Run("shared port", func(b *testing.B) {
-		call(b, func(l net.Listener, s *api.Server) map[string]service.Part {
+		call(b, func(l net.Listener, s *api.Server) map[string]service.Runnable {
 			http2, others, split := rest.Split(rest.Settings{}, l)
-			inside := rest.NewInside()
-			return map[string]service.Part{"api": s.Serve(http2, inside), "split": split, "rest": rest.Serve(rest.Settings{}, rest.Deps{API: inside, Log: zap.NewNop()}, others)}
+			inside := rest.NewInProcessListener()
+			return map[string]service.Runnable{"api": s.Serve(http2, inside), "split": split, "rest": rest.Serve(rest.Settings{}, rest.Deps{API: inside, Log: zap.NewNop()}, others)}
 		})
 	})
 }
 
-func call(b *testing.B, parts func(l net.Listener, s *api.Server) map[string]service.Part) {
+func call(b *testing.B, parts func(l net.Listener, s *api.Server) map[string]service.Runnable) {
 	b.Helper()
 	l, err := (&net.ListenConfig{}).Listen(b.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {

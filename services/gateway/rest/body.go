@@ -12,17 +12,17 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// patient is a response whose client must take something from time to time.
-type patient struct {
+// deadlineWriter is a response whose client must take something from time to time.
+type deadlineWriter struct {
 	http.ResponseWriter
 
 	control *http.ResponseController
-	stall   time.Duration
+	timeout time.Duration
 }
 
 // WriteHeader implements http.ResponseWriter.
-func (p *patient) WriteHeader(code int) {
-	_ = p.control.SetWriteDeadline(time.Now().Add(p.stall)) // else that of an earlier answer would hold
+func (p *deadlineWriter) WriteHeader(code int) {
+	_ = p.control.SetWriteDeadline(time.Now().Add(p.timeout)) // else that of an earlier answer would hold
 	if code == http.StatusTooManyRequests && p.Header().Get("Retry-After") == "" {
 		p.Header().Set("Retry-After", retryAfter)
 	}
@@ -30,27 +30,27 @@ func (p *patient) WriteHeader(code int) {
 }
 
 // Write implements http.ResponseWriter.
-func (p *patient) Write(b []byte) (int, error) {
-	if err := p.control.SetWriteDeadline(time.Now().Add(p.stall)); err != nil && !errors.Is(err, http.ErrNotSupported) {
+func (p *deadlineWriter) Write(b []byte) (int, error) {
+	if err := p.control.SetWriteDeadline(time.Now().Add(p.timeout)); err != nil && !errors.Is(err, http.ErrNotSupported) {
 		return 0, err
 	}
 	return p.ResponseWriter.Write(b)
 }
 
 // Unwrap is for http.ResponseController.
-func (p *patient) Unwrap() http.ResponseWriter { return p.ResponseWriter }
+func (p *deadlineWriter) Unwrap() http.ResponseWriter { return p.ResponseWriter }
 
-// steady is a request's body of which something must come from time to time.
-type steady struct {
+// deadlineReader is a request's body of which something must come from time to time.
+type deadlineReader struct {
 	io.Reader
 
 	control *http.ResponseController
-	stall   time.Duration
+	timeout time.Duration
 }
 
 // Read implements io.Reader.
-func (s *steady) Read(b []byte) (int, error) {
-	if err := s.control.SetReadDeadline(time.Now().Add(s.stall)); err != nil && !errors.Is(err, http.ErrNotSupported) {
+func (s *deadlineReader) Read(b []byte) (int, error) {
+	if err := s.control.SetReadDeadline(time.Now().Add(s.timeout)); err != nil && !errors.Is(err, http.ErrNotSupported) {
 		return 0, err
 	}
 	n, err := s.Reader.Read(b)
@@ -65,7 +65,7 @@ func (s *steady) Read(b []byte) (int, error) {
 func (s *Server) readBody(w http.ResponseWriter, r *http.Request) bool {
 	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if r.ContentLength != 0 && (err != nil || kind != typeJSON && kind != typeTOML) {
-		s.refuse(w, r, http.StatusUnsupportedMediaType, codes.InvalidArgument, fmt.Sprintf("content type %.60q is not one of %s, %s (which is a descriptor alone)", r.Header.Get("Content-Type"), typeJSON, typeTOML))
+		s.writeError(w, r, http.StatusUnsupportedMediaType, codes.InvalidArgument, fmt.Sprintf("content type %.60q is not one of %s, %s (which is a descriptor alone)", r.Header.Get("Content-Type"), typeJSON, typeTOML))
 		return false
 	}
 	if kind == typeTOML {
@@ -73,18 +73,18 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request) bool {
 	}
 	control := http.NewResponseController(w)
 	if err := control.SetReadDeadline(time.Now().Add(s.settings.Stall)); err != nil {
-		s.refuse(w, r, http.StatusInternalServerError, codes.Internal, "the server cannot wait for the request")
+		s.writeError(w, r, http.StatusInternalServerError, codes.Internal, "the server cannot wait for the request")
 		return false
 	}
 	body, err := io.ReadAll(io.LimitReader(r.Body, maxBody+1))
 	switch {
 	case err != nil:
 		w.Header().Set("Connection", "close") // the rest is not waited for
-		s.refuse(w, r, http.StatusRequestTimeout, codes.DeadlineExceeded, "the request did not come in time: "+err.Error())
+		s.writeError(w, r, http.StatusRequestTimeout, codes.DeadlineExceeded, "the request did not come in time: "+err.Error())
 		return false
 	case len(body) > maxBody:
 		w.Header().Set("Connection", "close")
-		s.refuse(w, r, http.StatusRequestEntityTooLarge, codes.ResourceExhausted, fmt.Sprintf("the request has more than %d bytes", maxBody))
+		s.writeError(w, r, http.StatusRequestEntityTooLarge, codes.ResourceExhausted, fmt.Sprintf("the request has more than %d bytes", maxBody))
 		return false
 	}
 	_ = control.SetReadDeadline(time.Time{}) // else the answer would be cut

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// dialed is a connection of a client.
-type dialed struct {
+// fakeConn is a connection of a client.
+type fakeConn struct {
 	net.Conn
 
 	client string
@@ -14,10 +14,10 @@ type dialed struct {
 }
 
 // RemoteAddr implements net.Conn.
-func (f *dialed) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.ParseIP(f.client), Port: 1} }
+func (f *fakeConn) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.ParseIP(f.client), Port: 1} }
 
 // Close implements net.Conn.
-func (f *dialed) Close() error {
+func (f *fakeConn) Close() error {
 	f.closed = true
 	return nil
 }
@@ -25,27 +25,27 @@ func (f *dialed) Close() error {
 func TestNobodysConnectionMakesRoomForThoseOfAClientThatHasTooMany(t *testing.T) {
 	t.Parallel()
 	c := newConnections(Settings{MaxConnections: 16, MaxConnectionsPerClient: 2})
-	honest := &dialed{client: "10.0.0.1"}
+	honest := &fakeConn{client: "10.0.0.1"}
 	if _, ok := c.add(honest); !ok {
 		t.Fatal("the first connection is refused")
 	}
 	for range 2 {
-		taken, ok := c.add(&dialed{client: "10.0.0.2"})
+		taken, ok := c.add(&fakeConn{client: "10.0.0.2"})
 		if !ok {
 			t.Fatal("a client is refused before it has too many")
 		}
-		c.spoke(taken)
+		c.markActive(taken)
 	}
 	for range 5 {
-		if _, ok := c.add(&dialed{client: "10.0.0.2"}); ok {
+		if _, ok := c.add(&fakeConn{client: "10.0.0.2"}); ok {
 			t.Error("a client has more connections than it may")
 		}
 	}
 	if honest.closed {
 		t.Error("the silent connection of another client was closed for it")
 	}
-	own := &dialed{client: "10.0.0.1"}
-	for _, conn := range []net.Conn{own, &dialed{client: "10.0.0.1"}} {
+	own := &fakeConn{client: "10.0.0.1"}
+	for _, conn := range []net.Conn{own, &fakeConn{client: "10.0.0.1"}} {
 		if _, ok := c.add(conn); !ok {
 			t.Error("a client with silent connections is refused")
 		}

@@ -18,8 +18,8 @@ import (
 	"github.com/benchmark-ai/bai/services/gateway/rest"
 )
 
-// silent opens connections that say nothing.
-func (w *world) silent(n int) []net.Conn {
+// openIdle opens connections that say nothing.
+func (w *fixture) openIdle(n int) []net.Conn {
 	w.t.Helper()
 	all := make([]net.Conn, n)
 	for i := range all {
@@ -33,8 +33,8 @@ func (w *world) silent(n int) []net.Conn {
 	return all
 }
 
-// cut reports whether the server has closed a connection.
-func cut(conn net.Conn) bool {
+// isClosed reports whether the server has closed a connection.
+func isClosed(conn net.Conn) bool {
 	_ = conn.SetReadDeadline(time.Now().Add(50 * time.Millisecond))
 	_, err := conn.Read(make([]byte, 1))
 	var late net.Error
@@ -42,18 +42,18 @@ func cut(conn net.Conn) bool {
 }
 
 func TestWhoSaysNothingMakesRoomForWhoAsks(t *testing.T) {
-	w := newWorld(t, gateway.Settings{REST: rest.Settings{MaxConnections: 16, Stall: 10 * time.Minute}})
-	all := w.silent(40)
+	w := newFixture(t, gateway.Settings{REST: rest.Settings{MaxConnections: 16, Stall: 10 * time.Minute}})
+	all := w.openIdle(40)
 	for range 5 {
-		if code, _, body := w.ask(http.MethodGet, "/v1/version", nil); code != http.StatusOK {
+		if code, _, body := w.request(http.MethodGet, "/v1/version", nil); code != http.StatusOK {
 			t.Fatalf("an honest request: %d %s", code, body)
 		}
 	}
-	await(t, "the oldest silent connections to be closed", func() bool { return cut(all[0]) && cut(all[30]) })
+	eventually(t, "the oldest silent connections to be closed", func() bool { return isClosed(all[0]) && isClosed(all[30]) })
 }
 
 func TestOneClientDoesNotHaveAllConnections(t *testing.T) {
-	w := newWorld(t, gateway.Settings{REST: rest.Settings{MaxConnections: 8, MaxConnectionsPerClient: 3, Stall: 10 * time.Minute}})
+	w := newFixture(t, gateway.Settings{REST: rest.Settings{MaxConnections: 8, MaxConnectionsPerClient: 3, Stall: 10 * time.Minute}})
 	answered := func(conn net.Conn) bool {
 		_, _ = io.WriteString(conn, "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n") // it may be closed
 		answer := make([]byte, 12)
@@ -62,22 +62,22 @@ func TestOneClientDoesNotHaveAllConnections(t *testing.T) {
 	}
 	var kept []net.Conn
 	for range 3 {
-		conn := w.silent(1)[0]
+		conn := w.openIdle(1)[0]
 		if !answered(conn) {
 			t.Fatal("a connection is not answered")
 		}
 		kept = append(kept, conn)
 	}
-	if answered(w.silent(1)[0]) {
+	if answered(w.openIdle(1)[0]) {
 		t.Fatal("a fourth connection of a client is answered")
 	}
 	_ = kept[0].Close()
-	await(t, "a new one to be taken", func() bool { return answered(w.silent(1)[0]) })
+	eventually(t, "a new one to be taken", func() bool { return answered(w.openIdle(1)[0]) })
 }
 
 // upload sends the first half of a file, and the rest once it is told to. It hands
 // over the code of the answer.
-func (w *world) upload(id string) (rest func(), answered chan int) {
+func (w *fixture) upload(id string) (rest func(), answered chan int) {
 	w.t.Helper()
 	body, writer := io.Pipe()
 	w.t.Cleanup(func() { _ = writer.CloseWithError(io.ErrUnexpectedEOF) })
@@ -102,30 +102,30 @@ func (w *world) upload(id string) (rest func(), answered chan int) {
 }
 
 func TestTooManyFilesAtATimeAreRefusedUntilLater(t *testing.T) {
-	w := newWorld(t, gateway.Settings{REST: rest.Settings{MaxTransfers: 1}})
+	w := newFixture(t, gateway.Settings{REST: rest.Settings{MaxTransfers: 1}})
 	id := w.submit()
 	rest, answered := w.upload(id)
-	await(t, "another to be refused", func() bool {
+	eventually(t, "another to be refused", func() bool {
 		select {
 		case <-answered: // the other came first, and it was this one that was refused
 			rest, answered = w.upload(id)
 		default:
 		}
-		code, header, _ := w.ask(http.MethodGet, "/v1/runs/"+id+"/artifacts/1/benchmark-0/a", nil)
+		code, header, _ := w.request(http.MethodGet, "/v1/runs/"+id+"/artifacts/1/benchmark-0/a", nil)
 		return code == http.StatusServiceUnavailable && header.Get("Retry-After") == "5"
 	})
 	rest()
 	if code := <-answered; code != http.StatusCreated {
 		t.Fatalf("the file is answered with %d", code)
 	}
-	await(t, "the file to be read", func() bool {
-		code, _, _ := w.ask(http.MethodGet, "/v1/runs/"+id+"/artifacts/1/benchmark-0/a", nil)
+	eventually(t, "the file to be read", func() bool {
+		code, _, _ := w.request(http.MethodGet, "/v1/runs/"+id+"/artifacts/1/benchmark-0/a", nil)
 		return code == http.StatusOK
 	})
 }
 
 func TestTooManyStreamsAreRefusedUntilLater(t *testing.T) {
-	w := newWorld(t, gateway.Settings{API: api.Settings{MaxStreams: 4}})
+	w := newFixture(t, gateway.Settings{API: api.Settings{MaxStreams: 4}})
 	id := w.submit()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -145,12 +145,12 @@ func TestTooManyStreamsAreRefusedUntilLater(t *testing.T) {
 	if status.Code(err) != codes.ResourceExhausted {
 		t.Errorf("a third stream of a client: %v, want RESOURCE_EXHAUSTED", err)
 	}
-	code, header, body := w.ask(http.MethodGet, "/v1/runs/"+id+":watch", nil)
+	code, header, body := w.request(http.MethodGet, "/v1/runs/"+id+":watch", nil)
 	if code != http.StatusTooManyRequests || header.Get("Retry-After") != "5" {
 		t.Errorf("the same by HTTP: %d, Retry-After %q: %s", code, header.Get("Retry-After"), body)
 	}
 	cancel()
-	await(t, "room for another", func() bool {
+	eventually(t, "room for another", func() bool {
 		stream, err := w.client.WatchRun(t.Context(), &baiv1.WatchRunRequest{Run: id})
 		if err == nil {
 			_, err = stream.Recv()

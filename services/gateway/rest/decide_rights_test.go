@@ -30,7 +30,7 @@ func TestATokenOpensTheObjectsOfItsRunUntilTheRunEnds(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			why, retry := refuseObject(tt.run, tt.key)
+			why, retry := objectDenyReason(tt.run, tt.key)
 			if retry != tt.retry || (why == "") != (tt.want == "") || !strings.Contains(why, tt.want) {
 				t.Errorf("refused with %q, retry %v; want %q, retry %v", why, retry, tt.want, tt.retry)
 			}
@@ -45,7 +45,7 @@ func TestATokenBringsFilesUntilAllThatItsRunWroteIsStored(t *testing.T) {
 	for _, s := range []struct{ stream, topic string }{
 		{event.StreamOutput, event.TopicLogs}, {event.StreamOutput, event.TopicMetrics}, {event.StreamMetrics, event.TopicMetrics}, {event.StreamFIFO, event.TopicMetrics},
 	} {
-		shipped = append(shipped, store.Stream{Topic: s.topic, Origin: store.Origin{Source: event.Source{Pod: "p1", Stream: s.stream}}, End: &event.End{Last: -1}})
+		shipped = append(shipped, store.Stream{Topic: s.topic, Origin: store.Origin{Stream: event.Stream{Pod: "p1", Kind: s.stream}}, End: &event.End{Last: -1}})
 	}
 	over := store.Run{Phase: event.PhaseFinished, Ended: &end, Collectors: []string{"p1"}}
 	for name, tt := range map[string]struct {
@@ -63,7 +63,7 @@ func TestATokenBringsFilesUntilAllThatItsRunWroteIsStored(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			why := refuseUpload(tt.run, tt.streams, end.Add(tt.after))
+			why := uploadDenyReason(tt.run, tt.streams, end.Add(tt.after))
 			if (why == "") != (tt.want == "") || !strings.Contains(why, tt.want) {
 				t.Errorf("refused with %q, want %q", why, tt.want)
 			}

@@ -17,7 +17,7 @@ import (
 
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 	"github.com/benchmark-ai/bai/services/gateway/artifact"
-	"github.com/benchmark-ai/bai/services/gateway/intake"
+	"github.com/benchmark-ai/bai/services/gateway/submit"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
@@ -33,25 +33,25 @@ func filePath(path string) (run, name string, ok bool) {
 	return run, name, ok && run != "" && name != ""
 }
 
-// keep takes a file that the pod of a run sends: 201 once it is kept, 200 where
+// putArtifact takes a file that the pod of a run sends: 201 once it is kept, 200 where
 // it was before, 401 and 403 for whoever may not speak for the run, or no longer, 404 for a run
 // that does not exist, 400 for a name that is none, 409 where another content is
 // kept, 413 for what is too large, and 503 for what may work later.
-func (s *Server) keep(w http.ResponseWriter, r *http.Request, run, name string) {
-	if !s.admits(w, r, run) {
+func (s *Server) putArtifact(w http.ResponseWriter, r *http.Request, run, name string) {
+	if !s.authorize(w, r, run) {
 		return
 	}
 	if _, err := s.runs.GetRun(r.Context(), &baiv1.GetRunRequest{Run: run}); err != nil {
-		s.fail(w, r, err)
+		s.writeAPIError(w, r, err)
 		return
 	}
-	if !s.takesFiles(w, r, run) {
+	if !s.acceptsUploads(w, r, run) {
 		return
 	}
-	body := &steady{Reader: r.Body, control: http.NewResponseController(w), stall: s.settings.Stall}
+	body := &deadlineReader{Reader: r.Body, control: http.NewResponseController(w), timeout: s.settings.Stall}
 	f, repeated, err := s.deps.Files.Put(r.Context(), run, name, r.ContentLength, body)
 	if err != nil {
-		s.notKept(w, r, run, err)
+		s.writeArtifactError(w, r, run, err)
 		return
 	}
 	code := http.StatusCreated
@@ -64,41 +64,41 @@ func (s *Server) keep(w http.ResponseWriter, r *http.Request, run, name string) 
 	w.WriteHeader(code)
 }
 
-// takesFiles reports whether the pods of a run may still bring files, and otherwise
+// acceptsUploads reports whether the pods of a run may still bring files, and otherwise
 // refuses the request.
-func (s *Server) takesFiles(w http.ResponseWriter, r *http.Request, run string) bool {
-	known, err := s.deps.Runs.Run(r.Context(), run)
+func (s *Server) acceptsUploads(w http.ResponseWriter, r *http.Request, run string) bool {
+	projected, err := s.deps.Runs.Run(r.Context(), run)
 	if errors.Is(err, store.ErrNotFound) {
 		return true // it was submitted and is not recorded yet
 	}
 	var streams []store.Stream
-	if err == nil && known.Phase == event.PhaseFinished {
+	if err == nil && projected.Phase == event.PhaseFinished {
 		streams, err = s.deps.Runs.Streams(r.Context(), run)
 	}
 	if err != nil {
-		s.unknown(w, r, run, err)
+		s.writeRunUnavailable(w, r, run, err)
 		return false
 	}
-	if why := refuseUpload(known, streams, time.Now()); why != "" {
+	if reason := uploadDenyReason(projected, streams, time.Now()); reason != "" {
 		w.Header().Set("Connection", "close") // the file is not read
-		s.refuse(w, r, http.StatusForbidden, codes.PermissionDenied, why)
+		s.writeError(w, r, http.StatusForbidden, codes.PermissionDenied, reason)
 		return false
 	}
 	return true
 }
 
-// unknown says that a run cannot be looked up now.
-func (s *Server) unknown(w http.ResponseWriter, r *http.Request, run string, err error) {
+// writeRunUnavailable says that a run cannot be looked up now.
+func (s *Server) writeRunUnavailable(w http.ResponseWriter, r *http.Request, run string, err error) {
 	s.deps.Log.Warn("run cannot be looked up", zap.String("run", run), zap.Error(err))
 	w.Header().Set("Retry-After", "1")
-	s.refuse(w, r, http.StatusServiceUnavailable, codes.Unavailable, "the run cannot be looked up now")
+	s.writeError(w, r, http.StatusServiceUnavailable, codes.Unavailable, "the run cannot be looked up now")
 }
 
-// admits reports whether whoever sends a request may speak for a run, and
+// authorize reports whether whoever sends a request may speak for a run, and
 // otherwise refuses it.
-func (s *Server) admits(w http.ResponseWriter, r *http.Request, run string) bool {
-	code, why := s.speaksFor(r, run)
-	if why == "" {
+func (s *Server) authorize(w http.ResponseWriter, r *http.Request, run string) bool {
+	code, reason := s.checkRunToken(r, run)
+	if reason == "" {
 		return true
 	}
 	word := codes.PermissionDenied
@@ -106,18 +106,18 @@ func (s *Server) admits(w http.ResponseWriter, r *http.Request, run string) bool
 		word = codes.Unauthenticated
 		w.Header().Set("WWW-Authenticate", "Bearer")
 	}
-	s.refuse(w, r, code, word, why)
+	s.writeError(w, r, code, word, reason)
 	return false
 }
 
-// speaksFor says why whoever sends a request may not speak for a run.
-func (s *Server) speaksFor(r *http.Request, run string) (code int, why string) {
+// checkRunToken says why whoever sends a request may not speak for a run.
+func (s *Server) checkRunToken(r *http.Request, run string) (code int, reason string) {
 	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	if !ok || token == "" {
 		return http.StatusUnauthorized, "the token of the run is needed: Authorization: Bearer TOKEN"
 	}
 	want := ""
-	if s.deps.Token != nil && intake.IsRun(run) {
+	if s.deps.Token != nil && submit.IsRunID(run) {
 		want = s.deps.Token(run)
 	}
 	if want == "" || subtle.ConstantTimeCompare([]byte(want), []byte(token)) != 1 {
@@ -126,62 +126,62 @@ func (s *Server) speaksFor(r *http.Request, run string) (code int, why string) {
 	return 0, ""
 }
 
-// notKept says why a file is not kept.
-func (s *Server) notKept(w http.ResponseWriter, r *http.Request, run string, err error) {
+// writeArtifactError says why a file is not kept.
+func (s *Server) writeArtifactError(w http.ResponseWriter, r *http.Request, run string, err error) {
 	var (
 		name  *artifact.NameError
-		taken *artifact.TakenError
+		taken *artifact.ContentConflictError
 		limit *artifact.LimitError
 		body  *artifact.BodyError
 	)
 	switch {
 	case errors.As(err, &name):
-		s.refuse(w, r, http.StatusBadRequest, codes.InvalidArgument, name.Error())
+		s.writeError(w, r, http.StatusBadRequest, codes.InvalidArgument, name.Error())
 	case errors.As(err, &taken):
-		s.refuse(w, r, http.StatusConflict, codes.AlreadyExists, taken.Error())
+		s.writeError(w, r, http.StatusConflict, codes.AlreadyExists, taken.Error())
 	case errors.As(err, &limit):
 		w.Header().Set("Connection", "close") // the rest is not read
-		s.refuse(w, r, http.StatusRequestEntityTooLarge, codes.ResourceExhausted, limit.Error())
+		s.writeError(w, r, http.StatusRequestEntityTooLarge, codes.ResourceExhausted, limit.Error())
 	case errors.As(err, &body):
 		w.Header().Set("Connection", "close")
-		s.refuse(w, r, http.StatusBadRequest, codes.Aborted, body.Error())
+		s.writeError(w, r, http.StatusBadRequest, codes.Aborted, body.Error())
 	default:
 		s.deps.Log.Warn("not kept", zap.String("run", run), zap.Error(err))
 		w.Header().Set("Retry-After", "5")
-		s.refuse(w, r, http.StatusServiceUnavailable, codes.Unavailable, err.Error())
+		s.writeError(w, r, http.StatusServiceUnavailable, codes.Unavailable, err.Error())
 	}
 }
 
-// fail answers with an error of the API.
-func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
+// writeAPIError answers with an error of the API.
+func (s *Server) writeAPIError(w http.ResponseWriter, r *http.Request, err error) {
 	runtime.HTTPError(r.Context(), s.json, &marshaler{}, w, r, err)
 }
 
-// fetch sends a file of a run as it is, all of it or from an offset on.
-func (s *Server) fetch(w http.ResponseWriter, r *http.Request, run, name string) {
+// getArtifact sends a file of a run as it is, all of it or from an offset on.
+func (s *Server) getArtifact(w http.ResponseWriter, r *http.Request, run, name string) {
 	owner := r.URL.Query().Get("owner")
 	ctx, err := runtime.AnnotateContext(r.Context(), s.json, r, baiv1.RunService_GetArtifact_FullMethodName)
 	if err != nil {
-		s.fail(w, r, err)
+		s.writeAPIError(w, r, err)
 		return
 	}
 	files, err := s.runs.ListArtifacts(ctx, &baiv1.ListArtifactsRequest{Run: run, Owner: owner})
 	if err != nil {
-		s.fail(w, r, err)
+		s.writeAPIError(w, r, err)
 		return
 	}
-	file := find(files.GetArtifacts(), name)
+	file := findArtifact(files.GetArtifacts(), name)
 	if file == nil {
-		s.fail(w, r, status.Errorf(codes.NotFound, "artifact %.100q of run %.100q does not exist", name, run))
+		s.writeAPIError(w, r, status.Errorf(codes.NotFound, "artifact %.100q of run %.100q does not exist", name, run))
 		return
 	}
 	offset, partial := rangeFrom(r.Header.Get("Range"))
 	if partial && offset >= file.GetSize() {
 		w.Header().Set("Content-Range", fmt.Sprintf("bytes */%d", file.GetSize()))
-		s.refuse(w, r, http.StatusRequestedRangeNotSatisfiable, codes.OutOfRange, fmt.Sprintf("the file has %d bytes", file.GetSize()))
+		s.writeError(w, r, http.StatusRequestedRangeNotSatisfiable, codes.OutOfRange, fmt.Sprintf("the file has %d bytes", file.GetSize()))
 		return
 	}
-	s.head(w, file, offset, partial)
+	s.writeFileHeader(w, file, offset, partial)
 	if r.Method == http.MethodHead {
 		return
 	}
@@ -198,8 +198,8 @@ func (s *Server) fetch(w http.ResponseWriter, r *http.Request, run, name string)
 	}
 }
 
-// head says what comes.
-func (s *Server) head(w http.ResponseWriter, file *baiv1.Artifact, offset int64, partial bool) {
+// writeFileHeader says what comes.
+func (s *Server) writeFileHeader(w http.ResponseWriter, file *baiv1.Artifact, offset int64, partial bool) {
 	h := w.Header()
 	h.Set("Content-Type", typeBytes) // whatever it is: nothing of it runs in a browser
 	h.Set("Content-Disposition", "attachment")
@@ -214,7 +214,7 @@ func (s *Server) head(w http.ResponseWriter, file *baiv1.Artifact, offset int64,
 	w.WriteHeader(http.StatusPartialContent)
 }
 
-func find(files []*baiv1.Artifact, name string) *baiv1.Artifact {
+func findArtifact(files []*baiv1.Artifact, name string) *baiv1.Artifact {
 	for _, f := range files {
 		if f.GetName() == name {
 			return f

@@ -35,7 +35,7 @@ func (s *Server) routingError(_ context.Context, _ *runtime.ServeMux, _ runtime.
 	switch _, isProbe := r.Context().Value(probe{}).(*bool); {
 	case isProbe:
 	case code == http.StatusBadRequest:
-		s.refuse(w, r, code, codes.InvalidArgument, "the path is not escaped as a URL is")
+		s.writeError(w, r, code, codes.InvalidArgument, "the path is not escaped as a URL is")
 	default:
 		s.notRouted(w, r)
 	}
@@ -43,30 +43,30 @@ func (s *Server) routingError(_ context.Context, _ *runtime.ServeMux, _ runtime.
 
 // notRouted answers a request whose path does not exist, or not with its method.
 func (s *Server) notRouted(w http.ResponseWriter, r *http.Request) {
-	allowed := s.allowed(r)
+	allowed := s.allowedMethods(r)
 	if len(allowed) == 0 {
-		s.refuse(w, r, http.StatusNotFound, codes.NotFound, r.URL.Path+" does not exist: /v1/openapi.json lists all paths")
+		s.writeError(w, r, http.StatusNotFound, codes.NotFound, r.URL.Path+" does not exist: /v1/openapi.json lists all paths")
 		return
 	}
 	w.Header().Set("Allow", strings.Join(allowed, ", "))
-	s.refuse(w, r, http.StatusMethodNotAllowed, codes.Unimplemented, r.URL.Path+" does not take "+r.Method+": use "+strings.Join(allowed, " or "))
+	s.writeError(w, r, http.StatusMethodNotAllowed, codes.Unimplemented, r.URL.Path+" does not take "+r.Method+": use "+strings.Join(allowed, " or "))
 }
 
-// allowed returns the methods that the path of a request takes.
-func (s *Server) allowed(r *http.Request) []string {
+// allowedMethods returns the methods that the path of a request takes.
+func (s *Server) allowedMethods(r *http.Request) []string {
 	var all []string
 	for _, method := range methods {
-		asked := r.Clone(r.Context())
-		asked.Method = method
-		if s.handlerOf(asked) != nil || s.isCall(asked) {
+		probed := r.Clone(r.Context())
+		probed.Method = method
+		if s.handlerOf(probed) != nil || s.isAPICall(probed) {
 			all = append(all, method)
 		}
 	}
 	return all
 }
 
-// isCall reports whether a call of the API answers a request.
-func (s *Server) isCall(r *http.Request) bool {
+// isAPICall reports whether a call of the API answers a request.
+func (s *Server) isAPICall(r *http.Request) bool {
 	found := false
 	s.json.ServeHTTP(discard{}, r.WithContext(context.WithValue(r.Context(), probe{}, &found)))
 	return found
@@ -84,7 +84,7 @@ func (discard) Write(b []byte) (int, error) { return len(b), nil }
 // WriteHeader implements http.ResponseWriter.
 func (discard) WriteHeader(int) {}
 
-// readable reports whether a method reads.
-func readable(method string) bool {
+// isRead reports whether a method reads.
+func isRead(method string) bool {
 	return slices.Contains([]string{http.MethodGet, http.MethodHead}, method)
 }

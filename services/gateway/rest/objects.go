@@ -27,9 +27,9 @@ type Objects interface {
 	OpenAt(ctx context.Context, key string, offset int64) (io.ReadCloser, error)
 }
 
-// linked is how long a link to an object lasts. Whoever reads it goes on for as
+// linkTTL is how long a link to an object lasts. Whoever reads it goes on for as
 // long as it takes, and asks here again for what is cut.
-const linked = 15 * time.Minute
+const linkTTL = 15 * time.Minute
 
 // objectPath reads the path of an object that a run needs:
 // /v1/runs/RUN/objects/NAME.
@@ -42,64 +42,64 @@ func objectPath(path string) (run, key string, ok bool) {
 	return run, key, run != "" && strings.HasPrefix(key, "objects/")
 }
 
-// object gives an object to the pod of a run: its bytes, all of them or from an
+// getObject gives an object to the pod of a run: its bytes, all of them or from an
 // offset on, or 307 and where they are. It says 401 and 403 to whoever may not
 // speak for the run, 403 for an object that the run was not told of with its data
 // and once the run is over, 404 for an object that is not there, 416 for an offset
 // that is not in it, and 503 for what may work later.
-func (s *Server) object(w http.ResponseWriter, r *http.Request, run, key string) {
-	if s.admits(w, r, run) && s.opens(w, r, run, key) {
-		s.transfer(func(w http.ResponseWriter, r *http.Request) { s.give(w, r, key) })(w, r)
+func (s *Server) getObject(w http.ResponseWriter, r *http.Request, run, key string) {
+	if s.authorize(w, r, run) && s.authorizeObject(w, r, run, key) {
+		s.limitTransfers(func(w http.ResponseWriter, r *http.Request) { s.serveObject(w, r, key) })(w, r)
 	}
 }
 
 // Bounds of how long an answer waits for the record of a run, which may be behind
 // its pods. Whoever asks gives a silent store longer.
 const (
-	recorded  = 15 * time.Second
-	lookAgain = 100 * time.Millisecond
+	projectionTimeout = 15 * time.Second
+	projectionPoll    = 100 * time.Millisecond
 )
 
-// opens reports whether the token of a run opens an object, and otherwise refuses
+// authorizeObject reports whether the token of a run opens an object, and otherwise refuses
 // the request. It waits a while for a run whose data are not recorded yet.
-func (s *Server) opens(w http.ResponseWriter, r *http.Request, run, key string) bool {
+func (s *Server) authorizeObject(w http.ResponseWriter, r *http.Request, run, key string) bool {
 	for begun := time.Now(); ; {
-		known, err := s.deps.Runs.Run(r.Context(), run)
+		projected, err := s.deps.Runs.Run(r.Context(), run)
 		if err != nil && !errors.Is(err, store.ErrNotFound) {
-			s.unknown(w, r, run, err)
+			s.writeRunUnavailable(w, r, run, err)
 			return false
 		}
-		known.ID = run
-		why, retry := refuseObject(known, key)
+		projected.ID = run
+		reason, retry := objectDenyReason(projected, key)
 		switch {
-		case why == "":
+		case reason == "":
 			return true
 		case !retry:
-			s.refuse(w, r, http.StatusForbidden, codes.PermissionDenied, why)
+			s.writeError(w, r, http.StatusForbidden, codes.PermissionDenied, reason)
 			return false
-		case time.Since(begun) > recorded:
+		case time.Since(begun) > projectionTimeout:
 			w.Header().Set("Retry-After", "1")
-			s.refuse(w, r, http.StatusServiceUnavailable, codes.Unavailable, why)
+			s.writeError(w, r, http.StatusServiceUnavailable, codes.Unavailable, reason)
 			return false
 		}
 		select {
 		case <-r.Context().Done():
 			return false
-		case <-time.After(lookAgain):
+		case <-time.After(projectionPoll):
 		}
 	}
 }
 
-// give sends an object, or says where it is.
-func (s *Server) give(w http.ResponseWriter, r *http.Request, key string) {
+// serveObject sends an object, or says where it is.
+func (s *Server) serveObject(w http.ResponseWriter, r *http.Request, key string) {
 	if s.deps.Objects == nil {
-		s.refuse(w, r, http.StatusNotFound, codes.NotFound, "there is no object store here: the gateway's settings name none (objects.url)")
+		s.writeError(w, r, http.StatusNotFound, codes.NotFound, "there is no object store here: the gateway's settings name none (objects.url)")
 		return
 	}
-	link, err := s.deps.Objects.Link(r.Context(), key, linked)
+	link, err := s.deps.Objects.Link(r.Context(), key, linkTTL)
 	switch {
 	case err != nil:
-		s.unreadable(w, r, key, err)
+		s.writeObjectError(w, r, key, err)
 	case link != "":
 		w.Header().Set("Location", link)
 		w.WriteHeader(http.StatusTemporaryRedirect)
@@ -112,18 +112,18 @@ func (s *Server) give(w http.ResponseWriter, r *http.Request, key string) {
 func (s *Server) sendObject(w http.ResponseWriter, r *http.Request, key string) {
 	size, err := s.deps.Objects.Size(r.Context(), key)
 	if err != nil {
-		s.unreadable(w, r, key, err)
+		s.writeObjectError(w, r, key, err)
 		return
 	}
 	offset, partial := rangeFrom(r.Header.Get("Range"))
 	if partial && offset >= size {
 		w.Header().Set("Content-Range", fmt.Sprintf("bytes */%d", size))
-		s.refuse(w, r, http.StatusRequestedRangeNotSatisfiable, codes.OutOfRange, fmt.Sprintf("the object has %d bytes", size))
+		s.writeError(w, r, http.StatusRequestedRangeNotSatisfiable, codes.OutOfRange, fmt.Sprintf("the object has %d bytes", size))
 		return
 	}
 	body, err := s.deps.Objects.OpenAt(r.Context(), key, offset)
 	if err != nil {
-		s.unreadable(w, r, key, err)
+		s.writeObjectError(w, r, key, err)
 		return
 	}
 	defer func() { _ = body.Close() }() // it was only read
@@ -137,22 +137,22 @@ func (s *Server) sendObject(w http.ResponseWriter, r *http.Request, key string) 
 		h.Set("Content-Range", fmt.Sprintf("bytes %d-%d/%d", offset, size-1, size))
 	}
 	w.WriteHeader(code)
-	if _, err := io.CopyBuffer(only{w}, body, make([]byte, 256<<10)); err != nil {
+	if _, err := io.CopyBuffer(writerOnly{w}, body, make([]byte, 256<<10)); err != nil {
 		s.deps.Log.Info("cut", zap.String("object", key), zap.Error(err))
 		panic(http.ErrAbortHandler) //nolint:forbidigo // the only way to have the client see that there is more
 	}
 }
 
-// only hides that a writer can do more than write.
-type only struct{ io.Writer }
+// writerOnly hides that a writer can do more than write.
+type writerOnly struct{ io.Writer }
 
-// unreadable says why an object cannot be read.
-func (s *Server) unreadable(w http.ResponseWriter, r *http.Request, key string, err error) {
+// writeObjectError says why an object cannot be read.
+func (s *Server) writeObjectError(w http.ResponseWriter, r *http.Request, key string, err error) {
 	if errors.Is(err, store.ErrNotFound) {
-		s.refuse(w, r, http.StatusNotFound, codes.NotFound, fmt.Sprintf("object %.100q does not exist", key))
+		s.writeError(w, r, http.StatusNotFound, codes.NotFound, fmt.Sprintf("object %.100q does not exist", key))
 		return
 	}
 	s.deps.Log.Warn("object cannot be read", zap.String("object", key), zap.Error(err))
 	w.Header().Set("Retry-After", "1")
-	s.refuse(w, r, http.StatusServiceUnavailable, codes.Unavailable, "the object store cannot be read now")
+	s.writeError(w, r, http.StatusServiceUnavailable, codes.Unavailable, "the object store cannot be read now")
 }

@@ -16,12 +16,12 @@ import (
 )
 
 func TestAPodReadsTheObjectsOfItsRunWithTheRunsToken(t *testing.T) {
-	w := newWorld(t, gateway.Settings{})
+	w := newFixture(t, gateway.Settings{})
 	run := w.submit()
-	w.lay("abc", "cats and dogs")
-	w.lay("other", "a team's secret")
+	w.putObject("abc", "cats and dogs")
+	w.putObject("other", "a team's secret")
 	mine := "Bearer " + token(run)
-	w.fetched(run, "objects/abc", "objects/abc.tmp", "objects/none")
+	w.recordFetched(run, "objects/abc", "objects/abc.tmp", "objects/none")
 	for name, tt := range map[string]struct {
 		object, authorization, part string
 		code                        int
@@ -42,32 +42,32 @@ func TestAPodReadsTheObjectsOfItsRunWithTheRunsToken(t *testing.T) {
 			if tt.authorization != "" {
 				headers = append(headers, "Authorization", tt.authorization)
 			}
-			code, header, text := w.ask(http.MethodGet, "/v1/runs/"+run+"/"+tt.object, nil, headers...)
+			code, header, text := w.request(http.MethodGet, "/v1/runs/"+run+"/"+tt.object, nil, headers...)
 			if code != tt.code || !strings.Contains(text, tt.want) || header.Get("Content-Range") != tt.partial {
 				t.Errorf("answers %d %q with %q, want %d %q with %q", code, text, header.Get("Content-Range"), tt.code, tt.want, tt.partial)
 			}
 		})
 	}
 	for _, other := range []string{"objects/../store", "artifacts/abc"} {
-		if code, _, text := w.ask(http.MethodGet, "/v1/runs/"+run+"/"+other, nil, "Authorization", mine); code == http.StatusOK {
+		if code, _, text := w.request(http.MethodGet, "/v1/runs/"+run+"/"+other, nil, "Authorization", mine); code == http.StatusOK {
 			t.Errorf("%s is to be had: %s", other, text)
 		}
 	}
-	if code, _, _ := w.ask(http.MethodPut, "/v1/runs/"+run+"/objects/abc", io.NopCloser(strings.NewReader("x")), "Authorization", mine); code < 400 {
+	if code, _, _ := w.request(http.MethodPut, "/v1/runs/"+run+"/objects/abc", io.NopCloser(strings.NewReader("x")), "Authorization", mine); code < 400 {
 		t.Errorf("an object can be changed: %d", code)
 	}
 }
 
 func TestATokenOpensNothingAfterTheEndOfItsRun(t *testing.T) {
-	w := newWorld(t, gateway.Settings{})
+	w := newFixture(t, gateway.Settings{})
 	run := w.submit()
-	w.lay("abc", "cats and dogs")
-	w.fetched(run, "objects/abc")
+	w.putObject("abc", "cats and dogs")
+	w.recordFetched(run, "objects/abc")
 	get := func() (int, http.Header, string) {
-		return w.ask(http.MethodGet, "/v1/runs/"+run+"/objects/abc", nil, "Authorization", "Bearer "+token(run))
+		return w.request(http.MethodGet, "/v1/runs/"+run+"/objects/abc", nil, "Authorization", "Bearer "+token(run))
 	}
 	put := func(name string) (int, http.Header, string) {
-		return w.ask(http.MethodPut, "/v1/runs/"+run+"/artifacts/1/benchmark-0/"+name, strings.NewReader("late"), "Authorization", "Bearer "+token(run))
+		return w.request(http.MethodPut, "/v1/runs/"+run+"/artifacts/1/benchmark-0/"+name, strings.NewReader("late"), "Authorization", "Bearer "+token(run))
 	}
 	if code, _, text := get(); code != http.StatusOK {
 		t.Fatalf("before the end: %d %s", code, text)
@@ -75,8 +75,8 @@ func TestATokenOpensNothingAfterTheEndOfItsRun(t *testing.T) {
 	if code, _, text := put("before"); code != http.StatusCreated {
 		t.Fatalf("before the end: %d %s", code, text)
 	}
-	w.finish(run)
-	w.reaches(run, "PHASE_FINISHED")
+	w.finishRun(run)
+	w.waitForPhase(run, "PHASE_FINISHED")
 	for range 2 { // a repetition hears the same
 		if code, _, text := get(); code != http.StatusForbidden || !strings.Contains(text, "its token opens no objects any more") {
 			t.Errorf("read after the end: %d %s", code, text)
@@ -85,29 +85,29 @@ func TestATokenOpensNothingAfterTheEndOfItsRun(t *testing.T) {
 			t.Errorf("write after the end: %d %s", code, text)
 		}
 	}
-	if code, _, text := w.ask(http.MethodGet, "/v1/runs/"+run+"/artifacts/1/benchmark-0/before", nil); code != http.StatusOK || text != "late" {
+	if code, _, text := w.request(http.MethodGet, "/v1/runs/"+run+"/artifacts/1/benchmark-0/before", nil); code != http.StatusOK || text != "late" {
 		t.Errorf("the file that was kept: %d %s", code, text)
 	}
 }
 
 func TestAPodThatIsAheadOfTheRecordOfItsRunIsWaitedFor(t *testing.T) {
-	w := newWorld(t, gateway.Settings{})
+	w := newFixture(t, gateway.Settings{})
 	run := w.submit()
-	w.lay("abc", "cats and dogs")
+	w.putObject("abc", "cats and dogs")
 	answer := make(chan string, 1)
 	go func() {
-		code, _, text := w.ask(http.MethodGet, "/v1/runs/"+run+"/objects/abc", nil, "Authorization", "Bearer "+token(run))
+		code, _, text := w.request(http.MethodGet, "/v1/runs/"+run+"/objects/abc", nil, "Authorization", "Bearer "+token(run))
 		answer <- fmt.Sprint(code, " ", text)
 	}()
-	w.fetched(run, "objects/abc")
+	w.recordFetched(run, "objects/abc")
 	if got := <-answer; got != "200 cats and dogs" {
 		t.Errorf("answers %s", got)
 	}
 }
 
-// fetched says that the data of a run lie in objects, and returns when that is
+// recordFetched says that the data of a run lie in objects, and returns when that is
 // recorded.
-func (w *world) fetched(run string, objects ...string) {
+func (w *fixture) recordFetched(run string, objects ...string) {
 	w.t.Helper()
 	ev := event.Fetched{Header: event.NewHeader(event.Derive(run, "fetched"), run, "default", "ann", time.Now()), Descriptor: valid}
 	for _, o := range objects {
@@ -116,14 +116,14 @@ func (w *world) fetched(run string, objects ...string) {
 	if err := w.bus.Publish(w.t.Context(), ev); err != nil {
 		w.t.Fatal(err)
 	}
-	w.reaches(run, "PHASE_QUEUED")
+	w.waitForPhase(run, "PHASE_QUEUED")
 }
 
-// reaches returns when it is recorded that a run is in a phase.
-func (w *world) reaches(run, phase string) {
+// waitForPhase returns when it is recorded that a run is in a phase.
+func (w *fixture) waitForPhase(run, phase string) {
 	w.t.Helper()
 	for {
-		code, _, text := w.ask(http.MethodGet, "/v1/runs/"+run, nil)
+		code, _, text := w.request(http.MethodGet, "/v1/runs/"+run, nil)
 		if code == http.StatusOK && strings.Contains(text, `"`+phase+`"`) {
 			return
 		}
@@ -135,8 +135,8 @@ func (w *world) reaches(run, phase string) {
 	}
 }
 
-// lay puts an object into the object store.
-func (w *world) lay(name, content string) {
+// putObject puts an object into the object store.
+func (w *fixture) putObject(name, content string) {
 	w.t.Helper()
 	dir := filepath.Join(w.objects, "objects")
 	if err := errors.Join(os.MkdirAll(dir, 0o700), os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600)); err != nil {

@@ -59,8 +59,8 @@ func (s Settings) Validate() error {
 	return errors.Join(errs...)
 }
 
-// patience is how long a client may take to say what it wants.
-func (s Settings) patience() time.Duration {
+// headerTimeout is how long a client may take to say what it wants.
+func (s Settings) headerTimeout() time.Duration {
 	return min(cmp.Or(s.Stall, 30*time.Second), 10*time.Second)
 }
 
@@ -90,7 +90,7 @@ type Runs interface {
 
 // Deps are what a Server needs from others.
 type Deps struct {
-	API     *Inside // where the gRPC server accepts
+	API     *InProcessListener // where the gRPC server accepts
 	Files   Files
 	Scripts Scripts
 	Objects Objects                          // that pods read; nil: none are to be had here
@@ -114,7 +114,7 @@ type Server struct {
 
 // Serve returns the part that serves l until it is told to stop. It closes l.
 // Requests still under way may end by themselves for a moment, then are cut.
-func Serve(s Settings, d Deps, l net.Listener) service.Part {
+func Serve(s Settings, d Deps, l net.Listener) service.Runnable {
 	s.Stall = cmp.Or(s.Stall, 30*time.Second)
 	s.StopTimeout = cmp.Or(s.StopTimeout, 3*time.Second)
 	return func(ctx context.Context) error {
@@ -141,7 +141,7 @@ func Serve(s Settings, d Deps, l net.Listener) service.Part {
 
 func (s *Server) serve(ctx context.Context, l net.Listener) error {
 	server := &http.Server{
-		Handler: s.handler(), ReadHeaderTimeout: s.settings.patience(), IdleTimeout: 2 * time.Minute, MaxHeaderBytes: maxHeader,
+		Handler: s.handler(), ReadHeaderTimeout: s.settings.headerTimeout(), IdleTimeout: 2 * time.Minute, MaxHeaderBytes: maxHeader,
 		ErrorLog: zap.NewStdLog(s.deps.Log.Named("http")),
 	}
 	served := make(chan error, 1)
@@ -150,9 +150,9 @@ func (s *Server) serve(ctx context.Context, l net.Listener) error {
 	select {
 	case err = <-served:
 	case <-ctx.Done():
-		patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.settings.StopTimeout)
+		shutdownCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.settings.StopTimeout)
 		defer cancel()
-		if server.Shutdown(patience) != nil {
+		if server.Shutdown(shutdownCtx) != nil {
 			_ = server.Close() // cuts what is left
 		}
 		err = <-served
@@ -192,9 +192,9 @@ func (s *Server) handler() http.Handler {
 		began := time.Now()
 		w.Header().Set("X-Content-Type-Options", "nosniff")
 		w.Header().Set("Cache-Control", "no-store")
-		w = &patient{ResponseWriter: w, control: http.NewResponseController(w), stall: s.settings.Stall}
-		if why := from(r).refuse(s.settings.Hosts); why != "" && !fromPod(r) {
-			s.refuse(w, r, http.StatusForbidden, codes.PermissionDenied, why)
+		w = &deadlineWriter{ResponseWriter: w, control: http.NewResponseController(w), timeout: s.settings.Stall}
+		if reason := originOf(r).denyReason(s.settings.Hosts); reason != "" && !fromPod(r) {
+			s.writeError(w, r, http.StatusForbidden, codes.PermissionDenied, reason)
 			return
 		}
 		s.route(w, r)
@@ -210,9 +210,9 @@ func fromPod(r *http.Request) bool {
 	return isFile && r.Method == http.MethodPut || isObject && r.Method == http.MethodGet
 }
 
-// from returns what a request says of where it comes from.
-func from(r *http.Request) asked {
-	a := asked{Host: r.Host, Origin: r.Header.Get("Origin"), Site: r.Header.Get("Sec-Fetch-Site")}
+// originOf returns what a request says of where it comes from.
+func originOf(r *http.Request) requestOrigin {
+	a := requestOrigin{Host: r.Host, Origin: r.Header.Get("Origin"), Site: r.Header.Get("Sec-Fetch-Site")}
 	if addr, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr); ok {
 		if ap, err := netip.ParseAddrPort(addr.String()); err == nil {
 			a.Local = ap.Addr()
@@ -227,7 +227,7 @@ func (s *Server) route(w http.ResponseWriter, r *http.Request) {
 		handle(w, r)
 		return
 	}
-	s.call(w, r)
+	s.serveAPI(w, r)
 }
 
 // handlerOf returns the handler of a request that is no call of the API; nil for
@@ -238,18 +238,18 @@ func (s *Server) handlerOf(r *http.Request) http.HandlerFunc {
 	needs, key, isObject := objectPath(r.URL.Path)
 	switch {
 	case isObject && r.Method == http.MethodGet:
-		return func(w http.ResponseWriter, r *http.Request) { s.object(w, r, needs, key) }
+		return func(w http.ResponseWriter, r *http.Request) { s.getObject(w, r, needs, key) }
 	case isScript && r.Method == http.MethodPut:
-		return s.transfer(func(w http.ResponseWriter, r *http.Request) { s.keepScript(w, r, digest) })
+		return s.limitTransfers(func(w http.ResponseWriter, r *http.Request) { s.putScript(w, r, digest) })
 	case isFile && r.Method == http.MethodPut:
-		return s.transfer(func(w http.ResponseWriter, r *http.Request) { s.keep(w, r, run, name) })
-	case isFile && readable(r.Method):
-		return s.transfer(func(w http.ResponseWriter, r *http.Request) { s.fetch(w, r, run, name) })
-	case r.URL.Path == "/healthz" && readable(r.Method):
-		return func(w http.ResponseWriter, _ *http.Request) { s.plain(w, http.StatusOK, "ok") }
-	case r.URL.Path == "/readyz" && readable(r.Method):
+		return s.limitTransfers(func(w http.ResponseWriter, r *http.Request) { s.putArtifact(w, r, run, name) })
+	case isFile && isRead(r.Method):
+		return s.limitTransfers(func(w http.ResponseWriter, r *http.Request) { s.getArtifact(w, r, run, name) })
+	case r.URL.Path == "/healthz" && isRead(r.Method):
+		return func(w http.ResponseWriter, _ *http.Request) { s.writeText(w, http.StatusOK, "ok") }
+	case r.URL.Path == "/readyz" && isRead(r.Method):
 		return s.ready
-	case r.URL.Path == "/v1/openapi.json" && readable(r.Method):
+	case r.URL.Path == "/v1/openapi.json" && isRead(r.Method):
 		return s.openAPI
 	}
 	return nil
@@ -261,9 +261,9 @@ func (s *Server) openAPI(w http.ResponseWriter, _ *http.Request) {
 	_, _ = w.Write(s.deps.OpenAPI) // a client that is gone has nothing to be told
 }
 
-// transfer returns a handler that sends or takes bytes, unless too many others do
+// limitTransfers returns a handler that sends or takes bytes, unless too many others do
 // so already.
-func (s *Server) transfer(handle http.HandlerFunc) http.HandlerFunc {
+func (s *Server) limitTransfers(handle http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		select {
 		case s.transfers <- struct{}{}:
@@ -272,15 +272,15 @@ func (s *Server) transfer(handle http.HandlerFunc) http.HandlerFunc {
 		default:
 			w.Header().Set("Connection", "close") // the body is not read
 			w.Header().Set("Retry-After", retryAfter)
-			s.refuse(w, r, http.StatusServiceUnavailable, codes.ResourceExhausted,
+			s.writeError(w, r, http.StatusServiceUnavailable, codes.ResourceExhausted,
 				fmt.Sprintf("the gateway sends and takes %d files already (gateway.rest.max_transfers): try again in %s s", cap(s.transfers), retryAfter))
 		}
 	}
 }
 
-// call answers a request that is a call of the API.
-func (s *Server) call(w http.ResponseWriter, r *http.Request) {
-	if r.Method == http.MethodPost && s.isCall(r) && !s.readBody(w, r) {
+// serveAPI answers a request that is a call of the API.
+func (s *Server) serveAPI(w http.ResponseWriter, r *http.Request) {
+	if r.Method == http.MethodPost && s.isAPICall(r) && !s.readBody(w, r) {
 		return
 	}
 	s.json.ServeHTTP(w, r)
@@ -291,7 +291,7 @@ func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), 5*time.Second)
 		defer cancel()
 		if err := s.deps.Ready(ctx); err != nil {
-			s.plain(w, http.StatusServiceUnavailable, err.Error())
+			s.writeText(w, http.StatusServiceUnavailable, err.Error())
 			return
 		}
 	}
@@ -301,16 +301,16 @@ func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 			text += "\n" + note
 		}
 	}
-	s.plain(w, http.StatusOK, text)
+	s.writeText(w, http.StatusOK, text)
 }
 
-func (s *Server) plain(w http.ResponseWriter, code int, text string) {
+func (s *Server) writeText(w http.ResponseWriter, code int, text string) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.WriteHeader(code)
 	_, _ = fmt.Fprintln(w, text) // a client that is gone has nothing to be told
 }
 
-// refuse answers with an error in the form of every other.
-func (s *Server) refuse(w http.ResponseWriter, r *http.Request, code int, word codes.Code, message string) {
+// writeError answers with an error in the form of every other.
+func (s *Server) writeError(w http.ResponseWriter, r *http.Request, code int, word codes.Code, message string) {
 	runtime.HTTPError(r.Context(), s.json, &marshaler{}, w, r, &runtime.HTTPStatusError{HTTPStatus: code, Err: status.Error(word, message)})
 }

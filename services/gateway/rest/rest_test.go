@@ -46,8 +46,8 @@ docker_image = "alpine"
 benchmark_code = "echo hello"
 `
 
-// world is a gateway on a port of its own.
-type world struct {
+// fixture is a gateway on a port of its own.
+type fixture struct {
 	t       *testing.T
 	addr    string
 	bus     *eventtest.Bus
@@ -59,13 +59,13 @@ type world struct {
 // token returns the token of a run.
 func token(run string) string { return "token-of-" + run }
 
-func newWorld(t *testing.T, s gateway.Settings) *world {
+func newFixture(t *testing.T, s gateway.Settings) *fixture {
 	t.Helper()
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t, addr: l.Addr().String(), bus: eventtest.NewBus(t), objects: t.TempDir()}
+	w := &fixture{t: t, addr: l.Addr().String(), bus: eventtest.NewBus(t), objects: t.TempDir()}
 	objects, err := blob.Open(t.Context(), blob.Settings{URL: "file://" + w.objects})
 	if err != nil {
 		t.Fatal(err)
@@ -96,8 +96,8 @@ func newWorld(t *testing.T, s gateway.Settings) *world {
 	return w
 }
 
-// ask sends a request and returns its answer.
-func (w *world) ask(method, path string, body io.Reader, headers ...string) (int, http.Header, string) {
+// request sends a request and returns its answer.
+func (w *fixture) request(method, path string, body io.Reader, headers ...string) (int, http.Header, string) {
 	w.t.Helper()
 	req, err := http.NewRequestWithContext(w.t.Context(), method, "http://"+w.addr+path, body)
 	if err != nil {
@@ -122,9 +122,9 @@ func (w *world) ask(method, path string, body io.Reader, headers ...string) (int
 }
 
 // submit submits a valid descriptor over HTTP.
-func (w *world) submit() string {
+func (w *fixture) submit() string {
 	w.t.Helper()
-	code, _, text := w.ask(http.MethodPost, "/v1/runs", strings.NewReader(valid), "Content-Type", "application/toml", "Bai-User", "ann")
+	code, _, text := w.request(http.MethodPost, "/v1/runs", strings.NewReader(valid), "Content-Type", "application/toml", "Bai-User", "ann")
 	var resp struct {
 		RunID string `json:"runId"`
 	}
@@ -134,7 +134,7 @@ func (w *world) submit() string {
 	return resp.RunID
 }
 
-func (w *world) finish(id string) {
+func (w *fixture) finishRun(id string) {
 	w.t.Helper()
 	h := event.NewHeader(event.Derive(id, "finished"), id, "default", "ann", time.Now())
 	if err := w.bus.Publish(w.t.Context(), event.Finished{Header: h, Outcome: event.Succeeded, Message: "done"}); err != nil {
@@ -143,7 +143,7 @@ func (w *world) finish(id string) {
 }
 
 func TestARunIsSubmittedWatchedAndCanceledOverHTTP(t *testing.T) {
-	w := newWorld(t, gateway.Settings{})
+	w := newFixture(t, gateway.Settings{})
 	body, err := json.Marshal(map[string]any{
 		"descriptorToml": base64.StdEncoding.EncodeToString([]byte(valid)), "labels": map[string]string{"a": "b"}, "name": "nightly",
 		"overrides": []map[string]string{{"path": "info.description", "value": "changed"}},
@@ -151,11 +151,11 @@ func TestARunIsSubmittedWatchedAndCanceledOverHTTP(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	code, header, text := w.ask(http.MethodPost, "/v1/runs", bytes.NewReader(body), "Content-Type", "application/json", "Bai-User", "ann")
+	code, header, text := w.request(http.MethodPost, "/v1/runs", bytes.NewReader(body), "Content-Type", "application/json", "Bai-User", "ann")
 	if code != http.StatusOK || header.Get("Content-Type") != "application/json" || !strings.Contains(text, "runId") {
 		t.Fatalf("submit: %d %s", code, text)
 	}
-	code, _, text = w.ask(http.MethodGet, "/v1/runs/nightly?owner=ann", nil)
+	code, _, text = w.request(http.MethodGet, "/v1/runs/nightly?owner=ann", nil)
 	if code != http.StatusOK || !strings.Contains(text, `"owner":"ann"`) || !strings.Contains(text, `"overrides"`) {
 		t.Errorf("get: %d %s", code, text)
 	}
@@ -168,24 +168,24 @@ func TestARunIsSubmittedWatchedAndCanceledOverHTTP(t *testing.T) {
 	if err := json.Unmarshal([]byte(text), &got); err != nil || !strings.Contains(got.Run.DescriptorTOML, `description = "changed"`) {
 		t.Errorf("the descriptor that is run is %q", got.Run.DescriptorTOML)
 	}
-	code, _, text = w.ask(http.MethodPost, "/v1/runs/nightly:cancel", strings.NewReader(`{"owner": "ann"}`), "Content-Type", "application/json")
+	code, _, text = w.request(http.MethodPost, "/v1/runs/nightly:cancel", strings.NewReader(`{"owner": "ann"}`), "Content-Type", "application/json")
 	if code != http.StatusOK || !strings.Contains(text, "PHASE_CANCELING") {
 		t.Errorf("cancel: %d %s", code, text)
 	}
-	w.finish(got.Run.ID)
-	code, header, text = w.ask(http.MethodGet, "/v1/runs/"+got.Run.ID+":watch", nil)
+	w.finishRun(got.Run.ID)
+	code, header, text = w.request(http.MethodGet, "/v1/runs/"+got.Run.ID+":watch", nil)
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	if code != http.StatusOK || header.Get("Content-Type") != "application/x-ndjson" || len(lines) != 3 || !strings.Contains(lines[2], "OUTCOME_SUCCEEDED") {
 		t.Errorf("watch: %d %s", code, text)
 	}
-	code, _, text = w.ask(http.MethodGet, "/v1/runs?labels[a]=b&phases=PHASE_FINISHED&text=NIGHT&order=ORDER_OLDEST_FIRST", nil)
+	code, _, text = w.request(http.MethodGet, "/v1/runs?labels[a]=b&phases=PHASE_FINISHED&text=NIGHT&order=ORDER_OLDEST_FIRST", nil)
 	if code != http.StatusOK || !strings.Contains(text, got.Run.ID) {
 		t.Errorf("list: %d %s", code, text)
 	}
 }
 
 func TestEveryPathAnswers(t *testing.T) {
-	w := newWorld(t, gateway.Settings{})
+	w := newFixture(t, gateway.Settings{})
 	id := w.submit()
 	for path, want := range map[string]string{
 		"/v1/runs":                 id,
@@ -201,7 +201,7 @@ func TestEveryPathAnswers(t *testing.T) {
 		"/healthz":                                  "ok",
 		"/readyz":                                   "ready",
 	} {
-		code, _, text := w.ask(http.MethodGet, path, nil)
+		code, _, text := w.request(http.MethodGet, path, nil)
 		if code != http.StatusOK || !strings.Contains(strings.ReplaceAll(text, `": `, `":`), want) && !strings.Contains(text, want) {
 			t.Errorf("%s: %d %s", path, code, text)
 		}
@@ -224,8 +224,8 @@ type failure struct {
 }
 
 func TestFaultsAreToldWithTheirPlaces(t *testing.T) {
-	w := newWorld(t, gateway.Settings{})
-	code, _, text := w.ask(http.MethodPost, "/v1/runs", strings.NewReader(strings.Replace(valid, "docker_image", "docker_imag", 1)), "Content-Type", "application/toml; charset=utf-8")
+	w := newFixture(t, gateway.Settings{})
+	code, _, text := w.request(http.MethodPost, "/v1/runs", strings.NewReader(strings.Replace(valid, "docker_image", "docker_imag", 1)), "Content-Type", "application/toml; charset=utf-8")
 	var f failure
 	if err := json.Unmarshal([]byte(text), &f); err != nil || code != http.StatusBadRequest || f.Code != 3 || len(f.Details) == 0 {
 		t.Fatalf("%d %s", code, text)
@@ -236,7 +236,7 @@ func TestFaultsAreToldWithTheirPlaces(t *testing.T) {
 }
 
 func TestWhatIsWrongIsSaidInJSON(t *testing.T) {
-	w := newWorld(t, gateway.Settings{})
+	w := newFixture(t, gateway.Settings{})
 	big := strings.Repeat("x", 2<<20)
 	for name, tt := range map[string]struct {
 		method, path, body string
@@ -267,7 +267,7 @@ func TestWhatIsWrongIsSaidInJSON(t *testing.T) {
 		"a question of a browser in advance": {"OPTIONS", "/v1/runs", "", []string{"Origin", "http://evil.example"}, 403, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			code, header, text := w.ask(tt.method, tt.path, strings.NewReader(tt.body), tt.headers...)
+			code, header, text := w.request(tt.method, tt.path, strings.NewReader(tt.body), tt.headers...)
 			var f failure
 			if err := json.Unmarshal([]byte(text), &f); err != nil || code != tt.code || f.Code == 0 || !strings.Contains(f.Message, tt.want) || strings.Contains(f.Message, "rpc error") || strings.Contains(f.Message, "proto:") {
 				t.Errorf("%d %s, want %d with %q", code, text, tt.code, tt.want)
@@ -280,14 +280,14 @@ func TestWhatIsWrongIsSaidInJSON(t *testing.T) {
 }
 
 func TestAPathSaysWhichMethodsItTakes(t *testing.T) {
-	w := newWorld(t, gateway.Settings{})
+	w := newFixture(t, gateway.Settings{})
 	for path, allow := range map[string]string{
 		"/v1/runs": "GET, POST", "/v1/runs/x": "GET", "/v1/runs/x:cancel": "GET, POST", "/v1/schedules/x": "GET, DELETE", "/v1/descriptors:get": "GET",
 		"/v1/runs/x/artifacts/a": "GET, HEAD, PUT", "/v1/runs/x/objects/a": "GET", "/v1/scripts/ab": "GET, PUT",
 		"/healthz": "GET, HEAD", "/readyz": "GET, HEAD", "/v1/openapi.json": "GET, HEAD",
 	} {
 		for _, method := range []string{"TRACE", "PATCH", "CONNECTED"} {
-			code, header, text := w.ask(method, path, nil)
+			code, header, text := w.request(method, path, nil)
 			var f failure
 			if err := json.Unmarshal([]byte(text), &f); err != nil || code != http.StatusMethodNotAllowed || header.Get("Allow") != allow || f.Code != int(codes.Unimplemented) {
 				t.Errorf("%s %s: %d, Allow %q (want %q): %s", method, path, code, header.Get("Allow"), allow, text)
@@ -295,23 +295,23 @@ func TestAPathSaysWhichMethodsItTakes(t *testing.T) {
 		}
 	}
 	for _, path := range []string{"/", "/v2/runs", "/v1/runs/x:nothing/y"} {
-		if code, header, text := w.ask("TRACE", path, nil); code != http.StatusNotFound || header.Get("Allow") != "" {
+		if code, header, text := w.request("TRACE", path, nil); code != http.StatusNotFound || header.Get("Allow") != "" {
 			t.Errorf("TRACE %s: %d, Allow %q: %s", path, code, header.Get("Allow"), text)
 		}
 	}
 }
 
 func TestAServerThatHasANameIsCalledByIt(t *testing.T) {
-	w := newWorld(t, gateway.Settings{REST: rest.Settings{Hosts: []string{"bai.example"}}})
+	w := newFixture(t, gateway.Settings{REST: rest.Settings{Hosts: []string{"bai.example"}}})
 	for host, want := range map[string]int{"bai.example": 200, "BAI.example.:80": 200, "localhost:7070": 200, "x.localhost": 200, "[::1]:7070": 200, "10.0.0.1": 200, "other.example": 403, "bai.example.evil": 403} {
-		if code, _, text := w.ask(http.MethodGet, "/v1/version", nil, "Host", host); code != want {
+		if code, _, text := w.request(http.MethodGet, "/v1/version", nil, "Host", host); code != want {
 			t.Errorf("%s: %d %s, want %d", host, code, text, want)
 		}
 	}
 }
 
 func TestAFileIsKeptByItsRunAndReadByAnybody(t *testing.T) {
-	w := newWorld(t, gateway.Settings{Artifacts: artifact.Settings{MaxSize: 1 << 20}})
+	w := newFixture(t, gateway.Settings{Artifacts: artifact.Settings{MaxSize: 1 << 20}})
 	id := w.submit()
 	path := "/v1/runs/" + id + "/artifacts/1/benchmark-0/results/a%20b.json"
 	for i, tt := range []struct {
@@ -334,50 +334,50 @@ func TestAFileIsKeptByItsRunAndReadByAnybody(t *testing.T) {
 		if tt.token != "" {
 			headers = append(headers, "Authorization", "Bearer "+tt.token)
 		}
-		if code, _, text := w.ask(http.MethodPut, tt.path, strings.NewReader(tt.body), headers...); code != tt.code {
+		if code, _, text := w.request(http.MethodPut, tt.path, strings.NewReader(tt.body), headers...); code != tt.code {
 			t.Errorf("%d: put %s: %d %s, want %d", i, tt.path, code, text, tt.code)
 		}
 	}
-	if code, _, text := w.ask(http.MethodPut, path, strings.NewReader("hello"), "Authorization", "Bearer "+token(id), "Host", "bai.default.svc"); code != 200 {
+	if code, _, text := w.request(http.MethodPut, path, strings.NewReader("hello"), "Authorization", "Bearer "+token(id), "Host", "bai.default.svc"); code != 200 {
 		t.Errorf("put by another name: %d %s", code, text)
 	}
-	w.readFile(id, path)
+	w.checkReadFile(id, path)
 	odd := "/v1/runs/" + id + "/artifacts/1/benchmark-0/07:47%20C:%5Cx%0A"
-	if code, _, text := w.ask(http.MethodPut, odd, strings.NewReader("odd"), "Authorization", "Bearer "+token(id)); code != 201 {
+	if code, _, text := w.request(http.MethodPut, odd, strings.NewReader("odd"), "Authorization", "Bearer "+token(id)); code != 201 {
 		t.Errorf("put a name that only Linux allows: %d %s", code, text)
 	}
-	if code, _, text := w.ask(http.MethodGet, odd, nil); code != 200 || text != "odd" {
+	if code, _, text := w.request(http.MethodGet, odd, nil); code != 200 || text != "odd" {
 		t.Errorf("a name that only Linux allows: %d %s", code, text)
 	}
 }
 
-// readFile reads a file of a run that says hello, in every way.
-func (w *world) readFile(id, path string) {
+// checkReadFile reads a file of a run that says hello, in every way.
+func (w *fixture) checkReadFile(id, path string) {
 	t := w.t
 	t.Helper()
 	for span, want := range map[string]string{"": "200 hello", "bytes=0-": "206 hello", "bytes=3-": "206 lo", "bytes=1-2": "200 hello"} {
-		code, header, text := w.ask(http.MethodGet, path, nil, "Range", span)
+		code, header, text := w.request(http.MethodGet, path, nil, "Range", span)
 		if got := fmt.Sprint(code, " ", text); got != want || header.Get("Content-Type") != "application/octet-stream" || header.Get("Content-Disposition") != "attachment" {
 			t.Errorf("get %q: %s with %v, want %s", span, got, header, want)
 		}
 	}
-	if code, _, text := w.ask(http.MethodGet, path, nil, "Range", "bytes=5-"); code != http.StatusRequestedRangeNotSatisfiable {
+	if code, _, text := w.request(http.MethodGet, path, nil, "Range", "bytes=5-"); code != http.StatusRequestedRangeNotSatisfiable {
 		t.Errorf("beyond the end: %d %s", code, text)
 	}
-	if code, header, text := w.ask(http.MethodHead, path, nil); code != 200 || text != "" || header.Get("Content-Length") != "5" {
+	if code, header, text := w.request(http.MethodHead, path, nil); code != 200 || text != "" || header.Get("Content-Length") != "5" {
 		t.Errorf("head: %d %q %v", code, text, header)
 	}
-	if code, _, _ := w.ask(http.MethodGet, "/v1/runs/"+id+"/artifacts/1/benchmark-0/none", nil); code != 404 {
+	if code, _, _ := w.request(http.MethodGet, "/v1/runs/"+id+"/artifacts/1/benchmark-0/none", nil); code != 404 {
 		t.Errorf("what is not there: %d", code)
 	}
-	_, _, text := w.ask(http.MethodGet, "/v1/runs/"+id+"/artifacts", nil)
+	_, _, text := w.request(http.MethodGet, "/v1/runs/"+id+"/artifacts", nil)
 	if strings.Count(text, `"name"`) != 1 || !strings.Contains(text, "1/benchmark-0/results/a b.json") {
 		t.Errorf("listed %s", text)
 	}
 }
 
 func TestOfAnUploadThatIsCutNothingIsLeft(t *testing.T) {
-	w := newWorld(t, gateway.Settings{})
+	w := newFixture(t, gateway.Settings{})
 	id := w.submit()
 	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", w.addr)
 	if err != nil {
@@ -386,12 +386,12 @@ func TestOfAnUploadThatIsCutNothingIsLeft(t *testing.T) {
 	if _, err := fmt.Fprintf(conn, "PUT /v1/runs/%s/artifacts/1/benchmark-0/a HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\nContent-Length: 1000\r\n\r\nhello", id, token(id)); err != nil {
 		t.Fatal(err)
 	}
-	await(t, "it is being written", func() bool { return len(files(t, w.objects)) > 0 })
+	eventually(t, "it is being written", func() bool { return len(files(t, w.objects)) > 0 })
 	if err := conn.Close(); err != nil {
 		t.Fatal(err)
 	}
-	await(t, "nothing is left", func() bool { return len(files(t, w.objects)) == 0 })
-	if _, _, text := w.ask(http.MethodGet, "/v1/runs/"+id+"/artifacts", nil); strings.Contains(text, "name") {
+	eventually(t, "nothing is left", func() bool { return len(files(t, w.objects)) == 0 })
+	if _, _, text := w.request(http.MethodGet, "/v1/runs/"+id+"/artifacts", nil); strings.Contains(text, "name") {
 		t.Errorf("listed %s", text)
 	}
 }
@@ -405,17 +405,17 @@ func files(t *testing.T, dir string) []string {
 	return all
 }
 
-func await(t *testing.T, what string, is func() bool) {
+func eventually(t *testing.T, condition string, is func() bool) {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); !is(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("%s: not within a minute", what)
+			t.Fatalf("%s: not within a minute", condition)
 		}
 	}
 }
 
 func TestAClientThatSendsTooSlowlyIsLeft(t *testing.T) {
-	w := newWorld(t, gateway.Settings{REST: rest.Settings{Stall: 100 * time.Millisecond}})
+	w := newFixture(t, gateway.Settings{REST: rest.Settings{Stall: 100 * time.Millisecond}})
 	id := w.submit()
 	for name, begin := range map[string]string{
 		"a call":   "POST /v1/runs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{",
@@ -446,45 +446,45 @@ func TestAClientThatSendsTooSlowlyIsLeft(t *testing.T) {
 	}
 }
 
-// trickle is a body that comes slowly, letter by letter.
-type trickle struct{ left string }
+// slowReader is a body that comes slowly, letter by letter.
+type slowReader struct{ remaining string }
 
-func (s *trickle) Read(p []byte) (int, error) {
-	if s.left == "" {
+func (s *slowReader) Read(p []byte) (int, error) {
+	if s.remaining == "" {
 		return 0, io.EOF
 	}
 	<-time.After(300 * time.Millisecond)
-	n := copy(p[:1], s.left)
-	s.left = s.left[n:]
+	n := copy(p[:1], s.remaining)
+	s.remaining = s.remaining[n:]
 	return n, nil
 }
 
 func TestAClientThatSendsSlowlyAndSteadilyIsWaitedFor(t *testing.T) {
-	w := newWorld(t, gateway.Settings{REST: rest.Settings{Stall: 2 * time.Second}})
+	w := newFixture(t, gateway.Settings{REST: rest.Settings{Stall: 2 * time.Second}})
 	id := w.submit()
 	path := "/v1/runs/" + id + "/artifacts/1/benchmark-0/a"
 	for i, want := range []int{http.StatusCreated, http.StatusOK} { // over one connection
-		if code, _, text := w.ask(http.MethodPut, path, &trickle{left: "steadily"}, "Authorization", "Bearer "+token(id)); code != want {
+		if code, _, text := w.request(http.MethodPut, path, &slowReader{remaining: "steadily"}, "Authorization", "Bearer "+token(id)); code != want {
 			t.Errorf("%d: %d %s, want %d", i, code, text, want)
 		}
 	}
 }
 
 func TestGRPCAndHTTPShareThePort(t *testing.T) {
-	w := newWorld(t, gateway.Settings{})
+	w := newFixture(t, gateway.Settings{})
 	id := w.submit()
 	got, err := w.client.GetRun(t.Context(), &baiv1.GetRunRequest{Run: id})
 	if err != nil || got.GetRun().GetOwner() != "ann" {
 		t.Errorf("over gRPC: %v, %v", got, err)
 	}
-	code, _, text := w.ask(http.MethodPut, "/v1/runs", strings.NewReader("x")) // begins with P, too
+	code, _, text := w.request(http.MethodPut, "/v1/runs", strings.NewReader("x")) // begins with P, too
 	if code != http.StatusMethodNotAllowed {
 		t.Errorf("%d %s", code, text)
 	}
 }
 
 func TestAStreamOverHTTPEndsWithTheServer(t *testing.T) {
-	w := newWorld(t, gateway.Settings{})
+	w := newFixture(t, gateway.Settings{})
 	id := w.submit()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+w.addr+"/v1/runs/"+id+":watch", nil)
 	if err != nil {
@@ -515,8 +515,8 @@ func TestAStreamOverHTTPEndsWithTheServer(t *testing.T) {
 
 func TestGuard(t *testing.T) {
 	if diff := cmp.Diff(200, func() int { // a page of the server's own
-		w := newWorld(t, gateway.Settings{})
-		code, _, _ := w.ask(http.MethodGet, "/v1/version", nil, "Origin", "http://"+w.addr, "Sec-Fetch-Site", "same-origin")
+		w := newFixture(t, gateway.Settings{})
+		code, _, _ := w.request(http.MethodGet, "/v1/version", nil, "Origin", "http://"+w.addr, "Sec-Fetch-Site", "same-origin")
 		return code
 	}()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -12,15 +12,15 @@ import (
 	"go.uber.org/zap"
 	"google.golang.org/grpc/codes"
 
-	"github.com/benchmark-ai/bai/services/gateway/intake"
-	"github.com/benchmark-ai/bai/services/gateway/script"
+	"github.com/benchmark-ai/bai/services/gateway/bundle"
+	"github.com/benchmark-ai/bai/services/gateway/submit"
 	"github.com/benchmark-ai/bai/services/internal/event"
 )
 
 // Scripts keeps code that is sent along with runs.
 type Scripts interface {
 	// Put is that of script.Keeper.
-	Put(ctx context.Context, owner, sha256 string, size int64, body io.Reader) (code event.Script, repeated bool, err error)
+	Put(ctx context.Context, owner, sha256 string, size int64, body io.Reader) (code event.Bundle, repeated bool, err error)
 }
 
 // scriptPath reads the path of code: /v1/scripts/SHA256.
@@ -29,25 +29,25 @@ func scriptPath(path string) (digest string, ok bool) {
 	return strings.ToLower(digest), ok && digest != ""
 }
 
-// keepScript takes code that a user sends: 201 once it is kept, 200 where it was
+// putScript takes code that a user sends: 201 once it is kept, 200 where it was
 // before, 400 for bytes of another digest, or that did not come whole, 411 where
 // it is not said how many there are, 413 for what is too large, and 503 for what
 // may work later.
-func (s *Server) keepScript(w http.ResponseWriter, r *http.Request, digest string) {
+func (s *Server) putScript(w http.ResponseWriter, r *http.Request, digest string) {
 	owner := cmp.Or(r.URL.Query().Get("owner"), r.Header.Get("Bai-User"), "anonymous")
-	if faults := intake.CheckOwner(owner); len(faults) > 0 {
-		s.refuse(w, r, http.StatusBadRequest, codes.InvalidArgument, "owner: "+faults[0].Message)
+	if faults := submit.CheckOwner(owner); len(faults) > 0 {
+		s.writeError(w, r, http.StatusBadRequest, codes.InvalidArgument, "owner: "+faults[0].Message)
 		return
 	}
 	if r.ContentLength < 0 {
 		w.Header().Set("Connection", "close")
-		s.refuse(w, r, http.StatusLengthRequired, codes.InvalidArgument, "the length of the code is needed: Content-Length")
+		s.writeError(w, r, http.StatusLengthRequired, codes.InvalidArgument, "the length of the code is needed: Content-Length")
 		return
 	}
-	body := &steady{Reader: r.Body, control: http.NewResponseController(w), stall: s.settings.Stall}
+	body := &deadlineReader{Reader: r.Body, control: http.NewResponseController(w), timeout: s.settings.Stall}
 	code, repeated, err := s.deps.Scripts.Put(r.Context(), owner, digest, r.ContentLength, body)
 	if err != nil {
-		s.scriptNotKept(w, r, err)
+		s.writeScriptError(w, r, err)
 		return
 	}
 	status := http.StatusCreated
@@ -61,24 +61,24 @@ func (s *Server) keepScript(w http.ResponseWriter, r *http.Request, digest strin
 	_, _ = fmt.Fprintf(w, `{"script":{"sha256":%q,"size":"%d"},"repeated":%t}`+"\n", code.SHA256, code.Size, repeated) // a client that is gone has nothing to be told
 }
 
-// scriptNotKept says why code is not kept.
-func (s *Server) scriptNotKept(w http.ResponseWriter, r *http.Request, err error) {
+// writeScriptError says why code is not kept.
+func (s *Server) writeScriptError(w http.ResponseWriter, r *http.Request, err error) {
 	var (
-		digest *script.DigestError
-		limit  *script.LimitError
-		body   *script.BodyError
+		digest *bundle.DigestError
+		limit  *bundle.LimitError
+		body   *bundle.BodyError
 	)
 	w.Header().Set("Connection", "close") // the rest is not read
 	switch {
 	case errors.As(err, &digest):
-		s.refuse(w, r, http.StatusBadRequest, codes.InvalidArgument, digest.Message)
+		s.writeError(w, r, http.StatusBadRequest, codes.InvalidArgument, digest.Message)
 	case errors.As(err, &limit):
-		s.refuse(w, r, http.StatusRequestEntityTooLarge, codes.ResourceExhausted, limit.Message)
+		s.writeError(w, r, http.StatusRequestEntityTooLarge, codes.ResourceExhausted, limit.Message)
 	case errors.As(err, &body):
-		s.refuse(w, r, http.StatusBadRequest, codes.Aborted, body.Error())
+		s.writeError(w, r, http.StatusBadRequest, codes.Aborted, body.Error())
 	default:
 		s.deps.Log.Warn("code is not kept", zap.Error(err))
 		w.Header().Set("Retry-After", "5")
-		s.refuse(w, r, http.StatusServiceUnavailable, codes.Unavailable, err.Error())
+		s.writeError(w, r, http.StatusServiceUnavailable, codes.Unavailable, err.Error())
 	}
 }

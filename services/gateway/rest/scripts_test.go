@@ -17,12 +17,12 @@ import (
 	"time"
 
 	"github.com/benchmark-ai/bai/services/gateway"
+	"github.com/benchmark-ai/bai/services/gateway/bundle"
 	"github.com/benchmark-ai/bai/services/gateway/rest"
-	"github.com/benchmark-ai/bai/services/gateway/script"
 )
 
-// archive is a tar archive with one file.
-func archive(t *testing.T) ([]byte, string) {
+// tarArchive is a tar archive with one file.
+func tarArchive(t *testing.T) ([]byte, string) {
 	t.Helper()
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)
@@ -39,32 +39,32 @@ func write(w io.Writer, text string) error {
 }
 
 func TestCodeIsSentAndARunSubmittedWithItOverHTTP(t *testing.T) {
-	w := newWorld(t, gateway.Settings{})
-	code, digest := archive(t)
+	w := newFixture(t, gateway.Settings{})
+	code, digest := tarArchive(t)
 	for i, want := range []int{http.StatusCreated, http.StatusOK} {
-		status, _, text := w.ask(http.MethodPut, "/v1/scripts/"+strings.ToUpper(digest), bytes.NewReader(code), "Bai-User", "ann")
+		status, _, text := w.request(http.MethodPut, "/v1/scripts/"+strings.ToUpper(digest), bytes.NewReader(code), "Bai-User", "ann")
 		if status != want || !strings.Contains(text, digest) {
 			t.Errorf("sent the %d. time: %d %s", i+1, status, text)
 		}
 	}
-	if status, _, text := w.ask(http.MethodGet, "/v1/scripts/"+digest, nil); status != http.StatusOK || !strings.Contains(text, digest) {
+	if status, _, text := w.request(http.MethodGet, "/v1/scripts/"+digest, nil); status != http.StatusOK || !strings.Contains(text, digest) {
 		t.Errorf("looked for: %d %s", status, text)
 	}
 	body, err := json.Marshal(map[string]any{"descriptorToml": base64.StdEncoding.EncodeToString([]byte(valid)), "scriptSha256": digest, "name": "n"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if status, _, text := w.ask(http.MethodPost, "/v1/runs", bytes.NewReader(body), "Content-Type", "application/json"); status != http.StatusOK {
+	if status, _, text := w.request(http.MethodPost, "/v1/runs", bytes.NewReader(body), "Content-Type", "application/json"); status != http.StatusOK {
 		t.Fatalf("submit: %d %s", status, text)
 	}
-	if status, _, text := w.ask(http.MethodGet, "/v1/runs/n", nil); status != http.StatusOK || !strings.Contains(strings.ReplaceAll(text, " ", ""), `"script":{"sha256":"`+digest+`"`) {
+	if status, _, text := w.request(http.MethodGet, "/v1/runs/n", nil); status != http.StatusOK || !strings.Contains(strings.ReplaceAll(text, " ", ""), `"script":{"sha256":"`+digest+`"`) {
 		t.Errorf("get: %d %s", status, text)
 	}
 }
 
 func TestCodeThatIsNotTakenIsToldWhy(t *testing.T) {
-	w := newWorld(t, gateway.Settings{Scripts: script.Settings{MaxSize: 4096}})
-	code, digest := archive(t)
+	w := newFixture(t, gateway.Settings{Scripts: bundle.Settings{MaxSize: 4096}})
+	code, digest := tarArchive(t)
 	for name, tt := range map[string]struct {
 		path string
 		body io.Reader
@@ -78,25 +78,25 @@ func TestCodeThatIsNotTakenIsToldWhy(t *testing.T) {
 		"an owner that is nobody's": {"/v1/scripts/" + digest + "?owner=a!b", bytes.NewReader(code), http.StatusBadRequest, "is not the name of an owner"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if status, _, text := w.ask(http.MethodPut, tt.path, tt.body); status != tt.want || !strings.Contains(text, tt.text) {
+			if status, _, text := w.request(http.MethodPut, tt.path, tt.body); status != tt.want || !strings.Contains(text, tt.text) {
 				t.Errorf("%d %s, want %d with %s", status, text, tt.want, tt.text)
 			}
 		})
 	}
-	if status, _, text := w.ask(http.MethodGet, "/v1/scripts/"+digest, nil); status != http.StatusNotFound {
+	if status, _, text := w.request(http.MethodGet, "/v1/scripts/"+digest, nil); status != http.StatusNotFound {
 		t.Errorf("looked for what is not kept: %d %s", status, text)
 	}
-	if left := stored(t, w.objects); len(left) > 0 {
+	if left := storedObjects(t, w.objects); len(left) > 0 {
 		t.Errorf("left: %q", left)
 	}
-	if status, _, text := w.ask(http.MethodPut, "/v1/scripts/"+digest, bytes.NewReader(code), "Origin", "https://evil.example"); status != http.StatusForbidden {
+	if status, _, text := w.request(http.MethodPut, "/v1/scripts/"+digest, bytes.NewReader(code), "Origin", "https://evil.example"); status != http.StatusForbidden {
 		t.Errorf("a page of another origin: %d %s", status, text)
 	}
 }
 
 func TestOfCodeThatIsCutNothingIsLeft(t *testing.T) {
-	w := newWorld(t, gateway.Settings{REST: rest.Settings{Stall: 200 * time.Millisecond}})
-	code, digest := archive(t)
+	w := newFixture(t, gateway.Settings{REST: rest.Settings{Stall: 200 * time.Millisecond}})
+	code, digest := tarArchive(t)
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, "http://"+w.addr+"/v1/scripts/"+digest, io.MultiReader(bytes.NewReader(code[:700]), iotest.ErrReader(errors.New("cut"))))
 	if err != nil {
 		t.Fatal(err)
@@ -106,14 +106,14 @@ func TestOfCodeThatIsCutNothingIsLeft(t *testing.T) {
 		_ = resp.Body.Close()
 		t.Errorf("answered %s", resp.Status)
 	}
-	await(t, "something is left", func() bool { return len(stored(t, w.objects)) == 0 })
-	if status, _, text := w.ask(http.MethodPut, "/v1/scripts/"+digest, bytes.NewReader(code)); status != http.StatusCreated {
+	eventually(t, "something is left", func() bool { return len(storedObjects(t, w.objects)) == 0 })
+	if status, _, text := w.request(http.MethodPut, "/v1/scripts/"+digest, bytes.NewReader(code)); status != http.StatusCreated {
 		t.Errorf("sent again: %d %s", status, text)
 	}
 }
 
-// stored are the objects that are kept for runs.
-func stored(t *testing.T, dir string) []string {
+// storedObjects are the objects that are kept for runs.
+func storedObjects(t *testing.T, dir string) []string {
 	t.Helper()
 	all, err := filepath.Glob(filepath.Join(dir, "objects", "*"))
 	if err != nil {

@@ -12,9 +12,9 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/service"
 )
 
-// preface is how a connection begins that speaks HTTP/2, as gRPC does, and how no
+// http2Preface is how a connection begins that speaks HTTP/2, as gRPC does, and how no
 // other does.
-const preface = "PRI"
+const http2Preface = "PRI"
 
 // Split returns two listeners that share the connections of l: those that speak
 // HTTP/2 from their first byte, and all others. The part gives the connections
@@ -23,16 +23,16 @@ const preface = "PRI"
 // begin to speak in time. Where there are more connections that have not begun to
 // speak, or more of one client's or of all clients', than the settings allow, the
 // oldest silent one makes room, or the new one is closed.
-func Split(s Settings, l net.Listener) (http2, others net.Listener, part service.Part) {
-	split := &splitter{from: l, patience: s.patience(), http2: newQueue(l), others: newQueue(l), open: newConnections(s)}
+func Split(s Settings, l net.Listener) (http2, others net.Listener, part service.Runnable) {
+	split := &splitter{listener: l, headerTimeout: s.headerTimeout(), http2: newConnQueue(l), others: newConnQueue(l), connections: newConnections(s)}
 	return split.http2, split.others, split.run
 }
 
 type splitter struct {
-	from          net.Listener
-	patience      time.Duration
-	http2, others *queue
-	open          *connections
+	listener      net.Listener
+	headerTimeout time.Duration
+	http2, others *connQueue
+	connections   *connections
 }
 
 func (s *splitter) run(ctx context.Context) error {
@@ -40,10 +40,10 @@ func (s *splitter) run(ctx context.Context) error {
 	defer deciding.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	stop := context.AfterFunc(ctx, func() { _ = s.from.Close() })
-	defer func() { stop(); _ = s.from.Close() }() // it may be closed already
+	stop := context.AfterFunc(ctx, func() { _ = s.listener.Close() })
+	defer func() { stop(); _ = s.listener.Close() }() // it may be closed already
 	for pause := time.Duration(0); ; {
-		conn, err := s.from.Accept()
+		conn, err := s.listener.Accept()
 		if err != nil && ctx.Err() != nil {
 			return nil // it was told to stop
 		}
@@ -54,45 +54,45 @@ func (s *splitter) run(ctx context.Context) error {
 			continue
 		}
 		if err != nil {
-			return fmt.Errorf("accept on %s: %w", s.from.Addr(), err)
+			return fmt.Errorf("accept on %s: %w", s.listener.Addr(), err)
 		}
 		pause = 0
-		taken, ok := s.open.add(conn)
+		tracked, ok := s.connections.add(conn)
 		if !ok {
 			_ = conn.Close() // its client has more than enough
 			continue
 		}
-		deciding.Go(func() { s.decide(ctx, taken) })
+		deciding.Go(func() { s.dispatch(ctx, tracked) })
 	}
 }
 
-// decide gives a connection to who it is for.
-func (s *splitter) decide(ctx context.Context, conn *counted) {
+// dispatch gives a connection to who it is for.
+func (s *splitter) dispatch(ctx context.Context, conn *trackedConn) {
 	defer context.AfterFunc(ctx, func() { _ = conn.SetReadDeadline(time.Unix(1, 0)) })()
-	begin, err := peek(conn, s.patience)
+	begin, err := peek(conn, s.headerTimeout)
 	if err != nil || ctx.Err() != nil {
 		_ = conn.Close() // it said nothing
 		return
 	}
-	s.open.spoke(conn)
+	s.connections.markActive(conn)
 	q := s.others
-	if string(begin) == preface {
+	if string(begin) == http2Preface {
 		q = s.http2
 	}
-	q.put(&peeked{Conn: conn, begin: begin})
+	q.put(&peekedConn{Conn: conn, begin: begin})
 }
 
 // peek reads as much of a connection as tells what it speaks.
-func peek(conn net.Conn, patience time.Duration) ([]byte, error) {
-	if err := conn.SetReadDeadline(time.Now().Add(patience)); err != nil {
+func peek(conn net.Conn, timeout time.Duration) ([]byte, error) {
+	if err := conn.SetReadDeadline(time.Now().Add(timeout)); err != nil {
 		return nil, err
 	}
-	begin := make([]byte, 1, len(preface))
+	begin := make([]byte, 1, len(http2Preface))
 	if _, err := io.ReadFull(conn, begin); err != nil {
 		return nil, err
 	}
-	if begin[0] == preface[0] {
-		begin = begin[:len(preface)]
+	if begin[0] == http2Preface[0] {
+		begin = begin[:len(http2Preface)]
 		if _, err := io.ReadFull(conn, begin[1:]); err != nil {
 			return nil, err
 		}
@@ -100,15 +100,15 @@ func peek(conn net.Conn, patience time.Duration) ([]byte, error) {
 	return begin, conn.SetReadDeadline(time.Time{})
 }
 
-// peeked is a connection of which the beginning was read.
-type peeked struct {
+// peekedConn is a connection of which the beginning was read.
+type peekedConn struct {
 	net.Conn
 
 	begin []byte
 }
 
 // Read implements net.Conn.
-func (p *peeked) Read(b []byte) (int, error) {
+func (p *peekedConn) Read(b []byte) (int, error) {
 	if len(p.begin) == 0 {
 		return p.Conn.Read(b)
 	}
@@ -117,20 +117,20 @@ func (p *peeked) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// queue is a listener of connections that others accept.
-type queue struct {
-	of     interface{ Addr() net.Addr }
-	conns  chan net.Conn
-	closed chan struct{}
-	close  func()
+// connQueue is a listener of connections that others accept.
+type connQueue struct {
+	listener interface{ Addr() net.Addr }
+	conns    chan net.Conn
+	closed   chan struct{}
+	close    func()
 }
 
-func newQueue(of interface{ Addr() net.Addr }) *queue {
+func newConnQueue(listener interface{ Addr() net.Addr }) *connQueue {
 	closed := make(chan struct{})
-	return &queue{of: of, conns: make(chan net.Conn), closed: closed, close: sync.OnceFunc(func() { close(closed) })}
+	return &connQueue{listener: listener, conns: make(chan net.Conn), closed: closed, close: sync.OnceFunc(func() { close(closed) })}
 }
 
-func (q *queue) put(conn net.Conn) {
+func (q *connQueue) put(conn net.Conn) {
 	select {
 	case q.conns <- conn:
 	case <-q.closed:
@@ -139,7 +139,7 @@ func (q *queue) put(conn net.Conn) {
 }
 
 // Accept implements net.Listener.
-func (q *queue) Accept() (net.Conn, error) {
+func (q *connQueue) Accept() (net.Conn, error) {
 	select {
 	case <-q.closed:
 		return nil, net.ErrClosed
@@ -154,22 +154,24 @@ func (q *queue) Accept() (net.Conn, error) {
 }
 
 // Close implements net.Listener.
-func (q *queue) Close() error {
+func (q *connQueue) Close() error {
 	q.close()
 	return nil
 }
 
 // Addr implements net.Listener.
-func (q *queue) Addr() net.Addr { return q.of.Addr() }
+func (q *connQueue) Addr() net.Addr { return q.listener.Addr() }
 
-// Inside is a listener that this process alone can connect to.
-type Inside struct{ queue }
+// InProcessListener is a listener that this process alone can connect to.
+type InProcessListener struct{ connQueue }
 
-// NewInside returns a listener.
-func NewInside() *Inside { return &Inside{*newQueue(insideAddr{})} }
+// NewInProcessListener returns a listener.
+func NewInProcessListener() *InProcessListener {
+	return &InProcessListener{*newConnQueue(inProcessAddr{})}
+}
 
 // Dial connects to who accepts.
-func (i *Inside) Dial(ctx context.Context) (net.Conn, error) {
+func (i *InProcessListener) Dial(ctx context.Context) (net.Conn, error) {
 	ours, theirs := net.Pipe()
 	select {
 	case i.conns <- theirs:
@@ -181,13 +183,13 @@ func (i *Inside) Dial(ctx context.Context) (net.Conn, error) {
 	}
 }
 
-type insideAddr struct{}
+type inProcessAddr struct{}
 
 // Addr is its own.
-func (insideAddr) Addr() net.Addr { return insideAddr{} }
+func (inProcessAddr) Addr() net.Addr { return inProcessAddr{} }
 
 // Network implements net.Addr.
-func (insideAddr) Network() string { return "inside" }
+func (inProcessAddr) Network() string { return "inside" }
 
 // String implements net.Addr.
-func (insideAddr) String() string { return "inside" }
+func (inProcessAddr) String() string { return "inside" }

@@ -13,8 +13,8 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
-// order is past firings whose runs are to be made: the document KindBackfill.
-type order struct {
+// backfill is past firings whose runs are to be made: the document KindBackfill.
+type backfill struct {
 	Schedule string    `json:"schedule"`
 	From     time.Time `json:"from"`
 	To       time.Time `json:"to"`
@@ -26,26 +26,26 @@ type order struct {
 	version int64
 }
 
-// lookers are how many look for runs at a time, for one request.
-const lookers = 8
+// lookupWorkers are how many look for runs at a time, for one request.
+const lookupWorkers = 8
 
-func orderKey(id string, from, to time.Time) string {
-	return fmt.Sprintf("%s!%s!%s", id, KeyOf(from), KeyOf(to))
+func backfillKey(id string, from, to time.Time) string {
+	return fmt.Sprintf("%s!%s!%s", id, FiringKey(from), FiringKey(to))
 }
 
-// orders returns the backfills of a schedule, or of all, oldest span first.
-func (k *Schedules) orders(ctx context.Context, id string) ([]order, error) {
+// backfills returns the backfills of a schedule, or of all, oldest span first.
+func (k *Schedules) backfills(ctx context.Context, id string) ([]backfill, error) {
 	var docs []store.Doc
 	var err error
 	if id != "" {
-		docs, err = k.below(ctx, store.KindBackfill, id)
+		docs, err = k.docsOf(ctx, store.KindBackfill, id)
 	} else {
 		docs, err = k.store.Docs(ctx, store.KindBackfill, "", page) // others come when these are done
 	}
 	if err != nil {
 		return nil, fmt.Errorf("list backfills: %w", err)
 	}
-	all := make([]order, len(docs))
+	all := make([]backfill, len(docs))
 	for i, d := range docs {
 		if err := json.Unmarshal(d.Value, &all[i]); err != nil {
 			return nil, fmt.Errorf("read backfill %q: %w", d.Key, err)
@@ -55,28 +55,28 @@ func (k *Schedules) orders(ctx context.Context, id string) ([]order, error) {
 	return all, nil
 }
 
-// backfill makes some of the runs that an order wants.
-func (f *firing) backfill(ctx context.Context, o order) error {
-	n := DecideBackfill(f.schedule.Rules, f.busy())
+// advanceBackfill makes some of the runs that an order wants.
+func (f *reconciler) advanceBackfill(ctx context.Context, o backfill) error {
+	n := DecideBackfill(f.schedule.Rules, f.countActive())
 	if n == 0 {
 		return nil
 	}
-	all, more := f.look.Times.Between(o.Next, o.To, stride)
-	missing, err := f.unmade(ctx, f.schedule.ID, all, n+1)
+	all, more := f.state.Times.Between(o.Next, o.To, backfillBatch)
+	missing, err := f.missingRuns(ctx, f.schedule.ID, all, n+1)
 	if err != nil {
 		return err
 	}
 	now := missing[:min(n, len(missing))]
 	for _, at := range now {
-		run, refused, err := f.submit(ctx, at)
+		run, refused, err := f.submitAt(ctx, at)
 		if err != nil {
 			return err
 		}
-		r := Record{Time: at, Run: run, Open: true, Told: true}
+		r := Record{Time: at, Run: run, Open: true, Reported: true}
 		if refused != "" {
-			r = Record{Time: at, Count: 1, Reason: Refused, Why: refused}
+			r = Record{Time: at, Count: 1, Reason: Refused, Message: refused}
 		}
-		f.note(r)
+		f.addRecord(r)
 	}
 	next := o.To
 	switch {
@@ -85,27 +85,27 @@ func (f *firing) backfill(ctx context.Context, o order) error {
 	case more:
 		next = all[len(all)-1].Add(time.Second)
 	}
-	return f.move(ctx, o, next)
+	return f.saveProgress(ctx, o, next)
 }
 
-// busy is how many runs go on, with those that were just made.
-func (f *firing) busy() int {
-	n := len(f.look.Going)
-	for _, r := range f.ledger.Records {
-		if r.Open && !slices.ContainsFunc(f.look.Going, func(g Going) bool { return g.Run == r.Run }) {
+// countActive is how many runs go on, with those that were just made.
+func (f *reconciler) countActive() int {
+	n := len(f.state.Active)
+	for _, r := range f.firings.Records {
+		if r.Open && !slices.ContainsFunc(f.state.Active, func(g ActiveRun) bool { return g.Run == r.Run }) {
 			n++
 		}
 	}
 	return n
 }
 
-// unmade returns the first n of some times of a schedule that have no run.
-func (k *Schedules) unmade(ctx context.Context, id string, all []time.Time, n int) (missing []time.Time, err error) {
+// missingRuns returns the first n of some times of a schedule that have no run.
+func (k *Schedules) missingRuns(ctx context.Context, id string, all []time.Time, n int) (missing []time.Time, err error) {
 	for _, at := range all {
 		if len(missing) == n {
 			return missing, nil
 		}
-		_, err := k.intake.Fired(ctx, id, KeyOf(at))
+		_, err := k.submitter.RunOfFiring(ctx, id, FiringKey(at))
 		if errors.Is(err, store.ErrNotFound) {
 			missing = append(missing, at)
 			continue
@@ -117,16 +117,16 @@ func (k *Schedules) unmade(ctx context.Context, id string, all []time.Time, n in
 	return missing, nil
 }
 
-// allUnmade returns all of many times of a schedule that have no run. It looks for
+// allMissingRuns returns all of many times of a schedule that have no run. It looks for
 // some at once: whoever asked waits.
-func (k *Schedules) allUnmade(ctx context.Context, id string, all []time.Time) ([]time.Time, error) {
-	parts := slices.Collect(slices.Chunk(all, stride))
+func (k *Schedules) allMissingRuns(ctx context.Context, id string, all []time.Time) ([]time.Time, error) {
+	parts := slices.Collect(slices.Chunk(all, backfillBatch))
 	missing := make([][]time.Time, len(parts))
 	g, gctx := errgroup.WithContext(ctx)
-	g.SetLimit(lookers)
+	g.SetLimit(lookupWorkers)
 	for i, part := range parts {
 		g.Go(func() (err error) {
-			missing[i], err = k.unmade(gctx, id, part, len(part))
+			missing[i], err = k.missingRuns(gctx, id, part, len(part))
 			return err
 		})
 	}
@@ -134,8 +134,8 @@ func (k *Schedules) allUnmade(ctx context.Context, id string, all []time.Time) (
 	return slices.Concat(missing...), err
 }
 
-// move says that all of an order before a time is done.
-func (f *firing) move(ctx context.Context, o order, next time.Time) error {
+// saveProgress says that all of an order before a time is done.
+func (f *reconciler) saveProgress(ctx context.Context, o backfill, next time.Time) error {
 	if next.Equal(o.Next) {
 		return nil
 	}
@@ -158,11 +158,11 @@ func (k *Schedules) Backfill(ctx context.Context, s Schedule, from, to time.Time
 	if err != nil {
 		return nil, 0, false, err
 	}
-	all, more := times.Between(from, to, mostBackfill)
+	all, more := times.Between(from, to, maxBackfill)
 	if more {
 		return nil, 0, true, nil
 	}
-	missing, err = k.allUnmade(ctx, s.ID, all)
+	missing, err = k.allMissingRuns(ctx, s.ID, all)
 	if err != nil {
 		return nil, 0, false, err
 	}
@@ -170,11 +170,11 @@ func (k *Schedules) Backfill(ctx context.Context, s Schedule, from, to time.Time
 	if len(missing) == 0 {
 		return nil, present, false, nil
 	}
-	o := order{Schedule: s.ID, From: from, To: to, Next: missing[0], By: by, At: k.now().UTC().Round(0)}
-	err = store.Create(ctx, k.store, store.KindBackfill, orderKey(s.ID, from, to), o)
+	o := backfill{Schedule: s.ID, From: from, To: to, Next: missing[0], By: by, At: k.now().UTC().Round(0)}
+	err = store.Create(ctx, k.store, store.KindBackfill, backfillKey(s.ID, from, to), o)
 	if errors.Is(err, store.ErrExists) { // it was ordered, and is under way
 		err = nil
 	}
-	k.nudge()
+	k.wakeUp()
 	return missing, present, false, err
 }

@@ -16,33 +16,33 @@ import (
 )
 
 func TestABackfillMakesExactlyTheRunsThatAreMissing(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	g := w.gateway()
-	w.at("10:30")
+	w.setClock("10:30")
 	s := g.put("n", descriptor("0 * * * *", ""))
 	for _, at := range []string{"11:00", "12:00"} {
-		g.look(at)
-		w.finish()
+		g.reconcileAt(at)
+		w.finishRuns()
 	}
 	day := &baiv1.BackfillScheduleRequest{Schedule: "n", Owner: "ann", From: timestamppb.New(clock("00:00")), To: timestamppb.New(clock("00:00").AddDate(0, 0, 1))}
-	w.at("12:30")
+	w.setClock("12:30")
 	for i, tt := range []struct{ missing, present int }{{11, 2}, {0, 13}, {0, 13}} {
 		got, err := g.api.BackfillSchedule(t.Context(), day)
 		if err != nil || len(got.GetMissing()) != tt.missing || int(got.GetPresent()) != tt.present {
 			t.Errorf("time %d: %v, %v, want %+v", i, got, err, tt)
 		}
 		for range 5 {
-			g.look("12:30")
+			g.reconcileAt("12:30")
 		}
-		w.finish()
-		want(t, "fired", w.fired(), "00:00, 01:00, 02:00, 03:00, 04:00, 05:00, 06:00, 07:00, 08:00, 09:00, 10:00, 11:00, 12:00")
+		w.finishRuns()
+		want(t, "fired", w.firedRuns(), "00:00, 01:00, 02:00, 03:00, 04:00, 05:00, 06:00, 07:00, 08:00, 09:00, 10:00, 11:00, 12:00")
 	}
 	if orders, err := w.store.Docs(t.Context(), store.KindBackfill, "", 10); err != nil || len(orders) != 0 {
 		t.Errorf("left: %v, %v", orders, err)
 	}
-	want(t, "missed", w.missed(), "")
-	g.look("13:00")
-	w.finish()
+	want(t, "missed", w.missedFirings(), "")
+	g.reconcileAt("13:00")
+	w.finishRuns()
 	want(t, "history", strings.SplitN(history(t, g, s.ID), "\n", 2)[0], "13:00 finished")
 }
 
@@ -51,9 +51,9 @@ func span(from time.Time, d time.Duration) *baiv1.BackfillScheduleRequest {
 	return &baiv1.BackfillScheduleRequest{Schedule: "n", Owner: "ann", From: timestamppb.New(from), To: timestamppb.New(from.Add(d))}
 }
 
-// fill looks until nothing is left to be made up for, and ends what runs now and
+// drainBackfills looks until nothing is left to be made up for, and ends what runs now and
 // then. It returns how many runs went on at most.
-func (w *world) fill(g *gateway) (crowd int) {
+func (w *fixture) drainBackfills(g *gateway) (maxActive int) {
 	w.t.Helper()
 	for i := 0; ; i++ {
 		orders, err := w.store.Docs(w.t.Context(), store.KindBackfill, "", 10)
@@ -61,22 +61,22 @@ func (w *world) fill(g *gateway) (crowd int) {
 			w.t.Fatal(err)
 		}
 		if len(orders) == 0 {
-			return crowd
+			return maxActive
 		}
-		if _, err := g.Look(w.t.Context()); err != nil {
+		if _, err := g.Reconcile(w.t.Context()); err != nil {
 			w.t.Fatal(err)
 		}
 		if i%12 != 11 {
 			continue
 		}
-		crowd = max(crowd, strings.Count(w.fired(), "goes on"))
-		w.finish()
+		maxActive = max(maxActive, strings.Count(w.firedRuns(), "goes on"))
+		w.finishRuns()
 	}
 }
 
 func TestABackfillOfADayOfAMinutelyScheduleMakesEachMinutesRunOnce(t *testing.T) {
 	const day = 24 * 60
-	w := newWorld(t)
+	w := newFixture(t)
 	g := w.gateway()
 	g.put("n", descriptor("* * * * *", ""))
 	if _, err := g.Pause(t.Context(), "ann", "n", "ann"); err != nil {
@@ -95,10 +95,10 @@ func TestABackfillOfADayOfAMinutelyScheduleMakesEachMinutesRunOnce(t *testing.T)
 		if err != nil || len(got.GetMissing()) != tt.missing || int(got.GetPresent()) != tt.present {
 			t.Errorf("time %d: %d missing, %d present, %v, want %d and %d", i, len(got.GetMissing()), got.GetPresent(), err, tt.missing, tt.present)
 		}
-		if crowd := w.fill(g); crowd > 100 {
+		if crowd := w.drainBackfills(g); crowd > 100 {
 			t.Errorf("%d runs went on at a time", crowd)
 		}
-		w.finish()
+		w.finishRuns()
 	}
 	runs := w.runs()
 	if len(runs) != day {
@@ -109,14 +109,14 @@ func TestABackfillOfADayOfAMinutelyScheduleMakesEachMinutesRunOnce(t *testing.T)
 			t.Fatalf("run %d was fired for %s, want %s", i, r.Firing, at)
 		}
 	}
-	l, _, err := store.Get[schedule.Ledger](t.Context(), w.store, store.KindFirings, schedule.IDOf("ann", "n", ""))
+	l, _, err := store.Get[schedule.FiringLog](t.Context(), w.store, store.KindFirings, schedule.IDOf("ann", "n", ""))
 	if err != nil || len(l.Records) > 200 {
 		t.Errorf("%d records, %v", len(l.Records), err)
 	}
 }
 
 func TestABackfillOfAScheduleThatForbidsTwoRunsMakesOneAfterAnother(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	g := w.gateway()
 	g.put("n", descriptor("0 * * * *", "concurrency = 'forbid'"))
 	if _, err := g.Pause(t.Context(), "ann", "n", "ann"); err != nil {
@@ -128,15 +128,15 @@ func TestABackfillOfAScheduleThatForbidsTwoRunsMakesOneAfterAnother(t *testing.T
 	}
 	for i, fired := range []string{"07:00 goes on", "07:00, 08:00 goes on", "07:00, 08:00, 09:00 goes on", "07:00, 08:00, 09:00"} {
 		for range 2 {
-			g.look(fmt.Sprintf("10:%02d", i))
+			g.reconcileAt(fmt.Sprintf("10:%02d", i))
 		}
-		want(t, "fired", w.fired(), fired)
-		w.finish()
+		want(t, "fired", w.firedRuns(), fired)
+		w.finishRuns()
 	}
 }
 
 func TestABackfillThatCannotBeIsRefused(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	g := w.gateway()
 	g.put("n", descriptor("* * * * *", ""))
 	ten := timestamppb.New(clock("10:00"))
@@ -155,21 +155,21 @@ func TestABackfillThatCannotBeIsRefused(t *testing.T) {
 
 func TestABackfillIsOneRunForEachTimeWhereverItsGatewayDies(t *testing.T) {
 	for effects := range 30 {
-		w := newWorld(t)
+		w := newFixture(t)
 		first := w.gateway()
 		first.put("n", descriptor("0 * * * *", ""))
 		if _, err := first.api.BackfillSchedule(t.Context(), &baiv1.BackfillScheduleRequest{Schedule: "n", Owner: "ann", From: timestamppb.New(clock("06:30"))}); err != nil {
 			t.Fatal(err)
 		}
-		dying := w.mortal(&end{left: effects, after: effects%2 == 0})
-		_, _ = dying.Look(t.Context()) // it may die
-		w.at("10:20")
+		dying := w.crashingGateway(&crashPoint{remaining: effects, afterEffect: effects%2 == 0})
+		_, _ = dying.Reconcile(t.Context()) // it may die
+		w.setClock("10:20")
 		second := w.gateway()
 		for range 3 {
-			second.look("10:20")
+			second.reconcileAt("10:20")
 		}
-		w.sweep(second)
-		w.finish()
-		want(t, fmt.Sprintf("dead at effect %d", effects), w.fired(), "07:00, 08:00, 09:00, 10:00")
+		w.relayOutbox(second)
+		w.finishRuns()
+		want(t, fmt.Sprintf("dead at effect %d", effects), w.firedRuns(), "07:00, 08:00, 09:00, 10:00")
 	}
 }

@@ -18,13 +18,13 @@ import (
 )
 
 const (
-	grace = time.Minute // how late a firing may be that still is on time: longer than a gateway that dies is waited for
-	burst = 10          // firings that are made at one look
-	most  = 1000        // firings that were missed and are made up for
+	gracePeriod = time.Minute // how late a firing may be that still is on time: longer than a gateway that dies is waited for
+	maxPerPass  = 10          // firings that are made at one look
+	maxMissed   = 1000        // firings that were missed and are made up for
 
-	mostBackfill = 10_000 // firings of one backfill: nearly a minutely schedule's week
-	stride       = 200    // of them that are looked at at one look
-	crowd        = 100    // runs of a schedule that go on where a backfill makes no more: the ledger has them all
+	maxBackfill     = 10_000 // firings of one backfill: nearly a minutely schedule's week
+	backfillBatch   = 200    // of them that are looked at at one look
+	maxBackfillRuns = 100    // runs of a schedule that go on where a backfill makes no more: the ledger has them all
 )
 
 // Rules are what a descriptor says about when its schedule fires.
@@ -40,8 +40,8 @@ type Rules struct {
 	End         time.Time     `json:"end,omitzero"`
 }
 
-// clock writes a time as clocks in the zone of the schedule show it.
-func (r Rules) clock(at time.Time) string {
+// formatTime writes a time as clocks in the zone of the schedule show it.
+func (r Rules) formatTime(at time.Time) string {
 	zone, err := time.LoadLocation(r.Zone)
 	if err != nil {
 		zone = time.UTC
@@ -53,14 +53,14 @@ func (r Rules) clock(at time.Time) string {
 func RulesOf(id string, d *descriptors.Descriptor) Rules {
 	r := Rules{
 		Cron: d.Info.Scheduling, Zone: d.Info.Timezone, Concurrency: d.Schedule.Concurrency, Missed: d.Schedule.Missed,
-		Window: d.Schedule.MissedWindow, History: d.Schedule.History, Delay: delay(id, d.Schedule.Jitter),
+		Window: d.Schedule.MissedWindow, History: d.Schedule.History, Delay: jitterDelay(id, d.Schedule.Jitter),
 	}
 	r.Start, r.End = d.Firing()
 	return r
 }
 
-// delay is the part of a jitter that is a schedule's own, in whole seconds.
-func delay(id string, jitter time.Duration) time.Duration {
+// jitterDelay is the part of a jitter that is a schedule's own, in whole seconds.
+func jitterDelay(id string, jitter time.Duration) time.Duration {
 	if jitter <= 0 {
 		return 0
 	}
@@ -69,8 +69,8 @@ func delay(id string, jitter time.Duration) time.Duration {
 	return time.Duration(seconds) * time.Second //nolint:gosec // no more than the jitter
 }
 
-// same reports whether two rules have the same times.
-func (r Rules) same(o Rules) bool {
+// sameTimes reports whether two rules have the same times.
+func (r Rules) sameTimes(o Rules) bool {
 	return r.Cron == o.Cron && r.Zone == o.Zone && r.Start.Equal(o.Start) && r.End.Equal(o.End)
 }
 
@@ -128,23 +128,23 @@ func (t Times) Between(from, to time.Time, n int) (all []time.Time, more bool) {
 	return all, false
 }
 
-// Going is a run of an earlier firing that is not over.
-type Going struct {
-	Run  string
-	Time time.Time // that was fired for
-	Told bool      // that it had not ended in time
-	// Beside says that somebody asked for it beside the schedule's times: it is no
+// ActiveRun is a run of an earlier firing that is not over.
+type ActiveRun struct {
+	Run      string
+	Time     time.Time // that was fired for
+	Reported bool      // that it had not ended in time
+	// Triggered says that somebody asked for it beside the schedule's times: it is no
 	// firing's run, whatever its time.
-	Beside bool
+	Triggered bool
 }
 
-// Look is what is known of a schedule at a time.
-type Look struct {
-	Rules Rules
-	Times Times
-	Since time.Time // firings up to it were decided, or are none of this schedule's
-	Now   time.Time
-	Going []Going
+// State is what is known of a schedule at a time.
+type State struct {
+	Rules  Rules
+	Times  Times
+	Since  time.Time // firings up to it were decided, or are none of this schedule's
+	Now    time.Time
+	Active []ActiveRun
 }
 
 // Reasons why a firing has no run.
@@ -156,29 +156,29 @@ const (
 	NotEnded event.Reason = "NotEnded" // there is one, which went on for too long
 )
 
-// Fate is what becomes of a firing, or of several in a row.
-type Fate struct {
-	Time   time.Time
-	Last   time.Time    // of several; zero for one
-	Count  int          // how many they are
-	Reason event.Reason // why there is no run; empty where one is to be made
-	Why    string       // the same in words
-	Cancel []string     // runs that are to end, for which this one is made
+// FiringResult is what becomes of a firing, or of several in a row.
+type FiringResult struct {
+	Time    time.Time
+	Last    time.Time    // of several; zero for one
+	Count   int          // how many they are
+	Reason  event.Reason // why there is no run; empty where one is to be made
+	Message string       // the same in words
+	Cancel  []string     // runs that are to end, for which this one is made
 }
 
-// Plan is what is to be done about a schedule.
-type Plan struct {
-	Fates []Fate    // in order
-	Until time.Time // what Look.Since is once they are carried out
-	Late  []Going   // runs of which it is to be said that they have not ended in time
-	Wake  time.Time // when there is more to do by itself; zero for never
+// Decision is what is to be done about a schedule.
+type Decision struct {
+	Results []FiringResult // in order
+	Until   time.Time      // what Look.Since is once they are carried out
+	Overdue []ActiveRun    // runs of which it is to be said that they have not ended in time
+	Wake    time.Time      // when there is more to do by itself; zero for never
 
-	waits bool // a firing waits for the end of a run
+	blocked bool // a firing waits for the end of a run
 }
 
 // Due reports whether a schedule fires now: else there is nothing to decide but
 // when.
-func Due(l Look) (due bool, wake time.Time) {
+func Due(l State) (due bool, wake time.Time) {
 	next := l.Times.After(l.Since)
 	if next.IsZero() {
 		return false, time.Time{}
@@ -200,82 +200,82 @@ func Due(l Look) (due bool, wake time.Time) {
 //     is made; those before it are lost.
 //   - Of a run that goes on when the schedule fires again it is said, once, that
 //     it has not ended in time.
-func Decide(l Look) Plan {
-	plan := Plan{Until: l.Since}
-	due, lost := l.due()
-	if lost.Count > 0 {
-		plan.lose(lost)
+func Decide(l State) Decision {
+	decision := Decision{Until: l.Since}
+	due, skipped := l.dueFirings()
+	if skipped.Count > 0 {
+		decision.skip(skipped)
 	}
-	if len(due)+lost.Count > 0 {
-		plan.tell(l.Going, due, lost)
+	if len(due)+skipped.Count > 0 {
+		decision.findOverdue(l.Active, due, skipped)
 	}
 	switch l.Rules.Concurrency {
 	case descriptors.Forbid:
-		plan.oneByOne(l, due)
+		decision.decideForbid(l, due)
 	case descriptors.Replace:
-		plan.inPlace(l, due)
+		decision.decideReplace(l, due)
 	default:
-		plan.allAtOnce(due)
+		decision.decideAllow(due)
 	}
-	if next := l.Times.After(plan.Until); !next.IsZero() && !plan.waits {
-		plan.Wake = next.Add(l.Rules.Delay)
+	if next := l.Times.After(decision.Until); !next.IsZero() && !decision.blocked {
+		decision.Wake = next.Add(l.Rules.Delay)
 	}
-	return plan
+	return decision
 }
 
-// due returns the firings that may be made now, and those before them that were
+// dueFirings returns the firings that may be made now, and those before them that were
 // missed for good.
-func (l Look) due() (due []time.Time, lost Fate) {
-	window := grace
+func (l State) dueFirings() (due []time.Time, skipped FiringResult) {
+	window := gracePeriod
 	if l.Rules.Missed != descriptors.SkipMissed {
 		window = max(window, l.Rules.Window)
 	}
 	late := func(at time.Time) time.Duration { return l.Now.Sub(at.Add(l.Rules.Delay)) }
-	lose := func(at time.Time) {
-		lost.Count, lost.Last = lost.Count+1, at
-		if lost.Count == 1 {
-			lost.Time = at
+	skip := func(at time.Time) {
+		skipped.Count, skipped.Last = skipped.Count+1, at
+		if skipped.Count == 1 {
+			skipped.Time = at
 		}
 	}
 	for at := l.Times.After(l.Since); !at.IsZero() && late(at) >= 0; at = l.Times.After(at) {
 		if late(at) > window {
-			lose(at)
+			skip(at)
 			continue
 		}
-		latest := l.Rules.Missed == descriptors.LatestMissed && len(due) > 0 && late(due[0]) > grace
-		if latest || len(due) == most {
-			lose(due[0])
+		latest := l.Rules.Missed == descriptors.LatestMissed && len(due) > 0 && late(due[0]) > gracePeriod
+		if latest || len(due) == maxMissed {
+			skip(due[0])
 			due = due[1:]
 		}
 		due = append(due, at)
 	}
-	lost.Reason, lost.Why = l.why(lost)
-	return due, lost
+	skipped.Reason, skipped.Message = l.skipReason(skipped)
+	return due, skipped
 }
 
-// why says what became of firings that were too late, given all of them in a row.
+// skipReason says what became of firings that were too late, given all of them in a row.
 // One that waits for its turn grows late while the platform is there.
-func (l Look) why(lost Fate) (event.Reason, string) {
-	late := l.Now.Sub(lost.Time.Add(l.Rules.Delay)).Truncate(time.Second)
-	turns := l.Rules.Concurrency == descriptors.Forbid && l.Rules.Missed == descriptors.AllMissed
+func (l State) skipReason(skipped FiringResult) (event.Reason, string) {
+	late := l.Now.Sub(skipped.Time.Add(l.Rules.Delay)).Truncate(time.Second)
+	serial := l.Rules.Concurrency == descriptors.Forbid && l.Rules.Missed == descriptors.AllMissed
 	switch {
 	case l.Rules.Missed == descriptors.SkipMissed:
 		return Missed, fmt.Sprintf("the platform was away: looked at %s late, and schedule.missed is skip", late)
 	case late <= l.Rules.Window && l.Rules.Missed == descriptors.LatestMissed:
 		return Missed, fmt.Sprintf("the platform was away: looked at %s late, and a later firing was due too (schedule.missed is latest)", late)
 	case late <= l.Rules.Window:
-		return Missed, fmt.Sprintf("the platform was away: looked at %s late, when more than %d firings were due, of which the last are made", late, most)
-	case turns && len(l.ahead(lost.Time)) > 0:
-		return Overlap, fmt.Sprintf("it waited for its turn longer than schedule.missed_window (%s): a run of an earlier firing went on%s, and schedule.concurrency is forbid", l.Rules.Window, firstOf(l.ahead(lost.Time)))
-	case turns:
+		return Missed, fmt.Sprintf("the platform was away: looked at %s late, when more than %d firings were due, of which the last are made", late, maxMissed)
+	case serial && len(l.activeBefore(skipped.Time)) > 0:
+		return Overlap, fmt.Sprintf("it waited for its turn longer than schedule.missed_window (%s): a run of an earlier firing went on%s, and schedule.concurrency is forbid", l.Rules.Window, firstRun(l.activeBefore(skipped.Time)))
+	case serial:
 		return Missed, fmt.Sprintf("it is %s late, more than schedule.missed_window (%s): the platform was away, or runs of earlier firings went on, and schedule.concurrency is forbid", late, l.Rules.Window)
 	}
 	return Missed, fmt.Sprintf("the platform was away: looked at %s late, more than schedule.missed_window (%s)", late, l.Rules.Window)
 }
 
-// ahead are the runs that go on and began before it was too late for a firing.
-func (l Look) ahead(at time.Time) (all []Going) {
-	for _, g := range l.Going {
+// activeBefore are the runs that go on and began before it was too late for a firing.
+func (l State) activeBefore(at time.Time) (all []ActiveRun) {
+	for _, g := range l.Active {
 		if g.Time.Before(at.Add(l.Rules.Delay + l.Rules.Window)) {
 			all = append(all, g)
 		}
@@ -283,98 +283,98 @@ func (l Look) ahead(at time.Time) (all []Going) {
 	return all
 }
 
-func (p *Plan) lose(f Fate) {
+func (p *Decision) skip(f FiringResult) {
 	if f.Count == 1 {
 		f.Last = time.Time{}
 	}
-	p.Fates = append(p.Fates, f)
+	p.Results = append(p.Results, f)
 	p.Until = cmp.Or(f.Last, f.Time)
 }
 
-// tell finds the runs that have not ended when the first of these firings was
+// findOverdue finds the runs that have not ended when the first of these firings was
 // due that came after theirs.
-func (p *Plan) tell(going []Going, due []time.Time, lost Fate) {
-	last := lost.Last
+func (p *Decision) findOverdue(active []ActiveRun, due []time.Time, skipped FiringResult) {
+	last := skipped.Last
 	if len(due) > 0 {
 		last = due[len(due)-1]
 	}
-	for _, g := range going {
-		if !g.Told && g.Time.Before(last) {
-			p.Late = append(p.Late, g)
+	for _, g := range active {
+		if !g.Reported && g.Time.Before(last) {
+			p.Overdue = append(p.Overdue, g)
 		}
 	}
 }
 
-func (p *Plan) make(at time.Time, cancel []string) {
-	p.Fates = append(p.Fates, Fate{Time: at, Count: 1, Cancel: cancel})
+func (p *Decision) addRun(at time.Time, cancel []string) {
+	p.Results = append(p.Results, FiringResult{Time: at, Count: 1, Cancel: cancel})
 	p.Until = at
 }
 
-func (p *Plan) allAtOnce(due []time.Time) {
-	for _, at := range due[:min(len(due), burst)] {
-		p.make(at, nil)
+func (p *Decision) decideAllow(due []time.Time) {
+	for _, at := range due[:min(len(due), maxPerPass)] {
+		p.addRun(at, nil)
 	}
 }
 
-// oneByOne makes a firing where no run goes on.
-func (p *Plan) oneByOne(l Look, due []time.Time) {
-	free := len(l.Going) == 0
+// decideForbid makes a firing where no run goes on.
+func (p *Decision) decideForbid(l State, due []time.Time) {
+	free := len(l.Active) == 0
 	for _, at := range due {
 		switch {
-		case free, l.made(at):
-			p.make(at, nil)
+		case free, l.hasRun(at):
+			p.addRun(at, nil)
 			free = false
 		case l.Rules.Missed == descriptors.AllMissed:
-			p.waits = true
+			p.blocked = true
 			return
 		default:
-			p.lose(Fate{Time: at, Last: at, Count: 1, Reason: Overlap, Why: "a run of an earlier firing went on" + firstOf(l.Going) + ", and schedule.concurrency is forbid"})
+			p.skip(FiringResult{Time: at, Last: at, Count: 1, Reason: Overlap, Message: "a run of an earlier firing went on" + firstRun(l.Active) + ", and schedule.concurrency is forbid"})
 		}
 	}
 }
 
-// inPlace makes the last firing in place of all before it.
-func (p *Plan) inPlace(l Look, due []time.Time) {
+// decideReplace makes the last firing in place of all before it.
+func (p *Decision) decideReplace(l State, due []time.Time) {
 	if len(due) == 0 {
 		return
 	}
 	if before := due[:len(due)-1]; len(before) > 0 {
-		p.lose(Fate{Time: before[0], Last: before[len(before)-1], Count: len(before), Reason: Overlap, Why: "a later firing was due too, and schedule.concurrency is replace"})
+		p.skip(FiringResult{Time: before[0], Last: before[len(before)-1], Count: len(before), Reason: Overlap, Message: "a later firing was due too, and schedule.concurrency is replace"})
 	}
 	last := due[len(due)-1]
 	var cancel []string
-	for _, g := range l.Going {
-		if g.Beside || !g.Time.Equal(last) {
+	for _, g := range l.Active {
+		if g.Triggered || !g.Time.Equal(last) {
 			cancel = append(cancel, g.Run)
 		}
 	}
-	p.make(last, cancel)
+	p.addRun(last, cancel)
 }
 
-// made reports whether the run of a firing is there already, by a gateway that
+// hasRun reports whether the run of a firing is there already, by a gateway that
 // died before it could say so: it is made again, which changes nothing.
-func (l Look) made(at time.Time) bool {
-	return slices.ContainsFunc(l.Going, func(g Going) bool { return !g.Beside && g.Time.Equal(at) })
+func (l State) hasRun(at time.Time) bool {
+	return slices.ContainsFunc(l.Active, func(g ActiveRun) bool { return !g.Triggered && g.Time.Equal(at) })
 }
 
-// firstOf names the first of the runs that go on.
-func firstOf(going []Going) string {
-	if len(going) == 0 {
+// firstRun names the first of the runs that go on.
+func firstRun(active []ActiveRun) string {
+	if len(active) == 0 {
 		return ""
 	}
-	return " (" + going[0].Run + ")"
+	return " (" + active[0].Run + ")"
 }
 
 // DecideTrigger says what becomes of the runs that go on when another is asked for
 // beside the times: forbid lets none be made while one goes on, replace ends them.
-func DecideTrigger(r Rules, going []Going) (busy string, ends []string) {
-	if len(going) == 0 || r.Concurrency == descriptors.Allow {
+func DecideTrigger(r Rules, active []ActiveRun) (blocking string, ends []string) {
+	if len(active) == 0 || r.Concurrency == descriptors.Allow {
 		return "", nil
 	}
 	if r.Concurrency == descriptors.Forbid {
-		return going[0].Run, nil
+		return active[0].Run, nil
 	}
-	for _, g := range going {
+	for _, g := range active {
 		ends = append(ends, g.Run)
 	}
 	return "", ends
@@ -383,16 +383,16 @@ func DecideTrigger(r Rules, going []Going) (busy string, ends []string) {
 // DecideBackfill says how many of the missing firings of a backfill may be made
 // now, given how many runs go on: one where none does, or, where runs may go on
 // side by side, some, as long as that is no crowd.
-func DecideBackfill(r Rules, going int) int {
+func DecideBackfill(r Rules, active int) int {
 	if r.Concurrency != descriptors.Allow {
-		return max(0, 1-going)
+		return max(0, 1-active)
 	}
-	return max(0, min(burst, crowd-going))
+	return max(0, min(maxPerPass, maxBackfillRuns-active))
 }
 
-// KeyOf is what a firing is known by: it is the same for every version of the
+// FiringKey is what a firing is known by: it is the same for every version of the
 // schedule, and for every clock.
-func KeyOf(at time.Time) string { return at.UTC().Format(time.RFC3339) }
+func FiringKey(at time.Time) string { return at.UTC().Format(time.RFC3339) }
 
 // IDOf returns the ID of the schedule of an owner that has a name, or, without
 // one, that was first asked for in these words.
@@ -406,9 +406,9 @@ func IDOf(owner, name, words string) string {
 	return strings.ToLower(id.String())
 }
 
-// trim returns as many of the last records as a history has, and those whose
+// trimRecords returns as many of the last records as a history has, and those whose
 // runs are not over.
-func trim(all []Record, history int) []Record {
+func trimRecords(all []Record, history int) []Record {
 	over := 0
 	for _, r := range all {
 		if !r.Open {
@@ -424,5 +424,5 @@ func trim(all []Record, history int) []Record {
 	})
 }
 
-// errFence says that another gateway fires now.
-var errFence = errors.New("another gateway fires schedules now")
+// errFenced says that another gateway fires now.
+var errFenced = errors.New("another gateway fires schedules now")

@@ -20,10 +20,10 @@ func clock(text string) time.Time {
 	return time.Date(2026, 5, 4, hour, minute, second, 0, time.UTC)
 }
 
-// told is a plan in words.
-func told(p schedule.Plan) string {
+// describe is a plan in words.
+func describe(p schedule.Decision) string {
 	var words []string
-	for _, f := range p.Fates {
+	for _, f := range p.Results {
 		word := f.Time.Format("15:04")
 		if f.Count > 1 {
 			word += "-" + f.Last.Format("15:04") + fmt.Sprintf(" (%d)", f.Count)
@@ -36,24 +36,24 @@ func told(p schedule.Plan) string {
 		}
 		words = append(words, word)
 	}
-	for _, late := range p.Late {
+	for _, late := range p.Overdue {
 		words = append(words, "late "+late.Run)
 	}
 	return strings.Join(words, "; ")
 }
 
-// fate is a look, and what is to be decided.
-type fate struct {
+// decisionCase is a look, and what is to be decided.
+type decisionCase struct {
 	cron, concurrency, missed string
 	window, delay             time.Duration
 	since, now                string
 	going                     string // RUN@TIME, …; a star at the end: told before
 	want, until, wake         string // wake is empty where a firing waits for a run
-	why                       string // part of what is said of the first firing that is lost
+	message                   string // part of what is said of the first firing that is lost
 }
 
 func TestWhatBecomesOfAFiring(t *testing.T) {
-	tests := map[string]fate{
+	tests := map[string]decisionCase{
 		"nothing is due": {
 			since: "10:00", now: "10:04:59", want: "", until: "10:00", wake: "10:10",
 		},
@@ -82,8 +82,8 @@ func TestWhatBecomesOfAFiring(t *testing.T) {
 			cron: "* * * * *", missed: descriptors.LatestMissed, since: "10:00", now: "10:02", want: "10:01; 10:02", until: "10:02", wake: "10:03",
 		},
 		"latest: all are later than the window": {
-			why:    "the platform was away: looked at 16m0s late, more than schedule.missed_window (5m0s)",
-			missed: descriptors.LatestMissed, window: 5 * time.Minute, since: "10:00", now: "10:26", want: "10:10-10:20 (2) Missed", until: "10:20", wake: "10:30",
+			message: "the platform was away: looked at 16m0s late, more than schedule.missed_window (5m0s)",
+			missed:  descriptors.LatestMissed, window: 5 * time.Minute, since: "10:00", now: "10:26", want: "10:10-10:20 (2) Missed", until: "10:20", wake: "10:30",
 		},
 		"all: several are late": {
 			missed: descriptors.AllMissed, since: "10:00", now: "10:38", want: "10:10; 10:20; 10:30", until: "10:30", wake: "10:40",
@@ -118,16 +118,16 @@ func TestWhatBecomesOfAFiring(t *testing.T) {
 		},
 		"forbid, all: for no longer than the window": {
 			concurrency: descriptors.Forbid, missed: descriptors.AllMissed, window: 10 * time.Minute, since: "10:00", now: "10:25", going: "a@10:00*",
-			want: "10:10 Overlap", until: "10:10", wake: "", why: "a run of an earlier firing went on (a)",
+			want: "10:10 Overlap", until: "10:10", wake: "", message: "a run of an earlier firing went on (a)",
 		},
 		"forbid, all: the run that goes on began when it was too late already": {
 			concurrency: descriptors.Forbid, missed: descriptors.AllMissed, window: 5 * time.Minute, since: "10:00", now: "10:18", going: "a@10:17*",
-			want: "10:10 Missed", until: "10:10", wake: "10:20", why: "the platform was away, or runs of earlier firings went on",
+			want: "10:10 Missed", until: "10:10", wake: "10:20", message: "the platform was away, or runs of earlier firings went on",
 		},
 		"all: more than are made up for": {
 			cron: "* * * * *", missed: descriptors.AllMissed, window: 20 * time.Hour, since: "00:00", now: "16:42",
 			want: "00:01-00:02 (2) Missed; 00:03; 00:04; 00:05; 00:06; 00:07; 00:08; 00:09; 00:10; 00:11; 00:12", until: "00:12", wake: "00:13",
-			why: "when more than 1000 firings were due",
+			message: "when more than 1000 firings were due",
 		},
 		"forbid: the run that goes on is its own, of a gateway that died": {
 			concurrency: descriptors.Forbid, since: "10:00", now: "10:11", going: "a@10:10", want: "10:10", until: "10:10", wake: "10:20",
@@ -157,21 +157,21 @@ func TestWhatBecomesOfAFiring(t *testing.T) {
 	}
 }
 
-func (f fate) check(t *testing.T) {
+func (f decisionCase) check(t *testing.T) {
 	rules := schedule.Rules{
 		Cron: cmp.Or(f.cron, "*/10 * * * *"), Zone: "UTC", Concurrency: cmp.Or(f.concurrency, descriptors.Allow), Missed: cmp.Or(f.missed, descriptors.LatestMissed),
 		Window: cmp.Or(f.window, time.Hour), Delay: f.delay, History: 20,
 	}
-	look := schedule.Look{Rules: rules, Times: times(t, rules), Since: clock(f.since), Now: clock(f.now), Going: going(f.going)}
+	look := schedule.State{Rules: rules, Times: times(t, rules), Since: clock(f.since), Now: clock(f.now), Active: going(f.going)}
 	plan := schedule.Decide(look)
-	want(t, "plan", told(plan), f.want)
-	for _, one := range plan.Fates {
-		if one.Reason != "" && one.Why == "" {
+	want(t, "plan", describe(plan), f.want)
+	for _, one := range plan.Results {
+		if one.Reason != "" && one.Message == "" {
 			t.Errorf("%s is not said why", one.Time)
 		}
 	}
-	if f.why != "" && !strings.Contains(plan.Fates[0].Why, f.why) {
-		t.Errorf("said of it: %q, want %q", plan.Fates[0].Why, f.why)
+	if f.message != "" && !strings.Contains(plan.Results[0].Message, f.message) {
+		t.Errorf("said of it: %q, want %q", plan.Results[0].Message, f.message)
 	}
 	wake := time.Time{}
 	if f.wake != "" {
@@ -190,12 +190,12 @@ func times(t interface{ Fatal(args ...any) }, r schedule.Rules) schedule.Times {
 	return all
 }
 
-func going(text string) []schedule.Going {
-	var all []schedule.Going
+func going(text string) []schedule.ActiveRun {
+	var all []schedule.ActiveRun
 	for word := range strings.SplitSeq(text, ",") {
 		run, at, ok := strings.Cut(strings.TrimSuffix(word, "*"), "@")
 		if ok {
-			all = append(all, schedule.Going{Run: run, Time: clock(at), Told: strings.HasSuffix(word, "*")})
+			all = append(all, schedule.ActiveRun{Run: run, Time: clock(at), Reported: strings.HasSuffix(word, "*")})
 		}
 	}
 	return all
@@ -208,7 +208,7 @@ func TestAScheduleFiresFromItsStartOnAndBeforeItsEnd(t *testing.T) {
 		got = append(got, at.Format("15:04"))
 	}
 	want(t, "times", strings.Join(got, " "), "10:00 11:00 12:00")
-	if due, wake := schedule.Due(schedule.Look{Rules: r, Times: times(t, r), Since: clock("12:00"), Now: clock("18:00")}); due || !wake.IsZero() {
+	if due, wake := schedule.Due(schedule.State{Rules: r, Times: times(t, r), Since: clock("12:00"), Now: clock("18:00")}); due || !wake.IsZero() {
 		t.Errorf("after its end it is due (%t) or wakes at %s", due, wake)
 	}
 }
@@ -271,29 +271,29 @@ func TestEveryFiringHasOneFate(t *testing.T) {
 			Window:      time.Duration(rapid.IntRange(1, 120).Draw(rt, "window")) * time.Minute,
 			Delay:       time.Duration(rapid.IntRange(0, 300).Draw(rt, "delay")) * time.Second,
 		}
-		h := past{rules: r, times: times(rt, r), now: clock("00:00"), decided: clock("00:00")}
+		h := firingHistory{rules: r, times: times(rt, r), now: clock("00:00"), decided: clock("00:00")}
 		for range rapid.IntRange(1, 30).Draw(rt, "looks") {
 			h.now = h.now.Add(time.Duration(rapid.IntRange(0, 3000).Draw(rt, "pause")) * time.Second)
 			if rapid.Bool().Draw(rt, "ends") {
-				h.open = nil
+				h.active = nil
 			}
-			h.look(rt)
+			h.decide(rt)
 		}
 	})
 }
 
-// past is what a schedule has fired.
-type past struct {
+// firingHistory is what a schedule has fired.
+type firingHistory struct {
 	rules        schedule.Rules
 	times        schedule.Times
 	now, decided time.Time
-	open         []schedule.Going
+	active       []schedule.ActiveRun
 }
 
-// look decides, and checks that firings are in order, none left out and none twice.
-func (h *past) look(rt *rapid.T) {
-	plan := schedule.Decide(schedule.Look{Rules: h.rules, Times: h.times, Since: h.decided, Now: h.now, Going: h.open})
-	for _, f := range plan.Fates {
+// decide decides, and checks that firings are in order, none left out and none twice.
+func (h *firingHistory) decide(rt *rapid.T) {
+	plan := schedule.Decide(schedule.State{Rules: h.rules, Times: h.times, Since: h.decided, Now: h.now, Active: h.active})
+	for _, f := range plan.Results {
 		if f.Time.Add(h.rules.Delay).After(h.now) {
 			rt.Fatalf("%s fires at %s", f.Time, h.now)
 		}
@@ -312,13 +312,13 @@ func (h *past) look(rt *rapid.T) {
 }
 
 // fire has a run go on where one is made.
-func (h *past) fire(rt *rapid.T, f schedule.Fate) {
+func (h *firingHistory) fire(rt *rapid.T, f schedule.FiringResult) {
 	if f.Reason != "" {
 		return
 	}
-	h.open = append(h.open, schedule.Going{Run: f.Time.String(), Time: f.Time})
-	if h.rules.Concurrency == descriptors.Forbid && len(h.open) > 1 {
-		rt.Fatalf("%s fires beside %s", f.Time, h.open[0].Run)
+	h.active = append(h.active, schedule.ActiveRun{Run: f.Time.String(), Time: f.Time})
+	if h.rules.Concurrency == descriptors.Forbid && len(h.active) > 1 {
+		rt.Fatalf("%s fires beside %s", f.Time, h.active[0].Run)
 	}
 }
 

@@ -19,18 +19,18 @@ func TestAnIntervalThatNobodyWasThereForIsMadeUpForAsAsked(t *testing.T) {
 		"skip": "10:00, 10:40", "latest": "10:00, 10:40", "all": "10:00, 10:10, 10:20, 10:30, 10:40",
 	} {
 		t.Run(missed, func(t *testing.T) {
-			w := newWorld(t)
+			w := newFixture(t)
 			g := w.gateway()
 			g.put("n", descriptor("*/10 * * * *", fmt.Sprintf("missed = %q", missed)))
-			g.look("10:00")
-			w.finish()
-			g.look("10:40:05")
-			w.finish()
-			want(t, "fired", w.fired(), fired)
+			g.reconcileAt("10:00")
+			w.finishRuns()
+			g.reconcileAt("10:40:05")
+			w.finishRuns()
+			want(t, "fired", w.firedRuns(), fired)
 			if missed == "all" {
-				want(t, "missed", w.missed(), "")
-			} else if !strings.HasPrefix(w.missed(), "10:10 3 firings, the first for 2026-05-04T10:10:00Z: the platform was away") {
-				t.Errorf("said %q", w.missed())
+				want(t, "missed", w.missedFirings(), "")
+			} else if !strings.HasPrefix(w.missedFirings(), "10:10 3 firings, the first for 2026-05-04T10:10:00Z: the platform was away") {
+				t.Errorf("said %q", w.missedFirings())
 			}
 		})
 	}
@@ -39,21 +39,21 @@ func TestAnIntervalThatNobodyWasThereForIsMadeUpForAsAsked(t *testing.T) {
 func TestForbidMakesNoRunBesideAnother(t *testing.T) {
 	for name, blind := range map[string]bool{"which is known": false, "which was just submitted": true} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
-			w.blind = blind
+			w := newFixture(t)
+			w.noProjection = blind
 			g := w.gateway()
 			s := g.put("n", descriptor("*/10 * * * *", `concurrency = "forbid"`))
-			g.look("10:00")
-			g.look("10:10")
-			if got := strings.Count(w.missed(), "\n") + 1; got != 2 || !strings.Contains(w.missed(), "had not ended") || !strings.Contains(w.missed(), "concurrency is forbid") {
-				t.Errorf("said %q", w.missed())
+			g.reconcileAt("10:00")
+			g.reconcileAt("10:10")
+			if got := strings.Count(w.missedFirings(), "\n") + 1; got != 2 || !strings.Contains(w.missedFirings(), "had not ended") || !strings.Contains(w.missedFirings(), "concurrency is forbid") {
+				t.Errorf("said %q", w.missedFirings())
 			}
 			if blind {
 				return
 			}
-			w.finish()
-			g.look("10:20")
-			want(t, "fired", w.fired(), "10:00, 10:20 goes on")
+			w.finishRuns()
+			g.reconcileAt("10:20")
+			want(t, "fired", w.firedRuns(), "10:00, 10:20 goes on")
 			want(t, "history", history(t, g, s.ID), "10:20 submitted\n10:10 Overlap missed\n10:00 finished missed")
 		})
 	}
@@ -86,32 +86,32 @@ func history(t *testing.T, g *gateway, id string) string {
 }
 
 func TestReplaceCancelsTheRunThatGoesOn(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	g := w.gateway()
 	g.put("n", descriptor("*/10 * * * *", `concurrency = "replace"`))
 	for _, at := range []string{"10:00", "10:10", "10:20"} {
-		g.look(at)
+		g.reconcileAt(at)
 	}
-	want(t, "fired", w.fired(), "10:00 canceled, 10:10 canceled, 10:20 goes on")
+	want(t, "fired", w.firedRuns(), "10:00 canceled, 10:10 canceled, 10:20 goes on")
 }
 
 func TestOneGatewayFiresAtATimeAndAnotherFollowsWhenItIsGone(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	a, b := w.gateway(), w.gateway()
 	a.put("n", descriptor("* * * * *", ""))
-	a.look("10:00")
-	w.at("10:00:05")
-	if _, err := b.Look(t.Context()); !errors.Is(err, store.ErrHeld) {
+	a.reconcileAt("10:00")
+	w.setClock("10:00:05")
+	if _, err := b.Reconcile(t.Context()); !errors.Is(err, store.ErrHeld) {
 		t.Errorf("while another fires: %v", err)
 	}
-	b.look("10:01") // a is gone
-	b.look("10:02")
-	if _, err := a.Look(t.Context()); !errors.Is(err, store.ErrHeld) {
+	b.reconcileAt("10:01") // a is gone
+	b.reconcileAt("10:02")
+	if _, err := a.Reconcile(t.Context()); !errors.Is(err, store.ErrHeld) {
 		t.Errorf("a gateway that comes back: %v", err)
 	}
-	w.finish()
-	want(t, "fired", w.fired(), "10:00, 10:01, 10:02")
-	want(t, "of runs that went on", fmt.Sprint(strings.Count(w.missed(), "had not ended")), "2")
+	w.finishRuns()
+	want(t, "fired", w.firedRuns(), "10:00, 10:01, 10:02")
+	want(t, "of runs that went on", fmt.Sprint(strings.Count(w.missedFirings(), "had not ended")), "2")
 }
 
 // A gateway dies before or after each of its effects, and another follows.
@@ -119,22 +119,22 @@ func TestAFiringIsOneRunWhereverItsGatewayDies(t *testing.T) {
 	for _, concurrency := range []string{"allow", "forbid", "replace"} {
 		for effects := range 24 {
 			for _, after := range []bool{false, true} {
-				w := newWorld(t)
+				w := newFixture(t)
 				first := w.gateway()
 				first.put("n", descriptor("*/10 * * * *", fmt.Sprintf("concurrency = %q", concurrency)))
-				dying := w.mortal(&end{left: effects, after: after})
-				w.at("10:00")
-				_, _ = dying.Look(t.Context()) // it may die
-				w.at("10:00:20")
+				dying := w.crashingGateway(&crashPoint{remaining: effects, afterEffect: after})
+				w.setClock("10:00")
+				_, _ = dying.Reconcile(t.Context()) // it may die
+				w.setClock("10:00:20")
 				second := w.gateway()
-				_, _ = second.Look(t.Context()) // the lease may be held
-				second.look("10:00:40")
-				w.sweep(second)
-				w.finish()
-				second.look("10:10")
-				w.sweep(second)
-				w.finish()
-				want(t, fmt.Sprintf("%s, dead at effect %d (%t)", concurrency, effects, after), w.fired(), "10:00, 10:10")
+				_, _ = second.Reconcile(t.Context()) // the lease may be held
+				second.reconcileAt("10:00:40")
+				w.relayOutbox(second)
+				w.finishRuns()
+				second.reconcileAt("10:10")
+				w.relayOutbox(second)
+				w.finishRuns()
+				want(t, fmt.Sprintf("%s, dead at effect %d (%t)", concurrency, effects, after), w.firedRuns(), "10:00, 10:10")
 			}
 		}
 	}
@@ -144,64 +144,64 @@ func TestAFiringIsOneRunWhereverItsGatewayDies(t *testing.T) {
 // at whichever of its effects.
 func TestAMinutelyScheduleFiresFiveTimesInFiveMinutesWhicheverGatewayIsKilled(t *testing.T) {
 	for effects := range 12 {
-		w := newWorld(t)
+		w := newFixture(t)
 		w.gateway().put("n", descriptor("* * * * *", ""))
-		dying := w.mortal(&end{left: effects, after: effects%2 == 0})
+		dying := w.crashingGateway(&crashPoint{remaining: effects, afterEffect: effects%2 == 0})
 		other := w.gateway()
 		for second := 0; second < 5*60; second += 2 {
-			w.at(fmt.Sprintf("10:%02d:%02d", second/60, second%60))
-			_, _ = dying.Look(t.Context()) // it may be dead, or wait for the other
-			if _, err := other.Look(t.Context()); err != nil && !errors.Is(err, store.ErrHeld) {
+			w.setClock(fmt.Sprintf("10:%02d:%02d", second/60, second%60))
+			_, _ = dying.Reconcile(t.Context()) // it may be dead, or wait for the other
+			if _, err := other.Reconcile(t.Context()); err != nil && !errors.Is(err, store.ErrHeld) {
 				t.Fatal(err)
 			}
 			if second%10 == 0 {
-				w.sweep(other)
-				w.finish()
+				w.relayOutbox(other)
+				w.finishRuns()
 			}
 		}
-		want(t, fmt.Sprintf("killed at effect %d", effects), w.fired(), "10:00, 10:01, 10:02, 10:03, 10:04")
-		want(t, "missed", w.missed(), "")
+		want(t, fmt.Sprintf("killed at effect %d", effects), w.firedRuns(), "10:00, 10:01, 10:02, 10:03, 10:04")
+		want(t, "missed", w.missedFirings(), "")
 	}
 }
 
-// sweep publishes what was only remembered.
-func (w *world) sweep(g *gateway) {
+// relayOutbox publishes what was only remembered.
+func (w *fixture) relayOutbox(g *gateway) {
 	w.t.Helper()
 	now := w.clock()
-	w.set(now.Add(10 * time.Second))
-	if err := g.intake.Sweep(w.t.Context()); err != nil {
+	w.setTime(now.Add(10 * time.Second))
+	if err := g.submitter.RelayOutbox(w.t.Context()); err != nil {
 		w.t.Error(err)
 	}
-	w.set(now)
+	w.setTime(now)
 }
 
 // All of them may fire at once: whatever the leases say, it is one run each.
 func TestAFiringIsOneRunHoweverManyClocksFire(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	first := w.gateway()
 	first.put("n", descriptor("* * * * *", `missed = "all"`))
-	w.at("10:08:30")
+	w.setClock("10:08:30")
 	var wg sync.WaitGroup
 	for i := range 4 {
-		g := w.deluded(fmt.Sprint(i))
+		g := w.splitBrainGateway(fmt.Sprint(i))
 		wg.Go(func() {
 			for range 3 {
-				if _, err := g.Look(t.Context()); err != nil {
+				if _, err := g.Reconcile(t.Context()); err != nil {
 					t.Error(err)
 				}
 			}
 		})
 	}
 	wg.Wait()
-	w.finish()
-	want(t, "fired", w.fired(), "10:00, 10:01, 10:02, 10:03, 10:04, 10:05, 10:06, 10:07, 10:08")
+	w.finishRuns()
+	want(t, "fired", w.firedRuns(), "10:00, 10:01, 10:02, 10:03, 10:04, 10:05, 10:06, 10:07, 10:08")
 }
 
 func TestADescriptorThatCannotBeRunAnyMoreIsMissedAndTheScheduleGoesOn(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	g := w.gateway()
 	s := g.put("n", descriptor("*/10 * * * *", ""))
-	docs, err := w.store.Docs(t.Context(), store.KindEdition, "", 10)
+	docs, err := w.store.Docs(t.Context(), store.KindScheduleVersion, "", 10)
 	if err != nil || len(docs) != 1 {
 		t.Fatal(docs, err)
 	}
@@ -210,34 +210,34 @@ func TestADescriptorThatCannotBeRunAnyMoreIsMissedAndTheScheduleGoesOn(t *testin
 	if _, err := w.store.ReplaceDoc(t.Context(), d); err != nil {
 		t.Fatal(err)
 	}
-	g.look("10:00")
-	g.look("10:10")
+	g.reconcileAt("10:00")
+	g.reconcileAt("10:10")
 	want(t, "history", history(t, g, s.ID), "10:10 Refused missed\n10:00 Refused missed")
-	want(t, "said", fmt.Sprint(strings.Count(w.missed(), "hardware.cpus")), "2")
+	want(t, "said", fmt.Sprint(strings.Count(w.missedFirings(), "hardware.cpus")), "2")
 }
 
 func TestHistoryIsAsLongAsAsked(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	g := w.gateway()
 	s := g.put("n", descriptor("* * * * *", "history = 3"))
 	for i := range 10 {
-		g.look(fmt.Sprintf("10:%02d", i))
-		w.finish()
+		g.reconcileAt(fmt.Sprintf("10:%02d", i))
+		w.finishRuns()
 	}
 	want(t, "history", history(t, g, s.ID), "10:09 finished\n10:08 finished\n10:07 finished")
-	l, _, err := store.Get[schedule.Ledger](t.Context(), w.store, store.KindFirings, s.ID)
+	l, _, err := store.Get[schedule.FiringLog](t.Context(), w.store, store.KindFirings, s.ID)
 	if err != nil || len(l.Records) > 4 {
 		t.Errorf("%d records, %v", len(l.Records), err)
 	}
 }
 
 func TestWhatIsSaidOfAMissedFiringIsOneEventHoweverOften(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	g := w.gateway()
 	s := g.put("n", descriptor("*/10 * * * *", `missed = "skip"`))
-	g.look("10:05")
+	g.reconcileAt("10:05")
 	var got []event.Status
-	for _, ev := range w.said {
+	for _, ev := range w.published {
 		if st, ok := ev.(event.Status); ok {
 			got = append(got, st)
 		}

@@ -13,7 +13,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/benchmark-ai/bai/descriptors"
-	"github.com/benchmark-ai/bai/services/gateway/intake"
+	"github.com/benchmark-ai/bai/services/gateway/submit"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
@@ -28,7 +28,7 @@ type edition struct {
 	Overrides  []event.Override  `json:"overrides,omitempty"`
 	Script     string            `json:"script,omitempty"`
 
-	Origination *event.Origination `json:"origination,omitempty"`
+	Provenance *event.Provenance `json:"origination,omitempty"`
 }
 
 func editionKey(id string, version int, digest string) string {
@@ -36,21 +36,21 @@ func editionKey(id string, version int, digest string) string {
 }
 
 // request is what a firing asks for.
-func (e edition) request(s Schedule, key string, at time.Time) intake.Request {
-	return intake.Request{
+func (e edition) request(s Schedule, key string, at time.Time) submit.Request {
+	return submit.Request{
 		Key: key, Descriptor: []byte(e.Descriptor), File: e.File, Owner: s.Owner, Namespace: e.Namespace, Labels: e.Labels,
-		Overrides: e.Overrides, Origination: e.Origination, Script: e.Script, Firing: &intake.Firing{Schedule: s.ID, Time: at},
+		Overrides: e.Overrides, Provenance: e.Provenance, Script: e.Script, Firing: &submit.Firing{Schedule: s.ID, Time: at},
 	}
 }
 
-// mostKeys is how many requests are known by their keys.
-const mostKeys = 32
+// maxKeys is how many requests are known by their keys.
+const maxKeys = 32
 
 // Put makes the schedule that a request asks for, or changes it, and reports
 // whether it is as it was: what is not there is made, what is there under the
 // request's name, or ID, becomes the next version where anything of it differs.
 // It says *intake.InvalidError, *intake.TakenError, or why nothing can be had now.
-func (k *Schedules) Put(ctx context.Context, req intake.Request, asked *intake.ScheduleError) (s Schedule, repeated bool, err error) {
+func (k *Schedules) Put(ctx context.Context, req submit.Request, asked *submit.ScheduleError) (s Schedule, repeated bool, err error) {
 	req.Namespace = cmp.Or(req.Namespace, "default")
 	id, name, err := k.identify(ctx, req, asked)
 	if err != nil {
@@ -58,25 +58,25 @@ func (k *Schedules) Put(ctx context.Context, req intake.Request, asked *intake.S
 	}
 	e := edition{
 		Namespace: req.Namespace, Descriptor: string(asked.Text), File: req.File, Labels: req.Labels,
-		Overrides: req.Overrides, Script: strings.ToLower(req.Script), Origination: asked.Origination,
+		Overrides: req.Overrides, Script: strings.ToLower(req.Script), Provenance: asked.Provenance,
 	}
-	w := wish{id: id, name: name, owner: req.Owner, key: req.Key, digest: e.digest(), edition: e, descriptor: asked.Descriptor}
+	w := desiredSchedule{id: id, name: name, owner: req.Owner, key: req.Key, digest: e.digest(), edition: e, descriptor: asked.Descriptor}
 	if req.Key != "" {
-		if w.repeated, err = k.intake.Claim(ctx, req.Owner, req.Key, id, w.digest); err != nil {
+		if w.repeated, err = k.submitter.ClaimKey(ctx, req.Owner, req.Key, id, w.digest); err != nil {
 			return Schedule{}, false, err
 		}
 	}
 	if e.Script != "" {
-		if err := k.code.Hold(ctx, req.Owner, e.Script, id); err != nil {
+		if err := k.scripts.PinScript(ctx, req.Owner, e.Script, id); err != nil {
 			return Schedule{}, false, err
 		}
 	}
-	s, repeated, err = k.put(ctx, w)
+	s, repeated, err = k.upsert(ctx, w)
 	if err != nil {
 		return Schedule{}, false, err
 	}
 	k.log.Info("schedule", zap.String("schedule", s.ID), zap.String("owner", s.Owner), zap.Int("version", s.Version), zap.Bool("repeated", repeated))
-	k.nudge()
+	k.wakeUp()
 	return s, repeated, nil
 }
 
@@ -90,22 +90,22 @@ func (e edition) digest() string {
 }
 
 // identify returns the ID and the name of the schedule that a request is about.
-func (k *Schedules) identify(ctx context.Context, req intake.Request, asked *intake.ScheduleError) (id, name string, err error) {
-	if !intake.IsRun(req.Name) {
+func (k *Schedules) identify(ctx context.Context, req submit.Request, asked *submit.ScheduleError) (id, name string, err error) {
+	if !submit.IsRunID(req.Name) {
 		return IDOf(req.Owner, req.Name, asked.Digest), req.Name, nil
 	}
 	old, err := k.Find(ctx, req.Owner, req.Name)
 	if missing := new(MissingError); errors.As(err, &missing) || err == nil && old.Owner != req.Owner {
-		return "", "", &intake.InvalidError{Faults: descriptors.Faults{{
-			Path: "name", Code: intake.CodeName, Message: fmt.Sprintf("%q has the form of an ID, and %.63s has no such schedule", req.Name, req.Owner),
+		return "", "", &submit.InvalidError{Faults: descriptors.Faults{{
+			Path: "name", Code: submit.CodeName, Message: fmt.Sprintf("%q has the form of an ID, and %.63s has no such schedule", req.Name, req.Owner),
 			Remedy: "choose a name that is no ULID, or give the ID of a schedule of yours",
 		}}}
 	}
 	return old.ID, old.Name, err
 }
 
-// wish is what is to be made of a schedule.
-type wish struct {
+// desiredSchedule is what is to be made of a schedule.
+type desiredSchedule struct {
 	id, name, owner, key, digest string
 
 	repeated   bool // the key stood for this before
@@ -113,7 +113,7 @@ type wish struct {
 	descriptor *descriptors.Descriptor
 }
 
-func (k *Schedules) put(ctx context.Context, w wish) (Schedule, bool, error) {
+func (k *Schedules) upsert(ctx context.Context, w desiredSchedule) (Schedule, bool, error) {
 	for {
 		old, version, err := store.Get[Schedule](ctx, k.store, store.KindSchedule, w.id)
 		if err != nil && !errors.Is(err, store.ErrNotFound) {
@@ -122,7 +122,7 @@ func (k *Schedules) put(ctx context.Context, w wish) (Schedule, bool, error) {
 		if w.repeated && slices.Contains(old.Keys, w.key) {
 			return old, true, nil
 		}
-		s, same := w.over(old, k.now().UTC().Round(0))
+		s, same := w.apply(old, k.now().UTC().Round(0))
 		err = k.write(ctx, w, s, version, same)
 		if errors.Is(err, store.ErrExists) || errors.Is(err, store.ErrConflict) {
 			continue // somebody else was at it
@@ -133,9 +133,9 @@ func (k *Schedules) put(ctx context.Context, w wish) (Schedule, bool, error) {
 
 // write keeps a schedule in place of a version of its document, and its edition
 // before it, where that is a new one.
-func (k *Schedules) write(ctx context.Context, w wish, s Schedule, version int64, same bool) error {
+func (k *Schedules) write(ctx context.Context, w desiredSchedule, s Schedule, version int64, same bool) error {
 	if !same {
-		err := store.Create(ctx, k.store, store.KindEdition, editionKey(s.ID, s.Version, s.Digest), w.edition)
+		err := store.Create(ctx, k.store, store.KindScheduleVersion, editionKey(s.ID, s.Version, s.Digest), w.edition)
 		if err != nil && !errors.Is(err, store.ErrExists) {
 			return err
 		}
@@ -147,15 +147,15 @@ func (k *Schedules) write(ctx context.Context, w wish, s Schedule, version int64
 	return err
 }
 
-// over returns what a schedule is once a wish is fulfilled, and whether it is
+// apply returns what a schedule is once a wish is fulfilled, and whether it is
 // what it was.
-func (w wish) over(old Schedule, now time.Time) (s Schedule, same bool) {
+func (w desiredSchedule) apply(old Schedule, now time.Time) (s Schedule, same bool) {
 	s = old
-	lives := old.ID != "" && old.Deleted.IsZero()
-	same = lives && old.Digest == w.digest
+	exists := old.ID != "" && old.Deleted.IsZero()
+	same = exists && old.Digest == w.digest
 	if w.key != "" {
 		s.Keys = append(slices.Clone(s.Keys), w.key)
-		s.Keys = s.Keys[max(0, len(s.Keys)-mostKeys):]
+		s.Keys = s.Keys[max(0, len(s.Keys)-maxKeys):]
 	}
 	if same {
 		return s, true
@@ -163,21 +163,21 @@ func (w wish) over(old Schedule, now time.Time) (s Schedule, same bool) {
 	d := w.descriptor
 	s.ID, s.Name, s.Namespace, s.Owner = w.id, w.name, w.edition.Namespace, w.owner
 	s.Version, s.Digest, s.Script, s.Updated = old.Version+1, w.digest, w.edition.Script, now
-	s.Rules, s.Description, s.File, s.Labels = RulesOf(w.id, d), d.Info.Description, w.edition.File, labels(d, w.edition.Labels)
-	if !lives {
+	s.Rules, s.Description, s.File, s.Labels = RulesOf(w.id, d), d.Info.Description, w.edition.File, mergeLabels(d, w.edition.Labels)
+	if !exists {
 		s.Created, s.Deleted, s.Paused, s.PausedBy = now, time.Time{}, false, ""
 	}
 	if d.Schedule.Suspend != nil && s.Paused != *d.Schedule.Suspend {
 		s.Paused, s.PausedBy, s.From = *d.Schedule.Suspend, "", now
 	}
-	if !lives || !s.Rules.same(old.Rules) {
+	if !exists || !s.Rules.sameTimes(old.Rules) {
 		s.From = now
 	}
 	return s, false
 }
 
-// labels are those of the runs.
-func labels(d *descriptors.Descriptor, over map[string]string) map[string]string {
+// mergeLabels are those of the runs.
+func mergeLabels(d *descriptors.Descriptor, over map[string]string) map[string]string {
 	all := make(map[string]string, len(d.Info.Labels)+len(over))
 	maps.Copy(all, d.Info.Labels)
 	maps.Copy(all, over)

@@ -36,7 +36,7 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/benchmark-ai/bai/services/gateway/intake"
+	"github.com/benchmark-ai/bai/services/gateway/submit"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
@@ -56,15 +56,15 @@ func (s Settings) Validate() error {
 	if s.Lease < 0 {
 		errs = append(errs, errors.New("gateway.schedules.lease: must not be negative"))
 	}
-	if cmp.Or(s.Lease, usualLease) >= grace {
-		errs = append(errs, fmt.Errorf("gateway.schedules.lease: must be less than %s, after which a firing was missed", grace))
+	if cmp.Or(s.Lease, defaultLease) >= gracePeriod {
+		errs = append(errs, fmt.Errorf("gateway.schedules.lease: must be less than %s, after which a firing was missed", gracePeriod))
 	}
 	return errors.Join(errs...)
 }
 
 const (
-	usualInterval = 2 * time.Second
-	usualLease    = 15 * time.Second
+	defaultInterval = 2 * time.Second
+	defaultLease    = 15 * time.Second
 )
 
 // Store keeps schedules, and knows their runs.
@@ -76,22 +76,22 @@ type Store interface {
 	Runs(ctx context.Context, f store.RunFilter, token string, limit int) (runs []store.Run, next string, err error)
 }
 
-// Intake takes runs in.
-type Intake interface {
+// Submitter takes runs in.
+type Submitter interface {
 	// Submit is that of intake.Intake.
-	Submit(ctx context.Context, req intake.Request) (intake.Accepted, error)
+	Submit(ctx context.Context, req submit.Request) (submit.Accepted, error)
 	// Cancel is that of intake.Intake.
 	Cancel(ctx context.Context, run store.Run, by string) error
-	// Fired is that of intake.Intake.
-	Fired(ctx context.Context, schedule, key string) (run string, err error)
-	// Claim is that of intake.Intake.
-	Claim(ctx context.Context, owner, key, id, digest string) (repeated bool, err error)
+	// RunOfFiring is that of intake.Intake.
+	RunOfFiring(ctx context.Context, schedule, key string) (run string, err error)
+	// ClaimKey is that of intake.Intake.
+	ClaimKey(ctx context.Context, owner, key, id, digest string) (repeated bool, err error)
 }
 
 // Scripts keeps code that firings take along.
 type Scripts interface {
-	// Hold is that of intake.Intake.
-	Hold(ctx context.Context, owner, sha256, id string) error
+	// PinScript is that of intake.Intake.
+	PinScript(ctx context.Context, owner, sha256, id string) error
 }
 
 // Publisher says events.
@@ -102,38 +102,38 @@ type Publisher interface {
 
 // Deps are what Schedules need from others.
 type Deps struct {
-	Store  Store
-	Intake Intake
-	Code   Scripts
-	Bus    Publisher
-	Holder string // names this process among all that fire
-	Now    func() time.Time
-	Log    *zap.Logger
+	Store     Store
+	Submitter Submitter
+	Scripts   Scripts
+	Bus       Publisher
+	Holder    string // names this process among all that fire
+	Now       func() time.Time
+	Log       *zap.Logger
 }
 
 // Schedules keeps schedules and makes their runs. It may be used by several
 // goroutines, and by several processes on one store.
 type Schedules struct {
-	settings Settings
-	store    Store
-	intake   Intake
-	code     Scripts
-	bus      Publisher
-	holder   string
-	now      func() time.Time
-	log      *zap.Logger
+	settings  Settings
+	store     Store
+	submitter Submitter
+	scripts   Scripts
+	bus       Publisher
+	holder    string
+	now       func() time.Time
+	log       *zap.Logger
 
-	news  chan struct{} // something was asked of a schedule in this process
-	lease store.Lease
-	known map[string]kept // ledgers as this process last wrote them, under the lease
+	wakeups    chan struct{} // something was asked of a schedule in this process
+	lease      store.Lease
+	firingLogs map[string]storedFiringLog // ledgers as this process last wrote them, under the lease
 }
 
 // New returns Schedules.
 func New(s Settings, d Deps) *Schedules {
-	s.Interval, s.Lease = cmp.Or(s.Interval, usualInterval), cmp.Or(s.Lease, usualLease)
+	s.Interval, s.Lease = cmp.Or(s.Interval, defaultInterval), cmp.Or(s.Lease, defaultLease)
 	return &Schedules{
-		settings: s, store: d.Store, intake: d.Intake, code: d.Code, bus: d.Bus, holder: d.Holder, now: d.Now, log: d.Log,
-		news: make(chan struct{}, 1), known: make(map[string]kept),
+		settings: s, store: d.Store, submitter: d.Submitter, scripts: d.Scripts, bus: d.Bus, holder: d.Holder, now: d.Now, log: d.Log,
+		wakeups: make(chan struct{}, 1), firingLogs: make(map[string]storedFiringLog),
 	}
 }
 
@@ -146,7 +146,7 @@ type Schedule struct {
 	Version   int    `json:"version"` // of the descriptor
 	Digest    string `json:"digest"`  // of the edition of that version
 
-	store.Planned
+	store.ScheduleRetention
 
 	Rules       Rules             `json:"rules"`
 	Description string            `json:"description,omitempty"`
@@ -166,7 +166,7 @@ type MissingError struct{ Ref, Owner string }
 
 // Error implements error.
 func (e *MissingError) Error() string {
-	if intake.IsRun(e.Ref) {
+	if submit.IsRunID(e.Ref) {
 		return fmt.Sprintf("schedule %s does not exist", e.Ref)
 	}
 	return fmt.Sprintf("schedule %.100q of owner %.100q does not exist", e.Ref, e.Owner)
@@ -181,7 +181,7 @@ func (k *Schedules) Find(ctx context.Context, owner, ref string) (Schedule, erro
 
 func (k *Schedules) find(ctx context.Context, owner, ref string) (Schedule, int64, error) {
 	id := strings.ToLower(ref)
-	if !intake.IsRun(ref) {
+	if !submit.IsRunID(ref) {
 		id = IDOf(owner, ref, "")
 	}
 	s, version, err := store.Get[Schedule](ctx, k.store, store.KindSchedule, id)
@@ -206,7 +206,7 @@ func (k *Schedules) change(ctx context.Context, owner, ref string, change func(s
 		if errors.Is(err, store.ErrConflict) {
 			continue
 		}
-		k.nudge()
+		k.wakeUp()
 		return s, err
 	}
 }
@@ -246,22 +246,22 @@ func (k *Schedules) Delete(ctx context.Context, owner, ref string) (existed bool
 		return false, err
 	}
 	k.log.Info("schedule deleted", zap.String("schedule", s.ID), zap.String("owner", s.Owner))
-	return true, k.clear(ctx, s)
+	return true, k.purge(ctx, s)
 }
 
-// clear removes what lies beside a schedule that is deleted, and what there is
+// purge removes what lies beside a schedule that is deleted, and what there is
 // of one that came after it stays. What is left behind is in nobody's way.
-func (k *Schedules) clear(ctx context.Context, s Schedule) error {
-	editions, err := k.below(ctx, store.KindEdition, s.ID)
+func (k *Schedules) purge(ctx context.Context, s Schedule) error {
+	editions, err := k.docsOf(ctx, store.KindScheduleVersion, s.ID)
 	if err != nil {
 		return err
 	}
-	orders, err := k.orders(ctx, s.ID)
+	backfills, err := k.backfills(ctx, s.ID)
 	if err != nil {
 		return err
 	}
 	old := slices.DeleteFunc(editions, func(d store.Doc) bool { return d.Key > editionKey(s.ID, s.Version, "~") })
-	for _, o := range orders {
+	for _, o := range backfills {
 		if !o.At.After(s.Deleted) {
 			old = append(old, store.Doc{Kind: store.KindBackfill, Key: o.key})
 		}
@@ -277,8 +277,8 @@ func (k *Schedules) clear(ctx context.Context, s Schedule) error {
 // page is how many documents are read at once.
 const page = 200
 
-// below returns the documents of a kind whose keys begin with a schedule's ID.
-func (k *Schedules) below(ctx context.Context, kind store.Kind, id string) ([]store.Doc, error) {
+// docsOf returns the documents of a kind whose keys begin with a schedule's ID.
+func (k *Schedules) docsOf(ctx context.Context, kind store.Kind, id string) ([]store.Doc, error) {
 	var all []store.Doc
 	for after := id + "!"; ; {
 		docs, err := k.store.Docs(ctx, kind, after, page)
@@ -297,10 +297,10 @@ func (k *Schedules) below(ctx context.Context, kind store.Kind, id string) ([]st
 	}
 }
 
-// nudge has schedules looked at now, where it is this process that fires.
-func (k *Schedules) nudge() {
+// wakeUp has schedules looked at now, where it is this process that fires.
+func (k *Schedules) wakeUp() {
 	select {
-	case k.news <- struct{}{}:
+	case k.wakeups <- struct{}{}:
 	default:
 	}
 }

@@ -12,8 +12,8 @@ import (
 	"google.golang.org/grpc/status"
 
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
-	"github.com/benchmark-ai/bai/services/gateway/intake"
 	"github.com/benchmark-ai/bai/services/gateway/schedule"
+	"github.com/benchmark-ai/bai/services/gateway/submit"
 	"github.com/benchmark-ai/bai/services/internal/event"
 )
 
@@ -25,27 +25,27 @@ func want(t *testing.T, what, got, want string) {
 }
 
 func TestAScheduleFiresAtItsTimesAndItsRunsKnowIt(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	g := w.gateway()
 	s := g.put("nightly", descriptor("*/10 * * * *", ""))
-	if wake := g.look("09:59:40"); !wake.Equal(clock("10:00")) {
+	if wake := g.reconcileAt("09:59:40"); !wake.Equal(clock("10:00")) {
 		t.Errorf("wakes at %s", wake)
 	}
 	for _, at := range []string{"10:00", "10:00:01", "10:09", "10:10:02", "10:20"} {
-		g.look(at)
-		w.finish()
+		g.reconcileAt(at)
+		w.finishRuns()
 	}
-	want(t, "fired", w.fired(), "10:00, 10:10, 10:20")
+	want(t, "fired", w.firedRuns(), "10:00, 10:10, 10:20")
 	for _, run := range w.runs() {
 		if run.Schedule != s.ID || run.Owner != "ann" || run.Labels["task_name"] != "t" || run.Created.Before(*run.Firing) {
 			t.Errorf("run %+v", run)
 		}
 	}
-	want(t, "missed", w.missed(), "")
+	want(t, "missed", w.missedFirings(), "")
 }
 
 func TestTheDescriptorIsPinnedAndAnotherIsANewVersion(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	g := w.gateway()
 	text := descriptor("*/10 * * * *", "")
 	first := g.put("nightly", text)
@@ -53,34 +53,34 @@ func TestTheDescriptorIsPinnedAndAnotherIsANewVersion(t *testing.T) {
 	if again.Version != 1 || again.ID != first.ID {
 		t.Errorf("submitted again it is version %d of %s", again.Version, again.ID)
 	}
-	g.look("10:00")
+	g.reconcileAt("10:00")
 	edited := strings.Replace(text, `"true"`, `"false"`, 1)
 	if second := g.put("nightly", edited); second.Version != 2 || second.ID != first.ID || !second.From.Equal(first.From) {
 		t.Errorf("edited it is %+v", second)
 	}
-	g.look("10:10")
-	byID, _, err := g.submit(intake.Request{Name: strings.ToUpper(first.ID), Descriptor: []byte(strings.Replace(text, `"true"`, `"date"`, 1))})
+	g.reconcileAt("10:10")
+	byID, _, err := g.submit(submit.Request{Name: strings.ToUpper(first.ID), Descriptor: []byte(strings.Replace(text, `"true"`, `"date"`, 1))})
 	if err != nil || byID.Version != 3 || byID.Name != "nightly" {
 		t.Errorf("by its ID it is %+v, %v", byID, err)
 	}
-	g.look("10:20")
+	g.reconcileAt("10:20")
 	var codes []string
 	for _, run := range w.runs() {
 		_, code, _ := strings.Cut(run.Descriptor, "benchmark_code = ")
 		codes = append(codes, strings.SplitN(code, "\n", 2)[0])
 	}
 	want(t, "what ran", strings.Join(codes, " "), `"true" "false" "date"`)
-	other, _, err := g.submit(intake.Request{Owner: "bob", Name: "nightly", Descriptor: []byte(text)})
+	other, _, err := g.submit(submit.Request{Owner: "bob", Name: "nightly", Descriptor: []byte(text)})
 	if err != nil || other.ID == first.ID {
 		t.Errorf("of another owner it is %s, %v", other.ID, err)
 	}
-	if _, _, err := g.submit(intake.Request{Owner: "bob", Name: first.ID, Descriptor: []byte(text)}); !errors.As(err, new(*intake.InvalidError)) {
+	if _, _, err := g.submit(submit.Request{Owner: "bob", Name: first.ID, Descriptor: []byte(text)}); !errors.As(err, new(*submit.InvalidError)) {
 		t.Errorf("another owner's ID: %v", err)
 	}
 }
 
 func TestWithoutANameAScheduleIsWhatItWasFirstMadeOf(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	g := w.gateway()
 	a, b := g.put("", descriptor("@hourly", "")), g.put("", descriptor("@daily", ""))
 	if a.ID == b.ID || g.put("", descriptor("@hourly", "")).ID != a.ID {
@@ -89,11 +89,11 @@ func TestWithoutANameAScheduleIsWhatItWasFirstMadeOf(t *testing.T) {
 }
 
 func TestAKeyIsOneRequestHoweverLateItComesAgain(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	g := w.gateway()
 	old, edited := descriptor("@hourly", ""), descriptor("@daily", "")
 	send := func(key, text string) (schedule.Schedule, bool, error) {
-		return g.submit(intake.Request{Key: key, Name: "n", Descriptor: []byte(text)})
+		return g.submit(submit.Request{Key: key, Name: "n", Descriptor: []byte(text)})
 	}
 	for i, step := range []struct {
 		key, text string
@@ -105,7 +105,7 @@ func TestAKeyIsOneRequestHoweverLateItComesAgain(t *testing.T) {
 			t.Errorf("step %d: version %d, repeated %t, %v, want %d, %t", i, s.Version, repeated, err, step.version, step.repeated)
 		}
 	}
-	if _, _, err := send("1", edited); !errors.As(err, new(*intake.TakenError)) {
+	if _, _, err := send("1", edited); !errors.As(err, new(*submit.NotUniqueError)) {
 		t.Errorf("another descriptor under a key: %v", err)
 	}
 	if _, err := g.Delete(t.Context(), "ann", "n"); err != nil {
@@ -120,32 +120,32 @@ func TestAKeyIsOneRequestHoweverLateItComesAgain(t *testing.T) {
 }
 
 func TestAPausedScheduleFiresNothingAndGoesOnFromWhenItIsResumed(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	g := w.gateway()
 	s := g.put("n", descriptor("*/10 * * * *", `missed = "all"`))
-	g.look("10:00")
-	w.at("10:05")
+	g.reconcileAt("10:00")
+	w.setClock("10:05")
 	if _, err := g.Pause(t.Context(), "ann", "n", "bob"); err != nil {
 		t.Fatal(err)
 	}
-	if wake := g.look("10:10"); !wake.IsZero() {
+	if wake := g.reconcileAt("10:10"); !wake.IsZero() {
 		t.Errorf("paused, it wakes at %s", wake)
 	}
 	g.put("n", strings.Replace(descriptor("*/10 * * * *", `missed = "all"`), `"true"`, `"false"`, 1)) // stays paused
-	g.look("10:20")
-	w.at("10:25")
+	g.reconcileAt("10:20")
+	w.setClock("10:25")
 	if s, err := g.Resume(t.Context(), "ann", s.ID); err != nil || s.Paused || s.Version != 2 {
 		t.Fatalf("%+v, %v", s, err)
 	}
-	g.look("10:26")
-	g.look("10:30")
-	w.finish()
-	want(t, "fired", w.fired(), "10:00, 10:30")
-	want(t, "missed", w.missed(), "10:00 run "+w.runs()[0].ID+" had not ended when its schedule was to fire again")
+	g.reconcileAt("10:26")
+	g.reconcileAt("10:30")
+	w.finishRuns()
+	want(t, "fired", w.firedRuns(), "10:00, 10:30")
+	want(t, "missed", w.missedFirings(), "10:00 run "+w.runs()[0].ID+" had not ended when its schedule was to fire again")
 }
 
 func TestADescriptorCanPauseAndResumeItsSchedule(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	g := w.gateway()
 	for i, step := range []struct {
 		table  string
@@ -158,46 +158,46 @@ func TestADescriptorCanPauseAndResumeItsSchedule(t *testing.T) {
 }
 
 func TestOtherTimesHoldFromWhenTheyAreGiven(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	g := w.gateway()
 	g.put("n", descriptor("*/10 * * * *", `missed = "all"`))
-	g.look("10:00")
-	w.at("10:44")
+	g.reconcileAt("10:00")
+	w.setClock("10:44")
 	g.put("n", descriptor("*/15 * * * *", `missed = "all"`)) // while nobody fired for 44 minutes
-	g.look("10:45")
-	w.finish()
-	want(t, "fired", w.fired(), "10:00, 10:45")
+	g.reconcileAt("10:45")
+	w.finishRuns()
+	want(t, "fired", w.firedRuns(), "10:00, 10:45")
 }
 
 func TestADeletedScheduleFiresNoMoreAndItsNameCanBeUsedAgain(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	g := w.gateway()
 	s := g.put("n", descriptor("*/10 * * * *", `missed = "all"`))
-	g.look("10:00")
+	g.reconcileAt("10:00")
 	for _, want := range []bool{true, false} {
 		if existed, err := g.Delete(t.Context(), "ann", "n"); err != nil || existed != want {
 			t.Errorf("deleted: %t, %v, want %t", existed, err, want)
 		}
 	}
-	g.look("10:10")
-	w.at("10:25")
+	g.reconcileAt("10:10")
+	w.setClock("10:25")
 	if again := g.put("n", descriptor("*/10 * * * *", `missed = "all"`)); again.ID != s.ID || again.Version != 2 || !again.Created.Equal(clock("10:25")) {
 		t.Errorf("%+v", again)
 	}
-	g.look("10:30")
-	w.finish()
-	want(t, "fired", w.fired(), "10:00, 10:30")
+	g.reconcileAt("10:30")
+	w.finishRuns()
+	want(t, "fired", w.firedRuns(), "10:00, 10:30")
 	want(t, "history", history(t, g, s.ID), "10:30 finished")
 }
 
 func TestSchedulesAreListedInPagesAndByOwner(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	g := w.gateway()
 	wanted := map[string]bool{}
 	for i := range 7 {
 		wanted[g.put(fmt.Sprint("n", i), descriptor("@hourly", "")).ID] = true
 	}
-	if _, _, err := g.submit(intake.Request{Owner: "bob", Name: "b", Descriptor: []byte(descriptor("@hourly", ""))}); err != nil {
+	if _, _, err := g.submit(submit.Request{Owner: "bob", Name: "b", Descriptor: []byte(descriptor("@hourly", ""))}); err != nil {
 		t.Fatal(err)
 	}
 	pages := 0
@@ -235,7 +235,7 @@ func (g *gateway) pages(req *baiv1.ListSchedulesRequest) iter.Seq[[]*baiv1.Sched
 }
 
 func TestWhatNamesNoScheduleOrPageIsRefused(t *testing.T) {
-	g := newWorld(t).gateway()
+	g := newFixture(t).gateway()
 	for name, bad := range map[string]*baiv1.ListSchedulesRequest{"a negative page": {PageSize: -1}, "a token of nobody": {PageToken: "x"}} {
 		if _, err := g.api.ListSchedules(t.Context(), bad); status.Code(err) != codes.InvalidArgument {
 			t.Errorf("%s: %v", name, err)
@@ -252,22 +252,22 @@ func TestWhatNamesNoScheduleOrPageIsRefused(t *testing.T) {
 }
 
 func TestTheCodeOfAScheduleStaysForItAndEachFiringTakesItAlong(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	kept, gone := strings.Repeat("ab", 32), strings.Repeat("cd", 32)
-	w.scripts = wardrobe{kept: {}}
+	w.scripts = fakeScripts{kept: {}}
 	g := w.gateway()
-	req := intake.Request{Name: "n", Descriptor: []byte(descriptor("*/10 * * * *", "")), Script: strings.ToUpper(kept)}
+	req := submit.Request{Name: "n", Descriptor: []byte(descriptor("*/10 * * * *", "")), Script: strings.ToUpper(kept)}
 	s, _, err := g.submit(req)
 	if err != nil || !w.scripts[kept][s.ID] || s.Script != kept {
 		t.Fatalf("%+v, %v, kept for %v", s, err, w.scripts)
 	}
-	g.look("10:00")
-	sub, ok := w.said[0].(event.Submitted)
-	if !ok || sub.Script == nil || sub.Script.SHA256 != kept || !w.scripts[kept][sub.Run] {
-		t.Errorf("the run takes along %+v", sub.Script)
+	g.reconcileAt("10:00")
+	sub, ok := w.published[0].(event.Submitted)
+	if !ok || sub.Bundle == nil || sub.Bundle.SHA256 != kept || !w.scripts[kept][sub.Run] {
+		t.Errorf("the run takes along %+v", sub.Bundle)
 	}
 	req.Script = gone
-	if _, _, err := g.submit(req); !errors.As(err, new(*intake.InvalidError)) {
+	if _, _, err := g.submit(req); !errors.As(err, new(*submit.InvalidError)) {
 		t.Errorf("code that is not kept: %v", err)
 	}
 	if s, err := g.Find(t.Context(), "ann", "n"); err != nil || s.Version != 1 {

@@ -16,14 +16,14 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
-	"github.com/benchmark-ai/bai/services/gateway/intake"
+	"github.com/benchmark-ai/bai/services/gateway/submit"
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
 // Sizes of pages of schedules.
 const (
-	usualPage = 50
-	mostPage  = 1000
+	defaultPageSize = 50
+	maxPageSize     = 1000
 )
 
 // maxKey is how many bytes an idempotency key can have.
@@ -39,14 +39,14 @@ type Server struct {
 // NewServer returns a Server.
 func NewServer(k *Schedules) *Server { return &Server{schedules: k} }
 
-// Schedule makes the schedule that a request asks for: see Schedules.Put.
-func (s *Server) Schedule(ctx context.Context, req intake.Request, asked *intake.ScheduleError) (id string, repeated bool, err error) {
+// PutSchedule makes the schedule that a request asks for: see Schedules.Put.
+func (s *Server) PutSchedule(ctx context.Context, req submit.Request, asked *submit.ScheduleError) (id string, repeated bool, err error) {
 	one, repeated, err := s.schedules.Put(ctx, req, asked)
 	return one.ID, repeated, err
 }
 
-// named is a request about one schedule.
-type named interface {
+// scheduleRequest is a request about one schedule.
+type scheduleRequest interface {
 	GetSchedule() string
 	GetOwner() string
 }
@@ -62,17 +62,19 @@ func caller(ctx context.Context) string {
 }
 
 // owner returns whose schedule a request is about.
-func owner(ctx context.Context, req named) string { return cmp.Or(req.GetOwner(), caller(ctx)) }
+func owner(ctx context.Context, req scheduleRequest) string {
+	return cmp.Or(req.GetOwner(), caller(ctx))
+}
 
-// answer turns what a user must know into a status.
-func answer(err error) error {
+// statusOf turns what a user must know into a status.
+func statusOf(err error) error {
 	var (
 		missing *MissingError
-		invalid *intake.InvalidError
+		invalid *submit.InvalidError
 	)
 	switch {
 	case errors.As(err, &missing) && missing.Ref == "":
-		return fault("schedule", "is empty", "give the ID or the name of a schedule")
+		return invalidArgument("schedule", "is empty", "give the ID or the name of a schedule")
 	case errors.As(err, &missing):
 		return status.Error(codes.NotFound, missing.Error())
 	case errors.As(err, &invalid):
@@ -81,12 +83,12 @@ func answer(err error) error {
 	return err
 }
 
-// fault says what is wrong with one field of a request.
-func fault(field, message, remedy string) error {
-	told := status.New(codes.InvalidArgument, field+": "+message)
-	full, err := told.WithDetails(&baiv1.Fault{Path: field, Code: "BAI9000", Message: message, Remedy: remedy})
+// invalidArgument says what is wrong with one field of a request.
+func invalidArgument(field, message, remedy string) error {
+	st := status.New(codes.InvalidArgument, field+": "+message)
+	full, err := st.WithDetails(&baiv1.Fault{Path: field, Code: "BAI9000", Message: message, Remedy: remedy})
 	if err != nil {
-		return told.Err()
+		return st.Err()
 	}
 	return full.Err()
 }
@@ -94,13 +96,13 @@ func fault(field, message, remedy string) error {
 // ListSchedules implements bai.v1.ScheduleService.
 func (s *Server) ListSchedules(ctx context.Context, req *baiv1.ListSchedulesRequest) (*baiv1.ListSchedulesResponse, error) {
 	if req.GetPageSize() < 0 {
-		return nil, fault("page_size", "must be 0 or more", "leave it out")
+		return nil, invalidArgument("page_size", "must be 0 or more", "leave it out")
 	}
 	after := req.GetPageToken()
-	if after != "" && !intake.IsRun(after) {
-		return nil, fault("page_token", "is not one that this server gave", "leave it empty for the first page")
+	if after != "" && !submit.IsRunID(after) {
+		return nil, invalidArgument("page_token", "is not one that this server gave", "leave it empty for the first page")
 	}
-	limit := min(cmp.Or(int(req.GetPageSize()), usualPage), mostPage)
+	limit := min(cmp.Or(int(req.GetPageSize()), defaultPageSize), maxPageSize)
 	all, err := s.schedules.list(ctx, after, limit+1, func(one Schedule) bool {
 		return (req.GetOwner() == "" || one.Owner == req.GetOwner()) && (req.GetNamespace() == "" || one.Namespace == req.GetNamespace())
 	})
@@ -146,10 +148,10 @@ const upcoming = 5
 func (s *Server) GetSchedule(ctx context.Context, req *baiv1.GetScheduleRequest) (*baiv1.GetScheduleResponse, error) {
 	one, err := s.schedules.Find(ctx, owner(ctx, req), req.GetSchedule())
 	if err != nil {
-		return nil, answer(err)
+		return nil, statusOf(err)
 	}
 	out := s.message(one, upcoming)
-	e, err := s.schedules.edition(ctx, one)
+	e, err := s.schedules.loadEdition(ctx, one)
 	if err != nil {
 		return nil, err
 	}
@@ -157,19 +159,19 @@ func (s *Server) GetSchedule(ctx context.Context, req *baiv1.GetScheduleRequest)
 	if out.Firings, err = s.schedules.history(ctx, one); err != nil {
 		return nil, err
 	}
-	orders, err := s.schedules.orders(ctx, one.ID)
+	backfills, err := s.schedules.backfills(ctx, one.ID)
 	if err != nil {
 		return nil, err
 	}
-	for _, o := range orders {
-		out.Backfills = append(out.Backfills, &baiv1.Backfill{From: stamp(o.From), To: stamp(o.To), Next: stamp(o.Next), By: o.By})
+	for _, o := range backfills {
+		out.Backfills = append(out.Backfills, &baiv1.Backfill{From: timestampOf(o.From), To: timestampOf(o.To), Next: timestampOf(o.Next), By: o.By})
 	}
 	return &baiv1.GetScheduleResponse{Schedule: out}, nil
 }
 
 // history returns what became of the last firings of a schedule, the latest first.
 func (k *Schedules) history(ctx context.Context, s Schedule) ([]*baiv1.Firing, error) {
-	l, _, err := store.Get[Ledger](ctx, k.store, store.KindFirings, s.ID)
+	l, _, err := store.Get[FiringLog](ctx, k.store, store.KindFirings, s.ID)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return nil, err
 	}
@@ -185,22 +187,22 @@ func (k *Schedules) history(ctx context.Context, s Schedule) ([]*baiv1.Firing, e
 		i := slices.IndexFunc(all, func(f *baiv1.Firing) bool { return r.Run != "" && f.GetRunId() == r.Run })
 		switch {
 		case i >= 0:
-			all[i].Missed = r.Late
+			all[i].Missed = r.Overdue
 		case r.Run == "" && (r.Time.After(s.Created) || r.Last.After(s.Created)):
 			all = append(all, &baiv1.Firing{
-				Time: stamp(r.Time), LastTime: stamp(r.Last), Count: int32(min(r.Count, 1<<30)), Reason: string(r.Reason), Message: r.Why, Missed: true, //nolint:gosec // it is no more
+				Time: timestampOf(r.Time), LastTime: timestampOf(r.Last), Count: int32(min(r.Count, 1<<30)), Reason: string(r.Reason), Message: r.Message, Missed: true, //nolint:gosec // it is no more
 			})
-		case r.Open && k.unknown(ctx, r.Run):
-			all = append(all, &baiv1.Firing{Time: stamp(r.Time), RunId: r.Run, Phase: baiv1.Phase_PHASE_SUBMITTED, Missed: r.Late})
+		case r.Open && k.isUnrecorded(ctx, r.Run):
+			all = append(all, &baiv1.Firing{Time: timestampOf(r.Time), RunId: r.Run, Phase: baiv1.Phase_PHASE_SUBMITTED, Missed: r.Overdue})
 		}
 	}
 	slices.SortStableFunc(all, func(a, b *baiv1.Firing) int { return b.GetTime().AsTime().Compare(a.GetTime().AsTime()) })
 	return all[:min(len(all), s.Rules.History)], nil
 }
 
-// unknown reports whether a run was submitted so recently that nothing is known
+// isUnrecorded reports whether a run was submitted so recently that nothing is known
 // of it.
-func (k *Schedules) unknown(ctx context.Context, run string) bool {
+func (k *Schedules) isUnrecorded(ctx context.Context, run string) bool {
 	_, err := k.store.Run(ctx, run)
 	return errors.Is(err, store.ErrNotFound)
 }
@@ -212,7 +214,7 @@ func firingOf(r store.Run) *baiv1.Firing {
 		Outcome: baiv1.Outcome(baiv1.Outcome_value["OUTCOME_"+strings.ToUpper(string(r.Outcome))]),
 	}
 	if r.Firing != nil {
-		f.Time = stamp(*r.Firing)
+		f.Time = timestampOf(*r.Firing)
 	}
 	return f
 }
@@ -221,7 +223,7 @@ func firingOf(r store.Run) *baiv1.Firing {
 func (s *Server) PauseSchedule(ctx context.Context, req *baiv1.PauseScheduleRequest) (*baiv1.PauseScheduleResponse, error) {
 	one, err := s.schedules.Pause(ctx, owner(ctx, req), req.GetSchedule(), caller(ctx))
 	if err != nil {
-		return nil, answer(err)
+		return nil, statusOf(err)
 	}
 	return &baiv1.PauseScheduleResponse{Schedule: s.message(one, upcoming)}, nil
 }
@@ -230,7 +232,7 @@ func (s *Server) PauseSchedule(ctx context.Context, req *baiv1.PauseScheduleRequ
 func (s *Server) ResumeSchedule(ctx context.Context, req *baiv1.ResumeScheduleRequest) (*baiv1.ResumeScheduleResponse, error) {
 	one, err := s.schedules.Resume(ctx, owner(ctx, req), req.GetSchedule())
 	if err != nil {
-		return nil, answer(err)
+		return nil, statusOf(err)
 	}
 	return &baiv1.ResumeScheduleResponse{Schedule: s.message(one, upcoming)}, nil
 }
@@ -238,7 +240,7 @@ func (s *Server) ResumeSchedule(ctx context.Context, req *baiv1.ResumeScheduleRe
 // DeleteSchedule implements bai.v1.ScheduleService.
 func (s *Server) DeleteSchedule(ctx context.Context, req *baiv1.DeleteScheduleRequest) (*baiv1.DeleteScheduleResponse, error) {
 	if req.GetSchedule() == "" {
-		return nil, answer(&MissingError{})
+		return nil, statusOf(&MissingError{})
 	}
 	existed, err := s.schedules.Delete(ctx, owner(ctx, req), req.GetSchedule())
 	return &baiv1.DeleteScheduleResponse{Existed: existed}, err
@@ -247,14 +249,14 @@ func (s *Server) DeleteSchedule(ctx context.Context, req *baiv1.DeleteScheduleRe
 // TriggerSchedule implements bai.v1.ScheduleService.
 func (s *Server) TriggerSchedule(ctx context.Context, req *baiv1.TriggerScheduleRequest) (*baiv1.TriggerScheduleResponse, error) {
 	if n := len(req.GetIdempotencyKey()); n > maxKey {
-		return nil, fault("idempotency_key", fmt.Sprintf("has %d bytes, %d at most", n, maxKey), "")
+		return nil, invalidArgument("idempotency_key", fmt.Sprintf("has %d bytes, %d at most", n, maxKey), "")
 	}
 	run, repeated, err := s.schedules.Trigger(ctx, owner(ctx, req), req.GetSchedule(), req.GetIdempotencyKey())
-	if busy := new(BusyError); errors.As(err, &busy) {
-		return nil, status.Error(codes.FailedPrecondition, busy.Error())
+	if activeRun := new(ActiveRunError); errors.As(err, &activeRun) {
+		return nil, status.Error(codes.FailedPrecondition, activeRun.Error())
 	}
 	if err != nil {
-		return nil, answer(err)
+		return nil, statusOf(err)
 	}
 	return &baiv1.TriggerScheduleResponse{RunId: run, Repeated: repeated}, nil
 }
@@ -268,25 +270,25 @@ func (s *Server) BackfillSchedule(ctx context.Context, req *baiv1.BackfillSchedu
 	}
 	switch {
 	case req.GetFrom() == nil:
-		return nil, fault("from", "is missing", "give the first time that is to be looked at")
+		return nil, invalidArgument("from", "is missing", "give the first time that is to be looked at")
 	}
 	one, err := s.schedules.Find(ctx, owner(ctx, req), req.GetSchedule())
 	if err != nil {
-		return nil, answer(err)
+		return nil, statusOf(err)
 	}
 	if !from.Before(to) {
-		return nil, fault("from", fmt.Sprintf("%s is not before the end, %s", one.Rules.clock(from), one.Rules.clock(to)), "give an earlier time")
+		return nil, invalidArgument("from", fmt.Sprintf("%s is not before the end, %s", one.Rules.formatTime(from), one.Rules.formatTime(to)), "give an earlier time")
 	}
 	missing, present, more, err := s.schedules.Backfill(ctx, one, from, to, caller(ctx))
 	if err != nil {
 		return nil, err
 	}
 	if more {
-		return nil, fault("from", fmt.Sprintf("the schedule fires more than %d times from then on", mostBackfill), "backfill a shorter time, and then the next")
+		return nil, invalidArgument("from", fmt.Sprintf("the schedule fires more than %d times from then on", maxBackfill), "backfill a shorter time, and then the next")
 	}
-	resp := &baiv1.BackfillScheduleResponse{Present: int32(present)} //nolint:gosec // it is at most mostBackfill
+	resp := &baiv1.BackfillScheduleResponse{Present: int32(present)} //nolint:gosec // it is at most maxBackfill
 	for _, at := range missing {
-		resp.Missing = append(resp.Missing, stamp(at))
+		resp.Missing = append(resp.Missing, timestampOf(at))
 	}
 	return resp, nil
 }
@@ -297,8 +299,8 @@ func (s *Server) message(one Schedule, n int) *baiv1.Schedule {
 	out := &baiv1.Schedule{
 		Id: one.ID, Name: one.Name, Namespace: one.Namespace, Owner: one.Owner, Version: int32(one.Version), //nolint:gosec // nobody changes it so often
 		Description: one.Description, Scheduling: r.Cron, Timezone: r.Zone, Concurrency: r.Concurrency, Missed: r.Missed,
-		MissedWindowSeconds: int64(r.Window / time.Second), DelaySeconds: int64(r.Delay / time.Second), StartTime: stamp(r.Start), EndTime: stamp(r.End),
-		Paused: one.Paused, PausedBy: one.PausedBy, CreateTime: stamp(one.Created), UpdateTime: stamp(one.Updated),
+		MissedWindowSeconds: int64(r.Window / time.Second), DelaySeconds: int64(r.Delay / time.Second), StartTime: timestampOf(r.Start), EndTime: timestampOf(r.End),
+		Paused: one.Paused, PausedBy: one.PausedBy, CreateTime: timestampOf(one.Created), UpdateTime: timestampOf(one.Updated),
 		DescriptorFile: one.File, Labels: one.Labels,
 	}
 	times, err := r.Times()
@@ -306,12 +308,12 @@ func (s *Server) message(one Schedule, n int) *baiv1.Schedule {
 		return out
 	}
 	for _, at := range times.Next(later(one.From, s.schedules.now()), n) {
-		out.NextFirings = append(out.NextFirings, stamp(at))
+		out.NextFirings = append(out.NextFirings, timestampOf(at))
 	}
 	return out
 }
 
-func stamp(t time.Time) *timestamppb.Timestamp {
+func timestampOf(t time.Time) *timestamppb.Timestamp {
 	if t.IsZero() {
 		return nil
 	}

@@ -16,11 +16,11 @@ import (
 )
 
 func TestATriggerFiresBesideTheTimesOnceForEachKey(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	g := w.gateway()
-	w.at("10:00:30")
+	w.setClock("10:00:30")
 	s := g.put("n", descriptor("@hourly", `concurrency = "forbid"`))
-	w.at("10:07")
+	w.setClock("10:07")
 	first, repeated, err := g.Trigger(t.Context(), "ann", "n", "k")
 	if err != nil || repeated {
 		t.Fatalf("%t, %v", repeated, err)
@@ -33,12 +33,12 @@ func TestATriggerFiresBesideTheTimesOnceForEachKey(t *testing.T) {
 	if status.Code(err) != codes.FailedPrecondition || !strings.Contains(err.Error(), first) {
 		t.Errorf("while it goes on: %v", err)
 	}
-	g.look("11:00")
-	want(t, "while the triggered run goes on", w.fired(), "10:07 goes on")
-	w.finish()
-	g.look("12:00")
-	w.finish()
-	want(t, "fired", w.fired(), "10:07, 12:00")
+	g.reconcileAt("11:00")
+	want(t, "while the triggered run goes on", w.firedRuns(), "10:07 goes on")
+	w.finishRuns()
+	g.reconcileAt("12:00")
+	w.finishRuns()
+	want(t, "fired", w.firedRuns(), "10:07, 12:00")
 	want(t, "history", history(t, g, s.ID), "12:00 finished\n11:00 Overlap missed\n10:07 finished")
 }
 
@@ -55,25 +55,25 @@ func TestATriggerAndAFiringOfTheSameSecondAreOneRunWhereNoTwoMayGoOn(t *testing.
 		"allow":                              {"allow", true, "10:00 goes on, 10:00 goes on"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
-			w.blind = true // nobody knows of a run that was just made
+			w := newFixture(t)
+			w.noProjection = true // nobody knows of a run that was just made
 			g, other := w.gateway(), w.gateway()
 			g.put("n", descriptor("*/10 * * * *", fmt.Sprintf("concurrency = %q", tt.concurrency)))
-			w.at("10:00")
+			w.setClock("10:00")
 			trigger := func() {
-				if _, _, err := other.Trigger(t.Context(), "ann", "n", "k"); err != nil && !errors.As(err, new(*schedule.BusyError)) {
+				if _, _, err := other.Trigger(t.Context(), "ann", "n", "k"); err != nil && !errors.As(err, new(*schedule.ActiveRunError)) {
 					t.Error(err)
 				}
 			}
 			if tt.trigger {
 				trigger()
 			}
-			g.look("10:00")
+			g.reconcileAt("10:00")
 			if !tt.trigger {
 				trigger()
 			}
-			w.recordAll()
-			if got := sorted(w.fired()); got != tt.fired {
+			w.projectAll()
+			if got := sorted(w.firedRuns()); got != tt.fired {
 				t.Errorf("fired %s, want %s", got, tt.fired)
 			}
 		})
@@ -88,60 +88,60 @@ func sorted(words string) string {
 
 func TestTriggersAndFiringsAtOnceMakeOneRunWhereNoTwoMayGoOn(t *testing.T) {
 	for range 20 {
-		w := newWorld(t)
-		w.blind = true
+		w := newFixture(t)
+		w.noProjection = true
 		g := w.gateway()
 		g.put("n", descriptor("*/10 * * * *", `concurrency = "forbid"`))
-		w.at("10:00")
+		w.setClock("10:00")
 		var all sync.WaitGroup
 		for i := range 4 {
 			other := w.gateway()
 			all.Go(func() {
-				if _, _, err := other.Trigger(t.Context(), "ann", "n", fmt.Sprint(i)); err != nil && !errors.As(err, new(*schedule.BusyError)) {
+				if _, _, err := other.Trigger(t.Context(), "ann", "n", fmt.Sprint(i)); err != nil && !errors.As(err, new(*schedule.ActiveRunError)) {
 					t.Error(err)
 				}
 			})
 		}
 		all.Go(func() {
-			if _, err := g.Look(t.Context()); err != nil {
+			if _, err := g.Reconcile(t.Context()); err != nil {
 				t.Error(err)
 			}
 		})
 		all.Wait()
-		if _, err := g.Look(t.Context()); err != nil { // where its turn had not come
+		if _, err := g.Reconcile(t.Context()); err != nil { // where its turn had not come
 			t.Error(err)
 		}
-		w.recordAll()
-		want(t, "fired", w.fired(), "10:00 goes on")
+		w.projectAll()
+		want(t, "fired", w.firedRuns(), "10:00 goes on")
 	}
 }
 
 func TestATriggerThatDiesAnywhereHoldsNothingUpForLong(t *testing.T) {
 	for _, after := range []bool{false, true} {
 		for left := range 20 {
-			w := newWorld(t)
+			w := newFixture(t)
 			w.gateway().put("n", descriptor("*/10 * * * *", `concurrency = "forbid"`))
-			w.at("10:05")
-			f := &end{left: left, after: after}
-			_, _, err := w.mortal(f).Trigger(t.Context(), "ann", "n", "k")
-			if err == nil && !f.dead {
+			w.setClock("10:05")
+			f := &crashPoint{remaining: left, afterEffect: after}
+			_, _, err := w.crashingGateway(f).Trigger(t.Context(), "ann", "n", "k")
+			if err == nil && !f.crashed {
 				break
 			}
-			w.triggeredAgain(fmt.Sprintf("after %d effects (%t)", left, after))
+			w.checkTriggerAgain(fmt.Sprintf("after %d effects (%t)", left, after))
 		}
 	}
 }
 
-// triggeredAgain has what came to nothing asked for again a minute later, and then
+// checkTriggerAgain has what came to nothing asked for again a minute later, and then
 // something else, which is refused.
-func (w *world) triggeredAgain(when string) {
+func (w *fixture) checkTriggerAgain(when string) {
 	w.t.Helper()
 	g := w.gateway()
-	w.at("10:06")
+	w.setClock("10:06")
 	if _, _, err := g.Trigger(w.t.Context(), "ann", "n", "k"); err != nil {
 		w.t.Fatalf("%s: %v", when, err)
 	}
-	if _, _, err := g.Trigger(w.t.Context(), "ann", "n", "other"); !errors.As(err, new(*schedule.BusyError)) {
+	if _, _, err := g.Trigger(w.t.Context(), "ann", "n", "other"); !errors.As(err, new(*schedule.ActiveRunError)) {
 		w.t.Errorf("%s: a second one: %v", when, err)
 	}
 	if n := len(w.runs()); n > 1 { // none is known yet where intake has to carry it through

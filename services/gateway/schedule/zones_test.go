@@ -64,7 +64,7 @@ func TestOverEachChangeOfClocksInFiveZonesADayHasOneFiringAndARhythmGoesOn(t *te
 	for zone, changes := range zones() {
 		for cron, c := range changes {
 			n++
-			t.Run(zone+" "+cron, func(t *testing.T) { c.holds(t, zone, cron) })
+			t.Run(zone+" "+cron, func(t *testing.T) { c.check(t, zone, cron) })
 		}
 	}
 	if n != 10 {
@@ -72,8 +72,8 @@ func TestOverEachChangeOfClocksInFiveZonesADayHasOneFiringAndARhythmGoesOn(t *te
 	}
 }
 
-// holds checks that a zone has the change, and that schedules go over it as said.
-func (c change) holds(t *testing.T, zone, cron string) {
+// check checks that a zone has the change, and that schedules go over it as said.
+func (c change) check(t *testing.T, zone, cron string) {
 	t.Helper()
 	where, err := time.LoadLocation(zone)
 	if err != nil {

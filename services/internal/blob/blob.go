@@ -41,11 +41,11 @@ func (s Settings) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Clouds opens buckets of clouds, to write to.
-type Clouds interface {
-	// Hold opens the bucket of a scheme and a name, and returns what writes to it.
+// BucketOpener opens buckets of clouds, to write to.
+type BucketOpener interface {
+	// OpenForWrite opens the bucket of a scheme and a name, and returns what writes to it.
 	// It asks for nothing.
-	Hold(ctx context.Context, scheme, name string, log *zap.Logger) (*blob.Bucket, Upload, error)
+	OpenForWrite(ctx context.Context, scheme, name string, log *zap.Logger) (*blob.Bucket, Upload, error)
 }
 
 // Upload writes what r has to an object of a bucket, which is there once r has
@@ -60,10 +60,10 @@ type Upload = func(ctx context.Context, key string, r io.Reader, bytes, once int
 // Store is an open object store. It may be used by several goroutines, and the
 // place behind it by several processes.
 type Store struct {
-	bucket *blob.Bucket
-	disk   disk
-	podURL string
-	cloud  *cloud // nil where it is a folder
+	bucket       *blob.Bucket
+	disk         disk
+	podURL       string
+	bucketWriter *bucketWriter // nil where it is a folder
 }
 
 // Open opens a store in a folder, and removes what writers that died have left
@@ -73,7 +73,7 @@ func Open(ctx context.Context, s Settings) (*Store, error) { return OpenIn(ctx, 
 // OpenIn is Open, of a store in a folder or in a bucket of clouds, which must be
 // there. What writers that died have left in a bucket is the bucket's to remove:
 // nobody sees it. The log says where a writer that lives leaves something.
-func OpenIn(ctx context.Context, s Settings, clouds Clouds, log *zap.Logger) (*Store, error) {
+func OpenIn(ctx context.Context, s Settings, opener BucketOpener, log *zap.Logger) (*Store, error) {
 	if err := s.Validate(); err != nil {
 		return nil, err
 	}
@@ -82,7 +82,7 @@ func OpenIn(ctx context.Context, s Settings, clouds Clouds, log *zap.Logger) (*S
 		return nil, err
 	}
 	if u.Scheme == schemeS3 {
-		return openCloud(ctx, s, u, clouds, log)
+		return openCloud(ctx, s, u, opener, log)
 	}
 	d := disk{reserve: cmp.Or(s.Reserve, 256<<20)}
 	if u.Scheme == "file" {
@@ -123,9 +123,9 @@ func (s *Store) Put(ctx context.Context, key string, size int64, withMD5 bool, f
 	if err != nil {
 		return store.Object{}, err
 	}
-	sums := newSummer(s.disk.guard(w), withMD5)
+	sums := newHashingWriter(s.disk.guard(w), withMD5)
 	err = fill(sums)
-	o := sums.sum()
+	o := sums.object()
 	if err == nil {
 		err = ctx.Err()
 	}
@@ -145,8 +145,8 @@ func (s *Store) create(ctx context.Context, key string, size int64) (io.WriteClo
 	if !valid(key) {
 		return nil, fmt.Errorf("write object %q: not a key", key)
 	}
-	if s.cloud != nil {
-		return s.cloud.create(ctx, key, size), nil
+	if s.bucketWriter != nil {
+		return s.bucketWriter.create(ctx, key, size), nil
 	}
 	w, err := s.bucket.NewWriter(ctx, key, &blob.WriterOptions{ContentType: "application/octet-stream", BeforeWrite: lock, IfNotExist: true})
 	if err != nil {
@@ -223,10 +223,10 @@ func (s *Store) All(ctx context.Context) iter.Seq2[Info, error] {
 }
 
 // Items is All, in the words of the store.
-func (s *Store) Items(ctx context.Context) iter.Seq2[store.Item, error] {
-	return func(yield func(store.Item, error) bool) {
+func (s *Store) Items(ctx context.Context) iter.Seq2[store.BucketObject, error] {
+	return func(yield func(store.BucketObject, error) bool) {
 		for o, err := range s.All(ctx) {
-			if !yield(store.Item{Key: o.Key, Size: o.Size, Modified: o.Modified}, err) {
+			if !yield(store.BucketObject{Key: o.Key, Size: o.Size, Modified: o.Modified}, err) {
 				return
 			}
 		}

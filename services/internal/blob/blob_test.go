@@ -141,7 +141,7 @@ func TestADeadWritersFileIsRemovedAtTheStartAndALivingOnesIsNot(t *testing.T) {
 		if _, err := w.Write(bytesOf(1 << 20)); err != nil {
 			return err
 		}
-		again(t, dir)
+		reopen(t, dir)
 		return nil
 	})
 	if err != nil {
@@ -273,8 +273,8 @@ func open(t *testing.T, s blob.Settings) (*blob.Store, string) {
 	return b, dir
 }
 
-// again opens the store of dir as another process would.
-func again(t *testing.T, dir string) {
+// reopen opens the store of dir as another process would.
+func reopen(t *testing.T, dir string) {
 	t.Helper()
 	s, err := blob.Open(t.Context(), blob.Settings{URL: "file://" + dir})
 	if err != nil {

@@ -22,48 +22,48 @@ const schemeS3 = "s3"
 // there. S3 wants 5 MiB at least in each, and 10,000 of them at most:
 // https://docs.aws.amazon.com/AmazonS3/latest/userguide/qfacts.html.
 const (
-	smallest   = 5 << 20
-	unknown    = 8 << 20 // of an object of unknown size, which may have 78 GiB then
-	mostPieces = 9000
+	minPartSize     = 5 << 20
+	unknownSizePart = 8 << 20 // of an object of unknown size, which may have 78 GiB then
+	maxParts        = 9000
 )
 
-// pieces returns how large the pieces of an object are, and how many are on their
+// uploadParts returns how large the pieces of an object are, and how many are on their
 // way at once; the first is read beside the others, of which one is being filled.
 // A size of -1 is one that is not known. Two of the smallest make up for what each
 // waits for; of larger ones there is one, as a second would save little time for
 // its memory.
-func pieces(size int64) (bytes, once int) {
-	bytes = int(max(smallest, (size+mostPieces-1)/mostPieces))
+func uploadParts(size int64) (partSize, concurrency int) {
+	partSize = int(max(minPartSize, (size+maxParts-1)/maxParts))
 	if size < 0 {
-		bytes = unknown
+		partSize = unknownSizePart
 	}
-	if bytes > smallest {
-		return bytes, 1
+	if partSize > minPartSize {
+		return partSize, 1
 	}
-	return bytes, 2
+	return partSize, 2
 }
 
 // openCloud opens a store in a bucket.
-func openCloud(ctx context.Context, s Settings, u *url.URL, clouds Clouds, log *zap.Logger) (*Store, error) {
-	if clouds == nil {
+func openCloud(ctx context.Context, s Settings, u *url.URL, opener BucketOpener, log *zap.Logger) (*Store, error) {
+	if opener == nil {
 		return nil, fmt.Errorf("open object store %s: objects are kept in a folder only here", s.URL)
 	}
-	bucket, write, err := clouds.Hold(ctx, u.Scheme, u.Host, log)
+	bucket, write, err := opener.OpenForWrite(ctx, u.Scheme, u.Host, log)
 	if err != nil {
 		return nil, fmt.Errorf("open object store %s: %w", s.URL, err)
 	}
-	below := strings.Trim(u.Path, "/")
-	if below != "" {
-		below += "/"
-		bucket = blob.PrefixedBucket(bucket, below)
+	keyPrefix := strings.Trim(u.Path, "/")
+	if keyPrefix != "" {
+		keyPrefix += "/"
+		bucket = blob.PrefixedBucket(bucket, keyPrefix)
 	}
-	return &Store{bucket: bucket, podURL: s.PodURL, cloud: &cloud{write: write, below: below}}, nil
+	return &Store{bucket: bucket, podURL: s.PodURL, bucketWriter: &bucketWriter{write: write, keyPrefix: keyPrefix}}, nil
 }
 
-// cloud is what a store in a bucket writes by.
-type cloud struct {
-	write Upload
-	below string // what each key has in front
+// bucketWriter is what a store in a bucket writes by.
+type bucketWriter struct {
+	write     Upload
+	keyPrefix string // what each key has in front
 }
 
 // upload is an object on its way to a bucket.
@@ -75,12 +75,12 @@ type upload struct {
 
 // create begins an object, which is there once it is closed with no error. It is
 // closed with one where ctx is done when the last of it is asked to be stored.
-func (c *cloud) create(ctx context.Context, key string, size int64) *upload {
+func (c *bucketWriter) create(ctx context.Context, key string, size int64) *upload {
 	from, to := io.Pipe()
 	u := &upload{to: to, done: make(chan error, 1), ctx: ctx}
-	bytes, once := pieces(size)
+	partSize, concurrency := uploadParts(size)
 	go func() {
-		err := c.write(ctx, c.below+key, from, bytes, once)
+		err := c.write(ctx, c.keyPrefix+key, from, partSize, concurrency)
 		_ = from.CloseWithError(err) // never fails
 		u.done <- err
 	}()
@@ -98,14 +98,14 @@ func (u *upload) Close() error {
 
 // Link returns a URL by which whoever is told it reads an object, and nothing
 // else, for so long; "" where the store has no such thing.
-func (s *Store) Link(ctx context.Context, key string, lasts time.Duration) (string, error) {
-	if s.cloud == nil {
+func (s *Store) Link(ctx context.Context, key string, ttl time.Duration) (string, error) {
+	if s.bucketWriter == nil {
 		return "", nil
 	}
 	if !valid(key) {
 		return "", fmt.Errorf("link to object %q: not a key", key)
 	}
-	link, err := s.bucket.SignedURL(ctx, key, &blob.SignedURLOptions{Expiry: lasts, Method: http.MethodGet})
+	link, err := s.bucket.SignedURL(ctx, key, &blob.SignedURLOptions{Expiry: ttl, Method: http.MethodGet})
 	if gcerrors.Code(err) == gcerrors.Unimplemented || errors.Is(err, errors.ErrUnsupported) {
 		return "", nil
 	}

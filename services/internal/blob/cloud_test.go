@@ -26,8 +26,8 @@ import (
 	s3bed "github.com/benchmark-ai/bai/services/test/testbed/s3"
 )
 
-// inBucket opens a store in a bucket of a real server of S3's protocol.
-func inBucket(t *testing.T) (*blob.Store, *s3bed.Server) {
+// newBucketStore opens a store in a bucket of a real server of S3's protocol.
+func newBucketStore(t *testing.T) (*blob.Store, *s3bed.Server) {
 	t.Helper()
 	server := s3bed.Start(t)
 	return openBucket(t, server, server.Endpoint), server
@@ -67,7 +67,7 @@ func TestAnObjectHasNoMorePiecesThanABucketTakesAndTheyLittleMemory(t *testing.T
 		"one of unknown size":                    {-1, 10000, 24 << 20},
 	} {
 		t.Run(name, func(t *testing.T) {
-			bytes, once := blob.Pieces(c.size)
+			bytes, once := blob.UploadParts(c.size)
 			size := c.size
 			if size < 0 {
 				size = 78 << 30
@@ -86,9 +86,9 @@ func TestAnObjectHasNoMorePiecesThanABucketTakesAndTheyLittleMemory(t *testing.T
 }
 
 func TestABucketKeepsObjectsWholeAndOnce(t *testing.T) {
-	s, server := inBucket(t)
+	s, server := newBucketStore(t)
 	for key, size := range map[string]int64{"objects/small": 5, "objects/none": 0, "objects/big": 40<<20 + 7, "objects/untold": 20 << 20} {
-		keepsOnce(t, s, key, size)
+		checkPutOnce(t, s, key, size)
 	}
 	want(t, keys(t, s), "objects/big", "objects/none", "objects/small", "objects/untold")
 	if _, err := os.Stat(filepath.Join(server.Dir, "team", "bai", "objects", "big")); err != nil {
@@ -102,14 +102,14 @@ func TestABucketKeepsObjectsWholeAndOnce(t *testing.T) {
 	}
 }
 
-// keepsOnce puts an object, and then another under its key.
-func keepsOnce(t *testing.T, s *blob.Store, key string, size int64) {
+// checkPutOnce puts an object, and then another under its key.
+func checkPutOnce(t *testing.T, s *blob.Store, key string, size int64) {
 	t.Helper()
-	content, told := bytesOf(int(size)), size
+	content, declared := bytesOf(int(size)), size
 	if key == "objects/untold" {
-		told = -1
+		declared = -1
 	}
-	o, err := s.Put(t.Context(), key, told, true, write(content))
+	o, err := s.Put(t.Context(), key, declared, true, write(content))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,7 +125,7 @@ func keepsOnce(t *testing.T, s *blob.Store, key string, size int64) {
 }
 
 func TestNobodySeesHalfAnObjectInABucketAndNothingOfItStays(t *testing.T) {
-	s, server := inBucket(t)
+	s, server := newBucketStore(t)
 	cut := errors.New("cut")
 	for name, n := range map[string]int{"objects/early": 1, "objects/late": 24 << 20} {
 		_, err := s.Put(t.Context(), name, 32<<20, false, func(w io.Writer) error {
@@ -141,24 +141,24 @@ func TestNobodySeesHalfAnObjectInABucketAndNothingOfItStays(t *testing.T) {
 			t.Errorf("Put: %v", err)
 		}
 	}
-	if left := keys(t, s); len(left) > 0 {
-		t.Errorf("left: %q", left)
+	if leftovers := keys(t, s); len(leftovers) > 0 {
+		t.Errorf("left: %q", leftovers)
 	}
-	if left := pieces(t, server); len(left) > 0 {
-		t.Errorf("the bucket keeps the pieces %q", left)
+	if leftovers := uploadParts(t, server); len(leftovers) > 0 {
+		t.Errorf("the bucket keeps the pieces %q", leftovers)
 	}
 }
 
 // TestAnUploadThatIsCanceledLeavesNothing cancels while a piece is there and the
 // next is being filled.
 func TestAnUploadThatIsCanceledLeavesNothing(t *testing.T) {
-	s, server := inBucket(t)
+	s, server := newBucketStore(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	_, err := s.Put(ctx, "objects/canceled", 32<<20, false, func(w io.Writer) error {
 		if _, err := w.Write(bytesOf(12 << 20)); err != nil {
 			return err
 		}
-		for late := time.Now().Add(time.Minute); len(pieces(t, server)) == 0; time.Sleep(time.Millisecond) {
+		for late := time.Now().Add(time.Minute); len(uploadParts(t, server)) == 0; time.Sleep(time.Millisecond) {
 			if time.Now().After(late) {
 				t.Fatal("no piece comes to the bucket")
 			}
@@ -169,8 +169,8 @@ func TestAnUploadThatIsCanceledLeavesNothing(t *testing.T) {
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("Put: %v", err)
 	}
-	if left := append(keys(t, s), pieces(t, server)...); len(left) > 0 {
-		t.Errorf("left: %q", left)
+	if leftovers := append(keys(t, s), uploadParts(t, server)...); len(leftovers) > 0 {
+		t.Errorf("left: %q", leftovers)
 	}
 }
 
@@ -248,7 +248,7 @@ func TestAPartThatArrivesAfterTheAbortDoesNotStay(t *testing.T) {
 		}
 		for late := time.Now().Add(5 * time.Minute); !writesSecondPart(t, server); time.Sleep(time.Millisecond) {
 			if time.Now().After(late) {
-				t.Fatalf("the server does not write the second part; its parts are %q", pieces(t, server))
+				t.Fatalf("the server does not write the second part; its parts are %q", uploadParts(t, server))
 			}
 		}
 		return cut
@@ -257,8 +257,8 @@ func TestAPartThatArrivesAfterTheAbortDoesNotStay(t *testing.T) {
 		t.Errorf("Put: %v", err)
 	}
 	proxy.underWay.Wait()
-	if left := append(keys(t, s), pieces(t, server)...); len(left) > 0 {
-		t.Errorf("left: %q", left)
+	if leftovers := append(keys(t, s), uploadParts(t, server)...); len(leftovers) > 0 {
+		t.Errorf("left: %q", leftovers)
 	}
 }
 
@@ -270,15 +270,15 @@ func writesSecondPart(t *testing.T, server *s3bed.Server) bool {
 	if err != nil {
 		t.Fatal(err)
 	}
-	there := pieces(t, server)
+	there := uploadParts(t, server)
 	return len(there) == 1 && filepath.Base(there[0]) == "1" && slices.ContainsFunc(files, func(f string) bool {
 		name, err := os.Readlink(f)
 		return err == nil && strings.HasPrefix(name, server.Dir) && strings.HasSuffix(name, " (deleted)")
 	})
 }
 
-// pieces are those that a server keeps of what is not whole.
-func pieces(t *testing.T, server *s3bed.Server) []string {
+// uploadParts are those that a server keeps of what is not whole.
+func uploadParts(t *testing.T, server *s3bed.Server) []string {
 	t.Helper()
 	var found []string
 	err := filepath.WalkDir(filepath.Join(server.Dir, "team", ".sgwtmp", "multipart"), func(path string, e fs.DirEntry, err error) error {
@@ -297,7 +297,7 @@ func pieces(t *testing.T, server *s3bed.Server) []string {
 }
 
 func TestALinkLetsInWhoeverHasItToOneObject(t *testing.T) {
-	s, _ := inBucket(t)
+	s, _ := newBucketStore(t)
 	if _, err := s.Put(t.Context(), "objects/a", 13, false, write([]byte("cats and dogs"))); err != nil {
 		t.Fatal(err)
 	}
@@ -305,17 +305,17 @@ func TestALinkLetsInWhoeverHasItToOneObject(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := asked(t, link); got != "206 and dogs" {
+	if got := getFromByteSix(t, link); got != "206 and dogs" {
 		t.Errorf("the link answers %q", got)
 	}
 	bare, _, _ := strings.Cut(link, "?")
-	if got := asked(t, bare); !strings.HasPrefix(got, "403 ") {
+	if got := getFromByteSix(t, bare); !strings.HasPrefix(got, "403 ") {
 		t.Errorf("without its signature it answers %.80q", got)
 	}
 }
 
-// asked is what a URL answers to who wants all from the sixth byte on.
-func asked(t *testing.T, url string) string {
+// getFromByteSix is what a URL answers to who wants all from the sixth byte on.
+func getFromByteSix(t *testing.T, url string) string {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)
 	if err != nil {

@@ -18,6 +18,6 @@ type disk struct {
 func (disk) room(int64) error            { return nil }
 func (disk) guard(w io.Writer) io.Writer { return w }
 func (disk) clean() error                { return nil }
-func (disk) space() (store.Space, error) { return store.Space{Free: -1, All: -1}, nil }
+func (disk) space() (store.Space, error) { return store.Space{Free: -1, Total: -1}, nil }
 
 func lock(func(any) bool) error { return nil }

@@ -20,15 +20,15 @@ type disk struct {
 	reserve int64
 }
 
-// looks is how much is written between two looks at the free space.
-const looks = 32 << 20
+// spaceCheckBytes is how much is written between two looks at the free space.
+const spaceCheckBytes = 32 << 20
 
 // room says syscall.ENOSPC if size bytes more would not leave the reserve free.
 func (d disk) room(size int64) error {
 	if d.dir == "" {
 		return nil
 	}
-	free, _, err := d.look()
+	free, _, err := d.freeSpace()
 	if err != nil {
 		return err
 	}
@@ -38,9 +38,9 @@ func (d disk) room(size int64) error {
 	return nil
 }
 
-// look says how many bytes of the disk are free, and how many there are for who
+// freeSpace says how many bytes of the disk are free, and how many there are for who
 // is not the machine's administrator.
-func (d disk) look() (free, all int64, err error) {
+func (d disk) freeSpace() (free, all int64, err error) {
 	var st syscall.Statfs_t
 	if err := syscall.Statfs(d.dir, &st); err != nil {
 		return 0, 0, fmt.Errorf("look for free space in %s: %w", d.dir, err)
@@ -53,10 +53,10 @@ func (d disk) look() (free, all int64, err error) {
 // space says what there is room for.
 func (d disk) space() (store.Space, error) {
 	if d.dir == "" {
-		return store.Space{Free: -1, All: -1}, nil
+		return store.Space{Free: -1, Total: -1}, nil
 	}
-	free, all, err := d.look()
-	return store.Space{Free: max(free-d.reserve, 0), All: max(all-d.reserve, 0)}, err
+	free, all, err := d.freeSpace()
+	return store.Space{Free: max(free-d.reserve, 0), Total: max(all-d.reserve, 0)}, err
 }
 
 // guard returns w, which says syscall.ENOSPC once the reserve is reached.
@@ -64,19 +64,19 @@ func (d disk) guard(w io.Writer) io.Writer {
 	if d.dir == "" {
 		return w
 	}
-	return &guarded{disk: d, to: w}
+	return &reserveWriter{disk: d, to: w}
 }
 
-type guarded struct {
-	disk disk
-	to   io.Writer
-	left int // until the next look
+type reserveWriter struct {
+	disk       disk
+	to         io.Writer
+	untilCheck int // until the next look
 }
 
 // Write implements io.Writer.
-func (g *guarded) Write(p []byte) (int, error) {
-	if g.left -= len(p); g.left < 0 {
-		g.left = looks
+func (g *reserveWriter) Write(p []byte) (int, error) {
+	if g.untilCheck -= len(p); g.untilCheck < 0 {
+		g.untilCheck = spaceCheckBytes
 		if err := g.disk.room(int64(len(p))); err != nil {
 			return 0, err
 		}

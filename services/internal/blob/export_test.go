@@ -1,5 +1,5 @@
 package blob
 
-// Pieces returns how large the pieces of an object are, and how many are on their
+// UploadParts returns how large the pieces of an object are, and how many are on their
 // way at once.
-func Pieces(size int64) (bytes, once int) { return pieces(size) }
+func UploadParts(size int64) (partSize, concurrency int) { return uploadParts(size) }

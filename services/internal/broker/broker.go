@@ -29,15 +29,15 @@ import (
 
 // Settings say where the broker is. Only Dir is required.
 type Settings struct {
-	Dir        string        `toml:"dir"`        // the broker's own directory, made if it is not there
-	Addr       string        `toml:"addr"`       // host:port; empty means a port of Host that is chosen once and kept in Dir
-	Host       string        `toml:"host"`       // address at which a port is chosen; empty means loopback
-	Partitions int           `toml:"partitions"` // of a topic that is made; zero means 2
-	Disk       int64         `toml:"disk"`       // bytes that one topic may take, about; zero means 512 MiB
-	Message    int           `toml:"message"`    // bytes that are taken at once; zero means 1 MiB and a little, as of brokers elsewhere
-	Check      bool          `toml:"-"`          // read every record before the start: the machine may have stopped since the last one
-	Users      []User        `toml:"-"`          // who may speak to it; none means everybody on this machine, and nobody else
-	Session    time.Duration `toml:"session"`    // least time after which a consumer that is silent may be taken for dead; zero means 1 s
+	Dir             string        `toml:"dir"`        // the broker's own directory, made if it is not there
+	Addr            string        `toml:"addr"`       // host:port; empty means a port of Host that is chosen once and kept in Dir
+	Host            string        `toml:"host"`       // address at which a port is chosen; empty means loopback
+	Partitions      int           `toml:"partitions"` // of a topic that is made; zero means 2
+	MaxTopicBytes   int64         `toml:"disk"`       // bytes that one topic may take, about; zero means 512 MiB
+	MaxMessageBytes int           `toml:"message"`    // bytes that are taken at once; zero means 1 MiB and a little, as of brokers elsewhere
+	VerifyAll       bool          `toml:"-"`          // read every record before the start: the machine may have stopped since the last one
+	Users           []User        `toml:"-"`          // who may speak to it; none means everybody on this machine, and nobody else
+	Session         time.Duration `toml:"session"`    // least time after which a consumer that is silent may be taken for dead; zero means 1 s
 }
 
 // Validate names every setting at fault.
@@ -49,14 +49,14 @@ func (s Settings) Validate() error {
 	if s.Partitions < 0 {
 		errs = append(errs, errors.New("broker.partitions: must not be negative"))
 	}
-	if s.Message < 0 {
+	if s.MaxMessageBytes < 0 {
 		errs = append(errs, errors.New("broker.message: must not be negative"))
 	}
 	if err := refuseOpen(s.Addr, s.Host, s.Users); err != nil {
 		errs = append(errs, err)
 	}
-	if s.Disk != 0 && s.Disk < minDisk {
-		errs = append(errs, fmt.Errorf("broker.disk: %d, want %d or more", s.Disk, minDisk))
+	if s.MaxTopicBytes != 0 && s.MaxTopicBytes < minDisk {
+		errs = append(errs, fmt.Errorf("broker.disk: %d, want %d or more", s.MaxTopicBytes, minDisk))
 	}
 	return errors.Join(errs...)
 }
@@ -64,19 +64,19 @@ func (s Settings) Validate() error {
 // User is somebody whom the broker knows, by SCRAM-SHA-256.
 type User struct {
 	Name, Password string
-	All            bool     // may do everything
-	Writes         []string // topics, where that is all
+	Superuser      bool     // may do everything
+	WriteTopics    []string // topics, where that is all
 }
 
 // Bounds.
 const (
-	minDisk   = 16 << 20
-	message   = 1<<20 + 12
-	stopsIn   = 10 * time.Second
-	startsIn  = 30 * time.Second
-	lockFile  = "lock"
-	portFile  = "port"
-	dataFiles = "data"
+	minDisk           = 16 << 20
+	defaultMaxMessage = 1<<20 + 12
+	stopTimeout       = 10 * time.Second
+	startTimeout      = 30 * time.Second
+	lockFile          = "lock"
+	portFile          = "port"
+	dataFiles         = "data"
 )
 
 // Broker is a broker that runs.
@@ -85,7 +85,7 @@ type Broker struct {
 	users   []User
 	cluster *kfake.Cluster
 	lock    *lock.Lock
-	mended  []string
+	repairs []string
 }
 
 // Start starts the broker of a directory, with every topic of the platform. It
@@ -98,11 +98,11 @@ func Start(s Settings) (*Broker, error) {
 	if err := os.MkdirAll(s.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make the broker's directory: %w", err)
 	}
-	held, err := acquire(filepath.Join(s.Dir, lockFile))
+	dirLock, err := acquire(filepath.Join(s.Dir, lockFile))
 	if err != nil {
 		return nil, err
 	}
-	b := &Broker{lock: held, users: s.Users}
+	b := &Broker{lock: dirLock, users: s.Users}
 	if err := b.start(s); err != nil {
 		return nil, errors.Join(err, b.Close())
 	}
@@ -110,8 +110,8 @@ func Start(s Settings) (*Broker, error) {
 }
 
 func (b *Broker) start(s Settings) error {
-	m := mender{dir: filepath.Join(s.Dir, dataFiles), deep: s.Check, configs: s.configs}
-	if err := m.mend(); err != nil {
+	m := repairer{dir: filepath.Join(s.Dir, dataFiles), deep: s.VerifyAll, configs: s.configs}
+	if err := m.repair(); err != nil {
 		return err
 	}
 	l, err := listen(s.Addr, cmp.Or(s.Host, "127.0.0.1"), filepath.Join(s.Dir, portFile))
@@ -119,14 +119,14 @@ func (b *Broker) start(s Settings) error {
 		return err
 	}
 	b.addr = l.Addr().String()
-	err = forgetUsers(filepath.Join(s.Dir, dataFiles))
+	err = removeUserFiles(filepath.Join(s.Dir, dataFiles))
 	if err == nil {
-		b.cluster, err = kfake.NewCluster(append(guards(s.Users),
-			kfake.ListenFn(once(l)),
+		b.cluster, err = kfake.NewCluster(append(authOptions(s.Users),
+			kfake.ListenFn(singleListener(l)),
 			kfake.NumBrokers(1),
 			kfake.DataDir(filepath.Join(s.Dir, dataFiles)),
 			kfake.GroupMinSessionTimeout(max(s.Session, time.Second)),
-			kfake.BrokerConfigs(map[string]string{"log.cleaner.backoff.ms": "60000", "message.max.bytes": strconv.Itoa(cmp.Or(s.Message, message))}),
+			kfake.BrokerConfigs(map[string]string{"log.cleaner.backoff.ms": "60000", "message.max.bytes": strconv.Itoa(cmp.Or(s.MaxMessageBytes, defaultMaxMessage))}),
 		)...)
 	}
 	if err != nil {
@@ -136,20 +136,20 @@ func (b *Broker) start(s Settings) error {
 	if err := b.topics(s); err != nil {
 		return err
 	}
-	if err := b.permit(); err != nil {
+	if err := b.createACLs(); err != nil {
 		return err
 	}
-	back, err := b.setBack()
+	back, err := b.resetOffsets()
 	if err != nil {
 		return err
 	}
-	b.mended = append(m.said, back...)
-	return keep(filepath.Join(s.Dir, portFile), b.addr)
+	b.repairs = append(m.repairs, back...)
+	return saveAddr(filepath.Join(s.Dir, portFile), b.addr)
 }
 
-// Mended returns what the start found damaged, mended and lost, a sentence each;
+// Repairs returns what the start found damaged, mended and lost, a sentence each;
 // none where the files were whole.
-func (b *Broker) Mended() []string { return slices.Clone(b.mended) }
+func (b *Broker) Repairs() []string { return slices.Clone(b.repairs) }
 
 // Addr returns host:port of the broker.
 func (b *Broker) Addr() string { return b.addr }
@@ -166,8 +166,8 @@ func (b *Broker) Close() error {
 	}()
 	select {
 	case <-done:
-	case <-time.After(stopsIn):
-		return fmt.Errorf("stop the broker at %s: it did not within %s", b.addr, stopsIn)
+	case <-time.After(stopTimeout):
+		return fmt.Errorf("stop the broker at %s: it did not within %s", b.addr, stopTimeout)
 	}
 	return b.lock.Close()
 }
@@ -201,7 +201,7 @@ func (s Settings) partitions(topic string) int32 {
 
 // configs returns how much of a topic is kept.
 func (s Settings) configs(topic string) map[string]string {
-	each := cmp.Or(s.Disk, 512<<20) / int64(s.partitions(topic))
+	each := cmp.Or(s.MaxTopicBytes, 512<<20) / int64(s.partitions(topic))
 	return map[string]string{
 		"retention.ms":    "-1",
 		"retention.bytes": strconv.FormatInt(each, 10),
@@ -210,7 +210,7 @@ func (s Settings) configs(topic string) map[string]string {
 }
 
 func (b *Broker) create(req *kmsg.CreateTopicsRequest) error {
-	ctx, cancel := context.WithTimeout(context.Background(), startsIn)
+	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
 	client, err := b.client()
 	if err != nil {

@@ -44,37 +44,37 @@ func TestWhatWasAcknowledgedSurvivesKilling(t *testing.T) {
 	bus := connect(t, addr)
 
 	ctx, stop := context.WithCancel(t.Context())
-	var said atomic.Int64
+	var acknowledged atomic.Int64
 	publisher := make(chan struct{})
 	go func() {
 		defer close(publisher)
 		for i := 0; ctx.Err() == nil; i++ {
 			if bus.Publish(ctx, status(i)) == nil {
-				said.Add(1)
+				acknowledged.Add(1)
 			}
 		}
 	}()
 	for range 4 {
-		for goal := said.Load() + 200; said.Load() < goal; {
+		for goal := acknowledged.Load() + 200; acknowledged.Load() < goal; {
 			time.Sleep(time.Millisecond)
 		}
 		process.kill()
-		var again string
-		if process, again = spawn(t, dir); again != addr {
-			t.Fatalf("after a restart at %s, want %s", again, addr)
+		var restartedAddr string
+		if process, restartedAddr = spawn(t, dir); restartedAddr != addr {
+			t.Fatalf("after a restart at %s, want %s", restartedAddr, addr)
 		}
 	}
 	stop()
 	<-publisher
 
-	heard := make(map[string]bool)
+	received := make(map[string]bool)
 	listen(t, bus, func(s event.Status) bool {
-		heard[s.Message] = true
-		return int64(len(heard)) >= said.Load()
+		received[s.Message] = true
+		return int64(len(received)) >= acknowledged.Load()
 	})
-	for i := range said.Load() {
-		if !heard[fmt.Sprint(i)] {
-			t.Errorf("event %d of %d was acknowledged and is gone", i, said.Load())
+	for i := range acknowledged.Load() {
+		if !received[fmt.Sprint(i)] {
+			t.Errorf("event %d of %d was acknowledged and is gone", i, acknowledged.Load())
 		}
 	}
 }
@@ -130,7 +130,7 @@ func TestAPortThatIsTakenIsNamedWithTheRemedy(t *testing.T) {
 
 func TestItTakesMessagesOfTheSizeThatItWasTold(t *testing.T) {
 	t.Parallel()
-	b := start(t, broker.Settings{Dir: t.TempDir(), Message: 2_000_000})
+	b := start(t, broker.Settings{Dir: t.TempDir(), MaxMessageBytes: 2_000_000})
 	s := kafka.Settings{Brokers: []string{b.Addr()}, Retry: time.Millisecond, Topics: kafka.TopicSettings{MaxMessage: 2_000_000}}
 	bus, err := kafka.NewBus(s, zap.NewNop())
 	if err != nil {
@@ -148,7 +148,7 @@ func TestItTakesMessagesOfTheSizeThatItWasTold(t *testing.T) {
 
 func TestSettingsAtFaultAreNamedTogether(t *testing.T) {
 	t.Parallel()
-	err := broker.Settings{Partitions: -1, Disk: 1, Message: -1}.Validate()
+	err := broker.Settings{Partitions: -1, MaxTopicBytes: 1, MaxMessageBytes: -1}.Validate()
 	for _, name := range []string{"broker.dir", "broker.partitions", "broker.disk", "broker.message"} {
 		if err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("Validate: %v, want %s named", err, name)
@@ -179,15 +179,15 @@ func TestAGroupGoesOnWhereItWasAfterARestart(t *testing.T) {
 	})
 }
 
-// spawned is a broker in a process of its own.
-type spawned struct {
+// brokerProcess is a broker in a process of its own.
+type brokerProcess struct {
 	kill func()
 	pid  int
 	addr string
 }
 
 // spawn starts a broker in a process of its own.
-func spawn(t *testing.T, dir string) (spawned, string) {
+func spawn(t *testing.T, dir string) (brokerProcess, string) {
 	t.Helper()
 	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), os.Args[0])
 	cmd.Env = append(os.Environ(), "BROKER_DIR="+dir)
@@ -212,7 +212,7 @@ func spawn(t *testing.T, dir string) (spawned, string) {
 	if err != nil || !strings.HasPrefix(line, "127.") {
 		t.Fatalf("start: %q, %v", line, err)
 	}
-	return spawned{kill: kill, pid: cmd.Process.Pid, addr: strings.TrimSpace(line)}, strings.TrimSpace(line)
+	return brokerProcess{kill: kill, pid: cmd.Process.Pid, addr: strings.TrimSpace(line)}, strings.TrimSpace(line)
 }
 
 func start(t *testing.T, s broker.Settings) *broker.Broker {

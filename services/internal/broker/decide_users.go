@@ -15,7 +15,7 @@ func refuseOpen(addr, host string, users []User) error {
 		if slices.ContainsFunc(users, func(u User) bool { return u.Name == "" || u.Password == "" }) {
 			return errors.New("broker: every user needs a name and a password")
 		}
-		if !slices.ContainsFunc(users, func(u User) bool { return u.All }) {
+		if !slices.ContainsFunc(users, func(u User) bool { return u.Superuser }) {
 			return errors.New("broker: one of the users must be the platform's own")
 		}
 		return nil

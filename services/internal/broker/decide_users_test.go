@@ -6,7 +6,7 @@ import (
 
 func TestABrokerThatAsksNobodyListensOnThisMachineAlone(t *testing.T) {
 	t.Parallel()
-	all := []User{{Name: "bai", Password: "secret", All: true}}
+	all := []User{{Name: "bai", Password: "secret", Superuser: true}}
 	tests := map[string]struct {
 		addr, host string
 		users      []User
@@ -23,7 +23,7 @@ func TestABrokerThatAsksNobodyListensOnThisMachineAlone(t *testing.T) {
 		"at an address of the machine":            {"", "192.0.2.7", nil, true},
 		"at a name":                               {"bench.example:9092", "", nil, true},
 		"at every address, to users":              {"0.0.0.0:9092", "", all, false},
-		"to users without a password":             {"", "", []User{{Name: "bai", All: true}}, true},
+		"to users without a password":             {"", "", []User{{Name: "bai", Superuser: true}}, true},
 		"to nobody who may do everything":         {"", "", []User{{Name: "pods", Password: "secret"}}, true},
 	}
 	for name, tt := range tests {

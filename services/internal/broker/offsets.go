@@ -19,11 +19,11 @@ type topicPartition struct {
 	partition int32
 }
 
-// setBack has groups that stand behind the end of a log stand at its end: they
+// resetOffsets has groups that stand behind the end of a log stand at its end: they
 // would wait there until as much is written as was lost, and never hear it. It
 // returns a sentence for each.
-func (b *Broker) setBack() ([]string, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), startsIn)
+func (b *Broker) resetOffsets() ([]string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
 	client, err := b.client()
 	if err != nil {
@@ -38,16 +38,16 @@ func (b *Broker) setBack() ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("look how far groups are: %w", err)
 	}
-	var said []string
+	var notes []string
 	for _, g := range groups.Groups {
-		some, err := setBackGroup(ctx, client, g.Group, ends)
+		some, err := resetGroupOffsets(ctx, client, g.Group, ends)
 		if err != nil {
 			return nil, fmt.Errorf("look how far group %q is: %w", g.Group, err)
 		}
-		said = append(said, some...)
+		notes = append(notes, some...)
 	}
-	slices.Sort(said)
-	return said, nil
+	slices.Sort(notes)
+	return notes, nil
 }
 
 // ends returns the offset behind the last record of every partition.
@@ -58,12 +58,12 @@ func ends(ctx context.Context, client *kgo.Client) (map[topicPartition]int64, er
 		t.Topic = new(name)
 		meta.Topics = append(meta.Topics, t)
 	}
-	known, err := meta.RequestWith(ctx, client)
+	metadata, err := meta.RequestWith(ctx, client)
 	if err != nil {
 		return nil, fmt.Errorf("look for the ends of topics: %w", err)
 	}
 	req := kmsg.NewPtrListOffsetsRequest()
-	for _, k := range known.Topics {
+	for _, k := range metadata.Topics {
 		t := kmsg.NewListOffsetsRequestTopic()
 		t.Topic = *k.Topic
 		for _, n := range k.Partitions {
@@ -89,8 +89,8 @@ func ends(ctx context.Context, client *kgo.Client) (map[topicPartition]int64, er
 	return out, nil
 }
 
-// setBackGroup sets one group back.
-func setBackGroup(ctx context.Context, client *kgo.Client, group string, ends map[topicPartition]int64) ([]string, error) {
+// resetGroupOffsets sets one group back.
+func resetGroupOffsets(ctx context.Context, client *kgo.Client, group string, ends map[topicPartition]int64) ([]string, error) {
 	fetch := kmsg.NewPtrOffsetFetchRequest()
 	fetch.Group = group
 	resp, err := fetch.RequestWith(ctx, client)
@@ -99,11 +99,11 @@ func setBackGroup(ctx context.Context, client *kgo.Client, group string, ends ma
 	}
 	commit := kmsg.NewPtrOffsetCommitRequest()
 	commit.Group, commit.Generation = group, -1 // nobody consumes yet
-	var said []string
+	var notes []string
 	for _, g := range resp.Groups {
 		for _, t := range g.Topics {
-			back, some := tooFar(group, t, ends)
-			if said = append(said, some...); len(some) > 0 {
+			back, some := offsetsPastEnd(group, t, ends)
+			if notes = append(notes, some...); len(some) > 0 {
 				commit.Topics = append(commit.Topics, back)
 			}
 		}
@@ -115,11 +115,11 @@ func setBackGroup(ctx context.Context, client *kgo.Client, group string, ends ma
 	if err != nil {
 		return nil, err
 	}
-	return said, refusals(done)
+	return notes, commitErrors(done)
 }
 
-// refusals returns why offsets were not taken, nil where all were.
-func refusals(done *kmsg.OffsetCommitResponse) error {
+// commitErrors returns why offsets were not taken, nil where all were.
+func commitErrors(done *kmsg.OffsetCommitResponse) error {
 	var errs []error
 	for _, t := range done.Topics {
 		for _, p := range t.Partitions {
@@ -129,12 +129,12 @@ func refusals(done *kmsg.OffsetCommitResponse) error {
 	return errors.Join(errs...)
 }
 
-// tooFar returns what sets a group back in the partitions of a topic behind whose
+// offsetsPastEnd returns what sets a group back in the partitions of a topic behind whose
 // ends it stands, and a sentence for each.
-func tooFar(group string, t kmsg.OffsetFetchResponseGroupTopic, ends map[topicPartition]int64) (kmsg.OffsetCommitRequestTopic, []string) {
+func offsetsPastEnd(group string, t kmsg.OffsetFetchResponseGroupTopic, ends map[topicPartition]int64) (kmsg.OffsetCommitRequestTopic, []string) {
 	back := kmsg.NewOffsetCommitRequestTopic()
 	back.Topic, back.TopicID = t.Topic, t.TopicID
-	var said []string
+	var notes []string
 	for _, p := range t.Partitions {
 		end, ok := ends[topicPartition{t.Topic, p.Partition}]
 		if !ok || p.Offset <= end {
@@ -143,7 +143,7 @@ func tooFar(group string, t kmsg.OffsetFetchResponseGroupTopic, ends map[topicPa
 		to := kmsg.NewOffsetCommitRequestTopicPartition()
 		to.Partition, to.Offset = p.Partition, end
 		back.Partitions = append(back.Partitions, to)
-		said = append(said, fmt.Sprintf("%s/%d ends at record %d: group %s, which had heard up to %d, is set back", t.Topic, p.Partition, end, group, p.Offset))
+		notes = append(notes, fmt.Sprintf("%s/%d ends at record %d: group %s, which had heard up to %d, is set back", t.Topic, p.Partition, end, group, p.Offset))
 	}
-	return back, said
+	return back, notes
 }

@@ -35,7 +35,7 @@ func cuts() map[string]func(path string) error {
 func TestABrokerGoesOnAfterThePowerWasCut(t *testing.T) {
 	t.Parallel()
 	whole := t.TempDir()
-	written(t, whole)
+	writeRecords(t, whole)
 	for name, cut := range cuts() {
 		for _, file := range append(filesBelow(t, whole), "") {
 			if topic := filepath.Base(filepath.Dir(file)); file == "lock" || strings.HasPrefix(topic, "bai.") && !strings.HasPrefix(topic, "bai.status") {
@@ -72,9 +72,9 @@ func cutCopy(t *testing.T, whole, file string, cut func(string) error) string {
 	return dir
 }
 
-// written has a broker write in dir: records of several batches, and groups that
+// writeRecords has a broker write in dir: records of several batches, and groups that
 // have heard all of them.
-func written(t *testing.T, dir string) {
+func writeRecords(t *testing.T, dir string) {
 	t.Helper()
 	b, err := broker.Start(broker.Settings{Dir: dir})
 	if err != nil {
@@ -86,8 +86,8 @@ func written(t *testing.T, dir string) {
 			t.Fatal(err)
 		}
 	}
-	if heard := hear(t, bus.Consume, func(n int) bool { return n >= 60 }); len(heard) != 60 {
-		t.Fatalf("heard %d of 60", len(heard))
+	if messages := consumeUntil(t, bus.Consume, func(n int) bool { return n >= 60 }); len(messages) != 60 {
+		t.Fatalf("heard %d of 60", len(messages))
 	}
 	bus.Close()
 	if err := b.Close(); err != nil {
@@ -99,7 +99,7 @@ func written(t *testing.T, dir string) {
 // whatever is published from now on.
 func wantWorking(t *testing.T, dir string) {
 	t.Helper()
-	b, err := broker.Start(broker.Settings{Dir: dir, Check: true})
+	b, err := broker.Start(broker.Settings{Dir: dir, VerifyAll: true})
 	if err != nil {
 		t.Fatalf("Start: %v", err)
 	}
@@ -108,7 +108,7 @@ func wantWorking(t *testing.T, dir string) {
 			t.Error(err)
 		}
 		if t.Failed() {
-			t.Logf("mended: %q", b.Mended())
+			t.Logf("mended: %q", b.Repairs())
 		}
 	}()
 	bus := connect(t, b.Addr())
@@ -118,40 +118,40 @@ func wantWorking(t *testing.T, dir string) {
 		}
 	}
 	fresh := 0
-	heard := hear(t, bus.Consume, func(int) bool { return false }, func(m string) bool {
+	messages := consumeUntil(t, bus.Consume, func(int) bool { return false }, func(m string) bool {
 		if len(m) == 4 {
 			fresh++
 		}
 		return fresh == 20
 	})
 	for i := range 20 {
-		if !slices.Contains(heard, fmt.Sprint(1000+i)) {
+		if !slices.Contains(messages, fmt.Sprint(1000+i)) {
 			t.Errorf("what was published after the start is not heard: %d", 1000+i)
 		}
 	}
 }
 
-// hear consumes until it has heard so many, or a message says that it is enough,
+// consumeUntil consumes until it has heard so many, or a message says that it is enough,
 // and returns what it heard once all of it is committed.
-func hear(t *testing.T, consume func(string, service.Step) service.Part, enough func(n int) bool, last ...func(string) bool) []string {
+func consumeUntil(t *testing.T, consume func(string, service.Step) service.Runnable, enough func(n int) bool, last ...func(string) bool) []string {
 	t.Helper()
 	ctx, stop := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer stop()
 	var mu sync.Mutex
-	var heard []string
-	part := consume("test", service.On(func(_ context.Context, s event.Status) ([]event.Event, error) {
+	var messages []string
+	run := consume("test", service.On(func(_ context.Context, s event.Status) ([]event.Event, error) {
 		mu.Lock()
 		defer mu.Unlock()
-		heard = append(heard, s.Message)
-		if enough(len(heard)) || len(last) > 0 && last[0](s.Message) {
+		messages = append(messages, s.Message)
+		if enough(len(messages)) || len(last) > 0 && last[0](s.Message) {
 			time.AfterFunc(300*time.Millisecond, stop) // long enough to commit
 		}
 		return nil, nil
 	}))
-	if err := part(ctx); err != nil {
+	if err := run(ctx); err != nil {
 		t.Error(err)
 	}
-	return heard
+	return messages
 }
 
 // filesBelow returns the paths of all files below dir, relative to it.

@@ -42,7 +42,7 @@ func TestABrokerGoesOnAfterAMomentWithoutFileDescriptors(t *testing.T) {
 }
 
 // exhaust leaves the process no file descriptor until restore is called.
-func (s spawned) exhaust(t *testing.T) (restore func()) {
+func (s brokerProcess) exhaust(t *testing.T) (restore func()) {
 	t.Helper()
 	open, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", s.pid))
 	if err != nil {

@@ -19,25 +19,25 @@ import (
 // mechanism is how users say who they are. The password never travels.
 const mechanism = "SCRAM-SHA-256"
 
-// guards returns what has the broker ask who speaks.
-func guards(users []User) []kfake.Opt {
+// authOptions returns what has the broker ask who speaks.
+func authOptions(users []User) []kfake.Opt {
 	if len(users) == 0 {
 		return nil
 	}
 	opts := []kfake.Opt{kfake.EnableSASL(), kfake.EnableACLs()}
 	for _, u := range users {
-		as := func(method, name, password string) kfake.Opt { return kfake.User(method, name, password) }
-		if u.All {
-			as = kfake.Superuser
+		userOption := func(method, name, password string) kfake.Opt { return kfake.User(method, name, password) }
+		if u.Superuser {
+			userOption = kfake.Superuser
 		}
-		opts = append(opts, as(mechanism, u.Name, u.Password))
+		opts = append(opts, userOption(mechanism, u.Name, u.Password))
 	}
 	return opts
 }
 
-// forgetUsers removes what the library keeps of users and rights: those of this start
+// removeUserFiles removes what the library keeps of users and rights: those of this start
 // are the only ones.
-func forgetUsers(dir string) error {
+func removeUserFiles(dir string) error {
 	var errs []error
 	for _, name := range []string{"sasl.json", "acls.json"} {
 		if err := os.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -47,11 +47,11 @@ func forgetUsers(dir string) error {
 	return errors.Join(errs...)
 }
 
-// permit gives users their rights.
-func (b *Broker) permit() error {
+// createACLs gives users their rights.
+func (b *Broker) createACLs() error {
 	req := kmsg.NewPtrCreateACLsRequest()
 	for _, u := range b.users {
-		for _, topic := range u.Writes {
+		for _, topic := range u.WriteTopics {
 			c := kmsg.NewCreateACLsRequestCreation()
 			c.ResourceType, c.ResourceName = kmsg.ACLResourceTypeTopic, topic
 			c.ResourcePatternType, c.Operation = kmsg.ACLResourcePatternTypeLiteral, kmsg.ACLOperationWrite
@@ -62,7 +62,7 @@ func (b *Broker) permit() error {
 	if len(req.Creations) == 0 {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), startsIn)
+	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
 	client, err := b.client()
 	if err != nil {
@@ -85,9 +85,9 @@ func (b *Broker) permit() error {
 // client returns a client that may do everything.
 func (b *Broker) client() (*kgo.Client, error) {
 	opts := []kgo.Opt{kgo.SeedBrokers(b.addr)}
-	if i := slices.IndexFunc(b.users, func(u User) bool { return u.All }); i >= 0 {
-		who := scram.Auth{User: b.users[i].Name, Pass: b.users[i].Password}
-		opts = append(opts, kgo.SASL(who.AsSha256Mechanism()))
+	if i := slices.IndexFunc(b.users, func(u User) bool { return u.Superuser }); i >= 0 {
+		auth := scram.Auth{User: b.users[i].Name, Pass: b.users[i].Password}
+		opts = append(opts, kgo.SASL(auth.AsSha256Mechanism()))
 	}
 	return kgo.NewClient(opts...)
 }

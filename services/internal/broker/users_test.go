@@ -12,8 +12,8 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/event"
 )
 
-// as returns a client that speaks as a user, nobody where the name is empty.
-func as(t *testing.T, addr, user, password string) *kgo.Client {
+// clientAs returns a client that speaks as a user, nobody where the name is empty.
+func clientAs(t *testing.T, addr, user, password string) *kgo.Client {
 	t.Helper()
 	opts := []kgo.Opt{kgo.SeedBrokers(addr), kgo.DisableIdempotentWrite(), kgo.RecordRetries(0), kgo.ConsumeTopics(event.TopicLogs), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart())}
 	if user != "" {
@@ -36,8 +36,8 @@ func within(t *testing.T, allowed bool) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(t.Context(), time.Second)
 }
 
-// writes reports whether a client can write to a topic.
-func writes(t *testing.T, c *kgo.Client, topic string, allowed bool) bool {
+// canWrite reports whether a client can write to a topic.
+func canWrite(t *testing.T, c *kgo.Client, topic string, allowed bool) bool {
 	t.Helper()
 	ctx, cancel := within(t, allowed)
 	defer cancel()
@@ -45,32 +45,32 @@ func writes(t *testing.T, c *kgo.Client, topic string, allowed bool) bool {
 	return err == nil
 }
 
-// reads reports whether a client can read what was written.
-func reads(t *testing.T, c *kgo.Client, allowed bool) bool {
+// canRead reports whether a client can read what was written.
+func canRead(t *testing.T, c *kgo.Client, allowed bool) bool {
 	t.Helper()
 	ctx, cancel := within(t, allowed)
 	defer cancel()
 	return c.PollFetches(ctx).NumRecords() > 0
 }
 
-// may is what somebody may do.
-type may struct{ logs, finished, reads bool }
+// permissions is what somebody may do.
+type permissions struct{ logs, finished, reads bool }
 
 func TestTheBrokerAsksWhoSpeaks(t *testing.T) {
 	t.Parallel()
 	s := broker.Settings{Dir: t.TempDir(), Users: []broker.User{
-		{Name: "bai", Password: "secret", All: true}, {Name: "pods", Password: "another", Writes: []string{event.TopicLogs}},
+		{Name: "bai", Password: "secret", Superuser: true}, {Name: "pods", Password: "another", WriteTopics: []string{event.TopicLogs}},
 	}}
 	for _, when := range []string{"at first", "once more", "with another password"} {
 		if when == "with another password" {
 			s.Users[0].Password, s.Users[1].Password = "secret2", "another2"
 		}
-		t.Run(when, func(t *testing.T) { asks(t, s) })
+		t.Run(when, func(t *testing.T) { checkPermissions(t, s) })
 	}
 }
 
-// asks checks what a broker lets users and others do.
-func asks(t *testing.T, s broker.Settings) {
+// checkPermissions checks what a broker lets users and others do.
+func checkPermissions(t *testing.T, s broker.Settings) {
 	t.Helper()
 	b, err := broker.Start(s)
 	if err != nil {
@@ -83,20 +83,20 @@ func asks(t *testing.T, s broker.Settings) {
 	})
 	tests := map[string]struct {
 		user, password string
-		want           may
+		want           permissions
 	}{
-		"the platform":             {"bai", s.Users[0].Password, may{true, true, true}},
-		"a pod":                    {"pods", s.Users[1].Password, may{logs: true}},
+		"the platform":             {"bai", s.Users[0].Password, permissions{true, true, true}},
+		"a pod":                    {"pods", s.Users[1].Password, permissions{logs: true}},
 		"nobody":                   {},
-		"who guesses":              {"bai", "guess", may{}},
-		"who has the pods' secret": {"bai", s.Users[1].Password, may{}},
-		"the library's own":        {"admin", "admin", may{}},
+		"who guesses":              {"bai", "guess", permissions{}},
+		"who has the pods' secret": {"bai", s.Users[1].Password, permissions{}},
+		"the library's own":        {"admin", "admin", permissions{}},
 	}
-	for who, tt := range tests {
-		t.Run(who, func(t *testing.T) {
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := as(t, b.Addr(), tt.user, tt.password)
-			got := may{writes(t, c, event.TopicLogs, tt.want.logs), writes(t, c, event.TopicFinished, tt.want.finished), reads(t, c, tt.want.reads)}
+			c := clientAs(t, b.Addr(), tt.user, tt.password)
+			got := permissions{canWrite(t, c, event.TopicLogs, tt.want.logs), canWrite(t, c, event.TopicFinished, tt.want.finished), canRead(t, c, tt.want.reads)}
 			if got != tt.want {
 				t.Errorf("may do %+v, want %+v", got, tt.want)
 			}
@@ -111,13 +111,13 @@ func TestAFolderOfABrokerThatAskedNobodyIsGuardedFromNowOn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c := as(t, b.Addr(), "", ""); !writes(t, c, event.TopicLogs, true) {
+	if c := clientAs(t, b.Addr(), "", ""); !canWrite(t, c, event.TopicLogs, true) {
 		t.Error("a broker without users refuses")
 	}
 	if err := b.Close(); err != nil {
 		t.Fatal(err)
 	}
-	s.Users = []broker.User{{Name: "bai", Password: "secret", All: true}}
+	s.Users = []broker.User{{Name: "bai", Password: "secret", Superuser: true}}
 	if b, err = broker.Start(s); err != nil {
 		t.Fatal(err)
 	}
@@ -126,11 +126,11 @@ func TestAFolderOfABrokerThatAskedNobodyIsGuardedFromNowOn(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	c := as(t, b.Addr(), "bai", "secret")
-	if !reads(t, c, true) {
+	c := clientAs(t, b.Addr(), "bai", "secret")
+	if !canRead(t, c, true) {
 		t.Error("what was written before cannot be read")
 	}
-	if nobody := as(t, b.Addr(), "", ""); writes(t, nobody, event.TopicLogs, false) || reads(t, nobody, false) {
+	if nobody := clientAs(t, b.Addr(), "", ""); canWrite(t, nobody, event.TopicLogs, false) || canRead(t, nobody, false) {
 		t.Error("nobody asks for a password")
 	}
 }

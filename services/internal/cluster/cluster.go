@@ -76,8 +76,8 @@ type Ref struct {
 	UID     string // of the Job; empty means any
 }
 
-// Seen is what can be seen of one attempt of a run at one time.
-type Seen struct {
+// Snapshot is what can be seen of one attempt of a run at one time.
+type Snapshot struct {
 	Ref    Ref
 	Job    *batchv1.Job   // the one whose end ends the attempt; nil where it is gone
 	Others []batchv1.Job  // of its other roles, by name
@@ -155,10 +155,10 @@ type Observer interface {
 	// Observe looks at the attempt as it is now, not at what was heard of it.
 	// It says ErrNotFound once neither its job nor any pod of it is there; a
 	// Job of another UID than the one asked for is not it.
-	Observe(ctx context.Context, r Ref) (Seen, error)
+	Observe(ctx context.Context, r Ref) (Snapshot, error)
 	// Watch hands over each attempt that is there, then each whenever something
 	// about it changes or it has gone (Job nil, no pods), and each again from
 	// time to time. Changes that follow each other closely may be handed over
 	// as one. It blocks until ctx is done, and hands over one at a time.
-	Watch(ctx context.Context, see func(Seen)) error
+	Watch(ctx context.Context, see func(Snapshot)) error
 }

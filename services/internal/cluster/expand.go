@@ -14,14 +14,14 @@ func Expand(s string, lookup func(string) (string, bool)) string {
 			return b.String()
 		}
 		b.WriteString(s[:i])
-		whole, value := next(s[i:], lookup)
+		whole, value := expandReference(s[i:], lookup)
 		b.WriteString(value)
 		s = s[i+whole:]
 	}
 }
 
-// next returns how much of s, which begins with $, stands for what.
-func next(s string, lookup func(string) (string, bool)) (int, string) {
+// expandReference returns how much of s, which begins with $, stands for what.
+func expandReference(s string, lookup func(string) (string, bool)) (int, string) {
 	switch s[1] {
 	case '$':
 		return 2, "$"

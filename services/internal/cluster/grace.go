@@ -21,10 +21,10 @@ func BenchmarkGrace(annotations map[string]string, all time.Duration) time.Durat
 	return min(all, time.Duration(s)*time.Second)
 }
 
-// EndsBy returns when a pod that is being deleted should have ended, zero for others.
+// DeletionDeadline returns when a pod that is being deleted should have ended, zero for others.
 // As long as nobody has said that its benchmark ended, that is when the benchmark
 // should have: a node that is alive says so, and the collector may go on.
-func EndsBy(p corev1.Pod) time.Time {
+func DeletionDeadline(p corev1.Pod) time.Time {
 	if p.DeletionTimestamp == nil {
 		return time.Time{}
 	}

@@ -16,8 +16,8 @@ type Image struct {
 	Platform   string   `json:"platform,omitempty"`
 	Entrypoint []string `json:"entrypoint,omitempty"`
 	Cmd        []string `json:"cmd,omitempty"` // arguments of Entrypoint where nobody gives others
-	// Unread is why the registry gave no answer, for the user; empty where it did.
-	Unread string `json:"unread,omitempty"`
+	// UnreadReason is why the registry gave no answer, for the user; empty where it did.
+	UnreadReason string `json:"unread,omitempty"`
 	// NoSecret says that a pull secret could not be read by who asked: somebody else
 	// may be given an answer.
 	NoSecret bool `json:"no_secret,omitempty"`

@@ -8,9 +8,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Unwrapped reports whether a pod's benchmark is run as its image says, and not
+// RunsWithoutEntrypoint reports whether a pod's benchmark is run as its image says, and not
 // under our program, so that the cluster's log is all that there is of its output.
-func Unwrapped(p corev1.Pod) bool {
+func RunsWithoutEntrypoint(p corev1.Pod) bool {
 	for _, c := range p.Spec.Containers {
 		if c.Name == ContainerBenchmark {
 			return len(c.Command) == 0

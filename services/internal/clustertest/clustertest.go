@@ -36,15 +36,15 @@ type Suite struct {
 	// NoNamespaces says that the cluster mounts nothing but what is ours, and
 	// refuses pods that need more.
 	NoNamespaces bool
-	// Patience is how long a small pod may take from its creation to its end;
+	// Timeout is how long a small pod may take from its creation to its end;
 	// zero means 20 s.
-	Patience time.Duration
+	Timeout time.Duration
 }
 
 // Run runs the suite.
 func Run(t *testing.T, s Suite) {
 	t.Helper()
-	for name, test := range map[string]func(*bench){
+	for name, test := range map[string]func(*fixture){
 		"an object is created once":                                              createsOnce,
 		"an object that is not what it should be is refused, by name":            refuses,
 		"a job that ends well is complete":                                       completes,
@@ -72,13 +72,13 @@ func Run(t *testing.T, s Suite) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			test(newBench(t, s))
+			test(newFixture(t, s))
 		})
 	}
 }
 
-// bench is one test's run on a cluster.
-type bench struct {
+// fixture is one test's run on a cluster.
+type fixture struct {
 	*testing.T
 
 	suite   Suite
@@ -86,35 +86,35 @@ type bench struct {
 	run     string
 }
 
-func newBench(t *testing.T, s Suite) *bench {
+func newFixture(t *testing.T, s Suite) *fixture {
 	t.Helper()
 	var b [8]byte
 	_, _ = rand.Read(b[:]) // never fails
-	if s.Patience == 0 {
-		s.Patience = 20 * time.Second
+	if s.Timeout == 0 {
+		s.Timeout = 20 * time.Second
 	}
-	bn := &bench{T: t, suite: s, cluster: s.New(t), run: "t" + hex.EncodeToString(b[:])}
+	bn := &fixture{T: t, suite: s, cluster: s.New(t), run: "t" + hex.EncodeToString(b[:])}
 	return bn
 }
 
-func (b *bench) meta(name string) metav1.ObjectMeta {
+func (b *fixture) meta(name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Name: b.run + name, Namespace: b.suite.Scope, Labels: map[string]string{
 		cluster.LabelRun: b.run, cluster.LabelAttempt: "1", cluster.LabelRole: "benchmark",
 	}}
 }
 
-func (b *bench) ref() cluster.Ref {
+func (b *fixture) ref() cluster.Ref {
 	return cluster.Ref{Run: b.run, Attempt: 1, Scope: b.suite.Scope, Job: b.run}
 }
 
 // sh returns a container that runs a shell script. $D is where the platform's
 // own volume is.
-func (b *bench) sh(name, script string) corev1.Container {
+func (b *fixture) sh(name, script string) corev1.Container {
 	return corev1.Container{Name: name, Image: b.suite.Image, Command: []string{"sh", "-c", "D=${" + pod.EnvDir + ":-" + pod.Dir + "}; " + script}}
 }
 
 // job returns a Job whose benchmark runs a shell script.
-func (b *bench) job(script string) *batchv1.Job {
+func (b *fixture) job(script string) *batchv1.Job {
 	zero, second := int32(0), int64(1)
 	meta := b.meta("")
 	return &batchv1.Job{
@@ -131,25 +131,25 @@ func (b *bench) job(script string) *batchv1.Job {
 
 func metaOf(kind string) metav1.TypeMeta { return metav1.TypeMeta{APIVersion: "v1", Kind: kind} }
 
-func (b *bench) configMap(data map[string]string) *corev1.ConfigMap {
+func (b *fixture) configMap(data map[string]string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: b.meta("-config"), Data: data}
 }
 
-func (b *bench) secret(data map[string][]byte) *corev1.Secret {
+func (b *fixture) secret(data map[string][]byte) *corev1.Secret {
 	return &corev1.Secret{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}, ObjectMeta: b.meta("-secret"), Data: data}
 }
 
 // create creates objects, which are deleted with the test.
-func (b *bench) create(objects ...cluster.Object) {
+func (b *fixture) create(objects ...cluster.Object) {
 	b.Helper()
 	b.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), b.suite.Patience)
+		ctx, cancel := context.WithTimeout(context.Background(), b.suite.Timeout)
 		defer cancel()
 		if err := b.cluster.Delete(ctx, b.ref()); err != nil {
 			b.Errorf("delete: %v", err)
 		}
 		for !errors.Is(ignore(b.cluster.Observe(ctx, b.ref())), cluster.ErrNotFound) {
-			if !pause(ctx) {
+			if !sleep(ctx) {
 				b.Error("the job is not gone after it was deleted")
 				return
 			}
@@ -162,10 +162,10 @@ func (b *bench) create(objects ...cluster.Object) {
 	}
 }
 
-func ignore(_ cluster.Seen, err error) error { return err }
+func ignore(_ cluster.Snapshot, err error) error { return err }
 
-// pause waits a moment, and reports whether there is still time.
-func pause(ctx context.Context) bool {
+// sleep waits a moment, and reports whether there is still time.
+func sleep(ctx context.Context) bool {
 	t := time.NewTimer(3 * time.Millisecond)
 	defer t.Stop()
 	select {
@@ -177,9 +177,9 @@ func pause(ctx context.Context) bool {
 }
 
 // await observes until ok, and returns what it saw.
-func (b *bench) await(what string, ok func(cluster.Seen) bool) cluster.Seen {
+func (b *fixture) await(what string, ok func(cluster.Snapshot) bool) cluster.Snapshot {
 	b.Helper()
-	ctx, cancel := context.WithTimeout(b.Context(), b.suite.Patience)
+	ctx, cancel := context.WithTimeout(b.Context(), b.suite.Timeout)
 	defer cancel()
 	for {
 		seen, err := b.cluster.Observe(ctx, b.ref())
@@ -189,29 +189,29 @@ func (b *bench) await(what string, ok func(cluster.Seen) bool) cluster.Seen {
 		if err != nil && !errors.Is(err, cluster.ErrNotFound) {
 			b.Fatalf("observe: %v", err)
 		}
-		if !pause(ctx) {
+		if !sleep(ctx) {
 			b.Fatalf("%s: not seen in time; the last seen was %s (%v)", what, describe(seen), err)
 		}
 	}
 }
 
-// end awaits the end of the job.
-func (b *bench) end() cluster.Seen {
+// awaitEnd awaits the end of the job.
+func (b *fixture) awaitEnd() cluster.Snapshot {
 	b.Helper()
-	return b.await("the end of the job", ended)
+	return b.await("the end of the job", hasEnded)
 }
 
-// gone awaits that nothing is left of the job.
-func (b *bench) gone() {
+// awaitGone awaits that nothing is left of the job.
+func (b *fixture) awaitGone() {
 	b.Helper()
-	ctx, cancel := context.WithTimeout(b.Context(), b.suite.Patience)
+	ctx, cancel := context.WithTimeout(b.Context(), b.suite.Timeout)
 	defer cancel()
 	for {
 		seen, err := b.cluster.Observe(ctx, b.ref())
 		if errors.Is(err, cluster.ErrNotFound) {
 			return
 		}
-		if !pause(ctx) {
+		if !sleep(ctx) {
 			b.Fatalf("not gone in time; the last seen was %s (%v)", describe(seen), err)
 		}
 	}

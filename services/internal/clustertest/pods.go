@@ -15,8 +15,8 @@ func mount(c *corev1.Container, volume, path, subPath string) {
 	c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: volume, MountPath: path, SubPath: subPath})
 }
 
-// shared gives all containers of a Job one volume, at $D in their scripts.
-func shared(j *batchv1.Job) {
+// shareVolume gives all containers of a Job one volume, at $D in their scripts.
+func shareVolume(j *batchv1.Job) {
 	s := &j.Spec.Template.Spec
 	s.Volumes = append(s.Volumes, corev1.Volume{Name: "shared", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}})
 	for _, cs := range [][]corev1.Container{s.InitContainers, s.Containers} {
@@ -27,59 +27,59 @@ func shared(j *batchv1.Job) {
 }
 
 // succeeds runs a job that tells by its end whether what it found was right.
-func succeeds(b *bench) cluster.Seen {
+func succeeds(b *fixture) cluster.Snapshot {
 	b.Helper()
 	return check(b, result{Succeeded: 1, Condition: batchv1.JobComplete, Reason: "CompletionsReached", Phase: corev1.PodSucceeded, ExitReason: "Completed"})
 }
 
-func inOrder(b *bench) {
+func inOrder(b *fixture) {
 	j := b.job(`test "$(cat $D/order)" = "first second"`)
 	j.Spec.Template.Spec.InitContainers = []corev1.Container{
 		b.sh("first", "printf first > $D/order; sleep 0.05"), b.sh("second", "printf ' second' >> $D/order"),
 	}
-	shared(j)
+	shareVolume(j)
 	b.create(j)
 	succeeds(b)
 }
 
-func aside(c corev1.Container) corev1.Container {
+func asSidecar(c corev1.Container) corev1.Container {
 	always := corev1.ContainerRestartPolicyAlways
 	c.RestartPolicy = &always
 	return c
 }
 
-func sidecar(b *bench) {
+func sidecar(b *fixture) {
 	j := b.job("until test -e $D/aside; do sleep 0.02; done; exit 0")
 	j.Spec.Template.Spec.InitContainers = []corev1.Container{
-		aside(b.sh("aside", "trap 'exit 0' TERM; touch $D/aside; while true; do sleep 0.02; done")),
+		asSidecar(b.sh("aside", "trap 'exit 0' TERM; touch $D/aside; while true; do sleep 0.02; done")),
 		b.sh("after", "until test -e $D/aside; do sleep 0.02; done"),
 	}
-	shared(j)
+	shareVolume(j)
 	b.create(j)
 	seen := succeeds(b)
-	main, side := state(seen, cluster.ContainerBenchmark).Terminated, state(seen, "aside").Terminated
+	main, side := containerState(seen, cluster.ContainerBenchmark).Terminated, containerState(seen, "aside").Terminated
 	if side == nil || side.ExitCode != 0 {
-		b.Fatalf("the sidecar is %+v, want it to have ended well", state(seen, "aside"))
+		b.Fatalf("the sidecar is %+v, want it to have ended well", containerState(seen, "aside"))
 	}
 	if main.StartedAt.Before(&side.StartedAt) || side.FinishedAt.Before(&main.FinishedAt) {
 		b.Errorf("the sidecar ran from %s to %s, the benchmark from %s to %s", side.StartedAt, side.FinishedAt, main.StartedAt, main.FinishedAt)
 	}
 }
 
-func crash(b *bench) {
+func crash(b *fixture) {
 	j := b.job("until test -e $D/twice; do sleep 0.02; done")
 	j.Spec.Template.Spec.InitContainers = []corev1.Container{
-		aside(b.sh("aside", "if test -e $D/once; then touch $D/twice; exec sleep 60; fi; touch $D/once; exit 1")),
+		asSidecar(b.sh("aside", "if test -e $D/once; then touch $D/twice; exec sleep 60; fi; touch $D/once; exit 1")),
 	}
-	shared(j)
+	shareVolume(j)
 	b.create(j)
 	seen := succeeds(b)
-	if n := status(seen, "aside").RestartCount; n < 1 {
+	if n := containerStatus(seen, "aside").RestartCount; n < 1 {
 		b.Errorf("the sidecar was started again %d times", n)
 	}
 }
 
-func environment(b *bench) {
+func environment(b *fixture) {
 	j := b.job(`
 		test "$PLAIN" = plain || exit 11
 		test "$REF" = "a plain b" || exit 12
@@ -119,7 +119,7 @@ func environment(b *bench) {
 	succeeds(b)
 }
 
-func files(b *bench) {
+func files(b *fixture) {
 	j := b.job(`
 		test "$(cat /etc/bai-test/config/key)" = config || exit 11
 		test "$(cat /etc/bai-test/secret/renamed)" = secret || exit 12
@@ -139,7 +139,7 @@ func files(b *bench) {
 		{Name: "shm", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory}}},
 	}
 	spec.InitContainers = []corev1.Container{b.sh("write", "mkdir $D/sub; printf mine > $D/sub/file")}
-	shared(j)
+	shareVolume(j)
 	c := &spec.Containers[0]
 	c.WorkingDir = pod.Dir + "/sub"
 	c.VolumeMounts = append(c.VolumeMounts,

@@ -66,7 +66,7 @@ func load(file string, into any, setBy map[string]string) (faults []string, err 
 	if err != nil {
 		return nil, err
 	}
-	if names := unknown(meta, into); len(names) > 0 {
+	if names := unknownKeys(meta, into); len(names) > 0 {
 		faults = append(faults, "unknown settings: "+strings.Join(names, ", "))
 	}
 	for _, k := range meta.Keys() {
@@ -122,12 +122,12 @@ func Sections() []string {
 	}
 }
 
-// unknown returns the keys that were read into nothing, sorted, but for the
+// unknownKeys returns the keys that were read into nothing, sorted, but for the
 // sections that into lacks as a whole.
-func unknown(meta toml.MetaData, into any) []string {
+func unknownKeys(meta toml.MetaData, into any) []string {
 	var names []string
 	for _, k := range meta.Undecoded() {
-		if !slices.Contains(Sections(), k[0]) || has(reflect.TypeOf(into), k[0]) {
+		if !slices.Contains(Sections(), k[0]) || hasSection(reflect.TypeOf(into), k[0]) {
 			names = append(names, k.String())
 		}
 	}
@@ -135,8 +135,8 @@ func unknown(meta toml.MetaData, into any) []string {
 	return names
 }
 
-// has reports whether a type of settings has a setting at its top.
-func has(t reflect.Type, name string) bool {
+// hasSection reports whether a type of settings has a setting at its top.
+func hasSection(t reflect.Type, name string) bool {
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}

@@ -49,9 +49,9 @@ type Submitted struct {
 	Descriptor string            `json:"descriptor"`       // TOML, as it is run, at most 256 KiB
 	Labels     map[string]string `json:"labels,omitempty"` // of the descriptor and the request, merged
 
-	Overrides   []Override   `json:"overrides,omitempty"`   // what the request put in place of values; part of Descriptor already
-	Origination *Origination `json:"origination,omitempty"` // where the descriptor came from; nil for a file of the user's
-	Script      *Script      `json:"script,omitempty"`      // code that was sent along, which the object store has; nil for none
+	Overrides  []Override  `json:"overrides,omitempty"`   // what the request put in place of values; part of Descriptor already
+	Provenance *Provenance `json:"origination,omitempty"` // where the descriptor came from; nil for a file of the user's
+	Bundle     *Bundle     `json:"script,omitempty"`      // code that was sent along, which the object store has; nil for none
 
 	Use
 }
@@ -71,14 +71,14 @@ type Override struct {
 	Value string `json:"value"` // TOML, or the text of a string
 }
 
-// Origination says where a descriptor came from.
-type Origination struct {
+// Provenance says where a descriptor came from.
+type Provenance struct {
 	URI    string `json:"uri"`    // https://, s3:// or stored:NAME@VERSION, without credentials
 	SHA256 string `json:"sha256"` // of its bytes, hex
 }
 
-// Script is code that is sent along with a descriptor: an archive.
-type Script struct {
+// Bundle is code that is sent along with a descriptor: an archive.
+type Bundle struct {
 	SHA256 string `json:"sha256"` // of the archive, hex
 	Size   int64  `json:"size"`   // bytes
 }
@@ -88,7 +88,7 @@ func (Submitted) Topic() string { return TopicSubmitted }
 
 // Validate implements Event.
 func (s Submitted) Validate() error {
-	return errors.Join(s.Header.Validate(), given("descriptor", s.Descriptor))
+	return errors.Join(s.Header.Validate(), required("descriptor", s.Descriptor))
 }
 
 // CommandKind is what a user may ask of a run that exists.
@@ -110,7 +110,7 @@ func (Command) Topic() string { return TopicCommands }
 
 // Validate implements Event.
 func (c Command) Validate() error {
-	return errors.Join(c.Header.Validate(), given("kind", string(c.Kind)))
+	return errors.Join(c.Header.Validate(), required("kind", string(c.Kind)))
 }
 
 // Data is one data set of a run, and where it lies once it was fetched.
@@ -141,7 +141,7 @@ func (Fetched) Topic() string { return TopicFetched }
 
 // Validate implements Event.
 func (f Fetched) Validate() error {
-	return errors.Join(f.Header.Validate(), given("descriptor", f.Descriptor))
+	return errors.Join(f.Header.Validate(), required("descriptor", f.Descriptor))
 }
 
 // Launched says that the objects of one attempt of a run were created.
@@ -161,7 +161,7 @@ func (Launched) Topic() string { return TopicLaunched }
 
 // Validate implements Event.
 func (l Launched) Validate() error {
-	return errors.Join(l.Header.Validate(), given("job", l.Job))
+	return errors.Join(l.Header.Validate(), required("job", l.Job))
 }
 
 // Retried says that an attempt failed through no fault of the user's, and that
@@ -183,7 +183,7 @@ func (r Retried) Validate() error {
 	if r.Attempt < 2 {
 		return errors.Join(r.Header.Validate(), fmt.Errorf("attempt: %d, want 2 or more", r.Attempt))
 	}
-	return errors.Join(r.Header.Validate(), given("reason", string(r.Reason)))
+	return errors.Join(r.Header.Validate(), required("reason", string(r.Reason)))
 }
 
 // Progress is how much of something countable is done.
@@ -209,7 +209,7 @@ func (Status) Topic() string { return TopicStatus }
 
 // Validate implements Event.
 func (s Status) Validate() error {
-	return errors.Join(s.Header.Validate(), given("phase", string(s.Phase)))
+	return errors.Join(s.Header.Validate(), required("phase", string(s.Phase)))
 }
 
 // Finished says that a run has ended. The first in the partition is the truth.
@@ -238,9 +238,9 @@ func (Finished) Topic() string { return TopicFinished }
 
 // Validate implements Event.
 func (f Finished) Validate() error {
-	errs := []error{f.Header.Validate(), given("outcome", string(f.Outcome))}
+	errs := []error{f.Header.Validate(), required("outcome", string(f.Outcome))}
 	if f.Outcome == Failed {
-		errs = append(errs, given("class", string(f.Class)), given("reason", string(f.Reason)))
+		errs = append(errs, required("class", string(f.Class)), required("reason", string(f.Reason)))
 	}
 	return errors.Join(errs...)
 }

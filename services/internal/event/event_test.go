@@ -12,16 +12,16 @@ import (
 
 func TestCause(t *testing.T) {
 	h := event.NewHeader("m1", "r1", "pets", "ann", time.Unix(0, 0).UTC())
-	h.Set, h.Said = "s1", time.Unix(5, 0)
+	h.Set, h.PublishedAt = "s1", time.Unix(5, 0)
 	base := h.Cause("status", "1/3")
 	retried := h
 	retried.Attempt = 2
 
-	if again := h.Cause("status", "1/3"); again != base {
-		t.Errorf("the same fact again: %+v, want %+v", again, base)
+	if second := h.Cause("status", "1/3"); second != base {
+		t.Errorf("the same fact again: %+v, want %+v", second, base)
 	}
 	want := h
-	want.ID, want.Said = base.ID, time.Time{}
+	want.ID, want.PublishedAt = base.ID, time.Time{}
 	if base != want {
 		t.Errorf("all but the ID is the cause's: %+v, want %+v", base, want)
 	}
@@ -39,17 +39,17 @@ func TestCause(t *testing.T) {
 }
 
 func TestSourcesHaveTheirOwnIDs(t *testing.T) {
-	s := event.Source{Role: "worker", Pod: "u1", Container: "benchmark", Stream: event.StreamOutput}
+	s := event.Stream{Role: "worker", Pod: "u1", Container: "benchmark", Kind: event.StreamOutput}
 	seen := make(map[string]string)
 	for name, id := range map[string]string{
 		"the source":        s.ID("r1", 1),
 		"another run":       s.ID("r2", 1),
 		"another attempt":   s.ID("r1", 2),
-		"another role":      event.Source{Role: "launcher", Pod: "u1", Container: "benchmark", Stream: event.StreamOutput}.ID("r1", 1),
-		"another index":     event.Source{Role: "worker", Index: 1, Pod: "u1", Container: "benchmark", Stream: event.StreamOutput}.ID("r1", 1),
-		"another pod":       event.Source{Role: "worker", Pod: "u2", Container: "benchmark", Stream: event.StreamOutput}.ID("r1", 1),
-		"another container": event.Source{Role: "worker", Pod: "u1", Container: "server", Stream: event.StreamOutput}.ID("r1", 1),
-		"another stream":    event.Source{Role: "worker", Pod: "u1", Container: "benchmark", Stream: event.StreamMetrics}.ID("r1", 1),
+		"another role":      event.Stream{Role: "launcher", Pod: "u1", Container: "benchmark", Kind: event.StreamOutput}.ID("r1", 1),
+		"another index":     event.Stream{Role: "worker", Index: 1, Pod: "u1", Container: "benchmark", Kind: event.StreamOutput}.ID("r1", 1),
+		"another pod":       event.Stream{Role: "worker", Pod: "u2", Container: "benchmark", Kind: event.StreamOutput}.ID("r1", 1),
+		"another container": event.Stream{Role: "worker", Pod: "u1", Container: "server", Kind: event.StreamOutput}.ID("r1", 1),
+		"another stream":    event.Stream{Role: "worker", Pod: "u1", Container: "benchmark", Kind: event.StreamMetrics}.ID("r1", 1),
 	} {
 		if other, ok := seen[id]; ok {
 			t.Errorf("%s and %s share an ID", name, other)
@@ -92,7 +92,7 @@ func TestValidateNamesEveryFault(t *testing.T) {
 	header := []string{"schema: 0, want 1", "attempt: 0, want 1 or more", "time: must not be empty", "id: must", "run: must", "namespace: must", "owner: must"}
 	source := []string{"source.role", "source.pod", "source.container", "source.stream"}
 	h := event.NewHeader("m1", "r1", "pets", "ann", time.Unix(0, 0))
-	from := event.Source{Role: "benchmark", Pod: "u", Container: "c", Stream: event.StreamOutput}
+	from := event.Stream{Role: "benchmark", Pod: "u", Container: "c", Kind: event.StreamOutput}
 	for name, tt := range map[string]struct {
 		ev   event.Event
 		want []string
@@ -106,7 +106,7 @@ func TestValidateNamesEveryFault(t *testing.T) {
 		"finished":                    {event.Finished{}, append([]string{"outcome"}, header...)},
 		"a failure without its fault": {event.Finished{Header: h, Outcome: event.Failed}, []string{"class", "reason"}},
 		"metrics":                     {event.Metrics{}, append(source, header...)},
-		"a sample of nothing":         {event.Metrics{Header: h, Source: from, Samples: []event.Sample{{}}}, []string{"samples[0].name", "samples[0].value: null without a special"}},
+		"a sample of nothing":         {event.Metrics{Header: h, Stream: from, Samples: []event.Sample{{}}}, []string{"samples[0].name", "samples[0].value: null without a special"}},
 		"logs":                        {event.Logs{}, append(source, header...)},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -114,15 +114,15 @@ func TestValidateNamesEveryFault(t *testing.T) {
 			if err == nil {
 				t.Fatal("valid")
 			}
-			if got := named(err, tt.want); got != len(tt.want) {
+			if got := countNamed(err, tt.want); got != len(tt.want) {
 				t.Errorf("Validate: %v, want %q", err, tt.want)
 			}
 		})
 	}
 }
 
-// named counts the faults in err that begin with one of want.
-func named(err error, want []string) (n int) {
+// countNamed counts the faults in err that begin with one of want.
+func countNamed(err error, want []string) (n int) {
 	for line := range strings.SplitSeq(err.Error(), "\n") {
 		if slices.ContainsFunc(want, func(w string) bool { return strings.HasPrefix(line, w) }) {
 			n++

@@ -20,9 +20,9 @@ type Header struct {
 
 	Lineage
 
-	// Said is when the message was first written to its topic. It is read from
+	// PublishedAt is when the message was first written to its topic. It is read from
 	// the message, not part of the fact: a fact said twice has two.
-	Said time.Time `json:"-"`
+	PublishedAt time.Time `json:"-"`
 }
 
 // Lineage says where a run comes from. Its zero value is a run that a user
@@ -51,7 +51,7 @@ func NewHeader(id, run, namespace, owner string, at time.Time) Header {
 // It is a pure function: a redelivered cause yields the same ID, and two facts
 // never share one, so a consumer can tell a duplicate from news.
 func (h Header) Cause(kind, subject string) Header {
-	h.ID, h.Schema, h.Said = Derive(h.ID, fmt.Sprint(h.Attempt), kind, subject), Major, time.Time{}
+	h.ID, h.Schema, h.PublishedAt = Derive(h.ID, fmt.Sprint(h.Attempt), kind, subject), Major, time.Time{}
 	return h
 }
 
@@ -62,7 +62,7 @@ func Derive(parts ...string) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-func (h *Header) said(at time.Time) { h.Said = at }
+func (h *Header) setPublishedAt(at time.Time) { h.PublishedAt = at }
 
 // Head implements Event.
 func (h Header) Head() Header { return h }
@@ -80,10 +80,10 @@ func (h Header) Validate() error {
 		errs = append(errs, errors.New("time: must not be empty"))
 	}
 	return errors.Join(append(errs,
-		given("id", h.ID), given("run", h.Run), given("namespace", h.Namespace), given("owner", h.Owner))...)
+		required("id", h.ID), required("run", h.Run), required("namespace", h.Namespace), required("owner", h.Owner))...)
 }
 
-func given(field, value string) error {
+func required(field, value string) error {
 	if value == "" {
 		return fmt.Errorf("%s: must not be empty", field)
 	}

@@ -18,13 +18,13 @@ var ErrPoison = errors.New("poison")
 
 // Message is an event as it travels, whatever carries it.
 type Message struct {
-	Topic string
-	Key   string // run: messages of one key stay in order
-	ID    string
-	Type  string    // topic and major version: bai.status.v1
-	Time  time.Time // when what started all this happened
-	Said  time.Time // when it was written to its topic; zero where that is not known
-	Value []byte    // JSON
+	Topic       string
+	Key         string // run: messages of one key stay in order
+	ID          string
+	Type        string    // topic and major version: bai.status.v1
+	Time        time.Time // when what started all this happened
+	PublishedAt time.Time // when it was written to its topic; zero where that is not known
+	Value       []byte    // JSON
 }
 
 // Encode writes ev. It refuses what Decode would refuse, as ErrPoison.
@@ -58,8 +58,8 @@ func Decode[T Event](m Message) (T, error) {
 	if key := ev.Head().Run; m.Key != key {
 		return ev, fmt.Errorf("decode %T: %w: key %q, but run %q", ev, ErrPoison, m.Key, key)
 	}
-	if h, ok := any(&ev).(interface{ said(at time.Time) }); ok {
-		h.said(m.Said)
+	if h, ok := any(&ev).(interface{ setPublishedAt(at time.Time) }); ok {
+		h.setPublishedAt(m.PublishedAt)
 	}
 	return ev, nil
 }

@@ -28,10 +28,10 @@ func TestWire(t *testing.T) {
 	second := h
 	second.Attempt = 2
 	code := 3
-	source := event.Source{Role: "worker", Index: 1, Pod: "u1", Container: "benchmark", Stream: event.StreamMetrics}
+	source := event.Stream{Role: "worker", Index: 1, Pod: "u1", Container: "benchmark", Kind: event.StreamMetrics}
 	end := &event.End{Count: 4, Last: 99, Dropped: 1, Reason: "limits.max_log_size"}
 
-	t.Run("submitted", wire(event.Submitted{Header: h, Name: "cats", File: "cats.toml", Descriptor: "[info]\n", Labels: labels, Overrides: []event.Override{{Path: "info.task_name", Value: "cats"}}, Origination: &event.Origination{URI: "stored:cats@3", SHA256: "ab"}, Script: &event.Script{SHA256: "cd", Size: 7}}))
+	t.Run("submitted", wire(event.Submitted{Header: h, Name: "cats", File: "cats.toml", Descriptor: "[info]\n", Labels: labels, Overrides: []event.Override{{Path: "info.task_name", Value: "cats"}}, Provenance: &event.Provenance{URI: "stored:cats@3", SHA256: "ab"}, Bundle: &event.Bundle{SHA256: "cd", Size: 7}}))
 	t.Run("command", wire(event.Command{Header: h, Kind: event.CommandCancel, By: "bob"}))
 	t.Run("fetched", wire(event.Fetched{Header: h, Name: "cats", File: "cats.toml", Descriptor: "[info]\n", Labels: labels, Data: data}))
 	t.Run("launched", wire(event.Launched{Header: h, Cluster: "local", Scope: "default", Job: "run-1", UID: "u0", Retries: 1, PendingDeadline: time.Minute}))
@@ -44,11 +44,11 @@ func TestWire(t *testing.T) {
 		Header: h, Outcome: event.Failed, Class: event.ClassUser, Reason: event.NonZeroExit, Message: "exit code 3",
 		ExitCode: &code, Started: &at, Ended: &at, Collectors: []string{"u1"},
 	}))
-	t.Run("metrics", wire(event.Metrics{Header: h, Source: source, Samples: samples(at), End: end}))
-	source.Stream = event.StreamOutput
-	t.Run("logs", wire(event.Logs{Header: h, Source: source, End: end, Lines: []event.Line{
+	t.Run("metrics", wire(event.Metrics{Header: h, Stream: source, Samples: samples(at), End: end}))
+	source.Kind = event.StreamOutput
+	t.Run("logs", wire(event.Logs{Header: h, Stream: source, End: end, Lines: []event.Line{
 		{Seq: 20, Time: at.UnixNano(), Text: "epoch 1"},
-		{Seq: 40, Err: true, Time: at.UnixNano(), Text: "caf\ufffd <&>", Raw: 9, Cut: true, Open: true},
+		{Seq: 40, Stderr: true, Time: at.UnixNano(), Text: "caf\ufffd <&>", Raw: 9, Truncated: true, Unterminated: true},
 	}}))
 }
 
@@ -112,9 +112,9 @@ func TestDecodeIgnoresFieldsOfALaterMinorVersion(t *testing.T) {
 
 func TestDecodeTellsWhenTheMessageWasWritten(t *testing.T) {
 	at := time.Unix(5, 0)
-	ev, err := event.Decode[event.Submitted](event.Message{Type: submittedV1, Key: "r1", Value: []byte(body), Said: at})
-	if err != nil || !ev.Said.Equal(at) {
-		t.Errorf("said at %v, %v, want %v", ev.Said, err, at)
+	ev, err := event.Decode[event.Submitted](event.Message{Type: submittedV1, Key: "r1", Value: []byte(body), PublishedAt: at})
+	if err != nil || !ev.PublishedAt.Equal(at) {
+		t.Errorf("said at %v, %v, want %v", ev.PublishedAt, err, at)
 	}
 }
 
@@ -149,15 +149,15 @@ func FuzzDecode(f *testing.F) {
 	f.Add([]byte(body))
 	f.Add([]byte(`{` + header + `,"source":{"role":"r","pod":"p","container":"c","stream":"s"},"samples":[{"name":"a","value":1,"time":"1"}]}`))
 	f.Fuzz(func(t *testing.T, value []byte) {
-		again[event.Submitted](t, value)
-		again[event.Metrics](t, value)
-		again[event.Logs](t, value)
-		again[event.Finished](t, value)
+		checkRoundTrip[event.Submitted](t, value)
+		checkRoundTrip[event.Metrics](t, value)
+		checkRoundTrip[event.Logs](t, value)
+		checkRoundTrip[event.Finished](t, value)
 	})
 }
 
-// again checks that what can be read can be written, and read again.
-func again[T event.Event](t *testing.T, value []byte) {
+// checkRoundTrip checks that what can be read can be written, and read again.
+func checkRoundTrip[T event.Event](t *testing.T, value []byte) {
 	t.Helper()
 	var zero T
 	ev, err := event.Decode[T](event.Message{Type: zero.Topic() + ".v1", Key: "r1", Value: value})

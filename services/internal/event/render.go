@@ -14,9 +14,9 @@ import (
 func render(ev Event) ([]byte, error) {
 	switch ev := ev.(type) {
 	case Metrics:
-		return renderBatch(ev.Header, ev.Source, nil, `,"samples":`, ev.Samples, appendSample, ev.End)
+		return renderBatch(ev.Header, ev.Stream, nil, `,"samples":`, ev.Samples, appendSample, ev.End)
 	case Logs:
-		return renderBatch(ev.Header, ev.Source, ev.Environment, `,"lines":`, ev.Lines, appendLine, ev.End)
+		return renderBatch(ev.Header, ev.Stream, ev.Environment, `,"lines":`, ev.Lines, appendLine, ev.End)
 	}
 	return plain(ev)
 }
@@ -33,13 +33,13 @@ func plain(v any) ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
 
-func renderBatch[T any](h Header, s Source, where *Environment, key string, items []T, item func([]byte, *T) ([]byte, error), end *End) ([]byte, error) {
+func renderBatch[T any](h Header, s Stream, environment *Environment, key string, items []T, item func([]byte, *T) ([]byte, error), end *End) ([]byte, error) {
 	head, err := plain(struct {
 		Header
 
-		Source      Source       `json:"source"`
+		Source      Stream       `json:"source"`
 		Environment *Environment `json:"environment,omitempty"`
-	}{h, s, where})
+	}{h, s, environment})
 	if err != nil {
 		return nil, err
 	}
@@ -107,7 +107,7 @@ func appendSample(b []byte, s *Sample) (_ []byte, err error) {
 
 func appendLine(b []byte, l *Line) ([]byte, error) {
 	b = strconv.AppendInt(append(b, `{"seq":`...), l.Seq, 10)
-	if l.Err {
+	if l.Stderr {
 		b = append(b, `,"err":true`...)
 	}
 	b = strconv.AppendInt(append(b, `,"time":"`...), l.Time, 10)
@@ -115,10 +115,10 @@ func appendLine(b []byte, l *Line) ([]byte, error) {
 	if l.Raw != 0 {
 		b = strconv.AppendInt(append(b, `,"raw":`...), l.Raw, 10)
 	}
-	if l.Cut {
+	if l.Truncated {
 		b = append(b, `,"cut":true`...)
 	}
-	if l.Open {
+	if l.Unterminated {
 		b = append(b, `,"open":true`...)
 	}
 	return append(b, '}'), nil

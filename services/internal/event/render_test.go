@@ -17,7 +17,7 @@ import (
 )
 
 // standard writes ev as encoding/json does, and reads it again.
-func standard[T event.Event](t rapidT, ev T) (value []byte, again T) {
+func standard[T event.Event](t rapidT, ev T) (value []byte, decoded T) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
@@ -25,10 +25,10 @@ func standard[T event.Event](t rapidT, ev T) (value []byte, again T) {
 		t.Fatal(err)
 	}
 	value = bytes.TrimSuffix(b.Bytes(), []byte("\n"))
-	if err := json.Unmarshal(value, &again); err != nil {
+	if err := json.Unmarshal(value, &decoded); err != nil {
 		t.Fatal(err)
 	}
-	return value, again
+	return value, decoded
 }
 
 type rapidT interface{ Fatal(args ...any) }
@@ -36,19 +36,19 @@ type rapidT interface{ Fatal(args ...any) }
 func TestBatchesTravelAsEncodingJSONWritesAndReadsThem(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h := event.NewHeader(text().Draw(t, "id")+"i", "run", "pets", "ann", time.Unix(rapid.Int64Range(0, 1<<33).Draw(t, "time"), 0).UTC())
-		from := event.Source{Role: text().Draw(t, "role") + "r", Pod: "u", Container: `},"samples":[`, Stream: `,"lines":[`}
+		from := event.Stream{Role: text().Draw(t, "role") + "r", Pod: "u", Container: `},"samples":[`, Kind: `,"lines":[`}
 		var end *event.End
 		if rapid.Bool().Draw(t, "ends") {
 			end = &event.End{Count: rapid.Int64().Draw(t, "count"), Last: -1, Reason: text().Draw(t, "reason")}
 		}
-		same(t, event.Metrics{Header: h, Source: from, Samples: rapid.SliceOfN(rapid.Custom(sample), 0, 8).Draw(t, "samples"), End: end})
-		same(t, event.Logs{Header: h, Source: from, Lines: rapid.SliceOfN(rapid.Custom(line), 0, 8).Draw(t, "lines"), End: end})
+		same(t, event.Metrics{Header: h, Stream: from, Samples: rapid.SliceOfN(rapid.Custom(sample), 0, 8).Draw(t, "samples"), End: end})
+		same(t, event.Logs{Header: h, Stream: from, Lines: rapid.SliceOfN(rapid.Custom(line), 0, 8).Draw(t, "lines"), End: end})
 	})
 }
 
 // same checks that ev travels as encoding/json has it.
 func same[T event.Event](t *rapid.T, ev T) {
-	want, again := standard(t, ev)
+	want, decoded := standard(t, ev)
 	m, err := event.Encode(ev)
 	if err != nil {
 		t.Fatal(err)
@@ -60,7 +60,7 @@ func same[T event.Event](t *rapid.T, ev T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(again, got); diff != "" {
+	if diff := cmp.Diff(decoded, got); diff != "" {
 		t.Fatalf("%s is read as (-want +got):\n%s", want, diff)
 	}
 }
@@ -95,14 +95,14 @@ func sample(t *rapid.T) event.Sample {
 func line(t *rapid.T) event.Line {
 	return event.Line{
 		Seq: rapid.Int64().Draw(t, "seq"), Time: rapid.Int64().Draw(t, "ns"), Text: text().Draw(t, "text"), Raw: rapid.Int64Range(0, 2).Draw(t, "raw"),
-		Err: rapid.Bool().Draw(t, "err"), Cut: rapid.Bool().Draw(t, "cut"), Open: rapid.Bool().Draw(t, "open"),
+		Stderr: rapid.Bool().Draw(t, "err"), Truncated: rapid.Bool().Draw(t, "cut"), Unterminated: rapid.Bool().Draw(t, "open"),
 	}
 }
 
 func TestAValueThatJSONCannotCarryIsRefused(t *testing.T) {
 	nan := math.NaN()
 	_, err := event.Encode(event.Metrics{
-		Header: event.NewHeader("m1", "r1", "pets", "ann", time.Unix(0, 0)), Source: event.Source{Role: "r", Pod: "p", Container: "c", Stream: "s"},
+		Header: event.NewHeader("m1", "r1", "pets", "ann", time.Unix(0, 0)), Stream: event.Stream{Role: "r", Pod: "p", Container: "c", Kind: "s"},
 		Samples: []event.Sample{{Name: "n", Value: &nan}},
 	})
 	if !errors.Is(err, event.ErrPoison) {
@@ -114,10 +114,10 @@ func TestAValueThatJSONCannotCarryIsRefused(t *testing.T) {
 // encoding/json does not.
 func FuzzBatchesAreReadAsEncodingJSONDoes(f *testing.F) {
 	at := time.Unix(1767323045, 0).UTC()
-	h, from := event.NewHeader("m1", "r1", "pets", "ann", at), event.Source{Role: "r", Pod: "p", Container: "c", Stream: "s"}
+	h, from := event.NewHeader("m1", "r1", "pets", "ann", at), event.Stream{Role: "r", Pod: "p", Container: "c", Kind: "s"}
 	for _, ev := range []event.Event{
-		event.Metrics{Header: h, Source: from, Samples: samples(at), End: &event.End{Count: 3}},
-		event.Logs{Header: h, Source: from, Lines: []event.Line{{Seq: 1, Text: "a\tb", Err: true, Raw: 7, Cut: true, Open: true}, {Seq: 2}}},
+		event.Metrics{Header: h, Stream: from, Samples: samples(at), End: &event.End{Count: 3}},
+		event.Logs{Header: h, Stream: from, Lines: []event.Line{{Seq: 1, Text: "a\tb", Stderr: true, Raw: 7, Truncated: true, Unterminated: true}, {Seq: 2}}},
 	} {
 		m, err := event.Encode(ev)
 		if err != nil {

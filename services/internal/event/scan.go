@@ -28,7 +28,7 @@ func parse(b []byte, ev any) error {
 
 func scanMetrics(b []byte) (Metrics, bool) {
 	var m Metrics
-	head, items, tail, ok := divide(b, `,"samples":[`)
+	head, items, tail, ok := splitList(b, `,"samples":[`)
 	if !ok || json.Unmarshal(head, &m) != nil || m.Samples != nil || m.End != nil || !scanEnd(tail, &m.End) {
 		return Metrics{}, false
 	}
@@ -49,7 +49,7 @@ func scanMetrics(b []byte) (Metrics, bool) {
 
 func scanLogs(b []byte) (Logs, bool) {
 	var l Logs
-	head, items, tail, ok := divide(b, `,"lines":[`)
+	head, items, tail, ok := splitList(b, `,"lines":[`)
 	if !ok || json.Unmarshal(head, &l) != nil || l.Lines != nil || l.End != nil || !scanEnd(tail, &l.End) {
 		return Logs{}, false
 	}
@@ -68,9 +68,9 @@ func scanLogs(b []byte) (Logs, bool) {
 	return l, true
 }
 
-// divide returns what comes before, in and after the list that follows key: the
+// splitList returns what comes before, in and after the list that follows key: the
 // first as an object of its own.
-func divide(b []byte, key string) (head, items, tail []byte, ok bool) {
+func splitList(b []byte, key string) (head, items, tail []byte, ok bool) {
 	from := bytes.Index(b, []byte(key))
 	if from < 0 || depth(b[:from]) != 1 {
 		return nil, nil, nil, false
@@ -145,10 +145,10 @@ func (s *scanner) sample(v *Sample) (ok bool) {
 	if v.Value, ok = s.value(); !ok {
 		return false
 	}
-	if v.Special, ok = s.maybeText(`,"special":`); !ok {
+	if v.Special, ok = s.optionalText(`,"special":`); !ok {
 		return false
 	}
-	if v.Unit, ok = s.maybeText(`,"unit":`); !ok {
+	if v.Unit, ok = s.optionalText(`,"unit":`); !ok {
 		return false
 	}
 	if v.Time, ok = s.integer(`,"time":"`); !ok || !s.take(`"`) {
@@ -160,7 +160,7 @@ func (s *scanner) sample(v *Sample) (ok bool) {
 	if v.Labels, ok = s.labels(); !ok {
 		return false
 	}
-	v.Direction, ok = s.maybeText(`,"direction":`)
+	v.Direction, ok = s.optionalText(`,"direction":`)
 	return ok && s.take("}")
 }
 
@@ -168,11 +168,11 @@ func (s *scanner) line() (l Line, ok bool) {
 	if l.Seq, ok = s.integer(`{"seq":`); !ok {
 		return l, false
 	}
-	l.Err = s.take(`,"err":true`)
+	l.Stderr = s.take(`,"err":true`)
 	if l.Time, ok = s.integer(`,"time":"`); !ok || !s.take(`","text":`) {
 		return l, false
 	}
-	if l.Text, ok = s.long(); !ok {
+	if l.Text, ok = s.uniqueText(); !ok {
 		return l, false
 	}
 	if bytes.HasPrefix(s.rest, []byte(`,"raw":`)) {
@@ -180,8 +180,8 @@ func (s *scanner) line() (l Line, ok bool) {
 			return l, false
 		}
 	}
-	l.Cut = s.take(`,"cut":true`)
-	l.Open = s.take(`,"open":true`)
+	l.Truncated = s.take(`,"cut":true`)
+	l.Unterminated = s.take(`,"open":true`)
 	return l, s.take("}")
 }
 
@@ -321,15 +321,15 @@ func (s *scanner) text(key string) (string, bool) {
 	return t, ok
 }
 
-func (s *scanner) maybeText(key string) (string, bool) {
+func (s *scanner) optionalText(key string) (string, bool) {
 	if !bytes.HasPrefix(s.rest, []byte(key)) {
 		return "", true
 	}
 	return s.text(key)
 }
 
-// long reads a text of which most differ.
-func (s *scanner) long() (string, bool) {
+// uniqueText reads a text of which most differ.
+func (s *scanner) uniqueText() (string, bool) {
 	raw, ok := s.quoted()
 	if !ok {
 		return "", false

@@ -7,14 +7,14 @@ import (
 	"strconv"
 )
 
-// Source is where samples and lines of a run are read from: one file of one
+// Stream is where samples and lines of a run are read from: one file of one
 // container of one pod. With the run and the attempt it is unique for ever.
-type Source struct {
+type Stream struct {
 	Role      string `json:"role"`      // benchmark, launcher, worker, server, client
 	Index     int    `json:"index"`     // of the pod within its role, from 0
 	Pod       string `json:"pod"`       // UID
 	Container string `json:"container"` // name
-	Stream    string `json:"stream"`    // StreamOutput or another of them
+	Kind      string `json:"stream"`    // StreamOutput or another of them
 }
 
 // Streams that a source can be.
@@ -28,18 +28,18 @@ const (
 	StreamLog     = "log"        // what the cluster's log has of a container that no wrapper runs
 )
 
-// Follower names, among those whose data of a run are awaited, who follows the
+// LogFollower names, among those whose data of a run are awaited, who follows the
 // log of a pod's container from outside; the UID alone is the collector in it.
-func Follower(pod string) string { return pod + "/" + StreamLog }
+func LogFollower(pod string) string { return pod + "/" + StreamLog }
 
 // Validate names every field that is missing.
-func (s Source) Validate() error {
-	return errors.Join(given("source.role", s.Role), given("source.pod", s.Pod), given("source.container", s.Container), given("source.stream", s.Stream))
+func (s Stream) Validate() error {
+	return errors.Join(required("source.role", s.Role), required("source.pod", s.Pod), required("source.container", s.Container), required("source.stream", s.Kind))
 }
 
 // ID returns what tells the source apart from every other of every run.
-func (s Source) ID(run string, attempt int) string {
-	return Derive("source", run, strconv.Itoa(attempt), s.Role, strconv.Itoa(s.Index), s.Pod, s.Container, s.Stream)
+func (s Stream) ID(run string, attempt int) string {
+	return Derive("source", run, strconv.Itoa(attempt), s.Role, strconv.Itoa(s.Index), s.Pod, s.Container, s.Kind)
 }
 
 // Specials mark values that JSON cannot carry.
@@ -103,13 +103,13 @@ func (s Sample) Float() float64 {
 
 // Line is one line that a benchmark wrote to standard output or error.
 type Line struct {
-	Seq  int64  `json:"seq"`            // byte offset in its source where it was complete; orders lines of both streams as they were read
-	Err  bool   `json:"err,omitempty"`  // standard error
-	Time int64  `json:"time,string"`    // ns since 1970, UTC, when it was read
-	Text string `json:"text"`           // valid UTF-8, without its line feed
-	Raw  int64  `json:"raw,omitempty"`  // bytes that the benchmark wrote, where Text is not all of them
-	Cut  bool   `json:"cut,omitempty"`  // Text ends early: the line was over the limit
-	Open bool   `json:"open,omitempty"` // the benchmark ended without a line feed
+	Seq          int64  `json:"seq"`            // byte offset in its source where it was complete; orders lines of both streams as they were read
+	Stderr       bool   `json:"err,omitempty"`  // standard error
+	Time         int64  `json:"time,string"`    // ns since 1970, UTC, when it was read
+	Text         string `json:"text"`           // valid UTF-8, without its line feed
+	Raw          int64  `json:"raw,omitempty"`  // bytes that the benchmark wrote, where Text is not all of them
+	Truncated    bool   `json:"cut,omitempty"`  // Text ends early: the line was over the limit
+	Unterminated bool   `json:"open,omitempty"` // the benchmark ended without a line feed
 }
 
 // End says that a source will bring no more, and how much it brought.
@@ -126,7 +126,7 @@ type End struct {
 type Metrics struct {
 	Header
 
-	Source  Source   `json:"source"`
+	Stream  Stream   `json:"source"`
 	Samples []Sample `json:"samples"`
 	End     *End     `json:"end,omitempty"` // in the last batch of the source
 }
@@ -136,7 +136,7 @@ func (Metrics) Topic() string { return TopicMetrics }
 
 // Validate implements Event.
 func (m Metrics) Validate() error {
-	errs := []error{m.Header.Validate(), m.Source.Validate()}
+	errs := []error{m.Header.Validate(), m.Stream.Validate()}
 	for i := range m.Samples {
 		s := &m.Samples[i]
 		if s.Name == "" {
@@ -154,7 +154,7 @@ func (m Metrics) Validate() error {
 type Logs struct {
 	Header
 
-	Source Source `json:"source"`
+	Stream Stream `json:"source"`
 
 	// Environment is where the pod runs, in a batch that may have no lines. It
 	// may come again with more in it.
@@ -169,5 +169,5 @@ func (Logs) Topic() string { return TopicLogs }
 
 // Validate implements Event.
 func (l Logs) Validate() error {
-	return errors.Join(l.Header.Validate(), l.Source.Validate())
+	return errors.Join(l.Header.Validate(), l.Stream.Validate())
 }

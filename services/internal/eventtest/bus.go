@@ -24,19 +24,19 @@ import (
 type Bus struct {
 	tb testing.TB
 
-	mu    sync.Mutex
-	idle  *sync.Cond // nobody hands over
-	busy  bool
-	steps map[string][]service.Step // by topic
-	queue []letter
-	seen  map[string]string // by ID
-	said  []letter          // everything, from the beginning
-	heard []string
-	err   error // the first since it was last asked for
+	mu        sync.Mutex
+	idle      *sync.Cond // nobody hands over
+	busy      bool
+	steps     map[string][]service.Step // by topic
+	queue     []queuedEvent
+	seen      map[string]string // by ID
+	published []queuedEvent     // everything, from the beginning
+	unread    []string
+	err       error // the first since it was last asked for
 }
 
-// letter is an event under way.
-type letter struct {
+// queuedEvent is an event under way.
+type queuedEvent struct {
 	ev event.Event
 	m  event.Message
 }
@@ -51,7 +51,7 @@ func NewBus(tb testing.TB) *Bus {
 
 // Consume has step handed the events of its topic. The Part that it returns
 // only waits: events are handed over by those who say them.
-func (b *Bus) Consume(_ string, step service.Step) service.Part {
+func (b *Bus) Consume(_ string, step service.Step) service.Runnable {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.steps[step.Topic] = append(b.steps[step.Topic], step)
@@ -71,25 +71,25 @@ func (b *Bus) Publish(ctx context.Context, events ...event.Event) error {
 	if err := b.add(events, true); err != nil {
 		return err
 	}
-	b.leave(context.WithoutCancel(ctx))
+	b.deliverUnlessBusy(context.WithoutCancel(ctx))
 	return nil
 }
 
 // Ready implements what services ask of a bus: it always is.
 func (*Bus) Ready(context.Context) error { return nil }
 
-// Say publishes ev and all that follows from it, and returns when no step has
+// PublishAndWait publishes ev and all that follows from it, and returns when no step has
 // anything more to say. Events travel encoded, as they do in Kafka.
-func (b *Bus) Say(ev event.Event) {
+func (b *Bus) PublishAndWait(ev event.Event) {
 	b.tb.Helper()
-	if err := b.Try(ev); err != nil {
+	if err := b.TryPublish(ev); err != nil {
 		b.tb.Fatal(err)
 	}
 }
 
-// Try is Say for a step that may fail: it returns the first error. The event
+// TryPublish is Say for a step that may fail: it returns the first error. The event
 // that failed is not handed over again, unless by Again.
-func (b *Bus) Try(ev event.Event) error {
+func (b *Bus) TryPublish(ev event.Event) error {
 	b.tb.Helper()
 	if err := b.add([]event.Event{ev}, true); err != nil {
 		return err
@@ -97,8 +97,8 @@ func (b *Bus) Try(ev event.Event) error {
 	return b.deliver()
 }
 
-// Again publishes an event that was said before, as if it were redelivered.
-func (b *Bus) Again(ev event.Event) {
+// Redeliver publishes an event that was said before, as if it were redelivered.
+func (b *Bus) Redeliver(ev event.Event) {
 	b.tb.Helper()
 	if err := errors.Join(b.add([]event.Event{ev}, false), b.deliver()); err != nil {
 		b.tb.Fatal(err)
@@ -111,30 +111,30 @@ func (b *Bus) Again(ev event.Event) {
 func (b *Bus) Replay() {
 	b.tb.Helper()
 	b.mu.Lock()
-	b.queue = append(b.queue, b.said...)
+	b.queue = append(b.queue, b.published...)
 	b.mu.Unlock()
 	if err := b.deliver(); err != nil {
 		b.tb.Fatal(err)
 	}
 }
 
-// Heard returns what was said since the last call, one line each, duplicates
+// TakeLines returns what was said since the last call, one line each, duplicates
 // left out.
-func (b *Bus) Heard() []string {
+func (b *Bus) TakeLines() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	heard := b.heard
-	b.heard = nil
-	return heard
+	lines := b.unread
+	b.unread = nil
+	return lines
 }
 
-// Said returns every event of a type that was said so far, duplicates left out,
+// Published returns every event of a type that was said so far, duplicates left out,
 // in order.
-func Said[T event.Event](b *Bus) []T {
+func Published[T event.Event](b *Bus) []T {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	var evs []T
-	for _, l := range b.said {
+	for _, l := range b.published {
 		if ev, ok := l.ev.(T); ok {
 			evs = append(evs, ev)
 		}
@@ -143,7 +143,7 @@ func Said[T event.Event](b *Bus) []T {
 }
 
 // add queues events, encoded; duplicates only if they are not news.
-func (b *Bus) add(events []event.Event, news bool) error {
+func (b *Bus) add(events []event.Event, onlyNew bool) error {
 	b.tb.Helper()
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -152,9 +152,9 @@ func (b *Bus) add(events []event.Event, news bool) error {
 		if err != nil {
 			return err
 		}
-		m.Said = time.Now()
-		l := letter{ev, m}
-		if news && !b.first(l) {
+		m.PublishedAt = time.Now()
+		l := queuedEvent{ev, m}
+		if onlyNew && !b.recordIfNew(l) {
 			continue
 		}
 		b.queue = append(b.queue, l)
@@ -162,8 +162,8 @@ func (b *Bus) add(events []event.Event, news bool) error {
 	return nil
 }
 
-// first reports whether l was not said before, and remembers it.
-func (b *Bus) first(l letter) bool {
+// recordIfNew reports whether l was not said before, and remembers it.
+func (b *Bus) recordIfNew(l queuedEvent) bool {
 	b.tb.Helper()
 	if before, ok := b.seen[l.m.ID]; ok {
 		if before != l.m.Topic+string(l.m.Value) {
@@ -172,8 +172,8 @@ func (b *Bus) first(l letter) bool {
 		return false
 	}
 	b.seen[l.m.ID] = l.m.Topic + string(l.m.Value)
-	b.said = append(b.said, l)
-	b.heard = append(b.heard, line(l.ev))
+	b.published = append(b.published, l)
+	b.unread = append(b.unread, line(l.ev))
 	return true
 }
 
@@ -193,9 +193,9 @@ func (b *Bus) deliver() error {
 	return err
 }
 
-// leave hands over what is queued, or leaves it to whoever does so already. The
+// deliverUnlessBusy hands over what is queued, or leaves it to whoever does so already. The
 // error of a step fails the test.
-func (b *Bus) leave(ctx context.Context) {
+func (b *Bus) deliverUnlessBusy(ctx context.Context) {
 	b.tb.Helper()
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -218,7 +218,7 @@ func (b *Bus) drain(ctx context.Context) {
 		b.queue = b.queue[1:]
 		steps := slices.Clone(b.steps[l.m.Topic])
 		b.mu.Unlock()
-		err := b.hand(ctx, steps, l.m)
+		err := b.callSteps(ctx, steps, l.m)
 		b.mu.Lock()
 		if b.err == nil {
 			b.err = err
@@ -228,12 +228,12 @@ func (b *Bus) drain(ctx context.Context) {
 	b.idle.Broadcast()
 }
 
-// hand hands m to each step, again and again, and queues what they answer.
-func (b *Bus) hand(ctx context.Context, steps []service.Step, m event.Message) error {
+// callSteps hands m to each step, again and again, and queues what they answer.
+func (b *Bus) callSteps(ctx context.Context, steps []service.Step, m event.Message) error {
 	b.tb.Helper()
 	for _, step := range steps {
 		calls := [][]event.Message{{m}, {m}}
-		if step.Most > 1 {
+		if step.MaxBatch > 1 {
 			calls = append(calls, []event.Message{m, m})
 		}
 		for _, ms := range calls {

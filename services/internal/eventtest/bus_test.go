@@ -27,26 +27,26 @@ func TestEveryEventIsHandedOverTwiceAndWhatFollowsIsSaidOnce(t *testing.T) {
 		calls++
 		return []event.Event{event.Command{Header: s.Cause("cancel", ""), Kind: event.CommandCancel}}, nil
 	}))
-	bus.Say(status("m1"))
+	bus.PublishAndWait(status("m1"))
 	want(t, calls, 2)
-	want(t, bus.Heard(), []string{"bai.status r1 queued: hello", "bai.commands r1 cancel"})
-	want(t, len(eventtest.Said[event.Command](bus)), 1)
+	want(t, bus.TakeLines(), []string{"bai.status r1 queued: hello", "bai.commands r1 cancel"})
+	want(t, len(eventtest.Published[event.Command](bus)), 1)
 
-	bus.Again(status("m1"))
+	bus.Redeliver(status("m1"))
 	want(t, calls, 4)
 	bus.Replay()
 	want(t, calls, 6)
-	want(t, bus.Heard(), nil)
+	want(t, bus.TakeLines(), nil)
 }
 
 func TestAStepThatTakesSeveralAlsoHearsAnEventTwiceInOneCall(t *testing.T) {
 	bus := eventtest.NewBus(t)
 	var sizes []int
-	bus.Consume("g", service.Each(10, func(_ context.Context, evs []event.Status) ([]event.Event, error) {
+	bus.Consume("g", service.Batch(10, func(_ context.Context, evs []event.Status) ([]event.Event, error) {
 		sizes = append(sizes, len(evs))
 		return nil, nil
 	}))
-	bus.Say(status("m1"))
+	bus.PublishAndWait(status("m1"))
 	want(t, sizes, []int{1, 1, 2})
 }
 
@@ -54,10 +54,10 @@ func TestTryReturnsWhatAStepCannotDo(t *testing.T) {
 	bus := eventtest.NewBus(t)
 	away := errors.New("the store is away")
 	bus.Consume("g", service.On(func(context.Context, event.Status) ([]event.Event, error) { return nil, away }))
-	if err := bus.Try(status("m1")); !errors.Is(err, away) {
+	if err := bus.TryPublish(status("m1")); !errors.Is(err, away) {
 		t.Errorf("Try: %v, want %v", err, away)
 	}
-	if err := bus.Try(status("m1")); err != nil {
+	if err := bus.TryPublish(status("m1")); err != nil {
 		t.Errorf("what was said before: %v, want nothing handed over", err)
 	}
 }
@@ -76,8 +76,8 @@ func TestStepsAndOthersMayPublishAtAnyTime(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	bus.Say(status("last"))
-	want(t, len(eventtest.Said[event.Command](bus)), 11)
+	bus.PublishAndWait(status("last"))
+	want(t, len(eventtest.Published[event.Command](bus)), 11)
 }
 
 func want[T any](t *testing.T, got, want T) {

@@ -35,12 +35,12 @@ import (
 // the temporary files. Whatever else there is may work the next time. Of a
 // refusal none holds what the server says in its own words.
 type Repository struct {
-	session transport.UploadPackSession
-	told    *packp.AdvRefs
-	want    plumbing.Hash // the object that the reference names
-	commit  plumbing.Hash
-	files   *filesystem.Storage // that were fetched
-	back    func() error        // gives their folder back; nil until there is one
+	session    transport.UploadPackSession
+	advertised *packp.AdvRefs
+	want       plumbing.Hash // the object that the reference names
+	commit     plumbing.Hash
+	files      *filesystem.Storage // that were fetched
+	removeDir  func() error        // gives their folder back; nil until there is one
 }
 
 // Opener opens repositories.
@@ -58,12 +58,12 @@ func (Opener) Open(ctx context.Context, url, ref, token string, client *http.Cli
 	if token != "" {
 		auth = &githttp.BasicAuth{Username: "x-access-token", Password: token}
 	}
-	session, err := githttp.NewClient(bounded(client)).NewUploadPackSession(at, auth)
+	session, err := githttp.NewClient(limitClient(client)).NewUploadPackSession(at, auth)
 	if err != nil {
 		return nil, explain(err)
 	}
 	r := &Repository{session: session}
-	if r.told, err = session.AdvertisedReferencesContext(ctx); err != nil {
+	if r.advertised, err = session.AdvertisedReferencesContext(ctx); err != nil {
 		return nil, errors.Join(explain(err), session.Close())
 	}
 	if err := r.resolve(ref); err != nil {
@@ -74,14 +74,14 @@ func (Opener) Open(ctx context.Context, url, ref, token string, client *http.Cli
 
 // resolve finds what ref stands for.
 func (r *Repository) resolve(ref string) error {
-	if (ref == "" || ref == "HEAD") && r.told.Head != nil {
-		r.want, r.commit = *r.told.Head, *r.told.Head
+	if (ref == "" || ref == "HEAD") && r.advertised.Head != nil {
+		r.want, r.commit = *r.advertised.Head, *r.advertised.Head
 		return nil
 	}
 	for _, name := range [...]string{ref, "refs/tags/" + ref, "refs/heads/" + ref} {
-		if hash, ok := r.told.References[name]; ok && ref != "" {
+		if hash, ok := r.advertised.References[name]; ok && ref != "" {
 			r.want, r.commit = hash, hash
-			if peeled, ok := r.told.Peeled[name]; ok {
+			if peeled, ok := r.advertised.Peeled[name]; ok {
 				r.commit = peeled
 			}
 			return nil
@@ -98,20 +98,20 @@ func (r *Repository) resolve(ref string) error {
 // resolveShort finds the commit whose name begins like that, of those that the
 // repository shows: it tells of no others.
 func (r *Repository) resolveShort(ref string) error {
-	if len(ref) < shortest || strings.Trim(ref, "0123456789abcdef") != "" {
+	if len(ref) < minShortHash || strings.Trim(ref, "0123456789abcdef") != "" {
 		return fmt.Errorf("%w: there is no tag, branch or commit %q", store.ErrNotFound, ref)
 	}
 	want := make(map[plumbing.Hash]plumbing.Hash) // commit → what is asked for to get it
-	for name, hash := range r.told.References {
+	for name, hash := range r.advertised.References {
 		commit := hash
-		if peeled, ok := r.told.Peeled[name]; ok {
+		if peeled, ok := r.advertised.Peeled[name]; ok {
 			commit = peeled
 		}
 		if strings.HasPrefix(hash.String(), ref) || strings.HasPrefix(commit.String(), ref) {
 			want[commit] = hash
 		}
 	}
-	if head := r.told.Head; head != nil && strings.HasPrefix(head.String(), ref) {
+	if head := r.advertised.Head; head != nil && strings.HasPrefix(head.String(), ref) {
 		want[*head] = *head
 	}
 	switch len(want) {
@@ -126,24 +126,24 @@ func (r *Repository) resolveShort(ref string) error {
 	return fmt.Errorf("%w: %d commits begin with %q: write all 40 digits", store.ErrNotFound, len(want), ref)
 }
 
-// shortest is how many digits of a commit's name are taken for one.
-const shortest = 4
+// minShortHash is how many digits of a commit's name are taken for one.
+const minShortHash = 4
 
 // Commit returns the commit that the reference stands for.
 func (r *Repository) Commit() string { return r.commit.String() }
 
 // Fetch brings the commit into a folder of its own, and tells how many bytes
 // come. Came may end it with an error.
-func (r *Repository) Fetch(ctx context.Context, came func(n int) error) error {
-	dir, back, err := temp()
+func (r *Repository) Fetch(ctx context.Context, onBytes func(n int) error) error {
+	dir, removeDir, err := temp()
 	if err != nil {
 		return err
 	}
-	r.back = back
+	r.removeDir = removeDir
 	r.files = filesystem.NewStorage(osfs.New(dir), cache.NewObjectLRU(8*cache.MiByte))
-	ask := packp.NewUploadPackRequestFromCapabilities(r.told.Capabilities)
+	ask := packp.NewUploadPackRequestFromCapabilities(r.advertised.Capabilities)
 	ask.Wants = []plumbing.Hash{r.want}
-	if r.told.Capabilities.Supports(capability.Shallow) {
+	if r.advertised.Capabilities.Supports(capability.Shallow) {
 		ask.Depth = packp.DepthCommits(1)
 		if err := ask.Capabilities.Set(capability.Shallow); err != nil {
 			return err
@@ -154,12 +154,12 @@ func (r *Repository) Fetch(ctx context.Context, came func(n int) error) error {
 		return explain(err)
 	}
 	defer func() { _ = answer.Close() }() // it was only read
-	fits := &spare{dir: dir}
-	return explain(packfile.UpdateObjectStorage(r.files, &counter{from: plain(ask.Capabilities, answer), came: func(n int) error {
-		if err := fits.take(n); err != nil {
+	space := &tempSpace{dir: dir}
+	return explain(packfile.UpdateObjectStorage(r.files, &counter{from: plain(ask.Capabilities, answer), onBytes: func(n int) error {
+		if err := space.reserve(n); err != nil {
 			return err
 		}
-		return came(n)
+		return onBytes(n)
 	}}))
 }
 
@@ -176,14 +176,14 @@ func plain(agreed *capability.List, r io.Reader) io.Reader {
 
 // counter tells how many bytes come.
 type counter struct {
-	from io.Reader
-	came func(n int) error
+	from    io.Reader
+	onBytes func(n int) error
 }
 
 // Read implements io.Reader.
 func (c *counter) Read(p []byte) (int, error) {
 	n, err := c.from.Read(p)
-	if wrong := c.came(n); wrong != nil {
+	if wrong := c.onBytes(n); wrong != nil {
 		return n, wrong
 	}
 	return n, err
@@ -255,10 +255,10 @@ func visit(name string, f *object.File, file func(string, int64, bool, io.Reader
 
 // Close removes what was fetched.
 func (r *Repository) Close() error {
-	if r.back == nil {
+	if r.removeDir == nil {
 		return r.session.Close()
 	}
-	return errors.Join(r.session.Close(), r.back())
+	return errors.Join(r.session.Close(), r.removeDir())
 }
 
 // explain makes an error one that can be told apart.
@@ -268,8 +268,8 @@ func explain(err error) error {
 	}
 	answer := (*githttp.Err)(nil)
 	switch {
-	case errors.As(err, &answer) && store.Busy(answer.StatusCode()):
-		return &store.BusyError{Status: answer.StatusCode(), After: answer.Response.Header.Get("Retry-After"), Err: errors.New("the repository's server is busy")}
+	case errors.As(err, &answer) && store.RetryableStatus(answer.StatusCode()):
+		return &store.UnavailableError{Status: answer.StatusCode(), RetryAfter: answer.Response.Header.Get("Retry-After"), Err: errors.New("the repository's server is busy")}
 	case errors.Is(err, transport.ErrRepositoryNotFound):
 		return fmt.Errorf("there is no such repository: %w", store.ErrNotFound)
 	case errors.Is(err, transport.ErrEmptyRemoteRepository):

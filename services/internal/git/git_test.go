@@ -48,12 +48,12 @@ func TestWhatAReferenceHasIsRead(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			came := 0
-			if err := r.Fetch(t.Context(), func(n int) error { came += n; return nil }); err != nil {
+			received := 0
+			if err := r.Fetch(t.Context(), func(n int) error { received += n; return nil }); err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(tt.want, walk(t, r, tt.path)); diff != "" || came == 0 || r.Commit() != tt.commit {
-				t.Errorf("%d bytes of commit %s came, want %s; (-want +got):\n%s", came, r.Commit(), tt.commit, diff)
+			if diff := cmp.Diff(tt.want, walk(t, r, tt.path)); diff != "" || received == 0 || r.Commit() != tt.commit {
+				t.Errorf("%d bytes of commit %s came, want %s; (-want +got):\n%s", received, r.Commit(), tt.commit, diff)
 			}
 			if err := r.Close(); err != nil {
 				t.Error(err)
@@ -102,20 +102,20 @@ func TestAShortCommitThatNobodyShowsIsToBeWrittenWhole(t *testing.T) {
 func TestWhatAServerAnswersInsteadIsToldApartAndNotRepeated(t *testing.T) {
 	const words = "a page of a thousand words "
 	for name, tt := range map[string]struct {
-		status int
-		after  string
-		want   func(err error) bool
+		status     int
+		retryAfter string
+		want       func(err error) bool
 	}{
 		"that it does not let us in":  {status: 401, want: func(err error) bool { return errors.Is(err, store.ErrRefused) }},
 		"that we may not":             {status: 403, want: func(err error) bool { return errors.Is(err, store.ErrRefused) }},
 		"that there is none":          {status: 404, want: func(err error) bool { return errors.Is(err, store.ErrNotFound) }},
-		"that it is busy":             {status: 503, after: "7", want: func(err error) bool { return busy(err, 503, "7") }},
-		"that it was asked too often": {status: 429, after: "8", want: func(err error) bool { return busy(err, 429, "8") }},
+		"that it is busy":             {status: 503, retryAfter: "7", want: func(err error) bool { return busy(err, 503, "7") }},
+		"that it was asked too often": {status: 429, retryAfter: "8", want: func(err error) bool { return busy(err, 429, "8") }},
 		"references without end":      {status: 200, want: func(err error) bool { return errors.Is(err, errors.ErrUnsupported) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-				w.Header().Set("Retry-After", tt.after)
+				w.Header().Set("Retry-After", tt.retryAfter)
 				w.WriteHeader(tt.status)
 				if tt.status != http.StatusOK {
 					_, _ = io.WriteString(w, strings.Repeat(words, 100_000)) // or the client is gone
@@ -132,9 +132,9 @@ func TestWhatAServerAnswersInsteadIsToldApartAndNotRepeated(t *testing.T) {
 	}
 }
 
-func busy(err error, status int, after string) bool {
-	b := new(store.BusyError)
-	return errors.As(err, &b) && b.Status == status && b.After == after
+func busy(err error, status int, retryAfter string) bool {
+	b := new(store.UnavailableError)
+	return errors.As(err, &b) && b.Status == status && b.RetryAfter == retryAfter
 }
 
 // endless lists references until nobody reads them.
@@ -180,8 +180,8 @@ func TestAFetchEndsWhenWhoCountsSaysSoAndLeavesNothing(t *testing.T) {
 	if err := r.Close(); err != nil {
 		t.Error(err)
 	}
-	if left, err := os.ReadDir(os.TempDir()); err != nil || len(left) > 0 {
-		t.Errorf("left: %v, %v", left, err)
+	if leftovers, err := os.ReadDir(os.TempDir()); err != nil || len(leftovers) > 0 {
+		t.Errorf("left: %v, %v", leftovers, err)
 	}
 }
 
@@ -189,8 +189,8 @@ func TestWhatAProcessThatDiedHadFetchedIsRemoved(t *testing.T) {
 	url, _ := serve(t, "")
 	t.Setenv("TMPDIR", t.TempDir())
 	dead := filepath.Join(os.TempDir(), "bai-git-dead")
-	long := time.Now().Add(-time.Hour)
-	if err := errors.Join(os.Mkdir(dead, 0o700), os.Chtimes(dead, long, long), os.Mkdir(dead+"-young", 0o700)); err != nil {
+	anHourAgo := time.Now().Add(-time.Hour)
+	if err := errors.Join(os.Mkdir(dead, 0o700), os.Chtimes(dead, anHourAgo, anHourAgo), os.Mkdir(dead+"-young", 0o700)); err != nil {
 		t.Fatal(err)
 	}
 	r, err := git.Opener{}.Open(t.Context(), url, "", "", http.DefaultClient)
@@ -200,9 +200,9 @@ func TestWhatAProcessThatDiedHadFetchedIsRemoved(t *testing.T) {
 	if err := errors.Join(r.Fetch(t.Context(), func(int) error { return nil }), r.Close()); err != nil {
 		t.Fatal(err)
 	}
-	left, err := filepath.Glob(filepath.Join(os.TempDir(), "*"))
-	if err != nil || len(left) != 1 || left[0] != dead+"-young" {
-		t.Errorf("left: %q, %v", left, err)
+	leftovers, err := filepath.Glob(filepath.Join(os.TempDir(), "*"))
+	if err != nil || len(leftovers) != 1 || leftovers[0] != dead+"-young" {
+		t.Errorf("left: %q, %v", leftovers, err)
 	}
 }
 
@@ -261,11 +261,11 @@ func repository(t *testing.T, dir string) (commits []string) {
 		c := exec.CommandContext(t.Context(), "git", args...)
 		c.Dir = dir
 		c.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@b", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@b")
-		said, err := c.CombinedOutput()
+		output, err := c.CombinedOutput()
 		if err != nil {
-			t.Fatal(fmt.Errorf("git %v: %w: %s", args, err, said))
+			t.Fatal(fmt.Errorf("git %v: %w: %s", args, err, output))
 		}
-		return strings.TrimSpace(string(said))
+		return strings.TrimSpace(string(output))
 	}
 	write := func(name, content string, mode os.FileMode) {
 		file := filepath.Join(dir, name)

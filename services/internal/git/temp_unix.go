@@ -11,14 +11,14 @@ import (
 	"time"
 )
 
-// newborn is how old a folder must be to be one of a process that died: a
+// minStaleAge is how old a folder must be to be one of a process that died: a
 // younger one may not be locked yet.
-const newborn = time.Minute
+const minStaleAge = time.Minute
 
 // temp makes a folder that is this process's until it is given back, and
 // removes those of processes that died.
-func temp() (dir string, back func() error, err error) {
-	clean(time.Now().Add(-newborn))
+func temp() (dir string, removeDir func() error, err error) {
+	clean(time.Now().Add(-minStaleAge))
 	if dir, err = os.MkdirTemp("", "bai-git-"); err != nil {
 		return "", nil, err
 	}
@@ -50,22 +50,22 @@ func clean(older time.Time) {
 }
 
 const (
-	reserve = 256 << 20 // bytes of the disk that are left free, as in the object store
-	look    = 32 << 20  // bytes that are written between two looks at what is free
+	reserve         = 256 << 20 // bytes of the disk that are left free, as in the object store
+	spaceCheckBytes = 32 << 20  // bytes that are written between two looks at what is free
 )
 
-// spare is the room that there is for a folder.
-type spare struct {
+// tempSpace is the room that there is for a folder.
+type tempSpace struct {
 	dir  string
 	left int // until the next look
 }
 
-// take says syscall.ENOSPC if n bytes more would not leave the reserve free.
-func (s *spare) take(n int) error {
+// reserve says syscall.ENOSPC if n bytes more would not leave the reserve free.
+func (s *tempSpace) reserve(n int) error {
 	if s.left -= n; s.left >= 0 {
 		return nil
 	}
-	s.left = look
+	s.left = spaceCheckBytes
 	var st syscall.Statfs_t
 	if err := syscall.Statfs(s.dir, &st); err != nil {
 		return fmt.Errorf("look for free space among temporary files: %w", err)

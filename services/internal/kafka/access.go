@@ -49,8 +49,8 @@ type TLS struct {
 	CA string `toml:"-"` // PEM itself, instead of CAFile
 }
 
-// on says whether connections are encrypted.
-func (t TLS) on() bool {
+// isEnabled says whether connections are encrypted.
+func (t TLS) isEnabled() bool {
 	return t.Enabled || t.CAFile != "" || t.CertFile != "" || t.KeyFile != "" || t.ServerName != "" || t.CA != ""
 }
 
@@ -70,21 +70,21 @@ func (a Access) validate(name string, brokers []string) error {
 	if (a.TLS.CertFile == "") != (a.TLS.KeyFile == "") {
 		errs = append(errs, fmt.Errorf("%s.tls: cert_file and key_file go together", name))
 	}
-	known := []string{Plain, ScramSHA256, ScramSHA512}
+	mechanisms := []string{Plain, ScramSHA256, ScramSHA512}
 	switch s := a.SASL; {
 	case s.Mechanism == "" && s == SASL{}:
-	case !slices.Contains(known, s.Mechanism):
-		errs = append(errs, fmt.Errorf("%s.sasl.mechanism: %q: use %s", name, s.Mechanism, strings.Join(known, ", ")))
+	case !slices.Contains(mechanisms, s.Mechanism):
+		errs = append(errs, fmt.Errorf("%s.sasl.mechanism: %q: use %s", name, s.Mechanism, strings.Join(mechanisms, ", ")))
 	case s.User == "" || s.PasswordFile == "" && s.Password == "":
 		errs = append(errs, fmt.Errorf("%s.sasl: user and password_file are needed", name))
-	case s.Mechanism == Plain && !a.TLS.on() && slices.ContainsFunc(brokers, outside):
+	case s.Mechanism == Plain && !a.TLS.isEnabled() && slices.ContainsFunc(brokers, isRemote):
 		errs = append(errs, fmt.Errorf("%s.sasl.mechanism: PLAIN shows the password to who listens in: set %[1]s.tls.enabled, or use SCRAM-SHA-512", name))
 	}
 	return errors.Join(errs...)
 }
 
-// outside says whether a broker's address leads out of this machine.
-func outside(broker string) bool {
+// isRemote says whether a broker's address leads out of this machine.
+func isRemote(broker string) bool {
 	host, _, err := net.SplitHostPort(broker)
 	if err != nil {
 		host = broker
@@ -95,7 +95,7 @@ func outside(broker string) bool {
 
 // config returns the configuration of TLS, nil for plain TCP.
 func (t TLS) config() (*tls.Config, error) {
-	if !t.on() {
+	if !t.isEnabled() {
 		return nil, nil //nolint:nilnil // how crypto/tls and kafka-go say "none"
 	}
 	c := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: t.ServerName}
@@ -170,15 +170,15 @@ func (i *identity) Start(ctx context.Context) (sasl.StateMachine, []byte, error)
 	if i.sasl.Mechanism == Plain {
 		return plain.Mechanism{Username: i.sasl.User, Password: password}.Start(ctx)
 	}
-	m, err := i.of(password)
+	m, err := i.mechanismFor(password)
 	if err != nil {
 		return nil, nil, fmt.Errorf("prepare user %q and its password for the brokers: %w", i.sasl.User, err)
 	}
 	return m.Start(ctx)
 }
 
-// of returns the mechanism for a password.
-func (i *identity) of(password string) (sasl.Mechanism, error) { //nolint:ireturn // as the library has it
+// mechanismFor returns the mechanism for a password.
+func (i *identity) mechanismFor(password string) (sasl.Mechanism, error) { //nolint:ireturn // as the library has it
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.scram != nil && i.password == password {
@@ -217,7 +217,7 @@ func (s Settings) CheckPods() error {
 // that Pods names, for the Secret of a pod.
 func (s Settings) ForPods() (pod.Access, error) {
 	tls, sasl := s.Pods.TLS, s.Pods.SASL
-	out := pod.Access{TLS: tls.on(), CA: tls.CA, ServerName: tls.ServerName, Mechanism: sasl.Mechanism, User: sasl.User, Compression: s.Compression}
+	out := pod.Access{TLS: tls.isEnabled(), CA: tls.CA, ServerName: tls.ServerName, Mechanism: sasl.Mechanism, User: sasl.User, Compression: s.Compression}
 	if tls.CAFile != "" {
 		pem, err := os.ReadFile(tls.CAFile)
 		if err != nil {

@@ -30,12 +30,12 @@ func hop(b *testing.B, n int) {
 		b.Fatal(err)
 	}
 	b.Cleanup(bus.Close)
-	heard := make(chan bool, n)
-	part(b, bus.Consume("a", service.On(func(_ context.Context, s event.Status) ([]event.Event, error) {
+	received := make(chan bool, n)
+	runUntilEnd(b, bus.Consume("a", service.On(func(_ context.Context, s event.Status) ([]event.Event, error) {
 		return []event.Event{event.Command{Header: s.Cause("command", ""), Kind: event.CommandCancel}}, nil
 	})))
-	part(b, bus.Consume("b", service.On(func(context.Context, event.Command) ([]event.Event, error) {
-		heard <- true
+	runUntilEnd(b, bus.Consume("b", service.On(func(context.Context, event.Command) ([]event.Event, error) {
+		received <- true
 		return nil, nil
 	})))
 	evs := make([]event.Event, n)
@@ -47,7 +47,7 @@ func hop(b *testing.B, n int) {
 			b.Fatal(err)
 		}
 		for range n {
-			<-heard
+			<-received
 		}
 	}
 	say() // both have joined

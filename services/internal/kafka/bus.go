@@ -29,16 +29,16 @@ import (
 
 // Settings say where the brokers are, and with which right is written to them.
 type Settings struct {
-	Brokers []string      `toml:"brokers"`  // host:port of each
-	Retry   time.Duration `toml:"retry"`    // first wait before anything is tried again, doubled up to 32 times that; zero means 250 ms
-	Session time.Duration `toml:"session"`  // how long the group waits for a consumer that was killed; zero means 6 s, the least that brokers allow by default
-	KeyFile string        `toml:"key_file"` // file with the platform's key, at least 16 bytes, the same for all services; without it nobody checks who speaks for which run
-	Key     []byte        `toml:"-"`        // the platform's key itself, instead of KeyFile
-	Seals   SealSource    `toml:"-"`        // says from where on seals are demanded; nil: nowhere
-	Token   string        `toml:"-"`        // instead of a key, for who may speak for one run only: that run's token
+	Brokers         []string              `toml:"brokers"`  // host:port of each
+	Retry           time.Duration         `toml:"retry"`    // first wait before anything is tried again, doubled up to 32 times that; zero means 250 ms
+	Session         time.Duration         `toml:"session"`  // how long the group waits for a consumer that was killed; zero means 6 s, the least that brokers allow by default
+	KeyFile         string                `toml:"key_file"` // file with the platform's key, at least 16 bytes, the same for all services; without it nobody checks who speaks for which run
+	Key             []byte                `toml:"-"`        // the platform's key itself, instead of KeyFile
+	SignaturePolicy SignaturePolicySource `toml:"-"`        // says from where on seals are demanded; nil: nowhere
+	Token           string                `toml:"-"`        // instead of a key, for who may speak for one run only: that run's token
 
-	SealKeyFile string   `toml:"seal_key_file"` // file with the key of the seals, at least 16 bytes, the same for all services and no pod's; where it has several lines, each a key, the first seals and all are accepted. Without it events are not sealed
-	SealKeys    [][]byte `toml:"-"`             // the keys themselves, instead of SealKeyFile
+	SigningKeyFile string   `toml:"seal_key_file"` // file with the key of the seals, at least 16 bytes, the same for all services and no pod's; where it has several lines, each a key, the first seals and all are accepted. Without it events are not sealed
+	SigningKeys    [][]byte `toml:"-"`             // the keys themselves, instead of SigningKeyFile
 
 	Source string `toml:"-"` // who publishes, for others to read; empty means bai
 
@@ -75,25 +75,25 @@ func (s Settings) Validate() error {
 	if len(s.Key) > 0 && len(s.Key) < minKey {
 		errs = append(errs, fmt.Errorf("the platform's key has %d bytes, want %d or more", len(s.Key), minKey))
 	}
-	return errors.Join(append(errs, checkSealKeys(s.SealKeys, s.Key))...)
+	return errors.Join(append(errs, checkSigningKeys(s.SigningKeys, s.Key))...)
 }
 
 // Bus is what all consumers and publishers of a process share.
 type Bus struct {
-	settings  Settings
-	transport *kafka.Transport
-	producer  producer
-	speaker   speaker
-	sealer    sealer
-	sizes     sizes
-	log       *zap.Logger
-	acts      atomic.Int64 // events that were published or handled
+	settings    Settings
+	transport   *kafka.Transport
+	producer    producer
+	credentials credentials
+	signer      signer
+	sizes       sizes
+	log         *zap.Logger
+	activity    atomic.Int64 // events that were published or handled
 
-	mu      sync.Mutex
-	groups  []string            // that this process consumes in
-	noted   noted               // from where on seals are demanded, as last read
-	waiting map[string]error    // what is being waited for, and why
-	told    map[string]struct{} // what was last said to fail
+	mu             sync.Mutex
+	groups         []string            // that this process consumes in
+	policyCache    policyCache         // from where on seals are demanded, as last read
+	failing        map[string]error    // what is being waited for, and why
+	loggedFailures map[string]struct{} // what was last said to fail
 }
 
 // NewBus returns a Bus. It reads the key file, and does not wait for the
@@ -108,9 +108,9 @@ func NewBus(s Settings, log *zap.Logger) (*Bus, error) {
 			return nil, fmt.Errorf("read the platform's key: %s has %d bytes, want %d or more", s.KeyFile, len(s.Key), minKey)
 		}
 	}
-	if s.SealKeyFile != "" && len(s.SealKeys) == 0 {
+	if s.SigningKeyFile != "" && len(s.SigningKeys) == 0 {
 		var err error
-		if s.SealKeys, err = readSealKeys(s.SealKeyFile); err != nil {
+		if s.SigningKeys, err = readSigningKeys(s.SigningKeyFile); err != nil {
 			return nil, err
 		}
 	}
@@ -122,10 +122,10 @@ func NewBus(s Settings, log *zap.Logger) (*Bus, error) {
 	s.Source = cmp.Or(s.Source, "bai")
 	s.ClientID = cmp.Or(s.ClientID, s.Source)
 	if s.Meter == nil {
-		s.Meter = quiet{}
+		s.Meter = noopMeter{}
 	}
 	if s.Tracer == nil {
-		s.Tracer = quiet{}
+		s.Tracer = noopMeter{}
 	}
 	t, err := newTransport(s)
 	if err != nil {
@@ -136,14 +136,14 @@ func NewBus(s Settings, log *zap.Logger) (*Bus, error) {
 		transport: t,
 		producer: producer{
 			client: newClient(s.Brokers, t), partitions: kafka.Murmur2Balancer{Consistent: true}, compression: codecs()[s.Compression],
-			seal: sealer{keys: s.SealKeys}.seal,
+			sign: signer{keys: s.SigningKeys}.sign,
 		},
-		speaker: speaker{key: s.Key, token: s.Token},
-		sealer:  sealer{keys: s.SealKeys},
-		sizes:   s.Topics.sizes(),
-		log:     log,
-		waiting: make(map[string]error),
-		told:    make(map[string]struct{}),
+		credentials:    credentials{key: s.Key, token: s.Token},
+		signer:         signer{keys: s.SigningKeys},
+		sizes:          s.Topics.sizes(),
+		log:            log,
+		failing:        make(map[string]error),
+		loggedFailures: make(map[string]struct{}),
 	}, nil
 }
 
@@ -158,8 +158,8 @@ func (b *Bus) Close() { b.transport.CloseIdleConnections() }
 //
 // What can never be handled becomes a dead letter, and where it is a step in a
 // run's way to its end, ends that run.
-func (b *Bus) Consume(group string, step service.Step) service.Part {
-	step.Most = max(step.Most, 1)
+func (b *Bus) Consume(group string, step service.Step) service.Runnable {
+	step.MaxBatch = max(step.MaxBatch, 1)
 	b.mu.Lock()
 	b.groups = append(b.groups, groupID(group, step.Topic))
 	b.mu.Unlock()
@@ -176,44 +176,44 @@ func groupID(group, topic string) string { return group + "/" + topic }
 
 // Token returns the right to speak for a run, for its pods. Only who holds the
 // key can make it.
-func (b *Bus) Token(run string) string { return b.speaker.of(run) }
+func (b *Bus) Token(run string) string { return b.credentials.tokenFor(run) }
 
 // Publish writes events, those of one run in their order, and returns when all
 // brokers that must have them do. While brokers are away it tries again until
 // ctx is done; then some of the events may have been written. What cannot be
 // written at any time is event.ErrPoison.
 func (b *Bus) Publish(ctx context.Context, events ...event.Event) error {
-	after, end := b.saying(events)
-	msgs, err := b.write(events, b.settings.Source, after)
+	parents, end := b.startPublishSpans(events)
+	msgs, err := b.encode(events, b.settings.Source, parents)
 	if err == nil {
-		err = b.insist(ctx, "publish", msgs)
+		err = b.sendWithRetry(ctx, "publish", msgs)
 	}
 	end(err)
 	return err
 }
 
-// insist writes msgs, however often it takes until ctx is done.
-func (b *Bus) insist(ctx context.Context, name string, msgs []kafka.Message) error {
-	rest, w := msgs, waiter{bus: b, name: name, log: b.log}
-	err := w.persist(ctx, "publish", func() (err error) {
+// sendWithRetry writes msgs, however often it takes until ctx is done.
+func (b *Bus) sendWithRetry(ctx context.Context, name string, msgs []kafka.Message) error {
+	rest, w := msgs, retrier{bus: b, name: name, log: b.log}
+	err := w.retry(ctx, "publish", func() (err error) {
 		rest, err = b.producer.send(ctx, rest)
 		return err
 	})
 	if err == nil {
-		b.acts.Add(1)
-		b.count(msgs)
+		b.activity.Add(1)
+		b.countPublished(msgs)
 	}
 	return err
 }
 
-// count tells the meter what was published.
-func (b *Bus) count(msgs []kafka.Message) {
+// countPublished tells the meter what was published.
+func (b *Bus) countPublished(msgs []kafka.Message) {
 	topics := make(map[string]int, 1)
 	for _, m := range msgs {
 		topics[m.Topic]++
 	}
 	for topic, n := range topics {
-		b.settings.Meter.Said(topic, n)
+		b.settings.Meter.RecordPublished(topic, n)
 	}
 }
 
@@ -225,14 +225,14 @@ func (b *Bus) Republish(ctx context.Context, topic, run string, value []byte, he
 	for _, name := range slices.Sorted(maps.Keys(headers)) {
 		m.Headers = append(m.Headers, kafka.Header{Key: name, Value: []byte(headers[name])})
 	}
-	if token := b.speaker.of(run); token != "" {
+	if token := b.credentials.tokenFor(run); token != "" {
 		m.Headers = append(m.Headers, kafka.Header{Key: tokenHeader, Value: []byte(token)})
 	}
-	m = b.sealer.seal(m)
+	m = b.signer.sign(m)
 	if err := b.sizes.fit(m); err != nil {
 		return err
 	}
-	return b.insist(ctx, "republish", []kafka.Message{m})
+	return b.sendWithRetry(ctx, "republish", []kafka.Message{m})
 }
 
 // Ready says what the process waits for, nil if for nothing: brokers that do
@@ -240,24 +240,24 @@ func (b *Bus) Republish(ctx context.Context, topic, run string, value []byte, he
 func (b *Bus) Ready(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
-	if err := b.greet(ctx); err != nil {
+	if err := b.pingBrokers(ctx); err != nil {
 		return err
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	var errs []error
-	for _, name := range slices.Sorted(maps.Keys(b.waiting)) {
-		errs = append(errs, fmt.Errorf("%s waits: %w", name, b.waiting[name]))
+	for _, name := range slices.Sorted(maps.Keys(b.failing)) {
+		errs = append(errs, fmt.Errorf("%s waits: %w", name, b.failing[name]))
 	}
 	return errors.Join(errs...)
 }
 
-// greet asks whether one of the brokers takes a new connection and answers over
+// pingBrokers asks whether one of the brokers takes a new connection and answers over
 // it: over one that is open already answers also a broker that takes no others.
-func (b *Bus) greet(ctx context.Context) error {
+func (b *Bus) pingBrokers(ctx context.Context) error {
 	var errs []error
 	for _, addr := range b.settings.Brokers {
-		err := b.greetOne(ctx, addr)
+		err := b.pingBroker(ctx, addr)
 		if err == nil {
 			return nil
 		}
@@ -266,7 +266,7 @@ func (b *Bus) greet(ctx context.Context) error {
 	return fmt.Errorf("ask brokers %s: %w", strings.Join(b.settings.Brokers, ", "), errors.Join(errs...))
 }
 
-func (b *Bus) greetOne(ctx context.Context, addr string) error {
+func (b *Bus) pingBroker(ctx context.Context, addr string) error {
 	conn, err := dialer(ctx, b.transport).DialContext(ctx, "tcp", addr)
 	if err != nil {
 		return err

@@ -27,8 +27,8 @@ const (
 	ownTrace = "00-24a20a4d1e4f3f9a4e5a4a7a7cd1d2d9-0000000000000000-01"
 )
 
-// given is what each test writes, answered what the step fetched answers.
-func given() kafkatest.Message {
+// submittedMessage is what each test writes, answered what the step fetched answers.
+func submittedMessage() kafkatest.Message {
 	return kafkatest.Message{
 		Key:     "r1",
 		Value:   `{"id":"m1",` + head + `,"descriptor":"x"}`,
@@ -36,7 +36,7 @@ func given() kafkatest.Message {
 	}
 }
 
-func answered() kafkatest.Message {
+func fetchedMessage() kafkatest.Message {
 	return kafkatest.Message{
 		Key:   "r1",
 		Value: `{"id":"m2",` + head + `,"descriptor":"x","data":null}`,
@@ -47,7 +47,7 @@ func answered() kafkatest.Message {
 	}
 }
 
-func fetched(_ context.Context, s event.Submitted) ([]event.Event, error) {
+func answerFetched(_ context.Context, s event.Submitted) ([]event.Event, error) {
 	s.ID = "m2"
 	return []event.Event{event.Fetched{Header: s.Header, Descriptor: s.Descriptor}}, nil
 }
@@ -55,22 +55,22 @@ func fetched(_ context.Context, s event.Submitted) ([]event.Event, error) {
 func TestWhatAStepReturnsIsPublished(t *testing.T) {
 	t.Parallel()
 	broker := kafkatest.Start(t, "bai.submitted", "bai.fetched")
-	broker.Write(t, "bai.submitted", given())
-	consume(t, settings(broker), service.On(fetched))
-	want(t, broker.Read(t, "bai.fetched"), answered())
+	broker.Write(t, "bai.submitted", submittedMessage())
+	consume(t, settings(broker), service.On(answerFetched))
+	want(t, broker.Read(t, "bai.fetched"), fetchedMessage())
 }
 
 func TestAnEventSaysWhenItWasWritten(t *testing.T) {
 	t.Parallel()
 	broker := kafkatest.Start(t, "bai.submitted")
 	before := time.Now().Add(-time.Second)
-	broker.Write(t, "bai.submitted", given())
-	said := make(chan time.Time, 1)
+	broker.Write(t, "bai.submitted", submittedMessage())
+	publishedAt := make(chan time.Time, 1)
 	consume(t, settings(broker), service.On(func(_ context.Context, s event.Submitted) ([]event.Event, error) {
-		said <- s.Said
+		publishedAt <- s.PublishedAt
 		return nil, nil
 	}))
-	if at := <-said; at.Before(before) || at.After(time.Now().Add(time.Second)) {
+	if at := <-publishedAt; at.Before(before) || at.After(time.Now().Add(time.Second)) {
 		t.Errorf("said at %s, want about now", at)
 	}
 }
@@ -78,77 +78,77 @@ func TestAnEventSaysWhenItWasWritten(t *testing.T) {
 func TestAnEventThatCannotBeHandledNowIsHandedOverAgain(t *testing.T) {
 	t.Parallel()
 	broker := kafkatest.Start(t, "bai.submitted", "bai.fetched")
-	broker.Write(t, "bai.submitted", given())
+	broker.Write(t, "bai.submitted", submittedMessage())
 	tries := 0
 	logs := consume(t, settings(broker), service.On(func(ctx context.Context, s event.Submitted) ([]event.Event, error) {
 		if tries++; tries < 5 {
 			return nil, errors.New("the cluster is away")
 		}
-		return fetched(ctx, s)
+		return answerFetched(ctx, s)
 	}))
-	want(t, broker.Read(t, "bai.fetched"), answered())
-	said(t, logs, "handle", "waits", "goes on")
+	want(t, broker.Read(t, "bai.fetched"), fetchedMessage())
+	wantLogged(t, logs, "handle", "waits", "goes on")
 }
 
 func TestWhatIsDoneIsSaidBeforeWhatWaits(t *testing.T) {
 	t.Parallel()
 	broker := kafkatest.Start(t, "bai.submitted", "bai.fetched")
-	second := given()
+	second := submittedMessage()
 	second.Key, second.Value = "r2", strings.Replace(second.Value, "r1", "r2", 1)
-	broker.Write(t, "bai.submitted", given(), second)
+	broker.Write(t, "bai.submitted", submittedMessage(), second)
 	consume(t, settings(broker), service.On(func(ctx context.Context, s event.Submitted) ([]event.Event, error) {
 		if s.Run == "r2" {
 			return nil, errors.New("the cluster is away for ever")
 		}
-		return fetched(ctx, s)
+		return answerFetched(ctx, s)
 	}))
-	want(t, broker.Read(t, "bai.fetched"), answered())
+	want(t, broker.Read(t, "bai.fetched"), fetchedMessage())
 }
 
 func TestABrokerThatIsAwayIsWaitedFor(t *testing.T) {
 	t.Parallel()
-	addr, begin := kafkatest.Late(t, "bai.submitted", "bai.fetched")
-	waits := make(chan string, 64)
-	logs := consume(t, kafka.Settings{Brokers: []string{addr}, Retry: time.Millisecond}, service.On(fetched), zap.Hooks(func(e zapcore.Entry) error {
-		waits <- e.Message
+	addr, begin := kafkatest.StartLater(t, "bai.submitted", "bai.fetched")
+	messages := make(chan string, 64)
+	logs := consume(t, kafka.Settings{Brokers: []string{addr}, Retry: time.Millisecond}, service.On(answerFetched), zap.Hooks(func(e zapcore.Entry) error {
+		messages <- e.Message
 		return nil
 	}))
-	<-waits
+	<-messages
 	broker := begin()
-	broker.Write(t, "bai.submitted", given())
-	want(t, broker.Read(t, "bai.fetched"), answered())
-	said(t, logs, "join", "waits", "goes on")
+	broker.Write(t, "bai.submitted", submittedMessage())
+	want(t, broker.Read(t, "bai.fetched"), fetchedMessage())
+	wantLogged(t, logs, "join", "waits", "goes on")
 }
 
 func TestABrokerThatGoesAwayIsWaitedFor(t *testing.T) {
 	t.Parallel()
-	addr, begin := kafkatest.Late(t, "bai.submitted", "bai.fetched")
+	addr, begin := kafkatest.StartLater(t, "bai.submitted", "bai.fetched")
 	broker := begin()
 	handled := make(chan string, 8)
 	consume(t, kafka.Settings{Brokers: []string{addr}, Retry: time.Millisecond, Session: time.Second},
 		service.On(func(ctx context.Context, s event.Submitted) ([]event.Event, error) {
 			handled <- s.Run
-			return fetched(ctx, s)
+			return answerFetched(ctx, s)
 		}))
-	broker.Write(t, "bai.submitted", given())
+	broker.Write(t, "bai.submitted", submittedMessage())
 	want(t, <-handled, "r1")
 	broker.Read(t, "bai.fetched")
 	broker.Stop()
 	broker = begin()
-	broker.Write(t, "bai.submitted", given())
+	broker.Write(t, "bai.submitted", submittedMessage())
 	want(t, <-handled, "r1")
-	want(t, broker.Read(t, "bai.fetched"), answered())
+	want(t, broker.Read(t, "bai.fetched"), fetchedMessage())
 }
 
 func TestATopicThatIsNotThereYetIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	broker := kafkatest.Start(t)
-	waits := make(chan string, 64)
-	consume(t, settings(broker), service.On(fetched), zap.Hooks(func(e zapcore.Entry) error {
-		waits <- e.Message
+	messages := make(chan string, 64)
+	consume(t, settings(broker), service.On(answerFetched), zap.Hooks(func(e zapcore.Entry) error {
+		messages <- e.Message
 		return nil
 	}))
-	<-waits
+	<-messages
 	s := settings(broker)
 	s.Topics = kafka.TopicSettings{Partitions: 2, Replication: 1}
 	for range 2 { // the second time changes nothing
@@ -156,7 +156,7 @@ func TestATopicThatIsNotThereYetIsWaitedFor(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	broker.Write(t, "bai.submitted", given())
+	broker.Write(t, "bai.submitted", submittedMessage())
 	for broker.Count(t, "bai.fetched") == 0 { // until the test's deadline
 		time.Sleep(time.Millisecond)
 	}
@@ -171,22 +171,22 @@ func TestPoisonBecomesADeadLetterAndEndsItsRun(t *testing.T) {
 		team, owner string // as far as they can be told
 	}{
 		"what is not JSON": {
-			kind: "bai.submitted.v1", value: "hello", handle: fetched, team: "unknown", owner: "unknown",
+			kind: "bai.submitted.v1", value: "hello", handle: answerFetched, team: "unknown", owner: "unknown",
 			reason: "decode event.Submitted: poison: invalid character 'h' looking for beginning of value",
 		},
 		"another major version": {
-			kind: "bai.submitted.v2", value: given().Value, handle: fetched, team: "pets", owner: "ann",
+			kind: "bai.submitted.v2", value: submittedMessage().Value, handle: answerFetched, team: "pets", owner: "ann",
 			reason: `decode event.Submitted: poison: type "bai.submitted.v2", want "bai.submitted.v1"`,
 		},
 		"an event whose answer cannot be written": {
-			kind: "bai.submitted.v1", value: given().Value, team: "pets", owner: "ann",
+			kind: "bai.submitted.v1", value: submittedMessage().Value, team: "pets", owner: "ann",
 			handle: func(_ context.Context, s event.Submitted) ([]event.Event, error) {
 				return []event.Event{event.Status{Header: s.Header}}, nil
 			},
 			reason: "encode event.Status: poison: phase: must not be empty",
 		},
 		"an event whose answer is too large": {
-			kind: "bai.submitted.v1", value: given().Value, team: "pets", owner: "ann",
+			kind: "bai.submitted.v1", value: submittedMessage().Value, team: "pets", owner: "ann",
 			handle: func(_ context.Context, s event.Submitted) ([]event.Event, error) {
 				return []event.Event{event.Status{Header: s.Header, Phase: event.PhaseQueued, Message: strings.Repeat("x", kafka.MaxValue)}}, nil
 			},
@@ -228,13 +228,13 @@ func TestOneBadEventAmongManyDoesNotTakeTheOthersWithIt(t *testing.T) {
 	t.Parallel()
 	broker := kafkatest.Start(t, event.Topics()...)
 	write := func(id string) kafkatest.Message {
-		m := given()
+		m := submittedMessage()
 		m.Value = strings.Replace(m.Value, "m1", id, 1)
 		return m
 	}
 	broker.Write(t, "bai.submitted", write("a"), write("b"), kafkatest.Message{Key: "r1", Value: "bad"}, write("c"))
 	got := make(chan string, 64)
-	consume(t, settings(broker), service.Each(10, func(_ context.Context, evs []event.Submitted) ([]event.Event, error) {
+	consume(t, settings(broker), service.Batch(10, func(_ context.Context, evs []event.Submitted) ([]event.Event, error) {
 		for _, ev := range evs {
 			got <- ev.ID
 		}
@@ -249,12 +249,12 @@ func TestABatchIsWhatHasArrivedAndNoMore(t *testing.T) {
 	broker := kafkatest.Start(t, event.Topics()...)
 	ms := make([]kafkatest.Message, 25)
 	for i := range ms {
-		ms[i] = given()
+		ms[i] = submittedMessage()
 	}
 	broker.Write(t, "bai.submitted", ms...)
 	sizes := make(chan int, 64)
 	block := make(chan struct{})
-	consume(t, settings(broker), service.Each(10, func(_ context.Context, evs []event.Submitted) ([]event.Event, error) {
+	consume(t, settings(broker), service.Batch(10, func(_ context.Context, evs []event.Submitted) ([]event.Event, error) {
 		sizes <- len(evs)
 		<-block
 		return nil, nil
@@ -288,16 +288,16 @@ func TestEventsOfOneRunStayInOrder(t *testing.T) {
 			}
 		}
 	})
-	heard := make(chan event.Status, runs*each)
-	consume(t, settings(broker), service.Each(7, func(_ context.Context, evs []event.Status) ([]event.Event, error) {
+	received := make(chan event.Status, runs*each)
+	consume(t, settings(broker), service.Batch(7, func(_ context.Context, evs []event.Status) ([]event.Event, error) {
 		for _, ev := range evs {
-			heard <- ev
+			received <- ev
 		}
 		return nil, nil
 	}))
 	next := make(map[string]int)
 	for range runs * each {
-		ev := <-heard
+		ev := <-received
 		want(t, ev.Message, fmt.Sprint(next[ev.Run]))
 		next[ev.Run]++
 	}
@@ -308,8 +308,8 @@ func TestATokenIsNeededToSpeakForARun(t *testing.T) {
 	t.Parallel()
 	key := []byte("0123456789abcdef")
 	tests := map[string]struct {
-		speaker kafka.Settings
-		heard   bool
+		speaker  kafka.Settings
+		consumer bool
 	}{
 		"who holds the platform's key speaks for every run": {kafka.Settings{Key: key}, true},
 		"who holds the run's token speaks for the run":      {kafka.Settings{Token: kafka.TokenFor(key, "r1")}, true},
@@ -325,13 +325,13 @@ func TestATokenIsNeededToSpeakForARun(t *testing.T) {
 			if err := bus(t, tt.speaker, zap.NewNop()).Publish(t.Context(), status("r1", "hello")); err != nil {
 				t.Fatal(err)
 			}
-			heard := settings(broker)
-			heard.Key = key
-			consume(t, heard, service.On(func(_ context.Context, s event.Status) ([]event.Event, error) {
+			consumer := settings(broker)
+			consumer.Key = key
+			consume(t, consumer, service.On(func(_ context.Context, s event.Status) ([]event.Event, error) {
 				return []event.Event{event.Command{Header: s.Header, Kind: "heard"}}, nil
 			}))
-			if !tt.heard {
-				forged(t, broker)
+			if !tt.consumer {
+				wantForgedRefused(t, broker)
 				return
 			}
 			got := broker.Read(t, "bai.commands")
@@ -340,8 +340,8 @@ func TestATokenIsNeededToSpeakForARun(t *testing.T) {
 	}
 }
 
-// forged checks that what r1 said was not heard, and why.
-func forged(t *testing.T, broker *kafkatest.Broker) {
+// wantForgedRefused checks that what r1 said was not heard, and why.
+func wantForgedRefused(t *testing.T, broker *kafkatest.Broker) {
 	t.Helper()
 	dead := broker.Read(t, "bai.dead")
 	if !strings.Contains(dead.Headers["dead_reason"], `does not carry the token of run "r1"`) {
@@ -376,7 +376,7 @@ func TestEveryEventOfARunSharesATrace(t *testing.T) {
 
 func TestPublishGivesUpWithItsContextAndSaysWhy(t *testing.T) {
 	t.Parallel()
-	addr, begin := kafkatest.Late(t, "bai.status")
+	addr, begin := kafkatest.StartLater(t, "bai.status")
 	b := bus(t, kafka.Settings{Brokers: []string{addr}, Retry: time.Millisecond}, zap.NewNop())
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
@@ -410,10 +410,10 @@ func TestPublishRefusesWhatCannotBeWritten(t *testing.T) {
 func TestReadyNamesWhatWaits(t *testing.T) {
 	t.Parallel()
 	broker := kafkatest.Start(t, event.Topics()...)
-	broker.Write(t, "bai.submitted", given())
+	broker.Write(t, "bai.submitted", submittedMessage())
 	b := bus(t, settings(broker), zap.NewNop())
 	var well atomic.Bool
-	part(t, b.Consume("g", service.On(func(context.Context, event.Submitted) ([]event.Event, error) {
+	runUntilEnd(t, b.Consume("g", service.On(func(context.Context, event.Submitted) ([]event.Event, error) {
 		if !well.Load() {
 			return nil, errors.New("the store is away")
 		}
@@ -470,12 +470,12 @@ func bus(t *testing.T, s kafka.Settings, log *zap.Logger) *kafka.Bus {
 func consume(t *testing.T, s kafka.Settings, step service.Step, opts ...zap.Option) *observer.ObservedLogs {
 	t.Helper()
 	core, logs := observer.New(zap.InfoLevel)
-	part(t, bus(t, s, zap.New(core, opts...)).Consume("g", step))
+	runUntilEnd(t, bus(t, s, zap.New(core, opts...)).Consume("g", step))
 	return logs
 }
 
-// part runs p until the test ends.
-func part(tb testing.TB, p service.Part) {
+// runUntilEnd runs p until the test ends.
+func runUntilEnd(tb testing.TB, p service.Runnable) {
 	tb.Helper()
 	ctx, stop := context.WithCancel(context.WithoutCancel(tb.Context()))
 	done := make(chan error, 1)
@@ -498,8 +498,8 @@ func until(t *testing.T, cond func() bool) {
 	}
 }
 
-// said checks what was logged about a step: each change of state, once.
-func said(t *testing.T, logs *observer.ObservedLogs, step string, lines ...string) {
+// wantLogged checks what was logged about a step: each change of state, once.
+func wantLogged(t *testing.T, logs *observer.ObservedLogs, step string, lines ...string) {
 	t.Helper()
 	var got []string
 	for _, e := range logs.FilterField(zap.String("step", step)).All() {

@@ -16,9 +16,9 @@ import (
 
 // Bounds of what a consumer has in hand.
 const (
-	maxTurn  = 256                   // messages that are published for and committed at once
-	maxAhead = 8 << 20               // bytes that are fetched before they are handled
-	maxDelay = 20 * time.Millisecond // for which answers wait for those to the messages behind
+	maxBatchMessages = 256                   // messages that are published for and committed at once
+	maxPrefetchBytes = 8 << 20               // bytes that are fetched before they are handled
+	maxCommitDelay   = 20 * time.Millisecond // for which answers wait for those to the messages behind
 )
 
 // consumer hands the events of one topic to one step, in order.
@@ -28,32 +28,32 @@ type consumer struct {
 	step  service.Step
 	log   *zap.Logger
 
-	waiter   waiter
-	reader   *kafka.Reader
-	balancer balancer
-	ready    chan kafka.Message  // fetched, not yet handled
-	room     *semaphore.Weighted // bytes of these
+	retrier        retrier
+	reader         *kafka.Reader
+	balancer       balancer
+	ready          chan kafka.Message  // fetched, not yet handled
+	prefetchBudget *semaphore.Weighted // bytes of these
 }
 
 // run consumes until ctx is done. Whatever else ends it is its error.
 func (c *consumer) run(ctx context.Context) error {
-	c.waiter = waiter{bus: c.bus, name: c.group + " " + c.step.Topic, log: c.log, aside: c.step.Aside}
+	c.retrier = retrier{bus: c.bus, name: c.group + " " + c.step.Topic, log: c.log, optional: c.step.Optional}
 	// A group that is joined before its topic is there hears nothing of it.
-	err := c.waiter.persist(ctx, "join", func() error { return c.bus.probe(ctx, c.step.Topic) })
+	err := c.retrier.retry(ctx, "join", func() error { return c.bus.probe(ctx, c.step.Topic) })
 	if err == nil {
-		err = c.waiter.persist(ctx, "read from where on seals are demanded", func() error { return c.bus.mind(ctx, c.step.Topic) })
+		err = c.retrier.retry(ctx, "read from where on seals are demanded", func() error { return c.bus.checkSigning(ctx, c.step.Topic) })
 	}
 	if err != nil {
 		return nil // ctx is done: that is why it ends
 	}
-	c.ready, c.room = make(chan kafka.Message, maxTurn), semaphore.NewWeighted(maxAhead)
+	c.ready, c.prefetchBudget = make(chan kafka.Message, maxBatchMessages), semaphore.NewWeighted(maxPrefetchBytes)
 	c.balancer = newBalancer()
 	c.reader = kafka.NewReader(kafka.ReaderConfig{
 		Brokers:                c.bus.settings.Brokers,
 		GroupID:                groupID(c.group, c.step.Topic),
 		Topic:                  c.step.Topic,
 		MinBytes:               1,
-		MaxBytes:               maxAhead,
+		MaxBytes:               maxPrefetchBytes,
 		MaxWait:                2 * time.Second, // an idle partition costs one request in this time; a rebalance waits for it
 		QueueCapacity:          16,
 		SessionTimeout:         c.bus.settings.Session,
@@ -65,18 +65,18 @@ func (c *consumer) run(ctx context.Context) error {
 		PartitionWatchInterval: time.Minute,
 		Dialer:                 dialer(ctx, c.bus.transport),
 	})
-	turning, stop := context.WithCancel(ctx)
+	runCtx, stop := context.WithCancel(ctx)
 	defer stop()
-	var beside sync.WaitGroup
-	beside.Go(func() { c.pump(turning) })
-	if _, nobody := c.bus.settings.Meter.(quiet); !nobody {
-		beside.Go(func() { c.watch(turning) })
+	var background sync.WaitGroup
+	background.Go(func() { c.pump(runCtx) })
+	if _, nobody := c.bus.settings.Meter.(noopMeter); !nobody {
+		background.Go(func() { c.reportLag(runCtx) })
 	}
 	for err == nil {
-		err = c.turn(ctx)
+		err = c.processBatch(ctx)
 	}
 	stop()
-	beside.Wait()
+	background.Wait()
 	if ctx.Err() != nil {
 		err = nil // it was told to end
 	}
@@ -88,12 +88,12 @@ func (c *consumer) pump(ctx context.Context) {
 	for {
 		m, err := c.reader.FetchMessage(ctx)
 		if err != nil {
-			if c.regain(ctx, err) != nil {
+			if c.awaitBrokers(ctx, err) != nil {
 				return
 			}
 			continue
 		}
-		if c.room.Acquire(ctx, cost(m)) != nil {
+		if c.prefetchBudget.Acquire(ctx, cost(m)) != nil {
 			return
 		}
 		select {
@@ -104,10 +104,10 @@ func (c *consumer) pump(ctx context.Context) {
 	}
 }
 
-// regain waits until the brokers answer after fetching failed with err. Its
+// awaitBrokers waits until the brokers answer after fetching failed with err. Its
 // only error is ctx's.
-func (c *consumer) regain(ctx context.Context, err error) error {
-	return c.waiter.persist(ctx, "fetch", func() error {
+func (c *consumer) awaitBrokers(ctx context.Context, err error) error {
+	return c.retrier.retry(ctx, "fetch", func() error {
 		if failed := err; failed != nil {
 			err = nil
 			return failed
@@ -117,10 +117,10 @@ func (c *consumer) regain(ctx context.Context, err error) error {
 }
 
 // cost returns how much room m takes.
-func cost(m kafka.Message) int64 { return min(int64(weight(m)), maxAhead) }
+func cost(m kafka.Message) int64 { return min(int64(weight(m)), maxPrefetchBytes) }
 
-// take waits for a message, and returns it with all that have arrived behind.
-func (c *consumer) take(ctx context.Context) ([]kafka.Message, error) {
+// nextMessages waits for a message, and returns it with all that have arrived behind.
+func (c *consumer) nextMessages(ctx context.Context) ([]kafka.Message, error) {
 	var ms []kafka.Message
 	select {
 	case <-ctx.Done():
@@ -128,7 +128,7 @@ func (c *consumer) take(ctx context.Context) ([]kafka.Message, error) {
 	case m := <-c.ready:
 		ms = append(ms, m)
 	}
-	for len(ms) < max(maxTurn, c.step.Most) {
+	for len(ms) < max(maxBatchMessages, c.step.MaxBatch) {
 		select {
 		case m := <-c.ready:
 			ms = append(ms, m)
@@ -139,56 +139,56 @@ func (c *consumer) take(ctx context.Context) ([]kafka.Message, error) {
 	return ms, nil
 }
 
-// round is what was handled and is not yet committed.
-type round struct {
+// uncommittedBatch is what was handled and is not yet committed.
+type uncommittedBatch struct {
 	ms      []kafka.Message
 	answers []kafka.Message
 	begun   time.Time
 }
 
-// turn carries what has arrived all the way: handle, publish, commit. It gives up
+// processBatch carries what has arrived all the way: handle, publish, commit. It gives up
 // with ctx.
-func (c *consumer) turn(ctx context.Context) error {
-	ms, err := c.take(ctx)
+func (c *consumer) processBatch(ctx context.Context) error {
+	ms, err := c.nextMessages(ctx)
 	if err != nil {
 		return err
 	}
-	r := round{begun: time.Now()}
+	r := uncommittedBatch{begun: time.Now()}
 	for len(ms) > 0 {
-		n := c.together(ms)
+		n := c.callSize(ms)
 		answers, err := c.handle(ctx, ms[:n])
 		if err != nil {
-			if answers, err = c.insist(ctx, &r, ms[:n]); err != nil {
+			if answers, err = c.handleWithRetry(ctx, &r, ms[:n]); err != nil {
 				return err
 			}
 		}
 		r.ms, r.answers, ms = append(r.ms, ms[:n]...), append(r.answers, answers...), ms[n:]
-		if time.Since(r.begun) < maxDelay && len(ms) > 0 {
+		if time.Since(r.begun) < maxCommitDelay && len(ms) > 0 {
 			continue
 		}
-		if err := c.settle(ctx, &r); err != nil {
+		if err := c.commit(ctx, &r); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// together returns how many of ms are handed over at once.
-func (c *consumer) together(ms []kafka.Message) int {
+// callSize returns how many of ms are handed over at once.
+func (c *consumer) callSize(ms []kafka.Message) int {
 	n := 1
-	for n < min(len(ms), c.step.Most) && ms[n].Partition == ms[0].Partition {
+	for n < min(len(ms), c.step.MaxBatch) && ms[n].Partition == ms[0].Partition {
 		n++
 	}
 	return n
 }
 
-// insist handles ms, however often it takes. Others' events are not to wait for
+// handleWithRetry handles ms, however often it takes. Others' events are not to wait for
 // that: what was handled before is settled first.
-func (c *consumer) insist(ctx context.Context, r *round, ms []kafka.Message) (answers []kafka.Message, err error) {
-	if err := c.settle(ctx, r); err != nil {
+func (c *consumer) handleWithRetry(ctx context.Context, r *uncommittedBatch, ms []kafka.Message) (answers []kafka.Message, err error) {
+	if err := c.commit(ctx, r); err != nil {
 		return nil, err
 	}
-	err = c.waiter.persist(ctx, "handle", func() (err error) {
+	err = c.retrier.retry(ctx, "handle", func() (err error) {
 		answers, err = c.handle(ctx, ms)
 		return err
 	})
@@ -198,18 +198,18 @@ func (c *consumer) insist(ctx context.Context, r *round, ms []kafka.Message) (an
 // handle returns what follows from ms: what the step says, or dead letters
 // where no attempt can ever succeed.
 func (c *consumer) handle(ctx context.Context, ms []kafka.Message) ([]kafka.Message, error) {
-	out, err := c.ask(ctx, ms)
+	out, err := c.callStep(ctx, ms)
 	if !errors.Is(err, event.ErrPoison) {
 		return out, err
 	}
-	if meter, ok := c.bus.settings.Meter.(RefusalMeter); ok && len(ms) == 1 && (errors.Is(err, errUnsealed) || errors.Is(err, errForged)) {
-		meter.Refused(c.group, c.step.Topic)
+	if meter, ok := c.bus.settings.Meter.(RefusalMeter); ok && len(ms) == 1 && (errors.Is(err, errUnsigned) || errors.Is(err, errForged)) {
+		meter.RecordRefused(c.group, c.step.Topic)
 	}
 	switch {
-	case len(ms) == 1 && c.step.Aside:
+	case len(ms) == 1 && c.step.Optional:
 		return nil, nil
 	case len(ms) == 1:
-		return c.bury(ms[0], err), nil
+		return c.deadLetter(ms[0], err), nil
 	}
 	out = nil
 	for i := range ms {
@@ -222,70 +222,70 @@ func (c *consumer) handle(ctx context.Context, ms []kafka.Message) ([]kafka.Mess
 	return out, nil
 }
 
-// ask returns what the step says to ms.
-func (c *consumer) ask(ctx context.Context, ms []kafka.Message) ([]kafka.Message, error) {
+// callStep returns what the step says to ms.
+func (c *consumer) callStep(ctx context.Context, ms []kafka.Message) ([]kafka.Message, error) {
 	in := make([]event.Message, len(ms))
 	for i, m := range ms {
-		if err := c.bus.admit(ctx, m); err != nil {
+		if err := c.bus.authenticate(ctx, m); err != nil {
 			return nil, err
 		}
-		in[i] = read(m)
+		in[i] = toEvent(m)
 	}
-	after, end := c.begin(ms)
-	begun := time.Now()
+	parents, end := c.startSpans(ms)
+	start := time.Now()
 	events, err := c.step.Handle(ctx, in)
-	c.bus.settings.Meter.Heard(c.group, c.step.Topic, len(ms), time.Since(begun), err)
+	c.bus.settings.Meter.RecordHandled(c.group, c.step.Topic, len(ms), time.Since(start), err)
 	end(err)
 	if err != nil {
 		return nil, err
 	}
-	return c.bus.write(events, c.group, after)
+	return c.bus.encode(events, c.group, parents)
 }
 
-// bury returns m as a dead letter, and with it the end of its run where that
+// deadLetter returns m as a dead letter, and with it the end of its run where that
 // cannot go on without m.
-func (c *consumer) bury(m kafka.Message, reason error) []kafka.Message {
-	out := []kafka.Message{c.bus.sealer.seal(deadLetter(m, reason, c.bus.sizes))}
-	end, ok := poisoned(m, reason)
+func (c *consumer) deadLetter(m kafka.Message, reason error) []kafka.Message {
+	out := []kafka.Message{c.bus.signer.sign(deadLetter(m, reason, c.bus.sizes))}
+	end, ok := poisonedRunEnd(m, reason)
 	if !ok {
 		return out
 	}
-	ends, err := c.bus.write([]event.Event{end}, c.group, causes([]kafka.Message{m}))
+	ends, err := c.bus.encode([]event.Event{end}, c.group, parentTracesOf([]kafka.Message{m}))
 	if err != nil { // what m says of its run is in it, so that it need not be an event that can be written
 		c.log.Error("the run of a dead letter is not ended", zap.String("run", end.Run), zap.Error(err))
 	}
 	return append(out, ends...)
 }
 
-// settle publishes the answers of r, then commits what they answer, and begins
+// commit publishes the answers of r, then commits what they answer, and begins
 // r anew. Its only errors are ctx's.
-func (c *consumer) settle(ctx context.Context, r *round) error {
+func (c *consumer) commit(ctx context.Context, r *uncommittedBatch) error {
 	rest, ms := r.answers, r.ms
 	if len(ms) == 0 {
 		return nil
 	}
-	err := c.waiter.persist(ctx, "publish", func() (err error) {
+	err := c.retrier.retry(ctx, "publish", func() (err error) {
 		rest, err = c.bus.producer.send(ctx, rest)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	c.mourn(r.answers)
-	c.bus.count(r.answers)
-	if err := c.waiter.persist(ctx, "commit", func() error { return c.reader.CommitMessages(ctx, ms...) }); err != nil {
+	c.logDeadLetters(r.answers)
+	c.bus.countPublished(r.answers)
+	if err := c.retrier.retry(ctx, "commit", func() error { return c.reader.CommitMessages(ctx, ms...) }); err != nil {
 		return err
 	}
 	for _, m := range ms {
-		c.room.Release(cost(m))
+		c.prefetchBudget.Release(cost(m))
 	}
-	c.bus.acts.Add(int64(len(ms)))
-	*r = round{begun: time.Now()}
+	c.bus.activity.Add(int64(len(ms)))
+	*r = uncommittedBatch{begun: time.Now()}
 	return nil
 }
 
-// mourn logs the dead letters among ms.
-func (c *consumer) mourn(ms []kafka.Message) {
+// logDeadLetters logs the dead letters among ms.
+func (c *consumer) logDeadLetters(ms []kafka.Message) {
 	for _, m := range ms {
 		if m.Topic == event.TopicDead {
 			c.log.Error("dead letter", zap.ByteString("run", m.Key), zap.String("partition", header(m, DeadPartition)),

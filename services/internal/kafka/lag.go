@@ -12,9 +12,9 @@ import (
 
 // Pauses between two looks at how far a consumer is behind.
 const (
-	lookAgain = 10 * time.Second
-	lookSoon  = 500 * time.Millisecond // at first, while its group shares out partitions
-	lookMost  = 5 * time.Second        // for which brokers may take to answer
+	lagInterval      = 10 * time.Second
+	lagFirstInterval = 500 * time.Millisecond // at first, while its group shares out partitions
+	lagTimeout       = 5 * time.Second        // for which brokers may take to answer
 )
 
 // balancer shares out partitions as consumers do that were told nothing, and has
@@ -40,36 +40,36 @@ func (b balancer) UserData() ([]byte, error) {
 	return id, nil
 }
 
-// watch tells the meter how far c is behind in the partitions that are its own,
+// reportLag tells the meter how far c is behind in the partitions that are its own,
 // every few seconds until ctx is done, whether or not it gets on. What it does
 // not know, as while the brokers are away, it does not tell.
-func (c *consumer) watch(ctx context.Context) {
+func (c *consumer) reportLag(ctx context.Context) {
 	var id []byte
 	var own []int
-	for wait := lookSoon; ; {
+	for wait := lagFirstInterval; ; {
 		var behind map[int]int64
 		select {
 		case <-ctx.Done():
-			c.bus.settings.Meter.Lags(c.group, c.step.Topic, nil)
+			c.bus.settings.Meter.RecordLag(c.group, c.step.Topic, nil)
 			return
 		case id = <-c.balancer.joined:
-			own, wait = nil, lookSoon
+			own, wait = nil, lagFirstInterval
 		case <-time.After(wait):
 			var err error
-			if own, behind, err = c.look(ctx, id, own); err != nil {
-				wait = min(2*wait, lookAgain)
+			if own, behind, err = c.readLag(ctx, id, own); err != nil {
+				wait = min(2*wait, lagInterval)
 			} else {
-				wait = lookAgain
+				wait = lagInterval
 			}
 		}
-		c.bus.settings.Meter.Lags(c.group, c.step.Topic, behind)
+		c.bus.settings.Meter.RecordLag(c.group, c.step.Topic, behind)
 	}
 }
 
-// look returns the partitions that are the consumer's of that ID, which own are
+// readLag returns the partitions that are the consumer's of that ID, which own are
 // where that is known, and how many events of each its group has not committed.
-func (c *consumer) look(ctx context.Context, id []byte, own []int) ([]int, map[int]int64, error) {
-	ctx, cancel := context.WithTimeout(ctx, lookMost)
+func (c *consumer) readLag(ctx context.Context, id []byte, own []int) ([]int, map[int]int64, error) {
+	ctx, cancel := context.WithTimeout(ctx, lagTimeout)
 	defer cancel()
 	if own == nil {
 		var err error
@@ -77,7 +77,7 @@ func (c *consumer) look(ctx context.Context, id []byte, own []int) ([]int, map[i
 			return nil, nil, err
 		}
 	}
-	behind, err := c.behind(ctx, own)
+	behind, err := c.lag(ctx, own)
 	return own, behind, err
 }
 
@@ -113,8 +113,8 @@ func partitions(topics []kafka.GroupMemberTopic, topic string) []int {
 	return out
 }
 
-// behind returns how many events of each partition the group has not committed.
-func (c *consumer) behind(ctx context.Context, own []int) (map[int]int64, error) {
+// lag returns how many events of each partition the group has not committed.
+func (c *consumer) lag(ctx context.Context, own []int) (map[int]int64, error) {
 	out := make(map[int]int64, len(own))
 	if len(own) == 0 {
 		return out, nil

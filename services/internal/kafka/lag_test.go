@@ -16,24 +16,24 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/service"
 )
 
-// gauge is a Meter that keeps the newest lag.
-type gauge struct {
+// lagMeter is a Meter that keeps the newest lag.
+type lagMeter struct {
 	mu     sync.Mutex
 	behind map[int]int64
 }
 
-func (*gauge) Heard(string, string, int, time.Duration, error) {}
-func (*gauge) Said(string, int)                                {}
-func (*gauge) Waits(string, string)                            {}
+func (*lagMeter) RecordHandled(string, string, int, time.Duration, error) {}
+func (*lagMeter) RecordPublished(string, int)                             {}
+func (*lagMeter) RecordRetry(string, string)                              {}
 
-func (g *gauge) Lags(_, _ string, behind map[int]int64) {
+func (g *lagMeter) RecordLag(_, _ string, behind map[int]int64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.behind = maps.Clone(behind)
 }
 
 // total returns of how many partitions the lag is known, and what it comes to.
-func (g *gauge) total() string {
+func (g *lagMeter) total() string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	n := int64(0)
@@ -43,7 +43,7 @@ func (g *gauge) total() string {
 	return fmt.Sprintf("%d behind in %d partitions", n, len(g.behind))
 }
 
-func (g *gauge) wants(t *testing.T, want string) {
+func (g *lagMeter) waitFor(t *testing.T, want string) {
 	t.Helper()
 	for end := time.Now().Add(2 * time.Minute); g.total() != want; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
@@ -58,28 +58,28 @@ func TestLagIsToldOfAConsumerThatDoesNotGetOn(t *testing.T) {
 	t.Parallel()
 	broker := kafkatest.StartWide(t, 4, event.Topics()...)
 	hung, publisher := make(chan struct{}), bus(t, settings(broker), zap.NewNop())
-	say := func(from, to int) {
+	publish := func(from, to int) {
 		for i := from; i < to; i++ {
 			if err := publisher.Publish(t.Context(), status(fmt.Sprint("r", i), "x")); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	join := func(step service.Step) (*gauge, func()) {
-		told := &gauge{}
+	join := func(step service.Step) (*lagMeter, func()) {
+		meter := &lagMeter{}
 		s := settings(broker)
-		s.Session, s.Meter = time.Second, told
+		s.Session, s.Meter = time.Second, meter
 		ctx, stop := context.WithCancel(t.Context())
 		done := make(chan error, 1)
 		go func() { done <- bus(t, s, zap.NewNop()).Consume("g", step)(ctx) }()
-		return told, func() {
+		return meter, func() {
 			stop()
 			if err := <-done; err != nil {
 				t.Error(err)
 			}
 		}
 	}
-	say(0, 10)
+	publish(0, 10)
 	first, stop := join(service.On(func(ctx context.Context, _ event.Status) ([]event.Event, error) {
 		select {
 		case <-ctx.Done():
@@ -87,17 +87,17 @@ func TestLagIsToldOfAConsumerThatDoesNotGetOn(t *testing.T) {
 		}
 		return nil, ctx.Err()
 	}))
-	first.wants(t, "10 behind in 4 partitions")
-	say(10, 25)
-	first.wants(t, "25 behind in 4 partitions")
-	second, leave := join(service.On(func(context.Context, event.Status) ([]event.Event, error) { return nil, nil }))
-	second.wants(t, "0 behind in 2 partitions")
-	leave()
-	second.wants(t, "0 behind in 0 partitions")
+	first.waitFor(t, "10 behind in 4 partitions")
+	publish(10, 25)
+	first.waitFor(t, "25 behind in 4 partitions")
+	second, stopSecond := join(service.On(func(context.Context, event.Status) ([]event.Event, error) { return nil, nil }))
+	second.waitFor(t, "0 behind in 2 partitions")
+	stopSecond()
+	second.waitFor(t, "0 behind in 0 partitions")
 	close(hung)
-	first.wants(t, "0 behind in 4 partitions")
+	first.waitFor(t, "0 behind in 4 partitions")
 	stop()
-	first.wants(t, "0 behind in 0 partitions")
+	first.waitFor(t, "0 behind in 0 partitions")
 }
 
-var _ kafka.Meter = (*gauge)(nil)
+var _ kafka.Meter = (*lagMeter)(nil)

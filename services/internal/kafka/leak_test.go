@@ -24,29 +24,29 @@ func TestNothingIsLeftOfABusThatWasClosed(t *testing.T) {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(t.Context())
-	heard, done := make(chan bool, 1), make(chan error, 1)
+	received, done := make(chan bool, 1), make(chan error, 1)
 	go func() {
 		done <- b.Consume("g", service.On(func(context.Context, event.Status) ([]event.Event, error) {
-			heard <- true
+			received <- true
 			return nil, nil
 		}))(ctx)
 	}()
 	if err := b.Publish(t.Context(), status("r1", "a")); err != nil {
 		t.Fatal(err)
 	}
-	<-heard
+	<-received
 	stop()
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
 	b.Close()
-	var left string
+	var dump string
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(time.Millisecond) {
 		stacks := make([]byte, 1<<20)
-		left = string(stacks[:runtime.Stack(stacks, true)])
-		if !strings.Contains(left, "segmentio/kafka-go.") {
+		dump = string(stacks[:runtime.Stack(stacks, true)])
+		if !strings.Contains(dump, "segmentio/kafka-go.") {
 			return
 		}
 	}
-	t.Errorf("10 s after Close there still run:\n%s", left)
+	t.Errorf("10 s after Close there still run:\n%s", dump)
 }

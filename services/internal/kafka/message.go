@@ -18,8 +18,8 @@ const MaxValue = 1000 << 10
 // room of a message beside its value, and of that the frame of what is written at
 // once.
 const (
-	maxAround = leastMessage - MaxValue
-	maxFrame  = 1 << 10
+	maxOverhead = minMessageBytes - MaxValue
+	maxFrame    = 1 << 10
 )
 
 // sizes are the bounds of what is published.
@@ -30,8 +30,8 @@ type sizes struct {
 
 // sizes returns the bounds that follow from what the topics take.
 func (s TopicSettings) sizes() sizes {
-	most := cmp.Or(s.MaxMessage, leastMessage)
-	return sizes{value: most - maxAround, message: most - maxFrame}
+	most := cmp.Or(s.MaxMessage, minMessageBytes)
+	return sizes{value: most - maxOverhead, message: most - maxFrame}
 }
 
 // check refuses an event that leaves no room for what goes beside it.
@@ -50,18 +50,18 @@ func (s sizes) fit(m kafka.Message) error {
 	return nil
 }
 
-// read returns the event that a Kafka message carries.
-func read(m kafka.Message) event.Message {
+// toEvent returns the event that a Kafka message carries.
+func toEvent(m kafka.Message) event.Message {
 	at, _ := time.Parse(time.RFC3339Nano, header(m, "ce_time")) // for other readers; ours is in the value
 	return event.Message{
 		Topic: m.Topic, Key: string(m.Key), ID: header(m, "ce_id"), Type: header(m, "ce_type"),
-		Time: at, Said: m.Time, Value: m.Value,
+		Time: at, PublishedAt: m.Time, Value: m.Value,
 	}
 }
 
-// write returns the Kafka messages that carry events, in the form of
+// encode returns the Kafka messages that carry events, in the form of
 // CloudEvents. The traces of their causes go on in them.
-func (b *Bus) write(events []event.Event, source string, after traces) ([]kafka.Message, error) {
+func (b *Bus) encode(events []event.Event, source string, parents parentTraces) ([]kafka.Message, error) {
 	msgs := make([]kafka.Message, 0, len(events))
 	for _, ev := range events {
 		m, err := event.Encode(ev)
@@ -74,12 +74,12 @@ func (b *Bus) write(events []event.Event, source string, after traces) ([]kafka.
 			{Key: "ce_type", Value: []byte(m.Type)},
 			{Key: "ce_source", Value: []byte(source)},
 			{Key: "ce_time", Value: []byte(m.Time.Format(time.RFC3339Nano))},
-			{Key: "traceparent", Value: []byte(after.of(m.Key))},
+			{Key: "traceparent", Value: []byte(parents.parentOf(m.Key))},
 		}
-		if token := b.speaker.of(m.Key); token != "" {
+		if token := b.credentials.tokenFor(m.Key); token != "" {
 			headers = append(headers, kafka.Header{Key: tokenHeader, Value: []byte(token)})
 		}
-		out := b.sealer.seal(kafka.Message{Topic: m.Topic, Key: []byte(m.Key), Value: m.Value, Headers: headers})
+		out := b.signer.sign(kafka.Message{Topic: m.Topic, Key: []byte(m.Key), Value: m.Value, Headers: headers})
 		if err := b.sizes.check(out, m.Type); err != nil {
 			return nil, err
 		}

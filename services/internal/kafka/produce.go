@@ -11,9 +11,9 @@ import (
 	"github.com/segmentio/kafka-go"
 )
 
-// maxBatch is how many bytes are written at once, below what brokers take by
+// maxBatchBytes is how many bytes are written at once, below what brokers take by
 // default, 1 MiB.
-const maxBatch = 960 << 10
+const maxBatchBytes = 960 << 10
 
 // newTransport returns a Transport that sees a new topic within a second.
 func newTransport(s Settings) (*kafka.Transport, error) {
@@ -21,11 +21,11 @@ func newTransport(s Settings) (*kafka.Transport, error) {
 	if err != nil {
 		return nil, err
 	}
-	who, err := s.SASL.mechanism()
+	auth, err := s.SASL.mechanism()
 	if err != nil {
 		return nil, err
 	}
-	return &kafka.Transport{MetadataTTL: time.Second, DialTimeout: 3 * time.Second, ClientID: s.ClientID, TLS: encryption, SASL: who}, nil
+	return &kafka.Transport{MetadataTTL: time.Second, DialTimeout: 3 * time.Second, ClientID: s.ClientID, TLS: encryption, SASL: auth}, nil
 }
 
 func newClient(brokers []string, t *kafka.Transport) *kafka.Client {
@@ -61,11 +61,11 @@ type producer struct {
 	client      *kafka.Client
 	partitions  kafka.Balancer
 	compression kafka.Compression
-	seal        func(kafka.Message) kafka.Message // anew, of what was changed; nil: nothing is sealed
+	sign        func(kafka.Message) kafka.Message // anew, of what was changed; nil: nothing is sealed
 }
 
-// place is a partition of a topic.
-type place struct {
+// topicPartition is a partition of a topic.
+type topicPartition struct {
 	topic     string
 	partition int
 }
@@ -85,7 +85,7 @@ func (p producer) send(ctx context.Context, msgs []kafka.Message) ([]kafka.Messa
 	)
 	for at, msgs := range places {
 		wg.Go(func() {
-			if n, err := p.fill(ctx, at, msgs); err != nil {
+			if n, err := p.writePartition(ctx, at, msgs); err != nil {
 				mu.Lock()
 				defer mu.Unlock()
 				rest, errs = append(rest, msgs[n:]...), append(errs, fmt.Errorf("publish to %q: %w", at.topic, err))
@@ -97,8 +97,8 @@ func (p producer) send(ctx context.Context, msgs []kafka.Message) ([]kafka.Messa
 }
 
 // sort divides msgs among partitions, by key.
-func (p producer) sort(ctx context.Context, msgs []kafka.Message) (map[place][]kafka.Message, error) {
-	places := make(map[place][]kafka.Message, 1)
+func (p producer) sort(ctx context.Context, msgs []kafka.Message) (map[topicPartition][]kafka.Message, error) {
+	places := make(map[topicPartition][]kafka.Message, 1)
 	counts := make(map[string][]int, 1)
 	for _, m := range msgs {
 		if counts[m.Topic] == nil {
@@ -110,7 +110,7 @@ func (p producer) sort(ctx context.Context, msgs []kafka.Message) (map[place][]k
 				counts[m.Topic] = append(counts[m.Topic], i)
 			}
 		}
-		at := place{m.Topic, p.partitions.Balance(m, counts[m.Topic]...)}
+		at := topicPartition{m.Topic, p.partitions.Balance(m, counts[m.Topic]...)}
 		places[at] = append(places[at], m)
 	}
 	return places, nil
@@ -135,12 +135,12 @@ func (p producer) count(ctx context.Context, topic string) (int, error) {
 	return len(meta.Topics[i].Partitions), nil
 }
 
-// fill writes msgs to one partition, and returns how many were acknowledged. Of
+// writePartition writes msgs to one partition, and returns how many were acknowledged. Of
 // a dead letter that is too large for brokers, which may be told to take less
 // than settings say, the least that it can be takes its place in msgs.
-func (p producer) fill(ctx context.Context, at place, msgs []kafka.Message) (done int, err error) {
+func (p producer) writePartition(ctx context.Context, at topicPartition, msgs []kafka.Message) (done int, err error) {
 	for most := len(msgs); done < len(msgs); {
-		n := min(batch(msgs[done:]), most)
+		n := min(batchLen(msgs[done:]), most)
 		err := p.produce(ctx, at, msgs[done:done+n])
 		switch {
 		case err == nil:
@@ -153,21 +153,21 @@ func (p producer) fill(ctx context.Context, at place, msgs []kafka.Message) (don
 			continue
 		}
 		var less bool
-		if msgs[done], less = least(msgs[done]); !less {
+		if msgs[done], less = minimalDeadLetter(msgs[done]); !less {
 			return done, fmt.Errorf("%w: the topic takes less than kafka.topics.max_message, which 'bai admin topics apply' mends", err)
 		}
-		if p.seal != nil {
-			msgs[done] = p.seal(msgs[done])
+		if p.sign != nil {
+			msgs[done] = p.sign(msgs[done])
 		}
 	}
 	return done, nil
 }
 
-// batch returns how many of msgs go together.
-func batch(msgs []kafka.Message) int {
+// batchLen returns how many of msgs go together.
+func batchLen(msgs []kafka.Message) int {
 	size := weight(msgs[0])
 	for i, m := range msgs[1:] {
-		if size += weight(m); size > maxBatch {
+		if size += weight(m); size > maxBatchBytes {
 			return i + 1
 		}
 	}
@@ -183,7 +183,7 @@ func weight(m kafka.Message) int {
 	return n
 }
 
-func (p producer) produce(ctx context.Context, at place, msgs []kafka.Message) error {
+func (p producer) produce(ctx context.Context, at topicPartition, msgs []kafka.Message) error {
 	records, now, size := make([]kafka.Record, len(msgs)), time.Now(), 0
 	for i, m := range msgs {
 		size += weight(m)

@@ -18,7 +18,7 @@ func TestOnARealKafka(t *testing.T) {
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(t.Context(), self, "-test.parallel=1", "-test.skip=^TestOnARealKafka$", "-test.timeout=9m", "-test.v")
-	cmd.Env = append(os.Environ(), kafkatest.EnvAlone+"="+broker.Addr)
+	cmd.Env = append(os.Environ(), kafkatest.EnvRealBroker+"="+broker.Addr)
 	cmd.Stdout, cmd.Stderr = t.Output(), t.Output()
 	if err := cmd.Run(); err != nil {
 		t.Errorf("on a real broker: %v", err)

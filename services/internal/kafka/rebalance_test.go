@@ -17,15 +17,15 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/service"
 )
 
-// ledger notes which events of each run were heard, and what was left out.
-type ledger struct {
-	mu      sync.Mutex
-	next    map[string]int // the first of each run that was not heard
-	heard   int
-	skipped []string
+// deliveryLog notes which events of each run were heard, and what was left out.
+type deliveryLog struct {
+	mu        sync.Mutex
+	next      map[string]int // the first of each run that was not heard
+	delivered int
+	skipped   []string
 }
 
-func (l *ledger) note(run, message string) {
+func (l *deliveryLog) note(run, message string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var n int
@@ -33,16 +33,16 @@ func (l *ledger) note(run, message string) {
 	switch {
 	case n == l.next[run]:
 		l.next[run]++
-		l.heard++
+		l.delivered++
 	case n > l.next[run]:
 		l.skipped = append(l.skipped, fmt.Sprintf("%s: %d before %d", run, n, l.next[run]))
 	}
 }
 
-func (l *ledger) total() int {
+func (l *deliveryLog) total() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.heard
+	return l.delivered
 }
 
 // TestConsumersThatComeAndGoLoseNothing has members of a group come and go while
@@ -53,12 +53,12 @@ func TestConsumersThatComeAndGoLoseNothing(t *testing.T) {
 	broker := kafkatest.StartWide(t, 6, event.Topics()...)
 	s := settings(broker)
 	s.Session = time.Second
-	seen := &ledger{next: make(map[string]int)}
+	delivered := &deliveryLog{next: make(map[string]int)}
 	join := func(ctx context.Context) <-chan error {
 		done := make(chan error, 1)
-		part := bus(t, s, zap.NewNop()).Consume("g", service.Each(7, func(_ context.Context, evs []event.Status) ([]event.Event, error) {
+		part := bus(t, s, zap.NewNop()).Consume("g", service.Batch(7, func(_ context.Context, evs []event.Status) ([]event.Event, error) {
 			for _, ev := range evs {
-				seen.note(ev.Run, ev.Message)
+				delivered.note(ev.Run, ev.Message)
 			}
 			return nil, nil
 		}))
@@ -68,29 +68,29 @@ func TestConsumersThatComeAndGoLoseNothing(t *testing.T) {
 	all, stopAll := context.WithCancel(t.Context())
 	stays := join(all)
 	var publisher sync.WaitGroup
-	publisher.Go(func() { say(t, bus(t, s, zap.NewNop()), runs, each) })
+	publisher.Go(func() { publishRuns(t, bus(t, s, zap.NewNop()), runs, each) })
 	for n := range rounds { // who comes stays until so much more is heard, then goes
 		ctx, stop := context.WithCancel(t.Context())
 		done := join(ctx)
-		patiently(t, func() bool { return seen.total() >= runs*each*(n+1)/(rounds+1) })
+		untilSlow(t, func() bool { return delivered.total() >= runs*each*(n+1)/(rounds+1) })
 		stop()
 		if err := <-done; err != nil {
 			t.Error(err)
 		}
 	}
 	publisher.Wait()
-	patiently(t, func() bool { return seen.total() == runs*each })
+	untilSlow(t, func() bool { return delivered.total() == runs*each })
 	stopAll()
 	if err := <-stays; err != nil {
 		t.Error(err)
 	}
-	if len(seen.skipped) > 0 {
-		t.Errorf("handled before what precedes them: %q", seen.skipped)
+	if len(delivered.skipped) > 0 {
+		t.Errorf("handled before what precedes them: %q", delivered.skipped)
 	}
 }
 
-// say publishes so many events of each of so many runs.
-func say(t *testing.T, b *kafka.Bus, runs, each int) {
+// publishRuns publishes so many events of each of so many runs.
+func publishRuns(t *testing.T, b *kafka.Bus, runs, each int) {
 	t.Helper()
 	for i := range each {
 		var evs []event.Event
@@ -103,9 +103,9 @@ func say(t *testing.T, b *kafka.Bus, runs, each int) {
 	}
 }
 
-// patiently polls cond until it holds: members come and go within seconds, on a
+// untilSlow polls cond until it holds: members come and go within seconds, on a
 // machine that has nothing else to do.
-func patiently(t *testing.T, cond func() bool) {
+func untilSlow(t *testing.T, cond func() bool) {
 	t.Helper()
 	for end := time.Now().Add(3 * time.Minute); !cond(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
@@ -137,7 +137,7 @@ func TestADescriptorAtTheLimitPasses(t *testing.T) {
 			t.Errorf("%q: heard %d bytes", text, len(d))
 		}
 	}
-	patiently(t, func() bool { return broker.Count(t, event.TopicFetched) == len(texts) })
+	untilSlow(t, func() bool { return broker.Count(t, event.TopicFetched) == len(texts) })
 	want(t, broker.Count(t, event.TopicDead), 0)
 }
 
@@ -164,12 +164,12 @@ func TestGroupsBeginAnewWhatTheyHaveHeard(t *testing.T) {
 	s := settings(broker)
 	s.Session = time.Second
 	b := bus(t, s, zap.NewNop())
-	heard := make(chan string, 64)
-	hear := service.On(func(_ context.Context, s event.Status) ([]event.Event, error) {
-		heard <- s.Run
+	received := make(chan string, 64)
+	step := service.On(func(_ context.Context, s event.Status) ([]event.Event, error) {
+		received <- s.Run
 		return nil, nil
 	})
-	one, other := b.Consume("one", hear), b.Consume("other", hear)
+	one, other := b.Consume("one", step), b.Consume("other", step)
 	if err := b.Rewind(t.Context()); err != nil {
 		t.Fatalf("groups that nobody knows: %v", err)
 	}
@@ -179,11 +179,11 @@ func TestGroupsBeginAnewWhatTheyHaveHeard(t *testing.T) {
 	for range 2 {
 		ctx, stop := context.WithCancel(t.Context())
 		done := make(chan error, 2)
-		for _, part := range []service.Part{one, other} {
+		for _, part := range []service.Runnable{one, other} {
 			go func() { done <- part(ctx) }()
 		}
 		for range 6 {
-			<-heard
+			<-received
 		}
 		stop()
 		for range 2 {
@@ -195,7 +195,7 @@ func TestGroupsBeginAnewWhatTheyHaveHeard(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if len(heard) > 0 {
-		t.Errorf("%d are heard twice", len(heard))
+	if len(received) > 0 {
+		t.Errorf("%d are heard twice", len(received))
 	}
 }

@@ -24,8 +24,8 @@ func (b *Bus) Rewind(ctx context.Context) error {
 	b.mu.Lock()
 	groups := slices.Clone(b.groups)
 	b.mu.Unlock()
-	w := waiter{bus: b, name: "rewind", log: b.log}
-	if err := w.persist(ctx, "ask brokers", func() error { return b.greet(ctx) }); err != nil {
+	w := retrier{bus: b, name: "rewind", log: b.log}
+	if err := w.retry(ctx, "ask brokers", func() error { return b.pingBrokers(ctx) }); err != nil {
 		return err
 	}
 	var errs []error
@@ -37,13 +37,13 @@ func (b *Bus) Rewind(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// Left returns how many events the groups of those names that this process
+// Backlog returns how many events the groups of those names that this process
 // consumes in have not handled yet.
-func (b *Bus) Left(ctx context.Context, names ...string) (int64, error) {
+func (b *Bus) Backlog(ctx context.Context, names ...string) (int64, error) {
 	b.mu.Lock()
 	groups := slices.Clone(b.groups)
 	b.mu.Unlock()
-	var left int64
+	var total int64
 	for _, id := range groups {
 		at := strings.LastIndexByte(id, '/') // no topic has one
 		name, topic := id[:at], id[at+1:]
@@ -58,33 +58,33 @@ func (b *Bus) Left(ctx context.Context, names ...string) (int64, error) {
 		for i := range all {
 			all[i] = i
 		}
-		behind, err := (&consumer{bus: b, group: name, step: service.Step{Topic: topic}}).behind(ctx, all)
+		behind, err := (&consumer{bus: b, group: name, step: service.Step{Topic: topic}}).lag(ctx, all)
 		if err != nil {
 			return 0, err
 		}
 		for _, n := range behind {
-			left += n
+			total += n
 		}
 	}
-	return left, nil
+	return total, nil
 }
 
-// Acts returns a number that grows with every event that this process publishes or
+// Activity returns a number that grows with every event that this process publishes or
 // has handled.
-func (b *Bus) Acts() int64 { return b.acts.Load() }
+func (b *Bus) Activity() int64 { return b.activity.Load() }
 
-// coordination is how long brokers may take to say who looks after a group.
-const coordination = 30 * time.Second
+// coordinationTimeout is how long brokers may take to say who looks after a group.
+const coordinationTimeout = 30 * time.Second
 
 func (b *Bus) rewind(ctx context.Context, group string) error {
-	begun := time.Now()
+	start := time.Now()
 	for wait := b.settings.Retry; ; wait = min(2*wait, time.Second) {
-		err := b.forget(ctx, group)
-		passed := time.Since(begun)
+		err := b.deleteGroup(ctx, group)
+		passed := time.Since(start)
 		switch {
 		case err == nil || errors.Is(err, kafka.GroupIdNotFound):
 			return nil
-		case settling(err) && passed < coordination, errors.Is(err, kafka.NonEmptyGroup) && passed < 2*b.settings.Session:
+		case isCoordinatorUnavailable(err) && passed < coordinationTimeout, errors.Is(err, kafka.NonEmptyGroup) && passed < 2*b.settings.Session:
 		default:
 			return err
 		}
@@ -96,13 +96,13 @@ func (b *Bus) rewind(ctx context.Context, group string) error {
 	}
 }
 
-// settling says whether brokers are about to find out who looks after a group.
-func settling(err error) bool {
+// isCoordinatorUnavailable says whether brokers are about to find out who looks after a group.
+func isCoordinatorUnavailable(err error) bool {
 	return errors.Is(err, kafka.GroupCoordinatorNotAvailable) || errors.Is(err, kafka.NotCoordinatorForGroup) || errors.Is(err, kafka.GroupLoadInProgress)
 }
 
-// forget has the brokers forget how far a group is.
-func (b *Bus) forget(ctx context.Context, group string) error {
+// deleteGroup has the brokers forget how far a group is.
+func (b *Bus) deleteGroup(ctx context.Context, group string) error {
 	r, err := b.producer.client.DeleteGroups(ctx, &kafka.DeleteGroupsRequest{GroupIDs: []string{group}})
 	if err != nil {
 		return err

@@ -19,12 +19,12 @@ const MaxDead = MaxValue - maxReason
 // last.
 func Scan(ctx context.Context, s Settings, topic string, partition int, from int64) iter.Seq2[kafka.Message, error] {
 	return func(yield func(kafka.Message, error) bool) {
-		enough := false
+		done := false
 		err := scan(ctx, s, topic, partition, from, func(m kafka.Message) bool {
-			enough = !yield(m, nil)
-			return !enough
+			done = !yield(m, nil)
+			return !done
 		})
-		if err != nil && !enough {
+		if err != nil && !done {
 			yield(kafka.Message{}, err)
 		}
 	}
@@ -41,7 +41,7 @@ func scan(ctx context.Context, s Settings, topic string, partition int, from int
 		return err
 	}
 	r := kafka.NewReader(kafka.ReaderConfig{
-		Brokers: s.Brokers, Topic: topic, Partition: partition, MinBytes: 1, MaxBytes: maxAhead, MaxWait: time.Second, Dialer: dialer(ctx, t),
+		Brokers: s.Brokers, Topic: topic, Partition: partition, MinBytes: 1, MaxBytes: maxPrefetchBytes, MaxWait: time.Second, Dialer: dialer(ctx, t),
 	})
 	defer func() { err = errors.Join(err, r.Close()) }()
 	if err := r.SetOffset(max(first, from)); err != nil {
@@ -62,7 +62,7 @@ func scan(ctx context.Context, s Settings, topic string, partition int, from int
 // bounds returns the first offset of a partition, and the one after its last. It
 // waits for a partition that has just been made.
 func bounds(ctx context.Context, c *kafka.Client, topic string, partition int) (first, end int64, err error) {
-	err = Settled(ctx, func(ctx context.Context) error {
+	err = RetryTransient(ctx, func(ctx context.Context) error {
 		first, end, err = askBounds(ctx, c, topic, partition)
 		return err
 	})
@@ -87,15 +87,15 @@ func askBounds(ctx context.Context, c *kafka.Client, topic string, partition int
 	return 0, 0, fmt.Errorf("ask how far partition %d of %q goes: %w", partition, topic, kafka.UnknownTopicOrPartition)
 }
 
-// Extents returns which offsets each partition of topics has, none for a topic that
+// OffsetRanges returns which offsets each partition of topics has, none for a topic that
 // is not there.
-func Extents(ctx context.Context, s Settings, topics ...string) (map[string][]Extent, error) {
+func OffsetRanges(ctx context.Context, s Settings, topics ...string) (map[string][]OffsetRange, error) {
 	c, done, err := NewClient(s)
 	if err != nil {
 		return nil, err
 	}
 	defer done()
-	out := make(map[string][]Extent, len(topics))
+	out := make(map[string][]OffsetRange, len(topics))
 	for _, topic := range topics {
 		n, err := producer{client: c}.count(ctx, topic)
 		if errors.Is(err, kafka.UnknownTopicOrPartition) {
@@ -110,18 +110,18 @@ func Extents(ctx context.Context, s Settings, topics ...string) (map[string][]Ex
 			if err != nil {
 				return nil, err
 			}
-			out[topic] = append(out[topic], Extent{First: first, End: end})
+			out[topic] = append(out[topic], OffsetRange{First: first, End: end})
 		}
 	}
 	return out, nil
 }
 
-// RequireSeals notes that whatever comes to the Sealed topics from now on must have
+// RequireSignatures notes that whatever comes to the Sealed topics from now on must have
 // a seal, and returns what is noted.
-func RequireSeals(ctx context.Context, s Settings, in SealsIn) (Seals, error) {
-	have, err := Extents(ctx, s, Sealed()...)
+func RequireSignatures(ctx context.Context, s Settings, in SignaturePolicyStore) (SignaturePolicy, error) {
+	have, err := OffsetRanges(ctx, s, SignedTopics()...)
 	if err != nil {
-		return Seals{}, err
+		return SignaturePolicy{}, err
 	}
-	return in.Change(ctx, func(was Seals) Seals { return was.Require(have) })
+	return in.Update(ctx, func(was SignaturePolicy) SignaturePolicy { return was.Require(have) })
 }

@@ -28,21 +28,21 @@ func TokenFor(key []byte, run string) string {
 
 // errForged says that a message was written by somebody who may not speak for its
 // run.
-var errForged = errors.New(Forged)
+var errForged = errors.New(ForgedReason)
 
-// Forged is what the reason of a dead letter has in it that somebody wrote who may
+// ForgedReason is what the reason of a dead letter has in it that somebody wrote who may
 // not speak for its run. Letters of earlier versions say it nowhere else.
-const Forged = "the message does not carry the token of run"
+const ForgedReason = "the message does not carry the token of run"
 
-// speaker is what a process speaks with: the platform's key, which makes the token
+// credentials is what a process speaks with: the platform's key, which makes the token
 // of every run, or the token of one run.
-type speaker struct {
+type credentials struct {
 	key   []byte
 	token string
 }
 
-// of returns the token to write beside what is said of run, empty for none.
-func (s speaker) of(run string) string {
+// tokenFor returns the token to write beside what is said of run, empty for none.
+func (s credentials) tokenFor(run string) string {
 	if len(s.key) > 0 {
 		return TokenFor(s.key, run)
 	}
@@ -51,7 +51,7 @@ func (s speaker) of(run string) string {
 
 // check refuses what pods may write but somebody else wrote, for whoever holds
 // the key. On other topics seals say who wrote.
-func (s speaker) check(m kafka.Message) error {
+func (s credentials) check(m kafka.Message) error {
 	if len(s.key) == 0 {
 		return nil
 	}

@@ -17,18 +17,18 @@ import (
 
 // TopicSettings say how topics are made.
 type TopicSettings struct {
-	Partitions  int           `toml:"partitions"`   // of each topic but that of dead letters, which has one; zero means 6
-	Replication int           `toml:"replication"`  // copies of each partition; zero means 3
-	Keep        time.Duration `toml:"keep"`         // how long events of runs are kept; zero means 30 days
-	KeepStreams time.Duration `toml:"keep_streams"` // how long samples and lines are kept, which the store has too; zero means 7 days
-	MaxMessage  int           `toml:"max_message"`  // bytes of what topics take at once, which services keep to; zero means 1048588, the least, which brokers take by default
+	Partitions      int           `toml:"partitions"`   // of each topic but that of dead letters, which has one; zero means 6
+	Replication     int           `toml:"replication"`  // copies of each partition; zero means 3
+	Retention       time.Duration `toml:"keep"`         // how long events of runs are kept; zero means 30 days
+	StreamRetention time.Duration `toml:"keep_streams"` // how long samples and lines are kept, which the store has too; zero means 7 days
+	MaxMessage      int           `toml:"max_message"`  // bytes of what topics take at once, which services keep to; zero means 1048588, the least, which brokers take by default
 }
 
 // Bounds of TopicSettings.MaxMessage: what pods write, who are not told of it,
 // fits into the least, and what a consumer fetches at once has room for the most.
 const (
-	leastMessage = 1<<20 + 12
-	mostMessage  = maxAhead / 2
+	minMessageBytes = 1<<20 + 12
+	maxMessageBytes = maxPrefetchBytes / 2
 )
 
 // Validate names every setting at fault, below the table called name.
@@ -40,15 +40,15 @@ func (s TopicSettings) Validate(name string) error {
 	}{
 		{"partitions", int64(s.Partitions)},
 		{"replication", int64(s.Replication)},
-		{"keep", int64(s.Keep)},
-		{"keep_streams", int64(s.KeepStreams)},
+		{"keep", int64(s.Retention)},
+		{"keep_streams", int64(s.StreamRetention)},
 	} {
 		if n.value < 0 {
 			errs = append(errs, fmt.Errorf("%s.%s: must not be negative", name, n.key))
 		}
 	}
-	if s.MaxMessage != 0 && (s.MaxMessage < leastMessage || s.MaxMessage > mostMessage) {
-		errs = append(errs, fmt.Errorf("%s.max_message: %d, want %d to %d bytes", name, s.MaxMessage, leastMessage, mostMessage))
+	if s.MaxMessage != 0 && (s.MaxMessage < minMessageBytes || s.MaxMessage > maxMessageBytes) {
+		errs = append(errs, fmt.Errorf("%s.max_message: %d, want %d to %d bytes", name, s.MaxMessage, minMessageBytes, maxMessageBytes))
 	}
 	return errors.Join(errs...)
 }
@@ -70,15 +70,15 @@ func (s TopicSettings) Topics() []Topic {
 	var topics []Topic
 	for _, name := range event.Topics() {
 		t := Topic{Name: name, Partitions: cmp.Or(s.Partitions, 6), Replication: cmp.Or(s.Replication, 3)}
-		keep := cmp.Or(s.Keep, 30*day)
+		keep := cmp.Or(s.Retention, 30*day)
 		switch name {
 		case event.TopicMetrics, event.TopicLogs:
-			keep = cmp.Or(s.KeepStreams, 7*day)
+			keep = cmp.Or(s.StreamRetention, 7*day)
 		case event.TopicDead:
 			t.Partitions = 1
 		}
 		t.Configs = map[string]string{
-			"cleanup.policy": "delete", "max.message.bytes": strconv.Itoa(cmp.Or(s.MaxMessage, leastMessage)), "retention.ms": strconv.FormatInt(keep.Milliseconds(), 10),
+			"cleanup.policy": "delete", "max.message.bytes": strconv.Itoa(cmp.Or(s.MaxMessage, minMessageBytes)), "retention.ms": strconv.FormatInt(keep.Milliseconds(), 10),
 		}
 		if t.Replication >= 3 {
 			t.Configs["min.insync.replicas"] = "2"
@@ -104,10 +104,10 @@ func CreateTopics(ctx context.Context, s Settings) error {
 		return err
 	}
 	defer done()
-	made, err := Create(ctx, c, s.Topics.Topics())
-	if s.Seals != nil && (s.SealKeyFile != "" || len(s.SealKeys) > 0) && len(made) > 0 {
-		_, noted := s.Seals.Change(ctx, func(was Seals) Seals { return was.Made(made...) })
-		err = errors.Join(err, noted)
+	created, err := Create(ctx, c, s.Topics.Topics())
+	if s.SignaturePolicy != nil && (s.SigningKeyFile != "" || len(s.SigningKeys) > 0) && len(created) > 0 {
+		_, policyErr := s.SignaturePolicy.Update(ctx, func(was SignaturePolicy) SignaturePolicy { return was.RequireAll(created...) })
+		err = errors.Join(err, policyErr)
 	}
 	return err
 }
@@ -116,15 +116,15 @@ func CreateTopics(ctx context.Context, s Settings) error {
 // and says so, also by Ready. Its only other error is a refusal of the brokers,
 // which no wait mends.
 func (b *Bus) AwaitTopics(ctx context.Context) error {
-	w := waiter{bus: b, name: "start", log: b.log}
+	w := retrier{bus: b, name: "start", log: b.log}
 	var refused error
-	err := w.persist(ctx, "create topics", func() error {
+	err := w.retry(ctx, "create topics", func() error {
 		refused = nil
-		err := b.greet(ctx) // which says why they do not answer
+		err := b.pingBrokers(ctx) // which says why they do not answer
 		if err == nil {
 			err = CreateTopics(ctx, b.settings)
 		}
-		if said, ok := errors.AsType[*topicError](err); ok && !said.passes() {
+		if topicErr, ok := errors.AsType[*topicError](err); ok && !topicErr.isTemporary() {
 			refused = err
 			return nil
 		}
@@ -135,7 +135,7 @@ func (b *Bus) AwaitTopics(ctx context.Context) error {
 
 // Create makes sure that topics are there, and returns the names of those that it
 // made.
-func Create(ctx context.Context, c *kafka.Client, topics []Topic) (made []string, err error) {
+func Create(ctx context.Context, c *kafka.Client, topics []Topic) (created []string, err error) {
 	req := &kafka.CreateTopicsRequest{}
 	for _, topic := range topics {
 		req.Topics = append(req.Topics, topic.config())
@@ -148,12 +148,12 @@ func Create(ctx context.Context, c *kafka.Client, topics []Topic) (made []string
 	for _, name := range slices.Sorted(maps.Keys(resp.Errors)) {
 		switch err := resp.Errors[name]; {
 		case err == nil:
-			made = append(made, name)
+			created = append(created, name)
 		case !errors.Is(err, kafka.TopicAlreadyExists):
 			errs = append(errs, &topicError{topic: name, err: err})
 		}
 	}
-	return made, errors.Join(errs...)
+	return created, errors.Join(errs...)
 }
 
 // topicError is why brokers that answer do not make a topic.
@@ -168,10 +168,10 @@ func (e *topicError) Error() string { return fmt.Sprintf("create topic %q: %v", 
 // Unwrap returns what the brokers said.
 func (e *topicError) Unwrap() error { return e.err }
 
-// passes reports whether the brokers may say otherwise later.
-func (e *topicError) passes() bool {
-	said, ok := errors.AsType[kafka.Error](e.err)
-	return ok && said.Temporary()
+// isTemporary reports whether the brokers may say otherwise later.
+func (e *topicError) isTemporary() bool {
+	kafkaErr, ok := errors.AsType[kafka.Error](e.err)
+	return ok && kafkaErr.Temporary()
 }
 
 // config returns t as kafka-go asks for it.

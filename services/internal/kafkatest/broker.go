@@ -41,9 +41,9 @@ func StartWide(tb testing.TB, partitions int, topics ...string) *Broker {
 	return start(tb, partitions, topics)
 }
 
-// Late returns an address where no broker is yet, and a function that starts
+// StartLater returns an address where no broker is yet, and a function that starts
 // one there. It may start one again after Stop, which then knows nothing.
-func Late(tb testing.TB, topics ...string) (addr string, begin func() *Broker) {
+func StartLater(tb testing.TB, topics ...string) (addr string, begin func() *Broker) {
 	tb.Helper()
 	l, err := (&net.ListenConfig{}).Listen(tb.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -66,8 +66,8 @@ func Late(tb testing.TB, topics ...string) (addr string, begin func() *Broker) {
 
 func start(tb testing.TB, partitions int, topics []string, opts ...kfake.Opt) *Broker {
 	tb.Helper()
-	if addr := os.Getenv(EnvAlone); addr != "" && len(opts) == 0 {
-		return emptied(tb, addr, partitions, topics)
+	if addr := os.Getenv(EnvRealBroker); addr != "" && len(opts) == 0 {
+		return emptyAndCreate(tb, addr, partitions, topics)
 	}
 	opts = append(opts, kfake.NumBrokers(1), kfake.GroupMinSessionTimeout(time.Second))
 	if len(topics) > 0 {

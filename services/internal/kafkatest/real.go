@@ -10,20 +10,20 @@ import (
 	"github.com/segmentio/kafka-go"
 )
 
-// EnvAlone names the variable that has Start and StartWide use a real broker, at
+// EnvRealBroker names the variable that has Start and StartWide use a real broker, at
 // that address, in place of one of their own. They empty it first, so it must be
 // for one test at a time: run them with -parallel 1. Late is as ever.
-const EnvAlone = "BAI_TEST_KAFKA_ALONE"
+const EnvRealBroker = "BAI_TEST_KAFKA_ALONE"
 
 // Empty removes all topics and groups of the broker at addr. It waits for groups
 // whose consumers were killed a moment ago.
 func Empty(tb testing.TB, addr string) {
 	tb.Helper()
-	emptied(tb, addr, 0, nil)
+	emptyAndCreate(tb, addr, 0, nil)
 }
 
-// emptied empties the broker at addr, and gives it topics.
-func emptied(tb testing.TB, addr string, partitions int, topics []string) *Broker {
+// emptyAndCreate empties the broker at addr, and gives it topics.
+func emptyAndCreate(tb testing.TB, addr string, partitions int, topics []string) *Broker {
 	tb.Helper()
 	t := &kafka.Transport{MetadataTTL: 100 * time.Millisecond}
 	defer t.CloseIdleConnections()

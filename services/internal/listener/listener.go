@@ -11,8 +11,8 @@ import (
 
 // Bounds of the pause after an error.
 const (
-	leastPause = 5 * time.Millisecond
-	mostPause  = time.Second
+	minBackoff = 5 * time.Millisecond
+	maxBackoff = time.Second
 )
 
 // Retry returns l with an Accept that tries again after every error, with growing
@@ -20,10 +20,10 @@ const (
 // connects meanwhile waits in the queue of the kernel. Close may be called more
 // than once.
 func Retry(l net.Listener) net.Listener {
-	return &retrying{Listener: l, closed: make(chan struct{})}
+	return &retryListener{Listener: l, closed: make(chan struct{})}
 }
 
-type retrying struct {
+type retryListener struct {
 	net.Listener
 
 	once   sync.Once
@@ -32,8 +32,8 @@ type retrying struct {
 }
 
 // Accept implements net.Listener.
-func (r *retrying) Accept() (net.Conn, error) {
-	for pause := leastPause; ; pause = min(2*pause, mostPause) {
+func (r *retryListener) Accept() (net.Conn, error) {
+	for pause := minBackoff; ; pause = min(2*pause, maxBackoff) {
 		conn, err := r.Listener.Accept()
 		if err == nil {
 			return conn, nil
@@ -50,7 +50,7 @@ func (r *retrying) Accept() (net.Conn, error) {
 }
 
 // Close implements net.Listener.
-func (r *retrying) Close() error {
+func (r *retryListener) Close() error {
 	r.once.Do(func() {
 		close(r.closed)
 		r.err = r.Listener.Close()

@@ -10,15 +10,15 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/listener"
 )
 
-// flaky is a listener that fails with errors before it accepts.
-type flaky struct {
+// flakyListener is a listener that fails with errors before it accepts.
+type flakyListener struct {
 	net.Listener
 
 	errs chan error
 }
 
 // Accept implements net.Listener.
-func (f *flaky) Accept() (net.Conn, error) {
+func (f *flakyListener) Accept() (net.Conn, error) {
 	select {
 	case err := <-f.errs:
 		return nil, err
@@ -44,7 +44,7 @@ func TestAnErrorThatPassesDoesNotEndAListener(t *testing.T) {
 // wantAccepted checks that a listener which fails some times accepts then.
 func wantAccepted(t *testing.T, fails error) {
 	t.Helper()
-	f := &flaky{Listener: listen(t), errs: make(chan error, 3)}
+	f := &flakyListener{Listener: listen(t), errs: make(chan error, 3)}
 	for range cap(f.errs) {
 		f.errs <- fails
 	}
@@ -67,7 +67,7 @@ func wantAccepted(t *testing.T, fails error) {
 
 func TestAListenerThatIsClosedEndsAlsoWhileItFails(t *testing.T) {
 	t.Parallel()
-	f := &flaky{Listener: listen(t), errs: make(chan error)}
+	f := &flakyListener{Listener: listen(t), errs: make(chan error)}
 	l := listener.Retry(f)
 	ended := make(chan error, 1)
 	go func() {

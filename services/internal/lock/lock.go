@@ -13,13 +13,13 @@ import (
 	"time"
 )
 
-// Patience is how long Take waits for a lock that somebody holds. What a process
+// AcquireTimeout is how long Take waits for a lock that somebody holds. What a process
 // was about to start when it was killed holds the process's locks too, until it
 // is begun.
-const Patience = 2 * time.Second
+const AcquireTimeout = 2 * time.Second
 
-// pause is that between two attempts.
-const pause = 5 * time.Millisecond
+// retryInterval is that between two attempts.
+const retryInterval = 5 * time.Millisecond
 
 // Lock is held until it is closed or the process ends, however it ends.
 type Lock struct{ file *os.File }
@@ -38,22 +38,22 @@ func (e *HeldError) Error() string {
 	return fmt.Sprintf("%s is held by process %d", e.Path, e.Holder)
 }
 
-// Take takes the lock that the file at path stands for, and writes this
+// Acquire takes the lock that the file at path stands for, and writes this
 // process's ID into it. It makes the file, for this user alone, if need be; who
 // gives the lock back leaves it there. A lock that is still held after Patience
 // is a *HeldError.
-func Take(path string) (*Lock, error) {
+func Acquire(path string) (*Lock, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("take a lock: %w", err)
 	}
-	if err := wait(f); err != nil {
+	if err := waitForLock(f); err != nil {
 		if errors.Is(err, syscall.EWOULDBLOCK) {
-			err = &HeldError{Path: path, Holder: holder(f)}
+			err = &HeldError{Path: path, Holder: readHolder(f)}
 		}
 		return nil, errors.Join(fmt.Errorf("take a lock: %w", err), f.Close())
 	}
-	if err := sign(f); err != nil {
+	if err := writeHolder(f); err != nil {
 		return nil, errors.Join(fmt.Errorf("take a lock: %w", err), f.Close())
 	}
 	return &Lock{f}, nil
@@ -62,8 +62,8 @@ func Take(path string) (*Lock, error) {
 // Close gives the lock back.
 func (l *Lock) Close() error { return l.file.Close() }
 
-func wait(f *os.File) error {
-	for until := time.Now().Add(Patience); ; time.Sleep(pause) {
+func waitForLock(f *os.File) error {
+	for until := time.Now().Add(AcquireTimeout); ; time.Sleep(retryInterval) {
 		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) //nolint:gosec // a file descriptor
 		if !errors.Is(err, syscall.EWOULDBLOCK) || time.Now().After(until) {
 			return err
@@ -71,15 +71,15 @@ func wait(f *os.File) error {
 	}
 }
 
-// holder returns who has signed.
-func holder(f *os.File) int {
+// readHolder returns who has signed.
+func readHolder(f *os.File) int {
 	b := make([]byte, 32)
 	n, _ := f.ReadAt(b, 0) // a lock that is empty names nobody
 	pid, _ := strconv.Atoi(strings.TrimSpace(string(b[:n])))
 	return pid
 }
 
-func sign(f *os.File) error {
+func writeHolder(f *os.File) error {
 	if err := f.Truncate(0); err != nil {
 		return err
 	}

@@ -19,7 +19,7 @@ import (
 // TestMain lets the test binary hold a lock until its standard input ends.
 func TestMain(m *testing.M) {
 	if path := os.Getenv("LOCK_TEST_HOLD"); path != "" {
-		if _, err := lock.Take(path); err != nil {
+		if _, err := lock.Acquire(path); err != nil {
 			_, _ = fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -30,8 +30,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// hold has another process hold the lock, and returns what kills it.
-func hold(t *testing.T, path string) (pid int, kill func()) {
+// holdInProcess has another process hold the lock, and returns what kills it.
+func holdInProcess(t *testing.T, path string) (pid int, kill func()) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
 	cmd.Env = append(os.Environ(), "LOCK_TEST_HOLD="+path)
@@ -45,17 +45,17 @@ func hold(t *testing.T, path string) (pid int, kill func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if said, _ := bufio.NewReader(out).ReadString('\n'); said != "held\n" {
-		t.Fatalf("the holder says %q", said)
+	if line, _ := bufio.NewReader(out).ReadString('\n'); line != "held\n" {
+		t.Fatalf("the holder says %q", line)
 	}
 	return cmd.Process.Pid, func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }
 }
 
 func TestALockHasOneHolderWhoIsNamed(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lock")
-	pid, kill := hold(t, path)
+	pid, kill := holdInProcess(t, path)
 	defer kill()
-	_, err := lock.Take(path)
+	_, err := lock.Acquire(path)
 	var held *lock.HeldError
 	if !errors.As(err, &held) || held.Holder != pid || held.Path != path {
 		t.Errorf("Take: %v, want that process %d holds %s", err, pid, path)
@@ -64,29 +64,29 @@ func TestALockHasOneHolderWhoIsNamed(t *testing.T) {
 
 func TestALockOfAProcessThatWasKilledIsFree(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lock")
-	_, kill := hold(t, path)
+	_, kill := holdInProcess(t, path)
 	kill()
-	take(t, path)
+	acquireTwice(t, path)
 }
 
 func TestALockThatIsGivenBackWithinPatienceIsWaitedFor(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lock")
-	_, kill := hold(t, path)
-	time.AfterFunc(lock.Patience/10, kill)
-	take(t, path)
+	_, kill := holdInProcess(t, path)
+	time.AfterFunc(lock.AcquireTimeout/10, kill)
+	acquireTwice(t, path)
 }
 
 func TestALockThatCannotBeMadeSaysWhy(t *testing.T) {
-	if _, err := lock.Take(filepath.Join(t.TempDir(), "missing", "lock")); !errors.Is(err, os.ErrNotExist) {
+	if _, err := lock.Acquire(filepath.Join(t.TempDir(), "missing", "lock")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("Take: %v, want %v", err, os.ErrNotExist)
 	}
 }
 
-// take takes the lock, twice: it is free once it is closed.
-func take(t *testing.T, path string) {
+// acquireTwice takes the lock, twice: it is free once it is closed.
+func acquireTwice(t *testing.T, path string) {
 	t.Helper()
 	for range 2 {
-		l, err := lock.Take(path)
+		l, err := lock.Acquire(path)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -79,7 +79,7 @@ type Condition struct {
 // DeepCopyObject implements runtime.Object.
 func (j *Job) DeepCopyObject() runtime.Object { //nolint:ireturn // as runtime.Object has it
 	c := &Job{TypeMeta: j.TypeMeta, ObjectMeta: *j.DeepCopy(), Spec: j.Spec, Status: j.Status}
-	c.Spec.RunPolicy = j.Spec.RunPolicy.copied()
+	c.Spec.RunPolicy = j.Spec.RunPolicy.deepCopy()
 	c.Spec.ReplicaSpecs = maps.Clone(j.Spec.ReplicaSpecs)
 	for name, r := range c.Spec.ReplicaSpecs {
 		r.Template = *r.Template.DeepCopy()
@@ -90,7 +90,7 @@ func (j *Job) DeepCopyObject() runtime.Object { //nolint:ireturn // as runtime.O
 	return c
 }
 
-func (p RunPolicy) copied() RunPolicy {
+func (p RunPolicy) deepCopy() RunPolicy {
 	p.TTLSecondsAfterFinished, p.ActiveDeadlineSeconds = pointer(p.TTLSecondsAfterFinished), pointer(p.ActiveDeadlineSeconds)
 	p.BackoffLimit, p.Suspend = pointer(p.BackoffLimit), pointer(p.Suspend)
 	return p

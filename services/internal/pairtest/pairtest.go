@@ -22,12 +22,12 @@ import (
 // Env names the part that a process is to play; empty in the test itself.
 const Env = "PAIRTEST_PART"
 
-// Sample is what one turn took.
-type Sample struct{ Wall, CPU time.Duration }
+// Measurement is what one turn took.
+type Measurement struct{ Wall, CPU time.Duration }
 
-// Play does the work once for each line that comes in, and says what it took. It
+// ServeTurns does the work once for each line that comes in, and says what it took. It
 // returns when nothing comes any more.
-func Play(in io.Reader, out io.Writer, work func() error) error {
+func ServeTurns(in io.Reader, out io.Writer, work func() error) error {
 	for lines := bufio.NewScanner(in); lines.Scan(); {
 		began, used := time.Now(), cpu()
 		if err := work(); err != nil {
@@ -51,9 +51,9 @@ func cpu() time.Duration {
 
 // Program is one of the two.
 type Program struct {
-	cmd   *exec.Cmd
-	turns io.WriteCloser
-	says  *bufio.Scanner
+	cmd    *exec.Cmd
+	stdin  io.WriteCloser
+	output *bufio.Scanner
 }
 
 // Start starts the test binary again, to play a part in the test of that name. It
@@ -64,19 +64,19 @@ func Start(tb testing.TB, test, part string, env ...string) *Program {
 	p.cmd.Env = append(append(os.Environ(), Env+"="+part), env...)
 	p.cmd.Stderr = os.Stderr
 	var err error
-	if p.turns, err = p.cmd.StdinPipe(); err != nil {
+	if p.stdin, err = p.cmd.StdinPipe(); err != nil {
 		tb.Fatal(err)
 	}
 	says, err := p.cmd.StdoutPipe()
 	if err != nil {
 		tb.Fatal(err)
 	}
-	p.says = bufio.NewScanner(says)
+	p.output = bufio.NewScanner(says)
 	if err := p.cmd.Start(); err != nil {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(func() {
-		_ = p.turns.Close()      // it ends then
+		_ = p.stdin.Close()      // it ends then
 		_ = p.cmd.Process.Kill() // or by this
 		_, _ = io.Copy(io.Discard, says)
 		_ = p.cmd.Wait() // says that it was killed
@@ -84,14 +84,14 @@ func Start(tb testing.TB, test, part string, env ...string) *Program {
 	return p
 }
 
-// Once has the work done once.
-func (p *Program) Once(tb testing.TB) Sample {
+// RunOnce has the work done once.
+func (p *Program) RunOnce(tb testing.TB) Measurement {
 	tb.Helper()
-	if _, err := io.WriteString(p.turns, "\n"); err != nil {
+	if _, err := io.WriteString(p.stdin, "\n"); err != nil {
 		tb.Fatal(err)
 	}
-	for p.says.Scan() {
-		f := strings.Fields(p.says.Text())
+	for p.output.Scan() {
+		f := strings.Fields(p.output.Text())
 		if len(f) != 3 || f[0] != "pairtest" {
 			continue // the test binary says things of its own
 		}
@@ -103,15 +103,15 @@ func (p *Program) Once(tb testing.TB) Sample {
 		if err != nil {
 			tb.Fatal(err)
 		}
-		return Sample{time.Duration(wall), time.Duration(used)}
+		return Measurement{time.Duration(wall), time.Duration(used)}
 	}
 	tb.Fatal("the program has ended")
-	return Sample{}
+	return Measurement{}
 }
 
-// Peak is the most memory that the program had, in MiB; 0 where the system does
+// PeakMemory is the most memory that the program had, in MiB; 0 where the system does
 // not tell.
-func (p *Program) Peak(tb testing.TB) float64 {
+func (p *Program) PeakMemory(tb testing.TB) float64 {
 	tb.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
 	if err != nil {
@@ -143,15 +143,15 @@ type Result struct {
 func Compare(tb testing.TB, turns int, one, other *Program, between func()) Result {
 	tb.Helper()
 	var ratios []float64
-	var a, b []Sample
+	var a, b []Measurement
 	for i := range turns + 1 {
-		var s [2]Sample
+		var s [2]Measurement
 		for n := range s {
 			if between != nil {
 				between()
 			}
 			which := (n + i) % 2 // who is first changes
-			s[which] = [2]*Program{one, other}[which].Once(tb)
+			s[which] = [2]*Program{one, other}[which].RunOnce(tb)
 		}
 		if i == 0 {
 			continue
@@ -160,15 +160,15 @@ func Compare(tb testing.TB, turns int, one, other *Program, between func()) Resu
 		ratios = append(ratios, float64(s[0].Wall)/float64(s[1].Wall))
 	}
 	slices.Sort(ratios)
-	wall, used := func(s Sample) time.Duration { return s.Wall }, func(s Sample) time.Duration { return s.CPU }
+	wall, used := func(s Measurement) time.Duration { return s.Wall }, func(s Measurement) time.Duration { return s.CPU }
 	return Result{
 		Median: ratios[len(ratios)/2], Turns: turns,
-		Best: float64(least(a, wall)) / float64(least(b, wall)), CPU: float64(least(a, used)) / float64(max(1, least(b, used))),
+		Best: float64(minimum(a, wall)) / float64(minimum(b, wall)), CPU: float64(minimum(a, used)) / float64(max(1, minimum(b, used))),
 	}
 }
 
-func least(all []Sample, of func(Sample) time.Duration) time.Duration {
-	return of(slices.MinFunc(all, func(x, y Sample) int { return int(of(x) - of(y)) }))
+func minimum(all []Measurement, of func(Measurement) time.Duration) time.Duration {
+	return of(slices.MinFunc(all, func(x, y Measurement) int { return int(of(x) - of(y)) }))
 }
 
 // String says it in one line.

@@ -52,25 +52,25 @@ const ShipSuffix = "-ship"
 
 // Names below Dir.
 const (
-	Binary  = "bin/bai-pod"
-	Emit    = "bin/bai-emit" // in the folder that the command's PATH ends with
-	Output  = "run/output"
-	Ended   = "run/exit.json"
-	Metrics = "run/metrics"
-	FIFO    = "run/fifo"
-	Spool   = "run/fifo.lines"
-	Cursor  = "run/collect.json"
-	Series  = "run/series"
-	System  = "run/system"
-	Scraped = "run/prometheus"
-	OTLP    = "run/otlp"
-	OTLPURL = "run/otlp.url"
-	Where   = "run/environment.json" // an event.Environment, by rename
-	KeptDir = "run/kept"
-	Kept    = "run/kept.json"
-	Data    = "data"
-	Shared  = "shared"
-	Scripts = "scripts"
+	Binary          = "bin/bai-pod"
+	Emit            = "bin/bai-emit" // in the folder that the command's PATH ends with
+	Output          = "run/output"
+	ExitFile        = "run/exit.json"
+	Metrics         = "run/metrics"
+	FIFO            = "run/fifo"
+	Spool           = "run/fifo.lines"
+	Cursor          = "run/collect.json"
+	Series          = "run/series"
+	System          = "run/system"
+	Scraped         = "run/prometheus"
+	OTLP            = "run/otlp"
+	OTLPURL         = "run/otlp.url"
+	EnvironmentFile = "run/environment.json" // an event.Environment, by rename
+	ArtifactsDir    = "run/kept"
+	ArtifactsFile   = "run/kept.json"
+	Data            = "data"
+	Shared          = "shared"
+	Scripts         = "scripts"
 )
 
 // Files of the Secret that the puller and the collector are given, mounted at
@@ -134,15 +134,15 @@ const ScriptsDir = Dir + "/" + Scripts
 const CodeScheme = "script:"
 
 // Code returns code that was sent along as it is among the data of its run.
-func Code(s event.Script) event.Data {
+func Code(s event.Bundle) event.Data {
 	return event.Data{Source: CodeScheme + s.SHA256, Path: ScriptsDir, SHA256: s.SHA256, Size: s.Size, Unpack: true, Writable: true}
 }
 
 // CodeOf returns the code that was sent along, of the data of a run; nil for none.
-func CodeOf(data []event.Data) *event.Script {
+func CodeOf(data []event.Data) *event.Bundle {
 	for _, d := range data {
 		if d.Path == ScriptsDir {
-			return &event.Script{SHA256: d.SHA256, Size: d.Size}
+			return &event.Bundle{SHA256: d.SHA256, Size: d.Size}
 		}
 	}
 	return nil
@@ -157,8 +157,8 @@ const (
 	PullInfra = 75 // everything else
 )
 
-// In returns where name lies in the volume that is mounted at dir, Dir if empty.
-func In(dir, name string) string {
+// PathIn returns where name lies in the volume that is mounted at dir, Dir if empty.
+func PathIn(dir, name string) string {
 	if dir == "" {
 		dir = Dir
 	}
@@ -207,9 +207,9 @@ type Artifact struct {
 	Quiet   bool   `json:"quiet,omitempty"`    // that there is none is nothing to talk about
 }
 
-// KeptFiles is what of a benchmark's artifacts there is.
-type KeptFiles struct {
-	Files   []string `json:"files,omitempty"`   // names below KeptDir, in order
+// ArtifactList is what of a benchmark's artifacts there is.
+type ArtifactList struct {
+	Files   []string `json:"files,omitempty"`   // names below ArtifactsDir, in order
 	Notices []string `json:"notices,omitempty"` // what is not kept and why, for the user to read
 }
 

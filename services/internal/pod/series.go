@@ -4,9 +4,9 @@ package pod
 // metric and set of labels; those that say how the machine is used are not counted.
 const MaxSeries = 15_000
 
-// SeriesOf is the share of MaxSeries that a pod has beside so many others of its run:
+// SeriesLimit is the share of MaxSeries that a pod has beside so many others of its run:
 // the pod whose end ends the run has half of them, the others share the rest evenly.
-func SeriesOf(ends bool, others int) int {
+func SeriesLimit(ends bool, others int) int {
 	switch {
 	case others <= 0:
 		return MaxSeries

@@ -20,9 +20,9 @@ import (
 
 // Bounds of all that is asked about one image.
 const (
-	maxBytes = 16 << 20 // of answers
-	maxAsks  = 32       // requests, redirects among them
-	maxWords = 64 << 10 // bytes of an entrypoint and its arguments
+	maxBytes           = 16 << 20 // of answers
+	maxRequests        = 32       // requests, redirects among them
+	maxEntrypointBytes = 64 << 10 // bytes of an entrypoint and its arguments
 )
 
 // platformOf is the platform that settings name, on a machine whose architecture
@@ -56,8 +56,8 @@ func parseConfig(text []byte) (cluster.Image, error) {
 	switch {
 	case len(words) == 0 || words[0] == "":
 		return cluster.Image{}, errors.New("the image has neither an entrypoint nor a command")
-	case size > maxWords:
-		return cluster.Image{}, fmt.Errorf("the image's entrypoint has more than %d KiB", maxWords>>10)
+	case size > maxEntrypointBytes:
+		return cluster.Image{}, fmt.Errorf("the image's entrypoint has more than %d KiB", maxEntrypointBytes>>10)
 	}
 	return cluster.Image{Entrypoint: c.Config.Entrypoint, Cmd: c.Config.Cmd}, nil
 }
@@ -86,7 +86,7 @@ func loginsOf(secret map[string][]byte, host, repository string) ([]authn.AuthCo
 	})
 	var logins []authn.AuthConfig
 	for _, key := range keys {
-		if !opens(key, host, repository) {
+		if !loginMatches(key, host, repository) {
 			continue
 		}
 		var login authn.AuthConfig
@@ -98,19 +98,19 @@ func loginsOf(secret map[string][]byte, host, repository string) ([]authn.AuthCo
 	return logins, nil
 }
 
-// opens reports whether a login's key names a repository of a registry: by its
+// loginMatches reports whether a login's key names a repository of a registry: by its
 // host, in which * stands for a part, and the beginning of its path.
-func opens(key, host, repository string) bool {
+func loginMatches(key, host, repository string) bool {
 	key = strings.TrimPrefix(strings.TrimPrefix(key, "https://"), "http://")
-	wanted, folder, _ := strings.Cut(key, "/")
+	pattern, folder, _ := strings.Cut(key, "/")
 	folder = strings.Trim(folder, "/")
 	if folder == "v1" || folder == "v2" { // of the API, not of a repository
 		folder = ""
 	}
-	if wanted == "docker.io" || wanted == "registry-1.docker.io" {
-		wanted = name.DefaultRegistry
+	if pattern == "docker.io" || pattern == "registry-1.docker.io" {
+		pattern = name.DefaultRegistry
 	}
-	parts, have := strings.Split(strings.ToLower(wanted), "."), strings.Split(strings.ToLower(host), ".")
+	parts, have := strings.Split(strings.ToLower(pattern), "."), strings.Split(strings.ToLower(host), ".")
 	if len(parts) != len(have) {
 		return false
 	}

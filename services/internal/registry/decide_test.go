@@ -24,7 +24,7 @@ func TestALoginOpensItsRegistryAndWhatLiesBelowItsPath(t *testing.T) {
 	} {
 		for place, want := range opened {
 			host, repository, _ := strings.Cut(place, "/")
-			if got := opens(key, host, repository); got != want {
+			if got := loginMatches(key, host, repository); got != want {
 				t.Errorf("%q opens %s: %v", key, place, got)
 			}
 		}
@@ -63,7 +63,7 @@ func TestAConfigurationWithoutAProgramIsNoAnswer(t *testing.T) {
 		`{"config": {"Entrypoint": ["a\u0000b"]}}`:              "zero byte",
 		`{"config": {"Entrypoint": "a"}}`:                       "cannot be read",
 		`[`:                                                     "cannot be read",
-		`{"config": {"Entrypoint": ["a", "` + strings.Repeat("x", maxWords) + `"]}}`: "more than 64 KiB",
+		`{"config": {"Entrypoint": ["a", "` + strings.Repeat("x", maxEntrypointBytes) + `"]}}`: "more than 64 KiB",
 	} {
 		got, err := parseConfig([]byte(text))
 		switch {
@@ -89,7 +89,7 @@ func FuzzNoConfigurationRunsWhatCannotBeRun(f *testing.F) {
 			t.Fatalf("%q", words)
 		}
 		for _, w := range words {
-			if strings.ContainsRune(w, 0) || !utf8.ValidString(w) || len(w) > maxWords {
+			if strings.ContainsRune(w, 0) || !utf8.ValidString(w) || len(w) > maxEntrypointBytes {
 				t.Fatalf("%q", w)
 			}
 		}

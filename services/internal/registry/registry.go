@@ -77,17 +77,17 @@ func (r *Reader) Close() { r.inner.CloseIdleConnections() }
 func (r *Reader) Image(ctx context.Context, q cluster.ImageQuery) (cluster.Image, error) {
 	image := cluster.Image{Name: q.Name}
 	if r.settings.Off {
-		image.Unread = "the platform's settings let no registry be asked (registry.off)"
+		image.UnreadReason = "the platform's settings let no registry be asked (registry.off)"
 		return image, nil
 	}
 	ref, err := name.ParseReference(q.Name)
 	if err != nil {
-		image.Unread = fmt.Sprintf("%q is not the name of an image in a registry", q.Name)
+		image.UnreadReason = fmt.Sprintf("%q is not the name of an image in a registry", q.Name)
 		return image, nil
 	}
 	platform, err := platformOf(r.settings.Platform, q.Arch)
 	if err != nil {
-		image.Unread = err.Error()
+		image.UnreadReason = err.Error()
 		return image, nil
 	}
 	within, cancel := context.WithTimeoutCause(ctx, r.settings.Timeout, errTimeout)
@@ -98,9 +98,9 @@ func (r *Reader) Image(ctx context.Context, q cluster.ImageQuery) (cluster.Image
 		if ctx.Err() != nil {
 			return cluster.Image{}, ctx.Err()
 		}
-		image = cluster.Image{Unread: explain(within, ref.Context().RegistryStr(), err, r.settings.Timeout)}
+		image = cluster.Image{UnreadReason: explain(within, ref.Context().RegistryStr(), err, r.settings.Timeout)}
 		if lacking != "" {
-			image.Unread, image.NoSecret = image.Unread+"; "+lacking, true
+			image.UnreadReason, image.NoSecret = image.UnreadReason+"; "+lacking, true
 		}
 	}
 	image.Name = q.Name
@@ -112,7 +112,7 @@ var errTimeout = errors.New("the time for one image is over")
 
 // logins returns those with which an image is asked for, as a kubelet would, the
 // last without any; and which secrets could not be read.
-func (r *Reader) logins(ctx context.Context, q cluster.ImageQuery, ref name.Reference) (all []authn.Authenticator, lacking string) {
+func (r *Reader) logins(ctx context.Context, q cluster.ImageQuery, ref name.Reference) (all []authn.Authenticator, unreadable string) {
 	var unread []string
 	for _, secret := range q.Secrets {
 		data, err := r.secrets.PullSecret(ctx, q.Scope, secret)
@@ -132,7 +132,7 @@ func (r *Reader) logins(ctx context.Context, q cluster.ImageQuery, ref name.Refe
 
 // read asks with one login after the other until one is let in.
 func (r *Reader) read(ctx context.Context, ref name.Reference, p v1.Platform, logins []authn.Authenticator) (cluster.Image, error) {
-	bound := &bounded{inner: r.inner, policy: r.policy, plain: ref.Context().Scheme() == "http", left: maxBytes, asks: maxAsks}
+	bound := &limitedTransport{inner: r.inner, policy: r.policy, allowHTTP: ref.Context().Scheme() == "http", left: maxBytes, requestsLeft: maxRequests}
 	var first error
 	for _, login := range logins {
 		image, err := readWith(ctx, ref, p, login, bound)
@@ -142,7 +142,7 @@ func (r *Reader) read(ctx context.Context, ref name.Reference, p v1.Platform, lo
 		if first == nil {
 			first = err
 		}
-		if !refusesLogin(err) {
+		if !isLoginRefused(err) {
 			return cluster.Image{}, err
 		}
 	}

@@ -108,24 +108,24 @@ func reader(t *testing.T, s registry.Settings, of registry.Secrets) *registry.Re
 	return r
 }
 
-func ask(t *testing.T, r *registry.Reader, q cluster.ImageQuery) cluster.Image {
+func readImage(t *testing.T, r *registry.Reader, q cluster.ImageQuery) cluster.Image {
 	t.Helper()
 	q.Scope = "benchmarks"
 	got, err := r.Image(t.Context(), q)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got.Name != q.Name || (got.Unread == "") == (got.Digest == "") && got.Unread != "" {
+	if got.Name != q.Name || (got.UnreadReason == "") == (got.Digest == "") && got.UnreadReason != "" {
 		t.Errorf("%+v", got)
 	}
 	return got
 }
 
-// wantUnread checks that there is no answer, for a reason.
-func wantUnread(t *testing.T, got cluster.Image, why ...string) {
+// wantUnknown checks that there is no answer, for a reason.
+func wantUnknown(t *testing.T, got cluster.Image, why ...string) {
 	t.Helper()
 	for _, w := range why {
-		if !strings.Contains(got.Unread, w) {
+		if !strings.Contains(got.UnreadReason, w) {
 			t.Errorf("%+v, want %q", got, w)
 		}
 	}
@@ -141,11 +141,11 @@ func TestTheEntrypointOfAnImageIsThatOfItsRegistry(t *testing.T) {
 	digest := push(t, ref, image(t, "amd64", "/bin/bench", "--fast"))
 	want := cluster.Image{Name: ref, Digest: digest, Platform: "linux/amd64", Entrypoint: []string{"/bin/bench", "--fast"}, Cmd: []string{"--n", "$HOME"}}
 	r := reader(t, registry.Settings{}, nil)
-	if diff := cmp.Diff(want, ask(t, r, cluster.ImageQuery{Name: ref})); diff != "" {
+	if diff := cmp.Diff(want, readImage(t, r, cluster.ImageQuery{Name: ref})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	want.Name = host + "/team/bench@" + digest
-	if diff := cmp.Diff(want, ask(t, r, cluster.ImageQuery{Name: want.Name})); diff != "" {
+	if diff := cmp.Diff(want, readImage(t, r, cluster.ImageQuery{Name: want.Name})); diff != "" {
 		t.Errorf("by its digest (-want +got):\n%s", diff)
 	}
 }
@@ -177,9 +177,9 @@ func TestAnImageForSeveralArchitecturesIsThatOfTheNode(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got := ask(t, reader(t, registry.Settings{Platform: tt.settings}, nil), cluster.ImageQuery{Name: ref.Name(), Arch: tt.arch})
+			got := readImage(t, reader(t, registry.Settings{Platform: tt.settings}, nil), cluster.ImageQuery{Name: ref.Name(), Arch: tt.arch})
 			if tt.want == "" {
-				wantUnread(t, got, "riscv64")
+				wantUnknown(t, got, "riscv64")
 				return
 			}
 			if len(got.Entrypoint) != 1 || got.Entrypoint[0] != tt.want || got.Digest != digest.String() {
@@ -226,13 +226,13 @@ func TestAnImageIsAskedForWithItsPullSecrets(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got := ask(t, reader(t, registry.Settings{}, all), cluster.ImageQuery{Name: ref, Secrets: tt.secrets})
+			got := readImage(t, reader(t, registry.Settings{}, all), cluster.ImageQuery{Name: ref, Secrets: tt.secrets})
 			if len(tt.unread) > 0 {
-				wantUnread(t, got, tt.unread...)
+				wantUnknown(t, got, tt.unread...)
 				wantDiscreet(t, got)
 				return
 			}
-			if got.Unread != "" || got.Entrypoint[0] != "/bench" {
+			if got.UnreadReason != "" || got.Entrypoint[0] != "/bench" {
 				t.Errorf("%+v", got)
 			}
 		})
@@ -243,7 +243,7 @@ func TestAnImageIsAskedForWithItsPullSecrets(t *testing.T) {
 // secret could not be read.
 func wantDiscreet(t *testing.T, got cluster.Image) {
 	t.Helper()
-	if got.NoSecret != strings.Contains(got.Unread, "pull secret") || strings.Contains(got.Unread, "geheim") || strings.Contains(got.Unread, "\x1b") {
+	if got.NoSecret != strings.Contains(got.UnreadReason, "pull secret") || strings.Contains(got.UnreadReason, "geheim") || strings.Contains(got.UnreadReason, "\x1b") {
 		t.Errorf("%+v", got)
 	}
 }
@@ -280,28 +280,28 @@ func TestARegistryThatWantsATokenIsAskedWithOne(t *testing.T) {
 	ref := host + "/bench:1"
 	push(t, ref, image(t, "amd64", "/bench"), withLogin("ann", "geheim"))
 	all := secrets{"right": dockerConfig("http://"+host+"/v1/", "geheim")}
-	if got := ask(t, reader(t, registry.Settings{}, all), cluster.ImageQuery{Name: ref, Secrets: []string{"right"}}); got.Unread != "" {
+	if got := readImage(t, reader(t, registry.Settings{}, all), cluster.ImageQuery{Name: ref, Secrets: []string{"right"}}); got.UnreadReason != "" {
 		t.Errorf("%+v", got)
 	}
 }
 
 // forbidden is a server that nobody may ask, on an address that is not allowed.
-func forbidden(t *testing.T) (u string, asked *atomic.Int64) {
+func forbidden(t *testing.T) (u string, requests *atomic.Int64) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.2:0")
 	if err != nil {
 		tooltest.Missing(t, "this machine has one address of loopback only: %v", err)
 	}
-	asked = &atomic.Int64{}
-	s := &httptest.Server{Listener: l, Config: &http.Server{Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked.Add(1) })}} //nolint:gosec // for a test
+	requests = &atomic.Int64{}
+	s := &httptest.Server{Listener: l, Config: &http.Server{Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) { requests.Add(1) })}} //nolint:gosec // for a test
 	s.Start()
 	t.Cleanup(s.Close)
-	return s.URL, asked
+	return s.URL, requests
 }
 
 func TestNoRegistryLeadsToAnAddressThatIsNotAllowed(t *testing.T) {
 	t.Parallel()
-	target, asked := forbidden(t)
+	target, requests := forbidden(t)
 	allowed := registry.Settings{Networks: []string{"127.0.0.1/32"}}
 	r, err := registry.New(allowed, secrets{})
 	if err != nil {
@@ -320,7 +320,7 @@ func TestNoRegistryLeadsToAnAddressThatIsNotAllowed(t *testing.T) {
 		})
 	})
 	push(t, blobs+"/bench:1", image(t, "amd64", "/bench"))
-	named := serve(t, tokens(func() string { return strings.Replace(target, "127.0.0.2", "localtest.invalid", 1) + "/token" }))
+	byName := serve(t, tokens(func() string { return strings.Replace(target, "127.0.0.2", "localtest.invalid", 1) + "/token" }))
 	direct := serve(t, tokens(func() string { return target + "/token" }))
 	u, err := url.Parse(target)
 	if err != nil {
@@ -331,7 +331,7 @@ func TestNoRegistryLeadsToAnAddressThatIsNotAllowed(t *testing.T) {
 		"a redirect":              redirects + "/bench:1",
 		"a redirect of a blob":    blobs + "/bench:1",
 		"an endpoint of tokens":   direct + "/bench:1",
-		"one by a name":           named + "/bench:1",
+		"one by a name":           byName + "/bench:1",
 		"the machine's metadata":  "169.254.169.254/bench:1",
 		"a host by its own names": "localhost:" + u.Port() + "/bench:1",
 	} {
@@ -340,14 +340,14 @@ func TestNoRegistryLeadsToAnAddressThatIsNotAllowed(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			wantUnread(t, got)
-			if got.Unread == "" {
+			wantUnknown(t, got)
+			if got.UnreadReason == "" {
 				t.Error("there is an answer")
 			}
-			t.Log(got.Unread)
+			t.Log(got.UnreadReason)
 		})
 	}
-	if n := asked.Load(); n > 0 {
+	if n := requests.Load(); n > 0 {
 		t.Errorf("what is not allowed was asked %d times", n)
 	}
 }
@@ -372,15 +372,15 @@ func TestAnAddressThatIsNotPublicIsAskedOnlyWhereSettingsSaySo(t *testing.T) {
 				t.Fatal(err)
 			}
 			got, err := r.Image(t.Context(), cluster.ImageQuery{Name: host + "/bench:1"})
-			if err != nil || !strings.Contains(got.Unread, tt.want) || (tt.want == "") != (got.Unread == "") {
+			if err != nil || !strings.Contains(got.UnreadReason, tt.want) || (tt.want == "") != (got.UnreadReason == "") {
 				t.Errorf("%+v, %v", got, err)
 			}
 		})
 	}
 }
 
-// instead has do answer GET requests whose path has match in it.
-func instead(match string, do http.HandlerFunc) func(http.Handler) http.Handler {
+// answerInstead has do answer GET requests whose path has match in it.
+func answerInstead(match string, do http.HandlerFunc) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.Method == http.MethodGet && r.URL.Path != "/v2/" && strings.Contains(r.URL.Path, match) {
@@ -402,8 +402,8 @@ func endless(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// another answers with the configuration of another image, without its length.
-func another(w http.ResponseWriter, _ *http.Request) {
+// anotherConfig answers with the configuration of another image, without its length.
+func anotherConfig(w http.ResponseWriter, _ *http.Request) {
 	if f, ok := w.(http.Flusher); ok {
 		f.Flush()
 	}
@@ -411,7 +411,7 @@ func another(w http.ResponseWriter, _ *http.Request) {
 	_, _ = io.WriteString(w, text+strings.Repeat(" ", len(text)*20))
 }
 
-func onwards(w http.ResponseWriter, r *http.Request) {
+func redirectForever(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, r.URL.Path+"x", http.StatusFound)
 }
 
@@ -423,11 +423,11 @@ func TestAnswersOfRegistriesAreBounded(t *testing.T) {
 		before func(http.Handler) http.Handler
 		want   string
 	}{
-		"a manifest without end":            {instead("/manifests/", endless), ""},
-		"a configuration without end":       {instead("/blobs/", endless), ""},
-		"redirects without end":             {instead("/manifests/", onwards), "more than 32 requests"},
-		"a configuration of another digest": {instead("/blobs/", another), "error verifying"},
-		"no answer":                         {instead("/manifests/", silent), "did not answer within 300ms"},
+		"a manifest without end":            {answerInstead("/manifests/", endless), ""},
+		"a configuration without end":       {answerInstead("/blobs/", endless), ""},
+		"redirects without end":             {answerInstead("/manifests/", redirectForever), "more than 32 requests"},
+		"a configuration of another digest": {answerInstead("/blobs/", anotherConfig), "error verifying"},
+		"no answer":                         {answerInstead("/manifests/", silent), "did not answer within 300ms"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -439,12 +439,12 @@ func TestAnswersOfRegistriesAreBounded(t *testing.T) {
 			if strings.HasPrefix(tt.want, "did not") {
 				s.Timeout = 300 * time.Millisecond
 			}
-			got := ask(t, reader(t, s, secrets{}), cluster.ImageQuery{Name: host + "/bench:1"})
-			t.Log(got.Unread)
-			if got.Unread == "" || len(got.Unread) > 400 {
+			got := readImage(t, reader(t, s, secrets{}), cluster.ImageQuery{Name: host + "/bench:1"})
+			t.Log(got.UnreadReason)
+			if got.UnreadReason == "" || len(got.UnreadReason) > 400 {
 				t.Errorf("%+v", got)
 			}
-			wantUnread(t, got, tt.want)
+			wantUnknown(t, got, tt.want)
 		})
 	}
 }
@@ -468,7 +468,7 @@ func TestAManifestOfAnotherDigestIsNoAnswer(t *testing.T) {
 		})
 	})
 	ref := wrong + "/bench@sha256:" + strings.Repeat("ab", 32)
-	wantUnread(t, ask(t, reader(t, registry.Settings{}, secrets{}), cluster.ImageQuery{Name: ref}), "does not match requested digest")
+	wantUnknown(t, readImage(t, reader(t, registry.Settings{}, secrets{}), cluster.ImageQuery{Name: ref}), "does not match requested digest")
 }
 
 func TestWhoStopsIsToldNoAnswer(t *testing.T) {

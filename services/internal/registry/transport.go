@@ -32,51 +32,51 @@ func newTransport(p egress.Policy) *http.Transport {
 	}
 }
 
-// A refusedError says why a place is not asked, or an answer not read on.
-type refusedError struct{ message string }
+// A blockedError says why a place is not asked, or an answer not read on.
+type blockedError struct{ message string }
 
 // Error implements error.
-func (e *refusedError) Error() string { return e.message }
+func (e *blockedError) Error() string { return e.message }
 
-// bounded asks for one image: where it may, and for so much.
-type bounded struct {
-	inner  http.RoundTripper
-	policy egress.Policy
-	plain  bool // the registry may be asked without TLS
+// limitedTransport asks for one image: where it may, and for so much.
+type limitedTransport struct {
+	inner     http.RoundTripper
+	policy    egress.Policy
+	allowHTTP bool // the registry may be asked without TLS
 
-	mu   sync.Mutex
-	left int64 // bytes of answers
-	asks int   // requests
+	mu           sync.Mutex
+	left         int64 // bytes of answers
+	requestsLeft int   // requests
 }
 
 // RoundTrip implements http.RoundTripper. It is called for each redirect, too.
-func (b *bounded) RoundTrip(req *http.Request) (*http.Response, error) {
-	if err := b.admit(req.URL); err != nil {
+func (b *limitedTransport) RoundTrip(req *http.Request) (*http.Response, error) {
+	if err := b.checkRequest(req.URL); err != nil {
 		return nil, err
 	}
 	answer, err := b.inner.RoundTrip(req)
 	if err != nil {
 		return nil, err
 	}
-	answer.Body = &body{ReadCloser: answer.Body, of: b}
+	answer.Body = &body{ReadCloser: answer.Body, limits: b}
 	return answer, nil
 }
 
-func (b *bounded) admit(u *url.URL) error {
+func (b *limitedTransport) checkRequest(u *url.URL) error {
 	host := strings.ToLower(strings.TrimSuffix(u.Hostname(), "."))
 	switch {
-	case u.Scheme != "https" && (u.Scheme != "http" || !b.plain):
-		return &refusedError{fmt.Sprintf("%s is not asked: anybody on the way could change the answer without https", u.Host)}
+	case u.Scheme != "https" && (u.Scheme != "http" || !b.allowHTTP):
+		return &blockedError{fmt.Sprintf("%s is not asked: anybody on the way could change the answer without https", u.Host)}
 	case !b.policy.AllowsHost(host):
-		return &refusedError{fmt.Sprintf("host %q is not one that the platform's settings allow (registry.hosts)", host)}
+		return &blockedError{fmt.Sprintf("host %q is not one that the platform's settings allow (registry.hosts)", host)}
 	}
 	if a, err := netip.ParseAddr(host); err == nil && !b.policy.AllowsAddr(a) {
 		return &egress.AddrError{Addr: a}
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.asks--; b.asks < 0 {
-		return &refusedError{fmt.Sprintf("it takes more than %d requests", maxAsks)}
+	if b.requestsLeft--; b.requestsLeft < 0 {
+		return &blockedError{fmt.Sprintf("it takes more than %d requests", maxRequests)}
 	}
 	return nil
 }
@@ -85,28 +85,28 @@ func (b *bounded) admit(u *url.URL) error {
 type body struct {
 	io.ReadCloser
 
-	of *bounded
+	limits *limitedTransport
 }
 
 // Read implements io.Reader.
 func (b *body) Read(p []byte) (int, error) {
-	b.of.mu.Lock()
-	left := b.of.left
-	b.of.mu.Unlock()
-	if left <= 0 {
-		return 0, &refusedError{fmt.Sprintf("its answers have more than %d MiB", maxBytes>>20)}
+	b.limits.mu.Lock()
+	bytesLeft := b.limits.left
+	b.limits.mu.Unlock()
+	if bytesLeft <= 0 {
+		return 0, &blockedError{fmt.Sprintf("its answers have more than %d MiB", maxBytes>>20)}
 	}
-	n, err := b.ReadCloser.Read(p[:min(int64(len(p)), left)])
-	b.of.mu.Lock()
-	b.of.left -= int64(n)
-	b.of.mu.Unlock()
+	n, err := b.ReadCloser.Read(p[:min(int64(len(p)), bytesLeft)])
+	b.limits.mu.Lock()
+	b.limits.left -= int64(n)
+	b.limits.mu.Unlock()
 	return n, err
 }
 
-// refusesLogin reports whether an error says that another login may be let in.
-func refusesLogin(err error) bool {
-	said, ok := errors.AsType[*transport.Error](err)
-	return ok && (said.StatusCode == http.StatusUnauthorized || said.StatusCode == http.StatusForbidden || said.StatusCode == http.StatusNotFound)
+// isLoginRefused reports whether an error says that another login may be let in.
+func isLoginRefused(err error) bool {
+	transportErr, ok := errors.AsType[*transport.Error](err)
+	return ok && (transportErr.StatusCode == http.StatusUnauthorized || transportErr.StatusCode == http.StatusForbidden || transportErr.StatusCode == http.StatusNotFound)
 }
 
 // explain says, for the user, why a registry gave no answer.
@@ -114,14 +114,14 @@ func explain(ctx context.Context, host string, err error, within time.Duration) 
 	if bad, ok := errors.AsType[*egress.AddrError](err); ok {
 		return fmt.Sprintf("%s: address %s is not public, and the platform's settings do not allow it (registry.networks)", host, bad.Addr)
 	}
-	if bad, ok := errors.AsType[*refusedError](err); ok {
+	if bad, ok := errors.AsType[*blockedError](err); ok {
 		return host + ": " + bad.message
 	}
 	if errors.Is(context.Cause(ctx), errTimeout) {
 		return fmt.Sprintf("%s did not answer within %s", host, within)
 	}
-	if said, ok := errors.AsType[*transport.Error](err); ok {
-		return answered(host, said)
+	if transportErr, ok := errors.AsType[*transport.Error](err); ok {
+		return describeStatus(host, transportErr)
 	}
 	if bad, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		return fmt.Sprintf("%s: its certificate is not trusted: %v", host, bad.Err)
@@ -132,20 +132,20 @@ func explain(ctx context.Context, host string, err error, within time.Duration) 
 	if bad, ok := errors.AsType[*url.Error](err); ok {
 		err = bad.Err
 	}
-	return short(host + ": " + err.Error())
+	return oneLine(host + ": " + err.Error())
 }
 
-// answered says what a registry answered.
-func answered(host string, e *transport.Error) string {
-	said := fmt.Sprintf("%s answers %d %s", host, e.StatusCode, http.StatusText(e.StatusCode))
+// describeStatus says what a registry answered.
+func describeStatus(host string, e *transport.Error) string {
+	text := fmt.Sprintf("%s answers %d %s", host, e.StatusCode, http.StatusText(e.StatusCode))
 	if len(e.Errors) > 0 {
-		said += ": " + e.Errors[0].Message
+		text += ": " + e.Errors[0].Message
 	}
-	return short(said)
+	return oneLine(text)
 }
 
-// short cuts words that somebody else wrote, and has them be one line.
-func short(s string) string {
+// oneLine cuts words that somebody else wrote, and has them be one line.
+func oneLine(s string) string {
 	const most = 300
 	s = strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) || unicode.IsSpace(r) {

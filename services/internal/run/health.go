@@ -33,7 +33,7 @@ func (n NoteError) Error() string { return string(n) }
 // addr is one of loopback, to whoever names it so: a page in a browser that has
 // another name lead there is refused. It ends with an error where addr cannot be listened on.
 // An empty addr serves nobody.
-func Health(addr string, checks map[string]Check, metrics http.Handler) service.Part {
+func Health(addr string, checks map[string]Check, metrics http.Handler) service.Runnable {
 	return func(ctx context.Context) error {
 		if addr == "" {
 			<-ctx.Done()
@@ -55,9 +55,9 @@ func serve(ctx context.Context, l net.Listener, checks map[string]Check, metrics
 		mux.Handle("GET /metrics", metrics)
 	}
 	if a, ok := l.Addr().(*net.TCPAddr); ok && a.IP.IsLoopback() {
-		mux.HandleFunc("GET /debug/pprof/", byLoopback(pprof.Index))
-		mux.HandleFunc("GET /debug/pprof/profile", byLoopback(pprof.Profile))
-		mux.HandleFunc("GET /debug/pprof/trace", byLoopback(pprof.Trace))
+		mux.HandleFunc("GET /debug/pprof/", loopbackOnly(pprof.Index))
+		mux.HandleFunc("GET /debug/pprof/profile", loopbackOnly(pprof.Profile))
+		mux.HandleFunc("GET /debug/pprof/trace", loopbackOnly(pprof.Trace))
 	}
 	s := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
 	defer context.AfterFunc(ctx, func() { _ = s.Close() })()
@@ -67,8 +67,8 @@ func serve(ctx context.Context, l net.Listener, checks map[string]Check, metrics
 	return nil
 }
 
-// byLoopback answers requests whose Host is localhost or an address of loopback.
-func byLoopback(next http.HandlerFunc) http.HandlerFunc {
+// loopbackOnly answers requests whose Host is localhost or an address of loopback.
+func loopbackOnly(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		host := r.Host
 		if h, _, err := net.SplitHostPort(host); err == nil {

@@ -27,7 +27,7 @@ func Signals() []os.Signal {
 // UntilSignal runs the named parts until one of them ends or the process is
 // told to terminate, and returns when all have ended. It returns the first
 // error, or nil after a signal. A second signal ends the process at once.
-func UntilSignal(ctx context.Context, parts map[string]service.Part) error {
+func UntilSignal(ctx context.Context, parts map[string]service.Runnable) error {
 	ctx, stop := signal.NotifyContext(ctx, Signals()...)
 	defer stop()
 	context.AfterFunc(ctx, stop)
@@ -36,7 +36,7 @@ func UntilSignal(ctx context.Context, parts map[string]service.Part) error {
 
 // All runs the named parts until one of them ends or ctx is done, and returns
 // when all have ended, with the first error.
-func All(ctx context.Context, parts map[string]service.Part) error {
+func All(ctx context.Context, parts map[string]service.Runnable) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 

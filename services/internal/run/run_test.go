@@ -24,7 +24,7 @@ func wait(ctx context.Context) error {
 
 func TestTheFirstPartToEndEndsTheOthers(t *testing.T) {
 	bad := errors.New("no more")
-	err := run.UntilSignal(t.Context(), map[string]service.Part{
+	err := run.UntilSignal(t.Context(), map[string]service.Runnable{
 		"a": wait, "b": func(context.Context) error { return bad }, "c": wait,
 	})
 	if !errors.Is(err, bad) || !strings.HasPrefix(err.Error(), "b: ") {
@@ -33,7 +33,7 @@ func TestTheFirstPartToEndEndsTheOthers(t *testing.T) {
 }
 
 func TestASignalIsNoError(t *testing.T) {
-	err := run.UntilSignal(t.Context(), map[string]service.Part{
+	err := run.UntilSignal(t.Context(), map[string]service.Runnable{
 		"a": wait,
 		"b": func(ctx context.Context) error {
 			if err := syscall.Kill(syscall.Getpid(), syscall.SIGTERM); err != nil {
@@ -72,7 +72,7 @@ func profilesAreForLoopback(t *testing.T, addr string) {
 }
 
 func TestHealthSaysWhatIsNotReady(t *testing.T) {
-	addr := free(t)
+	addr := freeAddr(t)
 	var fault atomic.Pointer[error]
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error, 1)
@@ -111,7 +111,7 @@ func TestHealthSaysWhatIsNotReady(t *testing.T) {
 }
 
 func TestHealthNotesWhatIsToBeKnownOfWhatIsReady(t *testing.T) {
-	addr := free(t)
+	addr := freeAddr(t)
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() {
@@ -182,7 +182,7 @@ func TestALogThatCannotBeIsRefused(t *testing.T) {
 	}
 }
 
-func free(t *testing.T) string {
+func freeAddr(t *testing.T) string {
 	t.Helper()
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {

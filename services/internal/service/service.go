@@ -8,9 +8,9 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/event"
 )
 
-// Part is one long-running part of a process. It blocks until ctx is done,
+// Runnable is one long-running part of a process. It blocks until ctx is done,
 // cleans up after itself, and returns nil if that is why it ended.
-type Part func(ctx context.Context) error
+type Runnable func(ctx context.Context) error
 
 // Handler turns one event into the events that follow from it.
 //
@@ -23,13 +23,13 @@ type Handler[T event.Event] func(ctx context.Context, ev T) ([]event.Event, erro
 // Step is a handler that has forgotten its type, and the topic that it hears.
 type Step struct {
 	Topic string
-	// Most is how many messages Handle takes at once. Messages of one call are
+	// MaxBatch is how many messages Handle takes at once. Messages of one call are
 	// of one topic and in order.
-	Most int
-	// Aside says that nothing depends on the step: what waits in it is no reason
+	MaxBatch int
+	// Optional says that nothing depends on the step: what waits in it is no reason
 	// for a process not to be ready, and what it cannot decode is left to those who
 	// hear the topic beside it to be a dead letter.
-	Aside bool
+	Optional bool
 	// Handle is done with all messages or with none. A caller to which it says
 	// event.ErrPoison for several messages hands them over again one by one.
 	Handle func(ctx context.Context, ms []event.Message) ([]event.Event, error)
@@ -37,14 +37,14 @@ type Step struct {
 
 // On makes a Step of handle. What cannot be decoded is event.ErrPoison.
 func On[T event.Event](handle Handler[T]) Step {
-	return Each(1, func(ctx context.Context, evs []T) ([]event.Event, error) { return handle(ctx, evs[0]) })
+	return Batch(1, func(ctx context.Context, evs []T) ([]event.Event, error) { return handle(ctx, evs[0]) })
 }
 
-// Each makes a Step that takes up to most events at once, for what is cheaper
+// Batch makes a Step that takes up to most events at once, for what is cheaper
 // done together. It is done with all of them or with none.
-func Each[T event.Event](most int, handle func(ctx context.Context, evs []T) ([]event.Event, error)) Step {
+func Batch[T event.Event](maxBatch int, handle func(ctx context.Context, evs []T) ([]event.Event, error)) Step {
 	var zero T
-	return Step{Topic: zero.Topic(), Most: most, Handle: func(ctx context.Context, ms []event.Message) ([]event.Event, error) {
+	return Step{Topic: zero.Topic(), MaxBatch: maxBatch, Handle: func(ctx context.Context, ms []event.Message) ([]event.Event, error) {
 		evs := make([]T, 0, len(ms))
 		for _, m := range ms {
 			ev, err := event.Decode[T](m)

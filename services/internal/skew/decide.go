@@ -13,32 +13,32 @@ import (
 	"github.com/benchmark-ai/bai/descriptors"
 )
 
-// usual is how long a run waits where limits.pending_deadline says nothing: as long as
+// defaultDeadline is how long a run waits where limits.pending_deadline says nothing: as long as
 // for what never begins.
-const usual = 10 * time.Minute
+const defaultDeadline = 10 * time.Minute
 
 // Deadline is how long a run of a descriptor waits for a newer release.
 func Deadline(descriptor string) time.Duration {
-	return cmp.Or(descriptors.LimitsOf([]byte(descriptor)).PendingDeadline, usual)
+	return cmp.Or(descriptors.LimitsOf([]byte(descriptor)).PendingDeadline, defaultDeadline)
 }
 
-// Late reports whether a run that was put aside at a time has waited for long enough.
-func Late(since time.Time, descriptor string, now time.Time) bool {
+// Expired reports whether a run that was put aside at a time has waited for long enough.
+func Expired(since time.Time, descriptor string, now time.Time) bool {
 	return !now.Before(since.Add(Deadline(descriptor)))
 }
 
-// Waits tells the user that a run waits for a newer release of a service.
-func Waits(service, descriptor string, faults descriptors.Faults) string {
-	return fmt.Sprintf("waiting for a newer %s, %s at most; this one cannot read what the gateway accepted: %s", service, Deadline(descriptor), Lines(faults))
+// WaitMessage tells the user that a run waits for a newer release of a service.
+func WaitMessage(service, descriptor string, faults descriptors.Faults) string {
+	return fmt.Sprintf("waiting for a newer %s, %s at most; this one cannot read what the gateway accepted: %s", service, Deadline(descriptor), FaultLines(faults))
 }
 
-// Ended tells the user that none came.
-func Ended(service, descriptor string, faults descriptors.Faults) string {
-	return fmt.Sprintf("no newer %s came within %s; this one cannot read what the gateway accepted: %s", service, Deadline(descriptor), Lines(faults))
+// TimeoutMessage tells the user that none came.
+func TimeoutMessage(service, descriptor string, faults descriptors.Faults) string {
+	return fmt.Sprintf("no newer %s came within %s; this one cannot read what the gateway accepted: %s", service, Deadline(descriptor), FaultLines(faults))
 }
 
-// Lines says what is wrong with a descriptor, a line for each of the first faults.
-func Lines(faults descriptors.Faults) string {
+// FaultLines says what is wrong with a descriptor, a line for each of the first faults.
+func FaultLines(faults descriptors.Faults) string {
 	const most = 20
 	errs := faults.Errors()
 	lines := make([]string, 0, most+1)

@@ -29,9 +29,9 @@ func NewQueue[T any](docs Docs, kind store.Kind, prefix string) Queue[T] {
 	return Queue[T]{docs: docs, kind: kind, prefix: prefix}
 }
 
-// Put puts something aside, and returns what is aside under that key: what was put there
+// PutIfAbsent puts something aside, and returns what is aside under that key: what was put there
 // first stays, so that its time counts from then.
-func (q Queue[T]) Put(ctx context.Context, key string, item T) (T, error) {
+func (q Queue[T]) PutIfAbsent(ctx context.Context, key string, item T) (T, error) {
 	err := store.Create(ctx, q.docs, q.kind, q.prefix+key, item)
 	if !errors.Is(err, store.ErrExists) {
 		if err != nil {
@@ -49,9 +49,9 @@ func (q Queue[T]) Put(ctx context.Context, key string, item T) (T, error) {
 	return was, nil
 }
 
-// Each hands over all that is aside, and forgets those about which decide has decided.
+// ForEach hands over all that is aside, and forgets those about which decide has decided.
 // Whatever follows is done before that: decide may be called again with the same.
-func (q Queue[T]) Each(ctx context.Context, decide func(ctx context.Context, item T) (decided bool, err error)) error {
+func (q Queue[T]) ForEach(ctx context.Context, decide func(ctx context.Context, item T) (decided bool, err error)) error {
 	const page = 100
 	for after := q.prefix; ; {
 		docs, err := q.docs.Docs(ctx, q.kind, after, page)
@@ -62,7 +62,7 @@ func (q Queue[T]) Each(ctx context.Context, decide func(ctx context.Context, ite
 			if after = d.Key; !strings.HasPrefix(d.Key, q.prefix) {
 				return nil
 			}
-			if err := q.one(ctx, d, decide); err != nil {
+			if err := q.handle(ctx, d, decide); err != nil {
 				return err
 			}
 		}
@@ -72,7 +72,7 @@ func (q Queue[T]) Each(ctx context.Context, decide func(ctx context.Context, ite
 	}
 }
 
-func (q Queue[T]) one(ctx context.Context, d store.Doc, decide func(context.Context, T) (bool, error)) error {
+func (q Queue[T]) handle(ctx context.Context, d store.Doc, decide func(context.Context, T) (bool, error)) error {
 	var item T
 	if err := json.Unmarshal(d.Value, &item); err != nil {
 		return fmt.Errorf("read %s, which is aside: %w", d.Key, err)
@@ -84,7 +84,7 @@ func (q Queue[T]) one(ctx context.Context, d store.Doc, decide func(context.Cont
 	return q.docs.DeleteDoc(ctx, store.Doc{Kind: q.kind, Key: d.Key})
 }
 
-// Forget forgets what is aside under a key, if something is.
-func (q Queue[T]) Forget(ctx context.Context, key string) error {
+// Delete forgets what is aside under a key, if something is.
+func (q Queue[T]) Delete(ctx context.Context, key string) error {
 	return q.docs.DeleteDoc(ctx, store.Doc{Kind: q.kind, Key: q.prefix + key})
 }

@@ -23,18 +23,18 @@ func TestWhatWasPutAsideFirstStaysUntilItIsDecidedAbout(t *testing.T) {
 	docs := storetest.NewMemory()
 	q, other := skew.NewQueue[item](docs, store.KindOrder, "unread/"), skew.NewQueue[item](docs, store.KindOrder, "v/")
 	for i := range 250 {
-		if _, err := q.Put(t.Context(), fmt.Sprintf("r%03d", i), item{i}); err != nil {
+		if _, err := q.PutIfAbsent(t.Context(), fmt.Sprintf("r%03d", i), item{i}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := other.Put(t.Context(), "r", item{-1}); err != nil {
+	if _, err := other.PutIfAbsent(t.Context(), "r", item{-1}); err != nil {
 		t.Fatal(err)
 	}
-	if was, err := q.Put(t.Context(), "r007", item{1000}); err != nil || was.Since != 7 {
+	if was, err := q.PutIfAbsent(t.Context(), "r007", item{1000}); err != nil || was.Since != 7 {
 		t.Errorf("put once more: %+v, %v", was, err)
 	}
 	left := func(decide func(i item) (bool, error)) (seen []int) {
-		_ = q.Each(t.Context(), func(_ context.Context, i item) (bool, error) {
+		_ = q.ForEach(t.Context(), func(_ context.Context, i item) (bool, error) {
 			seen = append(seen, i.Since)
 			return decide(i)
 		})
@@ -46,7 +46,7 @@ func TestWhatWasPutAsideFirstStaysUntilItIsDecidedAbout(t *testing.T) {
 	if got := left(func(item) (bool, error) { return true, errors.New("away") }); !cmp.Equal(got, []int{8}) {
 		t.Errorf("after a failure: %v", got)
 	}
-	if err := q.Forget(t.Context(), "r008"); err != nil {
+	if err := q.Delete(t.Context(), "r008"); err != nil {
 		t.Error(err)
 	}
 	if got := left(func(item) (bool, error) { return false, nil }); !cmp.Equal(got, []int{9}) {
@@ -60,7 +60,7 @@ func TestARunWaitsAsLongAsItsDescriptorLetsItPend(t *testing.T) {
 	for text, want := range map[string]time.Duration{
 		"": 10 * time.Minute, "quantum = 1\n[limits]\npending_deadline = \"5s\"\n": 5 * time.Second, "]": 10 * time.Minute,
 	} {
-		if skew.Late(since, text, since.Add(want-1)) || !skew.Late(since, text, since.Add(want)) {
+		if skew.Expired(since, text, since.Add(want-1)) || !skew.Expired(since, text, since.Add(want)) {
 			t.Errorf("%q: not %s", text, want)
 		}
 	}
@@ -73,7 +73,7 @@ func TestAtMost20FaultsAreTold(t *testing.T) {
 		fmt.Fprintf(&text, "unknown_%d = 1\n", i)
 	}
 	_, faults := descriptors.Parse("d.toml", []byte(text.String()))
-	got := strings.Split(skew.Waits("fetcher", "", faults), "\n")
+	got := strings.Split(skew.WaitMessage("fetcher", "", faults), "\n")
 	if len(got) != 21 || !strings.HasPrefix(got[0], "waiting for a newer fetcher, 10m0s at most; this one cannot read what the gateway accepted: d.toml:") || !strings.HasPrefix(got[20], "and ") {
 		t.Errorf("%q", got)
 	}

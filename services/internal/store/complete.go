@@ -20,9 +20,9 @@ type Completeness struct {
 	Notes    []string // what was kept out and why, for people, one entry for each source
 }
 
-// Patience is how long after the end of a run nothing is waited for any more that
+// DataTimeout is how long after the end of a run nothing is waited for any more that
 // it wrote and that has not come.
-const Patience = 24 * time.Hour
+const DataTimeout = 24 * time.Hour
 
 // Complete says whether all that a run wrote is stored, given what the store
 // has of each of its origins.
@@ -32,26 +32,26 @@ const Patience = 24 * time.Hour
 // is there.
 func Complete(r Run, streams []Stream) Completeness {
 	var c Completeness
-	ended := make(map[source]bool)
+	ended := make(map[expectedStream]bool)
 	for _, s := range streams {
 		switch s.Topic {
 		case event.TopicLogs:
 			c.Lines += s.Stored
 		default:
 			c.Samples += s.Stored
-			if s.Origin.Stream == event.StreamSystem {
+			if s.Origin.Kind == event.StreamSystem {
 				c.System += s.Stored
 			}
 		}
 		c.count(s)
 		if s.End != nil {
-			ended[source{s.Origin.Pod, s.Origin.Stream, s.Topic}] = true
+			ended[expectedStream{s.Origin.Pod, s.Origin.Kind, s.Topic}] = true
 		}
 	}
 	for _, pod := range r.Collectors {
-		for _, s := range collected(pod) {
+		for _, s := range expectedStreams(pod) {
 			if !ended[s] {
-				c.Awaited = append(c.Awaited, fmt.Sprintf("the end of the %ss of %s of pod %s", s.word(), s.stream, s.pod))
+				c.Awaited = append(c.Awaited, fmt.Sprintf("the end of the %ss of %s of pod %s", s.unit(), s.stream, s.pod))
 			}
 		}
 	}
@@ -59,16 +59,16 @@ func Complete(r Run, streams []Stream) Completeness {
 	return c
 }
 
-// source is what one collector brings to one topic from one file.
-type source struct{ pod, stream, topic string }
+// expectedStream is what one collector brings to one topic from one file.
+type expectedStream struct{ pod, stream, topic string }
 
-// collected returns what the collector of a pod, or who follows its log, brings:
+// expectedStreams returns what the collector of a pod, or who follows its log, brings:
 // it ends each of these, also where it brought nothing.
-func collected(pod string) []source {
-	if uid, follows := strings.CutSuffix(pod, event.Follower("")); follows {
-		return []source{{uid, event.StreamLog, event.TopicLogs}, {uid, event.StreamLog, event.TopicMetrics}}
+func expectedStreams(pod string) []expectedStream {
+	if uid, follows := strings.CutSuffix(pod, event.LogFollower("")); follows {
+		return []expectedStream{{uid, event.StreamLog, event.TopicLogs}, {uid, event.StreamLog, event.TopicMetrics}}
 	}
-	return []source{
+	return []expectedStream{
 		{pod, event.StreamOutput, event.TopicLogs},
 		{pod, event.StreamOutput, event.TopicMetrics},
 		{pod, event.StreamMetrics, event.TopicMetrics},
@@ -77,29 +77,29 @@ func collected(pod string) []source {
 }
 
 // plural is a number of the source's things: "1 line", "2 samples".
-func (s source) plural(n int64) string {
-	word := s.word()
+func (s expectedStream) plural(n int64) string {
+	unit := s.unit()
 	if n != 1 {
-		word += "s"
+		unit += "s"
 	}
-	return fmt.Sprintf("%d %s", n, word)
+	return fmt.Sprintf("%d %s", n, unit)
 }
 
-func (s source) word() string {
+func (s expectedStream) unit() string {
 	if s.topic == event.TopicLogs {
 		return "line"
 	}
 	return "sample"
 }
 
-// note says what of a stream is not there, and why. What was dropped of a log are
+// dropNote says what of a stream is not there, and why. What was dropped of a log are
 // lines; of other streams it may be lines, samples or requests, as the reason says.
-func note(s Stream) string {
+func dropNote(s Stream) string {
 	dropped := fmt.Sprintf("%d dropped", s.End.Dropped)
 	if s.Topic == event.TopicLogs {
-		dropped = source{topic: s.Topic}.plural(s.End.Dropped) + " dropped"
+		dropped = expectedStream{topic: s.Topic}.plural(s.End.Dropped) + " dropped"
 	}
-	return fmt.Sprintf("%s-%d, %s: %s: %s", s.Origin.Role, s.Origin.Index, s.Origin.Stream, dropped, s.End.Reason)
+	return fmt.Sprintf("%s-%d, %s: %s: %s", s.Origin.Role, s.Origin.Index, s.Origin.Kind, dropped, s.End.Reason)
 }
 
 // count adds what is known to be missing of a source that has ended.
@@ -111,10 +111,10 @@ func (c *Completeness) count(s Stream) {
 		c.Dropped += s.End.Dropped
 	}
 	if s.End.Dropped > 0 && s.End.Reason != "" {
-		c.Notes = append(c.Notes, note(s))
+		c.Notes = append(c.Notes, dropNote(s))
 	}
 	if missing := s.End.Count - s.Stored; missing > 0 {
 		c.Missing += missing
-		c.Awaited = append(c.Awaited, fmt.Sprintf("%s of %s of pod %s", source{topic: s.Topic}.plural(missing), s.Origin.Stream, s.Origin.Pod))
+		c.Awaited = append(c.Awaited, fmt.Sprintf("%s of %s of pod %s", expectedStream{topic: s.Topic}.plural(missing), s.Origin.Kind, s.Origin.Pod))
 	}
 }

@@ -20,11 +20,11 @@ func TestComplete(t *testing.T) {
 			want: store.Completeness{Complete: true},
 		},
 		"a run whose sources have all ended and brought what they said is complete": {
-			collectors: []string{"p"}, streams: ended("p", 5, 3),
+			collectors: []string{"p"}, streams: endedStreams("p", 5, 3),
 			want: store.Completeness{Complete: true, Lines: 5, Samples: 3},
 		},
 		"a run that goes on is not": {
-			phase: event.PhaseRunning, collectors: []string{"p"}, streams: ended("p", 5, 3),
+			phase: event.PhaseRunning, collectors: []string{"p"}, streams: endedStreams("p", 5, 3),
 			want: store.Completeness{Lines: 5, Samples: 3},
 		},
 		"a pod of which nothing has come is awaited": {
@@ -34,35 +34,35 @@ func TestComplete(t *testing.T) {
 			}},
 		},
 		"a source that has not ended is awaited, however much it brought": {
-			collectors: []string{"p"}, streams: change(ended("p", 5, 3), 0, func(s *store.Stream) { s.End = nil }),
+			collectors: []string{"p"}, streams: change(endedStreams("p", 5, 3), 0, func(s *store.Stream) { s.End = nil }),
 			want: store.Completeness{Lines: 5, Samples: 3, Awaited: []string{"the end of the lines of output of pod p"}},
 		},
 		"the pods of all attempts are awaited": {
-			collectors: []string{"p", "q"}, streams: append(ended("p", 5, 3), ended("q", 1, 1)[:3]...),
+			collectors: []string{"p", "q"}, streams: append(endedStreams("p", 5, 3), endedStreams("q", 1, 1)[:3]...),
 			want: store.Completeness{Lines: 6, Samples: 4, Awaited: []string{"the end of the samples of fifo of pod q"}},
 		},
 		"lines and samples that were sent and are not there are missing": {
-			collectors: []string{"p"}, streams: change(change(ended("p", 5, 3), 0, func(s *store.Stream) { s.Stored = 2 }), 1, func(s *store.Stream) { s.Stored = 1 }),
+			collectors: []string{"p"}, streams: change(change(endedStreams("p", 5, 3), 0, func(s *store.Stream) { s.Stored = 2 }), 1, func(s *store.Stream) { s.Stored = 1 }),
 			want: store.Completeness{Lines: 2, Samples: 1, Missing: 5, Awaited: []string{"3 lines of output of pod p", "2 samples of output of pod p"}},
 		},
 		"what is missing of a pod that nobody awaits is missing all the same": {
-			streams: change(ended("p", 5, 3), 0, func(s *store.Stream) { s.Stored = 4 }),
+			streams: change(endedStreams("p", 5, 3), 0, func(s *store.Stream) { s.Stored = 4 }),
 			want:    store.Completeness{Lines: 4, Samples: 3, Missing: 1, Awaited: []string{"1 line of output of pod p"}},
 		},
 		"who follows a pod's log from outside is awaited beside its collector": {
-			collectors: []string{"p", event.Follower("p")}, streams: ended("p", 5, 3),
+			collectors: []string{"p", event.LogFollower("p")}, streams: endedStreams("p", 5, 3),
 			want: store.Completeness{Lines: 5, Samples: 3, Awaited: []string{"the end of the lines of log of pod p", "the end of the samples of log of pod p"}},
 		},
 		"what the platform measured itself is told apart": {
-			collectors: []string{"p"}, streams: append(ended("p", 5, 3), store.Stream{Origin: store.Origin{Source: event.Source{Pod: "p", Stream: event.StreamSystem}}, Topic: event.TopicMetrics, Stored: 20}),
+			collectors: []string{"p"}, streams: append(endedStreams("p", 5, 3), store.Stream{Origin: store.Origin{Stream: event.Stream{Pod: "p", Kind: event.StreamSystem}}, Topic: event.TopicMetrics, Stored: 20}),
 			want: store.Completeness{Complete: true, Lines: 5, Samples: 23, System: 20},
 		},
 		"why something was kept out is said": {
-			collectors: []string{"p"}, streams: change(ended("p", 5, 3), 1, func(s *store.Stream) { s.Origin.Role, s.End.Dropped, s.End.Reason = "worker", 7, "no number" }),
+			collectors: []string{"p"}, streams: change(endedStreams("p", 5, 3), 1, func(s *store.Stream) { s.Origin.Role, s.End.Dropped, s.End.Reason = "worker", 7, "no number" }),
 			want: store.Completeness{Complete: true, Lines: 5, Samples: 3, Notes: []string{"worker-0, output: 7 dropped: no number"}},
 		},
 		"lines that a limit kept out are not missing": {
-			collectors: []string{"p"}, streams: change(ended("p", 5, 3), 0, func(s *store.Stream) { s.End.Dropped = 7 }),
+			collectors: []string{"p"}, streams: change(endedStreams("p", 5, 3), 0, func(s *store.Stream) { s.End.Dropped = 7 }),
 			want: store.Completeness{Complete: true, Lines: 5, Samples: 3, Dropped: 7},
 		},
 	} {
@@ -78,11 +78,11 @@ func TestComplete(t *testing.T) {
 	}
 }
 
-// ended returns the sources of a pod that brought so many lines, and samples in
+// endedStreams returns the sources of a pod that brought so many lines, and samples in
 // its output, and have ended.
-func ended(pod string, lines, samples int64) []store.Stream {
+func endedStreams(pod string, lines, samples int64) []store.Stream {
 	of := func(stream, topic string, n int64) store.Stream {
-		return store.Stream{Origin: store.Origin{Run: "r", Attempt: 1, Source: event.Source{Pod: pod, Stream: stream}}, Topic: topic, Stored: n, End: &event.End{Count: n}}
+		return store.Stream{Origin: store.Origin{Run: "r", Attempt: 1, Stream: event.Stream{Pod: pod, Kind: stream}}, Topic: topic, Stored: n, End: &event.End{Count: n}}
 	}
 	return []store.Stream{
 		of(event.StreamOutput, event.TopicLogs, lines), of(event.StreamOutput, event.TopicMetrics, samples),

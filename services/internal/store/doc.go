@@ -11,41 +11,41 @@ type Kind string
 
 // Kinds of documents, in the order of the flow.
 const (
-	KindKey         Kind = "key"         // gateway: owner and idempotency key → run
-	KindName        Kind = "name"        // gateway: owner and run name → run
-	KindSubmission  Kind = "submission"  // gateway: run → what was submitted
-	KindOutbox      Kind = "outbox"      // gateway: run → what is remembered but not yet published
-	KindCancel      Kind = "cancel"      // gateway: run → that it is to end
-	KindOriginal    Kind = "original"    // gateway: run → the descriptor as the user sent it, where what is run is another
-	KindDescriptor  Kind = "descriptor"  // gateway: namespace, name, version → a descriptor that is kept
-	KindArtifact    Kind = "artifact"    // gateway: run, name → a file that was kept of it
-	KindScript      Kind = "script"      // gateway: owner, digest → code that is kept for that owner
-	KindPin         Kind = "pin"         // gateway: digest, run → that the run needs the object; who sweeps the object store forgets it after the run's end
-	KindImport      Kind = "import"      // gateway: run → that it comes from another platform, and whether all of it is here
-	KindManifest    Kind = "manifest"    // gateway: run and attempt → the objects of a run that comes from another platform
-	KindSchedule    Kind = "schedule"    // gateway: schedule → what was asked of it
-	KindEdition     Kind = "edition"     // gateway: schedule, version → the request that each firing makes
-	KindFirings     Kind = "firings"     // gateway, under a lease: schedule → what it fired, and what it did not
-	KindBackfill    Kind = "backfill"    // gateway: schedule, span → past firings whose runs are being made
-	KindOrder       Kind = "order"       // fetcher: run → what is to be fetched for it
-	KindTransfer    Kind = "transfer"    // fetcher: source → the transfer under way or done
-	KindObject      Kind = "object"      // fetcher, and gateway for code that is sent along: digest → object in the object store
-	KindQueue       Kind = "queue"       // executor: priority, arrival → run that waits for a slot
-	KindLedger      Kind = "ledger"      // executor: the one document that says who holds a slot
-	KindPlan        Kind = "plan"        // executor: run and attempt → the objects of the run
-	KindWatch       Kind = "watch"       // watcher: run → the launched attempt that is watched
-	KindFollowed    Kind = "followed"    // metrics-pusher: pod → how far the log of its container is shipped, and that it is to its end
-	KindUnsummed    Kind = "unsummed"    // metrics-pusher: run → that its samples are to be summarised
-	KindSummary     Kind = "summary"     // metrics-pusher: run → what its samples come to (Summaries)
-	KindEnvironment Kind = "environment" // metrics-pusher: run → where its pods ran (Environment)
-	KindLease       Kind = "lease"       // whoever: name → its holder
-	KindSeals       Kind = "seals"       // bai admin seals, and whoever makes topics: the one document that says from where on messages must have a seal
-	KindMark        Kind = "mark"        // standalone: which broker lies beside the store, and when they last noted each other
+	KindIdempotencyKey     Kind = "key"         // gateway: owner and idempotency key → run
+	KindRunName            Kind = "name"        // gateway: owner and run name → run
+	KindSubmission         Kind = "submission"  // gateway: run → what was submitted
+	KindOutbox             Kind = "outbox"      // gateway: run → what is remembered but not yet published
+	KindCancel             Kind = "cancel"      // gateway: run → that it is to end
+	KindOriginalDescriptor Kind = "original"    // gateway: run → the descriptor as the user sent it, where what is run is another
+	KindDescriptor         Kind = "descriptor"  // gateway: namespace, name, version → a descriptor that is kept
+	KindArtifact           Kind = "artifact"    // gateway: run, name → a file that was kept of it
+	KindCodeBundle         Kind = "script"      // gateway: owner, digest → code that is kept for that owner
+	KindPin                Kind = "pin"         // gateway: digest, run → that the run needs the object; who sweeps the object store forgets it after the run's end
+	KindImport             Kind = "import"      // gateway: run → that it comes from another platform, and whether all of it is here
+	KindManifest           Kind = "manifest"    // gateway: run and attempt → the objects of a run that comes from another platform
+	KindSchedule           Kind = "schedule"    // gateway: schedule → what was asked of it
+	KindScheduleVersion    Kind = "edition"     // gateway: schedule, version → the request that each firing makes
+	KindFirings            Kind = "firings"     // gateway, under a lease: schedule → what it fired, and what it did not
+	KindBackfill           Kind = "backfill"    // gateway: schedule, span → past firings whose runs are being made
+	KindOrder              Kind = "order"       // fetcher: run → what is to be fetched for it
+	KindDownload           Kind = "transfer"    // fetcher: source → the transfer under way or done
+	KindObject             Kind = "object"      // fetcher, and gateway for code that is sent along: digest → object in the object store
+	KindQueue              Kind = "queue"       // executor: priority, arrival → run that waits for a slot
+	KindSlotTable          Kind = "ledger"      // executor: the one document that says who holds a slot
+	KindPlan               Kind = "plan"        // executor: run and attempt → the objects of the run
+	KindWatch              Kind = "watch"       // watcher: run → the launched attempt that is watched
+	KindLogProgress        Kind = "followed"    // metrics-pusher: pod → how far the log of its container is shipped, and that it is to its end
+	KindPendingSummary     Kind = "unsummed"    // metrics-pusher: run → that its samples are to be summarised
+	KindSummary            Kind = "summary"     // metrics-pusher: run → what its samples come to (Summaries)
+	KindEnvironment        Kind = "environment" // metrics-pusher: run → where its pods ran (Environment)
+	KindLease              Kind = "lease"       // whoever: name → its holder
+	KindSignatures         Kind = "seals"       // bai admin seals, and whoever makes topics: the one document that says from where on messages must have a seal
+	KindPeerBroker         Kind = "mark"        // standalone: which broker lies beside the store, and when they last noted each other
 )
 
-// Followed is the key of the document, of KindFollowed, that says that the log of
+// LogShippedKey is the key of the document, of KindLogProgress, that says that the log of
 // a pod's container is shipped to its end.
-func Followed(pod string) string { return "done/" + pod }
+func LogShippedKey(pod string) string { return "done/" + pod }
 
 // AttemptKey is the key of documents, of KindPlan and KindManifest, that are
 // about one attempt of a run.

@@ -11,9 +11,9 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/event"
 )
 
-// Environment is where the pods of a run ran: one for each container that said
+// RunEnvironment is where the pods of a run ran: one for each container that said
 // so, of all attempts.
-type Environment struct {
+type RunEnvironment struct {
 	Pods []PodEnvironment `json:"pods"`
 }
 
@@ -31,8 +31,8 @@ type PodEnvironment struct {
 // With returns the environment with what a pod says, in place of what it said
 // before, in an order that does not depend on who said it first. What is final
 // stays; changed says whether there is anything new.
-func (e Environment) With(p PodEnvironment) (_ Environment, changed bool) {
-	p.Origin.Stream = "" // it is the pod's, whichever stream it came by
+func (e RunEnvironment) With(p PodEnvironment) (_ RunEnvironment, changed bool) {
+	p.Origin.Kind = "" // it is the pod's, whichever stream it came by
 	i, found := slices.BinarySearchFunc(e.Pods, p, comparePods)
 	if found {
 		if e.Pods[i].Final || !p.Final && e.Pods[i].equal(p) {
@@ -40,9 +40,9 @@ func (e Environment) With(p PodEnvironment) (_ Environment, changed bool) {
 		}
 		pods := slices.Clone(e.Pods)
 		pods[i] = p
-		return Environment{Pods: pods}, true
+		return RunEnvironment{Pods: pods}, true
 	}
-	return Environment{Pods: slices.Insert(slices.Clone(e.Pods), i, p)}, true
+	return RunEnvironment{Pods: slices.Insert(slices.Clone(e.Pods), i, p)}, true
 }
 
 func (p PodEnvironment) equal(q PodEnvironment) bool {
@@ -52,17 +52,17 @@ func (p PodEnvironment) equal(q PodEnvironment) bool {
 }
 
 func comparePods(a, b PodEnvironment) int {
-	return slices.Compare(a.place(), b.place())
+	return slices.Compare(a.sortKey(), b.sortKey())
 }
 
-// place is what orders pods and tells them apart.
-func (p PodEnvironment) place() []string {
+// sortKey is what orders pods and tells them apart.
+func (p PodEnvironment) sortKey() []string {
 	width := func(n int) string { return string([]byte{byte(n >> 24), byte(n >> 16), byte(n >> 8), byte(n)}) }
 	return []string{width(p.Origin.Attempt), p.Origin.Role, width(p.Origin.Index), p.Origin.Pod, p.Origin.Container}
 }
 
 // Attempt returns the pods of an attempt, in order of role and index.
-func (e Environment) Attempt(n int) []PodEnvironment {
+func (e RunEnvironment) Attempt(n int) []PodEnvironment {
 	return slices.DeleteFunc(slices.Clone(e.Pods), func(p PodEnvironment) bool { return p.Origin.Attempt != n })
 }
 
@@ -86,19 +86,19 @@ func Fingerprint(image string, pods []PodEnvironment) string {
 		Pods    []one  `json:"pods"`
 	}{Version: 1, Image: image}
 	for _, p := range pods {
-		all.Pods = append(all.Pods, one{p.Origin.Role, strings.TrimPrefix(p.Image, event.NoImage), decisive(p.Machine)})
+		all.Pods = append(all.Pods, one{p.Origin.Role, strings.TrimPrefix(p.Image, event.NoImage), comparableMachine(p.Machine)})
 	}
-	slices.SortFunc(all.Pods, func(a, b one) int { return strings.Compare(text(a), text(b)) })
-	sum := sha256.Sum256([]byte(text(all)))
+	slices.SortFunc(all.Pods, func(a, b one) int { return strings.Compare(jsonText(a), jsonText(b)) })
+	sum := sha256.Sum256([]byte(jsonText(all)))
 	return hex.EncodeToString(sum[:16])
 }
 
-// decisive returns what of a machine decides whether numbers compare. The
+// comparableMachine returns what of a machine decides whether numbers compare. The
 // node's name, the container's system, the speed of the clock, and what only
 // programs say of GPUs (their identity and memory, CUDA), which short runs do not
 // ask, are left out; of the kernel the first two numbers count, of the memory
 // whole GiB.
-func decisive(m event.Machine) event.Machine {
+func comparableMachine(m event.Machine) event.Machine {
 	m.Node, m.OS, m.MaxMHz, m.CUDA = "", "", 0, ""
 	m.Kernel = release(m.Kernel)
 	m.Memory = int64(math.Round(float64(m.Memory)/(1<<30))) << 30
@@ -122,8 +122,8 @@ func release(kernel string) string {
 	return parts[0] + "." + parts[1][:minor]
 }
 
-// text returns v as JSON: it has no maps, so it is always the same.
-func text(v any) string {
+// jsonText returns v as JSON: it has no maps, so it is always the same.
+func jsonText(v any) string {
 	b, err := json.Marshal(v)
 	if err != nil {
 		return "" // cannot be: it is made of texts and finite numbers

@@ -12,7 +12,7 @@ import (
 
 func podAt(attempt, index int, change func(*store.PodEnvironment)) store.PodEnvironment {
 	p := store.PodEnvironment{
-		Origin: store.Origin{Run: "r", Attempt: attempt, Source: event.Source{Role: "worker", Index: index, Pod: fmt.Sprint("p", index), Container: "benchmark", Stream: event.StreamOutput}},
+		Origin: store.Origin{Run: "r", Attempt: attempt, Stream: event.Stream{Role: "worker", Index: index, Pod: fmt.Sprint("p", index), Container: "benchmark", Kind: event.StreamOutput}},
 		Environment: event.Environment{Machine: event.Machine{
 			Node: "n1", Kernel: "6.8.0-45-generic", Architecture: "amd64", OS: "Debian", CPUModel: "EPYC", CPUs: 96, CPUsAllowed: 8, MaxMHz: 3700,
 			Memory: 403<<30 + 5<<20, GPUs: []event.GPU{{Model: "H200", Memory: 141 << 30, UUID: "GPU-1"}}, GPUDriver: "550", CUDA: "12.4",
@@ -69,7 +69,7 @@ func TestWhatDecidesWhetherNumbersCompare(t *testing.T) {
 func TestWhatPodsSayIsKeptInOneOrderAndTheFinalWordStays(t *testing.T) {
 	first := podAt(1, 0, nil)
 	final := podAt(1, 0, func(p *store.PodEnvironment) { p.Final, p.Tools = true, map[string]string{"gcc": "12"} })
-	var a, b store.Environment
+	var a, b store.RunEnvironment
 	for _, p := range []store.PodEnvironment{podAt(2, 0, nil), podAt(1, 1, nil), first, final, first, final} {
 		a, _ = a.With(p)
 	}
@@ -82,7 +82,7 @@ func TestWhatPodsSayIsKeptInOneOrderAndTheFinalWordStays(t *testing.T) {
 	if _, changed := a.With(final); changed {
 		t.Error("what is there is new")
 	}
-	if pods := a.Attempt(1); len(pods) != 2 || pods[0].Tools["gcc"] != "12" || pods[0].Origin.Stream != "" {
+	if pods := a.Attempt(1); len(pods) != 2 || pods[0].Tools["gcc"] != "12" || pods[0].Origin.Kind != "" {
 		t.Errorf("of attempt 1: %+v", pods)
 	}
 }

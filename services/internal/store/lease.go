@@ -11,10 +11,10 @@ import (
 // lease writes its Fence beside what it writes, so that one whose lease ended
 // while it slept can be told.
 type Lease struct {
-	Name   string    `json:"name"`
-	Holder string    `json:"holder"`
-	Fence  int64     `json:"fence"` // grows with every new holder, never with a renewal
-	Ends   time.Time `json:"ends"`
+	Name      string    `json:"name"`
+	Holder    string    `json:"holder"`
+	Fence     int64     `json:"fence"` // grows with every new holder, never with a renewal
+	ExpiresAt time.Time `json:"ends"`
 
 	version int64
 }
@@ -27,21 +27,21 @@ var ErrHeld = errors.New("held by somebody else")
 func Acquire(ctx context.Context, docs Docs, name, holder string, now time.Time, ttl time.Duration) (Lease, error) {
 	l, version, err := Get[Lease](ctx, docs, KindLease, name)
 	if errors.Is(err, ErrNotFound) {
-		l = Lease{Name: name, Holder: holder, Fence: 1, Ends: now.Add(ttl), version: 1}
-		return l, held(name, Create(ctx, docs, KindLease, name, l))
+		l = Lease{Name: name, Holder: holder, Fence: 1, ExpiresAt: now.Add(ttl), version: 1}
+		return l, asErrHeld(name, Create(ctx, docs, KindLease, name, l))
 	}
 	if err != nil {
 		return Lease{}, fmt.Errorf("look at lease %q: %w", name, err)
 	}
-	if l.Holder != holder && now.Before(l.Ends) {
-		return Lease{}, fmt.Errorf("lease %q: %w: %q until %s", name, ErrHeld, l.Holder, l.Ends.Format(time.RFC3339))
+	if l.Holder != holder && now.Before(l.ExpiresAt) {
+		return Lease{}, fmt.Errorf("lease %q: %w: %q until %s", name, ErrHeld, l.Holder, l.ExpiresAt.Format(time.RFC3339))
 	}
 	if l.Holder != holder {
 		l.Fence++
 	}
-	l.Holder, l.Ends = holder, now.Add(ttl)
+	l.Holder, l.ExpiresAt = holder, now.Add(ttl)
 	l.version, err = Replace(ctx, docs, KindLease, name, version, l)
-	return l, held(name, err)
+	return l, asErrHeld(name, err)
 }
 
 // Release gives the lease back, so that the next holder need not wait for its
@@ -49,7 +49,7 @@ func Acquire(ctx context.Context, docs Docs, name, holder string, now time.Time,
 // document stays: the fence goes on growing.
 func Release(ctx context.Context, docs Docs, l Lease) error {
 	version := l.version
-	l.Ends = time.Time{}
+	l.ExpiresAt = time.Time{}
 	_, err := Replace(ctx, docs, KindLease, l.Name, version, l)
 	if errors.Is(err, ErrConflict) {
 		return nil
@@ -57,8 +57,8 @@ func Release(ctx context.Context, docs Docs, l Lease) error {
 	return err
 }
 
-// held turns a lost race for the lease into ErrHeld.
-func held(name string, err error) error {
+// asErrHeld turns a lost race for the lease into ErrHeld.
+func asErrHeld(name string, err error) error {
 	if errors.Is(err, ErrExists) || errors.Is(err, ErrConflict) {
 		return fmt.Errorf("lease %q: %w", name, ErrHeld)
 	}

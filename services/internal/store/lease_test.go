@@ -10,15 +10,15 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
-// docs is a store of documents that lasts as long as the test.
-type docs struct {
+// memoryDocs is a store of documents that lasts as long as the test.
+type memoryDocs struct {
 	mu sync.Mutex
 	m  map[string]store.Doc
 }
 
-func newDocs() *docs { return &docs{m: make(map[string]store.Doc)} }
+func newMemoryDocs() *memoryDocs { return &memoryDocs{m: make(map[string]store.Doc)} }
 
-func (d *docs) CreateDoc(_ context.Context, doc store.Doc) error {
+func (d *memoryDocs) CreateDoc(_ context.Context, doc store.Doc) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if _, ok := d.m[doc.Key]; ok {
@@ -29,7 +29,7 @@ func (d *docs) CreateDoc(_ context.Context, doc store.Doc) error {
 	return nil
 }
 
-func (d *docs) Doc(_ context.Context, _ store.Kind, key string) (store.Doc, error) {
+func (d *memoryDocs) Doc(_ context.Context, _ store.Kind, key string) (store.Doc, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	doc, ok := d.m[key]
@@ -39,7 +39,7 @@ func (d *docs) Doc(_ context.Context, _ store.Kind, key string) (store.Doc, erro
 	return doc, nil
 }
 
-func (d *docs) ReplaceDoc(_ context.Context, doc store.Doc) (int64, error) {
+func (d *memoryDocs) ReplaceDoc(_ context.Context, doc store.Doc) (int64, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.m[doc.Key].Version != doc.Version {
@@ -50,14 +50,14 @@ func (d *docs) ReplaceDoc(_ context.Context, doc store.Doc) (int64, error) {
 	return doc.Version, nil
 }
 
-func (d *docs) DeleteDoc(context.Context, store.Doc) error {
+func (d *memoryDocs) DeleteDoc(context.Context, store.Doc) error {
 	return errors.New("a lease is never deleted")
 }
 
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
 func TestALeaseHasOneHolderUntilItEnds(t *testing.T) {
-	d := newDocs()
+	d := newMemoryDocs()
 	a := acquire(t, d, "a", noon)
 	if _, err := store.Acquire(t.Context(), d, "admit", "b", noon.Add(59*time.Second), time.Minute); !errors.Is(err, store.ErrHeld) {
 		t.Errorf("while a holds it b gets %v, want %v", err, store.ErrHeld)
@@ -69,16 +69,16 @@ func TestALeaseHasOneHolderUntilItEnds(t *testing.T) {
 }
 
 func TestARenewalKeepsTheFence(t *testing.T) {
-	d := newDocs()
+	d := newMemoryDocs()
 	a := acquire(t, d, "a", noon)
 	again := acquire(t, d, "a", noon.Add(30*time.Second))
-	if again.Fence != a.Fence || !again.Ends.Equal(noon.Add(90*time.Second)) {
+	if again.Fence != a.Fence || !again.ExpiresAt.Equal(noon.Add(90*time.Second)) {
 		t.Errorf("renewed as %+v, want fence %d until %s", again, a.Fence, noon.Add(90*time.Second))
 	}
 }
 
 func TestAReleasedLeaseCanBeTakenAtOnceAndTheFenceGrows(t *testing.T) {
-	d := newDocs()
+	d := newMemoryDocs()
 	a := acquire(t, d, "a", noon)
 	if err := store.Release(t.Context(), d, a); err != nil {
 		t.Fatal(err)
@@ -89,7 +89,7 @@ func TestAReleasedLeaseCanBeTakenAtOnceAndTheFenceGrows(t *testing.T) {
 }
 
 func TestAReleaseThatComesLateTakesNothingFromTheNextHolder(t *testing.T) {
-	d := newDocs()
+	d := newMemoryDocs()
 	a := acquire(t, d, "a", noon)
 	acquire(t, d, "b", noon.Add(2*time.Minute))
 	if err := store.Release(t.Context(), d, a); err != nil {
@@ -101,7 +101,7 @@ func TestAReleaseThatComesLateTakesNothingFromTheNextHolder(t *testing.T) {
 }
 
 func TestOfManyWhoAskAtOnceOneGetsIt(t *testing.T) {
-	d := newDocs()
+	d := newMemoryDocs()
 	var wg sync.WaitGroup
 	got := make(chan string, 20)
 	for _, holder := range "abcdefghijklmnopqrst" {

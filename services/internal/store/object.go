@@ -9,19 +9,19 @@ import (
 // Object is content in the object store: what a document of KindObject says
 // about one digest. Content is never changed under its key.
 type Object struct {
-	Key     string    `json:"key"` // in the object store
-	Size    int64     `json:"size"`
-	SHA256  string    `json:"sha256"`        // of the content, hex
-	MD5     string    `json:"md5,omitempty"` // of the content, hex, where it was asked for
-	Created time.Time `json:"created,omitzero"`
-	Used    time.Time `json:"used,omitzero"`  // when a run was last given it, to the minute or so
-	Sent    bool      `json:"sent,omitempty"` // along with a run, as its code: nobody can fetch it again
+	Key      string    `json:"key"` // in the object store
+	Size     int64     `json:"size"`
+	SHA256   string    `json:"sha256"`        // of the content, hex
+	MD5      string    `json:"md5,omitempty"` // of the content, hex, where it was asked for
+	Created  time.Time `json:"created,omitzero"`
+	LastUsed time.Time `json:"used,omitzero"`  // when a run was last given it, to the minute or so
+	Uploaded bool      `json:"sent,omitempty"` // along with a run, as its code: nobody can fetch it again
 }
 
 // Space is what an object store has room for, beyond what it keeps in reserve.
 type Space struct {
-	Free int64 // bytes; -1 where nobody knows
-	All  int64 // bytes that would be free if it held nothing; -1 where nobody knows
+	Free  int64 // bytes; -1 where nobody knows
+	Total int64 // bytes that would be free if it held nothing; -1 where nobody knows
 }
 
 // Pin is what a document of KindPin says: that a run needs an object.
@@ -30,9 +30,9 @@ type Pin struct {
 	At  time.Time `json:"at"` // when the run was asked for
 }
 
-// Planned is what a document of KindSchedule says to those who keep what the
+// ScheduleRetention is what a document of KindSchedule says to those who keep what the
 // firings of a schedule will need. Its pin names the schedule in place of a run.
-type Planned struct {
+type ScheduleRetention struct {
 	Script  string    `json:"script,omitempty"` // digest of the code that each firing takes along, hex; empty for none
 	Deleted time.Time `json:"deleted,omitzero"` // when the schedule was deleted; zero for one that lives
 }
@@ -41,17 +41,17 @@ type Planned struct {
 // what begins with PinKey(sha256, "").
 func PinKey(sha256, run string) string { return sha256 + "!" + run }
 
-// settled is how old the memory of a use may be for an object to be used again.
-const settled = time.Minute
+// useGranularity is how old the memory of a use may be for an object to be used again.
+const useGranularity = time.Minute
 
 // Stale reports whether it must be remembered anew that the object is used,
 // before it is given to a run.
-func (o Object) Stale(now time.Time) bool { return now.Sub(o.Used) > settled }
+func (o Object) Stale(now time.Time) bool { return now.Sub(o.LastUsed) > useGranularity }
 
 // Claim remembers that an object is used now, so that it is not evicted before
 // whoever claims it has remembered what for. It reports whether the object is
 // there, under the key that it was given with.
-func Claim(ctx context.Context, docs Docs, given Object, now time.Time) (there bool, err error) {
+func Claim(ctx context.Context, docs Docs, given Object, now time.Time) (exists bool, err error) {
 	for {
 		o, version, err := Get[Object](ctx, docs, KindObject, given.SHA256)
 		if errors.Is(err, ErrNotFound) || err == nil && o.Key != given.Key {
@@ -60,7 +60,7 @@ func Claim(ctx context.Context, docs Docs, given Object, now time.Time) (there b
 		if err != nil || !o.Stale(now) {
 			return err == nil, err
 		}
-		o.Used = now.UTC()
+		o.LastUsed = now.UTC()
 		_, err = Replace(ctx, docs, KindObject, o.SHA256, version, o)
 		if !errors.Is(err, ErrConflict) && !errors.Is(err, ErrNotFound) {
 			return err == nil, err

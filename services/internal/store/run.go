@@ -41,15 +41,15 @@ type Run struct {
 	Images     map[string]string `json:"images,omitempty"`     // digests of what ran in the last attempt's pods, by UID
 	Revision   int64             `json:"revision"`             // number of changes, from 1, without a gap
 
-	Overrides   []event.Override   `json:"overrides,omitempty"`   // part of Descriptor already
-	Origination *event.Origination `json:"origination,omitempty"` // of the descriptor; nil for a file of the user's
+	Overrides   []event.Override  `json:"overrides,omitempty"`   // part of Descriptor already
+	Origination *event.Provenance `json:"origination,omitempty"` // of the descriptor; nil for a file of the user's
 
 	event.Use
 }
 
-// Original is what a document of KindOriginal says: the descriptor as the user
+// OriginalDescriptor is what a document of KindOriginalDescriptor says: the descriptor as the user
 // sent it.
-type Original struct {
+type OriginalDescriptor struct {
 	Descriptor string `json:"descriptor"`
 }
 
@@ -126,9 +126,9 @@ func terms(labels map[string]string, framework, version string, ids []string) ma
 // LabelTask is the label that holds the name of a run's task.
 const LabelTask = "task_name"
 
-// Words are what RunFilter.Text is compared to, in lower case: the texts that
+// SearchTexts are what RunFilter.Text is compared to, in lower case: the texts that
 // may begin with it, and the one that may be it.
-func (r Run) Words() (begin []string, task string) {
+func (r Run) SearchTexts() (begin []string, task string) {
 	return []string{Fold(r.ID), Fold(r.Name), Fold(r.File)}, Fold(r.Labels[LabelTask])
 }
 

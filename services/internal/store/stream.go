@@ -12,11 +12,11 @@ type Origin struct {
 	Run     string `json:"run"`
 	Attempt int    `json:"attempt"`
 
-	event.Source
+	event.Stream
 }
 
-// SourceID returns what tells the origin apart from every other.
-func (o Origin) SourceID() string { return o.ID(o.Run, o.Attempt) }
+// StreamID returns what tells the origin apart from every other.
+func (o Origin) StreamID() string { return o.ID(o.Run, o.Attempt) }
 
 // Samples are samples of one origin, in ascending order of (Seq, Sub).
 type Samples struct {
@@ -58,7 +58,7 @@ type SampleQuery struct {
 type LineQuery struct {
 	Run       string   // required
 	Attempt   int      // 0 means all
-	Source    string   // an Origin's SourceID; empty means all
+	StreamID  string   // an Origin's StreamID; empty means all
 	Container string   // empty means all
 	Tokens    []string // that a line has, all of them, as Words returns them; none means all
 	Last      int      // only the last so many of each source, of those that are meant; 0 means all
@@ -69,16 +69,16 @@ type LineQuery struct {
 	Since time.Time
 }
 
-// Of reports whether the lines of an origin are meant.
-func (q LineQuery) Of(o Origin) bool {
-	return (q.Attempt == 0 || q.Attempt == o.Attempt) && (q.Source == "" || q.Source == o.SourceID()) && (q.Container == "" || q.Container == o.Container)
+// Matches reports whether the lines of an origin are meant.
+func (q LineQuery) Matches(o Origin) bool {
+	return (q.Attempt == 0 || q.Attempt == o.Attempt) && (q.StreamID == "" || q.StreamID == o.StreamID()) && (q.Container == "" || q.Container == o.Container)
 }
 
-// Purpose is what cursors are for: one that was given for a query is good for
+// CursorScope is what cursors are for: one that was given for a query is good for
 // another of the same purpose. Cursors have a place in every source and say
 // nothing of those that are not meant, so the container is no part of it.
-func (q LineQuery) Purpose() []any {
-	purpose := []any{q.Run, q.Attempt, q.Source}
+func (q LineQuery) CursorScope() []any {
+	purpose := []any{q.Run, q.Attempt, q.StreamID}
 	if len(q.Tokens) > 0 {
 		purpose = append(purpose, q.Tokens)
 	}
@@ -102,11 +102,11 @@ type Streams interface {
 
 // Appender stores samples and lines.
 type Appender interface {
-	// AppendSamples stores samples that are not there yet, told by SourceID,
+	// AppendSamples stores samples that are not there yet, told by StreamID,
 	// Seq, Sub and Name, all of them or none. What is there stays as it is, the
 	// End of a source too. It says ErrRefused for what no store keeps.
 	AppendSamples(ctx context.Context, batches []Samples) error
-	// AppendLines stores lines that are not there yet, told by SourceID and
+	// AppendLines stores lines that are not there yet, told by StreamID and
 	// Seq, all of them or none. What is there stays as it is.
 	AppendLines(ctx context.Context, batches []Lines) error
 }

@@ -24,15 +24,15 @@ const (
 //
 // Its zero value is ready. One goroutine uses it at a time.
 type Tokenizer struct {
-	line  []byte // in lower case
-	whole bool   // runs only, not their parts
-	left  int    // tokens that the line may still have
-	use   func(token []byte)
+	line      []byte // in lower case
+	skipParts bool   // runs only, not their parts
+	remaining int    // tokens that the line may still have
+	use       func(token []byte)
 }
 
 // Each hands the tokens of a line to use, which must not keep them.
 func (t *Tokenizer) Each(text string, use func(token []byte)) {
-	t.whole, t.left, t.use = false, MaxTokens, use
+	t.skipParts, t.remaining, t.use = false, MaxTokens, use
 	t.split(text)
 }
 
@@ -40,24 +40,24 @@ func (t *Tokenizer) Each(text string, use func(token []byte)) {
 // order, each once. It is what LineQuery.Tokens asks for. There are none where
 // text has neither a letter nor a digit.
 func Words(text string) (words []string) {
-	t := Tokenizer{whole: true, left: len(text), use: func(token []byte) { words = append(words, string(token)) }}
+	t := Tokenizer{skipParts: true, remaining: len(text), use: func(token []byte) { words = append(words, string(token)) }}
 	t.split(text)
 	slices.Sort(words)
 	return slices.Compact(words)
 }
 
-// joints are what joins letters and digits.
-const joints = "_.-"
+// connectors are what joins letters and digits.
+const connectors = "_.-"
 
 // class is what a character is, or what characters there are.
 type class byte
 
 const (
-	joint class = 1 << iota
+	connector class = 1 << iota
 	digit
-	small // letter
-	capital
-	foreign // of no one byte
+	lowercase // letter
+	uppercase
+	nonASCII // of no one byte
 )
 
 // classOf says what a byte is, 0 where it separates: a table, for it is asked of
@@ -65,16 +65,16 @@ const (
 var classOf = func() (of [256]class) { //nolint:gochecknoglobals // a constant
 	for c := range of {
 		switch {
-		case strings.IndexByte(joints, byte(c)) >= 0:
-			of[c] = joint
+		case strings.IndexByte(connectors, byte(c)) >= 0:
+			of[c] = connector
 		case '0' <= c && c <= '9':
 			of[c] = digit
 		case 'a' <= c && c <= 'z':
-			of[c] = small
+			of[c] = lowercase
 		case 'A' <= c && c <= 'Z':
-			of[c] = capital
+			of[c] = uppercase
 		case c >= utf8.RuneSelf:
-			of[c] = foreign
+			of[c] = nonASCII
 		}
 	}
 	return of
@@ -83,92 +83,94 @@ var classOf = func() (of [256]class) { //nolint:gochecknoglobals // a constant
 // split hands on the tokens of text.
 func (t *Tokenizer) split(text string) {
 	t.line = append(t.line[:0], text...)
-	for b, i := t.line, 0; i < len(b) && t.left > 0; {
-		if classOf[b[i]]&^joint == 0 {
+	for b, i := t.line, 0; i < len(b) && t.remaining > 0; {
+		if classOf[b[i]]&^connector == 0 {
 			i++
 			continue
 		}
 		from, has := i, class(0)
 		for i < len(b) && classOf[b[i]] != 0 {
 			c := classOf[b[i]]
-			if c == capital {
+			if c == uppercase {
 				b[i] |= 'a' - 'A'
 			}
 			has |= c
 			i++
 		}
-		t.stretch(b[from:i], has)
+		t.splitRun(b[from:i], has)
 	}
 }
 
-// stretch hands on what lies between two bytes that separate, and begins with
+// splitRun hands on what lies between two bytes that separate, and begins with
 // none that joins.
-func (t *Tokenizer) stretch(b []byte, has class) {
-	if has&foreign != 0 {
-		t.foreign(b)
+func (t *Tokenizer) splitRun(b []byte, has class) {
+	if has&nonASCII != 0 {
+		t.splitNonASCII(b)
 		return
 	}
-	for classOf[b[len(b)-1]] == joint {
+	for classOf[b[len(b)-1]] == connector {
 		b = b[:len(b)-1]
 	}
-	t.hand(b)
-	if has&joint != 0 && !t.whole {
+	t.emitToken(b)
+	if has&connector != 0 && !t.skipParts {
 		t.parts(b)
 	}
 }
 
-// foreign is stretch where some characters are not ASCII: these may separate.
-func (t *Tokenizer) foreign(b []byte) {
-	for run := range bytes.FieldsFuncSeq(b, func(r rune) bool { return !word(r) && !unicode.IsDigit(r) && !strings.ContainsRune(joints, r) }) {
-		run = bytes.Map(unicode.ToLower, bytes.Trim(run, joints))
+// splitNonASCII is stretch where some characters are not ASCII: these may separate.
+func (t *Tokenizer) splitNonASCII(b []byte) {
+	for run := range bytes.FieldsFuncSeq(b, func(r rune) bool {
+		return !isWordRune(r) && !unicode.IsDigit(r) && !strings.ContainsRune(connectors, r)
+	}) {
+		run = bytes.Map(unicode.ToLower, bytes.Trim(run, connectors))
 		if len(run) == 0 {
 			continue
 		}
-		t.hand(run)
-		if !t.whole {
+		t.emitToken(run)
+		if !t.skipParts {
 			t.parts(run)
 		}
 	}
 }
 
-// word says whether a character makes a word.
-func word(r rune) bool { return unicode.IsLetter(r) || unicode.IsMark(r) }
+// isWordRune says whether a character makes a word.
+func isWordRune(r rune) bool { return unicode.IsLetter(r) || unicode.IsMark(r) }
 
 // parts hands on those parts of a run that have a letter, if it is joined.
 func (t *Tokenizer) parts(run []byte) {
 	for from := 0; from < len(run); {
 		to, has := from, class(0)
-		for to < len(run) && classOf[run[to]] != joint {
+		for to < len(run) && classOf[run[to]] != connector {
 			has |= classOf[run[to]]
 			to++
 		}
 		part := run[from:to]
-		if len(part) < len(run) && (has&small != 0 || has&foreign != 0 && bytes.ContainsFunc(part, word)) {
-			t.hand(part)
+		if len(part) < len(run) && (has&lowercase != 0 || has&nonASCII != 0 && bytes.ContainsFunc(part, isWordRune)) {
+			t.emitToken(part)
 		}
 		from = to + 1
 	}
 }
 
-// hand hands on a token.
-func (t *Tokenizer) hand(token []byte) {
-	if t.left == 0 {
+// emitToken hands on a token.
+func (t *Tokenizer) emitToken(token []byte) {
+	if t.remaining == 0 {
 		return
 	}
-	t.left--
+	t.remaining--
 	if len(token) > MaxToken {
-		token = cut(token)
+		token = truncateToken(token)
 	}
 	t.use(token)
 }
 
-// cut returns a long token as it is searched by.
-func cut(token []byte) []byte {
+// truncateToken returns a long token as it is searched by.
+func truncateToken(token []byte) []byte {
 	n := MaxToken
 	for !utf8.RuneStart(token[n]) {
 		n--
 	}
-	return bytes.TrimRight(token[:n], joints)
+	return bytes.TrimRight(token[:n], connectors)
 }
 
 // Finder finds lines that have all of some tokens. One goroutine uses it at a
@@ -185,8 +187,8 @@ func NewFinder(tokens []string) *Finder {
 	return &Finder{tokens: tokens, seen: make([]bool, len(tokens))}
 }
 
-// In says whether a line has all tokens.
-func (f *Finder) In(text string) bool {
+// Matches says whether a line has all tokens.
+func (f *Finder) Matches(text string) bool {
 	if len(f.tokens) == 0 {
 		return true
 	}

@@ -69,19 +69,19 @@ func TestALineIsFoundByAllOfSomeTokens(t *testing.T) {
 		for _, text := range words {
 			f := store.NewFinder(store.Words(text))
 			for range 2 {
-				if got := f.In(line); got != want {
+				if got := f.Matches(line); got != want {
 					t.Errorf("%q: %t", text, got)
 				}
 			}
 		}
 	}
-	if store.NewFinder([]string{"Rank"}).In(line) || store.NewFinder([]string{""}).In(line) {
+	if store.NewFinder([]string{"Rank"}).Matches(line) || store.NewFinder([]string{""}).Matches(line) {
 		t.Error("found by what is no token")
 	}
 }
 
-// plainly makes the tokens of text as their rule says, slowly.
-func plainly(text string) (runs, all []string) {
+// referenceTokens makes the tokens of text as their rule says, slowly.
+func referenceTokens(text string) (runs, all []string) {
 	text = strings.Map(func(r rune) rune {
 		if r == utf8.RuneError {
 			return ' '
@@ -119,7 +119,7 @@ func FuzzTokens(f *testing.F) {
 	}
 	var t store.Tokenizer // used again and again
 	f.Fuzz(func(tt *testing.T, text string) {
-		words, tokens := plainly(text)
+		words, tokens := referenceTokens(text)
 		got := store.Words(text)
 		want := [][]string{tokens, words, words}
 		if diff := cmp.Diff(want, [][]string{tokensOf(&t, text), got, store.Words(strings.Join(got, " "))}, cmpopts.EquateEmpty()); diff != "" {
@@ -128,7 +128,7 @@ func FuzzTokens(f *testing.F) {
 		if slices.ContainsFunc(tokens, func(token string) bool { return token == "" || len(token) > store.MaxToken || !utf8.ValidString(token) }) {
 			tt.Errorf("%q has the tokens %q", text, tokens)
 		}
-		if len(tokens) < store.MaxTokens && !store.NewFinder(got).In(text) {
+		if len(tokens) < store.MaxTokens && !store.NewFinder(got).Matches(text) {
 			tt.Errorf("%q is not found by its own words", text)
 		}
 	})

@@ -55,7 +55,7 @@ func (b Lines) Validate() error {
 
 // Validate names what an origin lacks.
 func (o Origin) Validate() error {
-	errs := []error{o.Source.Validate()}
+	errs := []error{o.Stream.Validate()}
 	if o.Run == "" {
 		errs = append(errs, errors.New("run: must not be empty"))
 	}

@@ -114,7 +114,7 @@ func testLister(t *testing.T, s Store) {
 	eventually(t, "the next page begins after the last key", keys[5:], list(kind, keys[4], 100))
 	eventually(t, "after need not be a key that is there", keys[5:], list(kind, "B~", 100))
 	eventually(t, "after the last key there is nothing", nil, list(kind, "😀", 100))
-	eventually(t, "a kind without documents has none", nil, list(store.KindLedger, "", 100))
+	eventually(t, "a kind without documents has none", nil, list(store.KindSlotTable, "", 100))
 }
 
 func testLeases(t *testing.T, s Store) {
@@ -128,14 +128,14 @@ func testLeases(t *testing.T, s Store) {
 	}
 	t.Run("who comes first holds it, and others until its end do not", func(t *testing.T) {
 		l := acquire(t, "one", "ann", at(0))
-		wantSame(t, "ann 1 "+at(10).String(), fmt.Sprint(l.Holder, " ", l.Fence, " ", l.Ends))
+		wantSame(t, "ann 1 "+at(10).String(), fmt.Sprint(l.Holder, " ", l.Fence, " ", l.ExpiresAt))
 		_, err := store.Acquire(ctx, s, "one", "bob", at(9), ttl)
 		wantError(t, err, store.ErrHeld)
 	})
 	t.Run("its holder renews it under the same fence", func(t *testing.T) {
 		acquire(t, "two", "ann", at(0))
 		l := acquire(t, "two", "ann", at(5))
-		wantSame(t, "1 "+at(15).String(), fmt.Sprint(l.Fence, " ", l.Ends))
+		wantSame(t, "1 "+at(15).String(), fmt.Sprint(l.Fence, " ", l.ExpiresAt))
 	})
 	t.Run("another takes it at its end, under the next fence", func(t *testing.T) {
 		acquire(t, "three", "ann", at(0))

@@ -12,10 +12,10 @@ import (
 // Kinds are all kinds of documents.
 func Kinds() []store.Kind {
 	return []store.Kind{
-		store.KindKey, store.KindName, store.KindSubmission, store.KindOutbox, store.KindCancel, store.KindDescriptor, store.KindArtifact,
-		store.KindScript, store.KindPin, store.KindSchedule, store.KindEdition, store.KindFirings, store.KindBackfill, store.KindOrder,
-		store.KindTransfer, store.KindObject, store.KindQueue, store.KindLedger, store.KindPlan, store.KindWatch, store.KindFollowed,
-		store.KindUnsummed, store.KindSummary, store.KindEnvironment, store.KindLease, store.KindSeals, store.KindMark,
+		store.KindIdempotencyKey, store.KindRunName, store.KindSubmission, store.KindOutbox, store.KindCancel, store.KindDescriptor, store.KindArtifact,
+		store.KindCodeBundle, store.KindPin, store.KindSchedule, store.KindScheduleVersion, store.KindFirings, store.KindBackfill, store.KindOrder,
+		store.KindDownload, store.KindObject, store.KindQueue, store.KindSlotTable, store.KindPlan, store.KindWatch, store.KindLogProgress,
+		store.KindPendingSummary, store.KindSummary, store.KindEnvironment, store.KindLease, store.KindSignatures, store.KindPeerBroker,
 	}
 }
 

@@ -25,7 +25,7 @@ type Memory struct {
 	samples map[sampleKey]store.Sample
 	lines   map[lineKey]store.Line
 	streams map[streamKey]store.Stream
-	cursors []given // by number, from 1
+	cursors []cursorState // by number, from 1
 }
 
 type (
@@ -43,9 +43,9 @@ type (
 		sub  int
 		name string
 	}
-	given struct { // what a cursor is for, and the place
-		query string
-		place any
+	cursorState struct { // what a cursor is for, and the place
+		query    string
+		position any
 	}
 )
 
@@ -191,7 +191,7 @@ func (m *Memory) AppendSamples(_ context.Context, batches []store.Samples) error
 				st.Stored, st.Last = st.Stored+1, max(st.Last, s.Seq)
 			}
 		}
-		m.keep(st)
+		m.saveStream(st)
 	}
 	return nil
 }
@@ -211,7 +211,7 @@ func (m *Memory) AppendLines(_ context.Context, batches []store.Lines) error {
 				st.Stored, st.Last = st.Stored+1, max(st.Last, l.Seq)
 			}
 		}
-		m.keep(st)
+		m.saveStream(st)
 	}
 	return nil
 }
@@ -240,20 +240,20 @@ func (m *Memory) Samples(_ context.Context, q store.SampleQuery, cursor string, 
 // Lines implements store.Streams.
 func (m *Memory) Lines(_ context.Context, q store.LineQuery, cursor string, limit int) ([]store.Line, string, error) {
 	defer m.lock()()
-	at, err := resume(m, q.Purpose(), cursor, map[store.Origin]int64{})
+	at, err := resume(m, q.CursorScope(), cursor, map[store.Origin]int64{})
 	if err != nil {
 		return nil, "", err
 	}
 	at = maps.Clone(at)
-	all := pick(m.lines, func(l store.Line) bool { return l.Origin.Run == q.Run && q.Of(l.Origin) })
+	all := pick(m.lines, func(l store.Line) bool { return l.Origin.Run == q.Run && q.Matches(l.Origin) })
 	slices.SortFunc(all, compareLines)
 	if cursor == "" && !q.Since.IsZero() { // whatever the tokens
-		sinceOfEach(all, q.Since, at)
+		seekSince(all, q.Since, at)
 	}
 	found := store.NewFinder(q.Tokens)
-	all = slices.DeleteFunc(all, func(l store.Line) bool { return !found.In(l.Text) })
+	all = slices.DeleteFunc(all, func(l store.Line) bool { return !found.Matches(l.Text) })
 	if cursor == "" && q.Last > 0 {
-		lastOfSources(all, q.Last, at)
+		seekTail(all, q.Last, at)
 	}
 	page, err := first(slices.DeleteFunc(all, func(l store.Line) bool {
 		p, seen := at[l.Origin]
@@ -262,12 +262,12 @@ func (m *Memory) Lines(_ context.Context, q store.LineQuery, cursor string, limi
 	for _, l := range page {
 		at[l.Origin] = l.Seq
 	}
-	return page, m.cursor(q.Purpose(), at), err
+	return page, m.cursor(q.CursorScope(), at), err
 }
 
-// lastOfSources moves the place in each source to before its last lines, unless
+// seekTail moves the place in each source to before its last lines, unless
 // it is further on.
-func lastOfSources(all []store.Line, last int, at map[store.Origin]int64) {
+func seekTail(all []store.Line, last int, at map[store.Origin]int64) {
 	n := make(map[store.Origin]int)
 	for _, l := range slices.Backward(all) {
 		id := l.Origin
@@ -280,17 +280,17 @@ func lastOfSources(all []store.Line, last int, at map[store.Origin]int64) {
 	}
 }
 
-// sinceOfEach moves the place in each source to before its first line that was
+// seekSince moves the place in each source to before its first line that was
 // read at that time or later, or after all, unless it is further on.
-func sinceOfEach(all []store.Line, since time.Time, at map[store.Origin]int64) {
-	begun := make(map[store.Origin]bool)
+func seekSince(all []store.Line, since time.Time, at map[store.Origin]int64) {
+	started := make(map[store.Origin]bool)
 	for _, l := range all {
-		if begun[l.Origin] {
+		if started[l.Origin] {
 			continue
 		}
-		begun[l.Origin] = l.Time >= since.UnixNano()
+		started[l.Origin] = l.Time >= since.UnixNano()
 		before := l.Seq
-		if begun[l.Origin] {
+		if started[l.Origin] {
 			before--
 		}
 		if p, seen := at[l.Origin]; !seen || p < before {
@@ -326,15 +326,15 @@ func (m *Memory) stream(o store.Origin, topic string, end *event.End) store.Stre
 	return st
 }
 
-func (m *Memory) keep(st store.Stream) {
+func (m *Memory) saveStream(st store.Stream) {
 	if st.Stored > 0 || st.End != nil {
 		m.streams[streamKey{st.Origin, st.Topic}] = st
 	}
 }
 
 // cursor returns text for a place in the answer to a query.
-func (m *Memory) cursor(query, place any) string {
-	m.cursors = append(m.cursors, given{fmt.Sprintf("%T%v", query, query), place})
+func (m *Memory) cursor(query, position any) string {
+	m.cursors = append(m.cursors, cursorState{fmt.Sprintf("%T%v", query, query), position})
 	return "m" + strconv.Itoa(len(m.cursors))
 }
 
@@ -347,8 +347,8 @@ func resume[T any](m *Memory, query any, cursor string, start T) (T, error) {
 	if err != nil || cursor[0] != 'm' || n < 1 || n > len(m.cursors) || m.cursors[n-1].query != fmt.Sprintf("%T%v", query, query) {
 		return start, store.ErrCursor
 	}
-	place, _ := m.cursors[n-1].place.(T)
-	return place, nil
+	position, _ := m.cursors[n-1].position.(T)
+	return position, nil
 }
 
 func matches(f store.RunFilter, r store.Run) bool {
@@ -357,31 +357,31 @@ func matches(f store.RunFilter, r store.Run) bool {
 			return false
 		}
 	}
-	return uses(f, r) && asked(f.Owner, r.Owner) && asked(f.Namespace, r.Namespace) && asked(f.Name, r.Name) && asked(f.Schedule, r.Schedule) &&
+	return matchesUse(f, r) && matchesField(f.Owner, r.Owner) && matchesField(f.Namespace, r.Namespace) && matchesField(f.Name, r.Name) && matchesField(f.Schedule, r.Schedule) &&
 		(len(f.Phases) == 0 || slices.Contains(f.Phases, r.Phase)) && (len(f.Outcomes) == 0 || slices.Contains(f.Outcomes, r.Outcome)) &&
-		!r.Created.Before(f.Since) && (f.Until.IsZero() || r.Created.Before(f.Until)) && says(r, f.Text)
+		!r.Created.Before(f.Since) && (f.Until.IsZero() || r.Created.Before(f.Until)) && matchesText(r, f.Text)
 }
 
-// uses reports whether a run uses what a filter asks for.
-func uses(f store.RunFilter, r store.Run) bool {
-	return asked(f.Framework, r.Framework) && asked(f.FrameworkVersion, r.FrameworkVersion) && (f.DataID == "" || slices.Contains(r.DataIDs, f.DataID))
+// matchesUse reports whether a run uses what a filter asks for.
+func matchesUse(f store.RunFilter, r store.Run) bool {
+	return matchesField(f.Framework, r.Framework) && matchesField(f.FrameworkVersion, r.FrameworkVersion) && (f.DataID == "" || slices.Contains(r.DataIDs, f.DataID))
 }
 
-// says reports whether text is what a run is found by.
-func says(r store.Run, text string) bool {
+// matchesText reports whether text is what a run is found by.
+func matchesText(r store.Run, text string) bool {
 	text = store.Fold(text)
-	begin, task := r.Words()
+	begin, task := r.SearchTexts()
 	return text == "" || text == task || slices.ContainsFunc(begin, func(s string) bool { return strings.HasPrefix(s, text) })
 }
 
-// asked reports whether got is what was asked for, if anything was.
-func asked(want, got string) bool { return want == "" || want == got }
+// matchesField reports whether got is what was asked for, if anything was.
+func matchesField(want, got string) bool { return want == "" || want == got }
 
 func compareOrigins(a, b store.Origin) int {
 	if a == b {
 		return 0
 	}
-	return cmp.Or(cmp.Compare(a.Attempt, b.Attempt), cmp.Compare(a.SourceID(), b.SourceID()))
+	return cmp.Or(cmp.Compare(a.Attempt, b.Attempt), cmp.Compare(a.StreamID(), b.StreamID()))
 }
 
 func compareLines(a, b store.Line) int {

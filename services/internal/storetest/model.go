@@ -42,19 +42,19 @@ func (m *model) key(rt *rapid.T, label string) string {
 	return m.prefix + rapid.SampledFrom([]string{"a", "b", "ç"}).Draw(rt, label)
 }
 
-// same checks that both stores answered alike.
-func same(rt *rapid.T, what string, want, got any, wantErr, err error) {
+// wantSameAnswer checks that both stores answered alike.
+func wantSameAnswer(rt *rapid.T, call string, want, got any, wantErr, err error) {
 	rt.Helper()
 	for _, e := range []error{store.ErrNotFound, store.ErrExists, store.ErrConflict, store.ErrRefused, store.ErrCursor} {
 		if errors.Is(err, e) != errors.Is(wantErr, e) {
-			rt.Fatalf("%s: error %v, want %v", what, err, wantErr)
+			rt.Fatalf("%s: error %v, want %v", call, err, wantErr)
 		}
 	}
 	if (err == nil) != (wantErr == nil) {
-		rt.Fatalf("%s: error %v, want %v", what, err, wantErr)
+		rt.Fatalf("%s: error %v, want %v", call, err, wantErr)
 	}
 	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty(), cmpopts.EquateNaNs()); err == nil && diff != "" {
-		rt.Fatalf("%s (-want +got):\n%s", what, diff)
+		rt.Fatalf("%s (-want +got):\n%s", call, diff)
 	}
 }
 
@@ -63,17 +63,17 @@ func (m *model) doc(rt *rapid.T) {
 	d := store.Doc{Kind: kind, Key: m.key(rt, "key"), Version: rapid.Int64Range(0, 3).Draw(rt, "version"), Value: fmt.Appendf(nil, "%d", rapid.Int().Draw(rt, "value"))}
 	switch rapid.SampledFrom([]string{"create", "replace", "delete"}).Draw(rt, "verb") {
 	case "create":
-		same(rt, "create", nil, nil, m.memory.CreateDoc(ctx, d), m.CreateDoc(ctx, d))
+		wantSameAnswer(rt, "create", nil, nil, m.memory.CreateDoc(ctx, d), m.CreateDoc(ctx, d))
 	case "replace":
 		want, wantErr := m.memory.ReplaceDoc(ctx, d)
 		got, err := m.ReplaceDoc(ctx, d)
-		same(rt, "replace", want, got, wantErr, err)
+		wantSameAnswer(rt, "replace", want, got, wantErr, err)
 	case "delete":
-		same(rt, "delete", nil, nil, m.memory.DeleteDoc(ctx, d), m.DeleteDoc(ctx, d))
+		wantSameAnswer(rt, "delete", nil, nil, m.memory.DeleteDoc(ctx, d), m.DeleteDoc(ctx, d))
 	}
 	want, wantErr := m.memory.Doc(ctx, kind, d.Key)
 	got, err := m.Doc(ctx, kind, d.Key)
-	same(rt, "read", want, got, wantErr, err)
+	wantSameAnswer(rt, "read", want, got, wantErr, err)
 }
 
 func (m *model) run(rt *rapid.T) {
@@ -85,10 +85,10 @@ func (m *model) run(rt *rapid.T) {
 	before, _ := m.memory.Run(rt.Context(), r.ID)
 	r.Revision = before.Revision + rapid.SampledFrom([]int64{1, 1, 1, 0, 2}).Draw(rt, "step")
 	c.Revision, c.Event = r.Revision, fmt.Sprint(rapid.IntRange(0, 20).Draw(rt, "event"))
-	same(rt, "put", nil, nil, m.memory.PutRun(rt.Context(), r, c), m.PutRun(rt.Context(), r, c))
+	wantSameAnswer(rt, "put", nil, nil, m.memory.PutRun(rt.Context(), r, c), m.PutRun(rt.Context(), r, c))
 	want, wantErr := m.memory.Run(rt.Context(), r.ID)
 	got, err := m.Run(rt.Context(), r.ID)
-	same(rt, "run", want, got, wantErr, err)
+	wantSameAnswer(rt, "run", want, got, wantErr, err)
 }
 
 func (m *model) origin(rt *rapid.T) store.Origin {
@@ -107,16 +107,16 @@ func (m *model) end(rt *rapid.T) *event.End {
 func (m *model) samples(rt *rapid.T) {
 	batches := rapid.SliceOfN(rapid.Custom(func(rt *rapid.T) store.Samples {
 		some := rapid.SliceOfN(rapid.Custom(sample), 0, 6).Draw(rt, "samples")
-		for seq := range stretch(rt) {
+		for seq := range consecutive(rt) {
 			some = append(some, NewSample(seq, "many", 1))
 		}
 		return store.Samples{Origin: m.origin(rt), End: m.end(rt), Samples: some}
 	}), 0, 2).Draw(rt, "batches")
-	same(rt, "append", nil, nil, m.memory.AppendSamples(rt.Context(), batches), m.AppendSamples(rt.Context(), batches))
+	wantSameAnswer(rt, "append", nil, nil, m.memory.AppendSamples(rt.Context(), batches), m.AppendSamples(rt.Context(), batches))
 }
 
-// stretch yields sequences that follow each other.
-func stretch(rt *rapid.T) iter.Seq[int64] {
+// consecutive yields sequences that follow each other.
+func consecutive(rt *rapid.T) iter.Seq[int64] {
 	from, n := rapid.Int64Range(0, 30).Draw(rt, "from"), rapid.Int64Range(0, 60).Draw(rt, "stretch")
 	return func(yield func(int64) bool) {
 		for seq := from; seq < from+n && yield(seq); seq++ {
@@ -137,18 +137,18 @@ func sample(rt *rapid.T) event.Sample {
 func (m *model) lines(rt *rapid.T) {
 	batches := rapid.SliceOfN(rapid.Custom(func(rt *rapid.T) store.Lines {
 		some := rapid.SliceOfN(rapid.Custom(line), 0, 6).Draw(rt, "lines")
-		for seq := range stretch(rt) {
+		for seq := range consecutive(rt) {
 			some = append(some, NewLine(seq, "many"))
 		}
 		return store.Lines{Origin: m.origin(rt), End: m.end(rt), Lines: some}
 	}), 0, 2).Draw(rt, "batches")
-	same(rt, "append", nil, nil, m.memory.AppendLines(rt.Context(), batches), m.AppendLines(rt.Context(), batches))
+	wantSameAnswer(rt, "append", nil, nil, m.memory.AppendLines(rt.Context(), batches), m.AppendLines(rt.Context(), batches))
 }
 
 func line(rt *rapid.T) event.Line {
 	return event.Line{
 		Seq: rapid.Int64Range(0, 90).Draw(rt, "seq"), Time: rapid.Int64().Draw(rt, "time"), Text: rapid.OneOf(rapid.String(), rapid.StringOfN(rapid.RuneFrom([]rune("aB1_.- é")), 0, 9, -1)).Draw(rt, "text"),
-		Err: rapid.Bool().Draw(rt, "err"), Cut: rapid.Bool().Draw(rt, "cut"), Open: rapid.Bool().Draw(rt, "open"), Raw: rapid.Int64Min(0).Draw(rt, "raw"),
+		Stderr: rapid.Bool().Draw(rt, "err"), Truncated: rapid.Bool().Draw(rt, "cut"), Unterminated: rapid.Bool().Draw(rt, "open"), Raw: rapid.Int64Min(0).Draw(rt, "raw"),
 	}
 }
 
@@ -162,7 +162,7 @@ func (m *model) list(rt *rapid.T) {
 	}
 	limit := rapid.IntRange(1, 4).Draw(rt, "limit")
 	want, wantErr := listRuns(rt.Context(), m.memory, f, limit)()
-	m.soon(rt, "runs", want, wantErr, func() (any, error) { return listRuns(rt.Context(), m, f, limit)() })
+	m.eventually(rt, "runs", want, wantErr, func() (any, error) { return listRuns(rt.Context(), m, f, limit)() })
 }
 
 // compare reads all that both have.
@@ -175,26 +175,26 @@ func (m *model) compare(rt *rapid.T) {
 		q, lq := store.SampleQuery{Run: run, Names: names}, store.LineQuery{Run: run, Attempt: rapid.IntRange(0, 2).Draw(rt, "attempt"), Last: last}
 		lq.Tokens = store.Words(rapid.SampledFrom([]string{"", "", "many", "a", "b1 a", "é"}).Draw(rt, "words"))
 		samples, err := readSamples(ctx, m.memory, q, 1<<20)()
-		m.soon(rt, "samples", samples, err, func() (any, error) { return readSamples(ctx, m, q, limit)() })
+		m.eventually(rt, "samples", samples, err, func() (any, error) { return readSamples(ctx, m, q, limit)() })
 		lines, err := readLines(ctx, m.memory, lq, 1<<20)()
-		m.soon(rt, "lines", lines, err, func() (any, error) { return readLines(ctx, m, lq, limit)() })
+		m.eventually(rt, "lines", lines, err, func() (any, error) { return readLines(ctx, m, lq, limit)() })
 		streams, err := m.memory.Streams(ctx, run)
-		m.soon(rt, "streams", streams, err, func() (any, error) { return m.Streams(ctx, run) })
+		m.eventually(rt, "streams", streams, err, func() (any, error) { return m.Streams(ctx, run) })
 		changes, err := m.memory.Changes(ctx, run, 0, 1000)
-		m.soon(rt, "changes", changes, err, func() (any, error) { return m.Changes(ctx, run, 0, 1000) })
+		m.eventually(rt, "changes", changes, err, func() (any, error) { return m.Changes(ctx, run, 0, 1000) })
 	}
 }
 
-// soon checks that read returns want in a while.
-func (m *model) soon(rt *rapid.T, what string, want any, wantErr error, read func() (any, error)) {
+// eventually checks that read returns want in a while.
+func (m *model) eventually(rt *rapid.T, call string, want any, wantErr error, read func() (any, error)) {
 	rt.Helper()
-	for end := time.Now().Add(soon); ; {
+	for end := time.Now().Add(visibilityTimeout); ; {
 		got, err := read()
 		if reflect.DeepEqual(want, got) { // much faster than what tells the difference
 			return
 		}
 		if time.Now().After(end) || err != nil || cmp.Equal(want, got, cmpopts.EquateEmpty(), cmpopts.EquateNaNs()) {
-			same(rt, what, want, got, wantErr, err)
+			wantSameAnswer(rt, call, want, got, wantErr, err)
 			return
 		}
 		time.Sleep(20 * time.Millisecond)

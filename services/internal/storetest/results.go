@@ -34,7 +34,7 @@ func testResults(t *testing.T, s Store) {
 		t.Errorf("version %d; (-want +got):\n%s", version, diff)
 	}
 
-	var where store.Environment
+	var where store.RunEnvironment
 	for pod := range 100 {
 		o := NewOrigin("r", strings.Repeat("p", pod+1))
 		o.Index = pod
@@ -43,7 +43,7 @@ func testResults(t *testing.T, s Store) {
 		}})
 	}
 	must(t, store.Create(t.Context(), s, store.KindEnvironment, "r", where))
-	back, _, err := store.Get[store.Environment](t.Context(), s, store.KindEnvironment, "r")
+	back, _, err := store.Get[store.RunEnvironment](t.Context(), s, store.KindEnvironment, "r")
 	must(t, err)
 	if diff := cmp.Diff(where, back); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -282,7 +282,7 @@ func fullRun(id string) (store.Run, store.Change) {
 		Attempt: 2, ExitCode: new(137), Created: at(0), Updated: at(1), Started: when(2), Ended: when(3),
 		Data:       []event.Data{{Source: "https://x/y", Path: "/data", Object: "o", SHA256: "ab", Size: 1 << 40, Unpack: true, Writable: true}},
 		Collectors: []string{"u1", "u2"}, Revision: 1,
-		Overrides: []event.Override{{Path: "a", Value: "1"}}, Origination: &event.Origination{URI: "stored:a@1", SHA256: "ab"},
+		Overrides: []event.Override{{Path: "a", Value: "1"}}, Origination: &event.Provenance{URI: "stored:a@1", SHA256: "ab"},
 	}
 	return r, store.Change{
 		Run: id, Revision: 1, Event: "e", Topic: event.TopicFinished, Time: at(4), Attempt: 2, Phase: event.PhaseFinished,

@@ -51,26 +51,26 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 	t.Helper()
 	for name, test := range map[string]func(t *testing.T, s Store){
 		"documents": testDocs, "documents are found by kind": testLister, "documents of every kind": testKinds, "results": testResults, "leases": testLeases,
-		"runs": testRuns, "runs are counted": testCensus, "runs are found by filter": testFilters, "pages of runs": testPages,
+		"runs": testRuns, "runs are counted": testStats, "runs are found by filter": testFilters, "pages of runs": testPages,
 		"samples": testSamples, "lines": testLines, "streams": testStreams, "cursors": testCursors,
-		"what no store keeps is refused": testRefused, "many at once": testMany, "any sequence of calls has one answer": testModel,
+		"what no store keeps is refused": testRefused, "many at once": testConcurrency, "any sequence of calls has one answer": testModel,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, open(t)) })
 	}
 }
 
-// soon is how long a store may take to show what was written.
-const soon = 10 * time.Second
+// visibilityTimeout is how long a store may take to show what was written.
+const visibilityTimeout = 10 * time.Second
 
 // eventually checks that read soon returns want, and goes on doing so once.
-func eventually[T any](t *testing.T, what string, want T, read func() (T, error)) {
+func eventually[T any](t *testing.T, description string, want T, read func() (T, error)) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), soon)
+	ctx, cancel := context.WithTimeout(t.Context(), visibilityTimeout)
 	defer cancel()
 	for {
 		got, err := read()
 		if err != nil {
-			t.Fatalf("%s: %v", what, err)
+			t.Fatalf("%s: %v", description, err)
 		}
 		diff := cmp.Diff(want, got, cmpopts.EquateEmpty(), cmpopts.EquateNaNs())
 		if diff == "" {
@@ -78,7 +78,7 @@ func eventually[T any](t *testing.T, what string, want T, read func() (T, error)
 		}
 		select {
 		case <-ctx.Done():
-			t.Fatalf("%s (-want +got):\n%s", what, diff)
+			t.Fatalf("%s (-want +got):\n%s", description, diff)
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
@@ -107,7 +107,7 @@ func NewRun(id string, created time.Time) (store.Run, store.Change) {
 
 // NewOrigin returns the output of a pod of a run's first attempt.
 func NewOrigin(run, pod string) store.Origin {
-	return store.Origin{Run: run, Attempt: 1, Source: event.Source{Role: "benchmark", Pod: pod, Container: "benchmark", Stream: event.StreamOutput}}
+	return store.Origin{Run: run, Attempt: 1, Stream: event.Stream{Role: "benchmark", Pod: pod, Container: "benchmark", Kind: event.StreamOutput}}
 }
 
 // NewSample returns a sample.

@@ -93,7 +93,7 @@ func testLines(t *testing.T, s Store) {
 		o := NewOrigin("texts", "p")
 		want := make([]store.Line, 0, 16)
 		for i, text := range []string{"", " ", "plain", "tab\tnul\x00bell\a", "☃ 😀 é e\u0301 \u202e", `{"json": "yes"}`, "\ufffd\u2028", strings.Repeat("long ", 1<<16)} {
-			want = append(want, store.Line{Origin: o, Line: event.Line{Seq: int64(i * 1000), Text: text, Time: int64(i), Err: i%2 == 1, Cut: i == 3, Open: i == 5, Raw: int64(i) << 40}})
+			want = append(want, store.Line{Origin: o, Line: event.Line{Seq: int64(i * 1000), Text: text, Time: int64(i), Stderr: i%2 == 1, Truncated: i == 3, Unterminated: i == 5, Raw: int64(i) << 40}})
 		}
 		want = append(want, store.Line{Origin: o, Line: event.Line{Seq: math.MaxInt64, Time: math.MaxInt64}})
 		must(t, s.AppendLines(ctx, lines(want...)))
@@ -127,9 +127,9 @@ func testLines(t *testing.T, s Store) {
 			"all, by attempt":             {store.LineQuery{}, []store.Line{a, b}},
 			"an attempt":                  {store.LineQuery{Attempt: 2}, []store.Line{b}},
 			"an attempt without lines":    {store.LineQuery{Attempt: 3}, nil},
-			"a source":                    {store.LineQuery{Source: first.SourceID()}, []store.Line{a}},
-			"a source that is not":        {store.LineQuery{Source: "x"}, nil},
-			"a source of another attempt": {store.LineQuery{Source: first.SourceID(), Attempt: 2}, nil},
+			"a source":                    {store.LineQuery{StreamID: first.StreamID()}, []store.Line{a}},
+			"a source that is not":        {store.LineQuery{StreamID: "x"}, nil},
+			"a source of another attempt": {store.LineQuery{StreamID: first.StreamID(), Attempt: 2}, nil},
 		} {
 			tt.query.Run = "which"
 			eventually(t, name, tt.want, readLines(ctx, s, tt.query, 10))
@@ -237,8 +237,8 @@ func testContainers(ctx context.Context, t *testing.T, s Store) {
 	}
 }
 
-// logged returns the nth line of a log with many kinds of tokens.
-func logged(n int) string {
+// logText returns the nth line of a log with many kinds of tokens.
+func logText(n int) string {
 	switch {
 	case n%100 == 7:
 		return fmt.Sprintf("ERROR rank %d: CUDA_error-%d. Größe=%d", n%3, n%4, n)
@@ -252,7 +252,7 @@ func testSearch(ctx context.Context, t *testing.T, s Store) {
 	t.Helper()
 	var all []store.Line
 	for i := range 1200 {
-		l := NewLine(int64(i)*10, logged(i))
+		l := NewLine(int64(i)*10, logText(i))
 		l.Time = at(i).UnixNano()
 		all = append(all, store.Line{Origin: NewOrigin("search", pickOne(i, "p", "q")), Line: l})
 	}
@@ -269,7 +269,7 @@ func testSearch(ctx context.Context, t *testing.T, s Store) {
 	} {
 		tokens := store.Words(text)
 		found := store.NewFinder(tokens)
-		want := slices.DeleteFunc(slices.Clone(all), func(l store.Line) bool { return !found.In(l.Text) })
+		want := slices.DeleteFunc(slices.Clone(all), func(l store.Line) bool { return !found.Matches(l.Text) })
 		wantSame(t, n, len(want))
 		q := store.LineQuery{Run: "search", Tokens: tokens}
 		eventually(t, text, want, readLines(ctx, s, q, 5000))
@@ -383,7 +383,7 @@ func testCursors(t *testing.T, s Store) {
 	})
 	t.Run("samples that arrive later in a source come after the cursor, also of the same sequence and other names", func(t *testing.T) {
 		for _, query := range []store.SampleQuery{{Run: "r1"}, {Run: "r2", Names: []string{"b", "a"}}, {Run: "r3", Names: []string{"b"}}} {
-			arrive(ctx, t, s, query)
+			testArrival(ctx, t, s, query)
 		}
 	})
 	t.Run("a cursor that the store did not give for this query is none", func(t *testing.T) {
@@ -403,8 +403,8 @@ func testCursors(t *testing.T, s Store) {
 	})
 }
 
-// arrive has samples of some names come one by one, and reads each as it comes.
-func arrive(ctx context.Context, t *testing.T, s Store, query store.SampleQuery) {
+// testArrival has samples of some names come one by one, and reads each as it comes.
+func testArrival(ctx context.Context, t *testing.T, s Store, query store.SampleQuery) {
 	t.Helper()
 	o, cursor := NewOrigin(query.Run, "p"), ""
 	for _, name := range []string{"a", "b", "b2"} {
@@ -450,7 +450,7 @@ func testRefused(t *testing.T, s Store) {
 		"samples of no pod":                   s.AppendSamples(ctx, []store.Samples{{Origin: NewOrigin("r", "")}}),
 		"a sample without a name":             s.AppendSamples(ctx, []store.Samples{{Origin: good, Samples: []event.Sample{NewSample(1, "v", 1), NewSample(2, "", 1)}}}),
 		"a sample before the beginning":       s.AppendSamples(ctx, []store.Samples{{Origin: good, Samples: []event.Sample{NewSample(-1, "v", 1)}}}),
-		"lines of no attempt":                 s.AppendLines(ctx, []store.Lines{{Origin: store.Origin{Run: "r", Source: good.Source}}}),
+		"lines of no attempt":                 s.AppendLines(ctx, []store.Lines{{Origin: store.Origin{Run: "r", Stream: good.Stream}}}),
 		"a line before the beginning":         s.AppendLines(ctx, []store.Lines{{Origin: good, Lines: []event.Line{NewLine(1, "x")}}, {Origin: good, Lines: []event.Line{NewLine(-1, "x")}}}),
 		"a page of no lines":                  lines, "a page of fewer samples": samples, "a page of no runs": runs, "a page of no changes": changes, "a page of no documents": docs,
 	} {
@@ -465,7 +465,7 @@ func testRefused(t *testing.T, s Store) {
 func lastOfEach(all []store.Line, last int) (want []store.Line) {
 	n := make(map[string]int)
 	for _, l := range slices.Backward(all) {
-		if n[l.Origin.SourceID()]++; n[l.Origin.SourceID()] <= last {
+		if n[l.Origin.StreamID()]++; n[l.Origin.StreamID()] <= last {
 			want = append(want, l)
 		}
 	}

@@ -12,24 +12,24 @@ import (
 )
 
 const (
-	censusAge  = 10 * time.Second // after which runs are counted anew for who asks
-	censusTime = 5 * time.Second  // that counting may take
+	statsMaxAge  = 10 * time.Second // after which runs are counted anew for who asks
+	statsTimeout = 5 * time.Second  // that counting may take
 )
 
-// census tells how many runs there are, as the store has it when somebody asks.
-type census struct {
+// runStats tells how many runs there are, as the store has it when somebody asks.
+type runStats struct {
 	store         store.Counter
 	phases, ended *prometheus.Desc
 
-	mu   sync.Mutex
-	at   time.Time
-	last store.Census
+	mu        sync.Mutex
+	fetchedAt time.Time
+	last      store.Stats
 }
 
 // Runs has the telemetry tell how many runs there are in each phase, and have come
 // to each outcome. While the store is away it tells nothing of them.
 func (t *Telemetry) Runs(s store.Counter) {
-	t.registry.MustRegister(&census{
+	t.registry.MustRegister(&runStats{
 		store:  s,
 		phases: prometheus.NewDesc("bai_runs", "Runs that are in a phase.", []string{"phase"}, nil),
 		ended:  prometheus.NewDesc("bai_runs_ended", "Runs that have come to an outcome.", []string{"outcome"}, nil),
@@ -37,11 +37,11 @@ func (t *Telemetry) Runs(s store.Counter) {
 }
 
 // Describe implements prometheus.Collector.
-func (c *census) Describe(to chan<- *prometheus.Desc) { to <- c.phases; to <- c.ended }
+func (c *runStats) Describe(to chan<- *prometheus.Desc) { to <- c.phases; to <- c.ended }
 
 // Collect implements prometheus.Collector.
-func (c *census) Collect(to chan<- prometheus.Metric) {
-	got, ok := c.now()
+func (c *runStats) Collect(to chan<- prometheus.Metric) {
+	got, ok := c.current()
 	if !ok {
 		return
 	}
@@ -53,18 +53,18 @@ func (c *census) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-func (c *census) now() (store.Census, bool) {
+func (c *runStats) current() (store.Stats, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.at.IsZero() && time.Since(c.at) < censusAge {
+	if !c.fetchedAt.IsZero() && time.Since(c.fetchedAt) < statsMaxAge {
 		return c.last, true
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), censusTime) // the collector is given none
+	ctx, cancel := context.WithTimeout(context.Background(), statsTimeout) // the collector is given none
 	defer cancel()
-	got, err := c.store.Census(ctx)
+	got, err := c.store.Stats(ctx)
 	if err != nil {
-		return store.Census{}, false
+		return store.Stats{}, false
 	}
-	c.last, c.at = got, time.Now()
+	c.last, c.fetchedAt = got, time.Now()
 	return got, true
 }

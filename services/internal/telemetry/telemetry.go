@@ -53,18 +53,18 @@ func (s Settings) Validate() error {
 // Telemetry counts and traces what goes through a process. It implements
 // kafka.Meter and kafka.Tracer, and may be used by several goroutines.
 type Telemetry struct {
-	registry *prometheus.Registry
-	heard    *prometheus.CounterVec
-	failed   *prometheus.CounterVec
-	took     *prometheus.HistogramVec
-	said     *prometheus.CounterVec
-	waits    *prometheus.CounterVec
-	refused  *prometheus.CounterVec
-	lag      *prometheus.GaugeVec
-	copied   *prometheus.CounterVec
+	registry  *prometheus.Registry
+	consumed  *prometheus.CounterVec
+	failures  *prometheus.CounterVec
+	duration  *prometheus.HistogramVec
+	published *prometheus.CounterVec
+	retries   *prometheus.CounterVec
+	refused   *prometheus.CounterVec
+	lag       *prometheus.GaugeVec
+	copied    *prometheus.CounterVec
 
-	lagging sync.Mutex
-	lags    map[[2]string][]int // partitions of a group and topic that lag names
+	lagMu sync.Mutex
+	lags  map[[2]string][]int // partitions of a group and topic that lag names
 
 	provider *sdk.TracerProvider // nil where nothing is traced
 	tracer   trace.Tracer
@@ -74,13 +74,13 @@ type Telemetry struct {
 // lost, which is logged once, and nothing waits for it.
 func New(ctx context.Context, s Settings, service string, log *zap.Logger) (*Telemetry, error) {
 	t := &Telemetry{
-		registry: prometheus.NewRegistry(),
-		heard:    counter("bai_events_heard_total", "Events that were handled.", "group", "topic"),
-		failed:   counter("bai_handling_failures_total", "Times that handling failed, and was tried again or given up.", "group", "topic"),
-		said:     counter("bai_events_said_total", "Events that were published; those to bai.dead are dead letters.", "topic"),
-		waits:    counter("bai_retries_total", "Times that something failed which is tried again.", "part", "step"),
-		refused:  counter("bai_messages_refused_total", "Messages that lacked the seal or the token of their run, and were not handled.", "group", "topic"),
-		took: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		registry:  prometheus.NewRegistry(),
+		consumed:  counter("bai_events_heard_total", "Events that were handled.", "group", "topic"),
+		failures:  counter("bai_handling_failures_total", "Times that handling failed, and was tried again or given up.", "group", "topic"),
+		published: counter("bai_events_said_total", "Events that were published; those to bai.dead are dead letters.", "topic"),
+		retries:   counter("bai_retries_total", "Times that something failed which is tried again.", "part", "step"),
+		refused:   counter("bai_messages_refused_total", "Messages that lacked the seal or the token of their run, and were not handled.", "group", "topic"),
+		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "bai_handling_seconds", Help: "How long it took to handle the events that were handed over at once.", Buckets: prometheus.ExponentialBuckets(0.0005, 4, 9),
 		}, []string{"group", "topic"}),
 		lag: prometheus.NewGaugeVec(prometheus.GaugeOpts{
@@ -90,7 +90,7 @@ func New(ctx context.Context, s Settings, service string, log *zap.Logger) (*Tel
 		lags:   make(map[[2]string][]int),
 		tracer: noop.NewTracerProvider().Tracer(""),
 	}
-	t.registry.MustRegister(t.heard, t.failed, t.said, t.waits, t.refused, t.took, t.lag, t.copied, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	t.registry.MustRegister(t.consumed, t.failures, t.published, t.retries, t.refused, t.duration, t.lag, t.copied, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	if s.Traces == "" {
 		return t, nil
 	}
@@ -135,31 +135,31 @@ func (t *Telemetry) Register(c prometheus.Collector) error {
 	return nil
 }
 
-// Heard implements kafka.Meter.
-func (t *Telemetry) Heard(group, topic string, events int, took time.Duration, err error) {
+// RecordHandled implements kafka.Meter.
+func (t *Telemetry) RecordHandled(group, topic string, events int, took time.Duration, err error) {
 	if err != nil {
-		t.failed.WithLabelValues(group, topic).Inc()
+		t.failures.WithLabelValues(group, topic).Inc()
 		return
 	}
-	t.heard.WithLabelValues(group, topic).Add(float64(events))
-	t.took.WithLabelValues(group, topic).Observe(took.Seconds())
+	t.consumed.WithLabelValues(group, topic).Add(float64(events))
+	t.duration.WithLabelValues(group, topic).Observe(took.Seconds())
 }
 
-// Said implements kafka.Meter.
-func (t *Telemetry) Said(topic string, events int) {
-	t.said.WithLabelValues(topic).Add(float64(events))
+// RecordPublished implements kafka.Meter.
+func (t *Telemetry) RecordPublished(topic string, events int) {
+	t.published.WithLabelValues(topic).Add(float64(events))
 }
 
-// Waits implements kafka.Meter.
-func (t *Telemetry) Waits(part, step string) { t.waits.WithLabelValues(part, step).Inc() }
+// RecordRetry implements kafka.Meter.
+func (t *Telemetry) RecordRetry(part, step string) { t.retries.WithLabelValues(part, step).Inc() }
 
-// Refused implements kafka.RefusalMeter.
-func (t *Telemetry) Refused(group, topic string) { t.refused.WithLabelValues(group, topic).Inc() }
+// RecordRefused implements kafka.RefusalMeter.
+func (t *Telemetry) RecordRefused(group, topic string) { t.refused.WithLabelValues(group, topic).Inc() }
 
-// Lags implements kafka.Meter.
-func (t *Telemetry) Lags(group, topic string, behind map[int]int64) {
-	t.lagging.Lock()
-	defer t.lagging.Unlock()
+// RecordLag implements kafka.Meter.
+func (t *Telemetry) RecordLag(group, topic string, behind map[int]int64) {
+	t.lagMu.Lock()
+	defer t.lagMu.Unlock()
 	key := [2]string{group, topic}
 	for _, partition := range t.lags[key] {
 		if _, still := behind[partition]; !still {

@@ -27,18 +27,18 @@ func TestPrometheusReadsWhatWentThrough(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tell.Heard("fetcher", "bai.submitted", 3, 2*time.Millisecond, nil)
-	tell.Heard("fetcher", "bai.submitted", 1, time.Millisecond, errors.New("the store is away"))
-	tell.Said("bai.fetched", 2)
-	tell.Said("bai.dead", 1)
-	tell.Waits("fetcher bai.submitted", "handle")
-	tell.Lags("fetcher", "bai.submitted", map[int]int64{4: 11, 5: 12})
-	tell.Lags("executor", "bai.submitted", map[int]int64{5: 13})
-	tell.Lags("fetcher", "bai.submitted", map[int]int64{4: 17}) // the other partition moved away
+	tell.RecordHandled("fetcher", "bai.submitted", 3, 2*time.Millisecond, nil)
+	tell.RecordHandled("fetcher", "bai.submitted", 1, time.Millisecond, errors.New("the store is away"))
+	tell.RecordPublished("bai.fetched", 2)
+	tell.RecordPublished("bai.dead", 1)
+	tell.RecordRetry("fetcher bai.submitted", "handle")
+	tell.RecordLag("fetcher", "bai.submitted", map[int]int64{4: 11, 5: 12})
+	tell.RecordLag("executor", "bai.submitted", map[int]int64{5: 13})
+	tell.RecordLag("fetcher", "bai.submitted", map[int]int64{4: 17}) // the other partition moved away
 	tell.Copied("folder", 5, 1)
-	kept := tell.Store(failing{storetest.Open(t)})
-	tell.Runs(kept)
-	put(t, kept)
+	counted := tell.Store(failingStore{storetest.Open(t)})
+	tell.Runs(counted)
+	putRuns(t, counted)
 	answer := httptest.NewRecorder()
 	tell.Handler().ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/metrics", nil))
 	for _, want := range []string{
@@ -67,16 +67,16 @@ func TestPrometheusReadsWhatWentThrough(t *testing.T) {
 	}
 }
 
-// failing is a store that cannot read documents.
-type failing struct{ *sqlite.Store }
+// failingStore is a store that cannot read documents.
+type failingStore struct{ *sqlite.Store }
 
 // Doc implements store.Docs.
-func (failing) Doc(context.Context, store.Kind, string) (store.Doc, error) {
+func (failingStore) Doc(context.Context, store.Kind, string) (store.Doc, error) {
 	return store.Doc{}, errors.New("no route to host")
 }
 
-// put has a store keep two runs, and asks for what it cannot and will not do.
-func put(t *testing.T, s *telemetry.Store) {
+// putRuns has a store keep two runs, and asks for what it cannot and will not do.
+func putRuns(t *testing.T, s *telemetry.Store) {
 	t.Helper()
 	queued, first := storetest.NewRun("r1", time.Unix(1, 0).UTC())
 	queued.Phase = event.PhaseQueued
@@ -99,8 +99,8 @@ func put(t *testing.T, s *telemetry.Store) {
 func TestARunHasOneTraceWhoeverWorksOnIt(t *testing.T) {
 	collector := telemetrytest.Start(t)
 	root := kafka.RootTrace("r1")
-	first := spanned(t, collector, kafka.Span{Name: "gateway", Run: "r1", Parent: root, Topic: "bai.submitted", Events: 1, Root: true})
-	spanned(t, collector, kafka.Span{Name: "fetcher", Run: "r1", Parent: first, Topic: "bai.submitted", Group: "fetcher", Events: 1})
+	first := runSpan(t, collector, kafka.Span{Name: "gateway", Run: "r1", Parent: root, Topic: "bai.submitted", Events: 1, Root: true})
+	runSpan(t, collector, kafka.Span{Name: "fetcher", Run: "r1", Parent: first, Topic: "bai.submitted", Group: "fetcher", Events: 1})
 	spans := collector.Spans("r1")
 	if len(spans) != 2 {
 		t.Fatalf("%d spans, want 2", len(spans))
@@ -119,9 +119,9 @@ func TestARunHasOneTraceWhoeverWorksOnIt(t *testing.T) {
 	}
 }
 
-// spanned has a process of its own do one piece of work, and returns the
+// runSpan has a process of its own do one piece of work, and returns the
 // traceparent of what follows.
-func spanned(t *testing.T, collector *telemetrytest.Collector, s kafka.Span) string {
+func runSpan(t *testing.T, collector *telemetrytest.Collector, s kafka.Span) string {
 	t.Helper()
 	tell, err := telemetry.New(t.Context(), telemetry.Settings{Traces: collector.URL}, s.Name, zap.NewNop())
 	if err != nil {

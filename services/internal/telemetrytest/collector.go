@@ -30,7 +30,7 @@ func Start(tb testing.TB) *Collector {
 	tb.Helper()
 	c := &Collector{}
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if err := c.take(r); err != nil {
+		if err := c.receive(r); err != nil {
 			http.Error(w, err.Error(), http.StatusBadRequest)
 		}
 	}))
@@ -39,7 +39,7 @@ func Start(tb testing.TB) *Collector {
 	return c
 }
 
-func (c *Collector) take(r *http.Request) error {
+func (c *Collector) receive(r *http.Request) error {
 	body := io.Reader(r.Body)
 	if r.Header.Get("Content-Encoding") == "gzip" {
 		z, err := gzip.NewReader(body)
@@ -97,14 +97,14 @@ func Attribute(s *v1.Span, key string) string {
 // ID, is shown once.
 func Tree(spans []*v1.Span) string {
 	var b strings.Builder
-	known, shown := make(map[string]bool), make(map[string]bool)
+	spanIDs, shown := make(map[string]bool), make(map[string]bool)
 	for _, s := range spans {
-		known[string(s.GetSpanId())] = true
+		spanIDs[string(s.GetSpanId())] = true
 	}
 	var show func(parent *v1.Span, depth int)
 	show = func(parent *v1.Span, depth int) {
 		for _, s := range spans {
-			if parent == nil && known[string(s.GetParentSpanId())] || parent != nil && string(s.GetParentSpanId()) != string(parent.GetSpanId()) {
+			if parent == nil && spanIDs[string(s.GetParentSpanId())] || parent != nil && string(s.GetParentSpanId()) != string(parent.GetSpanId()) {
 				continue
 			}
 			from := float64(s.GetStartTimeUnixNano()-spans[0].GetStartTimeUnixNano()) / 1e6

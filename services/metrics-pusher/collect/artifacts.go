@@ -21,23 +21,23 @@ import (
 
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/pod"
-	"github.com/benchmark-ai/bai/services/internal/pod/left"
+	"github.com/benchmark-ai/bai/services/internal/pod/artifacts"
 )
 
-// keep sends the files that the benchmark left to the gateway, and tells the user
+// sendArtifacts sends the files that the benchmark left to the gateway, and tells the user
 // what of them is not kept. That fails nothing: what is measured
 // matters more. It takes no longer than the time that remains for it, so that
 // the ends of the sources can be said after it.
-func (c *Collector) keep(ctx context.Context) {
+func (c *Collector) sendArtifacts(ctx context.Context) {
 	if len(c.settings.Artifacts) == 0 {
 		return
 	}
-	keep, cancel := context.WithTimeout(ctx, artifactsTime(c.settings.Drain))
+	sendCtx, cancel := context.WithTimeout(ctx, artifactsTime(c.settings.Drain))
 	defer cancel()
-	notices := c.sendAll(keep)
+	notices := c.uploadAll(sendCtx)
 	for i, n := range notices {
 		if i == maxNotices {
-			n = notKept(len(notices) - maxNotices)
+			n = moreNotKept(len(notices) - maxNotices)
 		}
 		h := c.settings.Header.Cause("status/artifacts", fmt.Sprintf("%s %d %s", c.settings.Role, c.settings.Index, n))
 		err := c.bus.Publish(ctx, event.Status{Header: h, Phase: event.PhaseRunning, Message: n})
@@ -50,22 +50,22 @@ func (c *Collector) keep(ctx context.Context) {
 	}
 }
 
-// sendAll sends what there is, and returns what the user has to know.
-func (c *Collector) sendAll(ctx context.Context) []string {
+// uploadAll sends what there is, and returns what the user has to know.
+func (c *Collector) uploadAll(ctx context.Context) []string {
 	if c.settings.Gateway == "" {
 		return []string{"artifacts are not kept: this platform's pods are told no gateway to send them to"}
 	}
-	files, notices := c.files()
+	files, notices := c.artifactFiles()
 	for i, f := range files {
-		err := c.send(ctx, f)
+		err := c.upload(ctx, f)
 		if err == nil {
 			continue
 		}
 		c.log.Warn("artifact", zap.String("name", f.Name), zap.Error(err))
 		notices = append(notices, fmt.Sprintf("artifact %q is not kept: %v", f.Name, err))
-		if errors.Is(err, errNone) || ctx.Err() != nil {
+		if errors.Is(err, errUploadsRefused) || ctx.Err() != nil {
 			if rest := len(files) - i - 1; rest > 0 {
-				notices = append(notices, notKept(rest))
+				notices = append(notices, moreNotKept(rest))
 			}
 			break
 		}
@@ -73,37 +73,37 @@ func (c *Collector) sendAll(ctx context.Context) []string {
 	return notices
 }
 
-// files returns what is to be sent, and what the user has to know of the rest: what
+// artifactFiles returns what is to be sent, and what the user has to know of the rest: what
 // the wrapper has laid ready or, where that was ended first, what lies on volumes
 // that outlive it.
-func (c *Collector) files() (files []left.File, notices []string) {
-	var k pod.KeptFiles
-	b, err := c.volume.read(pod.Kept, mostKept)
+func (c *Collector) artifactFiles() (files []artifacts.File, notices []string) {
+	var k pod.ArtifactList
+	b, err := c.volume.read(pod.ArtifactsFile, maxKeptFilesSize)
 	if err == nil {
 		err = json.Unmarshal(b, &k)
 	}
 	if err != nil {
 		c.log.Warn("nobody has laid artifacts ready", zap.Error(err))
-		return c.left()
+		return c.artifactsOnVolumes()
 	}
 	for _, name := range k.Files {
-		files = append(files, left.File{Path: name, Name: name})
+		files = append(files, artifacts.File{Path: name, Name: name})
 	}
 	return files, k.Notices
 }
 
-// left returns what of the artifacts lies on volumes that are seen here, too.
-func (c *Collector) left() (files []left.File, notices []string) {
+// artifactsOnVolumes returns what of the artifacts lies on volumes that are seen here, too.
+func (c *Collector) artifactsOnVolumes() (files []artifacts.File, notices []string) {
 	for _, a := range c.settings.Artifacts {
 		volume := volumeOf(a.Path, c.settings.Volumes)
 		if volume == "" {
-			notices = append(notices, goneArtifact(a.Path))
+			notices = append(notices, lostArtifact(a.Path))
 			continue
 		}
-		some, said := left.FindOn(a, volume, filepath.Join(c.settings.Seen, volume))
-		notices = append(notices, said...)
+		some, volumeNotices := artifacts.FindInVolume(a, volume, filepath.Join(c.settings.VolumesDir, volume))
+		notices = append(notices, volumeNotices...)
 		for _, f := range some {
-			if !slices.ContainsFunc(files, func(other left.File) bool { return other.Name == f.Name }) {
+			if !slices.ContainsFunc(files, func(other artifacts.File) bool { return other.Name == f.Name }) {
 				files = append(files, f)
 			}
 		}
@@ -111,19 +111,19 @@ func (c *Collector) left() (files []left.File, notices []string) {
 	return files, notices
 }
 
-// errNone says that what one file met, all others will.
-var errNone = errors.New("the gateway takes none of them")
+// errUploadsRefused says that what one file met, all others will.
+var errUploadsRefused = errors.New("the gateway takes none of them")
 
-// send sends one file, as often as the gateway, or the way to it, is not there.
+// upload sends one file, as often as the gateway, or the way to it, is not there.
 // The file is one of a volume, which the benchmark can write to: it may be no
 // more than what it says to be, and links lead nowhere else.
-func (c *Collector) send(ctx context.Context, of left.File) error {
+func (c *Collector) upload(ctx context.Context, of artifacts.File) error {
 	if !filepath.IsLocal(of.Name) {
 		return errors.New("it has a name that no file can have")
 	}
-	f, err := c.open(of)
+	f, err := c.openArtifact(of)
 	if err != nil {
-		return fmt.Errorf("it cannot be read: %w", reason(err))
+		return fmt.Errorf("it cannot be read: %w", unwrapPathError(err))
 	}
 	defer f.Close() //nolint:errcheck // only read
 	info, err := f.Stat()
@@ -131,23 +131,23 @@ func (c *Collector) send(ctx context.Context, of left.File) error {
 		return errNoFile
 	}
 	for tries := 0; ; tries++ {
-		again, err := c.put(ctx, of.Name, io.NewSectionReader(f, 0, info.Size()), info.Size())
-		if !again || err == nil {
+		retry, err := c.uploadOnce(ctx, of.Name, io.NewSectionReader(f, 0, info.Size()), info.Size())
+		if !retry || err == nil {
 			return err
 		}
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("there is no time left; the last answer was: %w", err)
-		case <-time.After(pause(tries)):
+		case <-time.After(backoff(tries)):
 		}
 	}
 }
 
-// open opens a file that the wrapper has laid ready, or one of a volume of the
+// openArtifact opens a file that the wrapper has laid ready, or one of a volume of the
 // benchmark's.
-func (c *Collector) open(of left.File) (*os.File, error) {
+func (c *Collector) openArtifact(of artifacts.File) (*os.File, error) {
 	if of.Root == "" {
-		return c.volume.open(path.Join(pod.KeptDir, of.Path), os.O_RDONLY)
+		return c.volume.open(path.Join(pod.ArtifactsDir, of.Path), os.O_RDONLY)
 	}
 	root, err := os.OpenRoot(of.Root)
 	if err != nil {
@@ -157,16 +157,16 @@ func (c *Collector) open(of left.File) (*os.File, error) {
 	return root.OpenFile(of.Path, os.O_RDONLY|nonblock, 0)
 }
 
-func reason(err error) error {
+func unwrapPathError(err error) error {
 	if p, ok := errors.AsType[*fs.PathError](err); ok {
 		return p.Err
 	}
 	return err
 }
 
-// put sends one file once, and says whether it is worth another try.
-func (c *Collector) put(ctx context.Context, name string, body io.Reader, size int64) (again bool, err error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPut, c.address(name), io.NopCloser(body))
+// uploadOnce sends one file once, and says whether it is worth another try.
+func (c *Collector) uploadOnce(ctx context.Context, name string, body io.Reader, size int64) (retry bool, err error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPut, c.artifactURL(name), io.NopCloser(body))
 	if err != nil {
 		return false, err
 	}
@@ -183,13 +183,13 @@ func (c *Collector) put(ctx context.Context, name string, body io.Reader, size i
 		}
 		return true, err
 	}
-	defer resp.Body.Close()                                         //nolint:errcheck // read as far as it matters
-	words, _ := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))    // what cannot be read says nothing
-	return judge(resp.StatusCode, strings.TrimSpace(string(words))) // the gateway's own words are for the user
+	defer resp.Body.Close()                                                 //nolint:errcheck // read as far as it matters
+	words, _ := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))            // what cannot be read says nothing
+	return checkResponse(resp.StatusCode, strings.TrimSpace(string(words))) // the gateway's own words are for the user
 }
 
-// address is where a file goes.
-func (c *Collector) address(name string) string {
+// artifactURL is where a file goes.
+func (c *Collector) artifactURL(name string) string {
 	s := c.settings
 	parts := []string{"v1", "runs", s.Header.Run, "artifacts", strconv.Itoa(s.Header.Attempt), fmt.Sprintf("%s-%d", s.Role, s.Index)}
 	parts = append(parts, strings.Split(name, "/")...)

@@ -25,15 +25,15 @@ import (
 type gateway struct {
 	*httptest.Server
 
-	mu     sync.Mutex
-	got    map[string]string // by path
-	tries  int
-	answer func(tries int, path string) int // 0 means 201
+	mu       sync.Mutex
+	received map[string]string // by path
+	tries    int
+	answer   func(tries int, path string) int // 0 means 201
 }
 
 func newGateway(t *testing.T) *gateway {
 	t.Helper()
-	g := &gateway{got: map[string]string{}}
+	g := &gateway{received: map[string]string{}}
 	g.Server = httptest.NewServer(g)
 	t.Cleanup(g.Close)
 	return g
@@ -58,34 +58,34 @@ func (g *gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err != nil || int64(len(body)) != r.ContentLength {
 		status = http.StatusBadRequest
 	}
-	g.got[r.URL.EscapedPath()] = string(body)
+	g.received[r.URL.EscapedPath()] = string(body)
 	w.WriteHeader(status)
 }
 
-// leave lays files ready, as the wrapper does.
-func (v volume) leave(t *testing.T, k pod.KeptFiles, texts map[string]string) {
+// layArtifacts lays files ready, as the wrapper does.
+func (v volume) layArtifacts(t *testing.T, k pod.ArtifactList, texts map[string]string) {
 	t.Helper()
 	for name, text := range texts {
-		if err := os.MkdirAll(filepath.Dir(filepath.Join(v.dir, pod.KeptDir, name)), 0o700); err != nil {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(v.dir, pod.ArtifactsDir, name)), 0o700); err != nil {
 			t.Fatal(err)
 		}
-		v.append(t, filepath.Join(pod.KeptDir, name), text)
+		v.append(t, filepath.Join(pod.ArtifactsDir, name), text)
 	}
 	b, err := json.Marshal(k)
 	if err != nil {
 		t.Fatal(err)
 	}
-	v.append(t, pod.Kept, string(b))
+	v.append(t, pod.ArtifactsFile, string(b))
 }
 
-func keeping(v volume, url string) collect.Settings {
+func artifactSettings(v volume, url string) collect.Settings {
 	s := settings(v)
 	s.Gateway, s.Token, s.Artifacts, s.Index = url, "t", []pod.Artifact{{Path: "x"}}, 2
 	return s
 }
 
-// told returns what the user is told of artifacts.
-func (s *store) told() []string {
+// statusMessages returns what the user is told of artifacts.
+func (s *fakeStore) statusMessages() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var all []string
@@ -111,26 +111,26 @@ func TestFilesGoToTheGatewayBeforeTheEnds(t *testing.T) {
 		}
 		return 0
 	}
-	v.record(t, out("a line\n"))
-	v.leave(t, pod.KeptFiles{Files: []string{"out/a b?.txt", "empty", "07:47 C:\\x\n"}, Notices: []string{"artifact \"y\" is not kept: too large"}},
+	v.record(t, stdoutRecord("a line\n"))
+	v.layArtifacts(t, pod.ArtifactList{Files: []string{"out/a b?.txt", "empty", "07:47 C:\\x\n"}, Notices: []string{"artifact \"y\" is not kept: too large"}},
 		map[string]string{"out/a b?.txt": "text", "empty": "", "07:47 C:\\x\n": "odd"})
 	v.exit(t, pod.Exit{})
-	collectAll(t, keeping(v, g.URL+"/"), bus)
+	collectAll(t, artifactSettings(v, g.URL+"/"), bus)
 	bus.complete(t)
-	want(t, g.got, map[string]string{
+	want(t, g.received, map[string]string{
 		"/v1/runs/r1/artifacts/1/benchmark-2/out/a%20b%3F.txt":  "text",
 		"/v1/runs/r1/artifacts/1/benchmark-2/empty":             "",
 		"/v1/runs/r1/artifacts/1/benchmark-2/07:47%20C:%5Cx%0A": "odd",
 	})
-	want(t, bus.told(), []string{`artifact "y" is not kept: too large`})
+	want(t, bus.statusMessages(), []string{`artifact "y" is not kept: too large`})
 }
 
 func TestWhatTheGatewayDoesNotTakeIsSaidAndFailsNothing(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
-		answer int
-		tries  int
-		told   []string
+		answer   int
+		tries    int
+		messages []string
 	}{
 		"it is too large": {http.StatusRequestEntityTooLarge, 2, []string{
 			`artifact "a" is not kept: it is larger than the gateway takes: so it is`, `artifact "b" is not kept: it is larger than the gateway takes: so it is`,
@@ -146,11 +146,11 @@ func TestWhatTheGatewayDoesNotTakeIsSaidAndFailsNothing(t *testing.T) {
 			t.Parallel()
 			v, bus, g := newVolume(t), newStore(t), newGateway(t)
 			g.answer = func(int, string) int { return tt.answer }
-			v.leave(t, pod.KeptFiles{Files: []string{"a", "b"}}, map[string]string{"a": "1", "b": "2"})
+			v.layArtifacts(t, pod.ArtifactList{Files: []string{"a", "b"}}, map[string]string{"a": "1", "b": "2"})
 			v.exit(t, pod.Exit{})
-			collectAll(t, keeping(v, g.URL), bus)
+			collectAll(t, artifactSettings(v, g.URL), bus)
 			bus.complete(t)
-			want(t, bus.told(), tt.told)
+			want(t, bus.statusMessages(), tt.messages)
 			want(t, g.tries, tt.tries)
 		})
 	}
@@ -160,13 +160,13 @@ func TestAGatewayThatIsAwayIsNotWaitedForWithoutEnd(t *testing.T) {
 	t.Parallel()
 	v, bus, g := newVolume(t), newStore(t), newGateway(t)
 	g.answer = func(int, string) int { return http.StatusServiceUnavailable }
-	v.leave(t, pod.KeptFiles{Files: []string{"a", "b"}}, map[string]string{"a": "1", "b": "2"})
+	v.layArtifacts(t, pod.ArtifactList{Files: []string{"a", "b"}}, map[string]string{"a": "1", "b": "2"})
 	v.exit(t, pod.Exit{})
-	s := keeping(v, g.URL)
+	s := artifactSettings(v, g.URL)
 	s.Drain = 300 * time.Millisecond
 	collectAll(t, s, bus)
 	bus.complete(t)
-	if got := strings.Join(bus.told(), "; "); !strings.HasPrefix(got, `artifact "a" is not kept: `) || !strings.HasSuffix(got, "; 1 more file is not kept") {
+	if got := strings.Join(bus.statusMessages(), "; "); !strings.HasPrefix(got, `artifact "a" is not kept: `) || !strings.HasSuffix(got, "; 1 more file is not kept") {
 		t.Errorf("the user is told %q", got)
 	}
 }
@@ -177,10 +177,10 @@ func TestNothingElseOfTheVolumeIsSent(t *testing.T) {
 	t.Parallel()
 	v, bus, g := newVolume(t), newStore(t), newGateway(t)
 	secret := filepath.Join(t.TempDir(), "secret")
-	v.leave(t, pod.KeptFiles{Files: []string{"link", "../../secret", "/etc/passwd", "folder", "dir/x"}}, map[string]string{"folder/f": "1"})
+	v.layArtifacts(t, pod.ArtifactList{Files: []string{"link", "../../secret", "/etc/passwd", "folder", "dir/x"}}, map[string]string{"folder/f": "1"})
 	v.append(t, "secret", "s")
 	for at, to := range map[string]string{"link": secret, "dir": "/etc"} {
-		if err := os.Symlink(to, filepath.Join(v.dir, pod.KeptDir, at)); err != nil {
+		if err := os.Symlink(to, filepath.Join(v.dir, pod.ArtifactsDir, at)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -188,9 +188,9 @@ func TestNothingElseOfTheVolumeIsSent(t *testing.T) {
 		t.Fatal(err)
 	}
 	v.exit(t, pod.Exit{})
-	collectAll(t, keeping(v, g.URL), bus)
-	want(t, g.got, map[string]string{})
-	want(t, len(bus.told()), 5)
+	collectAll(t, artifactSettings(v, g.URL), bus)
+	want(t, g.received, map[string]string{})
+	want(t, len(bus.statusMessages()), 5)
 }
 
 // TestOfABenchmarkThatWasKilledWithItsContainerVolumesAreKept: nobody has laid its
@@ -206,8 +206,8 @@ func TestOfABenchmarkThatWasKilledWithItsContainerVolumesAreKept(t *testing.T) {
 	); err != nil {
 		t.Fatal(err)
 	}
-	s := keeping(v, g.URL)
-	s.Seen, s.Volumes = seen, []string{"/out", "/other"}
+	s := artifactSettings(v, g.URL)
+	s.VolumesDir, s.Volumes = seen, []string{"/out", "/other"}
 	s.Artifacts = []pod.Artifact{
 		{Path: "/out/deep"},
 		{Path: "/out/*.txt"},
@@ -228,10 +228,10 @@ func TestOfABenchmarkThatWasKilledWithItsContainerVolumesAreKept(t *testing.T) {
 	}
 	bus.complete(t)
 	const at = "/v1/runs/r1/artifacts/1/benchmark-2/out/"
-	want(t, g.got, map[string]string{at + "a.txt": "1", at + "deep/b.txt": "22", at + "inside": "1"})
+	want(t, g.received, map[string]string{at + "a.txt": "1", at + "deep/b.txt": "22", at + "inside": "1"})
 	const ended = "is not kept: the benchmark's container was ended before it could be copied, as when its memory ran out, " +
 		"or runs the image's own entrypoint; what lies on a volume ([[volumes]]) is kept then, too"
-	want(t, bus.told(), []string{
+	want(t, bus.statusMessages(), []string{
 		`artifact "/out/none" is not kept: the benchmark left no such file`,
 		`artifact "/out/away/*" is not kept: the benchmark left no such file`,
 		`artifact "/out/away/secret" is not kept: the benchmark left no such file`,
@@ -245,9 +245,9 @@ func TestABenchmarkThatWasKilledWithItsContainerLeavesNoOtherFiles(t *testing.T)
 	t.Parallel()
 	v, bus, g := newVolume(t), newStore(t), newGateway(t)
 	v.exit(t, pod.Exit{Code: 137})
-	collectAll(t, keeping(v, g.URL), bus)
+	collectAll(t, artifactSettings(v, g.URL), bus)
 	bus.complete(t)
-	want(t, len(bus.told()), 1)
+	want(t, len(bus.statusMessages()), 1)
 	want(t, g.tries, 0)
 }
 
@@ -256,23 +256,23 @@ func TestABenchmarkThatWasKilledWithItsContainerLeavesNoOtherFiles(t *testing.T)
 func TestNoLinkLeadsOutOfTheVolume(t *testing.T) {
 	t.Parallel()
 	const secret = "the token of the run"
-	names := []string{pod.KeptDir, pod.Output, pod.Metrics, pod.System, pod.Where, pod.Cursor, pod.Series, pod.Ended, pod.Spool, pod.FIFO, pod.OTLPURL, pod.Scraped, pod.OTLP}
+	names := []string{pod.ArtifactsDir, pod.Output, pod.Metrics, pod.System, pod.EnvironmentFile, pod.Cursor, pod.Series, pod.ExitFile, pod.Spool, pod.FIFO, pod.OTLPURL, pod.Scraped, pod.OTLP}
 	for _, name := range names {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			linkedOut(t, name, secret)
+			collectThroughLink(t, name, secret)
 		})
 	}
 }
 
-// linkedOut collects from a volume in which a name is a link to a secret outside.
-func linkedOut(t *testing.T, name, secret string) {
+// collectThroughLink collects from a volume in which a name is a link to a secret outside.
+func collectThroughLink(t *testing.T, name, secret string) {
 	t.Helper()
-	v, bus, g := newVolume(t).older(), newStore(t), newGateway(t) // where all names are the benchmark's
+	v, bus, g := newVolume(t).withoutState(), newStore(t), newGateway(t) // where all names are the benchmark's
 	outside := t.TempDir()
 	files := []string{filepath.Join(outside, "collect.json"), filepath.Join(outside, filepath.Base(name))}
 	to := files[1]
-	if name == pod.KeptDir {
+	if name == pod.ArtifactsDir {
 		to = outside
 	}
 	for _, file := range files {
@@ -283,16 +283,16 @@ func linkedOut(t *testing.T, name, secret string) {
 	if err := os.Symlink(to, filepath.Join(v.dir, name)); err != nil {
 		t.Fatal(err)
 	}
-	v.leave(t, pod.KeptFiles{Files: []string{"collect.json"}}, nil)
-	if name != pod.Ended {
+	v.layArtifacts(t, pod.ArtifactList{Files: []string{"collect.json"}}, nil)
+	if name != pod.ExitFile {
 		v.exit(t, pod.Exit{})
 	}
-	s := keeping(v, g.URL)
+	s := artifactSettings(v, g.URL)
 	s.OTLP, s.Scrape = true, pod.Scrape{URLs: []string{"http://127.0.0.1:1"}}
 	ctx, stop := context.WithTimeout(t.Context(), 2*time.Second) // a link for the end is never the end
 	defer stop()
 	_ = collector(t, s, bus).Run(ctx) // that some of it cannot be read may be an error
-	if sent := fmt.Sprint(g.got, bus.lines(), bus.samples()); strings.Contains(sent, secret) {
+	if sent := fmt.Sprint(g.received, bus.lines(), bus.samples()); strings.Contains(sent, secret) {
 		t.Errorf("sent is what lies outside: %q", sent)
 	}
 	for _, file := range files {
@@ -305,14 +305,14 @@ func linkedOut(t *testing.T, name, secret string) {
 func TestAListOfFilesHasABound(t *testing.T) {
 	t.Parallel()
 	v, bus, g := newVolume(t), newStore(t), newGateway(t)
-	v.append(t, pod.Kept, `{"files": ["x"]`)
-	if err := os.Truncate(filepath.Join(v.dir, pod.Kept), 1<<40); err != nil { // nothing of it lies on the disk
+	v.append(t, pod.ArtifactsFile, `{"files": ["x"]`)
+	if err := os.Truncate(filepath.Join(v.dir, pod.ArtifactsFile), 1<<40); err != nil { // nothing of it lies on the disk
 		tooltest.Missing(t, "this disk has no files with holes: %v", err)
 	}
 	v.exit(t, pod.Exit{})
-	collectAll(t, keeping(v, g.URL), bus)
+	collectAll(t, artifactSettings(v, g.URL), bus)
 	bus.complete(t)
-	if len(g.got) != 0 {
-		t.Errorf("sent %v", g.got)
+	if len(g.received) != 0 {
+		t.Errorf("sent %v", g.received)
 	}
 }

@@ -48,14 +48,14 @@ import (
 type Settings struct {
 	pod.Collect
 
-	Dir   string        // of the pod's volume; empty means pod.Dir
-	Own   string        // of the collector's own volume; empty means Dir
-	Seen  string        // below which Volumes lie; empty means pod.VolumesDir
-	Pod   string        // the pod's UID
-	Node  string        // name of the node; empty where it is not known
-	Net   Network       // the benchmark's; nil means that it shares this process's
-	Poll  time.Duration // how long it waits for more; zero means 100 ms
-	Drain time.Duration // how long it goes on shipping once it is told to stop; zero means what Collect says
+	Dir        string        // of the pod's volume; empty means pod.Dir
+	StateDir   string        // of the collector's own volume; empty means Dir
+	VolumesDir string        // below which Volumes lie; empty means pod.VolumesDir
+	Pod        string        // the pod's UID
+	Node       string        // name of the node; empty where it is not known
+	Net        Network       // the benchmark's; nil means that it shares this process's
+	Poll       time.Duration // how long it waits for more; zero means 100 ms
+	Drain      time.Duration // how long it goes on shipping once it is told to stop; zero means what Collect says
 }
 
 // Network is where a benchmark serves numbers, and sends them to.
@@ -66,11 +66,11 @@ type Network interface {
 	DialContext(ctx context.Context, network, address string) (net.Conn, error)
 }
 
-// machine is the network that this process is in.
-type machine struct{ net.Dialer }
+// hostNetwork is the network that this process is in.
+type hostNetwork struct{ net.Dialer }
 
 // Listen implements Network.
-func (machine) Listen(address string) (net.Listener, error) {
+func (hostNetwork) Listen(address string) (net.Listener, error) {
 	return net.Listen("tcp", address) //nolint:noctx // it returns at once
 }
 
@@ -85,22 +85,22 @@ type Publisher interface {
 
 // Collector collects what one benchmark writes.
 type Collector struct {
-	settings Settings
-	patterns *extract.Patterns
-	declared extract.Declared
-	bus      Publisher
-	log      *zap.Logger
-	volume   *volume // while it runs
-	own      *volume // likewise; the same where it has none of its own
-	sources  []*source
-	series   *series
-	lost     map[string]*losses // by stream, of those whose file is ours
-	saved    time.Time          // when the cursor was written
-	placed   time.Time          // when what was last said of where it runs was written
-	room     *room
+	settings           Settings
+	patterns           *extract.Patterns
+	declared           extract.Declared
+	bus                Publisher
+	log                *zap.Logger
+	volume             *volume // while it runs
+	state              *volume // likewise; the same where it has none of its own
+	shippers           []*shipper
+	series             *seriesRegistry
+	losses             map[string]*losses // by stream, of those whose file is ours
+	savedAt            time.Time          // when the cursor was written
+	environmentModTime time.Time          // when what was last said of where it runs was written
+	disk               *diskMonitor
 
-	owes       map[string]int64 // bytes of each stream that are not shipped, once it has run
-	complained bool             // of a cursor that cannot be written
+	unshippedBytes map[string]int64 // bytes of each stream that are not shipped, once it has run
+	saveFailed     bool             // of a cursor that cannot be written
 }
 
 // New returns a Collector. It fails where a metric's pattern is none, or where
@@ -115,15 +115,15 @@ func New(s Settings, bus Publisher, log *zap.Logger) (*Collector, error) {
 	}
 	s = defaults(s)
 	c := &Collector{
-		settings: s, patterns: patterns, declared: extract.Declare(s.Metrics), bus: bus, log: log, series: &series{log: log, set: extract.Series{Most: s.Series}},
-		lost: map[string]*losses{event.StreamScraped: {}, event.StreamOTLP: {}, event.StreamFIFO: {}},
+		settings: s, patterns: patterns, declared: extract.Declare(s.Metrics), bus: bus, log: log, series: &seriesRegistry{log: log, limiter: extract.SeriesLimiter{Max: s.Series}},
+		losses: map[string]*losses{event.StreamScraped: {}, event.StreamOTLP: {}, event.StreamFIFO: {}},
 	}
 	for _, stream := range streams(s) {
-		src := c.newSource(stream)
-		if err := src.from.Validate(); err != nil {
+		src := c.newShipper(stream)
+		if err := src.stream.Validate(); err != nil {
 			return nil, fmt.Errorf("collect for whom: %w", err)
 		}
-		c.sources = append(c.sources, src)
+		c.shippers = append(c.shippers, src)
 	}
 	return c, nil
 }
@@ -147,7 +147,7 @@ func streams(s Settings) []string {
 func (c *Collector) Run(ctx context.Context) error {
 	err := c.run(ctx)
 	if err != nil && ctx.Err() != nil && errors.Is(err, context.Canceled) {
-		return fmt.Errorf("%s could not be shipped within %s: %w", c.owed(), c.settings.Drain, err)
+		return fmt.Errorf("%s could not be shipped within %s: %w", c.describeUnshipped(), c.settings.Drain, err)
 	}
 	return err
 }
@@ -160,23 +160,23 @@ func (c *Collector) run(ctx context.Context) (err error) {
 	if err := c.load(); err != nil {
 		return err
 	}
-	defer func() { c.owes = c.unshipped(); c.close() }()
-	if c.over() {
+	defer func() { c.unshippedBytes = c.unshipped(); c.close() }()
+	if c.allEnded() {
 		return nil // an earlier run has shipped everything
 	}
 	c.prepare()
-	c.watchRoom(ctx)
-	beside := c.begin(ctx) // before the pipe: who sees that is told where to send
-	closeBeside := sync.OnceFunc(beside.close)
-	defer closeBeside()
-	pipe := openPipe(c.volume, c.own, c.settings, c.lost[event.StreamFIFO], c.room, c.log)
+	c.watchDisk(ctx)
+	recv := c.startReceivers(ctx) // before the pipe: who sees that is told where to send
+	closeReceivers := sync.OnceFunc(recv.close)
+	defer closeReceivers()
+	pipe := openPipe(c.volume, c.state, c.settings, c.losses[event.StreamFIFO], c.disk, c.log)
 	defer pipe.close()
 	ship, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(c.settings.Drain, cancel) })()
 
-	for !c.ended(ctx) {
-		full, err := c.round(ship)
+	for !c.benchmarkEnded(ctx) {
+		full, err := c.shipOnce(ship)
 		if err != nil {
 			c.save()
 			return err
@@ -187,15 +187,15 @@ func (c *Collector) run(ctx context.Context) (err error) {
 		}
 	}
 	pipe.close()
-	closeBeside()
+	closeReceivers()
 	for full := len(c.settings.Artifacts) > 0; full; { // lines before files
-		if full, err = c.round(ship); err != nil {
+		if full, err = c.shipOnce(ship); err != nil {
 			c.save()
 			return err
 		}
 	}
 	c.save()
-	c.keep(ship)
+	c.sendArtifacts(ship)
 	return c.finish(ship)
 }
 
@@ -204,25 +204,25 @@ func (c *Collector) openVolumes() (err error) {
 	if c.volume, err = openVolume(c.settings.Dir); err != nil {
 		return err
 	}
-	if c.own = c.volume; c.settings.Own != "" {
-		if c.own, err = openOwn(c.settings.Own); err != nil {
+	if c.state = c.volume; c.settings.StateDir != "" {
+		if c.state, err = openStateVolume(c.settings.StateDir); err != nil {
 			c.volume.close()
 			return err
 		}
 	}
-	c.series.volume = c.own
-	for _, s := range c.sources {
+	c.series.volume = c.state
+	for _, s := range c.shippers {
 		s.tail.volume = c.volume
-		if c.lost[s.from.Stream] != nil { // its file is ours
-			s.tail.volume = c.own
+		if c.losses[s.stream.Kind] != nil { // its file is ours
+			s.tail.volume = c.state
 		}
 	}
 	return nil
 }
 
 func (c *Collector) closeVolumes() {
-	if c.own != c.volume {
-		c.own.close()
+	if c.state != c.volume {
+		c.state.close()
 	}
 	c.volume.close()
 }
@@ -260,28 +260,28 @@ func (c *Collector) wait(ctx context.Context) {
 	}
 }
 
-// ended reports whether nothing more is to be expected: the benchmark has
+// benchmarkEnded reports whether nothing more is to be expected: the benchmark has
 // ended, or so has ctx.
-func (c *Collector) ended(ctx context.Context) bool {
+func (c *Collector) benchmarkEnded(ctx context.Context) bool {
 	if ctx.Err() != nil {
 		return true
 	}
-	_, err := c.volume.root.Lstat(pod.Ended)
+	_, err := c.volume.root.Lstat(pod.ExitFile)
 	return err == nil
 }
 
-// round ships some of what each source has, and reports whether one is likely
+// shipOnce ships some of what each source has, and reports whether one is likely
 // to have more at once.
-func (c *Collector) round(ctx context.Context) (full bool, err error) {
-	if c.placed.IsZero() {
-		if err := c.place(ctx); err != nil {
+func (c *Collector) shipOnce(ctx context.Context) (full bool, err error) {
+	if c.environmentModTime.IsZero() {
+		if err := c.sendEnvironment(ctx); err != nil {
 			return false, err
 		}
 	}
-	if err := c.room.watch(ctx); err != nil {
+	if err := c.disk.watch(ctx); err != nil {
 		return false, err
 	}
-	for _, s := range c.sources {
+	for _, s := range c.shippers {
 		more, err := s.ship(ctx)
 		if err != nil {
 			return false, err
@@ -293,11 +293,11 @@ func (c *Collector) round(ctx context.Context) (full bool, err error) {
 
 // finish ships what each source has now, then its ends.
 func (c *Collector) finish(ctx context.Context) error {
-	if err := c.place(ctx); err != nil {
+	if err := c.sendEnvironment(ctx); err != nil {
 		return err
 	}
-	exit, _ := c.end()
-	for _, s := range c.sources {
+	exit, _ := c.exitStatus()
+	for _, s := range c.shippers {
 		err := s.finish(ctx, exit)
 		c.save()
 		if err != nil {
@@ -307,9 +307,9 @@ func (c *Collector) finish(ctx context.Context) error {
 	return nil
 }
 
-// end returns how the benchmark ended, as far as that is known.
-func (c *Collector) end() (e pod.Exit, known bool) {
-	b, err := c.volume.read(pod.Ended, mostExit)
+// exitStatus returns how the benchmark ended, as far as that is known.
+func (c *Collector) exitStatus() (e pod.Exit, ok bool) {
+	b, err := c.volume.read(pod.ExitFile, maxExitSize)
 	if err == nil {
 		err = json.Unmarshal(b, &e)
 	}
@@ -321,20 +321,20 @@ func (c *Collector) end() (e pod.Exit, known bool) {
 
 // unshipped returns how many bytes of each stream are not shipped.
 func (c *Collector) unshipped() map[string]int64 {
-	owes := make(map[string]int64)
-	for _, s := range c.sources {
-		if n := s.tail.end() - s.place.Resume; n > 0 && !s.place.Ended {
-			owes[s.from.Stream] = n
+	unshipped := make(map[string]int64)
+	for _, s := range c.shippers {
+		if n := s.tail.end() - s.committed.Resume; n > 0 && !s.committed.Ended {
+			unshipped[s.stream.Kind] = n
 		}
 	}
-	return owes
+	return unshipped
 }
 
-// owed says how much is not shipped.
-func (c *Collector) owed() string {
+// describeUnshipped says how much is not shipped.
+func (c *Collector) describeUnshipped() string {
 	var all []string
-	for _, stream := range slices.Sorted(maps.Keys(c.owes)) {
-		all = append(all, fmt.Sprintf("%d bytes of %s", c.owes[stream], stream))
+	for _, stream := range slices.Sorted(maps.Keys(c.unshippedBytes)) {
+		all = append(all, fmt.Sprintf("%d bytes of %s", c.unshippedBytes[stream], stream))
 	}
 	if len(all) == 0 {
 		return "the end of the output"
@@ -342,10 +342,10 @@ func (c *Collector) owed() string {
 	return strings.Join(all, ", ")
 }
 
-// over reports whether every source has ended.
-func (c *Collector) over() bool {
-	for _, s := range c.sources {
-		if !s.place.Ended {
+// allEnded reports whether every source has ended.
+func (c *Collector) allEnded() bool {
+	for _, s := range c.shippers {
+		if !s.committed.Ended {
 			return false
 		}
 	}
@@ -353,7 +353,7 @@ func (c *Collector) over() bool {
 }
 
 func (c *Collector) close() {
-	for _, s := range c.sources {
+	for _, s := range c.shippers {
 		s.tail.close()
 	}
 }

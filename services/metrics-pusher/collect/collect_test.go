@@ -23,8 +23,8 @@ import (
 	"github.com/benchmark-ai/bai/services/metrics-pusher/extract"
 )
 
-func out(text string) pod.Record  { return pod.Record{Time: 1, Data: []byte(text)} }
-func fail(text string) pod.Record { return pod.Record{Err: true, Time: 2, Data: []byte(text)} }
+func stdoutRecord(text string) pod.Record { return pod.Record{Time: 1, Data: []byte(text)} }
+func stderrRecord(text string) pod.Record { return pod.Record{Err: true, Time: 2, Data: []byte(text)} }
 
 func TestLinesOfTheOutput(t *testing.T) {
 	long := strings.Repeat("x", 100)
@@ -32,21 +32,21 @@ func TestLinesOfTheOutput(t *testing.T) {
 		records []pod.Record
 		want    []string
 	}{
-		"a line":                                 {[]pod.Record{out("hello\n")}, []string{"19 hello"}},
-		"several of one piece":                   {[]pod.Record{out("a\nb\n\nc\n")}, []string{"15 a", "17 b", "18 ", "20 c"}},
-		"one of several pieces":                  {[]pod.Record{out("he"), out("ll"), out("o\nx\n")}, []string{"45 hello", "47 x"}},
-		"standard output and error apart":        {[]pod.Record{out("he"), fail("oh no\n"), out("llo\n")}, []string{"34 oh no err", "51 hello"}},
-		"a carriage return stays":                {[]pod.Record{out("a\r\nb\rc\n")}, []string{"16 a\r", "20 b\rc"}},
-		"what is no UTF-8 is replaced":           {[]pod.Record{out("a\xff\xfeb\n")}, []string{"18 a\uFFFDb raw 4"}},
-		"a character of two pieces is one":       {[]pod.Record{out("gr\xc3"), out("\xb6\xc3\x9fe\n")}, []string{"34 größe"}},
-		"a line over the limit is cut":           {[]pod.Record{out(long + "\n")}, []string{"114 " + long[:50] + " raw 100 cut"}},
-		"so is one of many pieces":               {[]pod.Record{out(long), out(long), out(long + "\ny\n")}, []string{"340 " + long[:50] + " raw 300 cut", "342 y"}},
-		"a line at the limit is not":             {[]pod.Record{out(long[:50] + "\n")}, []string{"64 " + long[:50]}},
-		"no character is cut apart":              {[]pod.Record{out(long[:49] + "ö" + "\n")}, []string{"65 " + long[:49] + " raw 51 cut"}},
-		"the last line may have no line feed":    {[]pod.Record{out("a\nb")}, []string{"15 a", "17 b open"}},
-		"so may those of both streams":           {[]pod.Record{fail("x"), out("a"), fail("y")}, []string{"43 a open", "44 xy err open"}},
-		"an empty piece is nothing":              {[]pod.Record{out(""), fail("")}, nil},
-		"NUL is a character":                     {[]pod.Record{out("a\x00b\n")}, []string{"17 a\x00b"}},
+		"a line":                                 {[]pod.Record{stdoutRecord("hello\n")}, []string{"19 hello"}},
+		"several of one piece":                   {[]pod.Record{stdoutRecord("a\nb\n\nc\n")}, []string{"15 a", "17 b", "18 ", "20 c"}},
+		"one of several pieces":                  {[]pod.Record{stdoutRecord("he"), stdoutRecord("ll"), stdoutRecord("o\nx\n")}, []string{"45 hello", "47 x"}},
+		"standard output and error apart":        {[]pod.Record{stdoutRecord("he"), stderrRecord("oh no\n"), stdoutRecord("llo\n")}, []string{"34 oh no err", "51 hello"}},
+		"a carriage return stays":                {[]pod.Record{stdoutRecord("a\r\nb\rc\n")}, []string{"16 a\r", "20 b\rc"}},
+		"what is no UTF-8 is replaced":           {[]pod.Record{stdoutRecord("a\xff\xfeb\n")}, []string{"18 a\uFFFDb raw 4"}},
+		"a character of two pieces is one":       {[]pod.Record{stdoutRecord("gr\xc3"), stdoutRecord("\xb6\xc3\x9fe\n")}, []string{"34 größe"}},
+		"a line over the limit is cut":           {[]pod.Record{stdoutRecord(long + "\n")}, []string{"114 " + long[:50] + " raw 100 cut"}},
+		"so is one of many pieces":               {[]pod.Record{stdoutRecord(long), stdoutRecord(long), stdoutRecord(long + "\ny\n")}, []string{"340 " + long[:50] + " raw 300 cut", "342 y"}},
+		"a line at the limit is not":             {[]pod.Record{stdoutRecord(long[:50] + "\n")}, []string{"64 " + long[:50]}},
+		"no character is cut apart":              {[]pod.Record{stdoutRecord(long[:49] + "ö" + "\n")}, []string{"65 " + long[:49] + " raw 51 cut"}},
+		"the last line may have no line feed":    {[]pod.Record{stdoutRecord("a\nb")}, []string{"15 a", "17 b open"}},
+		"so may those of both streams":           {[]pod.Record{stderrRecord("x"), stdoutRecord("a"), stderrRecord("y")}, []string{"43 a open", "44 xy err open"}},
+		"an empty piece is nothing":              {[]pod.Record{stdoutRecord(""), stderrRecord("")}, nil},
+		"NUL is a character":                     {[]pod.Record{stdoutRecord("a\x00b\n")}, []string{"17 a\x00b"}},
 		"a benchmark that writes nothing at all": {nil, nil},
 	}
 	for name, tt := range tests {
@@ -67,7 +67,7 @@ func TestLinesOfTheOutput(t *testing.T) {
 
 func TestSamples(t *testing.T) {
 	v := newVolume(t)
-	v.record(t, out("epoch 1 loss=0.5 loss=nan\n"), fail("loss=7\nacc=1"))
+	v.record(t, stdoutRecord("epoch 1 loss=0.5 loss=nan\n"), stderrRecord("loss=7\nacc=1"))
 	v.append(t, pod.Metrics, `{"metric": 0.1}`+"\n"+`{"a": 1, "b": NaN, "@step": 3, "@time": 5}`+"\n\nnot JSON\n"+`{"c": 1, "d": null}`+"\n"+`{"open": 2}`)
 	v.exit(t, pod.Exit{})
 	s := settings(v)
@@ -87,7 +87,7 @@ func TestSamples(t *testing.T) {
 
 func TestAnEmittedMetricHasTheUnitAndDirectionOfTheDescriptor(t *testing.T) {
 	v := newVolume(t)
-	v.record(t, out("loss=0.5\n"))
+	v.record(t, stdoutRecord("loss=0.5\n"))
 	v.append(t, pod.Metrics, `{"loss": 0.1, "other": 2}`+"\n"+`{"loss": 0.2, "@unit": "%"}`+"\n")
 	v.exit(t, pod.Exit{})
 	s := settings(v)
@@ -102,7 +102,7 @@ func TestAnEmittedMetricHasTheUnitAndDirectionOfTheDescriptor(t *testing.T) {
 
 func TestANumberWhereALineIsCutIsNoSampleAndCounted(t *testing.T) {
 	v := newVolume(t)
-	v.record(t, out("loss=1 loss=23456\nloss=7\n"))
+	v.record(t, stdoutRecord("loss=1 loss=23456\nloss=7\n"))
 	v.exit(t, pod.Exit{})
 	s := settings(v)
 	s.MaxLine = 14 // which ends in the number
@@ -120,15 +120,15 @@ func TestANumberWhereALineIsCutIsNoSampleAndCounted(t *testing.T) {
 
 func TestATimeThatCannotBeReadIsSaid(t *testing.T) {
 	v := newVolume(t)
-	v.record(t, out("noon loss=1\n2026-01-02T03:04:05 loss=2\ntea loss=3\n"))
+	v.record(t, stdoutRecord("noon loss=1\n2026-01-02T03:04:05 loss=2\ntea loss=3\n"))
 	s := settings(v)
 	s.Metrics = []pod.Metric{{Name: "loss", Pattern: `(?P<time>\S+) loss=(\d)`}}
 	store := newStore(t)
-	cutOff(t, s, store, func() bool { return len(store.samples()) == 3 && strings.Contains(v.saved(), `"untimed":2`) })
+	collectUntil(t, s, store, func() bool { return len(store.samples()) == 3 && strings.Contains(v.saved(), `"untimed":2`) })
 	v.exit(t, pod.Exit{})
 	collectAll(t, s, store)
 	want(t, store.samples(), []string{"output 25.0 loss=1 at 1", "output 52.0 loss=2", "output 63.0 loss=3 at 1"})
-	want(t, store.told(), []string{
+	want(t, store.statusMessages(), []string{
 		"2 samples of output of benchmark-0 have the time at which the line was written: the time in the line cannot be read " +
 			"(write seconds since 1970, RFC 3339, or 2006-01-02 15:04:05, in UTC)",
 	})
@@ -136,11 +136,11 @@ func TestATimeThatCannotBeReadIsSaid(t *testing.T) {
 
 func TestOfALogOverItsLimitBeginningAndEndAreKeptAndPatternsSeeAll(t *testing.T) {
 	v := newVolume(t)
-	v.record(t, out("12345\n12345\n"))
+	v.record(t, stdoutRecord("12345\n12345\n"))
 	for i := range 100 {
-		v.record(t, out(fmt.Sprintf("step=%d\n", i)))
+		v.record(t, stdoutRecord(fmt.Sprintf("step=%d\n", i)))
 	}
-	v.record(t, out("lo"), pod.Record{Err: true, Time: 1, Data: []byte("err\n")}, out("ss=42\nend"))
+	v.record(t, stdoutRecord("lo"), pod.Record{Err: true, Time: 1, Data: []byte("err\n")}, stdoutRecord("ss=42\nend"))
 	v.exit(t, pod.Exit{})
 	s := settings(v)
 	s.MaxLog = 34
@@ -172,12 +172,12 @@ func TestTheEndOfALogIsKeptHoweverOftenItsReaderIsKilled(t *testing.T) {
 		for i := part * lines / 4; i < (part+1)*lines/4; i++ {
 			all.WriteString(text(i))
 			if all.Len() > 60_000 {
-				v.record(t, out(all.String()))
+				v.record(t, stdoutRecord(all.String()))
 				all.Reset()
 			}
 		}
-		v.record(t, out(all.String()))
-		cutOff(t, s, store, func() bool { return len(store.samples()) >= (part+1)*lines/4 })
+		v.record(t, stdoutRecord(all.String()))
+		collectUntil(t, s, store, func() bool { return len(store.samples()) >= (part+1)*lines/4 })
 	}
 	info, err := os.Stat(filepath.Join(v.dir, pod.Output))
 	if err != nil {
@@ -202,7 +202,7 @@ func TestALabelThatIsTooLongRefusesItsSamplesAndCountsThem(t *testing.T) {
 	v := newVolume(t)
 	long := strings.Repeat("x", 300)
 	v.append(t, pod.Metrics, `{"m": 1, "n": 2, "@labels": {"gpu": "0", "host": "`+long+`"}}`+"\n"+`{"m": 3, "@labels": {"gpu": "1"}}`+"\n")
-	v.record(t, out("loss=1 host="+long+" \nloss=2 host=y \n"))
+	v.record(t, stdoutRecord("loss=1 host="+long+" \nloss=2 host=y \n"))
 	v.exit(t, pod.Exit{})
 	s := settings(v)
 	s.Metrics = []pod.Metric{{Name: "loss", Pattern: `loss=(?P<value>\S+) host=(?P<host>\S+)`}}
@@ -218,7 +218,7 @@ func TestALabelThatIsTooLongRefusesItsSamplesAndCountsThem(t *testing.T) {
 
 func TestWhatTheWrapperDidNotRecordIsSaid(t *testing.T) {
 	v := newVolume(t)
-	v.record(t, out("a\n"))
+	v.record(t, stdoutRecord("a\n"))
 	v.exit(t, pod.Exit{Dropped: 77, DroppedLines: 3})
 	store := newStore(t)
 	collectAll(t, settings(v), store)
@@ -229,12 +229,12 @@ func TestADamagedRecordIsSaidAndWhatLiesBeforeIsKept(t *testing.T) {
 	for name, tt := range map[string]struct{ damage, reason string }{
 		"what is no record":      {strings.Repeat("?", 50), "the record of the output is damaged at byte 15, and is not read further"},
 		"a record without end":   {"\x05\x00\x00\x00\x01", "the last 5 bytes of the record of the output are incomplete"},
-		"data without their end": {string(pod.AppendRecord(nil, out("hello"))[:15]), "the last 15 bytes of the record of the output are incomplete"},
+		"data without their end": {string(pod.AppendRecord(nil, stdoutRecord("hello"))[:15]), "the last 15 bytes of the record of the output are incomplete"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			v := newVolume(t)
-			v.record(t, out("a\n"))
+			v.record(t, stdoutRecord("a\n"))
 			v.append(t, pod.Output, tt.damage)
 			v.exit(t, pod.Exit{})
 			store := newStore(t)
@@ -249,12 +249,12 @@ func TestWhatIsWrittenIsShippedWhileTheBenchmarkRuns(t *testing.T) {
 	v := newVolume(t)
 	store := newStore(t)
 	done := start(t, settings(v), store)
-	v.record(t, out("hel"))
-	v.record(t, out("lo\n"))
-	store.until(t, func() bool { return cmp.Equal(store.lines(), []string{"32 hello"}) })
+	v.record(t, stdoutRecord("hel"))
+	v.record(t, stdoutRecord("lo\n"))
+	store.waitUntil(t, func() bool { return cmp.Equal(store.lines(), []string{"32 hello"}) })
 	v.append(t, pod.Metrics, `{"a": 1}`+"\n")
-	store.until(t, func() bool { return len(store.samples()) == 1 })
-	v.record(t, out("bye\n"))
+	store.waitUntil(t, func() bool { return len(store.samples()) == 1 })
+	v.record(t, stdoutRecord("bye\n"))
 	v.exit(t, pod.Exit{})
 	if err := <-done; err != nil {
 		t.Fatal(err)
@@ -290,7 +290,7 @@ func TestTheFIFOHasWritersThatComeAndGo(t *testing.T) {
 	store := newStore(t)
 	done := start(t, settings(v), store)
 	path := filepath.Join(v.dir, pod.FIFO)
-	store.until(t, func() bool { _, err := os.Stat(path); return err == nil })
+	store.waitUntil(t, func() bool { _, err := os.Stat(path); return err == nil })
 	for i := range 5 {
 		f, err := os.OpenFile(path, os.O_WRONLY, 0)
 		if err != nil {
@@ -314,10 +314,10 @@ func TestTheFIFOHasWritersThatComeAndGo(t *testing.T) {
 func TestAWriterOfTheFIFODoesNotWaitForTheBrokers(t *testing.T) {
 	v := newVolume(t)
 	store := newStore(t)
-	away := store.away()
+	away := store.block()
 	done := start(t, settings(v), store)
 	path := filepath.Join(v.dir, pod.FIFO)
-	store.until(t, func() bool { _, err := os.Stat(path); return err == nil })
+	store.waitUntil(t, func() bool { _, err := os.Stat(path); return err == nil })
 	f, err := os.OpenFile(path, os.O_WRONLY, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -343,7 +343,7 @@ func TestAWriterOfTheFIFODoesNotWaitForTheBrokers(t *testing.T) {
 func TestAFileInPlaceOfTheFIFOKeepsNothingElseFromBeingShipped(t *testing.T) {
 	v := newVolume(t)
 	v.append(t, pod.FIFO, "not a pipe")
-	v.record(t, out("a\n"))
+	v.record(t, stdoutRecord("a\n"))
 	v.exit(t, pod.Exit{})
 	store := newStore(t)
 	collectAll(t, settings(v), store)
@@ -355,11 +355,11 @@ func TestAMetricsFileThatIsCutShortIsReadFromItsBeginning(t *testing.T) {
 	store := newStore(t)
 	done := start(t, settings(v), store)
 	v.append(t, pod.Metrics, `{"before": 1, "the": 2, "cut": 3}`+"\n")
-	store.until(t, func() bool { return len(store.samples()) == 3 })
+	store.waitUntil(t, func() bool { return len(store.samples()) == 3 })
 	if err := os.WriteFile(filepath.Join(v.dir, pod.Metrics), []byte(`{"a": 1}`+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	store.until(t, func() bool { return len(store.samples()) == 4 })
+	store.waitUntil(t, func() bool { return len(store.samples()) == 4 })
 	v.exit(t, pod.Exit{})
 	if err := <-done; err != nil {
 		t.Fatal(err)
@@ -370,7 +370,7 @@ func TestAMetricsFileThatIsCutShortIsReadFromItsBeginning(t *testing.T) {
 
 func TestToldToStopItShipsWhatIsThere(t *testing.T) {
 	v := newVolume(t)
-	v.record(t, out("a\nb"))
+	v.record(t, stdoutRecord("a\nb"))
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
 	store := newStore(t)
@@ -383,11 +383,11 @@ func TestToldToStopItShipsWhatIsThere(t *testing.T) {
 
 func TestToldToStopItGivesUpAfterAWhile(t *testing.T) {
 	v := newVolume(t)
-	v.record(t, out("a\n"))
+	v.record(t, stdoutRecord("a\n"))
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
 	store := newStore(t)
-	store.away()
+	store.block()
 	s := settings(v)
 	s.Drain = 10 * time.Millisecond
 	err := collector(t, s, store).Run(ctx)
@@ -398,7 +398,7 @@ func TestToldToStopItGivesUpAfterAWhile(t *testing.T) {
 
 func TestWhatHasEndedIsNotShippedAgain(t *testing.T) {
 	v := newVolume(t)
-	v.record(t, out("a\n"))
+	v.record(t, stdoutRecord("a\n"))
 	v.exit(t, pod.Exit{})
 	collectAll(t, settings(v), newStore(t))
 	again := newStore(t)
@@ -408,7 +408,7 @@ func TestWhatHasEndedIsNotShippedAgain(t *testing.T) {
 
 func TestWhatTheBusCanNeverCarryIsCountedAndSaid(t *testing.T) {
 	v := newVolume(t)
-	v.record(t, out("a\nb\n"))
+	v.record(t, stdoutRecord("a\nb\n"))
 	v.exit(t, pod.Exit{})
 	store := newStore(t)
 	store.refuse = func(ev event.Event) error {
@@ -425,7 +425,7 @@ func TestWhatTheBusCanNeverCarryIsCountedAndSaid(t *testing.T) {
 // batches wait, and are published together when they are back.
 func TestOneBatchThatTheBusCanNeverCarryTakesNoneWithIt(t *testing.T) {
 	v := newVolume(t)
-	v.record(t, out("a\n"))
+	v.record(t, stdoutRecord("a\n"))
 	v.exit(t, pod.Exit{})
 	flood(t, v, 5<<20, strings.Repeat("x", 99)+"\n")
 	store := newStore(t)
@@ -467,12 +467,12 @@ func TestSettingsThatCannotBeRightAreRefused(t *testing.T) {
 
 // volume is the volume of a pod, written as the wrapper and the benchmark do, and
 // the one that is the collector's own.
-type volume struct{ dir, own string }
+type volume struct{ dir, state string }
 
 func newVolume(tb testing.TB) volume {
 	tb.Helper()
 	v := volume{tb.TempDir(), tb.TempDir()}
-	for _, dir := range []string{v.dir, v.own} {
+	for _, dir := range []string{v.dir, v.state} {
 		if err := os.MkdirAll(filepath.Join(dir, "run"), 0o700); err != nil {
 			tb.Fatal(err)
 		}
@@ -480,13 +480,13 @@ func newVolume(tb testing.TB) volume {
 	return v
 }
 
-// older is the volume of a pod whose collector has none of its own.
-func (v volume) older() volume { return volume{dir: v.dir} }
+// withoutState is the volume of a pod whose collector has none of its own.
+func (v volume) withoutState() volume { return volume{dir: v.dir} }
 
 // path is where a file lies.
 func (v volume) path(name string) string {
-	if v.own != "" && slices.Contains([]string{pod.Cursor, pod.Series, pod.Spool, pod.Scraped, pod.OTLP}, name) {
-		return filepath.Join(v.own, name)
+	if v.state != "" && slices.Contains([]string{pod.Cursor, pod.Series, pod.Spool, pod.Scraped, pod.OTLP}, name) {
+		return filepath.Join(v.state, name)
 	}
 	return filepath.Join(v.dir, name)
 }
@@ -516,7 +516,7 @@ func (v volume) record(tb testing.TB, records ...pod.Record) {
 func (v volume) exit(tb testing.TB, e pod.Exit) {
 	tb.Helper()
 	b, err := json.Marshal(e)
-	path := filepath.Join(v.dir, pod.Ended)
+	path := filepath.Join(v.dir, pod.ExitFile)
 	if err := errors.Join(err, os.WriteFile(path+".tmp", b, 0o600), os.Rename(path+".tmp", path)); err != nil {
 		tb.Error(err)
 	}
@@ -524,7 +524,7 @@ func (v volume) exit(tb testing.TB, e pod.Exit) {
 
 func settings(v volume) collect.Settings {
 	return collect.Settings{
-		Dir: v.dir, Own: v.own, Pod: "u1", Poll: time.Millisecond,
+		Dir: v.dir, StateDir: v.state, Pod: "u1", Poll: time.Millisecond,
 		Collect: pod.Collect{Header: event.NewHeader("m1", "r1", "pets", "ann", time.Unix(0, 0).UTC()), Role: "benchmark", Container: "benchmark"},
 	}
 }
@@ -565,7 +565,7 @@ func want[T any](tb testing.TB, got, want T) {
 func TestWhatIsNotShippedBecauseTheDiskIsFullIsCounted(t *testing.T) {
 	t.Parallel()
 	v := newVolume(t)
-	v.record(t, out("a\nb\n"), out("c=1"))
+	v.record(t, stdoutRecord("a\nb\n"), stdoutRecord("c=1"))
 	v.exit(t, pod.Exit{Stopped: true})
 	s := settings(v)
 	s.Metrics = []pod.Metric{{Name: "c", Pattern: `c=(\d+)`}}

@@ -14,22 +14,22 @@ import (
 	"github.com/benchmark-ai/bai/services/metrics-pusher/extract"
 )
 
-// place is how far a source is shipped.
-type place struct {
-	Base    int64       `json:"base,omitempty"` // offset of the file's beginning, above 0 where it was cut short
-	Resume  int64       `json:"resume"`         // offset to read from: that of the first line that is not complete
-	Done    int64       `json:"done"`           // lines up to this sequence number are shipped
-	Kept    int64       `json:"kept,omitempty"` // bytes of lines
-	Cut     extract.Cut `json:"cut,omitzero"`   // of those behind them
-	Lines   count       `json:"lines"`
-	Samples count       `json:"samples"`
-	Untimed int64       `json:"untimed,omitempty"` // samples whose time cannot be read
-	Broken  bool        `json:"broken,omitempty"`  // the file is not read further
-	Ended   bool        `json:"ended,omitempty"`
+// shipProgress is how far a source is shipped.
+type shipProgress struct {
+	Base      int64               `json:"base,omitempty"` // offset of the file's beginning, above 0 where it was cut short
+	Resume    int64               `json:"resume"`         // offset to read from: that of the first line that is not complete
+	Done      int64               `json:"done"`           // lines up to this sequence number are shipped
+	HeadBytes int64               `json:"kept,omitempty"` // bytes of lines
+	Cut       extract.LogOverflow `json:"cut,omitzero"`   // of those behind them
+	Lines     shipCount           `json:"lines"`
+	Samples   shipCount           `json:"samples"`
+	Untimed   int64               `json:"untimed,omitempty"` // samples whose time cannot be read
+	Damaged   bool                `json:"broken,omitempty"`  // the file is not read further
+	Ended     bool                `json:"ended,omitempty"`
 }
 
-// count is how many lines or samples were shipped.
-type count struct {
+// shipCount is how many lines or samples were shipped.
+type shipCount struct {
 	Count   int64  `json:"count"`
 	Last    int64  `json:"last"`
 	Dropped int64  `json:"dropped,omitempty"`
@@ -38,9 +38,9 @@ type count struct {
 
 // cursor is what is remembered for the next start.
 type cursor struct {
-	Run     string           `json:"run"`
-	Attempt int              `json:"attempt"`
-	Sources map[string]place `json:"sources"`
+	Run     string                  `json:"run"`
+	Attempt int                     `json:"attempt"`
+	Sources map[string]shipProgress `json:"sources"`
 }
 
 // saveEvery is how often the cursor is written. What is shipped between is
@@ -53,22 +53,22 @@ func (c *Collector) load() error {
 	if err != nil {
 		return err
 	}
-	others := k.Run != "" && (k.Run != c.settings.Header.Run || k.Attempt != c.settings.Header.Attempt)
-	if err := c.series.load(others); err != nil {
+	otherRun := k.Run != "" && (k.Run != c.settings.Header.Run || k.Attempt != c.settings.Header.Attempt)
+	if err := c.series.load(otherRun); err != nil {
 		return err
 	}
-	if k.Run == "" || others {
+	if k.Run == "" || otherRun {
 		return nil // there was none, or it is another's volume: from the beginning
 	}
-	for _, s := range c.sources {
-		s.resume(k.Sources[s.from.Stream])
+	for _, s := range c.shippers {
+		s.resume(k.Sources[s.stream.Kind])
 	}
 	return nil
 }
 
 // cursor reads what an earlier run has written. One that cannot be read is none.
 func (c *Collector) cursor() (k cursor, err error) {
-	b, err := c.own.read(pod.Cursor, mostCursor)
+	b, err := c.state.read(pod.Cursor, maxCursorSize)
 	if errors.Is(err, fs.ErrNotExist) {
 		return k, nil
 	}
@@ -85,10 +85,10 @@ func (c *Collector) cursor() (k cursor, err error) {
 // saveDue writes the cursor if that is due.
 func (c *Collector) saveDue() {
 	dirty := false
-	for _, s := range c.sources {
+	for _, s := range c.shippers {
 		dirty = dirty || s.dirty
 	}
-	if dirty && time.Since(c.saved) >= saveEvery {
+	if dirty && time.Since(c.savedAt) >= saveEvery {
 		c.save()
 	}
 }
@@ -96,23 +96,23 @@ func (c *Collector) saveDue() {
 // save writes how far is shipped, whole or not at all. A disk that is full is no
 // reason to stop: then more is shipped again after a kill.
 func (c *Collector) save() {
-	k := cursor{Run: c.settings.Header.Run, Attempt: c.settings.Header.Attempt, Sources: make(map[string]place, len(c.sources))}
-	for _, s := range c.sources {
-		k.Sources[s.from.Stream] = s.place
+	k := cursor{Run: c.settings.Header.Run, Attempt: c.settings.Header.Attempt, Sources: make(map[string]shipProgress, len(c.shippers))}
+	for _, s := range c.shippers {
+		k.Sources[s.stream.Kind] = s.committed
 		s.dirty = false
 	}
 	b, err := json.Marshal(k)
 	if err == nil {
-		err = c.own.write(pod.Cursor, b, 0o600)
+		err = c.state.write(pod.Cursor, b, 0o600)
 	}
-	c.saved = time.Now()
-	if err != nil && !c.complained {
+	c.savedAt = time.Now()
+	if err != nil && !c.saveFailed {
 		c.log.Warn("how far is shipped cannot be written", zap.Error(err))
 	}
-	c.complained = err != nil
-	for _, s := range c.sources {
-		if err == nil && s.from.Stream == event.StreamOutput {
-			s.release()
+	c.saveFailed = err != nil
+	for _, s := range c.shippers {
+		if err == nil && s.stream.Kind == event.StreamOutput {
+			s.releaseDisk()
 		}
 	}
 }

@@ -14,24 +14,24 @@ import (
 
 // Bounds.
 const (
-	maxBatch    = 600 << 10 // bytes of JSON that a batch has, about, of at most 1000 KiB
-	maxAhead    = 8 << 20   // bytes that are read before where reading is is noted: what a kill has shipped again
-	maxLine     = 64 << 10  // bytes of a line that are kept, where settings do not say
-	mostLine    = 96 << 10  // and at most: in JSON a byte may take six
-	maxEmission = 256 << 10 // bytes of an emitted line
-	maxProblem  = 300       // bytes of the reason that an end gives
-	maxAnswer   = 64 << 10  // bytes of a refusal of the gateway that are read: JSON that is cut cannot be
+	maxBatch       = 600 << 10 // bytes of JSON that a batch has, about, of at most 1000 KiB
+	maxAhead       = 8 << 20   // bytes that are read before where reading is is noted: what a kill has shipped again
+	maxLine        = 64 << 10  // bytes of a line that are kept, where settings do not say
+	maxLineSetting = 96 << 10  // and at most: in JSON a byte may take six
+	maxEmission    = 256 << 10 // bytes of an emitted line
+	maxProblem     = 300       // bytes of the reason that an end gives
+	maxAnswer      = 64 << 10  // bytes of a refusal of the gateway that are read: JSON that is cut cannot be
 )
 
 func defaults(s Settings) Settings {
 	if s.MaxLine <= 0 {
 		s.MaxLine = maxLine
 	}
-	s.MaxLine = min(s.MaxLine, mostLine)
+	s.MaxLine = min(s.MaxLine, maxLineSetting)
 	if s.Net == nil {
-		s.Net = &machine{}
+		s.Net = &hostNetwork{}
 	}
-	s.Seen = cmp.Or(s.Seen, pod.VolumesDir)
+	s.VolumesDir = cmp.Or(s.VolumesDir, pod.VolumesDir)
 	if s.Poll <= 0 {
 		s.Poll = 100 * time.Millisecond
 	}
@@ -73,7 +73,7 @@ func sampleSize(s *event.Sample) int {
 }
 
 // end returns how the lines or samples of a source ended.
-func (c count) end() *event.End {
+func (c shipCount) end() *event.End {
 	e := &event.End{Count: c.Count, Last: c.Last, Dropped: c.Dropped, Reason: c.Reason}
 	if c.Count == 0 {
 		e.Last = -1
@@ -82,17 +82,17 @@ func (c count) end() *event.End {
 }
 
 // ship notes n lines or samples that are shipped, of which the last has seq.
-func (c *count) ship(n int, seq int64) {
+func (c *shipCount) ship(n int, seq int64) {
 	c.Count += int64(n)
 	c.Last = seq
 }
 
 // drop notes that n lines or samples are not shipped, and why. The first reason
 // is kept.
-func (c *count) drop(n int64, reason string) {
+func (c *shipCount) drop(n int64, reason string) {
 	c.Dropped += n
 	if c.Reason == "" {
-		c.Reason = extract.Beginning(strings.ToValidUTF8(strings.ReplaceAll(reason, "\n", "; "), "\uFFFD"), maxProblem)
+		c.Reason = extract.Truncate(strings.ToValidUTF8(strings.ReplaceAll(reason, "\n", "; "), "\uFFFD"), maxProblem)
 	}
 }
 

@@ -20,8 +20,8 @@ func artifactsTime(drain time.Duration) time.Duration {
 	return max(drain-5*time.Second, drain/2)
 }
 
-// pause is how long to wait after so many tries, from 0.
-func pause(tries int) time.Duration { return 100 * time.Millisecond << min(tries, 6) }
+// backoff is how long to wait after so many tries, from 0.
+func backoff(tries int) time.Duration { return 100 * time.Millisecond << min(tries, 6) }
 
 // Answers of a gateway.
 const (
@@ -33,19 +33,19 @@ const (
 	tooManyRequests = 429
 )
 
-// judge says what the gateway's answer to a file means, and whether the same may
+// checkResponse says what the gateway's answer to a file means, and whether the same may
 // be answered otherwise soon.
-func judge(status int, words string) (again bool, err error) {
+func checkResponse(status int, words string) (retry bool, err error) {
 	var problem struct {
 		Message string `json:"message"`
 	}
 	if json.Unmarshal([]byte(words), &problem) == nil && problem.Message != "" {
 		words = problem.Message
 	}
-	words = extract.Beginning(words, maxProblem)
-	said := fmt.Sprintf("the gateway answered %d", status)
+	words = extract.Truncate(words, maxProblem)
+	message := fmt.Sprintf("the gateway answered %d", status)
 	if words != "" {
-		said += ": " + words
+		message += ": " + words
 	}
 	switch {
 	case status >= 200 && status < 300:
@@ -53,11 +53,11 @@ func judge(status int, words string) (again bool, err error) {
 	case status == tooLarge:
 		return false, errors.New("it is larger than the gateway takes: " + words)
 	case status == unauthorized, status == forbidden, status == notFound:
-		return false, fmt.Errorf("%w: %s", errNone, said)
+		return false, fmt.Errorf("%w: %s", errUploadsRefused, message)
 	case status >= 500, status == tooManyRequests, status == requestTimeout:
-		return true, errors.New(said)
+		return true, errors.New(message)
 	}
-	return false, errors.New(said)
+	return false, errors.New(message)
 }
 
 // volumeOf is the volume that an artifact lies on, of those that are seen; none for
@@ -72,16 +72,16 @@ func volumeOf(file string, volumes []string) (on string) {
 	return on
 }
 
-// notKept says that so many more files are not kept.
-func notKept(more int) string {
+// moreNotKept says that so many more files are not kept.
+func moreNotKept(more int) string {
 	if more == 1 {
 		return "1 more file is not kept"
 	}
 	return fmt.Sprintf("%d more files are not kept", more)
 }
 
-// goneArtifact says why an artifact is not kept that went with its container.
-func goneArtifact(path string) string {
+// lostArtifact says why an artifact is not kept that went with its container.
+func lostArtifact(path string) string {
 	return fmt.Sprintf("artifact %q is not kept: the benchmark's container was ended before it could be copied, as when its memory ran out, "+
 		"or runs the image's own entrypoint; what lies on a volume ([[volumes]]) is kept then, too", path)
 }

@@ -9,37 +9,37 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/pod"
 )
 
-// Carry carries from a FIFO into a file of a volume until end is called, which
+// ForwardFIFO carries from a FIFO into a file of a volume until end is called, which
 // waits for a full disk no longer than patience and returns what was lost, as
 // Dropped and Reason of an end.
-func Carry(s Settings, patience time.Duration) (end func() (lost int64, reason string)) {
-	return carry(s, patience, func(v, own *volume, l *losses) *pipe { return openPipe(v, own, s, l, nil, zap.NewNop()) })
+func ForwardFIFO(s Settings, drainTimeout time.Duration) (end func() (lost int64, reason string)) {
+	return forwardFIFO(s, drainTimeout, func(v, state *volume, l *losses) *pipe { return openPipe(v, state, s, l, nil, zap.NewNop()) })
 }
 
-// CarryInto is Carry, into another file.
-func CarryInto(s Settings, patience time.Duration, file *os.File) (end func() (lost int64, reason string)) {
-	return carry(s, patience, func(v, _ *volume, l *losses) *pipe {
-		p := &pipe{lost: l, log: zap.NewNop(), stop: make(chan struct{}), spool: file}
+// ForwardFIFOInto is Carry, into another file.
+func ForwardFIFOInto(s Settings, drainTimeout time.Duration, file *os.File) (end func() (lost int64, reason string)) {
+	return forwardFIFO(s, drainTimeout, func(v, _ *volume, l *losses) *pipe {
+		p := &pipe{losses: l, log: zap.NewNop(), stop: make(chan struct{}), spool: file}
 		var err error
 		if p.fifo, err = v.fifo(pod.FIFO); err == nil {
-			p.done.Go(p.carry)
+			p.done.Go(p.forward)
 		}
 		return p
 	})
 }
 
-func carry(s Settings, patience time.Duration, open func(v, own *volume, l *losses) *pipe) (end func() (lost int64, reason string)) {
+func forwardFIFO(s Settings, drainTimeout time.Duration, open func(v, own *volume, l *losses) *pipe) (end func() (lost int64, reason string)) {
 	l := &losses{}
-	c := Collector{settings: s, series: &series{}}
+	c := Collector{settings: s, series: &seriesRegistry{}}
 	if err := c.openVolumes(); err != nil {
 		return func() (int64, string) { return -1, err.Error() }
 	}
-	p := open(c.volume, c.own, l)
-	p.patience = patience
+	p := open(c.volume, c.state, l)
+	p.drainTimeout = drainTimeout
 	return func() (int64, string) {
 		p.close()
 		c.closeVolumes()
-		var lost count
+		var lost shipCount
 		l.take(lost.drop)
 		return lost.Dropped, lost.Reason
 	}

@@ -67,7 +67,7 @@ func TestWhatComesThroughTheFIFOBeyondTheLimitIsReadAndCounted(t *testing.T) {
 			}
 			s := settings(v)
 			s.MaxLog, s.Drain = 24, time.Minute
-			end := collect.Carry(s, time.Minute)
+			end := collect.ForwardFIFO(s, time.Minute)
 			v.feed(t, tt.fed)
 			lost, reason := end()
 			want(t, v.text(t, pod.Spool), tt.kept)
@@ -81,7 +81,7 @@ func TestALineOfWhichTheFileHasTheBeginningIsNotLostTwice(t *testing.T) {
 	v := newVolume(t)
 	s := settings(v)
 	s.MaxLog = 24
-	end := collect.Carry(s, time.Minute)
+	end := collect.ForwardFIFO(s, time.Minute)
 	v.feed(t, `{"a": 1, "b"`)
 	for begun := time.Now(); v.text(t, pod.Spool) == ""; time.Sleep(time.Millisecond) {
 		if time.Since(begun) > time.Minute {
@@ -100,7 +100,7 @@ func TestADiskThatIsFullKeepsNobodyFromEnding(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	end := collect.CarryInto(settings(v), 50*time.Millisecond, full)
+	end := collect.ForwardFIFOInto(settings(v), 50*time.Millisecond, full)
 	v.feed(t, "{\"a\": 1}\n{\"a\": 2}\n{\"a\": 3}")
 	lost, reason := end()
 	want(t, lost, 3)
@@ -113,7 +113,7 @@ func TestWhatIsLostOfTheFIFOIsCountedOnceAlsoAfterARestart(t *testing.T) {
 	s.MaxLog = 10
 	store := newStore(t)
 	ran := false
-	cutOff(t, s, store, func() bool {
+	collectUntil(t, s, store, func() bool {
 		if _, err := os.Stat(filepath.Join(v.dir, pod.FIFO)); err == nil && !ran {
 			v.feed(t, strings.Repeat("{\"a\": 1}\n", 5))
 			ran = true
@@ -147,7 +147,7 @@ func FuzzFIFO(f *testing.F) {
 		store := newStore(t)
 		done := start(t, settings(v), store)
 		path := filepath.Join(v.dir, pod.FIFO)
-		store.until(t, func() bool { _, err := os.Stat(path); return err == nil })
+		store.waitUntil(t, func() bool { _, err := os.Stat(path); return err == nil })
 		writeFIFO(t, path, text, cuts)
 		v.exit(t, pod.Exit{})
 		if err := <-done; err != nil {
@@ -156,7 +156,7 @@ func FuzzFIFO(f *testing.F) {
 		store.complete(t)
 		var got []event.Sample
 		for _, ev := range store.events {
-			if m, ok := ev.(event.Metrics); ok && m.Source.Stream == event.StreamFIFO {
+			if m, ok := ev.(event.Metrics); ok && m.Stream.Kind == event.StreamFIFO {
 				got = append(got, m.Samples...)
 			}
 		}
@@ -214,25 +214,25 @@ func checkEmitted(t *testing.T, text []byte, got []event.Sample) {
 			want = append(want, describe(s))
 		}
 	}
-	var told []string
+	var described []string
 	for _, s := range got {
 		if s.Time > 1e15 {
 			s.Time = 0 // of now, or as the line says
 		}
-		told = append(told, describe(s))
+		described = append(described, describe(s))
 	}
 	for i := range want {
-		if i < len(told) && want[i] != told[i] && untimed(want[i]) == untimed(told[i]) {
-			told[i] = want[i]
+		if i < len(described) && want[i] != described[i] && withoutTime(want[i]) == withoutTime(described[i]) {
+			described[i] = want[i]
 		}
 	}
-	if diff := cmp.Diff(want, told); diff != "" {
+	if diff := cmp.Diff(want, described); diff != "" {
 		t.Errorf("%q: (-want +got):\n%s", text, diff)
 	}
 }
 
-// untimed returns a description without its time.
-func untimed(text string) string {
+// withoutTime returns a description without its time.
+func withoutTime(text string) string {
 	before, _, _ := bytes.Cut([]byte(text), []byte(" at "))
 	return string(before)
 }

@@ -13,21 +13,21 @@ import (
 	"github.com/benchmark-ai/bai/services/metrics-pusher/collect"
 )
 
-// counter is a Publisher that counts, and notes how much memory is in use.
-type counter struct {
+// countingPublisher is a Publisher that counts, and notes how much memory is in use.
+type countingPublisher struct {
 	lines, samples, cut int64
 	most                uint64
 	ends                []event.End
 }
 
 // Publish implements collect.Publisher.
-func (c *counter) Publish(_ context.Context, events ...event.Event) error {
+func (c *countingPublisher) Publish(_ context.Context, events ...event.Event) error {
 	for _, ev := range events {
 		switch ev := ev.(type) {
 		case event.Logs:
 			c.lines += int64(len(ev.Lines))
 			for _, l := range ev.Lines {
-				if l.Cut {
+				if l.Truncated {
 					c.cut++
 				}
 			}
@@ -54,7 +54,7 @@ func TestMemoryIsBoundedWhateverIsWritten(t *testing.T) {
 			t.Helper()
 			flood(t, v, 5*mb, strings.Repeat("x", 99)+"\n")
 			flood(t, v, 10*mb, strings.Repeat("y", mb))
-			v.record(t, out("\n"))
+			v.record(t, stdoutRecord("\n"))
 			flood(t, v, 5*mb, strings.Repeat("x", 99)+"\n")
 		}},
 		"a line that never ends": {lines: 1, cut: 1, write: func(t *testing.T, v volume) {
@@ -83,7 +83,7 @@ func TestMemoryIsBoundedWhateverIsWritten(t *testing.T) {
 			s := settings(v)
 			s.Metrics = []pod.Metric{{Name: "n", Pattern: `n=(\d)`}}
 			runtime.GC()
-			var c counter
+			var c countingPublisher
 			collectAll(t, s, &c)
 			if c.lines != tt.lines || c.cut != tt.cut || len(c.ends) != 1 || c.ends[0].Count != tt.lines {
 				t.Errorf("%d lines, %d cut, end %+v, want %d, %d", c.lines, c.cut, c.ends, tt.lines, tt.cut)
@@ -102,7 +102,7 @@ func flood(t *testing.T, v volume, size int, text string) {
 	for n := 0; n < size; n += len(text) {
 		for rest := text; rest != ""; {
 			k := min(len(rest), pod.MaxRecord)
-			all = append(all, out(rest[:k]))
+			all = append(all, stdoutRecord(rest[:k]))
 			rest = rest[k:]
 		}
 		if len(all) > 1000 {
@@ -123,7 +123,7 @@ func BenchmarkCollect(b *testing.B) {
 		piece.WriteString(line)
 	}
 	for n := 0; n < size; n += piece.Len() {
-		v.record(b, out(piece.String()))
+		v.record(b, stdoutRecord(piece.String()))
 	}
 	b.SetBytes(size)
 	for b.Loop() {
@@ -131,17 +131,17 @@ func BenchmarkCollect(b *testing.B) {
 		stop()
 		s := settings(v)
 		s.Header.Run = fmt.Sprint("r", time.Now().UnixNano()) // from the beginning
-		if err := collector(b, s, encoder{}).Run(ctx); err != nil {
+		if err := collector(b, s, encodingPublisher{}).Run(ctx); err != nil {
 			b.Fatal(err)
 		}
 	}
 }
 
-// encoder is a Publisher that encodes.
-type encoder struct{}
+// encodingPublisher is a Publisher that encodes.
+type encodingPublisher struct{}
 
 // Publish implements collect.Publisher.
-func (encoder) Publish(_ context.Context, events ...event.Event) error {
+func (encodingPublisher) Publish(_ context.Context, events ...event.Event) error {
 	for _, ev := range events {
 		if _, err := event.Encode(ev); err != nil {
 			return err
@@ -150,4 +150,4 @@ func (encoder) Publish(_ context.Context, events ...event.Event) error {
 	return nil
 }
 
-var _ collect.Publisher = encoder{}
+var _ collect.Publisher = encodingPublisher{}

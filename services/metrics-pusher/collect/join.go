@@ -2,9 +2,9 @@ package collect
 
 import "bytes"
 
-// joiner puts lines together from the pieces in which they were written. It
+// lineJoiner puts lines together from the pieces in which they were written. It
 // keeps no more of a line than a limit.
-type joiner struct {
+type lineJoiner struct {
 	limit  int
 	text   []byte // the beginning of the line that is under way
 	length int64  // of that line so far; 0 where none is under way
@@ -24,19 +24,19 @@ type line struct {
 // add takes the next piece, whose data begin at offset at, and hands over each
 // line that ends in it. A line that does not is met again by whoever reads from
 // offset from, or from where it begins where from is negative.
-func (j *joiner) add(data []byte, at, from int64, hand func(line) error) error {
+func (j *lineJoiner) add(data []byte, at, from int64, hand func(line) error) error {
 	for len(data) > 0 {
 		i := bytes.IndexByte(data, '\n')
 		if i < 0 {
 			if from < 0 {
 				from = at
 			}
-			j.keep(data, from)
+			j.append(data, from)
 			return nil
 		}
 		l := line{text: data[:i], length: int64(i), seq: at + int64(i) + 1, from: from}
 		if j.length > 0 {
-			j.keep(data[:i], from)
+			j.append(data[:i], from)
 			l.text, l.length, l.from = j.text, j.length, j.from
 			j.clear()
 		}
@@ -48,8 +48,8 @@ func (j *joiner) add(data []byte, at, from int64, hand func(line) error) error {
 	return nil
 }
 
-// keep adds data to the line that is under way.
-func (j *joiner) keep(data []byte, from int64) {
+// append adds data to the line that is under way.
+func (j *lineJoiner) append(data []byte, from int64) {
 	if j.length == 0 {
 		j.from = from
 	}
@@ -58,11 +58,11 @@ func (j *joiner) keep(data []byte, from int64) {
 }
 
 // clear forgets the line that is under way, not its bytes.
-func (j *joiner) clear() { j.text, j.length = j.text[:0], 0 }
+func (j *lineJoiner) clear() { j.text, j.length = j.text[:0], 0 }
 
-// under reports where to read from to meet the line that is under way again, at
+// resumeOffset reports where to read from to meet the line that is under way again, at
 // most offset.
-func (j *joiner) under(offset int64) int64 {
+func (j *lineJoiner) resumeOffset(offset int64) int64 {
 	if j.length > 0 {
 		return min(j.from, offset)
 	}

@@ -41,13 +41,13 @@ func FuzzLines(f *testing.F) {
 }
 
 // compare checks the lines of one stream.
-func compare(t *testing.T, plain []byte, store *store, isErr bool) {
+func compare(t *testing.T, plain []byte, store *fakeStore, isErr bool) {
 	t.Helper()
 	var got []event.Line
 	for _, ev := range store.events {
 		if logs, ok := ev.(event.Logs); ok {
 			for _, l := range logs.Lines {
-				if l.Err == isErr {
+				if l.Stderr == isErr {
 					got = append(got, l)
 				}
 			}
@@ -70,15 +70,15 @@ func compare(t *testing.T, plain []byte, store *store, isErr bool) {
 func same(l event.Line, raw []byte) error {
 	text := bytes.TrimSuffix(raw, []byte("\n"))
 	switch {
-	case l.Open == bytes.HasSuffix(raw, []byte("\n")):
-		return fmt.Errorf("open %v", l.Open)
+	case l.Unterminated == bytes.HasSuffix(raw, []byte("\n")):
+		return fmt.Errorf("open %v", l.Unterminated)
 	case !utf8.ValidString(l.Text) || len(l.Text) > 50:
 		return fmt.Errorf("text %q", l.Text)
-	case utf8.Valid(text) && l.Cut != (len(text) > 50):
-		return fmt.Errorf("cut %v", l.Cut)
-	case !l.Cut && utf8.Valid(text) && (l.Text != string(text) || l.Raw != 0):
+	case utf8.Valid(text) && l.Truncated != (len(text) > 50):
+		return fmt.Errorf("cut %v", l.Truncated)
+	case !l.Truncated && utf8.Valid(text) && (l.Text != string(text) || l.Raw != 0):
 		return fmt.Errorf("text %q, raw %d", l.Text, l.Raw)
-	case (l.Cut || !utf8.Valid(text)) && l.Raw != int64(len(text)):
+	case (l.Truncated || !utf8.Valid(text)) && l.Raw != int64(len(text)):
 		return fmt.Errorf("raw %d", l.Raw)
 	}
 	return nil

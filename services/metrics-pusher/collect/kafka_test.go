@@ -25,7 +25,7 @@ func TestThroughKafkaEverythingArrivesUnderTheRunsToken(t *testing.T) {
 	t.Parallel()
 	v := newVolume(t)
 	for i := range 3000 {
-		v.record(t, out(fmt.Sprintf("line %d %s\n", i, strings.Repeat("\x01", i%500))))
+		v.record(t, stdoutRecord(fmt.Sprintf("line %d %s\n", i, strings.Repeat("\x01", i%500))))
 	}
 	v.append(t, pod.Metrics, strings.Repeat(`{"a": 1}`+"\n", 5000))
 	v.exit(t, pod.Exit{})
@@ -36,8 +36,8 @@ func TestThroughKafkaEverythingArrivesUnderTheRunsToken(t *testing.T) {
 
 	store := newStore(t)
 	bus := connect(t, kafka.Settings{Brokers: broker.Addrs, Key: key})
-	hear(t, bus, func(l event.Logs) { store.take(l) }, func(m event.Metrics) { store.take(m) })
-	store.until(t, func() bool {
+	consume(t, bus, func(l event.Logs) { store.notify(l) }, func(m event.Metrics) { store.notify(m) })
+	store.waitUntil(t, func() bool {
 		store.mu.Lock()
 		defer store.mu.Unlock()
 		return len(store.ended) == 4
@@ -51,11 +51,11 @@ func TestThroughKafkaEverythingArrivesUnderTheRunsToken(t *testing.T) {
 	want(t, broker.Count(t, event.TopicDead), 0)
 }
 
-// take keeps ev for who reads beside it.
-func (s *store) take(ev event.Event) {
+// notify keeps ev for who reads beside it.
+func (s *fakeStore) notify(ev event.Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.keep(ev)
+	s.save(ev)
 }
 
 func connect(tb testing.TB, s kafka.Settings) *kafka.Bus {
@@ -68,12 +68,12 @@ func connect(tb testing.TB, s kafka.Settings) *kafka.Bus {
 	return bus
 }
 
-// hear consumes lines and samples until the test ends.
-func hear(tb testing.TB, bus *kafka.Bus, logs func(event.Logs), metrics func(event.Metrics)) {
+// consume consumes lines and samples until the test ends.
+func consume(tb testing.TB, bus *kafka.Bus, logs func(event.Logs), metrics func(event.Metrics)) {
 	tb.Helper()
 	ctx, stop := context.WithCancel(context.WithoutCancel(tb.Context()))
 	var parts sync.WaitGroup
-	for _, part := range []service.Part{
+	for _, part := range []service.Runnable{
 		bus.Consume("test", service.On(func(_ context.Context, l event.Logs) ([]event.Event, error) { logs(l); return nil, nil })),
 		bus.Consume("test-metrics", service.On(func(_ context.Context, m event.Metrics) ([]event.Event, error) { metrics(m); return nil, nil })),
 	} {
@@ -99,7 +99,7 @@ func BenchmarkDelay(b *testing.B) {
 			bus := connect(b, kafka.Settings{Brokers: broker.Addrs})
 			var mu sync.Mutex
 			var delays []time.Duration
-			hear(b, bus, func(event.Logs) {}, func(m event.Metrics) {
+			consume(b, bus, func(event.Logs) {}, func(m event.Metrics) {
 				mu.Lock()
 				defer mu.Unlock()
 				for _, s := range m.Samples {
@@ -140,7 +140,7 @@ func BenchmarkCost(b *testing.B) {
 	v := newVolume(b)
 	broker := kafkatest.Start(b, event.Topics()...)
 	cmd := exec.CommandContext(b.Context(), os.Args[0])
-	cmd.Env = append(os.Environ(), "COLLECT_DIR="+v.dir, "COLLECT_OWN="+v.own, "COLLECT_BROKER="+broker.Addrs[0])
+	cmd.Env = append(os.Environ(), "COLLECT_DIR="+v.dir, "COLLECT_OWN="+v.state, "COLLECT_BROKER="+broker.Addrs[0])
 	if err := cmd.Start(); err != nil {
 		b.Fatal(err)
 	}
@@ -148,7 +148,7 @@ func BenchmarkCost(b *testing.B) {
 		tick := time.NewTicker(time.Second / 100)
 		for i := range 100 * seconds {
 			<-tick.C
-			v.record(b, out(strings.Repeat(fmt.Sprintf("step %d of the training of a model, as one writes it\n", i), 10)))
+			v.record(b, stdoutRecord(strings.Repeat(fmt.Sprintf("step %d of the training of a model, as one writes it\n", i), 10)))
 			v.append(b, pod.Metrics, fmt.Sprintf(`{"loss": %d}`+"\n", i))
 		}
 		tick.Stop()

@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 	s := settings(volume{dir, os.Getenv("COLLECT_OWN")})
 	s.Metrics = []pod.Metric{{Name: "n", Pattern: `n=(\d+)`}}
 	s.OTLP = os.Getenv("COLLECT_OTLP") != ""
-	var bus collect.Publisher = file{filepath.Join(dir, "shipped")}
+	var bus collect.Publisher = filePublisher{filepath.Join(dir, "shipped")}
 	var err error
 	if broker := os.Getenv("COLLECT_BROKER"); broker != "" {
 		s.Poll = 0
@@ -50,10 +50,10 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// file is a Publisher whose events are safe once they lie in a file.
-type file struct{ path string }
+// filePublisher is a Publisher whose events are safe once they lie in a file.
+type filePublisher struct{ path string }
 
-func (f file) Publish(_ context.Context, events ...event.Event) error {
+func (f filePublisher) Publish(_ context.Context, events ...event.Event) error {
 	var b []byte
 	for _, ev := range events {
 		m, err := event.Encode(ev)
@@ -76,22 +76,22 @@ func TestKilledAtAnyTimeItShipsEverythingOnce(t *testing.T) {
 	t.Parallel()
 	for name, v := range map[string]volume{
 		"of a pod with a volume of the collector's own": newVolume(t),
-		"of a pod that an older executor made":          newVolume(t).older(),
+		"of a pod that an older executor made":          newVolume(t).withoutState(),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			killedOnce(t, v)
+			killOnce(t, v)
 		})
 	}
 }
 
-// killedOnce kills the collector while a benchmark writes, and looks at what was
+// killOnce kills the collector while a benchmark writes, and looks at what was
 // shipped.
-func killedOnce(t *testing.T, v volume) {
+func killOnce(t *testing.T, v volume) {
 	t.Helper()
 	const lines = 8000
-	killed(t, v, func() { writeAll(t, v, lines) })
-	store := shipped(t, v)
+	killRepeatedly(t, v, func() { writeAll(t, v, lines) })
+	store := readShipped(t, v)
 	store.complete(t)
 	for stream, n := range map[string]int{"output": lines, "metrics": lines} {
 		if end := store.end(stream, event.TopicMetrics); end.Count != int64(n) || end.Dropped > 0 {
@@ -103,11 +103,11 @@ func killedOnce(t *testing.T, v volume) {
 	}
 }
 
-// killed runs the collector's process while the benchmark writes, kills it
+// killRepeatedly runs the collector's process while the benchmark writes, kills it
 // again and again, and returns when it has ended by itself. The benchmark ends
 // after the last kill: before that no collector can end by itself, however slow
 // the machine is.
-func killed(t *testing.T, v volume, benchmark func(), env ...string) {
+func killRepeatedly(t *testing.T, v volume, benchmark func(), env ...string) {
 	t.Helper()
 	const kills = 8
 	written := make(chan struct{})
@@ -118,7 +118,7 @@ func killed(t *testing.T, v volume, benchmark func(), env ...string) {
 	var complaint strings.Builder
 	start := func() *exec.Cmd {
 		cmd := exec.CommandContext(t.Context(), os.Args[0])
-		cmd.Env = append(append(os.Environ(), "COLLECT_DIR="+v.dir, "COLLECT_OWN="+v.own), env...)
+		cmd.Env = append(append(os.Environ(), "COLLECT_DIR="+v.dir, "COLLECT_OWN="+v.state), env...)
 		cmd.Stderr = &complaint
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
@@ -145,14 +145,14 @@ func TestKilledAtAnyTimeItShipsWhatIsSentToItOnce(t *testing.T) {
 	t.Parallel()
 	const points = 1500
 	v := newVolume(t)
-	killed(t, v, func() {
+	killRepeatedly(t, v, func() {
 		url := endpoint(t, v, newStore(t))
 		for i := range points {
 			for body := gauge(t, "n", float64(i), int64(i+1)); post(t, url, body) != http.StatusOK; { // again until it is answered
 			}
 		}
 	}, "COLLECT_OTLP=yes")
-	store := shipped(t, v)
+	store := readShipped(t, v)
 	store.complete(t)
 	values := make(map[float64]int)
 	for _, sample := range store.values[event.StreamOTLP] {
@@ -175,11 +175,11 @@ func writeAll(t *testing.T, v volume, lines int) {
 			continue
 		}
 		cut, cutErr := rand.IntN(len(stdout)), rand.IntN(len(stderr))
-		v.record(t, out(stdout[:cut]), fail(stderr[:cutErr]))
+		v.record(t, stdoutRecord(stdout[:cut]), stderrRecord(stderr[:cutErr]))
 		stdout, stderr = stdout[cut:], stderr[cutErr:]
 		time.Sleep(500 * time.Microsecond) // a benchmark does something else too
 	}
-	v.record(t, fail(stderr), out(stdout))
+	v.record(t, stderrRecord(stderr), stdoutRecord(stdout))
 	var metrics strings.Builder
 	for i := range lines {
 		fmt.Fprintf(&metrics, `{"m": %d}`+"\n", i)
@@ -187,8 +187,8 @@ func writeAll(t *testing.T, v volume, lines int) {
 	v.append(t, pod.Metrics, metrics.String())
 }
 
-// shipped reads what was shipped into the file of a volume.
-func shipped(t *testing.T, v volume) *store {
+// readShipped reads what was shipped into the file of a volume.
+func readShipped(t *testing.T, v volume) *fakeStore {
 	t.Helper()
 	f, err := os.Open(filepath.Join(v.dir, "shipped"))
 	if err != nil {
@@ -202,9 +202,9 @@ func shipped(t *testing.T, v volume) *store {
 		topic, value, _ := strings.Cut(in.Text(), "\t")
 		switch topic {
 		case event.TopicLogs:
-			keep[event.Logs](s, value)
+			saveEvent[event.Logs](s, value)
 		case event.TopicMetrics:
-			keep[event.Metrics](s, value)
+			saveEvent[event.Metrics](s, value)
 		}
 	}
 	if err := in.Err(); err != nil {
@@ -213,10 +213,10 @@ func shipped(t *testing.T, v volume) *store {
 	return s
 }
 
-// keep keeps an event that is whole: one that a kill tore was not acknowledged.
-func keep[T event.Event](s *store, value string) {
+// saveEvent keeps an event that is whole: one that a kill tore was not acknowledged.
+func saveEvent[T event.Event](s *fakeStore, value string) {
 	var ev T
 	if json.Unmarshal([]byte(value), &ev) == nil {
-		s.keep(ev)
+		s.save(ev)
 	}
 }

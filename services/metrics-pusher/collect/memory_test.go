@@ -46,15 +46,15 @@ func TestAGigabyteOfLogTakesLittleMemory(t *testing.T) {
 
 	key := []byte("0123456789abcdef")
 	broker := kafkatest.StartWide(t, 2, event.Topics()...)
-	got := &large{tb: t, seen: make([]bool, lines+1), done: make(chan event.End, 1)}
-	hear(t, connect(t, kafka.Settings{Brokers: broker.Addrs, Key: key}), got.logs, func(event.Metrics) {})
+	got := &lineChecker{tb: t, seen: make([]bool, lines+1), done: make(chan event.End, 1)}
+	consume(t, connect(t, kafka.Settings{Brokers: broker.Addrs, Key: key}), got.logs, func(event.Metrics) {})
 
-	begun := time.Now()
-	told := settings(v).Collect
-	told.Brokers, told.Token = broker.Addrs, kafka.TokenFor(key, "r1")
-	told.Metrics = []pod.Metric{{Name: "loss", Pattern: `loss=(\S+)`}}
-	peak := shipLarge(t, v, told)
-	took := time.Since(begun)
+	startedAt := time.Now()
+	spec := settings(v).Collect
+	spec.Brokers, spec.Token = broker.Addrs, kafka.TokenFor(key, "r1")
+	spec.Metrics = []pod.Metric{{Name: "loss", Pattern: `loss=(\S+)`}}
+	peak := shipLarge(t, v, spec)
+	elapsed := time.Since(startedAt)
 	select {
 	case end := <-got.done:
 		want(t, end.Count, int64(lines)+1)
@@ -63,7 +63,7 @@ func TestAGigabyteOfLogTakesLittleMemory(t *testing.T) {
 		t.Fatal("its end is not heard of")
 	}
 	got.check(t, lines)
-	t.Logf("%d lines of %d bytes in %v, with %.1f MiB of memory at most", lines+1, lineSize, took.Round(time.Millisecond), float64(peak)/1024)
+	t.Logf("%d lines of %d bytes in %v, with %.1f MiB of memory at most", lines+1, lineSize, elapsed.Round(time.Millisecond), float64(peak)/1024)
 	if peak > mostMiB<<10 {
 		t.Errorf("%d KiB of memory, want %d MiB at most", peak, mostMiB)
 	}
@@ -123,8 +123,8 @@ func TestTheLargestRequestsTakeLittleMemory(t *testing.T) {
 	defer server.Close()
 	v := newVolume(t)
 	broker := kafkatest.StartWide(t, 2, event.Topics()...)
-	told := settings(v).Collect
-	told.Brokers, told.OTLP, told.Scrape = broker.Addrs, true, pod.Scrape{URLs: []string{server.URL}}
+	spec := settings(v).Collect
+	spec.Brokers, spec.OTLP, spec.Scrape = broker.Addrs, true, pod.Scrape{URLs: []string{server.URL}}
 	sent := make(chan struct{})
 	go func() {
 		defer close(sent)
@@ -138,7 +138,7 @@ func TestTheLargestRequestsTakeLittleMemory(t *testing.T) {
 			}
 		}
 	}()
-	peak := shipLarge(t, v, told)
+	peak := shipLarge(t, v, spec)
 	<-sent
 	t.Logf("%.1f MiB of memory at most", float64(peak)/1024)
 	if peak > 2*mostMiB<<10 {
@@ -166,21 +166,21 @@ func points(t *testing.T, n, size, round int) []byte {
 
 // shipLarge runs the program until it has shipped all, and returns the most
 // memory that it ever had, in KiB.
-func shipLarge(t *testing.T, v volume, told pod.Collect) (peak int) {
+func shipLarge(t *testing.T, v volume, spec pod.Collect) (peak int) {
 	t.Helper()
 	dir := t.TempDir()
 	program, err := clustertest.BuildPod(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := json.Marshal(told)
+	b, err := json.Marshal(spec)
 	if err := errors.Join(err, os.WriteFile(filepath.Join(dir, pod.CollectFile), b, 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(t.Context(), program, "collect")
-	cmd.Env = append(os.Environ(), pod.EnvDir+"="+v.dir, pod.EnvStateDir+"="+v.own, pod.EnvSecretDir+"="+dir, pod.EnvPodUID+"=u1")
-	var said strings.Builder
-	cmd.Stderr = &said
+	cmd.Env = append(os.Environ(), pod.EnvDir+"="+v.dir, pod.EnvStateDir+"="+v.state, pod.EnvSecretDir+"="+dir, pod.EnvPodUID+"=u1")
+	var output strings.Builder
+	cmd.Stderr = &output
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -190,18 +190,18 @@ func shipLarge(t *testing.T, v volume, told pod.Collect) (peak int) {
 		select {
 		case err := <-ended:
 			if err != nil {
-				t.Fatalf("%v\n%s", err, said.String())
+				t.Fatalf("%v\n%s", err, output.String())
 			}
 			return peak
 		case <-time.After(5 * time.Millisecond):
-			peak = max(peak, highWater(cmd.Process.Pid))
+			peak = max(peak, peakMemory(cmd.Process.Pid))
 		}
 	}
 }
 
-// highWater returns the most memory that a process ever had, in KiB; 0 once it
+// peakMemory returns the most memory that a process ever had, in KiB; 0 once it
 // has ended.
-func highWater(pid int) int {
+func peakMemory(pid int) int {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
 		return 0
@@ -215,8 +215,8 @@ func highWater(pid int) int {
 	return 0
 }
 
-// large holds lines that are heard against those that were written.
-type large struct {
+// lineChecker holds lines that are heard against those that were written.
+type lineChecker struct {
 	tb   testing.TB
 	done chan event.End
 
@@ -225,7 +225,7 @@ type large struct {
 	cut  int
 }
 
-func (l *large) logs(ev event.Logs) {
+func (l *lineChecker) logs(ev event.Logs) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, line := range ev.Lines {
@@ -236,8 +236,8 @@ func (l *large) logs(ev event.Logs) {
 	}
 }
 
-func (l *large) line(line event.Line) {
-	if line.Cut {
+func (l *lineChecker) line(line event.Line) {
+	if line.Truncated {
 		if l.cut++; line.Raw != longLine || line.Text != strings.Repeat("y", 64<<10) {
 			l.tb.Errorf("a line of %d bytes is cut to %d, %.20q…", line.Raw, len(line.Text), line.Text)
 		}
@@ -252,7 +252,7 @@ func (l *large) line(line event.Line) {
 }
 
 // check checks that every line is there.
-func (l *large) check(t *testing.T, lines int) {
+func (l *lineChecker) check(t *testing.T, lines int) {
 	t.Helper()
 	l.mu.Lock()
 	defer l.mu.Unlock()

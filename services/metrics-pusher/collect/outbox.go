@@ -7,9 +7,9 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/event"
 )
 
-// maxWaiting is how many batches wait while others are being published: a source
+// maxQueued is how many batches wait while others are being published: a source
 // that is far behind is not to wait for an answer to each.
-const maxWaiting = 4
+const maxQueued = 4
 
 // batch is what is counted, and in the end published or not, as one.
 type batch struct {
@@ -21,19 +21,19 @@ type batch struct {
 // outbox publishes the batches of one source in their order, all that wait at a
 // time. It is of one goroutine.
 type outbox struct {
-	bus     Publisher
-	settled func(b batch, err error) error // hears of each batch, in order, what came of it; its error ends the source
+	bus         Publisher
+	onPublished func(b batch, err error) error // hears of each batch, in order, what came of it; its error ends the source
 
-	waiting []batch
-	under   []batch // being published
-	done    chan error
-	spare   []batch // whose memory can be used again
+	queued      []batch
+	inFlight    []batch // being published
+	done        chan error
+	freeBatches []batch // whose memory can be used again
 }
 
 // put has a batch published. It waits where too many do.
 func (o *outbox) put(ctx context.Context, b batch) error {
-	o.waiting = append(o.waiting, b)
-	if len(o.under) > 0 && len(o.waiting) < maxWaiting && len(o.done) == 0 {
+	o.queued = append(o.queued, b)
+	if len(o.inFlight) > 0 && len(o.queued) < maxQueued && len(o.done) == 0 {
 		return nil
 	}
 	return o.next(ctx)
@@ -41,7 +41,7 @@ func (o *outbox) put(ctx context.Context, b batch) error {
 
 // drain returns when nothing waits, and nothing is being published.
 func (o *outbox) drain(ctx context.Context) error {
-	for len(o.under)+len(o.waiting) > 0 {
+	for len(o.inFlight)+len(o.queued) > 0 {
 		if err := o.next(ctx); err != nil {
 			return err
 		}
@@ -51,47 +51,47 @@ func (o *outbox) drain(ctx context.Context) error {
 
 // next waits until what is being published is, and has what waits published.
 func (o *outbox) next(ctx context.Context) error {
-	if len(o.under) > 0 {
-		if err := o.settle(ctx, <-o.done); err != nil {
+	if len(o.inFlight) > 0 {
+		if err := o.complete(ctx, <-o.done); err != nil {
 			return err
 		}
 	}
-	if len(o.waiting) == 0 {
+	if len(o.queued) == 0 {
 		return nil
 	}
-	o.under, o.waiting, o.done = o.waiting, nil, make(chan error, 1)
+	o.inFlight, o.queued, o.done = o.queued, nil, make(chan error, 1)
 	var events []event.Event
-	for _, b := range o.under {
+	for _, b := range o.inFlight {
 		events = append(events, b.events...)
 	}
 	go func(done chan<- error) { done <- o.bus.Publish(ctx, events...) }(o.done)
 	return nil
 }
 
-// settle says what came of the batches that were being published. Where one of
+// complete says what came of the batches that were being published. Where one of
 // several can never be, each is published alone: the others can.
-func (o *outbox) settle(ctx context.Context, err error) error {
-	under := o.under
-	o.under = nil
-	alone := errors.Is(err, event.ErrPoison) && len(under) > 1
-	for _, b := range under {
+func (o *outbox) complete(ctx context.Context, err error) error {
+	batches := o.inFlight
+	o.inFlight = nil
+	alone := errors.Is(err, event.ErrPoison) && len(batches) > 1
+	for _, b := range batches {
 		if alone {
 			err = o.bus.Publish(ctx, b.events...)
 		}
-		if err := o.settled(b, err); err != nil {
+		if err := o.onPublished(b, err); err != nil {
 			return err
 		}
 	}
-	o.spare = append(o.spare, under...)
+	o.freeBatches = append(o.freeBatches, batches...)
 	return nil
 }
 
 // empty returns a batch without anything in it, but with memory where some is left.
 func (o *outbox) empty() batch {
-	if len(o.spare) == 0 {
+	if len(o.freeBatches) == 0 {
 		return batch{}
 	}
-	b := o.spare[len(o.spare)-1]
-	o.spare = o.spare[:len(o.spare)-1]
+	b := o.freeBatches[len(o.freeBatches)-1]
+	o.freeBatches = o.freeBatches[:len(o.freeBatches)-1]
 	return batch{lines: b.lines[:0], samples: b.samples[:0]}
 }

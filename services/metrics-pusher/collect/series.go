@@ -16,24 +16,24 @@ import (
 	"github.com/benchmark-ai/bai/services/metrics-pusher/extract"
 )
 
-// series are those of a pod, whatever they come by, in memory and in a file, so
+// seriesRegistry are those of a pod, whatever they come by, in memory and in a file, so
 // that whoever goes on after a kill keeps those that were kept before. Any
 // goroutine may ask them.
-type series struct {
+type seriesRegistry struct {
 	volume *volume
 	log    *zap.Logger
 
-	mu   sync.Mutex
-	set  extract.Series
-	told bool // that the file cannot be written
+	mu          sync.Mutex
+	limiter     extract.SeriesLimiter
+	writeFailed bool // that the file cannot be written
 }
 
 // idSize is how many bytes a series takes in the file.
 const idSize = 8
 
 // load has it know those of the file, or removes the file where anew is set.
-func (s *series) load(anew bool) error {
-	if anew {
+func (s *seriesRegistry) load(reset bool) error {
+	if reset {
 		if err := s.volume.root.Remove(pod.Series); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("forget another run's series: %w", err)
 		}
@@ -44,36 +44,36 @@ func (s *series) load(anew bool) error {
 		return fmt.Errorf("read which series are kept: %w", err)
 	}
 	for id := range slices.Chunk(b[:min(len(b)/idSize, extract.MaxSeries)*idSize], idSize) {
-		s.set.Add(binary.LittleEndian.Uint64(id))
+		s.limiter.Add(binary.LittleEndian.Uint64(id))
 	}
 	return nil
 }
 
 // admit returns those of samples that are of series that are kept, in the same
 // memory, and how many are not. Of what it returns the file knows.
-func (s *series) admit(samples []event.Sample) (kept []event.Sample, dropped int) {
+func (s *seriesRegistry) admit(samples []event.Sample) (admitted []event.Sample, dropped int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	kept = samples[:0]
+	admitted = samples[:0]
 	for i := range samples {
-		if !s.set.Admit(&samples[i]) {
+		if !s.limiter.Admit(&samples[i]) {
 			continue
 		}
-		if len(kept) < i {
-			samples[len(kept)] = samples[i]
+		if len(admitted) < i {
+			samples[len(admitted)] = samples[i]
 		}
-		kept = samples[:len(kept)+1]
+		admitted = samples[:len(admitted)+1]
 	}
-	s.write(s.set.Fresh())
-	return kept, len(samples) - len(kept)
+	s.write(s.limiter.TakeAdmitted())
+	return admitted, len(samples) - len(admitted)
 }
 
 // tooMany says why samples are dropped.
-func (s *series) tooMany() string { return s.set.TooMany() } // what it reads never changes
+func (s *seriesRegistry) tooMany() string { return s.limiter.TooMany() } // what it reads never changes
 
 // write appends series to the file. A disk that is full is no reason to stop: then
 // others may be kept after a kill.
-func (s *series) write(fresh []uint64) {
+func (s *seriesRegistry) write(fresh []uint64) {
 	if len(fresh) == 0 {
 		return
 	}
@@ -86,8 +86,8 @@ func (s *series) write(fresh []uint64) {
 		_, err = f.Write(b)
 		err = errors.Join(err, f.Close())
 	}
-	if err != nil && !s.told {
+	if err != nil && !s.writeFailed {
 		s.log.Warn("which series are kept cannot be written", zap.Error(err))
-		s.told = true
+		s.writeFailed = true
 	}
 }

@@ -26,7 +26,7 @@ func TestOfAllThatABenchmarkWritesSoManySeriesAreKept(t *testing.T) {
 	s := settings(v)
 	s.Metrics = []pod.Metric{{Name: "loss", Pattern: `gpu(?P<gpu>\d+) loss=(\d)`}}
 	v.append(t, pod.System, `{"cpu": 1}`+"\n")                                                          // not counted, and always kept
-	v.record(t, out("gpu1 loss=1\ngpu2 loss=2\n"))                                                      // read first
+	v.record(t, stdoutRecord("gpu1 loss=1\ngpu2 loss=2\n"))                                             // read first
 	v.append(t, pod.Metrics, many(0, extract.MaxSeries)+many(0, 1))                                     // the last two series are too many
 	v.append(t, pod.Spool, many(0, 2)+`{"other": 1}`+"\n"+many(extract.MaxSeries-3, extract.MaxSeries)) // two known, one not, one known, two not
 	v.exit(t, pod.Exit{})
@@ -47,9 +47,9 @@ func TestTheSameSeriesAreKeptAfterAKill(t *testing.T) {
 	s := settings(v)
 	v.append(t, pod.Metrics, many(0, extract.MaxSeries-10))
 	store := newStore(t)
-	cutOff(t, s, store, func() bool { return len(store.samples()) == extract.MaxSeries-10 })
+	collectUntil(t, s, store, func() bool { return len(store.samples()) == extract.MaxSeries-10 })
 	v.append(t, pod.Metrics, many(extract.MaxSeries-10, extract.MaxSeries+10)+many(0, 10)+many(extract.MaxSeries, extract.MaxSeries+10))
-	cutOff(t, s, store, func() bool { return strings.Contains(v.saved(), `"dropped":20`) })
+	collectUntil(t, s, store, func() bool { return strings.Contains(v.saved(), `"dropped":20`) })
 	v.append(t, pod.Metrics, many(extract.MaxSeries+5, extract.MaxSeries+6)+many(extract.MaxSeries-1, extract.MaxSeries))
 	v.exit(t, pod.Exit{})
 	collectAll(t, s, store)
@@ -72,14 +72,14 @@ func TestTheSeriesOfAnotherRunAreForgotten(t *testing.T) {
 	want(t, store.end(event.StreamMetrics, event.TopicMetrics).Dropped, 2)
 }
 
-// cutOff collects until something is so, and then no more, as far as anybody is
+// collectUntil collects until something is so, and then no more, as far as anybody is
 // told.
-func cutOff(t *testing.T, s collect.Settings, store *store, until func() bool) {
+func collectUntil(t *testing.T, s collect.Settings, store *fakeStore, until func() bool) {
 	t.Helper()
 	ctx, kill := context.WithCancel(t.Context())
 	c, done := collector(t, s, store), make(chan error, 1)
 	go func() { done <- c.Run(ctx) }()
-	store.until(t, until)
+	store.waitUntil(t, until)
 	store.mu.Lock()
 	store.refuse = func(event.Event) error { return context.Canceled }
 	store.mu.Unlock()

@@ -26,27 +26,27 @@ const (
 type spool struct {
 	key    string // of the descriptor, to which reasons refer
 	limit  int64  // bytes that it may have; 0 is no limit
-	series *series
-	lost   *losses
-	room   *room
+	series *seriesRegistry
+	losses *losses
+	disk   *diskMonitor
 
-	mu     sync.Mutex
-	file   *os.File
-	size   int64
-	torn   bool // the last write was not whole
-	recent map[uint64]struct{}
-	order  []uint64 // those of recent, as a ring
-	next   int
+	mu          sync.Mutex
+	file        *os.File
+	size        int64
+	partialLine bool // the last write was not whole
+	recent      map[uint64]struct{}
+	order       []uint64 // those of recent, as a ring
+	next        int
 }
 
 // openSpool opens a spool that keeps some series, and tells what it does not keep.
 // What it holds already is known again. A line that a kill tore is removed: nobody
 // was told that it is safe.
-func openSpool(v *volume, name, key string, limit int64, of *series, lost *losses, r *room) (*spool, error) {
-	s := &spool{room: r, key: key, limit: limit, series: of, lost: lost, recent: make(map[uint64]struct{})}
+func openSpool(v *volume, name, key string, limit int64, registry *seriesRegistry, lost *losses, r *diskMonitor) (*spool, error) {
+	s := &spool{disk: r, key: key, limit: limit, series: registry, losses: lost, recent: make(map[uint64]struct{})}
 	var err error
 	if s.file, err = v.open(name, os.O_RDWR|os.O_APPEND|os.O_CREATE); err == nil {
-		err = s.reread()
+		err = s.restore()
 	}
 	if err != nil {
 		return nil, fmt.Errorf("open what samples are written to: %w", errors.Join(err, s.close()))
@@ -54,8 +54,8 @@ func openSpool(v *volume, name, key string, limit int64, of *series, lost *losse
 	return s, nil
 }
 
-// reread reads the end of the file.
-func (s *spool) reread() error {
+// restore reads the end of the file.
+func (s *spool) restore() error {
 	info, err := s.file.Stat()
 	if err != nil {
 		return err
@@ -79,14 +79,14 @@ func (s *spool) reread() error {
 	return nil
 }
 
-// Keep keeps samples, or fails and keeps none that will be counted as such. Those
+// Append keeps samples, or fails and keeps none that will be counted as such. Those
 // of too many series, and those that are beyond the limit, are dropped. What it
 // was given is not to be used again.
-func (s *spool) Keep(samples []event.Sample) error {
+func (s *spool) Append(samples []event.Sample) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	samples, dropped := s.series.admit(samples)
-	s.lost.add(int64(dropped), s.key+": "+s.series.tooMany())
+	s.losses.add(int64(dropped), s.key+": "+s.series.tooMany())
 	var text []byte
 	fresh := make(map[uint64]struct{}, len(samples))
 	for i := range samples {
@@ -100,7 +100,7 @@ func (s *spool) Keep(samples []event.Sample) error {
 		}
 		if s.limit > 0 && s.size+int64(len(text)) > s.limit {
 			text = text[:begin]
-			s.lost.add(1, overSpool(s.key, s.limit))
+			s.losses.add(1, overSpool(s.key, s.limit))
 			continue
 		}
 		fresh[line] = struct{}{}
@@ -123,15 +123,15 @@ func (s *spool) write(text []byte) error {
 	if s.file == nil {
 		return os.ErrClosed
 	}
-	if s.torn {
+	if s.partialLine {
 		text = append([]byte("\n"), text...)
 	}
-	if err := s.room.full(); err != nil {
+	if err := s.disk.checkFull(); err != nil {
 		return err
 	}
 	n, err := s.file.Write(text)
 	s.size += int64(n)
-	s.torn = err != nil && (s.torn && n == 0 || n > 0)
+	s.partialLine = err != nil && (s.partialLine && n == 0 || n > 0)
 	return err
 }
 
@@ -157,7 +157,7 @@ func sum(b []byte) uint64 {
 }
 
 // Drop notes that n samples are not kept, and why.
-func (s *spool) Drop(n int64, reason string) { s.lost.add(n, reason) }
+func (s *spool) Drop(n int64, reason string) { s.losses.add(n, reason) }
 
 func (s *spool) close() error {
 	s.mu.Lock()

@@ -13,8 +13,8 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/event"
 )
 
-// store keeps what is shipped as a store does: what is there stays as it is.
-type store struct {
+// fakeStore keeps what is shipped as a store does: what is there stays as it is.
+type fakeStore struct {
 	tb     testing.TB
 	refuse func(event.Event) error
 
@@ -27,9 +27,9 @@ type store struct {
 	ended  map[string]event.End // by stream and topic
 }
 
-func newStore(tb testing.TB) *store {
+func newStore(tb testing.TB) *fakeStore {
 	tb.Helper()
-	s := &store{
+	s := &fakeStore{
 		tb: tb, gate: make(chan struct{}), ids: make(map[string]string), text: make(map[string]map[int64]event.Line),
 		values: make(map[string]map[string]event.Sample), ended: make(map[string]event.End),
 	}
@@ -37,8 +37,8 @@ func newStore(tb testing.TB) *store {
 	return s
 }
 
-// away has the brokers away until the function that it returns is called.
-func (s *store) away() (back func()) {
+// block has the brokers away until the function that it returns is called.
+func (s *fakeStore) block() (back func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	gate := make(chan struct{})
@@ -47,7 +47,7 @@ func (s *store) away() (back func()) {
 }
 
 // Publish implements collect.Publisher.
-func (s *store) Publish(ctx context.Context, events ...event.Event) error {
+func (s *fakeStore) Publish(ctx context.Context, events ...event.Event) error {
 	s.mu.Lock()
 	gate := s.gate
 	s.mu.Unlock()
@@ -64,12 +64,12 @@ func (s *store) Publish(ctx context.Context, events ...event.Event) error {
 				return err
 			}
 		}
-		s.keep(ev)
+		s.save(ev)
 	}
 	return nil
 }
 
-func (s *store) keep(ev event.Event) {
+func (s *fakeStore) save(ev event.Event) {
 	m, err := event.Encode(ev)
 	if err != nil {
 		s.tb.Error(err)
@@ -81,19 +81,19 @@ func (s *store) keep(ev event.Event) {
 	case event.Logs:
 		ev.Lines = slices.Clone(ev.Lines) // theirs is the memory of what comes next
 		s.events = append(s.events, ev)
-		s.keepLines(ev.Source.Stream, ev.Lines)
-		s.finish(ev.Source.Stream, event.TopicLogs, ev.End)
+		s.saveLines(ev.Stream.Kind, ev.Lines)
+		s.finish(ev.Stream.Kind, event.TopicLogs, ev.End)
 	case event.Metrics:
 		ev.Samples = slices.Clone(ev.Samples)
 		s.events = append(s.events, ev)
-		s.keepSamples(ev.Source.Stream, ev.Samples)
-		s.finish(ev.Source.Stream, event.TopicMetrics, ev.End)
+		s.saveSamples(ev.Stream.Kind, ev.Samples)
+		s.finish(ev.Stream.Kind, event.TopicMetrics, ev.End)
 	default:
 		s.events = append(s.events, ev)
 	}
 }
 
-func (s *store) keepLines(stream string, lines []event.Line) {
+func (s *fakeStore) saveLines(stream string, lines []event.Line) {
 	if s.text[stream] == nil {
 		s.text[stream] = make(map[int64]event.Line)
 	}
@@ -108,7 +108,7 @@ func (s *store) keepLines(stream string, lines []event.Line) {
 	}
 }
 
-func (s *store) keepSamples(stream string, samples []event.Sample) {
+func (s *fakeStore) saveSamples(stream string, samples []event.Sample) {
 	if s.values[stream] == nil {
 		s.values[stream] = make(map[string]event.Sample)
 	}
@@ -117,7 +117,7 @@ func (s *store) keepSamples(stream string, samples []event.Sample) {
 	}
 }
 
-func (s *store) finish(stream, topic string, end *event.End) {
+func (s *fakeStore) finish(stream, topic string, end *event.End) {
 	if end == nil {
 		return
 	}
@@ -128,23 +128,23 @@ func (s *store) finish(stream, topic string, end *event.End) {
 }
 
 // lines describes the lines of the output, in order.
-func (s *store) lines() []string {
+func (s *fakeStore) lines() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	all := slices.SortedFunc(maps.Values(s.text["output"]), func(a, b event.Line) int { return cmp.Compare(a.Seq, b.Seq) })
 	var lines []string
 	for _, l := range all {
 		text := fmt.Sprint(l.Seq, " ", l.Text)
-		if l.Err {
+		if l.Stderr {
 			text += " err"
 		}
 		if l.Raw > 0 {
 			text += fmt.Sprint(" raw ", l.Raw)
 		}
-		if l.Cut {
+		if l.Truncated {
 			text += " cut"
 		}
-		if l.Open {
+		if l.Unterminated {
 			text += " open"
 		}
 		lines = append(lines, text)
@@ -153,14 +153,14 @@ func (s *store) lines() []string {
 }
 
 // samples describes the samples, by stream and in order.
-func (s *store) samples() []string {
+func (s *fakeStore) samples() []string {
 	var out []string
 	s.each(func(stream string, sample event.Sample) { out = append(out, stream+" "+describe(sample)) })
 	return out
 }
 
 // each hands over all samples, in the order of their numbers.
-func (s *store) each(do func(stream string, sample event.Sample)) {
+func (s *fakeStore) each(do func(stream string, sample event.Sample)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, stream := range slices.Sorted(maps.Keys(s.values)) {
@@ -191,14 +191,14 @@ func describe(s event.Sample) string {
 }
 
 // end returns how a source ended in a topic.
-func (s *store) end(stream, topic string) event.End {
+func (s *fakeStore) end(stream, topic string) event.End {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.ended[stream+topic]
 }
 
 // complete checks that every source has ended and that all it says is there.
-func (s *store) complete(tb testing.TB) {
+func (s *fakeStore) complete(tb testing.TB) {
 	tb.Helper()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -218,8 +218,8 @@ func (s *store) complete(tb testing.TB) {
 	}
 }
 
-// until polls cond until it holds.
-func (s *store) until(tb testing.TB, cond func() bool) {
+// waitUntil polls cond until it holds.
+func (s *fakeStore) waitUntil(tb testing.TB, cond func() bool) {
 	tb.Helper()
 	for end := time.Now().Add(time.Minute); !cond(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
@@ -229,7 +229,7 @@ func (s *store) until(tb testing.TB, cond func() bool) {
 }
 
 // last returns the sequence number of the last sample of a stream.
-func (s *store) last(stream string) int64 {
+func (s *fakeStore) last(stream string) int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	last := int64(-1)

@@ -34,17 +34,17 @@ func (t *tail) next() (data []byte, more bool, err error) {
 			return nil, false, err
 		}
 	}
-	kept := copy(t.buf, t.rest)
-	n, err := t.file.ReadAt(t.buf[kept:], t.pos-t.base)
+	unread := copy(t.buf, t.rest)
+	n, err := t.file.ReadAt(t.buf[unread:], t.pos-t.base)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, false, fmt.Errorf("read what the benchmark wrote: %w", err)
 	}
 	t.pos += int64(n)
-	t.rest = t.buf[:kept+n]
+	t.rest = t.buf[:unread+n]
 	if n == 0 {
 		return nil, false, nil
 	}
-	return t.rest, kept+n == len(t.buf), nil
+	return t.rest, unread+n == len(t.buf), nil
 }
 
 // used says how many of the bytes that next returned are done with.
@@ -58,9 +58,9 @@ func (t *tail) seek(base, offset int64) {
 	t.base, t.pos, t.rest, t.released = base, offset, nil, 0
 }
 
-// wasCut reports whether the file is shorter than what was read of it, and has
+// wasTruncated reports whether the file is shorter than what was read of it, and has
 // next begin at its beginning then.
-func (t *tail) wasCut() bool {
+func (t *tail) wasTruncated() bool {
 	if t.file == nil {
 		return false
 	}

@@ -19,16 +19,16 @@ import (
 type volume struct{ root *os.Root }
 
 func openVolume(dir string) (*volume, error) {
-	root, err := os.OpenRoot(pod.In(dir, ""))
+	root, err := os.OpenRoot(pod.PathIn(dir, ""))
 	if err != nil {
 		return nil, fmt.Errorf("open the pod's volume: %w", err)
 	}
 	return &volume{root}, nil
 }
 
-// openOwn opens the volume that is the collector's alone, and makes the folder of its
+// openStateVolume opens the volume that is the collector's alone, and makes the folder of its
 // files there.
-func openOwn(dir string) (*volume, error) {
+func openStateVolume(dir string) (*volume, error) {
 	v, err := openVolume(dir)
 	if err != nil {
 		return nil, err
@@ -62,8 +62,8 @@ func (v *volume) openAs(name string, flag int, kind fs.FileMode) (*os.File, erro
 		return nil, err
 	}
 	at, lerr := v.root.Lstat(name)
-	is, err := f.Stat()
-	if err = errors.Join(lerr, err); err == nil && (is.Mode().Type() != kind || !os.SameFile(at, is)) {
+	info, err := f.Stat()
+	if err = errors.Join(lerr, err); err == nil && (info.Mode().Type() != kind || !os.SameFile(at, info)) {
 		err = &fs.PathError{Op: "open", Path: name, Err: errNoFile}
 	}
 	if err != nil {
@@ -124,9 +124,9 @@ func (v *volume) fifo(name string) (*os.File, error) {
 
 // Bounds of files that are read whole.
 const (
-	mostExit   = 1 << 20
-	mostKept   = 64 << 20 // names of 10,000 files
-	mostWhere  = 4 << 20
-	mostCursor = 4 << 20
-	mostURL    = 4 << 10
+	maxExitSize        = 1 << 20
+	maxKeptFilesSize   = 64 << 20 // names of 10,000 files
+	maxEnvironmentSize = 4 << 20
+	maxCursorSize      = 4 << 20
+	maxURLSize         = 4 << 10
 )

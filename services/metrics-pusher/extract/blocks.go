@@ -23,8 +23,8 @@ const (
 	blockTime  = time.Minute
 )
 
-// rule says which lines are one block, and what is looked for in it.
-type rule struct {
+// blockRule says which lines are one block, and what is looked for in it.
+type blockRule struct {
 	pod.Block
 
 	begin    *regexp.Regexp
@@ -32,8 +32,8 @@ type rule struct {
 	patterns []pattern
 }
 
-// newRule returns a rule that looks for nothing yet.
-func newRule(r pod.Block) (*rule, error) {
+// newBlockRule returns a rule that looks for nothing yet.
+func newBlockRule(r pod.Block) (*blockRule, error) {
 	if r.Begin == "" {
 		return nil, errors.New("there is no pattern")
 	}
@@ -47,12 +47,12 @@ func newRule(r pod.Block) (*rule, error) {
 	if r.Within <= 0 {
 		r.Within = blockTime
 	}
-	return &rule{Block: r, begin: begin, literal: newNeedle(required(r.Begin))}, nil
+	return &blockRule{Block: r, begin: begin, literal: newNeedle(required(r.Begin))}, nil
 }
 
 // add has a metric looked for in the blocks that it speaks of.
 func (p *Patterns) add(r pod.Block, c pattern) error {
-	made, err := newRule(r)
+	made, err := newBlockRule(r)
 	if err != nil {
 		return err
 	}
@@ -70,8 +70,8 @@ func (p *Patterns) add(r pod.Block, c pattern) error {
 	return nil
 }
 
-// Piece is a line of a stream.
-type Piece struct {
+// Line is a line of a stream.
+type Line struct {
 	Text string
 	Cut  bool  // Text ends early
 	Seq  int64 // its sequence number
@@ -79,8 +79,8 @@ type Piece struct {
 	From int64 // where to read from to meet it again
 }
 
-// bare is the line without the carriage return of its end.
-func (p Piece) bare() Piece {
+// trimCR is the line without the carriage return of its end.
+func (p Line) trimCR() Line {
 	if !p.Cut {
 		p.Text = strings.TrimSuffix(p.Text, "\r")
 	}
@@ -88,7 +88,7 @@ func (p Piece) bare() Piece {
 }
 
 // cuts are the offsets of the text at which it is cut.
-func (p Piece) cuts() []int {
+func (p Line) cuts() []int {
 	if !p.Cut {
 		return nil
 	}
@@ -108,37 +108,37 @@ func (p Piece) cuts() []int {
 // The samples of a block have the sequence number that follows that of its last
 // line and the time of that line, whatever ended it: whoever reads the stream
 // again finds them again, under the same numbers. It is of one goroutine.
-type Blocks struct{ open []open }
+type Blocks struct{ open []openBlock }
 
-// open is a block that is under way.
-type open struct {
-	*rule
+// openBlock is a block that is under way.
+type openBlock struct {
+	*blockRule
 
 	text  []byte
 	cuts  []int // offsets of text at which lines are cut
 	lines int   // 0 while there is no block
 	from  int64
-	last  Piece
+	last  Line
 }
 
 // Blocks returns what joins the lines of one stream.
 func (p *Patterns) Blocks() *Blocks {
 	r := &Blocks{}
 	for _, rule := range p.blocks {
-		r.open = append(r.open, open{rule: rule})
+		r.open = append(r.open, openBlock{blockRule: rule})
 	}
 	return r
 }
 
 // Append takes the next line of the stream, and appends the samples of the
 // blocks that it ends to dst. It returns what is none.
-func (r *Blocks) Append(dst []event.Sample, line Piece) (samples []event.Sample, missed Missed) {
-	line = line.bare()
-	text := folded{text: line.Text}
+func (r *Blocks) Append(dst []event.Sample, line Line) (samples []event.Sample, missed Misses) {
+	line = line.trimCR()
+	text := foldedText{text: line.Text}
 	for i := range r.open {
 		o := &r.open[i]
-		begins := o.literal.in(&text) && o.begin.MatchString(line.Text)
-		if o.lines > 0 && (begins || o.late(line.Time) || len(o.text)+1+len(line.Text) > maxBlock) {
+		begins := o.literal.matches(&text) && o.begin.MatchString(line.Text)
+		if o.lines > 0 && (begins || o.expired(line.Time) || len(o.text)+1+len(line.Text) > maxBlock) {
 			dst = o.end(dst, &missed)
 		}
 		if !begins && o.lines == 0 {
@@ -152,7 +152,7 @@ func (r *Blocks) Append(dst []event.Sample, line Piece) (samples []event.Sample,
 }
 
 // take adds a line to the block, or begins one with it.
-func (o *open) take(line Piece) {
+func (o *openBlock) take(line Line) {
 	if o.lines == 0 {
 		o.from = line.From
 	} else {
@@ -162,21 +162,21 @@ func (o *open) take(line Piece) {
 	if line.Cut {
 		o.cuts = append(o.cuts, len(o.text))
 	}
-	o.last = Piece{Seq: line.Seq, Time: line.Time}
+	o.last = Line{Seq: line.Seq, Time: line.Time}
 }
 
-// Due ends the blocks that no line has followed for their time, now being ns
+// Expire ends the blocks that no line has followed for their time, now being ns
 // since 1970. It may be called when all that was written by then is appended.
-func (r *Blocks) Due(dst []event.Sample, now int64) (samples []event.Sample, missed Missed) {
-	return r.endWhere(dst, func(o *open) bool { return o.late(now) })
+func (r *Blocks) Expire(dst []event.Sample, now int64) (samples []event.Sample, missed Misses) {
+	return r.endWhere(dst, func(o *openBlock) bool { return o.expired(now) })
 }
 
 // End ends all blocks.
-func (r *Blocks) End(dst []event.Sample) (samples []event.Sample, missed Missed) {
-	return r.endWhere(dst, func(*open) bool { return true })
+func (r *Blocks) End(dst []event.Sample) (samples []event.Sample, missed Misses) {
+	return r.endWhere(dst, func(*openBlock) bool { return true })
 }
 
-func (r *Blocks) endWhere(dst []event.Sample, over func(*open) bool) (samples []event.Sample, missed Missed) {
+func (r *Blocks) endWhere(dst []event.Sample, over func(*openBlock) bool) (samples []event.Sample, missed Misses) {
 	for i := range r.open {
 		if o := &r.open[i]; o.lines > 0 && over(o) {
 			dst = o.end(dst, &missed)
@@ -185,9 +185,9 @@ func (r *Blocks) endWhere(dst []event.Sample, over func(*open) bool) (samples []
 	return dst, missed
 }
 
-// Under returns where to read from to meet all blocks again that are under way,
+// ResumeOffset returns where to read from to meet all blocks again that are under way,
 // at most offset.
-func (r *Blocks) Under(offset int64) int64 {
+func (r *Blocks) ResumeOffset(offset int64) int64 {
 	for i := range r.open {
 		if o := &r.open[i]; o.lines > 0 {
 			offset = min(offset, o.from)
@@ -203,18 +203,18 @@ func (r *Blocks) Clear() {
 	}
 }
 
-func (o *open) clear() { o.text, o.cuts, o.lines = o.text[:0], o.cuts[:0], 0 }
+func (o *openBlock) clear() { o.text, o.cuts, o.lines = o.text[:0], o.cuts[:0], 0 }
 
-// late reports whether a line that is written at a time is too late for the
+// expired reports whether a line that is written at a time is too late for the
 // block.
-func (o *open) late(at int64) bool { return at-o.last.Time > int64(o.Within) }
+func (o *openBlock) expired(at int64) bool { return at-o.last.Time > int64(o.Within) }
 
 // end ends the block and appends its samples.
-func (o *open) end(dst []event.Sample, missed *Missed) []event.Sample {
+func (o *openBlock) end(dst []event.Sample, missed *Misses) []event.Sample {
 	text, begin := string(o.text), len(dst)
-	low := folded{text: text}
+	low := foldedText{text: text}
 	for i := range o.patterns {
-		if o.patterns[i].literal.in(&low) {
+		if o.patterns[i].literal.matches(&low) {
 			dst = o.patterns[i].matches(dst, begin, text, o.cuts, missed)
 		}
 	}

@@ -29,22 +29,22 @@ func blocks(tb testing.TB, b pod.Block, patterns ...string) *extract.Blocks {
 
 func TestNoMatchInABlockReachesAcrossWhereALineIsCut(t *testing.T) {
 	b := blocks(t, pod.Block{Begin: "^epoch"}, `loss=(\d+)`, `(?s)acc=(\d+).*end`)
-	for i, p := range []extract.Piece{{Text: "epoch loss=1", Cut: true}, {Text: "acc=2 end"}, {Text: "acc=3"}, {Text: "loss=4 acc=5", Cut: true}, {Text: "end"}} {
+	for i, p := range []extract.Line{{Text: "epoch loss=1", Cut: true}, {Text: "acc=2 end"}, {Text: "acc=3"}, {Text: "loss=4 acc=5", Cut: true}, {Text: "end"}} {
 		p.Seq = int64(i+1) * 10
 		_, _ = b.Append(nil, p)
 	}
 	got, missed := b.End(nil)
-	if diff := cmp.Diff([]string{"51.0 m0=4"}, found(got)); diff != "" || missed != (extract.Missed{Cut: 2}) {
+	if diff := cmp.Diff([]string{"51.0 m0=4"}, formatSamples(got)); diff != "" || missed != (extract.Misses{Cut: 2}) {
 		t.Errorf("missed %+v (-want +got):\n%s", missed, diff)
 	}
-	_, _ = b.Append(nil, extract.Piece{Text: "epoch loss=7"})
-	if again, missed := b.End(nil); len(again) != 1 || missed != (extract.Missed{}) {
-		t.Errorf("the next block has %v, missed %+v", found(again), missed)
+	_, _ = b.Append(nil, extract.Line{Text: "epoch loss=7"})
+	if again, missed := b.End(nil); len(again) != 1 || missed != (extract.Misses{}) {
+		t.Errorf("the next block has %v, missed %+v", formatSamples(again), missed)
 	}
 }
 
-// found returns samples as "sequence.sub name=value".
-func found(samples []event.Sample) []string {
+// formatSamples returns samples as "sequence.sub name=value".
+func formatSamples(samples []event.Sample) []string {
 	var all []string
 	for _, s := range samples {
 		all = append(all, fmt.Sprintf("%d.%d %s=%v", s.Seq, s.Sub, s.Name, s.Float()))
@@ -77,13 +77,13 @@ func TestABlockOfLinesIsOneText(t *testing.T) {
 			b := blocks(t, tt.block, pattern)
 			var got []event.Sample
 			for i, line := range tt.lines {
-				got, _ = b.Append(got, extract.Piece{Text: line, Seq: int64(i+1) * 10, Time: int64(i+1) * 1e9, From: int64(i)})
+				got, _ = b.Append(got, extract.Line{Text: line, Seq: int64(i+1) * 10, Time: int64(i+1) * 1e9, From: int64(i)})
 			}
-			if diff := cmp.Diff(tt.want, found(got)); diff != "" {
+			if diff := cmp.Diff(tt.want, formatSamples(got)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 			ended, _ := b.End(nil)
-			if diff := cmp.Diff(tt.ended, found(ended)); diff != "" {
+			if diff := cmp.Diff(tt.ended, formatSamples(ended)); diff != "" {
 				t.Errorf("at the end (-want +got):\n%s", diff)
 			}
 		})
@@ -94,28 +94,28 @@ func TestABlockIsDueWhenNoLineHasFollowedItForItsTime(t *testing.T) {
 	b := blocks(t, pod.Block{Begin: "^epoch", Within: 5 * time.Second}, `(?m)^loss=(\d)`, `acc=(\d)`)
 	lines := []string{"epoch", "loss=1", "acc=2", "loss=3"}
 	for i, text := range lines {
-		if got, _ := b.Append(nil, extract.Piece{Text: text, Seq: int64(i), Time: int64(i) * 1e9, From: 7}); got != nil {
-			t.Errorf("after line %d: %v", i, found(got))
+		if got, _ := b.Append(nil, extract.Line{Text: text, Seq: int64(i), Time: int64(i) * 1e9, From: 7}); got != nil {
+			t.Errorf("after line %d: %v", i, formatSamples(got))
 		}
 	}
-	if got, _ := b.Due(nil, 8e9); got != nil || b.Under(100) != 7 {
-		t.Errorf("in time: %v, from %d", found(got), b.Under(100))
+	if got, _ := b.Expire(nil, 8e9); got != nil || b.ResumeOffset(100) != 7 {
+		t.Errorf("in time: %v, from %d", formatSamples(got), b.ResumeOffset(100))
 	}
-	got, _ := b.Due(nil, 8e9+1)
-	if diff := cmp.Diff([]string{"4.0 m0=1", "4.1 m0=3", "4.2 m1=2"}, found(got)); diff != "" || got[0].Time != 3e9 {
+	got, _ := b.Expire(nil, 8e9+1)
+	if diff := cmp.Diff([]string{"4.0 m0=1", "4.1 m0=3", "4.2 m1=2"}, formatSamples(got)); diff != "" || got[0].Time != 3e9 {
 		t.Errorf("at %d (-want +got):\n%s", got[0].Time, diff)
 	}
-	if again, _ := b.Due(nil, 1e18); again != nil || b.Under(100) != 100 {
-		t.Errorf("once more: %v, from %d", found(again), b.Under(100))
+	if again, _ := b.Expire(nil, 1e18); again != nil || b.ResumeOffset(100) != 100 {
+		t.Errorf("once more: %v, from %d", formatSamples(again), b.ResumeOffset(100))
 	}
 }
 
 func TestBlocksThatAreClearedAreForgotten(t *testing.T) {
 	b := blocks(t, pod.Block{Begin: "^epoch"}, `loss=(\d)`)
-	_, _ = b.Append(nil, extract.Piece{Text: "epoch loss=1", Seq: 1})
+	_, _ = b.Append(nil, extract.Line{Text: "epoch loss=1", Seq: 1})
 	b.Clear()
 	if got, _ := b.End(nil); got != nil {
-		t.Errorf("%v", found(got))
+		t.Errorf("%v", formatSamples(got))
 	}
 }
 
@@ -149,25 +149,25 @@ func FuzzBlocks(f *testing.F) {
 		if len(text) > 32<<10 || len(lines) > 1000 {
 			return
 		}
-		if want, got := plainly(t, lines), found(interrupted(t, lines, int(cut))); !cmp.Equal(want, got) {
+		if want, got := referenceBlocks(t, lines), formatSamples(readInterrupted(t, lines, int(cut))); !cmp.Equal(want, got) {
 			t.Errorf("%q: (-want +got):\n%s", text, cmp.Diff(want, got))
 		}
 	})
 }
 
-// interrupted returns what is in the blocks of lines where another reader goes on
+// readInterrupted returns what is in the blocks of lines where another reader goes on
 // before line number cut.
-func interrupted(t *testing.T, lines []string, cut int) (got []event.Sample) {
+func readInterrupted(t *testing.T, lines []string, cut int) (got []event.Sample) {
 	t.Helper()
-	piece := func(i int) extract.Piece { return extract.Piece{Text: lines[i], Seq: int64(i) * 2, From: int64(i)} }
+	piece := func(i int) extract.Line { return extract.Line{Text: lines[i], Seq: int64(i) * 2, From: int64(i)} }
 	b := blocks(t, pod.Block{Begin: "^epoch"}, `loss=(\d+)`)
 	for i := range lines {
 		if i == cut {
-			from := int(b.Under(int64(i)))
+			from := int(b.ResumeOffset(int64(i)))
 			b = blocks(t, pod.Block{Begin: "^epoch"}, `loss=(\d+)`)
 			for j := from; j < i; j++ {
 				if again, _ := b.Append(nil, piece(j)); again != nil {
-					t.Fatalf("found again: %v", found(again))
+					t.Fatalf("found again: %v", formatSamples(again))
 				}
 			}
 		}
@@ -177,8 +177,8 @@ func interrupted(t *testing.T, lines []string, cut int) (got []event.Sample) {
 	return got
 }
 
-// plainly returns what is in the blocks of lines.
-func plainly(t *testing.T, lines []string) []string {
+// referenceBlocks returns what is in the blocks of lines.
+func referenceBlocks(t *testing.T, lines []string) []string {
 	t.Helper()
 	p, err := extract.Compile([]pod.Metric{{Name: "m0", Pattern: `loss=(\d+)`}})
 	if err != nil {
@@ -192,12 +192,12 @@ func plainly(t *testing.T, lines []string) []string {
 		}
 		if first >= 0 {
 			begin := len(all)
-			all, _ = p.Append(all, extract.Piece{Text: strings.Join(lines[first:i], "\n")})
+			all, _ = p.Append(all, extract.Line{Text: strings.Join(lines[first:i], "\n")})
 			for j := begin; j < len(all); j++ {
 				all[j].Seq = int64(i-1)*2 + 1
 			}
 		}
 		first = i
 	}
-	return found(all)
+	return formatSamples(all)
 }

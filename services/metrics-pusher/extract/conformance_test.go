@@ -12,8 +12,8 @@ import (
 	"github.com/benchmark-ai/bai/services/metrics-pusher/extract"
 )
 
-// told is a sample as the table of the client libraries has it.
-type told struct {
+// sampleCase is a sample as the table of the client libraries has it.
+type sampleCase struct {
 	Name   string            `json:"name"`
 	Value  string            `json:"value"`
 	Unit   string            `json:"unit"`
@@ -28,7 +28,7 @@ type table struct {
 		Name  string                `json:"name"`
 		Line  string                `json:"line"`
 		Shell struct{ Line string } `json:"shell"`
-		Want  []told                `json:"samples"`
+		Want  []sampleCase          `json:"samples"`
 	} `json:"cases"`
 	NoNumbers []struct{ Text, Line string } `json:"no_numbers"`
 }
@@ -57,7 +57,7 @@ func TestWhatTheClientLibrariesWriteIsRead(t *testing.T) {
 				continue
 			}
 			t.Run(tt.Name, func(t *testing.T) {
-				if diff := gocmp.Diff(tt.Want, tell(t, line)); diff != "" {
+				if diff := gocmp.Diff(tt.Want, parseSamples(t, line)); diff != "" {
 					t.Errorf("%s (-want +got):\n%s", line, diff)
 				}
 			})
@@ -85,15 +85,15 @@ func shortest(t *testing.T, text string) string {
 	return strconv.FormatFloat(v, 'g', -1, 64)
 }
 
-// tell returns the samples in line as the table has them.
-func tell(t *testing.T, line string) (all []told) {
+// parseSamples returns the samples in line as the table has them.
+func parseSamples(t *testing.T, line string) (all []sampleCase) {
 	t.Helper()
 	samples, err := extract.Emitted([]byte(line))
 	if err != nil {
 		t.Errorf("%s: %v", line, err)
 	}
 	for _, s := range samples {
-		one := told{Name: s.Name, Value: strconv.FormatFloat(s.Float(), 'g', -1, 64), Unit: s.Unit, Step: s.Step, Labels: s.Labels}
+		one := sampleCase{Name: s.Name, Value: strconv.FormatFloat(s.Float(), 'g', -1, 64), Unit: s.Unit, Step: s.Step, Labels: s.Labels}
 		if s.Time != 0 {
 			one.Time = strconv.FormatInt(s.Time, 10)
 		}

@@ -41,7 +41,7 @@ func (e *Emissions) Append(dst []event.Sample, line []byte) ([]event.Sample, err
 func (e *Emissions) plain(dst []event.Sample, line []byte) ([]event.Sample, bool) {
 	begin := len(dst)
 	var about event.Sample // what the line says of all samples
-	r := quick{rest: line}
+	r := fastReader{rest: line}
 	if !r.take('{') {
 		return nil, false
 	}
@@ -54,7 +54,7 @@ func (e *Emissions) plain(dst []event.Sample, line []byte) ([]event.Sample, bool
 			return nil, false
 		}
 	}
-	if !r.take('}') || !r.over() {
+	if !r.take('}') || !r.atEnd() {
 		return nil, false
 	}
 	for i := begin; i < len(dst); i++ {
@@ -69,14 +69,14 @@ func (e *Emissions) take(dst []event.Sample, begin int, about *event.Sample, nam
 		return nil, false
 	}
 	if name[0] == '@' {
-		return dst, e.about(about, name, value)
+		return dst, e.setMeta(about, name, value)
 	}
 	v, ok := e.number(value)
 	return append(dst, event.Sample{Sub: len(dst) - begin, Name: e.name(name), Value: v}), ok
 }
 
-// about reads a member that is no metric.
-func (e *Emissions) about(s *event.Sample, name, value []byte) (ok bool) {
+// setMeta reads a member that is no metric.
+func (e *Emissions) setMeta(s *event.Sample, name, value []byte) (ok bool) {
 	switch string(name) {
 	case KeyTime:
 		s.Time, ok = seconds(value)
@@ -184,16 +184,16 @@ func seconds(b []byte) (ns int64, ok bool) {
 	return n*1e9 + ns, true
 }
 
-// quick reads tokens of a line.
-type quick struct{ rest []byte }
+// fastReader reads tokens of a line.
+type fastReader struct{ rest []byte }
 
-func (q *quick) space() {
+func (q *fastReader) space() {
 	for len(q.rest) > 0 && (q.rest[0] == ' ' || q.rest[0] == '\t' || q.rest[0] == '\r' || q.rest[0] == '\n') {
 		q.rest = q.rest[1:]
 	}
 }
 
-func (q *quick) take(c byte) bool {
+func (q *fastReader) take(c byte) bool {
 	if q.space(); len(q.rest) == 0 || q.rest[0] != c {
 		return false
 	}
@@ -201,14 +201,14 @@ func (q *quick) take(c byte) bool {
 	return true
 }
 
-// over reports whether nothing but space is left.
-func (q *quick) over() bool {
+// atEnd reports whether nothing but space is left.
+func (q *fastReader) atEnd() bool {
 	q.space()
 	return len(q.rest) == 0
 }
 
 // member reads a name of plain ASCII, a colon, and what looks like a number.
-func (q *quick) member() (name, value []byte, ok bool) {
+func (q *fastReader) member() (name, value []byte, ok bool) {
 	if !q.take('"') {
 		return nil, nil, false
 	}

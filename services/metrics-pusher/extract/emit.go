@@ -63,7 +63,7 @@ func Emitted(line []byte) ([]event.Sample, error) {
 	if err := e.members(&r); err != nil {
 		return nil, err
 	}
-	if !r.over() {
+	if !r.atEnd() {
 		return nil, fmt.Errorf("after the object: %s", short(r.rest))
 	}
 	return e.finish()
@@ -120,7 +120,7 @@ func (e *emission) members(r *reader) error {
 			return fmt.Errorf("%q: %w", key, err)
 		}
 		if err := e.member(key, value); err != nil {
-			e.fault(key, err)
+			e.addError(key, err)
 		}
 		if r.take('}') {
 			return nil
@@ -131,7 +131,7 @@ func (e *emission) members(r *reader) error {
 	}
 }
 
-func (e *emission) fault(key string, err error) {
+func (e *emission) addError(key string, err error) {
 	e.errs = append(e.errs, fmt.Errorf("%q: %w", key, err))
 	if strings.HasPrefix(key, "@") {
 		e.refused = true
@@ -143,7 +143,7 @@ func (e *emission) fault(key string, err error) {
 func (e *emission) member(key string, value []byte) (err error) {
 	switch key {
 	case KeyTime:
-		e.time, err = instant(value)
+		e.time, err = parseJSONTime(value)
 		return err
 	case KeyStep:
 		step, err := strconv.ParseInt(string(value), 10, 64)
@@ -238,9 +238,9 @@ func number(value []byte) (float64, error) {
 	return v, nil
 }
 
-// instant reads a time as ns since 1970. A number of seconds is read digit by
+// parseJSONTime reads a time as ns since 1970. A number of seconds is read digit by
 // digit: no float64 holds the nanoseconds of our days.
-func instant(value []byte) (int64, error) {
+func parseJSONTime(value []byte) (int64, error) {
 	if value[0] == '"' {
 		var text string
 		if err := json.Unmarshal(value, &text); err != nil {
@@ -326,8 +326,8 @@ func (r *reader) take(c byte) bool {
 	return true
 }
 
-// over reports whether nothing but space is left.
-func (r *reader) over() bool {
+// atEnd reports whether nothing but space is left.
+func (r *reader) atEnd() bool {
 	r.space()
 	return len(r.rest) == 0
 }

@@ -21,22 +21,22 @@ import (
 // Patterns finds samples in lines of output. It may be used by several
 // goroutines.
 type Patterns struct {
-	patterns []pattern // held against lines
-	members  []pattern // held against members of lines that are JSON objects
-	blocks   []*rule   // held against several lines together
+	patterns []pattern    // held against lines
+	members  []pattern    // held against members of lines that are JSON objects
+	blocks   []*blockRule // held against several lines together
 }
 
 type pattern struct {
-	name    string
-	unit    string
-	better  string // direction
-	re      *regexp.Regexp
-	literal needle // in every line that matches; empty where there is none
-	value   int    // group whose text is the number; 0 is the whole match
-	units   int    // group whose text is the unit; 0 is none
-	step    int    // group whose text is the step; 0 is none
-	time    int    // group whose text is the time; 0 is none
-	labels  []int  // groups whose texts are labels, named as they are
+	name      string
+	unit      string
+	direction string // direction
+	re        *regexp.Regexp
+	literal   needle // in every line that matches; empty where there is none
+	value     int    // group whose text is the number; 0 is the whole match
+	units     int    // group whose text is the unit; 0 is none
+	step      int    // group whose text is the step; 0 is none
+	time      int    // group whose text is the time; 0 is none
+	labels    []int  // groups whose texts are labels, named as they are
 }
 
 // Compile returns Patterns that look for metrics.
@@ -62,7 +62,7 @@ func Compile(metrics []pod.Metric) (*Patterns, error) {
 		if err != nil {
 			return nil, fmt.Errorf("pattern of metric %q: %w", m.Name, err)
 		}
-		c := pattern{name: m.Name, unit: m.Unit, better: m.Direction, re: re, literal: newNeedle(required(m.Pattern))}
+		c := pattern{name: m.Name, unit: m.Unit, direction: m.Direction, re: re, literal: newNeedle(required(m.Pattern))}
 		c.groups()
 		switch m.Parser {
 		case "", ParserLines:
@@ -124,12 +124,12 @@ func (p *pattern) groups() {
 // metric, and from left to right. Of line Text and Cut alone matter: a match that
 // ends where the line is cut is no sample, for nobody knows how the number goes
 // on. The carriage return before a line feed is no part of a line here.
-func (p *Patterns) Append(dst []event.Sample, line Piece) (samples []event.Sample, missed Missed) {
-	line = line.bare()
-	begin, text, cuts := len(dst), folded{text: line.Text}, line.cuts()
+func (p *Patterns) Append(dst []event.Sample, line Line) (samples []event.Sample, missed Misses) {
+	line = line.trimCR()
+	begin, text, cuts := len(dst), foldedText{text: line.Text}, line.cuts()
 	for i := range p.patterns {
 		pat := &p.patterns[i]
-		if !pat.literal.in(&text) {
+		if !pat.literal.matches(&text) {
 			continue
 		}
 		dst = pat.matches(dst, begin, line.Text, cuts, &missed)
@@ -143,20 +143,20 @@ func (p *Patterns) Append(dst []event.Sample, line Piece) (samples []event.Sampl
 // matches appends the samples of every match in text, those of which begin at begin.
 // Cuts are the offsets at which lines of the text are cut: no match reaches to
 // one or across.
-func (p *pattern) matches(dst []event.Sample, begin int, text string, cuts []int, missed *Missed) []event.Sample {
+func (p *pattern) matches(dst []event.Sample, begin int, text string, cuts []int, missed *Misses) []event.Sample {
 	end := 0
 	for _, at := range p.re.FindAllStringSubmatchIndex(text, -1) {
 		if at[0] < end { // in the exponent of the number before
 			continue
 		}
-		p.extend(text, at)
+		p.extendExponent(text, at)
 		end = at[1]
 		s, found := p.sample(text, at)
-		if found != nothing && reaches(at, cuts) {
+		if found != noText && touchesCut(at, cuts) {
 			missed.Cut++
 			continue
 		}
-		if missed.note(found) {
+		if missed.count(found) {
 			s.Sub = len(dst) - begin
 			dst = append(dst, s)
 		}
@@ -164,10 +164,10 @@ func (p *pattern) matches(dst []event.Sample, begin int, text string, cuts []int
 	return dst
 }
 
-// extend takes the exponent that follows a number into the match, where the
+// extendExponent takes the exponent that follows a number into the match, where the
 // pattern ends with the number: patterns that know no exponents are common, and 1
 // is not what 1e-3 says.
-func (p *pattern) extend(text string, at []int) {
+func (p *pattern) extendExponent(text string, at []int) {
 	from, to := at[2*p.value], at[2*p.value+1]
 	if from < 0 || from == to || to != at[1] {
 		return
@@ -202,57 +202,57 @@ func exponent(text string) int {
 	return len(text) - len(rest)
 }
 
-// reaches reports whether a match reaches to where a line is cut.
-func reaches(at, cuts []int) bool {
+// touchesCut reports whether a match reaches to where a line is cut.
+func touchesCut(at, cuts []int) bool {
 	return slices.ContainsFunc(cuts, func(cut int) bool { return at[0] < cut && cut <= at[1] })
 }
 
-// finding is what a match holds.
-type finding int
+// matchResult is what a match holds.
+type matchResult int
 
 const (
-	nothing finding = iota // no text where the number is to be
+	noText matchResult = iota // no text where the number is to be
 	noNumber
-	tooLong // a label
-	untimed // a number, and a time that is none
-	sound
+	labelTooLong // a label
+	badTime      // a number, and a time that is none
+	validSample
 )
 
-// note counts a finding, and reports whether it is a sample.
-func (m *Missed) note(found finding) bool {
+// count counts a finding, and reports whether it is a sample.
+func (m *Misses) count(found matchResult) bool {
 	switch found {
 	case noNumber:
 		m.Numbers++
-	case tooLong:
+	case labelTooLong:
 		m.Labels++
-	case untimed:
+	case badTime:
 		m.Times++
-	case nothing, sound:
+	case noText, validSample:
 	}
-	return found >= untimed
+	return found >= badTime
 }
 
 // sample returns the sample of the match at at.
-func (p *pattern) sample(line string, at []int) (s event.Sample, found finding) {
+func (p *pattern) sample(line string, at []int) (s event.Sample, found matchResult) {
 	from, to := at[2*p.value], at[2*p.value+1]
 	if from < 0 || from == to { // the group took no part
-		return s, nothing
+		return s, noText
 	}
 	v, ok := Number(line[from:to])
 	if !ok {
 		return s, noNumber
 	}
-	s.Name, s.Unit, s.Direction = p.name, p.unit, p.better
+	s.Name, s.Unit, s.Direction = p.name, p.unit, p.direction
 	if p.units > 0 && at[2*p.units] >= 0 {
 		v, s.Unit = Convert(v, line[at[2*p.units]:at[2*p.units+1]], p.unit)
 	}
 	s.Set(v)
-	return s, p.about(&s, line, at)
+	return s, p.applyGroups(&s, line, at)
 }
 
-// about gives a sample what other groups say. A step or a time that is none is left
+// applyGroups gives a sample what other groups say. A step or a time that is none is left
 // out; with a label that is too long it is no sample.
-func (p *pattern) about(s *event.Sample, line string, at []int) finding {
+func (p *pattern) applyGroups(s *event.Sample, line string, at []int) matchResult {
 	text := func(group int) string {
 		if group == 0 || at[2*group] < 0 {
 			return ""
@@ -262,15 +262,15 @@ func (p *pattern) about(s *event.Sample, line string, at []int) finding {
 	if n, err := strconv.ParseInt(text(p.step), 10, 64); err == nil {
 		s.Step = &n
 	}
-	found := sound
+	found := validSample
 	if at := text(p.time); at != "" {
-		t, ok := moment(at)
+		t, ok := parseTime(at)
 		if s.Time = t; !ok {
-			found = untimed
+			found = badTime
 		}
 	}
 	if !p.label(s, text) {
-		return tooLong
+		return labelTooLong
 	}
 	return found
 }
@@ -293,12 +293,12 @@ func (p *pattern) label(s *event.Sample, text func(group int) string) bool {
 	return true
 }
 
-// moment reads a time as ns since 1970.
-func moment(text string) (int64, bool) {
+// parseTime reads a time as ns since 1970.
+func parseTime(text string) (int64, bool) {
 	if text == "" {
 		return 0, false
 	}
-	if t, err := instant([]byte(text)); err == nil && t > 0 {
+	if t, err := parseJSONTime([]byte(text)); err == nil && t > 0 {
 		return t, true
 	}
 	for _, form := range []string{time.RFC3339Nano, "2006-01-02T15:04:05", "2006-01-02 15:04:05", "2006/01/02 15:04:05"} { // fractions are read where none are named

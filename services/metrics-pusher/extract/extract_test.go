@@ -54,8 +54,8 @@ func TestSamplesOfALine(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			samples, missed := p.Append(nil, extract.Piece{Text: tt.line})
-			if diff := cmp.Diff(tt.want, show(samples)); diff != "" || missed != (extract.Missed{Numbers: tt.bad}) {
+			samples, missed := p.Append(nil, extract.Line{Text: tt.line})
+			if diff := cmp.Diff(tt.want, show(samples)); diff != "" || missed != (extract.Misses{Numbers: tt.bad}) {
 				t.Errorf("missed %+v, want %d numbers; (-want +got):\n%s", missed, tt.bad, diff)
 			}
 		})
@@ -67,21 +67,21 @@ func TestWhatEndsWhereALineIsCutIsNoSample(t *testing.T) {
 	for name, tt := range map[string]struct {
 		pattern, line string
 		want          []string
-		missed        extract.Missed
+		missed        extract.Misses
 	}{
-		"a number at the cut":                  {`loss=(\S+)`, "loss=1 loss=12", []string{"1 "}, extract.Missed{Cut: 1}},
-		"a match that goes on to it":           {`loss=(\d+).*`, "loss=1 and so on", nil, extract.Missed{Cut: 1}},
-		"the end of the line, which it is not": {`^loss=(\d+)$`, "loss=12", nil, extract.Missed{Cut: 1}},
-		"what is no number there":              {`loss=(\S+)`, "loss=1.2.", nil, extract.Missed{Cut: 1}},
-		"a match before it is a sample":        {`loss=(\d+)`, "loss=12 ", []string{"12 "}, extract.Missed{}},
-		"nothing at the cut":                   {`\d*$`, "x", nil, extract.Missed{}},
+		"a number at the cut":                  {`loss=(\S+)`, "loss=1 loss=12", []string{"1 "}, extract.Misses{Cut: 1}},
+		"a match that goes on to it":           {`loss=(\d+).*`, "loss=1 and so on", nil, extract.Misses{Cut: 1}},
+		"the end of the line, which it is not": {`^loss=(\d+)$`, "loss=12", nil, extract.Misses{Cut: 1}},
+		"what is no number there":              {`loss=(\S+)`, "loss=1.2.", nil, extract.Misses{Cut: 1}},
+		"a match before it is a sample":        {`loss=(\d+)`, "loss=12 ", []string{"12 "}, extract.Misses{}},
+		"nothing at the cut":                   {`\d*$`, "x", nil, extract.Misses{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p, err := extract.Compile([]pod.Metric{{Name: "m", Pattern: tt.pattern}})
 			if err != nil {
 				t.Fatal(err)
 			}
-			samples, missed := p.Append(nil, extract.Piece{Text: tt.line, Cut: true})
+			samples, missed := p.Append(nil, extract.Line{Text: tt.line, Cut: true})
 			if diff := cmp.Diff(tt.want, show(samples)); diff != "" || missed != tt.missed {
 				t.Errorf("missed %+v, want %+v; (-want +got):\n%s", missed, tt.missed, diff)
 			}
@@ -94,21 +94,21 @@ func TestTheCarriageReturnOfALineEndIsNoPartOfTheLine(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	samples, _ := p.Append(nil, extract.Piece{Text: "loss=12\r"})
+	samples, _ := p.Append(nil, extract.Line{Text: "loss=12\r"})
 	if diff := cmp.Diff([]string{"12 "}, show(samples)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
 func TestWhatIsMissedIsSaid(t *testing.T) {
-	var said []string
-	extract.Missed{Numbers: 1, Cut: 2, Objects: 3, Times: 4}.Drop(7, 100, func(n int64, reason string) { said = append(said, fmt.Sprint(n, " ", reason)) })
+	var reasons []string
+	extract.Misses{Numbers: 1, Cut: 2, Objects: 3, Times: 4}.Report(7, 100, func(n int64, reason string) { reasons = append(reasons, fmt.Sprint(n, " ", reason)) })
 	want := []string{
 		"1 a metric's pattern matched text that is not a number (first at seq 7 of the log)",
 		"2 a line is longer than 100 bytes, and the rest of it is not searched (write numbers in shorter lines) (first at seq 7 of the log)",
 		"3 a line begins as a JSON object and cannot be read as one (first at seq 7 of the log)",
 	}
-	if diff := cmp.Diff(want, said); diff != "" {
+	if diff := cmp.Diff(want, reasons); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -126,7 +126,7 @@ func TestSeveralMetricsOfALineAreNumbered(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, _ := p.Append(make([]event.Sample, 3), extract.Piece{Text: "acc=1 loss=2 acc=3"})
+	got, _ := p.Append(make([]event.Sample, 3), extract.Line{Text: "acc=1 loss=2 acc=3"})
 	var names []string
 	for _, s := range got[3:] {
 		names = append(names, fmt.Sprint(s.Sub, s.Name, s.Float()))
@@ -211,8 +211,8 @@ func FuzzAppend(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, line string) {
 		for _, cut := range []bool{false, true} {
-			got, missed := a.Append(nil, extract.Piece{Text: line, Cut: cut})
-			want, wantMissed := b.Append(nil, extract.Piece{Text: line, Cut: cut})
+			got, missed := a.Append(nil, extract.Line{Text: line, Cut: cut})
+			want, wantMissed := b.Append(nil, extract.Line{Text: line, Cut: cut})
 			if diff := cmp.Diff(want, got); diff != "" || missed != wantMissed {
 				t.Errorf("missed %+v, want %+v; (-want +got):\n%s", missed, wantMissed, diff)
 			}
@@ -282,7 +282,7 @@ func run(b *testing.B, metrics []pod.Metric, lines []string) {
 	var samples []event.Sample
 	for b.Loop() {
 		for _, l := range lines {
-			samples, _ = p.Append(samples[:0], extract.Piece{Text: l})
+			samples, _ = p.Append(samples[:0], extract.Line{Text: l})
 		}
 	}
 }
@@ -295,41 +295,41 @@ func TestGroupsSayStepTimeAndLabels(t *testing.T) {
 		metric pod.Metric
 		line   string
 		want   event.Sample
-		missed extract.Missed
+		missed extract.Misses
 	}{
 		"step, time and a label": {
 			pod.Metric{Name: "loss", Pattern: `^(?P<time>\S+ \S+) gpu(?P<gpu>\d) step (?P<step>\d+) loss=(\S+)`},
 			"2026-01-02 03:04:05,250 gpu1 step 3 loss=0.5",
 			event.Sample{Name: "loss", Step: &three, Time: 1767323045250000000, Labels: map[string]string{"gpu": "1"}},
-			extract.Missed{},
+			extract.Misses{},
 		},
-		"a time in seconds":                                  {in(`t=(?P<time>\S+) (?P<value>\S+)`), "t=1767323045.25 0.5", at, extract.Missed{}},
-		"a time of RFC 3339":                                 {in(`(?P<time>\S+) (\S+)`), "2026-01-02T05:04:05.25+02:00 0.5", at, extract.Missed{}},
-		"a time without a zone is of UTC":                    {in(`(?P<time>\S+) (\S+)`), "2026-01-02T03:04:05.250000 0.5", at, extract.Missed{}},
-		"what is no time and no step is left out":            {in(`(?P<time>\S+) (?P<step>\S+) (?P<value>\S+)`), "now 1.5 0.5", event.Sample{Name: "loss"}, extract.Missed{Times: 1}},
-		"the only group is the number whatever it is called": {in(`(?P<loss>\d\S+)`), "0.5", event.Sample{Name: "loss"}, extract.Missed{}},
-		"a label that takes no part is left out":             {in(`(?:gpu(?P<gpu>\d) )?loss (?P<value>\S+)`), "loss 0.5", event.Sample{Name: "loss"}, extract.Missed{}},
-		"a time that takes no part is none to read":          {in(`(?:(?P<time>\d+) )?loss (?P<value>\S+)`), "loss 0.5", event.Sample{Name: "loss"}, extract.Missed{}},
+		"a time in seconds":                                  {in(`t=(?P<time>\S+) (?P<value>\S+)`), "t=1767323045.25 0.5", at, extract.Misses{}},
+		"a time of RFC 3339":                                 {in(`(?P<time>\S+) (\S+)`), "2026-01-02T05:04:05.25+02:00 0.5", at, extract.Misses{}},
+		"a time without a zone is of UTC":                    {in(`(?P<time>\S+) (\S+)`), "2026-01-02T03:04:05.250000 0.5", at, extract.Misses{}},
+		"what is no time and no step is left out":            {in(`(?P<time>\S+) (?P<step>\S+) (?P<value>\S+)`), "now 1.5 0.5", event.Sample{Name: "loss"}, extract.Misses{Times: 1}},
+		"the only group is the number whatever it is called": {in(`(?P<loss>\d\S+)`), "0.5", event.Sample{Name: "loss"}, extract.Misses{}},
+		"a label that takes no part is left out":             {in(`(?:gpu(?P<gpu>\d) )?loss (?P<value>\S+)`), "loss 0.5", event.Sample{Name: "loss"}, extract.Misses{}},
+		"a time that takes no part is none to read":          {in(`(?:(?P<time>\d+) )?loss (?P<value>\S+)`), "loss 0.5", event.Sample{Name: "loss"}, extract.Misses{}},
 		"a member of an object": {
 			pod.Metric{Name: "loss", Parser: extract.ParserJSON, Pattern: `^train\.loss=`},
 			` {"train": {"loss": 0.5, "lr": 1}, "step": 3, "timestamp": 1767323045.25} `,
 			event.Sample{Name: "loss", Step: &three, Time: 1767323045250000000},
-			extract.Missed{},
+			extract.Misses{},
 		},
 		"a member of an object with a time that is none": {
-			pod.Metric{Name: "loss", Parser: extract.ParserJSON, Pattern: `^loss=`}, `{"loss": 0.5, "time": "noon"}`, event.Sample{Name: "loss"}, extract.Missed{Times: 1},
+			pod.Metric{Name: "loss", Parser: extract.ParserJSON, Pattern: `^loss=`}, `{"loss": 0.5, "time": "noon"}`, event.Sample{Name: "loss"}, extract.Misses{Times: 1},
 		},
 		"a member beside what Python writes and JSON does not know": {
 			pod.Metric{Name: "loss", Parser: extract.ParserJSON, Pattern: `^loss=`},
 			`{"grad": NaN, "most": [Infinity, -Infinity], "loss": 0.5}`,
 			event.Sample{Name: "loss"},
-			extract.Missed{},
+			extract.Misses{},
 		},
 		"a text in an array, with a label": {
 			pod.Metric{Name: "loss", Parser: extract.ParserJSON, Pattern: `^gpus\.(?P<gpu>\d+)\.loss=(.*)`},
 			`{"gpus": [{"x": null}, {"loss": "0.5"}]}`,
 			event.Sample{Name: "loss", Labels: map[string]string{"gpu": "1"}},
-			extract.Missed{},
+			extract.Misses{},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -338,7 +338,7 @@ func TestGroupsSayStepTimeAndLabels(t *testing.T) {
 				t.Fatal(err)
 			}
 			tt.want.Set(0.5)
-			got, missed := p.Append(nil, extract.Piece{Text: tt.line})
+			got, missed := p.Append(nil, extract.Line{Text: tt.line})
 			if diff := cmp.Diff([]event.Sample{tt.want}, got); diff != "" || missed != tt.missed {
 				t.Errorf("missed %+v, want %+v; (-want +got):\n%s", missed, tt.missed, diff)
 			}
@@ -352,16 +352,16 @@ func TestWhatIsNoObjectHasNoMembers(t *testing.T) {
 		t.Fatal(err)
 	}
 	deep := strings.Repeat(`{"x":`, 100) + "1" + strings.Repeat("}", 100)
-	for line, missed := range map[string]extract.Missed{
+	for line, missed := range map[string]extract.Misses{
 		"": {}, "x=1": {}, "{": {}, "{}": {}, "{x}": {}, `{"y": 1}`: {}, `[{"x": 1}]`: {},
 		`{"x": 1`: {Objects: 1}, `{"x": 1}}`: {Objects: 1}, `{"x": 1} {"x": 2}`: {Objects: 1}, `{ "x": one}`: {Objects: 1}, `{"x": 1,}`: {Objects: 1}, deep: {Objects: 1},
 		`{"x": "much"}`: {Numbers: 1},
 	} {
-		if got, m := p.Append(nil, extract.Piece{Text: line}); len(got) > 0 || m != missed {
+		if got, m := p.Append(nil, extract.Line{Text: line}); len(got) > 0 || m != missed {
 			t.Errorf("%q: %v, missed %+v, want %+v", line, got, m, missed)
 		}
 	}
-	if got, m := p.Append(nil, extract.Piece{Text: `{"x": 1}`, Cut: true}); len(got) > 0 || m != (extract.Missed{Cut: 1}) {
+	if got, m := p.Append(nil, extract.Line{Text: `{"x": 1}`, Cut: true}); len(got) > 0 || m != (extract.Misses{Cut: 1}) {
 		t.Errorf("a line that is cut: %v, missed %+v", got, m)
 	}
 	if _, err := extract.Compile([]pod.Metric{{Name: "x", Parser: "xml", Pattern: "x"}}); err == nil {
@@ -377,7 +377,7 @@ func FuzzMembers(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Fuzz(func(t *testing.T, line string) {
-		samples, _ := p.Append(nil, extract.Piece{Text: line})
+		samples, _ := p.Append(nil, extract.Line{Text: line})
 		for i, s := range samples {
 			if s.Sub != i || s.Name == "" || s.Time < 0 {
 				t.Errorf("%+v", s)

@@ -55,5 +55,5 @@ func appendText(dst []byte, s string) []byte {
 // unit.
 func Fits(text string) bool { return len(text) <= maxLabel }
 
-// MostLabels is how many labels a sample of a line has at most.
-const MostLabels = maxLabels
+// MaxLabels is how many labels a sample of a line has at most.
+const MaxLabels = maxLabels

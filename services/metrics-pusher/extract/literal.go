@@ -41,8 +41,8 @@ func rarity(c byte) int {
 	return 4
 }
 
-// in reports whether line may match: whether it holds the needle.
-func (n needle) in(line *folded) bool {
+// matches reports whether line may match: whether it holds the needle.
+func (n needle) matches(line *foldedText) bool {
 	if n.text == "" {
 		return true
 	}
@@ -66,15 +66,15 @@ func (n needle) in(line *folded) bool {
 	return false
 }
 
-// folded is a line, and the same in lower case once that was asked for.
-type folded struct {
+// foldedText is a line, and the same in lower case once that was asked for.
+type foldedText struct {
 	text string
 	low  string
 	done bool
 }
 
 // lower returns the line in lower case, nothing where it is not all ASCII.
-func (f *folded) lower() string {
+func (f *foldedText) lower() string {
 	if f.done {
 		return f.low
 	}
@@ -121,7 +121,7 @@ func longest(parts []*syntax.Regexp) literal {
 	var best, run literal
 	for _, part := range parts {
 		l := find(part)
-		if alone(part) && l.fold == run.fold {
+		if isLiteral(part) && l.fold == run.fold {
 			run.text += l.text
 		} else {
 			run = l
@@ -129,17 +129,17 @@ func longest(parts []*syntax.Regexp) literal {
 		if len(run.text) > len(best.text) {
 			best = run
 		}
-		if !alone(part) {
+		if !isLiteral(part) {
 			run = literal{}
 		}
 	}
 	return best
 }
 
-// alone reports whether re matches its literal and nothing else.
-func alone(re *syntax.Regexp) bool {
+// isLiteral reports whether re matches its literal and nothing else.
+func isLiteral(re *syntax.Regexp) bool {
 	if re.Op == syntax.OpCapture {
-		return alone(re.Sub[0])
+		return isLiteral(re.Sub[0])
 	}
 	return re.Op == syntax.OpLiteral
 }

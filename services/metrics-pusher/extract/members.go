@@ -16,19 +16,19 @@ const (
 
 // appendMembers appends the samples among the members of line where that is a
 // JSON object. Those of the line begin at begin.
-func (p *Patterns) appendMembers(dst []event.Sample, begin int, line Piece, missed *Missed) []event.Sample {
+func (p *Patterns) appendMembers(dst []event.Sample, begin int, line Line, missed *Misses) []event.Sample {
 	text := strings.TrimSpace(line.Text)
 	if !strings.HasPrefix(text, "{") {
 		return dst
 	}
 	o := object{}
 	if line.Cut || !o.read(text) {
-		missed.unread(text, line.Cut)
+		missed.countUnreadable(text, line.Cut)
 		return dst
 	}
 	first := len(dst)
 	for i := range p.members {
-		dst = p.members[i].among(dst, o.members, missed)
+		dst = p.members[i].appendMembers(dst, o.members, missed)
 	}
 	for i := first; i < len(dst); i++ {
 		s := &dst[i]
@@ -37,7 +37,7 @@ func (p *Patterns) appendMembers(dst []event.Sample, begin int, line Piece, miss
 			s.Step = o.step
 		}
 		if s.Time == 0 {
-			if s.Time = o.time; s.Time == 0 && o.untimed {
+			if s.Time = o.time; s.Time == 0 && o.badTime {
 				missed.Times++
 			}
 		}
@@ -45,8 +45,8 @@ func (p *Patterns) appendMembers(dst []event.Sample, begin int, line Piece, miss
 	return dst
 }
 
-// unread counts a line that cannot be read, if it looks like an object.
-func (m *Missed) unread(text string, cut bool) {
+// countUnreadable counts a line that cannot be read, if it looks like an object.
+func (m *Misses) countUnreadable(text string, cut bool) {
 	if !strings.HasPrefix(strings.TrimLeft(text[1:], " \t"), `"`) {
 		return
 	}
@@ -57,17 +57,17 @@ func (m *Missed) unread(text string, cut bool) {
 	m.Objects++
 }
 
-// among appends the samples that members are.
-func (p *pattern) among(dst []event.Sample, members []string, missed *Missed) []event.Sample {
+// appendMembers appends the samples that members are.
+func (p *pattern) appendMembers(dst []event.Sample, members []string, missed *Misses) []event.Sample {
 	for _, member := range members {
-		if !p.literal.in(&folded{text: member}) {
+		if !p.literal.matches(&foldedText{text: member}) {
 			continue
 		}
 		at := p.re.FindStringSubmatchIndex(member)
 		if at == nil {
 			continue
 		}
-		if s, found := p.number(member, at); missed.note(found) {
+		if s, found := p.number(member, at); missed.count(found) {
 			dst = append(dst, s)
 		}
 	}
@@ -76,9 +76,9 @@ func (p *pattern) among(dst []event.Sample, members []string, missed *Missed) []
 
 // number is sample for a member, of which the whole match is no number: then what
 // follows the first = is.
-func (p *pattern) number(member string, at []int) (s event.Sample, found finding) {
+func (p *pattern) number(member string, at []int) (s event.Sample, found matchResult) {
 	if p.value > 0 {
-		p.extend(member, at)
+		p.extendExponent(member, at)
 		return p.sample(member, at)
 	}
 	_, value, _ := strings.Cut(member, "=")
@@ -86,9 +86,9 @@ func (p *pattern) number(member string, at []int) (s event.Sample, found finding
 	if !ok {
 		return s, noNumber
 	}
-	s.Name, s.Unit, s.Direction = p.name, p.unit, p.better
+	s.Name, s.Unit, s.Direction = p.name, p.unit, p.direction
 	s.Set(v)
-	return s, p.about(&s, member, at)
+	return s, p.applyGroups(&s, member, at)
 }
 
 // object is what a line that is a JSON object holds.
@@ -96,14 +96,14 @@ type object struct {
 	members []string // path=value
 	step    *int64
 	time    int64
-	untimed bool // it says a time that cannot be read
+	badTime bool // it says a time that cannot be read
 }
 
 // read reads an object, and reports whether the text is one. Numbers may be such
 // as Emitted takes, NaN and Infinity among them, which JSON does not know.
 func (o *object) read(text string) bool {
 	r := reader{rest: []byte(text)}
-	return o.value(&r, "", 0) && r.over()
+	return o.value(&r, "", 0) && r.atEnd()
 }
 
 // value reads the next value, whose path is known.
@@ -117,7 +117,7 @@ func (o *object) value(r *reader, path string, depth int) bool {
 		return o.nested(r, ']', path, depth)
 	case r.next('"'):
 		text, err := r.text()
-		o.keep(path, text)
+		o.addMember(path, text)
 		return err == nil
 	}
 	b, err := r.value()
@@ -127,14 +127,14 @@ func (o *object) value(r *reader, path string, depth int) bool {
 	switch text := string(b); text {
 	case "null":
 	case "true":
-		o.keep(path, "1")
+		o.addMember(path, "1")
 	case "false":
-		o.keep(path, "0")
+		o.addMember(path, "0")
 	default:
 		if _, ok := Number(text); !ok {
 			return false
 		}
-		o.keep(path, text)
+		o.addMember(path, text)
 	}
 	return true
 }
@@ -167,19 +167,19 @@ func (r *reader) key() (string, bool) {
 	return key, err == nil && r.take(':')
 }
 
-// keep keeps a member.
-func (o *object) keep(path, value string) {
+// addMember keeps a member.
+func (o *object) addMember(path, value string) {
 	switch path {
 	case "step":
 		if n, err := strconv.ParseInt(value, 10, 64); err == nil {
 			o.step = &n
 		}
 	case "time", "timestamp":
-		t, ok := moment(value)
+		t, ok := parseTime(value)
 		if ok {
 			o.time = t
 		}
-		o.untimed = o.untimed || !ok && value != ""
+		o.badTime = o.badTime || !ok && value != ""
 	}
 	if len(o.members) < maxMembers && len(path)+len(value) <= maxMember {
 		o.members = append(o.members, fmt.Sprintf("%s=%s", path, value))

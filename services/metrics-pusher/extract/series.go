@@ -24,56 +24,56 @@ func TooManySeries(most int) string {
 		"what differs with each sample belongs into its value, or into @step, not into a name or label", MaxSeries, cmp.Or(share, ","))
 }
 
-// Series are the series that were met, by digests: the first ones. The zero value
+// SeriesLimiter are the series that were met, by digests: the first ones. The zero value
 // knows none, and keeps MaxSeries. It is of one goroutine.
-type Series struct {
-	Most int // that are kept; zero means MaxSeries
+type SeriesLimiter struct {
+	Max int // that are kept; zero means MaxSeries
 
-	known map[uint64]struct{}
-	fresh []uint64
+	admitted map[uint64]struct{}
+	fresh    []uint64
 
-	names [4]string // of some that have no labels: most programs go on with these
-	next  int       // of names
+	recentNames [4]string // of some that have no labels: most programs go on with these
+	next        int       // of names
 }
 
 // TooMany is TooManySeries of these.
-func (s *Series) TooMany() string { return TooManySeries(s.most()) }
+func (s *SeriesLimiter) TooMany() string { return TooManySeries(s.limit()) }
 
-func (s *Series) most() int { return cmp.Or(s.Most, MaxSeries) }
+func (s *SeriesLimiter) limit() int { return cmp.Or(s.Max, MaxSeries) }
 
 // Admit reports whether a sample is of a series that is kept: of one that was
 // met, or of a new one where there is room.
-func (s *Series) Admit(sample *event.Sample) bool {
+func (s *SeriesLimiter) Admit(sample *event.Sample) bool {
 	plain := len(sample.Labels) == 0 && sample.Name != ""
-	if plain && slices.Contains(s.names[:], sample.Name) {
+	if plain && slices.Contains(s.recentNames[:], sample.Name) {
 		return true
 	}
 	id := digest(sample)
-	if _, ok := s.known[id]; !ok {
-		if len(s.known) >= s.most() {
+	if _, ok := s.admitted[id]; !ok {
+		if len(s.admitted) >= s.limit() {
 			return false
 		}
 		s.Add(id)
 		s.fresh = append(s.fresh, id)
 	}
 	if plain {
-		s.names[s.next], s.next = sample.Name, (s.next+1)%len(s.names)
+		s.recentNames[s.next], s.next = sample.Name, (s.next+1)%len(s.recentNames)
 	}
 	return true
 }
 
 // Add has it know series that were met before.
-func (s *Series) Add(ids ...uint64) {
-	if s.known == nil {
-		s.known = make(map[uint64]struct{})
+func (s *SeriesLimiter) Add(ids ...uint64) {
+	if s.admitted == nil {
+		s.admitted = make(map[uint64]struct{})
 	}
 	for _, id := range ids {
-		s.known[id] = struct{}{}
+		s.admitted[id] = struct{}{}
 	}
 }
 
-// Fresh returns those that were admitted first since it was asked last.
-func (s *Series) Fresh() []uint64 {
+// TakeAdmitted returns those that were admitted first since it was asked last.
+func (s *SeriesLimiter) TakeAdmitted() []uint64 {
 	fresh := s.fresh
 	s.fresh = nil
 	return fresh
@@ -84,7 +84,7 @@ func (s *Series) Fresh() []uint64 {
 func digest(sample *event.Sample) uint64 {
 	id := fnv(offset, sample.Name)
 	for k, v := range sample.Labels {
-		id += mixed(fnv(fnv(offset, k)*prime, v)) // the factor is between them, as a byte would be
+		id += mix(fnv(fnv(offset, k)*prime, v)) // the factor is between them, as a byte would be
 	}
 	return id
 }
@@ -102,9 +102,9 @@ func fnv(h uint64, s string) uint64 {
 	return h
 }
 
-// mixed spreads what differs between digests over all bits, so that sums of them
+// mix spreads what differs between digests over all bits, so that sums of them
 // differ, too. It is the end of MurmurHash3.
-func mixed(h uint64) uint64 {
+func mix(h uint64) uint64 {
 	h = (h ^ h>>33) * 0xff51afd7ed558ccd
 	h = (h ^ h>>33) * 0xc4ceb9fe1a85ec53
 	return h ^ h>>33

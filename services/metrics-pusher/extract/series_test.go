@@ -9,7 +9,7 @@ import (
 	"github.com/benchmark-ai/bai/services/metrics-pusher/extract"
 )
 
-func of(name string, labels ...string) *event.Sample {
+func sampleOf(name string, labels ...string) *event.Sample {
 	s := &event.Sample{Name: name}
 	for i := 0; i < len(labels); i += 2 {
 		if s.Labels == nil {
@@ -21,20 +21,20 @@ func of(name string, labels ...string) *event.Sample {
 }
 
 func TestASeriesIsANameAndASetOfLabels(t *testing.T) {
-	var s extract.Series
+	var s extract.SeriesLimiter
 	for i, sample := range []*event.Sample{
-		of("a"), of("b"), of("a", "b", ""), of("ab"), of("a", "x", "1"), of("a", "x", "2"), of("a", "y", "1"),
-		of("a", "x", "1", "y", "2"), of("a", "x", "2", "y", "1"), of("a", "x1", ""), of("a", "x", "y"), of("a", "y", "x"),
+		sampleOf("a"), sampleOf("b"), sampleOf("a", "b", ""), sampleOf("ab"), sampleOf("a", "x", "1"), sampleOf("a", "x", "2"), sampleOf("a", "y", "1"),
+		sampleOf("a", "x", "1", "y", "2"), sampleOf("a", "x", "2", "y", "1"), sampleOf("a", "x1", ""), sampleOf("a", "x", "y"), sampleOf("a", "y", "x"),
 	} {
-		if s.Admit(sample); len(s.Fresh()) != 1 {
+		if s.Admit(sample); len(s.TakeAdmitted()) != 1 {
 			t.Errorf("sample %d, %+v, is of a series that was met", i, sample)
 		}
-		if s.Admit(sample); len(s.Fresh()) != 0 {
+		if s.Admit(sample); len(s.TakeAdmitted()) != 0 {
 			t.Errorf("sample %d, %+v, is of no series that was met", i, sample)
 		}
 	}
 	for range 20 { // whatever the order of a map
-		if s.Admit(of("a", "y", "2", "x", "1")); len(s.Fresh()) != 0 {
+		if s.Admit(sampleOf("a", "y", "2", "x", "1")); len(s.TakeAdmitted()) != 0 {
 			t.Error("the order of labels makes a series")
 		}
 	}
@@ -46,19 +46,19 @@ func TestOnlySoManySeriesAreAdmittedAndTheirSamplesStillAre(t *testing.T) {
 			t.Errorf("said is %q, want %q", got, want)
 		}
 	}
-	var first extract.Series
+	var first extract.SeriesLimiter
 	for i := range extract.MaxSeries {
-		if !first.Admit(of("m", "n", fmt.Sprint(i))) {
+		if !first.Admit(sampleOf("m", "n", fmt.Sprint(i))) {
 			t.Fatalf("number %d is not admitted", i)
 		}
 	}
-	var next extract.Series // of another process, which is told
-	next.Add(first.Fresh()...)
-	for _, s := range []*extract.Series{&first, &next} {
-		if s.Admit(of("other")) || s.Admit(of("m", "n", "x")) || !s.Admit(of("m", "n", "7")) {
+	var next extract.SeriesLimiter // of another process, which is told
+	next.Add(first.TakeAdmitted()...)
+	for _, s := range []*extract.SeriesLimiter{&first, &next} {
+		if s.Admit(sampleOf("other")) || s.Admit(sampleOf("m", "n", "x")) || !s.Admit(sampleOf("m", "n", "7")) {
 			t.Error("what was met is admitted, and nothing else")
 		}
-		if len(s.Fresh()) != 0 {
+		if len(s.TakeAdmitted()) != 0 {
 			t.Error("nothing is new")
 		}
 	}
@@ -66,13 +66,13 @@ func TestOnlySoManySeriesAreAdmittedAndTheirSamplesStillAre(t *testing.T) {
 
 func BenchmarkAdmit(b *testing.B) {
 	for name, samples := range map[string][]*event.Sample{
-		"one":    {of("loss")},
-		"two":    {of("loss"), of("accuracy")},
-		"labels": {of("loss", "gpu", "0", "host", "node-1")},
+		"one":    {sampleOf("loss")},
+		"two":    {sampleOf("loss"), sampleOf("accuracy")},
+		"labels": {sampleOf("loss", "gpu", "0", "host", "node-1")},
 	} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
-			var s extract.Series
+			var s extract.SeriesLimiter
 			for b.Loop() {
 				for _, x := range samples {
 					s.Admit(x)

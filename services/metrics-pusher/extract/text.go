@@ -5,13 +5,13 @@ import (
 	"unicode/utf8"
 )
 
-// Text returns what is kept of a line of length bytes, of which b is the
+// LineText returns what is kept of a line of length bytes, of which b is the
 // beginning: no more than limit bytes, with what is no UTF-8 replaced. The line's
 // length comes back as raw where text is not all of it; cut says that text ends
 // early. A character that the limit cuts apart is left out.
-func Text(b []byte, length int64, limit int) (text string, raw int64, cut bool) {
+func LineText(b []byte, length int64, limit int) (text string, raw int64, cut bool) {
 	if cut = length > int64(limit); cut {
-		b = entire(b[:min(len(b), limit)])
+		b = trimPartialRune(b[:min(len(b), limit)])
 	}
 	valid := utf8.Valid(b)
 	if cut || !valid {
@@ -21,11 +21,11 @@ func Text(b []byte, length int64, limit int) (text string, raw int64, cut bool) 
 		return string(b), raw, cut
 	}
 	text = strings.ToValidUTF8(string(b), "\uFFFD")
-	return Beginning(text, limit), raw, cut || len(text) > limit
+	return Truncate(text, limit), raw, cut || len(text) > limit
 }
 
-// entire returns b without the character that its end cuts apart, if any.
-func entire(b []byte) []byte {
+// trimPartialRune returns b without the character that its end cuts apart, if any.
+func trimPartialRune(b []byte) []byte {
 	for i := 1; i < utf8.UTFMax && i <= len(b); i++ {
 		c := b[len(b)-i]
 		if utf8.RuneStart(c) {
@@ -38,10 +38,10 @@ func entire(b []byte) []byte {
 	return b
 }
 
-// Beginning returns at most limit bytes of s, in whole characters.
-func Beginning(s string, limit int) string {
+// Truncate returns at most limit bytes of s, in whole characters.
+func Truncate(s string, limit int) string {
 	if len(s) <= limit {
 		return s
 	}
-	return string(entire([]byte(s[:limit])))
+	return string(trimPartialRune([]byte(s[:limit])))
 }

@@ -24,7 +24,7 @@ func TestTheTextOfALine(t *testing.T) {
 		"a carriage return stays":              {"a\r", "a\r", 0, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			text, raw, cut := extract.Text([]byte(tt.line), int64(len(tt.line)), 8)
+			text, raw, cut := extract.LineText([]byte(tt.line), int64(len(tt.line)), 8)
 			if text != tt.text || raw != tt.raw || cut != tt.cut {
 				t.Errorf("%q of %d bytes, cut %v; want %q of %d, %v", text, raw, cut, tt.text, tt.raw, tt.cut)
 			}
@@ -35,7 +35,7 @@ func TestTheTextOfALine(t *testing.T) {
 func TestTheBeginningOfATextIsWholeCharacters(t *testing.T) {
 	const text = "aö€𝄞z"
 	for limit := range len(text) + 2 {
-		if got := extract.Beginning(text, limit); len(got) > limit || !utf8.ValidString(got) || !strings.HasPrefix(text, got) || len(got) < min(len(text), limit)-3 {
+		if got := extract.Truncate(text, limit); len(got) > limit || !utf8.ValidString(got) || !strings.HasPrefix(text, got) || len(got) < min(len(text), limit)-3 {
 			t.Errorf("%d bytes: %q", limit, got)
 		}
 	}

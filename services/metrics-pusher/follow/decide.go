@@ -21,42 +21,42 @@ const (
 	maxBatch   = 64 << 10 // bytes of lines that are shipped at once, about
 	maxLine    = 64 << 10 // bytes of a line that are kept
 	maxSamples = 500      // that are shipped at once
-	mostTail   = 1 << 20  // bytes of the end of a log over its limit that are kept, in memory until the log ends
+	maxTail    = 1 << 20  // bytes of the end of a log over its limit that are kept, in memory until the log ends
 )
 
 // Target is a container whose log is to be followed.
 type Target struct {
-	Ref   cluster.Ref `json:"ref"`
-	Pod   string      `json:"pod"` // name
-	UID   string      `json:"uid"`
-	Role  string      `json:"role"`
-	Index int         `json:"index,omitempty"`
-	Made  time.Time   `json:"made"` // when the pod was
+	Ref     cluster.Ref `json:"ref"`
+	Pod     string      `json:"pod"` // name
+	UID     string      `json:"uid"`
+	Role    string      `json:"role"`
+	Index   int         `json:"index,omitempty"`
+	Created time.Time   `json:"made"` // when the pod was
 }
 
-// Sighting is a Target and how it stands.
-type Sighting struct {
+// TargetState is a Target and how it stands.
+type TargetState struct {
 	Target
 
-	Began bool // there may be a log
-	Ended bool // the container writes no more
+	Started bool // there may be a log
+	Ended   bool // the container writes no more
 }
 
 // Targets returns the containers of an attempt that no program of ours runs.
-func Targets(s cluster.Seen) []Sighting {
-	var all []Sighting
+func Targets(s cluster.Snapshot) []TargetState {
+	var all []TargetState
 	for _, p := range s.Pods {
-		if !cluster.Unwrapped(p) {
+		if !cluster.RunsWithoutEntrypoint(p) {
 			continue
 		}
-		t := Sighting{Target: Target{
-			Ref: s.Ref, Pod: p.Name, UID: string(p.UID), Role: cmp.Or(p.Labels[cluster.LabelRole], cluster.ContainerBenchmark), Made: p.CreationTimestamp.UTC(),
+		t := TargetState{Target: Target{
+			Ref: s.Ref, Pod: p.Name, UID: string(p.UID), Role: cmp.Or(p.Labels[cluster.LabelRole], cluster.ContainerBenchmark), Created: p.CreationTimestamp.UTC(),
 		}}
 		t.Index, _ = strconv.Atoi(p.Annotations[batchv1.JobCompletionIndexAnnotation]) // none is 0
 		t.Ended = p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
 		for _, c := range p.Status.ContainerStatuses {
 			if c.Name == cluster.ContainerBenchmark {
-				t.Began = t.Began || c.State.Running != nil || c.State.Terminated != nil
+				t.Started = t.Started || c.State.Running != nil || c.State.Terminated != nil
 				t.Ended = t.Ended || c.State.Terminated != nil
 			}
 		}
@@ -66,41 +66,41 @@ func Targets(s cluster.Seen) []Sighting {
 }
 
 // source is what the lines of a target are of.
-func (t Target) source() event.Source {
-	return event.Source{Role: t.Role, Index: t.Index, Pod: t.UID, Container: cluster.ContainerBenchmark, Stream: event.StreamLog}
+func (t Target) source() event.Stream {
+	return event.Stream{Role: t.Role, Index: t.Index, Pod: t.UID, Container: cluster.ContainerBenchmark, Kind: event.StreamLog}
 }
 
-// Place is how far a log is shipped.
-type Place struct {
+// Progress is how far a log is shipped.
+type Progress struct {
 	Target
 
-	Time    int64 `json:"time"` // ns since 1970 of the last line
-	Seq     int64 `json:"seq"`  // of the last line; 0 for none
-	Kept    int64 `json:"kept"` // bytes of lines of the beginning
-	Lines   count `json:"lines"`
-	Samples count `json:"samples"`
-	Untimed int64 `json:"untimed,omitempty"` // samples whose time cannot be read
+	Time      int64     `json:"time"` // ns since 1970 of the last line
+	Seq       int64     `json:"seq"`  // of the last line; 0 for none
+	HeadBytes int64     `json:"kept"` // bytes of lines of the beginning
+	Lines     shipCount `json:"lines"`
+	Samples   shipCount `json:"samples"`
+	Untimed   int64     `json:"untimed,omitempty"` // samples whose time cannot be read
 
-	Cut extract.Cut `json:"cut,omitzero"` // of the lines behind the beginning of a log over its limit
+	Cut extract.LogOverflow `json:"cut,omitzero"` // of the lines behind the beginning of a log over its limit
 }
 
-// count is how many lines or samples were shipped.
-type count struct {
+// shipCount is how many lines or samples were shipped.
+type shipCount struct {
 	Count   int64  `json:"count"`
 	Last    int64  `json:"last"`
 	Dropped int64  `json:"dropped,omitempty"`
 	Reason  string `json:"reason,omitempty"`
 }
 
-func (c *count) ship(n int, seq int64) { c.Count, c.Last = c.Count+int64(n), seq }
+func (c *shipCount) ship(n int, seq int64) { c.Count, c.Last = c.Count+int64(n), seq }
 
 // drop notes that n are not shipped, and why. The first reason is kept.
-func (c *count) drop(n int64, reason string) {
+func (c *shipCount) drop(n int64, reason string) {
 	c.Dropped += n
 	c.Reason = cmp.Or(c.Reason, reason)
 }
 
-func (c count) end() *event.End {
+func (c shipCount) end() *event.End {
 	e := &event.End{Count: c.Count, Last: c.Last, Dropped: c.Dropped, Reason: c.Reason}
 	if c.Count == 0 {
 		e.Last = -1
@@ -111,7 +111,7 @@ func (c count) end() *event.End {
 // since is from when the log is read: the beginning of the second of the last
 // line, so that the lines of that second are numbered as they were before. Of a log
 // over its limit its end is read again, which only who read it had.
-func (p Place) since() time.Time {
+func (p Progress) since() time.Time {
 	from := p.Time
 	if len(p.Cut.Marks) > 0 {
 		from = p.Cut.Marks[0].From
@@ -122,34 +122,34 @@ func (p Place) since() time.Time {
 	return time.Unix(0, from).UTC().Truncate(time.Second)
 }
 
-// ending is the end of a log over its limit: of the lines that it was given the last
+// tailBuffer is the end of a log over its limit: of the lines that it was given the last
 // ones, as many bytes as are kept of them.
-type ending struct {
-	keep  int64
-	bytes int64
-	lines []event.Line
+type tailBuffer struct {
+	maxBytes int64
+	bytes    int64
+	lines    []event.Line
 }
 
 func sizeOf(l event.Line) int64 { return int64(len(l.Text)) + 1 }
 
 // add takes one more line, and lets the first ones go.
-func (e *ending) add(l event.Line) {
+func (e *tailBuffer) add(l event.Line) {
 	e.lines, e.bytes = append(e.lines, l), e.bytes+sizeOf(l)
 	n := 0
-	for ; e.bytes > e.keep; n++ {
+	for ; e.bytes > e.maxBytes; n++ {
 		e.bytes -= sizeOf(e.lines[n])
 		e.lines[n] = event.Line{} // its text may go
 	}
 	e.lines = e.lines[n:]
 }
 
-// next returns the sequence number of a line that was written at a time, after
+// nextSeq returns the sequence number of a line that was written at a time, after
 // one with the number before.
-func next(made time.Time, at, before int64) int64 { return max(before+1, at-made.UnixNano()) }
+func nextSeq(created time.Time, at, before int64) int64 { return max(before+1, at-created.UnixNano()) }
 
-// stamped takes the time from the beginning of a line. It is false of a line that
+// cutTimestamp takes the time from the beginning of a line. It is false of a line that
 // has none, which no container wrote.
-func stamped(line []byte) (at int64, text []byte, ok bool) {
+func cutTimestamp(line []byte) (at int64, text []byte, ok bool) {
 	stamp, text, ok := bytes.Cut(line, []byte(" "))
 	if !ok { // an empty line may have lost its space
 		stamp, text = line, nil
@@ -164,8 +164,8 @@ func stamped(line []byte) (at int64, text []byte, ok bool) {
 // lineOf is a line of length bytes, of which text is the beginning, as it is
 // shipped.
 func lineOf(text []byte, length, seq, at int64, open bool) event.Line {
-	l := event.Line{Seq: seq, Time: at, Open: open}
-	l.Text, l.Raw, l.Cut = extract.Text(text, length, maxLine)
+	l := event.Line{Seq: seq, Time: at, Unterminated: open}
+	l.Text, l.Raw, l.Truncated = extract.LineText(text, length, maxLine)
 	return l
 }
 
@@ -186,11 +186,11 @@ func metricsOf(d *descriptors.Descriptor, role string, limit int64) ([]pod.Metri
 	}
 	var all []pod.Metric
 	for _, m := range out.Metrics {
-		made := pod.Metric{Name: m.Name, Unit: m.Units, Pattern: m.Pattern, Parser: m.Parser, Direction: string(m.Direction)}
+		metric := pod.Metric{Name: m.Name, Unit: m.Units, Pattern: m.Pattern, Parser: m.Parser, Direction: string(m.Direction)}
 		if m.Parser == descriptors.BlockParser {
-			made.Block = pod.Block{Begin: m.Block, Lines: m.BlockLines, Within: m.BlockTime}
+			metric.Block = pod.Block{Begin: m.Block, Lines: m.BlockLines, Within: m.BlockTime}
 		}
-		all = append(all, made)
+		all = append(all, metric)
 	}
 	return all, limit
 }
@@ -202,5 +202,5 @@ func seriesOf(d *descriptors.Descriptor, role string) int {
 	if d.Hardware.Strategy == descriptors.MPI {
 		others = d.Hardware.Distributed.NumInstances
 	}
-	return max(1, pod.SeriesOf(role != "server" && role != "worker", others)/2)
+	return max(1, pod.SeriesLimit(role != "server" && role != "worker", others)/2)
 }

@@ -9,8 +9,8 @@ import (
 // SeriesOf is seriesOf.
 func SeriesOf(d *descriptors.Descriptor, role string) int { return seriesOf(d, role) }
 
-// Stamped is stamped.
-func Stamped(line []byte) (at int64, text []byte, ok bool) { return stamped(line) }
+// CutTimestamp is stamped.
+func CutTimestamp(line []byte) (at int64, text []byte, ok bool) { return cutTimestamp(line) }
 
 // ReadLines returns the beginnings and the lengths of all lines.
 func ReadLines(r io.Reader, limit int) (texts []string, lengths []int) {

@@ -15,95 +15,95 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
-// open is the prefix of the keys of documents about logs that are not shipped to
+// openPrefix is the prefix of the keys of documents about logs that are not shipped to
 // their end.
-const open = "open/"
+const openPrefix = "open/"
 
 // follower follows the logs of all containers that it sees.
 type follower struct {
 	settings Settings
 	deps     Deps
-	room     chan struct{} // holds one for each log that is read
+	slots    chan struct{} // holds one for each log that is read
 
-	mu     sync.Mutex
-	known  map[string]*trail // by UID of the pod
-	trails sync.WaitGroup
+	mu   sync.Mutex
+	logs map[string]*followedLog // by UID of the pod
+	wg   sync.WaitGroup
 }
 
-// trail is a container that is followed.
-type trail struct {
+// followedLog is a container that is followed.
+type followedLog struct {
 	target  Target
 	changed chan struct{} // holds one
 
-	mu           sync.Mutex
-	began, ended bool
-	since        time.Time // when it was first seen that it had ended
+	mu             sync.Mutex
+	started, ended bool
+	endedSince     time.Time // when it was first seen that it had ended
 
 	announced bool // that it waits for a newer release; of the one who follows
 
-	gone, over bool // the pod is; its log is shipped: both belong to the follower's lock
+	podGone, shipped bool // the pod is; its log is shipped: both belong to the follower's lock
 }
 
 func newFollower(s Settings, d Deps) *follower {
-	return &follower{settings: s, deps: d, room: make(chan struct{}, s.Most), known: map[string]*trail{}}
+	return &follower{settings: s, deps: d, slots: make(chan struct{}, s.MaxLogs), logs: map[string]*followedLog{}}
 }
 
 // run follows until ctx is done.
 func (f *follower) run(ctx context.Context) {
-	defer f.trails.Wait()
-	f.trails.Go(func() { f.reconcileAll(ctx) })
+	defer f.wg.Wait()
+	f.wg.Go(func() { f.reconcileLoop(ctx) })
 	for tries := 1; ; tries++ {
-		err := f.deps.Cluster.Watch(ctx, func(s cluster.Seen) { f.heard(ctx, s) })
+		err := f.deps.Cluster.Watch(ctx, func(s cluster.Snapshot) { f.onObserved(ctx, s) })
 		if tries == 1 && ctx.Err() == nil {
 			f.deps.Log.Warn("the watch over the cluster broke, begins anew", zap.Error(err))
 		}
-		if !sleep(ctx, f.patience(tries)) {
+		if !sleep(ctx, f.backoff(tries)) {
 			return
 		}
 	}
 }
 
-// patience is how long to wait after so many failures in a row.
-func (f *follower) patience(tries int) time.Duration {
-	return min(f.settings.Retry<<min(tries-1, 5), f.settings.Reconcile) // once all is back, nobody waits longer
+// backoff is how long to wait after so many failures in a row.
+func (f *follower) backoff(tries int) time.Duration {
+	return min(f.settings.RetryBackoff<<min(tries-1, 5), f.settings.Reconcile) // once all is back, nobody waits longer
 }
 
-// heard begins to follow what is new of an attempt, and tells those who follow
+// onObserved begins to follow what is new of an attempt, and tells those who follow
 // it how it stands.
-func (f *follower) heard(ctx context.Context, s cluster.Seen) {
-	there := map[string]bool{}
+func (f *follower) onObserved(ctx context.Context, s cluster.Snapshot) {
+	present := map[string]bool{}
 	for _, t := range Targets(s) {
-		there[t.UID] = true
-		f.see(ctx, t)
+		present[t.UID] = true
+		f.track(ctx, t)
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for uid, t := range f.known { // those that are gone write no more
-		if t.target.Ref.Run == s.Ref.Run && t.target.Ref.Attempt == s.Ref.Attempt && !there[uid] {
-			t.gone = true
-			t.tell(true, true, f.deps.Clock())
-			f.drop(t)
+	for uid, t := range f.logs { // those that are gone write no more
+		if t.target.Ref.Run == s.Ref.Run && t.target.Ref.Attempt == s.Ref.Attempt && !present[uid] {
+			t.podGone = true
+			t.update(true, true, f.deps.Clock())
+			f.forget(t)
 		}
 	}
 }
 
-func (f *follower) see(ctx context.Context, s Sighting) {
+func (f *follower) track(ctx context.Context, s TargetState) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	t, ok := f.known[s.UID]
+	t, ok := f.logs[s.UID]
 	if !ok {
-		t = &trail{target: s.Target, changed: make(chan struct{}, 1)}
-		f.known[s.UID] = t
-		f.trails.Go(func() { f.follow(ctx, t) })
+		t = &followedLog{target: s.Target, changed: make(chan struct{}, 1)}
+		f.logs[s.UID] = t
+		f.wg.Go(func() { f.follow(ctx, t) })
 	}
-	t.tell(s.Began, s.Ended, f.deps.Clock())
+	t.update(s.Started, s.Ended, f.deps.Clock())
 }
 
-func (t *trail) tell(began, ended bool, now time.Time) {
+func (t *followedLog) update(started, ended bool, now time.Time) {
 	t.mu.Lock()
-	t.began, t.ended = t.began || began, t.ended || ended
-	if t.ended && t.since.IsZero() {
-		t.since = now
+	t.started, t.ended = t.started || started, t.ended || ended
+	if t.ended && t.endedSince.IsZero() {
+		t.endedSince = now
 	}
 	t.mu.Unlock()
 	select {
@@ -112,37 +112,37 @@ func (t *trail) tell(began, ended bool, now time.Time) {
 	}
 }
 
-func (t *trail) state() (began, ended bool) {
+func (t *followedLog) state() (started, ended bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.began, t.ended
+	return t.started, t.ended
 }
 
 // endedAt is when it was first seen that the container had ended; zero where it was not.
-func (t *trail) endedAt() time.Time {
+func (t *followedLog) endedAt() time.Time {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.since
+	return t.endedSince
 }
 
-// drop forgets a container whose pod is gone and whose log is shipped. Until then
+// forget forgets a container whose pod is gone and whose log is shipped. Until then
 // it stays known, so that it is not begun again.
-func (f *follower) drop(t *trail) {
-	if t.gone && t.over {
-		delete(f.known, t.target.UID)
+func (f *follower) forget(t *followedLog) {
+	if t.podGone && t.shipped {
+		delete(f.logs, t.target.UID)
 	}
 }
 
 // follow ships the log of one container to its end. What fails is tried again,
 // with growing waits.
-func (f *follower) follow(ctx context.Context, t *trail) {
+func (f *follower) follow(ctx context.Context, t *followedLog) {
 	for tries := 0; ; {
-		over, err := f.once(ctx, t)
-		if over || ctx.Err() != nil {
+		shipped, err := f.followOnce(ctx, t)
+		if shipped || ctx.Err() != nil {
 			f.mu.Lock()
 			defer f.mu.Unlock()
-			t.over = over
-			f.drop(t)
+			t.shipped = shipped
+			f.forget(t)
 			return
 		}
 		tries++
@@ -155,39 +155,39 @@ func (f *follower) follow(ctx context.Context, t *trail) {
 		case <-ctx.Done():
 			return
 		case <-t.changed:
-		case <-time.After(f.patience(tries)):
+		case <-time.After(f.backoff(tries)):
 		}
 	}
 }
 
-// once reads what there is, and reports whether that was all.
-func (f *follower) once(ctx context.Context, t *trail) (over bool, err error) {
-	began, ended := t.state()
-	if !began && !ended {
+// followOnce reads what there is, and reports whether that was all.
+func (f *follower) followOnce(ctx context.Context, t *followedLog) (shipped bool, err error) {
+	started, ended := t.state()
+	if !started && !ended {
 		return false, nil
 	}
 	select {
-	case f.room <- struct{}{}:
-		defer func() { <-f.room }()
+	case f.slots <- struct{}{}:
+		defer func() { <-f.slots }()
 	case <-ctx.Done():
 		return false, nil
 	}
-	p, version, err := f.place(ctx, t.target)
+	p, version, err := f.loadProgress(ctx, t.target)
 	if err != nil || p == nil {
 		return p == nil && err == nil, err
 	}
-	r, err := f.reading(ctx, t, *p, version)
+	r, err := f.newLogReader(ctx, t, *p, version)
 	if err != nil {
 		return false, err
 	}
 	err = r.pass(ctx, ended)
 	switch {
 	case errors.Is(err, cluster.ErrNotFound):
-		r.next.Lines.drop(0, "the pod was gone before its log was read to the end")
+		r.pending.Lines.drop(0, "the pod was gone before its log was read to the end")
 	case err != nil || !ended:
 		return false, errors.Join(err, r.save(ctx))
 	}
-	if err := r.end(ctx); err != nil {
+	if err := r.shipTail(ctx); err != nil {
 		return false, err // what was written down is from before the end
 	}
 	if err := r.finish(ctx); err != nil {
@@ -196,16 +196,16 @@ func (f *follower) once(ctx context.Context, t *trail) (over bool, err error) {
 	return true, nil
 }
 
-// place returns how far the log of a target is shipped, nil where it is to its
+// loadProgress returns how far the log of a target is shipped, nil where it is to its
 // end. A log of which nothing is known is begun.
-func (f *follower) place(ctx context.Context, t Target) (*Place, int64, error) {
-	if _, err := f.deps.Store.Doc(ctx, store.KindFollowed, store.Followed(t.UID)); !errors.Is(err, store.ErrNotFound) {
+func (f *follower) loadProgress(ctx context.Context, t Target) (*Progress, int64, error) {
+	if _, err := f.deps.Store.Doc(ctx, store.KindLogProgress, store.LogShippedKey(t.UID)); !errors.Is(err, store.ErrNotFound) {
 		return nil, 0, err
 	}
-	p, version, err := store.Get[Place](ctx, f.deps.Store, store.KindFollowed, open+t.UID)
+	p, version, err := store.Get[Progress](ctx, f.deps.Store, store.KindLogProgress, openPrefix+t.UID)
 	if errors.Is(err, store.ErrNotFound) {
-		p, version = Place{Target: t}, 1
-		err = store.Create(ctx, f.deps.Store, store.KindFollowed, open+t.UID, p)
+		p, version = Progress{Target: t}, 1
+		err = store.Create(ctx, f.deps.Store, store.KindLogProgress, openPrefix+t.UID, p)
 	}
 	if err != nil {
 		return nil, 0, fmt.Errorf("look how far the log of pod %s is shipped: %w", t.Pod, err)
@@ -213,16 +213,16 @@ func (f *follower) place(ctx context.Context, t Target) (*Place, int64, error) {
 	return &p, version, nil
 }
 
-// reconcileAll ends, from time to time, what was begun by whoever followed
+// reconcileLoop ends, from time to time, what was begun by whoever followed
 // before, and whose pod nobody sees any more.
-func (f *follower) reconcileAll(ctx context.Context) {
+func (f *follower) reconcileLoop(ctx context.Context) {
 	for tries := 0; ; {
 		wait := f.settings.Reconcile
 		if err := f.reconcile(ctx); err != nil && ctx.Err() == nil {
 			if tries++; tries == 1 {
 				f.deps.Log.Warn("cannot look at which logs were begun, tries again", zap.Error(err))
 			}
-			wait = f.patience(tries)
+			wait = f.backoff(tries)
 		} else {
 			tries = 0
 		}
@@ -233,21 +233,21 @@ func (f *follower) reconcileAll(ctx context.Context) {
 }
 
 func (f *follower) reconcile(ctx context.Context) error {
-	if err := f.unread().Each(ctx, f.followed); err != nil {
+	if err := f.deferred().ForEach(ctx, f.isShipped); err != nil {
 		return err
 	}
 	const page = 100
-	for after := open; ; {
-		docs, err := f.deps.Store.Docs(ctx, store.KindFollowed, after, page)
+	for after := openPrefix; ; {
+		docs, err := f.deps.Store.Docs(ctx, store.KindLogProgress, after, page)
 		if err != nil {
 			return fmt.Errorf("look which logs were begun: %w", err)
 		}
 		for _, doc := range docs {
-			if !strings.HasPrefix(doc.Key, open) {
+			if !strings.HasPrefix(doc.Key, openPrefix) {
 				return nil
 			}
 			after = doc.Key
-			if err := f.lookFor(ctx, doc); err != nil {
+			if err := f.resumeLog(ctx, doc); err != nil {
 				return err
 			}
 		}
@@ -257,18 +257,18 @@ func (f *follower) reconcile(ctx context.Context) error {
 	}
 }
 
-// lookFor has a target followed that was begun, unless it is: to its end, where
+// resumeLog has a target followed that was begun, unless it is: to its end, where
 // its pod is gone.
-func (f *follower) lookFor(ctx context.Context, doc store.Doc) error {
-	var p Place
+func (f *follower) resumeLog(ctx context.Context, doc store.Doc) error {
+	var p Progress
 	if err := json.Unmarshal(doc.Value, &p); err != nil {
 		return fmt.Errorf("read %s: %w", doc.Key, err)
 	}
 	t := p.Target
 	f.mu.Lock()
-	_, known := f.known[t.UID]
+	_, tracked := f.logs[t.UID]
 	f.mu.Unlock()
-	if known {
+	if tracked {
 		return nil
 	}
 	seen, err := f.deps.Cluster.Observe(ctx, cluster.Ref{Run: t.Ref.Run, Attempt: t.Ref.Attempt, Scope: t.Ref.Scope, Job: t.Ref.Job})
@@ -277,10 +277,10 @@ func (f *follower) lookFor(ctx context.Context, doc store.Doc) error {
 	}
 	for _, s := range Targets(seen) {
 		if s.UID == t.UID {
-			f.see(ctx, s)
+			f.track(ctx, s)
 			return nil
 		}
 	}
-	f.see(ctx, Sighting{Target: t, Began: true, Ended: true})
+	f.track(ctx, TargetState{Target: t, Started: true, Ended: true})
 	return nil
 }

@@ -49,29 +49,31 @@ pattern = '(?s)^epoch.*loss=(\d+)'
 `
 )
 
-// made is when the pod was.
-func made() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) }
+// podCreated is when the pod was.
+func podCreated() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) }
 
-// written is a line of the log as the cluster hands it out, so long after the
+// logLine is a line of the log as the cluster hands it out, so long after the
 // pod was made.
-func written(after time.Duration, text string) string {
-	return made().Add(after).Format(time.RFC3339Nano) + " " + text + "\n"
+func logLine(after time.Duration, text string) string {
+	return podCreated().Add(after).Format(time.RFC3339Nano) + " " + text + "\n"
 }
 
-// scene is a cluster with one pod, whose container's log grows.
-type scene struct {
+// fakeCluster is a cluster with one pod, whose container's log grows.
+type fakeCluster struct {
 	mu      sync.Mutex
 	log     []string
 	ended   bool
-	gone    bool
+	deleted bool
 	wrapped bool
 	opened  int
 	changed chan struct{} // closed and made anew at each change
 }
 
-func newScene(log ...string) *scene { return &scene{log: log, changed: make(chan struct{})} }
+func newFakeCluster(log ...string) *fakeCluster {
+	return &fakeCluster{log: log, changed: make(chan struct{})}
+}
 
-func (s *scene) change(f func()) {
+func (s *fakeCluster) change(f func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f()
@@ -79,18 +81,18 @@ func (s *scene) change(f func()) {
 	s.changed = make(chan struct{})
 }
 
-func (s *scene) seen() (cluster.Seen, <-chan struct{}) {
+func (s *fakeCluster) seen() (cluster.Snapshot, <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	seen := cluster.Seen{Ref: cluster.Ref{Run: run, Attempt: 1, Scope: "benchmarks", Job: "bai-x-1"}}
-	if !s.gone {
+	seen := cluster.Snapshot{Ref: cluster.Ref{Run: run, Attempt: 1, Scope: "benchmarks", Job: "bai-x-1"}}
+	if !s.deleted {
 		seen.Pods = []corev1.Pod{podOf(s.ended, s.wrapped)}
 	}
 	return seen, s.changed
 }
 
 func podOf(ended, wrapped bool) corev1.Pod {
-	p := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "pod", UID: types.UID("u1"), CreationTimestamp: metav1.NewTime(made())}}
+	p := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "pod", UID: types.UID("u1"), CreationTimestamp: metav1.NewTime(podCreated())}}
 	p.Spec.Containers = []corev1.Container{{Name: cluster.ContainerBenchmark}}
 	if wrapped {
 		p.Spec.Containers[0].Command = []string{"/bai/bin/bai-pod", "exec"}
@@ -103,15 +105,15 @@ func podOf(ended, wrapped bool) corev1.Pod {
 	return p
 }
 
-func (s *scene) Observe(context.Context, cluster.Ref) (cluster.Seen, error) {
+func (s *fakeCluster) Observe(context.Context, cluster.Ref) (cluster.Snapshot, error) {
 	seen, _ := s.seen()
 	if len(seen.Pods) == 0 {
-		return cluster.Seen{}, cluster.ErrNotFound
+		return cluster.Snapshot{}, cluster.ErrNotFound
 	}
 	return seen, nil
 }
 
-func (s *scene) Watch(ctx context.Context, see func(cluster.Seen)) error {
+func (s *fakeCluster) Watch(ctx context.Context, see func(cluster.Snapshot)) error {
 	for {
 		seen, changed := s.seen()
 		see(seen)
@@ -124,10 +126,10 @@ func (s *scene) Watch(ctx context.Context, see func(cluster.Seen)) error {
 }
 
 // Log implements cluster.Logger.
-func (s *scene) Log(ctx context.Context, l cluster.Log) (io.ReadCloser, error) {
+func (s *fakeCluster) Log(ctx context.Context, l cluster.Log) (io.ReadCloser, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.gone {
+	if s.deleted {
 		return nil, cluster.ErrNotFound
 	}
 	s.opened++
@@ -137,10 +139,10 @@ func (s *scene) Log(ctx context.Context, l cluster.Log) (io.ReadCloser, error) {
 }
 
 // write hands out what there is since a second, and then what comes.
-func (s *scene) write(ctx context.Context, w *io.PipeWriter, since time.Time) {
+func (s *fakeCluster) write(ctx context.Context, w *io.PipeWriter, since time.Time) {
 	for i := 0; ; {
 		s.mu.Lock()
-		lines, ended, changed := s.log, s.ended || s.gone, s.changed
+		lines, ended, changed := s.log, s.ended || s.deleted, s.changed
 		s.mu.Unlock()
 		for ; i < len(lines); i++ {
 			stamp, _, _ := strings.Cut(lines[i], " ")
@@ -164,18 +166,18 @@ func (s *scene) write(ctx context.Context, w *io.PipeWriter, since time.Time) {
 	}
 }
 
-// bus remembers what was said.
-type bus struct {
-	mu    sync.Mutex
-	said  []event.Event
-	fails int // so many calls
+// fakeBus remembers what was said.
+type fakeBus struct {
+	mu        sync.Mutex
+	published []event.Event
+	failures  int // so many calls
 }
 
-func (b *bus) Publish(_ context.Context, events ...event.Event) error {
+func (b *fakeBus) Publish(_ context.Context, events ...event.Event) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.fails > 0 {
-		b.fails--
+	if b.failures > 0 {
+		b.failures--
 		return errors.New("away")
 	}
 	for _, e := range events {
@@ -183,7 +185,7 @@ func (b *bus) Publish(_ context.Context, events ...event.Event) error {
 			return err
 		}
 	}
-	b.said = append(b.said, events...)
+	b.published = append(b.published, events...)
 	return nil
 }
 
@@ -194,7 +196,7 @@ type stored struct {
 	Repeated       int
 }
 
-func (b *bus) stored() stored {
+func (b *fakeBus) stored() stored {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	var s stored
@@ -208,89 +210,89 @@ func (b *bus) stored() stored {
 		seen[key] = true
 		*to = append(*to, text)
 	}
-	for _, e := range b.said {
+	for _, e := range b.published {
 		if logs, ok := e.(event.Logs); ok {
 			for _, l := range logs.Lines {
 				keep(&s.Lines, fmt.Sprintf("%d %s", l.Seq, l.Text))
 			}
-			s.LogEnd = ending(s.LogEnd, logs.End)
+			s.LogEnd = lastEnd(s.LogEnd, logs.End)
 		}
 		if metrics, ok := e.(event.Metrics); ok {
 			for _, v := range metrics.Samples {
 				keep(&s.Samples, fmt.Sprintf("%d %s=%g", v.Seq, v.Name, v.Float()))
 			}
-			s.End = ending(s.End, metrics.End)
+			s.End = lastEnd(s.End, metrics.End)
 		}
 	}
 	return s
 }
 
-// ending is the end that was said, if one was.
-func ending(was event.End, end *event.End) event.End {
+// lastEnd is the end that was said, if one was.
+func lastEnd(was event.End, end *event.End) event.End {
 	if end == nil {
 		return was
 	}
 	return *end
 }
 
-type world struct {
-	*scene
-	*bus
+type fixture struct {
+	*fakeCluster
+	*fakeBus
 
 	store *storetest.Memory
 }
 
-func newWorld(t *testing.T, s *scene) world {
+func newFixture(t *testing.T, s *fakeCluster) fixture {
 	t.Helper()
-	return newWorldOf(t, s, descriptor)
+	return newFixtureOf(t, s, descriptor)
 }
 
-// newWorldOf is a world whose run has a descriptor.
-func newWorldOf(t *testing.T, s *scene, descriptor string) world {
+// newFixtureOf is a world whose run has a descriptor.
+func newFixtureOf(t *testing.T, s *fakeCluster, descriptor string) fixture {
 	t.Helper()
-	w := world{s, &bus{}, storetest.NewMemory()}
-	r := store.Run{ID: run, Namespace: "default", Owner: "me", Descriptor: descriptor, Phase: event.PhaseRunning, Attempt: 1, Created: made(), Updated: made(), Revision: 1}
-	if err := w.store.PutRun(t.Context(), r, store.Change{Run: run, Revision: 1, Event: "e", Topic: event.TopicLaunched, Time: made(), Attempt: 1}); err != nil {
+	w := fixture{s, &fakeBus{}, storetest.NewMemory()}
+	r := store.Run{ID: run, Namespace: "default", Owner: "me", Descriptor: descriptor, Phase: event.PhaseRunning, Attempt: 1, Created: podCreated(), Updated: podCreated(), Revision: 1}
+	if err := w.store.PutRun(t.Context(), r, store.Change{Run: run, Revision: 1, Event: "e", Topic: event.TopicLaunched, Time: podCreated(), Attempt: 1}); err != nil {
 		t.Fatal(err)
 	}
 	return w
 }
 
-// mortal is a store as a process reaches it until it is killed.
-type mortal struct {
+// crashingStore is a store as a process reaches it until it is killed.
+type crashingStore struct {
 	*storetest.Memory
 
-	life context.Context
+	alive context.Context
 }
 
-func (m mortal) CreateDoc(ctx context.Context, d store.Doc) error {
-	if m.life.Err() != nil {
-		return m.life.Err()
+func (m crashingStore) CreateDoc(ctx context.Context, d store.Doc) error {
+	if m.alive.Err() != nil {
+		return m.alive.Err()
 	}
 	return m.Memory.CreateDoc(ctx, d)
 }
 
-func (m mortal) ReplaceDoc(ctx context.Context, d store.Doc) (int64, error) {
-	if m.life.Err() != nil {
-		return 0, m.life.Err()
+func (m crashingStore) ReplaceDoc(ctx context.Context, d store.Doc) (int64, error) {
+	if m.alive.Err() != nil {
+		return 0, m.alive.Err()
 	}
 	return m.Memory.ReplaceDoc(ctx, d)
 }
 
 // process is one that follows, until it is killed: then it says nothing more. Others
 // take over soon.
-func (w world) process(t *testing.T, name string) (kill func()) {
+func (w fixture) process(t *testing.T, name string) (kill func()) {
 	t.Helper()
 	return w.processWith(t, name, 150*time.Millisecond)
 }
 
 // processWith is process with a lease that lasts for a while.
-func (w world) processWith(t *testing.T, name string, lease time.Duration) (kill func()) {
+func (w fixture) processWith(t *testing.T, name string, lease time.Duration) (kill func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	var done sync.WaitGroup
-	for _, part := range follow.New(follow.Settings{Lease: lease, Retry: 5 * time.Millisecond, Reconcile: 100 * time.Millisecond},
-		follow.Deps{Bus: w.bus, Store: mortal{w.store, ctx}, Cluster: w.scene, Holder: name}) {
+	for _, part := range follow.New(follow.Settings{Lease: lease, RetryBackoff: 5 * time.Millisecond, Reconcile: 100 * time.Millisecond},
+		follow.Deps{Bus: w.fakeBus, Store: crashingStore{w.store, ctx}, Cluster: w.fakeCluster, Holder: name}) {
 		done.Go(func() {
 			if err := part(ctx); err != nil {
 				t.Errorf("%s: %v", name, err)
@@ -303,16 +305,16 @@ func (w world) processWith(t *testing.T, name string, lease time.Duration) (kill
 }
 
 // fail has so many calls fail.
-func (w world) fail(n int) {
-	w.bus.mu.Lock()
-	defer w.bus.mu.Unlock()
-	w.fails = n
+func (w fixture) fail(n int) {
+	w.fakeBus.mu.Lock()
+	defer w.fakeBus.mu.Unlock()
+	w.failures = n
 }
 
-// place is what is written down of the log that is not shipped to its end.
-func (w world) place(t *testing.T) follow.Place {
+// progress is what is written down of the log that is not shipped to its end.
+func (w fixture) progress(t *testing.T) follow.Progress {
 	t.Helper()
-	p, _, err := store.Get[follow.Place](t.Context(), w.store, store.KindFollowed, "open/u1")
+	p, _, err := store.Get[follow.Progress](t.Context(), w.store, store.KindLogProgress, "open/u1")
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		t.Fatal(err)
 	}
@@ -320,29 +322,29 @@ func (w world) place(t *testing.T) follow.Place {
 }
 
 // until waits until something is so.
-func until(t *testing.T, what string, so func() bool) {
+func until(t *testing.T, description string, cond func() bool) {
 	t.Helper()
-	for late := time.Now().Add(time.Minute); !so(); time.Sleep(5 * time.Millisecond) {
+	for late := time.Now().Add(time.Minute); !cond(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(late) {
-			t.Fatalf("%s: not in time", what)
+			t.Fatalf("%s: not in time", description)
 		}
 	}
 }
 
-func (w world) shipped(t *testing.T) func() bool {
+func (w fixture) shipped(t *testing.T) func() bool {
 	t.Helper()
 	return func() bool {
-		_, err := w.store.Doc(t.Context(), store.KindFollowed, store.Followed("u1"))
+		_, err := w.store.Doc(t.Context(), store.KindLogProgress, store.LogShippedKey("u1"))
 		return err == nil
 	}
 }
 
 func TestWhatAnEntrypointWritesIsShippedWithItsSamples(t *testing.T) {
-	w := newWorld(t, newScene(written(time.Second, "begins"), written(2*time.Second, "n=1"), written(2*time.Second, "n=2")))
+	w := newFixture(t, newFakeCluster(logLine(time.Second, "begins"), logLine(2*time.Second, "n=1"), logLine(2*time.Second, "n=2")))
 	w.process(t, "a")
 	until(t, "the first lines", func() bool { return len(w.stored().Lines) == 3 })
 	w.change(func() {
-		w.log = append(w.log, written(3*time.Second, "n=3"), strings.TrimSuffix(written(4*time.Second, "open n=4"), "\n"))
+		w.log = append(w.log, logLine(3*time.Second, "n=3"), strings.TrimSuffix(logLine(4*time.Second, "open n=4"), "\n"))
 	})
 	w.change(func() { w.ended = true })
 	until(t, "the end", w.shipped(t))
@@ -356,15 +358,15 @@ func TestWhatAnEntrypointWritesIsShippedWithItsSamples(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if _, err := w.store.Doc(t.Context(), store.KindFollowed, "open/u1"); !errors.Is(err, store.ErrNotFound) {
+	if _, err := w.store.Doc(t.Context(), store.KindLogProgress, "open/u1"); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("it is still begun: %v", err)
 	}
 }
 
 func TestMembersAndBlocksOfWhatAnEntrypointWritesAreSamples(t *testing.T) {
-	w := newWorld(t, newScene(
-		written(time.Second, "epoch 1"), written(2*time.Second, "loss=5"), written(3*time.Second, `{"member": 7}`),
-		written(4*time.Second, "epoch 2"), written(5*time.Second, "loss=6"),
+	w := newFixture(t, newFakeCluster(
+		logLine(time.Second, "epoch 1"), logLine(2*time.Second, "loss=5"), logLine(3*time.Second, `{"member": 7}`),
+		logLine(4*time.Second, "epoch 2"), logLine(5*time.Second, "loss=6"),
 	))
 	w.process(t, "a")
 	w.change(func() { w.ended = true })
@@ -375,27 +377,27 @@ func TestMembersAndBlocksOfWhatAnEntrypointWritesAreSamples(t *testing.T) {
 }
 
 func TestAContainerThatOurProgramRunsIsNotFollowed(t *testing.T) {
-	s := newScene(written(time.Second, "x"))
+	s := newFakeCluster(logLine(time.Second, "x"))
 	s.wrapped = true
-	w := newWorld(t, s)
+	w := newFixture(t, s)
 	w.process(t, "a")
 	w.change(func() { w.ended = true })
-	w.change(func() { w.gone = true })
+	w.change(func() { w.deleted = true })
 	until(t, "a lease", func() bool { _, err := w.store.Doc(t.Context(), store.KindLease, "follow"); return err == nil })
-	if w.opened > 0 || len(w.said) > 0 {
-		t.Errorf("opened %d times, said %d events", w.opened, len(w.said))
+	if w.opened > 0 || len(w.published) > 0 {
+		t.Errorf("opened %d times, said %d events", w.opened, len(w.published))
 	}
 }
 
 func TestWhoeverComesAfterOneThatWasKilledLosesAndRepeatsNothing(t *testing.T) {
 	const lines, kills = 400, 8
-	w := newWorld(t, newScene())
+	w := newFixture(t, newFakeCluster())
 	var want []string
 	add := func(from, to int) {
 		w.change(func() {
 			for i := from; i < to; i++ { // several in a nanosecond, many in a second
 				at := time.Second + time.Duration(i/2)*7*time.Millisecond
-				w.log = append(w.log, written(at, fmt.Sprintf("n=%d", i)))
+				w.log = append(w.log, logLine(at, fmt.Sprintf("n=%d", i)))
 				want = append(want, fmt.Sprintf("%d n=%d", int64(at)+int64(i%2), i))
 			}
 		})
@@ -420,7 +422,7 @@ func TestWhoeverComesAfterOneThatWasKilledLosesAndRepeatsNothing(t *testing.T) {
 }
 
 func TestOneOfTwoProcessesFollows(t *testing.T) {
-	w := newWorld(t, newScene(written(time.Second, "n=1")))
+	w := newFixture(t, newFakeCluster(logLine(time.Second, "n=1")))
 	w.processWith(t, "a", time.Hour) // however late it is renewed
 	w.processWith(t, "b", time.Hour)
 	until(t, "a line", func() bool { return len(w.stored().Lines) == 1 })
@@ -434,8 +436,8 @@ func TestOneOfTwoProcessesFollows(t *testing.T) {
 }
 
 func TestWhatCannotBeSaidIsReadAgain(t *testing.T) {
-	w := newWorld(t, newScene(written(time.Second, "n=1"), written(2*time.Second, "n=2")))
-	w.fails = 3
+	w := newFixture(t, newFakeCluster(logLine(time.Second, "n=1"), logLine(2*time.Second, "n=2")))
+	w.failures = 3
 	w.process(t, "a")
 	w.change(func() { w.ended = true })
 	until(t, "the end", w.shipped(t))
@@ -445,11 +447,11 @@ func TestWhatCannotBeSaidIsReadAgain(t *testing.T) {
 }
 
 func TestAPodThatIsGoneEndsItsLogWithWhatWasRead(t *testing.T) {
-	w := newWorld(t, newScene(written(time.Second, "n=1")))
+	w := newFixture(t, newFakeCluster(logLine(time.Second, "n=1")))
 	kill := w.process(t, "a")
 	until(t, "a line", func() bool { return len(w.stored().Lines) == 1 })
 	kill()
-	w.change(func() { w.gone = true }) // while nobody looks
+	w.change(func() { w.deleted = true }) // while nobody looks
 	w.process(t, "b")
 	until(t, "the end", w.shipped(t))
 	if got := w.stored(); len(got.Lines) != 1 || got.LogEnd.Count > 1 || !strings.Contains(got.LogEnd.Reason, "gone before its log was read") {
@@ -458,7 +460,7 @@ func TestAPodThatIsGoneEndsItsLogWithWhatWasRead(t *testing.T) {
 }
 
 func TestALineWithoutEndIsCutAndALogBeyondItsLimitIsNotKept(t *testing.T) {
-	w := newWorld(t, newScene(written(time.Second, strings.Repeat("x", 3<<20)), written(2*time.Second, "n=2"), "failed to open the log\n"))
+	w := newFixture(t, newFakeCluster(logLine(time.Second, strings.Repeat("x", 3<<20)), logLine(2*time.Second, "n=2"), "failed to open the log\n"))
 	w.process(t, "a")
 	w.change(func() { w.ended = true })
 	until(t, "the end", w.shipped(t))
@@ -476,8 +478,8 @@ func TestALineWithoutEndIsCutAndALogBeyondItsLimitIsNotKept(t *testing.T) {
 func TestALineThatIsCutIsAsOneOfACollector(t *testing.T) {
 	const limit = 64 << 10
 	long := func(end string) string { return strings.Repeat("x", limit-len(end)) + end }
-	w := newWorld(t, newScene(
-		written(time.Second, long(" n=1")+"23"), written(2*time.Second, long("")[1:]+"ö"), written(3*time.Second, "n=2\r"), written(4*time.Second, `{"member": 3, "loss": NaN}`),
+	w := newFixture(t, newFakeCluster(
+		logLine(time.Second, long(" n=1")+"23"), logLine(2*time.Second, long("")[1:]+"ö"), logLine(3*time.Second, "n=2\r"), logLine(4*time.Second, `{"member": 3, "loss": NaN}`),
 	))
 	w.process(t, "a")
 	w.change(func() { w.ended = true })

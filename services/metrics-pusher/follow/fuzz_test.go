@@ -35,7 +35,7 @@ func FuzzWhateverALogHoldsIsReadLineByLine(f *testing.F) {
 func checkStamp(t *testing.T, line string) {
 	t.Helper()
 	stamp, rest, _ := strings.Cut(line, " ")
-	at, text, ok := follow.Stamped([]byte(line))
+	at, text, ok := follow.CutTimestamp([]byte(line))
 	if when, err := time.Parse(time.RFC3339Nano, stamp); ok != (err == nil) || ok && (at != when.UnixNano() || string(text) != rest) {
 		t.Errorf("%q is %d %q %t", line, at, text, ok)
 	}

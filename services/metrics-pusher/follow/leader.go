@@ -49,10 +49,10 @@ func (l *leader) lead(ctx context.Context, lease store.Lease) {
 	done := make(chan struct{})
 	f := newFollower(l.settings, l.deps)
 	go func() { defer close(done); f.run(led) }()
-	for ends := lease.Ends; sleep(ctx, l.settings.Lease/3); {
+	for ends := lease.ExpiresAt; sleep(ctx, l.settings.Lease/3); {
 		renewed, err := l.acquire(ctx)
 		if err == nil {
-			lease, ends = renewed, renewed.Ends
+			lease, ends = renewed, renewed.ExpiresAt
 			continue
 		}
 		if errors.Is(err, store.ErrHeld) || l.deps.Clock().After(ends) {

@@ -13,15 +13,15 @@ import (
 func lines(from, n int) []string {
 	var all []string
 	for i := from; i < from+n; i++ {
-		all = append(all, written(time.Second+time.Duration(i)*time.Millisecond, fmt.Sprintf("line %04d", i)))
+		all = append(all, logLine(time.Second+time.Duration(i)*time.Millisecond, fmt.Sprintf("line %04d", i)))
 	}
 	return all
 }
 
-// limited is a world with a run that keeps 1,000 bytes of its log.
-func limited(t *testing.T, log ...string) world {
+// newLimitedFixture is a world with a run that keeps 1,000 bytes of its log.
+func newLimitedFixture(t *testing.T, log ...string) fixture {
 	t.Helper()
-	return newWorldOf(t, newScene(log...), descriptor+"[limits]\nmax_log_size = \"1000B\"\n")
+	return newFixtureOf(t, newFakeCluster(log...), descriptor+"[limits]\nmax_log_size = \"1000B\"\n")
 }
 
 // wantCut checks that of a log of n lines the first 50 and the last 50 are kept.
@@ -39,8 +39,8 @@ func wantCut(t *testing.T, got stored, n int) {
 
 func TestOfALogOverItsLimitTheBeginningAndTheEndAreKept(t *testing.T) {
 	t.Parallel()
-	w := limited(t, append(lines(0, 299), written(1299*time.Millisecond, "line 0299"))...)
-	w.change(func() { w.log[150] = written(time.Second+150*time.Millisecond, "n=7      ") })
+	w := newLimitedFixture(t, append(lines(0, 299), logLine(1299*time.Millisecond, "line 0299"))...)
+	w.change(func() { w.log[150] = logLine(time.Second+150*time.Millisecond, "n=7      ") })
 	w.process(t, "a")
 	until(t, "the beginning", func() bool { return len(w.stored().Lines) == 50 })
 	w.change(func() { w.ended = true })
@@ -54,11 +54,11 @@ func TestOfALogOverItsLimitTheBeginningAndTheEndAreKept(t *testing.T) {
 
 func TestTheEndOfALogOverItsLimitOutlivesWhoReadIt(t *testing.T) {
 	t.Parallel()
-	w := limited(t, lines(0, 60)...)
+	w := newLimitedFixture(t, lines(0, 60)...)
 	for k := range 6 {
 		kill := w.process(t, fmt.Sprint("p", k))
 		w.change(func() { w.log = append(w.log, lines(60+40*k, 40)...) })
-		until(t, "a save behind the beginning", func() bool { return w.place(t).Cut.Lines >= int64(40*k) && w.place(t).Cut.Lines > 0 })
+		until(t, "a save behind the beginning", func() bool { return w.progress(t).Cut.Lines >= int64(40*k) && w.progress(t).Cut.Lines > 0 })
 		kill()
 	}
 	w.fail(2)
@@ -71,7 +71,7 @@ func TestTheEndOfALogOverItsLimitOutlivesWhoReadIt(t *testing.T) {
 func TestALogThatJustFitsIsWhole(t *testing.T) {
 	t.Parallel()
 	for n, dropped := range map[int]int64{50: 0, 51: 0, 100: 0, 101: 1} {
-		w := limited(t, lines(0, n)...)
+		w := newLimitedFixture(t, lines(0, n)...)
 		w.process(t, "a")
 		w.change(func() { w.ended = true })
 		until(t, "the end", w.shipped(t))
@@ -83,11 +83,11 @@ func TestALogThatJustFitsIsWhole(t *testing.T) {
 
 func TestTheEndOfALogWhosePodIsGoneIsCounted(t *testing.T) {
 	t.Parallel()
-	w := limited(t, lines(0, 300)...)
+	w := newLimitedFixture(t, lines(0, 300)...)
 	kill := w.process(t, "a")
-	until(t, "a save behind the beginning", func() bool { return w.place(t).Cut.Lines == 250 })
+	until(t, "a save behind the beginning", func() bool { return w.progress(t).Cut.Lines == 250 })
 	kill()
-	w.change(func() { w.gone = true })
+	w.change(func() { w.deleted = true })
 	w.process(t, "b")
 	until(t, "the end", w.shipped(t))
 	if got := w.stored(); len(got.Lines) != 50 || got.LogEnd.Dropped != 250 || !strings.Contains(got.LogEnd.Reason, "the pod was gone") {
@@ -97,7 +97,7 @@ func TestTheEndOfALogWhosePodIsGoneIsCounted(t *testing.T) {
 
 func TestAnEndThatCannotBeSaidIsSaidAgain(t *testing.T) {
 	t.Parallel()
-	w := limited(t, lines(0, 300)...)
+	w := newLimitedFixture(t, lines(0, 300)...)
 	w.process(t, "a")
 	until(t, "the beginning", func() bool { return len(w.stored().Lines) == 50 })
 	w.fail(4)

@@ -18,42 +18,42 @@ import (
 
 // Times of a reading.
 const (
-	linger    = 200 * time.Millisecond // how long a line waits for others to be shipped with
-	saveEvery = time.Second            // how often how far it is is written down
+	batchDelay   = 200 * time.Millisecond // how long a line waits for others to be shipped with
+	saveInterval = time.Second            // how often how far it is is written down
 )
 
-// reading reads one log and ships it.
-type reading struct {
+// logReader reads one log and ships it.
+type logReader struct {
 	deps     Deps
 	header   event.Header
 	patterns *extract.Patterns
-	blocks   *extract.Blocks // of lines of this connection: a block that it breaks off ends there
-	series   extract.Series  // of which samples are shipped: who goes on elsewhere begins to count anew
-	limit    int64           // bytes that are kept; 0 is no limit
-	tail     ending          // of the log, where it is over the limit
+	blocks   *extract.Blocks       // of lines of this connection: a block that it breaks off ends there
+	series   extract.SeriesLimiter // of which samples are shipped: who goes on elsewhere begins to count anew
+	limit    int64                 // bytes that are kept; 0 is no limit
+	tail     tailBuffer            // of the log, where it is over the limit
 
-	version int64
-	saved   time.Time
-	dirty   bool
-	place   Place // what is shipped
-	next    Place // what will be, once what is under way is
+	version   int64
+	savedAt   time.Time
+	dirty     bool
+	committed Progress // what is shipped
+	pending   Progress // what will be, once what is under way is
 
 	lines   []event.Line // under way, as are these
 	samples []event.Sample
 	size    int
 }
 
-// reading returns one that goes on at a place.
-func (f *follower) reading(ctx context.Context, t *trail, p Place, version int64) (*reading, error) {
+// newLogReader returns one that goes on at a place.
+func (f *follower) newLogReader(ctx context.Context, t *followedLog, p Progress, version int64) (*logReader, error) {
 	run, err := f.deps.Store.Run(ctx, p.Ref.Run)
 	if err != nil {
 		return nil, fmt.Errorf("look what run %s is: %w", p.Ref.Run, err)
 	}
 	d, faults := descriptors.Parser{Accepted: true}.Parse(run.File, []byte(run.Descriptor))
-	h := event.NewHeader(event.Derive("follow", p.UID), run.ID, run.Namespace, run.Owner, p.Made)
+	h := event.NewHeader(event.Derive("follow", p.UID), run.ID, run.Namespace, run.Owner, p.Created)
 	h.Attempt, h.Lineage = max(1, p.Ref.Attempt), run.Lineage
 	if d == nil {
-		if err := f.aside(ctx, t, h, run.Descriptor, faults); err != nil {
+		if err := f.deferLog(ctx, t, h, run.Descriptor, faults); err != nil {
 			return nil, err
 		}
 		d = &descriptors.Descriptor{Limits: descriptors.LimitsOf([]byte(run.Descriptor))}
@@ -64,11 +64,11 @@ func (f *follower) reading(ctx context.Context, t *trail, p Place, version int64
 	if err != nil {
 		return nil, err
 	}
-	return &reading{deps: f.deps, header: h, patterns: patterns, blocks: patterns.Blocks(), series: extract.Series{Most: seriesOf(d, p.Role)}, limit: limit, tail: ending{keep: extract.TailOf(limit, mostTail)}, version: version, place: p, next: p, saved: f.deps.Clock()}, nil
+	return &logReader{deps: f.deps, header: h, patterns: patterns, blocks: patterns.Blocks(), series: extract.SeriesLimiter{Max: seriesOf(d, p.Role)}, limit: limit, tail: tailBuffer{maxBytes: extract.TailOf(limit, maxTail)}, version: version, committed: p, pending: p, savedAt: f.deps.Clock()}, nil
 }
 
-// piece is a line as it was read, or why there are no more.
-type piece struct {
+// rawLine is a line as it was read, or why there are no more.
+type rawLine struct {
 	text   []byte
 	length int
 	open   bool
@@ -77,17 +77,17 @@ type piece struct {
 
 // pass reads the log from the last line that was shipped on, until it ends or the
 // connection does. A line without an end is shipped in the last pass only.
-func (r *reading) pass(ctx context.Context, last bool) error {
+func (r *logReader) pass(ctx context.Context, last bool) error {
 	ctx, cancel := context.WithCancel(ctx)
 	stream, err := r.deps.Cluster.Log(ctx, cluster.Log{
-		Scope: r.place.Ref.Scope, Pod: r.place.Pod, Container: cluster.ContainerBenchmark, Since: r.place.since(),
+		Scope: r.committed.Ref.Scope, Pod: r.committed.Pod, Container: cluster.ContainerBenchmark, Since: r.committed.since(),
 	})
 	if err != nil {
 		cancel()
 		return err
 	}
-	pieces := make(chan piece)
-	go read(ctx, stream, pieces)
+	pieces := make(chan rawLine)
+	go readLines(ctx, stream, pieces)
 	defer func() {
 		cancel()
 		_ = stream.Close() // it was only read
@@ -97,13 +97,13 @@ func (r *reading) pass(ctx context.Context, last bool) error {
 	return r.take(ctx, pieces, last)
 }
 
-// read hands lines over until there are no more, or ctx is done.
-func read(ctx context.Context, stream io.Reader, pieces chan<- piece) {
+// readLines hands lines over until there are no more, or ctx is done.
+func readLines(ctx context.Context, stream io.Reader, pieces chan<- rawLine) {
 	defer close(pieces)
 	for l := newLines(stream); ; {
 		text, length, open, err := l.next(maxLine + len(time.RFC3339Nano) + 1)
 		select {
-		case pieces <- piece{text, length, open, err}:
+		case pieces <- rawLine{text, length, open, err}:
 		case <-ctx.Done():
 			return
 		}
@@ -114,9 +114,9 @@ func read(ctx context.Context, stream io.Reader, pieces chan<- piece) {
 }
 
 // take ships lines as they come, in batches.
-func (r *reading) take(ctx context.Context, pieces <-chan piece, last bool) error {
+func (r *logReader) take(ctx context.Context, pieces <-chan rawLine, last bool) error {
 	var before int64 // the number of the line before
-	due := time.NewTicker(linger)
+	due := time.NewTicker(batchDelay)
 	defer due.Stop()
 	for {
 		select {
@@ -132,10 +132,10 @@ func (r *reading) take(ctx context.Context, pieces <-chan piece, last bool) erro
 				return ctx.Err()
 			case errors.Is(p.err, io.EOF):
 				samples, missed := r.blocks.End(r.samples)
-				r.have(samples, missed, event.Line{Seq: r.next.Seq})
+				r.addSamples(samples, missed, event.Line{Seq: r.pending.Seq})
 				return r.flush(ctx)
 			case p.err != nil:
-				return errors.Join(r.flush(ctx), fmt.Errorf("read the log of pod %s: %w", r.place.Pod, p.err))
+				return errors.Join(r.flush(ctx), fmt.Errorf("read the log of pod %s: %w", r.committed.Pod, p.err))
 			case p.open && !last:
 				continue
 			}
@@ -148,17 +148,17 @@ func (r *reading) take(ctx context.Context, pieces <-chan piece, last bool) erro
 }
 
 // add takes a line, and returns its number.
-func (r *reading) add(ctx context.Context, p piece, before int64) (int64, error) {
-	at, text, ok := stamped(p.text)
+func (r *logReader) add(ctx context.Context, p rawLine, before int64) (int64, error) {
+	at, text, ok := cutTimestamp(p.text)
 	if !ok {
-		r.next.Lines.drop(0, "the cluster says of its log: "+string(p.text[:min(len(p.text), 200)]))
+		r.pending.Lines.drop(0, "the cluster says of its log: "+string(p.text[:min(len(p.text), 200)]))
 		return before, nil
 	}
-	seq := next(r.place.Made, at, before)
+	seq := nextSeq(r.committed.Created, at, before)
 	length := int64(p.length - (len(p.text) - len(text)))
 	l := lineOf(text, length, seq, at, p.open)
-	if seq <= r.next.Seq { // it is shipped, or of the end
-		if c := r.next.Cut; len(c.Marks) > 0 && seq > c.Marks[0].After {
+	if seq <= r.pending.Seq { // it is shipped, or of the end
+		if c := r.pending.Cut; len(c.Marks) > 0 && seq > c.Marks[0].After {
 			r.tail.add(l)
 		}
 		return seq, nil
@@ -168,35 +168,35 @@ func (r *reading) add(ctx context.Context, p piece, before int64) (int64, error)
 			return before, err
 		}
 	}
-	r.keep(l)
-	r.next.Seq, r.next.Time = seq, at
+	r.addLine(l)
+	r.pending.Seq, r.pending.Time = seq, at
 	return seq, nil
 }
 
-// keep has a line, unless it lies behind what is kept of the beginning, and the samples
+// addLine has a line, unless it lies behind what is kept of the beginning, and the samples
 // in it shipped.
-func (r *reading) keep(l event.Line) {
-	first, piece := len(r.samples), extract.Piece{Text: l.Text, Cut: l.Cut, Seq: l.Seq, Time: l.Time}
+func (r *logReader) addLine(l event.Line) {
+	first, piece := len(r.samples), extract.Line{Text: l.Text, Cut: l.Truncated, Seq: l.Seq, Time: l.Time}
 	samples, missed := r.blocks.Append(r.samples, piece)
-	r.have(samples, missed, l)
+	r.addSamples(samples, missed, l)
 	samples, missed = r.patterns.Append(r.samples, piece)
-	r.have(samples, missed, l)
+	r.addSamples(samples, missed, l)
 	r.size += 100 * (1 + len(r.samples) - first)
-	if c := r.next.Cut; r.limit > 0 && (c.Lines > 0 || r.next.Kept+sizeOf(l) > r.limit-r.tail.keep) {
-		r.next.Cut = c.Add(l.Seq, extract.Mark{From: l.Time, After: l.Seq - 1, Bytes: c.Bytes}, sizeOf(l), r.tail.keep)
+	if c := r.pending.Cut; r.limit > 0 && (c.Lines > 0 || r.pending.HeadBytes+sizeOf(l) > r.limit-r.tail.maxBytes) {
+		r.pending.Cut = c.Add(l.Seq, extract.Mark{From: l.Time, After: l.Seq - 1, Bytes: c.Bytes}, sizeOf(l), r.tail.maxBytes)
 		r.tail.add(l)
 		return
 	}
-	r.next.Kept += sizeOf(l)
+	r.pending.HeadBytes += sizeOf(l)
 	r.ship(l)
 }
 
-func (r *reading) ship(l event.Line) { r.lines, r.size = append(r.lines, l), r.size+len(l.Text) }
+func (r *logReader) ship(l event.Line) { r.lines, r.size = append(r.lines, l), r.size+len(l.Text) }
 
-// end ships the end of a log that is over its limit, and counts the lines between it
+// shipTail ships the end of a log that is over its limit, and counts the lines between it
 // and the beginning.
-func (r *reading) end(ctx context.Context) error {
-	c := r.next.Cut
+func (r *logReader) shipTail(ctx context.Context) error {
+	c := r.pending.Cut
 	if c.Lines == 0 {
 		return nil
 	}
@@ -212,20 +212,20 @@ func (r *reading) end(ctx context.Context) error {
 		return err
 	}
 	if n := c.Lines - int64(len(r.tail.lines)); n > 0 {
-		r.next.Lines.drop(n, extract.OverLog(r.limit, c.Bytes-r.tail.bytes))
+		r.pending.Lines.drop(n, extract.LogLimitReason(r.limit, c.Bytes-r.tail.bytes))
 	}
 	return nil
 }
 
-// have has samples shipped, behind those that are, as far as their series are
+// addSamples has samples shipped, behind those that are, as far as their series are
 // kept. What they do not say is what l says, the line that they were found at.
-func (r *reading) have(samples []event.Sample, missed extract.Missed, l event.Line) {
-	missed.Drop(l.Seq, maxLine, r.next.Samples.drop)
-	r.next.Untimed += int64(missed.Times)
+func (r *logReader) addSamples(samples []event.Sample, missed extract.Misses, l event.Line) {
+	missed.Report(l.Seq, maxLine, r.pending.Samples.drop)
+	r.pending.Untimed += int64(missed.Times)
 	for i := len(r.samples); i < len(samples); i++ {
 		s := samples[i]
 		if !r.series.Admit(&s) {
-			r.next.Samples.drop(1, r.series.TooMany())
+			r.pending.Samples.drop(1, r.series.TooMany())
 			continue
 		}
 		s.Seq, s.Time = cmp.Or(s.Seq, l.Seq), cmp.Or(s.Time, l.Time)
@@ -234,40 +234,40 @@ func (r *reading) have(samples []event.Sample, missed extract.Missed, l event.Li
 }
 
 // flush ships what is under way.
-func (r *reading) flush(ctx context.Context) error {
+func (r *logReader) flush(ctx context.Context) error {
 	var evs []event.Event
 	if n := len(r.lines); n > 0 {
-		evs = append(evs, event.Logs{Header: r.head("logs", fmt.Sprintf("%d-%d", r.lines[0].Seq, r.lines[n-1].Seq)), Source: r.place.source(), Lines: r.lines})
-		r.next.Lines.ship(n, r.lines[n-1].Seq)
+		evs = append(evs, event.Logs{Header: r.eventHeader("logs", fmt.Sprintf("%d-%d", r.lines[0].Seq, r.lines[n-1].Seq)), Stream: r.committed.source(), Lines: r.lines})
+		r.pending.Lines.ship(n, r.lines[n-1].Seq)
 	}
 	if n := len(r.samples); n > 0 {
 		first, last := r.samples[0], r.samples[n-1]
 		subject := fmt.Sprintf("%d.%d-%d.%d", first.Seq, first.Sub, last.Seq, last.Sub)
-		evs = append(evs, event.Metrics{Header: r.head("metrics", subject), Source: r.place.source(), Samples: r.samples})
-		r.next.Samples.ship(n, last.Seq)
+		evs = append(evs, event.Metrics{Header: r.eventHeader("metrics", subject), Stream: r.committed.source(), Samples: r.samples})
+		r.pending.Samples.ship(n, last.Seq)
 	}
 	if len(evs) > 0 {
 		if err := r.deps.Bus.Publish(ctx, evs...); err != nil {
-			r.forget()
-			return fmt.Errorf("ship the log of pod %s: %w", r.place.Pod, err)
+			r.rollback()
+			return fmt.Errorf("ship the log of pod %s: %w", r.committed.Pod, err)
 		}
 		r.lines, r.samples, r.size = nil, nil, 0 // whoever publishes may keep what it was given
 	}
-	r.dirty = r.dirty || r.place.Seq != r.next.Seq
-	r.place = r.next
+	r.dirty = r.dirty || r.committed.Seq != r.pending.Seq
+	r.committed = r.pending
 	return nil
 }
 
-// forget takes back what could not be shipped: it is read again.
-func (r *reading) forget() { r.next, r.lines, r.samples, r.size = r.place, nil, nil, 0 }
+// rollback takes back what could not be shipped: it is read again.
+func (r *logReader) rollback() { r.pending, r.lines, r.samples, r.size = r.committed, nil, nil, 0 }
 
-// head returns the header of what is said of the log.
-func (r *reading) head(kind, subject string) event.Header {
-	return r.header.Cause(kind, r.place.source().ID(r.header.Run, r.header.Attempt)+" "+subject)
+// eventHeader returns the header of what is said of the log.
+func (r *logReader) eventHeader(kind, subject string) event.Header {
+	return r.header.Cause(kind, r.committed.source().ID(r.header.Run, r.header.Attempt)+" "+subject)
 }
 
-func (r *reading) saveDue(ctx context.Context) error {
-	if r.deps.Clock().Sub(r.saved) < saveEvery {
+func (r *logReader) saveDue(ctx context.Context) error {
+	if r.deps.Clock().Sub(r.savedAt) < saveInterval {
 		return nil
 	}
 	return r.save(ctx)
@@ -275,39 +275,39 @@ func (r *reading) saveDue(ctx context.Context) error {
 
 // save writes down how far the log is shipped. Whoever else has written it since
 // follows it, too: this one ends.
-func (r *reading) save(ctx context.Context) error {
-	r.saved = r.deps.Clock()
+func (r *logReader) save(ctx context.Context) error {
+	r.savedAt = r.deps.Clock()
 	if !r.dirty {
 		return nil
 	}
-	value, err := json.Marshal(r.place)
+	value, err := json.Marshal(r.committed)
 	if err != nil {
-		return fmt.Errorf("write how far the log of pod %s is shipped: %w", r.place.Pod, err)
+		return fmt.Errorf("write how far the log of pod %s is shipped: %w", r.committed.Pod, err)
 	}
-	version, err := r.deps.Store.ReplaceDoc(ctx, store.Doc{Kind: store.KindFollowed, Key: open + r.place.UID, Version: r.version, Value: value})
+	version, err := r.deps.Store.ReplaceDoc(ctx, store.Doc{Kind: store.KindLogProgress, Key: openPrefix + r.committed.UID, Version: r.version, Value: value})
 	if err != nil {
-		return fmt.Errorf("write how far the log of pod %s is shipped: %w", r.place.Pod, err)
+		return fmt.Errorf("write how far the log of pod %s is shipped: %w", r.committed.Pod, err)
 	}
 	r.version, r.dirty = version, false
 	return nil
 }
 
 // finish says that the log has ended, and writes that down.
-func (r *reading) finish(ctx context.Context) error {
-	var said []event.Event
-	if n := r.next.Untimed; n > 0 {
-		of := fmt.Sprintf("%s of %s-%d", event.StreamLog, r.place.Role, r.place.Index)
-		said = append(said, event.Status{Header: r.head("status", "times"), Phase: event.PhaseRunning, Message: extract.Untimed(n, of)})
+func (r *logReader) finish(ctx context.Context) error {
+	var events []event.Event
+	if n := r.pending.Untimed; n > 0 {
+		of := fmt.Sprintf("%s of %s-%d", event.StreamLog, r.committed.Role, r.committed.Index)
+		events = append(events, event.Status{Header: r.eventHeader("status", "times"), Phase: event.PhaseRunning, Message: extract.UntimedNotice(n, of)})
 	}
-	if err := r.deps.Bus.Publish(ctx, append(said,
-		event.Metrics{Header: r.head("metrics", "end"), Source: r.place.source(), Samples: []event.Sample{}, End: r.next.Samples.end()},
-		event.Logs{Header: r.head("logs", "end"), Source: r.place.source(), Lines: []event.Line{}, End: r.next.Lines.end()},
+	if err := r.deps.Bus.Publish(ctx, append(events,
+		event.Metrics{Header: r.eventHeader("metrics", "end"), Stream: r.committed.source(), Samples: []event.Sample{}, End: r.pending.Samples.end()},
+		event.Logs{Header: r.eventHeader("logs", "end"), Stream: r.committed.source(), Lines: []event.Line{}, End: r.pending.Lines.end()},
 	)...); err != nil {
-		return fmt.Errorf("say that the log of pod %s has ended: %w", r.place.Pod, err)
+		return fmt.Errorf("say that the log of pod %s has ended: %w", r.committed.Pod, err)
 	}
-	err := store.Create(ctx, r.deps.Store, store.KindFollowed, store.Followed(r.place.UID), r.next.Target)
+	err := store.Create(ctx, r.deps.Store, store.KindLogProgress, store.LogShippedKey(r.committed.UID), r.pending.Target)
 	if err != nil && !errors.Is(err, store.ErrExists) {
-		return fmt.Errorf("write that the log of pod %s has ended: %w", r.place.Pod, err)
+		return fmt.Errorf("write that the log of pod %s has ended: %w", r.committed.Pod, err)
 	}
-	return r.deps.Store.DeleteDoc(ctx, store.Doc{Kind: store.KindFollowed, Key: open + r.place.UID})
+	return r.deps.Store.DeleteDoc(ctx, store.Doc{Kind: store.KindLogProgress, Key: openPrefix + r.committed.UID})
 }

@@ -39,20 +39,20 @@ import (
 
 // Settings are what an operator may choose. The zero value works.
 type Settings struct {
-	Most      int           `toml:"most"`      // logs that are followed at a time; zero means 200
-	MaxLog    int64         `toml:"max_log"`   // bytes that are kept of the log of a run that gives no limit, half of them and 1 MiB at most of its end; zero means no limit
-	Lease     time.Duration `toml:"lease"`     // how long another process waits for one that is gone; zero means 3 s
-	Reconcile time.Duration `toml:"reconcile"` // between two looks at what was begun and is not there any more; zero means 30 s
-	Retry     time.Duration `toml:"retry"`     // first wait before what failed is tried again; zero means 250 ms
+	MaxLogs      int           `toml:"most"`      // logs that are followed at a time; zero means 200
+	MaxLog       int64         `toml:"max_log"`   // bytes that are kept of the log of a run that gives no limit, half of them and 1 MiB at most of its end; zero means no limit
+	Lease        time.Duration `toml:"lease"`     // how long another process waits for one that is gone; zero means 3 s
+	Reconcile    time.Duration `toml:"reconcile"` // between two looks at what was begun and is not there any more; zero means 30 s
+	RetryBackoff time.Duration `toml:"retry"`     // first wait before what failed is tried again; zero means 250 ms
 }
 
 // Validate names every setting at fault.
 func (s Settings) Validate() error {
 	var errs []error
-	if s.Most < 0 || s.MaxLog < 0 {
+	if s.MaxLogs < 0 || s.MaxLog < 0 {
 		errs = append(errs, errors.New("follow.most, follow.max_log: must not be negative"))
 	}
-	for name, d := range map[string]time.Duration{"lease": s.Lease, "reconcile": s.Reconcile, "retry": s.Retry} {
+	for name, d := range map[string]time.Duration{"lease": s.Lease, "reconcile": s.Reconcile, "retry": s.RetryBackoff} {
 		if d < 0 {
 			errs = append(errs, fmt.Errorf("follow.%s: must not be negative", name))
 		}
@@ -61,10 +61,10 @@ func (s Settings) Validate() error {
 }
 
 func (s Settings) withDefaults() Settings {
-	s.Most = cmp.Or(s.Most, 200)
+	s.MaxLogs = cmp.Or(s.MaxLogs, 200)
 	s.Lease = cmp.Or(s.Lease, 3*time.Second)
 	s.Reconcile = cmp.Or(s.Reconcile, 30*time.Second)
-	s.Retry = cmp.Or(s.Retry, 250*time.Millisecond)
+	s.RetryBackoff = cmp.Or(s.RetryBackoff, 250*time.Millisecond)
 	return s
 }
 
@@ -101,12 +101,12 @@ type Deps struct {
 
 // New returns the parts of the service, by name. The names are unique among all
 // services, so that one process can run several.
-func New(s Settings, d Deps) map[string]service.Part {
+func New(s Settings, d Deps) map[string]service.Runnable {
 	if d.Clock == nil {
 		d.Clock = time.Now
 	}
 	if d.Log == nil {
 		d.Log = zap.NewNop()
 	}
-	return map[string]service.Part{"metrics-pusher/follow": (&leader{settings: s.withDefaults(), deps: d}).run}
+	return map[string]service.Runnable{"metrics-pusher/follow": (&leader{settings: s.withDefaults(), deps: d}).run}
 }

@@ -28,7 +28,7 @@ const each = 1000
 func BenchmarkStored(b *testing.B) {
 	for name, fact := range map[string]func(n int) event.Event{"samples": samplesFrom, "lines": linesFrom} {
 		b.Run(name, func(b *testing.B) {
-			w := newWorld(b)
+			w := newFixture(b)
 			for n := range b.N {
 				w.publish(b, fact(n))
 			}
@@ -46,7 +46,7 @@ func BenchmarkStored(b *testing.B) {
 // store, at 10,000 samples a second in messages of 20 ms. Run it with
 // -benchtime 200000x: one iteration is one sample.
 func BenchmarkVisible(b *testing.B) {
-	w := newWorld(b)
+	w := newFixture(b)
 	defer w.index(b)()
 	go w.emit(b, b.N)
 	var waits []time.Duration
@@ -70,7 +70,7 @@ func BenchmarkVisible(b *testing.B) {
 }
 
 // emit publishes n samples at 10,000 a second.
-func (w *world) emit(b *testing.B, n int) {
+func (w *fixture) emit(b *testing.B, n int) {
 	b.Helper()
 	const rate, tick = 10_000, 20 * time.Millisecond
 	ticks := time.NewTicker(tick)
@@ -90,13 +90,13 @@ func (w *world) emit(b *testing.B, n int) {
 	}
 }
 
-// world is a platform of an embedded broker, a store and what lies between.
-type world struct {
+// fixture is a platform of an embedded broker, a store and what lies between.
+type fixture struct {
 	bus   *kafka.Bus
 	store *sqlite.Store
 }
 
-func newWorld(b *testing.B) *world {
+func newFixture(b *testing.B) *fixture {
 	b.Helper()
 	k, err := broker.Start(broker.Settings{Dir: filepath.Join(b.TempDir(), "broker")})
 	if err != nil {
@@ -112,10 +112,10 @@ func newWorld(b *testing.B) *world {
 			b.Error(err)
 		}
 	})
-	return &world{bus: bus, store: storetest.Open(b)}
+	return &fixture{bus: bus, store: storetest.Open(b)}
 }
 
-func (w *world) publish(b *testing.B, ev event.Event) {
+func (w *fixture) publish(b *testing.B, ev event.Event) {
 	b.Helper()
 	if err := w.bus.Publish(b.Context(), ev); err != nil {
 		b.Fatal(err)
@@ -123,7 +123,7 @@ func (w *world) publish(b *testing.B, ev event.Event) {
 }
 
 // index runs the service, and returns what ends it.
-func (w *world) index(b *testing.B) (stop func()) {
+func (w *fixture) index(b *testing.B) (stop func()) {
 	b.Helper()
 	ctx, cancel := context.WithCancel(b.Context())
 	done := make(chan error, 1)
@@ -137,7 +137,7 @@ func (w *world) index(b *testing.B) (stop func()) {
 }
 
 // wait waits until so many samples or lines are stored.
-func (w *world) wait(b *testing.B, n int64) {
+func (w *fixture) wait(b *testing.B, n int64) {
 	b.Helper()
 	for {
 		changed := w.store.Changed("r")

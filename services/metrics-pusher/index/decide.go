@@ -12,7 +12,7 @@ import (
 func Samples(events []event.Metrics) []store.Samples {
 	batches := make([]store.Samples, len(events))
 	for i, ev := range events {
-		batches[i] = store.Samples{Origin: origin(ev.Header, ev.Source), Samples: ev.Samples, End: ev.End}
+		batches[i] = store.Samples{Origin: origin(ev.Header, ev.Stream), Samples: ev.Samples, End: ev.End}
 	}
 	return batches
 }
@@ -21,13 +21,13 @@ func Samples(events []event.Metrics) []store.Samples {
 func Lines(events []event.Logs) []store.Lines {
 	batches := make([]store.Lines, len(events))
 	for i, ev := range events {
-		batches[i] = store.Lines{Origin: origin(ev.Header, ev.Source), Lines: ev.Lines, End: ev.End}
+		batches[i] = store.Lines{Origin: origin(ev.Header, ev.Stream), Lines: ev.Lines, End: ev.End}
 	}
 	return batches
 }
 
-func origin(h event.Header, s event.Source) store.Origin {
-	return store.Origin{Run: h.Run, Attempt: h.Attempt, Source: s}
+func origin(h event.Header, s event.Stream) store.Origin {
+	return store.Origin{Run: h.Run, Attempt: h.Attempt, Stream: s}
 }
 
 // refused says what an error of the store means for the messages that it was

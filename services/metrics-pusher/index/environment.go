@@ -15,7 +15,7 @@ func (i *indexer) environments(ctx context.Context, events []event.Logs) error {
 		if ev.Environment == nil {
 			continue
 		}
-		p := store.PodEnvironment{Origin: origin(ev.Header, ev.Source), Environment: *ev.Environment}
+		p := store.PodEnvironment{Origin: origin(ev.Header, ev.Stream), Environment: *ev.Environment}
 		if err := i.environment(ctx, p); err != nil {
 			return fmt.Errorf("store where run %s runs: %w", ev.Run, err)
 		}
@@ -27,7 +27,7 @@ func (i *indexer) environments(ctx context.Context, events []event.Logs) error {
 // while others do the same.
 func (i *indexer) environment(ctx context.Context, p store.PodEnvironment) error {
 	for {
-		known, version, err := store.Get[store.Environment](ctx, i.store, store.KindEnvironment, p.Origin.Run)
+		known, version, err := store.Get[store.RunEnvironment](ctx, i.store, store.KindEnvironment, p.Origin.Run)
 		if err != nil && !errors.Is(err, store.ErrNotFound) {
 			return err
 		}

@@ -44,7 +44,7 @@ func TestWhatBenchmarksWriteThatIsOddLosesNothingElse(t *testing.T) {
 	})
 	t.Run("Elasticsearch", func(t *testing.T) {
 		server := elasticsearch.Start(t)
-		p := &pusher{server: server.URL}
+		p := &harness{server: server.URL}
 		prefix := p.prefix(t)
 		s, err := elastic.Open(elastic.Settings{Addresses: []string{server.URL}, Prefix: prefix, Refresh: 40 * time.Millisecond})
 		if err != nil {
@@ -56,7 +56,7 @@ func TestWhatBenchmarksWriteThatIsOddLosesNothingElse(t *testing.T) {
 }
 
 // fields returns how many fields the mappings of all indices have.
-func (p *pusher) fields(t *testing.T, prefix string) int {
+func (p *harness) fields(t *testing.T, prefix string) int {
 	t.Helper()
 	var all map[string]struct{ Mappings json.RawMessage }
 	p.do(t, http.MethodGet, prefix+"-*/_mapping", &all)
@@ -80,13 +80,13 @@ func faults(t *testing.T, s storetest.Store, fields func() int) {
 	ended := make(chan error, 1)
 	go func() { ended <- run.All(ctx, index.New(index.Settings{}, index.Deps{Bus: bus, Store: s})) }()
 	// The first run makes the indices, and has a metric that is a number.
-	wrote(t, bus, "01kdvr00010000000000000001", `{"level": 1, "loss": 0.5}`+"\n", "before\n")
-	whole(t, s, "01kdvr00010000000000000001", 2, 1)
+	shipOutput(t, bus, "01kdvr00010000000000000001", `{"level": 1, "loss": 0.5}`+"\n", "before\n")
+	waitComplete(t, s, "01kdvr00010000000000000001", 2, 1)
 	before := fields()
 	// To the second it is a text, and much else is odd.
-	metrics, good := odd()
-	wrote(t, bus, "01kdvr00020000000000000002", metrics, "before\n"+strings.Repeat("x", longLine)+"\n"+strings.Repeat("word ", longLine/5)+"\n{\"level\": {\"a\": 1}}\nafter\n")
-	whole(t, s, "01kdvr00020000000000000002", good, 5)
+	metrics, good := oddOutput()
+	shipOutput(t, bus, "01kdvr00020000000000000002", metrics, "before\n"+strings.Repeat("x", longLine)+"\n"+strings.Repeat("word ", longLine/5)+"\n{\"level\": {\"a\": 1}}\nafter\n")
+	waitComplete(t, s, "01kdvr00020000000000000002", good, 5)
 	stored(t, s, "01kdvr00020000000000000002")
 	stop()
 	if err := <-ended; err != nil {
@@ -101,9 +101,9 @@ func faults(t *testing.T, s storetest.Store, fields func() int) {
 	}
 }
 
-// odd returns what a run emits, and how many samples that is: what is none is left
+// oddOutput returns what a run emits, and how many samples that is: what is none is left
 // out line by line.
-func odd() (text string, samples int64) {
+func oddOutput() (text string, samples int64) {
 	var b strings.Builder
 	emit := func(line string, n int64) {
 		b.WriteString(line + "\n")
@@ -130,8 +130,8 @@ func odd() (text string, samples int64) {
 	return b.String(), samples
 }
 
-// wrote has a collector ship what a pod of a run has written, to its end.
-func wrote(t *testing.T, bus *kafka.Bus, id, metrics, output string) {
+// shipOutput has a collector ship what a pod of a run has written, to its end.
+func shipOutput(t *testing.T, bus *kafka.Bus, id, metrics, output string) {
 	t.Helper()
 	dir := t.TempDir()
 	err := os.MkdirAll(filepath.Join(dir, "run"), 0o700)
@@ -140,8 +140,8 @@ func wrote(t *testing.T, bus *kafka.Bus, id, metrics, output string) {
 		n := min(len(data), 32<<10)
 		records, data = pod.AppendRecord(records, pod.Record{Time: time.Now().UnixNano(), Data: data[:n]}), data[n:]
 	}
-	for name, text := range map[string][]byte{pod.Metrics: []byte(metrics), pod.Output: records, pod.Ended: []byte("{}")} {
-		err = errors.Join(err, os.WriteFile(pod.In(dir, name), text, 0o600))
+	for name, text := range map[string][]byte{pod.Metrics: []byte(metrics), pod.Output: records, pod.ExitFile: []byte("{}")} {
+		err = errors.Join(err, os.WriteFile(pod.PathIn(dir, name), text, 0o600))
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -158,8 +158,8 @@ func wrote(t *testing.T, bus *kafka.Bus, id, metrics, output string) {
 	}
 }
 
-// whole waits until all that a run wrote is stored, and checks how much it was.
-func whole(t *testing.T, s store.Reader, id string, samples, lines int64) {
+// waitComplete waits until all that a run wrote is stored, and checks how much it was.
+func waitComplete(t *testing.T, s store.Reader, id string, samples, lines int64) {
 	t.Helper()
 	var c store.Completeness
 	var streams []store.Stream
@@ -216,7 +216,7 @@ func linesStored(t *testing.T, s store.Reader, id string) {
 		}
 		for _, l := range page {
 			texts[l.Text[:min(len(l.Text), 6)]]++
-			if strings.HasPrefix(l.Text, "xxx") && !l.Cut && len(l.Text) != longLine {
+			if strings.HasPrefix(l.Text, "xxx") && !l.Truncated && len(l.Text) != longLine {
 				t.Errorf("the long line has %d bytes, and is not said to be cut", len(l.Text))
 			}
 		}

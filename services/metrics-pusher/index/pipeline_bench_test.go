@@ -19,8 +19,8 @@ import (
 // the store, by way of the embedded broker. Run it with -benchtime 2000000x: one
 // iteration is one sample.
 func BenchmarkPipeline(b *testing.B) {
-	w := newWorld(b)
-	dir := written(b, b.N)
+	w := newFixture(b)
+	dir := writeVolume(b, b.N)
 	c, err := collect.New(collect.Settings{
 		Collect: pod.Collect{Header: event.NewHeader("m1", "r", "pets", "ann", time.Unix(0, 0).UTC()), Role: "benchmark", Container: "benchmark"},
 		Dir:     dir, Pod: "p",
@@ -38,14 +38,14 @@ func BenchmarkPipeline(b *testing.B) {
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "samples/s")
 }
 
-// written returns the volume of a pod whose benchmark emitted n samples and ended.
-func written(b *testing.B, n int) string {
+// writeVolume returns the volume of a pod whose benchmark emitted n samples and ended.
+func writeVolume(b *testing.B, n int) string {
 	b.Helper()
 	dir := b.TempDir()
 	if err := os.MkdirAll(filepath.Join(dir, "run"), 0o700); err != nil {
 		b.Fatal(err)
 	}
-	f, err := os.Create(pod.In(dir, pod.Metrics))
+	f, err := os.Create(pod.PathIn(dir, pod.Metrics))
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -53,7 +53,7 @@ func written(b *testing.B, n int) string {
 	for i := range n {
 		_, _ = fmt.Fprintf(to, "{\"t\": %d}\n", i)
 	}
-	for _, err := range []error{to.Flush(), f.Close(), os.WriteFile(pod.In(dir, pod.Ended), []byte("{}"), 0o600)} {
+	for _, err := range []error{to.Flush(), f.Close(), os.WriteFile(pod.PathIn(dir, pod.ExitFile), []byte("{}"), 0o600)} {
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -62,7 +62,7 @@ func written(b *testing.B, n int) string {
 }
 
 // waitAll waits until so many samples are stored, of all sources.
-func (w *world) waitAll(b *testing.B, n int64) {
+func (w *fixture) waitAll(b *testing.B, n int64) {
 	b.Helper()
 	for {
 		changed := w.store.Changed("r")

@@ -58,7 +58,7 @@ const (
 func TestIndexOnRealServers(t *testing.T) {
 	broker, server := realkafka.Start(t), elasticsearch.Start(t)
 	docs, pair := number(t, envDocs, 300_000), number(t, envPair, testbed.Size(300_000, 150_000))
-	p := &pusher{program: built(t), broker: broker.Addr, server: server.URL}
+	p := &harness{program: buildProgram(t), broker: broker.Addr, server: server.URL}
 	p.fill(t, max(docs, pair))
 	t.Run("it reaches four fifths of a bare BulkIndexer with the same documents", func(t *testing.T) {
 		p.race(t, pair, number(t, envPairs, testbed.Size(4, 2)))
@@ -87,8 +87,8 @@ func number(t *testing.T, name string, otherwise int) int {
 	return n
 }
 
-// built returns the path of the program.
-func built(t *testing.T) string {
+// buildProgram returns the path of the program.
+func buildProgram(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
 	if err := process.Build(dir); err != nil {
@@ -97,8 +97,8 @@ func built(t *testing.T) string {
 	return filepath.Join(dir, "metrics-pusher")
 }
 
-// pusher is the program, and the servers that it works with.
-type pusher struct {
+// harness is the program, and the servers that it works with.
+type harness struct {
 	program, broker, server string
 
 	bus    *kafka.Bus
@@ -112,7 +112,7 @@ func message(n int) event.Metrics {
 	id := fmt.Sprintf("01kdvr0000000000000000000%d", n%runs)
 	m := event.Metrics{
 		Header: event.NewHeader(event.Derive(id, strconv.Itoa(n)), id, "pets", "ann", at),
-		Source: event.Source{Role: "benchmark", Pod: "0b5a3c1e-7d6f-4a2b-9c8d-1e2f3a4b5c6d", Container: "benchmark", Stream: event.StreamMetrics},
+		Stream: event.Stream{Role: "benchmark", Pod: "0b5a3c1e-7d6f-4a2b-9c8d-1e2f3a4b5c6d", Container: "benchmark", Kind: event.StreamMetrics},
 	}
 	for i := range each {
 		seq := int64(n/runs*each + i)
@@ -124,7 +124,7 @@ func message(n int) event.Metrics {
 }
 
 // fill publishes so many samples.
-func (p *pusher) fill(t *testing.T, n int) {
+func (p *harness) fill(t *testing.T, n int) {
 	t.Helper()
 	settings := kafka.Settings{Brokers: []string{p.broker}, Key: []byte(key), Topics: kafka.TopicSettings{Partitions: 4, Replication: 1}}
 	if err := kafka.CreateTopics(t.Context(), settings); err != nil {
@@ -146,21 +146,21 @@ func (p *pusher) fill(t *testing.T, n int) {
 
 // race has index and a bare BulkIndexer take turns. The short form takes too few
 // to fail by.
-func (p *pusher) race(t *testing.T, docs, pairs int) {
+func (p *harness) race(t *testing.T, docs, pairs int) {
 	t.Helper()
 	bare := documents(t, docs)
-	var turns []turn
-	p.bare(t, bare) // warms the server up
+	var rounds []raceRound
+	p.indexBare(t, bare) // warms the server up
 	for n := range pairs {
 		indexed, _ := p.index(t, docs)
-		turns = append(turns, turn{indexed, p.bare(t, bare)})
-		t.Logf("pair %d: indexed %.0f/s, bare %.0f/s, ratio %.3f", n+1, indexed, turns[n].bare, indexed/turns[n].bare)
+		rounds = append(rounds, raceRound{indexed, p.indexBare(t, bare)})
+		t.Logf("pair %d: indexed %.0f/s, bare %.0f/s, ratio %.3f", n+1, indexed, rounds[n].bare, indexed/rounds[n].bare)
 	}
-	best, told, err := judge(turns)
+	best, conclusive, err := evaluateRace(rounds)
 	t.Logf("best ratio %.3f of %d pairs", best, pairs)
 	switch {
 	case err == nil:
-	case told && os.Getenv(testbed.EnvShort) == "":
+	case conclusive && os.Getenv(testbed.EnvShort) == "":
 		t.Error(err)
 	default:
 		t.Logf("%v: %s=400000 %s=4 measures more, on a machine with nothing else to do", err, envPair, envPairs)
@@ -171,12 +171,12 @@ func (p *pusher) race(t *testing.T, docs, pairs int) {
 // that follow, into an Elasticsearch of its own, and returns how many a second
 // were stored from the first on, and the peak of its memory in MiB after each
 // tenth of them.
-func (p *pusher) index(t *testing.T, docs int) (float64, []int) {
+func (p *harness) index(t *testing.T, docs int) (float64, []int) {
 	t.Helper()
 	if err := p.bus.Rewind(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	prefix, port := p.prefix(t), free(t)
+	prefix, port := p.prefix(t), freePort(t)
 	file := filepath.Join(t.TempDir(), fmt.Sprintf("settings%s.toml", port))
 	text := fmt.Sprintf("health = \"127.0.0.1:%s\"\n[log]\nlevel = \"warn\"\n[kafka]\nbrokers = [%q]\nkey_file = %q\nsession = \"10s\"\n[elasticsearch]\naddresses = [%q]\nprefix = %q\n", port, p.broker, file+".key", p.server, prefix)
 	if err := errors.Join(os.WriteFile(file, []byte(text), 0o600), os.WriteFile(file+".key", []byte(key), 0o600)); err != nil {
@@ -192,17 +192,17 @@ func (p *pusher) index(t *testing.T, docs int) (float64, []int) {
 			t.Errorf("end the program: %v", err)
 		}
 	}()
-	return p.followed(t, "http://127.0.0.1:"+port+"/metrics", cmd.Process.Pid, prefix, docs)
+	return p.waitIndexed(t, "http://127.0.0.1:"+port+"/metrics", cmd.Process.Pid, prefix, docs)
 }
 
-// followed looks on until so many documents are stored: what is handled twice,
+// waitIndexed looks on until so many documents are stored: what is handled twice,
 // after consumers have changed places, counts once.
-func (p *pusher) followed(t *testing.T, url string, pid int, prefix string, docs int) (rate float64, peaks []int) {
+func (p *harness) waitIndexed(t *testing.T, url string, pid int, prefix string, docs int) (rate float64, peaks []int) {
 	t.Helper()
 	var first time.Time
 	already, messages := 0, docs/each
 	for end := time.Now().Add(20 * time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
-		n := heard(url)
+		n := handledMessages(url)
 		if n == 0 {
 			continue
 		}
@@ -212,17 +212,17 @@ func (p *pusher) followed(t *testing.T, url string, pid int, prefix string, docs
 		for len(peaks) < 10 && n*10 >= messages*(len(peaks)+1) {
 			peaks = append(peaks, peak(t, pid))
 		}
-		took := time.Since(first).Seconds()
-		if n >= messages && p.counted(t, prefix) >= docs {
-			return float64((messages-already)*each) / took, peaks
+		elapsed := time.Since(first).Seconds()
+		if n >= messages && p.countDocuments(t, prefix) >= docs {
+			return float64((messages-already)*each) / elapsed, peaks
 		}
 	}
 	t.Fatal("it does not come to an end")
 	return 0, nil
 }
 
-// heard returns how many messages of samples the program has handled.
-func heard(url string) int {
+// handledMessages returns how many messages of samples the program has handled.
+func handledMessages(url string) int {
 	resp, err := http.Get(url)
 	if err != nil {
 		return 0 // not yet
@@ -254,8 +254,8 @@ func peak(t *testing.T, pid int) int {
 	return 0
 }
 
-// counted returns how many documents are there.
-func (p *pusher) counted(t *testing.T, prefix string) int {
+// countDocuments returns how many documents are there.
+func (p *harness) countDocuments(t *testing.T, prefix string) int {
 	t.Helper()
 	p.do(t, http.MethodPost, prefix+"-metrics-*/_refresh", nil)
 	var got struct{ Count int }
@@ -267,7 +267,7 @@ func (p *pusher) counted(t *testing.T, prefix string) int {
 }
 
 // prefix returns that of indices which go with the test.
-func (p *pusher) prefix(t *testing.T) string {
+func (p *harness) prefix(t *testing.T) string {
 	t.Helper()
 	prefix := fmt.Sprintf("index%d", time.Now().UnixNano())
 	t.Cleanup(func() {
@@ -277,7 +277,7 @@ func (p *pusher) prefix(t *testing.T) string {
 	return prefix
 }
 
-func (p *pusher) do(t *testing.T, method, path string, into any) {
+func (p *harness) do(t *testing.T, method, path string, into any) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(context.WithoutCancel(t.Context()), method, p.server+"/"+path, http.NoBody)
 	if err != nil {
@@ -296,7 +296,7 @@ func (p *pusher) do(t *testing.T, method, path string, into any) {
 	}
 }
 
-func free(t *testing.T) string {
+func freePort(t *testing.T) string {
 	t.Helper()
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -350,7 +350,7 @@ func documents(t *testing.T, docs int) []document {
 	defer func() { _ = s.Close() }()
 	for n := range docs / each {
 		m := message(n)
-		origin := store.Origin{Run: m.Run, Attempt: m.Attempt, Source: m.Source}
+		origin := store.Origin{Run: m.Run, Attempt: m.Attempt, Stream: m.Stream}
 		if err := s.AppendSamples(t.Context(), []store.Samples{{Origin: origin, Samples: m.Samples}}); err != nil {
 			t.Fatal(err)
 		}
@@ -361,8 +361,8 @@ func documents(t *testing.T, docs int) []document {
 	return all
 }
 
-// bare has a bare BulkIndexer create documents, and returns how many a second.
-func (p *pusher) bare(t *testing.T, docs []document) float64 {
+// indexBare has a bare BulkIndexer create documents, and returns how many a second.
+func (p *harness) indexBare(t *testing.T, docs []document) float64 {
 	t.Helper()
 	prefix := p.prefix(t)
 	s, err := elastic.Open(elastic.Settings{Addresses: []string{p.server}, Prefix: prefix})
@@ -381,16 +381,16 @@ func (p *pusher) bare(t *testing.T, docs []document) float64 {
 	if err != nil {
 		t.Fatal(err)
 	}
-	begun := time.Now()
+	start := time.Now()
 	for _, d := range docs {
 		err = errors.Join(err, bi.Add(t.Context(), esutil.BulkIndexerItem{Action: "create", DocumentID: d.id, Routing: d.routing, Body: bytes.NewReader(d.source)}))
 	}
 	if err := errors.Join(err, bi.Close(t.Context())); err != nil {
 		t.Fatal(err)
 	}
-	took := time.Since(begun)
+	elapsed := time.Since(start)
 	if s := bi.Stats(); s.NumCreated != uint64(len(docs)) {
 		t.Fatalf("%+v, want %d created", s, len(docs))
 	}
-	return float64(len(docs)) / took.Seconds()
+	return float64(len(docs)) / elapsed.Seconds()
 }

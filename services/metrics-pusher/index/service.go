@@ -31,7 +31,7 @@ func (s Settings) Validate() error {
 type Bus interface {
 	// Consume returns the part that hands what step hears to step, and carries
 	// on what step answers. Parts of one group share the events.
-	Consume(group string, step service.Step) service.Part
+	Consume(group string, step service.Step) service.Runnable
 }
 
 // Store keeps samples, lines and documents.
@@ -52,10 +52,10 @@ type Deps struct {
 
 // New returns the parts of the service, by name. The names are unique among all
 // services, so that one process can run several.
-func New(s Settings, d Deps) map[string]service.Part {
+func New(s Settings, d Deps) map[string]service.Runnable {
 	i, most := &indexer{store: d.Store}, cmp.Or(s.Batch, 64)
-	return map[string]service.Part{
-		"metrics-pusher/index/metrics": d.Bus.Consume("metrics-pusher-metrics", service.Each(most, i.metrics)),
-		"metrics-pusher/index/logs":    d.Bus.Consume("metrics-pusher-logs", service.Each(most, i.logs)),
+	return map[string]service.Runnable{
+		"metrics-pusher/index/metrics": d.Bus.Consume("metrics-pusher-metrics", service.Batch(most, i.metrics)),
+		"metrics-pusher/index/logs":    d.Bus.Consume("metrics-pusher-logs", service.Batch(most, i.logs)),
 	}
 }

@@ -17,23 +17,23 @@ import (
 )
 
 func TestWhatPodsShipIsStoredOnceHoweverOftenItComes(t *testing.T) {
-	kept, bus := storetest.Open(t), eventtest.NewBus(t)
-	index.New(index.Settings{}, index.Deps{Bus: bus, Store: kept})
-	said := []event.Event{
+	db, bus := storetest.Open(t), eventtest.NewBus(t)
+	index.New(index.Settings{}, index.Deps{Bus: bus, Store: db})
+	events := []event.Event{
 		metrics(1, sample(10, "loss", 0.5), sample(20, "loss", 0.25)),
 		logs(2, storetest.NewLine(5, "a"), storetest.NewLine(9, "b")),
 		metrics(3, sample(20, "loss", 0.25), sample(30, "loss", 0.125)), // begins with what came before
 	}
 	metricsEnd, logsEnd := metrics(4), logs(5, storetest.NewLine(12, "c"))
 	metricsEnd.End, logsEnd.End = &event.End{Count: 3, Last: 30}, &event.End{Count: 3, Last: 12}
-	for _, ev := range append(said, metricsEnd, logsEnd) {
-		bus.Say(ev)
+	for _, ev := range append(events, metricsEnd, logsEnd) {
+		bus.PublishAndWait(ev)
 	}
 	bus.Replay()
 
-	samples, _, err := kept.Samples(t.Context(), store.SampleQuery{Run: "r"}, "", 100)
-	lines, _, err2 := kept.Lines(t.Context(), store.LineQuery{Run: "r"}, "", 100)
-	streams, err3 := kept.Streams(t.Context(), "r")
+	samples, _, err := db.Samples(t.Context(), store.SampleQuery{Run: "r"}, "", 100)
+	lines, _, err2 := db.Lines(t.Context(), store.LineQuery{Run: "r"}, "", 100)
+	streams, err3 := db.Streams(t.Context(), "r")
 	if err := errors.Join(err, err2, err3); err != nil {
 		t.Fatal(err)
 	}
@@ -66,9 +66,9 @@ func TestWhatTheStoreSaysDecidesWhatBecomesOfAMessage(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			bus := eventtest.NewBus(t)
-			index.New(index.Settings{}, index.Deps{Bus: bus, Store: failing{err: tt.store}})
+			index.New(index.Settings{}, index.Deps{Bus: bus, Store: failingStore{err: tt.store}})
 			for _, ev := range []event.Event{metrics(1, sample(1, "x", 1)), logs(2)} {
-				if err := bus.Try(ev); !errors.Is(err, tt.store) || errors.Is(err, event.ErrPoison) != tt.poison {
+				if err := bus.TryPublish(ev); !errors.Is(err, tt.store) || errors.Is(err, event.ErrPoison) != tt.poison {
 					t.Errorf("%s: %v, want %v, poison %t", ev.Topic(), err, tt.store, tt.poison)
 				}
 			}
@@ -78,13 +78,13 @@ func TestWhatTheStoreSaysDecidesWhatBecomesOfAMessage(t *testing.T) {
 
 // TestOnlyWhatIsRefusedIsPoison hands over what decodes well and cannot be stored.
 func TestOnlyWhatIsRefusedIsPoison(t *testing.T) {
-	kept, bus := storetest.Open(t), eventtest.NewBus(t)
-	index.New(index.Settings{}, index.Deps{Bus: bus, Store: kept})
-	if err := bus.Try(metrics(1, sample(-1, "x", 1))); !errors.Is(err, event.ErrPoison) {
+	db, bus := storetest.Open(t), eventtest.NewBus(t)
+	index.New(index.Settings{}, index.Deps{Bus: bus, Store: db})
+	if err := bus.TryPublish(metrics(1, sample(-1, "x", 1))); !errors.Is(err, event.ErrPoison) {
 		t.Errorf("a negative sequence: %v, want %v", err, event.ErrPoison)
 	}
-	bus.Say(metrics(2, sample(1, "x", 1)))
-	if streams, err := kept.Streams(t.Context(), "r"); err != nil || len(streams) != 1 || streams[0].Stored != 1 {
+	bus.PublishAndWait(metrics(2, sample(1, "x", 1)))
+	if streams, err := db.Streams(t.Context(), "r"); err != nil || len(streams) != 1 || streams[0].Stored != 1 {
 		t.Errorf("stored %v, %v", streams, err)
 	}
 }
@@ -99,38 +99,38 @@ func TestSettings(t *testing.T) {
 }
 
 func TestWherePodsRunIsKeptOncePerPodWhoeverSaysItFirst(t *testing.T) {
-	kept, bus := storetest.Open(t), eventtest.NewBus(t)
-	index.New(index.Settings{}, index.Deps{Bus: bus, Store: kept})
+	db, bus := storetest.Open(t), eventtest.NewBus(t)
+	index.New(index.Settings{}, index.Deps{Bus: bus, Store: db})
 	first, final := logs(1), logs(2)
 	first.Environment = &event.Environment{Machine: event.Machine{CPUModel: "EPYC"}}
 	final.Environment = &event.Environment{Machine: event.Machine{CPUModel: "EPYC"}, Tools: map[string]string{"gcc": "12"}, Final: true}
-	bus.Say(first)
-	bus.Say(final)
+	bus.PublishAndWait(first)
+	bus.PublishAndWait(final)
 	bus.Replay()
-	where, _, err := store.Get[store.Environment](t.Context(), kept, store.KindEnvironment, "r")
+	where, _, err := store.Get[store.RunEnvironment](t.Context(), db, store.KindEnvironment, "r")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if len(where.Pods) != 1 || where.Pods[0].Tools["gcc"] != "12" || where.Pods[0].Origin.Pod != "p" || where.Pods[0].Origin.Attempt != 2 {
 		t.Errorf("kept %+v", where)
 	}
-	if streams, err := kept.Streams(t.Context(), "r"); err != nil || len(streams) > 0 {
+	if streams, err := db.Streams(t.Context(), "r"); err != nil || len(streams) > 0 {
 		t.Errorf("it made streams: %v, %v", streams, err)
 	}
 }
 
-// failing is a store that cannot.
-type failing struct {
+// failingStore is a store that cannot.
+type failingStore struct {
 	store.Docs
 
 	err error
 }
 
 // AppendSamples implements index.Store.
-func (f failing) AppendSamples(context.Context, []store.Samples) error { return f.err }
+func (f failingStore) AppendSamples(context.Context, []store.Samples) error { return f.err }
 
 // AppendLines implements index.Store.
-func (f failing) AppendLines(context.Context, []store.Lines) error { return f.err }
+func (f failingStore) AppendLines(context.Context, []store.Lines) error { return f.err }
 
 func header(n int) event.Header {
 	h := event.NewHeader(fmt.Sprint("m", n), "r", "pets", "ann", time.Unix(1, 0).UTC())
@@ -139,11 +139,11 @@ func header(n int) event.Header {
 }
 
 func metrics(n int, samples ...event.Sample) event.Metrics {
-	return event.Metrics{Header: header(n), Source: storetest.NewOrigin("r", "p").Source, Samples: samples}
+	return event.Metrics{Header: header(n), Stream: storetest.NewOrigin("r", "p").Stream, Samples: samples}
 }
 
 func logs(n int, lines ...event.Line) event.Logs {
-	return event.Logs{Header: header(n), Source: storetest.NewOrigin("r", "p").Source, Lines: lines}
+	return event.Logs{Header: header(n), Stream: storetest.NewOrigin("r", "p").Stream, Lines: lines}
 }
 
 func sample(seq int64, name string, value float64) event.Sample {

@@ -30,9 +30,9 @@ func Batch(batches []event.Metrics, most int) [][]event.Metrics {
 	return out
 }
 
-// Name returns text with an underscore in place of each character that names of
+// SanitizeName returns text with an underscore in place of each character that names of
 // a kind may not have, and before a digit at its beginning.
-func Name(text string, may func(r rune) bool) string {
+func SanitizeName(text string, may func(r rune) bool) string {
 	clean := strings.Map(func(r rune) rune {
 		if r < utf8.RuneSelf && may(r) {
 			return r

@@ -23,45 +23,45 @@ import (
 // Sink takes samples.
 type Sink interface {
 	// Samples returns when the place has all samples of batches. It says how many
-	// it will never have by a *RefusedError, once it has all others; any other error
+	// it will never have by a *RejectedError, once it has all others; any other error
 	// means that it may have none of them now, and that all are to be handed over
 	// again.
 	Samples(ctx context.Context, batches []event.Metrics) error
 }
 
-// Ender is a sink that is told, too, how runs end.
-type Ender interface {
+// FinishedSink is a sink that is told, too, how runs end.
+type FinishedSink interface {
 	// Finished is to ends of runs what Samples is to samples.
 	Finished(ctx context.Context, ends []event.Finished) error
 }
 
-// RefusedError says that a place will never take something.
-type RefusedError struct {
+// RejectedError says that a place will never take something.
+type RejectedError struct {
 	Count int   // how many samples, or ends of runs
-	Why   error // of one of them
+	Cause error // of one of them
 }
 
 // Error implements error.
-func (r *RefusedError) Error() string {
-	return fmt.Sprintf("%d are refused, one of them because: %v", r.Count, r.Why)
+func (r *RejectedError) Error() string {
+	return fmt.Sprintf("%d are refused, one of them because: %v", r.Count, r.Cause)
 }
 
 // Unwrap returns why.
-func (r *RefusedError) Unwrap() error { return r.Why }
+func (r *RejectedError) Unwrap() error { return r.Cause }
 
-// Refused returns a *RefusedError, or nil where nothing is refused.
-func Refused(count int, why error) error {
+// Rejected returns a *RejectedError, or nil where nothing is refused.
+func Rejected(count int, why error) error {
 	if count == 0 {
 		return nil
 	}
-	return &RefusedError{Count: count, Why: why}
+	return &RejectedError{Count: count, Cause: why}
 }
 
 // Bus carries events.
 type Bus interface {
 	// Consume returns the part that hands what step hears to step. Parts of one
 	// group share the events.
-	Consume(group string, step service.Step) service.Part
+	Consume(group string, step service.Step) service.Runnable
 }
 
 // Meter counts.
@@ -78,55 +78,55 @@ type Deps struct {
 	Log   *zap.Logger
 }
 
-// most is how many messages a sink is handed at once, at most.
-const most = 64
+// maxMessages is how many messages a sink is handed at once, at most.
+const maxMessages = 64
 
 // New returns the parts that fill a sink, by name. The names are unique among
 // all services, so that one process can run several.
-func New(name string, to Sink, d Deps) map[string]service.Part {
-	k := &desk{name: name, to: to, meter: d.Meter, said: newSaid(d.Now, d.Log.With(zap.String("sink", name)))}
+func New(name string, to Sink, d Deps) map[string]service.Runnable {
+	k := &subscriber{name: name, sink: to, meter: d.Meter, rejections: newRejectionLog(d.Now, d.Log.With(zap.String("sink", name)))}
 	group := "metrics-pusher-sink-" + name
-	parts := map[string]service.Part{"metrics-pusher/sink/" + name: d.Bus.Consume(group, aside(service.Each(most, k.samples)))}
-	if ender, ok := to.(Ender); ok {
-		k.ender = ender
-		parts["metrics-pusher/sink/"+name+"/finished"] = d.Bus.Consume(group, aside(service.Each(most, k.finished)))
+	parts := map[string]service.Runnable{"metrics-pusher/sink/" + name: d.Bus.Consume(group, optional(service.Batch(maxMessages, k.samples)))}
+	if ender, ok := to.(FinishedSink); ok {
+		k.finishedSink = ender
+		parts["metrics-pusher/sink/"+name+"/finished"] = d.Bus.Consume(group, optional(service.Batch(maxMessages, k.finished)))
 	}
 	return parts
 }
 
-func aside(s service.Step) service.Step {
-	s.Aside = true
+func optional(s service.Step) service.Step {
+	s.Optional = true
 	return s
 }
 
-// desk hands what it hears to one sink.
-type desk struct {
-	name  string
-	to    Sink
-	ender Ender
-	meter Meter
-	said  *said
+// subscriber hands what it hears to one sink.
+type subscriber struct {
+	name         string
+	sink         Sink
+	finishedSink FinishedSink
+	meter        Meter
+	rejections   *rejectionLog
 }
 
-func (k *desk) samples(ctx context.Context, batches []event.Metrics) ([]event.Event, error) {
+func (k *subscriber) samples(ctx context.Context, batches []event.Metrics) ([]event.Event, error) {
 	n := 0
 	for _, b := range batches {
 		n += len(b.Samples)
 	}
-	return nil, k.came(n, k.to.Samples(ctx, batches))
+	return nil, k.count(n, k.sink.Samples(ctx, batches))
 }
 
-func (k *desk) finished(ctx context.Context, ends []event.Finished) ([]event.Event, error) {
-	return nil, k.came(len(ends), k.ender.Finished(ctx, ends))
+func (k *subscriber) finished(ctx context.Context, ends []event.Finished) ([]event.Event, error) {
+	return nil, k.count(len(ends), k.finishedSink.Finished(ctx, ends))
 }
 
-// came counts what became of n, and says what was refused.
-func (k *desk) came(n int, err error) error {
-	var r *RefusedError
+// count counts what became of n, and says what was refused.
+func (k *subscriber) count(n int, err error) error {
+	var r *RejectedError
 	switch {
 	case errors.As(err, &r):
 		k.meter.Copied(k.name, max(n-r.Count, 0), r.Count)
-		k.said.refused(r)
+		k.rejections.warn(r)
 		return nil
 	case err != nil:
 		return fmt.Errorf("copy to %s: %w", k.name, err)

@@ -25,8 +25,8 @@ import (
 	"github.com/benchmark-ai/bai/services/metrics-pusher/sink/sinktest"
 )
 
-// place is a sink that says what it is told to.
-type place struct {
+// fakeSink is a sink that says what it is told to.
+type fakeSink struct {
 	mu   sync.Mutex
 	err  error
 	runs []string
@@ -34,7 +34,7 @@ type place struct {
 }
 
 // Samples implements sink.Sink.
-func (p *place) Samples(_ context.Context, batches []event.Metrics) error {
+func (p *fakeSink) Samples(_ context.Context, batches []event.Metrics) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, b := range batches {
@@ -44,7 +44,7 @@ func (p *place) Samples(_ context.Context, batches []event.Metrics) error {
 }
 
 // Finished implements sink.Ender.
-func (p *place) Finished(_ context.Context, ends []event.Finished) error {
+func (p *fakeSink) Finished(_ context.Context, ends []event.Finished) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, e := range ends {
@@ -53,14 +53,14 @@ func (p *place) Finished(_ context.Context, ends []event.Finished) error {
 	return p.err
 }
 
-// tally is a sink.Meter.
-type tally struct {
+// fakeMeter is a sink.Meter.
+type fakeMeter struct {
 	mu             sync.Mutex
 	taken, refused int
 }
 
 // Copied implements sink.Meter.
-func (m *tally) Copied(_ string, taken, refused int) {
+func (m *fakeMeter) Copied(_ string, taken, refused int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.taken, m.refused = m.taken+taken, m.refused+refused
@@ -75,15 +75,15 @@ func TestWhatASinkSaysDecidesWhatBecomesOfSamples(t *testing.T) {
 		taken, refused int
 	}{
 		"all are taken":                              {nil, nil, 12, 0},
-		"what is refused is counted, and left":       {sink.Refused(2, errors.New("too old")), nil, 6, 6},
-		"a refusal of nothing is none":               {sink.Refused(0, away), nil, 12, 0},
+		"what is refused is counted, and left":       {sink.Rejected(2, errors.New("too old")), nil, 6, 6},
+		"a refusal of nothing is none":               {sink.Rejected(0, away), nil, 12, 0},
 		"a place that is away is tried again":        {away, away, 0, 0},
 		"a place that is away has no poison to tell": {fmt.Errorf("write: %w", away), away, 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			bus, count := eventtest.NewBus(t), &tally{}
-			sink.New("x", &place{err: tt.says}, sink.Deps{Bus: bus, Meter: count, Now: time.Now, Log: zap.NewNop()})
-			err := bus.Try(sinktest.Metrics("r1", 0, "a", "b", "c"))
+			bus, count := eventtest.NewBus(t), &fakeMeter{}
+			sink.New("x", &fakeSink{err: tt.says}, sink.Deps{Bus: bus, Meter: count, Now: time.Now, Log: zap.NewNop()})
+			err := bus.TryPublish(sinktest.Metrics("r1", 0, "a", "b", "c"))
 			if !errors.Is(err, tt.err) || (err == nil) != (tt.err == nil) || errors.Is(err, event.ErrPoison) {
 				t.Errorf("%v, want %v", err, tt.err)
 			}
@@ -97,12 +97,12 @@ func TestWhatASinkSaysDecidesWhatBecomesOfSamples(t *testing.T) {
 func TestWhatIsRefusedIsSaidOnceAMinute(t *testing.T) {
 	core, logs := observer.New(zap.InfoLevel)
 	bus, now := eventtest.NewBus(t), time.Unix(1000, 0)
-	sink.New("x", &place{err: sink.Refused(1, errors.New("too old"))}, sink.Deps{Bus: bus, Meter: &tally{}, Now: func() time.Time { return now }, Log: zap.New(core)})
+	sink.New("x", &fakeSink{err: sink.Rejected(1, errors.New("too old"))}, sink.Deps{Bus: bus, Meter: &fakeMeter{}, Now: func() time.Time { return now }, Log: zap.New(core)})
 	for n := range 4 {
 		if n == 3 {
 			now = now.Add(time.Minute)
 		}
-		if err := bus.Try(sinktest.Metrics("r1", n, "a")); err != nil {
+		if err := bus.TryPublish(sinktest.Metrics("r1", n, "a")); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -125,9 +125,9 @@ func TestASinkThatIsAwayDelaysNobody(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer bus.Close()
-	kept, gone := storetest.Open(t), &place{err: errors.New("away")}
-	parts := index.New(index.Settings{}, index.Deps{Bus: bus, Store: kept})
-	maps.Copy(parts, sink.New("gone", gone, sink.Deps{Bus: bus, Meter: &tally{}, Now: time.Now, Log: zap.NewNop()}))
+	db, unavailable := storetest.Open(t), &fakeSink{err: errors.New("away")}
+	parts := index.New(index.Settings{}, index.Deps{Bus: bus, Store: db})
+	maps.Copy(parts, sink.New("gone", unavailable, sink.Deps{Bus: bus, Meter: &fakeMeter{}, Now: time.Now, Log: zap.NewNop()}))
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- run.All(ctx, parts) }()
@@ -138,27 +138,27 @@ func TestASinkThatIsAwayDelaysNobody(t *testing.T) {
 	}
 	broker.Write(t, event.TopicMetrics, kafkatest.Message{Key: "r1", Value: "poison"})
 	until(t, func() bool {
-		streams, err := kept.Streams(t.Context(), "r1")
-		gone.mu.Lock()
-		defer gone.mu.Unlock()
-		return err == nil && len(streams) == 1 && streams[0].Stored == 40 && len(gone.runs) > 3
+		streams, err := db.Streams(t.Context(), "r1")
+		unavailable.mu.Lock()
+		defer unavailable.mu.Unlock()
+		return err == nil && len(streams) == 1 && streams[0].Stored == 40 && len(unavailable.runs) > 3
 	})
 	if err := bus.Ready(t.Context()); err != nil {
 		t.Errorf("the process is not ready: %v", err)
 	}
-	gone.mu.Lock()
-	gone.err = nil
-	gone.ends = nil
-	gone.mu.Unlock()
+	unavailable.mu.Lock()
+	unavailable.err = nil
+	unavailable.ends = nil
+	unavailable.mu.Unlock()
 	broker.Read(t, event.TopicDead)
 	end := event.Finished{Header: sinktest.Metrics("r1", 99).Header, Outcome: event.Succeeded}
 	if err := bus.Publish(t.Context(), end); err != nil {
 		t.Fatal(err)
 	}
 	until(t, func() bool {
-		gone.mu.Lock()
-		defer gone.mu.Unlock()
-		return len(gone.ends) > 0
+		unavailable.mu.Lock()
+		defer unavailable.mu.Unlock()
+		return len(unavailable.ends) > 0
 	})
 	if n := broker.Count(t, event.TopicDead); n != 1 {
 		t.Errorf("%d dead letters, want that of the step that indexes", n)
@@ -228,7 +228,7 @@ func sizes(t *testing.T, pieces [][]event.Metrics) (all [][]int, next int64) {
 
 func TestNamesHaveWhatTheyMayHave(t *testing.T) {
 	for text, want := range map[string]string{"loss": "loss", "images/s": "images_s", "9p": "_9p", "": "_", "ü": "_", "a b-c": "a_b_c"} {
-		if got := sink.Name(text, sink.Word); got != want {
+		if got := sink.SanitizeName(text, sink.Word); got != want {
 			t.Errorf("%q becomes %q, want %q", text, got, want)
 		}
 	}

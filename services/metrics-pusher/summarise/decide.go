@@ -19,9 +19,9 @@ const (
 	maxSamples = 64 << 20  // numbers that are kept in memory to be put in order: 512 MiB
 )
 
-// ended returns the run as it is known once its end is: who records the end may
+// withEnd returns the run as it is known once its end is: who records the end may
 // be slower than who hears of it here.
-func ended(r store.Run, ev event.Finished) store.Run {
+func withEnd(r store.Run, ev event.Finished) store.Run {
 	r.Phase, r.Attempt = event.PhaseFinished, max(r.Attempt, ev.Attempt)
 	r.Collectors = slices.Clone(r.Collectors)
 	for _, pod := range ev.Collectors {
@@ -32,48 +32,48 @@ func ended(r store.Run, ev event.Finished) store.Run {
 	return r
 }
 
-// tally gathers the samples of a run.
-type tally struct {
-	attempt int
-	read    int64 // samples, of all attempts
-	series  []*series
-	byKey   map[string]*series
-	kept    int64 // values
-	text    int
-	over    map[string]int64 // samples that are not summarised, by why
-	labels  labelTexts
+// accumulator gathers the samples of a run.
+type accumulator struct {
+	attempt    int
+	read       int64 // samples, of all attempts
+	series     []*seriesValues
+	byKey      map[string]*seriesValues
+	valueCount int64 // values
+	text       int
+	skipped    map[string]int64 // samples that are not summarised, by why
+	labels     labelTexts
 }
 
-// series are the samples of one metric, with one unit and one set of labels.
-type series struct {
+// seriesValues are the samples of one metric, with one unit and one set of labels.
+type seriesValues struct {
 	sample      event.Sample // one of them, for its name, unit and labels
 	values      []float64
 	notNumbers  int64
-	first, last moment
+	first, last timedValue
 }
 
-// moment is a value and when it was measured.
-type moment struct {
+// timedValue is a value and when it was measured.
+type timedValue struct {
 	time  int64
 	value float64
 }
 
-func newTally(attempt int) *tally {
-	return &tally{attempt: attempt, byKey: make(map[string]*series), over: make(map[string]int64)}
+func newAccumulator(attempt int) *accumulator {
+	return &accumulator{attempt: attempt, byKey: make(map[string]*seriesValues), skipped: make(map[string]int64)}
 }
 
 // add adds samples, in the order of the store.
-func (t *tally) add(samples []store.Sample) {
+func (t *accumulator) add(samples []store.Sample) {
 	t.read += int64(len(samples))
 	for i := range samples {
 		if s := &samples[i]; s.Origin.Attempt == t.attempt {
-			t.one(&s.Sample)
+			t.addSample(&s.Sample)
 		}
 	}
 }
 
-func (t *tally) one(s *event.Sample) {
-	of := t.of(s)
+func (t *accumulator) addSample(s *event.Sample) {
+	of := t.seriesOf(s)
 	if of == nil {
 		return
 	}
@@ -85,22 +85,22 @@ func (t *tally) one(s *event.Sample) {
 		of.notNumbers++
 		return
 	}
-	if t.kept == maxSamples {
-		t.over[fmt.Sprintf("a run's first %d samples are summarised", maxSamples)]++
+	if t.valueCount == maxSamples {
+		t.skipped[fmt.Sprintf("a run's first %d samples are summarised", maxSamples)]++
 		return
 	}
 	if len(of.values) == 0 || s.Time < of.first.time {
-		of.first = moment{s.Time, v}
+		of.first = timedValue{s.Time, v}
 	}
 	if len(of.values) == 0 || s.Time >= of.last.time {
-		of.last = moment{s.Time, v}
+		of.last = timedValue{s.Time, v}
 	}
 	of.values = append(of.values, v)
-	t.kept++
+	t.valueCount++
 }
 
-// of returns the series of a sample, nil where there are too many.
-func (t *tally) of(s *event.Sample) *series {
+// seriesOf returns the series of a sample, nil where there are too many.
+func (t *accumulator) seriesOf(s *event.Sample) *seriesValues {
 	if n := len(t.series); n == 1 && len(s.Labels) == 0 && len(t.series[0].sample.Labels) == 0 &&
 		t.series[0].sample.Name == s.Name && t.series[0].sample.Unit == s.Unit {
 		return t.series[0]
@@ -110,10 +110,10 @@ func (t *tally) of(s *event.Sample) *series {
 		return of
 	}
 	if len(t.series) == maxSeries || t.text+len(key) > maxText {
-		t.over[fmt.Sprintf("the first %d series of a run are summarised (one for each metric, unit and set of labels; %d KiB of names)", maxSeries, maxText>>10)]++
+		t.skipped[fmt.Sprintf("the first %d series of a run are summarised (one for each metric, unit and set of labels; %d KiB of names)", maxSeries, maxText>>10)]++
 		return nil
 	}
-	of := &series{sample: *s}
+	of := &seriesValues{sample: *s}
 	t.series, t.byKey[key], t.text = append(t.series, of), of, t.text+len(key)
 	return of
 }
@@ -140,10 +140,10 @@ func (l *labelTexts) of(labels map[string]string) string {
 }
 
 // summaries returns what the samples come to, by metric, unit and labels.
-func (t *tally) summaries(run string, complete bool) store.Summaries {
-	all := store.Summaries{Run: run, Attempt: t.attempt, Complete: complete, Samples: t.kept, Method: method, Summaries: []store.Summary{}}
+func (t *accumulator) summaries(run string, complete bool) store.Summaries {
+	all := store.Summaries{Run: run, Attempt: t.attempt, Complete: complete, Samples: t.valueCount, Method: method, Summaries: []store.Summary{}}
 	var labels labelTexts
-	slices.SortFunc(t.series, func(a, b *series) int {
+	slices.SortFunc(t.series, func(a, b *seriesValues) int {
 		return cmp.Or(cmp.Compare(a.sample.Name, b.sample.Name), cmp.Compare(a.sample.Unit, b.sample.Unit),
 			cmp.Compare(labels.of(a.sample.Labels), labels.of(b.sample.Labels)))
 	})
@@ -157,8 +157,8 @@ func (t *tally) summaries(run string, complete bool) store.Summaries {
 		all.Samples += of.notNumbers
 		all.Summaries = append(all.Summaries, s)
 	}
-	for _, why := range slices.Sorted(maps.Keys(t.over)) {
-		all.Notes = append(all.Notes, fmt.Sprintf("%s not summarised: %s", samples(t.over[why]), why))
+	for _, why := range slices.Sorted(maps.Keys(t.skipped)) {
+		all.Notes = append(all.Notes, fmt.Sprintf("%s not summarised: %s", samples(t.skipped[why]), why))
 	}
 	return all
 }

@@ -24,7 +24,7 @@ func summary(values []float64) store.Summary {
 	if n == 0 {
 		return s
 	}
-	mean, sd := moments(values)
+	mean, sd := meanAndSD(values)
 	slices.Sort(values)
 	s.Min, s.Max = store.Float(values[0]), store.Float(values[n-1])
 	s.Median, s.P90 = quantile(values, 1, 2), quantile(values, 9, 10)
@@ -36,14 +36,14 @@ func summary(values []float64) store.Summary {
 	return s
 }
 
-// moments returns the mean and the standard deviation of the sample. The mean is
+// meanAndSD returns the mean and the standard deviation of the sample. The mean is
 // summed with Neumaier's compensation; what the squares of the differences lack
 // is corrected, as in the two-pass algorithm (Chan, Golub and LeVeque 1983).
-func moments(values []float64) (mean, sd float64) {
+func meanAndSD(values []float64) (mean, sd float64) {
 	n := float64(len(values))
 	var sum, lost float64
 	for _, v := range values {
-		sum, lost = add(sum, lost, v)
+		sum, lost = kahanAdd(sum, lost, v)
 	}
 	mean = (sum + lost) / n
 	if math.IsInf(sum, 0) || math.IsNaN(sum) { // beyond float64, or infinite values: sum is what it is
@@ -61,13 +61,13 @@ func moments(values []float64) (mean, sd float64) {
 	return mean, math.Sqrt(max(0, squares-rest*rest/n) / (n - 1))
 }
 
-// add adds v to sum and what was lost of it so far.
-func add(sum, lost, v float64) (float64, float64) {
+// kahanAdd adds v to sum and what was lost of it so far.
+func kahanAdd(sum, compensation, v float64) (float64, float64) {
 	t := sum + v
 	if math.Abs(sum) >= math.Abs(v) {
-		return t, lost + (sum - t + v)
+		return t, compensation + (sum - t + v)
 	}
-	return t, lost + (v - t + sum)
+	return t, compensation + (v - t + sum)
 }
 
 // scaled returns the mean of values whose sum no float64 holds.

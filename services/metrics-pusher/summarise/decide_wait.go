@@ -7,14 +7,14 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
-// there is how much of what a run wrote is stored.
-type there struct {
+// storedCounts is how much of what a run wrote is stored.
+type storedCounts struct {
 	Samples int64 `json:"samples"`
 	Lines   int64 `json:"lines"`
 	Ended   int   `json:"ended"` // sources
 }
 
-func thereIs(streams []store.Stream) (t there) {
+func countStored(streams []store.Stream) (t storedCounts) {
 	for _, s := range streams {
 		if s.Topic == event.TopicLogs {
 			t.Lines += s.Stored
@@ -28,36 +28,36 @@ func thereIs(streams []store.Stream) (t there) {
 	return t
 }
 
-// step is what is to be done for a run.
-type step int
+// action is what is to be done for a run.
+type action int
 
 const (
-	wait  step = iota // look again
-	say               // write down that more has come, and look again
-	whole             // summarise it: all is there
-	part              // summarise what is there, and wait for the rest
-	leave             // nothing more is to be done
+	actionWait          action = iota // look again
+	actionRecord                      // write down that more has come, and look again
+	actionSummarise                   // summarise it: all is there
+	actionSummarisePart               // summarise what is there, and wait for the rest
+	actionForget                      // nothing more is to be done
 )
 
-// next says what is to be done for a run of which so much is there. Samples that
+// nextAction says what is to be done for a run of which so much is there. Samples that
 // do not come are waited for as long as any data of the run come, and Patience
 // longer. Then those that are there are summarised, and again if others come,
 // until Late.
-func next(d due, t there, complete bool, now time.Time, s Settings) step {
-	quiet, late := now.Sub(d.Changed), now.Sub(d.Since) >= s.Late
+func nextAction(d pendingRun, t storedCounts, complete bool, now time.Time, s Settings) action {
+	quiet, late := now.Sub(d.ChangedAt), now.Sub(d.Since) >= s.AllowedLateness
 	switch {
 	case complete:
-		return whole
-	case t != d.There && quiet >= s.Patience/4 && !late: // not for each change: it is a write
-		return say
-	case quiet < s.Patience && !late:
-		return wait
+		return actionSummarise
+	case t != d.Stored && quiet >= s.GracePeriod/4 && !late: // not for each change: it is a write
+		return actionRecord
+	case quiet < s.GracePeriod && !late:
+		return actionWait
 	case d.Summed == nil || *d.Summed != t.Samples:
-		return part
+		return actionSummarisePart
 	case late:
-		return leave
+		return actionForget
 	}
-	return wait
+	return actionWait
 }
 
 // better says whether summaries tell more than those that are there, or the same

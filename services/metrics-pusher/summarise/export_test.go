@@ -12,8 +12,8 @@ func Summary(values []float64) store.Summary { return summary(values) }
 // Ranks returns the ranks of an interval.
 func Ranks(n int) (low, high int, covered float64) { return ranks(n) }
 
-// Waited is what is noted of a run that is to be summarised.
-type Waited struct {
+// WaitCase is what is noted of a run that is to be summarised.
+type WaitCase struct {
 	Since, Changed time.Duration // ago
 	Seen, Now      int64         // samples
 	Summed         int64         // below 0: none yet
@@ -21,13 +21,13 @@ type Waited struct {
 }
 
 // Next says, in words, what is to be done for a run.
-func Next(w Waited, s Settings) string {
+func Next(w WaitCase, s Settings) string {
 	now := time.Unix(1_000_000, 0)
-	d := due{Since: now.Add(-w.Since), Changed: now.Add(-w.Changed), There: there{Samples: w.Seen}}
+	d := pendingRun{Since: now.Add(-w.Since), ChangedAt: now.Add(-w.Changed), Stored: storedCounts{Samples: w.Seen}}
 	if w.Summed >= 0 {
 		d.Summed = &w.Summed
 	}
-	return []string{"wait", "say", "whole", "part", "leave"}[next(d, there{Samples: w.Now}, w.Complete, now, s)]
+	return []string{"wait", "say", "whole", "part", "leave"}[nextAction(d, storedCounts{Samples: w.Now}, w.Complete, now, s)]
 }
 
 // Better is better.

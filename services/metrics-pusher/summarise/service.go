@@ -21,21 +21,21 @@ import (
 
 // Settings are what an operator may choose. The zero value works.
 type Settings struct {
-	Patience time.Duration `toml:"patience"` // how long after a run's end, and after the last of its data came, more are waited for; then those that are there are summarised; zero means 10m
-	Late     time.Duration `toml:"late"`     // how long after a run's end it is summarised again when more of its data come; zero means 24h
-	Look     time.Duration `toml:"look"`     // how often it looks for what another process has left; zero means 1m
+	GracePeriod     time.Duration `toml:"patience"` // how long after a run's end, and after the last of its data came, more are waited for; then those that are there are summarised; zero means 10m
+	AllowedLateness time.Duration `toml:"late"`     // how long after a run's end it is summarised again when more of its data come; zero means 24h
+	PollInterval    time.Duration `toml:"look"`     // how often it looks for what another process has left; zero means 1m
 }
 
 // Validate names every setting at fault.
 func (s Settings) Validate() error {
 	var errs []error
-	if s.Patience < 0 {
+	if s.GracePeriod < 0 {
 		errs = append(errs, errors.New("summaries.patience: must not be negative"))
 	}
-	if s.Late < 0 {
+	if s.AllowedLateness < 0 {
 		errs = append(errs, errors.New("summaries.late: must not be negative"))
 	}
-	if s.Look < 0 {
+	if s.PollInterval < 0 {
 		errs = append(errs, errors.New("summaries.look: must not be negative"))
 	}
 	return errors.Join(errs...)
@@ -45,18 +45,18 @@ func (s Settings) Validate() error {
 type Bus interface {
 	// Consume returns the part that hands what step hears to step, and carries
 	// on what step answers. Parts of one group share the events.
-	Consume(group string, step service.Step) service.Part
+	Consume(group string, step service.Step) service.Runnable
 }
 
 // Store keeps runs, what they wrote, and what that comes to.
 type Store interface {
 	store.Docs
 	store.Lister
-	Written
+	RunReader
 }
 
-// Written is what is known of runs and what they wrote.
-type Written interface {
+// RunReader is what is known of runs and what they wrote.
+type RunReader interface {
 	// Run is that of store.Runs.
 	Run(ctx context.Context, id string) (store.Run, error)
 	// Samples and Streams are those of store.Reader.
@@ -74,11 +74,11 @@ type Deps struct {
 
 // New returns the parts of the service, by name. The names are unique among all
 // services, so that one process can run several.
-func New(s Settings, d Deps) map[string]service.Part {
-	s.Patience, s.Late, s.Look = cmp.Or(s.Patience, 10*time.Minute), cmp.Or(s.Late, 24*time.Hour), cmp.Or(s.Look, time.Minute)
-	w := &worker{settings: s, store: d.Store, now: d.Now, log: d.Log, wake: make(chan struct{}, 1), waits: make(map[string]pause)}
-	return map[string]service.Part{
-		"metrics-pusher/summarise/finished": d.Bus.Consume("metrics-pusher-summaries", service.Each(maxEvents, w.finished)),
+func New(s Settings, d Deps) map[string]service.Runnable {
+	s.GracePeriod, s.AllowedLateness, s.PollInterval = cmp.Or(s.GracePeriod, 10*time.Minute), cmp.Or(s.AllowedLateness, 24*time.Hour), cmp.Or(s.PollInterval, time.Minute)
+	w := &worker{settings: s, store: d.Store, now: d.Now, log: d.Log, wake: make(chan struct{}, 1), pauses: make(map[string]pause)}
+	return map[string]service.Runnable{
+		"metrics-pusher/summarise/finished": d.Bus.Consume("metrics-pusher-summaries", service.Batch(maxEvents, w.finished)),
 		"metrics-pusher/summarise/work":     w.work,
 	}
 }

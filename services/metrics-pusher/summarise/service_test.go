@@ -25,41 +25,41 @@ import (
 	"github.com/benchmark-ai/bai/services/metrics-pusher/summarise"
 )
 
-const patience = time.Hour
+const gracePeriod = time.Hour
 
-// world is a store, a bus, and the service, whose clock stands at now.
-type world struct {
+// fixture is a store, a bus, and the service, whose clock stands at now.
+type fixture struct {
 	store *sqlite.Store
 	bus   *eventtest.Bus
-	work  service.Part
+	work  service.Runnable
 	now   time.Time
 }
 
-func newWorld(t *testing.T) *world {
+func newFixture(t *testing.T) *fixture {
 	t.Helper()
-	w := &world{store: storetest.Open(t), bus: eventtest.NewBus(t), now: time.Unix(1000, 0)}
+	w := &fixture{store: storetest.Open(t), bus: eventtest.NewBus(t), now: time.Unix(1000, 0)}
 	w.start()
 	return w
 }
 
 // start makes the service, as after a restart.
-func (w *world) start() {
+func (w *fixture) start() {
 	d := summarise.Deps{Bus: w.bus, Store: w.store, Now: func() time.Time { return w.now }, Log: zap.NewNop()}
-	w.work = summarise.New(summarise.Settings{Patience: patience}, d)["metrics-pusher/summarise/work"]
+	w.work = summarise.New(summarise.Settings{GracePeriod: gracePeriod}, d)["metrics-pusher/summarise/work"]
 }
 
 // summaries returns what the service computes of a run, once it has no more to
 // do, and once all of and hold too.
-func (w *world) summaries(t *testing.T, and ...func() bool) store.Summaries {
+func (w *fixture) summaries(t *testing.T, and ...func() bool) store.Summaries {
 	t.Helper()
 	return w.until(t, append(and, func() bool {
-		left, err := w.store.Docs(t.Context(), store.KindUnsummed, "", 10)
+		left, err := w.store.Docs(t.Context(), store.KindPendingSummary, "", 10)
 		return err != nil || len(left) == 0
 	})...)
 }
 
 // until returns what the service computes of a run once all of conditions hold.
-func (w *world) until(t *testing.T, conditions ...func() bool) store.Summaries {
+func (w *fixture) until(t *testing.T, conditions ...func() bool) store.Summaries {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -78,7 +78,7 @@ func (w *world) until(t *testing.T, conditions ...func() bool) store.Summaries {
 	return w.read(t)
 }
 
-func (w *world) read(t *testing.T) store.Summaries {
+func (w *fixture) read(t *testing.T) store.Summaries {
 	t.Helper()
 	s, _, err := store.Get[store.Summaries](t.Context(), w.store, store.KindSummary, "r")
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
@@ -87,13 +87,13 @@ func (w *world) read(t *testing.T) store.Summaries {
 	return s
 }
 
-// bring stores samples of an attempt, and the ends of all that its pod brings.
-func (w *world) bring(t *testing.T, attempt int, ended bool, samples ...event.Sample) {
+// appendSamples stores samples of an attempt, and the ends of all that its pod brings.
+func (w *fixture) appendSamples(t *testing.T, attempt int, ended bool, samples ...event.Sample) {
 	t.Helper()
 	pod := fmt.Sprint("p", attempt)
 	for _, stream := range []string{event.StreamMetrics, event.StreamOutput, event.StreamFIFO} {
 		o := storetest.NewOrigin("r", pod)
-		o.Stream, o.Attempt = stream, attempt
+		o.Kind, o.Attempt = stream, attempt
 		b := store.Samples{Origin: o}
 		if stream == event.StreamMetrics {
 			b.Samples = samples
@@ -137,10 +137,10 @@ func text(all store.Summaries) string {
 }
 
 func TestTheSamplesOfARunThatIsOverAreSummarisedBySeries(t *testing.T) {
-	w := newWorld(t)
-	w.bring(t, 1, true, at(1, "loss", 3, 30), at(2, "loss", 1, 10), at(3, "loss", 2, 20), at(4, "loss", math.NaN(), 40),
+	w := newFixture(t)
+	w.appendSamples(t, 1, true, at(1, "loss", 3, 30), at(2, "loss", 1, 10), at(3, "loss", 2, 20), at(4, "loss", math.NaN(), 40),
 		at(5, "loss", 9, 1, "0"), at(6, "accuracy", 0.5, 1))
-	w.bus.Say(finished(1, "p1"))
+	w.bus.PublishAndWait(finished(1, "p1"))
 	want := "attempt 1 complete true samples 6; accuracy ms map[] n 1 nan 0 median 0.5 first 0.5 last 0.5; " +
 		"loss ms map[] n 3 nan 1 median 2 first 1 last 3; loss ms map[gpu:0] n 1 nan 0 median 9 first 9 last 9"
 	if diff := cmp.Diff(want, text(w.summaries(t))); diff != "" {
@@ -148,7 +148,7 @@ func TestTheSamplesOfARunThatIsOverAreSummarisedBySeries(t *testing.T) {
 	}
 	before := w.read(t)
 	w.bus.Replay()
-	if left, err := w.store.Docs(t.Context(), store.KindUnsummed, "", 10); err != nil || len(left) > 0 {
+	if left, err := w.store.Docs(t.Context(), store.KindPendingSummary, "", 10); err != nil || len(left) > 0 {
 		t.Errorf("what was summarised is noted again: %v, %v", left, err)
 	}
 	if diff := cmp.Diff(text(before), text(w.read(t))); diff != "" {
@@ -157,10 +157,10 @@ func TestTheSamplesOfARunThatIsOverAreSummarisedBySeries(t *testing.T) {
 }
 
 func TestOnlyTheLastAttemptIsSummarised(t *testing.T) {
-	w := newWorld(t)
-	w.bring(t, 1, true, at(1, "loss", 100, 1))
-	w.bring(t, 2, true, at(1, "loss", 5, 1))
-	w.bus.Say(finished(2, "p1", "p2"))
+	w := newFixture(t)
+	w.appendSamples(t, 1, true, at(1, "loss", 100, 1))
+	w.appendSamples(t, 2, true, at(1, "loss", 5, 1))
+	w.bus.PublishAndWait(finished(2, "p1", "p2"))
 	want := "attempt 2 complete true samples 1; loss ms map[] n 1 nan 0 median 5 first 5 last 5"
 	if diff := cmp.Diff(want, text(w.summaries(t))); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -168,9 +168,9 @@ func TestOnlyTheLastAttemptIsSummarised(t *testing.T) {
 }
 
 func TestARunIsSummarisedOnceAllOfItsSamplesAreThereWhoeverIsKilledBefore(t *testing.T) {
-	w := newWorld(t)
-	w.bring(t, 1, false, at(1, "loss", 1, 1))
-	w.bus.Say(finished(1, "p1"))
+	w := newFixture(t)
+	w.appendSamples(t, 1, false, at(1, "loss", 1, 1))
+	w.bus.PublishAndWait(finished(1, "p1"))
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	if err := w.work(ctx); err != nil {
@@ -180,7 +180,7 @@ func TestARunIsSummarisedOnceAllOfItsSamplesAreThereWhoeverIsKilledBefore(t *tes
 		t.Fatalf("summarised before all samples are there: %s", text(s))
 	}
 	w.start() // what the process knew is gone
-	w.bring(t, 1, true, at(1, "loss", 1, 1), at(2, "loss", 2, 2), at(3, "loss", 3, 3))
+	w.appendSamples(t, 1, true, at(1, "loss", 1, 1), at(2, "loss", 2, 2), at(3, "loss", 3, 3))
 	want := "attempt 1 complete true samples 3; loss ms map[] n 3 nan 0 median 2 first 1 last 3"
 	if diff := cmp.Diff(want, text(w.summaries(t))); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -188,9 +188,9 @@ func TestARunIsSummarisedOnceAllOfItsSamplesAreThereWhoeverIsKilledBefore(t *tes
 }
 
 // noted returns what is noted of the run, and whether it is.
-func (w *world) noted(t *testing.T) (summed *int64, noted bool) {
+func (w *fixture) noted(t *testing.T) (summed *int64, noted bool) {
 	t.Helper()
-	d, _, err := store.Get[struct{ Summed *int64 }](t.Context(), w.store, store.KindUnsummed, "r")
+	d, _, err := store.Get[struct{ Summed *int64 }](t.Context(), w.store, store.KindPendingSummary, "r")
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		t.Fatal(err)
 	}
@@ -198,10 +198,10 @@ func (w *world) noted(t *testing.T) (summed *int64, noted bool) {
 }
 
 func TestSamplesThatNeverComeAreNotWaitedForForEver(t *testing.T) {
-	w := newWorld(t)
-	w.bring(t, 1, false, at(1, "loss", 1, 1))
-	w.bus.Say(finished(1, "p1"))
-	w.now = w.now.Add(patience)
+	w := newFixture(t)
+	w.appendSamples(t, 1, false, at(1, "loss", 1, 1))
+	w.bus.PublishAndWait(finished(1, "p1"))
+	w.now = w.now.Add(gracePeriod)
 	want := "attempt 1 complete false samples 1; loss ms map[] n 1 nan 0 median 1 first 1 last 1"
 	summed := func() bool { n, _ := w.noted(t); return n != nil }
 	if diff := cmp.Diff(want, text(w.until(t, summed))); diff != "" {
@@ -219,22 +219,22 @@ func TestSamplesThatNeverComeAreNotWaitedForForEver(t *testing.T) {
 }
 
 func TestAsLongAsMoreSamplesComeNothingIsSummarised(t *testing.T) {
-	w := newWorld(t)
-	w.bring(t, 1, false, at(0, "loss", 0, 0))
-	w.bus.Say(finished(1, "p1"))
+	w := newFixture(t)
+	w.appendSamples(t, 1, false, at(0, "loss", 0, 0))
+	w.bus.PublishAndWait(finished(1, "p1"))
 	for n := range int64(4) { // each within the patience with the last, all of them together not
-		w.now = w.now.Add(patience * 9 / 10)
-		w.bring(t, 1, false, at(n+1, "loss", float64(n+1), n+1))
+		w.now = w.now.Add(gracePeriod * 9 / 10)
+		w.appendSamples(t, 1, false, at(n+1, "loss", float64(n+1), n+1))
 		w.start()
 		w.until(t, func() bool {
-			d, _, err := store.Get[struct{ There struct{ Samples int64 } }](t.Context(), w.store, store.KindUnsummed, "r")
+			d, _, err := store.Get[struct{ There struct{ Samples int64 } }](t.Context(), w.store, store.KindPendingSummary, "r")
 			return err == nil && d.There.Samples == n+2
 		})
 		if s := w.read(t); s.Run != "" {
 			t.Fatalf("summarised: %s", text(s))
 		}
 	}
-	w.bring(t, 1, true, at(0, "loss", 0, 0), at(1, "loss", 1, 1), at(2, "loss", 2, 2), at(3, "loss", 3, 3), at(4, "loss", 4, 4))
+	w.appendSamples(t, 1, true, at(0, "loss", 0, 0), at(1, "loss", 1, 1), at(2, "loss", 2, 2), at(3, "loss", 3, 3), at(4, "loss", 4, 4))
 	w.start()
 	want := "attempt 1 complete true samples 5; loss ms map[] n 5 nan 0 median 2 first 0 last 4"
 	if diff := cmp.Diff(want, text(w.summaries(t))); diff != "" {
@@ -243,12 +243,12 @@ func TestAsLongAsMoreSamplesComeNothingIsSummarised(t *testing.T) {
 }
 
 func TestWhatIsSummarisedInPartIsReplacedOnceAllIsThere(t *testing.T) {
-	w := newWorld(t)
-	w.bring(t, 1, false, at(1, "loss", 1, 1))
-	w.bus.Say(finished(1, "p1"))
-	w.now = w.now.Add(patience)
+	w := newFixture(t)
+	w.appendSamples(t, 1, false, at(1, "loss", 1, 1))
+	w.bus.PublishAndWait(finished(1, "p1"))
+	w.now = w.now.Add(gracePeriod)
 	w.until(t, func() bool { n, _ := w.noted(t); return n != nil })
-	w.bring(t, 1, true, at(1, "loss", 1, 1), at(2, "loss", 2, 2), at(3, "loss", 3, 3))
+	w.appendSamples(t, 1, true, at(1, "loss", 1, 1), at(2, "loss", 2, 2), at(3, "loss", 3, 3))
 	w.start()
 	w.now = w.now.Add(20 * time.Hour)
 	want := "attempt 1 complete true samples 3; loss ms map[] n 3 nan 0 median 2 first 1 last 3"
@@ -261,16 +261,16 @@ func TestWhatIsSummarisedInPartIsReplacedOnceAllIsThere(t *testing.T) {
 	}
 }
 
-// lagging is a store in which who reads samples sees fewer than who counts them,
+// laggingStore is a store in which who reads samples sees fewer than who counts them,
 // as long as it lags.
-type lagging struct {
+type laggingStore struct {
 	*sqlite.Store
 
 	lags atomic.Bool
 	read atomic.Int64 // times
 }
 
-func (l *lagging) Samples(ctx context.Context, q store.SampleQuery, cursor string, limit int) ([]store.Sample, string, error) {
+func (l *laggingStore) Samples(ctx context.Context, q store.SampleQuery, cursor string, limit int) ([]store.Sample, string, error) {
 	samples, next, err := l.Store.Samples(ctx, q, cursor, limit)
 	if l.read.Add(1); l.lags.Load() && len(samples) > 1 {
 		samples = samples[:1]
@@ -279,20 +279,20 @@ func (l *lagging) Samples(ctx context.Context, q store.SampleQuery, cursor strin
 }
 
 func TestASummaryIsCompleteOnlyWhereAllSamplesThatAreCountedAreRead(t *testing.T) {
-	w := newWorld(t)
-	late := &lagging{Store: w.store}
+	w := newFixture(t)
+	late := &laggingStore{Store: w.store}
 	late.lags.Store(true)
 	begin := func() {
 		d := summarise.Deps{Bus: w.bus, Store: late, Now: func() time.Time { return w.now }, Log: zap.NewNop()}
-		w.work = summarise.New(summarise.Settings{Patience: patience}, d)["metrics-pusher/summarise/work"]
+		w.work = summarise.New(summarise.Settings{GracePeriod: gracePeriod}, d)["metrics-pusher/summarise/work"]
 	}
 	begin()
-	w.bring(t, 1, true, at(1, "loss", 1, 1), at(2, "loss", 2, 2), at(3, "loss", 3, 3))
-	w.bus.Say(finished(1, "p1"))
+	w.appendSamples(t, 1, true, at(1, "loss", 1, 1), at(2, "loss", 2, 2), at(3, "loss", 3, 3))
+	w.bus.PublishAndWait(finished(1, "p1"))
 	if s := w.until(t, func() bool { return late.read.Load() >= 3 }); s.Run != "" {
 		t.Fatalf("summarised while the store lags: %s", text(s))
 	}
-	w.now = w.now.Add(patience)
+	w.now = w.now.Add(gracePeriod)
 	begin()
 	want := "attempt 1 complete false samples 1; loss ms map[] n 1 nan 0 median 1 first 1 last 1"
 	if diff := cmp.Diff(want, text(w.until(t, func() bool { n, _ := w.noted(t); return n != nil && *n == 1 }))); diff != "" {
@@ -306,35 +306,35 @@ func TestASummaryIsCompleteOnlyWhereAllSamplesThatAreCountedAreRead(t *testing.T
 	}
 }
 
-// counting is a store that counts how often it is asked for what was written.
-type counting struct {
+// countingStore is a store that counts how often it is asked for what was written.
+type countingStore struct {
 	*sqlite.Store
 
 	mu    sync.Mutex
-	asked map[string]int // by run
+	calls map[string]int // by run
 }
 
-func (c *counting) Streams(ctx context.Context, run string) ([]store.Stream, error) {
+func (c *countingStore) Streams(ctx context.Context, run string) ([]store.Stream, error) {
 	c.mu.Lock()
-	c.asked[run]++
+	c.calls[run]++
 	c.mu.Unlock()
 	return c.Store.Streams(ctx, run)
 }
 
-// of returns how often it was asked for a run, and for all.
-func (c *counting) of(run string) (n, all int) {
+// callsFor returns how often it was asked for a run, and for all.
+func (c *countingStore) callsFor(run string) (n, all int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, n := range c.asked {
+	for _, n := range c.calls {
 		all += n
 	}
-	return c.asked[run], all
+	return c.calls[run], all
 }
 
 func TestManyRunsWhoseDataAreLateCostEachWhatOneDoes(t *testing.T) {
-	bus, counted := eventtest.NewBus(t), &counting{Store: storetest.Open(t), asked: map[string]int{}}
+	bus, counted := eventtest.NewBus(t), &countingStore{Store: storetest.Open(t), calls: map[string]int{}}
 	d := summarise.Deps{Bus: bus, Store: counted, Now: func() time.Time { return time.Unix(1000, 0) }, Log: zap.NewNop()}
-	work := summarise.New(summarise.Settings{Patience: patience}, d)["metrics-pusher/summarise/work"]
+	work := summarise.New(summarise.Settings{GracePeriod: gracePeriod}, d)["metrics-pusher/summarise/work"]
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	done := make(chan error, 1)
@@ -342,13 +342,13 @@ func TestManyRunsWhoseDataAreLateCostEachWhatOneDoes(t *testing.T) {
 	const runs = 300
 	for i := range runs {
 		run := fmt.Sprint("r", i)
-		bus.Say(event.Finished{Header: event.NewHeader("f-"+run, run, "pets", "ann", time.Unix(1, 0).UTC()), Outcome: event.Succeeded, Message: "done", Collectors: []string{"p"}})
-		noted, _ := counted.of(run)
-		for n := noted; n == noted && ctx.Err() == nil; n, _ = counted.of(run) { // until it is looked at
+		bus.PublishAndWait(event.Finished{Header: event.NewHeader("f-"+run, run, "pets", "ann", time.Unix(1, 0).UTC()), Outcome: event.Succeeded, Message: "done", Collectors: []string{"p"}})
+		noted, _ := counted.callsFor(run)
+		for n := noted; n == noted && ctx.Err() == nil; n, _ = counted.callsFor(run) { // until it is looked at
 			time.Sleep(100 * time.Microsecond)
 		}
 	}
-	if _, all := counted.of(""); all > 20*runs { // pauses that double come to an hour after 18
+	if _, all := counted.callsFor(""); all > 20*runs { // pauses that double come to an hour after 18
 		t.Errorf("the store was asked %d times for %d runs", all, runs)
 	}
 	cancel()
@@ -358,51 +358,51 @@ func TestManyRunsWhoseDataAreLateCostEachWhatOneDoes(t *testing.T) {
 }
 
 func TestARunWithoutSamplesCostsNothing(t *testing.T) {
-	w := newWorld(t)
-	w.bus.Say(finished(1))
-	w.bring(t, 1, true)
-	w.bus.Say(finished(2, "p1"))
-	if left, err := w.store.Docs(t.Context(), store.KindUnsummed, "", 10); err != nil || len(left) > 0 {
+	w := newFixture(t)
+	w.bus.PublishAndWait(finished(1))
+	w.appendSamples(t, 1, true)
+	w.bus.PublishAndWait(finished(2, "p1"))
+	if left, err := w.store.Docs(t.Context(), store.KindPendingSummary, "", 10); err != nil || len(left) > 0 {
 		t.Errorf("noted %v, %v", left, err)
 	}
 }
 
-// sick is a store that fails some times when it is asked for samples.
-type sick struct {
+// flakyStore is a store that fails some times when it is asked for samples.
+type flakyStore struct {
 	*sqlite.Store
 
-	times atomic.Int64
+	failures atomic.Int64
 }
 
-func (s *sick) Samples(ctx context.Context, q store.SampleQuery, cursor string, limit int) ([]store.Sample, string, error) {
-	if s.times.Add(-1) >= 0 {
+func (s *flakyStore) Samples(ctx context.Context, q store.SampleQuery, cursor string, limit int) ([]store.Sample, string, error) {
+	if s.failures.Add(-1) >= 0 {
 		return nil, "", errors.New("away")
 	}
 	return s.Store.Samples(ctx, q, cursor, limit)
 }
 
 func TestARunIsSummarisedOnceTheStoreIsBackAndThatItWasAwayIsSaidOnce(t *testing.T) {
-	w := newWorld(t)
-	core, said := observer.New(zap.InfoLevel)
-	away := &sick{Store: w.store}
-	away.times.Store(2)
+	w := newFixture(t)
+	core, logs := observer.New(zap.InfoLevel)
+	away := &flakyStore{Store: w.store}
+	away.failures.Store(2)
 	d := summarise.Deps{Bus: w.bus, Store: away, Now: func() time.Time { return w.now }, Log: zap.New(core)}
-	w.work = summarise.New(summarise.Settings{Patience: patience}, d)["metrics-pusher/summarise/work"]
-	w.bring(t, 1, true, at(1, "loss", 3, 30))
-	w.bus.Say(finished(1, "p1"))
-	again := func() bool { return said.FilterMessage("runs are summarised again").Len() > 0 }
+	w.work = summarise.New(summarise.Settings{GracePeriod: gracePeriod}, d)["metrics-pusher/summarise/work"]
+	w.appendSamples(t, 1, true, at(1, "loss", 3, 30))
+	w.bus.PublishAndWait(finished(1, "p1"))
+	again := func() bool { return logs.FilterMessage("runs are summarised again").Len() > 0 }
 	if s := w.summaries(t, again); !s.Complete || s.Samples != 1 {
 		t.Errorf("summaries: %+v", s)
 	}
 	for _, message := range []string{"runs cannot be summarised now", "runs are summarised again"} {
-		if n := said.FilterMessage(message).Len(); n != 1 {
-			t.Errorf("%q is said %d times, want once: %v", message, n, said.All())
+		if n := logs.FilterMessage(message).Len(); n != 1 {
+			t.Errorf("%q is said %d times, want once: %v", message, n, logs.All())
 		}
 	}
 }
 
 func TestSettings(t *testing.T) {
-	if err := (summarise.Settings{Patience: -1, Late: -1, Look: -1}).Validate(); err == nil || !strings.Contains(err.Error(), "patience") || !strings.Contains(err.Error(), "late") || !strings.Contains(err.Error(), "look") {
+	if err := (summarise.Settings{GracePeriod: -1, AllowedLateness: -1, PollInterval: -1}).Validate(); err == nil || !strings.Contains(err.Error(), "patience") || !strings.Contains(err.Error(), "late") || !strings.Contains(err.Error(), "look") {
 		t.Error(err)
 	}
 	if err := (summarise.Settings{}).Validate(); err != nil {

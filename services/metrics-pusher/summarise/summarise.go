@@ -15,12 +15,12 @@ import (
 )
 
 const (
-	maxEvents  = 64                    // that are handled at once
-	page       = 10_000                // samples that are read at once
-	firstPause = 20 * time.Millisecond // before a run that was not complete is looked at again; each time twice as long, up to Settings.Look
-	rarely     = 16                    // times Settings.Look is the longest pause once what is there of a run is summarised
-	failPause  = time.Second           // before the store is asked again after it failed
-	listed     = 1000                  // runs that are listed at once
+	maxEvents      = 64                    // that are handled at once
+	page           = 10_000                // samples that are read at once
+	firstPause     = 20 * time.Millisecond // before a run that was not complete is looked at again; each time twice as long, up to Settings.Look
+	slowPollFactor = 16                    // times Settings.Look is the longest pause once what is there of a run is summarised
+	failPause      = time.Second           // before the store is asked again after it failed
+	listPage       = 1000                  // runs that are listed at once
 )
 
 // worker summarises runs.
@@ -31,10 +31,10 @@ type worker struct {
 	log      *zap.Logger
 	wake     chan struct{}
 
-	asked time.Time // when the store was asked last for what is noted
+	listedAt time.Time // when the store was asked last for what is noted
 
-	mu    sync.Mutex
-	waits map[string]pause // by run; those that this process has noted are here at once, while a list of documents may be late
+	mu     sync.Mutex
+	pauses map[string]pause // by run; those that this process has noted are here at once, while a list of documents may be late
 }
 
 // pause is when a run is looked at next. Pauses grow, so that many runs whose data
@@ -45,34 +45,34 @@ type pause struct {
 	failed bool // the last look
 }
 
-// due is what is remembered of a run that is to be summarised.
-type due struct {
-	Run        string    `json:"run"`
-	Attempt    int       `json:"attempt"`
-	Collectors []string  `json:"collectors,omitempty"`
-	Since      time.Time `json:"since"`
-	There      there     `json:"there"`            // of its data, when more were seen last
-	Changed    time.Time `json:"changed"`          // when that was
-	Summed     *int64    `json:"summed,omitempty"` // how many samples are summarised already
+// pendingRun is what is remembered of a run that is to be summarised.
+type pendingRun struct {
+	Run        string       `json:"run"`
+	Attempt    int          `json:"attempt"`
+	Collectors []string     `json:"collectors,omitempty"`
+	Since      time.Time    `json:"since"`
+	Stored     storedCounts `json:"there"`            // of its data, when more were seen last
+	ChangedAt  time.Time    `json:"changed"`          // when that was
+	Summed     *int64       `json:"summed,omitempty"` // how many samples are summarised already
 }
 
 // finished remembers runs that are over, unless they wrote no samples.
 func (w *worker) finished(ctx context.Context, evs []event.Finished) ([]event.Event, error) {
 	for _, ev := range evs {
-		if err := w.note(ctx, ev); err != nil {
+		if err := w.enqueue(ctx, ev); err != nil {
 			return nil, fmt.Errorf("note that run %s is to be summarised: %w", ev.Run, err)
 		}
 	}
 	return nil, nil
 }
 
-func (w *worker) note(ctx context.Context, ev event.Finished) error {
+func (w *worker) enqueue(ctx context.Context, ev event.Finished) error {
 	r, err := w.store.Run(ctx, ev.Run)
 	if err != nil && !errors.Is(err, store.ErrNotFound) { // it is recorded a moment later
 		return err
 	}
 	r.ID = ev.Run
-	r = ended(r, ev)
+	r = withEnd(r, ev)
 	streams, err := w.store.Streams(ctx, ev.Run)
 	if err != nil {
 		return err
@@ -84,14 +84,14 @@ func (w *worker) note(ctx context.Context, ev event.Finished) error {
 		return err // nil: it was summarised before
 	}
 	now := w.now().UTC()
-	err = store.Create(ctx, w.store, store.KindUnsummed, ev.Run, due{
-		Run: ev.Run, Attempt: r.Attempt, Collectors: r.Collectors, Since: now, There: thereIs(streams), Changed: now,
+	err = store.Create(ctx, w.store, store.KindPendingSummary, ev.Run, pendingRun{
+		Run: ev.Run, Attempt: r.Attempt, Collectors: r.Collectors, Since: now, Stored: countStored(streams), ChangedAt: now,
 	})
 	if err != nil && !errors.Is(err, store.ErrExists) {
 		return err
 	}
 	w.mu.Lock()
-	w.waits[ev.Run] = pause{length: firstPause}
+	w.pauses[ev.Run] = pause{length: firstPause}
 	w.mu.Unlock()
 	select {
 	case w.wake <- struct{}{}:
@@ -105,15 +105,15 @@ func (w *worker) note(ctx context.Context, ev event.Finished) error {
 func (w *worker) work(ctx context.Context) error {
 	failing := false
 	for ctx.Err() == nil {
-		next, err := w.round(ctx)
-		still := err != nil || w.failed()
+		next, err := w.processDue(ctx)
+		failed := err != nil || w.failed()
 		switch {
 		case err != nil && !failing && ctx.Err() == nil:
 			w.log.Warn("runs cannot be summarised now", zap.Error(err))
-		case !still && failing:
+		case !failed && failing:
 			w.log.Info("runs are summarised again")
 		}
-		failing = still
+		failing = failed
 		if err != nil {
 			next = time.Now().Add(failPause)
 		}
@@ -126,25 +126,25 @@ func (w *worker) work(ctx context.Context) error {
 	return nil
 }
 
-// round looks at every run that is noted and whose pause is over, and returns
+// processDue looks at every run that is noted and whose pause is over, and returns
 // when the next one's will be.
-func (w *worker) round(ctx context.Context) (next time.Time, err error) {
-	if err := w.list(ctx); err != nil {
+func (w *worker) processDue(ctx context.Context) (next time.Time, err error) {
+	if err := w.listPending(ctx); err != nil {
 		return next, fmt.Errorf("list runs to be summarised: %w", err)
 	}
-	next = w.asked.Add(w.settings.Look)
+	next = w.listedAt.Add(w.settings.PollInterval)
 	w.mu.Lock()
-	waits := maps.Clone(w.waits)
+	pauses := maps.Clone(w.pauses)
 	w.mu.Unlock()
 	var errs []error
-	for run, p := range waits {
+	for run, p := range pauses {
 		if !p.next.After(time.Now()) {
-			gone, err := w.look(ctx, run, &p)
+			finished, err := w.processRun(ctx, run, &p)
 			if err != nil {
 				errs = append(errs, fmt.Errorf("summarise run %s: %w", run, err))
 			}
-			w.keep(run, p, gone)
-			if gone {
+			w.reschedule(run, p, finished)
+			if finished {
 				continue
 			}
 		}
@@ -153,55 +153,55 @@ func (w *worker) round(ctx context.Context) (next time.Time, err error) {
 	return next, errors.Join(errs...)
 }
 
-// look looks at a run, and says when to do so next, unless there is nothing more
+// processRun looks at a run, and says when to do so next, unless there is nothing more
 // to be done for it.
-func (w *worker) look(ctx context.Context, run string, p *pause) (gone bool, err error) {
-	d, done, err := w.try(ctx, run)
+func (w *worker) processRun(ctx context.Context, run string, p *pause) (finished bool, err error) {
+	d, done, err := w.summariseRun(ctx, run)
 	if p.failed = err != nil; p.failed { // its data are not late for that
 		p.next = time.Now().Add(failPause)
 		return false, err
 	}
-	most := w.settings.Look
+	most := w.settings.PollInterval
 	if d.Summed != nil {
-		most *= rarely
+		most *= slowPollFactor
 	}
 	p.next, p.length = time.Now().Add(p.length), min(2*p.length, most)
 	return done, nil
 }
 
-// keep remembers when a run is looked at next.
-func (w *worker) keep(run string, p pause, gone bool) {
+// reschedule remembers when a run is looked at next.
+func (w *worker) reschedule(run string, p pause, finished bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if gone {
-		delete(w.waits, run)
+	if finished {
+		delete(w.pauses, run)
 		return
 	}
-	w.waits[run] = p
+	w.pauses[run] = p
 }
 
-// list adds, from time to time, what other processes have noted.
-func (w *worker) list(ctx context.Context) error {
-	if time.Since(w.asked) < w.settings.Look {
+// listPending adds, from time to time, what other processes have noted.
+func (w *worker) listPending(ctx context.Context) error {
+	if time.Since(w.listedAt) < w.settings.PollInterval {
 		return nil
 	}
 	after, all := "", []string(nil)
 	for more := true; more; {
-		docs, err := w.store.Docs(ctx, store.KindUnsummed, after, listed)
+		docs, err := w.store.Docs(ctx, store.KindPendingSummary, after, listPage)
 		if err != nil {
 			return err
 		}
 		for _, d := range docs {
 			after, all = d.Key, append(all, d.Key)
 		}
-		more = len(docs) == listed
+		more = len(docs) == listPage
 	}
-	w.asked = time.Now()
+	w.listedAt = time.Now()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, run := range all {
-		if _, known := w.waits[run]; !known {
-			w.waits[run] = pause{length: firstPause}
+		if _, tracked := w.pauses[run]; !tracked {
+			w.pauses[run] = pause{length: firstPause}
 		}
 	}
 	return nil
@@ -211,7 +211,7 @@ func (w *worker) list(ctx context.Context) error {
 func (w *worker) failed() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, p := range w.waits {
+	for _, p := range w.pauses {
 		if p.failed {
 			return true
 		}
@@ -226,10 +226,10 @@ func earlier(a, b time.Time) time.Time {
 	return b
 }
 
-// try does what is to be done for a run. It returns what is noted of it, and
+// summariseRun does what is to be done for a run. It returns what is noted of it, and
 // whether nothing more is to be done.
-func (w *worker) try(ctx context.Context, run string) (d due, done bool, err error) {
-	d, version, err := store.Get[due](ctx, w.store, store.KindUnsummed, run)
+func (w *worker) summariseRun(ctx context.Context, run string) (d pendingRun, done bool, err error) {
+	d, version, err := store.Get[pendingRun](ctx, w.store, store.KindPendingSummary, run)
 	if errors.Is(err, store.ErrNotFound) {
 		return d, true, nil // another process was faster
 	}
@@ -240,13 +240,13 @@ func (w *worker) try(ctx context.Context, run string) (d due, done bool, err err
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return d, false, err
 	}
-	r = ended(r, event.Finished{Header: event.Header{Attempt: d.Attempt}, Collectors: d.Collectors})
+	r = withEnd(r, event.Finished{Header: event.Header{Attempt: d.Attempt}, Collectors: d.Collectors})
 	r.ID = run
 	streams, err := w.store.Streams(ctx, run)
 	if err != nil {
 		return d, false, err
 	}
-	l := &looked{worker: w, run: r, due: d, version: version, there: thereIs(streams)}
+	l := &runCheck{worker: w, run: r, due: d, version: version, stored: countStored(streams)}
 	err = l.do(ctx, store.Complete(r, streams).Complete)
 	if errors.Is(err, store.ErrConflict) { // another process does the same: it is seen next time
 		return l.due, false, nil
@@ -254,63 +254,63 @@ func (w *worker) try(ctx context.Context, run string) (d due, done bool, err err
 	return l.due, l.done, err
 }
 
-// looked is a run that is being looked at.
-type looked struct {
+// runCheck is a run that is being looked at.
+type runCheck struct {
 	*worker
 
 	run     store.Run
-	due     due
+	due     pendingRun
 	version int64 // of the note
-	there   there
+	stored  storedCounts
 	done    bool
 }
 
 // do does what is to be done. Who counts and who reads may ask copies of the
 // store of which one lags: what is not all read is not complete.
-func (l *looked) do(ctx context.Context, complete bool) error {
-	what := next(l.due, l.there, complete, l.now(), l.settings)
-	var all *tally
-	if what == whole {
+func (l *runCheck) do(ctx context.Context, complete bool) error {
+	act := nextAction(l.due, l.stored, complete, l.now(), l.settings)
+	var all *accumulator
+	if act == actionSummarise {
 		var err error
 		if all, err = l.read(ctx); err != nil {
 			return err
 		}
-		if all.read >= l.there.Samples {
+		if all.read >= l.stored.Samples {
 			return l.finish(ctx, all)
 		}
-		what = next(l.due, l.there, false, l.now(), l.settings)
+		act = nextAction(l.due, l.stored, false, l.now(), l.settings)
 	}
-	switch what {
-	case say:
-		l.due.There, l.due.Changed = l.there, l.now().UTC()
+	switch act {
+	case actionRecord:
+		l.due.Stored, l.due.ChangedAt = l.stored, l.now().UTC()
 		return l.write(ctx)
-	case part:
-		return l.partly(ctx, all)
-	case leave:
-		return l.leave(ctx)
-	case wait, whole:
+	case actionSummarisePart:
+		return l.summarisePart(ctx, all)
+	case actionForget:
+		return l.forget(ctx)
+	case actionWait, actionSummarise:
 	}
 	return nil
 }
 
 // finish stores what all samples come to.
-func (l *looked) finish(ctx context.Context, all *tally) error {
+func (l *runCheck) finish(ctx context.Context, all *accumulator) error {
 	if err := l.put(ctx, all.summaries(l.run.ID, true)); err != nil {
 		return err
 	}
-	return l.leave(ctx)
+	return l.forget(ctx)
 }
 
-// partly stores what those samples come to that are there, and waits for others.
-func (l *looked) partly(ctx context.Context, all *tally) (err error) {
+// summarisePart stores what those samples come to that are there, and waits for others.
+func (l *runCheck) summarisePart(ctx context.Context, all *accumulator) (err error) {
 	if all == nil {
 		if all, err = l.read(ctx); err != nil {
 			return err
 		}
 	}
 	if l.due.Summed != nil && *l.due.Summed == all.read {
-		if l.now().Sub(l.due.Since) >= l.settings.Late {
-			return l.leave(ctx)
+		if l.now().Sub(l.due.Since) >= l.settings.AllowedLateness {
+			return l.forget(ctx)
 		}
 		return nil
 	}
@@ -322,15 +322,15 @@ func (l *looked) partly(ctx context.Context, all *tally) (err error) {
 }
 
 // write writes the note anew.
-func (l *looked) write(ctx context.Context) (err error) {
-	l.version, err = store.Replace(ctx, l.store, store.KindUnsummed, l.run.ID, l.version, l.due)
+func (l *runCheck) write(ctx context.Context) (err error) {
+	l.version, err = store.Replace(ctx, l.store, store.KindPendingSummary, l.run.ID, l.version, l.due)
 	return err
 }
 
-// leave removes the note.
-func (l *looked) leave(ctx context.Context) error {
+// forget removes the note.
+func (l *runCheck) forget(ctx context.Context) error {
 	l.done = true
-	err := l.store.DeleteDoc(ctx, store.Doc{Kind: store.KindUnsummed, Key: l.run.ID, Version: l.version})
+	err := l.store.DeleteDoc(ctx, store.Doc{Kind: store.KindPendingSummary, Key: l.run.ID, Version: l.version})
 	if errors.Is(err, store.ErrConflict) {
 		return nil
 	}
@@ -338,8 +338,8 @@ func (l *looked) leave(ctx context.Context) error {
 }
 
 // read reads the samples of a run.
-func (l *looked) read(ctx context.Context) (*tally, error) {
-	t := newTally(l.run.Attempt)
+func (l *runCheck) read(ctx context.Context) (*accumulator, error) {
+	t := newAccumulator(l.run.Attempt)
 	for cursor := ""; ; {
 		samples, next, err := l.store.Samples(ctx, store.SampleQuery{Run: l.run.ID}, cursor, page)
 		if err != nil {
@@ -353,7 +353,7 @@ func (l *looked) read(ctx context.Context) (*tally, error) {
 }
 
 // put stores summaries, in place of those that are there unless these tell more.
-func (l *looked) put(ctx context.Context, all store.Summaries) error {
+func (l *runCheck) put(ctx context.Context, all store.Summaries) error {
 	err := store.Create(ctx, l.store, store.KindSummary, all.Run, all)
 	if errors.Is(err, store.ErrExists) {
 		var before store.Summaries

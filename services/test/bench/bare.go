@@ -8,10 +8,10 @@ import (
 	"github.com/segmentio/kafka-go"
 )
 
-// move sends messages to a broker with acks = all, compressed as the platform's
+// moveMessages sends messages to a broker with acks = all, compressed as the platform's
 // are, and reads them back at the same time, each by one client without any
 // platform, and returns messages per second.
-func move(ctx context.Context, addr string, messages [][]byte) (rate float64, err error) {
+func moveMessages(ctx context.Context, addr string, messages [][]byte) (rate float64, err error) {
 	const topic = "bare"
 	client := &kafka.Client{Addr: kafka.TCP(addr)}
 	if _, err := client.CreateTopics(ctx, &kafka.CreateTopicsRequest{Topics: []kafka.TopicConfig{{Topic: topic, NumPartitions: 1, ReplicationFactor: 1}}}); err != nil {

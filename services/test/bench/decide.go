@@ -16,12 +16,12 @@ type result struct {
 	Against  string  `json:"against"` // what it is compared to, and its number; or why it was not measured
 }
 
-// most and least make a result with a bar.
-func most(name string, value float64, unit string, bar float64, against string) result {
+// atMost and least make a result with a bar.
+func atMost(name string, value float64, unit string, bar float64, against string) result {
 	return result{name, value, unit, fmt.Sprintf("<= %g", bar), true, value <= bar, against}
 }
 
-func least(name string, value float64, unit string, bar float64, against string) result {
+func atLeast(name string, value float64, unit string, bar float64, against string) result {
 	return result{name, value, unit, fmt.Sprintf(">= %g", bar), true, value >= bar, against}
 }
 

@@ -15,16 +15,16 @@ func TestABarIsReachedMissedOrNotMeasured(t *testing.T) {
 		state  string
 		missed string
 	}{
-		"reached":                          {most("a", 1, "s", 2, ""), "yes", ""},
-		"missed, too much":                 {most("a", 3, "s", 2, ""), "NO", "not reached: a is 3 s, want <= 2"},
-		"missed, too little":               {least("a", 0.7, "ratio", 0.8, ""), "NO", "not reached: a is 0.7 ratio, want >= 0.8"},
+		"reached":                          {atMost("a", 1, "s", 2, ""), "yes", ""},
+		"missed, too much":                 {atMost("a", 3, "s", 2, ""), "NO", "not reached: a is 3 s, want <= 2"},
+		"missed, too little":               {atLeast("a", 0.7, "ratio", 0.8, ""), "NO", "not reached: a is 0.7 ratio, want >= 0.8"},
 		"not measured is never reached":    {unmeasured("a", "ratio", 0.8, "no server"), "not measured", ""},
 		"a number without a bar is no bar": {reported("a", 3, "s", ""), "-", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got, told := tt.result.state(), fmt.Sprint(missed([]result{tt.result})); got != tt.state || told != cmp.Or(tt.missed, "<nil>") {
-				t.Errorf("%s, %q, want %s, %q", got, told, tt.state, tt.missed)
+			if got, errText := tt.result.state(), fmt.Sprint(missed([]result{tt.result})); got != tt.state || errText != cmp.Or(tt.missed, "<nil>") {
+				t.Errorf("%s, %q, want %s, %q", got, errText, tt.state, tt.missed)
 			}
 			if got, want := tt.result.Reached, tt.state == "yes"; got != want {
 				t.Errorf("the JSON says reached: %t, want %t", got, want)

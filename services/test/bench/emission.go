@@ -43,8 +43,8 @@ func emission(ctx context.Context, _ bench) (results []result, err error) {
 	}
 	used := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
 	results = []result{
-		most("EmitGo", float64(used.Nanoseconds())/calls, "ns", 1000, fmt.Sprintf("of the processor, a call for one value and the writer beside it; %.0f ns by the clock", wall)),
-		most("EmitGoAllocations", allocs, "allocs", 0, "a call for one value"),
+		atMost("EmitGo", float64(used.Nanoseconds())/calls, "ns", 1000, fmt.Sprintf("of the processor, a call for one value and the writer beside it; %.0f ns by the clock", wall)),
+		atMost("EmitGoAllocations", allocs, "allocs", 0, "a call for one value"),
 	}
 	python, err := exec.LookPath("python3")
 	if err != nil {
@@ -55,7 +55,7 @@ func emission(ctx context.Context, _ bench) (results []result, err error) {
 		return nil, err
 	}
 	wall, cpu, err := smallest(text, `file: one value: ([\d.]+) \S+ a call \(best [\d.]+, ([\d.]+) of the processor\)`)
-	return append(results, most("EmitPython", cpu, "us", 15, fmt.Sprintf("of the processor, a call for one value; %.1f us by the clock", wall))), err
+	return append(results, atMost("EmitPython", cpu, "us", 15, fmt.Sprintf("of the processor, a call for one value; %.1f us by the clock", wall))), err
 }
 
 // printed returns what a command prints.
@@ -98,7 +98,7 @@ func sidecar(ctx context.Context, b bench) ([]result, error) {
 		return nil, err
 	}
 	var used float64
-	err = with(ctx, b, func(p *platform) error {
+	err = withPlatform(ctx, b, func(p *platform) error {
 		text := noop(fmt.Sprintf("%s -emit 100 -lines 1000 -for %s", self, warm+span+5*time.Second)) +
 			"[output]\n[[output.metrics]]\nname = \"loss\"\nunits = \"1\"\npattern = 'loss=(\\S+)'\n"
 		run, err := p.submit(ctx, text)
@@ -121,9 +121,9 @@ func sidecar(ctx context.Context, b bench) ([]result, error) {
 		}
 		after, err := usageOf(pid)
 		used = 100 * float64(after.cpu-before.cpu) / float64(span)
-		return errors.Join(err, p.complete(ctx, run))
+		return errors.Join(err, p.awaitComplete(ctx, run))
 	})
-	return []result{most("SidecarCPU", used, "%", 2, "one core, at 1,000 lines and 100 samples a second")}, err
+	return []result{atMost("SidecarCPU", used, "%", 2, "one core, at 1,000 lines and 100 samples a second")}, err
 }
 
 // collector waits for the collector of the one pod of a platform, and returns its
@@ -137,7 +137,7 @@ func (p *platform) collector(ctx context.Context) (int, error) {
 		for _, path := range found {
 			line, _ := os.ReadFile(path) // it may be gone
 			mine, _ := os.ReadFile(filepath.Join(filepath.Dir(path), "environ"))
-			if !strings.HasSuffix(string(line), "\x00collect\x00") || !strings.Contains(string(mine), p.dir) && !p.parent(filepath.Dir(path)) {
+			if !strings.HasSuffix(string(line), "\x00collect\x00") || !strings.Contains(string(mine), p.dir) && !p.ownsProcess(filepath.Dir(path)) {
 				continue
 			}
 			return strconv.Atoi(filepath.Base(filepath.Dir(path)))
@@ -146,9 +146,9 @@ func (p *platform) collector(ctx context.Context) (int, error) {
 	return 0, errors.New("there is no collector")
 }
 
-// parent reports whether the process of a folder in /proc was started, by
+// ownsProcess reports whether the process of a folder in /proc was started, by
 // whomever, for this platform: whether a process above it names its folder.
-func (p *platform) parent(dir string) bool {
+func (p *platform) ownsProcess(dir string) bool {
 	for range 10 {
 		stat, err := os.ReadFile(filepath.Join(dir, "stat"))
 		if err != nil {

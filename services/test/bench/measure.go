@@ -39,7 +39,7 @@ func validate(context.Context, bench) ([]result, error) {
 			return nil, fmt.Errorf("%d faults found, want %d: %v", len(found), faults, found)
 		}
 	}
-	return []result{most("Validate", median(times), "ms", 10, "20 of 20 faults in 1,000 lines found")}, nil
+	return []result{atMost("Validate", median(times), "ms", 10, "20 of 20 faults in 1,000 lines found")}, nil
 }
 
 // submitToStart measures from the call of SubmitRun to the first thing that the
@@ -47,9 +47,9 @@ func validate(context.Context, bench) ([]result, error) {
 func submitToStart(ctx context.Context, b bench) ([]result, error) {
 	const rounds = 50
 	var ours, bare []float64
-	err := with(ctx, b, func(p *platform) error {
+	err := withPlatform(ctx, b, func(p *platform) error {
 		for range rounds {
-			took, err := p.start(ctx)
+			took, err := p.measureStart(ctx)
 			if err != nil {
 				return err
 			}
@@ -62,19 +62,19 @@ func submitToStart(ctx context.Context, b bench) ([]result, error) {
 		return nil
 	})
 	return []result{
-		most("SubmitToStart", median(ours), "ms", 150, fmt.Sprintf("the same process started by hand: %.2f ms", median(bare))),
+		atMost("SubmitToStart", median(ours), "ms", 150, fmt.Sprintf("the same process started by hand: %.2f ms", median(bare))),
 		reported("SubmitToStartP99", percentile(ours, 0.99), "ms", fmt.Sprintf("by hand: %.2f ms", percentile(bare, 0.99))),
 	}, err
 }
 
-// start returns how many ms it takes a benchmark's process to begin.
-func (p *platform) start(ctx context.Context) (float64, error) {
+// measureStart returns how many ms it takes a benchmark's process to begin.
+func (p *platform) measureStart(ctx context.Context) (float64, error) {
 	begin := time.Now()
 	run, err := p.submit(ctx, noop("date +%s%N"))
 	if err != nil {
 		return 0, err
 	}
-	if err := p.complete(ctx, run); err != nil {
+	if err := p.awaitComplete(ctx, run); err != nil {
 		return 0, err
 	}
 	lines, err := p.lines(ctx, run)
@@ -103,23 +103,23 @@ func since(begin time.Time, printed string) (float64, error) {
 // idle measures a platform that does nothing, new and after 1,000 runs.
 func idle(ctx context.Context, b bench) ([]result, error) {
 	var results []result
-	err := with(ctx, b, func(p *platform) error {
-		fresh, err := p.rest(ctx, "")
+	err := withPlatform(ctx, b, func(p *platform) error {
+		fresh, err := p.measureIdle(ctx, "")
 		if err != nil {
 			return err
 		}
-		if err := p.many(ctx, 1000); err != nil {
+		if err := p.submitMany(ctx, 1000); err != nil {
 			return err
 		}
-		used, err := p.rest(ctx, "After1000Runs")
+		used, err := p.measureIdle(ctx, "After1000Runs")
 		results = slices.Concat(fresh, used)
 		return err
 	}, "--slots", "16")
 	return results, err
 }
 
-// rest measures 10 idle seconds.
-func (p *platform) rest(ctx context.Context, when string) ([]result, error) {
+// measureIdle measures 10 idle seconds.
+func (p *platform) measureIdle(ctx context.Context, when string) ([]result, error) {
 	const span = 10 * time.Second
 	if err := pause(ctx, 15*time.Second); err != nil { // what was begun comes to its end: the objects of runs go, their samples are summed up
 		return nil, err
@@ -134,8 +134,8 @@ func (p *platform) rest(ctx context.Context, when string) ([]result, error) {
 	after, err := p.usage()
 	percent := 100 * float64(after.cpu-before.cpu) / float64(span)
 	return []result{
-		most("IdleMemory"+when, after.rss, "MiB", 150, "-"),
-		most("IdleCPU"+when, percent, "%", 2, "one core"),
+		atMost("IdleMemory"+when, after.rss, "MiB", 150, "-"),
+		atMost("IdleCPU"+when, percent, "%", 2, "one core"),
 	}, err
 }
 
@@ -148,8 +148,8 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// many runs n no-op runs, submitted as fast as 8 clients can.
-func (p *platform) many(ctx context.Context, n int) error {
+// submitMany runs n no-op runs, submitted as fast as 8 clients can.
+func (p *platform) submitMany(ctx context.Context, n int) error {
 	runs := make([]string, n)
 	g, gctx := errgroup.WithContext(ctx)
 	g.SetLimit(8)
@@ -163,7 +163,7 @@ func (p *platform) many(ctx context.Context, n int) error {
 		return err
 	}
 	for _, run := range runs {
-		if err := p.end(ctx, run); err != nil {
+		if err := p.awaitEnd(ctx, run); err != nil {
 			return err
 		}
 	}
@@ -175,12 +175,12 @@ func (p *platform) many(ctx context.Context, n int) error {
 func runsPerSecond(ctx context.Context, b bench) ([]result, error) {
 	rates := make(map[int]float64)
 	for _, n := range []int{10, 1000} {
-		err := with(ctx, b, func(p *platform) error {
-			if err := p.many(ctx, 10); err != nil { // warm
+		err := withPlatform(ctx, b, func(p *platform) error {
+			if err := p.submitMany(ctx, 10); err != nil { // warm
 				return err
 			}
 			begin := time.Now()
-			if err := p.many(ctx, n); err != nil {
+			if err := p.submitMany(ctx, n); err != nil {
 				return err
 			}
 			rates[n] = float64(n) / time.Since(begin).Seconds()
@@ -192,8 +192,8 @@ func runsPerSecond(ctx context.Context, b bench) ([]result, error) {
 	}
 	bare, err := bareRuns(ctx, b)
 	return []result{
-		least("RunsPerSecond", rates[1000], "runs/s", 40, fmt.Sprintf("sequential fork and exec of the same command: %.0f/s", bare)),
-		least("RunsPerSecondFlat", rates[1000]/rates[10], "ratio", 0.8, fmt.Sprintf("%.0f runs/s with 10 in the queue", rates[10])),
+		atLeast("RunsPerSecond", rates[1000], "runs/s", 40, fmt.Sprintf("sequential fork and exec of the same command: %.0f/s", bare)),
+		atLeast("RunsPerSecondFlat", rates[1000]/rates[10], "ratio", 0.8, fmt.Sprintf("%.0f runs/s with 10 in the queue", rates[10])),
 	}, err
 }
 

@@ -50,9 +50,9 @@ func observe(ctx context.Context, b bench, on string, span time.Duration, file s
 		var err error
 		switch place {
 		case "local":
-			results, err = o.here(ctx)
+			results, err = o.onLocal(ctx)
 		case "bed":
-			results, err = o.onBed(ctx)
+			results, err = o.onKubernetes(ctx)
 		default:
 			err = errors.New("want local, bed, or both with a comma")
 		}
@@ -81,13 +81,13 @@ func changed(all []observed) error {
 	return fmt.Errorf("the platform changes what it measures: %s", strings.Join(names, "; "))
 }
 
-// here observes on this machine. Without the platform means that none runs.
-func (o *observer) here(ctx context.Context) ([]observed, error) {
+// onLocal observes on this machine. Without the platform means that none runs.
+func (o *observer) onLocal(ctx context.Context) ([]observed, error) {
 	results, err := o.cases(ctx, "local", bare, o.local)
 	if err != nil {
 		return nil, err
 	}
-	same, err := o.one(ctx, "local, cpu, no platform on either side", works()[0], bare, bare)
+	same, err := o.observeWork(ctx, "local, cpu, no platform on either side", works()[0], bare, bare)
 	return append(results, same...), err
 }
 
@@ -95,7 +95,7 @@ func (o *observer) here(ctx context.Context) ([]observed, error) {
 func (o *observer) cases(ctx context.Context, place string, without, with side) ([]observed, error) {
 	var all []observed
 	for _, w := range works() {
-		results, err := o.one(ctx, place+", "+w.name, w, without, with)
+		results, err := o.observeWork(ctx, place+", "+w.name, w, without, with)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", w.name, err)
 		}
@@ -104,10 +104,10 @@ func (o *observer) cases(ctx context.Context, place string, without, with side) 
 	return all, nil
 }
 
-// one observes one work, if it is asked for. How many pairs there are is decided
+// observeWork observes one work, if it is asked for. How many pairs there are is decided
 // after the first, which does not count: who looks at the result and then goes on
 // or stops is wrong more often than an interval says.
-func (o *observer) one(ctx context.Context, name string, w work, without, with side) ([]observed, error) {
+func (o *observer) observeWork(ctx context.Context, name string, w work, without, with side) ([]observed, error) {
 	if !strings.Contains(name, o.only) {
 		return nil, nil
 	}
@@ -159,7 +159,7 @@ func (o *observer) pair(ctx context.Context, w work, amount int, sides [2]side) 
 	var took [2]float64
 	first := rand.IntN(2) //nolint:gosec // no secret
 	for _, i := range []int{first, 1 - first} {
-		if err := o.rest(ctx); err != nil {
+		if err := o.awaitIdle(ctx); err != nil {
 			return pair{}, err
 		}
 		var err error
@@ -170,8 +170,8 @@ func (o *observer) pair(ctx context.Context, w work, amount int, sides [2]side) 
 	return pair{took[0], took[1]}, nil
 }
 
-// rest waits until the machine has little to do, for 20 s at most.
-func (o *observer) rest(ctx context.Context) error {
+// awaitIdle waits until the machine has little to do, for 20 s at most.
+func (o *observer) awaitIdle(ctx context.Context) error {
 	const step, little, calm = 100 * time.Millisecond, 0.04, 3
 	for end, quiet := time.Now().Add(20*time.Second), 0; quiet < calm; {
 		before, err := cpuTimes()
@@ -261,8 +261,8 @@ func (o *observer) local(ctx context.Context, w work, amount int) (seconds float
 	if err != nil {
 		return 0, err
 	}
-	return seconds, with(ctx, o.bench, func(p *platform) error {
-		if err := o.rest(ctx); err != nil {
+	return seconds, withPlatform(ctx, o.bench, func(p *platform) error {
+		if err := o.awaitIdle(ctx); err != nil {
 			return err
 		}
 		seconds, err = p.perform(ctx, noop(fmt.Sprintf("%s -work %s -amount %d", self, w.name, amount))+tookMetric)
@@ -284,7 +284,7 @@ func (p *platform) perform(ctx context.Context, descriptor string) (float64, err
 	if err != nil {
 		return 0, err
 	}
-	if err := p.complete(ctx, run); err != nil {
+	if err := p.awaitComplete(ctx, run); err != nil {
 		return 0, err
 	}
 	lines, err := p.lines(ctx, run)

@@ -30,8 +30,8 @@ type platform struct {
 	api  baiv1.RunServiceClient
 }
 
-// with starts a platform, gives it to use, and ends it.
-func with(ctx context.Context, b bench, use func(*platform) error, args ...string) (err error) {
+// withPlatform starts a platform, gives it to use, and ends it.
+func withPlatform(ctx context.Context, b bench, use func(*platform) error, args ...string) (err error) {
 	dir, err := os.MkdirTemp("", "bai-bench-")
 	if err != nil {
 		return err
@@ -87,8 +87,8 @@ func (p *platform) submit(ctx context.Context, descriptor string) (string, error
 	return r.GetRunId(), err
 }
 
-// end waits until a run is over, and returns an error unless it succeeded.
-func (p *platform) end(ctx context.Context, run string) error {
+// awaitEnd waits until a run is over, and returns an error unless it succeeded.
+func (p *platform) awaitEnd(ctx context.Context, run string) error {
 	stream, err := p.api.WatchRun(ctx, &baiv1.WatchRunRequest{Run: run})
 	if err != nil {
 		return err
@@ -108,9 +108,9 @@ func (p *platform) end(ctx context.Context, run string) error {
 	}
 }
 
-// complete waits until all that a run wrote is in the store.
-func (p *platform) complete(ctx context.Context, run string) error {
-	if err := p.end(ctx, run); err != nil {
+// awaitComplete waits until all that a run wrote is in the store.
+func (p *platform) awaitComplete(ctx context.Context, run string) error {
+	if err := p.awaitEnd(ctx, run); err != nil {
 		return err
 	}
 	for ctx.Err() == nil {

@@ -32,14 +32,14 @@ const slow = time.Second
 // answer of a query, at 10,000 samples a second.
 func emitToVisible(ctx context.Context, b bench) ([]result, error) {
 	const rate = 10_000
-	s, err := watched(ctx, b, rate, span)
+	s, err := measureVisibility(ctx, b, rate, span)
 	against := fmt.Sprintf("%d samples at %.0f/s for %s", s.sent, float64(s.sent)/span.Seconds(), span)
 	return []result{
-		most("EmitToVisibleP50", median(s.latencies), "ms", 250, against),
-		most("EmitToVisibleP99", percentile(s.latencies, 0.99), "ms", ms(slow), against),
-		most("EmitToVisibleLost", float64(s.lost()), "samples", 0, against),
-		most("EmitToVisibleTwice", float64(s.twice), "samples", 0, against),
-		least("EmitToVisibleRate", float64(s.sent)/span.Seconds(), "samples/s", 0.99*rate, "what the benchmark emitted"),
+		atMost("EmitToVisibleP50", median(s.latencies), "ms", 250, against),
+		atMost("EmitToVisibleP99", percentile(s.latencies, 0.99), "ms", ms(slow), against),
+		atMost("EmitToVisibleLost", float64(s.lost()), "samples", 0, against),
+		atMost("EmitToVisibleTwice", float64(s.duplicates), "samples", 0, against),
+		atLeast("EmitToVisibleRate", float64(s.sent)/span.Seconds(), "samples/s", 0.99*rate, "what the benchmark emitted"),
 	}, err
 }
 
@@ -51,50 +51,50 @@ func highestRate(ctx context.Context, b bench) ([]result, error) {
 	const short, up, down, from = 10 * time.Second, 1.5, 0.85, 20_000
 	rate := from
 	for {
-		s, err := watched(ctx, b, int(up*float64(rate)), short)
+		s, err := measureVisibility(ctx, b, int(up*float64(rate)), short)
 		if err != nil {
 			return nil, err
 		}
-		if !s.held(int(up*float64(rate)), short) {
+		if !s.sustained(int(up*float64(rate)), short) {
 			break
 		}
 		rate = int(up * float64(rate))
 	}
 	for ; rate > from/10; rate = int(down * float64(rate)) {
-		s, err := watched(ctx, b, rate, span)
+		s, err := measureVisibility(ctx, b, rate, span)
 		if err != nil {
 			return nil, err
 		}
-		if s.held(rate, span) {
+		if s.sustained(rate, span) {
 			return []result{reported("EmitToVisibleHighest", float64(rate), "samples/s",
 				fmt.Sprintf("held for %s, p50 %.0f ms, p99 %.0f ms, none lost, none twice", span, median(s.latencies), percentile(s.latencies, 0.99)))}, nil
 		}
 	}
-	return []result{least("EmitToVisibleHighest", 0, "samples/s", from/10, "no rate was held")}, nil
+	return []result{atLeast("EmitToVisibleHighest", 0, "samples/s", from/10, "no rate was held")}, nil
 }
 
-// sight is what was seen of samples that were emitted.
-type sight struct {
-	sent      int
-	latencies []float64 // ms, of each sample once
-	twice     int
+// visibility is what was seen of samples that were emitted.
+type visibility struct {
+	sent       int
+	latencies  []float64 // ms, of each sample once
+	duplicates int
 }
 
 // lost is how many samples were emitted and are not stored.
-func (s sight) lost() int { return s.sent - len(s.latencies) }
+func (s visibility) lost() int { return s.sent - len(s.latencies) }
 
-// held reports whether so many samples a second were emitted and seen in time.
-func (s sight) held(rate int, span time.Duration) bool {
-	return s.lost() == 0 && s.twice == 0 && percentile(s.latencies, 0.99) <= ms(slow) && float64(s.sent) >= 0.99*float64(rate)*span.Seconds()
+// sustained reports whether so many samples a second were emitted and seen in time.
+func (s visibility) sustained(rate int, span time.Duration) bool {
+	return s.lost() == 0 && s.duplicates == 0 && percentile(s.latencies, 0.99) <= ms(slow) && float64(s.sent) >= 0.99*float64(rate)*span.Seconds()
 }
 
-// watched emits samples for a while, and watches them come into sight.
-func watched(ctx context.Context, b bench, rate int, span time.Duration) (s sight, err error) {
+// measureVisibility emits samples for a while, and watches them come into sight.
+func measureVisibility(ctx context.Context, b bench, rate int, span time.Duration) (s visibility, err error) {
 	self, err := os.Executable()
 	if err != nil {
 		return s, err
 	}
-	err = with(ctx, b, func(p *platform) error {
+	err = withPlatform(ctx, b, func(p *platform) error {
 		run, err := p.submit(ctx, noop(fmt.Sprintf("%s -emit %d -for %s", self, rate, span)))
 		if err != nil {
 			return err
@@ -116,13 +116,13 @@ func watched(ctx context.Context, b bench, rate int, span time.Duration) (s sigh
 
 // watch queries the samples of a run until all are there, and notes for each how
 // many ms after the time that is its value it was seen.
-func (p *platform) watch(ctx context.Context, run string, s *sight) error {
-	over := make(chan error, 1)
-	go func() { over <- p.complete(ctx, run) }()
-	place := int64(-1) // in the file, of the last sample that was seen
+func (p *platform) watch(ctx context.Context, run string, s *visibility) error {
+	done := make(chan error, 1)
+	go func() { done <- p.awaitComplete(ctx, run) }()
+	position := int64(-1) // in the file, of the last sample that was seen
 	for cursor, last := "", false; !last; {
 		select {
-		case err := <-over:
+		case err := <-done:
 			if err != nil {
 				return err
 			}
@@ -135,11 +135,11 @@ func (p *platform) watch(ctx context.Context, run string, s *sight) error {
 		}
 		now := float64(time.Now().UnixNano())
 		for _, v := range seen {
-			if v.place <= place {
-				s.twice++
+			if v.position <= position {
+				s.duplicates++
 				continue
 			}
-			place = v.place
+			position = v.position
 			s.latencies = append(s.latencies, (now-v.value)/1e6)
 		}
 		cursor = next
@@ -149,8 +149,8 @@ func (p *platform) watch(ctx context.Context, run string, s *sight) error {
 
 // value is what is seen of a sample.
 type value struct {
-	value float64
-	place int64
+	value    float64
+	position int64
 }
 
 // samples returns the samples after cursor.
@@ -200,22 +200,22 @@ func samplesEndToEnd(ctx context.Context, b bench) ([]result, error) {
 		bare = max(bare, rate*n/float64(len(messages)))
 	}
 	against := fmt.Sprintf("%.0f samples/s end to end, %.0f/s by a bare producer and consumer, %d a message", ours, bare, n/len(messages))
-	return []result{least("SamplesOverBareKafka", ours/bare, "ratio", 0.25, against)}, nil
+	return []result{atLeast("SamplesOverBareKafka", ours/bare, "ratio", 0.25, against)}, nil
 }
 
 // throughPlatform returns how many of n samples a second go from a metrics file
 // to the store.
 func throughPlatform(ctx context.Context, b bench, n int) (rate float64, err error) {
-	err = with(ctx, b, func(p *platform) error {
+	err = withPlatform(ctx, b, func(p *platform) error {
 		file := filepath.Join(filepath.Dir(p.dir), "emitted")
-		if err := emitted(file, n); err != nil {
+		if err := writeSamplesFile(file, n); err != nil {
 			return err
 		}
 		run, err := p.submit(ctx, noop(fmt.Sprintf("#!/bin/sh\ncat %s >> \"$BENCHMARK_AI_FILE\"\n", file)))
 		if err != nil {
 			return err
 		}
-		if err := p.complete(ctx, run); err != nil {
+		if err := p.awaitComplete(ctx, run); err != nil {
 			return err
 		}
 		end := time.Now()
@@ -233,8 +233,8 @@ func throughPlatform(ctx context.Context, b bench, n int) (rate float64, err err
 	return rate, err
 }
 
-// emitted makes a file of samples as client libraries write them, with the time.
-func emitted(path string, n int) (err error) {
+// writeSamplesFile makes a file of samples as client libraries write them, with the time.
+func writeSamplesFile(path string, n int) (err error) {
 	f, err := os.Create(path)
 	if err != nil {
 		return err
@@ -275,7 +275,7 @@ func bareMessages(ctx context.Context, messages [][]byte) (rate float64, err err
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, k.Close()) }()
-	return move(ctx, k.Addr(), messages)
+	return moveMessages(ctx, k.Addr(), messages)
 }
 
 // batches returns n samples in the messages in which the sidecar sends them: they
@@ -289,7 +289,7 @@ func batches(ctx context.Context, n int) (messages [][]byte, err error) {
 	if err := os.Mkdir(filepath.Join(dir, "run"), 0o700); err != nil {
 		return nil, err
 	}
-	if err := errors.Join(emitted(pod.In(dir, pod.Metrics), n), os.WriteFile(pod.In(dir, pod.Ended), []byte("{}"), 0o600)); err != nil {
+	if err := errors.Join(writeSamplesFile(pod.PathIn(dir, pod.Metrics), n), os.WriteFile(pod.PathIn(dir, pod.ExitFile), []byte("{}"), 0o600)); err != nil {
 		return nil, err
 	}
 	var sent recorder

@@ -90,7 +90,7 @@ func (c *check) realStages(o options) []stage.Stage {
 		}
 		stages = append(stages, next)
 	}
-	return append(stages, stage.Stage{Name: "nothing is left", Always: true, Budget: time.Minute, Run: c.left})
+	return append(stages, stage.Stage{Name: "nothing is left", Always: true, Budget: time.Minute, Run: c.leftovers})
 }
 
 // laneOf is the lane of what boots clusters, which can be there one at a time, or of
@@ -133,14 +133,14 @@ func (c *check) runCommand(ctx context.Context, name string, argv ...string) (cp
 	cmd := c.cmd(ctx, nil, argv...)
 	cmd.Stdout, cmd.Stderr = log, log
 	if err := cmd.Run(); err != nil {
-		return used(cmd), fmt.Errorf("%s: %w\n%s", strings.Join(argv, " "), err, lastLines(log.Name(), 25))
+		return cpuTime(cmd), fmt.Errorf("%s: %w\n%s", strings.Join(argv, " "), err, lastLines(log.Name(), 25))
 	}
-	return used(cmd), nil
+	return cpuTime(cmd), nil
 }
 
-// used is the time of processors that a command took that has ended, and the
+// cpuTime is the time of processors that a command took that has ended, and the
 // processes that it waited for.
-func used(cmd *exec.Cmd) time.Duration {
+func cpuTime(cmd *exec.Cmd) time.Duration {
 	if cmd.ProcessState == nil {
 		return 0
 	}
@@ -176,7 +176,7 @@ const defaultLimit = 10 * time.Minute
 // watched runs a command that prints the events of tests, and ends the test binary
 // of a test that runs for longer than limit.
 func (c *check) watched(ctx context.Context, cmd *exec.Cmd, log *os.File, limit time.Duration) stage.Result {
-	w := &watch{check: c, log: log, limit: limit, told: map[string]bool{}}
+	w := &watch{check: c, log: log, limit: limit, quitSent: map[string]bool{}}
 	cmd.Stdout, cmd.Stderr = w, w
 	if err := cmd.Start(); err != nil {
 		return stage.Result{Err: err}
@@ -191,15 +191,15 @@ func (c *check) watched(ctx context.Context, cmd *exec.Cmd, log *os.File, limit 
 	if err != nil {
 		err = fmt.Errorf("%s: %w\n%s", strings.Join(cmd.Args, " "), err, lastLines(log.Name(), 15))
 	}
-	return stage.Result{Tests: report, Err: err, CPU: used(cmd)}
+	return stage.Result{Tests: report, Err: err, CPU: cpuTime(cmd)}
 }
 
-// left is the stage that finds what should have ended and been removed.
-func (c *check) left(ctx context.Context) stage.Result {
+// leftovers is the stage that finds what should have ended and been removed.
+func (c *check) leftovers(ctx context.Context) stage.Result {
 	err := c.servers.end(ctx)
-	found := c.folder.Left()
+	found := c.folder.Leftovers()
 	for late := time.Now().Add(time.Minute); len(found) > 0 && time.Now().Before(late); time.Sleep(100 * time.Millisecond) {
-		found = c.folder.Left() // some end a moment after whoever began them
+		found = c.folder.Leftovers() // some end a moment after whoever began them
 	}
 	if len(found) > 0 {
 		err = errors.Join(err, fmt.Errorf("left behind:\n%s", strings.Join(found, "\n")))

@@ -10,10 +10,10 @@ import (
 
 // turns are what the suites again and again are made of.
 type turns struct {
-	before []stage.Stage // begin what the suites need, once
-	suites []stage.Stage // each turn
-	after  []stage.Stage // clear up
-	left   []string      // names of suites that cannot run beside the others
+	before   []stage.Stage // begin what the suites need, once
+	suites   []stage.Stage // each turn
+	after    []stage.Stage // clear up
+	excluded []string      // names of suites that cannot run beside the others
 }
 
 // beginCluster is the stage that begins the one cluster with nodes that there can
@@ -27,13 +27,13 @@ const (
 // suites of the given names need; no names mean all suites.
 func planTurns(all []stage.Stage, names []string) (turns, error) {
 	var t turns
-	var begins []stage.Stage
+	var setup []stage.Stage
 	for _, s := range all {
 		switch {
 		case s.Always:
 			t.after = append(t.after, s)
 		case s.Setup:
-			begins = append(begins, s)
+			setup = append(setup, s)
 		case len(names) == 0 || slices.Contains(names, s.Name):
 			t.suites = append(t.suites, s)
 		}
@@ -41,7 +41,7 @@ func planTurns(all []stage.Stage, names []string) (turns, error) {
 	needs := func(name string) bool {
 		return slices.ContainsFunc(t.suites, func(s stage.Stage) bool { return slices.Contains(s.After, name) })
 	}
-	for _, s := range begins {
+	for _, s := range setup {
 		if slices.Contains(s.After, "test bed") && !needs(s.Name) {
 			continue
 		}
@@ -50,12 +50,12 @@ func planTurns(all []stage.Stage, names []string) (turns, error) {
 	if needs(beginCluster) {
 		t.suites = slices.DeleteFunc(t.suites, func(s stage.Stage) bool {
 			if s.Name == bootsClusters {
-				t.left = append(t.left, s.Name)
+				t.excluded = append(t.excluded, s.Name)
 			}
 			return s.Name == bootsClusters
 		})
 	}
-	_, err := chosen(t.suites, names) // which all must be there
+	_, err := selectStages(t.suites, names) // which all must be there
 	for i := range t.suites {
 		t.suites[i].After = nil
 	}

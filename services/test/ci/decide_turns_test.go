@@ -48,7 +48,7 @@ func TestTurnsBeginOnlyWhatTheirSuitesNeed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := [][]string{names(p.before), names(p.suites), names(p.after), p.left}
+		got := [][]string{names(p.before), names(p.suites), names(p.after), p.excluded}
 		if diff := cmp.Diff([][]string{tt.before, tt.suites, {"nothing is left"}, tt.left}, got); diff != "" {
 			t.Errorf("%s: (-want +got)\n%s", name, diff)
 		}

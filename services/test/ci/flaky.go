@@ -29,7 +29,7 @@ func (c *check) flaky(ctx context.Context, o options) error {
 		return err
 	}
 	before, suites, after := p.before, p.suites, p.after
-	for _, name := range p.left {
+	for _, name := range p.excluded {
 		fmt.Fprintf(o.out, "left out: %s, which boots clusters, of which there is one already: run it with SUITE='%s'\n", name, name)
 	}
 	if r := stage.Run(ctx, before, o.out); !stage.Ok(r) {
@@ -72,7 +72,7 @@ func (c *check) takeTurn(ctx context.Context, o options, t turn, suites []stage.
 		return err
 	}
 	defer func() { c.turn = c.logs }()
-	end := c.enter(t.mode)
+	end := c.enterMode(t.mode)
 	defer end()
 	var tests gotest.Report
 	for _, outcome := range stage.Run(ctx, suites, o.out) {
@@ -85,8 +85,8 @@ func (c *check) takeTurn(ctx context.Context, o options, t turn, suites []stage.
 	return nil
 }
 
-// enter has programs of the check run in a mode until end is called.
-func (c *check) enter(mode flake.Mode) (end func()) {
+// enterMode has programs of the check run in a mode until end is called.
+func (c *check) enterMode(mode flake.Mode) (end func()) {
 	switch mode {
 	case flake.OneCore:
 		c.env = []string{"GOMAXPROCS=1"}

@@ -26,7 +26,7 @@ import (
 
 	"github.com/benchmark-ai/bai/services/test/ci/scratch"
 	"github.com/benchmark-ai/bai/services/test/ci/stage"
-	"github.com/benchmark-ai/bai/services/test/testbed/bed"
+	"github.com/benchmark-ai/bai/services/test/testbed/kubecluster"
 )
 
 func main() {
@@ -66,19 +66,19 @@ func dispatch(ctx context.Context, args []string, out io.Writer) error {
 	}
 	switch args[0] {
 	case "check":
-		return within(ctx, out, func(ctx context.Context, c *check) error { return c.runStages(ctx, c.everyStage(o), o) })
+		return withCheck(ctx, out, func(ctx context.Context, c *check) error { return c.runStages(ctx, c.everyStage(o), o) })
 	case "real":
-		return within(ctx, out, func(ctx context.Context, c *check) error { return c.runStages(ctx, c.realStages(o), o) })
+		return withCheck(ctx, out, func(ctx context.Context, c *check) error { return c.runStages(ctx, c.realStages(o), o) })
 	case "flaky":
-		return within(ctx, out, func(ctx context.Context, c *check) error { return c.flaky(ctx, o) })
+		return withCheck(ctx, out, func(ctx context.Context, c *check) error { return c.flaky(ctx, o) })
 	case "sweep":
 		return sweep(ctx, out)
 	}
 	return fmt.Errorf("unknown verb %q: want check, real, flaky or sweep", args[0])
 }
 
-// within gives a check its folder, and clears the machine before and after it.
-func within(ctx context.Context, out io.Writer, do func(context.Context, *check) error) (err error) {
+// withCheck gives a check its folder, and clears the machine before and after it.
+func withCheck(ctx context.Context, out io.Writer, do func(context.Context, *check) error) (err error) {
 	if err := sweep(ctx, out); err != nil {
 		return err
 	}
@@ -93,7 +93,7 @@ func within(ctx context.Context, out io.Writer, do func(context.Context, *check)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Minute)
 	defer cancel()
 	_, errClear := folder.Clear(ctx) // the last stage has told what was left
-	return errors.Join(err, errClear, bed.SweepAbandoned(ctx))
+	return errors.Join(err, errClear, kubecluster.SweepAbandoned(ctx))
 }
 
 // sweep clears what checks that were killed have left, and says so.
@@ -102,16 +102,16 @@ func sweep(ctx context.Context, out io.Writer) error {
 	if len(found) > 0 {
 		fmt.Fprintf(out, "cleared after a check that was killed:\n  %s\n", strings.Join(found, "\n  "))
 	}
-	clusters := bed.Abandoned()
+	clusters := kubecluster.Abandoned()
 	if len(clusters) > 0 {
 		fmt.Fprintf(out, "clearing after clusters whose keepers were killed: %s\n", strings.Join(clusters, ", "))
 	}
-	return errors.Join(err, bed.SweepAbandoned(ctx))
+	return errors.Join(err, kubecluster.SweepAbandoned(ctx))
 }
 
 // runStages runs stages and prints the report, which is kept beside the logs.
 func (c *check) runStages(ctx context.Context, stages []stage.Stage, o options) error {
-	stages, err := chosen(stages, o.only)
+	stages, err := selectStages(stages, o.only)
 	if err != nil {
 		return err
 	}
@@ -128,9 +128,9 @@ func (c *check) runStages(ctx context.Context, stages []stage.Stage, o options) 
 	return nil
 }
 
-// chosen are the stages of the given names, without conditions on those that are
+// selectStages are the stages of the given names, without conditions on those that are
 // not among them.
-func chosen(all []stage.Stage, names []string) ([]stage.Stage, error) {
+func selectStages(all []stage.Stage, names []string) ([]stage.Stage, error) {
 	if len(names) == 0 {
 		return all, nil
 	}

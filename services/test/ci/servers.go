@@ -23,11 +23,11 @@ import (
 type servers struct {
 	folder *scratch.Folder
 
-	addresses struct{ Kafka, Elasticsearch string }
-	keeper    *exec.Cmd // of Kafka and Elasticsearch
-	input     io.Closer // which ends the keeper
-	bedTool   string
-	bed       string // name of the cluster
+	addresses   struct{ Kafka, Elasticsearch string }
+	keeper      *exec.Cmd // of Kafka and Elasticsearch
+	input       io.Closer // which ends the keeper
+	clusterTool string
+	cluster     string // name of the cluster
 }
 
 // own reports whether all servers are the check's own, so that no test has a
@@ -41,8 +41,8 @@ func (s *servers) environ(needs string) []string {
 	switch {
 	case needs == suite.Servers && s.keeper != nil:
 		return []string{"BAI_TEST_KAFKA=" + s.addresses.Kafka, "BAI_TEST_ELASTICSEARCH=" + s.addresses.Elasticsearch}
-	case needs == suite.Cluster && s.bed != "":
-		return []string{"BAI_BED=" + s.bed}
+	case needs == suite.Cluster && s.cluster != "":
+		return []string{"BAI_BED=" + s.cluster}
 	}
 	return nil
 }
@@ -64,13 +64,13 @@ func (c *check) beginning(needs string) stage.Stage {
 // of where it was never built on this machine.
 func (c *check) buildTestBed(ctx context.Context) stage.Result {
 	services := filepath.Join(c.root, "services")
-	c.servers.bedTool = filepath.Join(c.logs, "bed")
-	for _, p := range [][2]string{{c.servers.bedTool, "./test/testbed/cmd"}, {filepath.Join(c.logs, "servers"), "./test/testbed/servers"}} {
+	c.servers.clusterTool = filepath.Join(c.logs, "bed")
+	for _, p := range [][2]string{{c.servers.clusterTool, "./test/testbed/cmd"}, {filepath.Join(c.logs, "servers"), "./test/testbed/servers"}} {
 		if r := c.command("build "+filepath.Base(p[0]), "go", "-C", services, "build", "-o", p[0], p[1])(ctx); r.Err != nil {
 			return r
 		}
 	}
-	return c.command("kit", c.servers.bedTool, "build")(ctx)
+	return c.command("kit", c.servers.clusterTool, "build")(ctx)
 }
 
 // beginServers starts Kafka and Elasticsearch.
@@ -107,20 +107,20 @@ func (c *check) beginCluster(ctx context.Context) stage.Result {
 	if os.Getenv("KUBECONFIG") != "" {
 		return stage.Result{}
 	}
-	c.servers.bed = "check-" + filepath.Base(c.folder.Path)[len("bai-check-"):]
-	return c.command("cluster", c.servers.bedTool, "up", c.servers.bed, "2")(ctx)
+	c.servers.cluster = "check-" + filepath.Base(c.folder.Path)[len("bai-check-"):]
+	return c.command("cluster", c.servers.clusterTool, "up", c.servers.cluster, "2")(ctx)
 }
 
 // end ends the servers that run.
 func (s *servers) end(ctx context.Context) error {
 	var errs []error
-	if s.bed != "" {
-		cmd := exec.CommandContext(ctx, s.bedTool, "down", s.bed) //nolint:gosec // the check's own
+	if s.cluster != "" {
+		cmd := exec.CommandContext(ctx, s.clusterTool, "down", s.cluster) //nolint:gosec // the check's own
 		cmd.Env = s.folder.Environ()
 		if out, err := cmd.CombinedOutput(); err != nil {
 			errs = append(errs, fmt.Errorf("end the cluster: %w\n%s", err, out))
 		}
-		s.bed = ""
+		s.cluster = ""
 	}
 	return errors.Join(append(errs, s.endKeeper())...)
 }

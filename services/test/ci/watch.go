@@ -18,11 +18,11 @@ type watch struct {
 	check *check
 	limit time.Duration
 
-	mu     sync.Mutex
-	log    *os.File
-	reader gotest.Reader
-	hung   []gotest.Overdue
-	told   map[string]bool
+	mu       sync.Mutex
+	log      *os.File
+	reader   gotest.Reader
+	hung     []gotest.Overdue
+	quitSent map[string]bool
 }
 
 // Write implements io.Writer.
@@ -46,7 +46,7 @@ func (w *watch) start(ctx context.Context) (stop func()) {
 			case <-ctx.Done():
 				return
 			case now := <-tick.C:
-				w.look(now)
+				w.quitOverdue(now)
 			}
 		}
 	}()
@@ -56,13 +56,13 @@ func (w *watch) start(ctx context.Context) (stop func()) {
 	}
 }
 
-// look ends the test binaries of tests that run for longer than they may.
-func (w *watch) look(now time.Time) {
+// quitOverdue ends the test binaries of tests that run for longer than they may.
+func (w *watch) quitOverdue(now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, o := range w.reader.Overdue(now.Add(-w.limit)) {
-		if !w.told[o.Package] {
-			w.told[o.Package] = true
+		if !w.quitSent[o.Package] {
+			w.quitSent[o.Package] = true
 			_ = w.check.folder.Quit(o.Package) // it may just have ended
 		}
 		if !slices.Contains(w.hung, o) {

@@ -22,8 +22,8 @@ import (
 
 const composeFile = "../../../deploy/compose.yaml"
 
-// composed reads the file as Docker Compose does.
-func composed(t *testing.T) *types.Project {
+// loadCompose reads the file as Docker Compose does.
+func loadCompose(t *testing.T) *types.Project {
 	t.Helper()
 	path, err := filepath.Abs(composeFile)
 	if err != nil {
@@ -37,7 +37,7 @@ func composed(t *testing.T) *types.Project {
 }
 
 func TestTheComposedServersAreThoseThatSuitesAreRunOn(t *testing.T) {
-	p := composed(t)
+	p := loadCompose(t)
 	for name, want := range map[string]string{
 		"kafka": "apache/kafka:" + kafka.Version, "elasticsearch": "docker.elastic.co/elasticsearch/elasticsearch:" + elasticsearch.Version,
 		"kibana": "docker.elastic.co/kibana/kibana:" + elasticsearch.Version, "platform": "debian:12-slim",
@@ -50,7 +50,7 @@ func TestTheComposedServersAreThoseThatSuitesAreRunOn(t *testing.T) {
 
 func TestWhatIsComposedIsReachedFromThisMachineOnly(t *testing.T) {
 	published := 0
-	for name, s := range composed(t).Services {
+	for name, s := range loadCompose(t).Services {
 		for _, port := range s.Ports {
 			published++
 			if port.HostIP != "127.0.0.1" {
@@ -74,7 +74,7 @@ func TestWhatIsComposedIsReachedFromThisMachineOnly(t *testing.T) {
 // TestThePlatformTakesItsComposedSettings starts it as composed, where none of the
 // servers is: it waits for them and says so, and nothing of its settings.
 func TestThePlatformTakesItsComposedSettings(t *testing.T) {
-	p := composed(t)
+	p := loadCompose(t)
 	s, err := p.GetService("platform")
 	if err != nil {
 		t.Fatal(err)
@@ -96,7 +96,7 @@ func TestThePlatformTakesItsComposedSettings(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, filepath.Join(dir, filepath.Base(s.Command[0])), args...)
-	said, err := cmd.StderrPipe()
+	stderr, err := cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +105,7 @@ func TestThePlatformTakesItsComposedSettings(t *testing.T) {
 	}
 	var log strings.Builder
 	waits := false
-	for lines := bufio.NewScanner(said); !waits && lines.Scan(); { // until it says that it waits, or ends
+	for lines := bufio.NewScanner(stderr); !waits && lines.Scan(); { // until it says that it waits, or ends
 		log.WriteString(lines.Text() + "\n")
 		waits = strings.Contains(lines.Text(), "create topics") && strings.Contains(lines.Text(), "connection refused")
 	}
@@ -115,7 +115,7 @@ func TestThePlatformTakesItsComposedSettings(t *testing.T) {
 	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Errorf("it has ended: %v", err)
 	}
-	_, _ = io.Copy(io.Discard, said) // until it ends
+	_, _ = io.Copy(io.Discard, stderr) // until it ends
 	if err := cmd.Wait(); err != nil {
 		t.Errorf("told to end while it waits, it ends with %v: %s", err, log.String())
 	}

@@ -18,7 +18,7 @@ func TestWhatABenchmarkLeftIsKeptHoweverItEnded(t *testing.T) {
 	t.Parallel()
 	p := start(t, "--slots", "8")
 	const results = "[[volumes]]\npath = \"/results\"\nephemeral = { size = \"1MiB\" }"
-	for name, tt := range map[string]leaving{
+	for name, tt := range map[string]artifactCase{
 		"it succeeded": {text: "echo kept >OUT/file"},
 		"it failed":    {text: "echo kept >OUT/file; exit 3", reason: "NonZeroExit"},
 		"it was canceled": {
@@ -32,12 +32,12 @@ func TestWhatABenchmarkLeftIsKeptHoweverItEnded(t *testing.T) {
 			text: "echo kept >OUT/file; kill -9 $PPID; sleep 60", more: results, path: "/results", reason: "Signaled",
 		},
 		"its container was killed, and nothing is left": {
-			text: "echo kept >OUT/file; kill -9 $PPID; sleep 60", reason: "Signaled", says: "is not kept: the benchmark's container was ended before it could be copied",
+			text: "echo kept >OUT/file; kill -9 $PPID; sleep 60", reason: "Signaled", messagePattern: "is not kept: the benchmark's container was ended before it could be copied",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			tt.wantKept(p.of(t))
+			tt.wantArtifact(p.withT(t))
 		})
 	}
 }
@@ -56,14 +56,14 @@ func TestARunThatNeedsMoreMemoryThanItMayHaveSaysSoAndKeepsWhatItLeft(t *testing
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := p.of(t)
+			p := p.withT(t)
 			dir := t.TempDir()
 			if tt.more != "" {
 				dir = "/results"
 			}
 			text := script(strings.ReplaceAll(tt.text, "OUT", dir), tt.more, fmt.Sprintf("[output]\nmetrics = []\n[[output.artifacts]]\npath = \"%s/file\"", dir))
 			run := p.submit(strings.Replace(text, "[env]", "memory = \"64MiB\"\n[env]", 1))
-			r := p.complete(run)
+			r := p.awaitComplete(run)
 			if why, _ := p.wantCode(0, "why", run); strings.Contains(oneLine(why), "hardware.memory (no limits: ") {
 				tooltest.Missing(t, "this machine enforces no limits of memory")
 			}
@@ -77,18 +77,18 @@ func TestARunThatNeedsMoreMemoryThanItMayHaveSaysSoAndKeepsWhatItLeft(t *testing
 	}
 }
 
-// leaving is a run that leaves a file.
-type leaving struct {
-	text   string // of which OUT is a folder, and which writes kept to a file there
-	more   string
-	path   string // of the folder where it is not the machine's
-	act    func(p *platform, run string)
-	reason string // of the end; empty for a run that succeeded
-	says   string // of what is not kept
+// artifactCase is a run that leaves a file.
+type artifactCase struct {
+	text           string // of which OUT is a folder, and which writes kept to a file there
+	more           string
+	path           string // of the folder where it is not the machine's
+	act            func(p *platform, run string)
+	reason         string // of the end; empty for a run that succeeded
+	messagePattern string // of what is not kept
 }
 
-// wantKept checks that the file is kept, or that is said why not.
-func (l leaving) wantKept(p *platform) {
+// wantArtifact checks that the file is kept, or that is said why not.
+func (l artifactCase) wantArtifact(p *platform) {
 	t := p.t
 	t.Helper()
 	dir := l.path
@@ -101,12 +101,12 @@ func (l leaving) wantKept(p *platform) {
 		eventually(t, func() error { _, err := os.Stat(filepath.Join(dir, "begun")); return err })
 		l.act(p, run)
 	}
-	r := p.complete(run)
+	r := p.awaitComplete(run)
 	if succeeded := r.GetOutcome() == baiv1.Outcome_OUTCOME_SUCCEEDED; succeeded != (l.reason == "") || !succeeded && r.GetReason() != l.reason {
 		t.Errorf("it ended as %v", r)
 	}
-	if l.says != "" {
-		if why, _ := p.wantCode(0, "why", run); !strings.Contains(oneLine(why), l.says) {
+	if l.messagePattern != "" {
+		if why, _ := p.wantCode(0, "why", run); !strings.Contains(oneLine(why), l.messagePattern) {
 			t.Errorf("nobody says what is not kept:\n%s", why)
 		}
 		return
@@ -126,7 +126,7 @@ func TestABenchmarkCannotReplaceThePlatformsPrograms(t *testing.T) {
   if sh -c "$try" 2>/dev/null; then echo "could: $try"; else echo "refused: $try"; fi
 done
 bai-emit works=1`))
-	r := p.complete(run)
+	r := p.awaitComplete(run)
 	if r.GetOutcome() != baiv1.Outcome_OUTCOME_SUCCEEDED || len(p.samples(run)["works"]) != 1 {
 		t.Fatalf("ended as %v", r)
 	}

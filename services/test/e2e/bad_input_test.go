@@ -101,7 +101,7 @@ func TestEachWayToFailHasItsReason(t *testing.T) {
 		"an image's entrypoint":          {strings.Split(command("x"), "[ml]")[0], "NeedsImage", baiv1.FailureClass_FAILURE_CLASS_USER, "image", 0},
 		"more GPUs than the machine has": {strings.Replace(script("true"), "[hardware]", "[hardware]\ngpus = 99", 1), "NeedsGPU", baiv1.FailureClass_FAILURE_CLASS_USER, "GPU", 0},
 	} {
-		r := p.end(p.submit(tt.descriptor))
+		r := p.awaitEnd(p.submit(tt.descriptor))
 		if r.GetOutcome() != baiv1.Outcome_OUTCOME_FAILED || r.GetReason() != tt.reason || r.GetFailureClass() != tt.class || !strings.Contains(r.GetMessage(), tt.says) || r.GetExitCode() != tt.exit {
 			t.Errorf("%s: %v; want %s, %s, exit code %d and a message with %q", name, r, tt.reason, tt.class, tt.exit, tt.says)
 		}
@@ -153,7 +153,7 @@ func TestASourceThatMisbehavesFailsTheRunOrIsTriedAgain(t *testing.T) {
 		"a redirect loop":  {source("/loop", ""), "FetchFailed", "redirect"},
 	} {
 		run := p.submit(tt.descriptor)
-		r := p.end(run)
+		r := p.awaitEnd(run)
 		if r.GetReason() != tt.reason || !strings.Contains(r.GetMessage(), tt.says) {
 			t.Errorf("%s: %v; want %s and a message with %q", name, r, tt.reason, tt.says)
 		}
@@ -168,7 +168,7 @@ func TestABenchmarkThatMisbehavesDoesNoHarm(t *testing.T) {
 	p := start(t, "--slots", "4")
 	t.Run("what removes all that it finds removes nothing of the platform's", func(t *testing.T) {
 		run := p.submit(script(fmt.Sprintf(`cat %[1]s/token.key && echo stolen; rm -rf %[1]s/* %[1]s; ls -A %[1]s | wc -l; exit 0`, p.dir)))
-		if r := p.complete(run); r.GetOutcome() != baiv1.Outcome_OUTCOME_SUCCEEDED {
+		if r := p.awaitComplete(run); r.GetOutcome() != baiv1.Outcome_OUTCOME_SUCCEEDED {
 			t.Errorf("ended as %v", r)
 		}
 		if lines := p.lines(run); slices.Contains(lines, "out stolen") || !slices.Contains(lines, "out 0") {
@@ -180,17 +180,17 @@ func TestABenchmarkThatMisbehavesDoesNoHarm(t *testing.T) {
 	})
 	t.Run("what forks a daemon leaves nothing", func(t *testing.T) {
 		run := p.submit(script("setsid sleep 600 & echo parent"))
-		if r := p.end(run); r.GetOutcome() != baiv1.Outcome_OUTCOME_SUCCEEDED {
+		if r := p.awaitEnd(run); r.GetOutcome() != baiv1.Outcome_OUTCOME_SUCCEEDED {
 			t.Errorf("ended as %v", r)
 		}
 		wantNoPod(t, p, run)
 	})
 	t.Run("what ignores SIGTERM is killed", func(t *testing.T) {
 		run := p.submit(script(`trap "" TERM; echo ready; while :; do sleep 1; done`))
-		p.reach(run, baiv1.Phase_PHASE_RUNNING)
+		p.awaitPhase(run, baiv1.Phase_PHASE_RUNNING)
 		begin := time.Now()
 		p.cancel(run)
-		if r := p.end(run); r.GetOutcome() != baiv1.Outcome_OUTCOME_CANCELED {
+		if r := p.awaitEnd(run); r.GetOutcome() != baiv1.Outcome_OUTCOME_CANCELED {
 			t.Errorf("ended as %v", r)
 		}
 		if took := time.Since(begin); took > 5*time.Minute {
@@ -206,7 +206,7 @@ func TestWhatAnswersTheTERMOfACancelIsCanceledAndItsExitCodeIsKept(t *testing.T)
 		run := p.submit(script(fmt.Sprintf(`trap "exit %d" TERM; echo ready; while :; do sleep 0.1; done`, code)))
 		p.awaitReady(run)
 		p.cancel(run)
-		r := p.end(run)
+		r := p.awaitEnd(run)
 		if r.GetOutcome() != baiv1.Outcome_OUTCOME_CANCELED || r.ExitCode == nil || r.GetExitCode() != code {
 			t.Errorf("ended as %v; want it canceled, with exit code %d", r, code)
 		}
@@ -218,7 +218,7 @@ func TestBadOutputLosesNoOther(t *testing.T) {
 	p := start(t, "--slots", "4")
 	t.Run("invalid UTF-8 and lines of 10 MB are kept as far as they can be", func(t *testing.T) {
 		run := p.submit(script(`printf 'a\377b\n'; head -c 10000000 /dev/zero | tr '\0' x; echo; echo end`))
-		if r := p.complete(run); r.GetOutcome() != baiv1.Outcome_OUTCOME_SUCCEEDED {
+		if r := p.awaitComplete(run); r.GetOutcome() != baiv1.Outcome_OUTCOME_SUCCEEDED {
 			t.Errorf("ended as %v", r)
 		}
 		lines := p.lines(run)
@@ -231,7 +231,7 @@ func TestBadOutputLosesNoOther(t *testing.T) {
 echo 'not json' >>"$BENCHMARK_AI_FILE"
 echo '{"x": NaN, "y": Infinity}' >>"$BENCHMARK_AI_FILE"
 echo '{"z": 1}' >>"$BENCHMARK_AI_FILE"`))
-		if r := p.complete(run); r.GetOutcome() != baiv1.Outcome_OUTCOME_SUCCEEDED {
+		if r := p.awaitComplete(run); r.GetOutcome() != baiv1.Outcome_OUTCOME_SUCCEEDED {
 			t.Errorf("ended as %v", r)
 		}
 		samples := p.samples(run)
@@ -248,7 +248,7 @@ func TestAGigabyteOfOutputFillsNothing(t *testing.T) {
 	t.Parallel()
 	p := start(t)
 	run := p.submit(script(`head -c 1000000000 /dev/zero | tr '\0' 'x' | fold -w 1000; echo end >&2`))
-	r := p.complete(run)
+	r := p.awaitComplete(run)
 	if r.GetOutcome() != baiv1.Outcome_OUTCOME_SUCCEEDED {
 		t.Fatalf("ended as %v", r)
 	}
@@ -280,7 +280,7 @@ func writeTemp(t *testing.T, content string) string {
 func TestWhatARunSaysOfItsEndIsWhatItWroteLast(t *testing.T) {
 	t.Parallel()
 	p := start(t)
-	r := p.end(p.submit(script("printf 'hello data'; sleep 0.2; echo 'ls: cannot access x' >&2; exit 2")))
+	r := p.awaitEnd(p.submit(script("printf 'hello data'; sleep 0.2; echo 'ls: cannot access x' >&2; exit 2")))
 	if want := "exit code 2: ls: cannot access x"; !strings.HasSuffix(r.GetMessage(), want) {
 		t.Errorf("it says %q, want %q at its end", r.GetMessage(), want)
 	}

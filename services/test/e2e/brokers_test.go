@@ -17,7 +17,7 @@ func TestAPlatformWaitsForBrokersThatAreAway(t *testing.T) {
 	for name, args := range map[string][]string{"started": nil, "started to replay": {"--replay"}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			addr, begin := kafkatest.Late(t)
+			addr, begin := kafkatest.StartLater(t)
 			dir := t.TempDir()
 			write(t, filepath.Join(dir, "settings.toml"), "[kafka.topics]\npartitions = 2\nreplication = 1\n")
 			p := &platform{
@@ -37,7 +37,7 @@ func TestAPlatformWaitsForBrokersThatAreAway(t *testing.T) {
 			if err := <-began; err != nil {
 				t.Fatalf("start: %v\n%s", err, p.log)
 			}
-			if r := p.complete(p.submit(script("echo hi"))); r.GetOutcome() != baiv1.Outcome_OUTCOME_SUCCEEDED {
+			if r := p.awaitComplete(p.submit(script("echo hi"))); r.GetOutcome() != baiv1.Outcome_OUTCOME_SUCCEEDED {
 				t.Errorf("ended as %v", r)
 			}
 		})

@@ -54,10 +54,10 @@ func TestARunSurvivesTheDeathOfItsPlatform(t *testing.T) {
 	t.Parallel()
 	p := start(t)
 	run := p.submit(counter(300))
-	p.reach(run, baiv1.Phase_PHASE_RUNNING)
+	p.awaitPhase(run, baiv1.Phase_PHASE_RUNNING)
 	p.kill()
 	p.begin()
-	r := p.complete(run)
+	r := p.awaitComplete(run)
 	if r.GetOutcome() != baiv1.Outcome_OUTCOME_FAILED || r.GetReason() != "NonZeroExit" || r.GetExitCode() != 7 {
 		t.Errorf("ended as %v, want exit 7 of the benchmark's own", r)
 	}
@@ -68,7 +68,7 @@ func TestARunThatEndsWhileItsPlatformIsDeadEndsAsItWouldHave(t *testing.T) {
 	t.Parallel()
 	p := start(t)
 	run := p.submit(counter(50))
-	p.reach(run, baiv1.Phase_PHASE_RUNNING)
+	p.awaitPhase(run, baiv1.Phase_PHASE_RUNNING)
 	p.kill()
 	eventually(t, func() error {
 		ends, _ := filepath.Glob(filepath.Join(p.dir, "pods", "pods", "*", "volumes", "bai", "run", "exit.json"))
@@ -78,7 +78,7 @@ func TestARunThatEndsWhileItsPlatformIsDeadEndsAsItWouldHave(t *testing.T) {
 		return nil
 	})
 	p.begin()
-	if r := p.complete(run); r.GetReason() != "NonZeroExit" || r.GetExitCode() != 7 {
+	if r := p.awaitComplete(run); r.GetReason() != "NonZeroExit" || r.GetExitCode() != 7 {
 		t.Errorf("ended as %v, want exit 7 of the benchmark's own", r)
 	}
 	wantCounted(t, p, run, 50)
@@ -88,7 +88,7 @@ func TestARunWhoseSupervisorIsKilledTooHasDisappeared(t *testing.T) {
 	t.Parallel()
 	p := start(t)
 	run := p.submit(script("exec sleep 600"))
-	p.reach(run, baiv1.Phase_PHASE_RUNNING)
+	p.awaitPhase(run, baiv1.Phase_PHASE_RUNNING)
 	p.kill()
 	for _, pid := range supervisors(p.dir) {
 		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
@@ -96,7 +96,7 @@ func TestARunWhoseSupervisorIsKilledTooHasDisappeared(t *testing.T) {
 		}
 	}
 	p.begin()
-	r := p.end(run)
+	r := p.awaitEnd(run)
 	if r.GetOutcome() != baiv1.Outcome_OUTCOME_FAILED || r.GetFailureClass() != baiv1.FailureClass_FAILURE_CLASS_INFRA || r.GetReason() != "JobDisappeared" {
 		t.Errorf("ended as %v, want an infra failure JobDisappeared", r)
 	}
@@ -119,10 +119,10 @@ func TestNoRunIsLostWhenThePlatformIsKilledAtRandom(t *testing.T) {
 	p := start(t, "--slots", "4")
 	var runs []string
 	for kill := range 20 {
-		moment := time.After(time.Duration(50+rand.IntN(1200)) * time.Millisecond)
+		timer := time.After(time.Duration(50+rand.IntN(1200)) * time.Millisecond)
 		killed := make(chan struct{})
 		go func() {
-			<-moment
+			<-timer
 			_ = p.cmd.Process.Kill()
 			close(killed)
 		}()
@@ -141,7 +141,7 @@ func TestNoRunIsLostWhenThePlatformIsKilledAtRandom(t *testing.T) {
 		t.Errorf("only %d runs were accepted", len(runs))
 	}
 	for _, run := range runs {
-		if r := p.end(run); r.GetOutcome() != baiv1.Outcome_OUTCOME_SUCCEEDED {
+		if r := p.awaitEnd(run); r.GetOutcome() != baiv1.Outcome_OUTCOME_SUCCEEDED {
 			t.Errorf("run %s ended as %v", run, r)
 		}
 	}
@@ -163,26 +163,26 @@ func TestRunningPodsEndWithThePlatformUnlessTheyAreKept(t *testing.T) {
 	t.Parallel()
 	p := start(t, "--keep-pods")
 	run := p.submit(counter(300))
-	p.reach(run, baiv1.Phase_PHASE_RUNNING)
+	p.awaitPhase(run, baiv1.Phase_PHASE_RUNNING)
 	p.stop()
 	if len(supervisors(p.dir)) == 0 {
 		t.Error("the pod was ended although it was to be kept")
 	}
 	p.args = nil
 	p.begin()
-	if r := p.complete(run); r.GetReason() != "NonZeroExit" {
+	if r := p.awaitComplete(run); r.GetReason() != "NonZeroExit" {
 		t.Errorf("ended as %v, want exit 7 of the benchmark's own", r)
 	}
 	wantCounted(t, p, run, 300)
 
 	run = p.submit(script("exec sleep 600"))
-	p.reach(run, baiv1.Phase_PHASE_RUNNING)
+	p.awaitPhase(run, baiv1.Phase_PHASE_RUNNING)
 	p.stop()
 	if left := supervisors(p.dir); len(left) > 0 {
 		t.Errorf("supervisors left: %v", left)
 	}
 	p.begin()
-	wantStopped(t, p.end(run))
+	wantStopped(t, p.awaitEnd(run))
 }
 
 // wantStopped checks that a run ended because its platform was stopped.
@@ -210,7 +210,7 @@ func TestEverySignalEndsTheBenchmarksAndSaysSo(t *testing.T) {
 			t.Errorf("after %s the platform does not say what it ends:\n%s", s, tail(log, 2000))
 		}
 		p.begin()
-		wantStopped(t, p.end(run))
+		wantStopped(t, p.awaitEnd(run))
 	}
 }
 
@@ -237,7 +237,7 @@ func TestASecondSignalKillsTheBenchmarks(t *testing.T) {
 		t.Errorf("the platform does not say what it kills:\n%s", tail(log, 2000))
 	}
 	p.begin()
-	wantStopped(t, p.end(run))
+	wantStopped(t, p.awaitEnd(run))
 }
 
 // signal sends the platform's process a signal.
@@ -261,7 +261,7 @@ func TestReplayOfEveryTopicChangesNothing(t *testing.T) {
 		case 2:
 			run := p.submit(script("exec sleep 600"))
 			runs = append(runs, run)
-			p.reach(run, baiv1.Phase_PHASE_RUNNING)
+			p.awaitPhase(run, baiv1.Phase_PHASE_RUNNING)
 			p.cancel(run)
 		default:
 			runs = append(runs, p.submit(script(`echo hi; echo '{"x": 1}' >>"$BENCHMARK_AI_FILE"`)))
@@ -269,22 +269,22 @@ func TestReplayOfEveryTopicChangesNothing(t *testing.T) {
 	}
 	before := make(map[string]string)
 	for _, run := range runs {
-		p.end(run)
+		p.awaitEnd(run)
 	}
 	for _, run := range runs {
 		if p.get(run).GetOutcome() == baiv1.Outcome_OUTCOME_SUCCEEDED {
-			p.complete(run)
+			p.awaitComplete(run)
 		}
 	}
 	for _, run := range runs {
-		before[run] = p.record(run)
+		before[run] = p.snapshot(run)
 	}
 	p.kill()
 	p.args = append(p.args, "--replay")
 	p.begin()
 	p.waitReplayed()
 	for _, run := range runs {
-		if diff := cmp.Diff(before[run], p.record(run)); diff != "" {
+		if diff := cmp.Diff(before[run], p.snapshot(run)); diff != "" {
 			t.Errorf("run %s changed (-before +after):\n%s", run, diff)
 		}
 	}
@@ -295,9 +295,9 @@ func TestReplayOfEveryTopicChangesNothing(t *testing.T) {
 	}
 }
 
-// record returns all that is known of a run: itself, its history, its log and
+// snapshot returns all that is known of a run: itself, its history, its log and
 // its samples.
-func (p *platform) record(run string) string {
+func (p *platform) snapshot(run string) string {
 	p.t.Helper()
 	stream, err := p.api.WatchRun(p.t.Context(), &baiv1.WatchRunRequest{Run: run})
 	if err != nil {
@@ -321,7 +321,7 @@ func (p *platform) record(run string) string {
 func (p *platform) waitReplayed() {
 	p.t.Helper()
 	for range 8 { // one for each partition, more or less
-		p.complete(p.submit(script("echo after")))
+		p.awaitComplete(p.submit(script("echo after")))
 	}
 }
 
@@ -334,7 +334,7 @@ func TestServicesOfTheirOwnTakeOverTheirPart(t *testing.T) {
 	}
 	p.join("", "fetcher")
 	p.join("", "metrics-pusher", "index")
-	if r := p.complete(run); r.GetOutcome() != baiv1.Outcome_OUTCOME_SUCCEEDED {
+	if r := p.awaitComplete(run); r.GetOutcome() != baiv1.Outcome_OUTCOME_SUCCEEDED {
 		t.Errorf("ended as %v", r)
 	}
 	if got := p.samples(run)["x"]; !cmp.Equal(got, []float64{1}) {

@@ -20,19 +20,19 @@ func TestTheDataFolderMayHaveEveryNameThatLinuxAllows(t *testing.T) {
 	} {
 		t.Run(title, func(t *testing.T) {
 			t.Parallel()
-			worksIn(t, name)
+			wantWorksIn(t, name)
 		})
 	}
 }
 
-// worksIn runs a platform in a folder of a name, kills it under a run, and looks for
+// wantWorksIn runs a platform in a folder of a name, kills it under a run, and looks for
 // files beside the folder.
-func worksIn(t *testing.T, name string) {
+func wantWorksIn(t *testing.T, name string) {
 	t.Helper()
 	around := t.TempDir()
 	p := startEmbedded(t, filepath.Join(around, name))
 	run := p.submit(script(`echo kept >/results/file; echo hi`, "[[volumes]]\npath = \"/results\"\nephemeral = { size = \"1MiB\" }", "[output]\nmetrics = []\n[[output.artifacts]]\npath = \"/results/file\""))
-	if r := p.complete(run); r.GetOutcome() != baiv1.Outcome_OUTCOME_SUCCEEDED {
+	if r := p.awaitComplete(run); r.GetOutcome() != baiv1.Outcome_OUTCOME_SUCCEEDED {
 		t.Errorf("ended as %v", r)
 	}
 	if got := p.lines(run); !slices.Equal(got, []string{"out hi"}) {
@@ -42,10 +42,10 @@ func worksIn(t *testing.T, name string) {
 		t.Errorf("the artifact is %q", out)
 	}
 	long := p.submit(counter(100))
-	p.reach(long, baiv1.Phase_PHASE_RUNNING)
+	p.awaitPhase(long, baiv1.Phase_PHASE_RUNNING)
 	p.kill()
 	p.begin()
-	if r := p.complete(long); r.GetReason() != "NonZeroExit" {
+	if r := p.awaitComplete(long); r.GetReason() != "NonZeroExit" {
 		t.Errorf("after kill -9 the run ended as %v, want exit 7 of the benchmark's own", r)
 	}
 	wantCounted(t, p, long, 100)

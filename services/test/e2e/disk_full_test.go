@@ -28,9 +28,9 @@ func TestAFullDiskIsToldToItsUserAndCancelFreesIt(t *testing.T) {
 	t.Parallel()
 	p, health := startOnSmallDisk(t)
 	quiet := p.submit(script("echo quiet"))
-	p.complete(quiet)
+	p.awaitComplete(quiet)
 	run := p.submit(script("head -c 75000000 /dev/urandom | base64; echo end"))
-	p.reach(run, baiv1.Phase_PHASE_RUNNING)
+	p.awaitPhase(run, baiv1.Phase_PHASE_RUNNING)
 	watch := p.watch(run)
 
 	eventually(t, func() error {
@@ -56,12 +56,12 @@ func TestAFullDiskIsToldToItsUserAndCancelFreesIt(t *testing.T) {
 		}
 		return nil
 	})
-	if said := watch(); !strings.Contains(strings.Join(strings.Fields(said), " "), "disk is full") {
-		t.Errorf("baictl watch did not say that the disk is full:\n%s", said)
+	if output := watch(); !strings.Contains(strings.Join(strings.Fields(output), " "), "disk is full") {
+		t.Errorf("baictl watch did not say that the disk is full:\n%s", output)
 	}
 	eventually(t, func() error { return wantReadiness(t, health, http.StatusOK) })
 	after := p.submitUntilAccepted("after", script("echo hello"))
-	if r := p.complete(after); r.GetOutcome() != baiv1.Outcome_OUTCOME_SUCCEEDED {
+	if r := p.awaitComplete(after); r.GetOutcome() != baiv1.Outcome_OUTCOME_SUCCEEDED {
 		t.Errorf("the run after the full disk: %v", r)
 	}
 	if lines := p.lines(after); len(lines) != 1 || lines[0] != "out hello" {
@@ -77,8 +77,8 @@ func TestADiskThatAnotherProgramFillsLosesNothingAccepted(t *testing.T) {
 	gate := filepath.Join(t.TempDir(), "gate")
 	counts := p.submit(script("i=0; while [ ! -e " + gate + " ]; do i=$((i+1)); echo $i; sleep 0.01; done; echo end $i"))
 	sleeps := p.submit(script("sleep 1000"))
-	p.reach(counts, baiv1.Phase_PHASE_RUNNING)
-	p.reach(sleeps, baiv1.Phase_PHASE_RUNNING)
+	p.awaitPhase(counts, baiv1.Phase_PHASE_RUNNING)
+	p.awaitPhase(sleeps, baiv1.Phase_PHASE_RUNNING)
 	filler := fill(t, filepath.Dir(p.dir))
 
 	eventually(t, func() error { return wantRefused(p) })
@@ -102,7 +102,7 @@ func TestADiskThatAnotherProgramFillsLosesNothingAccepted(t *testing.T) {
 	after := p.submitUntilAccepted("refused", script("echo hello"))
 	write(t, gate, "")
 	for _, run := range []string{counts, after} {
-		if r := p.complete(run); r.GetOutcome() != baiv1.Outcome_OUTCOME_SUCCEEDED {
+		if r := p.awaitComplete(run); r.GetOutcome() != baiv1.Outcome_OUTCOME_SUCCEEDED {
 			t.Errorf("run %s: %v", run, r)
 		}
 	}

@@ -27,10 +27,10 @@ func TestAFullDiskDelaysRunsAndLosesNothing(t *testing.T) {
 	p := startEmbedded(t, filepath.Join(disk, "data"), "--slots", "4")
 	gate := filepath.Join(t.TempDir(), "gate")
 	before := p.submit(script("i=0; while [ ! -e " + gate + " ]; do i=$((i+1)); echo $i; sleep 0.01; done; echo end $i"))
-	p.reach(before, baiv1.Phase_PHASE_RUNNING)
+	p.awaitPhase(before, baiv1.Phase_PHASE_RUNNING)
 	filler := fill(t, disk)
 
-	if _, err := p.submitUnder("while-full", 2*time.Second, script("echo hello")); err != nil && !mayWorkLater(err) {
+	if _, err := p.submitUnder("while-full", 2*time.Second, script("echo hello")); err != nil && !isRetryable(err) {
 		t.Errorf("a submit on a full disk: %v; want that it may work later", err)
 	}
 	write(t, gate, "")
@@ -46,7 +46,7 @@ func TestAFullDiskDelaysRunsAndLosesNothing(t *testing.T) {
 
 	during := p.submitUntilAccepted("while-full", script("echo hello"))
 	for _, run := range []string{before, during} {
-		if r := p.complete(run); r.GetOutcome() != baiv1.Outcome_OUTCOME_SUCCEEDED {
+		if r := p.awaitComplete(run); r.GetOutcome() != baiv1.Outcome_OUTCOME_SUCCEEDED {
 			t.Errorf("run %s: %v", run, r)
 		}
 	}
@@ -114,7 +114,7 @@ func (p *platform) submitUntilAccepted(key, descriptor string) (run string) {
 	return run
 }
 
-func mayWorkLater(err error) bool {
+func isRetryable(err error) bool {
 	code := status.Code(err)
 	return code == codes.Unavailable || code == codes.DeadlineExceeded || code == codes.ResourceExhausted
 }

@@ -32,9 +32,9 @@ func TestAShellEmitsByTheProgramThatIsInThePod(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := p.of(t)
+			p := p.withT(t)
 			run := p.submit(tt.descriptor + "[output]\nsystem = false\n")
-			if r := p.complete(run); r.GetOutcome() != baiv1.Outcome_OUTCOME_SUCCEEDED {
+			if r := p.awaitComplete(run); r.GetOutcome() != baiv1.Outcome_OUTCOME_SUCCEEDED {
 				t.Fatalf("ended as %v\n%s", r, strings.Join(p.lines(run), "\n"))
 			}
 			if diff := cmp.Diff(tt.want, p.samples(run)); diff != "" {

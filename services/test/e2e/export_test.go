@@ -25,9 +25,9 @@ import (
 
 const ownSecret = "a-secret-of-the-user-4711"
 
-// exportable returns a descriptor of a run that brings something of every kind,
+// exportDescriptor returns a descriptor of a run that brings something of every kind,
 // and uses a secret of the user's. It goes on until the file gate is there.
-func exportable(t *testing.T, gate string) string {
+func exportDescriptor(t *testing.T, gate string) string {
 	t.Helper()
 	out := t.TempDir()
 	text := script(`
@@ -61,20 +61,20 @@ func exportRun(t *testing.T, p *platform) (run string, secrets []string) {
 	write(t, filepath.Join(keep, "key"), ownSecret+"\n")
 	gate := filepath.Join(t.TempDir(), "go-on")
 	r, err := p.api.SubmitRun(t.Context(), &baiv1.SubmitRunRequest{
-		DescriptorToml: []byte(exportable(t, gate)), Owner: "tester", Name: "exported", Labels: map[string]string{"color": "red"},
+		DescriptorToml: []byte(exportDescriptor(t, gate)), Owner: "tester", Name: "exported", Labels: map[string]string{"color": "red"},
 		Overrides: []*baiv1.Override{{Path: "info.description", Value: "not as it was sent"}},
 	}, grpc.WaitForReady(true))
 	if err != nil {
 		t.Fatal(err)
 	}
 	run = r.GetRunId()
-	p.reach(run, baiv1.Phase_PHASE_RUNNING)
+	p.awaitPhase(run, baiv1.Phase_PHASE_RUNNING)
 	secrets = append(secretsBelow(t, filepath.Join(p.dir, "pods")), ownSecret, string(contentOf(t, filepath.Join(p.dir, "token.key"))))
 	if len(secrets) < 3 {
 		t.Errorf("no secret of the pod's is found: %d", len(secrets))
 	}
 	write(t, gate, "")
-	if got := p.complete(run); got.GetOutcome() != baiv1.Outcome_OUTCOME_SUCCEEDED {
+	if got := p.awaitComplete(run); got.GetOutcome() != baiv1.Outcome_OUTCOME_SUCCEEDED {
 		t.Fatalf("ended as %v", got)
 	}
 	return run, secrets
@@ -156,11 +156,11 @@ func TestAnExportIsImportedAsTheSameRun(t *testing.T) {
 	if diff := cmp.Diff(files, tree(t, folder)); diff != "" {
 		t.Errorf("with --force (-before +after):\n%.2000s", diff)
 	}
-	p.imports(packed, "run "+run+" was there already\n")
+	p.wantImport(packed, "run "+run+" was there already\n")
 
 	other := start(t)
-	other.imports(packed, "run "+run+" was imported\n")
-	other.imports(folder, "run "+run+" was there already\n")
+	other.wantImport(packed, "run "+run+" was imported\n")
+	other.wantImport(folder, "run "+run+" was there already\n")
 	wantAlike(t, p, other, run)
 	back := filepath.Join(dir, "back")
 	other.wantCode(0, "export", run, back)
@@ -172,7 +172,7 @@ func TestAnExportIsImportedAsTheSameRun(t *testing.T) {
 	}
 }
 
-func (p *platform) imports(place, says string) {
+func (p *platform) wantImport(place, says string) {
 	p.t.Helper()
 	if stdout, stderr := p.wantCode(0, "import", place); stdout != says || stderr != "" {
 		p.t.Errorf("import %s: said %q, %q, want %q", place, stdout, stderr, says)
@@ -333,14 +333,14 @@ func TestAnExportThatIsInterruptedLeavesNothing(t *testing.T) {
 	run, _ := exportRun(t, p)
 	for i := range 8 {
 		for _, target := range []string{"folder", "packed.tar.zst"} {
-			p.interrupted(run, filepath.Join(t.TempDir(), target), time.Duration(i*10)*time.Millisecond)
+			p.wantInterruptedExport(run, filepath.Join(t.TempDir(), target), time.Duration(i*10)*time.Millisecond)
 		}
 	}
 }
 
-// interrupted exports a run, and interrupts that after some time: then there is
+// wantInterruptedExport exports a run, and interrupts that after some time: then there is
 // a whole export, or nothing.
-func (p *platform) interrupted(run, target string, after time.Duration) {
+func (p *platform) wantInterruptedExport(run, target string, after time.Duration) {
 	p.t.Helper()
 	cmd := exec.Command(filepath.Join(bin, "baictl"), "export", run, target, "--server", p.addr)
 	if err := cmd.Start(); err != nil {
@@ -380,10 +380,10 @@ func TestExportsOnRealServers(t *testing.T) {
 	packed := filepath.Join(t.TempDir(), "x.tar.zst")
 	p.wantCode(0, "export", run, packed)
 	wantNoSecret(t, files, contentOf(t, packed), secrets)
-	for _, said := range []string{"was imported", "was there already"} {
+	for _, wanted := range []string{"was imported", "was there already"} {
 		eventually(t, func() error { // what was written a moment ago may not be found yet
 			stdout, stderr, code := other.baictl("import", "s3://results/a/b")
-			if code != 0 || !strings.Contains(stdout, said) {
+			if code != 0 || !strings.Contains(stdout, wanted) {
 				return fmt.Errorf("exit code %d: %s%s", code, stdout, stderr)
 			}
 			return nil

@@ -32,7 +32,7 @@ func TestWhatIsRecordedOfTheSampleIsWhatTheMachineSays(t *testing.T) {
 	defer data.Close()
 	file := writeTemp(t, compression(t, data.URL))
 	run := p.submit(read(t, file))
-	if r := p.complete(run); r.GetOutcome() != baiv1.Outcome_OUTCOME_SUCCEEDED {
+	if r := p.awaitComplete(run); r.GetOutcome() != baiv1.Outcome_OUTCOME_SUCCEEDED {
 		t.Fatalf("ended as %v\n%s", r, strings.Join(p.lines(run), "\n"))
 	}
 	p.wantEnvironment(run, file)
@@ -58,22 +58,22 @@ func (p *platform) wantEnvironment(run, file string) {
 	m := e.GetPods()[0].GetMachine()
 	cores := number(t, "lscpu -p=CORE,SOCKET | grep -v '^#' | sort -u | wc -l")
 	for what, values := range map[string][2]any{
-		"kernel":            {m.GetKernel(), tell(t, "uname -r")},
-		"architecture":      {m.GetArchitecture(), map[string]string{"x86_64": "amd64", "aarch64": "arm64"}[tell(t, "uname -m")]},
-		"node":              {m.GetNode(), tell(t, "uname -n")},
-		"system":            {m.GetOs(), tell(t, ". /etc/os-release; echo $PRETTY_NAME")},
+		"kernel":            {m.GetKernel(), commandOutput(t, "uname -r")},
+		"architecture":      {m.GetArchitecture(), map[string]string{"x86_64": "amd64", "aarch64": "arm64"}[commandOutput(t, "uname -m")]},
+		"node":              {m.GetNode(), commandOutput(t, "uname -n")},
+		"system":            {m.GetOs(), commandOutput(t, ". /etc/os-release; echo $PRETTY_NAME")},
 		"processors":        {int(m.GetCpus()), number(t, "getconf _NPROCESSORS_ONLN")},
 		"allowed":           {int(m.GetCpusAllowed()), number(t, "nproc")},
 		"sockets":           {int(m.GetSockets()), number(t, "lscpu -p=SOCKET | grep -v '^#' | sort -u | wc -l")},
 		"cores":             {int(m.GetCores()), cores},
 		"NUMA nodes":        {int(m.GetNumaNodes()), number(t, "ls -d /sys/devices/system/node/node[0-9]* | wc -l")},
-		"model":             {m.GetCpuModel(), tell(t, "LC_ALL=C lscpu | sed -n 's/^Model name: *//p'")},
-		"virtual":           {m.GetHypervisor() != "", tell(t, "LC_ALL=C lscpu | grep -c '^Hypervisor vendor' || true") != "0"},
+		"model":             {m.GetCpuModel(), commandOutput(t, "LC_ALL=C lscpu | sed -n 's/^Model name: *//p'")},
+		"virtual":           {m.GetHypervisor() != "", commandOutput(t, "LC_ALL=C lscpu | grep -c '^Hypervisor vendor' || true") != "0"},
 		"memory":            {m.GetMemory(), int64(number(t, "awk '/^MemTotal/ {print $2}' /proc/meminfo")) << 10},
-		"governor":          {m.GetGovernor(), tell(t, "cat /sys/devices/system/cpu/cpu*/cpufreq/scaling_governor 2>/dev/null | sort -u | paste -sd, | sed 's/,/, /g'")},
-		"python":            {e.GetPods()[0].GetTools()["python3"], tell(t, "python3 --version")},
-		"descriptor digest": {e.GetDescriptorSha256(), tell(t, "sha256sum < "+file+" | cut -d' ' -f1")},
-		"data digest":       {e.GetData()[0].GetSha256(), tell(t, "sha256sum < ../../../sample-benchmarks/compression/access.log | cut -d' ' -f1")},
+		"governor":          {m.GetGovernor(), commandOutput(t, "cat /sys/devices/system/cpu/cpu*/cpufreq/scaling_governor 2>/dev/null | sort -u | paste -sd, | sed 's/,/, /g'")},
+		"python":            {e.GetPods()[0].GetTools()["python3"], commandOutput(t, "python3 --version")},
+		"descriptor digest": {e.GetDescriptorSha256(), commandOutput(t, "sha256sum < "+file+" | cut -d' ' -f1")},
+		"data digest":       {e.GetData()[0].GetSha256(), commandOutput(t, "sha256sum < ../../../sample-benchmarks/compression/access.log | cut -d' ' -f1")},
 		"data size":         {e.GetData()[0].GetSize(), int64(number(t, "wc -c < ../../../sample-benchmarks/compression/access.log"))},
 	} {
 		if values[0] != values[1] {
@@ -86,8 +86,8 @@ func (p *platform) wantEnvironment(run, file string) {
 	}
 }
 
-// tell returns what a command prints, without the last line end.
-func tell(t *testing.T, command string) string {
+// commandOutput returns what a command prints, without the last line end.
+func commandOutput(t *testing.T, command string) string {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), "sh", "-c", command).Output()
 	if err != nil {
@@ -98,7 +98,7 @@ func tell(t *testing.T, command string) string {
 
 func number(t *testing.T, command string) (n int) {
 	t.Helper()
-	if _, err := fmt.Sscan(tell(t, command), &n); err != nil {
+	if _, err := fmt.Sscan(commandOutput(t, command), &n); err != nil {
 		t.Errorf("%s: %v", command, err)
 	}
 	return n
@@ -113,8 +113,8 @@ func read(t *testing.T, file string) string {
 	return string(b)
 }
 
-// summed is what the samples of a metric come to.
-type summed struct {
+// metricSummary is what the samples of a metric come to.
+type metricSummary struct {
 	Metric           string
 	N                int64
 	Min, Max, Median float64
@@ -154,7 +154,7 @@ func (p *platform) wantSummaries(run string) {
 	}
 	seen := 0
 	for line := range strings.Lines(string(out)) {
-		var want summed
+		var want metricSummary
 		if err := json.Unmarshal([]byte(line), &want); err != nil {
 			t.Fatal(err)
 		}
@@ -166,7 +166,7 @@ func (p *platform) wantSummaries(run string) {
 	}
 }
 
-func (p *platform) wantSummary(want summed, s *baiv1.MetricSummary) {
+func (p *platform) wantSummary(want metricSummary, s *baiv1.MetricSummary) {
 	p.t.Helper()
 	if s == nil || s.GetN() != want.N {
 		p.t.Errorf("%s: %v, want %d samples", want.Metric, s, want.N)

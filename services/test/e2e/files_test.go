@@ -52,7 +52,7 @@ func TestTheLeastNumberOfOpenFilesIsEnough(t *testing.T) {
 				runs = append(runs, p.submit(script(`echo hi; sleep 0.3; echo '{"x": 1}' >>"$BENCHMARK_AI_FILE"`)))
 			}
 			for _, run := range runs {
-				if r := p.complete(run); r.GetOutcome() != baiv1.Outcome_OUTCOME_SUCCEEDED {
+				if r := p.awaitComplete(run); r.GetOutcome() != baiv1.Outcome_OUTCOME_SUCCEEDED {
 					t.Errorf("run %s ended as %v", run, r)
 				}
 			}

@@ -17,7 +17,7 @@ func TestHostileDescriptorsReadNoSecretOfAnotherRun(t *testing.T) {
 	t.Parallel()
 	p := start(t, "--slots", "2", "--config", writeTemp(t, "[executor.pods.allow.default]\nsecrets = [\"*ine\"]\n[executor.pods.allow.vision]\nsecrets = [\"*\"]\n"))
 	victim := p.submit(script("until [ -e " + t.TempDir() + "/never ]; do sleep 0.1; done"))
-	p.reach(victim, baiv1.Phase_PHASE_RUNNING)
+	p.awaitPhase(victim, baiv1.Phase_PHASE_RUNNING)
 	for name, tt := range map[string]struct{ ref, namespace, want string }{
 		"another run's Secret":                          {"bai-" + victim + "-1/collect.json", "vision", "BAI0045"},
 		"a secret that only another namespace may name": {"theirs/key", "default", "BAI0046"},

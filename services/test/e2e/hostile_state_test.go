@@ -18,7 +18,7 @@ func TestHostileBenchmarksDoNotFindTheStateOfTheirCollector(t *testing.T) {
 	run := p.submit(script(`echo '{"a": 1}' >>"$BENCHMARK_AI_FILE"
 until [ -e ` + gate + ` ]; do sleep 0.05; done
 cd "$(dirname "$BENCHMARK_AI_FILE")" && ls -d ./* && [ -z "$BAI_STATE_DIR" ] && [ -z "$(ls -A /bai-state 2>/dev/null)" ]`))
-	p.reach(run, baiv1.Phase_PHASE_RUNNING)
+	p.awaitPhase(run, baiv1.Phase_PHASE_RUNNING)
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
 		if states, _ := filepath.Glob(filepath.Join(p.dir, "pods", "pods", "*", "volumes", "state", "run", "collect.json")); len(states) == 1 {
 			break
@@ -28,7 +28,7 @@ cd "$(dirname "$BENCHMARK_AI_FILE")" && ls -d ./* && [ -z "$BAI_STATE_DIR" ] && 
 		}
 	}
 	write(t, gate, "")
-	if got := p.complete(run); got.GetOutcome() != baiv1.Outcome_OUTCOME_SUCCEEDED {
+	if got := p.awaitComplete(run); got.GetOutcome() != baiv1.Outcome_OUTCOME_SUCCEEDED {
 		t.Errorf("ended as %v", got)
 	}
 	log, _ := p.wantCode(0, "logs", run)

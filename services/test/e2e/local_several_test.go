@@ -18,9 +18,9 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/tooltest"
 )
 
-// needs skips a test where the machine lacks programs that it is about; where
+// requirePrograms skips a test where the machine lacks programs that it is about; where
 // everything is to be tested, they must be there.
-func needs(t *testing.T, programs map[string]string) {
+func requirePrograms(t *testing.T, programs map[string]string) {
 	t.Helper()
 	for program, from := range programs {
 		tooltest.Program(t, program, from)
@@ -30,7 +30,7 @@ func needs(t *testing.T, programs map[string]string) {
 // ranks builds the program that the runs of strategy mpi consist of.
 func ranks(t *testing.T) string {
 	t.Helper()
-	needs(t, map[string]string{"mpirun": "openmpi-bin", "/usr/sbin/sshd": "openssh-server", "gcc": "gcc libc6-dev"})
+	requirePrograms(t, map[string]string{"mpirun": "openmpi-bin", "/usr/sbin/sshd": "openssh-server", "gcc": "gcc libc6-dev"})
 	program := filepath.Join(t.TempDir(), "ranks")
 	if out, err := exec.CommandContext(t.Context(), "gcc", "-o", program, "testdata/ranks.c", "-l:libmpi.so.40").CombinedOutput(); err != nil {
 		t.Fatalf("build the ranks: %v\n%s", err, out)
@@ -65,11 +65,11 @@ func TestFourRanksOnTwoInstancesOfThisMachineFindEachOther(t *testing.T) {
 	program := ranks(t)
 	p := start(t)
 	run := p.submit(mpi(program))
-	r := p.complete(run)
+	r := p.awaitComplete(run)
 	if r.GetOutcome() != baiv1.Outcome_OUTCOME_SUCCEEDED {
 		t.Fatalf("ended as %v\n%s", r, strings.Join(p.lines(run), "\n"))
 	}
-	if diff := cmp.Diff(map[string][]float64{"ranks": {4}, "hosts": {2}, "total": {6}}, p.told(run)); diff != "" {
+	if diff := cmp.Diff(map[string][]float64{"ranks": {4}, "hosts": {2}, "total": {6}}, p.metricValues(run)); diff != "" {
 		t.Errorf("samples (-want +got):\n%s", diff)
 	}
 	for rank := range 4 {
@@ -82,8 +82,8 @@ func TestFourRanksOnTwoInstancesOfThisMachineFindEachOther(t *testing.T) {
 	wantNoNetwork(t, p)
 }
 
-// told returns the values of the metrics that the descriptor of a run names.
-func (p *platform) told(run string) map[string][]float64 {
+// metricValues returns the values of the metrics that the descriptor of a run names.
+func (p *platform) metricValues(run string) map[string][]float64 {
 	p.t.Helper()
 	all := p.samples(run)
 	maps.DeleteFunc(all, func(name string, _ []float64) bool { return strings.HasPrefix(name, "system.") })
@@ -131,7 +131,7 @@ func TestAKilledRankIsNamedWithItsHost(t *testing.T) {
 	if err := syscall.Kill(rankOf(program, "3"), syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	r := p.end(run)
+	r := p.awaitEnd(run)
 	want := regexp.MustCompile(`rank 3 on bai-` + run + `-1-worker-1\S* failed first`)
 	if r.GetOutcome() != baiv1.Outcome_OUTCOME_FAILED || r.GetReason() != "Signaled" || !want.MatchString(r.GetMessage()) {
 		t.Errorf("ended as %v, want it to say %s", r, want)
@@ -142,13 +142,13 @@ func TestAKilledRankIsNamedWithItsHost(t *testing.T) {
 
 func TestAProgramThatMpirunCannotStartIsNamedBeforeTheRunAndAfter(t *testing.T) {
 	t.Parallel()
-	needs(t, map[string]string{"mpirun": "openmpi-bin", "/usr/sbin/sshd": "openssh-server"})
+	requirePrograms(t, map[string]string{"mpirun": "openmpi-bin", "/usr/sbin/sshd": "openssh-server"})
 	p := start(t)
 	file := writeTemp(t, mpi("nosuchprogram --fast"))
 	if stdout, stderr, code := p.baictl("preflight", file); code != 2 || !strings.Contains(stdout+stderr, "nosuchprogram") {
 		t.Errorf("preflight: exit code %d, said %q, %q", code, stdout, stderr)
 	}
-	r := p.end(p.submit(mpi("nosuchprogram --fast")))
+	r := p.awaitEnd(p.submit(mpi("nosuchprogram --fast")))
 	if r.GetReason() != "CommandNotFound" || r.GetFailureClass() != baiv1.FailureClass_FAILURE_CLASS_USER || !strings.Contains(r.GetMessage(), `could not start "nosuchprogram" on `) {
 		t.Errorf("%v", r)
 	}
@@ -159,7 +159,7 @@ func TestAGangSurvivesTheDeathOfItsPlatformAndNothingOfItSurvivesItsCancel(t *te
 	program := ranks(t)
 	p := start(t)
 	run := p.submit(mpi(program + " forever"))
-	p.reach(run, baiv1.Phase_PHASE_RUNNING)
+	p.awaitPhase(run, baiv1.Phase_PHASE_RUNNING)
 	p.kill()
 	p.begin()
 	eventually(t, func() error {
@@ -172,7 +172,7 @@ func TestAGangSurvivesTheDeathOfItsPlatformAndNothingOfItSurvivesItsCancel(t *te
 		t.Errorf("after the platform came back it is %v", r)
 	}
 	p.cancel(run)
-	if r := p.end(run); r.GetOutcome() != baiv1.Outcome_OUTCOME_CANCELED {
+	if r := p.awaitEnd(run); r.GetOutcome() != baiv1.Outcome_OUTCOME_CANCELED {
 		t.Errorf("canceled: %v", r)
 	}
 	if pid := rankOf(program, "0") + rankOf(program, "3"); pid != 0 {
@@ -188,7 +188,7 @@ func TestAGangSurvivesTheDeathOfItsPlatformAndNothingOfItSurvivesItsCancel(t *te
 // TestARunThatNeedsMPISaysWhatToInstall is not parallel: it changes the
 // environment.
 func TestARunThatNeedsMPISaysWhatToInstall(t *testing.T) {
-	needs(t, map[string]string{"/usr/sbin/sshd": "openssh-server"})
+	requirePrograms(t, map[string]string{"/usr/sbin/sshd": "openssh-server"})
 	path := t.TempDir()
 	for _, program := range []string{"sh", "mkdir", "cp", "ssh"} {
 		at, err := exec.LookPath(program)
@@ -202,7 +202,7 @@ func TestARunThatNeedsMPISaysWhatToInstall(t *testing.T) {
 	on := servers.flags(t, nil) // which need more than is to be found
 	t.Setenv("PATH", path)
 	p := startOn(t, on, filepath.Join(t.TempDir(), "data"))
-	r := p.end(p.submit(mpi("true")))
+	r := p.awaitEnd(p.submit(mpi("true")))
 	if r.GetOutcome() != baiv1.Outcome_OUTCOME_FAILED || r.GetReason() != "CommandNotFound" || !strings.Contains(r.GetMessage(), "needs mpirun") || !strings.Contains(r.GetMessage(), "install openmpi-bin") {
 		t.Errorf("ended as %v", r)
 	}
@@ -212,19 +212,19 @@ func TestPodsWithoutNamespacesAreNotJoined(t *testing.T) {
 	t.Parallel()
 	p := start(t, "--no-namespaces")
 	eventually(t, func() error {
-		if said := "so benchmarks can read and remove the platform's data in " + p.dir; strings.Count(p.log.String(), said) != 1 {
-			return fmt.Errorf("the platform does not say once %q", said)
+		if warning := "so benchmarks can read and remove the platform's data in " + p.dir; strings.Count(p.log.String(), warning) != 1 {
+			return fmt.Errorf("the platform does not say once %q", warning)
 		}
 		return nil
 	})
-	r := p.end(p.submit(mpi("true")))
+	r := p.awaitEnd(p.submit(mpi("true")))
 	if r.GetReason() != "NeedsNamespaces" || !strings.Contains(r.GetMessage(), "no_namespaces") {
 		t.Errorf("ended as %v", r)
 	}
 }
 
-// served returns a descriptor of a client that asks a server.
-func served(client, server string) string {
+// servedDescriptor returns a descriptor of a client that asks a server.
+func servedDescriptor(client, server string) string {
 	return strings.Replace(command(client), `[env]`, `strategy = "inference"
 [env]`, 1) + fmt.Sprintf(`
 [[output.metrics]]
@@ -256,21 +256,21 @@ func TestBothEndsOfAnInferenceAreMeasuredAndRunsDoNotMeet(t *testing.T) {
 	}
 	p := start(t, "--slots", "2")
 	client := program + " http://${INFERENCE_SERVER_HOST}:${INFERENCE_SERVER_PORT}"
-	runs := []string{p.submit(served(client, program)), p.submit(served(client, program))} // on one port
+	runs := []string{p.submit(servedDescriptor(client, program)), p.submit(servedDescriptor(client, program))} // on one port
 	for _, run := range runs {
-		r := p.complete(run)
+		r := p.awaitComplete(run)
 		if r.GetOutcome() != baiv1.Outcome_OUTCOME_SUCCEEDED {
 			t.Fatalf("ended as %v\n%s", r, strings.Join(p.lines(run), "\n"))
 		}
-		if diff := cmp.Diff(map[string][]float64{"answer": {40, 41, 42}, "asked": {0, 1, 2}}, p.told(run)); diff != "" {
+		if diff := cmp.Diff(map[string][]float64{"answer": {40, 41, 42}, "asked": {0, 1, 2}}, p.metricValues(run)); diff != "" {
 			t.Errorf("samples (-want +got):\n%s", diff)
 		}
 	}
-	r := p.end(p.submit(served(client, "sleep 600") + "[limits]\npending_deadline = \"3s\"\n"))
+	r := p.awaitEnd(p.submit(servedDescriptor(client, "sleep 600") + "[limits]\npending_deadline = \"3s\"\n"))
 	if r.GetReason() != "NotReady" || !strings.Contains(r.GetMessage(), "8080/ping did not answer within limits.pending_deadline, 3s") {
 		t.Errorf("with a server that never answers it ended as %v", r)
 	}
-	r = p.end(p.submit(served(client, "sh -c 'sleep 1; exit 3'")))
+	r = p.awaitEnd(p.submit(servedDescriptor(client, "sh -c 'sleep 1; exit 3'")))
 	if r.GetReason() != "NonZeroExit" || !strings.Contains(r.GetMessage(), "the server") {
 		t.Errorf("with a server that fails it ended as %v", r)
 	}
@@ -281,11 +281,11 @@ func TestBothEndsOfAnInferenceAreMeasuredAndRunsDoNotMeet(t *testing.T) {
 // and the run after it finds the slot free.
 func TestARunOfSeveralPodsIsKeptAndRunsNothing(t *testing.T) {
 	t.Parallel()
-	needs(t, map[string]string{"python3": "python3"})
+	requirePrograms(t, map[string]string{"python3": "python3"})
 	p := start(t, "--slots", "1")
-	kept := strings.ReplaceAll(served("true", "python3 -m http.server 8080"), "/ping", "/") + "[limits]\nkeep = \"1h\"\n"
+	kept := strings.ReplaceAll(servedDescriptor("true", "python3 -m http.server 8080"), "/ping", "/") + "[limits]\nkeep = \"1h\"\n"
 	for range 2 {
-		if r := p.end(p.submit(kept)); r.GetOutcome() != baiv1.Outcome_OUTCOME_SUCCEEDED {
+		if r := p.awaitEnd(p.submit(kept)); r.GetOutcome() != baiv1.Outcome_OUTCOME_SUCCEEDED {
 			t.Fatalf("ended as %v", r)
 		}
 	}

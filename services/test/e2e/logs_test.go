@@ -16,7 +16,7 @@ import (
 // numbered is how many lines each stream has: as many as a segment of the broker
 // and a page of the store cannot hold, and a million where all suites run.
 func numbered() int {
-	if everything() {
+	if isLongForm() {
 		return 1_000_000
 	}
 	return 200_000
@@ -26,9 +26,9 @@ func TestHundredsOfThousandsOfLinesArriveOnceAndInOrder(t *testing.T) {
 	t.Parallel()
 	p := start(t)
 	run := p.submit(script(fmt.Sprintf(`awk 'BEGIN { for (i = 1; i <= %d; i++) { print "out " i; print "err " i > "/dev/stderr" } }'`, numbered())))
-	p.reach(run, baiv1.Phase_PHASE_RUNNING)
+	p.awaitPhase(run, baiv1.Phase_PHASE_RUNNING)
 	wantNumbered(t, "during the run", p.follow("logs", "-f", run))
-	if r := p.complete(run); r.GetOutcome() != baiv1.Outcome_OUTCOME_SUCCEEDED {
+	if r := p.awaitComplete(run); r.GetOutcome() != baiv1.Outcome_OUTCOME_SUCCEEDED {
 		t.Errorf("ended as %v", r)
 	}
 	wantNumbered(t, "after the run", p.follow("logs", run))

@@ -28,7 +28,7 @@ echo '{"loss": 0.25}' >>"$BENCHMARK_AI_FILE"
 name = "speed"
 units = "MB/s"
 pattern = 'speed=([0-9.]+)'`))
-	r := p.complete(run)
+	r := p.awaitComplete(run)
 	if r.GetOutcome() != baiv1.Outcome_OUTCOME_SUCCEEDED {
 		t.Fatalf("ended as %v", r)
 	}
@@ -60,7 +60,7 @@ func TestTheSampleMeasuresWhatGzipDoes(t *testing.T) {
 	data := httptest.NewServer(http.FileServer(http.Dir("../../../sample-benchmarks/compression")))
 	defer data.Close()
 	run := p.submit(compression(t, data.URL))
-	if r := p.complete(run); r.GetOutcome() != baiv1.Outcome_OUTCOME_SUCCEEDED {
+	if r := p.awaitComplete(run); r.GetOutcome() != baiv1.Outcome_OUTCOME_SUCCEEDED {
 		t.Fatalf("ended as %v\n%s", r, strings.Join(p.lines(run), "\n"))
 	}
 	samples := p.samples(run)
@@ -116,7 +116,7 @@ func TestFiftyEqualSubmitsUnderOneKeyAreOneRun(t *testing.T) {
 		t.Errorf("%d runs, want one", n)
 	}
 	for id := range ids {
-		p.end(id)
+		p.awaitEnd(id)
 	}
 }
 
@@ -150,10 +150,10 @@ func TestCancelEndsARunWhereverItIs(t *testing.T) {
 	} {
 		run := p.submit(tt.descriptor)
 		if tt.when != baiv1.Phase_PHASE_SUBMITTED {
-			p.reach(run, tt.when, baiv1.Phase_PHASE_RUNNING)
+			p.awaitPhase(run, tt.when, baiv1.Phase_PHASE_RUNNING)
 		}
 		p.cancel(run)
-		if r := p.end(run); r.GetOutcome() != baiv1.Outcome_OUTCOME_CANCELED {
+		if r := p.awaitEnd(run); r.GetOutcome() != baiv1.Outcome_OUTCOME_CANCELED {
 			t.Errorf("canceled %s: %v", name, r)
 		}
 		wantNoPod(t, p, run)
@@ -167,18 +167,18 @@ func (p *platform) cancelInTheQueue(sleeper string) {
 	t := p.t
 	t.Helper()
 	holder := p.submit(sleeper)
-	p.reach(holder, baiv1.Phase_PHASE_RUNNING)
+	p.awaitPhase(holder, baiv1.Phase_PHASE_RUNNING)
 	waiting, next := p.submit(sleeper), p.submit(script("true"))
-	p.reach(waiting, baiv1.Phase_PHASE_QUEUED)
+	p.awaitPhase(waiting, baiv1.Phase_PHASE_QUEUED)
 	p.cancel(waiting)
-	if r := p.end(waiting); r.GetOutcome() != baiv1.Outcome_OUTCOME_CANCELED || r.GetStartTime() != nil {
+	if r := p.awaitEnd(waiting); r.GetOutcome() != baiv1.Outcome_OUTCOME_CANCELED || r.GetStartTime() != nil {
 		t.Errorf("canceled in the queue: %v", r)
 	}
 	if r := p.get(next); r.GetPhase() > baiv1.Phase_PHASE_QUEUED {
 		t.Errorf("started while the slot was held: %v", r)
 	}
 	p.cancel(holder)
-	if r := p.end(next); r.GetOutcome() != baiv1.Outcome_OUTCOME_SUCCEEDED {
+	if r := p.awaitEnd(next); r.GetOutcome() != baiv1.Outcome_OUTCOME_SUCCEEDED {
 		t.Errorf("the next in the queue: %v", r)
 	}
 	if over, began := p.get(holder).GetEndTime().AsTime(), p.get(next).GetStartTime().AsTime(); began.Before(over) {

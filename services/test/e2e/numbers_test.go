@@ -68,7 +68,7 @@ block = '^epoch'
 pattern = '(?s)epoch (?P<step>\d+).*loss (?P<value>\S+)'`, number, number))))
 	}
 	for _, run := range runs {
-		r := p.complete(run)
+		r := p.awaitComplete(run)
 		if r.GetOutcome() != baiv1.Outcome_OUTCOME_SUCCEEDED {
 			t.Fatalf("ended as %v\n%s", r, strings.Join(p.lines(run), "\n"))
 		}
@@ -90,7 +90,7 @@ pattern = '(?s)epoch (?P<step>\d+).*loss (?P<value>\S+)'`, number, number))))
 // its own, in which the collector is not, and two such runs have one port.
 func TestAnInstrumentedProgramNeedsNoChangeInARunOfSeveralPods(t *testing.T) {
 	t.Parallel()
-	needs(t, map[string]string{"python3": "python3"})
+	requirePrograms(t, map[string]string{"python3": "python3"})
 	p := start(t, "--slots", "2")
 	descriptor := strings.Replace(script(instrumented, `[env.vars]
 PORT = "9102"
@@ -113,7 +113,7 @@ path = "/"
 port = 8080
 period_seconds = 1`), "[env]\n", "strategy = \"inference\"\n[env]\n", 1)
 	for _, run := range []string{p.submit(descriptor), p.submit(descriptor)} {
-		r := p.complete(run)
+		r := p.awaitComplete(run)
 		if r.GetOutcome() != baiv1.Outcome_OUTCOME_SUCCEEDED {
 			t.Fatalf("ended as %v\n%s", r, strings.Join(p.lines(run), "\n"))
 		}

@@ -26,8 +26,8 @@ func TestWhatWasWrittenForTheOriginalSystemRunsUnchanged(t *testing.T) {
 		"with ours":                          "../../../client-lib/python/src/benchmarkai",
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := platform.of(t)
-			run := p.made("run", "testdata/original/descriptor.toml", "--script", withLibrary(t, library), "-o", "name")
+			p := platform.withT(t)
+			run := p.submittedID("run", "testdata/original/descriptor.toml", "--script", withLibrary(t, library), "-o", "name")
 			p.wantTrained(run)
 		})
 	}
@@ -37,7 +37,7 @@ func TestWhatWasWrittenForTheOriginalSystemRunsUnchanged(t *testing.T) {
 func (p *platform) wantTrained(run string) {
 	t := p.t
 	t.Helper()
-	if r := p.complete(run); r.GetOutcome() != baiv1.Outcome_OUTCOME_SUCCEEDED {
+	if r := p.awaitComplete(run); r.GetOutcome() != baiv1.Outcome_OUTCOME_SUCCEEDED {
 		t.Fatalf("%v\n%q", r, p.lines(run))
 	}
 	if diff := cmp.Diff([]string{"out epoch=1 loss=1.000", "out epoch=2 loss=0.500", "out epoch=3 loss=0.333"}, p.lines(run)); diff != "" {
@@ -56,8 +56,8 @@ func (p *platform) wantTrained(run string) {
 	}
 }
 
-// of is the platform for a part of its test.
-func (p *platform) of(t *testing.T) *platform {
+// withT is the platform for a part of its test.
+func (p *platform) withT(t *testing.T) *platform {
 	t.Helper()
 	q := *p
 	q.t = t

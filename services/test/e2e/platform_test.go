@@ -297,8 +297,8 @@ func (p *platform) get(run string) *baiv1.Run {
 	return r.GetRun()
 }
 
-// reach waits until the run is in one of the phases, or finished.
-func (p *platform) reach(run string, phases ...baiv1.Phase) *baiv1.Run {
+// awaitPhase waits until the run is in one of the phases, or finished.
+func (p *platform) awaitPhase(run string, phases ...baiv1.Phase) *baiv1.Run {
 	p.t.Helper()
 	deadline := time.Now().Add(90 * time.Second)
 	for {
@@ -315,10 +315,10 @@ func (p *platform) reach(run string, phases ...baiv1.Phase) *baiv1.Run {
 	}
 }
 
-// end waits until the run is over.
-func (p *platform) end(run string) *baiv1.Run {
+// awaitEnd waits until the run is over.
+func (p *platform) awaitEnd(run string) *baiv1.Run {
 	p.t.Helper()
-	return p.reach(run)
+	return p.awaitPhase(run)
 }
 
 // awaitReady waits until a run has printed that it is ready.
@@ -332,11 +332,11 @@ func (p *platform) awaitReady(run string) {
 	})
 }
 
-// complete waits until all that a finished run wrote is in the store: as long as
+// awaitComplete waits until all that a finished run wrote is in the store: as long as
 // more of it comes, and a minute.
-func (p *platform) complete(run string) *baiv1.Run {
+func (p *platform) awaitComplete(run string) *baiv1.Run {
 	p.t.Helper()
-	p.end(run)
+	p.awaitEnd(run)
 	stored, late := int64(-1), time.Now()
 	for {
 		r := p.get(run)

@@ -29,19 +29,19 @@ func TestRunsGoOnWhereTheEndsOfTheBrokersFilesAreTorn(t *testing.T) {
 	}
 	before := make(map[string]string)
 	for _, run := range runs {
-		p.complete(run)
-		before[run] = p.record(run)
+		p.awaitComplete(run)
+		before[run] = p.snapshot(run)
 	}
 	p.stop()
 	tearSegments(t, p.dir)
 	p.begin()
 	for range 12 {
-		if r := p.complete(p.submit(script("echo after"))); r.GetOutcome() != baiv1.Outcome_OUTCOME_SUCCEEDED {
+		if r := p.awaitComplete(p.submit(script("echo after"))); r.GetOutcome() != baiv1.Outcome_OUTCOME_SUCCEEDED {
 			t.Errorf("a new run ended as %v", r)
 		}
 	}
 	for _, run := range runs {
-		if got := p.record(run); got != before[run] {
+		if got := p.snapshot(run); got != before[run] {
 			t.Errorf("run %s was %s\nand is %s", run, before[run], got)
 		}
 	}
@@ -78,14 +78,14 @@ func TestAStoreThatIsSecondsOlderThanTheBrokerHearsAgainWhatItLacks(t *testing.T
 		runs = append(runs, p.submit(counter(150)))
 	}
 	for _, run := range runs {
-		p.reach(run, baiv1.Phase_PHASE_RUNNING)
+		p.awaitPhase(run, baiv1.Phase_PHASE_RUNNING)
 	}
 	p.kill()
 	old := t.TempDir()
 	copyStore(t, p.dir, old)
 	p.begin()
 	for _, run := range runs {
-		p.complete(run)
+		p.awaitComplete(run)
 	}
 	p.kill()
 	copyStore(t, old, p.dir)
@@ -94,12 +94,12 @@ func TestAStoreThatIsSecondsOlderThanTheBrokerHearsAgainWhatItLacks(t *testing.T
 		t.Error("nothing says that the store is older")
 	}
 	for _, run := range runs {
-		if r := p.complete(run); r.GetReason() != "NonZeroExit" || r.GetExitCode() != 7 {
+		if r := p.awaitComplete(run); r.GetReason() != "NonZeroExit" || r.GetExitCode() != 7 {
 			t.Errorf("ended as %v, want exit 7 of the benchmark's own", r)
 		}
 		wantCounted(t, p, run, 150)
 	}
-	if r := p.complete(p.submit(script("echo after"))); r.GetOutcome() != baiv1.Outcome_OUTCOME_SUCCEEDED {
+	if r := p.awaitComplete(p.submit(script("echo after"))); r.GetOutcome() != baiv1.Outcome_OUTCOME_SUCCEEDED {
 		t.Errorf("a new run ended as %v", r)
 	}
 }
@@ -129,7 +129,7 @@ func copyStore(t *testing.T, from, to string) {
 func TestAPlatformThatWasKilledIsNotScanned(t *testing.T) {
 	t.Parallel()
 	p := startEmbedded(t, filepath.Join(t.TempDir(), "data"))
-	p.complete(p.submit(script("echo hi")))
+	p.awaitComplete(p.submit(script("echo hi")))
 	for range 2 {
 		p.kill()
 		p.begin()
@@ -162,8 +162,8 @@ func TestAPlatformStartsAfterThePowerWasCut(t *testing.T) {
 	had := make(map[string]string)
 	for range 4 {
 		run := first.submit(script(`echo hi; echo there; echo '{"x": 1}' >>"$BENCHMARK_AI_FILE"`))
-		first.complete(run)
-		had[run] = first.kept(run)
+		first.awaitComplete(run)
+		had[run] = first.retainedState(run)
 	}
 	first.stop()
 	for name, cut := range cuts() {
@@ -174,9 +174,9 @@ func TestAPlatformStartsAfterThePowerWasCut(t *testing.T) {
 				cutCopy(t, first.dir, p.dir, file, cut)
 				p.beginAfterRemedy()
 				if file != "" { // of all at once nothing may be left
-					p.wantKept(had)
+					p.wantRetained(had)
 				}
-				if r := p.complete(p.submit(script("echo after"))); r.GetOutcome() != baiv1.Outcome_OUTCOME_SUCCEEDED {
+				if r := p.awaitComplete(p.submit(script("echo after"))); r.GetOutcome() != baiv1.Outcome_OUTCOME_SUCCEEDED {
 					t.Errorf("a new run ended as %v", r)
 				}
 			})
@@ -203,18 +203,18 @@ func cutCopy(t *testing.T, from, to, file string, cut func(path string) error) {
 	}
 }
 
-// wantKept holds runs to what they had.
-func (p *platform) wantKept(had map[string]string) {
+// wantRetained holds runs to what they had.
+func (p *platform) wantRetained(before map[string]string) {
 	p.t.Helper()
-	for run, want := range had {
-		if got := p.kept(run); got != want {
+	for run, want := range before {
+		if got := p.retainedState(run); got != want {
 			p.t.Errorf("run %s had %s\nand has %s", run, want, got)
 		}
 	}
 }
 
-// kept returns what is to stay of a run; empty for one that is not known.
-func (p *platform) kept(run string) string {
+// retainedState returns what is to stay of a run; empty for one that is not known.
+func (p *platform) retainedState(run string) string {
 	p.t.Helper()
 	r, err := p.api.GetRun(p.t.Context(), &baiv1.GetRunRequest{Run: run}, grpc.WaitForReady(true))
 	if err != nil {

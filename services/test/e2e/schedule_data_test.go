@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// changing serves what it has now, and says whether that is what its client has.
-type changing struct {
+// mutableSource serves what it has now, and says whether that is what its client has.
+type mutableSource struct {
 	*httptest.Server
 
 	mu              sync.Mutex
@@ -21,9 +21,9 @@ type changing struct {
 	sent, unchanged int
 }
 
-func newChanging(t *testing.T, content string) *changing {
+func newMutableSource(t *testing.T, content string) *mutableSource {
 	t.Helper()
-	c := &changing{content: content}
+	c := &mutableSource{content: content}
 	c.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
@@ -41,13 +41,13 @@ func newChanging(t *testing.T, content string) *changing {
 	return c
 }
 
-func (c *changing) change(to string) {
+func (c *mutableSource) change(to string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.content = to
 }
 
-func (c *changing) counts() string {
+func (c *mutableSource) counts() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return fmt.Sprintf("%d sent, %d unchanged", c.sent, c.unchanged)
@@ -57,7 +57,7 @@ func (c *changing) counts() string {
 // pinned: what has not changed since is asked for and not sent again.
 func TestTheDataOfAScheduleAreRevalidatedAtEachFiring(t *testing.T) {
 	t.Parallel()
-	p, site := start(t), newChanging(t, "cats")
+	p, site := start(t), newMutableSource(t, "cats")
 	file := filepath.Join(t.TempDir(), "descriptor.toml")
 	text := script("cat /data/x; echo", fmt.Sprintf("[[data.sources]]\nsrc = \"%s/x\"\npath = \"/data/x\"", site.URL))
 	text = strings.Replace(text, "[info]", "[info]\nscheduling = \"0 0 1 1 *\"", 1)
@@ -78,7 +78,7 @@ func TestTheDataOfAScheduleAreRevalidatedAtEachFiring(t *testing.T) {
 		if code != 0 {
 			t.Fatalf("trigger exits with %d: %s", code, errs)
 		}
-		r := p.complete(strings.TrimSpace(run))
+		r := p.awaitComplete(strings.TrimSpace(run))
 		if r.GetOutcome().String() != "OUTCOME_SUCCEEDED" {
 			t.Fatalf("firing %d: %v", i, r)
 		}

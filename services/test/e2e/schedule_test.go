@@ -19,8 +19,8 @@ import (
 	"github.com/benchmark-ai/bai/services/test/testbed/port"
 )
 
-// door is a gateway in a process of its own, beside others on one store.
-type door struct {
+// gatewayProcess is a gateway in a process of its own, beside others on one store.
+type gatewayProcess struct {
 	t    *testing.T
 	args []string
 	addr string
@@ -54,14 +54,14 @@ func startWithoutGateway(t *testing.T) *platform {
 	return p
 }
 
-// open starts a gateway on the store of a platform.
-func open(p *platform, name string) *door {
+// startGateway starts a gateway on the store of a platform.
+func startGateway(p *platform, name string) *gatewayProcess {
 	p.t.Helper()
 	var settings map[string]any
 	if _, err := toml.DecodeFile(filepath.Join(p.dir, "services.toml"), &settings); err != nil {
 		p.t.Fatal(err)
 	}
-	d := &door{t: p.t, addr: port.Addr(p.t), log: &lockedBuffer{}}
+	d := &gatewayProcess{t: p.t, addr: port.Addr(p.t), log: &lockedBuffer{}}
 	settings["listen"] = d.addr
 	var text bytes.Buffer
 	if err := toml.NewEncoder(&text).Encode(settings); err != nil {
@@ -83,7 +83,7 @@ func open(p *platform, name string) *door {
 }
 
 // begin starts the process, again if there was one before.
-func (d *door) begin() {
+func (d *gatewayProcess) begin() {
 	d.t.Helper()
 	d.cmd = exec.Command(filepath.Join(bin, "gateway"), d.args...)
 	d.cmd.Stdout, d.cmd.Stderr = d.log, d.log
@@ -93,7 +93,7 @@ func (d *door) begin() {
 }
 
 // kill ends the process as a crash would.
-func (d *door) kill() {
+func (d *gatewayProcess) kill() {
 	d.t.Helper()
 	if err := d.cmd.Process.Kill(); err != nil {
 		d.t.Fatal(err)
@@ -103,7 +103,7 @@ func (d *door) kill() {
 }
 
 // stop ends the process as an operator would.
-func (d *door) stop() {
+func (d *gatewayProcess) stop() {
 	if d.cmd == nil {
 		return
 	}
@@ -114,8 +114,8 @@ func (d *door) stop() {
 	d.cmd = nil
 }
 
-// fires waits until the gateway is the one that fires, for the n-th time.
-func (d *door) fires(n int) {
+// awaitFiring waits until the gateway is the one that fires, for the n-th time.
+func (d *gatewayProcess) awaitFiring(n int) {
 	d.t.Helper()
 	eventually(d.t, func() error {
 		if strings.Count(d.log.String(), "fires schedules") < n {
@@ -126,7 +126,7 @@ func (d *door) fires(n int) {
 }
 
 // baictl runs baictl against the gateway, and returns what it prints.
-func (d *door) baictl(args ...string) string {
+func (d *gatewayProcess) baictl(args ...string) string {
 	d.t.Helper()
 	out, errs, code := baictl(d.t, d.addr, args...)
 	if code != 0 {
@@ -135,17 +135,17 @@ func (d *door) baictl(args ...string) string {
 	return out
 }
 
-// fired are the runs of a schedule, the first first.
-func (d *door) fired(name string) []run {
+// firedRuns are the runs of a schedule, the first first.
+func (d *gatewayProcess) firedRuns(name string) []firedRun {
 	d.t.Helper()
-	var got struct{ Runs []run }
+	var got struct{ Runs []firedRun }
 	if err := json.Unmarshal([]byte(d.baictl("list", "--schedule", name, "--sort", "oldest", "--limit", "0", "-o", "json")), &got); err != nil {
 		d.t.Fatal(err)
 	}
 	return got.Runs
 }
 
-type run struct {
+type firedRun struct {
 	ID      string `json:"id"`
 	Outcome string `json:"outcome"`
 	Lineage struct {
@@ -163,9 +163,9 @@ func everyMinute() string {
 func TestAScheduleFiresOnceAMinuteWhicheverGatewayDies(t *testing.T) {
 	t.Parallel()
 	p := startWithoutGateway(t)
-	a := open(p, "a")
-	a.fires(1)
-	b := open(p, "b")
+	a := startGateway(p, "a")
+	a.awaitFiring(1)
+	b := startGateway(p, "b")
 	file := filepath.Join(t.TempDir(), "minutely.toml")
 	if err := os.WriteFile(file, []byte(everyMinute()), 0o600); err != nil {
 		t.Fatal(err)
@@ -174,14 +174,14 @@ func TestAScheduleFiresOnceAMinuteWhicheverGatewayDies(t *testing.T) {
 	if again := strings.TrimSpace(b.baictl("submit", file, "--name", "minutely")); again != id {
 		t.Errorf("submitted again it is schedule %s, want %s", again, id)
 	}
-	b.ended("minutely", 1)
+	b.awaitEnded("minutely", 1)
 	a.kill()
-	b.fires(1)
+	b.awaitFiring(1)
 	for n := 2; n <= firings(); n++ {
-		b.ended("minutely", n)
+		b.awaitEnded("minutely", n)
 	}
 	a.begin()
-	runs := b.fired("minutely")
+	runs := b.firedRuns("minutely")
 	first := runs[0].Lineage.FiringTime
 	for i, r := range runs {
 		if want := first.Add(time.Duration(i) * time.Minute); !r.Lineage.FiringTime.Equal(want) || r.Outcome != "succeeded" {
@@ -189,23 +189,23 @@ func TestAScheduleFiresOnceAMinuteWhicheverGatewayDies(t *testing.T) {
 		}
 	}
 	b.baictl("schedule", "pause", "minutely")
-	backfilled(t, b, first.Add(-30*time.Minute), len(runs))
+	wantBackfill(t, b, first.Add(-30*time.Minute), len(runs))
 	wantNothingMissed(t, b, "minutely")
 }
 
 // firings are how many minutes are waited for: two, and five where all suites run.
 func firings() int {
-	if everything() {
+	if isLongForm() {
 		return 5
 	}
 	return 2
 }
 
-// ended waits until a schedule has n runs, and all are over.
-func (d *door) ended(name string, n int) {
+// awaitEnded waits until a schedule has n runs, and all are over.
+func (d *gatewayProcess) awaitEnded(name string, n int) {
 	d.t.Helper()
 	eventually(d.t, func() error {
-		runs := d.fired(name)
+		runs := d.firedRuns(name)
 		for _, r := range runs {
 			if r.Outcome == "" {
 				return fmt.Errorf("run %s goes on", r.ID)
@@ -218,8 +218,8 @@ func (d *door) ended(name string, n int) {
 	})
 }
 
-// backfilled makes up for ten minutes, twice, in which nothing was fired.
-func backfilled(t *testing.T, d *door, from time.Time, before int) {
+// wantBackfill makes up for ten minutes, twice, in which nothing was fired.
+func wantBackfill(t *testing.T, d *gatewayProcess, from time.Time, before int) {
 	t.Helper()
 	var want []string
 	for i := range 10 {
@@ -229,12 +229,12 @@ func backfilled(t *testing.T, d *door, from time.Time, before int) {
 	if diff := cmp.Diff(want, strings.Fields(d.baictl(args...))); diff != "" {
 		t.Errorf("missing (-want +got):\n%s", diff)
 	}
-	d.ended("minutely", before+10)
+	d.awaitEnded("minutely", before+10)
 	if again := d.baictl(args...); again != "" {
 		t.Errorf("missing after a backfill: %q", again)
 	}
 	seen := map[string]bool{}
-	for _, r := range d.fired("minutely") {
+	for _, r := range d.firedRuns("minutely") {
 		at := r.Lineage.FiringTime.UTC().Format(time.RFC3339)
 		if seen[at] {
 			t.Errorf("two runs were fired for %s", at)
@@ -246,7 +246,7 @@ func backfilled(t *testing.T, d *door, from time.Time, before int) {
 	}
 }
 
-func wantNothingMissed(t *testing.T, d *door, name string) {
+func wantNothingMissed(t *testing.T, d *gatewayProcess, name string) {
 	t.Helper()
 	var got struct {
 		Firings []struct {
@@ -282,7 +282,7 @@ func TestTheOriginalsScheduleIsTakenAndItsFiringsAreRuns(t *testing.T) {
 	if code != 0 {
 		t.Fatalf("trigger exits with %d: %s", code, errs)
 	}
-	r := p.end(strings.TrimSpace(triggered))
+	r := p.awaitEnd(strings.TrimSpace(triggered))
 	if r.GetLineage().GetScheduleId() != id || r.GetLineage().GetFiringTime() == nil || r.GetOutcome().String() != "OUTCOME_SUCCEEDED" {
 		t.Errorf("the run of a firing is %v", r)
 	}

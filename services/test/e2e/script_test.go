@@ -43,9 +43,9 @@ units = "1"
 pattern = 'loss=([\d.]+)'
 `
 
-// shipped makes a folder with code: a script that is run, one that it reads,
+// codeFolder makes a folder with code: a script that is run, one that it reads,
 // a link, a file of data, and what is nobody's business.
-func shipped(t *testing.T) string {
+func codeFolder(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "run.sh"), `#!/bin/sh -e
@@ -77,12 +77,12 @@ func TestABenchmarkRunsWhatIsInTheFolderThatIsSentAlong(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := start(t, args...)
-			file, dir := writeTemp(t, wanting), shipped(t)
+			file, dir := writeTemp(t, wanting), codeFolder(t)
 			if _, errs, code := p.baictl("submit", file); code != 2 || !strings.Contains(errs, "--script DIR") {
 				t.Errorf("without its code: exit %d, %s", code, errs)
 			}
-			first := p.made("run", file, "--script", dir, "-o", "name")
-			again := p.made("rerun", first)
+			first := p.submittedID("run", file, "--script", dir, "-o", "name")
+			again := p.submittedID("rerun", first)
 			wantShipped(t, p, first)
 			wantShipped(t, p, again)
 			if a, b := p.get(first).GetScript().GetSha256(), p.get(again).GetScript().GetSha256(); a == "" || a != b {
@@ -95,8 +95,8 @@ func TestABenchmarkRunsWhatIsInTheFolderThatIsSentAlong(t *testing.T) {
 	}
 }
 
-// made returns the ID of the run that baictl makes.
-func (p *platform) made(args ...string) string {
+// submittedID returns the ID of the run that baictl makes.
+func (p *platform) submittedID(args ...string) string {
 	p.t.Helper()
 	out, errs, code := p.baictl(args...)
 	if code != 0 {
@@ -108,7 +108,7 @@ func (p *platform) made(args ...string) string {
 // wantShipped checks what a run of the shipped folder wrote.
 func wantShipped(t *testing.T, p *platform, run string) {
 	t.Helper()
-	if r := p.complete(run); r.GetOutcome() != baiv1.Outcome_OUTCOME_SUCCEEDED {
+	if r := p.awaitComplete(run); r.GetOutcome() != baiv1.Outcome_OUTCOME_SUCCEEDED {
 		t.Fatalf("%v\n%q", r, p.lines(run))
 	}
 	want := []string{"out read data", "out loss=2", "out loss=4", "out loss=6", "out data.txt", "out lib", "out run.sh"}
@@ -170,7 +170,7 @@ func TestCodeIsSentAndRunOverHTTPAlone(t *testing.T) {
 	if err := json.Unmarshal([]byte(text), &got); err != nil || status != http.StatusOK {
 		t.Fatalf("submitted: %d %s", status, text)
 	}
-	if r := p.complete(got.RunID); r.GetOutcome() != baiv1.Outcome_OUTCOME_SUCCEEDED || !slices.Equal(p.samples(got.RunID)["loss"], []float64{3}) {
+	if r := p.awaitComplete(got.RunID); r.GetOutcome() != baiv1.Outcome_OUTCOME_SUCCEEDED || !slices.Equal(p.samples(got.RunID)["loss"], []float64{3}) {
 		t.Errorf("%v, %v", r, p.samples(got.RunID))
 	}
 }
@@ -256,7 +256,7 @@ func TestAHostileArchiveEndsItsRunAndNothingElse(t *testing.T) {
 			t.Errorf("%s: exit %d, %s", name, code, errs)
 			continue
 		}
-		r := p.end(strings.TrimSpace(out))
+		r := p.awaitEnd(strings.TrimSpace(out))
 		if r.GetOutcome() != baiv1.Outcome_OUTCOME_FAILED || r.GetFailureClass() != baiv1.FailureClass_FAILURE_CLASS_USER || !strings.Contains(r.GetMessage(), tt.says) || !strings.Contains(r.GetMessage(), "the code that was sent along") {
 			t.Errorf("%s: %v; want the user's failure with %q", name, r, tt.says)
 		}
@@ -269,12 +269,12 @@ func TestAHostileArchiveEndsItsRunAndNothingElse(t *testing.T) {
 func TestCodeSurvivesTheDeathOfThePlatformAtAnyMoment(t *testing.T) {
 	t.Parallel()
 	p := start(t, "--slots", "1")
-	file, dir := writeTemp(t, wanting), shipped(t)
+	file, dir := writeTemp(t, wanting), codeFolder(t)
 	p.cutUpload()
 	p.begin()
 	gate := filepath.Join(t.TempDir(), "gate")
 	before := p.submit(script("while [ ! -e " + gate + " ]; do sleep 0.01; done"))
-	p.reach(before, baiv1.Phase_PHASE_RUNNING)
+	p.awaitPhase(before, baiv1.Phase_PHASE_RUNNING)
 	out, errs, code := p.baictl("submit", file, "--script", dir, "--idempotency-key", "k")
 	if code != 0 {
 		t.Fatalf("exit %d, %s", code, errs)
@@ -291,12 +291,12 @@ func TestCodeSurvivesTheDeathOfThePlatformAtAnyMoment(t *testing.T) {
 	}
 	write(t, gate, "")
 	wantShipped(t, p, run)
-	known := p.record(run)
+	known := p.snapshot(run)
 	p.kill()
 	p.args = append(p.args, "--replay")
 	p.begin()
 	p.waitReplayed()
-	if diff := cmp.Diff(known, p.record(run)); diff != "" {
+	if diff := cmp.Diff(known, p.snapshot(run)); diff != "" {
 		t.Errorf("every event heard again changed the run (-before +after):\n%s", diff)
 	}
 }

@@ -17,26 +17,26 @@ import (
 )
 
 // servers are those that the platforms of this run of the package work with.
-var servers = &lent{}
+var servers = &serverPool{}
 
-// everything says whether all suites run, in their long form.
-func everything() bool {
+// isLongForm says whether all suites run, in their long form.
+func isLongForm() bool {
 	return os.Getenv(testbed.EnvReal) != "" && os.Getenv(testbed.EnvShort) == ""
 }
 
-// lent are real servers where testbed.EnvReal is set, begun when the first test
+// serverPool are real servers where testbed.EnvReal is set, begun when the first test
 // needs them and there until the last has ended; else there are none, and
 // platforms use those that are embedded.
 //
 // All platforms share the Elasticsearch, each with indices of its own. Topics
 // have the same names in all platforms, so that a broker serves one at a time: it
 // is emptied, and lent to the next. There are as many as platforms at once.
-type lent struct {
-	lasting
+type serverPool struct {
+	packageCleanup
 
-	turn  sync.Mutex
-	store *elasticsearch.Server
-	free  []*kafka.Server
+	poolMu      sync.Mutex
+	store       *elasticsearch.Server
+	freeBrokers []*kafka.Server
 }
 
 // needsReal skips a test that compares real servers with those that are embedded.
@@ -49,7 +49,7 @@ func needsReal(t *testing.T) {
 
 // flags are those with which a platform works with the servers, and with the
 // settings that its other arguments name.
-func (l *lent) flags(t *testing.T, args []string) []string {
+func (l *serverPool) flags(t *testing.T, args []string) []string {
 	t.Helper()
 	if os.Getenv(testbed.EnvReal) == "" {
 		return nil
@@ -70,87 +70,87 @@ refresh = "100ms"
 }
 
 // elasticsearch returns the one that all tests share.
-func (l *lent) elasticsearch(t *testing.T) *elasticsearch.Server {
+func (l *serverPool) elasticsearch(t *testing.T) *elasticsearch.Server {
 	t.Helper()
-	l.turn.Lock()
-	defer l.turn.Unlock()
+	l.poolMu.Lock()
+	defer l.poolMu.Unlock()
 	if l.store == nil {
-		l.store = elasticsearch.Start(l.with(t))
+		l.store = elasticsearch.Start(l.tb(t))
 	}
 	return l.store
 }
 
 // broker returns an empty one, which is the test's until it ends.
-func (l *lent) broker(t *testing.T) *kafka.Server {
+func (l *serverPool) broker(t *testing.T) *kafka.Server {
 	t.Helper()
-	b := l.take()
+	b := l.takeBroker()
 	if b == nil {
-		b = kafka.Steady(l.with(t))
+		b = kafka.OwnUnkilled(l.tb(t))
 	} else {
 		kafkatest.Empty(t, b.Addr)
 	}
 	t.Cleanup(func() { // after the platform, which begins later
-		l.turn.Lock()
-		defer l.turn.Unlock()
-		l.free = append(l.free, b)
+		l.poolMu.Lock()
+		defer l.poolMu.Unlock()
+		l.freeBrokers = append(l.freeBrokers, b)
 	})
 	return b
 }
 
-// take returns a broker that nobody uses, or nil.
-func (l *lent) take() *kafka.Server {
-	l.turn.Lock()
-	defer l.turn.Unlock()
-	if len(l.free) == 0 {
+// takeBroker returns a broker that nobody uses, or nil.
+func (l *serverPool) takeBroker() *kafka.Server {
+	l.poolMu.Lock()
+	defer l.poolMu.Unlock()
+	if len(l.freeBrokers) == 0 {
 		return nil
 	}
-	b := l.free[0]
-	l.free = l.free[1:]
+	b := l.freeBrokers[0]
+	l.freeBrokers = l.freeBrokers[1:]
 	return b
 }
 
-// lasting ends with the package what a test has begun for all.
-type lasting struct {
-	mu   sync.Mutex
-	ends []func()
-	errs []error
+// packageCleanup ends with the package what a test has begun for all.
+type packageCleanup struct {
+	mu       sync.Mutex
+	cleanups []func()
+	errs     []error
 }
 
-// with returns what begins something in a test and ends it with the package.
-func (l *lasting) with(t *testing.T) testing.TB {
+// tb returns what begins something in a test and ends it with the package.
+func (l *packageCleanup) tb(t *testing.T) testing.TB {
 	t.Helper()
-	return beginner{t, l}
+	return packageTB{t, l}
 }
 
 // end ends all, the last begun first, and says what went wrong then.
-func (l *lasting) end() error {
-	for _, end := range slices.Backward(l.ends) {
+func (l *packageCleanup) end() error {
+	for _, end := range slices.Backward(l.cleanups) {
 		end()
 	}
 	return errors.Join(l.errs...)
 }
 
-// beginner is a test as long as something begins, and the package once the test
+// packageTB is a test as long as something begins, and the package once the test
 // is over.
-type beginner struct {
+type packageTB struct {
 	testing.TB
 
-	l *lasting
+	cleanup *packageCleanup
 }
 
 // Cleanup implements testing.TB.
-func (b beginner) Cleanup(end func()) {
-	b.l.mu.Lock()
-	defer b.l.mu.Unlock()
-	b.l.ends = append(b.l.ends, end)
+func (b packageTB) Cleanup(end func()) {
+	b.cleanup.mu.Lock()
+	defer b.cleanup.mu.Unlock()
+	b.cleanup.cleanups = append(b.cleanup.cleanups, end)
 }
 
 // Context implements testing.TB.
-func (b beginner) Context() context.Context { return context.WithoutCancel(b.TB.Context()) }
+func (b packageTB) Context() context.Context { return context.WithoutCancel(b.TB.Context()) }
 
 // Errorf implements testing.TB.
-func (b beginner) Errorf(format string, args ...any) {
-	b.l.mu.Lock()
-	defer b.l.mu.Unlock()
-	b.l.errs = append(b.l.errs, fmt.Errorf(format, args...))
+func (b packageTB) Errorf(format string, args ...any) {
+	b.cleanup.mu.Lock()
+	defer b.cleanup.mu.Unlock()
+	b.cleanup.errs = append(b.cleanup.errs, fmt.Errorf(format, args...))
 }

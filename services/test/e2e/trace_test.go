@@ -20,13 +20,13 @@ import (
 // TestOneTraceOfOneRunShowsEveryHop prints it. Two services are processes of their
 // own, and the run has data to fetch and to pull.
 func TestOneTraceOfOneRunShowsEveryHop(t *testing.T) {
-	collector, site, health := telemetrytest.Start(t), newChanging(t, "cats"), port.Addr(t)
+	collector, site, health := telemetrytest.Start(t), newMutableSource(t, "cats"), port.Addr(t)
 	traces := fmt.Sprintf("[telemetry]\ntraces = %q\n", collector.URL)
 	p := start(t, "--without", "fetcher,metrics-pusher", "--config", writeTemp(t, fmt.Sprintf("health = %q\n%s", health, traces)))
 	fetcher := p.join(traces+"[fetcher.sources]\nnetworks = [\"loopback\"]\n", "fetcher")
 	indexer := p.join(traces, "metrics-pusher", "index")
 	run := p.submit(script(`cat /data/x; echo '{"x": 1}' >>"$BENCHMARK_AI_FILE"`, fmt.Sprintf("[[data.sources]]\nsrc = \"%s/x\"\npath = \"/data/x\"", site.URL)))
-	if r := p.complete(run); r.GetOutcome() != baiv1.Outcome_OUTCOME_SUCCEEDED {
+	if r := p.awaitComplete(run); r.GetOutcome() != baiv1.Outcome_OUTCOME_SUCCEEDED {
 		t.Errorf("ended as %v", r)
 	}
 	metrics, lag := "", `bai_consumer_lag{group="executor-fetched"` // is told once the group has shared out partitions

@@ -49,7 +49,7 @@ func TestTheTrainingSampleComputesWhatItsScriptComputesByHand(t *testing.T) {
 		"run", training + "/descriptor.toml", "--script", training, "--set", "data.sources.0.src=" + data.URL + "/digits.csv.gz",
 		"--set", "env.vars.PYTHON=" + debianPython, "--set", fmt.Sprintf("env.vars.EPOCHS=\"%d\"", epochs), "--set", "env.vars.PYTHONDONTWRITEBYTECODE=\"1\"",
 	}
-	want := byHand(t, library)
+	want := trainByHand(t, library)
 	for name, with := range map[string][]string{
 		"with the client library": {"--set", "env.vars.PYTHONPATH=" + library}, "without it": nil,
 	} {
@@ -59,7 +59,7 @@ func TestTheTrainingSampleComputesWhatItsScriptComputesByHand(t *testing.T) {
 			if code != 0 {
 				t.Fatalf("exit code %d\n%s%s", code, out, errs)
 			}
-			if diff := cmp.Diff(want, p.trained(t, run)); diff != "" {
+			if diff := cmp.Diff(want, p.trainingMetrics(t, run)); diff != "" {
 				t.Errorf("(-by hand +in the run):\n%s", diff)
 			}
 			t.Logf("%v", want)
@@ -72,9 +72,9 @@ func TestTheTrainingSampleComputesWhatItsScriptComputesByHand(t *testing.T) {
 	}
 }
 
-// trained are the numbers of a run but for its speed, as "step name=value", and
+// trainingMetrics are the numbers of a run but for its speed, as "step name=value", and
 // that each step has a speed.
-func (p *platform) trained(t *testing.T, run string) []string {
+func (p *platform) trainingMetrics(t *testing.T, run string) []string {
 	t.Helper()
 	out, errs, code := p.baictl("metrics", run, "-o", "json")
 	if code != 0 {
@@ -107,8 +107,8 @@ func (p *platform) trained(t *testing.T, run string) []string {
 	return all
 }
 
-// byHand runs the script in a shell's way.
-func byHand(t *testing.T, library string) []string {
+// trainByHand runs the script in a shell's way.
+func trainByHand(t *testing.T, library string) []string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "metrics")
 	cmd := exec.CommandContext(t.Context(), debianPython, "train.py")

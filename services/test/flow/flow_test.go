@@ -15,16 +15,16 @@ import (
 )
 
 func TestEachRunEndsOnceAndAsItsStorySays(t *testing.T) {
-	for name, s := range scenes() {
+	for name, s := range scenarios() {
 		t.Run(name, func(t *testing.T) {
-			in(t, func(w *world) {
+			runScenario(t, func(w *fixture) {
 				run := s.play(w)
-				w.rest()
+				w.awaitQuiescence()
 				if diff := cmp.Diff(s.want, w.ending(run)); diff != "" {
 					t.Errorf("(-want +got):\n%s", diff)
 				}
-				w.oneEndEach()
-				if left := w.cluster.left(); len(left) != 0 {
+				w.wantOneEndEach()
+				if left := w.cluster.remaining(); len(left) != 0 {
 					t.Errorf("left in the cluster: %v", left)
 				}
 			})
@@ -33,9 +33,9 @@ func TestEachRunEndsOnceAndAsItsStorySays(t *testing.T) {
 }
 
 func TestWhatABenchmarkWroteIsInTheStoreOnce(t *testing.T) {
-	in(t, func(w *world) {
+	runScenario(t, func(w *fixture) {
 		run := succeeds(w)
-		w.rest()
+		w.awaitQuiescence()
 		var lines, samples []string
 		for _, l := range w.lines(run) {
 			lines = append(lines, l.Text)
@@ -54,30 +54,30 @@ func TestWhatABenchmarkWroteIsInTheStoreOnce(t *testing.T) {
 }
 
 func TestAReplayOfEverythingAfterTheEndChangesNothing(t *testing.T) {
-	in(t, func(w *world) {
-		for _, s := range scenes() {
+	runScenario(t, func(w *fixture) {
+		for _, s := range scenarios() {
 			s.play(w)
 		}
-		w.rest()
-		before, asked := w.contents(), w.cluster.asked()
-		w.bus.Heard()
+		w.awaitQuiescence()
+		before, writes := w.contents(), w.cluster.writeCount()
+		w.bus.TakeLines()
 		w.bus.Replay()
-		w.rest()
+		w.awaitQuiescence()
 		if diff := cmp.Diff(before, w.contents()); diff != "" {
 			t.Errorf("the store (-before +after):\n%s", diff)
 		}
-		if n := w.cluster.asked() - asked; n != 0 {
+		if n := w.cluster.writeCount() - writes; n != 0 {
 			t.Errorf("the cluster was asked for %d creations and deletions, want none", n)
 		}
-		if news := w.bus.Heard(); len(news) != 0 {
-			t.Errorf("it was said anew: %q", news)
+		if events := w.bus.TakeLines(); len(events) != 0 {
+			t.Errorf("it was said anew: %q", events)
 		}
-		w.oneEndEach()
+		w.wantOneEndEach()
 	})
 }
 
 // ending returns what is known of a run.
-func (w *world) ending(run string) ending {
+func (w *fixture) ending(run string) ending {
 	w.t.Helper()
 	r, err := w.store.Run(w.t.Context(), run)
 	streams, err2 := w.store.Streams(w.t.Context(), run)
@@ -96,26 +96,26 @@ func (w *world) ending(run string) ending {
 	return e
 }
 
-func (w *world) changes(run string) []store.Change {
+func (w *fixture) changes(run string) []store.Change {
 	w.t.Helper()
-	changes, err := w.store.Changes(w.t.Context(), run, 0, many)
+	changes, err := w.store.Changes(w.t.Context(), run, 0, maxResults)
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	return changes
 }
 
-func (w *world) runs() []store.Run {
+func (w *fixture) runs() []store.Run {
 	w.t.Helper()
-	runs, _, err := w.store.Runs(w.t.Context(), store.RunFilter{}, "", many)
+	runs, _, err := w.store.Runs(w.t.Context(), store.RunFilter{}, "", maxResults)
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	return runs
 }
 
-// oneEndEach checks that each run has one terminal change.
-func (w *world) oneEndEach() {
+// wantOneEndEach checks that each run has one terminal change.
+func (w *fixture) wantOneEndEach() {
 	w.t.Helper()
 	for _, r := range w.runs() {
 		ends := 0
@@ -130,8 +130,8 @@ func (w *world) oneEndEach() {
 	}
 }
 
-// many is more of anything than a scene makes.
-const many = 10_000
+// maxResults is more of anything than a scene makes.
+const maxResults = 10_000
 
 // contents is all that a store holds, but for leases, which are renewed while
 // time passes.
@@ -144,7 +144,7 @@ type contents struct {
 	Docs    map[store.Kind][]store.Doc
 }
 
-func (w *world) contents() contents {
+func (w *fixture) contents() contents {
 	w.t.Helper()
 	c := contents{
 		Runs: w.runs(), Changes: make(map[string][]store.Change), Samples: make(map[string][]store.Sample),
@@ -159,10 +159,10 @@ func (w *world) contents() contents {
 		c.Streams[r.ID] = streams
 	}
 	for _, k := range []store.Kind{
-		store.KindKey, store.KindName, store.KindSubmission, store.KindOutbox, store.KindCancel, store.KindOrder,
-		store.KindTransfer, store.KindObject, store.KindQueue, store.KindLedger, store.KindPlan, store.KindWatch,
+		store.KindIdempotencyKey, store.KindRunName, store.KindSubmission, store.KindOutbox, store.KindCancel, store.KindOrder,
+		store.KindDownload, store.KindObject, store.KindQueue, store.KindSlotTable, store.KindPlan, store.KindWatch,
 	} {
-		docs, err := w.store.Docs(w.t.Context(), k, "", many)
+		docs, err := w.store.Docs(w.t.Context(), k, "", maxResults)
 		if err != nil {
 			w.t.Fatal(err)
 		}
@@ -171,18 +171,18 @@ func (w *world) contents() contents {
 	return c
 }
 
-func (w *world) samples(run string) []store.Sample {
+func (w *fixture) samples(run string) []store.Sample {
 	w.t.Helper()
-	samples, _, err := w.store.Samples(w.t.Context(), store.SampleQuery{Run: run}, "", many)
+	samples, _, err := w.store.Samples(w.t.Context(), store.SampleQuery{Run: run}, "", maxResults)
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	return samples
 }
 
-func (w *world) lines(run string) []store.Line {
+func (w *fixture) lines(run string) []store.Line {
 	w.t.Helper()
-	lines, _, err := w.store.Lines(w.t.Context(), store.LineQuery{Run: run}, "", many)
+	lines, _, err := w.store.Lines(w.t.Context(), store.LineQuery{Run: run}, "", maxResults)
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -13,12 +13,12 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/kafka"
 )
 
-// row is what the table says of a service: topics, in the order of the flow.
-type row struct{ Hears, Says []string }
+// serviceTopics is what the table says of a service: topics, in the order of the flow.
+type serviceTopics struct{ Consumes, Publishes []string }
 
 // readTable reads the table of services, by service, from what its text says of
 // topics.
-func readTable(t *testing.T) map[string]row {
+func readTable(t *testing.T) map[string]serviceTopics {
 	t.Helper()
 	text, err := os.ReadFile("../../README.md")
 	if err != nil {
@@ -39,7 +39,7 @@ func readTable(t *testing.T) map[string]row {
 		}
 		return inOrder(names)
 	}
-	table := make(map[string]row)
+	table := make(map[string]serviceTopics)
 	for line := range strings.Lines(rest) {
 		if !strings.HasPrefix(line, "|") {
 			break
@@ -48,48 +48,48 @@ func readTable(t *testing.T) map[string]row {
 		if len(cells) != 4 {
 			t.Fatalf("services/README.md has a row of %d cells, want 4: %q", len(cells), line)
 		}
-		table[strings.TrimSpace(cells[0])] = row{Hears: topics(cells[1]), Says: topics(cells[3])}
+		table[strings.TrimSpace(cells[0])] = serviceTopics{Consumes: topics(cells[1]), Publishes: topics(cells[3])}
 	}
 	return table
 }
 
 func TestTheTableOfServicesSaysWhatEachHearsAndSays(t *testing.T) {
-	b := newBook()
+	b := newTopicRecorder()
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, b)
+		w := newFixture(t, b)
 		defer w.start(w.services())()
-		for _, scene := range scenes() {
+		for _, scene := range scenarios() {
 			scene.play(w)
-			w.rest()
+			w.awaitQuiescence()
 		}
 	})
-	synctest.Test(t, func(t *testing.T) { standStill(newWorld(t, b)) })
-	got := make(map[string]row)
+	synctest.Test(t, func(t *testing.T) { runGatewayAlone(newFixture(t, b)) })
+	got := make(map[string]serviceTopics)
 	for _, name := range []string{
 		gatewayService, fetcherService, executorService, pullerService, watcherService, collectService, indexService, summaryService, recordService,
 	} {
-		got[name] = b.row(name)
+		got[name] = b.topicsOf(name)
 	}
-	granted(t, got)
+	wantGranted(t, got)
 	if diff := cmp.Diff(readTable(t), got); diff != "" {
 		t.Errorf("services/README.md says what is not so (-README +heard):\n%s", diff)
 	}
 }
 
-// granted holds the rights that an operator gives to services to what they hear
+// wantGranted holds the rights that an operator gives to services to what they hear
 // and say.
-func granted(t *testing.T, heard map[string]row) {
+func wantGranted(t *testing.T, recorded map[string]serviceTopics) {
 	t.Helper()
-	for name, r := range heard {
+	for name, r := range recorded {
 		part, _, _ := strings.Cut(name, " ")
 		if name == pullerService || name == collectService {
 			part = kafka.Pods
 		}
 		may := make(map[string]bool)
-		for _, right := range (kafka.Principals{part: {"User:x"}}).Rights() {
+		for _, right := range (kafka.Principals{part: {"User:x"}}).ACLs() {
 			may[right.Operation+" "+right.Name] = true
 		}
-		for operation, topics := range map[string][]string{"Read": r.Hears, "Write": r.Says} {
+		for operation, topics := range map[string][]string{"Read": r.Consumes, "Write": r.Publishes} {
 			for _, topic := range topics {
 				if !may[operation+" "+topic] {
 					t.Errorf("%s needs to %s %s, and no right lets it", name, strings.ToLower(operation), topic)
@@ -99,12 +99,12 @@ func granted(t *testing.T, heard map[string]row) {
 	}
 }
 
-// standStill has a gateway whose runs nobody takes: one that is given up, and
+// runGatewayAlone has a gateway whose runs nobody takes: one that is given up, and
 // one that was canceled meanwhile.
-func standStill(w *world) {
+func runGatewayAlone(w *fixture) {
 	w.t.Helper()
 	defer w.start(w.gateway())()
 	canceled, forgotten := w.submit(""), w.submit("")
 	w.cancel(canceled)
-	w.phase(forgotten, event.PhaseFinished)
+	w.awaitPhase(forgotten, event.PhaseFinished)
 }

@@ -70,7 +70,7 @@ func TestEveryFieldThatIsLookedAtIsInTheMappings(t *testing.T) {
 		case "visualization":
 			p := panelOf(t, o)
 			indices[o.ID] = []string{p.index}
-			fields = append(append(fields, named(p.body)...), drawn(t, p)...)
+			fields = append(append(fields, searchFields(p.body)...), panelFields(t, p)...)
 		case "dashboard":
 			for _, r := range o.References {
 				indices[o.ID] = append(indices[o.ID], indices[r.ID]...)
@@ -118,7 +118,7 @@ func queried(t *testing.T, o object) []string {
 	if err := json.Unmarshal([]byte(o.Attributes.Meta.SearchSourceJSON), &source); err != nil && o.Type != "index-pattern" {
 		t.Fatalf("%s: %v", o.ID, err)
 	}
-	return append(spoken(source.Query.Query), named(source.Filter)...)
+	return append(kqlFields(source.Query.Query), searchFields(source.Filter)...)
 }
 
 var (
@@ -127,32 +127,32 @@ var (
 	sourced  = regexp.MustCompile(`\bdatum\._source((?:\.\w+|\['[^']+'\])+)`)
 )
 
-// spoken are the fields that are named in KQL.
-func spoken(query string) (fields []string) {
+// kqlFields are the fields that are named in KQL.
+func kqlFields(query string) (fields []string) {
 	for _, m := range compared.FindAllStringSubmatch(quoted.ReplaceAllString(query, `""`), -1) {
 		fields = append(fields, m[1])
 	}
 	return fields
 }
 
-// named are the fields that a search, or a part of one, names.
-func named(part any) (fields []string) {
+// searchFields are the fields that a search, or a part of one, names.
+func searchFields(part any) (fields []string) {
 	switch part := part.(type) {
 	case []any:
 		for _, p := range part {
-			fields = append(fields, named(p)...)
+			fields = append(fields, searchFields(p)...)
 		}
 	case map[string]any:
 		for key, value := range part {
-			fields = append(append(fields, says(key, value)...), named(value)...)
+			fields = append(append(fields, valueFields(key, value)...), searchFields(value)...)
 		}
 	}
 	slices.Sort(fields)
 	return slices.Compact(fields)
 }
 
-// says are the fields that one key of a search names by its value.
-func says(key string, value any) (fields []string) {
+// valueFields are the fields that one key of a search names by its value.
+func valueFields(key string, value any) (fields []string) {
 	switch key {
 	case "field":
 		if name, ok := value.(string); ok {
@@ -182,8 +182,8 @@ func keys(v any) (all []string) {
 	return all
 }
 
-// drawn are the fields of documents that a panel draws.
-func drawn(t *testing.T, p panel) (fields []string) {
+// panelFields are the fields of documents that a panel draws.
+func panelFields(t *testing.T, p panel) (fields []string) {
 	t.Helper()
 	text, err := json.Marshal(p.draw)
 	if err != nil {
@@ -205,13 +205,13 @@ func TestTheFieldsOfSearchesAreFound(t *testing.T) {
 			var body any
 			_ = json.Unmarshal([]byte(`{"_source": ["a.b"], "sort": [{"c": "asc"}, "d"], "query": {"bool": {"filter": [{"term": {"e": 1}}, {"exists": {"field": "f"}}]}},
 				"aggs": {"x": {"terms": {"field": "g", "order": {"first": "desc"}}, "aggs": {"first": {"min": {"field": "h"}}}}}}`), &body)
-			return named(body)
+			return searchFields(body)
 		}, []string{"a.b", "c", "d", "e", "f", "g", "h"}},
 		"of KQL, not what they are compared to": {func() []string {
-			return spoken(`run.id : "a:b" and not metric.value >= 3 or labels.color: red`)
+			return kqlFields(`run.id : "a:b" and not metric.value >= 3 or labels.color: red`)
 		}, []string{"run.id", "metric.value", "labels.color"}},
 		"of what is drawn": {func() []string {
-			return drawn(t, panel{draw: map[string]any{"calculate": "toDate(datum._source['@timestamp']) + datum._source.run.id + datum.other"}})
+			return panelFields(t, panel{draw: map[string]any{"calculate": "toDate(datum._source['@timestamp']) + datum._source.run.id + datum.other"}})
 		}, []string{"@timestamp", "run.id"}},
 	} {
 		if diff := cmp.Diff(tt.want, tt.got()); diff != "" {

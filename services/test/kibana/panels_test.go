@@ -45,7 +45,7 @@ func TestEveryPanelIsDrawnFromWhatRunsBrought(t *testing.T) {
 	server := elasticsearch.Start(t)
 	dir := t.TempDir()
 	prefix := fmt.Sprintf("panels%d", time.Now().UnixNano())
-	copied(t, ranFor(t, dir), server.URL, prefix)
+	copyToElasticsearch(t, runPlatform(t, dir), server.URL, prefix)
 	draw := drawer(t)
 	pictures := os.Getenv("BAI_PICTURES") // a folder to look at them in
 	if pictures == "" {
@@ -107,7 +107,7 @@ func panelOf(t *testing.T, o object) panel {
 func ask(t *testing.T, server, prefix string, p panel) any {
 	t.Helper()
 	now := time.Now()
-	body := placed(p.body, map[string]any{
+	body := substitute(p.body, map[string]any{
 		"%timefilter%":   map[string]any{"gte": now.Add(-time.Hour).Format(time.RFC3339), "lte": now.Add(time.Minute).Format(time.RFC3339)},
 		"%autointerval%": "1s",
 	})
@@ -137,9 +137,9 @@ func ask(t *testing.T, server, prefix string, p panel) any {
 	return out
 }
 
-// placed returns v with the values that Kibana puts in place of its words: those
+// substitute returns v with the values that Kibana puts in place of its words: those
 // of the dashboard's filters are nothing here.
-func placed(v any, values map[string]any) any {
+func substitute(v any, values map[string]any) any {
 	switch v := v.(type) {
 	case map[string]any:
 		for word, value := range values {
@@ -149,14 +149,14 @@ func placed(v any, values map[string]any) any {
 		}
 		out := make(map[string]any, len(v))
 		for key, one := range v {
-			out[key] = placed(one, values)
+			out[key] = substitute(one, values)
 		}
 		return out
 	case []any:
 		var out []any
 		for _, one := range v {
 			if word, ok := one.(string); !ok || !strings.HasPrefix(word, "%dashboard_context") {
-				out = append(out, placed(one, values))
+				out = append(out, substitute(one, values))
 			}
 		}
 		return out
@@ -184,13 +184,13 @@ func drawer(t *testing.T) func(t *testing.T, spec map[string]any, out string) (m
 		defer cancel()
 		cmd := exec.CommandContext(ctx, "node", "render.mjs")
 		cmd.Dir, cmd.Stdin = home, bytes.NewReader(text)
-		said, err := cmd.Output()
+		output, err := cmd.Output()
 		var drawn struct {
 			Marks    int
 			Warnings []string
 		}
 		if err == nil {
-			err = json.Unmarshal(said, &drawn)
+			err = json.Unmarshal(output, &drawn)
 		}
 		if err != nil {
 			var failed *exec.ExitError
@@ -243,9 +243,9 @@ func vega(t *testing.T) string {
 	return home
 }
 
-// ranFor has a platform run benchmarks, the last of which is not over, and returns
+// runPlatform has a platform run benchmarks, the last of which is not over, and returns
 // its data directory. The platform ends with the test.
-func ranFor(t *testing.T, dir string) string {
+func runPlatform(t *testing.T, dir string) string {
 	t.Helper()
 	bin, data := filepath.Join(dir, "bin"), filepath.Join(dir, "data")
 	if err := process.Build(bin); err != nil {
@@ -269,14 +269,14 @@ func ranFor(t *testing.T, dir string) string {
 	for i, text := range []string{training, training, second, second, failing} {
 		cmd := exec.CommandContext(t.Context(), filepath.Join(bin, "baictl"), "--server", server, "--owner", []string{"ann", "bob"}[i%2], "run", "-")
 		cmd.Stdin, cmd.Env = strings.NewReader(text), []string{"HOME=" + dir, "PATH=" + os.Getenv("PATH")}
-		if said, err := cmd.CombinedOutput(); (err == nil) != (i < 4) {
-			t.Fatalf("run %d: %v\n%s", i, err, said)
+		if output, err := cmd.CombinedOutput(); (err == nil) != (i < 4) {
+			t.Fatalf("run %d: %v\n%s", i, err, output)
 		}
 	}
 	cmd := exec.CommandContext(t.Context(), filepath.Join(bin, "baictl"), "--server", server, "submit", "-")
 	cmd.Stdin, cmd.Env = strings.NewReader(lasting), []string{"HOME=" + dir, "PATH=" + os.Getenv("PATH")}
-	if said, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("submit: %v\n%s", err, said)
+	if output, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("submit: %v\n%s", err, output)
 	}
 	return data
 }
@@ -324,8 +324,8 @@ const failing = head + "echo no such file >&2; exit 3\n'''\n"
 
 const lasting = head + "sleep 600\n'''\n"
 
-// copied writes what a platform remembers of its runs to Elasticsearch.
-func copied(t *testing.T, data, server, prefix string) {
+// copyToElasticsearch writes what a platform remembers of its runs to Elasticsearch.
+func copyToElasticsearch(t *testing.T, data, server, prefix string) {
 	t.Helper()
 	from, err := sqlite.Open(t.Context(), filepath.Join(data, "store.db"))
 	if err != nil {
@@ -353,8 +353,8 @@ func copied(t *testing.T, data, server, prefix string) {
 	_ = resp.Body.Close()
 }
 
-// summed waits for a document of a run that has succeeded; others may have none.
-func summed(ctx context.Context, from *sqlite.Store, kind store.Kind, r store.Run) (store.Doc, error) {
+// awaitSummary waits for a document of a run that has succeeded; others may have none.
+func awaitSummary(ctx context.Context, from *sqlite.Store, kind store.Kind, r store.Run) (store.Doc, error) {
 	for end := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
 		d, err := from.Doc(ctx, kind, r.ID)
 		if errors.Is(err, store.ErrNotFound) && r.Outcome != event.Succeeded {
@@ -370,7 +370,7 @@ func summed(ctx context.Context, from *sqlite.Store, kind store.Kind, r store.Ru
 // copyResults copies what a run came to, and where it ran.
 func copyResults(ctx context.Context, from *sqlite.Store, to *elastic.Store, r store.Run) error {
 	for _, kind := range []store.Kind{store.KindEnvironment, store.KindSummary} { // what runs come to is said with where they ran
-		d, err := summed(ctx, from, kind, r)
+		d, err := awaitSummary(ctx, from, kind, r)
 		if err != nil {
 			return err
 		}

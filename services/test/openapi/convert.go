@@ -48,7 +48,7 @@ func convert(swagger []byte) ([]byte, error) {
 		doc.Paths.Set(path, item)
 	}
 	if code := doc.Paths.Value("/v1/scripts/{sha256}"); code != nil {
-		code.Put = putScript()
+		code.Put = putCodeBundle()
 	}
 	boundBodies(doc.Components.Schemas)
 	doc.Tags = append(doc.Tags, &openapi3.Tag{Name: "Server", Description: "What the server says of itself."})
@@ -144,8 +144,8 @@ func own() map[string]*openapi3.PathItem {
 	}
 }
 
-// putScript is how code is sent, which is no call.
-func putScript() *openapi3.Operation {
+// putCodeBundle is how code is sent, which is no call.
+func putCodeBundle() *openapi3.Operation {
 	digest := openapi3.NewPathParameter("sha256").WithDescription("Digest of the archive's bytes, hex.").WithSchema(openapi3.NewStringSchema().WithPattern(digits64).WithMinLength(1))
 	owner := openapi3.NewQueryParameter("owner").WithDescription("For whom it is kept; empty means the caller.").WithSchema(openapi3.NewStringSchema())
 	reply := openapi3.NewContentWithSchemaRef(openapi3.NewSchemaRef("#/components/schemas/v1GetScriptResponse", nil), []string{"application/json"})

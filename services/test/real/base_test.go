@@ -13,27 +13,27 @@ import (
 // TestTheBaseIsWhatTheAPIServerAccepts applies deploy/kubernetes to a cluster
 // that it may have to itself, up to what would be written.
 func TestTheBaseIsWhatTheAPIServerAccepts(t *testing.T) {
-	bed := testbed.API(t)
-	if !bed.Own {
+	testCluster := testbed.API(t)
+	if !testCluster.Own {
 		t.Skip("makes namespaces by the names that the platform has there")
 	}
 	const base = "../../../deploy/kubernetes/base"
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), patience)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), waitTimeout)
 		defer cancel()
-		if out, err := bed.Try(ctx, "delete", "-f", base+"/namespaces.yaml", "--wait=false"); err != nil {
+		if out, err := testCluster.Try(ctx, "delete", "-f", base+"/namespaces.yaml", "--wait=false"); err != nil {
 			t.Errorf("%v\n%s", err, out)
 		}
 	})
-	bed.Run(t, "apply", "-f", base+"/namespaces.yaml")
-	t.Log(bed.Run(t, "apply", "-k", base, "--dry-run=server", "--validate=strict"))
+	testCluster.Run(t, "apply", "-f", base+"/namespaces.yaml")
+	t.Log(testCluster.Run(t, "apply", "-k", base, "--dry-run=server", "--validate=strict"))
 	for _, components := range [][]string{{"fetch-jobs"}, {"s3"}, {"elasticsearch"}, {"mpi-operator"}} {
 		for i, c := range components {
 			components[i] = base + "/../" + c
 		}
-		t.Log(bed.Run(t, "apply", "-k", overlay(t, base, components...), "--dry-run=server", "--validate=strict"))
+		t.Log(testCluster.Run(t, "apply", "-k", overlay(t, base, components...), "--dry-run=server", "--validate=strict"))
 	}
-	t.Log(bed.Run(t, "apply", "-k", overlay(t, base+"/../production", base+"/../fetch-jobs"), "--dry-run=server", "--validate=strict"))
+	t.Log(testCluster.Run(t, "apply", "-k", overlay(t, base+"/../production", base+"/../fetch-jobs"), "--dry-run=server", "--validate=strict"))
 }
 
 // overlay returns a folder with the base and components.

@@ -6,18 +6,18 @@ import (
 	"github.com/benchmark-ai/bai/services/test/testbed/kit"
 )
 
-// benchOn brings the image of benchmarks of several pods to the nodes.
-func benchOn(t *testing.T, w world) {
+// importBenchImage brings the image of benchmarks of several pods to the nodes.
+func importBenchImage(t *testing.T, w fixture) {
 	t.Helper()
-	debianOn(t, w, kit.Bench())
+	importDebianImage(t, w, kit.Bench())
 }
 
-// debianOn brings an image to the nodes.
-func debianOn(t *testing.T, w world, image kit.Debian) {
+// importDebianImage brings an image to the nodes.
+func importDebianImage(t *testing.T, w fixture, image kit.Debian) {
 	t.Helper()
 	tar, err := image.Tar(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	imported(t, w.bed, tar)
+	importImage(t, w.cluster, tar)
 }

@@ -19,14 +19,14 @@ import (
 )
 
 const (
-	atATime    = 6
-	cancelsIn  = 8 * time.Second // the longest time from submission to cancellation
-	gangsAmong = 10              // one of so many runs has several pods
+	concurrency    = 6
+	maxCancelDelay = 8 * time.Second // the longest time from submission to cancellation
+	gangEvery      = 10              // one of so many runs has several pods
 )
 
-// ended is what a run's history has of its end.
-type ended struct {
-	run  told
+// runEnd is what a run's history has of its end.
+type runEnd struct {
+	run  runStatus
 	ends int // facts that end it
 	at   time.Duration
 }
@@ -35,8 +35,8 @@ type ended struct {
 // a new one is chosen, and printed.
 const seedVariable = "BAI_SEED"
 
-// chance is a source of random moments, the same for the same seed.
-func chance(t *testing.T) *rand.Rand {
+// seededRand is a source of random moments, the same for the same seed.
+func seededRand(t *testing.T) *rand.Rand {
 	t.Helper()
 	seed := rand.Uint64()
 	if text := os.Getenv(seedVariable); text != "" {
@@ -53,25 +53,25 @@ func chance(t *testing.T) *rand.Rand {
 // lie anywhere between their submission and their end.
 func TestRunsThatAreCanceledAtAnyMomentLeaveNothing(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, "[executor.pods]\ngrace = \"2s\"\n", "--slots", fmt.Sprint(atATime))
-	benchOn(t, w)
+	w := newFixture(t, "[executor.pods]\ngrace = \"2s\"\n", "--slots", fmt.Sprint(concurrency))
+	importBenchImage(t, w)
 	var (
 		all   sync.WaitGroup
 		mu    sync.Mutex
 		found = map[string]int{}
-		room  = make(chan struct{}, atATime)
+		room  = make(chan struct{}, concurrency)
 		dir   = t.TempDir()
 		begun = time.Now()
-		rnd   = chance(t)
+		rnd   = seededRand(t)
 		runs  = testbed.Size(100, 20)
 	)
 	for i := range runs {
-		after := time.Duration(rnd.Int64N(int64(cancelsIn)))
+		after := time.Duration(rnd.Int64N(int64(maxCancelDelay)))
 		all.Go(func() {
 			room <- struct{}{}
 			defer func() { <-room }()
-			text := hurt{code: `"sleep 1"`}.descriptor()
-			if i%gangsAmong == 0 {
+			text := failureCase{code: `"sleep 1"`}.descriptor()
+			if i%gangEvery == 0 {
 				text = mpi
 			}
 			e, err := w.cancelAt(t.Context(), filepath.Join(dir, fmt.Sprintf("%d.toml", i)), text, after)
@@ -88,11 +88,11 @@ func TestRunsThatAreCanceledAtAnyMomentLeaveNothing(t *testing.T) {
 		t.Logf("%d %s", found[outcome], outcome)
 	}
 	t.Logf("%d runs in %s", runs, time.Since(begun).Round(time.Second))
-	cleared(t, w.bed, w.scope)
+	awaitCleared(t, w.cluster, w.scope)
 }
 
 // check says what is wrong with an end.
-func (e ended) check() error {
+func (e runEnd) check() error {
 	canceled := e.run.Outcome == "canceled" && e.run.Reason == "CanceledByUser"
 	if e.run.Phase != "finished" || !canceled && e.run.Outcome != "succeeded" {
 		return fmt.Errorf("it is %+v", e.run)
@@ -104,8 +104,8 @@ func (e ended) check() error {
 }
 
 // cancelAt submits a run and cancels it a while later.
-func (w world) cancelAt(ctx context.Context, file, text string, after time.Duration) (ended, error) {
-	e := ended{at: after}
+func (w fixture) cancelAt(ctx context.Context, file, text string, after time.Duration) (runEnd, error) {
+	e := runEnd{at: after}
 	run, err := w.submit(ctx, file, text)
 	if err != nil {
 		return e, err
@@ -123,12 +123,12 @@ func (w world) cancelAt(ctx context.Context, file, text string, after time.Durat
 	if e.run, err = w.get(ctx, run); err != nil {
 		return e, err
 	}
-	e.ends, err = w.ends(ctx, run)
+	e.ends, err = w.countEnds(ctx, run)
 	return e, err
 }
 
-// ends counts the facts of a run's history that end it.
-func (w world) ends(ctx context.Context, run string) (n int, err error) {
+// countEnds counts the facts of a run's history that end it.
+func (w fixture) countEnds(ctx context.Context, run string) (n int, err error) {
 	out, _, err := w.try(ctx, "why", run, "-o", "json")
 	if err != nil {
 		return 0, err

@@ -23,10 +23,10 @@ import (
 )
 
 const (
-	home       = "benchmark-ai" // the namespace of the services
-	ofRuns     = "benchmarks"   // that of runs
-	kubernetes = "../../../deploy/kubernetes"
-	password   = "a password of the test's"
+	servicesNamespace = "benchmark-ai" // the namespace of the services
+	runsNamespace     = "benchmarks"   // that of runs
+	kubernetes        = "../../../deploy/kubernetes"
+	password          = "a password of the test's"
 )
 
 // allServices are those that are deployed.
@@ -38,18 +38,18 @@ var allServices = []string{"gateway", "fetcher", "executor", "watcher", "metrics
 type deployed struct {
 	platform
 
-	bed   *testbed.Cluster
-	admin string // the settings of who administers Kafka
+	cluster *testbed.Cluster
+	admin   string // the settings of who administers Kafka
 }
 
 func newDeployed(t *testing.T) *deployed {
 	t.Helper()
-	bed := testbed.Kubernetes(t)
-	if !bed.Own {
+	testCluster := testbed.Kubernetes(t)
+	if !testCluster.Own {
 		t.Skip("makes namespaces by the names that the platform has there, and needs servers that the cluster's pods reach")
 	}
-	d := &deployed{bed: bed}
-	d.built = build(t, bed)
+	d := &deployed{cluster: testCluster}
+	d.built = build(t, testCluster)
 	d.images(t)
 	store, broker := elasticsearch.Start(t), d.kafka(t)
 	line := forPods(t, proxyTo(t, store.URL, nil))
@@ -104,7 +104,7 @@ func (d *deployed) images(t *testing.T) {
 	if err := kit.Image(t.Context(), tar, "all", "-bin", d.bin); err != nil {
 		t.Fatal(err)
 	}
-	if err := d.bed.Import(t.Context(), tar); err != nil {
+	if err := d.cluster.Import(t.Context(), tar); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -146,25 +146,25 @@ func (d *deployed) administer(t *testing.T, args ...string) string {
 // services are there.
 func (d *deployed) apply(t *testing.T, dir, keys, ca string) {
 	t.Helper()
-	d.bed.Run(t, "wait", "--for=delete", "namespace/"+home, "namespace/"+ofRuns, "--timeout=10m") // of another test
+	d.cluster.Run(t, "wait", "--for=delete", "namespace/"+servicesNamespace, "namespace/"+runsNamespace, "--timeout=10m") // of another test
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 10*time.Minute)
 		defer cancel()
 		if t.Failed() {
-			d.tell(ctx, t)
+			d.logServices(ctx, t)
 		}
-		if out, err := d.bed.Try(ctx, "delete", "-k", dir, "--ignore-not-found"); err != nil {
+		if out, err := d.cluster.Try(ctx, "delete", "-k", dir, "--ignore-not-found"); err != nil {
 			t.Errorf("%v\n%s", err, out)
 		}
 	})
-	d.bed.Run(t, "label", "node", "--all", "--overwrite", "node.kubernetes.io/instance-type=t3.small")
-	d.bed.Run(t, "apply", "-f", kubernetes+"/base/namespaces.yaml")
+	d.cluster.Run(t, "label", "node", "--all", "--overwrite", "node.kubernetes.io/instance-type=t3.small")
+	d.cluster.Run(t, "apply", "-f", kubernetes+"/base/namespaces.yaml")
 	secret := func(name string, files ...string) {
-		args := []string{"-n", home, "create", "secret", "generic", name}
+		args := []string{"-n", servicesNamespace, "create", "secret", "generic", name}
 		for _, f := range files {
 			args = append(args, "--from-file="+f)
 		}
-		d.bed.Run(t, args...)
+		d.cluster.Run(t, args...)
 	}
 	secrets := t.TempDir()
 	for name, text := range map[string]string{"key": "the key of the platform of a test", "seal": "the key of the seals of a test", "password": password} {
@@ -178,10 +178,10 @@ func (d *deployed) apply(t *testing.T, dir, keys, ca string) {
 	for _, service := range allServices {
 		secret(service, "ca.pem="+ca, secrets+"/password")
 	}
-	d.bed.Run(t, "apply", "-k", dir)
+	d.cluster.Run(t, "apply", "-k", dir)
 	d.awaitAll(t)
-	port := d.bed.Run(t, "-n", home, "get", "service", "gateway", "-o", "jsonpath={.spec.ports[0].nodePort}")
-	node := d.bed.Run(t, "get", "node", "node1", "-o", `jsonpath={.status.addresses[?(@.type=="InternalIP")].address}`)
+	port := d.cluster.Run(t, "-n", servicesNamespace, "get", "service", "gateway", "-o", "jsonpath={.spec.ports[0].nodePort}")
+	node := d.cluster.Run(t, "get", "node", "node1", "-o", `jsonpath={.status.addresses[?(@.type=="InternalIP")].address}`)
 	d.server = node + ":" + port
 }
 
@@ -189,17 +189,17 @@ func (d *deployed) apply(t *testing.T, dir, keys, ca string) {
 func (d *deployed) awaitAll(t *testing.T) {
 	t.Helper()
 	for _, service := range allServices {
-		d.bed.Run(t, "-n", home, "rollout", "status", "deployment/"+service, "--timeout=10m")
+		d.cluster.Run(t, "-n", servicesNamespace, "rollout", "status", "deployment/"+service, "--timeout=10m")
 	}
 }
 
-// tell logs what the services say.
-func (d *deployed) tell(ctx context.Context, t *testing.T) {
+// logServices logs what the services say.
+func (d *deployed) logServices(ctx context.Context, t *testing.T) {
 	t.Helper()
-	pods, _ := d.bed.Try(ctx, "-n", home, "get", "pods", "-o", "wide")
+	pods, _ := d.cluster.Try(ctx, "-n", servicesNamespace, "get", "pods", "-o", "wide")
 	t.Log(pods)
 	for _, service := range allServices {
-		logs, _ := d.bed.Try(ctx, "-n", home, "logs", "-l", "app.kubernetes.io/name="+service, "--tail=40", "--prefix")
+		logs, _ := d.cluster.Try(ctx, "-n", servicesNamespace, "logs", "-l", "app.kubernetes.io/name="+service, "--tail=40", "--prefix")
 		t.Logf("%s:\n%s", service, logs)
 	}
 }
@@ -278,10 +278,10 @@ func TestThePlatformAsItIsDeployedDoesWhatOneProcessDoes(t *testing.T) {
 			t.Errorf("%s: %d metrics, want %d", name, len(deployed.Values), want)
 		}
 	}
-	d.comesBack(t)
+	d.wantRecovery(t)
 
 	for _, account := range []string{"gateway", "executor", "watcher"} {
-		wantNothingForbidden(t, calls(t, d.bed, home, account))
+		wantNothingForbidden(t, calls(t, d.cluster, servicesNamespace, account))
 	}
 	if plan := d.administer(t, "topics", "plan"); plan != "everything is as it is to be\n" {
 		t.Errorf("topics and rights: %s", plan)
@@ -289,22 +289,22 @@ func TestThePlatformAsItIsDeployedDoesWhatOneProcessDoes(t *testing.T) {
 	if dead := d.administer(t, "dead", "list"); strings.Count(dead, "\n") != 1 {
 		t.Errorf("dead letters:\n%s", dead)
 	}
-	cleared(t, d.bed, ofRuns)
+	awaitCleared(t, d.cluster, runsNamespace)
 }
 
-// comesBack kills all pods of all services at a time, under a run, which ends well
+// wantRecovery kills all pods of all services at a time, under a run, which ends well
 // and with all that it measured.
-func (d *deployed) comesBack(t *testing.T) {
+func (d *deployed) wantRecovery(t *testing.T) {
 	t.Helper()
-	w := world{d.platform, d.bed, ofRuns}
-	run, err := w.submit(t.Context(), filepath.Join(t.TempDir(), "run.toml"), hurt{code: held}.descriptor())
+	w := fixture{d.platform, d.cluster, runsNamespace}
+	run, err := w.submit(t.Context(), filepath.Join(t.TempDir(), "run.toml"), failureCase{code: gatedCommand}.descriptor())
 	if err == nil {
-		err = w.runs(t.Context(), run)
+		err = w.awaitRunning(t.Context(), run)
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	d.bed.Run(t, "-n", home, "delete", "pods", "--all", "--grace-period=0", "--force")
+	d.cluster.Run(t, "-n", servicesNamespace, "delete", "pods", "--all", "--grace-period=0", "--force")
 	d.awaitAll(t)
 	if err := w.release(t.Context(), run); err != nil {
 		t.Fatal(err)

@@ -41,8 +41,8 @@ func main() {
 }
 `
 
-// entryOn brings entryImage to the nodes.
-func entryOn(t *testing.T, bed *testbed.Cluster) {
+// importEntryImage brings entryImage to the nodes.
+func importEntryImage(t *testing.T, testCluster *testbed.Cluster) {
 	t.Helper()
 	dir := t.TempDir()
 	for name, text := range map[string]string{"main.go": entryProgram, "go.mod": "module entry\n\ngo 1.25\n"} {
@@ -59,7 +59,7 @@ func entryOn(t *testing.T, bed *testbed.Cluster) {
 	if err := kit.Image(t.Context(), tar, "one", "-ref", entryImage, "-entrypoint", "/entry", "-user", "65532:65532", dir+"/entry=/entry"); err != nil {
 		t.Fatal(err)
 	}
-	if err := bed.Import(t.Context(), tar); err != nil {
+	if err := testCluster.Import(t.Context(), tar); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -82,50 +82,50 @@ pattern = 'n=(\d+)'
 // as it is, and kills the platform while it writes.
 func TestTheOutputOfAnImagesEntrypointIsReadAlsoWhenThePlatformIsKilled(t *testing.T) {
 	t.Parallel()
-	bed := testbed.Kubernetes(t)
-	if !bed.Own {
+	testCluster := testbed.Kubernetes(t)
+	if !testCluster.Own {
 		t.Skip("pods of a cluster elsewhere do not reach this machine: the platform would have to run in there")
 	}
-	scope, data := bed.Namespace(t), filepath.Join(t.TempDir(), "data")
-	args := []string{"--kubeconfig", account(t, bed, scope, "platform", "executor", "watcher"), "--kube-namespace", scope, "--pod-image", podImage}
-	b := build(t, bed)
-	entryOn(t, bed)
-	w := world{startIn(t, b, data, args...), bed, scope}
+	scope, data := testCluster.Namespace(t), filepath.Join(t.TempDir(), "data")
+	args := []string{"--kubeconfig", account(t, testCluster, scope, "platform", "executor", "watcher"), "--kube-namespace", scope, "--pod-image", podImage}
+	b := build(t, testCluster)
+	importEntryImage(t, testCluster)
+	w := fixture{startIn(t, b, data, args...), testCluster, scope}
 	run, err := w.submit(t.Context(), filepath.Join(t.TempDir(), "run.toml"), entryDescriptor)
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.reads(t, run, 10)
+	w.awaitSamples(t, run, 10)
 	w.process.Kill(t)
 	w.platform = startIn(t, b, data, args...)
 	if out, code := w.baictl(t, "watch", run); code != 0 {
-		t.Fatalf("exit code %d\n%s\n%s", code, out, bed.Run(t, "-n", scope, "describe", "pods"))
+		t.Fatalf("exit code %d\n%s\n%s", code, out, testCluster.Run(t, "-n", scope, "describe", "pods"))
 	}
-	w.wroteAll(t, run)
+	w.wantAllWritten(t, run)
 	why, _ := w.baictl(t, "why", run)
 	t.Log(why)
 	if !strings.Contains(strings.Join(strings.Fields(why), " "), "container's log") {
 		t.Error("the weaker promise is not stated")
 	}
-	cleared(t, bed, scope)
-	wantNothingForbidden(t, calls(t, bed, scope, "platform"))
+	awaitCleared(t, testCluster, scope)
+	wantNothingForbidden(t, calls(t, testCluster, scope, "platform"))
 }
 
-// reads waits until so many samples of a run are there.
-func (w world) reads(t *testing.T, run string, samples int) {
+// awaitSamples waits until so many samples of a run are there.
+func (w fixture) awaitSamples(t *testing.T, run string, samples int) {
 	t.Helper()
-	for late := time.Now().Add(patience); ; time.Sleep(300 * time.Millisecond) {
+	for late := time.Now().Add(waitTimeout); ; time.Sleep(300 * time.Millisecond) {
 		if n, err := w.count(t.Context(), run); err == nil && n >= samples {
 			return
 		}
 		if time.Now().After(late) {
-			t.Fatalf("not %d samples in time\n%s", samples, w.bed.Run(t, "-n", w.scope, "describe", "pods"))
+			t.Fatalf("not %d samples in time\n%s", samples, w.cluster.Run(t, "-n", w.scope, "describe", "pods"))
 		}
 	}
 }
 
-// wroteAll checks that each line and sample is there, once and in order.
-func (w world) wroteAll(t *testing.T, run string) {
+// wantAllWritten checks that each line and sample is there, once and in order.
+func (w fixture) wantAllWritten(t *testing.T, run string) {
 	t.Helper()
 	const apart = "to standard error" // no order is kept between it and the rest
 	var want []string

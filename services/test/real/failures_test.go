@@ -18,8 +18,8 @@ import (
 	"github.com/benchmark-ai/bai/services/test/testbed"
 )
 
-// told is what a user is told of a run that is over.
-type told struct {
+// runStatus is what a user is told of a run that is over.
+type runStatus struct {
 	ID           string `json:"id"`
 	Phase        string `json:"phase"`
 	Outcome      string `json:"outcome"`
@@ -28,48 +28,48 @@ type told struct {
 	Message      string `json:"message"`
 }
 
-// hurt is one way in which a run does not go well.
-type hurt struct {
-	whole                       string // the descriptor, in place of what follows
+// failureCase is one way in which a run does not go well.
+type failureCase struct {
+	descriptorText              string // the descriptor, in place of what follows
 	image                       string // empty for one that every node has
 	hardware, env, code, limits string // further lines of the descriptor's tables
 	pending                     string // how long it may wait for what may never come; empty for longer than any test
 
-	act  func(ctx context.Context, w world, run string) error // done once it runs; nil for what goes wrong by itself
-	want told
-	says string // pattern of the message
+	act            func(ctx context.Context, w fixture, run string) error // done once it runs; nil for what goes wrong by itself
+	want           runStatus
+	messagePattern string // pattern of the message
 }
 
-// world is where runs are hurt.
-type world struct {
+// fixture is where runs are hurt.
+type fixture struct {
 	platform
 
-	bed   *testbed.Cluster
-	scope string
+	cluster *testbed.Cluster
+	scope   string
 }
 
-// lasts is a benchmark that lasts until somebody ends it.
-const lasts = `'''
+// sleepScript is a benchmark that lasts until somebody ends it.
+const sleepScript = `'''
 #!/bin/sh
 echo $$ > /tmp/pid
 exec sleep 600
 '''`
 
-// held is a benchmark that measures n six times, and waits between the third and the
+// gatedCommand is a benchmark that measures n six times, and waits between the third and the
 // fourth until it is released.
-const held = `"sh -c 'for n in 1 2 3; do echo n=$n; done; until [ -e /tmp/go ]; do sleep 0.2; done; for n in 4 5 6; do echo n=$n; done'"`
+const gatedCommand = `"sh -c 'for n in 1 2 3; do echo n=$n; done; until [ -e /tmp/go ]; do sleep 0.2; done; for n in 4 5 6; do echo n=$n; done'"`
 
 // killIt is what a shell does in the pod of a benchmark that has written down its
 // process.
 const killIt = "until [ -s /tmp/pid ]; do sleep 0.2; done; kill -9 $(cat /tmp/pid)"
 
 // descriptor is that of a run of one small pod.
-func (h hurt) descriptor() string {
-	if h.whole != "" {
-		return h.whole
+func (h failureCase) descriptor() string {
+	if h.descriptorText != "" {
+		return h.descriptorText
 	}
 	if h.code == "" {
-		h.code = lasts
+		h.code = sleepScript
 	}
 	if h.hardware == "" {
 		h.hardware = `memory = "64Mi"`
@@ -97,79 +97,79 @@ pending_deadline = %q
 `, h.hardware, cmp.Or(h.image, "debian:12-slim"), h.env, h.code, cmp.Or(h.pending, "10m"), h.limits)
 }
 
-func hurts() map[string]hurt {
-	return map[string]hurt{
+func failureCases() map[string]failureCase {
+	return map[string]failureCase{
 		"wrong image": {
 			image: "example.org/none:1", pending: "1m",
-			want: told{Outcome: "failed", FailureClass: "user", Reason: "ImagePullBackOff"}, says: `example\.org/none:1`,
+			want: runStatus{Outcome: "failed", FailureClass: "user", Reason: "ImagePullBackOff"}, messagePattern: `example\.org/none:1`,
 		},
 		"missing secret": {
 			env: `secrets = { TOKEN = "no-such-secret/token" }`, pending: "1m",
-			want: told{Outcome: "failed", FailureClass: "user", Reason: "ConfigError"}, says: `secret "no-such-secret" not found`,
+			want: runStatus{Outcome: "failed", FailureClass: "user", Reason: "ConfigError"}, messagePattern: `secret "no-such-secret" not found`,
 		},
 		"impossible GPU count": {
 			hardware: "gpus = 99", pending: "1m",
-			want: told{Outcome: "failed", FailureClass: "user", Reason: "Unschedulable"}, says: `Insufficient nvidia\.com/gpu`,
+			want: runStatus{Outcome: "failed", FailureClass: "user", Reason: "Unschedulable"}, messagePattern: `Insufficient nvidia\.com/gpu`,
 		},
 		"quota exceeded": {
 			hardware: "gpus = 1\ngpu_resource = \"example.org/rationed\"", pending: "1m",
-			want: told{Outcome: "failed", FailureClass: "user", Reason: "LaunchRefused"}, says: `exceeded quota: rationed`,
+			want: runStatus{Outcome: "failed", FailureClass: "user", Reason: "LaunchRefused"}, messagePattern: `exceeded quota: rationed`,
 		},
 		"quota of workers exceeded": { // the launcher, which asks for less, is there
-			whole: strings.Replace(mpiLasts, "[hardware.distributed]", "gpus = 1\ngpu_resource = \"example.org/rationed\"\n[hardware.distributed]", 1) + "[limits]\npending_deadline = \"1m\"\n",
+			descriptorText: strings.Replace(mpiSleep, "[hardware.distributed]", "gpus = 1\ngpu_resource = \"example.org/rationed\"\n[hardware.distributed]", 1) + "[limits]\npending_deadline = \"1m\"\n",
 
-			want: told{Outcome: "failed", FailureClass: "user", Reason: "LaunchRefused"}, says: `refuses 2 of its 3 pods: .*exceeded quota: rationed`,
+			want: runStatus{Outcome: "failed", FailureClass: "user", Reason: "LaunchRefused"}, messagePattern: `refuses 2 of its 3 pods: .*exceeded quota: rationed`,
 		},
 		"pod deleted by hand": {
-			act:  podDeleted,
-			want: told{Outcome: "failed", FailureClass: "infra", Reason: "JobDeleted"}, says: `somebody deleted the benchmark`,
+			act:  deletePod,
+			want: runStatus{Outcome: "failed", FailureClass: "infra", Reason: "JobDeleted"}, messagePattern: `somebody deleted the benchmark`,
 		},
 		"out of memory": {
 			code: `"tail /dev/zero"`,
-			want: told{Outcome: "failed", FailureClass: "user", Reason: "OOMKilled"}, says: `64Mi`,
+			want: runStatus{Outcome: "failed", FailureClass: "user", Reason: "OOMKilled"}, messagePattern: `64Mi`,
 		},
 		"exit code 3": {
 			code: `"sh -c 'echo the file is not there >&2; exit 3'"`,
-			want: told{Outcome: "failed", FailureClass: "user", Reason: "NonZeroExit"}, says: `exit code 3: the file is not there`,
+			want: runStatus{Outcome: "failed", FailureClass: "user", Reason: "NonZeroExit"}, messagePattern: `exit code 3: the file is not there`,
 		},
 		"SIGKILL of its process": {
-			act:  killed(""),
-			want: told{Outcome: "failed", FailureClass: "user", Reason: "Signaled"}, says: `signal 9 SIGKILL`,
+			act:  killBenchmark(""),
+			want: runStatus{Outcome: "failed", FailureClass: "user", Reason: "Signaled"}, messagePattern: `signal 9 SIGKILL`,
 		},
 		"pod evicted": {
-			act:  evicted,
-			want: told{Outcome: "failed", FailureClass: "infra", Reason: "Evicted"}, says: `had to leave node node\d`,
+			act:  evictPod,
+			want: runStatus{Outcome: "failed", FailureClass: "infra", Reason: "Evicted"}, messagePattern: `had to leave node node\d`,
 		},
 		"job deleted by hand": {
-			act:  jobDeleted,
-			want: told{Outcome: "failed", FailureClass: "infra", Reason: "JobDeleted"}, says: `its job was deleted from outside the platform`,
+			act:  deleteJob,
+			want: runStatus{Outcome: "failed", FailureClass: "infra", Reason: "JobDeleted"}, messagePattern: `its job was deleted from outside the platform`,
 		},
 		"SIGKILL of a rank": {
-			whole: mpiLasts,
-			act:   killed("worker-0"),
-			want:  told{Outcome: "failed", FailureClass: "user", Reason: "Signaled"}, says: `rank [01] on \S+worker-0\S* failed first`,
+			descriptorText: mpiSleep,
+			act:            killBenchmark("worker-0"),
+			want:           runStatus{Outcome: "failed", FailureClass: "user", Reason: "Signaled"}, messagePattern: `rank [01] on \S+worker-0\S* failed first`,
 		},
 		"worker deleted by hand": {
-			whole: mpiLasts, act: workerDeleted,
-			want: told{Outcome: "failed", FailureClass: "infra", Reason: "JobDeleted"}, says: `somebody deleted .*the worker 1 on node`,
+			descriptorText: mpiSleep, act: deleteWorker,
+			want: runStatus{Outcome: "failed", FailureClass: "infra", Reason: "JobDeleted"}, messagePattern: `somebody deleted .*the worker 1 on node`,
 		},
 		"server killed": {
-			whole: serverLasts, act: killed("server"),
-			want: told{Outcome: "failed", FailureClass: "user", Reason: "Signaled"}, says: `the server on node\d was ended by signal 9 SIGKILL`,
+			descriptorText: serverSleep, act: killBenchmark("server"),
+			want: runStatus{Outcome: "failed", FailureClass: "user", Reason: "Signaled"}, messagePattern: `the server on node\d was ended by signal 9 SIGKILL`,
 		},
 		"deadline passed": {
 			limits: `deadline = "20s"`,
-			want:   told{Outcome: "failed", FailureClass: "timeout", Reason: "DeadlineExceeded"}, says: `timed out after 20s \(limits\.deadline\)`,
+			want:   runStatus{Outcome: "failed", FailureClass: "timeout", Reason: "DeadlineExceeded"}, messagePattern: `timed out after 20s \(limits\.deadline\)`,
 		},
 		"collector killed": { // it comes back, and nothing is lost
-			code: held,
-			act:  collectorKilled,
-			want: told{Outcome: "succeeded"}, says: `finished \(exit code 0\)`,
+			code: gatedCommand,
+			act:  killCollector,
+			want: runStatus{Outcome: "succeeded"}, messagePattern: `finished \(exit code 0\)`,
 		},
 	}
 }
 
-const mpiLasts = `spec_version = "0.1.0"
+const mpiSleep = `spec_version = "0.1.0"
 [info]
 description = "four ranks that wait for each other"
 [hardware]
@@ -190,7 +190,7 @@ time.sleep(600)"
 """
 `
 
-const serverLasts = `spec_version = "0.1.0"
+const serverSleep = `spec_version = "0.1.0"
 [info]
 description = "a client whose server dies"
 [hardware]
@@ -211,13 +211,13 @@ start_command = """sh -c 'echo $$ >/tmp/pid; exec python3 -m http.server 8080'""
 // TestWhatGoesWrongIsExplained hurts runs in all ways at a time.
 func TestWhatGoesWrongIsExplained(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, `[executor.pods]
+	w := newFixture(t, `[executor.pods]
 grace = "4s"
 [executor.pods.allow.default]
 secrets = ["no-such-secret"]
 `, "--slots", "20")
-	benchOn(t, w)
-	w.bed.Apply(t, `{"apiVersion":"v1","kind":"ResourceQuota","metadata":{"name":"rationed","namespace":"`+w.scope+`"},"spec":{"hard":{"requests.example.org/rationed":"0"}}}`)
+	importBenchImage(t, w)
+	w.cluster.Apply(t, `{"apiVersion":"v1","kind":"ResourceQuota","metadata":{"name":"rationed","namespace":"`+w.scope+`"},"spec":{"hard":{"requests.example.org/rationed":"0"}}}`)
 	var (
 		all   sync.WaitGroup
 		mu    sync.Mutex
@@ -225,9 +225,9 @@ secrets = ["no-such-secret"]
 	)
 	lines := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
 	dir := t.TempDir()
-	for name, h := range hurts() {
+	for name, h := range failureCases() {
 		all.Go(func() {
-			end, took, err := w.hurt(t.Context(), filepath.Join(dir, name+".toml"), h)
+			end, took, err := w.provoke(t.Context(), filepath.Join(dir, name+".toml"), h)
 			mu.Lock()
 			defer mu.Unlock()
 			fmt.Fprintf(lines, "%s\t%s\t%s\t%s\t%s\t%.1f s\t%s\n", name, end.ID, end.Outcome, end.FailureClass, end.Reason, took.Seconds(), end.Message)
@@ -242,55 +242,55 @@ secrets = ["no-such-secret"]
 	all.Wait()
 	_ = lines.Flush()
 	t.Logf("what went wrong, and what the user is told:\n%s", &table)
-	cleared(t, w.bed, w.scope)
+	awaitCleared(t, w.cluster, w.scope)
 }
 
-// newWorld starts a platform with the settings.
-func newWorld(t *testing.T, settings string, args ...string) world {
+// newFixture starts a platform with the settings.
+func newFixture(t *testing.T, settings string, args ...string) fixture {
 	t.Helper()
-	bed := testbed.Kubernetes(t)
-	if !bed.Own {
+	testCluster := testbed.Kubernetes(t)
+	if !testCluster.Own {
 		t.Skip("pods of a cluster elsewhere do not reach this machine: the platform would have to run in there")
 	}
-	scope := bed.Namespace(t)
+	scope := testCluster.Namespace(t)
 	file := filepath.Join(t.TempDir(), "bai.toml")
 	if err := os.WriteFile(file, []byte(settings), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	args = append(args, "--config", file, "--kubeconfig", account(t, bed, scope, "platform", "executor", "watcher"), "--kube-namespace", scope, "--pod-image", podImage)
-	return world{start(t, build(t, bed), args...), bed, scope}
+	args = append(args, "--config", file, "--kubeconfig", account(t, testCluster, scope, "platform", "executor", "watcher"), "--kube-namespace", scope, "--pod-image", podImage)
+	return fixture{start(t, build(t, testCluster), args...), testCluster, scope}
 }
 
 // check says what is wrong with an end.
-func (h hurt) check(end told) error {
+func (h failureCase) check(end runStatus) error {
 	var errs []error
 	if end.Phase != "finished" || end.Outcome != h.want.Outcome || end.FailureClass != h.want.FailureClass || end.Reason != h.want.Reason {
 		errs = append(errs, fmt.Errorf("%s %s %s %s, want %s %s %s", end.Phase, end.Outcome, end.FailureClass, end.Reason, h.want.Outcome, h.want.FailureClass, h.want.Reason))
 	}
-	if !regexp.MustCompile(h.says).MatchString(end.Message) {
-		errs = append(errs, fmt.Errorf("it says %q, want %s", end.Message, h.says))
+	if !regexp.MustCompile(h.messagePattern).MatchString(end.Message) {
+		errs = append(errs, fmt.Errorf("it says %q, want %s", end.Message, h.messagePattern))
 	}
 	return errors.Join(errs...)
 }
 
-// hurt has a run come to grief, and returns its end and how long that took.
-func (w world) hurt(ctx context.Context, file string, h hurt) (told, time.Duration, error) {
+// provoke has a run come to grief, and returns its end and how long that took.
+func (w fixture) provoke(ctx context.Context, file string, h failureCase) (runStatus, time.Duration, error) {
 	begun := time.Now()
 	run, err := w.submit(ctx, file, h.descriptor())
 	if err != nil {
-		return told{}, 0, err
+		return runStatus{}, 0, err
 	}
 	if h.act != nil {
-		if err := w.runs(ctx, run); err != nil {
-			return told{ID: run}, 0, err
+		if err := w.awaitRunning(ctx, run); err != nil {
+			return runStatus{ID: run}, 0, err
 		}
 		if err := h.act(ctx, w, run); err != nil {
-			return told{ID: run}, 0, fmt.Errorf("hurt it: %w", err)
+			return runStatus{ID: run}, 0, fmt.Errorf("hurt it: %w", err)
 		}
 		begun = time.Now()
 	}
 	if out, code, err := w.try(ctx, "watch", run, "--timeout", "10m"); err != nil || code == 3 {
-		return told{ID: run}, 0, fmt.Errorf("watch it: exit code %d: %w\n%s", code, err, out)
+		return runStatus{ID: run}, 0, fmt.Errorf("watch it: exit code %d: %w\n%s", code, err, out)
 	}
 	took := time.Since(begun)
 	end, err := w.get(ctx, run)
@@ -300,7 +300,7 @@ func (w world) hurt(ctx context.Context, file string, h hurt) (told, time.Durati
 var runID = regexp.MustCompile(`\b\w{26}\b`)
 
 // submit submits a descriptor, and returns the run's ID.
-func (w world) submit(ctx context.Context, file, text string) (string, error) {
+func (w fixture) submit(ctx context.Context, file, text string) (string, error) {
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		return "", err
 	}
@@ -313,21 +313,21 @@ func (w world) submit(ctx context.Context, file, text string) (string, error) {
 }
 
 // get returns what a user is told of a run.
-func (w world) get(ctx context.Context, run string) (told, error) {
-	var r told
+func (w fixture) get(ctx context.Context, run string) (runStatus, error) {
+	var r runStatus
 	out, _, err := w.try(ctx, "get", run, "-o", "json")
 	if err == nil {
 		err = json.Unmarshal([]byte(out), &r)
 	}
 	if err != nil {
-		return told{ID: run}, fmt.Errorf("get %s: %w\n%s", run, err, out)
+		return runStatus{ID: run}, fmt.Errorf("get %s: %w\n%s", run, err, out)
 	}
 	return r, nil
 }
 
-// runs waits until a run's benchmark runs.
-func (w world) runs(ctx context.Context, run string) error {
-	for late := time.Now().Add(patience); ; time.Sleep(300 * time.Millisecond) {
+// awaitRunning waits until a run's benchmark runs.
+func (w fixture) awaitRunning(ctx context.Context, run string) error {
+	for late := time.Now().Add(waitTimeout); ; time.Sleep(300 * time.Millisecond) {
 		r, err := w.get(ctx, run)
 		if err != nil || r.Phase == "running" {
 			return err
@@ -339,7 +339,7 @@ func (w world) runs(ctx context.Context, run string) error {
 }
 
 // count returns how many samples of n a run has.
-func (w world) count(ctx context.Context, run string) (int, error) {
+func (w fixture) count(ctx context.Context, run string) (int, error) {
 	out, code, err := w.try(ctx, "metrics", run, "-o", "json")
 	if err != nil || code != 0 {
 		return 0, fmt.Errorf("exit code %d: %w\n%s", code, err, out)
@@ -367,8 +367,8 @@ func (p pod) container(name string) string {
 }
 
 // podsOf returns the pods of a run.
-func (w world) podsOf(ctx context.Context, run string) ([]pod, error) {
-	out, err := w.bed.Try(ctx, "-n", w.scope, "get", "pods", "-l", "benchmark-ai.dev/run="+run, "-o", "json")
+func (w fixture) podsOf(ctx context.Context, run string) ([]pod, error) {
+	out, err := w.cluster.Try(ctx, "-n", w.scope, "get", "pods", "-l", "benchmark-ai.dev/run="+run, "-o", "json")
 	var list struct{ Items []pod }
 	if err == nil {
 		err = json.Unmarshal([]byte(out), &list)
@@ -382,8 +382,8 @@ func (w world) podsOf(ctx context.Context, run string) ([]pod, error) {
 	return list.Items, nil
 }
 
-// named returns the pod of a run whose name has part in it.
-func (w world) named(ctx context.Context, run, part string) (pod, error) {
+// podNamed returns the pod of a run whose name has part in it.
+func (w fixture) podNamed(ctx context.Context, run, part string) (pod, error) {
 	pods, err := w.podsOf(ctx, run)
 	if err != nil {
 		return pod{}, err
@@ -396,47 +396,49 @@ func (w world) named(ctx context.Context, run, part string) (pod, error) {
 	return pod{}, fmt.Errorf("it has no pod %s", part)
 }
 
-// killed kills the benchmark of a pod, from beside it.
-func killed(part string) func(context.Context, world, string) error {
-	return func(ctx context.Context, w world, run string) error {
-		p, err := w.named(ctx, run, part)
+// killBenchmark kills the benchmark of a pod, from beside it.
+func killBenchmark(part string) func(context.Context, fixture, string) error {
+	return func(ctx context.Context, w fixture, run string) error {
+		p, err := w.podNamed(ctx, run, part)
 		if err != nil {
 			return err
 		}
 		// The connection may end with the container.
-		if out, err := w.bed.Try(ctx, "-n", w.scope, "exec", p.Metadata.Name, "-c", "benchmark", "--", "sh", "-c", killIt); err != nil && !strings.Contains(out, "137") {
+		if out, err := w.cluster.Try(ctx, "-n", w.scope, "exec", p.Metadata.Name, "-c", "benchmark", "--", "sh", "-c", killIt); err != nil && !strings.Contains(out, "137") {
 			return fmt.Errorf("%w: %s", err, out)
 		}
 		return nil
 	}
 }
 
-func workerDeleted(ctx context.Context, w world, run string) error {
-	return deleted(ctx, w, run, "worker-1")
+func deleteWorker(ctx context.Context, w fixture, run string) error {
+	return deletePodNamed(ctx, w, run, "worker-1")
 }
 
-func podDeleted(ctx context.Context, w world, run string) error { return deleted(ctx, w, run, "") }
+func deletePod(ctx context.Context, w fixture, run string) error {
+	return deletePodNamed(ctx, w, run, "")
+}
 
-// deleted has somebody delete the pod of a run whose name holds part.
-func deleted(ctx context.Context, w world, run, part string) error {
-	p, err := w.named(ctx, run, part)
+// deletePodNamed has somebody delete the pod of a run whose name holds part.
+func deletePodNamed(ctx context.Context, w fixture, run, part string) error {
+	p, err := w.podNamed(ctx, run, part)
 	if err != nil {
 		return err
 	}
-	out, err := w.bed.Try(ctx, "-n", w.scope, "delete", "pod", p.Metadata.Name, "--wait=false")
+	out, err := w.cluster.Try(ctx, "-n", w.scope, "delete", "pod", p.Metadata.Name, "--wait=false")
 	if err != nil {
 		return fmt.Errorf("%w: %s", err, out)
 	}
 	return nil
 }
 
-func evicted(ctx context.Context, w world, run string) error {
+func evictPod(ctx context.Context, w fixture, run string) error {
 	pods, err := w.podsOf(ctx, run)
 	if err != nil {
 		return err
 	}
 	name := pods[0].Metadata.Name
-	f, err := os.CreateTemp(shared.dir, "eviction")
+	f, err := os.CreateTemp(sharedBuild.dir, "eviction")
 	if err != nil {
 		return err
 	}
@@ -444,27 +446,27 @@ func evicted(ctx context.Context, w world, run string) error {
 	if err := f.Close(); err != nil {
 		return err
 	}
-	out, err := w.bed.Try(ctx, "create", "--raw", "/api/v1/namespaces/"+w.scope+"/pods/"+name+"/eviction", "-f", f.Name())
+	out, err := w.cluster.Try(ctx, "create", "--raw", "/api/v1/namespaces/"+w.scope+"/pods/"+name+"/eviction", "-f", f.Name())
 	if err != nil {
 		return fmt.Errorf("%w: %s", err, out)
 	}
 	return nil
 }
 
-func jobDeleted(ctx context.Context, w world, run string) error {
-	out, err := w.bed.Try(ctx, "-n", w.scope, "delete", "job", "-l", "benchmark-ai.dev/run="+run, "--wait=false")
+func deleteJob(ctx context.Context, w fixture, run string) error {
+	out, err := w.cluster.Try(ctx, "-n", w.scope, "delete", "job", "-l", "benchmark-ai.dev/run="+run, "--wait=false")
 	if err != nil {
 		return fmt.Errorf("%w: %s", err, out)
 	}
 	return nil
 }
 
-func collectorKilled(ctx context.Context, w world, run string) error {
+func killCollector(ctx context.Context, w fixture, run string) error {
 	pods, err := w.podsOf(ctx, run)
 	if err != nil {
 		return err
 	}
-	out, err := w.bed.Inside(ctx, pods[0].Spec.NodeName, "ctr", "-n", "k8s.io", "tasks", "kill", "-s", "SIGKILL", pods[0].container("bai-collect"))
+	out, err := w.cluster.Inside(ctx, pods[0].Spec.NodeName, "ctr", "-n", "k8s.io", "tasks", "kill", "-s", "SIGKILL", pods[0].container("bai-collect"))
 	if err != nil {
 		return fmt.Errorf("%w: %s", err, out)
 	}
@@ -472,13 +474,13 @@ func collectorKilled(ctx context.Context, w world, run string) error {
 }
 
 // release lets a run go on that is held.
-func (w world) release(ctx context.Context, run string) error {
+func (w fixture) release(ctx context.Context, run string) error {
 	pods, err := w.podsOf(ctx, run)
 	if err != nil {
 		return err
 	}
 	for _, p := range pods {
-		if out, err := w.bed.Try(ctx, "-n", w.scope, "exec", p.Metadata.Name, "-c", "benchmark", "--", "touch", "/tmp/go"); err != nil {
+		if out, err := w.cluster.Try(ctx, "-n", w.scope, "exec", p.Metadata.Name, "-c", "benchmark", "--", "touch", "/tmp/go"); err != nil {
 			return fmt.Errorf("release %s: %w: %s", p.Metadata.Name, err, out)
 		}
 	}

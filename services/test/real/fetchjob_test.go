@@ -47,21 +47,21 @@ const (
 	memoryOfJobs = "128Mi" // the pages of the program's file count for the pod, and all may be there
 )
 
-// site serves one data set, from another path for each test, to pods. It can hold
+// dataServer serves one data set, from another path for each test, to pods. It can hold
 // an answer back in its middle.
-type site struct {
+type dataServer struct {
 	*httptest.Server
 
-	content []byte
-	mu      sync.Mutex
-	asked   map[string]int           // how often, by path
-	held    map[string]chan struct{} // closed once it may go on, by path
-	from    map[string]string        // who asked last
+	content      []byte
+	mu           sync.Mutex
+	requestCount map[string]int           // how often, by path
+	gates        map[string]chan struct{} // closed once it may go on, by path
+	lastClient   map[string]string        // who asked last
 }
 
-func newSite(t *testing.T) *site {
+func newDataServer(t *testing.T) *dataServer {
 	t.Helper()
-	s := &site{content: bytes.Repeat([]byte("benchmark"), 1<<20), asked: make(map[string]int), held: make(map[string]chan struct{}), from: make(map[string]string)}
+	s := &dataServer{content: bytes.Repeat([]byte("benchmark"), 1<<20), requestCount: make(map[string]int), gates: make(map[string]chan struct{}), lastClient: make(map[string]string)}
 	s.Server = forPods(t, s)
 	return s
 }
@@ -80,16 +80,16 @@ func forPods(t *testing.T, h http.Handler) *httptest.Server {
 }
 
 // ServeHTTP implements http.Handler.
-func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (s *dataServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("ETag", `"1"`)
 	if r.Header.Get("If-None-Match") == `"1"` {
 		w.WriteHeader(http.StatusNotModified)
 		return
 	}
 	s.mu.Lock()
-	s.asked[r.URL.Path]++
-	s.from[r.URL.Path] = r.RemoteAddr
-	held := s.held[r.URL.Path]
+	s.requestCount[r.URL.Path]++
+	s.lastClient[r.URL.Path] = r.RemoteAddr
+	gate := s.gates[r.URL.Path]
 	s.mu.Unlock()
 	if r.URL.Path == large {
 		w.Header().Set("Content-Length", fmt.Sprint(largeTimes*len(s.content)))
@@ -105,10 +105,10 @@ func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if _, err := w.Write(s.content[:half]); err != nil {
 		return
 	}
-	if held != nil {
+	if gate != nil {
 		_ = http.NewResponseController(w).Flush() // or who asked is gone
 		select {
-		case <-held:
+		case <-gate:
 		case <-r.Context().Done():
 			return
 		}
@@ -118,44 +118,44 @@ func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // hold has the answers for a path stop in their middle, until what it returns is
 // called.
-func (s *site) hold(path string) (release func()) {
+func (s *dataServer) hold(path string) (release func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	held := make(chan struct{})
-	s.held[path] = held
-	return sync.OnceFunc(func() { close(held) })
+	gate := make(chan struct{})
+	s.gates[path] = gate
+	return sync.OnceFunc(func() { close(gate) })
 }
 
-// times says how often what lies at a path was sent, and to whom at last.
-func (s *site) times(path string) (n int, from string) {
+// requests says how often what lies at a path was sent, and to whom at last.
+func (s *dataServer) requests(path string) (n int, from string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.asked[path], s.from[path]
+	return s.requestCount[path], s.lastClient[path]
 }
 
-// outpost is a platform whose data are brought by Jobs into a bucket, and read from
+// fetchFixture is a platform whose data are brought by Jobs into a bucket, and read from
 // there by pods: each of its services has the settings that are deployed, as far
 // as these do not say where things are.
-type outpost struct {
+type fetchFixture struct {
 	platform
 
-	bed     *testbed.Cluster
+	cluster *testbed.Cluster
 	scope   string
-	site    *site
+	data    *dataServer
 	fetcher *process.Process
 	reads   *atomic.Int64 // of objects in the bucket, by pods
 }
 
-// newOutpost starts one.
-func newOutpost(t *testing.T) *outpost {
+// newFetchFixture starts one.
+func newFetchFixture(t *testing.T) *fetchFixture {
 	t.Helper()
-	bed := testbed.Kubernetes(t)
-	if !bed.Own {
+	testCluster := testbed.Kubernetes(t)
+	if !testCluster.Own {
 		t.Skip("pods of a cluster elsewhere do not reach this machine: the platform would have to run in there")
 	}
-	o := &outpost{bed: bed, scope: bed.Namespace(t), site: newSite(t), reads: &atomic.Int64{}}
-	o.built = build(t, bed)
-	buildFetcher(t, bed, o.built)
+	o := &fetchFixture{cluster: testCluster, scope: testCluster.Namespace(t), data: newDataServer(t), reads: &atomic.Int64{}}
+	o.built = build(t, testCluster)
+	buildFetcher(t, testCluster, o.built)
 	keys, bucket := bucketForPods(t, func() { o.reads.Add(1) })
 	data := filepath.Join(t.TempDir(), "data")
 	core := o.core(t, data)
@@ -167,7 +167,7 @@ func newOutpost(t *testing.T) *outpost {
 	o.join(t, "gateway", map[string]any{"listen": address, "objects": objects, "fetcher": sources}, shared)
 	pods := settingsTable(t, settingsTable(t, core, "executor"), "pods")
 	pods["object_store"], pods["gateway"] = "http://"+address+"/v1/runs/{run}", "http://"+address
-	o.join(t, "executor", map[string]any{"executor": core["executor"], "kubernetes": map[string]any{"kubeconfig": account(t, bed, o.scope, "executor", "executor"), "namespace": o.scope}}, shared)
+	o.join(t, "executor", map[string]any{"executor": core["executor"], "kubernetes": map[string]any{"kubeconfig": account(t, testCluster, o.scope, "executor", "executor"), "namespace": o.scope}}, shared)
 	o.jobs(t, data, keys, bucket)
 	o.fetcher = o.join(t, "fetcher", map[string]any{
 		"objects": objects, "jobs": map[string]any{"template": o.template(t)},
@@ -179,13 +179,13 @@ func newOutpost(t *testing.T) *outpost {
 
 // core starts what has no part in data: the broker, the watcher and who keeps
 // samples. It returns with what a service joins.
-func (o *outpost) core(t *testing.T, data string) map[string]any {
+func (o *fetchFixture) core(t *testing.T, data string) map[string]any {
 	t.Helper()
 	rest := process.New("the platform", "", filepath.Join(o.bin, "bai"), "standalone", "--data", data, "--listen", "127.0.0.1:0", "--without", "gateway,fetcher,executor",
-		"--kubeconfig", account(t, o.bed, o.scope, "platform", "watcher"), "--kube-namespace", o.scope, "--pod-image", podsOfJobs)
+		"--kubeconfig", account(t, o.cluster, o.scope, "platform", "watcher"), "--kube-namespace", o.scope, "--pod-image", podsOfJobs)
 	rest.Begin(t)
 	rest.EndWith(t)
-	rest.AwaitSaid(t, 0, regexp.MustCompile("has no API"))
+	rest.AwaitOutput(t, 0, regexp.MustCompile("has no API"))
 	var settings map[string]any
 	if _, err := toml.DecodeFile(filepath.Join(data, "services.toml"), &settings); err != nil {
 		t.Fatal(err)
@@ -194,7 +194,7 @@ func (o *outpost) core(t *testing.T, data string) map[string]any {
 }
 
 // join starts a service with settings of its own and those that all have.
-func (o *outpost) join(t *testing.T, service string, own, all map[string]any) *process.Process {
+func (o *fetchFixture) join(t *testing.T, service string, own, all map[string]any) *process.Process {
 	t.Helper()
 	health, config := process.FreeAddr(t), filepath.Join(t.TempDir(), service+".toml")
 	settings := map[string]any{"health": health}
@@ -265,14 +265,14 @@ func proxyTo(t *testing.T, address string, seen func(*http.Response) error) http
 
 // buildFetcher builds the fetcher, and brings its image and that of pods to the
 // nodes.
-func buildFetcher(t *testing.T, bed *testbed.Cluster, b built) {
+func buildFetcher(t *testing.T, testCluster *testbed.Cluster, b built) {
 	t.Helper()
 	dir := t.TempDir()
 	for tar, args := range map[string][]string{
 		dir + "/fetcher.tar": {"one", "-ref", fetcherImage, "-user", "65532:65532", "-entrypoint", "/fetcher", b.bin + "/fetcher=/fetcher"},
-		dir + "/pod.tar":     append([]string{"one", "-ref", podsOfJobs}, b.ofPods()...),
+		dir + "/pod.tar":     append([]string{"one", "-ref", podsOfJobs}, b.podImageArgs()...),
 	} {
-		if err := errors.Join(kit.Image(t.Context(), tar, args...), bed.Import(t.Context(), tar)); err != nil {
+		if err := errors.Join(kit.Image(t.Context(), tar, args...), testCluster.Import(t.Context(), tar)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -300,7 +300,7 @@ spec:
 
 // jobs brings to the cluster what Jobs mount: the store, which they may write to
 // though they run as nobody, what they are told, and what opens the bucket.
-func (o *outpost) jobs(t *testing.T, data, keys string, bucket func(string) map[string]any) {
+func (o *fetchFixture) jobs(t *testing.T, data, keys string, bucket func(string) map[string]any) {
 	t.Helper()
 	if err := os.Chmod(data, 0o777); err != nil { //nolint:gosec // pods of the test write there
 		t.Fatal(err)
@@ -312,11 +312,11 @@ func (o *outpost) jobs(t *testing.T, data, keys string, bucket func(string) map[
 	if err != nil || len(files) == 0 {
 		t.Fatalf("the store is %q, %v", files, err)
 	}
-	o.bed.Apply(t, fmt.Sprintf(onHost, o.scope, data))
+	o.cluster.Apply(t, fmt.Sprintf(onHost, o.scope, data))
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), patience)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), waitTimeout)
 		defer cancel()
-		if out, err := o.bed.Try(ctx, "delete", "pv", o.scope+"-data", "--wait=false"); err != nil {
+		if out, err := o.cluster.Try(ctx, "delete", "pv", o.scope+"-data", "--wait=false"); err != nil {
 			t.Errorf("%v\n%s", err, out)
 		}
 	})
@@ -328,13 +328,13 @@ func (o *outpost) jobs(t *testing.T, data, keys string, bucket func(string) map[
 	dir := t.TempDir()
 	writeTOML(t, dir+"/task.toml", task)
 	writeTOML(t, dir+"/objects.toml", map[string]any{"objects": map[string]any{"url": "s3://team/bai", "s3": bucket("/etc/bai-objects")}})
-	o.bed.Run(t, "-n", o.scope, "create", "configmap", "fetch-jobs", "--from-file="+dir+"/task.toml")
-	o.bed.Run(t, "-n", o.scope, "create", "configmap", "places", "--from-file="+fetchJobs+"/../base/config/store.toml", "--from-file="+dir+"/objects.toml")
-	o.bed.Run(t, "-n", o.scope, "create", "secret", "generic", "object-store", "--from-file="+keys)
+	o.cluster.Run(t, "-n", o.scope, "create", "configmap", "fetch-jobs", "--from-file="+dir+"/task.toml")
+	o.cluster.Run(t, "-n", o.scope, "create", "configmap", "places", "--from-file="+fetchJobs+"/../base/config/store.toml", "--from-file="+dir+"/objects.toml")
+	o.cluster.Run(t, "-n", o.scope, "create", "secret", "generic", "object-store", "--from-file="+keys)
 }
 
 // template returns the file of the Job that is deployed, for here.
-func (o *outpost) template(t *testing.T) string {
+func (o *fetchFixture) template(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile(fetchJobs + "/job.yaml")
 	if err != nil {
@@ -360,7 +360,7 @@ func (o *outpost) template(t *testing.T) string {
 
 // rights gives the fetcher and its Jobs the accounts that are deployed, and
 // returns the fetcher's kubeconfig.
-func (o *outpost) rights(t *testing.T) string {
+func (o *fetchFixture) rights(t *testing.T) string {
 	t.Helper()
 	objects, err := manifest.Read(fetchJobs + "/rbac.yaml")
 	if err != nil {
@@ -375,17 +375,17 @@ func (o *outpost) rights(t *testing.T) string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		o.bed.Apply(t, string(text))
+		o.cluster.Apply(t, string(text))
 	}
-	return o.bed.Account(t, o.scope, "fetcher")
+	return o.cluster.Account(t, o.scope, "fetcher")
 }
 
 // submit submits a run whose data set lies at a path of the site, and returns its
 // ID.
-func (o *outpost) submit(t *testing.T, path string) string {
+func (o *fetchFixture) submit(t *testing.T, path string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "data.toml")
-	if err := os.WriteFile(file, fmt.Appendf(nil, dataDescriptor, o.site.URL+path), 0o600); err != nil {
+	if err := os.WriteFile(file, fmt.Appendf(nil, dataDescriptor, o.data.URL+path), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	out, code := o.baictl(t, "submit", file)
@@ -396,48 +396,48 @@ func (o *outpost) submit(t *testing.T, path string) string {
 	return id
 }
 
-// succeeds waits for a run, which is to end well with all of its data.
-func (o *outpost) succeeds(t *testing.T, run string) {
+// wantSuccess waits for a run, which is to end well with all of its data.
+func (o *fetchFixture) wantSuccess(t *testing.T, run string) {
 	t.Helper()
 	out, code := o.baictl(t, "watch", run)
 	if code != 0 {
-		t.Fatalf("exit code %d\n%s\n%s", code, out, o.bed.Run(t, "-n", o.scope, "describe", "jobs,pods"))
+		t.Fatalf("exit code %d\n%s\n%s", code, out, o.cluster.Run(t, "-n", o.scope, "describe", "jobs,pods"))
 	}
 	text, _ := o.baictl(t, "metrics", run, "-o", "json")
-	if !strings.Contains(text, fmt.Sprint(len(o.site.content))) {
+	if !strings.Contains(text, fmt.Sprint(len(o.data.content))) {
 		t.Errorf("other data came:\n%s", text)
 	}
 	t.Logf("%s", out)
 }
 
-// awaits waits until a path was asked for so often.
-func (o *outpost) awaits(t *testing.T, path string, n int) {
+// awaitRequests waits until a path was asked for so often.
+func (o *fetchFixture) awaitRequests(t *testing.T, path string, n int) {
 	t.Helper()
-	for late := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
-		got, _ := o.site.times(path)
+	for late := time.Now().Add(waitTimeout); ; time.Sleep(50 * time.Millisecond) {
+		got, _ := o.data.requests(path)
 		if got >= n {
 			return
 		}
 		if time.Now().After(late) {
-			t.Fatalf("%s was asked for %d times, want %d\n%s", path, got, n, o.bed.Run(t, "-n", o.scope, "describe", "jobs,pods"))
+			t.Fatalf("%s was asked for %d times, want %d\n%s", path, got, n, o.cluster.Run(t, "-n", o.scope, "describe", "jobs,pods"))
 		}
 	}
 }
 
 // pods are those of fetch Jobs.
-func (o *outpost) pods(t *testing.T) []corev1.Pod {
+func (o *fetchFixture) pods(t *testing.T) []corev1.Pod {
 	t.Helper()
 	var list corev1.PodList
-	if err := json.Unmarshal([]byte(o.bed.Run(t, "-n", o.scope, "get", "pods", "-l", "app.kubernetes.io/name=fetch-job", "-o", "json")), &list); err != nil {
+	if err := json.Unmarshal([]byte(o.cluster.Run(t, "-n", o.scope, "get", "pods", "-l", "app.kubernetes.io/name=fetch-job", "-o", "json")), &list); err != nil {
 		t.Fatal(err)
 	}
 	return list.Items
 }
 
 // addresses are those of the pods of fetch Jobs, once all have one.
-func (o *outpost) addresses(t *testing.T) []string {
+func (o *fetchFixture) addresses(t *testing.T) []string {
 	t.Helper()
-	for late := time.Now().Add(patience); ; time.Sleep(100 * time.Millisecond) {
+	for late := time.Now().Add(waitTimeout); ; time.Sleep(100 * time.Millisecond) {
 		var ips []string
 		for _, p := range o.pods(t) {
 			ips = append(ips, p.Status.PodIP)
@@ -451,11 +451,11 @@ func (o *outpost) addresses(t *testing.T) []string {
 	}
 }
 
-// none waits until no fetch Job is left, and no pod of one.
-func (o *outpost) none(t *testing.T) {
+// awaitNoJobs waits until no fetch Job is left, and no pod of one.
+func (o *fetchFixture) awaitNoJobs(t *testing.T) {
 	t.Helper()
-	for late := time.Now().Add(patience); ; time.Sleep(100 * time.Millisecond) {
-		left := o.bed.Run(t, "-n", o.scope, "get", "jobs,pods", "-l", "app.kubernetes.io/name=fetch-job", "-o", "name")
+	for late := time.Now().Add(waitTimeout); ; time.Sleep(100 * time.Millisecond) {
+		left := o.cluster.Run(t, "-n", o.scope, "get", "jobs,pods", "-l", "app.kubernetes.io/name=fetch-job", "-o", "name")
 		if left == "" {
 			return
 		}
@@ -470,99 +470,99 @@ func (o *outpost) none(t *testing.T) {
 // bucket; the benchmark's pod reads from there.
 func TestDataAreBroughtByJobsOfTheClusterIntoABucketThatPodsRead(t *testing.T) {
 	t.Parallel()
-	o := newOutpost(t)
-	t.Run("a Job brings what a run needs", o.bringsByAJob)
-	t.Run("a pod that is killed is replaced", o.replacesAPod)
-	t.Run("a Job goes on while its fetcher is killed and comes back", o.goesOnAlone)
+	o := newFetchFixture(t)
+	t.Run("a Job brings what a run needs", o.wantFetchByJob)
+	t.Run("a pod that is killed is replaced", o.wantPodReplaced)
+	t.Run("a Job goes on while its fetcher is killed and comes back", o.wantJobContinues)
 	t.Run("a run that is canceled ends its Job", func(t *testing.T) {
-		defer o.site.hold("/canceled")()
+		defer o.data.hold("/canceled")()
 		run := o.submit(t, "/canceled")
-		o.awaits(t, "/canceled", 1)
+		o.awaitRequests(t, "/canceled", 1)
 		if out, code := o.baictl(t, "cancel", run); code != 0 {
 			t.Fatalf("exit code %d\n%s", code, out)
 		}
-		o.none(t)
+		o.awaitNoJobs(t)
 		if out, code := o.baictl(t, "watch", run); code != 5 {
 			t.Errorf("exit code %d, want 5\n%s", code, out)
 		}
 	})
 	t.Run("what is eight times its memory is brought by one Job", func(t *testing.T) {
-		out, code := o.baictl(t, "data", "prefetch", o.site.URL+large)
+		out, code := o.baictl(t, "data", "prefetch", o.data.URL+large)
 		if code != 0 {
-			t.Fatalf("exit code %d\n%s\n%s", code, out, o.bed.Run(t, "-n", o.scope, "describe", "jobs,pods"))
+			t.Fatalf("exit code %d\n%s\n%s", code, out, o.cluster.Run(t, "-n", o.scope, "describe", "jobs,pods"))
 		}
-		if n, _ := o.site.times(large); n != 1 {
+		if n, _ := o.data.requests(large); n != 1 {
 			t.Errorf("it was sent %d times", n)
 		}
 		t.Log(out)
-		o.none(t)
+		o.awaitNoJobs(t)
 	})
 	t.Run("what has not changed is not brought again", func(t *testing.T) {
-		o.succeeds(t, o.submit(t, "/set"))
-		if n, _ := o.site.times("/set"); n != 1 {
+		o.wantSuccess(t, o.submit(t, "/set"))
+		if n, _ := o.data.requests("/set"); n != 1 {
 			t.Errorf("it was brought %d times", n)
 		}
-		o.none(t)
+		o.awaitNoJobs(t)
 	})
-	cleared(t, o.bed, o.scope)
+	awaitCleared(t, o.cluster, o.scope)
 	o.wantRightsUsed(t)
 }
 
-// bringsByAJob has a Job bring what a run needs.
-func (o *outpost) bringsByAJob(t *testing.T) {
+// wantFetchByJob has a Job bring what a run needs.
+func (o *fetchFixture) wantFetchByJob(t *testing.T) {
 	t.Helper()
-	release := o.site.hold("/set")
+	release := o.data.hold("/set")
 	run := o.submit(t, "/set")
-	o.awaits(t, "/set", 1)
-	_, from := o.site.times("/set")
+	o.awaitRequests(t, "/set", 1)
+	_, from := o.data.requests("/set")
 	if ips := o.addresses(t); len(ips) != 1 || !strings.HasPrefix(from, ips[0]+":") {
 		t.Errorf("it is brought by %s, want the one pod of %q", from, ips)
 	}
 	release()
-	o.succeeds(t, run)
-	if n, _ := o.site.times("/set"); n != 1 {
+	o.wantSuccess(t, run)
+	if n, _ := o.data.requests("/set"); n != 1 {
 		t.Errorf("it was asked for %d times", n)
 	}
 	if o.reads.Load() == 0 {
 		t.Error("the pod did not read from the bucket")
 	}
-	o.none(t)
+	o.awaitNoJobs(t)
 }
 
-// replacesAPod kills the pod of a Job, which is replaced.
-func (o *outpost) replacesAPod(t *testing.T) {
+// wantPodReplaced kills the pod of a Job, which is replaced.
+func (o *fetchFixture) wantPodReplaced(t *testing.T) {
 	t.Helper()
-	release := o.site.hold("/killed")
+	release := o.data.hold("/killed")
 	run := o.submit(t, "/killed")
-	o.awaits(t, "/killed", 1)
+	o.awaitRequests(t, "/killed", 1)
 	for _, p := range o.pods(t) {
-		o.bed.Run(t, "-n", o.scope, "delete", "pod", p.Name, "--grace-period=0", "--force")
+		o.cluster.Run(t, "-n", o.scope, "delete", "pod", p.Name, "--grace-period=0", "--force")
 	}
-	o.awaits(t, "/killed", 2)
+	o.awaitRequests(t, "/killed", 2)
 	release()
-	o.succeeds(t, run)
-	o.none(t)
+	o.wantSuccess(t, run)
+	o.awaitNoJobs(t)
 }
 
-// goesOnAlone kills the fetcher, while its Job goes on.
-func (o *outpost) goesOnAlone(t *testing.T) {
+// wantJobContinues kills the fetcher, while its Job goes on.
+func (o *fetchFixture) wantJobContinues(t *testing.T) {
 	t.Helper()
-	release := o.site.hold("/alone")
+	release := o.data.hold("/alone")
 	run := o.submit(t, "/alone")
-	o.awaits(t, "/alone", 1)
+	o.awaitRequests(t, "/alone", 1)
 	o.fetcher.Kill(t)
 	o.fetcher.Begin(t)
 	o.fetcher.AwaitReady(t)
 	release()
-	o.succeeds(t, run)
-	if n, _ := o.site.times("/alone"); n != 1 {
+	o.wantSuccess(t, run)
+	if n, _ := o.data.requests("/alone"); n != 1 {
 		t.Errorf("it was asked for %d times", n)
 	}
-	o.none(t)
+	o.awaitNoJobs(t)
 }
 
 // wantRightsUsed compares what the fetcher may do with what it did, both ways.
-func (o *outpost) wantRightsUsed(t *testing.T) {
+func (o *fetchFixture) wantRightsUsed(t *testing.T) {
 	t.Helper()
 	objects, err := manifest.Read(fetchJobs + "/rbac.yaml")
 	if err != nil {
@@ -570,14 +570,14 @@ func (o *outpost) wantRightsUsed(t *testing.T) {
 	}
 	for _, object := range objects {
 		if role, ok := object.(*rbacv1.Role); ok {
-			did := used(calls(t, o.bed, o.scope, "fetcher"))
-			if diff := cmp.Diff(granted(role, did), did); diff != "" {
+			did := verbsUsed(calls(t, o.cluster, o.scope, "fetcher"))
+			if diff := cmp.Diff(verbsGranted(role, did), did); diff != "" {
 				t.Errorf("what the fetcher may do and does (-may +does):\n%s", diff)
 			}
 		}
 	}
-	wantNothingForbidden(t, calls(t, o.bed, o.scope, "fetcher"))
-	if did := calls(t, o.bed, o.scope, "fetch-job"); len(did) > 0 {
+	wantNothingForbidden(t, calls(t, o.cluster, o.scope, "fetcher"))
+	if did := calls(t, o.cluster, o.scope, "fetch-job"); len(did) > 0 {
 		t.Errorf("a Job speaks to the API server: %v", did)
 	}
 }

@@ -29,9 +29,9 @@ const podImage = "docker.io/benchmark-ai/bai-pod:real"
 // built is what the suite's programs and images lie in.
 type built struct{ bin, pod string }
 
-// shared is where the suite's programs lie, built once by whoever needs them
+// sharedBuild is where the suite's programs lie, built once by whoever needs them
 // first.
-var shared struct {
+var sharedBuild struct {
 	dir  string
 	once sync.Once
 	err  error
@@ -45,46 +45,46 @@ func TestMain(m *testing.M) {
 			return 1
 		}
 		defer func() { _ = os.RemoveAll(dir) }()
-		shared.dir = dir
+		sharedBuild.dir = dir
 		return m.Run()
 	}())
 }
 
 // build builds the programs as they are shipped, and the image that brings ours
 // into pods. The cluster has it when build returns.
-func build(t *testing.T, bed *testbed.Cluster) built {
+func build(t *testing.T, testCluster *testbed.Cluster) built {
 	t.Helper()
-	b := built{bin: filepath.Join(shared.dir, "bin"), pod: filepath.Join(shared.dir, "bai-pod.tar")}
-	shared.once.Do(func() {
-		shared.err = process.Build(b.bin)
-		if shared.err == nil {
-			shared.err = kit.Image(context.Background(), b.pod, append([]string{"one", "-ref", podImage}, b.ofPods()...)...)
+	b := built{bin: filepath.Join(sharedBuild.dir, "bin"), pod: filepath.Join(sharedBuild.dir, "bai-pod.tar")}
+	sharedBuild.once.Do(func() {
+		sharedBuild.err = process.Build(b.bin)
+		if sharedBuild.err == nil {
+			sharedBuild.err = kit.Image(context.Background(), b.pod, append([]string{"one", "-ref", podImage}, b.podImageArgs()...)...)
 		}
 	})
-	if shared.err != nil {
-		t.Fatal(shared.err)
+	if sharedBuild.err != nil {
+		t.Fatal(sharedBuild.err)
 	}
-	imported(t, bed, b.pod)
+	importImage(t, testCluster, b.pod)
 	return b
 }
 
-// imports are the images that nodes have, each brought there by whoever needs it
+// importedImages are the images that nodes have, each brought there by whoever needs it
 // first.
-var imports sync.Map // by cluster and tar → func() error
+var importedImages sync.Map // by cluster and tar → func() error
 
-// imported brings an image to all nodes of a cluster, once.
-func imported(t *testing.T, bed *testbed.Cluster, tar string) {
+// importImage brings an image to all nodes of a cluster, once.
+func importImage(t *testing.T, testCluster *testbed.Cluster, tar string) {
 	t.Helper()
 	ctx := context.WithoutCancel(t.Context()) // others wait for it too
-	once, _ := imports.LoadOrStore(bed.Dir+" "+tar, sync.OnceValue(func() error { return bed.Import(ctx, tar) }))
+	once, _ := importedImages.LoadOrStore(testCluster.Dir+" "+tar, sync.OnceValue(func() error { return testCluster.Import(ctx, tar) }))
 	bring, _ := once.(func() error)
 	if err := bring(); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// ofPods are the words by which an image is made of what runs in pods.
-func (b built) ofPods() []string {
+// podImageArgs are the words by which an image is made of what runs in pods.
+func (b built) podImageArgs() []string {
 	return []string{"-user", "65532:65532", b.bin + "/bai-pod=/bai-pod", b.bin + "/bai-pod-ship=/bai-pod-ship"}
 }
 
@@ -110,7 +110,7 @@ func startIn(t *testing.T, b built, data string, args ...string) platform {
 	bai := process.New("the platform", "", append([]string{filepath.Join(b.bin, "bai"), "standalone", "--data", data, "--listen", "127.0.0.1:0"}, args...)...)
 	bai.Begin(t)
 	bai.EndWith(t)
-	return platform{b, bai.AwaitSaid(t, 0, listens)[1], bai}
+	return platform{b, bai.AwaitOutput(t, 0, listens)[1], bai}
 }
 
 // baictl runs baictl, and returns what it prints and its exit code.
@@ -128,7 +128,7 @@ func (p platform) try(ctx context.Context, args ...string) (string, int, error) 
 	ctx, cancel := context.WithTimeout(ctx, 15*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, filepath.Join(p.bin, "baictl"), append([]string{"--server", p.server}, args...)...)
-	cmd.Env = append(os.Environ(), "HOME="+shared.dir)
+	cmd.Env = append(os.Environ(), "HOME="+sharedBuild.dir)
 	out, err := cmd.CombinedOutput()
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
@@ -139,19 +139,19 @@ func (p platform) try(ctx context.Context, args ...string) (string, int, error) 
 
 func TestHelloWorldFromSubmitToMetrics(t *testing.T) {
 	t.Parallel()
-	bed := testbed.Kubernetes(t)
-	if !bed.Own {
+	testCluster := testbed.Kubernetes(t)
+	if !testCluster.Own {
 		t.Skip("pods of a cluster elsewhere do not reach this machine: the platform would have to run in there")
 	}
-	scope := bed.Namespace(t)
-	bed.Run(t, "label", "node", "--all", "--overwrite", "node.kubernetes.io/instance-type=t3.small")
-	config := account(t, bed, scope, "platform", "executor", "watcher")
-	p := start(t, build(t, bed), "--kubeconfig", config, "--kube-namespace", scope, "--pod-image", podImage)
+	scope := testCluster.Namespace(t)
+	testCluster.Run(t, "label", "node", "--all", "--overwrite", "node.kubernetes.io/instance-type=t3.small")
+	config := account(t, testCluster, scope, "platform", "executor", "watcher")
+	p := start(t, build(t, testCluster), "--kubeconfig", config, "--kube-namespace", scope, "--pod-image", podImage)
 
 	began := time.Now()
 	out, code := p.baictl(t, "run", "../../../sample-benchmarks/hello-world/descriptor.toml")
 	if code != 0 {
-		t.Fatalf("exit code %d\n%s\n%s", code, out, bed.Run(t, "-n", scope, "describe", "pods"))
+		t.Fatalf("exit code %d\n%s\n%s", code, out, testCluster.Run(t, "-n", scope, "describe", "pods"))
 	}
 	t.Logf("submit to end %s, of which the benchmark sleeps 5 s\n%s", time.Since(began).Round(time.Millisecond), out)
 	id := regexp.MustCompile(`run (\w{26})`).FindStringSubmatch(out)
@@ -165,30 +165,30 @@ func TestHelloWorldFromSubmitToMetrics(t *testing.T) {
 	if n := samples(t, text, "elapsed"); n != 5 {
 		t.Errorf("%d samples, want 5:\n%s", n, text)
 	}
-	cleared(t, bed, scope)
-	writes := slices.DeleteFunc(calls(t, bed, scope, "platform"), func(r record) bool {
+	awaitCleared(t, testCluster, scope)
+	writes := slices.DeleteFunc(calls(t, testCluster, scope, "platform"), func(r record) bool {
 		return slices.Contains([]string{"get", "list", "watch"}, r.Verb)
 	})
-	t.Logf("%d API writes:\n%s", len(writes), short(writes))
+	t.Logf("%d API writes:\n%s", len(writes), formatCalls(writes))
 	if len(writes) > 6 {
 		t.Errorf("%d API writes for a run, want 6 at most", len(writes))
 	}
-	wantNothingForbidden(t, calls(t, bed, scope, "platform"))
+	wantNothingForbidden(t, calls(t, testCluster, scope, "platform"))
 }
 
 func TestAPlatformThatIsKilledComesBackToItsPods(t *testing.T) {
 	t.Parallel()
-	bed := testbed.Kubernetes(t)
-	if !bed.Own {
+	testCluster := testbed.Kubernetes(t)
+	if !testCluster.Own {
 		t.Skip("pods of a cluster elsewhere do not reach this machine: the platform would have to run in there")
 	}
-	scope, data := bed.Namespace(t), filepath.Join(t.TempDir(), "data")
-	args := []string{"--kubeconfig", account(t, bed, scope, "platform", "executor", "watcher"), "--kube-namespace", scope, "--pod-image", podImage}
-	b := build(t, bed)
-	w := world{startIn(t, b, data, args...), bed, scope}
-	run, err := w.submit(t.Context(), filepath.Join(t.TempDir(), "run.toml"), hurt{code: held}.descriptor())
+	scope, data := testCluster.Namespace(t), filepath.Join(t.TempDir(), "data")
+	args := []string{"--kubeconfig", account(t, testCluster, scope, "platform", "executor", "watcher"), "--kube-namespace", scope, "--pod-image", podImage}
+	b := build(t, testCluster)
+	w := fixture{startIn(t, b, data, args...), testCluster, scope}
+	run, err := w.submit(t.Context(), filepath.Join(t.TempDir(), "run.toml"), failureCase{code: gatedCommand}.descriptor())
 	if err == nil {
-		err = w.runs(t.Context(), run)
+		err = w.awaitRunning(t.Context(), run)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -200,14 +200,14 @@ func TestAPlatformThatIsKilledComesBackToItsPods(t *testing.T) {
 		t.Fatal(err)
 	}
 	if out, code := w.baictl(t, "watch", run); code != 0 {
-		t.Fatalf("exit code %d\n%s\n%s", code, out, bed.Run(t, "-n", scope, "describe", "pods"))
+		t.Fatalf("exit code %d\n%s\n%s", code, out, testCluster.Run(t, "-n", scope, "describe", "pods"))
 	}
 	if n, err := w.count(t.Context(), run); n != 6 || err != nil {
 		t.Errorf("%d samples, want 6; %v", n, err)
 	}
-	cleared(t, bed, scope)
+	awaitCleared(t, testCluster, scope)
 	made := 0
-	for _, r := range calls(t, bed, scope, "platform") {
+	for _, r := range calls(t, testCluster, scope, "platform") {
 		if r.Verb == "create" && r.ObjectRef.Resource == "jobs" {
 			made++
 		}
@@ -261,11 +261,11 @@ pattern = 'size=(\d+)'
 
 func TestADataSetReachesThePodAndAFileComesBack(t *testing.T) {
 	t.Parallel()
-	bed := testbed.Kubernetes(t)
-	if !bed.Own {
+	testCluster := testbed.Kubernetes(t)
+	if !testCluster.Own {
 		t.Skip("pods of a cluster elsewhere do not reach this machine: the platform would have to run in there")
 	}
-	scope := bed.Namespace(t)
+	scope := testCluster.Namespace(t)
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = w.Write(bytes.Repeat([]byte("benchmark"), 100_000))
 	}))
@@ -274,24 +274,24 @@ func TestADataSetReachesThePodAndAFileComesBack(t *testing.T) {
 	if err := os.WriteFile(file, fmt.Appendf(nil, dataDescriptor, web.URL+"/set"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	p := start(t, build(t, bed), "--kubeconfig", account(t, bed, scope, "platform", "executor", "watcher"), "--kube-namespace", scope, "--pod-image", podImage)
+	p := start(t, build(t, testCluster), "--kubeconfig", account(t, testCluster, scope, "platform", "executor", "watcher"), "--kube-namespace", scope, "--pod-image", podImage)
 	out, code := p.baictl(t, "run", file)
 	if code != 0 || !strings.Contains(out, "1 sample,") {
-		t.Fatalf("exit code %d\n%s\n%s", code, out, bed.Run(t, "-n", scope, "describe", "pods"))
+		t.Fatalf("exit code %d\n%s\n%s", code, out, testCluster.Run(t, "-n", scope, "describe", "pods"))
 	}
 	t.Log(out)
 	id := regexp.MustCompile(`run (\w{26})`).FindStringSubmatch(out)
 	if files, code := p.baictl(t, "artifacts", "list", id[1]); code != 0 || !strings.Contains(files, "file") {
 		t.Errorf("the files that were kept, exit code %d:\n%s", code, files)
 	}
-	cleared(t, bed, scope)
+	awaitCleared(t, testCluster, scope)
 }
 
-// cleared waits until no object of a run is left.
-func cleared(t *testing.T, bed *testbed.Cluster, scope string) {
+// awaitCleared waits until no object of a run is left.
+func awaitCleared(t *testing.T, testCluster *testbed.Cluster, scope string) {
 	t.Helper()
-	for late := time.Now().Add(patience); ; time.Sleep(100 * time.Millisecond) {
-		left := bed.Run(t, "-n", scope, "get", "jobs,pods,services,configmaps,secrets,networkpolicies", "-l", "benchmark-ai.dev/run", "-o", "name")
+	for late := time.Now().Add(waitTimeout); ; time.Sleep(100 * time.Millisecond) {
+		left := testCluster.Run(t, "-n", scope, "get", "jobs,pods,services,configmaps,secrets,networkpolicies", "-l", "benchmark-ai.dev/run", "-o", "name")
 		if left == "" {
 			return
 		}

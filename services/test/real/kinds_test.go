@@ -18,8 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// kind is a run that is to end well.
-type kind struct {
+// successCase is a run that is to end well.
+type successCase struct {
 	descriptor string
 	want       map[string]string      // metric → its values, in order
 	nodes      func(pods []pod) error // says what is wrong with where its pods run, which are held; nil for a run that is not
@@ -150,27 +150,27 @@ pattern = 'total=(\d+)'
 
 func TestEveryKindOfRunEndsWell(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, "[executor.pods]\ngrace = \"4s\"\n", "--slots", "2")
-	benchOn(t, w)
-	w.bed.Run(t, "patch", "node", "node1", "--subresource=status", "--type=json",
+	w := newFixture(t, "[executor.pods]\ngrace = \"4s\"\n", "--slots", "2")
+	importBenchImage(t, w)
+	w.cluster.Run(t, "patch", "node", "node1", "--subresource=status", "--type=json",
 		"-p", `[{"op":"add","path":"/status/capacity/nvidia.com~1gpu","value":"8"}]`)
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = w.Write(bytes.Repeat([]byte("benchmark"), 100_000))
 	}))
 	t.Cleanup(web.Close)
-	for name, k := range map[string]kind{
+	for name, k := range map[string]successCase{
 		"single node": {descriptor: fmt.Sprintf(single, web.URL), want: map[string]string{"size": "900000", "loss": "0.5 0.25"}},
 		"two GPUs":    {descriptor: twoGPUs, want: map[string]string{"n": "2"}, nodes: onlyNode1},
 		"inference":   {descriptor: fmt.Sprintf(inference, web.URL), want: map[string]string{"answer": "40 41 42", "asked": "0 1 2"}},
 		"mpi":         {descriptor: moreThanHalf(t, w, strings.Replace(mpi, "time.sleep(2)", "import os\nwhile not os.path.exists('/tmp/go'): time.sleep(0.2)", 1)), want: map[string]string{"ranks": "4", "hosts": "2", "total": "6"}, nodes: workersApart},
 	} {
-		t.Run(name, func(t *testing.T) { w.endsWell(t, k) })
+		t.Run(name, func(t *testing.T) { w.wantSuccess(t, k) })
 	}
-	cleared(t, w.bed, w.scope)
-	wantNothingForbidden(t, calls(t, w.bed, w.scope, "platform"))
+	awaitCleared(t, w.cluster, w.scope)
+	wantNothingForbidden(t, calls(t, w.cluster, w.scope, "platform"))
 }
 
-func (w world) endsWell(t *testing.T, k kind) {
+func (w fixture) wantSuccess(t *testing.T, k successCase) {
 	t.Helper()
 	begun := time.Now()
 	run, err := w.submit(t.Context(), filepath.Join(t.TempDir(), "run.toml"), k.descriptor)
@@ -178,7 +178,7 @@ func (w world) endsWell(t *testing.T, k kind) {
 		t.Fatal(err)
 	}
 	if k.nodes != nil {
-		if err := w.runs(t.Context(), run); err != nil {
+		if err := w.awaitRunning(t.Context(), run); err != nil {
 			t.Fatal(err)
 		}
 		pods, err := w.podsOf(t.Context(), run)
@@ -205,16 +205,16 @@ func (w world) endsWell(t *testing.T, k kind) {
 
 // wantIsolated holds a run of several pods to a network policy that goes with what
 // owns all of its objects. The bed's network, a plain bridge, enforces none.
-func (w world) wantIsolated(t *testing.T, run string) {
+func (w fixture) wantIsolated(t *testing.T, run string) {
 	t.Helper()
-	owners := w.bed.Run(t, "-n", w.scope, "get", "networkpolicies", "-l", "benchmark-ai.dev/run="+run, "-o", "jsonpath={.items[*].metadata.ownerReferences[*].kind}")
+	owners := w.cluster.Run(t, "-n", w.scope, "get", "networkpolicies", "-l", "benchmark-ai.dev/run="+run, "-o", "jsonpath={.items[*].metadata.ownerReferences[*].kind}")
 	if owners != "ConfigMap" {
 		t.Errorf("the network policies of run %s are owned by %q, want one ConfigMap", run, owners)
 	}
 }
 
 // values returns what a run measured, but for what is measured of every run.
-func (w world) values(t *testing.T, run string) map[string]string {
+func (w fixture) values(t *testing.T, run string) map[string]string {
 	t.Helper()
 	text, _ := w.baictl(t, "metrics", run, "-o", "json")
 	all := map[string]string{}
@@ -242,9 +242,9 @@ func onlyNode1(pods []pod) error {
 // moreThanHalf has each worker of a descriptor ask for more than half of a node's
 // processors: the scheduler spreads a role's pods only where nodes are otherwise
 // alike, and others fill them meanwhile.
-func moreThanHalf(t *testing.T, w world, descriptor string) string {
+func moreThanHalf(t *testing.T, w fixture, descriptor string) string {
 	t.Helper()
-	all, err := resource.ParseQuantity(w.bed.Run(t, "get", "node", "node1", "-o", "jsonpath={.status.allocatable.cpu}"))
+	all, err := resource.ParseQuantity(w.cluster.Run(t, "get", "node", "node1", "-o", "jsonpath={.status.allocatable.cpu}"))
 	if err != nil {
 		t.Fatal(err)
 	}

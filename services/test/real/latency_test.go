@@ -31,11 +31,11 @@ func mostMore() time.Duration { return time.Duration(testbed.Size(150, 5000)) * 
 // submit` and of `kubectl create`, both as processes of their own.
 func TestAJobIsCreatedSoonAfterItsSubmission(t *testing.T) {
 	t.Parallel()
-	bed, rounds := testbed.Simulated(t), testbed.Size(40, 15)
-	f := newFarm(t, bed, "--slots", fmt.Sprint(3*rounds))
+	testCluster, rounds := testbed.Simulated(t), testbed.Size(40, 15)
+	f := newMeteredFleet(t, testCluster, "--slots", fmt.Sprint(3*rounds))
 	ctx, cancel := context.WithTimeout(t.Context(), 14*time.Minute)
 	defer cancel()
-	l := &latencies{farm: f, dir: t.TempDir()}
+	l := &latencies{meteredFleet: f, dir: t.TempDir()}
 	if err := l.warm(ctx); err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +50,7 @@ func TestAJobIsCreatedSoonAfterItsSubmission(t *testing.T) {
 	}
 	t.Logf("from the call to the creation of the Job, %d times each in turn:\n%s", rounds, l.table())
 	for _, pair := range [][2]string{{bySubmit, byCreate}, {byBaictl, byKubectl}} {
-		if more := middle(l.took[pair[0]]) - middle(l.took[pair[1]]); more > mostMore() {
+		if more := medianDuration(l.took[pair[0]]) - medianDuration(l.took[pair[1]]); more > mostMore() {
 			t.Errorf("%s takes %s more than %s, want %s at most", pair[0], more, pair[1], mostMore())
 		}
 	}
@@ -66,7 +66,7 @@ const (
 
 // latencies takes times.
 type latencies struct {
-	*farm
+	*meteredFleet
 
 	dir   string
 	file  string // descriptor
@@ -93,7 +93,7 @@ func (l *latencies) take(ctx context.Context, w way) (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
-	at, err := l.bed.Created(ctx, "jobs", job)
+	at, err := l.cluster.Created(ctx, "jobs", job)
 	return at.Sub(begun), err
 }
 
@@ -107,15 +107,15 @@ func (l *latencies) warm(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if _, err := l.bed.Created(ctx, "jobs", name); err != nil {
+	if _, err := l.cluster.Created(ctx, "jobs", name); err != nil {
 		return err
 	}
 	l.job = &batchv1.Job{}
-	text := l.bed.Run(l.t, "-n", l.scope, "get", "job", name, "-o", "json") //nolint:contextcheck // it is the test's
+	text := l.cluster.Run(l.t, "-n", l.scope, "get", "job", name, "-o", "json") //nolint:contextcheck // it is the test's
 	if err := json.Unmarshal([]byte(text), l.job); err != nil {
 		return err
 	}
-	if l.admin, err = kube.New(kube.Settings{Kubeconfig: l.bed.Kubeconfig, Namespace: l.scope}, nil); err != nil {
+	if l.admin, err = kube.New(kube.Settings{Kubeconfig: l.cluster.Kubeconfig, Namespace: l.scope}, nil); err != nil {
 		return err
 	}
 	l.t.Cleanup(l.admin.Close)
@@ -137,7 +137,7 @@ benchmark_code = "true"
 `
 
 func (l *latencies) submitted(ctx context.Context) (string, error) {
-	run, err := l.put(ctx, waiting)
+	run, err := l.submitText(ctx, waiting)
 	return "bai-" + run + "-1", err
 }
 
@@ -176,7 +176,7 @@ func (l *latencies) byKubectl(ctx context.Context) (string, error) {
 	if err := os.WriteFile(file, text, 0o600); err != nil {
 		return "", err
 	}
-	out, err := exec.CommandContext(ctx, l.bed.Kubectl, "--kubeconfig", l.bed.Kubeconfig, "create", "-f", file).CombinedOutput() //nolint:gosec // the test's
+	out, err := exec.CommandContext(ctx, l.cluster.Kubectl, "--kubeconfig", l.cluster.Kubeconfig, "create", "-f", file).CombinedOutput() //nolint:gosec // the test's
 	if err != nil {
 		return "", fmt.Errorf("%w: %s", err, out)
 	}
@@ -189,15 +189,17 @@ func (l *latencies) table() string {
 	fmt.Fprintln(lines, "\tmedian\tp90\tmost\t")
 	for _, w := range l.ways() {
 		all := slices.Sorted(slices.Values(l.took[w.name]))
-		fmt.Fprintf(lines, "%s\t%s\t%s\t%s\t\n", w.name, short3(middle(all)), short3(all[len(all)*9/10]), short3(all[len(all)-1]))
+		fmt.Fprintf(lines, "%s\t%s\t%s\t%s\t\n", w.name, formatMillis(medianDuration(all)), formatMillis(all[len(all)*9/10]), formatMillis(all[len(all)-1]))
 	}
 	_ = lines.Flush()
 	return table.String()
 }
 
-func short3(d time.Duration) string { return fmt.Sprintf("%.1f ms", float64(d.Microseconds())/1000) }
+func formatMillis(d time.Duration) string {
+	return fmt.Sprintf("%.1f ms", float64(d.Microseconds())/1000)
+}
 
-// middle is the median.
-func middle(all []time.Duration) time.Duration {
+// medianDuration is the median.
+func medianDuration(all []time.Duration) time.Duration {
 	return slices.Sorted(slices.Values(all))[len(all)/2]
 }

@@ -9,21 +9,21 @@ import (
 	"time"
 )
 
-// ghost has a cluster have a node that is not there: pods that ask for it are
+// absentNode has a cluster have a node that is not there: pods that ask for it are
 // given to it, and nobody ever says how they are.
-func ghost(t *testing.T, w world) string {
+func absentNode(t *testing.T, w fixture) string {
 	t.Helper()
 	name := "ghost-" + w.scope
-	w.bed.Apply(t, fmt.Sprintf(`{"apiVersion":"v1","kind":"Node","metadata":{"name":%q,"labels":{"ghost":%q}},
+	w.cluster.Apply(t, fmt.Sprintf(`{"apiVersion":"v1","kind":"Node","metadata":{"name":%q,"labels":{"ghost":%q}},
 "spec":{"taints":[{"key":"ghost","effect":"NoSchedule"}]}}`, name, w.scope))
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), patience)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), waitTimeout)
 		defer cancel()
-		if out, err := w.bed.Try(ctx, "delete", "node", name); err != nil {
+		if out, err := w.cluster.Try(ctx, "delete", "node", name); err != nil {
 			t.Errorf("%v\n%s", err, out)
 		}
 	})
-	w.bed.Run(t, "patch", "node", name, "--subresource=status", "--type=merge", "-p",
+	w.cluster.Run(t, "patch", "node", name, "--subresource=status", "--type=merge", "-p",
 		`{"status":{"capacity":{"cpu":"4","memory":"4Gi","pods":"10"},"allocatable":{"cpu":"4","memory":"4Gi","pods":"10"},`+
 			`"conditions":[{"type":"Ready","status":"True","reason":"Test","lastHeartbeatTime":"`+time.Now().UTC().Format(time.RFC3339)+`"}]}}`)
 	return name
@@ -34,9 +34,9 @@ func ghost(t *testing.T, w world) string {
 // left, and its slot is another's.
 func TestWhatALostNodeHeldIsFreed(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, "[kubernetes]\nlost = \"5s\"\n[executor]\nreconcile = \"2s\"\n[executor.pods]\ngrace = \"2s\"\n", "--slots", "2")
-	node := ghost(t, w)
-	there := hurt{hardware: fmt.Sprintf("memory = \"64Mi\"\nnode_selector = { ghost = %q }\ntolerations = [{ key = \"ghost\", operator = \"Exists\" }]", w.scope), limits: `deadline = "1h"`}
+	w := newFixture(t, "[kubernetes]\nlost = \"5s\"\n[executor]\nreconcile = \"2s\"\n[executor.pods]\ngrace = \"2s\"\n", "--slots", "2")
+	node := absentNode(t, w)
+	there := failureCase{hardware: fmt.Sprintf("memory = \"64Mi\"\nnode_selector = { ghost = %q }\ntolerations = [{ key = \"ghost\", operator = \"Exists\" }]", w.scope), limits: `deadline = "1h"`}
 	dir := t.TempDir()
 	runs := map[string]string{}
 	for _, name := range []string{"given up", "canceled"} {
@@ -45,14 +45,14 @@ func TestWhatALostNodeHeldIsFreed(t *testing.T) {
 			t.Fatal(err)
 		}
 		runs[name] = run
-		w.bed.Run(t, "-n", w.scope, "wait", "--for=create", "--timeout=5m", "pods", "-l", "benchmark-ai.dev/run="+run)
-		w.bed.Run(t, "-n", w.scope, "wait", "--for=condition=PodScheduled", "--timeout=5m", "pods", "-l", "benchmark-ai.dev/run="+run)
+		w.cluster.Run(t, "-n", w.scope, "wait", "--for=create", "--timeout=5m", "pods", "-l", "benchmark-ai.dev/run="+run)
+		w.cluster.Run(t, "-n", w.scope, "wait", "--for=condition=PodScheduled", "--timeout=5m", "pods", "-l", "benchmark-ai.dev/run="+run)
 	}
 	if out, code := w.baictl(t, "cancel", runs["canceled"]); code != 0 {
 		t.Fatalf("cancel: exit code %d\n%s", code, out)
 	}
 	begun := time.Now()
-	for name, want := range map[string]told{
+	for name, want := range map[string]runStatus{
 		"given up": {Outcome: "failed", FailureClass: "infra", Reason: "NodeLost"},
 		"canceled": {Outcome: "canceled", Reason: "CanceledByUser"},
 	} {
@@ -68,8 +68,8 @@ func TestWhatALostNodeHeldIsFreed(t *testing.T) {
 	if why, _ := w.baictl(t, "why", runs["canceled"]); !strings.Contains(strings.Join(strings.Fields(why), " "), "waiting for node "+node) {
 		t.Errorf("the canceled run's user is not told of the node:\n%s", why)
 	}
-	cleared(t, w.bed, w.scope)
-	run, err := w.submit(t.Context(), filepath.Join(dir, "after.toml"), hurt{code: `"true"`}.descriptor())
+	awaitCleared(t, w.cluster, w.scope)
+	run, err := w.submit(t.Context(), filepath.Join(dir, "after.toml"), failureCase{code: `"true"`}.descriptor())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,13 +82,13 @@ func TestWhatALostNodeHeldIsFreed(t *testing.T) {
 // delete the rest.
 func TestOneDeleteRemovesAllOfARun(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, order{settings: "[executor.pods]\ngrace = \"2s\"\n", args: []string{"--slots", "2"}})
-	benchOn(t, f.world)
-	run, err := f.submit(t.Context(), filepath.Join(t.TempDir(), "run.toml"), mpiLasts)
+	f := newFleet(t, fleetOptions{settings: "[executor.pods]\ngrace = \"2s\"\n", args: []string{"--slots", "2"}})
+	importBenchImage(t, f.fixture)
+	run, err := f.submit(t.Context(), filepath.Join(t.TempDir(), "run.toml"), mpiSleep)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := f.runs(t.Context(), run); err != nil {
+	if err := f.awaitRunning(t.Context(), run); err != nil {
 		t.Fatal(err)
 	}
 	for _, r := range f.members {
@@ -96,10 +96,10 @@ func TestOneDeleteRemovesAllOfARun(t *testing.T) {
 			r.Stop(t)
 		}
 	}
-	f.bed.Run(t, "-n", f.scope, "delete", "configmap", "bai-"+run+"-1", "--wait=false")
-	cleared(t, f.bed, f.scope)
+	f.cluster.Run(t, "-n", f.scope, "delete", "configmap", "bai-"+run+"-1", "--wait=false")
+	awaitCleared(t, f.cluster, f.scope)
 	for _, r := range f.members {
-		if !r.Runs() {
+		if !r.IsRunning() {
 			r.Begin(t)
 		}
 	}

@@ -28,9 +28,9 @@ import (
 	"github.com/benchmark-ai/bai/services/watcher"
 )
 
-// mayMPIJobs gives an account the roles that deploy adds for MPIJobs, and returns
+// grantMPIJobs gives an account the roles that deploy adds for MPIJobs, and returns
 // that of its service.
-func mayMPIJobs(t *testing.T, bed *testbed.Cluster, scope, account string, services ...string) *rbacv1.Role {
+func grantMPIJobs(t *testing.T, testCluster *testbed.Cluster, scope, account string, services ...string) *rbacv1.Role {
 	t.Helper()
 	objects, err := manifest.Read("../../../deploy/kubernetes/mpi-operator/rbac.yaml")
 	if err != nil {
@@ -49,8 +49,8 @@ func mayMPIJobs(t *testing.T, bed *testbed.Cluster, scope, account string, servi
 		if err != nil {
 			t.Fatal(err)
 		}
-		bed.Apply(t, string(text))
-		bed.Run(t, "-n", scope, "create", "rolebinding", last.Name, "--role="+last.Name, "--serviceaccount="+scope+":"+account)
+		testCluster.Apply(t, string(text))
+		testCluster.Run(t, "-n", scope, "create", "rolebinding", last.Name, "--role="+last.Name, "--serviceaccount="+scope+":"+account)
 	}
 	return last
 }
@@ -60,19 +60,19 @@ func mayMPIJobs(t *testing.T, bed *testbed.Cluster, scope, account string, servi
 // of it the test says.
 func TestAnMPIJobIsWhatItsDefinitionAccepts(t *testing.T) {
 	t.Parallel()
-	bed := testbed.API(t)
-	if !bed.Own {
+	testCluster := testbed.API(t)
+	if !testCluster.Own {
 		t.Skip("has the cluster know a further kind of objects")
 	}
-	mpioperator.Install(t, bed)
-	scope := bed.Namespace(t)
-	drivers, roles := mpiDrivers(t, bed, scope)
-	ctx, cancel := context.WithTimeout(t.Context(), 3*patience) // what collects garbage looks for new kinds every 30 s only
+	mpioperator.Install(t, testCluster)
+	scope := testCluster.Namespace(t)
+	drivers, roles := mpiDrivers(t, testCluster, scope)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*waitTimeout) // what collects garbage looks for new kinds every 30 s only
 	defer cancel()
-	seen := make(chan cluster.Seen, 1000)
+	seen := make(chan cluster.Snapshot, 1000)
 	watching, stop := context.WithCancel(ctx)
 	done := make(chan error, 1)
-	go func() { done <- drivers["watcher"].Watch(watching, func(s cluster.Seen) { seen <- s }) }()
+	go func() { done <- drivers["watcher"].Watch(watching, func(s cluster.Snapshot) { seen <- s }) }()
 
 	for id, end := range map[string]mpiEnd{
 		"01jz0000000000000000000001": {
@@ -84,26 +84,26 @@ func TestAnMPIJobIsWhatItsDefinitionAccepts(t *testing.T) {
 			watcher.Verdict{Outcome: event.Failed, Class: event.ClassTimeout, Reason: event.DeadlineExceeded},
 		},
 	} {
-		playOperator(ctx, t, bed, drivers, seen, mpiPlan(t, scope, id), end)
+		playOperator(ctx, t, testCluster, drivers, seen, mpiPlan(t, scope, id), end)
 	}
 	stop()
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
-	cleared(t, bed, scope)
-	if left := bed.Run(t, "-n", scope, "get", "mpijobs", "-o", "name"); left != "" {
+	awaitCleared(t, testCluster, scope)
+	if left := testCluster.Run(t, "-n", scope, "get", "mpijobs", "-o", "name"); left != "" {
 		t.Errorf("left: %s", left)
 	}
-	wantMPIJobsUsed(t, bed, scope, roles)
+	wantMPIJobsUsed(t, testCluster, scope, roles)
 }
 
 // mpiDrivers are those of executor and watcher, and their roles for MPIJobs.
-func mpiDrivers(t *testing.T, bed *testbed.Cluster, scope string) (map[string]*kube.Cluster, map[string]*rbacv1.Role) {
+func mpiDrivers(t *testing.T, testCluster *testbed.Cluster, scope string) (map[string]*kube.Cluster, map[string]*rbacv1.Role) {
 	t.Helper()
 	drivers, roles := map[string]*kube.Cluster{}, map[string]*rbacv1.Role{}
 	for _, service := range []string{"executor", "watcher"} {
-		config := account(t, bed, scope, service, service)
-		roles[service] = mayMPIJobs(t, bed, scope, service, service)
+		config := account(t, testCluster, scope, service, service)
+		roles[service] = grantMPIJobs(t, testCluster, scope, service, service)
 		c, err := kube.New(kube.Settings{Kubeconfig: config, Namespace: scope, Kinds: []string{mpijob.Resource}, MainOnly: service == "executor"}, zaptest.NewLogger(t))
 		if err != nil {
 			t.Fatal(err)
@@ -122,7 +122,7 @@ type mpiEnd struct {
 
 // playOperator creates the objects of a plan, says how its MPIJob ended, and
 // deletes them.
-func playOperator(ctx context.Context, t *testing.T, bed *testbed.Cluster, drivers map[string]*kube.Cluster, seen <-chan cluster.Seen, plan transpile.Plan, end mpiEnd) {
+func playOperator(ctx context.Context, t *testing.T, testCluster *testbed.Cluster, drivers map[string]*kube.Cluster, seen <-chan cluster.Snapshot, plan transpile.Workload, end mpiEnd) {
 	t.Helper()
 	for _, o := range plan.Objects {
 		if err := drivers["executor"].Create(ctx, o); err != nil {
@@ -133,10 +133,10 @@ func playOperator(ctx context.Context, t *testing.T, bed *testbed.Cluster, drive
 	id, uid := last.GetLabels()[cluster.LabelRun], last.GetUID()
 	r := cluster.Ref{Run: id, Attempt: 1, Scope: plan.Scope, Job: plan.Job, UID: string(uid)}
 	for _, c := range drivers {
-		eventually(ctx, t, c, r, func(s cluster.Seen, err error) bool { return err == nil && s.Job != nil && s.Job.UID == uid })
+		eventually(ctx, t, c, r, func(s cluster.Snapshot, err error) bool { return err == nil && s.Job != nil && s.Job.UID == uid })
 	}
-	bed.Run(t, "-n", plan.Scope, "patch", "mpijobs", plan.Job, "--subresource=status", "--type=merge", "-p", `{"status":{"conditions":[`+end.condition+`]}}`) //nolint:contextcheck // it is the test's
-	v := watcher.Decide(watcher.Sight{Seen: await(ctx, t, seen, func(s cluster.Seen) bool {
+	testCluster.Run(t, "-n", plan.Scope, "patch", "mpijobs", plan.Job, "--subresource=status", "--type=merge", "-p", `{"status":{"conditions":[`+end.condition+`]}}`) //nolint:contextcheck // it is the test's
+	v := watcher.Decide(watcher.Observation{Seen: await(ctx, t, seen, func(s cluster.Snapshot) bool {
 		return s.Ref.Run == id && s.Job != nil && len(s.Job.Status.Conditions) > 0
 	}), Now: time.Now(), Grace: time.Second, PendingDeadline: time.Minute})
 	if v.Phase != event.PhaseFinished || v.Outcome != end.want.Outcome || v.Class != end.want.Class || v.Reason != end.want.Reason {
@@ -145,18 +145,18 @@ func playOperator(ctx context.Context, t *testing.T, bed *testbed.Cluster, drive
 	if err := drivers["executor"].Delete(ctx, r); err != nil {
 		t.Fatal(err)
 	}
-	eventually(ctx, t, drivers["executor"], r, func(_ cluster.Seen, err error) bool { return errors.Is(err, cluster.ErrNotFound) })
-	await(ctx, t, seen, func(s cluster.Seen) bool { return s.Ref.Run == id && s.Job == nil })
+	eventually(ctx, t, drivers["executor"], r, func(_ cluster.Snapshot, err error) bool { return errors.Is(err, cluster.ErrNotFound) })
+	await(ctx, t, seen, func(s cluster.Snapshot) bool { return s.Ref.Run == id && s.Job == nil })
 }
 
 // wantMPIJobsUsed checks that what roles allow was done, and nothing was forbidden.
-func wantMPIJobsUsed(t *testing.T, bed *testbed.Cluster, scope string, roles map[string]*rbacv1.Role) {
+func wantMPIJobsUsed(t *testing.T, testCluster *testbed.Cluster, scope string, roles map[string]*rbacv1.Role) {
 	t.Helper()
 	for service, role := range roles {
-		all := calls(t, bed, scope, service)
+		all := calls(t, testCluster, scope, service)
 		wantNothingForbidden(t, all)
-		for _, verb := range granted(role, used(all)) {
-			if !slices.Contains(used(all), verb) {
+		for _, verb := range verbsGranted(role, verbsUsed(all)) {
+			if !slices.Contains(verbsUsed(all), verb) {
 				t.Errorf("%s may %s, and does not", service, verb)
 			}
 		}
@@ -164,7 +164,7 @@ func wantMPIJobsUsed(t *testing.T, bed *testbed.Cluster, scope string, roles map
 }
 
 // await waits for something that is handed over.
-func await(ctx context.Context, t *testing.T, seen <-chan cluster.Seen, ok func(cluster.Seen) bool) cluster.Seen {
+func await(ctx context.Context, t *testing.T, seen <-chan cluster.Snapshot, ok func(cluster.Snapshot) bool) cluster.Snapshot {
 	t.Helper()
 	for {
 		select {
@@ -179,7 +179,7 @@ func await(ctx context.Context, t *testing.T, seen <-chan cluster.Seen, ok func(
 }
 
 // mpiPlan is the plan of a run of strategy mpi where there is an operator.
-func mpiPlan(t *testing.T, scope, run string) transpile.Plan {
+func mpiPlan(t *testing.T, scope, run string) transpile.Workload {
 	t.Helper()
 	d, faults := descriptors.Parser{}.Parse("mpi.toml", []byte(mpi))
 	if err := faults.Err(); err != nil {
@@ -201,12 +201,12 @@ func mpiPlan(t *testing.T, scope, run string) transpile.Plan {
 // TestAnMPIJobIsRefusedWhereNobodyKnowsIt: the run ends, with the API server's
 // words, instead of waiting for ever.
 func TestAnMPIJobIsRefusedWhereNobodyKnowsIt(t *testing.T) {
-	bed := testbed.API(t)
-	if out, err := bed.Try(t.Context(), "get", "crd", "mpijobs.kubeflow.org"); err == nil {
+	testCluster := testbed.API(t)
+	if out, err := testCluster.Try(t.Context(), "get", "crd", "mpijobs.kubeflow.org"); err == nil {
 		t.Skipf("it is known here:\n%s", out)
 	}
-	scope := bed.Namespace(t)
-	c := driver(t, bed.Kubeconfig, scope)
+	scope := testCluster.Namespace(t)
+	c := driver(t, testCluster.Kubeconfig, scope)
 	plan := mpiPlan(t, scope, "01jz0000000000000000000003")
 	err := c.Create(t.Context(), plan.Objects[len(plan.Objects)-1])
 	if refused, ok := errors.AsType[*cluster.RefusedError](err); !ok || !strings.Contains(refused.Message, http.StatusText(http.StatusNotFound)) && !strings.Contains(refused.Message, "could not find the requested resource") {
@@ -220,48 +220,48 @@ func TestAnMPIJobIsRefusedWhereNobodyKnowsIt(t *testing.T) {
 func TestRunsOfStrategyMPIAreCarriedOutByTheOperator(t *testing.T) {
 	t.Parallel()
 	settings := fmt.Sprintf("[executor.pods]\ngrace = \"4s\"\nmpi_operator = true\n[kubernetes]\nkinds = [%q]\n", mpijob.Resource)
-	f := newFleet(t, order{settings: settings, args: []string{"--slots", "3"}, needs: func(f *fleet, service string) {
+	f := newFleet(t, fleetOptions{settings: settings, args: []string{"--slots", "3"}, grant: func(f *fleet, service string) {
 		if service == "executor" { // the first
-			mpioperator.Start(t, f.bed, f.scope)
+			mpioperator.Start(t, f.cluster, f.scope)
 		}
-		mayMPIJobs(t, f.bed, f.scope, service, service)
+		grantMPIJobs(t, f.cluster, f.scope, service, service)
 	}})
-	benchOn(t, f.world)
+	importBenchImage(t, f.fixture)
 	dir := t.TempDir()
 	well, err := f.submit(t.Context(), filepath.Join(dir, "well.toml"), mpi)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if out, code := f.baictl(t, "watch", well, "--timeout", "10m"); code != 0 {
-		t.Fatalf("exit code %d\n%s\n%s", code, out, f.bed.Run(t, "-n", f.scope, "get", "mpijobs,jobs,pods", "-o", "wide"))
+		t.Fatalf("exit code %d\n%s\n%s", code, out, f.cluster.Run(t, "-n", f.scope, "get", "mpijobs,jobs,pods", "-o", "wide"))
 	}
 	if diff := cmp.Diff(map[string]string{"ranks": "4", "hosts": "2", "total": "6"}, f.values(t, well)); diff != "" {
 		t.Errorf("its metrics (-want +got):\n%s", diff)
 	}
-	for name, h := range map[string]hurt{
+	for name, h := range map[string]failureCase{
 		"a rank that is killed": {
-			whole: mpiLasts, act: killed("worker-0"),
-			want: told{Outcome: "failed", FailureClass: "user", Reason: "Signaled"}, says: `rank [01] on \S+worker-0\S* failed first`,
+			descriptorText: mpiSleep, act: killBenchmark("worker-0"),
+			want: runStatus{Outcome: "failed", FailureClass: "user", Reason: "Signaled"}, messagePattern: `rank [01] on \S+worker-0\S* failed first`,
 		},
 		"a run that is canceled": {
-			whole: mpiLasts, act: canceled,
-			want: told{Outcome: "canceled", Reason: "CanceledByUser"}, says: `canceled`,
+			descriptorText: mpiSleep, act: cancelRun,
+			want: runStatus{Outcome: "canceled", Reason: "CanceledByUser"}, messagePattern: `canceled`,
 		},
 	} {
-		end, took, err := f.hurt(t.Context(), filepath.Join(dir, name+".toml"), h)
+		end, took, err := f.provoke(t.Context(), filepath.Join(dir, name+".toml"), h)
 		if err := errors.Join(err, h.check(end)); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 		t.Logf("%s: %s %s %s after %.1f s: %s", name, end.Outcome, end.FailureClass, end.Reason, took.Seconds(), end.Message)
 	}
-	cleared(t, f.bed, f.scope)
-	if left := f.bed.Run(t, "-n", f.scope, "get", "mpijobs,jobs,pods,services", "-o", "name"); left != "" {
+	awaitCleared(t, f.cluster, f.scope)
+	if left := f.cluster.Run(t, "-n", f.scope, "get", "mpijobs,jobs,pods,services", "-o", "name"); left != "" {
 		t.Errorf("left:\n%s", left)
 	}
-	wantNothingForbidden(t, append(calls(t, f.bed, f.scope, "executor"), calls(t, f.bed, f.scope, "watcher")...))
+	wantNothingForbidden(t, append(calls(t, f.cluster, f.scope, "executor"), calls(t, f.cluster, f.scope, "watcher")...))
 }
 
-func canceled(ctx context.Context, w world, run string) error {
+func cancelRun(ctx context.Context, w fixture, run string) error {
 	if out, code, err := w.try(ctx, "cancel", run); err != nil || code != 0 {
 		return fmt.Errorf("exit code %d: %w: %s", code, err, out)
 	}

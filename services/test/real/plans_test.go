@@ -18,11 +18,11 @@ import (
 // where pods are held to the level of Pod Security that they promise to keep to.
 func TestEveryPlanIsWhatTheAPIServerAccepts(t *testing.T) {
 	t.Parallel()
-	bed := testbed.API(t)
+	testCluster := testbed.API(t)
 	scopes := map[string]string{}
 	for _, level := range []string{"privileged", "baseline", "restricted"} {
-		scopes[level] = bed.Namespace(t)
-		bed.Run(t, "label", "namespace", scopes[level], "pod-security.kubernetes.io/enforce="+level, "--overwrite")
+		scopes[level] = testCluster.Namespace(t)
+		testCluster.Run(t, "label", "namespace", scopes[level], "pod-security.kubernetes.io/enforce="+level, "--overwrite")
 	}
 	files, err := filepath.Glob("../../executor/transpile/testdata/*.yaml")
 	if err != nil || len(files) == 0 {
@@ -35,11 +35,11 @@ func TestEveryPlanIsWhatTheAPIServerAccepts(t *testing.T) {
 				t.Fatal(err)
 			}
 			text = bytes.ReplaceAll(text, []byte("\n  namespace: benchmarks\n"), []byte("\n  namespace: "+scopes[level(file, text)]+"\n"))
-			known := slices.DeleteFunc(bytes.Split(text, []byte("\n---\n")), func(document []byte) bool { return foreign(t, bed, document) })
+			known := slices.DeleteFunc(bytes.Split(text, []byte("\n---\n")), func(document []byte) bool { return isForeign(t, testCluster, document) })
 			if len(known) == 0 {
 				t.Fatal("the API server knows none of its kinds")
 			}
-			accepted(t, bed, bytes.Join(known, []byte("\n---\n")))
+			wantAccepted(t, testCluster, bytes.Join(known, []byte("\n---\n")))
 		})
 	}
 }
@@ -55,9 +55,9 @@ func level(file string, plan []byte) string {
 	return "baseline"
 }
 
-// foreign reports whether a document is of a kind that has to be installed in a
+// isForeign reports whether a document is of a kind that has to be installed in a
 // cluster, and is not installed in this one.
-func foreign(t *testing.T, bed *testbed.Cluster, document []byte) bool {
+func isForeign(t *testing.T, testCluster *testbed.Cluster, document []byte) bool {
 	t.Helper()
 	var of struct{ APIVersion, Kind string }
 	if err := yaml.Unmarshal(document, &of); err != nil {
@@ -67,7 +67,7 @@ func foreign(t *testing.T, bed *testbed.Cluster, document []byte) bool {
 	if !named || !strings.Contains(group, ".") { // Kubernetes' own
 		return false
 	}
-	_, err := bed.Try(t.Context(), "get", "--raw", "/apis/"+of.APIVersion)
+	_, err := testCluster.Try(t.Context(), "get", "--raw", "/apis/"+of.APIVersion)
 	if err != nil {
 		t.Logf("%s of %s is not known here", of.Kind, of.APIVersion)
 	}

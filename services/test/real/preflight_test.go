@@ -35,7 +35,7 @@ func (c checks) of(topic string) string {
 	return strings.Join(lines, "\n")
 }
 
-func (w world) preflight(t *testing.T, text string, set ...string) (checks, int) {
+func (w fixture) preflight(t *testing.T, text string, set ...string) (checks, int) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "d.toml")
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
@@ -74,8 +74,8 @@ benchmark_code = "true"
 // there, a run succeeds, and where it finds a fault, one would not.
 func TestPreflightTellsWhatARunWouldLack(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, "[executor.pods.allow.default]\nsecrets = [\"registry\", \"none\"]\n")
-	w.bed.Run(t, "-n", w.scope, "create", "secret", "generic", "registry", "--from-literal=token=s3cret")
+	w := newFixture(t, "[executor.pods.allow.default]\nsecrets = [\"registry\", \"none\"]\n")
+	w.cluster.Run(t, "-n", w.scope, "create", "secret", "generic", "registry", "--from-literal=token=s3cret")
 	c, code := w.preflight(t, preflightDescriptor)
 	if code != 0 || !c.Ready || c.Faults != 0 {
 		t.Errorf("what is all there: exit code %d, %+v", code, c)
@@ -108,19 +108,19 @@ func TestPreflightTellsWhatARunWouldLack(t *testing.T) {
 }
 
 // wantNothingCreated fails the test where an object of a run is there.
-func wantNothingCreated(t *testing.T, w world) {
+func wantNothingCreated(t *testing.T, w fixture) {
 	t.Helper()
-	if out := w.bed.Run(t, "-n", w.scope, "get", "jobs,pods,secrets,configmaps", "-l", "benchmark-ai.dev/run", "-o", "name"); out != "" {
+	if out := w.cluster.Run(t, "-n", w.scope, "get", "jobs,pods,secrets,configmaps", "-l", "benchmark-ai.dev/run", "-o", "name"); out != "" {
 		t.Errorf("it made\n%s", out)
 	}
 }
 
-// looker makes a service account with what deploy grants the gateway, in the
+// gatewayAccount makes a service account with what deploy grants the gateway, in the
 // namespace and beyond, and returns its kubeconfig and these rules.
-func looker(t *testing.T, bed *testbed.Cluster, scope string) (config string, rules []rbacv1.PolicyRule) {
+func gatewayAccount(t *testing.T, testCluster *testbed.Cluster, scope string) (config string, rules []rbacv1.PolicyRule) {
 	t.Helper()
 	const name = "gateway"
-	bed.Run(t, "-n", scope, "create", "serviceaccount", name)
+	testCluster.Run(t, "-n", scope, "create", "serviceaccount", name)
 	objects, err := manifest.Read(filepath.Join(roles, "gateway.yaml"))
 	if err != nil {
 		t.Fatal(err)
@@ -129,30 +129,30 @@ func looker(t *testing.T, bed *testbed.Cluster, scope string) (config string, ru
 		switch r := o.(type) {
 		case *rbacv1.ClusterRole:
 			rules = append(rules, r.Rules...)
-			grant(t, bed, scope, name, "ClusterRole", "", r.Rules)
+			grant(t, testCluster, scope, name, "ClusterRole", "", r.Rules)
 		case *rbacv1.Role:
 			rules = append(rules, r.Rules...)
 			namespace := scope
 			if r.Namespace == "kube-system" {
 				namespace = r.Namespace
 			}
-			grant(t, bed, scope, name, "Role", namespace, r.Rules)
+			grant(t, testCluster, scope, name, "Role", namespace, r.Rules)
 		}
 	}
-	return bed.Account(t, scope, name), rules
+	return testCluster.Account(t, scope, name), rules
 }
 
 // grant gives an account rules, in a namespace or in the whole cluster, until the
 // test ends.
-func grant(t *testing.T, bed *testbed.Cluster, scope, account, kind, namespace string, rules []rbacv1.PolicyRule) {
+func grant(t *testing.T, testCluster *testbed.Cluster, scope, account, kind, namespace string, rules []rbacv1.PolicyRule) {
 	t.Helper()
 	text, err := json.Marshal(rules)
 	if err != nil {
 		t.Fatal(err)
 	}
 	role := fmt.Sprintf("%s-%s-%s", scope, account, strings.ToLower(kind))
-	bed.Apply(t, fmt.Sprintf(`{"apiVersion":"rbac.authorization.k8s.io/v1","kind":%q,"metadata":{"name":%q,"namespace":%q},"rules":%s}`, kind, role, namespace, text))
-	bed.Apply(t, fmt.Sprintf(`{"apiVersion":"rbac.authorization.k8s.io/v1","kind":%q,"metadata":{"name":%q,"namespace":%q},
+	testCluster.Apply(t, fmt.Sprintf(`{"apiVersion":"rbac.authorization.k8s.io/v1","kind":%q,"metadata":{"name":%q,"namespace":%q},"rules":%s}`, kind, role, namespace, text))
+	testCluster.Apply(t, fmt.Sprintf(`{"apiVersion":"rbac.authorization.k8s.io/v1","kind":%q,"metadata":{"name":%q,"namespace":%q},
 "roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":%q,"name":%q},"subjects":[{"kind":"ServiceAccount","name":%q,"namespace":%q}]}`,
 		kind+"Binding", role, namespace, kind, role, account, scope))
 	if namespace != scope {
@@ -161,7 +161,7 @@ func grant(t *testing.T, bed *testbed.Cluster, scope, account, kind, namespace s
 			if namespace != "" {
 				args = append(args, "-n", namespace)
 			}
-			if out, err := bed.Try(t.Context(), args...); err != nil && t.Context().Err() == nil {
+			if out, err := testCluster.Try(t.Context(), args...); err != nil && t.Context().Err() == nil {
 				t.Errorf("%v\n%s", err, out)
 			}
 		})
@@ -172,29 +172,29 @@ func grant(t *testing.T, bed *testbed.Cluster, scope, account, kind, namespace s
 // to what a survey asks for, both ways.
 func TestTheGatewaysRolesAreWhatPreflightUses(t *testing.T) {
 	t.Parallel()
-	bed := testbed.API(t)
-	if !bed.Own {
+	testCluster := testbed.API(t)
+	if !testCluster.Own {
 		t.Skip("reads the audit log, which only a cluster of this machine shows")
 	}
-	scope := bed.Namespace(t)
-	config, rules := looker(t, bed, scope)
-	executor := cluster.Right{Account: "system:serviceaccount:" + scope + ":executor", Verb: "create", Group: "batch", Resource: "jobs"}
-	account(t, bed, scope, "executor", "executor")
-	s, err := driver(t, config, scope).Survey(t.Context(), cluster.Inquiry{
-		Scope: scope, Rights: []cluster.Right{executor}, Secrets: []cluster.SecretKey{{Name: "a"}}, Classes: []string{"system-node-critical"}, Storage: []string{""},
+	scope := testCluster.Namespace(t)
+	config, rules := gatewayAccount(t, testCluster, scope)
+	executor := cluster.Permission{Account: "system:serviceaccount:" + scope + ":executor", Verb: "create", Group: "batch", Resource: "jobs"}
+	account(t, testCluster, scope, "executor", "executor")
+	s, err := driver(t, config, scope).Survey(t.Context(), cluster.SurveyRequest{
+		Scope: scope, Permissions: []cluster.Permission{executor}, Secrets: []cluster.SecretKey{{Name: "a"}}, PriorityClasses: []string{"system-node-critical"}, StorageClasses: []string{""},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !s.Rights[executor].Yes || s.NodesUnknown != "" || s.QuotasUnknown != "" || !s.Classes["system-node-critical"].Yes {
+	if !s.Permissions[executor].Yes || s.NodesUnknownReason != "" || s.QuotasUnknownReason != "" || !s.PriorityClasses["system-node-critical"].Yes {
 		t.Errorf("it sees %+v", s)
 	}
-	if s.Secrets[cluster.SecretKey{Name: "a"}].Unknown == "" {
+	if s.Secrets[cluster.SecretKey{Name: "a"}].UnknownReason == "" {
 		t.Error("it sees secrets")
 	}
-	all := calls(t, bed, scope, "gateway")
+	all := calls(t, testCluster, scope, "gateway")
 	wantNothingForbidden(t, all)
-	verbs := slices.DeleteFunc(used(all), func(v string) bool { return v == "create selfsubjectaccessreviews.authorization.k8s.io" }) // everybody may
+	verbs := slices.DeleteFunc(verbsUsed(all), func(v string) bool { return v == "create selfsubjectaccessreviews.authorization.k8s.io" }) // everybody may
 	var may []string
 	for _, r := range rules {
 		for _, c := range expand(r) {

@@ -31,8 +31,8 @@ import (
 )
 
 const (
-	roles    = "../../../deploy/kubernetes/base/rbac"
-	patience = 5 * time.Minute
+	roles       = "../../../deploy/kubernetes/base/rbac"
+	waitTimeout = 5 * time.Minute
 )
 
 // roleOf returns the role that deploy gives a service.
@@ -53,9 +53,9 @@ func roleOf(t *testing.T, service string) *rbacv1.Role {
 
 // account makes a service account with the roles of services and nothing more,
 // and returns its kubeconfig.
-func account(t *testing.T, bed *testbed.Cluster, scope, name string, services ...string) string {
+func account(t *testing.T, testCluster *testbed.Cluster, scope, name string, services ...string) string {
 	t.Helper()
-	bed.Run(t, "-n", scope, "create", "serviceaccount", name)
+	testCluster.Run(t, "-n", scope, "create", "serviceaccount", name)
 	for _, service := range services {
 		role := roleOf(t, service).DeepCopy()
 		role.Namespace, role.Name = scope, name+"-"+service
@@ -64,10 +64,10 @@ func account(t *testing.T, bed *testbed.Cluster, scope, name string, services ..
 		if err != nil {
 			t.Fatal(err)
 		}
-		bed.Apply(t, string(text))
-		bed.Run(t, "-n", scope, "create", "rolebinding", role.Name, "--role="+role.Name, "--serviceaccount="+scope+":"+name)
+		testCluster.Apply(t, string(text))
+		testCluster.Run(t, "-n", scope, "create", "rolebinding", role.Name, "--role="+role.Name, "--serviceaccount="+scope+":"+name)
 	}
-	return bed.Account(t, scope, name)
+	return testCluster.Account(t, scope, name)
 }
 
 // call is one thing that was done, as the audit log has it.
@@ -89,9 +89,9 @@ type record struct {
 func (r record) writes() bool { return !slices.Contains([]string{"get", "list", "watch"}, r.Verb) }
 
 // calls returns what an account has asked for, from the audit log.
-func calls(t *testing.T, bed *testbed.Cluster, scope, name string) []record {
+func calls(t *testing.T, testCluster *testbed.Cluster, scope, name string) []record {
 	t.Helper()
-	f, err := os.Open(bed.Audit)
+	f, err := os.Open(testCluster.Audit)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,8 +112,8 @@ func calls(t *testing.T, bed *testbed.Cluster, scope, name string) []record {
 	return all
 }
 
-// used are the verbs of calls.
-func used(all []record) []string {
+// verbsUsed are the verbs of calls.
+func verbsUsed(all []record) []string {
 	var verbs []string
 	for _, r := range all {
 		resource := r.ObjectRef.Resource
@@ -126,9 +126,9 @@ func used(all []record) []string {
 	return slices.Compact(verbs)
 }
 
-// granted are the verbs of a role, but for the list that comes with a watch: it
+// verbsGranted are the verbs of a role, but for the list that comes with a watch: it
 // is asked for only where the API server cannot stream what is there.
-func granted(r *rbacv1.Role, also []string) []string {
+func verbsGranted(r *rbacv1.Role, also []string) []string {
 	var verbs []string
 	for _, rule := range r.Rules {
 		streams := slices.Contains(rule.Verbs, "watch")
@@ -158,19 +158,19 @@ func expand(rule rbacv1.PolicyRule) []call {
 // these two ask of it: it is the only way to Kubernetes that they have.
 func TestRolesAreWhatIsUsed(t *testing.T) {
 	t.Parallel()
-	bed := testbed.API(t)
-	if !bed.Own {
+	testCluster := testbed.API(t)
+	if !testCluster.Own {
 		t.Skip("reads the audit log, which only a cluster of this machine shows")
 	}
-	scope := bed.Namespace(t)
-	executor := open(t, kube.Settings{Kubeconfig: account(t, bed, scope, "executor", "executor"), Namespace: scope, MainOnly: true})
-	watcher := driver(t, account(t, bed, scope, "watcher", "watcher"), scope)
+	scope := testCluster.Namespace(t)
+	executor := open(t, kube.Settings{Kubeconfig: account(t, testCluster, scope, "executor", "executor"), Namespace: scope, MainOnly: true})
+	watcher := driver(t, account(t, testCluster, scope, "watcher", "watcher"), scope)
 
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)
 	defer cancel()
-	seen, done := make(chan cluster.Seen, 1000), make(chan error, 1)
+	seen, done := make(chan cluster.Snapshot, 1000), make(chan error, 1)
 	watching, stop := context.WithCancel(ctx)
-	go func() { done <- watcher.Watch(watching, func(s cluster.Seen) { seen <- s }) }()
+	go func() { done <- watcher.Watch(watching, func(s cluster.Snapshot) { seen <- s }) }()
 
 	for _, o := range objects(scope, "whole") {
 		if err := executor.Create(ctx, o); err != nil {
@@ -179,22 +179,22 @@ func TestRolesAreWhatIsUsed(t *testing.T) {
 	}
 	createAgain(ctx, t, executor, objects(scope, "whole"))
 	r := cluster.Ref{Run: "whole", Attempt: 1, Scope: scope, Job: "whole"}
-	eventually(ctx, t, executor, r, func(s cluster.Seen, err error) bool { return err == nil && len(s.Pods) == 1 })
-	eventually(ctx, t, watcher, r, func(s cluster.Seen, err error) bool { return err == nil && len(s.Pods) == 1 })
-	asksForALog(ctx, t, watcher, r)
+	eventually(ctx, t, executor, r, func(s cluster.Snapshot, err error) bool { return err == nil && len(s.Pods) == 1 })
+	eventually(ctx, t, watcher, r, func(s cluster.Snapshot, err error) bool { return err == nil && len(s.Pods) == 1 })
+	requestLog(ctx, t, watcher, r)
 	if err := executor.Stop(ctx, r); err != nil { // its pod goes, its Job stays
 		t.Fatal(err)
 	}
-	eventually(ctx, t, executor, r, func(s cluster.Seen, err error) bool {
+	eventually(ctx, t, executor, r, func(s cluster.Snapshot, err error) bool {
 		_, failed := cluster.Condition(s.Job, batchv1.JobFailed)
 		return err == nil && failed && len(s.Pods) == 0
 	})
 	if err := executor.Delete(ctx, r); err != nil {
 		t.Fatal(err)
 	}
-	eventually(ctx, t, executor, r, func(_ cluster.Seen, err error) bool { return errors.Is(err, cluster.ErrNotFound) })
+	eventually(ctx, t, executor, r, func(_ cluster.Snapshot, err error) bool { return errors.Is(err, cluster.ErrNotFound) })
 
-	orphan(ctx, t, bed, executor, scope)
+	deleteOrphanPod(ctx, t, testCluster, executor, scope)
 	stop()
 	if err := <-done; err != nil {
 		t.Error(err)
@@ -203,17 +203,17 @@ func TestRolesAreWhatIsUsed(t *testing.T) {
 		t.Error("the watcher saw nothing")
 	}
 	for _, service := range []string{"executor", "watcher"} {
-		wantAllUsed(t, bed, scope, service)
+		wantAllUsed(t, testCluster, scope, service)
 	}
 }
 
 // wantAllUsed holds what a service may to what it did, both ways.
-func wantAllUsed(t *testing.T, bed *testbed.Cluster, scope, service string) {
+func wantAllUsed(t *testing.T, testCluster *testbed.Cluster, scope, service string) {
 	t.Helper()
-	all := calls(t, bed, scope, service)
+	all := calls(t, testCluster, scope, service)
 	wantNothingForbidden(t, all)
-	verbs := used(all)
-	if diff := cmp.Diff(granted(roleOf(t, service), verbs), verbs); diff != "" {
+	verbs := verbsUsed(all)
+	if diff := cmp.Diff(verbsGranted(roleOf(t, service), verbs), verbs); diff != "" {
 		t.Errorf("what %s may (-) and what it does (+):\n%s", service, diff)
 	}
 }
@@ -228,8 +228,8 @@ func createAgain(ctx context.Context, t *testing.T, executor *kube.Cluster, obje
 	}
 }
 
-// asksForALog asks for the log of a pod that has none, because it never begins.
-func asksForALog(ctx context.Context, t *testing.T, watcher *kube.Cluster, r cluster.Ref) {
+// requestLog asks for the log of a pod that has none, because it never begins.
+func requestLog(ctx context.Context, t *testing.T, watcher *kube.Cluster, r cluster.Ref) {
 	t.Helper()
 	seen, err := watcher.Observe(ctx, r)
 	if err != nil || len(seen.Pods) == 0 {
@@ -250,8 +250,8 @@ func wantNothingForbidden(t *testing.T, all []record) {
 	}
 }
 
-// orphan has a pod without its Job be deleted.
-func orphan(ctx context.Context, t *testing.T, bed *testbed.Cluster, executor *kube.Cluster, scope string) {
+// deleteOrphanPod has a pod without its Job be deleted.
+func deleteOrphanPod(ctx context.Context, t *testing.T, testCluster *testbed.Cluster, executor *kube.Cluster, scope string) {
 	t.Helper()
 	r := cluster.Ref{Run: "orphan", Attempt: 1, Scope: scope, Job: "orphan"}
 	for _, o := range objects(scope, "orphan") {
@@ -259,13 +259,13 @@ func orphan(ctx context.Context, t *testing.T, bed *testbed.Cluster, executor *k
 			t.Fatal(err)
 		}
 	}
-	eventually(ctx, t, executor, r, func(s cluster.Seen, err error) bool { return err == nil && len(s.Pods) == 1 })
-	bed.Run(t, "-n", scope, "delete", "job", "orphan", "--cascade=orphan") //nolint:contextcheck // it is the test's
-	eventually(ctx, t, executor, r, func(s cluster.Seen, err error) bool { return err == nil && s.Job == nil })
+	eventually(ctx, t, executor, r, func(s cluster.Snapshot, err error) bool { return err == nil && len(s.Pods) == 1 })
+	testCluster.Run(t, "-n", scope, "delete", "job", "orphan", "--cascade=orphan") //nolint:contextcheck // it is the test's
+	eventually(ctx, t, executor, r, func(s cluster.Snapshot, err error) bool { return err == nil && s.Job == nil })
 	if err := executor.Delete(ctx, r); err != nil {
 		t.Fatal(err)
 	}
-	eventually(ctx, t, executor, r, func(_ cluster.Seen, err error) bool { return errors.Is(err, cluster.ErrNotFound) })
+	eventually(ctx, t, executor, r, func(_ cluster.Snapshot, err error) bool { return errors.Is(err, cluster.ErrNotFound) })
 }
 
 func driver(t *testing.T, config, scope string) *kube.Cluster {
@@ -283,7 +283,7 @@ func open(t *testing.T, s kube.Settings) *kube.Cluster {
 	return c
 }
 
-func eventually(ctx context.Context, t *testing.T, c *kube.Cluster, r cluster.Ref, ok func(cluster.Seen, error) bool) {
+func eventually(ctx context.Context, t *testing.T, c *kube.Cluster, r cluster.Ref, ok func(cluster.Snapshot, error) bool) {
 	t.Helper()
 	for {
 		s, err := c.Observe(ctx, r)
@@ -325,7 +325,7 @@ func objects(scope, run string) []cluster.Object {
 	}
 }
 
-func short(all []record) string {
+func formatCalls(all []record) string {
 	var lines []string
 	for _, r := range all {
 		lines = append(lines, fmt.Sprintf("%s %s/%s", r.Verb, r.ObjectRef.Resource, r.ObjectRef.Name))

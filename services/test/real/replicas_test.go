@@ -19,7 +19,7 @@ import (
 // fleet is a platform whose executors and watchers are processes of their own,
 // each service with the rights that deploy gives it.
 type fleet struct {
-	world
+	fixture
 
 	api     baiv1.RunServiceClient
 	data    string
@@ -27,38 +27,38 @@ type fleet struct {
 	members []*replica
 }
 
-// order is what a fleet is to be like.
-type order struct {
-	bed      *testbed.Cluster               // nil for one that runs pods
+// fleetOptions is what a fleet is to be like.
+type fleetOptions struct {
+	cluster  *testbed.Cluster               // nil for one that runs pods
 	settings string                         // of the platform
 	args     []string                       // further ones of the process that runs the rest
 	replicas int                            // of each service that is a process of its own; zero means two
-	needs    func(f *fleet, service string) // gives the account of a service more than every platform's needs; nil for nothing
+	grant    func(f *fleet, service string) // gives the account of a service more than every platform's needs; nil for nothing
 }
 
 // newFleet starts a platform and its replicas.
-func newFleet(t *testing.T, o order) *fleet {
+func newFleet(t *testing.T, o fleetOptions) *fleet {
 	t.Helper()
-	if o.bed == nil {
-		o.bed = testbed.Kubernetes(t)
+	if o.cluster == nil {
+		o.cluster = testbed.Kubernetes(t)
 	}
-	if !o.bed.Own {
+	if !o.cluster.Own {
 		t.Skip("pods of a cluster elsewhere do not reach this machine: the platform would have to run in there")
 	}
-	scope, dir := o.bed.Namespace(t), t.TempDir()
+	scope, dir := o.cluster.Namespace(t), t.TempDir()
 	file := filepath.Join(dir, "bai.toml")
 	if err := os.WriteFile(file, []byte(o.settings), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	f := &fleet{data: filepath.Join(dir, "data"), args: append(o.args,
 		"--without", "executor,watcher", "--config", file,
-		"--kubeconfig", account(t, o.bed, scope, "platform"), "--kube-namespace", scope, "--pod-image", podImage)}
-	f.bed, f.scope, f.built = o.bed, scope, build(t, o.bed)
+		"--kubeconfig", account(t, o.cluster, scope, "platform"), "--kube-namespace", scope, "--pod-image", podImage)}
+	f.cluster, f.scope, f.built = o.cluster, scope, build(t, o.cluster)
 	f.begin(t)
 	for _, service := range []string{"executor", "watcher"} {
-		config := account(t, o.bed, scope, service, service)
-		if o.needs != nil {
-			o.needs(f, service)
+		config := account(t, o.cluster, scope, service, service)
+		if o.grant != nil {
+			o.grant(f, service)
 		}
 		for n := range cmp.Or(o.replicas, 2) {
 			f.members = append(f.members, f.join(t, service, n+1, config))

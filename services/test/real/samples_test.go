@@ -19,7 +19,7 @@ type measured struct {
 
 // sample runs a sample with some values put in place, and returns what it
 // measured and what it wrote.
-func (w world) sample(t *testing.T, name string, set ...string) (values map[string][]float64, log string) {
+func (w fixture) sample(t *testing.T, name string, set ...string) (values map[string][]float64, log string) {
 	t.Helper()
 	args := []string{"run", "../../../sample-benchmarks/" + name + "/descriptor.toml", "--name", name}
 	for _, s := range set {
@@ -43,8 +43,8 @@ func (w world) sample(t *testing.T, name string, set ...string) (values map[stri
 	return values, log
 }
 
-// middleOf is the median.
-func middleOf(values []float64) float64 {
+// median is the median.
+func median(values []float64) float64 {
 	sorted := slices.Sorted(slices.Values(values))
 	if len(sorted) == 0 {
 		return 0
@@ -52,14 +52,14 @@ func middleOf(values []float64) float64 {
 	return sorted[len(sorted)/2]
 }
 
-// between fails the test where the median of a metric's values is none that can
+// wantMedianBetween fails the test where the median of a metric's values is none that can
 // be, or there are not as many as there should be.
-func between(t *testing.T, values map[string][]float64, metric string, count int, least, most float64) {
+func wantMedianBetween(t *testing.T, values map[string][]float64, metric string, count int, least, most float64) {
 	t.Helper()
 	if n := len(values[metric]); n != count {
 		t.Errorf("%s: %d values, want %d", metric, n, count)
 	}
-	if m := middleOf(values[metric]); m < least || m > most {
+	if m := median(values[metric]); m < least || m > most {
 		t.Errorf("%s: median %g, want %g to %g", metric, m, least, most)
 	}
 }
@@ -68,35 +68,35 @@ func between(t *testing.T, values map[string][]float64, metric string, count int
 // image, because these machines pull none.
 func TestSamplesMeasureWhatCanBe(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, "[executor.pods]\ngrace = \"4s\"\n", "--slots", "1")
-	benchOn(t, w)
-	w.bed.Run(t, "patch", "node", "node1", "--subresource=status", "--type=json",
+	w := newFixture(t, "[executor.pods]\ngrace = \"4s\"\n", "--slots", "1")
+	importBenchImage(t, w)
+	w.cluster.Run(t, "patch", "node", "node1", "--subresource=status", "--type=json",
 		"-p", `[{"op":"add","path":"/status/capacity/nvidia.com~1gpu","value":"8"}]`)
 	t.Run("mpi-pingpong", w.pingPong)
 	t.Run("inference", w.answers)
 	t.Run("gpu", w.seesGPUs)
-	cleared(t, w.bed, w.scope)
-	wantNothingForbidden(t, calls(t, w.bed, w.scope, "platform"))
+	awaitCleared(t, w.cluster, w.scope)
+	wantNothingForbidden(t, calls(t, w.cluster, w.scope, "platform"))
 }
 
-func (w world) pingPong(t *testing.T) {
+func (w fixture) pingPong(t *testing.T) {
 	const repetitions = 5
 	values, log := w.sample(t, "mpi-pingpong", "hardware.memory=128Mi", `env.vars.SECONDS_EACH="0.05"`)
 	before := 0.0
 	for _, size := range []float64{8, 64, 512, 4096, 32768, 262144, 1048576, 4194304} {
 		latency, bandwidth := fmt.Sprintf("latency_%.0f", size), fmt.Sprintf("bandwidth_%.0f", size)
-		between(t, values, latency, repetitions, 1, 5e6)
-		between(t, values, bandwidth, repetitions, size/5e6, 1e6)
+		wantMedianBetween(t, values, latency, repetitions, 1, 5e6)
+		wantMedianBetween(t, values, bandwidth, repetitions, size/5e6, 1e6)
 		for i := range values[latency] {
 			if moved := values[latency][i] * values[bandwidth][i]; moved < size*0.95 || moved > size*1.05 {
 				t.Errorf("%g us at %g MB/s are %g bytes, want %g", values[latency][i], values[bandwidth][i], moved, size)
 			}
 		}
-		if size == 4194304 && middleOf(values[latency]) < 2*before {
-			t.Errorf("the largest message takes %g us, and the smallest %g", middleOf(values[latency]), before)
+		if size == 4194304 && median(values[latency]) < 2*before {
+			t.Errorf("the largest message takes %g us, and the smallest %g", median(values[latency]), before)
 		}
 		if size == 8 {
-			before = middleOf(values[latency])
+			before = median(values[latency])
 		}
 	}
 	if a, b, ok := ranks(log); !ok || a == b {
@@ -112,24 +112,24 @@ func ranks(log string) (a, b string, ok bool) {
 	return a, b, ok && and
 }
 
-func (w world) answers(t *testing.T) {
+func (w fixture) answers(t *testing.T) {
 	const questions, clients = 50, 4
 	image := []string{"env.docker_image=local/bench:1", "server.env.docker_image=local/bench:1"}
 	values, log := w.sample(t, "inference", append(image, fmt.Sprintf(`env.vars.QUESTIONS="%d"`, questions))...)
-	between(t, values, "latency", questions, 0.05, 5000)
-	between(t, values, "latency_p50", 1, 0.05, 5000)
-	between(t, values, "latency_p99", 1, middleOf(values["latency_p50"]), 30_000)
-	between(t, values, "compute", (2+clients)*questions, 0.05, middleOf(values["latency_p99"]))
-	between(t, values, "throughput", 1, 0.1, 1000/slices.Min(values["compute"]))
+	wantMedianBetween(t, values, "latency", questions, 0.05, 5000)
+	wantMedianBetween(t, values, "latency_p50", 1, 0.05, 5000)
+	wantMedianBetween(t, values, "latency_p99", 1, median(values["latency_p50"]), 30_000)
+	wantMedianBetween(t, values, "compute", (2+clients)*questions, 0.05, median(values["latency_p99"]))
+	wantMedianBetween(t, values, "throughput", 1, 0.1, 1000/slices.Min(values["compute"]))
 	if !strings.Contains(log, "wrong answers: 0") {
 		t.Error("the answers were not checked")
 	}
 }
 
-func (w world) seesGPUs(t *testing.T) {
+func (w fixture) seesGPUs(t *testing.T) {
 	began := time.Now()
 	values, log := w.sample(t, "gpu", "env.docker_image=local/bench:1", "hardware.gpus=2")
-	between(t, values, "cuda_gpus", 1, 0, 0) // they only pretend
+	wantMedianBetween(t, values, "cuda_gpus", 1, 0, 0) // they only pretend
 	for _, words := range []string{"NVIDIA_VISIBLE_DEVICES=", "device files: none", "nvidia-smi: not there", "no CUDA: ", "GPUs that CUDA reaches: 0"} {
 		if !strings.Contains(log, words) {
 			t.Errorf("it does not say %q", words)

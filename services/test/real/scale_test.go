@@ -28,8 +28,8 @@ const (
 // simulated returns a cluster with so many simulated nodes.
 func simulated(t *testing.T, nodes int) *testbed.Cluster {
 	t.Helper()
-	bed := testbed.Simulated(t)
-	kwok.Start(t, bed)
+	testCluster := testbed.Simulated(t)
+	kwok.Start(t, testCluster)
 	var all []json.RawMessage
 	for n := range nodes {
 		all = append(all, json.RawMessage(kwok.Node(fmt.Sprintf("fake%d", n), nodePods, nil)))
@@ -38,9 +38,9 @@ func simulated(t *testing.T, nodes int) *testbed.Cluster {
 	if err != nil {
 		t.Fatal(err)
 	}
-	bed.Apply(t, string(text))
-	bed.Run(t, "wait", "node", "--all", "--for=condition=Ready", "--timeout=5m")
-	return bed
+	testCluster.Apply(t, string(text))
+	testCluster.Run(t, "wait", "node", "--all", "--for=condition=Ready", "--timeout=5m")
+	return testCluster
 }
 
 // cost is what some runs cost, for each of them.
@@ -59,10 +59,10 @@ func (c cost) ours() float64 { return c.cpu["executor"] + c.cpu["watcher"] }
 // their own, on nodes that run nothing.
 func TestManyRunsCostEachWhatFewDo(t *testing.T) {
 	t.Parallel()
-	bed := simulated(t, 8)
+	testCluster := simulated(t, 8)
 	var all []cost
 	for _, n := range []int{10, testbed.Size(100, 50), testbed.Size(1000, 100)} {
-		t.Run(fmt.Sprint(n), func(t *testing.T) { all = append(all, crowd(t, bed, n)) })
+		t.Run(fmt.Sprint(n), func(t *testing.T) { all = append(all, measureRuns(t, testCluster, n)) })
 	}
 	if t.Failed() {
 		return
@@ -87,20 +87,20 @@ func TestManyRunsCostEachWhatFewDo(t *testing.T) {
 	}
 }
 
-// crowd takes n runs from submission to their end, and until nothing is left.
-func crowd(t *testing.T, bed *testbed.Cluster, n int) cost {
+// measureRuns takes n runs from submission to their end, and until nothing is left.
+func measureRuns(t *testing.T, testCluster *testbed.Cluster, n int) cost {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), scaleTime)
 	defer cancel()
-	f := newFarm(t, bed, "--slots", fmt.Sprint(together))
+	f := newMeteredFleet(t, testCluster, "--slots", fmt.Sprint(together))
 	text := plain(kwok.EndsAfter+` = "1s"`, "")
-	if first, err := f.put(ctx, text); err != nil || f.awaitAll(ctx, []string{first}, succeeded) != nil { // warm
+	if first, err := f.submitText(ctx, text); err != nil || f.awaitAll(ctx, []string{first}, succeeded) != nil { // warm
 		t.Fatalf("the first run: %v", err)
 	}
-	cleared(t, bed, f.scope)
-	before, asked := f.used(), f.asked()
+	awaitCleared(t, testCluster, f.scope)
+	before, asked := f.usageByService(), f.apiCalls()
 	begun := time.Now()
-	runs, err := f.putMany(ctx, n, text)
+	runs, err := f.submitMany(ctx, n, text)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,13 +108,13 @@ func crowd(t *testing.T, bed *testbed.Cluster, n int) cost {
 		t.Fatal(err)
 	}
 	took := time.Since(begun)
-	cleared(t, bed, f.scope)
-	what := f.asked().since(asked)
+	awaitCleared(t, testCluster, f.scope)
+	what := f.apiCalls().since(asked)
 	c := cost{
 		runs: n, took: took, cpu: map[string]float64{}, peak: map[string]float64{},
 		writes: float64(what.sum(writes)) / float64(n), reads: float64(what.sum(reads)) / float64(n),
 	}
-	for name, u := range f.used() {
+	for name, u := range f.usageByService() {
 		c.cpu[name], c.peak[name] = float64((u.cpu-before[name].cpu).Milliseconds())/float64(n), u.peak
 	}
 	t.Logf("%d runs in %s; for each was asked of the API server:\n%s", n, took.Round(time.Millisecond), what.per(n))
@@ -131,31 +131,31 @@ func TestManyRunsAtATimeTakeLittleMemory(t *testing.T) {
 	const mostKiB, garbage = 100, 8 << 10 // KiB: of a run, and of what is not collected yet, however many runs there are
 	n := testbed.Size(1000, 200)
 	each := float64(n)
-	bed := simulated(t, 8)
+	testCluster := simulated(t, 8)
 	ctx, cancel := context.WithTimeout(t.Context(), scaleTime)
 	defer cancel()
-	f := newFarm(t, bed, "--slots", fmt.Sprint(n+1))
+	f := newMeteredFleet(t, testCluster, "--slots", fmt.Sprint(n+1))
 	text := plain(`many = "yes"`, "")
-	warm, err := f.putMany(ctx, 1, text)
+	warm, err := f.submitMany(ctx, 1, text)
 	if err != nil || f.awaitAll(ctx, warm, isRunning) != nil {
 		t.Fatalf("the first run: %v", err)
 	}
-	before, asked, begun := f.used(), f.asked(), time.Now()
-	runs, err := f.putMany(ctx, n, text)
+	before, asked, begun := f.usageByService(), f.apiCalls(), time.Now()
+	runs, err := f.submitMany(ctx, n, text)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := f.awaitAll(ctx, runs, isRunning); err != nil {
 		t.Fatal(err)
 	}
-	took, running := time.Since(begun), f.used()
-	t.Logf("%d runs run after %s; for each was asked of the API server:\n%s", n, took.Round(time.Millisecond), f.asked().since(asked).per(n))
-	asked = f.asked()
+	took, running := time.Since(begun), f.usageByService()
+	t.Logf("%d runs run after %s; for each was asked of the API server:\n%s", n, took.Round(time.Millisecond), f.apiCalls().since(asked).per(n))
+	asked = f.apiCalls()
 	<-time.After(time.Minute)
-	idle := f.asked().since(asked)
+	idle := f.apiCalls().since(asked)
 	t.Logf("in a minute in which they run on, was asked for each:\n%s", idle.per(n))
 	for name, u := range running {
-		rest := f.used()[name]
+		rest := f.usageByService()[name]
 		t.Logf("%s: %.0f MiB at most, from %.0f MiB, %.1f KiB a run; %.0f ms of a processor a run, and %.1f %% of one in that minute",
 			name, u.peak, before[name].now, (u.peak-before[name].now)*1024/each, float64((u.cpu-before[name].cpu).Milliseconds())/each,
 			100*(rest.cpu-u.cpu).Seconds()/time.Minute.Seconds())
@@ -170,7 +170,7 @@ func TestManyRunsAtATimeTakeLittleMemory(t *testing.T) {
 }
 
 // cancelAll cancels runs, and waits until nothing of them is left.
-func (f *farm) cancelAll(ctx context.Context, runs []string) {
+func (f *meteredFleet) cancelAll(ctx context.Context, runs []string) {
 	f.t.Helper()
 	begun := time.Now()
 	for _, run := range runs {
@@ -182,7 +182,7 @@ func (f *farm) cancelAll(ctx context.Context, runs []string) {
 	if err := f.awaitAll(ctx, runs, canceled); err != nil {
 		f.t.Error(err)
 	}
-	cleared(f.t, f.bed, f.scope) //nolint:contextcheck // it is the test's
+	awaitCleared(f.t, f.cluster, f.scope) //nolint:contextcheck // it is the test's
 	f.t.Logf("canceled, and nothing is left, after %s", time.Since(begun).Round(time.Millisecond))
 }
 
@@ -205,17 +205,17 @@ benchmark_code = "hostname"
 func TestManyWorkersOfARun(t *testing.T) {
 	t.Parallel()
 	workers := testbed.Size(1000, 100)
-	bed := simulated(t, 8)
+	testCluster := simulated(t, 8)
 	ctx, cancel := context.WithTimeout(t.Context(), scaleTime)
 	defer cancel()
-	f := newFarm(t, bed, "--slots", "2")
-	before, asked, begun := f.used(), f.asked(), time.Now()
-	run, err := f.put(ctx, fmt.Sprintf(manyWorkers, workers))
+	f := newMeteredFleet(t, testCluster, "--slots", "2")
+	before, asked, begun := f.usageByService(), f.apiCalls(), time.Now()
+	run, err := f.submitText(ctx, fmt.Sprintf(manyWorkers, workers))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for ready := ""; ready != fmt.Sprint(workers); <-time.After(200 * time.Millisecond) {
-		ready, _ = bed.Try(ctx, "-n", f.scope, "get", "job", "bai-"+run+"-1-worker", "-o", "jsonpath={.status.ready}")
+		ready, _ = testCluster.Try(ctx, "-n", f.scope, "get", "job", "bai-"+run+"-1-worker", "-o", "jsonpath={.status.ready}")
 		if ctx.Err() != nil {
 			t.Fatalf("%s of %d workers are ready", ready, workers)
 		}
@@ -227,9 +227,9 @@ func TestManyWorkersOfARun(t *testing.T) {
 	}
 	t.Logf("the user is told that the launcher waits for them %s after submission", time.Since(begun).Round(time.Millisecond))
 	f.cancelAll(ctx, []string{run})
-	what := f.asked().since(asked)
+	what := f.apiCalls().since(asked)
 	t.Logf("from submission to the end was asked of the API server:\n%s", what.per(1))
-	for name, u := range f.used() {
+	for name, u := range f.usageByService() {
 		t.Logf("%s: %.0f MiB at most, from %.0f MiB; %s of a processor", name, u.peak, before[name].now, (u.cpu - before[name].cpu).Round(10*time.Millisecond))
 	}
 }
@@ -253,12 +253,12 @@ func unschedulable(c *baiv1.Change) bool { return c.GetReason() == "Unschedulabl
 // node for one of two runs.
 func TestANodeThatIsAddedAfterTheWaitEndsItWell(t *testing.T) {
 	t.Parallel()
-	bed := simulated(t, 1)
+	testCluster := simulated(t, 1)
 	ctx, cancel := context.WithTimeout(t.Context(), scaleTime)
 	defer cancel()
-	f := newFarm(t, bed, "--slots", "4")
+	f := newMeteredFleet(t, testCluster, "--slots", "4")
 	t.Run("nobody adds a node", func(t *testing.T) {
-		run, err := f.put(ctx, scalable())
+		run, err := f.submitText(ctx, scalable())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -269,13 +269,13 @@ func TestANodeThatIsAddedAfterTheWaitEndsItWell(t *testing.T) {
 		t.Log(c.GetMessage())
 	})
 	t.Run("an autoscaler adds a node", func(t *testing.T) { f.scaled(ctx, t) })
-	t.Run("nobody collects what a run on it writes", func(t *testing.T) { f.uncollected(t) })
+	t.Run("nobody collects what a run on it writes", func(t *testing.T) { f.wantUncollectedRunReported(t) })
 }
 
-// uncollected checks that a run of which no data come, whose collector has been
+// wantUncollectedRunReported checks that a run of which no data come, whose collector has been
 // seen to begin, is over, and that its user is told so and waits for them no
 // longer than asked for.
-func (f *farm) uncollected(t *testing.T) {
+func (f *meteredFleet) wantUncollectedRunReported(t *testing.T) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "run.toml")
 	if err := os.WriteFile(file, []byte(scalable()), 0o600); err != nil {
@@ -289,10 +289,10 @@ func (f *farm) uncollected(t *testing.T) {
 	t.Logf("after %s:\n%s", time.Since(begun).Round(time.Millisecond), out)
 }
 
-func (f *farm) scaled(ctx context.Context, t *testing.T) {
+func (f *meteredFleet) scaled(ctx context.Context, t *testing.T) {
 	t.Helper()
 	begun := time.Now()
-	run, err := f.put(ctx, scalable())
+	run, err := f.submitText(ctx, scalable())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -301,8 +301,8 @@ func (f *farm) scaled(ctx context.Context, t *testing.T) {
 	}
 
 	of := "jsonpath={.items[0].metadata.name} {.items[0].metadata.uid}"
-	pod := strings.Fields(f.bed.Run(t, "-n", f.scope, "get", "pods", "-l", "benchmark-ai.dev/run="+run, "-o", of)) //nolint:contextcheck // it is the test's
-	f.bed.Apply(t, fmt.Sprintf(scaleUp, f.scope, pod[0], pod[1], time.Now().UTC().Format(time.RFC3339)))           //nolint:contextcheck // it is the test's
+	pod := strings.Fields(f.cluster.Run(t, "-n", f.scope, "get", "pods", "-l", "benchmark-ai.dev/run="+run, "-o", of)) //nolint:contextcheck // it is the test's
+	f.cluster.Apply(t, fmt.Sprintf(scaleUp, f.scope, pod[0], pod[1], time.Now().UTC().Format(time.RFC3339)))           //nolint:contextcheck // it is the test's
 	c, err := f.await(ctx, run, func(c *baiv1.Change) bool { return c.GetReason() == "NodeScaling" })
 	if err != nil {
 		t.Fatal(err)
@@ -310,7 +310,7 @@ func (f *farm) scaled(ctx context.Context, t *testing.T) {
 	t.Log(c.GetMessage())
 	<-time.After(42*time.Second - time.Since(begun)) // longer than it may wait where nobody helps
 	added := time.Now()
-	f.bed.Apply(t, kwok.Node("scaled1", nodePods, map[string]string{"pool": "scaled"})) //nolint:contextcheck // it is the test's
+	f.cluster.Apply(t, kwok.Node("scaled1", nodePods, map[string]string{"pool": "scaled"})) //nolint:contextcheck // it is the test's
 	if _, err := f.await(ctx, run, succeeded); err != nil {
 		t.Fatal(err)
 	}

@@ -33,14 +33,14 @@ benchmark_code = "date"
 func TestAScheduleFiresOnceAMinute(t *testing.T) {
 	t.Parallel()
 	kill, minutes := testbed.Size(2, 1), testbed.Size(5, 2)
-	bed := testbed.Kubernetes(t)
-	if !bed.Own {
+	testCluster := testbed.Kubernetes(t)
+	if !testCluster.Own {
 		t.Skip("pods of a cluster elsewhere do not reach this machine: the platform would have to run in there")
 	}
-	scope, dir := bed.Namespace(t), t.TempDir()
+	scope, dir := testCluster.Namespace(t), t.TempDir()
 	data := filepath.Join(dir, "data")
-	args := []string{"--kubeconfig", account(t, bed, scope, "platform", "executor", "watcher"), "--kube-namespace", scope, "--pod-image", podImage}
-	b := build(t, bed)
+	args := []string{"--kubeconfig", account(t, testCluster, scope, "platform", "executor", "watcher"), "--kube-namespace", scope, "--pod-image", podImage}
+	b := build(t, testCluster)
 	p := startIn(t, b, data, args...)
 	second := joinGateway(t, b, data)
 	file := filepath.Join(dir, "minutely.toml")
@@ -69,7 +69,7 @@ func TestAScheduleFiresOnceAMinute(t *testing.T) {
 	if strings.Contains(out, " Missed ") {
 		t.Errorf("firings were missed:\n%s", out)
 	}
-	cleared(t, bed, scope)
+	awaitCleared(t, testCluster, scope)
 }
 
 // joinGateway starts a gateway in a process of its own, beside that of a platform.
@@ -89,7 +89,7 @@ func joinGateway(t *testing.T, b built, data string) gatewayReplica {
 	gateway.Begin(t)
 	gateway.EndWith(t)
 	g := gatewayReplica{platform{b, listen, gateway}}
-	for late := time.Now().Add(patience); ; time.Sleep(100 * time.Millisecond) { // a client that never had a connection does not wait for one
+	for late := time.Now().Add(waitTimeout); ; time.Sleep(100 * time.Millisecond) { // a client that never had a connection does not wait for one
 		out, code := g.baictl(t, "schedule", "list")
 		if code == 0 {
 			return g
@@ -125,7 +125,7 @@ func (g gatewayReplica) fired(t *testing.T) []firedRun {
 // ended waits until the schedule has n runs that are over.
 func (g gatewayReplica) ended(t *testing.T, n int) {
 	t.Helper()
-	for late := time.Now().Add(time.Duration(n)*time.Minute + patience); ; time.Sleep(500 * time.Millisecond) {
+	for late := time.Now().Add(time.Duration(n)*time.Minute + waitTimeout); ; time.Sleep(500 * time.Millisecond) {
 		over := 0
 		for _, r := range g.fired(t) {
 			if r.Outcome != "" {

@@ -100,8 +100,8 @@ func hostile(t *testing.T) string {
 
 func TestCodeThatIsSentAlongIsRunInPods(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, "[executor.pods]\ngrace = \"4s\"\n", "--slots", "2")
-	benchOn(t, w)
+	w := newFixture(t, "[executor.pods]\ngrace = \"4s\"\n", "--slots", "2")
+	importBenchImage(t, w)
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = w.Write(bytes.Repeat([]byte("benchmark"), 100_000))
 	}))
@@ -137,6 +137,6 @@ func TestCodeThatIsSentAlongIsRunInPods(t *testing.T) {
 			}
 		})
 	}
-	cleared(t, w.bed, w.scope)
-	wantNothingForbidden(t, calls(t, w.bed, w.scope, "platform"))
+	awaitCleared(t, w.cluster, w.scope)
+	wantNothingForbidden(t, calls(t, w.cluster, w.scope, "platform"))
 }

@@ -93,30 +93,30 @@ spec:
 func TestWorkersShareOneCopyOfTheirDataAndAVolumeOfTheRuns(t *testing.T) {
 	t.Parallel()
 	const class = "bai-shared"
-	w := newWorld(t, "[executor.pods]\ngrace = \"4s\"\n[executor.pods.shared]\naccess = \"ReadWriteOnce\"\nstorage_class = \""+class+"\"\n", "--slots", "2")
-	benchOn(t, w)
+	w := newFixture(t, "[executor.pods]\ngrace = \"4s\"\n[executor.pods.shared]\naccess = \"ReadWriteOnce\"\nstorage_class = \""+class+"\"\n", "--slots", "2")
+	importBenchImage(t, w)
 	for _, name := range []string{"data", "exchange"} {
 		volume := w.scope + "-" + name
 		t.Cleanup(func() {
-			ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), patience)
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), waitTimeout)
 			defer cancel()
-			if out, err := w.bed.Try(ctx, "delete", "pv", volume, "--ignore-not-found", "--wait=false"); err != nil {
+			if out, err := w.cluster.Try(ctx, "delete", "pv", volume, "--ignore-not-found", "--wait=false"); err != nil {
 				t.Errorf("%v\n%s", err, out)
 			}
 		})
-		w.bed.Apply(t, fmt.Sprintf(onNode1, volume, class, filepath.Join(t.TempDir(), name)))
+		w.cluster.Apply(t, fmt.Sprintf(onNode1, volume, class, filepath.Join(t.TempDir(), name)))
 	}
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = w.Write(bytes.Repeat([]byte("benchmark"), 100_000)) // or nobody wants it
 	}))
 	t.Cleanup(web.Close)
-	w.endsWell(t, kind{
+	w.wantSuccess(t, successCase{
 		descriptor: fmt.Sprintf(oneCopy, web.URL, class),
 		want:       map[string]string{"size": "900000", "refused": "4", "copies": "1", "found": "4"},
 	})
-	cleared(t, w.bed, w.scope)
-	if left := strings.TrimSpace(w.bed.Run(t, "-n", w.scope, "get", "pvc", "-o", "name")); left != "" {
+	awaitCleared(t, w.cluster, w.scope)
+	if left := strings.TrimSpace(w.cluster.Run(t, "-n", w.scope, "get", "pvc", "-o", "name")); left != "" {
 		t.Errorf("claims are left: %s", left)
 	}
-	wantNothingForbidden(t, calls(t, w.bed, w.scope, "platform"))
+	wantNothingForbidden(t, calls(t, w.cluster, w.scope, "platform"))
 }

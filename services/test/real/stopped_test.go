@@ -11,17 +11,17 @@ import (
 // TestWhatRanOnANodeThatStopsIsLost switches a node off, and has the platform's
 // only slot be free again.
 func TestWhatRanOnANodeThatStopsIsLost(t *testing.T) {
-	w := newWorld(t, "[executor.pods]\ngrace = \"4s\"\n[kubernetes]\nlost = \"5s\"\n", "--slots", "1")
+	w := newFixture(t, "[executor.pods]\ngrace = \"4s\"\n[kubernetes]\nlost = \"5s\"\n", "--slots", "1")
 	ctx := context.WithoutCancel(t.Context())
 	t.Cleanup(func() {
-		if err := w.bed.PowerOn(ctx, "node2"); err != nil {
+		if err := w.cluster.PowerOn(ctx, "node2"); err != nil {
 			t.Error(err)
 		}
-		if out, err := w.bed.Try(ctx, "wait", "node/node2", "--for=condition=Ready", "--timeout=5m"); err != nil {
+		if out, err := w.cluster.Try(ctx, "wait", "node/node2", "--for=condition=Ready", "--timeout=5m"); err != nil {
 			t.Errorf("the node does not come back: %v\n%s", err, out)
 		}
-		for late := time.Now().Add(patience); ; time.Sleep(100 * time.Millisecond) {
-			taints, err := w.bed.Try(ctx, "get", "node/node2", "-o", "jsonpath={.spec.taints}")
+		for late := time.Now().Add(waitTimeout); ; time.Sleep(100 * time.Millisecond) {
+			taints, err := w.cluster.Try(ctx, "get", "node/node2", "-o", "jsonpath={.spec.taints}")
 			if err == nil && taints == "" {
 				return
 			}
@@ -31,23 +31,23 @@ func TestWhatRanOnANodeThatStopsIsLost(t *testing.T) {
 		}
 	})
 	file := filepath.Join(t.TempDir(), "run.toml")
-	h := hurt{
+	h := failureCase{
 		hardware: "memory = \"64Mi\"\nnode_selector = { \"kubernetes.io/hostname\" = \"node2\" }",
-		act:      func(context.Context, world, string) error { return w.bed.PowerOff("node2") },
-		want:     told{Outcome: "failed", FailureClass: "infra", Reason: "NodeLost"}, says: `node node2`,
+		act:      func(context.Context, fixture, string) error { return w.cluster.PowerOff("node2") },
+		want:     runStatus{Outcome: "failed", FailureClass: "infra", Reason: "NodeLost"}, messagePattern: `node node2`,
 	}
-	end, took, err := w.hurt(t.Context(), file, h)
+	end, took, err := w.provoke(t.Context(), file, h)
 	if err := errors.Join(err, h.check(end)); err != nil {
 		t.Error(err)
 	}
 	t.Logf("node stopped: %s %s %s, %.1f s later: %s", end.Outcome, end.FailureClass, end.Reason, took.Seconds(), end.Message)
-	next := hurt{
+	next := failureCase{
 		hardware: "memory = \"64Mi\"\nnode_selector = { \"kubernetes.io/hostname\" = \"node1\" }", code: `"true"`,
-		want: told{Outcome: "succeeded"},
+		want: runStatus{Outcome: "succeeded"},
 	}
-	end, _, err = w.hurt(t.Context(), file, next)
+	end, _, err = w.provoke(t.Context(), file, next)
 	if err := errors.Join(err, next.check(end)); err != nil {
 		t.Errorf("the run after it: %v", err)
 	}
-	cleared(t, w.bed, w.scope)
+	awaitCleared(t, w.cluster, w.scope)
 }

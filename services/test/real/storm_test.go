@@ -52,31 +52,31 @@ func sizeOfStorm() stormSize {
 	}
 }
 
-// stormy is one run of the storm, and how it may end.
-type stormy struct {
+// stormRun is one run of the storm, and how it may end.
+type stormRun struct {
 	text   string
 	cancel time.Duration // after its submission; zero for never
 	evict  bool          // once, while it runs
 	ends   []string      // outcome, class and reason
 }
 
-// stormyRun is run i, canceled at a moment if it is one of those.
-func stormyRun(i int, moment time.Duration) stormy {
+// newStormRun is run i, canceled at a moment if it is one of those.
+func newStormRun(i int, cancelAfter time.Duration) stormRun {
 	const well = "OUTCOME_SUCCEEDED FAILURE_CLASS_UNSPECIFIED "
 	switch {
 	case i%50 == 25:
-		return stormy{text: mpi, ends: []string{well}}
+		return stormRun{text: mpi, ends: []string{well}}
 	case i%10 == 5:
-		return stormy{text: tiny("sh -c '[ $BENCHMARK_AI_ATTEMPT != 1 ] || sleep 300'") + "[limits]\nretries = 3\n", evict: true, ends: []string{well}}
+		return stormRun{text: tiny("sh -c '[ $BENCHMARK_AI_ATTEMPT != 1 ] || sleep 300'") + "[limits]\nretries = 3\n", evict: true, ends: []string{well}}
 	case i%10 == 3:
-		return stormy{text: tiny("sh -c 'sleep 1; exit 3'"), ends: []string{"OUTCOME_FAILED FAILURE_CLASS_USER NonZeroExit"}}
+		return stormRun{text: tiny("sh -c 'sleep 1; exit 3'"), ends: []string{"OUTCOME_FAILED FAILURE_CLASS_USER NonZeroExit"}}
 	case i%10 == 7:
-		return stormy{
-			text: tiny("sleep 2"), cancel: moment,
+		return stormRun{
+			text: tiny("sleep 2"), cancel: cancelAfter,
 			ends: []string{well, "OUTCOME_CANCELED FAILURE_CLASS_UNSPECIFIED CanceledByUser"},
 		}
 	}
-	return stormy{text: tiny("sleep 1"), ends: []string{well}}
+	return stormRun{text: tiny("sleep 1"), ends: []string{well}}
 }
 
 // tiny is the descriptor of a run that needs little, and may wait for it.
@@ -99,17 +99,17 @@ benchmark_code = %q
 func TestEveryRunEndsOnceWhileExecutorsAndWatchersAreKilled(t *testing.T) {
 	t.Parallel()
 	size := sizeOfStorm()
-	f := newFleet(t, order{settings: "[executor.pods]\ngrace = \"2s\"\n", args: []string{"--slots", fmt.Sprint(size.slots)}})
-	benchOn(t, f.world)
-	heard, begun, rnd := f.listen(t), time.Now(), chance(t)
-	runs, meddling := f.submitAll(t, size, rnd)
-	storm := f.storm(t, heard, size.runs-2*size.slots) // there is something to launch until then
-	evicted := meddling()
-	f.await(t, heard, slices.Collect(maps.Keys(runs)))
+	f := newFleet(t, fleetOptions{settings: "[executor.pods]\ngrace = \"2s\"\n", args: []string{"--slots", fmt.Sprint(size.slots)}})
+	importBenchImage(t, f.fixture)
+	recorder, begun, rnd := f.recordEvents(t), time.Now(), seededRand(t)
+	runs, awaitDisruptions := f.submitAll(t, size, rnd)
+	storm := f.storm(t, recorder, size.runs-2*size.slots) // there is something to launch until then
+	evicted := awaitDisruptions()
+	f.await(t, recorder, slices.Collect(maps.Keys(runs)))
 	all := time.Since(begun)
-	found := f.wantEnds(t, runs, heard)
-	cleared(t, f.bed, f.scope)
-	during := heard.endedBetween(storm.from, storm.to)
+	found := f.wantEnds(t, runs, recorder)
+	awaitCleared(t, f.cluster, f.scope)
+	during := recorder.endedBetween(storm.from, storm.to)
 	t.Logf("%d runs in %s, %d at a time; %s; ended during the storm: %d\n%s", size.runs, all.Round(time.Second), size.slots, storm, during, table(found))
 	t.Logf("%d runs lost their pod, and were tried again", evicted)
 	if evicted < size.evicted {
@@ -119,19 +119,19 @@ func TestEveryRunEndsOnceWhileExecutorsAndWatchersAreKilled(t *testing.T) {
 		t.Errorf("%d runs ended during the storm, want %d", during, size.ends)
 	}
 	f.wantCreatedOnce(t, len(runs))
-	f.wantNoWritesInReplay(t, heard)
+	f.wantNoWritesInReplay(t, recorder)
 }
 
 // submitAll submits the runs of a storm. What it returns waits until those are
 // canceled and evicted that are to be, and says how many were evicted.
-func (f *fleet) submitAll(t *testing.T, size stormSize, rnd *rand.Rand) (runs map[string]stormy, meddling func() (evicted int)) {
+func (f *fleet) submitAll(t *testing.T, size stormSize, rnd *rand.Rand) (runs map[string]stormRun, awaitDisruptions func() (evicted int)) {
 	t.Helper()
-	runs = make(map[string]stormy, size.runs)
+	runs = make(map[string]stormRun, size.runs)
 	var all sync.WaitGroup
 	var evictions atomic.Int32
 	for i := range size.runs {
-		s := stormyRun(i, time.Second+time.Duration(rnd.Int64N(int64(size.cancels))))
-		run := f.submitNow(t, s.text)
+		s := newStormRun(i, time.Second+time.Duration(rnd.Int64N(int64(size.cancels))))
+		run := f.mustSubmit(t, s.text)
 		runs[run] = s
 		if s.cancel > 0 {
 			all.Go(func() { f.cancelAfter(t, run, s.cancel) })
@@ -149,7 +149,7 @@ func (f *fleet) submitAll(t *testing.T, size stormSize, rnd *rand.Rand) (runs ma
 
 // wantEnds holds each run's end to how it may end, and returns how many ended in
 // each way.
-func (f *fleet) wantEnds(t *testing.T, runs map[string]stormy, heard *facts) map[string]int {
+func (f *fleet) wantEnds(t *testing.T, runs map[string]stormRun, recorder *eventRecorder) map[string]int {
 	t.Helper()
 	found := map[string]int{}
 	for run, s := range runs {
@@ -158,7 +158,7 @@ func (f *fleet) wantEnds(t *testing.T, runs map[string]stormy, heard *facts) map
 		if err == nil && !slices.Contains(s.ends, how) {
 			err = fmt.Errorf("it ended %q, want one of %q", how, s.ends)
 		}
-		if n := heard.ends(run); err == nil && n != 1 {
+		if n := recorder.countEnds(run); err == nil && n != 1 {
 			err = fmt.Errorf("%d different facts in the topic end it", n)
 		}
 		if err != nil {
@@ -176,8 +176,8 @@ func table(found map[string]int) string {
 	return b.String()
 }
 
-// submitNow submits a descriptor, and returns the run's ID.
-func (f *fleet) submitNow(t *testing.T, text string) string {
+// mustSubmit submits a descriptor, and returns the run's ID.
+func (f *fleet) mustSubmit(t *testing.T, text string) string {
 	t.Helper()
 	r, err := f.api.SubmitRun(t.Context(), &baiv1.SubmitRunRequest{DescriptorToml: []byte(text), Owner: "tester"}, grpc.WaitForReady(true))
 	if err != nil {
@@ -205,7 +205,7 @@ func (f *fleet) evictOnce(t *testing.T, run string) bool {
 		case err == nil && r.GetRun().GetPhase() == baiv1.Phase_PHASE_FINISHED:
 			return false
 		case err == nil && r.GetRun().GetPhase() == baiv1.Phase_PHASE_RUNNING:
-			if evicted(t.Context(), f.world, run) == nil {
+			if evictPod(t.Context(), f.fixture, run) == nil {
 				return true
 			}
 		}
@@ -245,13 +245,13 @@ func (f *fleet) howItEnded(ctx context.Context, run string) (string, error) {
 }
 
 // await waits until runs are over for their users.
-func (f *fleet) await(t *testing.T, heard *facts, runs []string) {
+func (f *fleet) await(t *testing.T, recorder *eventRecorder, runs []string) {
 	t.Helper()
 	late := time.Now().Add(stormIn)
 	for _, run := range runs {
 		for {
 			r, err := f.api.GetRun(t.Context(), &baiv1.GetRunRequest{Run: run})
-			if err == nil && r.GetRun().GetPhase() == baiv1.Phase_PHASE_FINISHED && heard.ends(run) > 0 {
+			if err == nil && r.GetRun().GetPhase() == baiv1.Phase_PHASE_FINISHED && recorder.countEnds(run) > 0 {
 				break
 			}
 			if time.Now().After(late) {
@@ -262,22 +262,22 @@ func (f *fleet) await(t *testing.T, heard *facts, runs []string) {
 	}
 }
 
-// facts is what the topics say of runs.
-type facts struct {
-	mu       sync.Mutex
-	launched map[string]time.Time            // by ID of the fact
-	finished map[string]map[string]time.Time // by run and ID of the fact
+// eventRecorder is what the topics say of runs.
+type eventRecorder struct {
+	mu         sync.Mutex
+	launchedAt map[string]time.Time            // by ID of the fact
+	finishedAt map[string]map[string]time.Time // by run and ID of the fact
 }
 
-// listen hears what is launched and what ends, for as long as the test lasts.
-func (f *fleet) listen(t *testing.T) *facts {
+// recordEvents hears what is launched and what ends, for as long as the test lasts.
+func (f *fleet) recordEvents(t *testing.T) *eventRecorder {
 	t.Helper()
-	h := &facts{launched: map[string]time.Time{}, finished: map[string]map[string]time.Time{}}
+	h := &eventRecorder{launchedAt: map[string]time.Time{}, finishedAt: map[string]map[string]time.Time{}}
 	bus := f.bus(t)
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 	var parts sync.WaitGroup
-	for _, part := range []service.Part{
-		bus.Consume("storm-launched", service.On(h.hearLaunched)), bus.Consume("storm-finished", service.On(h.hearFinished)),
+	for _, part := range []service.Runnable{
+		bus.Consume("storm-launched", service.On(h.onLaunched)), bus.Consume("storm-finished", service.On(h.onFinished)),
 	} {
 		parts.Go(func() {
 			if err := part(ctx); err != nil {
@@ -305,45 +305,45 @@ func (f *fleet) bus(t *testing.T) *kafka.Bus {
 	return bus
 }
 
-func (h *facts) hearLaunched(_ context.Context, ev event.Launched) ([]event.Event, error) {
+func (h *eventRecorder) onLaunched(_ context.Context, ev event.Launched) ([]event.Event, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if _, again := h.launched[ev.ID]; !again {
-		h.launched[ev.ID] = time.Now()
+	if _, again := h.launchedAt[ev.ID]; !again {
+		h.launchedAt[ev.ID] = time.Now()
 	}
 	return nil, nil
 }
 
-func (h *facts) hearFinished(_ context.Context, ev event.Finished) ([]event.Event, error) {
+func (h *eventRecorder) onFinished(_ context.Context, ev event.Finished) ([]event.Event, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.finished[ev.Run] == nil {
-		h.finished[ev.Run] = map[string]time.Time{}
+	if h.finishedAt[ev.Run] == nil {
+		h.finishedAt[ev.Run] = map[string]time.Time{}
 	}
-	if _, again := h.finished[ev.Run][ev.ID]; !again {
-		h.finished[ev.Run][ev.ID] = time.Now()
+	if _, again := h.finishedAt[ev.Run][ev.ID]; !again {
+		h.finishedAt[ev.Run][ev.ID] = time.Now()
 	}
 	return nil, nil
 }
 
-// ends is how many different facts end a run.
-func (h *facts) ends(run string) int {
+// countEnds is how many different facts end a run.
+func (h *eventRecorder) countEnds(run string) int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return len(h.finished[run])
+	return len(h.finishedAt[run])
 }
 
-// over is how many runs have ended.
-func (h *facts) over() int {
+// countFinished is how many runs have ended.
+func (h *eventRecorder) countFinished() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return len(h.finished)
+	return len(h.finishedAt)
 }
 
-func (h *facts) endedBetween(from, to time.Time) (n int) {
+func (h *eventRecorder) endedBetween(from, to time.Time) (n int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for _, ends := range h.finished {
+	for _, ends := range h.finishedAt {
 		for _, at := range ends {
 			if !at.Before(from) && !at.After(to) {
 				n++
@@ -354,14 +354,14 @@ func (h *facts) endedBetween(from, to time.Time) (n int) {
 }
 
 // doneSince reports whether a service has done its work on some run since then.
-func (h *facts) doneSince(service string, then time.Time) bool {
+func (h *eventRecorder) doneSince(service string, then time.Time) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	after := func(at time.Time) bool { return at.After(then) }
 	if service == "executor" {
-		return slices.ContainsFunc(slices.Collect(maps.Values(h.launched)), after)
+		return slices.ContainsFunc(slices.Collect(maps.Values(h.launchedAt)), after)
 	}
-	for _, ends := range h.finished {
+	for _, ends := range h.finishedAt {
 		if slices.ContainsFunc(slices.Collect(maps.Values(ends)), after) {
 			return true
 		}
@@ -392,16 +392,16 @@ func (k kills) String() string {
 // storm kills the replicas in turn until so many runs are over, for as long as
 // there is something to launch.
 // Between two kills lies at least twice the longest time that a recovery took.
-func (f *fleet) storm(t *testing.T, heard *facts, over int) kills {
+func (f *fleet) storm(t *testing.T, recorder *eventRecorder, finished int) kills {
 	t.Helper()
 	k := kills{from: time.Now(), recovery: map[string][]time.Duration{}}
 	order := []*replica{f.members[0], f.members[2], f.members[1], f.members[3]}
 	longest, late := stormPause/2, time.Now().Add(stormIn)
-	for i := 0; heard.over() < over; i++ {
+	for i := 0; recorder.countFinished() < finished; i++ {
 		r, killed := order[i%len(order)], time.Now()
 		r.Kill(t)
 		r.Begin(t)
-		for !heard.doneSince(r.service, killed) || r.Ready(t.Context()) != nil {
+		for !recorder.doneSince(r.service, killed) || r.Ready(t.Context()) != nil {
 			if time.Now().After(late) {
 				t.Fatalf("%s has not come to work again since %s", r.service, time.Since(killed))
 			}
@@ -421,7 +421,7 @@ func (f *fleet) storm(t *testing.T, heard *facts, over int) kills {
 func (f *fleet) wantCreatedOnce(t *testing.T, runs int) {
 	t.Helper()
 	made, of := map[string]int{}, map[string]bool{}
-	all := calls(t, f.bed, f.scope, "executor")
+	all := calls(t, f.cluster, f.scope, "executor")
 	writes := 0
 	for _, r := range all {
 		if r.writes() {
@@ -441,12 +441,12 @@ func (f *fleet) wantCreatedOnce(t *testing.T, runs int) {
 		t.Errorf("jobs of %d runs were created, there are %d runs", len(of), runs)
 	}
 	t.Logf("%d jobs of %d runs were created, each once; %d writes by the executors", len(made), len(of), writes)
-	wantNothingForbidden(t, append(all, calls(t, f.bed, f.scope, "watcher")...))
+	wantNothingForbidden(t, append(all, calls(t, f.cluster, f.scope, "watcher")...))
 }
 
 // wantNoWritesInReplay has every service hear every event again from the first,
 // and then some new runs, whose events lie behind the old ones.
-func (f *fleet) wantNoWritesInReplay(t *testing.T, heard *facts) {
+func (f *fleet) wantNoWritesInReplay(t *testing.T, recorder *eventRecorder) {
 	t.Helper()
 	f.idle(t)
 	for _, r := range f.members {
@@ -460,12 +460,12 @@ func (f *fleet) wantNoWritesInReplay(t *testing.T, heard *facts) {
 	}
 	var after []string
 	for range 12 { // some for each partition
-		after = append(after, f.submitNow(t, tiny("true")))
+		after = append(after, f.mustSubmit(t, tiny("true")))
 	}
-	f.await(t, heard, after)
-	cleared(t, f.bed, f.scope)
+	f.await(t, recorder, after)
+	awaitCleared(t, f.cluster, f.scope)
 	for _, service := range []string{"executor", "watcher"} {
-		for _, r := range calls(t, f.bed, f.scope, service) {
+		for _, r := range calls(t, f.cluster, f.scope, service) {
 			ours := func(run string) bool {
 				return strings.Contains(r.RequestURI, run) || strings.Contains(r.ObjectRef.Name, run)
 			}
@@ -485,9 +485,9 @@ func (f *fleet) idle(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close() //nolint:errcheck // only read
-	for late := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
-		ledger, _, err := store.Get[executor.Ledger](t.Context(), s, store.KindLedger, "slots")
-		if err == nil && len(ledger.Entries) == 0 {
+	for late := time.Now().Add(waitTimeout); ; time.Sleep(50 * time.Millisecond) {
+		ledger, _, err := store.Get[executor.SlotTable](t.Context(), s, store.KindSlotTable, "slots")
+		if err == nil && len(ledger.Allocations) == 0 {
 			return
 		}
 		if time.Now().After(late) {
@@ -503,7 +503,7 @@ func (f *fleet) rewind(t *testing.T) {
 	bus := f.bus(t)
 	executor.New(executor.Settings{}, executor.Deps{Bus: bus})
 	watcher.New(watcher.Settings{}, watcher.Deps{Bus: bus})
-	for late := time.Now().Add(patience); ; time.Sleep(100 * time.Millisecond) {
+	for late := time.Now().Add(waitTimeout); ; time.Sleep(100 * time.Millisecond) {
 		err := bus.Rewind(t.Context())
 		if err == nil {
 			break

@@ -30,11 +30,11 @@ const training = "../../../sample-benchmarks/training"
 func TestTheTrainingSampleTrainsInAPod(t *testing.T) {
 	t.Parallel()
 	const python = "/usr/bin/python3"
-	w := newWorld(t, "[executor.pods]\ngrace = \"4s\"\n")
+	w := newFixture(t, "[executor.pods]\ngrace = \"4s\"\n")
 	if out, err := exec.CommandContext(t.Context(), python, "-c", "import torch").CombinedOutput(); err != nil {
 		t.Skipf("%s has no PyTorch (apt-get install python3-torch): %v\n%s", python, err, out)
 	}
-	debianOn(t, w, kit.Debian{Ref: torchImage, Packages: "python3-torch"})
+	importDebianImage(t, w, kit.Debian{Ref: torchImage, Packages: "python3-torch"})
 	data := httptest.NewServer(http.FileServer(http.Dir(training)))
 	defer data.Close()
 	out, code := w.baictl(t, "run", training+"/descriptor.toml", "--script", training, "--name", "training",
@@ -44,21 +44,21 @@ func TestTheTrainingSampleTrainsInAPod(t *testing.T) {
 		log, _ := w.baictl(t, "logs", "training")
 		t.Fatalf("exit code %d\n%s\n%s", code, out, log)
 	}
-	if diff := cmp.Diff(byHand(t, python), w.trained(t, "training")); diff != "" {
+	if diff := cmp.Diff(trainByHand(t, python), w.trainingMetrics(t, "training")); diff != "" {
 		t.Errorf("(-by hand +in the pod):\n%s", diff)
 	}
 	known, _ := w.baictl(t, "get", "training", "-o", "wide")
 	t.Logf("%s\n%s", known, out)
 	ran := regexp.MustCompile(`(?m)^Ran +(sha256:[0-9a-f]{64})$`).FindStringSubmatch(known)
-	node, err := w.bed.Inside(t.Context(), w.bed.Nodes[0], "ctr", "-n", "k8s.io", "images", "ls")
+	node, err := w.cluster.Inside(t.Context(), w.cluster.Nodes[0], "ctr", "-n", "k8s.io", "images", "ls")
 	if err != nil || ran == nil || !strings.Contains(string(node), ran[1]) {
 		t.Errorf("its image is %q, and the node has (%v)\n%s", ran, err, node)
 	}
-	cleared(t, w.bed, w.scope)
+	awaitCleared(t, w.cluster, w.scope)
 }
 
-// trained are the numbers of a run but for its speed, as "step name=value".
-func (w world) trained(t *testing.T, run string) []string {
+// trainingMetrics are the numbers of a run but for its speed, as "step name=value".
+func (w fixture) trainingMetrics(t *testing.T, run string) []string {
 	t.Helper()
 	text, _ := w.baictl(t, "metrics", run, "-o", "json")
 	var all []string
@@ -79,8 +79,8 @@ func (w world) trained(t *testing.T, run string) []string {
 	return all
 }
 
-// byHand runs the script in a shell's way.
-func byHand(t *testing.T, python string) []string {
+// trainByHand runs the script in a shell's way.
+func trainByHand(t *testing.T, python string) []string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "metrics")
 	cmd := exec.CommandContext(t.Context(), python, "train.py")

@@ -20,8 +20,8 @@ import (
 // with shared data and volumes of every kind, up to what would be written.
 func TestVolumesOfEveryKindAreWhatTheAPIServerAccepts(t *testing.T) {
 	t.Parallel()
-	bed := testbed.API(t)
-	scope := bed.Namespace(t)
+	testCluster := testbed.API(t)
+	scope := testCluster.Namespace(t)
 	for _, file := range []string{"../../executor/transpile/testdata/volumes.toml", "../../../descriptors/examples/every-key.toml"} {
 		text, err := os.ReadFile(file)
 		if err != nil {
@@ -38,7 +38,7 @@ func TestVolumesOfEveryKindAreWhatTheAPIServerAccepts(t *testing.T) {
 		if !bytes.Contains(manifest, []byte("kind: PersistentVolumeClaim")) {
 			t.Errorf("%s has no claims", file)
 		}
-		accepted(t, bed, manifest)
+		wantAccepted(t, testCluster, manifest)
 	}
 }
 
@@ -47,9 +47,9 @@ func TestVolumesOfEveryKindAreWhatTheAPIServerAccepts(t *testing.T) {
 // the same rules.
 func TestAFetchJobIsWhatTheAPIServerAccepts(t *testing.T) {
 	t.Parallel()
-	bed := testbed.API(t)
-	scope := bed.Namespace(t)
-	bed.Run(t, "label", "namespace", scope, "pod-security.kubernetes.io/enforce=restricted", "--overwrite")
+	testCluster := testbed.API(t)
+	scope := testCluster.Namespace(t)
+	testCluster.Run(t, "label", "namespace", scope, "pod-security.kubernetes.io/enforce=restricted", "--overwrite")
 	text, err := os.ReadFile("../../../deploy/kubernetes/fetch-jobs/job.yaml")
 	if err != nil {
 		t.Fatal(err)
@@ -67,18 +67,18 @@ func TestAFetchJobIsWhatTheAPIServerAccepts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	accepted(t, bed, job)
+	wantAccepted(t, testCluster, job)
 }
 
-// accepted fails unless the API server would take a manifest, and knows all that
+// wantAccepted fails unless the API server would take a manifest, and knows all that
 // is in it.
-func accepted(t *testing.T, bed *testbed.Cluster, manifest []byte) {
+func wantAccepted(t *testing.T, testCluster *testbed.Cluster, manifest []byte) {
 	t.Helper()
 	file := t.TempDir() + "/manifest.yaml"
 	if err := os.WriteFile(file, manifest, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	out := bed.Run(t, "apply", "-f", file, "--dry-run=server", "--validate=strict")
+	out := testCluster.Run(t, "apply", "-f", file, "--dry-run=server", "--validate=strict")
 	if bytes.Contains([]byte(out), []byte("Warning")) {
 		t.Errorf("it warns:\n%s", out)
 	}

@@ -30,7 +30,7 @@ func count(n int, rate, pipe string) error {
 			due = min(n, int(time.Since(begun).Seconds()*float64(perSecond)))
 		}
 		if due > done {
-			if err := errors.Join(say(done+1, due), emit(done+1, due)); err != nil {
+			if err := errors.Join(printNumbers(done+1, due), emit(done+1, due)); err != nil {
 				return err
 			}
 			done = due
@@ -40,8 +40,8 @@ func count(n int, rate, pipe string) error {
 	return nil
 }
 
-// say prints the lines of numbers.
-func say(from, to int) error {
+// printNumbers prints the lines of numbers.
+func printNumbers(from, to int) error {
 	var text []byte
 	for i := from; i <= to; i++ {
 		text = fmt.Appendf(text, "n=%d\n", i)

@@ -16,21 +16,21 @@ import (
 // load is what goes through a platform: runs that count, one after the other in
 // each of some lanes.
 type load struct {
-	w       *world
-	n, rate int // of each run: numbers, and numbers a second
-	least   int // numbers to be counted in all
+	w          *harness
+	n, rate    int // of each run: numbers, and numbers a second
+	minNumbers int // numbers to be counted in all
 
 	stop    atomic.Bool
 	lanes   sync.WaitGroup
 	mu      sync.Mutex
-	runs    []*counted
+	runs    []*countingRun
 	planned int // numbers of runs that have begun
 }
 
 // newLoad begins a load in some lanes, of which the last emits through the FIFO
 // where piped says so.
-func newLoad(w *world, lanes, n, rate, least int, piped bool) *load {
-	l := &load{w: w, n: n, rate: rate, least: least}
+func newLoad(w *harness, lanes, n, rate, least int, piped bool) *load {
+	l := &load{w: w, n: n, rate: rate, minNumbers: least}
 	for lane := range lanes {
 		l.lanes.Go(func() { l.lane(lane, piped && lane == lanes-1) })
 	}
@@ -40,7 +40,7 @@ func newLoad(w *world, lanes, n, rate, least int, piped bool) *load {
 // lane runs one run after the other until it is told to stop and enough is
 // counted.
 func (l *load) lane(lane int, pipe bool) {
-	for i := 0; l.more() && !l.w.t.Failed() && l.w.t.Context().Err() == nil; i++ {
+	for i := 0; l.wantsMore() && !l.w.t.Failed() && l.w.t.Context().Err() == nil; i++ {
 		c := l.w.submit(fmt.Sprintf("lane-%d-%d", lane, i), l.w.descriptor(l.n, l.rate, pipe, ""), l.n, pipe)
 		if c == nil {
 			return
@@ -49,19 +49,19 @@ func (l *load) lane(lane int, pipe bool) {
 		l.runs = append(l.runs, c)
 		l.planned += 2 * l.n
 		l.mu.Unlock()
-		<-c.over
+		<-c.done
 	}
 }
 
-// more says whether a further run is to begin.
-func (l *load) more() bool {
+// wantsMore says whether a further run is to begin.
+func (l *load) wantsMore() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return !l.stop.Load() || l.planned < l.least
+	return !l.stop.Load() || l.planned < l.minNumbers
 }
 
-// all are the runs so far.
-func (l *load) all() []*counted {
+// allRuns are the runs so far.
+func (l *load) allRuns() []*countingRun {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.Clone(l.runs)
@@ -69,19 +69,19 @@ func (l *load) all() []*counted {
 
 // stored is how many numbers were seen in the store so far.
 func (l *load) stored() (n int64) {
-	for _, c := range l.all() {
+	for _, c := range l.allRuns() {
 		n += c.samples.Load() + c.lines.Load()
 	}
 	return n
 }
 
-// mark is how far what runs is stored.
-type mark map[*counted][2]int64
+// progress is how far what runs is stored.
+type progress map[*countingRun][2]int64
 
-func (l *load) mark() mark {
-	m := mark{}
-	for _, c := range l.all() {
-		if !c.ended() {
+func (l *load) progress() progress {
+	m := progress{}
+	for _, c := range l.allRuns() {
+		if !c.isDone() {
 			m[c] = [2]int64{c.samples.Load(), c.lines.Load()}
 		}
 	}
@@ -89,10 +89,10 @@ func (l *load) mark() mark {
 }
 
 // awaitProgress waits until of each run that was under way more is stored, or all.
-func (l *load) awaitProgress(since mark, late time.Time) {
+func (l *load) awaitProgress(since progress, late time.Time) {
 	l.w.t.Helper()
 	for c, was := range since {
-		for !c.ended() && (c.lines.Load() <= was[1] || c.samples.Load() <= was[0]) {
+		for !c.isDone() && (c.lines.Load() <= was[1] || c.samples.Load() <= was[0]) {
 			if time.Now().After(late) {
 				l.w.t.Fatalf("of run %s nothing more is stored: %v", c.id, was)
 			}
@@ -109,20 +109,20 @@ func (l *load) finish() {
 
 // wantEnded checks that runs have ended well, each once, and that all they wrote is
 // stored once.
-func (w *world) wantEnded(runs []*counted) {
+func (w *harness) wantEnded(runs []*countingRun) {
 	w.t.Helper()
 	for _, c := range runs {
-		<-c.over
+		<-c.done
 		how, err := w.howItEnded(c.id)
 		if err != nil || how != baiv1.Outcome_OUTCOME_SUCCEEDED {
 			w.t.Errorf("run %s ended as %s, %v", c.id, how, err)
 		}
-		again := c.again()
+		again := c.unread()
 		if err := errors.Join(again.readSamples(w.t.Context()), again.readLines(w.t.Context())); err != nil {
 			w.t.Errorf("read %s: %v", c.id, err)
 			continue
 		}
-		if err := again.wrong(true); err != nil {
+		if err := again.violationError(true); err != nil {
 			w.t.Errorf("run %s, in the end: %v", c.id, err)
 		}
 		if !c.pipe {
@@ -132,7 +132,7 @@ func (w *world) wantEnded(runs []*counted) {
 }
 
 // howItEnded returns how a run ended, which it must have done once.
-func (w *world) howItEnded(run string) (how baiv1.Outcome, err error) {
+func (w *harness) howItEnded(run string) (how baiv1.Outcome, err error) {
 	history, err := w.api.WatchRun(w.t.Context(), &baiv1.WatchRunRequest{Run: run})
 	if err != nil {
 		return how, err
@@ -154,9 +154,9 @@ func (w *world) howItEnded(run string) (how baiv1.Outcome, err error) {
 }
 
 // wantSummary waits until what a run's samples come to is there, and checks it.
-func (w *world) wantSummary(c *counted) {
+func (w *harness) wantSummary(c *countingRun) {
 	w.t.Helper()
-	for late := time.Now().Add(patient); ; time.Sleep(look) {
+	for late := time.Now().Add(waitTimeout); ; time.Sleep(pollInterval) {
 		r, err := w.results.GetSummaries(w.t.Context(), &baiv1.GetSummariesRequest{Run: c.id})
 		i := slices.IndexFunc(r.GetSummaries(), func(s *baiv1.MetricSummary) bool { return s.GetMetric() == "n" })
 		if err == nil && i >= 0 && r.GetComplete() {
@@ -173,7 +173,7 @@ func (w *world) wantSummary(c *counted) {
 }
 
 // wantInIndices asks Elasticsearch itself how many numbers it holds.
-func (w *world) wantInIndices(runs []*counted) {
+func (w *harness) wantInIndices(runs []*countingRun) {
 	w.t.Helper()
 	if w.store == nil {
 		return
@@ -189,16 +189,16 @@ func (w *world) wantInIndices(runs []*counted) {
 		"/" + w.prefix + "-metrics-*/_count?q=metric.name:n": samples,
 		"/" + w.prefix + "-logs-*/_count":                    lines,
 	} {
-		if got, err := w.hits(w.t.Context(), query); err != nil || got != want {
+		if got, err := w.countDocuments(w.t.Context(), query); err != nil || got != want {
 			w.t.Errorf("%s: %d documents, %v; want %d", query, got, err, want)
 		}
 	}
 }
 
-// pipes says what went through FIFOs and what of it was lost or stored twice.
-func (l *load) pipes(kills int) {
+// logPipes says what went through FIFOs and what of it was lost or stored twice.
+func (l *load) logPipes(kills int) {
 	sent, lost, twice, records := 0, 0, 0, 0
-	for _, c := range l.all() {
+	for _, c := range l.allRuns() {
 		if !c.pipe {
 			continue
 		}

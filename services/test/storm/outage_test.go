@@ -17,27 +17,27 @@ import (
 	"github.com/benchmark-ai/bai/services/test/testbed/process"
 )
 
-// recovered is within which all works again once servers are back, beyond what a
+// recoveryLimit is within which all works again once servers are back, beyond what a
 // run takes on this machine when all is well.
-const recovered = 15 * time.Second
+const recoveryLimit = 15 * time.Second
 
 // server is what goes away.
 type server struct {
-	name        string // as readiness says it
-	kill, again func(testing.TB)
+	name          string // as readiness says it
+	kill, restart func(testing.TB)
 }
 
 // TestServersThatAreAwayAreWaitedFor has the broker, the store and both go away
 // while a load goes through the platform.
 func TestServersThatAreAwayAreWaitedFor(t *testing.T) {
-	w := apart(t)
-	broker, store := server{"kafka", w.broker.Kill, w.broker.Again}, server{"store", w.store.Kill, w.store.Again}
+	w := startSeparate(t)
+	broker, store := server{"kafka", w.broker.Kill, w.broker.Restart}, server{"store", w.store.Kill, w.store.Restart}
 	s := &storm{w: w, load: newLoad(w, 3, 4000, 400, 0, false), from: time.Now()}
 	for _, servers := range [][]server{{broker}, {store}, {broker, store}} {
 		begun := time.Now()
 		s.probe()
-		o := outage{storm: s, servers: servers, calm: time.Since(begun)}
-		o.pass(duration(t, EnvAway, 20*time.Second))
+		o := outage{storm: s, servers: servers, baseline: time.Since(begun)}
+		o.run(duration(t, EnvAway, 20*time.Second))
 	}
 	s.to, s.during = time.Now(), s.load.stored()
 	s.wantAll(30_000)
@@ -47,8 +47,8 @@ func TestServersThatAreAwayAreWaitedFor(t *testing.T) {
 type outage struct {
 	*storm
 
-	servers []server
-	calm    time.Duration // that a run took before
+	servers  []server
+	baseline time.Duration // that a run took before
 }
 
 func (o *outage) String() string {
@@ -59,59 +59,59 @@ func (o *outage) String() string {
 	return strings.Join(names, " and ")
 }
 
-// pass has the servers go away for a while, and watches what the platform makes
+// run has the servers go away for a while, and watches what the platform makes
 // of it.
-func (o *outage) pass(span time.Duration) {
+func (o *outage) run(span time.Duration) {
 	w := o.w
 	w.t.Helper()
-	before := o.printed()
+	before := o.logLengths()
 	for _, s := range o.servers {
 		s.kill(w.t)
 	}
-	gone := time.Now()
-	o.awaitTold()
-	told := time.Since(gone)
+	killedAt := time.Now()
+	o.awaitNotReady()
+	notReadyAfter := time.Since(killedAt)
 	key := "refused-" + o.String()
 	o.wantRefused(key)
-	o.awaitTold() // still
-	if !wait(w.t.Context(), time.Until(gone.Add(span))) {
+	o.awaitNotReady() // still
+	if !wait(w.t.Context(), time.Until(killedAt.Add(span))) {
 		return
 	}
-	o.wantSaidOnce(before)
-	was := o.load.mark()
+	o.wantLoggedOnce(before)
+	progressBefore := o.load.progress()
 	for _, s := range o.servers {
-		s.again(w.t)
+		s.restart(w.t)
 	}
-	back := time.Now()
+	restartedAt := time.Now()
 	w.awaitReady()
-	ready := time.Since(back)
-	o.load.awaitProgress(was, time.Now().Add(patient))
+	ready := time.Since(restartedAt)
+	o.load.awaitProgress(progressBefore, time.Now().Add(waitTimeout))
 	o.probe()
-	took := time.Since(back)
+	took := time.Since(restartedAt)
 	w.t.Logf("%s away for %s: all said so within %s; back, all were ready after %s and all worked after %s; a run takes %s when all is well",
-		o, back.Sub(gone).Round(time.Second), told.Round(10*time.Millisecond), ready.Round(10*time.Millisecond), took.Round(10*time.Millisecond), o.calm.Round(10*time.Millisecond))
-	if took > recovered+o.calm {
-		w.t.Errorf("all worked again %s after %s came back, want %s and what a run takes, %s, at the most", took, o, recovered, o.calm)
+		o, restartedAt.Sub(killedAt).Round(time.Second), notReadyAfter.Round(10*time.Millisecond), ready.Round(10*time.Millisecond), took.Round(10*time.Millisecond), o.baseline.Round(10*time.Millisecond))
+	if took > recoveryLimit+o.baseline {
+		w.t.Errorf("all worked again %s after %s came back, want %s and what a run takes, %s, at the most", took, o, recoveryLimit, o.baseline)
 	}
 	if c := w.submit(key, w.descriptor(20, 0, false, ""), 20, false); c != nil { // the same once more
 		o.probes = append(o.probes, c)
 	}
 }
 
-// printed is how much each process has printed.
-func (o *outage) printed() map[*process.Process]int {
+// logLengths is how much each process has printed.
+func (o *outage) logLengths() map[*process.Process]int {
 	all := map[*process.Process]int{}
-	for _, p := range o.w.all() {
+	for _, p := range o.w.processes() {
 		all[p] = p.Log.Len()
 	}
 	return all
 }
 
-// awaitTold waits until every process says that it lacks the servers.
-func (o *outage) awaitTold() {
+// awaitNotReady waits until every process says that it lacks the servers.
+func (o *outage) awaitNotReady() {
 	o.w.t.Helper()
-	late := time.Now().Add(patient)
-	for _, p := range o.w.all() {
+	late := time.Now().Add(waitTimeout)
+	for _, p := range o.w.processes() {
 		for {
 			err := p.Ready(o.w.t.Context())
 			if err != nil && !slices.ContainsFunc(o.servers, func(s server) bool { return !strings.Contains(err.Error(), s.name+": ") }) {
@@ -138,19 +138,19 @@ func (o *outage) wantRefused(key string) {
 	o.w.t.Logf("a submission without %s: after %s %v", o, time.Since(begun).Round(10*time.Millisecond), err)
 }
 
-// said is an entry of a log, but for what differs each time.
-type said struct{ Level, Msg, Group, Topic, Step, Run string }
+// logEntry is an entry of a log, but for what differs each time.
+type logEntry struct{ Level, Msg, Group, Topic, Step, Run string }
 
-// wantSaidOnce checks what the processes have logged since before the servers
+// wantLoggedOnce checks what the processes have logged since before the servers
 // went, which are still away: each says once what it waits for.
-func (o *outage) wantSaidOnce(before map[*process.Process]int) {
+func (o *outage) wantLoggedOnce(before map[*process.Process]int) {
 	o.w.t.Helper()
-	for _, p := range o.w.all() {
-		times := complaints(p.Log.Since(before[p]))
+	for _, p := range o.w.processes() {
+		times := warningCounts(p.Log.Since(before[p]))
 		if len(times) == 0 && o.servers[0].name == "kafka" {
 			o.w.t.Errorf("%s has not logged that it waits for %s", p.Name, o)
 		}
-		for _, entry := range slices.SortedFunc(maps.Keys(times), func(a, b said) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) }) {
+		for _, entry := range slices.SortedFunc(maps.Keys(times), func(a, b logEntry) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) }) {
 			if times[entry] > 1 {
 				o.w.t.Errorf("%s has logged %d times while %s were away: %+v", p.Name, times[entry], o, entry)
 			}
@@ -161,28 +161,28 @@ func (o *outage) wantSaidOnce(before map[*process.Process]int) {
 // TestNothingIsLostWhileThePlatformIsAway ends the one process that a platform on
 // one machine is, and begins it again after a while, in which benchmarks end.
 func TestNothingIsLostWhileThePlatformIsAway(t *testing.T) {
-	w := embedded(t)
+	w := startEmbedded(t)
 	s := &storm{w: w, load: newLoad(w, 3, 3000, 600, 0, false), from: time.Now()}
 	s.probe()
-	was := s.load.mark()
+	was := s.load.progress()
 	w.platform.Kill(t)
 	if !wait(t.Context(), duration(t, EnvAway, 20*time.Second)) {
 		return
 	}
 	w.platform.Begin(t)
 	back := time.Now()
-	s.load.awaitProgress(was, time.Now().Add(patient))
+	s.load.awaitProgress(was, time.Now().Add(waitTimeout))
 	s.probe()
 	t.Logf("all worked again %s after the platform was begun", time.Since(back).Round(10*time.Millisecond))
 	s.to, s.during = time.Now(), s.load.stored()
 	s.wantAll(1000)
 }
 
-// complaints are the warnings and errors in a log, and how often each is there.
-func complaints(log string) map[said]int {
-	times := map[said]int{}
+// warningCounts are the warnings and errors in a log, and how often each is there.
+func warningCounts(log string) map[logEntry]int {
+	times := map[logEntry]int{}
 	for line := range strings.Lines(log) {
-		var entry said
+		var entry logEntry
 		if json.Unmarshal([]byte(line), &entry) == nil && (entry.Level == "warn" || entry.Level == "error") {
 			times[entry]++
 		}

@@ -16,33 +16,33 @@ import (
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 )
 
-// look is how often the store is asked what is there of a run.
-const look = 500 * time.Millisecond
+// pollInterval is how often the store is asked what is there of a run.
+const pollInterval = 500 * time.Millisecond
 
-// away says that the platform cannot answer now, and may later.
-func away(err error) bool {
+// isUnavailable says that the platform cannot answer now, and may later.
+func isUnavailable(err error) bool {
 	code := status.Code(err)
 	return code == codes.Unavailable || code == codes.DeadlineExceeded
 }
 
-// counted is a run that counts, and what is seen of it.
-type counted struct {
-	w    *world
+// countingRun is a run that counts, and what is seen of it.
+type countingRun struct {
+	w    *harness
 	id   string
 	n    int  // how far
 	pipe bool // it emits through the FIFO
 
 	samples, lines atomic.Int64 // seen so far
-	over           chan struct{}
+	done           chan struct{}
 
-	mu    sync.Mutex
-	piped map[int]int // how often each number that went through the FIFO was seen
-	after [2]string   // cursors
-	shift error       // what must not be
+	mu        sync.Mutex
+	piped     map[int]int // how often each number that went through the FIFO was seen
+	cursors   [2]string   // cursors
+	violation error       // what must not be
 }
 
 // descriptor is that of a run that counts.
-func (w *world) descriptor(n, rate int, pipe bool, data string) string {
+func (w *harness) descriptor(n, rate int, pipe bool, data string) string {
 	self, err := os.Executable()
 	if err != nil {
 		w.t.Error(err)
@@ -69,10 +69,10 @@ benchmark_code = %q
 
 // submit submits until the platform has taken the run, under one key, and returns
 // the run as it is followed. It is nil where the platform said no.
-func (w *world) submit(key, descriptor string, n int, pipe bool) *counted {
+func (w *harness) submit(key, descriptor string, n int, pipe bool) *countingRun {
 	w.t.Helper()
-	c := &counted{w: w, n: n, pipe: pipe, over: make(chan struct{}), piped: map[int]int{}}
-	if !w.try("submit", func(ctx context.Context) error {
+	c := &countingRun{w: w, n: n, pipe: pipe, done: make(chan struct{}), piped: map[int]int{}}
+	if !w.retry("submit", func(ctx context.Context) error {
 		r, err := w.api.SubmitRun(ctx, &baiv1.SubmitRunRequest{IdempotencyKey: key, DescriptorToml: []byte(descriptor), Owner: "tester"})
 		c.id = r.GetRunId()
 		return err
@@ -85,11 +85,11 @@ func (w *world) submit(key, descriptor string, n int, pipe bool) *counted {
 
 // follow reads what the run has written, by cursor, until the platform says that
 // it is complete, and then nothing may be missing.
-func (c *counted) follow() {
-	defer close(c.over)
+func (c *countingRun) follow() {
+	defer close(c.done)
 	for c.w.t.Context().Err() == nil {
 		var complete bool
-		if !c.w.try("get "+c.id, func(ctx context.Context) error {
+		if !c.w.retry("get "+c.id, func(ctx context.Context) error {
 			r, err := c.w.api.GetRun(ctx, &baiv1.GetRunRequest{Run: c.id})
 			complete = r.GetRun().GetCompleteness().GetComplete()
 			return err
@@ -97,27 +97,27 @@ func (c *counted) follow() {
 			return
 		}
 		for _, read := range []func(context.Context) error{c.readSamples, c.readLines} {
-			if !c.w.try("read "+c.id, read) {
+			if !c.w.retry("read "+c.id, read) {
 				return
 			}
 		}
-		if err := c.wrong(complete); err != nil {
+		if err := c.violationError(complete); err != nil {
 			c.w.t.Errorf("run %s: %v", c.id, err)
 			return
 		}
 		if complete {
 			return
 		}
-		time.Sleep(look)
+		time.Sleep(pollInterval)
 	}
 }
 
-// wrong returns what must not be, as far as it was read.
-func (c *counted) wrong(complete bool) error {
+// violationError returns what must not be, as far as it was read.
+func (c *countingRun) violationError(complete bool) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.shift != nil || !complete {
-		return c.shift
+	if c.violation != nil || !complete {
+		return c.violation
 	}
 	if n := int(c.lines.Load()); n != c.n {
 		return fmt.Errorf("it is called complete with %d of %d lines", n, c.n)
@@ -129,10 +129,10 @@ func (c *counted) wrong(complete bool) error {
 }
 
 // readSamples reads the samples that are new.
-func (c *counted) readSamples(ctx context.Context) error {
+func (c *countingRun) readSamples(ctx context.Context) error {
 	for {
 		c.mu.Lock()
-		cursor := c.after[0]
+		cursor := c.cursors[0]
 		c.mu.Unlock()
 		stream, err := c.w.api.QueryMetrics(ctx, &baiv1.QueryMetricsRequest{Run: c.id, Cursor: cursor, Metrics: []string{"n", "f"}})
 		if err != nil {
@@ -148,7 +148,7 @@ func (c *counted) readSamples(ctx context.Context) error {
 				return err
 			}
 			some = some || len(r.GetSamples()) > 0
-			c.take(r)
+			c.recordSamples(r)
 		}
 		if !some {
 			return nil
@@ -156,28 +156,28 @@ func (c *counted) readSamples(ctx context.Context) error {
 	}
 }
 
-// take takes note of samples.
-func (c *counted) take(r *baiv1.QueryMetricsResponse) {
+// recordSamples takes note of samples.
+func (c *countingRun) recordSamples(r *baiv1.QueryMetricsResponse) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.after[0] = r.GetCursor()
+	c.cursors[0] = r.GetCursor()
 	for _, s := range r.GetSamples() {
 		if c.pipe {
 			c.piped[int(s.GetValue())]++
 			c.samples.Add(1)
 			continue
 		}
-		if next := c.samples.Add(1); int64(s.GetValue()) != next && c.shift == nil {
-			c.shift = fmt.Errorf("sample %v where %d is next", s.GetValue(), next)
+		if next := c.samples.Add(1); int64(s.GetValue()) != next && c.violation == nil {
+			c.violation = fmt.Errorf("sample %v where %d is next", s.GetValue(), next)
 		}
 	}
 }
 
 // readLines reads the lines that are new.
-func (c *counted) readLines(ctx context.Context) error {
+func (c *countingRun) readLines(ctx context.Context) error {
 	for {
 		c.mu.Lock()
-		cursor := c.after[1]
+		cursor := c.cursors[1]
 		c.mu.Unlock()
 		stream, err := c.w.api.StreamLogs(ctx, &baiv1.StreamLogsRequest{Run: c.id, Cursor: cursor})
 		if err != nil {
@@ -193,7 +193,7 @@ func (c *counted) readLines(ctx context.Context) error {
 				return err
 			}
 			some = some || len(r.GetLines()) > 0
-			c.takeLines(r)
+			c.recordLines(r)
 		}
 		if !some {
 			return nil
@@ -201,29 +201,29 @@ func (c *counted) readLines(ctx context.Context) error {
 	}
 }
 
-func (c *counted) takeLines(r *baiv1.StreamLogsResponse) {
+func (c *countingRun) recordLines(r *baiv1.StreamLogsResponse) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.after[1] = r.GetCursor()
+	c.cursors[1] = r.GetCursor()
 	for _, l := range r.GetLines() {
 		next := c.lines.Add(1)
-		if want := fmt.Sprintf("n=%d", next); l.GetText() != want && c.shift == nil {
-			c.shift = fmt.Errorf("line %q where %q is next", l.GetText(), want)
+		if want := fmt.Sprintf("n=%d", next); l.GetText() != want && c.violation == nil {
+			c.violation = fmt.Errorf("line %q where %q is next", l.GetText(), want)
 		}
 	}
 }
 
-// ended reports whether all was read.
-func (c *counted) ended() bool {
+// isDone reports whether all was read.
+func (c *countingRun) isDone() bool {
 	select {
-	case <-c.over:
+	case <-c.done:
 		return true
 	default:
 		return false
 	}
 }
 
-// again returns the run as nothing was read of it yet.
-func (c *counted) again() *counted {
-	return &counted{w: c.w, id: c.id, n: c.n, pipe: c.pipe, piped: map[int]int{}}
+// unread returns the run as nothing was read of it yet.
+func (c *countingRun) unread() *countingRun {
+	return &countingRun{w: c.w, id: c.id, n: c.n, pipe: c.pipe, piped: map[int]int{}}
 }

@@ -27,8 +27,8 @@ type victim struct {
 	kill func() time.Time
 }
 
-// kill returns what kills a process and begins it anew.
-func (w *world) kill(p *process.Process) victim {
+// killProcess returns what kills a process and begins it anew.
+func (w *harness) killProcess(p *process.Process) victim {
 	return victim{p.Name, func() time.Time {
 		at := time.Now()
 		p.Kill(w.t)
@@ -38,11 +38,11 @@ func (w *world) kill(p *process.Process) victim {
 }
 
 // killCollectors kills the collectors of all pods at once.
-func (w *world) killCollectors() victim {
+func (w *harness) killCollectors() victim {
 	return victim{"collect", func() time.Time {
-		for late := time.Now().Add(patient); ; time.Sleep(tick) {
+		for late := time.Now().Add(waitTimeout); ; time.Sleep(tick) {
 			at, killed := time.Now(), 0
-			for _, pid := range process.Within(w.dir, "collect") {
+			for _, pid := range process.PodProcesses(w.dir, "collect") {
 				if syscall.Kill(pid, syscall.SIGKILL) == nil {
 					killed++
 				}
@@ -67,47 +67,47 @@ func (s *storm) killPuller() victim {
 			w.t.FailNow()
 		}
 		s.probes = append(s.probes, c)
-		for late := time.Now().Add(patient); ; time.Sleep(2 * time.Millisecond) {
-			for _, pid := range process.Within(w.dir, "pull") {
+		for late := time.Now().Add(waitTimeout); ; time.Sleep(2 * time.Millisecond) {
+			for _, pid := range process.PodProcesses(w.dir, "pull") {
 				at := time.Now()
 				if syscall.Kill(pid, syscall.SIGKILL) == nil {
 					return at
 				}
 			}
-			if c.ended() || time.Now().After(late) {
+			if c.isDone() || time.Now().After(late) {
 				w.t.Fatal("no puller was seen")
 			}
 		}
 	}}
 }
 
-func (w *world) killBroker() victim {
+func (w *harness) killBroker() victim {
 	return victim{"broker", func() time.Time {
 		at := time.Now()
 		w.broker.Kill(w.t)
-		w.broker.Again(w.t)
+		w.broker.Restart(w.t)
 		return at
 	}}
 }
 
-func (w *world) killStore() victim {
+func (w *harness) killStore() victim {
 	return victim{"store", func() time.Time {
 		at := time.Now()
 		w.store.Kill(w.t)
-		w.store.Again(w.t)
+		w.store.Restart(w.t)
 		return at
 	}}
 }
 
 // storm is what was killed while a load went through a platform.
 type storm struct {
-	w        *world
+	w        *harness
 	load     *load
 	from, to time.Time
 	before   int64 // numbers stored when it began
 	during   int64 // numbers stored during it
 	kills    []kill
-	probes   []*counted
+	probes   []*countingRun
 }
 
 type kill struct {
@@ -115,19 +115,19 @@ type kill struct {
 	recovery, gap time.Duration // until all worked again; until the next kill, 0 for the last
 }
 
-// rage kills victims in turn, each once at least, for a span. A kill is followed
+// killInTurn kills victims in turn, each once at least, for a span. A kill is followed
 // by the next after twice the time at least until everything worked again: every
 // process says so, of every run that was under way more was stored, and a run
 // that was submitted after it has brought its data and is complete.
-func (s *storm) rage(span time.Duration, victims ...victim) {
+func (s *storm) killInTurn(span time.Duration, victims ...victim) {
 	w := s.w
 	w.t.Helper()
 	s.from, s.before = time.Now(), s.load.stored()
 	for i := 0; (i < len(victims) || time.Since(s.from) < span) && !w.t.Failed(); i++ {
-		v, was := victims[i%len(victims)], s.load.mark()
+		v, was := victims[i%len(victims)], s.load.progress()
 		killed := v.kill()
 		s.probe()
-		s.load.awaitProgress(was, time.Now().Add(patient))
+		s.load.awaitProgress(was, time.Now().Add(waitTimeout))
 		w.awaitReady()
 		took := time.Since(killed)
 		s.kills = append(s.kills, kill{victim: v.name, recovery: took})
@@ -152,8 +152,8 @@ func (s *storm) probe() {
 	}
 	s.probes = append(s.probes, c)
 	select {
-	case <-c.over:
-	case <-time.After(patient):
+	case <-c.done:
+	case <-time.After(waitTimeout):
 		r, err := s.w.api.GetRun(s.w.t.Context(), &baiv1.GetRunRequest{Run: c.id})
 		s.w.t.Fatalf("run %s, submitted after a kill, has not come through: %v, %v", c.id, r, err)
 	}
@@ -165,7 +165,7 @@ func (s *storm) wantAll(least int64) {
 	w := s.w
 	w.t.Helper()
 	s.load.finish()
-	runs := append(s.load.all(), s.probes...)
+	runs := append(s.load.allRuns(), s.probes...)
 	w.wantEnded(runs)
 	w.wantInIndices(runs)
 	total := int64(0)
@@ -177,7 +177,7 @@ func (s *storm) wantAll(least int64) {
 	if s.during < least {
 		w.t.Errorf("%d numbers were stored during the storm, want %d at least", s.during, least)
 	}
-	s.load.pipes(len(slices.DeleteFunc(slices.Clone(s.kills), func(k kill) bool { return k.victim != "collect" })))
+	s.load.logPipes(len(slices.DeleteFunc(slices.Clone(s.kills), func(k kill) bool { return k.victim != "collect" })))
 }
 
 // String implements fmt.Stringer.
@@ -204,8 +204,8 @@ func (s *storm) String() string {
 	return b.String()
 }
 
-// hits asks Elasticsearch how many documents there are.
-func (w *world) hits(ctx context.Context, query string) (int, error) {
+// countDocuments asks Elasticsearch how many documents there are.
+func (w *harness) countDocuments(ctx context.Context, query string) (int, error) {
 	for _, url := range []string{w.store.URL + "/" + w.prefix + "-*/_refresh", w.store.URL + query} {
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 		if err != nil {
@@ -230,28 +230,28 @@ func (w *world) hits(ctx context.Context, query string) (int, error) {
 // TestNothingIsLostWhateverIsKilled kills each service, the broker and the store
 // in turn. In the short form fewer numbers go through meanwhile.
 func TestNothingIsLostWhateverIsKilled(t *testing.T) {
-	w := apart(t)
+	w := startSeparate(t)
 	s := &storm{w: w, load: newLoad(w, testbed.Size(3, 2), testbed.Size(4000, 1000), testbed.Size(400, 100), testbed.Size(100_000, 10_000), false)}
-	s.rage(duration(t, EnvSpan, 0),
-		w.kill(w.services["gateway"]), w.kill(w.services["fetcher"]), w.kill(w.platform), s.killPuller(),
-		w.killCollectors(), w.kill(w.services["metrics-pusher"]), w.killBroker(), w.killStore())
+	s.killInTurn(duration(t, EnvSpan, 0),
+		w.killProcess(w.services["gateway"]), w.killProcess(w.services["fetcher"]), w.killProcess(w.platform), s.killPuller(),
+		w.killCollectors(), w.killProcess(w.services["metrics-pusher"]), w.killBroker(), w.killStore())
 	s.wantAll(int64(testbed.Size(30_000, 2_000)))
 }
 
 // TestEveryNumberArrivesOnceWhileWhatBringsItIsKilled kills what lies between
 // emit() and the store.
 func TestEveryNumberArrivesOnceWhileWhatBringsItIsKilled(t *testing.T) {
-	w := apart(t)
+	w := startSeparate(t)
 	s := &storm{w: w, load: newLoad(w, 4, 6000, 600, 200_000, true)}
-	s.rage(duration(t, EnvSpan, 0), w.killCollectors(), w.kill(w.services["metrics-pusher"]), w.killBroker(), w.killCollectors(), w.killStore())
+	s.killInTurn(duration(t, EnvSpan, 0), w.killCollectors(), w.killProcess(w.services["metrics-pusher"]), w.killBroker(), w.killCollectors(), w.killStore())
 	s.wantAll(40_000)
 }
 
 // TestEveryNumberArrivesOnceWhileOneProcessIsAllThereIs is the same where broker
 // and store are embedded.
 func TestEveryNumberArrivesOnceWhileOneProcessIsAllThereIs(t *testing.T) {
-	w := embedded(t)
+	w := startEmbedded(t)
 	s := &storm{w: w, load: newLoad(w, 4, 6000, 600, 200_000, true)}
-	s.rage(duration(t, EnvSpan, 20*time.Second), w.kill(w.platform), w.killCollectors())
+	s.killInTurn(duration(t, EnvSpan, 20*time.Second), w.killProcess(w.platform), w.killCollectors())
 	s.wantAll(40_000)
 }

@@ -14,21 +14,21 @@ import (
 	"testing"
 	"time"
 
-	"github.com/benchmark-ai/bai/services/test/testbed/bed"
 	"github.com/benchmark-ai/bai/services/test/testbed/kit"
+	"github.com/benchmark-ai/bai/services/test/testbed/kubecluster"
 )
 
-// patience is how long a test waits for the one cluster with nodes that there
+// bootTimeout is how long a test waits for the one cluster with nodes that there
 // can be on a machine.
-const patience = 10 * time.Minute
+const bootTimeout = 10 * time.Minute
 
 // boot boots a cluster that goes with the test.
 func boot(tb testing.TB, nodes int) *Cluster {
 	tb.Helper()
-	return bootAs(tb, bed.Settings{Name: "t-" + randomText(), Nodes: nodes, Patience: patience})
+	return bootAs(tb, kubecluster.Settings{Name: "t-" + randomText(), Nodes: nodes, Timeout: bootTimeout})
 }
 
-func bootAs(tb testing.TB, s bed.Settings) *Cluster {
+func bootAs(tb testing.TB, s kubecluster.Settings) *Cluster {
 	tb.Helper()
 	info, stop, err := Boot(tb.Context(), s, true)
 	if err != nil {
@@ -45,13 +45,13 @@ func bootAs(tb testing.TB, s bed.Settings) *Cluster {
 // simulated boots a cluster for simulated nodes.
 func simulated(tb testing.TB) *Cluster {
 	tb.Helper()
-	return bootAs(tb, bed.Settings{Name: "t-" + randomText(), Scheduler: true})
+	return bootAs(tb, kubecluster.Settings{Name: "t-" + randomText(), Scheduler: true})
 }
 
 // Boot builds what is needed and boots a cluster, in a process of its own. One
 // that is owned ends with this process, or when stop is called; another when it
 // is told to.
-func Boot(ctx context.Context, s bed.Settings, owned bool) (info bed.Info, stop func() error, err error) {
+func Boot(ctx context.Context, s kubecluster.Settings, owned bool) (info kubecluster.Info, stop func() error, err error) {
 	k, err := kit.Build(ctx, kit.Want{Nodes: s.Nodes > 0, Oldest: s.Nodes == 0 && !s.Scheduler && os.Getenv(EnvOldest) != ""})
 	if err != nil {
 		return info, nil, err
@@ -68,13 +68,13 @@ func Boot(ctx context.Context, s bed.Settings, owned bool) (info bed.Info, stop 
 }
 
 // start starts a keeper, and waits until its cluster is up.
-func start(program, order string, owned bool) (info bed.Info, stop func() error, err error) {
+func start(program, order string, owned bool) (info kubecluster.Info, stop func() error, err error) {
 	cmd := exec.Command(program, "keep", order) //nolint:gosec,noctx // ends with its standard input
-	words := &lockedBuffer{}
+	output := &lockedBuffer{}
 	cmd.SysProcAttr = ownSession()
 	var pipe io.WriteCloser
 	if owned {
-		cmd.Stderr = words
+		cmd.Stderr = output
 		if pipe, err = cmd.StdinPipe(); err != nil {
 			return info, nil, err
 		}
@@ -101,14 +101,14 @@ func start(program, order string, owned bool) (info bed.Info, stop func() error,
 		}
 		_ = pipe.Close()
 		if err := cmd.Wait(); err != nil {
-			return fmt.Errorf("the keeper of the cluster: %w\n%s", err, words)
+			return fmt.Errorf("the keeper of the cluster: %w\n%s", err, output)
 		}
 		return nil
 	})
 	if err := json.NewDecoder(out).Decode(&info); err != nil {
 		_ = cmd.Process.Signal(os.Interrupt)
 		_ = cmd.Wait()
-		return info, nil, fmt.Errorf("the cluster is not up: %w\n%s", err, words)
+		return info, nil, fmt.Errorf("the cluster is not up: %w\n%s", err, output)
 	}
 	return info, stop, nil
 }

@@ -2,7 +2,7 @@
 //
 // The suites that need one are run where EnvReal is set, as `make test-real`
 // does. They are given the cluster of KUBECONFIG; where that is not set, the one
-// called EnvBed that is up on this machine; else one that is booted for the test
+// called EnvCluster that is up on this machine; else one that is booted for the test
 // and gone after it.
 package testbed
 
@@ -16,13 +16,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/benchmark-ai/bai/services/test/testbed/bed"
+	"github.com/benchmark-ai/bai/services/test/testbed/kubecluster"
 )
 
 // Environment variables.
 const (
-	EnvReal = "BAI_TEST_REAL" // 1 runs the suites that need a real Kubernetes
-	EnvBed  = "BAI_BED"       // name of a cluster that is up on this machine
+	EnvReal    = "BAI_TEST_REAL" // 1 runs the suites that need a real Kubernetes
+	EnvCluster = "BAI_BED"       // name of a cluster that is up on this machine
 	// EnvOldest boots, where no nodes are needed, the oldest Kubernetes that the
 	// platform works with.
 	EnvOldest = "BAI_OLDEST"
@@ -42,7 +42,7 @@ func Size(full, short int) int {
 // Cluster is a Kubernetes that a test may use, with others at the same time:
 // a test works in a namespace of its own.
 type Cluster struct {
-	bed.Info
+	kubecluster.Info
 
 	// Own says that the cluster runs on this machine, so that its machines can
 	// be switched off and its audit events read.
@@ -52,14 +52,14 @@ type Cluster struct {
 // Kubernetes returns a cluster with nodes, or skips the test.
 func Kubernetes(tb testing.TB) *Cluster {
 	tb.Helper()
-	return of(tb, 2)
+	return clusterFor(tb, 2)
 }
 
 // API returns a cluster of which only the API server, its store and the
 // controllers are needed, or skips the test.
 func API(tb testing.TB) *Cluster {
 	tb.Helper()
-	return of(tb, 0)
+	return clusterFor(tb, 0)
 }
 
 // Simulated returns a cluster of the test's own without a node: the API server,
@@ -73,16 +73,16 @@ func Simulated(tb testing.TB) *Cluster {
 	return simulated(tb)
 }
 
-func of(tb testing.TB, nodes int) *Cluster {
+func clusterFor(tb testing.TB, nodes int) *Cluster {
 	tb.Helper()
 	if os.Getenv(EnvReal) == "" {
 		tb.Skip("needs a real Kubernetes: `make test-real` boots one, or takes the one of KUBECONFIG")
 	}
 	if config := os.Getenv("KUBECONFIG"); config != "" {
-		return &Cluster{Info: bed.Info{Kubeconfig: config, Kubectl: "kubectl"}}
+		return &Cluster{Info: kubecluster.Info{Kubeconfig: config, Kubectl: "kubectl"}}
 	}
-	if name := os.Getenv(EnvBed); name != "" {
-		info, err := bed.Read(name)
+	if name := os.Getenv(EnvCluster); name != "" {
+		info, err := kubecluster.Read(name)
 		if err != nil {
 			tb.Fatal(err)
 		}

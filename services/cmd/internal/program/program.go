@@ -32,14 +32,14 @@ type Settings struct {
 	Kafka         kafka.Settings
 	Telemetry     telemetry.Settings
 
-	// Mute says that the program speaks to no broker, and so needs no key.
-	Mute bool `toml:"-"`
+	// NoBus says that the program speaks to no broker, and so needs no key.
+	NoBus bool `toml:"-"`
 }
 
 // Validate names every setting at fault.
 func (s *Settings) Validate() error {
 	errs := []error{s.Log.Validate(), s.Kafka.Validate(), s.Telemetry.Validate()}
-	if !s.Mute {
+	if !s.NoBus {
 		errs = append(errs, s.Kafka.CheckKey())
 	}
 	switch elastic := len(s.Elasticsearch.Addresses) > 0; {
@@ -63,26 +63,26 @@ type Service interface {
 	Shared() *Settings
 
 	// Parts returns the parts of the service.
-	Parts(ctx context.Context, c *Common) (map[string]service.Part, error)
+	Parts(ctx context.Context, c *Common) (map[string]service.Runnable, error)
 }
 
-// contents are what a store keeps.
-type contents interface {
+// dataStore are what a store keeps.
+type dataStore interface {
 	store.Docs
 	store.Lister
-	runs
+	runStore
 	store.Streams
 }
 
-// runs are all verbs of runs.
-type runs interface {
+// runStore are all verbs of runs.
+type runStore interface {
 	store.Runs
 	store.Counter
 }
 
 // Store is the whole of a store.
 type Store interface {
-	contents
+	dataStore
 	store.Notifier
 	// Check says why the store is of no use at the moment.
 	Check(ctx context.Context) error
@@ -151,16 +151,16 @@ func (c *Common) open(ctx context.Context, name string, s *Settings) (err error)
 		return c.telemetry.Close(ctx)
 	})
 	s.Kafka.Source, s.Kafka.Meter, s.Kafka.Tracer = name, c.telemetry, c.telemetry
-	kept, err := OpenStore(ctx, s.Store, s.Elasticsearch)
+	opened, err := OpenStore(ctx, s.Store, s.Elasticsearch)
 	if err != nil {
 		return err
 	}
-	c.Store = c.telemetry.Store(kept)
+	c.Store = c.telemetry.Store(opened)
 	c.OnClose(c.Store.Close)
 	if name == "gateway" { // one of the services tells of all runs
 		c.telemetry.Runs(c.Store)
 	}
-	s.Kafka.Seals = kafka.SealsIn{Docs: c.Store}
+	s.Kafka.SignaturePolicy = kafka.SignaturePolicyStore{Docs: c.Store}
 	if c.Bus, err = kafka.NewBus(s.Kafka, c.Log); err != nil {
 		return err
 	}
@@ -172,7 +172,7 @@ func (c *Common) open(ctx context.Context, name string, s *Settings) (err error)
 // Seals returns the check that says where messages without a seal are believed.
 func Seals(b *kafka.Bus) run.Check {
 	return func(ctx context.Context) error {
-		if text := b.Unsealed(ctx); text != "" {
+		if text := b.UnsignedWarning(ctx); text != "" {
 			return run.NoteError(text)
 		}
 		return nil

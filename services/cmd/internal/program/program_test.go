@@ -42,7 +42,7 @@ func TestAServiceNeedsTheKeyByWhichRunsAreTold(t *testing.T) {
 		"what speaks to no broker needs it not": {true, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := program.Settings{Store: "store.db", Mute: tt.mute, Kafka: kafka.Settings{Brokers: []string{"127.0.0.1:9092"}, KeyFile: tt.file}}
+			s := program.Settings{Store: "store.db", NoBus: tt.mute, Kafka: kafka.Settings{Brokers: []string{"127.0.0.1:9092"}, KeyFile: tt.file}}
 			got := ""
 			if err := s.Validate(); err != nil {
 				got = err.Error()

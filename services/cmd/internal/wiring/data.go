@@ -10,62 +10,62 @@ import (
 	"github.com/benchmark-ai/bai/services/gateway/data"
 )
 
-// Stock shows and changes what a fetcher keeps. It implements data.Stock and
+// DatasetCache shows and changes what a fetcher keeps. It implements data.Stock and
 // data.Prefetcher.
-type Stock struct{ stock *fetcher.Stock }
+type DatasetCache struct{ cache *fetcher.DatasetCache }
 
-// NewStock returns a Stock of what a fetcher with these settings and deps keeps.
-func NewStock(s fetcher.Settings, d fetcher.Deps) (*Stock, error) {
-	stock, err := fetcher.NewStock(s, d)
+// NewDatasetCache returns a Stock of what a fetcher with these settings and deps keeps.
+func NewDatasetCache(s fetcher.Settings, d fetcher.Deps) (*DatasetCache, error) {
+	stock, err := fetcher.NewDatasetCache(s, d)
 	if err != nil {
 		return nil, err
 	}
-	return &Stock{stock: stock}, nil
+	return &DatasetCache{cache: stock}, nil
 }
 
 // List implements data.Stock.
-func (s *Stock) List(ctx context.Context) ([]data.Stored, error) {
-	all, err := s.stock.List(ctx)
+func (s *DatasetCache) List(ctx context.Context) ([]data.Dataset, error) {
+	all, err := s.cache.List(ctx)
 	if err != nil {
 		return nil, err
 	}
-	stored := make([]data.Stored, 0, len(all))
+	stored := make([]data.Dataset, 0, len(all))
 	for _, o := range all {
-		stored = append(stored, data.Stored{SHA256: o.SHA256, Size: o.Size, Sources: o.Sources, Runs: o.Runs, Created: o.Created, Used: o.Used})
+		stored = append(stored, data.Dataset{SHA256: o.SHA256, Size: o.Size, Sources: o.Sources, Runs: o.Runs, Created: o.Created, Used: o.LastUsed})
 	}
 	return stored, nil
 }
 
 // Verify implements data.Stock.
-func (s *Stock) Verify(ctx context.Context, sha256 string, read func(done, total int64)) (bool, error) {
-	return s.stock.Verify(ctx, sha256, read)
+func (s *DatasetCache) Verify(ctx context.Context, sha256 string, read func(done, total int64)) (bool, error) {
+	return s.cache.Verify(ctx, sha256, read)
 }
 
 // Evict implements data.Stock.
-func (s *Stock) Evict(ctx context.Context, sha256 string) error {
-	err := s.stock.Evict(ctx, sha256)
+func (s *DatasetCache) Evict(ctx context.Context, sha256 string) error {
+	err := s.cache.Evict(ctx, sha256)
 	if errors.Is(err, fetcher.ErrNeeded) {
-		return &data.NeededError{Message: strings.TrimPrefix(err.Error(), "evict "+sha256+": ")}
+		return &data.InUseError{Message: strings.TrimPrefix(err.Error(), "evict "+sha256+": ")}
 	}
 	return err
 }
 
 // Prefetch implements data.Prefetcher.
-func (s *Stock) Prefetch(ctx context.Context, from data.Source) (string, error) {
-	name, err := s.stock.Prefetch(ctx, fetcher.Source{URL: from.URL, MD5: from.MD5, SHA256: from.SHA256})
+func (s *DatasetCache) Prefetch(ctx context.Context, from data.Source) (string, error) {
+	name, err := s.cache.Prefetch(ctx, fetcher.Source{URL: from.URL, MD5: from.MD5, SHA256: from.SHA256})
 	if refused := new(source.Error); errors.As(err, &refused) {
-		return "", &data.RefusedError{Message: refused.Message}
+		return "", &data.InvalidSourceError{Message: refused.Message}
 	}
 	return name, err
 }
 
-// Prefetched implements data.Prefetcher.
-func (s *Stock) Prefetched(ctx context.Context, name string) (data.Prefetch, error) {
-	e, waits, err := s.stock.Prefetched(ctx, name)
+// PrefetchStatus implements data.Prefetcher.
+func (s *DatasetCache) PrefetchStatus(ctx context.Context, name string) (data.Prefetch, error) {
+	e, waits, err := s.cache.PrefetchResult(ctx, name)
 	if e == nil || err != nil {
 		return data.Prefetch{Message: waits}, err
 	}
-	p := data.Prefetch{Over: true}
+	p := data.Prefetch{Done: true}
 	if e.Finished != nil {
 		p.Reason, p.Message = string(e.Finished.Reason), e.Finished.Message
 		return p, nil

@@ -24,9 +24,9 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store/sqlite"
 )
 
-// stocked returns a stock, with a fetcher that fills it from a folder, and what
+// newCache returns a stock, with a fetcher that fills it from a folder, and what
 // that fetcher is given.
-func stocked(t *testing.T, folder string) (*wiring.Stock, fetcher.Deps) {
+func newCache(t *testing.T, folder string) (*wiring.DatasetCache, fetcher.Deps) {
 	t.Helper()
 	dir := t.TempDir()
 	docs, err := sqlite.Open(t.Context(), filepath.Join(dir, "store.db"))
@@ -39,9 +39,9 @@ func stocked(t *testing.T, folder string) (*wiring.Stock, fetcher.Deps) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = objects.Close() }) // likewise
-	s := fetcher.Settings{Look: 10 * time.Millisecond, Sources: source.Settings{Folders: []string{folder}}}
+	s := fetcher.Settings{PollInterval: 10 * time.Millisecond, Sources: source.Settings{Folders: []string{folder}}}
 	deps := fetcher.Deps{Bus: eventtest.NewBus(t), Store: docs, Objects: objects, Log: zap.NewNop()}
-	stock, err := wiring.NewStock(s, deps)
+	stock, err := wiring.NewDatasetCache(s, deps)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,8 +65,8 @@ func stocked(t *testing.T, folder string) (*wiring.Stock, fetcher.Deps) {
 func TestDataArePrefetchedListedVerifiedAndEvicted(t *testing.T) {
 	folder := t.TempDir()
 	write(t, filepath.Join(folder, "cats"), "meow")
-	s, deps := stocked(t, folder)
-	fetched := prefetched(t, s, "file://"+folder+"/cats")
+	s, deps := newCache(t, folder)
+	fetched := prefetchAndWait(t, s, "file://"+folder+"/cats")
 	all, err := s.List(t.Context())
 	if err != nil || len(all) != 1 || fetched.SHA256 != all[0].SHA256 || fetched.Size != 4 {
 		t.Fatalf("prefetched %+v, listed %+v, %v", fetched, all, err)
@@ -79,14 +79,14 @@ func TestDataArePrefetchedListedVerifiedAndEvicted(t *testing.T) {
 		t.Errorf("verified %t after %d bytes, %v", whole, read, err)
 	}
 	err = s.Evict(t.Context(), fetched.SHA256)
-	if needed := new(data.NeededError); !errors.As(err, &needed) || needed.Message != "it is needed: it was used less than 5m0s ago" {
+	if needed := new(data.InUseError); !errors.As(err, &needed) || needed.Message != "it is needed: it was used less than 5m0s ago" {
 		t.Errorf("evict of what was just used: %v", err)
 	}
 	o, version, err := store.Get[store.Object](t.Context(), deps.Store, store.KindObject, fetched.SHA256)
 	if err != nil {
 		t.Fatal(err)
 	}
-	o.Used = time.Now().Add(-time.Hour)
+	o.LastUsed = time.Now().Add(-time.Hour)
 	if _, err := store.Replace(t.Context(), deps.Store, store.KindObject, o.SHA256, version, o); err != nil {
 		t.Fatal(err)
 	}
@@ -104,32 +104,32 @@ func TestDataArePrefetchedListedVerifiedAndEvicted(t *testing.T) {
 
 func TestAPrefetchThatCannotBeSaysWhy(t *testing.T) {
 	folder := t.TempDir()
-	s, _ := stocked(t, folder)
+	s, _ := newCache(t, folder)
 	_, err := s.Prefetch(t.Context(), data.Source{URL: "file:///etc/passwd"})
-	if refused := new(data.RefusedError); !errors.As(err, &refused) || !strings.Contains(refused.Message, "/etc/passwd") {
+	if refused := new(data.InvalidSourceError); !errors.As(err, &refused) || !strings.Contains(refused.Message, "/etc/passwd") {
 		t.Errorf("prefetch: %v", err)
 	}
-	if got := prefetched(t, s, "file://"+folder+"/none"); got.Reason != "FetchFailed" || !strings.Contains(got.Message, "none") {
+	if got := prefetchAndWait(t, s, "file://"+folder+"/none"); got.Reason != "FetchFailed" || !strings.Contains(got.Message, "none") {
 		t.Errorf("prefetched %+v", got)
 	}
-	if _, err := s.Prefetched(t.Context(), "prefetch-none"); !errors.Is(err, store.ErrNotFound) {
+	if _, err := s.PrefetchStatus(t.Context(), "prefetch-none"); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("a prefetch of nobody's: %v", err)
 	}
 }
 
-// prefetched orders a source, and waits for the end of that.
-func prefetched(t *testing.T, s *wiring.Stock, url string) data.Prefetch {
+// prefetchAndWait orders a source, and waits for the end of that.
+func prefetchAndWait(t *testing.T, s *wiring.DatasetCache, url string) data.Prefetch {
 	t.Helper()
 	name, err := s.Prefetch(t.Context(), data.Source{URL: url})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); <-time.After(5 * time.Millisecond) {
-		p, err := s.Prefetched(t.Context(), name)
+		p, err := s.PrefetchStatus(t.Context(), name)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if p.Over {
+		if p.Done {
 			return p
 		}
 	}

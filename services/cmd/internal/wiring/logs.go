@@ -17,8 +17,8 @@ type Logs struct {
 // NewLogs returns the Logs of a cluster.
 func NewLogs(o cluster.Observer, l cluster.Logger) Logs { return Logs{o, l} }
 
-// Holder names this process as no other is called.
-func Holder() string {
+// ProcessName names this process as no other is called.
+func ProcessName() string {
 	host, _ := os.Hostname() // what follows is enough
 	return fmt.Sprintf("%s/%d/%s", host, os.Getpid(), rand.Text())
 }

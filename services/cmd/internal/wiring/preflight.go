@@ -28,20 +28,20 @@ func NewPlanner(s executor.Settings, images executor.Images) *Planner {
 }
 
 // Plan implements preflight.Planner.
-func (p *Planner) Plan(ctx context.Context, d *descriptors.Descriptor, text []byte, withCode bool) (preflight.Planned, error) {
+func (p *Planner) Plan(ctx context.Context, d *descriptors.Descriptor, text []byte, withCode bool) (preflight.PlannedRun, error) {
 	if e := d.Info.ExecutionEngine; e != "" && e != "default" && e != p.engine {
-		return preflight.Planned{}, fmt.Errorf("info.execution_engine is %q, which this platform does not have: it has default, %s", e, p.engine)
+		return preflight.PlannedRun{}, fmt.Errorf("info.execution_engine is %q, which this platform does not have: it has default, %s", e, p.engine)
 	}
 	var images []cluster.Image
 	for _, q := range transpile.Images(d, p.pods) {
 		image, err := p.images.Image(ctx, q)
 		if err != nil {
-			return preflight.Planned{}, err
+			return preflight.PlannedRun{}, err
 		}
 		images = append(images, image)
 	}
 	plan, err := transpile.Preview(d, text, withCode, p.pods, images...)
-	return preflight.Planned{Objects: plan.Objects, Scope: plan.Scope, Images: images}, err
+	return preflight.PlannedRun{Objects: plan.Objects, Scope: plan.Scope, Images: images}, err
 }
 
 // NewPreflight returns what the gateway needs to hold runs against a cluster

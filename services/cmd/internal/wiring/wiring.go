@@ -15,7 +15,7 @@ import (
 	"github.com/benchmark-ai/bai/services/executor/transpile"
 	"github.com/benchmark-ai/bai/services/fetcher"
 	"github.com/benchmark-ai/bai/services/fetcher/source"
-	"github.com/benchmark-ai/bai/services/gateway/shelf"
+	"github.com/benchmark-ai/bai/services/gateway/catalog"
 	"github.com/benchmark-ai/bai/services/internal/blob/bucket"
 	"github.com/benchmark-ai/bai/services/internal/event"
 )
@@ -47,8 +47,8 @@ func (s *Source) Close() { s.reader.Close() }
 
 // Read implements shelf.Source.
 func (s *Source) Read(ctx context.Context, url string) ([]byte, error) {
-	if source.Folder(url) {
-		return nil, &shelf.SourceError{Message: fmt.Sprintf("source %s is a folder: name the file in it", source.Redact(url)), User: true}
+	if source.IsFolder(url) {
+		return nil, &catalog.SourceError{Message: fmt.Sprintf("source %s is a folder: name the file in it", source.Redact(url)), User: true}
 	}
 	var text bytes.Buffer
 	_, err := s.reader.Get(ctx, source.Request{URL: url}, func(_ context.Context, _ int64, fill func(w io.Writer) error) error {
@@ -58,9 +58,9 @@ func (s *Source) Read(ctx context.Context, url string) ([]byte, error) {
 	var why *source.Error
 	switch {
 	case errors.As(err, &why) && why.Reason == event.DataTooLarge:
-		return nil, &shelf.SourceError{Message: fmt.Sprintf("source %s has more than the %d KiB that a descriptor has at most", source.Redact(url), descriptors.MaxSize>>10), User: true}
+		return nil, &catalog.SourceError{Message: fmt.Sprintf("source %s has more than the %d KiB that a descriptor has at most", source.Redact(url), descriptors.MaxSize>>10), User: true}
 	case errors.As(err, &why):
-		return nil, &shelf.SourceError{Message: why.Message, User: why.Class == event.ClassUser}
+		return nil, &catalog.SourceError{Message: why.Message, User: why.Class == event.ClassUser}
 	case err != nil:
 		return nil, fmt.Errorf("read descriptor %s: %w", source.Redact(url), err)
 	}

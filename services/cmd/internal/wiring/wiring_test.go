@@ -15,8 +15,8 @@ import (
 	"github.com/benchmark-ai/bai/services/cmd/internal/wiring"
 	"github.com/benchmark-ai/bai/services/executor"
 	"github.com/benchmark-ai/bai/services/fetcher/source"
+	"github.com/benchmark-ai/bai/services/gateway/catalog"
 	"github.com/benchmark-ai/bai/services/gateway/preflight"
-	"github.com/benchmark-ai/bai/services/gateway/shelf"
 	"github.com/benchmark-ai/bai/services/internal/blob/bucket"
 	"github.com/benchmark-ai/bai/services/test/testbed/s3"
 )
@@ -58,7 +58,7 @@ func TestADescriptorIsReadUnderTheGuardsOfDataSets(t *testing.T) {
 			}
 			defer s.Close()
 			text, err := s.Read(t.Context(), tt.url)
-			var why *shelf.SourceError
+			var why *catalog.SourceError
 			switch {
 			case tt.want == "" && (err != nil || string(text) != "text"):
 				t.Errorf("read %q, %v", text, err)
@@ -85,7 +85,7 @@ func TestADescriptorIsReadFromABucket(t *testing.T) {
 	if text, err := s.Read(t.Context(), "s3://team/nightly.toml"); err != nil || string(text) != "text" {
 		t.Errorf("read %q, %v", text, err)
 	}
-	var why *shelf.SourceError
+	var why *catalog.SourceError
 	if _, err := s.Read(t.Context(), "s3://team/none.toml"); !errors.As(err, &why) || !why.User {
 		t.Errorf("what is not there: %v", err)
 	}
@@ -104,10 +104,10 @@ func TestOnlyTheLocalClusterIgnoresZones(t *testing.T) {
 	if planned, err := wiring.NewPlanner(local, nil).Plan(t.Context(), d, text, false); err != nil || len(planned.Objects) == 0 {
 		t.Errorf("planned for the local cluster: %d objects, %v", len(planned.Objects), err)
 	}
-	for zone, known := range map[string]bool{"use1-az9": true, "use1-az1": false} {
+	for zone, accepted := range map[string]bool{"use1-az9": true, "use1-az1": false} {
 		s := executor.Settings{Engine: executor.EngineKubernetes}
 		s.Pods.Zones = map[string]string{zone: "us-east-1a"}
-		if d, faults := s.Parser().Parse("a.toml", text); (d != nil) != known {
+		if d, faults := s.Parser().Parse("a.toml", text); (d != nil) != accepted {
 			t.Errorf("a cluster that knows %s: %v", zone, faults)
 		}
 	}
@@ -172,7 +172,7 @@ func TestAProgramInCodeThatIsSentAlongIsNotLookedForOnTheMachine(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			q := preflight.Inquire(preflight.Need{Scope: planned.Scope, Objects: planned.Objects}, preflight.Settings{})
+			q := preflight.NewInquiry(preflight.Requirements{Scope: planned.Scope, Objects: planned.Objects}, preflight.Settings{})
 			if diff := cmp.Diff([]string{"env"}, q.Programs); diff != "" {
 				t.Errorf("programs that the machine must have (-want +got):\n%s", diff)
 			}

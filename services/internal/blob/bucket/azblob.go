@@ -36,7 +36,7 @@ func (s Azblob) open(ctx context.Context, name string, client *http.Client) (*Bu
 	if err != nil {
 		return nil, err
 	}
-	return &Bucket{bucket: b, listed: listedAzblob, masked: control + "\x7f\\\"#%?", match: matchAzblob, told: toldAzblob}, nil
+	return &Bucket{bucket: b, keyAndTag: keyAndTagAzblob, escapedChars: control + "\x7f\\\"#%?", setIfMatch: setIfMatchAzblob, errorInfo: errorInfoAzblob}, nil
 }
 
 func (s Azblob) container(name string, client *http.Client) (*container.Client, error) {
@@ -67,7 +67,7 @@ func (s Azblob) container(name string, client *http.Client) (*container.Client, 
 	return container.NewClientWithSharedKeyCredential(url, shared, with)
 }
 
-func listedAzblob(as func(any) bool) (key, tag string) {
+func keyAndTagAzblob(as func(any) bool) (key, tag string) {
 	var o container.BlobItem
 	if as(&o) && o.Name != nil {
 		key = *o.Name
@@ -78,7 +78,7 @@ func listedAzblob(as func(any) bool) (key, tag string) {
 	return key, tag
 }
 
-func matchAzblob(as func(any) bool, tag string) {
+func setIfMatchAzblob(as func(any) bool, tag string) {
 	var o *azblob.DownloadStreamOptions
 	if !as(&o) {
 		return
@@ -87,14 +87,14 @@ func matchAzblob(as func(any) bool, tag string) {
 	o.AccessConditions = &azblob.AccessConditions{ModifiedAccessConditions: &azblob.ModifiedAccessConditions{IfMatch: &etag}}
 }
 
-func toldAzblob(err error) told {
+func errorInfoAzblob(err error) errorInfo {
 	answer := (*azcore.ResponseError)(nil)
 	if !errors.As(err, &answer) {
-		return told{}
+		return errorInfo{}
 	}
-	t := told{code: answer.StatusCode, why: answer.ErrorCode}
+	t := errorInfo{status: answer.StatusCode, reason: answer.ErrorCode}
 	if answer.RawResponse != nil {
-		t.after = answer.RawResponse.Header.Get("Retry-After")
+		t.retryAfter = answer.RawResponse.Header.Get("Retry-After")
 	}
 	return t
 }

@@ -81,10 +81,10 @@ func (o *Opener) Open(ctx context.Context, scheme, name string, client *http.Cli
 	return b, nil
 }
 
-// Hold opens a bucket of S3, and returns what writes to it, over connections of
+// OpenForWrite opens a bucket of S3, and returns what writes to it, over connections of
 // their own that try again by themselves. They go where settings say and nowhere
 // that a user does. It logs the uploads whose parts it could not remove.
-func (o *Opener) Hold(ctx context.Context, scheme, name string, log *zap.Logger) (*blob.Bucket, func(ctx context.Context, key string, r io.Reader, bytes, once int) error, error) {
+func (o *Opener) OpenForWrite(ctx context.Context, scheme, name string, log *zap.Logger) (*blob.Bucket, func(ctx context.Context, key string, r io.Reader, bytes, once int) error, error) {
 	if scheme != "s3" {
 		return nil, nil, fmt.Errorf("open bucket %s://%s: objects are kept in buckets of S3 only: %w", scheme, name, store.ErrRefused)
 	}
@@ -107,18 +107,18 @@ func (o *Opener) Hold(ctx context.Context, scheme, name string, log *zap.Logger)
 // where it says that it cannot answer now. Whatever else there is may work the
 // next time.
 type Bucket struct {
-	bucket *blob.Bucket
-	listed func(as func(any) bool) (key, tag string) // what the cloud itself says of a listed object
-	masked string                                    // characters that the cloud's library puts something else for in keys
-	match  func(as func(any) bool, tag string)       // makes a read one of that tag only
-	told   func(err error) told
+	bucket       *blob.Bucket
+	keyAndTag    func(as func(any) bool) (key, tag string) // what the cloud itself says of a listed object
+	escapedChars string                                    // characters that the cloud's library puts something else for in keys
+	setIfMatch   func(as func(any) bool, tag string)       // makes a read one of that tag only
+	errorInfo    func(err error) errorInfo
 }
 
-// told is what a server answered.
-type told struct {
-	code  int    // 0 where it did not
-	why   string // in a word of its own
-	after string // Retry-After
+// errorInfo is what a server answered.
+type errorInfo struct {
+	status     int    // 0 where it did not
+	reason     string // in a word of its own
+	retryAfter string // Retry-After
 }
 
 // control are characters that no key should have.
@@ -128,21 +128,21 @@ const control = "\x00\x01\x02\x03\x04\x05\x06\x07\x08\t\n\x0b\x0c\r\x0e\x0f\x10\
 func (b *Bucket) Close() error { return b.bucket.Close() }
 
 // Stat tells of one object.
-func (b *Bucket) Stat(ctx context.Context, key string) (item store.Item, err error) {
-	defer survive(&err)
+func (b *Bucket) Stat(ctx context.Context, key string) (item store.BucketObject, err error) {
+	defer recoverError(&err)
 	a, err := b.bucket.Attributes(ctx, key)
 	if err != nil {
-		return store.Item{}, b.explain(err)
+		return store.BucketObject{}, b.explain(err)
 	}
-	return store.Item{Key: key, Size: a.Size, Modified: a.ModTime.UTC(), Tag: bare(a.ETag)}, nil
+	return store.BucketObject{Key: key, Size: a.Size, Modified: a.ModTime.UTC(), ContentTag: unquoteTag(a.ETag)}, nil
 }
 
 // Read opens an object from one byte to before another.
-func (b *Bucket) Read(ctx context.Context, item store.Item, from, to int64) (content io.ReadCloser, err error) {
-	defer survive(&err)
+func (b *Bucket) Read(ctx context.Context, item store.BucketObject, from, to int64) (content io.ReadCloser, err error) {
+	defer recoverError(&err)
 	opts := &blob.ReaderOptions{BeforeRead: func(as func(any) bool) error {
-		if item.Tag != "" && b.match != nil {
-			b.match(as, item.Tag)
+		if item.ContentTag != "" && b.setIfMatch != nil {
+			b.setIfMatch(as, item.ContentTag)
 		}
 		return nil
 	}}
@@ -174,21 +174,21 @@ func (r *reader) Read(p []byte) (int, error) {
 
 // List tells of all objects whose keys begin with prefix, in the order of the
 // keys. It ends after an error.
-func (b *Bucket) List(ctx context.Context, prefix string) iter.Seq2[store.Item, error] {
-	return func(yield func(store.Item, error) bool) {
+func (b *Bucket) List(ctx context.Context, prefix string) iter.Seq2[store.BucketObject, error] {
+	return func(yield func(store.BucketObject, error) bool) {
 		for it := b.bucket.List(&blob.ListOptions{Prefix: prefix}); ; {
 			o, err := next(ctx, it)
 			if errors.Is(err, io.EOF) {
 				return
 			}
 			if err != nil {
-				yield(store.Item{}, b.explain(err))
+				yield(store.BucketObject{}, b.explain(err))
 				return
 			}
-			item := store.Item{Key: o.Key, Size: o.Size, Modified: o.ModTime.UTC()}
-			if b.listed != nil {
-				key, tag := b.listed(o.As)
-				item.Tag, item.Odd = bare(tag), b.odd(key, o.Key)
+			item := store.BucketObject{Key: o.Key, Size: o.Size, Modified: o.ModTime.UTC()}
+			if b.keyAndTag != nil {
+				key, tag := b.keyAndTag(o.As)
+				item.ContentTag, item.InvalidKey = unquoteTag(tag), b.isUnsafeKey(key, o.Key)
 			}
 			if !yield(item, nil) {
 				return
@@ -197,21 +197,21 @@ func (b *Bucket) List(ctx context.Context, prefix string) iter.Seq2[store.Item, 
 	}
 }
 
-// odd reports whether an object cannot be asked for by the name that it is
+// isUnsafeKey reports whether an object cannot be asked for by the name that it is
 // listed by: the cloud's library puts something else for what the key holds, or
 // takes what it holds for something that was put there.
-func (b *Bucket) odd(key, listed string) bool {
-	return key != listed || strings.ContainsAny(key, b.masked) || strings.Contains(key, "../")
+func (b *Bucket) isUnsafeKey(key, listed string) bool {
+	return key != listed || strings.ContainsAny(key, b.escapedChars) || strings.Contains(key, "../")
 }
 
 func next(ctx context.Context, it *blob.ListIterator) (o *blob.ListObject, err error) {
-	defer survive(&err)
+	defer recoverError(&err)
 	return it.Next(ctx)
 }
 
-// survive makes an error of an answer that a cloud's library does not survive:
+// recoverError makes an error of an answer that a cloud's library does not survive:
 // some take for granted what a server that is not that cloud's leaves out.
-func survive(err *error) {
+func recoverError(err *error) {
 	if why := recover(); why != nil {
 		*err = fmt.Errorf("the answer is not one that its protocol has: %v", why)
 	}
@@ -219,31 +219,31 @@ func survive(err *error) {
 
 // explain makes an error one that can be told apart.
 func (b *Bucket) explain(err error) error {
-	t := b.told(err)
-	known := map[gcerrors.ErrorCode]error{
+	t := b.errorInfo(err)
+	sentinel := map[gcerrors.ErrorCode]error{
 		gcerrors.NotFound: store.ErrNotFound, gcerrors.PermissionDenied: store.ErrRefused, gcerrors.FailedPrecondition: store.ErrConflict,
 	}[gcerrors.Code(err)]
-	switch t.code {
+	switch t.status {
 	case http.StatusUnauthorized, http.StatusForbidden:
-		known = store.ErrRefused
+		sentinel = store.ErrRefused
 	case http.StatusNotFound:
-		known = store.ErrNotFound
+		sentinel = store.ErrNotFound
 	case http.StatusPreconditionFailed:
-		known = store.ErrConflict
+		sentinel = store.ErrConflict
 	}
 	switch {
-	case known == nil && store.Busy(t.code):
-		return &store.BusyError{Status: t.code, After: t.after, Err: err}
-	case known == nil:
+	case sentinel == nil && store.RetryableStatus(t.status):
+		return &store.UnavailableError{Status: t.status, RetryAfter: t.retryAfter, Err: err}
+	case sentinel == nil:
 		return err
-	case t.why == "":
-		return known
+	case t.reason == "":
+		return sentinel
 	}
-	return fmt.Errorf("%s: %w", t.why, known)
+	return fmt.Errorf("%s: %w", t.reason, sentinel)
 }
 
-// bare is a tag without its quotes, which some listings leave out.
-func bare(tag string) string { return strings.Trim(tag, `"`) }
+// unquoteTag is a tag without its quotes, which some listings leave out.
+func unquoteTag(tag string) string { return strings.Trim(tag, `"`) }
 
 // secret reads a secret from its file.
 func secret(file string) (string, error) {

@@ -18,9 +18,9 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
-// cloud answers as much of the protocols of Google and Azure as is asked for
+// fakeCloud answers as much of the protocols of Google and Azure as is asked for
 // here. It stands in for servers that cannot be had.
-type cloud struct {
+type fakeCloud struct {
 	objects map[string]string
 	denied  bool
 	strange bool // leaves out what Azure always says
@@ -29,13 +29,13 @@ type cloud struct {
 
 const etag, modified = "v1", "Fri, 02 Jan 2026 03:04:05 GMT"
 
-// waits answers that it cannot answer now.
-func (c *cloud) waits(w http.ResponseWriter) {
+// answerBusy answers that it cannot answer now.
+func (c *fakeCloud) answerBusy(w http.ResponseWriter) {
 	w.Header().Set("Retry-After", "7")
 	w.WriteHeader(http.StatusTooManyRequests)
 }
 
-func (c *cloud) keys(prefix string) (keys []string) {
+func (c *fakeCloud) keys(prefix string) (keys []string) {
 	for key := range c.objects {
 		if strings.HasPrefix(key, prefix) {
 			keys = append(keys, key)
@@ -45,7 +45,7 @@ func (c *cloud) keys(prefix string) (keys []string) {
 	return keys
 }
 
-func (c *cloud) google(w http.ResponseWriter, r *http.Request) {
+func (c *fakeCloud) google(w http.ResponseWriter, r *http.Request) {
 	path, ok := strings.CutPrefix(r.URL.Path, "/storage/v1/b/cats/o")
 	key := strings.TrimPrefix(path, "/")
 	content, there := c.objects[key]
@@ -54,7 +54,7 @@ func (c *cloud) google(w http.ResponseWriter, r *http.Request) {
 	}
 	switch {
 	case c.busy:
-		c.waits(w)
+		c.answerBusy(w)
 	case c.denied:
 		w.WriteHeader(http.StatusForbidden)
 	case !ok || path != "" && !there:
@@ -68,18 +68,18 @@ func (c *cloud) google(w http.ResponseWriter, r *http.Request) {
 	case r.URL.Query().Get("alt") == "media":
 		w.Header().Set("ETag", etag)
 		w.Header().Set("X-Goog-Generation", "1")
-		http.ServeContent(w, r, "", at(), strings.NewReader(content))
+		http.ServeContent(w, r, "", modTime(), strings.NewReader(content))
 	default:
 		_ = json.NewEncoder(w).Encode(attrs(key)) // likewise
 	}
 }
 
-func (c *cloud) azure(w http.ResponseWriter, r *http.Request) {
+func (c *fakeCloud) azure(w http.ResponseWriter, r *http.Request) {
 	key, ok := strings.CutPrefix(r.URL.Path, "/cats/")
 	content, there := c.objects[key]
 	switch {
 	case c.busy:
-		c.waits(w)
+		c.answerBusy(w)
 	case c.denied:
 		w.Header().Set("x-ms-error-code", "AuthorizationFailure")
 		w.WriteHeader(http.StatusForbidden)
@@ -99,34 +99,34 @@ func (c *cloud) azure(w http.ResponseWriter, r *http.Request) {
 		if rng := r.Header.Get("x-ms-range"); rng != "" {
 			r.Header.Set("Range", rng)
 		}
-		http.ServeContent(w, r, "", at(), strings.NewReader(content))
+		http.ServeContent(w, r, "", modTime(), strings.NewReader(content))
 	}
 }
 
-func at() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) }
+func modTime() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) }
 
 func TestBucketsOfGoogleAndAzureAreRead(t *testing.T) {
-	for scheme, serve := range map[string]func(*cloud) http.HandlerFunc{
-		"gs":     func(c *cloud) http.HandlerFunc { return c.google },
-		"azblob": func(c *cloud) http.HandlerFunc { return c.azure },
+	for scheme, serve := range map[string]func(*fakeCloud) http.HandlerFunc{
+		"gs":     func(c *fakeCloud) http.HandlerFunc { return c.google },
+		"azblob": func(c *fakeCloud) http.HandlerFunc { return c.azure },
 	} {
 		t.Run(scheme, func(t *testing.T) {
-			c := &cloud{objects: map[string]string{"a": "cats and dogs", "set/x": "1", "set/y": "22", "empty": ""}}
+			c := &fakeCloud{objects: map[string]string{"a": "cats and dogs", "set/x": "1", "set/y": "22", "empty": ""}}
 			b := open(t, scheme, serve(c))
-			reads(t, b)
-			lists(t, b)
-			told(t, b, store.ErrNotFound)
+			checkRead(t, b)
+			checkList(t, b)
+			checkError(t, b, store.ErrNotFound)
 			c.denied = true
-			told(t, b, store.ErrRefused)
+			checkError(t, b, store.ErrRefused)
 			c.busy = true
-			waits(t, b)
+			checkBusy(t, b)
 		})
 	}
 }
 
 func TestAServerOfS3IsAskedAgainWhenItSays(t *testing.T) {
-	c := &cloud{busy: true}
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { c.waits(w) }))
+	c := &fakeCloud{busy: true}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { c.answerBusy(w) }))
 	t.Cleanup(server.Close)
 	o, err := bucket.New(bucket.Settings{S3: bucket.S3{Endpoint: server.URL, PathStyle: true, Anonymous: true}})
 	if err != nil {
@@ -137,21 +137,21 @@ func TestAServerOfS3IsAskedAgainWhenItSays(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = b.Close() }() // it was only read
-	waits(t, b)
+	checkBusy(t, b)
 }
 
-// waits checks that a bucket says when it may be asked again.
-func waits(t *testing.T, b *bucket.Bucket) {
+// checkBusy checks that a bucket says when it may be asked again.
+func checkBusy(t *testing.T, b *bucket.Bucket) {
 	t.Helper()
-	_, read := b.Read(t.Context(), store.Item{Key: "a", Size: 1}, 0, 1)
+	_, read := b.Read(t.Context(), store.BucketObject{Key: "a", Size: 1}, 0, 1)
 	_, stat := b.Stat(t.Context(), "a")
 	var list error
 	for _, list = range b.List(t.Context(), "") {
 		break
 	}
 	for verb, err := range map[string]error{"Read": read, "Stat": stat, "List": list} {
-		busy := new(store.BusyError)
-		if !errors.As(err, &busy) || busy.Status != http.StatusTooManyRequests || busy.After != "7" {
+		busy := new(store.UnavailableError)
+		if !errors.As(err, &busy) || busy.Status != http.StatusTooManyRequests || busy.RetryAfter != "7" {
 			t.Errorf("%s: %v", verb, err)
 		}
 	}
@@ -160,14 +160,14 @@ func waits(t *testing.T, b *bucket.Bucket) {
 func TestAnObjectThatCannotBeAskedForByItsNameIsListedAsOdd(t *testing.T) {
 	fine := []string{"__0x", "a b/ü", "fine"}
 	for scheme, tt := range map[string]struct {
-		serve func(*cloud) http.HandlerFunc
+		serve func(*fakeCloud) http.HandlerFunc
 		odd   []string
 	}{
-		"gs":     {func(c *cloud) http.HandlerFunc { return c.google }, []string{"a\nb", "a/../b", "a__0x2f__b"}},
-		"azblob": {func(c *cloud) http.HandlerFunc { return c.azure }, []string{"a?b", "a#b", `a\b`, "a/../b", "a__0x2f__b"}},
+		"gs":     {func(c *fakeCloud) http.HandlerFunc { return c.google }, []string{"a\nb", "a/../b", "a__0x2f__b"}},
+		"azblob": {func(c *fakeCloud) http.HandlerFunc { return c.azure }, []string{"a?b", "a#b", `a\b`, "a/../b", "a__0x2f__b"}},
 	} {
 		t.Run(scheme, func(t *testing.T) {
-			c := &cloud{objects: make(map[string]string)}
+			c := &fakeCloud{objects: make(map[string]string)}
 			for _, key := range append(tt.odd, fine...) {
 				c.objects[key] = "x"
 			}
@@ -177,7 +177,7 @@ func TestAnObjectThatCannotBeAskedForByItsNameIsListedAsOdd(t *testing.T) {
 				switch {
 				case err != nil:
 					t.Fatal(err)
-				case it.Odd:
+				case it.InvalidKey:
 					odd++
 				default:
 					got = append(got, it.Key)
@@ -191,18 +191,18 @@ func TestAnObjectThatCannotBeAskedForByItsNameIsListedAsOdd(t *testing.T) {
 }
 
 func TestAnAnswerThatLeavesOutWhatACloudAlwaysSaysIsAnError(t *testing.T) {
-	c := &cloud{objects: map[string]string{"a": "cats"}, strange: true}
+	c := &fakeCloud{objects: map[string]string{"a": "cats"}, strange: true}
 	if _, err := open(t, "azblob", c.azure).Stat(t.Context(), "a"); err == nil {
 		t.Error("it is not")
 	}
 }
 
-func told(t *testing.T, b *bucket.Bucket, want error) {
+func checkError(t *testing.T, b *bucket.Bucket, want error) {
 	t.Helper()
 	if _, err := b.Stat(t.Context(), "gone"); !errors.Is(err, want) {
 		t.Errorf("Stat: %v, want %v", err, want)
 	}
-	if _, err := b.Read(t.Context(), store.Item{Key: "gone", Size: 1}, 0, 1); !errors.Is(err, want) {
+	if _, err := b.Read(t.Context(), store.BucketObject{Key: "gone", Size: 1}, 0, 1); !errors.Is(err, want) {
 		t.Errorf("Read: %v, want %v", err, want)
 	}
 }
@@ -252,10 +252,10 @@ func TestSettings(t *testing.T) {
 	}
 }
 
-func reads(t *testing.T, b *bucket.Bucket) {
+func checkRead(t *testing.T, b *bucket.Bucket) {
 	t.Helper()
 	item, err := b.Stat(t.Context(), "a")
-	if err != nil || item.Size != 13 || !item.Modified.Equal(at()) || item.Tag != etag {
+	if err != nil || item.Size != 13 || !item.Modified.Equal(modTime()) || item.ContentTag != etag {
 		t.Fatalf("Stat: %+v, %v", item, err)
 	}
 	r, err := b.Read(t.Context(), item, 5, 8)
@@ -272,11 +272,11 @@ func reads(t *testing.T, b *bucket.Bucket) {
 	}
 }
 
-func lists(t *testing.T, b *bucket.Bucket) {
+func checkList(t *testing.T, b *bucket.Bucket) {
 	t.Helper()
 	var keys []string
 	for it, err := range b.List(t.Context(), "set/") {
-		if err != nil || it.Tag != etag {
+		if err != nil || it.ContentTag != etag {
 			t.Fatalf("List: %+v, %v", it, err)
 		}
 		keys = append(keys, fmt.Sprint(it.Key, it.Size))

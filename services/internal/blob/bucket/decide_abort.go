@@ -12,14 +12,14 @@ const (
 // abortTry is the result of one abort of an upload.
 type abortTry struct {
 	Number     int           // from 1
-	Left       bool          // parts are listed, or the bucket cannot tell
+	PartsLeft  bool          // parts are listed, or the bucket cannot tell
 	Unanswered bool          // the server may still carry out requests of the upload
 	Quiet      time.Duration // since the first abort, or the last after which parts were listed
 }
 
 // decideAbort says whether to abort an upload again, and how long to wait before.
-func decideAbort(t abortTry) (again bool, wait time.Duration) {
-	if !t.Left && (!t.Unanswered || t.Quiet >= lateParts) {
+func decideAbort(t abortTry) (retry bool, wait time.Duration) {
+	if !t.PartsLeft && (!t.Unanswered || t.Quiet >= lateParts) {
 		return false, 0
 	}
 	return true, min(firstAbortWait<<min(t.Number-1, 10), maxAbortWait)

@@ -15,13 +15,13 @@ func TestDecideAbort(t *testing.T) {
 			abortTry{Number: 1}, false, 0,
 		},
 		"an upload that has parts is aborted again": {
-			abortTry{Number: 1, Left: true}, true, 50 * time.Millisecond,
+			abortTry{Number: 1, PartsLeft: true}, true, 50 * time.Millisecond,
 		},
 		"the wait doubles": {
-			abortTry{Number: 3, Left: true}, true, 200 * time.Millisecond,
+			abortTry{Number: 3, PartsLeft: true}, true, 200 * time.Millisecond,
 		},
 		"the wait has a maximum": {
-			abortTry{Number: 70, Left: true}, true, time.Second,
+			abortTry{Number: 70, PartsLeft: true}, true, time.Second,
 		},
 		"a part without an answer may still arrive": {
 			abortTry{Number: 2, Unanswered: true, Quiet: lateParts - 1}, true, 100 * time.Millisecond,
@@ -30,7 +30,7 @@ func TestDecideAbort(t *testing.T) {
 			abortTry{Number: 9, Unanswered: true, Quiet: lateParts}, false, 0,
 		},
 		"parts that are there do not go by waiting": {
-			abortTry{Number: 9, Left: true, Unanswered: true, Quiet: time.Hour}, true, time.Second,
+			abortTry{Number: 9, PartsLeft: true, Unanswered: true, Quiet: time.Hour}, true, time.Second,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

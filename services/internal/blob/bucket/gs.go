@@ -37,7 +37,7 @@ func (s GS) open(ctx context.Context, name string, client *http.Client) (*Bucket
 	if api := (*storage.Client)(nil); b.As(&api) {
 		api.SetRetry(storage.WithPolicy(storage.RetryNever)) // who reads tries again
 	}
-	return &Bucket{bucket: b, listed: listedGS, masked: "\n\r", told: toldGS}, nil
+	return &Bucket{bucket: b, keyAndTag: keyAndTagGS, escapedChars: "\n\r", errorInfo: errorInfoGS}, nil
 }
 
 func (s GS) client(ctx context.Context, client *http.Client) (*gcp.HTTPClient, error) {
@@ -67,15 +67,15 @@ func (s GS) credentials(ctx context.Context) (*google.Credentials, error) {
 	return google.CredentialsFromJSON(ctx, b, storage.ScopeReadOnly) //nolint:staticcheck // the file is the operator's own
 }
 
-func listedGS(as func(any) bool) (key, tag string) {
+func keyAndTagGS(as func(any) bool) (key, tag string) {
 	var o storage.ObjectAttrs
 	_ = as(&o) // it is one of ours
 	return o.Name, o.Etag
 }
 
-func toldGS(err error) told {
+func errorInfoGS(err error) errorInfo {
 	if answer := (*googleapi.Error)(nil); errors.As(err, &answer) {
-		return told{code: answer.Code, after: answer.Header.Get("Retry-After")}
+		return errorInfo{status: answer.Code, retryAfter: answer.Header.Get("Retry-After")}
 	}
-	return told{}
+	return errorInfo{}
 }

@@ -37,7 +37,7 @@ func (s S3) open(ctx context.Context, name string, client *http.Client) (*Bucket
 	if err != nil {
 		return nil, err
 	}
-	return &Bucket{bucket: b, listed: listedS3, masked: control, match: matchS3, told: toldS3}, nil
+	return &Bucket{bucket: b, keyAndTag: keyAndTagS3, escapedChars: control, setIfMatch: setIfMatchS3, errorInfo: errorInfoS3}, nil
 }
 
 func (s S3) client(ctx context.Context, how func(*s3.Options)) (*s3.Client, error) {
@@ -81,33 +81,33 @@ func (s S3) config(ctx context.Context) (aws.Config, error) {
 	return c, err
 }
 
-func listedS3(as func(any) bool) (key, tag string) {
+func keyAndTagS3(as func(any) bool) (key, tag string) {
 	var o types.Object
 	_ = as(&o) // it is one of ours
 	return aws.ToString(o.Key), aws.ToString(o.ETag)
 }
 
-func matchS3(as func(any) bool, tag string) {
+func setIfMatchS3(as func(any) bool, tag string) {
 	var in *s3.GetObjectInput
 	if as(&in) {
 		in.IfMatch = aws.String(`"` + tag + `"`)
 	}
 }
 
-func toldS3(err error) told {
-	var t told
+func errorInfoS3(err error) errorInfo {
+	var t errorInfo
 	if api := smithy.APIError(nil); errors.As(err, &api) {
-		t.why = api.ErrorCode()
-		switch t.why {
+		t.reason = api.ErrorCode()
+		switch t.reason {
 		case "AccessDenied", "InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "InvalidToken", "AccountProblem", "XAdminUserNotFound":
-			t.code = http.StatusForbidden
+			t.status = http.StatusForbidden
 			return t
 		}
 	}
 	if answer := (*smithyhttp.ResponseError)(nil); errors.As(err, &answer) {
-		t.code = answer.HTTPStatusCode()
+		t.status = answer.HTTPStatusCode()
 		if answer.Response != nil && answer.Response.Response != nil {
-			t.after = answer.Response.Header.Get("Retry-After")
+			t.retryAfter = answer.Response.Header.Get("Retry-After")
 		}
 	}
 	return t

@@ -29,10 +29,10 @@ type uploader struct {
 	log    *zap.Logger
 }
 
-// upload is what Hold returns.
-func (u uploader) upload(ctx context.Context, key string, r io.Reader, bytes, once int) error {
+// upload is what OpenForWrite returns.
+func (u uploader) upload(ctx context.Context, key string, r io.Reader, partSize, concurrency int) error {
 	_, err := transfermanager.New(&uploadClient{Client: u.api, log: u.log}, func(o *transfermanager.Options) {
-		o.PartSizeBytes, o.MultipartUploadThreshold, o.Concurrency = int64(bytes), int64(bytes), once
+		o.PartSizeBytes, o.MultipartUploadThreshold, o.Concurrency = int64(partSize), int64(partSize), concurrency
 		o.RequestChecksumCalculation = u.api.Options().RequestChecksumCalculation
 		o.FailTimeout = abortTimeout
 	}).UploadObject(ctx, &transfermanager.UploadObjectInput{
@@ -55,28 +55,28 @@ type uploadClient struct {
 
 // PutObject implements transfermanager.S3APIClient.
 func (c *uploadClient) PutObject(ctx context.Context, in *s3.PutObjectInput, opts ...func(*s3.Options)) (*s3.PutObjectOutput, error) {
-	ctx, cancel := outlast(ctx)
+	ctx, cancel := withGracePeriod(ctx)
 	defer cancel()
 	return c.Client.PutObject(ctx, in, opts...)
 }
 
 // CreateMultipartUpload implements transfermanager.S3APIClient.
 func (c *uploadClient) CreateMultipartUpload(ctx context.Context, in *s3.CreateMultipartUploadInput, opts ...func(*s3.Options)) (*s3.CreateMultipartUploadOutput, error) {
-	ctx, cancel := outlast(ctx)
+	ctx, cancel := withGracePeriod(ctx)
 	defer cancel()
 	return c.Client.CreateMultipartUpload(ctx, in, opts...)
 }
 
 // UploadPart implements transfermanager.S3APIClient.
 func (c *uploadClient) UploadPart(ctx context.Context, in *s3.UploadPartInput, opts ...func(*s3.Options)) (*s3.UploadPartOutput, error) {
-	ctx, cancel := outlast(ctx)
+	ctx, cancel := withGracePeriod(ctx)
 	defer cancel()
 	return c.Client.UploadPart(ctx, in, append(opts, c.watchAnswers)...)
 }
 
 // CompleteMultipartUpload implements transfermanager.S3APIClient.
 func (c *uploadClient) CompleteMultipartUpload(ctx context.Context, in *s3.CompleteMultipartUploadInput, opts ...func(*s3.Options)) (*s3.CompleteMultipartUploadOutput, error) {
-	ctx, cancel := outlast(ctx)
+	ctx, cancel := withGracePeriod(ctx)
 	defer cancel()
 	return c.Client.CompleteMultipartUpload(ctx, in, opts...)
 }
@@ -104,8 +104,8 @@ func (c *uploadClient) abort(ctx context.Context, in *s3.AbortMultipartUploadInp
 		case err == nil || last == nil || ctx.Err() == nil: // an error of ctx alone says less than the one before
 			last = err
 		}
-		again, wait := decideAbort(abortTry{Number: try, Left: last != nil, Unanswered: c.unanswered.Load(), Quiet: time.Since(quiet)})
-		if !again {
+		retry, wait := decideAbort(abortTry{Number: try, PartsLeft: last != nil, Unanswered: c.unanswered.Load(), Quiet: time.Since(quiet)})
+		if !retry {
 			return nil
 		}
 		select {
@@ -124,7 +124,7 @@ func (c *uploadClient) abortOnce(ctx context.Context, in *s3.AbortMultipartUploa
 		return 0, fmt.Errorf("abort: %w", err)
 	}
 	out, err := c.ListParts(ctx, &s3.ListPartsInput{Bucket: in.Bucket, Key: in.Key, UploadId: in.UploadId}, opts...)
-	if noSuchUpload(err) || toldS3(err).code == http.StatusForbidden {
+	if noSuchUpload(err) || errorInfoS3(err).status == http.StatusForbidden {
 		return 0, nil
 	}
 	if err != nil {
@@ -133,7 +133,7 @@ func (c *uploadClient) abortOnce(ctx context.Context, in *s3.AbortMultipartUploa
 	return len(out.Parts), nil
 }
 
-func noSuchUpload(err error) bool { return err != nil && toldS3(err).why == "NoSuchUpload" }
+func noSuchUpload(err error) bool { return err != nil && errorInfoS3(err).reason == "NoSuchUpload" }
 
 // watchAnswers notes a request that gets no answer, or one that another server
 // gave in the place of the one that carries the request out.
@@ -156,9 +156,9 @@ func (w answerWatcher) Do(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// outlast returns a context that is done finishTimeout after ctx is, or at once
+// withGracePeriod returns a context that is done finishTimeout after ctx is, or at once
 // where ctx is done already.
-func outlast(ctx context.Context) (context.Context, context.CancelFunc) {
+func withGracePeriod(ctx context.Context) (context.Context, context.CancelFunc) {
 	if ctx.Err() != nil {
 		return ctx, func() {}
 	}

@@ -69,10 +69,10 @@ func (f *fakeS3) Do(r *http.Request) (*http.Response, error) {
 	if err := r.Context().Err(); err != nil {
 		return nil, err
 	}
-	answered := make(chan *http.Response, 1)
+	responses := make(chan *http.Response, 1)
 	f.working.Go(func() {
 		time.Sleep(f.slow[name(r)])
-		answered <- f.answer(r, len(body)) //nolint:bodyclose // its client closes it
+		responses <- f.answer(r, len(body)) //nolint:bodyclose // its client closes it
 	})
 	switch status, lost := f.lost[name(r)]; {
 	case lost && status == 0:
@@ -81,7 +81,7 @@ func (f *fakeS3) Do(r *http.Request) (*http.Response, error) {
 		return &http.Response{StatusCode: status, Body: http.NoBody, Request: r}, nil
 	}
 	select {
-	case resp := <-answered:
+	case resp := <-responses:
 		return resp, nil
 	case <-r.Context().Done():
 		return nil, r.Context().Err()
@@ -92,24 +92,24 @@ func (f *fakeS3) answer(r *http.Request, size int) *http.Response {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	status, body := http.StatusOK, ""
-	switch what := name(r); {
-	case f.refuse[what] != 0:
-		status = f.refuse[what]
-	case what == "create":
+	switch operation := name(r); {
+	case f.refuse[operation] != 0:
+		status = f.refuse[operation]
+	case operation == "create":
 		body = "<InitiateMultipartUploadResult><UploadId>u1</UploadId></InitiateMultipartUploadResult>"
-	case what == "put":
+	case operation == "put":
 		f.object = true
-	case what == "complete":
+	case operation == "complete":
 		f.object, f.parts = true, map[int]int{}
 		body = "<CompleteMultipartUploadResult></CompleteMultipartUploadResult>"
-	case what == "abort":
+	case operation == "abort":
 		if f.aborts++; f.aborts > f.ignored {
 			f.parts = map[int]int{}
 		}
 		status = http.StatusNoContent
-	case what == "list" && len(f.parts) == 0:
+	case operation == "list" && len(f.parts) == 0:
 		status, body = http.StatusNotFound, "<Error><Code>NoSuchUpload</Code></Error>"
-	case what == "list":
+	case operation == "list":
 		body = "<ListPartsResult>"
 		for _, n := range slices.Sorted(maps.Keys(f.parts)) {
 			body += fmt.Sprintf("<Part><PartNumber>%d</PartNumber><Size>%d</Size></Part>", n, f.parts[n])
@@ -165,8 +165,8 @@ func TestAPartUnderWayEndsBeforeItsUploadIsAborted(t *testing.T) {
 		if !errors.Is(err, context.Canceled) {
 			t.Errorf("upload: %v", err)
 		}
-		if left := f.partsLeft(); left > 0 || f.aborts != 1 || len(logs) > 0 {
-			t.Errorf("%d parts are left after %d aborts, and the log says %v; want 0, 1, nothing", left, f.aborts, logs)
+		if parts := f.partsLeft(); parts > 0 || f.aborts != 1 || len(logs) > 0 {
+			t.Errorf("%d parts are left after %d aborts, and the log says %v; want 0, 1, nothing", parts, f.aborts, logs)
 		}
 	})
 }
@@ -185,8 +185,8 @@ func TestAPartThatArrivesAfterTheAbortIsRemoved(t *testing.T) {
 				if err == nil {
 					t.Error("the upload did not fail")
 				}
-				if left := f.partsLeft(); left > 0 || len(logs) > 0 {
-					t.Errorf("%d parts are left after %d aborts, and the log says %v", left, f.aborts, logs)
+				if parts := f.partsLeft(); parts > 0 || len(logs) > 0 {
+					t.Errorf("%d parts are left after %d aborts, and the log says %v", parts, f.aborts, logs)
 				}
 			})
 		})
@@ -197,8 +197,8 @@ func TestAnUploadIsAbortedUntilNoPartsAreListed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fakeS3{ignored: 3}
 		logs, err := f.upload(t.Context(), 3, broken)
-		if left := f.partsLeft(); !errors.Is(err, errBroken) || left > 0 || f.aborts != 4 || len(logs) > 0 {
-			t.Errorf("%v: %d parts are left after %d aborts, and the log says %v", err, left, f.aborts, logs)
+		if parts := f.partsLeft(); !errors.Is(err, errBroken) || parts > 0 || f.aborts != 4 || len(logs) > 0 {
+			t.Errorf("%v: %d parts are left after %d aborts, and the log says %v", err, parts, f.aborts, logs)
 		}
 	})
 }
@@ -250,9 +250,9 @@ func TestAnObjectThatIsBeingStoredWhenItIsCanceledIsStored(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
 				time.AfterFunc(time.Second, cancel)
 				_, err := f.upload(ctx, parts, func() error { return nil })
-				left := f.partsLeft()
-				if err != nil || !f.object || left > 0 || ctx.Err() == nil {
-					t.Errorf("upload: %v, the object is there: %v, and %d parts", err, f.object, left)
+				remaining := f.partsLeft()
+				if err != nil || !f.object || remaining > 0 || ctx.Err() == nil {
+					t.Errorf("upload: %v, the object is there: %v, and %d parts", err, f.object, remaining)
 				}
 			})
 		})

@@ -20,8 +20,8 @@ import (
 	"github.com/benchmark-ai/bai/services/test/testbed"
 )
 
-// patience is how long the API server and its controllers may take for anything.
-const patience = 5 * time.Minute
+// waitTimeout is how long the API server and its controllers may take for anything.
+const waitTimeout = 5 * time.Minute
 
 // job is a Job of a run, which runs nothing where there are no nodes.
 func job(scope, run string) *batchv1.Job {
@@ -46,10 +46,10 @@ func ref(scope, run string) cluster.Ref {
 	return cluster.Ref{Run: run, Attempt: 1, Scope: scope, Job: run}
 }
 
-// until observes until ok.
-func until(t *testing.T, c *kube.Cluster, r cluster.Ref, what string, ok func(cluster.Seen, error) bool) cluster.Seen {
+// waitUntil observes until ok.
+func waitUntil(t *testing.T, c *kube.Cluster, r cluster.Ref, what string, ok func(cluster.Snapshot, error) bool) cluster.Snapshot {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)
 	defer cancel()
 	for {
 		seen, err := c.Observe(ctx, r)
@@ -66,7 +66,7 @@ func until(t *testing.T, c *kube.Cluster, r cluster.Ref, what string, ok func(cl
 
 func TestAPI(t *testing.T) {
 	t.Parallel()
-	bed := testbed.API(t)
+	testCluster := testbed.API(t)
 	for name, test := range map[string]func(*testing.T, *testbed.Cluster){
 		"what is refused is refused in the API server's own words":                   refusals,
 		"what an admission policy denies is refused in its own words":                denied,
@@ -86,15 +86,15 @@ func TestAPI(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			test(t, bed)
+			test(t, testCluster)
 		})
 	}
 }
 
-func refusals(t *testing.T, bed *testbed.Cluster) {
+func refusals(t *testing.T, testCluster *testbed.Cluster) {
 	t.Helper()
-	scope := bed.Namespace(t)
-	c := open(t, kube.Settings{Kubeconfig: bed.Kubeconfig, Namespace: scope})
+	scope := testCluster.Namespace(t)
+	c := open(t, kube.Settings{Kubeconfig: testCluster.Kubeconfig, Namespace: scope})
 	for name, row := range map[string]struct {
 		change func(*batchv1.Job)
 		want   string
@@ -141,15 +141,15 @@ metadata: {name: %[1]s}
 spec: {policyName: %[1]s, validationActions: [Deny]}
 `
 
-func denied(t *testing.T, bed *testbed.Cluster) {
+func denied(t *testing.T, testCluster *testbed.Cluster) {
 	t.Helper()
-	scope := bed.Namespace(t)
-	c := open(t, kube.Settings{Kubeconfig: bed.Kubeconfig, Namespace: scope})
-	bed.Apply(t, fmt.Sprintf(policy, scope))
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 2*patience)
+	scope := testCluster.Namespace(t)
+	c := open(t, kube.Settings{Kubeconfig: testCluster.Kubeconfig, Namespace: scope})
+	testCluster.Apply(t, fmt.Sprintf(policy, scope))
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 2*waitTimeout)
 	t.Cleanup(func() {
 		defer cancel()
-		if out, err := bed.Try(ctx, "delete", "validatingadmissionpolicies,validatingadmissionpolicybindings", scope); err != nil {
+		if out, err := testCluster.Try(ctx, "delete", "validatingadmissionpolicies,validatingadmissionpolicybindings", scope); err != nil {
 			t.Errorf("%v\n%s", err, out)
 		}
 	})
@@ -165,16 +165,16 @@ func denied(t *testing.T, bed *testbed.Cluster) {
 	}
 }
 
-func quota(t *testing.T, bed *testbed.Cluster) {
+func quota(t *testing.T, testCluster *testbed.Cluster) {
 	t.Helper()
-	scope := bed.Namespace(t)
-	bed.Run(t, "-n", scope, "create", "quota", "none", "--hard=pods=0")
-	c := open(t, kube.Settings{Kubeconfig: bed.Kubeconfig, Namespace: scope})
+	scope := testCluster.Namespace(t)
+	testCluster.Run(t, "-n", scope, "create", "quota", "none", "--hard=pods=0")
+	c := open(t, kube.Settings{Kubeconfig: testCluster.Kubeconfig, Namespace: scope})
 	l := watch(t, c)
 	if err := c.Create(t.Context(), job(scope, "over")); err != nil {
 		t.Fatal(err)
 	}
-	told := func(s cluster.Seen) bool {
+	hasEvent := func(s cluster.Snapshot) bool {
 		for _, e := range s.Events {
 			if e.Reason == "FailedCreate" && strings.Contains(e.Message, "exceeded quota") {
 				return true
@@ -182,12 +182,12 @@ func quota(t *testing.T, bed *testbed.Cluster) {
 		}
 		return false
 	}
-	until(t, c, ref(scope, "over"), "a FailedCreate event", func(s cluster.Seen, err error) bool { return err == nil && told(s) })
-	l.await(t, "a FailedCreate event", told)
+	waitUntil(t, c, ref(scope, "over"), "a FailedCreate event", func(s cluster.Snapshot, err error) bool { return err == nil && hasEvent(s) })
+	l.await(t, "a FailedCreate event", hasEvent)
 
-	bed.Run(t, "-n", scope, "create", "quota", "jobs", "--hard=count/jobs.batch=1")
+	testCluster.Run(t, "-n", scope, "create", "quota", "jobs", "--hard=count/jobs.batch=1")
 	var refused *cluster.RefusedError
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)
 	defer cancel()
 	for n := 0; !errors.As(c.Create(ctx, job(scope, fmt.Sprint("more", n))), &refused); n++ {
 		if ctx.Err() != nil {
@@ -199,9 +199,9 @@ func quota(t *testing.T, bed *testbed.Cluster) {
 	}
 }
 
-func namespaces(t *testing.T, bed *testbed.Cluster) {
+func namespaces(t *testing.T, testCluster *testbed.Cluster) {
 	t.Helper()
-	c := open(t, kube.Settings{Kubeconfig: bed.Kubeconfig, Namespace: "nosuch"})
+	c := open(t, kube.Settings{Kubeconfig: testCluster.Kubeconfig, Namespace: "nosuch"})
 	for scope, want := range map[string]string{"nosuch": `namespaces "nosuch" not found`, "other": `watches "nosuch" only`} {
 		var refused *cluster.RefusedError
 		if err := c.Create(t.Context(), job(scope, "r")); !errors.As(err, &refused) || !strings.Contains(refused.Message, want) || refused.Class != event.ClassPlatform {
@@ -216,10 +216,10 @@ func namespaces(t *testing.T, bed *testbed.Cluster) {
 	}
 }
 
-func forbidden(t *testing.T, bed *testbed.Cluster) {
+func forbidden(t *testing.T, testCluster *testbed.Cluster) {
 	t.Helper()
-	scope := bed.Namespace(t)
-	config := bed.Account(t, scope, "nobody")
+	scope := testCluster.Namespace(t)
+	config := testCluster.Account(t, scope, "nobody")
 	c := open(t, kube.Settings{Kubeconfig: config, Namespace: scope})
 	var refused *cluster.RefusedError
 	if err := c.Create(t.Context(), job(scope, "r")); !errors.As(err, &refused) || !strings.Contains(refused.Message, `the verb "create" on "jobs"`) || refused.Class != event.ClassPlatform {
@@ -235,16 +235,16 @@ func forbidden(t *testing.T, bed *testbed.Cluster) {
 	}
 }
 
-func blind(t *testing.T, bed *testbed.Cluster) {
+func blind(t *testing.T, testCluster *testbed.Cluster) {
 	t.Helper()
-	scope := bed.Namespace(t)
-	admin := open(t, kube.Settings{Kubeconfig: bed.Kubeconfig, Namespace: scope})
+	scope := testCluster.Namespace(t)
+	admin := open(t, kube.Settings{Kubeconfig: testCluster.Kubeconfig, Namespace: scope})
 	if err := admin.Create(t.Context(), job(scope, "r")); err != nil {
 		t.Fatal(err)
 	}
-	c := open(t, kube.Settings{Kubeconfig: bed.Account(t, scope, "blind"), Namespace: scope})
+	c := open(t, kube.Settings{Kubeconfig: testCluster.Account(t, scope, "blind"), Namespace: scope})
 	l := watch(t, c)
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)
 	defer cancel()
 	for lacks := (*kube.PermissionError)(nil); !errors.As(c.Ready(ctx), &lacks); {
 		if ctx.Err() != nil {
@@ -255,8 +255,8 @@ func blind(t *testing.T, bed *testbed.Cluster) {
 	if n := l.count(); n > 0 {
 		t.Errorf("%d were handed over", n)
 	}
-	bed.Run(t, "-n", scope, "create", "rolebinding", "sees", "--clusterrole=view", "--serviceaccount="+scope+":blind")
-	l.await(t, "the job, once it may be seen", func(s cluster.Seen) bool { return s.Job != nil })
+	testCluster.Run(t, "-n", scope, "create", "rolebinding", "sees", "--clusterrole=view", "--serviceaccount="+scope+":blind")
+	l.await(t, "the job, once it may be seen", func(s cluster.Snapshot) bool { return s.Job != nil })
 	for c.Ready(ctx) != nil && ctx.Err() == nil {
 		time.Sleep(10 * time.Millisecond)
 	}
@@ -265,48 +265,48 @@ func blind(t *testing.T, bed *testbed.Cluster) {
 	}
 }
 
-func orphans(t *testing.T, bed *testbed.Cluster) {
+func orphans(t *testing.T, testCluster *testbed.Cluster) {
 	t.Helper()
-	scope := bed.Namespace(t)
-	c := open(t, kube.Settings{Kubeconfig: bed.Kubeconfig, Namespace: scope})
+	scope := testCluster.Namespace(t)
+	c := open(t, kube.Settings{Kubeconfig: testCluster.Kubeconfig, Namespace: scope})
 	if err := c.Create(t.Context(), job(scope, "r")); err != nil {
 		t.Fatal(err)
 	}
-	until(t, c, ref(scope, "r"), "a pod", func(s cluster.Seen, _ error) bool { return len(s.Pods) == 1 })
-	bed.Run(t, "-n", scope, "delete", "job", "r", "--cascade=orphan")
-	until(t, c, ref(scope, "r"), "the pod alone", func(s cluster.Seen, err error) bool { return err == nil && s.Job == nil && len(s.Pods) == 1 })
+	waitUntil(t, c, ref(scope, "r"), "a pod", func(s cluster.Snapshot, _ error) bool { return len(s.Pods) == 1 })
+	testCluster.Run(t, "-n", scope, "delete", "job", "r", "--cascade=orphan")
+	waitUntil(t, c, ref(scope, "r"), "the pod alone", func(s cluster.Snapshot, err error) bool { return err == nil && s.Job == nil && len(s.Pods) == 1 })
 	if err := c.Delete(t.Context(), ref(scope, "r")); err != nil {
 		t.Fatal(err)
 	}
-	until(t, c, ref(scope, "r"), "nothing", func(_ cluster.Seen, err error) bool { return errors.Is(err, cluster.ErrNotFound) })
+	waitUntil(t, c, ref(scope, "r"), "nothing", func(_ cluster.Snapshot, err error) bool { return errors.Is(err, cluster.ErrNotFound) })
 }
 
 // lost has a pod on a node that is none: no kubelet says anything of it.
-func lost(t *testing.T, bed *testbed.Cluster) {
+func lost(t *testing.T, testCluster *testbed.Cluster) {
 	t.Helper()
-	scope := bed.Namespace(t)
-	bed.Apply(t, `{"apiVersion":"v1","kind":"Node","metadata":{"name":"`+scope+`"},"spec":{"unschedulable":true}}`)
+	scope := testCluster.Namespace(t)
+	testCluster.Apply(t, `{"apiVersion":"v1","kind":"Node","metadata":{"name":"`+scope+`"},"spec":{"unschedulable":true}}`)
 	t.Cleanup(func() {
-		if out, err := bed.Try(context.WithoutCancel(t.Context()), "delete", "node", scope); err != nil {
+		if out, err := testCluster.Try(context.WithoutCancel(t.Context()), "delete", "node", scope); err != nil {
 			t.Errorf("%v\n%s", err, out)
 		}
 	})
-	c := open(t, kube.Settings{Kubeconfig: bed.Kubeconfig, Namespace: scope, Lost: 2 * time.Second})
+	c := open(t, kube.Settings{Kubeconfig: testCluster.Kubeconfig, Namespace: scope, Lost: 2 * time.Second})
 	j := job(scope, "r")
 	j.Spec.Template.Spec.NodeSelector, j.Spec.Template.Spec.NodeName = nil, scope
 	if err := c.Create(t.Context(), j); err != nil {
 		t.Fatal(err)
 	}
-	until(t, c, ref(scope, "r"), "a pod", func(s cluster.Seen, _ error) bool { return len(s.Pods) == 1 })
+	waitUntil(t, c, ref(scope, "r"), "a pod", func(s cluster.Snapshot, _ error) bool { return len(s.Pods) == 1 })
 	if err := c.Delete(t.Context(), ref(scope, "r")); err != nil {
 		t.Fatal(err)
 	}
-	until(t, c, ref(scope, "r"), "nothing", func(s cluster.Seen, err error) bool {
+	waitUntil(t, c, ref(scope, "r"), "nothing", func(s cluster.Snapshot, err error) bool {
 		if errors.Is(err, cluster.ErrNotFound) {
 			return true
 		}
-		told := len(s.Pods) == 1 && s.Pods[0].DeletionTimestamp != nil
-		if early := told && time.Now().Before(s.Pods[0].DeletionTimestamp.Add(2*time.Second)); early && s.Pods[0].DeletionGracePeriodSeconds != nil && *s.Pods[0].DeletionGracePeriodSeconds == 0 {
+		deleted := len(s.Pods) == 1 && s.Pods[0].DeletionTimestamp != nil
+		if early := deleted && time.Now().Before(s.Pods[0].DeletionTimestamp.Add(2*time.Second)); early && s.Pods[0].DeletionGracePeriodSeconds != nil && *s.Pods[0].DeletionGracePeriodSeconds == 0 {
 			t.Error("it was given up at once")
 		}
 		if err := c.Delete(t.Context(), ref(scope, "r")); err != nil {
@@ -317,10 +317,10 @@ func lost(t *testing.T, bed *testbed.Cluster) {
 }
 
 // owned has a run deleted twice: whole, and where its Job is on its way already.
-func owned(t *testing.T, bed *testbed.Cluster) {
+func owned(t *testing.T, testCluster *testbed.Cluster) {
 	t.Helper()
-	scope := bed.Namespace(t)
-	c := open(t, kube.Settings{Kubeconfig: bed.Kubeconfig, Namespace: scope})
+	scope := testCluster.Namespace(t)
+	c := open(t, kube.Settings{Kubeconfig: testCluster.Kubeconfig, Namespace: scope})
 	for _, run := range []string{"whole", "begun"} {
 		j := job(scope, run)
 		owner := &corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: *j.ObjectMeta.DeepCopy()}
@@ -336,22 +336,22 @@ func owned(t *testing.T, bed *testbed.Cluster) {
 			t.Fatal(err)
 		}
 		if run == "begun" {
-			bed.Run(t, "-n", scope, "delete", "job", run, "--cascade=foreground", "--wait=false")
+			testCluster.Run(t, "-n", scope, "delete", "job", run, "--cascade=foreground", "--wait=false")
 		}
 		if err := c.Delete(t.Context(), ref(scope, run)); err != nil {
 			t.Fatal(err)
 		}
-		until(t, c, ref(scope, run), "nothing", func(_ cluster.Seen, err error) bool { return errors.Is(err, cluster.ErrNotFound) })
-		if left := bed.Run(t, "-n", scope, "get", "configmaps,jobs,pods", "-l", cluster.LabelRun, "-o", "name"); left != "" {
+		waitUntil(t, c, ref(scope, run), "nothing", func(_ cluster.Snapshot, err error) bool { return errors.Is(err, cluster.ErrNotFound) })
+		if left := testCluster.Run(t, "-n", scope, "get", "configmaps,jobs,pods", "-l", cluster.LabelRun, "-o", "name"); left != "" {
 			t.Errorf("%s: left:\n%s", run, left)
 		}
 	}
 }
 
-func roles(t *testing.T, bed *testbed.Cluster) {
+func roles(t *testing.T, testCluster *testbed.Cluster) {
 	t.Helper()
-	scope := bed.Namespace(t)
-	c := open(t, kube.Settings{Kubeconfig: bed.Kubeconfig, Namespace: scope})
+	scope := testCluster.Namespace(t)
+	c := open(t, kube.Settings{Kubeconfig: testCluster.Kubeconfig, Namespace: scope})
 	worker := job(scope, "r")
 	worker.Name = "r-worker"
 	for _, j := range []*batchv1.Job{worker, job(scope, "r")} {
@@ -359,47 +359,47 @@ func roles(t *testing.T, bed *testbed.Cluster) {
 			t.Fatal(err)
 		}
 	}
-	both := func(s cluster.Seen) bool { return s.Job != nil && s.Job.Name == "r" && len(s.Pods) == 2 }
-	until(t, c, ref(scope, "r"), "the main job and both pods", func(s cluster.Seen, err error) bool { return err == nil && both(s) })
+	both := func(s cluster.Snapshot) bool { return s.Job != nil && s.Job.Name == "r" && len(s.Pods) == 2 }
+	waitUntil(t, c, ref(scope, "r"), "the main job and both pods", func(s cluster.Snapshot, err error) bool { return err == nil && both(s) })
 	l := watch(t, c) // one from before may have met the worker alone
 	l.await(t, "the main job and both pods", both)
 	if err := c.Delete(t.Context(), ref(scope, "r")); err != nil {
 		t.Fatal(err)
 	}
-	until(t, c, ref(scope, "r"), "nothing", func(_ cluster.Seen, err error) bool { return errors.Is(err, cluster.ErrNotFound) })
-	l.await(t, "that it has gone", func(s cluster.Seen) bool { return s.Job == nil && len(s.Pods) == 0 && s.Ref.Job == "r" })
+	waitUntil(t, c, ref(scope, "r"), "nothing", func(_ cluster.Snapshot, err error) bool { return errors.Is(err, cluster.ErrNotFound) })
+	l.await(t, "that it has gone", func(s cluster.Snapshot) bool { return s.Job == nil && len(s.Pods) == 0 && s.Ref.Job == "r" })
 }
 
-func leftOver(t *testing.T, bed *testbed.Cluster) {
+func leftOver(t *testing.T, testCluster *testbed.Cluster) {
 	t.Helper()
-	scope := bed.Namespace(t)
-	c := open(t, kube.Settings{Kubeconfig: bed.Kubeconfig, Namespace: scope})
+	scope := testCluster.Namespace(t)
+	c := open(t, kube.Settings{Kubeconfig: testCluster.Kubeconfig, Namespace: scope})
 	worker, suspend := job(scope, "r"), true
 	worker.Name, worker.Spec.Suspend = "r-worker", &suspend // it has no pods
 	if err := errors.Join(c.Create(t.Context(), job(scope, "r")), c.Create(t.Context(), worker)); err != nil {
 		t.Fatal(err)
 	}
 	l := watch(t, c)
-	l.await(t, "both jobs", func(s cluster.Seen) bool { return s.Job != nil && s.Job.Name == "r" && len(s.Others) == 1 })
-	gone := func(s cluster.Seen) bool { return s.Job == nil && len(s.Pods) == 0 && s.Ref.Job == "r" }
-	bed.Run(t, "-n", scope, "delete", "job/r")
+	l.await(t, "both jobs", func(s cluster.Snapshot) bool { return s.Job != nil && s.Job.Name == "r" && len(s.Others) == 1 })
+	gone := func(s cluster.Snapshot) bool { return s.Job == nil && len(s.Pods) == 0 && s.Ref.Job == "r" }
+	testCluster.Run(t, "-n", scope, "delete", "job/r")
 	l.await(t, "that it has gone", gone)
 	n := l.count()
-	bed.Run(t, "-n", scope, "annotate", "job/r-worker", "x=y")
-	l.await(t, "that it still has", func(s cluster.Seen) bool { return l.count() > n && gone(s) })
+	testCluster.Run(t, "-n", scope, "annotate", "job/r-worker", "x=y")
+	l.await(t, "that it still has", func(s cluster.Snapshot) bool { return l.count() > n && gone(s) })
 	if err := c.Delete(t.Context(), ref(scope, "r")); err != nil {
 		t.Fatal(err)
 	}
 	l.await(t, "that it still has", gone)
 }
 
-func unlabelled(t *testing.T, bed *testbed.Cluster) {
+func unlabelled(t *testing.T, testCluster *testbed.Cluster) {
 	t.Helper()
-	scope := bed.Namespace(t)
-	c := open(t, kube.Settings{Kubeconfig: bed.Kubeconfig, Namespace: scope})
-	bed.Run(t, "-n", scope, "create", "configmap", "mine")
-	bed.Run(t, "-n", scope, "create", "secret", "generic", "mine")
-	bed.Run(t, "-n", scope, "create", "job", "r", "--image=example.org/none:1")
+	scope := testCluster.Namespace(t)
+	c := open(t, kube.Settings{Kubeconfig: testCluster.Kubeconfig, Namespace: scope})
+	testCluster.Run(t, "-n", scope, "create", "configmap", "mine")
+	testCluster.Run(t, "-n", scope, "create", "secret", "generic", "mine")
+	testCluster.Run(t, "-n", scope, "create", "job", "r", "--image=example.org/none:1")
 	l := watch(t, c)
 	if _, err := c.Observe(t.Context(), ref(scope, "r")); !errors.Is(err, cluster.ErrNotFound) {
 		t.Errorf("observe a job that is not a run's: %v, want ErrNotFound", err)
@@ -407,17 +407,17 @@ func unlabelled(t *testing.T, bed *testbed.Cluster) {
 	if err := c.Delete(t.Context(), ref(scope, "r")); err != nil {
 		t.Error(err)
 	}
-	bed.Run(t, "-n", scope, "get", "configmap/mine", "secret/mine", "job/r")
+	testCluster.Run(t, "-n", scope, "get", "configmap/mine", "secret/mine", "job/r")
 	if n := l.count(); n > 0 {
 		t.Errorf("%d were handed over", n)
 	}
 }
 
-func replicas(t *testing.T, bed *testbed.Cluster) {
+func replicas(t *testing.T, testCluster *testbed.Cluster) {
 	t.Helper()
-	scope := bed.Namespace(t)
-	one := open(t, kube.Settings{Kubeconfig: bed.Kubeconfig, Namespace: scope})
-	two := open(t, kube.Settings{Kubeconfig: bed.Kubeconfig, Namespace: scope})
+	scope := testCluster.Namespace(t)
+	one := open(t, kube.Settings{Kubeconfig: testCluster.Kubeconfig, Namespace: scope})
+	two := open(t, kube.Settings{Kubeconfig: testCluster.Kubeconfig, Namespace: scope})
 	l := watch(t, two)
 	made := make(chan error, 2)
 	for _, c := range []*kube.Cluster{one, two} {
@@ -426,27 +426,27 @@ func replicas(t *testing.T, bed *testbed.Cluster) {
 	if a, b := <-made, <-made; (a == nil) == (b == nil) || !errors.Is(errors.Join(a, b), cluster.ErrExists) {
 		t.Errorf("two create one job: %v and %v, want one ErrExists", a, b)
 	}
-	l.await(t, "the job", func(s cluster.Seen) bool { return s.Job != nil })
+	l.await(t, "the job", func(s cluster.Snapshot) bool { return s.Job != nil })
 	if err := errors.Join(two.Delete(t.Context(), ref(scope, "r")), one.Delete(t.Context(), ref(scope, "r"))); err != nil {
 		t.Fatal(err)
 	}
-	l.await(t, "that it has gone", func(s cluster.Seen) bool { return s.Job == nil && len(s.Pods) == 0 })
+	l.await(t, "that it has gone", func(s cluster.Snapshot) bool { return s.Job == nil && len(s.Pods) == 0 })
 }
 
-func events(t *testing.T, bed *testbed.Cluster) {
+func events(t *testing.T, testCluster *testbed.Cluster) {
 	t.Helper()
-	scope := bed.Namespace(t)
-	c := open(t, kube.Settings{Kubeconfig: bed.Kubeconfig, Namespace: scope})
+	scope := testCluster.Namespace(t)
+	c := open(t, kube.Settings{Kubeconfig: testCluster.Kubeconfig, Namespace: scope})
 	if err := c.Create(t.Context(), job(scope, "r")); err != nil {
 		t.Fatal(err)
 	}
-	seen := until(t, c, ref(scope, "r"), "a pod", func(s cluster.Seen, _ error) bool { return len(s.Pods) == 1 })
+	seen := waitUntil(t, c, ref(scope, "r"), "a pod", func(s cluster.Snapshot, _ error) bool { return len(s.Pods) == 1 })
 	l := watch(t, c)
-	l.await(t, "the pod", func(s cluster.Seen) bool { return len(s.Pods) == 1 })
-	said := fmt.Sprintf(`{"apiVersion":"v1","kind":"Event","metadata":{"name":"e","namespace":%q},"type":"Warning","reason":"FailedMount","message":"no such secret","involvedObject":{"kind":"Pod","namespace":%[1]q,"name":%q,"uid":%q},"lastTimestamp":"2026-01-01T00:00:00Z"}`,
+	l.await(t, "the pod", func(s cluster.Snapshot) bool { return len(s.Pods) == 1 })
+	eventJSON := fmt.Sprintf(`{"apiVersion":"v1","kind":"Event","metadata":{"name":"e","namespace":%q},"type":"Warning","reason":"FailedMount","message":"no such secret","involvedObject":{"kind":"Pod","namespace":%[1]q,"name":%q,"uid":%q},"lastTimestamp":"2026-01-01T00:00:00Z"}`,
 		scope, seen.Pods[0].Name, seen.Pods[0].UID)
-	bed.Apply(t, said)
-	l.await(t, "the event", func(s cluster.Seen) bool {
+	testCluster.Apply(t, eventJSON)
+	l.await(t, "the event", func(s cluster.Snapshot) bool {
 		for _, e := range s.Events {
 			if e.Reason == "FailedMount" {
 				return true
@@ -456,16 +456,16 @@ func events(t *testing.T, bed *testbed.Cluster) {
 	})
 }
 
-func resync(t *testing.T, bed *testbed.Cluster) {
+func resync(t *testing.T, testCluster *testbed.Cluster) {
 	t.Helper()
-	scope := bed.Namespace(t)
-	c := open(t, kube.Settings{Kubeconfig: bed.Kubeconfig, Namespace: scope, Resync: 50 * time.Millisecond})
+	scope := testCluster.Namespace(t)
+	c := open(t, kube.Settings{Kubeconfig: testCluster.Kubeconfig, Namespace: scope, Resync: 50 * time.Millisecond})
 	if err := c.Create(t.Context(), job(scope, "r")); err != nil {
 		t.Fatal(err)
 	}
-	until(t, c, ref(scope, "r"), "a pod", func(s cluster.Seen, _ error) bool { return len(s.Pods) == 1 })
+	waitUntil(t, c, ref(scope, "r"), "a pod", func(s cluster.Snapshot, _ error) bool { return len(s.Pods) == 1 })
 	l := watch(t, c)
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)
 	defer cancel()
 	for l.count() < 20 && ctx.Err() == nil {
 		time.Sleep(10 * time.Millisecond)
@@ -476,32 +476,32 @@ func resync(t *testing.T, bed *testbed.Cluster) {
 	}
 }
 
-// log is what Watch has handed over.
-type log struct {
-	mu   sync.Mutex
-	seen []cluster.Seen
-	wake chan struct{}
+// watchLog is what Watch has handed over.
+type watchLog struct {
+	mu        sync.Mutex
+	snapshots []cluster.Snapshot
+	wake      chan struct{}
 }
 
-func (l *log) count() int {
+func (l *watchLog) count() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return len(l.seen)
+	return len(l.snapshots)
 }
 
-func (l *log) last() cluster.Seen {
+func (l *watchLog) last() cluster.Snapshot {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.seen) == 0 {
-		return cluster.Seen{}
+	if len(l.snapshots) == 0 {
+		return cluster.Snapshot{}
 	}
-	return l.seen[len(l.seen)-1]
+	return l.snapshots[len(l.snapshots)-1]
 }
 
 // await waits until the last that was handed over is ok.
-func (l *log) await(t *testing.T, what string, ok func(cluster.Seen) bool) {
+func (l *watchLog) await(t *testing.T, what string, ok func(cluster.Snapshot) bool) {
 	t.Helper()
-	late := time.After(patience)
+	late := time.After(waitTimeout)
 	for {
 		if s := l.last(); l.count() > 0 && ok(s) {
 			return
@@ -515,14 +515,14 @@ func (l *log) await(t *testing.T, what string, ok func(cluster.Seen) bool) {
 }
 
 // watch watches until the test is over.
-func watch(t *testing.T, c *kube.Cluster) *log {
+func watch(t *testing.T, c *kube.Cluster) *watchLog {
 	t.Helper()
-	l, done := &log{wake: make(chan struct{}, 1)}, make(chan error, 1)
+	l, done := &watchLog{wake: make(chan struct{}, 1)}, make(chan error, 1)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	go func() {
-		done <- c.Watch(ctx, func(s cluster.Seen) {
+		done <- c.Watch(ctx, func(s cluster.Snapshot) {
 			l.mu.Lock()
-			l.seen = append(l.seen, s)
+			l.snapshots = append(l.snapshots, s)
 			l.mu.Unlock()
 			select {
 			case l.wake <- struct{}{}:

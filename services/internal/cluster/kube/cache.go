@@ -26,22 +26,22 @@ import (
 // byAttempt is the index of jobs and pods by their attempt.
 const byAttempt = "attempt"
 
-// cacheOf is what all that watch know of a cluster: the jobs and pods of runs,
+// clusterCache is what all that watch know of a cluster: the jobs and pods of runs,
 // without what nobody asks about, and the events that tell something.
-type cacheOf struct {
-	log  *zap.Logger
-	jobs cache.SharedIndexInformer
-	pods cache.SharedIndexInformer
-	mpis cache.SharedIndexInformer // of the Jobs that MPIJobs stand for; nil where there is no operator
-	book *book
+type clusterCache struct {
+	log    *zap.Logger
+	jobs   cache.SharedIndexInformer
+	pods   cache.SharedIndexInformer
+	mpis   cache.SharedIndexInformer // of the Jobs that MPIJobs stand for; nil where there is no operator
+	events *eventCache
 
-	mu       sync.Mutex
-	watchers map[*watcher]struct{}
-	trouble  map[string]error // by verb and kind: why it could not be listed or watched last
+	mu         sync.Mutex
+	watchers   map[*watcher]struct{}
+	lastErrors map[string]error // by verb and kind: why it could not be listed or watched last
 }
 
-// watched returns what all that watch know, and begins to know it with the first.
-func (c *Cluster) watched() (*cacheOf, error) {
+// sharedCache returns what all that watch know, and begins to know it with the first.
+func (c *Cluster) sharedCache() (*clusterCache, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
@@ -50,43 +50,43 @@ func (c *Cluster) watched() (*cacheOf, error) {
 	if c.cache != nil {
 		return c.cache, nil
 	}
-	known := &cacheOf{log: c.log, watchers: map[*watcher]struct{}{}, trouble: map[string]error{}}
-	if err := known.build(c); err != nil {
+	shared := &clusterCache{log: c.log, watchers: map[*watcher]struct{}{}, lastErrors: map[string]error{}}
+	if err := shared.build(c); err != nil {
 		return nil, err
 	}
 	// What goes wrong is noted, and said once: client-go need not say it too.
 	ctx, stop := context.WithCancel(klog.NewContext(context.Background(), klog.Logger{}))
 	c.stop = stop
-	for _, i := range known.informers() {
+	for _, i := range shared.informers() {
 		c.wg.Go(func() { i.RunWithContext(ctx) })
 	}
-	c.wg.Go(func() { known.readEvents(ctx, c) })
-	c.cache = known
-	return known, nil
+	c.wg.Go(func() { shared.runEventReflector(ctx, c) })
+	c.cache = shared
+	return shared, nil
 }
 
 // errClosed says that the cluster was closed.
 var errClosed = errors.New("the cluster is closed")
 
-func (k *cacheOf) build(c *Cluster) error {
+func (k *clusterCache) build(c *Cluster) error {
 	scope := c.settings.Scope()
-	k.book = newBook(k.eventHeard)
-	k.jobs = k.informer(&batchv1.Job{}, ofRuns(k, "jobs",
+	k.events = newEventCache(k.onEvent)
+	k.jobs = k.informer(&batchv1.Job{}, runListWatch(k, "jobs",
 		func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			return c.batch.Jobs(scope).List(ctx, o)
 		},
 		func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 			return c.batch.Jobs(scope).Watch(ctx, o)
 		}))
-	k.pods = k.informer(&corev1.Pod{}, ofRuns(k, "pods",
+	k.pods = k.informer(&corev1.Pod{}, runListWatch(k, "pods",
 		func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			return c.core.Pods(scope).List(ctx, o)
 		},
 		func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 			return c.core.Pods(scope).Watch(ctx, o)
 		}))
-	if c.operator() {
-		k.mpis = k.informer(mpiExample(), ofRuns(k, "mpijobs",
+	if c.hasMPIOperator() {
+		k.mpis = k.informer(mpiPrototype(), runListWatch(k, "mpijobs",
 			func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 				return c.objects.Resource(mpiResource()).Namespace(scope).List(ctx, o)
 			},
@@ -95,11 +95,11 @@ func (k *cacheOf) build(c *Cluster) error {
 			}))
 	}
 	for _, i := range k.informers() {
-		if err := i.SetTransform(lean); err != nil {
+		if err := i.SetTransform(stripUnused); err != nil {
 			return fmt.Errorf("watch the cluster: %w", err)
 		}
 		if _, err := i.AddEventHandler(cache.ResourceEventHandlerFuncs{
-			AddFunc: k.changed, DeleteFunc: k.changed, UpdateFunc: func(_, now any) { k.changed(now) },
+			AddFunc: k.onObjectChange, DeleteFunc: k.onObjectChange, UpdateFunc: func(_, now any) { k.onObjectChange(now) },
 		}); err != nil {
 			return fmt.Errorf("watch the cluster: %w", err)
 		}
@@ -108,7 +108,7 @@ func (k *cacheOf) build(c *Cluster) error {
 }
 
 // informers are those of what belongs to runs.
-func (k *cacheOf) informers() []cache.SharedIndexInformer {
+func (k *clusterCache) informers() []cache.SharedIndexInformer {
 	all := []cache.SharedIndexInformer{k.jobs, k.pods}
 	if k.mpis != nil {
 		all = append(all, k.mpis)
@@ -116,7 +116,7 @@ func (k *cacheOf) informers() []cache.SharedIndexInformer {
 	return all
 }
 
-func (k *cacheOf) informer(example runtime.Object, lw *cache.ListWatch) cache.SharedIndexInformer { //nolint:ireturn // there is no other type of it
+func (k *clusterCache) informer(example runtime.Object, lw *cache.ListWatch) cache.SharedIndexInformer { //nolint:ireturn // there is no other type of it
 	return cache.NewSharedIndexInformer(lw, example, 0, cache.Indexers{byAttempt: func(o any) ([]string, error) {
 		if object, err := meta.Accessor(o); err == nil {
 			if at, ok := attemptOf(object); ok {
@@ -128,54 +128,54 @@ func (k *cacheOf) informer(example runtime.Object, lw *cache.ListWatch) cache.Sh
 }
 
 type (
-	lister      = func(context.Context, metav1.ListOptions) (runtime.Object, error)
-	watcherFunc = func(context.Context, metav1.ListOptions) (watch.Interface, error)
+	listFunc  = func(context.Context, metav1.ListOptions) (runtime.Object, error)
+	watchFunc = func(context.Context, metav1.ListOptions) (watch.Interface, error)
 )
 
-// ofRuns lists and watches what carries the label of a run, and notes what goes
+// runListWatch lists and watches what carries the label of a run, and notes what goes
 // wrong with that.
-func ofRuns(k *cacheOf, kind string, list lister, watch watcherFunc) *cache.ListWatch {
-	return noted(k, kind, func(o *metav1.ListOptions) { o.LabelSelector = cluster.LabelRun }, list, watch)
+func runListWatch(k *clusterCache, kind string, list listFunc, watch watchFunc) *cache.ListWatch {
+	return errorRecordingListWatch(k, kind, func(o *metav1.ListOptions) { o.LabelSelector = cluster.LabelRun }, list, watch)
 }
 
-func noted(k *cacheOf, kind string, tweak func(*metav1.ListOptions), list lister, watchAll watcherFunc) *cache.ListWatch {
+func errorRecordingListWatch(k *clusterCache, kind string, tweak func(*metav1.ListOptions), list listFunc, watchAll watchFunc) *cache.ListWatch {
 	return &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			tweak(&o)
 			all, err := list(ctx, o)
-			k.note(kind, "list", err)
+			k.recordError(kind, "list", err)
 			return all, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 			tweak(&o)
 			w, err := watchAll(ctx, o)
-			k.note(kind, "watch", err)
+			k.recordError(kind, "watch", err)
 			return w, err
 		},
 	}
 }
 
-// note remembers whether a kind can be listed and watched, and says a change
+// recordError remembers whether a kind can be listed and watched, and says a change
 // once. What can be watched can be seen, whether it is listed or not: the API
 // server may stream what is there.
-func (k *cacheOf) note(kind, verb string, err error) {
+func (k *clusterCache) recordError(kind, verb string, err error) {
 	if errors.Is(err, context.Canceled) {
 		return
 	}
-	err = explain(verb+" "+kind, err)
+	err = wrapError(verb+" "+kind, err)
 	k.mu.Lock()
-	was, key := len(k.trouble), verb+" "+kind
-	before := k.trouble[key]
+	was, key := len(k.lastErrors), verb+" "+kind
+	before := k.lastErrors[key]
 	switch {
 	case err != nil:
-		k.trouble[key] = err
+		k.lastErrors[key] = err
 	case verb == "watch":
-		delete(k.trouble, "list "+kind)
-		delete(k.trouble, key)
+		delete(k.lastErrors, "list "+kind)
+		delete(k.lastErrors, key)
 	default:
-		delete(k.trouble, key)
+		delete(k.lastErrors, key)
 	}
-	now := len(k.trouble)
+	now := len(k.lastErrors)
 	k.mu.Unlock()
 	switch {
 	case err != nil && (before == nil || before.Error() != err.Error()):
@@ -185,45 +185,45 @@ func (k *cacheOf) note(kind, verb string, err error) {
 	}
 }
 
-// why says why not all is known that is there.
-func (k *cacheOf) why() error {
+// syncError says why not all is known that is there.
+func (k *clusterCache) syncError() error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	for _, err := range k.trouble {
+	for _, err := range k.lastErrors {
 		return err
 	}
-	if !k.synced() {
+	if !k.hasSynced() {
 		return errors.New("what the cluster holds is not known yet")
 	}
 	return nil
 }
 
-func (k *cacheOf) synced() bool {
+func (k *clusterCache) hasSynced() bool {
 	for _, i := range k.informers() {
 		if !i.HasSynced() {
 			return false
 		}
 	}
-	return k.book.synced()
+	return k.events.hasSynced()
 }
 
-// readEvents keeps the book of events until ctx is done.
-func (k *cacheOf) readEvents(ctx context.Context, c *Cluster) {
+// runEventReflector keeps the book of events until ctx is done.
+func (k *clusterCache) runEventReflector(ctx context.Context, c *Cluster) {
 	scope := c.settings.Scope()
-	lw := noted(k, "events", func(*metav1.ListOptions) {},
+	lw := errorRecordingListWatch(k, "events", func(*metav1.ListOptions) {},
 		func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			return c.core.Events(scope).List(ctx, o)
 		},
 		func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 			return c.core.Events(scope).Watch(ctx, o)
 		})
-	cache.NewReflectorWithOptions(lw, &corev1.Event{}, k.book, cache.ReflectorOptions{Name: "events"}).RunWithContext(ctx)
+	cache.NewReflectorWithOptions(lw, &corev1.Event{}, k.events, cache.ReflectorOptions{Name: "events"}).RunWithContext(ctx)
 }
 
-// changed lets all that watch know that something about an attempt has changed.
-func (k *cacheOf) changed(o any) {
-	if unknown, ok := o.(cache.DeletedFinalStateUnknown); ok {
-		o = unknown.Obj
+// onObjectChange lets all that watch know that something about an attempt has changed.
+func (k *clusterCache) onObjectChange(o any) {
+	if deleted, ok := o.(cache.DeletedFinalStateUnknown); ok {
+		o = deleted.Obj
 	}
 	object, err := meta.Accessor(o)
 	if err != nil {
@@ -234,32 +234,32 @@ func (k *cacheOf) changed(o any) {
 	}
 }
 
-// eventHeard lets all that watch know of an event about a run's job or pod.
-func (k *cacheOf) eventHeard(e *corev1.Event) {
+// onEvent lets all that watch know of an event about a run's job or pod.
+func (k *clusterCache) onEvent(e *corev1.Event) {
 	about := map[string]cache.SharedIndexInformer{"Job": k.jobs, "Pod": k.pods, mpijob.Kind: k.mpis}[e.InvolvedObject.Kind]
 	if about == nil {
 		return
 	}
 	if o, ok, err := about.GetStore().GetByKey(e.InvolvedObject.Namespace + "/" + e.InvolvedObject.Name); err == nil && ok {
-		k.changed(o)
+		k.onObjectChange(o)
 	}
 }
 
-// see returns what is known of an attempt.
-func (k *cacheOf) see(at attempt, ref *cluster.Ref) (cluster.Seen, bool) {
-	jobs, pods := of[*batchv1.Job](k.jobs, at), of[*corev1.Pod](k.pods, at)
+// snapshot returns what is known of an attempt.
+func (k *clusterCache) snapshot(at attempt, ref *cluster.Ref) (cluster.Snapshot, bool) {
+	jobs, pods := objectsOf[*batchv1.Job](k.jobs, at), objectsOf[*corev1.Pod](k.pods, at)
 	if k.mpis != nil {
-		jobs = append(jobs, of[*batchv1.Job](k.mpis, at)...)
+		jobs = append(jobs, objectsOf[*batchv1.Job](k.mpis, at)...)
 	}
 	if ref != nil && mainJob(ref, jobs) == nil && mainJob(nil, jobs) != nil && mainJob(nil, jobs).Name == ref.Job {
 		ref = nil // made anew under its name
 	}
-	seen, some := compose(at, ref, jobs, pods)
-	seen.Events = k.book.of(subjects(seen))
-	return seen, some
+	seen, found := snapshotOf(at, ref, jobs, pods)
+	seen.Events = k.events.eventsFor(eventSubjects(seen))
+	return seen, found
 }
 
-func of[T any](i cache.SharedIndexInformer, at attempt) []T {
+func objectsOf[T any](i cache.SharedIndexInformer, at attempt) []T {
 	objects, _ := i.GetIndexer().ByIndex(byAttempt, at.key()) // the index is there
 	all := make([]T, 0, len(objects))
 	for _, o := range objects {
@@ -270,15 +270,15 @@ func of[T any](i cache.SharedIndexInformer, at attempt) []T {
 	return all
 }
 
-// all returns every attempt of which something is known.
-func (k *cacheOf) all() []attempt {
-	known := map[attempt]bool{}
+// attempts returns every attempt of which something is known.
+func (k *clusterCache) attempts() []attempt {
+	seen := map[attempt]bool{}
 	var all []attempt
 	for _, i := range k.informers() {
 		for _, o := range i.GetStore().List() {
 			if object, err := meta.Accessor(o); err == nil {
-				if at, ok := attemptOf(object); ok && !known[at] {
-					known[at] = true
+				if at, ok := attemptOf(object); ok && !seen[at] {
+					seen[at] = true
 					all = append(all, at)
 				}
 			}
@@ -287,12 +287,12 @@ func (k *cacheOf) all() []attempt {
 	return all
 }
 
-// lean takes from a job or pod what nobody asks about, and what is large. Of an
+// stripUnused takes from a job or pod what nobody asks about, and what is large. Of an
 // MPIJob it leaves the Job that it stands for.
-func lean(o any) (any, error) {
+func stripUnused(o any) (any, error) {
 	switch o := o.(type) {
 	case *unstructured.Unstructured:
-		j, err := asJob(o)
+		j, err := jobFromMPIJob(o)
 		if err != nil {
 			return nil, err
 		}
@@ -300,15 +300,15 @@ func lean(o any) (any, error) {
 		return j, nil
 	case *batchv1.Job:
 		o.ManagedFields = nil
-		leanPod(&o.Spec.Template.Spec)
+		stripPodSpec(&o.Spec.Template.Spec)
 	case *corev1.Pod:
 		o.ManagedFields = nil
-		leanPod(&o.Spec)
+		stripPodSpec(&o.Spec)
 	}
 	return o, nil
 }
 
-func leanPod(s *corev1.PodSpec) {
+func stripPodSpec(s *corev1.PodSpec) {
 	s.Volumes = nil
 	for _, cs := range [][]corev1.Container{s.InitContainers, s.Containers} {
 		for i := range cs {

@@ -15,14 +15,14 @@ import (
 
 func TestContract(t *testing.T) {
 	t.Parallel()
-	bed := testbed.Kubernetes(t)
-	scope := bed.Namespace(t)
+	testCluster := testbed.Kubernetes(t)
+	scope := testCluster.Namespace(t)
 	clustertest.Run(t, clustertest.Suite{
 		New: func(t *testing.T) clustertest.Cluster {
 			t.Helper()
-			return open(t, kube.Settings{Kubeconfig: bed.Kubeconfig, Namespace: scope})
+			return open(t, kube.Settings{Kubeconfig: testCluster.Kubeconfig, Namespace: scope})
 		},
-		Scope: scope, Image: kit.DebianImage, Patience: 2 * time.Minute,
+		Scope: scope, Image: kit.DebianImage, Timeout: 2 * time.Minute,
 	})
 }
 

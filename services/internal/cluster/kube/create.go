@@ -13,34 +13,34 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/event"
 )
 
-// manager is who the API server says has written an object's fields.
-const manager = "benchmark-ai"
+// fieldManager is who the API server says has written an object's fields.
+const fieldManager = "benchmark-ai"
 
 // Create implements cluster.Creator. What the API server does not know of an
 // object is refused, not dropped.
 func (c *Cluster) Create(ctx context.Context, o cluster.Object) error {
 	kind := o.GetObjectKind().GroupVersionKind()
 	object := kind.Kind + " " + o.GetName()
-	if refused := c.foreign(object, o); refused != nil {
+	if refused := c.validatePlacement(object, o); refused != nil {
 		return refused
 	}
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
 	if err != nil {
 		return &cluster.RefusedError{Object: object, Class: event.ClassPlatform, Message: fmt.Sprintf("it cannot be written: %v", err)}
 	}
-	ctx, cancel := c.call(ctx)
+	ctx, cancel := c.withTimeout(ctx)
 	defer cancel()
 	made, err := c.objects.Resource(resourceOf(kind)).Namespace(o.GetNamespace()).Create(ctx, &unstructured.Unstructured{Object: fields},
-		metav1.CreateOptions{FieldValidation: metav1.FieldValidationStrict, FieldManager: manager})
+		metav1.CreateOptions{FieldValidation: metav1.FieldValidationStrict, FieldManager: fieldManager})
 	if apierrors.IsAlreadyExists(err) && kind.Kind == "ConfigMap" {
 		was, err := c.core.ConfigMaps(o.GetNamespace()).Get(ctx, o.GetName(), metav1.GetOptions{})
 		if err != nil {
-			return explain("look at "+object, err)
+			return wrapError("look at "+object, err)
 		}
 		o.SetUID(was.UID)
 	}
 	if err != nil {
-		return verdict(object, err)
+		return createError(object, err)
 	}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(made.Object, o); err != nil {
 		return fmt.Errorf("read %s, which was created: %w", object, err)
@@ -48,8 +48,8 @@ func (c *Cluster) Create(ctx context.Context, o cluster.Object) error {
 	return nil
 }
 
-// foreign refuses what would never be seen again, which is the platform's fault.
-func (c *Cluster) foreign(object string, o cluster.Object) *cluster.RefusedError {
+// validatePlacement refuses what would never be seen again, which is the platform's fault.
+func (c *Cluster) validatePlacement(object string, o cluster.Object) *cluster.RefusedError {
 	if _, ok := attemptOf(o); !ok {
 		return &cluster.RefusedError{Object: object, Class: event.ClassPlatform, Message: "it lacks the labels of its run and attempt, without which nobody would find it"}
 	}

@@ -25,7 +25,7 @@ import (
 // PermissionError says which permission this process lacks.
 type PermissionError struct {
 	Verb, Resource, Group, Scope string // scope is empty where the whole cluster is meant
-	Words                        string // the API server's own
+	Detail                       string // the API server's own
 }
 
 // Error implements error.
@@ -35,62 +35,62 @@ func (e *PermissionError) Error() string {
 		where = fmt.Sprintf("in the namespace %q", e.Scope)
 	}
 	return fmt.Sprintf("the platform may not %s %s of the API group %q %s: grant its service account the verb %q on %q by a role, as deploy/kubernetes does (%s)",
-		e.Verb, e.Resource, e.Group, where, e.Verb, e.Resource, e.Words)
+		e.Verb, e.Resource, e.Group, where, e.Verb, e.Resource, e.Detail)
 }
 
-// denial reads what the authorizer says.
-var denial = regexp.MustCompile(`cannot (\w+) resource "([^"]+)" in API group "([^"]*)"(?: in the namespace "([^"]*)")?`)
+// forbiddenPattern reads what the authorizer says.
+var forbiddenPattern = regexp.MustCompile(`cannot (\w+) resource "([^"]+)" in API group "([^"]*)"(?: in the namespace "([^"]*)")?`)
 
-// permission returns which permission is missing, nil where err says something
+// permissionError returns which permission is missing, nil where err says something
 // else: a quota and a webhook forbid too.
-func permission(err error) *PermissionError {
+func permissionError(err error) *PermissionError {
 	if !apierrors.IsForbidden(err) {
 		return nil
 	}
-	found := denial.FindStringSubmatch(err.Error())
+	found := forbiddenPattern.FindStringSubmatch(err.Error())
 	if found == nil {
 		return nil
 	}
-	return &PermissionError{Verb: found[1], Resource: found[2], Group: found[3], Scope: found[4], Words: err.Error()}
+	return &PermissionError{Verb: found[1], Resource: found[2], Group: found[3], Scope: found[4], Detail: err.Error()}
 }
 
-// explain is err with what was being done, and the permission that it is about.
-func explain(doing string, err error) error {
+// wrapError is err with what was being done, and the permission that it is about.
+func wrapError(doing string, err error) error {
 	if err == nil {
 		return nil
 	}
-	if p := permission(err); p != nil {
+	if p := permissionError(err); p != nil {
 		return fmt.Errorf("%s: %w", doing, p)
 	}
 	return fmt.Errorf("%s: %w", doing, err)
 }
 
-// verdict is what the answer to a creation means: that the object is there
+// createError is what the answer to a creation means: that the object is there
 // already, that it is refused for good, or that nobody could tell.
-func verdict(object string, err error) error {
+func createError(object string, err error) error {
 	if err == nil {
 		return nil
 	}
 	if apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("%s: %w", object, cluster.ErrExists)
 	}
-	if !final(err) {
+	if !isPermanent(err) {
 		return fmt.Errorf("create %s: %w", object, err)
 	}
 	words := err.Error()
-	if p := permission(err); p != nil {
+	if p := permissionError(err); p != nil {
 		words = p.Error()
 	}
-	return &cluster.RefusedError{Object: object, Class: blame(err), Message: words}
+	return &cluster.RefusedError{Object: object, Class: failureClass(err), Message: words}
 }
 
-// blame says whose fault it is that an object is refused: the platform's where it
+// failureClass says whose fault it is that an object is refused: the platform's where it
 // may not create any, or names in its settings what is not there (a namespace, a
 // kind of objects, a class of priority), or writes what the API server does not
 // know; else that of who asked for the object.
-func blame(err error) event.Class {
+func failureClass(err error) event.Class {
 	switch text := err.Error(); {
-	case permission(err) != nil, apierrors.IsNotFound(err), apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause),
+	case permissionError(err) != nil, apierrors.IsNotFound(err), apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause),
 		strings.Contains(text, "no PriorityClass with name"), strings.Contains(text, "strict decoding error"):
 		return event.ClassPlatform
 	}
@@ -107,9 +107,9 @@ const (
 	serverError     = 500
 )
 
-// final reports whether the API server, or who it asks, will give the same
+// isPermanent reports whether the API server, or who it asks, will give the same
 // answer again.
-func final(err error) bool {
+func isPermanent(err error) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
 		return false
@@ -128,10 +128,10 @@ func resourceOf(kind schema.GroupVersionKind) schema.GroupVersionResource {
 	return plural
 }
 
-// kindsOf are the kinds of objects that are looked for by label when an attempt
+// deletableKinds are the kinds of objects that are looked for by label when an attempt
 // is deleted. Secrets are not among them: nobody of ours may read those of
 // others.
-func kindsOf(more []string) []schema.GroupVersionResource {
+func deletableKinds(more []string) []schema.GroupVersionResource {
 	kinds := []schema.GroupVersionResource{configMaps(), {Version: "v1", Resource: "services"}, volumeClaims(), networkPolicies()}
 	for _, name := range more {
 		if gvr, _ := schema.ParseResourceArg(name); gvr != nil {
@@ -145,9 +145,9 @@ func configMaps() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
 }
 
-// builtIn reports whether every cluster has a kind, so that its garbage collector
+// isBuiltIn reports whether every cluster has a kind, so that its garbage collector
 // deletes objects of it with their owner, and nothing waits for what depends on them.
-func builtIn(kind schema.GroupVersionResource) bool {
+func isBuiltIn(kind schema.GroupVersionResource) bool {
 	return kind.Group == "" || kind == networkPolicies()
 }
 
@@ -184,40 +184,40 @@ func (a attempt) ref(job, uid string) cluster.Ref {
 	return cluster.Ref{Run: a.run, Attempt: number, Scope: a.scope, Job: job, UID: uid}
 }
 
-// compose puts together what is seen of an attempt, which known may name by its
+// snapshotOf puts together what is seen of an attempt, which known may name by its
 // Job. The Job whose end ends the run has the attempt's own name, others have
 // more behind it. It reports whether there is anything.
-func compose(at attempt, known *cluster.Ref, jobs []*batchv1.Job, pods []*corev1.Pod) (cluster.Seen, bool) {
-	seen := cluster.Seen{Ref: at.ref("", "")}
-	if known != nil {
-		seen.Ref = *known
+func snapshotOf(at attempt, ref *cluster.Ref, jobs []*batchv1.Job, pods []*corev1.Pod) (cluster.Snapshot, bool) {
+	seen := cluster.Snapshot{Ref: at.ref("", "")}
+	if ref != nil {
+		seen.Ref = *ref
 	}
-	if job := mainJob(known, jobs); job != nil {
+	if job := mainJob(ref, jobs); job != nil {
 		seen.Job, seen.Ref = job, at.ref(job.Name, string(job.UID))
 	}
-	for _, j := range slices.SortedFunc(slices.Values(jobs), byLength) {
+	for _, j := range slices.SortedFunc(slices.Values(jobs), compareNameLength) {
 		if j.Name != seen.Ref.Job {
 			seen.Others = append(seen.Others, *j)
 		}
 	}
 	for _, p := range pods {
-		if seen.Ref.Job == "" || owner(p) != seen.Ref.Job || seen.Ref.UID == "" || ownerUID(p) == seen.Ref.UID || ownerUID(p) == "" {
+		if seen.Ref.Job == "" || ownerName(p) != seen.Ref.Job || seen.Ref.UID == "" || ownerUID(p) == seen.Ref.UID || ownerUID(p) == "" {
 			seen.Pods = append(seen.Pods, *p)
 		}
 	}
 	slices.SortFunc(seen.Pods, func(a, b corev1.Pod) int { return cmp.Compare(a.Name, b.Name) })
 	if seen.Ref.Job == "" {
-		seen.Ref.Job, seen.Ref.UID = ofPods(seen.Pods)
+		seen.Ref.Job, seen.Ref.UID = ownerOfPods(seen.Pods)
 	}
 	return seen, seen.Job != nil || len(seen.Pods) > 0
 }
 
 // mainJob is the Job that is known, or where none is the one whose end ends the
 // run.
-func mainJob(known *cluster.Ref, jobs []*batchv1.Job) *batchv1.Job {
-	if known != nil {
+func mainJob(ref *cluster.Ref, jobs []*batchv1.Job) *batchv1.Job {
+	if ref != nil {
 		for _, j := range jobs {
-			if j.Name == known.Job && (known.UID == "" || string(j.UID) == known.UID) {
+			if j.Name == ref.Job && (ref.UID == "" || string(j.UID) == ref.UID) {
 				return j
 			}
 		}
@@ -226,15 +226,15 @@ func mainJob(known *cluster.Ref, jobs []*batchv1.Job) *batchv1.Job {
 	if len(jobs) == 0 {
 		return nil
 	}
-	return slices.MinFunc(jobs, byLength)
+	return slices.MinFunc(jobs, compareNameLength)
 }
 
-func byLength(a, b *batchv1.Job) int {
+func compareNameLength(a, b *batchv1.Job) int {
 	return cmp.Or(cmp.Compare(len(a.Name), len(b.Name)), cmp.Compare(a.Name, b.Name))
 }
 
-// owner is the name of the Job that a pod is of.
-func owner(p *corev1.Pod) string { return p.Labels[batchv1.JobNameLabel] }
+// ownerName is the name of the Job that a pod is of.
+func ownerName(p *corev1.Pod) string { return p.Labels[batchv1.JobNameLabel] }
 
 func ownerUID(p *corev1.Pod) string {
 	if c := metav1.GetControllerOf(p); c != nil {
@@ -243,24 +243,24 @@ func ownerUID(p *corev1.Pod) string {
 	return ""
 }
 
-// ofPods names the Job of pods whose Job is gone.
-func ofPods(pods []corev1.Pod) (job, uid string) {
+// ownerOfPods names the Job of pods whose Job is gone.
+func ownerOfPods(pods []corev1.Pod) (job, uid string) {
 	for i := range pods {
-		if name := owner(&pods[i]); job == "" || len(name) < len(job) {
+		if name := ownerName(&pods[i]); job == "" || len(name) < len(job) {
 			job, uid = name, ownerUID(&pods[i])
 		}
 	}
 	return job, uid
 }
 
-// overdue reports whether a pod was told to end, and is still there for longer
+// isOverdue reports whether a pod was told to end, and is still there for longer
 // than patience after it should have.
-func overdue(p *corev1.Pod, now time.Time, patience time.Duration) bool {
-	return p.DeletionTimestamp != nil && now.After(cluster.EndsBy(*p).Add(patience))
+func isOverdue(p *corev1.Pod, now time.Time, timeout time.Duration) bool {
+	return p.DeletionTimestamp != nil && now.After(cluster.DeletionDeadline(*p).Add(timeout))
 }
 
-// toStop reports whether a Job has not ended, nor was it told to end.
-func toStop(j *batchv1.Job) bool {
+// needsStop reports whether a Job has not ended, nor was it told to end.
+func needsStop(j *batchv1.Job) bool {
 	if j.DeletionTimestamp != nil || metav1.GetControllerOf(j) != nil || j.Annotations[AnnotationStopped] != "" {
 		return false
 	}
@@ -272,22 +272,22 @@ func toStop(j *batchv1.Job) bool {
 	return true
 }
 
-// telling reports whether an event says what the status of its object does not.
-func telling(e *corev1.Event) bool {
-	usual := []string{"Scheduled", "Created", "Started", "Killing", "SuccessfulCreate", "SuccessfulDelete", "Completed"}
-	return e.Type != corev1.EventTypeNormal || !slices.Contains(usual, e.Reason)
+// isInformative reports whether an event says what the status of its object does not.
+func isInformative(e *corev1.Event) bool {
+	routine := []string{"Scheduled", "Created", "Started", "Killing", "SuccessfulCreate", "SuccessfulDelete", "Completed"}
+	return e.Type != corev1.EventTypeNormal || !slices.Contains(routine, e.Reason)
 }
 
-// inOrder sorts events, the oldest first.
-func inOrder(events []corev1.Event) []corev1.Event {
+// sortEvents sorts events, the oldest first.
+func sortEvents(events []corev1.Event) []corev1.Event {
 	slices.SortStableFunc(events, func(a, b corev1.Event) int {
-		return cmp.Or(when(&a).Compare(when(&b).Time), strings.Compare(a.Name, b.Name))
+		return cmp.Or(eventTime(&a).Compare(eventTime(&b).Time), strings.Compare(a.Name, b.Name))
 	})
 	return events
 }
 
-// when is the last time that an event was seen, by whoever wrote it.
-func when(e *corev1.Event) metav1.Time {
+// eventTime is the last time that an event was seen, by whoever wrote it.
+func eventTime(e *corev1.Event) metav1.Time {
 	switch {
 	case e.Series != nil && !e.Series.LastObservedTime.IsZero():
 		return metav1.Time{Time: e.Series.LastObservedTime.Time}

@@ -58,7 +58,7 @@ func TestVerdict(t *testing.T) {
 		"no time":                                           {context.DeadlineExceeded, away, "deadline"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := kube.Verdict("Job r", row.err)
+			err := kube.CreateError("Job r", row.err)
 			var why *cluster.RefusedError
 			got := away
 			switch {
@@ -72,7 +72,7 @@ func TestVerdict(t *testing.T) {
 			}
 		})
 	}
-	if err := kube.Verdict("Job r", nil); err != nil {
+	if err := kube.CreateError("Job r", nil); err != nil {
 		t.Errorf("no error became %v", err)
 	}
 }
@@ -161,7 +161,7 @@ func TestCompose(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			seen, some := kube.Compose("r", row.known, row.jobs, row.pods)
+			seen, some := kube.SnapshotOf("r", row.known, row.jobs, row.pods)
 			var names []string
 			for _, p := range seen.Pods {
 				names = append(names, p.Name)
@@ -186,17 +186,17 @@ func eventOf(name, about, reason string, at time.Time) *corev1.Event {
 func TestAPodIsGivenUpOnceItShouldHaveEndedLongAgo(t *testing.T) {
 	should := metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 	for name, row := range map[string]struct {
-		told *metav1.Time
-		now  time.Duration // after it should have ended
-		want bool
+		deletedAt *metav1.Time
+		now       time.Duration // after it should have ended
+		want      bool
 	}{
 		"one that nobody told to end":      {nil, time.Hour, false},
 		"one that still has its grace":     {&should, -time.Second, false},
 		"one whose node may be slow":       {&should, time.Minute, false},
 		"one whose node is taken for lost": {&should, time.Minute + 1, true},
 	} {
-		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: row.told}} // what has longer for its collector: cluster.EndsBy
-		if got := kube.Overdue(p, should.Add(row.now), time.Minute); got != row.want {
+		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: row.deletedAt}} // what has longer for its collector: cluster.EndsBy
+		if got := kube.IsOverdue(p, should.Add(row.now), time.Minute); got != row.want {
 			t.Errorf("%s: %t", name, got)
 		}
 	}
@@ -214,14 +214,14 @@ func TestTelling(t *testing.T) {
 		"that a pod has a node tells not":  {corev1.Event{Type: "Normal", Reason: "Scheduled"}, false},
 		"that a pod was created tells not": {corev1.Event{Type: "Normal", Reason: "SuccessfulCreate"}, false},
 	} {
-		if got := kube.Telling(&row.event); got != row.want {
+		if got := kube.IsInformative(&row.event); got != row.want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
 }
 
 func TestBookKeepsTheLatestEventsOfEachObjectInOrder(t *testing.T) {
-	b, begin := kube.NewBook(), time.Unix(1000, 0)
+	b, begin := kube.NewEventCache(), time.Unix(1000, 0)
 	for n := range 80 {
 		e := eventOf(fmt.Sprint("e", n), "a", "Pulling", begin.Add(time.Duration(n)*time.Second))
 		for range 2 { // heard twice
@@ -232,17 +232,17 @@ func TestBookKeepsTheLatestEventsOfEachObjectInOrder(t *testing.T) {
 	}
 	_ = b.Add(eventOf("x", "b", "Pulled", begin.Add(time.Hour)))
 	_ = b.Add(eventOf("y", "b", "Started", begin))
-	got := b.Of("b", "a", "none")
+	got := b.EventsFor("b", "a", "none")
 	if len(got) != 51 || got[0].Name != "e30" || got[49].Name != "e79" || got[50].Name != "x" || b.Count() != 51 {
 		t.Errorf("%d events of %d, from %s to %s", len(got), b.Count(), got[0].Name, got[len(got)-1].Name)
 	}
 	_ = b.Delete(eventOf("x", "b", "Pulled", begin))
 	_ = b.Delete(eventOf("x", "b", "Pulled", begin))
-	if n := len(b.Of("b")); n != 0 || b.Count() != 50 {
+	if n := len(b.EventsFor("b")); n != 0 || b.Count() != 50 {
 		t.Errorf("%d events after the deletion, %d in all", n, b.Count())
 	}
 	_ = b.Replace([]any{eventOf("z", "a", "Pulling", begin)}, "1")
-	if got := b.Of("a"); len(got) != 1 || got[0].Name != "z" || b.Count() != 1 {
+	if got := b.EventsFor("a"); len(got) != 1 || got[0].Name != "z" || b.Count() != 1 {
 		t.Errorf("%d events after the replacement", len(got))
 	}
 }
@@ -287,7 +287,7 @@ func TestOnlyAJobThatGoesOnIsStopped(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			j := &batchv1.Job{}
 			row.change(j)
-			if got := kube.ToStop(j); got != row.want {
+			if got := kube.NeedsStop(j); got != row.want {
 				t.Errorf("%t", got)
 			}
 		})

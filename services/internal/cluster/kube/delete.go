@@ -20,15 +20,15 @@ import (
 // left to do, but to give up pods whose node is lost, for which Delete is to be
 // called again.
 func (c *Cluster) Delete(ctx context.Context, r cluster.Ref) error {
-	ctx, cancel := c.call(ctx)
+	ctx, cancel := c.withTimeout(ctx)
 	defer cancel()
 	at := attemptOfRef(r)
 	list, err := c.batch.Jobs(r.Scope).List(ctx, metav1.ListOptions{LabelSelector: at.selector()})
 	if err != nil {
-		return explain("look for the jobs of "+r.Job, err)
+		return wrapError("look for the jobs of "+r.Job, err)
 	}
-	jobs, meant := toDelete(r, list.Items)
-	if !meant {
+	jobs, matches := jobsToDelete(r, list.Items)
+	if !matches {
 		return nil
 	}
 	if len(jobs) == 0 { // none is left, or all are on their way
@@ -40,7 +40,7 @@ func (c *Cluster) Delete(ctx context.Context, r cluster.Ref) error {
 		return c.deleteOwned(ctx, at, jobs, *owner)
 	}
 	if len(jobs) > 0 || len(list.Items) == 0 {
-		if err := c.deleteSupplies(ctx, at, r.Job); err != nil {
+		if err := c.deleteDependencies(ctx, at, r.Job); err != nil {
 			return err
 		}
 	}
@@ -54,7 +54,7 @@ func (c *Cluster) Delete(ctx context.Context, r cluster.Ref) error {
 // cluster deletes the rest with it, without being asked for each.
 func (c *Cluster) deleteOwned(ctx context.Context, at attempt, jobs []batchv1.Job, owner metav1.OwnerReference) error {
 	for _, kind := range c.kinds {
-		if builtIn(kind) {
+		if isBuiltIn(kind) {
 			continue
 		}
 		if err := c.deleteKind(ctx, at, kind, ""); err != nil {
@@ -67,15 +67,15 @@ func (c *Cluster) deleteOwned(ctx context.Context, at attempt, jobs []batchv1.Jo
 	if err := c.deleteJobs(ctx, at, jobs); err != nil {
 		return err
 	}
-	err := c.core.ConfigMaps(at.scope).Delete(ctx, owner.Name, deletion(configMaps(), owner.UID))
-	return explain("delete configmap "+owner.Name, gone(err))
+	err := c.core.ConfigMaps(at.scope).Delete(ctx, owner.Name, deleteOptions(configMaps(), owner.UID))
+	return wrapError("delete configmap "+owner.Name, ignoreGone(err))
 }
 
 func (c *Cluster) deleteJobs(ctx context.Context, at attempt, jobs []batchv1.Job) error {
 	for _, j := range jobs {
-		err := c.batch.Jobs(at.scope).Delete(ctx, j.Name, dependentsFirst(j.UID))
-		if err := gone(err); err != nil {
-			return explain("delete job "+j.Name, err)
+		err := c.batch.Jobs(at.scope).Delete(ctx, j.Name, foregroundDeletion(j.UID))
+		if err := ignoreGone(err); err != nil {
+			return wrapError("delete job "+j.Name, err)
 		}
 	}
 	return nil
@@ -96,9 +96,9 @@ func ownerOf(r cluster.Ref, jobs []batchv1.Job) *metav1.OwnerReference {
 	return owner
 }
 
-// toDelete are the Jobs that are not on their way yet, and whether what is asked
+// jobsToDelete are the Jobs that are not on their way yet, and whether what is asked
 // for is meant: another Job of its name is not.
-func toDelete(r cluster.Ref, all []batchv1.Job) (jobs []batchv1.Job, meant bool) {
+func jobsToDelete(r cluster.Ref, all []batchv1.Job) (jobs []batchv1.Job, matches bool) {
 	for _, j := range all {
 		if r.UID != "" && j.Name == r.Job && string(j.UID) != r.UID {
 			return nil, false
@@ -110,16 +110,16 @@ func toDelete(r cluster.Ref, all []batchv1.Job) (jobs []batchv1.Job, meant bool)
 	return jobs, true
 }
 
-// deleteSupplies deletes what the pods of an attempt needed, but for the owner of
+// deleteDependencies deletes what the pods of an attempt needed, but for the owner of
 // all. Secrets are deleted unseen.
-func (c *Cluster) deleteSupplies(ctx context.Context, at attempt, owner string) error {
+func (c *Cluster) deleteDependencies(ctx context.Context, at attempt, owner string) error {
 	for _, kind := range c.kinds {
 		if err := c.deleteKind(ctx, at, kind, owner); err != nil {
 			return err
 		}
 	}
 	err := c.core.Secrets(at.scope).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: at.selector()})
-	return explain("delete the secrets of run "+at.run, err)
+	return wrapError("delete the secrets of run "+at.run, err)
 }
 
 // deleteKind deletes the objects of a kind, but for the ConfigMap that is the owner
@@ -131,14 +131,14 @@ func (c *Cluster) deleteKind(ctx context.Context, at attempt, kind schema.GroupV
 		return nil // a kind that is not installed, or of which this platform may have made none
 	}
 	if err != nil {
-		return explain("look for the "+kind.Resource+" of run "+at.run, err)
+		return wrapError("look for the "+kind.Resource+" of run "+at.run, err)
 	}
 	for _, o := range list.Items {
 		if o.GetDeletionTimestamp() != nil || kind == configMaps() && o.GetName() == owner {
 			continue
 		}
-		if err := gone(all.Delete(ctx, o.GetName(), deletion(kind, o.GetUID()))); err != nil {
-			return explain("delete "+kind.Resource+" "+o.GetName(), err)
+		if err := ignoreGone(all.Delete(ctx, o.GetName(), deleteOptions(kind, o.GetUID()))); err != nil {
+			return wrapError("delete "+kind.Resource+" "+o.GetName(), err)
 		}
 	}
 	return nil
@@ -151,43 +151,43 @@ func (c *Cluster) deleteKind(ctx context.Context, at attempt, kind schema.GroupV
 func (c *Cluster) deletePods(ctx context.Context, at attempt) error {
 	list, err := c.core.Pods(at.scope).List(ctx, metav1.ListOptions{LabelSelector: at.selector()})
 	if err != nil {
-		return explain("look for the pods of run "+at.run, err)
+		return wrapError("look for the pods of run "+at.run, err)
 	}
 	for i := range list.Items {
 		p := &list.Items[i]
 		options := metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(p.UID))}
 		switch now := time.Now(); {
-		case overdue(p, now, c.settings.lost()):
+		case isOverdue(p, now, c.settings.lostAfter()):
 			c.log.Warn("a pod is deleted by force: its node has not said that it ended, and is taken for lost",
 				zap.String("pod", p.Name), zap.String("node", p.Spec.NodeName), zap.Duration("should have ended", now.Sub(p.DeletionTimestamp.Time)))
 			options.GracePeriodSeconds = new(int64)
 		case p.DeletionTimestamp != nil || metav1.GetControllerOf(p) != nil:
 			continue
 		}
-		if err := gone(c.core.Pods(at.scope).Delete(ctx, p.Name, options)); err != nil {
-			return explain("delete pod "+p.Name, err)
+		if err := ignoreGone(c.core.Pods(at.scope).Delete(ctx, p.Name, options)); err != nil {
+			return wrapError("delete pod "+p.Name, err)
 		}
 	}
 	return nil
 }
 
-// deletion deletes an object of a kind: at once, if it is one of Kubernetes' own
+// deleteOptions deletes an object of a kind: at once, if it is one of Kubernetes' own
 // that holds nothing up, else after what depends on it.
-func deletion(kind schema.GroupVersionResource, uid types.UID) metav1.DeleteOptions {
-	if builtIn(kind) {
+func deleteOptions(kind schema.GroupVersionResource, uid types.UID) metav1.DeleteOptions {
+	if isBuiltIn(kind) {
 		return metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(uid))}
 	}
-	return dependentsFirst(uid)
+	return foregroundDeletion(uid)
 }
 
-// dependentsFirst deletes one object, not another that has its name by then.
-func dependentsFirst(uid types.UID) metav1.DeleteOptions {
+// foregroundDeletion deletes one object, not another that has its name by then.
+func foregroundDeletion(uid types.UID) metav1.DeleteOptions {
 	foreground := metav1.DeletePropagationForeground
 	return metav1.DeleteOptions{PropagationPolicy: &foreground, Preconditions: metav1.NewUIDPreconditions(string(uid))}
 }
 
-// gone is err, unless it says that the object is not there any more.
-func gone(err error) error {
+// ignoreGone is err, unless it says that the object is not there any more.
+func ignoreGone(err error) error {
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil
 	}

@@ -11,25 +11,25 @@ import (
 )
 
 // What the rules' tests need of this package.
-func Verdict(object string, err error) error { return verdict(object, err) }
+func CreateError(object string, err error) error { return createError(object, err) }
 
-func Overdue(p *corev1.Pod, now time.Time, patience time.Duration) bool {
-	return overdue(p, now, patience)
+func IsOverdue(p *corev1.Pod, now time.Time, timeout time.Duration) bool {
+	return isOverdue(p, now, timeout)
 }
 
-func ToStop(j *batchv1.Job) bool { return toStop(j) }
+func NeedsStop(j *batchv1.Job) bool { return needsStop(j) }
 
-func Telling(e *corev1.Event) bool { return telling(e) }
+func IsInformative(e *corev1.Event) bool { return isInformative(e) }
 
-func Compose(run string, known *cluster.Ref, jobs []*batchv1.Job, pods []*corev1.Pod) (cluster.Seen, bool) {
-	return compose(attempt{scope: "s", run: run, number: "1"}, known, jobs, pods)
+func SnapshotOf(run string, ref *cluster.Ref, jobs []*batchv1.Job, pods []*corev1.Pod) (cluster.Snapshot, bool) {
+	return snapshotOf(attempt{scope: "s", run: run, number: "1"}, ref, jobs, pods)
 }
 
-// Book is the book of events.
-type Book struct{ *book }
+// EventCache is the book of events.
+type EventCache struct{ *eventCache }
 
-func NewBook() Book { return Book{newBook(func(*corev1.Event) {})} }
+func NewEventCache() EventCache { return EventCache{newEventCache(func(*corev1.Event) {})} }
 
-func (b Book) Of(uids ...types.UID) []corev1.Event { return b.of(uids) }
+func (b EventCache) EventsFor(uids ...types.UID) []corev1.Event { return b.eventsFor(uids) }
 
-func (b Book) Count() int { return b.count }
+func (b EventCache) Count() int { return b.count }

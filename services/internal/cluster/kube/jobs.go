@@ -23,33 +23,33 @@ func (j Jobs) Create(ctx context.Context, o cluster.Object) error { return j.c.C
 
 // Delete implements cluster.Deleter, for one Job and its pods.
 func (j Jobs) Delete(ctx context.Context, r cluster.Ref) error {
-	ctx, cancel := j.c.call(ctx)
+	ctx, cancel := j.c.withTimeout(ctx)
 	defer cancel()
 	foreground := metav1.DeletePropagationForeground
 	err := j.c.batch.Jobs(r.Scope).Delete(ctx, r.Job, metav1.DeleteOptions{PropagationPolicy: &foreground})
-	return explain("delete job "+r.Job, gone(err))
+	return wrapError("delete job "+r.Job, ignoreGone(err))
 }
 
 // Observe says how a Job stands, and its pods where it has failed or none of them
 // is ready, or cluster.ErrNotFound. One that is being deleted is not there any
 // more.
-func (j Jobs) Observe(ctx context.Context, r cluster.Ref) (cluster.Seen, error) {
-	ctx, cancel := j.c.call(ctx)
+func (j Jobs) Observe(ctx context.Context, r cluster.Ref) (cluster.Snapshot, error) {
+	ctx, cancel := j.c.withTimeout(ctx)
 	defer cancel()
 	job, err := j.c.batch.Jobs(r.Scope).Get(ctx, r.Job, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) || err == nil && job.DeletionTimestamp != nil {
-		return cluster.Seen{}, fmt.Errorf("job %s: %w", r.Job, cluster.ErrNotFound)
+		return cluster.Snapshot{}, fmt.Errorf("job %s: %w", r.Job, cluster.ErrNotFound)
 	}
 	if err != nil {
-		return cluster.Seen{}, explain("look at job "+r.Job, err)
+		return cluster.Snapshot{}, wrapError("look at job "+r.Job, err)
 	}
-	seen := cluster.Seen{Ref: r, Job: job}
+	seen := cluster.Snapshot{Ref: r, Job: job}
 	if ready := job.Status.Ready; job.Status.Failed == 0 && (ready != nil && *ready > 0 || job.Status.CompletionTime != nil) {
 		return seen, nil
 	}
 	list, err := j.c.core.Pods(r.Scope).List(ctx, metav1.ListOptions{LabelSelector: attemptOfRef(r).selector()})
 	if err != nil {
-		return cluster.Seen{}, explain("look for the pods of job "+r.Job, err)
+		return cluster.Snapshot{}, wrapError("look for the pods of job "+r.Job, err)
 	}
 	seen.Pods = append([]corev1.Pod(nil), list.Items...)
 	return seen, nil

@@ -65,25 +65,25 @@ func (s Settings) Set() bool { return s.Kubeconfig != "" || s.Namespace != "" }
 // Scope is the namespace of the objects.
 func (s Settings) Scope() string { return cmp.Or(s.Namespace, "default") }
 
-func (s Settings) lost() time.Duration { return cmp.Or(s.Lost, time.Minute) }
+func (s Settings) lostAfter() time.Duration { return cmp.Or(s.Lost, time.Minute) }
 
 // Cluster is a Kubernetes cluster. It is a cluster.Creator, Deleter and
 // Observer, and may be used from several goroutines.
 type Cluster struct {
-	settings Settings
-	log      *zap.Logger
-	objects  dynamic.Interface
-	metadata metadata.Interface
-	batch    batchv1.BatchV1Interface
-	core     corev1.CoreV1Interface
-	rights   authv1.AuthorizationV1Interface
-	kinds    []schema.GroupVersionResource // that can be listed, beside jobs
-	version  func(context.Context) error
+	settings      Settings
+	log           *zap.Logger
+	objects       dynamic.Interface
+	metadata      metadata.Interface
+	batch         batchv1.BatchV1Interface
+	core          corev1.CoreV1Interface
+	authorization authv1.AuthorizationV1Interface
+	kinds         []schema.GroupVersionResource // that can be listed, beside jobs
+	version       func(context.Context) error
 
 	discovery discovery.DiscoveryInterface
 
 	mu     sync.Mutex
-	cache  *cacheOf // nil until somebody watches
+	cache  *clusterCache // nil until somebody watches
 	stop   context.CancelFunc
 	closed bool
 	wg     sync.WaitGroup
@@ -94,23 +94,23 @@ func New(s Settings, log *zap.Logger) (*Cluster, error) {
 	if err := s.Validate(); err != nil {
 		return nil, err
 	}
-	config, err := s.config()
+	config, err := s.restConfig()
 	if err != nil {
 		return nil, fmt.Errorf("kubernetes: %w", err)
 	}
 	if log == nil {
 		log = zap.NewNop()
 	}
-	c := &Cluster{settings: s, log: log, kinds: kindsOf(s.Kinds)}
+	c := &Cluster{settings: s, log: log, kinds: deletableKinds(s.Kinds)}
 	if err := c.connect(config); err != nil {
 		return nil, fmt.Errorf("kubernetes: %w", err)
 	}
 	return c, nil
 }
 
-// config says how the cluster is reached. One limit holds for all clients.
-func (s Settings) config() (*rest.Config, error) {
-	config, err := s.source()
+// restConfig says how the cluster is reached. One limit holds for all clients.
+func (s Settings) restConfig() (*rest.Config, error) {
+	config, err := s.loadConfig()
 	if err != nil {
 		return nil, err
 	}
@@ -119,7 +119,7 @@ func (s Settings) config() (*rest.Config, error) {
 	return config, nil
 }
 
-func (s Settings) source() (*rest.Config, error) {
+func (s Settings) loadConfig() (*rest.Config, error) {
 	if s.Kubeconfig == "" {
 		return rest.InClusterConfig()
 	}
@@ -147,19 +147,19 @@ func (c *Cluster) connect(config *rest.Config) (err error) {
 	if c.core, err = corev1.NewForConfigAndClient(config, client); err != nil {
 		return err
 	}
-	if c.rights, err = authv1.NewForConfigAndClient(config, client); err != nil {
+	if c.authorization, err = authv1.NewForConfigAndClient(config, client); err != nil {
 		return err
 	}
 	if c.discovery, err = discovery.NewDiscoveryClientForConfigAndClient(config, client); err != nil {
 		return err
 	}
-	c.version = func(ctx context.Context) error { return ask(ctx, client, config.Host) }
+	c.version = func(ctx context.Context) error { return checkReady(ctx, client, config.Host) }
 	return nil
 }
 
 // Server returns host and port of the API server.
 func (s Settings) Server() (host, port string, err error) {
-	config, err := s.source()
+	config, err := s.loadConfig()
 	if err != nil {
 		return "", "", fmt.Errorf("kubernetes: %w", err)
 	}
@@ -170,8 +170,8 @@ func (s Settings) Server() (host, port string, err error) {
 	return u.Hostname(), cmp.Or(u.Port(), "443"), nil
 }
 
-// ask asks the API server whether it is ready, which needs no right.
-func ask(ctx context.Context, client *http.Client, host string) error {
+// checkReady asks the API server whether it is ready, which needs no right.
+func checkReady(ctx context.Context, client *http.Client, host string) error {
 	u, _, err := rest.DefaultServerURL(host, "", schema.GroupVersion{}, true)
 	if err != nil {
 		return err
@@ -201,7 +201,7 @@ func (c *Cluster) Ready(ctx context.Context) error {
 	if c.cache == nil {
 		return nil
 	}
-	return c.cache.why()
+	return c.cache.syncError()
 }
 
 // Close ends what watches. What runs in the cluster goes on.
@@ -215,7 +215,7 @@ func (c *Cluster) Close() {
 	c.wg.Wait()
 }
 
-// call bounds one call.
-func (c *Cluster) call(ctx context.Context) (context.Context, context.CancelFunc) {
+// withTimeout bounds one call.
+func (c *Cluster) withTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, cmp.Or(c.settings.Timeout, 30*time.Second))
 }

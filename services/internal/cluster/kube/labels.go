@@ -15,7 +15,7 @@ import (
 // Labels implements cluster.Labeler. The API server is asked for metadata alone, so
 // that no value of a Secret comes here.
 func (c *Cluster) Labels(ctx context.Context, kind, scope, name string) (map[string]string, error) {
-	ctx, cancel := c.call(ctx)
+	ctx, cancel := c.withTimeout(ctx)
 	defer cancel()
 	object := kind + " " + name
 	o, err := c.metadata.Resource(resourceOf(schema.GroupVersionKind{Version: "v1", Kind: kind})).Namespace(scope).Get(ctx, name, metav1.GetOptions{})
@@ -25,11 +25,11 @@ func (c *Cluster) Labels(ctx context.Context, kind, scope, name string) (map[str
 	if apierrors.IsNotFound(err) {
 		return nil, fmt.Errorf("look at the labels of %s: %w", object, cluster.ErrNotFound)
 	}
-	if p := permission(err); p != nil {
+	if p := permissionError(err); p != nil {
 		return nil, &cluster.RefusedError{
 			Object: object, Class: event.ClassPlatform,
 			Message: fmt.Sprintf("its labels cannot be read: %v. Grant the executor this verb, or name the object in executor.pods.allow", p),
 		}
 	}
-	return nil, explain("look at the labels of "+object, err)
+	return nil, wrapError("look at the labels of "+object, err)
 }

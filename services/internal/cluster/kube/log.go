@@ -24,7 +24,7 @@ func (c *Cluster) Log(ctx context.Context, l cluster.Log) (io.ReadCloser, error)
 		return nil, fmt.Errorf("log of pod %s: %w", l.Pod, cluster.ErrNotFound)
 	}
 	if err != nil {
-		return nil, explain("read the log of pod "+l.Pod, err)
+		return nil, wrapError("read the log of pod "+l.Pod, err)
 	}
 	return stream, nil
 }

@@ -20,24 +20,24 @@ func (s Settings) ValidateOperator(mpi bool) error {
 	return nil
 }
 
-// operator reports whether runs may have MPIJobs.
-func (c *Cluster) operator() bool { return slices.Contains(c.settings.Kinds, mpijob.Resource) }
+// hasMPIOperator reports whether runs may have MPIJobs.
+func (c *Cluster) hasMPIOperator() bool { return slices.Contains(c.settings.Kinds, mpijob.Resource) }
 
 func mpiResource() schema.GroupVersionResource {
 	gvr, _ := schema.ParseResourceArg(mpijob.Resource) // it is one
 	return *gvr
 }
 
-// mpiExample says what an informer of MPIJobs is given.
-func mpiExample() *unstructured.Unstructured {
+// mpiPrototype says what an informer of MPIJobs is given.
+func mpiPrototype() *unstructured.Unstructured {
 	u := &unstructured.Unstructured{}
 	u.SetAPIVersion(mpijob.APIVersion)
 	u.SetKind(mpijob.Kind)
 	return u
 }
 
-// asJob returns the Job that an MPIJob stands for.
-func asJob(o *unstructured.Unstructured) (*batchv1.Job, error) {
+// jobFromMPIJob returns the Job that an MPIJob stands for.
+func jobFromMPIJob(o *unstructured.Unstructured) (*batchv1.Job, error) {
 	var j mpijob.Job
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &j); err != nil {
 		return nil, fmt.Errorf("read MPIJob %s: %w", o.GetName(), err)

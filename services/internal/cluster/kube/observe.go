@@ -15,42 +15,42 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/cluster"
 )
 
-// fewPods is of how many pods Observe looks for events where nobody watches.
-const fewPods = 8
+// maxEventQueries is of how many pods Observe looks for events where nobody watches.
+const maxEventQueries = 8
 
 // Observe implements cluster.Observer. Jobs and pods are as the API server has
 // them now; events are as those that watch know them, where somebody does.
-func (c *Cluster) Observe(ctx context.Context, r cluster.Ref) (cluster.Seen, error) {
-	ctx, cancel := c.call(ctx)
+func (c *Cluster) Observe(ctx context.Context, r cluster.Ref) (cluster.Snapshot, error) {
+	ctx, cancel := c.withTimeout(ctx)
 	defer cancel()
 	at := attemptOfRef(r)
-	jobs, err := c.jobs(ctx, at, r)
+	jobs, err := c.listJobs(ctx, at, r)
 	if err != nil {
-		return cluster.Seen{}, explain("look at job "+r.Job, err)
+		return cluster.Snapshot{}, wrapError("look at job "+r.Job, err)
 	}
 	list, err := c.core.Pods(r.Scope).List(ctx, metav1.ListOptions{LabelSelector: at.selector()})
 	if err != nil {
-		return cluster.Seen{}, explain("look for the pods of job "+r.Job, err)
+		return cluster.Snapshot{}, wrapError("look for the pods of job "+r.Job, err)
 	}
-	seen, some := compose(at, &r, jobs, pointers(list.Items))
-	if !some {
-		return cluster.Seen{}, fmt.Errorf("job %s: %w", r.Job, cluster.ErrNotFound)
+	seen, found := snapshotOf(at, &r, jobs, pointers(list.Items))
+	if !found {
+		return cluster.Snapshot{}, fmt.Errorf("job %s: %w", r.Job, cluster.ErrNotFound)
 	}
-	if seen.Events, err = c.events(ctx, seen); err != nil {
-		return cluster.Seen{}, err
+	if seen.Events, err = c.listEvents(ctx, seen); err != nil {
+		return cluster.Snapshot{}, err
 	}
 	return seen, nil
 }
 
-// jobs returns the Job of an attempt that is asked for, and where somebody has a
+// listJobs returns the Job of an attempt that is asked for, and where somebody has a
 // use for them those of its other roles.
-func (c *Cluster) jobs(ctx context.Context, at attempt, r cluster.Ref) ([]*batchv1.Job, error) {
+func (c *Cluster) listJobs(ctx context.Context, at attempt, r cluster.Ref) ([]*batchv1.Job, error) {
 	var jobs []*batchv1.Job
-	switch job, err := c.job(ctx, r); {
+	switch job, err := c.getJob(ctx, r); {
 	case err != nil && !apierrors.IsNotFound(err):
 		return nil, err
 	case err == nil:
-		if its, ok := attemptOf(job); ok && its == at {
+		if owner, ok := attemptOf(job); ok && owner == at {
 			jobs = append(jobs, job)
 		}
 	}
@@ -65,18 +65,18 @@ func (c *Cluster) jobs(ctx context.Context, at attempt, r cluster.Ref) ([]*batch
 	return append(jobs, others...), nil
 }
 
-// job returns the Job that is named, or the one that an MPIJob of that name stands
+// getJob returns the Job that is named, or the one that an MPIJob of that name stands
 // for.
-func (c *Cluster) job(ctx context.Context, r cluster.Ref) (*batchv1.Job, error) {
+func (c *Cluster) getJob(ctx context.Context, r cluster.Ref) (*batchv1.Job, error) {
 	job, err := c.batch.Jobs(r.Scope).Get(ctx, r.Job, metav1.GetOptions{})
-	if !apierrors.IsNotFound(err) || !c.operator() {
+	if !apierrors.IsNotFound(err) || !c.hasMPIOperator() {
 		return job, err
 	}
 	o, err := c.objects.Resource(mpiResource()).Namespace(r.Scope).Get(ctx, r.Job, metav1.GetOptions{})
 	if err != nil {
 		return nil, err
 	}
-	return asJob(o)
+	return jobFromMPIJob(o)
 }
 
 func pointers[T any](values []T) []*T {
@@ -87,36 +87,36 @@ func pointers[T any](values []T) []*T {
 	return all
 }
 
-// events returns those about a job and its pods.
-func (c *Cluster) events(ctx context.Context, seen cluster.Seen) ([]corev1.Event, error) {
+// listEvents returns those about a job and its pods.
+func (c *Cluster) listEvents(ctx context.Context, seen cluster.Snapshot) ([]corev1.Event, error) {
 	if c.settings.MainOnly {
 		return nil, nil
 	}
 	c.mu.Lock()
-	known := c.cache
+	shared := c.cache
 	c.mu.Unlock()
-	if known != nil && known.why() == nil {
-		return known.book.of(subjects(seen)), nil
+	if shared != nil && shared.syncError() == nil {
+		return shared.events.eventsFor(eventSubjects(seen)), nil
 	}
 	var all []corev1.Event
-	for _, uid := range subjects(seen)[:min(fewPods+1+len(seen.Others), len(subjects(seen)))] {
+	for _, uid := range eventSubjects(seen)[:min(maxEventQueries+1+len(seen.Others), len(eventSubjects(seen)))] {
 		list, err := c.core.Events(seen.Ref.Scope).List(ctx, metav1.ListOptions{
 			FieldSelector: fields.OneTermEqualSelector("involvedObject.uid", string(uid)).String(),
 		})
 		if err != nil {
-			return nil, explain("look for the events of job "+seen.Ref.Job, err)
+			return nil, wrapError("look for the events of job "+seen.Ref.Job, err)
 		}
 		for _, e := range list.Items {
-			if telling(&e) {
+			if isInformative(&e) {
 				all = append(all, e)
 			}
 		}
 	}
-	return inOrder(all), nil
+	return sortEvents(all), nil
 }
 
-// subjects are what there may be events about.
-func subjects(seen cluster.Seen) []types.UID {
+// eventSubjects are what there may be events about.
+func eventSubjects(seen cluster.Snapshot) []types.UID {
 	var all []types.UID
 	if seen.Job != nil {
 		all = append(all, seen.Job.UID)

@@ -25,11 +25,11 @@ const (
 )
 
 func TestWatchKeepsLittleOfEachRun(t *testing.T) {
-	bed := testbed.API(t)
-	scope := bed.Namespace(t)
+	testCluster := testbed.API(t)
+	scope := testCluster.Namespace(t)
 	before := heap()
-	c := open(t, kube.Settings{Kubeconfig: bed.Kubeconfig, Namespace: scope, QPS: 1000, Burst: 1000})
-	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
+	c := open(t, kube.Settings{Kubeconfig: testCluster.Kubeconfig, Namespace: scope, QPS: 1000, Burst: 1000})
+	ctx, cancel := context.WithTimeout(t.Context(), 2*waitTimeout)
 	defer cancel()
 
 	var whole, handed atomic.Int64
@@ -37,7 +37,7 @@ func TestWatchKeepsLittleOfEachRun(t *testing.T) {
 	watching, stop := context.WithCancel(ctx)
 	seen := map[string]bool{}
 	go func() {
-		done <- c.Watch(watching, func(s cluster.Seen) {
+		done <- c.Watch(watching, func(s cluster.Snapshot) {
 			handed.Add(1)
 			if s.Job != nil && len(s.Pods) == 1 && !seen[s.Ref.Run] {
 				seen[s.Ref.Run] = true
@@ -87,9 +87,9 @@ func heap() int64 {
 // itself.
 func TestWhatIsOwnedGoesWithItsOwner(t *testing.T) {
 	t.Parallel()
-	bed := testbed.API(t)
-	scope := bed.Namespace(t)
-	c := open(t, kube.Settings{Kubeconfig: bed.Kubeconfig, Namespace: scope})
+	testCluster := testbed.API(t)
+	scope := testCluster.Namespace(t)
+	c := open(t, kube.Settings{Kubeconfig: testCluster.Kubeconfig, Namespace: scope})
 	j := job(scope, "r")
 	core := func(kind, name string) (metav1.TypeMeta, metav1.ObjectMeta) {
 		return metav1.TypeMeta{APIVersion: "v1", Kind: kind}, metav1.ObjectMeta{Name: name, Namespace: scope, Labels: j.Labels}
@@ -109,8 +109,8 @@ func TestWhatIsOwnedGoesWithItsOwner(t *testing.T) {
 	if err := c.Delete(t.Context(), ref(scope, "r")); err != nil {
 		t.Fatal(err)
 	}
-	for late := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
-		left := bed.Run(t, "-n", scope, "get", "jobs,pods,services,configmaps,secrets", "-l", cluster.LabelRun+"=r", "-o", "name")
+	for late := time.Now().Add(waitTimeout); ; time.Sleep(50 * time.Millisecond) {
+		left := testCluster.Run(t, "-n", scope, "get", "jobs,pods,services,configmaps,secrets", "-l", cluster.LabelRun+"=r", "-o", "name")
 		if left == "" {
 			return
 		}

@@ -9,9 +9,9 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/cluster"
 )
 
-// stopped is the patch that ends a Job. A deadline that has passed ends it for good:
+// stopPatch is the patch that ends a Job. A deadline that has passed ends it for good:
 // a suspended Job is what a queue such as Kueue starts again.
-const stopped = `{"metadata":{"annotations":{"` + AnnotationStopped + `":"the run has ended"}},"spec":{"activeDeadlineSeconds":1}}`
+const stopPatch = `{"metadata":{"annotations":{"` + AnnotationStopped + `":"the run has ended"}},"spec":{"activeDeadlineSeconds":1}}`
 
 // AnnotationStopped is on a Job that was ended because its run is over. The reason in
 // its status is then DeadlineExceeded.
@@ -21,20 +21,20 @@ const AnnotationStopped = "benchmark-ai.dev/stopped"
 // ends. What an operator made is its own to end: the MPI operator does where the
 // launcher has ended.
 func (c *Cluster) Stop(ctx context.Context, r cluster.Ref) error {
-	ctx, cancel := c.call(ctx)
+	ctx, cancel := c.withTimeout(ctx)
 	defer cancel()
 	list, err := c.batch.Jobs(r.Scope).List(ctx, metav1.ListOptions{LabelSelector: attemptOfRef(r).selector()})
 	if err != nil {
-		return explain("look for the jobs of "+r.Job, err)
+		return wrapError("look for the jobs of "+r.Job, err)
 	}
 	for i := range list.Items {
-		if !toStop(&list.Items[i]) {
+		if !needsStop(&list.Items[i]) {
 			continue
 		}
 		name := list.Items[i].Name
-		_, err := c.batch.Jobs(r.Scope).Patch(ctx, name, types.MergePatchType, []byte(stopped), metav1.PatchOptions{FieldManager: manager})
-		if err := gone(err); err != nil {
-			return explain("stop job "+name, err)
+		_, err := c.batch.Jobs(r.Scope).Patch(ctx, name, types.MergePatchType, []byte(stopPatch), metav1.PatchOptions{FieldManager: fieldManager})
+		if err := ignoreGone(err); err != nil {
+			return wrapError("stop job "+name, err)
 		}
 	}
 	return nil

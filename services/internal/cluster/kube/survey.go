@@ -18,62 +18,62 @@ import (
 
 // Survey implements cluster.Surveyor. Secrets are not read: whether one is there
 // is told by the answer to a creation that is only tried (dry run).
-func (c *Cluster) Survey(ctx context.Context, q cluster.Inquiry) (cluster.Survey, error) {
-	ctx, cancel := c.call(ctx)
+func (c *Cluster) Survey(ctx context.Context, q cluster.SurveyRequest) (cluster.Survey, error) {
+	ctx, cancel := c.withTimeout(ctx)
 	defer cancel()
 	version, err := c.discovery.ServerVersion()
 	if err != nil {
-		return cluster.Survey{}, explain("ask the API server for its version", err)
+		return cluster.Survey{}, wrapError("ask the API server for its version", err)
 	}
 	s := cluster.Survey{
-		Name:   fmt.Sprintf("Kubernetes %s, namespace %s", version.GitVersion, q.Scope),
-		Rights: map[cluster.Right]cluster.Answer{}, Kinds: map[schema.GroupVersionKind]cluster.Answer{},
-		Secrets: map[cluster.SecretKey]cluster.Answer{}, Classes: map[string]cluster.Answer{},
+		Name:        fmt.Sprintf("Kubernetes %s, namespace %s", version.GitVersion, q.Scope),
+		Permissions: map[cluster.Permission]cluster.Answer{}, Kinds: map[schema.GroupVersionKind]cluster.Answer{},
+		Secrets: map[cluster.SecretKey]cluster.Answer{}, PriorityClasses: map[string]cluster.Answer{},
 	}
-	for _, r := range q.Rights {
-		s.Rights[r] = c.may(ctx, q.Scope, r)
+	for _, r := range q.Permissions {
+		s.Permissions[r] = c.checkAccess(ctx, q.Scope, r)
 	}
 	for _, k := range q.Kinds {
-		s.Kinds[k] = c.serves(k)
+		s.Kinds[k] = c.servesKind(k)
 	}
 	for _, k := range q.Secrets {
 		s.Secrets[k] = c.hasSecret(ctx, q.Scope, k)
 	}
-	for _, name := range q.Classes {
+	for _, name := range q.PriorityClasses {
 		_, err := c.objects.Resource(schema.GroupVersionResource{Group: "scheduling.k8s.io", Version: "v1", Resource: "priorityclasses"}).Get(ctx, name, metav1.GetOptions{})
-		s.Classes[name] = there(err)
+		s.PriorityClasses[name] = existenceAnswer(err)
 	}
-	if len(q.Storage) > 0 {
-		s.Storage = c.storage(ctx, q.Storage)
+	if len(q.StorageClasses) > 0 {
+		s.StorageClasses = c.surveyStorage(ctx, q.StorageClasses)
 	}
-	c.surveyRoom(ctx, q.Scope, &s)
+	c.surveyCapacity(ctx, q.Scope, &s)
 	return s, nil
 }
 
-// surveyRoom looks for nodes, for who adds nodes, and for quotas.
-func (c *Cluster) surveyRoom(ctx context.Context, scope string, s *cluster.Survey) {
+// surveyCapacity looks for nodes, for who adds nodes, and for quotas.
+func (c *Cluster) surveyCapacity(ctx context.Context, scope string, s *cluster.Survey) {
 	nodes, err := c.core.Nodes().List(ctx, metav1.ListOptions{ResourceVersion: "0"})
 	if err != nil {
-		s.NodesUnknown = explain("look for nodes", err).Error()
+		s.NodesUnknownReason = wrapError("look for nodes", err).Error()
 	} else {
 		s.Nodes = nodes.Items
 	}
 	quotas, err := c.core.ResourceQuotas(scope).List(ctx, metav1.ListOptions{})
 	if err != nil {
-		s.QuotasUnknown = explain("look for quotas", err).Error()
+		s.QuotasUnknownReason = wrapError("look for quotas", err).Error()
 	} else {
 		s.Quotas = quotas.Items
 	}
-	s.Scaler = c.scaler(ctx)
+	s.Autoscaler = c.findAutoscaler(ctx)
 }
 
-// storage looks for classes of storage.
-func (c *Cluster) storage(ctx context.Context, names []string) map[string]cluster.Answer {
+// surveyStorage looks for classes of storage.
+func (c *Cluster) surveyStorage(ctx context.Context, names []string) map[string]cluster.Answer {
 	answers := map[string]cluster.Answer{}
 	list, err := c.objects.Resource(schema.GroupVersionResource{Group: "storage.k8s.io", Version: "v1", Resource: "storageclasses"}).List(ctx, metav1.ListOptions{})
 	for _, name := range names {
 		if err != nil {
-			answers[name] = there(err)
+			answers[name] = existenceAnswer(err)
 			continue
 		}
 		answers[name] = cluster.Answer{Yes: slices.ContainsFunc(list.Items, func(class unstructured.Unstructured) bool {
@@ -83,9 +83,9 @@ func (c *Cluster) storage(ctx context.Context, names []string) map[string]cluste
 	return answers
 }
 
-// scaler names what adds nodes: Karpenter by its API, the cluster autoscaler by
+// findAutoscaler names what adds nodes: Karpenter by its API, the cluster autoscaler by
 // the state that it writes down.
-func (c *Cluster) scaler(ctx context.Context) string {
+func (c *Cluster) findAutoscaler(ctx context.Context) string {
 	if groups, err := c.discovery.ServerGroups(); err == nil {
 		for _, g := range groups.Groups {
 			if g.Name == "karpenter.sh" {
@@ -99,38 +99,38 @@ func (c *Cluster) scaler(ctx context.Context) string {
 	return ""
 }
 
-// may asks whether an account has a right.
-func (c *Cluster) may(ctx context.Context, scope string, r cluster.Right) cluster.Answer {
+// checkAccess asks whether an account has a right.
+func (c *Cluster) checkAccess(ctx context.Context, scope string, r cluster.Permission) cluster.Answer {
 	resource, part, _ := strings.Cut(r.Resource, "/")
 	what := &authv1.ResourceAttributes{Namespace: scope, Verb: r.Verb, Group: r.Group, Resource: resource, Subresource: part}
 	var status authv1.SubjectAccessReviewStatus
 	if r.Account == "" {
-		review, err := c.rights.SelfSubjectAccessReviews().Create(ctx, &authv1.SelfSubjectAccessReview{
+		review, err := c.authorization.SelfSubjectAccessReviews().Create(ctx, &authv1.SelfSubjectAccessReview{
 			Spec: authv1.SelfSubjectAccessReviewSpec{ResourceAttributes: what},
 		}, metav1.CreateOptions{})
 		if err != nil {
-			return cluster.Answer{Unknown: explain("ask for a right", err).Error()}
+			return cluster.Answer{UnknownReason: wrapError("ask for a right", err).Error()}
 		}
 		status = review.Status
 	} else {
-		review, err := c.rights.LocalSubjectAccessReviews(scope).Create(ctx, &authv1.LocalSubjectAccessReview{
+		review, err := c.authorization.LocalSubjectAccessReviews(scope).Create(ctx, &authv1.LocalSubjectAccessReview{
 			ObjectMeta: metav1.ObjectMeta{Namespace: scope},
-			Spec:       authv1.SubjectAccessReviewSpec{User: r.Account, Groups: groupsOf(r.Account), ResourceAttributes: what},
+			Spec:       authv1.SubjectAccessReviewSpec{User: r.Account, Groups: serviceAccountGroups(r.Account), ResourceAttributes: what},
 		}, metav1.CreateOptions{})
 		if err != nil {
-			return cluster.Answer{Unknown: explain("ask for a right of "+r.Account, err).Error()}
+			return cluster.Answer{UnknownReason: wrapError("ask for a right of "+r.Account, err).Error()}
 		}
 		status = review.Status
 	}
-	a := cluster.Answer{Yes: status.Allowed, Words: status.Reason}
+	a := cluster.Answer{Yes: status.Allowed, Detail: status.Reason}
 	if !status.Allowed && status.EvaluationError != "" {
-		a.Unknown = status.EvaluationError
+		a.UnknownReason = status.EvaluationError
 	}
 	return a
 }
 
-// groupsOf are the groups that a service account is in.
-func groupsOf(account string) []string {
+// serviceAccountGroups are the groups that a service account is in.
+func serviceAccountGroups(account string) []string {
 	groups := []string{"system:authenticated"}
 	if rest, ok := strings.CutPrefix(account, "system:serviceaccount:"); ok {
 		scope, _, _ := strings.Cut(rest, ":")
@@ -139,13 +139,13 @@ func groupsOf(account string) []string {
 	return groups
 }
 
-// serves asks whether the API server knows a kind of object, of any version where
+// servesKind asks whether the API server knows a kind of object, of any version where
 // none is named.
-func (c *Cluster) serves(k schema.GroupVersionKind) cluster.Answer {
+func (c *Cluster) servesKind(k schema.GroupVersionKind) cluster.Answer {
 	if k.Version == "" {
 		groups, err := c.discovery.ServerGroups()
 		if err != nil {
-			return there(err)
+			return existenceAnswer(err)
 		}
 		for _, g := range groups.Groups {
 			if g.Name == k.Group {
@@ -158,7 +158,7 @@ func (c *Cluster) serves(k schema.GroupVersionKind) cluster.Answer {
 	}
 	all, err := c.discovery.ServerResourcesForGroupVersion(k.GroupVersion().String())
 	if err != nil {
-		return there(err)
+		return existenceAnswer(err)
 	}
 	for _, r := range all.APIResources {
 		if r.Kind == k.Kind {
@@ -171,27 +171,27 @@ func (c *Cluster) serves(k schema.GroupVersionKind) cluster.Answer {
 // hasSecret asks whether a Secret is there, without reading it: which values it
 // has is not told.
 func (c *Cluster) hasSecret(ctx context.Context, scope string, k cluster.SecretKey) cluster.Answer {
-	if may := c.may(ctx, scope, cluster.Right{Verb: "create", Resource: "secrets"}); !may.Yes {
-		return cluster.Answer{Unknown: "who looks for it has no right to secrets"}
+	if may := c.checkAccess(ctx, scope, cluster.Permission{Verb: "create", Resource: "secrets"}); !may.Yes {
+		return cluster.Answer{UnknownReason: "who looks for it has no right to secrets"}
 	}
 	_, err := c.core.Secrets(scope).Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: k.Name, Namespace: scope}},
-		metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}, FieldManager: manager})
+		metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}, FieldManager: fieldManager})
 	switch {
 	case err == nil:
 		return cluster.Answer{}
 	case apierrors.IsAlreadyExists(err):
 		return cluster.Answer{Yes: true}
 	}
-	return cluster.Answer{Unknown: explain("ask for secret "+k.Name, err).Error()}
+	return cluster.Answer{UnknownReason: wrapError("ask for secret "+k.Name, err).Error()}
 }
 
-// there is the answer that an error is to whether something is there.
-func there(err error) cluster.Answer {
+// existenceAnswer is the answer that an error is to whether something is there.
+func existenceAnswer(err error) cluster.Answer {
 	switch {
 	case err == nil:
 		return cluster.Answer{Yes: true}
 	case apierrors.IsNotFound(err):
 		return cluster.Answer{}
 	}
-	return cluster.Answer{Unknown: explain("ask for it", err).Error()}
+	return cluster.Answer{UnknownReason: wrapError("ask for it", err).Error()}
 }

@@ -13,7 +13,7 @@ type watcher struct {
 	wake  chan struct{} // holds one
 }
 
-func (k *cacheOf) notify(at attempt) {
+func (k *clusterCache) notify(at attempt) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for w := range k.watchers {
@@ -25,7 +25,7 @@ func (k *cacheOf) notify(at attempt) {
 	}
 }
 
-func (k *cacheOf) join() *watcher {
+func (k *clusterCache) addWatcher() *watcher {
 	w := &watcher{dirty: map[attempt]struct{}{}, wake: make(chan struct{}, 1)}
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -33,14 +33,14 @@ func (k *cacheOf) join() *watcher {
 	return w
 }
 
-func (k *cacheOf) leave(w *watcher) {
+func (k *clusterCache) removeWatcher(w *watcher) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	delete(k.watchers, w)
 }
 
-// changes returns what has changed since it was called last.
-func (k *cacheOf) changes(w *watcher) []attempt {
+// takeDirty returns what has changed since it was called last.
+func (k *clusterCache) takeDirty(w *watcher) []attempt {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	changed := make([]attempt, 0, len(w.dirty))
@@ -55,51 +55,51 @@ func (k *cacheOf) changes(w *watcher) []attempt {
 // watch and must not be changed; volumes, environment and arguments are left out
 // of it. While the cluster cannot be seen nothing is handed over, and nothing is
 // said to have gone.
-func (c *Cluster) Watch(ctx context.Context, see func(cluster.Seen)) error {
-	k, err := c.watched() //nolint:contextcheck // it goes on for others
+func (c *Cluster) Watch(ctx context.Context, handle func(cluster.Snapshot)) error {
+	k, err := c.sharedCache() //nolint:contextcheck // it goes on for others
 	if err != nil {
 		return err
 	}
-	w := k.join()
-	defer k.leave(w)
-	if !k.begun(ctx) {
+	w := k.addWatcher()
+	defer k.removeWatcher(w)
+	if !k.waitForSync(ctx) {
 		return nil
 	}
-	again := time.NewTicker(c.resync())
-	defer again.Stop()
-	known := map[attempt]cluster.Ref{}
-	changed := k.all()
+	resync := time.NewTicker(c.resync())
+	defer resync.Stop()
+	delivered := map[attempt]cluster.Ref{}
+	changed := k.attempts()
 	for {
 		pods := 0
 		for _, at := range changed {
 			if ctx.Err() != nil {
 				return nil
 			}
-			pods += k.handOver(at, known, see)
+			pods += k.deliver(at, delivered, handle)
 		}
-		if !pause(ctx, time.Duration(pods)*perPod) {
+		if !sleep(ctx, time.Duration(pods)*throttlePerPod) {
 			return nil
 		}
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-w.wake:
-			changed = k.changes(w)
-		case <-again.C:
+			changed = k.takeDirty(w)
+		case <-resync.C:
 			changed = nil
-			if k.why() == nil {
-				changed = k.all()
+			if k.syncError() == nil {
+				changed = k.attempts()
 			}
 		}
 	}
 }
 
-// perPod is for how long nothing is handed over after a pod was, so that what
+// throttlePerPod is for how long nothing is handed over after a pod was, so that what
 // changes about a run of many pods meanwhile costs as much as one change.
-const perPod = 50 * time.Microsecond
+const throttlePerPod = 50 * time.Microsecond
 
-// pause waits for d, and is false once ctx is done.
-func pause(ctx context.Context, d time.Duration) bool {
+// sleep waits for d, and is false once ctx is done.
+func sleep(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
@@ -110,11 +110,11 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// begun waits until all is known that is there.
-func (k *cacheOf) begun(ctx context.Context) bool {
+// waitForSync waits until all is known that is there.
+func (k *clusterCache) waitForSync(ctx context.Context) bool {
 	t := time.NewTicker(10 * time.Millisecond)
 	defer t.Stop()
-	for !k.synced() {
+	for !k.hasSynced() {
 		select {
 		case <-t.C:
 		case <-ctx.Done():
@@ -124,25 +124,25 @@ func (k *cacheOf) begun(ctx context.Context) bool {
 	return true
 }
 
-// handOver hands an attempt over, or, where it was handed over before and is
+// deliver hands an attempt over, or, where it was handed over before and is
 // there no more, that it has gone, once or more often. It returns how many pods
 // the attempt has.
-func (k *cacheOf) handOver(at attempt, known map[attempt]cluster.Ref, see func(cluster.Seen)) int {
+func (k *clusterCache) deliver(at attempt, delivered map[attempt]cluster.Ref, handle func(cluster.Snapshot)) int {
 	var ref *cluster.Ref
-	was, ok := known[at]
+	last, ok := delivered[at]
 	if ok {
-		ref = &was
+		ref = &last
 	}
-	seen, some := k.see(at, ref)
+	seen, found := k.snapshot(at, ref)
 	switch {
-	case some:
-		known[at] = seen.Ref
-		see(seen)
+	case found:
+		delivered[at] = seen.Ref
+		handle(seen)
 	case ok:
 		if len(seen.Others) == 0 { // else one of them would be taken for the Job of the run
-			delete(known, at)
+			delete(delivered, at)
 		}
-		see(cluster.Seen{Ref: was})
+		handle(cluster.Snapshot{Ref: last})
 	}
 	return len(seen.Pods)
 }

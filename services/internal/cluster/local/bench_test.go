@@ -22,30 +22,30 @@ func BenchmarkPod(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer c.Close(b.Context(), false) //nolint:errcheck // nothing runs
-	seen := make(chan cluster.Seen, 1000)
-	go c.Watch(b.Context(), func(s cluster.Seen) { seen <- s }) //nolint:errcheck // until the end
+	seen := make(chan cluster.Snapshot, 1000)
+	go c.Watch(b.Context(), func(s cluster.Snapshot) { seen <- s }) //nolint:errcheck // until the end
 	var ended time.Duration
 	before := cpu()
 	n := 0
 	for b.Loop() {
 		n++
-		j := wrapped(fmt.Sprintf("run%d", n), "true")
+		j := entrypointJob(fmt.Sprintf("run%d", n), "true")
 		began := time.Now()
 		if err := c.Create(b.Context(), j); err != nil {
 			b.Fatal(err)
 		}
-		awaitSeen(seen, func(s cluster.Seen) bool { return s.Job != nil && s.Job.Status.Succeeded == 1 })
+		awaitSeen(seen, func(s cluster.Snapshot) bool { return s.Job != nil && s.Job.Status.Succeeded == 1 })
 		ended += time.Since(began)
 		if err := c.Delete(b.Context(), refOf(j)); err != nil {
 			b.Fatal(err)
 		}
-		awaitSeen(seen, func(s cluster.Seen) bool { return s.Job == nil })
+		awaitSeen(seen, func(s cluster.Snapshot) bool { return s.Job == nil })
 	}
 	b.ReportMetric(float64((cpu()-before).Microseconds())/1000/float64(n), "cpu-ms/pod")
 	b.ReportMetric(float64(ended.Microseconds())/1000/float64(n), "ms-to-end")
 }
 
-func awaitSeen(seen <-chan cluster.Seen, ok func(cluster.Seen) bool) {
+func awaitSeen(seen <-chan cluster.Snapshot, ok func(cluster.Snapshot) bool) {
 	for s := range seen {
 		if ok(s) {
 			return

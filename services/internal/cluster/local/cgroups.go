@@ -14,7 +14,7 @@ import (
 	"go.uber.org/zap"
 	"golang.org/x/sys/unix"
 
-	"github.com/benchmark-ai/bai/services/internal/cluster/local/spec"
+	"github.com/benchmark-ai/bai/services/internal/cluster/local/shimapi"
 )
 
 // findCgroups looks which cgroups this process may make groups in.
@@ -22,19 +22,19 @@ func findCgroups() cgroups {
 	mounts, err1 := os.ReadFile("/proc/self/mountinfo")
 	own, err2 := os.ReadFile("/proc/self/cgroup")
 	if err := errors.Join(err1, err2); err != nil {
-		return cgroups{why: err.Error()}
+		return cgroups{unavailableReason: err.Error()}
 	}
-	g := cgroupsOf(string(mounts), string(own))
+	g := parseCgroups(string(mounts), string(own))
 	if g.unified {
 		return g.nearest()
 	}
-	if g.why != "" {
+	if g.unavailableReason != "" {
 		return g
 	}
-	dirs, err := g.make(fmt.Sprintf("bai-probe-%d", os.Getpid()), 1000, 1<<30)
+	dirs, err := g.create(fmt.Sprintf("bai-probe-%d", os.Getpid()), 1000, 1<<30)
 	removeGroups(dirs)
 	if err != nil {
-		return cgroups{why: fmt.Sprintf("%v; run the platform as root, or where cgroups are delegated to it", err)}
+		return cgroups{unavailableReason: fmt.Sprintf("%v; run the platform as root, or where cgroups are delegated to it", err)}
 	}
 	return g
 }
@@ -49,19 +49,19 @@ func (g cgroups) nearest() cgroups {
 		}
 		_ = os.WriteFile(filepath.Join(dir, "cgroup.subtree_control"), []byte("+cpu +memory"), 0o600) // or they are on already
 		at := cgroups{cpu: dir, memory: dir, unified: true}
-		dirs, err := at.make(fmt.Sprintf("bai-probe-%d", os.Getpid()), 1000, 1<<30)
+		dirs, err := at.create(fmt.Sprintf("bai-probe-%d", os.Getpid()), 1000, 1<<30)
 		removeGroups(dirs)
 		if err == nil {
 			return at
 		}
 		last = err
 	}
-	return cgroups{why: fmt.Sprintf("%v; run the platform as root, or in a service with Delegate=yes", last)}
+	return cgroups{unavailableReason: fmt.Sprintf("%v; run the platform as root, or in a service with Delegate=yes", last)}
 }
 
-// make makes the groups of a container, in which nothing runs yet, and returns their
+// create makes the groups of a container, in which nothing runs yet, and returns their
 // folders; also with an error, those that were made. A limit of zero is none.
-func (g cgroups) make(name string, cpu, memory int64) (dirs []string, err error) {
+func (g cgroups) create(name string, cpu, memory int64) (dirs []string, err error) {
 	for _, l := range g.limits(cpu, memory) {
 		dir := filepath.Join(l.base, name)
 		if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) { //nolint:gosec // as the kernel's own
@@ -71,7 +71,7 @@ func (g cgroups) make(name string, cpu, memory int64) (dirs []string, err error)
 			dirs = append(dirs, dir)
 		}
 		err := os.WriteFile(filepath.Join(dir, l.file), []byte(l.value), 0o600)
-		if err != nil && !l.perhaps {
+		if err != nil && !l.optional {
 			return dirs, err
 		}
 	}
@@ -91,9 +91,9 @@ func removeGroups(dirs []string) {
 	}
 }
 
-// limit gives the containers of a pod that has limits their groups.
-func (c *Cluster) limit(p *spec.Pod) {
-	if c.groups.why != "" {
+// createGroups gives the containers of a pod that has limits their groups.
+func (c *Cluster) createGroups(p *shimapi.Pod) {
+	if c.groups.unavailableReason != "" {
 		return
 	}
 	for i := range p.Containers {
@@ -101,7 +101,7 @@ func (c *Cluster) limit(p *spec.Pod) {
 		if o.CPU == 0 && o.Memory == 0 {
 			continue
 		}
-		dirs, err := c.groups.make("bai-"+p.ID+"-"+o.Name, o.CPU, o.Memory)
+		dirs, err := c.groups.create("bai-"+p.ID+"-"+o.Name, o.CPU, o.Memory)
 		if err != nil {
 			removeGroups(dirs)
 			c.log.Warn("a container runs without its limits", zap.String("pod", p.ID), zap.String("container", o.Name), zap.Error(err))
@@ -111,10 +111,10 @@ func (c *Cluster) limit(p *spec.Pod) {
 	}
 }
 
-// unlimit removes the groups of a pod that has ended.
-func (d disk) unlimit(id string) {
-	var p spec.Pod
-	if spec.Read(filepath.Join(d.pod(id), spec.PodFile), &p) != nil {
+// removeGroups removes the groups of a pod that has ended.
+func (d disk) removeGroups(id string) {
+	var p shimapi.Pod
+	if shimapi.Read(filepath.Join(d.pod(id), shimapi.PodFile), &p) != nil {
 		return // it never began
 	}
 	for _, o := range p.Containers {

@@ -23,8 +23,8 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/cluster/local"
 )
 
-// until returns a command that waits for a file and then exits with a code.
-func until(file string, code int) []string {
+// untilFileExists returns a command that waits for a file and then exits with a code.
+func untilFileExists(file string, code int) []string {
 	return []string{"sh", "-c", fmt.Sprintf("until test -e %s; do sleep 0.01; done; exit %d", file, code)}
 }
 
@@ -36,13 +36,13 @@ func touch(t *testing.T, path string) {
 }
 
 func TestAPodThatRunsIsAdopted(t *testing.T) {
-	modes(t, func(t *testing.T, s local.Settings) {
+	forEachIsolation(t, func(t *testing.T, s local.Settings) {
 		t.Helper()
 		c, file := open(t, s), filepath.Join(t.TempDir(), "go")
-		j := wrapped("adopted", until(file, 3)...)
+		j := entrypointJob("adopted", untilFileExists(file, 3)...)
 		create(t, c, j)
 		before := await(t, c, j, "it runs", running)
-		shut(t, c, true)
+		closeCluster(t, c, true)
 
 		c = open(t, s)
 		after := await(t, c, j, "it still runs", running)
@@ -50,31 +50,31 @@ func TestAPodThatRunsIsAdopted(t *testing.T) {
 			t.Errorf("the pod is another: %s, was %s", after.Pods[0].Name, before.Pods[0].Name)
 		}
 		touch(t, file)
-		if end := benchmarkOf(await(t, c, j, "it ends", over)).Terminated; end == nil || end.ExitCode != 3 {
+		if end := benchmarkOf(await(t, c, j, "it ends", hasEnded)).Terminated; end == nil || end.ExitCode != 3 {
 			t.Errorf("it ended as %+v, want exit code 3", end)
 		}
 		remove(t, c, j)
-		nothingLeft(t, s.Dir)
+		wantNothingLeft(t, s.Dir)
 	})
 }
 
 func TestAnEndThatNobodySawIsTakenOver(t *testing.T) {
-	modes(t, func(t *testing.T, s local.Settings) {
+	forEachIsolation(t, func(t *testing.T, s local.Settings) {
 		t.Helper()
 		c, file := open(t, s), filepath.Join(t.TempDir(), "go")
-		j := wrapped("unseen", until(file, 4)...)
+		j := entrypointJob("unseen", untilFileExists(file, 4)...)
 		create(t, c, j)
 		await(t, c, j, "it runs", running)
-		shut(t, c, true)
+		closeCluster(t, c, true)
 		touch(t, file)
-		eventually(t, "it ends", func() bool { return !supervisorOf(t, s.Dir, j).Over.IsZero() })
+		eventually(t, "it ends", func() bool { return !shimOf(t, s.Dir, j).EndedAt.IsZero() })
 
 		c = open(t, s)
-		if end := benchmarkOf(await(t, c, j, "its end is known", over)).Terminated; end == nil || end.ExitCode != 4 {
+		if end := benchmarkOf(await(t, c, j, "its end is known", hasEnded)).Terminated; end == nil || end.ExitCode != 4 {
 			t.Errorf("it ended as %+v, want exit code 4", end)
 		}
 		remove(t, c, j)
-		nothingLeft(t, s.Dir)
+		wantNothingLeft(t, s.Dir)
 	})
 }
 
@@ -84,11 +84,11 @@ func daemon(needle string) []string {
 	return []string{"sh", "-c", "setsid sh -c 'trap \"\" TERM HUP; sleep 100" + needle + "' >/dev/null 2>&1 & exec sleep 200" + needle}
 }
 
-// lost is a pod that left daemons in sessions of their own.
-func lost(t *testing.T, c *local.Cluster) (j *batchv1.Job, needle string) {
+// jobWithDaemons is a pod that left daemons in sessions of their own.
+func jobWithDaemons(t *testing.T, c *local.Cluster) (j *batchv1.Job, needle string) {
 	t.Helper()
 	needle = fmt.Sprintf(".%d", 1e6+rand.IntN(1e6))
-	j = wrapped("lost", daemon(needle)...)
+	j = entrypointJob("lost", daemon(needle)...)
 	create(t, c, j)
 	eventually(t, "both its processes run", func() bool {
 		return len(processes(t, "100"+needle)) > 0 && len(processes(t, "200"+needle)) > 0
@@ -97,94 +97,94 @@ func lost(t *testing.T, c *local.Cluster) (j *batchv1.Job, needle string) {
 	return j, needle
 }
 
-func killSupervisor(t *testing.T, dir string, j *batchv1.Job) {
+func killShim(t *testing.T, dir string, j *batchv1.Job) {
 	t.Helper()
-	if err := syscall.Kill(supervisorOf(t, dir, j).PID, syscall.SIGKILL); err != nil {
+	if err := syscall.Kill(shimOf(t, dir, j).PID, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 }
 
 func TestAPodWhoseSupervisorIsKilledIsGone(t *testing.T) {
-	modes(t, func(t *testing.T, s local.Settings) {
+	forEachIsolation(t, func(t *testing.T, s local.Settings) {
 		t.Helper()
 		c := open(t, s)
-		j, needle := lost(t, c)
-		gone := make(chan cluster.Seen, 1)
-		go c.Watch(t.Context(), func(s cluster.Seen) { //nolint:errcheck // until the end
+		j, needle := jobWithDaemons(t, c)
+		gone := make(chan cluster.Snapshot, 1)
+		go c.Watch(t.Context(), func(s cluster.Snapshot) { //nolint:errcheck // until the end
 			if s.Job == nil {
 				gone <- s
 			}
 		})
 		await(t, c, j, "it runs", running)
-		killSupervisor(t, s.Dir, j)
-		eventually(t, "it is gone", goneFrom(t, c, j))
+		killShim(t, s.Dir, j)
+		eventually(t, "it is gone", isGone(t, c, j))
 		if seen := <-gone; seen.Ref.UID != string(j.UID) || len(seen.Pods) > 0 {
 			t.Errorf("what has gone is %+v", seen)
 		}
-		nothingLeft(t, s.Dir, needle)
+		wantNothingLeft(t, s.Dir, needle)
 	})
 }
 
 func TestAPodWhoseSupervisorIsKilledWhileThePlatformIsAwayIsGone(t *testing.T) {
-	modes(t, func(t *testing.T, s local.Settings) {
+	forEachIsolation(t, func(t *testing.T, s local.Settings) {
 		t.Helper()
 		c := open(t, s)
-		j, needle := lost(t, c)
-		shut(t, c, true)
-		killSupervisor(t, s.Dir, j)
+		j, needle := jobWithDaemons(t, c)
+		closeCluster(t, c, true)
+		killShim(t, s.Dir, j)
 		c = open(t, s)
-		eventually(t, "it is gone", goneFrom(t, c, j))
-		nothingLeft(t, s.Dir, needle)
+		eventually(t, "it is gone", isGone(t, c, j))
+		wantNothingLeft(t, s.Dir, needle)
 	})
 }
 
 func TestADeletionGoesOnAfterARestart(t *testing.T) {
-	modes(t, func(t *testing.T, s local.Settings) {
+	forEachIsolation(t, func(t *testing.T, s local.Settings) {
 		t.Helper()
 		c := open(t, s)
-		j := wrapped("deleted", "sh", "-c", "trap '' TERM; while true; do sleep 0.05; done")
+		j := entrypointJob("deleted", "sh", "-c", "trap '' TERM; while true; do sleep 0.05; done")
 		create(t, c, configMap("deleted"), j)
 		await(t, c, j, "it runs", running)
 		if err := c.Delete(t.Context(), refOf(j)); err != nil {
 			t.Fatal(err)
 		}
-		shut(t, c, true)
+		closeCluster(t, c, true)
 		c = open(t, s)
-		eventually(t, "it is gone", goneFrom(t, c, j))
+		eventually(t, "it is gone", isGone(t, c, j))
 		create(t, c, configMap("deleted"))
 		if err := c.Delete(t.Context(), refOf(j)); err != nil {
 			t.Fatal(err)
 		}
-		nothingLeft(t, s.Dir)
+		wantNothingLeft(t, s.Dir)
 	})
 }
 
 func TestClosingWithoutKeepingPodsEndsThemAndTheNextKnowsWhy(t *testing.T) {
-	modes(t, func(t *testing.T, s local.Settings) {
+	forEachIsolation(t, func(t *testing.T, s local.Settings) {
 		t.Helper()
 		c, needle := open(t, s), fmt.Sprintf(".%d", 1e6+rand.IntN(1e6))
-		ended, runs := wrapped("ended", "true"), wrapped("runs", daemon(needle)...)
+		ended, runs := entrypointJob("ended", "true"), entrypointJob("runs", daemon(needle)...)
 		create(t, c, ended, runs)
-		await(t, c, ended, "it ended", over)
+		await(t, c, ended, "it ended", hasEnded)
 		await(t, c, runs, "it runs", running)
-		shut(t, c, false)
+		closeCluster(t, c, false)
 		if pids := processes(t, needle); len(pids) > 0 {
 			t.Errorf("left processes %v", pids)
 		}
 		c = open(t, s)
-		seen := await(t, c, runs, "its end is known", over)
+		seen := await(t, c, runs, "its end is known", hasEnded)
 		if seen.Job.Status.Failed != 1 || seen.Pods[0].Status.Reason != cluster.ReasonStopped {
 			t.Errorf("the job that ran is %+v, its pod %+v", seen.Job.Status, seen.Pods[0].Status)
 		}
 		remove(t, c, runs)
-		await(t, c, ended, "its end is still known", over)
+		await(t, c, ended, "its end is still known", hasEnded)
 		remove(t, c, ended)
-		nothingLeft(t, s.Dir, needle)
+		wantNothingLeft(t, s.Dir, needle)
 	})
 }
 
 func TestWhatASignalHasStoppedIsEndedLongBeforeItsGrace(t *testing.T) {
-	modes(t, func(t *testing.T, s local.Settings) {
+	forEachIsolation(t, func(t *testing.T, s local.Settings) {
 		t.Helper()
 		c := open(t, s)
 		for name, frozen := range map[string]func(needle string) string{
@@ -193,7 +193,7 @@ func TestWhatASignalHasStoppedIsEndedLongBeforeItsGrace(t *testing.T) {
 			"benchmark":  func(needle string) string { return "sleep 100" + needle },
 		} {
 			needle := fmt.Sprintf(".%d", 1e6+rand.IntN(1e6))
-			j, grace, always := wrapped("frozen-"+name, "sleep", "100"+needle), int64(3600), corev1.ContainerRestartPolicyAlways
+			j, grace, always := entrypointJob("frozen-"+name, "sleep", "100"+needle), int64(3600), corev1.ContainerRestartPolicyAlways
 			p := &j.Spec.Template.Spec
 			p.TerminationGracePeriodSeconds = &grace
 			p.InitContainers = append(p.InitContainers, corev1.Container{Name: "sidecar", Command: []string{"sleep", "300" + needle}, RestartPolicy: &always})
@@ -206,7 +206,7 @@ func TestWhatASignalHasStoppedIsEndedLongBeforeItsGrace(t *testing.T) {
 			thaw := freeze(t, pids)
 			remove(t, c, j) // within a minute
 			thaw()
-			nothingLeft(t, s.Dir, needle)
+			wantNothingLeft(t, s.Dir, needle)
 		}
 	})
 }
@@ -240,24 +240,24 @@ func freeze(t *testing.T, pids []int) (thaw func()) {
 }
 
 func configMap(run string) *corev1.ConfigMap {
-	j := wrapped(run)
+	j := entrypointJob(run)
 	c := &corev1.ConfigMap{ObjectMeta: j.ObjectMeta, Data: map[string]string{"a": "b"}}
 	c.APIVersion, c.Kind = "v1", "ConfigMap"
 	return c
 }
 
-// storm are the jobs of the platform that is killed: each writes its name.
-func storm(dir string) []*batchv1.Job {
+// crashJobs are the jobs of the platform that is killed: each writes its name.
+func crashJobs(dir string) []*batchv1.Job {
 	var js []*batchv1.Job
 	for i := range 6 {
 		name := fmt.Sprintf("storm%d", i)
-		js = append(js, wrapped(name, "sh", "-c", fmt.Sprintf("echo %s >> %s/out; sleep 0.05", name, dir)))
+		js = append(js, entrypointJob(name, "sh", "-c", fmt.Sprintf("echo %s >> %s/out; sleep 0.05", name, dir)))
 	}
 	return js
 }
 
-// platform creates jobs and deletes some, until it is killed.
-func platform(dir string) int {
+// crashingPlatform creates jobs and deletes some, until it is killed.
+func crashingPlatform(dir string) int {
 	c, err := local.New(local.Settings{Dir: filepath.Join(dir, "cluster"), PodBinary: podBinary})
 	if err != nil {
 		_, _ = fmt.Fprintln(os.Stderr, err)
@@ -265,9 +265,9 @@ func platform(dir string) int {
 	}
 	ctx := context.Background()
 	if os.Getenv(envGangs) != "" {
-		return platformOfGangs(ctx, c)
+		return crashingGangPlatform(ctx, c)
 	}
-	for i, j := range storm(dir) {
+	for i, j := range crashJobs(dir) {
 		for _, o := range []cluster.Object{configMap(j.Name), j} {
 			if err := c.Create(ctx, o); err != nil && !errors.Is(err, cluster.ErrExists) {
 				_, _ = fmt.Fprintln(os.Stderr, err)
@@ -295,26 +295,26 @@ func TestAPlatformThatIsKilledAtAnyMomentLosesNothingAndRunsNothingTwice(t *test
 		if err := killed.Start(); err != nil {
 			t.Fatal(err)
 		}
-		moment := time.Duration(rand.IntN(120)) * time.Millisecond
-		<-time.After(moment)
+		delay := time.Duration(rand.IntN(120)) * time.Millisecond
+		<-time.After(delay)
 		_ = killed.Process.Kill()
 		_ = killed.Wait()
-		t.Run(fmt.Sprintf("%d after %s", i, moment), func(t *testing.T) { survives(t, dir) })
+		t.Run(fmt.Sprintf("%d after %s", i, delay), func(t *testing.T) { wantRecovery(t, dir) })
 	}
 }
 
-// survives goes on where a platform was killed, as its successor would: it
+// wantRecovery goes on where a platform was killed, as its successor would: it
 // creates and deletes the same once more.
-func survives(t *testing.T, dir string) {
+func wantRecovery(t *testing.T, dir string) {
 	t.Helper()
 	c := open(t, local.Settings{Dir: filepath.Join(dir, "cluster")})
-	for i, j := range storm(dir) {
+	for i, j := range crashJobs(dir) {
 		if i%2 == 0 {
-			endsWell(t, c, j)
+			wantJobSuccess(t, c, j)
 		}
 		remove(t, c, j)
 	}
-	nothingLeft(t, filepath.Join(dir, "cluster"))
+	wantNothingLeft(t, filepath.Join(dir, "cluster"))
 	b, err := os.ReadFile(filepath.Join(dir, "out"))
 	if err != nil {
 		t.Fatal(err)
@@ -323,15 +323,15 @@ func survives(t *testing.T, dir string) {
 	for name := range strings.FieldsSeq(string(b)) {
 		ran[name]++
 	}
-	for i, j := range storm(dir) {
+	for i, j := range crashJobs(dir) {
 		if n := ran[j.Name]; i%2 == 0 && n != 1 || n > 1 {
 			t.Errorf("%s ran %d times", j.Name, n)
 		}
 	}
 }
 
-// platformOfGangs creates Jobs of several pods, until it is killed.
-func platformOfGangs(ctx context.Context, c *local.Cluster) int {
+// crashingGangPlatform creates Jobs of several pods, until it is killed.
+func crashingGangPlatform(ctx context.Context, c *local.Cluster) int {
 	for _, objects := range gangs() {
 		for _, o := range []cluster.Object{objects.service, objects.job} {
 			if err := c.Create(ctx, o); err != nil {
@@ -343,11 +343,11 @@ func platformOfGangs(ctx context.Context, c *local.Cluster) int {
 	select {}
 }
 
-// endsWell creates a job, which may be there already, and waits for its end.
-func endsWell(t *testing.T, c *local.Cluster, j *batchv1.Job) {
+// wantJobSuccess creates a job, which may be there already, and waits for its end.
+func wantJobSuccess(t *testing.T, c *local.Cluster, j *batchv1.Job) {
 	t.Helper()
 	createAgain(t, c, configMap(j.Name), j)
-	if seen := await(t, c, j, "it ends", over); seen.Job.Status.Succeeded != 1 {
+	if seen := await(t, c, j, "it ends", hasEnded); seen.Job.Status.Succeeded != 1 {
 		t.Errorf("%s failed: %+v", j.Name, benchmarkOf(seen))
 	}
 }

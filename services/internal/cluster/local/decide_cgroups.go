@@ -12,15 +12,15 @@ import (
 // this process's own cgroups in version 1, in version 2 below the nearest that takes
 // groups with these controllers.
 type cgroups struct {
-	cpu, memory string // folders; the same in version 2
-	unified     bool   // version 2
-	why         string // why there are none, and the remedy; empty where there are
+	cpu, memory       string // folders; the same in version 2
+	unified           bool   // version 2
+	unavailableReason string // why there are none, and the remedy; empty where there are
 }
 
 // limitFile is one file of a cgroup and what is written to it.
 type limitFile struct {
 	base, file, value string
-	perhaps           bool // the kernel may lack it
+	optional          bool // the kernel may lack it
 }
 
 // limits returns what is to be written for limits, of cpu in thousandths of a core and
@@ -42,10 +42,10 @@ func (g cgroups) limits(cpu, memory int64) []limitFile {
 	return all
 }
 
-// cgroupsOf reads where the cgroups of CPU and memory of a process are, from the
+// parseCgroups reads where the cgroups of CPU and memory of a process are, from the
 // kernel's words about what is mounted and about the process.
-func cgroupsOf(mounts, own string) cgroups {
-	paths, at := pathsOf(own), make(map[string]string)
+func parseCgroups(mounts, self string) cgroups {
+	paths, at := parseCgroupPaths(self), make(map[string]string)
 	for line := range strings.Lines(mounts) {
 		before, after, _ := strings.Cut(strings.TrimSpace(line), " - ")
 		b, a := strings.Fields(before), strings.Fields(after)
@@ -54,7 +54,7 @@ func cgroupsOf(mounts, own string) cgroups {
 		}
 		for _, controller := range controllersOf(a[0], a[2]) {
 			if path, ok := paths[controller]; ok {
-				at[controller] = seenAt(unescaped(b[4]), unescaped(b[3]), path)
+				at[controller] = visiblePath(unescaped(b[4]), unescaped(b[3]), path)
 			}
 		}
 	}
@@ -64,13 +64,13 @@ func cgroupsOf(mounts, own string) cgroups {
 	case at[""] != "":
 		return cgroups{cpu: at[""], memory: at[""], unified: true}
 	}
-	return cgroups{why: "no cgroups of CPU and memory are mounted"}
+	return cgroups{unavailableReason: "no cgroups of CPU and memory are mounted"}
 }
 
-// pathsOf returns a process's cgroups by controller; that of version 2 has none.
-func pathsOf(own string) map[string]string {
+// parseCgroupPaths returns a process's cgroups by controller; that of version 2 has none.
+func parseCgroupPaths(self string) map[string]string {
 	paths := make(map[string]string)
-	for line := range strings.Lines(own) {
+	for line := range strings.Lines(self) {
 		f := strings.SplitN(strings.TrimSpace(line), ":", 3)
 		if len(f) < 3 {
 			continue
@@ -93,8 +93,8 @@ func controllersOf(kind, options string) []string {
 	return nil
 }
 
-// seenAt returns where a cgroup is seen of which the part below root is mounted.
-func seenAt(mount, root, path string) string {
+// visiblePath returns where a cgroup is seen of which the part below root is mounted.
+func visiblePath(mount, root, path string) string {
 	rel, err := filepath.Rel(root, path)
 	if err != nil || strings.HasPrefix(rel, "..") {
 		return mount // seen from a namespace of its own

@@ -22,10 +22,10 @@ func TestWhereTheCgroupsOfAProcessAre(t *testing.T) {
 		"version 2":                        {v2, "0::/user.slice/x.scope\n", cgroups{cpu: "/sys/fs/cgroup/user.slice/x.scope", memory: "/sys/fs/cgroup/user.slice/x.scope", unified: true}},
 		"version 2 in a namespace":         {"1 2 0:1 /docker/x /sys/fs/cgroup rw - cgroup2 cgroup rw\n", "0::/\n", cgroups{cpu: "/sys/fs/cgroup", memory: "/sys/fs/cgroup", unified: true}},
 		"version 1 below what is mounted":  {"1 2 0:1 /docker/x /cg/cpu rw - cgroup cgroup rw,cpu\n1 2 0:1 /docker/x /cg/mem rw - cgroup cgroup rw,memory\n", "2:cpu:/docker/x/y\n3:memory:/docker/x\n", cgroups{cpu: "/cg/cpu/y", memory: "/cg/mem"}},
-		"version 1 without that of memory": {"1 2 0:1 / /cg/cpu rw - cgroup cgroup rw,cpu\n", "2:cpu:/\n3:memory:/\n", cgroups{why: "no cgroups of CPU and memory are mounted"}},
-		"none":                             {"", "", cgroups{why: "no cgroups of CPU and memory are mounted"}},
+		"version 1 without that of memory": {"1 2 0:1 / /cg/cpu rw - cgroup cgroup rw,cpu\n", "2:cpu:/\n3:memory:/\n", cgroups{unavailableReason: "no cgroups of CPU and memory are mounted"}},
+		"none":                             {"", "", cgroups{unavailableReason: "no cgroups of CPU and memory are mounted"}},
 	} {
-		if diff := cmp.Diff(tt.want, cgroupsOf(tt.mounts, tt.own), cmp.AllowUnexported(cgroups{})); diff != "" {
+		if diff := cmp.Diff(tt.want, parseCgroups(tt.mounts, tt.own), cmp.AllowUnexported(cgroups{})); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}

@@ -16,12 +16,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/benchmark-ai/bai/services/internal/cluster"
-	"github.com/benchmark-ai/bai/services/internal/cluster/local/spec"
+	"github.com/benchmark-ai/bai/services/internal/cluster/local/shimapi"
 )
 
-// patience is how much longer than its pod's grace a supervisor may take to end
+// killTimeout is how much longer than its pod's grace a supervisor may take to end
 // before it is killed.
-const patience = 5 * time.Second
+const killTimeout = 5 * time.Second
 
 func attemptOfRef(r cluster.Ref) attempt {
 	return attempt{r.Scope, r.Run, strconv.Itoa(r.Attempt)}
@@ -29,23 +29,23 @@ func attemptOfRef(r cluster.Ref) attempt {
 
 // Delete implements cluster.Deleter.
 func (c *Cluster) Delete(_ context.Context, r cluster.Ref) error {
-	at, some := attemptOfRef(r), false
-	for _, j := range c.all() {
+	at, found := attemptOfRef(r), false
+	for _, j := range c.allJobs() {
 		if j.attempt != at {
 			continue
 		}
-		if r.UID != "" && j.rec.Job.Name == r.Job && string(j.rec.Job.UID) != r.UID {
+		if r.UID != "" && j.record.Job.Name == r.Job && string(j.record.Job.UID) != r.UID {
 			return nil // another Job of that name: not what is meant
 		}
-		some = true
+		found = true
 		j.mu.Lock()
 		err := c.remove(j, true)
 		j.mu.Unlock()
 		if err != nil {
-			return fmt.Errorf("delete job %s: %w", j.rec.Job.Name, err)
+			return fmt.Errorf("delete job %s: %w", j.record.Job.Name, err)
 		}
 	}
-	if some {
+	if found {
 		return nil // the last of them takes the other objects along
 	}
 	return c.removeObjects(at)
@@ -54,12 +54,12 @@ func (c *Cluster) Delete(_ context.Context, r cluster.Ref) error {
 // Stop implements cluster.Stopper. The pods stay to be seen.
 func (c *Cluster) Stop(_ context.Context, r cluster.Ref) error {
 	at := attemptOfRef(r)
-	for _, j := range c.all() {
+	for _, j := range c.allJobs() {
 		if j.attempt != at {
 			continue
 		}
 		j.mu.Lock()
-		if !j.leaving && j.deleting == nil {
+		if !j.removing && j.deleting == nil {
 			c.halt(j)
 		}
 		j.mu.Unlock()
@@ -70,45 +70,45 @@ func (c *Cluster) Stop(_ context.Context, r cluster.Ref) error {
 // remove marks a locked job, so that it goes also if this process ends, and
 // begins to end it. It may be repeated.
 func (c *Cluster) remove(j *job, whole bool) error {
-	if j.leaving && whole { // what it takes along may have been taken before the last object came
+	if j.removing && whole { // what it takes along may have been taken before the last object came
 		return c.removeObjects(j.attempt)
 	}
-	if j.leaving || j.deleting != nil && (j.deleting.Attempt || !whole) {
+	if j.removing || j.deleting != nil && (j.deleting.Attempt || !whole) {
 		return nil
 	}
-	m := mark{At: time.Now(), Attempt: whole}
-	if err := spec.Write(c.disk.mark(j.id), m); err != nil {
+	m := deletionMark{At: time.Now(), Attempt: whole}
+	if err := shimapi.Write(c.disk.mark(j.id), m); err != nil {
 		return err
 	}
 	j.deleting = &m
-	c.touch(j)
-	if !j.launched || j.ended {
-		c.leave(j)
+	c.markChanged(j)
+	if !j.launched || j.shimEnded {
+		c.removeAsync(j)
 		return nil
 	}
-	c.tell(j)
+	c.terminate(j)
 	return nil
 }
 
-// tell tells the supervisor of a locked job to end its pod, once, and kills it
+// terminate tells the supervisor of a locked job to end its pod, once, and kills it
 // should it not obey. Before its first state it would not hear; that brings it
 // here again.
-func (c *Cluster) tell(j *job) {
-	if j.ended {
+func (c *Cluster) terminate(j *job) {
+	if j.shimEnded {
 		return
 	}
-	if !j.watched {
-		j.watched = true
-		c.after(j, grace(j.rec.Job)+lastGrace+patience, func(j *job) {
-			if !j.ended {
-				c.log.Warn("a pod's supervisor does not end, it is killed", zap.String("job", j.rec.Job.Name))
+	if !j.killScheduled {
+		j.killScheduled = true
+		c.after(j, grace(j.record.Job)+lastGrace+killTimeout, func(j *job) {
+			if !j.shimEnded {
+				c.log.Warn("a pod's supervisor does not end, it is killed", zap.String("job", j.record.Job.Name))
 				c.signal(j, unix.SIGKILL)
 			}
 		})
 		c.killFrozen(j)
 	}
-	if !j.told && j.state != nil {
-		j.told = true
+	if !j.termSent && j.state != nil {
+		j.termSent = true
 		c.signal(j, unix.SIGTERM)
 		c.signal(j, unix.SIGCONT) // what is stopped cannot end
 	}
@@ -117,11 +117,11 @@ func (c *Cluster) tell(j *job) {
 // killFrozen kills the supervisor of a locked job, which was told to end, once it is
 // found stopped by a signal for too long: it cannot use its grace.
 func (c *Cluster) killFrozen(j *job) {
-	c.after(j, spec.FrozenGrace, func(j *job) {
+	c.after(j, shimapi.FrozenGrace, func(j *job) {
 		switch {
-		case j.ended:
-		case c.frozen(j):
-			c.log.Warn("a pod's supervisor is stopped by a signal, it is killed", zap.String("job", j.rec.Job.Name))
+		case j.shimEnded:
+		case c.isFrozen(j):
+			c.log.Warn("a pod's supervisor is stopped by a signal, it is killed", zap.String("job", j.record.Job.Name))
 			c.signal(j, unix.SIGKILL)
 		default:
 			c.killFrozen(j)
@@ -129,13 +129,13 @@ func (c *Cluster) killFrozen(j *job) {
 	})
 }
 
-// frozen reports whether a signal has stopped the supervisor of a locked job.
-func (c *Cluster) frozen(j *job) bool {
+// isFrozen reports whether a signal has stopped the supervisor of a locked job.
+func (c *Cluster) isFrozen(j *job) bool {
 	pid := j.pid
-	if pid == 0 && j.state != nil && alive(j.state.PID, j.state.Born) {
+	if pid == 0 && j.state != nil && alive(j.state.PID, j.state.StartTicks) {
 		pid = j.state.PID
 	}
-	p, err := spec.Look(strconv.Itoa(pid))
+	p, err := shimapi.ReadProcess(strconv.Itoa(pid))
 	return pid != 0 && err == nil && p.Frozen
 }
 
@@ -149,19 +149,19 @@ func (c *Cluster) signal(j *job, s unix.Signal) {
 	case j.pid != 0: // a child that was not reaped keeps its ID
 		err = unix.Kill(j.pid, s)
 	case j.state != nil:
-		err = signalStranger(j.state.PID, j.state.Born, s)
+		err = signalProcess(j.state.PID, j.state.StartTicks, s)
 	}
 	if err != nil && !errors.Is(err, unix.ESRCH) {
-		c.log.Error("cannot signal a pod's supervisor", zap.String("job", j.rec.Job.Name), zap.Error(err))
+		c.log.Error("cannot signal a pod's supervisor", zap.String("job", j.record.Job.Name), zap.Error(err))
 	}
 }
 
-func signalStranger(pid int, born uint64, s unix.Signal) error {
+func signalProcess(pid int, startTicks uint64, s unix.Signal) error {
 	fd, err := unix.PidfdOpen(pid, 0)
 	if err == nil {
 		defer unix.Close(fd) //nolint:errcheck // only a handle
 	}
-	if !alive(pid, born) {
+	if !alive(pid, startTicks) {
 		return nil
 	}
 	if err != nil {
@@ -170,54 +170,54 @@ func signalStranger(pid int, born uint64, s unix.Signal) error {
 	return unix.PidfdSendSignal(fd, s, nil, 0)
 }
 
-// leave removes, beside everything else, all that there is of a locked job
+// removeAsync removes, beside everything else, all that there is of a locked job
 // whose supervisor has ended or never was.
-func (c *Cluster) leave(j *job) {
-	if j.leaving {
+func (c *Cluster) removeAsync(j *job) {
+	if j.removing {
 		return
 	}
-	j.leaving = true
+	j.removing = true
 	for _, t := range j.timers {
 		t.Stop()
 	}
-	lost := j.launched && (j.state == nil || j.state.Over.IsZero())
+	lost := j.launched && (j.state == nil || j.state.EndedAt.IsZero())
 	objects := j.deleting != nil && j.deleting.Attempt
 	c.spawn(func() {
 		if lost {
 			killLeftovers(j.id)
 		}
-		c.clear(j, objects)
+		c.removeFromDisk(j, objects)
 		j.mu.Lock()
-		j.gone = true
+		j.removed = true
 		j.mu.Unlock()
 		c.forget(j)
 	})
 }
 
-// clear removes a job from the disk: first what depends on it, last its place.
-func (c *Cluster) clear(j *job, objects bool) {
-	if last, objects := c.last(j, objects); last {
+// removeFromDisk removes a job from the disk: first what depends on it, last its place.
+func (c *Cluster) removeFromDisk(j *job, objects bool) {
+	if last, objects := c.lastOfAttempt(j, objects); last {
 		if objects {
 			if err := c.removeObjects(j.attempt); err != nil {
-				c.log.Error("cannot remove objects", zap.String("job", j.rec.Job.Name), zap.Error(err))
+				c.log.Error("cannot remove objects", zap.String("job", j.record.Job.Name), zap.Error(err))
 			}
 		}
-		if j.rec.Number > 0 {
+		if j.record.Number > 0 {
 			c.removeNetwork(c.disk.network(j.attempt))
 		}
 	}
 	if err := c.disk.removePod(j.id); err != nil {
-		c.log.Error("cannot remove a pod's directory", zap.String("job", j.rec.Job.Name), zap.Error(err))
+		c.log.Error("cannot remove a pod's directory", zap.String("job", j.record.Job.Name), zap.Error(err))
 	}
 }
 
 func (c *Cluster) forget(j *job) {
-	c.log.Info("a job is gone", zap.String("run", j.attempt.run), zap.String("job", j.rec.Job.Name), zap.Bool("deleted", j.deleting != nil))
-	freed := c.release(j)
+	c.log.Info("a job is gone", zap.String("run", j.attempt.run), zap.String("job", j.record.Job.Name), zap.Bool("deleted", j.deleting != nil))
+	freed := c.releaseResources(j)
 	c.mu.Lock()
 	delete(c.jobs, j.id)
-	if len(c.group(j.rec.Job.UID)) == 0 {
-		delete(c.names, name{"Job", j.attempt.scope, j.rec.Job.Name})
+	if len(c.podsOfJob(j.record.Job.UID)) == 0 {
+		delete(c.names, objectKey{"Job", j.attempt.scope, j.record.Job.Name})
 	}
 	c.mu.Unlock()
 	c.notify(j.attempt)
@@ -226,22 +226,22 @@ func (c *Cluster) forget(j *job) {
 	}
 }
 
-// last reports whether all others of a job's attempt have come this far, and
+// lastOfAttempt reports whether all others of a job's attempt have come this far, and
 // whether one of them, this one too, was to take the attempt's objects along.
-func (c *Cluster) last(j *job, objects bool) (last, all bool) {
+func (c *Cluster) lastOfAttempt(j *job, objects bool) (last, all bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	j.cleared = true
+	j.removingFromDisk = true
 	a := c.attempts[j.attempt]
-	a.doomed = a.doomed || objects
+	a.deleteObjects = a.deleteObjects || objects
 	c.attempts[j.attempt] = a
 	for _, o := range c.jobs {
-		if o.attempt == j.attempt && !o.cleared {
+		if o.attempt == j.attempt && !o.removingFromDisk {
 			return false, false
 		}
 	}
 	delete(c.attempts, j.attempt)
-	return true, a.doomed
+	return true, a.deleteObjects
 }
 
 // removeObjects removes the ConfigMaps and Secrets of an attempt.
@@ -256,7 +256,7 @@ func (c *Cluster) removeObjects(at attempt) error {
 			return err
 		}
 		delete(c.objects, uid)
-		delete(c.names, o.name())
+		delete(c.names, o.key())
 	}
 	return nil
 }
@@ -276,12 +276,12 @@ func (c *Cluster) endAll(ctx context.Context) error {
 	}
 	for _, j := range running {
 		j.mu.Lock()
-		if !j.gone && !j.ended {
+		if !j.removed && !j.shimEnded {
 			c.signal(j, unix.SIGKILL)
 		}
 		j.mu.Unlock()
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), killTimeout)
 	defer cancel()
 	if !c.awaitEnded(ctx, running) {
 		return errors.New("close the local cluster: some pods do not end")
@@ -291,23 +291,23 @@ func (c *Cluster) endAll(ctx context.Context) error {
 
 // running returns the jobs whose supervisor lives.
 func (c *Cluster) running() []*job {
-	return slices.DeleteFunc(c.all(), func(j *job) bool {
+	return slices.DeleteFunc(c.allJobs(), func(j *job) bool {
 		j.mu.Lock()
 		defer j.mu.Unlock()
-		return !j.launched || j.gone || j.ended
+		return !j.launched || j.removed || j.shimEnded
 	})
 }
 
 // stop ends a locked job because the platform is stopped. One that ends for another
 // reason already is left to end.
 func (c *Cluster) stop(j *job) {
-	if over := j.state != nil && !j.state.Over.IsZero(); !over && j.deleting == nil && j.rec.Stopped.IsZero() {
-		j.rec.Stopped = time.Now()
-		if err := spec.Write(c.disk.record(j.id), j.rec); err != nil {
-			c.log.Error("cannot write down that the platform ended a job", zap.String("job", j.rec.Job.Name), zap.Error(err))
+	if over := j.state != nil && !j.state.EndedAt.IsZero(); !over && j.deleting == nil && j.record.Stopped.IsZero() {
+		j.record.Stopped = time.Now()
+		if err := shimapi.Write(c.disk.record(j.id), j.record); err != nil {
+			c.log.Error("cannot write down that the platform ended a job", zap.String("job", j.record.Job.Name), zap.Error(err))
 		}
 	}
-	c.tell(j)
+	c.terminate(j)
 }
 
 // awaitEnded reports whether jobs ended, or went, before ctx was done.
@@ -317,7 +317,7 @@ func (c *Cluster) awaitEnded(ctx context.Context, js []*job) bool {
 	for _, j := range js {
 		for {
 			j.mu.Lock()
-			ended := j.gone || j.ended && j.deleting == nil
+			ended := j.removed || j.shimEnded && j.deleting == nil
 			j.mu.Unlock()
 			if ended {
 				break
@@ -332,9 +332,9 @@ func (c *Cluster) awaitEnded(ctx context.Context, js []*job) bool {
 	return true
 }
 
-func (o object) name() name {
+func (o object) key() objectKey {
 	kind, m := o.meta()
-	return name{kind, m.Namespace, m.Name}
+	return objectKey{kind, m.Namespace, m.Name}
 }
 
 func (o object) attempt() attempt {

@@ -23,8 +23,8 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/benchmark-ai/bai/services/internal/cluster/local/accept"
-	"github.com/benchmark-ai/bai/services/internal/cluster/local/spec"
+	"github.com/benchmark-ai/bai/services/internal/cluster/local/shimapi"
+	"github.com/benchmark-ai/bai/services/internal/cluster/local/validate"
 	"github.com/benchmark-ai/bai/services/internal/lock"
 	"github.com/benchmark-ai/bai/services/internal/pod"
 )
@@ -61,14 +61,14 @@ type record struct {
 }
 
 func (r record) id() string {
-	if accept.Indexed(r.Job) {
+	if validate.IsIndexed(r.Job) {
 		return string(r.Job.UID) + "-" + strconv.Itoa(r.Index)
 	}
 	return string(r.Job.UID)
 }
 
-// mark says that a Job is to go.
-type mark struct {
+// deletionMark says that a Job is to go.
+type deletionMark struct {
 	At      time.Time `json:"at"`
 	Attempt bool      `json:"attempt"` // and with the last Job of its attempt all other objects of it
 }
@@ -84,7 +84,7 @@ func (d disk) pods() string              { return filepath.Join(d.dir, "pods") }
 func (d disk) pod(id string) string      { return filepath.Join(d.dir, "pods", id) }
 func (d disk) record(id string) string   { return filepath.Join(d.pod(id), "job.json") }
 func (d disk) mark(id string) string     { return filepath.Join(d.pod(id), "deleted") }
-func (d disk) live() string              { return filepath.Join(d.dir, "live") }
+func (d disk) stateDir() string          { return filepath.Join(d.dir, "live") }
 func (d disk) state(id string) string    { return filepath.Join(d.dir, "live", id+".json") }
 func (d disk) lockFile(id string) string { return filepath.Join(d.dir, "live", id+".lock") }
 func (d disk) objects() string           { return filepath.Join(d.dir, "objects") }
@@ -95,16 +95,16 @@ func (d disk) trash(id string) string    { return filepath.Join(d.dir, "trash", 
 // prepare makes the directories, takes the lock, and throws away what is left
 // of what was made or removed when the process before ended.
 func (d disk) prepare() (*lock.Lock, error) {
-	for _, dir := range []string{d.dir, d.pods(), d.live(), d.objects(), d.networks(), filepath.Join(d.dir, "bin"), d.trash("")} {
+	for _, dir := range []string{d.dir, d.pods(), d.stateDir(), d.objects(), d.networks(), filepath.Join(d.dir, "bin"), d.trash("")} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return nil, fmt.Errorf("make the directory of the local cluster: %w", err)
 		}
 	}
-	l, err := lock.Take(filepath.Join(d.dir, "lock"))
+	l, err := lock.Acquire(filepath.Join(d.dir, "lock"))
 	if err != nil {
 		return nil, fmt.Errorf("take the local cluster in %s: %w", d.dir, err)
 	}
-	for _, path := range slices.Concat(matching(spec.Draft(d.object("*"))), matching(d.trash("*"))) {
+	for _, path := range slices.Concat(matching(shimapi.TempPath(d.object("*"))), matching(d.trash("*"))) {
 		_ = removeAll(path)
 	}
 	return l, nil
@@ -190,9 +190,9 @@ func (d disk) addPods(records []record) error {
 func (d disk) addPod(id string, r record) error {
 	dir := d.trash(id)
 	err := errors.Join(
-		os.Mkdir(dir, 0o700), os.Mkdir(filepath.Join(dir, spec.Volumes), 0o755), os.Mkdir(filepath.Join(dir, spec.Logs), 0o755)) //nolint:gosec // containers may have other users
+		os.Mkdir(dir, 0o700), os.Mkdir(filepath.Join(dir, shimapi.Volumes), 0o755), os.Mkdir(filepath.Join(dir, shimapi.Logs), 0o755)) //nolint:gosec // containers may have other users
 	if err == nil {
-		err = spec.Write(filepath.Join(dir, "job.json"), r)
+		err = shimapi.Write(filepath.Join(dir, "job.json"), r)
 	}
 	if err == nil {
 		err = os.Rename(dir, d.pod(id))
@@ -208,18 +208,18 @@ func (d disk) removePod(id string) error {
 	if err := unmountBelow(d.pod(id)); err != nil {
 		return err
 	}
-	d.unlimit(id)
+	d.removeGroups(id)
 	if err := os.Rename(d.pod(id), d.trash(id)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	for _, path := range []string{d.state(id), spec.Draft(d.state(id)), d.lockFile(id)} {
+	for _, path := range []string{d.state(id), shimapi.TempPath(d.state(id)), d.lockFile(id)} {
 		_ = os.Remove(path)
 	}
 	return removeAll(d.trash(id))
 }
 
 // readState returns the pod's state and its text, nil where there is none.
-func (d disk) readState(id string) (*spec.State, []byte, error) {
+func (d disk) readState(id string) (*shimapi.State, []byte, error) {
 	b, err := os.ReadFile(d.state(id))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, nil
@@ -227,7 +227,7 @@ func (d disk) readState(id string) (*spec.State, []byte, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	var s spec.State
+	var s shimapi.State
 	if err := json.Unmarshal(b, &s); err != nil {
 		return nil, nil, fmt.Errorf("read %s: %w", d.state(id), err)
 	}
@@ -247,9 +247,9 @@ func (d disk) lock(id string) (*os.File, error) {
 	return f, nil
 }
 
-// held reports whether a supervisor of the pod lives. It opens the lock for
+// isLocked reports whether a supervisor of the pod lives. It opens the lock for
 // reading: closing one that was open for writing says that a supervisor ended.
-func (d disk) held(id string) bool {
+func (d disk) isLocked(id string) bool {
 	f, err := os.Open(d.lockFile(id))
 	if err != nil {
 		return false

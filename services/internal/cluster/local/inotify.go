@@ -11,18 +11,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// bell rings when a file of a directory is replaced, or closed by the last who
+// dirWatcher rings when a file of a directory is replaced, or closed by the last who
 // wrote to it.
-type bell struct{ file *os.File }
+type dirWatcher struct{ file *os.File }
 
-// change is what a bell rings for. An empty name means that something was
+// fileEvent is what a bell rings for. An empty name means that something was
 // missed.
-type change struct {
+type fileEvent struct {
 	name   string
 	closed bool // else replaced
 }
 
-func newBell(dir string) (*bell, error) {
+func newDirWatcher(dir string) (*dirWatcher, error) {
 	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
 	if err != nil {
 		return nil, fmt.Errorf("watch %s: %w (the limit is sysctl fs.inotify.max_user_instances)", dir, err)
@@ -31,29 +31,29 @@ func newBell(dir string) (*bell, error) {
 		_ = unix.Close(fd)
 		return nil, fmt.Errorf("watch %s: %w (the limit is sysctl fs.inotify.max_user_watches)", dir, err)
 	}
-	return &bell{os.NewFile(uintptr(fd), "inotify")}, nil
+	return &dirWatcher{os.NewFile(uintptr(fd), "inotify")}, nil
 }
 
-func (b *bell) close() { _ = b.file.Close() }
+func (b *dirWatcher) close() { _ = b.file.Close() }
 
-// listen calls ring for every change until the bell is closed.
-func (b *bell) listen(ring func(change)) {
+// run calls ring for every change until the bell is closed.
+func (b *dirWatcher) run(handle func(fileEvent)) {
 	buf := make([]byte, 64<<10)
 	for {
 		n, err := b.file.Read(buf)
 		if err != nil {
 			return
 		}
-		for _, c := range changes(buf[:n]) {
-			ring(c)
+		for _, c := range parseFileEvents(buf[:n]) {
+			handle(c)
 		}
 	}
 }
 
-// changes reads what the kernel writes: descriptor, mask, cookie and length of
+// parseFileEvents reads what the kernel writes: descriptor, mask, cookie and length of
 // the name, 4 bytes each, and the name, filled with zeros.
-func changes(b []byte) []change {
-	var all []change
+func parseFileEvents(b []byte) []fileEvent {
+	var all []fileEvent
 	for len(b) >= unix.SizeofInotifyEvent {
 		mask, size := binary.NativeEndian.Uint32(b[4:]), binary.NativeEndian.Uint32(b[12:])
 		b = b[unix.SizeofInotifyEvent:]
@@ -62,9 +62,9 @@ func changes(b []byte) []change {
 		b = b[n:]
 		switch {
 		case mask&unix.IN_Q_OVERFLOW != 0:
-			all = append(all, change{})
+			all = append(all, fileEvent{})
 		case name != "":
-			all = append(all, change{name: name, closed: mask&unix.IN_CLOSE_WRITE != 0})
+			all = append(all, fileEvent{name: name, closed: mask&unix.IN_CLOSE_WRITE != 0})
 		}
 	}
 	return all

@@ -15,7 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/benchmark-ai/bai/services/internal/cluster/local/spec"
+	"github.com/benchmark-ai/bai/services/internal/cluster/local/shimapi"
 )
 
 // isolation is how a supervisor is set apart.
@@ -26,46 +26,46 @@ type isolation struct {
 	ambient []uintptr // capabilities that it keeps there
 }
 
-// probe returns the strongest isolation that this machine allows, and if that
+// probeIsolation returns the strongest isolation that this machine allows, and if that
 // is none, why, and what to change.
-func probe(d disk, binary string, never bool) (isolation, string) {
-	if never {
+func probeIsolation(d disk, binary string, disabled bool) (isolation, string) {
+	if disabled {
 		return isolation{}, "the platform's settings say that pods have no namespaces; change no_namespaces"
 	}
-	i, err := strongest(d, binary, "--probe", unix.CLONE_NEWPID|unix.CLONE_NEWNS, unix.CAP_SYS_ADMIN, unix.CAP_SYS_CHROOT)
+	i, err := strongestIsolation(d, binary, "--probe", unix.CLONE_NEWPID|unix.CLONE_NEWNS, unix.CAP_SYS_ADMIN, unix.CAP_SYS_CHROOT)
 	if err != nil {
-		return isolation{}, fmt.Sprintf("%v; %s", err, remedy())
+		return isolation{}, fmt.Sprintf("%v; %s", err, namespaceRemedy())
 	}
 	return i, ""
 }
 
-// strongest returns an isolation in which the pod binary does what it is asked
+// strongestIsolation returns an isolation in which the pod binary does what it is asked
 // to, as root the one without a user namespace if that is possible.
-func strongest(d disk, binary, what string, flags uintptr, ambient ...uintptr) (isolation, error) {
-	apart := isolation{flags: flags}
-	own := isolation{flags: flags | unix.CLONE_NEWUSER, uid: os.Getuid(), gid: os.Getgid(), ambient: ambient}
-	tries := []isolation{own}
+func strongestIsolation(d disk, binary, probeFlag string, flags uintptr, ambient ...uintptr) (isolation, error) {
+	privileged := isolation{flags: flags}
+	userNamespace := isolation{flags: flags | unix.CLONE_NEWUSER, uid: os.Getuid(), gid: os.Getgid(), ambient: ambient}
+	tries := []isolation{userNamespace}
 	if os.Getuid() == 0 {
-		tries = []isolation{apart, own}
+		tries = []isolation{privileged, userNamespace}
 	}
 	var last error
 	for _, i := range tries {
-		if last = i.try(d, binary, what); last == nil {
+		if last = i.probe(d, binary, probeFlag); last == nil {
 			return i, nil
 		}
 	}
 	return isolation{}, last
 }
 
-// try has the pod binary see whether it can do something.
-func (i isolation) try(d disk, binary, what string) error {
-	dir := d.trash("probe" + what)
+// probe has the pod binary see whether it can do something.
+func (i isolation) probe(d disk, binary, probeFlag string) error {
+	dir := d.trash("probe" + probeFlag)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	defer removeAll(dir)                                //nolint:errcheck // it is in the trash
-	cmd := exec.Command(binary, "supervise", what, dir) //nolint:gosec,noctx // our own, and short
-	cmd.SysProcAttr = i.attr()
+	defer removeAll(dir)                                     //nolint:errcheck // it is in the trash
+	cmd := exec.Command(binary, "supervise", probeFlag, dir) //nolint:gosec,noctx // our own, and short
+	cmd.SysProcAttr = i.sysProcAttr()
 	cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
 	runtime.LockOSThread() // or it would end with the thread that started it
 	defer runtime.UnlockOSThread()
@@ -73,14 +73,14 @@ func (i isolation) try(d disk, binary, what string) error {
 	if err == nil {
 		return nil
 	}
-	if said := string(bytes.TrimSpace(out)); said != "" {
-		return errors.New(said)
+	if output := string(bytes.TrimSpace(out)); output != "" {
+		return errors.New(output)
 	}
 	return fmt.Errorf("make namespaces: %w", err)
 }
 
-// remedy names the settings of the machine that forbid namespaces.
-func remedy() string {
+// namespaceRemedy names the settings of the machine that forbid namespaces.
+func namespaceRemedy() string {
 	var found []string
 	for name, allowed := range map[string]string{
 		"kernel.unprivileged_userns_clone": "1", "kernel.apparmor_restrict_unprivileged_userns": "0", "user.max_user_namespaces": "",
@@ -101,7 +101,7 @@ func remedy() string {
 	return strings.Join(found, " and ")
 }
 
-func (i isolation) attr() *syscall.SysProcAttr {
+func (i isolation) sysProcAttr() *syscall.SysProcAttr {
 	a := &syscall.SysProcAttr{Setsid: true, Cloneflags: i.flags, AmbientCaps: i.ambient}
 	if i.flags&unix.CLONE_NEWUSER != 0 {
 		a.UidMappings = []syscall.SysProcIDMap{{ContainerID: i.uid, HostID: i.uid, Size: 1}}
@@ -110,21 +110,21 @@ func (i isolation) attr() *syscall.SysProcAttr {
 	return a
 }
 
-// supervise starts the supervisor of the pod in dir, which has lock from its
+// startShim starts the supervisor of the pod in dir, which has lock from its
 // birth, and returns its process ID.
-func (i isolation) supervise(binary, dir string, lock *os.File) (int, error) {
+func (i isolation) startShim(binary, dir string, lock *os.File) (int, error) {
 	null, err := os.Open(os.DevNull)
 	if err != nil {
 		return 0, err
 	}
 	defer null.Close() //nolint:errcheck // only read
-	log, err := os.OpenFile(filepath.Join(dir, spec.Logs, "supervisor.log"), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	log, err := os.OpenFile(filepath.Join(dir, shimapi.Logs, "supervisor.log"), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
 		return 0, err
 	}
 	defer log.Close() //nolint:errcheck // the supervisor's
 	return syscall.ForkExec(binary, []string{binary, "supervise", dir}, &syscall.ProcAttr{
 		Dir: "/", Env: []string{"PATH=" + os.Getenv("PATH"), "GOMAXPROCS=1"},
-		Files: []uintptr{null.Fd(), log.Fd(), log.Fd(), lock.Fd()}, Sys: i.attr(),
+		Files: []uintptr{null.Fd(), log.Fd(), log.Fd(), lock.Fd()}, Sys: i.sysProcAttr(),
 	})
 }

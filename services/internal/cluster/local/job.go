@@ -14,38 +14,38 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/benchmark-ai/bai/services/internal/cluster"
-	"github.com/benchmark-ai/bai/services/internal/cluster/local/accept"
-	"github.com/benchmark-ai/bai/services/internal/cluster/local/spec"
-	"github.com/benchmark-ai/bai/services/internal/cluster/local/status"
-	"github.com/benchmark-ai/bai/services/internal/cluster/local/translate"
+	"github.com/benchmark-ai/bai/services/internal/cluster/local/lower"
+	"github.com/benchmark-ai/bai/services/internal/cluster/local/podstatus"
+	"github.com/benchmark-ai/bai/services/internal/cluster/local/shimapi"
+	"github.com/benchmark-ai/bai/services/internal/cluster/local/validate"
 )
 
 // job is a pod and the Job that it is of.
 type job struct {
-	id      string
-	attempt attempt // never changes
-	waits   atomic.Bool
+	id        string
+	attempt   attempt // never changes
+	isWaiting atomic.Bool
 
-	mu       sync.Mutex
-	rec      record
-	version  int64
-	state    *spec.State     // as it was read last
-	text     []byte          // the same
-	waiting  *status.Waiting // why it was not launched
-	launched bool            // it has, or had, a supervisor
-	pid      int             // of the supervisor, where it is a child of ours that was not reaped
-	ended    bool            // the supervisor has ended
-	burying  bool            // somebody waits for the supervisor's end
-	deleting *mark
-	told     bool // the supervisor was told to end the pod
-	watched  bool // and will be killed if it does not
-	halted   bool // another pod of its Job has failed, so that it is to end
-	retired  bool // what follows from its end was done
-	leaving  bool // it is being removed
-	gone     bool // nothing of it is left
-	timers   []*time.Timer
+	mu            sync.Mutex
+	record        record
+	version       int64
+	state         *shimapi.State     // as it was read last
+	stateText     []byte             // the same
+	waiting       *podstatus.Waiting // why it was not launched
+	launched      bool               // it has, or had, a supervisor
+	pid           int                // of the supervisor, where it is a child of ours that was not reaped
+	shimEnded     bool               // the supervisor has ended
+	reaping       bool               // somebody waits for the supervisor's end
+	deleting      *deletionMark
+	termSent      bool // the supervisor was told to end the pod
+	killScheduled bool // and will be killed if it does not
+	halted        bool // another pod of its Job has failed, so that it is to end
+	finalized     bool // what follows from its end was done
+	removing      bool // it is being removed
+	removed       bool // nothing of it is left
+	timers        []*time.Timer
 
-	cleared bool // what is left of it is being removed; it belongs to the cluster's lock
+	removingFromDisk bool // what is left of it is being removed; it belongs to the cluster's lock
 }
 
 // attempt tells one attempt of a run from all others.
@@ -56,7 +56,7 @@ func attemptOf(o metav1.Object) attempt {
 }
 
 func newJob(id string, r record) *job {
-	return &job{id: id, rec: r, attempt: attemptOf(r.Job)}
+	return &job{id: id, record: r, attempt: attemptOf(r.Job)}
 }
 
 func (c *Cluster) create(o cluster.Object) error {
@@ -78,7 +78,7 @@ func (c *Cluster) create(o cluster.Object) error {
 }
 
 func (c *Cluster) addObject(uid string, o object) error {
-	if err := spec.Write(c.disk.object(uid), o); err != nil {
+	if err := shimapi.Write(c.disk.object(uid), o); err != nil {
 		return err
 	}
 	c.mu.Lock()
@@ -91,8 +91,8 @@ func (c *Cluster) addObject(uid string, o object) error {
 // they have networks of their own.
 func (c *Cluster) addJob(b *batchv1.Job) error {
 	var records []record
-	first := c.numbers(attemptOf(b), accept.Pods(b))
-	for i := range accept.Pods(b) {
+	first := c.allocateNumbers(attemptOf(b), validate.PodCount(b))
+	for i := range validate.PodCount(b) {
 		r := record{Job: b, Index: i, PodName: podName(b, i), PodUID: newUID(), Created: b.CreationTimestamp.Time}
 		if first > 0 {
 			r.Number = first + i
@@ -115,25 +115,25 @@ func (c *Cluster) addJob(b *batchv1.Job) error {
 		j.mu.Unlock()
 	}
 	if first > 0 {
-		c.introduce(js[0].attempt)
+		c.updateHostsFiles(js[0].attempt)
 	}
 	return nil
 }
 
 // podName makes a name as Kubernetes does.
 func podName(b *batchv1.Job, index int) string {
-	if accept.Indexed(b) {
+	if validate.IsIndexed(b) {
 		return fmt.Sprintf("%s-%d-%s", b.Name, index, newSuffix())
 	}
 	return b.Name + "-" + newSuffix()
 }
 
 // facts returns what is known of a job that is locked.
-func (c *Cluster) facts(j *job) status.Facts {
-	f := status.Facts{
-		Job: j.rec.Job, Index: j.rec.Index, PodName: j.rec.PodName, PodUID: j.rec.PodUID, Node: c.node, IP: j.rec.address(), HostIP: ip,
-		Version: j.version, State: j.state, Waiting: j.waiting, Expired: j.rec.Expired, Halted: j.rec.Halted, Grace: grace(j.rec.Job),
-		Stopped: j.rec.Stopped, Killed: j.ended,
+func (c *Cluster) facts(j *job) podstatus.Facts {
+	f := podstatus.Facts{
+		Job: j.record.Job, Index: j.record.Index, PodName: j.record.PodName, PodUID: j.record.PodUID, Node: c.node, IP: j.record.address(), HostIP: ip,
+		Version: j.version, State: j.state, Waiting: j.waiting, Expired: j.record.Expired, Halted: j.record.Halted, Grace: grace(j.record.Job),
+		Stopped: j.record.Stopped, ShimEnded: j.shimEnded,
 	}
 	if j.deleting != nil {
 		f.Deleting = j.deleting.At
@@ -145,12 +145,12 @@ func grace(b *batchv1.Job) time.Duration {
 	if g := b.Spec.Template.Spec.TerminationGracePeriodSeconds; g != nil {
 		return time.Duration(*g) * time.Second
 	}
-	return translate.Grace
+	return lower.Grace
 }
 
-// touch notes that something about a locked job has changed, and lets those
+// markChanged notes that something about a locked job has changed, and lets those
 // know who watch.
-func (c *Cluster) touch(j *job) {
+func (c *Cluster) markChanged(j *job) {
 	j.version = c.nextVersion()
 	c.notify(j.attempt)
 }

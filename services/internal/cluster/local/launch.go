@@ -12,78 +12,78 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/benchmark-ai/bai/services/internal/cluster/local/accept"
-	"github.com/benchmark-ai/bai/services/internal/cluster/local/spec"
-	"github.com/benchmark-ai/bai/services/internal/cluster/local/status"
-	"github.com/benchmark-ai/bai/services/internal/cluster/local/translate"
+	"github.com/benchmark-ai/bai/services/internal/cluster/local/lower"
+	"github.com/benchmark-ai/bai/services/internal/cluster/local/podstatus"
+	"github.com/benchmark-ai/bai/services/internal/cluster/local/shimapi"
+	"github.com/benchmark-ai/bai/services/internal/cluster/local/validate"
 )
 
 // launch starts the supervisor of a locked job, or notes why it must wait. A
 // pod is started once: one that has a state, or whose lock is held, has one.
 func (c *Cluster) launch(j *job) {
-	if j.launched || j.deleting != nil || j.rec.stillborn() {
+	if j.launched || j.deleting != nil || j.record.neverStarts() {
 		return
 	}
-	out, wait := c.translate(j)
+	out, wait := c.lower(j)
 	if wait == nil {
 		if err := c.start(j, out); err != nil {
-			c.log.Warn("cannot start a pod, trying again", zap.String("job", j.rec.Job.Name), zap.Error(err))
-			wait = &status.Waiting{Container: out.Pod.Containers[0].Name, Reason: "CreateContainerError", Message: err.Error()}
+			c.log.Warn("cannot start a pod, trying again", zap.String("job", j.record.Job.Name), zap.Error(err))
+			wait = &podstatus.Waiting{Container: out.Pod.Containers[0].Name, Reason: "CreateContainerError", Message: err.Error()}
 			c.after(j, time.Second, c.launch)
 		}
 	}
 	if wait != nil {
-		c.release(j)
-		c.wait(j, wait)
+		c.releaseResources(j)
+		c.setWaiting(j, wait)
 	} else {
 		j.waiting = nil
-		j.waits.Store(false)
-		c.log.Info("a pod begins", zap.String("run", j.attempt.run), zap.String("job", j.rec.Job.Name), zap.String("pod", j.rec.PodName))
+		j.isWaiting.Store(false)
+		c.log.Info("a pod begins", zap.String("run", j.attempt.run), zap.String("job", j.record.Job.Name), zap.String("pod", j.record.PodName))
 	}
-	c.touch(j)
+	c.markChanged(j)
 }
 
-// wait notes why a job cannot be launched, and minds its deadline.
-func (c *Cluster) wait(j *job, w *status.Waiting) {
+// setWaiting notes why a job cannot be launched, and minds its deadline.
+func (c *Cluster) setWaiting(j *job, w *podstatus.Waiting) {
 	w.Since = time.Now()
 	if j.waiting != nil {
 		w.Since = j.waiting.Since
-	} else if at := translate.Deadline(j.rec.Job); !at.IsZero() {
+	} else if at := lower.Deadline(j.record.Job); !at.IsZero() {
 		c.after(j, time.Until(at), c.expire)
 	}
 	j.waiting = w
-	j.waits.Store(true)
+	j.isWaiting.Store(true)
 }
 
 // expire ends a job that could not begin before its deadline.
 func (c *Cluster) expire(j *job) {
-	if j.launched || j.rec.stillborn() {
+	if j.launched || j.record.neverStarts() {
 		return
 	}
-	j.rec.Expired = time.Now()
-	if err := spec.Write(c.disk.record(j.id), j.rec); err != nil {
-		c.log.Warn("cannot write a record", zap.String("job", j.rec.Job.Name), zap.Error(err))
+	j.record.Expired = time.Now()
+	if err := shimapi.Write(c.disk.record(j.id), j.record); err != nil {
+		c.log.Warn("cannot write a record", zap.String("job", j.record.Job.Name), zap.Error(err))
 	}
-	c.retire(j)
-	c.touch(j)
+	c.finalize(j)
+	c.markChanged(j)
 }
 
-// translate makes what the supervisor is told.
-func (c *Cluster) translate(j *job) (translate.Output, *status.Waiting) {
-	gpus, ok := c.take(j)
+// lower makes what the supervisor is told.
+func (c *Cluster) lower(j *job) (lower.Output, *podstatus.Waiting) {
+	gpus, ok := c.allocateGPUs(j)
 	if !ok {
-		return translate.Output{}, &status.Waiting{Reason: "Unschedulable", NoNode: true, Message: "0/1 nodes are available: 1 Insufficient " + accept.GPU + "."}
+		return lower.Output{}, &podstatus.Waiting{Reason: "Unschedulable", NoNode: true, Message: "0/1 nodes are available: 1 Insufficient " + validate.GPU + "."}
 	}
-	if !c.listen(j) {
-		return translate.Output{}, &status.Waiting{Reason: "Unschedulable", NoNode: true, Message: "0/1 nodes are available: 1 node(s) didn't have free ports for the requested pod ports."}
+	if !c.claimPorts(j) {
+		return lower.Output{}, &podstatus.Waiting{Reason: "Unschedulable", NoNode: true, Message: "0/1 nodes are available: 1 node(s) didn't have free ports for the requested pod ports."}
 	}
-	around := c.around(j)
-	out, missing := translate.Pod(translate.Input{
-		Job: j.rec.Job, ID: j.id, Index: j.rec.Index, PodName: j.rec.PodName, PodUID: j.rec.PodUID,
-		Labels: status.Labels(j.rec.Job, j.rec.Index), Annotations: status.Annotations(j.rec.Job, j.rec.Index),
-		Network: j.rec.network(), Hosts: around.hosts, IP: j.rec.address(), HostIP: ip, Node: c.node, Env: c.env,
+	env := c.podEnv(j)
+	out, missing := lower.Pod(lower.Input{
+		Job: j.record.Job, ID: j.id, Index: j.record.Index, PodName: j.record.PodName, PodUID: j.record.PodUID,
+		Labels: podstatus.Labels(j.record.Job, j.record.Index), Annotations: podstatus.Annotations(j.record.Job, j.record.Index),
+		Network: j.record.network(), Hosts: env.hosts, IP: j.record.address(), HostIP: ip, Node: c.node, Env: c.env,
 		Dir: c.disk.pod(j.id), State: c.disk.state(j.id), Lock: c.disk.lockFile(j.id), Binary: c.binary,
-		Namespaces: c.machine.NoNamespaces == "", Private: c.settings.Private, HasGPUs: c.machine.GPUs > 0, GPUs: gpus, ConfigMaps: around.maps, Secrets: around.secrets,
+		Namespaces: c.machine.NoNamespaces == "", Private: c.settings.Private, HasGPUs: c.machine.GPUs > 0, GPUs: gpus, ConfigMaps: env.configMaps, Secrets: env.secrets,
 	})
 	switch {
 	case missing == nil:
@@ -91,25 +91,25 @@ func (c *Cluster) translate(j *job) (translate.Output, *status.Waiting) {
 	case missing.Container != "":
 		if c.settings.Secrets != "" {
 			c.after(j, time.Second, c.launch) // the user may put it there
-			missing.Text += around.remedy
+			missing.Message += env.remedy
 		}
-		return out, &status.Waiting{Container: missing.Container, Reason: "CreateContainerConfigError", Message: missing.Text}
+		return out, &podstatus.Waiting{Container: missing.Container, Reason: "CreateContainerConfigError", Message: missing.Message}
 	}
-	return out, &status.Waiting{Message: fmt.Sprintf("MountVolume.SetUp failed for volume %q : %s", missing.Volume, missing.Text)}
+	return out, &podstatus.Waiting{Message: fmt.Sprintf("MountVolume.SetUp failed for volume %q : %s", missing.Volume, missing.Message)}
 }
 
 // start writes what the supervisor needs and starts it.
-func (c *Cluster) start(j *job, out translate.Output) error {
-	if err := materialise(out); err != nil {
+func (c *Cluster) start(j *job, out lower.Output) error {
+	if err := createVolumes(out); err != nil {
 		return err
 	}
-	if len(j.rec.GPUs) > 0 {
-		if err := spec.Write(c.disk.record(j.id), j.rec); err != nil {
+	if len(j.record.GPUs) > 0 {
+		if err := shimapi.Write(c.disk.record(j.id), j.record); err != nil {
 			return err
 		}
 	}
-	c.limit(&out.Pod)
-	if err := spec.Write(filepath.Join(c.disk.pod(j.id), spec.PodFile), out.Pod); err != nil {
+	c.createGroups(&out.Pod)
+	if err := shimapi.Write(filepath.Join(c.disk.pod(j.id), shimapi.PodFile), out.Pod); err != nil {
 		return err
 	}
 	lock, err := c.disk.lock(j.id)
@@ -117,10 +117,10 @@ func (c *Cluster) start(j *job, out translate.Output) error {
 		return fmt.Errorf("take the pod's lock: %w", err)
 	}
 	defer lock.Close() //nolint:errcheck // the supervisor has it too
-	if j.rec.Number > 0 {
-		err = c.join(j, lock)
+	if j.record.Number > 0 {
+		err = c.startInNetwork(j, lock)
 	} else {
-		j.pid, err = c.isolated.supervise(c.binary, c.disk.pod(j.id), lock)
+		j.pid, err = c.isolation.startShim(c.binary, c.disk.pod(j.id), lock)
 	}
 	if err != nil {
 		return fmt.Errorf("start the supervisor: %w", err)
@@ -129,8 +129,8 @@ func (c *Cluster) start(j *job, out translate.Output) error {
 	return nil
 }
 
-// materialise makes the volumes and what they begin with. It may be repeated.
-func materialise(out translate.Output) error {
+// createVolumes makes the volumes and what they begin with. It may be repeated.
+func createVolumes(out lower.Output) error {
 	for _, dir := range out.Dirs {
 		if err := os.MkdirAll(dir, 0o777); err != nil { //nolint:gosec // containers may have other users
 			return err
@@ -155,7 +155,7 @@ func materialise(out translate.Output) error {
 	return nil
 }
 
-func writeFile(f translate.File) error {
+func writeFile(f lower.File) error {
 	if err := os.MkdirAll(filepath.Dir(f.Path), 0o755); err != nil { //nolint:gosec // containers may have other users
 		return err
 	}
@@ -171,20 +171,20 @@ func writeFile(f translate.File) error {
 // launchWaiting tries again to launch what waits in a scope, or, where that is
 // empty, anywhere.
 func (c *Cluster) launchWaiting(scope string) {
-	for _, j := range c.all() {
-		if scope != "" && j.attempt.scope != scope || !j.waits.Load() {
+	for _, j := range c.allJobs() {
+		if scope != "" && j.attempt.scope != scope || !j.isWaiting.Load() {
 			continue
 		}
 		j.mu.Lock()
-		if j.waiting != nil && !j.leaving {
+		if j.waiting != nil && !j.removing {
 			c.launch(j)
 		}
 		j.mu.Unlock()
 	}
 }
 
-// all returns all jobs, in no order.
-func (c *Cluster) all() []*job {
+// allJobs returns all jobs, in no order.
+func (c *Cluster) allJobs() []*job {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	js := make([]*job, 0, len(c.jobs))
@@ -194,11 +194,11 @@ func (c *Cluster) all() []*job {
 	return js
 }
 
-// take gives a locked job the GPUs that it asks for, if so many are free.
-func (c *Cluster) take(j *job) ([]int, bool) {
-	want := accept.GPUs(j.rec.Job)
-	if want == 0 || len(j.rec.GPUs) == want {
-		return j.rec.GPUs, true
+// allocateGPUs gives a locked job the GPUs that it asks for, if so many are free.
+func (c *Cluster) allocateGPUs(j *job) ([]int, bool) {
+	want := validate.GPUCount(j.record.Job)
+	if want == 0 || len(j.record.GPUs) == want {
+		return j.record.GPUs, true
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -214,30 +214,30 @@ func (c *Cluster) take(j *job) ([]int, bool) {
 	for _, id := range free {
 		c.gpus[id] = j.id
 	}
-	j.rec.GPUs = free
+	j.record.GPUs = free
 	return free, true
 }
 
-// release takes back a locked job's GPUs and ports, and reports whether it had any.
-func (c *Cluster) release(j *job) bool {
+// releaseResources takes back a locked job's GPUs and ports, and reports whether it had any.
+func (c *Cluster) releaseResources(j *job) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	some := false
+	released := false
 	for id, holder := range c.gpus {
 		if holder == j.id {
 			delete(c.gpus, id)
-			some = true
+			released = true
 		}
 	}
 	for n, p := range c.ports {
 		delete(p.jobs, j.id)
 		if len(p.jobs) == 0 {
 			delete(c.ports, n)
-			some = true
+			released = true
 		}
 	}
 	if !j.launched {
-		j.rec.GPUs = nil
+		j.record.GPUs = nil
 	}
-	return some
+	return released
 }

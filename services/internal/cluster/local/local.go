@@ -17,7 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/benchmark-ai/bai/services/internal/cluster"
-	"github.com/benchmark-ai/bai/services/internal/cluster/local/accept"
+	"github.com/benchmark-ai/bai/services/internal/cluster/local/validate"
 	"github.com/benchmark-ai/bai/services/internal/lock"
 )
 
@@ -40,38 +40,38 @@ type Settings struct {
 // Cluster is a cluster of one machine. It is a cluster.Creator, Deleter and
 // Observer, and may be used from several goroutines.
 type Cluster struct {
-	settings Settings
-	log      *zap.Logger
-	disk     disk
-	lock     *lock.Lock
-	bell     *bell
-	binary   string
-	node     string
-	groups   cgroups
-	isolated isolation
-	joined   func() (isolation, string) // of pods with a network of their own, looked at once it is needed
-	machine  accept.Machine
-	env      []string
+	settings         Settings
+	log              *zap.Logger
+	disk             disk
+	lock             *lock.Lock
+	dirWatcher       *dirWatcher
+	binary           string
+	node             string
+	groups           cgroups
+	isolation        isolation
+	networkIsolation func() (isolation, string) // of pods with a network of their own, looked at once it is needed
+	machine          validate.Machine
+	env              []string
 
 	done chan struct{} // closed by Close
 	wg   sync.WaitGroup
 
-	mu       sync.Mutex             // never held while a job's is taken
-	closing  bool                   // nothing is created any more
-	closed   bool                   // nothing is begun any more
-	jobs     map[string]*job        // by ID
-	attempts map[attempt]gang       // with networks, or that are going
-	names    map[name]bool          // of all objects
-	making   map[name]chan struct{} // closed when the object is made, or is not
-	objects  map[string]object      // by UID
-	gpus     map[int]string         // ID of the job that has it
-	ports    map[int32]port         // that pods listen on
+	mu       sync.Mutex                  // never held while a job's is taken
+	closing  bool                        // nothing is created any more
+	closed   bool                        // nothing is begun any more
+	jobs     map[string]*job             // by ID
+	attempts map[attempt]gang            // with networks, or that are going
+	names    map[objectKey]bool          // of all objects
+	creating map[objectKey]chan struct{} // closed when the object is made, or is not
+	objects  map[string]object           // by UID
+	gpus     map[int]string              // ID of the job that has it
+	ports    map[int32]port              // that pods listen on
 	watchers map[*watcher]struct{}
 	version  int64
 }
 
-// name is what an object is created under, once.
-type name struct{ kind, scope, name string }
+// objectKey is what an object is created under, once.
+type objectKey struct{ kind, scope, name string }
 
 // ip is where everything on this machine is reached.
 const ip = "127.0.0.1"
@@ -86,13 +86,13 @@ func New(s Settings) (*Cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("local cluster: %w", err)
 	}
-	if followed, err := filepath.EvalSymlinks(dir); err == nil {
-		dir = followed
+	if resolved, err := filepath.EvalSymlinks(dir); err == nil {
+		dir = resolved
 	}
 	c := &Cluster{
 		settings: s, log: s.Log, disk: disk{dir}, done: make(chan struct{}), version: time.Now().UnixNano(),
-		jobs: map[string]*job{}, attempts: map[attempt]gang{}, names: map[name]bool{}, making: map[name]chan struct{}{}, objects: map[string]object{},
-		gpus: map[int]string{}, ports: map[int32]port{}, watchers: map[*watcher]struct{}{}, env: inherited(os.Environ(), s.Env),
+		jobs: map[string]*job{}, attempts: map[attempt]gang{}, names: map[objectKey]bool{}, creating: map[objectKey]chan struct{}{}, objects: map[string]object{},
+		gpus: map[int]string{}, ports: map[int32]port{}, watchers: map[*watcher]struct{}{}, env: inheritedEnv(os.Environ(), s.Env),
 	}
 	if c.log == nil {
 		c.log = zap.NewNop()
@@ -100,45 +100,45 @@ func New(s Settings) (*Cluster, error) {
 	if c.lock, err = c.disk.prepare(); err != nil {
 		return nil, err
 	}
-	if err := c.begin(); err != nil {
+	if err := c.initialize(); err != nil {
 		_ = c.lock.Close()
 		return nil, err
 	}
 	return c, nil
 }
 
-// begin looks at the machine and adopts what is there.
-func (c *Cluster) begin() (err error) {
+// initialize looks at the machine and adopts what is there.
+func (c *Cluster) initialize() (err error) {
 	if c.node, err = os.Hostname(); err != nil {
 		return fmt.Errorf("local cluster: %w", err)
 	}
 	if c.binary, err = c.disk.binary(c.settings.PodBinary); err != nil {
 		return err
 	}
-	c.isolated, c.machine.NoNamespaces = probe(c.disk, c.binary, c.settings.NoNamespaces)
-	c.joined = sync.OnceValues(func() (isolation, string) { return probeNetworks(c.disk, c.binary) })
+	c.isolation, c.machine.NoNamespaces = probeIsolation(c.disk, c.binary, c.settings.NoNamespaces)
+	c.networkIsolation = sync.OnceValues(func() (isolation, string) { return probeNetworkIsolation(c.disk, c.binary) })
 	if c.machine.GPUs = c.settings.GPUs; c.machine.GPUs == 0 {
 		devices, _ := filepath.Glob("/dev/nvidia[0-9]*")
 		c.machine.GPUs = len(devices)
 	}
 	c.groups = findCgroups()
-	if c.bell, err = newBell(c.disk.live()); err != nil {
+	if c.dirWatcher, err = newDirWatcher(c.disk.stateDir()); err != nil {
 		return err
 	}
 	adopted, err := c.adopt()
 	if err != nil {
-		c.bell.close()
+		c.dirWatcher.close()
 		return err
 	}
-	c.wg.Go(func() { c.bell.listen(c.changed) })
+	c.wg.Go(func() { c.dirWatcher.run(c.onFileEvent) })
 	c.log.Info("local cluster", zap.String("dir", c.disk.dir), zap.Bool("namespaces", c.machine.NoNamespaces == ""),
-		zap.String("without", c.machine.NoNamespaces), zap.String("unlimited", c.groups.why), zap.Int("gpus", c.machine.GPUs), zap.Int("adopted", adopted))
+		zap.String("without", c.machine.NoNamespaces), zap.String("unlimited", c.groups.unavailableReason), zap.Int("gpus", c.machine.GPUs), zap.Int("adopted", adopted))
 	return nil
 }
 
 // Limits says why nothing enforces what pods may use of CPU and memory, and the remedy;
 // empty where cgroups do.
-func (c *Cluster) Limits() string { return c.groups.why }
+func (c *Cluster) Limits() string { return c.groups.unavailableReason }
 
 // Namespaces says why pods have no namespaces of their own, and the remedy;
 // empty where they have.
@@ -167,7 +167,7 @@ func (c *Cluster) Close(ctx context.Context, keepPods bool) error {
 	c.closed = true
 	close(c.done)
 	c.mu.Unlock()
-	c.bell.close()
+	c.dirWatcher.close()
 	c.wg.Wait()
 	return errors.Join(err, c.lock.Close())
 }
@@ -182,8 +182,8 @@ func (c *Cluster) spawn(f func()) {
 	}
 }
 
-// pause waits, and reports whether the cluster is still open.
-func (c *Cluster) pause(d time.Duration) bool {
+// sleep waits, and reports whether the cluster is still open.
+func (c *Cluster) sleep(d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
@@ -200,7 +200,7 @@ func (c *Cluster) after(j *job, d time.Duration, f func(*job)) {
 		c.spawn(func() {
 			j.mu.Lock()
 			defer j.mu.Unlock()
-			if !j.leaving {
+			if !j.removing {
 				f(j)
 			}
 		})
@@ -216,26 +216,26 @@ func (c *Cluster) nextVersion() int64 {
 	return c.version
 }
 
-// inherited returns the variables that every container has.
-func inherited(env, more []string) []string {
-	usual := []string{"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TMPDIR", "LD_LIBRARY_PATH"}
-	var kept []string
+// inheritedEnv returns the variables that every container has.
+func inheritedEnv(env, more []string) []string {
+	standard := []string{"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TMPDIR", "LD_LIBRARY_PATH"}
+	var inherited []string
 	for _, e := range env {
 		name, _, _ := strings.Cut(e, "=")
-		if slices.Contains(usual, name) || slices.Contains(more, name) || strings.HasPrefix(name, "LC_") {
-			kept = append(kept, e)
+		if slices.Contains(standard, name) || slices.Contains(more, name) || strings.HasPrefix(name, "LC_") {
+			inherited = append(inherited, e)
 		}
 	}
-	return kept
+	return inherited
 }
 
 // Create implements cluster.Creator.
 func (c *Cluster) Create(ctx context.Context, o cluster.Object) error {
-	if refused := accept.Object(o, c.offers(o)); refused != nil {
+	if refused := validate.Object(o, c.machineFor(o)); refused != nil {
 		return refused
 	}
-	n := name{o.GetObjectKind().GroupVersionKind().Kind, o.GetNamespace(), o.GetName()}
-	done, err := c.reserve(ctx, n)
+	n := objectKey{o.GetObjectKind().GroupVersionKind().Kind, o.GetNamespace(), o.GetName()}
+	done, err := c.reserveName(ctx, n)
 	if err != nil {
 		return err
 	}
@@ -250,21 +250,21 @@ func (c *Cluster) Create(ctx context.Context, o cluster.Object) error {
 	return nil
 }
 
-// offers returns what the machine offers to an object.
-func (c *Cluster) offers(o cluster.Object) accept.Machine {
+// machineFor returns what the machine offers to an object.
+func (c *Cluster) machineFor(o cluster.Object) validate.Machine {
 	m := c.machine
 	if _, ok := o.(*corev1.Service); ok && m.NoNamespaces == "" {
-		_, m.NoNetworks = c.joined()
+		_, m.NoNetworks = c.networkIsolation()
 	}
 	return m
 }
 
-// reserve lets one make an object of a name at a time, and says ErrExists where
+// reserveName lets one make an object of a name at a time, and says ErrExists where
 // there is one.
-func (c *Cluster) reserve(ctx context.Context, n name) (done func(made bool), err error) {
+func (c *Cluster) reserveName(ctx context.Context, n objectKey) (done func(made bool), err error) {
 	for {
 		c.mu.Lock()
-		making, busy := c.making[n]
+		creating, busy := c.creating[n]
 		switch {
 		case c.closing:
 			c.mu.Unlock()
@@ -275,11 +275,11 @@ func (c *Cluster) reserve(ctx context.Context, n name) (done func(made bool), er
 		case !busy:
 			defer c.mu.Unlock()
 			made := make(chan struct{})
-			c.making[n] = made
+			c.creating[n] = made
 			return func(ok bool) {
 				c.mu.Lock()
 				defer c.mu.Unlock()
-				delete(c.making, n)
+				delete(c.creating, n)
 				if ok {
 					c.names[n] = true
 				}
@@ -288,7 +288,7 @@ func (c *Cluster) reserve(ctx context.Context, n name) (done func(made bool), er
 		}
 		c.mu.Unlock()
 		select {
-		case <-making:
+		case <-creating:
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}

@@ -56,8 +56,8 @@ func (*Cluster) Delete(context.Context, cluster.Ref) error { return nil }
 func (*Cluster) Stop(context.Context, cluster.Ref) error { return nil }
 
 // Observe implements cluster.Observer.
-func (*Cluster) Observe(context.Context, cluster.Ref) (cluster.Seen, error) {
-	return cluster.Seen{}, cluster.ErrNotFound
+func (*Cluster) Observe(context.Context, cluster.Ref) (cluster.Snapshot, error) {
+	return cluster.Snapshot{}, cluster.ErrNotFound
 }
 
 // Labels implements cluster.Labeler.
@@ -66,13 +66,13 @@ func (*Cluster) Labels(context.Context, string, string, string) (map[string]stri
 }
 
 // Watch implements cluster.Observer.
-func (*Cluster) Watch(ctx context.Context, _ func(cluster.Seen)) error {
+func (*Cluster) Watch(ctx context.Context, _ func(cluster.Snapshot)) error {
 	<-ctx.Done()
 	return nil
 }
 
 // Survey implements cluster.Surveyor.
-func (*Cluster) Survey(context.Context, cluster.Inquiry) (cluster.Survey, error) {
+func (*Cluster) Survey(context.Context, cluster.SurveyRequest) (cluster.Survey, error) {
 	return cluster.Survey{}, cluster.ErrNotFound
 }
 

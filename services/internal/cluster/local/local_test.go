@@ -20,7 +20,7 @@ import (
 
 	"github.com/benchmark-ai/bai/services/internal/cluster"
 	"github.com/benchmark-ai/bai/services/internal/cluster/local"
-	"github.com/benchmark-ai/bai/services/internal/cluster/local/spec"
+	"github.com/benchmark-ai/bai/services/internal/cluster/local/shimapi"
 	"github.com/benchmark-ai/bai/services/internal/clustertest"
 	"github.com/benchmark-ai/bai/services/internal/pod"
 )
@@ -44,7 +44,7 @@ func testMain(m *testing.M) int {
 	}
 	if podBinary = os.Getenv(envBinary); podBinary != "" {
 		if dir := os.Getenv(envPlatform); dir != "" {
-			return platform(dir)
+			return crashingPlatform(dir)
 		}
 		return m.Run()
 	}
@@ -71,11 +71,11 @@ func open(t *testing.T, s local.Settings) *local.Cluster {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { shut(t, c, false) })
+	t.Cleanup(func() { closeCluster(t, c, false) })
 	return c
 }
 
-func shut(t *testing.T, c *local.Cluster, keep bool) {
+func closeCluster(t *testing.T, c *local.Cluster, keep bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -84,8 +84,8 @@ func shut(t *testing.T, c *local.Cluster, keep bool) {
 	}
 }
 
-// modes runs a test with namespaces and without.
-func modes(t *testing.T, test func(t *testing.T, s local.Settings)) {
+// forEachIsolation runs a test with namespaces and without.
+func forEachIsolation(t *testing.T, test func(t *testing.T, s local.Settings)) {
 	t.Helper()
 	t.Parallel()
 	for name, without := range map[string]bool{"with namespaces": false, "without namespaces": true} {
@@ -96,9 +96,9 @@ func modes(t *testing.T, test func(t *testing.T, s local.Settings)) {
 	}
 }
 
-// wrapped returns a Job as the platform makes them: its program is installed,
+// entrypointJob returns a Job as the platform makes them: its program is installed,
 // and the command runs under it.
-func wrapped(run string, command ...string) *batchv1.Job {
+func entrypointJob(run string, command ...string) *batchv1.Job {
 	zero, grace := int32(0), int64(2)
 	labels := map[string]string{cluster.LabelRun: run, cluster.LabelAttempt: "1"}
 	mounts := []corev1.VolumeMount{{Name: "bai", MountPath: pod.Dir}}
@@ -111,11 +111,11 @@ func wrapped(run string, command ...string) *batchv1.Job {
 				RestartPolicy: corev1.RestartPolicyNever, TerminationGracePeriodSeconds: &grace,
 				Volumes: []corev1.Volume{{Name: "bai", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}},
 				InitContainers: []corev1.Container{{
-					Name: cluster.ContainerInstall, Command: []string{pod.ImageBinary, "install", pod.In("", pod.Binary)}, VolumeMounts: mounts,
+					Name: cluster.ContainerInstall, Command: []string{pod.ImageBinary, "install", pod.PathIn("", pod.Binary)}, VolumeMounts: mounts,
 				}},
 				Containers: []corev1.Container{{
 					Name: cluster.ContainerBenchmark, VolumeMounts: mounts,
-					Command: append([]string{pod.In("", pod.Binary), "exec", "--"}, command...),
+					Command: append([]string{pod.PathIn("", pod.Binary), "exec", "--"}, command...),
 				}},
 			},
 		}},
@@ -152,7 +152,7 @@ func eventually(t *testing.T, what string, ok func() bool) {
 }
 
 // await observes a job until ok, and returns what it saw.
-func await(t *testing.T, c *local.Cluster, j *batchv1.Job, what string, ok func(cluster.Seen) bool) (seen cluster.Seen) {
+func await(t *testing.T, c *local.Cluster, j *batchv1.Job, what string, ok func(cluster.Snapshot) bool) (seen cluster.Snapshot) {
 	t.Helper()
 	eventually(t, what, func() bool {
 		var err error
@@ -164,7 +164,7 @@ func await(t *testing.T, c *local.Cluster, j *batchv1.Job, what string, ok func(
 	return seen
 }
 
-func benchmarkOf(s cluster.Seen) corev1.ContainerState {
+func benchmarkOf(s cluster.Snapshot) corev1.ContainerState {
 	for _, p := range s.Pods {
 		for _, c := range p.Status.ContainerStatuses {
 			if c.Name == cluster.ContainerBenchmark {
@@ -175,13 +175,13 @@ func benchmarkOf(s cluster.Seen) corev1.ContainerState {
 	return corev1.ContainerState{}
 }
 
-func running(s cluster.Seen) bool { return benchmarkOf(s).Running != nil }
+func running(s cluster.Snapshot) bool { return benchmarkOf(s).Running != nil }
 
-func over(s cluster.Seen) bool {
+func hasEnded(s cluster.Snapshot) bool {
 	return s.Job != nil && s.Job.Status.Succeeded+s.Job.Status.Failed > 0
 }
 
-func goneFrom(t *testing.T, c *local.Cluster, j *batchv1.Job) func() bool {
+func isGone(t *testing.T, c *local.Cluster, j *batchv1.Job) func() bool {
 	t.Helper()
 	return func() bool {
 		_, err := c.Observe(t.Context(), refOf(j))
@@ -195,14 +195,14 @@ func remove(t *testing.T, c *local.Cluster, j *batchv1.Job) {
 	if err := c.Delete(t.Context(), refOf(j)); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the job is gone", goneFrom(t, c, j))
+	eventually(t, "the job is gone", isGone(t, c, j))
 }
 
 // processes returns those that have needle in their arguments.
 func processes(t *testing.T, needle string) []int {
 	t.Helper()
 	var found []int
-	for _, p := range spec.Processes() {
+	for _, p := range shimapi.Processes() {
 		b, _ := os.ReadFile(filepath.Join("/proc", strconv.Itoa(p.PID), "cmdline"))
 		if !p.Zombie && bytes.Contains(b, []byte(needle)) {
 			found = append(found, p.PID)
@@ -211,9 +211,9 @@ func processes(t *testing.T, needle string) []int {
 	return found
 }
 
-// nothingLeft fails the test where the cluster in dir left something behind:
+// wantNothingLeft fails the test where the cluster in dir left something behind:
 // files, mounts or processes.
-func nothingLeft(t *testing.T, dir string, needles ...string) {
+func wantNothingLeft(t *testing.T, dir string, needles ...string) {
 	t.Helper()
 	for _, sub := range []string{"pods", "live", "objects", "trash", "networks"} {
 		entries, err := os.ReadDir(filepath.Join(dir, sub))
@@ -232,18 +232,18 @@ func nothingLeft(t *testing.T, dir string, needles ...string) {
 	}
 }
 
-// supervisorOf returns the process that runs a job's pod.
-func supervisorOf(t *testing.T, dir string, j *batchv1.Job) spec.State {
+// shimOf returns the process that runs a job's pod.
+func shimOf(t *testing.T, dir string, j *batchv1.Job) shimapi.State {
 	t.Helper()
-	var s spec.State
-	if err := spec.Read(filepath.Join(dir, "live", string(j.UID)+".json"), &s); err != nil {
+	var s shimapi.State
+	if err := shimapi.Read(filepath.Join(dir, "live", string(j.UID)+".json"), &s); err != nil {
 		t.Fatal(err)
 	}
 	return s
 }
 
 func TestAClusterKeepsTheContract(t *testing.T) {
-	modes(t, func(t *testing.T, s local.Settings) {
+	forEachIsolation(t, func(t *testing.T, s local.Settings) {
 		t.Helper()
 		clustertest.Run(t, clustertest.Suite{Scope: "default", NoNamespaces: s.NoNamespaces, New: func(t *testing.T) clustertest.Cluster {
 			t.Helper()

@@ -19,43 +19,43 @@ import (
 	"golang.org/x/sys/unix"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/benchmark-ai/bai/services/internal/cluster/local/spec"
-	"github.com/benchmark-ai/bai/services/internal/cluster/local/status"
-	"github.com/benchmark-ai/bai/services/internal/cluster/local/translate"
+	"github.com/benchmark-ai/bai/services/internal/cluster/local/lower"
+	"github.com/benchmark-ai/bai/services/internal/cluster/local/podstatus"
+	"github.com/benchmark-ai/bai/services/internal/cluster/local/shimapi"
 )
 
 // Files of what joins the pods of an attempt, the hub: see supervise.Hub.
 const (
-	hubSocket = "hub"
-	hubLog    = "hub.log"
+	bridgeSocket = "hub"
+	bridgeLog    = "hub.log"
 )
 
-// hubPatience is how long a hub may take to answer, and to end.
-const hubPatience = 15 * time.Second
+// bridgeTimeout is how long a hub may take to answer, and to end.
+const bridgeTimeout = 15 * time.Second
 
-// numbers gives n pods of an attempt consecutive numbers in its network, and
+// allocateNumbers gives n pods of an attempt consecutive numbers in its network, and
 // returns the first; zero where they have no network of their own, because the
 // attempt has no Service.
-func (c *Cluster) numbers(at attempt, n int) int {
+func (c *Cluster) allocateNumbers(at attempt, n int) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.services(at)) == 0 {
+	if len(c.servicesOf(at)) == 0 {
 		return 0
 	}
 	g := c.attempts[at]
 	for _, j := range c.jobs {
 		if j.attempt == at {
-			g.last = max(g.last, j.rec.Number)
+			g.lastNumber = max(g.lastNumber, j.record.Number)
 		}
 	}
-	first := g.last + 1
-	g.last += n
+	first := g.lastNumber + 1
+	g.lastNumber += n
 	c.attempts[at] = g
 	return first
 }
 
-// services returns those of an attempt. The cluster's lock is held.
-func (c *Cluster) services(at attempt) []*corev1.Service {
+// servicesOf returns those of an attempt. The cluster's lock is held.
+func (c *Cluster) servicesOf(at attempt) []*corev1.Service {
 	var all []*corev1.Service
 	for _, o := range c.objects {
 		if o.Service != nil && o.attempt() == at {
@@ -68,64 +68,64 @@ func (c *Cluster) services(at attempt) []*corev1.Service {
 // address returns that of the pod.
 func (r record) address() string {
 	if r.Number > 0 {
-		return translate.Address(r.Number)
+		return lower.Address(r.Number)
 	}
 	return ip
 }
 
 // network returns the pod's own, nil where it has the machine's.
-func (r record) network() *spec.Network {
+func (r record) network() *shimapi.Network {
 	if r.Number == 0 {
 		return nil
 	}
-	return translate.Network(r.Job, r.Index, r.PodName, r.Number)
+	return lower.Network(r.Job, r.Index, r.PodName, r.Number)
 }
 
-// hosts returns the names in the network of an attempt. The cluster's lock is
+// hostLines returns the names in the network of an attempt. The cluster's lock is
 // held.
-func (c *Cluster) hosts(at attempt) []string {
-	var peers []translate.Peer
+func (c *Cluster) hostLines(at attempt) []string {
+	var peers []lower.Peer
 	for _, j := range c.jobs {
-		if j.attempt != at || j.rec.Number == 0 {
+		if j.attempt != at || j.record.Number == 0 {
 			continue
 		}
-		peers = append(peers, translate.Peer{
-			Job: j.rec.Job, Labels: status.Labels(j.rec.Job, j.rec.Index), Number: j.rec.Number,
-			Hostname: translate.Hostname(j.rec.Job, j.rec.Index, j.rec.PodName),
+		peers = append(peers, lower.Peer{
+			Job: j.record.Job, Labels: podstatus.Labels(j.record.Job, j.record.Index), Number: j.record.Number,
+			Hostname: lower.Hostname(j.record.Job, j.record.Index, j.record.PodName),
 		})
 	}
-	return translate.Hosts(peers, c.services(at))
+	return lower.Hosts(peers, c.servicesOf(at))
 }
 
-// introduce tells the pods of an attempt that began before others were there of
+// updateHostsFiles tells the pods of an attempt that began before others were there of
 // their names. What they were told stays as it is: lines are only added, each
 // by one write, so that nobody reads half of one.
-func (c *Cluster) introduce(at attempt) {
+func (c *Cluster) updateHostsFiles(at attempt) {
 	c.mu.Lock()
-	lines := c.hosts(at)
+	lines := c.hostLines(at)
 	c.mu.Unlock()
-	for _, j := range c.of(at) {
-		if j.rec.Number == 0 {
+	for _, j := range c.jobsOf(at) {
+		if j.record.Number == 0 {
 			continue
 		}
 		j.mu.Lock()
-		if j.launched && !j.leaving && (j.state == nil || j.state.Over.IsZero()) {
-			if err := addLines(translate.HostsFile(c.disk.pod(j.id)), lines); err != nil {
-				c.log.Error("cannot tell a pod of others", zap.String("job", j.rec.Job.Name), zap.Error(err))
+		if j.launched && !j.removing && (j.state == nil || j.state.EndedAt.IsZero()) {
+			if err := appendMissingLines(lower.HostsFile(c.disk.pod(j.id)), lines); err != nil {
+				c.log.Error("cannot tell a pod of others", zap.String("job", j.record.Job.Name), zap.Error(err))
 			}
 		}
 		j.mu.Unlock()
 	}
 }
 
-// addLines adds to a file those lines that it lacks.
-func addLines(path string, lines []string) error {
+// appendMissingLines adds to a file those lines that it lacks.
+func appendMissingLines(path string, lines []string) error {
 	b, err := os.ReadFile(path)
 	if err != nil {
 		return err
 	}
-	has := strings.Split(string(b), "\n")
-	lines = slices.DeleteFunc(slices.Clone(lines), func(l string) bool { return slices.Contains(has, l) })
+	existing := strings.Split(string(b), "\n")
+	lines = slices.DeleteFunc(slices.Clone(lines), func(l string) bool { return slices.Contains(existing, l) })
 	if len(lines) == 0 {
 		return nil
 	}
@@ -140,10 +140,10 @@ func addLines(path string, lines []string) error {
 	return errors.Join(err, f.Close())
 }
 
-// probeNetworks returns the isolation of pods with networks of their own, or why
+// probeNetworkIsolation returns the isolation of pods with networks of their own, or why
 // there are none, and what to change.
-func probeNetworks(d disk, binary string) (isolation, string) {
-	i, err := strongest(d, binary, "--probe-network", 0, unix.CAP_SYS_ADMIN, unix.CAP_SYS_CHROOT, unix.CAP_NET_ADMIN)
+func probeNetworkIsolation(d disk, binary string) (isolation, string) {
+	i, err := strongestIsolation(d, binary, "--probe-network", 0, unix.CAP_SYS_ADMIN, unix.CAP_SYS_CHROOT, unix.CAP_NET_ADMIN)
 	if err != nil {
 		return isolation{}, fmt.Sprintf("%v; %s", err, networkRemedy(err))
 	}
@@ -159,76 +159,76 @@ func networkRemedy(err error) string {
 	case strings.Contains(err.Error(), syscall.EOPNOTSUPP.Error()):
 		return "load the kernel modules bridge and veth (modprobe -a bridge veth)"
 	}
-	return strings.Replace(remedy(), "CAP_SYS_ADMIN", "CAP_SYS_ADMIN and CAP_NET_ADMIN", 1)
+	return strings.Replace(namespaceRemedy(), "CAP_SYS_ADMIN", "CAP_SYS_ADMIN and CAP_NET_ADMIN", 1)
 }
 
-// join starts the supervisor of a locked job, which has the lock, where it has a
+// startInNetwork starts the supervisor of a locked job, which has the lock, where it has a
 // cable to the others of its attempt.
-func (c *Cluster) join(j *job, lock *os.File) error {
-	turn := c.turn(j.attempt)
-	turn <- struct{}{}
-	defer func() { <-turn }()
-	log, err := os.OpenFile(filepath.Join(c.disk.pod(j.id), spec.Logs, "supervisor.log"), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+func (c *Cluster) startInNetwork(j *job, lock *os.File) error {
+	bridgeLock := c.bridgeLock(j.attempt)
+	bridgeLock <- struct{}{}
+	defer func() { <-bridgeLock }()
+	log, err := os.OpenFile(filepath.Join(c.disk.pod(j.id), shimapi.Logs, "supervisor.log"), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
 		return err
 	}
 	defer log.Close() //nolint:errcheck // the supervisor's
-	i, why := c.joined()
-	if why != "" {
-		return errors.New(why)
+	i, unavailable := c.networkIsolation()
+	if unavailable != "" {
+		return errors.New(unavailable)
 	}
-	r := spec.Request{
+	r := shimapi.Request{
 		Args: []string{c.binary, "supervise", c.disk.pod(j.id)}, Namespaces: unix.CLONE_NEWPID | unix.CLONE_NEWNS, Ambient: i.ambient,
 	}
 	dir := c.disk.network(j.attempt)
-	if err = ask(dir, r, log, lock); errors.Is(err, errNoHub) {
-		if err = c.startHub(i, dir); err == nil {
-			err = ask(dir, r, log, lock)
+	if err = requestShim(dir, r, log, lock); errors.Is(err, errNoBridge) {
+		if err = c.startBridge(i, dir); err == nil {
+			err = requestShim(dir, r, log, lock)
 		}
 	}
-	if errors.Is(err, errNoHub) {
-		said, _ := os.ReadFile(filepath.Join(dir, hubLog))
-		return fmt.Errorf("%w: %s", err, strings.TrimSpace(string(said)))
+	if errors.Is(err, errNoBridge) {
+		bridgeOutput, _ := os.ReadFile(filepath.Join(dir, bridgeLog))
+		return fmt.Errorf("%w: %s", err, strings.TrimSpace(string(bridgeOutput)))
 	}
 	return err
 }
 
-// turn returns what is held while an attempt's hub is spoken to.
-func (c *Cluster) turn(at attempt) chan struct{} {
+// bridgeLock returns what is held while an attempt's hub is spoken to.
+func (c *Cluster) bridgeLock(at attempt) chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	g := c.attempts[at]
-	if g.hub == nil {
-		g.hub = make(chan struct{}, 1)
+	if g.bridgeLock == nil {
+		g.bridgeLock = make(chan struct{}, 1)
 		c.attempts[at] = g
 	}
-	return g.hub
+	return g.bridgeLock
 }
 
-// errNoHub says that no hub answers.
-var errNoHub = errors.New("what joins the pods of the run does not answer")
+// errNoBridge says that no hub answers.
+var errNoBridge = errors.New("what joins the pods of the run does not answer")
 
-// ask has the hub in dir start a supervisor.
-func ask(dir string, r spec.Request, log, lock *os.File) error {
-	conn, err := dial(dir)
+// requestShim has the hub in dir start a supervisor.
+func requestShim(dir string, r shimapi.Request, log, lock *os.File) error {
+	conn, err := dialBridge(dir)
 	if err != nil {
-		return fmt.Errorf("%w: %w", errNoHub, err)
+		return fmt.Errorf("%w: %w", errNoBridge, err)
 	}
 	defer conn.Close() //nolint:errcheck // the answer is there
 	b, err := json.Marshal(r)
 	if err != nil {
 		return err
 	}
-	_ = conn.SetDeadline(time.Now().Add(hubPatience))
+	_ = conn.SetDeadline(time.Now().Add(bridgeTimeout))
 	if _, _, err := conn.WriteMsgUnix(b, unix.UnixRights(int(log.Fd()), int(lock.Fd())), nil); err != nil {
-		return fmt.Errorf("%w: %w", errNoHub, err)
+		return fmt.Errorf("%w: %w", errNoBridge, err)
 	}
 	answer := make([]byte, 64<<10)
 	n, err := conn.Read(answer)
 	if err != nil {
-		return fmt.Errorf("%w: %w", errNoHub, err)
+		return fmt.Errorf("%w: %w", errNoBridge, err)
 	}
-	var a spec.Answer
+	var a shimapi.Response
 	if err := json.Unmarshal(answer[:n], &a); err != nil {
 		return err
 	}
@@ -238,9 +238,9 @@ func ask(dir string, r spec.Request, log, lock *os.File) error {
 	return nil
 }
 
-// dial speaks to the hub in dir, however long its path is.
-func dial(dir string) (*net.UnixConn, error) {
-	address, done, err := socketIn(dir)
+// dialBridge speaks to the hub in dir, however long its path is.
+func dialBridge(dir string) (*net.UnixConn, error) {
+	address, done, err := bridgeAddress(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -248,25 +248,25 @@ func dial(dir string) (*net.UnixConn, error) {
 	return net.DialUnix("unixpacket", nil, address)
 }
 
-// socketIn returns the address of the hub in dir, until done is called.
-func socketIn(dir string) (address *net.UnixAddr, done func(), err error) {
+// bridgeAddress returns the address of the hub in dir, until done is called.
+func bridgeAddress(dir string) (address *net.UnixAddr, done func(), err error) {
 	d, err := os.Open(dir)
 	if err != nil {
 		return nil, nil, err
 	}
-	at := &net.UnixAddr{Net: "unixpacket", Name: fmt.Sprintf("/proc/self/fd/%d/%s", d.Fd(), hubSocket)}
+	at := &net.UnixAddr{Net: "unixpacket", Name: fmt.Sprintf("/proc/self/fd/%d/%s", d.Fd(), bridgeSocket)}
 	return at, func() { _ = d.Close() }, nil
 }
 
-// startHub starts a hub in dir, which can be spoken to at once.
-func (c *Cluster) startHub(i isolation, dir string) error {
+// startBridge starts a hub in dir, which can be spoken to at once.
+func (c *Cluster) startBridge(i isolation, dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	if err := os.Remove(filepath.Join(dir, hubSocket)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := os.Remove(filepath.Join(dir, bridgeSocket)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	address, done, err := socketIn(dir)
+	address, done, err := bridgeAddress(dir)
 	if err != nil {
 		return err
 	}
@@ -282,7 +282,7 @@ func (c *Cluster) startHub(i isolation, dir string) error {
 		return err
 	}
 	defer file.Close() //nolint:errcheck // the hub's
-	p, err := i.hub(c.binary, dir, file)
+	p, err := i.startBridge(c.binary, dir, file)
 	if err != nil {
 		return fmt.Errorf("start what joins the pods of the run: %w", err)
 	}
@@ -290,32 +290,32 @@ func (c *Cluster) startHub(i isolation, dir string) error {
 	return nil
 }
 
-// hub starts a hub in dir that listens at l.
-func (i isolation) hub(binary, dir string, l *os.File) (*os.Process, error) {
+// startBridge starts a hub in dir that listens at l.
+func (i isolation) startBridge(binary, dir string, l *os.File) (*os.Process, error) {
 	null, err := os.Open(os.DevNull)
 	if err != nil {
 		return nil, err
 	}
 	defer null.Close() //nolint:errcheck // only read
-	log, err := os.OpenFile(filepath.Join(dir, hubLog), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	log, err := os.OpenFile(filepath.Join(dir, bridgeLog), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return nil, err
 	}
 	defer log.Close() //nolint:errcheck // the hub's
 	return os.StartProcess(binary, []string{binary, "supervise", "--hub", dir}, &os.ProcAttr{
 		Dir: "/", Env: []string{"PATH=" + os.Getenv("PATH"), "GOMAXPROCS=1"},
-		Files: []*os.File{null, log, log, l}, Sys: i.attr(),
+		Files: []*os.File{null, log, log, l}, Sys: i.sysProcAttr(),
 	})
 }
 
-// tidyNetworks removes what is left of attempts that are gone.
-func (c *Cluster) tidyNetworks() {
-	known := map[string]bool{}
+// removeOrphanedNetworks removes what is left of attempts that are gone.
+func (c *Cluster) removeOrphanedNetworks() {
+	inUse := map[string]bool{}
 	for _, j := range c.jobs {
-		known[c.disk.network(j.attempt)] = true
+		inUse[c.disk.network(j.attempt)] = true
 	}
 	for _, dir := range matching(filepath.Join(c.disk.networks(), "*")) {
-		if !known[dir] {
+		if !inUse[dir] {
 			c.spawn(func() { c.removeNetwork(dir) })
 		}
 	}
@@ -325,13 +325,13 @@ func (c *Cluster) tidyNetworks() {
 // once it has ended: it does so by itself.
 func (c *Cluster) removeNetwork(dir string) {
 	pause := 100 * time.Microsecond
-	for until := time.Now().Add(hubPatience); time.Now().Before(until); pause = min(2*pause, 50*time.Millisecond) {
-		conn, err := dial(dir)
+	for until := time.Now().Add(bridgeTimeout); time.Now().Before(until); pause = min(2*pause, 50*time.Millisecond) {
+		conn, err := dialBridge(dir)
 		if err != nil {
 			break
 		}
 		_ = conn.Close()
-		if !c.pause(pause) {
+		if !c.sleep(pause) {
 			return
 		}
 	}

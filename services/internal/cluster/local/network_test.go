@@ -22,7 +22,7 @@ import (
 
 	"github.com/benchmark-ai/bai/services/internal/cluster"
 	"github.com/benchmark-ai/bai/services/internal/cluster/local"
-	"github.com/benchmark-ai/bai/services/internal/cluster/local/spec"
+	"github.com/benchmark-ai/bai/services/internal/cluster/local/shimapi"
 	"github.com/benchmark-ai/bai/services/internal/pod"
 )
 
@@ -50,10 +50,10 @@ func networked(t *testing.T, s local.Settings) *local.Cluster {
 	return c
 }
 
-// gang returns the objects of a run with n pods that have numbers, and names in
+// gangJob returns the objects of a run with n pods that have numbers, and names in
 // the headless Service RUN-pods.
-func gang(run string, n int32, command ...string) (*corev1.Service, *batchv1.Job) {
-	j, mode := wrapped(run, command...), batchv1.IndexedCompletion
+func gangJob(run string, n int32, command ...string) (*corev1.Service, *batchv1.Job) {
+	j, mode := entrypointJob(run, command...), batchv1.IndexedCompletion
 	j.Spec.CompletionMode, j.Spec.Completions, j.Spec.Parallelism = &mode, &n, &n
 	j.Spec.Template.Spec.Subdomain = run + "-pods"
 	s := serviceOf(run)
@@ -63,16 +63,16 @@ func gang(run string, n int32, command ...string) (*corev1.Service, *batchv1.Job
 
 // serviceOf returns a Service of a run's server.
 func serviceOf(run string) *corev1.Service {
-	s := &corev1.Service{ObjectMeta: wrapped(run).ObjectMeta, Spec: corev1.ServiceSpec{
+	s := &corev1.Service{ObjectMeta: entrypointJob(run).ObjectMeta, Spec: corev1.ServiceSpec{
 		Selector: map[string]string{cluster.LabelRun: run}, Ports: []corev1.ServicePort{{Name: "p", Port: 8080}},
 	}}
 	s.APIVersion, s.Kind, s.Name = "v1", "Service", run+"-server"
 	return s
 }
 
-// beside returns a Job of another role of a run.
-func beside(run, role string, command ...string) *batchv1.Job {
-	j := wrapped(run, command...)
+// siblingJob returns a Job of another role of a run.
+func siblingJob(run, role string, command ...string) *batchv1.Job {
+	j := entrypointJob(run, command...)
 	j.Name += "-" + role
 	labels := map[string]string{cluster.LabelRole: role}
 	maps.Copy(labels, j.Labels)
@@ -80,8 +80,8 @@ func beside(run, role string, command ...string) *batchv1.Job {
 	return j
 }
 
-// told returns what the pods of a run wrote to their logs, by the pod's number.
-func told(t *testing.T, dir string, j *batchv1.Job) map[int]string {
+// logsByPod returns what the pods of a run wrote to their logs, by the pod's number.
+func logsByPod(t *testing.T, dir string, j *batchv1.Job) map[int]string {
 	t.Helper()
 	all := map[int]string{}
 	paths, err := filepath.Glob(filepath.Join(dir, "pods", string(j.UID)+"*", "logs", "benchmark.log"))
@@ -100,11 +100,11 @@ func told(t *testing.T, dir string, j *batchv1.Job) map[int]string {
 	return all
 }
 
-// well waits until a job has ended, which must be well.
-func well(t *testing.T, c *local.Cluster, dir string, j *batchv1.Job) {
+// wantSuccess waits until a job has ended, which must be well.
+func wantSuccess(t *testing.T, c *local.Cluster, dir string, j *batchv1.Job) {
 	t.Helper()
-	if seen := await(t, c, j, "it ends", over); seen.Job.Status.Failed > 0 {
-		t.Errorf("it failed: %+v\n%v", benchmarkOf(seen), told(t, dir, j))
+	if seen := await(t, c, j, "it ends", hasEnded); seen.Job.Status.Failed > 0 {
+		t.Errorf("it failed: %+v\n%v", benchmarkOf(seen), logsByPod(t, dir, j))
 	}
 }
 
@@ -112,22 +112,22 @@ func TestEachPodOfARunHasANetworkAndNamesOfItsOwn(t *testing.T) {
 	t.Parallel()
 	s := local.Settings{Dir: t.TempDir()}
 	c, go1 := networked(t, s), filepath.Join(t.TempDir(), "go")
-	service, j := gang("names", 2, "sh", "-c", `
+	service, j := gangJob("names", 2, "sh", "-c", `
 		echo hostname=$(cat /proc/sys/kernel/hostname) ip=$IP tmp=$TMPDIR
 		until test -e `+go1+`; do sleep 0.01; done
 		cat /etc/hosts /proc/net/dev
 		touch $TMPDIR/bai-names /run/sshd/bai-names && test ! -e /tmp/bai-names`)
 	j.Spec.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "IP", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "status.podIP"}}}}
-	late := beside("names", "launcher", "cat", "/etc/hosts")
+	late := siblingJob("names", "launcher", "cat", "/etc/hosts")
 	late.Spec.Template.Spec.Hostname, late.Spec.Template.Spec.Subdomain = "launcher", "names-pods"
 	create(t, c, service, j)
-	await(t, c, j, "both run", func(seen cluster.Seen) bool {
+	await(t, c, j, "both run", func(seen cluster.Snapshot) bool {
 		return len(seen.Pods) == 2 && seen.Job.Status.Ready != nil && *seen.Job.Status.Ready == 2
 	})
 	create(t, c, late)
 	touch(t, go1)
-	well(t, c, s.Dir, j)
-	await(t, c, j, "the other ends", func(seen cluster.Seen) bool {
+	wantSuccess(t, c, s.Dir, j)
+	await(t, c, j, "the other ends", func(seen cluster.Snapshot) bool {
 		return len(seen.Pods) == 3 && seen.Pods[2].Status.Phase == corev1.PodSucceeded
 	})
 	hosts := `127.0.0.1 localhost
@@ -139,7 +139,7 @@ func TestEachPodOfARunHasANetworkAndNamesOfItsOwn(t *testing.T) {
 10.0.0.3 launcher.names-pods.default.svc.cluster.local launcher.names-pods.default.svc launcher.names-pods.default launcher.names-pods launcher
 10.0.0.3 names-pods.default.svc.cluster.local names-pods.default.svc names-pods.default names-pods
 `
-	for n, text := range told(t, s.Dir, j) {
+	for n, text := range logsByPod(t, s.Dir, j) {
 		for _, want := range []string{fmt.Sprintf("hostname=names-%d ip=10.0.0.%d tmp=/bai/tmp\n", n, n+1), hosts, " lo:", " eth0:"} {
 			if !strings.Contains(text, want) {
 				t.Errorf("pod %d told %q, without %q", n, text, want)
@@ -149,29 +149,29 @@ func TestEachPodOfARunHasANetworkAndNamesOfItsOwn(t *testing.T) {
 			t.Errorf("pod %d has more links than its own: %s", n, text)
 		}
 	}
-	if text := told(t, s.Dir, late)[0]; !strings.Contains(text, "10.0.0.3 launcher.names-pods") || !strings.Contains(text, "names-1") {
+	if text := logsByPod(t, s.Dir, late)[0]; !strings.Contains(text, "10.0.0.3 launcher.names-pods") || !strings.Contains(text, "names-1") {
 		t.Errorf("the pod that came late found %s", text)
 	}
 	remove(t, c, j)
-	nothingLeft(t, s.Dir)
+	wantNothingLeft(t, s.Dir)
 }
 
-// answers returns a job that answers on port 8080.
-func answers(run string) *batchv1.Job {
-	j := beside(run, "server", os.Args[0])
+// serverJob returns a job that answers on port 8080.
+func serverJob(run string) *batchv1.Job {
+	j := siblingJob(run, "server", os.Args[0])
 	j.Spec.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: envServer, Value: ":8080"}}
 	j.Spec.Template.Spec.Containers[0].Ports = []corev1.ContainerPort{{ContainerPort: 8080}}
 	return j
 }
 
-// asks returns a job that begins when what it needs answers, by the name of its
+// clientJob returns a job that begins when what it needs answers, by the name of its
 // Service.
-func asks(run string) *batchv1.Job {
-	j := wrapped(run, "true")
+func clientJob(run string) *batchv1.Job {
+	j := entrypointJob(run, "true")
 	install := j.Spec.Template.Spec.InitContainers[0]
 	j.Spec.Template.Spec.InitContainers = append(j.Spec.Template.Spec.InitContainers, corev1.Container{
 		Name: cluster.ContainerWait, VolumeMounts: install.VolumeMounts,
-		Command: []string{pod.In("", pod.Binary), "await"}, Args: []string{"--every=5ms", "--within=15s", "http://" + run + "-server.default.svc:8080/ping"},
+		Command: []string{pod.PathIn("", pod.Binary), "await"}, Args: []string{"--every=5ms", "--within=15s", "http://" + run + "-server.default.svc:8080/ping"},
 	})
 	return j
 }
@@ -187,15 +187,15 @@ func TestABenchmarkBeginsWhenWhatItNeedsAnswersAndRunsDoNotMeet(t *testing.T) {
 	s := local.Settings{Dir: t.TempDir()}
 	c := networked(t, s)
 	for _, run := range []string{"first", "second"} { // both servers have one port
-		create(t, c, serverOf(run), answers(run), asks(run))
+		create(t, c, serverOf(run), serverJob(run), clientJob(run))
 	}
 	for _, run := range []string{"first", "second"} {
-		well(t, c, s.Dir, asks(run))
+		wantSuccess(t, c, s.Dir, clientJob(run))
 	}
 	for _, run := range []string{"first", "second"} {
-		remove(t, c, asks(run))
+		remove(t, c, clientJob(run))
 	}
-	nothingLeft(t, s.Dir)
+	wantNothingLeft(t, s.Dir)
 }
 
 func TestAPodWithANetworkOfItsOwnDoesNotReachTheMachine(t *testing.T) {
@@ -207,12 +207,12 @@ func TestAPodWithANetworkOfItsOwnDoesNotReachTheMachine(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close() //nolint:errcheck // the test is over
-	j := wrapped("reaches", "sh", "-c", "! /bai/bin/bai-pod await --within=300ms --every=20ms tcp://"+l.Addr().String())
+	j := entrypointJob("reaches", "sh", "-c", "! /bai/bin/bai-pod await --within=300ms --every=20ms tcp://"+l.Addr().String())
 	j.Spec.Template.Spec.InitContainers = append(j.Spec.Template.Spec.InitContainers, corev1.Container{
 		Name: "links", Command: []string{"sh", "-c", "ls -l /proc/self/ns/net /proc/self/ns/uts"},
 	})
 	create(t, c, serviceOf("reaches"), j)
-	well(t, c, s.Dir, j)
+	wantSuccess(t, c, s.Dir, j)
 	b, err := os.ReadFile(filepath.Join(s.Dir, "pods", string(j.UID), "logs", "links.log"))
 	for _, kind := range []string{"net", "uts"} {
 		own, _ := os.Readlink("/proc/self/ns/" + kind)
@@ -223,8 +223,8 @@ func TestAPodWithANetworkOfItsOwnDoesNotReachTheMachine(t *testing.T) {
 	remove(t, c, j)
 }
 
-// hubs returns the processes that join pods below dir.
-func hubs(t *testing.T, dir string) []int {
+// bridgeProcesses returns the processes that join pods below dir.
+func bridgeProcesses(t *testing.T, dir string) []int {
 	t.Helper()
 	var found []int
 	for _, pid := range processes(t, filepath.Join(dir, "networks")) {
@@ -240,29 +240,29 @@ func TestAGangThatRunsIsAdoptedAndMayGrow(t *testing.T) {
 	t.Parallel()
 	s := local.Settings{Dir: t.TempDir()}
 	c, file := networked(t, s), filepath.Join(t.TempDir(), "go")
-	create(t, c, serverOf("grows"), answers("grows"))
-	await(t, c, answers("grows"), "its server runs", running)
-	shut(t, c, true)
+	create(t, c, serverOf("grows"), serverJob("grows"))
+	await(t, c, serverJob("grows"), "its server runs", running)
+	closeCluster(t, c, true)
 
 	c = open(t, s)
-	create(t, c, asks("grows"))
-	well(t, c, s.Dir, asks("grows"))
-	service, j := gang("kept", 3, until(file, 0)...)
+	create(t, c, clientJob("grows"))
+	wantSuccess(t, c, s.Dir, clientJob("grows"))
+	service, j := gangJob("kept", 3, untilFileExists(file, 0)...)
 	create(t, c, service, j)
-	before := await(t, c, j, "all run", func(seen cluster.Seen) bool { return *seen.Job.Status.Ready == 3 })
-	shut(t, c, true)
+	before := await(t, c, j, "all run", func(seen cluster.Snapshot) bool { return *seen.Job.Status.Ready == 3 })
+	closeCluster(t, c, true)
 	c = open(t, s)
-	after := await(t, c, j, "all still run", func(seen cluster.Seen) bool { return *seen.Job.Status.Ready == 3 })
+	after := await(t, c, j, "all still run", func(seen cluster.Snapshot) bool { return *seen.Job.Status.Ready == 3 })
 	for i, p := range after.Pods {
 		if p.UID != before.Pods[i].UID {
 			t.Errorf("pod %s is another", p.Name)
 		}
 	}
 	touch(t, file)
-	well(t, c, s.Dir, j)
+	wantSuccess(t, c, s.Dir, j)
 	remove(t, c, j)
-	remove(t, c, asks("grows"))
-	nothingLeft(t, s.Dir)
+	remove(t, c, clientJob("grows"))
+	wantNothingLeft(t, s.Dir)
 }
 
 func TestWithTheHubOrASupervisorGoesTheWholeJob(t *testing.T) {
@@ -270,12 +270,12 @@ func TestWithTheHubOrASupervisorGoesTheWholeJob(t *testing.T) {
 	for name, victim := range map[string]func(t *testing.T, dir string, j *batchv1.Job) int{
 		"the hub": func(t *testing.T, dir string, _ *batchv1.Job) int {
 			t.Helper()
-			return hubs(t, dir)[0]
+			return bridgeProcesses(t, dir)[0]
 		},
 		"a supervisor": func(t *testing.T, dir string, j *batchv1.Job) int {
 			t.Helper()
-			var s spec.State
-			if err := spec.Read(filepath.Join(dir, "live", string(j.UID)+"-1.json"), &s); err != nil {
+			var s shimapi.State
+			if err := shimapi.Read(filepath.Join(dir, "live", string(j.UID)+"-1.json"), &s); err != nil {
 				t.Fatal(err)
 			}
 			return s.PID
@@ -284,23 +284,23 @@ func TestWithTheHubOrASupervisorGoesTheWholeJob(t *testing.T) {
 		for _, away := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, platform away: %t", name, away), func(t *testing.T) {
 				t.Parallel()
-				lostWith(t, victim, away)
+				wantNothingLeftAfterKilling(t, victim, away)
 			})
 		}
 	}
 }
 
-// lostWith kills one process of a gang, and wants nothing of it left.
-func lostWith(t *testing.T, victim func(t *testing.T, dir string, j *batchv1.Job) int, away bool) {
+// wantNothingLeftAfterKilling kills one process of a gang, and wants nothing of it left.
+func wantNothingLeftAfterKilling(t *testing.T, victim func(t *testing.T, dir string, j *batchv1.Job) int, away bool) {
 	t.Helper()
 	s := local.Settings{Dir: t.TempDir()}
 	c, needle := networked(t, s), fmt.Sprintf(".%d", 1e6+rand.IntN(1e6))
-	service, j := gang("lost", 2, daemon(needle)...)
+	service, j := gangJob("lost", 2, daemon(needle)...)
 	create(t, c, service, j)
-	await(t, c, j, "all run", func(seen cluster.Seen) bool { return *seen.Job.Status.Ready == 2 })
+	await(t, c, j, "all run", func(seen cluster.Snapshot) bool { return *seen.Job.Status.Ready == 2 })
 	eventually(t, "all its processes run", func() bool { return len(processes(t, "sleep 100"+needle)) > 1 })
 	if away {
-		shut(t, c, true)
+		closeCluster(t, c, true)
 	}
 	if err := syscall.Kill(victim(t, s.Dir, j), syscall.SIGKILL); err != nil {
 		t.Fatal(err)
@@ -308,20 +308,20 @@ func lostWith(t *testing.T, victim func(t *testing.T, dir string, j *batchv1.Job
 	if away {
 		c = open(t, s)
 	}
-	eventually(t, "it is gone", goneFrom(t, c, j))
+	eventually(t, "it is gone", isGone(t, c, j))
 	if err := c.Delete(t.Context(), refOf(j)); err != nil {
 		t.Fatal(err)
 	}
-	nothingLeft(t, s.Dir, needle)
+	wantNothingLeft(t, s.Dir, needle)
 }
 
 func TestAHubThatIsToldNonsenseServesOn(t *testing.T) {
 	t.Parallel()
 	s := local.Settings{Dir: t.TempDir()}
 	c, file := networked(t, s), filepath.Join(t.TempDir(), "go")
-	service, j := gang("nonsense", 2, until(file, 0)...)
+	service, j := gangJob("nonsense", 2, untilFileExists(file, 0)...)
 	create(t, c, service, j)
-	await(t, c, j, "all run", func(seen cluster.Seen) bool { return *seen.Job.Status.Ready == 2 })
+	await(t, c, j, "all run", func(seen cluster.Snapshot) bool { return *seen.Job.Status.Ready == 2 })
 	dirs, err := filepath.Glob(filepath.Join(s.Dir, "networks", "*"))
 	if err != nil || len(dirs) != 1 {
 		t.Fatalf("networks %v (%v)", dirs, err)
@@ -345,36 +345,36 @@ func TestAHubThatIsToldNonsenseServesOn(t *testing.T) {
 		}
 		_ = conn.Close()
 	}
-	other := beside("nonsense", "other", "true")
+	other := siblingJob("nonsense", "other", "true")
 	create(t, c, other)
-	await(t, c, j, "one more comes and ends", func(seen cluster.Seen) bool {
+	await(t, c, j, "one more comes and ends", func(seen cluster.Snapshot) bool {
 		return len(seen.Pods) == 3 && seen.Pods[2].Status.Phase == corev1.PodSucceeded
 	})
 	touch(t, file)
-	well(t, c, s.Dir, j)
+	wantSuccess(t, c, s.Dir, j)
 	remove(t, c, j)
-	nothingLeft(t, s.Dir)
+	wantNothingLeft(t, s.Dir)
 }
 
 func TestAPodThatFailsEndsThoseThatHaveNotBegun(t *testing.T) {
-	modes(t, func(t *testing.T, s local.Settings) {
+	forEachIsolation(t, func(t *testing.T, s local.Settings) {
 		t.Helper()
 		c := open(t, s)
-		_, j := gang("half", 2, "sh", "-c", "exit 3")
+		_, j := gangJob("half", 2, "sh", "-c", "exit 3")
 		j.Spec.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "A", ValueFrom: &corev1.EnvVarSource{
 			ConfigMapKeyRef: &corev1.ConfigMapKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: "half"}, Key: "a"},
 		}}}
 		create(t, c, j)
-		await(t, c, j, "both wait", func(seen cluster.Seen) bool { return benchmarkOf(seen).Waiting != nil })
-		shut(t, c, true)
+		await(t, c, j, "both wait", func(seen cluster.Snapshot) bool { return benchmarkOf(seen).Waiting != nil })
+		closeCluster(t, c, true)
 		c = open(t, s)
 		create(t, c, configMap("half"))
-		seen := await(t, c, j, "all has ended", func(seen cluster.Seen) bool { return len(seen.Job.Status.Conditions) == 2 })
+		seen := await(t, c, j, "all has ended", func(seen cluster.Snapshot) bool { return len(seen.Job.Status.Conditions) == 2 })
 		if got := seen.Job.Status.Conditions[1]; got.Type != batchv1.JobFailed || got.Reason != "BackoffLimitExceeded" {
 			t.Errorf("it ended as %+v", got)
 		}
 		remove(t, c, j)
-		nothingLeft(t, s.Dir)
+		wantNothingLeft(t, s.Dir)
 	})
 }
 
@@ -393,27 +393,27 @@ func TestAGangIsMadeWholeOrNotAtAll(t *testing.T) {
 			t.Parallel()
 			s := local.Settings{Dir: t.TempDir()}
 			c := networked(t, s)
-			service, j := gang("part", 3, "true")
+			service, j := gangJob("part", 3, "true")
 			j.Spec.Template.Spec.Containers[0].EnvFrom = []corev1.EnvFromSource{{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "part"}}}}
 			create(t, c, service, j)
-			shut(t, c, true)
+			closeCluster(t, c, true)
 			pods := filepath.Join(s.Dir, "pods", string(j.UID)+"-")
 			if err := os.RemoveAll(pods + test.lose); err != nil {
 				t.Fatal(err)
 			}
 			if test.mark {
-				if err := spec.Write(pods+"2/deleted", map[string]any{"at": time.Now(), "attempt": true}); err != nil {
+				if err := shimapi.Write(pods+"2/deleted", map[string]any{"at": time.Now(), "attempt": true}); err != nil {
 					t.Fatal(err)
 				}
 			}
 			c = open(t, s)
-			eventually(t, "nothing of it is there", goneFrom(t, c, j))
+			eventually(t, "nothing of it is there", isGone(t, c, j))
 			if !test.mark {
 				create(t, c, j, configMap("part"))
-				well(t, c, s.Dir, j)
+				wantSuccess(t, c, s.Dir, j)
 				remove(t, c, j)
 			}
-			nothingLeft(t, s.Dir)
+			wantNothingLeft(t, s.Dir)
 		})
 	}
 }
@@ -423,11 +423,11 @@ func TestAGangThatIsDeletedAtAnyMomentLeavesNothing(t *testing.T) {
 	s := local.Settings{Dir: t.TempDir()}
 	c, needle := networked(t, s), fmt.Sprintf(".%d", 1e6+rand.IntN(1e6))
 	for i := range 10 {
-		service, j := gang(fmt.Sprintf("moment%d", i), 2, daemon(needle)...)
+		service, j := gangJob(fmt.Sprintf("moment%d", i), 2, daemon(needle)...)
 		create(t, c, service, j)
 		<-time.After(time.Duration(rand.IntN(150)) * time.Millisecond)
 		remove(t, c, j)
-		nothingLeft(t, s.Dir, needle)
+		wantNothingLeft(t, s.Dir, needle)
 	}
 }
 
@@ -443,18 +443,18 @@ func TestAPlatformThatIsKilledWhileItMakesGangs(t *testing.T) {
 		if err := killed.Start(); err != nil {
 			t.Fatal(err)
 		}
-		moment := time.Duration(rand.IntN(200)) * time.Millisecond
-		<-time.After(moment)
+		delay := time.Duration(rand.IntN(200)) * time.Millisecond
+		<-time.After(delay)
 		_ = killed.Process.Kill()
 		_ = killed.Wait()
-		t.Run(fmt.Sprintf("%d after %s", i, moment), func(t *testing.T) {
+		t.Run(fmt.Sprintf("%d after %s", i, delay), func(t *testing.T) {
 			c := open(t, local.Settings{Dir: filepath.Join(dir, "cluster")})
 			for _, objects := range gangs() {
 				createAgain(t, c, objects.service, objects.job)
-				well(t, c, filepath.Join(dir, "cluster"), objects.job)
+				wantSuccess(t, c, filepath.Join(dir, "cluster"), objects.job)
 				remove(t, c, objects.job)
 			}
-			nothingLeft(t, filepath.Join(dir, "cluster"))
+			wantNothingLeft(t, filepath.Join(dir, "cluster"))
 		})
 	}
 }
@@ -469,7 +469,7 @@ type gangObjects struct {
 func gangs() []gangObjects {
 	var all []gangObjects
 	for i := range 3 {
-		service, j := gang(fmt.Sprintf("gang%d", i), 2, "sh", "-c", "sleep 0.05")
+		service, j := gangJob(fmt.Sprintf("gang%d", i), 2, "sh", "-c", "sleep 0.05")
 		all = append(all, gangObjects{service, j})
 	}
 	return all

@@ -14,21 +14,21 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/benchmark-ai/bai/services/internal/cluster"
-	"github.com/benchmark-ai/bai/services/internal/cluster/local/status"
+	"github.com/benchmark-ai/bai/services/internal/cluster/local/podstatus"
 )
 
 // Observe implements cluster.Observer.
-func (c *Cluster) Observe(_ context.Context, r cluster.Ref) (cluster.Seen, error) {
+func (c *Cluster) Observe(_ context.Context, r cluster.Ref) (cluster.Snapshot, error) {
 	at := attemptOfRef(r)
-	for _, j := range c.of(at) {
-		c.look(j)
+	for _, j := range c.jobsOf(at) {
+		c.refresh(j)
 	}
-	seen := c.see(at, func(f status.Facts) bool { return r.UID == "" || f.Job.Name != r.Job || string(f.Job.UID) == r.UID })
+	seen := c.snapshot(at, func(f podstatus.Facts) bool { return r.UID == "" || f.Job.Name != r.Job || string(f.Job.UID) == r.UID })
 	if seen.Job != nil && seen.Job.Name != r.Job {
 		seen.Job, seen.Others = nil, append([]batchv1.Job{*seen.Job}, seen.Others...)
 	}
 	if seen.Job == nil && len(seen.Pods) == 0 {
-		return cluster.Seen{}, fmt.Errorf("job %s: %w", r.Job, cluster.ErrNotFound)
+		return cluster.Snapshot{}, fmt.Errorf("job %s: %w", r.Job, cluster.ErrNotFound)
 	}
 	uid := r.UID
 	if seen.Job != nil {
@@ -38,35 +38,35 @@ func (c *Cluster) Observe(_ context.Context, r cluster.Ref) (cluster.Seen, error
 	return seen, nil
 }
 
-// of returns the jobs of an attempt.
-func (c *Cluster) of(at attempt) []*job {
-	return slices.DeleteFunc(c.all(), func(j *job) bool { return j.attempt != at })
+// jobsOf returns the jobs of an attempt.
+func (c *Cluster) jobsOf(at attempt) []*job {
+	return slices.DeleteFunc(c.allJobs(), func(j *job) bool { return j.attempt != at })
 }
 
-// see returns what there is of an attempt and meant.
-func (c *Cluster) see(at attempt, meant func(status.Facts) bool) cluster.Seen {
-	var all []status.Facts
-	for _, j := range c.of(at) {
+// snapshot returns what there is of an attempt and meant.
+func (c *Cluster) snapshot(at attempt, include func(podstatus.Facts) bool) cluster.Snapshot {
+	var all []podstatus.Facts
+	for _, j := range c.jobsOf(at) {
 		j.mu.Lock()
-		if f := c.facts(j); !j.gone && meant(f) {
+		if f := c.facts(j); !j.removed && include(f) {
 			all = append(all, f)
 		}
 		j.mu.Unlock()
 	}
 	// The Job whose end ends the run has the attempt's own name, others have
 	// more behind it.
-	slices.SortFunc(all, func(a, b status.Facts) int {
+	slices.SortFunc(all, func(a, b podstatus.Facts) int {
 		return cmp.Or(cmp.Compare(len(a.Job.Name), len(b.Job.Name)), cmp.Compare(a.Job.Name, b.Job.Name), cmp.Compare(a.Index, b.Index))
 	})
-	var seen cluster.Seen
-	if jobs := jobsOf(all); len(jobs) > 0 {
+	var seen cluster.Snapshot
+	if jobs := jobStatuses(all); len(jobs) > 0 {
 		seen.Job, seen.Others = &jobs[0], jobs[1:]
 		number, _ := strconv.Atoi(at.number)
 		seen.Ref = cluster.Ref{Run: at.run, Attempt: number, Scope: at.scope, Job: seen.Job.Name, UID: string(seen.Job.UID)}
 	}
 	for _, f := range all {
-		seen.Pods = append(seen.Pods, status.Pod(f))
-		if e, ok := status.Event(f); ok {
+		seen.Pods = append(seen.Pods, podstatus.Pod(f))
+		if e, ok := podstatus.Event(f); ok {
 			seen.Events = append(seen.Events, e)
 		}
 	}
@@ -74,15 +74,15 @@ func (c *Cluster) see(at attempt, meant func(status.Facts) bool) cluster.Seen {
 	return seen
 }
 
-// jobsOf returns the Jobs that facts are about, which are sorted by their Jobs.
-func jobsOf(all []status.Facts) []batchv1.Job {
+// jobStatuses returns the Jobs that facts are about, which are sorted by their Jobs.
+func jobStatuses(all []podstatus.Facts) []batchv1.Job {
 	var jobs []batchv1.Job
 	for len(all) > 0 {
-		n := slices.IndexFunc(all, func(f status.Facts) bool { return f.Job.UID != all[0].Job.UID })
+		n := slices.IndexFunc(all, func(f podstatus.Facts) bool { return f.Job.UID != all[0].Job.UID })
 		if n < 0 {
 			n = len(all)
 		}
-		jobs = append(jobs, *status.Job(all[:n]...))
+		jobs = append(jobs, *podstatus.Job(all[:n]...))
 		all = all[n:]
 	}
 	return jobs
@@ -108,7 +108,7 @@ func (c *Cluster) notify(at attempt) {
 }
 
 // Watch implements cluster.Observer.
-func (c *Cluster) Watch(ctx context.Context, see func(cluster.Seen)) error {
+func (c *Cluster) Watch(ctx context.Context, handle func(cluster.Snapshot)) error {
 	w := &watcher{dirty: map[attempt]struct{}{}, wake: make(chan struct{}, 1)}
 	c.mu.Lock()
 	c.watchers[w] = struct{}{}
@@ -120,14 +120,14 @@ func (c *Cluster) Watch(ctx context.Context, see func(cluster.Seen)) error {
 	}()
 	resync := time.NewTicker(cmp.Or(c.settings.Resync, 30*time.Second))
 	defer resync.Stop()
-	known := map[attempt]cluster.Ref{}
-	changed := c.everything()
+	delivered := map[attempt]cluster.Ref{}
+	changed := c.allAttempts()
 	for {
 		for _, at := range changed {
 			if ctx.Err() != nil {
 				return nil
 			}
-			c.handOver(at, known, see)
+			c.deliver(at, delivered, handle)
 		}
 		select {
 		case <-ctx.Done():
@@ -135,30 +135,30 @@ func (c *Cluster) Watch(ctx context.Context, see func(cluster.Seen)) error {
 		case <-c.done:
 			return errClosed
 		case <-w.wake:
-			changed = c.changes(w)
+			changed = c.takeDirty(w)
 		case <-resync.C:
-			changed = c.everything()
+			changed = c.allAttempts()
 		}
 	}
 }
 
-// handOver hands an attempt over, or, where it was handed over before and is
+// deliver hands an attempt over, or, where it was handed over before and is
 // there no more, that it has gone.
-func (c *Cluster) handOver(at attempt, known map[attempt]cluster.Ref, see func(cluster.Seen)) {
-	seen := c.see(at, func(status.Facts) bool { return true })
-	ref, ok := known[at]
+func (c *Cluster) deliver(at attempt, delivered map[attempt]cluster.Ref, handle func(cluster.Snapshot)) {
+	seen := c.snapshot(at, func(podstatus.Facts) bool { return true })
+	ref, ok := delivered[at]
 	switch {
 	case seen.Job != nil:
-		known[at] = seen.Ref
-		see(seen)
+		delivered[at] = seen.Ref
+		handle(seen)
 	case ok:
-		delete(known, at)
-		see(cluster.Seen{Ref: ref})
+		delete(delivered, at)
+		handle(cluster.Snapshot{Ref: ref})
 	}
 }
 
-// changes returns what has changed since it was called last.
-func (c *Cluster) changes(w *watcher) []attempt {
+// takeDirty returns what has changed since it was called last.
+func (c *Cluster) takeDirty(w *watcher) []attempt {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	changed := make([]attempt, 0, len(w.dirty))
@@ -169,13 +169,13 @@ func (c *Cluster) changes(w *watcher) []attempt {
 	return changed
 }
 
-// everything returns all attempts that have a job.
-func (c *Cluster) everything() []attempt {
+// allAttempts returns all attempts that have a job.
+func (c *Cluster) allAttempts() []attempt {
 	var all []attempt
-	known := map[attempt]bool{}
-	for _, j := range c.all() {
-		if !known[j.attempt] {
-			known[j.attempt] = true
+	seen := map[attempt]bool{}
+	for _, j := range c.allJobs() {
+		if !seen[j.attempt] {
+			seen[j.attempt] = true
 			all = append(all, j.attempt)
 		}
 	}

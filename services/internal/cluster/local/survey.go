@@ -20,29 +20,29 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/benchmark-ai/bai/services/internal/cluster"
-	"github.com/benchmark-ai/bai/services/internal/cluster/local/accept"
+	"github.com/benchmark-ai/bai/services/internal/cluster/local/validate"
 )
 
 // Survey implements cluster.Surveyor. Nobody has to be given a right here, and
 // each object is held against what the cluster carries out.
-func (c *Cluster) Survey(_ context.Context, q cluster.Inquiry) (cluster.Survey, error) {
+func (c *Cluster) Survey(_ context.Context, q cluster.SurveyRequest) (cluster.Survey, error) {
 	s := cluster.Survey{
-		Name: "this machine, " + c.node + ", whose own programs are run in place of images", Machine: true,
-		Rights: map[cluster.Right]cluster.Answer{}, Kinds: map[schema.GroupVersionKind]cluster.Answer{},
-		Secrets: map[cluster.SecretKey]cluster.Answer{}, Classes: map[string]cluster.Answer{}, Programs: map[string]cluster.Answer{},
+		Name: "this machine, " + c.node + ", whose own programs are run in place of images", LocalMachine: true,
+		Permissions: map[cluster.Permission]cluster.Answer{}, Kinds: map[schema.GroupVersionKind]cluster.Answer{},
+		Secrets: map[cluster.SecretKey]cluster.Answer{}, PriorityClasses: map[string]cluster.Answer{}, Programs: map[string]cluster.Answer{},
 		Nodes: []corev1.Node{c.asNode()},
 	}
-	for _, r := range q.Rights {
-		s.Rights[r] = cluster.Answer{Yes: true}
+	for _, r := range q.Permissions {
+		s.Permissions[r] = cluster.Answer{Yes: true}
 	}
-	for _, name := range q.Classes {
-		s.Classes[name] = cluster.Answer{Yes: true, Words: "it means nothing here"}
+	for _, name := range q.PriorityClasses {
+		s.PriorityClasses[name] = cluster.Answer{Yes: true, Detail: "it means nothing here"}
 	}
 	for _, k := range q.Kinds {
 		s.Kinds[k] = cluster.Answer{Yes: true} // what is not, is refused
 	}
 	for _, o := range q.Objects {
-		if refused := accept.Object(o, c.offers(o)); refused != nil {
+		if refused := validate.Object(o, c.machineFor(o)); refused != nil {
 			s.Refusals = append(s.Refusals, *refused)
 		}
 	}
@@ -58,8 +58,8 @@ func (c *Cluster) Survey(_ context.Context, q cluster.Inquiry) (cluster.Survey, 
 // asNode is this machine as a node of a cluster.
 func (c *Cluster) asNode() corev1.Node {
 	gpus := *resource.NewQuantity(int64(c.machine.GPUs), resource.DecimalSI)
-	room := corev1.ResourceList{corev1.ResourceCPU: *resource.NewQuantity(int64(runtime.NumCPU()), resource.DecimalSI), accept.GPU: gpus}
-	if n := memory(); n > 0 {
+	room := corev1.ResourceList{corev1.ResourceCPU: *resource.NewQuantity(int64(runtime.NumCPU()), resource.DecimalSI), validate.GPU: gpus}
+	if n := totalMemory(); n > 0 {
 		room[corev1.ResourceMemory] = *resource.NewQuantity(n, resource.BinarySI)
 	}
 	var disk syscall.Statfs_t
@@ -76,8 +76,8 @@ func (c *Cluster) asNode() corev1.Node {
 	}
 }
 
-// memory returns how many bytes this machine has; 0 where nobody knows.
-func memory() int64 {
+// totalMemory returns how many bytes this machine has; 0 where nobody knows.
+func totalMemory() int64 {
 	text, err := os.ReadFile("/proc/meminfo")
 	if err != nil {
 		return 0
@@ -95,19 +95,19 @@ func memory() int64 {
 // here, so that what they are pulled with is not needed.
 func (c *Cluster) hasSecret(k cluster.SecretKey) cluster.Answer {
 	if k.Key == "" {
-		return cluster.Answer{Yes: true, Words: "no images are pulled here"}
+		return cluster.Answer{Yes: true, Detail: "no images are pulled here"}
 	}
 	if c.settings.Secrets == "" {
-		return cluster.Answer{Words: "the platform has no folder for secrets"}
+		return cluster.Answer{Detail: "the platform has no folder for secrets"}
 	}
 	_, problem := readSecret(filepath.Join(c.settings.Secrets, k.Name, k.Key))
-	return cluster.Answer{Yes: problem == "", Words: problem}
+	return cluster.Answer{Yes: problem == "", Detail: problem}
 }
 
 // hasProgram looks for a program as a container would find it.
 func (c *Cluster) hasProgram(name string) cluster.Answer {
 	if strings.Contains(name, "/") {
-		return runnable(name)
+		return isExecutable(name)
 	}
 	for _, e := range c.env {
 		dirs, ok := strings.CutPrefix(e, "PATH=")
@@ -115,33 +115,33 @@ func (c *Cluster) hasProgram(name string) cluster.Answer {
 			continue
 		}
 		for _, dir := range filepath.SplitList(dirs) {
-			if a := runnable(filepath.Join(dir, name)); a.Yes {
+			if a := isExecutable(filepath.Join(dir, name)); a.Yes {
 				return a
 			}
 		}
 	}
-	if a := runnable(filepath.Join("/usr/sbin", name)); a.Yes { // where sshd is looked for, too
+	if a := isExecutable(filepath.Join("/usr/sbin", name)); a.Yes { // where sshd is looked for, too
 		return a
 	}
-	return cluster.Answer{Words: "it is not on PATH"}
+	return cluster.Answer{Detail: "it is not on PATH"}
 }
 
-func runnable(path string) cluster.Answer {
+func isExecutable(path string) cluster.Answer {
 	if _, err := exec.LookPath(path); err != nil {
 		if why, ok := errors.AsType[*exec.Error](err); ok && errors.Is(why.Err, fs.ErrNotExist) {
-			return cluster.Answer{Words: path + " is not there"}
+			return cluster.Answer{Detail: path + " is not there"}
 		}
-		return cluster.Answer{Words: err.Error()}
+		return cluster.Answer{Detail: err.Error()}
 	}
-	return cluster.Answer{Yes: true, Words: path}
+	return cluster.Answer{Yes: true, Detail: path}
 }
 
 // Runs reports whether pods run that a cluster in dir began, also where there is no
 // cluster in this process.
 func Runs(dir string) bool {
 	d := disk{dir}
-	for _, path := range matching(filepath.Join(d.live(), "*.lock")) {
-		if d.held(strings.TrimSuffix(filepath.Base(path), ".lock")) {
+	for _, path := range matching(filepath.Join(d.stateDir(), "*.lock")) {
+		if d.isLocked(strings.TrimSuffix(filepath.Base(path), ".lock")) {
 			return true
 		}
 	}

@@ -21,15 +21,15 @@ func TestASurveyOfTheMachineTellsWhatItHas(t *testing.T) {
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolumeClaim"},
 		ObjectMeta: metav1.ObjectMeta{Name: "x", Namespace: "default"},
 	}
-	s, err := c.Survey(t.Context(), cluster.Inquiry{
+	s, err := c.Survey(t.Context(), cluster.SurveyRequest{
 		Objects: []cluster.Object{claim}, Programs: []string{"sh", "/bin/sh", "no-such-program", "/no/such/program"},
-		Secrets: []cluster.SecretKey{{Name: "registry", Key: "token"}, {Name: "registry", Key: "other"}, {Name: "login"}},
-		Rights:  []cluster.Right{{Verb: "create", Resource: "jobs"}},
+		Secrets:     []cluster.SecretKey{{Name: "registry", Key: "token"}, {Name: "registry", Key: "other"}, {Name: "login"}},
+		Permissions: []cluster.Permission{{Verb: "create", Resource: "jobs"}},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !s.Machine || !strings.Contains(s.Name, "this machine") {
+	if !s.LocalMachine || !strings.Contains(s.Name, "this machine") {
 		t.Errorf("it is %q", s.Name)
 	}
 	checkAnswers(t, s)
@@ -54,7 +54,7 @@ func TestASurveyOfTheMachineTellsWhatItHas(t *testing.T) {
 func checkAnswers(t *testing.T, s cluster.Survey) {
 	t.Helper()
 	for name, want := range map[string]bool{"sh": true, "/bin/sh": true, "no-such-program": false, "/no/such/program": false} {
-		if a := s.Programs[name]; a.Yes != want || a.Words == "" {
+		if a := s.Programs[name]; a.Yes != want || a.Detail == "" {
 			t.Errorf("program %s: %+v, want %t", name, a, want)
 		}
 	}
@@ -63,7 +63,7 @@ func checkAnswers(t *testing.T, s cluster.Survey) {
 			t.Errorf("secret %+v: %+v, want %t", k, a, want)
 		}
 	}
-	if !s.Rights[cluster.Right{Verb: "create", Resource: "jobs"}].Yes {
+	if !s.Permissions[cluster.Permission{Verb: "create", Resource: "jobs"}].Yes {
 		t.Error("nobody needs a right here")
 	}
 }

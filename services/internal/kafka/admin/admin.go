@@ -12,21 +12,21 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/kafka"
 )
 
-// Look returns what the brokers have of the topics of settings, and the rights to
+// ReadState returns what the brokers have of the topics of settings, and the rights to
 // topics and groups.
-func Look(ctx context.Context, s kafka.Settings) (State, error) {
+func ReadState(ctx context.Context, s kafka.Settings) (State, error) {
 	c, done, err := kafka.NewClient(s)
 	if err != nil {
 		return State{}, err
 	}
 	defer done()
 	have := State{Topics: make(map[string]kafka.Topic)}
-	for _, look := range []func(context.Context) error{
+	for _, readPart := range []func(context.Context) error{
 		func(ctx context.Context) error { return have.topics(ctx, c, s.Topics.Topics()) },
 		func(ctx context.Context) error { return have.configs(ctx, c) },
-		func(ctx context.Context) error { return have.rights(ctx, c) },
+		func(ctx context.Context) error { return have.readACLs(ctx, c) },
 	} {
-		if err := kafka.Settled(ctx, look); err != nil {
+		if err := kafka.RetryTransient(ctx, readPart); err != nil {
 			return State{}, err
 		}
 	}
@@ -77,7 +77,7 @@ func (have *State) configs(ctx context.Context, c *kafkago.Client) error {
 	return nil
 }
 
-func (have *State) rights(ctx context.Context, c *kafkago.Client) error {
+func (have *State) readACLs(ctx context.Context, c *kafkago.Client) error {
 	resp, err := c.DescribeACLs(ctx, &kafkago.DescribeACLsRequest{Filter: kafkago.ACLFilter{
 		ResourceTypeFilter: kafkago.ResourceTypeAny, ResourcePatternTypeFilter: kafkago.PatternTypeAny,
 		Operation: kafkago.ACLOperationTypeAny, PermissionType: kafkago.ACLPermissionTypeAllow,
@@ -86,7 +86,7 @@ func (have *State) rights(ctx context.Context, c *kafkago.Client) error {
 		err = resp.Error
 	}
 	if errors.Is(err, kafkago.SecurityDisabled) {
-		have.Unguarded = true
+		have.ACLsDisabled = true
 		return nil
 	}
 	if err != nil {
@@ -98,13 +98,13 @@ func (have *State) rights(ctx context.Context, c *kafkago.Client) error {
 			continue
 		}
 		for _, acl := range r.ACLs {
-			have.Rights = append(have.Rights, kafka.Right{
+			have.ACLs = append(have.ACLs, kafka.ACL{
 				Principal: acl.Principal, Resource: kind, Name: r.ResourceName,
-				Prefix: r.PatternType == kafkago.PatternTypePrefixed, Operation: acl.Operation.String(),
+				Prefixed: r.PatternType == kafkago.PatternTypePrefixed, Operation: acl.Operation.String(),
 			})
 		}
 	}
-	slices.SortFunc(have.Rights, kafka.Right.Compare)
+	slices.SortFunc(have.ACLs, kafka.ACL.Compare)
 	return nil
 }
 
@@ -115,7 +115,7 @@ func kinds() map[kafkago.ResourceType]string {
 
 // Apply carries out p; of p.Grow only with grow. What failed half way is done by
 // a new plan. The brokers may know of it a little later.
-func Apply(ctx context.Context, s kafka.Settings, p Plan, grow bool) error {
+func Apply(ctx context.Context, s kafka.Settings, p Changes, grow bool) error {
 	c, done, err := kafka.NewClient(s)
 	if err != nil {
 		return err
@@ -123,7 +123,7 @@ func Apply(ctx context.Context, s kafka.Settings, p Plan, grow bool) error {
 	defer done()
 	var errs []error
 	for _, step := range []func(context.Context, *kafkago.Client) error{p.create, p.alter, p.grant} {
-		errs = append(errs, kafka.Settled(ctx, func(ctx context.Context) error { return step(ctx, c) }))
+		errs = append(errs, kafka.RetryTransient(ctx, func(ctx context.Context) error { return step(ctx, c) }))
 	}
 	if grow { // once: what has grown cannot grow to the same number again
 		errs = append(errs, p.grow(ctx, c))
@@ -131,7 +131,7 @@ func Apply(ctx context.Context, s kafka.Settings, p Plan, grow bool) error {
 	return errors.Join(errs...)
 }
 
-func (p Plan) create(ctx context.Context, c *kafkago.Client) error {
+func (p Changes) create(ctx context.Context, c *kafkago.Client) error {
 	if len(p.Create) == 0 {
 		return nil
 	}
@@ -139,7 +139,7 @@ func (p Plan) create(ctx context.Context, c *kafkago.Client) error {
 	return err
 }
 
-func (p Plan) alter(ctx context.Context, c *kafkago.Client) error {
+func (p Changes) alter(ctx context.Context, c *kafkago.Client) error {
 	topics := make(map[string][]kafkago.IncrementalAlterConfigsRequestConfig)
 	for _, s := range p.Alter {
 		topics[s.Topic] = append(topics[s.Topic], kafkago.IncrementalAlterConfigsRequestConfig{Name: s.Key, Value: s.To, ConfigOperation: kafkago.ConfigOperationSet})
@@ -159,7 +159,7 @@ func (p Plan) alter(ctx context.Context, c *kafkago.Client) error {
 	return errors.Join(errs...)
 }
 
-func (p Plan) grant(ctx context.Context, c *kafkago.Client) error {
+func (p Changes) grant(ctx context.Context, c *kafkago.Client) error {
 	if len(p.Grant) == 0 {
 		return nil
 	}
@@ -172,7 +172,7 @@ func (p Plan) grant(ctx context.Context, c *kafkago.Client) error {
 		if r.Resource == "group" {
 			acl.ResourceType = kafkago.ResourceTypeGroup
 		}
-		if r.Prefix {
+		if r.Prefixed {
 			acl.ResourcePatternType = kafkago.PatternTypePrefixed
 		}
 		if r.Operation == "Write" {
@@ -190,7 +190,7 @@ func (p Plan) grant(ctx context.Context, c *kafkago.Client) error {
 	return nil
 }
 
-func (p Plan) grow(ctx context.Context, c *kafkago.Client) error {
+func (p Changes) grow(ctx context.Context, c *kafkago.Client) error {
 	if len(p.Grow) == 0 {
 		return nil
 	}

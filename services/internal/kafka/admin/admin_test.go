@@ -25,15 +25,15 @@ import (
 
 var key = []byte("the platform's own key")
 
-// guarded is a broker that asks who speaks.
-type guarded struct {
+// securedBroker is a broker that asks who speaks.
+type securedBroker struct {
 	addrs    []string
 	ca       string // of TLS; empty for none
 	password string // path of the file with everybody's
 }
 
 // settings returns those of a user.
-func (g guarded) settings(user string) kafka.Settings {
+func (g securedBroker) settings(user string) kafka.Settings {
 	return kafka.Settings{
 		Brokers: g.addrs, Retry: time.Millisecond, Session: time.Second, Topics: kafka.TopicSettings{Partitions: 2, Replication: 1},
 		Access:     kafka.Access{TLS: kafka.TLS{CAFile: g.ca}, SASL: kafka.SASL{Mechanism: kafka.ScramSHA512, User: user, PasswordFile: g.password}},
@@ -41,10 +41,10 @@ func (g guarded) settings(user string) kafka.Settings {
 	}
 }
 
-func embedded(t *testing.T) guarded {
+func embedded(t *testing.T) securedBroker {
 	t.Helper()
-	b := kafkatest.StartGuarded(t)
-	return guarded{addrs: b.Addrs, ca: b.CA, password: passwordFile(t)}
+	b := kafkatest.StartSecured(t)
+	return securedBroker{addrs: b.Addrs, ca: b.CA, password: passwordFile(t)}
 }
 
 func passwordFile(t *testing.T) string {
@@ -57,15 +57,15 @@ func passwordFile(t *testing.T) string {
 }
 
 // apply makes what a plan says until brokers know of it all.
-func apply(t *testing.T, g guarded) {
+func apply(t *testing.T, g securedBroker) {
 	t.Helper()
 	s := g.settings(kafkatest.Operator)
 	for range 100 {
-		have, err := admin.Look(t.Context(), s)
+		have, err := admin.ReadState(t.Context(), s)
 		if err != nil {
 			t.Fatal(err)
 		}
-		p := admin.Decide(s.Topics.Topics(), s.Principals.Rights(), have)
+		p := admin.Decide(s.Topics.Topics(), s.Principals.ACLs(), have)
 		if p.Empty() {
 			return
 		}
@@ -80,11 +80,11 @@ func apply(t *testing.T, g guarded) {
 func TestWhatIsAppliedIsPlannedNoMore(t *testing.T) { onBoth(t, apply) }
 
 func TestTopicsAreChangedAsSettingsChange(t *testing.T) {
-	onBoth(t, func(t *testing.T, g guarded) {
+	onBoth(t, func(t *testing.T, g securedBroker) {
 		t.Helper()
 		apply(t, g)
 		s := g.settings(kafkatest.Operator)
-		s.Topics.Keep, s.Topics.Partitions = time.Hour, 3
+		s.Topics.Retention, s.Topics.Partitions = time.Hour, 3
 		var want []string
 		for _, name := range event.Topics() {
 			if name != event.TopicMetrics && name != event.TopicLogs {
@@ -92,11 +92,11 @@ func TestTopicsAreChangedAsSettingsChange(t *testing.T) {
 			}
 		}
 		change(t, s, want, false)
-		settle(t, s, func(have admin.State) bool {
+		waitState(t, s, func(have admin.State) bool {
 			return have.Topics[event.TopicStatus].Configs["retention.ms"] == "3600000"
 		})
 		change(t, s, nil, true)
-		settle(t, s, func(have admin.State) bool { return have.Topics[event.TopicStatus].Partitions == 3 })
+		waitState(t, s, func(have admin.State) bool { return have.Topics[event.TopicStatus].Partitions == 3 })
 	})
 }
 
@@ -104,11 +104,11 @@ func TestTopicsAreChangedAsSettingsChange(t *testing.T) {
 // can.
 func change(t *testing.T, s kafka.Settings, lines []string, grow bool) {
 	t.Helper()
-	have, err := admin.Look(t.Context(), s)
+	have, err := admin.ReadState(t.Context(), s)
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := admin.Decide(s.Topics.Topics(), s.Principals.Rights(), have)
+	p := admin.Decide(s.Topics.Topics(), s.Principals.ACLs(), have)
 	if n := len(event.Topics()) - 1; len(p.Grow) != n || !slices.Equal(lines, p.Lines()[:len(lines)]) {
 		t.Fatalf("plan %q, want %q and %d that grow", p.Lines(), lines, n)
 	}
@@ -117,15 +117,15 @@ func change(t *testing.T, s kafka.Settings, lines []string, grow bool) {
 	}
 }
 
-// settle waits until the brokers say that it is so.
-func settle(t *testing.T, s kafka.Settings, so func(admin.State) bool) {
+// waitState waits until the brokers say that it is so.
+func waitState(t *testing.T, s kafka.Settings, cond func(admin.State) bool) {
 	t.Helper()
 	for range 250 {
-		have, err := admin.Look(t.Context(), s)
+		have, err := admin.ReadState(t.Context(), s)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if so(have) {
+		if cond(have) {
 			return
 		}
 		time.Sleep(20 * time.Millisecond)
@@ -150,11 +150,11 @@ func header(run, id string) event.Header {
 }
 
 func lines(run, id string) event.Logs {
-	return event.Logs{Header: header(run, id), Source: event.Source{Role: "benchmark", Pod: "p", Container: "c", Stream: "stdout"}, Lines: []event.Line{{Text: "hello", Time: 2e9}}}
+	return event.Logs{Header: header(run, id), Stream: event.Stream{Role: "benchmark", Pod: "p", Container: "c", Kind: "stdout"}, Lines: []event.Line{{Text: "hello", Time: 2e9}}}
 }
 
 func TestAPodCanNeitherEndARunNorSpeakForAnother(t *testing.T) {
-	onBoth(t, func(t *testing.T, g guarded) {
+	onBoth(t, func(t *testing.T, g securedBroker) {
 		t.Helper()
 		apply(t, g)
 		s := g.settings(kafkatest.Pods)
@@ -173,7 +173,7 @@ func TestAPodCanNeitherEndARunNorSpeakForAnother(t *testing.T) {
 			"a run of its own":   event.Submitted{Header: header("r3", "own"), Descriptor: "x"},
 			"a run's next round": event.Retried{Header: second, Class: event.ClassInfra, Reason: event.Evicted, Message: "moved"},
 		} {
-			if err := tried(ctx, pod, g, ev); !errors.Is(err, context.DeadlineExceeded) {
+			if err := tryPublish(ctx, pod, g, ev); !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("%s: %v, want that it finds no way to write it", name, err)
 			}
 		}
@@ -183,27 +183,27 @@ func TestAPodCanNeitherEndARunNorSpeakForAnother(t *testing.T) {
 			}
 			break
 		}
-		heard(t, g)
+		checkConsumed(t, g)
 	})
 }
 
-// tried says what became of a pod's attempt to write an event.
-func tried(ctx context.Context, pod *kafka.Bus, g guarded, ev event.Event) error {
+// tryPublish says what became of a pod's attempt to write an event.
+func tryPublish(ctx context.Context, pod *kafka.Bus, g securedBroker, ev event.Event) error {
 	short, stop := context.WithTimeout(ctx, time.Second)
 	defer stop()
 	err := pod.Publish(short, ev)
-	for m, unread := range all(ctx, g.settings(kafkatest.Operator), ev.Topic()) {
-		if unread != nil {
-			return unread
+	for m, readErr := range all(ctx, g.settings(kafkatest.Operator), ev.Topic()) {
+		if readErr != nil {
+			return readErr
 		}
 		return fmt.Errorf("%s was written", m.Value)
 	}
 	return err
 }
 
-// heard has the services hear what the pod wrote: what it wrote for another run
+// checkConsumed has the services hear what the pod wrote: what it wrote for another run
 // is a dead letter, which is replayed in vain.
-func heard(t *testing.T, g guarded) {
+func checkConsumed(t *testing.T, g securedBroker) {
 	t.Helper()
 	s := g.settings(kafkatest.Services)
 	s.Key = key
@@ -220,9 +220,9 @@ func heard(t *testing.T, g guarded) {
 		t.Errorf("heard %s first, want r1", run)
 	}
 	operator := g.settings(kafkatest.Operator)
-	var letters []admin.Letter
+	var letters []admin.DeadLetter
 	for ctx.Err() == nil && len(letters) == 0 {
-		for l, err := range admin.Dead(ctx, operator, 0) {
+		for l, err := range admin.DeadLetters(ctx, operator, 0) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -234,7 +234,7 @@ func heard(t *testing.T, g guarded) {
 		t.Errorf("dead letters %+v, want what was written for r2", letters)
 	}
 	for _, l := range letters {
-		replayedInVain(t, g, l)
+		wantReplayRefused(t, g, l)
 	}
 	cancel()
 	if err := <-done; err != nil {
@@ -245,9 +245,9 @@ func heard(t *testing.T, g guarded) {
 	}
 }
 
-// replayedInVain tries to have the platform's key seal what a pod wrote for another
+// wantReplayRefused tries to have the platform's key seal what a pod wrote for another
 // run, and so does who reads letters of an earlier version.
-func replayedInVain(t *testing.T, g guarded, l admin.Letter) {
+func wantReplayRefused(t *testing.T, g securedBroker, l admin.DeadLetter) {
 	t.Helper()
 	s := g.settings(kafkatest.Operator)
 	s.Key = key
@@ -281,13 +281,13 @@ func TestADeadLetterOfAnEarlierVersionIsReadAsItWasMeant(t *testing.T) {
 		}
 	}
 	n := 0
-	for l, err := range admin.Dead(t.Context(), s, 0) {
+	for l, err := range admin.DeadLetters(t.Context(), s, 0) {
 		if err != nil {
 			t.Fatal(err)
 		}
 		n++
-		if long := len(l.Value) > 2; l.Forged == long || (l.Cut == "value") != long {
-			t.Errorf("letter of %d bytes: forged %t, cut %q", len(l.Value), l.Forged, l.Cut)
+		if longText := len(l.Value) > 2; l.Forged == longText || (l.Truncated == "value") != longText {
+			t.Errorf("letter of %d bytes: forged %t, cut %q", len(l.Value), l.Forged, l.Truncated)
 		}
 	}
 	if n != 2 {
@@ -297,23 +297,23 @@ func TestADeadLetterOfAnEarlierVersionIsReadAsItWasMeant(t *testing.T) {
 
 func TestADeadLetterIsReplayedWhole(t *testing.T) {
 	const whole = 1_046_800 // bytes, that brokers take and a letter has no room for
-	onBoth(t, func(t *testing.T, g guarded) {
+	onBoth(t, func(t *testing.T, g securedBroker) {
 		t.Helper()
 		apply(t, g)
 		s := g.settings(kafkatest.Operator)
 		s.Key = key
 		b := bus(t, s)
-		letters := bury(t, b, s, `{"short":1}`, strings.Repeat("x", whole))
+		letters := writeUnreadable(t, b, s, `{"short":1}`, strings.Repeat("x", whole))
 		for i, l := range letters {
-			if want := []string{"", "value of 1046800 bytes"}[i]; l.Cut != want {
-				t.Errorf("of letter %d is cut: %q, want %q", i, l.Cut, want)
+			if want := []string{"", "value of 1046800 bytes"}[i]; l.Truncated != want {
+				t.Errorf("of letter %d is cut: %q, want %q", i, l.Truncated, want)
 			}
 			if err := admin.Replay(t.Context(), s, b, l); err != nil {
 				t.Error(err)
 			}
 		}
-		long := fmt.Sprintf("r %d", whole)
-		if d := cmp.Diff([]string{long, long, "r 11", "r 11"}, sizes(t, s, event.TopicCommands)); d != "" {
+		longText := fmt.Sprintf("r %d", whole)
+		if d := cmp.Diff([]string{longText, longText, "r 11", "r 11"}, sizes(t, s, event.TopicCommands)); d != "" {
 			t.Error(d)
 		}
 		var shown strings.Builder
@@ -324,7 +324,7 @@ func TestADeadLetterIsReplayedWhole(t *testing.T) {
 }
 
 func TestADeadLetterThatIsNotThereIsNamed(t *testing.T) {
-	onBoth(t, func(t *testing.T, g guarded) {
+	onBoth(t, func(t *testing.T, g securedBroker) {
 		t.Helper()
 		apply(t, g)
 		if _, err := admin.Find(t.Context(), g.settings(kafkatest.Operator), 99); err == nil || !strings.Contains(err.Error(), "dead letter 99: there is none") {
@@ -359,8 +359,8 @@ func all(ctx context.Context, s kafka.Settings, topic string) func(func(kafkago.
 	}
 }
 
-// bury writes messages that nobody can read, and returns what became of them.
-func bury(t *testing.T, b *kafka.Bus, s kafka.Settings, values ...string) []admin.Letter {
+// writeUnreadable writes messages that nobody can read, and returns what became of them.
+func writeUnreadable(t *testing.T, b *kafka.Bus, s kafka.Settings, values ...string) []admin.DeadLetter {
 	t.Helper()
 	for _, v := range values {
 		if err := b.Republish(t.Context(), event.TopicCommands, "r", []byte(v), map[string]string{"ce_type": "bai.unknown.v9"}); err != nil {
@@ -371,10 +371,10 @@ func bury(t *testing.T, b *kafka.Bus, s kafka.Settings, values ...string) []admi
 	part := b.Consume("fetcher", service.On(func(context.Context, event.Command) ([]event.Event, error) { return nil, nil }))
 	done := make(chan error, 1)
 	go func() { done <- part(ctx) }()
-	var letters []admin.Letter
+	var letters []admin.DeadLetter
 	for len(letters) < len(values) && ctx.Err() == nil {
 		letters = letters[:0]
-		for l, err := range admin.Dead(ctx, s, 0) {
+		for l, err := range admin.DeadLetters(ctx, s, 0) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -393,11 +393,11 @@ func bury(t *testing.T, b *kafka.Bus, s kafka.Settings, values ...string) []admi
 
 // onBoth runs a test on the embedded broker and, where there is one, on a real
 // one.
-func onBoth(t *testing.T, test func(*testing.T, guarded)) {
+func onBoth(t *testing.T, test func(*testing.T, securedBroker)) {
 	t.Helper()
 	t.Run("embedded", func(t *testing.T) { test(t, embedded(t)) })
 	t.Run("real", func(t *testing.T) {
 		b := realkafka.StartGuarded(t, kafkatest.Password, kafkatest.Operator, kafkatest.Services, kafkatest.Pods)
-		test(t, guarded{addrs: []string{b.Addr}, ca: b.CA, password: passwordFile(t)})
+		test(t, securedBroker{addrs: []string{b.Addr}, ca: b.CA, password: passwordFile(t)})
 	})
 }

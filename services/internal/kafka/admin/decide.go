@@ -12,9 +12,9 @@ import (
 
 // State is what the brokers have.
 type State struct {
-	Topics    map[string]kafka.Topic // by name
-	Rights    []kafka.Right          // of anybody, to topics and groups
-	Unguarded bool                   // the brokers check no rights
+	Topics       map[string]kafka.Topic // by name
+	ACLs         []kafka.ACL            // of anybody, to topics and groups
+	ACLsDisabled bool                   // the brokers check no rights
 }
 
 // Growth is a topic that is to have more partitions.
@@ -28,11 +28,11 @@ type Setting struct {
 	Topic, Key, From, To string
 }
 
-// Plan is what lies between what brokers have and what they are to have.
-type Plan struct {
+// Changes is what lies between what brokers have and what they are to have.
+type Changes struct {
 	Create []kafka.Topic
 	Alter  []Setting
-	Grant  []kafka.Right
+	Grant  []kafka.ACL
 	Grow   []Growth // for which no run may be under way
 	Notes  []string // what only people can mend, and how
 }
@@ -40,8 +40,8 @@ type Plan struct {
 // Decide returns the plan by which brokers of that state get the topics and
 // rights. What is there already is in no plan: applied, a plan leads to an empty
 // one but for its notes.
-func Decide(topics []kafka.Topic, rights []kafka.Right, have State) Plan {
-	var p Plan
+func Decide(topics []kafka.Topic, rights []kafka.ACL, have State) Changes {
+	var p Changes
 	for _, want := range topics {
 		is, ok := have.Topics[want.Name]
 		if !ok {
@@ -50,22 +50,22 @@ func Decide(topics []kafka.Topic, rights []kafka.Right, have State) Plan {
 		}
 		p.compare(want, is)
 	}
-	if have.Unguarded {
+	if have.ACLsDisabled {
 		if len(rights) > 0 {
 			p.Notes = append(p.Notes, "the brokers check no rights, so that whoever reaches them can end any run: set authorizer.class.name, and listeners that ask who speaks")
 		}
 		return p
 	}
 	for _, r := range rights {
-		if !slices.ContainsFunc(have.Rights, func(is kafka.Right) bool { return covers(is, r) }) {
+		if !slices.ContainsFunc(have.ACLs, func(is kafka.ACL) bool { return covers(is, r) }) {
 			p.Grant = append(p.Grant, r)
 		}
 	}
-	p.Notes = append(p.Notes, excess(rights, have.Rights)...)
+	p.Notes = append(p.Notes, excessACLs(rights, have.ACLs)...)
 	return p
 }
 
-func (p *Plan) compare(want, is kafka.Topic) {
+func (p *Changes) compare(want, is kafka.Topic) {
 	for _, key := range slices.Sorted(maps.Keys(want.Configs)) {
 		if is.Configs[key] != want.Configs[key] {
 			p.Alter = append(p.Alter, Setting{want.Name, key, is.Configs[key], want.Configs[key]})
@@ -83,23 +83,23 @@ func (p *Plan) compare(want, is kafka.Topic) {
 }
 
 // covers says whether who has the one right has the other.
-func covers(is, r kafka.Right) bool {
+func covers(is, r kafka.ACL) bool {
 	if is.Principal != r.Principal && is.Principal != "User:*" || is.Resource != r.Resource || is.Operation != r.Operation && is.Operation != "All" {
 		return false
 	}
-	if is.Prefix {
+	if is.Prefixed {
 		return len(r.Name) >= len(is.Name) && r.Name[:len(is.Name)] == is.Name
 	}
-	return is.Name == "*" || is.Name == r.Name && !r.Prefix
+	return is.Name == "*" || is.Name == r.Name && !r.Prefixed
 }
 
-// excess says which rights the principals of wanted ones have that they do not
+// excessACLs says which rights the principals of wanted ones have that they do not
 // need.
-func excess(wanted, have []kafka.Right) []string {
+func excessACLs(wanted, have []kafka.ACL) []string {
 	var notes []string
 	for _, is := range have {
-		ours := is.Principal == "User:*" || slices.ContainsFunc(wanted, func(r kafka.Right) bool { return r.Principal == is.Principal })
-		if !ours || len(wanted) == 0 || is.Operation == "Describe" || slices.Contains(wanted, is) {
+		relevant := is.Principal == "User:*" || slices.ContainsFunc(wanted, func(r kafka.ACL) bool { return r.Principal == is.Principal })
+		if !relevant || len(wanted) == 0 || is.Operation == "Describe" || slices.Contains(wanted, is) {
 			continue
 		}
 		notes = append(notes, fmt.Sprintf("%s, which it does not need: kafka-acls.sh --remove takes that away", is))
@@ -108,10 +108,10 @@ func excess(wanted, have []kafka.Right) []string {
 }
 
 // Empty says whether nothing is to be done.
-func (p Plan) Empty() bool { return len(p.Create)+len(p.Alter)+len(p.Grant)+len(p.Grow) == 0 }
+func (p Changes) Empty() bool { return len(p.Create)+len(p.Alter)+len(p.Grant)+len(p.Grow) == 0 }
 
 // Lines says what the plan does, a line for each step.
-func (p Plan) Lines() []string {
+func (p Changes) Lines() []string {
 	var lines []string
 	for _, t := range p.Create {
 		parts := []string{"+ topic " + t.Name, count(t.Partitions, "partition", "partitions"), count(t.Replication, "copy", "copies")}

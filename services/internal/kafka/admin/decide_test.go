@@ -18,15 +18,15 @@ func TestAPlanIsWhatLiesBetweenWhatIsAndWhatIsToBe(t *testing.T) {
 		change(&is)
 		return admin.State{Topics: map[string]kafka.Topic{is.Name: is}}
 	}
-	rights := kafka.Principals{"pods": {"User:p"}}.Rights()
-	guarded := func(more ...kafka.Right) admin.State {
+	rights := kafka.Principals{"pods": {"User:p"}}.ACLs()
+	guarded := func(more ...kafka.ACL) admin.State {
 		s := with(func(*kafka.Topic) {})
-		s.Rights = append(slices.Clip(rights), more...)
+		s.ACLs = append(slices.Clip(rights), more...)
 		return s
 	}
 	for name, tt := range map[string]struct {
 		have   admin.State
-		rights []kafka.Right
+		rights []kafka.ACL
 		want   []string
 		empty  bool
 	}{
@@ -57,18 +57,18 @@ func TestAPlanIsWhatLiesBetweenWhatIsAndWhatIsToBe(t *testing.T) {
 		},
 		"rights that are there are not given again": {have: guarded(), rights: rights, empty: true},
 		"a right to everything is a right to one": {
-			have: guarded(kafka.Right{Principal: "User:p", Resource: "topic", Name: "bai.", Prefix: true, Operation: "All"}), rights: rights, empty: true,
+			have: guarded(kafka.ACL{Principal: "User:p", Resource: "topic", Name: "bai.", Prefixed: true, Operation: "All"}), rights: rights, empty: true,
 			want: []string{"! User:p may all topic bai.*, which it does not need: kafka-acls.sh --remove takes that away"},
 		},
 		"pods that may end runs are told of": {
-			have: guarded(kafka.Right{Principal: "User:p", Resource: "topic", Name: "bai.finished", Operation: "Write"}), rights: rights, empty: true,
+			have: guarded(kafka.ACL{Principal: "User:p", Resource: "topic", Name: "bai.finished", Operation: "Write"}), rights: rights, empty: true,
 			want: []string{"! User:p may write topic bai.finished, which it does not need: kafka-acls.sh --remove takes that away"},
 		},
 		"rights of others are theirs": {
-			have: guarded(kafka.Right{Principal: "User:q", Resource: "topic", Name: "bai.finished", Operation: "Write"}), rights: rights, empty: true,
+			have: guarded(kafka.ACL{Principal: "User:q", Resource: "topic", Name: "bai.finished", Operation: "Write"}), rights: rights, empty: true,
 		},
 		"brokers that check nothing are told of": {
-			have: admin.State{Topics: with(func(*kafka.Topic) {}).Topics, Unguarded: true}, rights: rights, empty: true,
+			have: admin.State{Topics: with(func(*kafka.Topic) {}).Topics, ACLsDisabled: true}, rights: rights, empty: true,
 			want: []string{"! the brokers check no rights, so that whoever reaches them can end any run: set authorizer.class.name, and listeners that ask who speaks"},
 		},
 	} {

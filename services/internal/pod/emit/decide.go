@@ -29,9 +29,9 @@ type emission struct {
 	step, unit, time       string
 }
 
-// read reads a command line. The error says to its writer what is wrong with it,
+// parseArgs reads a command line. The error says to its writer what is wrong with it,
 // or is errHelp.
-func read(args []string) (*emission, error) {
+func parseArgs(args []string) (*emission, error) {
 	e := &emission{}
 	rest, err := e.options(args)
 	if err != nil {
@@ -88,18 +88,18 @@ func (e *emission) option(name, value string) error {
 		if !digits(rest) {
 			return fmt.Errorf("--step: %q is no whole number", value)
 		}
-		e.step = sign(negative) + trim(rest)
+		e.step = sign(negative) + trimZeros(rest)
 	case "--unit":
 		if value == "" {
 			return errors.New("--unit: a unit is wanted")
 		}
-		e.unit = text(value)
+		e.unit = jsonString(value)
 	case "--label":
 		key, label, ok := strings.Cut(value, "=")
 		if !ok || key == "" {
 			return fmt.Errorf("--label: NAME=TEXT is wanted, not %q", value)
 		}
-		e.labels = append(e.labels, text(key)+": "+text(label))
+		e.labels = append(e.labels, jsonString(key)+": "+jsonString(label))
 	case "--time":
 		whole, fraction, ok := strings.Cut(value, ".")
 		if !ok {
@@ -108,7 +108,7 @@ func (e *emission) option(name, value string) error {
 		if !digits(whole) || !digits(fraction) {
 			return fmt.Errorf("--time: %q is no time in seconds since 1970", value)
 		}
-		e.time = trim(whole) + "." + fraction
+		e.time = trimZeros(whole) + "." + fraction
 	default:
 		return fmt.Errorf("there is no %s; bai-emit --help says what there is", name)
 	}
@@ -121,16 +121,16 @@ func (e *emission) metric(word string) error {
 	if at < 1 || at == len(word)-1 {
 		return fmt.Errorf("NAME=NUMBER is wanted, not %q", word)
 	}
-	name := text(word[:at])
+	name := jsonString(word[:at])
 	value, unit, hasUnit := strings.Cut(word[at+1:], ":")
-	n, ok := number(value)
+	n, ok := jsonNumber(value)
 	switch {
 	case !ok:
 		return fmt.Errorf("%q of %q is no number", value, word)
 	case hasUnit && unit == "":
 		return fmt.Errorf("the unit of %q is empty", word)
 	case hasUnit:
-		e.units = append(e.units, name+": "+text(unit))
+		e.units = append(e.units, name+": "+jsonString(unit))
 	}
 	e.metrics = append(e.metrics, name+": "+n)
 	return nil
@@ -146,28 +146,28 @@ func (e *emission) line(now time.Time) string {
 	members := slices.Clip(e.metrics)
 	for _, m := range []struct{ key, value string }{
 		{"@step", e.step},
-		{"@unit", cmp.Or(e.unit, object(e.units))},
-		{"@labels", object(e.labels)},
+		{"@unit", cmp.Or(e.unit, jsonObject(e.units))},
+		{"@labels", jsonObject(e.labels)},
 		{"@time", when},
 	} {
 		if m.value != "" {
-			members = append(members, text(m.key)+": "+m.value)
+			members = append(members, jsonString(m.key)+": "+m.value)
 		}
 	}
-	return object(members) + "\n"
+	return jsonObject(members) + "\n"
 }
 
-// object returns members as an object; empty for none.
-func object(members []string) string {
+// jsonObject returns members as an object; empty for none.
+func jsonObject(members []string) string {
 	if len(members) == 0 {
 		return ""
 	}
 	return "{" + strings.Join(members, ", ") + "}"
 }
 
-// number returns a number as JSON writes it, or as Python does what JSON does not
+// jsonNumber returns a number as JSON writes it, or as Python does what JSON does not
 // know: its digits stay those that were given.
-func number(s string) (string, bool) {
+func jsonNumber(s string) (string, bool) {
 	if s == "true" || s == "false" {
 		return s, true
 	}
@@ -196,7 +196,7 @@ func number(s string) (string, bool) {
 	if !digits(whole + fraction) {
 		return "", false
 	}
-	n := minus + trim(cmp.Or(whole, "0"))
+	n := minus + trimZeros(cmp.Or(whole, "0"))
 	if hasPoint {
 		n += "." + cmp.Or(fraction, "0")
 	}
@@ -215,12 +215,12 @@ func digits(s string) bool {
 	return s != "" && strings.Trim(s, "0123456789") == ""
 }
 
-// trim returns digits without the zeros that lead.
-func trim(s string) string { return cmp.Or(strings.TrimLeft(s, "0"), "0") }
+// trimZeros returns digits without the zeros that lead.
+func trimZeros(s string) string { return cmp.Or(strings.TrimLeft(s, "0"), "0") }
 
-// text returns s as a JSON string. Its bytes are passed on, but for those that
+// jsonString returns s as a JSON string. Its bytes are passed on, but for those that
 // JSON has escaped.
-func text(s string) string {
+func jsonString(s string) string {
 	b := []byte{'"'}
 	for i := range len(s) {
 		switch c := s[i]; {
@@ -242,33 +242,33 @@ func escape(c byte) string {
 	return fmt.Sprintf(`\u%04x`, c)
 }
 
-// where a line goes: to standard output where there is neither file nor FIFO.
-type where struct {
-	file string        // to be appended to
-	fifo string        // to be written to
-	most time.Duration // that the FIFO is waited for
+// target a line goes: to standard output where there is neither file nor FIFO.
+type target struct {
+	file        string        // to be appended to
+	fifo        string        // to be written to
+	fifoTimeout time.Duration // that the FIFO is waited for
 }
 
-// choose decides by the environment where lines go.
-func choose(env func(string) string) (w where, err error) {
-	given, file := env(pod.EnvBackend), env(pod.EnvFile)
-	backend := strings.ToLower(given)
+// targetFromEnv decides by the environment where lines go.
+func targetFromEnv(env func(string) string) (w target, err error) {
+	value, file := env(pod.EnvBackend), env(pod.EnvFile)
+	backend := strings.ToLower(value)
 	switch {
 	case backend != "" && backend != "stdout" && backend != "fifo":
-		return w, fmt.Errorf("%s: %q is none of stdout and fifo", pod.EnvBackend, given)
+		return w, fmt.Errorf("%s: %q is none of stdout and fifo", pod.EnvBackend, value)
 	case file != "" && backend != "stdout":
 		w.file = file
 	case backend == "fifo":
 		w.fifo = cmp.Or(env(pod.EnvFIFO), defaultFIFO)
-		w.most, err = seconds(cmp.Or(env(pod.EnvFIFOWait), defaultWait))
+		w.fifoTimeout, err = parseSeconds(cmp.Or(env(pod.EnvFIFOWait), defaultWait))
 	}
 	return w, err
 }
 
-// seconds reads how long the FIFO is waited for.
-func seconds(s string) (time.Duration, error) {
+// parseSeconds reads how long the FIFO is waited for.
+func parseSeconds(s string) (time.Duration, error) {
 	whole, fraction, _ := strings.Cut(s, ".")
-	if digits(whole+fraction) && (fraction == "" || digits(fraction)) && len(trim(whole)) <= 9 {
+	if digits(whole+fraction) && (fraction == "" || digits(fraction)) && len(trimZeros(whole)) <= 9 {
 		if f, err := strconv.ParseFloat(s, 64); err == nil {
 			return time.Duration(f * float64(time.Second)), nil
 		}

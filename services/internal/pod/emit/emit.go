@@ -20,21 +20,21 @@ const (
 	exitRefused = 2 // what is no line
 )
 
-// least is how long a write to the FIFO is given, however short its wait is to be.
-const least = time.Second
+// minWriteTime is how long a write to the FIFO is given, however short its wait is to be.
+const minWriteTime = time.Second
 
 // Run emits what a command line says, to where the environment says, and returns
 // the exit code: 0, also where the line could not be written, which is said,
 // unless BENCHMARK_AI_STRICT is 1. A line is written whole.
 func Run(args []string, env func(string) string, stdout, stderr io.Writer) int {
-	e, err := read(args)
+	e, err := parseArgs(args)
 	if errors.Is(err, errHelp) {
 		_, _ = io.WriteString(stdout, usage)
 		return 0
 	}
-	var to where
+	var to target
 	if err == nil {
-		to, err = choose(env)
+		to, err = targetFromEnv(env)
 	}
 	if err != nil {
 		_, _ = fmt.Fprintf(stderr, "bai-emit: %v\n", err)
@@ -49,7 +49,7 @@ func Run(args []string, env func(string) string, stdout, stderr io.Writer) int {
 	return 0
 }
 
-func (w where) emit(e *emission, stdout io.Writer) error {
+func (w target) emit(e *emission, stdout io.Writer) error {
 	switch {
 	case w.file != "":
 		return appendTo(w.file, e.line(time.Now()))
@@ -57,7 +57,7 @@ func (w where) emit(e *emission, stdout io.Writer) error {
 		return w.send(e.line(time.Time{}))
 	}
 	if _, err := io.WriteString(stdout, e.line(time.Time{})); err != nil {
-		return fmt.Errorf("cannot print: %w", cause(err))
+		return fmt.Errorf("cannot print: %w", rootCause(err))
 	}
 	return nil
 }
@@ -69,22 +69,22 @@ func appendTo(file, line string) error {
 		err = errors.Join(err, f.Close())
 	}
 	if err != nil {
-		return fmt.Errorf("cannot append to %s: %w", file, cause(err))
+		return fmt.Errorf("cannot append to %s: %w", file, rootCause(err))
 	}
 	return nil
 }
 
 // send writes to the FIFO once it is there and read.
-func (w where) send(line string) error {
-	end := time.Now().Add(w.most)
-	for !there(w.fifo) {
+func (w target) send(line string) error {
+	end := time.Now().Add(w.fifoTimeout)
+	for !exists(w.fifo) {
 		if time.Now().After(end) {
-			return fmt.Errorf("%s was not made within %g s", w.fifo, w.most.Seconds())
+			return fmt.Errorf("%s was not made within %g s", w.fifo, w.fifoTimeout.Seconds())
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
-	if late := time.Now().Add(least); end.Before(late) {
-		end = late
+	if earliest := time.Now().Add(minWriteTime); end.Before(earliest) {
+		end = earliest
 	}
 	err := write(w.fifo, line, end)
 	for errors.Is(err, syscall.ENXIO) && time.Now().Before(end) {
@@ -95,12 +95,12 @@ func (w where) send(line string) error {
 	case errors.Is(err, syscall.ENXIO), errors.Is(err, os.ErrDeadlineExceeded):
 		return fmt.Errorf("nobody read %s in time", w.fifo)
 	case err != nil:
-		return fmt.Errorf("cannot write to %s: %w", w.fifo, cause(err))
+		return fmt.Errorf("cannot write to %s: %w", w.fifo, rootCause(err))
 	}
 	return nil
 }
 
-func there(path string) bool {
+func exists(path string) bool {
 	_, err := os.Stat(path)
 	return !errors.Is(err, fs.ErrNotExist)
 }
@@ -117,8 +117,8 @@ func write(fifo, line string, end time.Time) error {
 	return err
 }
 
-// cause is what the kernel says, without the place that is said already.
-func cause(err error) error {
+// rootCause is what the kernel says, without the place that is said already.
+func rootCause(err error) error {
 	if p, ok := errors.AsType[*fs.PathError](err); ok {
 		return p.Err
 	}

@@ -23,7 +23,7 @@ type result struct {
 }
 
 // run emits in an environment of nothing.
-func run(args []string) (r result, said string) {
+func run(args []string) (r result, errText string) {
 	var out, errs bytes.Buffer
 	r.Code = emit.Run(args, func(string) string { return "" }, &out, &errs)
 	r.Out = out.String()
@@ -54,14 +54,14 @@ func TestTheTableOfTheClientLibrariesIsPrinted(t *testing.T) {
 		if tt.Shell == nil {
 			continue
 		}
-		r, said := run(tt.Shell.Args)
-		if diff := gocmp.Diff(result{Out: cmp.Or(tt.Shell.Line, tt.Line) + "\n"}, r); diff != "" || said != "" {
-			t.Errorf("%s: %s (-want +got):\n%s", tt.Name, said, diff)
+		r, errText := run(tt.Shell.Args)
+		if diff := gocmp.Diff(result{Out: cmp.Or(tt.Shell.Line, tt.Line) + "\n"}, r); diff != "" || errText != "" {
+			t.Errorf("%s: %s (-want +got):\n%s", tt.Name, errText, diff)
 		}
 	}
 	for _, args := range table.Refused {
-		if r, said := run(args); r.Code != 2 || r.Out != "" || said == "" {
-			t.Errorf("%q: %+v and %q, want exit code 2 and why", args, r, said)
+		if r, errText := run(args); r.Code != 2 || r.Out != "" || errText == "" {
+			t.Errorf("%q: %+v and %q, want exit code 2 and why", args, r, errText)
 		}
 	}
 }

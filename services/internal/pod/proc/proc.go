@@ -48,10 +48,10 @@ type Table struct {
 
 	ends chan Exit
 
-	mu    sync.Mutex
-	known map[int]bool
-	some  *sync.Cond // a process was started
-	begun int        // how many were
+	mu          sync.Mutex
+	children    map[int]bool
+	startedCond *sync.Cond // a process was started
+	startCount  int        // how many were
 }
 
 // Starter starts the processes of a table from one thread, whose namespaces they
@@ -74,8 +74,8 @@ type started struct {
 
 // NewTable returns a table without processes. It lives as long as its process.
 func NewTable() *Table {
-	t := &Table{ends: make(chan Exit, 16), known: make(map[int]bool)}
-	t.some = sync.NewCond(&t.mu)
+	t := &Table{ends: make(chan Exit, 16), children: make(map[int]bool)}
+	t.startedCond = sync.NewCond(&t.mu)
 	t.Starter, _ = t.Within(func() error { return nil }) // it does not fail
 	go t.reapAll()
 	return t
@@ -147,16 +147,16 @@ func (t *Table) fork(c Command) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	t.known[pid] = true
-	t.begun++
-	t.some.Broadcast()
+	t.children[pid] = true
+	t.startCount++
+	t.startedCond.Broadcast()
 	return pid, nil
 }
 
 func (t *Table) reapAll() {
 	for {
 		t.mu.Lock()
-		begun := t.begun
+		begun := t.startCount
 		t.mu.Unlock()
 		var (
 			status unix.WaitStatus
@@ -174,19 +174,19 @@ func (t *Table) reapAll() {
 }
 
 // awaitStart returns once more than begun processes were started.
-func (t *Table) awaitStart(begun int) {
+func (t *Table) awaitStart(startCount int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for t.begun == begun {
-		t.some.Wait()
+	for t.startCount == startCount {
+		t.startedCond.Wait()
 	}
 }
 
 func (t *Table) forget(pid int) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	known := t.known[pid]
-	delete(t.known, pid)
+	known := t.children[pid]
+	delete(t.children, pid)
 	return known
 }
 

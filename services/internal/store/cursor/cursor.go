@@ -11,37 +11,37 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
-// Seal makes opaque text of b, with a sum over it and the query that it is for.
-func Seal(query string, b []byte) string {
-	return base64.RawURLEncoding.EncodeToString(append(sum(query, b), b...))
+// Encode makes opaque text of b, with a sum over it and the query that it is for.
+func Encode(query string, b []byte) string {
+	return base64.RawURLEncoding.EncodeToString(append(checksum(query, b), b...))
 }
 
-// Unseal returns what Seal was given, or says store.ErrCursor for what it never
+// Decode returns what Seal was given, or says store.ErrCursor for what it never
 // returned for this query.
-func Unseal(query, cursor string) ([]byte, error) {
+func Decode(query, cursor string) ([]byte, error) {
 	b, err := base64.RawURLEncoding.Strict().DecodeString(cursor)
-	if err != nil || len(b) < 8 || string(sum(query, b[8:])) != string(b[:8]) {
+	if err != nil || len(b) < 8 || string(checksum(query, b[8:])) != string(b[:8]) {
 		return nil, fmt.Errorf("cursor %.40q: %w", cursor, store.ErrCursor)
 	}
 	return b[8:], nil
 }
 
-func sum(query string, b []byte) []byte {
+func checksum(query string, b []byte) []byte {
 	h := fnv.New64a()
 	h.Write([]byte(query))
 	h.Write(b)
 	return h.Sum(nil)
 }
 
-// Varint reads a number as of encoding/binary, and returns what follows it.
-func Varint(b []byte) (int64, []byte) {
+// ReadVarint reads a number as of encoding/binary, and returns what follows it.
+func ReadVarint(b []byte) (int64, []byte) {
 	v, n := binary.Varint(b)
 	return v, b[max(n, 0):]
 }
 
-// Length reads how long the text is that follows, and returns what follows it;
+// ReadLength reads how long the text is that follows, and returns what follows it;
 // no more than that is long.
-func Length(b []byte) (int, []byte) {
+func ReadLength(b []byte) (int, []byte) {
 	v, n := binary.Uvarint(b)
 	b = b[max(n, 0):]
 	return int(min(v, uint64(len(b)))), b //nolint:gosec // at most len(b)

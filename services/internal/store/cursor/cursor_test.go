@@ -9,18 +9,18 @@ import (
 )
 
 func TestACursorIsTakenBackForItsQueryOnly(t *testing.T) {
-	text := cursor.Seal("runs of ann", []byte{1, 2, 3})
-	if b, err := cursor.Unseal("runs of ann", text); err != nil || string(b) != "\x01\x02\x03" {
+	text := cursor.Encode("runs of ann", []byte{1, 2, 3})
+	if b, err := cursor.Decode("runs of ann", text); err != nil || string(b) != "\x01\x02\x03" {
 		t.Errorf("Unseal: %v, %v", b, err)
 	}
-	if _, err := cursor.Unseal("runs of bob", text); !errors.Is(err, store.ErrCursor) {
+	if _, err := cursor.Decode("runs of bob", text); !errors.Is(err, store.ErrCursor) {
 		t.Errorf("of another query: %v", err)
 	}
 }
 
 func TestACursorThatWasChangedIsRefused(t *testing.T) {
 	const letters = "AQgw-_"
-	text := cursor.Seal("q", []byte{1, 2})
+	text := cursor.Encode("q", []byte{1, 2})
 	for i := range text {
 		for _, c := range []byte(letters) {
 			changed := []byte(text)
@@ -28,7 +28,7 @@ func TestACursorThatWasChangedIsRefused(t *testing.T) {
 				continue
 			}
 			changed[i] = c
-			if _, err := cursor.Unseal("q", string(changed)); !errors.Is(err, store.ErrCursor) {
+			if _, err := cursor.Decode("q", string(changed)); !errors.Is(err, store.ErrCursor) {
 				t.Errorf("%s instead of %s: %v", changed, text, err)
 			}
 		}

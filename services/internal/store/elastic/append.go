@@ -21,7 +21,7 @@ func (s *Store) AppendSamples(ctx context.Context, batches []store.Samples) erro
 			return e.sample(buf, &b.Samples[n])
 		}}
 	}
-	return explain("append samples", s.append(ctx, s.settings.Prefix+"-"+indexMetrics, work))
+	return wrapError("append samples", s.append(ctx, s.settings.Prefix+"-"+indexMetrics, work))
 }
 
 // AppendLines implements store.Streams.
@@ -35,7 +35,7 @@ func (s *Store) AppendLines(ctx context.Context, batches []store.Lines) error {
 			return e.line(buf, &b.Lines[n])
 		}}
 	}
-	return explain("append lines", s.append(ctx, s.settings.Prefix+"-"+indexLogs, work))
+	return wrapError("append lines", s.append(ctx, s.settings.Prefix+"-"+indexLogs, work))
 }
 
 // batch is samples or lines of one source.
@@ -50,7 +50,7 @@ type batch struct {
 // append stores batches: those of one source by one writer, in order. It goes on
 // after what is refused, so that nothing else is lost with it.
 func (s *Store) append(ctx context.Context, index string, batches []batch) error {
-	if err := s.ready(ctx); err != nil {
+	if err := s.ensureSetup(ctx); err != nil {
 		return err
 	}
 	lanes := make([][]batch, s.settings.Writers)
@@ -59,7 +59,7 @@ func (s *Store) append(ctx context.Context, index string, batches []batch) error
 		if b.n == 0 && b.end == nil {
 			continue
 		}
-		n := short(b.origin.SourceID()) % uint64(len(lanes))
+		n := streamHash(b.origin.StreamID()) % uint64(len(lanes))
 		lanes[n] = append(lanes[n], b)
 		runs[b.origin.Run] = true
 	}
@@ -72,21 +72,21 @@ func (s *Store) append(ctx context.Context, index string, batches []batch) error
 			continue
 		}
 		wg.Go(func() {
-			if errs[i] = s.lane(ctx, index, lane); errs[i] != nil && !errors.Is(errs[i], store.ErrRefused) {
+			if errs[i] = s.writeLane(ctx, index, lane); errs[i] != nil && !errors.Is(errs[i], store.ErrRefused) {
 				cancel() // the store is away: no use in going on
 			}
 		})
 	}
 	wg.Wait()
 	for run := range runs {
-		s.hub.Changed(run)
+		s.notifier.Notify(run)
 	}
-	return worst(errs)
+	return mostSevere(errs)
 }
 
-// worst returns the error that says most: that the store is away, before that
+// mostSevere returns the error that says most: that the store is away, before that
 // something was refused, before that others were called off.
-func worst(errs []error) error {
+func mostSevere(errs []error) error {
 	var refusals, ends []error
 	for _, err := range errs {
 		switch {
@@ -105,8 +105,8 @@ func worst(errs []error) error {
 	return errors.Join(refusals...)
 }
 
-// lane stores batches one after the other.
-func (s *Store) lane(ctx context.Context, index string, batches []batch) error {
+// writeLane stores batches one after the other.
+func (s *Store) writeLane(ctx context.Context, index string, batches []batch) error {
 	w := &writer{store: s}
 	var refusals []error
 	for _, b := range batches {
@@ -125,14 +125,14 @@ func (s *Store) lane(ctx context.Context, index string, batches []batch) error {
 
 // writer gathers documents of one index and writes them when there are enough.
 type writer struct {
-	store *Store
-	index string // with its partition
-	body  []byte
-	items []int    // where each document's action begins
-	names []string // of sources that are written down with them
-	side  []byte   // what is written down of sources
-	sides []int
-	where string // the index of sources
+	store       *Store
+	index       string // with its partition
+	body        []byte
+	items       []int    // where each document's action begins
+	streamIDs   []string // of sources that are written down with them
+	streamBody  []byte   // what is written down of sources
+	streamItems []int
+	streamIndex string // the index of sources
 }
 
 // batch adds a batch. It returns what the server refused, or why nothing goes on.
@@ -142,9 +142,9 @@ func (w *writer) batch(ctx context.Context, index string, b batch) (refused []er
 		if refused, err = w.flush(ctx); err != nil {
 			return refused, err
 		}
-		w.index, w.where = at, w.store.index(indexSources, month)
+		w.index, w.streamIndex = at, w.store.index(indexSources, month)
 	}
-	if err := w.source(b); err != nil {
+	if err := w.addStream(b); err != nil {
 		return refused, err
 	}
 	e := newEncoder(b.origin)
@@ -168,21 +168,21 @@ func (w *writer) batch(ctx context.Context, index string, b batch) (refused []er
 	return refused, nil
 }
 
-// source adds what is to be written down about a source.
-func (w *writer) source(b batch) error {
+// addStream adds what is to be written down about a source.
+func (w *writer) addStream(b batch) error {
 	for _, end := range []*event.End{nil, b.end} {
 		if end == nil && b.end != nil && b.n == 0 {
 			continue // its end says that it is there
 		}
-		at := len(w.side)
-		side, id, err := appendSource(w.side, b.origin, b.topic, end)
+		at := len(w.streamBody)
+		side, id, err := appendStreamDoc(w.streamBody, b.origin, b.topic, end)
 		if err != nil {
 			return fmt.Errorf("%w: source of run %q: %w", store.ErrRefused, b.origin.Run, err)
 		}
-		if w.store.known.has(w.where + id) {
+		if w.store.written.has(w.streamIndex + id) {
 			continue
 		}
-		w.side, w.sides, w.names = side, append(w.sides, at), append(w.names, w.where+id)
+		w.streamBody, w.streamItems, w.streamIDs = side, append(w.streamItems, at), append(w.streamIDs, w.streamIndex+id)
 		if b.end == nil {
 			break
 		}
@@ -197,16 +197,16 @@ func (w *writer) flush(ctx context.Context) (refused []error, err error) {
 	if err != nil {
 		return refused, err
 	}
-	some, err := w.store.bulk(ctx, w.where, w.side, w.sides)
+	some, err := w.store.bulk(ctx, w.streamIndex, w.streamBody, w.streamItems)
 	refused = append(refused, some...)
 	if err != nil {
 		return refused, err
 	}
-	w.store.known.add(w.names)
-	w.body, w.items, w.side, w.sides, w.names = w.body[:0], w.items[:0], w.side[:0], w.sides[:0], w.names[:0]
+	w.store.written.add(w.streamIDs)
+	w.body, w.items, w.streamBody, w.streamItems, w.streamIDs = w.body[:0], w.items[:0], w.streamBody[:0], w.streamItems[:0], w.streamIDs[:0]
 	return refused, nil
 }
 
 // Changed implements store.Notifier. What was written is seen by lists and
 // searches after the next refresh, a moment later.
-func (s *Store) Changed(run string) <-chan struct{} { return s.hub.Wait(run) }
+func (s *Store) Changed(run string) <-chan struct{} { return s.notifier.Subscribe(run) }

@@ -27,21 +27,21 @@ func (s *Store) bulk(ctx context.Context, index string, body []byte, items []int
 		return nil, nil
 	}
 	weight := min(int64(len(body)), int64(s.settings.Writers)*int64(s.settings.BulkBytes))
-	if err := s.flight.Acquire(ctx, weight); err != nil {
+	if err := s.inFlight.Acquire(ctx, weight); err != nil {
 		return nil, err
 	}
-	defer s.flight.Release(weight)
+	defer s.inFlight.Release(weight)
 	for wait := firstWait; ; wait *= 2 {
-		var again verdict
-		again, err = s.attempt(ctx, index, body, items)
-		refused = append(refused, again.refused...)
-		if err != nil || len(again.busy) == 0 {
+		var outcome bulkOutcome
+		outcome, err = s.attempt(ctx, index, body, items)
+		refused = append(refused, outcome.refused...)
+		if err != nil || len(outcome.retryable) == 0 {
 			return refused, err
 		}
 		if wait >= firstWait<<(attempts-1) {
-			return refused, fmt.Errorf("write %d of %d documents to %s: %w", len(again.busy), len(items), index, again.why)
+			return refused, fmt.Errorf("write %d of %d documents to %s: %w", len(outcome.retryable), len(items), index, outcome.cause)
 		}
-		body, items = pick(body, items, again.busy)
+		body, items = pick(body, items, outcome.retryable)
 		select {
 		case <-ctx.Done():
 			return refused, ctx.Err()
@@ -62,15 +62,15 @@ func pick(body []byte, items, names []int) (some []byte, at []int) {
 	return some, at
 }
 
-// verdict is what the server says to the documents of one request.
-type verdict struct {
-	refused []error // for ever
-	busy    []int   // now, by number
-	why     error   // the first of these
+// bulkOutcome is what the server says to the documents of one request.
+type bulkOutcome struct {
+	refused   []error // for ever
+	retryable []int   // now, by number
+	cause     error   // the first of these
 }
 
 // attempt sends documents once.
-func (s *Store) attempt(ctx context.Context, index string, body []byte, items []int) (v verdict, err error) {
+func (s *Store) attempt(ctx context.Context, index string, body []byte, items []int) (v bulkOutcome, err error) {
 	query := url.Values{"filter_path": {"errors,items.*.status,items.*._id,items.*.error.type,items.*.error.reason,items.*.error.caused_by.reason"}}
 	if len(items) > 1 { // the IDs of all would be much to read
 		query = url.Values{"filter_path": {"errors,items.*.status"}}
@@ -80,17 +80,17 @@ func (s *Store) attempt(ctx context.Context, index string, body []byte, items []
 	case err != nil:
 		return v, err
 	case a.status == http.StatusTooManyRequests:
-		return verdict{busy: every(items), why: a.as()}, nil
+		return bulkOutcome{retryable: every(items), cause: a.toError()}, nil
 	case a.status == http.StatusRequestEntityTooLarge && len(items) > 1:
-		return s.halves(ctx, index, body, items)
+		return s.sendHalves(ctx, index, body, items)
 	case a.status != http.StatusOK:
-		err := refusal(a.as())
+		err := asRefused(a.toError())
 		if len(items) == 1 && errors.Is(err, store.ErrRefused) {
-			return verdict{refused: []error{err}}, nil
+			return bulkOutcome{refused: []error{err}}, nil
 		}
-		return v, a.as()
+		return v, a.toError()
 	}
-	return s.judge(ctx, index, body, items, a)
+	return s.readResults(ctx, index, body, items, a)
 }
 
 func every(items []int) []int {
@@ -101,8 +101,8 @@ func every(items []int) []int {
 	return all
 }
 
-// halves sends in two requests what is too large for one.
-func (s *Store) halves(ctx context.Context, index string, body []byte, items []int) (v verdict, err error) {
+// sendHalves sends in two requests what is too large for one.
+func (s *Store) sendHalves(ctx context.Context, index string, body []byte, items []int) (v bulkOutcome, err error) {
 	names, half := every(items), len(items)/2
 	for _, some := range [][]int{names[:half], names[half:]} {
 		b, at := pick(body, items, some)
@@ -110,47 +110,47 @@ func (s *Store) halves(ctx context.Context, index string, body []byte, items []i
 		if err != nil {
 			return v, err
 		}
-		for i, n := range got.busy {
-			got.busy[i] = some[n]
+		for i, n := range got.retryable {
+			got.retryable[i] = some[n]
 		}
 		v.add(got)
 	}
 	return v, nil
 }
 
-// said is what the server says to one document.
-type said struct {
+// bulkResult is what the server says to one document.
+type bulkResult struct {
 	ID     string          `json:"_id"`
 	Status int             `json:"status"`
 	Error  json.RawMessage `json:"error"`
 }
 
-// item is what the server says to one action.
-type item struct {
-	Create said  `json:"create"`
-	Index  *said `json:"index"`
+// bulkItem is what the server says to one action.
+type bulkItem struct {
+	Create bulkResult  `json:"create"`
+	Index  *bulkResult `json:"index"`
 }
 
-func (i item) said() said {
+func (i bulkItem) result() bulkResult {
 	if i.Index != nil {
 		return *i.Index
 	}
 	return i.Create
 }
 
-// as is the error of a document.
-func (s said) as() *Error { return newError(s.Status, s.Error, s.Error) }
+// toError is the error of a document.
+func (s bulkResult) toError() *Error { return newError(s.Status, s.Error, s.Error) }
 
-// fine says whether the document is there: that it was there already, or a newer
+// ok says whether the document is there: that it was there already, or a newer
 // one, is as good.
-func (s said) fine() bool {
+func (s bulkResult) ok() bool {
 	return s.Status == http.StatusCreated || s.Status == http.StatusOK || s.Status == http.StatusConflict
 }
 
-// judge reads what the server says to each document.
-func (s *Store) judge(ctx context.Context, index string, body []byte, items []int, a answer) (v verdict, err error) {
+// readResults reads what the server says to each document.
+func (s *Store) readResults(ctx context.Context, index string, body []byte, items []int, a response) (v bulkOutcome, err error) {
 	var got struct {
-		Items []item `json:"items"`
+		Items []bulkItem `json:"items"`
 	}
 	if err := json.Unmarshal(a.body, &got); err != nil {
 		return v, fmt.Errorf("read the answer to a bulk request: %w", err)
@@ -159,13 +159,13 @@ func (s *Store) judge(ctx context.Context, index string, body []byte, items []in
 		return v, fmt.Errorf("elasticsearch answers for %d of %d documents", len(got.Items), len(items))
 	}
 	for i, item := range got.Items {
-		what := item.said()
-		if what.fine() {
+		result := item.result()
+		if result.ok() {
 			continue
 		}
-		one := verdict{busy: []int{i}, why: what.as()}
-		if what.Status == http.StatusBadRequest || what.Status == http.StatusRequestEntityTooLarge {
-			if one, err = s.refusal(ctx, index, body, items, i, what); err != nil {
+		one := bulkOutcome{retryable: []int{i}, cause: result.toError()}
+		if result.Status == http.StatusBadRequest || result.Status == http.StatusRequestEntityTooLarge {
+			if one, err = s.explainRefusal(ctx, index, body, items, i, result); err != nil {
 				return v, err
 			}
 		}
@@ -175,28 +175,28 @@ func (s *Store) judge(ctx context.Context, index string, body []byte, items []in
 }
 
 // add adds what is said of other documents.
-func (v *verdict) add(w verdict) {
-	v.refused, v.busy = append(v.refused, w.refused...), append(v.busy, w.busy...)
-	if v.why == nil {
-		v.why = w.why
+func (v *bulkOutcome) add(w bulkOutcome) {
+	v.refused, v.retryable = append(v.refused, w.refused...), append(v.retryable, w.retryable...)
+	if v.cause == nil {
+		v.cause = w.cause
 	}
 }
 
-// refusal says why a document is refused. Where it was one of many the server
+// explainRefusal says why a document is refused. Where it was one of many the server
 // was not asked why, and is sent this one again. A fault that is not the
 // document's is an error: it would be that of all.
-func (s *Store) refusal(ctx context.Context, index string, body []byte, items []int, i int, what said) (v verdict, err error) {
+func (s *Store) explainRefusal(ctx context.Context, index string, body []byte, items []int, i int, result bulkResult) (v bulkOutcome, err error) {
 	if len(items) > 1 {
 		b, at := pick(body, items, []int{i})
 		v, err = s.attempt(ctx, index, b, at)
-		if len(v.busy) > 0 {
-			v.busy = []int{i}
+		if len(v.retryable) > 0 {
+			v.retryable = []int{i}
 		}
 		return v, err
 	}
-	e := what.as()
-	if !e.final() {
+	e := result.toError()
+	if !e.permanent() {
 		return v, e
 	}
-	return verdict{refused: []error{fmt.Errorf("%w: document %s: %w", store.ErrRefused, what.ID, e)}}, nil
+	return bulkOutcome{refused: []error{fmt.Errorf("%w: document %s: %w", store.ErrRefused, result.ID, e)}}, nil
 }

@@ -11,18 +11,18 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store/elastic"
 )
 
-// versioned is a server that tells of which versions templates and indices are.
-type versioned struct {
+// fakeVersionServer is a server that tells of which versions templates and indices are.
+type fakeVersionServer struct {
 	template, index int
 	other           string // a template of somebody else's
-	asked           []string
+	requests        []string
 }
 
 // ServeHTTP implements http.Handler.
-func (v *versioned) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (v *fakeVersionServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("X-Elastic-Product", "Elasticsearch")
 	w.Header().Set("Content-Type", "application/json")
-	v.asked = append(v.asked, r.Method+" "+r.URL.Path)
+	v.requests = append(v.requests, r.Method+" "+r.URL.Path)
 	meta := func(n int) string { return fmt.Sprintf(`"mappings":{"_meta":{"bai":{"version":%d}}}`, n) }
 	if strings.HasSuffix(r.URL.Path, "/_mapping") {
 		_, _ = fmt.Fprintf(w, `{"bai-runs":{%s},"bai-logs-2026.01":{%s}}`, meta(elastic.Version), meta(v.index))
@@ -37,14 +37,14 @@ func (v *versioned) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func TestACheckCostsLittleAndIsRemembered(t *testing.T) {
 	for name, tt := range map[string]struct {
-		server versioned
+		server fakeVersionServer
 		again  int // requests that a second check costs
 		want   string
 	}{
-		"what is as it is to be":       {versioned{template: elastic.Version, index: 1}, 0, ""},
-		"templates that nobody made":   {versioned{template: 0, index: 1}, 2, "bai admin store setup"},
-		"an index of a newer version":  {versioned{template: elastic.Version, index: 99}, 2, "index bai-logs-2026.01 has version 99"},
-		"templates of a newer version": {versioned{template: 99, index: 1}, 2, "has version 99 and this program knows up to"},
+		"what is as it is to be":       {fakeVersionServer{template: elastic.Version, index: 1}, 0, ""},
+		"templates that nobody made":   {fakeVersionServer{template: 0, index: 1}, 2, "bai admin store setup"},
+		"an index of a newer version":  {fakeVersionServer{template: elastic.Version, index: 99}, 2, "index bai-logs-2026.01 has version 99"},
+		"templates of a newer version": {fakeVersionServer{template: 99, index: 1}, 2, "has version 99 and this program knows up to"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tt.server.other = "x-runs" // of the prefix bai-x
@@ -55,8 +55,8 @@ func TestACheckCostsLittleAndIsRemembered(t *testing.T) {
 			defer s.Close() //nolint:errcheck // only read
 			for _, requests := range []int{2, 2 + tt.again} {
 				wantFault(t, s.Check(t.Context()), tt.want)
-				if len(tt.server.asked) != requests {
-					t.Errorf("asked %q, want %d requests in all", tt.server.asked, requests)
+				if len(tt.server.requests) != requests {
+					t.Errorf("asked %q, want %d requests in all", tt.server.requests, requests)
 				}
 			}
 		})

@@ -13,20 +13,20 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store/cursor"
 )
 
-// spot is where a reader is in one source: after the sample of that sequence,
+// position is where a reader is in one source: after the sample of that sequence,
 // sub and name, or after the line of that sequence.
-type spot struct {
+type position struct {
 	seq  int64
 	sub  int64
 	name string
 }
 
-// spots is where a reader is in each source. A source that it lacks is read from
+// positions is where a reader is in each source. A source that it lacks is read from
 // its start.
-type spots map[uint64]spot
+type positions map[uint64]position
 
-// short returns what tells a source apart from others of its run.
-func short(source string) uint64 {
+// streamHash returns what tells a source apart from others of its run.
+func streamHash(source string) uint64 {
 	n, err := strconv.ParseUint(source[:min(len(source), 16)], 16, 64)
 	if err == nil {
 		return n
@@ -36,16 +36,16 @@ func short(source string) uint64 {
 	return h.Sum64()
 }
 
-// in returns the spot in a source.
-func (p spots) in(source string) spot {
-	if at, ok := p[short(source)]; ok {
+// at returns the spot in a source.
+func (p positions) at(source string) position {
+	if at, ok := p[streamHash(source)]; ok {
 		return at
 	}
-	return spot{seq: -1}
+	return position{seq: -1}
 }
 
 // encode writes p so that decode takes it back for the same query only.
-func (p spots) encode(query string) string {
+func (p positions) encode(query string) string {
 	var b []byte
 	for _, n := range slices.Sorted(maps.Keys(p)) {
 		b = binary.BigEndian.AppendUint64(b, n)
@@ -54,42 +54,42 @@ func (p spots) encode(query string) string {
 		b = binary.AppendUvarint(b, uint64(len(p[n].name)))
 		b = append(b, p[n].name...)
 	}
-	return cursor.Seal(query, b)
+	return cursor.Encode(query, b)
 }
 
-func decode(query, text string) (spots, error) {
-	p := make(spots)
+func decode(query, text string) (positions, error) {
+	p := make(positions)
 	if text == "" {
 		return p, nil
 	}
-	b, err := cursor.Unseal(query, text)
+	b, err := cursor.Decode(query, text)
 	if err != nil {
 		return nil, err
 	}
 	for len(b) >= 8 {
-		var at spot
+		var at position
 		n := binary.BigEndian.Uint64(b)
-		at.seq, b = cursor.Varint(b[8:])
-		at.sub, b = cursor.Varint(b)
-		size, rest := cursor.Length(b)
+		at.seq, b = cursor.ReadVarint(b[8:])
+		at.sub, b = cursor.ReadVarint(b)
+		size, rest := cursor.ReadLength(b)
 		at.name, b = string(rest[:size]), rest[size:]
 		p[n] = at
 	}
 	return p, nil
 }
 
-// purpose is what a cursor is for: a store, a verb and a query.
-func (s *Store) purpose(verb string, query any) (string, error) {
+// cursorScope is what a cursor is for: a store, a verb and a query.
+func (s *Store) cursorScope(verb string, query any) (string, error) {
 	b, err := json.Marshal([]any{s.settings.Prefix, verb, query})
 	return string(b), err
 }
 
-// resume returns what cursors of a query are for, and the spots of this one.
-func (s *Store) resume(verb string, query any, cursor string, limit int) (string, spots, error) {
+// decodeCursor returns what cursors of a query are for, and the spots of this one.
+func (s *Store) decodeCursor(verb string, query any, cursor string, limit int) (string, positions, error) {
 	if err := positive(limit); err != nil {
 		return "", nil, err
 	}
-	purpose, err := s.purpose(verb, query)
+	purpose, err := s.cursorScope(verb, query)
 	if err != nil {
 		return "", nil, fmt.Errorf("read %s: %w: %w", verb, store.ErrRefused, err)
 	}

@@ -16,8 +16,8 @@ import (
 // page is how many documents one search returns at most.
 const page = 10_000
 
-// keptDoc is a small document as it is kept.
-type keptDoc struct {
+// docRecord is a small document as it is kept.
+type docRecord struct {
 	Kind    string `json:"kind"`
 	Key     string `json:"key"`
 	Version int64  `json:"version"`
@@ -25,8 +25,8 @@ type keptDoc struct {
 	Bytes   []byte `json:"bytes,omitempty"` // where Value would not be text
 }
 
-func keep(d store.Doc) keptDoc {
-	k := keptDoc{Kind: string(d.Kind), Key: d.Key, Version: d.Version}
+func newDocRecord(d store.Doc) docRecord {
+	k := docRecord{Kind: string(d.Kind), Key: d.Key, Version: d.Version}
 	if utf8.Valid(d.Value) {
 		k.Value = string(d.Value)
 	} else {
@@ -35,7 +35,7 @@ func keep(d store.Doc) keptDoc {
 	return k
 }
 
-func (k keptDoc) doc() store.Doc {
+func (k docRecord) doc() store.Doc {
 	d := store.Doc{Kind: store.Kind(k.Kind), Key: k.Key, Version: k.Version, Value: k.Bytes}
 	if d.Value == nil {
 		d.Value = []byte(k.Value)
@@ -43,22 +43,22 @@ func (k keptDoc) doc() store.Doc {
 	return d
 }
 
-// place is where a document was found, for compare-and-set.
-type place struct {
+// docVersion is where a document was found, for compare-and-set.
+type docVersion struct {
 	seq  int64
 	term int64
 }
 
-func (p place) query() url.Values {
+func (p docVersion) query() url.Values {
 	return url.Values{"if_seq_no": {strconv.FormatInt(p.seq, 10)}, "if_primary_term": {strconv.FormatInt(p.term, 10)}}
 }
 
 // get reads one document as it was last written by anybody, or says
 // store.ErrNotFound.
-func (s *Store) get(ctx context.Context, index, id string, into any) (place, error) {
+func (s *Store) get(ctx context.Context, index, id string, into any) (docVersion, error) {
 	a, err := s.call(ctx, http.MethodGet, "/"+index+"/_doc/"+url.PathEscape(id), nil, nil, http.StatusNotFound)
 	if err != nil {
-		return place{}, err
+		return docVersion{}, err
 	}
 	var got struct {
 		Found  bool            `json:"found"`
@@ -67,12 +67,12 @@ func (s *Store) get(ctx context.Context, index, id string, into any) (place, err
 		Source json.RawMessage `json:"_source"`
 	}
 	if err := json.Unmarshal(a.body, &got); err != nil {
-		return place{}, err
+		return docVersion{}, err
 	}
 	if !got.Found {
-		return place{}, store.ErrNotFound
+		return docVersion{}, store.ErrNotFound
 	}
-	return place{got.Seq, got.Term}, json.Unmarshal(got.Source, into)
+	return docVersion{got.Seq, got.Term}, json.Unmarshal(got.Source, into)
 }
 
 // create writes a document, or says store.ErrExists.
@@ -81,22 +81,22 @@ func (s *Store) create(ctx context.Context, index, id string, body any) error {
 	if err == nil && a.status == http.StatusConflict {
 		return store.ErrExists
 	}
-	return refusal(err)
+	return asRefused(err)
 }
 
 // replace writes a document in place of the one found there, or says
 // store.ErrConflict.
-func (s *Store) replace(ctx context.Context, index, id string, at place, body any) error {
+func (s *Store) replace(ctx context.Context, index, id string, at docVersion, body any) error {
 	a, err := s.call(ctx, http.MethodPut, "/"+index+"/_doc/"+url.PathEscape(id), at.query(), body, http.StatusConflict)
 	if err == nil && a.status == http.StatusConflict {
 		return store.ErrConflict
 	}
-	return refusal(err)
+	return asRefused(err)
 }
 
-// refusal turns the server's refusal of a document itself into store.ErrRefused.
-func refusal(err error) error {
-	if e, ok := errors.AsType[*Error](err); ok && e.final() {
+// asRefused turns the server's refusal of a document itself into store.ErrRefused.
+func asRefused(err error) error {
+	if e, ok := errors.AsType[*Error](err); ok && e.permanent() {
 		return fmt.Errorf("%w: %w", store.ErrRefused, err)
 	}
 	return err
@@ -107,30 +107,30 @@ func (s *Store) CreateDoc(ctx context.Context, d store.Doc) error {
 	if err := d.Validate(); err != nil {
 		return err
 	}
-	if err := s.ready(ctx); err != nil {
+	if err := s.ensureSetup(ctx); err != nil {
 		return err
 	}
 	d.Version = 1
-	err := s.create(ctx, s.index(indexDocs), docID(d.Kind, d.Key), keep(d))
+	err := s.create(ctx, s.index(indexDocs), docID(d.Kind, d.Key), newDocRecord(d))
 	if d.Kind == store.KindSummary && (err == nil || errors.Is(err, store.ErrExists)) {
-		if unseen := s.presentStored(ctx, d.Key); unseen != nil { // who writes a summary does so until it goes through
-			err = unseen
+		if resultsErr := s.writeStoredResults(ctx, d.Key); resultsErr != nil { // who writes a summary does so until it goes through
+			err = resultsErr
 		}
 	}
-	return explain(fmt.Sprintf("create %s %q", d.Kind, d.Key), err)
+	return wrapError(fmt.Sprintf("create %s %q", d.Kind, d.Key), err)
 }
 
 // Doc implements store.Docs.
 func (s *Store) Doc(ctx context.Context, kind store.Kind, key string) (store.Doc, error) {
 	k, _, err := s.doc(ctx, kind, key)
 	if err != nil {
-		return store.Doc{}, explain(fmt.Sprintf("read %s %q", kind, key), err)
+		return store.Doc{}, wrapError(fmt.Sprintf("read %s %q", kind, key), err)
 	}
 	return k.doc(), nil
 }
 
-func (s *Store) doc(ctx context.Context, kind store.Kind, key string) (k keptDoc, at place, err error) {
-	if err := s.ready(ctx); err != nil {
+func (s *Store) doc(ctx context.Context, kind store.Kind, key string) (k docRecord, at docVersion, err error) {
+	if err := s.ensureSetup(ctx); err != nil {
 		return k, at, err
 	}
 	at, err = s.get(ctx, s.index(indexDocs), docID(kind, key), &k)
@@ -148,13 +148,13 @@ func (s *Store) ReplaceDoc(ctx context.Context, d store.Doc) (int64, error) {
 		err = store.ErrConflict
 	case err == nil:
 		d.Version++
-		err = s.replace(ctx, s.index(indexDocs), docID(d.Kind, d.Key), at, keep(d))
+		err = s.replace(ctx, s.index(indexDocs), docID(d.Kind, d.Key), at, newDocRecord(d))
 	}
 	if err == nil && d.Kind == store.KindSummary {
-		err = s.present(ctx, d) // who writes a summary does so until it goes through
+		err = s.writeResults(ctx, d) // who writes a summary does so until it goes through
 	}
 	if err != nil {
-		return 0, explain(fmt.Sprintf("replace version %d of %s %q", d.Version, d.Kind, d.Key), err)
+		return 0, wrapError(fmt.Sprintf("replace version %d of %s %q", d.Version, d.Kind, d.Key), err)
 	}
 	return d.Version, nil
 }
@@ -172,12 +172,12 @@ func (s *Store) DeleteDoc(ctx context.Context, d store.Doc) error {
 		if err == nil && d.Version != 0 && d.Version != k.Version {
 			err = store.ErrConflict
 		}
-		var a answer
+		var a response
 		if err == nil {
 			a, err = s.call(ctx, http.MethodDelete, "/"+s.index(indexDocs)+"/_doc/"+docID(d.Kind, d.Key), at.query(), nil, http.StatusConflict, http.StatusNotFound)
 		}
 		if err != nil || a.status != http.StatusConflict {
-			return explain(fmt.Sprintf("delete version %d of %s %q", d.Version, d.Kind, d.Key), err)
+			return wrapError(fmt.Sprintf("delete version %d of %s %q", d.Version, d.Kind, d.Key), err)
 		}
 	}
 }
@@ -195,12 +195,12 @@ func (s *Store) Docs(ctx context.Context, kind store.Kind, after string, limit i
 			Query: allOf(term("kind", string(kind)), compare("key", "gt", after)),
 		})
 		if err != nil {
-			return docs, explain(fmt.Sprintf("list %s", kind), err)
+			return docs, wrapError(fmt.Sprintf("list %s", kind), err)
 		}
 		for _, h := range hits {
-			var k keptDoc
+			var k docRecord
 			if err := json.Unmarshal(h.Source, &k); err != nil {
-				return docs, explain(fmt.Sprintf("list %s", kind), err)
+				return docs, wrapError(fmt.Sprintf("list %s", kind), err)
 			}
 			docs, after = append(docs, k.doc()), k.Key
 		}
@@ -211,8 +211,8 @@ func (s *Store) Docs(ctx context.Context, kind store.Kind, after string, limit i
 	return docs, nil
 }
 
-// explain says what was being done.
-func explain(doing string, err error) error {
+// wrapError says what was being done.
+func wrapError(doing string, err error) error {
 	if err == nil {
 		return nil
 	}

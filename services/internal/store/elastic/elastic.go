@@ -33,7 +33,7 @@ import (
 	"github.com/elastic/go-elasticsearch/v8"
 	"golang.org/x/sync/semaphore"
 
-	"github.com/benchmark-ai/bai/services/internal/store/hub"
+	"github.com/benchmark-ai/bai/services/internal/store/notifier"
 )
 
 // Settings say where Elasticsearch is and how it is used. Everything but the
@@ -81,14 +81,14 @@ type Store struct {
 	settings Settings
 	client   *elasticsearch.BaseClient
 	http     *http.Transport
-	flight   *semaphore.Weighted // bytes of bulk requests under way
-	hub      hub.Hub
-	known    known
+	inFlight *semaphore.Weighted // bytes of bulk requests under way
+	notifier notifier.Notifier
+	written  writtenStreams
 
-	setup   *semaphore.Weighted // one at a time
-	settled atomic.Bool         // the templates are as this program needs them
+	setupLock *semaphore.Weighted // one at a time
+	setupDone atomic.Bool         // the templates are as this program needs them
 
-	sound atomic.Pointer[time.Time] // when Check last found nothing
+	checkedAt atomic.Pointer[time.Time] // when Check last found nothing
 }
 
 // Open returns the store at an Elasticsearch, which it does not wait for: the
@@ -119,7 +119,7 @@ func Open(s Settings) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open Elasticsearch %s: %w", strings.Join(s.Addresses, ", "), err)
 	}
-	return &Store{settings: s, client: client, http: t, flight: semaphore.NewWeighted(int64(s.Writers) * int64(s.BulkBytes)), setup: semaphore.NewWeighted(1)}, nil
+	return &Store{settings: s, client: client, http: t, inFlight: semaphore.NewWeighted(int64(s.Writers) * int64(s.BulkBytes)), setupLock: semaphore.NewWeighted(1)}, nil
 }
 
 // Close ends the connections that are kept for reuse.

@@ -26,7 +26,7 @@ func TestOnARealElasticsearch(t *testing.T) {
 		})
 	})
 	for name, test := range map[string]func(t *testing.T, server *elasticsearch.Server){
-		"what is odd loses nothing else and grows no mapping":          testOdd,
+		"what is odd loses nothing else and grows no mapping":          testEdgeCases,
 		"a document that is refused loses nothing else":                testRefused,
 		"setting up again changes nothing":                             testSetup,
 		"settings that change have an effect, and that is said":        testSettings,
@@ -35,8 +35,8 @@ func TestOnARealElasticsearch(t *testing.T) {
 		"documents of every version are read":                          testVersions,
 		"a log is followed without gaps whatever is refreshed when":    testFollow,
 		"old months are forgotten whole, and others are not":           testForget,
-		"both stores answer alike":                                     testAlike,
-		"what runs come to is there for dashboards, once":              testPresented,
+		"both stores answer alike":                                     testEquivalence,
+		"what runs come to is there for dashboards, once":              testResultDocs,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, server) })
 	}
@@ -74,14 +74,14 @@ func newPrefix(tb testing.TB, server *elasticsearch.Server) string {
 	name := "t" + hex.EncodeToString(b)
 	tb.Cleanup(func() {
 		ctx := context.WithoutCancel(tb.Context())
-		say(ctx, tb, http.MethodDelete, server.URL+"/"+name+"-*", "")
-		say(ctx, tb, http.MethodDelete, server.URL+"/_index_template/"+name+"-*", "")
+		sendRequest(ctx, tb, http.MethodDelete, server.URL+"/"+name+"-*", "")
+		sendRequest(ctx, tb, http.MethodDelete, server.URL+"/_index_template/"+name+"-*", "")
 	})
 	return name
 }
 
-// say speaks to the server itself, and returns its answer.
-func say(ctx context.Context, tb testing.TB, method, url, body string) []byte {
+// sendRequest speaks to the server itself, and returns its answer.
+func sendRequest(ctx context.Context, tb testing.TB, method, url, body string) []byte {
 	tb.Helper()
 	req, err := http.NewRequestWithContext(ctx, method, url, bytes.NewBufferString(body))
 	if err != nil {
@@ -107,8 +107,8 @@ func say(ctx context.Context, tb testing.TB, method, url, body string) []byte {
 	return b
 }
 
-// soon polls until done, for half a minute.
-func soon(t *testing.T, what string, done func() (bool, error)) {
+// eventually polls until done, for half a minute.
+func eventually(t *testing.T, description string, done func() (bool, error)) {
 	t.Helper()
 	var err error
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
@@ -117,7 +117,7 @@ func soon(t *testing.T, what string, done func() (bool, error)) {
 			return
 		}
 	}
-	t.Fatalf("%s: waited 30 s in vain: %v", what, err)
+	t.Fatalf("%s: waited 30 s in vain: %v", description, err)
 }
 
 func check(t *testing.T, err error) {

@@ -13,19 +13,19 @@ import (
 
 // encoder writes the documents of one source. What they share is written once.
 type encoder struct {
-	source string // ID
-	head   []byte // the beginning of each action: routing and the first half of the ID
-	shared []byte // the fields that say where a document comes from
+	streamID string // ID
+	head     []byte // the beginning of each action: routing and the first half of the ID
+	shared   []byte // the fields that say where a document comes from
 
 	tokenizer store.Tokenizer
 	tokens    []byte // of a line, as JSON
 }
 
 func newEncoder(o store.Origin) *encoder {
-	e := &encoder{source: o.SourceID()}
-	e.head = append(appendString([]byte(`{"create":{"routing":`), e.source), `,"_id":"`...)
-	e.head = append(append(e.head, shortID(e.source)...), '.')
-	e.shared = appendOrigin(nil, o, e.source)
+	e := &encoder{streamID: o.StreamID()}
+	e.head = append(appendString([]byte(`{"create":{"routing":`), e.streamID), `,"_id":"`...)
+	e.head = append(append(e.head, shortID(e.streamID)...), '.')
+	e.shared = appendOrigin(nil, o, e.streamID)
 	return e
 }
 
@@ -38,7 +38,7 @@ func appendOrigin(b []byte, o store.Origin, source string) []byte {
 	b = strconv.AppendInt(append(b, `,"index":`...), int64(o.Index), 10)
 	b = appendString(append(b, `,"pod":`...), termOf(o.Pod))
 	b = appendString(append(b, `,"container":`...), termOf(o.Container))
-	b = appendString(append(b, `,"stream":`...), termOf(o.Stream))
+	b = appendString(append(b, `,"stream":`...), termOf(o.Kind))
 	return append(b, '}')
 }
 
@@ -53,7 +53,7 @@ func (e *encoder) begin(b []byte, seq, ns int64, more func([]byte) []byte) []byt
 	b = time.Unix(0, max(ns, 0)).UTC().AppendFormat(b, time.RFC3339Nano)
 	b = append(append(b, `",`...), e.shared...)
 	b = strconv.AppendInt(append(b, `,"seq":`...), seq, 10)
-	return strconv.AppendInt(append(b, `,"place":`...), placeOf(e.source, seq), 10)
+	return strconv.AppendInt(append(b, `,"place":`...), sortKey(e.streamID, seq), 10)
 }
 
 // sample writes a sample.
@@ -119,11 +119,11 @@ func (e *encoder) line(b []byte, l *event.Line) ([]byte, error) {
 	b = e.begin(b, l.Seq, l.Time, nil)
 	b = appendString(append(b, `,"message":`...), l.Text)
 	b = e.appendTokens(b, l.Text)
-	if l.Err || l.Cut || l.Open || l.Raw != 0 {
+	if l.Stderr || l.Truncated || l.Unterminated || l.Raw != 0 {
 		b = append(b, `,"log":{"error":`...)
-		b = strconv.AppendBool(b, l.Err)
-		b = strconv.AppendBool(append(b, `,"cut":`...), l.Cut)
-		b = strconv.AppendBool(append(b, `,"open":`...), l.Open)
+		b = strconv.AppendBool(b, l.Stderr)
+		b = strconv.AppendBool(append(b, `,"cut":`...), l.Truncated)
+		b = strconv.AppendBool(append(b, `,"open":`...), l.Unterminated)
 		b = strconv.AppendInt(append(b, `,"raw":`...), l.Raw, 10)
 		b = append(b, '}')
 	}
@@ -149,23 +149,23 @@ func (e *encoder) appendTokens(b []byte, text string) []byte {
 	return b
 }
 
-// sourceDoc is a source as it is kept.
-type sourceDoc struct {
+// streamDoc is a source as it is kept.
+type streamDoc struct {
 	Topic  string       `json:"topic"`
 	Ended  bool         `json:"ended"`
 	Origin store.Origin `json:"origin"`
 	End    *event.End   `json:"end,omitempty"`
 }
 
-// appendSource writes that a source is there, or how it ended, and returns the
+// appendStreamDoc writes that a source is there, or how it ended, and returns the
 // ID of the document.
-func appendSource(b []byte, o store.Origin, topic string, end *event.End) ([]byte, string, error) {
-	source := o.SourceID()
+func appendStreamDoc(b []byte, o store.Origin, topic string, end *event.End) ([]byte, string, error) {
+	source := o.StreamID()
 	id := shortID(source) + "." + topic
 	if end != nil {
 		id += ".end"
 	}
-	doc, err := json.Marshal(sourceDoc{Topic: topic, Ended: end != nil, Origin: o, End: end})
+	doc, err := json.Marshal(streamDoc{Topic: topic, Ended: end != nil, Origin: o, End: end})
 	if err != nil {
 		return nil, "", err
 	}
@@ -263,6 +263,6 @@ func readLine(b []byte) (l event.Line, err error) {
 		return l, err
 	}
 	return event.Line{
-		Seq: d.Seq, Err: d.Log.Error, Time: d.Timestamp.UnixNano(), Text: d.Message, Raw: d.Log.Raw, Cut: d.Log.Cut, Open: d.Log.Open,
+		Seq: d.Seq, Stderr: d.Log.Error, Time: d.Timestamp.UnixNano(), Text: d.Message, Raw: d.Log.Raw, Truncated: d.Log.Cut, Unterminated: d.Log.Open,
 	}, nil
 }

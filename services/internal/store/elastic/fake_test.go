@@ -25,9 +25,9 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/storetest"
 )
 
-// fake is a server whose answers to bulk requests a test chooses. Everything
+// fakeServer is a server whose answers to bulk requests a test chooses. Everything
 // else it finds to be as it should.
-type fake struct {
+type fakeServer struct {
 	bulk func(w http.ResponseWriter, ids []string)
 
 	fault string // what the server calls the fault of a document
@@ -36,10 +36,10 @@ type fake struct {
 	stored []string // IDs of lines in the order in which they were created
 }
 
-func (f *fake) kind() string { return cmp.Or(f.fault, "document_parsing_exception") }
+func (f *fakeServer) kind() string { return cmp.Or(f.fault, "document_parsing_exception") }
 
 // ServeHTTP implements http.Handler.
-func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (f *fakeServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("X-Elastic-Product", "Elasticsearch")
 	w.Header().Set("Content-Type", "application/json")
 	body, _ := io.ReadAll(r.Body)
@@ -66,7 +66,7 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // answer gives each document a status.
-func (f *fake) answer(w http.ResponseWriter, ids []string, status func(id string) int) {
+func (f *fakeServer) answer(w http.ResponseWriter, ids []string, status func(id string) int) {
 	var items []any
 	for _, id := range ids {
 		s := status(id)
@@ -81,7 +81,7 @@ func (f *fake) answer(w http.ResponseWriter, ids []string, status func(id string
 }
 
 // store returns a store on the fake.
-func (f *fake) store(t *testing.T, s elastic.Settings) *elastic.Store {
+func (f *fakeServer) store(t *testing.T, s elastic.Settings) *elastic.Store {
 	t.Helper()
 	server := httptest.NewServer(f)
 	t.Cleanup(server.Close)
@@ -101,7 +101,7 @@ func someLines(n int) []store.Lines {
 }
 
 func TestWhatTheServerHasNoRoomForIsWrittenAgainInOrder(t *testing.T) {
-	f, tries := &fake{}, 0
+	f, tries := &fakeServer{}, 0
 	f.bulk = func(w http.ResponseWriter, ids []string) {
 		tries++
 		switch tries {
@@ -128,7 +128,7 @@ func TestWhatTheServerHasNoRoomForIsWrittenAgainInOrder(t *testing.T) {
 }
 
 func TestAServerThatStaysFullIsAwayAndRefusesNothing(t *testing.T) {
-	f := &fake{bulk: func(w http.ResponseWriter, _ []string) { w.WriteHeader(http.StatusTooManyRequests) }}
+	f := &fakeServer{bulk: func(w http.ResponseWriter, _ []string) { w.WriteHeader(http.StatusTooManyRequests) }}
 	begun := time.Now()
 	err := f.store(t, elastic.Settings{}).AppendLines(t.Context(), someLines(1))
 	if err == nil || errors.Is(err, store.ErrRefused) || time.Since(begun) > 2*time.Minute {
@@ -137,7 +137,7 @@ func TestAServerThatStaysFullIsAwayAndRefusesNothing(t *testing.T) {
 }
 
 func TestARefusedDocumentIsNamedAndTheOthersAreStored(t *testing.T) {
-	f := &fake{}
+	f := &fakeServer{}
 	f.bulk = func(w http.ResponseWriter, ids []string) {
 		f.answer(w, ids, func(id string) int {
 			switch {
@@ -160,7 +160,7 @@ func TestARefusedDocumentIsNamedAndTheOthersAreStored(t *testing.T) {
 
 func TestAFaultThatIsNotTheDocumentsRefusesNothing(t *testing.T) {
 	requests := 0
-	f := &fake{fault: "validation_exception"} // as many shards as the server may have
+	f := &fakeServer{fault: "validation_exception"} // as many shards as the server may have
 	f.bulk = func(w http.ResponseWriter, ids []string) {
 		requests++
 		f.answer(w, ids, func(string) int { return http.StatusBadRequest })
@@ -175,7 +175,7 @@ func TestAFaultThatIsNotTheDocumentsRefusesNothing(t *testing.T) {
 }
 
 func TestARequestThatIsTooLargeIsHalved(t *testing.T) {
-	f := &fake{}
+	f := &fakeServer{}
 	f.bulk = func(w http.ResponseWriter, ids []string) {
 		if len(ids) > 3 {
 			w.WriteHeader(http.StatusRequestEntityTooLarge)
@@ -191,7 +191,7 @@ func TestARequestThatIsTooLargeIsHalved(t *testing.T) {
 
 func TestRequestsUnderWayAreBounded(t *testing.T) {
 	var now, most atomic.Int32
-	f := &fake{}
+	f := &fakeServer{}
 	f.bulk = func(w http.ResponseWriter, ids []string) {
 		for n := now.Add(1); ; {
 			old := most.Load()
@@ -235,7 +235,7 @@ func TestAServerThatIsAwayIsNamedAndRefusesNothing(t *testing.T) {
 
 func TestACallEndsWithItsContext(t *testing.T) {
 	block := make(chan struct{})
-	f := &fake{bulk: func(http.ResponseWriter, []string) { <-block }}
+	f := &fakeServer{bulk: func(http.ResponseWriter, []string) { <-block }}
 	s := f.store(t, elastic.Settings{})
 	t.Cleanup(func() { close(block) })
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
@@ -246,7 +246,7 @@ func TestACallEndsWithItsContext(t *testing.T) {
 }
 
 func TestWhoWaitsForARunIsWokenByWhatIsWrittenAboutIt(t *testing.T) {
-	f := &fake{}
+	f := &fakeServer{}
 	f.bulk = func(w http.ResponseWriter, ids []string) {
 		f.answer(w, ids, func(string) int { return http.StatusCreated })
 	}

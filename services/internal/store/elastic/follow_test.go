@@ -27,14 +27,14 @@ func testFollow(t *testing.T, server *elasticsearch.Server) {
 	for behind := range 2 {
 		s := open(t, server, set)
 		wg.Go(func() {
-			if err := bring(t.Context(), s, sources, lines, 100*behind); err != nil {
+			if err := appendOverlapping(t.Context(), s, sources, lines, 100*behind); err != nil {
 				t.Error(err)
 			}
 		})
 	}
 	next, cursor, total := make(map[string]int64), "", 0
 	reader := open(t, server, set)
-	soon(t, "all lines in order", func() (bool, error) {
+	eventually(t, "all lines in order", func() (bool, error) {
 		page, at, err := reader.Lines(t.Context(), store.LineQuery{Run: "r"}, cursor, 100)
 		if err != nil {
 			return false, err
@@ -51,15 +51,15 @@ func testFollow(t *testing.T, server *elasticsearch.Server) {
 	wg.Wait()
 }
 
-// bring stores lines of several sources, in pieces that begin again with the end
+// appendOverlapping stores lines of several sources, in pieces that begin again with the end
 // of those before.
-func bring(ctx context.Context, s *elastic.Store, sources, lines, again int) error {
+func appendOverlapping(ctx context.Context, s *elastic.Store, sources, lines, overlap int) error {
 	for from := 0; from < lines; {
 		to := min(from+1+rand.IntN(150), lines)
 		var batches []store.Lines
 		for p := range sources {
 			b := store.Lines{Origin: storetest.NewOrigin("r", fmt.Sprint("p", p))}
-			for i := max(0, from-again); i < to; i++ {
+			for i := max(0, from-overlap); i < to; i++ {
 				b.Lines = append(b.Lines, storetest.NewLine(int64(i), fmt.Sprint("line ", i)))
 			}
 			batches = append(batches, b)
@@ -81,18 +81,18 @@ func testCrash(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	var acknowledged atomic.Int64
 	done := make(chan error, 1)
-	go func() { done <- persist(ctx, s, &acknowledged) }()
+	go func() { done <- appendUntilDone(ctx, s, &acknowledged) }()
 	for n := range int64(2) {
-		soon(t, "lines that are stored", func() (bool, error) { return acknowledged.Load() >= (n+1)*5000, nil })
+		eventually(t, "lines that are stored", func() (bool, error) { return acknowledged.Load() >= (n+1)*5000, nil })
 		server.Kill(t)
-		server.Again(t)
+		server.Restart(t)
 	}
 	before := acknowledged.Load()
-	soon(t, "the writer goes on", func() (bool, error) { return acknowledged.Load() > before, nil })
+	eventually(t, "the writer goes on", func() (bool, error) { return acknowledged.Load() > before, nil })
 	stop()
 	check(t, <-done)
 	var got store.Stream
-	soon(t, "a whole log", func() (bool, error) {
+	eventually(t, "a whole log", func() (bool, error) {
 		streams, err := s.Streams(t.Context(), "r")
 		if len(streams) > 0 {
 			got = streams[0]
@@ -105,9 +105,9 @@ func testCrash(t *testing.T) {
 	t.Logf("%d lines acknowledged, %d stored", acknowledged.Load(), got.Stored)
 }
 
-// persist stores numbered lines until ctx is done, each batch again until it is
+// appendUntilDone stores numbered lines until ctx is done, each batch again until it is
 // acknowledged.
-func persist(ctx context.Context, s *elastic.Store, acknowledged *atomic.Int64) error {
+func appendUntilDone(ctx context.Context, s *elastic.Store, acknowledged *atomic.Int64) error {
 	for ctx.Err() == nil {
 		b := store.Lines{Origin: storetest.NewOrigin("r", "p")}
 		for i := range int64(200) {

@@ -19,63 +19,71 @@ const (
 
 // Field is one field of the documents of an index.
 type Field struct {
-	Name string
-	Type string
-	Says string // what it means, for people
+	Name        string
+	Type        string
+	Description string // what it means, for people
 
 	options map[string]any
 }
 
 // Index is one kind of index.
 type Index struct {
-	Name    string
-	Says    string // what a document is, and how its ID is made
-	ByMonth bool   // there is one for each month of runs
-	Fields  []Field
+	Name        string
+	Description string // what a document is, and how its ID is made
+	ByMonth     bool   // there is one for each month of runs
+	Fields      []Field
 }
 
-// many is an index of samples or lines: with as many shards as settings say.
-func (i Index) many() bool { return i.Name == indexMetrics || i.Name == indexLogs }
+// sharded is an index of samples or lines: with as many shards as settings say.
+func (i Index) sharded() bool { return i.Name == indexMetrics || i.Name == indexLogs }
 
 // Kinds of fields.
 
-func keyword(name, says string) Field { return Field{Name: name, Type: "keyword", Says: says} }
-
-func number(name, kind, says string) Field { return Field{Name: name, Type: kind, Says: says} }
-
-func stamp(name, says string) Field { return Field{Name: name, Type: "date", Says: says} }
-
-func flag(name, says string) Field { return Field{Name: name, Type: "boolean", Says: says} }
-
-func labels(says string) Field {
-	return Field{Name: "labels", Type: "flattened", Says: says + " One field whatever keys there are: the mapping never grows.", options: map[string]any{"ignore_above": maxTerm}}
+func keyword(name, description string) Field {
+	return Field{Name: name, Type: "keyword", Description: description}
 }
 
-// kept is a field that is returned but never searched.
-func kept(name, says string) Field {
-	return Field{Name: name, Type: "keyword", Says: says, options: map[string]any{"index": false, "doc_values": false}}
+func number(name, kind, description string) Field {
+	return Field{Name: name, Type: kind, Description: description}
 }
 
-// keptObject is an object that is returned as it was given and never looked into.
-func keptObject(name, says string) Field {
-	return Field{Name: name, Type: "object", Says: says, options: map[string]any{"enabled": false}}
+func stamp(name, description string) Field {
+	return Field{Name: name, Type: "date", Description: description}
 }
 
-// sorted is a number that is compared and sorted by, beside a field that finds it.
-func sorted(name, kind, says string) Field {
-	return Field{Name: name, Type: kind, Says: says, options: map[string]any{"index": false}}
+func flag(name, description string) Field {
+	return Field{Name: name, Type: "boolean", Description: description}
+}
+
+func labels(description string) Field {
+	return Field{Name: "labels", Type: "flattened", Description: description + " One field whatever keys there are: the mapping never grows.", options: map[string]any{"ignore_above": maxTerm}}
+}
+
+// storedField is a field that is returned but never searched.
+func storedField(name, description string) Field {
+	return Field{Name: name, Type: "keyword", Description: description, options: map[string]any{"index": false, "doc_values": false}}
+}
+
+// storedObject is an object that is returned as it was given and never looked into.
+func storedObject(name, description string) Field {
+	return Field{Name: name, Type: "object", Description: description, options: map[string]any{"enabled": false}}
+}
+
+// sortField is a number that is compared and sorted by, beside a field that finds it.
+func sortField(name, kind, description string) Field {
+	return Field{Name: name, Type: kind, Description: description, options: map[string]any{"index": false}}
 }
 
 // Indices returns all kinds of indices.
 func Indices() []Index {
 	return []Index{
-		{Name: indexDocs, Says: "One document for each small document of a service, written by compare-and-set. ID: a digest of kind and key.", Fields: docFields()},
-		{Name: indexRuns, Says: "One document for each run, as it stands now. ID: the run's.", Fields: runFields()},
-		{Name: indexStatus, ByMonth: true, Says: "One document for each thing that happened to a run. ID: a digest of the run's and the event's. The newest of a run may be in its document of runs only, for a moment.", Fields: statusFields()},
-		{Name: indexSources, ByMonth: true, Says: "One document for each source of samples or lines, and one for its end. ID: the source's, the topic, and whether it is the end.", Fields: sourceFields()},
-		{Name: indexMetrics, ByMonth: true, Says: "One document for each sample. ID: made of the source, `seq`, `sub` and the metric's name.", Fields: metricFields()},
-		{Name: indexLogs, ByMonth: true, Says: "One document for each line. ID: made of the source and `seq`.", Fields: logFields()},
-		{Name: indexResults, ByMonth: true, Says: "One document for each series of a run's samples, once they are summarised: what they come to, for dashboards. It is read by nobody else. ID: a digest of the run's and the ordinal. Since version 2.", Fields: resultFields()},
+		{Name: indexDocs, Description: "One document for each small document of a service, written by compare-and-set. ID: a digest of kind and key.", Fields: docFields()},
+		{Name: indexRuns, Description: "One document for each run, as it stands now. ID: the run's.", Fields: runFields()},
+		{Name: indexStatus, ByMonth: true, Description: "One document for each thing that happened to a run. ID: a digest of the run's and the event's. The newest of a run may be in its document of runs only, for a moment.", Fields: statusFields()},
+		{Name: indexSources, ByMonth: true, Description: "One document for each source of samples or lines, and one for its end. ID: the source's, the topic, and whether it is the end.", Fields: sourceFields()},
+		{Name: indexMetrics, ByMonth: true, Description: "One document for each sample. ID: made of the source, `seq`, `sub` and the metric's name.", Fields: metricFields()},
+		{Name: indexLogs, ByMonth: true, Description: "One document for each line. ID: made of the source and `seq`.", Fields: logFields()},
+		{Name: indexResults, ByMonth: true, Description: "One document for each series of a run's samples, once they are summarised: what they come to, for dashboards. It is read by nobody else. ID: a digest of the run's and the ordinal. Since version 2.", Fields: resultFields()},
 	}
 }
 
@@ -83,15 +91,15 @@ func docFields() []Field {
 	return []Field{
 		keyword("kind", "what it is about"),
 		keyword("key", "its name within the kind"),
-		{Name: "version", Type: "long", Says: "counts writes, from 1", options: map[string]any{"index": false}},
-		kept("value", "JSON"),
-		{Name: "bytes", Type: "binary", Says: "in place of `value`, what is not text"},
+		{Name: "version", Type: "long", Description: "counts writes, from 1", options: map[string]any{"index": false}},
+		storedField("value", "JSON"),
+		{Name: "bytes", Type: "binary", Description: "in place of `value`, what is not text"},
 	}
 }
 
 func runFields() []Field {
 	return []Field{
-		{Name: "@timestamp", Type: "date_nanos", Says: "when it was submitted"},
+		{Name: "@timestamp", Type: "date_nanos", Description: "when it was submitted"},
 		keyword("run.id", "ULID, lower case"),
 		keyword("run.name", "chosen by the user, unique for each owner"),
 		keyword("run.namespace", "team"),
@@ -102,7 +110,7 @@ func runFields() []Field {
 		keyword("run.outcome", "of a finished run: succeeded, failed or canceled"),
 		keyword("run.class", "whose fault a failure is: user, infra, platform or timeout"),
 		keyword("run.reason", "one word that a program can match"),
-		{Name: "run.message", Type: "text", Says: "for people", options: map[string]any{"norms": false}},
+		{Name: "run.message", Type: "text", Description: "for people", options: map[string]any{"norms": false}},
 		number("run.attempt", "integer", "the last"),
 		number("run.exit_code", "integer", "of the benchmark"),
 		number("run.revision", "long", "number of changes"),
@@ -122,14 +130,14 @@ func runFields() []Field {
 		keyword("find.begin", "what a search by text may begin: ID, name and file, lower case, the first 1024 bytes"),
 		keyword("find.task", "what a search by text may be: the task, lower case"),
 		keyword("find.labels", "digest of each label's key and value, and of framework, its version and the IDs of data"),
-		keptObject("doc", "the whole run"),
-		keptObject("change", "the whole of its newest change"),
+		storedObject("doc", "the whole run"),
+		storedObject("change", "the whole of its newest change"),
 	}
 }
 
 func statusFields() []Field {
 	return []Field{
-		{Name: "@timestamp", Type: "date_nanos", Says: "when it was said"},
+		{Name: "@timestamp", Type: "date_nanos", Description: "when it was said"},
 		keyword("run.id", "of which run"),
 		number("revision", "long", "of the run, once this had happened"),
 		keyword("event.id", "of the event"),
@@ -138,15 +146,15 @@ func statusFields() []Field {
 		keyword("run.outcome", "of a run that finished"),
 		keyword("run.class", "whose fault a failure is"),
 		keyword("run.reason", "one word that a program can match"),
-		{Name: "message", Type: "text", Says: "for people", options: map[string]any{"norms": false}},
+		{Name: "message", Type: "text", Description: "for people", options: map[string]any{"norms": false}},
 		number("run.attempt", "integer", "of which attempt"),
 		flag("late", "came after the end and changed nothing"),
-		keptObject("doc", "the whole change"),
+		storedObject("doc", "the whole change"),
 	}
 }
 
-// origin are the fields that say where samples and lines come from.
-func origin() []Field {
+// originFields are the fields that say where samples and lines come from.
+func originFields() []Field {
 	return []Field{
 		keyword("run.id", "of which run"),
 		number("run.attempt", "integer", "of which attempt"),
@@ -160,27 +168,27 @@ func origin() []Field {
 }
 
 func sourceFields() []Field {
-	return append(origin(),
+	return append(originFields(),
 		keyword("topic", "bai.metrics or bai.logs"),
 		flag("ended", "this document says how the source ended"),
-		keptObject("origin", "the source, whole"),
-		keptObject("end", "how much the source brought"),
+		storedObject("origin", "the source, whole"),
+		storedObject("end", "how much the source brought"),
 	)
 }
 
-// order are the fields that order what one source brings.
-func order() []Field {
+// orderFields are the fields that order what one source brings.
+func orderFields() []Field {
 	return []Field{
-		sorted("seq", "long", "byte offset in the source"),
+		sortField("seq", "long", "byte offset in the source"),
 		number("place", "long", "first bits of the digest of the source, then `seq` as far as 40 bits go: finds what follows in a source without looking at what precedes"),
-		kept("exact", "JSON of the whole, where the other fields cannot say it: names over 1024 bytes, odd labels, times before 1970"),
+		storedField("exact", "JSON of the whole, where the other fields cannot say it: names over 1024 bytes, odd labels, times before 1970"),
 	}
 }
 
 func metricFields() []Field {
-	fields := append([]Field{{Name: "@timestamp", Type: "date_nanos", Says: "when it was measured"}}, origin()...)
-	return append(append(fields, order()...),
-		sorted("sub", "integer", "which of several samples read from there"),
+	fields := append([]Field{{Name: "@timestamp", Type: "date_nanos", Description: "when it was measured"}}, originFields()...)
+	return append(append(fields, orderFields()...),
+		sortField("sub", "integer", "which of several samples read from there"),
 		keyword("metric.name", "of the metric"),
 		number("metric.value", "double", "absent where `metric.special` is set"),
 		keyword("metric.special", "NaN, +Inf or -Inf"),
@@ -192,20 +200,20 @@ func metricFields() []Field {
 }
 
 func logFields() []Field {
-	fields := append([]Field{{Name: "@timestamp", Type: "date_nanos", Says: "when it was read"}}, origin()...)
-	return append(append(fields, order()...),
-		Field{Name: "message", Type: "text", Says: "the line", options: map[string]any{"norms": false}},
-		Field{Name: "tokens", Type: "keyword", Says: "what the line is found by: its runs of letters, digits and `_ . -`, lower case, and the parts of those that are joined. Lines of versions before 3 have none and are not found by them. Since version 3", options: map[string]any{"doc_values": false}},
+	fields := append([]Field{{Name: "@timestamp", Type: "date_nanos", Description: "when it was read"}}, originFields()...)
+	return append(append(fields, orderFields()...),
+		Field{Name: "message", Type: "text", Description: "the line", options: map[string]any{"norms": false}},
+		Field{Name: "tokens", Type: "keyword", Description: "what the line is found by: its runs of letters, digits and `_ . -`, lower case, and the parts of those that are joined. Lines of versions before 3 have none and are not found by them. Since version 3", options: map[string]any{"doc_values": false}},
 		flag("log.error", "written to standard error"),
 		flag("log.cut", "`message` ends early: the line was over the limit"),
 		flag("log.open", "the benchmark ended without a line feed"),
-		Field{Name: "log.raw", Type: "long", Says: "bytes that the benchmark wrote, where `message` is not all of them", options: map[string]any{"index": false, "doc_values": false}},
+		Field{Name: "log.raw", Type: "long", Description: "bytes that the benchmark wrote, where `message` is not all of them", options: map[string]any{"index": false, "doc_values": false}},
 	)
 }
 
 func resultFields() []Field {
 	fields := []Field{
-		{Name: "@timestamp", Type: "date_nanos", Says: "when the run was submitted"},
+		{Name: "@timestamp", Type: "date_nanos", Description: "when the run was submitted"},
 		keyword("run.id", "of which run"),
 		keyword("run.name", "chosen by the user"),
 		keyword("run.namespace", "team"),
@@ -225,7 +233,7 @@ func resultFields() []Field {
 		keyword("metric.name", "of the metric"),
 		keyword("metric.unit", "as the descriptor or the benchmark says"),
 		keyword("metric.direction", "which values are better, as the descriptor says: higher or lower. Since version 4"),
-		{Name: "metric.labels", Type: "flattened", Says: "of the samples", options: map[string]any{"ignore_above": maxTerm}},
+		{Name: "metric.labels", Type: "flattened", Description: "of the samples", options: map[string]any{"ignore_above": maxTerm}},
 		number("n", "long", "samples that are numbers or infinite"),
 		flag("complete", "all samples were there"),
 	}

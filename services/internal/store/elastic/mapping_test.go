@@ -52,9 +52,9 @@ func dataModel() string {
 		if i.ByMonth {
 			name += "-YYYY.MM"
 		}
-		fmt.Fprintf(&b, "\n## `%s`\n\n%s\n\n| field | type | meaning |\n|---|---|---|\n", name, i.Says)
+		fmt.Fprintf(&b, "\n## `%s`\n\n%s\n\n| field | type | meaning |\n|---|---|---|\n", name, i.Description)
 		for _, f := range i.Fields {
-			fmt.Fprintf(&b, "| `%s` | %s | %s |\n", f.Name, f.Type, strings.TrimSuffix(f.Says, "."))
+			fmt.Fprintf(&b, "| `%s` | %s | %s |\n", f.Name, f.Type, strings.TrimSuffix(f.Description, "."))
 		}
 	}
 	return b.String()

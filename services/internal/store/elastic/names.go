@@ -70,21 +70,21 @@ func partition(run string) string {
 	return ulid.Time(id.Time()).UTC().Format("2006.01")
 }
 
-// placeBits is how many bits of a place are of the sequence.
-const placeBits = 40
+// sortKeyBits is how many bits of a place are of the sequence.
+const sortKeyBits = 40
 
-// placeOf returns the place of a sequence among all of all sources: those of one
+// sortKey returns the place of a sequence among all of all sources: those of one
 // source lie side by side, in order as far as the bits go.
-func placeOf(source string, seq int64) int64 {
+func sortKey(source string, seq int64) int64 {
 	h, err := strconv.ParseUint(source[:min(len(source), 16)], 16, 64)
 	if err != nil {
 		h = 0 // no source of ours: found by its ID alone
 	}
-	return int64(h>>(64-63+placeBits))<<placeBits | min(seq, 1<<placeBits-1) //nolint:gosec // 23 bits
+	return int64(h>>(64-63+sortKeyBits))<<sortKeyBits | min(seq, 1<<sortKeyBits-1) //nolint:gosec // 23 bits
 }
 
-// lastPlace is the place after all of a source.
-func lastPlace(source string) int64 { return placeOf(source, math.MaxInt64) }
+// lastSortKey is the place after all of a source.
+func lastSortKey(source string) int64 { return sortKey(source, math.MaxInt64) }
 
 // shortID returns a source's ID in fewer characters.
 func shortID(source string) string {
@@ -111,8 +111,8 @@ func timestamp(ns int64) string {
 	return time.Unix(0, max(ns, 0)).UTC().Format(time.RFC3339Nano)
 }
 
-// beginning returns the first bytes of text, whole characters of it.
-func beginning(text string) string {
+// truncateTerm returns the first bytes of text, whole characters of it.
+func truncateTerm(text string) string {
 	if len(text) <= maxTerm {
 		return text
 	}

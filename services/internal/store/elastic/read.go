@@ -10,29 +10,29 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
-// source is one origin of a run in one topic, and its end.
-type source struct {
+// streamRef is one origin of a run in one topic, and its end.
+type streamRef struct {
 	id string
-	sourceDoc
+	streamDoc
 }
 
-// sources returns what a run's samples or lines come from, in order of (attempt,
+// streamRefs returns what a run's samples or lines come from, in order of (attempt,
 // source, topic). An empty topic means both.
-func (s *Store) sources(ctx context.Context, run, topic string) (all []source, err error) {
-	is := []any{term("run.id", termOf(run))}
+func (s *Store) streamRefs(ctx context.Context, run, topic string) (all []streamRef, err error) {
+	conditions := []any{term("run.id", termOf(run))}
 	if topic != "" {
-		is = append(is, term("topic", topic))
+		conditions = append(conditions, term("topic", topic))
 	}
 	var after []any
 	for {
 		hits, err := s.search(ctx, s.index(indexSources, partition(run)), search{
-			run: run, Size: page, Query: allOf(is...), After: after, Source: []string{"topic", "ended", "origin", "end"},
+			run: run, Size: page, Query: allOf(conditions...), After: after, Source: []string{"topic", "ended", "origin", "end"},
 			Sort: []any{asc("run.attempt"), asc("source.id"), asc("topic"), asc("ended")},
 		})
 		if err != nil {
 			return nil, err
 		}
-		if all, err = gather(all, hits); err != nil || len(hits) < page {
+		if all, err = appendStreamRefs(all, hits); err != nil || len(hits) < page {
 			return all, err
 		}
 		after = nil
@@ -42,19 +42,19 @@ func (s *Store) sources(ctx context.Context, run, topic string) (all []source, e
 	}
 }
 
-// gather adds sources that were found. The end of one follows it.
-func gather(all []source, hits []hit) ([]source, error) {
+// appendStreamRefs adds sources that were found. The end of one follows it.
+func appendStreamRefs(all []streamRef, hits []hit) ([]streamRef, error) {
 	for _, h := range hits {
-		var d sourceDoc
+		var d streamDoc
 		if err := json.Unmarshal(h.Source, &d); err != nil {
 			return nil, err
 		}
-		id := d.Origin.SourceID()
+		id := d.Origin.StreamID()
 		if n := len(all); n > 0 && all[n-1].id == id && all[n-1].Topic == d.Topic {
 			all[n-1].End, all[n-1].Ended = d.End, d.Ended
 			continue
 		}
-		all = append(all, source{id, d})
+		all = append(all, streamRef{id, d})
 	}
 	return all, nil
 }
@@ -62,15 +62,15 @@ func gather(all []source, hits []hit) ([]source, error) {
 // Streams implements store.Streams.
 func (s *Store) Streams(ctx context.Context, run string) ([]store.Stream, error) {
 	streams, err := s.streams(ctx, run)
-	return streams, explain(fmt.Sprintf("list streams of run %q", run), err)
+	return streams, wrapError(fmt.Sprintf("list streams of run %q", run), err)
 }
 
 func (s *Store) streams(ctx context.Context, run string) ([]store.Stream, error) {
-	sources, err := s.sources(ctx, run, "")
+	sources, err := s.streamRefs(ctx, run, "")
 	if err != nil {
 		return nil, err
 	}
-	counts := make(map[string][]found)
+	counts := make(map[string][]searchResult)
 	for _, topic := range []string{event.TopicMetrics, event.TopicLogs} {
 		if counts[topic], err = s.counts(ctx, run, topic, sources); err != nil {
 			return nil, err
@@ -92,7 +92,7 @@ func (s *Store) streams(ctx context.Context, run string) ([]store.Stream, error)
 }
 
 // counts asks, for each source of a topic, how much there is and what is the last.
-func (s *Store) counts(ctx context.Context, run, topic string, sources []source) ([]found, error) {
+func (s *Store) counts(ctx context.Context, run, topic string, sources []streamRef) ([]searchResult, error) {
 	var ask []search
 	for _, src := range sources {
 		if src.Topic == topic {
@@ -104,7 +104,7 @@ func (s *Store) counts(ctx context.Context, run, topic string, sources []source)
 }
 
 // last returns the sequence of the last document found, -1 where there is none.
-func last(f found) (int64, error) {
+func last(f searchResult) (int64, error) {
 	hits := f.Hits.Hits
 	if len(hits) == 0 {
 		return -1, nil
@@ -122,75 +122,75 @@ func (s *Store) streamIndex(topic, run string) string {
 
 // Lines implements store.Streams.
 func (s *Store) Lines(ctx context.Context, q store.LineQuery, cursor string, limit int) ([]store.Line, string, error) {
-	purpose, at, err := s.resume("lines", q.Purpose(), cursor, limit)
+	purpose, at, err := s.decodeCursor("lines", q.CursorScope(), cursor, limit)
 	if err != nil {
 		return nil, "", err
 	}
 	lines, err := s.lines(ctx, q, cursor == "", at, limit)
 	if err != nil {
-		return nil, "", explain(fmt.Sprintf("read lines of run %q", q.Run), err)
+		return nil, "", wrapError(fmt.Sprintf("read lines of run %q", q.Run), err)
 	}
 	return lines, at.encode(purpose), nil
 }
 
-func (s *Store) lines(ctx context.Context, q store.LineQuery, begin bool, at spots, limit int) (lines []store.Line, err error) {
-	every, err := s.sources(ctx, q.Run, event.TopicLogs)
-	var sources []source
+func (s *Store) lines(ctx context.Context, q store.LineQuery, begin bool, at positions, limit int) (lines []store.Line, err error) {
+	every, err := s.streamRefs(ctx, q.Run, event.TopicLogs)
+	var sources []streamRef
 	for _, src := range every {
-		if q.Of(src.Origin) {
+		if q.Matches(src.Origin) {
 			sources = append(sources, src)
 		}
 	}
 	index := s.streamIndex(event.TopicLogs, q.Run)
 	if err == nil && begin && q.Last > 0 {
-		err = s.tail(ctx, index, sources, q, at)
+		err = s.seekTail(ctx, index, sources, q, at)
 	}
 	if err == nil && begin && !q.Since.IsZero() {
-		err = s.since(ctx, index, sources, q, at)
+		err = s.seekSince(ctx, index, sources, q, at)
 	}
 	if err != nil {
 		return nil, err
 	}
-	follow := func(src source, p spot) search {
-		return search{Sort: []any{asc("place"), asc("seq")}, Source: withoutTokens, Query: allOf(append(after(src.id, "gt", p.seq), holding(q.Tokens)...)...)}
+	follow := func(src streamRef, p position) search {
+		return search{Sort: []any{asc("place"), asc("seq")}, Source: withoutTokens, Query: allOf(append(afterSeq(src.id, "gt", p.seq), tokenConditions(q.Tokens)...)...)}
 	}
-	take := func(src source, h hit) (spot, error) {
+	take := func(src streamRef, h hit) (position, error) {
 		l, err := readLine(h.Source)
 		lines = append(lines, store.Line{Origin: src.Origin, Line: l})
-		return spot{seq: l.Seq}, err
+		return position{seq: l.Seq}, err
 	}
-	err = s.read(ctx, reading{index, q.Run, at, follow, take}, sources, limit)
+	err = s.read(ctx, scan{index, q.Run, at, follow, take}, sources, limit)
 	return lines, err
 }
 
 // withoutTokens is a line as it is read: what it is found by is not wanted back.
 var withoutTokens = object{"excludes": []string{"tokens"}} //nolint:gochecknoglobals // a constant
 
-// holding finds lines that have all of some tokens.
-func holding(tokens []string) (is []any) {
+// tokenConditions finds lines that have all of some tokens.
+func tokenConditions(tokens []string) (conditions []any) {
 	for _, token := range tokens {
-		is = append(is, term("tokens", termOf(token)))
+		conditions = append(conditions, term("tokens", termOf(token)))
 	}
-	return is
+	return conditions
 }
 
-// after finds what a source brought from a sequence on, itself included or not.
-func after(source, how string, seq int64) []any {
+// afterSeq finds what a source brought from a sequence on, itself included or not.
+func afterSeq(source, operator string, seq int64) []any {
 	return []any{
 		term("source.id", source),
-		object{"range": object{"place": object{"gte": placeOf(source, max(seq, 0)), "lte": lastPlace(source)}}},
-		compare("seq", how, seq),
+		object{"range": object{"place": object{"gte": sortKey(source, max(seq, 0)), "lte": lastSortKey(source)}}},
+		compare("seq", operator, seq),
 	}
 }
 
-// tail moves the spot in each source to before its last lines.
-func (s *Store) tail(ctx context.Context, index string, sources []source, q store.LineQuery, at spots) error {
+// seekTail moves the spot in each source to before its last lines.
+func (s *Store) seekTail(ctx context.Context, index string, sources []streamRef, q store.LineQuery, at positions) error {
 	for _, src := range sources {
-		p, from := spot{seq: -1}, []any(nil)
-		for left := q.Last; left > 0; {
-			size := min(left, page)
+		p, from := position{seq: -1}, []any(nil)
+		for remaining := q.Last; remaining > 0; {
+			size := min(remaining, page)
 			hits, err := s.search(ctx, index, search{
-				run: q.Run, Size: size, Query: allOf(append(after(src.id, "gte", 0), holding(q.Tokens)...)...), Sort: []any{desc("place"), desc("seq")}, After: from, Source: false,
+				run: q.Run, Size: size, Query: allOf(append(afterSeq(src.id, "gte", 0), tokenConditions(q.Tokens)...)...), Sort: []any{desc("place"), desc("seq")}, After: from, Source: false,
 			})
 			if err != nil {
 				return err
@@ -204,19 +204,19 @@ func (s *Store) tail(ctx context.Context, index string, sources []source, q stor
 				return err
 			}
 			p.seq--
-			left, from = left-size, []any{end[0], end[1]}
+			remaining, from = remaining-size, []any{end[0], end[1]}
 		}
-		at[short(src.id)] = p
+		at[streamHash(src.id)] = p
 	}
 	return nil
 }
 
-// since moves the spot in each source, where it is further back, to before its
+// seekSince moves the spot in each source, where it is further back, to before its
 // first line of that time or later, or after all where there is none.
-func (s *Store) since(ctx context.Context, index string, sources []source, q store.LineQuery, at spots) error {
+func (s *Store) seekSince(ctx context.Context, index string, sources []streamRef, q store.LineQuery, at positions) error {
 	var ask []search
 	for _, src := range sources {
-		of := after(src.id, "gte", 0)
+		of := afterSeq(src.id, "gte", 0)
 		ask = append(ask,
 			search{Size: 1, Sort: []any{asc("place"), asc("seq")}, Source: false, Query: allOf(append(of, compare("@timestamp", "gte", timestamp(nanos(q.Since))))...)},
 			search{Size: 1, Sort: []any{desc("place"), desc("seq")}, Source: false, Query: allOf(of...)})
@@ -234,81 +234,81 @@ func (s *Store) since(ctx context.Context, index string, sources []source, q sto
 		if err != nil {
 			return err
 		}
-		at[short(src.id)] = spot{seq: max(at.in(src.id).seq, seq-1)}
+		at[streamHash(src.id)] = position{seq: max(at.at(src.id).seq, seq-1)}
 	}
 	return nil
 }
 
 // Samples implements store.Streams.
 func (s *Store) Samples(ctx context.Context, q store.SampleQuery, cursor string, limit int) ([]store.Sample, string, error) {
-	purpose, at, err := s.resume("samples", q, cursor, limit)
+	purpose, at, err := s.decodeCursor("samples", q, cursor, limit)
 	if err != nil {
 		return nil, "", err
 	}
 	samples, err := s.samples(ctx, q, at, limit)
 	if err != nil {
-		return nil, "", explain(fmt.Sprintf("read samples of run %q", q.Run), err)
+		return nil, "", wrapError(fmt.Sprintf("read samples of run %q", q.Run), err)
 	}
 	return samples, at.encode(purpose), nil
 }
 
-func (s *Store) samples(ctx context.Context, q store.SampleQuery, at spots, limit int) (samples []store.Sample, err error) {
-	sources, err := s.sources(ctx, q.Run, event.TopicMetrics)
+func (s *Store) samples(ctx context.Context, q store.SampleQuery, at positions, limit int) (samples []store.Sample, err error) {
+	sources, err := s.streamRefs(ctx, q.Run, event.TopicMetrics)
 	if err != nil {
 		return nil, err
 	}
-	only := meant(q)
-	follow := func(src source, p spot) search {
-		is := append(after(src.id, "gte", p.seq), anyOf(
+	only := sampleConditions(q)
+	follow := func(src streamRef, p position) search {
+		conditions := append(afterSeq(src.id, "gte", p.seq), anyOf(
 			compare("seq", "gt", p.seq),
 			allOf(equal("seq", p.seq), compare("sub", "gt", p.sub)),
 			allOf(equal("seq", p.seq), equal("sub", p.sub), compare("metric.name", "gt", p.name)),
 		))
-		return search{Sort: []any{asc("place"), asc("seq"), asc("sub"), asc("metric.name")}, Query: allOf(append(is, only...)...)}
+		return search{Sort: []any{asc("place"), asc("seq"), asc("sub"), asc("metric.name")}, Query: allOf(append(conditions, only...)...)}
 	}
-	take := func(src source, h hit) (spot, error) {
+	take := func(src streamRef, h hit) (position, error) {
 		v, err := readSample(h.Source)
 		samples = append(samples, store.Sample{Origin: src.Origin, Sample: v})
-		return spot{seq: v.Seq, sub: int64(v.Sub), name: termOf(v.Name)}, err
+		return position{seq: v.Seq, sub: int64(v.Sub), name: termOf(v.Name)}, err
 	}
-	err = s.read(ctx, reading{s.streamIndex(event.TopicMetrics, q.Run), q.Run, at, follow, take}, sources, limit)
+	err = s.read(ctx, scan{s.streamIndex(event.TopicMetrics, q.Run), q.Run, at, follow, take}, sources, limit)
 	return samples, err
 }
 
-// meant are the conditions of a query for samples.
-func meant(q store.SampleQuery) (only []any) {
+// sampleConditions are the conditions of a query for samples.
+func sampleConditions(q store.SampleQuery) (conditions []any) {
 	if len(q.Names) > 0 {
 		names := make([]string, len(q.Names))
 		for i, name := range q.Names {
 			names[i] = termOf(name)
 		}
-		only = append(only, terms("metric.name", names))
+		conditions = append(conditions, terms("metric.name", names))
 	}
 	if !q.Since.IsZero() {
-		only = append(only, compare("@timestamp", "gte", timestamp(nanos(q.Since))))
+		conditions = append(conditions, compare("@timestamp", "gte", timestamp(nanos(q.Since))))
 	}
 	if !q.Until.IsZero() {
-		only = append(only, compare("@timestamp", "lt", timestamp(nanos(q.Until))))
+		conditions = append(conditions, compare("@timestamp", "lt", timestamp(nanos(q.Until))))
 	}
-	return only
+	return conditions
 }
 
-// reading is how documents of an index are read on from a place in each source.
-type reading struct {
+// scan is how documents of an index are read on from a place in each source.
+type scan struct {
 	index  string
 	run    string
-	at     spots
-	follow func(source, spot) search       // finds what comes next in a source
-	take   func(source, hit) (spot, error) // takes a document, and says where it is
+	at     positions
+	follow func(streamRef, position) search       // finds what comes next in a source
+	take   func(streamRef, hit) (position, error) // takes a document, and says where it is
 }
 
 // read hands what comes next to take, one source after the other, up to limit,
 // and moves the spots.
-func (s *Store) read(ctx context.Context, r reading, sources []source, limit int) error {
+func (s *Store) read(ctx context.Context, r scan, sources []streamRef, limit int) error {
 	for len(sources) > 0 && limit > 0 {
-		some := sources[:min(len(sources), together)]
+		some := sources[:min(len(sources), maxSearches)]
 		sources = sources[len(some):]
-		ask, err := s.sized(ctx, r, some, limit)
+		ask, err := s.sizedSearches(ctx, r, some, limit)
 		if err != nil {
 			return err
 		}
@@ -330,24 +330,24 @@ func (s *Store) read(ctx context.Context, r reading, sources []source, limit int
 }
 
 // hits takes documents of a source.
-func (r reading) hits(src source, hits []hit) error {
+func (r scan) hits(src streamRef, hits []hit) error {
 	for _, h := range hits {
 		p, err := r.take(src, h)
 		if err != nil {
 			return fmt.Errorf("read a document: %w", err)
 		}
-		r.at[short(src.id)] = p
+		r.at[streamHash(src.id)] = p
 	}
 	return nil
 }
 
-// sized returns the searches for what comes next in each source, as many as fill
+// sizedSearches returns the searches for what comes next in each source, as many as fill
 // limit. It asks how much there is where there are several sources, so that
 // nothing is read in vain.
-func (s *Store) sized(ctx context.Context, r reading, sources []source, limit int) ([]search, error) {
+func (s *Store) sizedSearches(ctx context.Context, r scan, sources []streamRef, limit int) ([]search, error) {
 	ask := make([]search, len(sources))
 	for i, src := range sources {
-		ask[i] = r.follow(src, r.at.in(src.id))
+		ask[i] = r.follow(src, r.at.at(src.id))
 		ask[i].Size = min(limit, page)
 	}
 	if len(sources) == 1 {

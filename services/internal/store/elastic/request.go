@@ -22,26 +22,26 @@ const (
 	typeNDJSON = "application/x-ndjson"
 )
 
-// answer is what the server says to one request.
-type answer struct {
+// response is what the server says to one request.
+type response struct {
 	status int
 	body   []byte
 }
 
 // decode reads the answer as JSON.
-func (a answer) decode(into any) error {
+func (a response) decode(into any) error {
 	d := json.NewDecoder(bytes.NewReader(a.body))
 	d.UseNumber()
 	return d.Decode(into)
 }
 
-// as is an error of the server's.
-func (a answer) as() error {
-	var said struct {
+// toError is an error of the server's.
+func (a response) toError() error {
+	var envelope struct {
 		Error json.RawMessage `json:"error"`
 	}
-	_ = json.Unmarshal(a.body, &said) // what is no JSON is shown as it is
-	return newError(a.status, said.Error, a.body)
+	_ = json.Unmarshal(a.body, &envelope) // what is no JSON is shown as it is
+	return newError(a.status, envelope.Error, a.body)
 }
 
 // Error is a refusal by the server of a whole request or of one item.
@@ -51,10 +51,10 @@ type Error struct {
 	Reason string // in the server's words
 }
 
-// final says whether the fault is the document's, so that it is never taken. A
+// permanent says whether the fault is the document's, so that it is never taken. A
 // server that has as many shards as it may, or whose index is closed, says 400
 // too: that an operator can mend.
-func (e *Error) final() bool {
+func (e *Error) permanent() bool {
 	if e.Status != http.StatusBadRequest {
 		return e.Status == http.StatusRequestEntityTooLarge
 	}
@@ -99,7 +99,7 @@ func newError(status int, b json.RawMessage, body []byte) *Error {
 }
 
 // call sends a JSON request. Only statuses that are expected are no error.
-func (s *Store) call(ctx context.Context, method, path string, query url.Values, body any, fine ...int) (answer, error) {
+func (s *Store) call(ctx context.Context, method, path string, query url.Values, body any, fine ...int) (response, error) {
 	var b []byte
 	switch v := body.(type) {
 	case nil:
@@ -108,12 +108,12 @@ func (s *Store) call(ctx context.Context, method, path string, query url.Values,
 	default:
 		var err error
 		if b, err = json.Marshal(v); err != nil {
-			return answer{}, fmt.Errorf("%w: %w", store.ErrRefused, err)
+			return response{}, fmt.Errorf("%w: %w", store.ErrRefused, err)
 		}
 	}
 	once := s.send
 	if method == http.MethodGet || strings.HasSuffix(path, "/_search") {
-		once = s.ask
+		once = s.sendRead
 	}
 	a, err := once(ctx, method, path, query, typeJSON, b)
 	if err != nil {
@@ -122,21 +122,21 @@ func (s *Store) call(ctx context.Context, method, path string, query url.Values,
 	if slices.Contains(append(fine, http.StatusOK, http.StatusCreated), a.status) {
 		return a, nil
 	}
-	return a, a.as()
+	return a, a.toError()
 }
 
-// ask sends a request that changes nothing, again where a shard is just being
+// sendRead sends a request that changes nothing, again where a shard is just being
 // made or moved.
-func (s *Store) ask(ctx context.Context, method, path string, query url.Values, kind string, body []byte) (a answer, err error) {
-	err = patiently(ctx, func() (bool, error) {
+func (s *Store) sendRead(ctx context.Context, method, path string, query url.Values, kind string, body []byte) (a response, err error) {
+	err = retry(ctx, func() (bool, error) {
 		a, err = s.send(ctx, method, path, query, kind, body)
-		return passing(a.status), err
+		return transient(a.status), err
 	})
 	return a, err
 }
 
-// patiently repeats do a few times while that says so, with growing pauses.
-func patiently(ctx context.Context, do func() (again bool, err error)) error {
+// retry repeats do a few times while that says so, with growing pauses.
+func retry(ctx context.Context, do func() (again bool, err error)) error {
 	for wait := firstWait / 2; ; wait *= 2 {
 		again, err := do()
 		if !again || wait > firstWait<<4 {
@@ -150,14 +150,14 @@ func patiently(ctx context.Context, do func() (again bool, err error)) error {
 	}
 }
 
-// passing says whether a status means that the server cannot answer now.
-func passing(status int) bool {
+// transient says whether a status means that the server cannot answer now.
+func transient(status int) bool {
 	return status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable || status == http.StatusBadGateway || status == http.StatusGatewayTimeout
 }
 
 // send sends a request once and returns the whole answer. An error means that
 // nobody knows whether it was carried out.
-func (s *Store) send(ctx context.Context, method, path string, query url.Values, kind string, body []byte) (a answer, err error) {
+func (s *Store) send(ctx context.Context, method, path string, query url.Values, kind string, body []byte) (a response, err error) {
 	ctx, cancel := context.WithTimeout(ctx, s.settings.Timeout)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, method, path, bytes.NewReader(body))
@@ -172,18 +172,18 @@ func (s *Store) send(ctx context.Context, method, path string, query url.Values,
 	}
 	resp, err := s.client.Perform(req)
 	if err != nil {
-		return a, s.away(ctx, err)
+		return a, s.unreachable(ctx, err)
 	}
 	a.status = resp.StatusCode
 	a.body, err = io.ReadAll(resp.Body)
 	if err := errors.Join(err, resp.Body.Close()); err != nil {
-		return a, s.away(ctx, err)
+		return a, s.unreachable(ctx, err)
 	}
 	return a, nil
 }
 
-// away says that the server cannot be reached, or the context that ended.
-func (s *Store) away(ctx context.Context, err error) error {
+// unreachable says that the server cannot be reached, or the context that ended.
+func (s *Store) unreachable(ctx context.Context, err error) error {
 	return fmt.Errorf("ask Elasticsearch at %s: %w", strings.Join(s.settings.Addresses, ", "), errors.Join(ctx.Err(), err))
 }
 
@@ -192,9 +192,9 @@ func (s *Store) index(name string, partition ...string) string {
 	return strings.Join(append([]string{s.settings.Prefix, name}, partition...), "-")
 }
 
-// missing says whether an error is that of an index that is not there yet: it is
+// indexMissing says whether an error is that of an index that is not there yet: it is
 // made by the first write.
-func missing(err error) bool {
+func indexMissing(err error) bool {
 	e, ok := errors.AsType[*Error](err)
 	return ok && e.Status == http.StatusNotFound
 }

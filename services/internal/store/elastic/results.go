@@ -59,20 +59,20 @@ type resultMetric struct {
 	Direction string `json:"direction,omitempty"`
 }
 
-// presentStored presents the summaries of a run that are stored.
-func (s *Store) presentStored(ctx context.Context, run string) error {
+// writeStoredResults presents the summaries of a run that are stored.
+func (s *Store) writeStoredResults(ctx context.Context, run string) error {
 	k, _, err := s.doc(ctx, store.KindSummary, run)
 	if err != nil {
 		return err
 	}
-	return s.present(ctx, k.doc())
+	return s.writeResults(ctx, k.doc())
 }
 
-// present writes what a run's samples come to, a document for each series, where
+// writeResults writes what a run's samples come to, a document for each series, where
 // dashboards find it: beside the run's record and where it ran, as far as they are
 // known. Doing it again changes nothing, and an older version of the summaries
 // never takes the place of a newer one.
-func (s *Store) present(ctx context.Context, d store.Doc) error {
+func (s *Store) writeResults(ctx context.Context, d store.Doc) error {
 	var all store.Summaries
 	if unread := json.Unmarshal(d.Value, &all); unread != nil || len(all.Summaries) == 0 {
 		return nil //nolint:nilerr // it is no summary of ours, or of nothing
@@ -84,14 +84,14 @@ func (s *Store) present(ctx context.Context, d store.Doc) error {
 	if err != nil {
 		return err
 	}
-	where, _, err := store.Get[store.Environment](ctx, s, store.KindEnvironment, d.Key)
+	environment, _, err := store.Get[store.RunEnvironment](ctx, s, store.KindEnvironment, d.Key)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return err
 	}
 	var body []byte
 	var items []int
 	for n, one := range all.Summaries {
-		doc, err := json.Marshal(newResultDoc(r, where, all, one))
+		doc, err := json.Marshal(newResultDoc(r, environment, all, one))
 		if err != nil {
 			return fmt.Errorf("%w: %w", store.ErrRefused, err)
 		}
@@ -104,7 +104,7 @@ func (s *Store) present(ctx context.Context, d store.Doc) error {
 	return errors.Join(append(refused, err)...)
 }
 
-func newResultDoc(r store.Run, where store.Environment, all store.Summaries, one store.Summary) resultDoc {
+func newResultDoc(r store.Run, environment store.RunEnvironment, all store.Summaries, one store.Summary) resultDoc {
 	d := resultDoc{
 		Timestamp: timestamp(nanos(r.Created)), N: one.N, Complete: all.Complete, Value: values(one),
 		Run: resultRun{
@@ -115,8 +115,8 @@ func newResultDoc(r store.Run, where store.Environment, all store.Summaries, one
 	}
 	d.Labels, _ = searchable(r.Labels)
 	d.Metric.Labels, _ = searchable(one.Labels)
-	if pods := where.Attempt(all.Attempt); len(pods) > 0 {
-		d.Machine = resultMachine{Name: termOf(machines(pods)), Fingerprint: store.Fingerprint("", pods)}
+	if pods := environment.Attempt(all.Attempt); len(pods) > 0 {
+		d.Machine = resultMachine{Name: termOf(describeMachines(pods)), Fingerprint: store.Fingerprint("", pods)}
 	}
 	return d
 }
@@ -154,8 +154,8 @@ func version(r store.Run) string {
 	return strings.Join(slices.Compact(images), ", ")
 }
 
-// machines returns what pods ran on, in words, each kind of machine once.
-func machines(pods []store.PodEnvironment) string {
+// describeMachines returns what pods ran on, in words, each kind of machine once.
+func describeMachines(pods []store.PodEnvironment) string {
 	var all []string
 	for _, p := range pods {
 		m := p.Machine

@@ -17,16 +17,16 @@ import (
 	"github.com/benchmark-ai/bai/services/test/testbed/elasticsearch"
 )
 
-// testPresented has summaries written, again too, and looks for what dashboards
+// testResultDocs has summaries written, again too, and looks for what dashboards
 // find of them.
-func testPresented(t *testing.T, server *elasticsearch.Server) {
+func testResultDocs(t *testing.T, server *elasticsearch.Server) {
 	t.Helper()
 	prefix, id := newPrefix(t, server), ulidOf(7)
 	s := open(t, server, elastic.Settings{Prefix: prefix})
 	run, change := storetest.NewRun(id, time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC))
 	run.Labels = map[string]string{store.LabelTask: "training", elastic.LabelVersion: "v1.2"}
 	check(t, s.PutRun(t.Context(), run, change))
-	var where store.Environment
+	var where store.RunEnvironment
 	for _, pod := range []string{"a", "b"} {
 		where, _ = where.With(store.PodEnvironment{Origin: storetest.NewOrigin(id, pod), Environment: event.Environment{
 			Machine: event.Machine{CPUModel: "EPYC", CPUs: 8, Memory: 64 << 30, GPUs: []event.GPU{{Model: "H200"}, {Model: "H200"}}},
@@ -41,14 +41,14 @@ func testPresented(t *testing.T, server *elasticsearch.Server) {
 	if err := store.Create(t.Context(), s, store.KindSummary, id, all); !errors.Is(err, store.ErrExists) {
 		t.Errorf("again: %v, want %v", err, store.ErrExists)
 	}
-	check(t, replaced(t, s, id, store.Summaries{Run: id, Attempt: 1, Complete: true, Summaries: all.Summaries}))
+	check(t, replaceSummaries(t, s, id, store.Summaries{Run: id, Attempt: 1, Complete: true, Summaries: all.Summaries}))
 	if err := store.Create(t.Context(), s, store.KindSummary, id, all); !errors.Is(err, store.ErrExists) {
 		t.Errorf("again, by who is late: %v, want %v", err, store.ErrExists)
 	}
 	// One of a run that nobody knows, and one that is none, are kept as others are.
 	check(t, store.Create(t.Context(), s, store.KindSummary, "unknown", all))
 	check(t, store.Create(t.Context(), s, store.KindSummary, "none", 7))
-	say(t.Context(), t, http.MethodPost, server.URL+"/"+prefix+"-results-2026.01/_refresh", "")
+	sendRequest(t.Context(), t, http.MethodPost, server.URL+"/"+prefix+"-results-2026.01/_refresh", "")
 	var got struct {
 		Hits struct {
 			Hits []struct {
@@ -56,7 +56,7 @@ func testPresented(t *testing.T, server *elasticsearch.Server) {
 			} `json:"hits"`
 		} `json:"hits"`
 	}
-	check(t, json.Unmarshal(say(t.Context(), t, http.MethodGet, server.URL+"/"+prefix+"-results-*/_search?sort=metric.name", ""), &got))
+	check(t, json.Unmarshal(sendRequest(t.Context(), t, http.MethodGet, server.URL+"/"+prefix+"-results-*/_search?sort=metric.name", ""), &got))
 	if len(got.Hits.Hits) != 2 {
 		t.Fatalf("there are %d, want one for each series", len(got.Hits.Hits))
 	}
@@ -81,8 +81,8 @@ func testPresented(t *testing.T, server *elasticsearch.Server) {
 	}
 }
 
-// replaced puts summaries in the place of those that are there.
-func replaced(t *testing.T, s *elastic.Store, run string, all store.Summaries) error {
+// replaceSummaries puts summaries in the place of those that are there.
+func replaceSummaries(t *testing.T, s *elastic.Store, run string, all store.Summaries) error {
 	t.Helper()
 	_, version, err := store.Get[store.Summaries](t.Context(), s, store.KindSummary, run)
 	if err == nil {

@@ -23,7 +23,7 @@ type runDoc struct {
 	Timestamp string            `json:"@timestamp"`
 	Run       runFacts          `json:"run"`
 	Labels    map[string]string `json:"labels,omitempty"`
-	Find      finding           `json:"find"`
+	Find      runSearchFields   `json:"find"`
 	Doc       store.Run         `json:"doc"`
 	Change    store.Change      `json:"change"`
 }
@@ -57,8 +57,8 @@ type runFacts struct {
 	RerunOf    string        `json:"rerun_of,omitempty"`
 }
 
-// finding is what lists of runs are made by.
-type finding struct {
+// runSearchFields is what lists of runs are made by.
+type runSearchFields struct {
 	Created int64    `json:"created"`
 	Begin   []string `json:"begin"`
 	Task    string   `json:"task"`
@@ -92,13 +92,13 @@ type statusEvent struct {
 
 // newRunDoc returns what is kept of a run and its newest change.
 func newRunDoc(r store.Run, c store.Change) runDoc {
-	begin, task := r.Words()
+	begin, task := r.SearchTexts()
 	d := runDoc{
-		Timestamp: timestamp(nanos(r.Created)), Doc: r, Change: c, Run: facts(r),
-		Find: finding{Created: nanos(r.Created), Task: termOf(task)},
+		Timestamp: timestamp(nanos(r.Created)), Doc: r, Change: c, Run: newRunFacts(r),
+		Find: runSearchFields{Created: nanos(r.Created), Task: termOf(task)},
 	}
 	for _, b := range begin {
-		d.Find.Begin = append(d.Find.Begin, beginning(b))
+		d.Find.Begin = append(d.Find.Begin, truncateTerm(b))
 	}
 	terms := r.Terms()
 	for _, k := range slices.Sorted(maps.Keys(terms)) {
@@ -108,7 +108,7 @@ func newRunDoc(r store.Run, c store.Change) runDoc {
 	return d
 }
 
-func facts(r store.Run) runFacts {
+func newRunFacts(r store.Run) runFacts {
 	f := runFacts{
 		ID: termOf(r.ID), Name: termOf(r.Name), Namespace: termOf(r.Namespace), Owner: termOf(r.Owner), File: termOf(r.File), Task: termOf(r.Labels[store.LabelTask]),
 		Phase: r.Phase, Outcome: r.Outcome, Class: r.Class, Reason: r.Reason, Message: r.Message, Attempt: r.Attempt, ExitCode: r.ExitCode, Revision: r.Revision,
@@ -148,14 +148,14 @@ func (s *Store) PutRun(ctx context.Context, r store.Run, c store.Change) error {
 	if err := c.Validate(r); err != nil {
 		return err
 	}
-	if err := s.ready(ctx); err != nil {
+	if err := s.ensureSetup(ctx); err != nil {
 		return err
 	}
 	err := s.putRun(ctx, r, c)
 	if err != nil {
-		return explain(fmt.Sprintf("write change %q of run %q", c.Event, r.ID), err)
+		return wrapError(fmt.Sprintf("write change %q of run %q", c.Event, r.ID), err)
 	}
-	s.hub.Changed(r.ID)
+	s.notifier.Notify(r.ID)
 	return nil
 }
 
@@ -169,8 +169,8 @@ func (s *Store) putRun(ctx context.Context, r store.Run, c store.Change) error {
 	if err != nil && !fresh {
 		return err
 	}
-	if said, err := s.said(ctx, before, r.ID, c.Event); err != nil || said {
-		return errors.Join(err, errIf(said, store.ErrExists))
+	if recorded, err := s.recorded(ctx, before, r.ID, c.Event); err != nil || recorded {
+		return errors.Join(err, errIf(recorded, store.ErrExists))
 	}
 	if c.Revision != r.Revision || c.Revision != before.Doc.Revision+1 {
 		return fmt.Errorf("revision %d over %d: %w", c.Revision, before.Doc.Revision, store.ErrConflict)
@@ -178,46 +178,46 @@ func (s *Store) putRun(ctx context.Context, r store.Run, c store.Change) error {
 	after := newRunDoc(r, c)
 	if fresh {
 		if err := s.create(ctx, s.index(indexRuns), runID(r.ID), after); errors.Is(err, store.ErrExists) {
-			return s.lost(ctx, r, c)
+			return s.conflictError(ctx, r, c)
 		} else if err != nil {
 			return err
 		}
-		return s.note(ctx, c)
+		return s.putChange(ctx, c)
 	}
-	if err := s.note(ctx, before.Change); err != nil {
+	if err := s.putChange(ctx, before.Change); err != nil {
 		return err
 	}
 	if err := s.replace(ctx, s.index(indexRuns), runID(r.ID), at, after); errors.Is(err, store.ErrConflict) {
-		return s.lost(ctx, r, c)
+		return s.conflictError(ctx, r, c)
 	} else if err != nil {
 		return err
 	}
-	return s.note(ctx, c)
+	return s.putChange(ctx, c)
 }
 
-// lost says what it means that somebody else has written the run meanwhile: maybe
+// conflictError says what it means that somebody else has written the run meanwhile: maybe
 // the same event.
-func (s *Store) lost(ctx context.Context, r store.Run, c store.Change) error {
+func (s *Store) conflictError(ctx context.Context, r store.Run, c store.Change) error {
 	var now runDoc
 	if _, err := s.get(ctx, s.index(indexRuns), runID(r.ID), &now); err != nil {
 		return err
 	}
-	said, err := s.said(ctx, now, r.ID, c.Event)
-	if err == nil && said {
+	recorded, err := s.recorded(ctx, now, r.ID, c.Event)
+	if err == nil && recorded {
 		return store.ErrExists
 	}
-	return errors.Join(err, errIf(!said, store.ErrConflict))
+	return errors.Join(err, errIf(!recorded, store.ErrConflict))
 }
 
-func errIf(is bool, err error) error {
-	if is {
+func errIf(cond bool, err error) error {
+	if cond {
 		return err
 	}
 	return nil
 }
 
-// said says whether an event of a run was recorded.
-func (s *Store) said(ctx context.Context, d runDoc, run, ev string) (bool, error) {
+// recorded says whether an event of a run was recorded.
+func (s *Store) recorded(ctx context.Context, d runDoc, run, ev string) (bool, error) {
 	if d.Change.Event == ev || d.Doc.Revision == 0 {
 		return d.Change.Event == ev, nil
 	}
@@ -229,8 +229,8 @@ func (s *Store) said(ctx context.Context, d runDoc, run, ev string) (bool, error
 	return err == nil, err
 }
 
-// note puts a change among the others, once.
-func (s *Store) note(ctx context.Context, c store.Change) error {
+// putChange puts a change among the others, once.
+func (s *Store) putChange(ctx context.Context, c store.Change) error {
 	err := s.create(ctx, s.status(c.Run), statusID(c.Run, c.Event), newStatusDoc(c))
 	if errors.Is(err, store.ErrExists) {
 		return nil
@@ -241,11 +241,11 @@ func (s *Store) note(ctx context.Context, c store.Change) error {
 // Run implements store.Runs.
 func (s *Store) Run(ctx context.Context, id string) (store.Run, error) {
 	d, err := s.run(ctx, id)
-	return d.Doc, explain(fmt.Sprintf("read run %q", id), err)
+	return d.Doc, wrapError(fmt.Sprintf("read run %q", id), err)
 }
 
 func (s *Store) run(ctx context.Context, id string) (d runDoc, err error) {
-	if err := s.ready(ctx); err != nil {
+	if err := s.ensureSetup(ctx); err != nil {
 		return d, err
 	}
 	_, err = s.get(ctx, s.index(indexRuns), runID(id), &d)
@@ -258,7 +258,7 @@ func (s *Store) Changes(ctx context.Context, run string, after int64, limit int)
 		return nil, err
 	}
 	changes, err := s.changes(ctx, run, after, limit)
-	return changes, explain(fmt.Sprintf("list changes of run %q", run), err)
+	return changes, wrapError(fmt.Sprintf("list changes of run %q", run), err)
 }
 
 // changes lists those that searches see, as far as they follow each other, then
@@ -273,10 +273,10 @@ func (s *Store) changes(ctx context.Context, run string, after int64, limit int)
 	}
 	after = max(after, 0)
 	older := int(min(int64(limit), d.Doc.Revision-1-after))
-	changes, err := s.older(ctx, run, after, older)
+	changes, err := s.olderChanges(ctx, run, after, older)
 	if err == nil && len(changes) < older {
 		if _, err = s.call(ctx, http.MethodPost, "/"+s.status(run)+"/_refresh", nil, nil); err == nil {
-			changes, err = s.older(ctx, run, after, older)
+			changes, err = s.olderChanges(ctx, run, after, older)
 		}
 	}
 	if err == nil && len(changes) == older && older < limit {
@@ -285,9 +285,9 @@ func (s *Store) changes(ctx context.Context, run string, after int64, limit int)
 	return changes, err
 }
 
-// older returns up to n changes that follow each other after a revision, as
+// olderChanges returns up to n changes that follow each other after a revision, as
 // searches see them.
-func (s *Store) older(ctx context.Context, run string, after int64, n int) (changes []store.Change, err error) {
+func (s *Store) olderChanges(ctx context.Context, run string, after int64, n int) (changes []store.Change, err error) {
 	for len(changes) < n {
 		size := min(n-len(changes), page)
 		hits, err := s.search(ctx, s.status(run), search{
@@ -319,25 +319,25 @@ func (s *Store) Runs(ctx context.Context, f store.RunFilter, token string, limit
 	if err := positive(limit); err != nil {
 		return nil, "", err
 	}
-	purpose, err := s.purpose("runs", f)
+	purpose, err := s.cursorScope("runs", f)
 	if err != nil {
 		return nil, "", fmt.Errorf("list runs: %w: %w", store.ErrRefused, err)
 	}
 	var after []any
 	if token != "" {
-		b, err := cursor.Unseal(purpose, token)
+		b, err := cursor.Decode(purpose, token)
 		if err != nil {
 			return nil, "", err
 		}
-		created, id := cursor.Varint(b)
+		created, id := cursor.ReadVarint(b)
 		after = []any{created, string(id)}
 	}
 	runs, more, err := s.runs(ctx, f, after, limit)
 	if err != nil || !more {
-		return runs, "", explain("list runs", err)
+		return runs, "", wrapError("list runs", err)
 	}
 	last := runs[len(runs)-1]
-	return runs, cursor.Seal(purpose, append(binary.AppendVarint(nil, nanos(last.Created)), termOf(last.ID)...)), nil
+	return runs, cursor.Encode(purpose, append(binary.AppendVarint(nil, nanos(last.Created)), termOf(last.ID)...)), nil
 }
 
 // runs returns up to limit runs after a place, and whether more follow.
@@ -349,7 +349,7 @@ func (s *Store) runs(ctx context.Context, f store.RunFilter, after []any, limit 
 	for {
 		size := min(limit-len(runs)+1, page)
 		hits, err := s.search(ctx, s.index(indexRuns), search{
-			Size: size, Sort: []any{order("find.created"), order("run.id")}, Source: []string{"doc"}, After: after, Query: find(f),
+			Size: size, Sort: []any{order("find.created"), order("run.id")}, Source: []string{"doc"}, After: after, Query: runConditions(f),
 		})
 		if err != nil {
 			return nil, false, err
@@ -370,32 +370,32 @@ func (s *Store) runs(ctx context.Context, f store.RunFilter, after []any, limit 
 	}
 }
 
-// find returns the query for the runs that f means.
-func find(f store.RunFilter) any {
-	var is []any
+// runConditions returns the query for the runs that f means.
+func runConditions(f store.RunFilter) any {
+	var conditions []any
 	for field, value := range map[string]string{"run.owner": f.Owner, "run.namespace": f.Namespace, "run.name": f.Name, "run.schedule": f.Schedule} {
 		if value != "" {
-			is = append(is, term(field, termOf(value)))
+			conditions = append(conditions, term(field, termOf(value)))
 		}
 	}
 	if len(f.Phases) > 0 {
-		is = append(is, terms("run.phase", f.Phases))
+		conditions = append(conditions, terms("run.phase", f.Phases))
 	}
 	if len(f.Outcomes) > 0 {
-		is = append(is, terms("run.outcome", f.Outcomes))
+		conditions = append(conditions, terms("run.outcome", f.Outcomes))
 	}
 	for k, v := range f.Terms() {
-		is = append(is, term("find.labels", digest(k, v)))
+		conditions = append(conditions, term("find.labels", digest(k, v)))
 	}
 	if !f.Since.IsZero() {
-		is = append(is, compare("find.created", "gte", nanos(f.Since)))
+		conditions = append(conditions, compare("find.created", "gte", nanos(f.Since)))
 	}
 	if !f.Until.IsZero() {
-		is = append(is, compare("find.created", "lt", nanos(f.Until)))
+		conditions = append(conditions, compare("find.created", "lt", nanos(f.Until)))
 	}
 	if f.Text != "" {
 		text := store.Fold(f.Text)
-		is = append(is, anyOf(prefix("find.begin", beginning(text)), term("find.task", termOf(text))))
+		conditions = append(conditions, anyOf(prefix("find.begin", truncateTerm(text)), term("find.task", termOf(text))))
 	}
-	return allOf(is...)
+	return allOf(conditions...)
 }

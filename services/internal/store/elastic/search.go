@@ -22,10 +22,10 @@ type search struct {
 	run string // whose documents are meant, if they are one run's
 }
 
-// prefer returns what has the server ask the same copy of each shard every time
+// preference returns what has the server ask the same copy of each shard every time
 // that one run's documents are meant: copies see what was written at times of
 // their own, and who asks one after the other would see less than before.
-func prefer(run string) string { return "run-" + runID(run) }
+func preference(run string) string { return "run-" + runID(run) }
 
 // hit is one document found.
 type hit struct {
@@ -33,8 +33,8 @@ type hit struct {
 	Sort   []json.RawMessage `json:"sort"`
 }
 
-// found is the answer to a search.
-type found struct {
+// searchResult is the answer to a search.
+type searchResult struct {
 	Shards struct {
 		Failed int `json:"failed"`
 	} `json:"_shards"`
@@ -50,7 +50,7 @@ type found struct {
 }
 
 // partial says why not all of an answer is there: that is no answer.
-func (f found) partial() error {
+func (f searchResult) partial() error {
 	switch {
 	case len(f.Error) > 0:
 		return newError(f.Status, f.Error, f.Error)
@@ -62,44 +62,44 @@ func (f found) partial() error {
 	return nil
 }
 
-// trim is what is left out of answers.
-const trim = "hits.total,hits.hits._source,hits.hits.sort,_shards.failed,timed_out,error,status"
+// searchFilterPath is what is left out of answers.
+const searchFilterPath = "hits.total,hits.hits._source,hits.hits.sort,_shards.failed,timed_out,error,status"
 
 // search asks one index, or a pattern of them. One that is not there has nothing.
 func (s *Store) search(ctx context.Context, index string, q search) ([]hit, error) {
-	if err := s.ready(ctx); err != nil {
+	if err := s.ensureSetup(ctx); err != nil {
 		return nil, err
 	}
 	if q.Track == nil {
 		q.Track = false
 	}
-	query := url.Values{"ignore_unavailable": {"true"}, "allow_partial_search_results": {"false"}, "filter_path": {trim}}
+	query := url.Values{"ignore_unavailable": {"true"}, "allow_partial_search_results": {"false"}, "filter_path": {searchFilterPath}}
 	if q.run != "" {
-		query.Set("preference", prefer(q.run))
+		query.Set("preference", preference(q.run))
 	}
 	a, err := s.call(ctx, http.MethodPost, "/"+index+"/_search", query, q)
-	if missing(err) {
+	if indexMissing(err) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	var got found
+	var got searchResult
 	if err := json.Unmarshal(a.body, &got); err != nil {
 		return nil, err
 	}
 	return got.Hits.Hits, got.partial()
 }
 
-// together is how many searches are asked in one request.
-const together = 64
+// maxSearches is how many searches are asked in one request.
+const maxSearches = 64
 
 // searches asks one index many things at once, of a run unless that is empty, and
 // returns the answers in order.
-func (s *Store) searches(ctx context.Context, index, run string, qs []search) ([]found, error) {
-	var all []found
+func (s *Store) searches(ctx context.Context, index, run string, qs []search) ([]searchResult, error) {
+	var all []searchResult
 	for len(qs) > 0 {
-		n := min(len(qs), together)
+		n := min(len(qs), maxSearches)
 		some, err := s.msearch(ctx, index, run, qs[:n])
 		if err != nil {
 			return nil, err
@@ -109,8 +109,8 @@ func (s *Store) searches(ctx context.Context, index, run string, qs []search) ([
 	return all, nil
 }
 
-func (s *Store) msearch(ctx context.Context, index, run string, qs []search) ([]found, error) {
-	if err := s.ready(ctx); err != nil {
+func (s *Store) msearch(ctx context.Context, index, run string, qs []search) ([]searchResult, error) {
+	if err := s.ensureSetup(ctx); err != nil {
 		return nil, err
 	}
 	var b bytes.Buffer
@@ -121,34 +121,34 @@ func (s *Store) msearch(ctx context.Context, index, run string, qs []search) ([]
 		}
 		b.WriteString(`{"ignore_unavailable":true,"allow_partial_search_results":false`)
 		if run != "" {
-			b.Write(appendString([]byte(`,"preference":`), prefer(run)))
+			b.Write(appendString([]byte(`,"preference":`), preference(run)))
 		}
 		b.WriteString("}\n")
 		if err := e.Encode(q); err != nil {
 			return nil, err
 		}
 	}
-	query := url.Values{"filter_path": {"responses." + trimmed()}}
-	var all []found
-	err := patiently(ctx, func() (bool, error) {
-		a, err := s.ask(ctx, http.MethodPost, "/"+index+"/_msearch", query, typeNDJSON, b.Bytes())
+	query := url.Values{"filter_path": {"responses." + msearchFilterPath()}}
+	var all []searchResult
+	err := retry(ctx, func() (bool, error) {
+		a, err := s.sendRead(ctx, http.MethodPost, "/"+index+"/_msearch", query, typeNDJSON, b.Bytes())
 		if err == nil && a.status != http.StatusOK {
-			err = a.as()
+			err = a.toError()
 		}
 		if err == nil {
 			all, err = responses(a, len(qs))
 		}
 		e, ok := errors.AsType[*Error](err)
-		return ok && passing(e.Status), err
+		return ok && transient(e.Status), err
 	})
 	return all, err
 }
 
 // responses reads the answers to n searches. One that is no whole answer is an
 // error.
-func responses(a answer, n int) ([]found, error) {
+func responses(a response, n int) ([]searchResult, error) {
 	var got struct {
-		Responses []found `json:"responses"`
+		Responses []searchResult `json:"responses"`
 	}
 	if err := json.Unmarshal(a.body, &got); err != nil {
 		return nil, err
@@ -157,16 +157,16 @@ func responses(a answer, n int) ([]found, error) {
 		return nil, fmt.Errorf("elasticsearch answers %d of %d searches", len(got.Responses), n)
 	}
 	for _, f := range got.Responses {
-		if err := f.partial(); err != nil && !missing(err) {
+		if err := f.partial(); err != nil && !indexMissing(err) {
 			return nil, err
 		}
 	}
 	return got.Responses, nil
 }
 
-// trimmed is trim for each of many answers.
-func trimmed() string {
-	return string(bytes.ReplaceAll([]byte(trim), []byte(","), []byte(",responses.")))
+// msearchFilterPath is trim for each of many answers.
+func msearchFilterPath() string {
+	return string(bytes.ReplaceAll([]byte(searchFilterPath), []byte(","), []byte(",responses.")))
 }
 
 // Queries.
@@ -181,8 +181,8 @@ func equal(field string, value int64) any {
 
 func terms[T any](field string, values []T) any { return object{"terms": object{field: values}} }
 
-func compare(field, how string, value any) any {
-	return object{"range": object{field: object{how: value}}}
+func compare(field, operator string, value any) any {
+	return object{"range": object{field: object{operator: value}}}
 }
 
 func prefix(field, value string) any { return object{"prefix": object{field: object{"value": value}}} }

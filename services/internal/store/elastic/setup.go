@@ -21,16 +21,16 @@ var ErrNewer = errors.New("was written by a newer version of the platform")
 // priority of templates, above that of those that come with the server.
 const priority = 250
 
-// ready makes sure, once, that what is needed is there.
-func (s *Store) ready(ctx context.Context) error {
-	if s.settled.Load() {
+// ensureSetup makes sure, once, that what is needed is there.
+func (s *Store) ensureSetup(ctx context.Context) error {
+	if s.setupDone.Load() {
 		return nil
 	}
-	if err := s.setup.Acquire(ctx, 1); err != nil {
+	if err := s.setupLock.Acquire(ctx, 1); err != nil {
 		return err
 	}
-	defer s.setup.Release(1)
-	if s.settled.Load() {
+	defer s.setupLock.Release(1)
+	if s.setupDone.Load() {
 		return nil
 	}
 	var err error
@@ -42,7 +42,7 @@ func (s *Store) ready(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.settled.Store(true)
+	s.setupDone.Store(true)
 	return nil
 }
 
@@ -56,7 +56,7 @@ func (s *Store) Setup(ctx context.Context) (done []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := have.newer(); err != nil {
+	if err := have.checkNotNewer(); err != nil {
 		return nil, err
 	}
 	for _, i := range Indices() {
@@ -69,21 +69,21 @@ func (s *Store) Setup(ctx context.Context) (done []string, err error) {
 	return done, nil
 }
 
-// soundFor is how long Check takes for granted what was so.
-const soundFor = 10 * time.Second
+// checkTTL is how long Check takes for granted what was so.
+const checkTTL = 10 * time.Second
 
 // Check says whether Setup was done, and is of this version or of one that this
 // program can use. That it is so is remembered for 10 s; otherwise it costs two
 // requests.
 func (s *Store) Check(ctx context.Context) error {
-	if at := s.sound.Load(); at != nil && time.Since(*at) < soundFor {
+	if at := s.checkedAt.Load(); at != nil && time.Since(*at) < checkTTL {
 		return nil
 	}
 	have, err := s.versions(ctx)
 	if err != nil {
 		return err
 	}
-	if err := have.newer(); err != nil {
+	if err := have.checkNotNewer(); err != nil {
 		return err
 	}
 	for _, i := range Indices() {
@@ -91,18 +91,18 @@ func (s *Store) Check(ctx context.Context) error {
 			return fmt.Errorf("index template %s has version %d, want %d: run `bai admin store setup`", s.index(i.Name), v, Version)
 		}
 	}
-	s.sound.Store(new(time.Now()))
+	s.checkedAt.Store(new(time.Now()))
 	return nil
 }
 
 // versions are the templates and the versions of indices, by name.
 type versions struct {
-	templates map[string]keptTemplate
+	templates map[string]indexTemplate
 	indices   map[string]int
 }
 
-// newer says ErrNewer where a template or an index is.
-func (v versions) newer() error {
+// checkNotNewer says ErrNewer where a template or an index is.
+func (v versions) checkNotNewer() error {
 	all := make(map[string]int)
 	for name, t := range v.templates {
 		all["template "+name] = t.version()
@@ -110,9 +110,9 @@ func (v versions) newer() error {
 	for name, version := range v.indices {
 		all["index "+name] = version
 	}
-	for what, version := range all {
+	for name, version := range all {
 		if version > Version {
-			return fmt.Errorf("elasticsearch: %s has version %d and this program knows up to %d: it %w: run that version, or give another elasticsearch.prefix", what, version, Version, ErrNewer)
+			return fmt.Errorf("elasticsearch: %s has version %d and this program knows up to %d: it %w: run that version, or give another elasticsearch.prefix", name, version, Version, ErrNewer)
 		}
 	}
 	return nil
@@ -120,7 +120,7 @@ func (v versions) newer() error {
 
 // versions returns those of all templates and indices, by two requests.
 func (s *Store) versions(ctx context.Context) (versions, error) {
-	templates, err := s.keptTemplates(ctx)
+	templates, err := s.indexTemplates(ctx)
 	if err != nil {
 		return versions{}, err
 	}
@@ -147,9 +147,9 @@ type meta struct {
 	} `json:"mappings"`
 }
 
-// keptTemplate is an index template as the server has it. The zero value is that
+// indexTemplate is an index template as the server has it. The zero value is that
 // of none.
-type keptTemplate struct {
+type indexTemplate struct {
 	meta
 
 	Settings struct {
@@ -157,7 +157,7 @@ type keptTemplate struct {
 	} `json:"settings"`
 }
 
-func (t keptTemplate) version() int { return t.Mappings.Meta.Bai.Version }
+func (t indexTemplate) version() int { return t.Mappings.Meta.Bai.Version }
 
 // indexSettings are those of the settings of an index that are chosen here.
 type indexSettings struct {
@@ -166,8 +166,8 @@ type indexSettings struct {
 	Refresh  string `json:"refresh_interval,omitempty"`
 }
 
-// changes says what of other settings is not as in these, as far as these say.
-func (w indexSettings) changes(have indexSettings) (changes []string) {
+// diff says what of other settings is not as in these, as far as these say.
+func (w indexSettings) diff(have indexSettings) (changes []string) {
 	for _, c := range []struct{ name, want, have string }{
 		{"number_of_shards", w.Shards, have.Shards}, {"auto_expand_replicas", w.Replicas, have.Replicas}, {"refresh_interval", w.Refresh, have.Refresh},
 	} {
@@ -178,12 +178,12 @@ func (w indexSettings) changes(have indexSettings) (changes []string) {
 	return changes
 }
 
-// keptTemplates returns the templates as the server has them, by name.
-func (s *Store) keptTemplates(ctx context.Context) (map[string]keptTemplate, error) {
+// indexTemplates returns the templates as the server has them, by name.
+func (s *Store) indexTemplates(ctx context.Context) (map[string]indexTemplate, error) {
 	const template = "index_templates.index_template.template."
 	query := url.Values{"filter_path": {"index_templates.name," + template + "mappings._meta," + template + "settings.index"}}
 	a, err := s.call(ctx, http.MethodGet, "/_index_template/"+s.index("*"), query, nil, http.StatusNotFound)
-	found := make(map[string]keptTemplate)
+	found := make(map[string]indexTemplate)
 	if err != nil || a.status == http.StatusNotFound {
 		return found, err
 	}
@@ -191,7 +191,7 @@ func (s *Store) keptTemplates(ctx context.Context) (map[string]keptTemplate, err
 		Templates []struct {
 			Name     string `json:"name"`
 			Template struct {
-				Template keptTemplate `json:"template"`
+				Template indexTemplate `json:"template"`
 			} `json:"index_template"`
 		} `json:"index_templates"`
 	}
@@ -252,18 +252,18 @@ func (s *Store) prepare(ctx context.Context, i Index, have versions) (done []str
 		return done, nil
 	}
 	if len(versions) > 0 {
-		did, err = s.adjust(ctx, i)
+		did, err = s.applySettings(ctx, i)
 		return append(done, did...), err
 	}
 	a, err := s.call(ctx, http.MethodPut, "/"+s.index(i.Name), nil, nil, http.StatusBadRequest)
 	if err == nil && a.status == http.StatusBadRequest && kindOf(a) != "resource_already_exists_exception" {
-		err = a.as()
+		err = a.toError()
 	}
 	return done, err
 }
 
 // prepareTemplate makes the template of a kind, which is there as t, as it is to be.
-func (s *Store) prepareTemplate(ctx context.Context, i Index, t keptTemplate) (done []string, err error) {
+func (s *Store) prepareTemplate(ctx context.Context, i Index, t indexTemplate) (done []string, err error) {
 	name := "index template " + s.index(i.Name)
 	switch v := t.version(); {
 	case v == 0:
@@ -272,7 +272,7 @@ func (s *Store) prepareTemplate(ctx context.Context, i Index, t keptTemplate) (d
 		done = append(done, fmt.Sprintf("%s is of version %d, and was of version %d", name, Version, v))
 	}
 	if t.version() > 0 {
-		for _, c := range s.indexSettings(i).changes(t.Settings.Index) {
+		for _, c := range s.indexSettings(i).diff(t.Settings.Index) {
 			done = append(done, name+": "+c+", for indices that are made from now on")
 		}
 	}
@@ -282,21 +282,21 @@ func (s *Store) prepareTemplate(ctx context.Context, i Index, t keptTemplate) (d
 	return done, err
 }
 
-// adjust has an index that is not by month, and so is never made anew, as settings
+// applySettings has an index that is not by month, and so is never made anew, as settings
 // say.
-func (s *Store) adjust(ctx context.Context, i Index) (done []string, err error) {
+func (s *Store) applySettings(ctx context.Context, i Index) (done []string, err error) {
 	name := s.index(i.Name)
 	a, err := s.call(ctx, http.MethodGet, "/"+name+"/_settings", nil, nil)
 	if err != nil {
 		return nil, err
 	}
-	var got map[string]keptTemplate
+	var got map[string]indexTemplate
 	if err := a.decode(&got); err != nil {
 		return nil, err
 	}
 	want := s.indexSettings(i)
 	want.Shards = "" // nobody can change them
-	for _, c := range want.changes(got[name].Settings.Index) {
+	for _, c := range want.diff(got[name].Settings.Index) {
 		done = append(done, "index "+name+": "+c)
 	}
 	if len(done) > 0 {
@@ -306,7 +306,7 @@ func (s *Store) adjust(ctx context.Context, i Index) (done []string, err error) 
 }
 
 // kindOf returns the type of the server's error.
-func kindOf(a answer) string {
+func kindOf(a response) string {
 	var e struct {
 		Error struct {
 			Type string `json:"type"`
@@ -319,7 +319,7 @@ func kindOf(a answer) string {
 // indexSettings returns those of the indices of a kind.
 func (s *Store) indexSettings(i Index) indexSettings {
 	refresh, shards := s.settings.Refresh, s.settings.Shards
-	if !i.many() {
+	if !i.sharded() {
 		refresh, shards = refresh/4, 1 // small, and what lists are made of
 	}
 	return indexSettings{

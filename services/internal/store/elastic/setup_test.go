@@ -36,8 +36,8 @@ func testSetup(t *testing.T, server *elasticsearch.Server) {
 	s := open(t, server, elastic.Settings{Prefix: prefix, ManualSetup: true})
 	check(t, s.CreateDoc(t.Context(), store.Doc{Kind: store.KindPlan, Key: "k", Value: []byte(`1`)}))
 	all := func() string {
-		return string(say(t.Context(), t, http.MethodGet, server.URL+"/_index_template/"+prefix+"-*", "")) +
-			string(say(t.Context(), t, http.MethodGet, server.URL+"/"+prefix+"-*/_mapping", ""))
+		return string(sendRequest(t.Context(), t, http.MethodGet, server.URL+"/_index_template/"+prefix+"-*", "")) +
+			string(sendRequest(t.Context(), t, http.MethodGet, server.URL+"/"+prefix+"-*/_mapping", ""))
 	}
 	before := all()
 	if done, err := s.Setup(t.Context()); err != nil || len(done) > 0 {
@@ -58,7 +58,7 @@ func testNewer(t *testing.T, server *elasticsearch.Server) {
 	const newer = `"_meta":{"bai":{"version":99}}`
 	for name, body := range map[string]string{"_index_template/%-logs": `{"index_patterns":["%-logs-*"],"template":{"mappings":{` + newer + `}}}`, "%-status-2026.01": `{"mappings":{` + newer + `}}`} {
 		prefix := newPrefix(t, server)
-		say(t.Context(), t, http.MethodPut, server.URL+"/"+strings.ReplaceAll(name, "%", prefix), strings.ReplaceAll(body, "%", prefix))
+		sendRequest(t.Context(), t, http.MethodPut, server.URL+"/"+strings.ReplaceAll(name, "%", prefix), strings.ReplaceAll(body, "%", prefix))
 		s := open(t, server, elastic.Settings{Prefix: prefix})
 		_, err := s.Run(t.Context(), "r")
 		_, set := s.Setup(t.Context())
@@ -67,7 +67,7 @@ func testNewer(t *testing.T, server *elasticsearch.Server) {
 				t.Errorf("%s: %v, want %v and the remedy", name, got, elastic.ErrNewer)
 			}
 		}
-		if got := say(t.Context(), t, http.MethodGet, server.URL+"/"+prefix+"-docs", ""); !strings.Contains(string(got), "index_not_found") {
+		if got := sendRequest(t.Context(), t, http.MethodGet, server.URL+"/"+prefix+"-docs", ""); !strings.Contains(string(got), "index_not_found") {
 			t.Errorf("%s: something was made: %s", name, got)
 		}
 	}
@@ -79,8 +79,8 @@ func testOlder(t *testing.T, server *elasticsearch.Server) {
 	t.Helper()
 	prefix := newPrefix(t, server)
 	older := `"mappings":{"dynamic":"strict","_meta":{"bai":{"version":0}},"properties":{"@timestamp":{"type":"date_nanos"}}}`
-	say(t.Context(), t, http.MethodPut, server.URL+"/_index_template/"+prefix+"-logs", `{"index_patterns":["`+prefix+`-logs-*"],"priority":250,"template":{`+older+`}}`)
-	say(t.Context(), t, http.MethodPut, server.URL+"/"+prefix+"-logs-other", `{`+older+`}`)
+	sendRequest(t.Context(), t, http.MethodPut, server.URL+"/_index_template/"+prefix+"-logs", `{"index_patterns":["`+prefix+`-logs-*"],"priority":250,"template":{`+older+`}}`)
+	sendRequest(t.Context(), t, http.MethodPut, server.URL+"/"+prefix+"-logs-other", `{`+older+`}`)
 	s := open(t, server, elastic.Settings{Prefix: prefix})
 	check(t, s.AppendLines(t.Context(), []store.Lines{{Origin: storetest.NewOrigin("r", "p"), Lines: []event.Line{storetest.NewLine(1, "x")}}}))
 	check(t, s.Check(t.Context()))
@@ -109,7 +109,7 @@ func testSettings(t *testing.T, server *elasticsearch.Server) {
 	}
 	check(t, s.AppendLines(t.Context(), []store.Lines{{Origin: storetest.NewOrigin("r", "p"), Lines: []event.Line{storetest.NewLine(1, "x")}}}))
 	for index, want := range map[string]string{"-logs-other": `"number_of_shards":"2"`, "-docs": `"refresh_interval":"2000ms"`} {
-		if got := say(t.Context(), t, http.MethodGet, server.URL+"/"+set.Prefix+index+"/_settings", ""); !strings.Contains(string(got), want) {
+		if got := sendRequest(t.Context(), t, http.MethodGet, server.URL+"/"+set.Prefix+index+"/_settings", ""); !strings.Contains(string(got), want) {
 			t.Errorf("%s: %s, want %s", index, got, want)
 		}
 	}
@@ -138,17 +138,17 @@ func testForget(t *testing.T, server *elasticsearch.Server) {
 	open, c := storetest.NewRun("01kdvr00080000000000000008", time.Date(2026, 1, 2, 0, 0, 1, 0, time.UTC))
 	check(t, s.PutRun(t.Context(), open, c))
 	until := time.Date(2026, 2, 15, 0, 0, 0, 0, time.UTC)
-	past, err := s.Past(t.Context(), until)
-	if err != nil || len(past.Indices) != 3 || past.Runs != 1 || len(past.Open) != 1 || past.Open[0] != open.ID {
+	past, err := s.Expired(t.Context(), until)
+	if err != nil || len(past.Indices) != 3 || past.Runs != 1 || len(past.Unfinished) != 1 || past.Unfinished[0] != open.ID {
 		t.Errorf("what would be forgotten: %+v, %v", past, err)
 	}
-	if names, err := s.Forget(t.Context(), until); !errors.Is(err, elastic.ErrOpen) || !strings.Contains(err.Error(), open.ID) || len(names) > 0 {
+	if names, err := s.DeleteExpired(t.Context(), until); !errors.Is(err, elastic.ErrUnfinished) || !strings.Contains(err.Error(), open.ID) || len(names) > 0 {
 		t.Errorf("forgot %q while a run goes on: %v", names, err)
 	}
 	open.Revision, open.Phase, c.Revision, c.Event = 2, event.PhaseFinished, 2, "end"
 	check(t, s.PutRun(t.Context(), open, c))
 	for n, want := range []int{3, 0} { // logs, sources and changes; then nothing
-		names, err := s.Forget(t.Context(), until)
+		names, err := s.DeleteExpired(t.Context(), until)
 		check(t, err)
 		if len(names) != want {
 			t.Errorf("time %d: forgot %q, want %d indices", n+1, names, want)
@@ -157,7 +157,7 @@ func testForget(t *testing.T, server *elasticsearch.Server) {
 	if _, err := s.Run(t.Context(), "01kdvr00070000000000000007"); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("a run of a month that is over: %v, want %v", err, store.ErrNotFound)
 	}
-	soon(t, "the others are there", func() (bool, error) {
+	eventually(t, "the others are there", func() (bool, error) {
 		runs, _, err := s.Runs(t.Context(), store.RunFilter{}, "", 10)
 		kept, _, _ := s.Lines(t.Context(), store.LineQuery{Run: "01kgcr00070000000000000007"}, "", 10)
 		return len(runs) == 2 && len(kept) == 1, err
@@ -183,7 +183,7 @@ func testVersions(t *testing.T, server *elasticsearch.Server) {
 			prefix := newPrefix(t, server)
 			s := open(t, server, elastic.Settings{Prefix: prefix})
 			setUp(t, s)
-			if got := say(t.Context(), t, http.MethodPost, server.URL+"/_bulk?refresh=true", strings.ReplaceAll(string(b), "PREFIX", prefix)); strings.Contains(string(got), `"errors":true`) {
+			if got := sendRequest(t.Context(), t, http.MethodPost, server.URL+"/_bulk?refresh=true", strings.ReplaceAll(string(b), "PREFIX", prefix)); strings.Contains(string(got), `"errors":true`) {
 				t.Fatalf("%s", got)
 			}
 			wantEverything(t, s)
@@ -205,7 +205,7 @@ func writeDocuments(t *testing.T, server *elasticsearch.Server) {
 	check(t, store.Create(t.Context(), s, store.KindSummary, e.run.ID, store.Summaries{Run: e.run.ID, Attempt: 1, Summaries: []store.Summary{{Metric: "loss", N: 1, Median: 0.5}}}))
 	check(t, s.AppendSamples(t.Context(), e.samples))
 	check(t, s.AppendLines(t.Context(), e.lines))
-	say(t.Context(), t, http.MethodPost, server.URL+"/"+prefix+"-*/_refresh", "")
+	sendRequest(t.Context(), t, http.MethodPost, server.URL+"/"+prefix+"-*/_refresh", "")
 	var found struct {
 		Hits struct {
 			Hits []struct {
@@ -216,7 +216,7 @@ func writeDocuments(t *testing.T, server *elasticsearch.Server) {
 			} `json:"hits"`
 		} `json:"hits"`
 	}
-	check(t, json.Unmarshal(say(t.Context(), t, http.MethodGet, server.URL+"/"+prefix+"-*/_search?size=100&sort=_index", ""), &found))
+	check(t, json.Unmarshal(sendRequest(t.Context(), t, http.MethodGet, server.URL+"/"+prefix+"-*/_search?size=100&sort=_index", ""), &found))
 	var b bytes.Buffer
 	for _, h := range found.Hits.Hits {
 		source := h.Source
@@ -253,11 +253,11 @@ func newEverything() everything {
 	nan := v
 	nan.Sub, nan.Value, nan.Special = 1, nil, event.NaN
 	line := storetest.NewLine(20, "hello \"wörld\"\n")
-	line.Err, line.Cut, line.Raw = true, true, 99
+	line.Stderr, line.Truncated, line.Raw = true, true, 99
 	early := storetest.NewLine(30, "early")
 	early.Time = -1
 	return everything{
-		doc: store.Doc{Kind: store.KindLedger, Key: "slots", Version: 1, Value: []byte(`{"a":[1]}`)}, run: run, change: change,
+		doc: store.Doc{Kind: store.KindSlotTable, Key: "slots", Version: 1, Value: []byte(`{"a":[1]}`)}, run: run, change: change,
 		samples: []store.Samples{{Origin: o, Samples: []event.Sample{v, nan, odd}, End: &event.End{Count: 3, Last: 11, Reason: "over"}}},
 		lines:   []store.Lines{{Origin: o, Lines: []event.Line{line, early}, End: &event.End{Count: 2, Last: 30, Dropped: 1}}},
 	}

@@ -51,9 +51,9 @@ func (s *Store) AppendLines(ctx context.Context, batches []store.Lines) error {
 			return err
 		}
 	}
-	found := s.stretches(batches)
-	defer func() { <-found.made }()
-	return s.append(ctx, "lines", found, func(a *appender) error {
+	segments := s.buildSegments(batches)
+	defer func() { <-segments.done }()
+	return s.append(ctx, "lines", segments, func(a *appender) error {
 		for _, b := range batches {
 			if err := a.lines(ctx, b); err != nil {
 				return err
@@ -64,21 +64,21 @@ func (s *Store) AppendLines(ctx context.Context, batches []store.Lines) error {
 }
 
 // append runs do in a transaction, then wakes who waits for the runs it wrote to.
-func (s *Store) append(ctx context.Context, what string, found *stretches, do func(a *appender) error) error {
+func (s *Store) append(ctx context.Context, kind string, segments *segmentBuild, do func(a *appender) error) error {
 	var runs []string
 	err := s.update(ctx, func(t tx) error {
-		a := &appender{tx: t, streams: make(map[string]*stream), found: found}
+		a := &appender{tx: t, streams: make(map[string]*pendingStream), segments: segments}
 		if err := do(a); err != nil {
 			return err
 		}
 		var err error
-		runs, err = a.count(ctx)
+		runs, err = a.commitCounts(ctx)
 		return err
 	})
 	if err != nil {
-		return s.explain("append "+what, err)
+		return s.wrapError("append "+kind, err)
 	}
-	s.hub.Changed(runs...)
+	s.notifier.Notify(runs...)
 	return nil
 }
 
@@ -86,28 +86,28 @@ func (s *Store) append(ctx context.Context, what string, found *stretches, do fu
 type appender struct {
 	tx
 
-	streams map[string]*stream // by source ID
-	args    []any              // of lines to insert
-	found   *stretches         // of lines
+	streams  map[string]*pendingStream // by source ID
+	args     []any                     // of lines to insert
+	segments *segmentBuild             // of lines
 }
 
-// stream is what the transaction brings to one source.
-type stream struct {
-	run, topic string
-	origin     store.Origin
-	source     int64
-	stored     int64
-	last       int64
-	end        *event.End
-	samples    [][]event.Sample // to weave in
-	fresh      bool             // it brings lines that were not there
+// pendingStream is what the transaction brings to one source.
+type pendingStream struct {
+	run, topic  string
+	origin      store.Origin
+	source      int64
+	stored      int64
+	last        int64
+	end         *event.End
+	samples     [][]event.Sample // to weave in
+	hasNewLines bool             // it brings lines that were not there
 }
 
 func (a *appender) samples(ctx context.Context, b store.Samples) error {
 	if len(b.Samples) == 0 && b.End == nil {
 		return nil
 	}
-	st, err := a.stream(ctx, event.TopicMetrics, b.Origin, b.End)
+	st, err := a.pendingFor(ctx, event.TopicMetrics, b.Origin, b.End)
 	if err != nil {
 		return err
 	}
@@ -119,7 +119,7 @@ func (a *appender) lines(ctx context.Context, b store.Lines) error {
 	if len(b.Lines) == 0 && b.End == nil {
 		return nil
 	}
-	st, err := a.stream(ctx, event.TopicLogs, b.Origin, b.End)
+	st, err := a.pendingFor(ctx, event.TopicLogs, b.Origin, b.End)
 	if err != nil {
 		return err
 	}
@@ -132,12 +132,12 @@ func (a *appender) lines(ctx context.Context, b store.Lines) error {
 		}
 	}
 	err = a.flush(ctx, st)
-	st.fresh = st.fresh || st.stored > before
+	st.hasNewLines = st.hasNewLines || st.stored > before
 	return err
 }
 
 // add inserts a line, sooner or later.
-func (a *appender) add(ctx context.Context, st *stream, values ...any) error {
+func (a *appender) add(ctx context.Context, st *pendingStream, values ...any) error {
 	a.args = append(a.args, values...)
 	if len(a.args) < manyLines*lineColumns {
 		return nil
@@ -149,7 +149,7 @@ func (a *appender) add(ctx context.Context, st *stream, values ...any) error {
 }
 
 // flush inserts the lines that are left.
-func (a *appender) flush(ctx context.Context, st *stream) error {
+func (a *appender) flush(ctx context.Context, st *pendingStream) error {
 	for args := a.args; len(args) > 0; args = args[lineColumns:] {
 		n, err := a.exec(ctx, addLine, args[:lineColumns]...)
 		if err != nil {
@@ -161,14 +161,14 @@ func (a *appender) flush(ctx context.Context, st *stream) error {
 	return nil
 }
 
-// stream returns what the transaction brings to a source so far.
-func (a *appender) stream(ctx context.Context, topic string, o store.Origin, end *event.End) (*stream, error) {
-	id := o.SourceID()
+// pendingFor returns what the transaction brings to a source so far.
+func (a *appender) pendingFor(ctx context.Context, topic string, o store.Origin, end *event.End) (*pendingStream, error) {
+	id := o.StreamID()
 	st, ok := a.streams[id]
 	if !ok {
-		st = &stream{run: o.Run, topic: topic, last: -1, origin: o}
+		st = &pendingStream{run: o.Run, topic: topic, last: -1, origin: o}
 		var err error
-		st.source, err = a.number(ctx, addSource, findSource, id, o.Run, o.Attempt, o.Role, o.Index, o.Pod, o.Container, o.Stream)
+		st.source, err = a.rowID(ctx, addSource, findSource, id, o.Run, o.Attempt, o.Role, o.Index, o.Pod, o.Container, o.Kind)
 		if err != nil {
 			return nil, err
 		}
@@ -180,12 +180,12 @@ func (a *appender) stream(ctx context.Context, topic string, o store.Origin, end
 	return st, nil
 }
 
-// count adds what the transaction brought to what was there, and returns the
+// commitCounts adds what the transaction brought to what was there, and returns the
 // runs that it brought something to.
-func (a *appender) count(ctx context.Context) ([]string, error) {
+func (a *appender) commitCounts(ctx context.Context) ([]string, error) {
 	runs := make([]string, 0, len(a.streams))
 	for _, st := range a.streams {
-		if err := errors.Join(a.weaveIn(ctx, st), a.stretchesOf(ctx, st)); err != nil {
+		if err := errors.Join(a.mergePending(ctx, st), a.addSegments(ctx, st)); err != nil {
 			return nil, err
 		}
 		var ended any
@@ -204,19 +204,19 @@ func (a *appender) count(ctx context.Context) ([]string, error) {
 	return runs, nil
 }
 
-// weaveIn brings the samples of a source to those that are there.
-func (a *appender) weaveIn(ctx context.Context, st *stream) error {
+// mergePending brings the samples of a source to those that are there.
+func (a *appender) mergePending(ctx context.Context, st *pendingStream) error {
 	young := inOrder(st.samples)
 	if len(young) == 0 {
 		return nil
 	}
-	fresh, err := a.weave(ctx, st.source, young)
+	fresh, err := a.mergeSamples(ctx, st.source, young)
 	st.stored, st.last = fresh, young.last().Seq
 	return err
 }
 
-// number returns the number of what find finds, which insert makes if need be.
-func (a *appender) number(ctx context.Context, insert, find string, args ...any) (n int64, err error) {
+// rowID returns the number of what find finds, which insert makes if need be.
+func (a *appender) rowID(ctx context.Context, insert, find string, args ...any) (n int64, err error) {
 	err = a.row(ctx, find, args...).Scan(&n)
 	if !errors.Is(err, sql.ErrNoRows) {
 		return n, err
@@ -236,7 +236,7 @@ const (
 )
 
 func flags(l *event.Line) int64 {
-	return bit(l.Err, flagErr) | bit(l.Cut, flagCut) | bit(l.Open, flagOpen)
+	return bit(l.Stderr, flagErr) | bit(l.Truncated, flagCut) | bit(l.Unterminated, flagOpen)
 }
 
 func bit(set bool, b int64) int64 {
@@ -247,4 +247,4 @@ func bit(set bool, b int64) int64 {
 }
 
 // Changed implements store.Notifier.
-func (s *Store) Changed(run string) <-chan struct{} { return s.hub.Wait(run) }
+func (s *Store) Changed(run string) <-chan struct{} { return s.notifier.Subscribe(run) }

@@ -55,7 +55,7 @@ func compare(a, b *event.Sample) int {
 // pack returns the chunk of samples.
 func pack(samples series) ([]byte, error) {
 	n := samples.count()
-	p := packer{table: table{numbers: make(map[string]uint64)}}
+	p := packer{table: stringTable{numbers: make(map[string]uint64)}}
 	p.body = binary.AppendUvarint(make([]byte, 0, 24*n+16), uint64(n)) //nolint:gosec // a count
 	for _, piece := range samples {
 		for i := range piece {
@@ -69,8 +69,8 @@ func pack(samples series) ([]byte, error) {
 
 // packer makes a chunk.
 type packer struct {
-	table     table
-	labels    labels
+	table     stringTable
+	labels    labelCache
 	body      []byte
 	seq, time int64 // of the sample before
 }
@@ -122,14 +122,14 @@ func flagsOf(s *event.Sample) (flags byte) {
 	return flags
 }
 
-// labels are those of the sample before: most samples have the same.
-type labels struct {
+// labelCache are those of the sample before: most samples have the same.
+type labelCache struct {
 	last map[string]string
 	json string
 }
 
 // text returns m as JSON, nothing where there are none.
-func (l *labels) text(m map[string]string) (string, error) {
+func (l *labelCache) text(m map[string]string) (string, error) {
 	if len(m) == 0 {
 		return "", nil
 	}
@@ -141,14 +141,14 @@ func (l *labels) text(m map[string]string) (string, error) {
 	return l.json, err
 }
 
-// table numbers texts, of which few differ.
-type table struct {
+// stringTable numbers texts, of which few differ.
+type stringTable struct {
 	numbers map[string]uint64
 	texts   []string
 	last    uint64 // number that was asked for last
 }
 
-func (t *table) number(text string) uint64 {
+func (t *stringTable) number(text string) uint64 {
 	if t.last < uint64(len(t.texts)) && t.texts[t.last] == text {
 		return t.last
 	}
@@ -161,7 +161,7 @@ func (t *table) number(text string) uint64 {
 	return n
 }
 
-func (t *table) head() []byte {
+func (t *stringTable) head() []byte {
 	b := binary.AppendUvarint([]byte{chunkVersion}, uint64(len(t.texts)))
 	for _, text := range t.texts {
 		b = append(binary.AppendUvarint(b, uint64(len(text))), text...)

@@ -35,8 +35,8 @@ func TestADiskThatIsFullOrReadOnlyIsSaidSoAndNothingIsLost(t *testing.T) {
 
 const noMounts = "cannot mount"
 
-// disk fills a disk, empties it again, and makes it read-only.
-func disk(dir string) error {
+// exerciseFullDisk fills a disk, empties it again, and makes it read-only.
+func exerciseFullDisk(dir string) error {
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=2m"); err != nil {
 		return fmt.Errorf("%s: %w", noMounts, err)
 	}
@@ -49,23 +49,23 @@ func disk(dir string) error {
 		return err
 	}
 	n, err := fill(s, 0)
-	if err := says(err, "the disk is full", "free some space", path); err != nil {
+	if err := wantErrorText(err, "the disk is full", "free some space", path); err != nil {
 		return err
 	}
-	if err := holds(s, n); err != nil {
+	if err := checkLines(s, n); err != nil {
 		return err
 	}
 	if err := os.Remove(filler); err != nil {
 		return err
 	}
 	more, err := fill(s, n)
-	if err := says(err, "the disk is full"); err != nil {
+	if err := wantErrorText(err, "the disk is full"); err != nil {
 		return err
 	}
 	if more < n+500 {
 		return fmt.Errorf("with 1 MiB of space again there were %d lines more", more-n)
 	}
-	if err := holds(s, more); err != nil {
+	if err := checkLines(s, more); err != nil {
 		return err
 	}
 	if err := s.Close(); err != nil {
@@ -75,7 +75,7 @@ func disk(dir string) error {
 		return fmt.Errorf("%s: %w", noMounts, err)
 	}
 	_, err = sqlite.Open(context.Background(), path)
-	return says(err, "may not be written", "permissions", path)
+	return wantErrorText(err, "may not be written", "permissions", path)
 }
 
 // fill appends lines from number n on until there is an error, and returns the
@@ -89,8 +89,8 @@ func fill(s *sqlite.Store, n int) (int, error) {
 	return n, nil
 }
 
-// holds checks that so many lines are stored, and the file is sound.
-func holds(s *sqlite.Store, n int) error {
+// checkLines checks that so many lines are stored, and the file is sound.
+func checkLines(s *sqlite.Store, n int) error {
 	streams, err := s.Streams(context.Background(), "r")
 	if err != nil {
 		return err
@@ -98,10 +98,10 @@ func holds(s *sqlite.Store, n int) error {
 	if len(streams) != 1 || streams[0].Stored != int64(n) {
 		return fmt.Errorf("%d lines were stored, there are %+v", n, streams)
 	}
-	return s.Sound(context.Background())
+	return s.CheckIntegrity(context.Background())
 }
 
-func says(err error, words ...string) error {
+func wantErrorText(err error, words ...string) error {
 	for _, w := range words {
 		if err == nil || !strings.Contains(err.Error(), w) {
 			return fmt.Errorf("error %w, which does not say %q", err, w)

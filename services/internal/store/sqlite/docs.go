@@ -35,7 +35,7 @@ func (s *Store) Doc(ctx context.Context, kind store.Kind, key string) (store.Doc
 		return store.Doc{}, fmt.Errorf("%s %q: %w", kind, key, store.ErrNotFound)
 	}
 	if err != nil {
-		return store.Doc{}, s.explain(fmt.Sprintf("read %s %q", kind, key), err)
+		return store.Doc{}, s.wrapError(fmt.Sprintf("read %s %q", kind, key), err)
 	}
 	return d, nil
 }
@@ -57,17 +57,17 @@ func (s *Store) DeleteDoc(ctx context.Context, d store.Doc) error {
 	if err := d.Validate(); err != nil {
 		return err
 	}
-	there := 0
+	remaining := 0
 	err := s.update(ctx, func(t tx) error {
 		if _, err := t.exec(ctx, deleteDoc, d.Kind, d.Key, d.Version); err != nil {
 			return err
 		}
-		return t.row(ctx, countDoc, d.Kind, d.Key).Scan(&there)
+		return t.row(ctx, countDoc, d.Kind, d.Key).Scan(&remaining)
 	})
 	if err != nil {
-		return s.explain(fmt.Sprintf("delete %s %q", d.Kind, d.Key), err)
+		return s.wrapError(fmt.Sprintf("delete %s %q", d.Kind, d.Key), err)
 	}
-	if there > 0 {
+	if remaining > 0 {
 		return fmt.Errorf("delete version %d of %s %q: %w", d.Version, d.Kind, d.Key, store.ErrConflict)
 	}
 	return nil
@@ -85,7 +85,7 @@ func (s *Store) Docs(ctx context.Context, kind store.Kind, after string, limit i
 		docs = append(docs, d)
 		return err
 	}, listDocs, kind, after, limit)
-	return docs, s.explain(fmt.Sprintf("list %s", kind), err)
+	return docs, s.wrapError(fmt.Sprintf("list %s", kind), err)
 }
 
 // write does one statement about d and returns how many rows it changed.
@@ -97,7 +97,7 @@ func (s *Store) write(ctx context.Context, d store.Doc, statement string, args .
 		n, err = t.exec(ctx, statement, args...)
 		return err
 	})
-	return n, s.explain(fmt.Sprintf("write %s %q", d.Kind, d.Key), err)
+	return n, s.wrapError(fmt.Sprintf("write %s %q", d.Kind, d.Key), err)
 }
 
 // value returns the document's content, never nil, which would be NULL.

@@ -8,11 +8,11 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/event"
 )
 
-// Sound reads the whole file and says how it is damaged, if it is.
-func (s *Store) Sound(ctx context.Context) error {
+// CheckIntegrity reads the whole file and says how it is damaged, if it is.
+func (s *Store) CheckIntegrity(ctx context.Context) error {
 	var verdict string
 	if err := s.reads.QueryRowContext(ctx, "PRAGMA integrity_check(1)").Scan(&verdict); err != nil {
-		return s.explain("check", err)
+		return s.wrapError("check", err)
 	}
 	if verdict != "ok" {
 		return errors.New(verdict)
@@ -20,12 +20,12 @@ func (s *Store) Sound(ctx context.Context) error {
 	return nil
 }
 
-// EmptyLogFrom has the write-ahead log emptied once it has so many bytes.
-func (s *Store) EmptyLogFrom(size int64) { s.logLimit.Store(size) }
+// SetWALLimit has the write-ahead log emptied once it has so many bytes.
+func (s *Store) SetWALLimit(size int64) { s.walLimit.Store(size) }
 
 // FirstSchema returns what made the files of the first version, and the mark
 // that they carry.
-func FirstSchema() (schemaOf string, applicationID int) { return schema()[0], application }
+func FirstSchema() (schemaOf string, applicationID int) { return schema()[0], sqliteAppID }
 
 // Versions is how many versions of the schema there were, this one included.
 func Versions() int { return len(schema()) }
@@ -37,19 +37,19 @@ var (
 	Ordered = ordered
 )
 
-// MarksOf returns the marks of tokens, and Press the form of marks.
+// HashTokens returns the marks of tokens, and Press the form of marks.
 var (
-	MarksOf  = marksOf
-	Press    = press
-	Unpress  = unpress
-	HasMarks = hasMarks
+	HashTokens     = hashTokens
+	EncodeHashes   = encodeHashes
+	DecodeHashes   = decodeHashes
+	ContainsHashes = containsHashes
 )
 
-// MarksOfLines returns the marks of the tokens of lines.
-func MarksOfLines(lines []event.Line) []uint32 { return new(marker).of(lines) }
+// HashLines returns the marks of the tokens of lines.
+func HashLines(lines []event.Line) []uint32 { return new(tokenHasher).hashLines(lines) }
 
-// Stretches returns how many lines each stretch of lines has, in order.
-func (s *Store) Stretches(ctx context.Context) (lines []int, err error) {
+// SegmentSizes returns how many lines each stretch of lines has, in order.
+func (s *Store) SegmentSizes(ctx context.Context) (lines []int, err error) {
 	err = s.query(ctx, func(rows *sql.Rows) error {
 		var n int
 		err := rows.Scan(&n)

@@ -54,7 +54,7 @@ func TestSamplesOfAFileOfTheFirstVersionStayReadable(t *testing.T) {
 		INSERT INTO names VALUES (1, 'loss'); INSERT INTO traits VALUES (1, '', ''), (2, 'ms', '{"a":"b"}');
 		WITH RECURSIVE i(n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM i WHERE n < %d)
 		INSERT INTO samples SELECT 7, n, 0, 1, 1 + n %% 2, CASE WHEN n = 5 THEN NULL ELSE n / 2.0 END, CASE WHEN n = 5 THEN 'NaN' END, n * 1000, CASE WHEN n = 6 THEN 3 END FROM i`,
-		o.SourceID(), o.Attempt, o.Role, o.Container, o.Stream, n, n-1, n-1)); err != nil {
+		o.StreamID(), o.Attempt, o.Role, o.Container, o.Kind, n, n-1, n-1)); err != nil {
 		t.Fatal(err)
 	}
 	s, err := sqlite.Open(t.Context(), path)

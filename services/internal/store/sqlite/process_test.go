@@ -40,28 +40,28 @@ func TestAProcessThatIsKilledLosesNothingAndHarmsNobody(t *testing.T) {
 	s := open(t, path)
 	ours := 0
 	for range 5 {
-		said := killed(t, path, 1+rand.IntN(10), func() {
+		acknowledged := killWriter(t, path, 1+rand.IntN(10), func() {
 			check(t, s.AppendLines(t.Context(), []store.Lines{{Origin: storetest.NewOrigin("r", "ours"), Lines: numbered(ours, 10)}}))
 			ours += 10
 		})
-		theirs := whole(t, s, ours)
-		if theirs < said {
-			t.Fatalf("%d lines were stored, but only %d are there", said, theirs)
+		theirs := checkConsistent(t, s, ours)
+		if theirs < acknowledged {
+			t.Fatalf("%d lines were stored, but only %d are there", acknowledged, theirs)
 		}
 	}
-	check(t, s.Sound(t.Context()))
-	closed(t, s)
+	check(t, s.CheckIntegrity(t.Context()))
+	closeStore(t, s)
 
 	s = open(t, path)
-	defer closed(t, s)
-	check(t, s.Sound(t.Context()))
-	whole(t, s, ours)
+	defer closeStore(t, s)
+	check(t, s.CheckIntegrity(t.Context()))
+	checkConsistent(t, s, ours)
 }
 
-// killed starts a process that writes, kills it once it has written so many
+// killWriter starts a process that writes, kills it once it has written so many
 // batches, and returns how many lines it said were stored. Meanwhile it calls do
 // over and over.
-func killed(t *testing.T, path string, batches int, do func()) (said int) {
+func killWriter(t *testing.T, path string, batches int, do func()) (acknowledged int) {
 	t.Helper()
 	c := exec.CommandContext(t.Context(), os.Args[0], path) //nolint:gosec // this very program
 	c.Env, c.Stderr = append(os.Environ(), envRole+"=writer"), os.Stderr
@@ -80,21 +80,21 @@ func killed(t *testing.T, path string, batches int, do func()) (said int) {
 	}()
 	for {
 		select {
-		case said = <-last:
+		case acknowledged = <-last:
 			if err := c.Wait(); err == nil || c.ProcessState.Exited() {
 				t.Fatalf("the writer was not killed: %v", err)
 			}
-			return said
+			return acknowledged
 		default:
 			do()
 		}
 	}
 }
 
-// whole checks that each source has its lines without a gap, that counts are
+// checkConsistent checks that each source has its lines without a gap, that counts are
 // true and that a run is at one with its changes. It returns how many lines the
 // other process has stored.
-func whole(t *testing.T, s *sqlite.Store, ours int) int {
+func checkConsistent(t *testing.T, s *sqlite.Store, ours int) int {
 	t.Helper()
 	n := make(map[string]int64)
 	for cursor := ""; ; {
@@ -133,7 +133,7 @@ func whole(t *testing.T, s *sqlite.Store, ours int) int {
 
 // children are the programs that this binary can be, each given a path.
 func children() map[string]func(path string) error {
-	return map[string]func(string) error{"writer": writer, "disk": disk}
+	return map[string]func(string) error{"writer": writer, "disk": exerciseFullDisk}
 }
 
 // writer goes on where a writer before it was killed. It says how many lines are

@@ -25,25 +25,25 @@ const (
 		ORDER BY last_seq, last_sub, last_name LIMIT 1`
 )
 
-// source is one origin of a run, by number, and what is stored of it.
-type source struct {
+// streamRow is one origin of a run, by number, and what is stored of it.
+type streamRow struct {
 	n  int64
 	id string
 	store.Stream
 }
 
-// sources returns the sources of a run, in order of (attempt, source, topic), as
+// streamRows returns the sources of a run, in order of (attempt, source, topic), as
 // far as they are meant.
-func (s *Store) sources(ctx context.Context, run string, meant func(source) bool) ([]source, error) {
-	var sources []source
+func (s *Store) streamRows(ctx context.Context, run string, match func(streamRow) bool) ([]streamRow, error) {
+	var sources []streamRow
 	err := s.query(ctx, func(rows *sql.Rows) error {
-		src := source{Stream: store.Stream{Origin: store.Origin{Run: run}}}
+		src := streamRow{Stream: store.Stream{Origin: store.Origin{Run: run}}}
 		o := &src.Origin
 		var ended sql.NullString
-		if err := rows.Scan(&src.n, &src.id, &o.Attempt, &o.Role, &o.Index, &o.Pod, &o.Container, &o.Stream, &src.Topic, &src.Stored, &src.Last, &ended); err != nil {
+		if err := rows.Scan(&src.n, &src.id, &o.Attempt, &o.Role, &o.Index, &o.Pod, &o.Container, &o.Kind, &src.Topic, &src.Stored, &src.Last, &ended); err != nil {
 			return err
 		}
-		if !meant(src) {
+		if !match(src) {
 			return nil
 		}
 		sources = append(sources, src)
@@ -57,25 +57,25 @@ func (s *Store) sources(ctx context.Context, run string, meant func(source) bool
 
 // Streams implements store.Streams.
 func (s *Store) Streams(ctx context.Context, run string) ([]store.Stream, error) {
-	sources, err := s.sources(ctx, run, func(source) bool { return true })
+	sources, err := s.streamRows(ctx, run, func(streamRow) bool { return true })
 	streams := make([]store.Stream, len(sources))
 	for i, src := range sources {
 		streams[i] = src.Stream
 	}
-	return streams, s.explain(fmt.Sprintf("list streams of run %q", run), err)
+	return streams, s.wrapError(fmt.Sprintf("list streams of run %q", run), err)
 }
 
 // Lines implements store.Streams.
 func (s *Store) Lines(ctx context.Context, q store.LineQuery, cursor string, limit int) ([]store.Line, string, error) {
-	purpose, at, err := s.resume("lines", q.Purpose(), cursor, limit)
+	purpose, at, err := s.decodeCursor("lines", q.CursorScope(), cursor, limit)
 	if err != nil {
 		return nil, "", err
 	}
-	sources, err := s.sources(ctx, q.Run, func(src source) bool {
-		return src.Topic == event.TopicLogs && q.Of(src.Origin)
+	sources, err := s.streamRows(ctx, q.Run, func(src streamRow) bool {
+		return src.Topic == event.TopicLogs && q.Matches(src.Origin)
 	})
 	if err == nil && cursor == "" {
-		err = s.begin(ctx, sources, q, at)
+		err = s.seekStart(ctx, sources, q, at)
 	}
 	read := s.linesOf
 	if len(q.Tokens) > 0 {
@@ -86,30 +86,30 @@ func (s *Store) Lines(ctx context.Context, q store.LineQuery, cursor string, lim
 		lines, err = read(ctx, sources[i], at, lines, limit)
 	}
 	if err != nil {
-		return nil, "", s.explain(fmt.Sprintf("read lines of run %q", q.Run), err)
+		return nil, "", s.wrapError(fmt.Sprintf("read lines of run %q", q.Run), err)
 	}
 	return lines, at.encode(purpose), nil
 }
 
-// begin moves the place in each source to where a query begins.
-func (s *Store) begin(ctx context.Context, sources []source, q store.LineQuery, at places) (err error) {
-	tail := s.tail
+// seekStart moves the place in each source to where a query begins.
+func (s *Store) seekStart(ctx context.Context, sources []streamRow, q store.LineQuery, at positions) (err error) {
+	tail := s.seekTail
 	if len(q.Tokens) > 0 {
-		tail = newSearch(s, q.Tokens).tail
+		tail = newSearch(s, q.Tokens).seekTail
 	}
 	if q.Last > 0 {
 		err = tail(ctx, sources, q.Last, at)
 	}
 	if err == nil && !q.Since.IsZero() {
-		err = s.since(ctx, sources, nanos(q.Since), at)
+		err = s.seekSince(ctx, sources, nanos(q.Since), at)
 	}
 	return err
 }
 
-// tail moves the place in each source to before its last lines.
-func (s *Store) tail(ctx context.Context, sources []source, last int, at places) error {
+// seekTail moves the place in each source to before its last lines.
+func (s *Store) seekTail(ctx context.Context, sources []streamRow, last int, at positions) error {
 	for _, src := range sources {
-		p := place{Seq: -1}
+		p := position{Seq: -1}
 		err := s.row(ctx, tailLine, src.n, last).Scan(&p.Seq)
 		if err != nil && !errors.Is(err, sql.ErrNoRows) {
 			return err
@@ -119,23 +119,23 @@ func (s *Store) tail(ctx context.Context, sources []source, last int, at places)
 	return nil
 }
 
-// since moves the place in each source, where it is further back, to before its
+// seekSince moves the place in each source, where it is further back, to before its
 // first line of that time or later, or after all where there is none.
-func (s *Store) since(ctx context.Context, sources []source, time int64, at places) error {
+func (s *Store) seekSince(ctx context.Context, sources []streamRow, time int64, at positions) error {
 	for _, src := range sources {
 		seq := src.Last + 1
 		err := s.row(ctx, sinceLine, src.n, time).Scan(&seq)
 		if err != nil && !errors.Is(err, sql.ErrNoRows) {
 			return err
 		}
-		at[src.n] = place{Seq: max(at.in(src).Seq, seq-1)}
+		at[src.n] = position{Seq: max(at.at(src).Seq, seq-1)}
 	}
 	return nil
 }
 
 // linesOf appends what comes next in src, and moves the place in it.
-func (s *Store) linesOf(ctx context.Context, src source, at places, lines []store.Line, limit int) ([]store.Line, error) {
-	p := at.in(src)
+func (s *Store) linesOf(ctx context.Context, src streamRow, at positions, lines []store.Line, limit int) ([]store.Line, error) {
+	p := at.at(src)
 	if p.Seq >= src.Last {
 		return lines, nil
 	}
@@ -148,35 +148,35 @@ func (s *Store) linesOf(ctx context.Context, src source, at places, lines []stor
 	return lines, err
 }
 
-func scanLine(rows *sql.Rows, src source) (store.Line, error) {
+func scanLine(rows *sql.Rows, src streamRow) (store.Line, error) {
 	l := store.Line{Origin: src.Origin}
 	var f int64
 	err := rows.Scan(&l.Seq, &l.Time, &l.Raw, &f, &l.Text)
-	l.Err, l.Cut, l.Open = f&flagErr != 0, f&flagCut != 0, f&flagOpen != 0
+	l.Stderr, l.Truncated, l.Unterminated = f&flagErr != 0, f&flagCut != 0, f&flagOpen != 0
 	return l, err
 }
 
 // Samples implements store.Streams.
 func (s *Store) Samples(ctx context.Context, q store.SampleQuery, cursor string, limit int) ([]store.Sample, string, error) {
-	purpose, at, err := s.resume("samples", q, cursor, limit)
+	purpose, at, err := s.decodeCursor("samples", q, cursor, limit)
 	if err != nil {
 		return nil, "", err
 	}
-	sources, err := s.sources(ctx, q.Run, func(src source) bool { return src.Topic == event.TopicMetrics })
+	sources, err := s.streamRows(ctx, q.Run, func(src streamRow) bool { return src.Topic == event.TopicMetrics })
 	var samples []store.Sample
 	for i := 0; err == nil && i < len(sources) && len(samples) < limit; i++ {
 		samples, err = s.samplesOf(ctx, sources[i], q, at, samples, limit)
 	}
 	if err != nil {
-		return nil, "", s.explain(fmt.Sprintf("read samples of run %q", q.Run), err)
+		return nil, "", s.wrapError(fmt.Sprintf("read samples of run %q", q.Run), err)
 	}
 	return samples, at.encode(purpose), nil
 }
 
 // samplesOf appends what comes next in src, and moves the place in it: past all
 // that was there if fewer samples that are meant follow than there is room for.
-func (s *Store) samplesOf(ctx context.Context, src source, q store.SampleQuery, at places, samples []store.Sample, limit int) ([]store.Sample, error) {
-	p := at.in(src)
+func (s *Store) samplesOf(ctx context.Context, src streamRow, q store.SampleQuery, at positions, samples []store.Sample, limit int) ([]store.Sample, error) {
+	p := at.at(src)
 	for p.Seq <= src.Last && len(samples) < limit {
 		chunk, err := s.chunkAfter(ctx, src, p)
 		if err != nil {
@@ -186,8 +186,8 @@ func (s *Store) samplesOf(ctx context.Context, src source, q store.SampleQuery, 
 			break
 		}
 		for i := 0; i < len(chunk) && len(samples) < limit; i++ {
-			p = placeOf(&chunk[i])
-			if meant(&chunk[i], q) {
+			p = positionOf(&chunk[i])
+			if matchesQuery(&chunk[i], q) {
 				samples = append(samples, store.Sample{Origin: src.Origin, Sample: chunk[i]})
 			}
 		}
@@ -198,7 +198,7 @@ func (s *Store) samplesOf(ctx context.Context, src source, q store.SampleQuery, 
 
 // chunkAfter returns the samples after p of the first chunk that has some, none
 // where there are none.
-func (s *Store) chunkAfter(ctx context.Context, src source, p place) ([]event.Sample, error) {
+func (s *Store) chunkAfter(ctx context.Context, src streamRow, p position) ([]event.Sample, error) {
 	var chunk []byte
 	err := s.row(ctx, readChunk, src.n, p.Seq, p.Sub, p.Name).Scan(&chunk)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -208,8 +208,8 @@ func (s *Store) chunkAfter(ctx context.Context, src source, p place) ([]event.Sa
 		return nil, err
 	}
 	samples, err := unpack(chunk)
-	from, _ := slices.BinarySearchFunc(samples, p, func(v event.Sample, p place) int {
-		if p.before(placeOf(&v)) {
+	from, _ := slices.BinarySearchFunc(samples, p, func(v event.Sample, p position) int {
+		if p.before(positionOf(&v)) {
 			return 1
 		}
 		return -1
@@ -217,18 +217,18 @@ func (s *Store) chunkAfter(ctx context.Context, src source, p place) ([]event.Sa
 	return samples[from:], err
 }
 
-// meant reports whether a query is for a sample.
-func meant(v *event.Sample, q store.SampleQuery) bool {
+// matchesQuery reports whether a query is for a sample.
+func matchesQuery(v *event.Sample, q store.SampleQuery) bool {
 	return (len(q.Names) == 0 || slices.Contains(q.Names, v.Name)) &&
 		(q.Since.IsZero() || v.Time >= nanos(q.Since)) && (q.Until.IsZero() || v.Time < nanos(q.Until))
 }
 
-// resume returns what cursors of a query are for, and the places of this one.
-func (s *Store) resume(verb string, query any, cursor string, limit int) (string, places, error) {
+// decodeCursor returns what cursors of a query are for, and the places of this one.
+func (s *Store) decodeCursor(verb string, query any, cursor string, limit int) (string, positions, error) {
 	if err := positive(limit); err != nil {
 		return "", nil, err
 	}
-	purpose, err := s.purpose(verb, query)
+	purpose, err := s.cursorScope(verb, query)
 	if err != nil {
 		return "", nil, fmt.Errorf("read %s: %w: %w", verb, store.ErrRefused, err)
 	}

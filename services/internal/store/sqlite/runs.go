@@ -19,13 +19,13 @@ import (
 )
 
 const (
-	lookRun = "SELECT n, revision, created, labels, EXISTS (SELECT 1 FROM changes WHERE run = n AND event = ?) FROM runs WHERE id = ?"
-	putRun  = `INSERT INTO runs(id, revision, created, owner, namespace, name, phase, outcome, labels, doc, low_id, low_name, low_file, low_task, schedule) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+	readStoredRun = "SELECT n, revision, created, labels, EXISTS (SELECT 1 FROM changes WHERE run = n AND event = ?) FROM runs WHERE id = ?"
+	putRun        = `INSERT INTO runs(id, revision, created, owner, namespace, name, phase, outcome, labels, doc, low_id, low_name, low_file, low_task, schedule) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 		ON CONFLICT(id) DO UPDATE SET revision = excluded.revision, created = excluded.created, owner = excluded.owner, namespace = excluded.namespace, name = excluded.name,
 			phase = excluded.phase, outcome = excluded.outcome, labels = excluded.labels, doc = excluded.doc,
 			low_name = excluded.low_name, low_file = excluded.low_file, low_task = excluded.low_task, schedule = excluded.schedule RETURNING n`
 	putChange   = "INSERT INTO changes(run, revision, event, doc) VALUES (?, ?, ?, ?)"
-	unlabel     = "DELETE FROM labels WHERE key = ? AND value = ? AND created = ? AND id = ?"
+	deleteLabel = "DELETE FROM labels WHERE key = ? AND value = ? AND created = ? AND id = ?"
 	addLabel    = "INSERT INTO labels(key, value, created, id) VALUES (?, ?, ?, ?)"
 	readRun     = "SELECT doc FROM runs WHERE id = ?"
 	listChanges = "SELECT c.doc FROM runs r JOIN changes c ON c.run = r.n WHERE r.id = ? AND c.revision > ? ORDER BY c.revision LIMIT ?"
@@ -45,11 +45,11 @@ func (s *Store) PutRun(ctx context.Context, r store.Run, c store.Change) error {
 		return fmt.Errorf("write change %q of run %q: %w: %w", c.Event, r.ID, store.ErrRefused, err)
 	}
 	err = s.update(ctx, func(t tx) error {
-		before, err := look(ctx, t, r.ID, c.Event)
+		before, err := loadStoredRun(ctx, t, r.ID, c.Event)
 		if err != nil {
 			return err
 		}
-		if err := judge(before, r, c); err != nil {
+		if err := checkRevision(before, r, c); err != nil {
 			return err
 		}
 		return put(ctx, t, before, r, run, c, change)
@@ -58,33 +58,33 @@ func (s *Store) PutRun(ctx context.Context, r store.Run, c store.Change) error {
 		return err
 	}
 	if err != nil {
-		return s.explain(fmt.Sprintf("write run %q", r.ID), err)
+		return s.wrapError(fmt.Sprintf("write run %q", r.ID), err)
 	}
-	s.hub.Changed(r.ID)
+	s.notifier.Notify(r.ID)
 	return nil
 }
 
-// known is what the file has of a run before a change. Its zero value is none.
-type known struct {
-	n, revision, created int64
-	labels               string
-	said                 bool // the change was recorded before
+// storedRun is what the file has of a run before a change. Its zero value is none.
+type storedRun struct {
+	id, revision, created int64
+	labels                string
+	recorded              bool // the change was recorded before
 }
 
-// look returns what the file has of a run, and of an event about it.
-func look(ctx context.Context, t tx, run, ev string) (k known, err error) {
-	err = t.row(ctx, lookRun, ev, run).
-		Scan(&k.n, &k.revision, &k.created, &k.labels, &k.said)
+// loadStoredRun returns what the file has of a run, and of an event about it.
+func loadStoredRun(ctx context.Context, t tx, run, ev string) (k storedRun, err error) {
+	err = t.row(ctx, readStoredRun, ev, run).
+		Scan(&k.id, &k.revision, &k.created, &k.labels, &k.recorded)
 	if errors.Is(err, sql.ErrNoRows) {
-		return known{}, nil
+		return storedRun{}, nil
 	}
 	return k, err
 }
 
-// judge says which error the contract wants, if any.
-func judge(k known, r store.Run, c store.Change) error {
+// checkRevision says which error the contract wants, if any.
+func checkRevision(k storedRun, r store.Run, c store.Change) error {
 	switch {
-	case k.said:
+	case k.recorded:
 		return fmt.Errorf("event %q of run %q: %w", c.Event, r.ID, store.ErrExists)
 	case c.Revision != r.Revision || c.Revision != k.revision+1:
 		return fmt.Errorf("write revision %d of run %q over %d: %w", c.Revision, r.ID, k.revision, store.ErrConflict)
@@ -93,29 +93,29 @@ func judge(k known, r store.Run, c store.Change) error {
 }
 
 // put stores a run and its change.
-func put(ctx context.Context, t tx, k known, r store.Run, run []byte, c store.Change, change []byte) error {
+func put(ctx context.Context, t tx, k storedRun, r store.Run, run []byte, c store.Change, change []byte) error {
 	labels, err := json.Marshal(r.Terms())
 	if err != nil {
 		return err
 	}
 	created := nanos(r.Created)
-	begin, task := r.Words()
+	begin, task := r.SearchTexts()
 	if err := t.row(ctx, putRun,
 		r.ID, r.Revision, created, r.Owner, r.Namespace, r.Name, r.Phase, r.Outcome, string(labels), run,
-		blob(begin[0]), blob(begin[1]), blob(begin[2]), blob(task), r.Schedule).Scan(&k.n); err != nil {
+		blob(begin[0]), blob(begin[1]), blob(begin[2]), blob(task), r.Schedule).Scan(&k.id); err != nil {
 		return err
 	}
 	if k.labels != string(labels) || k.created != created {
-		if err := label(ctx, t, k, r, created); err != nil {
+		if err := updateLabels(ctx, t, k, r, created); err != nil {
 			return err
 		}
 	}
-	_, err = t.exec(ctx, putChange, k.n, c.Revision, c.Event, change)
+	_, err = t.exec(ctx, putChange, k.id, c.Revision, c.Event, change)
 	return err
 }
 
-// label has the run found by its labels, and no more by those it had.
-func label(ctx context.Context, t tx, k known, r store.Run, created int64) error {
+// updateLabels has the run found by its labels, and no more by those it had.
+func updateLabels(ctx context.Context, t tx, k storedRun, r store.Run, created int64) error {
 	var old map[string]string
 	if k.labels != "" {
 		if err := json.Unmarshal([]byte(k.labels), &old); err != nil {
@@ -123,7 +123,7 @@ func label(ctx context.Context, t tx, k known, r store.Run, created int64) error
 		}
 	}
 	for key, value := range old {
-		if _, err := t.exec(ctx, unlabel, key, value, k.created, r.ID); err != nil {
+		if _, err := t.exec(ctx, deleteLabel, key, value, k.created, r.ID); err != nil {
 			return err
 		}
 	}
@@ -146,7 +146,7 @@ func (s *Store) Run(ctx context.Context, id string) (store.Run, error) {
 	if err == nil {
 		err = json.Unmarshal(doc, &r)
 	}
-	return r, s.explain(fmt.Sprintf("read run %q", id), err)
+	return r, s.wrapError(fmt.Sprintf("read run %q", id), err)
 }
 
 // Runs implements store.Runs.
@@ -154,22 +154,22 @@ func (s *Store) Runs(ctx context.Context, f store.RunFilter, token string, limit
 	if err := positive(limit); err != nil {
 		return nil, "", err
 	}
-	purpose, err := s.purpose("runs", f)
+	purpose, err := s.cursorScope("runs", f)
 	if err != nil {
 		return nil, "", fmt.Errorf("list runs: %w: %w", store.ErrRefused, err)
 	}
-	q := find(f)
+	q := newRunQuery(f)
 	if token != "" {
-		b, err := cursor.Unseal(purpose, token)
+		b, err := cursor.Decode(purpose, token)
 		if err != nil {
 			return nil, "", err
 		}
-		created, id := cursor.Varint(b)
+		created, id := cursor.ReadVarint(b)
 		beyond := "<"
 		if f.Oldest {
 			beyond = ">"
 		}
-		q.where("("+q.along+".created, "+q.along+".id) "+beyond+" (?, ?)", created, string(id))
+		q.where("("+q.indexTable+".created, "+q.indexTable+".id) "+beyond+" (?, ?)", created, string(id))
 	}
 	var runs []store.Run
 	var last []byte // place of the last run, sealed if another follows
@@ -177,7 +177,7 @@ func (s *Store) Runs(ctx context.Context, f store.RunFilter, token string, limit
 	text, args := q.text(limit + 1)
 	err = s.query(ctx, func(rows *sql.Rows) error {
 		if len(runs) == limit {
-			next = cursor.Seal(purpose, last)
+			next = cursor.Encode(purpose, last)
 			return nil
 		}
 		var created int64
@@ -190,43 +190,43 @@ func (s *Store) Runs(ctx context.Context, f store.RunFilter, token string, limit
 		runs, last = append(runs, r), append(binary.AppendVarint(nil, created), r.ID...)
 		return err
 	}, text, args...)
-	return runs, next, s.explain("list runs", err)
+	return runs, next, s.wrapError("list runs", err)
 }
 
-// finder is a query for runs in the making.
-type finder struct {
-	from  string
-	along string // the table whose index is walked
-	order string // DESC, or ASC
-	terms []string
-	args  []any
+// runQuery is a query for runs in the making.
+type runQuery struct {
+	from       string
+	indexTable string // the table whose index is walked
+	order      string // DESC, or ASC
+	terms      []string
+	args       []any
 }
 
-func (q *finder) where(term string, args ...any) {
+func (q *runQuery) where(term string, args ...any) {
 	q.terms, q.args = append(q.terms, term), append(q.args, args...)
 }
 
-func (q *finder) text(limit int) (string, []any) {
+func (q *runQuery) text(limit int) (string, []any) {
 	terms := ""
 	if len(q.terms) > 0 {
 		terms = " WHERE " + strings.Join(q.terms, " AND ")
 	}
-	return "SELECT r.created, r.doc FROM " + q.from + terms + " ORDER BY " + q.along + ".created " + q.order + ", " + q.along + ".id " + q.order + " LIMIT ?", append(q.args, limit)
+	return "SELECT r.created, r.doc FROM " + q.from + terms + " ORDER BY " + q.indexTable + ".created " + q.order + ", " + q.indexTable + ".id " + q.order + " LIMIT ?", append(q.args, limit)
 }
 
-// find returns the query for the runs that f means. They are walked in order
+// newRunQuery returns the query for the runs that f means. They are walked in order
 // along an index, of labels where there are any, so that a page costs
 // what it shows. What the index on phases or outcomes finds is most of all runs,
 // or has to be sorted, unless few runs can have these words or it alone is asked.
-func find(f store.RunFilter) *finder {
-	q := &finder{from: "runs r", along: "r", order: "DESC"}
+func newRunQuery(f store.RunFilter) *runQuery {
+	q := &runQuery{from: "runs r", indexTable: "r", order: "DESC"}
 	if f.Oldest {
 		q.order = "ASC"
 	}
 	terms := f.Terms()
 	for i, key := range slices.Sorted(maps.Keys(terms)) {
 		if i == 0 {
-			q.from, q.along = "labels l CROSS JOIN runs r ON r.id = l.id", "l"
+			q.from, q.indexTable = "labels l CROSS JOIN runs r ON r.id = l.id", "l"
 			q.where("l.key = ? AND l.value = ?", key, terms[key])
 			continue
 		}
@@ -240,13 +240,13 @@ func find(f store.RunFilter) *finder {
 	if f.Schedule != "" {
 		q.where("r.schedule <> '' AND r.schedule = ?", f.Schedule)
 	}
-	in(q, "phase", f.Phases, !slices.Contains(f.Phases, event.PhaseFinished))
-	in(q, "outcome", f.Outcomes, false)
+	whereIn(q, "phase", f.Phases, !slices.Contains(f.Phases, event.PhaseFinished))
+	whereIn(q, "outcome", f.Outcomes, false)
 	if !f.Since.IsZero() {
-		q.where(q.along+".created >= ?", nanos(f.Since))
+		q.where(q.indexTable+".created >= ?", nanos(f.Since))
 	}
 	if !f.Until.IsZero() {
-		q.where(q.along+".created < ?", nanos(f.Until))
+		q.where(q.indexTable+".created < ?", nanos(f.Until))
 	}
 	if f.Text != "" {
 		text := blob(store.Fold(f.Text))
@@ -260,8 +260,8 @@ func find(f store.RunFilter) *finder {
 // would be NULL.
 func blob(text string) []byte { return append([]byte{}, text...) }
 
-// in asks for one of words. A plus sign keeps SQLite from using the column's index.
-func in[T ~string](q *finder, column string, words []T, few bool) {
+// whereIn asks for one of words. A plus sign keeps SQLite from using the column's index.
+func whereIn[T ~string](q *runQuery, column string, words []T, few bool) {
 	if len(words) == 0 {
 		return
 	}
@@ -292,7 +292,7 @@ func (s *Store) Changes(ctx context.Context, run string, after int64, limit int)
 		changes = append(changes, c)
 		return err
 	}, listChanges, run, after, limit)
-	return changes, s.explain(fmt.Sprintf("list changes of run %q", run), err)
+	return changes, s.wrapError(fmt.Sprintf("list changes of run %q", run), err)
 }
 
 // nanos returns t as a number that orders times, also those that no run has.

@@ -6,8 +6,8 @@ import (
 	"fmt"
 )
 
-// application marks the file as ours: "bai1".
-const application = 0x62616931
+// sqliteAppID marks the file as ours: "bai1".
+const sqliteAppID = 0x62616931
 
 // schema returns what makes a file of version n+1 from one of version n. Never
 // change an entry: append one, and keep what older files hold readable.
@@ -89,13 +89,13 @@ INSERT INTO stretches(source, first, last, lines) SELECT source, 0, last, stored
 `}
 }
 
-// withChunks is the first version of the schema whose samples lie in chunks.
-const withChunks = 3
+// firstChunkedVersion is the first version of the schema whose samples lie in chunks.
+const firstChunkedVersion = 3
 
 // prepareFile brings the file to this program's version. It always writes, so
 // that a file that cannot be written is found out now.
 func (s *Store) prepareFile(ctx context.Context) error {
-	if err := s.patiently(ctx, func() error { return s.check(ctx, s.writes) }); err != nil {
+	if err := s.retryBusy(ctx, func() error { return s.check(ctx, s.writes) }); err != nil {
 		return err
 	}
 	return s.update(ctx, func(t tx) error {
@@ -108,12 +108,12 @@ func (s *Store) prepareFile(ctx context.Context) error {
 				return err
 			}
 		}
-		if version < withChunks {
+		if version < firstChunkedVersion {
 			if err := chunkRows(ctx, t); err != nil {
 				return err
 			}
 		}
-		_, err = t.ExecContext(ctx, fmt.Sprintf("PRAGMA application_id = %d; PRAGMA user_version = %d", application, len(schema())))
+		_, err = t.ExecContext(ctx, fmt.Sprintf("PRAGMA application_id = %d; PRAGMA user_version = %d", sqliteAppID, len(schema())))
 		return err
 	})
 }
@@ -129,7 +129,7 @@ func (s *Store) check(ctx context.Context, db *sql.DB) error {
 		return err
 	}
 	if mode != "wal" {
-		return fmt.Errorf("%w: it cannot keep a write-ahead log there (journal mode %q): use a local file system", errForeign, mode)
+		return fmt.Errorf("%w: it cannot keep a write-ahead log there (journal mode %q): use a local file system", errNotUsable, mode)
 	}
 	return nil
 }
@@ -148,10 +148,10 @@ func (s *Store) version(ctx context.Context, db querier) (int, error) {
 		return 0, err
 	case app == 0 && version == 0 && tables == 0:
 		return 0, nil
-	case app != application:
-		return 0, fmt.Errorf("%w: it is a SQLite database of another program: give another path, or move it away", errForeign)
+	case app != sqliteAppID:
+		return 0, fmt.Errorf("%w: it is a SQLite database of another program: give another path, or move it away", errNotUsable)
 	case version > len(schema()):
-		return 0, fmt.Errorf("%w: it has schema version %d, written by a newer version of the platform, and this one reads up to %d: run the newer version, or give another data directory", errForeign, version, len(schema()))
+		return 0, fmt.Errorf("%w: it has schema version %d, written by a newer version of the platform, and this one reads up to %d: run the newer version, or give another data directory", errNotUsable, version, len(schema()))
 	}
 	return version, nil
 }

@@ -11,25 +11,25 @@ import (
 // search finds lines by tokens.
 type search struct {
 	store  *Store
-	marks  []uint32 // of the tokens
+	hashes []uint32 // of the tokens
 	finder *store.Finder
 }
 
 func newSearch(s *Store, tokens []string) search {
-	return search{store: s, marks: marksOf(tokens), finder: store.NewFinder(tokens)}
+	return search{store: s, hashes: hashTokens(tokens), finder: store.NewFinder(tokens)}
 }
 
 // linesOf appends what comes next in src, and moves the place in it: past all
 // that was there if fewer lines that are meant follow than there is room for.
-func (f search) linesOf(ctx context.Context, src source, at places, lines []store.Line, limit int) ([]store.Line, error) {
-	p := at.in(src)
+func (f search) linesOf(ctx context.Context, src streamRow, at positions, lines []store.Line, limit int) ([]store.Line, error) {
+	p := at.at(src)
 	if p.Seq >= src.Last {
 		return lines, nil
 	}
-	areas, err := f.areas(ctx, src, p.Seq)
-	for i := 0; err == nil && i < len(areas) && len(lines) < limit; i++ {
-		if lines, err = f.linesIn(ctx, src, areas[i], &p, lines, limit); err == nil && len(lines) < limit {
-			p.Seq = areas[i].last
+	groups, err := f.segmentGroups(ctx, src, p.Seq)
+	for i := 0; err == nil && i < len(groups) && len(lines) < limit; i++ {
+		if lines, err = f.linesIn(ctx, src, groups[i], &p, lines, limit); err == nil && len(lines) < limit {
+			p.Seq = groups[i].last
 		}
 	}
 	at[src.n] = p
@@ -38,9 +38,9 @@ func (f search) linesOf(ctx context.Context, src source, at places, lines []stor
 
 // linesIn appends those that are meant of the lines of an area that come after p,
 // and moves p.
-func (f search) linesIn(ctx context.Context, src source, in area, p *place, lines []store.Line, limit int) ([]store.Line, error) {
-	may, err := f.may(ctx, in)
-	if err != nil || !may {
+func (f search) linesIn(ctx context.Context, src streamRow, in segmentGroup, p *position, lines []store.Line, limit int) ([]store.Line, error) {
+	mayMatch, err := f.mayMatch(ctx, in)
+	if err != nil || !mayMatch {
 		return lines, err
 	}
 	err = f.store.query(ctx, func(rows *sql.Rows) error {
@@ -48,38 +48,38 @@ func (f search) linesIn(ctx context.Context, src source, in area, p *place, line
 		if err != nil {
 			return err
 		}
-		if p.Seq = l.Seq; f.finder.In(l.Text) {
+		if p.Seq = l.Seq; f.finder.Matches(l.Text) {
 			lines = append(lines, l)
 		}
-		return enough(len(lines) == limit)
-	}, readArea, src.n, max(in.first, p.Seq+1), in.last)
-	return lines, but(errEnough, err)
+		return stopIf(len(lines) == limit)
+	}, readGroupLines, src.n, max(in.first, p.Seq+1), in.last)
+	return lines, ignoreError(errStop, err)
 }
 
-// errEnough ends the reading of rows.
-var errEnough = errors.New("enough")
+// errStop ends the reading of rows.
+var errStop = errors.New("enough")
 
-func enough(is bool) error {
-	if is {
-		return errEnough
+func stopIf(stop bool) error {
+	if stop {
+		return errStop
 	}
 	return nil
 }
 
-func but(fine, err error) error {
-	if errors.Is(err, fine) {
+func ignoreError(ignored, err error) error {
+	if errors.Is(err, ignored) {
 		return nil
 	}
 	return err
 }
 
-// tail moves the place in each source to before the last lines that are meant.
-func (f search) tail(ctx context.Context, sources []source, last int, at places) error {
+// seekTail moves the place in each source to before the last lines that are meant.
+func (f search) seekTail(ctx context.Context, sources []streamRow, last int, at positions) error {
 	for _, src := range sources {
-		areas, err := f.areas(ctx, src, -1)
-		p, left := place{Seq: -1}, last
-		for i := len(areas) - 1; err == nil && i >= 0 && left > 0; i-- {
-			p.Seq, left, err = f.tailIn(ctx, src, areas[i], left)
+		groups, err := f.segmentGroups(ctx, src, -1)
+		p, remaining := position{Seq: -1}, last
+		for i := len(groups) - 1; err == nil && i >= 0 && remaining > 0; i-- {
+			p.Seq, remaining, err = f.tailOfGroup(ctx, src, groups[i], remaining)
 		}
 		if err != nil {
 			return err
@@ -89,63 +89,63 @@ func (f search) tail(ctx context.Context, sources []source, last int, at places)
 	return nil
 }
 
-// tailIn returns the sequence after which the last lines of an area come that are
+// tailOfGroup returns the sequence after which the last lines of an area come that are
 // meant, and how many of them are left that must lie before it.
-func (f search) tailIn(ctx context.Context, src source, in area, last int) (before int64, left int, err error) {
-	before, left = -1, last
-	may, err := f.may(ctx, in)
-	if err != nil || !may {
-		return before, left, err
+func (f search) tailOfGroup(ctx context.Context, src streamRow, in segmentGroup, last int) (before int64, remaining int, err error) {
+	before, remaining = -1, last
+	mayMatch, err := f.mayMatch(ctx, in)
+	if err != nil || !mayMatch {
+		return before, remaining, err
 	}
 	err = f.store.query(ctx, func(rows *sql.Rows) error {
 		var seq int64
 		var text string
-		if err := rows.Scan(&seq, &text); err != nil || !f.finder.In(text) {
+		if err := rows.Scan(&seq, &text); err != nil || !f.finder.Matches(text) {
 			return err
 		}
-		if left--; left == 0 {
+		if remaining--; remaining == 0 {
 			before = seq - 1
 		}
-		return enough(left == 0)
-	}, readAreaBack, src.n, in.first, in.last)
-	return before, left, but(errEnough, err)
+		return stopIf(remaining == 0)
+	}, readGroupLinesBackward, src.n, in.first, in.last)
+	return before, remaining, ignoreError(errStop, err)
 }
 
-// area is where stretches of a source lie that overlap.
-type area struct {
+// segmentGroup is where stretches of a source lie that overlap.
+type segmentGroup struct {
 	first, last int64
-	stretches   []int64 // by number
+	segments    []int64 // by number
 }
 
-// areas returns where the lines of a source lie after a sequence, in order.
+// segmentGroups returns where the lines of a source lie after a sequence, in order.
 // None overlaps another.
-func (f search) areas(ctx context.Context, src source, after int64) (areas []area, err error) {
+func (f search) segmentGroups(ctx context.Context, src streamRow, after int64) (groups []segmentGroup, err error) {
 	err = f.store.query(ctx, func(rows *sql.Rows) error {
 		var n, first, last int64
 		if err := rows.Scan(&n, &first, &last); err != nil {
 			return err
 		}
-		if i := len(areas) - 1; i >= 0 && first <= areas[i].last {
-			areas[i].last, areas[i].stretches = max(areas[i].last, last), append(areas[i].stretches, n)
+		if i := len(groups) - 1; i >= 0 && first <= groups[i].last {
+			groups[i].last, groups[i].segments = max(groups[i].last, last), append(groups[i].segments, n)
 			return nil
 		}
-		areas = append(areas, area{first, last, []int64{n}})
+		groups = append(groups, segmentGroup{first, last, []int64{n}})
 		return nil
-	}, listStretches, src.n, after)
-	return areas, err
+	}, listSegments, src.n, after)
+	return groups, err
 }
 
-// may reports whether an area may have lines with all tokens.
-func (f search) may(ctx context.Context, in area) (bool, error) {
-	for _, n := range in.stretches {
-		var marks []byte
-		err := f.store.row(ctx, readMarks, n).Scan(&marks)
-		if errors.Is(err, sql.ErrNoRows) || err == nil && marks == nil {
+// mayMatch reports whether an area may have lines with all tokens.
+func (f search) mayMatch(ctx context.Context, in segmentGroup) (bool, error) {
+	for _, n := range in.segments {
+		var hashes []byte
+		err := f.store.row(ctx, readSegmentHashes, n).Scan(&hashes)
+		if errors.Is(err, sql.ErrNoRows) || err == nil && hashes == nil {
 			return true, nil // it was taken in by another, or nobody knows
 		}
 		has := false
 		if err == nil {
-			has, err = hasMarks(marks, f.marks)
+			has, err = containsHashes(hashes, f.hashes)
 		}
 		if err != nil || has {
 			return has, err

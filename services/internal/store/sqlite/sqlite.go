@@ -27,7 +27,7 @@ import (
 
 	_ "modernc.org/sqlite" // registers the driver
 
-	"github.com/benchmark-ai/bai/services/internal/store/hub"
+	"github.com/benchmark-ai/bai/services/internal/store/notifier"
 )
 
 // readers is how many reads go on at once in one process.
@@ -36,18 +36,18 @@ const readers = 4
 // Store is an open file. It implements every part of a store, and may be used
 // by several goroutines.
 type Store struct {
-	path   string
-	id     string // of the file, for cursors
-	reads  *sql.DB
-	writes *sql.DB // one connection: writers of a process queue up in it
-	hub    hub.Hub
+	path     string
+	id       string // of the file, for cursors
+	reads    *sql.DB
+	writes   *sql.DB // one connection: writers of a process queue up in it
+	notifier notifier.Notifier
 
 	reading, writing statements
-	markers          sync.Pool // of *marker
+	hashers          sync.Pool // of *marker
 
 	flusher  flusher
 	damaged  atomic.Pointer[error] // the first damage that was met; nil for none
-	logLimit atomic.Int64          // size of the write-ahead log from which on it is emptied
+	walLimit atomic.Int64          // size of the write-ahead log from which on it is emptied
 }
 
 // Open opens the store in the file at path, and makes it if there is none. It
@@ -58,13 +58,13 @@ func Open(ctx context.Context, path string) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open store %q: %w", path, err)
 	}
-	if err := touch(path); err != nil {
+	if err := createFile(path); err != nil {
 		return nil, fmt.Errorf("open store: %w", err)
 	}
 	s := &Store{path: path}
-	s.logLimit.Store(logLimit)
+	s.walLimit.Store(walLimit)
 	if err := s.open(ctx); err != nil {
-		return nil, errors.Join(s.explain("open", err), s.Close())
+		return nil, errors.Join(s.wrapError("open", err), s.Close())
 	}
 	return s, nil
 }
@@ -92,7 +92,7 @@ func (s *Store) Verify(ctx context.Context) error {
 		s.damaged.CompareAndSwap(nil, &err)
 		return err
 	}
-	return s.explain("verify", err)
+	return s.wrapError("verify", err)
 }
 
 // Close ends the use of the file. Calls still under way end with an error.
@@ -113,12 +113,12 @@ func (s *Store) Check(ctx context.Context) error {
 		return *err
 	}
 	var version int
-	return s.explain("check", s.reads.QueryRowContext(ctx, "PRAGMA user_version").Scan(&version))
+	return s.wrapError("check", s.reads.QueryRowContext(ctx, "PRAGMA user_version").Scan(&version))
 }
 
-// touch makes the file, for its owner alone, where there is none. It never opens
+// createFile makes the file, for its owner alone, where there is none. It never opens
 // one that is there: closing it again would drop this process's locks on it.
-func touch(path string) error {
+func createFile(path string) error {
 	info, err := os.Stat(path)
 	switch {
 	case err == nil && !info.Mode().IsRegular():
@@ -153,12 +153,12 @@ func (s *Store) open(ctx context.Context) (err error) {
 		return err
 	}
 	if s.reading, err = prepare(ctx, s.reads, readDoc, listDocs, readRun, listChanges, listSources, tailLine, sinceLine, readLines, readChunk,
-		listStretches, readMarks, readArea, readAreaBack); err != nil {
+		listSegments, readSegmentHashes, readGroupLines, readGroupLinesBackward); err != nil {
 		return err
 	}
-	s.writing, err = prepare(ctx, s.writes, createDoc, replaceDoc, deleteDoc, countDoc, lookRun, putRun, putChange, unlabel, addLabel,
-		findSource, addSource, countRows, overlapping, preceding, dropChunk, addChunk, addLines, addLine,
-		stretchBefore, dropStretch, addStretch)
+	s.writing, err = prepare(ctx, s.writes, createDoc, replaceDoc, deleteDoc, countDoc, readStoredRun, putRun, putChange, deleteLabel, addLabel,
+		findSource, addSource, countRows, findOverlapping, findPreceding, dropChunk, addChunk, addLines, addLine,
+		segmentBefore, deleteSegment, insertSegment)
 	return err
 }
 

@@ -38,7 +38,7 @@ func TestAStoreIsFoundAgainUnderAnyPath(t *testing.T) {
 			if err != nil || len(docs) != n+1 {
 				t.Errorf("%s: opened %d times, has %d documents, %v", name, n+1, len(docs), err)
 			}
-			closed(t, s)
+			closeStore(t, s)
 		}
 		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
 			t.Errorf("%s: %v, %v: want a file for its owner alone", name, info, err)
@@ -74,8 +74,8 @@ func TestWhatCannotBeOpenedIsRefusedWithThePathAndTheRemedy(t *testing.T) {
 		"no folder around it":           {func(path string) error { return os.Remove(filepath.Dir(path)) }, []string{"no such file or directory"}},
 		"a text file":                   {func(path string) error { return os.WriteFile(path, bytes.Repeat([]byte("text\n"), 1000), 0o600) }, []string{"is not a SQLite database", "give another path"}},
 		"a database of another program": {func(path string) error { return execute(path, "CREATE TABLE songs(title TEXT)") }, []string{"of another program", "give another path"}},
-		"a store of a newer version":    {newer, []string{"schema version 99", "newer version", "reads up to 5", "run the newer version"}},
-		"a damaged file":                {damaged, []string{"is damaged", ".recover"}},
+		"a store of a newer version":    {writeNewerVersion, []string{"schema version 99", "newer version", "reads up to 5", "run the newer version"}},
+		"a damaged file":                {writeDamaged, []string{"is damaged", ".recover"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "folder", "store.db")
@@ -83,7 +83,7 @@ func TestWhatCannotBeOpenedIsRefusedWithThePathAndTheRemedy(t *testing.T) {
 			check(t, tt.prepare(path))
 			s, err := sqlite.Open(t.Context(), path)
 			if err == nil {
-				closed(t, s)
+				closeStore(t, s)
 				t.Fatal("it was opened")
 			}
 			for _, want := range append(tt.want, path) {
@@ -117,16 +117,16 @@ func TestDamageIsFound(t *testing.T) {
 		check(t, s.AppendLines(t.Context(), []store.Lines{{Origin: storetest.NewOrigin("r", "p"), Lines: numbered(i*100, 100)}}))
 	}
 	check(t, s.Check(t.Context()))
-	check(t, s.Sound(t.Context()))
-	closed(t, s)
+	check(t, s.CheckIntegrity(t.Context()))
+	closeStore(t, s)
 	b, err := os.ReadFile(path)
 	check(t, err)
 	copy(b[len(b)-8192:], bytes.Repeat([]byte{0x5a}, 8192))
 	check(t, os.WriteFile(path, b, 0o600))
 	s = open(t, path)
-	defer closed(t, s)
+	defer closeStore(t, s)
 	check(t, s.Check(t.Context())) // it looks at the beginning only
-	if err := s.Sound(t.Context()); err == nil {
+	if err := s.CheckIntegrity(t.Context()); err == nil {
 		t.Error("the damage is not there")
 	}
 	_, _, err = s.Lines(t.Context(), store.LineQuery{Run: "r"}, "", 5000)
@@ -138,7 +138,7 @@ func TestDamageIsFound(t *testing.T) {
 func TestAFileThatCannotBeReadIsOfNoUse(t *testing.T) {
 	s := open(t, filepath.Join(t.TempDir(), "store.db"))
 	check(t, s.Check(t.Context()))
-	closed(t, s)
+	closeStore(t, s)
 	if err := s.Check(t.Context()); err == nil || !strings.Contains(err.Error(), "check: store ") {
 		t.Errorf("check of a store that is closed: %v", err)
 	}
@@ -147,7 +147,7 @@ func TestAFileThatCannotBeReadIsOfNoUse(t *testing.T) {
 func TestALockIsWaitedForUntilTheContextEnds(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "store.db")
 	s := open(t, path)
-	defer closed(t, s)
+	defer closeStore(t, s)
 	db, err := sql.Open("sqlite", path)
 	check(t, err)
 	db.SetMaxOpenConns(1)
@@ -251,7 +251,7 @@ func TestTheLogOfWritesStaysSmallHoweverMuchIsRead(t *testing.T) {
 	}
 	largest := int64(0)
 	for n := range 60 {
-		s.EmptyLogFrom(limit)
+		s.SetWALLimit(limit)
 		line := storetest.NewLine(int64(n), strings.Repeat("x", 100<<10))
 		check(t, s.AppendLines(t.Context(), []store.Lines{{Origin: storetest.NewOrigin("r", "p"), Lines: []event.Line{line}}}))
 		info, err := os.Stat(path + "-wal")
@@ -260,7 +260,7 @@ func TestTheLogOfWritesStaysSmallHoweverMuchIsRead(t *testing.T) {
 	}
 	cancel()
 	readers.Wait()
-	closed(t, s)
+	closeStore(t, s)
 	if largest > 4*limit {
 		t.Errorf("of 6 MiB written %d bytes lay in the log, want about %d at most", largest, limit)
 	}
@@ -273,7 +273,7 @@ func open(t *testing.T, path string) *sqlite.Store {
 	return s
 }
 
-func closed(t *testing.T, s *sqlite.Store) {
+func closeStore(t *testing.T, s *sqlite.Store) {
 	t.Helper()
 	check(t, s.Close())
 }
@@ -295,8 +295,8 @@ func execute(path, statement string) error {
 	return errors.Join(err, db.Close())
 }
 
-// newer makes a store that a newer version has written.
-func newer(path string) error {
+// writeNewerVersion makes a store that a newer version has written.
+func writeNewerVersion(path string) error {
 	s, err := sqlite.Open(context.Background(), path)
 	if err != nil {
 		return err
@@ -304,8 +304,8 @@ func newer(path string) error {
 	return errors.Join(s.Close(), execute(path, "PRAGMA user_version = 99"))
 }
 
-// damaged makes a store and writes over its first pages.
-func damaged(path string) error {
+// writeDamaged makes a store and writes over its first pages.
+func writeDamaged(path string) error {
 	s, err := sqlite.Open(context.Background(), path)
 	if err != nil {
 		return err

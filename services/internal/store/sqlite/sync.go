@@ -12,24 +12,24 @@ import (
 
 // flusher has the write-ahead log on the disk, once for all who ask meanwhile.
 type flusher struct {
-	asked atomic.Int64
+	requested atomic.Int64
 
-	mu   sync.Mutex
-	done int64 // how many had asked when the last flush began
-	file *os.File
+	mu        sync.Mutex
+	completed int64 // how many had asked when the last flush began
+	file      *os.File
 }
 
 // Sync returns when all that was written before is on the disk, to survive a power
 // cut too. Several that ask at a time wait for one flush.
 func (s *Store) Sync(context.Context) error {
-	turn := s.flusher.asked.Add(1)
+	ticket := s.flusher.requested.Add(1)
 	f := &s.flusher
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.done >= turn {
+	if f.completed >= ticket {
 		return nil
 	}
-	upTo := f.asked.Load()
+	upTo := f.requested.Load()
 	if f.file == nil {
 		file, err := os.Open(s.path + "-wal") // it stays as long as the store is open
 		if errors.Is(err, fs.ErrNotExist) {
@@ -43,7 +43,7 @@ func (s *Store) Sync(context.Context) error {
 	if err := f.file.Sync(); err != nil {
 		return fmt.Errorf("sync store %s: %w", s.path, err)
 	}
-	f.done = upTo
+	f.completed = upTo
 	return nil
 }
 

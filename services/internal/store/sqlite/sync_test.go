@@ -27,7 +27,7 @@ func TestSeveralThatSyncAtATimeAllHaveTheirWritesOnTheDisk(t *testing.T) {
 		})
 	}
 	all.Wait()
-	closed(t, s)
+	closeStore(t, s)
 }
 
 // TestDamageThatWasMetIsToldByEveryCheck: a store of which one read has failed is
@@ -40,7 +40,7 @@ func TestDamageThatWasMetIsToldByEveryCheck(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	closed(t, s)
+	closeStore(t, s)
 	info, err := os.Stat(path)
 	if err != nil {
 		t.Fatal(err)
@@ -59,7 +59,7 @@ func TestDamageThatWasMetIsToldByEveryCheck(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer closed(t, s)
+	defer closeStore(t, s)
 	if err := s.Check(t.Context()); err != nil {
 		t.Fatalf("Check before any read: %v", err)
 	}

@@ -13,7 +13,7 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-var errForeign = errors.New("this file cannot be used")
+var errNotUsable = errors.New("this file cannot be used")
 
 // ErrDamaged says that the file cannot be read any more as it was written.
 var ErrDamaged = errors.New("the file is damaged: stop the platform, copy the file, and recover what can be with the sqlite3 program (.recover), or begin without it")
@@ -22,10 +22,10 @@ var ErrDamaged = errors.New("the file is damaged: stop the platform, copy the fi
 // damaged.
 var ErrNotDatabase = errors.New("it is not a SQLite database: give another path, or move it away")
 
-// patience is how long a write waits in all for locks that others hold. The lock
+// lockTimeout is how long a write waits in all for locks that others hold. The lock
 // of one write is held for milliseconds: who waits as long waits for a process
 // that was stopped in the middle, or for a tool that keeps the file open.
-const patience = 30 * time.Second
+const lockTimeout = 30 * time.Second
 
 // tx is a transaction that writes.
 type tx struct {
@@ -69,7 +69,7 @@ func (t tx) row(ctx context.Context, text string, args ...any) *sql.Row {
 
 // update does one transaction that writes, and may run do more than once.
 func (s *Store) update(ctx context.Context, do func(t tx) error) error {
-	return s.patiently(ctx, func() error {
+	return s.retryBusy(ctx, func() error {
 		t, err := s.writes.BeginTx(ctx, nil)
 		if err != nil {
 			return err
@@ -80,34 +80,34 @@ func (s *Store) update(ctx context.Context, do func(t tx) error) error {
 		if err := t.Commit(); err != nil {
 			return err
 		}
-		s.tidy(ctx)
+		s.truncateWAL(ctx)
 		return nil
 	})
 }
 
-// tidy empties the write-ahead log where it has grown large. SQLite begins it
+// truncateWAL empties the write-ahead log where it has grown large. SQLite begins it
 // anew only when nobody reads from it, a moment that never comes while there is
 // always somebody who reads. Once all of the log is in the file, who begins to
 // read does so in the file, so those who read from the log are soon gone.
-func (s *Store) tidy(ctx context.Context) {
+func (s *Store) truncateWAL(ctx context.Context) {
 	info, err := os.Stat(s.path + "-wal")
-	if err != nil || info.Size() < s.logLimit.Load() {
+	if err != nil || info.Size() < s.walLimit.Load() {
 		return
 	}
 	for range 50 {
 		var busy, frames, done int
 		err := s.writes.QueryRowContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)").Scan(&busy, &frames, &done)
 		if err == nil && busy == 0 {
-			s.logLimit.Store(logLimit)
+			s.walLimit.Store(walLimit)
 			return
 		}
 		time.Sleep(2 * time.Millisecond)
 	}
-	s.logLimit.Store(2 * info.Size()) // somebody reads for long: do not wait for them after each write
+	s.walLimit.Store(2 * info.Size()) // somebody reads for long: do not wait for them after each write
 }
 
-// logLimit is the size of a write-ahead log that is large, in bytes.
-const logLimit = 64 << 20
+// walLimit is the size of a write-ahead log that is large, in bytes.
+const walLimit = 64 << 20
 
 func rollback(t *sql.Tx) error {
 	if err := t.Rollback(); !errors.Is(err, sql.ErrTxDone) {
@@ -139,12 +139,12 @@ func (s *Store) query(ctx context.Context, row func(*sql.Rows) error, text strin
 	return errors.Join(rows.Err(), rows.Close())
 }
 
-// patiently repeats do while another process holds the lock that it needs. It
+// retryBusy repeats do while another process holds the lock that it needs. It
 // asks often: who writes without a pause lets go for a moment only, and SQLite's
 // own waits of up to 100 ms would miss it for seconds.
-func (s *Store) patiently(ctx context.Context, do func() error) error {
+func (s *Store) retryBusy(ctx context.Context, do func() error) error {
 	wait := 200 * time.Microsecond
-	for end := time.Now().Add(patience); ; wait = min(2*wait, 3*time.Millisecond) {
+	for end := time.Now().Add(lockTimeout); ; wait = min(2*wait, 3*time.Millisecond) {
 		err := do()
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -168,9 +168,9 @@ func code(err error) int {
 	return 0
 }
 
-// explain says what was being done, to which file, why it cannot be, and what an
+// wrapError says what was being done, to which file, why it cannot be, and what an
 // operator can do about it.
-func (s *Store) explain(doing string, err error) error {
+func (s *Store) wrapError(doing string, err error) error {
 	if err == nil {
 		return nil
 	}

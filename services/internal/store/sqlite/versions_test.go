@@ -44,19 +44,19 @@ func TestFilesOfEveryVersionAreReadAndWrittenTo(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "store.db")
 			wantNil(t, execute(path, string(made)))
 			for range 2 { // the second time it is a file of this version
-				all.in(t, path)
+				all.checkFile(t, path)
 			}
 		})
 	}
 }
 
-// in opens a file, and checks that it has everything and is as good as another.
-func (e everything) in(t *testing.T, path string) {
+// checkFile opens a file, and checks that it has everything and is as good as another.
+func (e everything) checkFile(t *testing.T, path string) {
 	t.Helper()
 	s, err := sqlite.Open(t.Context(), path)
 	wantNil(t, err)
 	e.read(t, s)
-	e.again(t, s)
+	e.rewrite(t, s)
 	wantNil(t, s.Close())
 }
 
@@ -106,8 +106,8 @@ func (e everything) read(t *testing.T, s *sqlite.Store) {
 	}
 }
 
-// again writes everything that may be written twice, which changes nothing.
-func (e everything) again(t *testing.T, s *sqlite.Store) {
+// rewrite writes everything that may be written twice, which changes nothing.
+func (e everything) rewrite(t *testing.T, s *sqlite.Store) {
 	t.Helper()
 	wantNil(t, s.AppendSamples(t.Context(), e.Samples))
 	wantNil(t, s.AppendLines(t.Context(), e.Lines))

@@ -39,7 +39,7 @@ const (
 // has the label temporality=delta, and is not added up. Points that say that
 // nothing was recorded are left out. Points without a time have none here.
 func Samples(data *metricsv1.MetricsData) (samples []event.Sample, refused int64) {
-	r := reading{}
+	r := conversion{}
 	for _, of := range data.GetResourceMetrics() {
 		r.service = service(of.GetResource().GetAttributes())
 		for _, scope := range of.GetScopeMetrics() {
@@ -61,7 +61,7 @@ func service(attributes []*commonv1.KeyValue) string {
 	return ""
 }
 
-type reading struct {
+type conversion struct {
 	service string
 	samples []event.Sample
 	refused int64
@@ -74,7 +74,7 @@ type point interface {
 	GetFlags() uint32
 }
 
-func (r *reading) metric(m *metricsv1.Metric) {
+func (r *conversion) metric(m *metricsv1.Metric) {
 	switch data := m.GetData().(type) {
 	case *metricsv1.Metric_Gauge:
 		for _, p := range data.Gauge.GetDataPoints() {
@@ -90,7 +90,7 @@ func (r *reading) metric(m *metricsv1.Metric) {
 		}
 	case *metricsv1.Metric_ExponentialHistogram:
 		for _, p := range data.ExponentialHistogram.GetDataPoints() {
-			if s, ok := r.of(m, p, isDelta(data.ExponentialHistogram.GetAggregationTemporality())); ok {
+			if s, ok := r.newSample(m, p, isDelta(data.ExponentialHistogram.GetAggregationTemporality())); ok {
 				r.distribution(s, p.GetCount(), p.Sum, p.Min, p.Max)
 			}
 		}
@@ -105,15 +105,15 @@ func isDelta(t metricsv1.AggregationTemporality) bool {
 	return t == metricsv1.AggregationTemporality_AGGREGATION_TEMPORALITY_DELTA
 }
 
-// of returns what all samples of a point have. It is false for a point that says
+// newSample returns what all samples of a point have. It is false for a point that says
 // that nothing was recorded, and for one that is refused.
-func (r *reading) of(m *metricsv1.Metric, p point, delta bool) (event.Sample, bool) {
+func (r *conversion) newSample(m *metricsv1.Metric, p point, delta bool) (event.Sample, bool) {
 	if p.GetFlags()&uint32(metricsv1.DataPointFlags_DATA_POINT_FLAGS_NO_RECORDED_VALUE_MASK) != 0 {
 		return event.Sample{}, false
 	}
 	s := event.Sample{Name: m.GetName(), Unit: m.GetUnit()}
 	at := p.GetTimeUnixNano()
-	if s.Name == "" || s.Name[0] == '@' || len(s.Name) > maxName || at > maxTime || !extract.Fits(s.Unit) || len(p.GetAttributes()) > extract.MostLabels-3 {
+	if s.Name == "" || s.Name[0] == '@' || len(s.Name) > maxName || at > maxTime || !extract.Fits(s.Unit) || len(p.GetAttributes()) > extract.MaxLabels-3 {
 		r.refused++
 		return s, false
 	}
@@ -147,8 +147,8 @@ const (
 	maxTime = 7e18
 )
 
-func (r *reading) number(m *metricsv1.Metric, p *metricsv1.NumberDataPoint, delta bool) {
-	s, ok := r.of(m, p, delta)
+func (r *conversion) number(m *metricsv1.Metric, p *metricsv1.NumberDataPoint, delta bool) {
+	s, ok := r.newSample(m, p, delta)
 	if !ok {
 		return
 	}
@@ -162,13 +162,13 @@ func (r *reading) number(m *metricsv1.Metric, p *metricsv1.NumberDataPoint, delt
 	}
 }
 
-func (r *reading) histogram(m *metricsv1.Metric, p *metricsv1.HistogramDataPoint, delta bool) {
+func (r *conversion) histogram(m *metricsv1.Metric, p *metricsv1.HistogramDataPoint, delta bool) {
 	bounds, counts := p.GetExplicitBounds(), p.GetBucketCounts()
 	if len(counts) > 0 && len(counts) != len(bounds)+1 {
 		r.refused++
 		return
 	}
-	s, ok := r.of(m, p, delta)
+	s, ok := r.newSample(m, p, delta)
 	if !ok {
 		return
 	}
@@ -185,7 +185,7 @@ func (r *reading) histogram(m *metricsv1.Metric, p *metricsv1.HistogramDataPoint
 }
 
 // distribution adds what all histograms say of their values.
-func (r *reading) distribution(s event.Sample, count uint64, sum, least, most *float64) {
+func (r *conversion) distribution(s event.Sample, count uint64, sum, least, most *float64) {
 	r.add(s, ".count", "1", float64(count), "", "")
 	for _, of := range []struct {
 		name  string
@@ -197,8 +197,8 @@ func (r *reading) distribution(s event.Sample, count uint64, sum, least, most *f
 	}
 }
 
-func (r *reading) summary(m *metricsv1.Metric, p *metricsv1.SummaryDataPoint) {
-	s, ok := r.of(m, p, false)
+func (r *conversion) summary(m *metricsv1.Metric, p *metricsv1.SummaryDataPoint) {
+	s, ok := r.newSample(m, p, false)
 	if !ok {
 		return
 	}
@@ -211,7 +211,7 @@ func (r *reading) summary(m *metricsv1.Metric, p *metricsv1.SummaryDataPoint) {
 
 // add adds a sample like s, with more behind its name, in a unit of its own and
 // with one label more, each where it is given.
-func (r *reading) add(s event.Sample, suffix, unit string, v float64, key, value string) {
+func (r *conversion) add(s event.Sample, suffix, unit string, v float64, key, value string) {
 	s.Name += suffix
 	if unit != "" {
 		s.Unit = unit
@@ -244,7 +244,7 @@ func text(of *commonv1.AnyValue) string {
 	case *commonv1.AnyValue_BytesValue:
 		return base64.StdEncoding.EncodeToString(v.BytesValue)
 	case *commonv1.AnyValue_ArrayValue, *commonv1.AnyValue_KvlistValue:
-		b, err := json.Marshal(plain(of, 0))
+		b, err := json.Marshal(jsonValue(of, 0))
 		if err != nil {
 			return fmt.Sprint(err)
 		}
@@ -253,15 +253,15 @@ func text(of *commonv1.AnyValue) string {
 	return ""
 }
 
-// plain returns an attribute's value as JSON has it.
-func plain(of *commonv1.AnyValue, depth int) any {
+// jsonValue returns an attribute's value as JSON has it.
+func jsonValue(of *commonv1.AnyValue, depth int) any {
 	const deepest = 8
 	switch v := of.GetValue().(type) {
 	case *commonv1.AnyValue_ArrayValue:
 		var all []any
 		for _, item := range v.ArrayValue.GetValues() {
 			if depth < deepest {
-				all = append(all, plain(item, depth+1))
+				all = append(all, jsonValue(item, depth+1))
 			}
 		}
 		return all
@@ -269,7 +269,7 @@ func plain(of *commonv1.AnyValue, depth int) any {
 		all := make(map[string]any)
 		for _, item := range v.KvlistValue.GetValues() {
 			if depth < deepest {
-				all[item.GetKey()] = plain(item.GetValue(), depth+1)
+				all[item.GetKey()] = jsonValue(item.GetValue(), depth+1)
 			}
 		}
 		return all

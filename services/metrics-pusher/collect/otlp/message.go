@@ -24,7 +24,7 @@ const (
 // more memory than its bytes.
 const maxMessages = 60_000
 
-var errMany = fmt.Errorf("it holds more than %d messages", maxMessages)
+var errTooManyMessages = fmt.Errorf("it holds more than %d messages", maxMessages)
 
 // decode reads a request: an ExportMetricsServiceRequest, which is a MetricsData
 // in all but name.
@@ -32,19 +32,19 @@ func decode(kind string, body []byte) (*metricsv1.MetricsData, error) {
 	data := &metricsv1.MetricsData{}
 	if kind == typeJSON {
 		if bytes.Count(body, []byte("{")) > maxMessages {
-			return nil, errMany
+			return nil, errTooManyMessages
 		}
 		return data, protojson.UnmarshalOptions{DiscardUnknown: true}.Unmarshal(body, data)
 	}
-	left := maxMessages
-	if err := count(body, data.ProtoReflect().Descriptor(), &left); err != nil {
+	remaining := maxMessages
+	if err := count(body, data.ProtoReflect().Descriptor(), &remaining); err != nil {
 		return nil, err
 	}
 	return data, proto.UnmarshalOptions{DiscardUnknown: true}.Unmarshal(body, data)
 }
 
 // count takes the number of messages in b, which is one of kind d, from left.
-func count(b []byte, d protoreflect.MessageDescriptor, left *int) error {
+func count(b []byte, d protoreflect.MessageDescriptor, remaining *int) error {
 	for len(b) > 0 {
 		number, kind, n := protowire.ConsumeTag(b)
 		if n < 0 {
@@ -57,11 +57,11 @@ func count(b []byte, d protoreflect.MessageDescriptor, left *int) error {
 		}
 		field := d.Fields().ByNumber(number)
 		if field != nil && field.Message() != nil && kind == protowire.BytesType {
-			if *left--; *left < 0 {
-				return errMany
+			if *remaining--; *remaining < 0 {
+				return errTooManyMessages
 			}
 			inner, _ := protowire.ConsumeBytes(b)
-			if err := count(inner, field.Message(), left); err != nil {
+			if err := count(inner, field.Message(), remaining); err != nil {
 				return err
 			}
 		}
@@ -90,9 +90,9 @@ func status(kind string, code int, message string) []byte {
 	return protowire.AppendString(protowire.AppendTag(b, 2, protowire.BytesType), message)
 }
 
-// accepted returns an ExportMetricsServiceResponse that says how many data points
+// partialSuccess returns an ExportMetricsServiceResponse that says how many data points
 // are refused, and why.
-func accepted(kind string, refused int64, why string) []byte {
+func partialSuccess(kind string, refused int64, why string) []byte {
 	if kind == typeJSON {
 		if refused == 0 {
 			return []byte("{}")
@@ -111,5 +111,5 @@ func accepted(kind string, refused int64, why string) []byte {
 	return protowire.AppendBytes(protowire.AppendTag(nil, 1, protowire.BytesType), inner)
 }
 
-// errLarge says that a request is larger than any that is read.
-var errLarge = errors.New("larger than any that is read")
+// errTooLarge says that a request is larger than any that is read.
+var errTooLarge = errors.New("larger than any that is read")

@@ -29,42 +29,42 @@ func Path(key string) string { return "/" + key + path }
 
 // Bounds of requests.
 const (
-	maxBody = 4 << 20 // bytes, compressed and not
-	maxConn = 64      // connections
-	atOnce  = 1000    // samples that are kept at once
-	slowest = 30 * time.Second
+	maxBody        = 4 << 20 // bytes, compressed and not
+	maxConn        = 64      // connections
+	maxAppend      = 1000    // samples that are kept at once
+	requestTimeout = 30 * time.Second
 )
 
-// Keeper keeps what was sent.
-type Keeper interface {
-	// Keep keeps samples, each of them once however often it comes, or fails and
+// Appender keeps what was sent.
+type Appender interface {
+	// Append keeps samples, each of them once however often it comes, or fails and
 	// keeps none.
-	Keep(samples []event.Sample) error
+	Append(samples []event.Sample) error
 	// Drop notes that n are not kept, and why.
 	Drop(n int64, reason string)
 }
 
 // Server takes what programs send.
 type Server struct {
-	http *http.Server
-	key  string
-	to   Keeper
-	log  *zap.Logger
-	turn sync.Mutex // one request is read at a time: so much is in memory
-	done sync.WaitGroup
+	http       *http.Server
+	key        string
+	appender   Appender
+	log        *zap.Logger
+	decodeLock sync.Mutex // one request is read at a time: so much is in memory
+	done       sync.WaitGroup
 }
 
 // Serve takes what comes to l until Close, at Path(key), or without a key. What was
 // answered with success is kept. What has another's key is refused: where collectors
 // share a loopback, one may listen where another did, whose benchmark still sends.
-func Serve(l net.Listener, key string, to Keeper, log *zap.Logger) *Server {
-	s := &Server{key: key, to: to, log: log}
+func Serve(l net.Listener, key string, to Appender, log *zap.Logger) *Server {
+	s := &Server{key: key, appender: to, log: log}
 	s.http = &http.Server{
-		Handler: s, ReadHeaderTimeout: slowest, ReadTimeout: slowest, WriteTimeout: slowest, IdleTimeout: 2 * slowest, MaxHeaderBytes: 64 << 10,
+		Handler: s, ReadHeaderTimeout: requestTimeout, ReadTimeout: requestTimeout, WriteTimeout: requestTimeout, IdleTimeout: 2 * requestTimeout, MaxHeaderBytes: 64 << 10,
 		ErrorLog: zap.NewStdLog(log),
 	}
 	s.done.Go(func() {
-		if err := s.http.Serve(&limited{l, make(chan struct{}, maxConn)}); !errors.Is(err, http.ErrServerClosed) {
+		if err := s.http.Serve(&limitListener{l, make(chan struct{}, maxConn)}); !errors.Is(err, http.ErrServerClosed) {
 			log.Warn("no more numbers are taken over OTLP", zap.Error(err))
 		}
 	})
@@ -96,24 +96,24 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "metrics are taken as "+typeProtobuf+" or "+typeJSON, http.StatusUnsupportedMediaType)
 		return
 	}
-	refused, err := s.take(r, kind)
+	refused, err := s.ingest(r, kind)
 	w.Header().Set("Content-Type", kind)
 	if err == nil {
-		_, _ = w.Write(accepted(kind, refused, "of a form that has no samples"))
+		_, _ = w.Write(partialSuccess(kind, refused, "of a form that has no samples"))
 		return
 	}
 	code, rpc := http.StatusBadRequest, codeInvalid
 	switch {
 	case errors.Is(err, errEncoding):
 		code = http.StatusUnsupportedMediaType
-	case errors.Is(err, errLarge):
+	case errors.Is(err, errTooLarge):
 		code, rpc = http.StatusRequestEntityTooLarge, codeExhausted
-	case errors.Is(err, errKeep):
+	case errors.Is(err, errUnavailable):
 		code, rpc = http.StatusServiceUnavailable, codeUnavailable
 		w.Header().Set("Retry-After", "1")
 	}
 	if code != http.StatusServiceUnavailable { // what is not sent again is lost
-		s.to.Drop(1, "output.otlp: a request was refused: "+err.Error())
+		s.appender.Drop(1, "output.otlp: a request was refused: "+err.Error())
 	}
 	w.WriteHeader(code)
 	_, _ = w.Write(status(kind, rpc, err.Error()))
@@ -121,19 +121,19 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // What a request may be refused for.
 var (
-	errEncoding = errors.New("content-encoding: gzip and identity are known")
-	errKeep     = errors.New("it cannot be kept now")
+	errEncoding    = errors.New("content-encoding: gzip and identity are known")
+	errUnavailable = errors.New("it cannot be kept now")
 )
 
-// take keeps what a request holds, and returns how many of its data points are
+// ingest keeps what a request holds, and returns how many of its data points are
 // refused.
-func (s *Server) take(r *http.Request, kind string) (refused int64, err error) {
+func (s *Server) ingest(r *http.Request, kind string) (refused int64, err error) {
 	body, err := read(r)
 	if err != nil {
 		return 0, err
 	}
-	s.turn.Lock()
-	defer s.turn.Unlock()
+	s.decodeLock.Lock()
+	defer s.decodeLock.Unlock()
 	data, err := decode(kind, body)
 	if err != nil {
 		return 0, fmt.Errorf("read it: %w", err)
@@ -145,14 +145,14 @@ func (s *Server) take(r *http.Request, kind string) (refused int64, err error) {
 			samples[i].Time = now
 		}
 	}
-	for some := range slices.Chunk(samples, atOnce) {
-		if err := s.to.Keep(some); err != nil { // what is kept of it already is known when it is sent again
+	for some := range slices.Chunk(samples, maxAppend) {
+		if err := s.appender.Append(some); err != nil { // what is kept of it already is known when it is sent again
 			s.log.Warn("what was sent over OTLP cannot be kept", zap.Error(err))
-			return 0, errors.Join(errKeep, err)
+			return 0, errors.Join(errUnavailable, err)
 		}
 	}
 	if refused > 0 {
-		s.to.Drop(refused, "output.otlp: data points of a form that has no samples")
+		s.appender.Drop(refused, "output.otlp: data points of a form that has no samples")
 	}
 	return refused, nil
 }
@@ -174,29 +174,29 @@ func read(r *http.Request) ([]byte, error) {
 	body, err := io.ReadAll(from)
 	switch {
 	case len(body) > maxBody:
-		return nil, fmt.Errorf("it is %w: %d bytes", errLarge, maxBody)
+		return nil, fmt.Errorf("it is %w: %d bytes", errTooLarge, maxBody)
 	case err != nil:
 		return nil, fmt.Errorf("read it: %w", err)
 	}
 	return body, nil
 }
 
-// limited is a listener with so many connections at a time.
-type limited struct {
+// limitListener is a listener with so many connections at a time.
+type limitListener struct {
 	net.Listener
 
-	room chan struct{}
+	slots chan struct{}
 }
 
 // Accept implements net.Listener.
-func (l *limited) Accept() (net.Conn, error) {
-	l.room <- struct{}{}
+func (l *limitListener) Accept() (net.Conn, error) {
+	l.slots <- struct{}{}
 	c, err := l.Listener.Accept()
 	if err != nil {
-		<-l.room
+		<-l.slots
 		return nil, err
 	}
-	return &conn{Conn: c, leave: sync.OnceFunc(func() { <-l.room })}, nil
+	return &conn{Conn: c, leave: sync.OnceFunc(func() { <-l.slots })}, nil
 }
 
 type conn struct {

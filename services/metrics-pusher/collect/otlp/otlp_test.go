@@ -128,16 +128,16 @@ func TestSamplesOfAMessage(t *testing.T) {
 	}
 }
 
-// keeper keeps in memory.
-type keeper struct {
+// memoryAppender keeps in memory.
+type memoryAppender struct {
 	mu      sync.Mutex
 	err     error
 	samples []event.Sample
 	dropped int64
 }
 
-// Keep implements otlp.Keeper.
-func (k *keeper) Keep(samples []event.Sample) error {
+// Append implements otlp.Keeper.
+func (k *memoryAppender) Append(samples []event.Sample) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.err == nil {
@@ -147,14 +147,14 @@ func (k *keeper) Keep(samples []event.Sample) error {
 }
 
 // Drop implements otlp.Keeper.
-func (k *keeper) Drop(n int64, _ string) {
+func (k *memoryAppender) Drop(n int64, _ string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.dropped += n
 }
 
 // serve serves into k until the end of the test, and returns where.
-func serve(t *testing.T, k *keeper) string {
+func serve(t *testing.T, k *memoryAppender) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -188,11 +188,11 @@ func send(t *testing.T, method, url, kind, encoding string, body []byte) answer 
 		t.Fatal(err)
 	}
 	defer resp.Body.Close() //nolint:errcheck // it was only read
-	said, err := io.ReadAll(resp.Body)
+	respBody, err := io.ReadAll(resp.Body)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return answer{resp.StatusCode, resp.Header, said}
+	return answer{resp.StatusCode, resp.Header, respBody}
 }
 
 func zipped(t *testing.T, body []byte) []byte {
@@ -234,7 +234,7 @@ func TestARequestIsTakenInEveryForm(t *testing.T) {
 		"JSON of another hand": {asJSON, "identity", plain},
 	} {
 		t.Run(name, func(t *testing.T) {
-			k := &keeper{}
+			k := &memoryAppender{}
 			got := send(t, http.MethodPost, serve(t, k), r.kind, r.encoding, r.body)
 			var said collectorv1.ExportMetricsServiceResponse
 			var err error
@@ -278,7 +278,7 @@ func TestWhatIsRefusedIsAnsweredAsTheProtocolSays(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			k := &keeper{}
+			k := &memoryAppender{}
 			got := send(t, tt.method, serve(t, k)+tt.path, tt.kind, tt.encoding, tt.body)
 			var said status.Status
 			var err error
@@ -304,7 +304,7 @@ func TestWhatCannotBeKeptNowIsToBeSentAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	k := &keeper{err: errors.New("no space left on device")}
+	k := &memoryAppender{err: errors.New("no space left on device")}
 	got := send(t, http.MethodPost, serve(t, k), asProtobuf, "", body)
 	if got.code != http.StatusServiceUnavailable || got.header.Get("Retry-After") == "" || k.dropped != 0 {
 		t.Errorf("%d, %d dropped", got.code, k.dropped)
@@ -316,7 +316,7 @@ func TestPointsThatAreRefusedAreSaid(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	k := &keeper{}
+	k := &memoryAppender{}
 	got := send(t, http.MethodPost, serve(t, k), asProtobuf, "", body)
 	var said collectorv1.ExportMetricsServiceResponse
 	if err := proto.Unmarshal(got.body, &said); err != nil || said.GetPartialSuccess().GetRejectedDataPoints() != 1 || said.GetPartialSuccess().GetErrorMessage() == "" {
@@ -356,7 +356,7 @@ func TestWhatIsSentToAnotherCollectorIsRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	k := &keeper{}
+	k := &memoryAppender{}
 	here := strings.TrimSuffix(serve(t, k), otlp.Path("key"))
 	for path, want := range map[string]int{
 		otlp.Path("key"): http.StatusOK, "/v1/metrics": http.StatusOK,

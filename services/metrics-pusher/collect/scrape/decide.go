@@ -38,18 +38,18 @@ import (
 // more than 256 bytes. Those that have a label which is too long, or too many, are
 // refused, as are lines that are not in the format, 10 of a page at most. Of a page
 // that is none it returns an error, and nothing.
-func Samples(page []byte, at time.Time, names *regexp.Regexp, instance string) ([]event.Sample, []Refusal, error) {
-	families, refused, err := lenient(page)
+func Samples(page []byte, at time.Time, names *regexp.Regexp, instance string) ([]event.Sample, []Rejection, error) {
+	families, refused, err := parseLenient(page)
 	if err != nil {
 		return nil, nil, fmt.Errorf("read the text format of Prometheus: %w", err)
 	}
-	r := reading{at: at.UnixNano(), names: names, instance: instance}
+	r := conversion{at: at.UnixNano(), names: names, instance: instance}
 	for _, name := range slices.Sorted(maps.Keys(families)) {
 		for _, m := range families[name].GetMetric() {
 			r.metric(name, m)
 		}
 	}
-	if r.refused.N > 0 {
+	if r.refused.Count > 0 {
 		refused = append(refused, r.refused)
 	}
 	return r.samples, refused, nil
@@ -59,22 +59,22 @@ func Samples(page []byte, at time.Time, names *regexp.Regexp, instance string) (
 // more.
 const maxBad = 10
 
-// lenient parses a page without those of its lines that are not in the format.
-func lenient(page []byte) (families map[string]*dto.MetricFamily, refused []Refusal, err error) {
+// parseLenient parses a page without those of its lines that are not in the format.
+func parseLenient(page []byte) (families map[string]*dto.MetricFamily, refused []Rejection, err error) {
 	for {
 		families, err = parse(page)
 		bad, ok := errors.AsType[expfmt.ParseError](err)
 		if !ok {
 			break
 		}
-		text, rest, there := without(page, bad.Line)
-		if !there || len(refused) == maxBad {
+		text, rest, found := commentLine(page, bad.Line)
+		if !found || len(refused) == maxBad {
 			break
 		}
-		refused, page = append(refused, Refusal{N: 1, Why: fmt.Sprintf("line %d: %.100q is not in the text format: %s", bad.Line, text, bad.Msg)}), rest
+		refused, page = append(refused, Rejection{Count: 1, Reason: fmt.Sprintf("line %d: %.100q is not in the text format: %s", bad.Line, text, bad.Msg)}), rest
 	}
 	if err == nil && len(families) == 0 && len(refused) > 0 {
-		err = errors.New(refused[0].Why)
+		err = errors.New(refused[0].Reason)
 	}
 	if err != nil {
 		return nil, nil, err
@@ -82,9 +82,9 @@ func lenient(page []byte) (families map[string]*dto.MetricFamily, refused []Refu
 	return families, refused, nil
 }
 
-// without returns a line of a page, by its number from 1, and the page with a
+// commentLine returns a line of a page, by its number from 1, and the page with a
 // comment in its place, so that the numbers of others stay.
-func without(page []byte, number int) (line, rest []byte, ok bool) {
+func commentLine(page []byte, number int) (line, rest []byte, ok bool) {
 	begin := 0
 	for range number - 1 {
 		i := bytes.IndexByte(page[begin:], '\n')
@@ -101,21 +101,21 @@ func without(page []byte, number int) (line, rest []byte, ok bool) {
 	if len(bytes.TrimSpace(line)) == 0 || line[0] == '#' && len(line) == 1 {
 		return nil, nil, false
 	}
-	return line, slices.Concat(page[:begin], []byte("#"), page[min(end, len(page)):], ending(page)), true
+	return line, slices.Concat(page[:begin], []byte("#"), page[min(end, len(page)):], missingNewline(page)), true
 }
 
-// ending is the end of a line that a page lacks.
-func ending(page []byte) []byte {
+// missingNewline is the end of a line that a page lacks.
+func missingNewline(page []byte) []byte {
 	if bytes.HasSuffix(page, []byte("\n")) {
 		return nil
 	}
 	return []byte("\n")
 }
 
-// Refusal says how much of a page is not kept, and why.
-type Refusal struct {
-	N   int64
-	Why string
+// Rejection says how much of a page is not kept, and why.
+type Rejection struct {
+	Count  int64
+	Reason string
 }
 
 // parse reads a page. The parser panics on some that are none, as "{}": these are
@@ -130,19 +130,19 @@ func parse(page []byte) (families map[string]*dto.MetricFamily, err error) {
 	return parser.TextToMetricFamilies(bytes.NewReader(page))
 }
 
-// reading is what is read of one page.
-type reading struct {
+// conversion is what is read of one page.
+type conversion struct {
 	at       int64
 	names    *regexp.Regexp
 	instance string
 	samples  []event.Sample
-	refused  Refusal
+	refused  Rejection
 }
 
 // LabelInstance says which of several pages a sample is of.
 const LabelInstance = "instance"
 
-func (r *reading) metric(name string, m *dto.Metric) {
+func (r *conversion) metric(name string, m *dto.Metric) {
 	switch {
 	case m.GetCounter() != nil:
 		r.add(m, name, Unit(name), m.GetCounter().GetValue(), "", "")
@@ -166,7 +166,7 @@ func (r *reading) metric(name string, m *dto.Metric) {
 }
 
 // totals adds the sum and the count of a metric, as far as the page has them.
-func (r *reading) totals(m *dto.Metric, name string, sum *float64, count *uint64) {
+func (r *conversion) totals(m *dto.Metric, name string, sum *float64, count *uint64) {
 	if sum != nil {
 		r.add(m, name+"_sum", Unit(name), *sum, "", "")
 	}
@@ -176,7 +176,7 @@ func (r *reading) totals(m *dto.Metric, name string, sum *float64, count *uint64
 }
 
 // add adds a sample, with one label more where key is given.
-func (r *reading) add(m *dto.Metric, name, unit string, v float64, key, value string) {
+func (r *conversion) add(m *dto.Metric, name, unit string, v float64, key, value string) {
 	if name == "" || name[0] == '@' || len(name) > maxName || r.names != nil && !r.names.MatchString(name) {
 		return
 	}
@@ -198,8 +198,8 @@ func (r *reading) add(m *dto.Metric, name, unit string, v float64, key, value st
 		s.Labels[key] = value
 	}
 	if !fits(s.Labels) {
-		if r.refused.N++; r.refused.N == 1 {
-			r.refused.Why = fmt.Sprintf("%s has more than %d labels, or one of more than 256 bytes", name, extract.MostLabels)
+		if r.refused.Count++; r.refused.Count == 1 {
+			r.refused.Reason = fmt.Sprintf("%s has more than %d labels, or one of more than 256 bytes", name, extract.MaxLabels)
 		}
 		return
 	}
@@ -214,7 +214,7 @@ func fits(labels map[string]string) bool {
 			return false
 		}
 	}
-	return len(labels) <= extract.MostLabels
+	return len(labels) <= extract.MaxLabels
 }
 
 // maxName is how many bytes the name of a metric has at most.

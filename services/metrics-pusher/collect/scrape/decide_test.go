@@ -91,7 +91,7 @@ func TestGoodLinesOfAPageCountAndTheBadOneIsNamed(t *testing.T) {
 			if diff := cmp.Diff(tt.want, show(got)); diff != "" || err != nil {
 				t.Errorf("%v (-want +got):\n%s", err, diff)
 			}
-			same := slices.EqualFunc(refused, tt.why, func(r scrape.Refusal, why string) bool { return r.N == 1 && strings.HasPrefix(r.Why, why) })
+			same := slices.EqualFunc(refused, tt.why, func(r scrape.Rejection, why string) bool { return r.Count == 1 && strings.HasPrefix(r.Reason, why) })
 			if !same {
 				t.Errorf("refused %+v, want %q", refused, tt.why)
 			}
@@ -105,7 +105,7 @@ func TestASampleHasAllItsLabelsOrIsRefused(t *testing.T) {
 	if diff := cmp.Diff([]string{"b{x=y} 3"}, show(got)); diff != "" || err != nil {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
-	if diff := cmp.Diff([]scrape.Refusal{{N: 2, Why: "a has more than 32 labels, or one of more than 256 bytes"}}, refused); diff != "" {
+	if diff := cmp.Diff([]scrape.Rejection{{Count: 2, Reason: "a has more than 32 labels, or one of more than 256 bytes"}}, refused); diff != "" {
 		t.Errorf("refused (-want +got):\n%s", diff)
 	}
 }
@@ -155,7 +155,7 @@ func FuzzSamples(f *testing.F) {
 			t.Errorf("%v, and %q", err, show(got))
 		}
 		for i := range got {
-			if len(got[i].Labels) > extract.MostLabels || got[i].Time < 0 {
+			if len(got[i].Labels) > extract.MaxLabels || got[i].Time < 0 {
 				continue // what the collector drops
 			}
 			read, err := extract.Emitted(extract.AppendLine(nil, &got[i]))

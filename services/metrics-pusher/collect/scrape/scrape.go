@@ -23,42 +23,42 @@ import (
 
 // Bounds of a reading.
 const (
-	maxPage  = 2 << 20 // bytes
-	maxLines = 20_000
-	patient  = 10 * time.Second
-	hasty    = time.Second // at the benchmark's end
+	maxPage       = 2 << 20 // bytes
+	maxLines      = 20_000
+	readTimeout   = 10 * time.Second
+	finishTimeout = time.Second // at the benchmark's end
 )
 
-// Keeper keeps what was read.
-type Keeper interface {
-	// Keep keeps samples, or fails and keeps none.
-	Keep(samples []event.Sample) error
+// Appender keeps what was read.
+type Appender interface {
+	// Append keeps samples, or fails and keeps none.
+	Append(samples []event.Sample) error
 	// Drop notes that n are not kept, and why.
 	Drop(n int64, reason string)
 }
 
 // Scraper reads the pages of one benchmark.
 type Scraper struct {
-	pages []*page
-	stop  context.CancelFunc
-	all   sync.WaitGroup
+	targets []*target
+	stop    context.CancelFunc
+	all     sync.WaitGroup
 }
 
-// page is one URL that is read from time to time.
-type page struct {
+// target is one URL that is read from time to time.
+type target struct {
 	url      string
 	instance string // which of several it is
 	names    *regexp.Regexp
 	every    time.Duration
-	to       Keeper
+	appender Appender
 	log      *zap.Logger
 	client   *http.Client
-	turn     *sync.Mutex // one page is read at a time: so much is in memory
+	lock     *sync.Mutex // one page is read at a time: so much is in memory
 
-	up   bool  // it was read
-	bad  error // what was wrong with the last answer that was none of a page
-	last error // what kept it from being read the last time
-	gaps int64 // readings that failed since it was read
+	wasRead     bool  // it was read
+	badAnswer   error // what was wrong with the last answer that was none of a page
+	lastErr     error // what kept it from being read the last time
+	missedReads int64 // readings that failed since it was read
 }
 
 // Dial connects to who serves pages, in the benchmark's network.
@@ -67,8 +67,8 @@ type Dial func(ctx context.Context, network, address string) (net.Conn, error)
 // Start begins to read what s says. A page is read every so often once somebody
 // answers; until then, and after an error, it is tried as often, until Finish,
 // also where ctx ends before. It fails where the names are no pattern.
-func Start(ctx context.Context, s pod.Scrape, dial Dial, to Keeper, log *zap.Logger) (*Scraper, error) {
-	p := page{every: s.Every, to: to, log: log, turn: &sync.Mutex{}}
+func Start(ctx context.Context, s pod.Scrape, dial Dial, to Appender, log *zap.Logger) (*Scraper, error) {
+	p := target{every: s.Every, appender: to, log: log, lock: &sync.Mutex{}}
 	if p.every <= 0 {
 		p.every = time.Second
 	}
@@ -88,7 +88,7 @@ func Start(ctx context.Context, s pod.Scrape, dial Dial, to Keeper, log *zap.Log
 	for i, url := range s.URLs {
 		one := p
 		one.url, one.instance = url, of[i]
-		sc.pages = append(sc.pages, &one)
+		sc.targets = append(sc.targets, &one)
 		sc.all.Go(func() { one.run(ctx) })
 	}
 	return sc, nil
@@ -100,21 +100,21 @@ func Start(ctx context.Context, s pod.Scrape, dial Dial, to Keeper, log *zap.Log
 func (s *Scraper) Finish() {
 	s.stop()
 	s.all.Wait()
-	ctx, cancel := context.WithTimeout(context.Background(), hasty)
+	ctx, cancel := context.WithTimeout(context.Background(), finishTimeout)
 	defer cancel()
 	var all sync.WaitGroup
-	for _, p := range s.pages {
+	for _, p := range s.targets {
 		all.Go(func() { p.finish(ctx) })
 	}
 	all.Wait()
 }
 
-func (p *page) run(ctx context.Context) {
+func (p *target) run(ctx context.Context) {
 	ticks := time.NewTicker(p.every)
 	defer ticks.Stop()
 	for {
 		if err := p.read(ctx); ctx.Err() == nil {
-			p.note(err)
+			p.recordResult(err)
 		}
 		select {
 		case <-ctx.Done():
@@ -124,84 +124,84 @@ func (p *page) run(ctx context.Context) {
 	}
 }
 
-// note remembers how a reading ended. Failures between two that went well are
+// recordResult remembers how a reading ended. Failures between two that went well are
 // gaps, and counted.
-func (p *page) note(err error) {
+func (p *target) recordResult(err error) {
 	switch {
-	case err == nil && !p.up:
+	case err == nil && !p.wasRead:
 		p.log.Info("numbers are read", zap.String("url", p.url))
-	case err == nil && p.gaps > 0:
-		p.to.Drop(p.gaps, p.why(p.last))
-	case err != nil && p.up && p.last == nil:
+	case err == nil && p.missedReads > 0:
+		p.appender.Drop(p.missedReads, p.dropReason(p.lastErr))
+	case err != nil && p.wasRead && p.lastErr == nil:
 		p.log.Warn("numbers cannot be read", zap.String("url", p.url), zap.Error(err))
 	}
-	p.up, p.last, p.gaps = p.up || err == nil, err, p.gaps+1
+	p.wasRead, p.lastErr, p.missedReads = p.wasRead || err == nil, err, p.missedReads+1
 	if err == nil {
-		p.gaps = 0
+		p.missedReads = 0
 	}
-	if err != nil && !away(err) {
-		p.bad = err
+	if err != nil && !unreachable(err) {
+		p.badAnswer = err
 	}
 }
 
 // finish reads the page for the last time. Who was there, and is gone with the
 // benchmark, was read before.
-func (p *page) finish(ctx context.Context) {
+func (p *target) finish(ctx context.Context) {
 	defer p.client.CloseIdleConnections()
 	err := p.read(ctx)
 	switch {
 	case err == nil:
-		p.note(nil)
-	case !p.up && p.bad != nil:
-		p.to.Drop(p.gaps, p.why(p.bad)+": nothing was ever read there")
-	case !p.up:
-		p.to.Drop(1, p.why(err)+": nothing was ever read there")
-	case !away(err):
-		p.to.Drop(p.gaps+1, p.why(err))
+		p.recordResult(nil)
+	case !p.wasRead && p.badAnswer != nil:
+		p.appender.Drop(p.missedReads, p.dropReason(p.badAnswer)+": nothing was ever read there")
+	case !p.wasRead:
+		p.appender.Drop(1, p.dropReason(err)+": nothing was ever read there")
+	case !unreachable(err):
+		p.appender.Drop(p.missedReads+1, p.dropReason(err))
 	}
 }
 
-func (p *page) why(err error) string {
-	return fmt.Sprintf("output.prometheus: %s could not be read: %v", p.url, plain(err))
+func (p *target) dropReason(err error) string {
+	return fmt.Sprintf("output.prometheus: %s could not be read: %v", p.url, rootError(err))
 }
 
-// away reports whether nobody is there who answers.
-func away(err error) bool {
+// unreachable reports whether nobody is there who answers.
+func unreachable(err error) bool {
 	return errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, syscall.ECONNRESET)
 }
 
-// plain is an error without the method and the URL that http puts before it.
-func plain(err error) error {
-	for _, known := range []error{syscall.ECONNREFUSED, syscall.ECONNRESET, context.DeadlineExceeded} {
-		if errors.Is(err, known) {
-			return known
+// rootError is an error without the method and the URL that http puts before it.
+func rootError(err error) error {
+	for _, sentinel := range []error{syscall.ECONNREFUSED, syscall.ECONNRESET, context.DeadlineExceeded} {
+		if errors.Is(err, sentinel) {
+			return sentinel
 		}
 	}
 	return err
 }
 
 // read reads the page and keeps what it says.
-func (p *page) read(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, min(max(p.every, time.Second), patient))
+func (p *target) read(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, min(max(p.every, time.Second), readTimeout))
 	defer cancel()
 	at := time.Now()
 	text, err := p.get(ctx)
 	if err != nil {
 		return err
 	}
-	p.turn.Lock()
-	defer p.turn.Unlock()
+	p.lock.Lock()
+	defer p.lock.Unlock()
 	samples, refused, err := Samples(text, at, p.names, p.instance)
 	if err != nil {
 		return err
 	}
 	for _, r := range refused {
-		p.to.Drop(r.N, fmt.Sprintf("output.prometheus: %s: %s", p.url, r.Why))
+		p.appender.Drop(r.Count, fmt.Sprintf("output.prometheus: %s: %s", p.url, r.Reason))
 	}
-	return p.to.Keep(samples)
+	return p.appender.Append(samples)
 }
 
-func (p *page) get(ctx context.Context) ([]byte, error) {
+func (p *target) get(ctx context.Context) ([]byte, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, p.url, http.NoBody)
 	if err != nil {
 		return nil, err

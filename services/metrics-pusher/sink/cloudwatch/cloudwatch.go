@@ -38,8 +38,8 @@ type Settings struct {
 	Timeout    time.Duration `toml:"timeout"`    // of one request; zero means 30 s
 }
 
-// known are the dimensions that are no labels.
-func known() []string {
+// dimensionNames are the dimensions that are no labels.
+func dimensionNames() []string {
 	return []string{"namespace", "owner", "run", "set", "attempt", "role", "index", "container", "stream"}
 }
 
@@ -52,15 +52,15 @@ func (s Settings) Validate() error {
 	if u, err := url.Parse(s.Endpoint); s.Endpoint != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil) {
 		errs = append(errs, errors.New("sinks.cloudwatch.endpoint: want a URL, without a password"))
 	}
-	if strings.HasPrefix(s.Namespace, "AWS/") || len(s.Namespace) > mostText {
-		errs = append(errs, fmt.Errorf("sinks.cloudwatch.namespace: %.300q: want up to %d characters that do not begin with AWS/", s.Namespace, mostText))
+	if strings.HasPrefix(s.Namespace, "AWS/") || len(s.Namespace) > maxText {
+		errs = append(errs, fmt.Errorf("sinks.cloudwatch.namespace: %.300q: want up to %d characters that do not begin with AWS/", s.Namespace, maxText))
 	}
 	if len(s.Dimensions) > 30 {
 		errs = append(errs, fmt.Errorf("sinks.cloudwatch.dimensions: %d, want 30 at most", len(s.Dimensions)))
 	}
 	for i, d := range s.Dimensions {
-		if !slices.Contains(known(), d) && (!strings.HasPrefix(d, labels) || len(d) == len(labels)) || slices.Contains(s.Dimensions[:i], d) {
-			errs = append(errs, fmt.Errorf("sinks.cloudwatch.dimensions: %q: want each of %s, labels.KEY once", d, strings.Join(known(), ", ")))
+		if !slices.Contains(dimensionNames(), d) && (!strings.HasPrefix(d, labels) || len(d) == len(labels)) || slices.Contains(s.Dimensions[:i], d) {
+			errs = append(errs, fmt.Errorf("sinks.cloudwatch.dimensions: %q: want each of %s, labels.KEY once", d, strings.Join(dimensionNames(), ", ")))
 		}
 	}
 	if s.Timeout < 0 {
@@ -104,7 +104,7 @@ func (s *Sink) Samples(ctx context.Context, batches []event.Metrics) error {
 	rest, samples := data(all, resolution)
 	for _, n := range pieces(rest) {
 		some, err := s.put(ctx, rest[:n], samples[:n])
-		var no *refusedError
+		var no *permanentError
 		switch {
 		case errors.As(err, &no):
 			refused, why = refused+some, no
@@ -113,20 +113,20 @@ func (s *Sink) Samples(ctx context.Context, batches []event.Metrics) error {
 		}
 		rest, samples = rest[n:], samples[n:]
 	}
-	return sink.Refused(refused, why)
+	return sink.Rejected(refused, why)
 }
 
-// refusedError says that CloudWatch will never take data.
-type refusedError struct{ why error }
+// permanentError says that CloudWatch will never take data.
+type permanentError struct{ cause error }
 
 // Error implements error.
-func (e *refusedError) Error() string { return e.why.Error() }
+func (e *permanentError) Error() string { return e.cause.Error() }
 
 // put puts data, and returns how many samples are refused, and why. CloudWatch
 // refuses a whole request for one datum: what is not is found by halves.
 func (s *Sink) put(ctx context.Context, some []types.MetricDatum, samples []int) (refused int, err error) {
-	err = s.once(ctx, some)
-	var no *refusedError
+	err = s.putOnce(ctx, some)
+	var no *permanentError
 	if !errors.As(err, &no) {
 		return 0, err
 	}
@@ -147,19 +147,19 @@ func (s *Sink) put(ctx context.Context, some []types.MetricDatum, samples []int)
 	return refused, no
 }
 
-// once puts data once.
-func (s *Sink) once(ctx context.Context, some []types.MetricDatum) error {
+// putOnce puts data once.
+func (s *Sink) putOnce(ctx context.Context, some []types.MetricDatum) error {
 	ctx, cancel := context.WithTimeout(ctx, s.settings.Timeout)
 	defer cancel()
 	_, err := s.client.PutMetricData(ctx, &cloudwatch.PutMetricDataInput{Namespace: aws.String(s.settings.Namespace), MetricData: some})
-	var said smithy.APIError
-	if !errors.As(err, &said) {
+	var apiErr smithy.APIError
+	if !errors.As(err, &apiErr) {
 		return err
 	}
-	switch said.ErrorCode() {
+	switch apiErr.ErrorCode() {
 	case "InvalidParameterValue", "InvalidParameterCombination", "MissingParameter", "MissingRequiredParameter",
 		"InvalidParameterValueException", "InvalidParameterCombinationException", "MissingRequiredParameterException", "ValidationError", "SerializationException":
-		return &refusedError{err}
+		return &permanentError{err}
 	}
 	return err
 }

@@ -22,10 +22,10 @@ import (
 	"github.com/benchmark-ai/bai/services/metrics-pusher/sink/sinktest"
 )
 
-// receiver takes what CloudWatch would, in the protocol that the client speaks:
+// fakeCloudWatch takes what CloudWatch would, in the protocol that the client speaks:
 // CBOR over HTTP.
-type receiver struct {
-	away atomic.Bool
+type fakeCloudWatch struct {
+	unavailable atomic.Bool
 
 	mu   sync.Mutex
 	data []datum
@@ -42,7 +42,7 @@ type datum struct {
 }
 
 // ServeHTTP implements http.Handler.
-func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+func (r *fakeCloudWatch) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	body, _ := io.ReadAll(req.Body)
 	if req.Header.Get("Content-Encoding") == "gzip" {
 		z, err := gzip.NewReader(bytes.NewReader(body))
@@ -54,7 +54,7 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	w.Header().Set("Smithy-Protocol", "rpc-v2-cbor")
 	some, ok := read(body)
 	switch {
-	case r.away.Load():
+	case r.unavailable.Load():
 		fail(w, http.StatusServiceUnavailable, "ServiceUnavailable", "later")
 	case !strings.HasSuffix(req.URL.Path, "/operation/PutMetricData") || !strings.Contains(req.Header.Get("Authorization"), "/eu-central-1/monitoring/"):
 		fail(w, http.StatusForbidden, "AccessDenied", req.URL.Path)
@@ -117,12 +117,12 @@ func numbers(v cbor.Value) (all []float64) {
 	return all
 }
 
-func open(t *testing.T, s cloudwatch.Settings, now time.Time) (*receiver, *cloudwatch.Sink) {
+func open(t *testing.T, s cloudwatch.Settings, now time.Time) (*fakeCloudWatch, *cloudwatch.Sink) {
 	t.Helper()
 	for k, v := range map[string]string{"AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_CONFIG_FILE": "/dev/null", "AWS_SHARED_CREDENTIALS_FILE": "/dev/null"} {
 		t.Setenv(k, v)
 	}
-	r := &receiver{}
+	r := &fakeCloudWatch{}
 	server := httptest.NewServer(r)
 	t.Cleanup(server.Close)
 	s.Region, s.Endpoint = "eu-central-1", server.URL
@@ -137,11 +137,11 @@ func open(t *testing.T, s cloudwatch.Settings, now time.Time) (*receiver, *cloud
 }
 
 func TestTheContractOfASink(t *testing.T) {
-	sinktest.Run(t, func(t *testing.T) sinktest.Place {
+	sinktest.Run(t, func(t *testing.T) sinktest.Destination {
 		t.Helper()
 		r, to := open(t, cloudwatch.Settings{}, time.Now())
-		return sinktest.Place{
-			Sink: to, Refuses: "forbidden", // it has no ü: other tests see what becomes of that
+		return sinktest.Destination{
+			Sink: to, RejectedMetric: "forbidden", // it has no ü: other tests see what becomes of that
 			Points: func(*testing.T) (all []sinktest.Point) {
 				for _, d := range r.data {
 					for i, v := range d.values {
@@ -152,7 +152,7 @@ func TestTheContractOfASink(t *testing.T) {
 				}
 				return all
 			},
-			Away: func(_ *testing.T, away bool) { r.away.Store(away) },
+			SetUnavailable: func(_ *testing.T, away bool) { r.unavailable.Store(away) },
 		}
 	})
 }
@@ -169,7 +169,7 @@ func TestSamplesOfOneSecondAreOneDatum(t *testing.T) {
 	}
 	want := []datum{{
 		namespace: "Lab", name: "step", unit: "Milliseconds", dimensions: map[string]string{"owner": "ann", "gpu": "0", "attempt": "1"},
-		second: sinktest.Begin().Unix(), resolution: 1, values: []float64{1, 2, 3}, counts: []float64{1, 2, 1},
+		second: sinktest.Start().Unix(), resolution: 1, values: []float64{1, 2, 3}, counts: []float64{1, 2, 1},
 	}}
 	if diff := cmp.Diff(want, r.data, cmp.AllowUnexported(datum{})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -180,7 +180,7 @@ func TestRequestsAreNoLargerThanMayBe(t *testing.T) {
 	r, to := open(t, cloudwatch.Settings{Minutes: true}, time.Now())
 	b := sinktest.Metrics("r1", 0)
 	for i := range 2500 { // of one minute, more values than one datum has, and more series than one request
-		v := event.Sample{Seq: int64(i), Name: "many", Time: sinktest.Begin().UnixNano() + int64(i)}
+		v := event.Sample{Seq: int64(i), Name: "many", Time: sinktest.Start().UnixNano() + int64(i)}
 		v.Set(float64(i % 400))
 		b.Samples = append(b.Samples, v)
 		v.Name = strings.Repeat("n", 1+i%1200)
@@ -205,7 +205,7 @@ func TestRequestsAreNoLargerThanMayBe(t *testing.T) {
 }
 
 func TestWhatIsTooOldIsRefusedHere(t *testing.T) {
-	_, to := open(t, cloudwatch.Settings{}, sinktest.Begin().Add(15*24*time.Hour))
+	_, to := open(t, cloudwatch.Settings{}, sinktest.Start().Add(15*24*time.Hour))
 	err := to.Samples(t.Context(), []event.Metrics{sinktest.Metrics("r1", 0, "loss", "loss")})
 	if err == nil || !strings.Contains(err.Error(), "2 are refused") {
 		t.Errorf("Samples: %v, want 2 refused", err)

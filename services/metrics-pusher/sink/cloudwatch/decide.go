@@ -16,13 +16,13 @@ import (
 
 // What CloudWatch takes at most.
 const (
-	mostData   = 1000      // data of a request
-	mostBytes  = 900 << 10 // of a request, about
-	mostValues = 150       // different values of a datum
-	mostText   = 255       // characters of a name
-	mostLength = 1024      // of a dimension's value
-	oldest     = 14 * 24 * time.Hour
-	newest     = 2 * time.Hour // ahead
+	maxData   = 1000      // data of a request
+	maxBytes  = 900 << 10 // of a request, about
+	maxValues = 150       // different values of a datum
+	maxText   = 255       // characters of a name
+	maxLength = 1024      // of a dimension's value
+	maxAge    = 14 * 24 * time.Hour
+	maxFuture = 2 * time.Hour // ahead
 )
 
 // datum is what came of one series in one piece of time: how often each value.
@@ -44,19 +44,19 @@ func gather(batches []event.Metrics, names []string, step int64, now time.Time) 
 		for j := range b.Samples {
 			v := &b.Samples[j]
 			at := time.Unix(0, v.Time)
-			if x := v.Float(); math.IsNaN(x) || math.Abs(x) > math.Ldexp(1, 360) || at.Before(now.Add(-oldest)) || at.After(now.Add(newest)) {
+			if x := v.Float(); math.IsNaN(x) || math.Abs(x) > math.Ldexp(1, 360) || at.Before(now.Add(-maxAge)) || at.After(now.Add(maxFuture)) {
 				refused++
 				continue
 			}
-			d := datum{name: ascii(v.Name, mostText), dimensions: dimensions(b, v, names), unit: unit(v.Unit), at: at.Unix() / step * step}
+			d := datum{name: ascii(v.Name, maxText), dimensions: dimensions(b, v, names), unit: unit(v.Unit), at: at.Unix() / step * step}
 			key := d.key()
-			known := byKey[key]
-			if known == nil {
+			existing := byKey[key]
+			if existing == nil {
 				d.values = make(map[float64]float64)
-				known = &d
-				byKey[key], all = known, append(all, known)
+				existing = &d
+				byKey[key], all = existing, append(all, existing)
 			}
-			known.values[v.Float()]++
+			existing.values[v.Float()]++
 		}
 	}
 	slices.SortStableFunc(all, func(a, b *datum) int { return cmp.Compare(a.at, b.at) })
@@ -87,18 +87,18 @@ func dimensions(b *event.Metrics, v *event.Sample, names []string) (out [][2]str
 		case "attempt":
 			value = strconv.Itoa(b.Attempt)
 		case "role":
-			value = b.Source.Role
+			value = b.Stream.Role
 		case "index":
-			value = strconv.Itoa(b.Source.Index)
+			value = strconv.Itoa(b.Stream.Index)
 		case "container":
-			value = b.Source.Container
+			value = b.Stream.Container
 		case "stream":
-			value = b.Source.Stream
+			value = b.Stream.Kind
 		default:
 			value = v.Labels[strings.TrimPrefix(name, labels)]
 		}
-		if value = strings.TrimSpace(ascii(value, mostLength)); value != "" {
-			out = append(out, [2]string{ascii(strings.TrimPrefix(name, labels), mostText), value})
+		if value = strings.TrimSpace(ascii(value, maxLength)); value != "" {
+			out = append(out, [2]string{ascii(strings.TrimPrefix(name, labels), maxText), value})
 		}
 	}
 	return out
@@ -139,7 +139,7 @@ func data(all []*datum, resolution int32) (out []types.MetricDatum, samples []in
 			values = append(values, v)
 		}
 		slices.Sort(values)
-		for some := range slices.Chunk(values, mostValues) {
+		for some := range slices.Chunk(values, maxValues) {
 			one, n := types.MetricDatum{
 				MetricName: aws.String(d.name), Timestamp: aws.Time(time.Unix(d.at, 0).UTC()), Unit: d.unit, StorageResolution: aws.Int32(resolution), Values: some,
 			}, 0.0
@@ -164,7 +164,7 @@ func pieces(all []types.MetricDatum) (sizes []int) {
 		for _, p := range d.Dimensions {
 			weight += 80 + len(*p.Name) + len(*p.Value)
 		}
-		if n == mostData || n > 0 && size+weight > mostBytes {
+		if n == maxData || n > 0 && size+weight > maxBytes {
 			sizes, size, n = append(sizes, n), 0, 0
 		}
 		size, n = size+weight, n+1

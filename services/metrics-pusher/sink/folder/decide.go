@@ -38,56 +38,58 @@ type Row struct {
 func rowOf(b *event.Metrics, v *event.Sample) Row {
 	return Row{
 		Run: b.Run, Namespace: b.Namespace, Owner: b.Owner, Attempt: b.Attempt, Set: b.Set, Cell: b.Cell,
-		Role: b.Source.Role, Index: b.Source.Index, Container: b.Source.Container, Stream: b.Source.Stream,
+		Role: b.Stream.Role, Index: b.Stream.Index, Container: b.Stream.Container, Stream: b.Stream.Kind,
 		Seq: v.Seq, Sub: v.Sub, Time: v.Time, Metric: v.Name, Value: v.Value, Special: v.Special, Unit: v.Unit, Step: v.Step, Labels: v.Labels, Direction: v.Direction,
 	}
 }
 
-// place returns where the samples of a batch's source lie, without extension.
-func place(b *event.Metrics) string {
+// sourcePath returns where the samples of a batch's source lie, without extension.
+func sourcePath(b *event.Metrics) string {
 	clean := func(text string) string {
-		text = sink.Name(text, func(r rune) bool { return sink.Word(r) || r == '-' })
+		text = sink.SanitizeName(text, func(r rune) bool { return sink.Word(r) || r == '-' })
 		if text[0] == '_' && len(text) > 1 && text[1] >= '0' && text[1] <= '9' {
 			text = text[1:] // a file may begin with a digit
 		}
 		return text[:min(len(text), 64)]
 	}
-	name := fmt.Sprintf("%d-%s-%d-%s-%s", b.Attempt, clean(b.Source.Role), b.Source.Index, clean(b.Source.Stream), b.Source.ID(b.Run, b.Attempt)[:12])
+	name := fmt.Sprintf("%d-%s-%d-%s-%s", b.Attempt, clean(b.Stream.Role), b.Stream.Index, clean(b.Stream.Kind), b.Stream.ID(b.Run, b.Attempt)[:12])
 	return filepath.Join(clean(b.Run), name)
 }
 
 // tail is how far a file goes: to which sample, and of those at that place in the
 // source, to which metrics.
 type tail struct {
-	size  int64 // bytes of whole lines
-	bare  bool  // it is CSV without columnDirection
-	any   bool  // there is a sample
-	seq   int64
-	sub   int
-	names map[string]bool
+	size        int64 // bytes of whole lines
+	noDirection bool  // it is CSV without columnDirection
+	hasSamples  bool  // there is a sample
+	seq         int64
+	sub         int
+	names       map[string]bool
 }
 
 // has says whether the file has a sample, or one that comes after it.
 func (t *tail) has(v *event.Sample) bool {
-	if !t.any {
+	if !t.hasSamples {
 		return false
 	}
 	if v.Seq != t.seq || v.Sub != t.sub {
 		return v.Seq < t.seq || v.Seq == t.seq && v.Sub < t.sub
 	}
-	return t.names[flat(v.Name)]
+	return t.names[escapeNewlines(v.Name)]
 }
 
 // add notes that a sample comes next.
 func (t *tail) add(v *event.Sample) {
-	if !t.any || v.Seq != t.seq || v.Sub != t.sub {
-		t.any, t.seq, t.sub, t.names = true, v.Seq, v.Sub, make(map[string]bool, 1)
+	if !t.hasSamples || v.Seq != t.seq || v.Sub != t.sub {
+		t.hasSamples, t.seq, t.sub, t.names = true, v.Seq, v.Sub, make(map[string]bool, 1)
 	}
-	t.names[flat(v.Name)] = true
+	t.names[escapeNewlines(v.Name)] = true
 }
 
-// flat returns text without line feeds: they are written as \n.
-func flat(text string) string { return strings.NewReplacer("\n", `\n`, "\r", `\r`).Replace(text) }
+// escapeNewlines returns text without line feeds: they are written as \n.
+func escapeNewlines(text string) string {
+	return strings.NewReplacer("\n", `\n`, "\r", `\r`).Replace(text)
+}
 
 func (t *tail) clone() tail {
 	c := *t
@@ -118,8 +120,8 @@ func record(r Row, labels string, wide bool) []string {
 		step = strconv.FormatInt(*r.Step, 10)
 	}
 	fields := []string{
-		strconv.FormatInt(r.Seq, 10), strconv.Itoa(r.Sub), strconv.FormatInt(r.Time, 10), flat(r.Metric), value, flat(r.Unit), step,
-		r.Run, r.Namespace, flat(r.Owner), strconv.Itoa(r.Attempt), r.Set, r.Cell, r.Role, strconv.Itoa(r.Index), r.Container, r.Stream, labels, r.Direction,
+		strconv.FormatInt(r.Seq, 10), strconv.Itoa(r.Sub), strconv.FormatInt(r.Time, 10), escapeNewlines(r.Metric), value, escapeNewlines(r.Unit), step,
+		r.Run, r.Namespace, escapeNewlines(r.Owner), strconv.Itoa(r.Attempt), r.Set, r.Cell, r.Role, strconv.Itoa(r.Index), r.Container, r.Stream, labels, r.Direction,
 	}
 	if !wide {
 		fields = fields[:len(fields)-1]

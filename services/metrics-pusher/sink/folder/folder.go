@@ -69,11 +69,11 @@ func New(s Settings) (*Sink, error) {
 func (s *Sink) Samples(ctx context.Context, batches []event.Metrics) (err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	held, err := lock.Take(filepath.Join(s.path, ".lock"))
+	fileLock, err := lock.Acquire(filepath.Join(s.path, ".lock"))
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, held.Close()) }()
+	defer func() { err = errors.Join(err, fileLock.Close()) }()
 	for i := range batches {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -87,7 +87,7 @@ func (s *Sink) Samples(ctx context.Context, batches []event.Metrics) (err error)
 
 // add adds what a batch brings to the file of its source.
 func (s *Sink) add(b *event.Metrics) error {
-	base := filepath.Join(s.path, place(b))
+	base := filepath.Join(s.path, sourcePath(b))
 	if s.format != Parquet {
 		return s.extend(base+"."+s.extension(), b)
 	}
@@ -95,7 +95,7 @@ func (s *Sink) add(b *event.Metrics) error {
 	_, err := os.Stat(base + "." + Parquet)
 	if err == nil { // the source had ended
 		delete(s.tails, lines)
-		return gone(os.Remove(lines))
+		return ignoreNotExist(os.Remove(lines))
 	}
 	if !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -107,7 +107,7 @@ func (s *Sink) add(b *event.Metrics) error {
 		return err
 	}
 	delete(s.tails, lines)
-	return gone(os.Remove(lines))
+	return ignoreNotExist(os.Remove(lines))
 }
 
 // extension is that of files of lines.
@@ -118,8 +118,8 @@ func (s *Sink) extension() string {
 	return JSONL
 }
 
-// gone returns err, unless that is that there is no such file.
-func gone(err error) error {
+// ignoreNotExist returns err, unless that is that there is no such file.
+func ignoreNotExist(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -143,7 +143,7 @@ func (s *Sink) extend(path string, b *event.Metrics) (err error) {
 	if err != nil {
 		return err
 	}
-	text, err := t.follow(b, formOf(path))
+	text, err := t.appendLines(b, formatOf(path))
 	if err != nil {
 		return err
 	}
@@ -154,22 +154,22 @@ func (s *Sink) extend(path string, b *event.Metrics) (err error) {
 	if err := f.Sync(); err != nil {
 		return err
 	}
-	s.keep(path, t)
+	s.cacheTail(path, t)
 	return nil
 }
 
-// follow returns the lines that follow a tail, and has it end with them.
-func (t *tail) follow(b *event.Metrics, form form) ([]byte, error) {
+// appendLines returns the lines that follow a tail, and has it end with them.
+func (t *tail) appendLines(b *event.Metrics, format lineFormat) ([]byte, error) {
 	var text bytes.Buffer
 	if t.size == 0 {
-		form.head(&text)
+		format.head(&text)
 	}
 	for i := range b.Samples {
 		v := &b.Samples[i]
 		if t.has(v) {
 			continue
 		}
-		if err := form.put(&text, rowOf(b, v), !t.bare); err != nil {
+		if err := format.put(&text, rowOf(b, v), !t.noDirection); err != nil {
 			return nil, err
 		}
 		t.add(v)
@@ -177,11 +177,11 @@ func (t *tail) follow(b *event.Metrics, form form) ([]byte, error) {
 	return text.Bytes(), nil
 }
 
-// mostTails is how many files' ends are remembered.
-const mostTails = 4096
+// maxTails is how many files' ends are remembered.
+const maxTails = 4096
 
-func (s *Sink) keep(path string, t tail) {
-	if len(s.tails) >= mostTails {
+func (s *Sink) cacheTail(path string, t tail) {
+	if len(s.tails) >= maxTails {
 		clear(s.tails)
 	}
 	s.tails[path] = t
@@ -198,7 +198,7 @@ func (s *Sink) tailOf(f *os.File, path string) (tail, error) {
 		return t.clone(), nil
 	}
 	delete(s.tails, path)
-	t, err := readTail(f, info.Size(), formOf(path))
+	t, err := readTail(f, info.Size(), formatOf(path))
 	if err != nil {
 		return tail{}, err
 	}

@@ -36,21 +36,21 @@ func open(t *testing.T, dir, format string) *folder.Sink {
 func TestTheContractOfASink(t *testing.T) {
 	for _, format := range formats() {
 		t.Run(format, func(t *testing.T) {
-			sinktest.Run(t, func(t *testing.T) sinktest.Place {
+			sinktest.Run(t, func(t *testing.T) sinktest.Destination {
 				t.Helper()
 				dir := filepath.Join(t.TempDir(), "samples")
-				return sinktest.Place{
-					Sink: open(t, dir, format), Once: true, Specials: true,
-					Points: func(t *testing.T) []sinktest.Point { t.Helper(); return points(t, dir) },
-					Away:   func(t *testing.T, away bool) { t.Helper(); replaced(t, dir, away) },
+				return sinktest.Destination{
+					Sink: open(t, dir, format), Deduplicates: true, Specials: true,
+					Points:         func(t *testing.T) []sinktest.Point { t.Helper(); return points(t, dir) },
+					SetUnavailable: func(t *testing.T, away bool) { t.Helper(); replaceFolder(t, dir, away) },
 				}
 			})
 		})
 	}
 }
 
-// replaced has a file in place of a folder, or an empty folder again.
-func replaced(t *testing.T, dir string, away bool) {
+// replaceFolder has a file in place of a folder, or an empty folder again.
+func replaceFolder(t *testing.T, dir string, away bool) {
 	t.Helper()
 	err := os.RemoveAll(dir)
 	if away {
@@ -236,7 +236,7 @@ func TestAFileOfCSVThatAnOlderVersionBeganKeepsItsColumns(t *testing.T) {
 func TestNoFileLiesOutsideTheFolder(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a", "samples")
 	b := sinktest.Metrics("../../escaped", 0, "loss")
-	b.Source.Role, b.Source.Stream = "../../up", "/etc"
+	b.Stream.Role, b.Stream.Kind = "../../up", "/etc"
 	if err := open(t, dir, folder.JSONL).Samples(t.Context(), []event.Metrics{b}); err != nil {
 		t.Fatal(err)
 	}

@@ -41,10 +41,10 @@ func (s Settings) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Parts returns the parts that fill the sinks which settings name, and what
+// Runnables returns the parts that fill the sinks which settings name, and what
 // closes these once the parts have ended. It waits for none of them.
-func Parts(ctx context.Context, s Settings, d sink.Deps) (map[string]service.Part, func() error, error) {
-	parts := make(map[string]service.Part)
+func Runnables(ctx context.Context, s Settings, d sink.Deps) (map[string]service.Runnable, func() error, error) {
+	parts := make(map[string]service.Runnable)
 	var closers []func() error
 	add := func(name string, to sink.Sink, err error) error {
 		if err != nil {

@@ -84,18 +84,18 @@ func (c *Client) Close() error {
 	return nil
 }
 
-// RefusedError says that the place will never take what was posted.
-type RefusedError struct {
+// PermanentError says that the place will never take what was posted.
+type PermanentError struct {
 	Status int
 	Text   string
 }
 
 // Error implements error.
-func (e *RefusedError) Error() string {
+func (e *PermanentError) Error() string {
 	return fmt.Sprintf("it answers %d %s: %s", e.Status, http.StatusText(e.Status), e.Text)
 }
 
-// Post posts body. It says *RefusedError where the place will never take it; any
+// Post posts body. It says *PermanentError where the place will never take it; any
 // other error may pass, once somebody has mended it.
 func (c *Client) Post(ctx context.Context, body []byte, headers map[string]string) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.settings.URL, bytes.NewReader(body))
@@ -106,7 +106,7 @@ func (c *Client) Post(ctx context.Context, body []byte, headers map[string]strin
 	for name, value := range headers {
 		req.Header.Set(name, value)
 	}
-	if err := c.sign(req); err != nil {
+	if err := c.authorize(req); err != nil {
 		return err
 	}
 	resp, err := c.http.Do(req)
@@ -117,19 +117,19 @@ func (c *Client) Post(ctx context.Context, body []byte, headers map[string]strin
 	if err = errors.Join(err, resp.Body.Close()); err != nil && resp.StatusCode/100 != 2 {
 		return fmt.Errorf("read what %s answers: %w", c.settings.URL, err)
 	}
-	switch said := strings.TrimSpace(string(text)); {
+	switch message := strings.TrimSpace(string(text)); {
 	case resp.StatusCode/100 == 2:
 		return nil
-	case final(resp.StatusCode):
-		return &RefusedError{Status: resp.StatusCode, Text: said}
+	case permanent(resp.StatusCode):
+		return &PermanentError{Status: resp.StatusCode, Text: message}
 	default:
-		return fmt.Errorf("%s answers %s: %s", c.settings.URL, resp.Status, said)
+		return fmt.Errorf("%s answers %s: %s", c.settings.URL, resp.Status, message)
 	}
 }
 
-// final says whether a status means that the same request never succeeds. Who
+// permanent says whether a status means that the same request never succeeds. Who
 // may not speak, and where nobody listens, an operator can mend.
-func final(status int) bool {
+func permanent(status int) bool {
 	switch status {
 	case http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusProxyAuthRequired,
 		http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests:
@@ -138,8 +138,8 @@ func final(status int) bool {
 	return status/100 == 4
 }
 
-// sign says who speaks.
-func (c *Client) sign(req *http.Request) error {
+// authorize says who speaks.
+func (c *Client) authorize(req *http.Request) error {
 	switch {
 	case c.settings.TokenFile != "":
 		token, err := Secret(c.settings.TokenFile)

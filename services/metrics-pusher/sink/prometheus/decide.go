@@ -24,17 +24,17 @@ type point struct {
 	value float64
 }
 
-// series is what is told apart by its labels.
-type series struct {
+// timeSeries is what is told apart by its labels.
+type timeSeries struct {
 	labels []label // sorted by name
 	points []point // ascending in time
 }
 
-// gather returns the series of batches, each with its points in the order of
+// toTimeSeries returns the series of batches, each with its points in the order of
 // time, and how many samples are not among them: of those of one series in one
 // millisecond, the last stays.
-func gather(batches []event.Metrics, more map[string]string) (all []*series, merged int) {
-	byLabels := make(map[string]*series)
+func toTimeSeries(batches []event.Metrics, more map[string]string) (all []*timeSeries, merged int) {
+	byLabels := make(map[string]*timeSeries)
 	for i := range batches {
 		b := &batches[i]
 		for j := range b.Samples {
@@ -43,7 +43,7 @@ func gather(batches []event.Metrics, more map[string]string) (all []*series, mer
 			key := string(appendLabels(nil, labels))
 			s := byLabels[key]
 			if s == nil {
-				s = &series{labels: labels}
+				s = &timeSeries{labels: labels}
 				byLabels[key], all = s, append(all, s)
 			}
 			s.points = append(s.points, point{floorMS(v.Time), v.Float()})
@@ -51,7 +51,7 @@ func gather(batches []event.Metrics, more map[string]string) (all []*series, mer
 	}
 	for _, s := range all {
 		n := len(s.points)
-		s.order()
+		s.sortPoints()
 		merged += n - len(s.points)
 	}
 	return all, merged
@@ -66,8 +66,8 @@ func floorMS(ns int64) int64 {
 	return ms
 }
 
-// order sorts points by time, and keeps of one time the last that came.
-func (s *series) order() {
+// sortPoints sorts points by time, and keeps of one time the last that came.
+func (s *timeSeries) sortPoints() {
 	slices.SortStableFunc(s.points, func(a, b point) int { return cmp.Compare(a.ms, b.ms) })
 	kept := s.points[:0]
 	for i, p := range s.points {
@@ -81,17 +81,17 @@ func (s *series) order() {
 // labelsOf returns the labels of a sample's series, by name: those that say where
 // it comes from, the operator's, the sample's own as far as no other has the name.
 func labelsOf(b *event.Metrics, v *event.Sample, more map[string]string) []label {
-	name := "bai_" + sink.Name(v.Name, func(r rune) bool { return sink.Word(r) || r == ':' })
+	name := "bai_" + sink.SanitizeName(v.Name, func(r rune) bool { return sink.Word(r) || r == ':' })
 	all := map[string]string{
 		"__name__": name, "run": b.Run, "namespace": b.Namespace, "attempt": strconv.Itoa(b.Attempt),
-		"role": b.Source.Role, "index": strconv.Itoa(b.Source.Index), "container": b.Source.Container, "stream": b.Source.Stream, "unit": v.Unit,
+		"role": b.Stream.Role, "index": strconv.Itoa(b.Stream.Index), "container": b.Stream.Container, "stream": b.Stream.Kind, "unit": v.Unit,
 	}
 	if name != "bai_"+v.Name {
 		all["metric"] = v.Name
 	}
 	maps.Copy(all, more)
 	for _, key := range slices.Sorted(maps.Keys(v.Labels)) {
-		all[apart(all, sink.Name(key, sink.Word))] = v.Labels[key]
+		all[uniqueName(all, sink.SanitizeName(key, sink.Word))] = v.Labels[key]
 	}
 	labels := make([]label, 0, len(all))
 	for _, key := range slices.Sorted(maps.Keys(all)) {
@@ -102,9 +102,9 @@ func labelsOf(b *event.Metrics, v *event.Sample, more map[string]string) []label
 	return labels
 }
 
-// apart returns a name for a label that no other has, and that Prometheus does not
+// uniqueName returns a name for a label that no other has, and that Prometheus does not
 // keep for itself.
-func apart(taken map[string]string, name string) string {
+func uniqueName(taken map[string]string, name string) string {
 	if _, ok := taken[name]; !ok && !strings.HasPrefix(name, "__") {
 		return name
 	}
@@ -130,7 +130,7 @@ const (
 )
 
 // request returns the WriteRequest of series.
-func request(all []*series) []byte {
+func request(all []*timeSeries) []byte {
 	var out, one, sample []byte
 	for _, s := range all {
 		one = appendLabels(one[:0], s.labels)
@@ -155,10 +155,10 @@ func appendLabels(b []byte, labels []label) []byte {
 	return b
 }
 
-// halves returns series in two parts of about as many points, the points of one
+// split returns series in two parts of about as many points, the points of one
 // series in order: what comes first is of earlier times. There must be two points
 // or more.
-func halves(all []*series) (first, second []*series) {
+func split(all []*timeSeries) (first, second []*timeSeries) {
 	total := 0
 	for _, s := range all {
 		total += len(s.points)
@@ -168,16 +168,16 @@ func halves(all []*series) (first, second []*series) {
 		n := min(room, len(s.points))
 		room -= n
 		if n > 0 {
-			first = append(first, &series{s.labels, s.points[:n]})
+			first = append(first, &timeSeries{s.labels, s.points[:n]})
 		}
 		if n < len(s.points) {
-			second = append(second, &series{s.labels, s.points[n:]})
+			second = append(second, &timeSeries{s.labels, s.points[n:]})
 		}
 	}
 	return first, second
 }
 
-func count(all []*series) (n int) {
+func count(all []*timeSeries) (n int) {
 	for _, s := range all {
 		n += len(s.points)
 	}

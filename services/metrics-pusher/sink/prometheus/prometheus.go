@@ -24,8 +24,8 @@ import (
 )
 
 const (
-	most  = 5000 // samples of a request
-	spare = 100  // requests, beside two for each series, that may be spent on finding what of so many samples is refused
+	maxSamples = 5000 // samples of a request
+	extraTries = 100  // requests, beside two for each series, that may be spent on finding what of so many samples is refused
 )
 
 // Settings say where to write.
@@ -39,7 +39,7 @@ type Settings struct {
 func (s Settings) Validate() error {
 	errs := []error{s.Settings.Validate("sinks.prometheus")}
 	for _, name := range slices.Sorted(maps.Keys(s.Labels)) {
-		if sink.Name(name, sink.Word) != name || strings.HasPrefix(name, "__") {
+		if sink.SanitizeName(name, sink.Word) != name || strings.HasPrefix(name, "__") {
 			errs = append(errs, fmt.Errorf("sinks.prometheus.labels: %q: want letters, digits and _, and no digit and no __ first", name))
 		}
 	}
@@ -67,14 +67,14 @@ func (s *Sink) Close() error { return s.client.Close() }
 // Samples implements sink.Sink.
 func (s *Sink) Samples(ctx context.Context, batches []event.Metrics) error {
 	refused, why := 0, error(nil)
-	for _, some := range sink.Batch(batches, most) {
-		all, merged := gather(some, s.labels)
+	for _, some := range sink.Batch(batches, maxSamples) {
+		all, merged := toTimeSeries(some, s.labels)
 		if merged > 0 {
 			refused, why = refused+merged, errors.New("another sample of the series has the same millisecond")
 		}
-		tries := spare + 2*len(all)
+		tries := extraTries + 2*len(all)
 		n, err := s.write(ctx, all, &tries)
-		var no *post.RefusedError
+		var no *post.PermanentError
 		switch {
 		case errors.As(err, &no):
 			refused, why = refused+n, no
@@ -82,18 +82,18 @@ func (s *Sink) Samples(ctx context.Context, batches []event.Metrics) error {
 			return err
 		}
 	}
-	return sink.Refused(refused, why)
+	return sink.Rejected(refused, why)
 }
 
 // write writes series, and returns how many of their samples are refused, and
 // why. A place refuses a whole request for one sample: what is not is found by
 // halves, as long as there are tries.
-func (s *Sink) write(ctx context.Context, all []*series, tries *int) (refused int, err error) {
+func (s *Sink) write(ctx context.Context, all []*timeSeries, tries *int) (refused int, err error) {
 	*tries--
 	err = s.client.Post(ctx, snappy.Encode(nil, request(all)), map[string]string{
 		"Content-Type": "application/x-protobuf", "Content-Encoding": "snappy", "X-Prometheus-Remote-Write-Version": "0.1.0",
 	})
-	var no *post.RefusedError
+	var no *post.PermanentError
 	if !errors.As(err, &no) {
 		return 0, err
 	}
@@ -101,8 +101,8 @@ func (s *Sink) write(ctx context.Context, all []*series, tries *int) (refused in
 		return n, no
 	}
 	why := err
-	first, second := halves(all)
-	for _, half := range [][]*series{first, second} { // in the order of time
+	first, second := split(all)
+	for _, half := range [][]*timeSeries{first, second} { // in the order of time
 		some, err := s.write(ctx, half, tries)
 		if err != nil && !errors.As(err, &no) {
 			return 0, err

@@ -25,32 +25,32 @@ import (
 	"github.com/benchmark-ai/bai/services/metrics-pusher/sink/sinktest"
 )
 
-// receiver takes remote writes as Prometheus does: in the order of time for each
+// fakeReceiver takes remote writes as Prometheus does: in the order of time for each
 // series, a request whole or not at all.
-type receiver struct {
-	away atomic.Bool
+type fakeReceiver struct {
+	unavailable atomic.Bool
 
-	mu     sync.Mutex
-	asked  int
-	last   map[string]sample // of each series
-	points []sinktest.Point
-	series []map[string]string
+	mu       sync.Mutex
+	requests int
+	last     map[string]remoteSample // of each series
+	points   []sinktest.Point
+	series   []map[string]string
 }
 
-type sample struct {
+type remoteSample struct {
 	ms    int64
 	value float64
 }
 
 // ServeHTTP implements http.Handler.
-func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+func (r *fakeReceiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.asked++
+	r.requests++
 	body, _ := io.ReadAll(req.Body)
 	text, err := snappy.Decode(nil, body)
 	switch {
-	case r.away.Load():
+	case r.unavailable.Load():
 		http.Error(w, "later", http.StatusServiceUnavailable)
 	case err != nil || req.Header.Get("Content-Encoding") != "snappy" || req.Header.Get("X-Prometheus-Remote-Write-Version") != "0.1.0":
 		http.Error(w, "no remote write", http.StatusUnsupportedMediaType)
@@ -60,10 +60,10 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 }
 
 // take takes all series of a request, or none.
-func (r *receiver) take(w http.ResponseWriter, text []byte) {
+func (r *fakeReceiver) take(w http.ResponseWriter, text []byte) {
 	last, points, series := maps.Clone(r.last), r.points, r.series
 	for _, s := range fields(text, 1) {
-		labels, key, ok := named(s)
+		labels, key, ok := parseLabels(s)
 		if !ok {
 			http.Error(w, "labels are not sorted, or forbidden", http.StatusBadRequest)
 			return
@@ -86,9 +86,9 @@ func (r *receiver) take(w http.ResponseWriter, text []byte) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// named returns the labels of a series, also as one text, and whether they are as
+// parseLabels returns the labels of a series, also as one text, and whether they are as
 // they should be.
-func named(s []byte) (labels map[string]string, key string, ok bool) {
+func parseLabels(s []byte) (labels map[string]string, key string, ok bool) {
 	labels = make(map[string]string)
 	var names []string
 	for _, l := range fields(s, 1) {
@@ -100,7 +100,7 @@ func named(s []byte) (labels map[string]string, key string, ok bool) {
 	return labels, key, slices.IsSorted(names) && labels["__name__"] != "bai_forbidden"
 }
 
-func point(labels map[string]string, v sample) sinktest.Point {
+func point(labels map[string]string, v remoteSample) sinktest.Point {
 	name, ok := labels["metric"]
 	if !ok {
 		name = strings.TrimPrefix(labels["__name__"], "bai_")
@@ -125,14 +125,14 @@ func fields(b []byte, number protowire.Number) (all [][]byte) {
 	return all
 }
 
-func read(b []byte) sample {
+func read(b []byte) remoteSample {
 	ms, _ := protowire.ConsumeVarint(fields(b, 2)[0])
-	return sample{ms: int64(ms), value: math.Float64frombits(binary.LittleEndian.Uint64(fields(b, 1)[0]))} //nolint:gosec // as protobuf has negative numbers
+	return remoteSample{ms: int64(ms), value: math.Float64frombits(binary.LittleEndian.Uint64(fields(b, 1)[0]))} //nolint:gosec // as protobuf has negative numbers
 }
 
-func open(t *testing.T, s prometheus.Settings) (*receiver, *prometheus.Sink) {
+func open(t *testing.T, s prometheus.Settings) (*fakeReceiver, *prometheus.Sink) {
 	t.Helper()
-	r := &receiver{last: make(map[string]sample)}
+	r := &fakeReceiver{last: make(map[string]remoteSample)}
 	server := httptest.NewServer(r)
 	t.Cleanup(server.Close)
 	s.Settings = post.Settings{URL: server.URL + "/api/v1/write"}
@@ -145,13 +145,13 @@ func open(t *testing.T, s prometheus.Settings) (*receiver, *prometheus.Sink) {
 }
 
 func TestTheContractOfASink(t *testing.T) {
-	sinktest.Run(t, func(t *testing.T) sinktest.Place {
+	sinktest.Run(t, func(t *testing.T) sinktest.Destination {
 		t.Helper()
 		r, to := open(t, prometheus.Settings{})
-		return sinktest.Place{
-			Sink: to, Once: true, Specials: true, Refuses: "forbidden",
-			Points: func(*testing.T) []sinktest.Point { return slices.Clone(r.points) },
-			Away:   func(_ *testing.T, away bool) { r.away.Store(away) },
+		return sinktest.Destination{
+			Sink: to, Deduplicates: true, Specials: true, RejectedMetric: "forbidden",
+			Points:         func(*testing.T) []sinktest.Point { return slices.Clone(r.points) },
+			SetUnavailable: func(_ *testing.T, away bool) { r.unavailable.Store(away) },
 		}
 	})
 }
@@ -192,15 +192,15 @@ func TestThatEverythingIsRefusedIsFoundOutInFewRequests(t *testing.T) {
 	r, to := open(t, prometheus.Settings{})
 	b := sinktest.Metrics("r1", 0)
 	for i := range 5000 {
-		v := event.Sample{Seq: int64(i), Name: "forbidden", Time: sinktest.Begin().Add(time.Duration(i) * time.Second).UnixNano()}
+		v := event.Sample{Seq: int64(i), Name: "forbidden", Time: sinktest.Start().Add(time.Duration(i) * time.Second).UnixNano()}
 		v.Set(1)
 		b.Samples = append(b.Samples, v)
 	}
 	if err := to.Samples(t.Context(), []event.Metrics{b}); err == nil || !strings.Contains(err.Error(), "5000 are refused") {
 		t.Errorf("Samples: %v, want all refused", err)
 	}
-	if r.asked > 250 {
-		t.Errorf("%d requests", r.asked)
+	if r.requests > 250 {
+		t.Errorf("%d requests", r.requests)
 	}
 }
 

@@ -14,15 +14,15 @@ import (
 
 // TestOnARealPrometheus runs the suite against Prometheus' own handler and storage.
 func TestOnARealPrometheus(t *testing.T) {
-	sinktest.Run(t, realPlace)
+	sinktest.Run(t, realReceiver)
 	t.Run("samples that come late are refused, and none with them", func(t *testing.T) {
-		p := realPlace(t)
+		p := realReceiver(t)
 		if err := p.Sink.Samples(t.Context(), []event.Metrics{sinktest.Metrics("r1", 10, "loss")}); err != nil {
 			t.Fatal(err)
 		}
 		late := sinktest.Metrics("r1", 5, "loss", "speed", "loss", "speed", "loss", "loss", "loss")
 		err := p.Sink.Samples(t.Context(), []event.Metrics{late, sinktest.Metrics("r2", 0, "loss")})
-		var no *sink.RefusedError
+		var no *sink.RejectedError
 		if !errors.As(err, &no) || no.Count != 3 { // of loss the seconds 5, 7 and 9; 10 is there
 			t.Errorf("Samples: %v, want 3 refused", err)
 		}
@@ -32,8 +32,8 @@ func TestOnARealPrometheus(t *testing.T) {
 	})
 }
 
-// realPlace is a receiver of its own.
-func realPlace(t *testing.T) sinktest.Place {
+// realReceiver is a receiver of its own.
+func realReceiver(t *testing.T) sinktest.Destination {
 	t.Helper()
 	server := receiving.Start(t)
 	to, err := prometheus.New(prometheus.Settings{Settings: post.Settings{URL: server.URL + "/api/v1/write"}})
@@ -41,10 +41,10 @@ func realPlace(t *testing.T) sinktest.Place {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = to.Close() })
-	return sinktest.Place{Sink: to, Once: true, Specials: true, Points: func(t *testing.T) (all []sinktest.Point) {
+	return sinktest.Destination{Sink: to, Deduplicates: true, Specials: true, Points: func(t *testing.T) (all []sinktest.Point) {
 		t.Helper()
-		for _, v := range server.Samples(t) {
-			all = append(all, point(v.Labels, sample{v.MS, v.Value}))
+		for _, v := range server.DataPoints(t) {
+			all = append(all, point(v.Labels, remoteSample{v.MS, v.Value}))
 		}
 		return all
 	}}

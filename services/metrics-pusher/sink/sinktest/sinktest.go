@@ -27,31 +27,31 @@ type Point struct {
 	Value  float64
 }
 
-// Place is what a sink fills, as a test sees it.
-type Place struct {
+// Destination is what a sink fills, as a test sees it.
+type Destination struct {
 	Sink sink.Sink
 	// Points returns what the place has, in any order.
 	Points func(t *testing.T) []Point
-	// Away has the place answer nobody, or everybody again. Nil means that it
+	// SetUnavailable has the place answer nobody, or everybody again. Nil means that it
 	// cannot be away.
-	Away func(t *testing.T, away bool)
-	// Refuses is the name of a metric that the place never takes; empty means that
+	SetUnavailable func(t *testing.T, away bool)
+	// RejectedMetric is the name of a metric that the place never takes; empty means that
 	// it takes everything.
-	Refuses string
+	RejectedMetric string
 
-	Once     bool // what is handed over twice is there once
-	Specials bool // it takes NaN and infinities
+	Deduplicates bool // what is handed over twice is there once
+	Specials     bool // it takes NaN and infinities
 }
 
-// Begin is the time of the first sample of the suite: sinks may refuse what is old.
-func Begin() time.Time { return time.Now().UTC().Truncate(time.Minute).Add(-5 * time.Minute) }
+// Start is the time of the first sample of the suite: sinks may refuse what is old.
+func Start() time.Time { return time.Now().UTC().Truncate(time.Minute).Add(-5 * time.Minute) }
 
 // Metrics returns a batch of samples of a run, a second between each.
 func Metrics(run string, from int, names ...string) event.Metrics {
-	at := Begin()
+	at := Start()
 	m := event.Metrics{
 		Header: event.NewHeader(event.Derive(run, fmt.Sprint(from)), run, "pets", "ann", at),
-		Source: event.Source{Role: "benchmark", Pod: "0b5a3c1e", Container: "benchmark", Stream: event.StreamMetrics},
+		Stream: event.Stream{Role: "benchmark", Pod: "0b5a3c1e", Container: "benchmark", Kind: event.StreamMetrics},
 	}
 	for i, name := range names {
 		n := from + i
@@ -74,14 +74,14 @@ func Points(batches ...event.Metrics) (all []Point) {
 
 // Run checks that the places that open returns, each of them empty, are filled as
 // the contract says.
-func Run(t *testing.T, open func(t *testing.T) Place) {
+func Run(t *testing.T, open func(t *testing.T) Destination) {
 	t.Helper()
-	for name, test := range map[string]func(t *testing.T, p Place){
-		"what is handed over is there":                          testThere,
-		"what is handed over again, in part, is there as said":  testAgain,
+	for name, test := range map[string]func(t *testing.T, p Destination){
+		"what is handed over is there":                          testDelivered,
+		"what is handed over again, in part, is there as said":  testRedelivered,
 		"what is no number is there, or counted as refused":     testSpecials,
 		"what is refused is counted, and takes nothing with it": testRefused,
-		"a place that is away is an error until it is back":     testAway,
+		"a place that is away is an error until it is back":     testUnavailable,
 		"nothing is nothing":                                    testNothing,
 		"much at once is there":                                 testMuch,
 	} {
@@ -90,7 +90,7 @@ func Run(t *testing.T, open func(t *testing.T) Place) {
 }
 
 // want checks what a place has.
-func want(t *testing.T, p Place, want []Point) {
+func want(t *testing.T, p Destination, want []Point) {
 	t.Helper()
 	order := func(a, b Point) int {
 		return cmp.Or(cmp.Compare(a.Run, b.Run), cmp.Compare(a.Second, b.Second), cmp.Compare(a.Metric, b.Metric), cmp.Compare(a.Value, b.Value))
@@ -103,7 +103,7 @@ func want(t *testing.T, p Place, want []Point) {
 	}
 }
 
-func testThere(t *testing.T, p Place) {
+func testDelivered(t *testing.T, p Destination) {
 	t.Helper()
 	batches := []event.Metrics{Metrics("r1", 0, "loss", "accuracy", "loss"), Metrics("r2", 0, "loss"), Metrics("r1", 10, "a-b", "ü", "loss")}
 	if err := p.Sink.Samples(t.Context(), batches); err != nil {
@@ -112,20 +112,20 @@ func testThere(t *testing.T, p Place) {
 	want(t, p, Points(batches...))
 }
 
-func testAgain(t *testing.T, p Place) {
+func testRedelivered(t *testing.T, p Destination) {
 	t.Helper()
 	first, second := Metrics("r1", 0, "loss", "accuracy"), Metrics("r1", 1, "accuracy", "loss")
 	all := append(Points(first), Points(second)[1])
 	for range 2 {
 		for _, b := range []event.Metrics{first, second} {
 			err := p.Sink.Samples(t.Context(), []event.Metrics{b})
-			var no *sink.RefusedError
+			var no *sink.RejectedError
 			if err != nil && !errors.As(err, &no) { // a place may refuse what it has
 				t.Fatal(err)
 			}
 		}
 	}
-	if p.Once {
+	if p.Deduplicates {
 		want(t, p, all)
 		return
 	}
@@ -137,7 +137,7 @@ func testAgain(t *testing.T, p Place) {
 	}
 }
 
-func testSpecials(t *testing.T, p Place) {
+func testSpecials(t *testing.T, p Destination) {
 	t.Helper()
 	b := Metrics("r1", 0, "loss", "loss", "loss", "loss")
 	for i, v := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
@@ -151,43 +151,43 @@ func testSpecials(t *testing.T, p Place) {
 		want(t, p, Points(b))
 		return
 	}
-	var no *sink.RefusedError
+	var no *sink.RejectedError
 	if !errors.As(err, &no) || no.Count != 3 {
 		t.Errorf("Samples: %v, want 3 refused", err)
 	}
 	want(t, p, Points(b)[3:])
 }
 
-func testRefused(t *testing.T, p Place) {
+func testRefused(t *testing.T, p Destination) {
 	t.Helper()
-	if p.Refuses == "" {
+	if p.RejectedMetric == "" {
 		return
 	}
-	good, mixed := Metrics("r1", 0, "loss", "accuracy"), Metrics("r2", 0, "loss", p.Refuses, "accuracy", "loss", p.Refuses, "speed")
+	good, mixed := Metrics("r1", 0, "loss", "accuracy"), Metrics("r2", 0, "loss", p.RejectedMetric, "accuracy", "loss", p.RejectedMetric, "speed")
 	err := p.Sink.Samples(t.Context(), []event.Metrics{good, mixed, Metrics("r3", 0, "loss")})
-	var no *sink.RefusedError
+	var no *sink.RejectedError
 	if !errors.As(err, &no) || no.Count != 2 {
 		t.Errorf("Samples: %v, want 2 refused", err)
 	}
 	points := Points(good, mixed, Metrics("r3", 0, "loss"))
-	want(t, p, slices.DeleteFunc(points, func(x Point) bool { return x.Metric == p.Refuses }))
+	want(t, p, slices.DeleteFunc(points, func(x Point) bool { return x.Metric == p.RejectedMetric }))
 }
 
-func testAway(t *testing.T, p Place) {
+func testUnavailable(t *testing.T, p Destination) {
 	t.Helper()
-	if p.Away == nil {
+	if p.SetUnavailable == nil {
 		return
 	}
 	b := Metrics("r1", 0, "loss", "accuracy")
-	p.Away(t, true)
+	p.SetUnavailable(t, true)
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	err := p.Sink.Samples(ctx, []event.Metrics{b})
-	var no *sink.RefusedError
+	var no *sink.RejectedError
 	if err == nil || errors.As(err, &no) {
 		t.Errorf("Samples: %v, want that it cannot now", err)
 	}
-	p.Away(t, false)
+	p.SetUnavailable(t, false)
 	for end := time.Now().Add(20 * time.Second); err != nil && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		err = p.Sink.Samples(t.Context(), []event.Metrics{b})
 	}
@@ -197,7 +197,7 @@ func testAway(t *testing.T, p Place) {
 	want(t, p, Points(b))
 }
 
-func testNothing(t *testing.T, p Place) {
+func testNothing(t *testing.T, p Destination) {
 	t.Helper()
 	end := Metrics("r1", 0)
 	end.End = &event.End{Last: -1}
@@ -209,13 +209,13 @@ func testNothing(t *testing.T, p Place) {
 	want(t, p, nil)
 }
 
-func testMuch(t *testing.T, p Place) {
+func testMuch(t *testing.T, p Destination) {
 	t.Helper()
 	var batches []event.Metrics
 	for run := range 8 {
 		b := Metrics(fmt.Sprint("r", run), 0)
 		for i := range 2000 {
-			v := event.Sample{Seq: int64(i), Name: fmt.Sprint("m", i%20), Time: Begin().Add(time.Duration(i/20) * time.Second).UnixNano()}
+			v := event.Sample{Seq: int64(i), Name: fmt.Sprint("m", i%20), Time: Start().Add(time.Duration(i/20) * time.Second).UnixNano()}
 			v.Set(float64(i))
 			b.Samples = append(b.Samples, v)
 		}

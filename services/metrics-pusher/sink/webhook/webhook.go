@@ -28,9 +28,9 @@ import (
 type Settings struct {
 	post.Settings
 
-	SecretFile string        `toml:"secret_file"` // file with the secret that requests are signed with: 24 bytes or more, as they are, or whsec_ and base64
-	Samples    bool          `toml:"samples"`     // posts samples too, as they come: a request for each message of theirs
-	GiveUp     time.Duration `toml:"give_up"`     // how old an event may become while the place is away; zero means 24h
+	SecretFile  string        `toml:"secret_file"` // file with the secret that requests are signed with: 24 bytes or more, as they are, or whsec_ and base64
+	Samples     bool          `toml:"samples"`     // posts samples too, as they come: a request for each message of theirs
+	GiveUpAfter time.Duration `toml:"give_up"`     // how old an event may become while the place is away; zero means 24h
 }
 
 // Validate names every setting at fault.
@@ -39,7 +39,7 @@ func (s Settings) Validate() error {
 	if s.SecretFile == "" {
 		errs = append(errs, errors.New("sinks.webhook.secret_file: is needed: who receives requests knows by their signature whose they are"))
 	}
-	if s.GiveUp < 0 {
+	if s.GiveUpAfter < 0 {
 		errs = append(errs, errors.New("sinks.webhook.give_up: must not be negative"))
 	}
 	return errors.Join(errs...)
@@ -55,7 +55,7 @@ type Sink struct {
 // New returns a Sink. It reads the secret, to say at once where there is none,
 // and does not wait for the place.
 func New(s Settings, now func() time.Time) (*Sink, error) {
-	s.GiveUp = cmp.Or(s.GiveUp, 24*time.Hour)
+	s.GiveUpAfter = cmp.Or(s.GiveUpAfter, 24*time.Hour)
 	if _, err := secret(s.SecretFile); err != nil {
 		return nil, err
 	}
@@ -79,7 +79,7 @@ func (s *Sink) Samples(ctx context.Context, batches []event.Metrics) error {
 		if len(b.Samples) == 0 {
 			continue
 		}
-		no, err := s.tell(ctx, b)
+		no, err := s.postEvent(ctx, b)
 		if err != nil {
 			return err
 		}
@@ -87,14 +87,14 @@ func (s *Sink) Samples(ctx context.Context, batches []event.Metrics) error {
 			refused, why = refused+len(b.Samples), no
 		}
 	}
-	return sink.Refused(refused, why)
+	return sink.Rejected(refused, why)
 }
 
 // Finished implements sink.Ender.
 func (s *Sink) Finished(ctx context.Context, ends []event.Finished) error {
 	refused, why := 0, error(nil)
 	for _, end := range ends {
-		no, err := s.tell(ctx, end)
+		no, err := s.postEvent(ctx, end)
 		if err != nil {
 			return err
 		}
@@ -102,12 +102,12 @@ func (s *Sink) Finished(ctx context.Context, ends []event.Finished) error {
 			refused, why = refused+1, no
 		}
 	}
-	return sink.Refused(refused, why)
+	return sink.Rejected(refused, why)
 }
 
-// tell posts an event. It returns why the place will never have it, or why it
+// postEvent posts an event. It returns why the place will never have it, or why it
 // does not have it now.
-func (s *Sink) tell(ctx context.Context, ev event.Event) (refused, err error) {
+func (s *Sink) postEvent(ctx context.Context, ev event.Event) (refused, err error) {
 	m, err := event.Encode(ev)
 	if err != nil {
 		return err, nil
@@ -122,14 +122,14 @@ func (s *Sink) tell(ctx context.Context, ev event.Event) (refused, err error) {
 		"Content-Type": "application/json", "Webhook-Id": m.ID, "Webhook-Timestamp": at, "Webhook-Signature": sign(key, m.ID, at, m.Value),
 		"Ce-Specversion": "1.0", "Ce-Id": m.ID, "Ce-Type": m.Type, "Ce-Source": "bai", "Ce-Time": m.Time.Format(time.RFC3339Nano),
 	})
-	var no *post.RefusedError
+	var no *post.PermanentError
 	switch {
 	case err == nil:
 		return nil, nil
 	case errors.As(err, &no):
 		return no, nil
-	case ctx.Err() == nil && !ev.Head().Said.IsZero() && now.Sub(ev.Head().Said) > s.settings.GiveUp:
-		return fmt.Errorf("given up after %s: %w", s.settings.GiveUp, err), nil
+	case ctx.Err() == nil && !ev.Head().PublishedAt.IsZero() && now.Sub(ev.Head().PublishedAt) > s.settings.GiveUpAfter:
+		return fmt.Errorf("given up after %s: %w", s.settings.GiveUpAfter, err), nil
 	}
 	return nil, err
 }
@@ -142,8 +142,8 @@ func sign(key []byte, id, at string, body []byte) string {
 	return "v1," + base64.StdEncoding.EncodeToString(mac.Sum(nil))
 }
 
-// leastSecret is how long a secret is at least, as the specification has it.
-const leastSecret = 24
+// minSecret is how long a secret is at least, as the specification has it.
+const minSecret = 24
 
 // secret returns the key that a file holds.
 func secret(path string) ([]byte, error) {
@@ -157,8 +157,8 @@ func secret(path string) ([]byte, error) {
 			return nil, fmt.Errorf("read the secret of the webhook: after whsec_ there is no base64 in %s", path)
 		}
 	}
-	if len(key) < leastSecret {
-		return nil, fmt.Errorf("read the secret of the webhook: %s has %d bytes, want %d or more", path, len(key), leastSecret)
+	if len(key) < minSecret {
+		return nil, fmt.Errorf("read the secret of the webhook: %s has %d bytes, want %d or more", path, len(key), minSecret)
 	}
 	return key, nil
 }

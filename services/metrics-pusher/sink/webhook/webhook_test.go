@@ -26,9 +26,9 @@ import (
 
 const key = "a secret of at least 24 bytes"
 
-// receiver takes what is signed, each ID once.
-type receiver struct {
-	away atomic.Bool
+// fakeReceiver takes what is signed, each ID once.
+type fakeReceiver struct {
+	unavailable atomic.Bool
 
 	mu     sync.Mutex
 	ids    map[string]bool
@@ -36,7 +36,7 @@ type receiver struct {
 }
 
 // ServeHTTP implements http.Handler.
-func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+func (r *fakeReceiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	body, _ := io.ReadAll(req.Body)
 	h := req.Header
 	mac := hmac.New(sha256.New, []byte(key))
@@ -44,7 +44,7 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	signature := "v1," + base64.StdEncoding.EncodeToString(mac.Sum(nil))
 	var fields map[string]json.RawMessage
 	switch err := json.Unmarshal(body, &fields); {
-	case r.away.Load():
+	case r.unavailable.Load():
 		w.WriteHeader(http.StatusBadGateway)
 	case err != nil || h.Get("Webhook-Signature") != signature || h.Get("Ce-Id") != h.Get("Webhook-Id") || h.Get("Ce-Type") == "":
 		http.Error(w, "signature", http.StatusBadRequest)
@@ -60,9 +60,9 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	}
 }
 
-func open(t *testing.T, s webhook.Settings, secret string, now time.Time) (*receiver, *webhook.Sink) {
+func open(t *testing.T, s webhook.Settings, secret string, now time.Time) (*fakeReceiver, *webhook.Sink) {
 	t.Helper()
-	r := &receiver{ids: make(map[string]bool)}
+	r := &fakeReceiver{ids: make(map[string]bool)}
 	server := httptest.NewServer(r)
 	t.Cleanup(server.Close)
 	s.Settings, s.SecretFile = post.Settings{URL: server.URL}, filepath.Join(t.TempDir(), "secret")
@@ -78,18 +78,18 @@ func open(t *testing.T, s webhook.Settings, secret string, now time.Time) (*rece
 }
 
 func TestTheContractOfASink(t *testing.T) {
-	sinktest.Run(t, func(t *testing.T) sinktest.Place {
+	sinktest.Run(t, func(t *testing.T) sinktest.Destination {
 		t.Helper()
 		r, to := open(t, webhook.Settings{Samples: true}, key, time.Now())
-		return sinktest.Place{
+		return sinktest.Destination{
 			Sink: to, Specials: true, // a message that repeats part of another is another
-			Points: func(t *testing.T) []sinktest.Point { t.Helper(); return r.points(t) },
-			Away:   func(_ *testing.T, away bool) { r.away.Store(away) },
+			Points:         func(t *testing.T) []sinktest.Point { t.Helper(); return r.points(t) },
+			SetUnavailable: func(_ *testing.T, away bool) { r.unavailable.Store(away) },
 		}
 	})
 }
 
-func (r *receiver) points(t *testing.T) []sinktest.Point {
+func (r *fakeReceiver) points(t *testing.T) []sinktest.Point {
 	t.Helper()
 	var batches []event.Metrics
 	for _, b := range r.bodies {
@@ -106,9 +106,9 @@ func (r *receiver) points(t *testing.T) []sinktest.Point {
 	return sinktest.Points(batches...)
 }
 
-func end(run, message string, said time.Time) event.Finished {
-	h := event.NewHeader(event.Derive("end", run), run, "pets", "ann", sinktest.Begin())
-	h.Said = said
+func end(run, message string, at time.Time) event.Finished {
+	h := event.NewHeader(event.Derive("end", run), run, "pets", "ann", sinktest.Start())
+	h.PublishedAt = at
 	return event.Finished{Header: h, Outcome: event.Failed, Class: event.ClassUser, Reason: event.NonZeroExit, Message: message}
 }
 
@@ -130,9 +130,9 @@ func TestAnEndIsToldOnceHoweverOftenItIsHandedOver(t *testing.T) {
 
 func TestAnEndIsTriedAgainUntilItIsOld(t *testing.T) {
 	now := time.Now()
-	r, to := open(t, webhook.Settings{GiveUp: time.Hour}, key, now)
-	r.away.Store(true)
-	var no *sink.RefusedError
+	r, to := open(t, webhook.Settings{GiveUpAfter: time.Hour}, key, now)
+	r.unavailable.Store(true)
+	var no *sink.RejectedError
 	if err := to.Finished(t.Context(), []event.Finished{end("r1", "x", now.Add(-time.Minute))}); err == nil || errors.As(err, &no) {
 		t.Errorf("a young one: %v, want that it is to be tried again", err)
 	}
@@ -145,7 +145,7 @@ func TestWhatIsRefusedTakesNothingWithIt(t *testing.T) {
 	now := time.Now()
 	r, to := open(t, webhook.Settings{}, key, now)
 	err := to.Finished(t.Context(), []event.Finished{end("r1", "x", now), end("r2", "forbidden", now), end("r3", "x", now)})
-	var no *sink.RefusedError
+	var no *sink.RejectedError
 	if !errors.As(err, &no) || no.Count != 1 || len(r.bodies) != 2 {
 		t.Errorf("%v, %d told: want one refused and two told", err, len(r.bodies))
 	}
@@ -169,7 +169,7 @@ func TestASecretThatIsNoneIsSaidAtOnce(t *testing.T) {
 			}
 		})
 	}
-	if err := (webhook.Settings{Settings: post.Settings{URL: "https://x/"}, GiveUp: -1}).Validate(); err == nil || !strings.Contains(err.Error(), "secret_file") || !strings.Contains(err.Error(), "give_up") {
+	if err := (webhook.Settings{Settings: post.Settings{URL: "https://x/"}, GiveUpAfter: -1}).Validate(); err == nil || !strings.Contains(err.Error(), "secret_file") || !strings.Contains(err.Error(), "give_up") {
 		t.Errorf("Validate: %v", err)
 	}
 }

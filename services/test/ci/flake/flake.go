@@ -34,13 +34,13 @@ type Record struct {
 
 // record is how one test failed.
 type record struct {
-	name   string
-	inMode map[Mode]int
-	ways   []way
+	name         string
+	inMode       map[Mode]int
+	failureModes []failureMode
 }
 
-// way is one way in which a test fails: other numbers do not make another way.
-type way struct {
+// failureMode is one way in which a test fails: other numbers do not make another way.
+type failureMode struct {
 	key   string
 	count int
 	lines []string
@@ -61,33 +61,33 @@ func (r *Record) Add(mode Mode, tests gotest.Report) {
 	}
 }
 
-func (r *record) add(mode Mode, why []string) {
+func (r *record) add(mode Mode, lines []string) {
 	r.inMode[mode]++
-	key := keyOf(why)
-	if i := slices.IndexFunc(r.ways, func(w way) bool { return w.key == key }); i >= 0 {
-		r.ways[i].count++
+	key := keyOf(lines)
+	if i := slices.IndexFunc(r.failureModes, func(w failureMode) bool { return w.key == key }); i >= 0 {
+		r.failureModes[i].count++
 		return
 	}
-	r.ways = append(r.ways, way{key, 1, why})
+	r.failureModes = append(r.failureModes, failureMode{key, 1, lines})
 }
 
 // keyOf is the first line that places a failure, without what differs from turn to
 // turn.
-func keyOf(why []string) string {
+func keyOf(lines []string) string {
 	place := regexp.MustCompile(`\w+\.go:\d+`)
-	for _, line := range why {
+	for _, line := range lines {
 		if found := place.FindString(line); found != "" {
 			return found
 		}
 	}
-	return regexp.MustCompile(`[0-9a-f]{4,}|\d+`).ReplaceAllString(strings.Join(why[:min(1, len(why))], ""), "N")
+	return regexp.MustCompile(`[0-9a-f]{4,}|\d+`).ReplaceAllString(strings.Join(lines[:min(1, len(lines))], ""), "N")
 }
 
 // Failed reports whether a test failed in any turn.
 func (r *Record) Failed() bool { return len(r.failed) > 0 }
 
-// linesOfWay is how many lines of each way the table has.
-const linesOfWay = 5
+// linesPerMode is how many lines of each way the table has.
+const linesPerMode = 5
 
 // Table says which tests failed how often, the most frequent first, with the first
 // lines of each way in which they failed.
@@ -119,7 +119,7 @@ func (r *Record) Table() string {
 	}
 	_ = table.Flush() // into memory
 	for _, f := range all {
-		b.WriteString(f.described())
+		b.WriteString(f.describe())
 	}
 	fmt.Fprintf(&b, "\n%d turns, %d tests failed in some of them\n", turns, len(all))
 	return b.String()
@@ -132,13 +132,13 @@ func (r *record) total() (n int) {
 	return n
 }
 
-// described are the ways in which a test failed.
-func (r *record) described() string {
+// describe are the ways in which a test failed.
+func (r *record) describe() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\n%s\n", r.name)
-	for _, w := range r.ways {
+	for _, w := range r.failureModes {
 		fmt.Fprintf(&b, "  %d times:\n", w.count)
-		for _, line := range w.lines[:min(linesOfWay, len(w.lines))] {
+		for _, line := range w.lines[:min(linesPerMode, len(w.lines))] {
 			fmt.Fprintf(&b, "    %s\n", line)
 		}
 	}

@@ -25,7 +25,7 @@ type Report struct {
 type Failure struct {
 	Package string
 	Test    string   // empty where the package failed outside its tests
-	Why     []string // the lines that say why, at most maxWhy
+	Why     []string // the lines that say why, at most maxFailureLines
 }
 
 // Timed is a package or a test and the time that it took.
@@ -43,8 +43,8 @@ func (r Report) Add(o Report) Report {
 	}
 }
 
-// event is one line of test2json; see `go doc test2json`.
-type event struct {
+// testEvent is one line of test2json; see `go doc test2json`.
+type testEvent struct {
 	Time        time.Time
 	Action      string
 	Package     string
@@ -55,11 +55,11 @@ type event struct {
 	FailedBuild string
 }
 
-// name identifies a test, or a package where test is empty.
-type name struct{ pkg, test string }
+// testName identifies a test, or a package where test is empty.
+type testName struct{ pkg, test string }
 
 // under reports whether n is a subtest of o, at any depth, or a test of package o.
-func (n name) under(o name) bool {
+func (n testName) under(o testName) bool {
 	return n.pkg == o.pkg && n != o && (o.test == "" || strings.HasPrefix(n.test, o.test+"/"))
 }
 
@@ -67,10 +67,10 @@ func (n name) under(o name) bool {
 type Reader struct {
 	rest    []byte // an unfinished line
 	report  Report
-	output  map[name]*excerpt
-	running map[name]time.Time // since when, without those that wait for their turn
-	paused  map[name]bool
-	failed  []name // tests, in the order of their ends
+	output  map[testName]*excerpt
+	running map[testName]time.Time // since when, without those that wait for their turn
+	paused  map[testName]bool
+	failed  []testName // tests, in the order of their ends
 	builds  map[string]*excerpt
 }
 
@@ -84,18 +84,18 @@ func (r *Reader) Write(b []byte) (int, error) {
 			return len(b), nil
 		}
 		r.rest = slices.Clone(after)
-		var e event
+		var e testEvent
 		if len(line) > 0 && line[0] == '{' && json.Unmarshal(line, &e) == nil && e.Action != "" {
-			r.take(e)
+			r.handle(e)
 		}
 	}
 }
 
-func (r *Reader) take(e event) {
+func (r *Reader) handle(e testEvent) {
 	if r.output == nil {
-		r.output, r.running, r.paused, r.builds = map[name]*excerpt{}, map[name]time.Time{}, map[name]bool{}, map[string]*excerpt{}
+		r.output, r.running, r.paused, r.builds = map[testName]*excerpt{}, map[testName]time.Time{}, map[testName]bool{}, map[string]*excerpt{}
 	}
-	n := name{e.Package, e.Test}
+	n := testName{e.Package, e.Test}
 	switch e.Action {
 	case "run", "cont":
 		delete(r.paused, n)
@@ -120,7 +120,7 @@ func excerptOf[K comparable](all map[K]*excerpt, k K) *excerpt {
 }
 
 // end takes the end of a test or of a package.
-func (r *Reader) end(n name, e event) {
+func (r *Reader) end(n testName, e testEvent) {
 	delete(r.running, n)
 	delete(r.paused, n)
 	took := time.Duration(e.Elapsed * float64(time.Second))
@@ -134,8 +134,8 @@ func (r *Reader) end(n name, e event) {
 		r.report.Skips = append(r.report.Skips, n.pkg+" "+n.test)
 	case e.Action == "fail":
 		r.failed = append(r.failed, n)
-		if !slices.ContainsFunc(r.failed, func(f name) bool { return f.under(n) }) {
-			r.report.Failures = append(r.report.Failures, Failure{n.pkg, n.test, why(r.output[n])})
+		if !slices.ContainsFunc(r.failed, func(f testName) bool { return f.under(n) }) {
+			r.report.Failures = append(r.report.Failures, Failure{n.pkg, n.test, failureLines(r.output[n])})
 		}
 	}
 	delete(r.output, n)
@@ -155,27 +155,27 @@ func (r *Reader) end(n name, e event) {
 
 // endFailedPackage adds a failure where no failed test explains the package's, and
 // the tests that were cut off with it.
-func (r *Reader) endFailedPackage(pkg name, build string) {
+func (r *Reader) endFailedPackage(pkg testName, build string) {
 	cut := r.cutOff(pkg)
 	for _, n := range cut {
-		r.report.Failures = append(r.report.Failures, Failure{n.pkg, n.test, slices.Concat([]string{"it had not ended when its package did"}, why(r.output[n]))})
+		r.report.Failures = append(r.report.Failures, Failure{n.pkg, n.test, slices.Concat([]string{"it had not ended when its package did"}, failureLines(r.output[n]))})
 		r.report.Failed++
 	}
-	if len(cut) > 0 || slices.ContainsFunc(r.failed, func(f name) bool { return f.pkg == pkg.pkg }) {
+	if len(cut) > 0 || slices.ContainsFunc(r.failed, func(f testName) bool { return f.pkg == pkg.pkg }) {
 		return
 	}
 	reason := r.output[pkg]
 	if build != "" {
 		reason = r.builds[build]
 	}
-	r.report.Failures = append(r.report.Failures, Failure{Package: pkg.pkg, Why: why(reason)})
+	r.report.Failures = append(r.report.Failures, Failure{Package: pkg.pkg, Why: failureLines(reason)})
 	r.report.Failed++
 }
 
 // cutOff removes and returns the tests of a package that have begun, have not
 // ended, and have no such subtest.
-func (r *Reader) cutOff(pkg name) []name {
-	var all []name
+func (r *Reader) cutOff(pkg testName) []testName {
+	var all []testName
 	for n := range r.running {
 		if n.under(pkg) {
 			all = append(all, n)
@@ -187,10 +187,10 @@ func (r *Reader) cutOff(pkg name) []name {
 			delete(r.paused, n)
 		}
 	}
-	all = slices.DeleteFunc(all, func(n name) bool {
-		return slices.ContainsFunc(all, func(o name) bool { return o.under(n) })
+	all = slices.DeleteFunc(all, func(n testName) bool {
+		return slices.ContainsFunc(all, func(o testName) bool { return o.under(n) })
 	})
-	slices.SortFunc(all, func(a, b name) int { return strings.Compare(a.test, b.test) })
+	slices.SortFunc(all, func(a, b testName) int { return strings.Compare(a.test, b.test) })
 	return all
 }
 
@@ -217,7 +217,7 @@ func (r *Reader) Overdue(before time.Time) []Overdue {
 }
 
 // waits reports whether a subtest of n has begun and not ended.
-func (r *Reader) waits(n name) bool {
+func (r *Reader) waits(n testName) bool {
 	for o := range r.running {
 		if o.under(n) {
 			return true

@@ -27,15 +27,15 @@ func processesOf(path string) []int {
 	dirs, _ := filepath.Glob("/proc/[0-9]*") // the pattern is right
 	for _, dir := range dirs {
 		pid, err := strconv.Atoi(filepath.Base(dir))
-		if err == nil && !slices.Contains(above, pid) && carries(pid, path) {
+		if err == nil && !slices.Contains(above, pid) && hasFolderInEnv(pid, path) {
 			found = append(found, pid)
 		}
 	}
 	return found
 }
 
-// carries reports whether a process has the folder in its environment.
-func carries(pid int, path string) bool {
+// hasFolderInEnv reports whether a process has the folder in its environment.
+func hasFolderInEnv(pid int, path string) bool {
 	env, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
 	return err == nil && bytes.Contains(append([]byte{0}, env...), []byte("\x00"+Variable+"="+path+"\x00"))
 }
@@ -106,7 +106,7 @@ func kill(pid int, path string) bool {
 		return false // gone
 	}
 	defer unix.Close(fd) //nolint:errcheck // only held
-	return carries(pid, path) && unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0) == nil
+	return hasFolderInEnv(pid, path) && unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0) == nil
 }
 
 func commandLine(pid int) string {
@@ -132,9 +132,9 @@ func (f *Folder) Quit(pkg string) error {
 	return errors.New("no test binary of " + pkg + " runs")
 }
 
-// Left returns the processes and mounts of the check that have not ended or gone.
+// Leftovers returns the processes and mounts of the check that have not ended or gone.
 // Files go with its folder.
-func (f *Folder) Left() (found []string) {
+func (f *Folder) Leftovers() (found []string) {
 	for _, pid := range f.Processes() {
 		found = append(found, "process "+commandLine(pid))
 	}

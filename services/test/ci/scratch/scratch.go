@@ -64,7 +64,9 @@ func (f *Folder) Environ() []string {
 // Clear ends the processes of the check, but this one, and removes its mounts and
 // its folder. It returns what it found beside the folder, for nothing should have
 // been left.
-func (f *Folder) Clear(ctx context.Context) (found []string, err error) { return undo(ctx, f.Path) }
+func (f *Folder) Clear(ctx context.Context) (found []string, err error) {
+	return removeAllOf(ctx, f.Path)
+}
 
 // Sweep clears what checks have left below root whose own process is gone, and
 // returns what it found.
@@ -75,20 +77,20 @@ func Sweep(ctx context.Context, root string) (found []string, err error) {
 	}
 	var errs []error
 	for _, path := range folders {
-		dead, err := abandoned(path)
+		dead, err := isAbandoned(path)
 		errs = append(errs, err)
 		if !dead {
 			continue
 		}
-		some, err := undo(ctx, path)
+		some, err := removeAllOf(ctx, path)
 		found, errs = append(found, append([]string{"the folder " + path}, some...)...), append(errs, err)
 	}
 	return found, errors.Join(errs...)
 }
 
-// abandoned reports whether a folder belongs to this user and its process is gone.
+// isAbandoned reports whether a folder belongs to this user and its process is gone.
 // One without an owner is about to have one, unless it is old.
-func abandoned(path string) (bool, error) {
+func isAbandoned(path string) (bool, error) {
 	info, err := os.Lstat(path)
 	if err != nil || !info.IsDir() || !ownedByUs(info) {
 		return false, nil //nolint:nilerr // it went meanwhile, or is somebody else's
@@ -113,9 +115,9 @@ func ownedByUs(info fs.FileInfo) bool {
 	return !ok || int(stat.Uid) == os.Getuid()
 }
 
-// undo ends and removes what belongs to one folder, and returns what it found
+// removeAllOf ends and removes what belongs to one folder, and returns what it found
 // beside files.
-func undo(ctx context.Context, path string) (found []string, err error) {
+func removeAllOf(ctx context.Context, path string) (found []string, err error) {
 	killed, err := endProcesses(ctx, path)
 	for _, p := range killed {
 		found = append(found, "process "+p)

@@ -135,7 +135,7 @@ func TestWhatBelongsToACheckThatRunsIsNotTouched(t *testing.T) {
 	if found, err := scratch.Sweep(t.Context(), root); len(found) > 0 || err != nil {
 		t.Errorf("swept %q, %v", found, err)
 	}
-	if left := f.Left(); len(left) != 1 || !strings.Contains(left[0], "sleep 1000") {
+	if left := f.Leftovers(); len(left) != 1 || !strings.Contains(left[0], "sleep 1000") {
 		t.Errorf("left is %q, want the one process", left)
 	}
 	if found, err := f.Clear(t.Context()); len(found) != 1 || err != nil {

@@ -34,10 +34,10 @@ func Report(outcomes []Outcome, total time.Duration, logs string) string {
 	for _, o := range outcomes {
 		t := o.Result.Tests
 		passed, failed, skipped, cpu = passed+t.Passed, failed+t.Failed, skipped+t.Skipped, cpu+o.Result.CPU
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", o.Stage.Name, o.State, took(o), processors(o.Result.CPU), budget(o),
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", o.Stage.Name, o.State, formatDuration(o), formatCPU(o.Result.CPU), budget(o),
 			count(t.Passed+t.Failed), count(t.Failed), count(t.Skipped))
 	}
-	fmt.Fprintf(table, "all\t%s\t%s\t%s\t\t%s\t%s\t%s\n", state(outcomes), seconds(total), processors(cpu), count(passed+failed), count(failed), count(skipped))
+	fmt.Fprintf(table, "all\t%s\t%s\t%s\t\t%s\t%s\t%s\n", state(outcomes), seconds(total), formatCPU(cpu), count(passed+failed), count(failed), count(skipped))
 	_ = table.Flush() // into memory
 	for _, o := range outcomes {
 		b.WriteString(failures(o))
@@ -85,14 +85,14 @@ func failures(o Outcome) string {
 	return b.String()
 }
 
-func took(o Outcome) string {
+func formatDuration(o Outcome) string {
 	if o.State == NotRun {
 		return "-"
 	}
 	return seconds(o.Took)
 }
 
-func processors(cpu time.Duration) string {
+func formatCPU(cpu time.Duration) string {
 	if cpu == 0 {
 		return "-"
 	}

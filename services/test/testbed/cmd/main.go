@@ -25,9 +25,9 @@ import (
 	"time"
 
 	"github.com/benchmark-ai/bai/services/test/testbed"
-	"github.com/benchmark-ai/bai/services/test/testbed/bed"
 	"github.com/benchmark-ai/bai/services/test/testbed/jvm"
 	"github.com/benchmark-ai/bai/services/test/testbed/kit"
+	"github.com/benchmark-ai/bai/services/test/testbed/kubecluster"
 	"github.com/benchmark-ai/bai/services/test/testbed/kwok"
 	"github.com/benchmark-ai/bai/services/test/testbed/mpioperator"
 )
@@ -48,7 +48,7 @@ func dispatch(ctx context.Context, args []string) error {
 		verb, args = args[0], args[1:]
 	}
 	if verb == "machine" && len(args) == 1 {
-		return bed.Machine(ctx, args[0])
+		return kubecluster.Machine(ctx, args[0])
 	}
 	if verb == "keep" && len(args) == 1 {
 		return keep(ctx, args[0])
@@ -67,9 +67,9 @@ func dispatch(ctx context.Context, args []string) error {
 	case verb == "info":
 		return info(name)
 	case verb == "load" && len(args) > 0:
-		return with(name, func(i bed.Info) error { return i.Import(ctx, args...) })
+		return with(name, func(i kubecluster.Info) error { return i.Import(ctx, args...) })
 	case verb == "exec" && len(args) > 1:
-		return with(name, func(i bed.Info) error {
+		return with(name, func(i kubecluster.Info) error {
 			out, err := i.Inside(ctx, args[0], args[1:]...)
 			return errors.Join(err, write(out))
 		})
@@ -100,7 +100,7 @@ func build(ctx context.Context) error {
 
 // order is what a keeper is told.
 type order struct {
-	Settings bed.Settings
+	Settings kubecluster.Settings
 	Owned    bool // it ends with its standard input
 }
 
@@ -118,7 +118,7 @@ func keep(ctx context.Context, text string) error {
 			cancel()
 		}()
 	}
-	return bed.Keep(ctx, o.Settings, func(i bed.Info) error {
+	return kubecluster.Keep(ctx, o.Settings, func(i kubecluster.Info) error {
 		err := json.NewEncoder(os.Stdout).Encode(i)
 		return errors.Join(err, os.Stdout.Close())
 	})
@@ -133,9 +133,9 @@ func up(ctx context.Context, name string, args []string) error {
 			return fmt.Errorf("%q is not a number of nodes", args[0])
 		}
 	}
-	info, err := bed.Read(name)
+	info, err := kubecluster.Read(name)
 	if errors.Is(err, os.ErrNotExist) {
-		info, _, err = testbed.Boot(ctx, bed.Settings{Name: name, Nodes: nodes}, false)
+		info, _, err = testbed.Boot(ctx, kubecluster.Settings{Name: name, Nodes: nodes}, false)
 	}
 	if err != nil {
 		return err
@@ -146,7 +146,7 @@ func up(ctx context.Context, name string, args []string) error {
 func down(ctx context.Context, name string) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	err := with(name, func(i bed.Info) error { return i.Down(ctx) })
+	err := with(name, func(i kubecluster.Info) error { return i.Down(ctx) })
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
@@ -154,14 +154,14 @@ func down(ctx context.Context, name string) error {
 }
 
 func info(name string) error {
-	return with(name, func(i bed.Info) error {
+	return with(name, func(i kubecluster.Info) error {
 		text, err := json.MarshalIndent(i, "", "  ")
 		return errors.Join(err, write(append(text, '\n')))
 	})
 }
 
-func with(name string, f func(bed.Info) error) error {
-	i, err := bed.Read(name)
+func with(name string, f func(kubecluster.Info) error) error {
+	i, err := kubecluster.Read(name)
 	if err != nil {
 		return err
 	}

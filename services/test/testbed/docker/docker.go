@@ -59,8 +59,8 @@ func (c *Container) Kill(tb testing.TB) {
 	}
 }
 
-// Again starts the server anew, on the data that are there.
-func (c *Container) Again(tb testing.TB) {
+// Restart starts the server anew, on the data that are there.
+func (c *Container) Restart(tb testing.TB) {
 	tb.Helper()
 	if err := c.c.Start(tb.Context()); err != nil {
 		tb.Fatal(err)

@@ -52,9 +52,9 @@ func Start(tb testing.TB) *Server {
 		tb.Skip("needs Elasticsearch: set BAI_TEST_REAL=1 to have one started (Docker, or Java 17 and Maven), or BAI_TEST_ELASTICSEARCH to the URL of one")
 	}
 	if docker.Healthy(tb.Context()) {
-		return contained(tb)
+		return startContainer(tb)
 	}
-	return local(tb)
+	return startLocal(tb)
 }
 
 // Own starts a server for as long as the test lasts, whatever BAI_TEST_ELASTICSEARCH
@@ -66,9 +66,9 @@ func Own(tb testing.TB) *Server {
 		tb.Skip("needs an Elasticsearch that it may kill: set BAI_TEST_REAL=1 to have one started (Docker, or Java 17 and Maven)")
 	}
 	if docker.Healthy(tb.Context()) {
-		return contained(tb)
+		return startContainer(tb)
 	}
-	return local(tb)
+	return startLocal(tb)
 }
 
 // Kill ends a server of the test's own at once, as a crash would.
@@ -84,14 +84,14 @@ func (s *Server) Kill(tb testing.TB) {
 	}
 }
 
-// Again starts the server anew after Kill, on the data that are there.
-func (s *Server) Again(tb testing.TB) {
+// Restart starts the server anew after Kill, on the data that are there.
+func (s *Server) Restart(tb testing.TB) {
 	tb.Helper()
 	if s.process != nil {
-		s.process.Again(tb)
+		s.process.Restart(tb)
 		return
 	}
-	s.container.Again(tb)
+	s.container.Restart(tb)
 }
 
 // Prefix returns one for the names of indices and templates that nobody else
@@ -134,7 +134,7 @@ func heap() string {
 	return "512m"
 }
 
-func local(tb testing.TB) *Server {
+func startLocal(tb testing.TB) *Server {
 	tb.Helper()
 	java, err := jvm.Java()
 	if err != nil {
@@ -184,8 +184,8 @@ cluster.max_shards_per_node: 5000
 `, ports[0], ports[1], home.Path("data"), home.Path("logs")))
 }
 
-// contained runs the server in a container.
-func contained(tb testing.TB) *Server {
+// startContainer runs the server in a container.
+func startContainer(tb testing.TB) *Server {
 	tb.Helper()
 	number := fmt.Sprint(port.ForTest(tb, 1)[0]) // the same after it was killed
 	c := docker.Run(tb, "docker.elastic.co/elasticsearch/elasticsearch:"+Version,

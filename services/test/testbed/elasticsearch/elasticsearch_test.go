@@ -13,7 +13,7 @@ func TestAServerKeepsItsDataWhenItIsKilled(t *testing.T) {
 	s := elasticsearch.Own(t)
 	do(t, http.MethodPut, s.URL+"/kept/_doc/1", `{"a":1}`)
 	s.Kill(t)
-	s.Again(t)
+	s.Restart(t)
 	if got := do(t, http.MethodGet, s.URL+"/kept/_doc/1", ""); !strings.Contains(got, `"found":true`) {
 		t.Errorf("it answers %s, want the document", got)
 	}

@@ -88,7 +88,7 @@ func Fetch(ctx context.Context, set string) (dir string, err error) {
 // wait takes a lock, however long another process needs for its download.
 func wait(ctx context.Context, path string) (*lock.Lock, error) {
 	for {
-		l, err := lock.Take(path)
+		l, err := lock.Acquire(path)
 		if held := (*lock.HeldError)(nil); !errors.As(err, &held) || ctx.Err() != nil {
 			return l, err
 		}
@@ -210,5 +210,5 @@ func extract(f *zip.File, path string) (err error) {
 // tail returns the end of a program's output.
 func tail(b []byte) []byte { return b[max(0, len(b)-4000):] }
 
-// patience is how long a server may take to answer.
-const patience = 3 * time.Minute
+// startTimeout is how long a server may take to answer.
+const startTimeout = 3 * time.Minute

@@ -36,7 +36,7 @@ func TestAServerRunsUntilItIsEndedAndCanBeginAgain(t *testing.T) {
 	home := jvm.NewHome(t, "sleep")
 	p := home.Begin(t, func(ctx context.Context) error { return ctx.Err() }, nil, "sleep", "60")
 	p.Kill()
-	p.Again(t)
+	p.Restart(t)
 	p.End()
 }
 

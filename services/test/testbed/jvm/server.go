@@ -39,7 +39,7 @@ func NewHome(tb testing.TB, name string) *Home {
 		h.Dir, err = os.MkdirTemp(root, name+"-") //nolint:usetesting // root's servers run as another user, who cannot reach the test's own folder
 	}
 	if err == nil {
-		err = mark(h.Dir, "owner", os.Getpid())
+		err = writePIDFile(h.Dir, "owner", os.Getpid())
 	}
 	if err == nil && os.Getuid() == 0 { // Elasticsearch refuses to be root
 		h.user = &syscall.Credential{Uid: 65534, Gid: 65534}
@@ -110,12 +110,12 @@ func (h *Home) command(env, argv []string) *exec.Cmd {
 
 // Process is a server that runs, or ran.
 type Process struct {
-	home  *Home
-	env   []string
-	argv  []string
-	ready func(context.Context) error
-	ended chan struct{} // closed once the process that was begun is gone
-	begun int           // its PID
+	home   *Home
+	env    []string
+	argv   []string
+	ready  func(context.Context) error
+	ended  chan struct{} // closed once the process that was begun is gone
+	starts int           // its PID
 }
 
 // Begin starts a server, waits until ready returns nil, and ends it with the
@@ -125,12 +125,12 @@ func (h *Home) Begin(tb testing.TB, ready func(context.Context) error, env []str
 	tb.Helper()
 	p := &Process{home: h, env: env, argv: argv, ready: ready}
 	tb.Cleanup(p.End)
-	p.Again(tb)
+	p.Restart(tb)
 	return p
 }
 
-// Again starts the server anew, after Kill or End, on the data that are there.
-func (p *Process) Again(tb testing.TB) {
+// Restart starts the server anew, after Kill or End, on the data that are there.
+func (p *Process) Restart(tb testing.TB) {
 	tb.Helper()
 	out, err := os.OpenFile(p.home.Path("output.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -140,8 +140,8 @@ func (p *Process) Again(tb testing.TB) {
 	cmd.Stdout, cmd.Stderr = out, out
 	err = errors.Join(kit.Start(cmd), out.Close())
 	if err == nil {
-		p.begun = cmd.Process.Pid
-		err = mark(p.home.Dir, "begun", p.begun)
+		p.starts = cmd.Process.Pid
+		err = writePIDFile(p.home.Dir, "begun", p.starts)
 	}
 	ended := make(chan struct{})
 	go func() {
@@ -160,7 +160,7 @@ func (p *Process) Again(tb testing.TB) {
 // await waits until the server answers.
 func (p *Process) await(tb testing.TB) {
 	tb.Helper()
-	ctx, cancel := context.WithTimeout(tb.Context(), patience)
+	ctx, cancel := context.WithTimeout(tb.Context(), startTimeout)
 	defer cancel()
 	for {
 		err := p.ready(ctx)
@@ -171,7 +171,7 @@ func (p *Process) await(tb testing.TB) {
 		case <-p.ended:
 			tb.Fatalf("%s ended while it began:\n%s", p.argv[0], p.output())
 		case <-ctx.Done():
-			tb.Fatalf("%s does not answer after %s: %v:\n%s", p.argv[0], patience, err, p.output())
+			tb.Fatalf("%s does not answer after %s: %v:\n%s", p.argv[0], startTimeout, err, p.output())
 		case <-time.After(50 * time.Millisecond):
 		}
 	}
@@ -195,7 +195,7 @@ func (p *Process) end(signal syscall.Signal) {
 	if p.ended == nil {
 		return
 	}
-	for _, pid := range []int{p.pid(), p.begun} {
+	for _, pid := range []int{p.pid(), p.starts} {
 		_ = syscall.Kill(pid, signal) // it may have ended by itself
 	}
 	select {
@@ -209,11 +209,11 @@ func (p *Process) end(signal syscall.Signal) {
 func (p *Process) pid() int {
 	b, err := os.ReadFile(p.home.Path("pid"))
 	if err != nil {
-		return p.begun
+		return p.starts
 	}
 	pid, err := strconv.Atoi(strings.TrimSpace(string(b)))
 	if err != nil || pid <= 1 {
-		return p.begun
+		return p.starts
 	}
 	return pid
 }
@@ -265,29 +265,29 @@ func version(home string) int {
 	return major
 }
 
-// mark writes down which process is meant, so that it is not taken for a later
+// writePIDFile writes down which process is meant, so that it is not taken for a later
 // one of the same PID.
-func mark(dir, name string, pid int) error {
-	return os.WriteFile(filepath.Join(dir, name), fmt.Appendf(nil, "%d %s", pid, began(pid)), 0o644) //nolint:gosec // not a secret
+func writePIDFile(dir, name string, pid int) error {
+	return os.WriteFile(filepath.Join(dir, name), fmt.Appendf(nil, "%d %s", pid, startTime(pid)), 0o644) //nolint:gosec // not a secret
 }
 
-// marked returns the PID of the process that was written down, 0 if it is gone.
-func marked(dir, name string) int {
+// readPIDFile returns the PID of the process that was written down, 0 if it is gone.
+func readPIDFile(dir, name string) int {
 	b, err := os.ReadFile(filepath.Join(dir, name)) //nolint:gosec // written by mark
 	if err != nil {
 		return 0
 	}
 	text, when, _ := strings.Cut(string(b), " ")
 	pid, err := strconv.Atoi(text)
-	if err != nil || when == "" || began(pid) != when {
+	if err != nil || when == "" || startTime(pid) != when {
 		return 0
 	}
 	return pid
 }
 
-// serving returns the PID of the server that works in a folder, 0 if it is gone:
+// serverPID returns the PID of the server that works in a folder, 0 if it is gone:
 // its command names the folder.
-func serving(dir string) int {
+func serverPID(dir string) int {
 	b, err := os.ReadFile(filepath.Join(dir, "pid")) //nolint:gosec // written by the server
 	if err != nil {
 		return 0
@@ -303,8 +303,8 @@ func serving(dir string) int {
 	return pid
 }
 
-// began returns what tells a process from others of its PID, "" if none is there.
-func began(pid int) string {
+// startTime returns what tells a process from others of its PID, "" if none is there.
+func startTime(pid int) string {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return ""
@@ -326,10 +326,10 @@ func sweep(root string) error {
 	var errs []error
 	for _, d := range dirs {
 		dir := filepath.Join(root, d.Name())
-		if _, err := os.Stat(filepath.Join(dir, "owner")); err != nil || marked(dir, "owner") != 0 {
+		if _, err := os.Stat(filepath.Join(dir, "owner")); err != nil || readPIDFile(dir, "owner") != 0 {
 			continue // in use, or about to be
 		}
-		for _, pid := range []int{marked(dir, "begun"), serving(dir)} {
+		for _, pid := range []int{readPIDFile(dir, "begun"), serverPID(dir)} {
 			if pid != 0 {
 				_ = syscall.Kill(pid, syscall.SIGKILL) // it may end by itself meanwhile
 			}

@@ -56,20 +56,20 @@ func Start(tb testing.TB) *Server {
 		tb.Skip("needs Kafka: set BAI_TEST_REAL=1 to have one started (Docker, or Java 17 and Maven), or BAI_TEST_KAFKA to the address of one")
 	}
 	if docker.Healthy(tb.Context()) {
-		return contained(tb)
+		return startContainer(tb)
 	}
-	return local(tb)
+	return startLocal(tb)
 }
 
-// Steady starts a broker for as long as the test lasts, whatever BAI_TEST_KAFKA
+// OwnUnkilled starts a broker for as long as the test lasts, whatever BAI_TEST_KAFKA
 // says: nobody else uses it, and it may be emptied. It is not to be killed: so it
 // is not given up where a busy machine does not let it speak for a second.
-func Steady(tb testing.TB) *Server {
+func OwnUnkilled(tb testing.TB) *Server {
 	tb.Helper()
 	if docker.Healthy(tb.Context()) {
-		return contained(tb)
+		return startContainer(tb)
 	}
-	return local(tb, "broker.session.timeout.ms=60000")
+	return startLocal(tb, "broker.session.timeout.ms=60000")
 }
 
 // Own starts a broker for as long as the test lasts, whatever BAI_TEST_KAFKA says:
@@ -81,9 +81,9 @@ func Own(tb testing.TB) *Server {
 		tb.Skip("needs a Kafka that it may kill: set BAI_TEST_REAL=1 to have one started (Docker, or Java 17 and Maven)")
 	}
 	if docker.Healthy(tb.Context()) {
-		return contained(tb)
+		return startContainer(tb)
 	}
-	return local(tb)
+	return startLocal(tb)
 }
 
 // Kill ends a broker of the test's own at once, as a crash would.
@@ -99,17 +99,17 @@ func (s *Server) Kill(tb testing.TB) {
 	}
 }
 
-// Again starts the broker anew after Kill, on the data that are there.
-func (s *Server) Again(tb testing.TB) {
+// Restart starts the broker anew after Kill, on the data that are there.
+func (s *Server) Restart(tb testing.TB) {
 	tb.Helper()
 	if s.process != nil {
-		s.process.Again(tb)
+		s.process.Restart(tb)
 		return
 	}
-	s.container.Again(tb)
+	s.container.Restart(tb)
 }
 
-func local(tb testing.TB, further ...string) *Server {
+func startLocal(tb testing.TB, further ...string) *Server {
 	tb.Helper()
 	ports := port.ForTest(tb, 2)
 	return begin(tb, fmt.Sprintf("127.0.0.1:%d", ports[0]), append([]string{
@@ -193,9 +193,9 @@ func common() []string {
 	}
 }
 
-// contained runs the broker in a container, which names each setting by a
+// startContainer runs the broker in a container, which names each setting by a
 // variable.
-func contained(tb testing.TB) *Server {
+func startContainer(tb testing.TB) *Server {
 	tb.Helper()
 	number := fmt.Sprint(port.ForTest(tb, 1)[0]) // clients must find the broker where it says it is
 	env := map[string]string{}

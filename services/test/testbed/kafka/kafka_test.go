@@ -13,5 +13,5 @@ func TestABrokerAnswersAgainAfterItWasKilled(t *testing.T) {
 	if c, err := net.Dial("tcp", s.Addr); err == nil {
 		t.Errorf("it answers at %s, want nobody there", c.RemoteAddr())
 	}
-	s.Again(t)
+	s.Restart(t)
 }

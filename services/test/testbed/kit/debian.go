@@ -49,7 +49,7 @@ func (b builder) image(ctx context.Context, d Debian) (string, error) {
 		return "", err
 	}
 	sum := sha256.Sum256([]byte(d.Ref + "\n" + d.Packages + "\n" + string(source)))
-	return b.onceOf("image", hex.EncodeToString(sum[:6]), func(dir string) error {
+	return b.cachedBySum("image", hex.EncodeToString(sum[:6]), func(dir string) error {
 		fmt.Fprintln(os.Stderr, "making the image", d.Ref, "for tests: some minutes, once")
 		args := []string{"--include=" + d.Packages}
 		if d.Program != "" {

@@ -167,7 +167,7 @@ func (b builder) oldest(ctx context.Context, newest string) (string, error) {
 // kubernetes is one program with a link for each of its parts.
 func (b builder) kubernetes(ctx context.Context, module string, parts []string) (string, error) {
 	src := filepath.Join(b.root, "services", "test", "testbed", module)
-	return b.once(module, src, func(dir string) error {
+	return b.cached(module, src, func(dir string) error {
 		env := []string{"CGO_ENABLED=0", "GOWORK=off"}
 		version, err := output(ctx, src, env, "go", "list", "-m", "-f", "{{.Version}}", "k8s.io/kubernetes")
 		if err != nil {
@@ -206,7 +206,7 @@ func (b builder) pause(ctx context.Context, bin string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	dir, err := b.once("pause", filepath.Join(b.root, "services", "test", "testbed", "kubernetes", "cmd", "pause"), func(dir string) error {
+	dir, err := b.cached("pause", filepath.Join(b.root, "services", "test", "testbed", "kubernetes", "cmd", "pause"), func(dir string) error {
 		return image(ctx, tool, filepath.Join(dir, "image.tar"), "one", "-ref", PauseImage, "-entrypoint", "/pause", "-user", "65535:65535", filepath.Join(bin, "pause")+"=/pause")
 	})
 	return filepath.Join(dir, "image.tar"), err
@@ -218,7 +218,7 @@ func (b builder) debian(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	dir, err := b.once("debian", filepath.Join(b.root, "services", "test", "testbed", "kit"), func(dir string) error {
+	dir, err := b.cached("debian", filepath.Join(b.root, "services", "test", "testbed", "kit"), func(dir string) error {
 		fmt.Fprintln(os.Stderr, "making the image of a small Debian: half a minute, once")
 		rootfs := filepath.Join(dir, "rootfs.tar")
 		if err := strap(ctx, rootfs); err != nil {
@@ -265,20 +265,20 @@ func pack(ctx context.Context, dir, tar string) error {
 	return run(ctx, dir, nil, "tar", "--sort=name", "--mtime=@0", "--owner=0", "--group=0", "--numeric-owner", "-cf", tar, ".")
 }
 
-// once makes a folder in the cache whose name is a sum of src's Go files, unless
+// cached makes a folder in the cache whose name is a sum of src's Go files, unless
 // it is there.
-func (b builder) once(name, src string, fill func(dir string) error) (string, error) {
+func (b builder) cached(name, src string, fill func(dir string) error) (string, error) {
 	sum, err := sumOf(src)
 	if err != nil {
 		return "", err
 	}
-	return b.onceOf(name, sum, fill)
+	return b.cachedBySum(name, sum, fill)
 }
 
-// onceOf makes a folder in the cache for a sum of all that goes in, unless it is
+// cachedBySum makes a folder in the cache for a sum of all that goes in, unless it is
 // there. Those of other sums stay, for other checkouts, until nobody has used them
 // for a month.
-func (b builder) onceOf(name, sum string, fill func(dir string) error) (string, error) {
+func (b builder) cachedBySum(name, sum string, fill func(dir string) error) (string, error) {
 	dir, now := filepath.Join(b.cache, name+"-"+sum), time.Now()
 	if err := os.Chtimes(dir, now, now); err == nil {
 		return dir, nil
@@ -290,12 +290,12 @@ func (b builder) onceOf(name, sum string, fill func(dir string) error) (string, 
 	if err := fill(fresh); err != nil {
 		return "", fmt.Errorf("make %s for the test bed: %w", name, err)
 	}
-	b.forget(name, now.AddDate(0, -1, 0))
+	b.evict(name, now.AddDate(0, -1, 0))
 	return dir, os.Rename(fresh, dir)
 }
 
-// forget removes the folders of a name that were last used before a moment.
-func (b builder) forget(name string, before time.Time) {
+// evict removes the folders of a name that were last used before a moment.
+func (b builder) evict(name string, before time.Time) {
 	all, _ := filepath.Glob(filepath.Join(b.cache, name+"-*")) // none, then
 	for _, path := range all {
 		if info, err := os.Stat(path); err == nil && info.ModTime().Before(before) {

@@ -50,7 +50,7 @@ func Install(tb testing.TB, c *testbed.Cluster) {
 	}
 	users.count[c.Kubeconfig]++
 	ctx := context.WithoutCancel(tb.Context())
-	tb.Cleanup(func() { leave(ctx, tb, c) })
+	tb.Cleanup(func() { uninstall(ctx, tb, c) })
 	if users.count[c.Kubeconfig] > 1 {
 		return
 	}
@@ -60,8 +60,8 @@ func Install(tb testing.TB, c *testbed.Cluster) {
 	}
 }
 
-// leave deletes the definition after the last test that needs it.
-func leave(ctx context.Context, tb testing.TB, c *testbed.Cluster) {
+// uninstall deletes the definition after the last test that needs it.
+func uninstall(ctx context.Context, tb testing.TB, c *testbed.Cluster) {
 	tb.Helper()
 	users.Lock()
 	defer users.Unlock()

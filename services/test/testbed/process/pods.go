@@ -9,10 +9,10 @@ import (
 	"strings"
 )
 
-// Within returns the processes of the platform's own in the pods of a data
+// PodProcesses returns the processes of the platform's own in the pods of a data
 // directory on this machine that do a job: "collect" or "pull". They are told by
 // the supervisor above them, which names the directory.
-func Within(dir, job string) []int {
+func PodProcesses(dir, job string) []int {
 	all := table()
 	var found []int
 	for pid, p := range all {

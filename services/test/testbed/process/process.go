@@ -55,13 +55,13 @@ func Build(into string) (err error) {
 	programs, err := filepath.Glob(filepath.Join(root, "*", "cmd", "*", "main.go"))
 	for _, path := range programs {
 		name := filepath.Base(filepath.Dir(path))
-		err = errors.Join(err, put(filepath.Join(bin, name), filepath.Join(into, name)))
+		err = errors.Join(err, linkOrCopy(filepath.Join(bin, name), filepath.Join(into, name)))
 	}
 	return err
 }
 
-// put links a file, or copies it where it cannot be linked.
-func put(from, to string) error {
+// linkOrCopy links a file, or copies it where it cannot be linked.
+func linkOrCopy(from, to string) error {
 	if os.Link(from, to) == nil {
 		return nil
 	}
@@ -80,13 +80,13 @@ type Process struct {
 	argv   []string
 	health string // where it answers /readyz
 
-	life *life // nil while it does not run
+	current *running // nil while it does not run
 }
 
-// life is one process of a program.
-type life struct {
+// running is one process of a program.
+type running struct {
 	cmd  *exec.Cmd
-	over chan struct{} // closed when it has ended
+	done chan struct{} // closed when it has ended
 	err  error         // then
 }
 
@@ -100,16 +100,16 @@ func New(name, health string, argv ...string) *Process {
 // the test's to call.
 func (p *Process) Begin(tb testing.TB) {
 	tb.Helper()
-	l := &life{cmd: exec.Command(p.argv[0], p.argv[1:]...), over: make(chan struct{})} //nolint:gosec,noctx // a test's, which ends it
+	l := &running{cmd: exec.Command(p.argv[0], p.argv[1:]...), done: make(chan struct{})} //nolint:gosec,noctx // a test's, which ends it
 	l.cmd.Stdout, l.cmd.Stderr = &p.Log, &p.Log
 	if err := kit.Start(l.cmd); err != nil {
 		tb.Fatalf("begin %s: %v", p.Name, err)
 	}
 	go func() {
 		l.err = l.cmd.Wait()
-		close(l.over)
+		close(l.done)
 	}()
-	p.life = l
+	p.current = l
 }
 
 // EndWith has the program stop with the test, which logs what it printed where it
@@ -124,55 +124,55 @@ func (p *Process) EndWith(tb testing.TB) {
 	})
 }
 
-// Runs reports whether the program was begun, and neither killed nor stopped since.
-func (p *Process) Runs() bool { return p.life != nil }
+// IsRunning reports whether the program was begun, and neither killed nor stopped since.
+func (p *Process) IsRunning() bool { return p.current != nil }
 
 // PID is the number of the program's process, which runs.
-func (p *Process) PID() int { return p.life.cmd.Process.Pid }
+func (p *Process) PID() int { return p.current.cmd.Process.Pid }
 
 // Kill ends the program at once. It is an error if it has ended before.
 func (p *Process) Kill(tb testing.TB) {
 	tb.Helper()
-	p.wantLife(tb)
-	if p.life == nil {
+	p.wantRunning(tb)
+	if p.current == nil {
 		return
 	}
-	_ = p.life.cmd.Process.Kill()
-	<-p.life.over
-	p.life = nil
+	_ = p.current.cmd.Process.Kill()
+	<-p.current.done
+	p.current = nil
 }
 
 // Stop ends the program as an operator would, if it runs.
 func (p *Process) Stop(tb testing.TB) {
 	tb.Helper()
-	p.wantLife(tb)
-	if p.life == nil {
+	p.wantRunning(tb)
+	if p.current == nil {
 		return
 	}
-	_ = p.life.cmd.Process.Signal(syscall.SIGTERM)
+	_ = p.current.cmd.Process.Signal(syscall.SIGTERM)
 	select {
-	case <-p.life.over:
+	case <-p.current.done:
 	case <-time.After(patience):
 		tb.Errorf("%s did not end within %s of SIGTERM", p.Name, patience)
-		_ = p.life.cmd.Process.Signal(syscall.SIGQUIT)
-		<-p.life.over
+		_ = p.current.cmd.Process.Signal(syscall.SIGQUIT)
+		<-p.current.done
 	}
-	if p.life.err != nil {
-		tb.Errorf("%s ended: %v", p.Name, p.life.err)
+	if p.current.err != nil {
+		tb.Errorf("%s ended: %v", p.Name, p.current.err)
 	}
-	p.life = nil
+	p.current = nil
 }
 
-// wantLife says that the program has ended though nobody told it to.
-func (p *Process) wantLife(tb testing.TB) {
+// wantRunning says that the program has ended though nobody told it to.
+func (p *Process) wantRunning(tb testing.TB) {
 	tb.Helper()
-	if p.life == nil {
+	if p.current == nil {
 		return
 	}
 	select {
-	case <-p.life.over:
-		tb.Errorf("%s ended by itself: %v", p.Name, p.life.err)
-		p.life = nil
+	case <-p.current.done:
+		tb.Errorf("%s ended by itself: %v", p.Name, p.current.err)
+		p.current = nil
 	default:
 	}
 }
@@ -211,9 +211,9 @@ func (p *Process) AwaitReady(tb testing.TB) {
 	}
 }
 
-// AwaitSaid waits until the program has printed what a pattern matches since the
+// AwaitOutput waits until the program has printed what a pattern matches since the
 // first n bytes, and returns that match and its groups.
-func (p *Process) AwaitSaid(tb testing.TB, n int, pattern *regexp.Regexp) []string {
+func (p *Process) AwaitOutput(tb testing.TB, n int, pattern *regexp.Regexp) []string {
 	tb.Helper()
 	for late := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
 		if found := pattern.FindStringSubmatch(p.Log.Since(n)); found != nil {
@@ -262,9 +262,9 @@ func (l *Log) Since(n int) string {
 // Tail returns the last n bytes.
 func (l *Log) Tail(n int) string { return l.Since(max(0, l.Len()-n)) }
 
-// Of returns the processes whose command line, environment or working directory
+// Using returns the processes whose command line, environment or working directory
 // names a folder, as "PID COMMAND".
-func Of(dir string) []string {
+func Using(dir string) []string {
 	var found []string
 	procs, _ := filepath.Glob("/proc/[0-9]*")
 	for _, proc := range procs {
@@ -285,7 +285,7 @@ func Of(dir string) []string {
 func WantNothingLeft(tb testing.TB, dir string) {
 	tb.Helper()
 	for late := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
-		left := Of(dir)
+		left := Using(dir)
 		if mounts, _ := os.ReadFile("/proc/self/mounts"); strings.Contains(string(mounts), dir) {
 			left = append(left, "a mount below "+dir)
 		}

@@ -21,8 +21,8 @@ import (
 // Server is a receiver that a test may use alone.
 type Server struct{ URL string }
 
-// Sample is what a receiver has.
-type Sample struct {
+// DataPoint is what a receiver has.
+type DataPoint struct {
 	Labels map[string]string
 	MS     int64
 	Value  float64
@@ -59,8 +59,8 @@ func Start(tb testing.TB) *Server {
 	return &Server{URL: "http://" + strings.TrimSpace(line)}
 }
 
-// Samples returns all that the receiver has.
-func (s *Server) Samples(tb testing.TB) []Sample {
+// DataPoints returns all that the receiver has.
+func (s *Server) DataPoints(tb testing.TB) []DataPoint {
 	tb.Helper()
 	resp, err := http.Get(s.URL + "/samples") //nolint:noctx // on loopback
 	if err != nil {
@@ -74,9 +74,9 @@ func (s *Server) Samples(tb testing.TB) []Sample {
 	if err := errors.Join(json.NewDecoder(resp.Body).Decode(&read), resp.Body.Close()); err != nil {
 		tb.Fatal(err)
 	}
-	all := make([]Sample, 0, len(read))
+	all := make([]DataPoint, 0, len(read))
 	for _, v := range read {
-		all = append(all, Sample{v.Labels, v.MS, math.Float64frombits(v.Bits)})
+		all = append(all, DataPoint{v.Labels, v.MS, math.Float64frombits(v.Bits)})
 	}
 	return all
 }

@@ -107,8 +107,8 @@ func build(tb testing.TB) string {
 	c := exec.CommandContext(tb.Context(), "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", program+".new", "github.com/versity/versitygw/cmd/versitygw")
 	c.Dir = filepath.Join(root, "services", "test", "testbed", "s3", "program")
 	c.Env = append(os.Environ(), "GOWORK=off", "CGO_ENABLED=0")
-	if said, err := c.CombinedOutput(); err != nil {
-		tb.Fatal(fmt.Errorf("build versitygw: %w\n%s", err, said))
+	if output, err := c.CombinedOutput(); err != nil {
+		tb.Fatal(fmt.Errorf("build versitygw: %w\n%s", err, output))
 	}
 	if err := os.Rename(program+".new", program); err != nil {
 		tb.Fatal(err)

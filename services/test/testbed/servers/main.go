@@ -28,7 +28,7 @@ func main() {
 
 // serve keeps the servers until the standard input ends.
 func serve() error {
-	o := &owner{}
+	o := &fakeTB{}
 	var (
 		all    sync.WaitGroup
 		broker *kafka.Server
@@ -48,56 +48,56 @@ func serve() error {
 	return errors.Join(err, o.failed())
 }
 
-// owner is what the servers believe to be a test: it lasts as long as the program.
-type owner struct {
+// fakeTB is what the servers believe to be a test: it lasts as long as the program.
+type fakeTB struct {
 	testing.TB
 
-	mu   sync.Mutex
-	ends []func()
-	errs []error
+	mu       sync.Mutex
+	cleanups []func()
+	errs     []error
 }
 
 // Helper implements testing.TB.
-func (*owner) Helper() {}
+func (*fakeTB) Helper() {}
 
 // Context implements testing.TB.
-func (*owner) Context() context.Context { return context.Background() }
+func (*fakeTB) Context() context.Context { return context.Background() }
 
 // Cleanup implements testing.TB.
-func (o *owner) Cleanup(end func()) {
+func (o *fakeTB) Cleanup(end func()) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.ends = append(o.ends, end)
+	o.cleanups = append(o.cleanups, end)
 }
 
 // Errorf implements testing.TB.
-func (o *owner) Errorf(format string, args ...any) {
+func (o *fakeTB) Errorf(format string, args ...any) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.errs = append(o.errs, fmt.Errorf(format, args...))
 }
 
 // Fatalf implements testing.TB: it ends the goroutine, as that of a test.
-func (o *owner) Fatalf(format string, args ...any) {
+func (o *fakeTB) Fatalf(format string, args ...any) {
 	o.Errorf(format, args...)
 	runtime.Goexit()
 }
 
 // Fatal implements testing.TB.
-func (o *owner) Fatal(args ...any) { o.Fatalf("%s", fmt.Sprint(args...)) }
+func (o *fakeTB) Fatal(args ...any) { o.Fatalf("%s", fmt.Sprint(args...)) }
 
 // Logf implements testing.TB.
-func (*owner) Logf(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }
+func (*fakeTB) Logf(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }
 
-func (o *owner) failed() error {
+func (o *fakeTB) failed() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return errors.Join(o.errs...)
 }
 
 // end ends what was started, the last first.
-func (o *owner) end() {
-	for _, end := range slices.Backward(o.ends) {
+func (o *fakeTB) end() {
+	for _, end := range slices.Backward(o.cleanups) {
 		end()
 	}
 }

@@ -23,36 +23,36 @@ import (
 // Scheme is how the URL of a place in a bucket begins.
 const Scheme = "s3://"
 
-// Place is a prefix in a bucket.
-type Place struct{ Bucket, Prefix string }
+// Location is a prefix in a bucket.
+type Location struct{ Bucket, Prefix string }
 
 // Parse reads s3://BUCKET/PREFIX.
-func Parse(text string) (Place, error) {
+func Parse(text string) (Location, error) {
 	rest, ok := strings.CutPrefix(text, Scheme)
 	bucket, prefix, _ := strings.Cut(rest, "/")
 	prefix = strings.Trim(prefix, "/")
 	switch {
 	case !ok || bucket == "" || strings.ContainsAny(bucket, "@:?#"):
-		return Place{}, fmt.Errorf("%q is not s3://BUCKET/PREFIX", text)
+		return Location{}, fmt.Errorf("%q is not s3://BUCKET/PREFIX", text)
 	case prefix == "":
-		return Place{}, fmt.Errorf("%q names no prefix: want s3://BUCKET/PREFIX", text)
+		return Location{}, fmt.Errorf("%q names no prefix: want s3://BUCKET/PREFIX", text)
 	case strings.HasSuffix(prefix, archive.Suffix):
-		return Place{}, fmt.Errorf("%q: in a bucket an export is a prefix, not a file: leave out %s", text, archive.Suffix)
+		return Location{}, fmt.Errorf("%q: in a bucket an export is a prefix, not a file: leave out %s", text, archive.Suffix)
 	}
-	return Place{Bucket: bucket, Prefix: prefix}, nil
+	return Location{Bucket: bucket, Prefix: prefix}, nil
 }
 
 // String is the place as it is typed.
-func (p Place) String() string { return Scheme + p.Bucket + "/" + p.Prefix }
+func (p Location) String() string { return Scheme + p.Bucket + "/" + p.Prefix }
 
 // Bucket is a place that can be reached.
 type Bucket struct {
-	place Place
-	api   *s3.Client
+	location Location
+	api      *s3.Client
 }
 
 // Open returns what reaches a place. It does so when it is first used.
-func Open(ctx context.Context, p Place) (*Bucket, error) {
+func Open(ctx context.Context, p Location) (*Bucket, error) {
 	c, err := config.LoadDefaultConfig(ctx, config.WithLogger(logging.Nop{})) // what goes wrong is told by errors
 	if err != nil {
 		return nil, fmt.Errorf("use %s: %w", p, err)
@@ -65,36 +65,36 @@ func Open(ctx context.Context, p Place) (*Bucket, error) {
 		o.RequestChecksumCalculation = aws.RequestChecksumCalculationWhenRequired
 		o.ResponseChecksumValidation = aws.ResponseChecksumValidationWhenRequired
 	})
-	return &Bucket{place: p, api: api}, nil
+	return &Bucket{location: p, api: api}, nil
 }
 
-func (b *Bucket) key(name string) *string { return aws.String(b.place.Prefix + "/" + name) }
+func (b *Bucket) key(name string) *string { return aws.String(b.location.Prefix + "/" + name) }
 
-// wrong says what went wrong, without what only this program's makers read.
-func (b *Bucket) wrong(doing, name string, err error) error {
-	what := fmt.Sprintf("%s %s/%s", doing, b.place, name)
-	var told smithy.APIError
+// wrapError says what went wrong, without what only this program's makers read.
+func (b *Bucket) wrapError(doing, name string, err error) error {
+	action := fmt.Sprintf("%s %s/%s", doing, b.location, name)
+	var apiErr smithy.APIError
 	switch {
 	case err == nil:
 		return nil
-	case !errors.As(err, &told):
-		return fmt.Errorf("%s: %w", what, err)
+	case !errors.As(err, &apiErr):
+		return fmt.Errorf("%s: %w", action, err)
 	}
-	switch told.ErrorCode() {
+	switch apiErr.ErrorCode() {
 	case "NoSuchKey", "NotFound":
-		return fmt.Errorf("%s: %w", what, fs.ErrNotExist)
+		return fmt.Errorf("%s: %w", action, fs.ErrNotExist)
 	case "NoSuchBucket":
-		return fmt.Errorf("%s: there is no bucket %q", what, b.place.Bucket)
+		return fmt.Errorf("%s: there is no bucket %q", action, b.location.Bucket)
 	}
-	return fmt.Errorf("%s: %s: %s", what, told.ErrorCode(), told.ErrorMessage())
+	return fmt.Errorf("%s: %s: %s", action, apiErr.ErrorCode(), apiErr.ErrorMessage())
 }
 
 // Source returns the export that lies at the place.
 func (b *Bucket) Source(ctx context.Context) archive.Source { //nolint:ireturn // as archive has it
 	return archive.Loose(func(name string) (io.ReadCloser, error) {
-		out, err := b.api.GetObject(ctx, &s3.GetObjectInput{Bucket: &b.place.Bucket, Key: b.key(name)})
+		out, err := b.api.GetObject(ctx, &s3.GetObjectInput{Bucket: &b.location.Bucket, Key: b.key(name)})
 		if err != nil {
-			return nil, b.wrong("read", name, err)
+			return nil, b.wrapError("read", name, err)
 		}
 		return out.Body, nil
 	})
@@ -102,14 +102,14 @@ func (b *Bucket) Source(ctx context.Context) archive.Source { //nolint:ireturn /
 
 // empty reports whether nothing lies at the place.
 func (b *Bucket) empty(ctx context.Context) (bool, error) {
-	out, err := b.api.ListObjectsV2(ctx, &s3.ListObjectsV2Input{Bucket: &b.place.Bucket, Prefix: b.key(""), MaxKeys: aws.Int32(1)})
+	out, err := b.api.ListObjectsV2(ctx, &s3.ListObjectsV2Input{Bucket: &b.location.Bucket, Prefix: b.key(""), MaxKeys: aws.Int32(1)})
 	if err != nil {
-		return false, b.wrong("list", "", err)
+		return false, b.wrapError("list", "", err)
 	}
 	return len(out.Contents) == 0, nil
 }
 
 func (b *Bucket) remove(ctx context.Context, name string) error {
-	_, err := b.api.DeleteObject(ctx, &s3.DeleteObjectInput{Bucket: &b.place.Bucket, Key: b.key(name)})
-	return b.wrong("delete", name, err)
+	_, err := b.api.DeleteObject(ctx, &s3.DeleteObjectInput{Bucket: &b.location.Bucket, Key: b.key(name)})
+	return b.wrapError("delete", name, err)
 }

@@ -42,7 +42,7 @@ func (b *Bucket) Sink(ctx context.Context, force bool) (archive.Sink, error) { /
 		return s, err
 	}
 	if !force {
-		return nil, &archive.ExistsError{Path: b.place.String()}
+		return nil, &archive.ExistsError{Path: b.location.String()}
 	}
 	if s.old, err = archive.Names(b.Source(ctx)); err != nil {
 		return nil, err
@@ -75,45 +75,45 @@ func (o *object) Close() (err error) {
 		return o.sink.parts(o.name, whole, o.Size())
 	}
 	_, err = o.sink.api.PutObject(o.sink.ctx, &s3.PutObjectInput{
-		Bucket: &o.sink.place.Bucket, Key: o.sink.key(o.name), Body: content, ContentLength: aws.Int64(o.Size()),
+		Bucket: &o.sink.location.Bucket, Key: o.sink.key(o.name), Body: content, ContentLength: aws.Int64(o.Size()),
 	})
-	return o.sink.wrong("write", o.name, err)
+	return o.sink.wrapError("write", o.name, err)
 }
 
 // parts writes a file that is large.
 func (s *sink) parts(name string, content io.ReaderAt, size int64) error {
-	up, err := s.api.CreateMultipartUpload(s.ctx, &s3.CreateMultipartUploadInput{Bucket: &s.place.Bucket, Key: s.key(name)})
+	up, err := s.api.CreateMultipartUpload(s.ctx, &s3.CreateMultipartUploadInput{Bucket: &s.location.Bucket, Key: s.key(name)})
 	if err != nil {
-		return s.wrong("write", name, err)
+		return s.wrapError("write", name, err)
 	}
 	var done []types.CompletedPart
 	for at, n := int64(0), int32(1); at < size; at, n = at+part, n+1 {
 		length := min(part, size-at)
 		out, err := s.api.UploadPart(s.ctx, &s3.UploadPartInput{
-			Bucket: &s.place.Bucket, Key: s.key(name), UploadId: up.UploadId, PartNumber: aws.Int32(n),
+			Bucket: &s.location.Bucket, Key: s.key(name), UploadId: up.UploadId, PartNumber: aws.Int32(n),
 			Body: io.NewSectionReader(content, at, length), ContentLength: aws.Int64(length),
 		})
 		if err != nil {
-			s.forget(name, up.UploadId)
-			return s.wrong("write", name, err)
+			s.abortUpload(name, up.UploadId)
+			return s.wrapError("write", name, err)
 		}
 		done = append(done, types.CompletedPart{ETag: out.ETag, PartNumber: aws.Int32(n)})
 	}
 	_, err = s.api.CompleteMultipartUpload(s.ctx, &s3.CompleteMultipartUploadInput{
-		Bucket: &s.place.Bucket, Key: s.key(name), UploadId: up.UploadId, MultipartUpload: &types.CompletedMultipartUpload{Parts: done},
+		Bucket: &s.location.Bucket, Key: s.key(name), UploadId: up.UploadId, MultipartUpload: &types.CompletedMultipartUpload{Parts: done},
 	})
-	return s.wrong("write", name, err)
+	return s.wrapError("write", name, err)
 }
 
-// forget has the bucket forget the parts of a file.
-func (s *sink) forget(name string, id *string) {
-	ctx, cancel := s.after()
+// abortUpload has the bucket forget the parts of a file.
+func (s *sink) abortUpload(name string, id *string) {
+	ctx, cancel := s.cleanupContext()
 	defer cancel()
-	_, _ = s.api.AbortMultipartUpload(ctx, &s3.AbortMultipartUploadInput{Bucket: &s.place.Bucket, Key: s.key(name), UploadId: id}) // the bucket's own rules do it too
+	_, _ = s.api.AbortMultipartUpload(ctx, &s3.AbortMultipartUploadInput{Bucket: &s.location.Bucket, Key: s.key(name), UploadId: id}) // the bucket's own rules do it too
 }
 
-// after is a context for what is to be done although the export has ended.
-func (s *sink) after() (context.Context, context.CancelFunc) {
+// cleanupContext is a context for what is to be done although the export has ended.
+func (s *sink) cleanupContext() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(s.ctx), 10*time.Second)
 }
 
@@ -137,7 +137,7 @@ func (s *sink) Abort() {
 	if s.done {
 		return
 	}
-	ctx, cancel := s.after()
+	ctx, cancel := s.cleanupContext()
 	defer cancel()
 	slices.Reverse(s.written) // the manifest first
 	for _, name := range s.written {

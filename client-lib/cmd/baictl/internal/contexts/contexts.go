@@ -84,7 +84,7 @@ func Parse(path string, text []byte) (Contexts, error) {
 	var c Contexts
 	d := toml.NewDecoder(bytes.NewReader(text)).DisallowUnknownFields()
 	if err := d.Decode(&c); err != nil {
-		return Contexts{}, place(path, err)
+		return Contexts{}, toFileError(path, err)
 	}
 	for _, name := range c.Names() {
 		if fault := CheckName(name); fault != "" {
@@ -97,7 +97,7 @@ func Parse(path string, text []byte) (Contexts, error) {
 	return c, nil
 }
 
-func place(path string, err error) error {
+func toFileError(path string, err error) error {
 	if e, ok := errors.AsType[*toml.StrictMissingError](err); ok && len(e.Errors) > 0 {
 		first := e.Errors[0]
 		line, column := first.Position()

@@ -90,34 +90,34 @@ func TestWhatIsTypedWinsOverTheEnvironmentThatOverTheContextThatOverTheDefault(t
 		"work": {Server: "work:1", Owner: "ann"},
 		"bare": {},
 	}}
-	base := contexts.Choice{DefaultServer: "default:1", DefaultOwner: "me"}
+	base := contexts.ResolveInput{DefaultServer: "default:1", DefaultOwner: "me"}
 	for name, tt := range map[string]struct {
-		given func(*contexts.Choice)
+		given func(*contexts.ResolveInput)
 		want  contexts.Context
 	}{
-		"nothing: the current context":        {func(*contexts.Choice) {}, contexts.Context{Server: "home:1", Owner: "hans", Namespace: "family"}},
-		"BAI_SERVER and BAI_OWNER":            {func(c *contexts.Choice) { c.EnvServer, c.EnvOwner = "env:1", "eve" }, contexts.Context{Server: "env:1", Owner: "eve", Namespace: "family"}},
-		"flags":                               {func(c *contexts.Choice) { c.Server, c.EnvServer = "flag:1", "env:1" }, contexts.Context{Server: "flag:1", Owner: "hans", Namespace: "family"}},
-		"BAI_CONTEXT":                         {func(c *contexts.Choice) { c.EnvContext = "work" }, contexts.Context{Server: "work:1", Owner: "ann"}},
-		"BAI_CONTEXT and BAI_SERVER":          {func(c *contexts.Choice) { c.EnvContext, c.EnvServer = "work", "env:1" }, contexts.Context{Server: "env:1", Owner: "ann"}},
-		"--context wins over the environment": {func(c *contexts.Choice) { c.Context, c.EnvContext, c.EnvServer = "work", "home", "env:1" }, contexts.Context{Server: "work:1", Owner: "ann"}},
-		"--context and --server":              {func(c *contexts.Choice) { c.Context, c.Server = "work", "flag:1" }, contexts.Context{Server: "flag:1", Owner: "ann"}},
-		"a context that says nothing":         {func(c *contexts.Choice) { c.Context = "bare" }, contexts.Context{Server: "default:1", Owner: "me"}},
+		"nothing: the current context":        {func(*contexts.ResolveInput) {}, contexts.Context{Server: "home:1", Owner: "hans", Namespace: "family"}},
+		"BAI_SERVER and BAI_OWNER":            {func(c *contexts.ResolveInput) { c.EnvServer, c.EnvOwner = "env:1", "eve" }, contexts.Context{Server: "env:1", Owner: "eve", Namespace: "family"}},
+		"flags":                               {func(c *contexts.ResolveInput) { c.Server, c.EnvServer = "flag:1", "env:1" }, contexts.Context{Server: "flag:1", Owner: "hans", Namespace: "family"}},
+		"BAI_CONTEXT":                         {func(c *contexts.ResolveInput) { c.EnvContext = "work" }, contexts.Context{Server: "work:1", Owner: "ann"}},
+		"BAI_CONTEXT and BAI_SERVER":          {func(c *contexts.ResolveInput) { c.EnvContext, c.EnvServer = "work", "env:1" }, contexts.Context{Server: "env:1", Owner: "ann"}},
+		"--context wins over the environment": {func(c *contexts.ResolveInput) { c.Context, c.EnvContext, c.EnvServer = "work", "home", "env:1" }, contexts.Context{Server: "work:1", Owner: "ann"}},
+		"--context and --server":              {func(c *contexts.ResolveInput) { c.Context, c.Server = "work", "flag:1" }, contexts.Context{Server: "flag:1", Owner: "ann"}},
+		"a context that says nothing":         {func(c *contexts.ResolveInput) { c.Context = "bare" }, contexts.Context{Server: "default:1", Owner: "me"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			choice := base
 			tt.given(&choice)
-			got, err := all.Settle(choice)
+			got, err := all.Resolve(choice)
 			if diff := cmp.Diff(tt.want, got); err != nil || diff != "" {
 				t.Errorf("%v (-want +got):\n%s", err, diff)
 			}
 		})
 	}
-	for _, choice := range []contexts.Choice{{Context: "x"}, {EnvContext: "x"}} {
-		if _, err := all.Settle(choice); err == nil || !strings.Contains(err.Error(), `there is no such context, only ["bare" "home" "work"]`) {
+	for _, choice := range []contexts.ResolveInput{{Context: "x"}, {EnvContext: "x"}} {
+		if _, err := all.Resolve(choice); err == nil || !strings.Contains(err.Error(), `there is no such context, only ["bare" "home" "work"]`) {
 			t.Errorf("%+v: %v", choice, err)
 		}
-		if _, err := (contexts.Contexts{}).Settle(choice); err == nil || !strings.Contains(err.Error(), "baictl config set-context x") {
+		if _, err := (contexts.Contexts{}).Resolve(choice); err == nil || !strings.Contains(err.Error(), "baictl config set-context x") {
 			t.Errorf("%+v: %v", choice, err)
 		}
 	}

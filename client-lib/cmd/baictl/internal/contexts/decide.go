@@ -3,7 +3,7 @@ package contexts
 import "fmt"
 
 // A Choice is what a command line and its environment say.
-type Choice struct {
+type ResolveInput struct {
 	Context, Server, Owner string // flags; empty: not given
 
 	EnvContext, EnvServer, EnvOwner string // BAI_CONTEXT, BAI_SERVER, BAI_OWNER
@@ -11,12 +11,12 @@ type Choice struct {
 	DefaultServer, DefaultOwner string
 }
 
-// Settle says which platform is meant, and who one is there. What is typed wins
+// Resolve says which platform is meant, and who one is there. What is typed wins
 // over the environment, that over the context that is current, that over the
 // defaults; a context that is typed counts as typed, one that the environment
 // names is that which is current. It is an error where there is no such context.
-func (c Contexts) Settle(ch Choice) (Context, error) {
-	typed, err := c.named(ch.Context, "--context")
+func (c Contexts) Resolve(ch ResolveInput) (Context, error) {
+	typed, err := c.lookup(ch.Context, "--context")
 	if err != nil {
 		return Context{}, err
 	}
@@ -27,21 +27,21 @@ func (c Contexts) Settle(ch Choice) (Context, error) {
 	if ch.Context != "" { // it is the current one then
 		name = ""
 	}
-	current, err := c.named(name, from)
+	current, err := c.lookup(name, from)
 	if err != nil {
 		return Context{}, err
 	}
 	return Context{
-		Server:    first(ch.Server, typed.Server, ch.EnvServer, current.Server, ch.DefaultServer),
-		Owner:     first(ch.Owner, typed.Owner, ch.EnvOwner, current.Owner, ch.DefaultOwner),
-		Namespace: first(typed.Namespace, current.Namespace),
-		Kibana:    first(typed.Kibana, current.Kibana),
+		Server:    firstNonEmpty(ch.Server, typed.Server, ch.EnvServer, current.Server, ch.DefaultServer),
+		Owner:     firstNonEmpty(ch.Owner, typed.Owner, ch.EnvOwner, current.Owner, ch.DefaultOwner),
+		Namespace: firstNonEmpty(typed.Namespace, current.Namespace),
+		Kibana:    firstNonEmpty(typed.Kibana, current.Kibana),
 
-		KibanaPrefix: first(typed.KibanaPrefix, current.KibanaPrefix),
+		KibanaPrefix: firstNonEmpty(typed.KibanaPrefix, current.KibanaPrefix),
 	}, nil
 }
 
-func (c Contexts) named(name, from string) (Context, error) {
+func (c Contexts) lookup(name, from string) (Context, error) {
 	one, ok := c.All[name]
 	if name != "" && !ok {
 		return Context{}, &UnknownError{Name: name, From: from, Known: c.Names()}
@@ -49,7 +49,7 @@ func (c Contexts) named(name, from string) (Context, error) {
 	return one, nil
 }
 
-func first(all ...string) string {
+func firstNonEmpty(all ...string) string {
 	for _, one := range all {
 		if one != "" {
 			return one

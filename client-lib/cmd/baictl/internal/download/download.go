@@ -53,8 +53,8 @@ type Saver struct {
 	Force bool // overwrite files that are there
 	// Read returns the bytes of a file from an offset on.
 	Read func(name string, offset int64) iter.Seq2[[]byte, error]
-	// Told, if not nil, is told how much of a file is there.
-	Told func(done int64)
+	// OnProgress, if not nil, is told how much of a file is there.
+	OnProgress func(done int64)
 }
 
 // An ExistsError says that another file is in the way.
@@ -95,7 +95,7 @@ func (s Saver) Save(a *baiv1.Artifact) (Saved, error) {
 }
 
 func (s Saver) save(a *baiv1.Artifact, local string) (Saved, error) {
-	same, err := s.there(a, local)
+	same, err := s.exists(a, local)
 	if same || err != nil {
 		return Saved{Path: local, Already: same}, err
 	}
@@ -103,7 +103,7 @@ func (s Saver) save(a *baiv1.Artifact, local string) (Saved, error) {
 		return Saved{}, fmt.Errorf("save artifact %q: %w", a.GetName(), err)
 	}
 	part := partial(local, a.GetSha256())
-	if err := s.bring(a, part); err != nil {
+	if err := s.fetch(a, part); err != nil {
 		return Saved{}, err
 	}
 	if err := s.move(part, local); err != nil {
@@ -112,9 +112,9 @@ func (s Saver) save(a *baiv1.Artifact, local string) (Saved, error) {
 	return Saved{Path: local}, nil
 }
 
-// there says whether the file is there already. Another one in its place is an
+// exists says whether the file is there already. Another one in its place is an
 // ExistsError, unless it may be overwritten.
-func (s Saver) there(a *baiv1.Artifact, local string) (bool, error) {
+func (s Saver) exists(a *baiv1.Artifact, local string) (bool, error) {
 	info, err := s.Root.Lstat(local)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
@@ -145,15 +145,15 @@ func (s Saver) sum(name string) string {
 	return hex.EncodeToString(sum.Sum(nil))
 }
 
-// bring makes part the whole file, checked. What is damaged is thrown away; what
+// fetch makes part the whole file, checked. What is damaged is thrown away; what
 // was interrupted stays, to be gone on with.
-func (s Saver) bring(a *baiv1.Artifact, part string) error {
+func (s Saver) fetch(a *baiv1.Artifact, part string) error {
 	f, err := s.Root.OpenFile(part, os.O_RDWR|os.O_CREATE, 0o644)
 	if err != nil {
 		return fmt.Errorf("save artifact %q: %w", a.GetName(), err)
 	}
-	b := bringing{saver: s, artifact: a, file: f, check: Check(a)}
-	err = b.all()
+	b := partialDownload{saver: s, artifact: a, file: f, check: Check(a)}
+	err = b.run()
 	if closing := f.Close(); err == nil && closing != nil {
 		err = fmt.Errorf("save artifact %q: %w", a.GetName(), closing)
 	}
@@ -164,15 +164,15 @@ func (s Saver) bring(a *baiv1.Artifact, part string) error {
 }
 
 // A bringing is one file on its way.
-type bringing struct {
+type partialDownload struct {
 	saver    Saver
 	artifact *baiv1.Artifact
 	file     *os.File
 	check    *Checker
 }
 
-func (b *bringing) all() error {
-	if err := b.begun(); err != nil {
+func (b *partialDownload) run() error {
+	if err := b.resume(); err != nil {
 		return fmt.Errorf("save artifact %q: %w", b.artifact.GetName(), err)
 	}
 	for piece, err := range b.saver.Read(b.artifact.GetName(), b.check.done) {
@@ -192,8 +192,8 @@ func (b *bringing) all() error {
 	return nil
 }
 
-// begun takes into account what an earlier try has left.
-func (b *bringing) begun() error {
+// resume takes into account what an earlier try has left.
+func (b *partialDownload) resume() error {
 	n, err := io.Copy(b.check, b.file)
 	if err != nil {
 		return err
@@ -208,7 +208,7 @@ func (b *bringing) begun() error {
 	return err
 }
 
-func (b *bringing) add(piece []byte) error {
+func (b *partialDownload) add(piece []byte) error {
 	if b.check.done+int64(len(piece)) > b.artifact.GetSize() {
 		return &DamagedError{b.artifact.GetName(), fmt.Sprintf("it has more than the %d bytes that it had", b.artifact.GetSize())}
 	}
@@ -217,8 +217,8 @@ func (b *bringing) add(piece []byte) error {
 	if err != nil {
 		return fmt.Errorf("save artifact %q: %w", b.artifact.GetName(), err)
 	}
-	if b.saver.Told != nil {
-		b.saver.Told(b.check.done)
+	if b.saver.OnProgress != nil {
+		b.saver.OnProgress(b.check.done)
 	}
 	return nil
 }

@@ -86,15 +86,15 @@ func TestAFileThatWasInterruptedIsGoneOnWith(t *testing.T) {
 		t.Error("half a file has its name")
 	}
 	s.Read = serve(text, -1, &offsets)
-	var told []int64
-	s.Told = func(done int64) { told = append(told, done) }
+	var progress []int64
+	s.OnProgress = func(done int64) { progress = append(progress, done) }
 	if saved, err := s.Save(artifact("1/a/x")); err != nil || saved.Already {
 		t.Fatal(saved, err)
 	}
 	if diff := cmp.Diff(map[string]string{"1/a/x": text}, tree(t, dir)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([][]int64{{0, 6}, {9, 10}}, [][]int64{offsets, told}); diff != "" {
+	if diff := cmp.Diff([][]int64{{0, 6}, {9, 10}}, [][]int64{offsets, progress}); diff != "" {
 		t.Errorf("offsets and what was told (-want +got):\n%s", diff)
 	}
 	if saved, err := s.Save(artifact("1/a/x")); err != nil || !saved.Already || len(offsets) != 2 {
@@ -143,7 +143,7 @@ func TestAFileThatComesMeanwhileIsNotOverwritten(t *testing.T) {
 	dir := t.TempDir()
 	s := saver(t, dir)
 	s.Read = serve(text, -1, new([]int64))
-	s.Told = func(int64) {
+	s.OnProgress = func(int64) {
 		if err := os.WriteFile(filepath.Join(dir, "x"), []byte("mine"), 0o600); err != nil {
 			t.Error(err)
 		}

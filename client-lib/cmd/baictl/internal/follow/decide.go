@@ -4,36 +4,36 @@ import (
 	"strings"
 	"time"
 
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/exitcode"
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/printer"
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/screen"
-	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/show"
-	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/verdict"
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 )
 
 // window is how far back the rate of a transfer looks.
 const window = 5 * time.Second
 
-// Tells says what there is to know about a change, after its phase.
-func Tells(c *baiv1.Change) string {
-	var said []string
-	if outcome := show.Word(c.GetOutcome()); outcome != "" {
-		said = append(said, outcome)
+// Describe says what there is to know about a change, after its phase.
+func Describe(c *baiv1.Change) string {
+	var parts []string
+	if outcome := printer.Word(c.GetOutcome()); outcome != "" {
+		parts = append(parts, outcome)
 	}
 	if c.GetAttempt() > 1 {
-		said = append(said, "attempt "+show.Number(float64(c.GetAttempt())))
+		parts = append(parts, "attempt "+printer.Number(float64(c.GetAttempt())))
 	}
-	if why := verdict.Because(c.GetReason(), c.GetFailureClass(), c.GetMessage()); why != "" {
-		said = append(said, why)
+	if why := exitcode.FailureText(c.GetReason(), c.GetFailureClass(), c.GetMessage()); why != "" {
+		parts = append(parts, why)
 	}
-	if p := show.Progress(c.GetProgress()); p != "" && (c.GetMessage() == "" || c.GetProgress().GetUnit() == "bytes") {
-		said = append(said, p) // the message counts everything else itself
+	if p := printer.Progress(c.GetProgress()); p != "" && (c.GetMessage() == "" || c.GetProgress().GetUnit() == "bytes") {
+		parts = append(parts, p) // the message counts everything else itself
 	}
-	return show.Clean(strings.Join(said, ", "))
+	return printer.Clean(strings.Join(parts, ", "))
 }
 
-// isNews says whether a change deserves a line that lasts: anything but progress
+// isNotable says whether a change deserves a line that lasts: anything but progress
 // within what is known.
-func isNews(last, now *baiv1.Change) bool {
+func isNotable(last, now *baiv1.Change) bool {
 	return last == nil || last.GetPhase() != now.GetPhase() || last.GetAttempt() != now.GetAttempt() ||
 		last.GetReason() != now.GetReason() || last.GetMessage() != now.GetMessage() && now.GetProgress() == nil
 }
@@ -46,7 +46,7 @@ func Style(status string) screen.Style {
 	case "failed":
 		return screen.Bad
 	case "canceled", "canceling":
-		return screen.Aside
+		return screen.Muted
 	case "running":
 		return screen.Active
 	default:
@@ -62,9 +62,9 @@ type point struct {
 	done int64
 }
 
-// see takes a change into account. Anything but bytes, and a beginning from
+// observe takes a change into account. Anything but bytes, and a beginning from
 // anew, resets the meter.
-func (m *meter) see(c *baiv1.Change) {
+func (m *meter) observe(c *baiv1.Change) {
 	p := c.GetProgress()
 	if p.GetUnit() != "bytes" {
 		m.points = nil
@@ -93,21 +93,21 @@ func (m *meter) rate() int64 {
 	return int64(float64(last.done-first.done) / took)
 }
 
-// standing is the live line: phase, time since the run was submitted, and what
+// liveLine is the live line: phase, time since the run was submitted, and what
 // can be counted.
-func standing(c *baiv1.Change, elapsed time.Duration, rate int64) string {
-	said := []string{show.Word(c.GetPhase()), show.Duration(elapsed.Truncate(time.Second))}
+func liveLine(c *baiv1.Change, elapsed time.Duration, rate int64) string {
+	parts := []string{printer.Word(c.GetPhase()), printer.Duration(elapsed.Truncate(time.Second))}
 	if p := c.GetProgress(); p != nil {
-		said = append(said, show.Progress(p))
+		parts = append(parts, printer.Progress(p))
 		if p.GetTotal() > 0 {
-			said = append(said, show.Number(float64(100*p.GetDone()/p.GetTotal()))+"%")
+			parts = append(parts, printer.Number(float64(100*p.GetDone()/p.GetTotal()))+"%")
 		}
 		if rate > 0 {
-			said = append(said, show.Bytes(rate)+"/s")
+			parts = append(parts, printer.Bytes(rate)+"/s")
 		}
 	}
 	if c.GetMessage() != "" {
-		said = append(said, c.GetMessage())
+		parts = append(parts, c.GetMessage())
 	}
-	return strings.Join(said, "  ")
+	return strings.Join(parts, "  ")
 }

@@ -6,13 +6,13 @@ import (
 	"time"
 
 	"github.com/benchmark-ai/bai/client-lib/bai"
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/printer"
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/screen"
-	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/show"
 )
 
-// steady is how long the platform answers before the user is told: one that
+// reconnectDelay is how long the platform answers before the user is told: one that
 // comes and goes is not there.
-const steady = 500 * time.Millisecond
+const reconnectDelay = 500 * time.Millisecond
 
 // Notices tell the user once that the connection is lost, and once that it is
 // back. They may be used from any goroutine.
@@ -20,45 +20,45 @@ type Notices struct {
 	Screen *screen.Screen
 	Server string // the platform's address
 
-	mu   sync.Mutex
-	away bool        // the user was told so
-	back *time.Timer // tells that it is back; nil: it is not
+	mu             sync.Mutex
+	lost           bool        // the user was told so
+	reconnectTimer *time.Timer // tells that it is back; nil: it is not
 }
 
 // Lost is called after each failure that will be repeated.
 func (n *Notices) Lost(err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.back != nil {
-		n.back.Stop()
-		n.back = nil
+	if n.reconnectTimer != nil {
+		n.reconnectTimer.Stop()
+		n.reconnectTimer = nil
 	}
-	if n.away {
+	if n.lost {
 		return
 	}
-	n.away = true
+	n.lost = true
 	why := err.Error()
 	if e, ok := errors.AsType[*bai.UnavailableError](err); ok {
 		why = e.Message
 	}
-	n.Screen.Note("baictl: lost the platform at " + n.Server + ", trying to reach it again: " + show.Clean(why))
+	n.Screen.Note("baictl: lost the platform at " + n.Server + ", trying to reach it again: " + printer.Clean(why))
 }
 
 // Found is called when the platform answers again.
 func (n *Notices) Found() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.away && n.back == nil {
-		n.back = time.AfterFunc(steady, n.tell)
+	if n.lost && n.reconnectTimer == nil {
+		n.reconnectTimer = time.AfterFunc(reconnectDelay, n.noteReconnected)
 	}
 }
 
-func (n *Notices) tell() {
+func (n *Notices) noteReconnected() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.back == nil {
+	if n.reconnectTimer == nil {
 		return // lost again just now
 	}
-	n.away, n.back = false, nil
+	n.lost, n.reconnectTimer = false, nil
 	n.Screen.Note("baictl: reached the platform again")
 }

@@ -14,21 +14,21 @@ import (
 
 // A Gap is something that may differ when the run is repeated.
 type Gap struct {
-	What   string // such as the image
-	Why    string
-	Remedy string // may be empty
+	Subject string // such as the image
+	Why     string
+	Remedy  string // may be empty
 }
 
-// Origin is what there is to know, now, of the place that a descriptor came from.
-type Origin struct {
-	Asked  bool
-	Sha256 string // of what is there now
-	Fault  string // why it cannot be read; empty where it can
+// OriginState is what there is to know, now, of the place that a descriptor came from.
+type OriginState struct {
+	Checked bool
+	Sha256  string // of what is there now
+	Fault   string // why it cannot be read; empty where it can
 }
 
 // Gaps are what cannot be repeated of a run. The descriptor is nil where it is
 // invalid by now, and so is the environment where it is not known.
-func Gaps(run *baiv1.Run, d *descriptors.Descriptor, ran *baiv1.Environment, now Origin) []Gap {
+func Gaps(run *baiv1.Run, d *descriptors.Descriptor, environment *baiv1.Environment, now OriginState) []Gap {
 	gaps := origin(run.GetOrigination(), now)
 	if run.GetDescriptorToml() == "" {
 		return append(gaps, Gap{"the descriptor", "the platform does not have it any more", ""})
@@ -36,7 +36,7 @@ func Gaps(run *baiv1.Run, d *descriptors.Descriptor, ran *baiv1.Environment, now
 	if d == nil {
 		return append(gaps, Gap{"the descriptor", "it is invalid for this baictl", "see baictl validate, with the text of baictl repro --descriptor"})
 	}
-	own := programs(ran, d)
+	own := programs(environment, d)
 	gaps = append(gaps, own...)
 	if len(own) == 0 {
 		gaps = append(gaps, image("the image", d.Env.DockerImage)...)
@@ -52,7 +52,7 @@ func Gaps(run *baiv1.Run, d *descriptors.Descriptor, ran *baiv1.Environment, now
 		gaps = append(gaps, data(s, run.GetData())...)
 	}
 	gaps = append(gaps, code(run.GetScript(), d)...)
-	return append(gaps, around(d)...)
+	return append(gaps, environmentGaps(d)...)
 }
 
 // noImage is what ran in a pod of the local cluster.
@@ -60,8 +60,8 @@ const noImage = "none"
 
 // programs says that a machine's own programs ran, not those of an image, and which,
 // where that is so.
-func programs(ran *baiv1.Environment, d *descriptors.Descriptor) []Gap {
-	pods := slices.DeleteFunc(slices.Clone(ran.GetPods()), func(p *baiv1.PodEnvironment) bool { return p.GetImageDigest() != noImage })
+func programs(environment *baiv1.Environment, d *descriptors.Descriptor) []Gap {
+	pods := slices.DeleteFunc(slices.Clone(environment.GetPods()), func(p *baiv1.PodEnvironment) bool { return p.GetImageDigest() != noImage })
 	if len(pods) == 0 {
 		if d.Info.ExecutionEngine == "local" {
 			return []Gap{{"the programs", "the local engine runs those of its machine, not the image's", ""}}
@@ -72,7 +72,7 @@ func programs(ran *baiv1.Environment, d *descriptors.Descriptor) []Gap {
 	for _, p := range pods { // of one machine
 		maps.Copy(tools, p.GetTools())
 	}
-	for _, name := range started(d) {
+	for _, name := range programNames(d) {
 		if tools[name] == "" {
 			tools[name] = "version not known"
 		}
@@ -94,9 +94,9 @@ func programs(ran *baiv1.Environment, d *descriptors.Descriptor) []Gap {
 	return []Gap{{"the programs", why, "install the same versions, or run the image on a Kubernetes cluster"}}
 }
 
-// started are the programs that the commands of a descriptor name, without those that
+// programNames are the programs that the commands of a descriptor name, without those that
 // came with its code or its data.
-func started(d *descriptors.Descriptor) []string {
+func programNames(d *descriptors.Descriptor) []string {
 	var names []string
 	add := func(argv, _ []string, err error) {
 		if err == nil && len(argv) > 0 && !strings.Contains(argv[0], "$(") {
@@ -111,11 +111,11 @@ func started(d *descriptors.Descriptor) []string {
 }
 
 // code says what of the code that was sent along is not held fast.
-func code(sent *baiv1.Script, d *descriptors.Descriptor) []Gap {
+func code(script *baiv1.Script, d *descriptors.Descriptor) []Gap {
 	switch {
-	case sent != nil:
+	case script != nil:
 		return []Gap{{
-			"the code", fmt.Sprintf("it was sent along, with sha256 %s; this platform keeps it for a while, others have to be sent it", sent.GetSha256()),
+			"the code", fmt.Sprintf("it was sent along, with sha256 %s; this platform keeps it for a while, others have to be sent it", script.GetSha256()),
 			"keep what was sent: the same files have the same digest",
 		}}
 	case d.ML != nil && d.ML.Script != nil:
@@ -124,9 +124,9 @@ func code(sent *baiv1.Script, d *descriptors.Descriptor) []Gap {
 	return nil
 }
 
-func origin(o *baiv1.Origination, now Origin) []Gap {
+func origin(o *baiv1.Origination, now OriginState) []Gap {
 	switch {
-	case o == nil || !now.Asked:
+	case o == nil || !now.Checked:
 		return nil
 	case now.Fault != "":
 		return []Gap{{"the origin", fmt.Sprintf("%s cannot be read now: %s", o.GetUri(), now.Fault), "the run's own copy is used, it is the same as it was"}}
@@ -136,11 +136,11 @@ func origin(o *baiv1.Origination, now Origin) []Gap {
 	return nil
 }
 
-func image(what, name string) []Gap {
+func image(subject, name string) []Gap {
 	if name == "" || strings.Contains(name, "@sha256:") {
 		return nil
 	}
-	return []Gap{{what, fmt.Sprintf("%s is named by a tag, which may name another image by now", name), "name it by its digest: NAME@sha256:…"}}
+	return []Gap{{subject, fmt.Sprintf("%s is named by a tag, which may name another image by now", name), "name it by its digest: NAME@sha256:…"}}
 }
 
 // data says what of a source is not held fast by the descriptor.
@@ -148,11 +148,11 @@ func data(s descriptors.Source, fetched []*baiv1.DataSet) []Gap {
 	if s.SHA256 != "" || s.MD5 != "" {
 		return nil
 	}
-	g := Gap{What: "the data at " + s.Path, Why: fmt.Sprintf("nothing holds %s to what it was", s.Src)}
-	there := func(d *baiv1.DataSet) bool { return d.GetPath() == s.Path }
-	i := slices.IndexFunc(fetched, func(d *baiv1.DataSet) bool { return there(d) && d.GetSource() == s.Src }) // roles may have others there
+	g := Gap{Subject: "the data at " + s.Path, Why: fmt.Sprintf("nothing holds %s to what it was", s.Src)}
+	atPath := func(d *baiv1.DataSet) bool { return d.GetPath() == s.Path }
+	i := slices.IndexFunc(fetched, func(d *baiv1.DataSet) bool { return atPath(d) && d.GetSource() == s.Src }) // roles may have others there
 	if i < 0 {
-		i = slices.IndexFunc(fetched, there)
+		i = slices.IndexFunc(fetched, atPath)
 	}
 	if i < 0 || fetched[i].GetSha256() == "" {
 		g.Why += ", and what it was is not known"
@@ -162,8 +162,8 @@ func data(s descriptors.Source, fetched []*baiv1.DataSet) []Gap {
 	return []Gap{g}
 }
 
-// around are the gaps in what surrounds the program.
-func around(d *descriptors.Descriptor) []Gap {
+// environmentGaps are the gaps in what surrounds the program.
+func environmentGaps(d *descriptors.Descriptor) []Gap {
 	var gaps []Gap
 	if len(d.Env.Secrets) > 0 {
 		gaps = append(gaps, Gap{"the secrets", fmt.Sprintf("%s: their values are not kept", strings.Join(slices.Sorted(maps.Keys(d.Env.Secrets)), ", ")), ""})
@@ -190,24 +190,24 @@ func Labels(run *baiv1.Run, d *descriptors.Descriptor) map[string]string {
 // Commands repeat a run: on the platform that has it, and on any other.
 func Commands(run *baiv1.Run, labels map[string]string) []string {
 	file := run.GetId() + ".toml"
-	submit := append([]string{"baictl submit", file}, sent(run)...)
-	submit = append(submit, marks(run, labels)...)
+	submit := append([]string{"baictl submit", file}, scriptFlags(run)...)
+	submit = append(submit, metadataFlags(run, labels)...)
 	return []string{
 		"baictl rerun " + run.GetId(),
 		fmt.Sprintf("baictl repro %s --descriptor > %s && %s", run.GetId(), file, strings.Join(submit, " ")),
 	}
 }
 
-// sent are the flags that send code along, from where the user has it.
-func sent(run *baiv1.Run) []string {
+// scriptFlags are the flags that send code along, from where the user has it.
+func scriptFlags(run *baiv1.Run) []string {
 	if run.GetScript() == nil {
 		return nil
 	}
 	return []string{"--script DIR"}
 }
 
-// marks are the flags that give a run its team and its labels.
-func marks(run *baiv1.Run, labels map[string]string) (flags []string) {
+// metadataFlags are the flags that give a run its team and its labels.
+func metadataFlags(run *baiv1.Run, labels map[string]string) (flags []string) {
 	if n := run.GetNamespace(); n != "" && n != "default" {
 		flags = append(flags, "--namespace", Quote(n))
 	}
@@ -217,18 +217,18 @@ func marks(run *baiv1.Run, labels map[string]string) (flags []string) {
 	return flags
 }
 
-// Asked is the command by which a run was asked for, as far as it is known.
+// OriginalCommand is the command by which a run was asked for, as far as it is known.
 // Labels are those that its request gave it.
-func Asked(run *baiv1.Run, labels map[string]string) string {
+func OriginalCommand(run *baiv1.Run, labels map[string]string) string {
 	from := run.GetOrigination().GetUri()
 	if from == "" {
 		from = run.GetDescriptorFile()
 	}
-	words, marks := []string{"baictl submit", Quote(from)}, marks(run, labels)
+	words, flags := []string{"baictl submit", Quote(from)}, metadataFlags(run, labels)
 	if rerun := run.GetLineage().GetRerunOf(); rerun != "" {
-		words, marks = []string{"baictl rerun", rerun}, nil // it takes those of the other
+		words, flags = []string{"baictl rerun", rerun}, nil // it takes those of the other
 	} else {
-		words = append(words, sent(run)...)
+		words = append(words, scriptFlags(run)...)
 	}
 	for _, o := range run.GetOverrides() {
 		words = append(words, "--set", Quote(o.GetPath()+"="+o.GetValue()))
@@ -236,7 +236,7 @@ func Asked(run *baiv1.Run, labels map[string]string) string {
 	if run.GetName() != "" {
 		words = append(words, "--name", Quote(run.GetName()))
 	}
-	return strings.Join(append(words, marks...), " ")
+	return strings.Join(append(words, flags...), " ")
 }
 
 // Quote is a word for a shell.

@@ -26,7 +26,7 @@ func TestWhatCannotBeRepeatedIsSaid(t *testing.T) {
 	for name, tt := range map[string]struct {
 		run  *baiv1.Run
 		d    *descriptors.Descriptor
-		now  repeat.Origin
+		now  repeat.OriginState
 		ran  *baiv1.Environment
 		want []string
 	}{
@@ -74,9 +74,9 @@ func TestWhatCannotBeRepeatedIsSaid(t *testing.T) {
 			d:    pinned(func(d *descriptors.Descriptor) { d.ML = &descriptors.ML{Script: &descriptors.Script{Archive: "c.tar"}} }),
 			want: []string{"the code: it was sent along, with sha256 " + digest},
 		},
-		"an origin as it was":  {run: &baiv1.Run{Origination: from}, d: pinned(func(*descriptors.Descriptor) {}), now: repeat.Origin{Asked: true, Sha256: digest}},
-		"an origin that moved": {run: &baiv1.Run{Origination: from}, d: pinned(func(*descriptors.Descriptor) {}), now: repeat.Origin{Asked: true, Sha256: "cd"}, want: []string{"the origin: https://h/d.toml is another text now (sha256 cd, it was abababababab)"}},
-		"an origin that went":  {run: &baiv1.Run{Origination: from}, d: pinned(func(*descriptors.Descriptor) {}), now: repeat.Origin{Asked: true, Fault: "gone"}, want: []string{"the origin: https://h/d.toml cannot be read now: gone"}},
+		"an origin as it was":  {run: &baiv1.Run{Origination: from}, d: pinned(func(*descriptors.Descriptor) {}), now: repeat.OriginState{Checked: true, Sha256: digest}},
+		"an origin that moved": {run: &baiv1.Run{Origination: from}, d: pinned(func(*descriptors.Descriptor) {}), now: repeat.OriginState{Checked: true, Sha256: "cd"}, want: []string{"the origin: https://h/d.toml is another text now (sha256 cd, it was abababababab)"}},
+		"an origin that went":  {run: &baiv1.Run{Origination: from}, d: pinned(func(*descriptors.Descriptor) {}), now: repeat.OriginState{Checked: true, Fault: "gone"}, want: []string{"the origin: https://h/d.toml cannot be read now: gone"}},
 		"an invalid text":      {want: []string{"the descriptor: it is invalid"}},
 		"no text":              {run: &baiv1.Run{Id: "x"}, want: []string{"the descriptor: the platform does not have it"}},
 	} {
@@ -100,7 +100,7 @@ func same(t *testing.T, want []string, got []repeat.Gap) {
 		t.Fatalf("got %+v, want %q", got, want)
 	}
 	for i, g := range got {
-		if text := g.What + ": " + g.Why + " (" + g.Remedy + ")"; !strings.HasPrefix(text, want[i]) {
+		if text := g.Subject + ": " + g.Why + " (" + g.Remedy + ")"; !strings.HasPrefix(text, want[i]) {
 			t.Errorf("got %s, want %s", text, want[i])
 		}
 	}
@@ -119,7 +119,7 @@ func TestTheCommandsCanBePastedIntoAShell(t *testing.T) {
 	if diff := cmp.Diff(want, repeat.Commands(run, repeat.Labels(run, d))); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if got, want := repeat.Asked(run, repeat.Labels(run, d)), `baictl submit 'my file.toml' --set 'info.description="a b"' --name n --namespace 'my team' --label 'a=it'\''s' --label own2=changed`; got != want {
+	if got, want := repeat.OriginalCommand(run, repeat.Labels(run, d)), `baictl submit 'my file.toml' --set 'info.description="a b"' --name n --namespace 'my team' --label 'a=it'\''s' --label own2=changed`; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	run.Script = &baiv1.Script{Sha256: "ab"}
@@ -127,7 +127,7 @@ func TestTheCommandsCanBePastedIntoAShell(t *testing.T) {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	run.Origination, run.Lineage = &baiv1.Origination{Uri: "stored:x@3"}, &baiv1.Lineage{RerunOf: "r0"}
-	if got, want := repeat.Asked(run, repeat.Labels(run, d)), `baictl rerun r0 --set 'info.description="a b"' --name n`; got != want {
+	if got, want := repeat.OriginalCommand(run, repeat.Labels(run, d)), `baictl rerun r0 --set 'info.description="a b"' --name n`; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	if got := len(repeat.Labels(run, nil)); got != 4 {

@@ -117,12 +117,12 @@ func help(e descriptors.Explanation) string {
 }
 
 func resultOf(f *baiv1.Fault) result {
-	said := f.GetMessage()
+	message := f.GetMessage()
 	if f.GetPath() != "" {
-		said = f.GetPath() + ": " + said
+		message = f.GetPath() + ": " + message
 	}
 	if f.GetRemedy() != "" {
-		said += " (" + f.GetRemedy() + ")"
+		message += " (" + f.GetRemedy() + ")"
 	}
 	at := location{Physical: physical{Artifact: artifact{uri(f.GetFile())}}}
 	if f.GetLine() > 0 {
@@ -135,7 +135,7 @@ func resultOf(f *baiv1.Fault) result {
 	if f.GetWarning() {
 		level = "warning"
 	}
-	return result{RuleID: f.GetCode(), Level: level, Message: text{said}, Locations: []location{at}}
+	return result{RuleID: f.GetCode(), Level: level, Message: text{message}, Locations: []location{at}}
 }
 
 // uri is a file's name as a reference, relative to where baictl was started.

@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/term"
 
-	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/show"
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/printer"
 )
 
 const eraseLine = "\r\x1b[K"
@@ -24,7 +24,7 @@ const (
 	Plain  Style = ""
 	Good   Style = "32" // green
 	Bad    Style = "31" // red
-	Aside  Style = "33" // yellow
+	Muted  Style = "33" // yellow
 	Active Style = "36" // cyan
 )
 
@@ -89,7 +89,7 @@ func (s *Screen) Paint(style Style, text string) string {
 }
 
 // Line writes a line that lasts, above the live line.
-func (s *Screen) Line(text string) { s.lasting(s.out, text) }
+func (s *Screen) Line(text string) { s.writeLine(s.out, text) }
 
 // Fold is text as the screen shows it: on a terminal it is broken between words,
 // with the lines after the first indented; elsewhere it stays a line, which tools
@@ -99,14 +99,14 @@ func (s *Screen) Fold(text string) string {
 		return text
 	}
 	const indent = "  "
-	lines := show.Wrap(text, s.Width()-len(indent))
+	lines := printer.Wrap(text, s.Width()-len(indent))
 	return strings.Join(lines, "\n"+indent)
 }
 
 // Note writes a line that lasts to where notes go.
-func (s *Screen) Note(text string) { s.lasting(s.notes, text) }
+func (s *Screen) Note(text string) { s.writeLine(s.notes, text) }
 
-func (s *Screen) lasting(w io.Writer, text string) {
+func (s *Screen) writeLine(w io.Writer, text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	live := s.live
@@ -163,6 +163,6 @@ func (s *Screen) draw(text string) {
 		return
 	}
 	s.live = text
-	text = show.Cut(strings.TrimSpace(show.Clean(text)), s.Width()-1)
+	text = printer.Cut(strings.TrimSpace(printer.Clean(text)), s.Width()-1)
 	_, _ = io.WriteString(s.out, eraseLine+text) // a writer that fails remembers it
 }

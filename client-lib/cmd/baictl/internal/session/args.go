@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/verdict"
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/exitcode"
 )
 
 // everyFormat is what -o may be where a verb does not say otherwise.
@@ -16,14 +16,14 @@ const everyFormat = "table wide json yaml name"
 // formatsKey is the annotation with the formats that a verb has.
 const formatsKey = "output"
 
-// Only are the annotations of a verb that has these formats and no others.
-func Only(formats ...string) map[string]string {
+// OnlyFormats are the annotations of a verb that has these formats and no others.
+func OnlyFormats(formats ...string) map[string]string {
 	return map[string]string{formatsKey: strings.Join(formats, " ")}
 }
 
-// Also are the annotations of a verb that has formats beside the usual ones.
-func Also(formats ...string) map[string]string {
-	return Only(append([]string{everyFormat}, formats...)...)
+// ExtraFormats are the annotations of a verb that has formats beside the usual ones.
+func ExtraFormats(formats ...string) map[string]string {
+	return OnlyFormats(append([]string{everyFormat}, formats...)...)
 }
 
 func formats(cmd *cobra.Command) []string {
@@ -35,21 +35,21 @@ func formats(cmd *cobra.Command) []string {
 	return strings.Fields(everyFormat)
 }
 
-// Misuse is what the user typed wrong.
-func Misuse(cmd *cobra.Command, format string, args ...any) error {
-	return &verdict.UsageError{Message: fmt.Sprintf(format, args...), Help: cmd.CommandPath() + " --help"}
+// UsageErrorf is what the user typed wrong.
+func UsageErrorf(cmd *cobra.Command, format string, args ...any) error {
+	return &exitcode.UsageError{Message: fmt.Sprintf(format, args...), Help: cmd.CommandPath() + " --help"}
 }
 
 // Arguments checks how many there are; most < 0 is no limit.
-func Arguments(least, most int, what string) cobra.PositionalArgs {
+func Arguments(least, most int, description string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch {
 		case len(args) < least:
-			return Misuse(cmd, "%s is missing", what)
+			return UsageErrorf(cmd, "%s is missing", description)
 		case slices.Contains(args, ""): // as of a script whose variable is
-			return Misuse(cmd, "an argument is empty")
+			return UsageErrorf(cmd, "an argument is empty")
 		case most >= 0 && len(args) > most:
-			return Misuse(cmd, "too many arguments: %q", args[most])
+			return UsageErrorf(cmd, "too many arguments: %q", args[most])
 		default:
 			return nil
 		}
@@ -73,9 +73,9 @@ func Parent(cmd *cobra.Command, below ...*cobra.Command) *cobra.Command {
 func Unknown(cmd *cobra.Command, verb string) error {
 	cmd.SuggestionsMinimumDistance = 2
 	if near := cmd.SuggestionsFor(verb); len(near) > 0 {
-		return Misuse(cmd, "unknown verb %q, did you mean %q?", verb, near[0])
+		return UsageErrorf(cmd, "unknown verb %q, did you mean %q?", verb, near[0])
 	}
-	return Misuse(cmd, "unknown verb %q", verb)
+	return UsageErrorf(cmd, "unknown verb %q", verb)
 }
 
 // WithNoun lets a verb be followed by its noun: run benchmark, get benchmark.
@@ -99,7 +99,7 @@ func Pairs(cmd *cobra.Command, flag string, all []string) (map[string]string, er
 	for _, one := range all {
 		k, v, ok := strings.Cut(one, "=")
 		if !ok || k == "" {
-			return nil, Misuse(cmd, "--%s %q: want KEY=VALUE", flag, one)
+			return nil, UsageErrorf(cmd, "--%s %q: want KEY=VALUE", flag, one)
 		}
 		read[k] = v
 	}

@@ -4,21 +4,21 @@ import (
 	"fmt"
 
 	"github.com/benchmark-ai/bai/client-lib/bai/script"
-	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/verdict"
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/exitcode"
 )
 
 // Pack packs what --script names. Close it after use.
 func Pack(path string) (*script.Archive, error) {
 	a, err := script.Pack(path)
 	if err != nil {
-		return nil, &verdict.UsageError{Message: fmt.Sprintf("--script: %v", err)}
+		return nil, &exitcode.UsageError{Message: fmt.Sprintf("--script: %v", err)}
 	}
 	return a, nil
 }
 
-// Packs says why what --script names cannot be sent along, and whether it names
+// CheckPack says why what --script names cannot be sent along, and whether it names
 // anything.
-func Packs(path string) (bool, error) {
+func CheckPack(path string) (bool, error) {
 	if path == "" {
 		return false, nil
 	}

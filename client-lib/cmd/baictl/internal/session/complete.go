@@ -20,7 +20,7 @@ const most = 50
 // second it offers nothing, and says nothing.
 func (s *Session) Runs(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 	var all []string
-	s.Briefly(cmd, func(ctx context.Context, c *bai.Client, owner string) {
+	s.QueryForCompletion(cmd, func(ctx context.Context, c *bai.Client, owner string) {
 		for run, err := range c.List(ctx, bai.Filter{Owner: owner, Page: most}) {
 			if err != nil || len(all) == most {
 				return
@@ -32,27 +32,27 @@ func (s *Session) Runs(cmd *cobra.Command, _ []string, _ string) ([]string, cobr
 }
 
 // OneRun is Runs for the first argument alone.
-func (s *Session) OneRun(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+func (s *Session) OneRun(cmd *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	return s.Runs(cmd, args, begun)
+	return s.Runs(cmd, args, toComplete)
 }
 
-// Kept offers the descriptors that the platform keeps, as Runs does, with a
+// StoredDescriptors offers the descriptors that the platform keeps, as Runs does, with a
 // prefix; files too where it is not empty.
-func (s *Session) Kept(prefix string) Completion {
+func (s *Session) StoredDescriptors(prefix string) Completion {
 	directive := cobra.ShellCompDirectiveNoFileComp
 	if prefix != "" {
 		directive = cobra.ShellCompDirectiveDefault
 	}
-	return func(cmd *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
-		if !strings.HasPrefix(prefix, begun) && !strings.HasPrefix(begun, prefix) {
+	return func(cmd *cobra.Command, _ []string, toComplete string) ([]string, cobra.ShellCompDirective) {
+		if !strings.HasPrefix(prefix, toComplete) && !strings.HasPrefix(toComplete, prefix) {
 			return nil, directive
 		}
 		var all []string
-		s.Briefly(cmd, func(ctx context.Context, c *bai.Client, _ string) {
-			for d, err := range c.Kept(ctx, s.settled.Namespace, "") {
+		s.QueryForCompletion(cmd, func(ctx context.Context, c *bai.Client, _ string) {
+			for d, err := range c.Kept(ctx, s.resolved.Namespace, "") {
 				if err != nil || len(all) == most {
 					return
 				}
@@ -64,12 +64,12 @@ func (s *Session) Kept(prefix string) Completion {
 }
 
 // Artifacts offers a run, and then the files that were kept of it.
-func (s *Session) Artifacts(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+func (s *Session) Artifacts(cmd *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
 	if len(args) == 0 {
-		return s.Runs(cmd, args, begun)
+		return s.Runs(cmd, args, toComplete)
 	}
 	var all []string
-	s.Briefly(cmd, func(ctx context.Context, c *bai.Client, _ string) {
+	s.QueryForCompletion(cmd, func(ctx context.Context, c *bai.Client, _ string) {
 		files, err := c.Artifacts(ctx, args[0])
 		if err != nil {
 			return
@@ -89,13 +89,13 @@ func (s *Session) Contexts(_ *cobra.Command, args []string, _ string) ([]string,
 	return s.ContextNames(), cobra.ShellCompDirectiveNoFileComp
 }
 
-// Briefly asks the platform for a second at most.
-func (s *Session) Briefly(cmd *cobra.Command, ask func(ctx context.Context, c *bai.Client, owner string)) {
+// QueryForCompletion asks the platform for a second at most.
+func (s *Session) QueryForCompletion(cmd *cobra.Command, query func(ctx context.Context, c *bai.Client, owner string)) {
 	ctx, cancel := context.WithTimeout(cmd.Context(), time.Second)
 	defer cancel()
 	c, err := s.Client()
 	if err != nil {
 		return
 	}
-	ask(ctx, c, s.settled.Owner)
+	query(ctx, c, s.resolved.Owner)
 }

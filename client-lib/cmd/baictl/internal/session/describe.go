@@ -7,9 +7,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/benchmark-ai/bai/client-lib/bai"
-	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/show"
-	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/source"
-	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/verdict"
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/exitcode"
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/input"
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/printer"
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 )
 
@@ -29,16 +29,16 @@ func SetFlag(cmd *cobra.Command, set *[]string) {
 
 // Overrides reads what --set says.
 func Overrides(cmd *cobra.Command, set []string) ([]*baiv1.Override, error) {
-	all, err := source.Overrides(set)
+	all, err := input.Overrides(set)
 	if err != nil {
-		return nil, Misuse(cmd, "%s", err)
+		return nil, UsageErrorf(cmd, "%s", err)
 	}
 	return all, nil
 }
 
 // Reader reads descriptors for a team; empty means that of the context.
-func (s *Session) Reader(namespace string) source.Reader {
-	return source.Reader{In: s.Env.In, Fetch: func(ctx context.Context, uri string) ([]byte, *baiv1.Origination, error) {
+func (s *Session) Reader(namespace string) input.Reader {
+	return input.Reader{In: s.Env.In, Fetch: func(ctx context.Context, uri string) ([]byte, *baiv1.Origination, error) {
 		c, err := s.Client()
 		if err != nil {
 			return nil, nil, err
@@ -56,29 +56,29 @@ func (s *Session) Team(namespace string) (string, error) {
 	if namespace != "" {
 		return namespace, nil
 	}
-	where, err := s.Where()
+	where, err := s.ResolveContext()
 	return where.Namespace, err
 }
 
-// Complain prints faults, one a line.
-func (s *Session) Complain(faults []*baiv1.Fault) {
+// PrintFaults prints faults, one a line.
+func (s *Session) PrintFaults(faults []*baiv1.Fault) {
 	for _, f := range faults {
-		s.Screen.Note(s.Screen.Fold(show.Fault(f)))
+		s.Screen.Note(s.Screen.Fold(printer.Fault(f)))
 	}
 }
 
-// Refuse prints the faults of one descriptor, and returns their number as a
+// FailWithFaults prints the faults of one descriptor, and returns their number as a
 // FaultsError.
-func (s *Session) Refuse(faults []*baiv1.Fault) error {
-	s.Complain(faults)
-	return &verdict.FaultsError{Faults: source.Errors(faults), Files: 1, Of: 1}
+func (s *Session) FailWithFaults(faults []*baiv1.Fault) error {
+	s.PrintFaults(faults)
+	return &exitcode.FaultsError{Faults: input.CountErrors(faults), Files: 1, Of: 1}
 }
 
-// Refused prints the faults for which a platform refused a descriptor, and
+// FailIfInvalid prints the faults for which a platform refused a descriptor, and
 // returns their number as a FaultsError; another error is returned as it is.
-func (s *Session) Refused(err error) error {
+func (s *Session) FailIfInvalid(err error) error {
 	if e, ok := errors.AsType[*bai.InvalidError](err); ok && len(e.Faults) > 0 {
-		return s.Refuse(e.Faults)
+		return s.FailWithFaults(e.Faults)
 	}
 	return err
 }

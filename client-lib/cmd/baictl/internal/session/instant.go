@@ -7,11 +7,11 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Instant reads a time: RFC 3339, how long ago, or a date, also with a time of
+// ParseTime reads a time: RFC 3339, how long ago, or a date, also with a time of
 // the day, as clocks in a zone show it: the first moment at which they do, or,
 // where they are put forward past it, the moment that they are. It is the zero
 // time for nothing.
-func Instant(cmd *cobra.Command, flag, text string, now time.Time, zone *time.Location) (time.Time, error) {
+func ParseTime(cmd *cobra.Command, flag, text string, now time.Time, zone *time.Location) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
 	}
@@ -26,7 +26,7 @@ func Instant(cmd *cobra.Command, flag, text string, now time.Time, zone *time.Lo
 	if ago, ok := ago(text); ok {
 		return now.Add(-ago), nil
 	}
-	return time.Time{}, Misuse(cmd, "--%s %q: want how long ago, as 90s, 2h or 3d, or a time, as 2026-01-31 or 2026-01-31T15:04:05Z", flag, text)
+	return time.Time{}, UsageErrorf(cmd, "--%s %q: want how long ago, as 90s, 2h or 3d, or a time, as 2026-01-31 or 2026-01-31T15:04:05Z", flag, text)
 }
 
 // first returns the first moment at which clocks in a zone show what clocks in UTC

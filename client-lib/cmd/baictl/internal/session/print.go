@@ -9,7 +9,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/show"
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/printer"
 )
 
 // An Entry is a field of an object that baictl itself makes.
@@ -43,7 +43,7 @@ func Array[M proto.Message](all []M) json.RawMessage {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = append(b, show.JSON(m)...)
+		b = append(b, printer.JSON(m)...)
 	}
 	return append(b, ']')
 }
@@ -60,42 +60,42 @@ func marshal(v any) ([]byte, error) {
 
 // Print writes one object as -o says: json or yaml.
 func (s *Session) Print(text json.RawMessage) error {
-	form := show.Indent
+	form := printer.Indent
 	if s.Output == "yaml" {
-		form = show.YAML
+		form = printer.YAML
 	}
 	formed, err := form(text)
 	if err != nil {
 		return err
 	}
-	return Put(s.Env.Out, formed)
+	return WriteText(s.Env.Out, formed)
 }
 
 // PrintOne writes one object of a stream as -o says: a line of JSON, or a
 // document of YAML.
 func (s *Session) PrintOne(w io.Writer, text json.RawMessage) error {
 	if s.Output != "yaml" {
-		return Put(w, string(text)+"\n")
+		return WriteText(w, string(text)+"\n")
 	}
-	formed, err := show.YAML(text)
+	formed, err := printer.YAML(text)
 	if err != nil {
 		return err
 	}
-	return Put(w, "---\n"+formed)
+	return WriteText(w, "---\n"+formed)
 }
 
 // PrintTable writes a table that fits the terminal, unless it was asked to be
 // wide.
-func (s *Session) PrintTable(t show.Table) error {
+func (s *Session) PrintTable(t printer.Table) error {
 	width := s.Screen.Width()
 	if s.Output == "wide" {
-		width = show.Unbound
+		width = printer.Unbound
 	}
-	return Put(s.Env.Out, t.Render(width))
+	return WriteText(s.Env.Out, t.Render(width))
 }
 
-// Put writes a text.
-func Put(w io.Writer, text string) error {
+// WriteText writes a text.
+func WriteText(w io.Writer, text string) error {
 	if _, err := io.WriteString(w, text); err != nil {
 		return fmt.Errorf("write the output: %w", err)
 	}

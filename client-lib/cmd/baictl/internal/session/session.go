@@ -17,9 +17,9 @@ import (
 
 	"github.com/benchmark-ai/bai/client-lib/bai"
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/contexts"
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/exitcode"
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/follow"
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/screen"
-	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/verdict"
 )
 
 // Env is what a command line is given of the world.
@@ -46,15 +46,15 @@ type Session struct {
 	owner   string // --owner
 	timeout time.Duration
 
-	settled *contexts.Context // once it was asked for
-	cancel  context.CancelFunc
-	clients []*bai.Client
-	out     *sink
+	resolved *contexts.Context // once it was asked for
+	cancel   context.CancelFunc
+	clients  []*bai.Client
+	out      *errWriter
 }
 
 // New returns a session. End it.
 func New(env Env) *Session {
-	out, notes := &sink{w: env.Out}, &sink{w: env.Err}
+	out, notes := &errWriter{w: env.Out}, &errWriter{w: env.Err}
 	env.Out, env.Err = out, notes
 	return &Session{Env: env, Screen: screen.New(out, notes, env.Getenv), out: out}
 }
@@ -78,14 +78,14 @@ func (s *Session) Flags(root *cobra.Command) {
 // Begin checks what every verb has in common, and sets the clock of --timeout.
 // It is called before each verb.
 func (s *Session) Begin(ctx context.Context, cmd *cobra.Command) error {
-	if known := formats(cmd); !slices.Contains(known, s.Output) {
-		return Misuse(cmd, "%s has no output %q, only %s", cmd.Name(), s.Output, strings.Join(known, ", "))
+	if allowed := formats(cmd); !slices.Contains(allowed, s.Output) {
+		return UsageErrorf(cmd, "%s has no output %q, only %s", cmd.Name(), s.Output, strings.Join(allowed, ", "))
 	}
 	if s.timeout < 0 {
-		return Misuse(cmd, "--timeout must not be negative")
+		return UsageErrorf(cmd, "--timeout must not be negative")
 	}
 	if s.timeout > 0 {
-		ctx, cancel := context.WithTimeoutCause(ctx, s.timeout, &verdict.TimeoutError{After: s.timeout})
+		ctx, cancel := context.WithTimeoutCause(ctx, s.timeout, &exitcode.TimeoutError{After: s.timeout})
 		cmd.SetContext(ctx)
 		s.cancel = cancel
 	}
@@ -121,30 +121,30 @@ func (s *Session) ContextNames() []string {
 	return all.Names()
 }
 
-// Where says which platform is meant, and who one is there. What is wrong with
+// ResolveContext says which platform is meant, and who one is there. What is wrong with
 // the file of contexts, or with the name of one, is a UsageError.
-func (s *Session) Where() (contexts.Context, error) {
-	if s.settled != nil {
-		return *s.settled, nil
+func (s *Session) ResolveContext() (contexts.Context, error) {
+	if s.resolved != nil {
+		return *s.resolved, nil
 	}
 	all, err := contexts.Load(s.ConfigPath())
 	if err != nil {
-		return contexts.Context{}, &verdict.UsageError{Message: err.Error(), Help: "baictl config --help"}
+		return contexts.Context{}, &exitcode.UsageError{Message: err.Error(), Help: "baictl config --help"}
 	}
-	where, err := all.Settle(contexts.Choice{
+	where, err := all.Resolve(contexts.ResolveInput{
 		Context: s.context, Server: s.server, Owner: s.owner,
 		EnvContext: s.Env.Getenv("BAI_CONTEXT"), EnvServer: s.Env.Getenv("BAI_SERVER"), EnvOwner: s.Env.Getenv("BAI_OWNER"),
 		DefaultServer: bai.DefaultTarget, DefaultOwner: s.whoami(),
 	})
 	if err != nil {
-		return contexts.Context{}, &verdict.UsageError{Message: err.Error()}
+		return contexts.Context{}, &exitcode.UsageError{Message: err.Error()}
 	}
-	s.settled = &where
+	s.resolved = &where
 	return where, nil
 }
 
-// Typed is what the flags alone say.
-func (s *Session) Typed() contexts.Context {
+// FlagContext is what the flags alone say.
+func (s *Session) FlagContext() contexts.Context {
 	return contexts.Context{Server: s.server, Owner: s.owner}
 }
 
@@ -152,23 +152,23 @@ func (s *Session) Typed() contexts.Context {
 func CheckServer(address string) error {
 	c, err := bai.Dial(address) // connects when it is first used
 	if err != nil {
-		return &verdict.UsageError{Message: err.Error(), Help: "baictl --help"}
+		return &exitcode.UsageError{Message: err.Error(), Help: "baictl --help"}
 	}
 	_ = c.Close() // it never was connected
 	return nil
 }
 
 // CheckKibana says what is wrong with the URL of a Kibana; an empty one is none.
-func CheckKibana(place string) error {
-	if place == "" {
+func CheckKibana(address string) error {
+	if address == "" {
 		return nil
 	}
-	u, err := url.Parse(place)
+	u, err := url.Parse(address)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return &verdict.UsageError{Message: fmt.Sprintf("%q is no URL of a Kibana: want https://kibana.example.org", place)}
+		return &exitcode.UsageError{Message: fmt.Sprintf("%q is no URL of a Kibana: want https://kibana.example.org", address)}
 	}
 	if u.User != nil {
-		return &verdict.UsageError{Message: "the URL of a Kibana holds no user or password: see baictl dashboards install --help"}
+		return &exitcode.UsageError{Message: "the URL of a Kibana holds no user or password: see baictl dashboards install --help"}
 	}
 	return nil
 }
@@ -182,62 +182,62 @@ func (s *Session) whoami() string {
 	return name[strings.LastIndexByte(name, '\\')+1:]
 }
 
-// patience is how long a call is repeated: a user is not kept waiting by a
+// retryTimeout is how long a call is repeated: a user is not kept waiting by a
 // platform that is not there.
-const patience = 1500 * time.Millisecond
+const retryTimeout = 1500 * time.Millisecond
 
 // Client is one for calls that a user waits for.
 func (s *Session) Client() (*bai.Client, error) {
-	return s.dial(bai.Settings{Patience: patience})
+	return s.dial(bai.Settings{RetryTimeout: retryTimeout})
 }
 
 // FollowClient is one that goes on when the platform is away, and says so once
 // each time.
 func (s *Session) FollowClient() (*bai.Client, error) {
-	where, err := s.Where()
+	where, err := s.ResolveContext()
 	if err != nil {
 		return nil, err
 	}
 	n := &follow.Notices{Screen: s.Screen, Server: where.Server}
-	return s.dial(bai.Settings{Patience: forever, Lost: n.Lost, Found: n.Found})
+	return s.dial(bai.Settings{RetryTimeout: forever, Lost: n.Lost, Found: n.Found})
 }
 
 const forever = 100 * 365 * 24 * time.Hour
 
 func (s *Session) dial(settings bai.Settings) (*bai.Client, error) {
-	where, err := s.Where()
+	where, err := s.ResolveContext()
 	if err != nil {
 		return nil, err
 	}
 	settings.User, settings.Owner = s.whoami(), where.Owner
 	c, err := settings.Dial(where.Server)
 	if err != nil {
-		return nil, &verdict.UsageError{Message: err.Error(), Help: "baictl --help"}
+		return nil, &exitcode.UsageError{Message: err.Error(), Help: "baictl --help"}
 	}
 	s.clients = append(s.clients, c)
 	return c, nil
 }
 
-// Say writes what went wrong on one line.
-func (s *Session) Say(err error) {
-	text := "baictl: " + verdict.Line(err)
-	if _, left := errors.AsType[*verdict.LeftError](err); !left { // its commands are copied
+// PrintError writes what went wrong on one line.
+func (s *Session) PrintError(err error) {
+	text := "baictl: " + exitcode.Line(err)
+	if _, detached := errors.AsType[*exitcode.DetachedError](err); !detached { // its commands are copied
 		text = s.Screen.Fold(text)
 	}
 	s.Screen.Note(text)
 }
 
 // A sink remembers the first error of a writer.
-type sink struct {
+type errWriter struct {
 	w   io.Writer
 	err error
 }
 
 // Unwrap is the writer itself.
-func (s *sink) Unwrap() io.Writer { return s.w }
+func (s *errWriter) Unwrap() io.Writer { return s.w }
 
 // Write implements io.Writer.
-func (s *sink) Write(p []byte) (int, error) {
+func (s *errWriter) Write(p []byte) (int, error) {
 	n, err := s.w.Write(p)
 	if err != nil && s.err == nil {
 		s.err = err

@@ -25,13 +25,13 @@ func TestATimeIsHowLongAgoOrWhen(t *testing.T) {
 		"2026-01-31 10:11:12":       time.Date(2026, 1, 31, 10, 11, 12, 0, time.Local),
 		"2026-01-31T10:11":          time.Date(2026, 1, 31, 10, 11, 0, 0, time.Local),
 	} {
-		got, err := session.Instant(&cobra.Command{}, "since", text, now, time.Local)
+		got, err := session.ParseTime(&cobra.Command{}, "since", text, now, time.Local)
 		if err != nil || !got.Equal(want) {
 			t.Errorf("%q: %s, %v, want %s", text, got, err, want)
 		}
 	}
 	for _, text := range []string{"-1h", "-3d", "3", "d", "3d4h", "yesterday", "2026-13-01", "99999999999999d", "1e9d", " 1h"} {
-		if got, err := session.Instant(&cobra.Command{}, "since", text, now, time.Local); err == nil {
+		if got, err := session.ParseTime(&cobra.Command{}, "since", text, now, time.Local); err == nil {
 			t.Errorf("%q is read as %s", text, got)
 		}
 	}
@@ -62,7 +62,7 @@ func TestATimeWithoutAnOffsetIsThatOfClocksInAZone(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, err := session.Instant(&cobra.Command{}, "from", tt.text, time.Now(), zone)
+			got, err := session.ParseTime(&cobra.Command{}, "from", tt.text, time.Now(), zone)
 			if err != nil || got.UTC().Format(time.RFC3339) != tt.want {
 				t.Errorf("%s: %s, %v, want %s", tt.text, got.UTC().Format(time.RFC3339), err, tt.want)
 			}

@@ -19,7 +19,7 @@ type Step struct {
 }
 
 // A Stay is the time that a run spent in one phase without leaving it.
-type Stay struct {
+type PhaseSpan struct {
 	Phase   baiv1.Phase
 	Attempt int32
 	From    time.Duration // since the submission
@@ -29,19 +29,19 @@ type Stay struct {
 }
 
 // A Story is what happened to a run.
-type Story struct {
+type History struct {
 	Steps  []Step
-	Stays  []Stay
+	Phases []PhaseSpan
 	Total  time.Duration // from the submission to the end, or to now
 	Waited time.Duration // of it
 	Ended  bool
 }
 
-// Tell makes a story of a run's changes, in order of their revisions. Clocks of
+// Build makes a story of a run's changes, in order of their revisions. Clocks of
 // different machines may disagree: no time is negative.
-func Tell(run *baiv1.Run, changes []*baiv1.Change, now time.Time) Story {
-	s := Story{Ended: run.GetPhase() == baiv1.Phase_PHASE_FINISHED}
-	t := teller{begin: begin(run, changes), story: &s}
+func Build(run *baiv1.Run, changes []*baiv1.Change, now time.Time) History {
+	s := History{Ended: run.GetPhase() == baiv1.Phase_PHASE_FINISHED}
+	t := builder{begin: begin(run, changes), history: &s}
 	for i, c := range changes {
 		var next *baiv1.Change
 		if i+1 < len(changes) {
@@ -50,9 +50,9 @@ func Tell(run *baiv1.Run, changes []*baiv1.Change, now time.Time) Story {
 		t.step(c, next)
 	}
 	t.end(now)
-	for _, stay := range s.Stays {
-		if stay.Waiting {
-			s.Waited += stay.Took
+	for _, span := range s.Phases {
+		if span.Waiting {
+			s.Waited += span.Took
 		}
 	}
 	return s
@@ -67,19 +67,19 @@ func begin(run *baiv1.Run, changes []*baiv1.Change) time.Time {
 
 func at(t *timestamppb.Timestamp) time.Time { return t.AsTime() }
 
-type teller struct {
-	begin time.Time
-	story *Story
-	last  *baiv1.Change // that became a step or was left out
-	since time.Duration // of last
-	shown time.Duration // of the last step
-	more  int
+type builder struct {
+	begin   time.Time
+	history *History
+	last    *baiv1.Change // that became a step or was left out
+	since   time.Duration // of last
+	shown   time.Duration // of the last step
+	more    int
 }
 
 // step takes a change into account that next follows.
-func (t *teller) step(c, next *baiv1.Change) {
+func (t *builder) step(c, next *baiv1.Change) {
 	since := max(at(c.GetTime()).Sub(t.begin), t.since)
-	t.stay(c, since)
+	t.enterPhase(c, since)
 	if t.last != nil && next != nil && isProgress(t.last, c) && isProgress(c, next) {
 		t.more++
 	} else {
@@ -87,7 +87,7 @@ func (t *teller) step(c, next *baiv1.Change) {
 		if t.last != nil {
 			step.After = since - t.shown
 		}
-		t.story.Steps = append(t.story.Steps, step)
+		t.history.Steps = append(t.history.Steps, step)
 		t.more, t.shown = 0, since
 	}
 	t.last, t.since = c, since
@@ -102,36 +102,36 @@ func same(a, b *baiv1.Change) bool {
 	return a.GetPhase() == b.GetPhase() && a.GetAttempt() == b.GetAttempt()
 }
 
-// stay ends the stay that c ends, and begins the one that c begins.
-func (t *teller) stay(c *baiv1.Change, since time.Duration) {
+// enterPhase ends the stay that c ends, and begins the one that c begins.
+func (t *builder) enterPhase(c *baiv1.Change, since time.Duration) {
 	if t.last != nil && same(t.last, c) {
 		return
 	}
-	t.leave(since)
+	t.leavePhase(since)
 	if c.GetPhase() == baiv1.Phase_PHASE_FINISHED {
 		return
 	}
-	t.story.Stays = append(t.story.Stays, Stay{Phase: c.GetPhase(), Attempt: c.GetAttempt(), From: since, Open: true, Waiting: isWaiting(c.GetPhase())})
+	t.history.Phases = append(t.history.Phases, PhaseSpan{Phase: c.GetPhase(), Attempt: c.GetAttempt(), From: since, Open: true, Waiting: isWaiting(c.GetPhase())})
 }
 
-func (t *teller) leave(since time.Duration) {
-	if n := len(t.story.Stays); n > 0 && t.story.Stays[n-1].Open {
-		stay := &t.story.Stays[n-1]
-		stay.Took, stay.Open = since-stay.From, false
+func (t *builder) leavePhase(since time.Duration) {
+	if n := len(t.history.Phases); n > 0 && t.history.Phases[n-1].Open {
+		span := &t.history.Phases[n-1]
+		span.Took, span.Open = since-span.From, false
 	}
 }
 
 // end says how things stand now.
-func (t *teller) end(now time.Time) {
-	if t.story.Ended {
-		t.story.Total = t.since
-		t.leave(t.since)
+func (t *builder) end(now time.Time) {
+	if t.history.Ended {
+		t.history.Total = t.since
+		t.leavePhase(t.since)
 		return
 	}
-	t.story.Total = max(now.Sub(t.begin), t.since)
-	if n := len(t.story.Stays); n > 0 {
-		stay := &t.story.Stays[n-1]
-		stay.Took = t.story.Total - stay.From
+	t.history.Total = max(now.Sub(t.begin), t.since)
+	if n := len(t.history.Phases); n > 0 {
+		span := &t.history.Phases[n-1]
+		span.Took = t.history.Total - span.From
 	}
 }
 

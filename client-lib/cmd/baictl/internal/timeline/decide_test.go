@@ -31,8 +31,8 @@ func TestEachStepSaysWhenItCameAndEachPhaseHowLongItTook(t *testing.T) {
 		change(0, baiv1.Phase_PHASE_SUBMITTED, 1), change(2, baiv1.Phase_PHASE_QUEUED, 1), change(10, baiv1.Phase_PHASE_RUNNING, 1),
 		change(15, baiv1.Phase_PHASE_LAUNCHING, 2), change(16, baiv1.Phase_PHASE_RUNNING, 2), change(20, baiv1.Phase_PHASE_FINISHED, 2),
 	}
-	got := timeline.Tell(&baiv1.Run{CreateTime: at(0), Phase: baiv1.Phase_PHASE_FINISHED}, changes, time.Unix(9999, 0))
-	want := timeline.Story{
+	got := timeline.Build(&baiv1.Run{CreateTime: at(0), Phase: baiv1.Phase_PHASE_FINISHED}, changes, time.Unix(9999, 0))
+	want := timeline.History{
 		Steps: []timeline.Step{
 			{Change: changes[0]},
 			{Change: changes[1], Since: 2 * second, After: 2 * second},
@@ -41,7 +41,7 @@ func TestEachStepSaysWhenItCameAndEachPhaseHowLongItTook(t *testing.T) {
 			{Change: changes[4], Since: 16 * second, After: 1 * second},
 			{Change: changes[5], Since: 20 * second, After: 4 * second},
 		},
-		Stays: []timeline.Stay{
+		Phases: []timeline.PhaseSpan{
 			{Phase: baiv1.Phase_PHASE_SUBMITTED, Attempt: 1, Took: 2 * second, Waiting: true},
 			{Phase: baiv1.Phase_PHASE_QUEUED, Attempt: 1, From: 2 * second, Took: 8 * second, Waiting: true},
 			{Phase: baiv1.Phase_PHASE_RUNNING, Attempt: 1, From: 10 * second, Took: 5 * second},
@@ -59,7 +59,7 @@ func TestProgressInBetweenIsCountedOnly(t *testing.T) {
 	changes := []*baiv1.Change{
 		change(0, baiv1.Phase_PHASE_SUBMITTED, 1), progress(1, 0), progress(2, 1), progress(3, 2), progress(4, 3), change(5, baiv1.Phase_PHASE_QUEUED, 1),
 	}
-	got := timeline.Tell(&baiv1.Run{CreateTime: at(0)}, changes, time.Unix(1007, 0))
+	got := timeline.Build(&baiv1.Run{CreateTime: at(0)}, changes, time.Unix(1007, 0))
 	var steps []timeline.Step
 	steps = append(steps, got.Steps...)
 	want := []timeline.Step{
@@ -71,8 +71,8 @@ func TestProgressInBetweenIsCountedOnly(t *testing.T) {
 	if diff := cmp.Diff(want, steps, protocmp.Transform()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	last := got.Stays[len(got.Stays)-1]
-	if want := (timeline.Stay{Phase: baiv1.Phase_PHASE_QUEUED, Attempt: 1, From: 5 * second, Took: 2 * second, Open: true, Waiting: true}); last != want {
+	last := got.Phases[len(got.Phases)-1]
+	if want := (timeline.PhaseSpan{Phase: baiv1.Phase_PHASE_QUEUED, Attempt: 1, From: 5 * second, Took: 2 * second, Open: true, Waiting: true}); last != want {
 		t.Errorf("a run that goes on: %+v, want %+v", last, want)
 	}
 }
@@ -80,13 +80,13 @@ func TestProgressInBetweenIsCountedOnly(t *testing.T) {
 func TestNoTimeIsNegativeThoughClocksDisagree(t *testing.T) {
 	changes := []*baiv1.Change{change(5, baiv1.Phase_PHASE_SUBMITTED, 1), change(2, baiv1.Phase_PHASE_RUNNING, 1), change(-9, baiv1.Phase_PHASE_FINISHED, 1)}
 	for _, run := range []*baiv1.Run{{CreateTime: at(6), Phase: baiv1.Phase_PHASE_FINISHED}, {}, {CreateTime: at(100)}} {
-		got := timeline.Tell(run, changes, time.Unix(0, 0))
+		got := timeline.Build(run, changes, time.Unix(0, 0))
 		for _, s := range got.Steps {
 			if s.Since < 0 || s.After < 0 {
 				t.Errorf("%+v", s)
 			}
 		}
-		for _, s := range got.Stays {
+		for _, s := range got.Phases {
 			if s.Took < 0 || s.From < 0 {
 				t.Errorf("%+v", s)
 			}
@@ -95,7 +95,7 @@ func TestNoTimeIsNegativeThoughClocksDisagree(t *testing.T) {
 }
 
 func TestARunWithoutChangesHasAStory(t *testing.T) {
-	got := timeline.Tell(&baiv1.Run{CreateTime: at(0)}, nil, time.Unix(1003, 0))
+	got := timeline.Build(&baiv1.Run{CreateTime: at(0)}, nil, time.Unix(1003, 0))
 	if got.Total != 3*second || len(got.Steps) != 0 {
 		t.Errorf("%+v", got)
 	}

@@ -9,18 +9,18 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/exitcode"
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/session"
-	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/verb/account"
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/verb/author"
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/verb/catalog"
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/verb/data"
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/verb/explain"
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/verb/launch"
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/verb/results"
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/verb/runs"
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/verb/schedule"
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/verb/setup"
-	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/verb/shelf"
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/verb/transfer"
-	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/verdict"
 )
 
 // Env is what a command line is given of the world.
@@ -43,34 +43,34 @@ func Main(ctx context.Context, env Env, args []string) int {
 		err = ending
 	}
 	if err != nil {
-		s.Say(err)
+		s.PrintError(err)
 	}
-	return verdict.Code(err)
+	return exitcode.Code(err)
 }
 
 // checkArgs refuses what cannot be sent to a platform.
 func checkArgs(args []string) error {
 	for _, arg := range args {
 		if !utf8.ValidString(arg) {
-			return &verdict.UsageError{Message: fmt.Sprintf("argument %q is not UTF-8", arg)}
+			return &exitcode.UsageError{Message: fmt.Sprintf("argument %q is not UTF-8", arg)}
 		}
 	}
 	return nil
 }
 
 // A theme is verbs that belong together, in the order in which they are used.
-type theme struct {
+type commandGroup struct {
 	id, title string
 	verbs     []*cobra.Command
 }
 
-func themes(s *session.Session) []theme {
-	return []theme{
+func commandGroups(s *session.Session) []commandGroup {
+	return []commandGroup{
 		{"author", "Descriptors:", []*cobra.Command{
-			author.Init(s), author.Validate(s), author.Explain(s), author.Render(s), author.Diff(s), shelf.Descriptors(s),
+			author.Init(s), author.Validate(s), author.Explain(s), author.Render(s), author.Diff(s), catalog.Descriptors(s),
 		}},
 		{"launch", "Making runs:", []*cobra.Command{launch.Preflight(s), launch.Run(s), launch.Submit(s), launch.Rerun(s), schedule.Schedule(s)}},
-		{"runs", "Runs:", []*cobra.Command{runs.List(s), runs.Get(s), runs.Watch(s), account.Why(s), account.Repro(s), runs.Cancel(s)}},
+		{"runs", "Runs:", []*cobra.Command{runs.List(s), runs.Get(s), runs.Watch(s), explain.Why(s), explain.Repro(s), runs.Cancel(s)}},
 		{"data", "Data sets:", []*cobra.Command{data.Data(s)}},
 		{"results", "What runs brought:", []*cobra.Command{results.Metrics(s), results.Logs(s), results.Artifacts(s), results.Environment(s), results.Dashboards(s), transfer.Export(s), transfer.Import(s)}},
 		{"setup", "baictl itself:", []*cobra.Command{setup.Config(s), setup.Version(s), setup.Manual(s)}},
@@ -112,10 +112,10 @@ func rootCommand(s *session.Session) *cobra.Command {
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return s.Begin(cmd.Context(), cmd) },
 	}
 	s.Flags(root)
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return session.Misuse(cmd, "%s", err) })
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return session.UsageErrorf(cmd, "%s", err) })
 	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages", ".FlagUsagesWrapped 80"))
 	session.Parent(root)
-	for _, t := range themes(s) {
+	for _, t := range commandGroups(s) {
 		root.AddGroup(&cobra.Group{ID: t.id, Title: t.title})
 		for _, v := range t.verbs {
 			v.GroupID = t.id

@@ -19,14 +19,14 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/pod/sockets"
 )
 
-// patience is how long a socket may take to be made, and a connection on the same
+// socketTimeout is how long a socket may take to be made, and a connection on the same
 // machine to be there.
-const patience = 5 * time.Second
+const socketTimeout = 5 * time.Second
 
 // Network is the network of who gives the sockets. Any goroutine may use it.
 type Network struct {
-	mu    sync.Mutex
-	taker int
+	mu     sync.Mutex
+	client int
 }
 
 // Open returns the network at the other end of a descriptor that this process was born
@@ -37,24 +37,24 @@ func Open(number string) (*Network, error) {
 		return nil, fmt.Errorf("%q is no descriptor", number)
 	}
 	unix.CloseOnExec(fd)
-	wait := unix.NsecToTimeval(int64(patience))
+	wait := unix.NsecToTimeval(int64(socketTimeout))
 	if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &wait); err != nil {
 		return nil, fmt.Errorf("descriptor %d gives no sockets: %w", fd, err)
 	}
-	return &Network{taker: fd}, nil
+	return &Network{client: fd}, nil
 }
 
 // Listen listens at an address such as 127.0.0.1:4318, whose port may be 0.
 func (n *Network) Listen(address string) (net.Listener, error) {
-	place, err := netip.ParseAddrPort(address)
+	addr, err := netip.ParseAddrPort(address)
 	if err != nil {
 		return nil, fmt.Errorf("listen at %s: %w", address, err)
 	}
 	var l net.Listener
-	err = n.with(place, func(fd int) error {
+	err = n.withSocket(addr, func(fd int) error {
 		err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1)
 		if err == nil {
-			err = at(unix.Bind, fd, place)
+			err = callWithAddr(unix.Bind, fd, addr)
 		}
 		if err == nil {
 			err = unix.Listen(fd, 128)
@@ -79,14 +79,14 @@ func (n *Network) DialContext(ctx context.Context, _, address string) (net.Conn,
 	}
 	var all error
 	for _, host := range hosts {
-		place, err := netip.ParseAddrPort(net.JoinHostPort(host, port))
+		addr, err := netip.ParseAddrPort(net.JoinHostPort(host, port))
 		if err != nil {
 			return nil, fmt.Errorf("connect to %s: %w", address, err)
 		}
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		c, err := n.dial(place)
+		c, err := n.dial(addr)
 		if err == nil {
 			return c, nil
 		}
@@ -95,13 +95,13 @@ func (n *Network) DialContext(ctx context.Context, _, address string) (net.Conn,
 	return nil, fmt.Errorf("connect to %s: %w", address, all)
 }
 
-func (n *Network) dial(place netip.AddrPort) (c net.Conn, err error) {
-	err = n.with(place, func(fd int) error {
-		wait, none := unix.NsecToTimeval(int64(patience)), unix.Timeval{}
+func (n *Network) dial(addr netip.AddrPort) (c net.Conn, err error) {
+	err = n.withSocket(addr, func(fd int) error {
+		wait, none := unix.NsecToTimeval(int64(socketTimeout)), unix.Timeval{}
 		if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &wait); err != nil {
 			return err
 		}
-		if err := at(unix.Connect, fd, place); err != nil {
+		if err := callWithAddr(unix.Connect, fd, addr); err != nil {
 			return err
 		}
 		return unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &none)
@@ -109,9 +109,9 @@ func (n *Network) dial(place netip.AddrPort) (c net.Conn, err error) {
 	return c, err
 }
 
-// with has a socket prepared and used, which has a descriptor of its own then.
-func (n *Network) with(place netip.AddrPort, prepare func(fd int) error, use func(*os.File) error) error {
-	fd, err := n.ask(place.Addr().Is6())
+// withSocket has a socket prepared and used, which has a descriptor of its own then.
+func (n *Network) withSocket(addr netip.AddrPort, prepare func(fd int) error, use func(*os.File) error) error {
+	fd, err := n.requestSocket(addr.Addr().Is6())
 	if err != nil {
 		return err
 	}
@@ -119,18 +119,18 @@ func (n *Network) with(place netip.AddrPort, prepare func(fd int) error, use fun
 		_ = unix.Close(fd)
 		return err
 	}
-	f := os.NewFile(uintptr(fd), place.String())
+	f := os.NewFile(uintptr(fd), addr.String())
 	return errors.Join(use(f), f.Close())
 }
 
-func (n *Network) ask(v6 bool) (int, error) {
+func (n *Network) requestSocket(v6 bool) (int, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return sockets.Ask(n.taker, v6)
+	return sockets.Request(n.client, v6)
 }
 
-// at calls bind or connect with an address.
-func at(call func(int, unix.Sockaddr) error, fd int, a netip.AddrPort) error {
+// callWithAddr calls bind or connect with an address.
+func callWithAddr(call func(int, unix.Sockaddr) error, fd int, a netip.AddrPort) error {
 	if a.Addr().Is6() {
 		return call(fd, &unix.SockaddrInet6{Port: int(a.Port()), Addr: a.Addr().As16()})
 	}

@@ -31,7 +31,7 @@ func network(t *testing.T, do func(func())) *dial.Network {
 		t.Fatal(err)
 	}
 	done := make(chan struct{})
-	go func() { defer close(done); sockets.Give(giver, do) }()
+	go func() { defer close(done); sockets.Serve(giver, do) }()
 	n, err := dial.Open(strconv.Itoa(taker))
 	if err != nil {
 		t.Fatal(err)

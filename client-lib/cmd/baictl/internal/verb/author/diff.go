@@ -7,10 +7,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/exitcode"
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/input"
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/printer"
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/session"
-	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/show"
-	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/source"
-	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/verdict"
 	"github.com/benchmark-ai/bai/descriptors"
 )
 
@@ -30,11 +30,11 @@ With -o json or yaml: {"run", "file", "differences": [{"path", "run", "file"}]}.
 With -o name: the keys.`,
 		Example: `  baictl diff resnet.toml nightly-7`,
 		Args:    session.Arguments(2, 2, "a descriptor's FILE, or a RUN,"),
-		ValidArgsFunction: func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
 			if len(args) == 0 {
-				return s.Kept(source.Stored)(cmd, args, begun)
+				return s.StoredDescriptors(input.Stored)(cmd, args, toComplete)
 			}
-			return s.OneRun(cmd, args[1:], begun)
+			return s.OneRun(cmd, args[1:], toComplete)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error { return diff(cmd, s, set, args[0], args[1]) },
 	}
@@ -52,14 +52,14 @@ func diff(cmd *cobra.Command, s *session.Session, assignments []string, file, na
 		return err
 	}
 	if len(faults) > 0 {
-		return s.Refuse(faults)
+		return s.FailWithFaults(faults)
 	}
 	checked := doc.Check(set, false)
 	if checked.Effective == nil {
-		return s.Refuse(checked.Faults)
+		return s.FailWithFaults(checked.Faults)
 	}
 	if _, broken := descriptors.Diff(checked.Effective, checked.Effective); broken != nil { // it is not TOML
-		return s.Refuse(checked.Faults)
+		return s.FailWithFaults(checked.Faults)
 	}
 	c, err := s.Client()
 	if err != nil {
@@ -72,7 +72,7 @@ func diff(cmd *cobra.Command, s *session.Session, assignments []string, file, na
 	all, err := descriptors.Diff([]byte(run.GetDescriptorToml()), checked.Effective)
 	if e, ok := errors.AsType[*descriptors.InvalidError](err); ok {
 		e.Faults[0].File = "descriptor of the run"
-		return &verdict.UsageError{Message: fmt.Sprintf("compare %s with run %s: %s", doc.Name, run.GetId(), e.Faults[0])}
+		return &exitcode.UsageError{Message: fmt.Sprintf("compare %s with run %s: %s", doc.Name, run.GetId(), e.Faults[0])}
 	}
 	if err != nil {
 		return err
@@ -98,17 +98,17 @@ func printDifferences(s *session.Session, file, run string, all []descriptors.Di
 		return s.Print(text)
 	case "name":
 		for _, d := range all {
-			if err := session.Put(s.Env.Out, show.Clean(d.Path)+"\n"); err != nil {
+			if err := session.WriteText(s.Env.Out, printer.Clean(d.Path)+"\n"); err != nil {
 				return err
 			}
 		}
 		return nil
 	}
 	if len(all) == 0 {
-		s.Screen.Note(show.Clean(fmt.Sprintf("no differences between %s and run %s", file, run)))
+		s.Screen.Note(printer.Clean(fmt.Sprintf("no differences between %s and run %s", file, run)))
 		return nil
 	}
-	t := show.Table{Columns: []show.Column{{Title: "KEY", Flex: true}, {Title: "RUN", Flex: true}, {Title: "FILE", Flex: true}}}
+	t := printer.Table{Columns: []printer.Column{{Title: "KEY", Flex: true}, {Title: "RUN", Flex: true}, {Title: "FILE", Flex: true}}}
 	for _, d := range all {
 		t.Rows = append(t.Rows, []string{d.Path, d.Old, d.New})
 	}

@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/printer"
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/session"
-	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/show"
 	"github.com/benchmark-ai/bai/descriptors"
 )
 
@@ -32,17 +32,17 @@ With -o json or yaml: {"code", "title", "text", "example", "mended"}, or
 			if len(args) == 0 {
 				return explainAll(s)
 			}
-			e, ok := descriptors.Explain(normal(args[0]))
+			e, ok := descriptors.Explain(normalizeCode(args[0]))
 			if !ok {
-				return session.Misuse(cmd, "there is no fault %q: baictl explain lists them", args[0])
+				return session.UsageErrorf(cmd, "there is no fault %q: baictl explain lists them", args[0])
 			}
 			return explainOne(s, e)
 		},
 	}
 }
 
-// normal is a code as it is written: BAI0012 for bai12 and 12.
-func normal(code string) string {
+// normalizeCode is a code as it is written: BAI0012 for bai12 and 12.
+func normalizeCode(code string) string {
 	digits := strings.TrimPrefix(strings.ToUpper(code), "BAI")
 	if len(digits) < 4 {
 		digits = strings.Repeat("0", 4-len(digits)) + digits
@@ -73,18 +73,18 @@ func explainOne(s *session.Session, e descriptors.Explanation) error {
 		}
 		return s.Print(text)
 	case "name":
-		return session.Put(s.Env.Out, e.Code+"\n")
+		return session.WriteText(s.Env.Out, e.Code+"\n")
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s  %s\n\n%s\n\nWrong:\n\n%s", e.Code, e.Title, strings.Join(show.Wrap(e.Text, 80), "\n"), show.Indent4(e.Example))
+	fmt.Fprintf(&b, "%s  %s\n\n%s\n\nWrong:\n\n%s", e.Code, e.Title, strings.Join(printer.Wrap(e.Text, 80), "\n"), printer.Indent4(e.Example))
 	if e.Mended != "" {
-		fmt.Fprintf(&b, "\nRight:\n\n%s", show.Indent4(e.Mended))
+		fmt.Fprintf(&b, "\nRight:\n\n%s", printer.Indent4(e.Mended))
 	}
-	return session.Put(s.Env.Out, b.String())
+	return session.WriteText(s.Env.Out, b.String())
 }
 
 func explainAll(s *session.Session) error {
-	t := show.Table{Columns: []show.Column{{Title: "CODE"}, {Title: "FAULT", Flex: true}}}
+	t := printer.Table{Columns: []printer.Column{{Title: "CODE"}, {Title: "FAULT", Flex: true}}}
 	var objects []json.RawMessage
 	for _, code := range descriptors.Codes() {
 		e, _ := descriptors.Explain(code) // one of its own
@@ -103,7 +103,7 @@ func explainAll(s *session.Session) error {
 		}
 		return s.Print(text)
 	case "name":
-		return session.Put(s.Env.Out, strings.Join(descriptors.Codes(), "\n")+"\n")
+		return session.WriteText(s.Env.Out, strings.Join(descriptors.Codes(), "\n")+"\n")
 	}
 	return s.PrintTable(t)
 }

@@ -19,7 +19,7 @@ func Init(s *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:         "init [FILE]",
 		Short:       "Write a commented descriptor to begin with",
-		Annotations: session.Only("table", "name"),
+		Annotations: session.OnlyFormats("table", "name"),
 		Long: `Writes a commented descriptor that is valid as it is: to a FILE, which must not
 be there yet, or to standard output. --kind says for what kind of benchmark:
 ` + strings.Join(descriptors.Templates(), ", ") + `.`,
@@ -29,16 +29,16 @@ be there yet, or to standard output. --kind says for what kind of benchmark:
 		RunE: func(cmd *cobra.Command, args []string) error {
 			text, ok := descriptors.Template(kind)
 			if !ok {
-				return session.Misuse(cmd, "--kind %q: use %s", kind, session.Or(descriptors.Templates()))
+				return session.UsageErrorf(cmd, "--kind %q: use %s", kind, session.JoinOr(descriptors.Templates()))
 			}
 			if len(args) == 0 || args[0] == "-" {
-				return session.Put(s.Env.Out, string(text))
+				return session.WriteText(s.Env.Out, string(text))
 			}
 			if err := create(args[0], text); err != nil {
-				return session.Misuse(cmd, "%s", err)
+				return session.UsageErrorf(cmd, "%s", err)
 			}
 			if s.Output == "name" {
-				return session.Put(s.Env.Out, args[0]+"\n")
+				return session.WriteText(s.Env.Out, args[0]+"\n")
 			}
 			s.Screen.Note(fmt.Sprintf("wrote %s; edit it, then run baictl validate %s", args[0], args[0]))
 			return nil

@@ -8,9 +8,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/benchmark-ai/bai/client-lib/bai"
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/exitcode"
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/input"
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/session"
-	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/source"
-	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/verdict"
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 	"github.com/benchmark-ai/bai/services/executor/transpile"
 )
@@ -29,7 +29,7 @@ func Render(s *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:         "render FILE",
 		Short:       "Print the Kubernetes objects that a run would be",
-		Annotations: session.Only("table", "yaml"),
+		Annotations: session.OnlyFormats("table", "yaml"),
 		Long: `Prints the Kubernetes objects that a run of a descriptor would be, as YAML, in
 the order in which they are created: without a platform, under the settings that
 one has by default. The same descriptor always gives the same bytes. Zeros stand
@@ -44,7 +44,7 @@ its address as --server=ADDRESS where it is not that of the context.
 		Example: `  baictl render resnet.toml --set hardware.gpus=4 | kubectl diff -f -
   baictl render --server resnet.toml`,
 		Args:              r.arguments,
-		ValidArgsFunction: s.Kept(source.Stored),
+		ValidArgsFunction: s.StoredDescriptors(input.Stored),
 		RunE:              func(cmd *cobra.Command, args []string) error { return r.run(cmd, args[0]) },
 	}
 	session.SetFlag(cmd, &r.set)
@@ -57,7 +57,7 @@ its address as --server=ADDRESS where it is not that of the context.
 // arguments is one FILE. An address after --server would be taken for it.
 func (r *rendering) arguments(cmd *cobra.Command, args []string) error {
 	if r.server && len(args) == 2 {
-		return session.Misuse(cmd, "two arguments: %q; an address is given as --server=ADDRESS", args)
+		return session.UsageErrorf(cmd, "two arguments: %q; an address is given as --server=ADDRESS", args)
 	}
 	return session.Arguments(1, 1, "a descriptor's FILE")(cmd, args)
 }
@@ -91,9 +91,9 @@ func (r *rendering) run(cmd *cobra.Command, name string) error {
 		return err
 	}
 	if len(faults) > 0 {
-		return s.Refuse(faults)
+		return s.FailWithFaults(faults)
 	}
-	code, err := session.Packs(r.script)
+	code, err := session.CheckPack(r.script)
 	if err != nil {
 		return err
 	}
@@ -105,23 +105,23 @@ func (r *rendering) run(cmd *cobra.Command, name string) error {
 	if err != nil {
 		return err
 	}
-	return session.Put(s.Env.Out, text)
+	return session.WriteText(s.Env.Out, text)
 }
 
-func offline(_ context.Context, s *session.Session, doc source.Document, set []*baiv1.Override, code bool) (string, error) {
+func offline(_ context.Context, s *session.Session, doc input.Document, set []*baiv1.Override, code bool) (string, error) {
 	checked := doc.Check(set, false)
 	if checked.Descriptor == nil {
-		return "", s.Refuse(checked.Faults)
+		return "", s.FailWithFaults(checked.Faults)
 	}
-	s.Complain(checked.Faults)
+	s.PrintFaults(checked.Faults)
 	text, err := transpile.Manifest(checked.Descriptor, checked.Effective, code, transpile.Settings{})
 	if e, ok := errors.AsType[*transpile.RefusedError](err); ok {
-		return "", &verdict.UsageError{Message: fmt.Sprintf("render %q: %s", doc.Name, e)}
+		return "", &exitcode.UsageError{Message: fmt.Sprintf("render %q: %s", doc.Name, e)}
 	}
 	return string(text), err
 }
 
-func online(ctx context.Context, s *session.Session, doc source.Document, set []*baiv1.Override, code bool) (string, error) {
+func online(ctx context.Context, s *session.Session, doc input.Document, set []*baiv1.Override, code bool) (string, error) {
 	c, err := s.Client()
 	if err != nil {
 		return "", err
@@ -131,5 +131,5 @@ func online(ctx context.Context, s *session.Session, doc source.Document, set []
 		return "", err
 	}
 	text, err := c.Render(ctx, bai.Draft{Text: doc.Text, File: doc.Name, Namespace: team, Overrides: set, WithScript: code})
-	return text, s.Refused(err)
+	return text, s.FailIfInvalid(err)
 }

@@ -8,11 +8,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/exitcode"
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/input"
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/printer"
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/sarif"
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/session"
-	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/show"
-	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/source"
-	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/verdict"
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 )
 
@@ -22,7 +22,7 @@ func Validate(s *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:         "validate FILE...",
 		Short:       "Check descriptors without a platform",
-		Annotations: session.Also("sarif"),
+		Annotations: session.ExtraFormats("sarif"),
 		Long: `Checks descriptors without a platform and says all that is wrong with them, each
 fault as file:line:column: key: what is wrong (how to mend it), on standard
 error. baictl explain says more about a fault by its code, which -o wide shows.
@@ -39,7 +39,7 @@ integration. With -o name: the valid files.`,
   baictl validate --strict -o sarif benchmarks/ > faults.sarif
   baictl validate benchmark.toml --set hardware.gpus=4`,
 		Args:              session.Arguments(1, -1, "a descriptor's FILE"),
-		ValidArgsFunction: s.Kept(source.Stored),
+		ValidArgsFunction: s.StoredDescriptors(input.Stored),
 		RunE:              func(cmd *cobra.Command, args []string) error { return v.run(cmd, s, args) },
 	}
 	session.SetFlag(cmd, &v.set)
@@ -55,24 +55,24 @@ type validation struct {
 }
 
 // A checked file with its faults.
-type checked struct {
+type checkedFile struct {
 	name    string
 	skipped bool
 	faults  []*baiv1.Fault
 }
 
-func (v checked) valid() bool { return !v.skipped && source.Errors(v.faults) == 0 }
+func (v checkedFile) valid() bool { return !v.skipped && input.CountErrors(v.faults) == 0 }
 
 func (v validation) run(cmd *cobra.Command, s *session.Session, names []string) error {
 	set, err := session.Overrides(cmd, v.set)
 	if err != nil {
 		return err
 	}
-	if _, err := session.Packs(v.script); err != nil {
+	if _, err := session.CheckPack(v.script); err != nil {
 		return err
 	}
-	var all []checked
-	for _, entry := range source.Expand(names) {
+	var all []checkedFile
+	for _, entry := range input.Expand(names) {
 		one, err := v.check(cmd.Context(), s, entry, set)
 		if err != nil {
 			return err
@@ -85,21 +85,21 @@ func (v validation) run(cmd *cobra.Command, s *session.Session, names []string) 
 	return summary(all)
 }
 
-func (v validation) check(ctx context.Context, s *session.Session, entry source.Entry, set []*baiv1.Override) (checked, error) {
+func (v validation) check(ctx context.Context, s *session.Session, entry input.Entry, set []*baiv1.Override) (checkedFile, error) {
 	if len(entry.Fault) > 0 {
-		return checked{name: entry.Name, faults: entry.Fault}, nil
+		return checkedFile{name: entry.Name, faults: entry.Fault}, nil
 	}
 	doc, faults, err := s.Reader("").Read(ctx, entry.Name)
 	if err != nil || len(faults) > 0 {
-		return checked{name: doc.Name, faults: faults}, err
+		return checkedFile{name: doc.Name, faults: faults}, err
 	}
-	if entry.Found && source.Foreign(doc.Text) {
-		return checked{name: doc.Name, skipped: true}, nil
+	if entry.Found && input.IsForeign(doc.Text) {
+		return checkedFile{name: doc.Name, skipped: true}, nil
 	}
-	return checked{name: doc.Name, faults: doc.Check(set, v.strict).Faults}, nil
+	return checkedFile{name: doc.Name, faults: doc.Check(set, v.strict).Faults}, nil
 }
 
-func printChecked(s *session.Session, all []checked) error {
+func printChecked(s *session.Session, all []checkedFile) error {
 	switch s.Output {
 	case "json", "yaml":
 		return printCheckedObjects(s, all)
@@ -107,21 +107,21 @@ func printChecked(s *session.Session, all []checked) error {
 		return printSARIF(s, all)
 	}
 	for _, v := range all {
-		complain(s, v.faults)
+		printFaults(s, v.faults)
 		if line := v.line(s.Output); line != "" {
-			s.Screen.Line(s.Screen.Fold(show.Clean(line)))
+			s.Screen.Line(s.Screen.Fold(printer.Clean(line)))
 		}
 	}
 	return nil
 }
 
-func complain(s *session.Session, faults []*baiv1.Fault) {
+func printFaults(s *session.Session, faults []*baiv1.Fault) {
 	if s.Output != "wide" {
-		s.Complain(faults)
+		s.PrintFaults(faults)
 		return
 	}
 	for _, f := range faults {
-		text := show.Fault(f)
+		text := printer.Fault(f)
 		if f.GetCode() != "" {
 			text += " " + f.GetCode()
 		}
@@ -130,7 +130,7 @@ func complain(s *session.Session, faults []*baiv1.Fault) {
 }
 
 // line is what is said of a file that is not refused.
-func (v checked) line(output string) string {
+func (v checkedFile) line(output string) string {
 	switch {
 	case v.skipped && output != "name":
 		return v.name + ": no descriptor, skipped"
@@ -139,12 +139,12 @@ func (v checked) line(output string) string {
 	case output == "name":
 		return v.name
 	case len(v.faults) > 0:
-		return v.name + ": valid, " + verdict.Plural(len(v.faults), "warning")
+		return v.name + ": valid, " + exitcode.Plural(len(v.faults), "warning")
 	}
 	return v.name + ": valid"
 }
 
-func printSARIF(s *session.Session, all []checked) error {
+func printSARIF(s *session.Session, all []checkedFile) error {
 	var faults []*baiv1.Fault
 	for _, v := range all {
 		faults = append(faults, v.faults...)
@@ -153,10 +153,10 @@ func printSARIF(s *session.Session, all []checked) error {
 	if err != nil {
 		return err
 	}
-	return session.Put(s.Env.Out, text)
+	return session.WriteText(s.Env.Out, text)
 }
 
-func printCheckedObjects(s *session.Session, all []checked) error {
+func printCheckedObjects(s *session.Session, all []checkedFile) error {
 	files := make([]json.RawMessage, len(all))
 	for i, v := range all {
 		file, err := session.Object(session.Entry{Name: "file", Value: v.name}, session.Entry{Name: "valid", Value: v.valid()},
@@ -174,21 +174,21 @@ func printCheckedObjects(s *session.Session, all []checked) error {
 }
 
 // summary is nil if every file is valid, and there is one.
-func summary(all []checked) error {
-	e := &verdict.FaultsError{}
+func summary(all []checkedFile) error {
+	e := &exitcode.FaultsError{}
 	for _, v := range all {
 		if v.skipped {
 			continue
 		}
 		e.Of++
-		e.Faults += source.Errors(v.faults)
+		e.Faults += input.CountErrors(v.faults)
 		if !v.valid() {
 			e.Files++
 		}
 	}
 	switch {
 	case e.Of == 0:
-		return &verdict.UsageError{Message: fmt.Sprintf("there is no descriptor among %s", verdict.Plural(len(all), "file"))}
+		return &exitcode.UsageError{Message: fmt.Sprintf("there is no descriptor among %s", exitcode.Plural(len(all), "file"))}
 	case e.Files == 0:
 		return nil
 	}

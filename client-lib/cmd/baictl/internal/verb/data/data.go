@@ -9,9 +9,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/benchmark-ai/bai/client-lib/bai"
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/exitcode"
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/printer"
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/session"
-	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/show"
-	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/verdict"
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 )
 
@@ -41,12 +41,12 @@ With -o json or yaml: {"data": [...]}. With -o name: the digests.`,
 			if err != nil {
 				return err
 			}
-			all, err := stored(cmd.Context(), c)
+			all, err := listStored(cmd.Context(), c)
 			if err != nil {
 				return err
 			}
 			if unneeded {
-				all = spare(all)
+				all = withoutRuns(all)
 			}
 			return printList(s, all)
 		},
@@ -55,7 +55,7 @@ With -o json or yaml: {"data": [...]}. With -o name: the digests.`,
 	return cmd
 }
 
-func stored(ctx context.Context, c *bai.Client) ([]*baiv1.StoredData, error) {
+func listStored(ctx context.Context, c *bai.Client) ([]*baiv1.StoredData, error) {
 	var all []*baiv1.StoredData
 	for d, err := range c.Data(ctx) {
 		if err != nil {
@@ -66,8 +66,8 @@ func stored(ctx context.Context, c *bai.Client) ([]*baiv1.StoredData, error) {
 	return all, nil
 }
 
-// spare are those that no run needs.
-func spare(all []*baiv1.StoredData) []*baiv1.StoredData {
+// withoutRuns are those that no run needs.
+func withoutRuns(all []*baiv1.StoredData) []*baiv1.StoredData {
 	var some []*baiv1.StoredData
 	for _, d := range all {
 		if len(d.GetRuns()) == 0 {
@@ -87,7 +87,7 @@ func printList(s *session.Session, all []*baiv1.StoredData) error {
 		return s.Print(text)
 	case s.Output == "name":
 		for _, d := range all {
-			if err := session.Put(s.Env.Out, d.GetSha256()+"\n"); err != nil {
+			if err := session.WriteText(s.Env.Out, d.GetSha256()+"\n"); err != nil {
 				return err
 			}
 		}
@@ -99,8 +99,8 @@ func printList(s *session.Session, all []*baiv1.StoredData) error {
 	return s.PrintTable(table(all, s.Output == "wide"))
 }
 
-func table(all []*baiv1.StoredData, wide bool) show.Table {
-	t := show.Table{Columns: []show.Column{
+func table(all []*baiv1.StoredData, wide bool) printer.Table {
+	t := printer.Table{Columns: []printer.Column{
 		{Title: "SHA256"}, {Title: "SIZE", Right: true}, {Title: "USED"}, {Title: "RUNS", Right: true}, {Title: "SOURCE", Flex: true},
 	}}
 	for _, d := range all {
@@ -111,7 +111,7 @@ func table(all []*baiv1.StoredData, wide bool) show.Table {
 		if wide {
 			runs = strings.Join(d.GetRuns(), " ")
 		}
-		t.Rows = append(t.Rows, []string{digits(d.GetSha256(), wide), show.Bytes(d.GetSize()), show.Time(d.GetUseTime()), runs, sources})
+		t.Rows = append(t.Rows, []string{digits(d.GetSha256(), wide), printer.Bytes(d.GetSize()), printer.Time(d.GetUseTime()), runs, sources})
 	}
 	return t
 }
@@ -119,24 +119,24 @@ func table(all []*baiv1.StoredData, wide bool) show.Table {
 // digits are as many of a digest as people read.
 func digits(sha256 string, wide bool) string {
 	if wide {
-		return show.Clean(sha256)
+		return printer.Clean(sha256)
 	}
-	return show.Clean(fmt.Sprintf("%.12s", sha256))
+	return printer.Clean(fmt.Sprintf("%.12s", sha256))
 }
 
 // choose returns what is meant by the beginnings of digests, or all where all is
 // set.
-func choose(cmd *cobra.Command, c *bai.Client, all bool, begun []string) ([]*baiv1.StoredData, error) {
-	if all == (len(begun) > 0) {
-		return nil, session.Misuse(cmd, "either a DIGEST or --all")
+func choose(cmd *cobra.Command, c *bai.Client, all bool, prefixes []string) ([]*baiv1.StoredData, error) {
+	if all == (len(prefixes) > 0) {
+		return nil, session.UsageErrorf(cmd, "either a DIGEST or --all")
 	}
-	there, err := stored(cmd.Context(), c)
+	available, err := listStored(cmd.Context(), c)
 	if err != nil || all {
-		return there, err
+		return available, err
 	}
 	var chosen []*baiv1.StoredData
-	for _, b := range begun {
-		d, err := one(there, b)
+	for _, b := range prefixes {
+		d, err := findByPrefix(available, b)
 		if err != nil {
 			return nil, err
 		}
@@ -145,34 +145,34 @@ func choose(cmd *cobra.Command, c *bai.Client, all bool, begun []string) ([]*bai
 	return chosen, nil
 }
 
-// one is the one whose digest begins so.
-func one(all []*baiv1.StoredData, begun string) (*baiv1.StoredData, error) {
+// findByPrefix is the one whose digest begins so.
+func findByPrefix(all []*baiv1.StoredData, prefix string) (*baiv1.StoredData, error) {
 	var found []*baiv1.StoredData
 	for _, d := range all {
-		if strings.HasPrefix(d.GetSha256(), strings.ToLower(begun)) {
+		if strings.HasPrefix(d.GetSha256(), strings.ToLower(prefix)) {
 			found = append(found, d)
 		}
 	}
 	switch len(found) {
 	case 0:
-		return nil, &bai.NotFoundError{What: "data", Message: fmt.Sprintf("no data are stored whose sha256 begins with %q", begun)}
+		return nil, &bai.NotFoundError{What: "data", Message: fmt.Sprintf("no data are stored whose sha256 begins with %q", prefix)}
 	case 1:
 		return found[0], nil
 	}
-	return nil, &verdict.UsageError{Message: fmt.Sprintf("%q begins the sha256 of %d data sets: give more of it", begun, len(found)), Help: "baictl data list -o name"}
+	return nil, &exitcode.UsageError{Message: fmt.Sprintf("%q begins the sha256 of %d data sets: give more of it", prefix, len(found)), Help: "baictl data list -o name"}
 }
 
 // digests offers the digests of what is stored.
 func digests(s *session.Session) session.Completion {
 	return func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 		var offered []string
-		s.Briefly(cmd, func(ctx context.Context, c *bai.Client, _ string) {
-			all, err := stored(ctx, c)
+		s.QueryForCompletion(cmd, func(ctx context.Context, c *bai.Client, _ string) {
+			all, err := listStored(ctx, c)
 			if err != nil {
 				return
 			}
 			for _, d := range all {
-				offered = append(offered, cobra.CompletionWithDesc(digits(d.GetSha256(), false), show.Clean(strings.Join(d.GetSources(), " "))))
+				offered = append(offered, cobra.CompletionWithDesc(digits(d.GetSha256(), false), printer.Clean(strings.Join(d.GetSources(), " "))))
 			}
 		})
 		return offered, cobra.ShellCompDirectiveNoFileComp

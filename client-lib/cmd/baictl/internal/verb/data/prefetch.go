@@ -9,9 +9,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/benchmark-ai/bai/client-lib/bai"
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/exitcode"
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/printer"
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/session"
-	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/show"
-	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/verdict"
 	"github.com/benchmark-ai/bai/descriptors"
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 )
@@ -25,8 +25,8 @@ func printArray(s *session.Session, array []byte) error {
 	return s.Print(text)
 }
 
-// wish is what a user wants to have fetched.
-type wish struct {
+// prefetchFlags is what a user wants to have fetched.
+type prefetchFlags struct {
 	file   string
 	md5    string
 	sha256 string
@@ -34,7 +34,7 @@ type wish struct {
 }
 
 func prefetch(s *session.Session) *cobra.Command {
-	var w wish
+	var w prefetchFlags
 	cmd := &cobra.Command{
 		Use:   "prefetch {SRC... | --descriptor FILE}",
 		Short: "Fetch data sets before any run wants them",
@@ -69,12 +69,12 @@ the digests.`,
 }
 
 // sources are what the command line names.
-func (w wish) sources(cmd *cobra.Command, s *session.Session, args []string) ([]bai.Wanted, error) {
+func (w prefetchFlags) sources(cmd *cobra.Command, s *session.Session, args []string) ([]bai.Wanted, error) {
 	switch pinned := w.md5 != "" || w.sha256 != ""; {
 	case (w.file == "") == (len(args) == 0):
-		return nil, session.Misuse(cmd, "either a SRC or --descriptor")
+		return nil, session.UsageErrorf(cmd, "either a SRC or --descriptor")
 	case pinned && len(args) != 1:
-		return nil, session.Misuse(cmd, "--md5 and --sha256 are of one SRC")
+		return nil, session.UsageErrorf(cmd, "--md5 and --sha256 are of one SRC")
 	}
 	var all []bai.Wanted
 	for _, src := range args {
@@ -83,24 +83,24 @@ func (w wish) sources(cmd *cobra.Command, s *session.Session, args []string) ([]
 	if w.file == "" {
 		return all, nil
 	}
-	return described(cmd, s, w.file)
+	return sourcesOf(cmd, s, w.file)
 }
 
-// described are the data and the models of a descriptor.
-func described(cmd *cobra.Command, s *session.Session, file string) ([]bai.Wanted, error) {
+// sourcesOf are the data and the models of a descriptor.
+func sourcesOf(cmd *cobra.Command, s *session.Session, file string) ([]bai.Wanted, error) {
 	doc, faults, err := s.Reader("").Read(cmd.Context(), file)
 	if err != nil {
 		return nil, err
 	}
 	if len(faults) > 0 {
-		return nil, s.Refuse(faults)
+		return nil, s.FailWithFaults(faults)
 	}
 	d, found := descriptors.Parse(doc.Name, doc.Text)
 	if errs := found.Errors(); len(errs) > 0 {
 		for _, f := range errs {
-			s.Screen.Note(show.Clean(f.String()))
+			s.Screen.Note(printer.Clean(f.String()))
 		}
-		return nil, &verdict.FaultsError{Faults: len(errs), Files: 1, Of: 1}
+		return nil, &exitcode.FaultsError{Faults: len(errs), Files: 1, Of: 1}
 	}
 	sources := slices.Clip(d.Data.Sources)
 	if d.Server != nil {
@@ -114,7 +114,7 @@ func described(cmd *cobra.Command, s *session.Session, file string) ([]bai.Wante
 }
 
 // fetch orders all sources, and then waits for each of them.
-func (w wish) fetch(cmd *cobra.Command, s *session.Session, c *bai.Client, all []bai.Wanted) error {
+func (w prefetchFlags) fetch(cmd *cobra.Command, s *session.Session, c *bai.Client, all []bai.Wanted) error {
 	var names []string
 	for _, want := range all {
 		name, err := c.Prefetch(cmd.Context(), want)
@@ -128,9 +128,9 @@ func (w wish) fetch(cmd *cobra.Command, s *session.Session, c *bai.Client, all [
 	for i, name := range names {
 		res := &baiv1.GetPrefetchResponse{State: baiv1.GetPrefetchResponse_STATE_FETCHING}
 		if !w.detach {
-			s.Screen.Live("fetching " + show.Clean(all[i].Src))
+			s.Screen.Live("fetching " + printer.Clean(all[i].Src))
 			var err error
-			res, err = c.FollowPrefetch(cmd.Context(), name, func(why string) { w.waits(s, all[i].Src, why) })
+			res, err = c.FollowPrefetch(cmd.Context(), name, func(why string) { w.showWaiting(s, all[i].Src, why) })
 			if err != nil {
 				s.Screen.Live("")
 				return err
@@ -145,13 +145,13 @@ func (w wish) fetch(cmd *cobra.Command, s *session.Session, c *bai.Client, all [
 	return errors.Join(printFetched(s, all, ended), failed)
 }
 
-// waits says what a source waits for.
-func (wish) waits(s *session.Session, src, why string) {
+// showWaiting says what a source waits for.
+func (prefetchFlags) showWaiting(s *session.Session, src, why string) {
 	if why == "" {
-		s.Screen.Live("fetching " + show.Clean(src))
+		s.Screen.Live("fetching " + printer.Clean(src))
 		return
 	}
-	s.Screen.Note("baictl: " + show.Clean(src+": "+why))
+	s.Screen.Note("baictl: " + printer.Clean(src+": "+why))
 }
 
 func printFetched(s *session.Session, all []bai.Wanted, ended []*baiv1.GetPrefetchResponse) error {
@@ -164,11 +164,11 @@ func printFetched(s *session.Session, all []bai.Wanted, ended []*baiv1.GetPrefet
 		case state == baiv1.GetPrefetchResponse_STATE_FETCHED && s.Output == "name":
 			line = res.GetSha256() + "\n"
 		case state == baiv1.GetPrefetchResponse_STATE_FETCHED:
-			line = fmt.Sprintf("%s fetched (%s) from %s\n", digits(res.GetSha256(), s.Output == "wide"), show.Bytes(res.GetSize()), show.Clean(all[i].Src))
+			line = fmt.Sprintf("%s fetched (%s) from %s\n", digits(res.GetSha256(), s.Output == "wide"), printer.Bytes(res.GetSize()), printer.Clean(all[i].Src))
 		case state == baiv1.GetPrefetchResponse_STATE_FETCHING && s.Output != "name":
-			line = "fetching " + show.Clean(all[i].Src) + "\n"
+			line = "fetching " + printer.Clean(all[i].Src) + "\n"
 		}
-		if err := session.Put(s.Env.Out, line); err != nil {
+		if err := session.WriteText(s.Env.Out, line); err != nil {
 			return err
 		}
 	}
@@ -185,7 +185,7 @@ func printEnded(s *session.Session, all []bai.Wanted, ended []*baiv1.GetPrefetch
 		if i > 0 {
 			objects = append(objects, ',')
 		}
-		objects = append(objects, session.Join(src, show.JSON(res))...)
+		objects = append(objects, session.Join(src, printer.JSON(res))...)
 	}
 	return printArray(s, append(objects, ']'))
 }

@@ -8,11 +8,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/benchmark-ai/bai/client-lib/bai"
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/exitcode"
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/input"
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/printer"
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/screen"
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/session"
-	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/show"
-	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/source"
-	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/verdict"
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 )
 
@@ -45,13 +45,13 @@ With -o json or yaml: {"file", "ready", "faults", "warnings", "checks":
   baictl preflight resnet.toml --set hardware.gpus=8 -o json
   baictl preflight resnet.toml --script ./code`,
 		Args:              session.Arguments(1, 1, "a descriptor's FILE"),
-		ValidArgsFunction: s.Kept(source.Stored),
+		ValidArgsFunction: s.StoredDescriptors(input.Stored),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			overrides, err := session.Overrides(cmd, set)
 			if err != nil {
 				return err
 			}
-			code, err := session.Packs(script)
+			code, err := session.CheckPack(script)
 			if err != nil {
 				return err
 			}
@@ -69,7 +69,7 @@ func preflight(ctx context.Context, s *session.Session, name string, set []*baiv
 		return err
 	}
 	if len(faults) > 0 {
-		return s.Refuse(faults)
+		return s.FailWithFaults(faults)
 	}
 	c, err := s.Client()
 	if err != nil {
@@ -81,9 +81,9 @@ func preflight(ctx context.Context, s *session.Session, name string, set []*baiv
 	}
 	res, err := c.Preflight(ctx, bai.Draft{Text: doc.Text, File: doc.Name, Namespace: team, Overrides: set, WithScript: code})
 	if err != nil {
-		return s.Refused(err)
+		return s.FailIfInvalid(err)
 	}
-	s.Complain(res.GetWarnings())
+	s.PrintFaults(res.GetWarnings())
 	missing := missingOf(doc.Name, res.GetChecks())
 	if err := printChecks(s, doc.Name, res.GetChecks(), missing); err != nil {
 		return err
@@ -96,8 +96,8 @@ func preflight(ctx context.Context, s *session.Session, name string, set []*baiv
 
 // missingOf counts what is missing. It is the platform's to mend where all of it
 // is.
-func missingOf(file string, checks []*baiv1.Check) *verdict.MissingError {
-	e := &verdict.MissingError{File: file, Platform: true}
+func missingOf(file string, checks []*baiv1.Check) *exitcode.MissingError {
+	e := &exitcode.MissingError{File: file, Platform: true}
 	for _, c := range checks {
 		switch c.GetGrade() {
 		case baiv1.Grade_GRADE_FAULT:
@@ -111,7 +111,7 @@ func missingOf(file string, checks []*baiv1.Check) *verdict.MissingError {
 	return e
 }
 
-func printChecks(s *session.Session, file string, checks []*baiv1.Check, missing *verdict.MissingError) error {
+func printChecks(s *session.Session, file string, checks []*baiv1.Check, missing *exitcode.MissingError) error {
 	switch s.Output {
 	case "json", "yaml":
 		text, err := checksObject(file, checks, missing)
@@ -124,7 +124,7 @@ func printChecks(s *session.Session, file string, checks []*baiv1.Check, missing
 			if c.GetGrade() == baiv1.Grade_GRADE_FINE {
 				continue
 			}
-			if err := session.Put(s.Env.Out, show.Clean(strings.TrimSuffix(c.GetTopic()+"/"+c.GetSubject(), "/"))+"\n"); err != nil {
+			if err := session.WriteText(s.Env.Out, printer.Clean(strings.TrimSuffix(c.GetTopic()+"/"+c.GetSubject(), "/"))+"\n"); err != nil {
 				return err
 			}
 		}
@@ -133,14 +133,14 @@ func printChecks(s *session.Session, file string, checks []*baiv1.Check, missing
 	return s.PrintTable(checkTable(s, checks))
 }
 
-func checksObject(file string, checks []*baiv1.Check, missing *verdict.MissingError) (json.RawMessage, error) {
+func checksObject(file string, checks []*baiv1.Check, missing *exitcode.MissingError) (json.RawMessage, error) {
 	return session.Object(session.Entry{Name: "file", Value: file}, session.Entry{Name: "ready", Value: missing.Faults == 0},
 		session.Entry{Name: "faults", Value: missing.Faults}, session.Entry{Name: "warnings", Value: missing.Warnings},
 		session.Entry{Name: "checks", Value: session.Array(checks)})
 }
 
-func checkTable(s *session.Session, checks []*baiv1.Check) show.Table {
-	t := show.Table{Columns: []show.Column{{Title: "GRADE"}, {Title: "TOPIC"}, {Title: "WHAT", Flex: true, Wrap: true}}}
+func checkTable(s *session.Session, checks []*baiv1.Check) printer.Table {
+	t := printer.Table{Columns: []printer.Column{{Title: "GRADE"}, {Title: "TOPIC"}, {Title: "WHAT", Flex: true, Wrap: true}}}
 	for _, c := range checks {
 		text := c.GetMessage()
 		if c.GetSubject() != "" {
@@ -149,14 +149,14 @@ func checkTable(s *session.Session, checks []*baiv1.Check) show.Table {
 		if c.GetRemedy() != "" {
 			text += " (" + c.GetRemedy() + ")"
 		}
-		t.Rows = append(t.Rows, []string{show.Word(c.GetGrade()), c.GetTopic(), text})
+		t.Rows = append(t.Rows, []string{printer.Word(c.GetGrade()), c.GetTopic(), text})
 	}
 	t.Paint = func(row, column int, text string) string {
 		if column != 0 {
 			return text
 		}
 		style := map[baiv1.Grade]screen.Style{
-			baiv1.Grade_GRADE_FINE: screen.Good, baiv1.Grade_GRADE_WARNING: screen.Aside, baiv1.Grade_GRADE_FAULT: screen.Bad,
+			baiv1.Grade_GRADE_FINE: screen.Good, baiv1.Grade_GRADE_WARNING: screen.Muted, baiv1.Grade_GRADE_FAULT: screen.Bad,
 		}
 		return s.Screen.Paint(style[checks[row].GetGrade()], text)
 	}

@@ -5,15 +5,15 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/input"
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/repeat"
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/session"
-	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/source"
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 )
 
 // Rerun is the verb rerun.
 func Rerun(s *session.Session) *cobra.Command {
-	var w wish
+	var w submitFlags
 	var wait bool
 	cmd := &cobra.Command{
 		Use:   "rerun RUN",
@@ -33,7 +33,7 @@ With -o json or yaml: as baictl submit.`,
 	return session.WithNoun(cmd)
 }
 
-func rerun(cmd *cobra.Command, s *session.Session, w wish, name string, wait bool) error {
+func rerun(cmd *cobra.Command, s *session.Session, w submitFlags, name string, wait bool) error {
 	c, err := s.Client()
 	if err != nil {
 		return err
@@ -45,27 +45,27 @@ func rerun(cmd *cobra.Command, s *session.Session, w wish, name string, wait boo
 	if run.GetDescriptorToml() == "" {
 		return fmt.Errorf("rerun %q: the platform does not have its descriptor any more", name)
 	}
-	submission, err := w.again(cmd, s, run, labels(run))
+	submission, err := w.rerunSubmission(cmd, s, run, labels(run))
 	if err != nil {
 		return err
 	}
 	if w.script != "" {
-		if submission.Script, err = w.code(cmd.Context(), s, c); err != nil {
+		if submission.Script, err = w.uploadScript(cmd.Context(), s, c); err != nil {
 			return err
 		}
 	}
-	got, err := send(cmd.Context(), s, c, submission)
+	got, err := submitOne(cmd.Context(), s, c, submission)
 	if err != nil {
 		return err
 	}
-	if err := printAccepted(s, []accepted{got}); err != nil || !wait {
+	if err := printSubmitted(s, []submitResult{got}); err != nil || !wait {
 		return err
 	}
-	return await(cmd, s, []accepted{got})
+	return await(cmd, s, []submitResult{got})
 }
 
 // labels are those that the run's request gave it.
 func labels(run *baiv1.Run) map[string]string {
-	doc := source.Document{Name: run.GetDescriptorFile(), Text: []byte(run.GetDescriptorToml())}
+	doc := input.Document{Name: run.GetDescriptorFile(), Text: []byte(run.GetDescriptorToml())}
 	return repeat.Labels(run, doc.Check(nil, false).Descriptor)
 }

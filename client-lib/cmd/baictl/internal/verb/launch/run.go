@@ -9,17 +9,17 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/benchmark-ai/bai/client-lib/bai"
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/exitcode"
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/follow"
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/input"
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/printer"
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/session"
-	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/show"
-	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/source"
-	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/verdict"
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 )
 
 // Run is the verb run.
 func Run(s *session.Session) *cobra.Command {
-	var w wish
+	var w submitFlags
 	var dataTimeout time.Duration
 	cmd := &cobra.Command{
 		Use:   "run FILE",
@@ -31,7 +31,7 @@ exits with 3 if the run succeeded.
 
 ` + session.Sources + `
 
-` + sending + `
+` + scriptHelp + `
 
 ` + session.Detaching + `
 
@@ -42,7 +42,7 @@ and what happens to it goes to standard error.`,
 		Example: `  baictl run resnet.toml --set hardware.gpus=4
   baictl run benchmark --descriptor=resnet.toml`,
 		Args:              session.Arguments(0, 1, ""),
-		ValidArgsFunction: s.Kept(source.Stored),
+		ValidArgsFunction: s.StoredDescriptors(input.Stored),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			files, err := w.files(cmd, args)
 			if err != nil {
@@ -56,8 +56,8 @@ and what happens to it goes to standard error.`,
 	return session.WithNoun(cmd)
 }
 
-func runOne(cmd *cobra.Command, s *session.Session, w wish, file string, dataTimeout time.Duration) error {
-	ctx, release := s.Env.Interrupts(cmd.Context(), verdict.ErrDetached)
+func runOne(cmd *cobra.Command, s *session.Session, w submitFlags, file string, dataTimeout time.Duration) error {
+	ctx, release := s.Env.Interrupts(cmd.Context(), exitcode.ErrDetached)
 	defer release()
 	cmd.SetContext(ctx)
 	begin := time.Now()
@@ -70,7 +70,7 @@ func runOne(cmd *cobra.Command, s *session.Session, w wish, file string, dataTim
 		return err
 	}
 	if got.schedule != nil { // there is nothing to follow
-		return printAccepted(s, []accepted{got})
+		return printSubmitted(s, []submitResult{got})
 	}
 	client, err := s.FollowClient()
 	if err != nil {
@@ -78,7 +78,7 @@ func runOne(cmd *cobra.Command, s *session.Session, w wish, file string, dataTim
 	}
 	f := &follow.Follower{Screen: s.Screen, Watcher: client, ID: got.RunID, Begin: begin}
 	if s.Output != "table" && s.Output != "wide" {
-		f.Say = func(c *baiv1.Change) { s.Screen.Note(follow.Line(s.Screen, c)) }
+		f.OnChange = func(c *baiv1.Change) { s.Screen.Note(follow.Line(s.Screen, c)) }
 	} else {
 		s.Screen.Line("run " + got.RunID)
 	}
@@ -86,12 +86,12 @@ func runOne(cmd *cobra.Command, s *session.Session, w wish, file string, dataTim
 	if err != nil {
 		return err
 	}
-	return finish(ctx, s, client, got.RunID, last, dataTimeout)
+	return waitAndPrint(ctx, s, client, got.RunID, last, dataTimeout)
 }
 
-// finish waits for a run's data, prints the run, and returns what is wrong with
+// waitAndPrint waits for a run's data, prints the run, and returns what is wrong with
 // it: first its outcome, then its data.
-func finish(ctx context.Context, s *session.Session, client *bai.Client, id string, last *baiv1.Change, wait time.Duration) error {
+func waitAndPrint(ctx context.Context, s *session.Session, client *bai.Client, id string, last *baiv1.Change, wait time.Duration) error {
 	short, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	s.Screen.Live("finished, waiting for its data")
@@ -100,9 +100,9 @@ func finish(ctx context.Context, s *session.Session, client *bai.Client, id stri
 	if ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}
-	outcome := verdict.Of(id, last)
+	outcome := exitcode.FromChange(id, last)
 	if err != nil {
-		err = lacking(ctx, id, wait, run, err)
+		err = missingDataError(ctx, id, wait, run, err)
 	}
 	if run != nil {
 		if printing := printFinished(s, run); printing != nil {
@@ -110,7 +110,7 @@ func finish(ctx context.Context, s *session.Session, client *bai.Client, id stri
 		}
 	}
 	if outcome != nil && err != nil {
-		s.Say(err)
+		s.PrintError(err)
 	}
 	if outcome != nil {
 		return outcome
@@ -118,26 +118,26 @@ func finish(ctx context.Context, s *session.Session, client *bai.Client, id stri
 	return err
 }
 
-// lacking says that data are not there, unless the user did not wait for them.
-func lacking(ctx context.Context, id string, wait time.Duration, run *baiv1.Run, err error) error {
+// missingDataError says that data are not there, unless the user did not wait for them.
+func missingDataError(ctx context.Context, id string, wait time.Duration, run *baiv1.Run, err error) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("waiting for the data of run %s: %w", id, err)
 	}
 	if !errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
-	return &verdict.DataError{ID: id, After: wait, Known: run.GetCompleteness()}
+	return &exitcode.DataError{ID: id, After: wait, Completeness: run.GetCompleteness()}
 }
 
 func printFinished(s *session.Session, run *baiv1.Run) error {
 	switch s.Output {
 	case "json", "yaml":
-		return s.Print(show.JSON(run))
+		return s.Print(printer.JSON(run))
 	case "name":
-		return session.Put(s.Env.Out, run.GetId()+"\n")
+		return session.WriteText(s.Env.Out, run.GetId()+"\n")
 	}
-	status := show.Status(run)
+	status := printer.Status(run)
 	s.Screen.Line(fmt.Sprintf("run %s %s after %s, %s", run.GetId(), s.Screen.Paint(follow.Style(status), status),
-		show.Span(run.GetCreateTime(), run.GetEndTime()), verdict.Stored(run.GetCompleteness())))
+		printer.Span(run.GetCreateTime(), run.GetEndTime()), exitcode.StoredText(run.GetCompleteness())))
 	return nil
 }

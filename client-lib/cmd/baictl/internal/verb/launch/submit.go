@@ -10,15 +10,15 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/benchmark-ai/bai/client-lib/bai"
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/exitcode"
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/input"
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/printer"
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/session"
-	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/show"
-	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/source"
-	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/verdict"
 )
 
 // Submit is the verb submit.
 func Submit(s *session.Session) *cobra.Command {
-	var w wish
+	var w submitFlags
 	var wait bool
 	cmd := &cobra.Command{
 		Use:   "submit FILE...",
@@ -28,7 +28,7 @@ descriptor that is refused does not keep those after it from being submitted.
 
 ` + session.Sources + `
 
-` + sending + `
+` + scriptHelp + `
 
 With --wait it then waits for the ends of the runs, and exits with the code of
 the first one that did not succeed; with 4 where --timeout is over before, or
@@ -43,7 +43,7 @@ With -o json or yaml it is in "schedules", with "schedule" for "runId".`,
 		Example: `  baictl submit resnet.toml --name nightly-7 --label model=resnet
   baictl submit stored:resnet --set hardware.gpus=4 --wait --timeout 2h`,
 		Args:              session.Arguments(0, -1, ""),
-		ValidArgsFunction: s.Kept(source.Stored),
+		ValidArgsFunction: s.StoredDescriptors(input.Stored),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			files, err := w.files(cmd, args)
 			if err != nil {
@@ -57,13 +57,13 @@ With -o json or yaml it is in "schedules", with "schedule" for "runId".`,
 	return session.WithNoun(cmd)
 }
 
-func submit(cmd *cobra.Command, s *session.Session, w wish, files []string, wait bool) error {
+func submit(cmd *cobra.Command, s *session.Session, w submitFlags, files []string, wait bool) error {
 	c, err := s.Client()
 	if err != nil {
 		return err
 	}
 	all, failed := submitAll(cmd, s, c, w, files)
-	if err := printAccepted(s, all); err != nil {
+	if err := printSubmitted(s, all); err != nil {
 		return err
 	}
 	if !wait || len(all) == 0 {
@@ -71,7 +71,7 @@ func submit(cmd *cobra.Command, s *session.Session, w wish, files []string, wait
 	}
 	ended := await(cmd, s, all)
 	if failed != nil && ended != nil {
-		s.Say(ended)
+		s.PrintError(ended)
 	}
 	if failed != nil {
 		return failed
@@ -80,12 +80,12 @@ func submit(cmd *cobra.Command, s *session.Session, w wish, files []string, wait
 }
 
 // submitAll returns what was accepted, and why not all of it was.
-func submitAll(cmd *cobra.Command, s *session.Session, c *bai.Client, w wish, files []string) ([]accepted, error) {
-	var all []accepted
-	refused := &verdict.FaultsError{Of: len(files)}
+func submitAll(cmd *cobra.Command, s *session.Session, c *bai.Client, w submitFlags, files []string) ([]submitResult, error) {
+	var all []submitResult
+	refused := &exitcode.FaultsError{Of: len(files)}
 	for _, file := range files {
 		got, err := w.submitFile(cmd, s, c, file)
-		if e, ok := errors.AsType[*verdict.FaultsError](err); ok {
+		if e, ok := errors.AsType[*exitcode.FaultsError](err); ok {
 			refused.Faults += e.Faults
 			refused.Files++
 			continue
@@ -103,8 +103,8 @@ func submitAll(cmd *cobra.Command, s *session.Session, c *bai.Client, w wish, fi
 
 // await waits for the ends of runs, and says each. It returns the error of the
 // first run, in the order in which they were submitted, that did not succeed.
-func await(cmd *cobra.Command, s *session.Session, all []accepted) error {
-	ctx, release := s.Env.Interrupts(cmd.Context(), verdict.ErrDetached)
+func await(cmd *cobra.Command, s *session.Session, all []submitResult) error {
+	ctx, release := s.Env.Interrupts(cmd.Context(), exitcode.ErrDetached)
 	defer release()
 	client, err := s.FollowClient()
 	if err != nil {
@@ -119,25 +119,25 @@ func await(cmd *cobra.Command, s *session.Session, all []accepted) error {
 		run, err := client.Wait(ctx, a.RunID)
 		s.Screen.Live("")
 		if ctx.Err() != nil {
-			return &verdict.LeftError{ID: a.RunID, Why: context.Cause(ctx), Others: len(all) > 1}
+			return &exitcode.DetachedError{ID: a.RunID, Cause: context.Cause(ctx), Others: len(all) > 1}
 		}
 		if err != nil {
 			return err
 		}
-		s.Screen.Note(fmt.Sprintf("run %s %s after %s", a.RunID, show.Status(run), show.Span(run.GetCreateTime(), run.GetEndTime())))
-		if ended := verdict.OfRun(run); ended != nil && first == nil {
+		s.Screen.Note(fmt.Sprintf("run %s %s after %s", a.RunID, printer.Status(run), printer.Span(run.GetCreateTime(), run.GetEndTime())))
+		if ended := exitcode.FromRun(run); ended != nil && first == nil {
 			first = ended
 		}
 	}
 	return first
 }
 
-func printAccepted(s *session.Session, all []accepted) error {
+func printSubmitted(s *session.Session, all []submitResult) error {
 	switch s.Output {
 	case "json", "yaml":
-		return printAcceptedObjects(s, all)
+		return printSubmittedObjects(s, all)
 	case "wide":
-		t := show.Table{Columns: []show.Column{{Title: "ID"}, {Title: "REPEATED"}, {Title: "FILE", Flex: true}}}
+		t := printer.Table{Columns: []printer.Column{{Title: "ID"}, {Title: "REPEATED"}, {Title: "FILE", Flex: true}}}
 		for _, a := range all {
 			t.Rows = append(t.Rows, []string{a.id(), fmt.Sprint(a.Repeated), a.file})
 		}
@@ -148,7 +148,7 @@ func printAccepted(s *session.Session, all []accepted) error {
 		return nil
 	}
 	for _, a := range all {
-		if err := session.Put(s.Env.Out, a.id()+"\n"); err != nil {
+		if err := session.WriteText(s.Env.Out, a.id()+"\n"); err != nil {
 			return err
 		}
 	}
@@ -159,25 +159,25 @@ func printAccepted(s *session.Session, all []accepted) error {
 }
 
 // id is that of the run, or of the schedule.
-func (a accepted) id() string { return cmp.Or(a.RunID, a.ScheduleID) }
+func (a submitResult) id() string { return cmp.Or(a.RunID, a.ScheduleID) }
 
 // noteSchedules says of schedules when they fire.
-func noteSchedules(s *session.Session, all []accepted) {
+func noteSchedules(s *session.Session, all []submitResult) {
 	for _, a := range all {
 		if a.schedule != nil {
-			s.Screen.Note("baictl: " + show.Schedule(a.schedule))
+			s.Screen.Note("baictl: " + printer.Schedule(a.schedule))
 		}
 	}
 }
 
-func printAcceptedObjects(s *session.Session, all []accepted) error {
+func printSubmittedObjects(s *session.Session, all []submitResult) error {
 	runs, schedules := []json.RawMessage{}, []json.RawMessage{}
 	for _, a := range all {
-		what := session.Entry{Name: "runId", Value: a.RunID}
+		idEntry := session.Entry{Name: "runId", Value: a.RunID}
 		if a.schedule != nil {
-			what = session.Entry{Name: "schedule", Value: show.JSON(a.schedule)}
+			idEntry = session.Entry{Name: "schedule", Value: printer.JSON(a.schedule)}
 		}
-		one, err := session.Object(session.Entry{Name: "file", Value: a.file}, what, session.Entry{Name: "repeated", Value: a.Repeated},
+		one, err := session.Object(session.Entry{Name: "file", Value: a.file}, idEntry, session.Entry{Name: "repeated", Value: a.Repeated},
 			session.Entry{Name: "idempotencyKey", Value: a.Key}, session.Entry{Name: "warnings", Value: session.Array(a.Warnings)})
 		switch {
 		case err != nil:

@@ -17,9 +17,9 @@ import (
 
 	"github.com/benchmark-ai/bai/client-lib/bai"
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/download"
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/exitcode"
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/printer"
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/session"
-	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/show"
-	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/verdict"
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 )
 
@@ -69,26 +69,26 @@ func printArtifacts(s *session.Session, run string, files []*baiv1.Artifact) err
 		return s.Print(text)
 	case "name":
 		for _, f := range files {
-			if err := session.Put(s.Env.Out, show.Name(f.GetName())+"\n"); err != nil {
+			if err := session.WriteText(s.Env.Out, printer.Name(f.GetName())+"\n"); err != nil {
 				return err
 			}
 		}
 		return nil
 	}
 	if len(files) == 0 {
-		s.Screen.Note("baictl: no files are kept of run " + show.Clean(run))
+		s.Screen.Note("baictl: no files are kept of run " + printer.Clean(run))
 		return nil
 	}
-	t := show.Table{Columns: []show.Column{{Title: "NAME", Flex: true}, {Title: "SIZE", Right: true}, {Title: "SHA256"}}}
+	t := printer.Table{Columns: []printer.Column{{Title: "NAME", Flex: true}, {Title: "SIZE", Right: true}, {Title: "SHA256"}}}
 	digits := 12
 	if s.Output == "wide" {
 		digits = 64
-		t.Columns = append(t.Columns, show.Column{Title: "KEPT"})
+		t.Columns = append(t.Columns, printer.Column{Title: "KEPT"})
 	}
 	for _, f := range files {
-		row := []string{show.Name(f.GetName()), show.Bytes(f.GetSize()), fmt.Sprintf("%.*s", digits, f.GetSha256())}
+		row := []string{printer.Name(f.GetName()), printer.Bytes(f.GetSize()), fmt.Sprintf("%.*s", digits, f.GetSha256())}
 		if s.Output == "wide" {
-			row = append(row, show.Time(f.GetTime()))
+			row = append(row, printer.Time(f.GetTime()))
 		}
 		t.Rows = append(t.Rows, row)
 	}
@@ -96,13 +96,13 @@ func printArtifacts(s *session.Session, run string, files []*baiv1.Artifact) err
 }
 
 // A fetching is what a user wants to have, and where.
-type fetching struct {
+type downloadFlags struct {
 	folder string
 	force  bool
 }
 
 func artifactsGet(s *session.Session) *cobra.Command {
-	var f fetching
+	var f downloadFlags
 	cmd := &cobra.Command{
 		Use:   "get RUN [NAME...]",
 		Short: "Fetch files that were kept of a run",
@@ -130,7 +130,7 @@ With --to - the one file is written to standard output. With -o json or yaml:
 	return cmd
 }
 
-func (f fetching) run(cmd *cobra.Command, s *session.Session, run string, names []string) error {
+func (f downloadFlags) run(cmd *cobra.Command, s *session.Session, run string, names []string) error {
 	c, err := s.Client()
 	if err != nil {
 		return err
@@ -139,27 +139,27 @@ func (f fetching) run(cmd *cobra.Command, s *session.Session, run string, names 
 	if err != nil {
 		return err
 	}
-	wanted, err := wantedOf(files, run, names)
+	selected, err := selectFiles(files, run, names)
 	if err != nil {
 		return err
 	}
 	if f.folder == "-" {
-		if len(wanted) != 1 {
-			return session.Misuse(cmd, "--to - writes one file, not %d", len(wanted))
+		if len(selected) != 1 {
+			return session.UsageErrorf(cmd, "--to - writes one file, not %d", len(selected))
 		}
-		return writeOut(cmd.Context(), s, c, run, wanted[0])
+		return writeOut(cmd.Context(), s, c, run, selected[0])
 	}
-	return f.save(cmd, s, c, run, wanted)
+	return f.save(cmd, s, c, run, selected)
 }
 
-// wantedOf are the files that are named, in their order; all where none is.
-func wantedOf(files []*baiv1.Artifact, run string, names []string) ([]*baiv1.Artifact, error) {
+// selectFiles are the files that are named, in their order; all where none is.
+func selectFiles(files []*baiv1.Artifact, run string, names []string) ([]*baiv1.Artifact, error) {
 	if len(files) == 0 {
 		return nil, &bai.NotFoundError{What: "artifact", Message: fmt.Sprintf("no files are kept of run %q", run)}
 	}
 	for _, name := range names {
 		if !slices.ContainsFunc(files, func(f *baiv1.Artifact) bool { return matches(name, f) }) {
-			return nil, &verdict.UsageError{Message: fmt.Sprintf("no file %q is kept of run %q", name, run), Help: "baictl artifacts list " + run}
+			return nil, &exitcode.UsageError{Message: fmt.Sprintf("no file %q is kept of run %q", name, run), Help: "baictl artifacts list " + run}
 		}
 	}
 	return slices.DeleteFunc(slices.Clone(files), func(f *baiv1.Artifact) bool {
@@ -169,7 +169,7 @@ func wantedOf(files []*baiv1.Artifact, run string, names []string) ([]*baiv1.Art
 
 func matches(name string, f *baiv1.Artifact) bool {
 	ok, err := path.Match(name, f.GetName())
-	return name == f.GetName() || name == show.Name(f.GetName()) || err == nil && ok
+	return name == f.GetName() || name == printer.Name(f.GetName()) || err == nil && ok
 }
 
 func writeOut(ctx context.Context, s *session.Session, c *bai.Client, run string, f *baiv1.Artifact) error {
@@ -178,140 +178,140 @@ func writeOut(ctx context.Context, s *session.Session, c *bai.Client, run string
 		if err != nil {
 			return err
 		}
-		if err := session.Put(io.MultiWriter(s.Env.Out, check), string(piece)); err != nil {
+		if err := session.WriteText(io.MultiWriter(s.Env.Out, check), string(piece)); err != nil {
 			return err
 		}
 	}
 	return check.Err()
 }
 
-// saved is what came of one file.
-type saved struct {
+// savedFile is what came of one file.
+type savedFile struct {
 	path    string
 	already bool
 	file    *baiv1.Artifact
 }
 
-func (f fetching) save(cmd *cobra.Command, s *session.Session, c *bai.Client, run string, files []*baiv1.Artifact) error {
+func (f downloadFlags) save(cmd *cobra.Command, s *session.Session, c *bai.Client, run string, files []*baiv1.Artifact) error {
 	if err := os.MkdirAll(f.folder, 0o755); err != nil {
-		return &verdict.UsageError{Message: err.Error()}
+		return &exitcode.UsageError{Message: err.Error()}
 	}
 	root, err := os.OpenRoot(f.folder)
 	if err != nil {
-		return &verdict.UsageError{Message: err.Error()}
+		return &exitcode.UsageError{Message: err.Error()}
 	}
 	defer func() { _ = root.Close() }() // what was written in it is closed
-	ctx, release := s.Env.Interrupts(cmd.Context(), verdict.ErrDetached)
+	ctx, release := s.Env.Interrupts(cmd.Context(), exitcode.ErrDetached)
 	defer release()
-	var all []saved
+	var all []savedFile
 	var faults []error
 	for _, file := range files {
 		done, err := f.saver(ctx, s, c, run, root, file).Save(file)
 		s.Screen.Live("")
 		if err != nil {
-			faults = append(faults, cause(ctx, err))
-			if ends(ctx, err) {
+			faults = append(faults, explainError(ctx, err))
+			if isFatal(ctx, err) {
 				break
 			}
 			continue
 		}
 		if done.Path != file.GetName() {
-			s.Screen.Note(fmt.Sprintf("baictl: this system has no file %s: it is written as %s", show.Name(file.GetName()), show.Name(done.Path)))
+			s.Screen.Note(fmt.Sprintf("baictl: this system has no file %s: it is written as %s", printer.Name(file.GetName()), printer.Name(done.Path)))
 		}
-		all = append(all, saved{path.Join(f.folder, done.Path), done.Already, file})
+		all = append(all, savedFile{path.Join(f.folder, done.Path), done.Already, file})
 	}
-	return errors.Join(printSaved(s, all), unsaved(ctx, s, faults, len(files)))
+	return errors.Join(printSaved(s, all), joinFaults(ctx, s, faults, len(files)))
 }
 
-// ends reports whether an error that one file met ends the fetching of all.
-func ends(ctx context.Context, err error) bool {
+// isFatal reports whether an error that one file met ends the fetching of all.
+func isFatal(ctx context.Context, err error) bool {
 	_, away := errors.AsType[*bai.UnavailableError](err)
 	return ctx.Err() != nil || away
 }
 
-// unsaved is the error of a fetching of so many files. Where several were wanted,
+// joinFaults is the error of a fetching of so many files. Where several were wanted,
 // it prints the faults, and the error says how many there are.
-func unsaved(ctx context.Context, s *session.Session, faults []error, files int) error {
-	if len(faults) == 0 || files == 1 || len(faults) == 1 && ends(ctx, faults[0]) {
+func joinFaults(ctx context.Context, s *session.Session, faults []error, files int) error {
+	if len(faults) == 0 || files == 1 || len(faults) == 1 && isFatal(ctx, faults[0]) {
 		return errors.Join(faults...)
 	}
 	for _, err := range faults {
-		s.Screen.Note("baictl: " + verdict.Line(err))
+		s.Screen.Note("baictl: " + exitcode.Line(err))
 	}
-	return &unsavedError{faults: faults, files: files}
+	return &incompleteError{faults: faults, files: files}
 }
 
-// An unsavedError says that some files were not fetched. It does not say why: that
+// An incompleteError says that some files were not fetched. It does not say why: that
 // was printed.
-type unsavedError struct {
+type incompleteError struct {
 	faults []error
 	files  int
 }
 
 // Error says how many.
-func (e *unsavedError) Error() string {
-	return fmt.Sprintf("%d of %s were not fetched", len(e.faults), verdict.Plural(e.files, "file"))
+func (e *incompleteError) Error() string {
+	return fmt.Sprintf("%d of %s were not fetched", len(e.faults), exitcode.Plural(e.files, "file"))
 }
 
 // Unwrap returns the gravest of the errors, which decides the exit code.
-func (e *unsavedError) Unwrap() error {
-	return slices.MaxFunc(e.faults, func(a, b error) int { return cmp.Compare(verdict.Code(a), verdict.Code(b)) })
+func (e *incompleteError) Unwrap() error {
+	return slices.MaxFunc(e.faults, func(a, b error) int { return cmp.Compare(exitcode.Code(a), exitcode.Code(b)) })
 }
 
-func (f fetching) saver(ctx context.Context, s *session.Session, c *bai.Client, run string, root *os.Root, file *baiv1.Artifact) download.Saver {
+func (f downloadFlags) saver(ctx context.Context, s *session.Session, c *bai.Client, run string, root *os.Root, file *baiv1.Artifact) download.Saver {
 	shown := time.Time{}
 	return download.Saver{
 		Root: root, Force: f.force,
 		Read: func(name string, offset int64) iter.Seq2[[]byte, error] { return c.Artifact(ctx, run, name, offset) },
-		Told: func(done int64) {
+		OnProgress: func(done int64) {
 			if now := time.Now(); now.Sub(shown) > 100*time.Millisecond {
-				s.Screen.Live(file.GetName() + "  " + show.Progress(&baiv1.Progress{Done: done, Total: file.GetSize(), Unit: "bytes"}))
+				s.Screen.Live(file.GetName() + "  " + printer.Progress(&baiv1.Progress{Done: done, Total: file.GetSize(), Unit: "bytes"}))
 				shown = now
 			}
 		},
 	}
 }
 
-// cause says how an interrupted fetch is gone on with, and whose fault another
+// explainError says how an interrupted fetch is gone on with, and whose fault another
 // one is.
-func cause(ctx context.Context, err error) error {
+func explainError(ctx context.Context, err error) error {
 	_, exists := errors.AsType[*download.ExistsError](err)
 	switch {
 	case ctx.Err() != nil:
 		return fmt.Errorf("%w: what was fetched is kept, the same command goes on with it", context.Cause(ctx))
 	case exists:
-		return &verdict.UsageError{Message: err.Error()}
+		return &exitcode.UsageError{Message: err.Error()}
 	}
 	return err
 }
 
-func printSaved(s *session.Session, all []saved) error {
+func printSaved(s *session.Session, all []savedFile) error {
 	if s.Structured() {
 		return printSavedObjects(s, all)
 	}
 	for _, one := range all {
-		text := show.Name(one.path)
+		text := printer.Name(one.path)
 		if s.Output != "name" {
-			text += ", " + show.Bytes(one.file.GetSize())
+			text += ", " + printer.Bytes(one.file.GetSize())
 			if one.already {
 				text += ", was there already"
 			}
 		}
-		if err := session.Put(s.Env.Out, text+"\n"); err != nil {
+		if err := session.WriteText(s.Env.Out, text+"\n"); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func printSavedObjects(s *session.Session, all []saved) error {
+func printSavedObjects(s *session.Session, all []savedFile) error {
 	objects := make([]json.RawMessage, len(all))
 	for i, one := range all {
 		head, err := session.Object(session.Entry{Name: "path", Value: one.path}, session.Entry{Name: "already", Value: one.already})
 		if err != nil {
 			return err
 		}
-		objects[i] = session.Join(head, show.JSON(one.file))
+		objects[i] = session.Join(head, printer.JSON(one.file))
 	}
 	text, err := session.Object(session.Entry{Name: "artifacts", Value: objects})
 	if err != nil {

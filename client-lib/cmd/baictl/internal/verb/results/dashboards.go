@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/contexts"
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/exitcode"
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/session"
-	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/verdict"
 	"github.com/benchmark-ai/bai/client-lib/internal/kibana"
 )
 
@@ -24,8 +24,8 @@ run, all of them, a benchmark's history, and a few runs beside each other.`,
 	}, installDashboards(s), exportDashboards(s))
 }
 
-// access is how Kibana is spoken to.
-type access struct {
+// kibanaFlags is how Kibana is spoken to.
+type kibanaFlags struct {
 	server  kibana.Server
 	prefix  string
 	keyFile string
@@ -33,7 +33,7 @@ type access struct {
 }
 
 func installDashboards(s *session.Session) *cobra.Command {
-	var a access
+	var a kibanaFlags
 	cmd := &cobra.Command{
 		Use:   "install",
 		Short: "Import the dashboards into Kibana",
@@ -45,7 +45,7 @@ set-context NAME --kibana URL); then baictl get prints the link of a run. A
     --api-key-file ~/.kibana-key`,
 		Args: session.Arguments(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := a.settle(s); err != nil {
+			if err := a.resolve(s); err != nil {
 				return err
 			}
 			objects, err := kibana.Objects(a.prefix)
@@ -71,10 +71,10 @@ set-context NAME --kibana URL); then baictl get prints the link of a run. A
 }
 
 // keepPrefix keeps the prefix in the contexts whose Kibana has the dashboards.
-func (a *access) keepPrefix(s *session.Session) error {
+func (a *kibanaFlags) keepPrefix(s *session.Session) error {
 	all, err := contexts.Load(s.ConfigPath())
 	if err != nil {
-		return &verdict.UsageError{Message: err.Error(), Help: "baictl config --help"}
+		return &exitcode.UsageError{Message: err.Error(), Help: "baictl config --help"}
 	}
 	changed := false
 	for name, one := range all.All {
@@ -90,22 +90,22 @@ func (a *access) keepPrefix(s *session.Session) error {
 	return all.Save(s.ConfigPath())
 }
 
-// settle reads what is named, and says what is missing.
-func (a *access) settle(s *session.Session) error {
-	where, err := s.Where()
+// resolve reads what is named, and says what is missing.
+func (a *kibanaFlags) resolve(s *session.Session) error {
+	where, err := s.ResolveContext()
 	if err != nil {
 		return err
 	}
 	a.server.URL = cmp.Or(a.server.URL, where.Kibana)
 	a.prefix = cmp.Or(a.prefix, where.KibanaPrefix, kibana.Prefix)
 	if a.server.URL == "" {
-		return &verdict.UsageError{Message: "name the Kibana: --kibana URL", Help: "baictl dashboards install --help"}
+		return &exitcode.UsageError{Message: "name the Kibana: --kibana URL", Help: "baictl dashboards install --help"}
 	}
 	if err := session.CheckKibana(a.server.URL); err != nil {
 		return err
 	}
 	if (a.server.User == "") != (a.pwFile == "") || a.keyFile != "" && a.server.User != "" {
-		return &verdict.UsageError{Message: "give --api-key-file, or --user and --password-file", Help: "baictl dashboards install --help"}
+		return &exitcode.UsageError{Message: "give --api-key-file, or --user and --password-file", Help: "baictl dashboards install --help"}
 	}
 	for path, into := range map[string]*string{a.keyFile: &a.server.APIKey, a.pwFile: &a.server.Password} {
 		if path == "" {
@@ -113,7 +113,7 @@ func (a *access) settle(s *session.Session) error {
 		}
 		text, err := os.ReadFile(path)
 		if err != nil {
-			return &verdict.UsageError{Message: err.Error()}
+			return &exitcode.UsageError{Message: err.Error()}
 		}
 		*into = strings.TrimSpace(string(text))
 	}
@@ -133,7 +133,7 @@ func exportDashboards(s *session.Session) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return session.Put(s.Env.Out, string(objects))
+			return session.WriteText(s.Env.Out, string(objects))
 		},
 	}
 	cmd.Flags().StringVar(&prefix, "prefix", kibana.Prefix, "`TEXT` with which the names of the platform's indices begin")

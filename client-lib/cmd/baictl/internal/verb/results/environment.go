@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/printer"
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/session"
-	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/show"
 )
 
 // Environment is the verb environment.
@@ -49,21 +49,21 @@ func environment(ctx context.Context, s *session.Session, run string) error {
 	}
 	switch {
 	case s.Structured():
-		return s.Print(show.JSON(e))
+		return s.Print(printer.JSON(e))
 	case s.Output == "name":
-		return session.Put(s.Env.Out, e.GetFingerprint()+"\n")
+		return session.WriteText(s.Env.Out, e.GetFingerprint()+"\n")
 	}
 	if len(e.GetPods()) == 0 {
-		s.Screen.Note("baictl: no pod of run " + show.Clean(run) + " has said yet where it runs")
+		s.Screen.Note("baictl: no pod of run " + printer.Clean(run) + " has said yet where it runs")
 	}
 	var b strings.Builder
-	for _, line := range show.Environment(e) {
+	for _, line := range printer.Environment(e) {
 		if line.Value != "" {
-			fmt.Fprintf(&b, "%-11s %s\n", line.What, line.Value)
+			fmt.Fprintf(&b, "%-11s %s\n", line.Label, line.Value)
 		}
 	}
 	for _, d := range e.GetData() {
-		fmt.Fprintf(&b, "%-11s %s\n", "Data set", show.Clean(fmt.Sprintf("%s, sha256 %s", d.GetSource(), d.GetSha256())))
+		fmt.Fprintf(&b, "%-11s %s\n", "Data set", printer.Clean(fmt.Sprintf("%s, sha256 %s", d.GetSource(), d.GetSha256())))
 	}
-	return session.Put(s.Env.Out, b.String())
+	return session.WriteText(s.Env.Out, b.String())
 }

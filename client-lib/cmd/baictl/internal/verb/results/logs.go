@@ -12,14 +12,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/benchmark-ai/bai/client-lib/bai"
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/exitcode"
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/printer"
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/session"
-	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/show"
-	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/verdict"
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 )
 
-// view is which lines a user wants to see, and how.
-type view struct {
+// logFlags is which lines a user wants to see, and how.
+type logFlags struct {
 	bai.LogOptions
 
 	since      string
@@ -31,11 +31,11 @@ type view struct {
 
 // Logs is the verb logs.
 func Logs(s *session.Session) *cobra.Command {
-	var v view
+	var v logFlags
 	cmd := &cobra.Command{
 		Use:         "logs RUN",
 		Short:       "Show what a run's processes wrote",
-		Annotations: session.Only("table", "wide", "json", "yaml"),
+		Annotations: session.OnlyFormats("table", "wide", "json", "yaml"),
 		Long: `Shows the lines that a run's processes wrote to standard output and error, in
 the order in which they were read. Characters that could play with a terminal
 are written as \x1b, \r, \u202e; --raw prints the lines as they are. -o wide
@@ -53,13 +53,13 @@ mended.`,
 		ValidArgsFunction: s.OneRun,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if v.Tail < 0 || v.Attempt < 0 {
-				return session.Misuse(cmd, "--tail and --attempt must not be negative")
+				return session.UsageErrorf(cmd, "--tail and --attempt must not be negative")
 			}
 			if !v.stdout && !v.stderr {
 				v.stdout, v.stderr = true, true
 			}
 			var err error
-			if v.Since, err = session.Instant(cmd, "since", v.since, time.Now(), time.Local); err != nil {
+			if v.Since, err = session.ParseTime(cmd, "since", v.since, time.Now(), time.Local); err != nil {
 				return err
 			}
 			return v.show(cmd.Context(), s, args[0])
@@ -79,7 +79,7 @@ mended.`,
 	return session.WithNoun(cmd)
 }
 
-func (v view) show(ctx context.Context, s *session.Session, name string) error {
+func (v logFlags) show(ctx context.Context, s *session.Session, name string) error {
 	c, err := s.Client()
 	if err != nil {
 		return err
@@ -95,11 +95,11 @@ func (v view) show(ctx context.Context, s *session.Session, name string) error {
 	if c, err = s.FollowClient(); err != nil {
 		return err
 	}
-	ctx, release := s.Env.Interrupts(ctx, verdict.ErrDetached)
+	ctx, release := s.Env.Interrupts(ctx, exitcode.ErrDetached)
 	defer release()
 	err = v.copy(ctx, s, c, run.GetId(), s.Env.Out)
 	if ctx.Err() != nil {
-		return &verdict.LeftError{ID: run.GetId(), Why: context.Cause(ctx), Lines: true}
+		return &exitcode.DetachedError{ID: run.GetId(), Cause: context.Cause(ctx), Lines: true}
 	}
 	return err
 }
@@ -111,7 +111,7 @@ func flush(w *bufio.Writer) error {
 	return nil
 }
 
-func (v view) copy(ctx context.Context, s *session.Session, c *bai.Client, run string, w io.Writer) error {
+func (v logFlags) copy(ctx context.Context, s *session.Session, c *bai.Client, run string, w io.Writer) error {
 	for line, err := range c.Logs(ctx, run, v.LogOptions) {
 		if err != nil {
 			return err
@@ -126,28 +126,28 @@ func (v view) copy(ctx context.Context, s *session.Session, c *bai.Client, run s
 	return nil
 }
 
-func (v view) print(s *session.Session, w io.Writer, line *baiv1.LogLine) error {
+func (v logFlags) print(s *session.Session, w io.Writer, line *baiv1.LogLine) error {
 	if s.Structured() {
-		return s.PrintOne(w, show.JSON(line))
+		return s.PrintOne(w, printer.JSON(line))
 	}
 	text := line.GetText() + "\n"
 	if !v.raw {
-		text = show.Safe(line.GetText()) + "\n"
+		text = printer.Safe(line.GetText()) + "\n"
 	}
 	if s.Output == "wide" {
-		text = whence(line) + "  " + text
+		text = sourceLabel(line) + "  " + text
 	}
 	if v.timestamps || s.Output == "wide" {
 		text = line.GetTime().AsTime().Local().Format(time.RFC3339Nano) + "  " + text
 	}
-	return session.Put(w, text)
+	return session.WriteText(w, text)
 }
 
-// whence says where a line comes from: attempt, role, container, stream.
-func whence(line *baiv1.LogLine) string {
+// sourceLabel says where a line comes from: attempt, role, container, stream.
+func sourceLabel(line *baiv1.LogLine) string {
 	o, stream := line.GetOrigin(), "stdout"
 	if line.GetStderr() {
 		stream = "stderr"
 	}
-	return show.Clean(fmt.Sprintf("%d %s/%d %s %s", o.GetAttempt(), o.GetRole(), o.GetIndex(), o.GetContainer(), stream))
+	return printer.Clean(fmt.Sprintf("%d %s/%d %s %s", o.GetAttempt(), o.GetRole(), o.GetIndex(), o.GetContainer(), stream))
 }

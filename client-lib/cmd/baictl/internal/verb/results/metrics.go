@@ -12,20 +12,20 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/benchmark-ai/bai/client-lib/bai"
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/exitcode"
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/printer"
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/session"
-	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/show"
-	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/verdict"
 )
 
 // Metrics is the verb metrics.
 func Metrics(s *session.Session) *cobra.Command {
 	var only []string
 	var summary bool
-	var choice session.Choice
+	var choice session.RunSelector
 	cmd := &cobra.Command{
 		Use:         "metrics [RUN]",
 		Short:       "Summarise what a run, or many runs, measured",
-		Annotations: session.Also("csv"),
+		Annotations: session.ExtraFormats("csv"),
 		Long: `Shows for each metric of a run the number of samples, their median, minimum and
 maximum, separately for each unit and each set of labels; -o wide adds mean and
 standard deviation. Samples that are not numbers (NaN) are counted apart.
@@ -55,9 +55,9 @@ it, with the method; -o csv is one line for each metric.`,
 				return metrics(cmd.Context(), s, q)
 			}
 			if q.Run == "" || !q.Since.IsZero() || !q.Until.IsZero() {
-				return session.Misuse(cmd, "--summary is of all samples of one RUN")
+				return session.UsageErrorf(cmd, "--summary is of all samples of one RUN")
 			}
-			return summarised(cmd.Context(), s, q)
+			return printSummary(cmd.Context(), s, q)
 		},
 	}
 	choice.Flags(cmd, "measured ")
@@ -67,17 +67,17 @@ it, with the method; -o csv is one line for each metric.`,
 }
 
 // query is which samples a command line means.
-func query(cmd *cobra.Command, s *session.Session, choice *session.Choice, args []string) (bai.Query, error) {
+func query(cmd *cobra.Command, s *session.Session, choice *session.RunSelector, args []string) (bai.Query, error) {
 	filter, err := choice.Filter(cmd, s, time.Now())
 	if err != nil {
 		return bai.Query{}, err
 	}
-	given := choice.Given(cmd)
+	given := choice.ChangedFlags(cmd)
 	switch {
 	case len(args) == 0 && len(given) == 0:
-		return bai.Query{}, session.Misuse(cmd, "a RUN is missing, or what names many, as --task or --label")
+		return bai.Query{}, session.UsageErrorf(cmd, "a RUN is missing, or what names many, as --task or --label")
 	case len(args) > 0 && len(given) > 0:
-		return bai.Query{}, session.Misuse(cmd, "either a RUN or %s, not both", strings.Join(given, ", "))
+		return bai.Query{}, session.UsageErrorf(cmd, "either a RUN or %s, not both", strings.Join(given, ", "))
 	}
 	q := bai.Query{Runs: filter, Since: choice.Since, Until: choice.Until}
 	if len(args) > 0 {
@@ -97,7 +97,7 @@ func metrics(ctx context.Context, s *session.Session, q bai.Query) error {
 	case "csv":
 		return printCSV(ctx, s, c, q)
 	}
-	samples := show.Samples{ByRun: q.Run == ""}
+	samples := printer.Samples{ByRun: q.Run == ""}
 	for m, err := range c.Samples(ctx, q) {
 		if err != nil {
 			return err
@@ -112,7 +112,7 @@ func printSamples(ctx context.Context, s *session.Session, c *bai.Client, q bai.
 		if err != nil {
 			return err
 		}
-		text := show.JSON(m.Sample)
+		text := printer.JSON(m.Sample)
 		if m.RunID != "" {
 			if text, err = session.Merge(text, session.Entry{Name: "run", Value: m.RunID}); err != nil {
 				return err
@@ -151,40 +151,40 @@ func fields(m bai.Measured) []string {
 		at = m.GetTime().AsTime().UTC().Format(time.RFC3339Nano)
 	}
 	return []string{
-		at, m.GetMetric(), show.Exact(m.GetValue()), m.GetUnit(), step, show.Labels(m.GetLabels()),
+		at, m.GetMetric(), printer.Exact(m.GetValue()), m.GetUnit(), step, printer.Labels(m.GetLabels()),
 		fmt.Sprint(o.GetAttempt()), o.GetRole(), fmt.Sprint(o.GetIndex()), o.GetContainer(), o.GetStream(),
 		strconv.FormatInt(m.GetSequence(), 10), fmt.Sprint(m.GetSub()), m.RunID, m.GetDirection(),
 	}
 }
 
-func printSummaries(s *session.Session, q bai.Query, all []show.Summary) error {
+func printSummaries(s *session.Session, q bai.Query, all []printer.Summary) error {
 	if s.Output == "name" {
 		return printMetricNames(s, all)
 	}
 	if len(all) == 0 {
 		none := "no run with such samples"
 		if q.Run != "" {
-			none = "run " + show.Clean(q.Run) + " has no samples"
+			none = "run " + printer.Clean(q.Run) + " has no samples"
 		}
 		s.Screen.Note("baictl: " + none)
 		return nil
 	}
 	for _, m := range all {
 		if m.NotNumbers > 0 {
-			s.Screen.Note(fmt.Sprintf("baictl: %s of metric %s: not a number", verdict.Plural(m.NotNumbers, "sample"), show.Clean(m.Metric)))
+			s.Screen.Note(fmt.Sprintf("baictl: %s of metric %s: not a number", exitcode.Plural(m.NotNumbers, "sample"), printer.Clean(m.Metric)))
 		}
 	}
 	return s.PrintTable(summaryTable(all, q.Run == "", s.Output == "wide"))
 }
 
-func printMetricNames(s *session.Session, all []show.Summary) error {
+func printMetricNames(s *session.Session, all []printer.Summary) error {
 	var names []string
 	for _, m := range all {
 		names = append(names, m.Metric)
 	}
 	slices.Sort(names)
 	for _, name := range slices.Compact(names) {
-		if err := session.Put(s.Env.Out, show.Clean(name)+"\n"); err != nil {
+		if err := session.WriteText(s.Env.Out, printer.Clean(name)+"\n"); err != nil {
 			return err
 		}
 	}
@@ -193,26 +193,26 @@ func printMetricNames(s *session.Session, all []show.Summary) error {
 
 // summaryTable has a column of runs where there may be many, and columns of labels
 // and of directions where there are any.
-func summaryTable(all []show.Summary, runs, wide bool) show.Table {
-	labels := slices.ContainsFunc(all, func(m show.Summary) bool { return m.Labels != "" })
-	better := slices.ContainsFunc(all, func(m show.Summary) bool { return m.Direction != "" })
-	t := show.Table{}
+func summaryTable(all []printer.Summary, runs, wide bool) printer.Table {
+	labels := slices.ContainsFunc(all, func(m printer.Summary) bool { return m.Labels != "" })
+	better := slices.ContainsFunc(all, func(m printer.Summary) bool { return m.Direction != "" })
+	t := printer.Table{}
 	if runs {
-		t.Columns = append(t.Columns, show.Column{Title: "RUN"})
+		t.Columns = append(t.Columns, printer.Column{Title: "RUN"})
 	}
-	t.Columns = append(t.Columns, show.Column{Title: "METRIC", Flex: true}, show.Column{Title: "UNIT", Flex: true})
+	t.Columns = append(t.Columns, printer.Column{Title: "METRIC", Flex: true}, printer.Column{Title: "UNIT", Flex: true})
 	if labels {
-		t.Columns = append(t.Columns, show.Column{Title: "LABELS", Flex: true})
+		t.Columns = append(t.Columns, printer.Column{Title: "LABELS", Flex: true})
 	}
 	if better {
-		t.Columns = append(t.Columns, show.Column{Title: "BETTER"})
+		t.Columns = append(t.Columns, printer.Column{Title: "BETTER"})
 	}
 	numbers := []string{"N", "MEDIAN", "MIN", "MAX"}
 	if wide {
 		numbers = append(numbers, "MEAN", "STDDEV")
 	}
 	for _, title := range numbers {
-		t.Columns = append(t.Columns, show.Column{Title: title, Right: true})
+		t.Columns = append(t.Columns, printer.Column{Title: title, Right: true})
 	}
 	for _, m := range all {
 		var row []string
@@ -224,11 +224,11 @@ func summaryTable(all []show.Summary, runs, wide bool) show.Table {
 			row = append(row, m.Labels)
 		}
 		if better {
-			row = append(row, show.Clean(m.Direction))
+			row = append(row, printer.Clean(m.Direction))
 		}
-		row = append(row, fmt.Sprint(m.N), show.Number(m.Median), show.Number(m.Min), show.Number(m.Max))
+		row = append(row, fmt.Sprint(m.N), printer.Number(m.Median), printer.Number(m.Min), printer.Number(m.Max))
 		if wide {
-			row = append(row, show.Number(m.Mean), show.Number(m.StdDev))
+			row = append(row, printer.Number(m.Mean), printer.Number(m.StdDev))
 		}
 		t.Rows = append(t.Rows, row)
 	}

@@ -8,13 +8,13 @@ import (
 	"strings"
 
 	"github.com/benchmark-ai/bai/client-lib/bai"
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/printer"
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/session"
-	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/show"
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 )
 
-// summarised shows what the platform computed of a run.
-func summarised(ctx context.Context, s *session.Session, q bai.Query) error {
+// printSummary shows what the platform computed of a run.
+func printSummary(ctx context.Context, s *session.Session, q bai.Query) error {
 	c, err := s.Client()
 	if err != nil {
 		return err
@@ -28,7 +28,7 @@ func summarised(ctx context.Context, s *session.Session, q bai.Query) error {
 	}
 	switch {
 	case s.Structured():
-		return s.Print(show.JSON(res))
+		return s.Print(printer.JSON(res))
 	case s.Output == "csv":
 		return summaryCSV(s, res)
 	case s.Output == "name":
@@ -38,7 +38,7 @@ func summarised(ctx context.Context, s *session.Session, q bai.Query) error {
 		s.Screen.Note("baictl: " + note)
 	}
 	for _, note := range res.GetNotes() {
-		s.Screen.Note("baictl: " + show.Clean(note))
+		s.Screen.Note("baictl: " + printer.Clean(note))
 	}
 	if len(res.GetSummaries()) == 0 {
 		return nil
@@ -48,7 +48,7 @@ func summarised(ctx context.Context, s *session.Session, q bai.Query) error {
 
 // remark says what must be known of summaries to read them rightly.
 func remark(res *baiv1.GetSummariesResponse) string {
-	run := show.Clean(res.GetRunId())
+	run := printer.Clean(res.GetRunId())
 	switch {
 	case res.GetPending():
 		return "run " + run + " has no summary yet: it is not over, or samples are missing; leave out --summary to see the samples so far"
@@ -66,7 +66,7 @@ func summaryNames(s *session.Session, res *baiv1.GetSummariesResponse) error {
 		names = append(names, m.GetMetric())
 	}
 	for _, name := range slices.Compact(names) {
-		if err := session.Put(s.Env.Out, show.Clean(name)+"\n"); err != nil {
+		if err := session.WriteText(s.Env.Out, printer.Clean(name)+"\n"); err != nil {
 			return err
 		}
 	}
@@ -74,39 +74,39 @@ func summaryNames(s *session.Session, res *baiv1.GetSummariesResponse) error {
 }
 
 // summaries has columns of labels and of directions where there are any.
-func summaries(all []*baiv1.MetricSummary, wide bool) show.Table {
+func summaries(all []*baiv1.MetricSummary, wide bool) printer.Table {
 	labels := slices.ContainsFunc(all, func(m *baiv1.MetricSummary) bool { return len(m.GetLabels()) > 0 })
-	t := show.Table{Columns: []show.Column{{Title: "METRIC", Flex: true}, {Title: "UNIT", Flex: true}}}
+	t := printer.Table{Columns: []printer.Column{{Title: "METRIC", Flex: true}, {Title: "UNIT", Flex: true}}}
 	if labels {
-		t.Columns = append(t.Columns, show.Column{Title: "LABELS", Flex: true})
+		t.Columns = append(t.Columns, printer.Column{Title: "LABELS", Flex: true})
 	}
 	better := slices.ContainsFunc(all, func(m *baiv1.MetricSummary) bool { return m.GetDirection() != "" })
 	if better {
-		t.Columns = append(t.Columns, show.Column{Title: "BETTER"})
+		t.Columns = append(t.Columns, printer.Column{Title: "BETTER"})
 	}
 	titles := []string{"N", "MEDIAN", "FROM", "TO", "MIN", "MAX", "P90", "P95", "P99"}
 	if wide {
 		titles = append(titles, "LEVEL", "MEAN", "SD", "FIRST", "LAST", "NAN")
 	}
 	for _, title := range titles {
-		t.Columns = append(t.Columns, show.Column{Title: title, Right: true, Optional: strings.HasPrefix(title, "P")})
+		t.Columns = append(t.Columns, printer.Column{Title: title, Right: true, Optional: strings.HasPrefix(title, "P")})
 	}
 	for _, m := range all {
 		row := []string{m.GetMetric(), m.GetUnit()}
 		if labels {
-			row = append(row, show.Labels(m.GetLabels()))
+			row = append(row, printer.Labels(m.GetLabels()))
 		}
 		if better {
-			row = append(row, show.Clean(m.GetDirection()))
+			row = append(row, printer.Clean(m.GetDirection()))
 		}
 		from, to, level := "-", "-", "-"
 		if i := m.GetInterval(); i != nil {
-			from, to, level = show.Number(i.GetLow()), show.Number(i.GetHigh()), show.Level(i)
+			from, to, level = printer.Number(i.GetLow()), printer.Number(i.GetHigh()), printer.Level(i)
 		}
-		row = append(row, fmt.Sprint(m.GetN()), show.Number(m.GetMedian()), from, to)
-		row = append(row, numbers(show.Number, m.GetMin(), m.GetMax(), m.GetP90(), m.GetP95(), m.GetP99())...)
+		row = append(row, fmt.Sprint(m.GetN()), printer.Number(m.GetMedian()), from, to)
+		row = append(row, numbers(printer.Number, m.GetMin(), m.GetMax(), m.GetP90(), m.GetP95(), m.GetP99())...)
 		if wide {
-			row = append(append(row, level), numbers(show.Number, m.GetMean(), m.GetSd(), m.GetFirst(), m.GetLast())...)
+			row = append(append(row, level), numbers(printer.Number, m.GetMean(), m.GetSd(), m.GetFirst(), m.GetLast())...)
 			row = append(row, fmt.Sprint(m.GetNotNumbers()))
 		}
 		t.Rows = append(t.Rows, row)
@@ -126,13 +126,13 @@ func summaryCSV(s *session.Session, res *baiv1.GetSummariesResponse) error {
 	w := csv.NewWriter(s.Env.Out)
 	rows := [][]string{{"metric", "unit", "labels", "n", "not_numbers", "median", "low", "high", "level", "min", "max", "p90", "p95", "p99", "mean", "sd", "first", "last", "run", "direction"}}
 	for _, m := range res.GetSummaries() {
-		row := []string{m.GetMetric(), m.GetUnit(), show.Labels(m.GetLabels()), fmt.Sprint(m.GetN()), fmt.Sprint(m.GetNotNumbers()), show.Exact(m.GetMedian())}
+		row := []string{m.GetMetric(), m.GetUnit(), printer.Labels(m.GetLabels()), fmt.Sprint(m.GetN()), fmt.Sprint(m.GetNotNumbers()), printer.Exact(m.GetMedian())}
 		if i := m.GetInterval(); i != nil {
-			row = append(row, numbers(show.Exact, i.GetLow(), i.GetHigh(), i.GetLevel())...)
+			row = append(row, numbers(printer.Exact, i.GetLow(), i.GetHigh(), i.GetLevel())...)
 		} else {
 			row = append(row, "", "", "")
 		}
-		row = append(row, numbers(show.Exact, m.GetMin(), m.GetMax(), m.GetP90(), m.GetP95(), m.GetP99(), m.GetMean(), m.GetSd(), m.GetFirst(), m.GetLast())...)
+		row = append(row, numbers(printer.Exact, m.GetMin(), m.GetMax(), m.GetP90(), m.GetP95(), m.GetP99(), m.GetMean(), m.GetSd(), m.GetFirst(), m.GetLast())...)
 		rows = append(rows, append(row, res.GetRunId(), m.GetDirection()))
 	}
 	if err := w.WriteAll(rows); err != nil {

@@ -6,8 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/exitcode"
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/session"
-	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/verdict"
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 )
 
@@ -41,9 +41,9 @@ func cancelRuns(ctx context.Context, s *session.Session, names []string) error {
 		case failed == nil:
 			failed = err
 		default:
-			s.Say(err)
+			s.PrintError(err)
 		}
-		if err != nil && !verdict.UsersFault(err) {
+		if err != nil && !exitcode.IsUserError(err) {
 			break // the platform is away for the others too
 		}
 	}
@@ -61,9 +61,9 @@ func printCanceled(s *session.Session, runs []*baiv1.Run) error {
 	for _, run := range runs {
 		text := run.GetId()
 		if s.Output != "name" {
-			text += " " + canceled(run)
+			text += " " + cancelStatus(run)
 		}
-		if err := session.Put(s.Env.Out, text+"\n"); err != nil {
+		if err := session.WriteText(s.Env.Out, text+"\n"); err != nil {
 			return err
 		}
 	}

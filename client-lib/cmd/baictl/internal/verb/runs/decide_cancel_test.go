@@ -12,7 +12,7 @@ func TestARunThatGoesOnWasAskedToEnd(t *testing.T) {
 		"canceling":    {Phase: baiv1.Phase_PHASE_CANCELING},
 		"succeeded":    {Phase: baiv1.Phase_PHASE_FINISHED, Outcome: baiv1.Outcome_OUTCOME_SUCCEEDED},
 	} {
-		if got := canceled(run); got != want {
+		if got := cancelStatus(run); got != want {
 			t.Errorf("%v: %q, want %q", run, got, want)
 		}
 	}

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/show"
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/printer"
 	"github.com/benchmark-ai/bai/descriptors"
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 )
@@ -12,8 +12,8 @@ import (
 // long is how long a run without a deadline goes on before that is worth a hint.
 const long = 24 * time.Hour
 
-// endless is a hint about a run that goes on for long and that nothing ends.
-func endless(run *baiv1.Run, now time.Time) string {
+// longRunHint is a hint about a run that goes on for long and that nothing ends.
+func longRunHint(run *baiv1.Run, now time.Time) string {
 	began := run.GetStartTime()
 	if run.GetPhase() != baiv1.Phase_PHASE_RUNNING || began == nil || now.Sub(began.AsTime()) < long || run.GetDescriptorToml() == "" {
 		return ""
@@ -22,5 +22,5 @@ func endless(run *baiv1.Run, now time.Time) string {
 	if d == nil || d.Limits.Deadline > 0 {
 		return ""
 	}
-	return fmt.Sprintf("running for %s without limits.deadline; baictl cancel %s ends it", show.Duration(now.Sub(began.AsTime())), run.GetId())
+	return fmt.Sprintf("running for %s without limits.deadline; baictl cancel %s ends it", printer.Duration(now.Sub(began.AsTime())), run.GetId())
 }

@@ -29,7 +29,7 @@ func TestARunThatGoesOnForADayWithoutADeadlineHasAHint(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			run := &baiv1.Run{Id: "r1", Phase: tt.phase, StartTime: timestamppb.New(began), DescriptorFile: "a.toml", DescriptorToml: tt.text}
-			if got := endless(run, began.Add(tt.after)); got != tt.want {
+			if got := longRunHint(run, began.Add(tt.after)); got != tt.want {
 				t.Errorf("hint %q, want %q", got, tt.want)
 			}
 		})

@@ -10,10 +10,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/benchmark-ai/bai/client-lib/bai"
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/exitcode"
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/follow"
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/printer"
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/session"
-	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/show"
-	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/verdict"
 	"github.com/benchmark-ai/bai/client-lib/internal/kibana"
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 )
@@ -34,9 +34,9 @@ metrics --summary), "environment" is where it ran (see baictl environment).`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case name == "" && len(args) == 0:
-				return session.Misuse(cmd, "a RUN is missing")
+				return session.UsageErrorf(cmd, "a RUN is missing")
 			case name != "" && len(args) > 0:
-				return session.Misuse(cmd, "either --name or an argument, not both")
+				return session.UsageErrorf(cmd, "either --name or an argument, not both")
 			case name == "":
 				name = args[0]
 			}
@@ -58,32 +58,32 @@ func get(ctx context.Context, s *session.Session, name string) error {
 		return err
 	}
 	if s.Output == "name" {
-		return session.Put(s.Env.Out, run.GetId()+"\n")
+		return session.WriteText(s.Env.Out, run.GetId()+"\n")
 	}
-	more, err := gather(ctx, s, c, run)
+	more, err := fetchDetails(ctx, s, c, run)
 	if err != nil {
 		return err
 	}
 	if !s.Structured() {
-		return session.Put(s.Env.Out, describe(s, run, more))
+		return session.WriteText(s.Env.Out, describe(s, run, more))
 	}
-	text, err := session.Merge(show.JSON(run), more.entries()...)
+	text, err := session.Merge(printer.JSON(run), more.entries()...)
 	if err != nil {
 		return err
 	}
 	return s.Print(text)
 }
 
-// extra is what is known of a run beside the run.
-type extra struct {
+// details is what is known of a run beside the run.
+type details struct {
 	files       []*baiv1.Artifact
 	summaries   *baiv1.GetSummariesResponse
 	environment *baiv1.Environment
 }
 
-// gather asks for what is shown beside a run. What the platform is too old to
+// fetchDetails asks for what is shown beside a run. What the platform is too old to
 // have is left out.
-func gather(ctx context.Context, s *session.Session, c *bai.Client, run *baiv1.Run) (e extra, err error) {
+func fetchDetails(ctx context.Context, s *session.Session, c *bai.Client, run *baiv1.Run) (e details, err error) {
 	if e.summaries, err = c.Summaries(ctx, run.GetId()); err != nil && !bai.Unsupported(err) {
 		return e, err
 	}
@@ -100,7 +100,7 @@ func gather(ctx context.Context, s *session.Session, c *bai.Client, run *baiv1.R
 }
 
 // entries are the fields of the run's JSON that are made of it.
-func (e extra) entries() []session.Entry {
+func (e details) entries() []session.Entry {
 	var all []session.Entry
 	if len(e.files) > 0 {
 		all = append(all, session.Entry{Name: "artifacts", Value: session.Array(e.files)})
@@ -109,68 +109,68 @@ func (e extra) entries() []session.Entry {
 		all = append(all, session.Entry{Name: "summaries", Value: session.Array(e.summaries.GetSummaries())})
 	}
 	if e.environment != nil {
-		all = append(all, session.Entry{Name: "environment", Value: show.JSON(e.environment)})
+		all = append(all, session.Entry{Name: "environment", Value: printer.JSON(e.environment)})
 	}
 	return all
 }
 
 // describe is all of a run for people, one line for each thing that is known.
-func describe(s *session.Session, run *baiv1.Run, more extra) string {
+func describe(s *session.Session, run *baiv1.Run, more details) string {
 	var b strings.Builder
 	width := widthOf(s)
-	say := func(what, value string) {
+	addLine := func(label, value string) {
 		if value != "" {
-			b.WriteString(show.Hang(fmt.Sprintf("%-11s ", what), value, width) + "\n")
+			b.WriteString(printer.Hang(fmt.Sprintf("%-11s ", label), value, width) + "\n")
 		}
 	}
-	status := show.Status(run)
-	say("ID", run.GetId())
-	say("Name", show.Clean(run.GetName()))
-	say("About", show.Clean(run.GetDescription()))
-	say("Status", s.Screen.Paint(follow.Style(status), status))
-	say("Why", show.Clean(verdict.Because(run.GetReason(), run.GetFailureClass(), run.GetMessage())))
+	status := printer.Status(run)
+	addLine("ID", run.GetId())
+	addLine("Name", printer.Clean(run.GetName()))
+	addLine("About", printer.Clean(run.GetDescription()))
+	addLine("Status", s.Screen.Paint(follow.Style(status), status))
+	addLine("Why", printer.Clean(exitcode.FailureText(run.GetReason(), run.GetFailureClass(), run.GetMessage())))
 	if run.ExitCode != nil {
-		say("Exit code", fmt.Sprint(run.GetExitCode()))
+		addLine("Exit code", fmt.Sprint(run.GetExitCode()))
 	}
-	say("Hint", endless(run, time.Now()))
-	say("Progress", show.Progress(run.GetProgress()))
-	say("Attempt", fmt.Sprint(run.GetAttempt()))
-	say("Owner", show.Clean(run.GetOwner()))
-	say("Namespace", show.Clean(run.GetNamespace()))
-	say("Labels", show.Clean(show.Labels(run.GetLabels())))
-	say("Descriptor", show.Clean(run.GetDescriptorFile()))
-	say("From", origin(run.GetOrigination()))
-	say("Repeats", run.GetLineage().GetRerunOf())
+	addLine("Hint", longRunHint(run, time.Now()))
+	addLine("Progress", printer.Progress(run.GetProgress()))
+	addLine("Attempt", fmt.Sprint(run.GetAttempt()))
+	addLine("Owner", printer.Clean(run.GetOwner()))
+	addLine("Namespace", printer.Clean(run.GetNamespace()))
+	addLine("Labels", printer.Clean(printer.Labels(run.GetLabels())))
+	addLine("Descriptor", printer.Clean(run.GetDescriptorFile()))
+	addLine("From", origin(run.GetOrigination()))
+	addLine("Repeats", run.GetLineage().GetRerunOf())
 	for _, o := range run.GetOverrides() {
-		say("Set", show.Clean(o.GetPath()+" = "+o.GetValue()))
+		addLine("Set", printer.Clean(o.GetPath()+" = "+o.GetValue()))
 	}
-	say("Submitted", show.Time(run.GetCreateTime()))
-	say("Started", show.Time(run.GetStartTime()))
-	say("Ended", show.Time(run.GetEndTime()))
-	say("Took", show.Span(run.GetCreateTime(), run.GetEndTime()))
-	say("Code", code(run.GetScript()))
-	say("Framework", show.Clean(strings.TrimSpace(run.GetFramework()+" "+run.GetFrameworkVersion())))
-	say("Data IDs", show.Clean(strings.Join(run.GetDataIds(), ", ")))
+	addLine("Submitted", printer.Time(run.GetCreateTime()))
+	addLine("Started", printer.Time(run.GetStartTime()))
+	addLine("Ended", printer.Time(run.GetEndTime()))
+	addLine("Took", printer.Span(run.GetCreateTime(), run.GetEndTime()))
+	addLine("Code", code(run.GetScript()))
+	addLine("Framework", printer.Clean(strings.TrimSpace(run.GetFramework()+" "+run.GetFrameworkVersion())))
+	addLine("Data IDs", printer.Clean(strings.Join(run.GetDataIds(), ", ")))
 	for _, d := range run.GetData() {
-		if !show.IsCode(d) {
-			say("Data set", dataSet(d))
+		if !printer.IsCode(d) {
+			addLine("Data set", dataSet(d))
 		}
 	}
-	say("Stored", completeness(run.GetCompleteness()))
-	say("Kibana", dashboard(s, run))
-	measured(say, run, more)
+	addLine("Stored", completeness(run.GetCompleteness()))
+	addLine("Kibana", dashboard(s, run))
+	describeMetrics(addLine, run, more)
 	if s.Output == "wide" {
-		say("Lineage", lineage(run.GetLineage()))
-		say("Revision", fmt.Sprint(run.GetRevision()))
-		say("Updated", show.Time(run.GetUpdateTime()))
+		addLine("Lineage", lineage(run.GetLineage()))
+		addLine("Revision", fmt.Sprint(run.GetRevision()))
+		addLine("Updated", printer.Time(run.GetUpdateTime()))
 		for _, f := range more.files {
-			say("File", show.Clean(fmt.Sprintf("%s, %s, sha256 %.12s", f.GetName(), show.Bytes(f.GetSize()), f.GetSha256())))
+			addLine("File", printer.Clean(fmt.Sprintf("%s, %s, sha256 %.12s", f.GetName(), printer.Bytes(f.GetSize()), f.GetSha256())))
 		}
-		for _, line := range show.Environment(more.environment) {
-			say(line.What, line.Value)
+		for _, line := range printer.Environment(more.environment) {
+			addLine(line.Label, line.Value)
 		}
 		if run.GetDescriptorToml() != "" {
-			b.WriteString("\n" + show.Indent4(run.GetDescriptorToml()))
+			b.WriteString("\n" + printer.Indent4(run.GetDescriptorToml()))
 		}
 	}
 	return b.String()
@@ -180,28 +180,28 @@ func describe(s *session.Session, run *baiv1.Run, more extra) string {
 // terminal.
 func widthOf(s *session.Session) int {
 	if s.Output == "wide" || !s.Screen.IsTerminal() {
-		return show.Unbound
+		return printer.Unbound
 	}
 	return s.Screen.Width()
 }
 
-// measured says which numbers a run brought, and what it brought that is not there.
-func measured(say func(what, value string), run *baiv1.Run, more extra) {
+// describeMetrics says which numbers a run brought, and what it brought that is not there.
+func describeMetrics(addLine func(what, value string), run *baiv1.Run, more details) {
 	for _, note := range run.GetCompleteness().GetNotes() {
-		say("Dropped", show.Clean(note))
+		addLine("Dropped", printer.Clean(note))
 	}
-	own, system := show.Apart(more.summaries.GetSummaries())
-	for _, m := range show.Metrics(own) {
-		say("Metric", m)
+	own, system := printer.SplitSystem(more.summaries.GetSummaries())
+	for _, m := range printer.Metrics(own) {
+		addLine("Metric", m)
 	}
-	for _, m := range show.Metrics(system) {
-		say("System", m)
+	for _, m := range printer.Metrics(system) {
+		addLine("System", m)
 	}
 }
 
 // dashboard is where the Kibana of the context shows a run.
 func dashboard(s *session.Session, run *baiv1.Run) string {
-	where, err := s.Where()
+	where, err := s.ResolveContext()
 	if err != nil || where.Kibana == "" {
 		return ""
 	}
@@ -217,15 +217,15 @@ func code(c *baiv1.Script) string {
 	if c == nil {
 		return ""
 	}
-	return fmt.Sprintf("%s, sha256 %s", show.Bytes(c.GetSize()), show.Clean(c.GetSha256()))
+	return fmt.Sprintf("%s, sha256 %s", printer.Bytes(c.GetSize()), printer.Clean(c.GetSha256()))
 }
 
 func dataSet(d *baiv1.DataSet) string {
 	text := fmt.Sprintf("%s at %s", d.GetSource(), d.GetPath())
 	if d.GetSha256() != "" {
-		text += fmt.Sprintf(", %s, sha256 %.12s", show.Bytes(d.GetSize()), d.GetSha256())
+		text += fmt.Sprintf(", %s, sha256 %.12s", printer.Bytes(d.GetSize()), d.GetSha256())
 	}
-	return show.Clean(text)
+	return printer.Clean(text)
 }
 
 func completeness(c *baiv1.Completeness) string {
@@ -233,11 +233,11 @@ func completeness(c *baiv1.Completeness) string {
 	case c == nil:
 		return ""
 	case c.GetComplete() && (c.GetDropped() > 0 || len(c.GetNotes()) > 0):
-		return show.Clean(verdict.Stored(c)) // all that was sent, which is not all that the run brought
+		return printer.Clean(exitcode.StoredText(c)) // all that was sent, which is not all that the run brought
 	case c.GetComplete():
-		return show.Clean(verdict.Stored(c) + ", complete")
+		return printer.Clean(exitcode.StoredText(c) + ", complete")
 	default:
-		return show.Clean(verdict.Missing(c))
+		return printer.Clean(exitcode.CompletenessText(c))
 	}
 }
 
@@ -245,12 +245,12 @@ func lineage(l *baiv1.Lineage) string {
 	if l == nil {
 		return ""
 	}
-	return show.Clean(string(show.JSON(l)))
+	return printer.Clean(string(printer.JSON(l)))
 }
 
 func origin(o *baiv1.Origination) string {
 	if o == nil {
 		return ""
 	}
-	return show.Clean(fmt.Sprintf("%s, sha256 %.12s", o.GetUri(), o.GetSha256()))
+	return printer.Clean(fmt.Sprintf("%s, sha256 %.12s", o.GetUri(), o.GetSha256()))
 }

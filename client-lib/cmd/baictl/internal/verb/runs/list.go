@@ -10,14 +10,14 @@ import (
 
 	"github.com/benchmark-ai/bai/client-lib/bai"
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/follow"
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/printer"
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/session"
-	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/show"
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 )
 
 // A listing is which runs a user wants to see, and how.
-type listing struct {
-	choice session.Choice
+type listFlags struct {
+	choice session.RunSelector
 	sort   string
 	limit  int
 	watch  bool
@@ -25,7 +25,7 @@ type listing struct {
 
 // List is the verb list.
 func List(s *session.Session) *cobra.Command {
-	var l listing
+	var l listFlags
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List runs, newest first",
@@ -50,12 +50,12 @@ whenever its status changes.`,
 	return session.WithNoun(cmd)
 }
 
-func (l listing) run(cmd *cobra.Command, s *session.Session) error {
+func (l listFlags) run(cmd *cobra.Command, s *session.Session) error {
 	if l.limit < 0 {
-		return session.Misuse(cmd, "--limit must not be negative")
+		return session.UsageErrorf(cmd, "--limit must not be negative")
 	}
 	if l.sort != "newest" && l.sort != "oldest" {
-		return session.Misuse(cmd, "--sort %q: want newest or oldest", l.sort)
+		return session.UsageErrorf(cmd, "--sort %q: want newest or oldest", l.sort)
 	}
 	filter, err := l.choice.Filter(cmd, s, time.Now())
 	if err != nil {
@@ -72,7 +72,7 @@ func (l listing) run(cmd *cobra.Command, s *session.Session) error {
 	return l.once(cmd.Context(), s, filter)
 }
 
-func (l listing) once(ctx context.Context, s *session.Session, filter bai.Filter) error {
+func (l listFlags) once(ctx context.Context, s *session.Session, filter bai.Filter) error {
 	c, err := s.Client()
 	if err != nil {
 		return err
@@ -91,7 +91,7 @@ func (l listing) once(ctx context.Context, s *session.Session, filter bai.Filter
 }
 
 // read returns the runs that are there, and whether there are more than wanted.
-func (l listing) read(ctx context.Context, c *bai.Client, filter bai.Filter) (runs []*baiv1.Run, more bool, err error) {
+func (l listFlags) read(ctx context.Context, c *bai.Client, filter bai.Filter) (runs []*baiv1.Run, more bool, err error) {
 	for run, err := range c.List(ctx, filter) {
 		if err != nil {
 			return nil, false, err
@@ -104,7 +104,7 @@ func (l listing) read(ctx context.Context, c *bai.Client, filter bai.Filter) (ru
 	return runs, false, nil
 }
 
-func (l listing) print(s *session.Session, runs []*baiv1.Run, owner string) error {
+func (l listFlags) print(s *session.Session, runs []*baiv1.Run, owner string) error {
 	switch s.Output {
 	case "json", "yaml":
 		text, err := session.Object(session.Entry{Name: "runs", Value: session.Array(runs)})
@@ -114,41 +114,41 @@ func (l listing) print(s *session.Session, runs []*baiv1.Run, owner string) erro
 		return s.Print(text)
 	case "name":
 		for _, run := range runs {
-			if err := session.Put(s.Env.Out, run.GetId()+"\n"); err != nil {
+			if err := session.WriteText(s.Env.Out, run.GetId()+"\n"); err != nil {
 				return err
 			}
 		}
 		return nil
 	}
 	if len(runs) == 0 {
-		s.Screen.Note("baictl: no runs" + whose(owner))
+		s.Screen.Note("baictl: no runs" + noMatchText(owner))
 		return nil
 	}
 	return s.PrintTable(table(s, runs, time.Now()))
 }
 
-func whose(owner string) string {
+func noMatchText(owner string) string {
 	if owner == "" {
 		return " match"
 	}
-	return fmt.Sprintf(" of %s match (baictl list -A lists those of all owners)", show.Clean(owner))
+	return fmt.Sprintf(" of %s match (baictl list -A lists those of all owners)", printer.Clean(owner))
 }
 
 // statusColumn is where a table of runs has the status.
 const statusColumn = 2
 
-func table(s *session.Session, runs []*baiv1.Run, now time.Time) show.Table {
-	t := show.Table{Columns: []show.Column{{Title: "ID"}, {Title: "NAME", Flex: true}, {Title: "STATUS"}, {Title: "REASON", Flex: true}, {Title: "TOOK", Right: true}, {Title: "AGE", Right: true}}}
+func table(s *session.Session, runs []*baiv1.Run, now time.Time) printer.Table {
+	t := printer.Table{Columns: []printer.Column{{Title: "ID"}, {Title: "NAME", Flex: true}, {Title: "STATUS"}, {Title: "REASON", Flex: true}, {Title: "TOOK", Right: true}, {Title: "AGE", Right: true}}}
 	wide := s.Output == "wide"
 	if wide {
 		for _, title := range []string{"OWNER", "NAMESPACE", "ATTEMPT", "DESCRIPTOR", "LABELS", "MESSAGE"} {
-			t.Columns = append(t.Columns, show.Column{Title: title, Flex: true})
+			t.Columns = append(t.Columns, printer.Column{Title: title, Flex: true})
 		}
 	}
 	for _, r := range runs {
-		row := []string{r.GetId(), r.GetName(), show.Status(r), r.GetReason(), show.Span(r.GetStartTime(), r.GetEndTime()), show.Age(now.Sub(r.GetCreateTime().AsTime()))}
+		row := []string{r.GetId(), r.GetName(), printer.Status(r), r.GetReason(), printer.Span(r.GetStartTime(), r.GetEndTime()), printer.Age(now.Sub(r.GetCreateTime().AsTime()))}
 		if wide {
-			row = append(row, r.GetOwner(), r.GetNamespace(), fmt.Sprint(r.GetAttempt()), r.GetDescriptorFile(), show.Labels(r.GetLabels()), r.GetMessage())
+			row = append(row, r.GetOwner(), r.GetNamespace(), fmt.Sprint(r.GetAttempt()), r.GetDescriptorFile(), printer.Labels(r.GetLabels()), r.GetMessage())
 		}
 		t.Rows = append(t.Rows, row)
 	}
@@ -156,7 +156,7 @@ func table(s *session.Session, runs []*baiv1.Run, now time.Time) show.Table {
 		if column != statusColumn {
 			return text
 		}
-		return s.Screen.Paint(follow.Style(show.Status(runs[row])), text)
+		return s.Screen.Paint(follow.Style(printer.Status(runs[row])), text)
 	}
 	return t
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/benchmark-ai/bai/client-lib/bai"
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/exitcode"
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/printer"
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/session"
-	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/show"
-	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/verdict"
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 )
 
@@ -21,20 +21,20 @@ import (
 const period = time.Second
 
 // follow keeps a list current until the user has enough of it.
-func (l listing) follow(cmd *cobra.Command, s *session.Session, filter bai.Filter) error {
-	ctx, release := s.Env.Interrupts(cmd.Context(), verdict.ErrDetached)
+func (l listFlags) follow(cmd *cobra.Command, s *session.Session, filter bai.Filter) error {
+	ctx, release := s.Env.Interrupts(cmd.Context(), exitcode.ErrDetached)
 	defer release()
 	c, err := s.FollowClient()
 	if err != nil {
 		return err
 	}
-	var seen changes
+	var seen changeTracker
 	tick := time.NewTicker(period)
 	defer tick.Stop()
 	for {
 		runs, _, err := l.read(ctx, c, filter)
 		if ctx.Err() != nil {
-			return enough(ctx)
+			return ignoreDetach(ctx)
 		}
 		if err != nil {
 			return err
@@ -45,24 +45,24 @@ func (l listing) follow(cmd *cobra.Command, s *session.Session, filter bai.Filte
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			return enough(ctx)
+			return ignoreDetach(ctx)
 		}
 	}
 }
 
-// enough is nil where the user ended what has no other end.
-func enough(ctx context.Context) error {
-	if err := context.Cause(ctx); !errors.Is(err, verdict.ErrDetached) {
+// ignoreDetach is nil where the user ended what has no other end.
+func ignoreDetach(ctx context.Context) error {
+	if err := context.Cause(ctx); !errors.Is(err, exitcode.ErrDetached) {
 		return err
 	}
 	return nil
 }
 
-func (l listing) refresh(s *session.Session, seen *changes, runs []*baiv1.Run, owner string) error {
+func (l listFlags) refresh(s *session.Session, seen *changeTracker, runs []*baiv1.Run, owner string) error {
 	if s.Screen.IsLive() && !s.Structured() && s.Output != "name" {
 		return redraw(s, runs, owner)
 	}
-	for _, run := range seen.of(runs) {
+	for _, run := range seen.update(runs) {
 		if err := printChange(s, run, seen.titles()); err != nil {
 			return err
 		}
@@ -72,7 +72,7 @@ func (l listing) refresh(s *session.Session, seen *changes, runs []*baiv1.Run, o
 
 // redraw shows a list in place of the one before it.
 func redraw(s *session.Session, runs []*baiv1.Run, owner string) error {
-	lines := []string{"no runs" + whose(owner)}
+	lines := []string{"no runs" + noMatchText(owner)}
 	if len(runs) > 0 {
 		lines = strings.Split(strings.TrimSuffix(table(s, runs, time.Now()).Render(s.Screen.Width()), "\n"), "\n")
 	}
@@ -81,17 +81,17 @@ func redraw(s *session.Session, runs []*baiv1.Run, owner string) error {
 }
 
 // Changes tell which runs stand otherwise than when they were last seen.
-type changes struct {
-	last  map[string]string
-	begun bool
+type changeTracker struct {
+	last          map[string]string
+	titlesPrinted bool
 }
 
-// of returns the runs that changed, the oldest first.
-func (c *changes) of(runs []*baiv1.Run) []*baiv1.Run {
+// update returns the runs that changed, the oldest first.
+func (c *changeTracker) update(runs []*baiv1.Run) []*baiv1.Run {
 	var changed []*baiv1.Run
 	now := map[string]string{}
 	for _, run := range slices.Backward(runs) {
-		now[run.GetId()] = strings.Join([]string{show.Status(run), run.GetReason(), fmt.Sprint(run.GetAttempt())}, "\n")
+		now[run.GetId()] = strings.Join([]string{printer.Status(run), run.GetReason(), fmt.Sprint(run.GetAttempt())}, "\n")
 		if c.last[run.GetId()] != now[run.GetId()] {
 			changed = append(changed, run)
 		}
@@ -101,18 +101,18 @@ func (c *changes) of(runs []*baiv1.Run) []*baiv1.Run {
 }
 
 // titles says, once, that a table begins.
-func (c *changes) titles() bool {
-	first := !c.begun
-	c.begun = true
+func (c *changeTracker) titles() bool {
+	first := !c.titlesPrinted
+	c.titlesPrinted = true
 	return first
 }
 
 func printChange(s *session.Session, run *baiv1.Run, titles bool) error {
 	switch {
 	case s.Structured():
-		return s.PrintOne(s.Env.Out, show.JSON(run))
+		return s.PrintOne(s.Env.Out, printer.JSON(run))
 	case s.Output == "name":
-		return session.Put(s.Env.Out, run.GetId()+"\n")
+		return session.WriteText(s.Env.Out, run.GetId()+"\n")
 	}
 	t := table(s, []*baiv1.Run{run}, time.Now())
 	// Lines that come one by one cannot wait for the widest.
@@ -123,5 +123,5 @@ func printChange(s *session.Session, run *baiv1.Run, titles bool) error {
 	if !titles {
 		_, text, _ = strings.Cut(text, "\n")
 	}
-	return session.Put(s.Env.Out, text)
+	return session.WriteText(s.Env.Out, text)
 }

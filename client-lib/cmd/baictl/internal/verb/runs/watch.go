@@ -5,10 +5,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/exitcode"
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/follow"
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/printer"
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/session"
-	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/show"
-	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/verdict"
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 )
 
@@ -43,20 +43,20 @@ func watch(ctx context.Context, s *session.Session, name string) error {
 	if err != nil {
 		return err
 	}
-	ctx, release := s.Env.Interrupts(ctx, verdict.ErrDetached)
+	ctx, release := s.Env.Interrupts(ctx, exitcode.ErrDetached)
 	defer release()
 	f := &follow.Follower{Screen: s.Screen, Watcher: client, ID: run.GetId(), Begin: run.GetCreateTime().AsTime()}
 	var failed error
 	switch s.Output {
 	case "json", "yaml":
 		f.All = true
-		f.Say = func(c *baiv1.Change) {
-			if err := s.PrintOne(s.Env.Out, show.JSON(c)); err != nil && failed == nil {
+		f.OnChange = func(c *baiv1.Change) {
+			if err := s.PrintOne(s.Env.Out, printer.JSON(c)); err != nil && failed == nil {
 				failed = err
 			}
 		}
 	case "name":
-		f.Say = func(*baiv1.Change) {}
+		f.OnChange = func(*baiv1.Change) {}
 	}
 	last, err := f.Follow(ctx)
 	if err == nil {
@@ -68,5 +68,5 @@ func watch(ctx context.Context, s *session.Session, name string) error {
 	if s.Output == "name" {
 		s.Screen.Line(run.GetId())
 	}
-	return verdict.Of(run.GetId(), last)
+	return exitcode.FromChange(run.GetId(), last)
 }

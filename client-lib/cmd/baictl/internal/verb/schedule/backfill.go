@@ -9,13 +9,13 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/benchmark-ai/bai/client-lib/bai"
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/exitcode"
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/printer"
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/session"
-	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/show"
-	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/verdict"
 )
 
 func backfill(s *session.Session) *cobra.Command {
-	var v past
+	var v timeRange
 	cmd := &cobra.Command{
 		Use:   "backfill SCHEDULE --from TIME [--to TIME]",
 		Short: "Make the runs of past firings that have none",
@@ -39,16 +39,16 @@ With -o json or yaml: {"missing": [...], "present": n}, times in UTC. With
 		Args:    session.Arguments(1, 1, "a SCHEDULE"), ValidArgsFunction: complete(s),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if v.from == "" {
-				return session.Misuse(cmd, "--from is missing: the first time that is looked at, as 2026-01-31 or 3d")
+				return session.UsageErrorf(cmd, "--from is missing: the first time that is looked at, as 2026-01-31 or 3d")
 			}
-			if _, _, err := v.in(cmd, time.UTC); err != nil { // before anybody is asked
+			if _, _, err := v.resolve(cmd, time.UTC); err != nil { // before anybody is asked
 				return err
 			}
 			c, err := s.Client()
 			if err != nil {
 				return err
 			}
-			return v.makeUp(cmd, s, c, args[0])
+			return v.run(cmd, s, c, args[0])
 		},
 	}
 	cmd.Flags().StringVar(&v.from, "from", "", "the first `TIME` that is looked at: how long ago, as 2h or 3d, or as 2026-01-31 in the schedule's zone")
@@ -56,52 +56,52 @@ With -o json or yaml: {"missing": [...], "present": n}, times in UTC. With
 	return cmd
 }
 
-// past is the time that a backfill is about, as the user wrote it.
-type past struct {
+// timeRange is the time that a backfill is about, as the user wrote it.
+type timeRange struct {
 	from, to string
 }
 
-// in returns it as clocks in a zone have it.
-func (v past) in(cmd *cobra.Command, zone *time.Location) (from, to time.Time, err error) {
+// resolve returns it as clocks in a zone have it.
+func (v timeRange) resolve(cmd *cobra.Command, zone *time.Location) (from, to time.Time, err error) {
 	now := time.Now()
-	if from, err = session.Instant(cmd, "from", v.from, now, zone); err != nil {
+	if from, err = session.ParseTime(cmd, "from", v.from, now, zone); err != nil {
 		return from, to, err
 	}
-	to, err = session.Instant(cmd, "to", v.to, now, zone)
+	to, err = session.ParseTime(cmd, "to", v.to, now, zone)
 	return from, to, err
 }
 
-func (v past) makeUp(cmd *cobra.Command, s *session.Session, c *bai.Client, name string) error {
-	about, err := c.Schedule(cmd.Context(), name)
+func (v timeRange) run(cmd *cobra.Command, s *session.Session, c *bai.Client, name string) error {
+	sched, err := c.Schedule(cmd.Context(), name)
 	if err != nil {
 		return err
 	}
-	zone, err := time.LoadLocation(about.GetTimezone())
+	zone, err := time.LoadLocation(sched.GetTimezone())
 	if err != nil {
 		return fmt.Errorf("backfill schedule %q: its time zone is not known to this baictl, take a newer one: %w", name, err)
 	}
-	from, to, err := v.in(cmd, zone)
+	from, to, err := v.resolve(cmd, zone)
 	if err != nil {
 		return err
 	}
-	got, err := order(cmd.Context(), s, c, name, from, to)
+	got, err := requestBackfill(cmd.Context(), s, c, name, from, to)
 	if err != nil {
 		return err
 	}
-	return printMissing(s, got, about.GetTimezone())
+	return printMissing(s, got, sched.GetTimezone())
 }
 
-func order(ctx context.Context, s *session.Session, c *bai.Client, name string, from, to time.Time) (bai.Backfilled, error) {
+func requestBackfill(ctx context.Context, s *session.Session, c *bai.Client, name string, from, to time.Time) (bai.Backfilled, error) {
 	got, err := c.BackfillSchedule(ctx, name, from, to)
 	if err != nil {
-		return got, s.Refused(err)
+		return got, s.FailIfInvalid(err)
 	}
 	return got, nil
 }
 
-// firingsMade says how many of the firings have a run, and how many get one.
-func firingsMade(present, missing int) string {
-	all := verdict.Plural(present+missing, "firing")
+// backfillNote says how many of the firings have a run, and how many get one.
+func backfillNote(present, missing int) string {
+	all := exitcode.Plural(present+missing, "firing")
 	switch {
 	case present+missing == 0:
 		return "the schedule does not fire in that time"
@@ -121,7 +121,7 @@ func printMissing(s *session.Session, got bai.Backfilled, zone string) error {
 	}
 	times := make([]string, len(got.Missing))
 	for i, at := range got.Missing {
-		times[i] = show.In(timestamppb.New(at), zone)
+		times[i] = printer.TimeIn(timestamppb.New(at), zone)
 	}
 	if s.Structured() {
 		text, err := session.Object(session.Entry{Name: "missing", Value: times}, session.Entry{Name: "present", Value: got.Present})
@@ -131,12 +131,12 @@ func printMissing(s *session.Session, got bai.Backfilled, zone string) error {
 		return s.Print(text)
 	}
 	for _, at := range times {
-		if err := session.Put(s.Env.Out, at+"\n"); err != nil {
+		if err := session.WriteText(s.Env.Out, at+"\n"); err != nil {
 			return err
 		}
 	}
 	if s.Output != "name" {
-		s.Screen.Note("baictl: " + firingsMade(got.Present, len(times)))
+		s.Screen.Note("baictl: " + backfillNote(got.Present, len(times)))
 	}
 	return nil
 }

@@ -10,14 +10,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/benchmark-ai/bai/client-lib/bai"
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/printer"
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/screen"
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/session"
-	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/show"
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 )
 
 func get(s *session.Session) *cobra.Command {
-	return one(s, &cobra.Command{
+	return oneScheduleCommand(s, &cobra.Command{
 		Use:   "get SCHEDULE",
 		Short: "Show a schedule, when it fires, and what it fired",
 		Long: `Shows a schedule, when it fires next, and what became of its last firings, the
@@ -33,26 +33,26 @@ With -o json or yaml: the schedule, with its descriptor. With -o name: its ID.`,
 		case s.Structured() || s.Output == "name":
 			return printOne(s, got)
 		}
-		if err := session.Put(s.Env.Out, about(got, s.Screen)); err != nil || len(got.GetFirings()) == 0 {
+		if err := session.WriteText(s.Env.Out, describe(got, s.Screen)); err != nil || len(got.GetFirings()) == 0 {
 			return err
 		}
-		if err := session.Put(s.Env.Out, "\n"); err != nil {
+		if err := session.WriteText(s.Env.Out, "\n"); err != nil {
 			return err
 		}
 		return s.PrintTable(firings(got))
 	})
 }
 
-// about says what a schedule is, a line for each that there is to say.
-func about(got *baiv1.Schedule, on *screen.Screen) string {
-	width := show.Unbound // scripts look for its lines
+// describe says what a schedule is, a line for each that there is to say.
+func describe(got *baiv1.Schedule, on *screen.Screen) string {
+	width := printer.Unbound // scripts look for its lines
 	if on.IsTerminal() {
 		width = on.Width()
 	}
 	var text strings.Builder
 	line := func(name, value string) {
 		if value != "" {
-			text.WriteString(show.Hang(fmt.Sprintf("%-12s ", name), show.Clean(value), width) + "\n")
+			text.WriteString(printer.Hang(fmt.Sprintf("%-12s ", name), printer.Clean(value), width) + "\n")
 		}
 	}
 	zone := got.GetTimezone()
@@ -61,8 +61,8 @@ func about(got *baiv1.Schedule, on *screen.Screen) string {
 	line("description", got.GetDescription())
 	line("fires", fmt.Sprintf("%s in %s", got.GetScheduling(), zone))
 	line("delay", span(got.GetDelaySeconds()))
-	line("from", show.In(got.GetStartTime(), zone))
-	line("until", show.In(got.GetEndTime(), zone))
+	line("from", printer.TimeIn(got.GetStartTime(), zone))
+	line("until", printer.TimeIn(got.GetEndTime(), zone))
 	line("concurrency", got.GetConcurrency())
 	missed := got.GetMissed()
 	if missed != "skip" {
@@ -72,15 +72,15 @@ func about(got *baiv1.Schedule, on *screen.Screen) string {
 	line("owner", got.GetOwner())
 	line("namespace", got.GetNamespace())
 	line("descriptor", strings.TrimPrefix(fmt.Sprintf("%s, version %d", got.GetDescriptorFile(), got.GetVersion()), ", "))
-	line("labels", show.Labels(got.GetLabels()))
+	line("labels", printer.Labels(got.GetLabels()))
 	if got.GetPaused() {
-		line("paused", "by "+cmp.Or(got.GetPausedBy(), "its descriptor")+", "+show.In(got.GetUpdateTime(), zone))
+		line("paused", "by "+cmp.Or(got.GetPausedBy(), "its descriptor")+", "+printer.TimeIn(got.GetUpdateTime(), zone))
 	}
 	for _, b := range got.GetBackfills() {
-		line("backfill", fmt.Sprintf("from %s, to %s, at %s", show.In(b.GetFrom(), zone), show.In(b.GetTo(), zone), show.In(b.GetNext(), zone)))
+		line("backfill", fmt.Sprintf("from %s, to %s, at %s", printer.TimeIn(b.GetFrom(), zone), printer.TimeIn(b.GetTo(), zone), printer.TimeIn(b.GetNext(), zone)))
 	}
 	for i, at := range got.GetNextFirings() {
-		line([]string{"next", ""}[min(i, 1)], show.In(at, zone))
+		line([]string{"next", ""}[min(i, 1)], printer.TimeIn(at, zone))
 	}
 	return text.String()
 }
@@ -89,13 +89,13 @@ func span(seconds int64) string {
 	if seconds == 0 {
 		return ""
 	}
-	return show.Duration(time.Duration(seconds) * time.Second)
+	return printer.Duration(time.Duration(seconds) * time.Second)
 }
 
-func firings(got *baiv1.Schedule) show.Table {
-	t := show.Table{Columns: []show.Column{{Title: "FIRING"}, {Title: "RUN"}, {Title: "STATUS"}, {Title: "MISSED", Optional: true}, {Title: "REASON"}, {Title: "MESSAGE", Flex: true, Wrap: true}}}
+func firings(got *baiv1.Schedule) printer.Table {
+	t := printer.Table{Columns: []printer.Column{{Title: "FIRING"}, {Title: "RUN"}, {Title: "STATUS"}, {Title: "MISSED", Optional: true}, {Title: "REASON"}, {Title: "MESSAGE", Flex: true, Wrap: true}}}
 	for _, f := range got.GetFirings() {
-		at := show.In(f.GetTime(), got.GetTimezone())
+		at := printer.TimeIn(f.GetTime(), got.GetTimezone())
 		if f.GetCount() > 1 {
 			at += fmt.Sprintf(" +%d", f.GetCount()-1)
 		}
@@ -105,7 +105,7 @@ func firings(got *baiv1.Schedule) show.Table {
 		}
 		status := ""
 		if f.GetRunId() != "" {
-			status = show.Status(&baiv1.Run{Phase: f.GetPhase(), Outcome: f.GetOutcome()})
+			status = printer.Status(&baiv1.Run{Phase: f.GetPhase(), Outcome: f.GetOutcome()})
 		}
 		t.Rows = append(t.Rows, []string{at, f.GetRunId(), status, missed, f.GetReason(), f.GetMessage()})
 	}

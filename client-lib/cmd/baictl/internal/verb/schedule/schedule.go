@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/benchmark-ai/bai/client-lib/bai"
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/printer"
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/session"
-	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/show"
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 )
 
@@ -41,7 +41,7 @@ With -o json or yaml: {"schedules": [...]}, without descriptors. With -o name:
 their IDs.`,
 		Args: session.Arguments(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			where, err := s.Where()
+			where, err := s.ResolveContext()
 			if err != nil {
 				return err
 			}
@@ -86,7 +86,7 @@ func printList(s *session.Session, all []*baiv1.Schedule) error {
 		return s.Print(text)
 	case s.Output == "name":
 		for _, one := range all {
-			if err := session.Put(s.Env.Out, one.GetId()+"\n"); err != nil {
+			if err := session.WriteText(s.Env.Out, one.GetId()+"\n"); err != nil {
 				return err
 			}
 		}
@@ -98,13 +98,13 @@ func printList(s *session.Session, all []*baiv1.Schedule) error {
 	return s.PrintTable(table(all, s.Output == "wide"))
 }
 
-func table(all []*baiv1.Schedule, wide bool) show.Table {
-	t := show.Table{Columns: []show.Column{
+func table(all []*baiv1.Schedule, wide bool) printer.Table {
+	t := printer.Table{Columns: []printer.Column{
 		{Title: "ID"}, {Title: "NAME", Flex: true}, {Title: "SCHEDULING", Flex: true}, {Title: "ZONE", Flex: true, Optional: true}, {Title: "NEXT"},
 	}}
 	if wide {
 		for _, title := range []string{"CONCURRENCY", "MISSED", "VERSION", "OWNER", "NAMESPACE", "DESCRIPTOR", "DESCRIPTION"} {
-			t.Columns = append(t.Columns, show.Column{Title: title, Flex: true})
+			t.Columns = append(t.Columns, printer.Column{Title: title, Flex: true})
 		}
 	}
 	for _, one := range all {
@@ -113,7 +113,7 @@ func table(all []*baiv1.Schedule, wide bool) show.Table {
 		case one.GetPaused():
 			next = "paused"
 		case len(one.GetNextFirings()) > 0:
-			next = show.In(one.GetNextFirings()[0], one.GetTimezone())
+			next = printer.TimeIn(one.GetNextFirings()[0], one.GetTimezone())
 		}
 		row := []string{one.GetId(), one.GetName(), one.GetScheduling(), one.GetTimezone(), next}
 		if wide {
@@ -131,20 +131,20 @@ func complete(s *session.Session) session.Completion {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
 		var all []string
-		s.Briefly(cmd, func(ctx context.Context, c *bai.Client, owner string) {
+		s.QueryForCompletion(cmd, func(ctx context.Context, c *bai.Client, owner string) {
 			for one, err := range c.Schedules(ctx, owner, "") {
 				if err != nil {
 					return
 				}
-				all = append(all, cobra.CompletionWithDesc(show.Title(one), one.GetScheduling()))
+				all = append(all, cobra.CompletionWithDesc(printer.Title(one), one.GetScheduling()))
 			}
 		})
 		return all, cobra.ShellCompDirectiveNoFileComp
 	}
 }
 
-// one is a verb about one schedule.
-func one(s *session.Session, cmd *cobra.Command, run func(ctx context.Context, c *bai.Client, name string) error) *cobra.Command {
+// oneScheduleCommand is a verb about one schedule.
+func oneScheduleCommand(s *session.Session, cmd *cobra.Command, run func(ctx context.Context, c *bai.Client, name string) error) *cobra.Command {
 	cmd.Args = session.Arguments(1, 1, "a SCHEDULE")
 	cmd.ValidArgsFunction = complete(s)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -161,23 +161,23 @@ func one(s *session.Session, cmd *cobra.Command, run func(ctx context.Context, c
 func printOne(s *session.Session, got *baiv1.Schedule) error {
 	switch {
 	case s.Structured():
-		return s.Print(show.JSON(got))
+		return s.Print(printer.JSON(got))
 	case s.Output == "name":
-		return session.Put(s.Env.Out, got.GetId()+"\n")
+		return session.WriteText(s.Env.Out, got.GetId()+"\n")
 	}
-	return session.Put(s.Env.Out, show.Schedule(got)+"\n")
+	return session.WriteText(s.Env.Out, printer.Schedule(got)+"\n")
 }
 
-const onlyOne = `
+const oneScheduleHelp = `
 
 With -o json or yaml: the schedule. With -o name: its ID.`
 
 func pause(s *session.Session) *cobra.Command {
-	return one(s, &cobra.Command{
+	return oneScheduleCommand(s, &cobra.Command{
 		Use:   "pause SCHEDULE",
 		Short: "Have a schedule fire no more until it is resumed",
 		Long: `Has a schedule fire no more until it is resumed. Runs that go on go on.
-Again it changes nothing.` + onlyOne,
+Again it changes nothing.` + oneScheduleHelp,
 	}, func(ctx context.Context, c *bai.Client, name string) error {
 		got, err := c.PauseSchedule(ctx, name)
 		if err != nil {
@@ -188,12 +188,12 @@ Again it changes nothing.` + onlyOne,
 }
 
 func resume(s *session.Session) *cobra.Command {
-	return one(s, &cobra.Command{
+	return oneScheduleCommand(s, &cobra.Command{
 		Use:   "resume SCHEDULE",
 		Short: "Have a schedule fire again, from now on",
 		Long: `Has a schedule fire again, from now on. What it did not fire while it was paused
 is not made up for: baictl schedule backfill does that. Again it changes
-nothing.` + onlyOne,
+nothing.` + oneScheduleHelp,
 	}, func(ctx context.Context, c *bai.Client, name string) error {
 		got, err := c.ResumeSchedule(ctx, name)
 		if err != nil {
@@ -205,7 +205,7 @@ nothing.` + onlyOne,
 
 func trigger(s *session.Session) *cobra.Command {
 	var key string
-	cmd := one(s, &cobra.Command{
+	cmd := oneScheduleCommand(s, &cobra.Command{
 		Use:   "trigger SCHEDULE",
 		Short: "Have a schedule fire now, beside its times",
 		Long: `Has a schedule fire now, beside its times, and prints the ID of the run; also
@@ -223,7 +223,7 @@ With -o json or yaml: {"runId", "idempotencyKey"}.`,
 			return err
 		}
 		if !s.Structured() {
-			return session.Put(s.Env.Out, run+"\n")
+			return session.WriteText(s.Env.Out, run+"\n")
 		}
 		text, err := session.Object(session.Entry{Name: "runId", Value: run}, session.Entry{Name: "idempotencyKey", Value: key})
 		if err != nil {
@@ -236,7 +236,7 @@ With -o json or yaml: {"runId", "idempotencyKey"}.`,
 }
 
 func remove(s *session.Session) *cobra.Command {
-	return one(s, &cobra.Command{
+	return oneScheduleCommand(s, &cobra.Command{
 		Use:   "delete SCHEDULE",
 		Short: "End a schedule",
 		Long: `Ends a schedule. Its runs stay, and go on. Where there is none that is said, and
@@ -255,10 +255,10 @@ With -o json or yaml: {"schedule", "existed"}.`,
 			}
 			return s.Print(text)
 		}
-		text := "schedule " + show.Clean(name) + " deleted"
+		text := "schedule " + printer.Clean(name) + " deleted"
 		if !existed {
-			text = "schedule " + show.Clean(name) + " did not exist"
+			text = "schedule " + printer.Clean(name) + " did not exist"
 		}
-		return session.Put(s.Env.Out, text+"\n")
+		return session.WriteText(s.Env.Out, text+"\n")
 	})
 }

@@ -9,9 +9,9 @@ import (
 
 	"github.com/benchmark-ai/bai/client-lib/bai"
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/contexts"
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/exitcode"
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/printer"
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/session"
-	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/show"
-	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/verdict"
 )
 
 // Config is the verb config.
@@ -38,20 +38,20 @@ and the user's name.`,
 	}, configList(s), configUse(s), configSet(s), configDelete(s), configView(s))
 }
 
-func (c changing) load() (contexts.Contexts, error) {
+func (c configEditor) load() (contexts.Contexts, error) {
 	all, err := contexts.Load(c.s.ConfigPath())
 	if err != nil {
-		return all, &verdict.UsageError{Message: err.Error(), Help: "baictl config --help"}
+		return all, &exitcode.UsageError{Message: err.Error(), Help: "baictl config --help"}
 	}
 	return all, nil
 }
 
-// changing changes the file, and says what was done.
-type changing struct {
+// configEditor changes the file, and says what was done.
+type configEditor struct {
 	s *session.Session
 }
 
-func (c changing) do(change func(*contexts.Contexts) (said string, err error)) error {
+func (c configEditor) update(change func(*contexts.Contexts) (message string, err error)) error {
 	all, err := c.load()
 	if err != nil {
 		return err
@@ -59,25 +59,25 @@ func (c changing) do(change func(*contexts.Contexts) (said string, err error)) e
 	if all.All == nil {
 		all.All = map[string]contexts.Context{}
 	}
-	said, err := change(&all)
+	message, err := change(&all)
 	if err != nil {
 		return err
 	}
 	if err := all.Save(c.s.ConfigPath()); err != nil {
-		return &verdict.UsageError{Message: err.Error()}
+		return &exitcode.UsageError{Message: err.Error()}
 	}
 	if c.s.Output == "name" {
 		return nil
 	}
-	c.s.Screen.Note(said)
+	c.s.Screen.Note(message)
 	return nil
 }
 
-func known(all contexts.Contexts, name string) error {
+func requireContext(all contexts.Contexts, name string) error {
 	if _, ok := all.All[name]; ok {
 		return nil
 	}
-	return &verdict.UsageError{Message: (&contexts.UnknownError{Name: name, From: "context", Known: all.Names()}).Error()}
+	return &exitcode.UsageError{Message: (&contexts.UnknownError{Name: name, From: "context", Known: all.Names()}).Error()}
 }
 
 func configList(s *session.Session) *cobra.Command {
@@ -92,7 +92,7 @@ func configList(s *session.Session) *cobra.Command {
 }
 
 func listContexts(s *session.Session) error {
-	all, err := changing{s}.load()
+	all, err := configEditor{s}.load()
 	if err != nil {
 		return err
 	}
@@ -105,7 +105,7 @@ func listContexts(s *session.Session) error {
 		return s.Print(text)
 	case "name":
 		for _, name := range all.Names() {
-			if err := session.Put(s.Env.Out, name+"\n"); err != nil {
+			if err := session.WriteText(s.Env.Out, name+"\n"); err != nil {
 				return err
 			}
 		}
@@ -115,7 +115,7 @@ func listContexts(s *session.Session) error {
 		s.Screen.Note("baictl: there are no contexts (make one: baictl config set-context NAME --server HOST:PORT)")
 		return nil
 	}
-	t := show.Table{Columns: []show.Column{{Title: "CURRENT"}, {Title: "NAME", Flex: true}, {Title: "SERVER", Flex: true}, {Title: "OWNER", Flex: true}, {Title: "NAMESPACE", Flex: true}}}
+	t := printer.Table{Columns: []printer.Column{{Title: "CURRENT"}, {Title: "NAME", Flex: true}, {Title: "SERVER", Flex: true}, {Title: "OWNER", Flex: true}, {Title: "NAMESPACE", Flex: true}}}
 	for _, name := range all.Names() {
 		one, mark := all.All[name], " "
 		if name == all.Current {
@@ -148,8 +148,8 @@ func configUse(s *session.Session) *cobra.Command {
 		Args:              session.Arguments(1, 1, "a context's NAME"),
 		ValidArgsFunction: s.Contexts,
 		RunE: func(_ *cobra.Command, args []string) error {
-			return changing{s}.do(func(all *contexts.Contexts) (string, error) {
-				if err := known(*all, args[0]); err != nil {
+			return configEditor{s}.update(func(all *contexts.Contexts) (string, error) {
+				if err := requireContext(*all, args[0]); err != nil {
 					return "", err
 				}
 				all.Current = args[0]
@@ -179,7 +179,7 @@ value away. The first context becomes the current one.`,
 		Args:              session.Arguments(1, 1, "a context's NAME"),
 		ValidArgsFunction: s.Contexts,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return changing{s}.do(func(all *contexts.Contexts) (string, error) {
+			return configEditor{s}.update(func(all *contexts.Contexts) (string, error) {
 				return setContext(cmd, s, all, args[0], more)
 			})
 		},
@@ -192,10 +192,10 @@ value away. The first context becomes the current one.`,
 
 func setContext(cmd *cobra.Command, s *session.Session, all *contexts.Contexts, name string, more contexts.Context) (string, error) {
 	if fault := contexts.CheckName(name); fault != "" {
-		return "", session.Misuse(cmd, "%s", fault)
+		return "", session.UsageErrorf(cmd, "%s", fault)
 	}
-	one, there := all.All[name]
-	typed := s.Typed()
+	one, exists := all.All[name]
+	typed := s.FlagContext()
 	for _, f := range []struct {
 		flag  string
 		value string
@@ -214,15 +214,15 @@ func setContext(cmd *cobra.Command, s *session.Session, all *contexts.Contexts, 
 		return "", err
 	}
 	all.All[name] = one
-	said := fmt.Sprintf("context %s is made", name)
-	if there {
-		said = fmt.Sprintf("context %s is changed", name)
+	message := fmt.Sprintf("context %s is made", name)
+	if exists {
+		message = fmt.Sprintf("context %s is changed", name)
 	}
 	if all.Current == "" && len(all.All) == 1 {
 		all.Current = name
-		said += ", and is the current one"
+		message += ", and is the current one"
 	}
-	return said, nil
+	return message, nil
 }
 
 func configDelete(s *session.Session) *cobra.Command {
@@ -232,8 +232,8 @@ func configDelete(s *session.Session) *cobra.Command {
 		Args:              session.Arguments(1, 1, "a context's NAME"),
 		ValidArgsFunction: s.Contexts,
 		RunE: func(_ *cobra.Command, args []string) error {
-			return changing{s}.do(func(all *contexts.Contexts) (string, error) {
-				if err := known(*all, args[0]); err != nil {
+			return configEditor{s}.update(func(all *contexts.Contexts) (string, error) {
+				if err := requireContext(*all, args[0]); err != nil {
 					return "", err
 				}
 				delete(all.All, args[0])
@@ -260,16 +260,16 @@ variables and contexts. With -o json or yaml: {"file", "current", "server",
 }
 
 func view(s *session.Session) error {
-	all, err := changing{s}.load()
+	all, err := configEditor{s}.load()
 	if err != nil {
 		return err
 	}
-	where, err := s.Where()
+	where, err := s.ResolveContext()
 	if err != nil {
 		return err
 	}
 	if s.Output == "name" {
-		return session.Put(s.Env.Out, where.Server+"\n")
+		return session.WriteText(s.Env.Out, where.Server+"\n")
 	}
 	fields := []session.Entry{
 		{Name: "file", Value: s.ConfigPath()},
@@ -288,7 +288,7 @@ func view(s *session.Session) error {
 	}
 	var b strings.Builder
 	for _, f := range fields {
-		fmt.Fprintf(&b, "%-10s %s\n", f.Name, orDash(show.Clean(fmt.Sprint(f.Value))))
+		fmt.Fprintf(&b, "%-10s %s\n", f.Name, orDash(printer.Clean(fmt.Sprint(f.Value))))
 	}
-	return session.Put(s.Env.Out, b.String())
+	return session.WriteText(s.Env.Out, b.String())
 }

@@ -21,21 +21,21 @@ func Manual(s *session.Session) *cobra.Command {
 		Long: `Prints this manual: as Markdown, or as one man page. With a FOLDER it writes it
 there, as baictl.md, or as a man page for each verb.`,
 		Args:        session.Arguments(1, 2, "markdown or man"),
-		Annotations: session.Only("table"),
+		Annotations: session.OnlyFormats("table"),
 		ValidArgs:   []string{"markdown", "man"},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			root := cmd.Root()
 			switch {
 			case args[0] == "markdown" && len(args) == 1:
-				return session.Put(s.Env.Out, manual.Markdown(root))
+				return session.WriteText(s.Env.Out, manual.Markdown(root))
 			case args[0] == "markdown":
 				return write(filepath.Join(args[1], "baictl.md"), manual.Markdown(root))
 			case args[0] == "man" && len(args) == 1:
-				return session.Put(s.Env.Out, manual.Man(root))
+				return session.WriteText(s.Env.Out, manual.Man(root))
 			case args[0] == "man":
 				return writePages(root, args[1])
 			}
-			return session.Misuse(cmd, "%q: want markdown or man", args[0])
+			return session.UsageErrorf(cmd, "%q: want markdown or man", args[0])
 		},
 	}
 }

@@ -34,11 +34,11 @@ is what each understands of the API.`,
 func versions(ctx context.Context, s *session.Session, alone bool) error {
 	own := ownVersion(s.Env.Version)
 	if s.Output == "name" {
-		return session.Put(s.Env.Out, own+"\n")
+		return session.WriteText(s.Env.Out, own+"\n")
 	}
 	system := runtime.GOOS + "/" + runtime.GOARCH
 	if !s.Structured() {
-		if err := session.Put(s.Env.Out, "baictl   "+own+" ("+runtime.Version()+", "+system+")\n"); err != nil {
+		if err := session.WriteText(s.Env.Out, "baictl   "+own+" ("+runtime.Version()+", "+system+")\n"); err != nil {
 			return err
 		}
 	}
@@ -83,7 +83,7 @@ func serverVersion(ctx context.Context, s *session.Session) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	where, err := s.Where()
+	where, err := s.ResolveContext()
 	if err != nil {
 		return nil, err
 	}
@@ -95,7 +95,7 @@ func serverVersion(ctx context.Context, s *session.Session) (any, error) {
 	if about.Commit != "" {
 		text += " (" + about.Commit + ")"
 	}
-	if err := session.Put(s.Env.Out, text+" at "+where.Server+"\n"); err != nil {
+	if err := session.WriteText(s.Env.Out, text+" at "+where.Server+"\n"); err != nil {
 		return nil, err
 	}
 	if note := skew(about.Revision); note != "" {

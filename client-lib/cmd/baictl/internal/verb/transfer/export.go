@@ -10,18 +10,18 @@ import (
 
 	"github.com/benchmark-ai/bai/client-lib/bai"
 	"github.com/benchmark-ai/bai/client-lib/bai/archive"
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/exitcode"
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/printer"
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/screen"
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/session"
-	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/show"
-	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/verdict"
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 )
 
 // An exporting is what a user wants to have, and where.
-type exporting struct {
+type exporter struct {
 	session *session.Session
 	client  *bai.Client
-	run     string
+	runName string
 	target  string
 	force   bool
 	wait    time.Duration
@@ -29,7 +29,7 @@ type exporting struct {
 
 // Export is the verb export.
 func Export(s *session.Session) *cobra.Command {
-	e := exporting{session: s}
+	e := exporter{session: s}
 	cmd := &cobra.Command{
 		Use:   "export RUN DIR|FILE.tar.zst|s3://BUCKET/PREFIX",
 		Short: "Write all that is known of a run into a folder, a file or a bucket",
@@ -69,11 +69,11 @@ With -o json or yaml: {"run", "target", "complete", "missing", "files",
 		Args:              session.Arguments(2, 2, "a RUN, or where to write it,"),
 		ValidArgsFunction: e.complete,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			e.run, e.target = args[0], args[1]
+			e.runName, e.target = args[0], args[1]
 			if e.wait < 0 {
-				return session.Misuse(cmd, "--wait must not be negative")
+				return session.UsageErrorf(cmd, "--wait must not be negative")
 			}
-			return e.do(cmd)
+			return e.run(cmd)
 		},
 	}
 	cmd.Flags().BoolVar(&e.force, "force", false, "overwrite another export that is in the way")
@@ -82,15 +82,15 @@ With -o json or yaml: {"run", "target", "complete", "missing", "files",
 }
 
 // complete offers a run, and then files.
-func (e *exporting) complete(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+func (e *exporter) complete(cmd *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
 	if len(args) == 0 {
-		return e.session.Runs(cmd, args, begun)
+		return e.session.Runs(cmd, args, toComplete)
 	}
 	return nil, cobra.ShellCompDirectiveDefault
 }
 
-func (e *exporting) do(cmd *cobra.Command) error {
-	ctx, release := e.session.Env.Interrupts(cmd.Context(), verdict.ErrDetached)
+func (e *exporter) run(cmd *cobra.Command) error {
+	ctx, release := e.session.Env.Interrupts(cmd.Context(), exitcode.ErrDetached)
 	defer release()
 	var err error
 	if e.client, err = e.session.Client(); err != nil {
@@ -98,13 +98,13 @@ func (e *exporting) do(cmd *cobra.Command) error {
 	}
 	sink, err := sinkAt(ctx, e.target, e.force)
 	if err != nil {
-		return interrupted(ctx, err)
+		return exportInterrupted(ctx, err)
 	}
 	m, err := e.write(ctx, sink)
 	e.session.Screen.Live("")
 	if err != nil {
 		sink.Abort()
-		return interrupted(ctx, e.usage(err))
+		return exportInterrupted(ctx, e.usage(err))
 	}
 	if err := e.print(m); err != nil {
 		return err
@@ -116,15 +116,15 @@ func (e *exporting) do(cmd *cobra.Command) error {
 }
 
 // usage tells what the user has to type in another way.
-func (e *exporting) usage(err error) error {
+func (e *exporter) usage(err error) error {
 	if _, exists := errors.AsType[*archive.ExistsError](err); exists {
-		return &verdict.UsageError{Message: err.Error()}
+		return &exitcode.UsageError{Message: err.Error()}
 	}
 	return err
 }
 
-// interrupted says that nothing is left of what the user interrupted.
-func interrupted(ctx context.Context, err error) error {
+// exportInterrupted says that nothing is left of what the user interrupted.
+func exportInterrupted(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("%w: nothing was written", context.Cause(ctx))
 	}
@@ -140,34 +140,34 @@ type IncompleteError struct {
 
 // Error says what.
 func (e *IncompleteError) Error() string {
-	return "the export of run " + e.Run + " lacks data: " + verdict.Missing(&baiv1.Completeness{Missing: e.Missing, Awaited: e.Awaited})
+	return "the export of run " + e.Run + " lacks data: " + exitcode.CompletenessText(&baiv1.Completeness{Missing: e.Missing, Awaited: e.Awaited})
 }
 
 // write exports the run to a sink.
-func (e *exporting) write(ctx context.Context, sink archive.Sink) (archive.Manifest, error) {
-	if err := e.settle(ctx); err != nil {
+func (e *exporter) write(ctx context.Context, sink archive.Sink) (archive.Manifest, error) {
+	if err := e.waitForData(ctx); err != nil {
 		return archive.Manifest{}, err
 	}
-	in := intake{screen: e.session.Screen, sink: sink, shown: time.Now()}
-	for p, err := range e.client.Export(ctx, e.run) {
+	in := exportWriter{screen: e.session.Screen, sink: sink, shown: time.Now()}
+	for p, err := range e.client.Export(ctx, e.runName) {
 		if err == nil {
-			err = in.take(p)
+			err = in.writePiece(p)
 		}
 		if err != nil {
 			return archive.Manifest{}, err
 		}
 	}
 	if in.writer == nil {
-		return archive.Manifest{}, errSilent
+		return archive.Manifest{}, errNoHeader
 	}
 	return in.writer.Finish()
 }
 
-// errSilent says that a platform breaks its word.
-var errSilent = errors.New("the platform does not say what it sends")
+// errNoHeader says that a platform breaks its word.
+var errNoHeader = errors.New("the platform does not say what it sends")
 
 // An intake writes what comes.
-type intake struct {
+type exportWriter struct {
 	screen *screen.Screen
 	sink   archive.Sink
 	writer *archive.Writer // once it is said what comes
@@ -175,38 +175,38 @@ type intake struct {
 	shown  time.Time
 }
 
-func (in *intake) take(p bai.ExportPiece) error {
+func (in *exportWriter) writePiece(p bai.ExportPiece) error {
 	switch {
 	case p.Export.GetFormat() > archive.Format:
 		return &archive.FormatError{Format: int(p.Export.GetFormat())}
 	case p.Export != nil:
-		in.writer = archive.NewWriter(in.sink, about(p.Export))
+		in.writer = archive.NewWriter(in.sink, manifestOf(p.Export))
 		return nil
 	case in.writer == nil:
-		return errSilent
+		return errNoHeader
 	}
 	if err := in.writer.Write(p.File, p.Data, p.Last); err != nil {
 		return err
 	}
 	if in.bytes += int64(len(p.Data)); time.Since(in.shown) > 100*time.Millisecond {
-		in.screen.Live(fmt.Sprintf("%s  %s", p.File, show.Bytes(in.bytes)))
+		in.screen.Live(fmt.Sprintf("%s  %s", p.File, printer.Bytes(in.bytes)))
 		in.shown = time.Now()
 	}
 	return nil
 }
 
-func about(x *baiv1.Export) archive.Manifest {
+func manifestOf(x *baiv1.Export) archive.Manifest {
 	return archive.Manifest{
 		Format: int(x.GetFormat()), Run: x.GetRunId(), Platform: x.GetPlatformVersion(),
 		Complete: x.GetComplete(), Missing: x.GetMissing(), Dropped: x.GetDropped(), Awaited: x.GetAwaited(),
 	}
 }
 
-// settle waits for what a run that is over has not brought yet.
-func (e *exporting) settle(ctx context.Context) error {
+// waitForData waits for what a run that is over has not brought yet.
+func (e *exporter) waitForData(ctx context.Context) error {
 	end := time.Now().Add(e.wait)
 	for {
-		run, err := e.client.Get(ctx, e.run)
+		run, err := e.client.Get(ctx, e.runName)
 		if err != nil {
 			return err
 		}
@@ -229,7 +229,7 @@ func (e *exporting) settle(ctx context.Context) error {
 	}
 }
 
-func (e *exporting) print(m archive.Manifest) error {
+func (e *exporter) print(m archive.Manifest) error {
 	var bytes int64
 	for _, f := range m.Files {
 		bytes += f.Size
@@ -247,7 +247,7 @@ func (e *exporting) print(m archive.Manifest) error {
 		}
 		return s.Print(text)
 	case s.Output == "name":
-		return session.Put(s.Env.Out, show.Clean(e.target)+"\n")
+		return session.WriteText(s.Env.Out, printer.Clean(e.target)+"\n")
 	}
-	return session.Put(s.Env.Out, fmt.Sprintf("exported run %s to %s (%s, %s)\n", m.Run, show.Clean(e.target), verdict.Plural(len(m.Files), "file"), show.Bytes(bytes)))
+	return session.WriteText(s.Env.Out, fmt.Sprintf("exported run %s to %s (%s, %s)\n", m.Run, printer.Clean(e.target), exitcode.Plural(len(m.Files), "file"), printer.Bytes(bytes)))
 }

@@ -10,9 +10,9 @@ import (
 
 	"github.com/benchmark-ai/bai/client-lib/bai"
 	"github.com/benchmark-ai/bai/client-lib/bai/archive"
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/exitcode"
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/printer"
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/session"
-	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/show"
-	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/verdict"
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 )
 
@@ -45,37 +45,37 @@ With -o json or yaml: {"run", "already", "notes"}. With -o name: the ID.`,
 	return cmd
 }
 
-func importFrom(cmd *cobra.Command, s *session.Session, place string, check bool) error {
-	ctx, release := s.Env.Interrupts(cmd.Context(), verdict.ErrDetached)
+func importFrom(cmd *cobra.Command, s *session.Session, location string, check bool) error {
+	ctx, release := s.Env.Interrupts(cmd.Context(), exitcode.ErrDetached)
 	defer release()
-	source, err := sourceAt(ctx, place)
+	source, err := sourceAt(ctx, location)
 	if err != nil {
 		return err
 	}
-	s.Screen.Live("checking " + show.Clean(place))
+	s.Screen.Live("checking " + printer.Clean(location))
 	checked, err := archive.Check(source)
 	s.Screen.Live("")
 	if err != nil {
-		return stopped(ctx, badArchive(place, err))
+		return importInterrupted(ctx, badArchive(location, err))
 	}
 	if check {
-		return printCheck(s, place, checked)
+		return printCheck(s, location, checked)
 	}
 	c, err := s.Client()
 	if err != nil {
 		return err
 	}
 	s.Screen.Live("importing run " + checked.Run)
-	done, err := c.Import(ctx, importing(checked))
+	done, err := c.Import(ctx, importOf(checked))
 	s.Screen.Live("")
 	if err != nil {
-		return stopped(ctx, badArchive(place, err))
+		return importInterrupted(ctx, badArchive(location, err))
 	}
 	return printImport(s, done)
 }
 
-// stopped says how an import that the user interrupted is gone on with.
-func stopped(ctx context.Context, err error) error {
+// importInterrupted says how an import that the user interrupted is gone on with.
+func importInterrupted(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("%w: the run is not there yet, the same command goes on with it", context.Cause(ctx))
 	}
@@ -83,16 +83,16 @@ func stopped(ctx context.Context, err error) error {
 }
 
 // badArchive says that what is wrong is with what the user gave.
-func badArchive(place string, err error) error {
+func badArchive(location string, err error) error {
 	_, faulty := errors.AsType[*archive.FaultError](err)
 	_, newer := errors.AsType[*archive.FormatError](err)
 	if faulty || newer || errors.Is(err, fs.ErrNotExist) {
-		return &verdict.UsageError{Message: fmt.Sprintf("%s: %v", place, err)}
+		return &exitcode.UsageError{Message: fmt.Sprintf("%s: %v", location, err)}
 	}
 	return err
 }
 
-func importing(c *archive.Checked) bai.Importing {
+func importOf(c *archive.Checked) bai.Importing {
 	in := bai.Importing{Format: c.Format, Run: c.Run, Documents: c.Documents, Content: c.Content}
 	for _, f := range c.Files() {
 		in.Files = append(in.Files, &baiv1.TransferredFile{Name: f.Name, Size: f.Size, Sha256: f.SHA256})
@@ -100,7 +100,7 @@ func importing(c *archive.Checked) bai.Importing {
 	return in
 }
 
-func printCheck(s *session.Session, place string, c *archive.Checked) error {
+func printCheck(s *session.Session, location string, c *archive.Checked) error {
 	switch {
 	case s.Structured():
 		text, err := session.Object(session.Entry{Name: "run", Value: c.Run}, session.Entry{Name: "complete", Value: c.Complete}, session.Entry{Name: "files", Value: len(c.Manifest.Files)})
@@ -109,13 +109,13 @@ func printCheck(s *session.Session, place string, c *archive.Checked) error {
 		}
 		return s.Print(text)
 	case s.Output == "name":
-		return session.Put(s.Env.Out, show.Clean(c.Run)+"\n")
+		return session.WriteText(s.Env.Out, printer.Clean(c.Run)+"\n")
 	}
-	said := "complete"
+	state := "complete"
 	if !c.Complete {
-		said = "not complete"
+		state = "not complete"
 	}
-	return session.Put(s.Env.Out, fmt.Sprintf("%s: run %s, %s, %s\n", show.Clean(place), show.Clean(c.Run), verdict.Plural(len(c.Manifest.Files), "file"), said))
+	return session.WriteText(s.Env.Out, fmt.Sprintf("%s: run %s, %s, %s\n", printer.Clean(location), printer.Clean(c.Run), exitcode.Plural(len(c.Manifest.Files), "file"), state))
 }
 
 func printImport(s *session.Session, done *baiv1.Imported) error {
@@ -127,14 +127,14 @@ func printImport(s *session.Session, done *baiv1.Imported) error {
 		}
 		return s.Print(text)
 	case s.Output == "name":
-		return session.Put(s.Env.Out, show.Clean(done.GetRunId())+"\n")
+		return session.WriteText(s.Env.Out, printer.Clean(done.GetRunId())+"\n")
 	}
 	for _, note := range done.GetNotes() {
-		s.Screen.Note("baictl: " + show.Clean(note))
+		s.Screen.Note("baictl: " + printer.Clean(note))
 	}
 	text := "run " + done.GetRunId() + " was imported\n"
 	if done.GetAlready() {
 		text = "run " + done.GetRunId() + " was there already\n"
 	}
-	return session.Put(s.Env.Out, text)
+	return session.WriteText(s.Env.Out, text)
 }

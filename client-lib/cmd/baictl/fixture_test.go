@@ -1,0 +1,200 @@
+package main_test
+
+import (
+	"fmt"
+	"math"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/benchmark-ai/bai/client-lib/internal/baitest"
+	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
+)
+
+const (
+	helloID   = "01kdyt1q880000000000000001"
+	runningID = "01kdyt1q880000000000000002"
+	failedID  = "01kdyt1q880000000000000003"
+
+	damagedSHA256 = "fcde2b2edba56bf408601fb721fe9b5c338d10ee429ea04fae5511b68fbf8fb9"
+)
+
+// helloText is the descriptor of the world's first run, with what was put in
+// place of its values.
+const helloText = `spec_version = "1.0"
+
+[info]
+description = "<hello> & \u001b[31m"
+labels = { model = "x" }
+
+[hardware]
+cpus = 2
+
+[env]
+docker_image = "docker.io/library/hello-world:1"
+vars = { GREETING = "good day" }
+
+[[data.sources]]
+src = "https://example.org/corpus.tar"
+path = "/data/corpus"
+`
+
+// newYear is when the world's runs were submitted, unless a test wants to know
+// their age.
+var newYear = time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC)
+
+// newFixture is a platform with a run in each state that there is to be shown.
+func newFixture(t *testing.T, begin time.Time) *baitest.Platform {
+	t.Helper()
+	p := baitest.Start(t)
+	at := func(seconds int) *timestamppb.Timestamp {
+		return timestamppb.New(begin.Add(time.Duration(seconds) * time.Second))
+	}
+	hello := p.Add(&baiv1.Run{
+		Name: "hello", Owner: "ann", CreateTime: at(0), DescriptorFile: "hello.toml",
+		DescriptorToml: helloText,
+		Overrides:      []*baiv1.Override{{Path: "env.vars.GREETING", Value: "good day"}},
+		Origination:    &baiv1.Origination{Uri: "stored:hello@1", Sha256: baitest.Digest("# the first version\n" + helloText)},
+		Labels:         map[string]string{"task_name": "hello", "model": "x"},
+		Description:    "Says hello, and measures how fast \x1b[1mnothing\x1b[0m is compressed at two levels, as an example of a run with metrics",
+		Framework:      "pytorch", FrameworkVersion: "2.4", DataIds: []string{"corpus", "words"},
+		Data: []*baiv1.DataSet{{
+			Source: "https://example.org/corpus.tar", Path: "/data/corpus", Size: 4 << 20,
+			Sha256: "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+		}},
+	})
+	addRunData(p, hello, at)
+	addResults(p, hello)
+	p.AddArtifact(hello, "1/benchmark-0/results/out.json", "{\"loss\": 0.25}\n")
+	p.AddArtifact(hello, "1/benchmark-0/完成.txt", "done\n")
+	p.StoreDescriptor("hello", "# the first version\n"+helloText)
+	p.StoreDescriptor("hello", helloText)
+	p.StoreDescriptor("训练", "[info]\n")
+	p.AddURI("https://example.org/hello.toml", helloText)
+	p.SetPrefetchWaits("https://example.org/gone.tar", "connection refused, retrying in 2s (try 2 of 7)")
+	addStoredData(p, at)
+	p.Add(&baiv1.Run{
+		Name: "训练-resnet-五十-mit-einem-sehr-langen-Namen", Owner: "ann", CreateTime: at(100), StartTime: at(101),
+		Phase: baiv1.Phase_PHASE_RUNNING, Attempt: 2, DescriptorFile: "resnet.toml", Message: "line one\nline \x1b[31mtwo",
+	})
+	p.Add(&baiv1.Run{
+		Owner: "ann", CreateTime: at(160), StartTime: at(161), EndTime: at(3761), Phase: baiv1.Phase_PHASE_FINISHED,
+		Outcome: baiv1.Outcome_OUTCOME_FAILED, FailureClass: baiv1.FailureClass_FAILURE_CLASS_USER,
+		Reason: "NonZeroExit", Message: "the process exited with 3", ExitCode: new(int32(3)), DescriptorFile: "bad.toml",
+		Lineage:        &baiv1.Lineage{ScheduleId: nightlyID, FiringTime: timestamppb.New(newYear.Add(-49 * time.Hour))},
+		DescriptorToml: "[env]\ndocker_image = 7\n",
+		Completeness:   &baiv1.Completeness{Lines: 7, Samples: 1, Missing: 2, Awaited: []string{"metrics of benchmark/0"}},
+	})
+	p.Add(&baiv1.Run{
+		Name: "secret", Owner: "bob", Namespace: "pets", CreateTime: at(170),
+		Phase: baiv1.Phase_PHASE_FINISHED, Outcome: baiv1.Outcome_OUTCOME_CANCELED,
+	})
+	addSchedules(p)
+	return p
+}
+
+// addResults says what the first run came to, and where it ran.
+func addResults(p *baitest.Platform, id string) {
+	nan := math.NaN()
+	p.SetSummaries(id, &baiv1.GetSummariesResponse{
+		Complete: true, Attempt: 1, Samples: 7, Method: "median: the value in the middle",
+		Notes: []string{"1 sample not summarised: \x1b[31mtoo many"},
+		Summaries: []*baiv1.MetricSummary{
+			{
+				Metric: "compress", Unit: "MB/s", Labels: map[string]string{"level": "1"}, N: 6, Min: 100, Max: 1234567, Median: 120.5, P90: 1000, P95: 1100, P99: 1200,
+				Mean: 200.25, Sd: 12.5, First: 123.456, Last: 100, Interval: &baiv1.Interval{Low: 100, High: 1234567, Level: 0.96875},
+			},
+			{Metric: "loss", Direction: "lower", N: 3, NotNumbers: 1, Min: 0.25, Max: 0.5, Median: 1.0 / 3, P90: 0.45, P95: 0.475, P99: 0.495, Mean: 0.361, Sd: 0.127, First: 0.5, Last: 1.0 / 3},
+			{Metric: "nothing", NotNumbers: 2, Min: nan, Max: nan, Median: nan, P90: nan, P95: nan, P99: nan, Mean: nan, Sd: nan, First: nan, Last: nan},
+		},
+	})
+	p.SetEnvironment(id, &baiv1.Environment{
+		Fingerprint: "2c26b46b68ffc68ff99b453c1d304134", DescriptorSha256: baitest.Digest(helloText), Image: "docker.io/library/hello-world:1",
+		Data: []*baiv1.DataSet{{Source: "https://example.org/corpus.tar", Path: "/data/corpus", Size: 4 << 20, Sha256: "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"}},
+		Pods: []*baiv1.PodEnvironment{{
+			Role: "benchmark", Pod: "p1", Attempt: 1, PlatformVersion: "v1.2.0", Tools: map[string]string{"python3": "Python 3.11.2", "gcc": "\x1b[31m12.2.0"},
+			Unknown: []string{"how the clock follows the load: permission denied"},
+			Machine: &baiv1.Machine{
+				Node: "node-7", Kernel: "6.8.0-45-generic", Architecture: "amd64", Os: "Debian GNU/Linux 12 (bookworm)", CpuModel: "AMD EPYC 9454", Cpus: 96, CpusAllowed: 8,
+				Cores: 48, Sockets: 1, MaxMhz: 3810.5, Turbo: "on", Memory: 403 << 30, NumaNodes: 2, CpuLimit: 4, MemoryLimit: 16 << 30,
+				Gpus: []*baiv1.Gpu{{Model: "NVIDIA H200", Memory: 141 << 30, Uuid: "GPU-1"}}, GpuDriver: "550.90.07", Cuda: "12.4", Hypervisor: "kvm",
+			},
+		}},
+	})
+}
+
+// addStoredData has the platform store what runs need, and what they do not.
+func addStoredData(p *baitest.Platform, at func(int) *timestamppb.Timestamp) {
+	p.AddData(&baiv1.StoredData{
+		Sha256: "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08", Size: 4 << 20, CreateTime: at(0), UseTime: at(100),
+		Sources: []string{"https://example.org/corpus.tar", "s3://data-sets/a/very/long/name/of/an/object/that/is/the/same/corpus.tar"}, Runs: []string{runningID},
+	})
+	p.AddData(&baiv1.StoredData{Sha256: "9f8b0822cd15d6c15b0f00a0886d081884c7d659a2feaa0c55ad015a3bf4f1b2", Size: 0, CreateTime: at(1), UseTime: at(1)})
+	p.AddData(&baiv1.StoredData{
+		Sha256: "2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae", Size: 150 << 30, CreateTime: at(2), UseTime: at(2), Sources: []string{"gs://数据/\x1b[31m"},
+	})
+	p.AddData(&baiv1.StoredData{Sha256: damagedSHA256, Size: 3, CreateTime: at(3), UseTime: at(3), Sources: []string{"file:///data/bar"}})
+	p.Damage(damagedSHA256)
+}
+
+// addRunData gives the first run a history and data.
+func addRunData(p *baitest.Platform, id string, at func(int) *timestamppb.Timestamp) {
+	addHistory(p, id, at)
+	origin := &baiv1.Origin{Attempt: 1, Role: "benchmark", Pod: "p1", Container: "benchmark", Stream: "output"}
+	for i, text := range []string{"epoch 1", "warning: slow", "epoch 2", "loss=0.5 \x1b[1mbold\x1b[0m", "完成"} {
+		p.Log(id, &baiv1.LogLine{Origin: origin, Sequence: int64(i * 100), Stderr: i == 1, Time: at(2 + i), Text: text})
+	}
+	for i, v := range []float64{0.5, 0.25, 1.0 / 3, math.NaN()} {
+		p.Sample(id, &baiv1.Sample{
+			Origin: origin, Sequence: int64(i * 10), Metric: "loss", Value: v, Time: at(2 + i), Step: new(int64(i)), Direction: "lower",
+		})
+	}
+	for i, v := range []float64{123.456, 1234567, 100} {
+		p.Sample(id, &baiv1.Sample{
+			Origin: origin, Sequence: int64(40 + i), Metric: "compress", Value: v, Unit: "MB/s", Time: at(6),
+			Labels: map[string]string{"level": fmt.Sprint(1 + i/2)},
+		})
+	}
+	p.SetCompleteness(id, &baiv1.Completeness{Complete: true, Samples: 7, Lines: 5})
+}
+
+func addHistory(p *baitest.Platform, id string, at func(int) *timestamppb.Timestamp) {
+	bytes := func(n int64) *baiv1.Progress { return &baiv1.Progress{Done: n, Total: 4 << 20, Unit: "bytes"} }
+	for i, c := range []*baiv1.Change{
+		{Phase: baiv1.Phase_PHASE_SUBMITTED, Kind: "bai.submitted"},
+		{Phase: baiv1.Phase_PHASE_FETCHING, Kind: "bai.status", Progress: bytes(0)},
+		{Phase: baiv1.Phase_PHASE_FETCHING, Kind: "bai.status", Progress: bytes(1 << 20)},
+		{Phase: baiv1.Phase_PHASE_QUEUED, Kind: "bai.status"},
+		{Phase: baiv1.Phase_PHASE_RUNNING, Kind: "bai.status"},
+		{Phase: baiv1.Phase_PHASE_LAUNCHING, Kind: "bai.retried", Attempt: 2, FailureClass: baiv1.FailureClass_FAILURE_CLASS_INFRA, Reason: "Evicted", Message: "node lost"},
+		{Phase: baiv1.Phase_PHASE_RUNNING, Kind: "bai.status", Attempt: 2},
+		{Phase: baiv1.Phase_PHASE_FINISHED, Kind: "bai.finished", Attempt: 2, Outcome: baiv1.Outcome_OUTCOME_SUCCEEDED},
+	} {
+		c.Time = at(i)
+		p.Change(id, c)
+	}
+}
+
+const nightlyID = "7rp0wrv5k2m8v1xqd3sj4thb6n"
+
+// addSchedules gives the world schedules: one with a history, one that is paused.
+func addSchedules(p *baitest.Platform) {
+	p.AddSchedule(&baiv1.Schedule{
+		Id: nightlyID, Name: "nightly", Namespace: "pets", Owner: "ann", Version: 3, Description: "Every night \x1b[31m", Scheduling: "0 3 * * mon-fri",
+		Timezone: "Europe/Berlin", Concurrency: "forbid", Missed: "latest", MissedWindowSeconds: 3600, DelaySeconds: 90,
+		StartTime: timestamppb.New(newYear.AddDate(0, -1, 0)), CreateTime: timestamppb.New(newYear.AddDate(0, -1, 0)), UpdateTime: timestamppb.New(newYear),
+		DescriptorFile: "nightly.toml", DescriptorToml: helloText, Labels: map[string]string{"task_name": "night"},
+		NextFirings: []*timestamppb.Timestamp{timestamppb.New(newYear.AddDate(0, 0, 3).Add(-time.Hour)), timestamppb.New(newYear.AddDate(0, 0, 4).Add(-time.Hour))},
+		Firings: []*baiv1.Firing{
+			{Time: timestamppb.New(newYear.Add(-time.Hour)), RunId: "01kdyt1q880000000000000005", Phase: baiv1.Phase_PHASE_RUNNING},
+			{Time: timestamppb.New(newYear.Add(-25 * time.Hour)), LastTime: timestamppb.New(newYear.Add(-24 * time.Hour)), Count: 3, Reason: "Missed", Message: "the platform was away", Missed: true},
+			{Time: timestamppb.New(newYear.Add(-49 * time.Hour)), RunId: failedID, Phase: baiv1.Phase_PHASE_FINISHED, Outcome: baiv1.Outcome_OUTCOME_FAILED, Reason: "NonZeroExit", Message: "the process exited with 3", Missed: true},
+		},
+		Backfills: []*baiv1.Backfill{{From: timestamppb.New(newYear.AddDate(0, 0, -9)), To: timestamppb.New(newYear.AddDate(0, 0, -5)), Next: timestamppb.New(newYear.AddDate(0, 0, -7)), By: "ann"}},
+	})
+	p.AddSchedule(&baiv1.Schedule{
+		Id: "7rp0wrv5k2m8v1xqd3sj4thb6p", Owner: "bob", Namespace: "cars", Version: 1, Scheduling: "@hourly", Timezone: "UTC", Concurrency: "allow", Missed: "skip",
+		Paused: true, UpdateTime: timestamppb.New(newYear),
+	})
+}

@@ -1,0 +1,109 @@
+// Package verdict judges how a command line ended: the exit code, what is said,
+// and what to do about it.
+package exitcode
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/printer"
+	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
+)
+
+// ErrDetached ends the following of a run that the user interrupted.
+var ErrDetached = errors.New("interrupted")
+
+// A TimeoutError says that --timeout is over.
+type TimeoutError struct{ After time.Duration }
+
+// Error says after how long.
+func (e *TimeoutError) Error() string {
+	return fmt.Sprintf("timed out after %s", printer.Duration(e.After))
+}
+
+// A UsageError is what the user typed wrong.
+type UsageError struct {
+	Message string
+	Help    string // the command that says how it is typed right
+}
+
+// Error is what is wrong.
+func (e *UsageError) Error() string { return e.Message }
+
+// A FaultsError says that descriptors are invalid. It does not say why: the
+// faults were printed.
+type FaultsError struct{ Faults, Files, Of int }
+
+// Error says how many faults there are, and in how many files.
+func (e *FaultsError) Error() string {
+	if e.Of == 1 {
+		return Plural(e.Faults, "fault")
+	}
+	return fmt.Sprintf("%s in %d of %d files", Plural(e.Faults, "fault"), e.Files, e.Of)
+}
+
+// An OutcomeError says that a run did not succeed.
+type OutcomeError struct {
+	ID      string
+	Outcome baiv1.Outcome
+	Class   baiv1.FailureClass
+	Reason  string
+	Message string
+}
+
+// Error says how the run ended, and why.
+func (e *OutcomeError) Error() string {
+	if e.Outcome == baiv1.Outcome_OUTCOME_CANCELED {
+		return fmt.Sprintf("run %s was canceled", e.ID)
+	}
+	return fmt.Sprintf("run %s failed: %s", e.ID, FailureText(e.Reason, e.Class, e.Message))
+}
+
+// A MissingError says that a run would not find what it needs. It does not say
+// what: the checks were printed.
+type MissingError struct {
+	File             string
+	Faults, Warnings int
+	Platform         bool // all of it is the platform's to mend
+}
+
+// Error says how much is missing.
+func (e *MissingError) Error() string {
+	return fmt.Sprintf("a run of %q would fail: %s", e.File, Plural(e.Faults, "fault"))
+}
+
+// A DataError says that not all of a run's data are there.
+type DataError struct {
+	ID           string
+	After        time.Duration
+	Completeness *baiv1.Completeness
+}
+
+// Error says what is there and what is not.
+func (e *DataError) Error() string {
+	return fmt.Sprintf("the data of run %s are not complete after %s: %s", e.ID, printer.Duration(e.After), CompletenessText(e.Completeness))
+}
+
+// A DetachedError says that nobody waits any more for a run that goes on.
+type DetachedError struct {
+	ID    string
+	Cause error
+	Lines bool // it was the run's log that was waited for
+
+	Others bool // there are other runs, which may go on too
+}
+
+// Error is why, and which run.
+func (e *DetachedError) Error() string {
+	if e.Lines {
+		return fmt.Sprintf("%s: reading the log of run %s", e.Cause, e.ID)
+	}
+	if e.Others {
+		return fmt.Sprintf("%s: run %s and others go on", e.Cause, e.ID)
+	}
+	return fmt.Sprintf("%s: run %s goes on", e.Cause, e.ID)
+}
+
+// Unwrap is why.
+func (e *DetachedError) Unwrap() error { return e.Cause }

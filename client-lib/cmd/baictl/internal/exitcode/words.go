@@ -1,0 +1,57 @@
+package exitcode
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/printer"
+	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
+)
+
+// FailureText is why a run failed: reason, whose fault, the platform's words.
+func FailureText(reason string, class baiv1.FailureClass, message string) string {
+	var s strings.Builder
+	s.WriteString(reason)
+	if word := printer.Word(class); word != "" {
+		s.WriteString(" (" + word + ")")
+	}
+	if message != "" {
+		s.WriteString(": " + message)
+	}
+	return strings.TrimPrefix(strings.TrimSpace(s.String()), ": ")
+}
+
+// CompletenessText says which data of a run are there, and which are not.
+func CompletenessText(c *baiv1.Completeness) string {
+	if c == nil {
+		return "the platform does not say what is there"
+	}
+	parts := []string{StoredText(c)}
+	if n := c.GetMissing(); n > 0 {
+		parts = append(parts, fmt.Sprintf("%d missing", n))
+	}
+	if awaited := c.GetAwaited(); len(awaited) > 0 {
+		parts = append(parts, "awaited: "+strings.Join(awaited, ", "))
+	}
+	return strings.Join(parts, "; ")
+}
+
+// StoredText says how many data of a run are there.
+func StoredText(c *baiv1.Completeness) string {
+	text := fmt.Sprintf("%s, %s", Plural(int(c.GetSamples()-c.GetSystemSamples()), "sample"), Plural(int(c.GetLines()), "line"))
+	if n := c.GetSystemSamples(); n > 0 {
+		text += fmt.Sprintf(", %s of the system", Plural(int(n), "sample"))
+	}
+	if n := c.GetDropped(); n > 0 {
+		text += fmt.Sprintf(", %s dropped", Plural(int(n), "line"))
+	}
+	return text
+}
+
+// Plural is a number of things: "1 fault", "2 faults".
+func Plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}

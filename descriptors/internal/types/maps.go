@@ -1,0 +1,90 @@
+package types
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/benchmark-ai/bai/descriptors/internal/decode"
+	"github.com/benchmark-ai/bai/descriptors/internal/fault"
+)
+
+func tables() decode.ValueTypes {
+	const stringTable = "table of strings"
+	return decode.ValueTypes{
+		"labels": {
+			Type: stringTable,
+			Rule: "keys and values of 1 to 63 letters, digits, `-`, `_` and `.`, the first and last a letter or digit; a value may be empty; names of our own labels are taken",
+			Read: func(v decode.Value) any { return table(v, label) },
+		},
+		"node labels": {
+			Type: stringTable, Rule: "labels of nodes, as `node.kubernetes.io/instance-type`",
+			Read: func(v decode.Value) any { return table(v, nodeLabel) },
+		},
+		"variables": {
+			Type: stringTable, Rule: "names of letters, digits, `_`, `-` and `.`, the first no digit",
+			Read: func(v decode.Value) any { return table(v, Variable) },
+		},
+	}
+}
+
+// table reads a table of strings, of which check reports what is wrong with an
+// entry.
+func table(v decode.Value, check func(key, value decode.Value)) any {
+	entries := map[string]string{}
+	for key, value := range v.Entries("a table of strings") {
+		s, ok := value.String()
+		if !ok {
+			continue
+		}
+		check(key, value)
+		entries[key.Text] = s
+	}
+	return entries
+}
+
+func label(key, value decode.Value) {
+	if !isLabel(key.Text) {
+		key.Fault(fault.BadLabel, "the key "+nameProblem(key.Text), "begin and end with a letter or digit; between them also - _ and .")
+	}
+	if s := value.Text; s != "" && !isLabel(s) {
+		value.Fault(fault.BadLabel, "the value "+nameProblem(s), "begin and end with a letter or digit; between them also - _ and .")
+	}
+	if IsReserved(key.Text) {
+		key.Fault(fault.ReservedLabel, "would hide a label of the platform", "choose another name")
+	}
+}
+
+// Reserved are the labels that a descriptor may not give, beside all that begin
+// with bai: the platform says them of each run, pod and sample.
+func Reserved() []string {
+	return []string{
+		"run", "set", "cell", "repetition", "warmup", "schedule", "firing", "attempt",
+		"namespace", "owner", "role", "index", "pod", "container", "stream",
+		"app", "action-id", "client-id", "parent-action-id", "created-by", "inference-server-name",
+		"job-name", "controller-uid",
+	}
+}
+
+// IsReserved reports whether the platform has a label called key.
+func IsReserved(key string) bool {
+	key = strings.ToLower(key)
+	rest, ours := strings.CutPrefix(key, "bai")
+	return ours && (rest == "" || strings.ContainsRune("-_.", rune(rest[0]))) || slices.Contains(Reserved(), key)
+}
+
+func nodeLabel(key, value decode.Value) {
+	if !isQualified(key.Text) {
+		key.Fault(fault.BadLabel, fmt.Sprintf("%q is not the key of a label", key.Text), "write name or domain/name")
+	}
+	if s := value.Text; s != "" && !isLabel(s) {
+		value.Fault(fault.BadLabel, "the value "+nameProblem(s), "")
+	}
+}
+
+// Variable reports what is wrong with the name of an environment variable.
+func Variable(key, _ decode.Value) {
+	if !isVariable(key.Text) {
+		key.Fault(fault.BadVariable, fmt.Sprintf("%q is not the name of a variable", key.Text), "write letters, digits and _, no digit first")
+	}
+}

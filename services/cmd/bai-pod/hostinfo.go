@@ -1,0 +1,112 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/internal/pod"
+	"github.com/benchmark-ai/bai/services/internal/pod/hostinfo"
+)
+
+// minRuntime is how long a command has run of which it is worth to ask programs for
+// their versions once it has ended: that takes some of them a tenth of a second.
+const minRuntime = time.Second
+
+// hostRecorder writes down where the command runs, and what it uses. What it cannot
+// write it leaves out: nobody waits for it.
+type hostRecorder struct {
+	dir         string
+	files       hostinfo.Files
+	every       time.Duration // between two measurements; 0 is none at all
+	environment event.Environment
+}
+
+// newHostRecorder returns an observer that measures every so often, a second where
+// that is not said.
+func newHostRecorder(dir, every string) *hostRecorder {
+	d, err := time.ParseDuration(every)
+	if err != nil {
+		d = time.Second
+	}
+	return &hostRecorder{dir: dir, every: max(d, 0)}
+}
+
+// start observes a command until what it returns is called.
+func (o *hostRecorder) start(pid int) func(pod.Exit) {
+	ctx, stop := context.WithCancel(context.Background())
+	var all sync.WaitGroup
+	all.Go(func() {
+		o.environment = o.files.Environment()
+		o.environment.Platform = version
+		o.writeEnvironment()
+	})
+	if o.every > 0 {
+		all.Go(func() { o.recordUsage(ctx, pid) })
+	}
+	return func(end pod.Exit) {
+		stop()
+		all.Wait()
+		if end.Ended.Sub(end.Started) < minRuntime {
+			return
+		}
+		hostinfo.AddTools(context.Background(), &o.environment)
+		o.writeEnvironment()
+	}
+}
+
+// writeEnvironment writes where the command runs, whole or not at all.
+func (o *hostRecorder) writeEnvironment() {
+	b, err := json.Marshal(o.environment)
+	path := pod.PathIn(o.dir, pod.EnvironmentFile)
+	if err == nil {
+		err = os.WriteFile(path+".tmp", b, 0o644) //nolint:gosec // others read it
+	}
+	if err == nil {
+		_ = os.Rename(path+".tmp", path)
+	}
+}
+
+// recordUsage appends what the command uses to a file, until ctx is done. The file is made with the first of it: short commands have none.
+func (o *hostRecorder) recordUsage(ctx context.Context, pid int) {
+	var mu sync.Mutex
+	var file *os.File
+	keep := func(line []byte) {
+		mu.Lock()
+		defer mu.Unlock()
+		if file == nil {
+			f, err := os.OpenFile(pod.PathIn(o.dir, pod.System), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644) //nolint:gosec // others read it
+			if err != nil {
+				return
+			}
+			file = f
+		}
+		_, _ = file.Write(line)
+	}
+	ticks := time.NewTicker(o.every)
+	defer ticks.Stop()
+	meter := hostinfo.NewMeter(o.files, pid)
+	var gpus sync.WaitGroup
+	for first := true; ; first = false {
+		select {
+		case <-ctx.Done():
+			gpus.Wait()
+			if file != nil {
+				_ = file.Close()
+			}
+			return
+		case <-ticks.C:
+		}
+		if first {
+			gpus.Go(func() { hostinfo.GPUs(ctx, o.every, keep) })
+		}
+		if line := meter.Measure(); line != nil {
+			keep(line)
+		}
+	}
+}

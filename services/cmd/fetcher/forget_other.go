@@ -1,6 +1,0 @@
-//go:build !linux
-
-package main
-
-// forget hands back nothing here.
-func forget() {}

@@ -1,0 +1,6 @@
+//go:build !linux
+
+package main
+
+// releaseFilePages hands back nothing here.
+func releaseFilePages() {}

@@ -1,0 +1,70 @@
+package executor_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/benchmark-ai/bai/services/executor"
+)
+
+// launchGang has a run with objects of every kind be launched, by a process that
+// is killed at an effect and another that is not.
+func launchGang(t *testing.T, settings executor.Settings, killAt int) *fixture {
+	t.Helper()
+	w := newFixture(t)
+	w.runDuration = time.Hour
+	run := fetched("r1")
+	run.Descriptor = strings.Replace(descriptor, "cpus = 1", "cpus = 1\nstrategy = \"mpi\"\n[hardware.distributed]\nnum_instances = 2", 1)
+	_, stop := w.start(settings, killAt, false)
+	w.publish(run)
+	time.Sleep(time.Second)
+	stop()
+	_, stop = w.start(settings, 0, false)
+	time.Sleep(10 * time.Second)
+	stop()
+	return w
+}
+
+func TestInKubernetesOneObjectOwnsAllOthersOfItsRun(t *testing.T) {
+	const owner = "ConfigMap bai-r1-1"
+	want := []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "bai-r1-1", UID: "uid-bai-r1-1-1"}}
+	for _, killAt := range []int{0, 5, 6, 7, 9, 11, 13} {
+		t.Run(fmt.Sprintf("killed at effect %d", killAt), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := launchGang(t, executor.Settings{Engine: executor.EngineKubernetes}, killAt)
+				wantOwned(t, w, owner, want)
+			})
+		})
+	}
+}
+
+func wantOwned(t *testing.T, w *fixture, owner string, want []metav1.OwnerReference) {
+	t.Helper()
+	left := w.cluster.objectKeys()
+	if len(left) < 8 {
+		t.Errorf("only %q was created", left)
+	}
+	for _, key := range left {
+		owners := w.cluster.object(key).GetOwnerReferences()
+		if key == owner && owners != nil || key != owner && !cmp.Equal(want, owners) {
+			t.Errorf("%s is owned by %v", key, owners)
+		}
+	}
+}
+
+func TestOnTheLocalClusterNothingIsOwned(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := launchGang(t, executor.Settings{}, 0)
+		for _, key := range w.cluster.objectKeys() {
+			if owners := w.cluster.object(key).GetOwnerReferences(); owners != nil {
+				t.Errorf("%s is owned by %v", key, owners)
+			}
+		}
+	})
+}

@@ -1,0 +1,110 @@
+package executor
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/benchmark-ai/bai/services/internal/event"
+)
+
+// Quota are how many runs may hold a slot at a time.
+type Quota struct {
+	Slots    int            // all of them
+	PerUser  int            // those of one owner; zero means no limit
+	PerLabel map[string]int // "label=value": those that have it; "label": those of one value
+}
+
+// Prefixes of the limits that a run counts under.
+const (
+	quotaUser  = "user "
+	quotaLabel = "label "
+)
+
+// quotaKeys names the limits that a run counts under, one a line.
+func (r Quota) quotaKeys(run event.Fetched) string {
+	var all []string
+	if r.PerUser > 0 {
+		all = append(all, quotaUser+run.Owner)
+	}
+	for _, name := range slices.Sorted(maps.Keys(run.Labels)) {
+		if pair := name + "=" + run.Labels[name]; r.labelLimit(pair) > 0 {
+			all = append(all, quotaLabel+pair)
+		}
+	}
+	return strings.Join(all, "\n")
+}
+
+// labelLimit is that of the runs with a label of a value, zero for none.
+func (r Quota) labelLimit(pair string) int {
+	name, _, _ := strings.Cut(pair, "=")
+	return cmp.Or(r.PerLabel[pair], r.PerLabel[name])
+}
+
+// limit is how many runs may count under a limit, zero for any number.
+func (r Quota) limit(key string) int {
+	if pair, ok := strings.CutPrefix(key, quotaLabel); ok {
+		return r.labelLimit(pair)
+	}
+	return r.PerUser
+}
+
+// newAllocation is the place in the ledger that somebody in the queue is given.
+func (r Quota) newAllocation(p Item) Allocation {
+	return Allocation{AttemptKey: p.attemptKey(), QueueKey: p.Key, Pods: p.Pods, QuotaKeys: r.quotaKeys(p.Run)}
+}
+
+// quotaUsage counts who holds slots.
+type quotaUsage struct {
+	quota Quota
+	total int
+	byKey map[string]int // by limit
+}
+
+func (r Quota) usage(entries []Allocation) quotaUsage {
+	t := quotaUsage{quota: r, byKey: make(map[string]int)}
+	for _, e := range entries {
+		t.add(e)
+	}
+	return t
+}
+
+func (t *quotaUsage) add(e Allocation) {
+	t.total++
+	for key := range strings.Lines(e.QuotaKeys) {
+		t.byKey[strings.TrimSuffix(key, "\n")]++
+	}
+}
+
+func (t *quotaUsage) full() bool { return t.total >= t.quota.Slots }
+
+// exceededLimit says which limit keeps somebody from being given a slot, though there
+// may be one; empty for none.
+func (t *quotaUsage) exceededLimit(e Allocation) string {
+	for key := range strings.Lines(e.QuotaKeys) {
+		key = strings.TrimSuffix(key, "\n")
+		limit := t.quota.limit(key)
+		if limit == 0 || t.byKey[key] < limit {
+			continue
+		}
+		if owner, ok := strings.CutPrefix(key, quotaUser); ok {
+			return fmt.Sprintf("%s has %d runs under way, the limit of a user", owner, t.byKey[key])
+		}
+		return fmt.Sprintf("%d runs with label %s are under way, the limit of that label", t.byKey[key], strings.TrimPrefix(key, quotaLabel))
+	}
+	return ""
+}
+
+// BlockedByQuota says, of those in the queue whom a limit of their own keeps waiting,
+// which one that is.
+func BlockedByQuota(l SlotTable, queue []Item, r Quota) map[AttemptKey]string {
+	t, all := r.usage(l.Allocations), make(map[AttemptKey]string)
+	for _, p := range queue {
+		if why := t.exceededLimit(r.newAllocation(p)); why != "" {
+			all[p.attemptKey()] = why
+		}
+	}
+	return all
+}

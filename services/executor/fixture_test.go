@@ -1,0 +1,517 @@
+package executor_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/benchmark-ai/bai/services/executor"
+	"github.com/benchmark-ai/bai/services/internal/cluster"
+	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/internal/service"
+	"github.com/benchmark-ai/bai/services/internal/store"
+	"github.com/benchmark-ai/bai/services/internal/storetest"
+)
+
+// fakeCluster keeps the contract of a cluster, and runs nothing. Deleted
+// objects are gone after a while.
+type fakeCluster struct {
+	mu            sync.Mutex
+	deletionDelay time.Duration                // how long objects take to go
+	redeleteAfter time.Duration                // objects stay until they are deleted once more, so long after they should have gone; 0: they do not
+	stopDelay     time.Duration                // how long pods that were stopped take to end
+	objects       map[string]cluster.Object    // by kind and name
+	podsEndAt     map[string]time.Time         // when the pods of Jobs that were stopped have ended
+	goneAt        map[string]time.Time         // when those being deleted are gone
+	createCount   map[string]int               // how often, by kind and name
+	writes        int                          // creations and deletions that were asked for
+	maxJobs       int                          // Jobs that were there at a time
+	refuse        func(o cluster.Object) error // what is said instead of creating
+	labels        map[string]map[string]string // of objects that are no run's, by kind and name
+}
+
+// forever is longer than any test.
+const forever = 1000 * time.Hour
+
+func newCluster() *fakeCluster {
+	return &fakeCluster{objects: make(map[string]cluster.Object), goneAt: make(map[string]time.Time), podsEndAt: make(map[string]time.Time), createCount: make(map[string]int)}
+}
+
+func objectKey(o cluster.Object) string {
+	return o.GetObjectKind().GroupVersionKind().Kind + " " + o.GetName()
+}
+
+func (c *fakeCluster) removeDeleted() {
+	for k, at := range c.goneAt {
+		if !time.Now().Before(at) {
+			delete(c.objects, k)
+			delete(c.goneAt, k)
+		}
+	}
+}
+
+func (c *fakeCluster) Create(ctx context.Context, o cluster.Object) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.removeDeleted()
+	c.writes++
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if c.refuse != nil {
+		if err := c.refuse(o); err != nil {
+			return err
+		}
+	}
+	k := objectKey(o)
+	if was, ok := c.objects[k]; ok {
+		if strings.HasPrefix(k, "ConfigMap ") {
+			o.SetUID(was.GetUID())
+		}
+		return cluster.ErrExists
+	}
+	c.createCount[k]++
+	o.SetUID(types.UID(fmt.Sprintf("uid-%s-%d", o.GetName(), c.createCount[k])))
+	c.objects[k] = o
+	c.maxJobs = max(c.maxJobs, c.count("Job"))
+	return nil
+}
+
+func (c *fakeCluster) Delete(ctx context.Context, r cluster.Ref) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.removeDeleted()
+	c.writes++
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	for k, o := range c.objects {
+		if l := o.GetLabels(); l[cluster.LabelRun] == r.Run && l[cluster.LabelAttempt] == strconv.Itoa(r.Attempt) {
+			at, deleting := c.goneAt[k]
+			switch {
+			case !deleting && c.redeleteAfter > 0:
+				c.goneAt[k] = time.Now().Add(forever)
+			case !deleting:
+				c.goneAt[k] = time.Now().Add(c.deletionDelay)
+			case c.redeleteAfter > 0 && time.Until(at) < forever-c.redeleteAfter:
+				c.goneAt[k] = time.Now()
+			}
+		}
+	}
+	c.removeDeleted()
+	return nil
+}
+
+func (c *fakeCluster) Observe(ctx context.Context, r cluster.Ref) (cluster.Snapshot, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.removeDeleted()
+	if ctx.Err() != nil {
+		return cluster.Snapshot{}, ctx.Err()
+	}
+	o, ok := c.objects["Job "+r.Job]
+	if !ok {
+		return cluster.Snapshot{}, cluster.ErrNotFound
+	}
+	job, _ := o.(*batchv1.Job)
+	return cluster.Snapshot{Ref: r, Job: job, Pods: c.pods(r)}, nil
+}
+
+// pods are those of the Jobs of an attempt that have others beside them: each runs
+// until its Job has ended, or a while after it was stopped.
+func (c *fakeCluster) pods(r cluster.Ref) (pods []corev1.Pod) {
+	for k, o := range c.objects {
+		job, ok := o.(*batchv1.Job)
+		if !ok || c.count("Job") < 2 || job.Labels[cluster.LabelRun] != r.Run {
+			continue
+		}
+		phase := corev1.PodRunning
+		if at, stopped := c.podsEndAt[k]; stopped && !time.Now().Before(at) || len(job.Status.Conditions) > 0 {
+			phase = corev1.PodFailed
+		}
+		pods = append(pods, corev1.Pod{Status: corev1.PodStatus{Phase: phase}})
+	}
+	return pods
+}
+
+func (c *fakeCluster) Stop(ctx context.Context, r cluster.Ref) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.writes++
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	for k, o := range c.objects {
+		if _, stopping := c.podsEndAt[k]; !stopping && o.GetLabels()[cluster.LabelRun] == r.Run {
+			c.podsEndAt[k] = time.Now().Add(c.stopDelay)
+		}
+	}
+	return nil
+}
+
+// running reports whether a pod of an attempt runs.
+func (c *fakeCluster) running(r cluster.Ref) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.ContainsFunc(c.pods(r), cluster.Alive)
+}
+
+func (c *fakeCluster) Labels(_ context.Context, kind, _, name string) (map[string]string, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	has, ok := c.labels[kind+" "+name]
+	if !ok {
+		return nil, cluster.ErrNotFound
+	}
+	return has, nil
+}
+
+// endJob has a Job say that it has ended.
+func (c *fakeCluster) endJob(name string, t batchv1.JobConditionType) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if job, ok := c.objects["Job "+name].(*batchv1.Job); ok {
+		job = job.DeepCopy()
+		job.Status.Conditions = []batchv1.JobCondition{{Type: t, Status: corev1.ConditionTrue}}
+		c.objects["Job "+name] = job
+	}
+}
+
+func (c *fakeCluster) count(kind string) int {
+	n := 0
+	for k := range c.objects {
+		if len(k) > len(kind) && k[:len(kind)] == kind {
+			n++
+		}
+	}
+	return n
+}
+
+// object returns what is in the cluster under a kind and name.
+func (c *fakeCluster) object(key string) cluster.Object {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.objects[key]
+}
+
+// objectKeys returns what is in the cluster.
+func (c *fakeCluster) objectKeys() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.removeDeleted()
+	return slices.Sorted(maps.Keys(c.objects))
+}
+
+func (c *fakeCluster) writeCount() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.writes
+}
+
+// broker is a log of messages by topic that outlives processes. Consumers of a
+// group go on after what was committed, however often they were killed.
+type broker struct {
+	mu          sync.Mutex
+	topics      map[string][]event.Message
+	committed   map[string]int // by group
+	publishedCh chan struct{}  // closed when something is published
+	redeliver   bool           // every message is handled twice
+}
+
+func newBroker() *broker {
+	return &broker{topics: make(map[string][]event.Message), committed: make(map[string]int), publishedCh: make(chan struct{})}
+}
+
+func (b *broker) Publish(_ context.Context, evs ...event.Event) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, ev := range evs {
+		m, err := event.Encode(ev)
+		if err != nil {
+			return err
+		}
+		b.topics[m.Topic] = append(b.topics[m.Topic], m)
+	}
+	close(b.publishedCh)
+	b.publishedCh = make(chan struct{})
+	return nil
+}
+
+func (b *broker) Consume(group string, step service.Step) service.Runnable {
+	return b.consume(group, step, b.Publish, b.commit)
+}
+
+func (b *broker) commit(group string, n int) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.committed[group] = max(b.committed[group], n)
+	return nil
+}
+
+// consume hands over one message at a time, publishes the answers, then
+// commits.
+func (b *broker) consume(group string, step service.Step, publish func(context.Context, ...event.Event) error, commit func(string, int) error) service.Runnable {
+	return func(ctx context.Context) error {
+		b.mu.Lock()
+		at := b.committed[group]
+		b.mu.Unlock()
+		for ctx.Err() == nil {
+			m, published, ok := b.message(step.Topic, at)
+			if !ok {
+				select {
+				case <-ctx.Done():
+				case <-published:
+				}
+				continue
+			}
+			if err := b.handle(ctx, step, m, publish); err != nil {
+				sleepCtx(ctx, 100*time.Millisecond)
+				continue
+			}
+			at++
+			if err := commit(group, at); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// message returns the message at a place, or what tells when there may be one.
+func (b *broker) message(topic string, at int) (event.Message, <-chan struct{}, bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if at >= len(b.topics[topic]) {
+		return event.Message{}, b.publishedCh, false
+	}
+	return b.topics[topic][at], nil, true
+}
+
+func (b *broker) handle(ctx context.Context, step service.Step, m event.Message, publish func(context.Context, ...event.Event) error) error {
+	times := 1
+	if b.redeliver {
+		times = 2
+	}
+	for range times {
+		out, err := step.Handle(ctx, []event.Message{m})
+		if err != nil {
+			return err
+		}
+		if err := publish(ctx, out...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// rewind has every consumer begin at offset 0 when it is next started.
+func (b *broker) rewind() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	clear(b.committed)
+}
+
+// published returns every event of a type, duplicates left out.
+func published[T event.Event](t *testing.T, b *broker) []T {
+	t.Helper()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var zero T
+	var evs []T
+	ids := make(map[string]bool)
+	for _, m := range b.topics[zero.Topic()] {
+		ev, err := event.Decode[T](m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !ids[m.ID] {
+			ids[m.ID] = true
+			evs = append(evs, ev)
+		}
+	}
+	return evs
+}
+
+func sleepCtx(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}
+
+// errStoreDown is what is heard of a store that is away.
+var errStoreDown = errors.New("the store is away")
+
+// errKilled is what a process that was killed hears of everything.
+var errKilled = errors.New("killed")
+
+// process is one process with an executor in it, which is killed at its n-th
+// effect, before that happens or right after.
+type process struct {
+	fixture      *fixture
+	mu           sync.Mutex
+	effect       int
+	killAt       int // 0: never
+	after        bool
+	killed       bool
+	kill         context.CancelFunc
+	beforeEffect func(effect int) // is called before each effect; nil: nothing
+}
+
+// perform lets an effect happen, or kills the process.
+func (p *process) perform(do func() error) error {
+	p.mu.Lock()
+	if p.killed {
+		p.mu.Unlock()
+		return errKilled
+	}
+	p.effect++
+	n, hit := p.effect, p.killAt > 0 && p.effect == p.killAt
+	p.killed = hit
+	p.mu.Unlock()
+	if p.beforeEffect != nil {
+		p.beforeEffect(n)
+	}
+	if hit && !p.after {
+		p.kill()
+		return errKilled
+	}
+	err := do()
+	if hit {
+		p.kill()
+		return errKilled
+	}
+	return err
+}
+
+func (p *process) checkAlive() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.killed {
+		return errKilled
+	}
+	return nil
+}
+
+// checkStoreReachable is alive for what is asked of the store.
+func (p *process) checkStoreReachable() error {
+	if p.fixture.storeDown.Load() {
+		return errStoreDown
+	}
+	return p.checkAlive()
+}
+
+func (p *process) effects() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.effect
+}
+
+// What the executor is given: each write is an effect.
+
+func (p *process) CreateDoc(ctx context.Context, d store.Doc) error {
+	if err := p.checkStoreReachable(); err != nil {
+		return err
+	}
+	return p.perform(func() error { return p.fixture.store.CreateDoc(ctx, d) })
+}
+
+func (p *process) ReplaceDoc(ctx context.Context, d store.Doc) (v int64, err error) {
+	if err := p.checkStoreReachable(); err != nil {
+		return 0, err
+	}
+	err = p.perform(func() error { v, err = p.fixture.store.ReplaceDoc(ctx, d); return err })
+	return v, err
+}
+
+func (p *process) DeleteDoc(ctx context.Context, d store.Doc) error {
+	if err := p.checkStoreReachable(); err != nil {
+		return err
+	}
+	return p.perform(func() error { return p.fixture.store.DeleteDoc(ctx, d) })
+}
+
+func (p *process) Doc(ctx context.Context, kind store.Kind, key string) (store.Doc, error) {
+	if err := p.checkStoreReachable(); err != nil {
+		return store.Doc{}, err
+	}
+	if p.fixture.readDelay != nil {
+		sleepCtx(ctx, p.fixture.readDelay(kind))
+	}
+	return p.fixture.store.Doc(ctx, kind, key)
+}
+
+func (p *process) Docs(ctx context.Context, kind store.Kind, after string, limit int) ([]store.Doc, error) {
+	if err := p.checkStoreReachable(); err != nil {
+		return nil, err
+	}
+	p.fixture.docsListed.Add(int64(limit))
+	return p.fixture.store.Docs(ctx, kind, after, limit)
+}
+
+func (p *process) Run(ctx context.Context, id string) (store.Run, error) {
+	if err := p.checkStoreReachable(); err != nil {
+		return store.Run{}, err
+	}
+	return p.fixture.store.Run(ctx, id)
+}
+
+func (p *process) Create(ctx context.Context, o cluster.Object) error {
+	return p.perform(func() error { return p.fixture.cluster.Create(ctx, o) })
+}
+
+func (p *process) Delete(ctx context.Context, r cluster.Ref) error {
+	return p.perform(func() error { return p.fixture.cluster.Delete(ctx, r) })
+}
+
+func (p *process) Stop(ctx context.Context, r cluster.Ref) error {
+	return p.perform(func() error { return p.fixture.cluster.Stop(ctx, r) })
+}
+
+func (p *process) Observe(ctx context.Context, r cluster.Ref) (cluster.Snapshot, error) {
+	if err := p.checkAlive(); err != nil {
+		return cluster.Snapshot{}, err
+	}
+	return p.fixture.cluster.Observe(ctx, r)
+}
+
+func (p *process) Labels(ctx context.Context, kind, scope, name string) (map[string]string, error) {
+	if err := p.checkAlive(); err != nil {
+		return nil, err
+	}
+	return p.fixture.cluster.Labels(ctx, kind, scope, name)
+}
+
+func (p *process) Publish(ctx context.Context, evs ...event.Event) error {
+	if len(evs) == 0 {
+		return p.checkAlive()
+	}
+	return p.perform(func() error { return p.fixture.broker.Publish(ctx, evs...) })
+}
+
+func (p *process) Consume(group string, step service.Step) service.Runnable {
+	commit := func(group string, n int) error {
+		return p.perform(func() error { return p.fixture.broker.commit(group, n) })
+	}
+	return p.fixture.broker.consume(group, step, p.Publish, commit)
+}
+
+// parts of the world that the executor does not see into.
+var _ interface {
+	executor.Bus
+	executor.Store
+	executor.Cluster
+} = (*process)(nil)
+
+var _ store.Runs = (*storetest.Memory)(nil)

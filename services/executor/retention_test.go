@@ -1,0 +1,267 @@
+package executor_test
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/benchmark-ai/bai/services/executor"
+	"github.com/benchmark-ai/bai/services/executor/transpile"
+	"github.com/benchmark-ai/bai/services/internal/cluster"
+	"github.com/benchmark-ai/bai/services/internal/event"
+)
+
+// runWithKeep is run r1, whose descriptor says what is kept of it.
+func runWithKeep(keep string) event.Fetched {
+	f := fetched("r1")
+	f.Descriptor += "[limits]\nkeep = \"" + keep + "\"\n"
+	return f
+}
+
+func TestObjectsAreKeptAsLongAsIsAskedFor(t *testing.T) {
+	for name, tt := range map[string]struct {
+		run      event.Fetched
+		settings string
+		becomes  string
+		after    time.Duration
+		kept     bool
+	}{
+		"not at all where nobody says":          {fetched("r1"), "", "", 5 * time.Second, false},
+		"for a time":                            {runWithKeep("1h"), "", "", 59 * time.Minute, true},
+		"and no longer":                         {runWithKeep("1h"), "", "", 61 * time.Minute, false},
+		"as the settings say":                   {fetched("r1"), "1h", "", 59 * time.Minute, true},
+		"unless the descriptor says better":     {runWithKeep("never"), "1h", "", 5 * time.Second, false},
+		"only failed ones, where they are":      {runWithKeep("failed"), "", "", 5 * time.Second, false},
+		"failed ones for a day":                 {runWithKeep("failed"), "", "failed", 23 * time.Hour, true},
+		"and no longer than that":               {runWithKeep("failed"), "", "failed", 25 * time.Hour, false},
+		"what is canceled is not":               {runWithKeep("1h"), "", "canceled", 20 * time.Second, false},
+		"what was given up before it began not": {runWithKeep("failed"), "", "stuck", 5 * time.Second, false},
+		"nor is that for a time":                {runWithKeep("1h"), "", "stuck", 5 * time.Second, false},
+		"what somebody deleted is not":          {runWithKeep("failed"), "", "deleted", 5 * time.Second, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newFixture(t)
+				w.userFailures["bai-r1-1"], w.unschedulable["bai-r1-1"] = tt.becomes == "failed", tt.becomes == "stuck"
+				if tt.becomes == "canceled" || tt.becomes == "deleted" {
+					w.runDuration = time.Hour
+				}
+				_, stop := w.start(executor.Settings{Slots: 1, Keep: tt.settings}, 0, false)
+				w.publish(tt.run)
+				time.Sleep(2 * time.Second)
+				switch tt.becomes {
+				case "canceled":
+					w.cancel("r1")
+				case "deleted":
+					if err := w.cluster.Delete(t.Context(), cluster.Ref{Run: "r1", Attempt: 1}); err != nil {
+						t.Fatal(err)
+					}
+				}
+				time.Sleep(tt.after)
+				stop()
+				w.assertRetained(t, tt.kept)
+			})
+		})
+	}
+}
+
+// assertRetained checks whether objects are left, which hold no slot.
+func (w *fixture) assertRetained(t *testing.T, want bool) {
+	t.Helper()
+	if got := len(w.cluster.objectKeys()) > 0; got != want {
+		t.Errorf("left: %v", w.cluster.objectKeys())
+	}
+	if held := w.slots(); len(held) > 0 {
+		t.Errorf("%v hold slots", held)
+	}
+	w.assertCreatedOnce(t)
+}
+
+// TestKeptObjectsSurviveReplays: they stay and hold no slot though everything is
+// said again, and go once.
+func TestKeptObjectsSurviveReplays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newFixture(t)
+		w.broker.redeliver = true
+		_, stop := w.start(executor.Settings{Slots: 1}, 0, false)
+		w.publish(runWithKeep("1h"), fetched("r2"))
+		time.Sleep(5 * time.Second)
+		stop()
+		w.broker.rewind()
+		_, stop = w.start(executor.Settings{Slots: 1}, 0, false)
+		time.Sleep(time.Minute)
+		if diff := cmp.Diff([]string{"Job bai-r1-1", "Secret bai-r1-1"}, w.cluster.objectKeys()); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+		time.Sleep(time.Hour)
+		stop()
+		w.assertClean(t)
+		w.assertCreatedOnce(t)
+	})
+}
+
+func TestASettingOfWhatIsKeptThatIsNone(t *testing.T) {
+	err := executor.Settings{Keep: "long"}.Validate()
+	if err == nil || !strings.Contains(err.Error(), `executor.keep: "long", want never, failed or a time such as 1h`) {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestServersAndWorkersAreEndedBeforeTheirRunIsKept: what is kept runs nothing and
+// holds no slot, whatever the strategy, and whoever dies on the way.
+func TestServersAndWorkersAreEndedBeforeTheirRunIsKept(t *testing.T) {
+	for name, tt := range map[string]struct {
+		strategy, keep, settings string
+		fails, kept              bool
+	}{
+		"workers, for a time":                {"mpi", "1h", "", false, true},
+		"workers of a failed run":            {"mpi", "failed", "", true, true},
+		"not workers of one that ended well": {"mpi", "failed", "", false, false},
+		"workers, as the settings say":       {"mpi", "", "1h", false, true},
+		"a server, for a time":               {"inference", "1h", "", false, true},
+		"a server of a failed run":           {"inference", "failed", "", true, true},
+		"never a server":                     {"inference", "never", "1h", false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newFixture(t)
+				w.cluster.stopDelay, w.userFailures["bai-r1-1"] = 3*time.Minute, tt.fails
+				_, stop := w.start(executor.Settings{Slots: 1, Keep: tt.settings}, 0, false)
+				w.publish(multiRoleRun(tt.strategy, tt.keep))
+				time.Sleep(time.Minute)
+				if held := w.slots(); tt.kept && len(held) != 1 {
+					t.Errorf("%v hold slots while pods end", held)
+				}
+				stop() // and another takes over
+				_, stop = w.start(executor.Settings{Slots: 1, Keep: tt.settings}, 0, false)
+				time.Sleep(5 * time.Minute)
+				stop()
+				if w.cluster.running(cluster.Ref{Run: "r1", Attempt: 1}) {
+					t.Error("something of it runs")
+				}
+				w.assertRetained(t, tt.kept)
+			})
+		})
+	}
+}
+
+// multiRoleRun is run r1 of a strategy that has several roles.
+func multiRoleRun(strategy, keep string) event.Fetched {
+	f := fetched("r1")
+	f.Descriptor = strings.Replace(f.Descriptor, "cpus = 1", "cpus = 1\nstrategy = \""+strategy+"\"", 1)
+	if strategy == "inference" {
+		f.Descriptor += "[server.hardware]\ncpus = 1\n[server.env]\ndocker_image = \"debian:12\"\nports = [8080]\nstart_command = \"serve\"\n"
+	}
+	if keep != "" {
+		f.Descriptor += "[limits]\nkeep = \"" + keep + "\"\n"
+	}
+	return f
+}
+
+// TestARunHoldsItsSlotWhileItsPodsOweData: brokers are away for 20 minutes, and for as
+// long its pods, which were told to go, do not end.
+func TestARunHoldsItsSlotWhileItsPodsOweData(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newFixture(t)
+		w.cluster.deletionDelay = 20 * time.Minute
+		_, stop := w.start(executor.Settings{Slots: 1}, 0, false)
+		w.publish(fetched("r1"), fetched("r2"))
+		time.Sleep(19 * time.Minute)
+		if diff := cmp.Diff([]string{"Job bai-r1-1", "Secret bai-r1-1"}, w.cluster.objectKeys()); diff != "" {
+			t.Errorf("while it owes data (-want +got):\n%s", diff)
+		}
+		time.Sleep(time.Hour)
+		stop()
+		w.assertClean(t)
+		w.assertCreatedOnce(t)
+	})
+}
+
+// TestPodsThatDoNotEndAreNotKept: a node that is lost never says that they did.
+func TestPodsThatDoNotEndAreNotKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newFixture(t)
+		w.cluster.stopDelay = forever
+		_, stop := w.start(executor.Settings{Slots: 1}, 0, false)
+		w.publish(multiRoleRun("mpi", "24h"))
+		time.Sleep(3 * time.Hour)
+		stop()
+		w.assertRetained(t, false)
+	})
+}
+
+func TestARunOfSeveralRolesIsKeptWhereOneOfThemHasEnded(t *testing.T) {
+	ended := corev1.ContainerStatus{Name: cluster.ContainerBenchmark, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}}}
+	pod := func(phase corev1.PodPhase, s ...corev1.ContainerStatus) corev1.Pod {
+		return corev1.Pod{Status: corev1.PodStatus{Phase: phase, ContainerStatuses: s}}
+	}
+	for name, tt := range map[string]struct {
+		pods []corev1.Pod
+		want bool
+	}{
+		"a worker that ended before the launcher":            {[]corev1.Pod{pod(corev1.PodRunning), pod(corev1.PodFailed)}, true},
+		"a server that ended, whose output is still shipped": {[]corev1.Pod{pod(corev1.PodRunning), pod(corev1.PodRunning, ended)}, true},
+		"not one all of whose pods run":                      {[]corev1.Pod{pod(corev1.PodRunning), pod(corev1.PodRunning)}, false},
+		"not one that waits for nodes":                       {[]corev1.Pod{pod(corev1.PodPending), pod(corev1.PodPending)}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := executor.Retainable(cluster.Snapshot{Job: &batchv1.Job{}, Pods: tt.pods}, 2); got != tt.want {
+				t.Errorf("%t", got)
+			}
+		})
+	}
+}
+
+func TestOnlyWhatHasEndedIsKept(t *testing.T) {
+	job := func(types ...batchv1.JobConditionType) *batchv1.Job {
+		j := &batchv1.Job{}
+		for _, t := range types {
+			j.Status.Conditions = append(j.Status.Conditions, batchv1.JobCondition{Type: t, Status: corev1.ConditionTrue})
+		}
+		return j
+	}
+	pods := func(phases ...corev1.PodPhase) (all []corev1.Pod) {
+		for _, p := range phases {
+			all = append(all, corev1.Pod{Status: corev1.PodStatus{Phase: p}})
+		}
+		return all
+	}
+	for name, tt := range map[string]struct {
+		seen cluster.Snapshot
+		want bool
+	}{
+		"a job that is complete":                               {cluster.Snapshot{Job: job(batchv1.JobSuccessCriteriaMet, batchv1.JobComplete), Pods: pods(corev1.PodSucceeded)}, true},
+		"a job that failed":                                    {cluster.Snapshot{Job: job(batchv1.JobFailureTarget, batchv1.JobFailed)}, true},
+		"pods that have ended, before their job says so":       {cluster.Snapshot{Job: job(), Pods: pods(corev1.PodFailed, corev1.PodSucceeded)}, true},
+		"a job that fails and makes no more pods":              {cluster.Snapshot{Job: job(batchv1.JobFailureTarget)}, true},
+		"not a job that fails while a pod is on its way out":   {cluster.Snapshot{Job: job(batchv1.JobFailureTarget), Pods: pods(corev1.PodFailed, corev1.PodRunning)}, false},
+		"not a pod that waits for a node or an image":          {cluster.Snapshot{Job: job(), Pods: pods(corev1.PodPending)}, false},
+		"not a pod that runs":                                  {cluster.Snapshot{Job: job(), Pods: pods(corev1.PodRunning)}, false},
+		"not a pod of a node that does not answer":             {cluster.Snapshot{Job: job(), Pods: pods(corev1.PodUnknown)}, false},
+		"not a job that waits in a queue, and has no pods yet": {cluster.Snapshot{Job: job(batchv1.JobSuspended)}, false},
+		"not what is gone":                                     {cluster.Snapshot{}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := executor.Retainable(tt.seen, 1); got != tt.want {
+				t.Errorf("%t", got)
+			}
+		})
+	}
+}
+
+// TestAnMPIJobIsSeveralJobs: its workers go on after the launcher.
+func TestAnMPIJobIsSeveralJobs(t *testing.T) {
+	f := fetched("r1")
+	f.Descriptor = strings.Replace(f.Descriptor, "cpus = 1", "cpus = 1\nstrategy = \"mpi\"", 1)
+	for _, operator := range []bool{false, true} {
+		p := executor.MakePlan(f, executor.Facts{}, executor.Settings{Pods: transpile.Settings{MPIOperator: operator}})
+		if p.Jobs != 2 {
+			t.Errorf("with an operator (%t) they are %d", operator, p.Jobs)
+		}
+	}
+}

@@ -1,0 +1,218 @@
+package executor
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/benchmark-ai/bai/descriptors"
+	"github.com/benchmark-ai/bai/services/executor/transpile"
+	"github.com/benchmark-ai/bai/services/internal/cluster"
+	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/internal/mpijob"
+)
+
+// AttemptKey is one attempt of a run: it waits for a slot, or holds one.
+type AttemptKey struct {
+	Run     string `json:"run"`
+	Attempt int    `json:"attempt"`
+}
+
+// docKey is that of the holder's plan.
+func (h AttemptKey) docKey() string { return fmt.Sprintf("%s/%d", h.Run, h.Attempt) }
+
+// QueuedRun is a document of the queue.
+type QueuedRun struct {
+	Run  event.Fetched `json:"run"`
+	Pods int           `json:"pods"`
+}
+
+// Item is what waits, and the key of its document. Keys are in the order of
+// the queue.
+type Item struct {
+	QueuedRun
+
+	Key string
+}
+
+func (w QueuedRun) attemptKey() AttemptKey { return AttemptKey{Run: w.Run.Run, Attempt: w.Run.Attempt} }
+
+// queueKey is the key of an attempt's document in the queue: those of higher
+// priority come first, among these the attempts that follow another, then who
+// was submitted first, which a run's ID tells.
+func queueKey(priority int, h AttemptKey) string {
+	first := 1
+	if h.Attempt > 1 {
+		first = 0
+	}
+	return fmt.Sprintf("%04d/%d/%s/%d", MaxPriority-priority, first, h.Run, h.Attempt)
+}
+
+// SlotTable is the one document that says who holds a slot.
+type SlotTable struct {
+	Fence       int64        `json:"fence"` // of the lease under which somebody was last admitted
+	Allocations []Allocation `json:"entries"`
+}
+
+// Allocation is an attempt that holds a slot, from its admission until its objects
+// are gone.
+type Allocation struct {
+	AttemptKey
+
+	QueueKey    string `json:"queue"` // key of its document in the queue, which stays until there is a plan
+	Pods        int    `json:"pods"`
+	QuotaKeys   string `json:"shares,omitempty"` // limits that it counts under, one a line
+	Launched    bool   `json:"launched,omitempty"`
+	Scheduled   bool   `json:"placed,omitempty"`
+	Terminating bool   `json:"ending,omitempty"`
+}
+
+// unscheduled reports whether the entry is a gang that may not have all its nodes.
+func (e Allocation) unscheduled() bool { return e.Pods > 1 && !e.Scheduled && !e.Terminating }
+
+func (l SlotTable) holds(h AttemptKey) bool {
+	_, ok := l.allocation(h)
+	return ok
+}
+
+func (l SlotTable) allocation(h AttemptKey) (Allocation, bool) {
+	for _, e := range l.Allocations {
+		if e.AttemptKey == h {
+			return e, true
+		}
+	}
+	return Allocation{}, false
+}
+
+// slotTableKey is the key of the one ledger.
+const slotTableKey = "slots"
+
+// Plan is the document that decides, by who creates it, what becomes of an
+// attempt: its objects are created, once, or it is never launched. It is
+// written once and stays. It holds no secret value.
+type Plan struct {
+	// NoLaunch says that the attempt is not launched. Last is then what was said
+	// of its run, if the executor is who said it.
+	NoLaunch   bool            `json:"never,omitempty"`
+	FinalEvent *event.Finished `json:"last,omitempty"`
+
+	Run     event.Fetched `json:"run"`
+	Scope   string        `json:"scope,omitempty"`
+	Job     string        `json:"job,omitempty"`
+	Objects []planObject  `json:"objects,omitempty"`
+	Jobs    int           `json:"jobs,omitempty"` // among the objects; of what has several roles, as many
+
+	// Images are the answers of registries that the objects were made from. The
+	// attempts that follow are made from the same.
+	Images []cluster.Image `json:"images,omitempty"`
+
+	Keep            descriptors.Keep `json:"keep,omitzero"` // what the descriptor says of the objects after the end
+	Retries         int              `json:"retries,omitempty"`
+	PendingDeadline time.Duration    `json:"pending_deadline,omitempty"`
+}
+
+// finalEvents returns what there is to say again of an attempt that has this plan.
+func (p Plan) finalEvents() []event.Event {
+	if p.FinalEvent == nil {
+		return nil
+	}
+	return []event.Event{*p.FinalEvent}
+}
+
+func (p Plan) ref() cluster.Ref {
+	return cluster.Ref{Run: p.Run.Run, Attempt: p.Run.Attempt, Scope: p.Scope, Job: p.Job}
+}
+
+// isMainJob reports whether an object is the one whose end ends the run: the only one
+// of a kind that ends which has the name of the plan's Job.
+func (p Plan) isMainJob(o cluster.Object) bool {
+	switch o.(type) {
+	case *batchv1.Job, *mpijob.Job:
+		return o.GetName() == p.Job
+	}
+	return false
+}
+
+// newPlan returns the document for a plan.
+func newPlan(run event.Fetched, p transpile.Workload) Plan {
+	doc := Plan{Run: run, Scope: p.Scope, Job: p.Job, Retries: p.Retries, PendingDeadline: p.PendingDeadline, Keep: p.Keep}
+	for _, o := range p.Objects {
+		switch o := o.(type) {
+		case *batchv1.Job:
+			doc.Jobs++
+		case *mpijob.Job:
+			doc.Jobs += len(o.Spec.ReplicaSpecs)
+		}
+		doc.Objects = append(doc.Objects, planObject{o})
+	}
+	return doc
+}
+
+// objectsWithSecrets returns the objects of the plan, with secrets in place of the empty
+// ones of their names.
+func (p Plan) objectsWithSecrets(secrets []*corev1.Secret) []cluster.Object {
+	objects := make([]cluster.Object, 0, len(p.Objects))
+	for _, o := range p.Objects {
+		if _, empty := o.Object.(*corev1.Secret); empty {
+			if i := slices.IndexFunc(secrets, func(s *corev1.Secret) bool { return s.Name == o.GetName() }); i >= 0 {
+				o.Object = secrets[i]
+			}
+		}
+		objects = append(objects, o.Object)
+	}
+	return objects
+}
+
+// planObject is an object as a plan keeps it: of its own type where it is one that
+// plans have, whatever else unstructured.
+type planObject struct{ cluster.Object }
+
+// MarshalJSON implements json.Marshaler.
+func (o planObject) MarshalJSON() ([]byte, error) { return json.Marshal(o.Object) }
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (o *planObject) UnmarshalJSON(text []byte) error {
+	var kind struct{ APIVersion, Kind string }
+	if err := json.Unmarshal(text, &kind); err != nil {
+		return err
+	}
+	switch kind.APIVersion + "/" + kind.Kind {
+	case "batch/v1/Job":
+		o.Object = &batchv1.Job{}
+	case mpijob.APIVersion + "/" + mpijob.Kind:
+		o.Object = &mpijob.Job{}
+	case "v1/ConfigMap":
+		o.Object = &corev1.ConfigMap{}
+	case "v1/Secret":
+		o.Object = &corev1.Secret{}
+	case "v1/Service":
+		o.Object = &corev1.Service{}
+	case "networking.k8s.io/v1/NetworkPolicy":
+		o.Object = &networkingv1.NetworkPolicy{}
+	case "v1/PersistentVolumeClaim":
+		o.Object = &corev1.PersistentVolumeClaim{}
+	default:
+		o.Object = &unstructured.Unstructured{}
+	}
+	return json.Unmarshal(text, o.Object)
+}
+
+// priority returns that of a run with such labels: the highest that settings
+// give one of them.
+func (s Settings) priority(labels map[string]string) int {
+	priority, found := 0, false
+	for label, p := range s.Priorities {
+		name, value, _ := strings.Cut(label, "=")
+		if have, ok := labels[name]; ok && have == value && (!found || p > priority) {
+			priority, found = p, true
+		}
+	}
+	return priority
+}

@@ -1,0 +1,451 @@
+package fetcher_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/zap"
+
+	"github.com/benchmark-ai/bai/services/fetcher"
+	"github.com/benchmark-ai/bai/services/internal/blob"
+	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/internal/store"
+)
+
+func TestEvict(t *testing.T) {
+	stored := func(digest string, size int64, unused time.Duration, runs ...string) fetcher.CachedObject {
+		return fetcher.CachedObject{Object: store.Object{SHA256: digest, Size: size, LastUsed: noon.Add(-unused)}, Runs: runs}
+	}
+	for name, tt := range map[string]struct {
+		limits fetcher.Limits
+		all    []fetcher.CachedObject
+		want   string
+	}{
+		"without limits everything stays":          {all: []fetcher.CachedObject{stored("a", 1<<50, 1000*time.Hour)}},
+		"what is too old goes":                     {limits: fetcher.Limits{Age: time.Hour}, all: []fetcher.CachedObject{stored("a", 1, 2*time.Hour), stored("b", 1, 30*time.Minute)}, want: "a"},
+		"what a run needs stays, however old":      {limits: fetcher.Limits{Age: time.Hour, Size: 1}, all: []fetcher.CachedObject{stored("a", 9, 2*time.Hour, "r1")}},
+		"what is too much goes, the oldest first":  {limits: fetcher.Limits{Size: 10}, all: []fetcher.CachedObject{stored("a", 5, time.Hour), stored("b", 5, 3*time.Hour), stored("c", 5, 2*time.Hour)}, want: "b"},
+		"as much goes as must":                     {limits: fetcher.Limits{Size: 4}, all: []fetcher.CachedObject{stored("a", 5, time.Hour), stored("b", 5, 3*time.Hour), stored("c", 4, 10*time.Minute)}, want: "b a"},
+		"what fits stays":                          {limits: fetcher.Limits{Size: 10}, all: []fetcher.CachedObject{stored("a", 5, time.Hour), stored("b", 5, 3*time.Hour)}},
+		"the next one goes where a run needs it":   {limits: fetcher.Limits{Size: 5}, all: []fetcher.CachedObject{stored("a", 5, time.Hour), stored("b", 5, 3*time.Hour, "r1")}, want: "a"},
+		"what was used just now stays":             {limits: fetcher.Limits{Size: 1, Age: 1}, all: []fetcher.CachedObject{stored("a", 5, 4*time.Minute)}},
+		"of two of one age the digest tells":       {limits: fetcher.Limits{Size: 5}, all: []fetcher.CachedObject{stored("b", 5, time.Hour), stored("a", 5, time.Hour)}, want: "a"},
+		"age comes before size, and counts for it": {limits: fetcher.Limits{Size: 5, Age: 2 * time.Hour}, all: []fetcher.CachedObject{stored("a", 5, time.Hour), stored("b", 5, 3*time.Hour)}, want: "b"},
+		"a clock that was set back evicts nothing": {limits: fetcher.Limits{Age: time.Hour, Size: 1}, all: []fetcher.CachedObject{stored("a", 5, -time.Hour)}},
+		"what nobody knows the age of is old":      {limits: fetcher.Limits{Age: time.Hour}, all: []fetcher.CachedObject{{Object: store.Object{SHA256: "a"}}}, want: "a"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			for _, s := range fetcher.Evict(tt.all, tt.limits, noon) {
+				got = append(got, s.SHA256)
+			}
+			if diff := cmp.Diff(tt.want, strings.Join(got, " ")); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestMakeRoom(t *testing.T) {
+	stored := func(digest string, size int64, unused time.Duration, runs ...string) fetcher.CachedObject {
+		return fetcher.CachedObject{Object: store.Object{SHA256: digest, Size: size, LastUsed: noon.Add(-unused)}, Runs: runs}
+	}
+	all := []fetcher.CachedObject{stored("a", 4<<30, time.Hour), stored("b", 4<<30, 3*time.Hour), stored("c", 4<<30, 4*time.Hour, "r1"), stored("d", 4<<30, 2*time.Hour)}
+	for name, tt := range map[string]struct {
+		want, free int64
+		gone       string
+	}{
+		"as much goes as is lacking, the oldest first":          {want: 9 << 30, free: 2 << 30, gone: "b d"},
+		"what is free already need not be made":                 {want: 2 << 30, free: 2 << 30},
+		"nothing goes where even all of it would not do":        {want: 15 << 30, free: 2 << 30},
+		"all goes where just that will do":                      {want: 14 << 30, free: 2 << 30, gone: "b d a"},
+		"what is free is nothing where nobody knows":            {want: 1, free: -1, gone: "b"},
+		"some goes where nobody knows how much is wanted":       {want: -1, free: 0, gone: "b"},
+		"none goes where a disk that is not full lacks nothing": {want: -1, free: 1 << 30},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			for _, s := range fetcher.MakeRoom(all, tt.want, tt.free, noon) {
+				got = append(got, s.SHA256)
+			}
+			if diff := cmp.Diff(tt.gone, strings.Join(got, " ")); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+	small := []fetcher.CachedObject{stored("a", 1<<20, time.Hour), stored("b", 1<<20, 3*time.Hour)}
+	if got := fetcher.MakeRoom(small, -1, 0, noon); len(got) != 2 {
+		t.Errorf("of what is less than some %d go, not all", len(got))
+	}
+}
+
+func TestForgetAndOrphaned(t *testing.T) {
+	finished := store.Run{Phase: event.PhaseFinished, Updated: noon.Add(-2 * time.Hour)}
+	running := finished
+	running.Phase = event.PhaseRunning
+	if !fetcher.EndingExpired(finished, time.Hour, noon) || fetcher.EndingExpired(finished, 3*time.Hour, noon) || fetcher.EndingExpired(running, time.Hour, noon) || fetcher.EndingExpired(store.Run{}, 0, noon) {
+		t.Error("forget: only the orders of runs that are over for long")
+	}
+	old := store.BucketObject{Key: "objects/a", Modified: noon.Add(-2 * time.Hour)}
+	young := store.BucketObject{Key: "objects/a", Modified: noon.Add(-time.Minute)}
+	if !fetcher.IsOrphan(old, nil, noon) || fetcher.IsOrphan(young, nil, noon) || fetcher.IsOrphan(old, map[string]bool{"objects/a": true}, noon) {
+		t.Error("orphaned: only old objects that nobody remembers")
+	}
+}
+
+func TestTheStockIsListedWithWhereItCameFromAndWhoNeedsIt(t *testing.T) {
+	w, s := newFixture(t), newSite(t)
+	p := w.start(t, quick())
+	dogs, cats := s.put("/dogs", page{content: []byte("dogs")}), s.put("/cats", page{content: []byte("cats")})
+	p.PublishAndWait(runWith("r1", data{src: dogs + "?token=hunter2"}, data{src: s.put("/more", page{content: []byte("dogs")})}))
+	p.PublishAndWait(runWith("r2", data{src: cats}, data{src: s.put("/held", page{content: bytesOf(1, 2<<20), gated: true})}))
+	p.waitFetched(t, "r1")
+	w.putRun(t, "r1", event.PhaseRunning)
+	eventually(t, "cats do not come", func() bool { return len(w.docsOf(t, store.KindObject)) == 2 })
+	got := fmt.Sprint(cacheLines(t, w.cache(t, quick())))
+	want := fmt.Sprint([]string{
+		"cats from [" + cats + "] for [r2]",
+		"dogs from [" + dogs + "?token=REDACTED " + s.URL + "/more] for [r1]",
+	})
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	w.putRun(t, "r1", event.PhaseFinished)
+	if got := fmt.Sprint(cacheLines(t, w.cache(t, quick()))); !strings.Contains(got, "/more] for []") {
+		t.Errorf("a run that is over needs its data: %s", got)
+	}
+	s.release()
+	p.waitFetched(t, "r2")
+}
+
+func TestWhatARunNeedsIsNeverEvictedAndTheRestIs(t *testing.T) {
+	w, s := newFixture(t), newSite(t)
+	p := w.start(t, quick())
+	dogs := data{src: s.put("/dogs", page{content: []byte("dogs")})}
+	p.PublishAndWait(runWith("r1", dogs))
+	digest := p.waitFetched(t, "r1")[0].SHA256
+	stock := w.cache(t, quick())
+	if err := stock.Evict(t.Context(), digest); !errors.Is(err, fetcher.ErrNeeded) || !strings.Contains(err.Error(), "r1") {
+		t.Errorf("Evict for a run that is fetched: %v", err)
+	}
+	w.putRun(t, "r1", event.PhaseFinished)
+	if err := stock.Evict(t.Context(), digest); !errors.Is(err, fetcher.ErrNeeded) || !strings.Contains(err.Error(), "ago") {
+		t.Errorf("Evict of what was just used: %v", err)
+	}
+	w.setUnusedFor(t, digest, 10*time.Minute)
+	if err := stock.Evict(t.Context(), digest); err != nil {
+		t.Error(err)
+	}
+	if err := stock.Evict(t.Context(), digest); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("Evict again: %v", err)
+	}
+	if files := w.files(t); len(files) > 0 {
+		t.Errorf("left: %q", files)
+	}
+	p.PublishAndWait(runWith("r2", dogs))
+	w.content(t, p.waitFetched(t, "r2")[0])
+	w.waitClean(t)
+}
+
+func TestAnObjectIsNotEvictedBetweenItIsGivenToARunAndRemembered(t *testing.T) {
+	w, s := newFixture(t), newSite(t)
+	p := w.start(t, quick())
+	dogs := data{src: s.put("/dogs", page{content: []byte("dogs")}), sha256: sha256Of([]byte("dogs"))}
+	p.PublishAndWait(runWith("r1", dogs))
+	digest := p.waitFetched(t, "r1")[0].SHA256
+	w.putRun(t, "r1", event.PhaseFinished)
+	w.setUnusedFor(t, digest, time.Hour)
+	p.PublishAndWait(runWith("r2", dogs))
+	p.waitFetched(t, "r2")
+	w.putRun(t, "r2", event.PhaseFinished) // and so nobody needs it any more
+	if err := w.cache(t, quick()).Evict(t.Context(), digest); !errors.Is(err, fetcher.ErrNeeded) {
+		t.Errorf("Evict: %v", err)
+	}
+}
+
+func TestADamagedObjectIsFoundAndFetchedAgain(t *testing.T) {
+	w, s := newFixture(t), newSite(t)
+	p := w.start(t, quick())
+	dogs := data{src: s.put("/dogs", page{content: []byte("dogs")}), sha256: sha256Of([]byte("dogs"))}
+	p.PublishAndWait(runWith("r1", dogs))
+	d := p.waitFetched(t, "r1")[0]
+	stock := w.cache(t, quick())
+	if whole, err := stock.Verify(t.Context(), d.SHA256, nil); !whole || err != nil {
+		t.Errorf("Verify: %t, %v", whole, err)
+	}
+	if err := os.WriteFile(filepath.Join(w.dir, "objects", d.Object), []byte("dags"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if whole, err := stock.Verify(t.Context(), d.SHA256, nil); whole || err != nil {
+		t.Errorf("Verify: %t, %v", whole, err)
+	}
+	if _, err := stock.Verify(t.Context(), d.SHA256, nil); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("Verify again: %v", err)
+	}
+	p.PublishAndWait(runWith("r2", dogs))
+	w.content(t, p.waitFetched(t, "r2")[0])
+	w.waitClean(t)
+}
+
+func TestAPrefetchBringsASourceAndSaysNothing(t *testing.T) {
+	w, s := newFixture(t), newSite(t)
+	p := w.start(t, quick())
+	stock := w.cache(t, quick())
+	dogs := fetcher.Source{URL: s.put("/dogs", page{content: []byte("dogs"), etag: `"a"`})}
+	ended := func(name string) (e *fetcher.Ending) {
+		eventually(t, "it is not prefetched", func() (ok bool) {
+			var err error
+			if e, _, err = stock.PrefetchResult(t.Context(), name); err != nil {
+				t.Fatal(err)
+			}
+			return e != nil
+		})
+		return e
+	}
+	name, err := stock.Prefetch(t.Context(), dogs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e := ended(name); e.Finished != nil || string(w.content(t, e.Data[0])) != "dogs" {
+		t.Errorf("ended %+v", e)
+	}
+	bad, err := stock.Prefetch(t.Context(), fetcher.Source{URL: s.URL + "/gone"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e := ended(bad); e.Finished == nil || e.Finished.Reason != event.FetchFailed {
+		t.Errorf("ended %+v", e)
+	}
+	w.waitClean(t)
+	if lines := p.TakeLines(); len(lines) > 0 {
+		t.Errorf("said %q", lines)
+	}
+	p.PublishAndWait(runWith("r1", data{src: dogs.URL}))
+	p.waitFetched(t, "r1")
+	if got := s.requestCount("/dogs"); got != 1 {
+		t.Errorf("fetched %d times", got)
+	}
+	w.putRun(t, "r1", event.PhaseFinished)
+	if err := stock.Sweep(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if e, _, err := stock.PrefetchResult(t.Context(), name); e != nil || !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("it is still remembered: %+v, %v", e, err)
+	}
+}
+
+func TestASweepRemovesWhatNeedNotBeKeptAndNothingElse(t *testing.T) {
+	w, s := newFixture(t), newSite(t)
+	p := w.start(t, quick())
+	for i, name := range []string{"a", "b", "c", "d"} {
+		p.PublishAndWait(runWith(fmt.Sprint("r", i), data{src: s.put("/"+name, page{content: []byte(name)})}))
+		d := p.waitFetched(t, fmt.Sprint("r", i))[0]
+		w.setUnusedFor(t, d.SHA256, time.Duration(10+i)*time.Hour)
+	}
+	w.waitClean(t)
+	w.putRun(t, "r0", event.PhaseFinished)
+	w.putRun(t, "r1", event.PhaseRunning)
+	w.putRun(t, "r3", event.PhaseFinished)
+	w.writeOrphan(t, "orphan", 2*time.Hour)
+	w.writeOrphan(t, "newborn", time.Minute)
+	if err := os.Remove(filepath.Join(w.dir, "objects", w.key(t, sha256Of([]byte("d"))))); err != nil {
+		t.Fatal(err)
+	}
+	settings := quick()
+	settings.EndingRetention, settings.MaxStored = time.Minute, 1
+	stock := w.cache(t, settings)
+	want := []string{"b from [" + s.URL + "/b] for [r1]", "c from [" + s.URL + "/c] for [r2]", "done/r1", "done/r2"}
+	for range 2 { // the second changes nothing
+		if err := stock.Sweep(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		got := cacheLines(t, stock)
+		for _, d := range w.docsOf(t, store.KindOrder) {
+			got = append(got, d.Key)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+		if files := w.files(t); len(files) != 3 || !strings.Contains(fmt.Sprint(files), "newborn") {
+			t.Errorf("files %q", files)
+		}
+	}
+	if held := w.heldLeases(t); len(held) > 0 {
+		t.Errorf("held: %q", held)
+	}
+	p.TakeLines()
+	p.Replay() // of runs whose orders are forgotten, too
+	if lines := strings.Join(p.TakeLines(), "\n"); strings.Contains(lines, "r0") || strings.Contains(lines, "r3") {
+		t.Errorf("a replay says %s", lines)
+	}
+}
+
+// singleObjectStore is an object store that has room for one object.
+type singleObjectStore struct {
+	*blob.Store
+
+	files func() int
+}
+
+// Space implements fetcher.Objects.
+func (c *singleObjectStore) Space(context.Context) (store.Space, error) {
+	if c.files() > 0 {
+		return store.Space{Free: 0, Total: 4}, nil
+	}
+	return store.Space{Free: 4, Total: 4}, nil
+}
+
+// Put implements fetcher.Objects.
+func (c *singleObjectStore) Put(ctx context.Context, key string, size int64, withMD5 bool, fill func(w io.Writer) error) (store.Object, error) {
+	if c.files() > 0 {
+		return store.Object{}, fmt.Errorf("write object: %w", syscall.ENOSPC)
+	}
+	return c.Store.Put(ctx, key, size, withMD5, fill)
+}
+
+func TestOnAFullDiskWhatNobodyNeedsMakesRoom(t *testing.T) {
+	w, s := newFixture(t), newSite(t)
+	w.objectStore = &singleObjectStore{w.objects, func() int { return len(w.files(t)) }}
+	p := w.start(t, quick())
+	p.PublishAndWait(runWith("r1", data{src: s.put("/dogs", page{content: []byte("dogs")})}))
+	digest := p.waitFetched(t, "r1")[0].SHA256
+	w.setUnusedFor(t, digest, time.Hour)
+	p.PublishAndWait(runWith("r2", data{src: s.put("/cats", page{content: []byte("cats")})}))
+	eventually(t, "nobody says that it waits", func() bool { return strings.Contains(strings.Join(p.statusMessages(), " "), "is full") })
+	if len(p.finishedEvents("r2")) > 0 || len(w.docsOf(t, store.KindObject)) != 1 {
+		t.Error("what a run needs made room")
+	}
+	w.putRun(t, "r1", event.PhaseFinished)
+	p.waitFetched(t, "r2")
+	w.waitClean(t)
+}
+
+func TestASourceThatWouldNotFitAnEmptyDiskEndsItsRunAndEvictsNothing(t *testing.T) {
+	w, s := newFixture(t), newSite(t)
+	w.objectStore = &singleObjectStore{w.objects, func() int { return len(w.files(t)) }}
+	p := w.start(t, quick())
+	p.PublishAndWait(runWith("r1", data{src: s.put("/dogs", page{content: []byte("dogs")})}))
+	digest := p.waitFetched(t, "r1")[0].SHA256
+	w.putRun(t, "r1", event.PhaseFinished)
+	w.setUnusedFor(t, digest, time.Hour)
+	p.PublishAndWait(runWith("r2", data{src: s.put("/whales", page{content: []byte("whales")})}))
+	got := p.waitFinished(t, "r2")
+	if got.Reason != event.DataTooLarge || !strings.Contains(got.Message, "has 6 B, and the object store has room for 4 B even when it is empty") {
+		t.Errorf("finished %s: %s", got.Reason, got.Message)
+	}
+	if len(w.docsOf(t, store.KindObject)) != 1 {
+		t.Error("something was evicted for it")
+	}
+	w.waitClean(t)
+}
+
+func TestOneProcessSweepsAtATime(t *testing.T) {
+	w := newFixture(t)
+	if _, err := store.Acquire(t.Context(), w.docs, "fetch/sweep", "another", time.Now(), time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.cache(t, quick()).Sweep(t.Context()); !errors.Is(err, store.ErrHeld) {
+		t.Errorf("Sweep: %v", err)
+	}
+}
+
+func TestAFetcherSweepsByItself(t *testing.T) {
+	w := newFixture(t)
+	w.writeOrphan(t, "orphan", 2*time.Hour)
+	s := quick()
+	s.SweepInterval = 10 * time.Millisecond
+	w.start(t, s)
+	eventually(t, "it does not", func() bool { return len(w.files(t)) == 0 })
+}
+
+func (w *fixture) cache(t *testing.T, s fetcher.Settings) *fetcher.DatasetCache {
+	t.Helper()
+	stock, err := fetcher.NewDatasetCache(s, fetcher.Deps{Store: w.docs, Objects: w.objects, Log: zap.NewNop()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return stock
+}
+
+// cacheLines says what a stock holds, in a line for each object.
+func cacheLines(t *testing.T, s *fetcher.DatasetCache) []string {
+	t.Helper()
+	all, err := s.List(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := make(map[string]string)
+	for _, name := range []string{"a", "b", "c", "d", "dogs", "cats"} {
+		names[sha256Of([]byte(name))] = name
+	}
+	var lines []string
+	for _, o := range all {
+		lines = append(lines, fmt.Sprintf("%s from %s for %s", names[o.SHA256], o.Sources, o.Runs))
+	}
+	slices.Sort(lines)
+	return lines
+}
+
+// putRun records in which phase a run is, some time ago.
+func (w *fixture) putRun(t *testing.T, id string, phase event.Phase) {
+	t.Helper()
+	if phase == event.PhaseFinished { // its data were said before its order was closed
+		eventually(t, "the order of "+id+" stays open", func() bool {
+			_, err := w.docs.Doc(t.Context(), store.KindOrder, "open/"+id)
+			return errors.Is(err, store.ErrNotFound)
+		})
+	}
+	r, err := w.docs.Run(t.Context(), id)
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		t.Fatal(err)
+	}
+	r.ID, r.Phase, r.Updated = id, phase, time.Now().Add(-10*time.Minute).UTC()
+	r.Revision++
+	if err := w.docs.PutRun(t.Context(), r, store.Change{Run: id, Revision: r.Revision, Event: fmt.Sprint(r.Revision)}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// setUnusedFor lets an object be one that was not used for so long.
+func (w *fixture) setUnusedFor(t *testing.T, digest string, unused time.Duration) {
+	t.Helper()
+	o, version, err := store.Get[store.Object](t.Context(), w.docs, store.KindObject, digest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.LastUsed = time.Now().Add(-unused).UTC()
+	if _, err := store.Replace(t.Context(), w.docs, store.KindObject, digest, version, o); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (w *fixture) key(t *testing.T, digest string) string {
+	t.Helper()
+	d, err := w.docs.Doc(t.Context(), store.KindObject, digest)
+	var o store.Object
+	if err := errors.Join(err, json.Unmarshal(d.Value, &o)); err != nil {
+		t.Fatal(err)
+	}
+	return o.Key
+}
+
+// writeOrphan makes a file of the object store that nobody remembers.
+func (w *fixture) writeOrphan(t *testing.T, name string, old time.Duration) {
+	t.Helper()
+	dir := filepath.Join(w.dir, "objects", "objects")
+	at := time.Now().Add(-old)
+	if err := errors.Join(os.MkdirAll(dir, 0o700), os.WriteFile(filepath.Join(dir, name), []byte("x"), 0o600), os.Chtimes(filepath.Join(dir, name), at, at)); err != nil {
+		t.Fatal(err)
+	}
+}

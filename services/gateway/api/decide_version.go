@@ -1,0 +1,42 @@
+package api
+
+import (
+	"fmt"
+	"strconv"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
+)
+
+// updateHint is what to do about a client that is newer than the server.
+const updateHint = "update the server, or use the client of its release"
+
+// describe returns what the server calls itself.
+func (v Version) describe() string {
+	return fmt.Sprintf("this server is %s and understands revision %d of the API", v.Version, baiv1.Revision)
+}
+
+// checkRevision refuses a call that needs more than this server has, given the revisions
+// that the client says it needs.
+func (v Version) checkRevision(method string, needs []string) error {
+	if method == baiv1.RunService_GetVersion_FullMethodName {
+		return nil
+	}
+	for _, text := range needs {
+		need, err := strconv.Atoi(text)
+		if err != nil || need < 1 {
+			return invalidArgument(baiv1.RevisionMetadata, fmt.Sprintf("is %.40q, not the number of a revision", text), "leave it out where any will do")
+		}
+		if need > baiv1.Revision {
+			return status.Errorf(codes.FailedPrecondition, "the client needs revision %d of the API, but %s: %s", need, v.describe(), updateHint)
+		}
+	}
+	return nil
+}
+
+// unknownMethod answers a call of what this server does not have.
+func (v Version) unknownMethod(method string) error {
+	return status.Errorf(codes.Unimplemented, "%s does not exist here: %s: %s", method, v.describe(), updateHint)
+}

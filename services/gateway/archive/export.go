@@ -1,0 +1,394 @@
+package archive
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"time"
+
+	"github.com/benchmark-ai/bai/services/gateway/artifact"
+	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/internal/store"
+)
+
+// Sizes of what is sent at once.
+const (
+	chunk        = 256 << 10 // of a file that is sent as it is
+	maxPage      = 1000      // samples, lines or changes
+	firstPage    = 100       // of them, where it is not known how large they are
+	maxPageBytes = 1 << 20   // bytes of them, where that is more than one
+)
+
+// exportCursor is where an export is.
+type exportCursor struct {
+	Revision int64  `json:"r"` // of the run
+	File     string `json:"f"`
+	Offset   string `json:"a,omitempty"` // in the file
+}
+
+func (p exportCursor) String() string {
+	b, err := json.Marshal(p)
+	if err != nil {
+		return "" // cannot be: it is texts and a number
+	}
+	return base64.RawURLEncoding.EncodeToString(b)
+}
+
+// parseCursor reads a place, or says store.ErrCursor.
+func parseCursor(text string) (p exportCursor, err error) {
+	if text == "" {
+		return p, nil
+	}
+	b, err := base64.RawURLEncoding.DecodeString(text)
+	if err != nil || json.Unmarshal(b, &p) != nil {
+		return exportCursor{}, store.ErrCursor
+	}
+	return p, nil
+}
+
+// Head says what is sent of a run.
+func (t *Archiver) Head(ctx context.Context, run store.Run) (Header, error) {
+	streams, err := t.deps.Store.Streams(ctx, run.ID)
+	if err != nil {
+		return Header{}, err
+	}
+	return Header{Format: Format, Run: run.ID, Version: t.deps.Version, Completeness: store.Complete(run, streams)}, nil
+}
+
+// Export sends the files of a run from a place on, which is that of a piece or
+// empty. The same run gives the same bytes. It says *ChangedError where the run is
+// not what it was when the place was given.
+func (t *Archiver) Export(ctx context.Context, run store.Run, from string, send func(Piece) error) error {
+	at, err := parseCursor(from)
+	if err != nil {
+		return err
+	}
+	if at.File != "" && at.Revision != run.Revision {
+		return &ChangedError{Run: run.ID}
+	}
+	all, err := t.exportFiles(ctx, run)
+	if err != nil {
+		return err
+	}
+	begun := at.File == ""
+	for _, c := range all {
+		begun = begun || c.file == at.File
+		if !begun {
+			continue
+		}
+		out := func(data []byte, next string, last bool) error {
+			return send(Piece{File: c.file, Data: data, Last: last, Cursor: exportCursor{run.Revision, c.file, next}.String()})
+		}
+		start := at.Offset
+		at.Offset = ""
+		if err := c.write(ctx, start, out); err != nil {
+			return fmt.Errorf("export %s of run %s: %w", c.file, run.ID, err)
+		}
+	}
+	if !begun {
+		return &ChangedError{Run: run.ID}
+	}
+	return nil
+}
+
+// emitFunc sends some of a file; next is where the file goes on, which last says
+// that it does not.
+type emitFunc func(data []byte, next string, last bool) error
+
+// endCursor is the place behind all that a file has.
+const endCursor = "end"
+
+// exportFile is a file that is exported.
+type exportFile struct {
+	file  string
+	write func(ctx context.Context, at string, out emitFunc) error
+}
+
+// exportFiles returns the files of a run, in their order.
+func (t *Archiver) exportFiles(ctx context.Context, run store.Run) ([]exportFile, error) {
+	files, err := t.documents(ctx, run)
+	if err != nil {
+		return nil, err
+	}
+	list, err := t.deps.Artifacts.List(ctx, run.ID)
+	if err != nil {
+		return nil, err
+	}
+	index, err := indexOf(list)
+	if err != nil {
+		return nil, err
+	}
+	var all []exportFile
+	for _, f := range files {
+		all = append(all, exportFile{f.name, textWriter(f.text)})
+	}
+	all = append(all,
+		exportFile{fileEvents, t.events(run)},
+		exportFile{fileSources, t.sources(run)},
+		exportFile{fileArtifacts, textWriter(index)},
+		exportFile{fileSamples, t.samples(run)},
+		exportFile{fileLines, t.lines(run)},
+	)
+	for _, f := range list {
+		all = append(all, exportFile{artifacts + f.Name, t.artifact(run, f)})
+	}
+	return all, nil
+}
+
+// textFile is a file that is made at once.
+type textFile struct {
+	name string
+	text []byte
+}
+
+// documents returns what is small of a run.
+func (t *Archiver) documents(ctx context.Context, run store.Run) ([]textFile, error) {
+	redactedCopy := redactRun(run)
+	var all []textFile
+	add := func(name string, v any) error {
+		b, err := encodeDocument(v)
+		all = append(all, textFile{name, b})
+		return err
+	}
+	original, _, ok, err := get[store.OriginalDescriptor](ctx, t.deps.Store, store.KindOriginalDescriptor, run.ID)
+	if err != nil {
+		return nil, err
+	}
+	if !ok {
+		original.Descriptor = run.Descriptor
+	}
+	if err := add(fileRun, redactedCopy); err != nil {
+		return nil, err
+	}
+	all = append(all, textFile{fileSubmitted, []byte(redact(original.Descriptor))}, textFile{fileResolved, []byte(redactedCopy.Descriptor)})
+	for attempt := 1; attempt <= run.Attempt; attempt++ {
+		m, err := t.manifest(ctx, run.ID, attempt)
+		if err != nil {
+			return nil, err
+		}
+		if len(m) > 0 {
+			all = append(all, textFile{manifestOf(attempt), m})
+		}
+	}
+	environment, _, ok, err := get[store.RunEnvironment](ctx, t.deps.Store, store.KindEnvironment, run.ID)
+	if ok {
+		err = add(fileEnvironment, environment)
+	}
+	if err != nil {
+		return nil, err
+	}
+	summaries, _, ok, err := get[store.Summaries](ctx, t.deps.Store, store.KindSummary, run.ID)
+	if ok {
+		err = add(fileSummaries, summaries)
+	}
+	return all, err
+}
+
+// Manifest is the document, of store.KindManifest, that has the objects of an
+// attempt of a run that was imported.
+type Manifest struct {
+	YAML string `json:"yaml"`
+}
+
+// manifest returns the objects of an attempt; none where there were none.
+func (t *Archiver) manifest(ctx context.Context, run string, attempt int) ([]byte, error) {
+	key := store.AttemptKey(run, attempt)
+	m, _, ok, err := get[Manifest](ctx, t.deps.Store, store.KindManifest, key)
+	if err != nil || ok {
+		return []byte(m.YAML), err
+	}
+	d, err := t.deps.Store.Doc(ctx, store.KindPlan, key)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return manifest(d.Value)
+}
+
+func indexOf(files []artifact.File) ([]byte, error) {
+	var b bytes.Buffer
+	for _, f := range files {
+		if err := appendLine(&b, artifactRow{f.Name, f.Size, f.SHA256, f.Time.UTC().Format(time.RFC3339Nano)}); err != nil {
+			return nil, err
+		}
+	}
+	return b.Bytes(), nil
+}
+
+// textWriter writes a text.
+func textWriter(text []byte) func(context.Context, string, emitFunc) error {
+	return func(_ context.Context, at string, out emitFunc) error {
+		n, err := parseOffset(at, int64(len(text)))
+		if err != nil {
+			return err
+		}
+		for rest := text[n:]; ; {
+			size := min(chunk, len(rest))
+			n += int64(size)
+			last := size == len(rest)
+			if err := out(rest[:size], strconv.FormatInt(n, 10), last); err != nil || last {
+				return err
+			}
+			rest = rest[size:]
+		}
+	}
+}
+
+// parseOffset reads a place in a file of that many bytes.
+func parseOffset(at string, size int64) (int64, error) {
+	if at == "" {
+		return 0, nil
+	}
+	n, err := strconv.ParseInt(at, 10, 64)
+	if err != nil || n < 0 || n > size {
+		return 0, store.ErrCursor
+	}
+	return n, nil
+}
+
+// events writes the history of a run, up to the revision that it has.
+func (t *Archiver) events(run store.Run) func(context.Context, string, emitFunc) error {
+	return pageWriter(func(ctx context.Context, at string, limit int) ([]store.Change, string, error) {
+		after := int64(0)
+		if at != "" {
+			var err error
+			if after, err = parseOffset(at, run.Revision); err != nil {
+				return nil, "", err
+			}
+		}
+		limit = int(min(int64(limit), run.Revision-after))
+		if limit == 0 {
+			return nil, at, nil
+		}
+		all, err := t.deps.Store.Changes(ctx, run.ID, after, limit)
+		if len(all) > 0 {
+			after = all[len(all)-1].Revision
+		}
+		return all, strconv.FormatInt(after, 10), err
+	}, func(c store.Change) any {
+		c.Message = redact(c.Message)
+		return c
+	})
+}
+
+// sources writes what the sources of a run brought.
+func (t *Archiver) sources(run store.Run) func(context.Context, string, emitFunc) error {
+	return func(ctx context.Context, at string, out emitFunc) error {
+		streams, err := t.deps.Store.Streams(ctx, run.ID)
+		if err != nil {
+			return err
+		}
+		var b bytes.Buffer
+		for _, s := range sourcesOf(run.ID, streams) {
+			if err := appendLine(&b, s); err != nil {
+				return err
+			}
+		}
+		return textWriter(b.Bytes())(ctx, at, out)
+	}
+}
+
+func (t *Archiver) samples(run store.Run) func(context.Context, string, emitFunc) error {
+	return pageWriter(func(ctx context.Context, at string, limit int) ([]store.Sample, string, error) {
+		return t.deps.Store.Samples(ctx, store.SampleQuery{Run: run.ID}, at, limit)
+	}, func(s store.Sample) any { return sampleRow{s.Origin.Attempt, s.Origin.Stream, s.Sample} })
+}
+
+func (t *Archiver) lines(run store.Run) func(context.Context, string, emitFunc) error {
+	return pageWriter(func(ctx context.Context, at string, limit int) ([]store.Line, string, error) {
+		return t.deps.Store.Lines(ctx, store.LineQuery{Run: run.ID}, at, limit)
+	}, func(l store.Line) any { return lineRow{l.Origin.Attempt, l.Origin.Stream, l.Line} })
+}
+
+// pageWriter writes what read returns, a line for each, as much at once as is in
+// bounds.
+func pageWriter[T any](read func(ctx context.Context, at string, limit int) ([]T, string, error), form func(T) any) func(context.Context, string, emitFunc) error {
+	return func(ctx context.Context, at string, out emitFunc) error {
+		for limit := firstPage; at != endCursor; limit = min(2*limit, maxPage) {
+			text, next, err := readPage(ctx, at, &limit, read, form)
+			if err != nil {
+				return err
+			}
+			if err := out(text, next, next == endCursor); err != nil || next == endCursor {
+				return err
+			}
+			at = next
+		}
+		return out(nil, endCursor, true)
+	}
+}
+
+// readPage returns what comes after at, and the place behind it. It reads less where
+// as many as limit are too much, and says so.
+func readPage[T any](ctx context.Context, at string, limit *int, read func(ctx context.Context, at string, limit int) ([]T, string, error), form func(T) any) ([]byte, string, error) {
+	for {
+		all, next, err := read(ctx, at, *limit)
+		if err != nil {
+			return nil, "", err
+		}
+		text, err := encodeRows(all, form)
+		switch {
+		case err != nil:
+			return nil, "", err
+		case len(text) > maxPageBytes && *limit > 1:
+			*limit = max(1, *limit/8)
+		case len(all) < *limit:
+			return text, endCursor, nil
+		default:
+			return text, next, nil
+		}
+	}
+}
+
+func encodeRows[T any](all []T, form func(T) any) ([]byte, error) {
+	var b bytes.Buffer
+	for i := range all {
+		if err := appendLine(&b, form(all[i])); err != nil {
+			return nil, err
+		}
+	}
+	return b.Bytes(), nil
+}
+
+// artifact writes a file that was kept of a run.
+func (t *Archiver) artifact(run store.Run, f artifact.File) func(context.Context, string, emitFunc) error {
+	return func(ctx context.Context, at string, out emitFunc) (err error) {
+		n, err := parseOffset(at, f.Size)
+		if err != nil {
+			return err
+		}
+		_, r, err := t.deps.Artifacts.Open(ctx, run.ID, f.Name, n)
+		if err != nil {
+			return err
+		}
+		defer func() { err = cmp.Or(err, r.Close()) }()
+		buf := make([]byte, chunk)
+		for {
+			size, err := io.ReadFull(r, buf[:min(chunk, f.Size-n)])
+			if err != nil && f.Size > n {
+				return fmt.Errorf("the object has %d bytes of %d: %w", n+int64(size), f.Size, err)
+			}
+			n += int64(size)
+			if err := out(bytes.Clone(buf[:size]), strconv.FormatInt(n, 10), n == f.Size); err != nil || n == f.Size {
+				return err
+			}
+		}
+	}
+}
+
+// digestOf returns what tells files apart from others.
+func digestOf(files []File) string {
+	parts := []string{"files"}
+	for _, f := range files {
+		parts = append(parts, f.Name, strconv.FormatInt(f.Size, 10), f.SHA256)
+	}
+	return event.Derive(parts...)
+}

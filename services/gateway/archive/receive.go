@@ -1,0 +1,123 @@
+package archive
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"hash"
+	"io"
+)
+
+// receiver gives out the files of an import, one after the other.
+type receiver struct {
+	stream ImportStream
+	files  map[string]File // that may come, and have not
+}
+
+func newReceiver(stream ImportStream, files []File) *receiver {
+	r := &receiver{stream: stream, files: make(map[string]File)}
+	for _, f := range files {
+		r.files[f.Name] = f
+	}
+	return r
+}
+
+// file returns the next file, or io.EOF after the last.
+func (r *receiver) file() (*incomingFile, error) {
+	p, err := r.stream.Next()
+	if errors.Is(err, io.EOF) {
+		return nil, io.EOF
+	}
+	if err != nil {
+		return nil, streamError(err)
+	}
+	f, ok := r.files[p.File]
+	if !ok {
+		return nil, fault(p.File, 0, "is not one of the files that were named, or comes twice")
+	}
+	delete(r.files, p.File)
+	return &incomingFile{file: f, stream: r.stream, piece: p, sum: sha256.New()}, nil
+}
+
+// incomingFile is a file that comes. Its end is io.EOF only if it is whole and has
+// its digest.
+type incomingFile struct {
+	file   File
+	stream ImportStream
+	piece  Piece
+	sum    hash.Hash
+	size   int64
+}
+
+// Read implements io.Reader.
+func (in *incomingFile) Read(b []byte) (int, error) {
+	for len(in.piece.Data) == 0 {
+		if in.piece.Last {
+			return 0, in.verify()
+		}
+		p, err := in.stream.Next()
+		if err != nil {
+			return 0, streamError(err)
+		}
+		if p.File != in.file.Name {
+			return 0, fault(in.file.Name, 0, "ends early: %q follows it", p.File)
+		}
+		in.piece = p
+	}
+	n := copy(b, in.piece.Data)
+	in.piece.Data = in.piece.Data[n:]
+	in.size += int64(n)
+	if in.size > in.file.Size {
+		return 0, fault(in.file.Name, 0, "has more than the %d bytes that it is said to have", in.file.Size)
+	}
+	in.sum.Write(b[:n])
+	return n, nil
+}
+
+// verify says whether the file is what it was said to be.
+func (in *incomingFile) verify() error {
+	if in.size != in.file.Size || hex.EncodeToString(in.sum.Sum(nil)) != in.file.SHA256 {
+		return fault(in.file.Name, 0, "is not what its digest says: it was changed or cut")
+	}
+	return io.EOF
+}
+
+// readAll returns all of the file.
+func (in *incomingFile) readAll() ([]byte, error) {
+	var b bytes.Buffer
+	_, err := b.ReadFrom(in)
+	return b.Bytes(), err
+}
+
+// forEachLine calls use with each line of the file, and its number.
+func (in *incomingFile) forEachLine(use func(n int, line []byte) error) error {
+	r := bufio.NewReaderSize(in, 64<<10)
+	var long []byte // of a line that the reader's buffer has no room for
+	for n := 1; ; {
+		part, err := r.ReadSlice('\n')
+		whole := part
+		if len(long) > 0 || err != nil {
+			long = append(long, part...)
+			whole = long
+		}
+		switch {
+		case len(whole) > maxLine:
+			return fault(in.file.Name, n, "has more than %d bytes", maxLine)
+		case errors.Is(err, bufio.ErrBufferFull):
+			continue
+		case errors.Is(err, io.EOF) && len(whole) == 0:
+			return nil
+		case errors.Is(err, io.EOF):
+			return fault(in.file.Name, n, "the last line does not end")
+		case err != nil:
+			return err
+		}
+		if err := use(n, whole[:len(whole)-1]); err != nil {
+			return err
+		}
+		long = long[:0]
+		n++
+	}
+}

@@ -1,0 +1,113 @@
+package archive
+
+import (
+	"context"
+
+	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/internal/store"
+)
+
+// Bounds of what is stored at once.
+const (
+	batchRows  = 1000
+	batchBytes = 1 << 20
+)
+
+// row is a line of samples or of lines.
+type row interface {
+	origin(run string) store.Origin
+}
+
+func (s sampleRow) origin(run string) store.Origin {
+	return store.Origin{Run: run, Attempt: s.Attempt, Stream: s.Stream}
+}
+
+func (l lineRow) origin(run string) store.Origin {
+	return store.Origin{Run: run, Attempt: l.Attempt, Stream: l.Stream}
+}
+
+// storeSamples stores samples.
+func (in *importer) storeSamples(ctx context.Context, file *incomingFile) error {
+	return readRows(file, in.newRowCounter(fileSamples, event.TopicMetrics), checkSample, func(o store.Origin, rows []sampleRow) error {
+		batch := store.Samples{Origin: o, Samples: make([]event.Sample, len(rows))}
+		for i := range rows {
+			batch.Samples[i] = rows[i].Sample
+		}
+		if err := in.deps.Store.AppendSamples(ctx, []store.Samples{batch}); err != nil {
+			return err
+		}
+		return in.lease.renew(ctx)
+	})
+}
+
+// storeLines stores lines.
+func (in *importer) storeLines(ctx context.Context, file *incomingFile) error {
+	return readRows(file, in.newRowCounter(fileLines, event.TopicLogs), checkLine, func(o store.Origin, rows []lineRow) error {
+		batch := store.Lines{Origin: o, Lines: make([]event.Line, len(rows))}
+		for i := range rows {
+			batch.Lines[i] = rows[i].Line
+		}
+		if err := in.deps.Store.AppendLines(ctx, []store.Lines{batch}); err != nil {
+			return err
+		}
+		return in.lease.renew(ctx)
+	})
+}
+
+// rowBatch is rows of one source that are kept at once.
+type rowBatch[R row] struct {
+	run   string
+	rows  []R
+	size  int
+	write func(o store.Origin, rows []R) error
+}
+
+// add adds a row; first says that it is of another source than those before it.
+func (b *rowBatch[R]) add(r R, size int, first bool) error {
+	if first || len(b.rows) == batchRows || b.size > batchBytes {
+		if err := b.flush(); err != nil {
+			return err
+		}
+	}
+	b.rows, b.size = append(b.rows, r), b.size+size
+	return nil
+}
+
+// flush keeps what there is.
+func (b *rowBatch[R]) flush() error {
+	if len(b.rows) == 0 {
+		return nil
+	}
+	err := b.write(b.rows[0].origin(b.run), b.rows)
+	b.rows, b.size = b.rows[:0], 0
+	return err
+}
+
+// readRows reads the rows of a file, and keeps those of one source together, as many
+// at once as is in bounds.
+func readRows[R row](file *incomingFile, t *rowCounter, check func(n int, r, before R, first bool) error, write func(o store.Origin, rows []R) error) error {
+	b := rowBatch[R]{run: t.run, write: write}
+	var before R
+	err := file.forEachLine(func(n int, text []byte) error {
+		var r R
+		if err := readLine(t.file, n, text, &r); err != nil {
+			return err
+		}
+		first, err := t.add(n, r.origin(t.run))
+		if err == nil {
+			err = check(n, r, before, first)
+		}
+		if err != nil {
+			return err
+		}
+		before = r
+		return b.add(r, len(text), first)
+	})
+	if err == nil {
+		err = b.flush()
+	}
+	if err != nil {
+		return err
+	}
+	return t.checkComplete()
+}

@@ -1,0 +1,306 @@
+// Package script keeps code that is sent along with runs: archives, each once
+// in the object store whoever sends it, under the digest of its bytes.
+//
+// # What is written, and why
+//
+//   - The content lies under a key that says nothing. The document of
+//     store.KindObject, made when all of it is there and its digest is right, is
+//     what makes it visible. Of an upload that is cut nobody sees anything, and
+//     what is left of it is an object that nobody remembers, which the sweep of
+//     the object store removes.
+//   - store.KindScript says for which owners it is kept: an owner has so many
+//     bytes of code, and what was not used for the longest time makes room. What
+//     nobody keeps and no run needs is removed by the same sweep.
+//   - store.KindPin says that a run needs it, from before the run is remembered
+//     until it is over, whatever becomes of the rest.
+package bundle
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/internal/store"
+)
+
+// Settings are what an operator may choose. The zero value works.
+type Settings struct {
+	MaxSize  int64 `toml:"max_size"`  // bytes of one archive; zero means 64 MiB
+	MaxTotal int64 `toml:"max_total"` // bytes of all that are kept for one owner; zero means 1 GiB
+}
+
+// Validate names every setting at fault.
+func (s Settings) Validate() error {
+	var errs []error
+	if s.MaxSize < 0 {
+		errs = append(errs, errors.New("gateway.scripts.max_size: must not be negative"))
+	}
+	if s.MaxTotal < 0 {
+		errs = append(errs, errors.New("gateway.scripts.max_total: must not be negative"))
+	}
+	return errors.Join(errs...)
+}
+
+// Objects keeps content.
+type Objects interface {
+	// Put stores what fill writes as the object key, which is used once, and
+	// says its size and sums. Nobody sees the object before it is whole; after
+	// an error there is none.
+	Put(ctx context.Context, key string, size int64, withMD5 bool, fill func(w io.Writer) error) (store.Object, error)
+	// Size returns the size of an object, or store.ErrNotFound.
+	Size(ctx context.Context, key string) (int64, error)
+	// Delete removes an object. None of that key is no error.
+	Delete(ctx context.Context, key string) error
+}
+
+// Index keeps what is known of code.
+type Index interface {
+	store.Docs
+	store.Lister
+}
+
+// Store keeps code. It may be used by several goroutines, and by several
+// processes on one store.
+type Store struct {
+	settings Settings
+	objects  Objects
+	index    Index
+	now      func() time.Time
+}
+
+// New returns a Keeper. Without objects it has no code and takes none.
+func New(s Settings, objects Objects, index Index, now func() time.Time) *Store {
+	s.MaxSize = cmp.Or(s.MaxSize, 64<<20)
+	s.MaxTotal = max(cmp.Or(s.MaxTotal, 1<<30), s.MaxSize)
+	return &Store{settings: s, objects: objects, index: index, now: now}
+}
+
+// Find returns the code of that digest, which stays for some minutes at least,
+// or store.ErrNotFound, or *DigestError for what is no digest.
+func (k *Store) Find(ctx context.Context, digest string) (event.Bundle, error) {
+	if err := CheckDigest(digest); err != nil {
+		return event.Bundle{}, err
+	}
+	o, err := k.findObject(ctx, digest)
+	if err != nil {
+		return event.Bundle{}, fmt.Errorf("look for code %s: %w", digest, err)
+	}
+	return event.Bundle{SHA256: o.SHA256, Size: o.Size}, nil
+}
+
+// findObject returns an object that is there whole, and claims it, or says
+// store.ErrNotFound.
+func (k *Store) findObject(ctx context.Context, digest string) (store.Object, error) {
+	if k.objects == nil {
+		return store.Object{}, store.ErrNotFound
+	}
+	o, _, err := store.Get[store.Object](ctx, k.index, store.KindObject, digest)
+	if err != nil {
+		return store.Object{}, err
+	}
+	size, err := k.objects.Size(ctx, o.Key)
+	if err == nil && size != o.Size {
+		err = store.ErrNotFound
+	}
+	if err != nil {
+		return store.Object{}, err
+	}
+	claimed, err := store.Claim(ctx, k.index, o, k.now())
+	if err == nil && !claimed {
+		err = store.ErrNotFound
+	}
+	return o, err
+}
+
+// Pin has code stay for a run until that is over, and keeps it for the run's
+// owner. It says store.ErrNotFound for code that is not kept. It can be repeated.
+func (k *Store) Pin(ctx context.Context, owner, digest, run string) (event.Bundle, error) {
+	pin := store.Pin{Run: run, At: k.now().UTC().Round(0)}
+	err := store.Create(ctx, k.index, store.KindPin, store.PinKey(digest, run), pin)
+	if err != nil && !errors.Is(err, store.ErrExists) {
+		return event.Bundle{}, fmt.Errorf("pin code %s: %w", digest, err)
+	}
+	code, err := k.Find(ctx, digest)
+	if err == nil {
+		err = k.recordUse(ctx, owner, code)
+	}
+	if errors.Is(err, store.ErrNotFound) {
+		err = errors.Join(err, k.index.DeleteDoc(ctx, store.Doc{Kind: store.KindPin, Key: store.PinKey(digest, run)}))
+	}
+	return code, err
+}
+
+// recordUse remembers that code is kept for an owner, who uses it now.
+func (k *Store) recordUse(ctx context.Context, owner string, code event.Bundle) error {
+	mine := Bundle{Owner: owner, SHA256: code.SHA256, Size: code.Size, Used: k.now().UTC().Round(0)}
+	err := store.Create(ctx, k.index, store.KindCodeBundle, keyOf(owner, code.SHA256), mine)
+	if !errors.Is(err, store.ErrExists) {
+		return err
+	}
+	stored, version, err := store.Get[Bundle](ctx, k.index, store.KindCodeBundle, keyOf(owner, code.SHA256))
+	if err == nil && stored.needsTouch(mine.Used) {
+		_, err = store.Replace(ctx, k.index, store.KindCodeBundle, keyOf(owner, code.SHA256), version, mine)
+	}
+	if errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrConflict) {
+		return nil // another has just used it, or it just made room and its run's pin keeps it
+	}
+	return err
+}
+
+// Put keeps body, which has that size and digest, for an owner, and reports
+// whether the same was kept before. What has another size or digest is
+// *DigestError, what is too much *LimitError; body's own errors come back as
+// *BodyError. With an error nothing is kept.
+func (k *Store) Put(ctx context.Context, owner, digest string, size int64, body io.Reader) (event.Bundle, bool, error) {
+	if err := k.settings.check(digest, size); err != nil {
+		return event.Bundle{}, false, err
+	}
+	if k.objects == nil {
+		return event.Bundle{}, false, errNoObjects
+	}
+	code := event.Bundle{SHA256: digest, Size: size}
+	_, err := k.findObject(ctx, digest)
+	repeated := err == nil
+	switch {
+	case repeated:
+		err = compare(code, body)
+	case errors.Is(err, store.ErrNotFound):
+		err = k.write(ctx, owner, code, body)
+	}
+	if err == nil {
+		err = k.recordUse(ctx, owner, code)
+	}
+	if err != nil {
+		return event.Bundle{}, false, fmt.Errorf("keep code %s: %w", digest, err)
+	}
+	return code, repeated, nil
+}
+
+// compare checks that body is code.
+func compare(code event.Bundle, body io.Reader) error {
+	sum := sha256.New()
+	n, err := io.Copy(sum, io.LimitReader(bodyReader{body}, code.Size+1))
+	if err != nil {
+		return err
+	}
+	return checkReceived(code.SHA256, code.Size, hex.EncodeToString(sum.Sum(nil)), n)
+}
+
+// write stores code under a key of its own, and makes it visible.
+func (k *Store) write(ctx context.Context, owner string, code event.Bundle, body io.Reader) error {
+	if err := k.makeRoom(ctx, owner, code); err != nil {
+		return err
+	}
+	o, err := k.objects.Put(ctx, "objects/"+strings.ToLower(rand.Text()), code.Size, false, func(w io.Writer) error {
+		_, err := io.Copy(w, io.LimitReader(bodyReader{body}, code.Size+1))
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if err := checkReceived(code.SHA256, code.Size, o.SHA256, o.Size); err != nil {
+		return errors.Join(err, k.objects.Delete(ctx, o.Key))
+	}
+	return k.publish(ctx, o)
+}
+
+// publish makes a new object the one of its content, or throws it away where there
+// is one. Where the store goes away meanwhile it is not known whether the object
+// is that one: then it stays, for the sweep to see.
+func (k *Store) publish(ctx context.Context, o store.Object) error {
+	o.Created, o.Uploaded = k.now().UTC().Round(0), true
+	o.LastUsed = o.Created
+	for {
+		_, err := k.findObject(ctx, o.SHA256)
+		if err == nil {
+			return k.objects.Delete(ctx, o.Key)
+		}
+		if !errors.Is(err, store.ErrNotFound) {
+			return err
+		}
+		err = k.putIndex(ctx, o)
+		if !errors.Is(err, store.ErrExists) && !errors.Is(err, store.ErrConflict) {
+			return err
+		}
+	}
+}
+
+// putIndex remembers an object in the place of one that is gone, if any.
+func (k *Store) putIndex(ctx context.Context, o store.Object) error {
+	before, version, err := store.Get[store.Object](ctx, k.index, store.KindObject, o.SHA256)
+	if errors.Is(err, store.ErrNotFound) {
+		return store.Create(ctx, k.index, store.KindObject, o.SHA256, o)
+	}
+	if err != nil {
+		return err
+	}
+	if _, err := store.Replace(ctx, k.index, store.KindObject, o.SHA256, version, o); err != nil {
+		return err
+	}
+	return k.objects.Delete(ctx, before.Key)
+}
+
+// makeRoom makes room for code of an owner.
+func (k *Store) makeRoom(ctx context.Context, owner string, code event.Bundle) error {
+	all, total, err := k.list(ctx, owner)
+	if err != nil || total+code.Size <= k.settings.MaxTotal {
+		return err
+	}
+	for i := range all {
+		if all[i].pinned, err = k.isPinned(ctx, all[i].SHA256); err != nil {
+			return err
+		}
+	}
+	evicted, err := k.settings.Evictions(all, code.SHA256, code.Size)
+	if err != nil {
+		return err
+	}
+	for _, f := range evicted {
+		err := k.index.DeleteDoc(ctx, store.Doc{Kind: store.KindCodeBundle, Key: keyOf(owner, f.SHA256), Version: f.version})
+		if err != nil && !errors.Is(err, store.ErrConflict) { // it was used just now
+			return err
+		}
+	}
+	return nil
+}
+
+// page is how many documents are looked at at once.
+const page = 200
+
+// list returns what is kept for an owner, and how many bytes that is.
+func (k *Store) list(ctx context.Context, owner string) (all []Bundle, total int64, err error) {
+	for after := keyOf(owner, ""); ; {
+		docs, err := k.index.Docs(ctx, store.KindCodeBundle, after, page)
+		if err != nil {
+			return nil, 0, fmt.Errorf("list the code of owner %q: %w", owner, err)
+		}
+		for _, d := range docs {
+			if !strings.HasPrefix(d.Key, keyOf(owner, "")) {
+				return all, total, nil
+			}
+			one := Bundle{version: d.Version}
+			if err := json.Unmarshal(d.Value, &one); err != nil {
+				return nil, 0, fmt.Errorf("read code %q: %w", d.Key, err)
+			}
+			all, total, after = append(all, one), total+one.Size, d.Key
+		}
+		if len(docs) < page {
+			return all, total, nil
+		}
+	}
+}
+
+// isPinned reports whether a run needs code.
+func (k *Store) isPinned(ctx context.Context, digest string) (bool, error) {
+	docs, err := k.index.Docs(ctx, store.KindPin, store.PinKey(digest, ""), 1)
+	return err == nil && len(docs) > 0 && strings.HasPrefix(docs[0].Key, store.PinKey(digest, "")), err
+}

@@ -1,0 +1,35 @@
+package catalog
+
+import "fmt"
+
+// RefError says why a URI names no descriptor.
+type RefError struct {
+	Message string
+	Remedy  string
+}
+
+// Error implements error.
+func (e *RefError) Error() string { return e.Message }
+
+// MissingError says that a descriptor is not kept.
+type MissingError struct {
+	Namespace string
+	Ref       Ref
+}
+
+// Error implements error.
+func (e *MissingError) Error() string {
+	if e.Ref.Version == 0 {
+		return fmt.Sprintf("descriptor %q of namespace %q does not exist", e.Ref.Name, e.Namespace)
+	}
+	return fmt.Sprintf("version %d of descriptor %q of namespace %q does not exist", e.Ref.Version, e.Ref.Name, e.Namespace)
+}
+
+// SourceError says why what lies elsewhere cannot be had.
+type SourceError struct {
+	Message string // names the source, without its secrets
+	User    bool   // it is for the user to change something; else it may work later
+}
+
+// Error implements error.
+func (e *SourceError) Error() string { return e.Message }

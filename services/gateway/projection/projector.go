@@ -1,0 +1,115 @@
+// Package record keeps what is known of each run: it projects the events of all
+// topics into runs and their history, and looks after runs that stand still.
+//
+// Decide and Apply hold every rule; Recorder and Reconciler gather what these
+// need and carry out what they say.
+package projection
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/internal/service"
+	"github.com/benchmark-ai/bai/services/internal/store"
+)
+
+// batchSize is how many events are handled and committed at once.
+const batchSize = 64
+
+// Store keeps runs.
+type Store interface {
+	// PutRun and Run are those of store.Runs.
+	PutRun(ctx context.Context, r store.Run, c store.Change) error
+	Run(ctx context.Context, id string) (store.Run, error)
+}
+
+// Projector records events. It may be used by several goroutines, and by several
+// processes on one store: each event is recorded once, whoever hears it.
+type Projector struct {
+	store Store
+	locks [64]sync.Mutex // each of some runs: topics of one process would mostly meet in conflicts
+}
+
+// lockOf returns the mutex of a run. The last character of an ID is random.
+func (r *Projector) lockOf(run string) *sync.Mutex {
+	return &r.locks[int(run[len(run)-1])%len(r.locks)]
+}
+
+// NewProjector returns a Recorder.
+func NewProjector(s Store) *Projector { return &Projector{store: s} }
+
+// Steps returns what hears each topic that says something of a run.
+func (r *Projector) Steps() []service.Step {
+	return []service.Step{
+		newStep[event.Submitted](r), newStep[event.Command](r), newStep[event.Fetched](r), newStep[event.Launched](r),
+		newStep[event.Retried](r), newStep[event.Status](r), newStep[event.Finished](r),
+	}
+}
+
+func newStep[T event.Event](r *Projector) service.Step {
+	return service.Batch(batchSize, func(ctx context.Context, evs []T) ([]event.Event, error) {
+		cache := make(map[string]store.Run) // as this call last wrote them
+		for _, ev := range evs {
+			if h := ev.Head(); h.Run == h.Schedule {
+				continue // it is about a schedule, not about a run
+			}
+			if err := r.project(ctx, cache, ev); err != nil {
+				return nil, fmt.Errorf("record %s of run %s: %w", ev.Topic(), ev.Head().Run, err)
+			}
+		}
+		return nil, nil
+	})
+}
+
+// project applies one event to its run, again and again while others write it.
+func (r *Projector) project(ctx context.Context, cache map[string]store.Run, ev event.Event) error {
+	id := ev.Head().Run
+	lock := r.lockOf(id)
+	lock.Lock()
+	defer lock.Unlock()
+	for {
+		before, err := r.current(ctx, cache, id)
+		if err != nil {
+			return err
+		}
+		run, change, ok := Apply(before, ev)
+		if !ok {
+			return nil
+		}
+		err = r.store.PutRun(ctx, run, change)
+		switch {
+		case err == nil:
+			cache[id] = run
+			return nil
+		case errors.Is(err, store.ErrExists):
+			return nil
+		case errors.Is(err, store.ErrRefused):
+			return fmt.Errorf("%w: %w", event.ErrPoison, err)
+		case !errors.Is(err, store.ErrConflict):
+			return err
+		}
+		delete(cache, id)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+}
+
+// current returns the run as it is known, nil where it is not. What it remembers
+// may be old: then PutRun says so.
+func (r *Projector) current(ctx context.Context, cache map[string]store.Run, id string) (*store.Run, error) {
+	if run, ok := cache[id]; ok {
+		return &run, nil
+	}
+	run, err := r.store.Run(ctx, id)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, nil //nolint:nilnil // nothing is known
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &run, nil
+}

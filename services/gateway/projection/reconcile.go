@@ -1,0 +1,168 @@
+package projection
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/internal/store"
+)
+
+// Settings are what an operator may choose. The zero value works.
+type Settings struct {
+	Interval    time.Duration `toml:"interval"`     // pause between two looks at all runs that are not over; zero means 30s
+	NoProgress  time.Duration `toml:"no_progress"`  // how long a run may stand still before its launch; zero means 15m
+	CancelAgain time.Duration `toml:"cancel_again"` // how long a canceled run may stand still; zero means 30s
+}
+
+// Validate names every setting at fault.
+func (s Settings) Validate() error {
+	var errs []error
+	for name, d := range map[string]time.Duration{"interval": s.Interval, "no_progress": s.NoProgress, "cancel_again": s.CancelAgain} {
+		if d < 0 {
+			errs = append(errs, fmt.Errorf("gateway.record.%s: must not be negative", name))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// page is how many runs are looked at at once.
+const page = 200
+
+// Reader is what the reconciler reads.
+type Reader interface {
+	// Runs is that of store.Runs.
+	Runs(ctx context.Context, f store.RunFilter, token string, limit int) (runs []store.Run, next string, err error)
+	// Doc is that of store.Docs.
+	Doc(ctx context.Context, kind store.Kind, key string) (store.Doc, error)
+}
+
+// Publisher says events.
+type Publisher interface {
+	// Publish returns when the events are kept for all who hear them.
+	Publish(ctx context.Context, events ...event.Event) error
+}
+
+// Reconciler looks from time to time after all runs that are not over. Several
+// may do so at once: they say the same.
+type Reconciler struct {
+	settings Settings
+	reader   Reader
+	bus      Publisher
+	log      *zap.Logger
+	states   map[string]StallState
+}
+
+// NewReconciler returns a Reconciler.
+func NewReconciler(s Settings, reader Reader, bus Publisher, log *zap.Logger) *Reconciler {
+	s.Interval = cmp.Or(s.Interval, 30*time.Second)
+	s.NoProgress = cmp.Or(s.NoProgress, 15*time.Minute)
+	s.CancelAgain = cmp.Or(s.CancelAgain, 30*time.Second)
+	return &Reconciler{settings: s, reader: reader, bus: bus, log: log, states: make(map[string]StallState)}
+}
+
+// Run looks after runs until ctx is done. What it cannot do now it says once,
+// and tries again.
+func (r *Reconciler) Run(ctx context.Context) error {
+	ticks := time.NewTicker(r.settings.Interval)
+	defer ticks.Stop()
+	failing := false
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case now := <-ticks.C:
+			err := r.ReconcileAll(ctx, now)
+			if err != nil && !failing && ctx.Err() == nil {
+				r.log.Warn("reconciler waits", zap.Error(err))
+			}
+			if err == nil && failing {
+				r.log.Info("reconciler goes on")
+			}
+			failing = err != nil
+		}
+	}
+}
+
+// ReconcileAll looks once at every run that is not over. One goroutine at a time may
+// do so. With an error, what was not looked at is as if it were not time yet.
+func (r *Reconciler) ReconcileAll(ctx context.Context, now time.Time) error {
+	phases := event.Phases()
+	open := store.RunFilter{Phases: phases[:len(phases)-1]}
+	current := make(map[string]StallState)
+	for token := ""; ; {
+		runs, next, err := r.reader.Runs(ctx, open, token, page)
+		if err != nil {
+			return fmt.Errorf("list runs that are not over: %w", err)
+		}
+		for _, run := range runs {
+			seen, err := r.reconcile(ctx, run, now)
+			if err != nil {
+				return fmt.Errorf("look after run %s: %w", run.ID, err)
+			}
+			r.states[run.ID], current[run.ID] = seen, seen
+		}
+		if next == "" {
+			r.states = current // those that are over are forgotten
+			return nil
+		}
+		token = next
+	}
+}
+
+// reconcile decides about one run and acts.
+func (r *Reconciler) reconcile(ctx context.Context, run store.Run, now time.Time) (StallState, error) {
+	mark, err := getDoc[event.Command](ctx, r.reader, store.KindCancel, run.ID)
+	if err != nil {
+		return StallState{}, err
+	}
+	action, seen := Decide(run, mark != nil, r.states[run.ID], now, r.settings)
+	evs, err := r.eventsFor(ctx, run, action, mark)
+	if err != nil || len(evs) == 0 {
+		return seen, err
+	}
+	r.log.Info("stands still", zap.String("run", run.ID), zap.String("phase", string(run.Phase)), zap.String("remedy", string(action)))
+	ctx, cancel := context.WithTimeout(ctx, r.settings.Interval)
+	defer cancel()
+	return seen, r.bus.Publish(ctx, evs...)
+}
+
+// eventsFor returns what a remedy says.
+func (r *Reconciler) eventsFor(ctx context.Context, run store.Run, action Action, mark *event.Command) ([]event.Event, error) {
+	switch action {
+	case CancelAgain:
+		return []event.Event{*mark}, nil
+	case GiveUp:
+		return []event.Event{noProgress(run, r.settings)}, nil
+	case Resubmit:
+		sub, err := getDoc[event.Submitted](ctx, r.reader, store.KindSubmission, run.ID)
+		if err != nil || sub == nil {
+			return nil, err
+		}
+		return []event.Event{*sub}, nil
+	case Wait:
+	}
+	return nil, nil
+}
+
+// getDoc reads a document as a T, nil where there is none.
+func getDoc[T any](ctx context.Context, reader Reader, kind store.Kind, key string) (*T, error) {
+	d, err := reader.Doc(ctx, kind, key)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, nil //nolint:nilnil // there is none
+	}
+	if err != nil {
+		return nil, err
+	}
+	var v T
+	if err := json.Unmarshal(d.Value, &v); err != nil {
+		return nil, fmt.Errorf("read %s %q: %w", kind, key, err)
+	}
+	return &v, nil
+}

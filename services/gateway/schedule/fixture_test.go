@@ -1,0 +1,312 @@
+package schedule_test
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/benchmark-ai/bai/services/gateway/projection"
+	"github.com/benchmark-ai/bai/services/gateway/schedule"
+	"github.com/benchmark-ai/bai/services/gateway/submit"
+	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/internal/store"
+	"github.com/benchmark-ai/bai/services/internal/storetest"
+)
+
+var errCrashed = errors.New("dead")
+
+// fixture is a store, a bus and a clock that several gateways share. What is
+// published is recorded at once, as by a gateway that records.
+type fixture struct {
+	t            *testing.T
+	store        *storetest.Memory
+	noProjection bool // nothing is recorded: runs are not known yet
+
+	scripts fakeScripts
+
+	mu        sync.Mutex
+	now       time.Time
+	published []event.Event
+}
+
+func newFixture(t *testing.T) *fixture {
+	t.Helper()
+	return &fixture{t: t, store: storetest.NewMemory(), now: clock("09:59:30")}
+}
+
+func (w *fixture) clock() time.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.now
+}
+
+// setClock sets the clock.
+func (w *fixture) setClock(text string) { w.setTime(clock(text)) }
+
+func (w *fixture) setTime(now time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.now = now
+}
+
+// Publish keeps and records what is said.
+func (w *fixture) Publish(ctx context.Context, events ...event.Event) error {
+	w.mu.Lock()
+	w.published = append(w.published, events...)
+	w.mu.Unlock()
+	if w.noProjection {
+		return nil
+	}
+	for _, ev := range events {
+		if h := ev.Head(); h.Run != h.Schedule {
+			w.project(ctx, ev)
+		}
+	}
+	return nil
+}
+
+// projectAll records all that was said, late.
+func (w *fixture) projectAll() {
+	w.mu.Lock()
+	published := slices.Clone(w.published)
+	w.mu.Unlock()
+	for _, ev := range published {
+		if h := ev.Head(); h.Run != h.Schedule {
+			w.project(w.t.Context(), ev)
+		}
+	}
+}
+
+func (w *fixture) project(ctx context.Context, ev event.Event) {
+	var before *store.Run
+	if run, err := w.store.Run(ctx, ev.Head().Run); err == nil {
+		before = &run
+	}
+	run, change, ok := projection.Apply(before, ev)
+	if !ok {
+		return
+	}
+	if err := w.store.PutRun(ctx, run, change); err != nil && !errors.Is(err, store.ErrExists) {
+		w.t.Error(err)
+	}
+}
+
+// finishRuns ends every run that goes on.
+func (w *fixture) finishRuns() {
+	w.t.Helper()
+	for _, run := range w.runs() {
+		if run.Phase == event.PhaseFinished {
+			continue
+		}
+		h := event.NewHeader("end "+run.ID, run.ID, run.Namespace, run.Owner, w.clock())
+		h.Lineage = run.Lineage
+		w.project(w.t.Context(), event.Finished{Header: h, Outcome: event.Succeeded, Message: "done"})
+	}
+}
+
+// runs are all runs, in the order of the times that they were fired for.
+func (w *fixture) runs() []store.Run {
+	w.t.Helper()
+	runs, _, err := w.store.Runs(w.t.Context(), store.RunFilter{}, "", 10_000)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	slices.SortFunc(runs, func(a, b store.Run) int { return a.Firing.Compare(*b.Firing) })
+	return runs
+}
+
+// firedRuns are the times that runs were fired for, and whether they go on.
+func (w *fixture) firedRuns() string {
+	w.t.Helper()
+	var words []string
+	for _, r := range w.runs() {
+		word := r.Firing.UTC().Format("15:04")
+		if mark, err := w.store.Doc(w.t.Context(), store.KindCancel, r.ID); err == nil && len(mark.Value) > 0 {
+			word += " canceled"
+		} else if r.Phase != event.PhaseFinished {
+			word += " goes on"
+		}
+		words = append(words, word)
+	}
+	return strings.Join(words, ", ")
+}
+
+// missedFirings are the firings of which it was said that they were missed, each once.
+func (w *fixture) missedFirings() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var words []string
+	seen := map[string]bool{}
+	for _, ev := range w.published {
+		s, ok := ev.(event.Status)
+		if ok && s.Reason == event.ScheduleMissed && !seen[s.ID] {
+			seen[s.ID] = true
+			words = append(words, s.Firing.UTC().Format("15:04")+" "+s.Message)
+		}
+	}
+	return strings.Join(words, "\n")
+}
+
+// crashPoint decides which effects still happen: a process that dies at an effect has
+// carried it out or not, and carries out no other.
+type crashPoint struct {
+	mu          sync.Mutex
+	remaining   int  // effects before the one at which it dies; negative: it lives
+	afterEffect bool // that one still happens
+	crashed     bool
+}
+
+func (f *crashPoint) do(effect func() error) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.crashed {
+		return errCrashed
+	}
+	if f.remaining == 0 {
+		f.crashed = true
+		if f.afterEffect {
+			_ = effect() // nobody is left to hear
+		}
+		return errCrashed
+	}
+	f.remaining--
+	return effect()
+}
+
+// crashingStore is the world as a process with that fate reaches it.
+type crashingStore struct {
+	*storetest.Memory
+
+	fixture     *fixture
+	crash       *crashPoint
+	leaseSuffix string // not empty: leases are its own, and nobody else sees them
+}
+
+// leaseDoc hides a lease from others.
+func (m crashingStore) leaseDoc(d store.Doc) store.Doc {
+	if d.Kind == store.KindLease {
+		d.Key += m.leaseSuffix
+	}
+	return d
+}
+
+func (m crashingStore) Doc(ctx context.Context, kind store.Kind, key string) (store.Doc, error) {
+	return m.Memory.Doc(ctx, kind, m.leaseDoc(store.Doc{Kind: kind, Key: key}).Key)
+}
+
+func (m crashingStore) CreateDoc(ctx context.Context, d store.Doc) error {
+	d = m.leaseDoc(d)
+	return m.crash.do(func() error { return m.Memory.CreateDoc(ctx, d) })
+}
+
+func (m crashingStore) ReplaceDoc(ctx context.Context, d store.Doc) (version int64, err error) {
+	d = m.leaseDoc(d)
+	err = m.crash.do(func() error { version, err = m.Memory.ReplaceDoc(ctx, d); return err })
+	return version, err
+}
+
+func (m crashingStore) DeleteDoc(ctx context.Context, d store.Doc) error {
+	return m.crash.do(func() error { return m.Memory.DeleteDoc(ctx, d) })
+}
+
+func (m crashingStore) Publish(ctx context.Context, events ...event.Event) error {
+	return m.crash.do(func() error { return m.fixture.Publish(ctx, events...) })
+}
+
+// gateway is a process that keeps schedules.
+type gateway struct {
+	*schedule.Schedules
+
+	w         *fixture
+	submitter *submit.Submitter
+	api       *schedule.Server
+}
+
+func (w *fixture) gateway() *gateway { return w.crashingGateway(&crashPoint{remaining: -1}) }
+
+// splitBrainGateway is a gateway that holds the lease whoever else does.
+func (w *fixture) splitBrainGateway(name string) *gateway {
+	return w.newGateway(crashingStore{w.store, w, &crashPoint{remaining: -1}, name})
+}
+
+func (w *fixture) crashingGateway(f *crashPoint) *gateway {
+	return w.newGateway(crashingStore{w.store, w, f, ""})
+}
+
+func (w *fixture) newGateway(m crashingStore) *gateway {
+	in := submit.New(submit.Settings{}, submit.Deps{Store: m, Bus: m, Scripts: w.scripts, IDs: submit.NewIDs(rand.Reader), Now: w.clock, Log: zap.NewNop()})
+	k := schedule.New(schedule.Settings{}, schedule.Deps{Store: m, Submitter: in, Scripts: in, Bus: m, Holder: rand.Text(), Now: w.clock, Log: zap.NewNop()})
+	return &gateway{Schedules: k, w: w, submitter: in, api: schedule.NewServer(k)}
+}
+
+// descriptor is one that is fired at those times, with keys of its table schedule.
+func descriptor(cron, table string) string {
+	return fmt.Sprintf(`spec_version = "1.0"
+[info]
+description = "x"
+scheduling = %q
+labels = { task_name = "t" }
+[hardware]
+cpus = 1
+[env]
+docker_image = "alpine"
+[ml]
+benchmark_code = "true"
+[schedule]
+%s
+`, cron, table)
+}
+
+// submit asks for a schedule.
+func (g *gateway) submit(req submit.Request) (schedule.Schedule, bool, error) {
+	if req.Owner == "" {
+		req.Owner = "ann"
+	}
+	_, err := g.submitter.Submit(g.w.t.Context(), req)
+	var asked *submit.ScheduleError
+	if !errors.As(err, &asked) {
+		return schedule.Schedule{}, false, fmt.Errorf("no schedule: %w", err)
+	}
+	return g.Put(g.w.t.Context(), req, asked)
+}
+
+func (g *gateway) put(name, text string) schedule.Schedule {
+	g.w.t.Helper()
+	s, _, err := g.submit(submit.Request{Name: name, Descriptor: []byte(text), File: "f.toml"})
+	if err != nil {
+		g.w.t.Fatal(err)
+	}
+	return s
+}
+
+// reconcileAt looks at a time.
+func (g *gateway) reconcileAt(at string) time.Time {
+	g.w.t.Helper()
+	g.w.setClock(at)
+	wake, err := g.Reconcile(g.w.t.Context())
+	if err != nil {
+		g.w.t.Fatalf("at %s: %v", at, err)
+	}
+	return wake
+}
+
+// fakeScripts has the code of these digests, and knows what each is kept for.
+type fakeScripts map[string]map[string]bool
+
+// Pin keeps the contract of intake.Scripts.
+func (w fakeScripts) Pin(_ context.Context, _, sha256, id string) (event.Bundle, error) {
+	pins, ok := w[sha256]
+	if !ok {
+		return event.Bundle{}, store.ErrNotFound
+	}
+	pins[id] = true
+	return event.Bundle{SHA256: sha256, Size: 1}, nil
+}

@@ -1,0 +1,38 @@
+package submit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"go.uber.org/zap"
+
+	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/internal/store"
+)
+
+// Cancel marks a run that is not over as one that is to end, and says so. What
+// it returns nil for will happen: the mark holds, and where it cannot be said
+// now it is said later. Asking again says the same once more.
+//
+// The mark is the command itself, so that it is the same whoever says it again.
+func (in *Submitter) Cancel(ctx context.Context, run store.Run, by string) error {
+	h := event.NewHeader(event.Derive("cancel", run.ID), run.ID, run.Namespace, run.Owner, in.now().UTC().Round(0))
+	h.Lineage = run.Lineage
+	mark := event.Command{Header: h, Kind: event.CommandCancel, By: by}
+	err := store.Create(ctx, in.store, store.KindCancel, run.ID, mark)
+	if errors.Is(err, store.ErrExists) {
+		mark, _, err = store.Get[event.Command](ctx, in.store, store.KindCancel, run.ID)
+	}
+	if err != nil {
+		return &UnavailableError{Err: fmt.Errorf("mark run %s: %w", run.ID, err)}
+	}
+	ctx, cancel := context.WithTimeout(ctx, in.settings.PublishTimeout)
+	defer cancel()
+	if err := in.bus.Publish(ctx, mark); err != nil {
+		in.log.Warn("cancel marked, not published yet", zap.String("run", run.ID), zap.Error(err))
+		return nil
+	}
+	in.log.Info("canceled", zap.String("run", run.ID), zap.String("by", by))
+	return nil
+}

@@ -1,0 +1,404 @@
+package submit
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/oklog/ulid/v2"
+
+	"github.com/benchmark-ai/bai/descriptors"
+	"github.com/benchmark-ai/bai/services/internal/cluster"
+	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/internal/store"
+)
+
+// Most of what a request may have.
+const (
+	maxKey        = 128  // bytes of an idempotency key
+	maxIdentifier = 63   // characters of a name, an owner, a namespace, a label
+	maxLabels     = 64   // of a request
+	maxFile       = 1024 // bytes of the file's name
+	maxFaults     = 50   // told at once
+	maxText       = 1024 // bytes of a fault's message or remedy
+
+	maxOverrideSize = 64 << 10 // bytes of all of them together
+	maxURI          = 2048     // bytes of where a descriptor came from
+)
+
+// Codes of faults of the request itself. Those of the descriptor have codes of
+// their own, from BAI0001.
+const (
+	CodeKey       = "BAI9001" // the idempotency key
+	CodeFile      = "BAI9002" // the descriptor's file name
+	CodeOwner     = "BAI9003"
+	CodeNamespace = "BAI9004"
+	CodeName      = "BAI9005"
+	CodeLabel     = "BAI9006"
+	CodeRerun     = "BAI9007" // the run that is repeated
+	CodeOverrides = "BAI9008" // too long
+	CodeOrigin    = "BAI9009" // where the descriptor came from
+	CodeScript    = "BAI9010" // the code that is sent along
+)
+
+// Request is what a user sends to have a run.
+type Request struct {
+	Key        string            // of idempotency; empty means that a repetition is another run
+	Descriptor []byte            // TOML
+	File       string            // where the user read it
+	Owner      string            // who asks
+	Namespace  string            // the team; empty means default
+	Name       string            // of the run, unique per owner; may be empty
+	Labels     map[string]string // over those of the descriptor
+
+	Overrides  []event.Override  // put in place of values of the descriptor, in this order
+	Provenance *event.Provenance // of the descriptor; nil for a file of the user's
+	RerunOf    string            // the run that this one repeats; empty for none
+	Script     string            // digest of the code that is sent along, hex; empty for none
+	Firing     *Firing           // of a schedule, which this is; nil for none
+}
+
+// Firing is what a schedule asks for: under its key it is one run, whatever was
+// asked for under that key before.
+type Firing struct {
+	Schedule string
+	Time     time.Time // that it fires for
+}
+
+// Submission is what becomes of a request that can be granted.
+type Submission struct {
+	Submitted event.Submitted
+	Original  *store.OriginalDescriptor // what was sent, where what is run is another; nil where it is not
+	Digest    string                    // equal for requests that ask for the same
+	Warnings  descriptors.Faults
+}
+
+// Decide returns the plan for a request that was made at that time, if it were
+// the run of that ID; p judges its descriptor. What the user must change is an *InvalidError with every
+// fault of request and descriptor, what this platform has not is an
+// *UnsupportedError, and what is a schedule, but for what it fires and for what
+// repeats a run of it, a *ScheduleError.
+func Decide(p descriptors.Parser, req Request, run string, at time.Time) (Submission, error) {
+	req.Namespace = cmp.Or(req.Namespace, "default")
+	d, text, faults := Parse(p.In(req.Namespace), req.File, req.Descriptor, req.Overrides)
+	faults = slices.Concat(check(req, d != nil && d.Info.Scheduled()), checkScript(req, d), faults)
+	if len(faults.Errors()) > 0 {
+		return Submission{}, &InvalidError{Faults: TruncateFaults(faults)}
+	}
+	if d.Info.Scheduled() && req.Firing == nil && req.RerunOf == "" {
+		return Submission{}, &ScheduleError{Descriptor: d, Text: text, Digest: digest(req, text), Provenance: withoutCredentials(req.Provenance), Warnings: TruncateFaults(faults.Warnings())}
+	}
+	labels := maps.Clone(d.Info.Labels)
+	if labels == nil {
+		labels = make(map[string]string)
+	}
+	maps.Copy(labels, req.Labels)
+	h := event.NewHeader(event.Derive("submitted", run), run, req.Namespace, req.Owner, at)
+	h.RerunOf = strings.ToLower(req.RerunOf)
+	if req.Firing != nil {
+		h.Schedule, h.Firing = req.Firing.Schedule, &req.Firing.Time
+	}
+	return Submission{
+		Submitted: event.Submitted{
+			Header: h, Name: req.Name, File: req.File, Descriptor: string(text), Labels: labels,
+			Overrides: req.Overrides, Provenance: withoutCredentials(req.Provenance), Bundle: scriptOf(req.Script), Use: useOf(d),
+		},
+		Original: originalOf(req.Descriptor, text),
+		Digest:   digest(req, text),
+		Warnings: TruncateFaults(faults.Warnings()),
+	}, nil
+}
+
+// maxDescription is how many bytes of a description are kept beside the descriptor.
+const maxDescription = 1 << 10
+
+// useOf returns what a descriptor says about its benchmark for people.
+func useOf(d *descriptors.Descriptor) event.Use {
+	u := event.Use{Description: d.Info.Description}
+	if len(u.Description) > maxDescription {
+		u.Description = strings.ToValidUTF8(u.Description[:maxDescription], "") + "…"
+	}
+	if d.ML != nil {
+		u.Framework, u.FrameworkVersion = d.ML.Framework, d.ML.FrameworkVersion
+	}
+	sources := d.Data.Sources
+	if d.Server != nil {
+		sources = slices.Concat(sources, d.Server.Models)
+	}
+	for _, s := range sources {
+		if s.ID != "" && !slices.Contains(u.DataIDs, s.ID) {
+			u.DataIDs = append(u.DataIDs, s.ID)
+		}
+	}
+	return u
+}
+
+// originalOf returns what was sent, where what is run is another.
+func originalOf(sent, run []byte) *store.OriginalDescriptor {
+	if string(sent) == string(run) {
+		return nil
+	}
+	return &store.OriginalDescriptor{Descriptor: string(sent)}
+}
+
+// Parse reads a descriptor by p as a request would have it run: the text with the
+// values that are put into it.
+func Parse(p descriptors.Parser, file string, text []byte, overrides []event.Override) (*descriptors.Descriptor, []byte, descriptors.Faults) {
+	set := make([]descriptors.Override, len(overrides))
+	for i, o := range overrides {
+		set[i] = descriptors.Override(o)
+	}
+	return p.ParseWith(cmp.Or(file, "descriptor.toml"), text, set)
+}
+
+// forRun returns the plan for the run and the time that a request was given when it
+// was first made.
+func (p Submission) forRun(run string, at time.Time) Submission {
+	h := p.Submitted.Header
+	p.Submitted.Header = event.NewHeader(event.Derive("submitted", run), run, h.Namespace, h.Owner, at)
+	p.Submitted.Lineage = h.Lineage
+	return p
+}
+
+// digest tells two requests of one owner apart by what they ask to be run, text:
+// not by where that was read, nor by how it came to be what it is.
+func digest(req Request, text []byte) string {
+	parts := []string{"request", req.Namespace, req.Name, string(text)}
+	for _, k := range slices.Sorted(maps.Keys(req.Labels)) {
+		parts = append(parts, k, req.Labels[k])
+	}
+	if req.Script != "" {
+		parts = append(parts, "\x00script", strings.ToLower(req.Script)) // no label is called so
+	}
+	return event.Derive(parts...)
+}
+
+// scriptOf returns the code that a digest names; nil for none.
+func scriptOf(digest string) *event.Bundle {
+	if digest == "" {
+		return nil
+	}
+	return &event.Bundle{SHA256: strings.ToLower(digest)}
+}
+
+// checkScript returns the faults of what is sent along with a descriptor, which
+// is nil where it has faults of its own.
+func checkScript(req Request, d *descriptors.Descriptor) descriptors.Faults {
+	digest := req.Script
+	sum, err := hex.DecodeString(digest)
+	wanted := d != nil && d.ML != nil && d.ML.Script != nil
+	switch {
+	case digest == "" && wanted:
+		return descriptors.Faults{{
+			Path: "ml.script", Code: CodeScript, Message: fmt.Sprintf("the descriptor wants code to be sent along (%s), and none was", clip(d.ML.Script.Archive, maxIdentifier)),
+			Remedy: "send it along: baictl submit --script DIR; in a request, script_sha256",
+		}}
+	case digest != "" && (err != nil || len(sum) != sha256.Size):
+		return descriptors.Faults{{Path: "script_sha256", Code: CodeScript, Message: quote(digest) + " is not the SHA-256 of anything", Remedy: "give its 64 digits of hex"}}
+	}
+	return nil
+}
+
+// scriptNotFound says that code is not kept that a request names.
+func scriptNotFound(digest string) error {
+	return &InvalidError{Faults: descriptors.Faults{{
+		Path: "script_sha256", Code: CodeScript, Message: fmt.Sprintf("the code with sha256 %s is not kept here, or not any more", digest),
+		Remedy: "send it first: baictl submit --script DIR; over HTTP, PUT /v1/scripts/" + digest,
+	}}}
+}
+
+// KeyOf returns the key of the document that says which run an owner's
+// idempotency key stands for.
+func KeyOf(owner, key string) string { return event.Derive("key", owner, key) }
+
+// keyOf is KeyOf of a request. Those of schedules are not those of users.
+func keyOf(req Request) string {
+	if req.Firing != nil {
+		return event.Derive("firing", req.Firing.Schedule, req.Key)
+	}
+	return KeyOf(req.Owner, req.Key)
+}
+
+// NameOf returns the key of the document that says which run has a name of that
+// owner's.
+func NameOf(owner, name string) string { return event.Derive("name", owner, name) }
+
+// IsRunID reports whether s has the form of a run's ID, in any case of letters.
+func IsRunID(s string) bool {
+	_, err := ulid.ParseStrict(s)
+	return err == nil
+}
+
+// check returns the faults of a request, but for those of its descriptor. A
+// schedule may be named by its ID, a run may not.
+func check(req Request, scheduled bool) descriptors.Faults {
+	var faults descriptors.Faults
+	add := func(code, path, remedy, format string, args ...any) {
+		faults = append(faults, descriptors.Fault{Path: path, Code: code, Message: fmt.Sprintf(format, args...), Remedy: remedy})
+	}
+	if n := len(req.Key); n > maxKey {
+		add(CodeKey, "idempotency_key", "", "has %d bytes, %d at most", n, maxKey)
+	}
+	if n := len(req.File); n > maxFile || strings.ContainsFunc(req.File, unicode.IsControl) {
+		add(CodeFile, "descriptor_file", "", "has %d bytes, %d at most, none of them a control character", n, maxFile)
+	}
+	faults = append(faults, CheckOwner(req.Owner)...)
+	faults = append(faults, CheckNamespace(req.Namespace)...)
+	if req.Name != "" && !isIdentifier(req.Name, "-_.") {
+		add(CodeName, "name", identifierRule(`"-", "_" and "."`), "%s is not the name of a run", quote(req.Name))
+	}
+	if IsRunID(req.Name) && !scheduled {
+		add(CodeName, "name", "choose a name that is no ULID", "%s has the form of a run's ID", quote(req.Name))
+	}
+	return slices.Concat(faults, checkLabels(req.Labels), checkSource(req))
+}
+
+// checkSource returns the faults of what a request says about where its
+// descriptor comes from and what was put into it.
+func checkSource(req Request) descriptors.Faults {
+	var faults descriptors.Faults
+	if req.RerunOf != "" && !IsRunID(req.RerunOf) {
+		faults = append(faults, descriptors.Fault{Path: "rerun_of", Code: CodeRerun, Message: quote(req.RerunOf) + " is not the ID of a run", Remedy: "give the 26 letters and digits of its ID"})
+	}
+	size := 0
+	for _, o := range req.Overrides {
+		size += len(o.Path) + len(o.Value)
+	}
+	if size > maxOverrideSize {
+		faults = append(faults, descriptors.Fault{Path: "overrides", Code: CodeOverrides, Message: fmt.Sprintf("have %d bytes, %d at most", size, maxOverrideSize), Remedy: "write them into the descriptor"})
+	}
+	if o := req.Provenance; o != nil && !validProvenance(*o) {
+		faults = append(faults, descriptors.Fault{Path: "origination", Code: CodeOrigin, Message: quote(o.URI) + " with digest " + quote(o.SHA256) + " is not where a descriptor comes from", Remedy: "give a URL, or stored:NAME@VERSION, and the SHA-256 of its bytes in hex"})
+	}
+	return faults
+}
+
+// validProvenance reports whether o can be where a descriptor came from.
+func validProvenance(o event.Provenance) bool {
+	sum, err := hex.DecodeString(o.SHA256)
+	if err != nil || len(sum) != sha256.Size || len(o.URI) > maxURI || strings.ContainsFunc(o.URI, unicode.IsControl) || !utf8.ValidString(o.URI) {
+		return false
+	}
+	u, err := url.Parse(o.URI)
+	return err == nil && slices.Contains([]string{"stored", "https", "http", "s3"}, u.Scheme)
+}
+
+// withoutCredentials returns o without what may be secret: a URL's user, query and fragment.
+func withoutCredentials(o *event.Provenance) *event.Provenance {
+	if o == nil {
+		return nil
+	}
+	u, err := url.Parse(o.URI)
+	if err != nil {
+		return nil
+	}
+	u.User, u.RawQuery, u.ForceQuery, u.Fragment, u.RawFragment = nil, "", false, "", ""
+	return &event.Provenance{URI: u.String(), SHA256: strings.ToLower(o.SHA256)}
+}
+
+// CheckNamespace returns the fault of the name of a namespace.
+func CheckNamespace(name string) descriptors.Faults {
+	if isIdentifier(name, "-_.") {
+		return nil
+	}
+	return descriptors.Faults{{Path: "namespace", Code: CodeNamespace, Message: quote(name) + " is not the name of a namespace", Remedy: identifierRule(`"-", "_" and "."`)}}
+}
+
+// CheckOwner returns the fault of the name of an owner.
+func CheckOwner(name string) descriptors.Faults {
+	if isIdentifier(name, "-_.@") {
+		return nil
+	}
+	return descriptors.Faults{{Path: "owner", Code: CodeOwner, Message: quote(name) + " is not the name of an owner", Remedy: identifierRule(`"-", "_", "." and "@"`)}}
+}
+
+// CheckName returns the fault of what a user calls something.
+func CheckName(name string) descriptors.Faults {
+	if isIdentifier(name, "-_.") {
+		return nil
+	}
+	return descriptors.Faults{{Path: "name", Code: CodeName, Message: quote(name) + " is not a name", Remedy: identifierRule(`"-", "_" and "."`)}}
+}
+
+// checkLabels returns the faults of a request's labels, in order of their keys.
+func checkLabels(labels map[string]string) descriptors.Faults {
+	if n := len(labels); n > maxLabels {
+		return descriptors.Faults{{Path: "labels", Code: CodeLabel, Message: fmt.Sprintf("%d labels, %d at most", n, maxLabels)}}
+	}
+	var faults descriptors.Faults
+	add := func(key, message, remedy string) {
+		faults = append(faults, descriptors.Fault{Path: "labels." + clip(key, maxIdentifier), Code: CodeLabel, Message: message, Remedy: remedy})
+	}
+	for _, key := range slices.Sorted(maps.Keys(labels)) {
+		value := labels[key]
+		switch {
+		case isReservedLabel(key):
+			add(key, fmt.Sprintf("%s would hide a label of the platform", quote(key)), "choose another key")
+		case !isIdentifier(key, "-_."):
+			add(key, fmt.Sprintf("%s is not the key of a label", quote(key)), identifierRule(`"-", "_" and "."`))
+		case value != "" && !isIdentifier(value, "-_."):
+			add(key, fmt.Sprintf("%s is not the value of a label", quote(value)), "leave it empty, or use "+identifierRule(`"-", "_" and "."`))
+		}
+	}
+	return faults
+}
+
+// isReservedLabel reports whether a label's key is one that the platform gives itself.
+func isReservedLabel(key string) bool {
+	domain, _, _ := strings.Cut(cluster.LabelRun, "/")
+	return descriptors.ReservedLabel(key) || key == domain || strings.HasPrefix(key, domain+"/")
+}
+
+// isIdentifier reports whether s is one to maxIdentifier letters and digits, and, within it,
+// others.
+func isIdentifier(s, others string) bool {
+	if s == "" || len(s) > maxIdentifier {
+		return false
+	}
+	for i, r := range s {
+		inner := i > 0 && i < len(s)-1 && strings.ContainsRune(others, r)
+		if !inner && (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z') {
+			return false
+		}
+	}
+	return true
+}
+
+func identifierRule(others string) string {
+	return fmt.Sprintf("1 to %d letters, digits, %s, the first and the last a letter or digit", maxIdentifier, others)
+}
+
+// quote returns s as a fault shows it.
+func quote(s string) string { return fmt.Sprintf("%q", clip(s, 2*maxIdentifier)) }
+
+// TruncateFaults returns as many faults as are told at once, in their order, errors
+// before warnings where not all are; none is longer than can be read.
+func TruncateFaults(faults descriptors.Faults) descriptors.Faults {
+	if len(faults) > maxFaults {
+		faults = slices.Concat(faults.Errors(), faults.Warnings())[:maxFaults]
+	}
+	faults = slices.Clone(faults)
+	for i, f := range faults {
+		faults[i].Message, faults[i].Remedy, faults[i].Path = clip(f.Message, maxText), clip(f.Remedy, maxText), clip(f.Path, maxText)
+	}
+	return faults
+}
+
+// clip returns the beginning of s, up to n bytes of whole characters.
+func clip(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n] + "…"
+}

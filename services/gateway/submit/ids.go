@@ -1,0 +1,32 @@
+package submit
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+)
+
+// IDs makes the IDs of runs. It may be used by several goroutines.
+type IDs struct {
+	mu      sync.Mutex
+	entropy *ulid.MonotonicEntropy
+}
+
+// NewIDs returns IDs that takes its randomness from entropy.
+func NewIDs(entropy io.Reader) *IDs { return &IDs{entropy: ulid.Monotonic(entropy, 0)} }
+
+// New returns an ID that it never returned before: a ULID in lower case. IDs of
+// one millisecond are in the order in which they were made.
+func (i *IDs) New(at time.Time) (string, error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	id, err := ulid.New(ulid.Timestamp(at), i.entropy)
+	if err != nil {
+		return "", fmt.Errorf("make a run's ID: %w", err)
+	}
+	return strings.ToLower(id.String()), nil
+}

@@ -1,0 +1,73 @@
+package lower
+
+import (
+	"cmp"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/benchmark-ai/bai/services/internal/cluster/local/shimapi"
+	"github.com/benchmark-ai/bai/services/internal/cluster/local/validate"
+	"github.com/benchmark-ai/bai/services/internal/pod"
+)
+
+// pathMapping is where a path of a container really is.
+type pathMapping struct{ containerPath, hostPath string }
+
+// relocate makes a container find by its arguments and environment what cannot
+// be mounted for it.
+func (o *Output) relocate(in Input, c *shimapi.Container) {
+	places := o.pathMappings(in, *c)
+	for i, a := range c.Args {
+		c.Args[i] = mapPath(a, places)
+	}
+	c.Dir = mapPath(c.Dir, places)
+	for i, e := range c.Env {
+		name, value, _ := strings.Cut(e, "=")
+		c.Env[i] = name + "=" + mapPath(value, places)
+	}
+	for _, p := range places {
+		switch p.containerPath {
+		case pod.Dir:
+			c.Env = setVariable(c.Env, pod.EnvDir, p.hostPath)
+		case pod.SecretDir:
+			c.Env = setVariable(c.Env, pod.EnvSecretDir, p.hostPath)
+		}
+	}
+	if m := mapPath(c.MessagePath, places); m != c.MessagePath {
+		c.MessagePath = m
+	} else {
+		c.MessagePath = path.Join(in.Dir, shimapi.Logs, c.Name+".message")
+	}
+	c.Env = setVariable(c.Env, pod.EnvMessage, c.MessagePath)
+	c.Env = setVariable(c.Env, shimapi.EnvPodID, o.Pod.ID)
+	c.Mounts = nil
+}
+
+// pathMappings returns where a container's mounts really are, the innermost first,
+// and has links made for those that lie in others.
+func (o *Output) pathMappings(in Input, c shimapi.Container) []pathMapping {
+	places := []pathMapping{{pod.ImageBinary, in.Binary}}
+	for _, m := range c.Mounts {
+		if validate.IsRelocated(m.Path) {
+			places = append(places, pathMapping{m.Path, path.Join(volumePath(in, m.Volume), m.SubPath)})
+		}
+	}
+	slices.SortFunc(places, func(a, b pathMapping) int { return cmp.Compare(len(b.containerPath), len(a.containerPath)) })
+	for i, p := range places {
+		if at := mapPath(p.containerPath, places[i+1:]); at != p.containerPath {
+			o.Links[at] = p.hostPath
+		}
+	}
+	return places
+}
+
+// mapPath returns where value is if it is a path at or below one of places.
+func mapPath(value string, mappings []pathMapping) string {
+	for _, p := range mappings {
+		if rest, ok := strings.CutPrefix(value, p.containerPath); ok && (rest == "" || rest[0] == '/') {
+			return p.hostPath + rest
+		}
+	}
+	return value
+}

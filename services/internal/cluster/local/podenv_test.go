@@ -1,0 +1,111 @@
+//go:build linux
+
+package local_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/benchmark-ai/bai/services/internal/cluster"
+	"github.com/benchmark-ai/bai/services/internal/cluster/local"
+)
+
+// wantsSecret is a job that writes its secret to a file.
+func wantsSecret(file string) *batchv1.Job {
+	j := entrypointJob("secretive", "sh", "-c", `printf %s "$TOKEN" > `+file)
+	j.Spec.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "TOKEN", ValueFrom: &corev1.EnvVarSource{
+		SecretKeyRef: &corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: "registry"}, Key: "token"},
+	}}}
+	return j
+}
+
+func writeSecret(t *testing.T, dir, value string, mode os.FileMode) {
+	t.Helper()
+	path := filepath.Join(dir, "registry", "token")
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(value), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(path, mode); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestAUsersSecretComesFromAFile(t *testing.T) {
+	forEachIsolation(t, func(t *testing.T, s local.Settings) {
+		t.Helper()
+		s.Secrets = t.TempDir()
+		writeSecret(t, s.Secrets, "s3cret\n", 0o600)
+		file := filepath.Join(t.TempDir(), "out")
+		c, j := open(t, s), wantsSecret(file)
+		create(t, c, j)
+		await(t, c, j, "it ends", hasEnded)
+		if got, err := os.ReadFile(file); err != nil || string(got) != "s3cret" {
+			t.Errorf("the job had %q (%v)", got, err)
+		}
+		remove(t, c, j)
+	})
+}
+
+func TestASecretThatIsMissingIsSaidWithWhatToDoAndMayComeLater(t *testing.T) {
+	forEachIsolation(t, func(t *testing.T, s local.Settings) {
+		t.Helper()
+		s.Secrets = t.TempDir()
+		c, j := open(t, s), wantsSecret(filepath.Join(t.TempDir(), "out"))
+		create(t, c, j)
+		words := func(seen cluster.Snapshot) string {
+			if w := benchmarkOf(seen).Waiting; w != nil {
+				return w.Reason + ": " + w.Message
+			}
+			return ""
+		}
+		place := filepath.Join(s.Secrets, "registry", "token")
+		await(t, c, j, "it says that there is none", func(s cluster.Snapshot) bool {
+			return words(s) == `CreateContainerConfigError: secret "registry" not found; put its value into the file `+place+", readable by you alone (chmod 600)"
+		})
+		writeSecret(t, s.Secrets, "x", 0o644)
+		await(t, c, j, "it says that others can read it", func(s cluster.Snapshot) bool {
+			return strings.HasSuffix(words(s), "others can read "+place+": chmod 600 it")
+		})
+		writeSecret(t, s.Secrets, "x", 0o600)
+		await(t, c, j, "it ends", hasEnded)
+		remove(t, c, j)
+	})
+}
+
+// withoutPorts reports whether a pod waits for a port.
+func withoutPorts(seen cluster.Snapshot) bool {
+	for _, p := range seen.Pods {
+		for _, condition := range p.Status.Conditions {
+			if condition.Type == corev1.PodScheduled && strings.Contains(condition.Message, "free ports") {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func TestAPortIsOnePodsAtATime(t *testing.T) {
+	forEachIsolation(t, func(t *testing.T, s local.Settings) {
+		t.Helper()
+		c, file := open(t, s), filepath.Join(t.TempDir(), "go")
+		first, second := entrypointJob("first", untilFileExists(file, 0)...), entrypointJob("second", "true")
+		for _, j := range []*batchv1.Job{first, second} {
+			j.Spec.Template.Spec.Containers[0].Ports = []corev1.ContainerPort{{ContainerPort: 8080}}
+		}
+		create(t, c, first, second)
+		await(t, c, first, "the first runs", running)
+		await(t, c, second, "the second waits", withoutPorts)
+		touch(t, file)
+		await(t, c, second, "the second ends", hasEnded)
+		remove(t, c, first)
+		remove(t, c, second)
+	})
+}

@@ -1,0 +1,231 @@
+//go:build linux
+
+package shim
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/benchmark-ai/bai/services/internal/cluster/local/shimapi"
+	"github.com/benchmark-ai/bai/services/internal/pod/proc"
+)
+
+// Run runs the pod that dir describes, until nothing of it is left. A signal
+// stops the pod: its containers are told to end, and killed after its grace.
+//
+// It must be given the pod's lock as descriptor spec.LockFD, and runs a pod
+// once: one that has a state is refused.
+func Run(dir string, signals <-chan os.Signal) error {
+	s := &shim{dir: dir, running: make(map[int]int)}
+	if err := s.takeOver(); err != nil {
+		return fmt.Errorf("supervise %s: %w", dir, err)
+	}
+	unix.Umask(0o022) // as in a container
+	s.table = proc.NewTable()
+	s.isolate()
+	s.loop(signals)
+	s.sweep()
+	s.state.EndedAt = time.Now()
+	s.saveFinal()
+	return nil
+}
+
+// Probe says why a pod in dir could not have namespaces of its own, nil if it
+// could. It is run in such namespaces.
+func Probe(dir string) error {
+	_, err := newRootfs(dir, shimapi.Pod{})
+	return err
+}
+
+type shim struct {
+	dir         string
+	pod         shimapi.Pod
+	state       shimapi.State
+	table       *proc.Table
+	netStarter  *proc.Starter // in the pod's network; nil where it has none of its own
+	running     map[int]int   // container by process ID
+	logs        logs
+	rootfs      *rootfs
+	rootfsErr   error // why the pod has no roots
+	initialOOMs int64 // that the kernel counted when the pod began
+	dirty       bool  // the state was not saved
+}
+
+// takeOver reads what to run and says who runs it, before anything runs.
+func (s *shim) takeOver() error {
+	if err := shimapi.Read(filepath.Join(s.dir, shimapi.PodFile), &s.pod); err != nil {
+		return err
+	}
+	if err := takeLock(s.pod.Lock); err != nil {
+		return fmt.Errorf("take its lock: %w", err)
+	}
+	syscall.CloseOnExec(shimapi.LockFD)
+	if _, err := os.Lstat(s.pod.State); err == nil {
+		return fmt.Errorf("it was run before: %w", os.ErrExist)
+	}
+	pid, startTicks, err := ownProcess()
+	if err != nil {
+		return err
+	}
+	s.initialOOMs = oomKills()
+	s.state = shimapi.State{PID: pid, StartTicks: startTicks, StartedAt: time.Now(), Containers: make([]shimapi.ContainerStatus, len(s.pod.Containers))}
+	return s.saveInitial()
+}
+
+// takeLock takes the lock that the supervisor was born with.
+func takeLock(path string) error {
+	var inherited, want unix.Stat_t
+	if err := errors.Join(unix.Fstat(shimapi.LockFD, &inherited), unix.Stat(path, &want)); err != nil {
+		return err
+	}
+	if inherited.Dev != want.Dev || inherited.Ino != want.Ino {
+		return fmt.Errorf("descriptor %d is not %s: %w", shimapi.LockFD, path, syscall.EBADF)
+	}
+	return unix.Flock(shimapi.LockFD, unix.LOCK_EX|unix.LOCK_NB)
+}
+
+// saveInitial writes the first state, and waits while there is no room for it.
+func (s *shim) saveInitial() error {
+	for {
+		err := shimapi.Write(s.pod.State, s.state)
+		if !errors.Is(err, syscall.ENOSPC) && !errors.Is(err, syscall.EDQUOT) {
+			return err
+		}
+		time.Sleep(time.Second)
+	}
+}
+
+// isolate makes the pod a world of its own, as far as the kernel allows.
+func (s *shim) isolate() {
+	if !s.pod.Namespaces {
+		_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+		return
+	}
+	if n := s.pod.Network; n != nil {
+		syscall.CloseOnExec(shimapi.NetworkFD)
+		s.netStarter, s.rootfsErr = s.table.Within(func() error { return joinNetwork(*n, shimapi.NetworkFD) })
+		_ = unix.Close(shimapi.NetworkFD)
+	}
+	if s.rootfsErr == nil {
+		s.rootfs, s.rootfsErr = newRootfs(s.dir, s.pod)
+	}
+}
+
+// loop decides and acts until the pod is over.
+func (s *shim) loop(signals <-chan os.Signal) {
+	for {
+		recheck := s.updateFrozen()
+		actions := Decide(s.pod, s.state, time.Now())
+		if actions.Done {
+			return
+		}
+		if !actions.isEmpty() {
+			s.apply(actions)
+			continue
+		}
+		s.save()
+		s.await(earliest(actions.Wake, recheck), signals)
+	}
+}
+
+func (s *shim) apply(actions Actions) {
+	s.dirty = true
+	now := time.Now()
+	if actions.Deadline {
+		s.state.Stopped, s.state.Deadline = now, true
+	}
+	for _, i := range actions.Start {
+		s.start(i)
+	}
+	for _, i := range actions.Term {
+		st := &s.state.Containers[i]
+		st.TermSentAt = now
+		_ = unix.Kill(st.PID, unix.SIGTERM)
+		_ = unix.Kill(-st.PID, unix.SIGCONT) // what is stopped cannot end
+	}
+	for _, i := range actions.Kill {
+		st := &s.state.Containers[i]
+		st.KillSentAt = now
+		_ = unix.Kill(-st.PID, unix.SIGKILL)
+	}
+}
+
+// updateFrozen notes which of the containers that were told to end are stopped by a
+// signal, and returns when to look again, zero where none was told to.
+func (s *shim) updateFrozen() (recheck time.Time) {
+	for i := range s.state.Containers {
+		st := &s.state.Containers[i]
+		if !st.Running() || st.TermSentAt.IsZero() || !st.KillSentAt.IsZero() {
+			continue
+		}
+		st.Frozen = isFrozen(st.PID)
+		recheck = time.Now().Add(time.Second)
+	}
+	return recheck
+}
+
+// isFrozen reports whether a signal has stopped a child of this process.
+func isFrozen(pid int) bool {
+	var info unix.Siginfo
+	err := unix.Waitid(unix.P_PID, pid, &info, unix.WSTOPPED|unix.WNOHANG|unix.WNOWAIT, nil)
+	return err == nil && info.Signo == int32(unix.SIGCHLD)
+}
+
+// await waits until a container ends, somebody stops the pod, or it is time.
+func (s *shim) await(wake time.Time, signals <-chan os.Signal) {
+	if s.dirty {
+		wake = earliest(wake, time.Now().Add(time.Second))
+	}
+	var alarm <-chan time.Time
+	if !wake.IsZero() {
+		t := time.NewTimer(time.Until(wake))
+		defer t.Stop()
+		alarm = t.C
+	}
+	select {
+	case <-alarm:
+	case e := <-s.table.Ends():
+		s.onExit(e)
+	case <-signals:
+		if s.state.Stopped.IsZero() {
+			s.state.Stopped, s.dirty = time.Now(), true
+		}
+	}
+}
+
+// onExit notes how a container ended, and ends what it started in its session's
+// first process group.
+func (s *shim) onExit(e proc.Exit) {
+	i, ok := s.running[e.PID]
+	if !ok {
+		return
+	}
+	delete(s.running, e.PID)
+	_ = unix.Kill(-e.PID, unix.SIGKILL)
+	st := &s.state.Containers[i]
+	st.PID, s.dirty = 0, true
+	st.Termination = &shimapi.Termination{Code: e.Code, Signal: int(e.Signal), Started: st.Started, Ended: e.At}
+	st.Termination.OOM = st.KillSentAt.IsZero() && isOOM(e.Code, groupKills(s.pod.Containers[i].Groups), oomKills()-s.initialOOMs)
+	st.Termination.Message = s.terminationMessage(i, e.Code)
+}
+
+// save writes the state. Where it cannot, for want of room, it is tried again
+// at the next occasion.
+func (s *shim) save() {
+	if s.dirty {
+		s.dirty = shimapi.Write(s.pod.State, s.state) != nil
+	}
+}
+
+// saveFinal writes the last state, and waits until there is room for it.
+func (s *shim) saveFinal() {
+	for shimapi.Write(s.pod.State, s.state) != nil {
+		time.Sleep(time.Second)
+	}
+}

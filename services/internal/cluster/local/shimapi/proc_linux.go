@@ -1,0 +1,59 @@
+package shimapi
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+)
+
+// ErrNoProcess says that there is no such process.
+var ErrNoProcess = errors.New("no such process")
+
+// Process is what the kernel says of a process.
+type Process struct {
+	PID        int
+	Parent     int
+	StartTicks uint64 // ticks since the machine began; with PID it is unique
+	Zombie     bool   // it has ended, and its parent has not taken note
+	Frozen     bool   // a signal or a debugger has stopped it
+}
+
+// ReadProcess looks at a process, by its ID or "self". It says ErrNoProcess where there is
+// none.
+func ReadProcess(pid string) (Process, error) {
+	b, err := os.ReadFile(filepath.Join("/proc", pid, "stat"))
+	if err != nil {
+		return Process{}, fmt.Errorf("process %s: %w", pid, ErrNoProcess)
+	}
+	// The name, in parentheses, may hold anything.
+	open, end := bytes.IndexByte(b, ' '), bytes.LastIndexByte(b, ')')
+	if open < 0 || end < 0 {
+		return Process{}, fmt.Errorf("process %s: %q is not what the kernel writes", pid, b)
+	}
+	fields := bytes.Fields(b[end+1:])
+	if len(fields) < 20 {
+		return Process{}, fmt.Errorf("process %s: %q is not what the kernel writes", pid, b)
+	}
+	id, err1 := strconv.Atoi(string(b[:open]))
+	parent, err2 := strconv.Atoi(string(fields[1]))
+	startTicks, err3 := strconv.ParseUint(string(fields[19]), 10, 64)
+	if err := errors.Join(err1, err2, err3); err != nil {
+		return Process{}, fmt.Errorf("process %s: %w", pid, err)
+	}
+	return Process{PID: id, Parent: parent, StartTicks: startTicks, Zombie: fields[0][0] == 'Z' || fields[0][0] == 'X', Frozen: fields[0][0] == 'T' || fields[0][0] == 't'}, nil
+}
+
+// Processes returns all processes that can be seen.
+func Processes() []Process {
+	names, _ := filepath.Glob("/proc/[0-9]*")
+	all := make([]Process, 0, len(names))
+	for _, n := range names {
+		if p, err := ReadProcess(filepath.Base(n)); err == nil {
+			all = append(all, p)
+		}
+	}
+	return all
+}

@@ -1,0 +1,41 @@
+package kafka
+
+import (
+	"context"
+	"errors"
+	"os"
+	"time"
+
+	"github.com/segmentio/kafka-go"
+)
+
+// isTransient reports whether brokers may answer otherwise in a moment: a partition has
+// no leader yet, or one that has just become it, which Kafka tells as an error of its
+// own, too (UNKNOWN_SERVER_ERROR); the controller has just changed; or a broker that
+// has much to do gave no answer in time. A topic that is not there does not come by
+// itself.
+func isTransient(err error) bool {
+	if kafkaErr, ok := errors.AsType[kafka.Error](err); ok {
+		return kafkaErr != kafka.UnknownTopicOrPartition && (kafkaErr == kafka.Unknown || kafkaErr == kafka.BrokerNotAvailable || kafkaErr.Temporary())
+	}
+	return errors.Is(err, os.ErrDeadlineExceeded) // of a connection
+}
+
+// RetryTransient repeats a request whose repetition changes nothing while brokers may answer
+// otherwise in a moment, for as long as they may take to coordinate at most, and
+// returns its last error.
+func RetryTransient(ctx context.Context, request func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, coordinationTimeout)
+	defer cancel()
+	for {
+		err := request(ctx)
+		if !isTransient(err) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}

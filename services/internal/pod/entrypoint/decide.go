@@ -1,0 +1,58 @@
+//go:build linux
+
+package entrypoint
+
+import (
+	"cmp"
+	"strings"
+	"syscall"
+)
+
+// forwardedSignal is how a signal is handed on.
+type forwardedSignal struct {
+	signal syscall.Signal
+	group  bool // to the whole process group, not the command alone
+	kill   bool // and what does not obey is killed after the grace
+}
+
+// forward says how a signal is handed on. What is meant to end the command
+// reaches its group, as from a terminal; what has a meaning to it alone does
+// not, because it would end children that do not know it.
+func forward(sig syscall.Signal) forwardedSignal {
+	switch sig { //nolint:exhaustive // all others are handed on to the command
+	case syscall.SIGTERM, syscall.SIGINT:
+		return forwardedSignal{signal: sig, group: true, kill: true}
+	case syscall.SIGHUP, syscall.SIGQUIT:
+		return forwardedSignal{signal: sig, group: true}
+	default:
+		return forwardedSignal{signal: sig}
+	}
+}
+
+// defaultPath is where programs lie where the environment does not say.
+const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+// searchPath returns where programs are looked for: where path says, then in dir, so
+// that a user's own come first.
+func searchPath(path, dir string) string { return cmp.Or(path, defaultPath) + ":" + dir }
+
+// maxInterpreter is how much of a script the kernel looks at for its interpreter.
+const maxInterpreter = 256
+
+// interpreter returns the program that a script's first line names, with its argument
+// if it has one, as the kernel reads them; nothing where it names none.
+func interpreter(head string) []string {
+	line, _, _ := strings.Cut(head, "\n")
+	line, ok := strings.CutPrefix(line, "#!")
+	if !ok {
+		return nil
+	}
+	name, arg, _ := strings.Cut(strings.TrimSpace(line), " ")
+	if arg = strings.TrimSpace(arg); arg != "" {
+		return []string{name, arg}
+	}
+	if name == "" {
+		return nil
+	}
+	return []string{name}
+}

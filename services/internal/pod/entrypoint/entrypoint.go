@@ -1,0 +1,194 @@
+//go:build linux
+
+package entrypoint
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/benchmark-ai/bai/services/internal/pod"
+	"github.com/benchmark-ai/bai/services/internal/pod/proc"
+)
+
+// Settings say what to run and what to keep of it.
+type Settings struct {
+	Dir            string         // of the pod's volume
+	Args           []string       // the command; at least one
+	Script         bool           // Args[0] is the text of a script, not its name
+	Shell          []string       // what runs a script; none means its first line says so, or else /bin/sh
+	ReadyTimeout   time.Duration  // how long the command waits for the collector to be there; zero means not at all
+	Grace          time.Duration  // between SIGTERM and SIGKILL; zero means 10 s
+	Linger         time.Duration  // how long what outlives the command may still write; zero means 500 ms
+	MaxBacklog     int64          // bytes of the disk that output may take which the collector is not done with; zero means no limit
+	BacklogTimeout time.Duration  // how long the command then waits for the collector; zero means 10 s
+	MinFree        int64          // bytes of the volume's disk that stay free of output; zero means none
+	Artifacts      []pod.Artifact // files to be kept once the command has ended
+
+	// OnStart, where it is not nil, is called with the command's process once that
+	// has begun, and what it returns with its end, before that is written down.
+	OnStart func(pid int) func(pod.Exit) `json:"-"`
+
+	MessagePath string // file for the last words about a command that could not be started, or has failed and left none, where there is one
+}
+
+// Run runs the command until it ends, and returns the exit code that a shell
+// would: that of the command, 128 + n if signal n ended it, 127 if there is no
+// such command and 126 if it cannot be executed. Nothing that the command wrote
+// before it ended is lost; what is left of its process group is killed.
+//
+// SIGTERM, SIGINT, SIGQUIT and SIGHUP in signals are handed on to the command's
+// process group, SIGUSR1 and SIGUSR2 to the command. After the grace that
+// follows the first SIGTERM or SIGINT the group is killed.
+//
+// The command's PATH is that of the wrapper, whose own it becomes, and at its end
+// the folder of the pod's own programs.
+//
+// Files that are to be kept are copied to the pod's volume (pod.KeptDir) once the
+// command has ended, however it did.
+//
+// While the disk is full it waits, and with it whatever writes; so it does for a
+// while where the collector is behind. Once it is told to end, it waits for the disk
+// no longer than its grace: what cannot be recorded then is counted as dropped. The
+// error is one that kept it from writing how the command ended.
+func Run(s Settings, signals <-chan os.Signal) (int, error) {
+	if err := os.MkdirAll(filepath.Dir(pod.PathIn(s.Dir, pod.ExitFile)), 0o777); err != nil {
+		return 0, fmt.Errorf("prepare the directory of the output: %w", err)
+	}
+	if err := os.Setenv("PATH", searchPath(os.Getenv("PATH"), filepath.Dir(pod.PathIn(s.Dir, pod.Emit)))); err != nil {
+		return 0, fmt.Errorf("extend PATH: %w", err)
+	}
+	waitForFile(pod.PathIn(s.Dir, pod.FIFO), s.ReadyTimeout)
+	w := &runner{settings: defaults(s), out: &output{path: pod.PathIn(s.Dir, pod.Output), limit: s.MaxBacklog, minFree: s.MinFree, backlogTimeout: cmp.Or(s.BacklogTimeout, 10*time.Second)}}
+	end, err := w.run(signals)
+	if err != nil {
+		return 0, err
+	}
+	end.Dropped, end.DroppedLines, end.Stopped = w.out.dropped, w.out.droppedLines, w.out.stopping()
+	return end.Code, w.writeExit(end)
+}
+
+// waitForFile waits until a file is there, but no longer than d. The collector makes
+// its pipe when it is ready: from then on it ships everything whatever happens,
+// and what client libraries write to is there.
+func waitForFile(path string, d time.Duration) {
+	for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		if _, err := os.Lstat(path); err == nil {
+			return
+		}
+	}
+}
+
+func defaults(s Settings) Settings {
+	if s.Grace == 0 {
+		s.Grace = 10 * time.Second
+	}
+	if s.Linger == 0 {
+		s.Linger = 500 * time.Millisecond
+	}
+	return s
+}
+
+type runner struct {
+	settings Settings
+	out      *output
+	table    *proc.Table
+}
+
+// run runs the command, records what it writes, and says how it ended.
+func (w *runner) run(signals <-chan os.Signal) (pod.Exit, error) {
+	started := time.Now()
+	if err := w.out.open(); err != nil {
+		return pod.Exit{}, err
+	}
+	defer w.out.close()
+	streams, err := newStreams(w.out)
+	if err != nil {
+		return pod.Exit{}, err
+	}
+	w.table = proc.NewTable()
+	pid, code, err := w.start(streams)
+	streams.startReading()
+	if err != nil {
+		message := fmt.Sprintf("cannot start %s: %v", commandName(w.settings), err)
+		w.out.warn("bai: " + message + "\n")
+		w.writeTerminationMessage(message)
+		streams.finish(0)
+		return pod.Exit{Code: code, Problem: err.Error(), Started: started, Ended: time.Now()}, nil
+	}
+	onEnd := func(pod.Exit) {}
+	if w.settings.OnStart != nil {
+		onEnd = w.settings.OnStart(pid)
+	}
+	end := toPodExit(started, w.waitForExit(pid, signals))
+	streams.finish(w.settings.Linger)
+	_ = syscall.Kill(-pid, syscall.SIGKILL) // what is left of its group
+	if info, err := os.Stat(w.settings.MessagePath); end.Code != 0 && err == nil && info.Mode().IsRegular() && info.Size() == 0 {
+		w.writeTerminationMessage(w.out.lastLines())
+	}
+	onEnd(end)
+	return end, nil
+}
+
+// writeTerminationMessage leaves the last words where a file for them is. Nobody needs them who has
+// none: the output says the same.
+func (w *runner) writeTerminationMessage(message string) {
+	f, err := os.OpenFile(w.settings.MessagePath, os.O_WRONLY|os.O_TRUNC, 0)
+	if err != nil {
+		return
+	}
+	_, _ = f.WriteString(message)
+	_ = f.Close()
+}
+
+func toPodExit(started time.Time, e proc.Exit) pod.Exit {
+	end := pod.Exit{
+		Code: e.Code, Started: started, Ended: e.At,
+		User: e.User.Seconds(), System: e.System.Seconds(), MaxRSS: e.MaxRSS,
+	}
+	if e.Signal != 0 {
+		end.Signal = proc.SignalName(e.Signal)
+	}
+	return end
+}
+
+// waitForExit hands signals on until the command ends.
+func (w *runner) waitForExit(pid int, signals <-chan os.Signal) proc.Exit {
+	var kill <-chan time.Time
+	for {
+		select {
+		case e := <-w.table.Ends():
+			return e
+		case <-kill:
+			_ = syscall.Kill(-pid, syscall.SIGKILL)
+		case s := <-signals:
+			sig, _ := s.(syscall.Signal)
+			f := forward(sig)
+			if f.kill && kill == nil {
+				kill = time.After(w.settings.Grace)
+				w.out.stop(time.Now().Add(w.settings.Grace))
+			}
+			if f.group {
+				pid := -pid
+				_ = syscall.Kill(pid, f.signal)
+				continue
+			}
+			_ = syscall.Kill(pid, f.signal)
+		}
+	}
+}
+
+// writeExit writes how the command ended, after what it left was kept: whoever
+// reads of the end finds that.
+func (w *runner) writeExit(end pod.Exit) error {
+	if err := w.copyArtifacts(); err != nil {
+		w.out.warn(fmt.Sprintf("bai: artifacts are not kept: %v\n", err))
+	}
+	if err := w.writeJSON(pod.ExitFile, end); err != nil {
+		return fmt.Errorf("write how the command ended: %w", err)
+	}
+	return nil
+}

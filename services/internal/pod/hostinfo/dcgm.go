@@ -1,0 +1,101 @@
+package hostinfo
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os/exec"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// dcgmFields are the fields of DCGM that are read: the utilization in %, the memory in
+// use in MiB, and the power in W.
+const dcgmFields = "203,252,155"
+
+// byDCGM is GPUs by dcgmi, of those GPUs that nvidia-smi shows here: DCGM may know of
+// others on the machine. It returns where there is no dcgmi, or nobody answers it.
+func byDCGM(ctx context.Context, every time.Duration, emit func(line []byte)) {
+	path, err := exec.LookPath("dcgmi")
+	if err != nil {
+		return
+	}
+	asking, stop := context.WithTimeout(ctx, toolTimeout)
+	cards := matchGPUs(runTool(asking, "dcgmi", "discovery", "-l"), runTool(asking, "nvidia-smi", "--query-gpu=index,uuid", "--format=csv,noheader"))
+	stop()
+	if len(cards) == 0 {
+		return
+	}
+	cmd := exec.CommandContext(ctx, path, "dmon", "-e", dcgmFields, "-d", strconv.FormatInt(every.Milliseconds(), 10))
+	cmd.WaitDelay = time.Second
+	out, err := cmd.StdoutPipe()
+	if err != nil || cmd.Start() != nil {
+		return
+	}
+	lines := bufio.NewScanner(out)
+	for lines.Scan() {
+		if l := dcgmLine(lines.Text(), cards, time.Now()); l != nil {
+			emit(l)
+		}
+	}
+	_ = cmd.Wait() // it was ended, or has said on its way why not
+}
+
+// A card is a GPU as its samples name it.
+type gpu struct{ number, uuid string }
+
+// matchGPUs returns the GPUs by DCGM's number for them, from what dcgmi and nvidia-smi
+// say. Where nvidia-smi says nothing they are all that DCGM knows.
+func matchGPUs(dcgm, smi string) map[int]gpu {
+	shown := make(map[string]string) // UUID → number
+	for line := range strings.Lines(smi) {
+		if number, uuid, ok := strings.Cut(line, ","); ok {
+			shown[strings.TrimSpace(uuid)] = strings.TrimSpace(number)
+		}
+	}
+	gpus := make(map[int]gpu)
+	for id, uuid := range parseDiscovery(dcgm) {
+		switch number, here := shown[uuid]; {
+		case here:
+			gpus[id] = gpu{number, uuid}
+		case len(shown) == 0:
+			gpus[id] = gpu{strconv.Itoa(id), uuid}
+		}
+	}
+	return gpus
+}
+
+// parseDiscovery reads the table of dcgmi discovery -l: the numbers of GPUs, and their
+// UUIDs.
+func parseDiscovery(table string) map[int]string {
+	first, uuids := regexp.MustCompile(`^\|\s*(\d{1,5})\s*\|`), regexp.MustCompile(`Device UUID:\s*(GPU-[0-9A-Fa-f-]{1,64})`)
+	all, id := make(map[int]string), -1
+	for line := range strings.Lines(table) {
+		if m := first.FindStringSubmatch(line); m != nil {
+			id, _ = strconv.Atoi(m[1]) // digits
+		}
+		if m := uuids.FindStringSubmatch(line); m != nil && id >= 0 {
+			all[id] = m[1]
+			id = -1 // switches and others follow in tables of their own
+		}
+	}
+	return all
+}
+
+// dcgmLine returns the samples of one line of dcgmi dmon, nothing where it is not that
+// of a GPU that is measured.
+func dcgmLine(text string, gpus map[int]gpu, now time.Time) []byte {
+	var kind string
+	var id int
+	if n, err := fmt.Sscan(text, &kind, &id); n != 2 || err != nil || kind != "GPU" {
+		return nil
+	}
+	c, ok := gpus[id]
+	fields := strings.Fields(text)
+	if want := 2 + strings.Count(dcgmFields, ",") + 1; !ok || len(fields) != want {
+		return nil
+	}
+	return gpuSamples(now, fields[2:], map[string]string{"gpu": c.number, "uuid": c.uuid})
+}

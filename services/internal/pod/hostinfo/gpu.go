@@ -1,0 +1,88 @@
+package hostinfo
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os/exec"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Names of what is measured of each GPU, with its number as the label "gpu".
+const (
+	MetricGPU       = "system.gpu.utilization" // %
+	MetricGPUMemory = "system.gpu.memory"      // B
+	MetricGPUPower  = "system.gpu.power"       // W
+)
+
+// GPUs measures what the GPUs do, every so often until ctx is done, and hands
+// over lines as Meter.Measure returns them: by DCGM where it answers, else, and once it
+// has ended, by nvidia-smi. Where there is neither it returns at once.
+func GPUs(ctx context.Context, every time.Duration, emit func(line []byte)) {
+	if byDCGM(ctx, every, emit); ctx.Err() == nil {
+		bySMI(ctx, every, emit)
+	}
+}
+
+// bySMI is GPUs by nvidia-smi.
+func bySMI(ctx context.Context, every time.Duration, emit func(line []byte)) {
+	path, err := exec.LookPath("nvidia-smi")
+	if err != nil {
+		return
+	}
+	cmd := exec.CommandContext(ctx, path, "--query-gpu=index,utilization.gpu,memory.used,power.draw",
+		"--format=csv,noheader,nounits", fmt.Sprintf("--loop-ms=%d", every.Milliseconds()))
+	cmd.WaitDelay = time.Second
+	out, err := cmd.StdoutPipe()
+	if err != nil || cmd.Start() != nil {
+		return
+	}
+	lines := bufio.NewScanner(out)
+	for lines.Scan() {
+		if l := gpuLine(lines.Text(), time.Now()); l != nil {
+			emit(l)
+		}
+	}
+	_ = cmd.Wait() // it was ended, or has said on its way why not
+}
+
+// gpuLine returns the samples of one line of nvidia-smi, as far as it has
+// numbers.
+func gpuLine(text string, now time.Time) []byte {
+	parts := strings.Split(text, ",")
+	if len(parts) != 4 {
+		return nil
+	}
+	return gpuSamples(now, parts[1:], map[string]string{"gpu": strings.TrimSpace(parts[0])})
+}
+
+// gpuSamples returns the samples of one GPU from the texts of its utilization, memory
+// in MiB and power, nothing where none of them is a number.
+func gpuSamples(now time.Time, texts []string, labels map[string]string) []byte {
+	l := line{at: now}
+	for i, of := range []struct {
+		name, unit string
+		factor     float64
+	}{{MetricGPU, "%", 1}, {MetricGPUMemory, "B", 1 << 20}, {MetricGPUPower, "W", 1}} {
+		v, err := strconv.ParseFloat(strings.TrimSpace(texts[i]), 64)
+		if err == nil && v >= 0 && v < maxReading { // nor NaN
+			l.add(of.name, of.unit, v*of.factor)
+		}
+	}
+	if len(l.values) == 0 {
+		return nil
+	}
+	labelsJSON, err := json.Marshal(labels)
+	if err != nil {
+		return nil // cannot be: they are texts
+	}
+	return fmt.Appendf(nil, "{%s\"@time\": %d.%09d, \"@unit\": {%s}, \"@labels\": %s}\n",
+		l.values, now.Unix(), now.Nanosecond(), l.units[2:], labelsJSON)
+}
+
+// maxReading is more than any reading is: tools print a value of that kind for what
+// they cannot read.
+const maxReading = 1 << 40

@@ -1,0 +1,116 @@
+package hostinfo
+
+import (
+	"context"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/benchmark-ai/bai/services/internal/event"
+)
+
+// toolTimeout is how long all programs that are asked may take together.
+const toolTimeout = 3 * time.Second
+
+// packages are those of Python whose versions decide numbers.
+const packages = "torch tensorflow jax mxnet numpy scipy pandas scikit-learn transformers lightning pytorch-lightning keras horovod mpi4py benchmarkai"
+
+// pythonPackages asks for versions without importing anything.
+const pythonPackages = `import sys, importlib.metadata as m
+for n in sys.argv[1:]:
+    try: print(n, m.version(n))
+    except Exception: pass
+`
+
+// AddTools adds what programs say: versions of tools, and what the GPUs are. It asks
+// only those that there are, and none for longer than some seconds. After it the
+// environment is final.
+func AddTools(ctx context.Context, e *event.Environment) {
+	ctx, cancel := context.WithTimeout(ctx, toolTimeout)
+	defer cancel()
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	e.Tools = make(map[string]string)
+	for name, args := range map[string][]string{
+		"python3": {"--version"}, "gcc": {"--version"}, "nvcc": {"--version"}, "mpirun": {"--version"},
+	} {
+		all.Go(func() {
+			if output := versionLine(runTool(ctx, name, args...)); output != "" {
+				mu.Lock()
+				defer mu.Unlock()
+				e.Tools[name] = output
+			}
+		})
+	}
+	all.Go(func() {
+		output := runTool(ctx, "python3", append([]string{"-c", pythonPackages}, strings.Fields(packages)...)...)
+		mu.Lock()
+		defer mu.Unlock()
+		for line := range strings.Lines(output) {
+			if name, v, ok := strings.Cut(strings.TrimSpace(line), " "); ok {
+				e.Tools[name] = v
+			}
+		}
+	})
+	all.Go(func() { addGPUs(ctx, &e.Machine) })
+	all.Wait()
+	e.Final = true
+}
+
+// runTool returns what a program prints, nothing where there is no such program or
+// it fails.
+func runTool(ctx context.Context, name string, args ...string) string {
+	path, err := exec.LookPath(name)
+	if err != nil {
+		return ""
+	}
+	cmd := exec.CommandContext(ctx, path, args...)
+	cmd.WaitDelay = 100 * time.Millisecond
+	out, err := cmd.Output()
+	if err != nil {
+		return ""
+	}
+	return string(out[:min(len(out), 64<<10)])
+}
+
+// versionLine returns the line of an answer that has the version.
+func versionLine(output string) string {
+	lines := strings.Split(strings.TrimSpace(output), "\n")
+	i := slices.IndexFunc(lines, func(l string) bool { return strings.ContainsAny(l, "0123456789") && !strings.HasPrefix(l, "Copyright") })
+	if i < 0 {
+		return ""
+	}
+	if release := slices.IndexFunc(lines, func(l string) bool { return strings.Contains(l, "release") }); release >= 0 { // nvcc
+		i = release
+	}
+	return strings.TrimSpace(lines[i][:min(len(lines[i]), 200)])
+}
+
+// addGPUs asks nvidia-smi, whose answers are those of nvidia-smi(1).
+func addGPUs(ctx context.Context, m *event.Machine) {
+	output := runTool(ctx, "nvidia-smi", "--query-gpu=name,memory.total,uuid,driver_version", "--format=csv,noheader,nounits")
+	var gpus []event.GPU
+	for line := range strings.Lines(output) {
+		parts := strings.Split(strings.TrimSpace(line), ", ")
+		if len(parts) != 4 {
+			continue
+		}
+		mib, err := strconv.ParseInt(parts[1], 10, 64)
+		if err != nil {
+			mib = 0
+		}
+		gpus = append(gpus, event.GPU{Model: parts[0], Memory: mib << 20, UUID: parts[2]})
+		m.GPUDriver = parts[3]
+	}
+	if len(gpus) == 0 {
+		return
+	}
+	m.GPUs = gpus
+	if found := regexp.MustCompile(`CUDA Version: *([0-9.]+)`).FindStringSubmatch(runTool(ctx, "nvidia-smi")); found != nil {
+		m.CUDA = found[1]
+	}
+}

@@ -1,0 +1,141 @@
+package elastic
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/benchmark-ai/bai/services/internal/event"
+)
+
+// Expired is what belongs to months that are over.
+type Expired struct {
+	Indices    []string // of those months
+	Runs       int64    // that were submitted before and have finished
+	Unfinished []string // runs that were submitted before and have not finished, some of them
+}
+
+// Expired returns what Forget would remove. What belongs to runs whose IDs have no
+// time is not part of it.
+func (s *Store) Expired(ctx context.Context, before time.Time) (p Expired, err error) {
+	if err := s.ensureSetup(ctx); err != nil {
+		return p, err
+	}
+	month := monthOf(before)
+	if _, err := s.call(ctx, http.MethodPost, "/"+s.index(indexRuns)+"/_refresh", nil, nil); err != nil {
+		return p, err
+	}
+	old, over := compare("find.created", "lt", nanos(month)), term("run.phase", string(event.PhaseFinished))
+	got, err := s.searches(ctx, s.index(indexRuns), "", []search{
+		{Query: allOf(old, over), Track: true},
+		{Query: object{"bool": object{"filter": []any{old}, "must_not": []any{over}}}, Size: 10, Sort: []any{asc("find.created")}, Source: []string{"doc.id"}},
+	})
+	if err != nil {
+		return p, err
+	}
+	p.Runs = got[0].Hits.Total.Value
+	for _, h := range got[1].Hits.Hits {
+		var d runDoc
+		if err := json.Unmarshal(h.Source, &d); err != nil {
+			return p, err
+		}
+		p.Unfinished = append(p.Unfinished, d.Doc.ID)
+	}
+	for _, i := range Indices() {
+		names, err := s.months(ctx, i, month)
+		if err != nil {
+			return p, err
+		}
+		p.Indices = append(p.Indices, names...)
+	}
+	return p, nil
+}
+
+// ErrUnfinished says that what is to be forgotten belongs to runs that go on.
+var ErrUnfinished = errors.New("has not finished: cancel it, or wait for its end")
+
+// DeleteExpired removes what belongs to the months that were over at a time: their
+// indices, whole, and the documents of their runs. It returns the names of the
+// indices. It removes nothing, and says ErrUnfinished, where one of these runs has not
+// finished. What belongs to runs whose IDs have no time stays.
+func (s *Store) DeleteExpired(ctx context.Context, before time.Time) ([]string, error) {
+	expired, err := s.Expired(ctx, before)
+	if err != nil {
+		return nil, err
+	}
+	if len(expired.Unfinished) > 0 {
+		return nil, fmt.Errorf("forget what is before %s: run %s, submitted then, %w", monthOf(before).Format("2006-01"), expired.Unfinished[0], ErrUnfinished)
+	}
+	for n := page; n == page; { // until fewer than a page were there
+		if n, err = s.deleteRuns(ctx, monthOf(before)); err != nil {
+			return nil, fmt.Errorf("forget runs before %s: %w", monthOf(before).Format("2006-01"), err)
+		}
+	}
+	var deleted []string
+	for _, name := range expired.Indices {
+		if _, err := s.call(ctx, http.MethodDelete, "/"+name, nil, nil, http.StatusNotFound); err != nil {
+			return deleted, fmt.Errorf("forget index %s: %w", name, err)
+		}
+		deleted = append(deleted, name)
+	}
+	return deleted, nil
+}
+
+// monthOf returns when the month of a time begins.
+func monthOf(t time.Time) time.Time {
+	return time.Date(t.UTC().Year(), t.UTC().Month(), 1, 0, 0, 0, 0, time.UTC)
+}
+
+// months returns the indices of a kind that are of months before one, in order.
+func (s *Store) months(ctx context.Context, i Index, month time.Time) (names []string, err error) {
+	if !i.ByMonth {
+		return nil, nil
+	}
+	versions, err := s.indexVersions(ctx, i)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range slices.Sorted(maps.Keys(versions)) {
+		of, err := time.Parse("2006.01", strings.TrimPrefix(name, s.index(i.Name)+"-"))
+		if err == nil && of.Before(month) { // else it is of runs without a time, or too new
+			names = append(names, name)
+		}
+	}
+	return names, nil
+}
+
+// deleteRuns removes a page of finished runs that were submitted before a time,
+// and returns how many there were.
+func (s *Store) deleteRuns(ctx context.Context, before time.Time) (int, error) {
+	if _, err := s.call(ctx, http.MethodPost, "/"+s.index(indexRuns)+"/_refresh", nil, nil); err != nil {
+		return 0, err
+	}
+	hits, err := s.search(ctx, s.index(indexRuns), search{
+		Size: page, Sort: []any{asc("find.created")}, Source: []string{"doc.id"},
+		Query: allOf(term("run.phase", string(event.PhaseFinished)), compare("find.created", "lt", nanos(before))),
+	})
+	if err != nil || len(hits) == 0 {
+		return 0, err
+	}
+	var b bytes.Buffer
+	for _, h := range hits {
+		var d runDoc
+		if err := json.Unmarshal(h.Source, &d); err != nil {
+			return 0, err
+		}
+		fmt.Fprintf(&b, `{"delete":{"_id":%q}}`+"\n", runID(d.Doc.ID))
+	}
+	a, err := s.send(ctx, http.MethodPost, "/"+s.index(indexRuns)+"/_bulk", url.Values{"filter_path": {"errors"}}, typeNDJSON, b.Bytes())
+	if err == nil && (a.status != http.StatusOK || bytes.Contains(a.body, []byte(`"errors":true`))) {
+		err = a.toError()
+	}
+	return len(hits), err
+}

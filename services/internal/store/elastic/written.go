@@ -1,0 +1,30 @@
+package elastic
+
+import "sync"
+
+// maxWritten is how many sources are remembered.
+const maxWritten = 1 << 16
+
+// writtenStreams remembers which sources were written down by this process, so that each
+// batch need not do so again. The zero value is ready.
+type writtenStreams struct {
+	mu  sync.Mutex
+	ids map[string]bool
+}
+
+func (k *writtenStreams) has(id string) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.ids[id]
+}
+
+func (k *writtenStreams) add(ids []string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.ids == nil || len(k.ids) > maxWritten {
+		k.ids = make(map[string]bool)
+	}
+	for _, id := range ids {
+		k.ids[id] = true
+	}
+}

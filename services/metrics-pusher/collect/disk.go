@@ -1,0 +1,128 @@
+package collect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"syscall"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/internal/pod"
+)
+
+// diskMonitor watches the disk that the pod's volume lies on. Where that is full it tells
+// the user so, once, and again when there is room; what is shipped waits, because it
+// takes more of the disk than it gives back.
+type diskMonitor struct {
+	floor        int64 // bytes that stay free of output; zero: nobody watches
+	free         func() (int64, error)
+	publish      func(ctx context.Context, subject string, s event.Status) error
+	drainTimeout time.Duration // how long a pod that was told to end waits
+	stopping     func() bool   // whether it was told to end
+	log          *zap.Logger
+
+	state     diskState
+	checkedAt time.Time
+	gaveUp    bool // nothing is shipped any more
+}
+
+// errDiskFull says that nothing more is shipped: the disk is full, and the pod has to end.
+var errDiskFull = errors.New("the platform's disk is full")
+
+// diskPoll is how often is looked whether there is room.
+const diskPoll = 100 * time.Millisecond
+
+// wait waits until there is room to ship. It says errDiskFull where the pod has to end
+// before.
+func (r *diskMonitor) wait(ctx context.Context) error {
+	if r == nil || r.floor <= 0 {
+		return nil
+	}
+	var ends time.Time
+	for !r.gaveUp {
+		free, err := r.check(ctx, 0)
+		if err != nil || free >= pod.ResultsFloor(r.floor) {
+			return err
+		}
+		if ends.IsZero() && r.stopping() {
+			ends = time.Now().Add(r.drainTimeout)
+		}
+		if !ends.IsZero() && time.Now().After(ends) {
+			r.gaveUp = true
+			r.log.Warn("the disk is full, and the pod has to end: the rest of its output is not shipped")
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(diskPoll):
+		}
+	}
+	return errDiskFull
+}
+
+// checkFull says syscall.ENOSPC where the disk takes no more of what the benchmark gives. It
+// may be called by several goroutines.
+func (r *diskMonitor) checkFull() error {
+	if r == nil || r.floor <= 0 {
+		return nil
+	}
+	if free, err := r.free(); err != nil || free >= r.floor {
+		return nil //nolint:nilerr // who cannot look does not wait
+	}
+	return fmt.Errorf("the platform's disk is full: %w", syscall.ENOSPC)
+}
+
+// watch looks at the disk from time to time.
+func (r *diskMonitor) watch(ctx context.Context) error {
+	if r.floor <= 0 {
+		return nil
+	}
+	_, err := r.check(ctx, time.Second)
+	return err
+}
+
+// check returns how much of the disk is free, and tells the user where that has
+// changed. It looks no more often than every, and returns what was free then.
+func (r *diskMonitor) check(ctx context.Context, every time.Duration) (int64, error) {
+	now := time.Now()
+	if now.Sub(r.checkedAt) < every {
+		return r.state.Free, nil
+	}
+	r.checkedAt = now
+	free, err := r.free()
+	if err != nil {
+		return r.floor, nil //nolint:nilerr // who cannot look does not wait
+	}
+	next, status := r.state.next(free, r.floor, now)
+	if status != nil {
+		if err := r.publish(ctx, strconv.FormatInt(now.UnixNano(), 10), *status); err != nil {
+			return free, err
+		}
+	}
+	r.state = next
+	return free, nil
+}
+
+// watchDisk has the collector watch the disk, for a benchmark that is told to end with
+// ctx or by the wrapper.
+func (c *Collector) watchDisk(ctx context.Context) {
+	head := c.outputShipper()
+	c.disk = &diskMonitor{
+		floor: c.settings.Reserve, free: c.volume.free, drainTimeout: min(diskFullTimeout, c.settings.Drain/2), log: c.log,
+		publish: func(ctx context.Context, subject string, s event.Status) error {
+			s.Header = head.eventHeader("status/disk", subject)
+			return c.bus.Publish(ctx, s)
+		},
+		stopping: func() bool {
+			exit, ok := c.exitStatus()
+			return exit.Stopped || ctx.Err() != nil && !ok
+		},
+	}
+	for _, s := range c.shippers {
+		s.disk = c.disk
+	}
+}

@@ -1,0 +1,506 @@
+package collect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/internal/pod"
+	"github.com/benchmark-ai/bai/services/metrics-pusher/extract"
+)
+
+// shipper ships what is written to one file.
+type shipper struct {
+	stream   event.Stream
+	settings Settings
+	patterns *extract.Patterns
+	declared extract.Declared
+	series   *seriesRegistry // of which samples are shipped; nil for all
+	losses   *losses         // what is not in the file; nil where nobody of ours writes it
+	bus      Publisher
+	disk     *diskMonitor // nil: there is always room
+	log      *zap.Logger
+
+	tail      tail
+	outLines  lineJoiner // standard output, or the only stream there is
+	errLines  lineJoiner // standard error
+	outBlocks *extract.Blocks
+	errBlocks *extract.Blocks
+	committed shipProgress // what is shipped
+	pending   shipProgress // what will be, once what is under way is
+	skipSeq   int64        // lines up to this sequence number were shipped by an earlier run
+	dirty     bool         // place has changed since it was written down
+	record    extract.Mark // before the record that is read
+
+	lines       []event.Line // under way, as are these
+	samples     []event.Sample
+	size        int   // of both in JSON, about
+	uncommitted int64 // bytes that were read since place was noted
+	outbox      outbox
+
+	emissions extract.Emissions
+}
+
+func (c *Collector) newShipper(stream string) *shipper {
+	files := map[string]string{
+		event.StreamOutput: pod.Output, event.StreamMetrics: pod.Metrics, event.StreamFIFO: pod.Spool, event.StreamSystem: pod.System,
+		event.StreamScraped: pod.Scraped, event.StreamOTLP: pod.OTLP,
+	}
+	limit := maxEmission
+	if stream == event.StreamOutput {
+		limit = c.settings.MaxLine
+	}
+	seriesOf := c.series
+	if stream == event.StreamSystem {
+		seriesOf = nil // they are ours, and not many
+	}
+	s := &shipper{
+		series: seriesOf, losses: c.losses[stream],
+		stream: event.Stream{
+			Role: c.settings.Role, Index: c.settings.Index, Pod: c.settings.Pod, Container: c.settings.Container, Kind: stream,
+		},
+		settings: c.settings, patterns: c.patterns, declared: c.declared, bus: c.bus, log: c.log.With(zap.String("stream", stream)),
+		tail:     tail{path: files[stream]},
+		outLines: lineJoiner{limit: limit}, errLines: lineJoiner{limit: limit},
+		outBlocks: c.patterns.Blocks(), errBlocks: c.patterns.Blocks(),
+	}
+	s.outbox = outbox{bus: c.bus, onPublished: s.onPublished}
+	return s
+}
+
+// resume goes on where an earlier run was.
+func (s *shipper) resume(p shipProgress) {
+	s.committed, s.pending, s.skipSeq = p, p, p.Done
+	s.tail.seek(p.Base, p.Resume)
+}
+
+// ship ships some of what is there, and reports whether there is likely to be
+// more. Where there is not, it returns when all is acknowledged.
+func (s *shipper) ship(ctx context.Context) (more bool, err error) {
+	if s.committed.Ended || s.committed.Damaged {
+		return false, nil
+	}
+	s.countLosses()
+	data, more, err := s.tail.next()
+	if err != nil {
+		return false, err
+	}
+	if len(data) == 0 {
+		err := s.flushExpiredBlocks(ctx)
+		if err == nil && s.tail.wasTruncated() {
+			s.restartFile()
+		}
+		return false, err
+	}
+	s.uncommitted += int64(len(data))
+	if s.stream.Kind == event.StreamOutput {
+		err = s.readRecords(ctx, data)
+	} else {
+		err = s.readEmitted(ctx, data)
+	}
+	if err != nil || more && s.uncommitted < maxAhead {
+		return more, err
+	}
+	return more, s.commit(ctx)
+}
+
+// countLosses counts what never came to be in the file.
+func (s *shipper) countLosses() {
+	s.losses.take(func(n int64, reason string) {
+		s.pending.Samples.drop(n, reason)
+		s.committed.Samples.drop(n, reason)
+		s.dirty = true
+	})
+}
+
+// restartFile begins anew with a file that was cut short: what it held and was not
+// read is gone.
+func (s *shipper) restartFile() {
+	s.log.Warn("the file was cut short: reading goes on at its beginning", zap.String("file", s.tail.path))
+	s.outLines.clear()
+	s.errLines.clear()
+	s.outBlocks.Clear()
+	s.errBlocks.Clear()
+	s.pending.Base, s.pending.Done, s.pending.Resume = s.tail.base, s.tail.base, s.tail.base
+	s.committed, s.dirty = s.pending, true
+}
+
+// readEmitted reads lines that client libraries emitted.
+func (s *shipper) readEmitted(ctx context.Context, data []byte) error {
+	now := time.Now().UnixNano()
+	err := s.outLines.add(data, s.tail.offset(), -1, func(l line) error { return s.addEmittedLine(ctx, l, now) })
+	s.tail.used(len(data))
+	return err
+}
+
+// readRecords reads records of output.
+func (s *shipper) readRecords(ctx context.Context, data []byte) error {
+	for {
+		at := s.tail.offset()
+		r, n, err := pod.ReadRecord(data)
+		if err != nil {
+			s.abandonFile(at, err)
+			return nil
+		}
+		if n == 0 {
+			return nil
+		}
+		s.record = extract.Mark{From: s.errLines.resumeOffset(s.outLines.resumeOffset(at)), After: at, Bytes: s.pending.Cut.Bytes}
+		j := &s.outLines
+		if r.Err {
+			j = &s.errLines
+		}
+		j.last = r.Time
+		err = j.add(r.Data, at+pod.RecordHeader, at, func(l line) error { return s.addOutputLine(ctx, l, r.Err, r.Time, false) })
+		if err != nil {
+			return err
+		}
+		data = data[n:]
+		s.tail.used(n)
+	}
+}
+
+// abandonFile gives up a file in which something lies that no wrapper wrote.
+func (s *shipper) abandonFile(at int64, err error) {
+	reason := fmt.Sprintf("the record of the output is damaged at byte %d, and is not read further", at)
+	s.log.Error("output is damaged", zap.Int64("offset", at), zap.Error(err))
+	s.pending.Lines.drop(1, reason)
+	s.pending.Samples.drop(1, reason)
+	s.pending.Damaged = true
+}
+
+// addOutputLine takes a line that the benchmark wrote.
+func (s *shipper) addOutputLine(ctx context.Context, l line, isErr bool, at int64, open bool) error {
+	var out event.Line
+	out.Text, out.Raw, out.Truncated = extract.LineText(l.text, l.length, s.settings.MaxLine)
+	out.Seq, out.Stderr, out.Time, out.Unterminated = l.seq, isErr, at, open
+	blocks := s.outBlocks
+	if isErr {
+		blocks = s.errBlocks
+	}
+	first := len(s.samples)
+	piece := extract.Line{Text: out.Text, Cut: out.Truncated, Seq: l.seq, Time: at, From: l.from}
+	samples, missed := blocks.Append(s.samples, piece)
+	if l.seq <= s.skipSeq {
+		s.samples = samples[:first] // they were shipped, as the line was
+		return nil
+	}
+	if err := s.addFound(ctx, samples, missed, l.seq, 0); err != nil {
+		return err
+	}
+	if err := s.addLine(ctx, out); err != nil {
+		return err
+	}
+	samples, missed = s.patterns.Append(s.samples, piece)
+	return s.addFound(ctx, samples, missed, l.seq, at)
+}
+
+// addFound has the samples shipped that were found, behind those that are under way:
+// in the line with sequence number seq, which was written at a time, or in blocks
+// that ended before it, whose samples say their own. What is none is counted.
+func (s *shipper) addFound(ctx context.Context, samples []event.Sample, missed extract.Misses, seq, at int64) error {
+	first := len(s.samples)
+	s.samples = samples
+	missed.Report(seq, s.settings.MaxLine, s.pending.Samples.drop)
+	s.pending.Untimed += int64(missed.Times)
+	return s.addSamples(ctx, first, seq, at)
+}
+
+// flushExpiredBlocks ships what is in blocks that no line has followed for long.
+func (s *shipper) flushExpiredBlocks(ctx context.Context) error {
+	now, first := time.Now().UnixNano(), len(s.samples)
+	for _, b := range []*extract.Blocks{s.outBlocks, s.errBlocks} {
+		samples, missed := b.Expire(s.samples, now)
+		if err := s.addFound(ctx, samples, missed, s.tail.offset(), 0); err != nil {
+			return err
+		}
+	}
+	if len(s.samples) == first && s.uncommitted == 0 {
+		return nil
+	}
+	return s.commit(ctx)
+}
+
+// addLine has a line shipped, unless it lies behind what is kept of the beginning.
+func (s *shipper) addLine(ctx context.Context, l event.Line) error {
+	bytes := int64(len(l.Text)) + 1
+	limit := s.settings.MaxLog
+	tail := tailOf(limit)
+	if limit > 0 && (s.pending.Cut.Lines > 0 || s.pending.HeadBytes+bytes > limit-tail) {
+		s.pending.Cut = s.pending.Cut.Add(l.Seq, s.record, bytes, tail)
+		return nil
+	}
+	s.pending.HeadBytes += bytes
+	return s.shipLine(ctx, l)
+}
+
+func (s *shipper) shipLine(ctx context.Context, l event.Line) error {
+	size := lineSize(l)
+	if err := s.makeRoom(ctx, size); err != nil {
+		return err
+	}
+	s.lines, s.size = append(s.lines, l), s.size+size
+	return nil
+}
+
+// addEmittedLine takes a line that a client library wrote at about now.
+func (s *shipper) addEmittedLine(ctx context.Context, l line, now int64) error {
+	if l.seq <= s.skipSeq {
+		return nil
+	}
+	if l.length > maxEmission {
+		s.pending.Samples.drop(1, badEmission(l.seq, fmt.Errorf("the line has %d bytes, %d at most", l.length, maxEmission)))
+		return nil
+	}
+	var err error
+	first := len(s.samples)
+	if s.samples, err = s.emissions.Append(s.samples, l.text); err != nil {
+		s.pending.Samples.drop(extract.Refused(err), badEmission(l.seq, err))
+	}
+	return s.addSamples(ctx, first, l.seq, now)
+}
+
+// addSamples has the samples from number first on shipped, which were read from
+// one line, as far as their series are kept. Those that do not say their time are
+// of now.
+func (s *shipper) addSamples(ctx context.Context, first int, seq, now int64) error {
+	s.admit(first)
+	s.declared.Fill(s.samples[first:])
+	for i := first; i < len(s.samples); i++ {
+		sample := &s.samples[i]
+		if sample.Seq == 0 {
+			sample.Seq = seq
+		}
+		if sample.Time == 0 {
+			sample.Time = now
+		}
+		size := sampleSize(sample)
+		if s.size+size > maxBatch {
+			rest := slices.Clone(s.samples[i:])
+			s.samples = s.samples[:i]
+			if err := s.flush(ctx); err != nil {
+				return err
+			}
+			s.samples, i = append(s.samples, rest...), 0
+		}
+		s.size += size
+	}
+	return nil
+}
+
+// admit drops those of the samples from number first on whose series are not kept.
+func (s *shipper) admit(first int) {
+	if s.series == nil || first == len(s.samples) {
+		return
+	}
+	admitted, dropped := s.series.admit(s.samples[first:])
+	if s.samples = s.samples[:first+len(admitted)]; dropped > 0 {
+		s.pending.Samples.drop(int64(dropped), s.series.tooMany())
+	}
+}
+
+// makeRoom ships what is under way where size more do not fit beside it.
+func (s *shipper) makeRoom(ctx context.Context, size int) error {
+	if s.size+size <= maxBatch {
+		return nil
+	}
+	return s.flush(ctx)
+}
+
+// flush has what is under way shipped, behind what was before it: while that goes
+// on, what follows is read. Where nothing is shipped any more, it is counted as
+// dropped.
+func (s *shipper) flush(ctx context.Context) error {
+	b := batch{lines: s.lines, samples: s.samples}
+	if err := s.wait(ctx, b); errors.Is(err, errDiskFull) {
+		s.pending.Lines.drop(int64(len(b.lines)), reasonDiskFull)
+		s.pending.Samples.drop(int64(len(b.samples)), reasonDiskFull)
+		s.lines, s.samples, s.size = b.lines[:0], b.samples[:0], 0
+		return nil
+	} else if err != nil {
+		return err
+	}
+	if n := len(s.lines); n > 0 {
+		subject := fmt.Sprintf("%d-%d", s.lines[0].Seq, s.lines[n-1].Seq)
+		b.events = append(b.events, event.Logs{Header: s.eventHeader("logs", subject), Stream: s.stream, Lines: s.lines})
+	}
+	if n := len(s.samples); n > 0 {
+		first, last := s.samples[0], s.samples[n-1]
+		subject := fmt.Sprintf("%d.%d-%d.%d", first.Seq, first.Sub, last.Seq, last.Sub)
+		b.events = append(b.events, event.Metrics{Header: s.eventHeader("metrics", subject), Stream: s.stream, Samples: s.samples})
+	}
+	if len(b.events) == 0 {
+		return nil
+	}
+	if err := s.outbox.put(ctx, b); err != nil {
+		return err
+	}
+	b = s.outbox.empty()
+	s.lines, s.samples, s.size = b.lines, b.samples, 0
+	return nil
+}
+
+// wait waits until there is room to ship a batch.
+func (s *shipper) wait(ctx context.Context, b batch) error {
+	if len(b.lines)+len(b.samples) == 0 {
+		return nil
+	}
+	return s.disk.wait(ctx)
+}
+
+// onPublished counts a batch that is shipped. What can never be is dropped.
+func (s *shipper) onPublished(b batch, err error) error {
+	switch {
+	case errors.Is(err, event.ErrPoison):
+		s.log.Error("cannot be shipped", zap.Error(err))
+		s.pending.Lines.drop(int64(len(b.lines)), "could not be shipped: "+err.Error())
+		s.pending.Samples.drop(int64(len(b.samples)), "could not be shipped: "+err.Error())
+	case err != nil:
+		return fmt.Errorf("ship what %s holds from byte %d: %w", s.tail.path, s.committed.Done, err)
+	default:
+		if n := len(b.lines); n > 0 {
+			s.pending.Lines.ship(n, b.lines[n-1].Seq)
+		}
+		if n := len(b.samples); n > 0 {
+			s.pending.Samples.ship(n, b.samples[n-1].Seq)
+		}
+	}
+	return nil
+}
+
+// eventHeader returns the header of what is said of the source.
+func (s *shipper) eventHeader(kind, subject string) event.Header {
+	h := s.settings.Header
+	return h.Cause(kind, s.stream.ID(h.Run, h.Attempt)+" "+subject)
+}
+
+// commit ships what is under way and notes how far that is.
+func (s *shipper) commit(ctx context.Context) error {
+	if err := s.drain(ctx); err != nil {
+		return err
+	}
+	s.pending.Done = s.tail.offset()
+	s.pending.Resume = s.errBlocks.ResumeOffset(s.outBlocks.ResumeOffset(s.errLines.resumeOffset(s.outLines.resumeOffset(s.pending.Done))))
+	s.committed, s.dirty, s.uncommitted = s.pending, true, 0
+	return nil
+}
+
+// drain ships what is under way.
+func (s *shipper) drain(ctx context.Context) error {
+	if err := s.flush(ctx); err != nil {
+		return err
+	}
+	return s.outbox.drain(ctx)
+}
+
+// finish ships what is there and says that the source has ended. What is known of
+// the benchmark's own end is told.
+func (s *shipper) finish(ctx context.Context, exit pod.Exit) error {
+	if s.committed.Ended {
+		return nil
+	}
+	end := s.tail.end()
+	if s.tail.file == nil && !slices.Contains([]string{event.StreamOutput, event.StreamMetrics, event.StreamFIFO}, s.stream.Kind) {
+		s.committed.Ended, s.pending.Ended, s.dirty = true, true, true // nobody writes it here: there is nothing to end
+		return nil
+	}
+	for s.tail.pos < end {
+		before := s.tail.pos
+		if _, err := s.ship(ctx); err != nil {
+			return err
+		}
+		if s.tail.pos == before {
+			break
+		}
+	}
+	if err := s.flushOpenLines(ctx); err != nil {
+		return err
+	}
+	if err := s.shipTail(ctx); err != nil {
+		return err
+	}
+	if err := s.drain(ctx); err != nil {
+		return err
+	}
+	s.countLosses()
+	s.countUnread(exit)
+	if err := s.bus.Publish(ctx, s.endEvents()...); err != nil {
+		return fmt.Errorf("say that %s has ended: %w", s.tail.path, err)
+	}
+	s.pending.Ended = true
+	s.committed, s.dirty = s.pending, true
+	s.log.Info("shipped", zap.Int64("lines", s.committed.Lines.Count), zap.Int64("samples", s.committed.Samples.Count),
+		zap.Int64("dropped_lines", s.committed.Lines.Dropped), zap.Int64("dropped_samples", s.committed.Samples.Dropped),
+		zap.String("lines_because", s.committed.Lines.Reason), zap.String("samples_because", s.committed.Samples.Reason))
+	return nil
+}
+
+// flushOpenLines takes the last lines, which have no line feed.
+func (s *shipper) flushOpenLines(ctx context.Context) error {
+	if s.committed.Damaged {
+		return nil
+	}
+	size := s.tail.pos
+	l := line{text: s.outLines.text, length: s.outLines.length, seq: size + 1}
+	if s.stream.Kind != event.StreamOutput {
+		if l.length == 0 {
+			return nil
+		}
+		return s.addEmittedLine(ctx, l, time.Now().UnixNano())
+	}
+	if l.length > 0 {
+		if err := s.addOutputLine(ctx, l, false, s.outLines.last, true); err != nil {
+			return err
+		}
+	}
+	if s.errLines.length > 0 {
+		if err := s.addOutputLine(ctx, line{text: s.errLines.text, length: s.errLines.length, seq: size + 2}, true, s.errLines.last, true); err != nil {
+			return err
+		}
+	}
+	for _, b := range []*extract.Blocks{s.outBlocks, s.errBlocks} {
+		samples, missed := b.End(s.samples)
+		if err := s.addFound(ctx, samples, missed, size+3, 0); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// countUnread notes what of the output was never there to read.
+func (s *shipper) countUnread(exit pod.Exit) {
+	if s.stream.Kind != event.StreamOutput {
+		return
+	}
+	if exit.Dropped > 0 {
+		s.pending.Lines.drop(max(1, exit.DroppedLines), unrecorded(exit.Dropped))
+		s.pending.Samples.drop(1, unrecorded(exit.Dropped))
+	}
+	if n := len(s.tail.rest); n > 0 && !s.committed.Damaged {
+		reason := fmt.Sprintf("the last %d bytes of the record of the output are incomplete", n)
+		s.pending.Lines.drop(1, reason)
+		s.pending.Samples.drop(1, reason)
+	}
+}
+
+// endEvents returns the source's ends, one for each topic, and before them what the user
+// has to know of its samples.
+func (s *shipper) endEvents() []event.Event {
+	var evs []event.Event
+	if n := s.pending.Untimed; n > 0 {
+		name := fmt.Sprintf("%s of %s-%d", s.stream.Kind, s.stream.Role, s.stream.Index)
+		evs = append(evs, event.Status{Header: s.eventHeader("status", "times"), Phase: event.PhaseRunning, Message: extract.UntimedNotice(n, name)})
+	}
+	evs = append(evs, event.Metrics{
+		Header: s.eventHeader("metrics", "end"), Stream: s.stream, Samples: []event.Sample{}, End: s.pending.Samples.end(),
+	})
+	if s.stream.Kind == event.StreamOutput {
+		evs = append(evs, event.Logs{Header: s.eventHeader("logs", "end"), Stream: s.stream, Lines: []event.Line{}, End: s.pending.Lines.end()})
+	}
+	return evs
+}

@@ -1,0 +1,56 @@
+package follow
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/benchmark-ai/bai/descriptors"
+	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/internal/skew"
+	"github.com/benchmark-ai/bai/services/internal/store"
+)
+
+// deferred are the logs whose run's descriptor a follower could not read.
+func (f *follower) deferred() skew.Queue[DeferredLog] {
+	return skew.NewQueue[DeferredLog](f.deps.Store, store.KindLogProgress, deferredPrefix)
+}
+
+// isShipped reports whether a log that was put aside is shipped to its end.
+func (f *follower) isShipped(ctx context.Context, u DeferredLog) (bool, error) {
+	_, err := f.deps.Store.Doc(ctx, store.KindLogProgress, store.LogShippedKey(u.Target.UID))
+	if errors.Is(err, store.ErrNotFound) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// errDeferred says that a log is not followed yet.
+var errDeferred = errors.New("its run's descriptor cannot be read by this release: it waits for a newer one")
+
+// deferLog puts a log aside whose run's descriptor cannot be read, and says errDeferred, until
+// its time is over: then it is followed without what only the descriptor says.
+func (f *follower) deferLog(ctx context.Context, t *followedLog, h event.Header, descriptor string, faults descriptors.Faults) error {
+	now := f.deps.Clock()
+	u, err := f.deferred().PutIfAbsent(ctx, t.target.UID, DeferredLog{Target: t.target, Since: now.UTC()})
+	if err != nil {
+		return err
+	}
+	if !KeepsWaiting(u, descriptor, t.endedAt(), now) {
+		return f.publishStatus(ctx, unsearchedStatus(h, faults))
+	}
+	if !t.announced {
+		if err := f.publishStatus(ctx, deferredStatus(h, descriptor, faults)); err != nil {
+			return err
+		}
+		t.announced = true
+	}
+	return errDeferred
+}
+
+func (f *follower) publishStatus(ctx context.Context, s event.Status) error {
+	if err := f.deps.Bus.Publish(ctx, s); err != nil {
+		return fmt.Errorf("say what becomes of the log of run %s: %w", s.Run, err)
+	}
+	return nil
+}

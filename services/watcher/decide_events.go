@@ -1,0 +1,135 @@
+package watcher
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/benchmark-ai/bai/services/internal/cluster"
+	"github.com/benchmark-ai/bai/services/internal/event"
+)
+
+// EventsFor returns what says v of an attempt: a status, or the end of the run, or
+// that another attempt is to follow; nothing where there is nothing to say. The
+// same verdict on the same state is always the same fact.
+func EventsFor(l event.Launched, v Verdict, s Observation) []event.Event {
+	switch {
+	case v.Phase == "":
+		return nil
+	case v.Phase != event.PhaseFinished:
+		h := l.Cause("status/"+string(v.Phase), string(v.Reason)+" "+v.Message+" "+formatTime(v.Since))
+		return []event.Event{event.Status{Header: at(h, v.Since), Phase: v.Phase, Reason: v.Reason, Message: v.Message}}
+	case v.Class == event.ClassInfra && l.Retries > 0:
+		h := at(l.Cause("retried", ""), v.Since)
+		h.Attempt++
+		return []event.Event{event.Retried{Header: h, Class: v.Class, Reason: v.Reason, Message: v.Message, Collectors: collectors(s)}}
+	}
+	f := event.Finished{
+		Header: at(l.Cause("finished", ""), v.Since), Outcome: v.Outcome, Class: v.Class, Reason: v.Reason, Message: v.Message,
+		Collectors: collectors(s), Images: imageDigests(s),
+	}
+	f.Started, f.Ended, f.ExitCode = processTimes(s)
+	return []event.Event{f}
+}
+
+// at gives a fact the time at which the cluster says that it began.
+func at(h event.Header, since time.Time) event.Header {
+	if !since.IsZero() {
+		h.Time = since.UTC()
+	}
+	return h
+}
+
+func formatTime(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(time.RFC3339Nano)
+}
+
+// pods returns what is there of the attempt's pods, or was when last seen.
+func pods(s Observation) []corev1.Pod {
+	if len(s.Seen.Pods) > 0 {
+		return s.Seen.Pods
+	}
+	return s.LastSeen.Pods
+}
+
+// collectors returns the UIDs of the pods whose data are awaited, of those whose
+// collector has begun, and the followers of those whose log is read.
+func collectors(s Observation) []string {
+	var uids []string
+	for _, p := range pods(s) {
+		c, ok := containerStatus(p, cluster.ContainerCollect)
+		if ok && (hasStarted(c) || c.Started != nil && *c.Started) {
+			uids = append(uids, string(p.UID))
+		}
+	}
+	for _, uid := range unwrapped(s) {
+		uids = append(uids, event.LogFollower(uid))
+	}
+	slices.Sort(uids)
+	return uids
+}
+
+// imageDigests returns the digests of what ran as the benchmark in each pod, as far as
+// it began.
+func imageDigests(s Observation) map[string]string {
+	var all map[string]string
+	for _, p := range pods(s) {
+		c, ok := containerStatus(p, cluster.ContainerBenchmark)
+		if !ok || !hasStarted(c) {
+			continue
+		}
+		if all == nil {
+			all = make(map[string]string)
+		}
+		all[string(p.UID)] = digest(c.ImageID)
+	}
+	return all
+}
+
+// digest returns the digest in what a cluster says of an image that it ran, as
+// "docker.io/library/debian@sha256:…" or the digest alone.
+func digest(id string) string {
+	if id == "" {
+		return event.NoImage
+	}
+	return id[strings.LastIndexByte(id, '@')+1:]
+}
+
+// unwrapped returns the UIDs of the pods whose benchmark has begun and is not run
+// by our program, so that somebody reads their log.
+func unwrapped(s Observation) []string {
+	var uids []string
+	for _, p := range pods(s) {
+		if _, ok := benchmarkStartedAt(p); ok && cluster.RunsWithoutEntrypoint(p) {
+			uids = append(uids, string(p.UID))
+		}
+	}
+	return uids
+}
+
+// processTimes returns when the process whose end ends the run began and ended, and its exit
+// code, as far as it got. Of several, the first to begin and the last to end.
+func processTimes(s Observation) (began, ended *time.Time, code *int) {
+	for _, p := range pods(mainPodsOnly(s)) {
+		if t, ok := benchmarkStartedAt(p); ok && (began == nil || t.Time.Before(*began)) {
+			began = new(t.UTC())
+		}
+		c, _ := containerStatus(p, cluster.ContainerBenchmark)
+		t := c.State.Terminated
+		if t == nil || t.StartedAt.IsZero() {
+			continue
+		}
+		if ended == nil || t.FinishedAt.After(*ended) {
+			ended = new(t.FinishedAt.UTC())
+		}
+		if code == nil || *code == 0 {
+			code = new(int(t.ExitCode))
+		}
+	}
+	return began, ended, code
+}

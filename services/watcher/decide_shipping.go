@@ -1,0 +1,57 @@
+package watcher
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/benchmark-ai/bai/services/internal/cluster"
+)
+
+// promptShipping is how long a collector may take after the benchmark where all is well. One
+// that takes longer cannot ship what it has.
+const promptShipping = 10 * time.Second
+
+// collectorRunning reports whether the collector of a pod runs though the benchmark has
+// ended, since when, and when the pod ends all the same.
+func collectorRunning(p corev1.Pod) (end, until time.Time, ok bool) {
+	bench, _ := containerStatus(p, cluster.ContainerBenchmark)
+	c, _ := containerStatus(p, cluster.ContainerCollect)
+	t := bench.State.Terminated
+	if t == nil || c.State.Running == nil {
+		return time.Time{}, time.Time{}, false
+	}
+	if p.DeletionTimestamp != nil {
+		return t.FinishedAt.Time, p.DeletionTimestamp.Time, true
+	}
+	grace := time.Duration(corev1.DefaultTerminationGracePeriodSeconds) * time.Second
+	if g := p.Spec.TerminationGracePeriodSeconds; g != nil {
+		grace = time.Duration(*g) * time.Second
+	}
+	return t.FinishedAt.Time, t.FinishedAt.Add(grace), true
+}
+
+// shippingVerdict is v as long as the collector may be prompt. Then it says why the pod is still
+// there, and for how long it may be.
+func shippingVerdict(s Observation, v Verdict, end, until time.Time, message string) Verdict {
+	if promptUntil := end.Add(promptShipping); s.Now.Before(promptUntil) {
+		v.RecheckAt = promptUntil
+		return v
+	}
+	v.Message = fmt.Sprintf("%s; its pod is kept until %s at most, because output is owed that its collector could not ship yet",
+		message, until.UTC().Format("2006-01-02 15:04:05 MST"))
+	return v
+}
+
+// lostOutput says of a run's end that output went with its pods, empty where none did.
+func lostOutput(s Observation) string {
+	for _, p := range s.Seen.Pods {
+		c, _ := containerStatus(p, cluster.ContainerCollect)
+		if t := c.State.Terminated; t != nil && t.ExitCode != 0 {
+			return fmt.Sprintf("; output of the %s is lost: %s", describePod(p), cmp.Or(lastWords(t.Message), clusterMessage(t)))
+		}
+	}
+	return ""
+}
