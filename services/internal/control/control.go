@@ -1,0 +1,89 @@
+// Package control has the machinery that every service needs around its
+// decisions: a loop that tries again, a lease that one process holds at a time,
+// waits that grow, and signals. It knows no driver and links no client of a
+// cluster; package queue below it does.
+package control
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+)
+
+// Sleep waits for d. It is false, at once, when ctx is done.
+func Sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return ctx.Err() == nil
+	}
+}
+
+// Wake is a signal without a value. Signals that nobody has received yet are one.
+// Copies of a Wake are the same signal.
+type Wake struct{ c chan struct{} }
+
+// NewWake returns a signal that is not set.
+func NewWake() Wake { return Wake{make(chan struct{}, 1)} }
+
+// Signal sets the signal. It never blocks.
+func (w Wake) Signal() {
+	select {
+	case w.c <- struct{}{}:
+	default:
+	}
+}
+
+// C returns the channel to receive the signal from, by one goroutine each time.
+func (w Wake) C() <-chan struct{} { return w.c }
+
+// clear takes back a signal that nobody has received.
+func (w Wake) clear() {
+	select {
+	case <-w.c:
+	default:
+	}
+}
+
+// failure is the state of work that is tried again and again. It logs the first
+// failure of a row and the success after it.
+type failure struct {
+	log              *zap.Logger
+	failing, working string // messages
+
+	mu  sync.Mutex
+	err error
+}
+
+// note takes the outcome of one try.
+func (f *failure) note(err error) {
+	f.mu.Lock()
+	was := f.err
+	f.err = err
+	f.mu.Unlock()
+	switch {
+	case err != nil && was == nil:
+		f.log.Warn(f.failing, zap.Error(err))
+	case err == nil && was != nil:
+		f.log.Info(f.working)
+	}
+}
+
+// reset forgets a failure without a word.
+func (f *failure) reset() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.err = nil
+}
+
+// last returns the error of the last try.
+func (f *failure) last() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.err
+}

@@ -1,0 +1,50 @@
+// Package keymutex excludes goroutines from each other by key.
+package keymutex
+
+import (
+	"context"
+	"sync"
+)
+
+// Mutex is held by one goroutine at a time for each key. Its zero value is ready.
+type Mutex struct {
+	mu   sync.Mutex
+	held map[string]chan struct{} // closed by the unlock of its key
+}
+
+// Lock waits for the key, and returns the function that unlocks it, to be called
+// once. Its only error is that of ctx.
+func (m *Mutex) Lock(ctx context.Context, key string) (unlock func(), err error) {
+	for {
+		held := m.tryLock(key)
+		if held == nil {
+			return func() { m.unlock(key) }, nil
+		}
+		select {
+		case <-held:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// tryLock locks the key, or returns the channel that its unlock closes.
+func (m *Mutex) tryLock(key string) <-chan struct{} {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if held, ok := m.held[key]; ok {
+		return held
+	}
+	if m.held == nil {
+		m.held = make(map[string]chan struct{})
+	}
+	m.held[key] = make(chan struct{})
+	return nil
+}
+
+func (m *Mutex) unlock(key string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	close(m.held[key])
+	delete(m.held, key)
+}

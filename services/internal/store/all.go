@@ -1,0 +1,66 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"strings"
+)
+
+// pageOfDocs is how many documents are asked for at once.
+const pageOfDocs = 200
+
+// Document is a Doc whose value is decoded.
+type Document[T any] struct {
+	Key     string
+	Version int64
+	Value   T
+}
+
+// AllDocs hands over the documents of kind whose keys begin with prefix, in the
+// byte order of their keys, without the one whose key is prefix itself. It asks for
+// pages as they are needed; documents may be written and deleted meanwhile. It
+// hands over an error of the store last.
+func AllDocs(ctx context.Context, docs Lister, kind Kind, prefix string) iter.Seq2[Doc, error] {
+	return DocsAfter(ctx, docs, kind, prefix, prefix)
+}
+
+// DocsAfter is AllDocs for keys greater than after, which begins with prefix.
+func DocsAfter(ctx context.Context, docs Lister, kind Kind, prefix, after string) iter.Seq2[Doc, error] {
+	return func(yield func(Doc, error) bool) {
+		for after, more := after, true; more; {
+			page, err := docs.Docs(ctx, kind, after, pageOfDocs)
+			if err != nil {
+				yield(Doc{}, fmt.Errorf("list %s: %w", kind, err))
+				return
+			}
+			for _, d := range page {
+				if !strings.HasPrefix(d.Key, prefix) || !yield(d, nil) {
+					return
+				}
+				after = d.Key
+			}
+			more = len(page) == pageOfDocs
+		}
+	}
+}
+
+// All is AllDocs with each value decoded as a T. An error beside a key is about
+// that document only, which cannot be decoded, and the others follow; an error
+// without a key is that of the store, and the last.
+func All[T any](ctx context.Context, docs Lister, kind Kind, prefix string) iter.Seq2[Document[T], error] {
+	return func(yield func(Document[T], error) bool) {
+		for d, err := range AllDocs(ctx, docs, kind, prefix) {
+			v := Document[T]{Key: d.Key, Version: d.Version}
+			if err == nil {
+				if err = json.Unmarshal(d.Value, &v.Value); err != nil {
+					err = fmt.Errorf("read %s %q: %w", kind, d.Key, err)
+				}
+			}
+			if !yield(v, err) {
+				return
+			}
+		}
+	}
+}
