@@ -137,7 +137,7 @@ func New(s Settings, d Deps) map[string]service.Runnable {
 		"gateway/rest":      rest.Serve(s.REST, rest.Deps{API: inProcess, Files: files, Scripts: scripts, Objects: d.Objects, Runs: d.Store, Token: d.Token, Ready: d.Ready, Notes: d.Notes, OpenAPI: d.OpenAPI, Log: d.Log}, others),
 	}
 	for _, step := range projection.NewProjector(d.Store).Steps() {
-		parts["gateway/projection/"+step.Topic] = d.Bus.Consume("gateway", step)
+		parts["gateway/record/"+step.Topic] = d.Bus.Consume("gateway", step)
 	}
 	return parts
 }

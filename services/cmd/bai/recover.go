@@ -27,7 +27,7 @@ type recovery struct {
 // isProjector reports whether a part brings what events say into the store, and
 // decides nothing.
 func isProjector(part string) bool {
-	return strings.HasPrefix(part, "gateway/projection/") || strings.HasPrefix(part, "metrics-pusher/index/")
+	return strings.HasPrefix(part, "gateway/record/") || strings.HasPrefix(part, "metrics-pusher/index/")
 }
 
 // projectorGroups are the groups of these parts.

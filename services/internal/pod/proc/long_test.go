@@ -1,3 +1,5 @@
+//go:build linux
+
 package proc_test
 
 import (
@@ -10,8 +12,10 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/pod/proc"
 )
 
-func TestWhatIsTooLongForTheKernelIsNamed(t *testing.T) {
-	t.Parallel()
+// tooLong checks that an argument or a variable that the kernel does not take is
+// named. It takes the ends of the processes that it starts.
+func tooLong(t *testing.T, table *proc.Table) {
+	t.Helper()
 	long := strings.Repeat("x", 200_000)
 	tests := map[string]struct {
 		args, env []string
@@ -22,21 +26,26 @@ func TestWhatIsTooLongForTheKernelIsNamed(t *testing.T) {
 		"an argument of 200 KB":     {[]string{"true", "b", long}, nil, "argument 2 has 200000 bytes, and the kernel takes 131071"},
 		"many that are long enough": {[]string{"true"}, slices.Repeat([]string{"A=" + long[:100_000]}, 100), "arguments and variables have 10000305 bytes in all"},
 	}
-	table := proc.NewTable()
-	for name, tt := range tests {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			null, err := os.Open(os.DevNull)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer null.Close() //nolint:errcheck // only read
-			_, err = table.Start(proc.Command{Path: "/bin/true", Args: tt.args, Env: tt.env, Files: []uintptr{null.Fd(), null.Fd(), null.Fd()}})
-			if err = proc.TooLong(err, tt.args, tt.env); (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
-				t.Errorf("said %v, want %q", err, tt.want)
-			}
-		})
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		t.Fatal(err)
 	}
+	defer null.Close() //nolint:errcheck // only read
+	for name, tt := range tests {
+		pid, err := table.Start(proc.Command{Path: "/bin/true", Args: tt.args, Env: tt.env, Files: []uintptr{null.Fd(), null.Fd(), null.Fd()}})
+		if err == nil {
+			if e := <-table.Ends(); e.PID != pid {
+				t.Errorf("%s: process %d ended, want %d", name, e.PID, pid)
+			}
+		}
+		if err = proc.TooLong(err, tt.args, tt.env); (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: said %v, want %q", name, err, tt.want)
+		}
+	}
+}
+
+func TestAnErrorThatIsNotAboutLengthStays(t *testing.T) {
+	t.Parallel()
 	if err := proc.TooLong(syscall.EACCES, nil, nil); err != syscall.EACCES { //nolint:errorlint // this very error
 		t.Errorf("another error became %v", err)
 	}

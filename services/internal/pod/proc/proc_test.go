@@ -56,6 +56,7 @@ func TestATable(t *testing.T) {
 	}
 	out, _ := run(t, table, proc.Command{Path: "/bin/sh", Args: []string{"sh", "-c", "pwd; echo $0 $A"}, Env: []string{"A=b"}, Dir: "/usr", Session: true})
 	elsewhere(t, table)
+	tooLong(t, table)
 	if out != "/usr\nsh b\n" {
 		t.Errorf("it wrote %q", out)
 	}
