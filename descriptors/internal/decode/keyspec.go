@@ -1,4 +1,4 @@
-// Package shape reads a tree of TOML into Go types whose fields are the rows of
+// Package decode reads a tree of TOML into Go types whose fields are the rows of
 // a table: each names a key, its type, its default and its rule.
 //
 // A field's tags are:
@@ -22,7 +22,7 @@ import (
 	"strings"
 )
 
-// A Row is one key of a language.
+// A KeySpec is one key of a language.
 type KeySpec struct {
 	Path      string // [] stands for every item of a list
 	Field     string // Type.Field, to find the doc comment

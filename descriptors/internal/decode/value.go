@@ -14,7 +14,7 @@ import (
 // ValueTypes are the kinds of values of a language by their names.
 type ValueTypes map[string]ValueType
 
-// A Kind is what values of one sort have in common.
+// A ValueType is what values of one sort have in common.
 type ValueType struct {
 	Type string // as the manual says it; "" where the Go type says it
 	Rule string // what a value must be, as the manual says it

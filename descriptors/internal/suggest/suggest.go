@@ -1,4 +1,4 @@
-// Package near finds the word that somebody meant.
+// Package suggest finds the word that somebody meant.
 package suggest
 
 import "strings"

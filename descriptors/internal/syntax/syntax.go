@@ -22,7 +22,7 @@ type Section struct {
 	Span Span // from the begin of the header's line to the end of the last value
 }
 
-// A Home says where in a text more can be written to a table, or to a list of
+// An InsertPoint says where in a text more can be written to a table, or to a list of
 // tables. It is empty for values that are in one place.
 type InsertPoint struct {
 	Sections []*Section // in whose headers it is

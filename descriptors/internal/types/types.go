@@ -1,4 +1,4 @@
-// Package kind holds the kinds of values of the language of descriptors: what
+// Package types holds the kinds of values of the language of descriptors: what
 // each must be, and how it is read.
 package types
 

@@ -1,4 +1,4 @@
-// Package transfer takes whole runs out of the platform, as files, and into it.
+// Package archive takes whole runs out of the platform, as files, and into it.
 //
 // What is exported is read from the store and the object store alone. What is
 // imported is written to them alone: nobody is told, so that nothing is started,

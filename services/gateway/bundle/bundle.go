@@ -1,4 +1,4 @@
-// Package script keeps code that is sent along with runs: archives, each once
+// Package bundle keeps code that is sent along with runs: archives, each once
 // in the object store whoever sends it, under the digest of its bytes.
 //
 // # What is written, and why

@@ -1,4 +1,4 @@
-// Package shelf keeps descriptors under names, each as a row of versions, and
+// Package catalog keeps descriptors under names, each as a row of versions, and
 // finds those that lie elsewhere.
 //
 // Versions are create-only documents, one for each, so that who pushes at the

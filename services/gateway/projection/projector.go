@@ -1,4 +1,4 @@
-// Package record keeps what is known of each run: it projects the events of all
+// Package projection keeps what is known of each run: it projects the events of all
 // topics into runs and their history, and looks after runs that stand still.
 //
 // Decide and Apply hold every rule; Recorder and Reconciler gather what these

@@ -1,4 +1,4 @@
-// Package intake takes runs in: it validates what users ask for, gives each run
+// Package submit takes runs in: it validates what users ask for, gives each run
 // its ID, remembers it and says so.
 //
 // # What is written, in which order, and why

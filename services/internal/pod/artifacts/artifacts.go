@@ -1,4 +1,4 @@
-// Package left finds the files that a benchmark left to be kept: for the
+// Package artifacts finds the files that a benchmark left to be kept: for the
 // wrapper, which copies them, and for the collector where no wrapper could.
 package artifacts
 

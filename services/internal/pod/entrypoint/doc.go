@@ -1,4 +1,4 @@
-// Package wrap runs the benchmark's command and keeps what it writes: the
+// Package entrypoint runs the benchmark's command and keeps what it writes: the
 // program between a container and what the user asked to run in it. It works on
 // Linux only.
 //

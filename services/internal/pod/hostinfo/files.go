@@ -1,4 +1,4 @@
-// Package observe finds out where a benchmark runs and what it uses, from within
+// Package hostinfo finds out where a benchmark runs and what it uses, from within
 // its container: from the kernel's files, and from programs that are there.
 package hostinfo
 

@@ -1,4 +1,4 @@
-// Package await waits until other pods of a run are ready: until each of some
+// Package waitready waits until other pods of a run are ready: until each of some
 // addresses answers.
 package waitready
 

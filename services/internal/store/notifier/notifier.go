@@ -1,4 +1,4 @@
-// Package hub wakes those who wait in one process for a run to be written to, for
+// Package notifier wakes those who wait in one process for a run to be written to, for
 // drivers of the store that hear of it nowhere else.
 package notifier
 

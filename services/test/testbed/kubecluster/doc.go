@@ -1,4 +1,4 @@
-// Package bed boots a real Kubernetes on one machine, for tests: a control
+// Package kubecluster boots a real Kubernetes on one machine, for tests: a control
 // plane and nodes without a container engine of the host's, or the API server
 // and its store alone.
 //

@@ -155,8 +155,9 @@ func (s machineSpec) path(name string) string    { return filepath.Join(s.Dir, n
 func (s machineSpec) pki(name string) string     { return filepath.Join(s.PKI, name) }
 func (s machineSpec) program(name string) string { return filepath.Join(s.Bin, name) }
 func nodeAddress(n int) string                   { return machines + "." + strconv.Itoa(firstNode+n) }
-func podRange(n int) string                      { return podPrefix + "." + strconv.Itoa(n) + ".0/24" }
-func nodeName(n int) string                      { return "node" + strconv.Itoa(n) }
+
+func podRange(n int) string { return podPrefix + "." + strconv.Itoa(n) + ".0/24" }
+func nodeName(n int) string { return "node" + strconv.Itoa(n) }
 
 func writeJSON(path string, v any) error {
 	b, err := json.MarshalIndent(v, "", "  ")

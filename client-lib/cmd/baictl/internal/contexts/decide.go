@@ -2,7 +2,7 @@ package contexts
 
 import "fmt"
 
-// A Choice is what a command line and its environment say.
+// A ResolveInput is what a command line and its environment say.
 type ResolveInput struct {
 	Context, Server, Owner string // flags; empty: not given
 

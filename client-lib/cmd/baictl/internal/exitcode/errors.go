@@ -1,4 +1,4 @@
-// Package verdict judges how a command line ended: the exit code, what is said,
+// Package exitcode judges how a command line ended: the exit code, what is said,
 // and what to do about it.
 package exitcode
 

@@ -1,4 +1,4 @@
-// Package source reads descriptors from where they are: files, folders, the
+// Package input reads descriptors from where they are: files, folders, the
 // standard input, and places that the platform reaches.
 package input
 

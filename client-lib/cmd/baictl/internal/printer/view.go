@@ -1,4 +1,4 @@
-// Package show turns what the platform says into what people and programs read:
+// Package printer turns what the platform says into what people and programs read:
 // words, tables, JSON and YAML.
 package printer
 

@@ -12,7 +12,7 @@ import (
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 )
 
-// A Choice is which runs a user means.
+// A RunSelector is which runs a user means.
 type RunSelector struct {
 	Since, Until time.Time // what --since and --until say, once Filter was called
 

@@ -18,7 +18,7 @@ type Step struct {
 	More   int           // reports of progress between it and the step before it, which are left out
 }
 
-// A Stay is the time that a run spent in one phase without leaving it.
+// A PhaseSpan is the time that a run spent in one phase without leaving it.
 type PhaseSpan struct {
 	Phase   baiv1.Phase
 	Attempt int32
@@ -28,7 +28,7 @@ type PhaseSpan struct {
 	Waiting bool // for something that was not the run's own work
 }
 
-// A Story is what happened to a run.
+// A History is what happened to a run.
 type History struct {
 	Steps  []Step
 	Phases []PhaseSpan

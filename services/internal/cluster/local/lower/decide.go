@@ -1,4 +1,4 @@
-// Package translate makes what a supervisor is told of a Job's pod template. It
+// Package lower makes what a supervisor is told of a Job's pod template. It
 // is pure.
 package lower
 

@@ -1,4 +1,4 @@
-// Package status says of a Job and its pod what a Job controller and a kubelet
+// Package podstatus says of a Job and its pod what a Job controller and a kubelet
 // would say of them. It is pure.
 package podstatus
 

@@ -1,4 +1,4 @@
-// Package supervise runs one pod of the local cluster, in a process of its own
+// Package shim runs one pod of the local cluster, in a process of its own
 // that outlives the platform. It works on Linux only.
 //
 // The supervisor is the first process of the pod's PID namespace, or, where the

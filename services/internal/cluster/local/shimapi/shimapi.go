@@ -1,4 +1,4 @@
-// Package spec is what the local cluster and the supervisor of a pod agree on:
+// Package shimapi is what the local cluster and the supervisor of a pod agree on:
 // which files there are, what the supervisor is told to run, and what it says
 // of it. It knows nothing of Kubernetes, so that the pod binary stays small.
 package shimapi

@@ -1,4 +1,4 @@
-// Package accept says which objects the local cluster can carry out as they are
+// Package validate says which objects the local cluster can carry out as they are
 // written. It is pure.
 package validate
 

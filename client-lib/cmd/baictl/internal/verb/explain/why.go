@@ -1,4 +1,4 @@
-// Package account has the verbs that account for a run: why it went as it did,
+// Package explain has the verbs that account for a run: why it went as it did,
 // and how it is repeated.
 package explain
 
