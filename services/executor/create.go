@@ -22,7 +22,7 @@ import (
 // longer.
 func (a *scheduler) createInOrder(ctx context.Context, p Plan, objects []cluster.Object) (uid string, err error) {
 	for i, o := range objects {
-		if i > 0 && a.settings.Pods.Owner {
+		if i > 0 && a.planner.Pods.Owner {
 			o.SetOwnerReferences([]metav1.OwnerReference{ownedBy(objects[0])})
 		}
 		if err := a.deps.Cluster.Create(ctx, o); err != nil && !errors.Is(err, cluster.ErrExists) {

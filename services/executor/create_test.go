@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/benchmark-ai/bai/services/executor"
+	"github.com/benchmark-ai/bai/services/plan"
 )
 
 // launchGang has a run with objects of every kind be launched, by a process that
@@ -37,7 +38,7 @@ func TestInKubernetesOneObjectOwnsAllOthersOfItsRun(t *testing.T) {
 	for _, killAt := range []int{0, 5, 6, 7, 9, 11, 13} {
 		t.Run(fmt.Sprintf("killed at effect %d", killAt), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := launchGang(t, executor.Settings{Engine: executor.EngineKubernetes}, killAt)
+				w := launchGang(t, executor.Settings{Engine: plan.EngineKubernetes}, killAt)
 				wantOwned(t, w, owner, want)
 			})
 		})

@@ -12,9 +12,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/benchmark-ai/bai/descriptors"
-	"github.com/benchmark-ai/bai/services/executor/transpile"
 	"github.com/benchmark-ai/bai/services/internal/cluster"
 	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/plan"
+	"github.com/benchmark-ai/bai/services/plan/transpile"
 )
 
 // Facts are what is known of one attempt of a run before it is decided about.
@@ -31,12 +32,14 @@ type Decision struct {
 	Enqueue       *QueuedRun      // put this into the queue, then say so
 	PreventLaunch *event.Finished // see to it that the attempt is never launched, then say this
 	Publish       []event.Event   // say this
-	Defer         bool            // put it aside: an executor as new as the gateway can read its descriptor
+	// Unreadable are the faults for which this executor cannot read the descriptor. The
+	// gateway accepted it, so the attempt is put aside for an executor as new as that.
+	Unreadable descriptors.Faults
 }
 
 // Decide decides about an attempt whose data are there: it waits for a slot,
 // or its run ends at once, or there is nothing left to do.
-func Decide(run event.Fetched, f Facts, s Settings) Decision {
+func Decide(run event.Fetched, f Facts, p plan.Planner) Decision {
 	switch {
 	case f.RunFinished:
 		return Decision{}
@@ -45,65 +48,34 @@ func Decide(run event.Fetched, f Facts, s Settings) Decision {
 	case f.Canceled:
 		return Decision{PreventLaunch: canceledEvent(run.Header)}
 	}
-	w, _, err := buildPlan(run, nil, s)
-	if errors.Is(err, errUnreadable) {
-		return Decision{Defer: true}
+	d, faults := p.Parse(run)
+	if faults.Err() != nil {
+		return Decision{Unreadable: faults}
 	}
+	w, err := p.Objects(transpile.Input{Run: run, Descriptor: d})
 	if err != nil {
 		return Decision{Publish: []event.Event{refusedEvent(run.Header, err)}}
 	}
-	return Decision{Enqueue: &w}
+	return Decision{Enqueue: &QueuedRun{Run: run, Pods: w.Pods}}
 }
 
-// errUnreadable says that this executor cannot read a descriptor. The gateway accepted it,
-// so that the user has done nothing wrong: one of the two is older.
-var errUnreadable = errors.New("the descriptor cannot be read by this executor")
-
-// buildPlan makes the plan of an attempt, and what the queue has to know of it.
-// Its error says what the user got wrong.
-func buildPlan(run event.Fetched, images []cluster.Image, s Settings) (QueuedRun, transpile.Workload, error) {
-	d, faults := parseDescriptor(run, s)
-	if faults.Err() != nil {
-		return QueuedRun{}, transpile.Workload{}, errUnreadable
-	}
-	if engines := s.engines(); !slices.Contains(engines, d.Info.ExecutionEngine) {
-		return QueuedRun{}, transpile.Workload{}, &transpile.RefusedError{
-			Reason:  event.EngineUnavailable,
-			Message: fmt.Sprintf("info.execution_engine is %q, which this platform does not have: it has %s", d.Info.ExecutionEngine, strings.Join(engines, ", ")),
-		}
-	}
-	if err := checkReferences(run, d, s); err != nil {
-		return QueuedRun{}, transpile.Workload{}, err
-	}
-	p, err := transpile.Objects(transpile.Input{Run: run, Descriptor: d, Images: images}, s.Pods)
-	return QueuedRun{Run: run, Pods: p.Pods}, p, err
-}
-
-// MakePlan returns the plan for an attempt that has a slot, whose descriptor can be read:
-// its objects, or that it is never launched, and why.
-func MakePlan(run event.Fetched, f Facts, s Settings) Plan {
+// MakePlan returns the plan for an attempt that has a slot and the descriptor d: its
+// objects, or that it is never launched, and why.
+func MakePlan(run event.Fetched, d *descriptors.Descriptor, f Facts, p plan.Planner) Plan {
 	if f.RunFinished {
 		return Plan{NoLaunch: true, Run: run}
 	}
 	if f.Canceled {
 		return Plan{NoLaunch: true, FinalEvent: canceledEvent(run.Header), Run: run}
 	}
-	_, p, err := buildPlan(run, f.Images, s)
+	w, err := p.Objects(transpile.Input{Run: run, Descriptor: d, Images: f.Images})
 	if err != nil {
 		last := refusedEvent(run.Header, err)
 		return Plan{NoLaunch: true, FinalEvent: &last, Run: run}
 	}
-	doc := newPlan(run, p)
+	doc := newPlan(run, w)
 	doc.Images = f.Images
 	return doc
-}
-
-// parseDescriptor reads a run's descriptor, which the gateway has accepted: this executor's
-// settings may have changed since, and launch is where they are held against it.
-func parseDescriptor(run event.Fetched, s Settings) (*descriptors.Descriptor, descriptors.Faults) {
-	p := s.Parser()
-	p.Accepted = true
-	return p.Parse(run.File, []byte(run.Descriptor))
 }
 
 // refusedEvent is the end of a run that cannot be launched: as the user wrote it, or
@@ -261,15 +233,15 @@ func QueuePositions(queue []Item, blocked, lastReported map[AttemptKey]string, n
 }
 
 // launchingStatus tells the user that a run has its slot.
-func launchingStatus(p Plan, s Settings) event.Status {
+func launchingStatus(p Plan, d *descriptors.Descriptor, s Settings) event.Status {
 	run := p.Run
 	h, msg := run.Header, "creating its objects"
 	for _, i := range p.Images {
 		msg += "; " + entrypointMessage(i)
 	}
-	if s.engine() == EngineLocal {
+	if s.Engine != plan.EngineKubernetes {
 		msg = "starting the command with this machine's own programs (no image)"
-		if ignored := ignoredKeys(run, s); len(ignored) > 0 {
+		if ignored := ignoredKeys(d, s.NoLimitsReason); len(ignored) > 0 {
 			msg += "; without effect on this machine: " + strings.Join(ignored, ", ")
 		}
 	}
@@ -284,14 +256,10 @@ func entrypointMessage(i cluster.Image) string {
 	return fmt.Sprintf("the entrypoint of image %s is not known, so that the output is read from the container's log: %s", i.Name, i.UnreadReason)
 }
 
-// ignoredKeys returns the keys of a run's descriptor that the local cluster takes and
-// does not carry out.
-func ignoredKeys(run event.Fetched, s Settings) []string {
-	d, _ := parseDescriptor(run, s)
-	if d == nil {
-		return nil
-	}
-	ignored := ignoredHardwareKeys("hardware", d.Hardware, s)
+// ignoredKeys returns the keys of a descriptor that the local cluster accepts and
+// does not carry out. Where noLimits is not empty, it is why that enforces no limits.
+func ignoredKeys(d *descriptors.Descriptor, noLimits string) []string {
+	ignored := ignoredHardwareKeys("hardware", d.Hardware, noLimits)
 	if d.Env.Privileged {
 		ignored = append(ignored, "env.privileged")
 	}
@@ -299,17 +267,17 @@ func ignoredKeys(run event.Fetched, s Settings) []string {
 		ignored = append(ignored, "env.image_pull_secret")
 	}
 	if d.Server != nil {
-		ignored = append(ignored, ignoredHardwareKeys("server.hardware", d.Server.Hardware, s)...)
+		ignored = append(ignored, ignoredHardwareKeys("server.hardware", d.Server.Hardware, noLimits)...)
 	}
 	return ignored
 }
 
 // ignoredHardwareKeys is ignoredKeys for a table of hardware.
-func ignoredHardwareKeys(table string, h descriptors.Hardware, s Settings) []string {
+func ignoredHardwareKeys(table string, h descriptors.Hardware, noLimits string) []string {
 	var ignored []string
 	because := ""
-	if s.NoLimitsReason != "" {
-		because = " (no limits: " + s.NoLimitsReason + ")"
+	if noLimits != "" {
+		because = " (no limits: " + noLimits + ")"
 	}
 	for _, key := range []struct {
 		name, because string
@@ -330,7 +298,7 @@ func ignoredHardwareKeys(table string, h descriptors.Hardware, s Settings) []str
 // launchedEvent says that the objects of an attempt are there.
 func launchedEvent(p Plan, uid string, s Settings) event.Launched {
 	return event.Launched{
-		Header: p.Run.Cause("launched", ""), Cluster: s.engine(), Scope: p.Scope, Job: p.Job, UID: uid,
+		Header: p.Run.Cause("launched", ""), Cluster: cmp.Or(s.Engine, plan.EngineLocal), Scope: p.Scope, Job: p.Job, UID: uid,
 		Retries: p.Retries, PendingDeadline: p.PendingDeadline,
 	}
 }

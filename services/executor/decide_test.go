@@ -52,11 +52,11 @@ func TestReceive(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := describeDecision(executor.Decide(tt.run, tt.facts, tt.settings))
+			got := describeDecision(executor.Decide(tt.run, tt.facts, tt.settings.Planner(true)))
 			if !strings.HasPrefix(got, tt.want) {
 				t.Errorf("got %q, want %q", got, tt.want)
 			}
-			if again := describeDecision(executor.Decide(tt.run, tt.facts, tt.settings)); again != got {
+			if again := describeDecision(executor.Decide(tt.run, tt.facts, tt.settings.Planner(true))); again != got {
 				t.Errorf("another time: %q", again)
 			}
 		})
@@ -65,7 +65,7 @@ func TestReceive(t *testing.T) {
 
 func describeDecision(r executor.Decision) string {
 	switch {
-	case r.Defer:
+	case r.Unreadable != nil:
 		return "aside"
 	case r.Enqueue != nil:
 		return "queue"

@@ -43,7 +43,7 @@ func (e *executor) retryDeferredAttempt(ctx context.Context, u DeferredAttempt) 
 	if err != nil {
 		return false, err
 	}
-	r, decided := DecideDeferred(u, facts, e.settings, e.deps.Clock())
+	r, decided := DecideDeferred(u, facts, e.planner, e.deps.Clock())
 	if !decided {
 		return false, nil
 	}

@@ -39,7 +39,7 @@ func TestADescriptorThatCannotBeReadIsReadAgainUntilItsTimeIsOver(t *testing.T) 
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := "waits"
-			if r, decided := executor.DecideDeferred(executor.DeferredAttempt{Run: tt.run, Since: now}, tt.facts, executor.Settings{}, now.Add(tt.after)); decided {
+			if r, decided := executor.DecideDeferred(executor.DeferredAttempt{Run: tt.run, Since: now}, tt.facts, executor.Settings{}.Planner(true), now.Add(tt.after)); decided {
 				got = describeDecision(r)
 			}
 			if !strings.HasPrefix(got, tt.want) {

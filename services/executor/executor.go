@@ -6,6 +6,7 @@ import (
 
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/store"
+	"github.com/benchmark-ai/bai/services/plan"
 )
 
 // executor handles events: it puts runs into the queue, takes them out again,
@@ -13,14 +14,16 @@ import (
 type executor struct {
 	settings       Settings
 	deps           Deps
+	planner        plan.Planner
 	docs           documents
 	scheduler      *scheduler
 	deferredWakeup chan struct{} // holds one when attempts that were put aside are to be looked at
 }
 
 func newExecutor(s Settings, d Deps) *executor {
-	docs := documents{store: d.Store, settings: s}
-	return &executor{settings: s, deps: d, docs: docs, scheduler: newScheduler(s, d, docs), deferredWakeup: make(chan struct{}, 1)}
+	docs, planner := documents{store: d.Store, settings: s}, s.Planner(d.Images == nil)
+	planner.Images = d.Images
+	return &executor{settings: s, deps: d, planner: planner, docs: docs, scheduler: newScheduler(s, d, planner, docs), deferredWakeup: make(chan struct{}, 1)}
 }
 
 // onFetched hears that a run's data are there.
@@ -29,7 +32,7 @@ func (e *executor) onFetched(ctx context.Context, run event.Fetched) ([]event.Ev
 	if err != nil {
 		return nil, err
 	}
-	return e.applyDecision(ctx, run, Decide(run, facts, e.settings))
+	return e.applyDecision(ctx, run, Decide(run, facts, e.planner))
 }
 
 // onRetried hears that an attempt failed and another is to follow. The new one
@@ -55,9 +58,9 @@ func (e *executor) onRetried(ctx context.Context, ev event.Retried) ([]event.Eve
 // applyDecision carries out what was decided about an attempt.
 func (e *executor) applyDecision(ctx context.Context, run event.Fetched, r Decision) ([]event.Event, error) {
 	switch {
-	case r.Defer:
+	case r.Unreadable != nil:
 		u, err := e.docs.deferAttempt(ctx, run, e.deps.Clock())
-		return []event.Event{versionSkewStatus(u, e.settings)}, err
+		return []event.Event{versionSkewStatus(u, r.Unreadable)}, err
 	case r.Enqueue != nil:
 		return e.enqueue(ctx, *r.Enqueue)
 	case r.PreventLaunch != nil:

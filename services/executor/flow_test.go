@@ -21,13 +21,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/benchmark-ai/bai/services/executor"
-	"github.com/benchmark-ai/bai/services/executor/transpile"
 	"github.com/benchmark-ai/bai/services/internal/cluster"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/pod"
 	"github.com/benchmark-ai/bai/services/internal/service"
 	"github.com/benchmark-ai/bai/services/internal/store"
 	"github.com/benchmark-ai/bai/services/internal/storetest"
+	"github.com/benchmark-ai/bai/services/plan"
+	"github.com/benchmark-ai/bai/services/plan/transpile"
 )
 
 const descriptor = `spec_version = "1.0"
@@ -51,7 +52,7 @@ type fixture struct {
 	docsListed atomic.Int64 // documents that were asked for in lists
 	storeDown  atomic.Bool  // the store is, for executors
 	log        *zap.Logger  // of executors; nil for none
-	images     executor.Images
+	images     plan.Images
 
 	runDuration   time.Duration                  // how long a run runs
 	beforeEffect  func(effect int)               // see process
@@ -360,7 +361,7 @@ func TestKilledAnywhere(t *testing.T) {
 			want: map[string]string{"r1": "failed"},
 		},
 	} {
-		for _, engine := range []string{executor.EngineLocal, executor.EngineKubernetes} {
+		for _, engine := range []string{plan.EngineLocal, plan.EngineKubernetes} {
 			t.Run(name+", "+engine, func(t *testing.T) {
 				settings := executor.Settings{Slots: 1, Engine: engine}
 				n := s.play(t, settings, 0, false)
@@ -413,7 +414,7 @@ func TestCanceledAnywhere(t *testing.T) {
 	for at := 1; at <= 40; at++ {
 		synctest.Test(t, func(t *testing.T) {
 			w := newFixture(t)
-			at, engine := (at+1)/2, []string{executor.EngineLocal, executor.EngineKubernetes}[at%2]
+			at, engine := (at+1)/2, []string{plan.EngineLocal, plan.EngineKubernetes}[at%2]
 			w.beforeEffect = func(effect int) {
 				if effect == at {
 					w.cancel("r1")

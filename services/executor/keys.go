@@ -10,7 +10,7 @@ import (
 	"encoding/pem"
 	"fmt"
 
-	"github.com/benchmark-ai/bai/services/executor/transpile"
+	"github.com/benchmark-ai/bai/services/plan/transpile"
 )
 
 // newKeys makes the keys with which the pods of one attempt speak ssh.

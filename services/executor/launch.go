@@ -11,16 +11,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/benchmark-ai/bai/descriptors"
-	"github.com/benchmark-ai/bai/services/executor/transpile"
 	"github.com/benchmark-ai/bai/services/internal/cluster"
 	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/plan/transpile"
 )
 
 // launch creates the objects of who was given a slot, and says so. It goes on
 // where a launch that was cut off has ended, fresh or not: every step is done
 // once, however often it is tried.
 func (a *scheduler) launch(ctx context.Context, e Allocation, item *Item) error {
-	plan, existed, err := a.ensurePlan(ctx, e, item)
+	plan, d, err := a.ensurePlan(ctx, e, item)
 	if err != nil {
 		return err
 	}
@@ -36,7 +36,7 @@ func (a *scheduler) launch(ctx context.Context, e Allocation, item *Item) error 
 		lastTransition Transition
 		uid            string
 	)
-	if existed {
+	if d == nil { // the plan was there before
 		if stop, err = a.checkStop(ctx, e); err != nil || stop == stopSlotLost {
 			return err
 		}
@@ -51,7 +51,7 @@ func (a *scheduler) launch(ctx context.Context, e Allocation, item *Item) error 
 	case lastTransition == Launched: // what is gone of it is not made anew: the watcher has heard of it
 		uid, err = a.findJobUID(ctx, plan)
 	case stop == notStopped:
-		uid, err = a.createObjects(ctx, plan)
+		uid, err = a.createObjects(ctx, plan, d)
 	}
 	if refusal, ok := errors.AsType[*cluster.RefusedError](err); ok {
 		return a.reportRefusal(ctx, e, plan, refusal)
@@ -89,65 +89,53 @@ func (a *scheduler) confirmLaunch(ctx context.Context, e Allocation, plan Plan, 
 	return nil
 }
 
-// ensurePlan returns the plan of who was given a slot, made now if there is none, and
-// whether it was there before.
-func (a *scheduler) ensurePlan(ctx context.Context, e Allocation, item *Item) (p Plan, existed bool, err error) {
+// ensurePlan returns the plan of an attempt that was given a slot. Where there was none
+// it makes the plan, and returns the descriptor too.
+func (a *scheduler) ensurePlan(ctx context.Context, e Allocation, item *Item) (p Plan, d *descriptors.Descriptor, err error) {
 	if item == nil {
 		existing, err := a.docs.plan(ctx, e.AttemptKey)
 		if err != nil || existing != nil {
-			return deref(existing), true, err
+			return deref(existing), nil, err
 		}
 		queued, err := a.docs.queuedRun(ctx, e.QueueKey)
 		if err != nil {
-			return Plan{}, false, err
+			return Plan{}, nil, err
 		}
 		if queued == nil {
 			a.deps.Log.Error("neither plan nor queue knows of it", zap.String("run", e.Run), zap.Int("attempt", e.Attempt))
-			return Plan{NoLaunch: true}, false, nil
+			return Plan{NoLaunch: true}, nil, nil
 		}
 		item = &Item{QueuedRun: *queued, Key: e.QueueKey}
 	}
 	facts, err := a.docs.facts(ctx, e.AttemptKey)
 	if err != nil || facts.Plan != nil {
-		return deref(facts.Plan), true, err
+		return deref(facts.Plan), nil, err
 	}
-	if _, faults := parseDescriptor(item.Run, a.settings); faults.Err() != nil { // a newer executor queued it
+	d, faults := a.planner.Parse(item.Run)
+	if faults.Err() != nil { // a newer executor queued it
 		_, err := a.docs.deferAttempt(ctx, item.Run, a.deps.Clock())
-		return Plan{NoLaunch: true}, false, err
+		return Plan{NoLaunch: true}, nil, err
 	}
 	if !facts.RunFinished && !facts.Canceled {
-		if facts.Images, err = a.resolveImages(ctx, item.Run); err != nil {
-			return Plan{}, false, err
+		if facts.Images, err = a.resolveImages(ctx, item.Run, d); err != nil {
+			return Plan{}, nil, err
 		}
 	}
-	p, err = a.docs.putPlanIfAbsent(ctx, MakePlan(item.Run, facts, a.settings))
-	return p, false, err
+	p, err = a.docs.putPlanIfAbsent(ctx, MakePlan(item.Run, d, facts, a.planner))
+	return p, d, err
 }
 
 // resolveImages asks the registries of images that run by themselves. An attempt that
 // follows another has the answers of that one, whatever they were.
-func (a *scheduler) resolveImages(ctx context.Context, run event.Fetched) ([]cluster.Image, error) {
-	d, _ := parseDescriptor(run, a.settings)
-	if d == nil {
-		return nil, nil
-	}
-	queries := transpile.Images(d, a.settings.Pods)
-	if len(queries) == 0 {
+func (a *scheduler) resolveImages(ctx context.Context, run event.Fetched, d *descriptors.Descriptor) ([]cluster.Image, error) {
+	if len(transpile.Images(d, a.planner.Pods)) == 0 {
 		return nil, nil
 	}
 	before, err := a.docs.plan(ctx, AttemptKey{Run: run.Run, Attempt: run.Attempt - 1})
 	if err != nil || before != nil {
 		return deref(before).Images, err
 	}
-	images := make([]cluster.Image, 0, len(queries))
-	for _, q := range queries {
-		image, err := a.deps.Images.Image(ctx, q)
-		if err != nil {
-			return nil, fmt.Errorf("ask the registry of %s: %w", q.Name, err)
-		}
-		images = append(images, image)
-	}
-	return images, nil
+	return a.planner.AskRegistries(ctx, d)
 }
 
 func deref(p *Plan) Plan {
@@ -182,18 +170,25 @@ func (a *scheduler) checkStop(ctx context.Context, e Allocation) (stopReason, er
 	return stopCanceled, nil
 }
 
-// createObjects creates the objects of a plan while the user is told, and returns the
-// UID of its Job, empty where that is gone already.
-func (a *scheduler) createObjects(ctx context.Context, p Plan) (uid string, err error) {
-	if err := a.checkReferenceLabels(ctx, p); err != nil {
+// createObjects creates the objects of a plan while it reports that to the user, and
+// returns the UID of its Job, empty where that is gone already. A descriptor that is
+// nil is read anew.
+func (a *scheduler) createObjects(ctx context.Context, p Plan, d *descriptors.Descriptor) (uid string, err error) {
+	if d == nil {
+		var faults descriptors.Faults
+		if d, faults = a.planner.Parse(p.Run); faults.Err() != nil {
+			return "", fmt.Errorf("read the descriptor of %s once more: %w", p.Job, faults.Err())
+		}
+	}
+	if err := a.checkReferenceLabels(ctx, p, d); err != nil {
 		return "", err
 	}
-	secrets, err := a.buildSecrets(p)
+	secrets, err := a.buildSecrets(p, d)
 	if err != nil {
 		return "", err
 	}
 	g, gctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return a.deps.Bus.Publish(gctx, launchingStatus(p, a.settings)) })
+	g.Go(func() error { return a.deps.Bus.Publish(gctx, launchingStatus(p, d, a.settings)) })
 	g.Go(func() (err error) {
 		uid, err = a.createInOrder(gctx, p, p.objectsWithSecrets(secrets))
 		return err
@@ -206,17 +201,13 @@ func (a *scheduler) createObjects(ctx context.Context, p Plan) (uid string, err 
 
 // checkReferenceLabels refuses a plan whose descriptor names an object that its labels do not
 // allow it to name.
-func (a *scheduler) checkReferenceLabels(ctx context.Context, p Plan) error {
-	d, faults := parseDescriptor(p.Run, a.settings)
-	if err := faults.Err(); err != nil {
-		return fmt.Errorf("read the descriptor of %s once more: %w", p.Job, err)
-	}
-	for _, r := range labelGatedReferences(p.Run, d, a.settings) {
+func (a *scheduler) checkReferenceLabels(ctx context.Context, p Plan, d *descriptors.Descriptor) error {
+	for _, r := range a.planner.LabelGated(p.Run, d) {
 		has, err := a.deps.Cluster.Labels(ctx, string(r.Kind), p.Scope, r.Name)
 		if err != nil && !errors.Is(err, cluster.ErrNotFound) {
 			return err
 		}
-		if err := checkLabels(p.Run, r, has, a.settings); err != nil {
+		if err := a.planner.CheckLabels(p.Run, r, has); err != nil {
 			return err
 		}
 	}
@@ -239,12 +230,8 @@ func (a *scheduler) findJobUID(ctx context.Context, p Plan) (string, error) {
 	return string(seen.Job.UID), nil
 }
 
-// buildSecrets makes the Secrets of a plan, which are kept nowhere.
-func (a *scheduler) buildSecrets(p Plan) (all []*corev1.Secret, err error) {
-	d, faults := parseDescriptor(p.Run, a.settings)
-	if err := faults.Err(); err != nil {
-		return nil, fmt.Errorf("read the descriptor of %s once more: %w", p.Job, err)
-	}
+// buildSecrets makes the Secrets of a plan, which are stored nowhere.
+func (a *scheduler) buildSecrets(p Plan, d *descriptors.Descriptor) (all []*corev1.Secret, err error) {
 	in := transpile.Input{Run: p.Run, Descriptor: d, Images: p.Images}
 	if d.Hardware.Strategy == descriptors.MPI {
 		// Should they have been made before, those that are there stay: nothing
@@ -253,7 +240,7 @@ func (a *scheduler) buildSecrets(p Plan) (all []*corev1.Secret, err error) {
 			return nil, err
 		}
 	}
-	return transpile.Secrets(in, a.settings.Pods, a.deps.Token(p.Run.Run))
+	return transpile.Secrets(in, a.planner.Pods, a.deps.Token(p.Run.Run))
 }
 
 // reportRefusal ends a run whose objects the cluster will not have, and takes back

@@ -9,6 +9,7 @@ import (
 	"github.com/benchmark-ai/bai/descriptors"
 	"github.com/benchmark-ai/bai/services/executor"
 	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/plan"
 )
 
 // runReferencing is a run whose descriptor names a Secret and a claim.
@@ -46,7 +47,7 @@ func TestARunThatNamesAnObjectWhichItMayNotNameIsNeverLaunched(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newFixture(t)
 				w.cluster.labels = labels
-				s := executor.Settings{Engine: executor.EngineKubernetes}
+				s := executor.Settings{Engine: plan.EngineKubernetes}
 				s.Pods.Allow = tt.allow
 				_, stop := w.start(s, 0, false)
 				w.publish(tt.run)

@@ -11,9 +11,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/benchmark-ai/bai/services/executor"
-	"github.com/benchmark-ai/bai/services/executor/transpile"
 	"github.com/benchmark-ai/bai/services/internal/cluster"
 	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/plan"
+	"github.com/benchmark-ai/bai/services/plan/transpile"
 )
 
 // runWithKeep is run r1, whose descriptor says what is kept of it.
@@ -259,7 +260,9 @@ func TestAnMPIJobIsSeveralJobs(t *testing.T) {
 	f := fetched("r1")
 	f.Descriptor = strings.Replace(f.Descriptor, "cpus = 1", "cpus = 1\nstrategy = \"mpi\"", 1)
 	for _, operator := range []bool{false, true} {
-		p := executor.MakePlan(f, executor.Facts{}, executor.Settings{Pods: transpile.Settings{MPIOperator: operator}})
+		planner := plan.New("", transpile.Settings{MPIOperator: operator}, true)
+		d, _ := planner.Parse(f)
+		p := executor.MakePlan(f, d, executor.Facts{}, planner)
 		if p.Jobs != 2 {
 			t.Errorf("with an operator (%t) they are %d", operator, p.Jobs)
 		}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/store"
+	"github.com/benchmark-ai/bai/services/plan"
 )
 
 // leaseName is that of the lease under which slots are given.
@@ -33,6 +34,7 @@ const (
 type scheduler struct {
 	settings Settings
 	deps     Deps
+	planner  plan.Planner
 	docs     documents
 	name     string
 	wakeup   chan struct{}
@@ -51,9 +53,9 @@ type scheduler struct {
 	nextSweep                    time.Time
 }
 
-func newScheduler(s Settings, d Deps, docs documents) *scheduler {
+func newScheduler(s Settings, d Deps, p plan.Planner, docs documents) *scheduler {
 	return &scheduler{
-		settings: s, deps: d, docs: docs, name: cmp.Or(s.Name, rand.Text()),
+		settings: s, deps: d, planner: p, docs: docs, name: cmp.Or(s.Name, rand.Text()),
 		wakeup: make(chan struct{}, 1), taskSem: make(chan struct{}, maxTasks),
 		transitions: make(map[AttemptKey]Transition), releaseQueue: make(map[AttemptKey]int64), inFlight: make(map[AttemptKey]bool), failing: make(map[AttemptKey]bool), lastReported: make(map[AttemptKey]string),
 	}

@@ -18,25 +18,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"time"
 
 	"go.uber.org/zap"
 
-	"github.com/benchmark-ai/bai/descriptors"
-	"github.com/benchmark-ai/bai/services/executor/transpile"
 	"github.com/benchmark-ai/bai/services/internal/cluster"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/service"
 	"github.com/benchmark-ai/bai/services/internal/store"
-)
-
-// Engines that an executor can have.
-const (
-	EngineLocal      = "local"
-	EngineKubernetes = "kubernetes"
+	"github.com/benchmark-ai/bai/services/plan"
+	"github.com/benchmark-ai/bai/services/plan/transpile"
 )
 
 // MaxPriority is the highest priority, and its negative the lowest.
@@ -63,8 +55,8 @@ type Settings struct {
 // Validate names every setting at fault.
 func (s Settings) Validate() error {
 	var errs []error
-	if s.Engine != "" && s.Engine != EngineLocal && s.Engine != EngineKubernetes {
-		errs = append(errs, fmt.Errorf("executor.engine: %q, want %s or %s", s.Engine, EngineLocal, EngineKubernetes))
+	if s.Engine != "" && s.Engine != plan.EngineLocal && s.Engine != plan.EngineKubernetes {
+		errs = append(errs, fmt.Errorf("executor.engine: %q, want %s or %s", s.Engine, plan.EngineLocal, plan.EngineKubernetes))
 	}
 	errs = append(errs, s.limits())
 	if _, err := parseKeep(s.Keep); err != nil {
@@ -107,45 +99,23 @@ func (s Settings) quota() Quota {
 	return Quota{Slots: s.Slots, PerUser: s.PerUser, PerLabel: s.PerLabel}
 }
 
-func (s Settings) engine() string { return cmp.Or(s.Engine, EngineLocal) }
-
 // deletionDelay is after which time objects that were deleted may be gone. On this machine
 // that is at once; elsewhere it takes longer than a look, and a look is two calls.
 func (s Settings) deletionDelay() time.Duration {
-	if s.engine() == EngineKubernetes {
+	if s.Engine == plan.EngineKubernetes {
 		return 100 * time.Millisecond
 	}
 	return 2 * time.Millisecond
 }
 
-// engines returns what a descriptor may name.
-func (s Settings) engines() []string { return []string{"default", s.engine()} }
-
-// Parser returns the parser for all who judge a descriptor that an executor of
-// these settings is to launch.
-func (s Settings) Parser() descriptors.Parser {
-	p := descriptors.Parser{Instances: s.Pods.Instances, Engines: s.engines(), OneMachine: s.engine() == EngineLocal, Allow: s.allowed()}
-	if !p.OneMachine {
-		p.Zones = append([]string{}, slices.Sorted(maps.Keys(s.Pods.Zones))...)
-	}
-	return p
-}
-
-// allowed are the objects that descriptors may name, by their namespace: none where
-// settings say nothing.
-func (s Settings) allowed() descriptors.Allowlists {
-	if s.Pods.Allow == nil {
-		return descriptors.Allowlists{}
-	}
-	return s.Pods.Allow
+// Planner returns the planner of all who judge or launch descriptors by these
+// settings. It asks no registries where noRegistry is true.
+func (s Settings) Planner(noRegistry bool) plan.Planner {
+	return plan.New(s.Engine, s.Pods, noRegistry)
 }
 
 func (s Settings) withDefaults() Settings {
 	s.Slots = cmp.Or(s.Slots, 4)
-	s.Pods.NoLimits = s.Pods.NoLimits || s.engine() == EngineLocal
-	s.Pods.OneMachine = s.engine() == EngineLocal
-	s.Pods.Owner = s.engine() == EngineKubernetes
-	s.Pods.Shared.Off = s.Pods.Shared.Off || s.engine() == EngineLocal
 	s.Lease = cmp.Or(s.Lease, 3*time.Second)
 	s.Poll = cmp.Or(s.Poll, time.Second)
 	s.Reconcile = cmp.Or(s.Reconcile, 10*time.Second)
@@ -181,19 +151,12 @@ type Cluster interface {
 	cluster.Labeler
 }
 
-// Images tells what images run by themselves.
-type Images interface {
-	// Image returns the answer of an image's registry, or why there is none. Its
-	// only error is that ctx is done.
-	Image(ctx context.Context, q cluster.ImageQuery) (cluster.Image, error)
-}
-
 // Deps are what the service needs from others.
 type Deps struct {
 	Bus     Bus
 	Store   Store
 	Cluster Cluster
-	Images  Images                  // nil: no registry is asked
+	Images  plan.Images             // nil: no registry is asked
 	Token   func(run string) string // the right to speak for a run, for its pods
 	Clock   func() time.Time        // nil means the machine's
 	Log     *zap.Logger             // nil means none
@@ -208,7 +171,6 @@ func New(s Settings, d Deps) map[string]service.Runnable {
 	if d.Log == nil {
 		d.Log = zap.NewNop()
 	}
-	s.Pods.NoRegistry = s.Pods.NoRegistry || d.Images == nil
 	e := newExecutor(s.withDefaults(), d)
 	return map[string]service.Runnable{
 		"executor/fetched":  d.Bus.Consume("executor-fetched", service.On(e.onFetched)),

@@ -13,10 +13,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/benchmark-ai/bai/descriptors"
-	"github.com/benchmark-ai/bai/services/executor/transpile"
 	"github.com/benchmark-ai/bai/services/internal/cluster"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/mpijob"
+	"github.com/benchmark-ai/bai/services/plan/transpile"
 )
 
 // AttemptKey is one attempt of a run: it waits for a slot, or holds one.
