@@ -17,6 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/benchmark-ai/bai/services/executor"
+	"github.com/benchmark-ai/bai/services/executor/launch"
+	"github.com/benchmark-ai/bai/services/executor/slots"
 	"github.com/benchmark-ai/bai/services/internal/cluster"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/service"
@@ -510,8 +512,8 @@ func (p *process) Consume(group string, step service.Step) service.Runnable {
 // parts of the world that the executor does not see into.
 var _ interface {
 	executor.Bus
-	executor.Store
-	executor.Cluster
+	slots.Store
+	launch.Cluster
 } = (*process)(nil)
 
 var _ store.Runs = (*storetest.Memory)(nil)

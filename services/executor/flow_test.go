@@ -21,6 +21,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/benchmark-ai/bai/services/executor"
+	"github.com/benchmark-ai/bai/services/executor/slots"
 	"github.com/benchmark-ai/bai/services/internal/cluster"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/pod"
@@ -208,7 +209,7 @@ func (w *fixture) docTexts(kind store.Kind) []string {
 
 func (w *fixture) slots() []string {
 	w.t.Helper()
-	l, _, err := store.Get[executor.SlotTable](w.t.Context(), w.store, store.KindSlotTable, "slots")
+	l, _, err := store.Get[slots.Table](w.t.Context(), w.store, store.KindSlotTable, "slots")
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		w.t.Fatal(err)
 	}
@@ -653,7 +654,7 @@ func TestALaunchThatWasHeardOfIsNotMadeAnew(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		stop()
 
-		l, version, err := store.Get[executor.SlotTable](t.Context(), w.store, store.KindSlotTable, "slots")
+		l, version, err := store.Get[slots.Table](t.Context(), w.store, store.KindSlotTable, "slots")
 		if err != nil || !l.Allocations[0].Launched {
 			t.Fatalf("%+v %v", l, err)
 		}

@@ -17,7 +17,7 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/benchmark-ai/bai/services/executor"
+	"github.com/benchmark-ai/bai/services/executor/launch"
 	"github.com/benchmark-ai/bai/services/internal/broker"
 	"github.com/benchmark-ai/bai/services/internal/cluster"
 	"github.com/benchmark-ai/bai/services/internal/cluster/kube"
@@ -33,7 +33,7 @@ type kubeOptions struct {
 
 // podCluster is what runs the objects of this platform.
 type podCluster interface {
-	executor.Cluster
+	launch.Cluster
 	cluster.Observer
 	cluster.Surveyor
 }
