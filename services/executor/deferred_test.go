@@ -54,7 +54,7 @@ func TestADescriptorThatCannotBeReadIsReadAgainUntilItsTimeIsOver(t *testing.T) 
 func TestARunWithAKeyOfANewerReleaseWaitsAndIsNeverTheUsersFault(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newFixture(t)
-		_, stop := w.start(executor.Settings{Slots: 2, Reconcile: time.Second}, 0, false)
+		stop := w.start(executor.Settings{Slots: 2, Reconcile: time.Second})
 		w.publish(runWithUnknownKey("r1"), runWithUnknownKey("r2"), fetched("r3"))
 		time.Sleep(2 * time.Second)
 		w.cancel("r2")
@@ -84,7 +84,7 @@ func TestARunThatANewerExecutorQueuedIsNotLaunchedByAnOlderOne(t *testing.T) {
 		if err := store.Create(t.Context(), w.store, store.KindQueue, "0100/1/r1/1", slots.QueuedRun{Run: runWithUnknownKey("r1"), Pods: 1}); err != nil {
 			t.Fatal(err)
 		}
-		_, stop := w.start(executor.Settings{Slots: 1, Reconcile: time.Second}, 0, false)
+		stop := w.start(executor.Settings{Slots: 1, Reconcile: time.Second})
 		w.publish(fetched("r2"))
 		time.Sleep(20 * time.Second)
 		stop()

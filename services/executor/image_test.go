@@ -59,7 +59,7 @@ func launchEntrypoint(t *testing.T, r *fakeRegistry, run event.Fetched) (images 
 		}
 		return nil
 	}
-	_, stop := w.start(executor.Settings{Slots: 1, Engine: plan.EngineKubernetes}, 0, false)
+	stop := w.start(executor.Settings{Slots: 1, Engine: plan.EngineKubernetes})
 	w.publish(run)
 	time.Sleep(10 * time.Second)
 	stop()

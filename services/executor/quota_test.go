@@ -16,7 +16,7 @@ func TestAUserAtTheLimitDoesNotKeepOthersWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newFixture(t)
 		w.runDuration = time.Minute
-		_, stop := w.start(executor.Settings{Slots: 2, PerUser: 1}, 0, false)
+		stop := w.start(executor.Settings{Slots: 2, PerUser: 1})
 		other := fetched("r3")
 		other.Owner = "bob"
 		w.publish(fetched("r1"), fetched("r2"), other)
@@ -45,7 +45,7 @@ func TestALaunchIsSaidOnce(t *testing.T) {
 			}
 			return 0
 		}
-		_, stop := w.start(executor.Settings{Slots: 3, Poll: time.Millisecond}, 0, false)
+		stop := w.start(executor.Settings{Slots: 3, Poll: time.Millisecond})
 		runs := []string{"r1", "r2", "r3", "r4", "r5", "r6"}
 		for _, run := range runs {
 			w.publish(fetched(run))

@@ -48,7 +48,7 @@ func TestObjectsAreKeptAsLongAsIsAskedFor(t *testing.T) {
 				if tt.becomes == "canceled" || tt.becomes == "deleted" {
 					w.runDuration = time.Hour
 				}
-				_, stop := w.start(executor.Settings{Slots: 1, Keep: tt.settings}, 0, false)
+				stop := w.start(executor.Settings{Slots: 1, Keep: tt.settings})
 				w.publish(tt.run)
 				time.Sleep(2 * time.Second)
 				switch tt.becomes {
@@ -85,12 +85,12 @@ func TestKeptObjectsSurviveReplays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newFixture(t)
 		w.broker.redeliver = true
-		_, stop := w.start(executor.Settings{Slots: 1}, 0, false)
+		stop := w.start(executor.Settings{Slots: 1})
 		w.publish(runWithKeep("1h"), fetched("r2"))
 		time.Sleep(5 * time.Second)
 		stop()
 		w.broker.rewind()
-		_, stop = w.start(executor.Settings{Slots: 1}, 0, false)
+		stop = w.start(executor.Settings{Slots: 1})
 		time.Sleep(time.Minute)
 		if diff := cmp.Diff([]string{"Job bai-r1-1", "Secret bai-r1-1"}, w.cluster.objectKeys()); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
@@ -128,14 +128,14 @@ func TestServersAndWorkersAreEndedBeforeTheirRunIsKept(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newFixture(t)
 				w.cluster.stopDelay, w.userFailures["bai-r1-1"] = 3*time.Minute, tt.fails
-				_, stop := w.start(executor.Settings{Slots: 1, Keep: tt.settings}, 0, false)
+				stop := w.start(executor.Settings{Slots: 1, Keep: tt.settings})
 				w.publish(multiRoleRun(tt.strategy, tt.keep))
 				time.Sleep(time.Minute)
 				if held := w.slots(); tt.kept && len(held) != 1 {
 					t.Errorf("%v hold slots while pods end", held)
 				}
 				stop() // and another takes over
-				_, stop = w.start(executor.Settings{Slots: 1, Keep: tt.settings}, 0, false)
+				stop = w.start(executor.Settings{Slots: 1, Keep: tt.settings})
 				time.Sleep(5 * time.Minute)
 				stop()
 				if w.cluster.running(cluster.Ref{Run: "r1", Attempt: 1}) {
@@ -166,7 +166,7 @@ func TestARunHoldsItsSlotWhileItsPodsOweData(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newFixture(t)
 		w.cluster.deletionDelay = 20 * time.Minute
-		_, stop := w.start(executor.Settings{Slots: 1}, 0, false)
+		stop := w.start(executor.Settings{Slots: 1})
 		w.publish(fetched("r1"), fetched("r2"))
 		time.Sleep(19 * time.Minute)
 		if diff := cmp.Diff([]string{"Job bai-r1-1", "Secret bai-r1-1"}, w.cluster.objectKeys()); diff != "" {
@@ -184,7 +184,7 @@ func TestPodsThatDoNotEndAreNotKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newFixture(t)
 		w.cluster.stopDelay = forever
-		_, stop := w.start(executor.Settings{Slots: 1}, 0, false)
+		stop := w.start(executor.Settings{Slots: 1})
 		w.publish(multiRoleRun("mpi", "24h"))
 		time.Sleep(3 * time.Hour)
 		stop()
