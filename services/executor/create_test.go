@@ -1,7 +1,6 @@
 package executor_test
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -11,21 +10,23 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/benchmark-ai/bai/services/executor"
+	"github.com/benchmark-ai/bai/services/internal/crashtest"
+	"github.com/benchmark-ai/bai/services/plan"
 )
 
-// launchGang has a run with objects of every kind be launched, by a process that
-// is killed at an effect and another that is not.
-func launchGang(t *testing.T, settings executor.Settings, killAt int) *fixture {
+// launchGang launches a run with objects of every kind by a process that may die and then
+// by another that does not.
+func launchGang(t *testing.T, settings executor.Settings, p *crashtest.Process) *fixture {
 	t.Helper()
 	w := newFixture(t)
 	w.runDuration = time.Hour
 	run := fetched("r1")
 	run.Descriptor = strings.Replace(descriptor, "cpus = 1", "cpus = 1\nstrategy = \"mpi\"\n[hardware.distributed]\nnum_instances = 2", 1)
-	_, stop := w.start(settings, killAt, false)
+	stop := w.startIn(p, settings)
 	w.publish(run)
 	time.Sleep(time.Second)
 	stop()
-	_, stop = w.start(settings, 0, false)
+	stop = w.start(settings)
 	time.Sleep(10 * time.Second)
 	stop()
 	return w
@@ -34,10 +35,10 @@ func launchGang(t *testing.T, settings executor.Settings, killAt int) *fixture {
 func TestInKubernetesOneObjectOwnsAllOthersOfItsRun(t *testing.T) {
 	const owner = "ConfigMap bai-r1-1"
 	want := []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "bai-r1-1", UID: "uid-bai-r1-1-1"}}
-	for _, killAt := range []int{0, 5, 6, 7, 9, 11, 13} {
-		t.Run(fmt.Sprintf("killed at effect %d", killAt), func(t *testing.T) {
+	for p := range crashtest.Points() {
+		t.Run(p.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := launchGang(t, executor.Settings{Engine: executor.EngineKubernetes}, killAt)
+				w := launchGang(t, executor.Settings{Engine: plan.EngineKubernetes}, p)
 				wantOwned(t, w, owner, want)
 			})
 		})
@@ -60,7 +61,7 @@ func wantOwned(t *testing.T, w *fixture, owner string, want []metav1.OwnerRefere
 
 func TestOnTheLocalClusterNothingIsOwned(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := launchGang(t, executor.Settings{}, 0)
+		w := launchGang(t, executor.Settings{}, crashtest.New(0, false))
 		for _, key := range w.cluster.objectKeys() {
 			if owners := w.cluster.object(key).GetOwnerReferences(); owners != nil {
 				t.Errorf("%s is owned by %v", key, owners)

@@ -1,233 +1,51 @@
 package executor
 
 import (
-	"cmp"
-	"errors"
-	"fmt"
-	"maps"
-	"slices"
 	"strings"
-	"time"
-
-	corev1 "k8s.io/api/core/v1"
 
 	"github.com/benchmark-ai/bai/descriptors"
-	"github.com/benchmark-ai/bai/services/executor/transpile"
-	"github.com/benchmark-ai/bai/services/internal/cluster"
+	"github.com/benchmark-ai/bai/services/executor/launch"
+	"github.com/benchmark-ai/bai/services/executor/slots"
 	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/plan"
+	"github.com/benchmark-ai/bai/services/plan/transpile"
 )
-
-// Facts are what is known of one attempt of a run before it is decided about.
-type Facts struct {
-	RunFinished bool  // the run has ended
-	Canceled    bool  // the run has a cancel mark
-	Plan        *Plan // nil where there is none yet
-	// Images are answers of registries, for the plan that is to be made.
-	Images []cluster.Image
-}
 
 // Decision is what has to be done about an attempt that could be launched.
 type Decision struct {
-	Enqueue       *QueuedRun      // put this into the queue, then say so
-	PreventLaunch *event.Finished // see to it that the attempt is never launched, then say this
-	Publish       []event.Event   // say this
-	Defer         bool            // put it aside: an executor as new as the gateway can read its descriptor
+	Enqueue       *slots.QueuedRun // put this into the queue, then publish that
+	PreventLaunch *event.Finished  // prevent a launch of the attempt, then publish this
+	Publish       []event.Event    // publish this
+	// Unreadable are the faults for which this executor cannot read the descriptor. The
+	// gateway accepted it, so the attempt is put aside for an executor as new as that.
+	Unreadable descriptors.Faults
 }
 
 // Decide decides about an attempt whose data are there: it waits for a slot,
 // or its run ends at once, or there is nothing left to do.
-func Decide(run event.Fetched, f Facts, s Settings) Decision {
+func Decide(run event.Fetched, f launch.Facts, p plan.Planner) Decision {
 	switch {
 	case f.RunFinished:
 		return Decision{}
 	case f.Plan != nil:
-		return Decision{Publish: f.Plan.finalEvents()}
+		return Decision{Publish: f.Plan.FinalEvents()}
 	case f.Canceled:
-		return Decision{PreventLaunch: canceledEvent(run.Header)}
+		return Decision{PreventLaunch: launch.CanceledEvent(run.Header)}
 	}
-	w, _, err := buildPlan(run, nil, s)
-	if errors.Is(err, errUnreadable) {
-		return Decision{Defer: true}
-	}
-	if err != nil {
-		return Decision{Publish: []event.Event{refusedEvent(run.Header, err)}}
-	}
-	return Decision{Enqueue: &w}
-}
-
-// errUnreadable says that this executor cannot read a descriptor. The gateway accepted it,
-// so that the user has done nothing wrong: one of the two is older.
-var errUnreadable = errors.New("the descriptor cannot be read by this executor")
-
-// buildPlan makes the plan of an attempt, and what the queue has to know of it.
-// Its error says what the user got wrong.
-func buildPlan(run event.Fetched, images []cluster.Image, s Settings) (QueuedRun, transpile.Workload, error) {
-	d, faults := parseDescriptor(run, s)
+	d, faults := p.Parse(run)
 	if faults.Err() != nil {
-		return QueuedRun{}, transpile.Workload{}, errUnreadable
+		return Decision{Unreadable: faults}
 	}
-	if engines := s.engines(); !slices.Contains(engines, d.Info.ExecutionEngine) {
-		return QueuedRun{}, transpile.Workload{}, &transpile.RefusedError{
-			Reason:  event.EngineUnavailable,
-			Message: fmt.Sprintf("info.execution_engine is %q, which this platform does not have: it has %s", d.Info.ExecutionEngine, strings.Join(engines, ", ")),
-		}
-	}
-	if err := checkReferences(run, d, s); err != nil {
-		return QueuedRun{}, transpile.Workload{}, err
-	}
-	p, err := transpile.Objects(transpile.Input{Run: run, Descriptor: d, Images: images}, s.Pods)
-	return QueuedRun{Run: run, Pods: p.Pods}, p, err
-}
-
-// MakePlan returns the plan for an attempt that has a slot, whose descriptor can be read:
-// its objects, or that it is never launched, and why.
-func MakePlan(run event.Fetched, f Facts, s Settings) Plan {
-	if f.RunFinished {
-		return Plan{NoLaunch: true, Run: run}
-	}
-	if f.Canceled {
-		return Plan{NoLaunch: true, FinalEvent: canceledEvent(run.Header), Run: run}
-	}
-	_, p, err := buildPlan(run, f.Images, s)
+	w, err := p.Objects(transpile.Input{Run: run, Descriptor: d})
 	if err != nil {
-		last := refusedEvent(run.Header, err)
-		return Plan{NoLaunch: true, FinalEvent: &last, Run: run}
+		return Decision{Publish: []event.Event{launch.RefusedEvent(run.Header, err)}}
 	}
-	doc := newPlan(run, p)
-	doc.Images = f.Images
-	return doc
+	return Decision{Enqueue: &slots.QueuedRun{Run: run, Pods: w.Pods}}
 }
 
-// parseDescriptor reads a run's descriptor, which the gateway has accepted: this executor's
-// settings may have changed since, and launch is where they are held against it.
-func parseDescriptor(run event.Fetched, s Settings) (*descriptors.Descriptor, descriptors.Faults) {
-	p := s.Parser()
-	p.Accepted = true
-	return p.Parse(run.File, []byte(run.Descriptor))
-}
-
-// refusedEvent is the end of a run that cannot be launched: as the user wrote it, or
-// where it is the platform that lacks what every run needs.
-func refusedEvent(h event.Header, err error) event.Finished {
-	f := event.Finished{Header: h.Cause("finished", ""), Outcome: event.Failed, Class: event.ClassUser, Reason: event.LaunchRefused, Message: err.Error()}
-	if descriptor, ok := errors.AsType[*transpile.RefusedError](err); ok {
-		f.Reason, f.Message = descriptor.Reason, descriptor.Message
-	}
-	if object, ok := errors.AsType[*cluster.RefusedError](err); ok {
-		f.Message, f.Class = object.Error(), cmp.Or(object.Class, f.Class)
-		if object.Reason != "" {
-			f.Reason = event.Reason(object.Reason)
-		}
-	}
-	return f
-}
-
-// canceledEvent is the end of a run of which nothing was launched.
-func canceledEvent(h event.Header) *event.Finished {
-	return &event.Finished{Header: h.Cause("finished", ""), Outcome: event.Canceled, Reason: event.CanceledByUser, Message: "canceled before it was launched"}
-}
-
-// noProgressEvent is the end of a run of which the platform has forgotten what it needs.
+// noProgressEvent is the end of a run that the platform has lost documents of.
 func noProgressEvent(h event.Header, message string) event.Finished {
 	return event.Finished{Header: h.Cause("finished", ""), Outcome: event.Failed, Class: event.ClassPlatform, Reason: event.NoProgress, Message: message}
-}
-
-// Admit returns who of the queue is given a slot now, in the queue's order:
-// as many as there are free slots, and nobody before somebody who waits for one.
-// Who waits for others of the same user or label to end is passed over. While a
-// gang holds a slot and is not placed yet no other gang is admitted, so that two
-// never hold half of what each needs.
-//
-// Those who are in the ledger already are passed over.
-func Admit(l SlotTable, queue []Item, r Quota) []Allocation {
-	var admitted []Allocation
-	t, gang := r.usage(l.Allocations), slices.ContainsFunc(l.Allocations, Allocation.unscheduled)
-	for _, p := range queue {
-		if l.holds(p.attemptKey()) {
-			continue
-		}
-		e := r.newAllocation(p)
-		if t.full() {
-			break
-		}
-		if t.exceededLimit(e) != "" {
-			continue
-		}
-		if gang && e.unscheduled() {
-			break
-		}
-		gang = gang || e.unscheduled()
-		t.add(e)
-		admitted = append(admitted, e)
-	}
-	return admitted
-}
-
-// Transition is what became of a holder of a slot, in the order in which it can.
-type Transition int
-
-// News of a holder of a slot.
-const (
-	Launched    Transition = iota + 1 // its objects are there, and it was said
-	Scheduled                         // all of its pods have a node
-	Terminating                       // its run or attempt is over, its objects have to go
-	Released                          // its objects are gone: the slot is free
-)
-
-// Apply returns the ledger with the news of its holders, and whether that
-// changed it. News of who holds no slot change nothing.
-func Apply(l SlotTable, transitions map[AttemptKey]Transition) (SlotTable, bool) {
-	next, changed := SlotTable{Fence: l.Fence}, false
-	for _, e := range l.Allocations {
-		before, transition := e, transitions[e.AttemptKey]
-		if transition == Released {
-			changed = true
-			continue
-		}
-		e.Launched = e.Launched || transition == Launched || transition == Scheduled
-		e.Scheduled = e.Scheduled || transition == Scheduled
-		e.Terminating = e.Terminating || transition == Terminating
-		changed = changed || e != before
-		next.Allocations = append(next.Allocations, e)
-	}
-	return next, changed
-}
-
-// Task is what somebody has to do for a holder of a slot.
-type Task int
-
-// Tasks.
-const (
-	NoTask          Task = iota
-	Launch               // create its objects and say so
-	Release              // delete its objects, and when they are gone free the slot
-	CheckScheduling      // see whether its pods have their nodes
-)
-
-// nextTask returns what a holder of a slot needs, given only the ledger.
-func (e Allocation) nextTask() Task {
-	switch {
-	case e.Terminating:
-		return Release
-	case !e.Launched:
-		return Launch
-	case e.unscheduled():
-		return CheckScheduling
-	}
-	return NoTask
-}
-
-// allScheduled reports whether every pod of a gang has a node.
-func allScheduled(seen cluster.Snapshot, pods int) bool {
-	n := 0
-	for _, p := range seen.Pods {
-		for _, c := range p.Status.Conditions {
-			if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionTrue {
-				n++
-			}
-		}
-	}
-	return n >= pods
 }
 
 // queuedStatus tells the user that a run waits.
@@ -235,102 +53,15 @@ func queuedStatus(h event.Header) event.Status {
 	return event.Status{Header: h.Cause("status/queued", ""), Phase: event.PhaseQueued, Message: "waiting for a free slot"}
 }
 
-// QueuePositions returns what to tell those at the head of the queue about their
-// place in it, and which limit of their own bars them, given what they were told
-// last, which is brought up to date. A place is a fact of its time.
-func QueuePositions(queue []Item, blocked, lastReported map[AttemptKey]string, now time.Time) []event.Event {
-	var events []event.Event
-	current := make(map[AttemptKey]string, len(queue))
-	for i, p := range queue {
-		h := p.attemptKey()
-		msg := fmt.Sprintf("waiting for a free slot, number %d in the queue", i+1)
-		if why := blocked[h]; why != "" {
-			msg += "; " + why
-		}
-		current[h] = msg
-		if lastReported[h] == msg {
-			continue
-		}
-		events = append(events, event.Status{
-			Header: p.Run.Cause("status/queued", fmt.Sprintf("%d at %d", i+1, now.UnixMilli())), Phase: event.PhaseQueued, Message: msg,
-		})
-	}
-	maps.DeleteFunc(lastReported, func(h AttemptKey, _ string) bool { return current[h] == "" })
-	maps.Copy(lastReported, current)
-	return events
-}
-
-// launchingStatus tells the user that a run has its slot.
-func launchingStatus(p Plan, s Settings) event.Status {
-	run := p.Run
-	h, msg := run.Header, "creating its objects"
-	for _, i := range p.Images {
-		msg += "; " + entrypointMessage(i)
-	}
-	if s.engine() == EngineLocal {
-		msg = "starting the command with this machine's own programs (no image)"
-		if ignored := ignoredKeys(run, s); len(ignored) > 0 {
-			msg += "; without effect on this machine: " + strings.Join(ignored, ", ")
+// priority returns the priority of a run with such labels: the highest that settings
+// give one of them.
+func (s Settings) priority(labels map[string]string) int {
+	priority, found := 0, false
+	for label, p := range s.Priorities {
+		name, value, _ := strings.Cut(label, "=")
+		if have, ok := labels[name]; ok && have == value && (!found || p > priority) {
+			priority, found = p, true
 		}
 	}
-	return event.Status{Header: h.Cause("status/launching", ""), Phase: event.PhaseLaunching, Message: msg}
-}
-
-// entrypointMessage says whether the program of an image that runs by itself is known.
-func entrypointMessage(i cluster.Image) string {
-	if i.UnreadReason == "" {
-		return fmt.Sprintf("image %s runs its entrypoint, as its registry gives it for %s", i.Name, i.Digest)
-	}
-	return fmt.Sprintf("the entrypoint of image %s is not known, so that the output is read from the container's log: %s", i.Name, i.UnreadReason)
-}
-
-// ignoredKeys returns the keys of a run's descriptor that the local cluster takes and
-// does not carry out.
-func ignoredKeys(run event.Fetched, s Settings) []string {
-	d, _ := parseDescriptor(run, s)
-	if d == nil {
-		return nil
-	}
-	ignored := ignoredHardwareKeys("hardware", d.Hardware, s)
-	if d.Env.Privileged {
-		ignored = append(ignored, "env.privileged")
-	}
-	if d.Env.ImagePullSecret != "" {
-		ignored = append(ignored, "env.image_pull_secret")
-	}
-	if d.Server != nil {
-		ignored = append(ignored, ignoredHardwareKeys("server.hardware", d.Server.Hardware, s)...)
-	}
-	return ignored
-}
-
-// ignoredHardwareKeys is ignoredKeys for a table of hardware.
-func ignoredHardwareKeys(table string, h descriptors.Hardware, s Settings) []string {
-	var ignored []string
-	because := ""
-	if s.NoLimitsReason != "" {
-		because = " (no limits: " + s.NoLimitsReason + ")"
-	}
-	for _, key := range []struct {
-		name, because string
-		set           bool
-	}{
-		{"cpus", because, h.CPUs != "" && because != ""},
-		{"memory", because, h.Memory != "" && because != ""},
-		{"node_selector", "", len(h.NodeSelector) > 0},
-		{"tolerations", "", len(h.Tolerations) > 0},
-	} {
-		if key.set {
-			ignored = append(ignored, table+"."+key.name+key.because)
-		}
-	}
-	return ignored
-}
-
-// launchedEvent says that the objects of an attempt are there.
-func launchedEvent(p Plan, uid string, s Settings) event.Launched {
-	return event.Launched{
-		Header: p.Run.Cause("launched", ""), Cluster: s.engine(), Scope: p.Scope, Job: p.Job, UID: uid,
-		Retries: p.Retries, PendingDeadline: p.PendingDeadline,
-	}
+	return priority
 }

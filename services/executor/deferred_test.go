@@ -10,6 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/benchmark-ai/bai/services/executor"
+	"github.com/benchmark-ai/bai/services/executor/launch"
+	"github.com/benchmark-ai/bai/services/executor/slots"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
@@ -26,20 +28,20 @@ func TestADescriptorThatCannotBeReadIsReadAgainUntilItsTimeIsOver(t *testing.T) 
 	end := event.Finished{Header: header("r1"), Outcome: event.Canceled}
 	for name, tt := range map[string]struct {
 		run   event.Fetched
-		facts executor.Facts
+		facts launch.Facts
 		after time.Duration
 		want  string
 	}{
 		"it waits": {run: runWithUnknownKey("r1"), after: 4 * time.Second, want: "waits"},
 		"then it ends, and the platform is to blame": {run: runWithUnknownKey("r1"), after: 5 * time.Second, want: "never: failed platform VersionSkew: no newer executor came within 5s; this one cannot read what the gateway accepted: d.toml:6:1: hardware.quantum: "},
 		"a newer executor receives it":               {run: fetched("r1"), after: time.Hour, want: "queue"},
-		"a cancel ends it":                           {run: runWithUnknownKey("r1"), facts: executor.Facts{Canceled: true}, want: "never: canceled CanceledByUser: "},
-		"a run that is over is forgotten":            {run: runWithUnknownKey("r1"), facts: executor.Facts{RunFinished: true}, after: time.Hour, want: "nothing"},
-		"what was decided is said again":             {run: runWithUnknownKey("r1"), facts: executor.Facts{Plan: &executor.Plan{NoLaunch: true, FinalEvent: &end}}, want: "say canceled"},
+		"a cancel ends it":                           {run: runWithUnknownKey("r1"), facts: launch.Facts{Canceled: true}, want: "never: canceled CanceledByUser: "},
+		"a run that is over is forgotten":            {run: runWithUnknownKey("r1"), facts: launch.Facts{RunFinished: true}, after: time.Hour, want: "nothing"},
+		"what was decided is said again":             {run: runWithUnknownKey("r1"), facts: launch.Facts{Plan: &launch.Plan{NoLaunch: true, FinalEvent: &end}}, want: "say canceled"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := "waits"
-			if r, decided := executor.DecideDeferred(executor.DeferredAttempt{Run: tt.run, Since: now}, tt.facts, executor.Settings{}, now.Add(tt.after)); decided {
+			if r, decided := executor.DecideDeferred(launch.DeferredAttempt{Run: tt.run, Since: now}, tt.facts, executor.Settings{}.Planner(true), now.Add(tt.after)); decided {
 				got = describeDecision(r)
 			}
 			if !strings.HasPrefix(got, tt.want) {
@@ -52,7 +54,7 @@ func TestADescriptorThatCannotBeReadIsReadAgainUntilItsTimeIsOver(t *testing.T) 
 func TestARunWithAKeyOfANewerReleaseWaitsAndIsNeverTheUsersFault(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newFixture(t)
-		_, stop := w.start(executor.Settings{Slots: 2, Reconcile: time.Second}, 0, false)
+		stop := w.start(executor.Settings{Slots: 2, Reconcile: time.Second})
 		w.publish(runWithUnknownKey("r1"), runWithUnknownKey("r2"), fetched("r3"))
 		time.Sleep(2 * time.Second)
 		w.cancel("r2")
@@ -79,10 +81,10 @@ func TestARunWithAKeyOfANewerReleaseWaitsAndIsNeverTheUsersFault(t *testing.T) {
 func TestARunThatANewerExecutorQueuedIsNotLaunchedByAnOlderOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newFixture(t)
-		if err := store.Create(t.Context(), w.store, store.KindQueue, "0100/1/r1/1", executor.QueuedRun{Run: runWithUnknownKey("r1"), Pods: 1}); err != nil {
+		if err := store.Create(t.Context(), w.store, store.KindQueue, "0100/1/r1/1", slots.QueuedRun{Run: runWithUnknownKey("r1"), Pods: 1}); err != nil {
 			t.Fatal(err)
 		}
-		_, stop := w.start(executor.Settings{Slots: 1, Reconcile: time.Second}, 0, false)
+		stop := w.start(executor.Settings{Slots: 1, Reconcile: time.Second})
 		w.publish(fetched("r2"))
 		time.Sleep(20 * time.Second)
 		stop()

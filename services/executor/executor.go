@@ -4,47 +4,65 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/benchmark-ai/bai/services/executor/launch"
+	"github.com/benchmark-ai/bai/services/executor/slots"
+	"github.com/benchmark-ai/bai/services/internal/control"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/store"
+	"github.com/benchmark-ai/bai/services/plan"
 )
 
-// executor handles events: it puts runs into the queue, takes them out again,
-// and tells the admitter.
+// executor handles events: it puts runs into the queue, takes them out again, and
+// wakes the scheduler.
 type executor struct {
-	settings       Settings
-	deps           Deps
-	docs           documents
-	scheduler      *scheduler
-	deferredWakeup chan struct{} // holds one when attempts that were put aside are to be looked at
+	settings  Settings
+	deps      Deps
+	planner   plan.Planner
+	docs      launch.Documents
+	scheduler *slots.Scheduler
+	deferred  *control.Loop // decides about attempts that were put aside
 }
 
 func newExecutor(s Settings, d Deps) *executor {
-	docs := documents{store: d.Store, settings: s}
-	return &executor{settings: s, deps: d, docs: docs, scheduler: newScheduler(s, d, docs), deferredWakeup: make(chan struct{}, 1)}
+	docs := launch.Documents{Documents: slots.Documents{Store: d.Store}}
+	planner := s.Planner(d.Images == nil)
+	planner.Images = d.Images
+	keep, _ := launch.ParseKeep(s.Keep) // it was validated
+	launcher := launch.New(
+		launch.Settings{Keep: keep, Poll: s.Poll, Reconcile: s.Reconcile, NoLimitsReason: s.NoLimitsReason}, planner,
+		launch.Deps{Docs: docs, Cluster: d.Cluster, Publish: d.Bus.Publish, Token: d.Token, Clock: d.Clock, Log: d.Log})
+	scheduler := slots.NewScheduler(
+		slots.Settings{Quota: s.quota(), Name: s.Name, Lease: s.Lease, Poll: s.Poll, Reconcile: s.Reconcile, Positions: s.Positions},
+		slots.Deps{Docs: docs.Documents, Tasks: launcher, Publish: d.Bus.Publish, Clock: d.Clock, Log: d.Log})
+	e := &executor{settings: s, deps: d, planner: planner, docs: docs, scheduler: scheduler}
+	e.deferred = control.NewLoop("executor/unread", s.Reconcile, d.Log, e.retryDeferred, control.LoopSettings{
+		Eager: true, Failing: "cannot look at runs that wait for a newer executor, tries again",
+	})
+	return e
 }
 
-// onFetched hears that a run's data are there.
+// onFetched handles a run whose data are there.
 func (e *executor) onFetched(ctx context.Context, run event.Fetched) ([]event.Event, error) {
-	facts, err := e.docs.facts(ctx, AttemptKey{Run: run.Run, Attempt: run.Attempt})
+	facts, err := e.docs.Facts(ctx, slots.AttemptKey{Run: run.Run, Attempt: run.Attempt})
 	if err != nil {
 		return nil, err
 	}
-	return e.applyDecision(ctx, run, Decide(run, facts, e.settings))
+	return e.applyDecision(ctx, run, Decide(run, facts, e.planner))
 }
 
-// onRetried hears that an attempt failed and another is to follow. The new one
+// onRetried handles an attempt that failed and is followed by another. The new one
 // waits at the head of its priority, while the old one keeps its slot until its
 // objects are gone.
 func (e *executor) onRetried(ctx context.Context, ev event.Retried) ([]event.Event, error) {
-	before := AttemptKey{Run: ev.Run, Attempt: ev.Attempt - 1}
-	plan, err := e.docs.plan(ctx, before)
+	before := slots.AttemptKey{Run: ev.Run, Attempt: ev.Attempt - 1}
+	plan, err := e.docs.Plan(ctx, before)
 	if err != nil {
 		return nil, err
 	}
 	if plan == nil || plan.NoLaunch {
 		return []event.Event{noProgressEvent(ev.Header, fmt.Sprintf("attempt %d cannot follow attempt %d, of which there is no plan", ev.Attempt, before.Attempt))}, nil
 	}
-	if err := e.releaseSlots(ctx, func(en Allocation) (bool, bool) { return en.AttemptKey == before, true }); err != nil {
+	if err := e.releaseSlots(ctx, func(en slots.Allocation) (bool, bool) { return en.AttemptKey == before, true }); err != nil {
 		return nil, err
 	}
 	run := plan.Run
@@ -55,9 +73,9 @@ func (e *executor) onRetried(ctx context.Context, ev event.Retried) ([]event.Eve
 // applyDecision carries out what was decided about an attempt.
 func (e *executor) applyDecision(ctx context.Context, run event.Fetched, r Decision) ([]event.Event, error) {
 	switch {
-	case r.Defer:
-		u, err := e.docs.deferAttempt(ctx, run, e.deps.Clock())
-		return []event.Event{versionSkewStatus(u, e.settings)}, err
+	case r.Unreadable != nil:
+		u, err := e.docs.Defer(ctx, run, e.deps.Clock())
+		return []event.Event{versionSkewStatus(u, r.Unreadable)}, err
 	case r.Enqueue != nil:
 		return e.enqueue(ctx, *r.Enqueue)
 	case r.PreventLaunch != nil:
@@ -66,63 +84,60 @@ func (e *executor) applyDecision(ctx context.Context, run event.Fetched, r Decis
 	return r.Publish, nil
 }
 
-// enqueue puts an attempt into the queue. That is said before the admitter is
-// woken, so that no later phase is said earlier. A cancel mark that was set
-// meanwhile, by somebody who could not yet find the run in the queue, counts.
-func (e *executor) enqueue(ctx context.Context, w QueuedRun) ([]event.Event, error) {
-	if err := e.docs.enqueue(ctx, w); err != nil {
+// enqueue puts an attempt into the queue. It publishes that before it wakes the
+// scheduler, so that no later phase is published earlier. It honors a cancel mark that
+// was set while the run could not yet be found in the queue.
+func (e *executor) enqueue(ctx context.Context, w slots.QueuedRun) ([]event.Event, error) {
+	if err := e.docs.Enqueue(ctx, e.queueKey(w.Run), w); err != nil {
 		return nil, err
 	}
-	marked, err := e.docs.hasCancelMark(ctx, w.Run.Run)
+	marked, err := store.Canceled(ctx, e.deps.Store, w.Run.Run)
 	if err != nil {
 		return nil, err
 	}
 	if marked {
-		return e.preventLaunch(ctx, w.Run, canceledEvent(w.Run.Header))
+		return e.preventLaunch(ctx, w.Run, launch.CanceledEvent(w.Run.Header))
 	}
 	if err := e.deps.Bus.Publish(ctx, queuedStatus(w.Run.Header)); err != nil {
 		return nil, err
 	}
-	e.scheduler.wake()
+	e.scheduler.Wake()
 	return nil, nil
 }
 
-// preventLaunch sees to it that an attempt is not launched, and returns what to say of
-// it. If somebody was faster it is left to them.
+// preventLaunch decides that an attempt is not launched, and returns the events of its
+// end. If another process decided before, the attempt is left to that.
 func (e *executor) preventLaunch(ctx context.Context, run event.Fetched, last *event.Finished) ([]event.Event, error) {
-	plan, err := e.docs.putPlanIfAbsent(ctx, Plan{NoLaunch: true, FinalEvent: last, Run: run})
+	plan, err := e.docs.PutPlanIfAbsent(ctx, launch.Plan{NoLaunch: true, FinalEvent: last, Run: run})
 	if err != nil {
 		return nil, err
 	}
 	if !plan.NoLaunch {
-		e.scheduler.wake()
+		e.scheduler.Wake()
 		return nil, nil
 	}
-	return plan.finalEvents(), e.docs.dequeue(ctx, e.docs.queueKey(run))
+	return plan.FinalEvents(), e.docs.Dequeue(ctx, e.queueKey(run))
 }
 
-// onCommand hears what a user wants. What waits is taken out of the queue;
-// what is launched, or about to be, is deleted: that it is gone the watcher
-// says.
+// onCommand cancels a run. An attempt that waits is taken out of the queue; the objects
+// of one that is launched, or about to be, are deleted, and the watcher reports that
+// they are gone.
 func (e *executor) onCommand(ctx context.Context, c event.Command) ([]event.Event, error) {
 	if c.Kind != event.CommandCancel {
 		return nil, nil
 	}
-	select {
-	case e.deferredWakeup <- struct{}{}: // it may be aside
-	default:
-	}
-	run, err := e.docs.run(ctx, c.Run)
+	e.deferred.Wake() // it may be aside
+	run, err := e.docs.Run(ctx, c.Run)
 	if err != nil || run.Phase == event.PhaseFinished {
 		return nil, err
 	}
-	ledger, _, err := e.docs.slotTable(ctx)
+	table, err := e.docs.Table(ctx)
 	if err != nil {
 		return nil, err
 	}
 	var events []event.Event
 	for attempt := 1; attempt <= max(c.Attempt, run.Attempt)+1; attempt++ {
-		evs, err := e.cancelAttempt(ctx, ledger, run, AttemptKey{Run: c.Run, Attempt: attempt})
+		evs, err := e.cancelAttempt(ctx, table, run, slots.AttemptKey{Run: c.Run, Attempt: attempt})
 		if err != nil {
 			return nil, err
 		}
@@ -132,37 +147,37 @@ func (e *executor) onCommand(ctx context.Context, c event.Command) ([]event.Even
 }
 
 // cancelAttempt ends one attempt, wherever it is.
-func (e *executor) cancelAttempt(ctx context.Context, l SlotTable, run store.Run, h AttemptKey) ([]event.Event, error) {
-	plan, err := e.docs.plan(ctx, h)
+func (e *executor) cancelAttempt(ctx context.Context, table slots.Table, run store.Run, h slots.AttemptKey) ([]event.Event, error) {
+	plan, err := e.docs.Plan(ctx, h)
 	if err != nil {
 		return nil, err
 	}
-	if plan != nil && !plan.NoLaunch && l.holds(h) {
-		if err := e.deps.Cluster.Delete(ctx, plan.ref()); err != nil {
-			return nil, fmt.Errorf("delete the objects of %s: %w", h.docKey(), err)
+	if plan != nil && !plan.NoLaunch && table.Holds(h) {
+		if err := e.deps.Cluster.Delete(ctx, plan.Ref()); err != nil {
+			return nil, fmt.Errorf("delete the objects of %s: %w", h.DocKey(), err)
 		}
-		e.scheduler.wake()
+		e.scheduler.Wake()
 		return nil, nil
 	}
-	key := queueKey(e.settings.priority(run.Labels), h)
+	key := slots.QueueKey(e.settings.priority(run.Labels), h)
 	if plan != nil {
-		return plan.finalEvents(), e.docs.dequeue(ctx, key)
+		return plan.FinalEvents(), e.docs.Dequeue(ctx, key)
 	}
-	w, err := e.docs.queuedRun(ctx, key)
-	if w == nil || err != nil {
+	w, found, err := e.docs.QueuedRun(ctx, key)
+	if !found || err != nil {
 		return nil, err
 	}
-	return e.preventLaunch(ctx, w.Run, canceledEvent(w.Run.Header))
+	return e.preventLaunch(ctx, w.Run, launch.CanceledEvent(w.Run.Header))
 }
 
-// onFinished hears that runs are over: their objects are deleted, and nothing of
-// them is launched any more.
+// onFinished deletes the objects of runs that are over, and prevents any later launch of
+// them.
 func (e *executor) onFinished(ctx context.Context, evs []event.Finished) ([]event.Event, error) {
 	over := make(map[string]bool, len(evs))
 	for _, ev := range evs {
 		over[ev.Run] = true
 	}
-	if err := e.releaseSlots(ctx, func(en Allocation) (bool, bool) { return over[en.Run], !en.Launched }); err != nil {
+	if err := e.releaseSlots(ctx, func(en slots.Allocation) (bool, bool) { return over[en.Run], !en.Launched }); err != nil {
 		return nil, err
 	}
 	for _, ev := range evs {
@@ -173,49 +188,57 @@ func (e *executor) onFinished(ctx context.Context, evs []event.Finished) ([]even
 	return nil, nil
 }
 
-// discardFinished takes a run that is over out of the queue, should it be there, and
-// sees to it that the attempt that ended is not launched later.
+// discardFinished takes a run that is over out of the queue, if it is there, and
+// prevents a later launch of the attempt that ended.
 func (e *executor) discardFinished(ctx context.Context, h event.Header) error {
-	attempt := AttemptKey{Run: h.Run, Attempt: h.Attempt}
-	plan, err := e.docs.plan(ctx, attempt)
+	attempt := slots.AttemptKey{Run: h.Run, Attempt: h.Attempt}
+	plan, err := e.docs.Plan(ctx, attempt)
 	if err != nil || plan != nil {
 		return err
 	}
-	if _, err := e.docs.putPlanIfAbsent(ctx, Plan{NoLaunch: true, Run: event.Fetched{Header: h}}); err != nil {
+	if _, err := e.docs.PutPlanIfAbsent(ctx, launch.Plan{NoLaunch: true, Run: event.Fetched{Header: h}}); err != nil {
 		return err
 	}
-	run, err := e.docs.run(ctx, h.Run)
+	run, err := e.docs.Run(ctx, h.Run)
 	if err != nil {
 		return err
 	}
-	return e.docs.dequeue(ctx, queueKey(e.settings.priority(run.Labels), attempt))
+	return e.docs.Dequeue(ctx, slots.QueueKey(e.settings.priority(run.Labels), attempt))
 }
 
-// releaseSlots has the slots of those who are over freed, once their objects are
-// gone. Of some that they are over is written down first: where a launch may
-// still be under way, so that it is not tried again, and of an attempt that
-// another follows, which nothing else tells. Of other runs the store tells.
-func (e *executor) releaseSlots(ctx context.Context, over func(Allocation) (over, write bool)) error {
-	ledger, version, err := e.docs.slotTable(ctx)
+// releaseSlots has the slots of attempts freed that are over, once their objects are
+// gone. It writes first that some of them are over: an attempt whose launch may still be
+// under way, so that it is not tried again, and one that another follows, which no other
+// document tells. The end of other runs is in the store.
+func (e *executor) releaseSlots(ctx context.Context, over func(slots.Allocation) (over, write bool)) error {
+	table, err := e.docs.Table(ctx)
 	if err != nil {
 		return err
 	}
-	transitions := make(map[AttemptKey]Transition)
-	for _, entry := range ledger.Allocations {
-		ended, write := over(entry)
-		if !ended {
-			continue
+	var ended []slots.Allocation
+	transitions := make(map[slots.AttemptKey]slots.Transition)
+	for _, a := range table.Allocations {
+		over, write := over(a)
+		if over {
+			ended = append(ended, a)
 		}
-		e.scheduler.enqueueRelease(entry.AttemptKey, version)
-		if write {
-			transitions[entry.AttemptKey] = Terminating
+		if over && write {
+			transitions[a.AttemptKey] = slots.Terminating
 		}
 	}
 	if len(transitions) > 0 {
-		if err := e.docs.applyTransitions(ctx, transitions); err != nil {
+		if err := e.docs.Apply(ctx, transitions); err != nil {
 			return err
 		}
 	}
-	e.scheduler.wake()
+	for _, a := range ended {
+		e.scheduler.Release(a)
+	}
+	e.scheduler.Wake()
 	return nil
+}
+
+// queueKey is the key under which an attempt waits.
+func (e *executor) queueKey(run event.Fetched) string {
+	return slots.QueueKey(e.settings.priority(run.Labels), slots.AttemptKey{Run: run.Run, Attempt: run.Attempt})
 }

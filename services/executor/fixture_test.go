@@ -16,8 +16,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/benchmark-ai/bai/services/executor"
 	"github.com/benchmark-ai/bai/services/internal/cluster"
+	"github.com/benchmark-ai/bai/services/internal/control"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/service"
 	"github.com/benchmark-ai/bai/services/internal/store"
@@ -248,20 +248,8 @@ func (b *broker) Publish(_ context.Context, evs ...event.Event) error {
 	return nil
 }
 
+// Consume hands over one message at a time, publishes the answers, then commits.
 func (b *broker) Consume(group string, step service.Step) service.Runnable {
-	return b.consume(group, step, b.Publish, b.commit)
-}
-
-func (b *broker) commit(group string, n int) error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.committed[group] = max(b.committed[group], n)
-	return nil
-}
-
-// consume hands over one message at a time, publishes the answers, then
-// commits.
-func (b *broker) consume(group string, step service.Step, publish func(context.Context, ...event.Event) error, commit func(string, int) error) service.Runnable {
 	return func(ctx context.Context) error {
 		b.mu.Lock()
 		at := b.committed[group]
@@ -275,14 +263,14 @@ func (b *broker) consume(group string, step service.Step, publish func(context.C
 				}
 				continue
 			}
-			if err := b.handle(ctx, step, m, publish); err != nil {
-				sleepCtx(ctx, 100*time.Millisecond)
+			if err := b.handle(ctx, step, m); err != nil {
+				control.Sleep(ctx, 100*time.Millisecond)
 				continue
 			}
 			at++
-			if err := commit(group, at); err != nil {
-				return err
-			}
+			b.mu.Lock()
+			b.committed[group] = max(b.committed[group], at)
+			b.mu.Unlock()
 		}
 		return nil
 	}
@@ -298,7 +286,7 @@ func (b *broker) message(topic string, at int) (event.Message, <-chan struct{}, 
 	return b.topics[topic][at], nil, true
 }
 
-func (b *broker) handle(ctx context.Context, step service.Step, m event.Message, publish func(context.Context, ...event.Event) error) error {
+func (b *broker) handle(ctx context.Context, step service.Step, m event.Message) error {
 	times := 1
 	if b.redeliver {
 		times = 2
@@ -308,7 +296,7 @@ func (b *broker) handle(ctx context.Context, step service.Step, m event.Message,
 		if err != nil {
 			return err
 		}
-		if err := publish(ctx, out...); err != nil {
+		if err := b.Publish(ctx, out...); err != nil {
 			return err
 		}
 	}
@@ -343,175 +331,65 @@ func published[T event.Event](t *testing.T, b *broker) []T {
 	return evs
 }
 
-func sleepCtx(ctx context.Context, d time.Duration) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(d):
-	}
-}
-
-// errStoreDown is what is heard of a store that is away.
+// errStoreDown is the error of a store that is away.
 var errStoreDown = errors.New("the store is away")
 
-// errKilled is what a process that was killed hears of everything.
-var errKilled = errors.New("killed")
+// flakyStore is the store of a fixture as executors reach it: it may be away, or slow.
+type flakyStore struct {
+	*storetest.Memory
 
-// process is one process with an executor in it, which is killed at its n-th
-// effect, before that happens or right after.
-type process struct {
-	fixture      *fixture
-	mu           sync.Mutex
-	effect       int
-	killAt       int // 0: never
-	after        bool
-	killed       bool
-	kill         context.CancelFunc
-	beforeEffect func(effect int) // is called before each effect; nil: nothing
+	fixture *fixture
 }
 
-// perform lets an effect happen, or kills the process.
-func (p *process) perform(do func() error) error {
-	p.mu.Lock()
-	if p.killed {
-		p.mu.Unlock()
-		return errKilled
-	}
-	p.effect++
-	n, hit := p.effect, p.killAt > 0 && p.effect == p.killAt
-	p.killed = hit
-	p.mu.Unlock()
-	if p.beforeEffect != nil {
-		p.beforeEffect(n)
-	}
-	if hit && !p.after {
-		p.kill()
-		return errKilled
-	}
-	err := do()
-	if hit {
-		p.kill()
-		return errKilled
-	}
-	return err
-}
-
-func (p *process) checkAlive() error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.killed {
-		return errKilled
+func (s flakyStore) reachable() error {
+	if s.fixture.storeDown.Load() {
+		return errStoreDown
 	}
 	return nil
 }
 
-// checkStoreReachable is alive for what is asked of the store.
-func (p *process) checkStoreReachable() error {
-	if p.fixture.storeDown.Load() {
-		return errStoreDown
-	}
-	return p.checkAlive()
-}
-
-func (p *process) effects() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.effect
-}
-
-// What the executor is given: each write is an effect.
-
-func (p *process) CreateDoc(ctx context.Context, d store.Doc) error {
-	if err := p.checkStoreReachable(); err != nil {
-		return err
-	}
-	return p.perform(func() error { return p.fixture.store.CreateDoc(ctx, d) })
-}
-
-func (p *process) ReplaceDoc(ctx context.Context, d store.Doc) (v int64, err error) {
-	if err := p.checkStoreReachable(); err != nil {
-		return 0, err
-	}
-	err = p.perform(func() error { v, err = p.fixture.store.ReplaceDoc(ctx, d); return err })
-	return v, err
-}
-
-func (p *process) DeleteDoc(ctx context.Context, d store.Doc) error {
-	if err := p.checkStoreReachable(); err != nil {
-		return err
-	}
-	return p.perform(func() error { return p.fixture.store.DeleteDoc(ctx, d) })
-}
-
-func (p *process) Doc(ctx context.Context, kind store.Kind, key string) (store.Doc, error) {
-	if err := p.checkStoreReachable(); err != nil {
+func (s flakyStore) Doc(ctx context.Context, kind store.Kind, key string) (store.Doc, error) {
+	if err := s.reachable(); err != nil {
 		return store.Doc{}, err
 	}
-	if p.fixture.readDelay != nil {
-		sleepCtx(ctx, p.fixture.readDelay(kind))
+	if s.fixture.readDelay != nil {
+		control.Sleep(ctx, s.fixture.readDelay(kind))
 	}
-	return p.fixture.store.Doc(ctx, kind, key)
+	return s.Memory.Doc(ctx, kind, key)
 }
 
-func (p *process) Docs(ctx context.Context, kind store.Kind, after string, limit int) ([]store.Doc, error) {
-	if err := p.checkStoreReachable(); err != nil {
+func (s flakyStore) Docs(ctx context.Context, kind store.Kind, after string, limit int) ([]store.Doc, error) {
+	if err := s.reachable(); err != nil {
 		return nil, err
 	}
-	p.fixture.docsListed.Add(int64(limit))
-	return p.fixture.store.Docs(ctx, kind, after, limit)
+	s.fixture.docsListed.Add(int64(limit))
+	return s.Memory.Docs(ctx, kind, after, limit)
 }
 
-func (p *process) Run(ctx context.Context, id string) (store.Run, error) {
-	if err := p.checkStoreReachable(); err != nil {
+func (s flakyStore) CreateDoc(ctx context.Context, d store.Doc) error {
+	if err := s.reachable(); err != nil {
+		return err
+	}
+	return s.Memory.CreateDoc(ctx, d)
+}
+
+func (s flakyStore) ReplaceDoc(ctx context.Context, d store.Doc) (int64, error) {
+	if err := s.reachable(); err != nil {
+		return 0, err
+	}
+	return s.Memory.ReplaceDoc(ctx, d)
+}
+
+func (s flakyStore) Run(ctx context.Context, id string) (store.Run, error) {
+	if err := s.reachable(); err != nil {
 		return store.Run{}, err
 	}
-	return p.fixture.store.Run(ctx, id)
+	return s.Memory.Run(ctx, id)
 }
 
-func (p *process) Create(ctx context.Context, o cluster.Object) error {
-	return p.perform(func() error { return p.fixture.cluster.Create(ctx, o) })
-}
-
-func (p *process) Delete(ctx context.Context, r cluster.Ref) error {
-	return p.perform(func() error { return p.fixture.cluster.Delete(ctx, r) })
-}
-
-func (p *process) Stop(ctx context.Context, r cluster.Ref) error {
-	return p.perform(func() error { return p.fixture.cluster.Stop(ctx, r) })
-}
-
-func (p *process) Observe(ctx context.Context, r cluster.Ref) (cluster.Snapshot, error) {
-	if err := p.checkAlive(); err != nil {
-		return cluster.Snapshot{}, err
+func (s flakyStore) DeleteDoc(ctx context.Context, d store.Doc) error {
+	if err := s.reachable(); err != nil {
+		return err
 	}
-	return p.fixture.cluster.Observe(ctx, r)
+	return s.Memory.DeleteDoc(ctx, d)
 }
-
-func (p *process) Labels(ctx context.Context, kind, scope, name string) (map[string]string, error) {
-	if err := p.checkAlive(); err != nil {
-		return nil, err
-	}
-	return p.fixture.cluster.Labels(ctx, kind, scope, name)
-}
-
-func (p *process) Publish(ctx context.Context, evs ...event.Event) error {
-	if len(evs) == 0 {
-		return p.checkAlive()
-	}
-	return p.perform(func() error { return p.fixture.broker.Publish(ctx, evs...) })
-}
-
-func (p *process) Consume(group string, step service.Step) service.Runnable {
-	commit := func(group string, n int) error {
-		return p.perform(func() error { return p.fixture.broker.commit(group, n) })
-	}
-	return p.fixture.broker.consume(group, step, p.Publish, commit)
-}
-
-// parts of the world that the executor does not see into.
-var _ interface {
-	executor.Bus
-	executor.Store
-	executor.Cluster
-} = (*process)(nil)
-
-var _ store.Runs = (*storetest.Memory)(nil)

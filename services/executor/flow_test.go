@@ -5,8 +5,6 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -21,13 +19,17 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/benchmark-ai/bai/services/executor"
-	"github.com/benchmark-ai/bai/services/executor/transpile"
+	"github.com/benchmark-ai/bai/services/executor/slots"
 	"github.com/benchmark-ai/bai/services/internal/cluster"
+	"github.com/benchmark-ai/bai/services/internal/control"
+	"github.com/benchmark-ai/bai/services/internal/crashtest"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/pod"
 	"github.com/benchmark-ai/bai/services/internal/service"
 	"github.com/benchmark-ai/bai/services/internal/store"
 	"github.com/benchmark-ai/bai/services/internal/storetest"
+	"github.com/benchmark-ai/bai/services/plan"
+	"github.com/benchmark-ai/bai/services/plan/transpile"
 )
 
 const descriptor = `spec_version = "1.0"
@@ -51,10 +53,10 @@ type fixture struct {
 	docsListed atomic.Int64 // documents that were asked for in lists
 	storeDown  atomic.Bool  // the store is, for executors
 	log        *zap.Logger  // of executors; nil for none
-	images     executor.Images
+	images     plan.Images
 
 	runDuration   time.Duration                  // how long a run runs
-	beforeEffect  func(effect int)               // see process
+	beforeEffect  func(effect int)               // of a process
 	readDelay     func(store.Kind) time.Duration // how long a document takes to be read; nil: no time
 	infraFailures map[string]bool                // Jobs that fail through nobody's fault
 	userFailures  map[string]bool                // Jobs that fail
@@ -82,7 +84,7 @@ func (w *fixture) runWatcher(ctx context.Context, ev event.Launched) ([]event.Ev
 	}
 	ref := cluster.Ref{Run: ev.Run, Attempt: ev.Attempt, Scope: ev.Scope, Job: ev.Job}
 	end := event.Finished{Header: ev.Cause("finished", ""), Outcome: event.Succeeded, Message: "fine"}
-	for since := time.Now(); time.Since(since) < w.runDuration; sleepCtx(ctx, time.Millisecond) {
+	for since := time.Now(); time.Since(since) < w.runDuration; control.Sleep(ctx, time.Millisecond) {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
@@ -127,29 +129,33 @@ func (w *fixture) projectFinished(ctx context.Context, ev event.Finished) ([]eve
 	return nil, w.store.PutRun(ctx, run, store.Change{Run: run.ID, Revision: run.Revision, Event: ev.ID})
 }
 
-// start starts a process, and the other services, and returns what ends them.
-func (w *fixture) start(s executor.Settings, killAt int, after bool) (p *process, stop func()) {
-	ctx, cancel := context.WithCancel(w.t.Context())
-	p = &process{fixture: w, killAt: killAt, after: after, kill: cancel, beforeEffect: w.beforeEffect}
-	s.Name = cmpOr(s.Name, "one")
+// start starts an executor, and the other services, and returns a function that ends
+// them.
+func (w *fixture) start(s executor.Settings) (stop func()) {
+	w.t.Helper()
+	return w.startIn(crashtest.New(0, false), s)
+}
+
+// startIn is start for a process that dies.
+func (w *fixture) startIn(p *crashtest.Process, s executor.Settings) (stop func()) {
+	ctx, cancel := p.Context(w.t.Context())
+	p.BeforeEffect = w.beforeEffect
+	if s.Name == "" {
+		s.Name = "one"
+	}
 	token := func(run string) string { return "token of " + run }
-	parts := executor.New(s, executor.Deps{Bus: p, Store: p, Cluster: p, Images: w.images, Token: token, Log: w.log})
+	parts := executor.New(s, executor.Deps{
+		Bus: p.Bus(w.broker), Store: p.Store(flakyStore{w.store, w}), Cluster: p.Cluster(w.cluster), Images: w.images, Token: token, Log: w.log,
+	})
 	var all sync.WaitGroup
-	for _, part := range slices.Collect(maps.Values(parts)) {
+	for _, part := range parts {
 		all.Go(func() { _ = part(ctx) })
 	}
 	rest, end := context.WithCancel(w.t.Context())
 	for _, part := range w.otherServices {
 		all.Go(func() { _ = part(rest) })
 	}
-	return p, func() { cancel(); end(); all.Wait() }
-}
-
-func cmpOr(a, b string) string {
-	if a != "" {
-		return a
-	}
-	return b
+	return func() { cancel(); end(); all.Wait() }
 }
 
 func (w *fixture) publish(evs ...event.Event) {
@@ -207,7 +213,7 @@ func (w *fixture) docTexts(kind store.Kind) []string {
 
 func (w *fixture) slots() []string {
 	w.t.Helper()
-	l, _, err := store.Get[executor.SlotTable](w.t.Context(), w.store, store.KindSlotTable, "slots")
+	l, _, err := store.Get[slots.Table](w.t.Context(), w.store, store.KindSlotTable, "slots")
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		w.t.Fatal(err)
 	}
@@ -252,7 +258,7 @@ func TestARunIsLaunchedAndItsSlotFreed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newFixture(t)
 		w.broker.redeliver = true
-		_, stop := w.start(executor.Settings{Slots: 1}, 0, false)
+		stop := w.start(executor.Settings{Slots: 1})
 		w.publish(fetched("r1"), fetched("r2"))
 		time.Sleep(2 * time.Second)
 		stop()
@@ -289,7 +295,7 @@ func TestAStoreThatIsAwayIsWaitedForAndThatIsSaidOnce(t *testing.T) {
 		w.log = zap.New(core)
 		w.storeDown.Store(true)
 		settings := executor.Settings{Slots: 1, Poll: time.Second}
-		_, stop := w.start(settings, 0, false)
+		stop := w.start(settings)
 		w.publish(fetched("r1"))
 		time.Sleep(time.Hour)
 		w.storeDown.Store(false)
@@ -360,35 +366,30 @@ func TestKilledAnywhere(t *testing.T) {
 			want: map[string]string{"r1": "failed"},
 		},
 	} {
-		for _, engine := range []string{executor.EngineLocal, executor.EngineKubernetes} {
+		for _, engine := range []string{plan.EngineLocal, plan.EngineKubernetes} {
 			t.Run(name+", "+engine, func(t *testing.T) {
 				settings := executor.Settings{Slots: 1, Engine: engine}
-				n := s.play(t, settings, 0, false)
-				for at := 1; at <= n; at++ {
-					s.play(t, settings, at, false)
-					s.play(t, settings, at, true)
+				for p := range crashtest.Points() {
+					s.play(t, settings, p)
 				}
-				t.Logf("%d effects", n)
 			})
 		}
 	}
 }
 
-// play plays the scenario with a process that is killed at an effect, then goes
-// on with one that is not. It returns the number of the former's effects.
-func (s scenario) play(t *testing.T, settings executor.Settings, killAt int, after bool) (effects int) {
+// play plays the scenario with a process that dies, then goes on with one that does not.
+func (s scenario) play(t *testing.T, settings executor.Settings, p *crashtest.Process) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		w := newFixture(t)
 		if s.setup != nil {
 			s.setup(w)
 		}
-		p, stop := w.start(settings, killAt, after)
+		stop := w.startIn(p, settings)
 		s.do(w)
 		time.Sleep(2 * time.Second)
 		stop()
-		effects = p.effects()
-		_, stop = w.start(settings, 0, false)
+		stop = w.start(settings)
 		time.Sleep(30 * time.Second)
 		stop()
 
@@ -401,10 +402,9 @@ func (s scenario) play(t *testing.T, settings executor.Settings, killAt int, aft
 			t.Errorf("launched %d times, want %d", got, s.launches)
 		}
 		if t.Failed() {
-			t.Logf("killed at effect %d, after it: %t", killAt, after)
+			t.Logf("a process %s", p)
 		}
 	})
-	return effects
 }
 
 // TestCanceledAnywhere cancels a run before each effect of its way: it ends
@@ -413,13 +413,13 @@ func TestCanceledAnywhere(t *testing.T) {
 	for at := 1; at <= 40; at++ {
 		synctest.Test(t, func(t *testing.T) {
 			w := newFixture(t)
-			at, engine := (at+1)/2, []string{executor.EngineLocal, executor.EngineKubernetes}[at%2]
+			at, engine := (at+1)/2, []string{plan.EngineLocal, plan.EngineKubernetes}[at%2]
 			w.beforeEffect = func(effect int) {
 				if effect == at {
 					w.cancel("r1")
 				}
 			}
-			_, stop := w.start(executor.Settings{Slots: 1, Engine: engine}, 0, false)
+			stop := w.start(executor.Settings{Slots: 1, Engine: engine})
 			w.publish(fetched("r1"), fetched("r2"))
 			time.Sleep(10 * time.Second)
 			stop()
@@ -448,7 +448,7 @@ func TestARefusalIsTheFaultOfWhoeverTheClusterSays(t *testing.T) {
 				w.cluster.refuse = func(o cluster.Object) error {
 					return &cluster.RefusedError{Object: objectKey(o), Class: tt.says, Message: "no"}
 				}
-				_, stop := w.start(executor.Settings{Slots: 1}, 0, false)
+				stop := w.start(executor.Settings{Slots: 1})
 				w.publish(fetched("r1"))
 				time.Sleep(5 * time.Second)
 				stop()
@@ -480,7 +480,7 @@ func TestEverythingReplayedAfterTheEndChangesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newFixture(t)
 		w.infraFailures["bai-r3-1"] = true
-		_, stop := w.start(executor.Settings{Slots: 2}, 0, false)
+		stop := w.start(executor.Settings{Slots: 2})
 		for i := range 10 {
 			w.publish(fetched(fmt.Sprintf("r%d", i)))
 		}
@@ -495,7 +495,7 @@ func TestEverythingReplayedAfterTheEndChangesNothing(t *testing.T) {
 		writes, ends, launched := w.cluster.writeCount(), w.runOutcomes(), len(published[event.Launched](t, w.broker))
 		plans := w.docKeys(store.KindPlan)
 		w.broker.rewind()
-		_, stop = w.start(executor.Settings{Slots: 2, Name: "two"}, 0, false)
+		stop = w.start(executor.Settings{Slots: 2, Name: "two"})
 		time.Sleep(20 * time.Second)
 		stop()
 
@@ -521,7 +521,7 @@ func TestTheQueueIsServedInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newFixture(t)
 		s := executor.Settings{Slots: 1, Priorities: map[string]int{"class=urgent": 5, "class=later": -5}}
-		_, stop := w.start(s, 0, false)
+		stop := w.start(s)
 		w.publish(fetched("r0"))
 		time.Sleep(5 * time.Millisecond)
 		for run, class := range map[string]string{"r4": "later", "r3": "", "r2": "", "r1": "later", "r5": "urgent"} {
@@ -546,7 +546,7 @@ func TestThoseInTheQueueAreToldTheirPosition(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newFixture(t)
 		w.runDuration = 25 * time.Second
-		_, stop := w.start(executor.Settings{Slots: 1}, 0, false)
+		stop := w.start(executor.Settings{Slots: 1})
 		w.publish(fetched("r0"))
 		time.Sleep(time.Second)
 		w.publish(fetched("r1"), fetched("r2"))
@@ -573,10 +573,11 @@ func TestTwoExecutors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newFixture(t)
 		w.runDuration = 100 * time.Millisecond
-		_, stop1 := w.start(executor.Settings{Slots: 2, Name: "one"}, 60, true)
+		dies := crashtest.New(45, true)
+		stop1 := w.startIn(dies, executor.Settings{Slots: 2, Name: "one"})
 		others := w.otherServices
 		w.otherServices = nil
-		_, stop2 := w.start(executor.Settings{Slots: 2, Name: "two"}, 0, false)
+		stop2 := w.start(executor.Settings{Slots: 2, Name: "two"})
 		w.otherServices = others
 		want := make(map[string]string)
 		for i := range 20 {
@@ -592,6 +593,9 @@ func TestTwoExecutors(t *testing.T) {
 		if diff := cmp.Diff(want, w.runOutcomes()); diff != "" {
 			t.Errorf("ends (-want +got):\n%s", diff)
 		}
+		if !dies.Dead() {
+			t.Errorf("the first executor lives after %d effects", dies.Effects())
+		}
 		if w.cluster.maxJobs > 2 {
 			t.Errorf("%d Jobs at a time, but there are two slots", w.cluster.maxJobs)
 		}
@@ -604,7 +608,7 @@ func TestASlotIsKeptUntilItsObjectsAreGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newFixture(t)
 		w.cluster.deletionDelay = 10 * time.Second
-		_, stop := w.start(executor.Settings{Slots: 1}, 0, false)
+		stop := w.start(executor.Settings{Slots: 1})
 		w.publish(fetched("r1"), fetched("r2"))
 		time.Sleep(5 * time.Second)
 		if diff := cmp.Diff([]string{"r1/1"}, w.slots()); diff != "" {
@@ -625,7 +629,7 @@ func TestARunThatEndedWhileNobodyListened(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newFixture(t)
 		w.runDuration = time.Hour
-		_, stop := w.start(executor.Settings{Slots: 1}, 0, false)
+		stop := w.start(executor.Settings{Slots: 1})
 		w.publish(fetched("r1"))
 		time.Sleep(2 * time.Second)
 		stop()
@@ -633,7 +637,7 @@ func TestARunThatEndedWhileNobodyListened(t *testing.T) {
 		if _, err := w.projectFinished(t.Context(), end); err != nil {
 			t.Fatal(err)
 		}
-		_, stop = w.start(executor.Settings{Slots: 1}, 0, false)
+		stop = w.start(executor.Settings{Slots: 1})
 		time.Sleep(30 * time.Second)
 		stop()
 		w.assertClean(t)
@@ -647,12 +651,12 @@ func TestALaunchThatWasHeardOfIsNotMadeAnew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newFixture(t)
 		w.otherServices = nil
-		_, stop := w.start(executor.Settings{Slots: 1}, 0, false)
+		stop := w.start(executor.Settings{Slots: 1})
 		w.publish(fetched("r1"))
 		time.Sleep(2 * time.Second)
 		stop()
 
-		l, version, err := store.Get[executor.SlotTable](t.Context(), w.store, store.KindSlotTable, "slots")
+		l, version, err := store.Get[slots.Table](t.Context(), w.store, store.KindSlotTable, "slots")
 		if err != nil || !l.Allocations[0].Launched {
 			t.Fatalf("%+v %v", l, err)
 		}
@@ -663,7 +667,7 @@ func TestALaunchThatWasHeardOfIsNotMadeAnew(t *testing.T) {
 		if err := errors.Join(err1, err2, err3); err != nil {
 			t.Fatal(err)
 		}
-		_, stop = w.start(executor.Settings{Slots: 1}, 0, false)
+		stop = w.start(executor.Settings{Slots: 1})
 		time.Sleep(2 * time.Second)
 		stop()
 		w.assertCreatedOnce(t)
@@ -679,7 +683,7 @@ func TestARunThatEndedBeforeItsDataWereThere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newFixture(t)
 		w.otherServices = w.otherServices[:1]
-		_, stop := w.start(executor.Settings{}, 0, false)
+		stop := w.start(executor.Settings{})
 		w.publish(event.Finished{Header: header("r1").Cause("x", ""), Outcome: event.Failed, Class: event.ClassPlatform, Reason: event.NoProgress})
 		time.Sleep(time.Second)
 		w.publish(fetched("r1"))
@@ -695,7 +699,7 @@ func TestARunThatEndedBeforeItsDataWereThere(t *testing.T) {
 func TestACommandAboutARunThatIsElsewhereIsLeftToOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newFixture(t)
-		_, stop := w.start(executor.Settings{}, 0, false)
+		stop := w.start(executor.Settings{})
 		w.cancel("r1")
 		time.Sleep(time.Second)
 		if got := w.runOutcomes(); len(got) > 0 {
@@ -722,7 +726,7 @@ func TestTheQueueIsNotScanned(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			w := newFixture(t)
 			w.runDuration = time.Millisecond
-			_, stop := w.start(executor.Settings{Slots: 4, Positions: time.Hour}, 0, false)
+			stop := w.start(executor.Settings{Slots: 4, Positions: time.Hour})
 			for i := range runs {
 				w.publish(fetched(fmt.Sprintf("r%04d", i)))
 			}
@@ -743,7 +747,7 @@ func TestNoDocumentHoldsASecret(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newFixture(t)
 		w.runDuration = time.Second
-		_, stop := w.start(executor.Settings{Pods: transpile.Settings{Brokers: []string{"kafka:9092"}}}, 0, false)
+		stop := w.start(executor.Settings{Pods: transpile.Settings{Brokers: []string{"kafka:9092"}}})
 		w.publish(fetched("r1"))
 		time.Sleep(500 * time.Millisecond)
 		secret, ok := w.cluster.object("Secret bai-r1-1").(*corev1.Secret)

@@ -35,7 +35,7 @@ func TestKeysWithoutEffectAreNamedOnceInEachRun(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newFixture(t)
-				_, stop := w.start(tt.settings, 0, false)
+				stop := w.start(tt.settings)
 				w.publish(tt.run)
 				time.Sleep(10 * time.Second)
 				stop()

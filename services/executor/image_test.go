@@ -14,6 +14,7 @@ import (
 	"github.com/benchmark-ai/bai/services/executor"
 	"github.com/benchmark-ai/bai/services/internal/cluster"
 	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/plan"
 )
 
 // fakeRegistry answers with the next of its answers, and is away once they are used
@@ -58,7 +59,7 @@ func launchEntrypoint(t *testing.T, r *fakeRegistry, run event.Fetched) (images 
 		}
 		return nil
 	}
-	_, stop := w.start(executor.Settings{Slots: 1, Engine: executor.EngineKubernetes}, 0, false)
+	stop := w.start(executor.Settings{Slots: 1, Engine: plan.EngineKubernetes})
 	w.publish(run)
 	time.Sleep(10 * time.Second)
 	stop()

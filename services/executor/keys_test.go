@@ -60,7 +60,7 @@ func launchedKeys(t *testing.T) (keys map[string][]byte) {
 		w.runDuration = time.Hour
 		run := fetched("r1")
 		run.Descriptor = mpiDescriptor
-		_, stop := w.start(executor.Settings{Slots: 1}, 0, false)
+		stop := w.start(executor.Settings{Slots: 1})
 		w.publish(run)
 		time.Sleep(2 * time.Second)
 		if secret, ok := w.cluster.object("Secret bai-r1-1-keys").(*corev1.Secret); ok {

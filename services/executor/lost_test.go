@@ -18,7 +18,7 @@ func TestTheSlotOfARunThatEndedOnALostNodeIsFreed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newFixture(t)
 		w.cluster.redeleteAfter = time.Minute
-		_, stop := w.start(executor.Settings{Slots: 1}, 0, false)
+		stop := w.start(executor.Settings{Slots: 1})
 		w.publish(fetched("r1"))
 		time.Sleep(50 * time.Second)
 		if diff := cmp.Diff([]string{"r1/1"}, w.slots()); diff != "" {
@@ -34,7 +34,7 @@ func TestTheSlotOfARunThatIsCanceledOnALostNodeIsFreed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newFixture(t)
 		w.cluster.redeleteAfter, w.runDuration = time.Minute, time.Hour
-		_, stop := w.start(executor.Settings{Slots: 1}, 0, false)
+		stop := w.start(executor.Settings{Slots: 1})
 		w.publish(fetched("r1"))
 		time.Sleep(time.Second)
 		w.cancel("r1")

@@ -9,6 +9,7 @@ import (
 	"github.com/benchmark-ai/bai/descriptors"
 	"github.com/benchmark-ai/bai/services/executor"
 	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/plan"
 )
 
 // runReferencing is a run whose descriptor names a Secret and a claim.
@@ -46,9 +47,9 @@ func TestARunThatNamesAnObjectWhichItMayNotNameIsNeverLaunched(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newFixture(t)
 				w.cluster.labels = labels
-				s := executor.Settings{Engine: executor.EngineKubernetes}
+				s := executor.Settings{Engine: plan.EngineKubernetes}
 				s.Pods.Allow = tt.allow
-				_, stop := w.start(s, 0, false)
+				stop := w.start(s)
 				w.publish(tt.run)
 				time.Sleep(10 * time.Second)
 				stop()
@@ -83,7 +84,7 @@ func TestTheLocalClusterAllowsSecretsAsOthersDo(t *testing.T) {
 		w := newFixture(t)
 		s := executor.Settings{}
 		s.Pods.Allow = map[string]descriptors.Allowlist{"pets": {Secrets: []string{"mine"}}}
-		_, stop := w.start(s, 0, false)
+		stop := w.start(s)
 		own, other := fetched("r1"), fetched("r2")
 		own.Descriptor = strings.Replace(descriptor, "[env]", "[env]\nimage_pull_secret = \"not-read\"\nsecrets = { TOKEN = \"mine/key\" }", 1)
 		other.Descriptor = strings.Replace(descriptor, "[env]", "[env]\nsecrets = { TOKEN = \"other/key\" }", 1)

@@ -7,11 +7,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	batchv1 "k8s.io/api/batch/v1"
-	corev1 "k8s.io/api/core/v1"
 
 	"github.com/benchmark-ai/bai/services/executor"
-	"github.com/benchmark-ai/bai/services/executor/transpile"
 	"github.com/benchmark-ai/bai/services/internal/cluster"
 	"github.com/benchmark-ai/bai/services/internal/event"
 )
@@ -51,7 +48,7 @@ func TestObjectsAreKeptAsLongAsIsAskedFor(t *testing.T) {
 				if tt.becomes == "canceled" || tt.becomes == "deleted" {
 					w.runDuration = time.Hour
 				}
-				_, stop := w.start(executor.Settings{Slots: 1, Keep: tt.settings}, 0, false)
+				stop := w.start(executor.Settings{Slots: 1, Keep: tt.settings})
 				w.publish(tt.run)
 				time.Sleep(2 * time.Second)
 				switch tt.becomes {
@@ -88,12 +85,12 @@ func TestKeptObjectsSurviveReplays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newFixture(t)
 		w.broker.redeliver = true
-		_, stop := w.start(executor.Settings{Slots: 1}, 0, false)
+		stop := w.start(executor.Settings{Slots: 1})
 		w.publish(runWithKeep("1h"), fetched("r2"))
 		time.Sleep(5 * time.Second)
 		stop()
 		w.broker.rewind()
-		_, stop = w.start(executor.Settings{Slots: 1}, 0, false)
+		stop = w.start(executor.Settings{Slots: 1})
 		time.Sleep(time.Minute)
 		if diff := cmp.Diff([]string{"Job bai-r1-1", "Secret bai-r1-1"}, w.cluster.objectKeys()); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
@@ -131,14 +128,14 @@ func TestServersAndWorkersAreEndedBeforeTheirRunIsKept(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newFixture(t)
 				w.cluster.stopDelay, w.userFailures["bai-r1-1"] = 3*time.Minute, tt.fails
-				_, stop := w.start(executor.Settings{Slots: 1, Keep: tt.settings}, 0, false)
+				stop := w.start(executor.Settings{Slots: 1, Keep: tt.settings})
 				w.publish(multiRoleRun(tt.strategy, tt.keep))
 				time.Sleep(time.Minute)
 				if held := w.slots(); tt.kept && len(held) != 1 {
 					t.Errorf("%v hold slots while pods end", held)
 				}
 				stop() // and another takes over
-				_, stop = w.start(executor.Settings{Slots: 1, Keep: tt.settings}, 0, false)
+				stop = w.start(executor.Settings{Slots: 1, Keep: tt.settings})
 				time.Sleep(5 * time.Minute)
 				stop()
 				if w.cluster.running(cluster.Ref{Run: "r1", Attempt: 1}) {
@@ -169,7 +166,7 @@ func TestARunHoldsItsSlotWhileItsPodsOweData(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newFixture(t)
 		w.cluster.deletionDelay = 20 * time.Minute
-		_, stop := w.start(executor.Settings{Slots: 1}, 0, false)
+		stop := w.start(executor.Settings{Slots: 1})
 		w.publish(fetched("r1"), fetched("r2"))
 		time.Sleep(19 * time.Minute)
 		if diff := cmp.Diff([]string{"Job bai-r1-1", "Secret bai-r1-1"}, w.cluster.objectKeys()); diff != "" {
@@ -187,81 +184,10 @@ func TestPodsThatDoNotEndAreNotKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newFixture(t)
 		w.cluster.stopDelay = forever
-		_, stop := w.start(executor.Settings{Slots: 1}, 0, false)
+		stop := w.start(executor.Settings{Slots: 1})
 		w.publish(multiRoleRun("mpi", "24h"))
 		time.Sleep(3 * time.Hour)
 		stop()
 		w.assertRetained(t, false)
 	})
-}
-
-func TestARunOfSeveralRolesIsKeptWhereOneOfThemHasEnded(t *testing.T) {
-	ended := corev1.ContainerStatus{Name: cluster.ContainerBenchmark, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}}}
-	pod := func(phase corev1.PodPhase, s ...corev1.ContainerStatus) corev1.Pod {
-		return corev1.Pod{Status: corev1.PodStatus{Phase: phase, ContainerStatuses: s}}
-	}
-	for name, tt := range map[string]struct {
-		pods []corev1.Pod
-		want bool
-	}{
-		"a worker that ended before the launcher":            {[]corev1.Pod{pod(corev1.PodRunning), pod(corev1.PodFailed)}, true},
-		"a server that ended, whose output is still shipped": {[]corev1.Pod{pod(corev1.PodRunning), pod(corev1.PodRunning, ended)}, true},
-		"not one all of whose pods run":                      {[]corev1.Pod{pod(corev1.PodRunning), pod(corev1.PodRunning)}, false},
-		"not one that waits for nodes":                       {[]corev1.Pod{pod(corev1.PodPending), pod(corev1.PodPending)}, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if got := executor.Retainable(cluster.Snapshot{Job: &batchv1.Job{}, Pods: tt.pods}, 2); got != tt.want {
-				t.Errorf("%t", got)
-			}
-		})
-	}
-}
-
-func TestOnlyWhatHasEndedIsKept(t *testing.T) {
-	job := func(types ...batchv1.JobConditionType) *batchv1.Job {
-		j := &batchv1.Job{}
-		for _, t := range types {
-			j.Status.Conditions = append(j.Status.Conditions, batchv1.JobCondition{Type: t, Status: corev1.ConditionTrue})
-		}
-		return j
-	}
-	pods := func(phases ...corev1.PodPhase) (all []corev1.Pod) {
-		for _, p := range phases {
-			all = append(all, corev1.Pod{Status: corev1.PodStatus{Phase: p}})
-		}
-		return all
-	}
-	for name, tt := range map[string]struct {
-		seen cluster.Snapshot
-		want bool
-	}{
-		"a job that is complete":                               {cluster.Snapshot{Job: job(batchv1.JobSuccessCriteriaMet, batchv1.JobComplete), Pods: pods(corev1.PodSucceeded)}, true},
-		"a job that failed":                                    {cluster.Snapshot{Job: job(batchv1.JobFailureTarget, batchv1.JobFailed)}, true},
-		"pods that have ended, before their job says so":       {cluster.Snapshot{Job: job(), Pods: pods(corev1.PodFailed, corev1.PodSucceeded)}, true},
-		"a job that fails and makes no more pods":              {cluster.Snapshot{Job: job(batchv1.JobFailureTarget)}, true},
-		"not a job that fails while a pod is on its way out":   {cluster.Snapshot{Job: job(batchv1.JobFailureTarget), Pods: pods(corev1.PodFailed, corev1.PodRunning)}, false},
-		"not a pod that waits for a node or an image":          {cluster.Snapshot{Job: job(), Pods: pods(corev1.PodPending)}, false},
-		"not a pod that runs":                                  {cluster.Snapshot{Job: job(), Pods: pods(corev1.PodRunning)}, false},
-		"not a pod of a node that does not answer":             {cluster.Snapshot{Job: job(), Pods: pods(corev1.PodUnknown)}, false},
-		"not a job that waits in a queue, and has no pods yet": {cluster.Snapshot{Job: job(batchv1.JobSuspended)}, false},
-		"not what is gone":                                     {cluster.Snapshot{}, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if got := executor.Retainable(tt.seen, 1); got != tt.want {
-				t.Errorf("%t", got)
-			}
-		})
-	}
-}
-
-// TestAnMPIJobIsSeveralJobs: its workers go on after the launcher.
-func TestAnMPIJobIsSeveralJobs(t *testing.T) {
-	f := fetched("r1")
-	f.Descriptor = strings.Replace(f.Descriptor, "cpus = 1", "cpus = 1\nstrategy = \"mpi\"", 1)
-	for _, operator := range []bool{false, true} {
-		p := executor.MakePlan(f, executor.Facts{}, executor.Settings{Pods: transpile.Settings{MPIOperator: operator}})
-		if p.Jobs != 2 {
-			t.Errorf("with an operator (%t) they are %d", operator, p.Jobs)
-		}
-	}
 }

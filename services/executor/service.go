@@ -1,16 +1,15 @@
-// Package executor gives each run its turn and launches it: once, and only once
-// there is a slot for it.
+// Package executor launches each run once, as soon as there is a slot for it.
 //
-// A run whose data are there waits in the queue, a document for each. One
-// executor at a time, under a fenced lease, gives free slots to those at the
-// head and writes them into the ledger. Who has a slot gets a plan, and the
-// plan's objects are created in the cluster. When the run is over its objects
-// are deleted, and when they are gone the slot is free.
+// A run whose data are there waits in the queue, a document for each. Package slots
+// gives free slots to the head of the queue, under a fenced lease, and writes them into
+// the slot table. Package launch makes a plan for an attempt that has a slot, and creates
+// the objects of the plan in the cluster. It deletes them when the run is over, and when
+// they are gone the slot is free.
 //
-// Everything that is done can be done again: documents and objects are created
-// or not, never changed, but for the ledger, which is written by compare-and-set.
-// Who creates an attempt's plan decides whether it is ever launched, so a death
-// between any two steps leads to one launch, and a replay of all events to none.
+// All effects can be repeated: documents and objects are created or not, never changed,
+// but for the slot table, which is written by compare-and-set. The process that creates
+// an attempt's plan decides whether it is ever launched. So a crash between any two
+// steps leads to one launch, and a replay of all events to none.
 package executor
 
 import (
@@ -18,29 +17,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"time"
 
 	"go.uber.org/zap"
 
-	"github.com/benchmark-ai/bai/descriptors"
-	"github.com/benchmark-ai/bai/services/executor/transpile"
-	"github.com/benchmark-ai/bai/services/internal/cluster"
+	"github.com/benchmark-ai/bai/services/executor/launch"
+	"github.com/benchmark-ai/bai/services/executor/slots"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/service"
-	"github.com/benchmark-ai/bai/services/internal/store"
+	"github.com/benchmark-ai/bai/services/plan"
+	"github.com/benchmark-ai/bai/services/plan/transpile"
 )
-
-// Engines that an executor can have.
-const (
-	EngineLocal      = "local"
-	EngineKubernetes = "kubernetes"
-)
-
-// MaxPriority is the highest priority, and its negative the lowest.
-const MaxPriority = 1000
 
 // Settings are what an operator may choose. The zero value works with the local
 // cluster.
@@ -63,19 +51,19 @@ type Settings struct {
 // Validate names every setting at fault.
 func (s Settings) Validate() error {
 	var errs []error
-	if s.Engine != "" && s.Engine != EngineLocal && s.Engine != EngineKubernetes {
-		errs = append(errs, fmt.Errorf("executor.engine: %q, want %s or %s", s.Engine, EngineLocal, EngineKubernetes))
+	if s.Engine != "" && s.Engine != plan.EngineLocal && s.Engine != plan.EngineKubernetes {
+		errs = append(errs, fmt.Errorf("executor.engine: %q, want %s or %s", s.Engine, plan.EngineLocal, plan.EngineKubernetes))
 	}
 	errs = append(errs, s.limits())
-	if _, err := parseKeep(s.Keep); err != nil {
+	if _, err := launch.ParseKeep(s.Keep); err != nil {
 		errs = append(errs, err)
 	}
 	for label, p := range s.Priorities {
 		if name, _, ok := strings.Cut(label, "="); !ok || name == "" {
 			errs = append(errs, fmt.Errorf("executor.priorities: %q, want label=value", label))
 		}
-		if p > MaxPriority || p < -MaxPriority {
-			errs = append(errs, fmt.Errorf("executor.priorities: %q has %d, want %d to %d", label, p, -MaxPriority, MaxPriority))
+		if p > slots.MaxPriority || p < -slots.MaxPriority {
+			errs = append(errs, fmt.Errorf("executor.priorities: %q has %d, want %d to %d", label, p, -slots.MaxPriority, slots.MaxPriority))
 		}
 	}
 	for name, d := range map[string]time.Duration{"lease": s.Lease, "poll": s.Poll, "reconcile": s.Reconcile, "positions": s.Positions} {
@@ -103,49 +91,18 @@ func (s Settings) limits() error {
 	return errors.Join(errs...)
 }
 
-func (s Settings) quota() Quota {
-	return Quota{Slots: s.Slots, PerUser: s.PerUser, PerLabel: s.PerLabel}
+func (s Settings) quota() slots.Quota {
+	return slots.Quota{Slots: s.Slots, PerUser: s.PerUser, PerLabel: s.PerLabel}
 }
 
-func (s Settings) engine() string { return cmp.Or(s.Engine, EngineLocal) }
-
-// deletionDelay is after which time objects that were deleted may be gone. On this machine
-// that is at once; elsewhere it takes longer than a look, and a look is two calls.
-func (s Settings) deletionDelay() time.Duration {
-	if s.engine() == EngineKubernetes {
-		return 100 * time.Millisecond
-	}
-	return 2 * time.Millisecond
-}
-
-// engines returns what a descriptor may name.
-func (s Settings) engines() []string { return []string{"default", s.engine()} }
-
-// Parser returns the parser for all who judge a descriptor that an executor of
-// these settings is to launch.
-func (s Settings) Parser() descriptors.Parser {
-	p := descriptors.Parser{Instances: s.Pods.Instances, Engines: s.engines(), OneMachine: s.engine() == EngineLocal, Allow: s.allowed()}
-	if !p.OneMachine {
-		p.Zones = append([]string{}, slices.Sorted(maps.Keys(s.Pods.Zones))...)
-	}
-	return p
-}
-
-// allowed are the objects that descriptors may name, by their namespace: none where
-// settings say nothing.
-func (s Settings) allowed() descriptors.Allowlists {
-	if s.Pods.Allow == nil {
-		return descriptors.Allowlists{}
-	}
-	return s.Pods.Allow
+// Planner returns the planner of all who judge or launch descriptors by these
+// settings. It asks no registries where noRegistry is true.
+func (s Settings) Planner(noRegistry bool) plan.Planner {
+	return plan.New(s.Engine, s.Pods, noRegistry)
 }
 
 func (s Settings) withDefaults() Settings {
 	s.Slots = cmp.Or(s.Slots, 4)
-	s.Pods.NoLimits = s.Pods.NoLimits || s.engine() == EngineLocal
-	s.Pods.OneMachine = s.engine() == EngineLocal
-	s.Pods.Owner = s.engine() == EngineKubernetes
-	s.Pods.Shared.Off = s.Pods.Shared.Off || s.engine() == EngineLocal
 	s.Lease = cmp.Or(s.Lease, 3*time.Second)
 	s.Poll = cmp.Or(s.Poll, time.Second)
 	s.Reconcile = cmp.Or(s.Reconcile, 10*time.Second)
@@ -163,37 +120,12 @@ type Bus interface {
 	Publish(ctx context.Context, events ...event.Event) error
 }
 
-// Store keeps the queue, the ledger and the plans, and knows the runs.
-type Store interface {
-	store.Docs
-	store.Lister
-	// Run returns the run, or store.ErrNotFound.
-	Run(ctx context.Context, id string) (store.Run, error)
-}
-
-// Cluster runs the objects.
-type Cluster interface {
-	cluster.Creator
-	cluster.Ender
-	// Observe looks at an attempt as it is now. It says cluster.ErrNotFound
-	// once neither its job nor any pod of it is there.
-	Observe(ctx context.Context, r cluster.Ref) (cluster.Snapshot, error)
-	cluster.Labeler
-}
-
-// Images tells what images run by themselves.
-type Images interface {
-	// Image returns the answer of an image's registry, or why there is none. Its
-	// only error is that ctx is done.
-	Image(ctx context.Context, q cluster.ImageQuery) (cluster.Image, error)
-}
-
 // Deps are what the service needs from others.
 type Deps struct {
 	Bus     Bus
-	Store   Store
-	Cluster Cluster
-	Images  Images                  // nil: no registry is asked
+	Store   slots.Store
+	Cluster launch.Cluster
+	Images  plan.Images             // nil: no registry is asked
 	Token   func(run string) string // the right to speak for a run, for its pods
 	Clock   func() time.Time        // nil means the machine's
 	Log     *zap.Logger             // nil means none
@@ -208,14 +140,13 @@ func New(s Settings, d Deps) map[string]service.Runnable {
 	if d.Log == nil {
 		d.Log = zap.NewNop()
 	}
-	s.Pods.NoRegistry = s.Pods.NoRegistry || d.Images == nil
 	e := newExecutor(s.withDefaults(), d)
 	return map[string]service.Runnable{
 		"executor/fetched":  d.Bus.Consume("executor-fetched", service.On(e.onFetched)),
 		"executor/retried":  d.Bus.Consume("executor-retried", service.On(e.onRetried)),
 		"executor/commands": d.Bus.Consume("executor-commands", service.On(e.onCommand)),
 		"executor/finished": d.Bus.Consume("executor-finished", service.Batch(64, e.onFinished)),
-		"executor/admit":    e.scheduler.run,
-		"executor/unread":   e.retryDeferred,
+		"executor/admit":    e.scheduler.Run,
+		"executor/unread":   e.deferred.Run,
 	}
 }

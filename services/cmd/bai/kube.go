@@ -17,10 +17,11 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/benchmark-ai/bai/services/executor"
+	"github.com/benchmark-ai/bai/services/executor/launch"
 	"github.com/benchmark-ai/bai/services/internal/broker"
 	"github.com/benchmark-ai/bai/services/internal/cluster"
 	"github.com/benchmark-ai/bai/services/internal/cluster/kube"
+	"github.com/benchmark-ai/bai/services/plan"
 )
 
 // kubeOptions are what the command line says of a Kubernetes cluster.
@@ -32,7 +33,7 @@ type kubeOptions struct {
 
 // podCluster is what runs the objects of this platform.
 type podCluster interface {
-	executor.Cluster
+	launch.Cluster
 	cluster.Observer
 	cluster.Surveyor
 }
@@ -51,7 +52,7 @@ func (o kubeOptions) apply(s *settings) {
 	if !s.Kubernetes.Set() {
 		return
 	}
-	s.Executor.Engine, s.Executor.Pods.Scope = executor.EngineKubernetes, s.Kubernetes.Scope()
+	s.Executor.Engine, s.Executor.Pods.Scope = plan.EngineKubernetes, s.Kubernetes.Scope()
 	if s.Executor.Pods.Image == "" {
 		s.Executor.Pods.Image = "docker.io/benchmark-ai/bai-pod:" + strings.NewReplacer("+", "-", "/", "-").Replace(version)
 	}

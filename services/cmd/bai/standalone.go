@@ -40,6 +40,7 @@ import (
 	"github.com/benchmark-ai/bai/services/metrics-pusher/sink"
 	"github.com/benchmark-ai/bai/services/metrics-pusher/sink/open"
 	"github.com/benchmark-ai/bai/services/metrics-pusher/summarise"
+	"github.com/benchmark-ai/bai/services/plan"
 	"github.com/benchmark-ai/bai/services/watcher"
 )
 
@@ -362,9 +363,10 @@ func (p *platform) gateway() (map[string]service.Runnable, error) {
 		return nil, err
 	}
 	p.onClose(func() error { closeSources(); return nil })
+	planner := p.executorSettings().Planner(p.settings.Registry.Off)
 	return gateway.New(p.settings.Gateway, gateway.Deps{
 		Preflight: flight,
-		Bus:       p.bus, Store: p.store, Listener: p.listener, Objects: p.objects, DatasetCache: stock, Source: source, Parser: p.executorSettings().Parser(), Renderer: wiring.NewRenderer(p.executorSettings(), p.settings.Registry.Off),
+		Bus:       p.bus, Store: p.store, Listener: p.listener, Objects: p.objects, DatasetCache: stock, Source: source, Parser: planner.Parser(), Renderer: planner,
 		Token: p.bus.Token, OpenAPI: proto.OpenAPI(), Entropy: rand.Reader, Ready: p.ready, Notes: p.bus.UnsignedWarning, StorageFull: p.disk().refusalReason, Sync: syncOf(p.sqlite), Version: api.Version{Version: version}, Log: p.log,
 	}), nil
 }
@@ -442,7 +444,7 @@ func (p *platform) executor() (map[string]service.Runnable, error) {
 }
 
 // images is what asks registries; nil where no images are run.
-func (p *platform) images() (executor.Images, error) { //nolint:ireturn // nil is none
+func (p *platform) images() (plan.Images, error) { //nolint:ireturn // nil is none
 	if p.kube == nil {
 		return nil, nil
 	}

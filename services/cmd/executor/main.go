@@ -10,6 +10,7 @@ import (
 	"github.com/benchmark-ai/bai/services/executor"
 	"github.com/benchmark-ai/bai/services/internal/registry"
 	"github.com/benchmark-ai/bai/services/internal/service"
+	"github.com/benchmark-ai/bai/services/plan"
 )
 
 func main() { program.Main("executor", &settings{}) }
@@ -31,10 +32,10 @@ func (s *settings) Validate() error {
 func (s *settings) executor() executor.Settings {
 	e := s.Executor
 	if s.Cluster.Dir != "" {
-		e.Engine = executor.EngineLocal
+		e.Engine = plan.EngineLocal
 		return e
 	}
-	e.Engine, e.Pods.Scope = executor.EngineKubernetes, s.Kubernetes.Scope()
+	e.Engine, e.Pods.Scope = plan.EngineKubernetes, s.Kubernetes.Scope()
 	return e
 }
 

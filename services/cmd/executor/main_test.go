@@ -5,19 +5,19 @@ import (
 	"testing"
 
 	"github.com/benchmark-ai/bai/services/cmd/internal/deployedtest"
-	"github.com/benchmark-ai/bai/services/executor"
 	"github.com/benchmark-ai/bai/services/internal/config"
 	"github.com/benchmark-ai/bai/services/internal/mpijob"
+	"github.com/benchmark-ai/bai/services/plan"
 )
 
 func TestPodsRunInKubernetesWhereNoLocalClusterIsNamed(t *testing.T) {
 	var s settings
 	s.Kubernetes.Namespace = "benchmarks"
-	if e := s.executor(); e.Engine != executor.EngineKubernetes || e.Pods.Scope != "benchmarks" {
+	if e := s.executor(); e.Engine != plan.EngineKubernetes || e.Pods.Scope != "benchmarks" {
 		t.Errorf("engine %q, namespace %q", e.Engine, e.Pods.Scope)
 	}
 	s.Cluster.Dir = "pods"
-	if e := s.executor(); e.Engine != executor.EngineLocal || e.Pods.Scope != "" {
+	if e := s.executor(); e.Engine != plan.EngineLocal || e.Pods.Scope != "" {
 		t.Errorf("engine %q, namespace %q", e.Engine, e.Pods.Scope)
 	}
 }

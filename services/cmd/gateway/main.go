@@ -58,8 +58,9 @@ func (s *settings) Validate() error {
 
 // Parts implements program.Service.
 func (s *settings) Parts(ctx context.Context, c *program.Common) (map[string]service.Runnable, error) {
+	planner := s.Executor.Planner(s.Registry.Off)
 	deps := gateway.Deps{
-		Bus: c.Bus, Store: c.Store, Parser: s.Executor.Parser(), Renderer: wiring.NewRenderer(s.Executor, s.Registry.Off), Token: c.Bus.Token, OpenAPI: proto.OpenAPI(),
+		Bus: c.Bus, Store: c.Store, Parser: planner.Parser(), Renderer: planner, Token: c.Bus.Token, OpenAPI: proto.OpenAPI(),
 		Entropy: rand.Reader, Ready: c.Bus.Ready, Notes: c.Bus.UnsignedWarning, Version: api.Version{Version: version}, Log: c.Log,
 	}
 	s.Fetcher.Sources.ObjectStoreURL = s.Objects.URL

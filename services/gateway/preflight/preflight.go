@@ -13,6 +13,7 @@ import (
 	"github.com/benchmark-ai/bai/descriptors"
 	"github.com/benchmark-ai/bai/services/internal/cluster"
 	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/plan/transpile"
 )
 
 // Settings are what an operator says about who does what. The zero value is that
@@ -58,19 +59,12 @@ type Check struct {
 	Class   event.Class // of a fault: whose it is
 }
 
-// Planner says which objects a run would be.
+// Planner makes the objects of runs without creating them.
 type Planner interface {
-	// Plan returns the objects of a run of d, which was read from text, or why
-	// there can be none, for the user: of a run with which code is sent along where
-	// d asks for it, or withCode does.
-	Plan(ctx context.Context, d *descriptors.Descriptor, text []byte, withCode bool) (PlannedRun, error)
-}
-
-// PlannedRun is a run as it would be.
-type PlannedRun struct {
-	Objects []cluster.Object
-	Scope   string          // the namespace that they would lie in
-	Images  []cluster.Image // answers of registries about images that run by themselves
+	// Preview returns the objects of a run of d, which was read from text, with the
+	// answers of registries that they were made from. The run has code sent along
+	// where d asks for it, or withCode does. The error is for the user.
+	Preview(ctx context.Context, d *descriptors.Descriptor, text []byte, withCode bool) (transpile.Workload, []cluster.Image, error)
 }
 
 // Sources says where data may be read from.
@@ -113,11 +107,11 @@ func (c *Checker) Check(ctx context.Context, d *descriptors.Descriptor, text []b
 
 func (c *Checker) requirements(ctx context.Context, d *descriptors.Descriptor, text []byte, withCode bool) Requirements {
 	n := Requirements{Settings: c.settings}
-	planned, err := c.deps.Planner.Plan(ctx, d, text, withCode)
+	workload, images, err := c.deps.Planner.Preview(ctx, d, text, withCode)
 	if err != nil {
 		n.PlanError = err.Error()
 	}
-	n.Objects, n.Scope, n.Images = planned.Objects, planned.Scope, planned.Images
+	n.Objects, n.Scope, n.Images = workload.Objects, workload.Scope, images
 	if c.deps.Sources == nil {
 		return n
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/benchmark-ai/bai/descriptors"
 	"github.com/benchmark-ai/bai/services/gateway/preflight"
 	"github.com/benchmark-ai/bai/services/internal/cluster"
+	"github.com/benchmark-ai/bai/services/plan/transpile"
 )
 
 // fakePlanner is a Planner that always has the same plan.
@@ -25,8 +26,8 @@ type fakePlanner struct {
 	err     error
 }
 
-func (p fakePlanner) Plan(context.Context, *descriptors.Descriptor, []byte, bool) (preflight.PlannedRun, error) {
-	return preflight.PlannedRun{Objects: p.objects, Scope: "benchmarks"}, p.err
+func (p fakePlanner) Preview(context.Context, *descriptors.Descriptor, []byte, bool) (transpile.Workload, []cluster.Image, error) {
+	return transpile.Workload{Objects: p.objects, Scope: "benchmarks"}, nil, p.err
 }
 
 // fakeCluster is a cluster that remembers what it was asked.

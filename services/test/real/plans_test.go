@@ -24,7 +24,7 @@ func TestEveryPlanIsWhatTheAPIServerAccepts(t *testing.T) {
 		scopes[level] = testCluster.Namespace(t)
 		testCluster.Run(t, "label", "namespace", scopes[level], "pod-security.kubernetes.io/enforce="+level, "--overwrite")
 	}
-	files, err := filepath.Glob("../../executor/transpile/testdata/*.yaml")
+	files, err := filepath.Glob("../../plan/transpile/testdata/*.yaml")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no plans: %v", err)
 	}

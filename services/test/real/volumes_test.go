@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/benchmark-ai/bai/descriptors"
-	"github.com/benchmark-ai/bai/services/executor/transpile"
 	"github.com/benchmark-ai/bai/services/fetcher"
+	"github.com/benchmark-ai/bai/services/plan/transpile"
 	"github.com/benchmark-ai/bai/services/test/testbed"
 )
 
@@ -22,7 +22,7 @@ func TestVolumesOfEveryKindAreWhatTheAPIServerAccepts(t *testing.T) {
 	t.Parallel()
 	testCluster := testbed.API(t)
 	scope := testCluster.Namespace(t)
-	for _, file := range []string{"../../executor/transpile/testdata/volumes.toml", "../../../descriptors/examples/every-key.toml"} {
+	for _, file := range []string{"../../plan/transpile/testdata/volumes.toml", "../../../descriptors/examples/every-key.toml"} {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)

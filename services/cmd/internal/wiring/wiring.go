@@ -11,8 +11,6 @@ import (
 	"time"
 
 	"github.com/benchmark-ai/bai/descriptors"
-	"github.com/benchmark-ai/bai/services/executor"
-	"github.com/benchmark-ai/bai/services/executor/transpile"
 	"github.com/benchmark-ai/bai/services/fetcher"
 	"github.com/benchmark-ai/bai/services/fetcher/source"
 	"github.com/benchmark-ai/bai/services/gateway/catalog"
@@ -65,23 +63,4 @@ func (s *Source) Read(ctx context.Context, url string) ([]byte, error) {
 		return nil, fmt.Errorf("read descriptor %s: %w", source.Redact(url), err)
 	}
 	return text.Bytes(), nil
-}
-
-// Renderer says which objects runs would be. It implements api.Renderer.
-type Renderer struct{ pods transpile.Settings }
-
-// NewRenderer returns a Renderer of what an executor of these settings creates, which
-// asks images' registries unless noRegistry says that it asks none.
-func NewRenderer(s executor.Settings, noRegistry bool) *Renderer {
-	s.Pods.NoRegistry = s.Pods.NoRegistry || noRegistry
-	s.Pods.NoLimits = s.Pods.NoLimits || s.Engine != executor.EngineKubernetes
-	s.Pods.OneMachine = s.Engine != executor.EngineKubernetes
-	s.Pods.Owner = s.Engine == executor.EngineKubernetes
-	s.Pods.Shared.Off = s.Pods.Shared.Off || s.Engine != executor.EngineKubernetes
-	return &Renderer{pods: s.Pods}
-}
-
-// Render implements api.Renderer.
-func (r *Renderer) Render(d *descriptors.Descriptor, text []byte, withCode bool) ([]byte, error) {
-	return transpile.Manifest(d, text, withCode, r.pods)
 }

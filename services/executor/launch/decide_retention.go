@@ -1,4 +1,4 @@
-package executor
+package launch
 
 import (
 	"fmt"
@@ -20,32 +20,32 @@ type Retained struct {
 	Until time.Time   `json:"until"`
 }
 
-// retentionFor says for how long an attempt's objects stay after its end: what the
-// descriptor asks for, else the settings. What was canceled, or is followed by
-// another attempt, goes at once.
-func retentionFor(p Plan, run store.Run, s Settings) time.Duration {
+// retentionFor returns for how long an attempt's objects stay after its end: as its
+// descriptor asks, else as keep does, or for failed where only those of failed runs
+// stay. Those of a canceled run, or one that another attempt follows, go at once.
+func retentionFor(p Plan, run store.Run, keep descriptors.Keep, failed time.Duration) time.Duration {
 	if run.Attempt != p.Run.Attempt || run.Phase != event.PhaseFinished || run.Outcome == event.Canceled {
 		return 0
 	}
 	k := p.Keep
 	if k.Rule == "" {
-		k, _ = parseKeep(s.Keep) // it was validated
+		k = keep
 	}
 	switch {
 	case k.Rule == descriptors.KeepFor:
 		return k.For
 	case k.Rule == descriptors.KeepFailed && run.Outcome == event.Failed:
-		return s.Pods.RetentionPeriod()
+		return failed
 	}
 	return 0
 }
 
-// Retainable reports whether an attempt of so many roles has something to be looked at after
-// its end: its Job has ended, or a pod where there are several roles, or all pods. A Job
+// retainable reports whether an attempt of so many roles has pods or a Job to look at
+// after its end: its Job has ended, or a pod where there are several roles, or all pods. A Job
 // that is given up while it waits for a node or an image begins as soon as it has one,
 // and must not be kept; nor is a single pod that may still run, because its node does
 // not answer.
-func Retainable(seen cluster.Snapshot, roles int) bool {
+func retainable(seen cluster.Snapshot, roles int) bool {
 	if jobEnded(seen.Job) {
 		return true
 	}
@@ -53,11 +53,11 @@ func Retainable(seen cluster.Snapshot, roles int) bool {
 		return slices.ContainsFunc(seen.Pods, cluster.BenchmarkEnded)
 	}
 	_, failing := cluster.Condition(seen.Job, batchv1.JobFailureTarget) // which makes no more of them
-	return Terminated(seen) && (len(seen.Pods) > 0 || failing)
+	return terminated(seen) && (len(seen.Pods) > 0 || failing)
 }
 
-// Terminated reports whether all pods of an attempt have ended.
-func Terminated(seen cluster.Snapshot) bool { return !slices.ContainsFunc(seen.Pods, cluster.Alive) }
+// terminated reports whether all pods of an attempt have ended.
+func terminated(seen cluster.Snapshot) bool { return !slices.ContainsFunc(seen.Pods, cluster.Alive) }
 
 func jobEnded(j *batchv1.Job) bool {
 	for _, t := range []batchv1.JobConditionType{batchv1.JobComplete, batchv1.JobFailed} {
@@ -68,8 +68,8 @@ func jobEnded(j *batchv1.Job) bool {
 	return false
 }
 
-// parseKeep reads the setting of that name.
-func parseKeep(text string) (descriptors.Keep, error) {
+// ParseKeep reads the setting of that name.
+func ParseKeep(text string) (descriptors.Keep, error) {
 	switch text {
 	case "", descriptors.KeepNever:
 		return descriptors.Keep{Rule: descriptors.KeepNever}, nil

@@ -1,4 +1,4 @@
-package executor
+package launch
 
 import (
 	"context"
@@ -20,12 +20,12 @@ import (
 // The Job owns nothing, because it comes last: were its pods there before their
 // Secret, and the platform died in between, their node would wait for longer and
 // longer.
-func (a *scheduler) createInOrder(ctx context.Context, p Plan, objects []cluster.Object) (uid string, err error) {
+func (l *Launcher) createInOrder(ctx context.Context, p Plan, objects []cluster.Object) (uid string, err error) {
 	for i, o := range objects {
-		if i > 0 && a.settings.Pods.Owner {
+		if i > 0 && l.planner.Pods.Owner {
 			o.SetOwnerReferences([]metav1.OwnerReference{ownedBy(objects[0])})
 		}
-		if err := a.deps.Cluster.Create(ctx, o); err != nil && !errors.Is(err, cluster.ErrExists) {
+		if err := l.deps.Cluster.Create(ctx, o); err != nil && !errors.Is(err, cluster.ErrExists) {
 			return "", fmt.Errorf("create %s: %w", o.GetName(), err)
 		}
 		if p.isMainJob(o) {

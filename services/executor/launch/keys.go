@@ -1,16 +1,17 @@
-package executor
+package launch
 
 import (
+	"bytes"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/x509"
-	"encoding/base64"
-	"encoding/binary"
 	"encoding/pem"
 	"fmt"
 
-	"github.com/benchmark-ai/bai/services/executor/transpile"
+	"golang.org/x/crypto/ssh"
+
+	"github.com/benchmark-ai/bai/services/plan/transpile"
 )
 
 // newKeys makes the keys with which the pods of one attempt speak ssh.
@@ -39,16 +40,10 @@ func keyPair() (private, public []byte, err error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("write an ssh key: %w", err)
 	}
-	point, err := key.PublicKey.Bytes()
+	sshKey, err := ssh.NewPublicKey(&key.PublicKey)
 	if err != nil {
 		return nil, nil, fmt.Errorf("write an ssh key: %w", err)
 	}
-	const kind = "ecdsa-sha2-nistp256"
-	var blob []byte
-	for _, part := range [][]byte{[]byte(kind), []byte("nistp256"), point} {
-		blob = binary.BigEndian.AppendUint32(blob, uint32(len(part))) //nolint:gosec // some bytes
-		blob = append(blob, part...)
-	}
 	private = pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der})
-	return private, fmt.Appendf(nil, "%s %s", kind, base64.StdEncoding.EncodeToString(blob)), nil
+	return private, bytes.TrimSpace(ssh.MarshalAuthorizedKey(sshKey)), nil
 }

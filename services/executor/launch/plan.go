@@ -1,10 +1,8 @@
-package executor
+package launch
 
 import (
 	"encoding/json"
-	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -13,93 +11,18 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/benchmark-ai/bai/descriptors"
-	"github.com/benchmark-ai/bai/services/executor/transpile"
 	"github.com/benchmark-ai/bai/services/internal/cluster"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/mpijob"
+	"github.com/benchmark-ai/bai/services/plan/transpile"
 )
-
-// AttemptKey is one attempt of a run: it waits for a slot, or holds one.
-type AttemptKey struct {
-	Run     string `json:"run"`
-	Attempt int    `json:"attempt"`
-}
-
-// docKey is that of the holder's plan.
-func (h AttemptKey) docKey() string { return fmt.Sprintf("%s/%d", h.Run, h.Attempt) }
-
-// QueuedRun is a document of the queue.
-type QueuedRun struct {
-	Run  event.Fetched `json:"run"`
-	Pods int           `json:"pods"`
-}
-
-// Item is what waits, and the key of its document. Keys are in the order of
-// the queue.
-type Item struct {
-	QueuedRun
-
-	Key string
-}
-
-func (w QueuedRun) attemptKey() AttemptKey { return AttemptKey{Run: w.Run.Run, Attempt: w.Run.Attempt} }
-
-// queueKey is the key of an attempt's document in the queue: those of higher
-// priority come first, among these the attempts that follow another, then who
-// was submitted first, which a run's ID tells.
-func queueKey(priority int, h AttemptKey) string {
-	first := 1
-	if h.Attempt > 1 {
-		first = 0
-	}
-	return fmt.Sprintf("%04d/%d/%s/%d", MaxPriority-priority, first, h.Run, h.Attempt)
-}
-
-// SlotTable is the one document that says who holds a slot.
-type SlotTable struct {
-	Fence       int64        `json:"fence"` // of the lease under which somebody was last admitted
-	Allocations []Allocation `json:"entries"`
-}
-
-// Allocation is an attempt that holds a slot, from its admission until its objects
-// are gone.
-type Allocation struct {
-	AttemptKey
-
-	QueueKey    string `json:"queue"` // key of its document in the queue, which stays until there is a plan
-	Pods        int    `json:"pods"`
-	QuotaKeys   string `json:"shares,omitempty"` // limits that it counts under, one a line
-	Launched    bool   `json:"launched,omitempty"`
-	Scheduled   bool   `json:"placed,omitempty"`
-	Terminating bool   `json:"ending,omitempty"`
-}
-
-// unscheduled reports whether the entry is a gang that may not have all its nodes.
-func (e Allocation) unscheduled() bool { return e.Pods > 1 && !e.Scheduled && !e.Terminating }
-
-func (l SlotTable) holds(h AttemptKey) bool {
-	_, ok := l.allocation(h)
-	return ok
-}
-
-func (l SlotTable) allocation(h AttemptKey) (Allocation, bool) {
-	for _, e := range l.Allocations {
-		if e.AttemptKey == h {
-			return e, true
-		}
-	}
-	return Allocation{}, false
-}
-
-// slotTableKey is the key of the one ledger.
-const slotTableKey = "slots"
 
 // Plan is the document that decides, by who creates it, what becomes of an
 // attempt: its objects are created, once, or it is never launched. It is
 // written once and stays. It holds no secret value.
 type Plan struct {
-	// NoLaunch says that the attempt is not launched. Last is then what was said
-	// of its run, if the executor is who said it.
+	// NoLaunch says that the attempt is not launched. FinalEvent is then the end of its
+	// run, where it is the executor that published one.
 	NoLaunch   bool            `json:"never,omitempty"`
 	FinalEvent *event.Finished `json:"last,omitempty"`
 
@@ -118,15 +41,16 @@ type Plan struct {
 	PendingDeadline time.Duration    `json:"pending_deadline,omitempty"`
 }
 
-// finalEvents returns what there is to say again of an attempt that has this plan.
-func (p Plan) finalEvents() []event.Event {
+// FinalEvents returns the events to publish again for an attempt that has this plan.
+func (p Plan) FinalEvents() []event.Event {
 	if p.FinalEvent == nil {
 		return nil
 	}
 	return []event.Event{*p.FinalEvent}
 }
 
-func (p Plan) ref() cluster.Ref {
+// Ref names the objects of the plan.
+func (p Plan) Ref() cluster.Ref {
 	return cluster.Ref{Run: p.Run.Run, Attempt: p.Run.Attempt, Scope: p.Scope, Job: p.Job}
 }
 
@@ -202,17 +126,4 @@ func (o *planObject) UnmarshalJSON(text []byte) error {
 		o.Object = &unstructured.Unstructured{}
 	}
 	return json.Unmarshal(text, o.Object)
-}
-
-// priority returns that of a run with such labels: the highest that settings
-// give one of them.
-func (s Settings) priority(labels map[string]string) int {
-	priority, found := 0, false
-	for label, p := range s.Priorities {
-		name, value, _ := strings.Cut(label, "=")
-		if have, ok := labels[name]; ok && have == value && (!found || p > priority) {
-			priority, found = p, true
-		}
-	}
-	return priority
 }

@@ -1,4 +1,4 @@
-package executor
+package slots
 
 import (
 	"cmp"
@@ -10,7 +10,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/event"
 )
 
-// Quota are how many runs may hold a slot at a time.
+// Quota limits how many runs may hold a slot at a time.
 type Quota struct {
 	Slots    int            // all of them
 	PerUser  int            // those of one owner; zero means no limit
@@ -51,12 +51,12 @@ func (r Quota) limit(key string) int {
 	return r.PerUser
 }
 
-// newAllocation is the place in the ledger that somebody in the queue is given.
+// newAllocation is the allocation of a queued attempt.
 func (r Quota) newAllocation(p Item) Allocation {
-	return Allocation{AttemptKey: p.attemptKey(), QueueKey: p.Key, Pods: p.Pods, QuotaKeys: r.quotaKeys(p.Run)}
+	return Allocation{AttemptKey: p.AttemptKey(), QueueKey: p.Key, Pods: p.Pods, QuotaKeys: r.quotaKeys(p.Run)}
 }
 
-// quotaUsage counts who holds slots.
+// quotaUsage counts the attempts that hold slots.
 type quotaUsage struct {
 	quota Quota
 	total int
@@ -80,8 +80,8 @@ func (t *quotaUsage) add(e Allocation) {
 
 func (t *quotaUsage) full() bool { return t.total >= t.quota.Slots }
 
-// exceededLimit says which limit keeps somebody from being given a slot, though there
-// may be one; empty for none.
+// exceededLimit returns the limit that bars an attempt though a slot may be free, empty
+// for none.
 func (t *quotaUsage) exceededLimit(e Allocation) string {
 	for key := range strings.Lines(e.QuotaKeys) {
 		key = strings.TrimSuffix(key, "\n")
@@ -97,13 +97,12 @@ func (t *quotaUsage) exceededLimit(e Allocation) string {
 	return ""
 }
 
-// BlockedByQuota says, of those in the queue whom a limit of their own keeps waiting,
-// which one that is.
-func BlockedByQuota(l SlotTable, queue []Item, r Quota) map[AttemptKey]string {
+// blockedByQuota returns the limit that bars each queued attempt which one bars.
+func blockedByQuota(l Table, queue []Item, r Quota) map[AttemptKey]string {
 	t, all := r.usage(l.Allocations), make(map[AttemptKey]string)
 	for _, p := range queue {
 		if why := t.exceededLimit(r.newAllocation(p)); why != "" {
-			all[p.attemptKey()] = why
+			all[p.AttemptKey()] = why
 		}
 	}
 	return all

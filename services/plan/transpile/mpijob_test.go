@@ -10,10 +10,10 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/benchmark-ai/bai/services/executor/transpile"
 	"github.com/benchmark-ai/bai/services/internal/cluster"
 	"github.com/benchmark-ai/bai/services/internal/golden"
 	"github.com/benchmark-ai/bai/services/internal/mpijob"
+	"github.com/benchmark-ai/bai/services/plan/transpile"
 )
 
 // operatorSettings are the settings of a platform whose cluster has the MPI operator.

@@ -1,0 +1,204 @@
+package launch
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/benchmark-ai/bai/descriptors"
+	"github.com/benchmark-ai/bai/services/executor/slots"
+	"github.com/benchmark-ai/bai/services/internal/cluster"
+	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/internal/store"
+	"github.com/benchmark-ai/bai/services/plan"
+	"github.com/benchmark-ai/bai/services/plan/transpile"
+)
+
+// Facts is the input of a decision about one attempt.
+type Facts struct {
+	RunFinished bool  // the run has ended
+	Canceled    bool  // the run has a cancel mark
+	Plan        *Plan // nil where there is none yet
+	// Images are answers of registries, for the plan that is to be made.
+	Images []cluster.Image
+}
+
+// makePlan returns the plan for an attempt that has a slot and the descriptor d: its
+// objects, or that it is never launched, and why.
+func makePlan(run event.Fetched, d *descriptors.Descriptor, f Facts, p plan.Planner) Plan {
+	if f.RunFinished {
+		return Plan{NoLaunch: true, Run: run}
+	}
+	if f.Canceled {
+		return Plan{NoLaunch: true, FinalEvent: CanceledEvent(run.Header), Run: run}
+	}
+	w, err := p.Objects(transpile.Input{Run: run, Descriptor: d, Images: f.Images})
+	if err != nil {
+		last := RefusedEvent(run.Header, err)
+		return Plan{NoLaunch: true, FinalEvent: &last, Run: run}
+	}
+	doc := newPlan(run, w)
+	doc.Images = f.Images
+	return doc
+}
+
+// RefusedEvent is the end of a run that cannot be launched: as the user wrote it, or
+// where it is the platform that lacks what every run needs.
+func RefusedEvent(h event.Header, err error) event.Finished {
+	f := event.Finished{Header: h.Cause("finished", ""), Outcome: event.Failed, Class: event.ClassUser, Reason: event.LaunchRefused, Message: err.Error()}
+	if descriptor, ok := errors.AsType[*transpile.RefusedError](err); ok {
+		f.Reason, f.Message = descriptor.Reason, descriptor.Message
+	}
+	if object, ok := errors.AsType[*cluster.RefusedError](err); ok {
+		f.Message, f.Class = object.Error(), cmp.Or(object.Class, f.Class)
+		if object.Reason != "" {
+			f.Reason = event.Reason(object.Reason)
+		}
+	}
+	return f
+}
+
+// CanceledEvent is the end of a run that was never launched.
+func CanceledEvent(h event.Header) *event.Finished {
+	return &event.Finished{Header: h.Cause("finished", ""), Outcome: event.Canceled, Reason: event.CanceledByUser, Message: "canceled before it was launched"}
+}
+
+// stopReason is why a launch does not go on.
+type stopReason int
+
+const (
+	notStopped   stopReason = iota
+	stopCanceled            // the run has a cancel mark
+	stopSlotLost            // the run has ended, or the slot is not held any more
+)
+
+// resumption is the next step of a launch whose plan was there before, because
+// another launch was cut off.
+type resumption int
+
+const (
+	abandon       resumption = iota // the attempt holds no slot
+	markEnding                      // the run ended, and the table does not have that yet
+	findObjects                     // the launch was published: objects that are gone are not made anew, the watcher knows of them
+	createMissing                   // create the objects that are not there
+	skipCreation                    // the run was canceled: publish the launch, so that the watcher ends the run
+)
+
+// decideResume returns how a launch goes on, given why it stops and the last
+// transition that the store has of its run.
+func decideResume(stop stopReason, last slots.Transition) resumption {
+	switch {
+	case stop == stopSlotLost:
+		return abandon
+	case last == slots.Terminating:
+		return markEnding
+	case last == slots.Launched:
+		return findObjects
+	case stop == stopCanceled:
+		return skipCreation
+	}
+	return createMissing
+}
+
+// lastTransition returns the last transition of an attempt that the store has, 0 for
+// none.
+func lastTransition(run store.Run, attempt int) slots.Transition {
+	switch run.Phase {
+	case event.PhaseFinished:
+		return slots.Terminating
+	case event.PhasePending, event.PhaseRunning, event.PhaseCanceling:
+		if run.Attempt == attempt {
+			return slots.Launched
+		}
+	case event.PhaseSubmitted, event.PhaseFetching, event.PhaseQueued, event.PhaseLaunching:
+	}
+	return 0
+}
+
+// allScheduled reports whether every pod of a gang has a node.
+func allScheduled(seen cluster.Snapshot, pods int) bool {
+	n := 0
+	for _, p := range seen.Pods {
+		for _, c := range p.Status.Conditions {
+			if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionTrue {
+				n++
+			}
+		}
+	}
+	return n >= pods
+}
+
+// launchingStatus is the status of a run that has its slot. d is its descriptor, and
+// noLimits the reason why the local cluster enforces no limits.
+func launchingStatus(p Plan, d *descriptors.Descriptor, planner plan.Planner, noLimits string) event.Status {
+	run := p.Run
+	h, msg := run.Header, "creating its objects"
+	for _, i := range p.Images {
+		msg += "; " + entrypointMessage(i)
+	}
+	if planner.Local() {
+		msg = "starting the command with this machine's own programs (no image)"
+		if ignored := ignoredKeys(d, noLimits); len(ignored) > 0 {
+			msg += "; without effect on this machine: " + strings.Join(ignored, ", ")
+		}
+	}
+	return event.Status{Header: h.Cause("status/launching", ""), Phase: event.PhaseLaunching, Message: msg}
+}
+
+// entrypointMessage tells whether the program of an image that runs by itself is known.
+func entrypointMessage(i cluster.Image) string {
+	if i.UnreadReason == "" {
+		return fmt.Sprintf("image %s runs its entrypoint, as its registry gives it for %s", i.Name, i.Digest)
+	}
+	return fmt.Sprintf("the entrypoint of image %s is not known, so that the output is read from the container's log: %s", i.Name, i.UnreadReason)
+}
+
+// ignoredKeys returns the keys of a descriptor that the local cluster accepts and
+// does not carry out. Where noLimits is not empty, it is why that enforces no limits.
+func ignoredKeys(d *descriptors.Descriptor, noLimits string) []string {
+	ignored := ignoredHardwareKeys("hardware", d.Hardware, noLimits)
+	if d.Env.Privileged {
+		ignored = append(ignored, "env.privileged")
+	}
+	if d.Env.ImagePullSecret != "" {
+		ignored = append(ignored, "env.image_pull_secret")
+	}
+	if d.Server != nil {
+		ignored = append(ignored, ignoredHardwareKeys("server.hardware", d.Server.Hardware, noLimits)...)
+	}
+	return ignored
+}
+
+// ignoredHardwareKeys is ignoredKeys for a table of hardware.
+func ignoredHardwareKeys(table string, h descriptors.Hardware, noLimits string) []string {
+	var ignored []string
+	because := ""
+	if noLimits != "" {
+		because = " (no limits: " + noLimits + ")"
+	}
+	for _, key := range []struct {
+		name, because string
+		set           bool
+	}{
+		{"cpus", because, h.CPUs != "" && because != ""},
+		{"memory", because, h.Memory != "" && because != ""},
+		{"node_selector", "", len(h.NodeSelector) > 0},
+		{"tolerations", "", len(h.Tolerations) > 0},
+	} {
+		if key.set {
+			ignored = append(ignored, table+"."+key.name+key.because)
+		}
+	}
+	return ignored
+}
+
+// launchedEvent says that the objects of an attempt are there.
+func launchedEvent(p Plan, uid, engine string) event.Launched {
+	return event.Launched{
+		Header: p.Run.Cause("launched", ""), Cluster: engine, Scope: p.Scope, Job: p.Job, UID: uid,
+		Retries: p.Retries, PendingDeadline: p.PendingDeadline,
+	}
+}

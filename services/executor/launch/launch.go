@@ -1,0 +1,404 @@
+// Package launch creates the objects of attempts that hold a slot, and deletes them
+// again. The plan of an attempt is a document that is created once: the process that
+// creates it decides whether the attempt is ever launched.
+package launch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.uber.org/zap"
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/benchmark-ai/bai/descriptors"
+	"github.com/benchmark-ai/bai/services/executor/slots"
+	"github.com/benchmark-ai/bai/services/internal/cluster"
+	"github.com/benchmark-ai/bai/services/internal/control"
+	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/internal/store"
+	"github.com/benchmark-ai/bai/services/plan"
+	"github.com/benchmark-ai/bai/services/plan/transpile"
+)
+
+// Settings of a launcher.
+type Settings struct {
+	Keep           descriptors.Keep // of the objects of runs that do not say
+	Poll           time.Duration    // longest wait between two looks at objects that go
+	Reconcile      time.Duration    // between two deletions of objects that do not go, and two sweeps
+	NoLimitsReason string           // why the local cluster enforces no limits of CPU and memory; empty means that it does
+}
+
+// Cluster runs the objects.
+type Cluster interface {
+	cluster.Creator
+	cluster.Ender
+	// Observe returns an attempt as it is now. The error is cluster.ErrNotFound once
+	// neither its job nor any pod of it is there.
+	Observe(ctx context.Context, r cluster.Ref) (cluster.Snapshot, error)
+	cluster.Labeler
+}
+
+// Deps are what a launcher needs from others.
+type Deps struct {
+	Docs    Documents
+	Cluster Cluster
+	Publish func(ctx context.Context, events ...event.Event) error
+	Token   func(run string) string
+	Clock   func() time.Time
+	Log     *zap.Logger
+}
+
+// Launcher does the tasks of attempts that hold a slot. It implements slots.Tasks.
+type Launcher struct {
+	settings  Settings
+	planner   plan.Planner
+	deps      Deps
+	nextSweep time.Time
+}
+
+// New returns a launcher of the plans that a planner makes.
+func New(s Settings, p plan.Planner, d Deps) *Launcher {
+	return &Launcher{settings: s, planner: p, deps: d}
+}
+
+// Do implements slots.Tasks.
+func (l *Launcher) Do(ctx context.Context, t slots.Task, e slots.Allocation, item *slots.Item) (slots.Transition, error) {
+	switch t {
+	case slots.Launch:
+		return l.launch(ctx, e, item)
+	case slots.Release:
+		return l.releaseSlot(ctx, e)
+	case slots.CheckScheduling:
+		return l.checkScheduling(ctx, e)
+	case slots.NoTask:
+	}
+	return 0, nil
+}
+
+// Discard implements slots.Tasks.
+func (l *Launcher) Discard(ctx context.Context, item slots.Item) (bool, error) {
+	p, err := l.deps.Docs.Plan(ctx, item.AttemptKey())
+	if err != nil || p == nil {
+		return false, err
+	}
+	return true, l.removeFromQueue(ctx, *p, item.Key)
+}
+
+// removeFromQueue takes an attempt out of the queue that is not to be launched any more.
+// It publishes the attempt's end again before.
+func (l *Launcher) removeFromQueue(ctx context.Context, p Plan, key string) error {
+	if events := p.FinalEvents(); len(events) > 0 {
+		if err := l.deps.Publish(ctx, events...); err != nil {
+			return err
+		}
+	}
+	return l.deps.Docs.Dequeue(ctx, key)
+}
+
+// deletionDelay is the time after which objects that were deleted may be gone: at once
+// on this machine, elsewhere later than two calls take.
+func (l *Launcher) deletionDelay() time.Duration {
+	if l.planner.Local() {
+		return 2 * time.Millisecond
+	}
+	return 100 * time.Millisecond
+}
+
+// launch creates the objects of an attempt that was given a slot, and publishes that.
+// It goes on where a launch that was cut off has ended: every step is done once,
+// however often it is tried.
+func (l *Launcher) launch(ctx context.Context, e slots.Allocation, item *slots.Item) (slots.Transition, error) {
+	p, d, err := l.ensurePlan(ctx, e, item)
+	if err != nil {
+		return 0, err
+	}
+	if p.NoLaunch {
+		return slots.Released, l.removeFromQueue(ctx, p, e.QueueKey)
+	}
+	next := createMissing
+	if d == nil { // the plan was there before
+		if next, err = l.resume(ctx, e); err != nil {
+			return 0, err
+		}
+	}
+	var uid string
+	switch next {
+	case abandon:
+		return 0, nil
+	case markEnding:
+		return slots.Terminating, nil
+	case findObjects:
+		uid, err = l.findJobUID(ctx, p)
+	case createMissing:
+		uid, err = l.createObjects(ctx, p, d)
+	case skipCreation:
+	}
+	if refusal, ok := errors.AsType[*cluster.RefusedError](err); ok {
+		return l.reportRefusal(ctx, e, p, refusal)
+	}
+	if err != nil {
+		return 0, err
+	}
+	return l.confirmLaunch(ctx, e, p, uid)
+}
+
+// resume decides how a launch goes on that was cut off.
+func (l *Launcher) resume(ctx context.Context, e slots.Allocation) (resumption, error) {
+	stop, err := l.checkStop(ctx, e)
+	if err != nil || stop == stopSlotLost {
+		return abandon, err
+	}
+	run, err := l.deps.Docs.Run(ctx, e.Run)
+	return decideResume(stop, lastTransition(run, e.Attempt)), err
+}
+
+// confirmLaunch publishes that a plan's objects were created. If the run was canceled or
+// ended meanwhile it deletes them at once. It publishes the launch of a canceled run all
+// the same, since the watcher reports when its objects are gone.
+func (l *Launcher) confirmLaunch(ctx context.Context, e slots.Allocation, p Plan, uid string) (slots.Transition, error) {
+	stop, err := l.checkStop(ctx, e)
+	if err != nil {
+		return 0, err
+	}
+	if stop != notStopped {
+		if err := l.deps.Cluster.Delete(ctx, p.Ref()); err != nil {
+			return 0, fmt.Errorf("delete the objects of %s: %w", p.Job, err)
+		}
+	}
+	if stop == stopSlotLost {
+		return 0, nil
+	}
+	if err := l.deps.Publish(ctx, launchedEvent(p, uid, l.planner.Engine)); err != nil {
+		return 0, err
+	}
+	if err := l.deps.Docs.Dequeue(ctx, e.QueueKey); err != nil {
+		return 0, err
+	}
+	l.deps.Log.Info("launched", zap.String("run", e.Run), zap.Int("attempt", e.Attempt))
+	return slots.Launched, nil
+}
+
+// ensurePlan returns the plan of an attempt that was given a slot. Where there was none
+// it makes the plan, and returns the descriptor too.
+func (l *Launcher) ensurePlan(ctx context.Context, e slots.Allocation, item *slots.Item) (p Plan, d *descriptors.Descriptor, err error) {
+	if item == nil {
+		existing, err := l.deps.Docs.Plan(ctx, e.AttemptKey)
+		if err != nil || existing != nil {
+			return deref(existing), nil, err
+		}
+		queued, found, err := l.deps.Docs.QueuedRun(ctx, e.QueueKey)
+		if err != nil {
+			return Plan{}, nil, err
+		}
+		if !found {
+			l.deps.Log.Error("neither plan nor queue knows of it", zap.String("run", e.Run), zap.Int("attempt", e.Attempt))
+			return Plan{NoLaunch: true}, nil, nil
+		}
+		item = &slots.Item{QueuedRun: queued, Key: e.QueueKey}
+	}
+	facts, err := l.deps.Docs.Facts(ctx, e.AttemptKey)
+	if err != nil || facts.Plan != nil {
+		return deref(facts.Plan), nil, err
+	}
+	d, faults := l.planner.Parse(item.Run)
+	if faults.Err() != nil { // a newer executor queued it
+		_, err := l.deps.Docs.Defer(ctx, item.Run, l.deps.Clock())
+		return Plan{NoLaunch: true}, nil, err
+	}
+	if !facts.RunFinished && !facts.Canceled {
+		if facts.Images, err = l.resolveImages(ctx, item.Run, d); err != nil {
+			return Plan{}, nil, err
+		}
+	}
+	p, err = l.deps.Docs.PutPlanIfAbsent(ctx, makePlan(item.Run, d, facts, l.planner))
+	return p, d, err
+}
+
+// resolveImages asks the registries of images that run by themselves. An attempt that
+// follows another has the answers of that one, whatever they were.
+func (l *Launcher) resolveImages(ctx context.Context, run event.Fetched, d *descriptors.Descriptor) ([]cluster.Image, error) {
+	if len(transpile.Images(d, l.planner.Pods)) == 0 {
+		return nil, nil
+	}
+	before, err := l.deps.Docs.Plan(ctx, slots.AttemptKey{Run: run.Run, Attempt: run.Attempt - 1})
+	if err != nil || before != nil {
+		return deref(before).Images, err
+	}
+	return l.planner.AskRegistries(ctx, d)
+}
+
+func deref(p *Plan) Plan {
+	if p == nil {
+		return Plan{}
+	}
+	return *p
+}
+
+// checkStop returns why a launch is not to go on.
+func (l *Launcher) checkStop(ctx context.Context, e slots.Allocation) (stopReason, error) {
+	table, err := l.deps.Docs.Table(ctx)
+	if err != nil {
+		return notStopped, err
+	}
+	if allocation, ok := table.Allocation(e.AttemptKey); !ok || allocation.Terminating {
+		return stopSlotLost, nil
+	}
+	canceled, err := store.Canceled(ctx, l.deps.Docs.Store, e.Run)
+	if err != nil || !canceled {
+		return notStopped, err
+	}
+	return stopCanceled, nil
+}
+
+// createObjects creates the objects of a plan while it reports that to the user, and
+// returns the UID of its Job, empty where that is gone already. A descriptor that is
+// nil is read anew.
+func (l *Launcher) createObjects(ctx context.Context, p Plan, d *descriptors.Descriptor) (uid string, err error) {
+	if d == nil {
+		var faults descriptors.Faults
+		if d, faults = l.planner.Parse(p.Run); faults.Err() != nil {
+			return "", fmt.Errorf("read the descriptor of %s once more: %w", p.Job, faults.Err())
+		}
+	}
+	if err := l.checkReferenceLabels(ctx, p, d); err != nil {
+		return "", err
+	}
+	secrets, err := l.buildSecrets(p, d)
+	if err != nil {
+		return "", err
+	}
+	g, gctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return l.deps.Publish(gctx, launchingStatus(p, d, l.planner, l.settings.NoLimitsReason)) })
+	g.Go(func() (err error) {
+		uid, err = l.createInOrder(gctx, p, p.objectsWithSecrets(secrets))
+		return err
+	})
+	if err := g.Wait(); err != nil || uid != "" {
+		return uid, err
+	}
+	return l.findJobUID(ctx, p)
+}
+
+// checkReferenceLabels refuses a plan whose descriptor names an object that its labels do not
+// allow it to name.
+func (l *Launcher) checkReferenceLabels(ctx context.Context, p Plan, d *descriptors.Descriptor) error {
+	for _, r := range l.planner.LabelGated(p.Run, d) {
+		has, err := l.deps.Cluster.Labels(ctx, string(r.Kind), p.Scope, r.Name)
+		if err != nil && !errors.Is(err, cluster.ErrNotFound) {
+			return err
+		}
+		if err := l.planner.CheckLabels(p.Run, r, has); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// findJobUID returns the UID of the Job of a plan that was created before, empty where
+// it is gone already.
+func (l *Launcher) findJobUID(ctx context.Context, p Plan) (string, error) {
+	seen, err := l.deps.Cluster.Observe(ctx, p.Ref())
+	if errors.Is(err, cluster.ErrNotFound) {
+		return "", nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("look at %s: %w", p.Job, err)
+	}
+	if seen.Job == nil {
+		return "", nil
+	}
+	return string(seen.Job.UID), nil
+}
+
+// buildSecrets makes the Secrets of a plan, which are stored nowhere.
+func (l *Launcher) buildSecrets(p Plan, d *descriptors.Descriptor) (all []*corev1.Secret, err error) {
+	in := transpile.Input{Run: p.Run, Descriptor: d, Images: p.Images}
+	if d.Hardware.Strategy == descriptors.MPI {
+		// Should they have been made before, those that are there stay: nothing
+		// but their Secret, which all of the pods mount, knows of them.
+		if in.Keys, err = newKeys(); err != nil {
+			return nil, err
+		}
+	}
+	return transpile.Secrets(in, l.planner.Pods, l.deps.Token(p.Run.Run))
+}
+
+// reportRefusal ends a run whose objects the cluster refuses, and deletes those that it
+// accepted.
+func (l *Launcher) reportRefusal(ctx context.Context, e slots.Allocation, p Plan, refusal error) (slots.Transition, error) {
+	if err := l.deps.Cluster.Delete(ctx, p.Ref()); err != nil {
+		return 0, fmt.Errorf("delete the objects of %s: %w", p.Job, err)
+	}
+	if err := l.deps.Publish(ctx, RefusedEvent(p.Run.Header, refusal)); err != nil {
+		return 0, err
+	}
+	if err := l.deps.Docs.Dequeue(ctx, e.QueueKey); err != nil {
+		return 0, err
+	}
+	l.deps.Log.Info("refused", zap.String("run", e.Run), zap.Error(refusal))
+	return slots.Terminating, nil
+}
+
+// releaseSlot deletes the objects of an attempt that is over. Its slot is free once they
+// are gone, or stay although nothing of them runs.
+func (l *Launcher) releaseSlot(ctx context.Context, e slots.Allocation) (slots.Transition, error) {
+	p, err := l.deps.Docs.Plan(ctx, e.AttemptKey)
+	if err != nil {
+		return 0, err
+	}
+	if p == nil || p.NoLaunch { // nothing was created
+		return slots.Released, nil
+	}
+	retained, err := l.retainObjects(ctx, e, *p)
+	if err != nil {
+		return 0, err
+	}
+	if retained {
+		return slots.Released, nil
+	}
+	return l.deleteObjects(ctx, p.Ref())
+}
+
+// deleteObjects deletes the objects of an attempt, and returns when they are gone. As
+// long as they are not, it deletes them again from time to time: a node that is lost
+// never reports that its pods have ended.
+func (l *Launcher) deleteObjects(ctx context.Context, r cluster.Ref) (slots.Transition, error) {
+	var next time.Time
+	for wait := l.deletionDelay(); ; wait = min(2*wait, l.settings.Poll) {
+		if now := l.deps.Clock(); !now.Before(next) {
+			if err := l.deps.Cluster.Delete(ctx, r); err != nil {
+				return 0, fmt.Errorf("delete the objects of %s: %w", r.Job, err)
+			}
+			next = now.Add(l.settings.Reconcile)
+		}
+		_, err := l.deps.Cluster.Observe(ctx, r)
+		if errors.Is(err, cluster.ErrNotFound) {
+			return slots.Released, nil
+		}
+		if err != nil {
+			return 0, fmt.Errorf("look whether %s is gone: %w", r.Job, err)
+		}
+		if !control.Sleep(ctx, wait) {
+			return 0, nil
+		}
+	}
+}
+
+// checkScheduling sees whether a gang has all its nodes, so that the next one may go.
+func (l *Launcher) checkScheduling(ctx context.Context, e slots.Allocation) (slots.Transition, error) {
+	plan, err := l.deps.Docs.Plan(ctx, e.AttemptKey)
+	if err != nil || plan == nil {
+		return 0, err
+	}
+	seen, err := l.deps.Cluster.Observe(ctx, plan.Ref())
+	if err != nil && !errors.Is(err, cluster.ErrNotFound) {
+		return 0, fmt.Errorf("look at the pods of %s: %w", plan.Job, err)
+	}
+	if allScheduled(seen, e.Pods) {
+		return slots.Scheduled, nil
+	}
+	return 0, nil
+}

@@ -1,0 +1,368 @@
+// Package slots gives the slots of the one engine to queued attempts. The slot table
+// is one document: a scheduler writes it under a fenced lease, by compare-and-set.
+package slots
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/benchmark-ai/bai/services/internal/control"
+	"github.com/benchmark-ai/bai/services/internal/control/queue"
+	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/internal/store"
+)
+
+// leaseName is the name of the lease under which slots are given.
+const leaseName = "executor/admit"
+
+// Bounds of the work at a time.
+const (
+	maxTasks       = 32   // tasks under way
+	maxPositions   = 20   // queued runs whose position is reported
+	maxBlockedScan = 1000 // queued runs among which one is sought that no limit of its own bars
+)
+
+// Settings of a scheduler. All durations are positive.
+type Settings struct {
+	Quota     Quota
+	Name      string        // of this process among those that run at a time; empty means a random one
+	Lease     time.Duration // how long others wait for a scheduler that died
+	Poll      time.Duration // between two passes for which there was no event
+	Reconcile time.Duration // between two searches for runs whose end was missed
+	Positions time.Duration // between two reports of positions in the queue
+}
+
+// Tasks does the work for attempts. It may be done again at any time, by another
+// process too.
+type Tasks interface {
+	// Do does a task for an attempt, and returns the transition that follows, 0 for
+	// none. item is the attempt in the queue, nil where it has to be looked for.
+	Do(ctx context.Context, t Task, a Allocation, item *Item) (Transition, error)
+	// Discard reports whether a queued attempt was decided before, and takes it out of
+	// the queue if so.
+	Discard(ctx context.Context, item Item) (discarded bool, err error)
+	// Sweep deletes objects whose retention is over, from time to time.
+	Sweep(ctx context.Context, now time.Time) error
+}
+
+// Deps are what a scheduler needs from others.
+type Deps struct {
+	Docs    Documents
+	Tasks   Tasks
+	Publish func(ctx context.Context, events ...event.Event) error
+	Clock   func() time.Time
+	Log     *zap.Logger
+}
+
+// Scheduler gives slots to the head of the queue and has the tasks of the attempts
+// done that hold one. Every executor runs one; only the holder of the lease admits.
+type Scheduler struct {
+	settings Settings
+	deps     Deps
+	leader   *control.Leader
+	loop     *control.Loop
+	tasks    *queue.Queue[AttemptKey]
+
+	mu          sync.Mutex
+	transitions map[AttemptKey]Transition // that the stored table does not have yet
+	releasing   map[AttemptKey]Allocation // to be released by this process, whoever leads
+	last        snapshot                  // of the last pass
+
+	// Of the loop alone.
+	lastReported                 map[AttemptKey]string
+	nextPositions, nextReconcile time.Time
+}
+
+// NewScheduler returns a scheduler.
+func NewScheduler(s Settings, d Deps) *Scheduler {
+	a := &Scheduler{
+		settings: s, deps: d,
+		leader:      control.NewLeader(d.Docs.Store, leaseName, cmp.Or(s.Name, rand.Text()), s.Lease, control.LeaderSettings{Now: d.Clock, Log: d.Log}),
+		tasks:       queue.New(d.Log, queue.Settings[AttemptKey]{First: s.Poll, Max: s.Poll, Fields: logFields}),
+		transitions: make(map[AttemptKey]Transition), releasing: make(map[AttemptKey]Allocation), lastReported: make(map[AttemptKey]string),
+	}
+	a.loop = control.NewLoop("admission", s.Poll, d.Log, a.pass, control.LoopSettings{
+		Backoff: control.Backoff{First: s.Poll / 8, Max: 5 * s.Poll}, Failing: "cannot admit, tries again", Working: "admits again",
+	})
+	return a
+}
+
+func logFields(h AttemptKey) []zap.Field {
+	return []zap.Field{zap.String("run", h.Run), zap.Int("attempt", h.Attempt)}
+}
+
+// Wake has a pass begin soon. It never blocks.
+func (a *Scheduler) Wake() { a.loop.Wake() }
+
+// Release has this process delete the objects of an attempt, and free its slot once
+// they are gone.
+func (a *Scheduler) Release(e Allocation) {
+	a.mu.Lock()
+	a.releasing[e.AttemptKey] = e
+	a.mu.Unlock()
+	a.tasks.Add(e.AttemptKey)
+}
+
+// Run does passes and tasks until ctx is done. It returns when all tasks have ended.
+func (a *Scheduler) Run(ctx context.Context) error {
+	defer a.leader.Release(ctx)
+	var tasks sync.WaitGroup
+	defer tasks.Wait()
+	tasks.Go(func() { _ = a.tasks.Run(ctx, maxTasks, a.runTask) })
+	return a.loop.Run(ctx)
+}
+
+// snapshot is the state that one pass works on.
+type snapshot struct {
+	slots       Table // with the transitions
+	version     int64 // of the stored table
+	changed     bool  // by the transitions
+	transitions map[AttemptKey]Transition
+	queue       []Item // the head of it, without attempts that have a plan
+	isLeader    bool   // this process may admit
+}
+
+// pass admits queued attempts, writes the table and has tasks done.
+func (a *Scheduler) pass(ctx context.Context) (time.Duration, error) {
+	now := a.deps.Clock()
+	w, err := a.takeSnapshot(ctx, now)
+	if err != nil {
+		return 0, err
+	}
+	var admitted []Allocation
+	if w.isLeader {
+		admitted = admit(w.slots, w.queue, a.settings.Quota)
+	}
+	if w.changed || len(admitted) > 0 {
+		w.slots.Allocations = append(w.slots.Allocations, admitted...)
+		err := a.deps.Docs.writeTable(ctx, w.slots, w.version)
+		if errors.Is(err, store.ErrConflict) {
+			return -1, nil
+		}
+		if err != nil {
+			return 0, err
+		}
+	}
+	a.addTasks(w)
+	if err := a.deps.Tasks.Sweep(ctx, now); err != nil || !w.isLeader {
+		return 0, err
+	}
+	return 0, errors.Join(a.reconcile(ctx, w, now), a.reportPositions(ctx, w, now))
+}
+
+// takeSnapshot reads the table, and the queue where that can matter, and takes the
+// lease where there is work under it. An idle platform costs one read of each.
+func (a *Scheduler) takeSnapshot(ctx context.Context, now time.Time) (snapshot, error) {
+	w := snapshot{transitions: a.pendingTransitions()}
+	table, version, err := a.deps.Docs.versionedTable(ctx)
+	if err != nil {
+		return snapshot{}, err
+	}
+	w.slots, w.changed = apply(table, w.transitions)
+	w.version = version
+	if n := a.queueLookahead(w.slots, now); n > 0 {
+		if w.queue, err = a.deps.Docs.queueHead(ctx, n); err != nil {
+			return snapshot{}, err
+		}
+	}
+	if len(w.queue) == 0 && len(w.slots.Allocations) == 0 {
+		return w, nil
+	}
+	lease, err := a.leader.Hold(ctx)
+	if errors.Is(err, store.ErrHeld) {
+		return w, nil
+	}
+	if err != nil {
+		return snapshot{}, err
+	}
+	if table.Fence > lease.Fence {
+		a.leader.Invalidate()
+		return w, nil
+	}
+	w.isLeader, w.slots.Fence = true, lease.Fence
+	w.queue, err = a.admissible(ctx, w.slots, w.queue)
+	return w, err
+}
+
+// queueLookahead returns how much of the queue is to be read: the attempts that could
+// be admitted, and behind them those whose position is reported, where it is time.
+// Attempts on their way out of the queue are in front.
+func (a *Scheduler) queueLookahead(l Table, now time.Time) int {
+	free, leaving := max(0, a.settings.Quota.Slots-len(l.Allocations)), 0
+	for _, e := range l.Allocations {
+		if !e.Launched || e.Terminating {
+			leaving++
+		}
+	}
+	switch {
+	case free > 0 && (a.settings.Quota.PerUser > 0 || len(a.settings.Quota.PerLabel) > 0):
+		return free + leaving + maxBlockedScan
+	case !now.Before(a.nextPositions):
+		return free + leaving + maxPositions
+	case free > 0:
+		return free + leaving
+	}
+	return 0
+}
+
+// admissible returns the attempts of the queue that may be admitted. It takes others
+// out: an event about them came once more while they were launched, or they are never
+// to be launched. It does not look at attempts for which there is no slot anyway.
+func (a *Scheduler) admissible(ctx context.Context, l Table, queue []Item) ([]Item, error) {
+	var items []Item
+	quota := a.settings.Quota
+	t := quota.usage(l.Allocations)
+	for i, p := range queue {
+		if t.full() {
+			return append(items, queue[i:]...), nil
+		}
+		if t.exceededLimit(quota.newAllocation(p)) != "" && !l.Holds(p.AttemptKey()) {
+			items = append(items, p)
+			continue
+		}
+		ok, err := a.isAdmissible(ctx, l, p)
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			t.add(quota.newAllocation(p))
+			items = append(items, p)
+		}
+	}
+	return items, nil
+}
+
+// isAdmissible reports whether a queued attempt has neither a slot nor a plan. If it was
+// launched, or is never to be, it is taken out of the queue.
+func (a *Scheduler) isAdmissible(ctx context.Context, l Table, p Item) (bool, error) {
+	e, admitted := l.Allocation(p.AttemptKey())
+	if admitted && !e.Launched {
+		return false, nil
+	}
+	discarded, err := a.deps.Tasks.Discard(ctx, p)
+	if discarded {
+		a.Wake() // others may be behind those that were read
+	}
+	return err == nil && !discarded && !admitted, err
+}
+
+// pendingTransitions returns the transitions that the stored table may not have.
+func (a *Scheduler) pendingTransitions() map[AttemptKey]Transition {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return maps.Clone(a.transitions)
+}
+
+// addTasks has the tasks done that attempts need after a pass, and forgets the
+// transitions that the stored table has now.
+func (a *Scheduler) addTasks(w snapshot) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.last = w
+	for h, n := range w.transitions {
+		if a.transitions[h] == n {
+			delete(a.transitions, h)
+		}
+	}
+	for h := range a.releasing {
+		a.tasks.Add(h)
+	}
+	for _, e := range w.slots.Allocations {
+		if w.isLeader && e.nextTask() != NoTask {
+			a.tasks.Add(e.AttemptKey)
+		}
+	}
+}
+
+// runTask does the task that an attempt needs now, if it needs one.
+func (a *Scheduler) runTask(ctx context.Context, h AttemptKey) (queue.Result, error) {
+	task, e, item := a.taskOf(h)
+	if task == NoTask {
+		return queue.Result{}, nil
+	}
+	transition, err := a.deps.Tasks.Do(ctx, task, e, item)
+	if err != nil || transition == 0 {
+		return queue.Result{}, err
+	}
+	a.recordTransition(h, transition)
+	return queue.Result{}, nil
+}
+
+// taskOf returns the task of an attempt after the last pass and the transitions since.
+func (a *Scheduler) taskOf(h AttemptKey) (Task, Allocation, *Item) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if e, ok := a.releasing[h]; ok {
+		return Release, e, nil
+	}
+	e, held := a.last.slots.Allocation(h)
+	if !held || !a.last.isLeader {
+		return NoTask, e, nil
+	}
+	now, _ := apply(Table{Allocations: []Allocation{e}}, a.transitions)
+	if !now.Holds(h) {
+		return NoTask, e, nil
+	}
+	e = now.Allocations[0]
+	if i := slices.IndexFunc(a.last.queue, func(p Item) bool { return p.AttemptKey() == h }); i >= 0 {
+		return e.nextTask(), e, &a.last.queue[i]
+	}
+	return e.nextTask(), e, nil
+}
+
+// recordTransition has the next pass write a transition, soon: the sooner the table has
+// it, the less is done again after a crash.
+func (a *Scheduler) recordTransition(h AttemptKey, transition Transition) {
+	a.mu.Lock()
+	a.transitions[h] = max(a.transitions[h], transition)
+	if transition == Released {
+		delete(a.releasing, h)
+	}
+	a.mu.Unlock()
+	a.Wake()
+}
+
+// reconcile finds, from time to time, attempts whose run ended without an event that
+// this executor received, and those that were canceled and are not gone yet.
+func (a *Scheduler) reconcile(ctx context.Context, w snapshot, now time.Time) error {
+	if now.Before(a.nextReconcile) {
+		return nil
+	}
+	a.nextReconcile = now.Add(a.settings.Reconcile)
+	for _, e := range w.slots.Allocations {
+		run, err := a.deps.Docs.Run(ctx, e.Run)
+		if err != nil {
+			return err
+		}
+		switch {
+		case run.Phase == event.PhaseFinished:
+			a.recordTransition(e.AttemptKey, Terminating)
+		case run.Phase == event.PhaseCanceling && run.Attempt == e.Attempt && e.Launched:
+			a.Release(e)
+		}
+	}
+	return nil
+}
+
+// reportPositions publishes, from time to time, the positions of the queued runs at the
+// head of the queue.
+func (a *Scheduler) reportPositions(ctx context.Context, w snapshot, now time.Time) error {
+	if now.Before(a.nextPositions) {
+		return nil
+	}
+	a.nextPositions = now.Add(a.settings.Positions)
+	waiting := slices.DeleteFunc(slices.Clone(w.queue), func(p Item) bool { return w.slots.Holds(p.AttemptKey()) })
+	waiting = waiting[:min(len(waiting), maxPositions)]
+	if events := queuePositions(waiting, blockedByQuota(w.slots, waiting, a.settings.Quota), a.lastReported, now); len(events) > 0 {
+		return a.deps.Publish(ctx, events...)
+	}
+	return nil
+}

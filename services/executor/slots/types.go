@@ -1,0 +1,88 @@
+package slots
+
+import (
+	"fmt"
+
+	"github.com/benchmark-ai/bai/services/internal/event"
+)
+
+// MaxPriority is the highest priority, and its negative the lowest.
+const MaxPriority = 1000
+
+// AttemptKey is one attempt of a run: it waits for a slot, or holds one.
+type AttemptKey struct {
+	Run     string `json:"run"`
+	Attempt int    `json:"attempt"`
+}
+
+// docKey is the key of the attempt's documents.
+func (h AttemptKey) DocKey() string { return fmt.Sprintf("%s/%d", h.Run, h.Attempt) }
+
+// QueuedRun is a document of the queue.
+type QueuedRun struct {
+	Run  event.Fetched `json:"run"`
+	Pods int           `json:"pods"`
+}
+
+// Item is a queued run with the key of its document. Keys are in the order of the
+// queue.
+type Item struct {
+	QueuedRun
+
+	Key string
+}
+
+// AttemptKey is the attempt that waits.
+func (w QueuedRun) AttemptKey() AttemptKey { return AttemptKey{Run: w.Run.Run, Attempt: w.Run.Attempt} }
+
+// QueueKey is the key of an attempt's document in the queue: those of higher
+// priority come first, among these the attempts that follow another, then the
+// runs that were submitted first, which the order of their IDs is.
+func QueueKey(priority int, h AttemptKey) string {
+	first := 1
+	if h.Attempt > 1 {
+		first = 0
+	}
+	return fmt.Sprintf("%04d/%d/%s/%d", MaxPriority-priority, first, h.Run, h.Attempt)
+}
+
+// Table is the one document of the attempts that hold a slot.
+type Table struct {
+	Fence       int64        `json:"fence"` // of the lease under which an attempt was last admitted
+	Allocations []Allocation `json:"entries"`
+}
+
+// Allocation is an attempt that holds a slot, from its admission until its objects
+// are gone.
+type Allocation struct {
+	AttemptKey
+
+	QueueKey    string `json:"queue"` // key of its document in the queue, which stays until there is a plan
+	Pods        int    `json:"pods"`
+	QuotaKeys   string `json:"shares,omitempty"` // limits that it counts under, one a line
+	Launched    bool   `json:"launched,omitempty"`
+	Scheduled   bool   `json:"placed,omitempty"`
+	Terminating bool   `json:"ending,omitempty"`
+}
+
+// unscheduled reports whether the allocation is of a gang that may not have all its nodes.
+func (e Allocation) unscheduled() bool { return e.Pods > 1 && !e.Scheduled && !e.Terminating }
+
+// Holds reports whether an attempt holds a slot.
+func (l Table) Holds(h AttemptKey) bool {
+	_, ok := l.Allocation(h)
+	return ok
+}
+
+// Allocation returns the allocation of an attempt, if it has one.
+func (l Table) Allocation(h AttemptKey) (Allocation, bool) {
+	for _, e := range l.Allocations {
+		if e.AttemptKey == h {
+			return e, true
+		}
+	}
+	return Allocation{}, false
+}
+
+// tableKey is the key of the one table.
+const tableKey = "slots"

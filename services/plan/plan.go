@@ -1,0 +1,130 @@
+// Package plan makes the objects of runs from their descriptors. The gateway
+// judges and previews descriptors with it and the executor launches them, so that
+// both hold a descriptor against the same settings in the same way.
+package plan
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/benchmark-ai/bai/descriptors"
+	"github.com/benchmark-ai/bai/services/internal/cluster"
+	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/plan/transpile"
+)
+
+// Engines that an executor can have.
+const (
+	EngineLocal      = "local"
+	EngineKubernetes = "kubernetes"
+)
+
+// Images asks registries about images that run by themselves.
+type Images interface {
+	// Image returns the answer of an image's registry, or why there is none. Its
+	// only error is that ctx is done.
+	Image(ctx context.Context, q cluster.ImageQuery) (cluster.Image, error)
+}
+
+// Planner makes plans for one cluster. New makes one.
+type Planner struct {
+	Engine string
+	Pods   transpile.Settings
+	Images Images // nil where Pods asks no registry
+}
+
+// New returns a planner for the cluster of an engine, empty meaning local, with the
+// settings of pods that follow from the engine. It asks registries unless
+// noRegistry is true.
+func New(engine string, pods transpile.Settings, noRegistry bool) Planner {
+	local := engine != EngineKubernetes
+	if local {
+		engine = EngineLocal
+	}
+	pods.NoRegistry = pods.NoRegistry || noRegistry
+	pods.NoLimits = pods.NoLimits || local
+	pods.OneMachine, pods.Owner = local, !local
+	pods.Shared.Off = pods.Shared.Off || local
+	return Planner{Engine: engine, Pods: pods}
+}
+
+// Local reports whether runs run on this machine.
+func (p Planner) Local() bool { return p.Engine == EngineLocal }
+
+// engines returns the engines that a descriptor may name.
+func (p Planner) engines() []string { return []string{"default", p.Engine} }
+
+// Parser returns the parser by which descriptors are judged on their arrival.
+func (p Planner) Parser() descriptors.Parser {
+	parser := descriptors.Parser{Instances: p.Pods.Instances, Engines: p.engines(), OneMachine: p.Local(), Allow: p.allowed()}
+	if !parser.OneMachine {
+		parser.Zones = append([]string{}, slices.Sorted(maps.Keys(p.Pods.Zones))...)
+	}
+	return parser
+}
+
+// Parse reads the descriptor of a run. The gateway has accepted it; settings may have
+// changed since, and Objects holds it against them.
+func (p Planner) Parse(run event.Fetched) (*descriptors.Descriptor, descriptors.Faults) {
+	parser := p.Parser()
+	parser.Accepted = true
+	return parser.Parse(run.File, []byte(run.Descriptor))
+}
+
+// Objects returns the objects of an attempt. Its only error is
+// *transpile.RefusedError.
+func (p Planner) Objects(in transpile.Input) (transpile.Workload, error) {
+	if err := p.checkEngine(in.Descriptor); err != nil {
+		return transpile.Workload{}, err
+	}
+	if err := p.checkReferences(in.Run, in.Descriptor); err != nil {
+		return transpile.Workload{}, err
+	}
+	return transpile.Objects(in, p.Pods)
+}
+
+// checkEngine refuses a descriptor that names an engine which is not here.
+func (p Planner) checkEngine(d *descriptors.Descriptor) error {
+	if e := d.Info.ExecutionEngine; e == "" || slices.Contains(p.engines(), e) {
+		return nil
+	}
+	return &transpile.RefusedError{Reason: event.EngineUnavailable, Message: fmt.Sprintf(
+		"info.execution_engine is %q, which this platform does not have: it has %s", d.Info.ExecutionEngine, strings.Join(p.engines(), ", "))}
+}
+
+// Preview returns the objects of the first attempt of a run of d, which was read from
+// text, with the answers of registries that they were made from. The run has code
+// sent along where d asks for it, or withCode does. The error is for the user.
+func (p Planner) Preview(ctx context.Context, d *descriptors.Descriptor, text []byte, withCode bool) (transpile.Workload, []cluster.Image, error) {
+	if err := p.checkEngine(d); err != nil {
+		return transpile.Workload{}, nil, err
+	}
+	images, err := p.AskRegistries(ctx, d)
+	if err != nil {
+		return transpile.Workload{}, nil, err
+	}
+	w, err := transpile.Preview(d, text, withCode, p.Pods, images...)
+	return w, images, err
+}
+
+// Render returns the objects of Preview as YAML, made without asking a registry.
+func (p Planner) Render(d *descriptors.Descriptor, text []byte, withCode bool) ([]byte, error) {
+	return transpile.Manifest(d, text, withCode, p.Pods)
+}
+
+// AskRegistries returns the answers of the registries of all images of d that run by
+// themselves, nil where there is none. Its only error is that ctx is done.
+func (p Planner) AskRegistries(ctx context.Context, d *descriptors.Descriptor) ([]cluster.Image, error) {
+	var images []cluster.Image
+	for _, q := range transpile.Images(d, p.Pods) {
+		image, err := p.Images.Image(ctx, q)
+		if err != nil {
+			return nil, fmt.Errorf("ask the registry of %s: %w", q.Name, err)
+		}
+		images = append(images, image)
+	}
+	return images, nil
+}
