@@ -175,9 +175,9 @@ func TestARunThatNobodyTakesIsGivenUp(t *testing.T) {
 func TestTheServiceHasItsParts(t *testing.T) {
 	parts := gateway.New(gateway.Settings{}, gateway.Deps{Bus: eventtest.NewBus(t), Store: open(t), Log: zap.NewNop()})
 	want := []string{
-		"gateway/api", "gateway/outbox", "gateway/port", "gateway/reconcile", "gateway/projection/bai.commands", "gateway/projection/bai.fetched",
+		"gateway/api", "gateway/outbox", "gateway/port", "gateway/projection/bai.commands", "gateway/projection/bai.fetched",
 		"gateway/projection/bai.finished", "gateway/projection/bai.launched", "gateway/projection/bai.retried", "gateway/projection/bai.status",
-		"gateway/projection/bai.submitted", "gateway/rest", "gateway/schedules",
+		"gateway/projection/bai.submitted", "gateway/reconcile", "gateway/rest", "gateway/schedules",
 	}
 	if diff := cmp.Diff(want, slices.Sorted(maps.Keys(parts))); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -13,8 +13,8 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
-// backfill is past firings whose runs are to be made: the document KindBackfill.
-type backfill struct {
+// Backfill is past firings whose runs are to be made: the document KindBackfill.
+type Backfill struct {
 	Schedule string    `json:"schedule"`
 	From     time.Time `json:"from"`
 	To       time.Time `json:"to"`
@@ -34,7 +34,7 @@ func backfillKey(id string, from, to time.Time) string {
 }
 
 // backfills returns the backfills of a schedule, or of all, oldest span first.
-func (k *Schedules) backfills(ctx context.Context, id string) ([]backfill, error) {
+func (k *Schedules) backfills(ctx context.Context, id string) ([]Backfill, error) {
 	var docs []store.Doc
 	var err error
 	if id != "" {
@@ -45,7 +45,7 @@ func (k *Schedules) backfills(ctx context.Context, id string) ([]backfill, error
 	if err != nil {
 		return nil, fmt.Errorf("list backfills: %w", err)
 	}
-	all := make([]backfill, len(docs))
+	all := make([]Backfill, len(docs))
 	for i, d := range docs {
 		if err := json.Unmarshal(d.Value, &all[i]); err != nil {
 			return nil, fmt.Errorf("read backfill %q: %w", d.Key, err)
@@ -56,7 +56,7 @@ func (k *Schedules) backfills(ctx context.Context, id string) ([]backfill, error
 }
 
 // advanceBackfill makes some of the runs that an order wants.
-func (f *reconciler) advanceBackfill(ctx context.Context, o backfill) error {
+func (f *reconciler) advanceBackfill(ctx context.Context, o Backfill) error {
 	n := DecideBackfill(f.schedule.Rules, f.countActive())
 	if n == 0 {
 		return nil
@@ -135,7 +135,7 @@ func (k *Schedules) allMissingRuns(ctx context.Context, id string, all []time.Ti
 }
 
 // saveProgress says that all of an order before a time is done.
-func (f *reconciler) saveProgress(ctx context.Context, o backfill, next time.Time) error {
+func (f *reconciler) saveProgress(ctx context.Context, o Backfill, next time.Time) error {
 	if next.Equal(o.Next) {
 		return nil
 	}
@@ -150,31 +150,32 @@ func (f *reconciler) saveProgress(ctx context.Context, o backfill, next time.Tim
 	return err
 }
 
-// Backfill orders the runs of past firings that have none, and returns their
-// times, and how many have theirs; where there are more than one backfill takes
-// it orders nothing. Asked again it makes no run twice.
-func (k *Schedules) Backfill(ctx context.Context, s Schedule, from, to time.Time, by string) (missing []time.Time, present int, more bool, err error) {
-	times, err := s.Rules.Times()
-	if err != nil {
-		return nil, 0, false, err
+// Backfill orders the runs of past firings that have none, from one time on until
+// before another, zero or later meaning now, and returns their times and the number
+// of firings that have a run. It may be repeated. The error is *MissingError, or
+// *SpanError where the span is empty or has too many firings.
+func (k *Schedules) Backfill(ctx context.Context, owner, ref string, from, to time.Time, by string) (missing []time.Time, present int, err error) {
+	now := k.now().UTC().Round(0)
+	if to.IsZero() || to.After(now) {
+		to = now
 	}
-	all, more := times.Between(from, to, maxBackfill)
-	if more {
-		return nil, 0, true, nil
+	s, err := k.Find(ctx, owner, ref)
+	if err != nil {
+		return nil, 0, err
+	}
+	all, err := s.Rules.firings(from, to)
+	if err != nil {
+		return nil, 0, err
 	}
 	missing, err = k.allMissingRuns(ctx, s.ID, all)
-	if err != nil {
-		return nil, 0, false, err
+	if err != nil || len(missing) == 0 {
+		return nil, len(all), err
 	}
-	present = len(all) - len(missing)
-	if len(missing) == 0 {
-		return nil, present, false, nil
-	}
-	o := backfill{Schedule: s.ID, From: from, To: to, Next: missing[0], By: by, At: k.now().UTC().Round(0)}
+	o := Backfill{Schedule: s.ID, From: from, To: to, Next: missing[0], By: by, At: now}
 	err = store.Create(ctx, k.store, store.KindBackfill, backfillKey(s.ID, from, to), o)
 	if errors.Is(err, store.ErrExists) { // it was ordered, and is under way
 		err = nil
 	}
 	k.wakeUp()
-	return missing, present, false, err
+	return missing, len(all) - len(missing), err
 }

@@ -128,6 +128,23 @@ func (t Times) Between(from, to time.Time, n int) (all []time.Time, more bool) {
 	return all, false
 }
 
+// firings returns the times at which a backfill of a span makes runs. The error is
+// *SpanError where the span is empty, or has more of them than a backfill may have.
+func (r Rules) firings(from, to time.Time) ([]time.Time, error) {
+	if !from.Before(to) {
+		return nil, &SpanError{fmt.Sprintf("%s is not before the end, %s", r.formatTime(from), r.formatTime(to)), "give an earlier time"}
+	}
+	times, err := r.Times()
+	if err != nil {
+		return nil, err
+	}
+	all, more := times.Between(from, to, maxBackfill)
+	if more {
+		return nil, &SpanError{fmt.Sprintf("the schedule fires more than %d times from then on", maxBackfill), "backfill a shorter time, and then the next"}
+	}
+	return all, nil
+}
+
 // ActiveRun is a run of an earlier firing that is not over.
 type ActiveRun struct {
 	Run      string

@@ -28,7 +28,7 @@ type reconciler struct {
 }
 
 // reconcile fires what is due, and goes on with the first of the backfills.
-func (f *reconciler) reconcile(ctx context.Context, backfills []backfill) (wake time.Time, err error) {
+func (f *reconciler) reconcile(ctx context.Context, backfills []Backfill) (wake time.Time, err error) {
 	due := false
 	if !f.schedule.Paused {
 		due, wake = Due(f.state)

@@ -62,7 +62,7 @@ func TestForbidMakesNoRunBesideAnother(t *testing.T) {
 // history is what a schedule tells of its firings.
 func history(t *testing.T, g *gateway, id string) string {
 	t.Helper()
-	got, err := g.api.GetSchedule(t.Context(), &baiv1.GetScheduleRequest{Schedule: id})
+	got, err := g.api().GetSchedule(t.Context(), &baiv1.GetScheduleRequest{Schedule: id})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"strings"
 	"sync"
@@ -12,7 +13,12 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/test/bufconn"
 
+	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
+	"github.com/benchmark-ai/bai/services/gateway/api"
 	"github.com/benchmark-ai/bai/services/gateway/projection"
 	"github.com/benchmark-ai/bai/services/gateway/schedule"
 	"github.com/benchmark-ai/bai/services/gateway/submit"
@@ -227,7 +233,30 @@ type gateway struct {
 
 	w         *fixture
 	submitter *submit.Submitter
-	api       *schedule.Server
+}
+
+// api returns a client of a server that serves the schedules of the gateway.
+func (g *gateway) api() baiv1.ScheduleServiceClient {
+	t := g.w.t
+	t.Helper()
+	l := bufconn.Listen(1 << 20)
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	done := make(chan error, 1)
+	go func() {
+		done <- api.New(api.Settings{}, api.Deps{Schedules: g.Schedules, Log: zap.NewNop()}).Serve(l)(ctx)
+	}()
+	conn, err := grpc.NewClient("passthrough:///bufconn", grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return l.DialContext(ctx) }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		cancel()
+		if err := errors.Join(conn.Close(), <-done); err != nil {
+			t.Error(err)
+		}
+	})
+	return baiv1.NewScheduleServiceClient(conn)
 }
 
 func (w *fixture) gateway() *gateway { return w.crashingGateway(&crashPoint{remaining: -1}) }
@@ -244,7 +273,7 @@ func (w *fixture) crashingGateway(f *crashPoint) *gateway {
 func (w *fixture) newGateway(m crashingStore) *gateway {
 	in := submit.New(submit.Settings{}, submit.Deps{Store: m, Bus: m, Scripts: w.scripts, IDs: submit.NewIDs(rand.Reader), Now: w.clock, Log: zap.NewNop()})
 	k := schedule.New(schedule.Settings{}, schedule.Deps{Store: m, Submitter: in, Scripts: in, Bus: m, Holder: rand.Text(), Now: w.clock, Log: zap.NewNop()})
-	return &gateway{Schedules: k, w: w, submitter: in, api: schedule.NewServer(k)}
+	return &gateway{Schedules: k, w: w, submitter: in}
 }
 
 // descriptor is one that is fired at those times, with keys of its table schedule.

@@ -140,12 +140,12 @@ func (k *Schedules) acquireLease(ctx context.Context) error {
 }
 
 // reconcileSchedule does what there is to do about one schedule, and returns when there is more.
-func (k *Schedules) reconcileSchedule(ctx context.Context, d store.Doc, backfills []backfill) (wake time.Time, err error) {
+func (k *Schedules) reconcileSchedule(ctx context.Context, d store.Doc, backfills []Backfill) (wake time.Time, err error) {
 	var s Schedule
 	if err := json.Unmarshal(d.Value, &s); err != nil {
 		return time.Time{}, fmt.Errorf("read schedule %q: %w", d.Key, err)
 	}
-	backfills = slices.DeleteFunc(slices.Clone(backfills), func(o backfill) bool { return o.Schedule != s.ID })
+	backfills = slices.DeleteFunc(slices.Clone(backfills), func(o Backfill) bool { return o.Schedule != s.ID })
 	if !s.Deleted.IsZero() || s.Paused && len(backfills) == 0 {
 		return time.Time{}, nil
 	}

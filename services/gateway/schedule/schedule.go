@@ -28,6 +28,7 @@ package schedule
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -161,17 +162,6 @@ type Schedule struct {
 	Keys     []string  `json:"keys,omitempty"` // of the requests that were last carried out
 }
 
-// MissingError says that there is no such schedule.
-type MissingError struct{ Ref, Owner string }
-
-// Error implements error.
-func (e *MissingError) Error() string {
-	if submit.IsRunID(e.Ref) {
-		return fmt.Sprintf("schedule %s does not exist", e.Ref)
-	}
-	return fmt.Sprintf("schedule %.100q of owner %.100q does not exist", e.Ref, e.Owner)
-}
-
 // Find returns the schedule of an ID, or of a name of that owner's, or says
 // *MissingError.
 func (k *Schedules) Find(ctx context.Context, owner, ref string) (Schedule, error) {
@@ -189,6 +179,28 @@ func (k *Schedules) find(ctx context.Context, owner, ref string) (Schedule, int6
 		return Schedule{}, version, &MissingError{Ref: ref, Owner: owner}
 	}
 	return s, version, err
+}
+
+// List returns up to n schedules for which want is true, in the order of their IDs,
+// after an ID.
+func (k *Schedules) List(ctx context.Context, after string, n int, want func(Schedule) bool) ([]Schedule, error) {
+	var all []Schedule
+	for d, err := range k.documents(ctx, after) {
+		var s Schedule
+		if err == nil {
+			err = json.Unmarshal(d.Value, &s)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read schedule %q: %w", d.Key, err)
+		}
+		if s.Deleted.IsZero() && want(s) {
+			all = append(all, s)
+		}
+		if len(all) == n {
+			break
+		}
+	}
+	return all, nil
 }
 
 // change carries out a change of a schedule, which is told whether there is

@@ -10,17 +10,10 @@ import (
 	"time"
 
 	"github.com/benchmark-ai/bai/descriptors"
+	"github.com/benchmark-ai/bai/services/gateway/submit"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
-
-// ActiveRunError says that a schedule does not fire while a run of it goes on.
-type ActiveRunError struct{ Run string }
-
-// Error implements error.
-func (e *ActiveRunError) Error() string {
-	return fmt.Sprintf("run %s of the schedule goes on, and schedule.concurrency is forbid: wait for its end, or cancel it", e.Run)
-}
 
 // lockTTL is how long whoever makes runs of a schedule and dies is waited for.
 const lockTTL = 10 * time.Second
@@ -59,7 +52,8 @@ type triggerEntry struct {
 func triggersKey(id string) string { return id + "!triggers" }
 
 // Trigger has a schedule fire now, once for each key, and reports whether it
-// did so before. It says *MissingError and *ActiveRunError, and what intake.Submit does.
+// did so before. The error is *MissingError,
+// *ActiveRunError, *UnrunnableError, or another of submit.Submitter.Submit.
 func (k *Schedules) Trigger(ctx context.Context, owner, ref, key string) (run string, repeated bool, err error) {
 	s, err := k.Find(ctx, owner, ref)
 	if err != nil {
@@ -88,6 +82,9 @@ func (k *Schedules) Trigger(ctx context.Context, owner, ref, key string) (run st
 		return "", false, err
 	}
 	acc, err := k.submitter.Submit(ctx, e.request(s, key, at))
+	if invalid := new(submit.InvalidError); errors.As(err, &invalid) {
+		err = &UnrunnableError{Err: invalid}
+	}
 	return acc.Run, acc.Repeated, err
 }
 

@@ -29,7 +29,7 @@ func TestATriggerFiresBesideTheTimesOnceForEachKey(t *testing.T) {
 	if err != nil || !repeated || again != first {
 		t.Errorf("%s, %t, %v, want %s again", again, repeated, err, first)
 	}
-	_, err = g.api.TriggerSchedule(t.Context(), &baiv1.TriggerScheduleRequest{Schedule: "n", Owner: "ann"})
+	_, err = g.api().TriggerSchedule(t.Context(), &baiv1.TriggerScheduleRequest{Schedule: "n", Owner: "ann"})
 	if status.Code(err) != codes.FailedPrecondition || !strings.Contains(err.Error(), first) {
 		t.Errorf("while it goes on: %v", err)
 	}
