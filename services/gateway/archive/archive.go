@@ -9,7 +9,6 @@ package archive
 import (
 	"cmp"
 	"context"
-	"errors"
 	"io"
 	"time"
 
@@ -133,13 +132,4 @@ type Mark struct {
 	By     string    `json:"by,omitempty"`
 	At     time.Time `json:"at"` // when it was first imported
 	Done   bool      `json:"done,omitempty"`
-}
-
-// get reads a document as a T; ok is false where there is none.
-func get[T any](ctx context.Context, docs store.Getter, kind store.Kind, key string) (v T, version int64, ok bool, err error) {
-	v, version, err = store.Get[T](ctx, docs, kind, key)
-	if errors.Is(err, store.ErrNotFound) {
-		return v, 0, false, nil
-	}
-	return v, version, err == nil, err
 }

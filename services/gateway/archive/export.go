@@ -156,7 +156,7 @@ func (t *Archiver) documents(ctx context.Context, run store.Run) ([]textFile, er
 		all = append(all, textFile{name, b})
 		return err
 	}
-	original, _, ok, err := get[store.OriginalDescriptor](ctx, t.deps.Store, store.KindOriginalDescriptor, run.ID)
+	original, _, ok, err := store.Find[store.OriginalDescriptor](ctx, t.deps.Store, store.KindOriginalDescriptor, run.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -176,14 +176,14 @@ func (t *Archiver) documents(ctx context.Context, run store.Run) ([]textFile, er
 			all = append(all, textFile{manifestOf(attempt), m})
 		}
 	}
-	environment, _, ok, err := get[store.RunEnvironment](ctx, t.deps.Store, store.KindEnvironment, run.ID)
+	environment, _, ok, err := store.Find[store.RunEnvironment](ctx, t.deps.Store, store.KindEnvironment, run.ID)
 	if ok {
 		err = add(fileEnvironment, environment)
 	}
 	if err != nil {
 		return nil, err
 	}
-	summaries, _, ok, err := get[store.Summaries](ctx, t.deps.Store, store.KindSummary, run.ID)
+	summaries, _, ok, err := store.Find[store.Summaries](ctx, t.deps.Store, store.KindSummary, run.ID)
 	if ok {
 		err = add(fileSummaries, summaries)
 	}
@@ -199,7 +199,7 @@ type Manifest struct {
 // manifest returns the objects of an attempt; none where there were none.
 func (t *Archiver) manifest(ctx context.Context, run string, attempt int) ([]byte, error) {
 	key := store.AttemptKey(run, attempt)
-	m, _, ok, err := get[Manifest](ctx, t.deps.Store, store.KindManifest, key)
+	m, _, ok, err := store.Find[Manifest](ctx, t.deps.Store, store.KindManifest, key)
 	if err != nil || ok {
 		return []byte(m.YAML), err
 	}

@@ -2,6 +2,7 @@ package archive
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -10,22 +11,21 @@ import (
 	"time"
 
 	"github.com/benchmark-ai/bai/services/gateway/artifact"
+	"github.com/benchmark-ai/bai/services/internal/control"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
-// How long an import has its run for itself without a sign of life, and how
-// often it gives one.
-const (
-	leaseTTL      = 30 * time.Second
-	renewInterval = 5 * time.Second
-)
+// leaseTTL is the time after which an import that died no longer excludes another of
+// its run.
+const leaseTTL = 30 * time.Second
 
-// Import keeps a run that comes from another platform, as it was there. Nothing
-// is written before all documents have come and fit together, and the run can be
-// seen once all of it is there. What was cut off is gone on with by importing
-// again. It says *FileError, *PreconditionError, *RunExistsError, *ImportInProgressError, *StorageFullError, *StreamError,
-// and *artifact.LimitError for files that are more than is kept.
+// Import stores a run of another platform as it was there. It writes nothing before
+// all documents have come and fit together, and the run is visible once all of it is
+// stored. An import that was cut off continues when it is repeated. Its errors are
+// *FileError, *PreconditionError, *RunExistsError,
+// *ImportInProgressError, *StorageFullError, *StreamError, and *artifact.LimitError
+// for more files than may be stored.
 func (t *Archiver) Import(ctx context.Context, begin Begin, stream ImportStream) (Result, error) {
 	if err := begin.check(); err != nil {
 		return Result{}, err
@@ -44,13 +44,8 @@ func (t *Archiver) Import(ctx context.Context, begin Begin, stream ImportStream)
 	if err != nil {
 		return Result{}, err
 	}
-	lease, err := t.acquireLease(ctx, begin.Run)
-	if err != nil {
-		return Result{}, err
-	}
-	in := &importer{deps: t.deps, importedRun: b, begin: begin, digest: digestOf(begin.Files), lease: lease}
-	defer lease.release(context.WithoutCancel(ctx))
-	return in.importRun(ctx, files)
+	in := &importer{deps: t.deps, importedRun: b, begin: begin, digest: digestOf(begin.Files)}
+	return in.importAlone(ctx, files)
 }
 
 // documents receives all documents.
@@ -71,7 +66,7 @@ func (r *receiver) documents(begin Begin) (map[string][]byte, error) {
 	return all, nil
 }
 
-// unexpectedEOF makes the end of all an error.
+// unexpectedEOF turns the end of the stream into an error.
 func unexpectedEOF(err error) error {
 	if errors.Is(err, io.EOF) {
 		return streamError(err)
@@ -86,10 +81,25 @@ type importer struct {
 	deps   Deps
 	begin  Begin
 	digest string
-	lease  *importLease
 }
 
-// importRun imports what is not there.
+// importAlone imports the run under its lease.
+func (in *importer) importAlone(ctx context.Context, files *receiver) (result Result, err error) {
+	lease := control.NewLeader(in.deps.Store, "import/"+in.begin.Run, rand.Text(), leaseTTL, control.LeaderSettings{Now: in.deps.Now})
+	err = lease.Do(ctx, func(ctx context.Context, _ int64) (err error) {
+		result, err = in.importRun(ctx, files)
+		return err
+	})
+	switch {
+	case errors.Is(err, store.ErrHeld):
+		err = &ImportInProgressError{Run: in.begin.Run}
+	case errors.Is(err, control.ErrLost):
+		err = fmt.Errorf("import run %s: %w", in.begin.Run, control.ErrLost)
+	}
+	return result, err
+}
+
+// importRun stores the parts of the run that are missing.
 func (in *importer) importRun(ctx context.Context, files *receiver) (Result, error) {
 	k, err := in.loadStored(ctx)
 	if err != nil {
@@ -114,7 +124,7 @@ func (in *importer) importRun(ctx context.Context, files *receiver) (Result, err
 	return in.finish(ctx, p)
 }
 
-// finish remembers the documents, and the run last.
+// finish stores the documents, and the run last.
 func (in *importer) finish(ctx context.Context, p importPlan) (Result, error) {
 	for _, step := range []func(context.Context) error{in.storeEnds, in.storeDocuments} {
 		if err := step(ctx); err != nil {
@@ -135,8 +145,8 @@ func (in *importer) finish(ctx context.Context, p importPlan) (Result, error) {
 	return result, in.mark(ctx, true)
 }
 
-// storeHistory records the run, with every change that led to it. Whoever looks sees
-// it as it is in the end, with as much of its history as there is.
+// storeHistory stores the run with every change that led to it. A reader sees the run
+// as it is in the end, with the part of its history that is stored.
 func (in *importer) storeHistory(ctx context.Context, after int64) error {
 	for _, c := range in.events[min(after, int64(len(in.events))):] {
 		r := in.importedRun.run
@@ -145,14 +155,11 @@ func (in *importer) storeHistory(ctx context.Context, after int64) error {
 		if err != nil && !errors.Is(err, store.ErrExists) {
 			return fmt.Errorf("record change %d of run %s: %w", c.Revision, r.ID, err)
 		}
-		if err := in.lease.renew(ctx); err != nil {
-			return err
-		}
 	}
 	return nil
 }
 
-// receive takes in the files that are wanted.
+// receive stores the files that are wanted.
 func (in *importer) receive(ctx context.Context, files *receiver, want []string) error {
 	missing := slices.Clone(want)
 	for {
@@ -185,30 +192,14 @@ func (in *importer) receive(ctx context.Context, files *receiver, want []string)
 	return nil
 }
 
-// storeArtifact keeps a file.
+// storeArtifact stores a file.
 func (in *importer) storeArtifact(ctx context.Context, file *incomingFile) error {
 	name := strings.TrimPrefix(file.file.Name, artifacts)
 	i := slices.IndexFunc(in.files, func(f artifact.File) bool { return f.Name == name })
-	body := &leaseReader{Reader: file, renew: func() error { return in.lease.renew(ctx) }}
-	return in.deps.Artifacts.Restore(ctx, in.begin.Run, in.files[i], body)
+	return in.deps.Artifacts.Restore(ctx, in.begin.Run, in.files[i], file)
 }
 
-// leaseReader is a reader that gives signs of life.
-type leaseReader struct {
-	io.Reader
-
-	renew func() error
-}
-
-// Read implements io.Reader.
-func (b *leaseReader) Read(p []byte) (int, error) {
-	if err := b.renew(); err != nil {
-		return 0, err
-	}
-	return b.Reader.Read(p)
-}
-
-// storeEnds remembers how each source ended.
+// storeEnds stores the end of each source.
 func (in *importer) storeEnds(ctx context.Context) error {
 	var samples []store.Samples
 	var lines []store.Lines
@@ -227,7 +218,7 @@ func (in *importer) storeEnds(ctx context.Context) error {
 	return in.deps.Store.AppendLines(ctx, lines)
 }
 
-// storeDocuments remembers what is small of the run.
+// storeDocuments stores the documents beside the run.
 func (in *importer) storeDocuments(ctx context.Context) error {
 	id := in.begin.Run
 	if in.original != in.importedRun.run.Descriptor {
@@ -241,46 +232,30 @@ func (in *importer) storeDocuments(ctx context.Context) error {
 		}
 	}
 	if in.environment != nil {
-		if err := put(ctx, in.deps.Store, store.KindEnvironment, id, in.environment); err != nil {
+		if err := put(ctx, in.deps.Store, store.KindEnvironment, id, *in.environment); err != nil {
 			return err
 		}
 	}
 	if in.summaries != nil {
-		return put(ctx, in.deps.Store, store.KindSummary, id, in.summaries)
+		return put(ctx, in.deps.Store, store.KindSummary, id, *in.summaries)
 	}
 	return nil
 }
 
-// put stores v, in place of what was stored by an import before.
-func put(ctx context.Context, docs store.Docs, kind store.Kind, key string, v any) error {
-	for {
-		err := store.Create(ctx, docs, kind, key, v)
-		if !errors.Is(err, store.ErrExists) {
-			return err
-		}
-		d, err := docs.Doc(ctx, kind, key)
-		if err == nil {
-			_, err = store.Replace(ctx, docs, kind, key, d.Version, v)
-		}
-		if !errors.Is(err, store.ErrConflict) && !errors.Is(err, store.ErrNotFound) {
-			return err
-		}
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-	}
+// put stores v in place of the value of an earlier import.
+func put[T any](ctx context.Context, docs store.Docs, kind store.Kind, key string, v T) error {
+	_, err := store.Update(ctx, docs, kind, key, func(T, bool) (T, bool, error) { return v, true, nil })
+	return err
 }
 
-// mark remembers that the run comes from elsewhere, and whether all of it is
-// there.
+// mark marks the run as imported, and whether all of it is stored.
 func (in *importer) mark(ctx context.Context, done bool) error {
-	was, _, ok, err := get[Mark](ctx, in.deps.Store, store.KindImport, in.begin.Run)
-	if err != nil {
-		return err
-	}
-	m := Mark{Digest: in.digest, By: in.begin.By, At: in.deps.Now().UTC().Round(0), Done: done}
-	if ok {
-		m.By, m.At = was.By, was.At
-	}
-	return put(ctx, in.deps.Store, store.KindImport, in.begin.Run, m)
+	_, err := store.Update(ctx, in.deps.Store, store.KindImport, in.begin.Run, func(is Mark, found bool) (Mark, bool, error) {
+		next := Mark{Digest: in.digest, By: in.begin.By, At: in.deps.Now().UTC().Round(0), Done: done}
+		if found {
+			next.By, next.At = is.By, is.At
+		}
+		return next, true, nil
+	})
+	return err
 }
