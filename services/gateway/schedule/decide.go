@@ -443,3 +443,19 @@ func trimRecords(all []Record, history int) []Record {
 
 // errFenced says that another gateway fires now.
 var errFenced = errors.New("another gateway fires schedules now")
+
+// earlier returns the earlier of two times, where zero is never.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// later returns the later of two times.
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}

@@ -230,6 +230,7 @@ func (m crashingStore) Publish(ctx context.Context, events ...event.Event) error
 // gateway is a process that keeps schedules.
 type gateway struct {
 	*schedule.Schedules
+	*schedule.Runner
 
 	w         *fixture
 	submitter *submit.Submitter
@@ -272,8 +273,9 @@ func (w *fixture) crashingGateway(f *crashPoint) *gateway {
 
 func (w *fixture) newGateway(m crashingStore) *gateway {
 	in := submit.New(submit.Settings{}, submit.Deps{Store: m, Bus: m, Scripts: w.scripts, IDs: submit.NewIDs(rand.Reader), Now: w.clock, Log: zap.NewNop()})
-	k := schedule.New(schedule.Settings{}, schedule.Deps{Store: m, Submitter: in, Scripts: in, Bus: m, Holder: rand.Text(), Now: w.clock, Log: zap.NewNop()})
-	return &gateway{Schedules: k, w: w, submitter: in}
+	deps := schedule.Deps{Store: m, Submitter: in, Scripts: in, Bus: m, Holder: rand.Text(), Now: w.clock, Log: zap.NewNop()}
+	runner := schedule.NewRunner(schedule.Settings{}, deps)
+	return &gateway{Schedules: schedule.New(deps, runner.Wake), Runner: runner, w: w, submitter: in}
 }
 
 // descriptor is one that is fired at those times, with keys of its table schedule.

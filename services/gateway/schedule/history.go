@@ -35,11 +35,11 @@ type PastFiring struct {
 // Get returns a schedule with its descriptor and its past. The error is
 // *MissingError where there is no such schedule.
 func (k *Schedules) Get(ctx context.Context, owner, ref string) (Details, error) {
-	s, err := k.Find(ctx, owner, ref)
+	s, err := k.docs.find(ctx, owner, ref)
 	if err != nil {
 		return Details{}, err
 	}
-	e, err := k.loadEdition(ctx, s)
+	e, err := k.docs.edition(ctx, s)
 	if err != nil {
 		return Details{}, err
 	}
@@ -47,7 +47,7 @@ func (k *Schedules) Get(ctx context.Context, owner, ref string) (Details, error)
 	if err != nil {
 		return Details{}, err
 	}
-	backfills, err := k.backfills(ctx, s.ID)
+	backfills, err := k.docs.backfills(ctx, s.ID+"!")
 	return Details{Schedule: s, Descriptor: e.Descriptor, Firings: firings, Backfills: backfills}, err
 }
 
@@ -57,16 +57,16 @@ func (k *Schedules) Upcoming(s Schedule, n int) []time.Time {
 	if s.Paused || err != nil {
 		return nil
 	}
-	return times.Next(later(s.From, k.now()), n)
+	return times.Next(later(s.From, k.runs.now()), n)
 }
 
 // history returns the last firings of a schedule, the latest first.
 func (k *Schedules) history(ctx context.Context, s Schedule) ([]PastFiring, error) {
-	l, _, _, err := store.Find[FiringLog](ctx, k.store, store.KindFirings, s.ID)
+	l, _, _, err := store.Find[FiringLog](ctx, k.docs.store, store.KindFirings, s.ID)
 	if err != nil {
 		return nil, err
 	}
-	runs, _, err := k.store.Runs(ctx, store.RunFilter{Schedule: s.ID, Since: s.Created}, "", s.Rules.History)
+	runs, _, err := k.docs.store.Runs(ctx, store.RunFilter{Schedule: s.ID, Since: s.Created}, "", s.Rules.History)
 	if err != nil {
 		return nil, err
 	}
@@ -100,6 +100,6 @@ func firingOf(r store.Run) PastFiring {
 // isUnrecorded reports whether a run was submitted so recently that its projection
 // does not exist yet.
 func (k *Schedules) isUnrecorded(ctx context.Context, run string) bool {
-	_, err := k.store.Run(ctx, run)
+	_, err := k.docs.store.Run(ctx, run)
 	return errors.Is(err, store.ErrNotFound)
 }
