@@ -1,0 +1,164 @@
+package crashtest
+
+import (
+	"context"
+
+	"github.com/benchmark-ai/bai/services/internal/cluster"
+	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/internal/service"
+	"github.com/benchmark-ai/bai/services/internal/store"
+	"github.com/benchmark-ai/bai/services/internal/storetest"
+)
+
+// Store is a store as a process reaches it.
+type Store struct {
+	storetest.Store
+
+	process *Process
+}
+
+// Store returns s as the process reaches it.
+func (p *Process) Store(s storetest.Store) Store { return Store{s, p} }
+
+// CreateDoc is an effect.
+func (s Store) CreateDoc(ctx context.Context, d store.Doc) error {
+	return s.process.Do(func() error { return s.Store.CreateDoc(ctx, d) })
+}
+
+// ReplaceDoc is an effect.
+func (s Store) ReplaceDoc(ctx context.Context, d store.Doc) (version int64, err error) {
+	err = s.process.Do(func() error { version, err = s.Store.ReplaceDoc(ctx, d); return err })
+	return version, err
+}
+
+// DeleteDoc is an effect.
+func (s Store) DeleteDoc(ctx context.Context, d store.Doc) error {
+	return s.process.Do(func() error { return s.Store.DeleteDoc(ctx, d) })
+}
+
+// PutRun is an effect.
+func (s Store) PutRun(ctx context.Context, r store.Run, c store.Change) error {
+	return s.process.Do(func() error { return s.Store.PutRun(ctx, r, c) })
+}
+
+// Doc reads, while the process lives.
+func (s Store) Doc(ctx context.Context, kind store.Kind, key string) (store.Doc, error) {
+	if err := s.process.Alive(); err != nil {
+		return store.Doc{}, err
+	}
+	return s.Store.Doc(ctx, kind, key)
+}
+
+// Docs reads, while the process lives.
+func (s Store) Docs(ctx context.Context, kind store.Kind, after string, limit int) ([]store.Doc, error) {
+	if err := s.process.Alive(); err != nil {
+		return nil, err
+	}
+	return s.Store.Docs(ctx, kind, after, limit)
+}
+
+// Run reads, while the process lives.
+func (s Store) Run(ctx context.Context, id string) (store.Run, error) {
+	if err := s.process.Alive(); err != nil {
+		return store.Run{}, err
+	}
+	return s.Store.Run(ctx, id)
+}
+
+// Publisher publishes events.
+type Publisher interface {
+	Publish(ctx context.Context, events ...event.Event) error
+}
+
+// Consumer hands events to steps.
+type Consumer interface {
+	Consume(group string, step service.Step) service.Runnable
+}
+
+// Bus is a bus as a process reaches it.
+type Bus struct {
+	bus     Publisher
+	process *Process
+}
+
+// Bus returns b as the process reaches it. Only where b is a Consumer too, the process can consume.
+func (p *Process) Bus(b Publisher) Bus { return Bus{b, p} }
+
+// Publish is an effect, unless there are no events.
+func (b Bus) Publish(ctx context.Context, events ...event.Event) error {
+	if len(events) == 0 {
+		return b.process.Alive()
+	}
+	return b.process.Do(func() error { return b.bus.Publish(ctx, events...) })
+}
+
+// Consume has the step handed events while the process lives. The events with which the
+// step answers are an effect; the bus takes the call for done only after that, so a
+// process that dies with it is handed the call again.
+func (b Bus) Consume(group string, step service.Step) service.Runnable {
+	consumer, ok := b.bus.(Consumer)
+	if !ok {
+		return nil
+	}
+	handle := step.Handle
+	step.Handle = func(ctx context.Context, ms []event.Message) ([]event.Event, error) {
+		if err := b.process.Alive(); err != nil {
+			return nil, err
+		}
+		answers, err := handle(ctx, ms)
+		if err == nil {
+			err = b.Publish(ctx, answers...)
+		}
+		return nil, err
+	}
+	return consumer.Consume(group, step)
+}
+
+// Objects is the part of a cluster that creates, ends and shows objects.
+type Objects interface {
+	cluster.Creator
+	cluster.Ender
+	cluster.Labeler
+	Observe(ctx context.Context, r cluster.Ref) (cluster.Snapshot, error)
+}
+
+// Cluster is a cluster as a process reaches it.
+type Cluster struct {
+	Objects
+
+	process *Process
+}
+
+// Cluster returns c as the process reaches it.
+func (p *Process) Cluster(c Objects) Cluster { return Cluster{c, p} }
+
+// Create is an effect.
+func (c Cluster) Create(ctx context.Context, o cluster.Object) error {
+	return c.process.Do(func() error { return c.Objects.Create(ctx, o) })
+}
+
+// Delete is an effect.
+func (c Cluster) Delete(ctx context.Context, r cluster.Ref) error {
+	return c.process.Do(func() error { return c.Objects.Delete(ctx, r) })
+}
+
+// Stop is an effect.
+func (c Cluster) Stop(ctx context.Context, r cluster.Ref) error {
+	return c.process.Do(func() error { return c.Objects.Stop(ctx, r) })
+}
+
+// Observe reads, while the process lives.
+func (c Cluster) Observe(ctx context.Context, r cluster.Ref) (cluster.Snapshot, error) {
+	if err := c.process.Alive(); err != nil {
+		return cluster.Snapshot{}, err
+	}
+	return c.Objects.Observe(ctx, r)
+}
+
+// Labels reads, while the process lives.
+func (c Cluster) Labels(ctx context.Context, kind, scope, name string) (map[string]string, error) {
+	if err := c.process.Alive(); err != nil {
+		return nil, err
+	}
+	return c.Objects.Labels(ctx, kind, scope, name)
+}
