@@ -12,6 +12,7 @@ import (
 
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 	"github.com/benchmark-ai/bai/services/gateway/schedule"
+	"github.com/benchmark-ai/bai/services/internal/crashtest"
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
@@ -154,14 +155,14 @@ func TestABackfillThatCannotBeIsRefused(t *testing.T) {
 }
 
 func TestABackfillIsOneRunForEachTimeWhereverItsGatewayDies(t *testing.T) {
-	for effects := range 30 {
+	for p := range crashtest.Points() {
 		w := newFixture(t)
 		first := w.gateway()
 		first.put("n", descriptor("0 * * * *", ""))
 		if _, err := first.api().BackfillSchedule(t.Context(), &baiv1.BackfillScheduleRequest{Schedule: "n", Owner: "ann", From: timestamppb.New(clock("06:30"))}); err != nil {
 			t.Fatal(err)
 		}
-		dying := w.crashingGateway(&crashPoint{remaining: effects, afterEffect: effects%2 == 0})
+		dying := w.crashingGateway(p)
 		_, _ = dying.Reconcile(t.Context()) // it may die
 		w.setClock("10:20")
 		second := w.gateway()
@@ -170,6 +171,6 @@ func TestABackfillIsOneRunForEachTimeWhereverItsGatewayDies(t *testing.T) {
 		}
 		w.relayOutbox(second)
 		w.finishRuns()
-		want(t, fmt.Sprintf("dead at effect %d", effects), w.firedRuns(), "07:00, 08:00, 09:00, 10:00")
+		want(t, p.String(), w.firedRuns(), "07:00, 08:00, 09:00, 10:00")
 	}
 }
