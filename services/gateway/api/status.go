@@ -10,7 +10,9 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/protoadapt"
 
+	"github.com/benchmark-ai/bai/descriptors"
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
+	"github.com/benchmark-ai/bai/services/gateway/archive"
 	"github.com/benchmark-ai/bai/services/gateway/artifact"
 	"github.com/benchmark-ai/bai/services/gateway/bundle"
 	"github.com/benchmark-ai/bai/services/gateway/catalog"
@@ -86,6 +88,40 @@ func userErrorStatus(err error) error {
 		return status.Error(codes.Aborted, body.Error())
 	case errors.As(err, &offset):
 		return status.Error(codes.OutOfRange, offset.Error())
+	}
+	return nil
+}
+
+// archiveErrorStatus returns an error about an export or an import as a status, nil for
+// another error.
+func archiveErrorStatus(err error) error {
+	var (
+		file       *archive.FileError
+		state      *archive.PreconditionError
+		exists     *archive.RunExistsError
+		inProgress *archive.ImportInProgressError
+		changed    *archive.ChangedError
+		stream     *archive.StreamError
+		limit      *artifact.LimitError
+		full       *archive.StorageFullError
+	)
+	switch {
+	case errors.As(err, &file):
+		return faultsStatus(faultsOf(submit.TruncateFaults(descriptors.Faults{{File: file.File, Line: file.Line, Column: min(file.Line, 1), Path: file.File, Code: codeRequest, Message: file.Message}})))
+	case errors.As(err, &state):
+		return status.Error(codes.FailedPrecondition, state.Message)
+	case errors.As(err, &exists):
+		return failureStatus(codes.AlreadyExists, exists.Error(), &baiv1.RunFailure{Reason: "AlreadyExists"})
+	case errors.As(err, &inProgress):
+		return status.Error(codes.Aborted, inProgress.Error())
+	case errors.As(err, &changed):
+		return status.Error(codes.Aborted, changed.Error())
+	case errors.As(err, &stream):
+		return status.Error(codes.Aborted, stream.Error())
+	case errors.As(err, &limit):
+		return status.Error(codes.ResourceExhausted, limit.Message)
+	case errors.As(err, &full):
+		return status.Error(codes.ResourceExhausted, full.Error())
 	}
 	return nil
 }

@@ -10,9 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/benchmark-ai/bai/services/gateway/artifact"
 	"github.com/benchmark-ai/bai/services/internal/control"
-	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
@@ -46,32 +44,6 @@ func (t *Archiver) Import(ctx context.Context, begin Begin, stream ImportStream)
 	}
 	in := &importer{deps: t.deps, importedRun: b, begin: begin, digest: digestOf(begin.Files)}
 	return in.importAlone(ctx, files)
-}
-
-// documents receives all documents.
-func (r *receiver) documents(begin Begin) (map[string][]byte, error) {
-	all := make(map[string][]byte)
-	for range begin.documents() {
-		in, err := r.file()
-		if err != nil {
-			return nil, unexpectedEOF(err)
-		}
-		if !isDocument(in.file.Name) {
-			return nil, fault(in.file.Name, 0, "comes before all documents have come")
-		}
-		if all[in.file.Name], err = in.readAll(); err != nil {
-			return nil, err
-		}
-	}
-	return all, nil
-}
-
-// unexpectedEOF turns the end of the stream into an error.
-func unexpectedEOF(err error) error {
-	if errors.Is(err, io.EOF) {
-		return streamError(err)
-	}
-	return err
 }
 
 // importer is an import whose documents are good.
@@ -145,20 +117,6 @@ func (in *importer) finish(ctx context.Context, p importPlan) (Result, error) {
 	return result, in.mark(ctx, true)
 }
 
-// storeHistory stores the run with every change that led to it. A reader sees the run
-// as it is in the end, with the part of its history that is stored.
-func (in *importer) storeHistory(ctx context.Context, after int64) error {
-	for _, c := range in.events[min(after, int64(len(in.events))):] {
-		r := in.importedRun.run
-		r.Revision = c.Revision
-		err := in.deps.Store.PutRun(ctx, r, c)
-		if err != nil && !errors.Is(err, store.ErrExists) {
-			return fmt.Errorf("record change %d of run %s: %w", c.Revision, r.ID, err)
-		}
-	}
-	return nil
-}
-
 // receive stores the files that are wanted.
 func (in *importer) receive(ctx context.Context, files *receiver, want []string) error {
 	missing := slices.Clone(want)
@@ -190,72 +148,4 @@ func (in *importer) receive(ctx context.Context, files *receiver, want []string)
 		return &StreamError{Err: fmt.Errorf("%s did not come: %w", missing[0], io.ErrUnexpectedEOF)}
 	}
 	return nil
-}
-
-// storeArtifact stores a file.
-func (in *importer) storeArtifact(ctx context.Context, file *incomingFile) error {
-	name := strings.TrimPrefix(file.file.Name, artifacts)
-	i := slices.IndexFunc(in.files, func(f artifact.File) bool { return f.Name == name })
-	return in.deps.Artifacts.Restore(ctx, in.begin.Run, in.files[i], file)
-}
-
-// storeEnds stores the end of each source.
-func (in *importer) storeEnds(ctx context.Context) error {
-	var samples []store.Samples
-	var lines []store.Lines
-	for _, s := range in.sources {
-		switch {
-		case s.End == nil:
-		case s.Topic == event.TopicLogs:
-			lines = append(lines, store.Lines{Origin: s.origin(in.begin.Run), End: s.End})
-		default:
-			samples = append(samples, store.Samples{Origin: s.origin(in.begin.Run), End: s.End})
-		}
-	}
-	if err := in.deps.Store.AppendSamples(ctx, samples); err != nil {
-		return err
-	}
-	return in.deps.Store.AppendLines(ctx, lines)
-}
-
-// storeDocuments stores the documents beside the run.
-func (in *importer) storeDocuments(ctx context.Context) error {
-	id := in.begin.Run
-	if in.original != in.importedRun.run.Descriptor {
-		if err := put(ctx, in.deps.Store, store.KindOriginalDescriptor, id, store.OriginalDescriptor{Descriptor: in.original}); err != nil {
-			return err
-		}
-	}
-	for key, text := range in.manifests {
-		if err := put(ctx, in.deps.Store, store.KindManifest, key, Manifest{YAML: text}); err != nil {
-			return err
-		}
-	}
-	if in.environment != nil {
-		if err := put(ctx, in.deps.Store, store.KindEnvironment, id, *in.environment); err != nil {
-			return err
-		}
-	}
-	if in.summaries != nil {
-		return put(ctx, in.deps.Store, store.KindSummary, id, *in.summaries)
-	}
-	return nil
-}
-
-// put stores v in place of the value of an earlier import.
-func put[T any](ctx context.Context, docs store.Docs, kind store.Kind, key string, v T) error {
-	_, err := store.Update(ctx, docs, kind, key, func(T, bool) (T, bool, error) { return v, true, nil })
-	return err
-}
-
-// mark marks the run as imported, and whether all of it is stored.
-func (in *importer) mark(ctx context.Context, done bool) error {
-	_, err := store.Update(ctx, in.deps.Store, store.KindImport, in.begin.Run, func(is Mark, found bool) (Mark, bool, error) {
-		next := Mark{Digest: in.digest, By: in.begin.By, At: in.deps.Now().UTC().Round(0), Done: done}
-		if found {
-			next.By, next.At = is.By, is.At
-		}
-		return next, true, nil
-	})
-	return err
 }
