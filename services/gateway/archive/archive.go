@@ -27,20 +27,20 @@ const Format = 1
 type Store interface {
 	store.Docs
 	store.Appender
-	RunStore
-	StreamReader
+	runStore
+	streamReader
 }
 
-// RunStore are runs and their history.
-type RunStore interface {
+// runStore are runs and their history.
+type runStore interface {
 	// PutRun, Run and Changes are those of store.Runs.
 	PutRun(ctx context.Context, r store.Run, c store.Change) error
 	Run(ctx context.Context, id string) (store.Run, error)
 	Changes(ctx context.Context, run string, after int64, limit int) ([]store.Change, error)
 }
 
-// StreamReader reads the samples and lines of runs.
-type StreamReader interface {
+// streamReader reads the samples and lines of runs.
+type streamReader interface {
 	// Samples, Lines and Streams are those of store.Reader.
 	Samples(ctx context.Context, q store.SampleQuery, cursor string, limit int) (samples []store.Sample, next string, err error)
 	Lines(ctx context.Context, q store.LineQuery, cursor string, limit int) (lines []store.Line, next string, err error)
@@ -128,9 +128,9 @@ type Result struct {
 	Notes   []string // differences from the platform that the run comes from
 }
 
-// Mark is the document, of store.KindImport, that marks a run as one of another
+// importMark is the document, of store.KindImport, that marks a run as one of another
 // platform.
-type Mark struct {
+type importMark struct {
 	Digest string    `json:"digest"` // of all files
 	By     string    `json:"by,omitempty"`
 	At     time.Time `json:"at"` // when it was first imported

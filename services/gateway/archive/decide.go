@@ -21,7 +21,7 @@ type storedRun struct {
 	files       []artifact.File
 	environment *store.RunEnvironment
 	summaries   *store.Summaries
-	mark        *Mark
+	mark        *importMark
 }
 
 // importPlan is the plan of an import.

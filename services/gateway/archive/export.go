@@ -145,16 +145,16 @@ func (t *Archiver) documents(ctx context.Context, run store.Run) ([]textFile, er
 	return all, err
 }
 
-// Manifest is the document, of store.KindManifest, that has the objects of an
+// manifestDocument is the document, of store.KindManifest, that has the objects of an
 // attempt of a run that was imported.
-type Manifest struct {
+type manifestDocument struct {
 	YAML string `json:"yaml"`
 }
 
 // manifest returns the objects of an attempt, nil where there were none.
 func (t *Archiver) manifest(ctx context.Context, run string, attempt int) ([]byte, error) {
 	key := store.AttemptKey(run, attempt)
-	m, _, ok, err := store.Find[Manifest](ctx, t.deps.Store, store.KindManifest, key)
+	m, _, ok, err := store.Find[manifestDocument](ctx, t.deps.Store, store.KindManifest, key)
 	if err != nil || ok {
 		return []byte(m.YAML), err
 	}

@@ -25,7 +25,7 @@ func (in *importer) loadStored(ctx context.Context) (k storedRun, err error) {
 	if _, _, k.submitted, err = store.Find[event.Submitted](ctx, st, store.KindSubmission, id); err != nil {
 		return k, err
 	}
-	if k.mark, err = findOptional[Mark](ctx, st, store.KindImport, id); err != nil {
+	if k.mark, err = findOptional[importMark](ctx, st, store.KindImport, id); err != nil {
 		return k, err
 	}
 	if k.environment, err = findOptional[store.RunEnvironment](ctx, st, store.KindEnvironment, id); err != nil {
@@ -115,7 +115,7 @@ func (in *importer) storeDocuments(ctx context.Context) error {
 		}
 	}
 	for key, text := range in.manifests {
-		if err := put(ctx, in.deps.Store, store.KindManifest, key, Manifest{YAML: text}); err != nil {
+		if err := put(ctx, in.deps.Store, store.KindManifest, key, manifestDocument{YAML: text}); err != nil {
 			return err
 		}
 	}
@@ -138,8 +138,8 @@ func put[T any](ctx context.Context, docs store.Docs, kind store.Kind, key strin
 
 // mark marks the run as imported, and whether all of it is stored.
 func (in *importer) mark(ctx context.Context, done bool) error {
-	_, err := store.Update(ctx, in.deps.Store, store.KindImport, in.begin.Run, func(is Mark, found bool) (Mark, bool, error) {
-		next := Mark{Digest: in.digest, By: in.begin.By, At: in.deps.Now().UTC().Round(0), Done: done}
+	_, err := store.Update(ctx, in.deps.Store, store.KindImport, in.begin.Run, func(is importMark, found bool) (importMark, bool, error) {
+		next := importMark{Digest: in.digest, By: in.begin.By, At: in.deps.Now().UTC().Round(0), Done: done}
 		if found {
 			next.By, next.At = is.By, is.At
 		}

@@ -86,7 +86,7 @@ func New(s Settings, objects Objects, index Index, now func() time.Time) *Store 
 // Find returns the code of that digest, which stays for some minutes at least,
 // or store.ErrNotFound, or *DigestError for what is no digest.
 func (k *Store) Find(ctx context.Context, digest string) (event.Bundle, error) {
-	if err := CheckDigest(digest); err != nil {
+	if err := checkDigest(digest); err != nil {
 		return event.Bundle{}, err
 	}
 	o, err := k.findObject(ctx, digest)

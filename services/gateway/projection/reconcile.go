@@ -56,7 +56,7 @@ type Reconciler struct {
 	reader   Reader
 	bus      Publisher
 	log      *zap.Logger
-	states   map[string]StallState
+	states   map[string]stallState
 }
 
 // NewReconciler returns a Reconciler.
@@ -64,7 +64,7 @@ func NewReconciler(s Settings, reader Reader, bus Publisher, log *zap.Logger) *R
 	s.Interval = cmp.Or(s.Interval, 30*time.Second)
 	s.NoProgress = cmp.Or(s.NoProgress, 15*time.Minute)
 	s.CancelAgain = cmp.Or(s.CancelAgain, 30*time.Second)
-	return &Reconciler{settings: s, reader: reader, bus: bus, log: log, states: make(map[string]StallState)}
+	return &Reconciler{settings: s, reader: reader, bus: bus, log: log, states: make(map[string]stallState)}
 }
 
 // Run reconciles all runs from time to time until ctx is done.
@@ -78,7 +78,7 @@ func (r *Reconciler) Run(ctx context.Context) error {
 func (r *Reconciler) ReconcileAll(ctx context.Context, now time.Time) error {
 	phases := event.Phases()
 	open := store.RunFilter{Phases: phases[:len(phases)-1]}
-	current := make(map[string]StallState)
+	current := make(map[string]stallState)
 	for token := ""; ; {
 		runs, next, err := r.reader.Runs(ctx, open, token, page)
 		if err != nil {
@@ -100,12 +100,12 @@ func (r *Reconciler) ReconcileAll(ctx context.Context, now time.Time) error {
 }
 
 // reconcile decides about one run and acts.
-func (r *Reconciler) reconcile(ctx context.Context, run store.Run, now time.Time) (StallState, error) {
+func (r *Reconciler) reconcile(ctx context.Context, run store.Run, now time.Time) (stallState, error) {
 	mark, _, canceled, err := store.Find[event.Command](ctx, r.reader, store.KindCancel, run.ID)
 	if err != nil {
-		return StallState{}, err
+		return stallState{}, err
 	}
-	action, seen := Decide(run, canceled, r.states[run.ID], now, r.settings)
+	action, seen := decideStall(run, canceled, r.states[run.ID], now, r.settings)
 	evs, err := r.eventsFor(ctx, run, action, mark)
 	if err != nil || len(evs) == 0 {
 		return seen, err
@@ -117,7 +117,7 @@ func (r *Reconciler) reconcile(ctx context.Context, run store.Run, now time.Time
 }
 
 // eventsFor returns the events of a remedy.
-func (r *Reconciler) eventsFor(ctx context.Context, run store.Run, action Action, mark event.Command) ([]event.Event, error) {
+func (r *Reconciler) eventsFor(ctx context.Context, run store.Run, action action, mark event.Command) ([]event.Event, error) {
 	switch action {
 	case CancelAgain:
 		return []event.Event{mark}, nil

@@ -36,7 +36,7 @@ func (w desiredSchedule) apply(old Schedule, now time.Time) (s Schedule, same bo
 	d := w.descriptor
 	s.ID, s.Name, s.Namespace, s.Owner = w.id, w.name, w.edition.Namespace, w.owner
 	s.Version, s.Digest, s.Script, s.Updated = old.Version+1, w.digest, w.edition.Script, now
-	s.Rules, s.Description, s.File, s.Labels = RulesOf(w.id, d), d.Info.Description, w.edition.File, mergeLabels(d, w.edition.Labels)
+	s.Rules, s.Description, s.File, s.Labels = rulesOf(w.id, d), d.Info.Description, w.edition.File, mergeLabels(d, w.edition.Labels)
 	if !exists {
 		s.Created, s.Deleted, s.Paused, s.PausedBy = now, time.Time{}, false, ""
 	}

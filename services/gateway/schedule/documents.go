@@ -75,15 +75,15 @@ func (e edition) request(s Schedule, key string, at time.Time) submit.Request {
 	}
 }
 
-// FiringLog has the last firings of a schedule: the document KindFirings.
-type FiringLog struct {
+// firingLog has the last firings of a schedule: the document KindFirings.
+type firingLog struct {
 	Fence   int64     `json:"fence"` // of the lease under which it was written
 	Until   time.Time `json:"until"` // firings up to then were decided
-	Records []Record  `json:"records,omitempty"`
+	Records []record  `json:"records,omitempty"`
 }
 
-// Record is the outcome of a firing, or of several in a row.
-type Record struct {
+// record is the outcome of a firing, or of several in a row.
+type record struct {
 	Time     time.Time    `json:"time"`
 	Last     time.Time    `json:"last,omitzero"`
 	Count    int          `json:"count,omitempty"` // zero means 1
@@ -96,7 +96,7 @@ type Record struct {
 }
 
 // triggerLog has the runs that users asked for beside the times of a schedule, and
-// that may go on: a document of KindFirings beside the FiringLog. A key is written
+// that may go on: a document of KindFirings beside the firingLog. A key is written
 // before its run is made, so that no run is overlooked.
 type triggerLog struct {
 	Keys []triggerEntry `json:"keys"`
@@ -123,7 +123,7 @@ type Backfill struct {
 }
 
 func backfillKey(id string, from, to time.Time) string {
-	return fmt.Sprintf("%s!%s!%s", id, FiringKey(from), FiringKey(to))
+	return fmt.Sprintf("%s!%s!%s", id, firingKey(from), firingKey(to))
 }
 
 // documents reads and writes the documents of schedules.
@@ -152,7 +152,7 @@ func refID(owner, ref string) string {
 	if submit.IsRunID(ref) {
 		return strings.ToLower(ref)
 	}
-	return IDOf(owner, ref, "")
+	return idOf(owner, ref, "")
 }
 
 // list returns up to n schedules for which want is true, after an ID.

@@ -23,7 +23,7 @@ type reconciler struct {
 
 	schedule Schedule
 	firings  storedFiringLog
-	state    State
+	state    state
 	changed  bool
 }
 
@@ -31,7 +31,7 @@ type reconciler struct {
 func (f *reconciler) reconcile(ctx context.Context, backfills []Backfill) (wake time.Time, err error) {
 	due := false
 	if !f.schedule.Paused {
-		due, wake = Due(f.state)
+		due, wake = isDue(f.state)
 	}
 	if !due && len(backfills) == 0 {
 		return wake, nil
@@ -56,7 +56,7 @@ func (f *reconciler) reconcile(ctx context.Context, backfills []Backfill) (wake 
 
 // loadActive finds the runs that go on.
 func (f *reconciler) loadActive(ctx context.Context) error {
-	active, ended, err := f.runs.active(ctx, f.schedule.ID, f.firings.FiringLog)
+	active, ended, err := f.runs.active(ctx, f.schedule.ID, f.firings.firingLog)
 	if err != nil {
 		return err
 	}
@@ -88,14 +88,14 @@ func (f *reconciler) markOverdue(run string) {
 	}
 }
 
-func (f *reconciler) addRecord(r Record) {
-	all := slices.DeleteFunc(slices.Clone(f.firings.Records), func(old Record) bool { return r.Run != "" && old.Run == r.Run })
+func (f *reconciler) addRecord(r record) {
+	all := slices.DeleteFunc(slices.Clone(f.firings.Records), func(old record) bool { return r.Run != "" && old.Run == r.Run })
 	f.firings.Records, f.changed = append(all, r), true
 }
 
 // fire carries out the decision about the firings that are due, up to the first error.
 func (f *reconciler) fire(ctx context.Context) (wake time.Time, err error) {
-	decision := Decide(f.state)
+	decision := decide(f.state)
 	for _, late := range decision.Overdue {
 		if err := f.publishMissed(ctx, late.Run, late.Time, 1, NotEnded, fmt.Sprintf("run %s had not ended when its schedule was to fire again", late.Run)); err != nil {
 			return time.Time{}, err
@@ -112,7 +112,7 @@ func (f *reconciler) fire(ctx context.Context) (wake time.Time, err error) {
 }
 
 // apply makes the run of a firing, or reports that it has none.
-func (f *reconciler) apply(ctx context.Context, result FiringResult) error {
+func (f *reconciler) apply(ctx context.Context, result firingResult) error {
 	if result.Reason != "" {
 		return f.skipFirings(ctx, result)
 	}
@@ -129,7 +129,7 @@ func (f *reconciler) apply(ctx context.Context, result FiringResult) error {
 		result.Reason, result.Message = Refused, refused
 		return f.skipFirings(ctx, result)
 	}
-	f.addRecord(Record{Time: result.Time, Run: run, Open: true})
+	f.addRecord(record{Time: result.Time, Run: run, Open: true})
 	return nil
 }
 
@@ -139,7 +139,7 @@ func (f *reconciler) submitAt(ctx context.Context, at time.Time) (run, refused s
 	if err != nil {
 		return "", "", err
 	}
-	acc, err := f.runs.submitter.Submit(ctx, e.request(f.schedule, FiringKey(at), at))
+	acc, err := f.runs.submitter.Submit(ctx, e.request(f.schedule, firingKey(at), at))
 	var (
 		invalid     *submit.InvalidError
 		unsupported *submit.UnsupportedError
@@ -154,11 +154,11 @@ func (f *reconciler) submitAt(ctx context.Context, at time.Time) (run, refused s
 }
 
 // skipFirings reports firings that have no run.
-func (f *reconciler) skipFirings(ctx context.Context, result FiringResult) error {
+func (f *reconciler) skipFirings(ctx context.Context, result firingResult) error {
 	if err := f.publishMissed(ctx, "", result.Time, result.Count, result.Reason, result.Message); err != nil {
 		return err
 	}
-	f.addRecord(Record{Time: result.Time, Last: result.Last, Count: result.Count, Reason: result.Reason, Message: result.Message})
+	f.addRecord(record{Time: result.Time, Last: result.Last, Count: result.Count, Reason: result.Reason, Message: result.Message})
 	return nil
 }
 
@@ -166,7 +166,7 @@ func (f *reconciler) skipFirings(ctx context.Context, result FiringResult) error
 // same ID.
 func (f *reconciler) publishMissed(ctx context.Context, run string, at time.Time, count int, reason event.Reason, message string) error {
 	s := f.schedule
-	h := event.NewHeader(event.Derive("schedule-missed", s.ID, FiringKey(at), string(reason)), s.ID, s.Namespace, s.Owner, at.UTC())
+	h := event.NewHeader(event.Derive("schedule-missed", s.ID, firingKey(at), string(reason)), s.ID, s.Namespace, s.Owner, at.UTC())
 	h.Schedule, h.Firing = s.ID, &at
 	if count > 1 {
 		message = fmt.Sprintf("%d firings, the first for %s: %s", count, s.Rules.formatTime(at), message)
@@ -177,7 +177,7 @@ func (f *reconciler) publishMissed(ctx context.Context, run string, at time.Time
 
 // advanceBackfill makes some of the runs of a backfill.
 func (f *reconciler) advanceBackfill(ctx context.Context, o Backfill) error {
-	n := DecideBackfill(f.schedule.Rules, f.countActive())
+	n := decideBackfill(f.schedule.Rules, f.countActive())
 	if n == 0 {
 		return nil
 	}
@@ -192,9 +192,9 @@ func (f *reconciler) advanceBackfill(ctx context.Context, o Backfill) error {
 		if err != nil {
 			return err
 		}
-		r := Record{Time: at, Run: run, Open: true, Reported: true}
+		r := record{Time: at, Run: run, Open: true, Reported: true}
 		if refused != "" {
-			r = Record{Time: at, Count: 1, Reason: Refused, Message: refused}
+			r = record{Time: at, Count: 1, Reason: Refused, Message: refused}
 		}
 		f.addRecord(r)
 	}
@@ -212,7 +212,7 @@ func (f *reconciler) advanceBackfill(ctx context.Context, o Backfill) error {
 func (f *reconciler) countActive() int {
 	n := len(f.state.Active)
 	for _, r := range f.firings.Records {
-		if r.Open && !slices.ContainsFunc(f.state.Active, func(g ActiveRun) bool { return g.Run == r.Run }) {
+		if r.Open && !slices.ContainsFunc(f.state.Active, func(g activeRun) bool { return g.Run == r.Run }) {
 			n++
 		}
 	}

@@ -28,6 +28,13 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/storetest"
 )
 
+// clock is a time of one day, hours and minutes, and seconds where there are any.
+func clock(text string) time.Time {
+	var hour, minute, second int
+	_, _ = fmt.Sscanf(text, "%d:%d:%d", &hour, &minute, &second) // without seconds it stops before them
+	return time.Date(2026, 5, 4, hour, minute, second, 0, time.UTC)
+}
+
 // fixture is a store, a bus and a clock that several gateways share. What is
 // published is recorded at once, as by a gateway that records.
 type fixture struct {
@@ -115,6 +122,16 @@ func (w *fixture) finishRuns() {
 		h.Lineage = run.Lineage
 		w.project(w.t.Context(), event.Finished{Header: h, Outcome: event.Succeeded, Message: "done"})
 	}
+}
+
+// records returns the number of records in the firing log of a schedule.
+func (w *fixture) records(id string) int {
+	w.t.Helper()
+	l, _, err := store.Get[struct{ Records []any }](w.t.Context(), w.store, store.KindFirings, id)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return len(l.Records)
 }
 
 // runs are all runs, in the order of the times that they were fired for.

@@ -53,7 +53,7 @@ func (k *Schedules) Get(ctx context.Context, owner, ref string) (Details, error)
 
 // Upcoming returns the next n firings of a schedule, none while it is paused.
 func (k *Schedules) Upcoming(s Schedule, n int) []time.Time {
-	times, err := s.Rules.Times()
+	times, err := s.Rules.times()
 	if s.Paused || err != nil {
 		return nil
 	}
@@ -62,7 +62,7 @@ func (k *Schedules) Upcoming(s Schedule, n int) []time.Time {
 
 // history returns the last firings of a schedule, the latest first.
 func (k *Schedules) history(ctx context.Context, s Schedule) ([]PastFiring, error) {
-	l, _, _, err := store.Find[FiringLog](ctx, k.docs.store, store.KindFirings, s.ID)
+	l, _, _, err := store.Find[firingLog](ctx, k.docs.store, store.KindFirings, s.ID)
 	if err != nil {
 		return nil, err
 	}

@@ -52,7 +52,7 @@ func (k *Schedules) Put(ctx context.Context, req submit.Request, asked *submit.S
 // identify returns the ID and the name of the schedule that a request is about.
 func (k *Schedules) identify(ctx context.Context, req submit.Request, asked *submit.ScheduleError) (id, name string, err error) {
 	if !submit.IsRunID(req.Name) {
-		return IDOf(req.Owner, req.Name, asked.Digest), req.Name, nil
+		return idOf(req.Owner, req.Name, asked.Digest), req.Name, nil
 	}
 	old, err := k.Find(ctx, req.Owner, req.Name)
 	if missing := new(MissingError); errors.As(err, &missing) || err == nil && old.Owner != req.Owner {

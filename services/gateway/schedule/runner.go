@@ -31,9 +31,9 @@ type Runner struct {
 	firingLogs map[string]storedFiringLog // as this process last wrote them, under the lease
 }
 
-// storedFiringLog is a FiringLog and the version of its document.
+// storedFiringLog is a firingLog and the version of its document.
 type storedFiringLog struct {
-	FiringLog
+	firingLog
 
 	version int64
 }
@@ -134,7 +134,7 @@ func (r *Runner) reconcileSchedule(ctx context.Context, s Schedule, backfills []
 
 // newReconciler returns a reconciler of a schedule with its firing log.
 func (r *Runner) newReconciler(ctx context.Context, s Schedule) (*reconciler, error) {
-	times, err := s.Rules.Times()
+	times, err := s.Rules.times()
 	if err != nil {
 		return nil, err
 	}
@@ -142,7 +142,7 @@ func (r *Runner) newReconciler(ctx context.Context, s Schedule) (*reconciler, er
 	if err != nil {
 		return nil, err
 	}
-	state := State{Rules: s.Rules, Times: times, Since: later(s.From, firings.Until), Now: r.runs.now().UTC()}
+	state := state{Rules: s.Rules, Times: times, Since: later(s.From, firings.Until), Now: r.runs.now().UTC()}
 	return &reconciler{Runner: r, schedule: s, firings: firings, state: state}, nil
 }
 
@@ -151,7 +151,7 @@ func (r *Runner) loadFirings(ctx context.Context, id string) (storedFiringLog, e
 	if l, ok := r.firingLogs[id]; ok {
 		return l, nil
 	}
-	l, version, _, err := store.Find[FiringLog](ctx, r.docs.store, store.KindFirings, id)
+	l, version, _, err := store.Find[firingLog](ctx, r.docs.store, store.KindFirings, id)
 	if err != nil {
 		return storedFiringLog{}, fmt.Errorf("read the firings of schedule %s: %w", id, err)
 	}
@@ -170,10 +170,10 @@ func (r *Runner) saveFirings(ctx context.Context, id string, l storedFiringLog) 
 	l.Fence = r.lease.Fence
 	var err error
 	if l.version == 0 {
-		err = store.Create(ctx, r.docs.store, store.KindFirings, id, l.FiringLog)
+		err = store.Create(ctx, r.docs.store, store.KindFirings, id, l.firingLog)
 		l.version = 1
 	} else {
-		l.version, err = store.Replace(ctx, r.docs.store, store.KindFirings, id, l.version, l.FiringLog)
+		l.version, err = store.Replace(ctx, r.docs.store, store.KindFirings, id, l.version, l.firingLog)
 	}
 	if errors.Is(err, store.ErrExists) || errors.Is(err, store.ErrConflict) {
 		return nil // the next pass reads it anew, and fires nothing twice

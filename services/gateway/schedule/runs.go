@@ -49,7 +49,7 @@ func (r runs) alone(ctx context.Context, s Schedule, do func(ctx context.Context
 
 // active returns the runs of a schedule that are not over, oldest firing first, and
 // the runs of the log that are over.
-func (r runs) active(ctx context.Context, id string, l FiringLog) (active []ActiveRun, ended []string, err error) {
+func (r runs) active(ctx context.Context, id string, l firingLog) (active []activeRun, ended []string, err error) {
 	for _, record := range l.Records {
 		if !record.Open {
 			continue
@@ -62,7 +62,7 @@ func (r runs) active(ctx context.Context, id string, l FiringLog) (active []Acti
 			ended = append(ended, record.Run)
 			continue
 		}
-		active = append(active, ActiveRun{Run: record.Run, Time: record.Time, Reported: record.Reported})
+		active = append(active, activeRun{Run: record.Run, Time: record.Time, Reported: record.Reported})
 	}
 	phases := event.Phases()
 	projected, _, err := r.store.Runs(ctx, store.RunFilter{Schedule: id, Phases: phases[:len(phases)-1], Oldest: true}, "", maxOpenRuns)
@@ -70,9 +70,9 @@ func (r runs) active(ctx context.Context, id string, l FiringLog) (active []Acti
 		return nil, nil, err
 	}
 	for _, run := range projected {
-		listed := slices.ContainsFunc(active, func(g ActiveRun) bool { return g.Run == run.ID }) || slices.Contains(ended, run.ID)
+		listed := slices.ContainsFunc(active, func(g activeRun) bool { return g.Run == run.ID }) || slices.Contains(ended, run.ID)
 		if !listed && run.Firing != nil {
-			active = append(active, ActiveRun{Run: run.ID, Time: *run.Firing, Reported: true})
+			active = append(active, activeRun{Run: run.ID, Time: *run.Firing, Reported: true})
 		}
 	}
 	active, err = r.addTriggered(ctx, id, active)
@@ -90,18 +90,18 @@ func (r runs) isOver(ctx context.Context, id string) (bool, error) {
 
 // addTriggered adds the triggered runs that go on to the active runs of a schedule,
 // and marks those that are among them already.
-func (r runs) addTriggered(ctx context.Context, id string, active []ActiveRun) ([]ActiveRun, error) {
+func (r runs) addTriggered(ctx context.Context, id string, active []activeRun) ([]activeRun, error) {
 	t, _, _, err := store.Find[triggerLog](ctx, r.store, store.KindFirings, triggersKey(id))
 	if err != nil {
 		return nil, err
 	}
 	open, err := r.openTriggers(ctx, id, t)
 	for _, one := range open {
-		if i := slices.IndexFunc(active, func(g ActiveRun) bool { return g.Run == one.run }); i >= 0 {
+		if i := slices.IndexFunc(active, func(g activeRun) bool { return g.Run == one.run }); i >= 0 {
 			active[i].Triggered = true
 			continue
 		}
-		active = append(active, ActiveRun{Run: one.run, Time: one.At, Reported: true, Triggered: true})
+		active = append(active, activeRun{Run: one.run, Time: one.At, Reported: true, Triggered: true})
 	}
 	return active, err
 }
@@ -177,7 +177,7 @@ func (r runs) missing(ctx context.Context, id string, all []time.Time, n int) (m
 		if len(missing) == n {
 			return missing, nil
 		}
-		_, err := r.submitter.RunOfFiring(ctx, id, FiringKey(at))
+		_, err := r.submitter.RunOfFiring(ctx, id, firingKey(at))
 		if errors.Is(err, store.ErrNotFound) {
 			missing = append(missing, at)
 			continue

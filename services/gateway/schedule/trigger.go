@@ -65,7 +65,7 @@ func (k *Schedules) fireNow(ctx context.Context, s Schedule, key string) (run st
 // cancelActive ends the runs in favour of which another is triggered, or returns
 // *ActiveRunError.
 func (k *Schedules) cancelActive(ctx context.Context, s Schedule) error {
-	l, _, _, err := store.Find[FiringLog](ctx, k.docs.store, store.KindFirings, s.ID)
+	l, _, _, err := store.Find[firingLog](ctx, k.docs.store, store.KindFirings, s.ID)
 	if err != nil {
 		return err
 	}
@@ -73,7 +73,7 @@ func (k *Schedules) cancelActive(ctx context.Context, s Schedule) error {
 	if err != nil {
 		return err
 	}
-	blocking, ends := DecideTrigger(s.Rules, active)
+	blocking, ends := decideTrigger(s.Rules, active)
 	if blocking != "" {
 		return &ActiveRunError{Run: blocking}
 	}

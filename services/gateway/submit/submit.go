@@ -366,7 +366,7 @@ func (in *Submitter) claimName(ctx context.Context, sub event.Submitted) error {
 		return nil
 	}
 	mine := claim{Run: sub.Run, Owner: sub.Owner, Value: sub.Name, At: sub.Time}
-	first, err := in.createClaim(ctx, store.KindRunName, NameOf(sub.Owner, sub.Name), mine)
+	first, err := in.createClaim(ctx, store.KindRunName, nameKey(sub.Owner, sub.Name), mine)
 	if err != nil {
 		return &UnavailableError{Run: sub.Run, Err: err}
 	}
@@ -387,7 +387,7 @@ func (in *Submitter) RestoreName(ctx context.Context, run store.Run) (named bool
 		return true, nil
 	}
 	mine := claim{Run: run.ID, Owner: run.Owner, Value: run.Name, At: run.Created}
-	first, err := in.createClaim(ctx, store.KindRunName, NameOf(run.Owner, run.Name), mine)
+	first, err := in.createClaim(ctx, store.KindRunName, nameKey(run.Owner, run.Name), mine)
 	return first.Run == run.ID, err
 }
 
@@ -457,6 +457,6 @@ func (in *Submitter) RunOfFiring(ctx context.Context, schedule, key string) (str
 
 // RunByName returns the run that has a name of that owner's, or store.ErrNotFound.
 func (in *Submitter) RunByName(ctx context.Context, owner, name string) (string, error) {
-	c, _, err := store.Get[claim](ctx, in.store, store.KindRunName, NameOf(owner, name))
+	c, _, err := store.Get[claim](ctx, in.store, store.KindRunName, nameKey(owner, name))
 	return c.Run, err
 }
