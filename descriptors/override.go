@@ -30,23 +30,6 @@ type Override struct {
 	Value string
 }
 
-// CutOverride is the override that PATH=VALUE says: the path ends at the first =
-// that is not in quotes. It is false where there is none.
-func CutOverride(s string) (Override, bool) {
-	quote := byte(0)
-	for i := range len(s) {
-		switch c := s[i]; {
-		case quote == 0 && c == '=':
-			return Override{Path: s[:i], Value: s[i+1:]}, true
-		case c == quote:
-			quote = 0
-		case quote == 0 && (c == '"' || c == '\''):
-			quote = c
-		}
-	}
-	return Override{}, false
-}
-
 // file is how faults name the place of an override.
 func (o Override) file() string { return "--set " + o.Path }
 

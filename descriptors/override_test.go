@@ -22,17 +22,6 @@ func overrides(set ...string) []descriptors.Override {
 	return all
 }
 
-func TestAnOverrideIsAPathAndAValueBehindTheFirstEqualsSignThatIsNotInQuotes(t *testing.T) {
-	for s, want := range map[string]string{
-		"a=b": "a|b", "a.b=c=d": "a.b|c=d", "a=": "a|", "=": "|", `a."b=c"='d`: `a."b=c"|'d`, `a.'b="'.c="x`: `a.'b="'.c|"x`, "a": "", "": "", `a."b=c`: "",
-	} {
-		o, ok := descriptors.CutOverride(s)
-		if got := o.Path + "|" + o.Value; ok != (want != "") || ok && got != want {
-			t.Errorf("%s: %q", s, got)
-		}
-	}
-}
-
 const overridden = `# a benchmark
 spec_version = "1.0" # of the language
 

@@ -3,8 +3,6 @@ package descriptors
 import (
 	"embed"
 	"slices"
-
-	"github.com/benchmark-ai/bai/descriptors/internal/suggest"
 )
 
 // templates are the files of Templates.
@@ -28,10 +26,6 @@ func Template(kind string) ([]byte, bool) {
 	text, err := templates.ReadFile("templates/" + kind + ".toml")
 	return text, err == nil
 }
-
-// NearTemplate is the kind that a name is most likely meant to be, and "" where
-// none is near.
-func NearTemplate(kind string) string { return suggest.Find(kind, Templates()) }
 
 // canonical is the name of the strategy that kind is an alias of, else kind.
 func canonical(kind string) string {

@@ -90,7 +90,4 @@ func TestATemplateIsFoundByItsAliasesAndNoOthers(t *testing.T) {
 			t.Errorf("there is %q", none)
 		}
 	}
-	if got := descriptors.NearTemplate("singlenode"); got != "single_node" {
-		t.Errorf("near to %q", got)
-	}
 }

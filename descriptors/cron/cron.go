@@ -21,7 +21,6 @@ import (
 	"math/bits"
 	"strconv"
 	"strings"
-	"time"
 )
 
 // A Schedule says at which minutes something is done. The zero Schedule never
@@ -89,11 +88,6 @@ func Parse(s string) (Schedule, error) {
 		strings.HasPrefix(words[2], "*"), strings.HasPrefix(words[4], "*"),
 		strings.HasPrefix(words[0], "*") || strings.HasPrefix(words[1], "*"),
 	}, nil
-}
-
-// Matches reports whether the minute of t, in the zone of t, is one of s.
-func (s Schedule) Matches(t time.Time) bool {
-	return s.onDay(t) && s.minute&(1<<t.Minute()) != 0 && s.hour&(1<<t.Hour()) != 0
 }
 
 // Never reports whether no date is one of s, as for February 30.

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"cmp"
 	"context"
 	"errors"
 
@@ -89,13 +88,13 @@ func (s *descriptorServer) PushDescriptor(ctx context.Context, req *baiv1.PushDe
 
 // ListDescriptors implements bai.v1.DescriptorService.
 func (s *descriptorServer) ListDescriptors(ctx context.Context, req *baiv1.ListDescriptorsRequest) (*baiv1.ListDescriptorsResponse, error) {
-	if req.GetPageSize() < 0 {
-		return nil, invalidArgument("page_size", "must be 0 or more", "leave it out")
+	limit, err := pageSize(req)
+	if err != nil {
+		return nil, err
 	}
-	limit := min(cmp.Or(int(req.GetPageSize()), defaultPageSize), maxPageSize)
 	stored, next, err := s.catalog.List(ctx, namespaceOf(req), req.GetName(), req.GetPageToken(), limit)
 	if errors.Is(err, store.ErrCursor) {
-		return nil, invalidArgument("page_token", "is not one that this server gave for this list", "leave it empty for the first page")
+		return nil, invalidPageToken(" for this list")
 	}
 	if err != nil {
 		return nil, err
@@ -114,11 +113,6 @@ func (s *descriptorServer) GetDescriptor(ctx context.Context, req *baiv1.GetDesc
 		return nil, err
 	}
 	return &baiv1.GetDescriptorResponse{DescriptorToml: text, Origination: provenanceOf(&from)}, nil
-}
-
-// namespaceOf returns the team that a request is about.
-func namespaceOf(req interface{ GetNamespace() string }) string {
-	return cmp.Or(req.GetNamespace(), "default")
 }
 
 func storedDescriptorOf(k catalog.StoredDescriptor) *baiv1.StoredDescriptor {

@@ -22,7 +22,6 @@ import (
 
 	"github.com/benchmark-ai/bai/descriptors"
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
-	"github.com/benchmark-ai/bai/services/gateway/api"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
@@ -187,7 +186,7 @@ func TestOverridesAreValidatedAndRenderedToo(t *testing.T) {
 
 func TestDescriptorsAreKeptAndFound(t *testing.T) {
 	w := newFixture(t, options{})
-	ann := metadata.AppendToOutgoingContext(t.Context(), api.UserMetadata, "ann")
+	ann := metadata.AppendToOutgoingContext(t.Context(), baiv1.UserMetadata, "ann")
 	for i, text := range []string{valid, valid, valid + "\n"} {
 		resp, err := w.descriptors.PushDescriptor(ann, &baiv1.PushDescriptorRequest{Name: "a", DescriptorToml: []byte(text)})
 		if err != nil || resp.GetRepeated() != (i == 1) || resp.GetDescriptor_().GetVersion() != int32(max(i, 1)) || resp.GetDescriptor_().GetOwner() != "ann" {

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,7 +8,6 @@ import (
 	"strings"
 
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
@@ -18,18 +16,6 @@ import (
 	"github.com/benchmark-ai/bai/services/gateway/submit"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/store"
-)
-
-// UserMetadata is where a client says who calls.
-const UserMetadata = baiv1.UserMetadata
-
-// anonymous is who calls if the client does not say.
-const anonymous = "anonymous"
-
-// Sizes of pages of runs.
-const (
-	defaultPageSize = 50
-	maxPageSize     = 1000
 )
 
 // SubmitRun implements bai.v1.RunService.
@@ -44,7 +30,7 @@ func (s *Server) SubmitRun(ctx context.Context, req *baiv1.SubmitRunRequest) (*b
 		Script: req.GetScriptSha256(),
 	}
 	acc, err := s.submitter.Submit(ctx, request)
-	if scheduled := new(submit.ScheduleError); errors.As(err, &scheduled) && s.putSchedule != nil {
+	if scheduled := new(submit.ScheduleError); errors.As(err, &scheduled) && s.schedules != nil {
 		return s.submitSchedule(ctx, request, scheduled)
 	}
 	if err != nil {
@@ -57,12 +43,12 @@ func (s *Server) SubmitRun(ctx context.Context, req *baiv1.SubmitRunRequest) (*b
 
 // submitSchedule makes a schedule of a request that asks for one.
 func (s *Server) submitSchedule(ctx context.Context, req submit.Request, scheduled *submit.ScheduleError) (*baiv1.SubmitRunResponse, error) {
-	id, repeated, err := s.putSchedule(ctx, req, scheduled)
+	one, repeated, err := s.schedules.Put(ctx, req, scheduled)
 	if err != nil {
 		return nil, err
 	}
 	return &baiv1.SubmitRunResponse{
-		Result: &baiv1.SubmitRunResponse_ScheduleId{ScheduleId: id}, Repeated: repeated, Warnings: faultsOf(scheduled.Warnings),
+		Result: &baiv1.SubmitRunResponse_ScheduleId{ScheduleId: one.ID}, Repeated: repeated, Warnings: faultsOf(scheduled.Warnings),
 	}, nil
 }
 
@@ -99,14 +85,17 @@ func (s *Server) GetRun(ctx context.Context, req *baiv1.GetRunRequest) (*baiv1.G
 
 // ListRuns implements bai.v1.RunService.
 func (s *Server) ListRuns(ctx context.Context, req *baiv1.ListRunsRequest) (*baiv1.ListRunsResponse, error) {
-	if err := checkList(req); err != nil {
+	limit, err := pageSize(req)
+	if err == nil {
+		err = checkFilter(req)
+	}
+	if err != nil {
 		return nil, err
 	}
-	filter := filterOf(req)
-	for limit := min(cmp.Or(int(req.GetPageSize()), defaultPageSize), maxPageSize); ; limit /= 2 {
+	for filter := filterOf(req); ; limit /= 2 {
 		runs, next, err := s.store.Runs(ctx, filter, req.GetPageToken(), limit)
 		if errors.Is(err, store.ErrCursor) {
-			return nil, invalidArgument("page_token", "is not one that this server gave for these filters", "leave it empty for the first page")
+			return nil, invalidPageToken(" for these filters")
 		}
 		if err != nil {
 			return nil, err
@@ -120,14 +109,6 @@ func (s *Server) ListRuns(ctx context.Context, req *baiv1.ListRunsRequest) (*bai
 			return resp, nil
 		}
 	}
-}
-
-// checkList says what is wrong with a list that is asked for.
-func checkList(req *baiv1.ListRunsRequest) error {
-	if req.GetPageSize() < 0 {
-		return invalidArgument("page_size", "must be 0 or more", "leave it out")
-	}
-	return checkFilter(req)
 }
 
 // maxFilterText is how many bytes the text of a filter can have.
@@ -175,21 +156,6 @@ func (s *Server) CancelRun(ctx context.Context, req *baiv1.CancelRunRequest) (*b
 // GetVersion implements bai.v1.RunService.
 func (s *Server) GetVersion(context.Context, *baiv1.GetVersionRequest) (*baiv1.GetVersionResponse, error) {
 	return &baiv1.GetVersionResponse{Version: s.version.Version, Commit: s.version.Commit, Revision: baiv1.Revision}, nil
-}
-
-// caller returns who calls, as far as the client says.
-func caller(ctx context.Context) string {
-	for _, user := range metadata.ValueFromIncomingContext(ctx, UserMetadata) {
-		if user != "" {
-			return user
-		}
-	}
-	return anonymous
-}
-
-// owner returns whose run a request is about.
-func owner(ctx context.Context, req interface{ GetOwner() string }) string {
-	return cmp.Or(req.GetOwner(), caller(ctx))
 }
 
 // runRequest is a request about one run.

@@ -3,7 +3,6 @@ package api
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"strings"
 	"time"
@@ -16,11 +15,11 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
-// Scripts keeps code that is sent along with runs.
+// Scripts stores the code of users for their runs.
 type Scripts interface {
-	// Find is that of script.Keeper.
+	// Find is that of bundle.Store.
 	Find(ctx context.Context, sha256 string) (event.Bundle, error)
-	// Put is that of script.Keeper.
+	// Put is that of bundle.Store.
 	Put(ctx context.Context, owner, sha256 string, size int64, body io.Reader) (code event.Bundle, repeated bool, err error)
 }
 
@@ -47,7 +46,7 @@ func (s *scriptServer) GetScript(ctx context.Context, req *baiv1.GetScriptReques
 
 // UploadScript implements bai.v1.ScriptService.
 func (s *scriptServer) UploadScript(stream grpc.ClientStreamingServer[baiv1.UploadScriptRequest, baiv1.UploadScriptResponse]) error {
-	up := newUpload(stream, s.idleTimeout)
+	up := &upload{receiver: newReceiver(stream.Recv, s.idleTimeout)}
 	defer up.close()
 	first, err := up.next()
 	if err != nil {
@@ -65,51 +64,11 @@ func (s *scriptServer) UploadScript(stream grpc.ClientStreamingServer[baiv1.Uplo
 	return stream.SendAndClose(&baiv1.UploadScriptResponse{Script: scriptOf(code), Repeated: repeated})
 }
 
-// upload reads the data of a stream, of which something must come from time to
-// time.
+// upload reads the data of a stream.
 type upload struct {
-	idleTimeout time.Duration
-	received    chan recvRequest
-	done        chan struct{}
-	remaining   []byte
-}
+	*receiver[*baiv1.UploadScriptRequest]
 
-type recvRequest struct {
-	req *baiv1.UploadScriptRequest
-	err error
-}
-
-// newUpload reads from stream until it ends, which it does when its call does.
-func newUpload(stream grpc.ClientStreamingServer[baiv1.UploadScriptRequest, baiv1.UploadScriptResponse], idleTimeout time.Duration) *upload {
-	u := &upload{idleTimeout: idleTimeout, received: make(chan recvRequest), done: make(chan struct{})}
-	go func() {
-		for {
-			req, err := stream.Recv()
-			select {
-			case u.received <- recvRequest{req, err}:
-			case <-u.done:
-				return
-			}
-			if err != nil {
-				return
-			}
-		}
-	}()
-	return u
-}
-
-// close lets go of the stream: what reads from it ends with the call.
-func (u *upload) close() { close(u.done) }
-
-func (u *upload) next() (*baiv1.UploadScriptRequest, error) {
-	timer := time.NewTimer(u.idleTimeout)
-	defer timer.Stop()
-	select {
-	case p := <-u.received:
-		return p.req, p.err
-	case <-timer.C:
-		return nil, fmt.Errorf("nothing came for %s", u.idleTimeout)
-	}
+	remaining []byte
 }
 
 // Read implements io.Reader.

@@ -46,7 +46,7 @@ func TestCodeIsUploadedInPiecesAndARunHasIt(t *testing.T) {
 	w := newFixture(t, options{})
 	content := bytes.Repeat([]byte("0123456789"), 100_000)
 	digest := digestOf(content)
-	ann := metadata.AppendToOutgoingContext(t.Context(), api.UserMetadata, "ann")
+	ann := metadata.AppendToOutgoingContext(t.Context(), baiv1.UserMetadata, "ann")
 	for i := range 2 {
 		resp, err := w.upload(ann, strings.ToUpper(digest), int64(len(content)), content, 70_001)
 		if err != nil || resp.GetRepeated() != (i == 1) || resp.GetScript().GetSha256() != digest || resp.GetScript().GetSize() != int64(len(content)) {

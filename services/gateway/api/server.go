@@ -25,6 +25,7 @@ import (
 
 	"github.com/benchmark-ai/bai/descriptors"
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
+	"github.com/benchmark-ai/bai/services/gateway/schedule"
 	"github.com/benchmark-ai/bai/services/gateway/submit"
 	"github.com/benchmark-ai/bai/services/internal/service"
 	"github.com/benchmark-ai/bai/services/internal/store"
@@ -101,26 +102,21 @@ type Version struct {
 
 // Deps are what a Server needs from others.
 type Deps struct {
-	Submitter   Submitter
-	Store       Store
-	Catalog     Catalog
-	Renderer    Renderer // nil: nothing is rendered
-	Parser      descriptors.Parser
-	Preflight   Preflight // nil: nobody is told whether a run would find what it needs
-	Artifacts   Artifacts
-	Scripts     Scripts
-	Data        baiv1.DataServiceServer         // nil: this server looks after no data
-	Archiver    Archiver                        // nil: this server neither exports nor imports runs
-	Schedules   baiv1.ScheduleServiceServer     // nil: this server has no schedules
-	PutSchedule PutScheduleFunc                 // makes them; nil with Schedules
-	Ready       func(ctx context.Context) error // says why calls would fail now; nil: they would not
-	Version     Version
-	Log         *zap.Logger
+	Submitter Submitter
+	Store     Store
+	Catalog   Catalog
+	Renderer  Renderer // nil: nothing is rendered
+	Parser    descriptors.Parser
+	Preflight Preflight // nil: nobody is told whether a run would find what it needs
+	Artifacts Artifacts
+	Scripts   Scripts
+	Data      baiv1.DataServiceServer         // nil: this server looks after no data
+	Archiver  Archiver                        // nil: this server neither exports nor imports runs
+	Schedules *schedule.Schedules             // nil: this server has no schedules
+	Ready     func(ctx context.Context) error // says why calls would fail now; nil: they would not
+	Version   Version
+	Log       *zap.Logger
 }
-
-// PutScheduleFunc makes the schedule that a request asks for, and returns its ID and
-// whether it is as it was: see schedule.Schedules.Put.
-type PutScheduleFunc func(ctx context.Context, req submit.Request, asked *submit.ScheduleError) (id string, repeated bool, err error)
 
 // Server implements bai.v1.RunService.
 type Server struct {
@@ -135,8 +131,7 @@ type Server struct {
 	scripts     *scriptServer
 	data        baiv1.DataServiceServer
 	archiver    Archiver
-	schedules   baiv1.ScheduleServiceServer
-	putSchedule PutScheduleFunc
+	schedules   *schedule.Schedules
 	ready       func(ctx context.Context) error
 	version     Version
 	streams     *limiter
@@ -154,7 +149,7 @@ func New(s Settings, d Deps) *Server {
 	return &Server{
 		settings: s, submitter: d.Submitter, store: d.Store, artifacts: d.Artifacts, descriptors: &descriptorServer{catalog: d.Catalog, renderer: d.Renderer, parser: d.Parser},
 		preflight: &preflightServer{preflight: d.Preflight, parser: d.Parser},
-		scripts:   &scriptServer{scripts: d.Scripts, idleTimeout: s.CallTimeout}, data: d.Data, archiver: d.Archiver, schedules: d.Schedules, putSchedule: d.PutSchedule, ready: d.Ready, version: d.Version, log: d.Log,
+		scripts:   &scriptServer{scripts: d.Scripts, idleTimeout: s.CallTimeout}, data: d.Data, archiver: d.Archiver, schedules: d.Schedules, ready: d.Ready, version: d.Version, log: d.Log,
 		streams: newLimiter("calls that stream", "gateway.api.max_streams", s.MaxStreams, max(1, s.MaxStreams/2)),
 		imports: newLimiter("imports", "gateway.api.max_imports", s.MaxImports, s.MaxImports),
 	}
@@ -178,7 +173,7 @@ func (s *Server) Serve(ls ...net.Listener) service.Runnable {
 			baiv1.RegisterDataServiceServer(g, s.data)
 		}
 		if s.schedules != nil {
-			baiv1.RegisterScheduleServiceServer(g, s.schedules)
+			baiv1.RegisterScheduleServiceServer(g, &scheduleServer{schedules: s.schedules})
 		}
 		if s.archiver != nil {
 			baiv1.RegisterTransferServiceServer(g, &transferServer{runs: s, archiver: s.archiver, idleTimeout: s.settings.CallTimeout})

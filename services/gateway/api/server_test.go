@@ -192,7 +192,7 @@ func TestAServerThatIsStoppedBeforeItServesEndsWell(t *testing.T) {
 
 func TestARunIsFoundByItsIDAndByItsName(t *testing.T) {
 	w := newFixture(t, options{})
-	ann := metadata.AppendToOutgoingContext(t.Context(), api.UserMetadata, "ann")
+	ann := metadata.AppendToOutgoingContext(t.Context(), baiv1.UserMetadata, "ann")
 	resp, err := w.client.SubmitRun(ann, &baiv1.SubmitRunRequest{DescriptorToml: []byte(valid), Name: "nightly"})
 	if err != nil {
 		t.Fatal(err)

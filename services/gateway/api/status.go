@@ -10,16 +10,20 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/protoadapt"
 
+	"github.com/benchmark-ai/bai/descriptors"
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
+	"github.com/benchmark-ai/bai/services/gateway/archive"
 	"github.com/benchmark-ai/bai/services/gateway/artifact"
 	"github.com/benchmark-ai/bai/services/gateway/bundle"
 	"github.com/benchmark-ai/bai/services/gateway/catalog"
+	"github.com/benchmark-ai/bai/services/gateway/schedule"
 	"github.com/benchmark-ai/bai/services/gateway/submit"
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
-// statusOf returns err as a status: what is not typed means that something the
-// gateway needs is away. Nil and statuses stay as they are.
+// statusOf returns err as a status, for every handler. An error without a type of
+// its own means that a store or broker is away, which is UNAVAILABLE. Nil and statuses
+// stay as they are.
 func statusOf(err error) error {
 	if _, isStatus := status.FromError(err); isStatus {
 		return err
@@ -32,7 +36,7 @@ func statusOf(err error) error {
 		full        *submit.StorageFullError
 		unavailable *submit.UnavailableError
 	)
-	if userErr := cmp.Or(userErrorStatus(err), archiveErrorStatus(err)); userErr != nil {
+	if userErr := cmp.Or(userErrorStatus(err), archiveErrorStatus(err), scheduleErrorStatus(err)); userErr != nil {
 		return userErr
 	}
 	switch {
@@ -54,8 +58,8 @@ func statusOf(err error) error {
 	return status.Error(codes.Unavailable, err.Error())
 }
 
-// userErrorStatus returns what a user must change about a descriptor or a file as a
-// status, nil where err says nothing of the kind.
+// userErrorStatus returns an error about a descriptor or a file that a user must
+// change as a status, nil for another error.
 func userErrorStatus(err error) error {
 	var (
 		ref     *catalog.RefError
@@ -88,7 +92,65 @@ func userErrorStatus(err error) error {
 	return nil
 }
 
-// faultsStatus says what the user must change. The first fault is in the text, for
+// archiveErrorStatus returns an error about an export or an import as a status, nil for
+// another error.
+func archiveErrorStatus(err error) error {
+	var (
+		file       *archive.FileError
+		state      *archive.PreconditionError
+		exists     *archive.RunExistsError
+		inProgress *archive.ImportInProgressError
+		changed    *archive.ChangedError
+		stream     *archive.StreamError
+		limit      *artifact.LimitError
+		full       *archive.StorageFullError
+	)
+	switch {
+	case errors.As(err, &file):
+		return faultsStatus(faultsOf(submit.TruncateFaults(descriptors.Faults{{File: file.File, Line: file.Line, Column: min(file.Line, 1), Path: file.File, Code: codeRequest, Message: file.Message}})))
+	case errors.As(err, &state):
+		return status.Error(codes.FailedPrecondition, state.Message)
+	case errors.As(err, &exists):
+		return failureStatus(codes.AlreadyExists, exists.Error(), &baiv1.RunFailure{Reason: "AlreadyExists"})
+	case errors.As(err, &inProgress):
+		return status.Error(codes.Aborted, inProgress.Error())
+	case errors.As(err, &changed):
+		return status.Error(codes.Aborted, changed.Error())
+	case errors.As(err, &stream):
+		return status.Error(codes.Aborted, stream.Error())
+	case errors.As(err, &limit):
+		return status.Error(codes.ResourceExhausted, limit.Message)
+	case errors.As(err, &full):
+		return status.Error(codes.ResourceExhausted, full.Error())
+	}
+	return nil
+}
+
+// scheduleErrorStatus returns an error about a schedule as a status, nil for another
+// error.
+func scheduleErrorStatus(err error) error {
+	var (
+		missing    *schedule.MissingError
+		active     *schedule.ActiveRunError
+		unrunnable *schedule.UnrunnableError
+		span       *schedule.SpanError
+	)
+	switch {
+	case errors.As(err, &missing) && missing.Ref == "":
+		return invalidArgument("schedule", "is empty", "give the ID or the name of a schedule")
+	case errors.As(err, &missing):
+		return status.Error(codes.NotFound, missing.Error())
+	case errors.As(err, &active):
+		return status.Error(codes.FailedPrecondition, active.Error())
+	case errors.As(err, &unrunnable):
+		return status.Error(codes.FailedPrecondition, unrunnable.Error())
+	case errors.As(err, &span):
+		return invalidArgument("from", span.Message, span.Remedy)
+	}
+	return nil
+}
+
+// faultsStatus refuses a request for its faults. The first fault is in the text, for
 // clients that do not read details.
 func faultsStatus(faults []*baiv1.Fault) error {
 	f := faults[0]
@@ -109,7 +171,7 @@ func faultsStatus(faults []*baiv1.Fault) error {
 	return statusWithDetails(codes.InvalidArgument, text, details...)
 }
 
-// invalidArgument says what is wrong with one field of a request.
+// invalidArgument refuses a request for one of its fields.
 func invalidArgument(field, message, remedy string) error {
 	return faultsStatus([]*baiv1.Fault{{Path: field, Code: codeRequest, Message: message, Remedy: remedy}})
 }

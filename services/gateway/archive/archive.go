@@ -1,15 +1,17 @@
-// Package archive takes whole runs out of the platform, as files, and into it.
+// Package archive exports whole runs of the platform as files, and imports them.
 //
-// What is exported is read from the store and the object store alone. What is
-// imported is written to them alone: nobody is told, so that nothing is started,
-// computed or reported because of it. The files and their forms are those of
-// Format; decide.go says which files there are and when an import is refused.
+// An export reads the store and the object store alone. An import writes to them
+// alone: it publishes no event, so that no service starts, computes or reports
+// anything because of it.
+//
+// Rules are in decide*.go: decide.go has the decision about an import, the others
+// the files with their form and checks. export.go and import.go serve requests,
+// store.go and rows.go write to the store.
 package archive
 
 import (
 	"cmp"
 	"context"
-	"errors"
 	"io"
 	"time"
 
@@ -17,49 +19,49 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
-// Format is the version of the files that are written, and the newest that is
-// read. It grows with every change that an older reader would not understand.
+// Format is the version of the files that an export writes, and the newest that an
+// import reads. It grows with every change that an older reader would not understand.
 const Format = 1
 
-// Store keeps runs and what they wrote.
+// Store stores runs and their samples and lines.
 type Store interface {
 	store.Docs
 	store.Appender
-	RunStore
-	StreamReader
+	runStore
+	streamReader
 }
 
-// RunStore are runs and their history.
-type RunStore interface {
+// runStore are runs and their history.
+type runStore interface {
 	// PutRun, Run and Changes are those of store.Runs.
 	PutRun(ctx context.Context, r store.Run, c store.Change) error
 	Run(ctx context.Context, id string) (store.Run, error)
 	Changes(ctx context.Context, run string, after int64, limit int) ([]store.Change, error)
 }
 
-// StreamReader is what runs wrote.
-type StreamReader interface {
+// streamReader reads the samples and lines of runs.
+type streamReader interface {
 	// Samples, Lines and Streams are those of store.Reader.
 	Samples(ctx context.Context, q store.SampleQuery, cursor string, limit int) (samples []store.Sample, next string, err error)
 	Lines(ctx context.Context, q store.LineQuery, cursor string, limit int) (lines []store.Line, next string, err error)
 	Streams(ctx context.Context, run string) ([]store.Stream, error)
 }
 
-// Artifacts are the files that are kept of runs.
+// Artifacts stores the files of runs.
 type Artifacts interface {
-	// List, Open and Restore are those of artifact.Keeper.
+	// List, Open and Restore are those of artifact.Repository.
 	List(ctx context.Context, run string) ([]artifact.File, error)
 	Open(ctx context.Context, run, name string, offset int64) (artifact.File, io.ReadCloser, error)
 	Restore(ctx context.Context, run string, f artifact.File, body io.Reader) error
 }
 
-// Names are those that owners gave their runs.
+// Names gives runs the names of their owners.
 type Names interface {
-	// RestoreName is that of intake.Intake.
+	// RestoreName is that of submit.Submitter.
 	RestoreName(ctx context.Context, run store.Run) (named bool, err error)
 }
 
-// Deps are what a Transfer needs from others.
+// Deps are the dependencies of an Archiver.
 type Deps struct {
 	Store       Store
 	Artifacts   Artifacts
@@ -73,7 +75,7 @@ type Deps struct {
 // by several processes on one store.
 type Archiver struct{ deps Deps }
 
-// New returns a Transfer.
+// New returns an Archiver.
 func New(d Deps) *Archiver {
 	d.Version = cmp.Or(d.Version, "devel")
 	return &Archiver{deps: d}
@@ -91,10 +93,10 @@ type Piece struct {
 	File   string
 	Data   []byte
 	Last   bool   // the file ends here
-	Cursor string // where to go on after it; only of an export
+	Cursor string // of the piece after it; only of an export
 }
 
-// Header is what is said of an export.
+// Header announces an export.
 type Header struct {
 	Format  int
 	Run     string
@@ -103,7 +105,7 @@ type Header struct {
 	store.Completeness
 }
 
-// Begin is what is said of an import.
+// Begin announces an import.
 type Begin struct {
 	Format int
 	Run    string
@@ -115,31 +117,22 @@ type Begin struct {
 type ImportStream interface {
 	// Next returns the next piece, or io.EOF after the last.
 	Next() (Piece, error)
-	// RequestFiles says which files are wanted beside the documents.
+	// RequestFiles asks for files beside the documents.
 	RequestFiles(files []string) error
 }
 
-// Result is what came of an import.
+// Result is the result of an import.
 type Result struct {
 	Run     string
-	Already bool     // all of it was there
-	Notes   []string // what is not as it was where the run comes from
+	Already bool     // all of it was stored before
+	Notes   []string // differences from the platform that the run comes from
 }
 
-// Mark is the document, of store.KindImport, that says that a run comes from
-// elsewhere.
-type Mark struct {
+// importMark is the document, of store.KindImport, that marks a run as one of another
+// platform.
+type importMark struct {
 	Digest string    `json:"digest"` // of all files
 	By     string    `json:"by,omitempty"`
 	At     time.Time `json:"at"` // when it was first imported
 	Done   bool      `json:"done,omitempty"`
-}
-
-// get reads a document as a T; ok is false where there is none.
-func get[T any](ctx context.Context, docs store.Getter, kind store.Kind, key string) (v T, version int64, ok bool, err error) {
-	v, version, err = store.Get[T](ctx, docs, kind, key)
-	if errors.Is(err, store.ErrNotFound) {
-		return v, 0, false, nil
-	}
-	return v, version, err == nil, err
 }

@@ -7,16 +7,16 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
-// rowCounter holds what comes of each source against what was said of it.
+// rowCounter compares the rows of each source with the number that was announced.
 type rowCounter struct {
 	run, file string
-	remaining map[string]int64 // by source: how many are still to come
+	remaining map[string]int64 // by source: rows that are still to come
 	finished  map[string]bool  // sources after which another began
 	current   string           // the source that is being read
 	rows      int
 }
 
-// newRowCounter returns what is to come in a file of a topic.
+// newRowCounter returns a counter of the rows in a file of a topic.
 func (b importedRun) newRowCounter(file, topic string) *rowCounter {
 	t := &rowCounter{run: b.run.ID, file: file, remaining: make(map[string]int64), finished: make(map[string]bool)}
 	for _, s := range b.sources {
@@ -27,8 +27,7 @@ func (b importedRun) newRowCounter(file, topic string) *rowCounter {
 	return t
 }
 
-// add takes row n, which is of a source; first says that it is the first of
-// it.
+// add counts row n of a source, and reports whether it is the first of a source.
 func (t *rowCounter) add(n int, o store.Origin) (first bool, err error) {
 	id := o.StreamID()
 	t.rows = n
@@ -46,7 +45,7 @@ func (t *rowCounter) add(n int, o store.Origin) (first bool, err error) {
 	return true, nil
 }
 
-// checkComplete says how many lack.
+// checkComplete returns a fault where rows are missing.
 func (t *rowCounter) checkComplete() error {
 	for _, remaining := range t.remaining {
 		if remaining > 0 {
@@ -56,8 +55,8 @@ func (t *rowCounter) checkComplete() error {
 	return nil
 }
 
-// checkSample says what is wrong with a sample, which follows another of its
-// source unless it is the first.
+// checkSample returns the fault of a sample, which follows another of its source
+// unless it is the first.
 func checkSample(n int, s, before sampleRow, first bool) error {
 	special := s.Special == event.NaN || s.Special == event.PlusInf || s.Special == event.MinusInf
 	switch {

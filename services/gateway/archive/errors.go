@@ -6,7 +6,7 @@ import (
 	"io"
 )
 
-// FileError says what is wrong with a file that is imported.
+// FileError is a fault in a file of an import.
 type FileError struct {
 	File    string
 	Line    int // from 1; 0 where the fault has no line
@@ -21,7 +21,7 @@ func (e *FileError) Error() string {
 	return fmt.Sprintf("%s: %s", e.File, e.Message)
 }
 
-// RunExistsError says that another run has the ID.
+// RunExistsError refuses an import because another run has its ID.
 type RunExistsError struct{ Run, Message string }
 
 // Error implements error.
@@ -29,7 +29,7 @@ func (e *RunExistsError) Error() string {
 	return fmt.Sprintf("run %s is here already: %s", e.Run, e.Message)
 }
 
-// ImportInProgressError says that somebody else imports the same run.
+// ImportInProgressError refuses an import while another of the same run goes on.
 type ImportInProgressError struct{ Run string }
 
 // Error implements error.
@@ -37,19 +37,19 @@ func (e *ImportInProgressError) Error() string {
 	return fmt.Sprintf("run %s is being imported by somebody else", e.Run)
 }
 
-// PreconditionError says what must be otherwise before a run can be imported.
+// PreconditionError refuses an import on this platform.
 type PreconditionError struct{ Message string }
 
 // Error implements error.
 func (e *PreconditionError) Error() string { return e.Message }
 
-// StorageFullError says that the platform has no room for another run now.
+// StorageFullError refuses an import because the platform has no room for another run.
 type StorageFullError struct{ Reason string }
 
 // Error implements error.
 func (e *StorageFullError) Error() string { return e.Reason }
 
-// ChangedError says that a run changed while it was exported.
+// ChangedError ends an export because the run changed meanwhile.
 type ChangedError struct{ Run string }
 
 // Error implements error.
@@ -57,7 +57,7 @@ func (e *ChangedError) Error() string {
 	return fmt.Sprintf("run %s changed while it was exported: begin anew", e.Run)
 }
 
-// StreamError says that what is imported did not come to its end.
+// StreamError ends an import whose stream broke.
 type StreamError struct{ Err error }
 
 // Error implements error.
@@ -70,7 +70,7 @@ func fault(file string, line int, format string, args ...any) error {
 	return &FileError{File: file, Line: line, Message: fmt.Sprintf(format, args...)}
 }
 
-// streamError tells the end of what is sent from what went wrong with it.
+// streamError wraps an error of the stream, whose early end is io.ErrUnexpectedEOF.
 func streamError(err error) error {
 	if errors.Is(err, io.EOF) {
 		return &StreamError{Err: io.ErrUnexpectedEOF}

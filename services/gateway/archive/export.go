@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -13,46 +11,10 @@ import (
 	"time"
 
 	"github.com/benchmark-ai/bai/services/gateway/artifact"
-	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
-// Sizes of what is sent at once.
-const (
-	chunk        = 256 << 10 // of a file that is sent as it is
-	maxPage      = 1000      // samples, lines or changes
-	firstPage    = 100       // of them, where it is not known how large they are
-	maxPageBytes = 1 << 20   // bytes of them, where that is more than one
-)
-
-// exportCursor is where an export is.
-type exportCursor struct {
-	Revision int64  `json:"r"` // of the run
-	File     string `json:"f"`
-	Offset   string `json:"a,omitempty"` // in the file
-}
-
-func (p exportCursor) String() string {
-	b, err := json.Marshal(p)
-	if err != nil {
-		return "" // cannot be: it is texts and a number
-	}
-	return base64.RawURLEncoding.EncodeToString(b)
-}
-
-// parseCursor reads a place, or says store.ErrCursor.
-func parseCursor(text string) (p exportCursor, err error) {
-	if text == "" {
-		return p, nil
-	}
-	b, err := base64.RawURLEncoding.DecodeString(text)
-	if err != nil || json.Unmarshal(b, &p) != nil {
-		return exportCursor{}, store.ErrCursor
-	}
-	return p, nil
-}
-
-// Head says what is sent of a run.
+// Head announces the export of a run.
 func (t *Archiver) Head(ctx context.Context, run store.Run) (Header, error) {
 	streams, err := t.deps.Store.Streams(ctx, run.ID)
 	if err != nil {
@@ -61,9 +23,9 @@ func (t *Archiver) Head(ctx context.Context, run store.Run) (Header, error) {
 	return Header{Format: Format, Run: run.ID, Version: t.deps.Version, Completeness: store.Complete(run, streams)}, nil
 }
 
-// Export sends the files of a run from a place on, which is that of a piece or
-// empty. The same run gives the same bytes. It says *ChangedError where the run is
-// not what it was when the place was given.
+// Export sends the files of a run after a cursor, which is that of a piece or
+// empty. The same run gives the same bytes. The error is *ChangedError where the run
+// changed since the cursor was given, and store.ErrCursor for a cursor of no export.
 func (t *Archiver) Export(ctx context.Context, run store.Run, from string, send func(Piece) error) error {
 	at, err := parseCursor(from)
 	if err != nil {
@@ -96,13 +58,6 @@ func (t *Archiver) Export(ctx context.Context, run store.Run, from string, send 
 	}
 	return nil
 }
-
-// emitFunc sends some of a file; next is where the file goes on, which last says
-// that it does not.
-type emitFunc func(data []byte, next string, last bool) error
-
-// endCursor is the place behind all that a file has.
-const endCursor = "end"
 
 // exportFile is a file that is exported.
 type exportFile struct {
@@ -147,7 +102,7 @@ type textFile struct {
 	text []byte
 }
 
-// documents returns what is small of a run.
+// documents returns the small files of a run.
 func (t *Archiver) documents(ctx context.Context, run store.Run) ([]textFile, error) {
 	redactedCopy := redactRun(run)
 	var all []textFile
@@ -156,7 +111,7 @@ func (t *Archiver) documents(ctx context.Context, run store.Run) ([]textFile, er
 		all = append(all, textFile{name, b})
 		return err
 	}
-	original, _, ok, err := get[store.OriginalDescriptor](ctx, t.deps.Store, store.KindOriginalDescriptor, run.ID)
+	original, _, ok, err := store.Find[store.OriginalDescriptor](ctx, t.deps.Store, store.KindOriginalDescriptor, run.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -176,30 +131,30 @@ func (t *Archiver) documents(ctx context.Context, run store.Run) ([]textFile, er
 			all = append(all, textFile{manifestOf(attempt), m})
 		}
 	}
-	environment, _, ok, err := get[store.RunEnvironment](ctx, t.deps.Store, store.KindEnvironment, run.ID)
+	environment, _, ok, err := store.Find[store.RunEnvironment](ctx, t.deps.Store, store.KindEnvironment, run.ID)
 	if ok {
 		err = add(fileEnvironment, environment)
 	}
 	if err != nil {
 		return nil, err
 	}
-	summaries, _, ok, err := get[store.Summaries](ctx, t.deps.Store, store.KindSummary, run.ID)
+	summaries, _, ok, err := store.Find[store.Summaries](ctx, t.deps.Store, store.KindSummary, run.ID)
 	if ok {
 		err = add(fileSummaries, summaries)
 	}
 	return all, err
 }
 
-// Manifest is the document, of store.KindManifest, that has the objects of an
+// manifestDocument is the document, of store.KindManifest, that has the objects of an
 // attempt of a run that was imported.
-type Manifest struct {
+type manifestDocument struct {
 	YAML string `json:"yaml"`
 }
 
-// manifest returns the objects of an attempt; none where there were none.
+// manifest returns the objects of an attempt, nil where there were none.
 func (t *Archiver) manifest(ctx context.Context, run string, attempt int) ([]byte, error) {
 	key := store.AttemptKey(run, attempt)
-	m, _, ok, err := get[Manifest](ctx, t.deps.Store, store.KindManifest, key)
+	m, _, ok, err := store.Find[manifestDocument](ctx, t.deps.Store, store.KindManifest, key)
 	if err != nil || ok {
 		return []byte(m.YAML), err
 	}
@@ -221,37 +176,6 @@ func indexOf(files []artifact.File) ([]byte, error) {
 		}
 	}
 	return b.Bytes(), nil
-}
-
-// textWriter writes a text.
-func textWriter(text []byte) func(context.Context, string, emitFunc) error {
-	return func(_ context.Context, at string, out emitFunc) error {
-		n, err := parseOffset(at, int64(len(text)))
-		if err != nil {
-			return err
-		}
-		for rest := text[n:]; ; {
-			size := min(chunk, len(rest))
-			n += int64(size)
-			last := size == len(rest)
-			if err := out(rest[:size], strconv.FormatInt(n, 10), last); err != nil || last {
-				return err
-			}
-			rest = rest[size:]
-		}
-	}
-}
-
-// parseOffset reads a place in a file of that many bytes.
-func parseOffset(at string, size int64) (int64, error) {
-	if at == "" {
-		return 0, nil
-	}
-	n, err := strconv.ParseInt(at, 10, 64)
-	if err != nil || n < 0 || n > size {
-		return 0, store.ErrCursor
-	}
-	return n, nil
 }
 
 // events writes the history of a run, up to the revision that it has.
@@ -279,7 +203,7 @@ func (t *Archiver) events(run store.Run) func(context.Context, string, emitFunc)
 	})
 }
 
-// sources writes what the sources of a run brought.
+// sources writes the streams of a run.
 func (t *Archiver) sources(run store.Run) func(context.Context, string, emitFunc) error {
 	return func(ctx context.Context, at string, out emitFunc) error {
 		streams, err := t.deps.Store.Streams(ctx, run.ID)
@@ -308,57 +232,7 @@ func (t *Archiver) lines(run store.Run) func(context.Context, string, emitFunc) 
 	}, func(l store.Line) any { return lineRow{l.Origin.Attempt, l.Origin.Stream, l.Line} })
 }
 
-// pageWriter writes what read returns, a line for each, as much at once as is in
-// bounds.
-func pageWriter[T any](read func(ctx context.Context, at string, limit int) ([]T, string, error), form func(T) any) func(context.Context, string, emitFunc) error {
-	return func(ctx context.Context, at string, out emitFunc) error {
-		for limit := firstPage; at != endCursor; limit = min(2*limit, maxPage) {
-			text, next, err := readPage(ctx, at, &limit, read, form)
-			if err != nil {
-				return err
-			}
-			if err := out(text, next, next == endCursor); err != nil || next == endCursor {
-				return err
-			}
-			at = next
-		}
-		return out(nil, endCursor, true)
-	}
-}
-
-// readPage returns what comes after at, and the place behind it. It reads less where
-// as many as limit are too much, and says so.
-func readPage[T any](ctx context.Context, at string, limit *int, read func(ctx context.Context, at string, limit int) ([]T, string, error), form func(T) any) ([]byte, string, error) {
-	for {
-		all, next, err := read(ctx, at, *limit)
-		if err != nil {
-			return nil, "", err
-		}
-		text, err := encodeRows(all, form)
-		switch {
-		case err != nil:
-			return nil, "", err
-		case len(text) > maxPageBytes && *limit > 1:
-			*limit = max(1, *limit/8)
-		case len(all) < *limit:
-			return text, endCursor, nil
-		default:
-			return text, next, nil
-		}
-	}
-}
-
-func encodeRows[T any](all []T, form func(T) any) ([]byte, error) {
-	var b bytes.Buffer
-	for i := range all {
-		if err := appendLine(&b, form(all[i])); err != nil {
-			return nil, err
-		}
-	}
-	return b.Bytes(), nil
-}
-
-// artifact writes a file that was kept of a run.
+// artifact writes an artifact of a run.
 func (t *Archiver) artifact(run store.Run, f artifact.File) func(context.Context, string, emitFunc) error {
 	return func(ctx context.Context, at string, out emitFunc) (err error) {
 		n, err := parseOffset(at, f.Size)
@@ -382,13 +256,4 @@ func (t *Archiver) artifact(run store.Run, f artifact.File) func(context.Context
 			}
 		}
 	}
-}
-
-// digestOf returns what tells files apart from others.
-func digestOf(files []File) string {
-	parts := []string{"files"}
-	for _, f := range files {
-		parts = append(parts, f.Name, strconv.FormatInt(f.Size, 10), f.SHA256)
-	}
-	return event.Derive(parts...)
 }

@@ -2,6 +2,7 @@ package archive
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -9,23 +10,20 @@ import (
 	"strings"
 	"time"
 
-	"github.com/benchmark-ai/bai/services/gateway/artifact"
-	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/internal/control"
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
-// How long an import has its run for itself without a sign of life, and how
-// often it gives one.
-const (
-	leaseTTL      = 30 * time.Second
-	renewInterval = 5 * time.Second
-)
+// leaseTTL is the time after which an import that died no longer excludes another of
+// its run.
+const leaseTTL = 30 * time.Second
 
-// Import keeps a run that comes from another platform, as it was there. Nothing
-// is written before all documents have come and fit together, and the run can be
-// seen once all of it is there. What was cut off is gone on with by importing
-// again. It says *FileError, *PreconditionError, *RunExistsError, *ImportInProgressError, *StorageFullError, *StreamError,
-// and *artifact.LimitError for files that are more than is kept.
+// Import stores a run of another platform as it was there. It writes nothing before
+// all documents have come and fit together, and the run is visible once all of it is
+// stored. An import that was cut off continues when it is repeated. Its errors are
+// *FileError, *PreconditionError, *RunExistsError,
+// *ImportInProgressError, *StorageFullError, *StreamError, and *artifact.LimitError
+// for more files than may be stored.
 func (t *Archiver) Import(ctx context.Context, begin Begin, stream ImportStream) (Result, error) {
 	if err := begin.check(); err != nil {
 		return Result{}, err
@@ -44,39 +42,8 @@ func (t *Archiver) Import(ctx context.Context, begin Begin, stream ImportStream)
 	if err != nil {
 		return Result{}, err
 	}
-	lease, err := t.acquireLease(ctx, begin.Run)
-	if err != nil {
-		return Result{}, err
-	}
-	in := &importer{deps: t.deps, importedRun: b, begin: begin, digest: digestOf(begin.Files), lease: lease}
-	defer lease.release(context.WithoutCancel(ctx))
-	return in.importRun(ctx, files)
-}
-
-// documents receives all documents.
-func (r *receiver) documents(begin Begin) (map[string][]byte, error) {
-	all := make(map[string][]byte)
-	for range begin.documents() {
-		in, err := r.file()
-		if err != nil {
-			return nil, unexpectedEOF(err)
-		}
-		if !isDocument(in.file.Name) {
-			return nil, fault(in.file.Name, 0, "comes before all documents have come")
-		}
-		if all[in.file.Name], err = in.readAll(); err != nil {
-			return nil, err
-		}
-	}
-	return all, nil
-}
-
-// unexpectedEOF makes the end of all an error.
-func unexpectedEOF(err error) error {
-	if errors.Is(err, io.EOF) {
-		return streamError(err)
-	}
-	return err
+	in := &importer{deps: t.deps, importedRun: b, begin: begin, digest: digestOf(begin.Files)}
+	return in.importAlone(ctx, files)
 }
 
 // importer is an import whose documents are good.
@@ -86,10 +53,25 @@ type importer struct {
 	deps   Deps
 	begin  Begin
 	digest string
-	lease  *importLease
 }
 
-// importRun imports what is not there.
+// importAlone imports the run under its lease.
+func (in *importer) importAlone(ctx context.Context, files *receiver) (result Result, err error) {
+	lease := control.NewLeader(in.deps.Store, "import/"+in.begin.Run, rand.Text(), leaseTTL, control.LeaderSettings{Now: in.deps.Now})
+	err = lease.Do(ctx, func(ctx context.Context, _ int64) (err error) {
+		result, err = in.importRun(ctx, files)
+		return err
+	})
+	switch {
+	case errors.Is(err, store.ErrHeld):
+		err = &ImportInProgressError{Run: in.begin.Run}
+	case errors.Is(err, control.ErrLost):
+		err = fmt.Errorf("import run %s: %w", in.begin.Run, control.ErrLost)
+	}
+	return result, err
+}
+
+// importRun stores the parts of the run that are missing.
 func (in *importer) importRun(ctx context.Context, files *receiver) (Result, error) {
 	k, err := in.loadStored(ctx)
 	if err != nil {
@@ -114,7 +96,7 @@ func (in *importer) importRun(ctx context.Context, files *receiver) (Result, err
 	return in.finish(ctx, p)
 }
 
-// finish remembers the documents, and the run last.
+// finish stores the documents, and the run last.
 func (in *importer) finish(ctx context.Context, p importPlan) (Result, error) {
 	for _, step := range []func(context.Context) error{in.storeEnds, in.storeDocuments} {
 		if err := step(ctx); err != nil {
@@ -135,24 +117,7 @@ func (in *importer) finish(ctx context.Context, p importPlan) (Result, error) {
 	return result, in.mark(ctx, true)
 }
 
-// storeHistory records the run, with every change that led to it. Whoever looks sees
-// it as it is in the end, with as much of its history as there is.
-func (in *importer) storeHistory(ctx context.Context, after int64) error {
-	for _, c := range in.events[min(after, int64(len(in.events))):] {
-		r := in.importedRun.run
-		r.Revision = c.Revision
-		err := in.deps.Store.PutRun(ctx, r, c)
-		if err != nil && !errors.Is(err, store.ErrExists) {
-			return fmt.Errorf("record change %d of run %s: %w", c.Revision, r.ID, err)
-		}
-		if err := in.lease.renew(ctx); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// receive takes in the files that are wanted.
+// receive stores the files that are wanted.
 func (in *importer) receive(ctx context.Context, files *receiver, want []string) error {
 	missing := slices.Clone(want)
 	for {
@@ -183,104 +148,4 @@ func (in *importer) receive(ctx context.Context, files *receiver, want []string)
 		return &StreamError{Err: fmt.Errorf("%s did not come: %w", missing[0], io.ErrUnexpectedEOF)}
 	}
 	return nil
-}
-
-// storeArtifact keeps a file.
-func (in *importer) storeArtifact(ctx context.Context, file *incomingFile) error {
-	name := strings.TrimPrefix(file.file.Name, artifacts)
-	i := slices.IndexFunc(in.files, func(f artifact.File) bool { return f.Name == name })
-	body := &leaseReader{Reader: file, renew: func() error { return in.lease.renew(ctx) }}
-	return in.deps.Artifacts.Restore(ctx, in.begin.Run, in.files[i], body)
-}
-
-// leaseReader is a reader that gives signs of life.
-type leaseReader struct {
-	io.Reader
-
-	renew func() error
-}
-
-// Read implements io.Reader.
-func (b *leaseReader) Read(p []byte) (int, error) {
-	if err := b.renew(); err != nil {
-		return 0, err
-	}
-	return b.Reader.Read(p)
-}
-
-// storeEnds remembers how each source ended.
-func (in *importer) storeEnds(ctx context.Context) error {
-	var samples []store.Samples
-	var lines []store.Lines
-	for _, s := range in.sources {
-		switch {
-		case s.End == nil:
-		case s.Topic == event.TopicLogs:
-			lines = append(lines, store.Lines{Origin: s.origin(in.begin.Run), End: s.End})
-		default:
-			samples = append(samples, store.Samples{Origin: s.origin(in.begin.Run), End: s.End})
-		}
-	}
-	if err := in.deps.Store.AppendSamples(ctx, samples); err != nil {
-		return err
-	}
-	return in.deps.Store.AppendLines(ctx, lines)
-}
-
-// storeDocuments remembers what is small of the run.
-func (in *importer) storeDocuments(ctx context.Context) error {
-	id := in.begin.Run
-	if in.original != in.importedRun.run.Descriptor {
-		if err := put(ctx, in.deps.Store, store.KindOriginalDescriptor, id, store.OriginalDescriptor{Descriptor: in.original}); err != nil {
-			return err
-		}
-	}
-	for key, text := range in.manifests {
-		if err := put(ctx, in.deps.Store, store.KindManifest, key, Manifest{YAML: text}); err != nil {
-			return err
-		}
-	}
-	if in.environment != nil {
-		if err := put(ctx, in.deps.Store, store.KindEnvironment, id, in.environment); err != nil {
-			return err
-		}
-	}
-	if in.summaries != nil {
-		return put(ctx, in.deps.Store, store.KindSummary, id, in.summaries)
-	}
-	return nil
-}
-
-// put stores v, in place of what was stored by an import before.
-func put(ctx context.Context, docs store.Docs, kind store.Kind, key string, v any) error {
-	for {
-		err := store.Create(ctx, docs, kind, key, v)
-		if !errors.Is(err, store.ErrExists) {
-			return err
-		}
-		d, err := docs.Doc(ctx, kind, key)
-		if err == nil {
-			_, err = store.Replace(ctx, docs, kind, key, d.Version, v)
-		}
-		if !errors.Is(err, store.ErrConflict) && !errors.Is(err, store.ErrNotFound) {
-			return err
-		}
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-	}
-}
-
-// mark remembers that the run comes from elsewhere, and whether all of it is
-// there.
-func (in *importer) mark(ctx context.Context, done bool) error {
-	was, _, ok, err := get[Mark](ctx, in.deps.Store, store.KindImport, in.begin.Run)
-	if err != nil {
-		return err
-	}
-	m := Mark{Digest: in.digest, By: in.begin.By, At: in.deps.Now().UTC().Round(0), Done: done}
-	if ok {
-		m.By, m.At = was.By, was.At
-	}
-	return put(ctx, in.deps.Store, store.KindImport, in.begin.Run, m)
 }

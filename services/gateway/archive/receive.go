@@ -10,10 +10,10 @@ import (
 	"io"
 )
 
-// receiver gives out the files of an import, one after the other.
+// receiver receives the files of an import, one after the other.
 type receiver struct {
 	stream ImportStream
-	files  map[string]File // that may come, and have not
+	files  map[string]File // that may still come
 }
 
 func newReceiver(stream ImportStream, files []File) *receiver {
@@ -41,7 +41,33 @@ func (r *receiver) file() (*incomingFile, error) {
 	return &incomingFile{file: f, stream: r.stream, piece: p, sum: sha256.New()}, nil
 }
 
-// incomingFile is a file that comes. Its end is io.EOF only if it is whole and has
+// documents receives all documents.
+func (r *receiver) documents(begin Begin) (map[string][]byte, error) {
+	all := make(map[string][]byte)
+	for range begin.documents() {
+		in, err := r.file()
+		if err != nil {
+			return nil, unexpectedEOF(err)
+		}
+		if !isDocument(in.file.Name) {
+			return nil, fault(in.file.Name, 0, "comes before all documents have come")
+		}
+		if all[in.file.Name], err = in.readAll(); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// unexpectedEOF turns the end of the stream into an error.
+func unexpectedEOF(err error) error {
+	if errors.Is(err, io.EOF) {
+		return streamError(err)
+	}
+	return err
+}
+
+// incomingFile is a file of an import. Its end is io.EOF only if it is complete and has
 // its digest.
 type incomingFile struct {
 	file   File
@@ -76,7 +102,7 @@ func (in *incomingFile) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// verify says whether the file is what it was said to be.
+// verify returns io.EOF if the file has its announced size and digest.
 func (in *incomingFile) verify() error {
 	if in.size != in.file.Size || hex.EncodeToString(in.sum.Sum(nil)) != in.file.SHA256 {
 		return fault(in.file.Name, 0, "is not what its digest says: it was changed or cut")

@@ -33,10 +33,7 @@ func (in *importer) storeSamples(ctx context.Context, file *incomingFile) error 
 		for i := range rows {
 			batch.Samples[i] = rows[i].Sample
 		}
-		if err := in.deps.Store.AppendSamples(ctx, []store.Samples{batch}); err != nil {
-			return err
-		}
-		return in.lease.renew(ctx)
+		return in.deps.Store.AppendSamples(ctx, []store.Samples{batch})
 	})
 }
 
@@ -47,10 +44,7 @@ func (in *importer) storeLines(ctx context.Context, file *incomingFile) error {
 		for i := range rows {
 			batch.Lines[i] = rows[i].Line
 		}
-		if err := in.deps.Store.AppendLines(ctx, []store.Lines{batch}); err != nil {
-			return err
-		}
-		return in.lease.renew(ctx)
+		return in.deps.Store.AppendLines(ctx, []store.Lines{batch})
 	})
 }
 

@@ -12,7 +12,6 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -213,36 +212,17 @@ func (k *Repository) checkSame(existing File, size int64, body io.Reader) (File,
 	return existing, true, nil
 }
 
-// page is how many files are looked up at once.
-const page = 200
-
 // List returns the files that are kept of a run, by name.
 func (k *Repository) List(ctx context.Context, run string) ([]File, error) {
 	var files []File
-	for after := run + "!"; ; {
-		docs, err := k.index.Docs(ctx, store.KindArtifact, after, page)
+	for d, err := range store.All[File](ctx, k.index, store.KindArtifact, run+"!") {
 		if err != nil {
 			return nil, fmt.Errorf("list artifacts of run %s: %w", run, err)
 		}
-		for _, d := range docs {
-			if !strings.HasPrefix(d.Key, run+"!") {
-				return byName(files), nil
-			}
-			var f File
-			if err := json.Unmarshal(d.Value, &f); err != nil {
-				return nil, fmt.Errorf("read artifact %q: %w", d.Key, err)
-			}
-			files, after = append(files, f), d.Key
-		}
-		if len(docs) < page {
-			return byName(files), nil
-		}
+		files = append(files, d.Value)
 	}
-}
-
-func byName(files []File) []File {
 	slices.SortFunc(files, func(a, b File) int { return cmp.Compare(a.Name, b.Name) })
-	return files
+	return files, nil
 }
 
 // Open opens a file of a run for reading from an offset on, or says

@@ -21,7 +21,6 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -87,7 +86,7 @@ func New(s Settings, objects Objects, index Index, now func() time.Time) *Store 
 // Find returns the code of that digest, which stays for some minutes at least,
 // or store.ErrNotFound, or *DigestError for what is no digest.
 func (k *Store) Find(ctx context.Context, digest string) (event.Bundle, error) {
-	if err := CheckDigest(digest); err != nil {
+	if err := checkDigest(digest); err != nil {
 		return event.Bundle{}, err
 	}
 	o, err := k.findObject(ctx, digest)
@@ -139,20 +138,12 @@ func (k *Store) Pin(ctx context.Context, owner, digest, run string) (event.Bundl
 	return code, err
 }
 
-// recordUse remembers that code is kept for an owner, who uses it now.
+// recordUse stores that an owner uses code now.
 func (k *Store) recordUse(ctx context.Context, owner string, code event.Bundle) error {
 	mine := Bundle{Owner: owner, SHA256: code.SHA256, Size: code.Size, Used: k.now().UTC().Round(0)}
-	err := store.Create(ctx, k.index, store.KindCodeBundle, keyOf(owner, code.SHA256), mine)
-	if !errors.Is(err, store.ErrExists) {
-		return err
-	}
-	stored, version, err := store.Get[Bundle](ctx, k.index, store.KindCodeBundle, keyOf(owner, code.SHA256))
-	if err == nil && stored.needsTouch(mine.Used) {
-		_, err = store.Replace(ctx, k.index, store.KindCodeBundle, keyOf(owner, code.SHA256), version, mine)
-	}
-	if errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrConflict) {
-		return nil // another has just used it, or it just made room and its run's pin keeps it
-	}
+	_, err := store.Update(ctx, k.index, store.KindCodeBundle, keyOf(owner, code.SHA256), func(is Bundle, found bool) (Bundle, bool, error) {
+		return mine, !found || is.needsTouch(mine.Used), nil
+	})
 	return err
 }
 
@@ -273,30 +264,16 @@ func (k *Store) makeRoom(ctx context.Context, owner string, code event.Bundle) e
 	return nil
 }
 
-// page is how many documents are looked at at once.
-const page = 200
-
-// list returns what is kept for an owner, and how many bytes that is.
+// list returns the bundles of an owner, and the number of their bytes.
 func (k *Store) list(ctx context.Context, owner string) (all []Bundle, total int64, err error) {
-	for after := keyOf(owner, ""); ; {
-		docs, err := k.index.Docs(ctx, store.KindCodeBundle, after, page)
+	for d, err := range store.All[Bundle](ctx, k.index, store.KindCodeBundle, keyOf(owner, "")) {
 		if err != nil {
 			return nil, 0, fmt.Errorf("list the code of owner %q: %w", owner, err)
 		}
-		for _, d := range docs {
-			if !strings.HasPrefix(d.Key, keyOf(owner, "")) {
-				return all, total, nil
-			}
-			one := Bundle{version: d.Version}
-			if err := json.Unmarshal(d.Value, &one); err != nil {
-				return nil, 0, fmt.Errorf("read code %q: %w", d.Key, err)
-			}
-			all, total, after = append(all, one), total+one.Size, d.Key
-		}
-		if len(docs) < page {
-			return all, total, nil
-		}
+		d.Value.version = d.Version
+		all, total = append(all, d.Value), total+d.Value.Size
 	}
+	return all, total, nil
 }
 
 // isPinned reports whether a run needs code.

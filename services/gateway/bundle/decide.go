@@ -23,8 +23,8 @@ type Bundle struct {
 // of one owner are what begins with keyOf(owner, ""). No owner's name has a "!".
 func keyOf(owner, sha256 string) string { return owner + "!" + sha256 }
 
-// CheckDigest says why a text is not a digest in hex, *DigestError.
-func CheckDigest(sha256 string) error {
+// checkDigest says why a text is not a digest in hex, *DigestError.
+func checkDigest(sha256 string) error {
 	if len(sha256) == 64 && strings.Trim(sha256, "0123456789abcdef") == "" {
 		return nil
 	}
@@ -33,7 +33,7 @@ func CheckDigest(sha256 string) error {
 
 // check says why code of that size is not taken.
 func (s Settings) check(sha256 string, size int64) error {
-	if err := CheckDigest(sha256); err != nil {
+	if err := checkDigest(sha256); err != nil {
 		return err
 	}
 	switch {

@@ -9,27 +9,27 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
-// StallState is what a reconciler remembers of a run from one look to the next. Its
+// stallState is what a reconciler remembers of a run from one look to the next. Its
 // clock is its own: time in which nobody looked does not count, so a platform
 // that was off for a night ends nothing in the morning.
-type StallState struct {
+type stallState struct {
 	Revision int64     // of the run
 	Since    time.Time // when it was first seen at that revision, or something was last done about it
 	Tries    int       // how often something was done about it at that revision
 }
 
-// Action is what is done about a run that stands still.
-type Action string
+// action is what is done about a run that stands still.
+type action string
 
 // Remedies.
 const (
-	Wait        Action = ""
-	Resubmit    Action = "resubmit"     // say again that it was submitted
-	CancelAgain Action = "cancel again" // say again that it is to end
-	GiveUp      Action = "give up"      // say that it has ended, by the platform's fault
+	Wait        action = ""
+	Resubmit    action = "resubmit"     // say again that it was submitted
+	CancelAgain action = "cancel again" // say again that it is to end
+	GiveUp      action = "give up"      // say that it has ended, by the platform's fault
 )
 
-// Decide says what is to be done now about a run, given whether it is marked as
+// decideStall says what is to be done now about a run, given whether it is marked as
 // canceled and what was seen of it at the last look, and what is to be
 // remembered once that is done.
 //
@@ -43,15 +43,15 @@ const (
 //   - A run that waits in the queue is never given up: it may wait for as long as
 //     others run. It is only said again that it was submitted.
 //   - From its launch on a run is the watcher's.
-func Decide(run store.Run, marked bool, last StallState, now time.Time, s Settings) (Action, StallState) {
+func decideStall(run store.Run, marked bool, last stallState, now time.Time, s Settings) (action, stallState) {
 	if run.Phase == event.PhaseFinished {
-		return Wait, StallState{}
+		return Wait, stallState{}
 	}
 	if last.Revision != run.Revision || last.Since.IsZero() {
-		return Wait, StallState{Revision: run.Revision, Since: now}
+		return Wait, stallState{Revision: run.Revision, Since: now}
 	}
 	stalledFor := now.Sub(last.Since)
-	next := StallState{Revision: run.Revision, Since: now, Tries: last.Tries + 1}
+	next := stallState{Revision: run.Revision, Since: now, Tries: last.Tries + 1}
 	switch {
 	case marked && stalledFor >= s.CancelAgain:
 		return CancelAgain, next

@@ -1,8 +1,8 @@
-// Package projection keeps what is known of each run: it projects the events of all
-// topics into runs and their history, and looks after runs that stand still.
+// Package projection stores the state of each run: it projects the events of all
+// topics into runs and their history, and finds a remedy for runs that stand still.
 //
-// Decide and Apply hold every rule; Recorder and Reconciler gather what these
-// need and carry out what they say.
+// Decide and Apply hold every rule; Projector and Reconciler gather the input of
+// these and carry out their results.
 package projection
 
 import (
@@ -19,15 +19,15 @@ import (
 // batchSize is how many events are handled and committed at once.
 const batchSize = 64
 
-// Store keeps runs.
+// Store stores runs.
 type Store interface {
 	// PutRun and Run are those of store.Runs.
 	PutRun(ctx context.Context, r store.Run, c store.Change) error
 	Run(ctx context.Context, id string) (store.Run, error)
 }
 
-// Projector records events. It may be used by several goroutines, and by several
-// processes on one store: each event is recorded once, whoever hears it.
+// Projector applies events to runs. It may be used by several goroutines, and by several
+// processes on one store: each event is applied once, whichever process consumes it.
 type Projector struct {
 	store Store
 	locks [64]sync.Mutex // each of some runs: topics of one process would mostly meet in conflicts
@@ -38,10 +38,10 @@ func (r *Projector) lockOf(run string) *sync.Mutex {
 	return &r.locks[int(run[len(run)-1])%len(r.locks)]
 }
 
-// NewProjector returns a Recorder.
+// NewProjector returns a Projector.
 func NewProjector(s Store) *Projector { return &Projector{store: s} }
 
-// Steps returns what hears each topic that says something of a run.
+// Steps returns the consumer of each topic that has events of runs.
 func (r *Projector) Steps() []service.Step {
 	return []service.Step{
 		newStep[event.Submitted](r), newStep[event.Command](r), newStep[event.Fetched](r), newStep[event.Launched](r),
@@ -98,15 +98,15 @@ func (r *Projector) project(ctx context.Context, cache map[string]store.Run, ev 
 	}
 }
 
-// current returns the run as it is known, nil where it is not. What it remembers
-// may be old: then PutRun says so.
+// current returns the run, nil where there is none. A run of the cache may be old:
+// then PutRun returns ErrConflict.
 func (r *Projector) current(ctx context.Context, cache map[string]store.Run, id string) (*store.Run, error) {
 	if run, ok := cache[id]; ok {
 		return &run, nil
 	}
 	run, err := r.store.Run(ctx, id)
 	if errors.Is(err, store.ErrNotFound) {
-		return nil, nil //nolint:nilnil // nothing is known
+		return nil, nil //nolint:nilnil // there is none
 	}
 	if err != nil {
 		return nil, err

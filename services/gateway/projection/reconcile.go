@@ -3,13 +3,13 @@ package projection
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
 
 	"go.uber.org/zap"
 
+	"github.com/benchmark-ai/bai/services/internal/control"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
@@ -32,10 +32,10 @@ func (s Settings) Validate() error {
 	return errors.Join(errs...)
 }
 
-// page is how many runs are looked at at once.
+// page is the number of runs that are listed at once.
 const page = 200
 
-// Reader is what the reconciler reads.
+// Reader reads runs and their documents.
 type Reader interface {
 	// Runs is that of store.Runs.
 	Runs(ctx context.Context, f store.RunFilter, token string, limit int) (runs []store.Run, next string, err error)
@@ -43,20 +43,20 @@ type Reader interface {
 	Doc(ctx context.Context, kind store.Kind, key string) (store.Doc, error)
 }
 
-// Publisher says events.
+// Publisher publishes events.
 type Publisher interface {
-	// Publish returns when the events are kept for all who hear them.
+	// Publish returns when the events are stored for all consumers.
 	Publish(ctx context.Context, events ...event.Event) error
 }
 
-// Reconciler looks from time to time after all runs that are not over. Several
-// may do so at once: they say the same.
+// Reconciler looks from time to time at all runs that are not over, and publishes a
+// remedy for those that stand still. Several may do so at once: they publish the same.
 type Reconciler struct {
 	settings Settings
 	reader   Reader
 	bus      Publisher
 	log      *zap.Logger
-	states   map[string]StallState
+	states   map[string]stallState
 }
 
 // NewReconciler returns a Reconciler.
@@ -64,38 +64,21 @@ func NewReconciler(s Settings, reader Reader, bus Publisher, log *zap.Logger) *R
 	s.Interval = cmp.Or(s.Interval, 30*time.Second)
 	s.NoProgress = cmp.Or(s.NoProgress, 15*time.Minute)
 	s.CancelAgain = cmp.Or(s.CancelAgain, 30*time.Second)
-	return &Reconciler{settings: s, reader: reader, bus: bus, log: log, states: make(map[string]StallState)}
+	return &Reconciler{settings: s, reader: reader, bus: bus, log: log, states: make(map[string]stallState)}
 }
 
-// Run looks after runs until ctx is done. What it cannot do now it says once,
-// and tries again.
+// Run reconciles all runs from time to time until ctx is done.
 func (r *Reconciler) Run(ctx context.Context) error {
-	ticks := time.NewTicker(r.settings.Interval)
-	defer ticks.Stop()
-	failing := false
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case now := <-ticks.C:
-			err := r.ReconcileAll(ctx, now)
-			if err != nil && !failing && ctx.Err() == nil {
-				r.log.Warn("reconciler waits", zap.Error(err))
-			}
-			if err == nil && failing {
-				r.log.Info("reconciler goes on")
-			}
-			failing = err != nil
-		}
-	}
+	reconcile := func(ctx context.Context) (time.Duration, error) { return 0, r.ReconcileAll(ctx, time.Now()) }
+	return control.NewLoop("reconciler", r.settings.Interval, r.log, reconcile, control.LoopSettings{Failing: "reconciler waits", Working: "reconciler goes on"}).Run(ctx)
 }
 
 // ReconcileAll looks once at every run that is not over. One goroutine at a time may
-// do so. With an error, what was not looked at is as if it were not time yet.
+// do so. After an error the runs that were not reached keep their state.
 func (r *Reconciler) ReconcileAll(ctx context.Context, now time.Time) error {
 	phases := event.Phases()
 	open := store.RunFilter{Phases: phases[:len(phases)-1]}
-	current := make(map[string]StallState)
+	current := make(map[string]stallState)
 	for token := ""; ; {
 		runs, next, err := r.reader.Runs(ctx, open, token, page)
 		if err != nil {
@@ -109,7 +92,7 @@ func (r *Reconciler) ReconcileAll(ctx context.Context, now time.Time) error {
 			r.states[run.ID], current[run.ID] = seen, seen
 		}
 		if next == "" {
-			r.states = current // those that are over are forgotten
+			r.states = current // without those that are over
 			return nil
 		}
 		token = next
@@ -117,12 +100,12 @@ func (r *Reconciler) ReconcileAll(ctx context.Context, now time.Time) error {
 }
 
 // reconcile decides about one run and acts.
-func (r *Reconciler) reconcile(ctx context.Context, run store.Run, now time.Time) (StallState, error) {
-	mark, err := getDoc[event.Command](ctx, r.reader, store.KindCancel, run.ID)
+func (r *Reconciler) reconcile(ctx context.Context, run store.Run, now time.Time) (stallState, error) {
+	mark, _, canceled, err := store.Find[event.Command](ctx, r.reader, store.KindCancel, run.ID)
 	if err != nil {
-		return StallState{}, err
+		return stallState{}, err
 	}
-	action, seen := Decide(run, mark != nil, r.states[run.ID], now, r.settings)
+	action, seen := decideStall(run, canceled, r.states[run.ID], now, r.settings)
 	evs, err := r.eventsFor(ctx, run, action, mark)
 	if err != nil || len(evs) == 0 {
 		return seen, err
@@ -133,36 +116,20 @@ func (r *Reconciler) reconcile(ctx context.Context, run store.Run, now time.Time
 	return seen, r.bus.Publish(ctx, evs...)
 }
 
-// eventsFor returns what a remedy says.
-func (r *Reconciler) eventsFor(ctx context.Context, run store.Run, action Action, mark *event.Command) ([]event.Event, error) {
+// eventsFor returns the events of a remedy.
+func (r *Reconciler) eventsFor(ctx context.Context, run store.Run, action action, mark event.Command) ([]event.Event, error) {
 	switch action {
 	case CancelAgain:
-		return []event.Event{*mark}, nil
+		return []event.Event{mark}, nil
 	case GiveUp:
 		return []event.Event{noProgress(run, r.settings)}, nil
 	case Resubmit:
-		sub, err := getDoc[event.Submitted](ctx, r.reader, store.KindSubmission, run.ID)
-		if err != nil || sub == nil {
+		sub, _, found, err := store.Find[event.Submitted](ctx, r.reader, store.KindSubmission, run.ID)
+		if !found {
 			return nil, err
 		}
-		return []event.Event{*sub}, nil
+		return []event.Event{sub}, nil
 	case Wait:
 	}
 	return nil, nil
-}
-
-// getDoc reads a document as a T, nil where there is none.
-func getDoc[T any](ctx context.Context, reader Reader, kind store.Kind, key string) (*T, error) {
-	d, err := reader.Doc(ctx, kind, key)
-	if errors.Is(err, store.ErrNotFound) {
-		return nil, nil //nolint:nilnil // there is none
-	}
-	if err != nil {
-		return nil, err
-	}
-	var v T
-	if err := json.Unmarshal(d.Value, &v); err != nil {
-		return nil, fmt.Errorf("read %s %q: %w", kind, key, err)
-	}
-	return &v, nil
 }

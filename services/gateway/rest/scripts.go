@@ -12,14 +12,16 @@ import (
 	"go.uber.org/zap"
 	"google.golang.org/grpc/codes"
 
+	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
+	"github.com/benchmark-ai/bai/services/gateway/api"
 	"github.com/benchmark-ai/bai/services/gateway/bundle"
 	"github.com/benchmark-ai/bai/services/gateway/submit"
 	"github.com/benchmark-ai/bai/services/internal/event"
 )
 
-// Scripts keeps code that is sent along with runs.
+// Scripts stores the code of users for their runs.
 type Scripts interface {
-	// Put is that of script.Keeper.
+	// Put is that of bundle.Store.
 	Put(ctx context.Context, owner, sha256 string, size int64, body io.Reader) (code event.Bundle, repeated bool, err error)
 }
 
@@ -29,12 +31,11 @@ func scriptPath(path string) (digest string, ok bool) {
 	return strings.ToLower(digest), ok && digest != ""
 }
 
-// putScript takes code that a user sends: 201 once it is kept, 200 where it was
-// before, 400 for bytes of another digest, or that did not come whole, 411 where
-// it is not said how many there are, 413 for what is too large, and 503 for what
-// may work later.
+// putScript stores the code of a user: 201 once it is stored, 200 where it was
+// stored before, 400 for bytes of another digest or an incomplete body, 411 without
+// a length, 413 for too much code, and 503 for a failure that may pass.
 func (s *Server) putScript(w http.ResponseWriter, r *http.Request, digest string) {
-	owner := cmp.Or(r.URL.Query().Get("owner"), r.Header.Get("Bai-User"), "anonymous")
+	owner := cmp.Or(r.URL.Query().Get("owner"), api.Caller(r.Header.Values(baiv1.UserMetadata)))
 	if faults := submit.CheckOwner(owner); len(faults) > 0 {
 		s.writeError(w, r, http.StatusBadRequest, codes.InvalidArgument, "owner: "+faults[0].Message)
 		return
@@ -58,10 +59,10 @@ func (s *Server) putScript(w http.ResponseWriter, r *http.Request, digest string
 	}
 	w.Header().Set("Content-Type", typeJSON)
 	w.WriteHeader(status)
-	_, _ = fmt.Fprintf(w, `{"script":{"sha256":%q,"size":"%d"},"repeated":%t}`+"\n", code.SHA256, code.Size, repeated) // a client that is gone has nothing to be told
+	_, _ = fmt.Fprintf(w, `{"script":{"sha256":%q,"size":"%d"},"repeated":%t}`+"\n", code.SHA256, code.Size, repeated) // the client may be gone
 }
 
-// writeScriptError says why code is not kept.
+// writeScriptError answers that code is not stored, with the reason.
 func (s *Server) writeScriptError(w http.ResponseWriter, r *http.Request, err error) {
 	var (
 		digest *bundle.DigestError

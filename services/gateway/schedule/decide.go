@@ -49,8 +49,8 @@ func (r Rules) formatTime(at time.Time) string {
 	return at.In(zone).Format(time.RFC3339)
 }
 
-// RulesOf returns the rules of the schedule of that ID.
-func RulesOf(id string, d *descriptors.Descriptor) Rules {
+// rulesOf returns the rules of the schedule of that ID.
+func rulesOf(id string, d *descriptors.Descriptor) Rules {
 	r := Rules{
 		Cron: d.Info.Scheduling, Zone: d.Info.Timezone, Concurrency: d.Schedule.Concurrency, Missed: d.Schedule.Missed,
 		Window: d.Schedule.MissedWindow, History: d.Schedule.History, Delay: jitterDelay(id, d.Schedule.Jitter),
@@ -74,29 +74,29 @@ func (r Rules) sameTimes(o Rules) bool {
 	return r.Cron == o.Cron && r.Zone == o.Zone && r.Start.Equal(o.Start) && r.End.Equal(o.End)
 }
 
-// Times are the times at which a schedule fires.
-type Times struct {
+// firingTimes are the times at which a schedule fires.
+type firingTimes struct {
 	cron       cron.Schedule
 	zone       *time.Location
 	start, end time.Time
 }
 
-// Times returns the times that rules say. It fails only for rules that were not
-// made by RulesOf of this release.
-func (r Rules) Times() (Times, error) {
+// times returns the times that rules say. It fails only for rules that were not
+// made by rulesOf of this release.
+func (r Rules) times() (firingTimes, error) {
 	s, err := cron.Parse(r.Cron)
 	if err != nil {
-		return Times{}, fmt.Errorf("read schedule %q: %w", r.Cron, err)
+		return firingTimes{}, fmt.Errorf("read schedule %q: %w", r.Cron, err)
 	}
 	zone, err := time.LoadLocation(r.Zone)
 	if err != nil {
-		return Times{}, fmt.Errorf("read time zone %q: %w", r.Zone, err)
+		return firingTimes{}, fmt.Errorf("read time zone %q: %w", r.Zone, err)
 	}
-	return Times{cron: s, zone: zone, start: r.Start, end: r.End}, nil
+	return firingTimes{cron: s, zone: zone, start: r.Start, end: r.End}, nil
 }
 
 // After returns the first time after t, in UTC; zero where there is none.
-func (t Times) After(at time.Time) time.Time {
+func (t firingTimes) After(at time.Time) time.Time {
 	if !t.start.IsZero() && at.Before(t.start) {
 		at = t.start.Add(-time.Nanosecond)
 	}
@@ -108,7 +108,7 @@ func (t Times) After(at time.Time) time.Time {
 }
 
 // Next returns the next n times after t, fewer where there are no more.
-func (t Times) Next(at time.Time, n int) []time.Time {
+func (t firingTimes) Next(at time.Time, n int) []time.Time {
 	var all []time.Time
 	for at = t.After(at); !at.IsZero() && len(all) < n; at = t.After(at) {
 		all = append(all, at)
@@ -118,7 +118,7 @@ func (t Times) Next(at time.Time, n int) []time.Time {
 
 // Between returns the times from one time on and before another, and whether
 // there are more than n, of which it returns the first.
-func (t Times) Between(from, to time.Time, n int) (all []time.Time, more bool) {
+func (t firingTimes) Between(from, to time.Time, n int) (all []time.Time, more bool) {
 	for at := t.After(from.Add(-time.Nanosecond)); !at.IsZero() && at.Before(to); at = t.After(at) {
 		if len(all) == n {
 			return all, true
@@ -128,8 +128,25 @@ func (t Times) Between(from, to time.Time, n int) (all []time.Time, more bool) {
 	return all, false
 }
 
-// ActiveRun is a run of an earlier firing that is not over.
-type ActiveRun struct {
+// firings returns the times at which a backfill of a span makes runs. The error is
+// *SpanError where the span is empty, or has more of them than a backfill may have.
+func (r Rules) firings(from, to time.Time) ([]time.Time, error) {
+	if !from.Before(to) {
+		return nil, &SpanError{fmt.Sprintf("%s is not before the end, %s", r.formatTime(from), r.formatTime(to)), "give an earlier time"}
+	}
+	times, err := r.times()
+	if err != nil {
+		return nil, err
+	}
+	all, more := times.Between(from, to, maxBackfill)
+	if more {
+		return nil, &SpanError{fmt.Sprintf("the schedule fires more than %d times from then on", maxBackfill), "backfill a shorter time, and then the next"}
+	}
+	return all, nil
+}
+
+// activeRun is a run of an earlier firing that is not over.
+type activeRun struct {
 	Run      string
 	Time     time.Time // that was fired for
 	Reported bool      // that it had not ended in time
@@ -138,13 +155,13 @@ type ActiveRun struct {
 	Triggered bool
 }
 
-// State is what is known of a schedule at a time.
-type State struct {
+// state is what is known of a schedule at a time.
+type state struct {
 	Rules  Rules
-	Times  Times
+	Times  firingTimes
 	Since  time.Time // firings up to it were decided, or are none of this schedule's
 	Now    time.Time
-	Active []ActiveRun
+	Active []activeRun
 }
 
 // Reasons why a firing has no run.
@@ -156,8 +173,8 @@ const (
 	NotEnded event.Reason = "NotEnded" // there is one, which went on for too long
 )
 
-// FiringResult is what becomes of a firing, or of several in a row.
-type FiringResult struct {
+// firingResult is what becomes of a firing, or of several in a row.
+type firingResult struct {
 	Time    time.Time
 	Last    time.Time    // of several; zero for one
 	Count   int          // how many they are
@@ -166,19 +183,19 @@ type FiringResult struct {
 	Cancel  []string     // runs that are to end, for which this one is made
 }
 
-// Decision is what is to be done about a schedule.
-type Decision struct {
-	Results []FiringResult // in order
+// decision is what is to be done about a schedule.
+type decision struct {
+	Results []firingResult // in order
 	Until   time.Time      // what Look.Since is once they are carried out
-	Overdue []ActiveRun    // runs of which it is to be said that they have not ended in time
+	Overdue []activeRun    // runs of which it is to be said that they have not ended in time
 	Wake    time.Time      // when there is more to do by itself; zero for never
 
 	blocked bool // a firing waits for the end of a run
 }
 
-// Due reports whether a schedule fires now: else there is nothing to decide but
+// isDue reports whether a schedule fires now: else there is nothing to decide but
 // when.
-func Due(l State) (due bool, wake time.Time) {
+func isDue(l state) (due bool, wake time.Time) {
 	next := l.Times.After(l.Since)
 	if next.IsZero() {
 		return false, time.Time{}
@@ -187,7 +204,7 @@ func Due(l State) (due bool, wake time.Time) {
 	return !at.After(l.Now), at
 }
 
-// Decide says what is to be done about a schedule now.
+// decide says what is to be done about a schedule now.
 //
 //   - A firing whose time came within the last minute is on time.
 //   - A firing that is later was missed. It is lost where missed is skip, where
@@ -200,8 +217,8 @@ func Due(l State) (due bool, wake time.Time) {
 //     is made; those before it are lost.
 //   - Of a run that goes on when the schedule fires again it is said, once, that
 //     it has not ended in time.
-func Decide(l State) Decision {
-	decision := Decision{Until: l.Since}
+func decide(l state) decision {
+	decision := decision{Until: l.Since}
 	due, skipped := l.dueFirings()
 	if skipped.Count > 0 {
 		decision.skip(skipped)
@@ -225,7 +242,7 @@ func Decide(l State) Decision {
 
 // dueFirings returns the firings that may be made now, and those before them that were
 // missed for good.
-func (l State) dueFirings() (due []time.Time, skipped FiringResult) {
+func (l state) dueFirings() (due []time.Time, skipped firingResult) {
 	window := gracePeriod
 	if l.Rules.Missed != descriptors.SkipMissed {
 		window = max(window, l.Rules.Window)
@@ -255,7 +272,7 @@ func (l State) dueFirings() (due []time.Time, skipped FiringResult) {
 
 // skipReason says what became of firings that were too late, given all of them in a row.
 // One that waits for its turn grows late while the platform is there.
-func (l State) skipReason(skipped FiringResult) (event.Reason, string) {
+func (l state) skipReason(skipped firingResult) (event.Reason, string) {
 	late := l.Now.Sub(skipped.Time.Add(l.Rules.Delay)).Truncate(time.Second)
 	serial := l.Rules.Concurrency == descriptors.Forbid && l.Rules.Missed == descriptors.AllMissed
 	switch {
@@ -274,7 +291,7 @@ func (l State) skipReason(skipped FiringResult) (event.Reason, string) {
 }
 
 // activeBefore are the runs that go on and began before it was too late for a firing.
-func (l State) activeBefore(at time.Time) (all []ActiveRun) {
+func (l state) activeBefore(at time.Time) (all []activeRun) {
 	for _, g := range l.Active {
 		if g.Time.Before(at.Add(l.Rules.Delay + l.Rules.Window)) {
 			all = append(all, g)
@@ -283,7 +300,7 @@ func (l State) activeBefore(at time.Time) (all []ActiveRun) {
 	return all
 }
 
-func (p *Decision) skip(f FiringResult) {
+func (p *decision) skip(f firingResult) {
 	if f.Count == 1 {
 		f.Last = time.Time{}
 	}
@@ -293,7 +310,7 @@ func (p *Decision) skip(f FiringResult) {
 
 // findOverdue finds the runs that have not ended when the first of these firings was
 // due that came after theirs.
-func (p *Decision) findOverdue(active []ActiveRun, due []time.Time, skipped FiringResult) {
+func (p *decision) findOverdue(active []activeRun, due []time.Time, skipped firingResult) {
 	last := skipped.Last
 	if len(due) > 0 {
 		last = due[len(due)-1]
@@ -305,19 +322,19 @@ func (p *Decision) findOverdue(active []ActiveRun, due []time.Time, skipped Firi
 	}
 }
 
-func (p *Decision) addRun(at time.Time, cancel []string) {
-	p.Results = append(p.Results, FiringResult{Time: at, Count: 1, Cancel: cancel})
+func (p *decision) addRun(at time.Time, cancel []string) {
+	p.Results = append(p.Results, firingResult{Time: at, Count: 1, Cancel: cancel})
 	p.Until = at
 }
 
-func (p *Decision) decideAllow(due []time.Time) {
+func (p *decision) decideAllow(due []time.Time) {
 	for _, at := range due[:min(len(due), maxPerPass)] {
 		p.addRun(at, nil)
 	}
 }
 
 // decideForbid makes a firing where no run goes on.
-func (p *Decision) decideForbid(l State, due []time.Time) {
+func (p *decision) decideForbid(l state, due []time.Time) {
 	free := len(l.Active) == 0
 	for _, at := range due {
 		switch {
@@ -328,18 +345,18 @@ func (p *Decision) decideForbid(l State, due []time.Time) {
 			p.blocked = true
 			return
 		default:
-			p.skip(FiringResult{Time: at, Last: at, Count: 1, Reason: Overlap, Message: "a run of an earlier firing went on" + firstRun(l.Active) + ", and schedule.concurrency is forbid"})
+			p.skip(firingResult{Time: at, Last: at, Count: 1, Reason: Overlap, Message: "a run of an earlier firing went on" + firstRun(l.Active) + ", and schedule.concurrency is forbid"})
 		}
 	}
 }
 
 // decideReplace makes the last firing in place of all before it.
-func (p *Decision) decideReplace(l State, due []time.Time) {
+func (p *decision) decideReplace(l state, due []time.Time) {
 	if len(due) == 0 {
 		return
 	}
 	if before := due[:len(due)-1]; len(before) > 0 {
-		p.skip(FiringResult{Time: before[0], Last: before[len(before)-1], Count: len(before), Reason: Overlap, Message: "a later firing was due too, and schedule.concurrency is replace"})
+		p.skip(firingResult{Time: before[0], Last: before[len(before)-1], Count: len(before), Reason: Overlap, Message: "a later firing was due too, and schedule.concurrency is replace"})
 	}
 	last := due[len(due)-1]
 	var cancel []string
@@ -353,21 +370,21 @@ func (p *Decision) decideReplace(l State, due []time.Time) {
 
 // hasRun reports whether the run of a firing is there already, by a gateway that
 // died before it could say so: it is made again, which changes nothing.
-func (l State) hasRun(at time.Time) bool {
-	return slices.ContainsFunc(l.Active, func(g ActiveRun) bool { return !g.Triggered && g.Time.Equal(at) })
+func (l state) hasRun(at time.Time) bool {
+	return slices.ContainsFunc(l.Active, func(g activeRun) bool { return !g.Triggered && g.Time.Equal(at) })
 }
 
 // firstRun names the first of the runs that go on.
-func firstRun(active []ActiveRun) string {
+func firstRun(active []activeRun) string {
 	if len(active) == 0 {
 		return ""
 	}
 	return " (" + active[0].Run + ")"
 }
 
-// DecideTrigger says what becomes of the runs that go on when another is asked for
+// decideTrigger says what becomes of the runs that go on when another is asked for
 // beside the times: forbid lets none be made while one goes on, replace ends them.
-func DecideTrigger(r Rules, active []ActiveRun) (blocking string, ends []string) {
+func decideTrigger(r Rules, active []activeRun) (blocking string, ends []string) {
 	if len(active) == 0 || r.Concurrency == descriptors.Allow {
 		return "", nil
 	}
@@ -380,23 +397,23 @@ func DecideTrigger(r Rules, active []ActiveRun) (blocking string, ends []string)
 	return "", ends
 }
 
-// DecideBackfill says how many of the missing firings of a backfill may be made
+// decideBackfill says how many of the missing firings of a backfill may be made
 // now, given how many runs go on: one where none does, or, where runs may go on
 // side by side, some, as long as that is no crowd.
-func DecideBackfill(r Rules, active int) int {
+func decideBackfill(r Rules, active int) int {
 	if r.Concurrency != descriptors.Allow {
 		return max(0, 1-active)
 	}
 	return max(0, min(maxPerPass, maxBackfillRuns-active))
 }
 
-// FiringKey is what a firing is known by: it is the same for every version of the
+// firingKey is what a firing is known by: it is the same for every version of the
 // schedule, and for every clock.
-func FiringKey(at time.Time) string { return at.UTC().Format(time.RFC3339) }
+func firingKey(at time.Time) string { return at.UTC().Format(time.RFC3339) }
 
-// IDOf returns the ID of the schedule of an owner that has a name, or, without
+// idOf returns the ID of the schedule of an owner that has a name, or, without
 // one, that was first asked for in these words.
-func IDOf(owner, name, words string) string {
+func idOf(owner, name, words string) string {
 	if name != "" {
 		words = ""
 	}
@@ -408,14 +425,14 @@ func IDOf(owner, name, words string) string {
 
 // trimRecords returns as many of the last records as a history has, and those whose
 // runs are not over.
-func trimRecords(all []Record, history int) []Record {
+func trimRecords(all []record, history int) []record {
 	over := 0
 	for _, r := range all {
 		if !r.Open {
 			over++
 		}
 	}
-	return slices.DeleteFunc(all, func(r Record) bool {
+	return slices.DeleteFunc(all, func(r record) bool {
 		if r.Open {
 			return false
 		}
@@ -426,3 +443,19 @@ func trimRecords(all []Record, history int) []Record {
 
 // errFenced says that another gateway fires now.
 var errFenced = errors.New("another gateway fires schedules now")
+
+// earlier returns the earlier of two times, where zero is never.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// later returns the later of two times.
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}

@@ -1,4 +1,4 @@
-package schedule_test
+package schedule
 
 import (
 	"cmp"
@@ -7,10 +7,10 @@ import (
 	"testing"
 	"time"
 
+	gocmp "github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"github.com/benchmark-ai/bai/descriptors"
-	"github.com/benchmark-ai/bai/services/gateway/schedule"
 )
 
 // clock is a time of one day, hours and minutes, and seconds where there are any.
@@ -21,7 +21,7 @@ func clock(text string) time.Time {
 }
 
 // describe is a plan in words.
-func describe(p schedule.Decision) string {
+func describe(p decision) string {
 	var words []string
 	for _, f := range p.Results {
 		word := f.Time.Format("15:04")
@@ -158,12 +158,12 @@ func TestWhatBecomesOfAFiring(t *testing.T) {
 }
 
 func (f decisionCase) check(t *testing.T) {
-	rules := schedule.Rules{
+	rules := Rules{
 		Cron: cmp.Or(f.cron, "*/10 * * * *"), Zone: "UTC", Concurrency: cmp.Or(f.concurrency, descriptors.Allow), Missed: cmp.Or(f.missed, descriptors.LatestMissed),
 		Window: cmp.Or(f.window, time.Hour), Delay: f.delay, History: 20,
 	}
-	look := schedule.State{Rules: rules, Times: times(t, rules), Since: clock(f.since), Now: clock(f.now), Active: going(f.going)}
-	plan := schedule.Decide(look)
+	look := state{Rules: rules, Times: mustTimes(t, rules), Since: clock(f.since), Now: clock(f.now), Active: going(f.going)}
+	plan := decide(look)
 	want(t, "plan", describe(plan), f.want)
 	for _, one := range plan.Results {
 		if one.Reason != "" && one.Message == "" {
@@ -182,41 +182,41 @@ func (f decisionCase) check(t *testing.T) {
 	}
 }
 
-func times(t interface{ Fatal(args ...any) }, r schedule.Rules) schedule.Times {
-	all, err := r.Times()
+func mustTimes(t interface{ Fatal(args ...any) }, r Rules) firingTimes {
+	all, err := r.times()
 	if err != nil {
 		t.Fatal(err)
 	}
 	return all
 }
 
-func going(text string) []schedule.ActiveRun {
-	var all []schedule.ActiveRun
+func going(text string) []activeRun {
+	var all []activeRun
 	for word := range strings.SplitSeq(text, ",") {
 		run, at, ok := strings.Cut(strings.TrimSuffix(word, "*"), "@")
 		if ok {
-			all = append(all, schedule.ActiveRun{Run: run, Time: clock(at), Reported: strings.HasSuffix(word, "*")})
+			all = append(all, activeRun{Run: run, Time: clock(at), Reported: strings.HasSuffix(word, "*")})
 		}
 	}
 	return all
 }
 
 func TestAScheduleFiresFromItsStartOnAndBeforeItsEnd(t *testing.T) {
-	r := schedule.Rules{Cron: "0 * * * *", Zone: "UTC", Start: clock("10:00"), End: clock("13:00")}
+	r := Rules{Cron: "0 * * * *", Zone: "UTC", Start: clock("10:00"), End: clock("13:00")}
 	var got []string
-	for _, at := range times(t, r).Next(clock("00:00"), 10) {
+	for _, at := range mustTimes(t, r).Next(clock("00:00"), 10) {
 		got = append(got, at.Format("15:04"))
 	}
 	want(t, "times", strings.Join(got, " "), "10:00 11:00 12:00")
-	if due, wake := schedule.Due(schedule.State{Rules: r, Times: times(t, r), Since: clock("12:00"), Now: clock("18:00")}); due || !wake.IsZero() {
+	if due, wake := isDue(state{Rules: r, Times: mustTimes(t, r), Since: clock("12:00"), Now: clock("18:00")}); due || !wake.IsZero() {
 		t.Errorf("after its end it is due (%t) or wakes at %s", due, wake)
 	}
 }
 
 func TestTimesBetweenTwoTimesAreFromTheFirstOnAndBeforeTheSecond(t *testing.T) {
-	r := schedule.Rules{Cron: "0 * * * *", Zone: "UTC"}
+	r := Rules{Cron: "0 * * * *", Zone: "UTC"}
 	for n, want := range map[int]string{10: "10 11 12 false", 3: "10 11 12 false", 2: "10 11 true"} {
-		all, more := times(t, r).Between(clock("10:00"), clock("13:00"), n)
+		all, more := mustTimes(t, r).Between(clock("10:00"), clock("13:00"), n)
 		got := ""
 		for _, at := range all {
 			got += at.Format("15 ")
@@ -231,9 +231,9 @@ func TestADelayIsAlwaysTheSameForOneScheduleAndNoMoreThanTheJitter(t *testing.T)
 	d := &descriptors.Descriptor{Info: descriptors.Info{Scheduling: "@daily", Timezone: "UTC"}, Schedule: descriptors.Schedule{Jitter: 10 * time.Minute}}
 	seen := map[time.Duration]bool{}
 	for i := range 200 {
-		id := schedule.IDOf("ann", fmt.Sprint(i), "")
-		delay := schedule.RulesOf(id, d).Delay
-		if delay != schedule.RulesOf(id, d).Delay || delay < 0 || delay > 10*time.Minute {
+		id := idOf("ann", fmt.Sprint(i), "")
+		delay := rulesOf(id, d).Delay
+		if delay != rulesOf(id, d).Delay || delay < 0 || delay > 10*time.Minute {
 			t.Fatalf("%s", delay)
 		}
 		seen[delay] = true
@@ -244,18 +244,18 @@ func TestADelayIsAlwaysTheSameForOneScheduleAndNoMoreThanTheJitter(t *testing.T)
 }
 
 func TestAScheduleIsThatOfItsOwnerAndNameAndElseOfItsWords(t *testing.T) {
-	a := schedule.IDOf("ann", "nightly", "x")
-	if a != schedule.IDOf("ann", "nightly", "y") {
+	a := idOf("ann", "nightly", "x")
+	if a != idOf("ann", "nightly", "y") {
 		t.Error("other words make it another")
 	}
 	for name, other := range map[string]string{
-		"another owner": schedule.IDOf("bob", "nightly", "x"), "another name": schedule.IDOf("ann", "weekly", "x"), "no name": schedule.IDOf("ann", "", "x"),
+		"another owner": idOf("bob", "nightly", "x"), "another name": idOf("ann", "weekly", "x"), "no name": idOf("ann", "", "x"),
 	} {
 		if other == a {
 			t.Errorf("%s: the same schedule", name)
 		}
 	}
-	if schedule.IDOf("ann", "", "x") == schedule.IDOf("ann", "", "y") {
+	if idOf("ann", "", "x") == idOf("ann", "", "y") {
 		t.Error("without a name other words are the same schedule")
 	}
 }
@@ -264,14 +264,14 @@ func TestAScheduleIsThatOfItsOwnerAndNameAndElseOfItsWords(t *testing.T) {
 // order, and no later look decides about it again.
 func TestEveryFiringHasOneFate(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		r := schedule.Rules{
+		r := Rules{
 			Cron: rapid.SampledFrom([]string{"* * * * *", "*/7 * * * *", "5,20 * * * *", "0 */2 * * *"}).Draw(rt, "cron"), Zone: "UTC",
 			Concurrency: rapid.SampledFrom([]string{descriptors.Allow, descriptors.Forbid, descriptors.Replace}).Draw(rt, "concurrency"),
 			Missed:      rapid.SampledFrom([]string{descriptors.SkipMissed, descriptors.LatestMissed, descriptors.AllMissed}).Draw(rt, "missed"),
 			Window:      time.Duration(rapid.IntRange(1, 120).Draw(rt, "window")) * time.Minute,
 			Delay:       time.Duration(rapid.IntRange(0, 300).Draw(rt, "delay")) * time.Second,
 		}
-		h := firingHistory{rules: r, times: times(rt, r), now: clock("00:00"), decided: clock("00:00")}
+		h := firingHistory{rules: r, times: mustTimes(rt, r), now: clock("00:00"), decided: clock("00:00")}
 		for range rapid.IntRange(1, 30).Draw(rt, "looks") {
 			h.now = h.now.Add(time.Duration(rapid.IntRange(0, 3000).Draw(rt, "pause")) * time.Second)
 			if rapid.Bool().Draw(rt, "ends") {
@@ -284,15 +284,15 @@ func TestEveryFiringHasOneFate(t *testing.T) {
 
 // firingHistory is what a schedule has fired.
 type firingHistory struct {
-	rules        schedule.Rules
-	times        schedule.Times
+	rules        Rules
+	times        firingTimes
 	now, decided time.Time
-	active       []schedule.ActiveRun
+	active       []activeRun
 }
 
 // decide decides, and checks that firings are in order, none left out and none twice.
 func (h *firingHistory) decide(rt *rapid.T) {
-	plan := schedule.Decide(schedule.State{Rules: h.rules, Times: h.times, Since: h.decided, Now: h.now, Active: h.active})
+	plan := decide(state{Rules: h.rules, Times: h.times, Since: h.decided, Now: h.now, Active: h.active})
 	for _, f := range plan.Results {
 		if f.Time.Add(h.rules.Delay).After(h.now) {
 			rt.Fatalf("%s fires at %s", f.Time, h.now)
@@ -312,19 +312,19 @@ func (h *firingHistory) decide(rt *rapid.T) {
 }
 
 // fire has a run go on where one is made.
-func (h *firingHistory) fire(rt *rapid.T, f schedule.FiringResult) {
+func (h *firingHistory) fire(rt *rapid.T, f firingResult) {
 	if f.Reason != "" {
 		return
 	}
-	h.active = append(h.active, schedule.ActiveRun{Run: f.Time.String(), Time: f.Time})
+	h.active = append(h.active, activeRun{Run: f.Time.String(), Time: f.Time})
 	if h.rules.Concurrency == descriptors.Forbid && len(h.active) > 1 {
 		rt.Fatalf("%s fires beside %s", f.Time, h.active[0].Run)
 	}
 }
 
-func later(a, b time.Time) time.Time {
-	if b.After(a) {
-		return b
+func want(t *testing.T, what, got, want string) {
+	t.Helper()
+	if diff := gocmp.Diff(want, got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", what, diff)
 	}
-	return a
 }

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
-	"github.com/benchmark-ai/bai/services/gateway/schedule"
+	"github.com/benchmark-ai/bai/services/internal/crashtest"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
@@ -62,7 +62,7 @@ func TestForbidMakesNoRunBesideAnother(t *testing.T) {
 // history is what a schedule tells of its firings.
 func history(t *testing.T, g *gateway, id string) string {
 	t.Helper()
-	got, err := g.api.GetSchedule(t.Context(), &baiv1.GetScheduleRequest{Schedule: id})
+	got, err := g.api().GetSchedule(t.Context(), &baiv1.GetScheduleRequest{Schedule: id})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,25 +117,23 @@ func TestOneGatewayFiresAtATimeAndAnotherFollowsWhenItIsGone(t *testing.T) {
 // A gateway dies before or after each of its effects, and another follows.
 func TestAFiringIsOneRunWhereverItsGatewayDies(t *testing.T) {
 	for _, concurrency := range []string{"allow", "forbid", "replace"} {
-		for effects := range 24 {
-			for _, after := range []bool{false, true} {
-				w := newFixture(t)
-				first := w.gateway()
-				first.put("n", descriptor("*/10 * * * *", fmt.Sprintf("concurrency = %q", concurrency)))
-				dying := w.crashingGateway(&crashPoint{remaining: effects, afterEffect: after})
-				w.setClock("10:00")
-				_, _ = dying.Reconcile(t.Context()) // it may die
-				w.setClock("10:00:20")
-				second := w.gateway()
-				_, _ = second.Reconcile(t.Context()) // the lease may be held
-				second.reconcileAt("10:00:40")
-				w.relayOutbox(second)
-				w.finishRuns()
-				second.reconcileAt("10:10")
-				w.relayOutbox(second)
-				w.finishRuns()
-				want(t, fmt.Sprintf("%s, dead at effect %d (%t)", concurrency, effects, after), w.firedRuns(), "10:00, 10:10")
-			}
+		for p := range crashtest.Points() {
+			w := newFixture(t)
+			first := w.gateway()
+			first.put("n", descriptor("*/10 * * * *", fmt.Sprintf("concurrency = %q", concurrency)))
+			dying := w.crashingGateway(p)
+			w.setClock("10:00")
+			_, _ = dying.Reconcile(t.Context()) // it may die
+			w.setClock("10:00:20")
+			second := w.gateway()
+			_, _ = second.Reconcile(t.Context()) // the lease may be held
+			second.reconcileAt("10:00:40")
+			w.relayOutbox(second)
+			w.finishRuns()
+			second.reconcileAt("10:10")
+			w.relayOutbox(second)
+			w.finishRuns()
+			want(t, fmt.Sprintf("%s, %s", concurrency, p), w.firedRuns(), "10:00, 10:10")
 		}
 	}
 }
@@ -146,7 +144,7 @@ func TestAMinutelyScheduleFiresFiveTimesInFiveMinutesWhicheverGatewayIsKilled(t 
 	for effects := range 12 {
 		w := newFixture(t)
 		w.gateway().put("n", descriptor("* * * * *", ""))
-		dying := w.crashingGateway(&crashPoint{remaining: effects, afterEffect: effects%2 == 0})
+		dying := w.crashingGateway(crashtest.New(effects+1, effects%2 == 0))
 		other := w.gateway()
 		for second := 0; second < 5*60; second += 2 {
 			w.setClock(fmt.Sprintf("10:%02d:%02d", second/60, second%60))
@@ -225,9 +223,8 @@ func TestHistoryIsAsLongAsAsked(t *testing.T) {
 		w.finishRuns()
 	}
 	want(t, "history", history(t, g, s.ID), "10:09 finished\n10:08 finished\n10:07 finished")
-	l, _, err := store.Get[schedule.FiringLog](t.Context(), w.store, store.KindFirings, s.ID)
-	if err != nil || len(l.Records) > 4 {
-		t.Errorf("%d records, %v", len(l.Records), err)
+	if n := w.records(s.ID); n > 4 {
+		t.Errorf("%d records", n)
 	}
 }
 

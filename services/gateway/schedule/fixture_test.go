@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"strings"
 	"sync"
@@ -12,16 +13,27 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/test/bufconn"
 
+	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
+	"github.com/benchmark-ai/bai/services/gateway/api"
 	"github.com/benchmark-ai/bai/services/gateway/projection"
 	"github.com/benchmark-ai/bai/services/gateway/schedule"
 	"github.com/benchmark-ai/bai/services/gateway/submit"
+	"github.com/benchmark-ai/bai/services/internal/crashtest"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/store"
 	"github.com/benchmark-ai/bai/services/internal/storetest"
 )
 
-var errCrashed = errors.New("dead")
+// clock is a time of one day, hours and minutes, and seconds where there are any.
+func clock(text string) time.Time {
+	var hour, minute, second int
+	_, _ = fmt.Sscanf(text, "%d:%d:%d", &hour, &minute, &second) // without seconds it stops before them
+	return time.Date(2026, 5, 4, hour, minute, second, 0, time.UTC)
+}
 
 // fixture is a store, a bus and a clock that several gateways share. What is
 // published is recorded at once, as by a gateway that records.
@@ -112,6 +124,16 @@ func (w *fixture) finishRuns() {
 	}
 }
 
+// records returns the number of records in the firing log of a schedule.
+func (w *fixture) records(id string) int {
+	w.t.Helper()
+	l, _, err := store.Get[struct{ Records []any }](w.t.Context(), w.store, store.KindFirings, id)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return len(l.Records)
+}
+
 // runs are all runs, in the order of the times that they were fired for.
 func (w *fixture) runs() []store.Run {
 	w.t.Helper()
@@ -155,96 +177,83 @@ func (w *fixture) missedFirings() string {
 	return strings.Join(words, "\n")
 }
 
-// crashPoint decides which effects still happen: a process that dies at an effect has
-// carried it out or not, and carries out no other.
-type crashPoint struct {
-	mu          sync.Mutex
-	remaining   int  // effects before the one at which it dies; negative: it lives
-	afterEffect bool // that one still happens
-	crashed     bool
-}
-
-func (f *crashPoint) do(effect func() error) error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.crashed {
-		return errCrashed
-	}
-	if f.remaining == 0 {
-		f.crashed = true
-		if f.afterEffect {
-			_ = effect() // nobody is left to hear
-		}
-		return errCrashed
-	}
-	f.remaining--
-	return effect()
-}
-
-// crashingStore is the world as a process with that fate reaches it.
-type crashingStore struct {
+// privateLeases is a store whose leases no other process sees.
+type privateLeases struct {
 	*storetest.Memory
 
-	fixture     *fixture
-	crash       *crashPoint
-	leaseSuffix string // not empty: leases are its own, and nobody else sees them
+	suffix string
 }
 
-// leaseDoc hides a lease from others.
-func (m crashingStore) leaseDoc(d store.Doc) store.Doc {
-	if d.Kind == store.KindLease {
-		d.Key += m.leaseSuffix
+func (s privateLeases) key(kind store.Kind, key string) string {
+	if kind == store.KindLease {
+		return key + s.suffix
 	}
-	return d
+	return key
 }
 
-func (m crashingStore) Doc(ctx context.Context, kind store.Kind, key string) (store.Doc, error) {
-	return m.Memory.Doc(ctx, kind, m.leaseDoc(store.Doc{Kind: kind, Key: key}).Key)
+func (s privateLeases) Doc(ctx context.Context, kind store.Kind, key string) (store.Doc, error) {
+	return s.Memory.Doc(ctx, kind, s.key(kind, key))
 }
 
-func (m crashingStore) CreateDoc(ctx context.Context, d store.Doc) error {
-	d = m.leaseDoc(d)
-	return m.crash.do(func() error { return m.Memory.CreateDoc(ctx, d) })
+func (s privateLeases) CreateDoc(ctx context.Context, d store.Doc) error {
+	d.Key = s.key(d.Kind, d.Key)
+	return s.Memory.CreateDoc(ctx, d)
 }
 
-func (m crashingStore) ReplaceDoc(ctx context.Context, d store.Doc) (version int64, err error) {
-	d = m.leaseDoc(d)
-	err = m.crash.do(func() error { version, err = m.Memory.ReplaceDoc(ctx, d); return err })
-	return version, err
-}
-
-func (m crashingStore) DeleteDoc(ctx context.Context, d store.Doc) error {
-	return m.crash.do(func() error { return m.Memory.DeleteDoc(ctx, d) })
-}
-
-func (m crashingStore) Publish(ctx context.Context, events ...event.Event) error {
-	return m.crash.do(func() error { return m.fixture.Publish(ctx, events...) })
+func (s privateLeases) ReplaceDoc(ctx context.Context, d store.Doc) (int64, error) {
+	d.Key = s.key(d.Kind, d.Key)
+	return s.Memory.ReplaceDoc(ctx, d)
 }
 
 // gateway is a process that keeps schedules.
 type gateway struct {
 	*schedule.Schedules
+	*schedule.Runner
 
 	w         *fixture
 	submitter *submit.Submitter
-	api       *schedule.Server
 }
 
-func (w *fixture) gateway() *gateway { return w.crashingGateway(&crashPoint{remaining: -1}) }
+// api returns a client of a server that serves the schedules of the gateway.
+func (g *gateway) api() baiv1.ScheduleServiceClient {
+	t := g.w.t
+	t.Helper()
+	l := bufconn.Listen(1 << 20)
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	done := make(chan error, 1)
+	go func() {
+		done <- api.New(api.Settings{}, api.Deps{Schedules: g.Schedules, Log: zap.NewNop()}).Serve(l)(ctx)
+	}()
+	conn, err := grpc.NewClient("passthrough:///bufconn", grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return l.DialContext(ctx) }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		cancel()
+		if err := errors.Join(conn.Close(), <-done); err != nil {
+			t.Error(err)
+		}
+	})
+	return baiv1.NewScheduleServiceClient(conn)
+}
+
+func (w *fixture) gateway() *gateway { return w.crashingGateway(crashtest.New(0, false)) }
 
 // splitBrainGateway is a gateway that holds the lease whoever else does.
 func (w *fixture) splitBrainGateway(name string) *gateway {
-	return w.newGateway(crashingStore{w.store, w, &crashPoint{remaining: -1}, name})
+	return w.newGateway(privateLeases{w.store, name}, w)
 }
 
-func (w *fixture) crashingGateway(f *crashPoint) *gateway {
-	return w.newGateway(crashingStore{w.store, w, f, ""})
+func (w *fixture) crashingGateway(p *crashtest.Process) *gateway {
+	return w.newGateway(p.Store(w.store), p.Bus(w))
 }
 
-func (w *fixture) newGateway(m crashingStore) *gateway {
-	in := submit.New(submit.Settings{}, submit.Deps{Store: m, Bus: m, Scripts: w.scripts, IDs: submit.NewIDs(rand.Reader), Now: w.clock, Log: zap.NewNop()})
-	k := schedule.New(schedule.Settings{}, schedule.Deps{Store: m, Submitter: in, Scripts: in, Bus: m, Holder: rand.Text(), Now: w.clock, Log: zap.NewNop()})
-	return &gateway{Schedules: k, w: w, submitter: in, api: schedule.NewServer(k)}
+func (w *fixture) newGateway(m schedule.Store, bus schedule.Publisher) *gateway {
+	in := submit.New(submit.Settings{}, submit.Deps{Store: m, Bus: bus, Scripts: w.scripts, IDs: submit.NewIDs(rand.Reader), Now: w.clock, Log: zap.NewNop()})
+	deps := schedule.Deps{Store: m, Submitter: in, Scripts: in, Bus: bus, Holder: rand.Text(), Now: w.clock, Log: zap.NewNop()}
+	runner := schedule.NewRunner(schedule.Settings{}, deps)
+	return &gateway{Schedules: schedule.New(deps, runner.Wake), Runner: runner, w: w, submitter: in}
 }
 
 // descriptor is one that is fired at those times, with keys of its table schedule.

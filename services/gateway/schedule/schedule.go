@@ -1,28 +1,32 @@
 // Package schedule makes runs of schedules: descriptors that are to be run again
 // and again.
 //
-// # What is written, in which order, and why
+// # Order of the writes, and the reason for it
 //
-//   - KindPin, create-only: that the code which is sent along stays for as long as
-//     the schedule names it. Where it comes to nothing it is swept away.
-//   - KindEdition, create-only, named by schedule, version and digest: the request
-//     that each firing makes. Then KindSchedule, by compare-and-set: what is asked
-//     of the schedule, and which edition counts. A process that dies between the
-//     two has left an edition that nothing names.
+//   - KindPin, create-only: the code of the schedule stays for as long as the
+//     schedule names it. A pin of a schedule that does not exist is swept away.
+//   - KindScheduleVersion, create-only, named by schedule, version and digest: the
+//     request that each firing makes. Then KindSchedule, by compare-and-set, which
+//     names the edition that counts. A process that dies between the two leaves an
+//     edition that no schedule names.
 //   - A firing is submitted as any run, under a key made of the schedule and the
-//     time: whoever makes it, however often, it is one run (see package intake).
-//     Then it is said what was missed, under IDs of the same kind, and then
-//     KindFirings, by compare-and-set, moves past it. A process that dies between
-//     any of these has the rest done again, here or elsewhere, to the same effect.
+//     time: it is one run, however many processes make it (see package submit).
+//     Then events report the firings that were missed, under IDs of the same kind,
+//     and then KindFirings, by compare-and-set, moves past them. After a process dies
+//     between any of these the rest is done again, here or elsewhere, to the same
+//     effect.
 //   - KindBackfill, create-only, is an order: it is carried out in the same way,
 //     moved on, and deleted when nothing is left of it.
 //
-// One gateway fires at a time, the holder of a lease. It is no lock: one that
-// lost the lease while it slept makes at most the same firings, and its word on
-// what was fired is refused by its fence.
+// One process fires at a time, the holder of a lease. A process that lost the lease
+// while it slept makes at most the same firings, and its write of KindFirings is
+// refused by its fence.
 //
 // A schedule that is deleted leaves a document that says so: its ID is that of its
-// owner and name, and who comes late must not take a new one for the old.
+// owner and name, and a late process must not take a new one for the old.
+//
+// Rules are in decide*.go; documents has the store, runs the runs of schedules,
+// Runner fires, and Schedules serves users.
 package schedule
 
 import (
@@ -30,8 +34,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	"go.uber.org/zap"
@@ -44,7 +46,7 @@ import (
 // Settings are what an operator may choose. The zero value works.
 type Settings struct {
 	Interval time.Duration `toml:"interval"` // pause between two looks at all schedules; zero means 2s
-	Lease    time.Duration `toml:"lease"`    // how long a gateway that is gone is waited for; zero means 15s
+	Lease    time.Duration `toml:"lease"`    // how long the others wait for a gateway that died; zero means 15s
 }
 
 // Validate names every setting at fault.
@@ -67,7 +69,7 @@ const (
 	defaultLease    = 15 * time.Second
 )
 
-// Store keeps schedules, and knows their runs.
+// Store stores schedules and runs.
 type Store interface {
 	store.Docs
 	store.Lister
@@ -76,142 +78,89 @@ type Store interface {
 	Runs(ctx context.Context, f store.RunFilter, token string, limit int) (runs []store.Run, next string, err error)
 }
 
-// Submitter takes runs in.
+// Submitter accepts runs.
 type Submitter interface {
-	// Submit is that of intake.Intake.
+	// Submit is that of submit.Submitter.
 	Submit(ctx context.Context, req submit.Request) (submit.Accepted, error)
-	// Cancel is that of intake.Intake.
+	// Cancel is that of submit.Submitter.
 	Cancel(ctx context.Context, run store.Run, by string) error
-	// RunOfFiring is that of intake.Intake.
+	// RunOfFiring is that of submit.Submitter.
 	RunOfFiring(ctx context.Context, schedule, key string) (run string, err error)
-	// ClaimKey is that of intake.Intake.
+	// ClaimKey is that of submit.Submitter.
 	ClaimKey(ctx context.Context, owner, key, id, digest string) (repeated bool, err error)
 }
 
-// Scripts keeps code that firings take along.
+// Scripts stores the code that firings take along.
 type Scripts interface {
-	// PinScript is that of intake.Intake.
+	// PinScript is that of submit.Submitter.
 	PinScript(ctx context.Context, owner, sha256, id string) error
 }
 
-// Publisher says events.
+// Publisher publishes events.
 type Publisher interface {
-	// Publish returns when the events are kept for all who hear them.
+	// Publish returns when the events are stored for all consumers.
 	Publish(ctx context.Context, events ...event.Event) error
 }
 
-// Deps are what Schedules need from others.
+// Deps are the dependencies of Schedules and Runner.
 type Deps struct {
 	Store     Store
 	Submitter Submitter
 	Scripts   Scripts
 	Bus       Publisher
-	Holder    string // names this process among all that fire
+	Holder    string // of the lease of the process that fires
 	Now       func() time.Time
 	Log       *zap.Logger
 }
 
-// Schedules keeps schedules and makes their runs. It may be used by several
+// Schedules creates, changes and triggers schedules. It may be used by several
 // goroutines, and by several processes on one store.
 type Schedules struct {
-	settings  Settings
-	store     Store
-	submitter Submitter
-	scripts   Scripts
-	bus       Publisher
-	holder    string
-	now       func() time.Time
-	log       *zap.Logger
-
-	wakeups    chan struct{} // something was asked of a schedule in this process
-	lease      store.Lease
-	firingLogs map[string]storedFiringLog // ledgers as this process last wrote them, under the lease
+	docs    documents
+	runs    runs
+	scripts Scripts
+	wake    func()
+	log     *zap.Logger
 }
 
-// New returns Schedules.
-func New(s Settings, d Deps) *Schedules {
-	s.Interval, s.Lease = cmp.Or(s.Interval, defaultInterval), cmp.Or(s.Lease, defaultLease)
-	return &Schedules{
-		settings: s, store: d.Store, submitter: d.Submitter, scripts: d.Scripts, bus: d.Bus, holder: d.Holder, now: d.Now, log: d.Log,
-		wakeups: make(chan struct{}, 1), firingLogs: make(map[string]storedFiringLog),
-	}
+// New returns Schedules, which call wake after a change.
+func New(d Deps, wake func()) *Schedules {
+	return &Schedules{docs: documents{d.Store}, runs: runs{d.Store, d.Submitter, d.Now}, scripts: d.Scripts, wake: wake, log: d.Log}
 }
 
-// Schedule is what is asked of a schedule: the document KindSchedule.
-type Schedule struct {
-	ID        string `json:"id"`
-	Name      string `json:"name,omitempty"`
-	Namespace string `json:"namespace"`
-	Owner     string `json:"owner"`
-	Version   int    `json:"version"` // of the descriptor
-	Digest    string `json:"digest"`  // of the edition of that version
+// timestamp returns the time to store in a document.
+func (k *Schedules) timestamp() time.Time { return k.runs.now().UTC().Round(0) }
 
-	store.ScheduleRetention
-
-	Rules       Rules             `json:"rules"`
-	Description string            `json:"description,omitempty"`
-	File        string            `json:"file,omitempty"`
-	Labels      map[string]string `json:"labels,omitempty"`
-
-	Paused   bool      `json:"paused,omitempty"`
-	PausedBy string    `json:"paused_by,omitempty"`
-	From     time.Time `json:"from"` // firings up to then are not this schedule's
-	Created  time.Time `json:"created"`
-	Updated  time.Time `json:"updated"`
-	Keys     []string  `json:"keys,omitempty"` // of the requests that were last carried out
-}
-
-// MissingError says that there is no such schedule.
-type MissingError struct{ Ref, Owner string }
-
-// Error implements error.
-func (e *MissingError) Error() string {
-	if submit.IsRunID(e.Ref) {
-		return fmt.Sprintf("schedule %s does not exist", e.Ref)
-	}
-	return fmt.Sprintf("schedule %.100q of owner %.100q does not exist", e.Ref, e.Owner)
-}
-
-// Find returns the schedule of an ID, or of a name of that owner's, or says
-// *MissingError.
+// Find returns the schedule of an ID, or of a name of that owner's. The error is
+// *MissingError where there is none.
 func (k *Schedules) Find(ctx context.Context, owner, ref string) (Schedule, error) {
-	s, _, err := k.find(ctx, owner, ref)
+	return k.docs.find(ctx, owner, ref)
+}
+
+// List returns up to n schedules for which want is true, in the order of their IDs,
+// after an ID.
+func (k *Schedules) List(ctx context.Context, after string, n int, want func(Schedule) bool) ([]Schedule, error) {
+	return k.docs.list(ctx, after, n, want)
+}
+
+// change changes a schedule, unless change reports that nothing is to be changed, and
+// returns the schedule after that.
+func (k *Schedules) change(ctx context.Context, owner, ref string, change func(s *Schedule, now time.Time) bool) (Schedule, error) {
+	changed := false
+	s, err := store.Update(ctx, k.docs.store, store.KindSchedule, refID(owner, ref), func(s Schedule, found bool) (Schedule, bool, error) {
+		if err := checkExists(s, found, owner, ref); err != nil {
+			return Schedule{}, false, err
+		}
+		changed = change(&s, k.timestamp())
+		return s, changed, nil
+	})
+	if changed {
+		k.wake()
+	}
 	return s, err
 }
 
-func (k *Schedules) find(ctx context.Context, owner, ref string) (Schedule, int64, error) {
-	id := strings.ToLower(ref)
-	if !submit.IsRunID(ref) {
-		id = IDOf(owner, ref, "")
-	}
-	s, version, err := store.Get[Schedule](ctx, k.store, store.KindSchedule, id)
-	if errors.Is(err, store.ErrNotFound) || err == nil && !s.Deleted.IsZero() || ref == "" {
-		return Schedule{}, version, &MissingError{Ref: ref, Owner: owner}
-	}
-	return s, version, err
-}
-
-// change carries out a change of a schedule, which is told whether there is
-// anything to change, and returns what the schedule is then.
-func (k *Schedules) change(ctx context.Context, owner, ref string, change func(s *Schedule, now time.Time) bool) (Schedule, error) {
-	for {
-		s, version, err := k.find(ctx, owner, ref)
-		if err != nil {
-			return Schedule{}, err
-		}
-		if !change(&s, k.now().UTC().Round(0)) {
-			return s, nil
-		}
-		_, err = store.Replace(ctx, k.store, store.KindSchedule, s.ID, version, s)
-		if errors.Is(err, store.ErrConflict) {
-			continue
-		}
-		k.wakeUp()
-		return s, err
-	}
-}
-
-// Pause has a schedule fire no more. It says *MissingError.
+// Pause stops a schedule. The error is *MissingError where there is none.
 func (k *Schedules) Pause(ctx context.Context, owner, ref, by string) (Schedule, error) {
 	return k.change(ctx, owner, ref, func(s *Schedule, now time.Time) bool {
 		if s.Paused {
@@ -222,7 +171,8 @@ func (k *Schedules) Pause(ctx context.Context, owner, ref, by string) (Schedule,
 	})
 }
 
-// Resume has a schedule fire from now on. It says *MissingError.
+// Resume has a schedule fire from now on. The error is *MissingError where there is
+// none.
 func (k *Schedules) Resume(ctx context.Context, owner, ref string) (Schedule, error) {
 	return k.change(ctx, owner, ref, func(s *Schedule, now time.Time) bool {
 		if !s.Paused {
@@ -246,61 +196,5 @@ func (k *Schedules) Delete(ctx context.Context, owner, ref string) (existed bool
 		return false, err
 	}
 	k.log.Info("schedule deleted", zap.String("schedule", s.ID), zap.String("owner", s.Owner))
-	return true, k.purge(ctx, s)
-}
-
-// purge removes what lies beside a schedule that is deleted, and what there is
-// of one that came after it stays. What is left behind is in nobody's way.
-func (k *Schedules) purge(ctx context.Context, s Schedule) error {
-	editions, err := k.docsOf(ctx, store.KindScheduleVersion, s.ID)
-	if err != nil {
-		return err
-	}
-	backfills, err := k.backfills(ctx, s.ID)
-	if err != nil {
-		return err
-	}
-	old := slices.DeleteFunc(editions, func(d store.Doc) bool { return d.Key > editionKey(s.ID, s.Version, "~") })
-	for _, o := range backfills {
-		if !o.At.After(s.Deleted) {
-			old = append(old, store.Doc{Kind: store.KindBackfill, Key: o.key})
-		}
-	}
-	for _, d := range old {
-		if err := k.store.DeleteDoc(ctx, store.Doc{Kind: d.Kind, Key: d.Key}); err != nil {
-			return fmt.Errorf("delete %s %q: %w", d.Kind, d.Key, err)
-		}
-	}
-	return nil
-}
-
-// page is how many documents are read at once.
-const page = 200
-
-// docsOf returns the documents of a kind whose keys begin with a schedule's ID.
-func (k *Schedules) docsOf(ctx context.Context, kind store.Kind, id string) ([]store.Doc, error) {
-	var all []store.Doc
-	for after := id + "!"; ; {
-		docs, err := k.store.Docs(ctx, kind, after, page)
-		if err != nil {
-			return nil, fmt.Errorf("list %s of schedule %s: %w", kind, id, err)
-		}
-		for _, d := range docs {
-			if !strings.HasPrefix(d.Key, id+"!") {
-				return all, nil
-			}
-			all, after = append(all, d), d.Key
-		}
-		if len(docs) < page {
-			return all, nil
-		}
-	}
-}
-
-// wakeUp has schedules looked at now, where it is this process that fires.
-func (k *Schedules) wakeUp() {
-	select {
-	case k.wakeups <- struct{}{}:
-	default:
-	}
+	return true, k.docs.purge(ctx, s)
 }

@@ -213,7 +213,7 @@ func TestSchedulesAreListedInPagesAndByOwner(t *testing.T) {
 	if len(wanted) != 0 || pages != 3 {
 		t.Errorf("%d are missing after %d pages", len(wanted), pages)
 	}
-	got, err := g.api.GetSchedule(t.Context(), &baiv1.GetScheduleRequest{Schedule: "n0", Owner: "ann"})
+	got, err := g.api().GetSchedule(t.Context(), &baiv1.GetScheduleRequest{Schedule: "n0", Owner: "ann"})
 	if err != nil || len(got.GetSchedule().GetNextFirings()) != 5 || got.GetSchedule().GetDescriptorToml() == "" {
 		t.Errorf("one by itself is %v, %v, want it with its descriptor and its next five firings", got, err)
 	}
@@ -223,7 +223,7 @@ func TestSchedulesAreListedInPagesAndByOwner(t *testing.T) {
 func (g *gateway) pages(req *baiv1.ListSchedulesRequest) iter.Seq[[]*baiv1.Schedule] {
 	return func(yield func([]*baiv1.Schedule) bool) {
 		for {
-			got, err := g.api.ListSchedules(g.w.t.Context(), req)
+			got, err := g.api().ListSchedules(g.w.t.Context(), req)
 			if err != nil {
 				g.w.t.Fatal(err)
 			}
@@ -237,15 +237,15 @@ func (g *gateway) pages(req *baiv1.ListSchedulesRequest) iter.Seq[[]*baiv1.Sched
 func TestWhatNamesNoScheduleOrPageIsRefused(t *testing.T) {
 	g := newFixture(t).gateway()
 	for name, bad := range map[string]*baiv1.ListSchedulesRequest{"a negative page": {PageSize: -1}, "a token of nobody": {PageToken: "x"}} {
-		if _, err := g.api.ListSchedules(t.Context(), bad); status.Code(err) != codes.InvalidArgument {
+		if _, err := g.api().ListSchedules(t.Context(), bad); status.Code(err) != codes.InvalidArgument {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	_, err := g.api.GetSchedule(t.Context(), &baiv1.GetScheduleRequest{Schedule: "nothing"})
+	_, err := g.api().GetSchedule(t.Context(), &baiv1.GetScheduleRequest{Schedule: "nothing"})
 	if status.Code(err) != codes.NotFound {
 		t.Errorf("a schedule that there is not: %v", err)
 	}
-	_, err = g.api.PauseSchedule(t.Context(), &baiv1.PauseScheduleRequest{})
+	_, err = g.api().PauseSchedule(t.Context(), &baiv1.PauseScheduleRequest{})
 	if status.Code(err) != codes.InvalidArgument {
 		t.Errorf("no schedule: %v", err)
 	}

@@ -13,6 +13,7 @@ import (
 
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 	"github.com/benchmark-ai/bai/services/gateway/schedule"
+	"github.com/benchmark-ai/bai/services/internal/crashtest"
 )
 
 func TestATriggerFiresBesideTheTimesOnceForEachKey(t *testing.T) {
@@ -29,7 +30,7 @@ func TestATriggerFiresBesideTheTimesOnceForEachKey(t *testing.T) {
 	if err != nil || !repeated || again != first {
 		t.Errorf("%s, %t, %v, want %s again", again, repeated, err, first)
 	}
-	_, err = g.api.TriggerSchedule(t.Context(), &baiv1.TriggerScheduleRequest{Schedule: "n", Owner: "ann"})
+	_, err = g.api().TriggerSchedule(t.Context(), &baiv1.TriggerScheduleRequest{Schedule: "n", Owner: "ann"})
 	if status.Code(err) != codes.FailedPrecondition || !strings.Contains(err.Error(), first) {
 		t.Errorf("while it goes on: %v", err)
 	}
@@ -117,18 +118,12 @@ func TestTriggersAndFiringsAtOnceMakeOneRunWhereNoTwoMayGoOn(t *testing.T) {
 }
 
 func TestATriggerThatDiesAnywhereHoldsNothingUpForLong(t *testing.T) {
-	for _, after := range []bool{false, true} {
-		for left := range 20 {
-			w := newFixture(t)
-			w.gateway().put("n", descriptor("*/10 * * * *", `concurrency = "forbid"`))
-			w.setClock("10:05")
-			f := &crashPoint{remaining: left, afterEffect: after}
-			_, _, err := w.crashingGateway(f).Trigger(t.Context(), "ann", "n", "k")
-			if err == nil && !f.crashed {
-				break
-			}
-			w.checkTriggerAgain(fmt.Sprintf("after %d effects (%t)", left, after))
-		}
+	for p := range crashtest.Points() {
+		w := newFixture(t)
+		w.gateway().put("n", descriptor("*/10 * * * *", `concurrency = "forbid"`))
+		w.setClock("10:05")
+		_, _, _ = w.crashingGateway(p).Trigger(t.Context(), "ann", "n", "k") // it may die
+		w.checkTriggerAgain(p.String())
 	}
 }
 

@@ -11,11 +11,11 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
-// Cancel marks a run that is not over as one that is to end, and says so. What
-// it returns nil for will happen: the mark holds, and where it cannot be said
-// now it is said later. Asking again says the same once more.
+// Cancel marks a run that is not over as canceled, and publishes the command. After
+// nil the run will end: the mark holds, and where the command cannot be published
+// now it is published later. Cancel again publishes the same command once more.
 //
-// The mark is the command itself, so that it is the same whoever says it again.
+// The mark is the command itself, so that every process publishes the same one.
 func (in *Submitter) Cancel(ctx context.Context, run store.Run, by string) error {
 	h := event.NewHeader(event.Derive("cancel", run.ID), run.ID, run.Namespace, run.Owner, in.now().UTC().Round(0))
 	h.Lineage = run.Lineage

@@ -227,9 +227,9 @@ func keyOf(req Request) string {
 	return KeyOf(req.Owner, req.Key)
 }
 
-// NameOf returns the key of the document that says which run has a name of that
+// nameKey returns the key of the document that says which run has a name of that
 // owner's.
-func NameOf(owner, name string) string { return event.Derive("name", owner, name) }
+func nameKey(owner, name string) string { return event.Derive("name", owner, name) }
 
 // IsRunID reports whether s has the form of a run's ID, in any case of letters.
 func IsRunID(s string) bool {

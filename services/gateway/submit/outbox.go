@@ -2,80 +2,49 @@ package submit
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
 
 	"go.uber.org/zap"
 
+	"github.com/benchmark-ai/bai/services/internal/control"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
-// page is how many outbox entries are looked at at once.
-const page = 100
-
-// RunOutboxRelay publishes, at once and then from time to time, what was remembered but
-// not published. It blocks until ctx is done. What it cannot do now it says
-// once, and tries again.
+// RunOutboxRelay publishes the entries of the outbox, at once and then from time to
+// time, until ctx is done.
 func (in *Submitter) RunOutboxRelay(ctx context.Context) error {
-	ticks := time.NewTicker(in.settings.OutboxInterval)
-	defer ticks.Stop()
-	failing := false
-	for ctx.Err() == nil {
-		err := in.RelayOutbox(ctx)
-		if err != nil && !failing && ctx.Err() == nil {
-			in.log.Warn("outbox waits", zap.Error(err))
-		}
-		if err == nil && failing {
-			in.log.Info("outbox goes on")
-		}
-		failing = err != nil
-		select {
-		case <-ctx.Done():
-		case <-ticks.C:
-		}
-	}
-	return nil
+	relay := func(ctx context.Context) (time.Duration, error) { return 0, in.RelayOutbox(ctx) }
+	return control.NewLoop("outbox", in.settings.OutboxInterval, in.log, relay, control.LoopSettings{Failing: "outbox waits", Working: "outbox goes on"}).Run(ctx)
 }
 
-// RelayOutbox carries through what lies in the outbox for longer than a submit takes.
-// It returns when it has tried all, with what went wrong.
+// RelayOutbox publishes the entries that lie in the outbox for longer than a submit
+// takes. It tries each once, and returns the errors of all.
 func (in *Submitter) RelayOutbox(ctx context.Context) error {
 	var errs []error
-	for after := ""; ; {
-		docs, err := in.store.Docs(ctx, store.KindOutbox, after, page)
-		if err != nil {
-			return fmt.Errorf("look into the outbox: %w", err)
+	for d, err := range store.All[event.Submitted](ctx, in.store, store.KindOutbox, "") {
+		if err == nil {
+			err = in.relayEntry(ctx, d.Value)
 		}
-		for _, d := range docs {
-			after = d.Key
-			err := in.relayEntry(ctx, d)
-			if errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil {
-				return err // whoever does not answer would be waited for with each entry
-			}
-			errs = append(errs, err)
+		if errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil {
+			return err // a broker that does not answer would be waited for with each entry
 		}
-		if len(docs) < page {
-			return errors.Join(errs...)
-		}
+		errs = append(errs, err)
 	}
+	return errors.Join(errs...)
 }
 
-// relayEntry carries one entry through, unless a submit is likely at it.
-func (in *Submitter) relayEntry(ctx context.Context, d store.Doc) error {
-	var sub event.Submitted
-	if err := json.Unmarshal(d.Value, &sub); err != nil {
-		return fmt.Errorf("read outbox entry %q: %w", d.Key, err)
-	}
+// relayEntry publishes one entry, unless a submit is likely at it.
+func (in *Submitter) relayEntry(ctx context.Context, sub event.Submitted) error {
 	if in.now().Sub(sub.Time) < in.settings.PublishTimeout {
 		return nil
 	}
 	err := in.publishSubmission(ctx, sub)
 	var taken *NotUniqueError
 	switch {
-	case errors.As(err, &taken): // nobody was promised this run
+	case errors.As(err, &taken): // no client was promised this run
 		in.log.Info("dropped", zap.String("run", sub.Run), zap.Error(err))
 		return nil
 	case err != nil:

@@ -47,7 +47,7 @@ func (s *fakeScripts) Pin(_ context.Context, owner, sha256, run string) (event.B
 
 func (h *harness) newSubmitterWithScripts(s *fakeScripts) *submit.Submitter {
 	return submit.New(submit.Settings{}, submit.Deps{
-		Store: h.store, Bus: crashingBus{h.bus, neverCrashes()}, Scripts: s, IDs: h.ids, Now: func() time.Time { return h.clock }, Log: zap.NewNop(),
+		Store: h.store, Bus: h.bus, Scripts: s, IDs: h.ids, Now: func() time.Time { return h.clock }, Log: zap.NewNop(),
 	})
 }
 

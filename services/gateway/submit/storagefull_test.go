@@ -16,7 +16,7 @@ func TestAFullDiskRefusesNewRunsAndKnowsThoseItHas(t *testing.T) {
 	t.Parallel()
 	h, reason := newHarness(storetest.NewMemory()), ""
 	in := submit.New(submit.Settings{}, submit.Deps{
-		Store: h.store, Bus: crashingBus{h.bus, neverCrashes()}, IDs: h.ids, StorageFull: func() string { return reason }, Now: func() time.Time { return h.clock }, Log: zap.NewNop(),
+		Store: h.store, Bus: h.bus, IDs: h.ids, StorageFull: func() string { return reason }, Now: func() time.Time { return h.clock }, Log: zap.NewNop(),
 	})
 	send := func(key string) (submit.Accepted, error) {
 		return in.Submit(t.Context(), request(func(r *submit.Request) { r.Key = key }))

@@ -1,27 +1,27 @@
-// Package submit takes runs in: it validates what users ask for, gives each run
-// its ID, remembers it and says so.
+// Package submit accepts runs: it validates the requests of users, gives each run
+// its ID, stores it and publishes it.
 //
-// # What is written, in which order, and why
+// # Order of the writes, and the reason for it
 //
 //  1. KindKey      owner and idempotency key → run, time, digest of the request
 //     KindPin      digest of the code that is sent along and run → that the
 //     run needs it: create-only too, and in nobody's way where no run comes to be
-//  2. KindOutbox   run → what is to be said of it
+//  2. KindOutbox   run → the event to publish
 //  3. KindName     owner and name → run
-//  4. KindSubmission run → what was submitted
+//  4. KindSubmission run → the event again
 //  5. bai.submitted is published, as it lies in 4
 //  6. KindOutbox is deleted
 //
-// 1, 3 and 4 are create-only, 5 is told from its repetition by its ID, and 6 is
-// nothing where nothing is left, so each can be done again by anybody. A process
+// 1, 3 and 4 are create-only, 5 has the same ID when it is repeated, and 6 deletes
+// nothing where nothing is left, so any process can do each again. A process
 // that dies
 //   - before 1 has left nothing;
-//   - between 1 and 2 has left a key that stands for a run that is not. Who sends
-//     the request again continues with that run; if nobody does, nobody was
-//     promised anything and nothing is in anybody's way;
-//   - between 2 and 6 has left an outbox entry with all that 3 to 6 need: Sweep
-//     continues, here or in another process, and so does who sends the request
-//     again. So no name is held for a run that never comes to be;
+//   - between 1 and 2 has left a key of a run that does not exist. A client that
+//     sends the request again continues with that run; if no client does, no run
+//     was promised and the key blocks nothing;
+//   - between 2 and 6 has left an outbox entry with all that 3 to 6 need: RelayOutbox
+//     continues, here or in another process, and so does a client that sends the
+//     request again. So no name is held for a run that never comes to be;
 //   - after 6 has left nothing to do.
 //
 // Two that do this for one key at a time agree in 1 on one run. One that is
@@ -45,6 +45,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/benchmark-ai/bai/descriptors"
+	"github.com/benchmark-ai/bai/services/internal/control/keymutex"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
@@ -67,20 +68,20 @@ func (s Settings) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Store keeps what is remembered of runs before they are known to anybody.
+// Store stores runs before their projection exists.
 type Store interface {
 	store.Docs
 	store.Lister
 }
 
-// Publisher says events.
+// Publisher publishes events.
 type Publisher interface {
-	// Publish returns when the events are kept for all who hear them. With an
+	// Publish returns when the events are stored for all consumers. With an
 	// error some of them may be.
 	Publish(ctx context.Context, events ...event.Event) error
 }
 
-// Scripts keeps code that is sent along with runs.
+// Scripts stores the code of users for their runs.
 type Scripts interface {
 	// Pin has code stay for a run until that is over, and keeps it for the run's
 	// owner. It says store.ErrNotFound for code that is not kept. It can be
@@ -88,7 +89,7 @@ type Scripts interface {
 	Pin(ctx context.Context, owner, sha256, run string) (event.Bundle, error)
 }
 
-// Deps are what an Intake needs from others.
+// Deps are the dependencies of a Submitter.
 type Deps struct {
 	Store       Store
 	Bus         Publisher
@@ -101,7 +102,7 @@ type Deps struct {
 	Log         *zap.Logger
 }
 
-// Submitter takes runs in. It may be used by several goroutines, and by several
+// Submitter accepts runs. It may be used by several goroutines, and by several
 // processes on one store.
 type Submitter struct {
 	settings    Settings
@@ -115,10 +116,10 @@ type Submitter struct {
 	now         func() time.Time
 	log         *zap.Logger
 
-	locks keyMutex
+	locks keymutex.Mutex
 }
 
-// New returns an Intake.
+// New returns a Submitter.
 func New(s Settings, d Deps) *Submitter {
 	s.PublishTimeout = cmp.Or(s.PublishTimeout, 5*time.Second)
 	s.OutboxInterval = cmp.Or(s.OutboxInterval, 2*time.Second)
@@ -142,7 +143,7 @@ type claim struct {
 	At     time.Time `json:"at"`
 }
 
-// Submit accepts a request, or says why not: *InvalidError, *UnsupportedError,
+// Submit accepts a request. Its errors are *InvalidError, *UnsupportedError,
 // *ScheduleError, *NotUniqueError, *StorageFullError, *UnavailableError. Equal requests under one key are one run,
 // however often and concurrently they are made.
 func (in *Submitter) Submit(ctx context.Context, req Request) (Accepted, error) {
@@ -155,7 +156,7 @@ func (in *Submitter) Submit(ctx context.Context, req Request) (Accepted, error) 
 	if err != nil {
 		return Accepted{}, err
 	}
-	unlock, err := in.locks.lock(ctx, cmp.Or(req.Key, run)+"\x00"+req.Owner)
+	unlock, err := in.locks.Lock(ctx, cmp.Or(req.Key, run)+"\x00"+req.Owner)
 	if err != nil {
 		return Accepted{}, &UnavailableError{Err: err}
 	}
@@ -215,28 +216,21 @@ func (in *Submitter) checkStorage(ctx context.Context, req Request) error {
 // the broker lost it, as it does where the machine stops. It returns how many those
 // were, and may be repeated.
 func (in *Submitter) Resubmit(ctx context.Context, exists func(ctx context.Context, run string) (bool, error)) (int, error) {
-	const page = 100
 	n := 0
-	for after := ""; ; {
-		docs, err := in.store.Docs(ctx, store.KindSubmission, after, page)
+	for d, err := range store.AllDocs(ctx, in.store, store.KindSubmission, "") {
 		if err != nil {
-			return n, fmt.Errorf("look what was submitted: %w", err)
+			return n, err
 		}
-		for _, d := range docs {
-			after = d.Key
-			found, err := exists(ctx, d.Key)
-			if err == nil && !found {
-				err = in.republish(ctx, d)
-				n++
-			}
-			if err != nil {
-				return n, err
-			}
+		found, err := exists(ctx, d.Key)
+		if err == nil && !found {
+			err = in.republish(ctx, d)
+			n++
 		}
-		if len(docs) < page {
-			return n, nil
+		if err != nil {
+			return n, err
 		}
 	}
+	return n, nil
 }
 
 // republish publishes a submission once more.
@@ -360,7 +354,7 @@ func (in *Submitter) publishSubmission(ctx context.Context, sub event.Submitted)
 		return &UnavailableError{Run: sub.Run, Err: fmt.Errorf("publish it: %w", err)}
 	}
 	if err := in.deleteOutboxEntry(ctx, sub.Run); err != nil {
-		// It is published, so it is accepted; Sweep publishes it once more.
+		// It is published, so it is accepted; RelayOutbox publishes it once more.
 		in.log.Warn("outbox entry left behind", zap.String("run", sub.Run), zap.Error(err))
 	}
 	return nil
@@ -372,7 +366,7 @@ func (in *Submitter) claimName(ctx context.Context, sub event.Submitted) error {
 		return nil
 	}
 	mine := claim{Run: sub.Run, Owner: sub.Owner, Value: sub.Name, At: sub.Time}
-	first, err := in.createClaim(ctx, store.KindRunName, NameOf(sub.Owner, sub.Name), mine)
+	first, err := in.createClaim(ctx, store.KindRunName, nameKey(sub.Owner, sub.Name), mine)
 	if err != nil {
 		return &UnavailableError{Run: sub.Run, Err: err}
 	}
@@ -393,7 +387,7 @@ func (in *Submitter) RestoreName(ctx context.Context, run store.Run) (named bool
 		return true, nil
 	}
 	mine := claim{Run: run.ID, Owner: run.Owner, Value: run.Name, At: run.Created}
-	first, err := in.createClaim(ctx, store.KindRunName, NameOf(run.Owner, run.Name), mine)
+	first, err := in.createClaim(ctx, store.KindRunName, nameKey(run.Owner, run.Name), mine)
 	return first.Run == run.ID, err
 }
 
@@ -456,13 +450,13 @@ func (in *Submitter) RunOfFiring(ctx context.Context, schedule, key string) (str
 		return "", err
 	}
 	if _, err = in.store.Doc(ctx, store.KindSubmission, c.Run); errors.Is(err, store.ErrNotFound) {
-		_, err = in.store.Doc(ctx, store.KindOutbox, c.Run) // Sweep carries it through
+		_, err = in.store.Doc(ctx, store.KindOutbox, c.Run) // RelayOutbox publishes it
 	}
 	return c.Run, err
 }
 
 // RunByName returns the run that has a name of that owner's, or store.ErrNotFound.
 func (in *Submitter) RunByName(ctx context.Context, owner, name string) (string, error) {
-	c, _, err := store.Get[claim](ctx, in.store, store.KindRunName, NameOf(owner, name))
+	c, _, err := store.Get[claim](ctx, in.store, store.KindRunName, nameKey(owner, name))
 	return c.Run, err
 }

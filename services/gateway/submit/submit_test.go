@@ -16,55 +16,12 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/benchmark-ai/bai/services/gateway/submit"
+	"github.com/benchmark-ai/bai/services/internal/crashtest"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/store"
 	"github.com/benchmark-ai/bai/services/internal/store/sqlite"
 	"github.com/benchmark-ai/bai/services/internal/storetest"
 )
-
-var errCrashed = errors.New("dead")
-
-// crashPoint decides which effects still happen: a process that dies at an effect
-// has carried it out or not, and carries out no other.
-type crashPoint struct {
-	mu          sync.Mutex
-	remaining   int  // effects before the one at which it dies; negative: it lives
-	afterEffect bool // that one still happens
-	crashed     bool
-}
-
-// do calls effect, if that still happens.
-func (f *crashPoint) do(effect func() error) error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.crashed {
-		return errCrashed
-	}
-	if f.remaining == 0 {
-		f.crashed = true
-		if f.afterEffect {
-			_ = effect() // nobody is left to hear
-		}
-		return errCrashed
-	}
-	f.remaining--
-	return effect()
-}
-
-// crashingStore is a store whose writes meet a fate.
-type crashingStore struct {
-	submit.Store
-
-	crash *crashPoint
-}
-
-func (m crashingStore) CreateDoc(ctx context.Context, d store.Doc) error {
-	return m.crash.do(func() error { return m.Store.CreateDoc(ctx, d) })
-}
-
-func (m crashingStore) DeleteDoc(ctx context.Context, d store.Doc) error {
-	return m.crash.do(func() error { return m.Store.DeleteDoc(ctx, d) })
-}
 
 // recordingBus keeps what is published.
 type recordingBus struct {
@@ -72,20 +29,11 @@ type recordingBus struct {
 	published []event.Event
 }
 
-// crashingBus is a bus as a process with that fate reaches it.
-type crashingBus struct {
-	*recordingBus
-
-	crash *crashPoint
-}
-
-func (v crashingBus) Publish(_ context.Context, events ...event.Event) error {
-	return v.crash.do(func() error {
-		v.mu.Lock()
-		defer v.mu.Unlock()
-		v.published = append(v.published, events...)
-		return nil
-	})
+func (b *recordingBus) Publish(_ context.Context, events ...event.Event) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.published = append(b.published, events...)
+	return nil
 }
 
 // runs returns the different runs that were published.
@@ -103,13 +51,13 @@ func (b *recordingBus) runs() []string {
 
 // harness is a store and a bus that outlive the processes that use them.
 type harness struct {
-	store submit.Store
+	store storetest.Store
 	bus   *recordingBus
 	ids   *submit.IDs
 	clock time.Time
 }
 
-func newHarness(s submit.Store) *harness {
+func newHarness(s storetest.Store) *harness {
 	return &harness{store: s, bus: &recordingBus{}, ids: submit.NewIDs(rand.Reader), clock: noon()}
 }
 
@@ -127,13 +75,13 @@ func openSQLite(t *testing.T) *sqlite.Store {
 	return s
 }
 
-func (h *harness) newSubmitter(f *crashPoint) *submit.Submitter {
+func (h *harness) newSubmitter(p *crashtest.Process) *submit.Submitter {
 	return submit.New(submit.Settings{}, submit.Deps{
-		Store: crashingStore{h.store, f}, Bus: crashingBus{h.bus, f}, IDs: h.ids, Now: func() time.Time { return h.clock }, Log: zap.NewNop(),
+		Store: p.Store(h.store), Bus: p.Bus(h.bus), IDs: h.ids, Now: func() time.Time { return h.clock }, Log: zap.NewNop(),
 	})
 }
 
-func neverCrashes() *crashPoint { return &crashPoint{remaining: -1} }
+func neverCrashes() *crashtest.Process { return crashtest.New(0, false) }
 
 func (h *harness) docs(t *testing.T, kind store.Kind) []string {
 	t.Helper()
@@ -187,7 +135,7 @@ func TestADeathBetweenAnyTwoLinesLosesNothingAndMakesNothingTwice(t *testing.T) 
 				for _, next := range []string{"retry", "sweep", "sweep retry", "retry sweep"} {
 					t.Run(fmt.Sprintf("%s/%d %t/%s", what, at, after, next), func(t *testing.T) {
 						t.Parallel()
-						checkCrash(t, req, &crashPoint{remaining: at, afterEffect: after}, strings.Fields(next))
+						checkCrash(t, req, crashtest.New(at+1, after), strings.Fields(next))
 					})
 				}
 			}
@@ -202,10 +150,10 @@ type firstTry struct {
 	run      string // accepted, or said to be run perhaps; may be empty
 }
 
-func checkCrash(t *testing.T, req submit.Request, f *crashPoint, next []string) {
+func checkCrash(t *testing.T, req submit.Request, p *crashtest.Process, next []string) {
 	t.Helper()
 	h := newHarness(storetest.NewMemory())
-	acc, err := h.newSubmitter(f).Submit(t.Context(), req)
+	acc, err := h.newSubmitter(p).Submit(t.Context(), req)
 	first := firstTry{req, err == nil, acc.Run}
 	if unavailable, ok := errors.AsType[*submit.UnavailableError](err); ok {
 		first.run = unavailable.Run
@@ -392,7 +340,7 @@ func TestWhatCannotBePublishedMayStillBeRun(t *testing.T) {
 
 func TestRunPublishesWhatWasLeftBehindAndStopsWhenTold(t *testing.T) {
 	h := newHarness(storetest.NewMemory())
-	if _, err := h.newSubmitter(&crashPoint{remaining: 2}).Submit(t.Context(), request(nil)); err == nil {
+	if _, err := h.newSubmitter(crashtest.New(3, false)).Submit(t.Context(), request(nil)); err == nil {
 		t.Fatal("accepted")
 	}
 	h.clock = h.clock.Add(time.Minute)
@@ -437,7 +385,7 @@ func TestCancelMarksBeforeItSays(t *testing.T) {
 	if diff := cmp.Diff([]event.Event{mark, mark}, h.bus.published); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if err := h.newSubmitter(&crashPoint{}).Cancel(t.Context(), store.Run{ID: "other", Namespace: "d", Owner: "o"}, "ann"); err == nil {
+	if err := h.newSubmitter(crashtest.New(1, false)).Cancel(t.Context(), store.Run{ID: "other", Namespace: "d", Owner: "o"}, "ann"); err == nil {
 		t.Error("a mark that was not stored is an error")
 	}
 }

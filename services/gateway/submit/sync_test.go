@@ -23,7 +23,7 @@ func TestARunIsAcceptedOnlyOnceItIsOnTheDisk(t *testing.T) {
 	var synced []string
 	fails := errors.New("the disk failed")
 	in := submit.New(submit.Settings{}, submit.Deps{
-		Store: h.store, Bus: crashingBus{h.bus, neverCrashes()}, IDs: h.ids, Now: func() time.Time { return h.clock }, Log: zap.NewNop(),
+		Store: h.store, Bus: h.bus, IDs: h.ids, Now: func() time.Time { return h.clock }, Log: zap.NewNop(),
 		Sync: func(context.Context) error {
 			synced = h.docs(t, store.KindSubmission) //nolint:contextcheck // the test's own
 			return fails

@@ -1,4 +1,4 @@
-package schedule_test
+package schedule
 
 import (
 	"testing"
@@ -6,8 +6,6 @@ import (
 	_ "time/tzdata" // the zones of the tables are those of every machine
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/benchmark-ai/bai/services/gateway/schedule"
 )
 
 // change is one of clocks, as the time zone database (and the laws that it
@@ -102,9 +100,9 @@ func (c change) check(t *testing.T, zone, cron string) {
 	}
 }
 
-func timesIn(t *testing.T, cron, zone string) schedule.Times {
+func timesIn(t *testing.T, cron, zone string) firingTimes {
 	t.Helper()
-	all, err := schedule.Rules{Cron: cron, Zone: zone}.Times()
+	all, err := Rules{Cron: cron, Zone: zone}.times()
 	if err != nil {
 		t.Fatal(err)
 	}

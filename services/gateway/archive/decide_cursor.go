@@ -1,0 +1,58 @@
+package archive
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"strconv"
+
+	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/internal/store"
+)
+
+// exportCursor is a place in an export.
+type exportCursor struct {
+	Revision int64  `json:"r"` // of the run
+	File     string `json:"f"`
+	Offset   string `json:"a,omitempty"` // in the file
+}
+
+func (p exportCursor) String() string {
+	b, err := json.Marshal(p)
+	if err != nil {
+		return "" // cannot be: it is texts and a number
+	}
+	return base64.RawURLEncoding.EncodeToString(b)
+}
+
+// parseCursor reads a cursor, or returns store.ErrCursor.
+func parseCursor(text string) (p exportCursor, err error) {
+	if text == "" {
+		return p, nil
+	}
+	b, err := base64.RawURLEncoding.DecodeString(text)
+	if err != nil || json.Unmarshal(b, &p) != nil {
+		return exportCursor{}, store.ErrCursor
+	}
+	return p, nil
+}
+
+// parseOffset reads a place in a file of that many bytes.
+func parseOffset(at string, size int64) (int64, error) {
+	if at == "" {
+		return 0, nil
+	}
+	n, err := strconv.ParseInt(at, 10, 64)
+	if err != nil || n < 0 || n > size {
+		return 0, store.ErrCursor
+	}
+	return n, nil
+}
+
+// digestOf returns a digest of the names, sizes and digests of files.
+func digestOf(files []File) string {
+	parts := []string{"files"}
+	for _, f := range files {
+		parts = append(parts, f.Name, strconv.FormatInt(f.Size, 10), f.SHA256)
+	}
+	return event.Derive(parts...)
+}

@@ -1,0 +1,264 @@
+package schedule
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/benchmark-ai/bai/services/gateway/submit"
+	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/internal/store"
+)
+
+// Schedule is the wish of a user that a descriptor is run again and again: the
+// document KindSchedule.
+type Schedule struct {
+	ID        string `json:"id"`
+	Name      string `json:"name,omitempty"`
+	Namespace string `json:"namespace"`
+	Owner     string `json:"owner"`
+	Version   int    `json:"version"` // of the descriptor
+	Digest    string `json:"digest"`  // of the edition of that version
+
+	store.ScheduleRetention
+
+	Rules       Rules             `json:"rules"`
+	Description string            `json:"description,omitempty"`
+	File        string            `json:"file,omitempty"`
+	Labels      map[string]string `json:"labels,omitempty"`
+
+	Paused   bool      `json:"paused,omitempty"`
+	PausedBy string    `json:"paused_by,omitempty"`
+	From     time.Time `json:"from"` // firings up to then are not this schedule's
+	Created  time.Time `json:"created"`
+	Updated  time.Time `json:"updated"`
+	Keys     []string  `json:"keys,omitempty"` // of the last requests that were carried out
+}
+
+// edition is the request that the firings of one version make: the document
+// KindScheduleVersion.
+type edition struct {
+	Namespace  string            `json:"namespace"`
+	Descriptor string            `json:"descriptor"` // with the values that were put into it
+	File       string            `json:"file,omitempty"`
+	Labels     map[string]string `json:"labels,omitempty"`
+	Overrides  []event.Override  `json:"overrides,omitempty"`
+	Script     string            `json:"script,omitempty"`
+
+	Provenance *event.Provenance `json:"origination,omitempty"`
+}
+
+func editionKey(id string, version int, digest string) string {
+	return fmt.Sprintf("%s!%09d!%s", id, version, digest)
+}
+
+// digest is the same for editions of the same content, whichever file they were read
+// from.
+func (e edition) digest() string {
+	parts := []string{"edition", e.Namespace, e.Descriptor, e.Script}
+	for _, key := range slices.Sorted(maps.Keys(e.Labels)) {
+		parts = append(parts, key, e.Labels[key])
+	}
+	return event.Derive(parts...)
+}
+
+// request returns the request of a firing.
+func (e edition) request(s Schedule, key string, at time.Time) submit.Request {
+	return submit.Request{
+		Key: key, Descriptor: []byte(e.Descriptor), File: e.File, Owner: s.Owner, Namespace: e.Namespace, Labels: e.Labels,
+		Overrides: e.Overrides, Provenance: e.Provenance, Script: e.Script, Firing: &submit.Firing{Schedule: s.ID, Time: at},
+	}
+}
+
+// firingLog has the last firings of a schedule: the document KindFirings.
+type firingLog struct {
+	Fence   int64     `json:"fence"` // of the lease under which it was written
+	Until   time.Time `json:"until"` // firings up to then were decided
+	Records []record  `json:"records,omitempty"`
+}
+
+// record is the outcome of a firing, or of several in a row.
+type record struct {
+	Time     time.Time    `json:"time"`
+	Last     time.Time    `json:"last,omitzero"`
+	Count    int          `json:"count,omitempty"` // zero means 1
+	Run      string       `json:"run,omitempty"`
+	Reason   event.Reason `json:"reason,omitempty"`
+	Message  string       `json:"why,omitempty"`
+	Open     bool         `json:"open,omitempty"` // the run was not over at the last look
+	Reported bool         `json:"told,omitempty"` // an event says that the run had not ended in time, or none is needed
+	Overdue  bool         `json:"late,omitempty"` // the run had not ended in time
+}
+
+// triggerLog has the runs that users asked for beside the times of a schedule, and
+// that may go on: a document of KindFirings beside the firingLog. A key is written
+// before its run is made, so that no run is overlooked.
+type triggerLog struct {
+	Keys []triggerEntry `json:"keys"`
+}
+
+type triggerEntry struct {
+	Key string    `json:"key"`
+	At  time.Time `json:"at"`
+}
+
+func triggersKey(id string) string { return id + "!triggers" }
+
+// Backfill is an order for the runs of past firings: the document KindBackfill.
+type Backfill struct {
+	Schedule string    `json:"schedule"`
+	From     time.Time `json:"from"`
+	To       time.Time `json:"to"`
+	Next     time.Time `json:"next"` // those before it are done
+	By       string    `json:"by,omitempty"`
+	At       time.Time `json:"at"`
+
+	key     string
+	version int64
+}
+
+func backfillKey(id string, from, to time.Time) string {
+	return fmt.Sprintf("%s!%s!%s", id, firingKey(from), firingKey(to))
+}
+
+// documents reads and writes the documents of schedules.
+type documents struct{ store Store }
+
+// find returns the schedule of an ID, or of a name of that owner's. The error is
+// *MissingError where there is none.
+func (d documents) find(ctx context.Context, owner, ref string) (Schedule, error) {
+	s, _, found, err := store.Find[Schedule](ctx, d.store, store.KindSchedule, refID(owner, ref))
+	if err != nil {
+		return Schedule{}, err
+	}
+	return s, checkExists(s, found, owner, ref)
+}
+
+// checkExists returns *MissingError for a schedule that was not found, or is deleted.
+func checkExists(s Schedule, found bool, owner, ref string) error {
+	if !found || !s.Deleted.IsZero() || ref == "" {
+		return &MissingError{Ref: ref, Owner: owner}
+	}
+	return nil
+}
+
+// refID returns the ID of the schedule that a request names by its ID or its name.
+func refID(owner, ref string) string {
+	if submit.IsRunID(ref) {
+		return strings.ToLower(ref)
+	}
+	return idOf(owner, ref, "")
+}
+
+// list returns up to n schedules for which want is true, after an ID.
+func (d documents) list(ctx context.Context, after string, n int, want func(Schedule) bool) ([]Schedule, error) {
+	var all []Schedule
+	for doc, err := range store.DocsAfter(ctx, d.store, store.KindSchedule, "", after) {
+		var s Schedule
+		if err == nil {
+			err = json.Unmarshal(doc.Value, &s)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read schedule %q: %w", doc.Key, err)
+		}
+		if s.Deleted.IsZero() && want(s) {
+			all = append(all, s)
+		}
+		if len(all) == n {
+			break
+		}
+	}
+	return all, nil
+}
+
+// createEdition stores the edition of the version that a schedule has, unless it is
+// stored.
+func (d documents) createEdition(ctx context.Context, s Schedule, e edition) error {
+	err := store.Create(ctx, d.store, store.KindScheduleVersion, editionKey(s.ID, s.Version, s.Digest), e)
+	if errors.Is(err, store.ErrExists) {
+		return nil
+	}
+	return err
+}
+
+func (d documents) edition(ctx context.Context, s Schedule) (edition, error) {
+	e, _, err := store.Get[edition](ctx, d.store, store.KindScheduleVersion, editionKey(s.ID, s.Version, s.Digest))
+	if err != nil {
+		return edition{}, fmt.Errorf("read version %d of the descriptor: %w", s.Version, err)
+	}
+	return e, nil
+}
+
+// backfills returns the backfills whose keys have a prefix, oldest span first for each
+// schedule.
+func (d documents) backfills(ctx context.Context, prefix string) ([]Backfill, error) {
+	var all []Backfill
+	for doc, err := range store.All[Backfill](ctx, d.store, store.KindBackfill, prefix) {
+		if err != nil {
+			return nil, err
+		}
+		doc.Value.key, doc.Value.version = doc.Key, doc.Version
+		all = append(all, doc.Value)
+	}
+	return all, nil
+}
+
+// createBackfill orders a backfill, unless it is ordered.
+func (d documents) createBackfill(ctx context.Context, b Backfill) error {
+	err := store.Create(ctx, d.store, store.KindBackfill, backfillKey(b.Schedule, b.From, b.To), b)
+	if errors.Is(err, store.ErrExists) {
+		return nil
+	}
+	return err
+}
+
+// saveProgress stores that all of a backfill before a time is done, and deletes one
+// that is done.
+func (d documents) saveProgress(ctx context.Context, b Backfill, next time.Time) error {
+	if next.Equal(b.Next) {
+		return nil
+	}
+	if !next.Before(b.To) {
+		return d.store.DeleteDoc(ctx, store.Doc{Kind: store.KindBackfill, Key: b.key})
+	}
+	b.Next = next
+	_, err := store.Replace(ctx, d.store, store.KindBackfill, b.key, b.version, b)
+	if errors.Is(err, store.ErrConflict) {
+		return nil // another process did it
+	}
+	return err
+}
+
+// purge deletes the editions and backfills of a deleted schedule. Those of a schedule
+// that took its name later stay.
+func (d documents) purge(ctx context.Context, s Schedule) error {
+	var old []store.Doc
+	for doc, err := range store.AllDocs(ctx, d.store, store.KindScheduleVersion, s.ID+"!") {
+		if err != nil {
+			return err
+		}
+		if doc.Key <= editionKey(s.ID, s.Version, "~") {
+			old = append(old, doc)
+		}
+	}
+	backfills, err := d.backfills(ctx, s.ID+"!")
+	if err != nil {
+		return err
+	}
+	for _, b := range backfills {
+		if !b.At.After(s.Deleted) {
+			old = append(old, store.Doc{Kind: store.KindBackfill, Key: b.key})
+		}
+	}
+	for _, doc := range old {
+		if err := d.store.DeleteDoc(ctx, store.Doc{Kind: doc.Kind, Key: doc.Key}); err != nil {
+			return fmt.Errorf("delete %s %q: %w", doc.Kind, doc.Key, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,105 @@
+package schedule
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/internal/store"
+)
+
+// Details is a schedule with its descriptor and its past.
+type Details struct {
+	Schedule
+
+	Descriptor string       // with the values that were put into it
+	Firings    []PastFiring // the latest first
+	Backfills  []Backfill   // under way, oldest span first
+}
+
+// PastFiring is the outcome of a firing, or of several in a row that have no run.
+type PastFiring struct {
+	Time    time.Time
+	Last    time.Time // of several
+	Count   int       // of several
+	Run     string    // empty where there is none
+	Phase   event.Phase
+	Outcome event.Outcome
+	Reason  event.Reason
+	Message string
+	Missed  bool // it has no run, or its run had not ended in time
+}
+
+// Get returns a schedule with its descriptor and its past. The error is
+// *MissingError where there is no such schedule.
+func (k *Schedules) Get(ctx context.Context, owner, ref string) (Details, error) {
+	s, err := k.docs.find(ctx, owner, ref)
+	if err != nil {
+		return Details{}, err
+	}
+	e, err := k.docs.edition(ctx, s)
+	if err != nil {
+		return Details{}, err
+	}
+	firings, err := k.history(ctx, s)
+	if err != nil {
+		return Details{}, err
+	}
+	backfills, err := k.docs.backfills(ctx, s.ID+"!")
+	return Details{Schedule: s, Descriptor: e.Descriptor, Firings: firings, Backfills: backfills}, err
+}
+
+// Upcoming returns the next n firings of a schedule, none while it is paused.
+func (k *Schedules) Upcoming(s Schedule, n int) []time.Time {
+	times, err := s.Rules.times()
+	if s.Paused || err != nil {
+		return nil
+	}
+	return times.Next(later(s.From, k.runs.now()), n)
+}
+
+// history returns the last firings of a schedule, the latest first.
+func (k *Schedules) history(ctx context.Context, s Schedule) ([]PastFiring, error) {
+	l, _, _, err := store.Find[firingLog](ctx, k.docs.store, store.KindFirings, s.ID)
+	if err != nil {
+		return nil, err
+	}
+	runs, _, err := k.docs.store.Runs(ctx, store.RunFilter{Schedule: s.ID, Since: s.Created}, "", s.Rules.History)
+	if err != nil {
+		return nil, err
+	}
+	var all []PastFiring
+	for _, r := range runs {
+		all = append(all, firingOf(r))
+	}
+	for _, r := range l.Records {
+		i := slices.IndexFunc(all, func(f PastFiring) bool { return r.Run != "" && f.Run == r.Run })
+		switch {
+		case i >= 0:
+			all[i].Missed = r.Overdue
+		case r.Run == "" && (r.Time.After(s.Created) || r.Last.After(s.Created)):
+			all = append(all, PastFiring{Time: r.Time, Last: r.Last, Count: r.Count, Reason: r.Reason, Message: r.Message, Missed: true})
+		case r.Open && k.isUnrecorded(ctx, r.Run):
+			all = append(all, PastFiring{Time: r.Time, Run: r.Run, Phase: event.PhaseSubmitted, Missed: r.Overdue})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b PastFiring) int { return b.Time.Compare(a.Time) })
+	return all[:min(len(all), s.Rules.History)], nil
+}
+
+func firingOf(r store.Run) PastFiring {
+	f := PastFiring{Run: r.ID, Phase: r.Phase, Outcome: r.Outcome, Reason: r.Reason, Message: r.Message}
+	if r.Firing != nil {
+		f.Time = *r.Firing
+	}
+	return f
+}
+
+// isUnrecorded reports whether a run was submitted so recently that its projection
+// does not exist yet.
+func (k *Schedules) isUnrecorded(ctx context.Context, run string) bool {
+	_, err := k.docs.store.Run(ctx, run)
+	return errors.Is(err, store.ErrNotFound)
+}
