@@ -1,6 +1,6 @@
 //go:build linux
 
-package local
+package disk
 
 import (
 	"bytes"
@@ -11,18 +11,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// dirWatcher rings when a file of a directory is replaced, or closed by the last who
-// wrote to it.
-type dirWatcher struct{ file *os.File }
+// Watcher sees when a file of a directory is replaced, or closed by its last writer.
+type Watcher struct{ file *os.File }
 
-// fileEvent is what a bell rings for. An empty name means that something was
-// missed.
-type fileEvent struct {
-	name   string
-	closed bool // else replaced
+// Event is a change of one file. An empty name means that changes were missed.
+type Event struct {
+	Name   string
+	Closed bool // else replaced
 }
 
-func newDirWatcher(dir string) (*dirWatcher, error) {
+// NewWatcher watches a directory from now on.
+func NewWatcher(dir string) (*Watcher, error) {
 	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
 	if err != nil {
 		return nil, fmt.Errorf("watch %s: %w (the limit is sysctl fs.inotify.max_user_instances)", dir, err)
@@ -31,29 +30,30 @@ func newDirWatcher(dir string) (*dirWatcher, error) {
 		_ = unix.Close(fd)
 		return nil, fmt.Errorf("watch %s: %w (the limit is sysctl fs.inotify.max_user_watches)", dir, err)
 	}
-	return &dirWatcher{os.NewFile(uintptr(fd), "inotify")}, nil
+	return &Watcher{os.NewFile(uintptr(fd), "inotify")}, nil
 }
 
-func (b *dirWatcher) close() { _ = b.file.Close() }
+// Close ends Run.
+func (w *Watcher) Close() { _ = w.file.Close() }
 
-// run calls ring for every change until the bell is closed.
-func (b *dirWatcher) run(handle func(fileEvent)) {
+// Run calls handle for every change until the watcher is closed.
+func (w *Watcher) Run(handle func(Event)) {
 	buf := make([]byte, 64<<10)
 	for {
-		n, err := b.file.Read(buf)
+		n, err := w.file.Read(buf)
 		if err != nil {
 			return
 		}
-		for _, c := range parseFileEvents(buf[:n]) {
+		for _, c := range parseEvents(buf[:n]) {
 			handle(c)
 		}
 	}
 }
 
-// parseFileEvents reads what the kernel writes: descriptor, mask, cookie and length of
+// parseEvents reads the records of the kernel: descriptor, mask, cookie and length of
 // the name, 4 bytes each, and the name, filled with zeros.
-func parseFileEvents(b []byte) []fileEvent {
-	var all []fileEvent
+func parseEvents(b []byte) []Event {
+	var all []Event
 	for len(b) >= unix.SizeofInotifyEvent {
 		mask, size := binary.NativeEndian.Uint32(b[4:]), binary.NativeEndian.Uint32(b[12:])
 		b = b[unix.SizeofInotifyEvent:]
@@ -62,9 +62,9 @@ func parseFileEvents(b []byte) []fileEvent {
 		b = b[n:]
 		switch {
 		case mask&unix.IN_Q_OVERFLOW != 0:
-			all = append(all, fileEvent{})
+			all = append(all, Event{})
 		case name != "":
-			all = append(all, fileEvent{name: name, closed: mask&unix.IN_CLOSE_WRITE != 0})
+			all = append(all, Event{Name: name, Closed: mask&unix.IN_CLOSE_WRITE != 0})
 		}
 	}
 	return all

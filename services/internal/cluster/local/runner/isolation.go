@@ -1,6 +1,6 @@
 //go:build linux
 
-package local
+package runner
 
 import (
 	"bytes"
@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/benchmark-ai/bai/services/internal/cluster/local/disk"
 	"github.com/benchmark-ai/bai/services/internal/cluster/local/shimapi"
 )
 
@@ -28,11 +29,11 @@ type isolation struct {
 
 // probeIsolation returns the strongest isolation that this machine allows, and if that
 // is none, why, and what to change.
-func probeIsolation(d disk, binary string, disabled bool) (isolation, string) {
+func probeIsolation(f disk.Folder, binary string, disabled bool) (isolation, string) {
 	if disabled {
 		return isolation{}, "the platform's settings say that pods have no namespaces; change no_namespaces"
 	}
-	i, err := strongestIsolation(d, binary, "--probe", unix.CLONE_NEWPID|unix.CLONE_NEWNS, unix.CAP_SYS_ADMIN, unix.CAP_SYS_CHROOT)
+	i, err := strongestIsolation(f, binary, "--probe", unix.CLONE_NEWPID|unix.CLONE_NEWNS, unix.CAP_SYS_ADMIN, unix.CAP_SYS_CHROOT)
 	if err != nil {
 		return isolation{}, fmt.Sprintf("%v; %s", err, namespaceRemedy())
 	}
@@ -41,7 +42,7 @@ func probeIsolation(d disk, binary string, disabled bool) (isolation, string) {
 
 // strongestIsolation returns an isolation in which the pod binary does what it is asked
 // to, as root the one without a user namespace if that is possible.
-func strongestIsolation(d disk, binary, probeFlag string, flags uintptr, ambient ...uintptr) (isolation, error) {
+func strongestIsolation(f disk.Folder, binary, probeFlag string, flags uintptr, ambient ...uintptr) (isolation, error) {
 	privileged := isolation{flags: flags}
 	userNamespace := isolation{flags: flags | unix.CLONE_NEWUSER, uid: os.Getuid(), gid: os.Getgid(), ambient: ambient}
 	tries := []isolation{userNamespace}
@@ -50,7 +51,7 @@ func strongestIsolation(d disk, binary, probeFlag string, flags uintptr, ambient
 	}
 	var last error
 	for _, i := range tries {
-		if last = i.probe(d, binary, probeFlag); last == nil {
+		if last = i.probe(f, binary, probeFlag); last == nil {
 			return i, nil
 		}
 	}
@@ -58,12 +59,12 @@ func strongestIsolation(d disk, binary, probeFlag string, flags uintptr, ambient
 }
 
 // probe has the pod binary see whether it can do something.
-func (i isolation) probe(d disk, binary, probeFlag string) error {
-	dir := d.trash("probe" + probeFlag)
+func (i isolation) probe(f disk.Folder, binary, probeFlag string) error {
+	dir := f.Trash("probe" + probeFlag)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	defer removeAll(dir)                                     //nolint:errcheck // it is in the trash
+	defer disk.RemoveAll(dir)                                //nolint:errcheck // it is in the trash
 	cmd := exec.Command(binary, "supervise", probeFlag, dir) //nolint:gosec,noctx // our own, and short
 	cmd.SysProcAttr = i.sysProcAttr()
 	cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL

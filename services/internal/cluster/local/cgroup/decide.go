@@ -1,6 +1,6 @@
 //go:build linux
 
-package local
+package cgroup
 
 import (
 	"path/filepath"
@@ -8,13 +8,13 @@ import (
 	"strings"
 )
 
-// cgroups are where groups of processes with limits of CPU and memory are made: below
+// Groups are the cgroups where groups of processes with limits of CPU and memory are made: below
 // this process's own cgroups in version 1, in version 2 below the nearest that takes
 // groups with these controllers.
-type cgroups struct {
-	cpu, memory       string // folders; the same in version 2
-	unified           bool   // version 2
-	unavailableReason string // why there are none, and the remedy; empty where there are
+type Groups struct {
+	cpu, memory string // folders; the same in version 2
+	unified     bool   // version 2
+	Unavailable string // why there are none, and the remedy; empty where there are
 }
 
 // limitFile is one file of a cgroup and what is written to it.
@@ -25,7 +25,7 @@ type limitFile struct {
 
 // limits returns what is to be written for limits, of cpu in thousandths of a core and
 // of memory in bytes, which have no swap beside it.
-func (g cgroups) limits(cpu, memory int64) []limitFile {
+func (g Groups) limits(cpu, memory int64) []limitFile {
 	const period = 100_000 // microseconds
 	quota, bytes := strconv.FormatInt(max(cpu*period/1000, 1000), 10), strconv.FormatInt(memory, 10)
 	var all []limitFile
@@ -42,10 +42,10 @@ func (g cgroups) limits(cpu, memory int64) []limitFile {
 	return all
 }
 
-// parseCgroups reads where the cgroups of CPU and memory of a process are, from the
-// kernel's words about what is mounted and about the process.
-func parseCgroups(mounts, self string) cgroups {
-	paths, at := parseCgroupPaths(self), make(map[string]string)
+// parse reads where the cgroups of CPU and memory of a process are, from the
+// kernel's lists of mounts and of the process's groups.
+func parse(mounts, self string) Groups {
+	paths, at := parsePaths(self), make(map[string]string)
 	for line := range strings.Lines(mounts) {
 		before, after, _ := strings.Cut(strings.TrimSpace(line), " - ")
 		b, a := strings.Fields(before), strings.Fields(after)
@@ -54,21 +54,21 @@ func parseCgroups(mounts, self string) cgroups {
 		}
 		for _, controller := range controllersOf(a[0], a[2]) {
 			if path, ok := paths[controller]; ok {
-				at[controller] = visiblePath(unescaped(b[4]), unescaped(b[3]), path)
+				at[controller] = visiblePath(UnescapeMount(b[4]), UnescapeMount(b[3]), path)
 			}
 		}
 	}
 	switch {
 	case at["cpu"] != "" && at["memory"] != "":
-		return cgroups{cpu: at["cpu"], memory: at["memory"]}
+		return Groups{cpu: at["cpu"], memory: at["memory"]}
 	case at[""] != "":
-		return cgroups{cpu: at[""], memory: at[""], unified: true}
+		return Groups{cpu: at[""], memory: at[""], unified: true}
 	}
-	return cgroups{unavailableReason: "no cgroups of CPU and memory are mounted"}
+	return Groups{Unavailable: "no cgroups of CPU and memory are mounted"}
 }
 
-// parseCgroupPaths returns a process's cgroups by controller; that of version 2 has none.
-func parseCgroupPaths(self string) map[string]string {
+// parsePaths returns a process's cgroups by controller; that of version 2 has none.
+func parsePaths(self string) map[string]string {
 	paths := make(map[string]string)
 	for line := range strings.Lines(self) {
 		f := strings.SplitN(strings.TrimSpace(line), ":", 3)
@@ -82,7 +82,7 @@ func parseCgroupPaths(self string) map[string]string {
 	return paths
 }
 
-// controllersOf returns the controllers of what is mounted, none where it is no cgroups.
+// controllersOf returns the controllers of a mount, none where it is no cgroup.
 func controllersOf(kind, options string) []string {
 	switch kind {
 	case "cgroup2":
@@ -93,11 +93,17 @@ func controllersOf(kind, options string) []string {
 	return nil
 }
 
-// visiblePath returns where a cgroup is seen of which the part below root is mounted.
+// visiblePath returns where a cgroup is seen, where the part below root is mounted.
 func visiblePath(mount, root, path string) string {
 	rel, err := filepath.Rel(root, path)
 	if err != nil || strings.HasPrefix(rel, "..") {
 		return mount // seen from a namespace of its own
 	}
 	return filepath.Join(mount, rel)
+}
+
+// UnescapeMount returns a path as it is, from the form that the kernel gives it in
+// its lists of mounts.
+func UnescapeMount(path string) string {
+	return strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace(path)
 }

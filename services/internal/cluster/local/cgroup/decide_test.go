@@ -1,6 +1,6 @@
 //go:build linux
 
-package local
+package cgroup
 
 import (
 	"testing"
@@ -16,25 +16,25 @@ func TestWhereTheCgroupsOfAProcessAre(t *testing.T) {
 	const v2 = "30 23 0:26 / /sys/fs/cgroup rw,nosuid shared:9 - cgroup2 cgroup2 rw,nsdelegate\n"
 	for name, tt := range map[string]struct {
 		mounts, own string
-		want        cgroups
+		want        Groups
 	}{
-		"version 1":                        {v1, "4:memory:/a/b\n1:cpu,cpuacct:/\n0::/\n", cgroups{cpu: "/sys/fs/cgroup/cpu,cpuacct", memory: "/sys/fs/cgroup/memory/a/b"}},
-		"version 2":                        {v2, "0::/user.slice/x.scope\n", cgroups{cpu: "/sys/fs/cgroup/user.slice/x.scope", memory: "/sys/fs/cgroup/user.slice/x.scope", unified: true}},
-		"version 2 in a namespace":         {"1 2 0:1 /docker/x /sys/fs/cgroup rw - cgroup2 cgroup rw\n", "0::/\n", cgroups{cpu: "/sys/fs/cgroup", memory: "/sys/fs/cgroup", unified: true}},
-		"version 1 below what is mounted":  {"1 2 0:1 /docker/x /cg/cpu rw - cgroup cgroup rw,cpu\n1 2 0:1 /docker/x /cg/mem rw - cgroup cgroup rw,memory\n", "2:cpu:/docker/x/y\n3:memory:/docker/x\n", cgroups{cpu: "/cg/cpu/y", memory: "/cg/mem"}},
-		"version 1 without that of memory": {"1 2 0:1 / /cg/cpu rw - cgroup cgroup rw,cpu\n", "2:cpu:/\n3:memory:/\n", cgroups{unavailableReason: "no cgroups of CPU and memory are mounted"}},
-		"none":                             {"", "", cgroups{unavailableReason: "no cgroups of CPU and memory are mounted"}},
+		"version 1":                        {v1, "4:memory:/a/b\n1:cpu,cpuacct:/\n0::/\n", Groups{cpu: "/sys/fs/cgroup/cpu,cpuacct", memory: "/sys/fs/cgroup/memory/a/b"}},
+		"version 2":                        {v2, "0::/user.slice/x.scope\n", Groups{cpu: "/sys/fs/cgroup/user.slice/x.scope", memory: "/sys/fs/cgroup/user.slice/x.scope", unified: true}},
+		"version 2 in a namespace":         {"1 2 0:1 /docker/x /sys/fs/cgroup rw - cgroup2 cgroup rw\n", "0::/\n", Groups{cpu: "/sys/fs/cgroup", memory: "/sys/fs/cgroup", unified: true}},
+		"version 1 below what is mounted":  {"1 2 0:1 /docker/x /cg/cpu rw - cgroup cgroup rw,cpu\n1 2 0:1 /docker/x /cg/mem rw - cgroup cgroup rw,memory\n", "2:cpu:/docker/x/y\n3:memory:/docker/x\n", Groups{cpu: "/cg/cpu/y", memory: "/cg/mem"}},
+		"version 1 without that of memory": {"1 2 0:1 / /cg/cpu rw - cgroup cgroup rw,cpu\n", "2:cpu:/\n3:memory:/\n", Groups{Unavailable: "no cgroups of CPU and memory are mounted"}},
+		"none":                             {"", "", Groups{Unavailable: "no cgroups of CPU and memory are mounted"}},
 	} {
-		if diff := cmp.Diff(tt.want, parseCgroups(tt.mounts, tt.own), cmp.AllowUnexported(cgroups{})); diff != "" {
+		if diff := cmp.Diff(tt.want, parse(tt.mounts, tt.own), cmp.AllowUnexported(Groups{})); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
 }
 
 func TestWhatIsWrittenForLimits(t *testing.T) {
-	v1, v2 := cgroups{cpu: "/c", memory: "/m"}, cgroups{cpu: "/u", memory: "/u", unified: true}
+	v1, v2 := Groups{cpu: "/c", memory: "/m"}, Groups{cpu: "/u", memory: "/u", unified: true}
 	for name, tt := range map[string]struct {
-		groups      cgroups
+		groups      Groups
 		cpu, memory int64
 		want        []limitFile
 	}{
