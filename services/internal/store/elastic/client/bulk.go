@@ -1,4 +1,4 @@
-package elastic
+package client
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/benchmark-ai/bai/services/internal/control"
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
@@ -19,21 +20,21 @@ const (
 	attempts  = 6
 )
 
-// bulk creates documents in an index, each once, and returns what the server
+// Bulk creates documents in an index, each once, and returns what the server
 // refused for ever. Other refusals are tried again a few times, in order. An
 // error means that some may not be there.
-func (s *Store) bulk(ctx context.Context, index string, body []byte, items []int) (refused []error, err error) {
+func (c *Client) Bulk(ctx context.Context, index string, body []byte, items []int) (refused []error, err error) {
 	if len(items) == 0 {
 		return nil, nil
 	}
-	weight := min(int64(len(body)), int64(s.settings.Writers)*int64(s.settings.BulkBytes))
-	if err := s.inFlight.Acquire(ctx, weight); err != nil {
+	weight := min(int64(len(body)), int64(c.Settings.Writers)*int64(c.Settings.BulkBytes))
+	if err := c.inFlight.Acquire(ctx, weight); err != nil {
 		return nil, err
 	}
-	defer s.inFlight.Release(weight)
+	defer c.inFlight.Release(weight)
 	for wait := firstWait; ; wait *= 2 {
 		var outcome bulkOutcome
-		outcome, err = s.attempt(ctx, index, body, items)
+		outcome, err = c.attempt(ctx, index, body, items)
 		refused = append(refused, outcome.refused...)
 		if err != nil || len(outcome.retryable) == 0 {
 			return refused, err
@@ -42,10 +43,8 @@ func (s *Store) bulk(ctx context.Context, index string, body []byte, items []int
 			return refused, fmt.Errorf("write %d of %d documents to %s: %w", len(outcome.retryable), len(items), index, outcome.cause)
 		}
 		body, items = pick(body, items, outcome.retryable)
-		select {
-		case <-ctx.Done():
+		if !control.Sleep(ctx, wait) {
 			return refused, ctx.Err()
-		case <-time.After(wait):
 		}
 	}
 }
@@ -70,27 +69,27 @@ type bulkOutcome struct {
 }
 
 // attempt sends documents once.
-func (s *Store) attempt(ctx context.Context, index string, body []byte, items []int) (v bulkOutcome, err error) {
+func (c *Client) attempt(ctx context.Context, index string, body []byte, items []int) (v bulkOutcome, err error) {
 	query := url.Values{"filter_path": {"errors,items.*.status,items.*._id,items.*.error.type,items.*.error.reason,items.*.error.caused_by.reason"}}
 	if len(items) > 1 { // the IDs of all would be much to read
 		query = url.Values{"filter_path": {"errors,items.*.status"}}
 	}
-	a, err := s.send(ctx, http.MethodPost, "/"+index+"/_bulk", query, typeNDJSON, body)
+	a, err := c.Send(ctx, http.MethodPost, "/"+index+"/_bulk", query, NDJSON, body)
 	switch {
 	case err != nil:
 		return v, err
-	case a.status == http.StatusTooManyRequests:
-		return bulkOutcome{retryable: every(items), cause: a.toError()}, nil
-	case a.status == http.StatusRequestEntityTooLarge && len(items) > 1:
-		return s.sendHalves(ctx, index, body, items)
-	case a.status != http.StatusOK:
-		err := asRefused(a.toError())
+	case a.Status == http.StatusTooManyRequests:
+		return bulkOutcome{retryable: every(items), cause: a.Err()}, nil
+	case a.Status == http.StatusRequestEntityTooLarge && len(items) > 1:
+		return c.sendHalves(ctx, index, body, items)
+	case a.Status != http.StatusOK:
+		err := asRefused(a.Err())
 		if len(items) == 1 && errors.Is(err, store.ErrRefused) {
 			return bulkOutcome{refused: []error{err}}, nil
 		}
-		return v, a.toError()
+		return v, a.Err()
 	}
-	return s.readResults(ctx, index, body, items, a)
+	return c.readResults(ctx, index, body, items, a)
 }
 
 func every(items []int) []int {
@@ -102,11 +101,11 @@ func every(items []int) []int {
 }
 
 // sendHalves sends in two requests what is too large for one.
-func (s *Store) sendHalves(ctx context.Context, index string, body []byte, items []int) (v bulkOutcome, err error) {
+func (c *Client) sendHalves(ctx context.Context, index string, body []byte, items []int) (v bulkOutcome, err error) {
 	names, half := every(items), len(items)/2
 	for _, some := range [][]int{names[:half], names[half:]} {
 		b, at := pick(body, items, some)
-		got, err := s.attempt(ctx, index, b, at)
+		got, err := c.attempt(ctx, index, b, at)
 		if err != nil {
 			return v, err
 		}
@@ -138,8 +137,8 @@ func (i bulkItem) result() bulkResult {
 	return i.Create
 }
 
-// toError is the error of a document.
-func (s bulkResult) toError() *Error { return newError(s.Status, s.Error, s.Error) }
+// Err is the error of a document.
+func (s bulkResult) Err() *Error { return newError(s.Status, s.Error, s.Error) }
 
 // ok says whether the document is there: that it was there already, or a newer
 // one, is as good.
@@ -148,11 +147,11 @@ func (s bulkResult) ok() bool {
 }
 
 // readResults reads what the server says to each document.
-func (s *Store) readResults(ctx context.Context, index string, body []byte, items []int, a response) (v bulkOutcome, err error) {
+func (c *Client) readResults(ctx context.Context, index string, body []byte, items []int, a Response) (v bulkOutcome, err error) {
 	var got struct {
 		Items []bulkItem `json:"items"`
 	}
-	if err := json.Unmarshal(a.body, &got); err != nil {
+	if err := json.Unmarshal(a.Body, &got); err != nil {
 		return v, fmt.Errorf("read the answer to a bulk request: %w", err)
 	}
 	if len(got.Items) != len(items) {
@@ -163,9 +162,9 @@ func (s *Store) readResults(ctx context.Context, index string, body []byte, item
 		if result.ok() {
 			continue
 		}
-		one := bulkOutcome{retryable: []int{i}, cause: result.toError()}
+		one := bulkOutcome{retryable: []int{i}, cause: result.Err()}
 		if result.Status == http.StatusBadRequest || result.Status == http.StatusRequestEntityTooLarge {
-			if one, err = s.explainRefusal(ctx, index, body, items, i, result); err != nil {
+			if one, err = c.explainRefusal(ctx, index, body, items, i, result); err != nil {
 				return v, err
 			}
 		}
@@ -185,16 +184,16 @@ func (v *bulkOutcome) add(w bulkOutcome) {
 // explainRefusal says why a document is refused. Where it was one of many the server
 // was not asked why, and is sent this one again. A fault that is not the
 // document's is an error: it would be that of all.
-func (s *Store) explainRefusal(ctx context.Context, index string, body []byte, items []int, i int, result bulkResult) (v bulkOutcome, err error) {
+func (c *Client) explainRefusal(ctx context.Context, index string, body []byte, items []int, i int, result bulkResult) (v bulkOutcome, err error) {
 	if len(items) > 1 {
 		b, at := pick(body, items, []int{i})
-		v, err = s.attempt(ctx, index, b, at)
+		v, err = c.attempt(ctx, index, b, at)
 		if len(v.retryable) > 0 {
 			v.retryable = []int{i}
 		}
 		return v, err
 	}
-	e := result.toError()
+	e := result.Err()
 	if !e.permanent() {
 		return v, e
 	}

@@ -1,4 +1,4 @@
-package elastic
+package client
 
 import (
 	"bytes"
@@ -11,37 +11,37 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"time"
 
+	"github.com/benchmark-ai/bai/services/internal/control"
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
 // Media types of requests.
 const (
-	typeJSON   = "application/json"
-	typeNDJSON = "application/x-ndjson"
+	typeJSON = "application/json"
+	NDJSON   = "application/x-ndjson"
 )
 
-// response is what the server says to one request.
-type response struct {
-	status int
-	body   []byte
+// Response is the answer to one request.
+type Response struct {
+	Status int // of HTTP
+	Body   []byte
 }
 
-// decode reads the answer as JSON.
-func (a response) decode(into any) error {
-	d := json.NewDecoder(bytes.NewReader(a.body))
+// Decode reads the answer as JSON.
+func (a Response) Decode(into any) error {
+	d := json.NewDecoder(bytes.NewReader(a.Body))
 	d.UseNumber()
 	return d.Decode(into)
 }
 
-// toError is an error of the server's.
-func (a response) toError() error {
+// Err is an error of the server's.
+func (a Response) Err() error {
 	var envelope struct {
 		Error json.RawMessage `json:"error"`
 	}
-	_ = json.Unmarshal(a.body, &envelope) // what is no JSON is shown as it is
-	return newError(a.status, envelope.Error, a.body)
+	_ = json.Unmarshal(a.Body, &envelope) // what is no JSON is shown as it is
+	return newError(a.Status, envelope.Error, a.Body)
 }
 
 // Error is a refusal by the server of a whole request or of one item.
@@ -98,8 +98,8 @@ func newError(status int, b json.RawMessage, body []byte) *Error {
 	return &Error{Status: status, Kind: e.Type, Reason: fmt.Sprintf("%.1000s", text)}
 }
 
-// call sends a JSON request. Only statuses that are expected are no error.
-func (s *Store) call(ctx context.Context, method, path string, query url.Values, body any, fine ...int) (response, error) {
+// Call sends a JSON request. Only statuses that are expected are no error.
+func (c *Client) Call(ctx context.Context, method, path string, query url.Values, body any, fine ...int) (Response, error) {
 	var b []byte
 	switch v := body.(type) {
 	case nil:
@@ -108,29 +108,29 @@ func (s *Store) call(ctx context.Context, method, path string, query url.Values,
 	default:
 		var err error
 		if b, err = json.Marshal(v); err != nil {
-			return response{}, fmt.Errorf("%w: %w", store.ErrRefused, err)
+			return Response{}, fmt.Errorf("%w: %w", store.ErrRefused, err)
 		}
 	}
-	once := s.send
+	once := c.Send
 	if method == http.MethodGet || strings.HasSuffix(path, "/_search") {
-		once = s.sendRead
+		once = c.sendRead
 	}
 	a, err := once(ctx, method, path, query, typeJSON, b)
 	if err != nil {
 		return a, err
 	}
-	if slices.Contains(append(fine, http.StatusOK, http.StatusCreated), a.status) {
+	if slices.Contains(append(fine, http.StatusOK, http.StatusCreated), a.Status) {
 		return a, nil
 	}
-	return a, a.toError()
+	return a, a.Err()
 }
 
 // sendRead sends a request that changes nothing, again where a shard is just being
 // made or moved.
-func (s *Store) sendRead(ctx context.Context, method, path string, query url.Values, kind string, body []byte) (a response, err error) {
+func (c *Client) sendRead(ctx context.Context, method, path string, query url.Values, kind string, body []byte) (a Response, err error) {
 	err = retry(ctx, func() (bool, error) {
-		a, err = s.send(ctx, method, path, query, kind, body)
-		return transient(a.status), err
+		a, err = c.Send(ctx, method, path, query, kind, body)
+		return transient(a.Status), err
 	})
 	return a, err
 }
@@ -142,10 +142,8 @@ func retry(ctx context.Context, do func() (again bool, err error)) error {
 		if !again || wait > firstWait<<4 {
 			return err
 		}
-		select {
-		case <-ctx.Done():
+		if !control.Sleep(ctx, wait) {
 			return ctx.Err()
-		case <-time.After(wait):
 		}
 	}
 }
@@ -155,10 +153,10 @@ func transient(status int) bool {
 	return status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable || status == http.StatusBadGateway || status == http.StatusGatewayTimeout
 }
 
-// send sends a request once and returns the whole answer. An error means that
+// Send sends a request once and returns the whole answer. An error means that
 // nobody knows whether it was carried out.
-func (s *Store) send(ctx context.Context, method, path string, query url.Values, kind string, body []byte) (a response, err error) {
-	ctx, cancel := context.WithTimeout(ctx, s.settings.Timeout)
+func (c *Client) Send(ctx context.Context, method, path string, query url.Values, kind string, body []byte) (a Response, err error) {
+	ctx, cancel := context.WithTimeout(ctx, c.Settings.Timeout)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, method, path, bytes.NewReader(body))
 	if err != nil {
@@ -170,38 +168,31 @@ func (s *Store) send(ctx context.Context, method, path string, query url.Values,
 	} else {
 		req.Body, req.GetBody = nil, nil
 	}
-	resp, err := s.client.Perform(req)
+	resp, err := c.base.Perform(req)
 	if err != nil {
-		return a, s.unreachable(ctx, err)
+		return a, c.unreachable(ctx, err)
 	}
-	a.status = resp.StatusCode
-	a.body, err = io.ReadAll(resp.Body)
+	a.Status = resp.StatusCode
+	a.Body, err = io.ReadAll(resp.Body)
 	if err := errors.Join(err, resp.Body.Close()); err != nil {
-		return a, s.unreachable(ctx, err)
+		return a, c.unreachable(ctx, err)
 	}
 	return a, nil
 }
 
 // unreachable says that the server cannot be reached, or the context that ended.
-func (s *Store) unreachable(ctx context.Context, err error) error {
-	return fmt.Errorf("ask Elasticsearch at %s: %w", strings.Join(s.settings.Addresses, ", "), errors.Join(ctx.Err(), err))
+func (c *Client) unreachable(ctx context.Context, err error) error {
+	return fmt.Errorf("ask Elasticsearch at %s: %w", strings.Join(c.Settings.Addresses, ", "), errors.Join(ctx.Err(), err))
 }
 
-// index returns the name of an index, of a partition where it has one.
-func (s *Store) index(name string, partition ...string) string {
-	return strings.Join(append([]string{s.settings.Prefix, name}, partition...), "-")
+// Index returns the name of an index, of a partition where it has one.
+func (c *Client) Index(name string, partition ...string) string {
+	return strings.Join(append([]string{c.Settings.Prefix, name}, partition...), "-")
 }
 
-// indexMissing says whether an error is that of an index that is not there yet: it is
+// IsMissing says whether an error is that of an index that is not there yet: it is
 // made by the first write.
-func indexMissing(err error) bool {
+func IsMissing(err error) bool {
 	e, ok := errors.AsType[*Error](err)
 	return ok && e.Status == http.StatusNotFound
-}
-
-func positive(limit int) error {
-	if limit < 1 {
-		return fmt.Errorf("limit %d: %w: it must be 1 or more", limit, store.ErrRefused)
-	}
-	return nil
 }

@@ -1,4 +1,4 @@
-package elastic
+package client
 
 import (
 	"bytes"
@@ -10,8 +10,8 @@ import (
 	"net/url"
 )
 
-// search is one search request.
-type search struct {
+// Search is one search request.
+type Search struct {
 	Size   int   `json:"size"`
 	Query  any   `json:"query"`
 	Sort   []any `json:"sort,omitempty"`
@@ -19,22 +19,19 @@ type search struct {
 	Track  any   `json:"track_total_hits"` // true, false, or how far to count
 	Source any   `json:"_source,omitempty"`
 
-	run string // whose documents are meant, if they are one run's
+	// Preference names the copy of each shard that is asked: the same for the same
+	// text. Empty means any.
+	Preference string `json:"-"`
 }
 
-// preference returns what has the server ask the same copy of each shard every time
-// that one run's documents are meant: copies see what was written at times of
-// their own, and who asks one after the other would see less than before.
-func preference(run string) string { return "run-" + runID(run) }
-
-// hit is one document found.
-type hit struct {
+// Hit is one document found.
+type Hit struct {
 	Source json.RawMessage   `json:"_source"`
 	Sort   []json.RawMessage `json:"sort"`
 }
 
-// searchResult is the answer to a search.
-type searchResult struct {
+// SearchResult is the answer to a search.
+type SearchResult struct {
 	Shards struct {
 		Failed int `json:"failed"`
 	} `json:"_shards"`
@@ -43,14 +40,14 @@ type searchResult struct {
 		Total struct {
 			Value int64 `json:"value"`
 		} `json:"total"`
-		Hits []hit `json:"hits"`
+		Hits []Hit `json:"hits"`
 	} `json:"hits"`
 	Error  json.RawMessage `json:"error"`
 	Status int             `json:"status"`
 }
 
-// partial says why not all of an answer is there: that is no answer.
-func (f searchResult) partial() error {
+// Partial says why not all of an answer is there: that is no answer.
+func (f SearchResult) Partial() error {
 	switch {
 	case len(f.Error) > 0:
 		return newError(f.Status, f.Error, f.Error)
@@ -65,42 +62,42 @@ func (f searchResult) partial() error {
 // searchFilterPath is what is left out of answers.
 const searchFilterPath = "hits.total,hits.hits._source,hits.hits.sort,_shards.failed,timed_out,error,status"
 
-// search asks one index, or a pattern of them. One that is not there has nothing.
-func (s *Store) search(ctx context.Context, index string, q search) ([]hit, error) {
-	if err := s.ensureSetup(ctx); err != nil {
+// Search asks one index, or a pattern of them. One that is not there has nothing.
+func (c *Client) Search(ctx context.Context, index string, q Search) ([]Hit, error) {
+	if err := c.Prepare(ctx); err != nil {
 		return nil, err
 	}
 	if q.Track == nil {
 		q.Track = false
 	}
 	query := url.Values{"ignore_unavailable": {"true"}, "allow_partial_search_results": {"false"}, "filter_path": {searchFilterPath}}
-	if q.run != "" {
-		query.Set("preference", preference(q.run))
+	if q.Preference != "" {
+		query.Set("preference", q.Preference)
 	}
-	a, err := s.call(ctx, http.MethodPost, "/"+index+"/_search", query, q)
-	if indexMissing(err) {
+	a, err := c.Call(ctx, http.MethodPost, "/"+index+"/_search", query, q)
+	if IsMissing(err) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	var got searchResult
-	if err := json.Unmarshal(a.body, &got); err != nil {
+	var got SearchResult
+	if err := json.Unmarshal(a.Body, &got); err != nil {
 		return nil, err
 	}
-	return got.Hits.Hits, got.partial()
+	return got.Hits.Hits, got.Partial()
 }
 
-// maxSearches is how many searches are asked in one request.
-const maxSearches = 64
+// MaxSearches is how many searches are asked in one request.
+const MaxSearches = 64
 
-// searches asks one index many things at once, of a run unless that is empty, and
-// returns the answers in order.
-func (s *Store) searches(ctx context.Context, index, run string, qs []search) ([]searchResult, error) {
-	var all []searchResult
+// Searches asks one index many things at once, and returns the answers in order. The
+// preference is that of all of them; their own do not count.
+func (c *Client) Searches(ctx context.Context, index, preference string, qs []Search) ([]SearchResult, error) {
+	var all []SearchResult
 	for len(qs) > 0 {
-		n := min(len(qs), maxSearches)
-		some, err := s.msearch(ctx, index, run, qs[:n])
+		n := min(len(qs), MaxSearches)
+		some, err := c.msearch(ctx, index, preference, qs[:n])
 		if err != nil {
 			return nil, err
 		}
@@ -109,8 +106,8 @@ func (s *Store) searches(ctx context.Context, index, run string, qs []search) ([
 	return all, nil
 }
 
-func (s *Store) msearch(ctx context.Context, index, run string, qs []search) ([]searchResult, error) {
-	if err := s.ensureSetup(ctx); err != nil {
+func (c *Client) msearch(ctx context.Context, index, preference string, qs []Search) ([]SearchResult, error) {
+	if err := c.Prepare(ctx); err != nil {
 		return nil, err
 	}
 	var b bytes.Buffer
@@ -120,8 +117,8 @@ func (s *Store) msearch(ctx context.Context, index, run string, qs []search) ([]
 			q.Track = false
 		}
 		b.WriteString(`{"ignore_unavailable":true,"allow_partial_search_results":false`)
-		if run != "" {
-			b.Write(appendString([]byte(`,"preference":`), preference(run)))
+		if preference != "" {
+			fmt.Fprintf(&b, `,"preference":%q`, preference)
 		}
 		b.WriteString("}\n")
 		if err := e.Encode(q); err != nil {
@@ -129,11 +126,11 @@ func (s *Store) msearch(ctx context.Context, index, run string, qs []search) ([]
 		}
 	}
 	query := url.Values{"filter_path": {"responses." + msearchFilterPath()}}
-	var all []searchResult
+	var all []SearchResult
 	err := retry(ctx, func() (bool, error) {
-		a, err := s.sendRead(ctx, http.MethodPost, "/"+index+"/_msearch", query, typeNDJSON, b.Bytes())
-		if err == nil && a.status != http.StatusOK {
-			err = a.toError()
+		a, err := c.sendRead(ctx, http.MethodPost, "/"+index+"/_msearch", query, NDJSON, b.Bytes())
+		if err == nil && a.Status != http.StatusOK {
+			err = a.Err()
 		}
 		if err == nil {
 			all, err = responses(a, len(qs))
@@ -146,18 +143,18 @@ func (s *Store) msearch(ctx context.Context, index, run string, qs []search) ([]
 
 // responses reads the answers to n searches. One that is no whole answer is an
 // error.
-func responses(a response, n int) ([]searchResult, error) {
+func responses(a Response, n int) ([]SearchResult, error) {
 	var got struct {
-		Responses []searchResult `json:"responses"`
+		Responses []SearchResult `json:"responses"`
 	}
-	if err := json.Unmarshal(a.body, &got); err != nil {
+	if err := json.Unmarshal(a.Body, &got); err != nil {
 		return nil, err
 	}
 	if len(got.Responses) != n {
 		return nil, fmt.Errorf("elasticsearch answers %d of %d searches", len(got.Responses), n)
 	}
 	for _, f := range got.Responses {
-		if err := f.partial(); err != nil && !indexMissing(err) {
+		if err := f.Partial(); err != nil && !IsMissing(err) {
 			return nil, err
 		}
 	}
@@ -169,37 +166,43 @@ func msearchFilterPath() string {
 	return string(bytes.ReplaceAll([]byte(searchFilterPath), []byte(","), []byte(",responses.")))
 }
 
-// Queries.
+// Object is an object of JSON.
+type Object = map[string]any
 
-type object = map[string]any
+// Term finds documents with a word in a field.
+func Term(field, value string) any { return Object{"term": Object{field: Object{"value": value}}} }
 
-func term(field, value string) any { return object{"term": object{field: object{"value": value}}} }
-
-func equal(field string, value int64) any {
-	return object{"term": object{field: object{"value": value}}}
+// Equal finds documents with a number in a field.
+func Equal(field string, value int64) any {
+	return Object{"term": Object{field: Object{"value": value}}}
 }
 
-func terms[T any](field string, values []T) any { return object{"terms": object{field: values}} }
+// Terms finds documents with one of some values in a field.
+func Terms[T any](field string, values []T) any { return Object{"terms": Object{field: values}} }
 
-func compare(field, operator string, value any) any {
-	return object{"range": object{field: object{operator: value}}}
+// Compare finds documents by a range: the operator is gt, gte, lt or lte.
+func Compare(field, operator string, value any) any {
+	return Object{"range": Object{field: Object{operator: value}}}
 }
 
-func prefix(field, value string) any { return object{"prefix": object{field: object{"value": value}}} }
+// Prefix finds documents by the start of a field.
+func Prefix(field, value string) any { return Object{"prefix": Object{field: Object{"value": value}}} }
 
-// allOf finds what meets every condition.
-func allOf(conditions ...any) any {
+// AllOf finds what meets every condition.
+func AllOf(conditions ...any) any {
 	if len(conditions) == 0 {
-		return object{"match_all": object{}}
+		return Object{"match_all": Object{}}
 	}
-	return object{"bool": object{"filter": conditions}}
+	return Object{"bool": Object{"filter": conditions}}
 }
 
-// anyOf finds what meets one condition.
-func anyOf(conditions ...any) any {
-	return object{"bool": object{"should": conditions, "minimum_should_match": 1}}
+// AnyOf finds what meets one condition.
+func AnyOf(conditions ...any) any {
+	return Object{"bool": Object{"should": conditions, "minimum_should_match": 1}}
 }
 
-func asc(field string) any { return object{field: object{"order": "asc"}} }
+// Asc sorts by a field.
+func Asc(field string) any { return Object{field: Object{"order": "asc"}} }
 
-func desc(field string) any { return object{field: object{"order": "desc"}} }
+// Desc sorts by a field, the largest first.
+func Desc(field string) any { return Object{field: Object{"order": "desc"}} }

@@ -1,4 +1,4 @@
-package elastic
+package schema
 
 import "maps"
 
@@ -8,14 +8,18 @@ const Version = 4
 
 // Indices by name, without prefix and partition, in the order of the flow.
 const (
-	indexDocs    = "docs"
-	indexRuns    = "runs"
-	indexStatus  = "status"
-	indexSources = "sources"
-	indexMetrics = "metrics"
-	indexLogs    = "logs"
-	indexResults = "results"
+	Docs    = "docs"
+	Runs    = "runs"
+	Status  = "status"
+	Sources = "sources"
+	Metrics = "metrics"
+	Logs    = "logs"
+	Results = "results"
 )
+
+// MaxTerm is the most bytes that are searched by. Elasticsearch refuses a whole
+// document for a term over 32,766 bytes.
+const MaxTerm = 1024
 
 // Field is one field of the documents of an index.
 type Field struct {
@@ -35,7 +39,7 @@ type Index struct {
 }
 
 // sharded is an index of samples or lines: with as many shards as settings say.
-func (i Index) sharded() bool { return i.Name == indexMetrics || i.Name == indexLogs }
+func (i Index) sharded() bool { return i.Name == Metrics || i.Name == Logs }
 
 // Kinds of fields.
 
@@ -56,7 +60,7 @@ func flag(name, description string) Field {
 }
 
 func labels(description string) Field {
-	return Field{Name: "labels", Type: "flattened", Description: description + " One field whatever keys there are: the mapping never grows.", options: map[string]any{"ignore_above": maxTerm}}
+	return Field{Name: "labels", Type: "flattened", Description: description + " One field whatever keys there are: the mapping never grows.", options: map[string]any{"ignore_above": MaxTerm}}
 }
 
 // storedField is a field that is returned but never searched.
@@ -77,13 +81,13 @@ func sortField(name, kind, description string) Field {
 // Indices returns all kinds of indices.
 func Indices() []Index {
 	return []Index{
-		{Name: indexDocs, Description: "One document for each small document of a service, written by compare-and-set. ID: a digest of kind and key.", Fields: docFields()},
-		{Name: indexRuns, Description: "One document for each run, as it stands now. ID: the run's.", Fields: runFields()},
-		{Name: indexStatus, ByMonth: true, Description: "One document for each thing that happened to a run. ID: a digest of the run's and the event's. The newest of a run may be in its document of runs only, for a moment.", Fields: statusFields()},
-		{Name: indexSources, ByMonth: true, Description: "One document for each source of samples or lines, and one for its end. ID: the source's, the topic, and whether it is the end.", Fields: sourceFields()},
-		{Name: indexMetrics, ByMonth: true, Description: "One document for each sample. ID: made of the source, `seq`, `sub` and the metric's name.", Fields: metricFields()},
-		{Name: indexLogs, ByMonth: true, Description: "One document for each line. ID: made of the source and `seq`.", Fields: logFields()},
-		{Name: indexResults, ByMonth: true, Description: "One document for each series of a run's samples, once they are summarised: what they come to, for dashboards. It is read by nobody else. ID: a digest of the run's and the ordinal. Since version 2.", Fields: resultFields()},
+		{Name: Docs, Description: "One document for each small document of a service, written by compare-and-set. ID: a digest of kind and key.", Fields: docFields()},
+		{Name: Runs, Description: "One document for each run, as it stands now. ID: the run's.", Fields: runFields()},
+		{Name: Status, ByMonth: true, Description: "One document for each thing that happened to a run. ID: a digest of the run's and the event's. The newest of a run may be in its document of runs only, for a moment.", Fields: statusFields()},
+		{Name: Sources, ByMonth: true, Description: "One document for each source of samples or lines, and one for its end. ID: the source's, the topic, and whether it is the end.", Fields: sourceFields()},
+		{Name: Metrics, ByMonth: true, Description: "One document for each sample. ID: made of the source, `seq`, `sub` and the metric's name.", Fields: metricFields()},
+		{Name: Logs, ByMonth: true, Description: "One document for each line. ID: made of the source and `seq`.", Fields: logFields()},
+		{Name: Results, ByMonth: true, Description: "One document for each series of a run's samples, once they are summarised: what they come to, for dashboards. It is read by nobody else. ID: a digest of the run's and the ordinal. Since version 2.", Fields: resultFields()},
 	}
 }
 
@@ -233,7 +237,7 @@ func resultFields() []Field {
 		keyword("metric.name", "of the metric"),
 		keyword("metric.unit", "as the descriptor or the benchmark says"),
 		keyword("metric.direction", "which values are better, as the descriptor says: higher or lower. Since version 4"),
-		{Name: "metric.labels", Type: "flattened", Description: "of the samples", options: map[string]any{"ignore_above": maxTerm}},
+		{Name: "metric.labels", Type: "flattened", Description: "of the samples", options: map[string]any{"ignore_above": MaxTerm}},
 		number("n", "long", "samples that are numbers or infinite"),
 		flag("complete", "all samples were there"),
 	}

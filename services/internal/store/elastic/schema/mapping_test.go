@@ -1,4 +1,4 @@
-package elastic_test
+package schema_test
 
 import (
 	"bytes"
@@ -9,16 +9,16 @@ import (
 	"testing"
 
 	"github.com/benchmark-ai/bai/services/internal/golden"
-	"github.com/benchmark-ai/bai/services/internal/store/elastic"
+	"github.com/benchmark-ai/bai/services/internal/store/elastic/schema"
 )
 
 func TestTheMappingsAreThoseThatWereLookedAt(t *testing.T) {
-	for _, i := range elastic.Indices() {
+	for _, i := range schema.Indices() {
 		t.Run(i.Name, func(t *testing.T) {
 			var b bytes.Buffer
 			e := json.NewEncoder(&b)
 			e.SetIndent("", "  ")
-			if err := e.Encode(elastic.Mapping(i)); err != nil {
+			if err := e.Encode(schema.Mapping(i)); err != nil {
 				t.Fatal(err)
 			}
 			golden.Check(t, filepath.Join("testdata", "mappings", i.Name+".json"), b.Bytes())
@@ -28,12 +28,12 @@ func TestTheMappingsAreThoseThatWereLookedAt(t *testing.T) {
 
 // TestTheDataModelIsCurrent writes docs/data-model.md with GOLDEN=write.
 func TestTheDataModelIsCurrent(t *testing.T) {
-	golden.Check(t, filepath.Join("..", "..", "..", "..", "docs", "data-model.md"), []byte(dataModel()))
+	golden.Check(t, filepath.Join("..", "..", "..", "..", "..", "docs", "data-model.md"), []byte(dataModel()))
 }
 
 func TestNoMappingTakesFieldsThatItDoesNotName(t *testing.T) {
-	for _, i := range elastic.Indices() {
-		b, err := json.Marshal(elastic.Mapping(i))
+	for _, i := range schema.Indices() {
+		b, err := json.Marshal(schema.Mapping(i))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -46,8 +46,8 @@ func TestNoMappingTakesFieldsThatItDoesNotName(t *testing.T) {
 // dataModel writes the mappings for people.
 func dataModel() string {
 	var b strings.Builder
-	b.WriteString(strings.TrimLeft(fmt.Sprintf(preface, elastic.Version), "\n"))
-	for _, i := range elastic.Indices() {
+	b.WriteString(strings.TrimLeft(fmt.Sprintf(preface, schema.Version), "\n"))
+	for _, i := range schema.Indices() {
 		name := "bai-" + i.Name
 		if i.ByMonth {
 			name += "-YYYY.MM"

@@ -1,4 +1,6 @@
-package elastic
+// Package schema is the mappings of the platform's indices in Elasticsearch, and
+// makes them.
+package schema
 
 import (
 	"cmp"
@@ -12,8 +14,24 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
+
+	"golang.org/x/sync/semaphore"
+
+	"github.com/benchmark-ai/bai/services/internal/store/elastic/client"
 )
+
+// Schema makes the indices of one store. Any goroutine may use it.
+type Schema struct {
+	client    *client.Client
+	lock      *semaphore.Weighted       // one setup at a time
+	done      atomic.Bool               // the templates are as this program needs them
+	checkedAt atomic.Pointer[time.Time] // when Check last found no fault
+}
+
+// New returns the schema of the store that a client writes to.
+func New(c *client.Client) *Schema { return &Schema{client: c, lock: semaphore.NewWeighted(1)} }
 
 // ErrNewer says that a newer version of the platform has written to the store.
 var ErrNewer = errors.New("was written by a newer version of the platform")
@@ -21,20 +39,20 @@ var ErrNewer = errors.New("was written by a newer version of the platform")
 // priority of templates, above that of those that come with the server.
 const priority = 250
 
-// ensureSetup makes sure, once, that what is needed is there.
-func (s *Store) ensureSetup(ctx context.Context) error {
-	if s.setupDone.Load() {
+// Ensure makes sure, once, that what is needed is there.
+func (s *Schema) Ensure(ctx context.Context) error {
+	if s.done.Load() {
 		return nil
 	}
-	if err := s.setupLock.Acquire(ctx, 1); err != nil {
+	if err := s.lock.Acquire(ctx, 1); err != nil {
 		return err
 	}
-	defer s.setupLock.Release(1)
-	if s.setupDone.Load() {
+	defer s.lock.Release(1)
+	if s.done.Load() {
 		return nil
 	}
 	var err error
-	if s.settings.ManualSetup {
+	if s.client.Settings.ManualSetup {
 		err = s.Check(ctx)
 	} else {
 		_, err = s.Setup(ctx)
@@ -42,7 +60,7 @@ func (s *Store) ensureSetup(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.setupDone.Store(true)
+	s.done.Store(true)
 	return nil
 }
 
@@ -51,7 +69,7 @@ func (s *Store) ensureSetup(ctx context.Context) error {
 // templates, and the indices that are not by month, as Settings say. It returns
 // what it did, for people: nothing where all is done. It changes nothing at all,
 // and says ErrNewer, where anything is newer.
-func (s *Store) Setup(ctx context.Context) (done []string, err error) {
+func (s *Schema) Setup(ctx context.Context) (done []string, err error) {
 	have, err := s.versions(ctx)
 	if err != nil {
 		return nil, err
@@ -63,7 +81,7 @@ func (s *Store) Setup(ctx context.Context) (done []string, err error) {
 		did, err := s.prepare(ctx, i, have)
 		done = append(done, did...)
 		if err != nil {
-			return done, fmt.Errorf("prepare index %s: %w", s.index(i.Name), err)
+			return done, fmt.Errorf("prepare index %s: %w", s.client.Index(i.Name), err)
 		}
 	}
 	return done, nil
@@ -75,7 +93,7 @@ const checkTTL = 10 * time.Second
 // Check says whether Setup was done, and is of this version or of one that this
 // program can use. That it is so is remembered for 10 s; otherwise it costs two
 // requests.
-func (s *Store) Check(ctx context.Context) error {
+func (s *Schema) Check(ctx context.Context) error {
 	if at := s.checkedAt.Load(); at != nil && time.Since(*at) < checkTTL {
 		return nil
 	}
@@ -87,8 +105,8 @@ func (s *Store) Check(ctx context.Context) error {
 		return err
 	}
 	for _, i := range Indices() {
-		if v := have.templates[s.index(i.Name)].version(); v < Version {
-			return fmt.Errorf("index template %s has version %d, want %d: run `bai admin store setup`", s.index(i.Name), v, Version)
+		if v := have.templates[s.client.Index(i.Name)].version(); v < Version {
+			return fmt.Errorf("index template %s has version %d, want %d: run `bai admin store setup`", s.client.Index(i.Name), v, Version)
 		}
 	}
 	s.checkedAt.Store(new(time.Now()))
@@ -119,21 +137,21 @@ func (v versions) checkNotNewer() error {
 }
 
 // versions returns those of all templates and indices, by two requests.
-func (s *Store) versions(ctx context.Context) (versions, error) {
+func (s *Schema) versions(ctx context.Context) (versions, error) {
 	templates, err := s.indexTemplates(ctx)
 	if err != nil {
 		return versions{}, err
 	}
-	indices, err := s.indexVersions(ctx, Indices()...)
+	indices, err := s.IndexVersions(ctx, Indices()...)
 	return versions{templates, indices}, err
 }
 
 // pattern matches the names of all indices of a kind.
-func (s *Store) pattern(i Index) string {
+func (s *Schema) pattern(i Index) string {
 	if i.ByMonth {
-		return s.index(i.Name, "*")
+		return s.client.Index(i.Name, "*")
 	}
-	return s.index(i.Name)
+	return s.client.Index(i.Name)
 }
 
 // meta is where a mapping says its version.
@@ -179,12 +197,12 @@ func (w indexSettings) diff(have indexSettings) (changes []string) {
 }
 
 // indexTemplates returns the templates as the server has them, by name.
-func (s *Store) indexTemplates(ctx context.Context) (map[string]indexTemplate, error) {
+func (s *Schema) indexTemplates(ctx context.Context) (map[string]indexTemplate, error) {
 	const template = "index_templates.index_template.template."
 	query := url.Values{"filter_path": {"index_templates.name," + template + "mappings._meta," + template + "settings.index"}}
-	a, err := s.call(ctx, http.MethodGet, "/_index_template/"+s.index("*"), query, nil, http.StatusNotFound)
+	a, err := s.client.Call(ctx, http.MethodGet, "/_index_template/"+s.client.Index("*"), query, nil, http.StatusNotFound)
 	found := make(map[string]indexTemplate)
-	if err != nil || a.status == http.StatusNotFound {
+	if err != nil || a.Status == http.StatusNotFound {
 		return found, err
 	}
 	var got struct {
@@ -195,31 +213,31 @@ func (s *Store) indexTemplates(ctx context.Context) (map[string]indexTemplate, e
 			} `json:"index_template"`
 		} `json:"index_templates"`
 	}
-	if err := a.decode(&got); err != nil {
+	if err := a.Decode(&got); err != nil {
 		return nil, err
 	}
 	for _, t := range got.Templates {
-		if slices.ContainsFunc(Indices(), func(i Index) bool { return t.Name == s.index(i.Name) }) { // not those of a longer prefix
+		if slices.ContainsFunc(Indices(), func(i Index) bool { return t.Name == s.client.Index(i.Name) }) { // not those of a longer prefix
 			found[t.Name] = t.Template.Template
 		}
 	}
 	return found, nil
 }
 
-// indexVersions returns the versions of the indices of some kinds, by name.
-func (s *Store) indexVersions(ctx context.Context, kinds ...Index) (map[string]int, error) {
+// IndexVersions returns the versions of the indices of some kinds, by name.
+func (s *Schema) IndexVersions(ctx context.Context, kinds ...Index) (map[string]int, error) {
 	var patterns []string
 	for _, i := range kinds {
 		patterns = append(patterns, s.pattern(i))
 	}
 	query := url.Values{"filter_path": {"*.mappings._meta"}, "ignore_unavailable": {"true"}}
-	a, err := s.call(ctx, http.MethodGet, "/"+strings.Join(patterns, ",")+"/_mapping", query, nil, http.StatusNotFound)
+	a, err := s.client.Call(ctx, http.MethodGet, "/"+strings.Join(patterns, ",")+"/_mapping", query, nil, http.StatusNotFound)
 	found := make(map[string]int)
-	if err != nil || a.status == http.StatusNotFound {
+	if err != nil || a.Status == http.StatusNotFound {
 		return found, err
 	}
 	var got map[string]meta
-	if err := json.Unmarshal(a.body, &got); err != nil {
+	if err := json.Unmarshal(a.Body, &got); err != nil {
 		return nil, err
 	}
 	for name, m := range got {
@@ -229,13 +247,13 @@ func (s *Store) indexVersions(ctx context.Context, kinds ...Index) (map[string]i
 }
 
 // prepare makes what is missing for a kind of index, and says what it did.
-func (s *Store) prepare(ctx context.Context, i Index, have versions) (done []string, err error) {
-	did, err := s.prepareTemplate(ctx, i, have.templates[s.index(i.Name)])
+func (s *Schema) prepare(ctx context.Context, i Index, have versions) (done []string, err error) {
+	did, err := s.prepareTemplate(ctx, i, have.templates[s.client.Index(i.Name)])
 	if err != nil {
 		return nil, err
 	}
 	done = append(done, did...)
-	versions, err := s.indexVersions(ctx, i) // also those that were made by the template before
+	versions, err := s.IndexVersions(ctx, i) // also those that were made by the template before
 	if err != nil {
 		return done, err
 	}
@@ -243,7 +261,7 @@ func (s *Store) prepare(ctx context.Context, i Index, have versions) (done []str
 		if versions[name] >= Version {
 			continue
 		}
-		if _, err := s.call(ctx, http.MethodPut, "/"+name+"/_mapping", nil, i.mapping()); err != nil {
+		if _, err := s.client.Call(ctx, http.MethodPut, "/"+name+"/_mapping", nil, i.mapping()); err != nil {
 			return done, err
 		}
 		done = append(done, fmt.Sprintf("index %s is of version %d, and was of version %d", name, Version, versions[name]))
@@ -255,16 +273,16 @@ func (s *Store) prepare(ctx context.Context, i Index, have versions) (done []str
 		did, err = s.applySettings(ctx, i)
 		return append(done, did...), err
 	}
-	a, err := s.call(ctx, http.MethodPut, "/"+s.index(i.Name), nil, nil, http.StatusBadRequest)
-	if err == nil && a.status == http.StatusBadRequest && kindOf(a) != "resource_already_exists_exception" {
-		err = a.toError()
+	a, err := s.client.Call(ctx, http.MethodPut, "/"+s.client.Index(i.Name), nil, nil, http.StatusBadRequest)
+	if err == nil && a.Status == http.StatusBadRequest && kindOf(a) != "resource_already_exists_exception" {
+		err = a.Err()
 	}
 	return done, err
 }
 
 // prepareTemplate makes the template of a kind, which is there as t, as it is to be.
-func (s *Store) prepareTemplate(ctx context.Context, i Index, t indexTemplate) (done []string, err error) {
-	name := "index template " + s.index(i.Name)
+func (s *Schema) prepareTemplate(ctx context.Context, i Index, t indexTemplate) (done []string, err error) {
+	name := "index template " + s.client.Index(i.Name)
 	switch v := t.version(); {
 	case v == 0:
 		done = append(done, name+" is made")
@@ -277,21 +295,21 @@ func (s *Store) prepareTemplate(ctx context.Context, i Index, t indexTemplate) (
 		}
 	}
 	if len(done) > 0 {
-		_, err = s.call(ctx, http.MethodPut, "/_index_template/"+s.index(i.Name), nil, s.template(i))
+		_, err = s.client.Call(ctx, http.MethodPut, "/_index_template/"+s.client.Index(i.Name), nil, s.template(i))
 	}
 	return done, err
 }
 
 // applySettings has an index that is not by month, and so is never made anew, as settings
 // say.
-func (s *Store) applySettings(ctx context.Context, i Index) (done []string, err error) {
-	name := s.index(i.Name)
-	a, err := s.call(ctx, http.MethodGet, "/"+name+"/_settings", nil, nil)
+func (s *Schema) applySettings(ctx context.Context, i Index) (done []string, err error) {
+	name := s.client.Index(i.Name)
+	a, err := s.client.Call(ctx, http.MethodGet, "/"+name+"/_settings", nil, nil)
 	if err != nil {
 		return nil, err
 	}
 	var got map[string]indexTemplate
-	if err := a.decode(&got); err != nil {
+	if err := a.Decode(&got); err != nil {
 		return nil, err
 	}
 	want := s.indexSettings(i)
@@ -300,36 +318,36 @@ func (s *Store) applySettings(ctx context.Context, i Index) (done []string, err 
 		done = append(done, "index "+name+": "+c)
 	}
 	if len(done) > 0 {
-		_, err = s.call(ctx, http.MethodPut, "/"+name+"/_settings", nil, map[string]any{"index": want})
+		_, err = s.client.Call(ctx, http.MethodPut, "/"+name+"/_settings", nil, map[string]any{"index": want})
 	}
 	return done, err
 }
 
 // kindOf returns the type of the server's error.
-func kindOf(a response) string {
+func kindOf(a client.Response) string {
 	var e struct {
 		Error struct {
 			Type string `json:"type"`
 		} `json:"error"`
 	}
-	_ = json.Unmarshal(a.body, &e) // what is no JSON has no type
+	_ = json.Unmarshal(a.Body, &e) // what is no JSON has no type
 	return e.Error.Type
 }
 
 // indexSettings returns those of the indices of a kind.
-func (s *Store) indexSettings(i Index) indexSettings {
-	refresh, shards := s.settings.Refresh, s.settings.Shards
+func (s *Schema) indexSettings(i Index) indexSettings {
+	refresh, shards := s.client.Settings.Refresh, s.client.Settings.Shards
 	if !i.sharded() {
 		refresh, shards = refresh/4, 1 // small, and what lists are made of
 	}
 	return indexSettings{
-		Shards: strconv.Itoa(shards), Replicas: s.settings.Replicas,
+		Shards: strconv.Itoa(shards), Replicas: s.client.Settings.Replicas,
 		Refresh: fmt.Sprint(max(refresh.Round(time.Millisecond), time.Millisecond).Milliseconds(), "ms"),
 	}
 }
 
 // template returns the index template of a kind.
-func (s *Store) template(i Index) map[string]any {
+func (s *Schema) template(i Index) map[string]any {
 	return map[string]any{
 		"index_patterns": []string{s.pattern(i)},
 		"priority":       priority,
