@@ -1,4 +1,4 @@
-package sqlite_test
+package chunk_test
 
 import (
 	gocmp "cmp"
@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/benchmark-ai/bai/services/internal/event"
-	"github.com/benchmark-ai/bai/services/internal/store/sqlite"
+	"github.com/benchmark-ai/bai/services/internal/store/sqlite/chunk"
 )
 
 // drawn returns samples in any order.
@@ -48,12 +48,12 @@ func keyOf(s event.Sample) key { return key{s.Seq, s.Sub, s.Name} }
 
 func TestAChunkGivesBackTheSamplesThatItWasMadeOf(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		want := sqlite.Ordered(drawn().Draw(t, "samples"))
-		chunk, err := sqlite.Pack(want)
+		want := chunk.Ordered(drawn().Draw(t, "samples"))
+		packed, err := chunk.Pack(chunk.Series{want})
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := sqlite.Unpack(chunk)
+		got, err := chunk.Unpack(packed)
 		if diff := cmp.Diff(want, got, cmp.Comparer(func(a, b float64) bool { return math.Float64bits(a) == math.Float64bits(b) })); err != nil || len(want) > 0 && diff != "" {
 			t.Fatalf("%v (-want +got):\n%s", err, diff)
 		}
@@ -65,7 +65,7 @@ func TestSamplesAreMergedInOrderAndTheFirstOfEachStays(t *testing.T) {
 		all := drawn().Draw(t, "samples")
 		before := slices.Clone(all)
 		n := rapid.IntRange(0, len(all)).Draw(t, "old")
-		got := sqlite.Merge(sqlite.Ordered(all[:n]), sqlite.Ordered(all[n:]))
+		got := chunk.Merge(chunk.Ordered(all[:n]), chunk.Ordered(all[n:]))
 		if diff := cmp.Diff(before, all); diff != "" {
 			t.Fatalf("what was given is changed:\n%s", diff)
 		}
@@ -91,19 +91,19 @@ func FuzzADamagedChunkIsAnErrorAndNoMore(f *testing.F) {
 	step := int64(-7)
 	s := event.Sample{Seq: 5, Sub: 1, Name: "loss", Unit: "1", Time: 1 << 60, Step: &step, Labels: map[string]string{"a": "b"}}
 	s.Set(0.25)
-	chunk, err := sqlite.Pack([]event.Sample{s, s, s})
+	packed, err := chunk.Pack(chunk.Series{{s, s, s}})
 	if err != nil {
 		f.Fatal(err)
 	}
-	f.Add(chunk)
+	f.Add(packed)
 	f.Add([]byte{})
 	f.Add([]byte{1, 0xff, 0xff, 0xff, 0xff, 0x0f})
-	f.Fuzz(func(t *testing.T, chunk []byte) {
-		samples, err := sqlite.Unpack(chunk)
+	f.Fuzz(func(t *testing.T, packed []byte) {
+		samples, err := chunk.Unpack(packed)
 		if err != nil {
 			return
 		}
-		if _, err := sqlite.Pack(samples); err != nil {
+		if _, err := chunk.Pack(chunk.Series{samples}); err != nil {
 			t.Errorf("what was read cannot be written: %v", err)
 		}
 	})

@@ -1,4 +1,5 @@
-package sqlite
+// Package chunk is the form in which a file of package sqlite holds samples.
+package chunk
 
 import (
 	"cmp"
@@ -12,13 +13,13 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/event"
 )
 
-// Samples lie in chunks: a row for each would cost more than all that happens to
-// a sample before it. A chunk holds samples of one source in ascending order of
+// Samples lie in chunks: a row for each would cost more than all work on a sample
+// before. A chunk holds samples of one source in ascending order of
 // (Seq, Sub, Name), and no two chunks of a source overlap.
 //
 // The form of a chunk, numbers as of encoding/binary's varints:
 //
-//	version   one byte, chunkVersion
+//	version   one byte, formatVersion
 //	texts     their count, then each as its length and its bytes
 //	samples   their count, then each as
 //	          flags          one byte
@@ -30,10 +31,10 @@ import (
 //	          value          float64, 8 bytes, little-endian; NaN and infinities as IEEE 754 has them
 //	          time           less that of the sample before
 //	          step           where flagStep is set
-const chunkVersion = 1
+const formatVersion = 1
 
-// maxChunk is how many samples a chunk holds at most.
-const maxChunk = 4096
+// MaxLen is how many samples a chunk holds at most.
+const MaxLen = 4096
 
 // Bits of a sample's flags in a chunk.
 const (
@@ -45,16 +46,17 @@ const (
 	flagLower
 )
 
-var errChunk = errors.New("a chunk of samples is damaged")
+// ErrDamaged says that bytes are no chunk.
+var ErrDamaged = errors.New("a chunk of samples is damaged")
 
-// compare orders samples as they lie in a source.
-func compare(a, b *event.Sample) int {
+// Compare orders samples as they lie in a source.
+func Compare(a, b *event.Sample) int {
 	return cmp.Or(cmp.Compare(a.Seq, b.Seq), cmp.Compare(a.Sub, b.Sub), cmp.Compare(a.Name, b.Name))
 }
 
-// pack returns the chunk of samples.
-func pack(samples series) ([]byte, error) {
-	n := samples.count()
+// Pack returns the chunk of samples.
+func Pack(samples Series) ([]byte, error) {
+	n := samples.Count()
 	p := packer{table: stringTable{numbers: make(map[string]uint64)}}
 	p.body = binary.AppendUvarint(make([]byte, 0, 24*n+16), uint64(n)) //nolint:gosec // a count
 	for _, piece := range samples {
@@ -162,17 +164,17 @@ func (t *stringTable) number(text string) uint64 {
 }
 
 func (t *stringTable) head() []byte {
-	b := binary.AppendUvarint([]byte{chunkVersion}, uint64(len(t.texts)))
+	b := binary.AppendUvarint([]byte{formatVersion}, uint64(len(t.texts)))
 	for _, text := range t.texts {
 		b = append(binary.AppendUvarint(b, uint64(len(text))), text...)
 	}
 	return b
 }
 
-// unpack returns the samples of a chunk.
-func unpack(chunk []byte) ([]event.Sample, error) {
-	if len(chunk) == 0 || chunk[0] != chunkVersion {
-		return nil, errChunk
+// Unpack returns the samples of a chunk.
+func Unpack(chunk []byte) ([]event.Sample, error) {
+	if len(chunk) == 0 || chunk[0] != formatVersion {
+		return nil, ErrDamaged
 	}
 	u := unpacker{rest: chunk[1:], labels: make(map[uint64]map[string]string)}
 	u.readTexts()
@@ -183,13 +185,12 @@ func unpack(chunk []byte) ([]event.Sample, error) {
 		u.sample(&samples[i], &values[i], &seq, &time)
 	}
 	if u.damaged || len(u.rest) > 0 {
-		return nil, errChunk
+		return nil, ErrDamaged
 	}
 	return samples, nil
 }
 
-// unpacker reads what a chunk is made of. Once something is not as it must be it
-// reads zeroes.
+// unpacker reads the parts of a chunk. After the first damaged part it reads zeroes.
 type unpacker struct {
 	rest    []byte
 	texts   []string
@@ -319,15 +320,14 @@ func (u *unpacker) float() float64 {
 	return v
 }
 
-// merge returns the samples of both, each once: of two that are told apart by
-// nothing that of old stays. Both are in order, and so is what it returns.
-func merge(old, young []event.Sample) []event.Sample {
+// Merge returns the samples of both, each once: of two with the same key that of old stays. Both are in order, and so is what it returns.
+func Merge(old, young []event.Sample) []event.Sample {
 	if len(old) == 0 {
 		return young
 	}
 	all := make([]event.Sample, 0, len(old)+len(young))
 	for len(old) > 0 && len(young) > 0 {
-		switch order := compare(&old[0], &young[0]); {
+		switch order := Compare(&old[0], &young[0]); {
 		case order < 0:
 			all, old = append(all, old[0]), old[1:]
 		case order > 0:
@@ -339,14 +339,14 @@ func merge(old, young []event.Sample) []event.Sample {
 	return append(append(all, old...), young...)
 }
 
-// ordered returns samples in order and each once, the first of those that are
-// told apart by nothing. What is in order already is returned as it is.
-func ordered(samples []event.Sample) []event.Sample {
+// Ordered returns samples in order and each once, the first of those that are
+// told apart by nothing. Samples that are in order already are returned as they are.
+func Ordered(samples []event.Sample) []event.Sample {
 	for i := 1; i < len(samples); i++ {
-		if compare(&samples[i-1], &samples[i]) >= 0 {
+		if Compare(&samples[i-1], &samples[i]) >= 0 {
 			samples = slices.Clone(samples)
-			slices.SortStableFunc(samples, func(a, b event.Sample) int { return compare(&a, &b) })
-			return slices.CompactFunc(samples, func(a, b event.Sample) bool { return compare(&a, &b) == 0 })
+			slices.SortStableFunc(samples, func(a, b event.Sample) int { return Compare(&a, &b) })
+			return slices.CompactFunc(samples, func(a, b event.Sample) bool { return Compare(&a, &b) == 0 })
 		}
 	}
 	return samples
