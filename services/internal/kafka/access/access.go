@@ -1,4 +1,6 @@
-package kafka
+// Package access is how a process is let in by the brokers and by the services that
+// read from them: encryption, users, rights, and the tokens of runs.
+package access
 
 import (
 	"bytes"
@@ -17,11 +19,9 @@ import (
 	"github.com/segmentio/kafka-go/sasl"
 	"github.com/segmentio/kafka-go/sasl/plain"
 	"github.com/segmentio/kafka-go/sasl/scram"
-
-	"github.com/benchmark-ai/bai/services/internal/pod"
 )
 
-// Mechanisms by which brokers know who speaks to them. OAUTHBEARER is not among
+// Mechanisms of SASL. OAUTHBEARER is not among
 // them, as the client library lacks it.
 const (
 	Plain       = "PLAIN"
@@ -36,7 +36,7 @@ type Access struct {
 	SASL SASL `toml:"sasl"`
 }
 
-// TLS says that connections are encrypted, and whom they trust. The client's own
+// TLS has connections encrypted. The client's own
 // certificate is read again for each new connection, so that it can be renewed in
 // place; ca_file once.
 type TLS struct {
@@ -49,12 +49,12 @@ type TLS struct {
 	CA string `toml:"-"` // PEM itself, instead of CAFile
 }
 
-// isEnabled says whether connections are encrypted.
-func (t TLS) isEnabled() bool {
+// IsEnabled reports whether connections are encrypted.
+func (t TLS) IsEnabled() bool {
 	return t.Enabled || t.CAFile != "" || t.CertFile != "" || t.KeyFile != "" || t.ServerName != "" || t.CA != ""
 }
 
-// SASL says who speaks to the brokers.
+// SASL is the user of the brokers.
 type SASL struct {
 	Mechanism    string `toml:"mechanism"`     // PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512; empty means that nobody asks
 	User         string `toml:"user"`          // name
@@ -63,9 +63,9 @@ type SASL struct {
 	Password string `toml:"-"` // itself, instead of PasswordFile
 }
 
-// validate names every setting at fault, below the table called name, for
+// Validate names every setting at fault, below the table called name, for
 // connections to brokers.
-func (a Access) validate(name string, brokers []string) error {
+func (a Access) Validate(name string, brokers []string) error {
 	var errs []error
 	if (a.TLS.CertFile == "") != (a.TLS.KeyFile == "") {
 		errs = append(errs, fmt.Errorf("%s.tls: cert_file and key_file go together", name))
@@ -77,7 +77,7 @@ func (a Access) validate(name string, brokers []string) error {
 		errs = append(errs, fmt.Errorf("%s.sasl.mechanism: %q: use %s", name, s.Mechanism, strings.Join(mechanisms, ", ")))
 	case s.User == "" || s.PasswordFile == "" && s.Password == "":
 		errs = append(errs, fmt.Errorf("%s.sasl: user and password_file are needed", name))
-	case s.Mechanism == Plain && !a.TLS.isEnabled() && slices.ContainsFunc(brokers, isRemote):
+	case s.Mechanism == Plain && !a.TLS.IsEnabled() && slices.ContainsFunc(brokers, isRemote):
 		errs = append(errs, fmt.Errorf("%s.sasl.mechanism: PLAIN shows the password to who listens in: set %[1]s.tls.enabled, or use SCRAM-SHA-512", name))
 	}
 	return errors.Join(errs...)
@@ -93,9 +93,9 @@ func isRemote(broker string) bool {
 	return host != "localhost" && (ip == nil || !ip.IsLoopback())
 }
 
-// config returns the configuration of TLS, nil for plain TCP.
-func (t TLS) config() (*tls.Config, error) {
-	if !t.isEnabled() {
+// Config returns the configuration of TLS, nil for plain TCP.
+func (t TLS) Config() (*tls.Config, error) {
+	if !t.IsEnabled() {
 		return nil, nil //nolint:nilnil // how crypto/tls and kafka-go say "none"
 	}
 	c := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: t.ServerName}
@@ -125,19 +125,19 @@ func (t TLS) config() (*tls.Config, error) {
 	return c, nil
 }
 
-// mechanism returns how to say who speaks, nil where nobody asks.
-func (s SASL) mechanism() (sasl.Mechanism, error) { //nolint:ireturn // as the library wants it
+// Client returns the client's side of SASL, nil where the brokers do not ask.
+func (s SASL) Client() (sasl.Mechanism, error) { //nolint:ireturn // as the library wants it
 	if s.Mechanism == "" {
 		return nil, nil //nolint:nilnil // how kafka-go says "none"
 	}
-	if _, err := s.secret(); err != nil {
+	if _, err := s.Secret(); err != nil {
 		return nil, err
 	}
 	return &identity{sasl: s}, nil
 }
 
-// secret returns the password as it is now.
-func (s SASL) secret() (string, error) {
+// Secret returns the password as it is now.
+func (s SASL) Secret() (string, error) {
 	if s.PasswordFile == "" {
 		return s.Password, nil
 	}
@@ -148,8 +148,8 @@ func (s SASL) secret() (string, error) {
 	return string(bytes.TrimRight(text, "\r\n")), nil
 }
 
-// identity is a sasl.Mechanism whose password is read for each connection. What
-// follows from a password, which takes thousands of hashes, is worked out once.
+// identity is a sasl.Mechanism whose password is read for each connection. The
+// thousands of hashes of one password are computed once.
 type identity struct {
 	sasl SASL
 
@@ -163,7 +163,7 @@ func (i *identity) Name() string { return i.sasl.Mechanism }
 
 // Start implements sasl.Mechanism.
 func (i *identity) Start(ctx context.Context) (sasl.StateMachine, []byte, error) { //nolint:ireturn // as the library wants it
-	password, err := i.sasl.secret()
+	password, err := i.sasl.Secret()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -193,55 +193,4 @@ func (i *identity) mechanismFor(password string) (sasl.Mechanism, error) { //nol
 		i.password, i.scram = password, m
 	}
 	return m, err
-}
-
-// CheckKey says why services, which take messages of pods, could not tell whose
-// they are.
-func (s Settings) CheckKey() error {
-	if s.KeyFile == "" && len(s.Key) == 0 {
-		return errors.New("kafka.key_file: is needed: without the platform's key nobody can tell which run a pod may speak for. Make one with 'openssl rand -hex 32', and give all services the same")
-	}
-	return nil
-}
-
-// CheckPods says why pods could not write what they measure: where services are
-// asked who they are, so are pods, and they must be somebody else.
-func (s Settings) CheckPods() error {
-	if s.SASL.Mechanism != "" && s.Pods.SASL.Mechanism == "" {
-		return errors.New("kafka.pods.sasl: pods need a user of their own, who may write bai.status, bai.metrics and bai.logs only: 'bai admin topics plan' shows its rights")
-	}
-	return nil
-}
-
-// ForPods returns how pods write to the brokers, with the contents of the files
-// that Pods names, for the Secret of a pod.
-func (s Settings) ForPods() (pod.Access, error) {
-	tls, sasl := s.Pods.TLS, s.Pods.SASL
-	out := pod.Access{TLS: tls.isEnabled(), CA: tls.CA, ServerName: tls.ServerName, Mechanism: sasl.Mechanism, User: sasl.User, Compression: s.Compression}
-	if tls.CAFile != "" {
-		pem, err := os.ReadFile(tls.CAFile)
-		if err != nil {
-			return pod.Access{}, fmt.Errorf("read whom the brokers' certificates are signed by, for pods: %w", err)
-		}
-		out.CA = string(pem)
-	}
-	if sasl.Mechanism != "" {
-		var err error
-		if out.Password, err = sasl.secret(); err != nil {
-			return pod.Access{}, fmt.Errorf("for pods: %w", err)
-		}
-	}
-	return out, nil
-}
-
-// InPod returns the settings with which a pod speaks as source of the run to which
-// token gives it the right.
-func InPod(brokers []string, a pod.Access, token, source string) Settings {
-	return Settings{
-		Brokers: brokers, Token: token, Source: source, Compression: a.Compression,
-		Access: Access{
-			TLS:  TLS{Enabled: a.TLS, CA: a.CA, ServerName: a.ServerName},
-			SASL: SASL{Mechanism: a.Mechanism, User: a.User, Password: a.Password},
-		},
-	}
 }

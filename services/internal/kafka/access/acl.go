@@ -1,4 +1,4 @@
-package kafka
+package access
 
 import (
 	"cmp"
@@ -11,14 +11,14 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/event"
 )
 
-// Pods is the name among Principals of what runs in pods.
+// Pods is the name of pods among Principals.
 const Pods = "pods"
 
-// Principals are whom brokers know, by what they are to the platform: a service,
+// Principals are the users of the brokers by their part of the platform: a service,
 // "services" for all of them, or "pods".
 type Principals map[string][]string
 
-// ACL is what a principal may do, as brokers name it.
+// ACL is a right of a principal, in the words of the brokers.
 type ACL struct {
 	Principal string // User:bai
 	Resource  string // topic or group
@@ -35,7 +35,7 @@ func (r ACL) Compare(o ACL) int {
 	)
 }
 
-// String says what the right is.
+// String describes the right.
 func (r ACL) String() string {
 	of := r.Name
 	if r.Prefixed {
@@ -44,14 +44,14 @@ func (r ACL) String() string {
 	return fmt.Sprintf("%s may %s %s %s", r.Principal, strings.ToLower(r.Operation), r.Resource, of)
 }
 
-// role is what a part of the platform hears and says, and how the names of its
-// consumer groups begin.
+// role is the topics that a part of the platform reads and writes, and the prefix of
+// its consumer groups.
 type role struct {
 	consumes, produces []string
 	groups             string
 }
 
-// roles returns what each part of the platform needs, and nothing more.
+// roles returns the least that each part of the platform needs.
 func roles() map[string]role {
 	dead, status, finished := event.TopicDead, event.TopicStatus, event.TopicFinished
 	return map[string]role{
@@ -84,8 +84,8 @@ func roles() map[string]role {
 	}
 }
 
-// validate names every setting at fault, below the table called name.
-func (p Principals) validate(name string) error {
+// Validate names every setting at fault, below the table called name.
+func (p Principals) Validate(name string) error {
 	var errs []error
 	parts := append(slices.Sorted(maps.Keys(roles())), "services")
 	for _, key := range slices.Sorted(maps.Keys(p)) {
@@ -104,7 +104,7 @@ func (p Principals) validate(name string) error {
 	return errors.Join(errs...)
 }
 
-// ACLs returns what each principal needs, sorted, each once.
+// ACLs returns the rights that each principal needs, sorted, each once.
 func (p Principals) ACLs() []ACL {
 	var out []ACL
 	for part, r := range roles() {

@@ -1,4 +1,4 @@
-package kafka
+package access
 
 import (
 	"context"
@@ -8,10 +8,11 @@ import (
 	"github.com/segmentio/kafka-go"
 )
 
-// dialer returns a Dialer whose connections are protected as those of like, and
+// Dialer returns a Dialer whose connections are protected as those of like, and
 // end with ctx: a Reader that is closed waits for its fetch in flight, which an idle topic answers after
-// MaxWait only. What is dialed later is left alone, to leave the group.
-func dialer(ctx context.Context, like *kafka.Transport) *kafka.Dialer {
+// MaxWait only. Later connections go on, so that
+// the reader can leave its group.
+func Dialer(ctx context.Context, like *kafka.Transport) *kafka.Dialer {
 	var d net.Dialer
 	return &kafka.Dialer{
 		Timeout:       3 * time.Second,

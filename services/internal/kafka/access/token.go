@@ -1,4 +1,4 @@
-package kafka
+package access
 
 import (
 	"crypto/hmac"
@@ -6,53 +6,53 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/segmentio/kafka-go"
 
 	"github.com/benchmark-ai/bai/services/internal/event"
 )
 
-// minKey is how many bytes the platform's key has at least.
-const minKey = 16
+// MinKey is the least length of the platform's key, in bytes.
+const MinKey = 16
 
-// tokenHeader carries the token of the message's run.
-const tokenHeader = "bai_token"
+// TokenHeader carries the token of the message's run.
+const TokenHeader = "bai_token"
 
-// TokenFor returns the right to speak for a run. Who has it cannot tell the
-// token of another run from it.
+// TokenFor returns the token that lets its holder write for a run. The token of
+// another run cannot be computed from it.
 func TokenFor(key []byte, run string) string {
 	mac := hmac.New(sha256.New, key)
 	mac.Write([]byte(run))
 	return hex.EncodeToString(mac.Sum(nil))
 }
 
-// errForged says that a message was written by somebody who may not speak for its
-// run.
-var errForged = errors.New(ForgedReason)
+// ErrForged says that the writer of a message may not write for its run.
+var ErrForged = errors.New(ForgedReason)
 
-// ForgedReason is what the reason of a dead letter has in it that somebody wrote who may
-// not speak for its run. Letters of earlier versions say it nowhere else.
+// ForgedReason is in the reason of each dead letter whose writer may not write for
+// its run. Letters of earlier versions have it nowhere else.
 const ForgedReason = "the message does not carry the token of run"
 
-// credentials is what a process speaks with: the platform's key, which makes the token
-// of every run, or the token of one run.
-type credentials struct {
-	key   []byte
-	token string
+// Credentials are the platform's key, which makes the token of every run, or the
+// token of one run.
+type Credentials struct {
+	Key   []byte
+	Token string
 }
 
-// tokenFor returns the token to write beside what is said of run, empty for none.
-func (s credentials) tokenFor(run string) string {
-	if len(s.key) > 0 {
-		return TokenFor(s.key, run)
+// For returns the token to write beside a message of run, empty for none.
+func (s Credentials) For(run string) string {
+	if len(s.Key) > 0 {
+		return TokenFor(s.Key, run)
 	}
-	return s.token
+	return s.Token
 }
 
-// check refuses what pods may write but somebody else wrote, for whoever holds
-// the key. On other topics seals say who wrote.
-func (s credentials) check(m kafka.Message) error {
-	if len(s.key) == 0 {
+// Check refuses a message without the token of its run, on the topics that pods may
+// write to, where the platform's key is known. On other topics the signature counts.
+func (s Credentials) Check(m kafka.Message) error {
+	if len(s.Key) == 0 {
 		return nil
 	}
 	switch m.Topic {
@@ -60,8 +60,12 @@ func (s credentials) check(m kafka.Message) error {
 	default:
 		return nil
 	}
-	if !hmac.Equal([]byte(header(m, tokenHeader)), []byte(TokenFor(s.key, string(m.Key)))) {
-		return fmt.Errorf("%w: %w %.128q: whoever wrote it may not speak for that run", event.ErrPoison, errForged, m.Key)
+	var token []byte
+	if i := slices.IndexFunc(m.Headers, func(h kafka.Header) bool { return h.Key == TokenHeader }); i >= 0 {
+		token = m.Headers[i].Value
+	}
+	if !hmac.Equal(token, []byte(TokenFor(s.Key, string(m.Key)))) {
+		return fmt.Errorf("%w: %w %.128q: whoever wrote it may not speak for that run", event.ErrPoison, ErrForged, m.Key)
 	}
 	return nil
 }
