@@ -14,6 +14,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/benchmark-ai/bai/services/cmd/bai/internal/datadir"
 	"github.com/benchmark-ai/bai/services/internal/pod"
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
@@ -27,17 +28,17 @@ const diskCheckInterval = time.Second
 
 // diskMonitor watches the disk of a data folder.
 type diskMonitor struct {
-	dir *dataDir
+	dir *datadir.Dir
 	log *zap.Logger
 }
 
 // measure says how the disk is now.
 func (d diskMonitor) measure() (pod.Disk, error) {
-	free, all, err := diskSpace(d.dir.path)
+	free, all, err := diskSpace(d.dir.Path)
 	if err != nil {
-		return pod.Disk{}, fmt.Errorf("look for free space in %s: %w", d.dir.path, err)
+		return pod.Disk{}, fmt.Errorf("look for free space in %s: %w", d.dir.Path, err)
 	}
-	info, err := os.Lstat(d.dir.join(reserveFile))
+	info, err := os.Lstat(d.dir.Join(reserveFile))
 	held := err == nil && info.Size() == pod.FloorsOf(all).Reserve // a part of it is none
 	return pod.Disk{Free: free, Total: all, ReserveHeld: held}, nil
 }
@@ -48,7 +49,7 @@ func (d diskMonitor) check(context.Context) error {
 	if err != nil {
 		return err
 	}
-	if problem := disk.ProblemMessage(d.dir.path); problem != "" {
+	if problem := disk.ProblemMessage(d.dir.Path); problem != "" {
 		return errors.New(problem)
 	}
 	return nil
@@ -60,7 +61,7 @@ func (d diskMonitor) refusalReason() string {
 	if err != nil || disk.AcceptsRuns() {
 		return ""
 	}
-	return disk.RefusalMessage(d.dir.path)
+	return disk.RefusalMessage(d.dir.Path)
 }
 
 // outputReserve is how much of the disk stays free of benchmarks' output.
@@ -75,14 +76,14 @@ func (d diskMonitor) outputReserve() int64 {
 // prepare gives up the reserve where nothing could be opened without, and removes what
 // is left of one that a kill kept from being made.
 func (d diskMonitor) prepare() error {
-	if err := os.Remove(d.dir.join(reserveFile + ".new")); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := os.Remove(d.dir.Join(reserveFile + ".new")); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("remove what is left of the disk's reserve: %w", err)
 	}
 	disk, err := d.measure()
 	if err != nil || !disk.NeedsReserve(disk.Free) {
 		return nil //nolint:nilerr // who cannot look goes on
 	}
-	if err := os.Remove(d.dir.join(reserveFile)); err != nil {
+	if err := os.Remove(d.dir.Join(reserveFile)); err != nil {
 		return fmt.Errorf("give up the reserve of a disk that is full: %w", err)
 	}
 	return nil
@@ -104,7 +105,7 @@ func (d diskMonitor) run(ctx context.Context) error {
 			d.log.Warn("the reserve of the disk cannot be kept", zap.Error(err))
 		}
 		failed = err != nil
-		if problem := disk.ProblemMessage(d.dir.path); problem != "" && !full {
+		if problem := disk.ProblemMessage(d.dir.Path); problem != "" && !full {
 			d.log.Warn(problem)
 			full = true
 		} else if problem == "" && full {
@@ -121,7 +122,7 @@ func (d diskMonitor) run(ctx context.Context) error {
 
 // keepReserve makes or removes the reserve, given what was free before.
 func (d diskMonitor) keepReserve(disk pod.Disk, before int64) error {
-	path := d.dir.join(reserveFile)
+	path := d.dir.Join(reserveFile)
 	switch {
 	case disk.NeedsReserve(before):
 		d.log.Warn("the disk is full: the platform uses its reserve", zap.String("free", pod.FormatSize(disk.Free)))
@@ -192,5 +193,5 @@ func (r diskGuardedStore) checkFull() error {
 	if err != nil || disk.AcceptsResults() {
 		return nil //nolint:nilerr // who cannot look does not wait
 	}
-	return fmt.Errorf("%s: %w", disk.ProblemMessage(r.disk.dir.path), syscall.ENOSPC)
+	return fmt.Errorf("%s: %w", disk.ProblemMessage(r.disk.dir.Path), syscall.ENOSPC)
 }

@@ -9,12 +9,13 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/benchmark-ai/bai/services/cmd/bai/internal/datadir"
 	"github.com/benchmark-ai/bai/services/internal/pod"
 )
 
 func TestTheReserveIsGivenUpOnAFullDiskAndMadeAgainWhenThereIsRoom(t *testing.T) {
 	t.Parallel()
-	d := diskMonitor{dir: &dataDir{path: t.TempDir()}, log: zap.NewNop()}
+	d := diskMonitor{dir: &datadir.Dir{Path: t.TempDir()}, log: zap.NewNop()}
 	const all = 1 << 20 // so that the reserve is small
 	reserve := pod.FloorsOf(all).Reserve
 	steps := []struct {
@@ -37,7 +38,7 @@ func TestTheReserveIsGivenUpOnAFullDiskAndMadeAgainWhenThereIsRoom(t *testing.T)
 			t.Fatalf("%s: %v", s.rule, err)
 		}
 		size := int64(-1)
-		info, err := os.Stat(d.dir.join(reserveFile))
+		info, err := os.Stat(d.dir.Join(reserveFile))
 		if err == nil {
 			size = info.Size()
 		}
@@ -45,7 +46,7 @@ func TestTheReserveIsGivenUpOnAFullDiskAndMadeAgainWhenThereIsRoom(t *testing.T)
 			t.Errorf("when %s the reserve has %d bytes, want %d", s.rule, size, s.size)
 		}
 	}
-	left, err := fs.ReadDir(os.DirFS(d.dir.path), ".")
+	left, err := fs.ReadDir(os.DirFS(d.dir.Path), ".")
 	if err != nil || len(left) != 1 {
 		t.Errorf("there are %v (%v), want the reserve alone", left, err)
 	}

@@ -17,6 +17,8 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/benchmark-ai/bai/proto"
+	"github.com/benchmark-ai/bai/services/cmd/bai/internal/consistency"
+	"github.com/benchmark-ai/bai/services/cmd/bai/internal/datadir"
 	"github.com/benchmark-ai/bai/services/cmd/internal/program"
 	"github.com/benchmark-ai/bai/services/cmd/internal/wiring"
 	"github.com/benchmark-ai/bai/services/executor"
@@ -89,7 +91,7 @@ type platform struct {
 	podBinary string
 	stopper   *stopper
 
-	dir         *dataDir
+	dir         *datadir.Dir
 	listener    net.Listener
 	log         *zap.Logger
 	store       program.Store
@@ -99,9 +101,9 @@ type platform struct {
 	pods        podCluster     // the one of the two that there is
 	door        *door          // for the pods of Kubernetes
 	bus         *kafka.Bus
-	externalBus bool              // the brokers are not the platform's own
-	replay      bool              // every event is heard again from the beginning
-	marks       *consistencyMarks // nil where the store or the broker is elsewhere
+	externalBus bool               // the brokers are not the platform's own
+	replay      bool               // every event is heard again from the beginning
+	marks       *consistency.Marks // nil where the store or the broker is elsewhere
 	recovery    *recovery
 	sqlite      *sqlite.Store // likewise
 	marked      bool          // that is noted
@@ -134,7 +136,7 @@ func (p *platform) withRemedy(err error) error {
 	if path == "" || p.dir == nil || strings.Contains(err.Error(), "--data") {
 		return err
 	}
-	if hint := remedy(p.dir.path, path, err); hint != "" {
+	if hint := datadir.Remedy(p.dir.Path, path, err); hint != "" {
 		return fmt.Errorf("%w: %s", err, hint)
 	}
 	return err
@@ -164,7 +166,7 @@ func (p *platform) run(ctx context.Context) error {
 		return err
 	}
 	if p.marks != nil {
-		parts["bai/marks"] = p.marks.run
+		parts["bai/marks"] = p.marks.Run
 	}
 	parts["bai/ready"] = p.announce
 	if p.replay {
@@ -201,7 +203,7 @@ func (p *platform) markRunning(ctx context.Context) error {
 	if p.marks == nil {
 		return nil
 	}
-	if err := p.marks.markRunning(ctx, p.sqlite.ID(), p.replay); err != nil {
+	if err := p.marks.MarkRunning(ctx, p.sqlite.ID(), p.replay); err != nil {
 		return err
 	}
 	p.marked = true
@@ -223,7 +225,7 @@ func (p *platform) markClean() error {
 	if !p.marked || len(p.options.without) > 0 {
 		return nil
 	}
-	return p.marks.markClean()
+	return p.marks.MarkClean()
 }
 
 // disk watches the disk of the data folder.
@@ -232,10 +234,10 @@ func (p *platform) disk() diskMonitor { return diskMonitor{dir: p.dir, log: p.lo
 func (p *platform) onClose(c func() error) { p.closers = append(p.closers, c) }
 
 func (p *platform) openDir(context.Context) (err error) {
-	if p.dir, err = openDataDir(p.options.data); err != nil {
+	if p.dir, err = datadir.Open(p.options.data); err != nil {
 		return err
 	}
-	p.onClose(p.dir.close)
+	p.onClose(p.dir.Close)
 	p.onClose(p.markClean)
 	return p.disk().prepare()
 }
@@ -268,8 +270,8 @@ func (p *platform) openLog(context.Context) (err error) {
 	if p.log, err = p.settings.Log.New(p.options.log); err != nil {
 		return err
 	}
-	if p.dir != nil && p.dir.warning != "" {
-		p.log.Warn(p.dir.warning)
+	if p.dir != nil && p.dir.Warning != "" {
+		p.log.Warn(p.dir.Warning)
 	}
 	if p.listener == nil {
 		return nil
@@ -297,7 +299,7 @@ func (p *platform) openTelemetry(ctx context.Context) (err error) {
 }
 
 func (p *platform) openObjects(ctx context.Context) (err error) {
-	if err := os.MkdirAll(p.dir.join("objects"), 0o755); err != nil { //nolint:gosec // below the data folder, which is its owner's; pods read there
+	if err := os.MkdirAll(p.dir.Join("objects"), 0o755); err != nil { //nolint:gosec // below the data folder, which is its owner's; pods read there
 		return fmt.Errorf("make the folder of the data sets: %w", err)
 	}
 	if p.objects, err = blob.Open(ctx, p.objectSettings()); err != nil {
@@ -309,7 +311,7 @@ func (p *platform) openObjects(ctx context.Context) (err error) {
 }
 
 func (p *platform) objectSettings() blob.Settings {
-	return blob.Settings{URL: blob.FolderURL(p.dir.join("objects")), PodURL: p.door.objectsURL()}
+	return blob.Settings{URL: blob.FolderURL(p.dir.Join("objects")), PodURL: p.door.objectsURL()}
 }
 
 func (p *platform) openCluster(context.Context) error {
@@ -492,14 +494,14 @@ func (p *platform) announce(ctx context.Context) error {
 	if p.kube != nil {
 		where = "pods run in Kubernetes and reach this machine at " + p.door.address()
 	}
-	fmt.Fprintf(p.options.out, "data in %s; %s\n", p.dir.path, where)
+	fmt.Fprintf(p.options.out, "data in %s; %s\n", p.dir.Path, where)
 	if p.cluster == nil {
 		<-ctx.Done()
 		return nil
 	}
 	if why := p.cluster.Namespaces(); why != "" {
 		fmt.Fprintf(p.options.out, "pods have no namespaces of their own: %s\n", why)
-		fmt.Fprintf(p.options.out, "so benchmarks can read and remove the platform's data in %s\n", p.dir.path)
+		fmt.Fprintf(p.options.out, "so benchmarks can read and remove the platform's data in %s\n", p.dir.Path)
 	}
 	<-ctx.Done()
 	return nil

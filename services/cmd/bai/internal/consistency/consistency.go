@@ -1,4 +1,7 @@
-package main
+// Package consistency finds out at the start whether the store and the broker of one
+// data folder are whole and of one time, and has them note each other while they
+// run.
+package consistency
 
 import (
 	"context"
@@ -12,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/benchmark-ai/bai/services/cmd/bai/internal/datadir"
 	"github.com/benchmark-ai/bai/services/internal/kafka"
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
@@ -22,9 +26,9 @@ const (
 	heartbeatInterval = time.Second  // between two moments at which they note each other
 )
 
-// consistencyMarks keeps what store and broker of one data folder know of each other.
-type consistencyMarks struct {
-	dir       *dataDir
+// Marks are the notes that store and broker of one data folder keep about each other.
+type Marks struct {
+	dir       *datadir.Dir
 	store     store.Docs
 	busEvents func() int64 // how much went through the bus
 
@@ -35,10 +39,15 @@ type consistencyMarks struct {
 	sealKey string // empty where it lies elsewhere
 }
 
-// readStartState gathers what there is before anything is opened but the store; not how the
+// New returns the marks of a data folder and the store in it.
+func New(dir *datadir.Dir, docs store.Docs, busEvents func() int64) *Marks {
+	return &Marks{dir: dir, store: docs, busEvents: busEvents}
+}
+
+// ReadStartState gathers what there is before anything is opened but the store; not how the
 // files were before that.
-func (m *consistencyMarks) readStartState(ctx context.Context, id string) (startState, error) {
-	f := startState{Store: id, Boot: bootID()}
+func (m *Marks) ReadStartState(ctx context.Context, id string) (StartState, error) {
+	f := StartState{Store: id, Boot: bootID()}
 	text, err := os.ReadFile(m.path())
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return f, fmt.Errorf("look how the platform ended: %w", err)
@@ -47,7 +56,7 @@ func (m *consistencyMarks) readStartState(ctx context.Context, id string) (start
 	if json.Unmarshal(text, &stored) == nil && stored.Broker != "" {
 		f.Mark, m.mark = &stored, stored
 	}
-	_, err = os.Stat(m.dir.join("broker/data"))
+	_, err = os.Stat(m.dir.Join("broker/data"))
 	f.Broker = err == nil
 	c, _, err := store.Get[storeMark](ctx, m.store, store.KindPeerBroker, markKey)
 	switch {
@@ -59,26 +68,26 @@ func (m *consistencyMarks) readStartState(ctx context.Context, id string) (start
 	return f, nil
 }
 
-func (m *consistencyMarks) path() string { return m.dir.join(filepath.Join("broker", markFile)) }
+func (m *Marks) path() string { return m.dir.Join(filepath.Join("broker", markFile)) }
 
-// restoreKeys puts the keys of the runs' tokens and of the seals back where their files
+// RestoreKeys puts the keys of the runs' tokens and of the seals back where their files
 // are not as the store knows them, and returns which it did.
-func (m *consistencyMarks) restoreKeys(c *storeMark) (restored []string, err error) {
+func (m *Marks) RestoreKeys(c *storeMark) (restored []string, err error) {
 	if c == nil {
 		return nil, nil
 	}
-	if text, err := os.ReadFile(m.dir.join("token.key")); c.Key != "" && (err != nil || string(text) != c.Key) {
-		if err := writeWhole(m.dir.join("token.key"), []byte(c.Key)); err != nil {
+	if text, err := os.ReadFile(m.dir.Join("token.key")); c.Key != "" && (err != nil || string(text) != c.Key) {
+		if err := datadir.Write(m.dir.Join("token.key"), []byte(c.Key)); err != nil {
 			return nil, err
 		}
 		restored = append(restored, "the key of the runs' tokens")
 	}
-	text, err := os.ReadFile(m.dir.join("seal.key"))
+	text, err := os.ReadFile(m.dir.Join("seal.key"))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("read the key of the seals: %w", err)
 	}
 	if damagedKeys(c.Seal, string(text)) {
-		if err := writeWhole(m.dir.join("seal.key"), []byte(c.Seal)); err != nil {
+		if err := datadir.Write(m.dir.Join("seal.key"), []byte(c.Seal)); err != nil {
 			return nil, err
 		}
 		restored = append(restored, "the key of the seals")
@@ -87,13 +96,13 @@ func (m *consistencyMarks) restoreKeys(c *storeMark) (restored []string, err err
 }
 
 // seals are those that the store notes.
-func (m *consistencyMarks) seals() kafka.SignaturePolicyStore {
+func (m *Marks) seals() kafka.SignaturePolicyStore {
 	return kafka.SignaturePolicyStore{Docs: m.store}
 }
 
-// restoreSeals has a store that notes nothing of seals, as one that is new, note what the
+// RestoreSeals has a store that notes nothing of seals, as one that is new, note what the
 // one before did, and reports whether it did.
-func (m *consistencyMarks) restoreSeals(ctx context.Context) (done bool, err error) {
+func (m *Marks) RestoreSeals(ctx context.Context) (done bool, err error) {
 	if len(m.mark.Seals) == 0 {
 		return false, nil
 	}
@@ -106,9 +115,9 @@ func (m *consistencyMarks) restoreSeals(ctx context.Context) (done bool, err err
 	return done, err
 }
 
-// markRunning notes that the platform runs: whatever ends it now ends it uncleanly.
-func (m *consistencyMarks) markRunning(ctx context.Context, id string, recovering bool) error {
-	key, err := m.dir.keyFile()
+// MarkRunning notes that the platform runs: whatever ends it now ends it uncleanly.
+func (m *Marks) MarkRunning(ctx context.Context, id string, recovering bool) error {
+	key, err := m.dir.KeyFile()
 	if err != nil {
 		return err
 	}
@@ -117,7 +126,7 @@ func (m *consistencyMarks) markRunning(ctx context.Context, id string, recoverin
 		return fmt.Errorf("read the key of the runs' tokens: %w", err)
 	}
 	m.key = string(text)
-	if text, err = os.ReadFile(m.dir.join("seal.key")); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if text, err = os.ReadFile(m.dir.Join("seal.key")); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("read the key of the seals: %w", err)
 	}
 	m.sealKey = string(text)
@@ -133,7 +142,7 @@ func (m *consistencyMarks) markRunning(ctx context.Context, id string, recoverin
 }
 
 // heartbeat has store and broker note each other, the store first.
-func (m *consistencyMarks) heartbeat(ctx context.Context) error {
+func (m *Marks) heartbeat(ctx context.Context) error {
 	m.mark.Heartbeat++
 	if seals, err := m.seals().Policy(ctx); err != nil {
 		return err
@@ -153,14 +162,14 @@ func (m *consistencyMarks) heartbeat(ctx context.Context) error {
 	return m.write()
 }
 
-// markRecovered notes that all events were heard again.
-func (m *consistencyMarks) markRecovered(ctx context.Context) error {
+// MarkRecovered notes that all events were heard again.
+func (m *Marks) MarkRecovered(ctx context.Context) error {
 	m.mark.Recovering = false
 	return m.heartbeat(ctx)
 }
 
-// run has them note each other whenever something went through the bus.
-func (m *consistencyMarks) run(ctx context.Context) error {
+// Run has them note each other whenever something went through the bus.
+func (m *Marks) Run(ctx context.Context) error {
 	tick := time.NewTicker(heartbeatInterval)
 	defer tick.Stop()
 	for {
@@ -175,20 +184,20 @@ func (m *consistencyMarks) run(ctx context.Context) error {
 	}
 }
 
-// markClean notes that the platform has ended, once all that it wrote is on the disk.
-func (m *consistencyMarks) markClean() error {
+// MarkClean notes that the platform has ended, once all that it wrote is on the disk.
+func (m *Marks) MarkClean() error {
 	if m.mark.Broker == "" {
 		return nil // it did not begin
 	}
-	if err := syncFiles(m.dir.path); err != nil {
+	if err := syncFiles(m.dir.Path); err != nil {
 		return err
 	}
-	m.mark.Clean, m.mark.Files = true, fileStamps(m.dir.path)
+	m.mark.Clean, m.mark.Files = true, FileStamps(m.dir.Path)
 	return m.write()
 }
 
 // write writes the mark, whole or not at all, onto the disk at a clean end.
-func (m *consistencyMarks) write() error {
+func (m *Marks) write() error {
 	text, err := json.Marshal(m.mark)
 	if err != nil {
 		return err
@@ -202,20 +211,7 @@ func (m *consistencyMarks) write() error {
 		}
 		return os.Rename(m.path()+".new", m.path())
 	}
-	return writeWhole(m.path(), text)
-}
-
-// writeWhole writes a file, whole or not at all, also where the machine stops.
-func writeWhole(path string, text []byte) error {
-	f, err := os.OpenFile(path+".new", os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600) //nolint:gosec // in the data folder
-	if err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
-	}
-	_, err = f.Write(text)
-	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
-	}
-	return os.Rename(f.Name(), path)
+	return datadir.Write(m.path(), text)
 }
 
 // bootID returns the ID of the machine's start; empty where it tells none.
@@ -245,11 +241,11 @@ func walkFiles(dir string, do func(name, path string, info fs.FileInfo) error) e
 	return nil
 }
 
-// fileStamps returns by which the files of broker and store are known.
-func fileStamps(dir string) map[string]fileStamp {
-	all := make(map[string]fileStamp)
+// FileStamps returns the stamps of the files of broker and store, by name.
+func FileStamps(dir string) map[string]FileStamp {
+	all := make(map[string]FileStamp)
 	_ = walkFiles(dir, func(name, _ string, info fs.FileInfo) error { // what cannot be read is found out later
-		all[name] = fileStamp{Size: info.Size(), Modified: info.ModTime()}
+		all[name] = FileStamp{Size: info.Size(), Modified: info.ModTime()}
 		return nil
 	})
 	return all

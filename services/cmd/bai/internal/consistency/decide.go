@@ -1,4 +1,4 @@
-package main
+package consistency
 
 import (
 	"fmt"
@@ -21,11 +21,11 @@ type brokerMark struct {
 
 	Seals map[string][]int64 `json:"seals,omitempty"` // from where on messages must have a seal, for a store that is lost
 
-	Files map[string]fileStamp `json:"files,omitempty"` // of the broker and the store, as they were at a clean end
+	Files map[string]FileStamp `json:"files,omitempty"` // of the broker and the store, as they were at a clean end
 }
 
-// fileStamp is by which a file is known to be as it was.
-type fileStamp struct {
+// FileStamp tells whether a file is as it was.
+type FileStamp struct {
 	Size     int64     `json:"size"`
 	Modified time.Time `json:"modified"`
 }
@@ -38,19 +38,19 @@ type storeMark struct {
 	Seal      string `json:"seal,omitempty"` // the key of the seals, without which no event of a service is
 }
 
-// startState is what there is at the start.
-type startState struct {
+// StartState is the state of a data folder at the start.
+type StartState struct {
 	Mark      *brokerMark // nil where there is none that is whole
 	Broker    bool        // the broker has data
 	Store     string
 	StoreMark *storeMark // nil where the store has none
 	Boot      string
-	Files     map[string]fileStamp
+	Files     map[string]FileStamp
 }
 
-// integrityProblems returns why the files of the last life may not be whole or not be of one
+// IntegrityProblems returns why the files of the last life may not be whole or not be of one
 // time, a sentence each; none where they are, and after a mere end of the process.
-func integrityProblems(f startState) []string {
+func IntegrityProblems(f StartState) []string {
 	if !f.Broker && f.Mark == nil && f.StoreMark == nil {
 		return nil // nothing was here before, or only a store of a version without marks
 	}
@@ -83,7 +83,7 @@ func integrityProblems(f startState) []string {
 }
 
 // changedFiles returns the names of files that are not as they were, sorted.
-func changedFiles(before, current map[string]fileStamp) []string {
+func changedFiles(before, current map[string]FileStamp) []string {
 	names := make(map[string]bool)
 	for name, s := range before {
 		if now, ok := current[name]; !ok || now.Size != s.Size || !now.Modified.Equal(s.Modified) {

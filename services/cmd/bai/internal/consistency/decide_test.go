@@ -1,4 +1,4 @@
-package main
+package consistency
 
 import (
 	"testing"
@@ -10,7 +10,7 @@ import (
 func TestTheDataFolderIsDoubtedOnlyWhereStoreAndBrokerMayNotBeOfOneTime(t *testing.T) {
 	t.Parallel()
 	at := time.Unix(1, 0)
-	files := map[string]fileStamp{"store.db": {10, at}, "broker/data/x.dat": {20, at}}
+	files := map[string]FileStamp{"store.db": {10, at}, "broker/data/x.dat": {20, at}}
 	running := func() *brokerMark { return &brokerMark{Broker: "b", Store: "s", Boot: "1", Heartbeat: 7} }
 	ended := func() *brokerMark {
 		return &brokerMark{Broker: "b", Store: "s", Boot: "1", Heartbeat: 7, Clean: true, Files: files}
@@ -23,38 +23,38 @@ func TestTheDataFolderIsDoubtedOnlyWhereStoreAndBrokerMayNotBeOfOneTime(t *testi
 		stopped = "the machine has stopped while the platform ran"
 	)
 	for name, tt := range map[string]struct {
-		found startState
+		found StartState
 		want  []string
 	}{
-		"an empty folder":                         {found: startState{Store: "s", Boot: "1"}},
-		"told to end":                             {found: startState{Mark: ended(), Broker: true, Store: "s", StoreMark: noted(7), Boot: "1", Files: files}},
-		"told to end before the machine was":      {found: startState{Mark: ended(), Broker: true, Store: "s", StoreMark: noted(7), Boot: "2", Files: files}},
-		"killed":                                  {found: startState{Mark: running(), Broker: true, Store: "s", StoreMark: noted(7), Boot: "1", Files: files}},
-		"killed between the two notes":            {found: startState{Mark: running(), Broker: true, Store: "s", StoreMark: noted(8), Boot: "1"}},
-		"the power was cut":                       {startState{Mark: running(), Broker: true, Store: "s", StoreMark: noted(7), Boot: "2"}, []string{stopped}},
-		"a version without marks wrote it":        {startState{Broker: true, Store: "s", Boot: "1"}, []string{"nothing says how the platform last ended"}},
-		"the mark is gone":                        {startState{Broker: true, Store: "s", StoreMark: noted(7), Boot: "1"}, []string{"nothing says how the platform last ended"}},
-		"the store was begun anew":                {startState{Mark: running(), Broker: true, Store: "t", Boot: "1"}, []string{other}},
-		"the store is some seconds older":         {startState{Mark: running(), Broker: true, Store: "s", StoreMark: noted(5), Boot: "1"}, []string{behind}},
-		"the store is from before the first note": {startState{Mark: running(), Broker: true, Store: "s", Boot: "1"}, []string{behind}},
-		"the broker is some seconds older":        {startState{Mark: running(), Broker: true, Store: "s", StoreMark: noted(9), Boot: "1"}, []string{ahead}},
-		"the broker is another's":                 {startState{Mark: running(), Broker: true, Store: "s", StoreMark: &storeMark{Broker: "c", Heartbeat: 7}, Boot: "1"}, []string{ahead}},
+		"an empty folder":                         {found: StartState{Store: "s", Boot: "1"}},
+		"told to end":                             {found: StartState{Mark: ended(), Broker: true, Store: "s", StoreMark: noted(7), Boot: "1", Files: files}},
+		"told to end before the machine was":      {found: StartState{Mark: ended(), Broker: true, Store: "s", StoreMark: noted(7), Boot: "2", Files: files}},
+		"killed":                                  {found: StartState{Mark: running(), Broker: true, Store: "s", StoreMark: noted(7), Boot: "1", Files: files}},
+		"killed between the two notes":            {found: StartState{Mark: running(), Broker: true, Store: "s", StoreMark: noted(8), Boot: "1"}},
+		"the power was cut":                       {StartState{Mark: running(), Broker: true, Store: "s", StoreMark: noted(7), Boot: "2"}, []string{stopped}},
+		"a version without marks wrote it":        {StartState{Broker: true, Store: "s", Boot: "1"}, []string{"nothing says how the platform last ended"}},
+		"the mark is gone":                        {StartState{Broker: true, Store: "s", StoreMark: noted(7), Boot: "1"}, []string{"nothing says how the platform last ended"}},
+		"the store was begun anew":                {StartState{Mark: running(), Broker: true, Store: "t", Boot: "1"}, []string{other}},
+		"the store is some seconds older":         {StartState{Mark: running(), Broker: true, Store: "s", StoreMark: noted(5), Boot: "1"}, []string{behind}},
+		"the store is from before the first note": {StartState{Mark: running(), Broker: true, Store: "s", Boot: "1"}, []string{behind}},
+		"the broker is some seconds older":        {StartState{Mark: running(), Broker: true, Store: "s", StoreMark: noted(9), Boot: "1"}, []string{ahead}},
+		"the broker is another's":                 {StartState{Mark: running(), Broker: true, Store: "s", StoreMark: &storeMark{Broker: "c", Heartbeat: 7}, Boot: "1"}, []string{ahead}},
 		"killed before the last check was over": {
-			startState{Mark: &brokerMark{Broker: "b", Store: "s", Boot: "1", Heartbeat: 7, Recovering: true}, Broker: true, Store: "s", StoreMark: noted(7), Boot: "1"},
+			StartState{Mark: &brokerMark{Broker: "b", Store: "s", Boot: "1", Heartbeat: 7, Recovering: true}, Broker: true, Store: "s", StoreMark: noted(7), Boot: "1"},
 			[]string{"the check of the last start did not come to its end"},
 		},
 		"a file has changed since the end": {
-			startState{Mark: ended(), Broker: true, Store: "s", StoreMark: noted(7), Boot: "1", Files: map[string]fileStamp{"store.db": {10, at}, "broker/data/x.dat": {13, at}}},
+			StartState{Mark: ended(), Broker: true, Store: "s", StoreMark: noted(7), Boot: "1", Files: map[string]FileStamp{"store.db": {10, at}, "broker/data/x.dat": {13, at}}},
 			[]string{"files have changed since the platform ended: broker/data/x.dat"},
 		},
 		"a file is gone, another is new, one was written": {
-			startState{Mark: ended(), Broker: true, Store: "s", StoreMark: noted(7), Boot: "1", Files: map[string]fileStamp{"store.db": {10, at.Add(1)}, "store.db-wal": {1, at}}},
+			StartState{Mark: ended(), Broker: true, Store: "s", StoreMark: noted(7), Boot: "1", Files: map[string]FileStamp{"store.db": {10, at.Add(1)}, "store.db-wal": {1, at}}},
 			[]string{"files have changed since the platform ended: broker/data/x.dat, store.db, store.db-wal"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if d := cmp.Diff(tt.want, integrityProblems(tt.found)); d != "" {
+			if d := cmp.Diff(tt.want, IntegrityProblems(tt.found)); d != "" {
 				t.Error(d)
 			}
 		})

@@ -1,6 +1,8 @@
-package main
+// Package datadir is the folder in which one platform keeps all its data.
+package datadir
 
 import (
+	"bytes"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -13,7 +15,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/lock"
 )
 
-// dataDir is the directory of one platform: all that it remembers lies there.
+// Dir is the directory of one platform, with all its data.
 //
 //	lock        held while a platform runs here; holds its process ID
 //	token.key   the key of the runs' tokens
@@ -24,16 +26,16 @@ import (
 //	objects/    the data sets
 //	pods/       the pods that run, and their supervisors' states
 //	reserve     room for what the platform has to write on a disk that is full
-type dataDir struct {
-	path string
-	lock *lock.Lock
+type Dir struct {
+	Path    string
+	Warning string // about others who can write to it; empty for none
 
-	warning string // about who can write to it; empty for none
+	lock *lock.Lock
 }
 
-// defaultDataDir returns where the data lie if nobody says: below
+// Default returns the directory where no other is named: below
 // XDG_DATA_HOME, or ~/.local/share.
-func defaultDataDir() string {
+func Default() string {
 	if base := os.Getenv("XDG_DATA_HOME"); filepath.IsAbs(base) {
 		return filepath.Join(base, "bai")
 	}
@@ -44,10 +46,10 @@ func defaultDataDir() string {
 	return filepath.Join(home, ".local", "share", "bai")
 }
 
-// openDataDir makes the directory if need be, for this user alone, and takes
+// Open makes the directory if need be, for this user alone, and takes
 // its lock. A second platform on one directory is refused, and so is a directory that
 // every user of the machine can write to, and a path that is not UTF-8: the records of pods, which are JSON, cannot hold it.
-func openDataDir(path string) (*dataDir, error) {
+func Open(path string) (*Dir, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return nil, fmt.Errorf("data directory: %w", err)
@@ -73,32 +75,58 @@ func openDataDir(path string) (*dataDir, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the data directory: %w; choose another with --data", err)
 	}
-	return &dataDir{path: path, lock: l, warning: warnShared(path, mode)}, nil
+	return &Dir{Path: path, lock: l, Warning: warnShared(path, mode)}, nil
 }
 
-// join returns the path of what lies in the directory.
-func (d *dataDir) join(name string) string { return filepath.Join(d.path, name) }
+// Join returns the path of a name in the directory.
+func (d *Dir) Join(name string) string { return filepath.Join(d.Path, name) }
 
-// keyFile returns the path of the key of the runs' tokens, made when it is first
+// KeyFile returns the path of the key of the runs' tokens, made when it is first
 // asked for.
-func (d *dataDir) keyFile() (string, error) { return d.makeKey("token.key", "runs' tokens") }
+func (d *Dir) KeyFile() (string, error) { return d.makeKey("token.key", "runs' tokens") }
 
-// sealFile returns the path of the key of the seals, made when it is first asked for.
-func (d *dataDir) sealFile() (string, error) { return d.makeKey("seal.key", "seals") }
+// SealFile returns the path of the key of the seals, made when it is first asked for.
+func (d *Dir) SealFile() (string, error) { return d.makeKey("seal.key", "seals") }
 
-func (d *dataDir) makeKey(name, of string) (string, error) {
-	path := d.join(name)
+func (d *Dir) makeKey(name, of string) (string, error) {
+	path := d.Join(name)
 	if text, err := os.ReadFile(path); err == nil && strings.Trim(string(text), "\x00 \n") != "" {
 		return path, nil
 	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return "", fmt.Errorf("read the key of the %s: %w", of, err)
 	}
 	key := rand.Text() + rand.Text()
-	if err := writeWhole(path, []byte(key+"\n")); err != nil {
+	if err := Write(path, []byte(key+"\n")); err != nil {
 		return "", fmt.Errorf("make the key of the %s: %w", of, err)
 	}
 	return path, nil
 }
 
-// close gives the lock back.
-func (d *dataDir) close() error { return d.lock.Close() }
+// Close gives the lock back.
+func (d *Dir) Close() error { return d.lock.Close() }
+
+// KeepPassword has the file of a password hold it, for its owner alone.
+func (d *Dir) KeepPassword(name, password string) error {
+	path, text := d.Join(name), []byte(password+"\n")
+	info, err := os.Lstat(path)
+	if is, rerr := os.ReadFile(path); err == nil && rerr == nil && bytes.Equal(is, text) && info.Mode() == 0o600 {
+		return nil
+	}
+	if err := Write(path, text); err != nil {
+		return fmt.Errorf("keep a password of the embedded broker: %w", err)
+	}
+	return nil
+}
+
+// Write writes a file, whole or not at all, also where the machine stops.
+func Write(path string, text []byte) error {
+	f, err := os.OpenFile(path+".new", os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600) //nolint:gosec // in the data folder
+	if err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	_, err = f.Write(text)
+	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	return os.Rename(f.Name(), path)
+}

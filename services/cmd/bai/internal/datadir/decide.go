@@ -1,4 +1,4 @@
-package main
+package datadir
 
 import (
 	"errors"
@@ -15,8 +15,8 @@ const (
 	onlyTheOwner = 0o700
 )
 
-// refuseShared refuses a data folder to which every user of the machine can write: who
-// can could put programs of his own in the place of the platform's.
+// refuseShared refuses a data folder to which every user of the machine can write: any of them
+// could replace the platform's programs.
 func refuseShared(path string, mode uint32) error {
 	if mode&othersWrite == 0 {
 		return nil
@@ -33,9 +33,9 @@ func warnShared(path string, mode uint32) string {
 	return fmt.Sprintf("the group of %s can write to it (mode %04o), and so change what the platform runs: chmod %04o it", path, mode, mode&^groupWrites)
 }
 
-// remedy returns what an operator can do about a file of the data folder dir that the
+// Remedy returns the advice to an operator about a file of the data folder dir that the
 // system refuses; empty where the file is none of these, or nobody can tell.
-func remedy(dir, path string, err error) string {
+func Remedy(dir, path string, err error) string {
 	if rel, rerr := filepath.Rel(dir, path); rerr != nil || rel == ".." || strings.HasPrefix(rel, "../") {
 		return ""
 	}

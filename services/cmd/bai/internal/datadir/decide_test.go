@@ -1,4 +1,4 @@
-package main
+package datadir
 
 import (
 	"errors"
@@ -51,7 +51,7 @@ func TestWhatTheSystemRefusesBelowTheDataFolderHasARemedy(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := remedy("/data", tt.path, fmt.Errorf("open: %w", tt.err)); got == "" != (tt.want == "") || !strings.Contains(got, tt.want) {
+			if got := Remedy("/data", tt.path, fmt.Errorf("open: %w", tt.err)); got == "" != (tt.want == "") || !strings.Contains(got, tt.want) {
 				t.Errorf("%q, want %q", got, tt.want)
 			}
 		})
