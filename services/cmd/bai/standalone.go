@@ -19,6 +19,7 @@ import (
 	"github.com/benchmark-ai/bai/proto"
 	"github.com/benchmark-ai/bai/services/cmd/bai/internal/consistency"
 	"github.com/benchmark-ai/bai/services/cmd/bai/internal/datadir"
+	"github.com/benchmark-ai/bai/services/cmd/bai/internal/reserve"
 	"github.com/benchmark-ai/bai/services/cmd/internal/program"
 	"github.com/benchmark-ai/bai/services/cmd/internal/wiring"
 	"github.com/benchmark-ai/bai/services/executor"
@@ -173,7 +174,7 @@ func (p *platform) run(ctx context.Context) error {
 		p.recovery = &recovery{platform: p, done: make(chan struct{})}
 		parts = p.recovery.gate(parts)
 	}
-	parts["bai/disk"] = p.disk().run
+	parts["bai/disk"] = p.disk().Run
 	parts["bai/health"] = run.Health(p.settings.Health, p.checks(), p.telemetry.Handler())
 	if p.door != nil {
 		parts["bai/door"] = p.door.serve
@@ -183,7 +184,7 @@ func (p *platform) run(ctx context.Context) error {
 
 // checks are what readiness depends on.
 func (p *platform) checks() map[string]run.Check {
-	checks := map[string]run.Check{"kafka": p.bus.Ready, "store": p.store.Check, "disk": p.disk().check, "seals": program.Seals(p.bus)}
+	checks := map[string]run.Check{"kafka": p.bus.Ready, "store": p.store.Check, "disk": p.disk().Check, "seals": program.Seals(p.bus)}
 	if p.recovery != nil {
 		checks["events"] = p.recovery.check
 	}
@@ -229,7 +230,7 @@ func (p *platform) markClean() error {
 }
 
 // disk watches the disk of the data folder.
-func (p *platform) disk() diskMonitor { return diskMonitor{dir: p.dir, log: p.log} }
+func (p *platform) disk() reserve.Monitor { return reserve.Monitor{Dir: p.dir, Log: p.log} }
 
 func (p *platform) onClose(c func() error) { p.closers = append(p.closers, c) }
 
@@ -239,7 +240,7 @@ func (p *platform) openDir(context.Context) (err error) {
 	}
 	p.onClose(p.dir.Close)
 	p.onClose(p.markClean)
-	return p.disk().prepare()
+	return p.disk().Prepare()
 }
 
 // listen takes the address first: what cannot be reached need not be started.
@@ -367,7 +368,7 @@ func (p *platform) gateway() (map[string]service.Runnable, error) {
 	return gateway.New(p.settings.Gateway, gateway.Deps{
 		Preflight: flight,
 		Bus:       p.bus, Store: p.store, Listener: p.listener, Objects: p.objects, DatasetCache: stock, Source: source, Parser: p.executorSettings().Parser(), Renderer: wiring.NewRenderer(p.executorSettings(), p.settings.Registry.Off),
-		Token: p.bus.Token, OpenAPI: proto.OpenAPI(), Entropy: rand.Reader, Ready: p.ready, Notes: p.bus.UnsignedWarning, StorageFull: p.disk().refusalReason, Sync: syncOf(p.sqlite), Version: api.Version{Version: version}, Log: p.log,
+		Token: p.bus.Token, OpenAPI: proto.OpenAPI(), Entropy: rand.Reader, Ready: p.ready, Notes: p.bus.UnsignedWarning, StorageFull: p.disk().RefusalReason, Sync: syncOf(p.sqlite), Version: api.Version{Version: version}, Log: p.log,
 	}), nil
 }
 
@@ -385,7 +386,7 @@ func syncOf(s *sqlite.Store) func(context.Context) error {
 func (p *platform) executorSettings() executor.Settings {
 	s := p.settings.Executor
 	if p.cluster != nil {
-		s.NoLimitsReason, s.Pods.Reserve = p.cluster.Limits(), p.disk().outputReserve()
+		s.NoLimitsReason, s.Pods.Reserve = p.cluster.Limits(), p.disk().OutputReserve()
 	}
 	s.Pods.Brokers, s.Pods.ObjectStore = p.settings.Kafka.Brokers, p.objects.PodURL()
 	if s.Pods.Gateway == "" && p.door != nil {
@@ -467,7 +468,7 @@ func (p *platform) watcher() (map[string]service.Runnable, error) {
 func (p *platform) index() (map[string]service.Runnable, error) {
 	d := index.Deps{Bus: p.bus, Store: p.store}
 	if p.sqlite != nil {
-		d.Store = diskGuardedStore{Docs: p.store, next: p.store, disk: p.disk()}
+		d.Store = reserve.Store{Docs: p.store, Next: p.store, Disk: p.disk()}
 	}
 	parts := index.New(p.settings.Index, d)
 	maps.Copy(parts, summarise.New(p.settings.Summaries, summarise.Deps{Bus: p.bus, Store: p.store, Now: time.Now, Log: p.log}))

@@ -1,6 +1,6 @@
 //go:build unix
 
-package main
+package reserve
 
 import (
 	"io/fs"
@@ -15,7 +15,7 @@ import (
 
 func TestTheReserveIsGivenUpOnAFullDiskAndMadeAgainWhenThereIsRoom(t *testing.T) {
 	t.Parallel()
-	d := diskMonitor{dir: &datadir.Dir{Path: t.TempDir()}, log: zap.NewNop()}
+	d := Monitor{Dir: &datadir.Dir{Path: t.TempDir()}, Log: zap.NewNop()}
 	const all = 1 << 20 // so that the reserve is small
 	reserve := pod.FloorsOf(all).Reserve
 	steps := []struct {
@@ -38,7 +38,7 @@ func TestTheReserveIsGivenUpOnAFullDiskAndMadeAgainWhenThereIsRoom(t *testing.T)
 			t.Fatalf("%s: %v", s.rule, err)
 		}
 		size := int64(-1)
-		info, err := os.Stat(d.dir.Join(reserveFile))
+		info, err := os.Stat(d.Dir.Join(reserveFile))
 		if err == nil {
 			size = info.Size()
 		}
@@ -46,7 +46,7 @@ func TestTheReserveIsGivenUpOnAFullDiskAndMadeAgainWhenThereIsRoom(t *testing.T)
 			t.Errorf("when %s the reserve has %d bytes, want %d", s.rule, size, s.size)
 		}
 	}
-	left, err := fs.ReadDir(os.DirFS(d.dir.Path), ".")
+	left, err := fs.ReadDir(os.DirFS(d.Dir.Path), ".")
 	if err != nil || len(left) != 1 {
 		t.Errorf("there are %v (%v), want the reserve alone", left, err)
 	}

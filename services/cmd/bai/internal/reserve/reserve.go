@@ -1,4 +1,6 @@
-package main
+// Package reserve keeps room for the platform on the disk of its data folder, and
+// refuses runs and results while the disk is full.
+package reserve
 
 import (
 	"context"
@@ -19,53 +21,54 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
-// reserveFile holds room in the data folder for what the platform has to write where
-// others have filled the disk. It is removed then, and made again once there is room.
+// reserveFile holds room in the data folder for the platform's own writes. It is
+// removed where others have filled the disk, and made again once there is room.
 const reserveFile = "reserve"
 
-// diskCheckInterval is how often is looked whether the disk is full.
+// diskCheckInterval is the time between two looks whether the disk is full.
 const diskCheckInterval = time.Second
 
-// diskMonitor watches the disk of a data folder.
-type diskMonitor struct {
-	dir *datadir.Dir
-	log *zap.Logger
+// Monitor watches the disk of a data folder.
+type Monitor struct {
+	Dir *datadir.Dir
+	Log *zap.Logger
 }
 
-// measure says how the disk is now.
-func (d diskMonitor) measure() (pod.Disk, error) {
-	free, all, err := diskSpace(d.dir.Path)
+// measure returns the state of the disk.
+func (d Monitor) measure() (pod.Disk, error) {
+	free, all, err := diskSpace(d.Dir.Path)
 	if err != nil {
-		return pod.Disk{}, fmt.Errorf("look for free space in %s: %w", d.dir.Path, err)
+		return pod.Disk{}, fmt.Errorf("look for free space in %s: %w", d.Dir.Path, err)
 	}
-	info, err := os.Lstat(d.dir.Join(reserveFile))
+	info, err := os.Lstat(d.Dir.Join(reserveFile))
 	held := err == nil && info.Size() == pod.FloorsOf(all).Reserve // a part of it is none
 	return pod.Disk{Free: free, Total: all, ReserveHeld: held}, nil
 }
 
-// check says that the disk is full, for who asks whether the platform is ready.
-func (d diskMonitor) check(context.Context) error {
+// Check returns an error while the disk is full.
+func (d Monitor) Check(context.Context) error {
 	disk, err := d.measure()
 	if err != nil {
 		return err
 	}
-	if problem := disk.ProblemMessage(d.dir.Path); problem != "" {
+	if problem := disk.ProblemMessage(d.Dir.Path); problem != "" {
 		return errors.New(problem)
 	}
 	return nil
 }
 
-// refusalReason says why no run is accepted now; empty where one is. Who cannot look accepts.
-func (d diskMonitor) refusalReason() string {
+// RefusalReason returns why no run is accepted now; empty where one is, and where the
+// disk cannot be measured.
+func (d Monitor) RefusalReason() string {
 	disk, err := d.measure()
 	if err != nil || disk.AcceptsRuns() {
 		return ""
 	}
-	return disk.RefusalMessage(d.dir.Path)
+	return disk.RefusalMessage(d.Dir.Path)
 }
 
-// outputReserve is how much of the disk stays free of benchmarks' output.
-func (d diskMonitor) outputReserve() int64 {
+// OutputReserve is how much of the disk stays free of benchmarks' output.
+func (d Monitor) OutputReserve() int64 {
 	disk, err := d.measure()
 	if err != nil {
 		return 0
@@ -73,25 +76,25 @@ func (d diskMonitor) outputReserve() int64 {
 	return pod.FloorsOf(disk.Total).Output
 }
 
-// prepare gives up the reserve where nothing could be opened without, and removes what
+// Prepare gives up the reserve where nothing could be opened without, and removes what
 // is left of one that a kill kept from being made.
-func (d diskMonitor) prepare() error {
-	if err := os.Remove(d.dir.Join(reserveFile + ".new")); err != nil && !errors.Is(err, fs.ErrNotExist) {
+func (d Monitor) Prepare() error {
+	if err := os.Remove(d.Dir.Join(reserveFile + ".new")); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("remove what is left of the disk's reserve: %w", err)
 	}
 	disk, err := d.measure()
 	if err != nil || !disk.NeedsReserve(disk.Free) {
 		return nil //nolint:nilerr // who cannot look goes on
 	}
-	if err := os.Remove(d.dir.Join(reserveFile)); err != nil {
+	if err := os.Remove(d.Dir.Join(reserveFile)); err != nil {
 		return fmt.Errorf("give up the reserve of a disk that is full: %w", err)
 	}
 	return nil
 }
 
-// run keeps the reserve, and logs once when the disk is full and once when it has room
+// Run keeps the reserve, and logs once when the disk is full and once when it has room
 // again.
-func (d diskMonitor) run(ctx context.Context) error {
+func (d Monitor) Run(ctx context.Context) error {
 	tick := time.NewTicker(diskCheckInterval)
 	defer tick.Stop()
 	full, failed, before := false, false, int64(math.MaxInt64)
@@ -102,14 +105,14 @@ func (d diskMonitor) run(ctx context.Context) error {
 			before = disk.Free
 		}
 		if err != nil && !failed {
-			d.log.Warn("the reserve of the disk cannot be kept", zap.Error(err))
+			d.Log.Warn("the reserve of the disk cannot be kept", zap.Error(err))
 		}
 		failed = err != nil
-		if problem := disk.ProblemMessage(d.dir.Path); problem != "" && !full {
-			d.log.Warn(problem)
+		if problem := disk.ProblemMessage(d.Dir.Path); problem != "" && !full {
+			d.Log.Warn(problem)
 			full = true
 		} else if problem == "" && full {
-			d.log.Info("the platform's disk has room again", zap.String("free", pod.FormatSize(disk.Free)))
+			d.Log.Info("the platform's disk has room again", zap.String("free", pod.FormatSize(disk.Free)))
 			full = false
 		}
 		select {
@@ -121,11 +124,11 @@ func (d diskMonitor) run(ctx context.Context) error {
 }
 
 // keepReserve makes or removes the reserve, given what was free before.
-func (d diskMonitor) keepReserve(disk pod.Disk, before int64) error {
-	path := d.dir.Join(reserveFile)
+func (d Monitor) keepReserve(disk pod.Disk, before int64) error {
+	path := d.Dir.Join(reserveFile)
 	switch {
 	case disk.NeedsReserve(before):
-		d.log.Warn("the disk is full: the platform uses its reserve", zap.String("free", pod.FormatSize(disk.Free)))
+		d.Log.Warn("the disk is full: the platform uses its reserve", zap.String("free", pod.FormatSize(disk.Free)))
 		return os.Remove(path)
 	case disk.CanReserve():
 		return writeReserve(path, pod.FloorsOf(disk.Total).Reserve)
@@ -157,13 +160,13 @@ func writeReserve(path string, size int64) error {
 	return err
 }
 
-// diskGuardedStore is a store that takes no more results while the disk is full: who brings
-// them waits.
-type diskGuardedStore struct {
+// Store is a store that takes no more results while the disk is full: their writers
+// wait.
+type Store struct {
 	store.Docs
 
-	next resultStore
-	disk diskMonitor
+	Next resultStore
+	Disk Monitor
 }
 
 // resultStore takes samples and lines.
@@ -173,25 +176,25 @@ type resultStore interface {
 }
 
 // AppendSamples implements index.Store.
-func (r diskGuardedStore) AppendSamples(ctx context.Context, batches []store.Samples) error {
+func (r Store) AppendSamples(ctx context.Context, batches []store.Samples) error {
 	if err := r.checkFull(); err != nil {
 		return err
 	}
-	return r.next.AppendSamples(ctx, batches)
+	return r.Next.AppendSamples(ctx, batches)
 }
 
 // AppendLines implements index.Store.
-func (r diskGuardedStore) AppendLines(ctx context.Context, batches []store.Lines) error {
+func (r Store) AppendLines(ctx context.Context, batches []store.Lines) error {
 	if err := r.checkFull(); err != nil {
 		return err
 	}
-	return r.next.AppendLines(ctx, batches)
+	return r.Next.AppendLines(ctx, batches)
 }
 
-func (r diskGuardedStore) checkFull() error {
-	disk, err := r.disk.measure()
+func (r Store) checkFull() error {
+	disk, err := r.Disk.measure()
 	if err != nil || disk.AcceptsResults() {
 		return nil //nolint:nilerr // who cannot look does not wait
 	}
-	return fmt.Errorf("%s: %w", disk.ProblemMessage(r.disk.dir.Path), syscall.ENOSPC)
+	return fmt.Errorf("%s: %w", disk.ProblemMessage(r.Disk.Dir.Path), syscall.ENOSPC)
 }
