@@ -19,6 +19,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/kafka"
 	"github.com/benchmark-ai/bai/services/internal/kafka/admin"
 	"github.com/benchmark-ai/bai/services/internal/store/elastic"
+	"github.com/benchmark-ai/bai/services/internal/store/elastic/schema"
 	"github.com/benchmark-ai/bai/services/internal/store/sqlite"
 )
 
@@ -260,7 +261,7 @@ func (o *adminClient) check(ctx context.Context, s *elastic.Store) error {
 	if err := s.Check(ctx); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(o.out, "the store is of version %d, nothing is to be done\n", elastic.Version)
+	_, err := fmt.Fprintf(o.out, "the store is of version %d, nothing is to be done\n", schema.Version)
 	return err
 }
 
@@ -312,7 +313,7 @@ func (o *adminClient) setup(ctx context.Context, s *elastic.Store) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(o.out, "the store is of version %d\n", elastic.Version)
+	_, err = fmt.Fprintf(o.out, "the store is of version %d\n", schema.Version)
 	return err
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/benchmark-ai/bai/services/cmd/bai/internal/consistency"
 	"github.com/benchmark-ai/bai/services/cmd/internal/program"
 	"github.com/benchmark-ai/bai/services/internal/broker"
 	"github.com/benchmark-ai/bai/services/internal/kafka"
@@ -35,11 +36,11 @@ func (o externalServices) apply(s *settings) {
 
 // openStore opens the store that settings name, or the one in the data directory.
 func (p *platform) openStore(ctx context.Context) (err error) {
-	path := p.dir.join("store.db")
+	path := p.dir.Join("store.db")
 	if len(p.settings.Elasticsearch.Addresses) > 0 {
 		path = ""
 	}
-	files := fileStamps(p.dir.path) // before the store makes any
+	files := consistency.FileStamps(p.dir.Path) // before the store makes any
 	opened, err := program.OpenStore(ctx, path, p.settings.Elasticsearch)
 	if errors.Is(err, sqlite.ErrDamaged) || errors.Is(err, sqlite.ErrNotDatabase) {
 		return unreadable(path, err)
@@ -77,7 +78,7 @@ func (p *platform) openBus(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		b, err := broker.Start(broker.Settings{Dir: p.dir.join("broker"), Host: p.door.address(), MaxMessageBytes: k.Topics.MaxMessage, VerifyAll: p.replay || p.marks == nil, Users: users}) //nolint:contextcheck // it outlives the start
+		b, err := broker.Start(broker.Settings{Dir: p.dir.Join("broker"), Host: p.door.address(), MaxMessageBytes: k.Topics.MaxMessage, VerifyAll: p.replay || p.marks == nil, Users: users}) //nolint:contextcheck // it outlives the start
 		if err != nil {
 			return err
 		}
@@ -109,12 +110,12 @@ func (p *platform) openBus(ctx context.Context) error {
 func (p *platform) openKeys() (err error) {
 	k := &p.settings.Kafka
 	if k.KeyFile == "" {
-		if k.KeyFile, err = p.dir.keyFile(); err != nil {
+		if k.KeyFile, err = p.dir.KeyFile(); err != nil {
 			return err
 		}
 	}
 	if k.SigningKeyFile == "" {
-		k.SigningKeyFile, err = p.dir.sealFile()
+		k.SigningKeyFile, err = p.dir.SealFile()
 	}
 	return err
 }
@@ -122,7 +123,7 @@ func (p *platform) openKeys() (err error) {
 // sealNew has all that comes to a broker that is about to be made carry a seal. In
 // the folder of an earlier version what lies there has none.
 func (p *platform) sealNew(ctx context.Context) error {
-	if _, err := os.Stat(p.dir.join("broker/data")); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Stat(p.dir.Join("broker/data")); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	_, err := p.settings.Kafka.SignaturePolicy.Update(ctx, func(was kafka.SignaturePolicy) kafka.SignaturePolicy { return was.RequireAll(kafka.SignedTopics()...) })

@@ -17,15 +17,3 @@ func maxFiles() (uint64, error) {
 	}
 	return uint64(l.Cur), nil //nolint:unconvert // the types differ by system
 }
-
-// diskSpace returns how many bytes of the disk of a folder are free, and how many there
-// are for who is not the machine's administrator.
-func diskSpace(dir string) (free, all int64, err error) {
-	var st syscall.Statfs_t
-	if err := syscall.Statfs(dir, &st); err != nil {
-		return 0, 0, err
-	}
-	block := int64(st.Bsize)                                          //nolint:unconvert // the types differ by system
-	free = int64(st.Bavail) * block                                   //nolint:gosec // likewise
-	return free, (int64(st.Blocks)-int64(st.Bfree))*block + free, nil //nolint:gosec // likewise
-}

@@ -34,7 +34,7 @@ type joinSettings struct {
 // writeServices writes the settings with which a service joins this platform
 // from a process of its own.
 func (p *platform) writeServices() error {
-	j := joinSettings{Store: p.dir.join("store.db"), Objects: p.objectSettings(), Kafka: p.settings.Kafka}
+	j := joinSettings{Store: p.dir.Join("store.db"), Objects: p.objectSettings(), Kafka: p.settings.Kafka}
 	if len(p.settings.Elasticsearch.Addresses) > 0 {
 		j.Store, j.Elasticsearch = "", &p.settings.Elasticsearch
 	}
@@ -42,7 +42,7 @@ func (p *platform) writeServices() error {
 		e := p.executorSettings()
 		j.Kubernetes, j.Executor, j.Watcher, j.Registry = &p.settings.Kubernetes, &e, &p.settings.Watcher, &p.settings.Registry
 	}
-	path := p.dir.join("services.toml")
+	path := p.dir.Join("services.toml")
 	text, err := j.text()
 	if err == nil {
 		err = os.WriteFile(path+".new", text, 0o600)

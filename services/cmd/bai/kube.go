@@ -81,7 +81,7 @@ func (p *platform) openDoor(ctx context.Context) error {
 			return fmt.Errorf("find this machine's address as pods reach it: %w; say it with --pod-address", err)
 		}
 	}
-	key, err := p.dir.keyFile()
+	key, err := p.dir.KeyFile()
 	if err != nil {
 		return err
 	}
@@ -92,14 +92,14 @@ func (p *platform) openDoor(ctx context.Context) error {
 	mac := hmac.New(sha256.New, text)
 	mac.Write([]byte("objects"))
 	d := &door{secret: hex.EncodeToString(mac.Sum(nil)[:16])}
-	if err := os.MkdirAll(p.dir.join("objects"), 0o700); err != nil {
+	if err := os.MkdirAll(p.dir.Join("objects"), 0o700); err != nil {
 		return err
 	}
-	if d.objects, err = os.OpenRoot(p.dir.join("objects")); err != nil {
+	if d.objects, err = os.OpenRoot(p.dir.Join("objects")); err != nil {
 		return err
 	}
 	p.onClose(d.objects.Close)
-	if d.listener, err = broker.Listen(address, p.dir.join("door")); err != nil { //nolint:contextcheck // it outlives the start
+	if d.listener, err = broker.Listen(address, p.dir.Join("door")); err != nil { //nolint:contextcheck // it outlives the start
 		return fmt.Errorf("listen for pods: %w", err)
 	}
 	if p.listener != nil {

@@ -18,8 +18,10 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/benchmark-ai/bai/services/cmd/bai/internal/datadir"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/kafka"
+	"github.com/benchmark-ai/bai/services/internal/kafka/access"
 	"github.com/benchmark-ai/bai/services/internal/storetest"
 )
 
@@ -82,7 +84,7 @@ func onLoopback(t *testing.T, addr string) bool {
 // folder again and again.
 func TestTheEmbeddedBrokerHasPasswordsOfItsOwn(t *testing.T) {
 	t.Parallel()
-	dir := &dataDir{path: t.TempDir()}
+	dir := &datadir.Dir{Path: t.TempDir()}
 	begin := func() *platform {
 		p := &platform{dir: dir, log: zap.NewNop(), store: storetest.Open(t)}
 		if err := p.openBus(t.Context()); err != nil {
@@ -93,26 +95,26 @@ func TestTheEmbeddedBrokerHasPasswordsOfItsOwn(t *testing.T) {
 	p := begin()
 	first := make(map[string]string)
 	for _, name := range []string{platformPassword, podsPassword} {
-		info, err := os.Stat(dir.join(name))
+		info, err := os.Stat(dir.Join(name))
 		if err != nil || info.Mode() != 0o600 {
 			t.Fatalf("%s: %v, %v", name, info, err)
 		}
-		first[name] = read(t, dir.join(name))
+		first[name] = read(t, dir.Join(name))
 	}
-	if key := read(t, dir.join("token.key")); first[platformPassword] == first[podsPassword] || strings.Contains(key, first[podsPassword]) {
+	if key := read(t, dir.Join("token.key")); first[platformPassword] == first[podsPassword] || strings.Contains(key, first[podsPassword]) {
 		t.Error("two of the key and the passwords are the same")
 	}
 	wantAccess(t, p, p.settings.Kafka.SASL, []string{event.TopicStatus, event.TopicFinished})
 	wantAccess(t, p, p.settings.Kafka.Pods.SASL, []string{event.TopicStatus})
-	wantAccess(t, p, kafka.SASL{}, nil)
+	wantAccess(t, p, access.SASL{}, nil)
 	if err := p.close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(dir.join(podsPassword), nil, 0o600); err != nil { // as the end of the machine leaves it
+	if err := os.WriteFile(dir.Join(podsPassword), nil, 0o600); err != nil { // as the end of the machine leaves it
 		t.Fatal(err)
 	}
 	p = begin()
-	if got := read(t, dir.join(podsPassword)); got != first[podsPassword] {
+	if got := read(t, dir.Join(podsPassword)); got != first[podsPassword] {
 		t.Error("a password that was lost is another than before: pods that run would lose the broker")
 	}
 	if err := p.close(); err != nil {
@@ -121,9 +123,9 @@ func TestTheEmbeddedBrokerHasPasswordsOfItsOwn(t *testing.T) {
 }
 
 // wantAccess checks to which topics of the embedded broker somebody can write.
-func wantAccess(t *testing.T, p *platform, user kafka.SASL, topics []string) {
+func wantAccess(t *testing.T, p *platform, user access.SASL, topics []string) {
 	t.Helper()
-	bus, err := kafka.NewBus(kafka.Settings{Brokers: p.settings.Kafka.Brokers, Token: "token", Access: kafka.Access{SASL: user}}, zap.NewNop())
+	bus, err := kafka.NewBus(kafka.Settings{Brokers: p.settings.Kafka.Brokers, Token: "token", Access: access.Access{SASL: user}}, zap.NewNop())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -160,8 +162,8 @@ func read(t *testing.T, path string) string {
 // an earlier version began.
 func TestABrokerThatOldPodsKnowAsksNobodyUntilTheyHaveEnded(t *testing.T) {
 	t.Parallel()
-	dir := &dataDir{path: t.TempDir()}
-	pods := dir.join("pods/live")
+	dir := &datadir.Dir{Path: t.TempDir()}
+	pods := dir.Join("pods/live")
 	if err := os.MkdirAll(pods, 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -186,7 +188,7 @@ func TestABrokerThatOldPodsKnowAsksNobodyUntilTheyHaveEnded(t *testing.T) {
 		if ended {
 			topics = nil
 		}
-		wantAccess(t, p, kafka.SASL{}, topics)
+		wantAccess(t, p, access.SASL{}, topics)
 		if err := p.close(); err != nil {
 			t.Fatal(err)
 		}

@@ -8,6 +8,8 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
+
+	"github.com/benchmark-ai/bai/services/cmd/bai/internal/datadir"
 )
 
 // version is set when the program is built.
@@ -65,7 +67,7 @@ func standaloneCommand(out, log io.Writer) *cobra.Command {
 		RunE:  func(c *cobra.Command, _ []string) error { return standalone(c.Context(), o) },
 	}
 	f := c.Flags()
-	f.StringVar(&o.data, "data", defaultDataDir(), "`directory` of everything that the platform remembers")
+	f.StringVar(&o.data, "data", datadir.Default(), "`directory` of everything that the platform remembers")
 	f.StringVar(&o.listen, "listen", "127.0.0.1:7070", "`address` of the API; port 0 means a free one")
 	f.BoolVar(&o.allowAnyone, "allow-anyone", false, "listen also where others than this machine reach the API, who can then run any command as this user")
 	f.StringVar(&o.config, "config", "", "TOML `file` with settings over the defaults")

@@ -10,6 +10,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/benchmark-ai/bai/services/cmd/bai/internal/consistency"
 	"github.com/benchmark-ai/bai/services/gateway/submit"
 	"github.com/benchmark-ai/bai/services/internal/service"
 	"github.com/benchmark-ai/bai/services/internal/store"
@@ -79,7 +80,7 @@ func (r *recovery) run(ctx context.Context) error {
 		return err
 	}
 	if m := r.platform.marks; m != nil && ctx.Err() == nil {
-		if err := m.markRecovered(ctx); err != nil {
+		if err := m.MarkRecovered(ctx); err != nil {
 			return err
 		}
 	}
@@ -123,22 +124,22 @@ func (r *recovery) check(context.Context) error {
 // checkConsistency looks whether store and broker are of one time and whole, before
 // either is used. Where that is in doubt it reads the whole store, and has all
 // events heard again. Files are as they were found.
-func (p *platform) checkConsistency(ctx context.Context, s *sqlite.Store, files map[string]fileStamp) error {
-	p.marks = &consistencyMarks{dir: p.dir, store: s, busEvents: func() int64 { return p.bus.Activity() }}
-	f, err := p.marks.readStartState(ctx, s.ID())
+func (p *platform) checkConsistency(ctx context.Context, s *sqlite.Store, files map[string]consistency.FileStamp) error {
+	p.marks = consistency.New(p.dir, s, func() int64 { return p.bus.Activity() })
+	f, err := p.marks.ReadStartState(ctx, s.ID())
 	if err != nil {
 		return err
 	}
 	f.Files = files
-	problems := integrityProblems(f)
-	restored, err := p.marks.restoreKeys(f.StoreMark)
+	problems := consistency.IntegrityProblems(f)
+	restored, err := p.marks.RestoreKeys(f.StoreMark)
 	if err != nil {
 		return err
 	}
 	for _, key := range restored {
 		p.log.Warn(key + " was not as the store knows it, and is put back")
 	}
-	if done, err := p.marks.restoreSeals(ctx); err != nil {
+	if done, err := p.marks.RestoreSeals(ctx); err != nil {
 		return err
 	} else if done {
 		p.log.Warn("the store did not know from where on messages must have a seal, and is told so again")

@@ -9,6 +9,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/benchmark-ai/bai/services/cmd/bai/internal/datadir"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/kafka"
 	"github.com/benchmark-ai/bai/services/internal/kafkatest"
@@ -77,8 +78,8 @@ func TestAllThatComesToANewBrokerMustHaveASeal(t *testing.T) {
 	}{"a new folder": {".", 0}, "the folder of an earlier version": {"broker/data", len(kafka.SignedTopics())}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := &platform{dir: &dataDir{path: t.TempDir()}, store: storetest.Open(t)}
-			if err := os.MkdirAll(p.dir.join(tt.made), 0o700); err != nil {
+			p := &platform{dir: &datadir.Dir{Path: t.TempDir()}, store: storetest.Open(t)}
+			if err := os.MkdirAll(p.dir.Join(tt.made), 0o700); err != nil {
 				t.Fatal(err)
 			}
 			in := kafka.SignaturePolicyStore{Docs: p.store}
@@ -96,12 +97,12 @@ func TestAllThatComesToANewBrokerMustHaveASeal(t *testing.T) {
 
 func TestTheKeysOfAPlatformAreItsUsersAlone(t *testing.T) {
 	t.Parallel()
-	d := &dataDir{path: t.TempDir()}
-	token, err := d.keyFile()
+	d := &datadir.Dir{Path: t.TempDir()}
+	token, err := d.KeyFile()
 	if err != nil {
 		t.Fatal(err)
 	}
-	seal, err := d.sealFile()
+	seal, err := d.SealFile()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +124,7 @@ func TestTheKeysOfAPlatformAreItsUsersAlone(t *testing.T) {
 	if err := os.WriteFile(seal, make([]byte, 53), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := d.sealFile(); err != nil {
+	if _, err := d.SealFile(); err != nil {
 		t.Fatal(err)
 	}
 	if text, err := os.ReadFile(seal); err != nil || strings.Contains(string(text), "\x00") {

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/benchmark-ai/bai/services/cmd/bai/internal/datadir"
 	"github.com/benchmark-ai/bai/services/executor"
 	"github.com/benchmark-ai/bai/services/fetcher"
 	"github.com/benchmark-ai/bai/services/gateway"
@@ -111,7 +112,7 @@ func services() []string {
 // check names what the command line has wrong.
 func (o options) check() error {
 	if o.data == "" {
-		return fmt.Errorf("--data is empty, as where a variable is not set: name a directory, or leave --data out for %s", defaultDataDir())
+		return fmt.Errorf("--data is empty, as where a variable is not set: name a directory, or leave --data out for %s", datadir.Default())
 	}
 	for _, name := range o.without {
 		if !slices.Contains(services(), name) {

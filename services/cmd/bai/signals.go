@@ -134,7 +134,7 @@ func countBenchmarks(n int) string {
 // openLocal opens the cluster of this machine.
 func (p *platform) openLocal() (err error) {
 	s := local.Settings{
-		Dir: p.dir.join("pods"), PodBinary: p.podBinary, Log: p.log, NoNamespaces: p.options.noNamespaces, Secrets: p.dir.join("secrets"), Private: p.dir.path,
+		Dir: p.dir.Join("pods"), PodBinary: p.podBinary, Log: p.log, NoNamespaces: p.options.noNamespaces, Secrets: p.dir.Join("secrets"), Private: p.dir.Path,
 	}
 	if p.cluster, err = local.New(s); err != nil {
 		return err

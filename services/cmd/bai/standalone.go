@@ -17,6 +17,9 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/benchmark-ai/bai/proto"
+	"github.com/benchmark-ai/bai/services/cmd/bai/internal/consistency"
+	"github.com/benchmark-ai/bai/services/cmd/bai/internal/datadir"
+	"github.com/benchmark-ai/bai/services/cmd/bai/internal/reserve"
 	"github.com/benchmark-ai/bai/services/cmd/internal/program"
 	"github.com/benchmark-ai/bai/services/cmd/internal/wiring"
 	"github.com/benchmark-ai/bai/services/executor"
@@ -90,7 +93,7 @@ type platform struct {
 	podBinary string
 	stopper   *stopper
 
-	dir         *dataDir
+	dir         *datadir.Dir
 	listener    net.Listener
 	log         *zap.Logger
 	store       program.Store
@@ -100,9 +103,9 @@ type platform struct {
 	pods        podCluster     // the one of the two that there is
 	door        *door          // for the pods of Kubernetes
 	bus         *kafka.Bus
-	externalBus bool              // the brokers are not the platform's own
-	replay      bool              // every event is heard again from the beginning
-	marks       *consistencyMarks // nil where the store or the broker is elsewhere
+	externalBus bool               // the brokers are not the platform's own
+	replay      bool               // every event is heard again from the beginning
+	marks       *consistency.Marks // nil where the store or the broker is elsewhere
 	recovery    *recovery
 	sqlite      *sqlite.Store // likewise
 	marked      bool          // that is noted
@@ -135,7 +138,7 @@ func (p *platform) withRemedy(err error) error {
 	if path == "" || p.dir == nil || strings.Contains(err.Error(), "--data") {
 		return err
 	}
-	if hint := remedy(p.dir.path, path, err); hint != "" {
+	if hint := datadir.Remedy(p.dir.Path, path, err); hint != "" {
 		return fmt.Errorf("%w: %s", err, hint)
 	}
 	return err
@@ -165,14 +168,14 @@ func (p *platform) run(ctx context.Context) error {
 		return err
 	}
 	if p.marks != nil {
-		parts["bai/marks"] = p.marks.run
+		parts["bai/marks"] = p.marks.Run
 	}
 	parts["bai/ready"] = p.announce
 	if p.replay {
 		p.recovery = &recovery{platform: p, done: make(chan struct{})}
 		parts = p.recovery.gate(parts)
 	}
-	parts["bai/disk"] = p.disk().run
+	parts["bai/disk"] = p.disk().Run
 	parts["bai/health"] = run.Health(p.settings.Health, p.checks(), p.telemetry.Handler())
 	if p.door != nil {
 		parts["bai/door"] = p.door.serve
@@ -182,7 +185,7 @@ func (p *platform) run(ctx context.Context) error {
 
 // checks are what readiness depends on.
 func (p *platform) checks() map[string]run.Check {
-	checks := map[string]run.Check{"kafka": p.bus.Ready, "store": p.store.Check, "disk": p.disk().check, "seals": program.Seals(p.bus)}
+	checks := map[string]run.Check{"kafka": p.bus.Ready, "store": p.store.Check, "disk": p.disk().Check, "seals": program.Seals(p.bus)}
 	if p.recovery != nil {
 		checks["events"] = p.recovery.check
 	}
@@ -202,7 +205,7 @@ func (p *platform) markRunning(ctx context.Context) error {
 	if p.marks == nil {
 		return nil
 	}
-	if err := p.marks.markRunning(ctx, p.sqlite.ID(), p.replay); err != nil {
+	if err := p.marks.MarkRunning(ctx, p.sqlite.ID(), p.replay); err != nil {
 		return err
 	}
 	p.marked = true
@@ -224,21 +227,21 @@ func (p *platform) markClean() error {
 	if !p.marked || len(p.options.without) > 0 {
 		return nil
 	}
-	return p.marks.markClean()
+	return p.marks.MarkClean()
 }
 
 // disk watches the disk of the data folder.
-func (p *platform) disk() diskMonitor { return diskMonitor{dir: p.dir, log: p.log} }
+func (p *platform) disk() reserve.Monitor { return reserve.Monitor{Dir: p.dir, Log: p.log} }
 
 func (p *platform) onClose(c func() error) { p.closers = append(p.closers, c) }
 
 func (p *platform) openDir(context.Context) (err error) {
-	if p.dir, err = openDataDir(p.options.data); err != nil {
+	if p.dir, err = datadir.Open(p.options.data); err != nil {
 		return err
 	}
-	p.onClose(p.dir.close)
+	p.onClose(p.dir.Close)
 	p.onClose(p.markClean)
-	return p.disk().prepare()
+	return p.disk().Prepare()
 }
 
 // listen takes the address first: what cannot be reached need not be started.
@@ -269,8 +272,8 @@ func (p *platform) openLog(context.Context) (err error) {
 	if p.log, err = p.settings.Log.New(p.options.log); err != nil {
 		return err
 	}
-	if p.dir != nil && p.dir.warning != "" {
-		p.log.Warn(p.dir.warning)
+	if p.dir != nil && p.dir.Warning != "" {
+		p.log.Warn(p.dir.Warning)
 	}
 	if p.listener == nil {
 		return nil
@@ -298,7 +301,7 @@ func (p *platform) openTelemetry(ctx context.Context) (err error) {
 }
 
 func (p *platform) openObjects(ctx context.Context) (err error) {
-	if err := os.MkdirAll(p.dir.join("objects"), 0o755); err != nil { //nolint:gosec // below the data folder, which is its owner's; pods read there
+	if err := os.MkdirAll(p.dir.Join("objects"), 0o755); err != nil { //nolint:gosec // below the data folder, which is its owner's; pods read there
 		return fmt.Errorf("make the folder of the data sets: %w", err)
 	}
 	if p.objects, err = blob.Open(ctx, p.objectSettings()); err != nil {
@@ -310,7 +313,7 @@ func (p *platform) openObjects(ctx context.Context) (err error) {
 }
 
 func (p *platform) objectSettings() blob.Settings {
-	return blob.Settings{URL: blob.FolderURL(p.dir.join("objects")), PodURL: p.door.objectsURL()}
+	return blob.Settings{URL: blob.FolderURL(p.dir.Join("objects")), PodURL: p.door.objectsURL()}
 }
 
 func (p *platform) openCluster(context.Context) error {
@@ -367,7 +370,7 @@ func (p *platform) gateway() (map[string]service.Runnable, error) {
 	return gateway.New(p.settings.Gateway, gateway.Deps{
 		Preflight: flight,
 		Bus:       p.bus, Store: p.store, Listener: p.listener, Objects: p.objects, DatasetCache: stock, Source: source, Parser: planner.Parser(), Renderer: planner,
-		Token: p.bus.Token, OpenAPI: proto.OpenAPI(), Entropy: rand.Reader, Ready: p.ready, Notes: p.bus.UnsignedWarning, StorageFull: p.disk().refusalReason, Sync: syncOf(p.sqlite), Version: api.Version{Version: version}, Log: p.log,
+		Token: p.bus.Token, OpenAPI: proto.OpenAPI(), Entropy: rand.Reader, Ready: p.ready, Notes: p.bus.UnsignedWarning, StorageFull: p.disk().RefusalReason, Sync: syncOf(p.sqlite), Version: api.Version{Version: version}, Log: p.log,
 	}), nil
 }
 
@@ -385,7 +388,7 @@ func syncOf(s *sqlite.Store) func(context.Context) error {
 func (p *platform) executorSettings() executor.Settings {
 	s := p.settings.Executor
 	if p.cluster != nil {
-		s.NoLimitsReason, s.Pods.Reserve = p.cluster.Limits(), p.disk().outputReserve()
+		s.NoLimitsReason, s.Pods.Reserve = p.cluster.Limits(), p.disk().OutputReserve()
 	}
 	s.Pods.Brokers, s.Pods.ObjectStore = p.settings.Kafka.Brokers, p.objects.PodURL()
 	if s.Pods.Gateway == "" && p.door != nil {
@@ -467,7 +470,7 @@ func (p *platform) watcher() (map[string]service.Runnable, error) {
 func (p *platform) index() (map[string]service.Runnable, error) {
 	d := index.Deps{Bus: p.bus, Store: p.store}
 	if p.sqlite != nil {
-		d.Store = diskGuardedStore{Docs: p.store, next: p.store, disk: p.disk()}
+		d.Store = reserve.Store{Docs: p.store, Next: p.store, Disk: p.disk()}
 	}
 	parts := index.New(p.settings.Index, d)
 	maps.Copy(parts, summarise.New(p.settings.Summaries, summarise.Deps{Bus: p.bus, Store: p.store, Now: time.Now, Log: p.log}))
@@ -494,14 +497,14 @@ func (p *platform) announce(ctx context.Context) error {
 	if p.kube != nil {
 		where = "pods run in Kubernetes and reach this machine at " + p.door.address()
 	}
-	fmt.Fprintf(p.options.out, "data in %s; %s\n", p.dir.path, where)
+	fmt.Fprintf(p.options.out, "data in %s; %s\n", p.dir.Path, where)
 	if p.cluster == nil {
 		<-ctx.Done()
 		return nil
 	}
 	if why := p.cluster.Namespaces(); why != "" {
 		fmt.Fprintf(p.options.out, "pods have no namespaces of their own: %s\n", why)
-		fmt.Fprintf(p.options.out, "so benchmarks can read and remove the platform's data in %s\n", p.dir.path)
+		fmt.Fprintf(p.options.out, "so benchmarks can read and remove the platform's data in %s\n", p.dir.Path)
 	}
 	<-ctx.Done()
 	return nil

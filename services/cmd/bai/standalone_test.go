@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/benchmark-ai/bai/services/cmd/bai/internal/datadir"
 	"github.com/benchmark-ai/bai/services/internal/cluster/kube"
 	"github.com/benchmark-ai/bai/services/internal/storetest"
 )
@@ -44,7 +45,7 @@ func TestAnEmptyDataFolderIsRefusedWithTheRemedy(t *testing.T) {
 
 func TestADataFolderThatIsNotUTF8IsRefusedWithItsNameAndTheRemedy(t *testing.T) {
 	around := t.TempDir()
-	_, err := openDataDir(filepath.Join(around, "b\xff"))
+	_, err := datadir.Open(filepath.Join(around, "b\xff"))
 	if err == nil || !strings.Contains(err.Error(), `b\xff": the path is not UTF-8; choose another with --data`) {
 		t.Errorf("openDataDir: %v, want the name and the remedy", err)
 	}

@@ -12,7 +12,7 @@ import (
 
 	"github.com/benchmark-ai/bai/services/internal/broker"
 	"github.com/benchmark-ai/bai/services/internal/cluster/local"
-	"github.com/benchmark-ai/bai/services/internal/kafka"
+	"github.com/benchmark-ai/bai/services/internal/kafka/access"
 )
 
 // Users of the embedded broker, and the files with their passwords.
@@ -26,8 +26,8 @@ const (
 // still run: these would lose their broker.
 func (p *platform) brokerUsers() ([]broker.User, error) {
 	k := &p.settings.Kafka
-	_, err := os.Lstat(p.dir.join(platformPassword))
-	if errors.Is(err, fs.ErrNotExist) && p.door == nil && local.Runs(p.dir.join("pods")) {
+	_, err := os.Lstat(p.dir.Join(platformPassword))
+	if errors.Is(err, fs.ErrNotExist) && p.door == nil && local.Runs(p.dir.Join("pods")) {
 		p.log.Warn("benchmarks run that an earlier version started: the embedded broker asks programs of this machine for no password until the next start without them")
 		return nil, nil
 	}
@@ -36,19 +36,19 @@ func (p *platform) brokerUsers() ([]broker.User, error) {
 		return nil, fmt.Errorf("read the platform's key: %w", err)
 	}
 	own, pods := passwordOf(key, platformUser), passwordOf(key, podsUser)
-	if err := errors.Join(p.dir.keepPassword(platformPassword, own), p.dir.keepPassword(podsPassword, pods)); err != nil {
+	if err := errors.Join(p.dir.KeepPassword(platformPassword, own), p.dir.KeepPassword(podsPassword, pods)); err != nil {
 		return nil, err
 	}
-	k.TLS, k.Pods.TLS = kafka.TLS{}, kafka.TLS{}
-	k.SASL = kafka.SASL{Mechanism: kafka.ScramSHA256, User: platformUser, PasswordFile: p.dir.join(platformPassword)}
-	k.Pods.SASL = kafka.SASL{Mechanism: kafka.ScramSHA256, User: podsUser, PasswordFile: p.dir.join(podsPassword)}
+	k.TLS, k.Pods.TLS = access.TLS{}, access.TLS{}
+	k.SASL = access.SASL{Mechanism: access.ScramSHA256, User: platformUser, PasswordFile: p.dir.Join(platformPassword)}
+	k.Pods.SASL = access.SASL{Mechanism: access.ScramSHA256, User: podsUser, PasswordFile: p.dir.Join(podsPassword)}
 	return []broker.User{{Name: platformUser, Password: own, Superuser: true}, {Name: podsUser, Password: pods, WriteTopics: podsWrite()}}, nil
 }
 
 // podsWrite are the topics that pods may write to.
 func podsWrite() []string {
 	var topics []string
-	for _, r := range (kafka.Principals{kafka.Pods: {"User:" + podsUser}}).ACLs() {
+	for _, r := range (access.Principals{access.Pods: {"User:" + podsUser}}).ACLs() {
 		if r.Resource == "topic" && r.Operation == "Write" {
 			topics = append(topics, r.Name)
 		}
@@ -63,17 +63,4 @@ func passwordOf(key []byte, user string) string {
 	mac := hmac.New(sha256.New, append([]byte("password of the embedded broker\x00"), bytes.TrimSpace(key)...))
 	mac.Write([]byte(user))
 	return hex.EncodeToString(mac.Sum(nil))
-}
-
-// keepPassword has the file of a password hold it, for its owner alone.
-func (d *dataDir) keepPassword(name, password string) error {
-	path, text := d.join(name), []byte(password+"\n")
-	info, err := os.Lstat(path)
-	if is, rerr := os.ReadFile(path); err == nil && rerr == nil && bytes.Equal(is, text) && info.Mode() == 0o600 {
-		return nil
-	}
-	if err := writeWhole(path, text); err != nil {
-		return fmt.Errorf("keep a password of the embedded broker: %w", err)
-	}
-	return nil
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/benchmark-ai/bai/services/cmd/internal/deployedtest"
 	"github.com/benchmark-ai/bai/services/internal/config"
 	"github.com/benchmark-ai/bai/services/internal/event"
-	"github.com/benchmark-ai/bai/services/internal/kafka"
+	"github.com/benchmark-ai/bai/services/internal/kafka/access"
 	"github.com/benchmark-ai/bai/services/internal/kafkatest"
 	"github.com/benchmark-ai/bai/services/internal/store"
 	"github.com/benchmark-ai/bai/services/internal/store/sqlite"
@@ -229,7 +229,7 @@ func ship(t *testing.T, broker *kafkatest.Broker, ev event.Event) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	broker.Write(t, m.Topic, kafkatest.Message{Key: m.Key, Value: string(m.Value), Headers: map[string]string{"ce_id": m.ID, "ce_type": m.Type, "bai_token": kafka.TokenFor([]byte(key), m.Key)}})
+	broker.Write(t, m.Topic, kafkatest.Message{Key: m.Key, Value: string(m.Value), Headers: map[string]string{"ce_id": m.ID, "ce_type": m.Type, "bai_token": access.TokenFor([]byte(key), m.Key)}})
 }
 
 func header(id string) event.Header {

@@ -24,6 +24,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/internal/kafka/access"
 	"github.com/benchmark-ai/bai/services/internal/service"
 )
 
@@ -45,14 +46,14 @@ type Settings struct {
 	Compression string `toml:"compression"` // of what is published, by pods too: gzip, snappy, lz4, zstd or none; empty means snappy
 
 	ClientID string `toml:"client_id"` // by which brokers tell clients apart in their logs and quotas; empty means Source
-	Access
-	Pods Access `toml:"pods"` // with which pods of runs write what they measure; the executor hands it to them
+	access.Access
+	Pods access.Access `toml:"pods"` // with which pods of runs write what they measure; the executor hands it to them
 
 	Meter  Meter  `toml:"-"` // nil means that nobody counts
 	Tracer Tracer `toml:"-"` // nil means that nobody traces
 
-	Topics     TopicSettings `toml:"topics"`
-	Principals Principals    `toml:"principals"` // to whom rights are given
+	Topics     TopicSettings     `toml:"topics"`
+	Principals access.Principals `toml:"principals"` // to whom rights are given
 }
 
 // Validate names every setting at fault.
@@ -70,10 +71,10 @@ func (s Settings) Validate() error {
 	if _, ok := codecs()[s.Compression]; !ok {
 		errs = append(errs, fmt.Errorf("kafka.compression: %q, want gzip, snappy, lz4, zstd or none", s.Compression))
 	}
-	errs = append(errs, s.validate("kafka", s.Brokers), s.Pods.validate("kafka.pods", s.Brokers),
-		s.Topics.Validate("kafka.topics"), s.Principals.validate("kafka.principals"))
-	if len(s.Key) > 0 && len(s.Key) < minKey {
-		errs = append(errs, fmt.Errorf("the platform's key has %d bytes, want %d or more", len(s.Key), minKey))
+	errs = append(errs, s.Access.Validate("kafka", s.Brokers), s.Pods.Validate("kafka.pods", s.Brokers),
+		s.Topics.Validate("kafka.topics"), s.Principals.Validate("kafka.principals"))
+	if len(s.Key) > 0 && len(s.Key) < access.MinKey {
+		errs = append(errs, fmt.Errorf("the platform's key has %d bytes, want %d or more", len(s.Key), access.MinKey))
 	}
 	return errors.Join(append(errs, checkSigningKeys(s.SigningKeys, s.Key))...)
 }
@@ -83,7 +84,7 @@ type Bus struct {
 	settings    Settings
 	transport   *kafka.Transport
 	producer    producer
-	credentials credentials
+	credentials access.Credentials
 	signer      signer
 	sizes       sizes
 	log         *zap.Logger
@@ -104,8 +105,8 @@ func NewBus(s Settings, log *zap.Logger) (*Bus, error) {
 		if err != nil {
 			return nil, fmt.Errorf("read the platform's key: %w", err)
 		}
-		if s.Key = bytes.TrimSpace(key); len(s.Key) < minKey {
-			return nil, fmt.Errorf("read the platform's key: %s has %d bytes, want %d or more", s.KeyFile, len(s.Key), minKey)
+		if s.Key = bytes.TrimSpace(key); len(s.Key) < access.MinKey {
+			return nil, fmt.Errorf("read the platform's key: %s has %d bytes, want %d or more", s.KeyFile, len(s.Key), access.MinKey)
 		}
 	}
 	if s.SigningKeyFile != "" && len(s.SigningKeys) == 0 {
@@ -138,7 +139,7 @@ func NewBus(s Settings, log *zap.Logger) (*Bus, error) {
 			client: newClient(s.Brokers, t), partitions: kafka.Murmur2Balancer{Consistent: true}, compression: codecs()[s.Compression],
 			sign: signer{keys: s.SigningKeys}.sign,
 		},
-		credentials:    credentials{key: s.Key, token: s.Token},
+		credentials:    access.Credentials{Key: s.Key, Token: s.Token},
 		signer:         signer{keys: s.SigningKeys},
 		sizes:          s.Topics.sizes(),
 		log:            log,
@@ -176,7 +177,7 @@ func groupID(group, topic string) string { return group + "/" + topic }
 
 // Token returns the right to speak for a run, for its pods. Only who holds the
 // key can make it.
-func (b *Bus) Token(run string) string { return b.credentials.tokenFor(run) }
+func (b *Bus) Token(run string) string { return b.credentials.For(run) }
 
 // Publish writes events, those of one run in their order, and returns when all
 // brokers that must have them do. While brokers are away it tries again until
@@ -225,8 +226,8 @@ func (b *Bus) Republish(ctx context.Context, topic, run string, value []byte, he
 	for _, name := range slices.Sorted(maps.Keys(headers)) {
 		m.Headers = append(m.Headers, kafka.Header{Key: name, Value: []byte(headers[name])})
 	}
-	if token := b.credentials.tokenFor(run); token != "" {
-		m.Headers = append(m.Headers, kafka.Header{Key: tokenHeader, Value: []byte(token)})
+	if token := b.credentials.For(run); token != "" {
+		m.Headers = append(m.Headers, kafka.Header{Key: access.TokenHeader, Value: []byte(token)})
 	}
 	m = b.signer.sign(m)
 	if err := b.sizes.fit(m); err != nil {
@@ -267,7 +268,7 @@ func (b *Bus) pingBrokers(ctx context.Context) error {
 }
 
 func (b *Bus) pingBroker(ctx context.Context, addr string) error {
-	conn, err := dialer(ctx, b.transport).DialContext(ctx, "tcp", addr)
+	conn, err := access.Dialer(ctx, b.transport).DialContext(ctx, "tcp", addr)
 	if err != nil {
 		return err
 	}

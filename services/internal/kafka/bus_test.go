@@ -17,6 +17,7 @@ import (
 
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/kafka"
+	"github.com/benchmark-ai/bai/services/internal/kafka/access"
 	"github.com/benchmark-ai/bai/services/internal/kafkatest"
 	"github.com/benchmark-ai/bai/services/internal/service"
 )
@@ -312,8 +313,8 @@ func TestATokenIsNeededToSpeakForARun(t *testing.T) {
 		consumer bool
 	}{
 		"who holds the platform's key speaks for every run": {kafka.Settings{Key: key}, true},
-		"who holds the run's token speaks for the run":      {kafka.Settings{Token: kafka.TokenFor(key, "r1")}, true},
-		"who holds another run's token does not":            {kafka.Settings{Token: kafka.TokenFor(key, "r2")}, false},
+		"who holds the run's token speaks for the run":      {kafka.Settings{Token: access.TokenFor(key, "r1")}, true},
+		"who holds another run's token does not":            {kafka.Settings{Token: access.TokenFor(key, "r2")}, false},
 		"who holds another key does not":                    {kafka.Settings{Key: []byte("fedcba9876543210")}, false},
 		"who holds nothing does not":                        {kafka.Settings{}, false},
 	}
@@ -335,7 +336,7 @@ func TestATokenIsNeededToSpeakForARun(t *testing.T) {
 				return
 			}
 			got := broker.Read(t, "bai.commands")
-			want(t, got.Headers["bai_token"], kafka.TokenFor(key, "r1"))
+			want(t, got.Headers["bai_token"], access.TokenFor(key, "r1"))
 		})
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/kafka"
+	"github.com/benchmark-ai/bai/services/internal/kafka/access"
 	"github.com/benchmark-ai/bai/services/internal/kafkatest"
 	"github.com/benchmark-ai/bai/services/internal/pod"
 )
@@ -70,14 +71,14 @@ func TestPodsPublishAsTheirPlatformSays(t *testing.T) {
 	if err := os.WriteFile(ca, []byte("PEM"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	platform := kafka.Settings{Compression: "zstd", Pods: kafka.Access{TLS: kafka.TLS{CAFile: ca, ServerName: "kafka"}, SASL: kafka.SASL{Mechanism: kafka.Plain, User: "pods", Password: "secret"}}}
+	platform := kafka.Settings{Compression: "zstd", Pods: access.Access{TLS: access.TLS{CAFile: ca, ServerName: "kafka"}, SASL: access.SASL{Mechanism: access.Plain, User: "pods", Password: "secret"}}}
 	handed, err := platform.ForPods()
 	if err != nil {
 		t.Fatal(err)
 	}
-	want(t, handed, pod.Access{TLS: true, CA: "PEM", ServerName: "kafka", Mechanism: kafka.Plain, User: "pods", Password: "secret", Compression: "zstd"})
+	want(t, handed, pod.Access{TLS: true, CA: "PEM", ServerName: "kafka", Mechanism: access.Plain, User: "pods", Password: "secret", Compression: "zstd"})
 	want(t, kafka.InPod([]string{"kafka:9093"}, handed, "token", "collect"), kafka.Settings{
 		Brokers: []string{"kafka:9093"}, Token: "token", Source: "collect", Compression: "zstd",
-		Access: kafka.Access{TLS: kafka.TLS{Enabled: true, CA: "PEM", ServerName: "kafka"}, SASL: kafka.SASL{Mechanism: kafka.Plain, User: "pods", Password: "secret"}},
+		Access: access.Access{TLS: access.TLS{Enabled: true, CA: "PEM", ServerName: "kafka"}, SASL: access.SASL{Mechanism: access.Plain, User: "pods", Password: "secret"}},
 	})
 }

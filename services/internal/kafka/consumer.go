@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/internal/kafka/access"
 	"github.com/benchmark-ai/bai/services/internal/service"
 )
 
@@ -63,7 +64,7 @@ func (c *consumer) run(ctx context.Context) error {
 		GroupBalancers:         []kafka.GroupBalancer{c.balancer},
 		WatchPartitionChanges:  true,
 		PartitionWatchInterval: time.Minute,
-		Dialer:                 dialer(ctx, c.bus.transport),
+		Dialer:                 access.Dialer(ctx, c.bus.transport),
 	})
 	runCtx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -202,7 +203,7 @@ func (c *consumer) handle(ctx context.Context, ms []kafka.Message) ([]kafka.Mess
 	if !errors.Is(err, event.ErrPoison) {
 		return out, err
 	}
-	if meter, ok := c.bus.settings.Meter.(RefusalMeter); ok && len(ms) == 1 && (errors.Is(err, errUnsigned) || errors.Is(err, errForged)) {
+	if meter, ok := c.bus.settings.Meter.(RefusalMeter); ok && len(ms) == 1 && (errors.Is(err, errUnsigned) || errors.Is(err, access.ErrForged)) {
 		meter.RecordRefused(c.group, c.step.Topic)
 	}
 	switch {

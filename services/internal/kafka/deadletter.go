@@ -14,6 +14,7 @@ import (
 	"github.com/segmentio/kafka-go"
 
 	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/internal/kafka/access"
 )
 
 // Headers of a dead letter: where it lay, and why it is here.
@@ -69,7 +70,7 @@ func deadLetter(m kafka.Message, reason error, limits sizes) kafka.Message {
 		kafka.Header{Key: DeadOffset, Value: []byte(strconv.FormatInt(m.Offset, 10))},
 		kafka.Header{Key: DeadReason, Value: []byte(clip(reason.Error(), maxReason))},
 	)
-	if errors.Is(reason, errForged) || errors.Is(reason, errUnsigned) {
+	if errors.Is(reason, access.ErrForged) || errors.Is(reason, errUnsigned) {
 		letter.Headers = append(letter.Headers, kafka.Header{Key: DeadForged, Value: []byte("true")})
 	}
 	letter.Value = cut("value", m.Value, limits.message-weight(letter)-maxFrame) // there will be one header more

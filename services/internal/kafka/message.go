@@ -8,6 +8,7 @@ import (
 	"github.com/segmentio/kafka-go"
 
 	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/internal/kafka/access"
 )
 
 // MaxValue is the most bytes that an event may have in its JSON form where
@@ -76,8 +77,8 @@ func (b *Bus) encode(events []event.Event, source string, parents parentTraces) 
 			{Key: "ce_time", Value: []byte(m.Time.Format(time.RFC3339Nano))},
 			{Key: "traceparent", Value: []byte(parents.parentOf(m.Key))},
 		}
-		if token := b.credentials.tokenFor(m.Key); token != "" {
-			headers = append(headers, kafka.Header{Key: tokenHeader, Value: []byte(token)})
+		if token := b.credentials.For(m.Key); token != "" {
+			headers = append(headers, kafka.Header{Key: access.TokenHeader, Value: []byte(token)})
 		}
 		out := b.signer.sign(kafka.Message{Topic: m.Topic, Key: []byte(m.Key), Value: m.Value, Headers: headers})
 		if err := b.sizes.check(out, m.Type); err != nil {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/segmentio/kafka-go"
+
 )
 
 // maxBatchBytes is how many bytes are written at once, below what brokers take by
@@ -17,11 +18,11 @@ const maxBatchBytes = 960 << 10
 
 // newTransport returns a Transport that sees a new topic within a second.
 func newTransport(s Settings) (*kafka.Transport, error) {
-	encryption, err := s.TLS.config()
+	encryption, err := s.TLS.Config()
 	if err != nil {
 		return nil, err
 	}
-	auth, err := s.SASL.mechanism()
+	auth, err := s.SASL.Client()
 	if err != nil {
 		return nil, err
 	}

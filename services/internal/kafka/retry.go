@@ -4,30 +4,29 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"go.uber.org/zap"
 
+	"github.com/benchmark-ai/bai/services/internal/control"
 	"github.com/benchmark-ai/bai/services/internal/event"
 )
 
-// retrier tries again what fails, and tells what is being waited for.
+// retrier tries again steps that fail, and reports those that it tries again.
 type retrier struct {
 	bus  *Bus
 	name string
 	log  *zap.Logger
 
-	optional bool // nobody need know that it waits
+	optional bool // its failures do not make the bus unready
 }
 
 // retry calls do until it succeeds, with growing waits between. It logs the
-// first failure and the end of the trouble, not what lies between, be it of
-// several calls. Its only errors are event.ErrPoison, which no repetition heals,
-// and ctx's, with the last of do's that says more than that ctx is done.
+// first failure of a row and its end, also of a row over several calls. Its only errors are event.ErrPoison, which no repetition cures,
+// and ctx's, with the last of do's that is another.
 func (w retrier) retry(ctx context.Context, step string, do func() error) error {
 	tries := 1
 	var last error
-	for wait := w.bus.settings.Retry; ; wait = min(2*wait, 32*w.bus.settings.Retry) {
+	for wait := (control.Backoff{First: w.bus.settings.Retry}); ; {
 		err := do()
 		if err == nil || errors.Is(err, event.ErrPoison) {
 			w.recordRecovery(step, tries)
@@ -42,16 +41,14 @@ func (w retrier) retry(ctx context.Context, step string, do func() error) error 
 		}
 		w.recordFailure(step, err)
 		tries++
-		select {
-		case <-ctx.Done():
+		if !control.Sleep(ctx, wait.Next()) {
 			w.stopWaiting(step)
 			return stopped(ctx, step, last)
-		case <-time.After(wait):
 		}
 	}
 }
 
-// recordFailure notes that what fails with err, and says so unless that was said before.
+// recordFailure notes that a step fails, and logs it unless it was failing before.
 func (w retrier) recordFailure(step string, err error) {
 	key := w.name + " " + step
 	w.bus.mu.Lock()
@@ -67,7 +64,7 @@ func (w retrier) recordFailure(step string, err error) {
 	}
 }
 
-// recordRecovery notes that what succeeds again.
+// recordRecovery notes that a step succeeds again.
 func (w retrier) recordRecovery(step string, tries int) {
 	key := w.name + " " + step
 	w.bus.mu.Lock()
@@ -80,14 +77,14 @@ func (w retrier) recordRecovery(step string, tries int) {
 	}
 }
 
-// stopWaiting notes that nobody waits for what any more, though it does not succeed.
+// stopWaiting notes that a step is given up, though it does not succeed.
 func (w retrier) stopWaiting(step string) {
 	w.bus.mu.Lock()
 	defer w.bus.mu.Unlock()
 	delete(w.bus.failing, w.name+" "+step)
 }
 
-// stopped returns ctx's error, and err where it says more than that.
+// stopped returns ctx's error, and err where it is another.
 func stopped(ctx context.Context, step string, err error) error {
 	if errors.Is(err, ctx.Err()) {
 		return fmt.Errorf("%s: %w", step, ctx.Err())

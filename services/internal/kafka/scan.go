@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/segmentio/kafka-go"
+
+	"github.com/benchmark-ai/bai/services/internal/kafka/access"
 )
 
 // MaxDead is how many bytes of a message a dead letter of an earlier version
@@ -41,7 +43,7 @@ func scan(ctx context.Context, s Settings, topic string, partition int, from int
 		return err
 	}
 	r := kafka.NewReader(kafka.ReaderConfig{
-		Brokers: s.Brokers, Topic: topic, Partition: partition, MinBytes: 1, MaxBytes: maxPrefetchBytes, MaxWait: time.Second, Dialer: dialer(ctx, t),
+		Brokers: s.Brokers, Topic: topic, Partition: partition, MinBytes: 1, MaxBytes: maxPrefetchBytes, MaxWait: time.Second, Dialer: access.Dialer(ctx, t),
 	})
 	defer func() { err = errors.Join(err, r.Close()) }()
 	if err := r.SetOffset(max(first, from)); err != nil {

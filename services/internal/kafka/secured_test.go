@@ -13,6 +13,7 @@ import (
 
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/kafka"
+	"github.com/benchmark-ai/bai/services/internal/kafka/access"
 	"github.com/benchmark-ai/bai/services/internal/kafkatest"
 	"github.com/benchmark-ai/bai/services/internal/service"
 	realkafka "github.com/benchmark-ai/bai/services/test/testbed/kafka"
@@ -27,14 +28,14 @@ func TestConnectionsToAGuardedKafka(t *testing.T) {
 	broker := realkafka.StartGuarded(t, kafkatest.Password, kafkatest.Operator)
 	password := writeFile(t, kafkatest.Password+"\n")
 	withSASL := func(mechanism, file, ca string) kafka.Settings {
-		return kafka.Settings{Brokers: []string{broker.Addr}, Access: kafka.Access{
-			TLS: kafka.TLS{Enabled: true, CAFile: ca}, SASL: kafka.SASL{Mechanism: mechanism, User: kafkatest.Operator, PasswordFile: file},
+		return kafka.Settings{Brokers: []string{broker.Addr}, Access: access.Access{
+			TLS: access.TLS{Enabled: true, CAFile: ca}, SASL: access.SASL{Mechanism: mechanism, User: kafkatest.Operator, PasswordFile: file},
 		}}
 	}
-	certified := kafka.Settings{Brokers: []string{broker.Mutual.Addr}, Access: kafka.Access{
-		TLS: kafka.TLS{CAFile: broker.CA, CertFile: broker.Mutual.CertFile, KeyFile: broker.Mutual.KeyFile},
+	certified := kafka.Settings{Brokers: []string{broker.Mutual.Addr}, Access: access.Access{
+		TLS: access.TLS{CAFile: broker.CA, CertFile: broker.Mutual.CertFile, KeyFile: broker.Mutual.KeyFile},
 	}}
-	s := withSASL(kafka.ScramSHA512, password, broker.CA)
+	s := withSASL(access.ScramSHA512, password, broker.CA)
 	s.Topics = kafka.TopicSettings{Partitions: 1, Replication: 1}
 	if err := kafka.CreateTopics(t.Context(), s); err != nil {
 		t.Fatal(err)
@@ -43,13 +44,13 @@ func TestConnectionsToAGuardedKafka(t *testing.T) {
 		settings kafka.Settings
 		why      string // empty where it goes through
 	}{
-		"SCRAM-SHA-512 within TLS":                    {withSASL(kafka.ScramSHA512, password, broker.CA), ""},
-		"SCRAM-SHA-256 within TLS":                    {withSASL(kafka.ScramSHA256, password, broker.CA), ""},
+		"SCRAM-SHA-512 within TLS":                    {withSASL(access.ScramSHA512, password, broker.CA), ""},
+		"SCRAM-SHA-256 within TLS":                    {withSASL(access.ScramSHA256, password, broker.CA), ""},
 		"a certificate of the client's":               {certified, ""},
-		"another password":                            {withSASL(kafka.ScramSHA512, writeFile(t, "another"), broker.CA), "SASL Authentication Failed"},
-		"PLAIN, which this broker does not take":      {withSASL(kafka.Plain, password, broker.CA), "Unsupported SASL Mechanism"},
-		"a broker whose signer nobody knows":          {withSASL(kafka.ScramSHA512, password, ""), "certificate signed by unknown authority"},
-		"no certificate where one is asked for":       {kafka.Settings{Brokers: []string{broker.Mutual.Addr}, Access: kafka.Access{TLS: kafka.TLS{CAFile: broker.CA}}}, "tls"},
+		"another password":                            {withSASL(access.ScramSHA512, writeFile(t, "another"), broker.CA), "SASL Authentication Failed"},
+		"PLAIN, which this broker does not take":      {withSASL(access.Plain, password, broker.CA), "Unsupported SASL Mechanism"},
+		"a broker whose signer nobody knows":          {withSASL(access.ScramSHA512, password, ""), "certificate signed by unknown authority"},
+		"no certificate where one is asked for":       {kafka.Settings{Brokers: []string{broker.Mutual.Addr}, Access: access.Access{TLS: access.TLS{CAFile: broker.CA}}}, "tls"},
 		"a certificate that is not for that host":     {named(certified, "kafka.example.com"), "wanted to match kafka.example.com"},
 		"plain TCP where the broker wants encryption": {kafka.Settings{Brokers: []string{broker.Addr}}, "EOF"},
 	} {

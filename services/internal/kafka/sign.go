@@ -15,6 +15,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/internal/kafka/access"
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
@@ -50,7 +51,7 @@ func readSigningKeys(path string) ([][]byte, error) {
 		}
 	}
 	if len(keys) == 0 {
-		return nil, fmt.Errorf("read the key of the seals: %s has no key, want one of %d bytes or more on each line", path, minKey)
+		return nil, fmt.Errorf("read the key of the seals: %s has no key, want one of %d bytes or more on each line", path, access.MinKey)
 	}
 	return keys, nil
 }
@@ -59,8 +60,8 @@ func readSigningKeys(path string) ([][]byte, error) {
 // are made is none.
 func checkSigningKeys(keys [][]byte, platform []byte) error {
 	for i, key := range keys {
-		if len(key) < minKey {
-			return fmt.Errorf("key %d of the seals has %d bytes, want %d or more", i+1, len(key), minKey)
+		if len(key) < access.MinKey {
+			return fmt.Errorf("key %d of the seals has %d bytes, want %d or more", i+1, len(key), access.MinKey)
 		}
 		if bytes.Equal(key, platform) {
 			return errors.New("the key of the seals is the platform's key: make one of its own with 'openssl rand -hex 32'")
@@ -165,7 +166,7 @@ type policyCache struct {
 // the seal that it must have. While nobody knows whether it must have one its error
 // is another.
 func (b *Bus) authenticate(ctx context.Context, m kafka.Message) error {
-	if err := b.credentials.check(m); err != nil {
+	if err := b.credentials.Check(m); err != nil {
 		return err
 	}
 	if !slices.Contains(SignedTopics(), m.Topic) {

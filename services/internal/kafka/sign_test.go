@@ -16,6 +16,7 @@ import (
 
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/kafka"
+	"github.com/benchmark-ai/bai/services/internal/kafka/access"
 	"github.com/benchmark-ai/bai/services/internal/kafkatest"
 	"github.com/benchmark-ai/bai/services/internal/service"
 	"github.com/benchmark-ai/bai/services/internal/storetest"
@@ -82,7 +83,7 @@ func TestAnEventFromThePodOfARunIsRefusedWhereSealsAreDemanded(t *testing.T) {
 	broker, docs, count := kafkatest.Start(t, event.Topics()...), storetest.NewMemory(), &refusalCounter{}
 	require(t, broker, docs)
 	pod := settings(broker)
-	pod.Token = kafka.TokenFor([]byte(platformKey), "r1")
+	pod.Token = access.TokenFor([]byte(platformKey), "r1")
 	platform := signingSettings(broker, docs, signingKey)
 	publish(t, pod, finishedEvent("r1", "forged"))
 	publish(t, platform, finishedEvent("r2", "true"))

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/segmentio/kafka-go"
+
+	"github.com/benchmark-ai/bai/services/internal/control"
 )
 
 // isTransient reports whether brokers may answer otherwise in a moment: a partition has
@@ -32,10 +34,8 @@ func RetryTransient(ctx context.Context, request func(context.Context) error) er
 		if !isTransient(err) {
 			return err
 		}
-		select {
-		case <-ctx.Done():
+		if !control.Sleep(ctx, 100*time.Millisecond) {
 			return err
-		case <-time.After(100 * time.Millisecond):
 		}
 	}
 }

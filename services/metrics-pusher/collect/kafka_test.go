@@ -16,6 +16,7 @@ import (
 
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/kafka"
+	"github.com/benchmark-ai/bai/services/internal/kafka/access"
 	"github.com/benchmark-ai/bai/services/internal/kafkatest"
 	"github.com/benchmark-ai/bai/services/internal/pod"
 	"github.com/benchmark-ai/bai/services/internal/service"
@@ -32,7 +33,7 @@ func TestThroughKafkaEverythingArrivesUnderTheRunsToken(t *testing.T) {
 
 	key := []byte("0123456789abcdef")
 	broker := kafkatest.StartWide(t, 2, event.Topics()...)
-	done := start(t, settings(v), connect(t, kafka.Settings{Brokers: broker.Addrs, Token: kafka.TokenFor(key, "r1")}))
+	done := start(t, settings(v), connect(t, kafka.Settings{Brokers: broker.Addrs, Token: access.TokenFor(key, "r1")}))
 
 	store := newStore(t)
 	bus := connect(t, kafka.Settings{Brokers: broker.Addrs, Key: key})

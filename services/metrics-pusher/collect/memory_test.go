@@ -21,6 +21,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/clustertest"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/kafka"
+	"github.com/benchmark-ai/bai/services/internal/kafka/access"
 	"github.com/benchmark-ai/bai/services/internal/kafkatest"
 	"github.com/benchmark-ai/bai/services/internal/pod"
 )
@@ -51,7 +52,7 @@ func TestAGigabyteOfLogTakesLittleMemory(t *testing.T) {
 
 	startedAt := time.Now()
 	spec := settings(v).Collect
-	spec.Brokers, spec.Token = broker.Addrs, kafka.TokenFor(key, "r1")
+	spec.Brokers, spec.Token = broker.Addrs, access.TokenFor(key, "r1")
 	spec.Metrics = []pod.Metric{{Name: "loss", Pattern: `loss=(\S+)`}}
 	peak := shipLarge(t, v, spec)
 	elapsed := time.Since(startedAt)

@@ -20,12 +20,15 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/test/bufconn"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
 
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 	"github.com/benchmark-ai/bai/services/executor"
 	"github.com/benchmark-ai/bai/services/fetcher"
 	"github.com/benchmark-ai/bai/services/gateway"
 	"github.com/benchmark-ai/bai/services/internal/blob"
+	"github.com/benchmark-ai/bai/services/internal/clustertest"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/eventtest"
 	"github.com/benchmark-ai/bai/services/internal/pod"
@@ -246,13 +249,13 @@ func (w *fixture) awaitLaunch(run string, n int) {
 func (w *fixture) startBenchmark(run string, n int) {
 	w.t.Helper()
 	w.awaitLaunch(run, n)
-	w.act(run, startContainers)
+	w.act(run, clustertest.Start)
 	w.awaitPhase(run, event.PhaseRunning)
 }
 
-func (w *fixture) act(run string, a podAction) {
+func (w *fixture) act(run string, a clustertest.Action) {
 	w.t.Helper()
-	if !w.cluster.apply(run, a) {
+	if !w.cluster.Act(run, a) {
 		w.t.Fatalf("run %s has no job", run)
 	}
 }
@@ -280,7 +283,7 @@ func (w *fixture) runCollector(run, output, metrics string) {
 	w.t.Helper()
 	s := collect.Settings{Dir: w.t.TempDir()}
 	w.readPodFile(run, pod.CollectFile, &s.Collect)
-	w.act(run, func(_ *job, p *podObject) { s.Pod = string(p.UID) })
+	w.act(run, func(_ *batchv1.Job, p *corev1.Pod) { s.Pod = string(p.UID) })
 	record := pod.AppendRecord(nil, pod.Record{Time: time.Now().UnixNano(), Data: []byte(output)})
 	for name, content := range map[string][]byte{pod.Output: record, pod.Metrics: []byte(metrics), pod.ExitFile: []byte("{}")} {
 		path := pod.PathIn(s.Dir, name)

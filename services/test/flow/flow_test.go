@@ -24,7 +24,7 @@ func TestEachRunEndsOnceAndAsItsStorySays(t *testing.T) {
 					t.Errorf("(-want +got):\n%s", diff)
 				}
 				w.wantOneEndEach()
-				if left := w.cluster.remaining(); len(left) != 0 {
+				if left := w.cluster.Objects(); len(left) != 0 {
 					t.Errorf("left in the cluster: %v", left)
 				}
 			})

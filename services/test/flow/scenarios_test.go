@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 
 	"github.com/benchmark-ai/bai/services/internal/cluster"
+	"github.com/benchmark-ai/bai/services/internal/clustertest"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
@@ -117,7 +118,7 @@ func succeeds(w *fixture) string {
 	}
 	w.startBenchmark(run, 1)
 	w.runCollector(run, "epoch 1 loss=0.5\nepoch 2 loss=0.25\ndone\n", "{\"speed\": 12.5}\n")
-	w.act(run, exitWith(0))
+	w.act(run, clustertest.Exit(0))
 	w.awaitPhase(run, event.PhaseFinished)
 	return run
 }
@@ -127,7 +128,7 @@ func fails(w *fixture) string {
 	run := w.submit("")
 	w.startBenchmark(run, 1)
 	w.runCollector(run, "it does not work\n", "")
-	w.act(run, exitWith(3))
+	w.act(run, clustertest.Exit(3))
 	w.awaitPhase(run, event.PhaseFinished)
 	return run
 }
@@ -151,7 +152,7 @@ func canceledWaiting(w *fixture) string {
 	w.cancel(run)
 	w.awaitPhase(run, event.PhaseFinished)
 	w.runCollector(first, "", "")
-	w.act(first, exitWith(0))
+	w.act(first, clustertest.Exit(0))
 	w.awaitPhase(first, event.PhaseFinished)
 	return run
 }
@@ -161,10 +162,10 @@ func retried(w *fixture) string {
 	run := w.submit("[limits]\nretries = 1\n")
 	w.startBenchmark(run, 1)
 	w.runCollector(run, "first\n", "")
-	w.act(run, evict)
+	w.act(run, clustertest.Evict)
 	w.startBenchmark(run, 2)
 	w.runCollector(run, "second\nloss=2\n", "")
-	w.act(run, exitWith(0))
+	w.act(run, clustertest.Exit(0))
 	w.awaitPhase(run, event.PhaseFinished)
 	return run
 }

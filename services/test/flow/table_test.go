@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/benchmark-ai/bai/services/internal/event"
-	"github.com/benchmark-ai/bai/services/internal/kafka"
+	"github.com/benchmark-ai/bai/services/internal/kafka/access"
 )
 
 // serviceTopics is what the table says of a service: topics, in the order of the flow.
@@ -83,10 +83,10 @@ func wantGranted(t *testing.T, recorded map[string]serviceTopics) {
 	for name, r := range recorded {
 		part, _, _ := strings.Cut(name, " ")
 		if name == pullerService || name == collectService {
-			part = kafka.Pods
+			part = access.Pods
 		}
 		may := make(map[string]bool)
-		for _, right := range (kafka.Principals{part: {"User:x"}}).ACLs() {
+		for _, right := range (access.Principals{part: {"User:x"}}).ACLs() {
 			may[right.Operation+" "+right.Name] = true
 		}
 		for operation, topics := range map[string][]string{"Read": r.Consumes, "Write": r.Publishes} {

@@ -12,7 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/benchmark-ai/bai/services/internal/store/elastic"
+	"github.com/benchmark-ai/bai/services/internal/store/elastic/schema"
 )
 
 // object is a saved object, as far as it names fields.
@@ -97,11 +97,11 @@ func wantMapped(t *testing.T, who string, indices, fields []string) {
 
 // mapped reports whether documents of an index have a field, or fields within it.
 func mapped(index, field string) bool {
-	for _, i := range elastic.Indices() {
+	for _, i := range schema.Indices() {
 		if strings.TrimSuffix(strings.TrimPrefix(index, "bai-"), "-*") != i.Name {
 			continue
 		}
-		return slices.ContainsFunc(i.Fields, func(f elastic.Field) bool {
+		return slices.ContainsFunc(i.Fields, func(f schema.Field) bool {
 			return f.Name == field || strings.HasPrefix(f.Name, field+".") || f.Type == "flattened" && strings.HasPrefix(field, f.Name+".")
 		})
 	}

@@ -20,6 +20,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/benchmark-ai/bai/services/internal/cluster"
+	"github.com/benchmark-ai/bai/services/internal/control/queue"
 	"github.com/benchmark-ai/bai/services/internal/mpijob"
 )
 
@@ -36,7 +37,7 @@ type clusterCache struct {
 	events *eventCache
 
 	mu         sync.Mutex
-	watchers   map[*watcher]struct{}
+	watchers   map[*queue.Queue[attempt]]struct{}
 	lastErrors map[string]error // by verb and kind: why it could not be listed or watched last
 }
 
@@ -50,7 +51,7 @@ func (c *Cluster) sharedCache() (*clusterCache, error) {
 	if c.cache != nil {
 		return c.cache, nil
 	}
-	shared := &clusterCache{log: c.log, watchers: map[*watcher]struct{}{}, lastErrors: map[string]error{}}
+	shared := &clusterCache{log: c.log, watchers: map[*queue.Queue[attempt]]struct{}{}, lastErrors: map[string]error{}}
 	if err := shared.build(c); err != nil {
 		return nil, err
 	}

@@ -2,115 +2,82 @@ package kube
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/benchmark-ai/bai/services/internal/cluster"
+	"github.com/benchmark-ai/bai/services/internal/control"
+	"github.com/benchmark-ai/bai/services/internal/control/queue"
 )
 
-// watcher is one caller of Watch. Its fields belong to the cache's lock.
-type watcher struct {
-	dirty map[attempt]struct{}
-	wake  chan struct{} // holds one
-}
-
+// notify has all watchers look at an attempt.
 func (k *clusterCache) notify(at attempt) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for w := range k.watchers {
-		w.dirty[at] = struct{}{}
-		select {
-		case w.wake <- struct{}{}:
-		default:
-		}
+		w.Add(at)
 	}
 }
 
-func (k *clusterCache) addWatcher() *watcher {
-	w := &watcher{dirty: map[attempt]struct{}{}, wake: make(chan struct{}, 1)}
+// watch adds attempts to a queue when they change, until stop is called.
+func (k *clusterCache) watch(w *queue.Queue[attempt]) (stop func()) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.watchers[w] = struct{}{}
-	return w
-}
-
-func (k *clusterCache) removeWatcher(w *watcher) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	delete(k.watchers, w)
-}
-
-// takeDirty returns what has changed since it was called last.
-func (k *clusterCache) takeDirty(w *watcher) []attempt {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	changed := make([]attempt, 0, len(w.dirty))
-	for at := range w.dirty {
-		changed = append(changed, at)
+	return func() {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		delete(k.watchers, w)
 	}
-	clear(w.dirty)
-	return changed
 }
 
-// Watch implements cluster.Observer. What is handed over belongs to all that
-// watch and must not be changed; volumes, environment and arguments are left out
-// of it. While the cluster cannot be seen nothing is handed over, and nothing is
-// said to have gone.
+// Watch implements cluster.Observer. A snapshot belongs to all watchers and must not
+// be changed; it lacks volumes, environment and arguments. While the cluster cannot
+// be seen nothing is handed over, and no attempt is reported gone.
 func (c *Cluster) Watch(ctx context.Context, handle func(cluster.Snapshot)) error {
 	k, err := c.sharedCache() //nolint:contextcheck // it goes on for others
 	if err != nil {
 		return err
 	}
-	w := k.addWatcher()
-	defer k.removeWatcher(w)
+	changes := queue.New[attempt](c.log, queue.Settings[attempt]{})
+	defer k.watch(changes)()
 	if !k.waitForSync(ctx) {
 		return nil
 	}
-	resync := time.NewTicker(c.resync())
-	defer resync.Stop()
+	for _, at := range k.attempts() {
+		changes.Add(at)
+	}
+	var resync sync.WaitGroup
+	defer resync.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	resync.Go(func() { k.resync(ctx, c.resync(), changes) })
 	delivered := map[attempt]cluster.Ref{}
-	changed := k.attempts()
-	for {
-		pods := 0
-		for _, at := range changed {
-			if ctx.Err() != nil {
-				return nil
-			}
-			pods += k.deliver(at, delivered, handle)
+	return changes.Run(ctx, 1, func(ctx context.Context, at attempt) (queue.Result, error) {
+		pods := k.deliver(at, delivered, handle)
+		control.Sleep(ctx, time.Duration(pods)*throttlePerPod)
+		return queue.Result{}, nil
+	})
+}
+
+// resync has a watcher look at all attempts from time to time while the cluster can
+// be seen, until ctx is done.
+func (k *clusterCache) resync(ctx context.Context, every time.Duration, w *queue.Queue[attempt]) {
+	for control.Sleep(ctx, every) {
+		if k.syncError() != nil {
+			continue
 		}
-		if !sleep(ctx, time.Duration(pods)*throttlePerPod) {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-w.wake:
-			changed = k.takeDirty(w)
-		case <-resync.C:
-			changed = nil
-			if k.syncError() == nil {
-				changed = k.attempts()
-			}
+		for _, at := range k.attempts() {
+			w.Add(at)
 		}
 	}
 }
 
-// throttlePerPod is for how long nothing is handed over after a pod was, so that what
-// changes about a run of many pods meanwhile costs as much as one change.
+// throttlePerPod is the wait after the snapshot of an attempt, for each of its pods, so
+// that many changes of a large run cost as much as one.
 const throttlePerPod = 50 * time.Microsecond
 
-// sleep waits for d, and is false once ctx is done.
-func sleep(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
-// waitForSync waits until all is known that is there.
+// waitForSync waits until the cache has all objects.
 func (k *clusterCache) waitForSync(ctx context.Context) bool {
 	t := time.NewTicker(10 * time.Millisecond)
 	defer t.Stop()
@@ -124,9 +91,8 @@ func (k *clusterCache) waitForSync(ctx context.Context) bool {
 	return true
 }
 
-// deliver hands an attempt over, or, where it was handed over before and is
-// there no more, that it has gone, once or more often. It returns how many pods
-// the attempt has.
+// deliver hands an attempt over, or that it has gone, once or more often, where it was
+// handed over before. It returns the number of pods of the attempt.
 func (k *clusterCache) deliver(at attempt, delivered map[attempt]cluster.Ref, handle func(cluster.Snapshot)) int {
 	var ref *cluster.Ref
 	last, ok := delivered[at]

@@ -25,7 +25,7 @@
 // begin with these places are rewritten, /dev/shm is the machine's, and a pod
 // that mounts anything else is refused as NeedsNamespaces. The supervisor
 // reaps, and in the end kills, whatever comes from its containers; should it be
-// killed itself, what it leaves is known by the environment variable spec.Mark,
+// killed itself, what it leaves is known by the environment variable shimapi.EnvPodID,
 // and only a process that both left its session and cleared its environment
 // escapes.
 //
@@ -72,7 +72,7 @@
 // enableServiceLinks, dnsPolicy, dnsConfig.searches, hostNetwork, shareProcessNamespace, and of security contexts allowPrivilegeEscalation, capabilities,
 // privileged, runAsNonRoot, seccompProfile.
 //
-// Whatever else an object has is refused, with the field's path: accept.Fields
+// Whatever else an object has is refused, with the field's path: validate.SupportedFields
 // is the list. A container without a command needs its image's, so it is
 // refused as NeedsImage. What the benchmark asks for of CPU and memory is also its
 // limit where this process may make cgroups, of version 1 or 2: Cluster.Limits says

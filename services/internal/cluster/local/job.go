@@ -3,17 +3,15 @@
 package local
 
 import (
+	"crypto/rand"
 	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/benchmark-ai/bai/services/internal/cluster"
+	"github.com/benchmark-ai/bai/services/internal/cluster/local/disk"
 	"github.com/benchmark-ai/bai/services/internal/cluster/local/lower"
 	"github.com/benchmark-ai/bai/services/internal/cluster/local/podstatus"
 	"github.com/benchmark-ai/bai/services/internal/cluster/local/shimapi"
@@ -23,101 +21,84 @@ import (
 // job is a pod and the Job that it is of.
 type job struct {
 	id        string
-	attempt   attempt // never changes
+	attempt   disk.Attempt // never changes
+	node      string       // never changes
 	isWaiting atomic.Bool
 
 	mu            sync.Mutex
-	record        record
+	record        disk.Record
 	version       int64
 	state         *shimapi.State     // as it was read last
 	stateText     []byte             // the same
 	waiting       *podstatus.Waiting // why it was not launched
-	launched      bool               // it has, or had, a supervisor
-	pid           int                // of the supervisor, where it is a child of ours that was not reaped
-	shimEnded     bool               // the supervisor has ended
-	reaping       bool               // somebody waits for the supervisor's end
-	deleting      *deletionMark
-	termSent      bool // the supervisor was told to end the pod
+	launched      bool               // it has, or had, a shim
+	pid           int                // of the shim, where it is a child of this process that was not reaped
+	shimEnded     bool               // the shim has ended
+	reaping       bool               // a goroutine waits for the shim's end
+	deleting      *disk.DeletionMark
+	termSent      bool // the shim was sent SIGTERM
 	killScheduled bool // and will be killed if it does not
-	halted        bool // another pod of its Job has failed, so that it is to end
-	finalized     bool // what follows from its end was done
+	halted        bool // it is to end, because another pod of its Job has failed
+	finalized     bool // see controller.finalize
 	removing      bool // it is being removed
-	removed       bool // nothing of it is left
+	removed       bool // it is not on disk any more
 	timers        []*time.Timer
 
-	removingFromDisk bool // what is left of it is being removed; it belongs to the cluster's lock
+	removingFromDisk bool // the registry's lock protects it
 }
 
-// attempt tells one attempt of a run from all others.
-type attempt struct{ scope, run, number string }
-
-func attemptOf(o metav1.Object) attempt {
-	return attempt{o.GetNamespace(), o.GetLabels()[cluster.LabelRun], o.GetLabels()[cluster.LabelAttempt]}
+func newJob(node string, r disk.Record) *job {
+	return &job{id: r.ID(), record: r, attempt: disk.AttemptOf(r.Job), node: node}
 }
 
-func newJob(id string, r record) *job {
-	return &job{id: id, record: r, attempt: attemptOf(r.Job)}
+// over reports whether the pod of a locked job has ended, by its state.
+func (j *job) over() bool { return j.state != nil && !j.state.EndedAt.IsZero() }
+
+// neverStarts reports whether the pod of a locked job will never begin.
+func (j *job) neverStarts() bool { return !j.record.Expired.IsZero() || !j.record.Halted.IsZero() }
+
+// address returns that of the pod.
+func (j *job) address() string {
+	if j.record.Number > 0 {
+		return lower.Address(j.record.Number)
+	}
+	return ip
 }
 
-func (c *Cluster) create(o cluster.Object) error {
-	o.SetUID(types.UID(newUID()))
-	o.SetCreationTimestamp(metav1.NewTime(time.Now()))
-	o.SetResourceVersion(fmt.Sprint(c.nextVersion()))
-	switch o := o.(type) {
-	case *corev1.ConfigMap:
-		return c.addObject(string(o.UID), object{ConfigMap: o.DeepCopy()})
-	case *corev1.Secret:
-		return c.addObject(string(o.UID), object{Secret: o.DeepCopy()})
-	case *corev1.Service:
-		return c.addObject(string(o.UID), object{Service: o.DeepCopy()})
-	case *batchv1.Job:
-		o.Generation = 1
-		return c.addJob(o.DeepCopy())
+// network returns the pod's own, nil where it has the machine's.
+func (j *job) network() *shimapi.Network {
+	if j.record.Number == 0 {
+		return nil
 	}
-	return nil // accept.Object lets nothing else in
+	return lower.Network(j.record.Job, j.record.Index, j.record.PodName, j.record.Number)
 }
 
-func (c *Cluster) addObject(uid string, o object) error {
-	if err := shimapi.Write(c.disk.object(uid), o); err != nil {
-		return err
+// facts returns the input for the status of a locked job.
+func (j *job) facts() podstatus.Facts {
+	f := podstatus.Facts{
+		Job: j.record.Job, Index: j.record.Index, PodName: j.record.PodName, PodUID: j.record.PodUID, Node: j.node, IP: j.address(), HostIP: ip,
+		Version: j.version, State: j.state, Waiting: j.waiting, Expired: j.record.Expired, Halted: j.record.Halted, Grace: grace(j.record.Job),
+		Stopped: j.record.Stopped, ShimEnded: j.shimEnded,
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.objects[uid] = o
-	return nil
+	if j.deleting != nil {
+		f.Deleting = j.deleting.At
+	}
+	return f
 }
 
-// addJob adds a Job and all of its pods. Where its attempt has a Service by now,
-// they have networks of their own.
-func (c *Cluster) addJob(b *batchv1.Job) error {
-	var records []record
-	first := c.allocateNumbers(attemptOf(b), validate.PodCount(b))
-	for i := range validate.PodCount(b) {
-		r := record{Job: b, Index: i, PodName: podName(b, i), PodUID: newUID(), Created: b.CreationTimestamp.Time}
-		if first > 0 {
-			r.Number = first + i
-		}
-		records = append(records, r)
+// lockedFacts locks the job for its facts.
+func (j *job) lockedFacts() podstatus.Facts {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.facts()
+}
+
+// grace returns how long the pods of a Job may take to end.
+func grace(b *batchv1.Job) time.Duration {
+	if g := b.Spec.Template.Spec.TerminationGracePeriodSeconds; g != nil {
+		return time.Duration(*g) * time.Second
 	}
-	if err := c.disk.addPods(records); err != nil {
-		return err
-	}
-	js := make([]*job, 0, len(records))
-	c.mu.Lock()
-	for _, r := range records {
-		js = append(js, newJob(r.id(), r))
-		c.jobs[r.id()] = js[r.Index]
-	}
-	c.mu.Unlock()
-	for _, j := range js {
-		j.mu.Lock()
-		c.launch(j)
-		j.mu.Unlock()
-	}
-	if first > 0 {
-		c.updateHostsFiles(js[0].attempt)
-	}
-	return nil
+	return lower.Grace
 }
 
 // podName makes a name as Kubernetes does.
@@ -128,29 +109,21 @@ func podName(b *batchv1.Job, index int) string {
 	return b.Name + "-" + newSuffix()
 }
 
-// facts returns what is known of a job that is locked.
-func (c *Cluster) facts(j *job) podstatus.Facts {
-	f := podstatus.Facts{
-		Job: j.record.Job, Index: j.record.Index, PodName: j.record.PodName, PodUID: j.record.PodUID, Node: c.node, IP: j.record.address(), HostIP: ip,
-		Version: j.version, State: j.state, Waiting: j.waiting, Expired: j.record.Expired, Halted: j.record.Halted, Grace: grace(j.record.Job),
-		Stopped: j.record.Stopped, ShimEnded: j.shimEnded,
-	}
-	if j.deleting != nil {
-		f.Deleting = j.deleting.At
-	}
-	return f
+// newUID returns a random UUID.
+func newUID() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // never fails
+	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
+	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }
 
-func grace(b *batchv1.Job) time.Duration {
-	if g := b.Spec.Template.Spec.TerminationGracePeriodSeconds; g != nil {
-		return time.Duration(*g) * time.Second
+// newSuffix returns the end of the name of a Job's pod.
+func newSuffix() string {
+	const letters = "bcdfghjklmnpqrstvwxz2456789"
+	var b [5]byte
+	_, _ = rand.Read(b[:]) // never fails
+	for i := range b {
+		b[i] = letters[int(b[i])%len(letters)]
 	}
-	return lower.Grace
-}
-
-// markChanged notes that something about a locked job has changed, and lets those
-// know who watch.
-func (c *Cluster) markChanged(j *job) {
-	j.version = c.nextVersion()
-	c.notify(j.attempt)
+	return string(b[:])
 }

@@ -5,6 +5,7 @@ package local
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -14,14 +15,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/benchmark-ai/bai/services/internal/cluster"
+	"github.com/benchmark-ai/bai/services/internal/cluster/local/disk"
 	"github.com/benchmark-ai/bai/services/internal/cluster/local/podstatus"
+	"github.com/benchmark-ai/bai/services/internal/control/queue"
 )
 
 // Observe implements cluster.Observer.
 func (c *Cluster) Observe(_ context.Context, r cluster.Ref) (cluster.Snapshot, error) {
 	at := attemptOfRef(r)
-	for _, j := range c.jobsOf(at) {
-		c.refresh(j)
+	for _, j := range c.registry.of(at) {
+		c.kubelet.refresh(j)
 	}
 	seen := c.snapshot(at, func(f podstatus.Facts) bool { return r.UID == "" || f.Job.Name != r.Job || string(f.Job.UID) == r.UID })
 	if seen.Job != nil && seen.Job.Name != r.Job {
@@ -38,17 +41,12 @@ func (c *Cluster) Observe(_ context.Context, r cluster.Ref) (cluster.Snapshot, e
 	return seen, nil
 }
 
-// jobsOf returns the jobs of an attempt.
-func (c *Cluster) jobsOf(at attempt) []*job {
-	return slices.DeleteFunc(c.allJobs(), func(j *job) bool { return j.attempt != at })
-}
-
-// snapshot returns what there is of an attempt and meant.
-func (c *Cluster) snapshot(at attempt, include func(podstatus.Facts) bool) cluster.Snapshot {
+// snapshot returns the jobs of an attempt that include accepts, and their pods.
+func (c *Cluster) snapshot(at disk.Attempt, include func(podstatus.Facts) bool) cluster.Snapshot {
 	var all []podstatus.Facts
-	for _, j := range c.jobsOf(at) {
+	for _, j := range c.registry.of(at) {
 		j.mu.Lock()
-		if f := c.facts(j); !j.removed && include(f) {
+		if f := j.facts(); !j.removed && include(f) {
 			all = append(all, f)
 		}
 		j.mu.Unlock()
@@ -61,8 +59,8 @@ func (c *Cluster) snapshot(at attempt, include func(podstatus.Facts) bool) clust
 	var seen cluster.Snapshot
 	if jobs := jobStatuses(all); len(jobs) > 0 {
 		seen.Job, seen.Others = &jobs[0], jobs[1:]
-		number, _ := strconv.Atoi(at.number)
-		seen.Ref = cluster.Ref{Run: at.run, Attempt: number, Scope: at.scope, Job: seen.Job.Name, UID: string(seen.Job.UID)}
+		number, _ := strconv.Atoi(at.Number)
+		seen.Ref = cluster.Ref{Run: at.Run, Attempt: number, Scope: at.Scope, Job: seen.Job.Name, UID: string(seen.Job.UID)}
 	}
 	for _, f := range all {
 		seen.Pods = append(seen.Pods, podstatus.Pod(f))
@@ -88,63 +86,32 @@ func jobStatuses(all []podstatus.Facts) []batchv1.Job {
 	return jobs
 }
 
-// watcher is one caller of Watch. Its fields belong to the cluster's lock.
-type watcher struct {
-	dirty map[attempt]struct{}
-	wake  chan struct{} // holds one
-}
-
-// notify lets all watchers know of a change.
-func (c *Cluster) notify(at attempt) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for w := range c.watchers {
-		w.dirty[at] = struct{}{}
-		select {
-		case w.wake <- struct{}{}:
-		default:
-		}
-	}
-}
-
 // Watch implements cluster.Observer.
 func (c *Cluster) Watch(ctx context.Context, handle func(cluster.Snapshot)) error {
-	w := &watcher{dirty: map[attempt]struct{}{}, wake: make(chan struct{}, 1)}
-	c.mu.Lock()
-	c.watchers[w] = struct{}{}
-	c.mu.Unlock()
-	defer func() {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		delete(c.watchers, w)
-	}()
-	resync := time.NewTicker(cmp.Or(c.settings.Resync, 30*time.Second))
-	defer resync.Stop()
-	delivered := map[attempt]cluster.Ref{}
-	changed := c.allAttempts()
-	for {
-		for _, at := range changed {
-			if ctx.Err() != nil {
-				return nil
-			}
-			c.deliver(at, delivered, handle)
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-c.done:
-			return errClosed
-		case <-w.wake:
-			changed = c.takeDirty(w)
-		case <-resync.C:
-			changed = c.allAttempts()
-		}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer c.background.onClose(func() { cancel(errClosed) })()
+	changes := queue.New[disk.Attempt](c.log, queue.Settings[disk.Attempt]{})
+	defer c.registry.watch(changes)()
+	for _, at := range c.registry.attempts() {
+		changes.Add(at)
 	}
+	delivered := map[disk.Attempt]cluster.Ref{}
+	err := changes.Run(ctx, 1, func(_ context.Context, at disk.Attempt) (queue.Result, error) {
+		if c.deliver(at, delivered, handle); delivered[at].Job == "" {
+			return queue.Result{}, nil
+		}
+		return queue.Result{RequeueAfter: cmp.Or(c.settings.Resync, 30*time.Second)}, nil
+	})
+	if errors.Is(context.Cause(ctx), errClosed) {
+		return errClosed
+	}
+	return err
 }
 
-// deliver hands an attempt over, or, where it was handed over before and is
-// there no more, that it has gone.
-func (c *Cluster) deliver(at attempt, delivered map[attempt]cluster.Ref, handle func(cluster.Snapshot)) {
+// deliver hands an attempt over, or that it has gone, where it was handed over
+// before.
+func (c *Cluster) deliver(at disk.Attempt, delivered map[disk.Attempt]cluster.Ref, handle func(cluster.Snapshot)) {
 	seen := c.snapshot(at, func(podstatus.Facts) bool { return true })
 	ref, ok := delivered[at]
 	switch {
@@ -155,29 +122,4 @@ func (c *Cluster) deliver(at attempt, delivered map[attempt]cluster.Ref, handle 
 		delete(delivered, at)
 		handle(cluster.Snapshot{Ref: ref})
 	}
-}
-
-// takeDirty returns what has changed since it was called last.
-func (c *Cluster) takeDirty(w *watcher) []attempt {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	changed := make([]attempt, 0, len(w.dirty))
-	for at := range w.dirty {
-		changed = append(changed, at)
-	}
-	clear(w.dirty)
-	return changed
-}
-
-// allAttempts returns all attempts that have a job.
-func (c *Cluster) allAttempts() []attempt {
-	var all []attempt
-	seen := map[attempt]bool{}
-	for _, j := range c.allJobs() {
-		if !seen[j.attempt] {
-			seen[j.attempt] = true
-			all = append(all, j.attempt)
-		}
-	}
-	return all
 }

@@ -5,6 +5,7 @@ package local
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -20,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/benchmark-ai/bai/services/internal/cluster"
+	"github.com/benchmark-ai/bai/services/internal/cluster/local/disk"
 	"github.com/benchmark-ai/bai/services/internal/cluster/local/validate"
 )
 
@@ -55,16 +57,21 @@ func (c *Cluster) Survey(_ context.Context, q cluster.SurveyRequest) (cluster.Su
 	return s, nil
 }
 
+// Labels implements cluster.Labeler: the user's secrets are files, which have none.
+func (*Cluster) Labels(_ context.Context, kind, _, name string) (map[string]string, error) {
+	return nil, fmt.Errorf("look at the labels of %s %s: %w", kind, name, cluster.ErrNotFound)
+}
+
 // asNode is this machine as a node of a cluster.
 func (c *Cluster) asNode() corev1.Node {
-	gpus := *resource.NewQuantity(int64(c.machine.GPUs), resource.DecimalSI)
+	gpus := *resource.NewQuantity(int64(c.resources.count), resource.DecimalSI)
 	room := corev1.ResourceList{corev1.ResourceCPU: *resource.NewQuantity(int64(runtime.NumCPU()), resource.DecimalSI), validate.GPU: gpus}
 	if n := totalMemory(); n > 0 {
 		room[corev1.ResourceMemory] = *resource.NewQuantity(n, resource.BinarySI)
 	}
-	var disk syscall.Statfs_t
-	if err := syscall.Statfs(c.disk.dir, &disk); err == nil {
-		free := int64(disk.Bavail) * disk.Bsize //nolint:gosec // fewer than 2^63 bytes
+	var stat syscall.Statfs_t
+	if err := syscall.Statfs(c.folder.Dir, &stat); err == nil {
+		free := int64(stat.Bavail) * stat.Bsize //nolint:gosec // fewer than 2^63 bytes
 		room[corev1.ResourceEphemeralStorage] = *resource.NewQuantity(free, resource.BinarySI)
 	}
 	return corev1.Node{
@@ -109,7 +116,7 @@ func (c *Cluster) hasProgram(name string) cluster.Answer {
 	if strings.Contains(name, "/") {
 		return isExecutable(name)
 	}
-	for _, e := range c.env {
+	for _, e := range c.kubelet.env {
 		dirs, ok := strings.CutPrefix(e, "PATH=")
 		if !ok {
 			continue
@@ -139,9 +146,9 @@ func isExecutable(path string) cluster.Answer {
 // Runs reports whether pods run that a cluster in dir began, also where there is no
 // cluster in this process.
 func Runs(dir string) bool {
-	d := disk{dir}
-	for _, path := range matching(filepath.Join(d.stateDir(), "*.lock")) {
-		if d.isLocked(strings.TrimSuffix(filepath.Base(path), ".lock")) {
+	d := disk.Folder{Dir: dir}
+	for _, path := range disk.Matching(filepath.Join(d.StateDir(), "*.lock")) {
+		if d.IsLocked(strings.TrimSuffix(filepath.Base(path), ".lock")) {
 			return true
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	kafkago "github.com/segmentio/kafka-go"
 
 	"github.com/benchmark-ai/bai/services/internal/kafka"
+	"github.com/benchmark-ai/bai/services/internal/kafka/access"
 )
 
 // ReadState returns what the brokers have of the topics of settings, and the rights to
@@ -98,13 +99,13 @@ func (have *State) readACLs(ctx context.Context, c *kafkago.Client) error {
 			continue
 		}
 		for _, acl := range r.ACLs {
-			have.ACLs = append(have.ACLs, kafka.ACL{
+			have.ACLs = append(have.ACLs, access.ACL{
 				Principal: acl.Principal, Resource: kind, Name: r.ResourceName,
 				Prefixed: r.PatternType == kafkago.PatternTypePrefixed, Operation: acl.Operation.String(),
 			})
 		}
 	}
-	slices.SortFunc(have.ACLs, kafka.ACL.Compare)
+	slices.SortFunc(have.ACLs, access.ACL.Compare)
 	return nil
 }
 

@@ -17,6 +17,7 @@ import (
 
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/kafka"
+	"github.com/benchmark-ai/bai/services/internal/kafka/access"
 	"github.com/benchmark-ai/bai/services/internal/kafka/admin"
 	"github.com/benchmark-ai/bai/services/internal/kafkatest"
 	"github.com/benchmark-ai/bai/services/internal/service"
@@ -36,8 +37,8 @@ type securedBroker struct {
 func (g securedBroker) settings(user string) kafka.Settings {
 	return kafka.Settings{
 		Brokers: g.addrs, Retry: time.Millisecond, Session: time.Second, Topics: kafka.TopicSettings{Partitions: 2, Replication: 1},
-		Access:     kafka.Access{TLS: kafka.TLS{CAFile: g.ca}, SASL: kafka.SASL{Mechanism: kafka.ScramSHA512, User: user, PasswordFile: g.password}},
-		Principals: kafka.Principals{"services": {"User:" + kafkatest.Services}, "pods": {"User:" + kafkatest.Pods}},
+		Access:     access.Access{TLS: access.TLS{CAFile: g.ca}, SASL: access.SASL{Mechanism: access.ScramSHA512, User: user, PasswordFile: g.password}},
+		Principals: access.Principals{"services": {"User:" + kafkatest.Services}, "pods": {"User:" + kafkatest.Pods}},
 	}
 }
 
@@ -158,7 +159,7 @@ func TestAPodCanNeitherEndARunNorSpeakForAnother(t *testing.T) {
 		t.Helper()
 		apply(t, g)
 		s := g.settings(kafkatest.Pods)
-		s.Token = kafka.TokenFor(key, "r1")
+		s.Token = access.TokenFor(key, "r1")
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		pod := bus(t, s)

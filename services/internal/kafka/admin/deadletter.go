@@ -14,6 +14,7 @@ import (
 
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/kafka"
+	"github.com/benchmark-ai/bai/services/internal/kafka/access"
 )
 
 // DeadLetter is a dead letter: a message that nobody could handle.
@@ -86,7 +87,7 @@ func parseDeadLetter(m kafkago.Message) DeadLetter {
 		if len(m.Value) >= kafka.MaxDead {
 			l.Truncated = "value"
 		}
-		l.Forged = strings.Contains(l.Reason, kafka.ForgedReason)
+		l.Forged = strings.Contains(l.Reason, access.ForgedReason)
 	}
 	return l
 }

@@ -8,12 +8,13 @@ import (
 	"strings"
 
 	"github.com/benchmark-ai/bai/services/internal/kafka"
+	"github.com/benchmark-ai/bai/services/internal/kafka/access"
 )
 
 // State is what the brokers have.
 type State struct {
 	Topics       map[string]kafka.Topic // by name
-	ACLs         []kafka.ACL            // of anybody, to topics and groups
+	ACLs         []access.ACL           // of anybody, to topics and groups
 	ACLsDisabled bool                   // the brokers check no rights
 }
 
@@ -32,7 +33,7 @@ type Setting struct {
 type Changes struct {
 	Create []kafka.Topic
 	Alter  []Setting
-	Grant  []kafka.ACL
+	Grant  []access.ACL
 	Grow   []Growth // for which no run may be under way
 	Notes  []string // what only people can mend, and how
 }
@@ -40,7 +41,7 @@ type Changes struct {
 // Decide returns the plan by which brokers of that state get the topics and
 // rights. What is there already is in no plan: applied, a plan leads to an empty
 // one but for its notes.
-func Decide(topics []kafka.Topic, rights []kafka.ACL, have State) Changes {
+func Decide(topics []kafka.Topic, rights []access.ACL, have State) Changes {
 	var p Changes
 	for _, want := range topics {
 		is, ok := have.Topics[want.Name]
@@ -57,7 +58,7 @@ func Decide(topics []kafka.Topic, rights []kafka.ACL, have State) Changes {
 		return p
 	}
 	for _, r := range rights {
-		if !slices.ContainsFunc(have.ACLs, func(is kafka.ACL) bool { return covers(is, r) }) {
+		if !slices.ContainsFunc(have.ACLs, func(is access.ACL) bool { return covers(is, r) }) {
 			p.Grant = append(p.Grant, r)
 		}
 	}
@@ -83,7 +84,7 @@ func (p *Changes) compare(want, is kafka.Topic) {
 }
 
 // covers says whether who has the one right has the other.
-func covers(is, r kafka.ACL) bool {
+func covers(is, r access.ACL) bool {
 	if is.Principal != r.Principal && is.Principal != "User:*" || is.Resource != r.Resource || is.Operation != r.Operation && is.Operation != "All" {
 		return false
 	}
@@ -95,10 +96,10 @@ func covers(is, r kafka.ACL) bool {
 
 // excessACLs says which rights the principals of wanted ones have that they do not
 // need.
-func excessACLs(wanted, have []kafka.ACL) []string {
+func excessACLs(wanted, have []access.ACL) []string {
 	var notes []string
 	for _, is := range have {
-		relevant := is.Principal == "User:*" || slices.ContainsFunc(wanted, func(r kafka.ACL) bool { return r.Principal == is.Principal })
+		relevant := is.Principal == "User:*" || slices.ContainsFunc(wanted, func(r access.ACL) bool { return r.Principal == is.Principal })
 		if !relevant || len(wanted) == 0 || is.Operation == "Describe" || slices.Contains(wanted, is) {
 			continue
 		}

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/benchmark-ai/bai/services/internal/kafka"
+	"github.com/benchmark-ai/bai/services/internal/kafka/access"
 	"github.com/benchmark-ai/bai/services/internal/kafka/admin"
 )
 
@@ -18,15 +19,15 @@ func TestAPlanIsWhatLiesBetweenWhatIsAndWhatIsToBe(t *testing.T) {
 		change(&is)
 		return admin.State{Topics: map[string]kafka.Topic{is.Name: is}}
 	}
-	rights := kafka.Principals{"pods": {"User:p"}}.ACLs()
-	guarded := func(more ...kafka.ACL) admin.State {
+	rights := access.Principals{"pods": {"User:p"}}.ACLs()
+	guarded := func(more ...access.ACL) admin.State {
 		s := with(func(*kafka.Topic) {})
 		s.ACLs = append(slices.Clip(rights), more...)
 		return s
 	}
 	for name, tt := range map[string]struct {
 		have   admin.State
-		rights []kafka.ACL
+		rights []access.ACL
 		want   []string
 		empty  bool
 	}{
@@ -57,15 +58,15 @@ func TestAPlanIsWhatLiesBetweenWhatIsAndWhatIsToBe(t *testing.T) {
 		},
 		"rights that are there are not given again": {have: guarded(), rights: rights, empty: true},
 		"a right to everything is a right to one": {
-			have: guarded(kafka.ACL{Principal: "User:p", Resource: "topic", Name: "bai.", Prefixed: true, Operation: "All"}), rights: rights, empty: true,
+			have: guarded(access.ACL{Principal: "User:p", Resource: "topic", Name: "bai.", Prefixed: true, Operation: "All"}), rights: rights, empty: true,
 			want: []string{"! User:p may all topic bai.*, which it does not need: kafka-acls.sh --remove takes that away"},
 		},
 		"pods that may end runs are told of": {
-			have: guarded(kafka.ACL{Principal: "User:p", Resource: "topic", Name: "bai.finished", Operation: "Write"}), rights: rights, empty: true,
+			have: guarded(access.ACL{Principal: "User:p", Resource: "topic", Name: "bai.finished", Operation: "Write"}), rights: rights, empty: true,
 			want: []string{"! User:p may write topic bai.finished, which it does not need: kafka-acls.sh --remove takes that away"},
 		},
 		"rights of others are theirs": {
-			have: guarded(kafka.ACL{Principal: "User:q", Resource: "topic", Name: "bai.finished", Operation: "Write"}), rights: rights, empty: true,
+			have: guarded(access.ACL{Principal: "User:q", Resource: "topic", Name: "bai.finished", Operation: "Write"}), rights: rights, empty: true,
 		},
 		"brokers that check nothing are told of": {
 			have: admin.State{Topics: with(func(*kafka.Topic) {}).Topics, ACLsDisabled: true}, rights: rights, empty: true,

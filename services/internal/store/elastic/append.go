@@ -8,10 +8,21 @@ import (
 
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/store"
+	"github.com/benchmark-ai/bai/services/internal/store/elastic/client"
+	"github.com/benchmark-ai/bai/services/internal/store/elastic/schema"
+	"github.com/benchmark-ai/bai/services/internal/store/notifier"
 )
 
+// streamStore implements store.Streams and store.Notifier.
+type streamStore struct {
+	client   *client.Client
+	schema   *schema.Schema
+	notifier *notifier.Notifier
+	written  writtenStreams
+}
+
 // AppendSamples implements store.Streams.
-func (s *Store) AppendSamples(ctx context.Context, batches []store.Samples) error {
+func (s *streamStore) AppendSamples(ctx context.Context, batches []store.Samples) error {
 	work := make([]batch, len(batches))
 	for i, b := range batches {
 		if err := b.Validate(); err != nil {
@@ -21,11 +32,11 @@ func (s *Store) AppendSamples(ctx context.Context, batches []store.Samples) erro
 			return e.sample(buf, &b.Samples[n])
 		}}
 	}
-	return wrapError("append samples", s.append(ctx, s.settings.Prefix+"-"+indexMetrics, work))
+	return wrapError("append samples", s.append(ctx, s.client.Settings.Prefix+"-"+schema.Metrics, work))
 }
 
 // AppendLines implements store.Streams.
-func (s *Store) AppendLines(ctx context.Context, batches []store.Lines) error {
+func (s *streamStore) AppendLines(ctx context.Context, batches []store.Lines) error {
 	work := make([]batch, len(batches))
 	for i, b := range batches {
 		if err := b.Validate(); err != nil {
@@ -35,7 +46,7 @@ func (s *Store) AppendLines(ctx context.Context, batches []store.Lines) error {
 			return e.line(buf, &b.Lines[n])
 		}}
 	}
-	return wrapError("append lines", s.append(ctx, s.settings.Prefix+"-"+indexLogs, work))
+	return wrapError("append lines", s.append(ctx, s.client.Settings.Prefix+"-"+schema.Logs, work))
 }
 
 // batch is samples or lines of one source.
@@ -49,11 +60,11 @@ type batch struct {
 
 // append stores batches: those of one source by one writer, in order. It goes on
 // after what is refused, so that nothing else is lost with it.
-func (s *Store) append(ctx context.Context, index string, batches []batch) error {
-	if err := s.ensureSetup(ctx); err != nil {
+func (s *streamStore) append(ctx context.Context, index string, batches []batch) error {
+	if err := s.schema.Ensure(ctx); err != nil {
 		return err
 	}
-	lanes := make([][]batch, s.settings.Writers)
+	lanes := make([][]batch, s.client.Settings.Writers)
 	runs := make(map[string]bool)
 	for _, b := range batches {
 		if b.n == 0 && b.end == nil {
@@ -106,7 +117,7 @@ func mostSevere(errs []error) error {
 }
 
 // writeLane stores batches one after the other.
-func (s *Store) writeLane(ctx context.Context, index string, batches []batch) error {
+func (s *streamStore) writeLane(ctx context.Context, index string, batches []batch) error {
 	w := &writer{store: s}
 	var refusals []error
 	for _, b := range batches {
@@ -125,7 +136,7 @@ func (s *Store) writeLane(ctx context.Context, index string, batches []batch) er
 
 // writer gathers documents of one index and writes them when there are enough.
 type writer struct {
-	store       *Store
+	store       *streamStore
 	index       string // with its partition
 	body        []byte
 	items       []int    // where each document's action begins
@@ -142,7 +153,7 @@ func (w *writer) batch(ctx context.Context, index string, b batch) (refused []er
 		if refused, err = w.flush(ctx); err != nil {
 			return refused, err
 		}
-		w.index, w.streamIndex = at, w.store.index(indexSources, month)
+		w.index, w.streamIndex = at, w.store.client.Index(schema.Sources, month)
 	}
 	if err := w.addStream(b); err != nil {
 		return refused, err
@@ -156,7 +167,7 @@ func (w *writer) batch(ctx context.Context, index string, b batch) (refused []er
 			continue
 		}
 		w.body, w.items = body, append(w.items, at)
-		if len(w.body) < w.store.settings.BulkBytes {
+		if len(w.body) < w.store.client.Settings.BulkBytes {
 			continue
 		}
 		some, err := w.flush(ctx)
@@ -193,11 +204,11 @@ func (w *writer) addStream(b batch) error {
 // flush writes what was gathered, and returns what the server refused. Sources
 // are written down last: whoever sees one may read from it.
 func (w *writer) flush(ctx context.Context) (refused []error, err error) {
-	refused, err = w.store.bulk(ctx, w.index, w.body, w.items)
+	refused, err = w.store.client.Bulk(ctx, w.index, w.body, w.items)
 	if err != nil {
 		return refused, err
 	}
-	some, err := w.store.bulk(ctx, w.streamIndex, w.streamBody, w.streamItems)
+	some, err := w.store.client.Bulk(ctx, w.streamIndex, w.streamBody, w.streamItems)
 	refused = append(refused, some...)
 	if err != nil {
 		return refused, err
@@ -209,4 +220,4 @@ func (w *writer) flush(ctx context.Context) (refused []error, err error) {
 
 // Changed implements store.Notifier. What was written is seen by lists and
 // searches after the next refresh, a moment later.
-func (s *Store) Changed(run string) <-chan struct{} { return s.notifier.Subscribe(run) }
+func (s *streamStore) Changed(run string) <-chan struct{} { return s.notifier.Subscribe(run) }

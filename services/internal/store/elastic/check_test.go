@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/benchmark-ai/bai/services/internal/store/elastic"
+	"github.com/benchmark-ai/bai/services/internal/store/elastic/schema"
 )
 
 // fakeVersionServer is a server that tells of which versions templates and indices are.
@@ -25,11 +26,11 @@ func (v *fakeVersionServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	v.requests = append(v.requests, r.Method+" "+r.URL.Path)
 	meta := func(n int) string { return fmt.Sprintf(`"mappings":{"_meta":{"bai":{"version":%d}}}`, n) }
 	if strings.HasSuffix(r.URL.Path, "/_mapping") {
-		_, _ = fmt.Fprintf(w, `{"bai-runs":{%s},"bai-logs-2026.01":{%s}}`, meta(elastic.Version), meta(v.index))
+		_, _ = fmt.Fprintf(w, `{"bai-runs":{%s},"bai-logs-2026.01":{%s}}`, meta(schema.Version), meta(v.index))
 		return
 	}
 	templates := []string{fmt.Sprintf(`{"name":"bai-%s","index_template":{"template":{%s}}}`, v.other, meta(99))}
-	for _, i := range elastic.Indices() {
+	for _, i := range schema.Indices() {
 		templates = append(templates, fmt.Sprintf(`{"name":"bai-%s","index_template":{"template":{%s}}}`, i.Name, meta(v.template)))
 	}
 	_, _ = fmt.Fprintf(w, `{"index_templates":[%s]}`, strings.Join(templates, ","))
@@ -41,9 +42,9 @@ func TestACheckCostsLittleAndIsRemembered(t *testing.T) {
 		again  int // requests that a second check costs
 		want   string
 	}{
-		"what is as it is to be":       {fakeVersionServer{template: elastic.Version, index: 1}, 0, ""},
+		"what is as it is to be":       {fakeVersionServer{template: schema.Version, index: 1}, 0, ""},
 		"templates that nobody made":   {fakeVersionServer{template: 0, index: 1}, 2, "bai admin store setup"},
-		"an index of a newer version":  {fakeVersionServer{template: elastic.Version, index: 99}, 2, "index bai-logs-2026.01 has version 99"},
+		"an index of a newer version":  {fakeVersionServer{template: schema.Version, index: 99}, 2, "index bai-logs-2026.01 has version 99"},
 		"templates of a newer version": {fakeVersionServer{template: 99, index: 1}, 2, "has version 99 and this program knows up to"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -69,7 +70,7 @@ func wantFault(t *testing.T, err error, want string) {
 	if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 		t.Errorf("check: %v, want %q", err, want)
 	}
-	if strings.Contains(want, "99") && !errors.Is(err, elastic.ErrNewer) {
-		t.Errorf("check: %v, want %v", err, elastic.ErrNewer)
+	if strings.Contains(want, "99") && !errors.Is(err, schema.ErrNewer) {
+		t.Errorf("check: %v, want %v", err, schema.ErrNewer)
 	}
 }

@@ -78,18 +78,18 @@ func decode(query, text string) (positions, error) {
 	return p, nil
 }
 
-// cursorScope is what a cursor is for: a store, a verb and a query.
-func (s *Store) cursorScope(verb string, query any) (string, error) {
-	b, err := json.Marshal([]any{s.settings.Prefix, verb, query})
+// cursorScope names the only use of a cursor: a store, a verb and a query.
+func cursorScope(prefix, verb string, query any) (string, error) {
+	b, err := json.Marshal([]any{prefix, verb, query})
 	return string(b), err
 }
 
-// decodeCursor returns what cursors of a query are for, and the spots of this one.
-func (s *Store) decodeCursor(verb string, query any, cursor string, limit int) (string, positions, error) {
+// decodeCursor returns the scope of the cursors of a query, and the positions of this one.
+func (s *streamStore) decodeCursor(verb string, query any, cursor string, limit int) (string, positions, error) {
 	if err := positive(limit); err != nil {
 		return "", nil, err
 	}
-	purpose, err := s.cursorScope(verb, query)
+	purpose, err := cursorScope(s.client.Settings.Prefix, verb, query)
 	if err != nil {
 		return "", nil, fmt.Errorf("read %s: %w: %w", verb, store.ErrRefused, err)
 	}

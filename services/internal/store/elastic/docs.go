@@ -5,12 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
-	"net/url"
-	"strconv"
 	"unicode/utf8"
 
 	"github.com/benchmark-ai/bai/services/internal/store"
+	"github.com/benchmark-ai/bai/services/internal/store/elastic/client"
+	"github.com/benchmark-ai/bai/services/internal/store/elastic/schema"
 )
 
 // page is how many documents one search returns at most.
@@ -43,77 +42,25 @@ func (k docRecord) doc() store.Doc {
 	return d
 }
 
-// docVersion is where a document was found, for compare-and-set.
-type docVersion struct {
-	seq  int64
-	term int64
-}
-
-func (p docVersion) query() url.Values {
-	return url.Values{"if_seq_no": {strconv.FormatInt(p.seq, 10)}, "if_primary_term": {strconv.FormatInt(p.term, 10)}}
-}
-
-// get reads one document as it was last written by anybody, or says
-// store.ErrNotFound.
-func (s *Store) get(ctx context.Context, index, id string, into any) (docVersion, error) {
-	a, err := s.call(ctx, http.MethodGet, "/"+index+"/_doc/"+url.PathEscape(id), nil, nil, http.StatusNotFound)
-	if err != nil {
-		return docVersion{}, err
-	}
-	var got struct {
-		Found  bool            `json:"found"`
-		Seq    int64           `json:"_seq_no"`
-		Term   int64           `json:"_primary_term"`
-		Source json.RawMessage `json:"_source"`
-	}
-	if err := json.Unmarshal(a.body, &got); err != nil {
-		return docVersion{}, err
-	}
-	if !got.Found {
-		return docVersion{}, store.ErrNotFound
-	}
-	return docVersion{got.Seq, got.Term}, json.Unmarshal(got.Source, into)
-}
-
-// create writes a document, or says store.ErrExists.
-func (s *Store) create(ctx context.Context, index, id string, body any) error {
-	a, err := s.call(ctx, http.MethodPut, "/"+index+"/_create/"+url.PathEscape(id), nil, body, http.StatusConflict)
-	if err == nil && a.status == http.StatusConflict {
-		return store.ErrExists
-	}
-	return asRefused(err)
-}
-
-// replace writes a document in place of the one found there, or says
-// store.ErrConflict.
-func (s *Store) replace(ctx context.Context, index, id string, at docVersion, body any) error {
-	a, err := s.call(ctx, http.MethodPut, "/"+index+"/_doc/"+url.PathEscape(id), at.query(), body, http.StatusConflict)
-	if err == nil && a.status == http.StatusConflict {
-		return store.ErrConflict
-	}
-	return asRefused(err)
-}
-
-// asRefused turns the server's refusal of a document itself into store.ErrRefused.
-func asRefused(err error) error {
-	if e, ok := errors.AsType[*Error](err); ok && e.permanent() {
-		return fmt.Errorf("%w: %w", store.ErrRefused, err)
-	}
-	return err
+// docStore implements store.Docs and store.Lister.
+type docStore struct {
+	client    *client.Client
+	schema    *schema.Schema
+	onSummary func(ctx context.Context, d store.Doc) error // called after each summary that was written
 }
 
 // CreateDoc implements store.Docs.
-func (s *Store) CreateDoc(ctx context.Context, d store.Doc) error {
+func (s *docStore) CreateDoc(ctx context.Context, d store.Doc) error {
 	if err := d.Validate(); err != nil {
 		return err
 	}
-	if err := s.ensureSetup(ctx); err != nil {
+	if err := s.schema.Ensure(ctx); err != nil {
 		return err
 	}
 	d.Version = 1
-	err := s.create(ctx, s.index(indexDocs), docID(d.Kind, d.Key), newDocRecord(d))
+	err := s.client.Create(ctx, s.client.Index(schema.Docs), docID(d.Kind, d.Key), newDocRecord(d))
 	if d.Kind == store.KindSummary && (err == nil || errors.Is(err, store.ErrExists)) {
-		if resultsErr := s.writeStoredResults(ctx, d.Key); resultsErr != nil { // who writes a summary does so until it goes through
+		if resultsErr := s.onStoredSummary(ctx, d.Key); resultsErr != nil { // who writes a summary does so until it goes through
 			err = resultsErr
 		}
 	}
@@ -121,7 +68,7 @@ func (s *Store) CreateDoc(ctx context.Context, d store.Doc) error {
 }
 
 // Doc implements store.Docs.
-func (s *Store) Doc(ctx context.Context, kind store.Kind, key string) (store.Doc, error) {
+func (s *docStore) Doc(ctx context.Context, kind store.Kind, key string) (store.Doc, error) {
 	k, _, err := s.doc(ctx, kind, key)
 	if err != nil {
 		return store.Doc{}, wrapError(fmt.Sprintf("read %s %q", kind, key), err)
@@ -129,16 +76,16 @@ func (s *Store) Doc(ctx context.Context, kind store.Kind, key string) (store.Doc
 	return k.doc(), nil
 }
 
-func (s *Store) doc(ctx context.Context, kind store.Kind, key string) (k docRecord, at docVersion, err error) {
-	if err := s.ensureSetup(ctx); err != nil {
+func (s *docStore) doc(ctx context.Context, kind store.Kind, key string) (k docRecord, at client.Version, err error) {
+	if err := s.schema.Ensure(ctx); err != nil {
 		return k, at, err
 	}
-	at, err = s.get(ctx, s.index(indexDocs), docID(kind, key), &k)
+	at, err = s.client.Get(ctx, s.client.Index(schema.Docs), docID(kind, key), &k)
 	return k, at, err
 }
 
 // ReplaceDoc implements store.Docs.
-func (s *Store) ReplaceDoc(ctx context.Context, d store.Doc) (int64, error) {
+func (s *docStore) ReplaceDoc(ctx context.Context, d store.Doc) (int64, error) {
 	if err := d.Validate(); err != nil {
 		return 0, err
 	}
@@ -148,10 +95,10 @@ func (s *Store) ReplaceDoc(ctx context.Context, d store.Doc) (int64, error) {
 		err = store.ErrConflict
 	case err == nil:
 		d.Version++
-		err = s.replace(ctx, s.index(indexDocs), docID(d.Kind, d.Key), at, newDocRecord(d))
+		err = s.client.Replace(ctx, s.client.Index(schema.Docs), docID(d.Kind, d.Key), at, newDocRecord(d))
 	}
 	if err == nil && d.Kind == store.KindSummary {
-		err = s.writeResults(ctx, d) // who writes a summary does so until it goes through
+		err = s.onSummary(ctx, d) // who writes a summary does so until it goes through
 	}
 	if err != nil {
 		return 0, wrapError(fmt.Sprintf("replace version %d of %s %q", d.Version, d.Kind, d.Key), err)
@@ -160,7 +107,7 @@ func (s *Store) ReplaceDoc(ctx context.Context, d store.Doc) (int64, error) {
 }
 
 // DeleteDoc implements store.Docs.
-func (s *Store) DeleteDoc(ctx context.Context, d store.Doc) error {
+func (s *docStore) DeleteDoc(ctx context.Context, d store.Doc) error {
 	if err := d.Validate(); err != nil {
 		return err
 	}
@@ -172,27 +119,27 @@ func (s *Store) DeleteDoc(ctx context.Context, d store.Doc) error {
 		if err == nil && d.Version != 0 && d.Version != k.Version {
 			err = store.ErrConflict
 		}
-		var a response
+		done := false
 		if err == nil {
-			a, err = s.call(ctx, http.MethodDelete, "/"+s.index(indexDocs)+"/_doc/"+docID(d.Kind, d.Key), at.query(), nil, http.StatusConflict, http.StatusNotFound)
+			done, err = s.client.Delete(ctx, s.client.Index(schema.Docs), docID(d.Kind, d.Key), at)
 		}
-		if err != nil || a.status != http.StatusConflict {
+		if err != nil || done {
 			return wrapError(fmt.Sprintf("delete version %d of %s %q", d.Version, d.Kind, d.Key), err)
 		}
 	}
 }
 
 // Docs implements store.Lister.
-func (s *Store) Docs(ctx context.Context, kind store.Kind, after string, limit int) ([]store.Doc, error) {
+func (s *docStore) Docs(ctx context.Context, kind store.Kind, after string, limit int) ([]store.Doc, error) {
 	if err := positive(limit); err != nil {
 		return nil, err
 	}
 	var docs []store.Doc
 	for len(docs) < limit {
 		size := min(limit-len(docs), page)
-		hits, err := s.search(ctx, s.index(indexDocs), search{
-			Size: size, Sort: []any{asc("key")},
-			Query: allOf(term("kind", string(kind)), compare("key", "gt", after)),
+		hits, err := s.client.Search(ctx, s.client.Index(schema.Docs), client.Search{
+			Size: size, Sort: []any{client.Asc("key")},
+			Query: client.AllOf(client.Term("kind", string(kind)), client.Compare("key", "gt", after)),
 		})
 		if err != nil {
 			return docs, wrapError(fmt.Sprintf("list %s", kind), err)
@@ -211,7 +158,16 @@ func (s *Store) Docs(ctx context.Context, kind store.Kind, after string, limit i
 	return docs, nil
 }
 
-// wrapError says what was being done.
+// onStoredSummary calls onSummary for the stored summaries of a run.
+func (s *docStore) onStoredSummary(ctx context.Context, run string) error {
+	k, _, err := s.doc(ctx, store.KindSummary, run)
+	if err != nil {
+		return err
+	}
+	return s.onSummary(ctx, k.doc())
+}
+
+// wrapError names the action that failed.
 func wrapError(doing string, err error) error {
 	if err == nil {
 		return nil

@@ -9,6 +9,7 @@ import (
 
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/store"
+	"github.com/benchmark-ai/bai/services/internal/store/elastic/schema"
 )
 
 // encoder writes the documents of one source. What they share is written once.
@@ -74,7 +75,7 @@ func (e *encoder) sample(b []byte, v *event.Sample) ([]byte, error) {
 		}
 		b = append(append(b, `,"labels":`...), text...)
 	}
-	if !whole || v.Time < 0 || len(v.Name) > maxTerm || len(v.Unit) > maxTerm {
+	if !whole || v.Time < 0 || len(v.Name) > schema.MaxTerm || len(v.Unit) > schema.MaxTerm {
 		text, err := json.Marshal(v)
 		if err != nil {
 			return nil, err

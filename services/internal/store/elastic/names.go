@@ -13,15 +13,12 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"github.com/benchmark-ai/bai/services/internal/store"
+	"github.com/benchmark-ai/bai/services/internal/store/elastic/schema"
 )
-
-// maxTerm is the most bytes that are searched by. Elasticsearch refuses a whole
-// document for a term over 32,766 bytes.
-const maxTerm = 1024
 
 // termOf returns text as it is searched by: itself, or a digest where it is long.
 func termOf(text string) string {
-	if len(text) <= maxTerm {
+	if len(text) <= schema.MaxTerm {
 		return text
 	}
 	return "sha256:" + digest(text)
@@ -59,6 +56,11 @@ func safe(text string) bool {
 	}
 	return text != "" && text[0] != '_' && text[0] != '-'
 }
+
+// preference returns the text that has the server ask the same copy of each shard
+// every time for one run's documents. Copies show a write at different times, so
+// that a reader who asks one after the other would see less than before.
+func preference(run string) string { return "run-" + runID(run) }
 
 // partition returns the month in which a run was submitted, as its ID says.
 // Those whose IDs say nothing are kept together.
@@ -113,10 +115,10 @@ func timestamp(ns int64) string {
 
 // truncateTerm returns the first bytes of text, whole characters of it.
 func truncateTerm(text string) string {
-	if len(text) <= maxTerm {
+	if len(text) <= schema.MaxTerm {
 		return text
 	}
-	n := maxTerm
+	n := schema.MaxTerm
 	for n > 0 && !utf8.RuneStart(text[n]) {
 		n--
 	}
@@ -145,4 +147,4 @@ func searchable(labels map[string]string) (clean map[string]string, whole bool) 
 }
 
 // plain says whether a key or value of a label can be looked for.
-func plain(text string) bool { return len(text) <= maxTerm && strings.IndexByte(text, 0) < 0 }
+func plain(text string) bool { return len(text) <= schema.MaxTerm && strings.IndexByte(text, 0) < 0 }

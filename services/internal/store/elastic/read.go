@@ -8,6 +8,8 @@ import (
 
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/store"
+	"github.com/benchmark-ai/bai/services/internal/store/elastic/client"
+	"github.com/benchmark-ai/bai/services/internal/store/elastic/schema"
 )
 
 // streamRef is one origin of a run in one topic, and its end.
@@ -18,16 +20,16 @@ type streamRef struct {
 
 // streamRefs returns what a run's samples or lines come from, in order of (attempt,
 // source, topic). An empty topic means both.
-func (s *Store) streamRefs(ctx context.Context, run, topic string) (all []streamRef, err error) {
-	conditions := []any{term("run.id", termOf(run))}
+func (s *streamStore) streamRefs(ctx context.Context, run, topic string) (all []streamRef, err error) {
+	conditions := []any{client.Term("run.id", termOf(run))}
 	if topic != "" {
-		conditions = append(conditions, term("topic", topic))
+		conditions = append(conditions, client.Term("topic", topic))
 	}
 	var after []any
 	for {
-		hits, err := s.search(ctx, s.index(indexSources, partition(run)), search{
-			run: run, Size: page, Query: allOf(conditions...), After: after, Source: []string{"topic", "ended", "origin", "end"},
-			Sort: []any{asc("run.attempt"), asc("source.id"), asc("topic"), asc("ended")},
+		hits, err := s.client.Search(ctx, s.client.Index(schema.Sources, partition(run)), client.Search{
+			Preference: preference(run), Size: page, Query: client.AllOf(conditions...), After: after, Source: []string{"topic", "ended", "origin", "end"},
+			Sort: []any{client.Asc("run.attempt"), client.Asc("source.id"), client.Asc("topic"), client.Asc("ended")},
 		})
 		if err != nil {
 			return nil, err
@@ -43,7 +45,7 @@ func (s *Store) streamRefs(ctx context.Context, run, topic string) (all []stream
 }
 
 // appendStreamRefs adds sources that were found. The end of one follows it.
-func appendStreamRefs(all []streamRef, hits []hit) ([]streamRef, error) {
+func appendStreamRefs(all []streamRef, hits []client.Hit) ([]streamRef, error) {
 	for _, h := range hits {
 		var d streamDoc
 		if err := json.Unmarshal(h.Source, &d); err != nil {
@@ -60,17 +62,17 @@ func appendStreamRefs(all []streamRef, hits []hit) ([]streamRef, error) {
 }
 
 // Streams implements store.Streams.
-func (s *Store) Streams(ctx context.Context, run string) ([]store.Stream, error) {
+func (s *streamStore) Streams(ctx context.Context, run string) ([]store.Stream, error) {
 	streams, err := s.streams(ctx, run)
 	return streams, wrapError(fmt.Sprintf("list streams of run %q", run), err)
 }
 
-func (s *Store) streams(ctx context.Context, run string) ([]store.Stream, error) {
+func (s *streamStore) streams(ctx context.Context, run string) ([]store.Stream, error) {
 	sources, err := s.streamRefs(ctx, run, "")
 	if err != nil {
 		return nil, err
 	}
-	counts := make(map[string][]searchResult)
+	counts := make(map[string][]client.SearchResult)
 	for _, topic := range []string{event.TopicMetrics, event.TopicLogs} {
 		if counts[topic], err = s.counts(ctx, run, topic, sources); err != nil {
 			return nil, err
@@ -92,19 +94,19 @@ func (s *Store) streams(ctx context.Context, run string) ([]store.Stream, error)
 }
 
 // counts asks, for each source of a topic, how much there is and what is the last.
-func (s *Store) counts(ctx context.Context, run, topic string, sources []streamRef) ([]searchResult, error) {
-	var ask []search
+func (s *streamStore) counts(ctx context.Context, run, topic string, sources []streamRef) ([]client.SearchResult, error) {
+	var ask []client.Search
 	for _, src := range sources {
 		if src.Topic == topic {
-			of := term("source.id", src.id)
-			ask = append(ask, search{Query: of, Track: true}, search{Size: 1, Query: of, Sort: []any{desc("place"), desc("seq")}, Source: false})
+			of := client.Term("source.id", src.id)
+			ask = append(ask, client.Search{Query: of, Track: true}, client.Search{Size: 1, Query: of, Sort: []any{client.Desc("place"), client.Desc("seq")}, Source: false})
 		}
 	}
-	return s.searches(ctx, s.streamIndex(topic, run), run, ask)
+	return s.client.Searches(ctx, s.streamIndex(topic, run), preference(run), ask)
 }
 
 // last returns the sequence of the last document found, -1 where there is none.
-func last(f searchResult) (int64, error) {
+func last(f client.SearchResult) (int64, error) {
 	hits := f.Hits.Hits
 	if len(hits) == 0 {
 		return -1, nil
@@ -113,15 +115,15 @@ func last(f searchResult) (int64, error) {
 }
 
 // streamIndex returns where the samples or lines of a run are.
-func (s *Store) streamIndex(topic, run string) string {
+func (s *streamStore) streamIndex(topic, run string) string {
 	if topic == event.TopicLogs {
-		return s.index(indexLogs, partition(run))
+		return s.client.Index(schema.Logs, partition(run))
 	}
-	return s.index(indexMetrics, partition(run))
+	return s.client.Index(schema.Metrics, partition(run))
 }
 
 // Lines implements store.Streams.
-func (s *Store) Lines(ctx context.Context, q store.LineQuery, cursor string, limit int) ([]store.Line, string, error) {
+func (s *streamStore) Lines(ctx context.Context, q store.LineQuery, cursor string, limit int) ([]store.Line, string, error) {
 	purpose, at, err := s.decodeCursor("lines", q.CursorScope(), cursor, limit)
 	if err != nil {
 		return nil, "", err
@@ -133,7 +135,7 @@ func (s *Store) Lines(ctx context.Context, q store.LineQuery, cursor string, lim
 	return lines, at.encode(purpose), nil
 }
 
-func (s *Store) lines(ctx context.Context, q store.LineQuery, begin bool, at positions, limit int) (lines []store.Line, err error) {
+func (s *streamStore) lines(ctx context.Context, q store.LineQuery, begin bool, at positions, limit int) (lines []store.Line, err error) {
 	every, err := s.streamRefs(ctx, q.Run, event.TopicLogs)
 	var sources []streamRef
 	for _, src := range every {
@@ -151,10 +153,10 @@ func (s *Store) lines(ctx context.Context, q store.LineQuery, begin bool, at pos
 	if err != nil {
 		return nil, err
 	}
-	follow := func(src streamRef, p position) search {
-		return search{Sort: []any{asc("place"), asc("seq")}, Source: withoutTokens, Query: allOf(append(afterSeq(src.id, "gt", p.seq), tokenConditions(q.Tokens)...)...)}
+	follow := func(src streamRef, p position) client.Search {
+		return client.Search{Sort: []any{client.Asc("place"), client.Asc("seq")}, Source: withoutTokens, Query: client.AllOf(append(afterSeq(src.id, "gt", p.seq), tokenConditions(q.Tokens)...)...)}
 	}
-	take := func(src streamRef, h hit) (position, error) {
+	take := func(src streamRef, h client.Hit) (position, error) {
 		l, err := readLine(h.Source)
 		lines = append(lines, store.Line{Origin: src.Origin, Line: l})
 		return position{seq: l.Seq}, err
@@ -164,12 +166,12 @@ func (s *Store) lines(ctx context.Context, q store.LineQuery, begin bool, at pos
 }
 
 // withoutTokens is a line as it is read: what it is found by is not wanted back.
-var withoutTokens = object{"excludes": []string{"tokens"}} //nolint:gochecknoglobals // a constant
+var withoutTokens = client.Object{"excludes": []string{"tokens"}} //nolint:gochecknoglobals // a constant
 
 // tokenConditions finds lines that have all of some tokens.
 func tokenConditions(tokens []string) (conditions []any) {
 	for _, token := range tokens {
-		conditions = append(conditions, term("tokens", termOf(token)))
+		conditions = append(conditions, client.Term("tokens", termOf(token)))
 	}
 	return conditions
 }
@@ -177,20 +179,20 @@ func tokenConditions(tokens []string) (conditions []any) {
 // afterSeq finds what a source brought from a sequence on, itself included or not.
 func afterSeq(source, operator string, seq int64) []any {
 	return []any{
-		term("source.id", source),
-		object{"range": object{"place": object{"gte": sortKey(source, max(seq, 0)), "lte": lastSortKey(source)}}},
-		compare("seq", operator, seq),
+		client.Term("source.id", source),
+		client.Object{"range": client.Object{"place": client.Object{"gte": sortKey(source, max(seq, 0)), "lte": lastSortKey(source)}}},
+		client.Compare("seq", operator, seq),
 	}
 }
 
 // seekTail moves the spot in each source to before its last lines.
-func (s *Store) seekTail(ctx context.Context, index string, sources []streamRef, q store.LineQuery, at positions) error {
+func (s *streamStore) seekTail(ctx context.Context, index string, sources []streamRef, q store.LineQuery, at positions) error {
 	for _, src := range sources {
 		p, from := position{seq: -1}, []any(nil)
 		for remaining := q.Last; remaining > 0; {
 			size := min(remaining, page)
-			hits, err := s.search(ctx, index, search{
-				run: q.Run, Size: size, Query: allOf(append(afterSeq(src.id, "gte", 0), tokenConditions(q.Tokens)...)...), Sort: []any{desc("place"), desc("seq")}, After: from, Source: false,
+			hits, err := s.client.Search(ctx, index, client.Search{
+				Preference: preference(q.Run), Size: size, Query: client.AllOf(append(afterSeq(src.id, "gte", 0), tokenConditions(q.Tokens)...)...), Sort: []any{client.Desc("place"), client.Desc("seq")}, After: from, Source: false,
 			})
 			if err != nil {
 				return err
@@ -213,15 +215,15 @@ func (s *Store) seekTail(ctx context.Context, index string, sources []streamRef,
 
 // seekSince moves the spot in each source, where it is further back, to before its
 // first line of that time or later, or after all where there is none.
-func (s *Store) seekSince(ctx context.Context, index string, sources []streamRef, q store.LineQuery, at positions) error {
-	var ask []search
+func (s *streamStore) seekSince(ctx context.Context, index string, sources []streamRef, q store.LineQuery, at positions) error {
+	var ask []client.Search
 	for _, src := range sources {
 		of := afterSeq(src.id, "gte", 0)
 		ask = append(ask,
-			search{Size: 1, Sort: []any{asc("place"), asc("seq")}, Source: false, Query: allOf(append(of, compare("@timestamp", "gte", timestamp(nanos(q.Since))))...)},
-			search{Size: 1, Sort: []any{desc("place"), desc("seq")}, Source: false, Query: allOf(of...)})
+			client.Search{Size: 1, Sort: []any{client.Asc("place"), client.Asc("seq")}, Source: false, Query: client.AllOf(append(of, client.Compare("@timestamp", "gte", timestamp(nanos(q.Since))))...)},
+			client.Search{Size: 1, Sort: []any{client.Desc("place"), client.Desc("seq")}, Source: false, Query: client.AllOf(of...)})
 	}
-	got, err := s.searches(ctx, index, q.Run, ask)
+	got, err := s.client.Searches(ctx, index, preference(q.Run), ask)
 	if err != nil {
 		return err
 	}
@@ -240,7 +242,7 @@ func (s *Store) seekSince(ctx context.Context, index string, sources []streamRef
 }
 
 // Samples implements store.Streams.
-func (s *Store) Samples(ctx context.Context, q store.SampleQuery, cursor string, limit int) ([]store.Sample, string, error) {
+func (s *streamStore) Samples(ctx context.Context, q store.SampleQuery, cursor string, limit int) ([]store.Sample, string, error) {
 	purpose, at, err := s.decodeCursor("samples", q, cursor, limit)
 	if err != nil {
 		return nil, "", err
@@ -252,21 +254,21 @@ func (s *Store) Samples(ctx context.Context, q store.SampleQuery, cursor string,
 	return samples, at.encode(purpose), nil
 }
 
-func (s *Store) samples(ctx context.Context, q store.SampleQuery, at positions, limit int) (samples []store.Sample, err error) {
+func (s *streamStore) samples(ctx context.Context, q store.SampleQuery, at positions, limit int) (samples []store.Sample, err error) {
 	sources, err := s.streamRefs(ctx, q.Run, event.TopicMetrics)
 	if err != nil {
 		return nil, err
 	}
 	only := sampleConditions(q)
-	follow := func(src streamRef, p position) search {
-		conditions := append(afterSeq(src.id, "gte", p.seq), anyOf(
-			compare("seq", "gt", p.seq),
-			allOf(equal("seq", p.seq), compare("sub", "gt", p.sub)),
-			allOf(equal("seq", p.seq), equal("sub", p.sub), compare("metric.name", "gt", p.name)),
+	follow := func(src streamRef, p position) client.Search {
+		conditions := append(afterSeq(src.id, "gte", p.seq), client.AnyOf(
+			client.Compare("seq", "gt", p.seq),
+			client.AllOf(client.Equal("seq", p.seq), client.Compare("sub", "gt", p.sub)),
+			client.AllOf(client.Equal("seq", p.seq), client.Equal("sub", p.sub), client.Compare("metric.name", "gt", p.name)),
 		))
-		return search{Sort: []any{asc("place"), asc("seq"), asc("sub"), asc("metric.name")}, Query: allOf(append(conditions, only...)...)}
+		return client.Search{Sort: []any{client.Asc("place"), client.Asc("seq"), client.Asc("sub"), client.Asc("metric.name")}, Query: client.AllOf(append(conditions, only...)...)}
 	}
-	take := func(src streamRef, h hit) (position, error) {
+	take := func(src streamRef, h client.Hit) (position, error) {
 		v, err := readSample(h.Source)
 		samples = append(samples, store.Sample{Origin: src.Origin, Sample: v})
 		return position{seq: v.Seq, sub: int64(v.Sub), name: termOf(v.Name)}, err
@@ -282,13 +284,13 @@ func sampleConditions(q store.SampleQuery) (conditions []any) {
 		for i, name := range q.Names {
 			names[i] = termOf(name)
 		}
-		conditions = append(conditions, terms("metric.name", names))
+		conditions = append(conditions, client.Terms("metric.name", names))
 	}
 	if !q.Since.IsZero() {
-		conditions = append(conditions, compare("@timestamp", "gte", timestamp(nanos(q.Since))))
+		conditions = append(conditions, client.Compare("@timestamp", "gte", timestamp(nanos(q.Since))))
 	}
 	if !q.Until.IsZero() {
-		conditions = append(conditions, compare("@timestamp", "lt", timestamp(nanos(q.Until))))
+		conditions = append(conditions, client.Compare("@timestamp", "lt", timestamp(nanos(q.Until))))
 	}
 	return conditions
 }
@@ -298,21 +300,21 @@ type scan struct {
 	index  string
 	run    string
 	at     positions
-	follow func(streamRef, position) search       // finds what comes next in a source
-	take   func(streamRef, hit) (position, error) // takes a document, and says where it is
+	follow func(streamRef, position) client.Search       // finds what comes next in a source
+	take   func(streamRef, client.Hit) (position, error) // takes a document, and says where it is
 }
 
 // read hands what comes next to take, one source after the other, up to limit,
 // and moves the spots.
-func (s *Store) read(ctx context.Context, r scan, sources []streamRef, limit int) error {
+func (s *streamStore) read(ctx context.Context, r scan, sources []streamRef, limit int) error {
 	for len(sources) > 0 && limit > 0 {
-		some := sources[:min(len(sources), maxSearches)]
+		some := sources[:min(len(sources), client.MaxSearches)]
 		sources = sources[len(some):]
 		ask, err := s.sizedSearches(ctx, r, some, limit)
 		if err != nil {
 			return err
 		}
-		got, err := s.searches(ctx, r.index, r.run, ask)
+		got, err := s.client.Searches(ctx, r.index, preference(r.run), ask)
 		if err != nil {
 			return err
 		}
@@ -330,7 +332,7 @@ func (s *Store) read(ctx context.Context, r scan, sources []streamRef, limit int
 }
 
 // hits takes documents of a source.
-func (r scan) hits(src streamRef, hits []hit) error {
+func (r scan) hits(src streamRef, hits []client.Hit) error {
 	for _, h := range hits {
 		p, err := r.take(src, h)
 		if err != nil {
@@ -344,8 +346,8 @@ func (r scan) hits(src streamRef, hits []hit) error {
 // sizedSearches returns the searches for what comes next in each source, as many as fill
 // limit. It asks how much there is where there are several sources, so that
 // nothing is read in vain.
-func (s *Store) sizedSearches(ctx context.Context, r scan, sources []streamRef, limit int) ([]search, error) {
-	ask := make([]search, len(sources))
+func (s *streamStore) sizedSearches(ctx context.Context, r scan, sources []streamRef, limit int) ([]client.Search, error) {
+	ask := make([]client.Search, len(sources))
 	for i, src := range sources {
 		ask[i] = r.follow(src, r.at.at(src.id))
 		ask[i].Size = min(limit, page)
@@ -353,11 +355,11 @@ func (s *Store) sizedSearches(ctx context.Context, r scan, sources []streamRef, 
 	if len(sources) == 1 {
 		return ask, nil
 	}
-	count := make([]search, len(ask))
+	count := make([]client.Search, len(ask))
 	for i, q := range ask {
-		count[i] = search{Query: q.Query, Track: limit}
+		count[i] = client.Search{Query: q.Query, Track: limit}
 	}
-	got, err := s.searches(ctx, r.index, r.run, count)
+	got, err := s.client.Searches(ctx, r.index, preference(r.run), count)
 	if err != nil {
 		return nil, err
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/store"
+	"github.com/benchmark-ai/bai/services/internal/store/elastic/schema"
 )
 
 // LabelVersion is the label by which a user says which version of what is measured
@@ -59,15 +60,6 @@ type resultMetric struct {
 	Direction string `json:"direction,omitempty"`
 }
 
-// writeStoredResults presents the summaries of a run that are stored.
-func (s *Store) writeStoredResults(ctx context.Context, run string) error {
-	k, _, err := s.doc(ctx, store.KindSummary, run)
-	if err != nil {
-		return err
-	}
-	return s.writeResults(ctx, k.doc())
-}
-
 // writeResults writes what a run's samples come to, a document for each series, where
 // dashboards find it: beside the run's record and where it ran, as far as they are
 // known. Doing it again changes nothing, and an older version of the summaries
@@ -100,7 +92,7 @@ func (s *Store) writeResults(ctx context.Context, d store.Doc) error {
 		body = strconv.AppendInt(append(body, `,"version_type":"external_gte","version":`...), d.Version, 10)
 		body = append(append(append(body, "}}\n"...), doc...), '\n')
 	}
-	refused, err := s.bulk(ctx, s.index(indexResults, partition(r.ID)), body, items)
+	refused, err := s.client.Bulk(ctx, s.client.Index(schema.Results, partition(r.ID)), body, items)
 	return errors.Join(append(refused, err)...)
 }
 

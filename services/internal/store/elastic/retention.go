@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/internal/store/elastic/client"
+	"github.com/benchmark-ai/bai/services/internal/store/elastic/schema"
 )
 
 // Expired is what belongs to months that are over.
@@ -26,17 +28,17 @@ type Expired struct {
 // Expired returns what Forget would remove. What belongs to runs whose IDs have no
 // time is not part of it.
 func (s *Store) Expired(ctx context.Context, before time.Time) (p Expired, err error) {
-	if err := s.ensureSetup(ctx); err != nil {
+	if err := s.schema.Ensure(ctx); err != nil {
 		return p, err
 	}
 	month := monthOf(before)
-	if _, err := s.call(ctx, http.MethodPost, "/"+s.index(indexRuns)+"/_refresh", nil, nil); err != nil {
+	if _, err := s.client.Call(ctx, http.MethodPost, "/"+s.client.Index(schema.Runs)+"/_refresh", nil, nil); err != nil {
 		return p, err
 	}
-	old, over := compare("find.created", "lt", nanos(month)), term("run.phase", string(event.PhaseFinished))
-	got, err := s.searches(ctx, s.index(indexRuns), "", []search{
-		{Query: allOf(old, over), Track: true},
-		{Query: object{"bool": object{"filter": []any{old}, "must_not": []any{over}}}, Size: 10, Sort: []any{asc("find.created")}, Source: []string{"doc.id"}},
+	old, over := client.Compare("find.created", "lt", nanos(month)), client.Term("run.phase", string(event.PhaseFinished))
+	got, err := s.client.Searches(ctx, s.client.Index(schema.Runs), "", []client.Search{
+		{Query: client.AllOf(old, over), Track: true},
+		{Query: client.Object{"bool": client.Object{"filter": []any{old}, "must_not": []any{over}}}, Size: 10, Sort: []any{client.Asc("find.created")}, Source: []string{"doc.id"}},
 	})
 	if err != nil {
 		return p, err
@@ -49,7 +51,7 @@ func (s *Store) Expired(ctx context.Context, before time.Time) (p Expired, err e
 		}
 		p.Unfinished = append(p.Unfinished, d.Doc.ID)
 	}
-	for _, i := range Indices() {
+	for _, i := range schema.Indices() {
 		names, err := s.months(ctx, i, month)
 		if err != nil {
 			return p, err
@@ -81,7 +83,7 @@ func (s *Store) DeleteExpired(ctx context.Context, before time.Time) ([]string, 
 	}
 	var deleted []string
 	for _, name := range expired.Indices {
-		if _, err := s.call(ctx, http.MethodDelete, "/"+name, nil, nil, http.StatusNotFound); err != nil {
+		if _, err := s.client.Call(ctx, http.MethodDelete, "/"+name, nil, nil, http.StatusNotFound); err != nil {
 			return deleted, fmt.Errorf("forget index %s: %w", name, err)
 		}
 		deleted = append(deleted, name)
@@ -95,16 +97,16 @@ func monthOf(t time.Time) time.Time {
 }
 
 // months returns the indices of a kind that are of months before one, in order.
-func (s *Store) months(ctx context.Context, i Index, month time.Time) (names []string, err error) {
+func (s *Store) months(ctx context.Context, i schema.Index, month time.Time) (names []string, err error) {
 	if !i.ByMonth {
 		return nil, nil
 	}
-	versions, err := s.indexVersions(ctx, i)
+	versions, err := s.schema.IndexVersions(ctx, i)
 	if err != nil {
 		return nil, err
 	}
 	for _, name := range slices.Sorted(maps.Keys(versions)) {
-		of, err := time.Parse("2006.01", strings.TrimPrefix(name, s.index(i.Name)+"-"))
+		of, err := time.Parse("2006.01", strings.TrimPrefix(name, s.client.Index(i.Name)+"-"))
 		if err == nil && of.Before(month) { // else it is of runs without a time, or too new
 			names = append(names, name)
 		}
@@ -115,12 +117,12 @@ func (s *Store) months(ctx context.Context, i Index, month time.Time) (names []s
 // deleteRuns removes a page of finished runs that were submitted before a time,
 // and returns how many there were.
 func (s *Store) deleteRuns(ctx context.Context, before time.Time) (int, error) {
-	if _, err := s.call(ctx, http.MethodPost, "/"+s.index(indexRuns)+"/_refresh", nil, nil); err != nil {
+	if _, err := s.client.Call(ctx, http.MethodPost, "/"+s.client.Index(schema.Runs)+"/_refresh", nil, nil); err != nil {
 		return 0, err
 	}
-	hits, err := s.search(ctx, s.index(indexRuns), search{
-		Size: page, Sort: []any{asc("find.created")}, Source: []string{"doc.id"},
-		Query: allOf(term("run.phase", string(event.PhaseFinished)), compare("find.created", "lt", nanos(before))),
+	hits, err := s.client.Search(ctx, s.client.Index(schema.Runs), client.Search{
+		Size: page, Sort: []any{client.Asc("find.created")}, Source: []string{"doc.id"},
+		Query: client.AllOf(client.Term("run.phase", string(event.PhaseFinished)), client.Compare("find.created", "lt", nanos(before))),
 	})
 	if err != nil || len(hits) == 0 {
 		return 0, err
@@ -133,9 +135,9 @@ func (s *Store) deleteRuns(ctx context.Context, before time.Time) (int, error) {
 		}
 		fmt.Fprintf(&b, `{"delete":{"_id":%q}}`+"\n", runID(d.Doc.ID))
 	}
-	a, err := s.send(ctx, http.MethodPost, "/"+s.index(indexRuns)+"/_bulk", url.Values{"filter_path": {"errors"}}, typeNDJSON, b.Bytes())
-	if err == nil && (a.status != http.StatusOK || bytes.Contains(a.body, []byte(`"errors":true`))) {
-		err = a.toError()
+	a, err := s.client.Send(ctx, http.MethodPost, "/"+s.client.Index(schema.Runs)+"/_bulk", url.Values{"filter_path": {"errors"}}, client.NDJSON, b.Bytes())
+	if err == nil && (a.Status != http.StatusOK || bytes.Contains(a.Body, []byte(`"errors":true`))) {
+		err = a.Err()
 	}
 	return len(hits), err
 }

@@ -14,6 +14,9 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/store"
 	"github.com/benchmark-ai/bai/services/internal/store/cursor"
+	"github.com/benchmark-ai/bai/services/internal/store/elastic/client"
+	"github.com/benchmark-ai/bai/services/internal/store/elastic/schema"
+	"github.com/benchmark-ai/bai/services/internal/store/notifier"
 )
 
 // runDoc is a run as it is kept. The run and its newest change are one document,
@@ -139,16 +142,23 @@ func newStatusDoc(c store.Change) statusDoc {
 }
 
 // status returns where the changes of a run are, and statusID which one is which.
-func (s *Store) status(run string) string { return s.index(indexStatus, partition(run)) }
+func (s *runStore) status(run string) string { return s.client.Index(schema.Status, partition(run)) }
 
 func statusID(run, ev string) string { return digest(run, ev) }
 
+// runStore implements store.Runs.
+type runStore struct {
+	client   *client.Client
+	schema   *schema.Schema
+	notifier *notifier.Notifier
+}
+
 // PutRun implements store.Runs.
-func (s *Store) PutRun(ctx context.Context, r store.Run, c store.Change) error {
+func (s *runStore) PutRun(ctx context.Context, r store.Run, c store.Change) error {
 	if err := c.Validate(r); err != nil {
 		return err
 	}
-	if err := s.ensureSetup(ctx); err != nil {
+	if err := s.schema.Ensure(ctx); err != nil {
 		return err
 	}
 	err := s.putRun(ctx, r, c)
@@ -162,9 +172,9 @@ func (s *Store) PutRun(ctx context.Context, r store.Run, c store.Change) error {
 // putRun looks for the event first in the run's document and then among the
 // older changes: one that is recorded meanwhile changes the document, which then
 // is not replaced.
-func (s *Store) putRun(ctx context.Context, r store.Run, c store.Change) error {
+func (s *runStore) putRun(ctx context.Context, r store.Run, c store.Change) error {
 	var before runDoc
-	at, err := s.get(ctx, s.index(indexRuns), runID(r.ID), &before)
+	at, err := s.client.Get(ctx, s.client.Index(schema.Runs), runID(r.ID), &before)
 	fresh := errors.Is(err, store.ErrNotFound)
 	if err != nil && !fresh {
 		return err
@@ -177,7 +187,7 @@ func (s *Store) putRun(ctx context.Context, r store.Run, c store.Change) error {
 	}
 	after := newRunDoc(r, c)
 	if fresh {
-		if err := s.create(ctx, s.index(indexRuns), runID(r.ID), after); errors.Is(err, store.ErrExists) {
+		if err := s.client.Create(ctx, s.client.Index(schema.Runs), runID(r.ID), after); errors.Is(err, store.ErrExists) {
 			return s.conflictError(ctx, r, c)
 		} else if err != nil {
 			return err
@@ -187,7 +197,7 @@ func (s *Store) putRun(ctx context.Context, r store.Run, c store.Change) error {
 	if err := s.putChange(ctx, before.Change); err != nil {
 		return err
 	}
-	if err := s.replace(ctx, s.index(indexRuns), runID(r.ID), at, after); errors.Is(err, store.ErrConflict) {
+	if err := s.client.Replace(ctx, s.client.Index(schema.Runs), runID(r.ID), at, after); errors.Is(err, store.ErrConflict) {
 		return s.conflictError(ctx, r, c)
 	} else if err != nil {
 		return err
@@ -197,9 +207,9 @@ func (s *Store) putRun(ctx context.Context, r store.Run, c store.Change) error {
 
 // conflictError says what it means that somebody else has written the run meanwhile: maybe
 // the same event.
-func (s *Store) conflictError(ctx context.Context, r store.Run, c store.Change) error {
+func (s *runStore) conflictError(ctx context.Context, r store.Run, c store.Change) error {
 	var now runDoc
-	if _, err := s.get(ctx, s.index(indexRuns), runID(r.ID), &now); err != nil {
+	if _, err := s.client.Get(ctx, s.client.Index(schema.Runs), runID(r.ID), &now); err != nil {
 		return err
 	}
 	recorded, err := s.recorded(ctx, now, r.ID, c.Event)
@@ -217,12 +227,12 @@ func errIf(cond bool, err error) error {
 }
 
 // recorded says whether an event of a run was recorded.
-func (s *Store) recorded(ctx context.Context, d runDoc, run, ev string) (bool, error) {
+func (s *runStore) recorded(ctx context.Context, d runDoc, run, ev string) (bool, error) {
 	if d.Change.Event == ev || d.Doc.Revision == 0 {
 		return d.Change.Event == ev, nil
 	}
 	var c struct{}
-	_, err := s.get(ctx, s.status(run), statusID(run, ev), &c)
+	_, err := s.client.Get(ctx, s.status(run), statusID(run, ev), &c)
 	if errors.Is(err, store.ErrNotFound) {
 		return false, nil
 	}
@@ -230,8 +240,8 @@ func (s *Store) recorded(ctx context.Context, d runDoc, run, ev string) (bool, e
 }
 
 // putChange puts a change among the others, once.
-func (s *Store) putChange(ctx context.Context, c store.Change) error {
-	err := s.create(ctx, s.status(c.Run), statusID(c.Run, c.Event), newStatusDoc(c))
+func (s *runStore) putChange(ctx context.Context, c store.Change) error {
+	err := s.client.Create(ctx, s.status(c.Run), statusID(c.Run, c.Event), newStatusDoc(c))
 	if errors.Is(err, store.ErrExists) {
 		return nil
 	}
@@ -239,21 +249,21 @@ func (s *Store) putChange(ctx context.Context, c store.Change) error {
 }
 
 // Run implements store.Runs.
-func (s *Store) Run(ctx context.Context, id string) (store.Run, error) {
+func (s *runStore) Run(ctx context.Context, id string) (store.Run, error) {
 	d, err := s.run(ctx, id)
 	return d.Doc, wrapError(fmt.Sprintf("read run %q", id), err)
 }
 
-func (s *Store) run(ctx context.Context, id string) (d runDoc, err error) {
-	if err := s.ensureSetup(ctx); err != nil {
+func (s *runStore) run(ctx context.Context, id string) (d runDoc, err error) {
+	if err := s.schema.Ensure(ctx); err != nil {
 		return d, err
 	}
-	_, err = s.get(ctx, s.index(indexRuns), runID(id), &d)
+	_, err = s.client.Get(ctx, s.client.Index(schema.Runs), runID(id), &d)
 	return d, err
 }
 
 // Changes implements store.Runs.
-func (s *Store) Changes(ctx context.Context, run string, after int64, limit int) ([]store.Change, error) {
+func (s *runStore) Changes(ctx context.Context, run string, after int64, limit int) ([]store.Change, error) {
 	if err := positive(limit); err != nil {
 		return nil, err
 	}
@@ -263,7 +273,7 @@ func (s *Store) Changes(ctx context.Context, run string, after int64, limit int)
 
 // changes lists those that searches see, as far as they follow each other, then
 // the newest. Where searches do not see one yet, they are made to.
-func (s *Store) changes(ctx context.Context, run string, after int64, limit int) ([]store.Change, error) {
+func (s *runStore) changes(ctx context.Context, run string, after int64, limit int) ([]store.Change, error) {
 	d, err := s.run(ctx, run)
 	if errors.Is(err, store.ErrNotFound) || err == nil && after >= d.Doc.Revision {
 		return nil, nil
@@ -275,7 +285,7 @@ func (s *Store) changes(ctx context.Context, run string, after int64, limit int)
 	older := int(min(int64(limit), d.Doc.Revision-1-after))
 	changes, err := s.olderChanges(ctx, run, after, older)
 	if err == nil && len(changes) < older {
-		if _, err = s.call(ctx, http.MethodPost, "/"+s.status(run)+"/_refresh", nil, nil); err == nil {
+		if _, err = s.client.Call(ctx, http.MethodPost, "/"+s.status(run)+"/_refresh", nil, nil); err == nil {
 			changes, err = s.olderChanges(ctx, run, after, older)
 		}
 	}
@@ -287,12 +297,12 @@ func (s *Store) changes(ctx context.Context, run string, after int64, limit int)
 
 // olderChanges returns up to n changes that follow each other after a revision, as
 // searches see them.
-func (s *Store) olderChanges(ctx context.Context, run string, after int64, n int) (changes []store.Change, err error) {
+func (s *runStore) olderChanges(ctx context.Context, run string, after int64, n int) (changes []store.Change, err error) {
 	for len(changes) < n {
 		size := min(n-len(changes), page)
-		hits, err := s.search(ctx, s.status(run), search{
-			run: run, Size: size, Sort: []any{asc("revision")}, Source: []string{"doc"},
-			Query: allOf(term("run.id", termOf(run)), compare("revision", "gt", after)),
+		hits, err := s.client.Search(ctx, s.status(run), client.Search{
+			Preference: preference(run), Size: size, Sort: []any{client.Asc("revision")}, Source: []string{"doc"},
+			Query: client.AllOf(client.Term("run.id", termOf(run)), client.Compare("revision", "gt", after)),
 		})
 		if err != nil {
 			return nil, err
@@ -315,11 +325,11 @@ func (s *Store) olderChanges(ctx context.Context, run string, after int64, n int
 }
 
 // Runs implements store.Runs.
-func (s *Store) Runs(ctx context.Context, f store.RunFilter, token string, limit int) ([]store.Run, string, error) {
+func (s *runStore) Runs(ctx context.Context, f store.RunFilter, token string, limit int) ([]store.Run, string, error) {
 	if err := positive(limit); err != nil {
 		return nil, "", err
 	}
-	purpose, err := s.cursorScope("runs", f)
+	purpose, err := cursorScope(s.client.Settings.Prefix, "runs", f)
 	if err != nil {
 		return nil, "", fmt.Errorf("list runs: %w: %w", store.ErrRefused, err)
 	}
@@ -341,14 +351,14 @@ func (s *Store) Runs(ctx context.Context, f store.RunFilter, token string, limit
 }
 
 // runs returns up to limit runs after a place, and whether more follow.
-func (s *Store) runs(ctx context.Context, f store.RunFilter, after []any, limit int) (runs []store.Run, more bool, err error) {
-	order := desc
+func (s *runStore) runs(ctx context.Context, f store.RunFilter, after []any, limit int) (runs []store.Run, more bool, err error) {
+	order := client.Desc
 	if f.Oldest {
-		order = asc
+		order = client.Asc
 	}
 	for {
 		size := min(limit-len(runs)+1, page)
-		hits, err := s.search(ctx, s.index(indexRuns), search{
+		hits, err := s.client.Search(ctx, s.client.Index(schema.Runs), client.Search{
 			Size: size, Sort: []any{order("find.created"), order("run.id")}, Source: []string{"doc"}, After: after, Query: runConditions(f),
 		})
 		if err != nil {
@@ -375,27 +385,27 @@ func runConditions(f store.RunFilter) any {
 	var conditions []any
 	for field, value := range map[string]string{"run.owner": f.Owner, "run.namespace": f.Namespace, "run.name": f.Name, "run.schedule": f.Schedule} {
 		if value != "" {
-			conditions = append(conditions, term(field, termOf(value)))
+			conditions = append(conditions, client.Term(field, termOf(value)))
 		}
 	}
 	if len(f.Phases) > 0 {
-		conditions = append(conditions, terms("run.phase", f.Phases))
+		conditions = append(conditions, client.Terms("run.phase", f.Phases))
 	}
 	if len(f.Outcomes) > 0 {
-		conditions = append(conditions, terms("run.outcome", f.Outcomes))
+		conditions = append(conditions, client.Terms("run.outcome", f.Outcomes))
 	}
 	for k, v := range f.Terms() {
-		conditions = append(conditions, term("find.labels", digest(k, v)))
+		conditions = append(conditions, client.Term("find.labels", digest(k, v)))
 	}
 	if !f.Since.IsZero() {
-		conditions = append(conditions, compare("find.created", "gte", nanos(f.Since)))
+		conditions = append(conditions, client.Compare("find.created", "gte", nanos(f.Since)))
 	}
 	if !f.Until.IsZero() {
-		conditions = append(conditions, compare("find.created", "lt", nanos(f.Until)))
+		conditions = append(conditions, client.Compare("find.created", "lt", nanos(f.Until)))
 	}
 	if f.Text != "" {
 		text := store.Fold(f.Text)
-		conditions = append(conditions, anyOf(prefix("find.begin", truncateTerm(text)), term("find.task", termOf(text))))
+		conditions = append(conditions, client.AnyOf(client.Prefix("find.begin", truncateTerm(text)), client.Term("find.task", termOf(text))))
 	}
-	return allOf(conditions...)
+	return client.AllOf(conditions...)
 }

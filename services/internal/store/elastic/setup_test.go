@@ -17,6 +17,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/store"
 	"github.com/benchmark-ai/bai/services/internal/store/elastic"
+	"github.com/benchmark-ai/bai/services/internal/store/elastic/schema"
 	"github.com/benchmark-ai/bai/services/internal/storetest"
 	"github.com/benchmark-ai/bai/services/test/testbed/elasticsearch"
 )
@@ -63,8 +64,8 @@ func testNewer(t *testing.T, server *elasticsearch.Server) {
 		_, err := s.Run(t.Context(), "r")
 		_, set := s.Setup(t.Context())
 		for _, got := range []error{err, set, s.Check(t.Context())} {
-			if !errors.Is(got, elastic.ErrNewer) || !strings.Contains(got.Error(), "version 99 and this program knows up to") || !strings.Contains(got.Error(), "run that version") {
-				t.Errorf("%s: %v, want %v and the remedy", name, got, elastic.ErrNewer)
+			if !errors.Is(got, schema.ErrNewer) || !strings.Contains(got.Error(), "version 99 and this program knows up to") || !strings.Contains(got.Error(), "run that version") {
+				t.Errorf("%s: %v, want %v and the remedy", name, got, schema.ErrNewer)
 			}
 		}
 		if got := sendRequest(t.Context(), t, http.MethodGet, server.URL+"/"+prefix+"-docs", ""); !strings.Contains(string(got), "index_not_found") {
@@ -173,8 +174,8 @@ func testVersions(t *testing.T, server *elasticsearch.Server) {
 	}
 	files, err := os.ReadDir("testdata/documents")
 	check(t, err)
-	if len(files) != elastic.Version {
-		t.Errorf("%d files of documents for %d versions: keep those of each", len(files), elastic.Version)
+	if len(files) != schema.Version {
+		t.Errorf("%d files of documents for %d versions: keep those of each", len(files), schema.Version)
 	}
 	for _, f := range files {
 		t.Run(f.Name(), func(t *testing.T) {
@@ -229,7 +230,7 @@ func writeDocuments(t *testing.T, server *elasticsearch.Server) {
 		b.WriteByte('\n')
 	}
 	check(t, os.MkdirAll("testdata/documents", 0o750))
-	check(t, os.WriteFile(fmt.Sprintf("testdata/documents/%d.ndjson", elastic.Version), b.Bytes(), 0o600))
+	check(t, os.WriteFile(fmt.Sprintf("testdata/documents/%d.ndjson", schema.Version), b.Bytes(), 0o600))
 }
 
 // everything is one of each that a store keeps.

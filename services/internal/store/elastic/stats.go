@@ -8,6 +8,8 @@ import (
 
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/store"
+	"github.com/benchmark-ai/bai/services/internal/store/elastic/client"
+	"github.com/benchmark-ai/bai/services/internal/store/elastic/schema"
 )
 
 // termCounts is the answer to an aggregation by a field's words.
@@ -26,24 +28,24 @@ func (s *Store) Stats(ctx context.Context) (store.Stats, error) {
 
 func (s *Store) stats(ctx context.Context) (c store.Stats, err error) {
 	c = store.Stats{Phases: make(map[event.Phase]int64), Outcomes: make(map[event.Outcome]int64)}
-	if err := s.ensureSetup(ctx); err != nil {
+	if err := s.schema.Ensure(ctx); err != nil {
 		return c, err
 	}
-	by := func(field string) any { return object{"terms": object{"field": field, "size": 100}} } // a dozen, and some of a version to come
-	a, err := s.call(ctx, http.MethodPost, "/"+s.index(indexRuns)+"/_search", url.Values{"ignore_unavailable": {"true"}, "allow_partial_search_results": {"false"}}, object{
-		"size": 0, "track_total_hits": false, "aggs": object{"phases": by("run.phase"), "outcomes": by("run.outcome")},
+	by := func(field string) any { return client.Object{"terms": client.Object{"field": field, "size": 100}} } // a dozen, and some of a version to come
+	a, err := s.client.Call(ctx, http.MethodPost, "/"+s.client.Index(schema.Runs)+"/_search", url.Values{"ignore_unavailable": {"true"}, "allow_partial_search_results": {"false"}}, client.Object{
+		"size": 0, "track_total_hits": false, "aggs": client.Object{"phases": by("run.phase"), "outcomes": by("run.outcome")},
 	})
-	if indexMissing(err) {
+	if client.IsMissing(err) {
 		return c, nil
 	}
 	if err != nil {
 		return c, err
 	}
 	var got struct {
-		searchResult
+		client.SearchResult
 		Aggregations struct{ Phases, Outcomes termCounts } `json:"aggregations"`
 	}
-	if err := json.Unmarshal(a.body, &got); err != nil {
+	if err := json.Unmarshal(a.Body, &got); err != nil {
 		return c, err
 	}
 	for _, b := range got.Aggregations.Phases.Buckets {
@@ -54,5 +56,5 @@ func (s *Store) stats(ctx context.Context) (c store.Stats, err error) {
 			c.Outcomes[event.Outcome(b.Key)] = b.Count
 		}
 	}
-	return c, got.partial()
+	return c, got.Partial()
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/store"
+	"github.com/benchmark-ai/bai/services/internal/store/sqlite/chunk"
 )
 
 const (
@@ -206,12 +207,12 @@ func (a *appender) commitCounts(ctx context.Context) ([]string, error) {
 
 // mergePending brings the samples of a source to those that are there.
 func (a *appender) mergePending(ctx context.Context, st *pendingStream) error {
-	young := inOrder(st.samples)
+	young := chunk.InOrder(st.samples)
 	if len(young) == 0 {
 		return nil
 	}
 	fresh, err := a.mergeSamples(ctx, st.source, young)
-	st.stored, st.last = fresh, young.last().Seq
+	st.stored, st.last = fresh, young.Last().Seq
 	return err
 }
 

@@ -30,13 +30,6 @@ func FirstSchema() (schemaOf string, applicationID int) { return schema()[0], sq
 // Versions is how many versions of the schema there were, this one included.
 func Versions() int { return len(schema()) }
 
-// What chunks are made with.
-var (
-	Unpack  = unpack
-	Merge   = merge
-	Ordered = ordered
-)
-
 // HashTokens returns the marks of tokens, and Press the form of marks.
 var (
 	HashTokens     = hashTokens
@@ -58,6 +51,3 @@ func (s *Store) SegmentSizes(ctx context.Context) (lines []int, err error) {
 	}, "SELECT lines FROM stretches ORDER BY source, first")
 	return lines, err
 }
-
-// Pack is pack for samples that are in order.
-func Pack(samples []event.Sample) ([]byte, error) { return pack(series{samples}) }

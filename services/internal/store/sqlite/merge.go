@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/internal/store/sqlite/chunk"
 )
 
 // minChunk is how many samples are worth a chunk of their own.
@@ -27,7 +28,7 @@ const (
 
 // mergeSamples brings samples into the chunks of a source, and returns how many were not
 // there yet.
-func (a *appender) mergeSamples(ctx context.Context, source int64, young series) (int64, error) {
+func (a *appender) mergeSamples(ctx context.Context, source int64, young chunk.Series) (int64, error) {
 	if len(young) == 0 {
 		return 0, nil
 	}
@@ -37,9 +38,9 @@ func (a *appender) mergeSamples(ctx context.Context, source int64, young series)
 	}
 	all := young
 	if len(old) > 0 {
-		all = series{merge(old, slices.Concat(young...))}
+		all = chunk.Series{chunk.Merge(old, slices.Concat(young...))}
 	}
-	fresh := int64(all.count() - len(old))
+	fresh := int64(all.Count() - len(old))
 	if all, err = a.removePreceding(ctx, source, all); err != nil {
 		return 0, err
 	}
@@ -47,10 +48,10 @@ func (a *appender) mergeSamples(ctx context.Context, source int64, young series)
 }
 
 // removeOverlapping takes the samples out of the chunks that overlap young.
-func (a *appender) removeOverlapping(ctx context.Context, source int64, young series) (old []event.Sample, err error) {
-	first, last := positionOf(young.first()), positionOf(young.last())
+func (a *appender) removeOverlapping(ctx context.Context, source int64, young chunk.Series) (old []event.Sample, err error) {
+	first, last := positionOf(young.First()), positionOf(young.Last())
 	for {
-		samples, ok, err := a.removeChunk(ctx, maxChunk, findOverlapping, source, first.Seq, first.Sub, first.Name, last.Seq, last.Sub, last.Name)
+		samples, ok, err := a.removeChunk(ctx, chunk.MaxLen, findOverlapping, source, first.Seq, first.Sub, first.Name, last.Seq, last.Sub, last.Name)
 		if err != nil || !ok {
 			return old, err
 		}
@@ -62,10 +63,10 @@ func (a *appender) removeOverlapping(ctx context.Context, source int64, young se
 // front of these, as long as that one is no larger: so a sample is written as
 // often as its chunk doubles, and the chunks of a source that brings little at a
 // time are few.
-func (a *appender) removePreceding(ctx context.Context, source int64, all series) (series, error) {
-	for all.count() < minChunk {
-		first := positionOf(all.first())
-		samples, ok, err := a.removeChunk(ctx, all.count(), findPreceding, source, first.Seq, first.Sub, first.Name)
+func (a *appender) removePreceding(ctx context.Context, source int64, all chunk.Series) (chunk.Series, error) {
+	for all.Count() < minChunk {
+		first := positionOf(all.First())
+		samples, ok, err := a.removeChunk(ctx, all.Count(), findPreceding, source, first.Seq, first.Sub, first.Name)
 		if err != nil || !ok {
 			return all, err
 		}
@@ -79,13 +80,13 @@ func (a *appender) removePreceding(ctx context.Context, source int64, all series
 func (a *appender) removeChunk(ctx context.Context, most int, find string, args ...any) (samples []event.Sample, ok bool, err error) {
 	var n int64
 	var stored int
-	var chunk []byte
-	err = a.row(ctx, find, args...).Scan(&n, &stored, &chunk)
+	var packed []byte
+	err = a.row(ctx, find, args...).Scan(&n, &stored, &packed)
 	if errors.Is(err, sql.ErrNoRows) || err == nil && stored > most {
 		return nil, false, nil
 	}
 	if err == nil {
-		samples, err = unpack(chunk)
+		samples, err = chunk.Unpack(packed)
 	}
 	if err == nil {
 		_, err = a.exec(ctx, dropChunk, n)
@@ -93,14 +94,14 @@ func (a *appender) removeChunk(ctx context.Context, most int, find string, args 
 	return samples, err == nil, err
 }
 
-func (a *appender) addChunks(ctx context.Context, source int64, samples series) error {
-	for part := range samples.chunks(maxChunk) {
-		chunk, err := pack(part)
+func (a *appender) addChunks(ctx context.Context, source int64, samples chunk.Series) error {
+	for part := range samples.Chunks(chunk.MaxLen) {
+		packed, err := chunk.Pack(part)
 		if err != nil {
 			return err
 		}
-		first, last := positionOf(part.first()), positionOf(part.last())
-		if _, err := a.exec(ctx, addChunk, source, first.Seq, first.Sub, first.Name, last.Seq, last.Sub, last.Name, part.count(), chunk); err != nil {
+		first, last := positionOf(part.First()), positionOf(part.Last())
+		if _, err := a.exec(ctx, addChunk, source, first.Seq, first.Sub, first.Name, last.Seq, last.Sub, last.Name, part.Count(), packed); err != nil {
 			return err
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 
 	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/internal/store/sqlite/chunk"
 )
 
 // chunkRows brings the samples of a file that has a row for each into chunks.
@@ -51,15 +52,15 @@ func (a *appender) chunkRowsOf(ctx context.Context, source int64) error {
 		if err = scanRow(rows, &v); err != nil {
 			break
 		}
-		if samples = append(samples, v); len(samples) == maxChunk {
-			err = a.addChunks(ctx, source, series{samples})
+		if samples = append(samples, v); len(samples) == chunk.MaxLen {
+			err = a.addChunks(ctx, source, chunk.Series{samples})
 			samples = samples[:0]
 		}
 	}
 	if err := errors.Join(err, rows.Err(), rows.Close()); err != nil {
 		return err
 	}
-	return a.addChunks(ctx, source, series{samples})
+	return a.addChunks(ctx, source, chunk.Series{samples})
 }
 
 func scanRow(rows *sql.Rows, v *event.Sample) error {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/store"
+	"github.com/benchmark-ai/bai/services/internal/store/sqlite/chunk"
 )
 
 // "? + 0" and "(SELECT ?)" are parameters that SQLite's planner does not see:
@@ -178,17 +179,17 @@ func (s *Store) Samples(ctx context.Context, q store.SampleQuery, cursor string,
 func (s *Store) samplesOf(ctx context.Context, src streamRow, q store.SampleQuery, at positions, samples []store.Sample, limit int) ([]store.Sample, error) {
 	p := at.at(src)
 	for p.Seq <= src.Last && len(samples) < limit {
-		chunk, err := s.chunkAfter(ctx, src, p)
+		some, err := s.chunkAfter(ctx, src, p)
 		if err != nil {
 			return samples, err
 		}
-		if len(chunk) == 0 {
+		if len(some) == 0 {
 			break
 		}
-		for i := 0; i < len(chunk) && len(samples) < limit; i++ {
-			p = positionOf(&chunk[i])
-			if matchesQuery(&chunk[i], q) {
-				samples = append(samples, store.Sample{Origin: src.Origin, Sample: chunk[i]})
+		for i := 0; i < len(some) && len(samples) < limit; i++ {
+			p = positionOf(&some[i])
+			if matchesQuery(&some[i], q) {
+				samples = append(samples, store.Sample{Origin: src.Origin, Sample: some[i]})
 			}
 		}
 	}
@@ -199,15 +200,15 @@ func (s *Store) samplesOf(ctx context.Context, src streamRow, q store.SampleQuer
 // chunkAfter returns the samples after p of the first chunk that has some, none
 // where there are none.
 func (s *Store) chunkAfter(ctx context.Context, src streamRow, p position) ([]event.Sample, error) {
-	var chunk []byte
-	err := s.row(ctx, readChunk, src.n, p.Seq, p.Sub, p.Name).Scan(&chunk)
+	var packed []byte
+	err := s.row(ctx, readChunk, src.n, p.Seq, p.Sub, p.Name).Scan(&packed)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	samples, err := unpack(chunk)
+	samples, err := chunk.Unpack(packed)
 	from, _ := slices.BinarySearchFunc(samples, p, func(v event.Sample, p position) int {
 		if p.before(positionOf(&v)) {
 			return 1

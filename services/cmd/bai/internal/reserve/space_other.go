@@ -1,0 +1,8 @@
+//go:build !unix
+
+package reserve
+
+import "errors"
+
+// diskSpace is not known.
+func diskSpace(string) (free, all int64, err error) { return 0, 0, errors.ErrUnsupported }

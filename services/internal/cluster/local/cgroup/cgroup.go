@@ -1,0 +1,90 @@
+//go:build linux
+
+// Package cgroup limits the CPU and memory of processes on this machine.
+package cgroup
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Find looks which cgroups this process may make groups in.
+func Find() Groups {
+	mounts, err1 := os.ReadFile("/proc/self/mountinfo")
+	own, err2 := os.ReadFile("/proc/self/cgroup")
+	if err := errors.Join(err1, err2); err != nil {
+		return Groups{Unavailable: err.Error()}
+	}
+	g := parse(string(mounts), string(own))
+	if g.unified {
+		return g.nearest()
+	}
+	if g.Unavailable != "" {
+		return g
+	}
+	dirs, err := g.Create(fmt.Sprintf("bai-probe-%d", os.Getpid()), 1000, 1<<30)
+	Remove(dirs)
+	if err != nil {
+		return Groups{Unavailable: fmt.Sprintf("%v; run the platform as root, or where cgroups are delegated to it", err)}
+	}
+	return g
+}
+
+// nearest returns the cgroups of version 2 at which a group with both controllers can
+// be made: those of this process hold processes, so that it is one above, as a rule.
+func (g Groups) nearest() Groups {
+	var last error
+	for dir := g.cpu; ; dir = filepath.Dir(dir) {
+		if _, err := os.Stat(filepath.Join(dir, "cgroup.procs")); err != nil {
+			break // above the mount
+		}
+		_ = os.WriteFile(filepath.Join(dir, "cgroup.subtree_control"), []byte("+cpu +memory"), 0o600) // or they are on already
+		at := Groups{cpu: dir, memory: dir, unified: true}
+		dirs, err := at.Create(fmt.Sprintf("bai-probe-%d", os.Getpid()), 1000, 1<<30)
+		Remove(dirs)
+		if err == nil {
+			return at
+		}
+		last = err
+	}
+	return Groups{Unavailable: fmt.Sprintf("%v; run the platform as root, or in a service with Delegate=yes", last)}
+}
+
+// Create makes the groups of a container, in which nothing runs yet, and returns their
+// folders; also with an error, those that were made. A limit of zero is none.
+func (g Groups) Create(name string, cpu, memory int64) (dirs []string, err error) {
+	for _, l := range g.limits(cpu, memory) {
+		dir := filepath.Join(l.base, name)
+		if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) { //nolint:gosec // as the kernel's own
+			return dirs, err
+		}
+		if !slices.Contains(dirs, dir) {
+			dirs = append(dirs, dir)
+		}
+		err := os.WriteFile(filepath.Join(dir, l.file), []byte(l.value), 0o600)
+		if err != nil && !l.optional {
+			return dirs, err
+		}
+	}
+	return dirs, nil
+}
+
+// removeGroups removes groups in which nothing runs any more, which the kernel may
+// notice a moment after the last process has ended.
+func Remove(dirs []string) {
+	for _, dir := range dirs {
+		for pause := time.Millisecond; pause < time.Second; pause *= 2 {
+			if err := unix.Rmdir(dir); !errors.Is(err, unix.EBUSY) {
+				break
+			}
+			time.Sleep(pause)
+		}
+	}
+}

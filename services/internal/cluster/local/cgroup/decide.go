@@ -1,0 +1,109 @@
+//go:build linux
+
+package cgroup
+
+import (
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// Groups are the cgroups where groups of processes with limits of CPU and memory are made: below
+// this process's own cgroups in version 1, in version 2 below the nearest that takes
+// groups with these controllers.
+type Groups struct {
+	cpu, memory string // folders; the same in version 2
+	unified     bool   // version 2
+	Unavailable string // why there are none, and the remedy; empty where there are
+}
+
+// limitFile is one file of a cgroup and what is written to it.
+type limitFile struct {
+	base, file, value string
+	optional          bool // the kernel may lack it
+}
+
+// limits returns what is to be written for limits, of cpu in thousandths of a core and
+// of memory in bytes, which have no swap beside it.
+func (g Groups) limits(cpu, memory int64) []limitFile {
+	const period = 100_000 // microseconds
+	quota, bytes := strconv.FormatInt(max(cpu*period/1000, 1000), 10), strconv.FormatInt(memory, 10)
+	var all []limitFile
+	if cpu > 0 && g.unified {
+		all = append(all, limitFile{g.cpu, "cpu.max", quota + " " + strconv.Itoa(period), false})
+	} else if cpu > 0 {
+		all = append(all, limitFile{g.cpu, "cpu.cfs_period_us", strconv.Itoa(period), false}, limitFile{g.cpu, "cpu.cfs_quota_us", quota, false})
+	}
+	if memory > 0 && g.unified {
+		all = append(all, limitFile{g.memory, "memory.max", bytes, false}, limitFile{g.memory, "memory.swap.max", "0", true})
+	} else if memory > 0 {
+		all = append(all, limitFile{g.memory, "memory.limit_in_bytes", bytes, false}, limitFile{g.memory, "memory.memsw.limit_in_bytes", bytes, true})
+	}
+	return all
+}
+
+// parse reads where the cgroups of CPU and memory of a process are, from the
+// kernel's lists of mounts and of the process's groups.
+func parse(mounts, self string) Groups {
+	paths, at := parsePaths(self), make(map[string]string)
+	for line := range strings.Lines(mounts) {
+		before, after, _ := strings.Cut(strings.TrimSpace(line), " - ")
+		b, a := strings.Fields(before), strings.Fields(after)
+		if len(b) < 5 || len(a) < 3 {
+			continue
+		}
+		for _, controller := range controllersOf(a[0], a[2]) {
+			if path, ok := paths[controller]; ok {
+				at[controller] = visiblePath(UnescapeMount(b[4]), UnescapeMount(b[3]), path)
+			}
+		}
+	}
+	switch {
+	case at["cpu"] != "" && at["memory"] != "":
+		return Groups{cpu: at["cpu"], memory: at["memory"]}
+	case at[""] != "":
+		return Groups{cpu: at[""], memory: at[""], unified: true}
+	}
+	return Groups{Unavailable: "no cgroups of CPU and memory are mounted"}
+}
+
+// parsePaths returns a process's cgroups by controller; that of version 2 has none.
+func parsePaths(self string) map[string]string {
+	paths := make(map[string]string)
+	for line := range strings.Lines(self) {
+		f := strings.SplitN(strings.TrimSpace(line), ":", 3)
+		if len(f) < 3 {
+			continue
+		}
+		for controller := range strings.SplitSeq(f[1], ",") {
+			paths[controller] = f[2]
+		}
+	}
+	return paths
+}
+
+// controllersOf returns the controllers of a mount, none where it is no cgroup.
+func controllersOf(kind, options string) []string {
+	switch kind {
+	case "cgroup2":
+		return []string{""}
+	case "cgroup":
+		return strings.Split(options, ",")
+	}
+	return nil
+}
+
+// visiblePath returns where a cgroup is seen, where the part below root is mounted.
+func visiblePath(mount, root, path string) string {
+	rel, err := filepath.Rel(root, path)
+	if err != nil || strings.HasPrefix(rel, "..") {
+		return mount // seen from a namespace of its own
+	}
+	return filepath.Join(mount, rel)
+}
+
+// UnescapeMount returns a path as it is, from the form that the kernel gives it in
+// its lists of mounts.
+func UnescapeMount(path string) string {
+	return strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace(path)
+}

@@ -1,0 +1,59 @@
+//go:build linux
+
+package cgroup
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestWhereTheCgroupsOfAProcessAre(t *testing.T) {
+	const v1 = `30 23 0:26 / /sys/fs/cgroup/cpu,cpuacct rw,nosuid shared:9 - cgroup cgroup rw,cpu,cpuacct
+31 23 0:27 / /sys/fs/cgroup/memory rw,nosuid shared:10 - cgroup cgroup rw,memory
+32 23 0:28 / /sys/fs/cgroup/unified rw,nosuid - cgroup2 cgroup2 rw
+`
+	const v2 = "30 23 0:26 / /sys/fs/cgroup rw,nosuid shared:9 - cgroup2 cgroup2 rw,nsdelegate\n"
+	for name, tt := range map[string]struct {
+		mounts, own string
+		want        Groups
+	}{
+		"version 1":                        {v1, "4:memory:/a/b\n1:cpu,cpuacct:/\n0::/\n", Groups{cpu: "/sys/fs/cgroup/cpu,cpuacct", memory: "/sys/fs/cgroup/memory/a/b"}},
+		"version 2":                        {v2, "0::/user.slice/x.scope\n", Groups{cpu: "/sys/fs/cgroup/user.slice/x.scope", memory: "/sys/fs/cgroup/user.slice/x.scope", unified: true}},
+		"version 2 in a namespace":         {"1 2 0:1 /docker/x /sys/fs/cgroup rw - cgroup2 cgroup rw\n", "0::/\n", Groups{cpu: "/sys/fs/cgroup", memory: "/sys/fs/cgroup", unified: true}},
+		"version 1 below what is mounted":  {"1 2 0:1 /docker/x /cg/cpu rw - cgroup cgroup rw,cpu\n1 2 0:1 /docker/x /cg/mem rw - cgroup cgroup rw,memory\n", "2:cpu:/docker/x/y\n3:memory:/docker/x\n", Groups{cpu: "/cg/cpu/y", memory: "/cg/mem"}},
+		"version 1 without that of memory": {"1 2 0:1 / /cg/cpu rw - cgroup cgroup rw,cpu\n", "2:cpu:/\n3:memory:/\n", Groups{Unavailable: "no cgroups of CPU and memory are mounted"}},
+		"none":                             {"", "", Groups{Unavailable: "no cgroups of CPU and memory are mounted"}},
+	} {
+		if diff := cmp.Diff(tt.want, parse(tt.mounts, tt.own), cmp.AllowUnexported(Groups{})); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+func TestWhatIsWrittenForLimits(t *testing.T) {
+	v1, v2 := Groups{cpu: "/c", memory: "/m"}, Groups{cpu: "/u", memory: "/u", unified: true}
+	for name, tt := range map[string]struct {
+		groups      Groups
+		cpu, memory int64
+		want        []limitFile
+	}{
+		"version 1": {v1, 1500, 4096, []limitFile{
+			{"/c", "cpu.cfs_period_us", "100000", false},
+			{"/c", "cpu.cfs_quota_us", "150000", false},
+			{"/m", "memory.limit_in_bytes", "4096", false},
+			{"/m", "memory.memsw.limit_in_bytes", "4096", true},
+		}},
+		"version 2": {v2, 1500, 4096, []limitFile{
+			{"/u", "cpu.max", "150000 100000", false},
+			{"/u", "memory.max", "4096", false},
+			{"/u", "memory.swap.max", "0", true},
+		}},
+		"no less of a core than the kernel takes": {v2, 1, 0, []limitFile{{"/u", "cpu.max", "1000 100000", false}}},
+		"nothing where nothing is limited":        {v1, 0, 0, nil},
+	} {
+		if diff := cmp.Diff(tt.want, tt.groups.limits(tt.cpu, tt.memory), cmp.AllowUnexported(limitFile{})); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}

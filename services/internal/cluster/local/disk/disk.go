@@ -1,0 +1,288 @@
+//go:build linux
+
+// Package disk is the folder of a local cluster: its objects, and the record,
+// state and lock of each pod.
+package disk
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/benchmark-ai/bai/services/internal/cluster/local/cgroup"
+	"github.com/benchmark-ai/bai/services/internal/cluster/local/shimapi"
+	"github.com/benchmark-ai/bai/services/internal/lock"
+	"github.com/benchmark-ai/bai/services/internal/pod"
+)
+
+// Folder is the folder of a cluster:
+//
+//	lock                    held by the cluster
+//	bin/bai-pod-<digest>    the pod binary
+//	objects/<uid>.json      a ConfigMap, Secret or Service
+//	pods/<id>/              a pod and its Job; the ID is the Job's UID and, where
+//	                        it is Indexed, the pod's number
+//	pods/<id>/job.json      a Record
+//	pods/<id>/deleted       a mark, once its deletion was asked for
+//	live/<id>.lock          held by the pod's supervisor as long as it lives
+//	live/<id>.json          the pod's state, see package shimapi
+//	networks/<attempt>/     what joins the pods of an attempt that has Services
+//	trash/                  what is being made or removed
+//
+// What appears in pods or objects, or goes from there, does so by one rename.
+type Folder struct{ Dir string }
+
+// Pods is the path of the folders of all pods.
+func (f Folder) Pods() string { return filepath.Join(f.Dir, "pods") }
+
+// Pod is the path of the folder of a pod.
+func (f Folder) Pod(id string) string { return filepath.Join(f.Dir, "pods", id) }
+
+// RecordFile is the path of the record of a pod.
+func (f Folder) RecordFile(id string) string { return filepath.Join(f.Pod(id), "job.json") }
+
+// MarkFile is the path of the deletion mark of a pod.
+func (f Folder) MarkFile(id string) string { return filepath.Join(f.Pod(id), "deleted") }
+
+// StateDir is the path of the states and locks of all pods.
+func (f Folder) StateDir() string { return filepath.Join(f.Dir, "live") }
+
+// StateFile is the path of the state of a pod.
+func (f Folder) StateFile(id string) string { return filepath.Join(f.Dir, "live", id+".json") }
+
+// LockFile is the path of the lock of a pod.
+func (f Folder) LockFile(id string) string { return filepath.Join(f.Dir, "live", id+".lock") }
+
+// Objects is the path of all objects.
+func (f Folder) Objects() string { return filepath.Join(f.Dir, "objects") }
+
+// ObjectFile is the path of an object.
+func (f Folder) ObjectFile(uid string) string { return filepath.Join(f.Dir, "objects", uid+".json") }
+
+// Networks is the path of the networks of all attempts.
+func (f Folder) Networks() string { return filepath.Join(f.Dir, "networks") }
+
+// Trash is the path of a thing that is being made or removed.
+func (f Folder) Trash(id string) string { return filepath.Join(f.Dir, "trash", id) }
+
+// Prepare makes the directories, takes the lock, and throws away what is left
+// of what was made or removed when the process before ended.
+func (f Folder) Prepare() (*lock.Lock, error) {
+	for _, dir := range []string{f.Dir, f.Pods(), f.StateDir(), f.Objects(), f.Networks(), filepath.Join(f.Dir, "bin"), f.Trash("")} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return nil, fmt.Errorf("make the directory of the local cluster: %w", err)
+		}
+	}
+	l, err := lock.Acquire(filepath.Join(f.Dir, "lock"))
+	if err != nil {
+		return nil, fmt.Errorf("take the local cluster in %s: %w", f.Dir, err)
+	}
+	for _, path := range slices.Concat(Matching(shimapi.TempPath(f.ObjectFile("*"))), Matching(f.Trash("*"))) {
+		_ = RemoveAll(path)
+	}
+	return l, nil
+}
+
+// Matching returns the paths that differ from pattern in their last part only,
+// and match it there: the folder may have every name. It is in the order of the
+// names, and empty where there is no such folder.
+func Matching(pattern string) []string {
+	dir, last := filepath.Split(pattern)
+	entries, _ := os.ReadDir(dir) // none, then
+	var paths []string
+	for _, e := range entries {
+		if ok, _ := filepath.Match(last, e.Name()); ok { // the pattern is right
+			paths = append(paths, filepath.Join(dir, e.Name()))
+		}
+	}
+	return paths
+}
+
+// Binary copies the pod binary here, with the one that ships beside it, so that
+// an upgrade does not change them under pods that are to start, and returns its
+// place.
+func (f Folder) Binary(from string) (string, error) {
+	b, err := os.ReadFile(from)
+	ship, err2 := os.ReadFile(from + pod.ShipSuffix)
+	if err := errors.Join(err, err2); err != nil {
+		return "", fmt.Errorf("bring the pod binary: %w", err)
+	}
+	sum := sha256.Sum256(slices.Concat(b, ship))
+	path := filepath.Join(f.Dir, "bin", "bai-pod-"+hex.EncodeToString(sum[:8]))
+	if err := errors.Join(f.program(path+pod.ShipSuffix, ship), f.program(path, b)); err != nil {
+		return "", fmt.Errorf("bring the pod binary: %w", err)
+	}
+	return path, nil
+}
+
+// program writes a program, whole or not at all, unless it is there: what a machine
+// that stopped has left of one is not.
+func (f Folder) program(path string, b []byte) error {
+	if there, err := os.ReadFile(path); err == nil && bytes.Equal(there, b) { //nolint:gosec // below our own folder
+		return nil
+	}
+	if err := writeProgram(f.Trash("bai-pod"), b); err != nil {
+		return err
+	}
+	return os.Rename(f.Trash("bai-pod"), path)
+}
+
+// writeProgram writes a file that is executed soon. While it is open nothing
+// may be started: what is would have it open too, for a moment, and a file that
+// somebody writes cannot be executed.
+func writeProgram(path string, b []byte) error {
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
+	if err := os.WriteFile(path, b, 0o700); err != nil { //nolint:gosec // it is executed
+		return err
+	}
+	return os.Chmod(path, 0o755) //nolint:gosec // by other users too
+}
+
+// Network returns where what joins the pods of an attempt keeps its things.
+func (f Folder) Network(at Attempt) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q", at.Scope, at.Run, at.Number))
+	return filepath.Join(f.Networks(), hex.EncodeToString(sum[:8]))
+}
+
+// AddPods writes the pods of a new Job, the first last: while it is not there,
+// the Job is being made or removed.
+func (f Folder) AddPods(records []Record) error {
+	for i, r := range slices.Backward(records) {
+		if err := f.addPod(r.ID(), r); err != nil {
+			for _, made := range records[i+1:] {
+				err = errors.Join(err, f.RemovePod(made.ID()))
+			}
+			return err
+		}
+	}
+	return nil
+}
+
+// addPod writes a new pod: all of it or nothing.
+func (f Folder) addPod(id string, r Record) error {
+	dir := f.Trash(id)
+	err := errors.Join(
+		os.Mkdir(dir, 0o700), os.Mkdir(filepath.Join(dir, shimapi.Volumes), 0o755), os.Mkdir(filepath.Join(dir, shimapi.Logs), 0o755)) //nolint:gosec // containers may have other users
+	if err == nil {
+		err = shimapi.Write(filepath.Join(dir, "job.json"), r)
+	}
+	if err == nil {
+		err = os.Rename(dir, f.Pod(id))
+	}
+	if err != nil {
+		_ = os.RemoveAll(dir)
+	}
+	return err
+}
+
+// RemovePod removes a Job, its pod's files and its state.
+func (f Folder) RemovePod(id string) error {
+	if err := unmountBelow(f.Pod(id)); err != nil {
+		return err
+	}
+	f.removeGroups(id)
+	if err := os.Rename(f.Pod(id), f.Trash(id)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	for _, path := range []string{f.StateFile(id), shimapi.TempPath(f.StateFile(id)), f.LockFile(id)} {
+		_ = os.Remove(path)
+	}
+	return RemoveAll(f.Trash(id))
+}
+
+// removeGroups removes the cgroups of a pod that has ended.
+func (f Folder) removeGroups(id string) {
+	var p shimapi.Pod
+	if shimapi.Read(filepath.Join(f.Pod(id), shimapi.PodFile), &p) != nil {
+		return // the pod never began
+	}
+	for _, o := range p.Containers {
+		cgroup.Remove(o.Groups)
+	}
+}
+
+// ReadState returns the pod's state and its text, nil where there is none.
+func (f Folder) ReadState(id string) (*shimapi.State, []byte, error) {
+	b, err := os.ReadFile(f.StateFile(id))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, nil
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	var s shimapi.State
+	if err := json.Unmarshal(b, &s); err != nil {
+		return nil, nil, fmt.Errorf("read %s: %w", f.StateFile(id), err)
+	}
+	return &s, b, nil
+}
+
+// Lock takes the lock that a pod's supervisor is born with.
+func (f Folder) Lock(id string) (*os.File, error) {
+	file, err := os.OpenFile(f.LockFile(id), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		_ = file.Close()
+		return nil, err
+	}
+	return file, nil
+}
+
+// IsLocked reports whether a supervisor of the pod lives. It opens the lock for
+// reading: closing one that was open for writing says that a supervisor ended.
+func (f Folder) IsLocked(id string) bool {
+	file, err := os.Open(f.LockFile(id))
+	if err != nil {
+		return false
+	}
+	defer file.Close() //nolint:errcheck // only read
+	return errors.Is(syscall.Flock(int(file.Fd()), syscall.LOCK_SH|syscall.LOCK_NB), syscall.EWOULDBLOCK)
+}
+
+// unmountBelow unmounts what a benchmark without namespaces mounted below dir,
+// so that what lies there is not removed with it.
+func unmountBelow(dir string) error {
+	b, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return err
+	}
+	lines := strings.Split(string(b), "\n")
+	for _, line := range slices.Backward(lines) { // what was mounted last first
+		fields := strings.Fields(line)
+		if len(fields) < 5 || !strings.HasPrefix(cgroup.UnescapeMount(fields[4]), dir+"/") {
+			continue
+		}
+		if err := unix.Unmount(cgroup.UnescapeMount(fields[4]), unix.MNT_DETACH); err != nil {
+			return fmt.Errorf("unmount what a benchmark mounted at %s: %w", fields[4], err)
+		}
+	}
+	return nil
+}
+
+// RemoveAll removes a tree, also one whose directories were made unreadable.
+func RemoveAll(path string) error {
+	if os.RemoveAll(path) == nil {
+		return nil
+	}
+	_ = filepath.WalkDir(path, func(p string, e fs.DirEntry, _ error) error {
+		if e != nil && e.IsDir() {
+			_ = os.Chmod(p, 0o700) //nolint:gosec // a directory that goes
+		}
+		return nil
+	})
+	return os.RemoveAll(path)
+}

@@ -1,0 +1,86 @@
+//go:build linux
+
+package disk
+
+import (
+	"strconv"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/benchmark-ai/bai/services/internal/cluster"
+	"github.com/benchmark-ai/bai/services/internal/cluster/local/validate"
+)
+
+// Attempt is one attempt of a run.
+type Attempt struct{ Scope, Run, Number string }
+
+// AttemptOf returns the attempt that an object of Kubernetes belongs to.
+func AttemptOf(o metav1.Object) Attempt {
+	return Attempt{o.GetNamespace(), o.GetLabels()[cluster.LabelRun], o.GetLabels()[cluster.LabelAttempt]}
+}
+
+// Record is the part of a pod and its Job that outlives the process.
+type Record struct {
+	Job     *batchv1.Job `json:"job"`
+	Index   int          `json:"index,omitempty"`  // of the pod, where the Job is Indexed
+	Number  int          `json:"number,omitempty"` // of the pod in the network of its run; zero where it has the machine's
+	PodName string       `json:"pod_name"`
+	PodUID  string       `json:"pod_uid"`
+	Created time.Time    `json:"created"`          // to the nanosecond
+	GPUs    []int        `json:"gpus,omitempty"`   // that it was given
+	Expired time.Time    `json:"expired,omitzero"` // when its deadline passed before it could begin
+	Halted  time.Time    `json:"halted,omitzero"`  // when another pod of its Job failed before it could begin
+	Stopped time.Time    `json:"stopped,omitzero"` // when the platform was stopped while it ran, and ended it
+}
+
+// ID names the pod in the folder.
+func (r Record) ID() string {
+	if validate.IsIndexed(r.Job) {
+		return string(r.Job.UID) + "-" + strconv.Itoa(r.Index)
+	}
+	return string(r.Job.UID)
+}
+
+// DeletionMark says that a Job is to go.
+type DeletionMark struct {
+	At      time.Time `json:"at"`
+	Attempt bool      `json:"attempt"` // and with the last Job of its attempt all other objects of it
+}
+
+// Object is a ConfigMap, Secret or Service.
+type Object struct {
+	ConfigMap *corev1.ConfigMap `json:"config_map,omitempty"`
+	Secret    *corev1.Secret    `json:"secret,omitempty"`
+	Service   *corev1.Service   `json:"service,omitempty"`
+}
+
+// Key is the name of an object, which is created once.
+type Key struct{ Kind, Scope, Name string }
+
+// Key returns the name of an object; its kind is empty where the object is empty.
+func (o Object) Key() Key {
+	kind, m := o.Meta()
+	return Key{kind, m.Namespace, m.Name}
+}
+
+// Attempt returns the attempt that an object belongs to.
+func (o Object) Attempt() Attempt {
+	_, m := o.Meta()
+	return AttemptOf(m)
+}
+
+// Meta returns the kind of an object, empty where the object is empty, and its metadata.
+func (o Object) Meta() (string, *metav1.ObjectMeta) {
+	switch {
+	case o.ConfigMap != nil:
+		return "ConfigMap", &o.ConfigMap.ObjectMeta
+	case o.Secret != nil:
+		return "Secret", &o.Secret.ObjectMeta
+	case o.Service != nil:
+		return "Service", &o.Service.ObjectMeta
+	}
+	return "", &metav1.ObjectMeta{}
+}

@@ -1,0 +1,124 @@
+//go:build linux
+
+package local
+
+import (
+	"sync"
+
+	"github.com/benchmark-ai/bai/services/internal/cluster/local/disk"
+	"github.com/benchmark-ai/bai/services/internal/cluster/local/validate"
+)
+
+// resources are the GPUs and ports of the machine, each held by one pod or attempt
+// at a time.
+type resources struct {
+	count int // of GPUs
+
+	mu    sync.Mutex
+	gpus  map[int]string // ID of the job that has it
+	ports map[int32]port // that pods listen on
+}
+
+// port is one that pods of an attempt listen on.
+type port struct {
+	attempt disk.Attempt
+	jobs    map[string]bool // by ID
+}
+
+func newResources(gpus int) *resources {
+	return &resources{count: gpus, gpus: map[int]string{}, ports: map[int32]port{}}
+}
+
+// claimGPUs gives a locked job the GPUs that it asks for, if so many are free. Those
+// of its record are its own.
+func (r *resources) claimGPUs(j *job) ([]int, bool) {
+	want := validate.GPUCount(j.record.Job)
+	if want == 0 || len(j.record.GPUs) == want {
+		return j.record.GPUs, true
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var free []int
+	for id := 0; id < r.count && len(free) < want; id++ {
+		if _, used := r.gpus[id]; !used {
+			free = append(free, id)
+		}
+	}
+	if len(free) < want {
+		return nil, false
+	}
+	for _, id := range free {
+		r.gpus[id] = j.id
+	}
+	j.record.GPUs = free
+	return free, true
+}
+
+// adopt takes note of the GPUs and ports that a job had under the process before.
+func (r *resources) adopt(j *job) {
+	for _, id := range j.record.GPUs {
+		r.gpus[id] = j.id
+	}
+	if j.launched && !j.over() {
+		r.claimPorts(j)
+	}
+}
+
+// claimPorts gives a locked job the ports that its pod listens on, if no other
+// attempt has them: pods without a network of their own share the machine's, so
+// that one would be answered by another's server.
+func (r *resources) claimPorts(j *job) bool {
+	if j.record.Number > 0 {
+		return true
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	want := portsOf(j)
+	for _, n := range want {
+		if p, used := r.ports[n]; used && p.attempt != j.attempt {
+			return false
+		}
+	}
+	for _, n := range want {
+		if _, used := r.ports[n]; !used {
+			r.ports[n] = port{j.attempt, map[string]bool{}}
+		}
+		r.ports[n].jobs[j.id] = true
+	}
+	return true
+}
+
+// portsOf returns the ports that a job's pod listens on.
+func portsOf(j *job) []int32 {
+	var want []int32
+	for _, container := range j.record.Job.Spec.Template.Spec.Containers {
+		for _, p := range container.Ports {
+			want = append(want, p.ContainerPort)
+		}
+	}
+	return want
+}
+
+// release takes back a locked job's GPUs and ports, and reports whether it had any.
+func (r *resources) release(j *job) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	released := false
+	for id, holder := range r.gpus {
+		if holder == j.id {
+			delete(r.gpus, id)
+			released = true
+		}
+	}
+	for n, p := range r.ports {
+		delete(p.jobs, j.id)
+		if len(p.jobs) == 0 {
+			delete(r.ports, n)
+			released = true
+		}
+	}
+	if !j.launched {
+		j.record.GPUs = nil
+	}
+	return released
+}

@@ -1,0 +1,128 @@
+//go:build linux
+
+package runner
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/benchmark-ai/bai/services/internal/cluster/local/shimapi"
+	"github.com/benchmark-ai/bai/services/internal/control"
+)
+
+// shortWaits returns the waits between looks at a process that is about to end.
+func shortWaits() control.Backoff {
+	return control.Backoff{First: 100 * time.Microsecond, Max: 50 * time.Millisecond}
+}
+
+// AwaitUnlocked waits up to 5 s until no shim holds the lock of a pod, and reports
+// whether none does.
+func (r *Runner) AwaitUnlocked(ctx context.Context, id string) bool {
+	pause := shortWaits()
+	for until := time.Now().Add(5 * time.Second); r.folder.IsLocked(id); {
+		if time.Now().After(until) || !control.Sleep(ctx, pause.Next()) {
+			return false
+		}
+	}
+	return true
+}
+
+// AwaitGone waits until the shim that wrote a state has ended. It is false where
+// ctx is done before.
+func AwaitGone(ctx context.Context, s *shimapi.State) bool {
+	pause := shortWaits()
+	for Alive(s.PID, s.StartTicks) {
+		if !control.Sleep(ctx, pause.Next()) {
+			return false
+		}
+	}
+	return true
+}
+
+// Signal sends a signal to a shim, and to no other process. The pid is that of a
+// child which was not reaped, zero where the shim is none; the state is nil where
+// the shim has written none. A shim that has ended is no error.
+func Signal(pid int, state *shimapi.State, s unix.Signal) error {
+	var err error
+	switch {
+	case pid != 0: // a child that was not reaped keeps its ID
+		err = unix.Kill(pid, s)
+	case state != nil:
+		err = signalProcess(state.PID, state.StartTicks, s)
+	}
+	if errors.Is(err, unix.ESRCH) {
+		return nil
+	}
+	return err
+}
+
+// Frozen reports whether a signal has stopped a shim; see Signal.
+func Frozen(pid int, state *shimapi.State) bool {
+	if pid == 0 && state != nil && Alive(state.PID, state.StartTicks) {
+		pid = state.PID
+	}
+	p, err := shimapi.ReadProcess(strconv.Itoa(pid))
+	return pid != 0 && err == nil && p.Frozen
+}
+
+func signalProcess(pid int, startTicks uint64, s unix.Signal) error {
+	fd, err := unix.PidfdOpen(pid, 0)
+	if err == nil {
+		defer unix.Close(fd) //nolint:errcheck // only a handle
+	}
+	if !Alive(pid, startTicks) {
+		return nil
+	}
+	if err != nil {
+		return unix.Kill(pid, s)
+	}
+	return unix.PidfdSendSignal(fd, s, nil, 0)
+}
+
+// AwaitChild waits until a child has ended, and leaves it to be reaped.
+func AwaitChild(pid int) {
+	for {
+		err := unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil)
+		if !errors.Is(err, unix.EINTR) {
+			return
+		}
+	}
+}
+
+// Alive reports whether a process still is the one that began then.
+func Alive(pid int, startTicks uint64) bool {
+	p, err := shimapi.ReadProcess(strconv.Itoa(pid))
+	if err != nil || p.StartTicks != startTicks {
+		return false
+	}
+	if p.Zombie { // ours, where a cluster before in this process started it
+		_, _ = unix.Wait4(pid, nil, unix.WNOHANG, nil)
+	}
+	return !p.Zombie
+}
+
+// KillLeftovers kills the processes that a pod without namespaces left behind when
+// its shim was killed.
+func KillLeftovers(id string) {
+	marker := []byte(shimapi.EnvPodID + "=" + id)
+	for pause := time.Millisecond; pause < time.Second; pause *= 2 {
+		killed := false
+		for _, p := range shimapi.Processes() {
+			env, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(p.PID), "environ"))
+			if err == nil && !p.Zombie && bytes.Contains(env, marker) {
+				killed = unix.Kill(p.PID, unix.SIGKILL) == nil || killed
+			}
+		}
+		if !killed {
+			return
+		}
+		time.Sleep(pause)
+	}
+}

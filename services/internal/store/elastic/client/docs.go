@@ -1,0 +1,79 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"github.com/benchmark-ai/bai/services/internal/store"
+)
+
+// Version is the place of a document that was read, for compare-and-set.
+type Version struct {
+	Seq  int64
+	Term int64
+}
+
+func (p Version) query() url.Values {
+	return url.Values{"if_seq_no": {strconv.FormatInt(p.Seq, 10)}, "if_primary_term": {strconv.FormatInt(p.Term, 10)}}
+}
+
+// Get reads one document as it was last written by anybody, or says
+// store.ErrNotFound.
+func (c *Client) Get(ctx context.Context, index, id string, into any) (Version, error) {
+	a, err := c.Call(ctx, http.MethodGet, "/"+index+"/_doc/"+url.PathEscape(id), nil, nil, http.StatusNotFound)
+	if err != nil {
+		return Version{}, err
+	}
+	var got struct {
+		Found  bool            `json:"found"`
+		Seq    int64           `json:"_seq_no"`
+		Term   int64           `json:"_primary_term"`
+		Source json.RawMessage `json:"_source"`
+	}
+	if err := json.Unmarshal(a.Body, &got); err != nil {
+		return Version{}, err
+	}
+	if !got.Found {
+		return Version{}, store.ErrNotFound
+	}
+	return Version{got.Seq, got.Term}, json.Unmarshal(got.Source, into)
+}
+
+// Create writes a document, or says store.ErrExists.
+func (c *Client) Create(ctx context.Context, index, id string, body any) error {
+	a, err := c.Call(ctx, http.MethodPut, "/"+index+"/_create/"+url.PathEscape(id), nil, body, http.StatusConflict)
+	if err == nil && a.Status == http.StatusConflict {
+		return store.ErrExists
+	}
+	return asRefused(err)
+}
+
+// Replace writes a document in place of the one found there, or says
+// store.ErrConflict.
+func (c *Client) Replace(ctx context.Context, index, id string, at Version, body any) error {
+	a, err := c.Call(ctx, http.MethodPut, "/"+index+"/_doc/"+url.PathEscape(id), at.query(), body, http.StatusConflict)
+	if err == nil && a.Status == http.StatusConflict {
+		return store.ErrConflict
+	}
+	return asRefused(err)
+}
+
+// asRefused turns the server's refusal of a document itself into store.ErrRefused.
+func asRefused(err error) error {
+	if e, ok := errors.AsType[*Error](err); ok && e.permanent() {
+		return fmt.Errorf("%w: %w", store.ErrRefused, err)
+	}
+	return err
+}
+
+// Delete removes a document, as far as it is the one found there, and reports
+// whether it or another's deletion did; else the document has changed.
+func (c *Client) Delete(ctx context.Context, index, id string, at Version) (done bool, err error) {
+	a, err := c.Call(ctx, http.MethodDelete, "/"+index+"/_doc/"+id, at.query(), nil, http.StatusConflict, http.StatusNotFound)
+	return err == nil && a.Status != http.StatusConflict, err
+}

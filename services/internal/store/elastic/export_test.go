@@ -1,4 +1,0 @@
-package elastic
-
-// Mapping returns the mapping of an index.
-func Mapping(i Index) map[string]any { return i.mapping() }

@@ -1,0 +1,278 @@
+package schema
+
+import "maps"
+
+// Version is that of the mappings below. Never change the meaning of a field:
+// add one and raise the version. Documents of every earlier version stay readable.
+const Version = 4
+
+// Indices by name, without prefix and partition, in the order of the flow.
+const (
+	Docs    = "docs"
+	Runs    = "runs"
+	Status  = "status"
+	Sources = "sources"
+	Metrics = "metrics"
+	Logs    = "logs"
+	Results = "results"
+)
+
+// MaxTerm is the most bytes that are searched by. Elasticsearch refuses a whole
+// document for a term over 32,766 bytes.
+const MaxTerm = 1024
+
+// Field is one field of the documents of an index.
+type Field struct {
+	Name        string
+	Type        string
+	Description string // what it means, for people
+
+	options map[string]any
+}
+
+// Index is one kind of index.
+type Index struct {
+	Name        string
+	Description string // what a document is, and how its ID is made
+	ByMonth     bool   // there is one for each month of runs
+	Fields      []Field
+}
+
+// sharded is an index of samples or lines: with as many shards as settings say.
+func (i Index) sharded() bool { return i.Name == Metrics || i.Name == Logs }
+
+// Kinds of fields.
+
+func keyword(name, description string) Field {
+	return Field{Name: name, Type: "keyword", Description: description}
+}
+
+func number(name, kind, description string) Field {
+	return Field{Name: name, Type: kind, Description: description}
+}
+
+func stamp(name, description string) Field {
+	return Field{Name: name, Type: "date", Description: description}
+}
+
+func flag(name, description string) Field {
+	return Field{Name: name, Type: "boolean", Description: description}
+}
+
+func labels(description string) Field {
+	return Field{Name: "labels", Type: "flattened", Description: description + " One field whatever keys there are: the mapping never grows.", options: map[string]any{"ignore_above": MaxTerm}}
+}
+
+// storedField is a field that is returned but never searched.
+func storedField(name, description string) Field {
+	return Field{Name: name, Type: "keyword", Description: description, options: map[string]any{"index": false, "doc_values": false}}
+}
+
+// storedObject is an object that is returned as it was given and never looked into.
+func storedObject(name, description string) Field {
+	return Field{Name: name, Type: "object", Description: description, options: map[string]any{"enabled": false}}
+}
+
+// sortField is a number that is compared and sorted by, beside a field that finds it.
+func sortField(name, kind, description string) Field {
+	return Field{Name: name, Type: kind, Description: description, options: map[string]any{"index": false}}
+}
+
+// Indices returns all kinds of indices.
+func Indices() []Index {
+	return []Index{
+		{Name: Docs, Description: "One document for each small document of a service, written by compare-and-set. ID: a digest of kind and key.", Fields: docFields()},
+		{Name: Runs, Description: "One document for each run, as it stands now. ID: the run's.", Fields: runFields()},
+		{Name: Status, ByMonth: true, Description: "One document for each thing that happened to a run. ID: a digest of the run's and the event's. The newest of a run may be in its document of runs only, for a moment.", Fields: statusFields()},
+		{Name: Sources, ByMonth: true, Description: "One document for each source of samples or lines, and one for its end. ID: the source's, the topic, and whether it is the end.", Fields: sourceFields()},
+		{Name: Metrics, ByMonth: true, Description: "One document for each sample. ID: made of the source, `seq`, `sub` and the metric's name.", Fields: metricFields()},
+		{Name: Logs, ByMonth: true, Description: "One document for each line. ID: made of the source and `seq`.", Fields: logFields()},
+		{Name: Results, ByMonth: true, Description: "One document for each series of a run's samples, once they are summarised: what they come to, for dashboards. It is read by nobody else. ID: a digest of the run's and the ordinal. Since version 2.", Fields: resultFields()},
+	}
+}
+
+func docFields() []Field {
+	return []Field{
+		keyword("kind", "what it is about"),
+		keyword("key", "its name within the kind"),
+		{Name: "version", Type: "long", Description: "counts writes, from 1", options: map[string]any{"index": false}},
+		storedField("value", "JSON"),
+		{Name: "bytes", Type: "binary", Description: "in place of `value`, what is not text"},
+	}
+}
+
+func runFields() []Field {
+	return []Field{
+		{Name: "@timestamp", Type: "date_nanos", Description: "when it was submitted"},
+		keyword("run.id", "ULID, lower case"),
+		keyword("run.name", "chosen by the user, unique for each owner"),
+		keyword("run.namespace", "team"),
+		keyword("run.owner", "who submitted it"),
+		keyword("run.file", "where the user read the descriptor"),
+		keyword("run.task", "label `task_name`"),
+		keyword("run.phase", "submitted, fetching, queued, launching, pending, running, canceling or finished"),
+		keyword("run.outcome", "of a finished run: succeeded, failed or canceled"),
+		keyword("run.class", "whose fault a failure is: user, infra, platform or timeout"),
+		keyword("run.reason", "one word that a program can match"),
+		{Name: "run.message", Type: "text", Description: "for people", options: map[string]any{"norms": false}},
+		number("run.attempt", "integer", "the last"),
+		number("run.exit_code", "integer", "of the benchmark"),
+		number("run.revision", "long", "number of changes"),
+		stamp("run.updated", "when the last change was said"),
+		stamp("run.started", "when the benchmark's process began"),
+		stamp("run.ended", "when the run came to its end"),
+		number("run.duration", "double", "seconds from `run.started` to `run.ended`"),
+		keyword("run.set", "the set that it belongs to"),
+		keyword("run.cell", "of the set's sweep"),
+		number("run.repetition", "integer", "of the cell"),
+		flag("run.warmup", "it does not count"),
+		keyword("run.schedule", "the schedule that fired"),
+		stamp("run.firing", "when it fired"),
+		keyword("run.rerun_of", "the run that it repeats"),
+		labels("Of the descriptor and the request."),
+		number("find.created", "long", "`@timestamp` in ns, also outside of its range"),
+		keyword("find.begin", "what a search by text may begin: ID, name and file, lower case, the first 1024 bytes"),
+		keyword("find.task", "what a search by text may be: the task, lower case"),
+		keyword("find.labels", "digest of each label's key and value, and of framework, its version and the IDs of data"),
+		storedObject("doc", "the whole run"),
+		storedObject("change", "the whole of its newest change"),
+	}
+}
+
+func statusFields() []Field {
+	return []Field{
+		{Name: "@timestamp", Type: "date_nanos", Description: "when it was said"},
+		keyword("run.id", "of which run"),
+		number("revision", "long", "of the run, once this had happened"),
+		keyword("event.id", "of the event"),
+		keyword("event.topic", "where it was said"),
+		keyword("run.phase", "of the run, once this had happened"),
+		keyword("run.outcome", "of a run that finished"),
+		keyword("run.class", "whose fault a failure is"),
+		keyword("run.reason", "one word that a program can match"),
+		{Name: "message", Type: "text", Description: "for people", options: map[string]any{"norms": false}},
+		number("run.attempt", "integer", "of which attempt"),
+		flag("late", "came after the end and changed nothing"),
+		storedObject("doc", "the whole change"),
+	}
+}
+
+// originFields are the fields that say where samples and lines come from.
+func originFields() []Field {
+	return []Field{
+		keyword("run.id", "of which run"),
+		number("run.attempt", "integer", "of which attempt"),
+		keyword("source.id", "digest of all that follows, the run and the attempt; the routing too"),
+		keyword("source.role", "benchmark, launcher, worker, server or client"),
+		number("source.index", "integer", "of the pod within its role"),
+		keyword("source.pod", "UID"),
+		keyword("source.container", "name"),
+		keyword("source.stream", "output, metrics or fifo"),
+	}
+}
+
+func sourceFields() []Field {
+	return append(originFields(),
+		keyword("topic", "bai.metrics or bai.logs"),
+		flag("ended", "this document says how the source ended"),
+		storedObject("origin", "the source, whole"),
+		storedObject("end", "how much the source brought"),
+	)
+}
+
+// orderFields are the fields that order what one source brings.
+func orderFields() []Field {
+	return []Field{
+		sortField("seq", "long", "byte offset in the source"),
+		number("place", "long", "first bits of the digest of the source, then `seq` as far as 40 bits go: finds what follows in a source without looking at what precedes"),
+		storedField("exact", "JSON of the whole, where the other fields cannot say it: names over 1024 bytes, odd labels, times before 1970"),
+	}
+}
+
+func metricFields() []Field {
+	fields := append([]Field{{Name: "@timestamp", Type: "date_nanos", Description: "when it was measured"}}, originFields()...)
+	return append(append(fields, orderFields()...),
+		sortField("sub", "integer", "which of several samples read from there"),
+		keyword("metric.name", "of the metric"),
+		number("metric.value", "double", "absent where `metric.special` is set"),
+		keyword("metric.special", "NaN, +Inf or -Inf"),
+		keyword("metric.unit", "as the descriptor or the benchmark says"),
+		number("metric.step", "long", "the benchmark's own count"),
+		keyword("metric.direction", "which values are better, as the descriptor says: higher or lower. Since version 4"),
+		labels("Of the sample."),
+	)
+}
+
+func logFields() []Field {
+	fields := append([]Field{{Name: "@timestamp", Type: "date_nanos", Description: "when it was read"}}, originFields()...)
+	return append(append(fields, orderFields()...),
+		Field{Name: "message", Type: "text", Description: "the line", options: map[string]any{"norms": false}},
+		Field{Name: "tokens", Type: "keyword", Description: "what the line is found by: its runs of letters, digits and `_ . -`, lower case, and the parts of those that are joined. Lines of versions before 3 have none and are not found by them. Since version 3", options: map[string]any{"doc_values": false}},
+		flag("log.error", "written to standard error"),
+		flag("log.cut", "`message` ends early: the line was over the limit"),
+		flag("log.open", "the benchmark ended without a line feed"),
+		Field{Name: "log.raw", Type: "long", Description: "bytes that the benchmark wrote, where `message` is not all of them", options: map[string]any{"index": false, "doc_values": false}},
+	)
+}
+
+func resultFields() []Field {
+	fields := []Field{
+		{Name: "@timestamp", Type: "date_nanos", Description: "when the run was submitted"},
+		keyword("run.id", "of which run"),
+		keyword("run.name", "chosen by the user"),
+		keyword("run.namespace", "team"),
+		keyword("run.owner", "who submitted it"),
+		keyword("run.task", "label `task_name`"),
+		number("run.attempt", "integer", "whose samples they are: the last"),
+		keyword("run.outcome", "succeeded, failed or canceled, as far as it was known"),
+		keyword("run.set", "the set that it belongs to"),
+		keyword("run.cell", "of the set's sweep"),
+		number("run.repetition", "integer", "of the cell"),
+		flag("run.warmup", "it does not count"),
+		keyword("run.schedule", "the schedule that fired"),
+		keyword("run.version", "of what is measured: label `version`, else the digests of the images that ran"),
+		labels("Of the descriptor and the request."),
+		keyword("machine.name", "what the pods ran on, in words: GPUs, CPUs, memory"),
+		keyword("machine.fingerprint", "the same for machines whose numbers may be compared"),
+		keyword("metric.name", "of the metric"),
+		keyword("metric.unit", "as the descriptor or the benchmark says"),
+		keyword("metric.direction", "which values are better, as the descriptor says: higher or lower. Since version 4"),
+		{Name: "metric.labels", Type: "flattened", Description: "of the samples", options: map[string]any{"ignore_above": MaxTerm}},
+		number("n", "long", "samples that are numbers or infinite"),
+		flag("complete", "all samples were there"),
+	}
+	for _, name := range []string{"min", "max", "median", "p90", "p95", "p99", "mean", "sd", "first", "last"} {
+		fields = append(fields, number("value."+name, "double", "of the samples; absent where it is not finite"))
+	}
+	return append(fields, number("value.low", "double", "end of the confidence interval of the median"), number("value.high", "double", "end of the confidence interval of the median"))
+}
+
+// mapping returns the mapping of an index as Elasticsearch wants it.
+func (i Index) mapping() map[string]any {
+	properties := make(map[string]any)
+	for _, f := range i.Fields {
+		leaf := map[string]any{"type": f.Type}
+		maps.Copy(leaf, f.options)
+		put(properties, f.Name, leaf)
+	}
+	return map[string]any{"dynamic": "strict", "_meta": map[string]any{"bai": map[string]any{"version": Version}}, "properties": properties}
+}
+
+// put puts a field where its dotted name says.
+func put(properties map[string]any, name string, leaf map[string]any) {
+	for at := range len(name) {
+		if name[at] != '.' {
+			continue
+		}
+		parent, ok := properties[name[:at]].(map[string]any)
+		if !ok {
+			parent = map[string]any{"dynamic": "strict", "properties": make(map[string]any)}
+			properties[name[:at]] = parent
+		}
+		if inner, ok := parent["properties"].(map[string]any); ok {
+			put(inner, name[at+1:], leaf)
+		}
+		return
+	}
+	properties[name] = leaf
+}

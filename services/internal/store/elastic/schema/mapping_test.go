@@ -1,0 +1,79 @@
+package schema_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/benchmark-ai/bai/services/internal/golden"
+	"github.com/benchmark-ai/bai/services/internal/store/elastic/schema"
+)
+
+func TestTheMappingsAreThoseThatWereLookedAt(t *testing.T) {
+	for _, i := range schema.Indices() {
+		t.Run(i.Name, func(t *testing.T) {
+			var b bytes.Buffer
+			e := json.NewEncoder(&b)
+			e.SetIndent("", "  ")
+			if err := e.Encode(schema.Mapping(i)); err != nil {
+				t.Fatal(err)
+			}
+			golden.Check(t, filepath.Join("testdata", "mappings", i.Name+".json"), b.Bytes())
+		})
+	}
+}
+
+// TestTheDataModelIsCurrent writes docs/data-model.md with GOLDEN=write.
+func TestTheDataModelIsCurrent(t *testing.T) {
+	golden.Check(t, filepath.Join("..", "..", "..", "..", "..", "docs", "data-model.md"), []byte(dataModel()))
+}
+
+func TestNoMappingTakesFieldsThatItDoesNotName(t *testing.T) {
+	for _, i := range schema.Indices() {
+		b, err := json.Marshal(schema.Mapping(i))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text := string(b); strings.Contains(text, `"dynamic":"true"`) || strings.Count(text, `"dynamic":"strict"`) == 0 {
+			t.Errorf("%s: %s: want dynamic: strict everywhere", i.Name, text)
+		}
+	}
+}
+
+// dataModel writes the mappings for people.
+func dataModel() string {
+	var b strings.Builder
+	b.WriteString(strings.TrimLeft(fmt.Sprintf(preface, schema.Version), "\n"))
+	for _, i := range schema.Indices() {
+		name := "bai-" + i.Name
+		if i.ByMonth {
+			name += "-YYYY.MM"
+		}
+		fmt.Fprintf(&b, "\n## `%s`\n\n%s\n\n| field | type | meaning |\n|---|---|---|\n", name, i.Description)
+		for _, f := range i.Fields {
+			fmt.Fprintf(&b, "| `%s` | %s | %s |\n", f.Name, f.Type, strings.TrimSuffix(f.Description, "."))
+		}
+	}
+	return b.String()
+}
+
+const preface = `
+<!-- Made of the mappings in services/internal/store/elastic: cd services && GOLDEN=write go test ./internal/store/elastic -run 'TestTheMappings|TestTheDataModel' -->
+
+# Data model in Elasticsearch
+
+What the platform keeps in Elasticsearch, mapping version %d. The names begin with ` + "`bai`" + ` unless ` + "`elasticsearch.prefix`" + ` says otherwise.
+
+* **Mappings are strict**: a field that is not named here is refused, so no benchmark can make a mapping grow. Labels are one flattened field. Their version is in ` + "`_meta.bai.version`" + `. A program adds what it needs to templates and indices of an older version, and refuses to work with a newer one.
+* **Months**: indices by month are named by the time in the run's ID (UTC), not by the clock, so a write that is repeated later finds its first copy. What belongs to a run whose ID has no time is in ` + "`-other`" + `. To forget old runs whole indices of a month are deleted, and with them the documents of ` + "`bai-runs`" + ` that are as old: ` + "`bai admin store forget`" + `.
+* **IDs** are derived from what a document is about, and documents are created, never overwritten (` + "`op_type: create`" + `), but for those of ` + "`bai-docs` and `bai-runs`" + `, which are replaced by compare-and-set on sequence number and primary term, and ` + "`bai-results`" + `, where newer summaries of a run take the place of older ones (external versions).
+* **Search**: a line is found by ` + "`tokens`" + `, which the platform makes itself, never by what an analyzer makes of ` + "`message`" + `. Documents of versions before 3 have none.
+* **Copies**: searches of one run's documents name the run as ` + "`preference`" + `, so that they see one copy of each shard.
+* **Order**: all documents of one source are in one shard (routing: the source's ID) and are written in their order.
+* **Long texts**: what is searched by is kept up to 1024 bytes; in place of what is longer there is its digest, ` + "`sha256:…`" + `. The whole is in ` + "`doc`, `origin` or `exact`" + `.
+* **Rights**: services need ` + "`monitor`, and on `bai-*` `create_index`, `read`, `write`, `view_index_metadata` and `maintenance`" + `; who sets up the store (services at their start, unless ` + "`elasticsearch.manual_setup`" + ` is set) also ` + "`manage_index_templates` and on `bai-*` `manage`" + `.
+* **On its size**: bulk requests are at most ` + "`writers` × `bulk_bytes`" + ` in flight for each process (4 × 2 MiB); keep the sum below 10 %% of the heap of a node.
+`
