@@ -46,7 +46,7 @@ func Digest(text string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// CorruptArtifact changes the bytes of a file that was kept, but not what is said of it.
+// CorruptArtifact changes the bytes of an artifact, but not its digest.
 func (p *Platform) CorruptArtifact(id, name, data string) {
 	p.update(id, func(r *record) {
 		for _, f := range r.files {

@@ -68,7 +68,7 @@ func (p *Platform) SubmitRun(_ context.Context, req *baiv1.SubmitRunRequest) (*b
 	return submitResponse(r, false), nil
 }
 
-// requestFingerprint is what of a submission a key stands for.
+// requestFingerprint is the part of a submission that an idempotency key stands for.
 func requestFingerprint(req *baiv1.SubmitRunRequest) string {
 	parts := []string{string(req.GetDescriptorToml()), req.GetScriptSha256()}
 	for _, o := range req.GetOverrides() {
@@ -151,7 +151,7 @@ func selected(run *baiv1.Run, req *baiv1.ListRunsRequest) bool {
 		len(labels) == len(req.GetLabels()) && within(run.GetCreateTime(), req.GetSince(), req.GetUntil()) && begins(run, req.GetText())
 }
 
-// uses reports whether a run uses what is asked for.
+// uses reports whether a run uses the requested data.
 func uses(run *baiv1.Run, req *baiv1.ListRunsRequest) bool {
 	return (req.GetFramework() == "" || req.GetFramework() == run.GetFramework()) &&
 		(req.GetFrameworkVersion() == "" || req.GetFrameworkVersion() == run.GetFrameworkVersion()) &&

@@ -14,8 +14,7 @@ import (
 // A Transferred file is one of a run that is exported or was imported.
 type Transferred struct{ Name, Content string }
 
-// SetExport says which files the run has when it is exported, and what is said of
-// them.
+// SetExport sets the files and the description of a run's export.
 func (p *Platform) SetExport(id string, about *baiv1.Export, files ...Transferred) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 // otherwise.
 const Prefix = "bai"
 
-// A Dashboard is what is looked at together.
+// A Dashboard is a named set of panels.
 type Dashboard struct {
 	ID, Title, About string
 	From             string // how far back it looks at first: now-7d

@@ -35,7 +35,7 @@ const schema = "https://vega.github.io/schema/vega-lite/v5.json"
 
 // spec returns the specification that Kibana is given.
 func (p Panel) spec(prefix string) tree {
-	// What is between percent signs is put in place by Kibana.
+	// Kibana replaces the text between percent signs.
 	must := []any{"%dashboard_context-must_clause%", tree{"range": tree{"@timestamp": tree{"%timefilter%": true}}}}
 	filter, not := []any{"%dashboard_context-filter_clause%"}, []any{"%dashboard_context-must_not_clause%"}
 	for _, q := range p.Only {
@@ -132,9 +132,9 @@ func phases() Panel {
 	}
 }
 
-// environment writes where a run ran: what its machines are in words and for
-// programs, and which version, or which images, it ran. The platform says so with
-// what the run came to, so that a run that brought no samples is not there.
+// environment writes the machines of a run, in words and for programs, and its version or
+// images. The platform stores the environment with the summaries, so a run without
+// samples is missing.
 func environment() Panel {
 	known := func(field string) tree {
 		return tree{"terms": tree{"field": field, "size": 5, "missing": "not known"}}
@@ -317,9 +317,9 @@ func history() Panel {
 	}
 }
 
-// historyBy draws the median of each metric, with its confidence interval, over the
-// runs that measured it, apart by a field of theirs: of what the platform has
-// summarised, one point for each run and series.
+// historyBy draws the median of each metric, with its confidence interval, over the runs
+// that measured it, split by a field: one point for each run and series that the platform
+// has summarised.
 func historyBy(id, title, field, label string) Panel {
 	return Panel{
 		ID: id, Title: title, Index: Results, Not: system(), Answer: "hits.hits",
@@ -359,7 +359,7 @@ func byVersion() Panel {
 	return historyBy("history-versions", "Medians by version", "isValid(datum._source.run.version) ? datum._source.run.version : 'not said'", "version")
 }
 
-// spread takes apart what each run says of a metric.
+// spread splits each run's summaries of a metric.
 func spread(field string) []tree {
 	t := []tree{flatten(field, "r"), compute("one", "datum.r.key"), compute("time", "toDate(datum.r.first.value)")}
 	for _, p := range [][2]string{{"p5", "5.0"}, {"p25", "25.0"}, {"median", "50.0"}, {"p75", "75.0"}, {"p95", "95.0"}} {

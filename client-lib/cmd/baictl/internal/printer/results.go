@@ -13,7 +13,7 @@ import (
 // mostMetrics is how many metrics of a run are shown in a line each.
 const mostMetrics = 20
 
-// Metrics are what the samples of a run come to, for people, in a line each.
+// Metrics are the summaries of a run's metrics, for people, a line each.
 func Metrics(all []*baiv1.MetricSummary) []string {
 	var lines []string
 	for _, m := range all {
@@ -25,8 +25,8 @@ func Metrics(all []*baiv1.MetricSummary) []string {
 	return lines
 }
 
-// SplitSystem returns the metrics of a run that are its own, and those that the platform
-// measured: what the benchmark used of its machine.
+// SplitSystem separates the metrics of the benchmark from the system metrics that the
+// platform measured.
 func SplitSystem(all []*baiv1.MetricSummary) (own, system []*baiv1.MetricSummary) {
 	for _, m := range all {
 		if strings.HasPrefix(m.GetMetric(), "system.") {
@@ -129,7 +129,7 @@ func container(m *baiv1.Machine) string {
 	return list(countText(m.GetCpusAllowed(), "processor")+" to run on", limit, memory)
 }
 
-// list joins what is there.
+// list joins the parts that are not empty.
 func list(parts ...string) string {
 	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), ", ")
 }

@@ -1,4 +1,5 @@
-// Package repeat says how a run is repeated, and what cannot be.
+// Package repeat decides how a run is repeated, and lists the parts that cannot be
+// reproduced.
 package repeat
 
 import (
@@ -19,15 +20,15 @@ type Gap struct {
 	Remedy  string // may be empty
 }
 
-// OriginState is what there is to know, now, of the place that a descriptor came from.
+// OriginState is the current state of the place that a descriptor came from.
 type OriginState struct {
 	Checked bool
-	Sha256  string // of what is there now
+	Sha256  string // of the current content
 	Fault   string // why it cannot be read; empty where it can
 }
 
-// Gaps are what cannot be repeated of a run. The descriptor is nil where it is
-// invalid by now, and so is the environment where it is not known.
+// Gaps are the parts of a run that cannot be reproduced. The descriptor is nil if it is
+// invalid by now, and the environment is nil if it is unknown.
 func Gaps(run *baiv1.Run, d *descriptors.Descriptor, environment *baiv1.Environment, now OriginState) []Gap {
 	gaps := origin(run.GetOrigination(), now)
 	if run.GetDescriptorToml() == "" {
@@ -55,7 +56,7 @@ func Gaps(run *baiv1.Run, d *descriptors.Descriptor, environment *baiv1.Environm
 	return append(gaps, environmentGaps(d)...)
 }
 
-// noImage is what ran in a pod of the local cluster.
+// noImage is the image of pods on the local cluster.
 const noImage = "none"
 
 // programs says that a machine's own programs ran, not those of an image, and which,
@@ -110,7 +111,7 @@ func programNames(d *descriptors.Descriptor) []string {
 	return names
 }
 
-// code says what of the code that was sent along is not held fast.
+// code is the gap of sent code that is not pinned.
 func code(script *baiv1.Script, d *descriptors.Descriptor) []Gap {
 	switch {
 	case script != nil:
@@ -143,7 +144,7 @@ func image(subject, name string) []Gap {
 	return []Gap{{subject, fmt.Sprintf("%s is named by a tag, which may name another image by now", name), "name it by its digest: NAME@sha256:…"}}
 }
 
-// data says what of a source is not held fast by the descriptor.
+// data is the gap of a source that the descriptor does not pin.
 func data(s descriptors.Source, fetched []*baiv1.DataSet) []Gap {
 	if s.SHA256 != "" || s.MD5 != "" {
 		return nil
@@ -162,7 +163,7 @@ func data(s descriptors.Source, fetched []*baiv1.DataSet) []Gap {
 	return []Gap{g}
 }
 
-// environmentGaps are the gaps in what surrounds the program.
+// environmentGaps are the gaps in the program's environment.
 func environmentGaps(d *descriptors.Descriptor) []Gap {
 	var gaps []Gap
 	if len(d.Env.Secrets) > 0 {

@@ -14,7 +14,7 @@ import (
 
 // A Choice is which runs a user means.
 type RunSelector struct {
-	Since, Until time.Time // what --since and --until say, once Filter was called
+	Since, Until time.Time // --since and --until, once Filter was called
 
 	everybody bool
 	namespace string
@@ -31,8 +31,8 @@ type RunSelector struct {
 	until     string
 }
 
-// Flags are those that say which; since and until are about what is done then:
-// "submitted ".
+// Flags adds the flags that select runs. The word done names the event that since and
+// until refer to: "submitted ".
 func (ch *RunSelector) Flags(cmd *cobra.Command, done string) {
 	flags := cmd.PersistentFlags()
 	flags.BoolVarP(&ch.everybody, "all", "A", false, "everybody's runs")

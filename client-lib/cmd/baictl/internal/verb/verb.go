@@ -23,11 +23,11 @@ import (
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/verb/transfer"
 )
 
-// Env is what a command line is given of the world.
+// Env is the environment of a command line.
 type Env = session.Env
 
-// Main does what a command line asks and returns the program's exit code. What
-// went wrong is one line on env.Err.
+// Main executes a command line and returns the program's exit code. It writes an error as
+// one line to env.Err.
 func Main(ctx context.Context, env Env, args []string) int {
 	s := session.New(env)
 	root := rootCommand(s) //nolint:contextcheck // each command is given ctx when it is executed
@@ -48,7 +48,7 @@ func Main(ctx context.Context, env Env, args []string) int {
 	return exitcode.Code(err)
 }
 
-// checkArgs refuses what cannot be sent to a platform.
+// checkArgs refuses arguments that cannot be sent to a platform.
 func checkArgs(args []string) error {
 	for _, arg := range args {
 		if !utf8.ValidString(arg) {

@@ -1,4 +1,4 @@
-// Package shelf has the verbs for descriptors that the platform keeps.
+// Package catalog has the verbs for descriptors that the platform stores.
 package catalog
 
 import (

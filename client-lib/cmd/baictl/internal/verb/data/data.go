@@ -124,7 +124,7 @@ func digits(sha256 string, wide bool) string {
 	return printer.Clean(fmt.Sprintf("%.12s", sha256))
 }
 
-// choose returns what is meant by the beginnings of digests, or all where all is
+// choose returns the data sets whose digests begin with the prefixes, or all if all is
 // set.
 func choose(cmd *cobra.Command, c *bai.Client, all bool, prefixes []string) ([]*baiv1.StoredData, error) {
 	if all == (len(prefixes) > 0) {
@@ -162,7 +162,7 @@ func findByPrefix(all []*baiv1.StoredData, prefix string) (*baiv1.StoredData, er
 	return nil, &exitcode.UsageError{Message: fmt.Sprintf("%q begins the sha256 of %d data sets: give more of it", prefix, len(found)), Help: "baictl data list -o name"}
 }
 
-// digests offers the digests of what is stored.
+// digests offers the digests of stored data.
 func digests(s *session.Session) session.Completion {
 	return func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 		var offered []string

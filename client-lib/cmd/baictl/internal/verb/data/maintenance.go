@@ -12,14 +12,14 @@ import (
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 )
 
-// result is what was done to one data set.
+// result is the outcome for one data set.
 type result struct {
 	data *baiv1.StoredData
 	word string // whole, damaged, evicted, needed
 	why  string // it is needed
 }
 
-// entries are the fields of what was done, beside those of the data.
+// entries are the outcome's fields, beside those of the data.
 func (d result) entries() []session.Entry {
 	all := []session.Entry{{Name: "result", Value: d.word}}
 	if d.why != "" {
@@ -136,7 +136,7 @@ func evictAll(cmd *cobra.Command, s *session.Session, c *bai.Client, chosen []*b
 	return printResults(s, all, "evicted")
 }
 
-// printResults says what was done; with -o name, to which it was done as named.
+// printResults prints the outcomes; with -o name, the named ones.
 func printResults(s *session.Session, all []result, named string) error {
 	if s.Structured() {
 		return printObjects(s, all)

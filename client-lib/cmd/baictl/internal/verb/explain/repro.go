@@ -86,8 +86,8 @@ func repro(ctx context.Context, s *session.Session, name string, text bool) erro
 	return session.WriteText(s.Env.Out, r.describe(s.Screen.Width()))
 }
 
-// runEnvironment is where a run ran, nil where that cannot be said: a platform that is
-// older does not know.
+// runEnvironment is the environment of a run, nil if an older platform does not record
+// it.
 func runEnvironment(ctx context.Context, c *bai.Client, run *baiv1.Run) *baiv1.Environment {
 	e, err := c.Environment(ctx, run.GetId())
 	if err != nil {

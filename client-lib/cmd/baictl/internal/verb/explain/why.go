@@ -68,7 +68,7 @@ func why(ctx context.Context, s *session.Session, name string) error {
 	return session.WriteText(s.Env.Out, renderHistory(s, run, history))
 }
 
-// listChanges returns what happened to a run so far.
+// listChanges returns the changes of a run so far.
 func listChanges(ctx context.Context, c *bai.Client, run *baiv1.Run) ([]*baiv1.Change, error) {
 	if run.GetRevision() == 0 {
 		return nil, nil
@@ -120,7 +120,7 @@ func headline(run *baiv1.Run, history timeline.History) string {
 	return text
 }
 
-// eventColumn is where a table of steps has what happened.
+// eventColumn is the column of the event in a table of steps.
 const eventColumn = 2
 
 func stepTable(s *session.Session, history timeline.History) printer.Table {

@@ -94,8 +94,7 @@ func preflight(ctx context.Context, s *session.Session, name string, set []*baiv
 	return nil
 }
 
-// missingOf counts what is missing. It is the platform's to mend where all of it
-// is.
+// missingOf counts the failed checks. The fault is the platform's if all of them are.
 func missingOf(file string, checks []*baiv1.Check) *exitcode.MissingError {
 	e := &exitcode.MissingError{File: file, Platform: true}
 	for _, c := range checks {

@@ -95,7 +95,7 @@ func printArtifacts(s *session.Session, run string, files []*baiv1.Artifact) err
 	return s.PrintTable(t)
 }
 
-// A fetching is what a user wants to have, and where.
+// downloadFlags select files and a target.
 type downloadFlags struct {
 	folder string
 	force  bool
@@ -185,7 +185,7 @@ func writeOut(ctx context.Context, s *session.Session, c *bai.Client, run string
 	return check.Err()
 }
 
-// savedFile is what came of one file.
+// savedFile is the outcome for one file.
 type savedFile struct {
 	path    string
 	already bool
@@ -200,7 +200,7 @@ func (f downloadFlags) save(cmd *cobra.Command, s *session.Session, c *bai.Clien
 	if err != nil {
 		return &exitcode.UsageError{Message: err.Error()}
 	}
-	defer func() { _ = root.Close() }() // what was written in it is closed
+	defer func() { _ = root.Close() }() // written files are closed already
 	ctx, release := s.Env.Interrupts(cmd.Context(), exitcode.ErrDetached)
 	defer release()
 	var all []savedFile

@@ -90,7 +90,7 @@ func (a *kibanaFlags) keepPrefix(s *session.Session) error {
 	return all.Save(s.ConfigPath())
 }
 
-// resolve reads what is named, and says what is missing.
+// resolve reads the flags, and reports missing ones.
 func (a *kibanaFlags) resolve(s *session.Session) error {
 	where, err := s.ResolveContext()
 	if err != nil {

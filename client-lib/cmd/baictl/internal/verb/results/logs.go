@@ -1,4 +1,4 @@
-// Package results has the verbs that show what runs brought.
+// Package results has the verbs that show the results of runs.
 package results
 
 import (

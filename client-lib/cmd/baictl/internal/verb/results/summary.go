@@ -13,7 +13,7 @@ import (
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 )
 
-// printSummary shows what the platform computed of a run.
+// printSummary shows the platform's summaries of a run.
 func printSummary(ctx context.Context, s *session.Session, q bai.Query) error {
 	c, err := s.Client()
 	if err != nil {
@@ -46,7 +46,7 @@ func printSummary(ctx context.Context, s *session.Session, q bai.Query) error {
 	return s.PrintTable(summaries(res.GetSummaries(), s.Output == "wide"))
 }
 
-// remark says what must be known of summaries to read them rightly.
+// remark is the note that a reader of summaries needs.
 func remark(res *baiv1.GetSummariesResponse) string {
 	run := printer.Clean(res.GetRunId())
 	switch {

@@ -90,7 +90,7 @@ func (l listFlags) once(ctx context.Context, s *session.Session, filter bai.Filt
 	return nil
 }
 
-// read returns the runs that are there, and whether there are more than wanted.
+// read returns the runs, and whether more match.
 func (l listFlags) read(ctx context.Context, c *bai.Client, filter bai.Filter) (runs []*baiv1.Run, more bool, err error) {
 	for run, err := range c.List(ctx, filter) {
 		if err != nil {

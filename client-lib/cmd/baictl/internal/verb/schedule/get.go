@@ -43,7 +43,7 @@ With -o json or yaml: the schedule, with its descriptor. With -o name: its ID.`,
 	})
 }
 
-// describe says what a schedule is, a line for each that there is to say.
+// describe describes a schedule, a line for each field that is set.
 func describe(got *baiv1.Schedule, on *screen.Screen) string {
 	width := printer.Unbound // scripts look for its lines
 	if on.IsTerminal() {

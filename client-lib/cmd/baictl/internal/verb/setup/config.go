@@ -46,7 +46,7 @@ func (c configEditor) load() (contexts.Contexts, error) {
 	return all, nil
 }
 
-// configEditor changes the file, and says what was done.
+// configEditor changes the file, and prints the change.
 type configEditor struct {
 	s *session.Session
 }

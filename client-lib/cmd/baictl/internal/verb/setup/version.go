@@ -78,7 +78,7 @@ func serverVersion(ctx context.Context, s *session.Session) (any, error) {
 	}
 	about, err := c.About(ctx)
 	if _, old := errors.AsType[*bai.UnsupportedError](err); old {
-		about, err = bai.About{Version: "unknown", Revision: 1}, nil // from before platforms said it
+		about, err = bai.About{Version: "unknown", Revision: 1}, nil // a platform older than this call
 	}
 	if err != nil {
 		return nil, err

@@ -82,7 +82,7 @@ func importInterrupted(ctx context.Context, err error) error {
 	return err
 }
 
-// badArchive says that what is wrong is with what the user gave.
+// badArchive reports a fault in the user's archive.
 func badArchive(location string, err error) error {
 	_, faulty := errors.AsType[*archive.FaultError](err)
 	_, newer := errors.AsType[*archive.FormatError](err)

@@ -15,7 +15,7 @@ import (
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/exitcode"
 )
 
-// sinkAt returns what writes an archive where the user wants it.
+// sinkAt returns a sink that writes an archive to the target.
 func sinkAt(ctx context.Context, target string, force bool) (archive.Sink, error) { //nolint:ireturn // as archive has it
 	sink, err := sinkOf(ctx, target, force)
 	_, exists := errors.AsType[*archive.ExistsError](err)
@@ -43,7 +43,7 @@ func sinkOf(ctx context.Context, target string, force bool) (archive.Sink, error
 	return archive.Folder(target, force)
 }
 
-// suffixes are those of files that hold others, of which baictl writes none.
+// suffixes are those of archive formats that baictl does not write.
 func suffixes() []string {
 	return []string{".zip", ".tar", ".gz", ".tgz", ".bz2", ".tbz2", ".xz", ".txz", ".zst", ".tzst", ".7z"}
 }
