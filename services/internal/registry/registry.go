@@ -1,8 +1,8 @@
-// Package registry asks the registries of images what an image runs by itself.
+// Package registry reads the entrypoint of an image from its registry.
 //
-// A registry is an address that a user named: it, the places that it redirects to
-// and those that give tokens for it are asked under a guard, for a bounded time and
-// number of bytes. No layer is ever read.
+// A registry is an address that a user named: requests to it, to its redirects and to its
+// token servers are guarded, and limited in time and bytes. The package never reads a
+// layer.
 package registry
 
 import (

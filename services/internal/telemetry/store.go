@@ -10,7 +10,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
-// dataStore are what a store keeps.
+// dataStore is the part of a store that holds data.
 type dataStore interface {
 	store.Docs
 	store.Lister
@@ -53,8 +53,8 @@ func (t *Telemetry) Store(s backend) *Store {
 	return c
 }
 
-// record counts one use of the store. What was not there, was there already or has
-// changed meanwhile is an answer, no error.
+// record counts one use of the store. Not found, already exists and conflict are answers,
+// no errors.
 func (s *Store) record(verb string, begun time.Time, err error) {
 	s.duration.WithLabelValues(verb).Observe(time.Since(begun).Seconds())
 	switch {

@@ -1,5 +1,5 @@
-// Package telemetry is what a process of the platform tells those who operate
-// it: numbers for Prometheus, and traces for OpenTelemetry.
+// Package telemetry exports the state of a process to its operators: metrics for
+// Prometheus, and traces for OpenTelemetry.
 package telemetry
 
 import (
@@ -33,7 +33,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/kafka"
 )
 
-// Settings say where traces go. Numbers are there for whoever asks.
+// Settings name the receiver of traces. Metrics are always served.
 type Settings struct {
 	Traces string `toml:"traces"` // URL of an OpenTelemetry collector that takes OTLP over HTTP, as http://127.0.0.1:4318; empty means that nothing is traced
 }
@@ -50,8 +50,8 @@ func (s Settings) Validate() error {
 	return nil
 }
 
-// Telemetry counts and traces what goes through a process. It implements
-// kafka.Meter and kafka.Tracer, and may be used by several goroutines.
+// Telemetry counts and traces the work of a process. It implements kafka.Meter and
+// kafka.Tracer, and may be used by several goroutines.
 type Telemetry struct {
 	registry  *prometheus.Registry
 	consumed  *prometheus.CounterVec

@@ -20,16 +20,16 @@ const (
 	abortTimeout  = 10 * time.Second // of the abort of a multipart upload
 )
 
-// uploader writes to a bucket of S3. What gocloud.dev has for that uses the same
-// library, but has 16 MiB of each object in memory beside its parts, and leaves
-// the parts of a canceled upload in the bucket.
+// uploader writes to a bucket of S3. The writer of gocloud.dev uses the same library, but
+// has 16 MiB of each object in memory beside its parts, and leaves the parts of a
+// canceled upload in the bucket.
 type uploader struct {
 	api    *s3.Client
 	bucket string
 	log    *zap.Logger
 }
 
-// upload is what OpenForWrite returns.
+// upload is the function that OpenForWrite returns.
 func (u uploader) upload(ctx context.Context, key string, r io.Reader, partSize, concurrency int) error {
 	_, err := transfermanager.New(&uploadClient{Client: u.api, log: u.log}, func(o *transfermanager.Options) {
 		o.PartSizeBytes, o.MultipartUploadThreshold, o.Concurrency = int64(partSize), int64(partSize), concurrency
@@ -42,10 +42,10 @@ func (u uploader) upload(ctx context.Context, key string, r io.Reader, partSize,
 	return err
 }
 
-// uploadClient sends the requests of one upload. A server may carry out a request
-// whose client has gone: a part that is cut off may arrive after the upload was
-// aborted, and stay. So no request is begun once its context is done, and one that
-// is under way then has finishTimeout to end.
+// uploadClient sends the requests of one upload. A server may carry out a request whose
+// client has gone: a part that is cut off may arrive after the upload was aborted, and
+// remain. So no request begins once its context is done, and a request under way then has
+// finishTimeout to end.
 type uploadClient struct {
 	*s3.Client
 
@@ -116,9 +116,9 @@ func (c *uploadClient) abort(ctx context.Context, in *s3.AbortMultipartUploadInp
 	}
 }
 
-// abortOnce aborts an upload, and returns how many parts it has still, as far as
-// one page of the list tells. A bucket that refuses to list them is believed that
-// an abort removes all that have arrived.
+// abortOnce aborts an upload, and returns the number of remaining parts, as far as one
+// page of the list shows them. If a bucket refuses to list parts, an abort is taken to
+// remove all that have arrived.
 func (c *uploadClient) abortOnce(ctx context.Context, in *s3.AbortMultipartUploadInput, opts []func(*s3.Options)) (parts int, err error) {
 	if _, err := c.Client.AbortMultipartUpload(ctx, in, opts...); err != nil && !noSuchUpload(err) {
 		return 0, fmt.Errorf("abort: %w", err)
