@@ -101,8 +101,8 @@ func (a Allowlists) Allows(namespace string, r Reference) bool {
 	return !r.Reserved() && slices.ContainsFunc(a.of(namespace), func(l Allowlist) bool { return slices.ContainsFunc(l.names(r.Kind), r.matches) })
 }
 
-// Labels are the labels of which one allows the descriptors of a namespace to name
-// an object.
+// Labels are the labels that allow the descriptors of a namespace to name an object; one
+// of them suffices.
 func (a Allowlists) Labels(namespace string) []string {
 	var all []string
 	for _, l := range a.of(namespace) {
@@ -127,8 +127,8 @@ func (r Reference) matches(pattern string) bool {
 	return ok && err == nil
 }
 
-// Refusal says why descriptors of a namespace may not name an object, and what to
-// do; message is empty where they may, or where its labels decide.
+// Refusal is the reason why descriptors of a namespace may not name an object, and the
+// remedy. The message is empty if they may, or if the object's labels decide.
 func (a Allowlists) Refusal(namespace string, r Reference) (message, remedy string) {
 	switch {
 	case r.Reserved():

@@ -16,13 +16,13 @@ import (
 	"github.com/benchmark-ai/bai/descriptors/internal/words"
 )
 
-// check holds the rules between keys. Each reports what the file says, and
-// nothing about what could not be read.
+// check has the rules between keys. Each rule reports faults of values in the file, and
+// skips values that could not be read.
 type check struct {
 	d       *Descriptor
 	r       *decode.Report
 	parser  Parser
-	damaged bool // something of the file could not be read: it may hold what seems missing
+	damaged bool // a part of the file could not be read, which may hold the missing keys
 }
 
 func (c check) all() {
@@ -58,7 +58,7 @@ func (c check) info() {
 	c.schedule()
 }
 
-// schedule looks at what only a schedule reads.
+// schedule checks the keys that only a schedule reads.
 func (c check) schedule() {
 	const at = "schedule"
 	info, s := c.d.Info, c.d.Schedule
@@ -174,8 +174,8 @@ func (c check) gpus(path string, h *Hardware) {
 	}
 }
 
-// needsGPUs reports whether it is an error that the number of GPUs of the machine
-// at path is not known, so that nothing more is to be said.
+// needsGPUs reports whether the GPUs of the machine at path are unknown, which is a fault
+// and makes other rules moot.
 func (c check) needsGPUs(path string) bool {
 	h := c.d.Hardware
 	return path == "hardware" && h.Strategy == MPI && h.Distributed.ProcessesPerInstance.OnePerGPU
@@ -196,8 +196,8 @@ func (c check) tolerations(path string, all []Toleration) {
 	}
 }
 
-// distributed looks at what only strategy mpi reads. Elsewhere its values may be
-// anything of the right type.
+// distributed checks the keys that only strategy mpi reads. With other strategies they
+// may have any value of the right type.
 func (c check) distributed() {
 	const at = "hardware.distributed"
 	c.slots(at + ".processes_per_instance")
@@ -303,8 +303,8 @@ func (c check) command() {
 	}
 }
 
-// variables finds commands with variables of the platform that other commands
-// have: a server is not told its own address, nor is a benchmark without one.
+// variables finds commands with variables of the platform that only other commands have:
+// a server has no address of a server, nor does a benchmark without one.
 func (c check) variables() {
 	provided := types.IsPlatformVariable
 	if c.d.Hardware.Strategy != Inference {
@@ -372,8 +372,8 @@ func (c check) checkPathOverlap(at string, paths []string) {
 	}
 }
 
-// byFolder are the indices of the paths, each of which is there once, in an
-// order in which what is in a folder comes behind it and before all else.
+// byFolder are the indices of the paths, each of which occurs once, in an order in which
+// a folder's content directly follows it.
 func byFolder(paths []string) []int {
 	var order []int
 	seen := map[string]bool{"": true}
@@ -387,7 +387,7 @@ func byFolder(paths []string) []int {
 	return order
 }
 
-// paths finds those that are there twice.
+// paths finds duplicates.
 func (c check) paths(at string, paths []string) {
 	first := map[string]int{}
 	for i, p := range paths {
@@ -443,7 +443,7 @@ func (c check) hasAny(at string, keys ...string) bool {
 // maxBlocks is how many different kinds of blocks there may be.
 const maxBlocks = 32
 
-// blocks looks at what only the parser blocks reads.
+// blocks checks the keys that only the parser blocks reads.
 func (c check) blocks(at string, metrics []Metric) {
 	different := map[Metric]bool{}
 	for i, m := range metrics {

@@ -21,7 +21,7 @@ func (c check) shared(at string, sources []Source) {
 // mostVolumes is how many volumes a run can have.
 const mostVolumes = 100
 
-// volumes looks at what each volume is, who mounts it, and where.
+// volumes checks each volume's type, its pods and its path.
 func (c check) volumes() {
 	if n := len(c.d.Volumes); n > mostVolumes {
 		c.r.Fault("volumes", fault.OutOfRange, fmt.Sprintf("are %d, %d at most are mounted", n, mostVolumes), "")
@@ -62,8 +62,8 @@ func (c check) role(at, role string) {
 	}
 }
 
-// overlaps finds the first of what a volume hides, or is hidden by, in a pod:
-// other volumes, data and models.
+// overlaps finds the first mount that a volume hides, or is hidden by, in a pod: other
+// volumes, data and models.
 func (c check) overlaps(n int) {
 	v, at := c.d.Volumes[n], fmt.Sprintf("volumes[%d].path", n)
 	if v.Path == "" {

@@ -10,7 +10,7 @@ import (
 	"github.com/benchmark-ai/bai/descriptors/internal/syntax"
 )
 
-// introduction is what the manual begins with.
+// introduction is the beginning of the manual.
 //
 //go:embed introduction.md
 var introduction string

@@ -6,13 +6,12 @@ import (
 	"strings"
 )
 
-// messageRule is what we say where the parser begins its message so.
+// messageRule replaces the parser's messages with that beginning.
 type messageRule struct {
 	begin, message, remedy string
 }
 
-// messageRules are looked through in order. What is empty is left as the parser says
-// it.
+// messageRules are tried in order. An empty message keeps the parser's own.
 func messageRules() []messageRule {
 	const quotes = "close the quotes on the line, or use three of them around a text of several lines"
 	return []messageRule{
@@ -36,8 +35,7 @@ func messageRules() []messageRule {
 	}
 }
 
-// translate says message, which is about the beginning of text, in the words of
-// somebody who writes a file and not a parser.
+// translate rewords a message about the beginning of text for authors of files.
 func translate(message string, text []byte) (string, string) {
 	word := firstWord(text)
 	for _, s := range messageRules() {
@@ -67,7 +65,7 @@ func firstWord(text []byte) string {
 	return fmt.Sprintf("%q", string(runes))
 }
 
-// unclosed is said of a list, table or text that goes on to line, where
+// unclosed is the message for a list, table or text that is still open at line, where
 // something else begins.
 func unclosed(line int) (string, string) {
 	return fmt.Sprintf("what begins here is not closed before line %d, or lacks a comma", line),

@@ -29,12 +29,13 @@ func code(v decode.Value, s string) any {
 	return s
 }
 
-// commandOnly is what takes a command and no script.
+// commandOnly reads a command and refuses a script.
 func commandOnly(v decode.Value, s string) any {
 	return command(v, s, "", "write sh -c and the command in single quotes")
 }
 
-// command reads words; the last two say what helps where they are meant for a shell.
+// command reads words; the last two parameters are the remedies for commands that need a
+// shell.
 func command(v decode.Value, s, asScript, withShell string) any {
 	split, err := words.Read(s)
 	if e, ok := errors.AsType[*words.UnbalancedError](err); ok {

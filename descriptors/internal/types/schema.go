@@ -5,9 +5,8 @@ import (
 	"strings"
 )
 
-// The parts of patterns that JSON Schema has in common with us: each is what a
-// function here decides, as far as every dialect of regular expressions can say
-// it.
+// Patterns of the JSON Schema: each matches the values that a function here accepts, as
+// far as every dialect of regular expressions can express it.
 const (
 	labelPattern     = `[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?`
 	domainPattern    = `[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*`
@@ -34,8 +33,8 @@ func mapping(keys string, value schema) schema {
 	return schema{"type": "object", "propertyNames": schema{"pattern": "^" + keys + "$"}, "additionalProperties": value}
 }
 
-// Schemas say of each kind what a JSON Schema can say of it. What it refuses the
-// kind refuses too.
+// Schemas are the JSON Schemas of the types. A type refuses every value that its schema
+// refuses.
 func Schemas() map[string]map[string]any {
 	labelValue := matching(`^(` + labelPattern + `)?$`)
 	labels := mapping(labelPattern, labelValue)
@@ -98,7 +97,7 @@ func Secrets() map[string]any {
 	return mapping(variablePattern, matching(`^`+domainPattern+`/`+secretKeyPattern+`$`))
 }
 
-// remote are the schemes of what lies on another machine.
+// remote are the URL schemes of other machines.
 func remote() []string {
 	var all []string
 	for _, scheme := range schemes() {

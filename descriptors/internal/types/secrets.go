@@ -40,7 +40,7 @@ func secret(name string) bool {
 			func(end string) bool { return strings.HasSuffix(name, end) })
 }
 
-// plain is the name of a parameter without what people part words by.
+// plain is the name of a parameter without separators of words.
 func plain(name string) string {
 	if read, err := url.QueryUnescape(name); err == nil {
 		name = read

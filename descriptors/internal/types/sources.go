@@ -120,8 +120,8 @@ func absolute(v decode.Value, s string) any {
 	return nil
 }
 
-// portable is the part of the system's folder that is for data: what lies there
-// can be had even where nothing can be mounted.
+// portable is the platform's folder for data: paths below it work even where a cluster
+// cannot mount.
 const portable = "/bai/data/"
 
 func mountPath(v decode.Value, s string) any {
@@ -191,7 +191,7 @@ func pattern(v decode.Value, s string) any {
 	return s
 }
 
-// refusal says what e means to somebody used to other regular expressions.
+// refusal explains e to users of other regular expressions.
 func refusal(e *syntax.Error) (code, message, remedy string) {
 	const linear = ", which Go's regular expressions do not have"
 	expr := e.Expr
