@@ -20,7 +20,7 @@ import (
 type (
 	job       = batchv1.Job
 	podObject = corev1.Pod
-	podAction = func(*job, *podObject) // what happens to the job and the pod of an attempt
+	podAction = func(*job, *podObject) // a change of the job and the pod of an attempt
 )
 
 // attemptKey is one attempt of a run.
@@ -29,18 +29,18 @@ type attemptKey struct {
 	attempt int
 }
 
-// fakeCluster is a cluster on which pods do what a scene says. It keeps the contract
-// of a cluster; what is deleted is gone at once.
+// fakeCluster is a cluster whose pods follow a script. It keeps the contract of a
+// cluster; deleted objects are gone at once.
 type fakeCluster struct {
 	mu               sync.Mutex
 	objects          map[string]cluster.Object // by kind and name
 	jobs             map[attemptKey]*batchv1.Job
 	pods             map[attemptKey]corev1.Pod
-	secrets          map[string]map[string][]byte // by run; what the last attempt was told
+	secrets          map[string]map[string][]byte // by run; of the last attempt
 	watches          []chan attemptKey
 	uids             int
 	writes           int                     // creations and deletions that were asked for
-	refuseWith       *cluster.RefusedError   // what is said of every object, nil for none
+	refuseWith       *cluster.RefusedError   // answer to every creation, nil for none
 	launchedAttempts map[string]map[int]bool // attempts that had a Job, by run
 }
 
@@ -80,8 +80,8 @@ func (s *fakeCluster) Create(ctx context.Context, o cluster.Object) error {
 	return nil
 }
 
-// checkRefusal counts a creation, and returns why no object is taken, if that is so. A cluster that refuses
-// takes its time, so that what is said meanwhile is said before.
+// checkRefusal counts a creation, and returns the error if the cluster takes no objects.
+// A refusal takes time, so that events published meanwhile come first.
 func (s *fakeCluster) checkRefusal(ctx context.Context) error {
 	s.mu.Lock()
 	s.writes++
@@ -187,8 +187,8 @@ func (s *fakeCluster) seen(t attemptKey) cluster.Snapshot {
 	return seen
 }
 
-// apply changes what is there of the attempt of a run that is on, and reports
-// whether there is one.
+// apply changes the objects of the active attempt of a run, and reports whether it
+// exists.
 func (s *fakeCluster) apply(run string, a podAction) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -238,21 +238,21 @@ func finish(j *batchv1.Job, how batchv1.JobConditionType) {
 	j.Status.Conditions = []batchv1.JobCondition{{Type: how, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(time.Now())}}
 }
 
-// refuse has the cluster take no object any more, or take them again.
+// refuse makes the cluster refuse objects, or accept them again.
 func (s *fakeCluster) refuse(with *cluster.RefusedError) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.refuseWith = with
 }
 
-// podSecret returns what the pod of a run is told, by file.
+// podSecret returns the Secret of a run's pod, by file.
 func (s *fakeCluster) podSecret(run string) map[string][]byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.secrets[run]
 }
 
-// remaining returns what is in the cluster.
+// remaining returns the objects in the cluster.
 func (s *fakeCluster) remaining() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
