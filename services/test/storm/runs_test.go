@@ -16,7 +16,7 @@ import (
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 )
 
-// pollInterval is how often the store is asked what is there of a run.
+// pollInterval is how often the store is queried for a run.
 const pollInterval = 500 * time.Millisecond
 
 // isUnavailable says that the platform cannot answer now, and may later.
@@ -25,7 +25,7 @@ func isUnavailable(err error) bool {
 	return code == codes.Unavailable || code == codes.DeadlineExceeded
 }
 
-// countingRun is a run that counts, and what is seen of it.
+// countingRun is a run that counts, and its stored data.
 type countingRun struct {
 	w    *harness
 	id   string
@@ -38,7 +38,7 @@ type countingRun struct {
 	mu        sync.Mutex
 	piped     map[int]int // how often each number that went through the FIFO was seen
 	cursors   [2]string   // cursors
-	violation error       // what must not be
+	violation error       // the first violation of the promise
 }
 
 // descriptor is that of a run that counts.
@@ -67,8 +67,8 @@ benchmark_code = %q
 	return text
 }
 
-// submit submits until the platform has taken the run, under one key, and returns
-// the run as it is followed. It is nil where the platform said no.
+// submit retries a submission with one key until the platform has accepted the run, and
+// returns the run as it is followed. It is nil if the platform refused.
 func (w *harness) submit(key, descriptor string, n int, pipe bool) *countingRun {
 	w.t.Helper()
 	c := &countingRun{w: w, n: n, pipe: pipe, done: make(chan struct{}), piped: map[int]int{}}
@@ -83,8 +83,8 @@ func (w *harness) submit(key, descriptor string, n int, pipe bool) *countingRun 
 	return c
 }
 
-// follow reads what the run has written, by cursor, until the platform says that
-// it is complete, and then nothing may be missing.
+// follow reads the run's data, by cursor, until the platform reports that they are
+// complete, and then none may be missing.
 func (c *countingRun) follow() {
 	defer close(c.done)
 	for c.w.t.Context().Err() == nil {
@@ -112,7 +112,7 @@ func (c *countingRun) follow() {
 	}
 }
 
-// violationError returns what must not be, as far as it was read.
+// violationError returns a violation of the promise in the data read so far.
 func (c *countingRun) violationError(complete bool) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
