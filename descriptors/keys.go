@@ -39,7 +39,8 @@ func Keys() []Key {
 	for _, row := range decode.KeySpecs(&Descriptor{}, all) {
 		keys = append(keys, Key{
 			Path: row.Path, Type: row.Type, Required: row.Required, Default: row.Default,
-			Values: row.Values, Aliases: row.Aliases, Example: row.Example, Rule: all[row.ValueType].Rule, Doc: keyDoc(row, docs[row.Field]), Schema: row.Schema(schemas),
+			Values: row.Values, Aliases: row.Aliases, Example: row.Example, Rule: all[row.ValueType].Rule,
+			Doc: keyDoc(row, docs[row.Field]), Schema: row.Schema(schemas),
 		})
 	}
 	return keys

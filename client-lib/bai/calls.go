@@ -48,7 +48,8 @@ func NewKey() string { return rand.Text() }
 // it is known.
 func (c *Client) Submit(ctx context.Context, s Submission) (Submitted, error) {
 	if n := len(s.Descriptor); n > descriptors.MaxSize {
-		return Submitted{}, fmt.Errorf("submit %q: %w", s.File, &InvalidError{Message: fmt.Sprintf("the descriptor has %d bytes, %d at most are allowed", n, descriptors.MaxSize)})
+		return Submitted{}, fmt.Errorf("submit %q: %w", s.File,
+			&InvalidError{Message: fmt.Sprintf("the descriptor has %d bytes, %d at most are allowed", n, descriptors.MaxSize)})
 	}
 	if err := c.requireFeatures(ctx, s.requiredFeatures()); err != nil {
 		return Submitted{}, fmt.Errorf("submit %q: %w", s.File, err)

@@ -110,7 +110,9 @@ func (s Settings) Dial(target string) (*Client, error) {
 	}
 	return &Client{
 		target: target, settings: s, conn: conn,
-		rpc: baiv1.NewRunServiceClient(conn), descriptors: baiv1.NewDescriptorServiceClient(conn), scripts: baiv1.NewScriptServiceClient(conn), results: baiv1.NewResultServiceClient(conn), data: baiv1.NewDataServiceClient(conn), transfer: baiv1.NewTransferServiceClient(conn), schedules: baiv1.NewScheduleServiceClient(conn),
+		rpc: baiv1.NewRunServiceClient(conn), descriptors: baiv1.NewDescriptorServiceClient(conn),
+		scripts: baiv1.NewScriptServiceClient(conn), results: baiv1.NewResultServiceClient(conn), data: baiv1.NewDataServiceClient(conn),
+		transfer: baiv1.NewTransferServiceClient(conn), schedules: baiv1.NewScheduleServiceClient(conn),
 	}, nil
 }
 
@@ -122,11 +124,13 @@ func (s Settings) withUser(ctx context.Context) context.Context {
 	return metadata.AppendToOutgoingContext(ctx, baiv1.UserMetadata, s.User)
 }
 
-func (s Settings) call(ctx context.Context, method string, req, res any, conn *grpc.ClientConn, next grpc.UnaryInvoker, o ...grpc.CallOption) error {
+func (s Settings) call(ctx context.Context, method string, req, res any, conn *grpc.ClientConn, next grpc.UnaryInvoker,
+	o ...grpc.CallOption) error {
 	return next(s.withUser(ctx), method, req, res, conn, o...)
 }
 
-func (s Settings) stream(ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn, method string, next grpc.Streamer, o ...grpc.CallOption) (grpc.ClientStream, error) { //nolint:ireturn // gRPC's own
+func (s Settings) stream(ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn, method string, next grpc.Streamer,
+	o ...grpc.CallOption) (grpc.ClientStream, error) { //nolint:ireturn // gRPC's own
 	return next(s.withUser(ctx), desc, conn, method, o...)
 }
 

@@ -66,7 +66,8 @@ func (c *Client) TriggerSchedule(ctx context.Context, name, key string) (run str
 	if key == "" {
 		key = NewKey()
 	}
-	res, err := callWithRetry(ctx, c, c.schedules.TriggerSchedule, &baiv1.TriggerScheduleRequest{Schedule: name, Owner: c.settings.Owner, IdempotencyKey: key})
+	res, err := callWithRetry(ctx, c, c.schedules.TriggerSchedule,
+		&baiv1.TriggerScheduleRequest{Schedule: name, Owner: c.settings.Owner, IdempotencyKey: key})
 	if err != nil {
 		return "", fmt.Errorf("trigger schedule %q: %w", name, withNotFoundKind("schedule", err))
 	}

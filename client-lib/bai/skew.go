@@ -30,7 +30,8 @@ func (c *Client) requireFeatures(ctx context.Context, all []requiredFeature) err
 		c.serverRevision.Store(revision)
 		if revision < n.revision {
 			return &UnsupportedError{Message: fmt.Sprintf(
-				"the platform at %s is older than this client: it does not understand %s (revision %d of the API; it has %d)", c.target, n.name, n.revision, revision)}
+				"the platform at %s is older than this client: it does not understand %s (revision %d of the API; it has %d)", c.target,
+				n.name, n.revision, revision)}
 		}
 	}
 	return nil

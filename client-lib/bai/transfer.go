@@ -76,10 +76,11 @@ func (c *Client) Import(ctx context.Context, run Importing) (*baiv1.Imported, er
 	if err == nil {
 		// The platform may take long to store the data; the connection's keepalive
 		// detects a dead platform.
-		err = c.read(ctx, streamWatchdog{retryer: newRetryer(c.settings, c.settings.RetryTimeout)}, func(ctx context.Context, p streamWatchdog) (err error) {
-			done, err = c.send(ctx, p, run)
-			return err
-		})
+		err = c.read(ctx, streamWatchdog{retryer: newRetryer(c.settings, c.settings.RetryTimeout)},
+			func(ctx context.Context, p streamWatchdog) (err error) {
+				done, err = c.send(ctx, p, run)
+				return err
+			})
 	}
 	if e, ok := errors.AsType[*ServerError](err); ok && e.Code == codes.ResourceExhausted {
 		err = &InvalidError{Message: e.Message} // it is too much: again it would be
@@ -118,7 +119,8 @@ func (c *Client) send(ctx context.Context, p streamWatchdog, run Importing) (*ba
 		}
 		return res, err
 	}
-	err = send(&baiv1.ImportRunRequest{Import: &baiv1.Import{Format: int32(run.Format), RunId: run.Run, Files: run.Files}}) //nolint:gosec // a small number
+	err = send(&baiv1.ImportRunRequest{Import: &baiv1.Import{Format: int32(run.Format), RunId: run.Run,
+		Files: run.Files}}) //nolint:gosec // a small number
 	if err == nil {
 		err = run.Documents(file)
 	}

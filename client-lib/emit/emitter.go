@@ -29,8 +29,10 @@ type Settings struct {
 	Stderr io.Writer           // for messages; nil means standard error
 	Now    func() time.Time    // the clock of "@time"; nil means the machine's
 
-	Every  time.Duration // how long a line waits for others to be written with it; zero means 10 ms
-	Block  time.Duration // how long a call waits for a full buffer; zero means 100 ms, a negative one no wait. Printed lines are not buffered
+	Every time.Duration // how long a line waits for others to be written with it; zero means 10 ms
+	// How long a call waits for a full buffer; zero means 100 ms, a negative one no wait.
+	// Printed lines are not buffered.
+	Block  time.Duration
 	Drain  time.Duration // how long Close goes on trying; zero means 2 s
 	Buffer int           // bytes that wait to be written, about; twice as many while some are being written; zero means 4 MiB
 }

@@ -252,7 +252,8 @@ func (t tarSource) Each(use func(name string, content io.Reader) error) (err err
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
 	packed := &countingReader{Reader: file}
-	unpacked, err := zstd.NewReader(bufio.NewReaderSize(packed, 256<<10), zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(64<<20), zstd.WithDecoderMaxMemory(128<<20))
+	unpacked, err := zstd.NewReader(bufio.NewReaderSize(packed, 256<<10), zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(64<<20),
+		zstd.WithDecoderMaxMemory(128<<20))
 	if err != nil {
 		return fault("", 0, "it is not in zstd: %v", err)
 	}

@@ -122,7 +122,8 @@ func (s dataService) GetPrefetch(_ context.Context, req *baiv1.GetPrefetchReques
 	text, ok := s.p.uriTexts[req.GetPrefetch()]
 	if !ok {
 		return &baiv1.GetPrefetchResponse{
-			State: baiv1.GetPrefetchResponse_STATE_FAILED, Reason: "FetchFailed", Message: "source " + req.GetPrefetch() + " answers 404 Not Found",
+			State: baiv1.GetPrefetchResponse_STATE_FAILED, Reason: "FetchFailed",
+			Message: "source " + req.GetPrefetch() + " answers 404 Not Found",
 		}, nil
 	}
 	return &baiv1.GetPrefetchResponse{State: baiv1.GetPrefetchResponse_STATE_FETCHED, Sha256: Digest(text), Size: int64(len(text))}, nil

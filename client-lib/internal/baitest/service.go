@@ -52,7 +52,8 @@ func (p *Platform) SubmitRun(_ context.Context, req *baiv1.SubmitRunRequest) (*b
 	if digest := req.GetScriptSha256(); digest != "" {
 		content, ok := p.scripts[digest]
 		if !ok {
-			return nil, Status(codes.InvalidArgument, "script_sha256: it is not kept", &baiv1.Fault{Path: "script_sha256", Code: "BAI9010", Message: "it is not kept"})
+			return nil, Status(codes.InvalidArgument, "script_sha256: it is not kept",
+				&baiv1.Fault{Path: "script_sha256", Code: "BAI9010", Message: "it is not kept"})
 		}
 		run.Script = &baiv1.Script{Sha256: digest, Size: int64(len(content))}
 	}
@@ -335,7 +336,8 @@ func (p *Platform) selectedRuns(req *baiv1.QueryMetricsRequest) ([]*record, erro
 
 func filterSamples(samples []*baiv1.Sample, req *baiv1.QueryMetricsRequest) []*baiv1.Sample {
 	return slices.DeleteFunc(slices.Clone(samples), func(s *baiv1.Sample) bool {
-		return len(req.GetMetrics()) > 0 && !slices.Contains(req.GetMetrics(), s.GetMetric()) || !within(s.GetTime(), req.GetSince(), req.GetUntil())
+		return len(req.GetMetrics()) > 0 && !slices.Contains(req.GetMetrics(), s.GetMetric()) ||
+			!within(s.GetTime(), req.GetSince(), req.GetUntil())
 	})
 }
 

@@ -74,7 +74,8 @@ func readImportResult(resp *http.Response) (int, error) {
 		return 0, fmt.Errorf("install dashboards: read the answer: %w", err)
 	}
 	if resp.StatusCode != http.StatusOK {
-		return 0, fmt.Errorf("install dashboards: Kibana answers %s: %s", resp.Status, strings.TrimSpace(string(text[:min(len(text), 300)])))
+		return 0, fmt.Errorf("install dashboards: Kibana answers %s: %s", resp.Status,
+			strings.TrimSpace(string(text[:min(len(text), 300)])))
 	}
 	var answer struct {
 		Success      bool

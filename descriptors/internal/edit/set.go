@@ -105,7 +105,8 @@ func (s *setter) headerEnd(section *syntax.Section) int {
 func (s *setter) lines(indent string) []piece {
 	var all []piece
 	for _, p := range pairs(s.value.node) {
-		all = append(all, s.value.glue(indent), piece{s.value.source[p.From:p.To], s.value.origin, p.From - len(before)}, s.value.glue(s.newline()))
+		all = append(all, s.value.glue(indent), piece{s.value.source[p.From:p.To], s.value.origin, p.From - len(before)},
+			s.value.glue(s.newline()))
 	}
 	return all
 }

@@ -23,8 +23,9 @@ type schema = map[string]any
 func Schema() ([]byte, error) {
 	root := table(schema{
 		"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": ID,
-		"title": "Benchmark AI descriptor", "description": "One benchmark: what runs, on what, with which data, and which numbers are read from it.",
-		"type": "object",
+		"title":       "Benchmark AI descriptor",
+		"description": "One benchmark: what runs, on what, with which data, and which numbers are read from it.",
+		"type":        "object",
 	})
 	tables := map[string]schema{"": root}
 	for _, key := range descriptors.Keys() {
@@ -105,11 +106,12 @@ func tableRules() map[string][]schema {
 		"server.hardware":               {machine},
 		"hardware.tolerations[]":        toleration(),
 		"server.hardware.tolerations[]": toleration(),
-		"ml":                            {when(with("framework_version", schema{"minLength": 1}), with("framework", schema{"minLength": 1}))},
-		"output":                        outputRules,
-		"server.output":                 outputRules,
-		"output.metrics[]":              block,
-		"server.output.metrics[]":       block,
+		"ml": {when(with("framework_version", schema{"minLength": 1}),
+			with("framework", schema{"minLength": 1}))},
+		"output":                  outputRules,
+		"server.output":           outputRules,
+		"output.metrics[]":        block,
+		"server.output.metrics[]": block,
 	}
 }
 
@@ -119,7 +121,8 @@ func distributed() schema {
 	return schema{"properties": schema{"distributed": schema{"properties": schema{
 		"num_instances": schema{"minimum": 2, "maximum": most},
 		"processes_per_instance": schema{"anyOf": []any{
-			schema{"const": "gpus"}, schema{"type": "integer", "minimum": 1, "maximum": processes}, schema{"type": "string", "pattern": "^0*[1-9][0-9]*$"},
+			schema{"const": "gpus"}, schema{"type": "integer", "minimum": 1, "maximum": processes},
+			schema{"type": "string", "pattern": "^0*[1-9][0-9]*$"},
 		}},
 	}}}}
 }

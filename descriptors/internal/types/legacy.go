@@ -31,7 +31,8 @@ func normalizing(of decode.ValueType, normalize func(s string) string) decode.Va
 		if normalized == s {
 			return read(v)
 		}
-		v.Warn(fault.LegacyValue, fmt.Sprintf("%q is taken as %q, since the file is of version 0.1", s, normalized), fmt.Sprintf("write %q", normalized))
+		v.Warn(fault.LegacyValue, fmt.Sprintf("%q is taken as %q, since the file is of version 0.1", s, normalized),
+			fmt.Sprintf("write %q", normalized))
 		node := *v.Node
 		node.Text = normalized
 		v.Node = &node

@@ -84,6 +84,7 @@ func nodeLabel(key, value decode.Value) {
 // Variable reports a fault in the name of an environment variable.
 func Variable(key, _ decode.Value) {
 	if !isVariable(key.Text) {
-		key.Fault(fault.BadVariable, fmt.Sprintf("%q is not the name of a variable", key.Text), "write letters, digits and _, no digit first")
+		key.Fault(fault.BadVariable, fmt.Sprintf("%q is not the name of a variable", key.Text),
+			"write letters, digits and _, no digit first")
 	}
 }

@@ -41,7 +41,8 @@ func times() decode.ValueTypes {
 			},
 		},
 		"every": {
-			Type: "bool or string", Rule: "`true`, `false`, or numbers with `d`, `h`, `m`, `s`: `5s`, `1m`; a second at least", Read: interval,
+			Type: "bool or string", Rule: "`true`, `false`, or numbers with `d`, `h`, `m`, `s`: `5s`, `1m`; a second at least",
+			Read: interval,
 		},
 	}
 }
@@ -144,7 +145,8 @@ func timestamp(v decode.Value, s string) any {
 	if _, ok := ParseTimestamp(strings.Replace(s, " ", "T", 1), time.UTC); ok {
 		return strings.Replace(s, " ", "T", 1)
 	}
-	v.Fault(fault.BadTimestamp, fmt.Sprintf("%q is not a time", s), `write "2026-12-01", "2026-12-01T03:00" or, with a zone, "2026-12-01T03:00:00Z"`)
+	v.Fault(fault.BadTimestamp, fmt.Sprintf("%q is not a time", s),
+		`write "2026-12-01", "2026-12-01T03:00" or, with a zone, "2026-12-01T03:00:00Z"`)
 	return nil
 }
 

@@ -115,7 +115,8 @@ func Text(v any) ([]byte, error) {
 // among them.
 func Sections() []string {
 	return []string{
-		"log", "health", "listen", "kafka", "store", "elasticsearch", "objects", "buckets", "cluster", "kubernetes", "registry", "telemetry", "jobs",
+		"log", "health", "listen", "kafka", "store", "elasticsearch", "objects", "buckets", "cluster", "kubernetes", "registry",
+		"telemetry", "jobs",
 		"gateway", "fetcher", "executor", "watcher", "follow", "metrics-pusher", "summaries", "sinks",
 	}
 }

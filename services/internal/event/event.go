@@ -149,12 +149,14 @@ func (f Fetched) Validate() error {
 type Launched struct {
 	Header
 
-	Cluster         string        `json:"cluster"`                    // the cluster driver: kubernetes or local
-	Scope           string        `json:"scope"`                      // the Kubernetes namespace of the objects
-	Job             string        `json:"job"`                        // name of the Job whose end ends the run
-	UID             string        `json:"uid,omitempty"`              // of that Job
-	Retries         int           `json:"retries,omitempty"`          // attempts that may follow this one after an infra failure
-	PendingDeadline time.Duration `json:"pending_deadline,omitempty"` // ns; how long a pod may wait for a resource that may never come; zero is the watcher's default
+	Cluster string `json:"cluster"`           // the cluster driver: kubernetes or local
+	Scope   string `json:"scope"`             // the Kubernetes namespace of the objects
+	Job     string `json:"job"`               // name of the Job whose end ends the run
+	UID     string `json:"uid,omitempty"`     // of that Job
+	Retries int    `json:"retries,omitempty"` // attempts that may follow this one after an infra failure
+	// Ns; how long a pod may wait for a resource that may never come; zero is the
+	// watcher's default.
+	PendingDeadline time.Duration `json:"pending_deadline,omitempty"`
 }
 
 // Topic implements Event.

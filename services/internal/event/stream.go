@@ -35,7 +35,8 @@ func LogFollower(pod string) string { return pod + "/" + StreamLog }
 
 // Validate names every field that is missing.
 func (s Stream) Validate() error {
-	return errors.Join(required("source.role", s.Role), required("source.pod", s.Pod), required("source.container", s.Container), required("source.stream", s.Kind))
+	return errors.Join(required("source.role", s.Role), required("source.pod", s.Pod), required("source.container", s.Container),
+		required("source.stream", s.Kind))
 }
 
 // ID identifies the stream among all streams of all runs.
@@ -104,7 +105,9 @@ func (s Sample) Float() float64 {
 
 // Line is one line that a benchmark wrote to standard output or error.
 type Line struct {
-	Seq          int64  `json:"seq"`            // byte offset in its source where it was complete; orders lines of both streams as they were read
+	// Byte offset in its source where it was complete; orders lines of both streams as
+	// they were read.
+	Seq          int64  `json:"seq"`
 	Stderr       bool   `json:"err,omitempty"`  // standard error
 	Time         int64  `json:"time,string"`    // ns since 1970, UTC, when it was read
 	Text         string `json:"text"`           // valid UTF-8, without its line feed

@@ -42,7 +42,8 @@ func clean(older time.Time) {
 			continue
 		}
 		info, err := f.Stat()
-		if err == nil && info.IsDir() && info.ModTime().Before(older) && syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil { //nolint:gosec // a file descriptor
+		if err == nil && info.IsDir() && info.ModTime().Before(older) &&
+			syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil { //nolint:gosec // a file descriptor
 			_ = os.RemoveAll(dir) // another's, perhaps
 		}
 		_ = f.Close() // it was only looked at

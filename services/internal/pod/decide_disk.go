@@ -72,7 +72,8 @@ func (d Disk) ProblemMessage(dir string) string {
 	if d.AcceptsOutput() {
 		return ""
 	}
-	text := fmt.Sprintf("the platform's disk is full: %s has %s free, and the output of benchmarks needs %s", dir, FormatSize(d.Free), FormatSize(FloorsOf(d.Total).Output))
+	text := fmt.Sprintf("the platform's disk is full: %s has %s free, and the output of benchmarks needs %s", dir, FormatSize(d.Free),
+		FormatSize(FloorsOf(d.Total).Output))
 	if !d.AcceptsRuns() {
 		text += "; new runs are refused"
 	}
@@ -82,7 +83,8 @@ func (d Disk) ProblemMessage(dir string) string {
 // WaitingMessage says of one benchmark that its output waits, where so many bytes are free
 // and so many are needed.
 func WaitingMessage(free, floor int64) string {
-	return fmt.Sprintf("the platform's disk is full (%s free, %s needed): the output of the benchmark waits for room", FormatSize(free), FormatSize(floor))
+	return fmt.Sprintf("the platform's disk is full (%s free, %s needed): the output of the benchmark waits for room", FormatSize(free),
+		FormatSize(floor))
 }
 
 // ResumedMessage says that a benchmark's output waits no longer.

@@ -89,28 +89,38 @@ const VolumesDir = "/bai-volumes"
 
 // Environment variables.
 const (
-	EnvDir       = "BAI_DIR"                         // where Dir is; empty means Dir
-	EnvSecretDir = "BAI_SECRET_DIR"                  // where SecretDir is; empty means SecretDir
-	EnvStateDir  = "BAI_STATE_DIR"                   // where the collector's own files lie; empty means where Dir is
-	EnvPodUID    = "BAI_POD_UID"                     // of the pod, by the downward API
-	EnvMaxLog    = "BAI_MAX_LOG"                     // bytes of output that are stored, which bounds the records ahead of the collector; empty means no limit
-	EnvReserve   = "BAI_RESERVE"                     // bytes of the volume's disk that remain free of output: below it the benchmark waits; empty means none
-	EnvAwait     = "BAI_AWAIT"                       // how long the wrapper waits for the collector to be ready, as 10s; empty means not at all
-	EnvGrace     = "BAI_GRACE"                       // how long the wrapper waits between SIGTERM and SIGKILL, as 10s; empty means 10s
-	EnvMessage   = "BAI_TERMINATION_MESSAGE"         // where a container leaves its last words; empty means TerminationMessage
-	EnvArtifacts = "BAI_ARTIFACTS"                   // artifacts to store once the command has ended: []Artifact as JSON; empty means none
-	EnvNode      = "BAI_NODE"                        // name of the node, by the downward API; empty means that of the system
-	EnvSystem    = "BAI_SYSTEM"                      // interval of the measurements of the benchmark's use, as 1s; empty means 1s, 0 no measurement
-	EnvIndex     = "BAI_INDEX"                       // of the pod within its role, where it has several
-	EnvSockets   = "BAI_SOCKETS"                     // descriptor where a collector that is outside its pod's network is given sockets of it; empty means that it is inside
-	EnvScripts   = "BAI_SCRIPTS_PATH"                // where code lies that was sent along with the descriptor
-	EnvBackend   = "BENCHMARK_AI"                    // for client libraries: "fifo", the only one of the original's that is of use in a pod; ours append to EnvFile where it is set
-	EnvFile      = "BENCHMARK_AI_FILE"               // the metrics file
-	EnvFIFO      = "BENCHMARK_AI_FIFO_FILEPATH"      // the pipe
-	EnvFIFOWait  = "BENCHMARK_AI_FIFO_MAX_WAIT_TIME" // seconds that the original client library waits for the pipe
-	EnvStrict    = "BENCHMARK_AI_STRICT"             // set by users: 1 makes a program that cannot emit a value fail
-	EnvRun       = "BENCHMARK_AI_RUN"                // the run's ID, for the benchmark to know
-	EnvAttempt   = "BENCHMARK_AI_ATTEMPT"
+	EnvDir       = "BAI_DIR"        // where Dir is; empty means Dir
+	EnvSecretDir = "BAI_SECRET_DIR" // where SecretDir is; empty means SecretDir
+	EnvStateDir  = "BAI_STATE_DIR"  // where the collector's own files lie; empty means where Dir is
+	EnvPodUID    = "BAI_POD_UID"    // of the pod, by the downward API
+	// Bytes of output that are stored, which bounds the records ahead of the collector;
+	// empty means no limit.
+	EnvMaxLog = "BAI_MAX_LOG"
+	// Bytes of the volume's disk that remain free of output: below it the benchmark
+	// waits; empty means none.
+	EnvReserve = "BAI_RESERVE"
+	// How long the wrapper waits for the collector to be ready, as 10s; empty means not
+	// at all.
+	EnvAwait     = "BAI_AWAIT"
+	EnvGrace     = "BAI_GRACE"               // how long the wrapper waits between SIGTERM and SIGKILL, as 10s; empty means 10s
+	EnvMessage   = "BAI_TERMINATION_MESSAGE" // where a container leaves its last words; empty means TerminationMessage
+	EnvArtifacts = "BAI_ARTIFACTS"           // artifacts to store once the command has ended: []Artifact as JSON; empty means none
+	EnvNode      = "BAI_NODE"                // name of the node, by the downward API; empty means that of the system
+	// Interval of the measurements of the benchmark's use, as 1s; empty means 1s, 0 no
+	// measurement.
+	EnvSystem = "BAI_SYSTEM"
+	EnvIndex  = "BAI_INDEX" // of the pod within its role, where it has several
+	// Descriptor where a collector that is outside its pod's network is given sockets of
+	// it; empty means that it is inside.
+	EnvSockets  = "BAI_SOCKETS"
+	EnvScripts  = "BAI_SCRIPTS_PATH"                // where code lies that was sent along with the descriptor
+	EnvBackend  = "BENCHMARK_AI"                    // for client libraries: "fifo", the only one of the original's that is of use in a pod; ours append to EnvFile where it is set
+	EnvFile     = "BENCHMARK_AI_FILE"               // the metrics file
+	EnvFIFO     = "BENCHMARK_AI_FIFO_FILEPATH"      // the pipe
+	EnvFIFOWait = "BENCHMARK_AI_FIFO_MAX_WAIT_TIME" // seconds that the original client library waits for the pipe
+	EnvStrict   = "BENCHMARK_AI_STRICT"             // set by users: 1 makes a program that cannot emit a value fail
+	EnvRun      = "BENCHMARK_AI_RUN"                // the run's ID, for the benchmark to know
+	EnvAttempt  = "BENCHMARK_AI_ATTEMPT"
 )
 
 // Environment variables of OpenTelemetry's libraries, with their values in the plan. The
@@ -174,9 +184,13 @@ type Collect struct {
 	Access    Access       `json:"access,omitzero"` // to the brokers
 	Token     string       `json:"token"`           // of the run
 	Metrics   []Metric     `json:"metrics,omitempty"`
-	MaxLog    int64        `json:"max_log,omitempty"`  // bytes of output that are kept, of its beginning and of its end; zero means no limit
-	MaxLine   int          `json:"max_line,omitempty"` // bytes of a line that are kept; zero means 64 KiB
-	Reserve   int64        `json:"reserve,omitempty"`  // as EnvReserve: with less free, the user is warned, and below ResultsFloor of it nothing is shipped
+	// Bytes of output that are kept, of its beginning and of its end; zero means no
+	// limit.
+	MaxLog  int64 `json:"max_log,omitempty"`
+	MaxLine int   `json:"max_line,omitempty"` // bytes of a line that are kept; zero means 64 KiB
+	// As EnvReserve: with less free, the user is warned, and below ResultsFloor of it
+	// nothing is shipped.
+	Reserve int64 `json:"reserve,omitempty"`
 
 	Gateway   string        `json:"gateway,omitempty"`   // URL of the gateway, which takes artifacts; empty means that none are kept
 	Artifacts []Artifact    `json:"artifacts,omitempty"` // artifacts to store
@@ -243,8 +257,10 @@ type Pull struct {
 	Brokers []string     `json:"brokers,omitempty"`
 	Access  Access       `json:"access,omitzero"` // to the brokers
 	Token   string       `json:"token,omitempty"`
-	Store   string       `json:"store"` // URL of the object store as the pod reaches it; where {run} is in it, the run is meant, and the token lets in
-	Data    []event.Data `json:"data"`  // number n goes to data/<n>, a file, or a directory where Unpack is set
+	// URL of the object store as the pod reaches it; where {run} is in it, the run is
+	// meant, and the token lets in.
+	Store string       `json:"store"`
+	Data  []event.Data `json:"data"` // number n goes to data/<n>, a file, or a directory where Unpack is set
 
 	// Shared are the numbers of the data sets that go to shared/<n> instead: the pod with
 	// Index 0 fetches them, and the others wait for them.
@@ -254,9 +270,13 @@ type Pull struct {
 	// this disk: the benchmark sees it through a read-only mount.
 	Linked bool `json:"-"`
 
-	MaxFiles    int   `json:"max_files,omitempty"`    // and folders that one archive may hold; zero means 1,000,000
-	MaxUnpacked int64 `json:"max_unpacked,omitempty"` // bytes that one archive may hold; zero means 1 GiB and 200 times its size, 1 TiB at most where it is not larger itself
-	Reserve     int64 `json:"reserve,omitempty"`      // bytes of the pod's own volume that are left free while archives are unpacked; zero means 256 MiB, less of a volume below 5 GiB
+	MaxFiles int `json:"max_files,omitempty"` // and folders that one archive may hold; zero means 1,000,000
+	// Bytes that one archive may hold; zero means 1 GiB and 200 times its size, 1 TiB at
+	// most where it is not larger itself.
+	MaxUnpacked int64 `json:"max_unpacked,omitempty"`
+	// Bytes of the pod's own volume that are left free while archives are unpacked; zero
+	// means 256 MiB, less of a volume below 5 GiB.
+	Reserve int64 `json:"reserve,omitempty"`
 }
 
 // Exit is how the benchmark's process ended.

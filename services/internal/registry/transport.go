@@ -106,7 +106,8 @@ func (b *body) Read(p []byte) (int, error) {
 // isLoginRefused reports whether an error says that another login may be let in.
 func isLoginRefused(err error) bool {
 	transportErr, ok := errors.AsType[*transport.Error](err)
-	return ok && (transportErr.StatusCode == http.StatusUnauthorized || transportErr.StatusCode == http.StatusForbidden || transportErr.StatusCode == http.StatusNotFound)
+	return ok && (transportErr.StatusCode == http.StatusUnauthorized || transportErr.StatusCode == http.StatusForbidden ||
+		transportErr.StatusCode == http.StatusNotFound)
 }
 
 // explain says, for the user, why a registry gave no answer.

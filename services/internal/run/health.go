@@ -76,7 +76,8 @@ func loopbackOnly(next http.HandlerFunc) http.HandlerFunc {
 		}
 		addr, err := netip.ParseAddr(strings.Trim(host, "[]"))
 		if host != "localhost" && (err != nil || !addr.Unmap().IsLoopback()) {
-			http.Error(w, fmt.Sprintf("host %.100q is not this machine: ask http://localhost or http://127.0.0.1", r.Host), http.StatusForbidden)
+			http.Error(w, fmt.Sprintf("host %.100q is not this machine: ask http://localhost or http://127.0.0.1", r.Host),
+				http.StatusForbidden)
 			return
 		}
 		next(w, r)

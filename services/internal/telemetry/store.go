@@ -47,7 +47,8 @@ func (t *Telemetry) Store(s backend) *Store {
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "bai_store_seconds", Help: "How long the store took to answer.", Buckets: prometheus.ExponentialBuckets(0.0005, 4, 9),
 		}, []string{"verb"}),
-		failures: counter("bai_store_errors_total", "Times that the store could not: it was away, or refused what it will never keep.", "verb", "kind"),
+		failures: counter("bai_store_errors_total", "Times that the store could not: it was away, or refused what it will never keep.",
+			"verb", "kind"),
 	}
 	t.registry.MustRegister(c.duration, c.failures)
 	return c

@@ -62,7 +62,8 @@ func FindInVolume(a pod.Artifact, path, dir string) (files []File, notices []str
 		}
 	}
 	return selectFiles(a, matches, func(match string, skipped *skippedEntries) ([]File, error) {
-		return filesBelow(root, match, skipped, func(p string) File { return File{Root: dir, Path: p, Name: archiveName(filepath.Join(path, p))} })
+		return filesBelow(root, match, skipped,
+			func(p string) File { return File{Root: dir, Path: p, Name: archiveName(filepath.Join(path, p))} })
 	})
 }
 
@@ -76,7 +77,8 @@ func skippedNotice(a pod.Artifact, err error) string {
 
 // selectFiles returns the files of all that an artifact's path matches, as far as they
 // are to be kept.
-func selectFiles(a pod.Artifact, matches []string, files func(match string, skipped *skippedEntries) ([]File, error)) (all []File, notices []string) {
+func selectFiles(a pod.Artifact, matches []string,
+	files func(match string, skipped *skippedEntries) ([]File, error)) (all []File, notices []string) {
 	slices.Sort(matches)
 	size := int64(0)
 	var skipped skippedEntries
@@ -122,7 +124,8 @@ func walk(path string, skipped *skippedEntries) ([]File, error) {
 		return nil, err
 	}
 	defer root.Close() //nolint:errcheck // only a handle
-	return filesBelow(root, start, skipped, func(p string) File { return File{Root: base, Path: p, Name: archiveName(filepath.Join(base, p))} })
+	return filesBelow(root, start, skipped,
+		func(p string) File { return File{Root: base, Path: p, Name: archiveName(filepath.Join(base, p))} })
 }
 
 // filesBelow returns the files at a path below a folder, and notes the skipped entries.

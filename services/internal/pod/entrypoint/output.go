@@ -113,7 +113,8 @@ func (o *output) waitForRoom() bool {
 			return true
 		}
 		if time.Now().After(end) {
-			printWarning(fmt.Sprintf("the output was not collected for %s (%d bytes wait): the rest is dropped", o.backlogTimeout, st.Blocks*512))
+			printWarning(fmt.Sprintf("the output was not collected for %s (%d bytes wait): the rest is dropped", o.backlogTimeout,
+				st.Blocks*512))
 			return false
 		}
 	}

@@ -23,7 +23,8 @@ func byDCGM(ctx context.Context, every time.Duration, emit func(line []byte)) {
 		return
 	}
 	asking, stop := context.WithTimeout(ctx, toolTimeout)
-	cards := matchGPUs(runTool(asking, "dcgmi", "discovery", "-l"), runTool(asking, "nvidia-smi", "--query-gpu=index,uuid", "--format=csv,noheader"))
+	cards := matchGPUs(runTool(asking, "dcgmi", "discovery", "-l"),
+		runTool(asking, "nvidia-smi", "--query-gpu=index,uuid", "--format=csv,noheader"))
 	stop()
 	if len(cards) == 0 {
 		return

@@ -109,7 +109,8 @@ func (s *sink) parts(name string, content io.ReaderAt, size int64) error {
 func (s *sink) abortUpload(name string, id *string) {
 	ctx, cancel := s.cleanupContext()
 	defer cancel()
-	_, _ = s.api.AbortMultipartUpload(ctx, &s3.AbortMultipartUploadInput{Bucket: &s.location.Bucket, Key: s.key(name), UploadId: id}) // the bucket's own rules do it too
+	// The bucket's own rules do it too.
+	_, _ = s.api.AbortMultipartUpload(ctx, &s3.AbortMultipartUploadInput{Bucket: &s.location.Bucket, Key: s.key(name), UploadId: id})
 }
 
 // cleanupContext is a context for clean-up after the export's context has ended.

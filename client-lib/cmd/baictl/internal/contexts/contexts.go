@@ -101,7 +101,9 @@ func toFileError(path string, err error) error {
 	if e, ok := errors.AsType[*toml.StrictMissingError](err); ok && len(e.Errors) > 0 {
 		first := e.Errors[0]
 		line, column := first.Position()
-		return &FileError{path, line, column, fmt.Sprintf("%s: unknown key (known: current, contexts.NAME.server, .owner, .namespace, .kibana, .kibana_prefix)", strings.Join(first.Key(), "."))}
+		return &FileError{path, line, column, fmt.Sprintf(
+			"%s: unknown key (known: current, contexts.NAME.server, .owner, .namespace, .kibana, .kibana_prefix)",
+			strings.Join(first.Key(), "."))}
 	}
 	if e, ok := errors.AsType[*toml.DecodeError](err); ok {
 		line, column := e.Position()
@@ -137,7 +139,8 @@ func (c Contexts) Text() string {
 	for _, name := range c.Names() {
 		fmt.Fprintf(&b, "\n[contexts.%s]\n", quote(name))
 		one := c.All[name]
-		for _, f := range []struct{ key, value string }{{"server", one.Server}, {"owner", one.Owner}, {"namespace", one.Namespace}, {"kibana", one.Kibana}, {"kibana_prefix", one.KibanaPrefix}} {
+		for _, f := range []struct{ key, value string }{{"server", one.Server}, {"owner", one.Owner}, {"namespace", one.Namespace},
+			{"kibana", one.Kibana}, {"kibana_prefix", one.KibanaPrefix}} {
 			if f.value != "" {
 				fmt.Fprintf(&b, "%s = %s\n", f.key, quote(f.value))
 			}

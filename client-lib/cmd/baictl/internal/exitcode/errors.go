@@ -82,7 +82,8 @@ type DataError struct {
 
 // Error lists the stored and the missing data.
 func (e *DataError) Error() string {
-	return fmt.Sprintf("the data of run %s are not complete after %s: %s", e.ID, printer.Duration(e.After), CompletenessText(e.Completeness))
+	return fmt.Sprintf("the data of run %s are not complete after %s: %s", e.ID, printer.Duration(e.After),
+		CompletenessText(e.Completeness))
 }
 
 // A DetachedError is a command that stopped following a run that continues.

@@ -84,11 +84,13 @@ func Environment(e *baiv1.Environment) []Line {
 func pod(p *baiv1.PodEnvironment) []Line {
 	m := p.GetMachine()
 	lines := []Line{
-		{"Pod", fmt.Sprintf("%s-%d, attempt %d, platform %s", p.GetRole(), p.GetIndex(), p.GetAttempt(), orUnknown(p.GetPlatformVersion()))},
+		{"Pod", fmt.Sprintf("%s-%d, attempt %d, platform %s", p.GetRole(), p.GetIndex(), p.GetAttempt(),
+			orUnknown(p.GetPlatformVersion()))},
 		{"Ran", p.GetImageDigest()},
 		{"Node", list(m.GetNode(), m.GetHypervisor())},
 		{"System", list("Linux "+m.GetKernel(), m.GetArchitecture(), m.GetOs())},
-		{"Processor", list(m.GetCpuModel(), countText(m.GetCpus(), "logical processor"), countText(m.GetCores(), "core"), countText(m.GetSockets(), "socket"), countText(m.GetNumaNodes(), "NUMA node"))},
+		{"Processor", list(m.GetCpuModel(), countText(m.GetCpus(), "logical processor"), countText(m.GetCores(), "core"),
+			countText(m.GetSockets(), "socket"), countText(m.GetNumaNodes(), "NUMA node"))},
 		{"Clock", clock(m)},
 		{"Memory", Bytes(m.GetMemory())},
 		{"Container", container(m)},

@@ -24,7 +24,8 @@ once. A broken connection is said once and mended.`
 
 // SetFlag is the flag that puts values in place of a descriptor's.
 func SetFlag(cmd *cobra.Command, set *[]string) {
-	cmd.PersistentFlags().StringArrayVar(set, "set", nil, "put a value in place of one of the descriptor's: `PATH=VALUE`, as hardware.gpus=4; PATH= takes the key away; may be repeated")
+	cmd.PersistentFlags().StringArrayVar(set, "set", nil,
+		"put a value in place of one of the descriptor's: `PATH=VALUE`, as hardware.gpus=4; PATH= takes the key away; may be repeated")
 }
 
 // Overrides parses the values of --set.

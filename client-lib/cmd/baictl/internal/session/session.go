@@ -63,8 +63,10 @@ func New(env Env) *Session {
 func (s *Session) Flags(root *cobra.Command) {
 	flags := root.PersistentFlags()
 	flags.StringVar(&s.context, "context", "", "`NAME` of the platform to use, see baictl config (env BAI_CONTEXT)")
-	flags.StringVar(&s.server, "server", "", "`ADDRESS` of the platform (env BAI_SERVER; default: that of the context, or \""+bai.DefaultTarget+"\")")
-	flags.StringVar(&s.owner, "owner", "", "`WHO` submits, and whose names are meant (env BAI_OWNER; default: that of the context, or the user)")
+	flags.StringVar(&s.server, "server", "",
+		"`ADDRESS` of the platform (env BAI_SERVER; default: that of the context, or \""+bai.DefaultTarget+"\")")
+	flags.StringVar(&s.owner, "owner", "",
+		"`WHO` submits, and whose names are meant (env BAI_OWNER; default: that of the context, or the user)")
 	flags.StringVarP(&s.Output, "output", "o", "table", "`FORMAT` of the output: table, wide, json, yaml or name")
 	flags.DurationVar(&s.timeout, "timeout", 0, "give up after so `LONG`, as 90s or 10m (default: never)")
 	_ = root.RegisterFlagCompletionFunc("output", func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {

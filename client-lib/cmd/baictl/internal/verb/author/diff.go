@@ -85,13 +85,15 @@ func printDifferences(s *session.Session, file, run string, all []descriptors.Di
 	case "json", "yaml":
 		objects := make([]json.RawMessage, len(all))
 		for i, d := range all {
-			text, err := session.Object(session.Entry{Name: "path", Value: d.Path}, session.Entry{Name: "run", Value: d.Old}, session.Entry{Name: "file", Value: d.New})
+			text, err := session.Object(session.Entry{Name: "path", Value: d.Path}, session.Entry{Name: "run", Value: d.Old},
+				session.Entry{Name: "file", Value: d.New})
 			if err != nil {
 				return err
 			}
 			objects[i] = text
 		}
-		text, err := session.Object(session.Entry{Name: "run", Value: run}, session.Entry{Name: "file", Value: file}, session.Entry{Name: "differences", Value: objects})
+		text, err := session.Object(session.Entry{Name: "run", Value: run}, session.Entry{Name: "file", Value: file},
+			session.Entry{Name: "differences", Value: objects})
 		if err != nil {
 			return err
 		}

@@ -159,7 +159,8 @@ func findByPrefix(all []*baiv1.StoredData, prefix string) (*baiv1.StoredData, er
 	case 1:
 		return found[0], nil
 	}
-	return nil, &exitcode.UsageError{Message: fmt.Sprintf("%q begins the sha256 of %d data sets: give more of it", prefix, len(found)), Help: "baictl data list -o name"}
+	return nil, &exitcode.UsageError{Message: fmt.Sprintf("%q begins the sha256 of %d data sets: give more of it", prefix, len(found)),
+		Help: "baictl data list -o name"}
 }
 
 // digests offers the digests of stored data.
@@ -172,7 +173,8 @@ func digests(s *session.Session) session.Completion {
 				return
 			}
 			for _, d := range all {
-				offered = append(offered, cobra.CompletionWithDesc(digits(d.GetSha256(), false), printer.Clean(strings.Join(d.GetSources(), " "))))
+				offered = append(offered, cobra.CompletionWithDesc(digits(d.GetSha256(), false),
+					printer.Clean(strings.Join(d.GetSources(), " "))))
 			}
 		})
 		return offered, cobra.ShellCompDirectiveNoFileComp

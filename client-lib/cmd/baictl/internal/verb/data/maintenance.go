@@ -85,7 +85,8 @@ func verifyAll(cmd *cobra.Command, s *session.Session, c *bai.Client, chosen []*
 	}
 	err := printResults(s, all, "damaged")
 	if err == nil && damaged > 0 {
-		err = fmt.Errorf("%d of %d data sets are damaged: they are forgotten, and fetched again when a run wants them", damaged, len(chosen))
+		err = fmt.Errorf("%d of %d data sets are damaged: they are forgotten, and fetched again when a run wants them", damaged,
+			len(chosen))
 	}
 	return err
 }

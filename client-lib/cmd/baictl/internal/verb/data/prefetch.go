@@ -164,7 +164,8 @@ func printFetched(s *session.Session, all []bai.Wanted, ended []*baiv1.GetPrefet
 		case state == baiv1.GetPrefetchResponse_STATE_FETCHED && s.Output == "name":
 			line = res.GetSha256() + "\n"
 		case state == baiv1.GetPrefetchResponse_STATE_FETCHED:
-			line = fmt.Sprintf("%s fetched (%s) from %s\n", digits(res.GetSha256(), s.Output == "wide"), printer.Bytes(res.GetSize()), printer.Clean(all[i].Src))
+			line = fmt.Sprintf("%s fetched (%s) from %s\n", digits(res.GetSha256(), s.Output == "wide"), printer.Bytes(res.GetSize()),
+				printer.Clean(all[i].Src))
 		case state == baiv1.GetPrefetchResponse_STATE_FETCHING && s.Output != "name":
 			line = "fetching " + printer.Clean(all[i].Src) + "\n"
 		}

@@ -166,20 +166,23 @@ func (r reproduction) describe(width int) string {
 func (r reproduction) object() (json.RawMessage, error) {
 	gaps := make([]json.RawMessage, len(r.gaps))
 	for i, g := range r.gaps {
-		text, err := session.Object(session.Entry{Name: "what", Value: g.Subject}, session.Entry{Name: "why", Value: g.Why}, session.Entry{Name: "remedy", Value: g.Remedy})
+		text, err := session.Object(session.Entry{Name: "what", Value: g.Subject}, session.Entry{Name: "why", Value: g.Why},
+			session.Entry{Name: "remedy", Value: g.Remedy})
 		if err != nil {
 			return nil, err
 		}
 		gaps[i] = text
 	}
-	fields := []session.Entry{{Name: "run", Value: r.run.GetId()}, {Name: "asked", Value: r.originalCommand}, {Name: "commands", Value: r.commands}}
+	fields := []session.Entry{{Name: "run", Value: r.run.GetId()}, {Name: "asked", Value: r.originalCommand},
+		{Name: "commands", Value: r.commands}}
 	if r.run.GetOrigination() != nil {
 		fields = append(fields, session.Entry{Name: "origination", Value: printer.JSON(r.run.GetOrigination())})
 	}
 	if r.run.GetScript() != nil {
 		fields = append(fields, session.Entry{Name: "script", Value: printer.JSON(r.run.GetScript())})
 	}
-	fields = append(fields, session.Entry{Name: "overrides", Value: session.Array(r.run.GetOverrides())}, session.Entry{Name: "data", Value: session.Array(r.run.GetData())},
+	fields = append(fields, session.Entry{Name: "overrides", Value: session.Array(r.run.GetOverrides())},
+		session.Entry{Name: "data", Value: session.Array(r.run.GetData())},
 		session.Entry{Name: "gaps", Value: gaps}, session.Entry{Name: "descriptorSha256", Value: digest([]byte(r.run.GetDescriptorToml()))},
 		session.Entry{Name: "descriptorToml", Value: r.run.GetDescriptorToml()})
 	return session.Object(fields...)

@@ -139,7 +139,8 @@ func submitOne(ctx context.Context, s *session.Session, c *bai.Client, submissio
 		made, err := c.Schedule(ctx, got.ScheduleID)
 		return submitResult{file: submission.File, Submitted: got, schedule: made}, err
 	case got.RunID == "":
-		return submitResult{}, fmt.Errorf("submit %q: the platform made set %s, which this baictl does not know: it is older than the platform", submission.File, got.SetID)
+		return submitResult{}, fmt.Errorf(
+			"submit %q: the platform made set %s, which this baictl does not know: it is older than the platform", submission.File, got.SetID)
 	}
 	return submitResult{file: submission.File, Submitted: got}, nil
 }
@@ -153,7 +154,8 @@ func unansweredError(ctx context.Context, err error, key string) error {
 }
 
 // rerunSubmission is the submission that repeats a run, with the flags applied.
-func (w *submitFlags) rerunSubmission(cmd *cobra.Command, s *session.Session, run *baiv1.Run, labels map[string]string) (bai.Submission, error) {
+func (w *submitFlags) rerunSubmission(cmd *cobra.Command, s *session.Session, run *baiv1.Run,
+	labels map[string]string) (bai.Submission, error) {
 	submission, err := w.submission(cmd, s)
 	if err != nil {
 		return bai.Submission{}, err

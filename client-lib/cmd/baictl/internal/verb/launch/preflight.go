@@ -123,7 +123,8 @@ func printChecks(s *session.Session, file string, checks []*baiv1.Check, missing
 			if c.GetGrade() == baiv1.Grade_GRADE_FINE {
 				continue
 			}
-			if err := session.WriteText(s.Env.Out, printer.Clean(strings.TrimSuffix(c.GetTopic()+"/"+c.GetSubject(), "/"))+"\n"); err != nil {
+			if err := session.WriteText(s.Env.Out,
+				printer.Clean(strings.TrimSuffix(c.GetTopic()+"/"+c.GetSubject(), "/"))+"\n"); err != nil {
 				return err
 			}
 		}

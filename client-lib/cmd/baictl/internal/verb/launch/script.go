@@ -34,8 +34,9 @@ func (w *submitFlags) requireScript(s *session.Session, doc input.Document, set 
 		return nil
 	}
 	return s.FailWithFaults([]*baiv1.Fault{{
-		File: doc.Name, Path: "ml.script", Code: codeScript, Message: fmt.Sprintf("the descriptor wants code to be sent along (%s)", d.ML.Script.Archive),
-		Remedy: "say where it is: --script DIR",
+		File: doc.Name, Path: "ml.script", Code: codeScript,
+		Message: fmt.Sprintf("the descriptor wants code to be sent along (%s)", d.ML.Script.Archive),
+		Remedy:  "say where it is: --script DIR",
 	}})
 }
 

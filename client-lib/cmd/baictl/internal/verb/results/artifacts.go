@@ -159,7 +159,8 @@ func selectFiles(files []*baiv1.Artifact, run string, names []string) ([]*baiv1.
 	}
 	for _, name := range names {
 		if !slices.ContainsFunc(files, func(f *baiv1.Artifact) bool { return matches(name, f) }) {
-			return nil, &exitcode.UsageError{Message: fmt.Sprintf("no file %q is kept of run %q", name, run), Help: "baictl artifacts list " + run}
+			return nil, &exitcode.UsageError{Message: fmt.Sprintf("no file %q is kept of run %q", name, run),
+				Help: "baictl artifacts list " + run}
 		}
 	}
 	return slices.DeleteFunc(slices.Clone(files), func(f *baiv1.Artifact) bool {
@@ -216,7 +217,8 @@ func (f downloadFlags) save(cmd *cobra.Command, s *session.Session, c *bai.Clien
 			continue
 		}
 		if done.Path != file.GetName() {
-			s.Screen.Note(fmt.Sprintf("baictl: this system has no file %s: it is written as %s", printer.Name(file.GetName()), printer.Name(done.Path)))
+			s.Screen.Note(fmt.Sprintf("baictl: this system has no file %s: it is written as %s", printer.Name(file.GetName()),
+				printer.Name(done.Path)))
 		}
 		all = append(all, savedFile{path.Join(f.folder, done.Path), done.Already, file})
 	}
@@ -258,7 +260,8 @@ func (e *incompleteError) Unwrap() error {
 	return slices.MaxFunc(e.faults, func(a, b error) int { return cmp.Compare(exitcode.Code(a), exitcode.Code(b)) })
 }
 
-func (f downloadFlags) saver(ctx context.Context, s *session.Session, c *bai.Client, run string, root *os.Root, file *baiv1.Artifact) download.Saver {
+func (f downloadFlags) saver(ctx context.Context, s *session.Session, c *bai.Client, run string, root *os.Root,
+	file *baiv1.Artifact) download.Saver {
 	shown := time.Time{}
 	return download.Saver{
 		Root: root, Force: f.force,

@@ -128,7 +128,8 @@ func printSamples(ctx context.Context, s *session.Session, c *bai.Client, q bai.
 func printCSV(ctx context.Context, s *session.Session, c *bai.Client, q bai.Query) error {
 	w := csv.NewWriter(s.Env.Out)
 	defer w.Flush()
-	if err := w.Write([]string{"time", "metric", "value", "unit", "step", "labels", "attempt", "role", "index", "container", "stream", "sequence", "sub", "run", "direction"}); err != nil {
+	if err := w.Write([]string{"time", "metric", "value", "unit", "step", "labels", "attempt", "role", "index", "container", "stream",
+		"sequence", "sub", "run", "direction"}); err != nil {
 		return fmt.Errorf("write the output: %w", err)
 	}
 	for m, err := range c.Samples(ctx, q) {
@@ -171,7 +172,8 @@ func printSummaries(s *session.Session, q bai.Query, all []printer.Summary) erro
 	}
 	for _, m := range all {
 		if m.NotNumbers > 0 {
-			s.Screen.Note(fmt.Sprintf("baictl: %s of metric %s: not a number", exitcode.Plural(m.NotNumbers, "sample"), printer.Clean(m.Metric)))
+			s.Screen.Note(fmt.Sprintf("baictl: %s of metric %s: not a number", exitcode.Plural(m.NotNumbers, "sample"),
+				printer.Clean(m.Metric)))
 		}
 	}
 	return s.PrintTable(summaryTable(all, q.Run == "", s.Output == "wide"))

@@ -24,7 +24,8 @@ func printSummary(ctx context.Context, s *session.Session, q bai.Query) error {
 		return err
 	}
 	if len(q.Metrics) > 0 {
-		res.Summaries = slices.DeleteFunc(res.GetSummaries(), func(m *baiv1.MetricSummary) bool { return !slices.Contains(q.Metrics, m.GetMetric()) })
+		res.Summaries = slices.DeleteFunc(res.GetSummaries(),
+			func(m *baiv1.MetricSummary) bool { return !slices.Contains(q.Metrics, m.GetMetric()) })
 	}
 	switch {
 	case s.Structured():
@@ -124,15 +125,18 @@ func numbers(form func(float64) string, values ...float64) []string {
 
 func summaryCSV(s *session.Session, res *baiv1.GetSummariesResponse) error {
 	w := csv.NewWriter(s.Env.Out)
-	rows := [][]string{{"metric", "unit", "labels", "n", "not_numbers", "median", "low", "high", "level", "min", "max", "p90", "p95", "p99", "mean", "sd", "first", "last", "run", "direction"}}
+	rows := [][]string{{"metric", "unit", "labels", "n", "not_numbers", "median", "low", "high", "level", "min", "max", "p90", "p95", "p99",
+		"mean", "sd", "first", "last", "run", "direction"}}
 	for _, m := range res.GetSummaries() {
-		row := []string{m.GetMetric(), m.GetUnit(), printer.Labels(m.GetLabels()), fmt.Sprint(m.GetN()), fmt.Sprint(m.GetNotNumbers()), printer.Exact(m.GetMedian())}
+		row := []string{m.GetMetric(), m.GetUnit(), printer.Labels(m.GetLabels()), fmt.Sprint(m.GetN()), fmt.Sprint(m.GetNotNumbers()),
+			printer.Exact(m.GetMedian())}
 		if i := m.GetInterval(); i != nil {
 			row = append(row, numbers(printer.Exact, i.GetLow(), i.GetHigh(), i.GetLevel())...)
 		} else {
 			row = append(row, "", "", "")
 		}
-		row = append(row, numbers(printer.Exact, m.GetMin(), m.GetMax(), m.GetP90(), m.GetP95(), m.GetP99(), m.GetMean(), m.GetSd(), m.GetFirst(), m.GetLast())...)
+		row = append(row, numbers(printer.Exact, m.GetMin(), m.GetMax(), m.GetP90(), m.GetP95(), m.GetP99(), m.GetMean(), m.GetSd(),
+			m.GetFirst(), m.GetLast())...)
 		rows = append(rows, append(row, res.GetRunId(), m.GetDirection()))
 	}
 	if err := w.WriteAll(rows); err != nil {

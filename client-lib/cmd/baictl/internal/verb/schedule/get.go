@@ -77,7 +77,8 @@ func describe(got *baiv1.Schedule, on *screen.Screen) string {
 		line("paused", "by "+cmp.Or(got.GetPausedBy(), "its descriptor")+", "+printer.TimeIn(got.GetUpdateTime(), zone))
 	}
 	for _, b := range got.GetBackfills() {
-		line("backfill", fmt.Sprintf("from %s, to %s, at %s", printer.TimeIn(b.GetFrom(), zone), printer.TimeIn(b.GetTo(), zone), printer.TimeIn(b.GetNext(), zone)))
+		line("backfill", fmt.Sprintf("from %s, to %s, at %s", printer.TimeIn(b.GetFrom(), zone), printer.TimeIn(b.GetTo(), zone),
+			printer.TimeIn(b.GetNext(), zone)))
 	}
 	for i, at := range got.GetNextFirings() {
 		line([]string{"next", ""}[min(i, 1)], printer.TimeIn(at, zone))
@@ -93,7 +94,8 @@ func span(seconds int64) string {
 }
 
 func firings(got *baiv1.Schedule) printer.Table {
-	t := printer.Table{Columns: []printer.Column{{Title: "FIRING"}, {Title: "RUN"}, {Title: "STATUS"}, {Title: "MISSED", Optional: true}, {Title: "REASON"}, {Title: "MESSAGE", Flex: true, Wrap: true}}}
+	t := printer.Table{Columns: []printer.Column{{Title: "FIRING"}, {Title: "RUN"}, {Title: "STATUS"}, {Title: "MISSED", Optional: true},
+		{Title: "REASON"}, {Title: "MESSAGE", Flex: true, Wrap: true}}}
 	for _, f := range got.GetFirings() {
 		at := printer.TimeIn(f.GetTime(), got.GetTimezone())
 		if f.GetCount() > 1 {

@@ -140,7 +140,8 @@ type IncompleteError struct {
 
 // Error lists the missing data.
 func (e *IncompleteError) Error() string {
-	return "the export of run " + e.Run + " lacks data: " + exitcode.CompletenessText(&baiv1.Completeness{Missing: e.Missing, Awaited: e.Awaited})
+	return "the export of run " + e.Run + " lacks data: " +
+		exitcode.CompletenessText(&baiv1.Completeness{Missing: e.Missing, Awaited: e.Awaited})
 }
 
 // write exports the run to a sink.
@@ -249,5 +250,6 @@ func (e *exporter) print(m archive.Manifest) error {
 	case s.Output == "name":
 		return session.WriteText(s.Env.Out, printer.Clean(e.target)+"\n")
 	}
-	return session.WriteText(s.Env.Out, fmt.Sprintf("exported run %s to %s (%s, %s)\n", m.Run, printer.Clean(e.target), exitcode.Plural(len(m.Files), "file"), printer.Bytes(bytes)))
+	return session.WriteText(s.Env.Out, fmt.Sprintf("exported run %s to %s (%s, %s)\n", m.Run, printer.Clean(e.target),
+		exitcode.Plural(len(m.Files), "file"), printer.Bytes(bytes)))
 }

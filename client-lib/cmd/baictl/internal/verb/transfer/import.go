@@ -103,7 +103,8 @@ func importOf(c *archive.Checked) bai.Importing {
 func printCheck(s *session.Session, location string, c *archive.Checked) error {
 	switch {
 	case s.Structured():
-		text, err := session.Object(session.Entry{Name: "run", Value: c.Run}, session.Entry{Name: "complete", Value: c.Complete}, session.Entry{Name: "files", Value: len(c.Manifest.Files)})
+		text, err := session.Object(session.Entry{Name: "run", Value: c.Run}, session.Entry{Name: "complete", Value: c.Complete},
+			session.Entry{Name: "files", Value: len(c.Manifest.Files)})
 		if err != nil {
 			return err
 		}
@@ -115,13 +116,15 @@ func printCheck(s *session.Session, location string, c *archive.Checked) error {
 	if !c.Complete {
 		state = "not complete"
 	}
-	return session.WriteText(s.Env.Out, fmt.Sprintf("%s: run %s, %s, %s\n", printer.Clean(location), printer.Clean(c.Run), exitcode.Plural(len(c.Manifest.Files), "file"), state))
+	return session.WriteText(s.Env.Out, fmt.Sprintf("%s: run %s, %s, %s\n", printer.Clean(location), printer.Clean(c.Run),
+		exitcode.Plural(len(c.Manifest.Files), "file"), state))
 }
 
 func printImport(s *session.Session, done *baiv1.Imported) error {
 	switch {
 	case s.Structured():
-		text, err := session.Object(session.Entry{Name: "run", Value: done.GetRunId()}, session.Entry{Name: "already", Value: done.GetAlready()}, session.Entry{Name: "notes", Value: append([]string{}, done.GetNotes()...)})
+		text, err := session.Object(session.Entry{Name: "run", Value: done.GetRunId()}, session.Entry{Name: "already",
+			Value: done.GetAlready()}, session.Entry{Name: "notes", Value: append([]string{}, done.GetNotes()...)})
 		if err != nil {
 			return err
 		}

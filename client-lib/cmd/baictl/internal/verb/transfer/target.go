@@ -38,7 +38,9 @@ func sinkOf(ctx context.Context, target string, force bool) (archive.Sink, error
 	case strings.HasSuffix(target, archive.Suffix):
 		return archive.Tar(target, force)
 	case isPacked(target):
-		return nil, &exitcode.UsageError{Message: fmt.Sprintf("%q: exports are folders or %s files: use %q, or %q for a folder of that name", target, archive.Suffix, trimSuffixes(target)+archive.Suffix, target+"/")}
+		return nil, &exitcode.UsageError{Message: fmt.Sprintf(
+			"%q: exports are folders or %s files: use %q, or %q for a folder of that name", target, archive.Suffix,
+			trimSuffixes(target)+archive.Suffix, target+"/")}
 	}
 	return archive.Folder(target, force)
 }
@@ -93,5 +95,6 @@ func openBucket(ctx context.Context, target string) (*bucket.Bucket, error) {
 }
 
 func badTargetError(target string) error {
-	return &exitcode.UsageError{Message: fmt.Sprintf("%q: want a folder, a file that ends in %s, or s3://BUCKET/PREFIX", target, archive.Suffix)}
+	return &exitcode.UsageError{Message: fmt.Sprintf("%q: want a folder, a file that ends in %s, or s3://BUCKET/PREFIX", target,
+		archive.Suffix)}
 }
