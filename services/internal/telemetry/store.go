@@ -12,22 +12,27 @@ import (
 
 // dataStore is the part of a store that holds data.
 type dataStore interface {
-	store.Docs
-	store.Lister
+	docStore
 	runStore
 	store.Streams
 }
 
-// runStore are all verbs of runs.
+// docStore has all methods of documents.
+type docStore interface {
+	store.Docs
+	store.Lister
+}
+
+// runStore has all methods of runs.
 type runStore interface {
 	store.Runs
 	store.Counter
+	store.Notifier
 }
 
 // backend is the whole of a store.
 type backend interface {
 	dataStore
-	store.Notifier
 	Check(ctx context.Context) error
 	Close() error
 }
