@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -130,25 +131,26 @@ func (c *countingRun) violationError(complete bool) error {
 
 // readSamples reads the samples that are new.
 func (c *countingRun) readSamples(ctx context.Context) error {
+	return readNew(func() (grpc.ServerStreamingClient[baiv1.QueryMetricsResponse], error) {
+		return c.w.api.QueryMetrics(ctx, &baiv1.QueryMetricsRequest{Run: c.id, Cursor: c.cursor(0), Metrics: []string{"n", "f"}})
+	}, c.recordSamples)
+}
+
+// readNew reads streams to their ends, until one has nothing new. The function record
+// reports whether a message has.
+func readNew[T any](open func() (grpc.ServerStreamingClient[T], error), record func(*T) bool) error {
 	for {
-		c.mu.Lock()
-		cursor := c.cursors[0]
-		c.mu.Unlock()
-		stream, err := c.w.api.QueryMetrics(ctx, &baiv1.QueryMetricsRequest{Run: c.id, Cursor: cursor, Metrics: []string{"n", "f"}})
+		stream, err := open()
 		if err != nil {
 			return err
 		}
 		some := false
-		for {
-			r, err := stream.Recv()
-			if errors.Is(err, io.EOF) {
-				break
-			}
-			if err != nil {
-				return err
-			}
-			some = some || len(r.GetSamples()) > 0
-			c.recordSamples(r)
+		r, err := stream.Recv()
+		for ; err == nil; r, err = stream.Recv() {
+			some = record(r) || some
+		}
+		if !errors.Is(err, io.EOF) {
+			return err
 		}
 		if !some {
 			return nil
@@ -156,8 +158,8 @@ func (c *countingRun) readSamples(ctx context.Context) error {
 	}
 }
 
-// recordSamples takes note of samples.
-func (c *countingRun) recordSamples(r *baiv1.QueryMetricsResponse) {
+// recordSamples notes samples, and reports whether there are any.
+func (c *countingRun) recordSamples(r *baiv1.QueryMetricsResponse) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.cursors[0] = r.GetCursor()
@@ -171,37 +173,24 @@ func (c *countingRun) recordSamples(r *baiv1.QueryMetricsResponse) {
 			c.violation = fmt.Errorf("sample %v where %d is next", s.GetValue(), next)
 		}
 	}
+	return len(r.GetSamples()) > 0
 }
 
 // readLines reads the lines that are new.
 func (c *countingRun) readLines(ctx context.Context) error {
-	for {
-		c.mu.Lock()
-		cursor := c.cursors[1]
-		c.mu.Unlock()
-		stream, err := c.w.api.StreamLogs(ctx, &baiv1.StreamLogsRequest{Run: c.id, Cursor: cursor})
-		if err != nil {
-			return err
-		}
-		some := false
-		for {
-			r, err := stream.Recv()
-			if errors.Is(err, io.EOF) {
-				break
-			}
-			if err != nil {
-				return err
-			}
-			some = some || len(r.GetLines()) > 0
-			c.recordLines(r)
-		}
-		if !some {
-			return nil
-		}
-	}
+	return readNew(func() (grpc.ServerStreamingClient[baiv1.StreamLogsResponse], error) {
+		return c.w.api.StreamLogs(ctx, &baiv1.StreamLogsRequest{Run: c.id, Cursor: c.cursor(1)})
+	}, c.recordLines)
 }
 
-func (c *countingRun) recordLines(r *baiv1.StreamLogsResponse) {
+func (c *countingRun) cursor(i int) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.cursors[i]
+}
+
+// recordLines notes lines, and reports whether there are any.
+func (c *countingRun) recordLines(r *baiv1.StreamLogsResponse) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.cursors[1] = r.GetCursor()
@@ -211,6 +200,7 @@ func (c *countingRun) recordLines(r *baiv1.StreamLogsResponse) {
 			c.violation = fmt.Errorf("line %q where %q is next", l.GetText(), want)
 		}
 	}
+	return len(r.GetLines()) > 0
 }
 
 // isDone reports whether all was read.
