@@ -18,9 +18,9 @@ const Sources = `FILE is a file, "-" for the standard input, or a place that the
 https://…, s3://… or stored:NAME[@VERSION] (see baictl descriptors).`
 
 // Detaching is the help of each verb that follows a run.
-const Detaching = `Ctrl-C detaches: the run goes on, baictl says how to come back and exits with 4,
-as after --timeout: the outcome is not known. A second Ctrl-C ends baictl at
-once. A broken connection is said once and mended.`
+const Detaching = `Ctrl-C detaches: the run goes on, baictl says how to come back and exits with
+4, as after --timeout: the outcome is not known. A second Ctrl-C ends baictl at
+once. A broken connection is reported once and restored.`
 
 // SetFlag is the flag that puts values in place of a descriptor's.
 func SetFlag(cmd *cobra.Command, set *[]string) {

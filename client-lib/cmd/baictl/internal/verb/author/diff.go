@@ -19,10 +19,10 @@ func Diff(s *session.Session) *cobra.Command {
 	var set []string
 	cmd := &cobra.Command{
 		Use:   "diff FILE RUN",
-		Short: "Say what a descriptor changes against an earlier run",
-		Long: `Says which keys a descriptor has otherwise than an earlier run had them: what
-the run had, and what the descriptor has. Order, comments and what is a default
-anyway are no difference. It exits with 0 whether there are any or not.
+		Short: "Compare a descriptor with an earlier run",
+		Long: `Lists the keys with different values in a descriptor and an earlier run: the
+run's value, and the descriptor's. Order, comments and what is a default anyway
+are no difference. It exits with 0 whether there are any or not.
 
 ` + session.Sources + `
 

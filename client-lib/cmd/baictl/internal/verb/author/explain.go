@@ -16,8 +16,8 @@ import (
 func Explain(s *session.Session) *cobra.Command {
 	return &cobra.Command{
 		Use:   "explain [CODE]",
-		Short: "Say what a fault of a descriptor is, with an example",
-		Long: `Says what a fault of a descriptor is by its code, as validate -o wide, json and
+		Short: "Explain a fault of a descriptor, with an example",
+		Long: `Explains a fault of a descriptor by its code, as validate -o wide, json and
 sarif show it, with an example that has the fault and one that is mended.
 Without a code it lists all.
 

@@ -30,9 +30,9 @@ func list(s *session.Session) *cobra.Command {
 	var unneeded bool
 	cmd := &cobra.Command{
 		Use:   "list",
-		Short: "List what is stored",
-		Long: `Lists what is stored: its digest, its size, when a run was last given it, how
-many runs need it, and where it came from. -o wide adds which runs.
+		Short: "List stored data sets",
+		Long: `Lists stored data sets: digest, size, time of the last use by a run, how many
+runs need it, and where it came from. -o wide adds which runs.
 
 With -o json or yaml: {"data": [...]}. With -o name: the digests.`,
 		Args: session.Arguments(0, 0, ""),
@@ -51,7 +51,7 @@ With -o json or yaml: {"data": [...]}. With -o name: the digests.`,
 			return printList(s, all)
 		},
 	}
-	cmd.Flags().BoolVar(&unneeded, "unneeded", false, "only what no run needs")
+	cmd.Flags().BoolVar(&unneeded, "unneeded", false, "only data that no run needs")
 	return cmd
 }
 

@@ -40,10 +40,10 @@ func verify(s *session.Session) *cobra.Command {
 	var all bool
 	cmd := &cobra.Command{
 		Use:   "verify {DIGEST... | --all}",
-		Short: "Read data sets again, and say whether they are what was fetched",
-		Long: `Has the platform read data sets again, and says whether they are what was
-fetched. Data that are damaged are forgotten, and fetched again when a run wants
-them; then baictl exits with 3.
+		Short: "Read data sets again, and verify their digests",
+		Long: `Makes the platform read data sets again, and reports whether they are what was
+fetched. Data that are damaged are forgotten, and fetched again when a run
+wants them; then baictl exits with 3.
 
 With -o json or yaml: {"data": [{"result": "whole" | "damaged", ...}]}. With -o
 name: the digests of those that are damaged.`,

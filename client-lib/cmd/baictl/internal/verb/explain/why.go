@@ -26,11 +26,11 @@ func Why(s *session.Session) *cobra.Command {
 	return session.WithNoun(&cobra.Command{
 		Use:   "why RUN",
 		Short: "Tell why a run took the time and the end that it did",
-		Long: `Tells everything that happened to a run, in order: what, why, how long after the
-submission and after what came before; then how long each phase took, and how
-much of that was waiting: for the platform, for a slot, for the cluster. Reports
-of progress are left out but for the first and the last of a row. -o wide adds
-times and the kinds of the events.
+		Long: `Shows every step of a run, in order: what, why, how long after the submission
+and after the step before; then how long each phase took, and how much of that
+was waiting: for the platform, for a slot, for the cluster. Reports of progress
+are left out but for the first and the last of a row. -o wide adds times and
+the kinds of the events.
 
 With -o json or yaml: {"run", "steps": [{"sinceSeconds", "afterSeconds", "more",
 "change"}], "phases": [{"phase", "attempt", "fromSeconds", "seconds", "waiting",

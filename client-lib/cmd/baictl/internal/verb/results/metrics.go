@@ -24,7 +24,7 @@ func Metrics(s *session.Session) *cobra.Command {
 	var choice session.RunSelector
 	cmd := &cobra.Command{
 		Use:         "metrics [RUN]",
-		Short:       "Summarise what a run, or many runs, measured",
+		Short:       "Summarise the metrics of a run, or of many runs",
 		Annotations: session.ExtraFormats("csv"),
 		Long: `Shows for each metric of a run the number of samples, their median, minimum and
 maximum, separately for each unit and each set of labels; -o wide adds mean and
@@ -62,7 +62,7 @@ it, with the method; -o csv is one line for each metric.`,
 	}
 	choice.Flags(cmd, "measured ")
 	cmd.PersistentFlags().StringArrayVar(&only, "metric", nil, "only the metric with this `NAME`; may be repeated")
-	cmd.PersistentFlags().BoolVar(&summary, "summary", false, "show what the platform computed of all samples, once the run was over")
+	cmd.PersistentFlags().BoolVar(&summary, "summary", false, "show the platform's summaries of all samples, once the run was over")
 	return session.WithNoun(cmd)
 }
 

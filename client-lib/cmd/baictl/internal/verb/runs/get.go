@@ -23,12 +23,12 @@ func Get(s *session.Session) *cobra.Command {
 	var name string
 	cmd := &cobra.Command{
 		Use:   "get RUN",
-		Short: "Show what is known of a run",
-		Long: `Shows what is known of a run, and exits with 0 whatever its outcome. -o wide
-adds what was put in place of its descriptor's values, the files that were kept
-of it, where it ran, and its descriptor. With -o json or yaml: the run;
-"artifacts" are its files, "summaries" what its samples come to (see baictl
-metrics --summary), "environment" is where it ran (see baictl environment).`,
+		Short: "Show a run",
+		Long: `Shows a run, and exits with 0 for any outcome. -o wide adds what was put in
+place of its descriptor's values, the files that were kept of it, where it ran,
+and its descriptor. With -o json or yaml: the run; "artifacts" are its files,
+"summaries" what its samples come to (see baictl metrics --summary),
+"environment" is where it ran (see baictl environment).`,
 		Args:              session.Arguments(0, 1, ""),
 		ValidArgsFunction: s.OneRun,
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -45,7 +45,7 @@ whenever its status changes.`,
 	flags := cmd.PersistentFlags()
 	flags.StringVar(&l.sort, "sort", "newest", "`ORDER`: newest or oldest first")
 	flags.IntVar(&l.limit, "limit", 50, "at most so `MANY`; 0 means all")
-	flags.BoolVarP(&l.watch, "watch", "w", false, "go on, and show what changes")
+	flags.BoolVarP(&l.watch, "watch", "w", false, "continue, and show changes")
 	// Fails for flags that do not exist.
 	_ = cmd.RegisterFlagCompletionFunc("sort", cobra.FixedCompletions([]string{"newest", "oldest"}, cobra.ShellCompDirectiveNoFileComp))
 	return session.WithNoun(cmd)

@@ -19,8 +19,8 @@ import (
 func get(s *session.Session) *cobra.Command {
 	return oneScheduleCommand(s, &cobra.Command{
 		Use:   "get SCHEDULE",
-		Short: "Show a schedule, when it fires, and what it fired",
-		Long: `Shows a schedule, when it fires next, and what became of its last firings, the
+		Short: "Show a schedule, its next firing, and its last ones",
+		Long: `Shows a schedule, its next firing, and the outcome of its last firings, the
 latest first. A firing that is missed has no run, or had one that went on when
 the schedule was to fire again. Times are in the zone of the schedule.
 

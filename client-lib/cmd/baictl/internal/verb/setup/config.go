@@ -254,7 +254,7 @@ func configDelete(s *session.Session) *cobra.Command {
 func configView(s *session.Session) *cobra.Command {
 	return &cobra.Command{
 		Use:   "view",
-		Short: "Show what counts now, and where the file is",
+		Short: "Show the current settings, and the path of the file",
 		Long: `Shows which platform is used, as whom, and for which team, after all flags,
 variables and contexts. With -o json or yaml: {"file", "current", "server",
 "owner", "namespace", "kibana"}. With -o name: the platform's address.`,

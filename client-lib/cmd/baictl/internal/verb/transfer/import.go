@@ -24,7 +24,7 @@ func Import(s *session.Session) *cobra.Command {
 		Short: "Have a platform remember a run that was exported from another",
 		Long: `Reads an export of a run back, into another platform or the same, as the same
 run: its ID, its submitter, its times, its history, samples, log, summaries and
-files. Nothing is run, and nobody is told, because of it.
+files. An import runs nothing, and sends no notification.
 
 The export is checked first: sizes, digests, names, and every line of JSON. With
 --check that is all, and no platform is needed.
